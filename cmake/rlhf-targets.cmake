@@ -1,0 +1,37 @@
+# Flags and helper functions shared by every directory.
+add_library(rlhf_warnings INTERFACE)
+target_compile_options(rlhf_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wcast-qual -Wvla
+  -Wconversion $<$<BOOL:${RLHF_WERROR}>:-Werror>)
+
+# Same bits whatever the optimiser finds: no contraction except where a kernel asks for an FMA.
+add_compile_options(-ffp-contract=off)
+add_compile_definitions(_GNU_SOURCE)
+
+if(RLHF_SANITIZE)
+  add_compile_options(-fsanitize=${RLHF_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${RLHF_SANITIZE})
+  add_compile_definitions(RLHF_SANITIZED=1) # plugins are then loaded with RTLD_NODELETE
+endif()
+
+add_library(rlhf_sdk INTERFACE)
+target_include_directories(rlhf_sdk INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/sdk/include> $<INSTALL_INTERFACE:include>)
+
+# rlhf_add_test(NAME SOURCES ... [LIBS ...] [LABEL quick|full] [TIMEOUT s]): one CMocka executable.
+function(rlhf_add_test name)
+  cmake_parse_arguments(T "" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
+  if(NOT T_LABEL)
+    set(T_LABEL quick)
+  endif()
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${T_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE rlhf_sdk rlhf_warnings ${T_LIBS} cmocka m dl)
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT}
+    ENVIRONMENT "RLHF_BUILD_DIR=${CMAKE_BINARY_DIR};RLHF_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+endfunction()

@@ -1,0 +1,45 @@
+// error.c: see error.h.
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+rlhf_status rlhf__fail(struct rlhf__error *err, rlhf_status code, const char *fmt, ...) {
+    if (!err) return code;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(err->text, sizeof err->text, fmt, ap);
+    va_end(ap);
+    err->code = code;
+    return code;
+}
+
+rlhf_status rlhf__error_context(struct rlhf__error *err, const char *fmt, ...) {
+    char old[sizeof err->text];
+    memcpy(old, err->text, sizeof old);
+    va_list ap;
+    va_start(ap, fmt);
+    int used = vsnprintf(err->text, sizeof err->text, fmt, ap);
+    va_end(ap);
+    size_t at = used < 0 ? 0 : (size_t)used;
+    if (at < sizeof err->text) snprintf(err->text + at, sizeof err->text - at, ": %s", old);
+    return err->code;
+}
+
+const char *rlhf__status_text(rlhf_status code) {
+    switch (code) {
+#define RLHF__CASE(name, value, text)                                                              \
+    case value:                                                                                    \
+        return text;
+        RLHF_STATUS_MAP(RLHF__CASE)
+#undef RLHF__CASE
+    default:
+        return "internal error";
+    }
+}
+
+int rlhf__exit_status(rlhf_status code) {
+    if (code == RLHF_OK) return 0;
+    return code == RLHF_E_INVALID || code == RLHF_E_UNSUPPORTED ? 2 : 1;
+}

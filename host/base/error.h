@@ -1,0 +1,30 @@
+// error.h: how host functions report failure: a status code and one finished sentence.
+//
+// A function that can fail takes `struct rlhf__error *err` last and returns an rlhf_status. The
+// first failure wins the text; callers may only prepend context with rlhf__error_context.
+#ifndef RLHF_HOST_ERROR_H
+#define RLHF_HOST_ERROR_H
+
+#include <rlhf/base.h>
+
+struct rlhf__error {
+    int32_t code;    // 0 = none, else an rlhf_status
+    char text[2044]; // NUL-ended; longer text is cut
+};
+
+// Set err (NULL allowed) and return code, so `return rlhf__fail(err, RLHF_E_INVALID, ...)`. [any]
+__attribute__((format(printf, 3, 4))) rlhf_status rlhf__fail(struct rlhf__error *err,
+                                                             rlhf_status code, const char *fmt,
+                                                             ...);
+
+// Put "context: " in front of err's text; returns err's code. [any]
+__attribute__((format(printf, 2, 3))) rlhf_status rlhf__error_context(struct rlhf__error *err,
+                                                                      const char *fmt, ...);
+
+// Text of a status code, e.g. "out of memory". [any]
+const char *rlhf__status_text(rlhf_status code);
+
+// Exit status of the program for a failure: 2 for bad input, 1 for run-time failures. [any]
+int rlhf__exit_status(rlhf_status code);
+
+#endif

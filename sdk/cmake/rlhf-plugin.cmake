@@ -1,0 +1,25 @@
+# rlhf_add_plugin(NAME KIND algo|reward|model SOURCES a.c ... [LIBS ...])
+# A module NAME.so that exports rlhf_plugin_v0 and nothing else, and imports nothing from the host.
+function(rlhf_add_plugin name)
+  cmake_parse_arguments(P "" "KIND" "SOURCES;LIBS" ${ARGN})
+  if(NOT P_KIND MATCHES "^(algo|reward|model)$")
+    message(FATAL_ERROR "rlhf_add_plugin(${name}): KIND must be algo, reward or model")
+  endif()
+  set(target plugin_${name})
+  add_library(${target} MODULE ${P_SOURCES})
+  set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME ${name}
+    C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(${target} PRIVATE rlhf_sdk ${P_LIBS} m)
+  if(TARGET rlhf_warnings)
+    target_link_libraries(${target} PRIVATE rlhf_warnings)
+  endif()
+  if(NOT RLHF_SANITIZE)
+    target_link_options(${target} PRIVATE -Wl,-z,defs)
+  endif()
+  if(RLHF_LIB_DIR)
+    set_target_properties(${target} PROPERTIES
+      LIBRARY_OUTPUT_DIRECTORY ${RLHF_LIB_DIR}/${P_KIND}s)
+    install(TARGETS ${target} LIBRARY
+      DESTINATION ${CMAKE_INSTALL_LIBDIR}/rlhf/${RLHF_PLUGIN_ABI}/${P_KIND}s)
+  endif()
+endfunction()

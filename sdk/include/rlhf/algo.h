@@ -1,0 +1,97 @@
+// rlhf/algo.h: algorithm plugins. An algorithm says what it needs (plan), turns rewards into
+// advantages, and turns heads into a loss and its derivative with respect to those heads. It sees
+// host arrays of per-token numbers only, never a tensor; the host owns the loop.
+//
+// Calls in one phase of a rollout algorithm:
+//   plan (once, at start) .. advantages (once a phase, or once a minibatch) .. per epoch, per
+//   minibatch: loss (each microbatch) .. minibatch_end .. phase_end.
+// Supervised algorithms (source TEXT or LABELLED) have no rollout: loss, minibatch_end, phase_end.
+//
+// The loss must not depend on the split into microbatches: divide by the minibatch totals in
+// rlhf_loss_in, so that the microbatch losses (and derivatives) add up to the minibatch's.
+#ifndef RLHF_ALGO_H
+#define RLHF_ALGO_H
+
+#include "model.h"
+#include "plugin.h"
+
+enum rlhf_source {
+    RLHF_SOURCE_ROLLOUT = 1,
+    RLHF_SOURCE_TEXT = 2,     // {"text"} rows; prompt_len 1
+    RLHF_SOURCE_LABELLED = 3, // {"text", "label"} rows
+    RLHF_SOURCE_PAIRS = 4     // {"prompt", "chosen", "rejected"} rows; 2 sequences a row
+};
+
+enum rlhf_plan_flag {
+    RLHF_PLAN_REFERENCE = 1,        // logp_ref is needed (or ref hidden states, with HEAD_KL)
+    RLHF_PLAN_MINIBATCH_SCOPE = 2,  // advantages() is called for each minibatch, not for the batch
+    RLHF_PLAN_RECOMPUTE_LOGP = 4,   // logp_old from a second forward instead of the rollout
+    RLHF_PLAN_FULL_SUPPORT = 8,     // log-probs over the full vocabulary although top-k/p samples
+    RLHF_PLAN_UNIT_TEMPERATURE = 16 // log-probs at temperature 1 whatever the sampling temperature
+};
+
+// What the run looks like, for plan(). Read only.
+typedef struct rlhf_run_info {
+    uint32_t size;
+    int32_t phases;     // planned number of phases
+    int32_t batch_size; // sequences a phase
+    int32_t max_new_tokens;
+    int32_t n_labels, reserved;
+    double temperature;
+} rlhf_run_info;
+
+typedef struct rlhf_plan {
+    uint32_t size;
+    int32_t source;             // enum rlhf_source
+    uint32_t heads;             // heads of the training forward, bits of enum rlhf_head
+    uint32_t flags;             // bits of enum rlhf_plan_flag
+    int32_t epochs, minibatches; // per phase; 1 and 1 for supervised
+    int32_t group_size;         // samples a prompt, 1 = no groups
+    int32_t reserved;
+} rlhf_plan;
+
+// A batch (or one minibatch) of finished rollouts. Arrays [total] are 0 on prompt tokens.
+typedef struct rlhf_rollout {
+    uint32_t size, n, total;
+    int32_t max_new_tokens;
+    uint64_t phase;
+    const int32_t *offset, *prompt_len; // [n + 1], [n]
+    const int32_t *group;               // [n] rows of one prompt sample have one number
+    const uint8_t *finished;            // [n]
+    const float *score;                 // [n] mixed reward, after the response rules
+    const float *token_reward;          // [total] mixed per-token rewards
+    const float *logp_old, *logp_ref, *value_old; // [total]; ref, value NULL when not planned
+    float *advantage, *returns;         // out [total], zeroed
+} rlhf_rollout;
+
+typedef struct rlhf_loss_in {
+    uint32_t size, n, total;
+    uint32_t epoch, minibatch, reserved;
+    int64_t batch_sequences; // of the whole minibatch this microbatch belongs to
+    int64_t batch_tokens;    // its response tokens
+    int64_t max_new_tokens;
+    const int32_t *offset, *prompt_len, *group;
+    const rlhf_heads *heads; // what the training forward gave
+    const float *logp_old, *logp_ref, *value_old, *advantage, *returns; // [total]
+    const int32_t *label;    // [n], LABELLED
+    int32_t n_labels, reserved2;
+} rlhf_loss_in;
+
+typedef struct rlhf_loss_out {
+    uint32_t size, reserved;
+    double loss;         // out: this microbatch's share of the minibatch loss
+    rlhf_heads *d_heads; // zeroed arrays to fill: derivative of loss for each planned head
+} rlhf_loss_out;
+
+typedef struct rlhf_algo_ops {
+    uint32_t size, flags;
+    rlhf_status (*plan)(void *self, const rlhf_run_info *, rlhf_plan *out);   // [main]
+    rlhf_status (*advantages)(void *self, const rlhf_rollout *);              // [step]
+    rlhf_status (*loss)(void *self, const rlhf_loss_in *, rlhf_loss_out *);   // [step]
+    // After the optimiser step of a minibatch. *stop = 1 ends the phase's inner epochs. Optional.
+    rlhf_status (*minibatch_end)(void *self, int32_t *stop);                  // [step]
+    // Report the phase's metrics with host->metric; update controllers. Optional. [step]
+    rlhf_status (*phase_end)(void *self, uint64_t phase);
+} rlhf_algo_ops;
+
+#endif
