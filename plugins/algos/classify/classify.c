@@ -1,0 +1,148 @@
+// classify.c: training a sequence classifier on {"text", "label"} rows.
+//
+//   p_i = softmax(score[i, :]);  q_i = (1 - s) onehot(label_i) + s / K
+//   L = -(1/n) sum_i sum_k q_ik log p_ik;   dL/dscore[i, k] = (p_ik - q_ik) / n
+//
+// n = rows of the minibatch, K labels, s = label_smoothing (Szegedy et al. 2016, section 7).
+// What it is not: it does not choose pooling or the number of labels; those belong to the model.
+#include "common/rows.h"
+
+#include <math.h>
+
+struct classify_config {
+    double label_smoothing;
+};
+
+struct classify {
+    const rlhf_host *host;
+    struct classify_config config;
+    double loss;                              // sum over the phase's minibatches
+    int64_t rows, correct, minibatches, seen; // seen: rows since the last minibatch_end
+};
+
+static rlhf_status classify_create(const rlhf_host *host, const void *config, void **self) {
+    struct classify *c = host->alloc(host, sizeof *c);
+    if (!c) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    c->host = host;
+    c->config = *(const struct classify_config *)config;
+    *self = c;
+    return RLHF_OK;
+}
+
+static void classify_destroy(void *self) {
+    struct classify *c = self;
+    if (c) c->host->free(c->host, c);
+}
+
+static rlhf_status classify_plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
+    const struct classify *c = self;
+    if (info->n_labels < 2)
+        return rlhf_failf(c->host, RLHF_E_INVALID,
+                          "the model has %d labels; a classifier needs at least 2",
+                          (int)info->n_labels);
+    out->source = RLHF_SOURCE_LABELLED;
+    out->heads = RLHF_HEAD_SCORE;
+    out->flags = 0;
+    out->epochs = out->minibatches = out->group_size = 1;
+    return RLHF_OK;
+}
+
+// Cross-entropy of one row of K scores against the smoothed label; adds w * derivative to d[K].
+// *best = index of the largest score (the first of equals).
+static double cross_entropy(const float *score, int32_t k, int32_t label, double smoothing,
+                            double w, float *d, int32_t *best) {
+    int32_t top = 0;
+    for (int32_t j = 1; j < k; j++)
+        if (score[j] > score[top]) top = j;
+    double max = (double)score[top], sum = 0;
+    for (int32_t j = 0; j < k; j++)
+        sum += exp((double)score[j] - max);
+    double log_sum = max + log(sum), loss = 0;
+    for (int32_t j = 0; j < k; j++) {
+        double log_p = (double)score[j] - log_sum;
+        double q = smoothing / (double)k + (j == label ? 1.0 - smoothing : 0.0);
+        loss -= q * log_p;
+        d[j] = (float)(w * (exp(log_p) - q));
+    }
+    *best = top;
+    return w * loss;
+}
+
+static rlhf_status classify_check(const struct classify *c, const rlhf_loss_in *in,
+                                  const rlhf_loss_out *out) {
+    const rlhf_host *h = c->host;
+    if (!in->heads || !in->heads->score || !out->d_heads || !out->d_heads->score)
+        return h->fail(h, RLHF_E_INTERNAL, "the score head is missing");
+    if (in->n && !in->label) return h->fail(h, RLHF_E_INTERNAL, "the labels are missing");
+    if (in->n_labels < 2 || in->batch_sequences < 1)
+        return h->fail(h, RLHF_E_INTERNAL, "n_labels or batch_sequences is not positive");
+    return RLHF_OK;
+}
+
+static rlhf_status classify_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
+    struct classify *c = self;
+    RLHF_TRY(classify_check(c, in, out));
+    double w = 1.0 / (double)in->batch_sequences, loss = 0;
+    for (int64_t i = 0; i < in->n; i++) {
+        int32_t label = in->label[i], best = 0;
+        if (label < 0 || label >= in->n_labels)
+            return rlhf_failf(c->host, RLHF_E_INVALID,
+                              "row %lld has label %d; the model has labels 0 to %d", (long long)i,
+                              (int)label, (int)in->n_labels - 1);
+        loss += cross_entropy(in->heads->score + i * in->n_labels, in->n_labels, label,
+                              c->config.label_smoothing, w, out->d_heads->score + i * in->n_labels,
+                              &best);
+        c->correct += best == label;
+    }
+    out->loss = loss;
+    c->loss += loss;
+    c->rows += in->n;
+    c->seen += in->n;
+    return RLHF_OK;
+}
+
+static rlhf_status classify_minibatch_end(void *self, int32_t *stop) {
+    struct classify *c = self;
+    *stop = 0;
+    if (c->seen) c->minibatches++;
+    c->seen = 0;
+    return RLHF_OK;
+}
+
+static rlhf_status classify_phase_end(void *self, uint64_t phase) {
+    struct classify *c = self;
+    const rlhf_host *h = c->host;
+    (void)phase;
+    if (c->minibatches) h->metric(h, "objective/loss", c->loss / (double)c->minibatches);
+    if (c->rows) h->metric(h, "classify/accuracy", (double)c->correct / (double)c->rows);
+    c->loss = 0;
+    c->rows = c->correct = c->minibatches = c->seen = 0;
+    return RLHF_OK;
+}
+
+static const rlhf_opt options[] = {
+    RLHF_OPT_F64(struct classify_config, label_smoothing, 0, 0, 1,
+                 "share of the target spread evenly over all labels"),
+};
+static const rlhf_algo_ops ops = {
+    .size = sizeof ops,
+    .plan = classify_plan,
+    .loss = classify_loss,
+    .minibatch_end = classify_minibatch_end,
+    .phase_end = classify_phase_end,
+};
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_ALGO,
+    .id = "org.rlhf-host.classify",
+    .version = RLHF_SDK_VERSION,
+    .summary = "sequence classification: softmax cross-entropy on labelled texts",
+    .opts = options,
+    .n_opts = sizeof options / sizeof *options,
+    .opt_stride = sizeof *options,
+    .config_size = sizeof(struct classify_config),
+    .create = classify_create,
+    .destroy = classify_destroy,
+    .ops = &ops,
+};
+RLHF_DEFINE_PLUGIN(plugin)

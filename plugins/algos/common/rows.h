@@ -1,0 +1,28 @@
+// rows.h: which entries of a ragged batch are response tokens, and the checks every algorithm makes
+// before it trusts a batch. What it is not: it owns no memory and knows no loss.
+#ifndef RLHF_ALGOS_COMMON_ROWS_H
+#define RLHF_ALGOS_COMMON_ROWS_H
+
+#include <rlhf/algo.h>
+
+// The response tokens of one row: entries [begin, end) of the arrays [total].
+struct rlhf__span {
+    int64_t begin, end;
+};
+
+// Response tokens of row i: offset[i] + prompt_len[i] up to offset[i + 1]. [any]
+static inline struct rlhf__span rlhf__response(const int32_t *offset, const int32_t *prompt_len,
+                                               int64_t i) {
+    struct rlhf__span s = {(int64_t)offset[i] + prompt_len[i], offset[i + 1]};
+    return s;
+}
+
+// Number of response tokens of the n rows. [any]
+int64_t rlhf__response_tokens(const int32_t *offset, const int32_t *prompt_len, int64_t n);
+
+// NULL when offset[n + 1] ascends from 0 to total and every 0 <= prompt_len[i] <= row length; else
+// a sentence (static storage) that says what is wrong. [any]
+const char *rlhf__rows_check(const int32_t *offset, const int32_t *prompt_len, int64_t n,
+                             int64_t total);
+
+#endif

@@ -1,0 +1,136 @@
+// sft.c: supervised fine-tuning, the next-token loss on {"text"} rows.
+//
+//   token:    L = -(1/N) sum_t logp_t            N = response tokens of the minibatch
+//   sequence: L = -(1/n) sum_i (1/T_i) sum_t logp_it
+//
+// The first token of a row has nothing before it and is not trained (the host sets prompt_len 1).
+// What it is not: it has no optimiser, no schedule and no evaluation; those are the host's.
+#include "common/rows.h"
+
+#include <math.h>
+
+enum { SFT_TOKEN = 0, SFT_SEQUENCE = 1 };
+
+struct sft_config {
+    int32_t aggregation;
+};
+
+struct sft {
+    const rlhf_host *host;
+    struct sft_config config;
+    double nll, loss;                  // sums over the phase
+    int64_t tokens, minibatches, seen; // seen: rows since the last minibatch_end
+};
+
+static rlhf_status sft_create(const rlhf_host *host, const void *config, void **self) {
+    struct sft *s = host->alloc(host, sizeof *s);
+    if (!s) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    s->host = host;
+    s->config = *(const struct sft_config *)config;
+    *self = s;
+    return RLHF_OK;
+}
+
+static void sft_destroy(void *self) {
+    struct sft *s = self;
+    if (s) s->host->free(s->host, s);
+}
+
+static rlhf_status sft_plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
+    (void)self;
+    (void)info;
+    out->source = RLHF_SOURCE_TEXT;
+    out->heads = RLHF_HEAD_LOGP;
+    out->flags = 0;
+    out->epochs = out->minibatches = out->group_size = 1;
+    return RLHF_OK;
+}
+
+static rlhf_status sft_check(const struct sft *s, const rlhf_loss_in *in,
+                             const rlhf_loss_out *out) {
+    const rlhf_host *h = s->host;
+    const char *wrong = rlhf__rows_check(in->offset, in->prompt_len, in->n, in->total);
+    if (wrong) return h->fail(h, RLHF_E_INTERNAL, wrong);
+    if (!in->heads || !in->heads->logp || !out->d_heads || !out->d_heads->logp)
+        return h->fail(h, RLHF_E_INTERNAL, "the logp head is missing");
+    if (in->batch_sequences < 1)
+        return h->fail(h, RLHF_E_INTERNAL, "batch_sequences is not positive");
+    return RLHF_OK;
+}
+
+static rlhf_status sft_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
+    struct sft *s = self;
+    RLHF_TRY(sft_check(s, in, out));
+    double loss = 0;
+    for (int64_t i = 0; i < in->n; i++) {
+        struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
+        int64_t len = row.end - row.begin;
+        if (len == 0) continue;
+        double w = s->config.aggregation == SFT_TOKEN
+                       ? 1.0 / (double)in->batch_tokens
+                       : 1.0 / ((double)in->batch_sequences * (double)len);
+        double sum = 0;
+        for (int64_t t = row.begin; t < row.end; t++) {
+            sum -= (double)in->heads->logp[t];
+            out->d_heads->logp[t] = (float)-w;
+        }
+        loss += w * sum;
+        s->nll += sum;
+        s->tokens += len;
+    }
+    out->loss = loss;
+    s->loss += loss;
+    s->seen += in->n;
+    return RLHF_OK;
+}
+
+static rlhf_status sft_minibatch_end(void *self, int32_t *stop) {
+    struct sft *s = self;
+    *stop = 0;
+    if (s->seen) s->minibatches++;
+    s->seen = 0;
+    return RLHF_OK;
+}
+
+static rlhf_status sft_phase_end(void *self, uint64_t phase) {
+    struct sft *s = self;
+    const rlhf_host *h = s->host;
+    (void)phase;
+    if (s->minibatches) h->metric(h, "objective/loss", s->loss / (double)s->minibatches);
+    if (s->tokens) {
+        double nll = s->nll / (double)s->tokens;
+        h->metric(h, "sft/perplexity", exp(nll));
+        h->metric(h, "sft/bits_per_token", nll / log(2.0));
+    }
+    s->nll = s->loss = 0;
+    s->tokens = s->minibatches = s->seen = 0;
+    return RLHF_OK;
+}
+
+static const char *const aggregation_names[] = {"token", "sequence", NULL};
+static const rlhf_opt options[] = {
+    RLHF_OPT_ENUM(struct sft_config, aggregation, SFT_TOKEN, aggregation_names,
+                  "loss over a minibatch: mean over its tokens, or mean of per-text means"),
+};
+static const rlhf_algo_ops ops = {
+    .size = sizeof ops,
+    .plan = sft_plan,
+    .loss = sft_loss,
+    .minibatch_end = sft_minibatch_end,
+    .phase_end = sft_phase_end,
+};
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_ALGO,
+    .id = "org.rlhf-host.sft",
+    .version = RLHF_SDK_VERSION,
+    .summary = "supervised fine-tuning: next-token loss on text rows",
+    .opts = options,
+    .n_opts = sizeof options / sizeof *options,
+    .opt_stride = sizeof *options,
+    .config_size = sizeof(struct sft_config),
+    .create = sft_create,
+    .destroy = sft_destroy,
+    .ops = &ops,
+};
+RLHF_DEFINE_PLUGIN(plugin)
