@@ -1,0 +1,70 @@
+// hot/vec_avx512.h: the 16-lane level of vec.h (AVX-512 F/BW/DQ/VL + BF16). Include vec.h instead.
+#ifndef RLHF_KERNELS_CPU_HOT_VEC_AVX512_H
+#define RLHF_KERNELS_CPU_HOT_VEC_AVX512_H
+
+#define VF_LANES 16
+
+typedef __m512 vf;
+
+static inline __mmask16 vf__mask(size_t n) { return (__mmask16)((1u << n) - 1u); }
+
+static inline vf vf_zero(void) { return _mm512_setzero_ps(); }
+static inline vf vf_set1(float x) { return _mm512_set1_ps(x); }
+static inline vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
+static inline void vf_store(float *p, vf v) { _mm512_storeu_ps(p, v); }
+static inline vf vf_load_n(const float *p, size_t n) {
+    return _mm512_maskz_loadu_ps(vf__mask(n), p);
+}
+static inline void vf_store_n(float *p, vf v, size_t n) {
+    _mm512_mask_storeu_ps(p, vf__mask(n), v);
+}
+
+static inline vf vf__widen(__m256i h) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+}
+static inline vf vf_load_bf16(const uint16_t *p) {
+    return vf__widen(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+static inline vf vf_load_bf16_n(const uint16_t *p, size_t n) {
+    return vf__widen(_mm256_maskz_loadu_epi16(vf__mask(n), p));
+}
+static inline void vf_store_bf16(uint16_t *p, vf v) {
+    _mm256_storeu_si256((__m256i *)(void *)p, (__m256i)_mm512_cvtneps_pbh(v));
+}
+static inline void vf_store_bf16_n(uint16_t *p, vf v, size_t n) {
+    _mm256_mask_storeu_epi16(p, vf__mask(n), (__m256i)_mm512_cvtneps_pbh(v));
+}
+
+static inline vf vf_add(vf a, vf b) { return _mm512_add_ps(a, b); }
+static inline vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
+static inline vf vf_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
+static inline vf vf_div(vf a, vf b) { return _mm512_div_ps(a, b); }
+static inline vf vf_sqrt(vf a) { return _mm512_sqrt_ps(a); }
+static inline vf vf_abs(vf a) { return _mm512_abs_ps(a); }
+static inline vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+static inline vf vf_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
+static inline vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }
+static inline vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); }
+static inline vf vf_gt(vf a, vf b, vf x, vf y) {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), y, x);
+}
+static inline vf vf_copysign(vf mag, vf sign) {
+    return _mm512_or_ps(mag, _mm512_and_ps(sign, _mm512_set1_ps(-0.0f)));
+}
+static inline vf vf_round(vf x) { return _mm512_roundscale_ps(x, 8); } // nearest even, no exception
+static inline vf vf_scale2(vf p, vf n) { return _mm512_scalef_ps(p, n); }
+
+static inline float vf_hsum(vf v) {
+    __m256 a = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_shuffle_ps(b, b, 1)));
+}
+static inline float vf_hmax(vf v) {
+    __m256 a = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    __m128 b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_max_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_max_ss(b, _mm_shuffle_ps(b, b, 1)));
+}
+
+#endif
