@@ -1,0 +1,69 @@
+// dataset.h: rows of text from .jsonl, .jsonl.gz, .txt and .txt.gz files, held in memory.
+//
+// What it is not: a tokenised batch; see data/token_rows.h, and data/order.h for shuffling.
+#ifndef RLHF_HOST_DATA_DATASET_H
+#define RLHF_HOST_DATA_DATASET_H
+
+#include "base/error.h"
+
+// The fields a row may have. In a text file a line is the field named by `line_field`.
+enum rlhf__field {
+    RLHF__FIELD_TEXT = 0,
+    RLHF__FIELD_PROMPT = 1,
+    RLHF__FIELD_CHOSEN = 2,
+    RLHF__FIELD_REJECTED = 3,
+    RLHF__N_TEXT_FIELDS = 4,
+    RLHF__FIELD_LABEL = 4
+};
+
+// Bit of a field in rlhf__dataset_opts.need and .want.
+#define RLHF__FIELD_BIT(field) (1u << (field))
+
+struct rlhf__dataset_opts {
+    const char *const *paths; // [n_paths] read in this order as one sequence of rows
+    size_t n_paths;
+    uint32_t need;       // bits: a row without the field is an error
+    uint32_t want;       // bits: read when present; fields in neither are not looked at
+    const char *name[5]; // JSON key of each field; NULL = text, prompt, chosen, rejected, label
+    int32_t line_field;  // field a line of a .txt file is; 0 = TEXT
+    int32_t keep_meta;   // 1: keep each row's JSON text
+    const char *const *labels; // [n_labels] names for string labels; NULL = only integers
+    int32_t n_labels;          // > 0: a label must be in [0, n_labels)
+    int64_t skip, limit;       // leave out the first `skip` rows; keep at most `limit`, 0 = all
+};
+
+// Borrowed from the dataset; ptr NULL and len 0 when the row has no such field.
+struct rlhf__row {
+    rlhf_str text[RLHF__N_TEXT_FIELDS]; // by enum rlhf__field, decoded UTF-8
+    rlhf_str meta;                      // the row as JSON text, with keep_meta
+    int32_t label;                      // -1 = none
+    int32_t file;                       // index into paths
+    int64_t line;                       // line number in the file, from 1
+};
+
+struct rlhf__dataset; // opaque
+
+// Read all rows. Blank lines are skipped; a UTF-8 byte-order mark and CRLF are allowed. Files with
+// the gzip magic are decompressed whatever their name; .txt[.gz] is one row a line, anything else
+// is JSON Lines. Caller owns *out; free with rlhf__dataset_close.
+// Errors name file and line: RLHF_E_INVALID (missing file or field, wrong type, unknown label,
+// invalid JSON or UTF-8, truncated gzip, no rows at all), RLHF_E_IO, RLHF_E_NOMEM. [main]
+rlhf_status rlhf__dataset_open(const struct rlhf__dataset_opts *opts, struct rlhf__dataset **out,
+                               struct rlhf__error *err);
+
+// NULL allowed. [main]
+void rlhf__dataset_close(struct rlhf__dataset *ds);
+
+// Number of rows, at least 1. [any]
+int64_t rlhf__dataset_rows(const struct rlhf__dataset *ds);
+
+// Row i, 0 <= i < rows. The strings live as long as the dataset. [any]
+struct rlhf__row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t i);
+
+// "FILE:LINE" of row i, for messages, into out[cap]. [any]
+void rlhf__dataset_where(const struct rlhf__dataset *ds, int64_t i, char *out, size_t cap);
+
+// Largest label + 1, 0 when no row has one. [any]
+int32_t rlhf__dataset_labels(const struct rlhf__dataset *ds);
+
+#endif

@@ -1,0 +1,39 @@
+// order.h: the order in which rows are visited, a fresh permutation on every pass.
+//
+// The permutation of pass p is a pure function of (seed, stream name, p, n), so a checkpoint needs
+// only the cursor: two integers. What it is not: it knows nothing of what the rows are.
+#ifndef RLHF_HOST_DATA_ORDER_H
+#define RLHF_HOST_DATA_ORDER_H
+
+#include "base/error.h"
+
+struct rlhf__order {
+    int64_t n;             // rows
+    uint64_t seed, stream; // key of the permutations; stream is rlhf_rng_stream(name)
+    int32_t shuffle;       // 0: file order on every pass
+    int32_t reserved;
+    uint64_t pass;   // cursor: passes finished
+    int64_t pos;     // cursor: rows of this pass already given, 0 <= pos < n
+    uint64_t loaded; // pass that perm holds, plus one; 0 = none
+    int64_t *perm;   // [n], NULL without shuffle
+};
+
+// n rows (n >= 1, at most 2^40), cursor at the start. Release with rlhf__order_finish.
+// stream: "data" for datasets, "prompts" for prompts. Errors: RLHF_E_INVALID, RLHF_E_NOMEM. [main]
+rlhf_status rlhf__order_init(struct rlhf__order *order, int64_t n, uint64_t seed,
+                             const char *stream, int shuffle, struct rlhf__error *err);
+
+// Accepts a zeroed order. [main]
+void rlhf__order_finish(struct rlhf__order *order);
+
+// The next row, in [0, n); starts the next pass when one ends. [main]
+int64_t rlhf__order_next(struct rlhf__order *order);
+
+// Put the cursor where a checkpoint left it. Errors: RLHF_E_INVALID (pos outside [0, n)). [main]
+rlhf_status rlhf__order_seek(struct rlhf__order *order, uint64_t pass, int64_t pos,
+                             struct rlhf__error *err);
+
+// Passes so far as a fraction, pass + pos / n. [any]
+double rlhf__order_epoch(const struct rlhf__order *order);
+
+#endif

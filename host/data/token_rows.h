@@ -1,0 +1,52 @@
+// token_rows.h: one text field of a whole dataset, tokenised once into ragged rows.
+//
+// Ids take two bytes each while the vocabulary fits. The result does not depend on the number of
+// threads. What it is not: an epoch order (data/order.h) or a model batch.
+#ifndef RLHF_HOST_DATA_TOKEN_ROWS_H
+#define RLHF_HOST_DATA_TOKEN_ROWS_H
+
+#include "data/dataset.h"
+#include "text/tokenizer.h"
+
+enum rlhf__long { RLHF__LONG_TRUNCATE = 0, RLHF__LONG_SPLIT = 1 };
+
+struct rlhf__token_opts {
+    int32_t field;         // enum rlhf__field, one of the text fields
+    uint32_t encode_flags; // enum rlhf__encode_flag: BOS, EOS, TEMPLATE
+    int32_t max_len;       // tokens a row may have (the context), > 0
+    int32_t long_rows; // enum rlhf__long. SPLIT cuts bos + ids + eos into windows of max_len that
+                       // overlap by one token, so that every token but the first is predicted
+                       // exactly once
+    int32_t min_len;   // rows and windows with fewer tokens are left out; 0 = 1
+    int32_t threads;   // 0 = all online cores
+};
+
+struct rlhf__token_rows {
+    int64_t n, total;  // rows, tokens
+    int64_t *offset;   // [n + 1]
+    int64_t *source;   // [n] dataset row of each
+    uint16_t *ids16;   // [total], or NULL when the vocabulary has more than 65,536 tokens
+    int32_t *ids32;    // [total], or NULL
+    int64_t truncated; // dataset rows that lost tokens
+    int64_t dropped;   // dataset rows and windows left out by min_len
+};
+
+// Tokenise every row of ds. Zero-initialised or finished *out; release with
+// rlhf__token_rows_finish. Errors: RLHF_E_INVALID (no row has min_len tokens; a row has no such
+// field; bos or eos asked for and absent), RLHF_E_NOMEM. [main]
+rlhf_status rlhf__token_rows_init(struct rlhf__token_rows *out, const struct rlhf__dataset *ds,
+                                  const struct rlhf__tokenizer *tok,
+                                  const struct rlhf__token_opts *opts, struct rlhf__error *err);
+
+// Accepts zeroed rows. [main]
+void rlhf__token_rows_finish(struct rlhf__token_rows *rows);
+
+// Length of row i in tokens. [any]
+static inline int32_t rlhf__token_rows_len(const struct rlhf__token_rows *rows, int64_t i) {
+    return (int32_t)(rows->offset[i + 1] - rows->offset[i]);
+}
+
+// Copy row i to ids[rlhf__token_rows_len(i)]. [any]
+void rlhf__token_rows_copy(const struct rlhf__token_rows *rows, int64_t i, int32_t *ids);
+
+#endif

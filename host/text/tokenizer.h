@@ -1,0 +1,82 @@
+// tokenizer.h: text to token ids and back, for the tokenizers of model directories.
+//
+// Two kinds: byte-level BPE (GPT-2: vocab.json + merges.txt) and WordPiece (BERT: vocab.txt). A
+// directory that only has tokenizer.json is read too when it holds one of the two. Encoding and
+// decoding are thread-safe: a tokenizer is read-only after open.
+//
+// What it is not: a trainer of vocabularies, or a general tokenizers pipeline.
+#ifndef RLHF_HOST_TEXT_TOKENIZER_H
+#define RLHF_HOST_TEXT_TOKENIZER_H
+
+#include "text/ids.h"
+
+enum rlhf__tokenizer_kind { RLHF__TOKENIZER_BPE = 1, RLHF__TOKENIZER_WORDPIECE = 2 };
+
+enum rlhf__encode_flag {
+    RLHF__ENCODE_TEMPLATE = 1, // as transformers: WordPiece [CLS] text [SEP]; BPE adds nothing
+    RLHF__ENCODE_BOS = 2,      // put bos in front; RLHF_E_INVALID when there is none
+    RLHF__ENCODE_EOS = 4,      // put eos behind; RLHF_E_INVALID when there is none
+    RLHF__ENCODE_SPECIAL = 8   // recognise special tokens such as <|endoftext|> in the text
+};
+
+enum rlhf__decode_flag { RLHF__DECODE_SKIP_SPECIAL = 1 }; // leave special tokens out
+
+// -1 = the vocabulary has no such token.
+struct rlhf__tokenizer_info {
+    int32_t kind;    // enum rlhf__tokenizer_kind
+    int32_t n_vocab; // largest id + 1
+    int32_t bos, eos, unk, cls, sep, pad;
+};
+
+struct rlhf__tokenizer; // opaque
+
+// Open the tokenizer of a model directory. Caller owns *out; free with rlhf__tokenizer_close.
+// Special tokens come from special_tokens_map.json, tokenizer_config.json, then the *_token_id keys
+// of config.json, each optional. Errors: RLHF_E_INVALID (no or bad files, with file and place),
+// RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_UNSUPPORTED. [main]
+rlhf_status rlhf__tokenizer_open(const char *dir, struct rlhf__tokenizer **out,
+                                 struct rlhf__error *err);
+
+// NULL allowed. [main]
+void rlhf__tokenizer_close(struct rlhf__tokenizer *tok);
+
+// Borrowed, lives as long as the tokenizer. [any]
+const struct rlhf__tokenizer_info *rlhf__tokenizer_info(const struct rlhf__tokenizer *tok);
+
+// Append the ids of text to *out. flags: enum rlhf__encode_flag. max_tokens > 0 keeps at most that
+// many of the ids appended by this call, counting bos, eos, [CLS] and [SEP], which are kept: the
+// text's own last ids go. Any bytes are allowed: with BPE, decode(encode(x)) == x for every x.
+// Without RLHF__ENCODE_SPECIAL the text never produces a special id.
+// Errors: RLHF_E_NOMEM, RLHF_E_INVALID (bos/eos asked for and absent). [any]
+rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint32_t flags,
+                                   size_t max_tokens, struct rlhf__ids *out,
+                                   struct rlhf__error *err);
+
+// Write the bytes of ids[0..n) to out, at most cap of them, and return how many there are (may
+// exceed cap; out may be NULL when cap is 0). BPE gives the exact bytes, which need not be
+// well-formed UTF-8 (see rlhf__utf8_repair); WordPiece joins words with spaces and pieces without.
+// Ids outside the vocabulary give nothing. flags: enum rlhf__decode_flag. No NUL is added. [any]
+size_t rlhf__tokenizer_decode(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
+                              uint32_t flags, char *out, size_t cap);
+
+// The same as a fresh NUL-ended string of well-formed UTF-8 (ill-formed parts become U+FFFD), its
+// length in *len (NULL allowed). Caller frees with free(). NULL when out of memory. [any]
+char *rlhf__tokenizer_text(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
+                           uint32_t flags, size_t *len);
+
+// Id of a token by its exact bytes (BPE: "." or " the"; WordPiece: "##ing"), -1 = none. [any]
+int32_t rlhf__tokenizer_find(const struct rlhf__tokenizer *tok, rlhf_str token);
+
+// 1 when id is a special token (bos, eos, cls, ... or an added special token). [any]
+int rlhf__tokenizer_is_special(const struct rlhf__tokenizer *tok, int32_t id);
+
+// Check that a model with n_vocab embedding rows can be used with this tokenizer: every id must
+// have a row, and at most 1023 rows may be without a token (padding of the table to a round
+// number). `what` names the model in the message. Errors: RLHF_E_INVALID. [any]
+rlhf_status rlhf__tokenizer_check_model(const struct rlhf__tokenizer *tok, int32_t n_vocab,
+                                        const char *what, struct rlhf__error *err);
+
+// 1 when both tokenizers have the same tokens with the same ids. [any]
+int rlhf__tokenizer_equal(const struct rlhf__tokenizer *a, const struct rlhf__tokenizer *b);
+
+#endif

@@ -1,0 +1,51 @@
+// hf_dir.h: a Hugging Face model directory: config.json, labels, tokenizer files.
+//
+// What it is not: weights (safetensors.h), tokenizers (text/tokenizer.h); and the meaning of the
+// architecture's own keys is the model plugin's.
+#ifndef RLHF_HOST_WEIGHTS_HF_DIR_H
+#define RLHF_HOST_WEIGHTS_HF_DIR_H
+
+#include "base/error.h"
+
+#include <jansson.h>
+
+// Names of the classes of a classifier, by index.
+struct rlhf__labels {
+    char **name; // [n]
+    int32_t n, reserved;
+};
+
+// Read DIR/config.json. Caller owns *out (json_decref). Errors: RLHF_E_INVALID (no directory, no
+// file, bad JSON with line, not an object), RLHF_E_IO, RLHF_E_NOMEM. [main]
+rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__error *err);
+
+// "model_type" of a config; borrowed from it. dir is for the message. It may be used as part of a
+// file name: only letters, digits, '_' and '-' are let through. Errors: RLHF_E_INVALID. [any]
+rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const char **out,
+                                struct rlhf__error *err);
+
+// Labels of a config: id2label {"0": "NEGATIVE", ...}, else num_labels as LABEL_0, ...; n = 0 when
+// the config has neither. Release with rlhf__labels_finish. Errors: RLHF_E_INVALID (a gap, not a
+// string), RLHF_E_NOMEM. [any]
+rlhf_status rlhf__hf_labels(const json_t *config, const char *dir, struct rlhf__labels *out,
+                            struct rlhf__error *err);
+
+// Accepts zeroed labels. [any]
+void rlhf__labels_finish(struct rlhf__labels *labels);
+
+// Index of a label by name, first exactly, then without regard to ASCII case; -1 = none. [any]
+int32_t rlhf__labels_find(const struct rlhf__labels *labels, const char *name);
+
+// Put id2label, label2id and num_labels for the labels into config. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__hf_set_labels(json_t *config, const struct rlhf__labels *labels,
+                                struct rlhf__error *err);
+
+// Write DIR/config.json atomically, indented, keys in their order. Errors: RLHF_E_IO. [main]
+rlhf_status rlhf__hf_config_write(const char *dir, const json_t *config, struct rlhf__error *err);
+
+// Copy the tokenizer files that `from` has (vocab.json, merges.txt, vocab.txt, tokenizer.json,
+// tokenizer_config.json, special_tokens_map.json, added_tokens.json, generation_config.json) into
+// the directory `to`, each atomically. Errors: RLHF_E_IO. [main]
+rlhf_status rlhf__hf_copy_tokenizer(const char *from, const char *to, struct rlhf__error *err);
+
+#endif
