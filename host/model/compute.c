@@ -1,0 +1,131 @@
+// compute.c: see compute.h.
+#include "model/compute.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static void backend_path(const struct rlhf__compute_spec *spec, char out[4096]) {
+    if (strchr(spec->backend, '/'))
+        snprintf(out, 4096, "%s", spec->backend);
+    else
+        snprintf(out, 4096, "%s/kernels/kernels_%s.so", spec->lib_dir, spec->backend);
+}
+
+static rlhf_status load_entry(struct rlhf__compute *c, struct rlhf__error *err) {
+    c->object = dlopen(c->path, RTLD_NOW | RTLD_LOCAL);
+    if (!c->object)
+        return rlhf__fail(err, RLHF_E_INVALID, "compute backend '%s' cannot be loaded: %s", c->path,
+                          dlerror());
+    // POSIX: a function pointer may be stored through an object pointer of the same size.
+    rlhf_kernels_entry_fn entry = NULL;
+    void *symbol = dlsym(c->object, RLHF_KERNELS_SYMBOL);
+    memcpy(&entry, &symbol, sizeof entry);
+    if (!entry)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "'%s' is no compute backend: it does not export " RLHF_KERNELS_SYMBOL,
+                          c->path);
+    c->kernels = entry();
+    if (!c->kernels || c->kernels->size < offsetof(rlhf_kernels, summary))
+        return rlhf__fail(err, RLHF_E_INVALID, "compute backend '%s' describes itself wrongly",
+                          c->path);
+    if (c->kernels->abi_major != RLHF_ABI_MAJOR || c->kernels->abi_minor != RLHF_ABI_MINOR)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "compute backend '%s' is for contract %u.%u, this host needs %u.%u",
+                          c->path, c->kernels->abi_major, c->kernels->abi_minor, RLHF_ABI_MAJOR,
+                          RLHF_ABI_MINOR);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *spec, struct rlhf__compute **out,
+                               struct rlhf__error *err) {
+    *out = NULL;
+    struct rlhf__compute *c = calloc(1, sizeof *c);
+    if (!c) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a compute backend");
+    backend_path(spec, c->path);
+    rlhf_status st = RLHF_OK;
+    if (access(c->path, R_OK) != 0)
+        st = rlhf__fail(err, RLHF_E_INVALID, "no compute backend '%s': the file '%s' does not exist",
+                        spec->backend, c->path);
+    if (st == RLHF_OK) st = load_entry(c, err);
+    if (st == RLHF_OK) {
+        char text[512] = "";
+        rlhf_kernels_options o = {sizeof o, spec->threads, spec->workspace_bytes, spec->guard, 0};
+        st = c->kernels->create(&o, &c->table, text, sizeof text);
+        if (st != RLHF_OK)
+            rlhf__fail(err, st, "compute backend '%s': %s", spec->backend,
+                       text[0] ? text : rlhf__status_text(st));
+        else if (c->table->size < sizeof(rlhf_compute))
+            st = rlhf__fail(err, RLHF_E_INVALID,
+                            "compute backend '%s' has a table of %u bytes, this host needs %zu",
+                            c->path, c->table->size, sizeof(rlhf_compute));
+    }
+    if (st != RLHF_OK) {
+        rlhf__compute_close(c);
+        return st;
+    }
+    *out = c;
+    return RLHF_OK;
+}
+
+void rlhf__compute_close(struct rlhf__compute *c) {
+    if (!c) return;
+    if (c->table) c->kernels->destroy(c->table);
+    free(c);
+}
+
+int32_t rlhf__compute_dtype(const rlhf_compute *t, const char *configured) {
+    if (strcmp(configured, "f32") == 0) return RLHF_F32;
+    if (strcmp(configured, "bf16") == 0) return RLHF_BF16;
+    return t->dtypes & (1u << RLHF_BF16) ? RLHF_BF16 : RLHF_F32;
+}
+
+rlhf_status rlhf__compute_fail(const rlhf_compute *t, rlhf_status st, const char *what,
+                               struct rlhf__error *err) {
+    const char *text = t->last_error(t->ctx);
+    return rlhf__fail(err, st, "%s: %s", what, text && *text ? text : rlhf__status_text(st));
+}
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+// Best of repeated products of `rows` rows within `budget` seconds; 0 on failure.
+static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, uint32_t rows,
+                           double budget) {
+    uint64_t size = rlhf_dtype_size(dtype);
+    rlhf_dev src = NULL, x = NULL, y = NULL;
+    rlhf_weight *w = NULL;
+    double best = 0;
+    if (t->alloc(t->ctx, (uint64_t)dim * (uint64_t)dim * 4, &src) == RLHF_OK &&
+        t->alloc(t->ctx, (uint64_t)rows * (uint64_t)dim * size, &x) == RLHF_OK &&
+        t->alloc(t->ctx, (uint64_t)rows * (uint64_t)dim * size, &y) == RLHF_OK &&
+        t->weight_create(t->ctx, dim, dim, dtype, 0, &w) == RLHF_OK &&
+        t->weight_pack(t->ctx, w, src) == RLHF_OK) {
+        double flops = 2.0 * (double)rows * (double)dim * (double)dim, start = seconds();
+        do {
+            double from = seconds();
+            if (t->linear(t->ctx, y, dtype, 0, x, w, NULL, rows) != RLHF_OK ||
+                t->sync(t->ctx) != RLHF_OK)
+                break;
+            double speed = flops / (seconds() - from);
+            if (speed > best) best = speed;
+        } while (seconds() - start < budget);
+    }
+    t->weight_destroy(t->ctx, w);
+    t->release(t->ctx, src);
+    t->release(t->ctx, x);
+    t->release(t->ctx, y);
+    return best;
+}
+
+double rlhf__compute_peak(const rlhf_compute *t, int32_t dtype) {
+    double small = best_product(t, dtype, 256, 32, 0.002);
+    if (small < 2e10) return small; // a naive backend: a large product would take seconds
+    return best_product(t, dtype, 1024, 1024, 0.05);
+}

@@ -1,0 +1,48 @@
+// compute.h: a compute backend (kernels_*.so) opened by name, and its table.
+//
+// It finds and checks the shared object and creates one table. It does not touch device memory; for
+// that use the table's own functions.
+#ifndef RLHF_HOST_COMPUTE_H
+#define RLHF_HOST_COMPUTE_H
+
+#include "base/error.h"
+
+#include <rlhf/compute.h>
+
+struct rlhf__compute {
+    void *object; // dlopen handle, never closed (worker threads may live in it)
+    const rlhf_kernels *kernels;
+    rlhf_compute *table;
+    char path[4096]; // resolved path of the shared object
+};
+
+// What to open. Zero in every field but `backend` and `lib_dir` is a valid default.
+struct rlhf__compute_spec {
+    const char *lib_dir;      // the directory with kernels/, e.g. <prefix>/lib/rlhf/0
+    const char *backend;      // "cpu", "reference", or a path to a .so
+    uint32_t threads;         // 0 = all cores
+    uint32_t guard;           // reference only
+    uint64_t workspace_bytes; // 0 = the backend's own default
+};
+
+// Open kernels_<backend>.so and create its table. E_INVALID names the file when it is missing, is no
+// backend or was built for another contract version; E_NOMEM, E_DEVICE from the backend. [main]
+rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *, struct rlhf__compute **out,
+                               struct rlhf__error *err);
+
+// NULL allowed. Every buffer and weight of the table must have been released. [main]
+void rlhf__compute_close(struct rlhf__compute *);
+
+// RLHF_F32 or RLHF_BF16 for a configured "auto", "f32" or "bf16": auto is bf16 where the table says
+// that it runs at full speed. [any]
+int32_t rlhf__compute_dtype(const rlhf_compute *, const char *configured);
+
+// Turn a failed table call into a host error: "<what>: <the table's own text>". Returns st. [any]
+rlhf_status rlhf__compute_fail(const rlhf_compute *, rlhf_status st, const char *what,
+                               struct rlhf__error *err);
+
+// Measured speed of a large product in `dtype`, in floating-point operations a second; about 50 ms of
+// work on a fast backend. 0 when it cannot be measured. Used only as the base of perf/mfu. [step]
+double rlhf__compute_peak(const rlhf_compute *, int32_t dtype);
+
+#endif
