@@ -1,0 +1,52 @@
+// buf.h: a growable byte buffer. Always NUL-ended one byte past len, so text can be read as a
+// string.
+//
+// A failed allocation makes the buffer sticky-bad: later appends do nothing and rlhf__buf_ok says
+// no, so callers check once at the end.
+#ifndef RLHF_HOST_BUF_H
+#define RLHF_HOST_BUF_H
+
+#include "base/error.h"
+
+#include <stdarg.h>
+
+struct rlhf__buf {
+    char *data; // NULL until the first append
+    size_t len, cap;
+    int32_t bad; // 1 after a failed allocation
+    int32_t reserved;
+};
+
+// An empty buffer: `struct rlhf__buf b = RLHF__BUF_INIT;`
+#define RLHF__BUF_INIT                                                                             \
+    { NULL, 0, 0, 0, 0 }
+
+// Free the bytes and make *b empty again. [any]
+void rlhf__buf_free(struct rlhf__buf *b);
+
+// Set the length to 0, keep the memory. [any]
+void rlhf__buf_clear(struct rlhf__buf *b);
+
+// Append n bytes; bytes may be NULL when n is 0. [any]
+void rlhf__buf_put(struct rlhf__buf *b, const void *bytes, size_t n);
+
+// Append a NUL-ended string, one byte, formatted text. [any]
+void rlhf__buf_puts(struct rlhf__buf *b, const char *text);
+void rlhf__buf_putc(struct rlhf__buf *b, char c);
+__attribute__((format(printf, 2, 3))) void rlhf__buf_printf(struct rlhf__buf *b, const char *fmt,
+                                                            ...);
+
+// Append v as a fixed-width little-endian integer. [any]
+void rlhf__buf_u32le(struct rlhf__buf *b, uint32_t v);
+void rlhf__buf_u64le(struct rlhf__buf *b, uint64_t v);
+
+// Make room for n more bytes and return where they go (len grows by n), NULL when bad. [any]
+void *rlhf__buf_grow(struct rlhf__buf *b, size_t n);
+
+// RLHF_OK, or RLHF_E_NOMEM when an append failed. [any]
+rlhf_status rlhf__buf_ok(const struct rlhf__buf *b, struct rlhf__error *err);
+
+// The text, never NULL. Borrowed until the next append. [any]
+const char *rlhf__buf_text(const struct rlhf__buf *b);
+
+#endif

@@ -1,0 +1,17 @@
+// dirs.h: where the program finds its plugins, kernels, models and configs: beside the executable.
+#ifndef RLHF_HOST_DIRS_H
+#define RLHF_HOST_DIRS_H
+
+#include "base/error.h"
+
+struct rlhf__dirs {
+    char exe[1024];   // directory of the executable
+    char lib[1100];   // <...>/lib/rlhf/0: algos, rewards, models, kernels below it
+    char share[1100]; // <...>/share/rlhf: models, configs, prompts below it
+};
+
+// lib is the first existing of <exe>/../lib/rlhf/0, <exe>/../<libdir>/rlhf/0 and the configured
+// install prefix; share likewise. Missing ones keep the first spelling. [main]
+rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err);
+
+#endif

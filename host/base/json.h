@@ -1,0 +1,38 @@
+// json.h: reading JSON strictly and writing it readably.
+//
+// Jansson parses; what this adds is file names and lines in messages, the line of a key, and a
+// writer that prints the shortest number that reads back the same (0.1, not 0.10000000000000001).
+#ifndef RLHF_HOST_JSON_H
+#define RLHF_HOST_JSON_H
+
+#include "base/buf.h"
+
+#include <jansson.h>
+
+// Parse text (len bytes). Duplicate keys, trailing bytes and invalid UTF-8 are refused; the message
+// is "<name>:<line>:<column>: reason". *out is a new reference. [any]
+rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, json_t **out,
+                             struct rlhf__error *err);
+
+// Read and parse a file of at most 64 MiB. [any]
+rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *err);
+
+// Line (from 1) of the value at `path` ("optim.lr", "reward.0.weight") in valid JSON text, 0 when
+// it is not there. [any]
+int64_t rlhf__json_line_of(const char *text, size_t len, const char *path);
+
+// Append v to out; indent 0 = one line. Non-finite reals are written as null. Object keys keep
+// their order. [any]
+void rlhf__json_write(struct rlhf__buf *out, const json_t *v, int indent);
+
+// Append one JSON string with quotes; bytes that are no UTF-8 become U+FFFD. [any]
+void rlhf__json_write_string(struct rlhf__buf *out, const char *bytes, size_t n);
+
+// Shortest decimal that reads back as v, with ".0" when it would look like an integer and
+// `real` is 1; non-finite gives "null". Returns out. [any]
+const char *rlhf__format_double(double v, int real, char out[40]);
+
+// What a value is, in words: "a string", "an integer", "null", ... [any]
+const char *rlhf__json_kind(const json_t *v);
+
+#endif

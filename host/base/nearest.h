@@ -1,0 +1,24 @@
+// nearest.h: "did you mean": the valid name closest to a misspelt one.
+#ifndef RLHF_HOST_NEAREST_H
+#define RLHF_HOST_NEAREST_H
+
+#include <stddef.h>
+
+// Damerau-Levenshtein distance (optimal string alignment) of the first 63 bytes of a and b. [any]
+size_t rlhf__edit_distance(const char *a, const char *b);
+
+// The search so far; start from zero.
+struct rlhf__nearest {
+    const char *wanted;
+    const char *best; // NULL: nothing near enough; borrowed from the candidates
+    size_t distance;
+};
+
+// Offer a candidate. It counts when its distance is at most a third of the longer name (at least
+// 1), or when one of the names contains the other as a whole "_"-separated part. [any]
+void rlhf__nearest_offer(struct rlhf__nearest *n, const char *candidate);
+
+// ` (did you mean "x"?)` or an empty string, written to out. Returns out. [any]
+const char *rlhf__nearest_hint(const struct rlhf__nearest *n, char *out, size_t cap);
+
+#endif

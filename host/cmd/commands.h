@@ -1,0 +1,39 @@
+// commands.h: the subcommands. Each is one file, cmd/<name>.c, and returns the exit status: 0, 2
+// for bad input, 1 for run-time failures, 130 after Ctrl-C. They print their own error.
+#ifndef RLHF_HOST_COMMANDS_H
+#define RLHF_HOST_COMMANDS_H
+
+#include "base/dirs.h"
+#include "base/log.h"
+#include "config/config.h"
+#include "plugin/load.h"
+
+#include <signal.h>
+
+// What main() set up for every command.
+struct rlhf__env {
+    const struct rlhf__dirs *dirs;
+    struct rlhf__log *log;
+    const volatile sig_atomic_t *cancelled; // see base/signals.h
+};
+
+// A training run, fully validated: config resolved, plugins open.
+struct rlhf__run_request {
+    const struct rlhf__env *env;
+    const struct rlhf__config *config;
+    struct rlhf__plugins *plugins; // open models through it
+    const struct rlhf__plugin *algo;
+    const struct rlhf__plugin **rewards; // [config->n_reward]
+    const char *resume;                  // run directory to go on with, NULL = a new run
+    int32_t dry_run;                     // 1: set everything up, run no phase, write nothing
+    int32_t reserved;
+};
+
+int rlhf__cmd_run(const struct rlhf__run_request *req); // train; cmd/run.c
+
+// The rest take argv with argv[0] = the command's name and parse it with flags.h.
+int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv);
+int rlhf__cmd_eval(const struct rlhf__env *env, int argc, char **argv);
+int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv); // list | info
+
+#endif

@@ -1,0 +1,55 @@
+// flags.h: the command-line flags of a subcommand as one table: parsed, checked and printed from
+// it.
+//
+// "--name value" and "--name=value"; "--" ends the flags. Unknown flags name the nearest one.
+#ifndef RLHF_HOST_FLAGS_H
+#define RLHF_HOST_FLAGS_H
+
+#include "base/error.h"
+
+#include <stdio.h>
+
+enum rlhf__flag_kind {
+    RLHF__FLAG_SWITCH = 1, // int32_t, set to 1
+    RLHF__FLAG_STR = 2,    // const char *, borrowed from argv
+    RLHF__FLAG_I64 = 3,    // int64_t in [i_min, i_max]
+    RLHF__FLAG_F64 = 4,    // double in [f_min, f_max]
+    RLHF__FLAG_LIST = 5    // struct rlhf__flag_list: repeatable
+};
+
+struct rlhf__flag {
+    const char *name; // with the dashes: "--model"
+    const char *arg;  // name of its value in help: "DIR"; NULL for a switch
+    const char *help;
+    int32_t kind;
+    uint32_t offset; // into the struct that is filled
+    int64_t i_min, i_max;
+    double f_min, f_max;
+};
+
+struct rlhf__flag_list {
+    const char **item; // [n], owned (the strings are argv's)
+    size_t n;
+};
+
+#define RLHF__FLAG_SW(T, name, field, help)                                                        \
+    { name, NULL, help, RLHF__FLAG_SWITCH, offsetof(T, field), 0, 0, 0, 0 }
+#define RLHF__FLAG_S(T, name, field, arg, help)                                                    \
+    { name, arg, help, RLHF__FLAG_STR, offsetof(T, field), 0, 0, 0, 0 }
+#define RLHF__FLAG_I(T, name, field, arg, lo, hi, help)                                            \
+    { name, arg, help, RLHF__FLAG_I64, offsetof(T, field), lo, hi, 0, 0 }
+#define RLHF__FLAG_F(T, name, field, arg, lo, hi, help)                                            \
+    { name, arg, help, RLHF__FLAG_F64, offsetof(T, field), 0, 0, lo, hi }
+#define RLHF__FLAG_L(T, name, field, arg, help)                                                    \
+    { name, arg, help, RLHF__FLAG_LIST, offsetof(T, field), 0, 0, 0, 0 }
+
+// Parse argv[1..argc) (argv[0] is the subcommand's name, for messages) into *out, which the caller
+// filled with defaults. Arguments that are no flags go to *rest (may be NULL: then they are
+// refused; free(rest->item)). RLHF_E_INVALID with one sentence. [main]
+rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc, char **argv,
+                              void *out, struct rlhf__flag_list *rest, struct rlhf__error *err);
+
+// One aligned line a flag. [main]
+void rlhf__flags_help(FILE *out, const struct rlhf__flag *flags, size_t n);
+
+#endif

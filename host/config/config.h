@@ -1,0 +1,49 @@
+// config.h: from built-in defaults, files and flags to one resolved struct rlhf__config, and back.
+//
+// Layers, each over the one before: built-in defaults; share/rlhf/configs/<algo>.json; the preset;
+// the --config file; flags (--algo, --reward, --policy, ...); --set. A layer that names a
+// different plugin drops the options set for the old one; a "reward" list replaces the whole list.
+#ifndef RLHF_HOST_CONFIG_H
+#define RLHF_HOST_CONFIG_H
+
+#include "base/dirs.h"
+#include "config/schema.h"
+
+struct rlhf__plugins;
+struct rlhf__plugin;
+
+// What the command line asked for. All borrowed.
+struct rlhf__config_request {
+    const struct rlhf__dirs *dirs;
+    const char *config_file;   // --config, NULL = none
+    const char *preset;        // --preset, NULL = none
+    const char *algo;          // "X.so[:k=v,...]", NULL = none
+    const char *const *reward; // [n_reward] "X.so[:weight=..,k=v]"
+    size_t n_reward;
+    const char *const *set; // [n_set] "path.to.key=value", in order; flags like --policy come first
+    size_t n_set;
+    const char *resume; // run directory: its config.json is the base, nothing below it; or NULL
+};
+
+// *out gets the layered values; plugin options are not validated yet. Free with
+// rlhf__config_free even after a failure. [main]
+rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlhf__config *out,
+                              struct rlhf__error *err);
+void rlhf__config_free(struct rlhf__config *c);
+
+// Load the plugins that c names and validate and complete their options. *algo and *rewards
+// [c->n_reward] point into `plugins`; free(*rewards). An algorithm must be named. [main]
+rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *plugins,
+                                 const struct rlhf__plugin **algo,
+                                 const struct rlhf__plugin ***rewards, struct rlhf__error *err);
+
+// The whole config as JSON (new reference): what --print-config prints and config.json holds.
+// Reading it back with --config gives the same config. [any]
+rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
+                                 struct rlhf__error *err);
+
+// Append that JSON as text with a final newline. [any]
+rlhf_status rlhf__config_print(const struct rlhf__config *c, struct rlhf__buf *out,
+                               struct rlhf__error *err);
+
+#endif

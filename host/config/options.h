@@ -1,0 +1,83 @@
+// options.h: the one validator. It reads JSON values into a config struct by an rlhf_opt table,
+// for the host's own sections, for plugins' options and for checkpoints' config.json alike.
+#ifndef RLHF_HOST_OPTIONS_H
+#define RLHF_HOST_OPTIONS_H
+
+#include "base/json.h"
+
+#include <rlhf/option.h>
+
+// Strings that config structs point to; they live until rlhf__strings_free.
+struct rlhf__strings {
+    char **item;
+    size_t n, cap;
+};
+
+void rlhf__strings_free(struct rlhf__strings *s); // [any]
+// A copy owned by s; NULL when text is NULL or memory is out. [any]
+const char *rlhf__strings_add(struct rlhf__strings *s, const char *text);
+
+// A table and the struct it describes.
+struct rlhf__opt_table {
+    const rlhf_opt *opts;
+    uint32_t n, stride; // stride 0 = sizeof(rlhf_opt)
+};
+
+// Option i, copied through the stride: fields the table does not have read 0. [any]
+void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out);
+
+// Index of the option called key, or -1. [any]
+int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key);
+
+// Refuse a table that would hurt: offsets outside config_size or misaligned, unknown type, no key,
+// duplicate keys, no choices, default outside the range. [any]
+rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_size,
+                             struct rlhf__error *err);
+
+// Fill every field with its default (RLHF_OPT_REQUIRED ones with zero). [any]
+rlhf_status rlhf__opts_defaults(const struct rlhf__opt_table *t, void *config,
+                                struct rlhf__strings *strings, struct rlhf__error *err);
+
+// Where a value came from, for messages.
+struct rlhf__origin {
+    const char *source;  // "my.json", "--set", "config.json"
+    const char *section; // "optim", "algo", "reward.0"; "" = none
+    const char *text;    // the source's text to look lines up in, or NULL
+    size_t text_len;
+    int32_t lenient; // 1: keys the table does not know are skipped, null means the default
+    int32_t reserved;
+};
+
+// Write one value. A string option takes `raw` (the text as typed on the command line, or NULL)
+// where v is not a string. Wrong type or range: one sentence with what was found and what is
+// allowed. [any]
+rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, const json_t *v,
+                           const char *raw, const struct rlhf__origin *from, void *config,
+                           struct rlhf__strings *strings, struct rlhf__error *err);
+
+// Apply every member of object; keys listed in `skip` (NULL-ended, may be NULL) belong to the
+// caller. [any]
+rlhf_status rlhf__opts_apply(const struct rlhf__opt_table *t, const json_t *object,
+                             const char *const *skip, const struct rlhf__origin *from, void *config,
+                             struct rlhf__strings *strings, struct rlhf__error *err);
+
+// A fresh config struct from an object alone: calloc(config_size), defaults, apply, and every
+// RLHF_OPT_REQUIRED key must be there. Freed with free(). For config.json of models: lenient
+// origin. [any]
+rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size,
+                           const json_t *object, const struct rlhf__origin *from,
+                           struct rlhf__strings *strings, void **out, struct rlhf__error *err);
+
+// Add every field of config to object, in table order. NULL strings become null. [any]
+rlhf_status rlhf__opts_to_json(const struct rlhf__opt_table *t, const void *config, json_t *object,
+                               struct rlhf__error *err);
+
+// "a number from 0 to 1", "one of adamw, muon", ... [any]
+void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out);
+
+// JSON Schema of one option / of a whole table (draft 2020-12 "properties" object). New
+// references, NULL when out of memory. [any]
+json_t *rlhf__opt_schema(const rlhf_opt *o);
+json_t *rlhf__opts_schema(const struct rlhf__opt_table *t);
+
+#endif

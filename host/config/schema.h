@@ -1,0 +1,221 @@
+// schema.h: everything a run can be told, one struct a section, each described by an option table.
+//
+// Field comments give meaning and unit; defaults and ranges are in the tables (schema.c), which
+// --help, --print-config and the docs are made from. Strings are never NULL here: "" is unset.
+#ifndef RLHF_HOST_SCHEMA_H
+#define RLHF_HOST_SCHEMA_H
+
+#include "config/options.h"
+
+struct rlhf__run_config {
+    const char *dir;    // "" = runs/<algo>-<date>-<n>
+    const char *preset; // share/rlhf/configs/presets/<preset>.json, "" = none
+    int64_t phases;     // 0 = the algorithm's own (supervised: data.epochs decide)
+    int64_t seed;
+    int64_t threads; // 0 = all cores
+};
+
+enum rlhf__dtype_choice { RLHF__DTYPE_AUTO = 0, RLHF__DTYPE_F32 = 1, RLHF__DTYPE_BF16 = 2 };
+
+struct rlhf__compute_config {
+    const char *backend;   // kernels_<backend>.so
+    int32_t dtype;         // enum rlhf__dtype_choice
+    int32_t guard;         // reference backend: device buffers unreadable for the host
+    int64_t workspace_mib; // 0 = the backend's default
+};
+
+enum rlhf__policy_init { RLHF__INIT_PRETRAINED = 0, RLHF__INIT_RANDOM = 1 };
+
+struct rlhf__policy_config {
+    const char *path; // model directory; "" = the embedded default
+    int32_t init;     // enum rlhf__policy_init; random needs only config.json and the tokenizer
+    int32_t reserved;
+};
+
+struct rlhf__reference_config {
+    const char *path; // "" = the policy's first weights
+};
+
+enum rlhf__critic_kind { RLHF__CRITIC_SHARED = 0, RLHF__CRITIC_SEPARATE = 1 };
+
+struct rlhf__value_config {
+    int32_t kind;     // enum rlhf_value_kind (none = refuse algorithms that want one)
+    int32_t init;     // enum rlhf_value_init
+    int32_t detach;   // 1: no gradient from the value head into the trunk
+    int32_t critic;   // enum rlhf__critic_kind
+    const char *path; // separate critic: its first weights; "" = the policy's
+    double lr;        // of the value head (and separate critic); 0 = optim.lr
+};
+
+// The score head that `classify` trains and classifiers carry.
+struct rlhf__score_config {
+    const char *labels; // comma-separated names by label number; "" = LABEL_0, LABEL_1, ...
+    int32_t pooling;    // enum rlhf_pool; 0 = the architecture's own
+    int32_t reserved;
+};
+
+enum rlhf__long_rows { RLHF__LONG_TRUNCATE = 0, RLHF__LONG_SPLIT = 1 };
+
+// Rows of supervised algorithms.
+struct rlhf__data_config {
+    const char *path;      // .jsonl, .jsonl.gz or .txt
+    const char *eval_path; // held-out rows; "" = none
+    int64_t limit, skip;   // rows to use (0 = all) after skipping
+    int64_t eval_limit;    // rows of eval_path, 0 = all
+    int64_t eval_every;    // phases between evaluations, 0 = only at the end
+    int64_t max_tokens;    // longest row in tokens, 0 = the model's context
+    int64_t batch_tokens;  // tokens a phase; 0 = batch.size rows a phase
+    double epochs;         // passes over the rows when run.phases is 0
+    int32_t shuffle;
+    int32_t long_rows; // enum rlhf__long_rows
+};
+
+// Prompts of rollout algorithms.
+struct rlhf__prompts_config {
+    const char *path;    // .jsonl, .jsonl.gz or .txt; "" = the embedded prompts
+    const char *text;    // one constant prompt; wins over path
+    const char *field;   // member of a JSONL row
+    int64_t length;      // cut to exactly this many tokens, shorter ones are skipped; 0 = off
+    int64_t min_tokens;  // shorter prompts are skipped
+    int64_t max_tokens;  // longer prompts are an error; 0 = what the context leaves
+    int64_t limit;       // prompts to use, 0 = all
+    int32_t prepend_bos; // put the tokenizer's BOS (GPT-2: EOS) in front
+    int32_t start_after_period; // begin after the first period; texts without one are skipped
+    int32_t end_at_period;      // end at the last period within length (or max_tokens)
+    int32_t shuffle;            // a fresh order on every pass
+};
+
+struct rlhf__sampling_config {
+    double temperature, top_p;
+    int64_t top_k; // 0 = off
+    int64_t max_new_tokens;
+    int64_t slots;       // rows decoded at once, 0 = chosen by the host
+    int32_t stop_at_eos; // 0: fixed response length, EOS is an ordinary token
+    int32_t reserved;
+};
+
+enum rlhf__truncate { RLHF__TRUNCATE_NONE = 0, RLHF__TRUNCATE_STOP = 1, RLHF__TRUNCATE_PERIOD = 2 };
+enum rlhf__non_stop {
+    RLHF__NON_STOP_NONE = 0,
+    RLHF__NON_STOP_REPLACE = 1,
+    RLHF__NON_STOP_SUBTRACT = 2
+};
+
+// What the host does to a response before (truncate) and after (penalties) it is scored.
+struct rlhf__response_config {
+    int32_t truncate;               // enum rlhf__truncate
+    int32_t non_stop;               // enum rlhf__non_stop: what non_stop_penalty does
+    int64_t period_min, period_max; // tokens: the first period in this range ends the text
+    double period_penalty;          // score when there is none
+    double non_stop_penalty;        // for responses that did not end by a stop token
+};
+
+enum rlhf__normalize {
+    RLHF__NORMALIZE_NONE = 0,
+    RLHF__NORMALIZE_BEFORE = 1,
+    RLHF__NORMALIZE_AFTER = 2
+};
+enum rlhf__nan_policy { RLHF__NAN_STOP = 0, RLHF__NAN_ZERO = 1, RLHF__NAN_DROP = 2 };
+
+struct rlhf__rewards_config {
+    int32_t normalize;  // enum rlhf__normalize: (r - mean) / std before or after the weighted sum
+    int32_t nan_policy; // enum rlhf__nan_policy
+    double clip;        // |score| at most this after mixing; 0 = off
+};
+
+struct rlhf__batch_config {
+    int64_t size;              // sequences a phase
+    int64_t microbatch_tokens; // tokens of one forward/backward
+};
+
+enum rlhf__optim_kind { RLHF__OPTIM_ADAMW = 0, RLHF__OPTIM_MUON = 1 };
+enum rlhf__schedule {
+    RLHF__SCHEDULE_CONSTANT = 0,
+    RLHF__SCHEDULE_LINEAR = 1,
+    RLHF__SCHEDULE_COSINE = 2
+};
+
+struct rlhf__optim_config {
+    int32_t kind;     // enum rlhf__optim_kind
+    int32_t epsilon;  // enum rlhf_adam_epsilon
+    int32_t schedule; // enum rlhf__schedule
+    int32_t reserved;
+    double lr, beta1, beta2, eps, weight_decay;
+    double max_grad_norm; // 0 = no clipping
+    double final_scale;   // of lr at the last step, for linear and cosine
+    double muon_lr, muon_momentum;
+    int64_t warmup;      // phases of linear warm-up
+    int64_t max_skipped; // non-finite steps in a row before the run stops
+};
+
+struct rlhf__early_stop_config {
+    double kl;     // mean sequence KL above this, nats; 0 = off
+    double reward; // mean reward above this; 0 = off
+    int64_t patience, window;
+};
+
+struct rlhf__checkpoint_config {
+    int64_t every; // phases, 0 = only at the end
+    int64_t keep;  // newest ones kept, 0 = all
+};
+
+enum rlhf__progress_kind {
+    RLHF__PROGRESS_AUTO = 0,
+    RLHF__PROGRESS_BAR = 1,
+    RLHF__PROGRESS_PLAIN = 2,
+    RLHF__PROGRESS_OFF = 3
+};
+
+struct rlhf__log_config {
+    int32_t tensorboard;
+    int32_t progress; // enum rlhf__progress_kind
+    int32_t level;    // enum rlhf_log_level
+    int32_t reserved;
+    int64_t samples;       // rows of the sample table
+    int64_t samples_every; // phases between tables, 0 = never
+};
+
+// A plugin as the user asked for it. options is the JSON object of its own keys; after
+// rlhf__config_resolve it is complete, defaults included.
+struct rlhf__plugin_config {
+    char *plugin;    // name or path; files are made absolute by rlhf__config_resolve
+    char *name;      // rewards: metric name, unique in the list; NULL for the algorithm
+    double weight;   // rewards
+    json_t *options; // owned
+    json_t *origin;  // key -> {source, raw}: where each option was set, for messages; owned
+};
+
+struct rlhf__config {
+    struct rlhf__run_config run;
+    struct rlhf__compute_config compute;
+    struct rlhf__policy_config policy;
+    struct rlhf__reference_config reference;
+    struct rlhf__value_config value;
+    struct rlhf__score_config score;
+    struct rlhf__data_config data;
+    struct rlhf__prompts_config prompts;
+    struct rlhf__sampling_config sampling;
+    struct rlhf__response_config response;
+    struct rlhf__rewards_config rewards;
+    struct rlhf__batch_config batch;
+    struct rlhf__optim_config optim;
+    struct rlhf__early_stop_config early_stop;
+    struct rlhf__checkpoint_config checkpoint;
+    struct rlhf__log_config log;
+    struct rlhf__plugin_config algo;    // algo.plugin NULL = not given
+    struct rlhf__plugin_config *reward; // [n_reward]
+    size_t n_reward;
+    struct rlhf__strings strings;
+};
+
+// One section: its name in JSON, its table and its place in struct rlhf__config.
+struct rlhf__section {
+    const char *name, *help;
+    struct rlhf__opt_table table;
+    uint32_t offset, size;
+};
+
+// The sections in the order they are printed; *n = how many. [any]
+const struct rlhf__section *rlhf__sections(size_t *n);
+
+#endif

@@ -1,0 +1,42 @@
+// metrics.h: the numbers of a run: RUN/metrics.jsonl (one object a phase) and TensorBoard events in
+// RUN/tensorboard/.
+//
+// Names are a contract (docs/metrics.md). Not a timer and not an aggregator: it keeps the last
+// value of each name in the current phase.
+#ifndef RLHF_HOST_METRICS_H
+#define RLHF_HOST_METRICS_H
+
+#include "base/error.h"
+
+#include <rlhf/base.h>
+
+struct rlhf__metrics;
+
+// Open for a new run (keep_phase < 0) or a resumed one: rows of phases > keep_phase are dropped
+// from both files, and an unfinished last line with them. tensorboard 0 = no event file. [main]
+rlhf_status rlhf__metrics_open(const char *run_dir, int tensorboard, int64_t keep_phase,
+                               struct rlhf__metrics **out, struct rlhf__error *err);
+void rlhf__metrics_close(struct rlhf__metrics *m); // NULL allowed; unflushed values are dropped
+
+// Set a value of the current phase; a later one replaces it. Non-finite values are written as null
+// and left out of TensorBoard. [any]
+rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double value);
+
+// For struct rlhf__services.metric: ctx is the struct rlhf__metrics. [any]
+void rlhf__metrics_sink(void *ctx, const char *name, double value);
+
+// *out = the current phase's value; 0 when it was not set (then *out is untouched). [any]
+int rlhf__metrics_get(const struct rlhf__metrics *m, const char *name, double *out);
+
+// Write the phase: {"phase": n, <names sorted>}, and one event with all scalars; flushed to the
+// system. Then the phase's values are forgotten. [main]
+rlhf_status rlhf__metrics_flush(struct rlhf__metrics *m, int64_t phase, struct rlhf__error *err);
+
+// A text event (Markdown) under a tag. Nothing without TensorBoard. [main]
+rlhf_status rlhf__metrics_text(struct rlhf__metrics *m, int64_t phase, const char *tag,
+                               rlhf_str text, struct rlhf__error *err);
+
+// fsync both files: before a checkpoint is committed. [main]
+rlhf_status rlhf__metrics_sync(struct rlhf__metrics *m, struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,37 @@
+// progress.h: where a run stands, on the terminal: a bar that is redrawn in place, or one plain
+// line a phase.
+#ifndef RLHF_HOST_PROGRESS_H
+#define RLHF_HOST_PROGRESS_H
+
+#include "base/log.h"
+#include "config/schema.h"
+
+struct rlhf__progress_state {
+    int64_t phase, phases; // done, planned
+    const char *label;     // e.g. "reward"; what `value` is
+    double value;          // mean reward (or loss)
+    double kl;             // sequence KL, nats; NaN = not shown
+    double tokens_per_s;   // NaN = not shown
+    double seconds;        // spent on the phases of this process so far
+    int64_t first_phase;   // phases already done when this process started (resume)
+};
+
+struct rlhf__progress;
+
+// kind: enum rlhf__progress_kind; AUTO = a bar when stdout is a terminal, else plain lines. Lines
+// and bar go to stdout; log lines pass above the bar through log's hooks. [main]
+rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rlhf__progress **out,
+                                  struct rlhf__error *err);
+void rlhf__progress_destroy(struct rlhf__progress *p); // NULL allowed; ends the bar's line
+
+// Show the state of a finished phase. [main]
+void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s);
+
+// Between phases: what is being done ("rollout", "update"); shown in the bar only. [main]
+void rlhf__progress_note(struct rlhf__progress *p, const char *what);
+
+// Take the bar off the screen before other output on stdout (the sample table), put it back. [main]
+void rlhf__progress_hide(struct rlhf__progress *p);
+void rlhf__progress_show(struct rlhf__progress *p);
+
+#endif

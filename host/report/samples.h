@@ -1,0 +1,37 @@
+// samples.h: samples of a phase: RUN/samples.jsonl and, now and then, a table on the terminal.
+#ifndef RLHF_HOST_SAMPLES_H
+#define RLHF_HOST_SAMPLES_H
+
+#include "report/metrics.h"
+
+#include <stdio.h>
+
+struct rlhf__sample {
+    rlhf_str prompt, response; // bytes; what is no UTF-8 is replaced
+    double reward;             // mixed score
+    double ref_logp;           // sum over the response under the reference, nats; NaN = not known
+    double logp;               // the same under the policy that sampled it; NaN = not known
+};
+
+struct rlhf__samples;
+
+// keep_phase as in rlhf__metrics_open. [main]
+rlhf_status rlhf__samples_open(const char *run_dir, int64_t keep_phase, struct rlhf__samples **out,
+                               struct rlhf__error *err);
+void rlhf__samples_close(struct rlhf__samples *s); // NULL allowed
+
+// Append n lines {"phase", "prompt", "response", "reward", "ref_logp", "logp"}; when m is not NULL
+// also as a TensorBoard text "samples". [main]
+rlhf_status rlhf__samples_write(struct rlhf__samples *s, int64_t phase,
+                                const struct rlhf__sample *samples, size_t n,
+                                struct rlhf__metrics *m, struct rlhf__error *err);
+
+// fsync: before a checkpoint is committed. [main]
+rlhf_status rlhf__samples_sync(struct rlhf__samples *s, struct rlhf__error *err);
+
+// The table: reward, reference log-prob, text on one line each, cut to `width` columns (0 = ask the
+// terminal, 100 when there is none). boxed: drawn with box lines, else plain columns. [main]
+void rlhf__samples_table(FILE *out, const struct rlhf__sample *samples, size_t n, int width,
+                         int boxed);
+
+#endif
