@@ -1,0 +1,35 @@
+// hot/convert.c: f32 <-> bf16 and the residual sum. Level source, see vec.h.
+#include "hot.h"
+#include "vec.h"
+
+void RLHF__HOT(to_bf16)(uint16_t *dst, const float *src, size_t n) {
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store_bf16(dst + i, vf_load(src + i));
+    if (i < n) vf_store_bf16_n(dst + i, vf_load_n(src + i, n - i), n - i);
+}
+
+void RLHF__HOT(to_f32)(float *dst, const uint16_t *src, size_t n) {
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store(dst + i, vf_load_bf16(src + i));
+    if (i < n) vf_store_n(dst + i, vf_load_bf16_n(src + i, n - i), n - i);
+}
+
+void RLHF__HOT(add)(float *dst, const void *src, int bf16, size_t n) {
+    const uint16_t *h = src;
+    const float *f = src;
+    size_t i = 0;
+    if (bf16) {
+        for (; i + VF_LANES <= n; i += VF_LANES)
+            vf_store(dst + i, vf_add(vf_load(dst + i), vf_load_bf16(h + i)));
+        if (i < n)
+            vf_store_n(dst + i, vf_add(vf_load_n(dst + i, n - i), vf_load_bf16_n(h + i, n - i)),
+                       n - i);
+        return;
+    }
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store(dst + i, vf_add(vf_load(dst + i), vf_load(f + i)));
+    if (i < n)
+        vf_store_n(dst + i, vf_add(vf_load_n(dst + i, n - i), vf_load_n(f + i, n - i)), n - i);
+}

@@ -1,0 +1,96 @@
+// hot/hot.h: the table of hot loops and the choice of instruction set. Every hot source is compiled
+// once a level (see vec.h); create asks rlhf__hot_select for the best level the CPU has.
+//
+// What it is not: no threads, no checks, no allocation. Callers (rows.h, products.h) split the
+// work, validate arguments and hand in scratch. All functions are [any].
+#ifndef RLHF_CPU_HOT_H
+#define RLHF_CPU_HOT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum rlhf__isa { RLHF__ISA_BASELINE, RLHF__ISA_AVX2, RLHF__ISA_AVX512, RLHF__ISA_COUNT };
+
+// One (row, head) pair of an attention call. Pointers are at the row's first query or key and at
+// the head's first element; strides in elements. nk keys lie in k and v; query t sees keys
+// 0 .. start + t when causal, else all nk. lse has stride lse_stride, may be NULL in forward.
+// dtype is enum rlhf_dtype; head_dim a multiple of 8, at most 128.
+struct rlhf__attn_item {
+    const void *q, *k, *v;
+    void *out; // forward: written; backward: read
+    float *lse;
+    const void *dout;   // backward only, like out
+    void *dq, *dk, *dv; // backward only, laid out like q, k, v
+    float *scratch;     // rlhf__attn_scratch(_bwd) floats, 64-byte aligned
+    int64_t q_stride, kv_stride, out_stride, lse_stride;
+    uint32_t nq, nk, start;
+    int32_t head_dim, causal, dtype;
+    float scale;
+};
+
+// Floats of scratch that an item with at most nq queries and nk keys needs at any level.
+size_t rlhf__attn_scratch(uint32_t nq, uint32_t nk, int32_t head_dim);
+size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
+
+// X(name, args): one list gives the table's members and each level's prototypes.
+//
+// to_bf16, to_f32  n elements
+// add              dst[n] += src[n]
+// act, act_bwd     n elements of dtype; kind is enum rlhf_act; in place allowed
+// embed            rows: out[t] = wte[ids[t]] + wpe[pos[t]], each d floats
+// embed_bwd        columns c0 .. c1-1 of every row, in row order: dw[idx[t]] += dout[t]
+// norm             rows of d: out (bf16 when bf16 != 0) and stats (NULL allowed)
+// norm_bwd         rows of d: dx (+)=; part[0..d) += dgamma, part[d..2d) += dbeta when not NULL
+// sum_parts        dst[c] += part[0][c] + part[1][c] + ... with part stride `stride`, count parts
+// attn, attn_bwd   one item
+#define RLHF__HOT_ROWS(X)                                                                          \
+    X(to_bf16, (uint16_t * dst, const float *src, size_t n))                                       \
+    X(to_f32, (float *dst, const uint16_t *src, size_t n))                                         \
+    X(add, (float *dst, const void *src, int bf16, size_t n))                                      \
+    X(act, (void *out, const void *x, int kind, int bf16, size_t n))                               \
+    X(act_bwd, (void *dx, const void *dy, const void *x, int kind, int bf16, size_t n))            \
+    X(embed, (float *out, const int32_t *ids, const int32_t *pos, const float *wte,                \
+              const float *wpe, size_t rows, size_t d))                                            \
+    X(embed_bwd, (float *dw, const float *dout, const int32_t *idx, size_t rows, size_t d,         \
+                  size_t c0, size_t c1))                                                           \
+    X(norm, (void *out, int bf16, float *stats, const float *x, const float *gamma,                \
+             const float *beta, float eps, size_t rows, size_t d))                                 \
+    X(norm_bwd, (float *dx, int accumulate, float *part, const void *dy, int bf16, const float *x, \
+                 const float *stats, const float *gamma, size_t rows, size_t d))                   \
+    X(sum_parts, (float *dst, const float *part, size_t stride, size_t count, size_t n))           \
+    X(attn, (const struct rlhf__attn_item *it))                                                    \
+    X(attn_bwd, (const struct rlhf__attn_item *it))
+
+// The products side adds its loops here (softmax rows, adamw, ...), same form.
+#define RLHF__HOT_PRODUCTS(X)
+
+#define RLHF__HOT_MEMBER(name, args) void(*name) args;
+struct rlhf__hot {
+    RLHF__HOT_ROWS(RLHF__HOT_MEMBER)
+    RLHF__HOT_PRODUCTS(RLHF__HOT_MEMBER)
+};
+
+// In a hot source RLHF_HOT_LEVEL is baseline, avx2 or avx512 and RLHF__HOT(norm) names that level's
+// function.
+#ifdef RLHF_HOT_LEVEL
+#define RLHF__HOT_PASTE2(name, level) rlhf__hot_##name##_##level
+#define RLHF__HOT_PASTE(name, level)  RLHF__HOT_PASTE2(name, level)
+#define RLHF__HOT(name)               RLHF__HOT_PASTE(name, RLHF_HOT_LEVEL)
+#define RLHF__HOT_PROTO(name, args)   void RLHF__HOT(name) args;
+RLHF__HOT_ROWS(RLHF__HOT_PROTO)
+RLHF__HOT_PRODUCTS(RLHF__HOT_PROTO)
+#endif
+
+extern const struct rlhf__hot rlhf__hot_table_baseline;
+extern const struct rlhf__hot rlhf__hot_table_avx2;
+extern const struct rlhf__hot rlhf__hot_table_avx512;
+
+// "baseline", "avx2", "avx512".
+const char *rlhf__isa_name(int isa);
+
+// Fills *hot with the best level of this CPU, or with a lower one when cap (the environment
+// variable RLHF_CPU_ISA; NULL or "" = no cap) names it. Returns the enum rlhf__isa chosen, or -1
+// when cap is not one of the three names.
+int rlhf__hot_select(struct rlhf__hot *hot, const char *cap);
+
+#endif

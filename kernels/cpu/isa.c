@@ -1,0 +1,36 @@
+// isa.c: choice of the instruction set at run time, by CPUID. The only file that asks the CPU.
+#include "hot/hot.h"
+
+#include <string.h>
+
+static const char *const names[RLHF__ISA_COUNT] = {"baseline", "avx2", "avx512"};
+
+const char *rlhf__isa_name(int isa) {
+    return isa >= 0 && isa < RLHF__ISA_COUNT ? names[isa] : "unknown";
+}
+
+// AVX-512 without BF16 (Skylake to Ice Lake) runs the AVX2 level: one level fewer to test.
+static int detect(void) {
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bf16"))
+        return RLHF__ISA_AVX512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return RLHF__ISA_AVX2;
+    return RLHF__ISA_BASELINE;
+}
+
+int rlhf__hot_select(struct rlhf__hot *hot, const char *cap) {
+    static const struct rlhf__hot *const tables[RLHF__ISA_COUNT] = {
+        &rlhf__hot_table_baseline, &rlhf__hot_table_avx2, &rlhf__hot_table_avx512};
+    int isa = detect();
+    if (cap && *cap) {
+        int want = 0;
+        while (want < RLHF__ISA_COUNT && strcmp(cap, names[want]) != 0)
+            want++;
+        if (want == RLHF__ISA_COUNT) return -1;
+        if (want < isa) isa = want;
+    }
+    *hot = *tables[isa];
+    return isa;
+}
