@@ -13,9 +13,8 @@ struct rlhf__error {
 };
 
 // Set err (NULL allowed) and return code, so `return rlhf__fail(err, RLHF_E_INVALID, ...)`. [any]
-__attribute__((format(printf, 3, 4))) rlhf_status rlhf__fail(struct rlhf__error *err,
-                                                             rlhf_status code, const char *fmt,
-                                                             ...);
+__attribute__((format(printf, 3, 4))) rlhf_status
+rlhf__fail(struct rlhf__error *err, rlhf_status code, const char *fmt, ...);
 
 // Put "context: " in front of err's text; returns err's code. [any]
 __attribute__((format(printf, 2, 3))) rlhf_status rlhf__error_context(struct rlhf__error *err,

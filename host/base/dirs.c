@@ -1,0 +1,43 @@
+// dirs.c: see dirs.h. RLHF_LIBDIR and RLHF_DATADIR are relative to the install prefix,
+// RLHF_PREFIX_LIBDIR and RLHF_PREFIX_DATADIR are where the build was told to install to.
+#include "base/dirs.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+// The first of the candidates that is a directory, else the first; each at most cap - 1 bytes.
+static rlhf_status choose(char *out, size_t cap, const char *exe, const char *const rel[2],
+                          const char *installed, const char *tail, struct rlhf__error *err) {
+    char first[1100] = "";
+    for (int i = 0; i < 3; i++) {
+        int n = i < 2 ? snprintf(out, cap, "%s/../%s/rlhf%s", exe, rel[i], tail)
+                      : snprintf(out, cap, "%s/rlhf%s", installed, tail);
+        if (n < 0 || (size_t)n >= cap)
+            return rlhf__fail(err, RLHF_E_INVALID, "%s: the program's path is too long", exe);
+        if (i == 0) memcpy(first, out, (size_t)n + 1);
+        if (rlhf__is_dir(out)) return RLHF_OK;
+    }
+    snprintf(out, cap, "%s", first);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err) {
+    memset(out, 0, sizeof *out);
+    ssize_t n = readlink("/proc/self/exe", out->exe, sizeof out->exe - 1);
+    if (n <= 0 || (size_t)n >= sizeof out->exe - 1)
+        return rlhf__fail(err, RLHF_E_IO, "/proc/self/exe: cannot find the program's directory: %s",
+                          n < 0 ? strerror(errno) : "the path is too long");
+    out->exe[n] = '\0';
+    char *slash = strrchr(out->exe, '/');
+    if (slash) *slash = '\0';
+    static const char *const lib[2] = {"lib", RLHF_LIBDIR}, *const share[2] = {"share",
+                                                                               RLHF_DATADIR};
+    char tail[16];
+    snprintf(tail, sizeof tail, "/%d", RLHF_ABI_MAJOR);
+    RLHF_TRY(choose(out->lib, sizeof out->lib, out->exe, lib, RLHF_PREFIX_LIBDIR, tail, err));
+    return choose(out->share, sizeof out->share, out->exe, share, RLHF_PREFIX_DATADIR, "", err);
+}
