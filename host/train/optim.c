@@ -32,8 +32,8 @@ static rlhf_status item_init(struct rlhf__optim *o, struct rlhf__optim_item *it,
 }
 
 rlhf_status rlhf__optim_create(const rlhf_compute *compute, const rlhf_param *params, uint32_t n,
-                               const struct rlhf__optim_config *config, struct rlhf__optim **out,
-                               struct rlhf__error *err) {
+                               const struct rlhf__optim_config *config, double head_lr,
+                               struct rlhf__optim **out, struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__optim *o = calloc(1, sizeof *o);
     if (o) o->items = calloc(n ? n : 1, sizeof *o->items);
@@ -43,6 +43,7 @@ rlhf_status rlhf__optim_create(const rlhf_compute *compute, const rlhf_param *pa
     }
     o->compute = compute;
     o->config = *config;
+    o->head_lr = head_lr > 0 ? head_lr : config->lr;
     o->n = n;
     for (uint32_t i = 0; i < n; i++) {
         rlhf_status st = item_init(o, &o->items[i], &params[i], err);
@@ -87,8 +88,7 @@ static rlhf_status update_item(const struct rlhf__optim *o, const struct rlhf__o
         rlhf_muon a = {c->muon_lr * factor, c->muon_momentum, decay, grad_scale, 1, 5};
         return t->muon(t->ctx, it->param.value, it->param.grad, it->m, it->rows, it->cols, &a);
     }
-    double lr = c->lr * factor;
-    if (it->param.group != RLHF_PARAM_TRUNK) lr *= c->head_lr_scale;
+    double lr = (it->param.group == RLHF_PARAM_VALUE ? o->head_lr : c->lr) * factor;
     rlhf_adamw a = {lr,      c->beta1, c->beta2,   c->eps, decay, grad_scale,
                     o->step, c->epsilon, 0};
     return t->adamw(t->ctx, it->param.value, it->param.grad, it->m, it->v, (uint64_t)it->n, &a);

@@ -3,24 +3,12 @@
 //
 // State lives on the device, one or two f32 tensors a parameter. It does not know schedules (the
 // caller passes the factor of the step) nor files (it lists its tensors for the checkpoint).
-#ifndef RLHF_HOST_OPTIM_H
-#define RLHF_HOST_OPTIM_H
+#ifndef RLHF_HOST_TRAIN_OPTIM_H
+#define RLHF_HOST_TRAIN_OPTIM_H
 
-#include "base/error.h"
+#include "config/schema.h"
 
 #include <rlhf/model.h>
-
-enum rlhf__optim_kind { RLHF__OPTIM_ADAMW = 0, RLHF__OPTIM_MUON = 1 };
-
-struct rlhf__optim_config {
-    int32_t kind;    // enum rlhf__optim_kind
-    int32_t epsilon; // enum rlhf_adam_epsilon
-    double lr, beta1, beta2, eps, weight_decay;
-    double head_lr_scale; // factor of lr for the value and score heads
-    double muon_lr, muon_momentum;
-    double max_grad_norm; // 0 = no clipping
-    int64_t max_skipped;  // consecutive skipped steps that end the run; 0 = never
-};
 
 struct rlhf__optim_item {
     rlhf_param param;
@@ -32,6 +20,7 @@ struct rlhf__optim_item {
 struct rlhf__optim {
     const rlhf_compute *compute;
     struct rlhf__optim_config config;
+    double head_lr; // of the value head
     struct rlhf__optim_item *items;
     uint32_t n, reserved;
     int64_t step;        // steps taken, without skipped ones
@@ -46,10 +35,11 @@ struct rlhf__optim_report {
     int32_t skipped, reserved;
 };
 
-// State for n parameters; every grad must be set. params is copied. [main]
+// State for n parameters; every grad must be set. params is copied. head_lr is the learning rate of the
+// value head, 0 = as the rest. [main]
 rlhf_status rlhf__optim_create(const rlhf_compute *, const rlhf_param *params, uint32_t n,
-                               const struct rlhf__optim_config *, struct rlhf__optim **out,
-                               struct rlhf__error *err);
+                               const struct rlhf__optim_config *, double head_lr,
+                               struct rlhf__optim **out, struct rlhf__error *err);
 void rlhf__optim_destroy(struct rlhf__optim *); // NULL allowed [main]
 
 // One step with learning rates times `factor`, then the gradients are zeroed. A gradient norm that is

@@ -1,0 +1,81 @@
+// draw.c: drawing fresh parameters, rlhf__params_draw of parameters.h.
+//
+// Every parameter has a stream of its own, "init:<name>", so its values do not depend on which other
+// parameters exist.
+#include "model/parameters.h"
+
+#include "model/compute.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// x[n] of N(0, 1): Box and Muller's transform, two numbers a Philox block.
+static void normals(float *x, size_t n, uint64_t seed, uint64_t stream) {
+    rlhf_rng r = {seed, stream, 0};
+    for (size_t i = 0; i < n; i += 2, r.counter++) {
+        uint32_t w[4];
+        rlhf_rng_block(&r, w);
+        double u = 1 - rlhf_rng_f64(w[0], w[1]), angle = 6.283185307179586 * rlhf_rng_f64(w[2], w[3]);
+        double radius = sqrt(-2 * log(u)); // u is in (0, 1]
+        x[i] = (float)(radius * cos(angle));
+        if (i + 1 < n) x[i + 1] = (float)(radius * sin(angle));
+    }
+}
+
+// Make `count` vectors of length `len` orthonormal, vector i being x[i * step + k * stride]:
+// modified Gram-Schmidt. count <= len.
+static void orthonormalise(float *x, size_t count, size_t len, size_t step, size_t stride) {
+    for (size_t i = 0; i < count; i++) {
+        float *a = x + i * step;
+        for (size_t j = 0; j < i; j++) {
+            const float *b = x + j * step;
+            double dot = 0;
+            for (size_t k = 0; k < len; k++) dot += (double)a[k * stride] * (double)b[k * stride];
+            for (size_t k = 0; k < len; k++) a[k * stride] -= (float)dot * b[k * stride];
+        }
+        double norm = 0;
+        for (size_t k = 0; k < len; k++) norm += (double)a[k * stride] * (double)a[k * stride];
+        float scale = norm > 0 ? (float)(1 / sqrt(norm)) : 0;
+        for (size_t k = 0; k < len; k++) a[k * stride] *= scale;
+    }
+}
+
+// A random matrix with orthonormal rows or columns (whichever are fewer) times the gain.
+static void orthogonal(float *x, const rlhf_param *p, size_t n) {
+    size_t rows = p->ndim > 0 ? (size_t)p->shape[0] : 1, cols = rows ? n / rows : 0;
+    if (rows <= cols)
+        orthonormalise(x, rows, cols, cols, 1);
+    else
+        orthonormalise(x, cols, rows, 1, cols);
+    for (size_t i = 0; i < n; i++) x[i] *= (float)p->init_std;
+}
+
+static rlhf_status draw_one(const struct rlhf__model *m, const rlhf_param *p,
+                            struct rlhf__error *err) {
+    const rlhf_compute *c = m->compute;
+    size_t n = (size_t)rlhf__param_count(p);
+    float *x = calloc(n ? n : 1, sizeof *x);
+    if (!x) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory drawing %s", p->name);
+    char stream[512];
+    snprintf(stream, sizeof stream, "init:%s", p->name);
+    if (p->init == RLHF_INIT_NORMAL || p->init == RLHF_INIT_ORTHOGONAL)
+        normals(x, n, m->env->seed, rlhf_rng_stream(stream));
+    if (p->init == RLHF_INIT_ORTHOGONAL) orthogonal(x, p, n);
+    for (size_t i = 0; i < n; i++) {
+        if (p->init == RLHF_INIT_ONE) x[i] = 1;
+        if (p->init == RLHF_INIT_NORMAL) x[i] *= (float)p->init_std;
+    }
+    rlhf_status st = c->upload(c->ctx, p->value, x, n * sizeof *x);
+    free(x);
+    return st == RLHF_OK ? st : rlhf__compute_fail(c, st, p->name, err);
+}
+
+rlhf_status rlhf__params_draw(struct rlhf__model *m, int32_t group, struct rlhf__error *err) {
+    for (uint32_t i = 0; i < m->n_params; i++) {
+        if (group >= 0 && m->params[i].group != group) continue;
+        rlhf_status st = draw_one(m, &m->params[i], err);
+        if (st != RLHF_OK) return st;
+    }
+    return RLHF_OK;
+}

@@ -1,0 +1,182 @@
+// model.c: see model.h.
+#include "model/model.h"
+
+#include "model/parameters.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int rlhf__model_is_classifier(const json_t *config) {
+    const char *suffix = "ForSequenceClassification";
+    const char *name = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
+    size_t n = name ? strlen(name) : 0, m = strlen(suffix);
+    return n >= m && strcmp(name + n - m, suffix) == 0;
+}
+
+static rlhf_status call_failed(const struct rlhf__model *m, const char *function, rlhf_status st,
+                               struct rlhf__error *err) {
+    return st >= 0 ? RLHF_OK : rlhf__plugin_call_failed(m->instance, function, st, err);
+}
+
+rlhf_status rlhf__model_forward(const struct rlhf__model *m, const rlhf_batch *b,
+                                const rlhf_forward *f, const rlhf_heads *out,
+                                struct rlhf__error *err) {
+    return call_failed(m, "forward()", m->ops->forward(m->self, b, f, out), err);
+}
+
+rlhf_status rlhf__model_backward(const struct rlhf__model *m, const rlhf_batch *b,
+                                 const rlhf_forward *f, const rlhf_heads *grad,
+                                 struct rlhf__error *err) {
+    return call_failed(m, "backward()", m->ops->backward(m->self, b, f, grad), err);
+}
+
+rlhf_status rlhf__model_refresh(const struct rlhf__model *m, struct rlhf__error *err) {
+    return call_failed(m, "refresh()", m->ops->refresh(m->self), err);
+}
+
+rlhf_status rlhf__model_gen_open(const struct rlhf__model *m, uint32_t n_slots, uint32_t max_len,
+                                 rlhf_gen **out, struct rlhf__error *err) {
+    if (!m->ops->gen_open || !(m->info.heads & RLHF_HEAD_GENERATE))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "the %s '%s' cannot generate text", m->role,
+                          m->dir);
+    return call_failed(m, "gen_open()", m->ops->gen_open(m->self, n_slots, max_len, out), err);
+}
+
+rlhf_status rlhf__model_gen_step(const struct rlhf__model *m, rlhf_gen *g, const rlhf_gen_step *s,
+                                 struct rlhf__error *err) {
+    return call_failed(m, "gen_step()", m->ops->gen_step(m->self, g, s), err);
+}
+
+void rlhf__model_gen_close(const struct rlhf__model *m, rlhf_gen *g) {
+    if (g) m->ops->gen_close(m->self, g);
+}
+
+static rlhf_status read_pooling(const struct rlhf__model *m, const struct rlhf__model_spec *spec,
+                                int32_t *out, struct rlhf__error *err) {
+    static const char *const names[] = {"mean", "first", "last"};
+    *out = spec->pooling;
+    const json_t *v = json_object_get(m->config, "rlhf_pooling");
+    if (*out || !v) return RLHF_OK;
+    for (int32_t i = 0; i < 3; i++)
+        if (json_is_string(v) && strcmp(json_string_value(v), names[i]) == 0) *out = i + 1;
+    if (*out) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s/config.json: rlhf_pooling must be one of mean, first, last", m->dir);
+}
+
+static rlhf_status read_config(struct rlhf__model *m, const struct rlhf__model_spec *spec,
+                               const char **model_type, struct rlhf__error *err) {
+    rlhf_status st = rlhf__hf_config_read(m->dir, &m->config, err);
+    if (st == RLHF_OK) st = rlhf__hf_model_type(m->config, m->dir, model_type, err);
+    if (st != RLHF_OK) return st;
+    m->n_labels = spec->n_labels;
+    if (m->n_labels < 0 && !rlhf__model_is_classifier(m->config)) m->n_labels = 0;
+    if (m->n_labels == 0) return RLHF_OK;
+    st = rlhf__hf_labels(m->config, m->dir, &m->labels, err);
+    if (st != RLHF_OK) return st;
+    if (m->n_labels < 0) m->n_labels = m->labels.n;
+    if (m->n_labels < 1)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s/config.json names a classifier but has neither id2label nor num_labels",
+                          m->dir);
+    return read_pooling(m, spec, &m->pooling, err);
+}
+
+static rlhf_status open_instance(struct rlhf__model *m, const char *model_type,
+                                 struct rlhf__error *err) {
+    char name[256], where[4200];
+    snprintf(name, sizeof name, "%s.so", model_type);
+    snprintf(where, sizeof where, "%s/config.json", m->dir);
+    const struct rlhf__plugin *plugin = NULL;
+    rlhf_status st =
+        rlhf__plugin_open(m->env->plugins, name, RLHF_KIND_MODEL, where, &plugin, err);
+    if (st != RLHF_OK) return st;
+    struct rlhf__origin from = {where, "", NULL, 0, 1, 0};
+    st = rlhf__instance_create(plugin, m->env->services, m->config, &from, &m->instance, err);
+    if (st != RLHF_OK) return st;
+    m->ops = &plugin->ops.model;
+    m->self = m->instance->self;
+    return RLHF_OK;
+}
+
+static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_spec *spec,
+                                struct rlhf__error *err) {
+    rlhf_model_open o = {.size = sizeof o,
+                         .dtype = m->env->dtype,
+                         .trainable = spec->trainable,
+                         .n_labels = m->n_labels,
+                         .pooling = m->pooling,
+                         .value_kind = spec->value_kind,
+                         .value_init = spec->value_init,
+                         .value_detach = spec->value_detach,
+                         .compute = m->compute};
+    rlhf_status st = call_failed(m, "open()", m->ops->open(m->self, &o), err);
+    if (st != RLHF_OK) return st;
+    m->info.size = sizeof m->info;
+    st = call_failed(m, "info()", m->ops->info(m->self, &m->info), err);
+    if (st != RLHF_OK) return st;
+    m->n_params = (uint32_t)m->info.n_params_tensors;
+    m->params = calloc(m->n_params ? m->n_params : 1, sizeof *m->params);
+    if (!m->params) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a model");
+    for (uint32_t i = 0; i < m->n_params; i++) {
+        st = call_failed(m, "param()", m->ops->param(m->self, i, &m->params[i]), err);
+        if (st != RLHF_OK) return st;
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status open_text(struct rlhf__model *m, struct rlhf__error *err) {
+    rlhf_status st = rlhf__tokenizer_open(m->dir, &m->tok, err);
+    if (st != RLHF_OK) return st;
+    char what[4200];
+    snprintf(what, sizeof what, "%s '%s'", m->role, m->dir);
+    return rlhf__tokenizer_check_model(m->tok, m->info.n_vocab, what, err);
+}
+
+static rlhf_status fill(struct rlhf__model *m, int32_t start, struct rlhf__error *err) {
+    rlhf_status st = RLHF_OK;
+    if (start == RLHF__START_EMPTY) return RLHF_OK;
+    if (start == RLHF__START_RANDOM)
+        st = rlhf__params_draw(m, -1, err);
+    else
+        st = rlhf__params_read(m, start == RLHF__START_HEADS, err);
+    return st == RLHF_OK ? rlhf__model_refresh(m, err) : st;
+}
+
+rlhf_status rlhf__model_open(const struct rlhf__model_env *env, const struct rlhf__model_spec *spec,
+                             struct rlhf__model **out, struct rlhf__error *err) {
+    *out = NULL;
+    struct rlhf__model *m = calloc(1, sizeof *m);
+    if (!m) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a model");
+    m->env = env;
+    m->compute = env->compute;
+    m->role = spec->role;
+    m->trainable = spec->trainable;
+    m->dir = realpath(spec->dir, NULL);
+    if (!m->dir) m->dir = strdup(spec->dir); // the reader of config.json says what is wrong with it
+    const char *model_type = NULL;
+    rlhf_status st = m->dir ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    if (st == RLHF_OK) st = read_config(m, spec, &model_type, err);
+    if (st == RLHF_OK) st = open_instance(m, model_type, err);
+    if (st == RLHF_OK) st = open_backend(m, spec, err);
+    if (st == RLHF_OK) st = open_text(m, err);
+    if (st == RLHF_OK) st = fill(m, spec->start, err);
+    if (st != RLHF_OK) {
+        rlhf__model_close(m);
+        return st;
+    }
+    *out = m;
+    return RLHF_OK;
+}
+
+void rlhf__model_close(struct rlhf__model *m) {
+    if (!m) return;
+    rlhf__instance_destroy(m->instance);
+    rlhf__tokenizer_close(m->tok);
+    rlhf__labels_finish(&m->labels);
+    json_decref(m->config);
+    free(m->params);
+    free(m->dir);
+    free(m);
+}

@@ -1,0 +1,87 @@
+// model.h: a model in a role (policy, reference, classifier): a plugin instance, its parameters and
+// its text side, opened from a Hugging Face directory.
+//
+// It opens and checks the directory, fills the parameters (parameters.h) and wraps the plugin's
+// calls in host errors. It does not know algorithms, optimisers or runs.
+#ifndef RLHF_HOST_MODEL_H
+#define RLHF_HOST_MODEL_H
+
+#include "plugin/services.h"
+#include "text/tokenizer.h"
+#include "weights/hf_dir.h"
+
+#include <rlhf/model.h>
+
+// What a model opens with; shared by all models of a process.
+struct rlhf__model_env {
+    const rlhf_compute *compute;
+    struct rlhf__plugins *plugins;
+    struct rlhf__services *services;
+    int32_t dtype; // activation dtype, RLHF_F32 or RLHF_BF16
+    int32_t reserved;
+    uint64_t seed; // of parameters that are drawn
+};
+
+enum rlhf__model_start {
+    RLHF__START_WEIGHTS = 0, // DIR/model.safetensors; a score head missing there is an error
+    RLHF__START_HEADS = 1,   // the same, but a missing score head is drawn
+    RLHF__START_RANDOM = 2,  // everything is drawn; no weights are read
+    RLHF__START_EMPTY = 3    // zeros: the caller copies another model's parameters
+};
+
+struct rlhf__model_spec {
+    const char *dir;        // config.json, tokenizer files, weights
+    const char *role;       // for messages: "policy", "reference", "classifier"; not copied
+    int32_t start;          // enum rlhf__model_start
+    int32_t trainable;      // gradients wanted
+    int32_t n_labels;       // > 0: a score head of that many outputs; 0: none; -1: as config.json says
+    int32_t pooling;        // enum rlhf_pool of the score head; 0: as config.json says
+    int32_t value_kind;     // enum rlhf_value_kind
+    int32_t value_init;     // enum rlhf_value_init
+    int32_t value_detach, reserved;
+};
+
+struct rlhf__model {
+    const struct rlhf__model_env *env;
+    const rlhf_compute *compute;
+    struct rlhf__instance *instance;
+    const rlhf_model_ops *ops;
+    void *self;
+    char *dir; // absolute where it can be resolved
+    const char *role;
+    json_t *config;             // config.json as read
+    struct rlhf__labels labels; // n = 0 without a score head
+    struct rlhf__tokenizer *tok;
+    rlhf_model_info info;
+    rlhf_param *params; // [n_params]
+    uint32_t n_params;
+    int32_t n_labels, pooling, trainable;
+};
+
+// Open, check and fill a model. Caller owns *out; free with rlhf__model_close. Errors name the file
+// and the field: RLHF_E_INVALID (directory, config, weights, tokenizer that does not fit the
+// vocabulary), RLHF_E_IO, RLHF_E_NOMEM, and what the plugin says. [main]
+rlhf_status rlhf__model_open(const struct rlhf__model_env *, const struct rlhf__model_spec *,
+                             struct rlhf__model **out, struct rlhf__error *err);
+void rlhf__model_close(struct rlhf__model *); // NULL allowed [main]
+
+// 1 when config.json says that the directory holds a sequence classifier. [any]
+int rlhf__model_is_classifier(const json_t *config);
+
+// The plugin's calls; shapes as in rlhf/model.h. [step]
+rlhf_status rlhf__model_forward(const struct rlhf__model *, const rlhf_batch *,
+                                const rlhf_forward *, const rlhf_heads *out,
+                                struct rlhf__error *err);
+rlhf_status rlhf__model_backward(const struct rlhf__model *, const rlhf_batch *,
+                                 const rlhf_forward *, const rlhf_heads *grad,
+                                 struct rlhf__error *err);
+rlhf_status rlhf__model_refresh(const struct rlhf__model *, struct rlhf__error *err);
+
+// A generation session of n_slots caches of max_len tokens. [step]
+rlhf_status rlhf__model_gen_open(const struct rlhf__model *, uint32_t n_slots, uint32_t max_len,
+                                 rlhf_gen **out, struct rlhf__error *err);
+rlhf_status rlhf__model_gen_step(const struct rlhf__model *, rlhf_gen *, const rlhf_gen_step *,
+                                 struct rlhf__error *err);
+void rlhf__model_gen_close(const struct rlhf__model *, rlhf_gen *); // NULL session allowed
+
+#endif

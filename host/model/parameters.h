@@ -1,0 +1,43 @@
+// parameters.h: filling, copying and writing the parameters of a model, through rlhf_param only.
+#ifndef RLHF_HOST_PARAMETERS_H
+#define RLHF_HOST_PARAMETERS_H
+
+#include "model/model.h"
+
+// Elements of a parameter. [any]
+int64_t rlhf__param_count(const rlhf_param *p);
+
+// Read DIR/model.safetensors into trunk and score parameters, names tried with and without the
+// plugin's base_prefix, shapes checked. Value parameters come from DIR/state/value_head.safetensors
+// when it is there, else they are drawn. A score head that is absent is drawn when draw_score is
+// set, else an error. Does not refresh. [main]
+rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf__error *err);
+
+// Read every parameter of `group` (enum rlhf_param_group; -1 = all) from one file; all must be
+// there. [main]
+rlhf_status rlhf__params_read_file(struct rlhf__model *m, const char *path, int32_t group,
+                                   struct rlhf__error *err);
+
+// Draw the parameters of a group (-1 = all) as their init says, each from the stream
+// "init:<name>" of env->seed. [main]
+rlhf_status rlhf__params_draw(struct rlhf__model *m, int32_t group, struct rlhf__error *err);
+
+// dst's parameters = src's, matched by name; parameters that src lacks are left alone when they are
+// heads. Refreshes dst. [step]
+rlhf_status rlhf__params_copy(struct rlhf__model *dst, const struct rlhf__model *src,
+                              struct rlhf__error *err);
+
+// Which parameters a file gets.
+enum rlhf__params_part {
+    RLHF__PART_MODEL = 0, // trunk and score: what transformers reads
+    RLHF__PART_VALUE = 1  // the value head
+};
+
+// 1 when the model has parameters of that part. [any]
+int rlhf__params_has(const struct rlhf__model *m, int32_t part);
+
+// Write a part to a safetensors file as f32 or bf16 (RLHF_F32, RLHF_BF16). [main]
+rlhf_status rlhf__params_write(const struct rlhf__model *m, int32_t part, int32_t dtype,
+                               const char *path, struct rlhf__error *err);
+
+#endif

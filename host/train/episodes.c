@@ -1,0 +1,122 @@
+// episodes.c: see episodes.h.
+#include "train/episodes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// calloc that gives a valid pointer for 0 elements.
+static void *zeroed(size_t n, size_t size) { return calloc(n ? n : 1, size); }
+
+rlhf_status rlhf__episodes_init(struct rlhf__episodes *e, uint32_t n, uint32_t total,
+                                struct rlhf__error *err) {
+    memset(e, 0, sizeof *e);
+    e->n = n;
+    e->total = total;
+    e->ids = zeroed(total, sizeof *e->ids);
+    e->offset = zeroed((size_t)n + 1, sizeof *e->offset);
+    e->prompt_len = zeroed(n, sizeof *e->prompt_len);
+    e->group = zeroed(n, sizeof *e->group);
+    e->label = zeroed(n, sizeof *e->label);
+    e->source = zeroed(n, sizeof *e->source);
+    e->finished = zeroed(n, sizeof *e->finished);
+    e->score = zeroed(n, sizeof *e->score);
+    int ok = e->ids && e->offset && e->prompt_len && e->group && e->label && e->source &&
+             e->finished && e->score;
+    for (int k = 0; k < RLHF__N_TOKEN_ARRAYS; k++) {
+        e->token[k] = zeroed(total, sizeof *e->token[k]);
+        ok = ok && e->token[k];
+    }
+    if (ok) return RLHF_OK;
+    rlhf__episodes_finish(e);
+    return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a batch of %u tokens", total);
+}
+
+void rlhf__episodes_finish(struct rlhf__episodes *e) {
+    free(e->ids);
+    free(e->offset);
+    free(e->prompt_len);
+    free(e->group);
+    free(e->label);
+    free(e->source);
+    free(e->finished);
+    free(e->score);
+    for (int k = 0; k < RLHF__N_TOKEN_ARRAYS; k++) free(e->token[k]);
+    free(e->ref_hidden);
+    memset(e, 0, sizeof *e);
+}
+
+static void copy_row(struct rlhf__episodes *dst, uint32_t to, const struct rlhf__episodes *src,
+                     uint32_t from) {
+    size_t a = (size_t)dst->offset[to], b = (size_t)src->offset[from];
+    size_t len = (size_t)(src->offset[from + 1] - src->offset[from]);
+    memcpy(dst->ids + a, src->ids + b, len * sizeof *dst->ids);
+    for (int k = 0; k < RLHF__N_TOKEN_ARRAYS; k++)
+        memcpy(dst->token[k] + a, src->token[k] + b, len * sizeof(float));
+    if (src->ref_hidden) {
+        size_t d = (size_t)src->d_hidden;
+        memcpy(dst->ref_hidden + a * d, src->ref_hidden + b * d, len * d * sizeof(float));
+    }
+    dst->prompt_len[to] = src->prompt_len[from];
+    dst->group[to] = src->group[from];
+    dst->label[to] = src->label[from];
+    dst->source[to] = src->source[from];
+    dst->finished[to] = src->finished[from];
+    dst->score[to] = src->score[from];
+}
+
+rlhf_status rlhf__episodes_pick(struct rlhf__episodes *dst, const struct rlhf__episodes *src,
+                                const uint32_t *pick, uint32_t n, struct rlhf__error *err) {
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < n; i++)
+        total += (uint32_t)(src->offset[pick[i] + 1] - src->offset[pick[i]]);
+    rlhf_status st = rlhf__episodes_init(dst, n, total, err);
+    if (st != RLHF_OK) return st;
+    dst->d_hidden = src->d_hidden;
+    if (src->ref_hidden) {
+        dst->ref_hidden = zeroed((size_t)total * (size_t)src->d_hidden, sizeof(float));
+        if (!dst->ref_hidden) {
+            rlhf__episodes_finish(dst);
+            return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for hidden states");
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t len = src->offset[pick[i] + 1] - src->offset[pick[i]];
+        dst->offset[i + 1] = dst->offset[i] + len;
+        copy_row(dst, i, src, pick[i]);
+    }
+    return RLHF_OK;
+}
+
+int64_t rlhf__episodes_response_tokens(const struct rlhf__episodes *e, uint32_t from, uint32_t to) {
+    int64_t sum = 0;
+    for (uint32_t i = from; i < to; i++)
+        sum += e->offset[i + 1] - e->offset[i] - e->prompt_len[i];
+    return sum;
+}
+
+uint32_t rlhf__episodes_slice_end(const struct rlhf__episodes *e, uint32_t from,
+                                  int64_t max_tokens) {
+    if (max_tokens <= 0) return e->n;
+    uint32_t to = from + 1;
+    while (to < e->n && e->offset[to + 1] - e->offset[from] <= max_tokens) to++;
+    return to;
+}
+
+void rlhf__episodes_largest_slice(const struct rlhf__episodes *e, int64_t max_tokens,
+                                  uint32_t *rows, uint32_t *tokens) {
+    *rows = *tokens = 0;
+    for (uint32_t from = 0, to; from < e->n; from = to) {
+        to = rlhf__episodes_slice_end(e, from, max_tokens);
+        uint32_t t = (uint32_t)(e->offset[to] - e->offset[from]);
+        if (to - from > *rows) *rows = to - from;
+        if (t > *tokens) *tokens = t;
+    }
+}
+
+rlhf_batch rlhf__episodes_batch(const struct rlhf__episodes *e, uint32_t from, uint32_t to,
+                                int32_t *offset) {
+    for (uint32_t i = from; i <= to; i++) offset[i - from] = e->offset[i] - e->offset[from];
+    rlhf_batch b = {to - from, (uint32_t)offset[to - from], e->ids + e->offset[from], offset,
+                    e->prompt_len + from};
+    return b;
+}

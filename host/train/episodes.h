@@ -1,0 +1,66 @@
+// episodes.h: a ragged batch of sequences with everything known about them: the rows that a rollout
+// makes, rewards score, and minibatches are cut from. Supervised batches use the same type.
+//
+// One flat ids[total] and offset[n + 1], per-token arrays beside it, no padding. It holds numbers
+// only; it runs no model.
+#ifndef RLHF_HOST_EPISODES_H
+#define RLHF_HOST_EPISODES_H
+
+#include "base/error.h"
+
+#include <rlhf/model.h>
+
+// The per-token float arrays, in the order of rlhf__episodes.token. Prompt tokens read 0.
+enum rlhf__token_array {
+    RLHF__TOKEN_REWARD = 0,
+    RLHF__LOGP_OLD = 1,
+    RLHF__LOGP_REF = 2,
+    RLHF__VALUE_OLD = 3,
+    RLHF__ADVANTAGE = 4,
+    RLHF__RETURNS = 5,
+    RLHF__N_TOKEN_ARRAYS = 6
+};
+
+struct rlhf__episodes {
+    uint32_t n, total;
+    int32_t *ids;                        // [total]
+    int32_t *offset;                     // [n + 1]
+    int32_t *prompt_len;                 // [n]
+    int32_t *group;                      // [n]
+    int32_t *label;                      // [n]
+    int64_t *source;                     // [n] prompt or data row it came from
+    uint8_t *finished;                   // [n] 1 = ended by a stop token
+    float *score;                        // [n]
+    float *token[RLHF__N_TOKEN_ARRAYS];  // [total] each
+    float *ref_hidden;                   // [total, d_hidden] of the reference, or NULL
+    int32_t d_hidden, reserved;
+};
+
+// Zeroed arrays for n rows of total tokens (both may be 0). Rows must be filled in by the caller,
+// offset included. Errors: RLHF_E_NOMEM. Zero-initialised or finished *e. [any]
+rlhf_status rlhf__episodes_init(struct rlhf__episodes *e, uint32_t n, uint32_t total,
+                                struct rlhf__error *err);
+void rlhf__episodes_finish(struct rlhf__episodes *e); // accepts a zeroed struct [any]
+
+// dst = the rows pick[0..n) of src, in that order. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__episodes_pick(struct rlhf__episodes *dst, const struct rlhf__episodes *src,
+                                const uint32_t *pick, uint32_t n, struct rlhf__error *err);
+
+// Response tokens (index in row >= prompt_len) of rows [from, to). [any]
+int64_t rlhf__episodes_response_tokens(const struct rlhf__episodes *e, uint32_t from, uint32_t to);
+
+// End of the microbatch that starts at row `from`: as many whole rows as fit in max_tokens, at least
+// one; max_tokens 0 = all. Depends on the row lengths alone. [any]
+uint32_t rlhf__episodes_slice_end(const struct rlhf__episodes *e, uint32_t from,
+                                  int64_t max_tokens);
+
+// Tokens and rows of the largest microbatch that max_tokens gives. [any]
+void rlhf__episodes_largest_slice(const struct rlhf__episodes *e, int64_t max_tokens,
+                                  uint32_t *rows, uint32_t *tokens);
+
+// A view of rows [from, to): offsets are rebased into offset[to - from + 1], everything else points
+// into e. [any]
+rlhf_batch rlhf__episodes_batch(const struct rlhf__episodes *e, uint32_t from, uint32_t to,
+                                int32_t *offset);
+
+#endif

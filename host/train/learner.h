@@ -1,0 +1,61 @@
+// learner.h: the numerical core of training: a model, an algorithm and an optimiser. Given a
+// minibatch it runs forward, loss and backward in microbatches and takes one optimiser step.
+//
+// It does not know where rows come from, nor phases, files or schedules.
+#ifndef RLHF_HOST_LEARNER_H
+#define RLHF_HOST_LEARNER_H
+
+#include "model/model.h"
+#include "train/episodes.h"
+#include "train/optim.h"
+
+#include <rlhf/algo.h>
+
+// Host arrays for the heads of one microbatch, grown as needed.
+struct rlhf__head_store {
+    rlhf_heads heads;
+    size_t tokens, rows;
+};
+
+struct rlhf__learner {
+    const struct rlhf__model *model;
+    const struct rlhf__model *reference; // NULL, or the model of the KL head
+    const struct rlhf__instance *algo;
+    struct rlhf__optim *optim;
+    rlhf_plan plan;
+    rlhf_dist dist; // of the log-probs
+    int64_t microbatch_tokens, max_new_tokens;
+    struct rlhf__head_store out, grad;
+    int32_t *offset; // of a microbatch, [offset_cap]
+    size_t offset_cap;
+    // Sampled minus recomputed log-prob, over the forwards before the first update of a phase.
+    int32_t comparing, reserved;
+    int64_t compared;
+    double difference_sum, difference_max;
+    // Totals since the caller last cleared them.
+    double loss_sum, norm_sum, clipped_sum;
+    int64_t minibatches, steps, tokens;
+};
+
+void rlhf__learner_finish(struct rlhf__learner *); // frees the arrays, not what it points to [main]
+
+// One minibatch: gradients of the algorithm's loss over all rows, then an optimiser step with
+// learning rates times lr_factor, then the weights are re-packed. A loss or gradient that is not
+// finite skips the step. [step]
+rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__episodes *,
+                                    uint32_t epoch, uint32_t minibatch, double lr_factor,
+                                    struct rlhf__error *err);
+
+// What a pass over rows without gradients fills; NULL = not wanted.
+struct rlhf__pass_out {
+    float *logp, *value;      // [total]
+    float *hidden;            // [total, d_model]
+    float *score;             // [n, n_labels]
+};
+
+// Forward all rows in microbatches, train = 0. [step]
+rlhf_status rlhf__pass(const struct rlhf__model *, const struct rlhf__episodes *,
+                       const rlhf_dist *dist, int64_t microbatch_tokens,
+                       const struct rlhf__pass_out *out, struct rlhf__error *err);
+
+#endif
