@@ -1,0 +1,214 @@
+// option_value.c: one JSON value into one field of a config struct, or a sentence that says why
+// not.
+#include "config/options.h"
+
+#include "base/nearest.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NO_LIMIT 1e30 // bounds beyond it are not worth printing
+
+// "source:line: " of section.key into out.
+static void place(const struct rlhf__origin *from, const char *key, struct rlhf__buf *out) {
+    char path[256];
+    snprintf(path, sizeof path, "%s%s%s", from->section, *from->section ? "." : "", key);
+    int64_t line = from->text ? rlhf__json_line_of(from->text, from->text_len, path) : 0;
+    rlhf__buf_puts(out, from->source);
+    if (line > 0) rlhf__buf_printf(out, ":%lld", (long long)line);
+    rlhf__buf_puts(out, ": ");
+}
+
+static void f64_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
+    char lo[40], hi[40];
+    rlhf__format_double(o->f_min, 0, lo);
+    rlhf__format_double(o->f_max, 0, hi);
+    int has_lo = o->f_min > -NO_LIMIT, has_hi = o->f_max < NO_LIMIT;
+    int lo_open = (o->flags & RLHF_OPT_MIN_OPEN) != 0,
+        hi_open = (o->flags & RLHF_OPT_MAX_OPEN) != 0;
+    rlhf__buf_puts(out, "a number");
+    if (has_lo && has_hi && !lo_open && !hi_open) {
+        rlhf__buf_printf(out, " from %s to %s", lo, hi);
+        return;
+    }
+    if (has_lo) rlhf__buf_printf(out, lo_open ? " above %s" : " of at least %s", lo);
+    if (has_lo && has_hi) rlhf__buf_puts(out, " and");
+    if (has_hi) rlhf__buf_printf(out, hi_open ? " below %s" : " at most %s", hi);
+}
+
+static void i64_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
+    long long lo = o->i_min, hi = o->i_max;
+    int has_lo = lo != INT64_MIN, has_hi = hi < INT64_MAX;
+    rlhf__buf_puts(out, "an integer");
+    if (has_lo && has_hi)
+        rlhf__buf_printf(out, " from %lld to %lld", lo, hi);
+    else if (has_lo)
+        rlhf__buf_printf(out, " of at least %lld", lo);
+    else if (has_hi)
+        rlhf__buf_printf(out, " of at most %lld", hi);
+}
+
+void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
+    switch (o->type) {
+    case RLHF_T_BOOL:
+        rlhf__buf_puts(out, "true or false");
+        break;
+    case RLHF_T_I64:
+        i64_allowed(o, out);
+        break;
+    case RLHF_T_F64:
+        f64_allowed(o, out);
+        break;
+    case RLHF_T_ENUM:
+        for (size_t i = 0; o->choices[i]; i++)
+            rlhf__buf_printf(out, "%s%s", i ? ", " : "one of ", o->choices[i]);
+        break;
+    case RLHF_T_PATH:
+        rlhf__buf_puts(out, "a path (a string)");
+        break;
+    default:
+        rlhf__buf_puts(out, "a string");
+        break;
+    }
+}
+
+// The value as written, at most 60 bytes of it, with its kind where that is the surprise.
+static void put_found(const json_t *v, const char *raw, struct rlhf__buf *out) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    if (raw)
+        rlhf__buf_printf(&text, "%s", raw);
+    else
+        rlhf__json_write(&text, v, 0);
+    const char *s = rlhf__buf_text(&text);
+    if (json_is_object(v) || json_is_array(v))
+        rlhf__buf_puts(out, rlhf__json_kind(v));
+    else
+        rlhf__buf_printf(out, text.len > 60 ? "%.60s..." : "%s", *s ? s : "nothing");
+    rlhf__buf_free(&text);
+}
+
+static rlhf_status refuse(const rlhf_opt *o, const json_t *v, const char *raw,
+                          const struct rlhf__origin *from, struct rlhf__error *err) {
+    struct rlhf__buf b = RLHF__BUF_INIT;
+    place(from, o->key, &b);
+    rlhf__buf_printf(&b, "%s%s%s must be ", from->section, *from->section ? "." : "", o->key);
+    rlhf__opt_allowed(o, &b);
+    rlhf__buf_puts(&b, ", found ");
+    put_found(v, raw, &b);
+    if (o->type == RLHF_T_ENUM && json_is_string(v)) {
+        struct rlhf__nearest near = {json_string_value(v), NULL, 0};
+        char hint[128];
+        for (size_t i = 0; o->choices[i]; i++)
+            rlhf__nearest_offer(&near, o->choices[i]);
+        rlhf__buf_puts(&b, rlhf__nearest_hint(&near, hint, sizeof hint));
+    }
+    rlhf_status status = rlhf__fail(err, RLHF_E_INVALID, "%s", rlhf__buf_text(&b));
+    rlhf__buf_free(&b);
+    return status;
+}
+
+static rlhf_status unknown(const struct rlhf__opt_table *t, const char *key,
+                           const char *const *skip, const struct rlhf__origin *from,
+                           struct rlhf__error *err) {
+    struct rlhf__buf b = RLHF__BUF_INIT;
+    const char *dot = *from->section ? "." : "";
+    struct rlhf__nearest near = {key, NULL, 0};
+    for (uint32_t i = 0; i < t->n; i++) {
+        rlhf_opt o;
+        rlhf__opt_at(t, i, &o);
+        rlhf__nearest_offer(&near, o.key);
+    }
+    for (; skip && *skip; skip++)
+        rlhf__nearest_offer(&near, *skip);
+    place(from, key, &b);
+    rlhf__buf_printf(&b, "unknown key \"%s%s%s\"", from->section, dot, key);
+    if (near.best)
+        rlhf__buf_printf(&b, " (did you mean \"%s%s%s\"?)", from->section, dot, near.best);
+    rlhf_status status = rlhf__fail(err, RLHF_E_INVALID, "%s", rlhf__buf_text(&b));
+    rlhf__buf_free(&b);
+    return status;
+}
+
+// 1 and *out when v is an integer, or a real that is one exactly.
+static int integral(const json_t *v, int64_t *out) {
+    if (json_is_integer(v)) {
+        *out = json_integer_value(v);
+        return 1;
+    }
+    if (!json_is_real(v)) return 0;
+    double d = json_real_value(v);
+    if (!(fabs(d) <= 0x1p53) || d != floor(d)) return 0;
+    *out = (int64_t)d;
+    return 1;
+}
+
+static int in_range(const rlhf_opt *o, double v) {
+    int low = o->flags & RLHF_OPT_MIN_OPEN ? v > o->f_min : v >= o->f_min;
+    int high = o->flags & RLHF_OPT_MAX_OPEN ? v < o->f_max : v <= o->f_max;
+    return low && high && isfinite(v);
+}
+
+// Writes the value to at; 0 when it does not fit the option, -1 when memory is out.
+static int store(const rlhf_opt *o, const json_t *v, const char *raw, char *at,
+                 struct rlhf__strings *strings) {
+    int32_t small = json_is_true(v);
+    int64_t big = 0;
+    double real = json_number_value(v);
+    const char *text = json_is_string(v) ? json_string_value(v) : json_is_null(v) ? NULL : raw;
+    switch (o->type) {
+    case RLHF_T_BOOL:
+        if (!json_is_boolean(v)) return 0;
+        memcpy(at, &small, sizeof small);
+        return 1;
+    case RLHF_T_I64:
+        if (!integral(v, &big) || big < o->i_min || big > o->i_max) return 0;
+        memcpy(at, &big, sizeof big);
+        return 1;
+    case RLHF_T_F64:
+        if (!json_is_number(v) || !in_range(o, real)) return 0;
+        memcpy(at, &real, sizeof real);
+        return 1;
+    case RLHF_T_ENUM:
+        for (small = 0; text && o->choices[small]; small++) {
+            if (strcmp(o->choices[small], text) != 0) continue;
+            memcpy(at, &small, sizeof small);
+            return 1;
+        }
+        return 0;
+    default:
+        if (!text && !(json_is_null(v) && !o->s_def)) return 0;
+        if (text && !(text = rlhf__strings_add(strings, text))) return -1;
+        memcpy(at, &text, sizeof text);
+        return 1;
+    }
+}
+
+rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, const json_t *v,
+                           const char *raw, const struct rlhf__origin *from, void *config,
+                           struct rlhf__strings *strings, struct rlhf__error *err) {
+    int32_t i = rlhf__opt_find(t, key);
+    if (i < 0) return from->lenient ? RLHF_OK : unknown(t, key, NULL, from, err);
+    rlhf_opt o;
+    rlhf__opt_at(t, (uint32_t)i, &o);
+    if (from->lenient && json_is_null(v)) return RLHF_OK;
+    int stored = store(&o, v, raw, (char *)config + o.offset, strings);
+    if (stored < 0) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    return stored ? RLHF_OK : refuse(&o, v, raw, from, err);
+}
+
+rlhf_status rlhf__opts_apply(const struct rlhf__opt_table *t, const json_t *object,
+                             const char *const *skip, const struct rlhf__origin *from, void *config,
+                             struct rlhf__strings *strings, struct rlhf__error *err) {
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)(uintptr_t)object, key, v) {
+        const char *const *s = skip;
+        while (s && *s && strcmp(*s, key) != 0)
+            s++;
+        if (s && *s) continue;
+        if (!from->lenient && rlhf__opt_find(t, key) < 0) return unknown(t, key, skip, from, err);
+        RLHF_TRY(rlhf__opts_set(t, key, v, NULL, from, config, strings, err));
+    }
+    return RLHF_OK;
+}
