@@ -62,6 +62,10 @@ typedef struct rlhf_rollout {
     const float *token_reward;          // [total] mixed per-token rewards
     const float *logp_old, *logp_ref, *value_old; // [total]; ref, value NULL when not planned
     float *advantage, *returns;         // out [total], zeroed
+    // The phase's whole batch, which this may be one minibatch of.
+    const float *batch_score; // [batch_n] its scores; NULL: this rollout is the batch
+    int64_t batch_tokens;     // its response tokens; 0: this rollout's
+    uint32_t batch_n, reserved;
 } rlhf_rollout;
 
 typedef struct rlhf_loss_in {

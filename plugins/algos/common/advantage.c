@@ -1,0 +1,105 @@
+// advantage.c: see advantage.h.
+#include "common/advantage.h"
+
+#include "common/whiten.h"
+
+#include <math.h>
+
+void rlhf__gae(const double *r, const double *v, int64_t n, double gamma, double lambda,
+               double *adv, double *ret) {
+    double next_adv = 0, next_v = 0;
+    for (int64_t t = n - 1; t >= 0; t--) {
+        double delta = r[t] + gamma * next_v - v[t];
+        next_adv = delta + gamma * lambda * next_adv;
+        next_v = v[t];
+        adv[t] = next_adv;
+        ret[t] = next_adv + v[t];
+    }
+}
+
+void rlhf__one_step(const double *r, const double *v, int64_t n, double *adv, double *ret) {
+    for (int64_t t = 0; t < n; t++) {
+        adv[t] = r[t] + (t + 1 < n ? v[t + 1] : 0.0) - v[t];
+        ret[t] = adv[t] + v[t];
+    }
+}
+
+static double deviation(struct rlhf__moments m, int32_t unbiased) {
+    return sqrt(unbiased ? rlhf__var_unbiased(m) : rlhf__var_biased(m));
+}
+
+void rlhf__standardize(double *x, int64_t n, double eps, int32_t unbiased) {
+    struct rlhf__moments m = rlhf__moments(x, n);
+    int spread = 0;
+    for (int64_t i = 1; i < n; i++)
+        spread |= x[i] != x[0];
+    double scale = spread ? 1.0 / (deviation(m, unbiased) + eps) : 0.0;
+    for (int64_t i = 0; i < n; i++)
+        x[i] = spread ? (x[i] - m.mean) * scale : 0.0;
+}
+
+// Restore the heap property of order[0..n) below node i; larger (group, row) on top.
+static void sift(int64_t *order, const int32_t *group, int64_t i, int64_t n) {
+    for (;;) {
+        int64_t top = i;
+        for (int64_t c = 2 * i + 1; c < n && c <= 2 * i + 2; c++) {
+            int32_t a = group[order[c]], b = group[order[top]];
+            if (a > b || (a == b && order[c] > order[top])) top = c;
+        }
+        if (top == i) return;
+        int64_t swap = order[i];
+        order[i] = order[top];
+        order[top] = swap;
+        i = top;
+    }
+}
+
+// order[n] = rows by (group, row). A heap sort: no allocation, and rows keep their order.
+static void sort_rows(int64_t *order, const int32_t *group, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        order[i] = i;
+    for (int64_t i = n / 2 - 1; i >= 0; i--)
+        sift(order, group, i, n);
+    for (int64_t end = n - 1; end > 0; end--) {
+        int64_t swap = order[0];
+        order[0] = order[end];
+        order[end] = swap;
+        sift(order, group, 0, end);
+    }
+}
+
+// Moments of y over the rows of one group; *spread = 1 when they are not all equal.
+static struct rlhf__moments group_moments(const double *y, const int64_t *rows, int64_t n,
+                                          int *spread) {
+    struct rlhf__moments m = {n, 0, 0};
+    for (int64_t i = 0; i < n; i++)
+        m.mean += y[rows[i]];
+    m.mean /= (double)n;
+    *spread = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double d = y[rows[i]] - m.mean;
+        m.m2 += d * d;
+        *spread |= y[rows[i]] != y[rows[0]];
+    }
+    return m;
+}
+
+struct rlhf__group_stats rlhf__group_normalize(const double *y, const int32_t *group, int64_t n,
+                                               double eps, int32_t unbiased, int32_t scale,
+                                               int64_t *order, double *x) {
+    struct rlhf__group_stats stats = {0, 0, 0};
+    sort_rows(order, group, n);
+    for (int64_t begin = 0, end; begin < n; begin = end) {
+        for (end = begin + 1; end < n && group[order[end]] == group[order[begin]];)
+            end++;
+        int spread;
+        struct rlhf__moments m = group_moments(y, order + begin, end - begin, &spread);
+        double std = spread ? deviation(m, unbiased) : 0.0;
+        stats.groups++;
+        stats.zero += !spread;
+        stats.std_sum += std;
+        for (int64_t i = begin; x && i < end; i++)
+            x[order[i]] = spread ? (y[order[i]] - m.mean) / (scale ? std + eps : 1.0) : 0.0;
+    }
+    return stats;
+}

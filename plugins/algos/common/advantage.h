@@ -1,0 +1,39 @@
+// advantage.h: from rewards and values to advantages and returns.
+//
+// Row functions work on the n response tokens of one sequence; the value after the last token is 0.
+// Group functions work on one number a sequence. What it is not: it adds no KL and whitens nothing.
+#ifndef RLHF_ALGOS_COMMON_ADVANTAGE_H
+#define RLHF_ALGOS_COMMON_ADVANTAGE_H
+
+#include <stdint.h>
+
+// Generalised advantage estimation (Schulman et al. 2016, eq. 16):
+//   delta_t = r_t + gamma v_{t+1} - v_t;  adv_t = delta_t + gamma lambda adv_{t+1};
+//   ret_t = adv_t + v_t.  All [n]. [any]
+void rlhf__gae(const double *r, const double *v, int64_t n, double gamma, double lambda,
+               double *adv, double *ret);
+
+// One-step differences of the critic: adv_t = r_t + v_{t+1} - v_t, so that with a single reward at
+// the end the last is score - v_last and the others v_{t+1} - v_t; ret = adv + v. All [n]. [any]
+void rlhf__one_step(const double *r, const double *v, int64_t n, double *adv, double *ret);
+
+// x[n] = (x - mean) / (std + eps); exactly 0 everywhere when all x are equal. unbiased: variance
+// over n - 1 instead of n. [any]
+void rlhf__standardize(double *x, int64_t n, double eps, int32_t unbiased);
+
+// What rlhf__group_normalize found: groups, how many of them had no spread, and the sum of their
+// standard deviations.
+struct rlhf__group_stats {
+    int64_t groups, zero;
+    double std_sum;
+};
+
+// x[n] = (x - mean_g) / (std_g + eps) within each set of rows that share group[i], or x - mean_g
+// when scale is 0 (Shao et al. 2024, eq. 3; Liu et al. 2025 leave out the std). A group without
+// spread, a lone row included, gives exactly 0. Rows of a group need not be neighbours. order[n] is
+// scratch. x may be NULL: then only the statistics of y are taken; y[n] are the values. [any]
+struct rlhf__group_stats rlhf__group_normalize(const double *y, const int32_t *group, int64_t n,
+                                               double eps, int32_t unbiased, int32_t scale,
+                                               int64_t *order, double *x);
+
+#endif

@@ -1,0 +1,91 @@
+// surrogate.c: see surrogate.h.
+#include "common/surrogate.h"
+
+#include <math.h>
+
+double rlhf__token_weight(int32_t aggregation, const struct rlhf__totals *t, int64_t len) {
+    double n = (double)t->sequences;
+    switch (aggregation) {
+    case RLHF__AGG_SEQUENCE:
+    case RLHF__AGG_GRPO:
+        return 1.0 / (n * (double)len);
+    case RLHF__AGG_MAX_LEN:
+    case RLHF__AGG_DR_GRPO:
+        return 1.0 / (n * (double)t->max_len);
+    case RLHF__AGG_DAPO:
+        if (t->phase_tokens > 0) return (double)t->minibatches / (double)t->phase_tokens;
+        return 1.0 / (double)t->tokens;
+    default:
+        return 1.0 / (double)t->tokens;
+    }
+}
+
+double rlhf__surrogate(double ratio, double adv, const struct rlhf__clip *clip, double *d_ratio,
+                       int *clipped) {
+    double bounded = fmin(fmax(ratio, 1.0 - clip->low), 1.0 + clip->high);
+    *d_ratio = 0;
+    *clipped = 0;
+    if (adv == 0) return 0; // also when the ratio overflowed
+    double loss = -adv * ratio;
+    *d_ratio = -adv;
+    *clipped = -adv * bounded > loss;
+    if (*clipped) {
+        loss = -adv * bounded;
+        *d_ratio = 0;
+    }
+    if (clip->dual > 0 && adv < 0 && loss > -adv * clip->dual) {
+        loss = -adv * clip->dual;
+        *d_ratio = 0;
+        *clipped = 1;
+    }
+    return loss;
+}
+
+static void note_token(double x, double o, double ratio, int clipped,
+                       struct rlhf__surrogate_sums *s) {
+    s->tokens++;
+    s->clipped += clipped;
+    s->ratio += ratio;
+    s->ratio2 += ratio * ratio;
+    if (isfinite(x)) {
+        s->approx_kl += 0.5 * (x - o) * (x - o);
+    } else {
+        s->out_of_support++;
+    }
+}
+
+static void token_row(const struct rlhf__clip *clip, double w, const float *logp,
+                      const float *logp_old, const float *adv, int64_t len, float *d_logp,
+                      struct rlhf__surrogate_sums *s) {
+    for (int64_t t = 0; t < len; t++) {
+        double x = (double)logp[t], o = (double)logp_old[t], ratio = exp(x - o), d;
+        int clipped;
+        s->loss += w * rlhf__surrogate(ratio, (double)adv[t], clip, &d, &clipped);
+        if (d != 0) d_logp[t] += (float)(w * d * ratio);
+        note_token(x, o, ratio, clipped, s);
+    }
+}
+
+void rlhf__surrogate_row(int32_t level, const struct rlhf__clip *clip, double w, const float *logp,
+                         const float *logp_old, const float *adv, int64_t len, float *d_logp,
+                         struct rlhf__surrogate_sums *s) {
+    if (len <= 0) return;
+    if (level == RLHF__RATIO_TOKEN) {
+        token_row(clip, w, logp, logp_old, adv, len, d_logp, s);
+        return;
+    }
+    double log_ratio = 0, share = level == RLHF__RATIO_SEQUENCE ? 1.0 : 1.0 / (double)len,
+           d_sum = 0;
+    for (int64_t t = 0; t < len; t++)
+        log_ratio += (double)logp[t] - (double)logp_old[t];
+    double ratio = exp(log_ratio * share);
+    for (int64_t t = 0; t < len; t++) {
+        double d;
+        int clipped;
+        s->loss += w * rlhf__surrogate(ratio, (double)adv[t], clip, &d, &clipped);
+        d_sum += w * d;
+        note_token((double)logp[t], (double)logp_old[t], ratio, clipped, s);
+    }
+    for (int64_t t = 0; t < len; t++)
+        d_logp[t] += (float)(d_sum * ratio * share);
+}

@@ -1,0 +1,62 @@
+// surrogate.h: the clipped policy-gradient surrogate and how per-token terms become one loss.
+//
+// x = log-prob now, o = log-prob at rollout, A = advantage, rho = probability ratio. The loss is
+// minimised. What it is not: it knows no value function, no entropy and no KL.
+#ifndef RLHF_ALGOS_COMMON_SURROGATE_H
+#define RLHF_ALGOS_COMMON_SURROGATE_H
+
+#include <stdint.h>
+
+enum rlhf__ratio_level {
+    RLHF__RATIO_TOKEN = 0,        // rho_t = exp(x_t - o_t)
+    RLHF__RATIO_SEQUENCE = 1,     // one rho = exp(sum_t (x_t - o_t))
+    RLHF__RATIO_SEQUENCE_MEAN = 2 // one rho = exp(mean_t (x_t - o_t)), GSPO (Zheng et al. 2025)
+};
+
+// Weights w_it of the token terms; their totals are those of the minibatch, so that a loss does not
+// depend on its split into microbatches. The last three are published names of the first three.
+enum rlhf__aggregation {
+    RLHF__AGG_TOKEN = 0,    // 1 / (tokens of the minibatch)
+    RLHF__AGG_SEQUENCE = 1, // 1 / (rows * tokens of the row)
+    RLHF__AGG_MAX_LEN = 2,  // 1 / (rows * longest possible response)
+    RLHF__AGG_DAPO = 3,     // 1 / (tokens of the phase's batch / minibatches)
+    RLHF__AGG_GRPO = 4,     // = SEQUENCE
+    RLHF__AGG_BNPO = 5,     // = TOKEN
+    RLHF__AGG_DR_GRPO = 6   // = MAX_LEN
+};
+
+// Totals that weights are made of. phase_tokens 0: unknown, DAPO then equals TOKEN.
+struct rlhf__totals {
+    int64_t sequences, tokens, max_len; // of the minibatch
+    int64_t phase_tokens, minibatches;  // of the phase
+};
+
+struct rlhf__clip {
+    double low, high; // the ratio is clipped to [1 - low, 1 + high]
+    double dual;      // > 1 + high: with A < 0 the loss is at most -A * dual; 0 = off
+};
+
+// What a row added to the loss and to its statistics (sums over tokens).
+struct rlhf__surrogate_sums {
+    double loss;             // weighted
+    double ratio, ratio2;    // sums of rho and rho^2
+    double approx_kl;        // sum of (x - o)^2 / 2
+    int64_t tokens, clipped; // clipped: the clipped branch was the larger
+    int64_t out_of_support;  // tokens with x = -inf: ratio 0, no gradient
+};
+
+// Weight of each token term of a row with len > 0 response tokens. [any]
+double rlhf__token_weight(int32_t aggregation, const struct rlhf__totals *, int64_t len);
+
+// max(-A rho, -A clip(rho)), bounded by -A dual when A < 0 (Schulman et al. 2017, eq. 7; Ye et al.
+// 2020, eq. 3). *d_ratio = derivative by rho; *clipped = 1 when rho no longer matters. [any]
+double rlhf__surrogate(double ratio, double adv, const struct rlhf__clip *, double *d_ratio,
+                       int *clipped);
+
+// Surrogate of one row: logp, logp_old, adv, d_logp are [len]; adds w * term to the sums and the
+// derivative of that loss to d_logp. [any]
+void rlhf__surrogate_row(int32_t level, const struct rlhf__clip *, double w, const float *logp,
+                         const float *logp_old, const float *adv, int64_t len, float *d_logp,
+                         struct rlhf__surrogate_sums *);
+
+#endif

@@ -1,0 +1,216 @@
+// advantages.c: from a rollout's scores, log-probs and values to advantages and returns.
+//
+//   1. scores, normalised on request          4. advantages and returns
+//   2. per-token rewards with the KL penalty  5. whiten advantages
+//   3. whiten rewards                         6. back to the ragged arrays
+//
+// Steps 2 to 5 work on doubles that hold response tokens only, row after row.
+#include "ppo/ppo.h"
+
+#include "common/rows.h"
+
+#include <math.h>
+#include <rlhf/log.h>
+
+// One call's working set: n rows, m response tokens.
+struct work {
+    const rlhf_rollout *in;
+    int64_t n, m;
+    double *reward, *value, *advantage, *returns; // [m]
+    double *score, *plain, *row;                  // [n] score, with token rewards, advantage of row
+    int64_t *order;                               // [n]
+    int32_t counts;                               // 1: this call counts towards the metrics
+};
+
+static rlhf_status check(const struct rlhf__ppo *p, const rlhf_rollout *in) {
+    const rlhf_host *h = p->host;
+    const char *wrong = rlhf__rows_check(in->offset, in->prompt_len, in->n, in->total);
+    if (wrong) return h->fail(h, RLHF_E_INTERNAL, wrong);
+    if (!in->score || !in->token_reward || !in->logp_old || !in->advantage || !in->returns)
+        return h->fail(h, RLHF_E_INTERNAL, "an array of the rollout is missing");
+    if (!in->value_old && rlhf__ppo_has_critic(&p->opt))
+        return h->fail(h, RLHF_E_INTERNAL, "value_old is missing");
+    if (!in->group && p->opt.group_size > 1) return h->fail(h, RLHF_E_INTERNAL, "group is missing");
+    if (!in->logp_ref && p->opt.kl_placement == RLHF__PPO_KL_REWARD)
+        return h->fail(h, RLHF_E_INTERNAL, "logp_ref is missing");
+    return RLHF_OK;
+}
+
+static rlhf_status work_init(struct rlhf__ppo *p, const rlhf_rollout *in, struct work *w) {
+    w->in = in;
+    w->n = in->n;
+    w->m = rlhf__response_tokens(in->offset, in->prompt_len, in->n);
+    uint64_t doubles = 4 * (uint64_t)w->m + 3 * (uint64_t)w->n;
+    double *at = rlhf__ppo_scratch(p, 8 * (doubles + (uint64_t)w->n + 1));
+    if (!at) return p->host->fail(p->host, RLHF_E_NOMEM, "out of memory");
+    w->reward = at;
+    w->value = w->reward + w->m;
+    w->advantage = w->value + w->m;
+    w->returns = w->advantage + w->m;
+    w->score = w->returns + w->m;
+    w->plain = w->score + w->n;
+    w->row = w->plain + w->n;
+    w->order = (int64_t *)(void *)(w->row + w->n);
+    // In minibatch scope every epoch sees each row once; the first epoch is enough.
+    int64_t first_epoch = p->opt.whiten_scope == RLHF__PPO_MINIBATCH ? p->opt.minibatches : 1;
+    w->counts = p->advantage_calls++ < first_epoch;
+    return RLHF_OK;
+}
+
+// Scores as doubles; with normalize_scores z-scored over the phase's batch.
+static void take_scores(const struct rlhf__ppo *p, struct work *w) {
+    const rlhf_rollout *in = w->in;
+    for (int64_t i = 0; i < w->n; i++)
+        w->score[i] = (double)in->score[i];
+    if (!p->opt.normalize_scores) return;
+    const float *all = in->batch_score ? in->batch_score : in->score;
+    int64_t count = in->batch_score ? (int64_t)in->batch_n : w->n;
+    double mean = 0, m2 = 0;
+    for (int64_t i = 0; i < count; i++)
+        mean += (double)all[i] / (double)count;
+    for (int64_t i = 0; i < count; i++)
+        m2 += ((double)all[i] - mean) * ((double)all[i] - mean);
+    double scale = 1.0 / (sqrt(count > 1 ? m2 / (double)(count - 1) : 0) + 1e-5);
+    for (int64_t i = 0; i < w->n; i++)
+        w->score[i] = (w->score[i] - mean) * scale;
+}
+
+// Sums of one row that metrics need.
+static void count_row(struct rlhf__ppo *p, const rlhf_rollout *in, struct rlhf__span row) {
+    struct rlhf__ppo_rollout_sums *r = &p->metrics.rollout;
+    int32_t kind = p->opt.kl_estimator;
+    for (int64_t t = row.begin; t < row.end; t++) {
+        r->nll -= (double)in->logp_old[t];
+        if (!in->logp_ref || kind == RLHF__KL_FULL) continue;
+        double x = (double)in->logp_old[t], f = (double)in->logp_ref[t];
+        r->kl += rlhf__kl(RLHF__KL_K1, x, f);
+        r->penalty += rlhf__kl(kind, x, f);
+    }
+    r->sequences++;
+    r->tokens += row.end - row.begin;
+    if (!in->logp_ref || kind == RLHF__KL_FULL) return;
+    r->kl_sequences++;
+    r->kl_tokens += row.end - row.begin;
+}
+
+// reward[] and value[] of row i, whose first token is compact entry c.
+static rlhf_status fill_row(struct rlhf__ppo *p, struct work *w, int64_t i, int64_t c) {
+    const rlhf_rollout *in = w->in;
+    struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
+    int everywhere = p->opt.advantage == RLHF__PPO_BROADCAST_REWARD;
+    w->plain[i] = w->score[i];
+    for (int64_t t = row.begin; t < row.end; t++, c++) {
+        double r = (double)in->token_reward[t];
+        w->plain[i] += r;
+        if (p->opt.kl_placement == RLHF__PPO_KL_REWARD) {
+            double kl =
+                rlhf__kl(p->opt.kl_estimator, (double)in->logp_old[t], (double)in->logp_ref[t]);
+            if (!isfinite(kl))
+                return rlhf_failf(p->host, RLHF_E_NUMERIC,
+                                  "the KL of token %lld of sequence %lld is not finite (log-prob "
+                                  "%g, reference %g); with top-k or top-p use logprob_support full",
+                                  (long long)(t - row.begin), (long long)i, (double)in->logp_old[t],
+                                  (double)in->logp_ref[t]);
+            r -= p->kl_coef * kl;
+        }
+        if (everywhere || t == row.end - 1) r += w->score[i];
+        w->reward[c] = r;
+        w->value[c] = in->value_old ? (double)in->value_old[t] : 0;
+    }
+    if (w->counts) count_row(p, in, row);
+    return RLHF_OK;
+}
+
+static void with_critic(const struct rlhf__ppo *p, struct work *w) {
+    const rlhf_rollout *in = w->in;
+    for (int64_t i = 0, c = 0; i < w->n; i++) {
+        struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
+        int64_t len = row.end - row.begin;
+        if (p->opt.advantage == RLHF__PPO_ONE_STEP)
+            rlhf__one_step(w->reward + c, w->value + c, len, w->advantage + c, w->returns + c);
+        else
+            rlhf__gae(w->reward + c, w->value + c, len, p->opt.gamma, p->opt.lambda,
+                      w->advantage + c, w->returns + c);
+        c += len;
+    }
+}
+
+// One number a row: the sum of its rewards, normalised, on every token. The return stays as it was.
+static void without_critic(const struct rlhf__ppo *p, struct work *w) {
+    const rlhf_rollout *in = w->in;
+    const struct rlhf__ppo_options *o = &p->opt;
+    int32_t unbiased = o->advantage_std == RLHF__PPO_UNBIASED;
+    for (int64_t i = 0, c = 0; i < w->n; i++) {
+        struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
+        double sum = 0;
+        for (int64_t k = c; k < c + row.end - row.begin; k++)
+            sum += w->reward[k];
+        if (row.end == row.begin) sum = w->score[i]; // an empty response still has its score
+        for (int64_t k = c; k < c + row.end - row.begin; k++)
+            w->returns[k] = sum;
+        w->row[i] = w->score[i] = sum;
+        c += row.end - row.begin;
+    }
+    if (o->advantage == RLHF__PPO_SEQUENCE)
+        rlhf__standardize(w->row, w->n, o->advantage_eps, unbiased);
+    else
+        rlhf__group_normalize(w->score, in->group, w->n, o->advantage_eps, unbiased,
+                              o->advantage == RLHF__PPO_GROUP, w->order, w->row);
+    for (int64_t i = 0, c = 0; i < w->n; i++) {
+        struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
+        for (int64_t t = row.begin; t < row.end; t++)
+            w->advantage[c++] = w->row[i];
+    }
+}
+
+static void count_batch(struct rlhf__ppo *p, const struct work *w) {
+    struct rlhf__ppo_rollout_sums *r = &p->metrics.rollout;
+    const rlhf_rollout *in = w->in;
+    for (int64_t i = 0; i < w->n; i++)
+        r->score += (double)in->score[i];
+    r->scores = rlhf__moments_merge(r->scores, rlhf__moments(w->plain, w->n));
+    r->returns = rlhf__moments_merge(r->returns, rlhf__moments(w->returns, w->m));
+    r->values = rlhf__moments_merge(r->values, rlhf__moments(w->value, w->m));
+    if (p->opt.group_size > 1 && p->opt.whiten_scope == RLHF__PPO_BATCH)
+        r->groups =
+            rlhf__group_normalize(w->plain, in->group, w->n, 0,
+                                  p->opt.advantage_std == RLHF__PPO_UNBIASED, 0, w->order, NULL);
+}
+
+static void store(const struct work *w) {
+    const rlhf_rollout *in = w->in;
+    for (int64_t i = 0, c = 0; i < w->n; i++) {
+        struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
+        for (int64_t t = row.begin; t < row.end; t++, c++) {
+            in->advantage[t] = (float)w->advantage[c];
+            in->returns[t] = (float)w->returns[c];
+        }
+    }
+}
+
+rlhf_status rlhf__ppo_advantages(void *self, const rlhf_rollout *in) {
+    struct rlhf__ppo *p = self;
+    const struct rlhf__ppo_options *o = &p->opt;
+    struct work w = {0};
+    RLHF_TRY(check(p, in));
+    RLHF_TRY(work_init(p, in, &w));
+    p->phase_tokens = in->batch_tokens > 0                 ? in->batch_tokens
+                      : o->whiten_scope == RLHF__PPO_BATCH ? w.m
+                                                           : 0;
+    take_scores(p, &w);
+    for (int64_t i = 0, c = 0; i < w.n; i++) {
+        RLHF_TRY(fill_row(p, &w, i, c));
+        struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
+        c += row.end - row.begin;
+    }
+    if (o->whiten_rewards) rlhf__whiten(w.reward, w.m, o->whiten_form, o->whiten_eps, 0);
+    if (rlhf__ppo_has_critic(o))
+        with_critic(p, &w);
+    else
+        without_critic(p, &w);
+    if (w.counts) count_batch(p, &w);
+    if (rlhf__ppo_whitens_advantages(o))
+        rlhf__whiten(w.advantage, w.m, o->whiten_form, o->whiten_eps, 1);
+    store(&w);
+    return RLHF_OK;
+}

@@ -1,0 +1,62 @@
+// options.h: what a user can set on ppo.so. The table with defaults and help is options.c.
+#ifndef RLHF_ALGOS_PPO_OPTIONS_H
+#define RLHF_ALGOS_PPO_OPTIONS_H
+
+#include "common/kl.h"
+#include "common/surrogate.h"
+#include "common/whiten.h"
+
+#include <rlhf/plugin.h>
+
+enum rlhf__ppo_advantage {
+    RLHF__PPO_GAE = 0,
+    RLHF__PPO_ONE_STEP = 1,
+    RLHF__PPO_SEQUENCE = 2,
+    RLHF__PPO_GROUP = 3,
+    RLHF__PPO_GROUP_MEAN = 4,
+    RLHF__PPO_BROADCAST_REWARD = 5
+};
+enum rlhf__ppo_std { RLHF__PPO_UNBIASED = 0, RLHF__PPO_BIASED = 1 };
+enum rlhf__ppo_kl_placement {
+    RLHF__PPO_KL_REWARD = 0,
+    RLHF__PPO_KL_LOSS = 1,
+    RLHF__PPO_KL_NONE = 2
+};
+enum rlhf__ppo_kl_controller { RLHF__PPO_KL_FIXED = 0, RLHF__PPO_KL_ADAPTIVE = 1 };
+enum rlhf__ppo_kl_unit { RLHF__PPO_KL_PER_SEQUENCE = 0, RLHF__PPO_KL_PER_TOKEN = 1 };
+enum rlhf__ppo_switch { RLHF__PPO_AUTO = 0, RLHF__PPO_OFF = 1, RLHF__PPO_ON = 2 };
+enum rlhf__ppo_scope { RLHF__PPO_BATCH = 0, RLHF__PPO_MINIBATCH = 1 };
+enum rlhf__ppo_old_logp { RLHF__PPO_OLD_ROLLOUT = 0, RLHF__PPO_OLD_RECOMPUTE = 1 };
+enum rlhf__ppo_temperature { RLHF__PPO_SAMPLING_TEMPERATURE = 0, RLHF__PPO_UNIT_TEMPERATURE = 1 };
+enum rlhf__ppo_support { RLHF__PPO_FULL = 0, RLHF__PPO_SAMPLED = 1 };
+
+// Filled by the host from the option table; the keys are the field names.
+struct rlhf__ppo_options {
+    int64_t group_size, epochs, minibatches;
+    double gamma, lambda, advantage_eps;
+    double kl_coef, kl_target, kl_horizon;
+    double whiten_eps, clip_range, clip_range_high, dual_clip;
+    double value_coef, value_clip, entropy_coef, target_kl;
+    int32_t advantage, advantage_std;
+    int32_t kl_placement, kl_estimator, kl_controller, kl_unit, kl_measure;
+    int32_t whiten_rewards, whiten_advantages, whiten_scope, whiten_form, normalize_scores;
+    int32_t ratio, aggregation;
+    int32_t old_logp, logprob_temperature, logprob_support;
+};
+
+#define RLHF__PPO_OPTION_COUNT 34
+extern const rlhf_opt rlhf__ppo_option_table[RLHF__PPO_OPTION_COUNT];
+
+// Whether the advantage needs a critic (gae, one_step, broadcast_reward). [any]
+int32_t rlhf__ppo_has_critic(const struct rlhf__ppo_options *);
+
+// Whether advantages are whitened after they were computed ("auto": only with a critic). [any]
+int32_t rlhf__ppo_whitens_advantages(const struct rlhf__ppo_options *);
+
+// Upper clip: clip_range_high, or clip_range when that is negative. [any]
+struct rlhf__clip rlhf__ppo_clip(const struct rlhf__ppo_options *);
+
+// Refuses combinations without a meaning, in one sentence through host->fail. [main]
+rlhf_status rlhf__ppo_options_check(const rlhf_host *, const struct rlhf__ppo_options *);
+
+#endif
