@@ -1,0 +1,57 @@
+// act.c: activation functions and their derivatives.
+//
+// GELU(x) = x Phi(x) (Hendrycks and Gimpel 2016), and its tanh form
+// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), which is what GPT-2 uses.
+#include "number.h"
+#include "ops.h"
+#include <math.h>
+
+#define SQRT_2_OVER_PI 0.79788456080286535588
+#define SQRT_1_OVER_2  0.70710678118654752440
+#define INV_SQRT_2PI   0.39894228040143267794
+
+static double act_value(int32_t kind, double x) {
+    if (kind == RLHF_ACT_RELU) return x > 0.0 ? x : 0.0;
+    if (kind == RLHF_ACT_GELU_ERF) return x * 0.5 * erfc(-x * SQRT_1_OVER_2);
+    return 0.5 * x * (1.0 + tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)));
+}
+
+static double act_slope(int32_t kind, double x) {
+    if (kind == RLHF_ACT_RELU) return x > 0.0 ? 1.0 : 0.0;
+    if (kind == RLHF_ACT_GELU_ERF)
+        return 0.5 * erfc(-x * SQRT_1_OVER_2) + x * INV_SQRT_2PI * exp(-0.5 * x * x);
+    const double t = tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x));
+    const double inner = SQRT_2_OVER_PI * (1.0 + 3.0 * 0.044715 * x * x);
+    return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner;
+}
+
+static rlhf_status check_kind(struct rlhf__ref *r, const char *op, int32_t kind, int32_t dtype) {
+    RLHF_TRY(rlhf__ref_check_dtype(r, op, dtype));
+    if (kind >= RLHF_ACT_GELU_TANH && kind <= RLHF_ACT_RELU) return RLHF_OK;
+    return rlhf__ref_fail(r, RLHF_E_UNSUPPORTED, "activation %d, known are 1 to 3", kind);
+}
+
+rlhf_status rlhf__ref_act(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
+                          uint64_t n) {
+    RLHF_TRY(check_kind(ctx, "act", kind, dtype));
+    const uint64_t size = rlhf_dtype_size(dtype);
+    const struct rlhf__ref_use uses[] = {rlhf__ref_range(out, n, size),
+                                         rlhf__ref_range(x, n, size)};
+    RLHF_TRY(rlhf__ref_enter(ctx, "act", uses, RLHF__REF_COUNT(uses)));
+    for (uint64_t i = 0; i < n; i++)
+        rlhf__ref_put(out, dtype, i, act_value(kind, rlhf__ref_get(x, dtype, i)));
+    return rlhf__ref_leave(ctx, RLHF_OK);
+}
+
+rlhf_status rlhf__ref_act_bwd(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind,
+                              int32_t dtype, uint64_t n) {
+    RLHF_TRY(check_kind(ctx, "act_bwd", kind, dtype));
+    const uint64_t size = rlhf_dtype_size(dtype);
+    const struct rlhf__ref_use uses[] = {rlhf__ref_range(dx, n, size), rlhf__ref_range(dy, n, size),
+                                         rlhf__ref_range(x, n, size)};
+    RLHF_TRY(rlhf__ref_enter(ctx, "act_bwd", uses, RLHF__REF_COUNT(uses)));
+    for (uint64_t i = 0; i < n; i++)
+        rlhf__ref_put(dx, dtype, i,
+                      rlhf__ref_get(dy, dtype, i) * act_slope(kind, rlhf__ref_get(x, dtype, i)));
+    return rlhf__ref_leave(ctx, RLHF_OK);
+}

@@ -1,0 +1,128 @@
+// attention_bwd.c: derivative of attention in the training layout.
+//
+// With p_tj = exp(scale q_t . k_j - lse_t) and g_tj = dout_t . v_j:
+//   ds_tj = p_tj (g_tj - sum_j p_tj g_tj), dq_t = scale sum_j ds_tj k_j,
+//   dk_j = scale sum_t ds_tj q_t, dv_j = sum_t p_tj dout_t.
+// The sum over p g is made here and not read from out . dout, which a bf16 out has rounded.
+#include "number.h"
+#include "ops.h"
+#include "ragged.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct bwd {
+    const rlhf_attn *a;
+    rlhf_dev dq, dk, dv, dout, lse, q, k, v;
+    double *dk_sum, *dv_sum; // [max_k, head_dim] of the row and head at hand
+    double *p, *ds;          // [max_k] of the query at hand
+};
+
+static double dot(const rlhf_attn *a, const char *x, uint64_t xa, const char *y, uint64_t ya) {
+    double sum = 0.0;
+    for (uint64_t c = 0; c < (uint64_t)a->head_dim; c++)
+        sum += rlhf__ref_get(x, a->dtype, xa + c) * rlhf__ref_get(y, a->dtype, ya + c);
+    return sum;
+}
+
+// One query of one head: writes dq, adds to dk_sum and dv_sum.
+static void query_bwd(const struct bwd *b, uint64_t t, uint64_t h, uint64_t k0, uint64_t seen) {
+    const rlhf_attn *a = b->a;
+    const uint64_t dim = (uint64_t)a->head_dim, kvs = (uint64_t)a->kv_stride;
+    const uint64_t qa = t * (uint64_t)a->q_stride + h * dim;
+    const uint64_t oa = t * (uint64_t)a->out_stride + h * dim, ka = k0 * kvs + h * dim;
+    const double lse = (double)rlhf__ref_f32(b->lse)[t * (uint64_t)a->heads + h];
+    double mean = 0.0;
+    for (uint64_t j = 0; j < seen; j++) {
+        b->p[j] = exp(a->scale * dot(a, b->q, qa, b->k, ka + j * kvs) - lse);
+        b->ds[j] = dot(a, b->dout, oa, b->v, ka + j * kvs);
+        mean += b->p[j] * b->ds[j];
+    }
+    for (uint64_t j = 0; j < seen; j++)
+        b->ds[j] = b->p[j] * (b->ds[j] - mean);
+    for (uint64_t c = 0; c < dim; c++) {
+        double acc = 0.0;
+        for (uint64_t j = 0; j < seen; j++) {
+            acc += b->ds[j] * rlhf__ref_get(b->k, a->dtype, ka + j * kvs + c);
+            b->dk_sum[j * dim + c] += a->scale * b->ds[j] * rlhf__ref_get(b->q, a->dtype, qa + c);
+            b->dv_sum[j * dim + c] += b->p[j] * rlhf__ref_get(b->dout, a->dtype, oa + c);
+        }
+        rlhf__ref_put(b->dq, a->dtype, qa + c, a->scale * acc);
+    }
+}
+
+static void row_bwd(const struct bwd *b, struct rlhf__ref_span s) {
+    const rlhf_attn *a = b->a;
+    const uint64_t dim = (uint64_t)a->head_dim, kvs = (uint64_t)a->kv_stride;
+    for (uint64_t h = 0; h < (uint64_t)a->heads; h++) {
+        memset(b->dk_sum, 0, s.nk * dim * sizeof(double));
+        memset(b->dv_sum, 0, s.nk * dim * sizeof(double));
+        for (uint64_t i = 0; i < s.nq; i++)
+            query_bwd(b, s.q0 + i, h, s.k0, a->causal ? i + 1 : s.nk);
+        for (uint64_t j = 0; j < s.nk * dim; j++) {
+            const uint64_t at = (s.k0 + j / dim) * kvs + h * dim + j % dim;
+            rlhf__ref_put(b->dk, a->dtype, at, b->dk_sum[j]);
+            rlhf__ref_put(b->dv, a->dtype, at, b->dv_sum[j]);
+        }
+    }
+}
+
+// Backward has no cache: start 0, keys are the row's own tokens.
+static rlhf_status check_training_layout(struct rlhf__ref *r, const rlhf_ragged *g) {
+    RLHF_TRY(rlhf__ref_ragged_check(r, g));
+    for (uint32_t i = 0; i < g->n; i++) {
+        const struct rlhf__ref_span s = rlhf__ref_ragged_span(g, i);
+        if (s.start != 0 || s.k0 != s.q0)
+            return rlhf__ref_fail(r, RLHF_E_UNSUPPORTED,
+                                  "row %u: start %llu, kv_base %llu, offset %llu; backward needs "
+                                  "start 0 and kv_base = offset",
+                                  i, (unsigned long long)s.start, (unsigned long long)s.k0,
+                                  (unsigned long long)s.q0);
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__ref_attention_bwd(void *ctx, const rlhf_attn *a, const rlhf_ragged *r,
+                                    rlhf_dev dq, rlhf_dev dk, rlhf_dev dv, rlhf_dev dout,
+                                    rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k,
+                                    rlhf_dev v) {
+    RLHF_TRY(rlhf__ref_attn_check(ctx, "attention_bwd", a));
+    const uint64_t q_bytes = rlhf__ref_attn_bytes(a, r->total, a->q_stride);
+    const uint64_t kv_bytes = rlhf__ref_attn_bytes(a, r->total, a->kv_stride);
+    const uint64_t out_bytes = rlhf__ref_attn_bytes(a, r->total, a->out_stride);
+    const struct rlhf__ref_use uses[] = {
+        {dq, q_bytes},
+        {dk, kv_bytes},
+        {dv, kv_bytes},
+        {dout, out_bytes},
+        {out, out_bytes},
+        rlhf__ref_range(lse, r->total, (uint64_t)a->heads * sizeof(float)),
+        {q, q_bytes},
+        {k, kv_bytes},
+        {v, kv_bytes},
+        rlhf__ref_range(r->offset, r->n + 1ull, sizeof(int32_t)),
+        rlhf__ref_range(r->start, r->n, sizeof(int32_t)),
+        rlhf__ref_range(r->kv_base, r->n, sizeof(int32_t))};
+    const uint64_t dim = (uint64_t)a->head_dim, nk = r->max_k;
+    double *scratch;
+    RLHF_TRY(rlhf__ref_scratch(ctx, 2 * nk * (dim + 1), sizeof *scratch, &scratch));
+    const struct bwd b = {a,
+                          dq,
+                          dk,
+                          dv,
+                          dout,
+                          lse,
+                          q,
+                          k,
+                          v,
+                          scratch,
+                          scratch + nk * dim,
+                          scratch + 2 * nk * dim,
+                          scratch + 2 * nk * dim + nk};
+    rlhf_status st = rlhf__ref_enter(ctx, "attention_bwd", uses, RLHF__REF_COUNT(uses));
+    if (st == RLHF_OK) st = check_training_layout(ctx, r);
+    for (uint32_t i = 0; st == RLHF_OK && i < r->n; i++)
+        row_bwd(&b, rlhf__ref_ragged_span(r, i));
+    free(scratch);
+    return rlhf__ref_leave(ctx, st);
+}

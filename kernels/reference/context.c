@@ -1,0 +1,103 @@
+// context.c: entering and leaving table functions of the reference backend. See context.h.
+#include "context.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+rlhf_status rlhf__ref_fail(struct rlhf__ref *r, rlhf_status code, const char *fmt, ...) {
+    int n = snprintf(r->error, sizeof r->error, "%s: ", r->op);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(r->error + n, sizeof r->error - (size_t)n, fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+static rlhf_status check_use(struct rlhf__ref *r, uint32_t i, struct rlhf__ref_use use,
+                             struct rlhf__ref_buffer **out) {
+    *out = NULL;
+    if (!use.p) {
+        if (use.bytes == 0) return RLHF_OK;
+        return rlhf__ref_fail(r, RLHF_E_INVALID, "range %u is NULL, %llu bytes are needed", i,
+                              (unsigned long long)use.bytes);
+    }
+    *out = rlhf__ref_registry_find(&r->buffers, use.p);
+    if (!*out)
+        return rlhf__ref_fail(r, RLHF_E_INVALID,
+                              "range %u is not device memory of this backend instance", i);
+    uint64_t left = (*out)->bytes - (uint64_t)(use.p - (*out)->base);
+    if (use.bytes > left)
+        return rlhf__ref_fail(r, RLHF_E_INVALID,
+                              "range %u needs %llu bytes, its buffer has %llu left", i,
+                              (unsigned long long)use.bytes, (unsigned long long)left);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__ref_enter(struct rlhf__ref *r, const char *op, const struct rlhf__ref_use *uses,
+                            uint32_t n) {
+    r->op = op;
+    r->n_open = 0;
+    if (n > RLHF__REF_MAX_USES) return rlhf__ref_fail(r, RLHF_E_INTERNAL, "too many ranges");
+    for (uint32_t i = 0; i < n; i++) {
+        struct rlhf__ref_buffer *b;
+        rlhf_status st = check_use(r, i, uses[i], &b);
+        if (st < 0) return rlhf__ref_leave(r, st);
+        if (!b) continue;
+        rlhf__ref_registry_open(&r->buffers, b);
+        r->open[r->n_open++] = b;
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__ref_leave(struct rlhf__ref *r, rlhf_status st) {
+    for (uint32_t i = 0; i < r->n_open; i++)
+        rlhf__ref_registry_shut(&r->buffers, r->open[i]);
+    r->n_open = 0;
+    return st;
+}
+
+uint64_t rlhf__ref_extent(struct rlhf__ref *r, rlhf_dev p) {
+    const struct rlhf__ref_buffer *b = p ? rlhf__ref_registry_find(&r->buffers, p) : NULL;
+    return b ? b->bytes - (uint64_t)(p - b->base) : 0;
+}
+
+rlhf_status rlhf__ref_scratch(struct rlhf__ref *r, uint64_t n, uint64_t size, void *out) {
+    void *p = n <= SIZE_MAX / size ? malloc(n ? (size_t)(n * size) : 1) : NULL;
+    memcpy(out, &p, sizeof p);
+    if (p) return RLHF_OK;
+    return rlhf__ref_fail(r, RLHF_E_NOMEM, "cannot allocate scratch of %llu x %llu bytes",
+                          (unsigned long long)n, (unsigned long long)size);
+}
+
+rlhf_status rlhf__ref_check_dtype(struct rlhf__ref *r, const char *op, int32_t dtype) {
+    r->op = op;
+    if (dtype == RLHF_F32 || dtype == RLHF_BF16) return RLHF_OK;
+    return rlhf__ref_fail(r, RLHF_E_INVALID, "dtype %d, allowed are 1 (f32) and 2 (bf16)", dtype);
+}
+
+rlhf_status rlhf__ref_check_width(struct rlhf__ref *r, const char *op, int32_t width) {
+    r->op = op;
+    if (width >= 1) return RLHF_OK;
+    return rlhf__ref_fail(r, RLHF_E_INVALID, "width %d, must be at least 1", width);
+}
+
+rlhf_status rlhf__ref_copy_in(struct rlhf__ref *r, const char *op, void *dst, uint32_t dst_size,
+                              const void *src, uint32_t need) {
+    r->op = op;
+    uint32_t size;
+    memcpy(&size, src, sizeof size);
+    if (size < need)
+        return rlhf__ref_fail(r, RLHF_E_INVALID, "struct size %u, at least %u is needed", size,
+                              need);
+    const unsigned char *bytes = src;
+    for (uint32_t i = dst_size; i < size; i++) {
+        if (bytes[i])
+            return rlhf__ref_fail(r, RLHF_E_INVALID,
+                                  "struct size %u sets a field this backend (size %u) lacks", size,
+                                  dst_size);
+    }
+    memset(dst, 0, dst_size);
+    memcpy(dst, src, size < dst_size ? size : dst_size);
+    return RLHF_OK;
+}

@@ -1,0 +1,70 @@
+// context.h: what one reference backend instance holds, and how a table function enters it.
+//
+// Every table function lists the device ranges it was given with rlhf__ref_enter and ends with
+// rlhf__ref_leave. That checks the ranges (a host pointer passed as device memory, or a buffer that
+// is too short, is an error with a sentence) and, in guard mode, makes exactly those buffers
+// accessible for the time between. What it is not: thread-safe; the table is [step].
+#ifndef RLHF_KERNELS_REFERENCE_CONTEXT_H
+#define RLHF_KERNELS_REFERENCE_CONTEXT_H
+
+#include "registry.h"
+#include <rlhf/compute.h>
+
+#define RLHF__REF_MAX_USES 16
+
+// A device range a call works on. bytes 0: anything inside the buffer that holds p, p may be NULL.
+struct rlhf__ref_use {
+    rlhf_dev p;
+    uint64_t bytes;
+};
+
+struct rlhf__ref {
+    struct rlhf__ref_registry buffers;
+    uint64_t weight_bytes;
+    const char *op; // table function that runs now
+    uint32_t n_open;
+    struct rlhf__ref_buffer *open[RLHF__REF_MAX_USES];
+    char error[512];
+};
+
+// Formats "<op>: <text>" as the last error and returns code. r->op must be set.
+rlhf_status rlhf__ref_fail(struct rlhf__ref *r, rlhf_status code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// Begins table function `op` on n ranges. RLHF_E_INVALID when one is not inside a buffer of this
+// instance, or is NULL with bytes > 0; then nothing was opened.
+rlhf_status rlhf__ref_enter(struct rlhf__ref *r, const char *op, const struct rlhf__ref_use *uses,
+                            uint32_t n);
+
+// Ends what rlhf__ref_enter began. Returns st, so that a function can end with it.
+rlhf_status rlhf__ref_leave(struct rlhf__ref *r, rlhf_status st);
+
+// Bytes from p to the end of its buffer; 0 when p is in none.
+uint64_t rlhf__ref_extent(struct rlhf__ref *r, rlhf_dev p);
+
+// malloc(n * size) for scratch, never NULL for n = 0; fails with RLHF_E_NOMEM. free() it.
+rlhf_status rlhf__ref_scratch(struct rlhf__ref *r, uint64_t n, uint64_t size, void *out);
+
+// RLHF_E_INVALID unless dtype is f32 or bf16.
+rlhf_status rlhf__ref_check_dtype(struct rlhf__ref *r, const char *op, int32_t dtype);
+
+// RLHF_E_INVALID unless a width or count is at least 1.
+rlhf_status rlhf__ref_check_width(struct rlhf__ref *r, const char *op, int32_t width);
+
+// Reads a size-first struct by the growth rule of base.h: dst[0 .. dst_size) is src or zero.
+// RLHF_E_INVALID when src is shorter than need bytes, or longer with a tail that is not zero.
+rlhf_status rlhf__ref_copy_in(struct rlhf__ref *r, const char *op, void *dst, uint32_t dst_size,
+                              const void *src, uint32_t need);
+
+static inline struct rlhf__ref_use rlhf__ref_range(rlhf_dev p, uint64_t n, uint64_t size) {
+    return (struct rlhf__ref_use){p, n * size};
+}
+
+// An argument that may be NULL.
+static inline struct rlhf__ref_use rlhf__ref_optional(rlhf_dev p, uint64_t n, uint64_t size) {
+    return (struct rlhf__ref_use){p, p ? n * size : 0};
+}
+
+#define RLHF__REF_COUNT(a) ((uint32_t)(sizeof(a) / sizeof(*(a))))
+
+#endif

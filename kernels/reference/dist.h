@@ -1,0 +1,36 @@
+// dist.h: from a row of logits to the log-probs of the distribution that is sampled from.
+//
+// Rules, in the order of rlhf_dist: logits * inv_temperature, top-k, softmax, top-p, renormalise.
+// Tokens are ranked by logit, equal logits by id (lowest first). top-k keeps the first k; top-p
+// keeps the shortest prefix of the ranking whose probability is at least top_p. The other tokens
+// get log-prob -inf. lm_head and lm_sample share these functions, so their log-probs have the same
+// bits.
+#ifndef RLHF_KERNELS_REFERENCE_DIST_H
+#define RLHF_KERNELS_REFERENCE_DIST_H
+
+#include "context.h"
+#include "weight.h"
+
+struct rlhf__ref_ranked {
+    double logit;
+    int64_t id;
+};
+
+// RLHF_E_INVALID when a field of d is out of range; r->op must be set.
+rlhf_status rlhf__ref_dist_check(struct rlhf__ref *r, const rlhf_dist *d);
+
+// 1 / temperature; 1 when the distribution is greedy, as rlhf_dist says it is then ignored.
+double rlhf__ref_dist_scale(const rlhf_dist *d);
+
+// logits[vocab] = row `row` of hidden (act dtype) times the weight, summed in double.
+void rlhf__ref_logits(double *logits, const char *hidden, const rlhf_weight *w, uint64_t row);
+
+// logits[vocab] becomes log-probs. ranked[vocab] is scratch. A NaN logit makes all of them NaN.
+void rlhf__ref_log_probs(double *logits, struct rlhf__ref_ranked *ranked, int32_t vocab,
+                         const rlhf_dist *d);
+
+// logits[vocab] (scaled here by inv_temperature) becomes log-probs over the support of logp, where
+// logp is not -inf; -inf elsewhere. Used for the reference model's distribution.
+void rlhf__ref_log_probs_on(double *logits, const double *logp, int32_t vocab, const rlhf_dist *d);
+
+#endif

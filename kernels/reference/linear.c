@@ -1,0 +1,100 @@
+// linear.c: matrix products with a weight, forward and both derivatives, one row at a time.
+#include "number.h"
+#include "ops.h"
+#include "weight.h"
+#include <stdlib.h>
+#include <string.h>
+
+static rlhf_status check_out(struct rlhf__ref *r, const char *op, int32_t dtype, int32_t add) {
+    RLHF_TRY(rlhf__ref_check_dtype(r, op, dtype));
+    if (add && dtype != RLHF_F32)
+        return rlhf__ref_fail(r, RLHF_E_INVALID, "accumulate needs an f32 output");
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__ref_linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t accumulate,
+                             rlhf_dev x, const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
+    RLHF_TRY(rlhf__ref_check_weight(ctx, "linear", w, 0));
+    RLHF_TRY(check_out(ctx, "linear", out_dtype, accumulate));
+    const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
+    const struct rlhf__ref_use uses[] = {rlhf__ref_range(out, rows * n, rlhf_dtype_size(out_dtype)),
+                                         rlhf__ref_range(x, rows * k, rlhf_dtype_size(w->dtype)),
+                                         rlhf__ref_optional(bias, n, sizeof(float))};
+    double *acc;
+    RLHF_TRY(rlhf__ref_scratch(ctx, n, sizeof *acc, &acc));
+    rlhf_status st = rlhf__ref_enter(ctx, "linear", uses, RLHF__REF_COUNT(uses));
+    for (uint64_t t = 0; st == RLHF_OK && t < rows; t++) {
+        for (uint64_t j = 0; j < n; j++)
+            acc[j] = bias ? (double)rlhf__ref_f32(bias)[j] : 0.0;
+        for (uint64_t i = 0; i < k; i++) {
+            const double xi = rlhf__ref_get(x, w->dtype, t * k + i);
+            for (uint64_t j = 0; j < n; j++)
+                acc[j] += xi * (double)w->w[i * n + j];
+        }
+        for (uint64_t j = 0; j < n; j++) {
+            double old = accumulate ? rlhf__ref_get(out, RLHF_F32, t * n + j) : 0.0;
+            rlhf__ref_put(out, out_dtype, t * n + j, old + acc[j]);
+        }
+    }
+    free(acc);
+    return rlhf__ref_leave(ctx, st);
+}
+
+rlhf_status rlhf__ref_linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
+                                rlhf_dev dy, const rlhf_weight *w, uint32_t rows) {
+    RLHF_TRY(rlhf__ref_check_weight(ctx, "linear_dx", w, RLHF_WEIGHT_BACKWARD));
+    RLHF_TRY(check_out(ctx, "linear_dx", dx_dtype, accumulate));
+    const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
+    const struct rlhf__ref_use uses[] = {rlhf__ref_range(dx, rows * k, rlhf_dtype_size(dx_dtype)),
+                                         rlhf__ref_range(dy, rows * n, rlhf_dtype_size(w->dtype))};
+    RLHF_TRY(rlhf__ref_enter(ctx, "linear_dx", uses, RLHF__REF_COUNT(uses)));
+    for (uint64_t t = 0; t < rows; t++) {
+        for (uint64_t i = 0; i < k; i++) {
+            double acc = accumulate ? rlhf__ref_get(dx, RLHF_F32, t * k + i) : 0.0;
+            for (uint64_t j = 0; j < n; j++)
+                acc += rlhf__ref_get(dy, w->dtype, t * n + j) * (double)w->w[i * n + j];
+            rlhf__ref_put(dx, dx_dtype, t * k + i, acc);
+        }
+    }
+    return rlhf__ref_leave(ctx, RLHF_OK);
+}
+
+// acc[n] = sum over rows of x[:, i] * dy[:, :]; x NULL stands for a column of ones.
+static void column_sums(double *acc, const char *x, const char *dy, const rlhf_weight *w,
+                        uint64_t i, uint64_t rows) {
+    const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
+    memset(acc, 0, n * sizeof *acc);
+    for (uint64_t t = 0; t < rows; t++) {
+        const double xi = x ? rlhf__ref_get(x, w->dtype, t * k + i) : 1.0;
+        for (uint64_t j = 0; j < n; j++)
+            acc[j] += xi * rlhf__ref_get(dy, w->dtype, t * n + j);
+    }
+}
+
+rlhf_status rlhf__ref_linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
+                                const rlhf_weight *w, uint32_t rows) {
+    RLHF_TRY(rlhf__ref_check_weight(ctx, "linear_dw", w, 0));
+    const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
+    const struct rlhf__ref_use uses[] = {rlhf__ref_range(dw, k * n, sizeof(float)),
+                                         rlhf__ref_optional(db, n, sizeof(float)),
+                                         rlhf__ref_range(x, rows * k, rlhf_dtype_size(w->dtype)),
+                                         rlhf__ref_range(dy, rows * n, rlhf_dtype_size(w->dtype))};
+    double *acc;
+    RLHF_TRY(rlhf__ref_scratch(ctx, n, sizeof *acc, &acc));
+    rlhf_status st = rlhf__ref_enter(ctx, "linear_dw", uses, RLHF__REF_COUNT(uses));
+    float *g = rlhf__ref_f32(dw);
+    for (uint64_t i = 0; st == RLHF_OK && i < k; i++) {
+        column_sums(acc, x, dy, w, i, rows);
+        for (uint64_t j = 0; j < n; j++) {
+            uint64_t at = w->flags & RLHF_WEIGHT_OUT_IN ? j * k + i : i * n + j;
+            g[at] = (float)((double)g[at] + acc[j]);
+        }
+    }
+    if (st == RLHF_OK && db) {
+        column_sums(acc, NULL, dy, w, 0, rows);
+        for (uint64_t j = 0; j < n; j++)
+            rlhf__ref_f32(db)[j] = (float)((double)rlhf__ref_f32(db)[j] + acc[j]);
+    }
+    free(acc);
+    return rlhf__ref_leave(ctx, st);
+}

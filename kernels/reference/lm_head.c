@@ -1,0 +1,103 @@
+// lm_head.c: log-prob of the target, entropy, and KL to a reference model, from hidden states.
+//
+// kl = sum_v p_v (log p_v - log q_v). With top-k or top-p both p and q are renormalised over the
+// set kept for p, so that equal models give 0.
+#include "lm_head.h"
+#include "number.h"
+#include "ops.h"
+#include <math.h>
+#include <stdlib.h>
+
+static rlhf_status check_head_weight(struct rlhf__ref *r, const char *op, const char *what,
+                                     const rlhf_lm_head *a, const rlhf_weight *w, uint32_t flags) {
+    RLHF_TRY(rlhf__ref_check_weight(r, op, w, flags));
+    if (w->k == a->d && w->n == a->vocab && w->dtype == a->dtype) return RLHF_OK;
+    return rlhf__ref_fail(r, RLHF_E_INVALID,
+                          "%s is %d x %d dtype %d, the call says %d x %d dtype %d", what, w->k,
+                          w->n, w->dtype, a->d, a->vocab, a->dtype);
+}
+
+rlhf_status rlhf__ref_head_check(struct rlhf__ref *r, const char *op, rlhf_lm_head *a,
+                                 const rlhf_lm_head *from, int backward) {
+    RLHF_TRY(rlhf__ref_copy_in(r, op, a, sizeof *a, from, offsetof(rlhf_lm_head, entropy)));
+    RLHF_TRY(rlhf__ref_dist_check(r, a->dist));
+    const int with_kl = backward ? a->d_kl != NULL : a->kl != NULL;
+    const uint32_t flags = backward && a->d_hidden ? RLHF_WEIGHT_BACKWARD : 0;
+    RLHF_TRY(check_head_weight(r, op, "weight", a, a->weight, flags));
+    if (with_kl) RLHF_TRY(check_head_weight(r, op, "ref_weight", a, a->ref_weight, 0));
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__ref_head_check_targets(struct rlhf__ref *r, const rlhf_lm_head *a) {
+    for (uint32_t t = 0; t < a->rows; t++) {
+        const int32_t id = rlhf__ref_i32(a->target)[t];
+        if (id < 0 || id >= a->vocab)
+            return rlhf__ref_fail(r, RLHF_E_INVALID, "target[%u] = %d, vocabulary %d", t, id,
+                                  a->vocab);
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__ref_head_row_init(struct rlhf__ref *r, struct rlhf__ref_head_row *s,
+                                    int32_t vocab) {
+    const uint64_t v = (uint64_t)vocab;
+    *s = (struct rlhf__ref_head_row){NULL, NULL, NULL};
+    RLHF_TRY(rlhf__ref_scratch(r, 2 * v, sizeof(double), &s->logp));
+    s->ref = s->logp + v;
+    rlhf_status st = rlhf__ref_scratch(r, v, sizeof *s->ranked, &s->ranked);
+    if (st < 0) rlhf__ref_head_row_finish(s);
+    return st;
+}
+
+void rlhf__ref_head_row_finish(struct rlhf__ref_head_row *s) {
+    free(s->logp);
+    free(s->ranked);
+    *s = (struct rlhf__ref_head_row){NULL, NULL, NULL};
+}
+
+void rlhf__ref_head_row_fill(struct rlhf__ref_head_row *s, const rlhf_lm_head *a, uint64_t t,
+                             int with_ref) {
+    rlhf__ref_logits(s->logp, a->hidden, a->weight, t);
+    rlhf__ref_log_probs(s->logp, s->ranked, a->vocab, a->dist);
+    if (!with_ref) return;
+    rlhf__ref_logits(s->ref, a->ref_hidden, a->ref_weight, t);
+    rlhf__ref_log_probs_on(s->ref, s->logp, a->vocab, a->dist);
+}
+
+double rlhf__ref_entropy(const struct rlhf__ref_head_row *s, int32_t vocab) {
+    double sum = 0.0;
+    for (int32_t v = 0; v < vocab; v++)
+        if (s->logp[v] != -INFINITY) sum -= exp(s->logp[v]) * s->logp[v];
+    return sum;
+}
+
+double rlhf__ref_kl(const struct rlhf__ref_head_row *s, int32_t vocab) {
+    double sum = 0.0;
+    for (int32_t v = 0; v < vocab; v++)
+        if (s->logp[v] != -INFINITY) sum += exp(s->logp[v]) * (s->logp[v] - s->ref[v]);
+    return sum;
+}
+
+rlhf_status rlhf__ref_lm_head(void *ctx, const rlhf_lm_head *from) {
+    rlhf_lm_head a;
+    struct rlhf__ref_head_row s;
+    RLHF_TRY(rlhf__ref_head_check(ctx, "lm_head", &a, from, 0));
+    const uint64_t hidden = (uint64_t)a.rows * (uint64_t)a.d * rlhf_dtype_size(a.dtype);
+    const struct rlhf__ref_use uses[] = {{a.hidden, hidden},
+                                         rlhf__ref_range(a.target, a.rows, sizeof(int32_t)),
+                                         rlhf__ref_range(a.logp, a.rows, sizeof(float)),
+                                         rlhf__ref_optional(a.entropy, a.rows, sizeof(float)),
+                                         rlhf__ref_optional(a.kl, a.rows, sizeof(float)),
+                                         {a.kl ? a.ref_hidden : NULL, a.kl ? hidden : 0}};
+    RLHF_TRY(rlhf__ref_head_row_init(ctx, &s, a.vocab));
+    rlhf_status st = rlhf__ref_enter(ctx, "lm_head", uses, RLHF__REF_COUNT(uses));
+    if (st == RLHF_OK) st = rlhf__ref_head_check_targets(ctx, &a);
+    for (uint64_t t = 0; st == RLHF_OK && t < a.rows; t++) {
+        rlhf__ref_head_row_fill(&s, &a, t, a.kl != NULL);
+        rlhf__ref_f32(a.logp)[t] = (float)s.logp[rlhf__ref_i32(a.target)[t]];
+        if (a.entropy) rlhf__ref_f32(a.entropy)[t] = (float)rlhf__ref_entropy(&s, a.vocab);
+        if (a.kl) rlhf__ref_f32(a.kl)[t] = (float)rlhf__ref_kl(&s, a.vocab);
+    }
+    rlhf__ref_head_row_finish(&s);
+    return rlhf__ref_leave(ctx, st);
+}

@@ -1,0 +1,32 @@
+// lm_head.h: what lm_head and its derivative share in the reference backend.
+#ifndef RLHF_KERNELS_REFERENCE_LM_HEAD_H
+#define RLHF_KERNELS_REFERENCE_LM_HEAD_H
+
+#include "dist.h"
+
+// Scratch of one row: log-probs of the policy and, with kl, of the reference model.
+struct rlhf__ref_head_row {
+    double *logp, *ref; // [vocab]; ref is -inf outside the support of logp
+    struct rlhf__ref_ranked *ranked;
+};
+
+// Copies the caller's struct into *a and checks it. backward: the fields of lm_head_bwd as well.
+rlhf_status rlhf__ref_head_check(struct rlhf__ref *r, const char *op, rlhf_lm_head *a,
+                                 const rlhf_lm_head *from, int backward);
+
+rlhf_status rlhf__ref_head_row_init(struct rlhf__ref *r, struct rlhf__ref_head_row *s,
+                                    int32_t vocab);
+void rlhf__ref_head_row_finish(struct rlhf__ref_head_row *s);
+
+// Fills s for row t; with_ref also the reference model's log-probs.
+void rlhf__ref_head_row_fill(struct rlhf__ref_head_row *s, const rlhf_lm_head *a, uint64_t t,
+                             int with_ref);
+
+// -sum p log p, and sum p (log p - log q), over the support.
+double rlhf__ref_entropy(const struct rlhf__ref_head_row *s, int32_t vocab);
+double rlhf__ref_kl(const struct rlhf__ref_head_row *s, int32_t vocab);
+
+// RLHF_E_INVALID when a target is outside the vocabulary; the array must be accessible.
+rlhf_status rlhf__ref_head_check_targets(struct rlhf__ref *r, const rlhf_lm_head *a);
+
+#endif

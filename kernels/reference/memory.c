@@ -1,0 +1,61 @@
+// memory.c: alloc, release and the transfers of the reference backend.
+#include "ops.h"
+#include <string.h>
+
+rlhf_status rlhf__ref_alloc(void *ctx, uint64_t bytes, rlhf_dev *out) {
+    struct rlhf__ref *r = ctx;
+    r->op = "alloc";
+    struct rlhf__ref_buffer *b;
+    if (rlhf__ref_registry_add(&r->buffers, bytes, &b) < 0)
+        return rlhf__ref_fail(
+            r, RLHF_E_NOMEM, "cannot allocate %llu bytes of device memory (%llu in use)",
+            (unsigned long long)bytes, (unsigned long long)rlhf__ref_bytes_in_use(r));
+    *out = b->base;
+    return RLHF_OK;
+}
+
+void rlhf__ref_release(void *ctx, rlhf_dev p) {
+    struct rlhf__ref *r = ctx;
+    if (!p) return;
+    r->op = "release";
+    if (!rlhf__ref_registry_remove(&r->buffers, p))
+        rlhf__ref_fail(r, RLHF_E_INVALID, "not a buffer that alloc returned");
+}
+
+uint64_t rlhf__ref_bytes_in_use(void *ctx) {
+    const struct rlhf__ref *r = ctx;
+    return r->buffers.bytes + r->weight_bytes;
+}
+
+rlhf_status rlhf__ref_upload(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes) {
+    const struct rlhf__ref_use uses[] = {{dst, bytes}};
+    RLHF_TRY(rlhf__ref_enter(ctx, "upload", uses, 1));
+    if (bytes) memcpy(dst, host_src, bytes);
+    return rlhf__ref_leave(ctx, RLHF_OK);
+}
+
+rlhf_status rlhf__ref_download(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes) {
+    const struct rlhf__ref_use uses[] = {{src, bytes}};
+    RLHF_TRY(rlhf__ref_enter(ctx, "download", uses, 1));
+    if (bytes) memcpy(host_dst, src, bytes);
+    return rlhf__ref_leave(ctx, RLHF_OK);
+}
+
+rlhf_status rlhf__ref_copy(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes) {
+    const struct rlhf__ref_use uses[] = {{dst, bytes}, {src, bytes}};
+    RLHF_TRY(rlhf__ref_enter(ctx, "copy", uses, 2));
+    if (bytes) memcpy(dst, src, bytes);
+    return rlhf__ref_leave(ctx, RLHF_OK);
+}
+
+rlhf_status rlhf__ref_zero(void *ctx, rlhf_dev dst, uint64_t bytes) {
+    const struct rlhf__ref_use uses[] = {{dst, bytes}};
+    RLHF_TRY(rlhf__ref_enter(ctx, "zero", uses, 1));
+    if (bytes) memset(dst, 0, bytes);
+    return rlhf__ref_leave(ctx, RLHF_OK);
+}
+
+rlhf_status rlhf__ref_sync(void *ctx) {
+    (void)ctx; // every call has finished when it returns
+    return RLHF_OK;
+}

@@ -1,0 +1,83 @@
+// muon.c: Muon (K. Jordan 2024): momentum, orthogonalised by a quintic Newton-Schulz iteration.
+//
+// One step: X = a X + (b A + c A^2) X with A = X X^T. For a matrix with more rows than columns the
+// transpose is iterated, which is the same in exact arithmetic and makes A the smaller of the two.
+#include "number.h"
+#include "ops.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NS_A 3.4445
+#define NS_B (-4.7750)
+#define NS_C 2.0315
+
+// c[n, m] = a[n, k] b[k, m]; b_is_t: b is [m, k].
+static void product(double *c, const double *a, const double *b, uint64_t n, uint64_t k, uint64_t m,
+                    int b_is_t) {
+    for (uint64_t i = 0; i < n; i++) {
+        for (uint64_t j = 0; j < m; j++) {
+            double sum = 0.0;
+            for (uint64_t l = 0; l < k; l++)
+                sum += a[i * k + l] * (b_is_t ? b[j * k + l] : b[l * m + j]);
+            c[i * m + j] = sum;
+        }
+    }
+}
+
+// x[n, m], n <= m, is replaced. work holds 2 n n + n m numbers.
+static void newton_schulz(double *x, double *work, uint64_t n, uint64_t m, int32_t steps) {
+    double *gram = work, *poly = work + n * n, *next = work + 2 * n * n;
+    for (int32_t s = 0; s < steps; s++) {
+        product(gram, x, x, n, m, n, 1);
+        product(poly, gram, gram, n, n, n, 0);
+        for (uint64_t i = 0; i < n * n; i++)
+            poly[i] = NS_B * gram[i] + NS_C * poly[i];
+        product(next, poly, x, n, n, m, 0);
+        for (uint64_t i = 0; i < n * m; i++)
+            x[i] = NS_A * x[i] + next[i];
+    }
+}
+
+// Updates mom and writes the direction, divided by its norm, to x: [rows, cols], or its transpose
+// when rows > cols. A zero direction stays zero.
+static void direction(double *x, float *mom, const float *g, uint64_t rows, uint64_t cols,
+                      const rlhf_muon *a) {
+    double sum = 0.0;
+    for (uint64_t i = 0; i < rows * cols; i++) {
+        const double grad = a->grad_scale * (double)g[i];
+        const double next = a->momentum * (double)mom[i] + grad;
+        const double u = a->nesterov ? grad + a->momentum * next : next;
+        mom[i] = (float)next;
+        x[rows > cols ? i % cols * rows + i / cols : i] = u;
+        sum += u * u;
+    }
+    const double scale = sum > 0.0 ? 1.0 / sqrt(sum) : 0.0;
+    for (uint64_t i = 0; i < rows * cols; i++)
+        x[i] *= scale;
+}
+
+rlhf_status rlhf__ref_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows,
+                           int32_t cols, const rlhf_muon *a) {
+    RLHF_TRY(rlhf__ref_check_width(ctx, "muon", cols));
+    RLHF_TRY(rlhf__ref_check_width(ctx, "muon", rows));
+    const uint64_t nr = (uint64_t)rows, nc = (uint64_t)cols, n = nr < nc ? nr : nc, size = nr * nc;
+    const struct rlhf__ref_use uses[] = {rlhf__ref_range(w, size, sizeof(float)),
+                                         rlhf__ref_range(g, size, sizeof(float)),
+                                         rlhf__ref_range(mom, size, sizeof(float))};
+    double *x;
+    RLHF_TRY(rlhf__ref_scratch(ctx, 2 * size + 2 * n * n, sizeof *x, &x));
+    rlhf_status st = rlhf__ref_enter(ctx, "muon", uses, RLHF__REF_COUNT(uses));
+    if (st == RLHF_OK) {
+        direction(x, rlhf__ref_f32(mom), rlhf__ref_f32(g), nr, nc, a);
+        newton_schulz(x, x + size, n, nr < nc ? nc : nr, a->ns_steps);
+        const double ratio = (double)nr / (double)nc, lr = a->lr * sqrt(ratio > 1.0 ? ratio : 1.0);
+        for (uint64_t i = 0; i < size; i++) {
+            const double u = x[nr > nc ? i % nc * nr + i / nc : i];
+            const double wi = (double)rlhf__ref_f32(w)[i] * (1.0 - a->lr * a->weight_decay);
+            rlhf__ref_f32(w)[i] = (float)(wi - lr * u);
+        }
+    }
+    free(x);
+    return rlhf__ref_leave(ctx, st);
+}

@@ -1,0 +1,96 @@
+// norm.c: LayerNorm over the last axis, and its derivative.
+//
+// xhat = (x - mean) / sqrt(var + eps), out = gamma xhat + beta, var biased.
+// dx = (a - mean(a) - xhat mean(a xhat)) / sqrt(var + eps) with a = gamma dy.
+#include "number.h"
+#include "ops.h"
+#include <math.h>
+
+rlhf_status rlhf__ref_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
+                           rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows, int32_t d) {
+    RLHF_TRY(rlhf__ref_check_width(ctx, "norm", d));
+    RLHF_TRY(rlhf__ref_check_dtype(ctx, "norm", out_dtype));
+    const uint64_t n = (uint64_t)d;
+    const struct rlhf__ref_use uses[] = {rlhf__ref_range(out, rows * n, rlhf_dtype_size(out_dtype)),
+                                         rlhf__ref_optional(stats, rows, 2 * sizeof(float)),
+                                         rlhf__ref_range(x, rows * n, sizeof(float)),
+                                         rlhf__ref_range(gamma, n, sizeof(float)),
+                                         rlhf__ref_range(beta, n, sizeof(float))};
+    RLHF_TRY(rlhf__ref_enter(ctx, "norm", uses, RLHF__REF_COUNT(uses)));
+    for (uint64_t t = 0; t < rows; t++) {
+        const float *xt = rlhf__ref_f32(x) + t * n;
+        double mean = 0.0, var = 0.0;
+        for (uint64_t c = 0; c < n; c++)
+            mean += (double)xt[c];
+        mean /= (double)n;
+        for (uint64_t c = 0; c < n; c++)
+            var += ((double)xt[c] - mean) * ((double)xt[c] - mean);
+        const double rstd = 1.0 / sqrt(var / (double)n + eps);
+        for (uint64_t c = 0; c < n; c++) {
+            const double xhat = ((double)xt[c] - mean) * rstd;
+            rlhf__ref_put(out, out_dtype, t * n + c,
+                          (double)rlhf__ref_f32(gamma)[c] * xhat + (double)rlhf__ref_f32(beta)[c]);
+        }
+        if (!stats) continue;
+        rlhf__ref_f32(stats)[2 * t] = (float)mean;
+        rlhf__ref_f32(stats)[2 * t + 1] = (float)rstd;
+    }
+    return rlhf__ref_leave(ctx, RLHF_OK);
+}
+
+// dx of one row; dy is read at element `at`.
+static void norm_bwd_row(float *dx, int32_t accumulate, const char *dy, int32_t dy_dtype,
+                         uint64_t at, const float *x, const float *gamma, const float *stats,
+                         uint64_t n) {
+    const double mean = (double)stats[0], rstd = (double)stats[1];
+    double sum_a = 0.0, sum_ax = 0.0;
+    for (uint64_t c = 0; c < n; c++) {
+        const double a = (double)gamma[c] * rlhf__ref_get(dy, dy_dtype, at + c);
+        sum_a += a;
+        sum_ax += a * ((double)x[c] - mean) * rstd;
+    }
+    for (uint64_t c = 0; c < n; c++) {
+        const double a = (double)gamma[c] * rlhf__ref_get(dy, dy_dtype, at + c);
+        const double xhat = ((double)x[c] - mean) * rstd;
+        const double g = (a - (sum_a + xhat * sum_ax) / (double)n) * rstd;
+        dx[c] = (float)((accumulate ? (double)dx[c] : 0.0) + g);
+    }
+}
+
+// dgamma[c] and dbeta[c] of all rows.
+static void norm_bwd_column(float *dgamma, float *dbeta, const char *dy, int32_t dy_dtype,
+                            const float *x, const float *stats, uint64_t rows, uint64_t n,
+                            uint64_t c) {
+    double sum_g = 0.0, sum_b = 0.0;
+    for (uint64_t t = 0; t < rows; t++) {
+        const double g = rlhf__ref_get(dy, dy_dtype, t * n + c);
+        sum_g += g * ((double)x[t * n + c] - (double)stats[2 * t]) * (double)stats[2 * t + 1];
+        sum_b += g;
+    }
+    if (dgamma) dgamma[c] = (float)((double)dgamma[c] + sum_g);
+    if (dbeta) dbeta[c] = (float)((double)dbeta[c] + sum_b);
+}
+
+rlhf_status rlhf__ref_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
+                               rlhf_dev dbeta, rlhf_dev dy, int32_t dy_dtype, rlhf_dev x,
+                               rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d) {
+    RLHF_TRY(rlhf__ref_check_width(ctx, "norm_bwd", d));
+    RLHF_TRY(rlhf__ref_check_dtype(ctx, "norm_bwd", dy_dtype));
+    const uint64_t n = (uint64_t)d;
+    const struct rlhf__ref_use uses[] = {rlhf__ref_range(dx, rows * n, sizeof(float)),
+                                         rlhf__ref_optional(dgamma, n, sizeof(float)),
+                                         rlhf__ref_optional(dbeta, n, sizeof(float)),
+                                         rlhf__ref_range(dy, rows * n, rlhf_dtype_size(dy_dtype)),
+                                         rlhf__ref_range(x, rows * n, sizeof(float)),
+                                         rlhf__ref_range(stats, rows, 2 * sizeof(float)),
+                                         rlhf__ref_range(gamma, n, sizeof(float))};
+    RLHF_TRY(rlhf__ref_enter(ctx, "norm_bwd", uses, RLHF__REF_COUNT(uses)));
+    for (uint64_t t = 0; t < rows; t++)
+        norm_bwd_row(rlhf__ref_f32(dx) + t * n, accumulate, dy, dy_dtype, t * n,
+                     rlhf__ref_f32(x) + t * n, rlhf__ref_f32(gamma), rlhf__ref_f32(stats) + 2 * t,
+                     n);
+    for (uint64_t c = 0; (dgamma || dbeta) && c < n; c++)
+        norm_bwd_column(rlhf__ref_f32(dgamma), rlhf__ref_f32(dbeta), dy, dy_dtype, rlhf__ref_f32(x),
+                        rlhf__ref_f32(stats), rows, n, c);
+    return rlhf__ref_leave(ctx, RLHF_OK);
+}

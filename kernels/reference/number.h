@@ -1,0 +1,43 @@
+// number.h: reading and writing elements of f32 and bf16 arrays as double.
+//
+// Every kernel of this directory computes in double and rounds once, here, when it stores. What it
+// is not: fast.
+#ifndef RLHF_KERNELS_REFERENCE_NUMBER_H
+#define RLHF_KERNELS_REFERENCE_NUMBER_H
+
+#include <rlhf/compute.h>
+#include <string.h>
+
+static inline float rlhf__ref_from_bf16(uint16_t h) {
+    uint32_t bits = (uint32_t)h << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+// Rounds to nearest even; a NaN stays a NaN.
+static inline uint16_t rlhf__ref_to_bf16(float f) {
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((bits >> 16) | 0x40u);
+    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+// Element i of an array of dtype f32 or bf16.
+static inline double rlhf__ref_get(const char *p, int32_t dtype, uint64_t i) {
+    if (dtype == RLHF_BF16)
+        return (double)rlhf__ref_from_bf16(((const uint16_t *)(const void *)p)[i]);
+    return (double)((const float *)(const void *)p)[i];
+}
+
+static inline void rlhf__ref_put(char *p, int32_t dtype, uint64_t i, double v) {
+    if (dtype == RLHF_BF16)
+        ((uint16_t *)(void *)p)[i] = rlhf__ref_to_bf16((float)v);
+    else
+        ((float *)(void *)p)[i] = (float)v;
+}
+
+static inline float *rlhf__ref_f32(rlhf_dev p) { return (float *)(void *)p; }
+static inline const int32_t *rlhf__ref_i32(rlhf_dev p) { return (const int32_t *)(void *)p; }
+
+#endif

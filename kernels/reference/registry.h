@@ -1,0 +1,45 @@
+// registry.h: the device buffers of one reference backend instance.
+//
+// In guard mode every buffer is a mapping of its own that nobody can read or write except between
+// open and shut, followed by a page that stays unreadable; so host code that dereferences device
+// memory, and a kernel that runs past a buffer's end, die at once on a machine without a GPU.
+// What it is not: an allocator; there is one system call or malloc per buffer.
+#ifndef RLHF_KERNELS_REFERENCE_REGISTRY_H
+#define RLHF_KERNELS_REFERENCE_REGISTRY_H
+
+#include <rlhf/compute.h>
+
+struct rlhf__ref_buffer {
+    char *base;     // 64-byte aligned
+    uint64_t bytes; // as asked for
+    char *map;      // guard mode: the mapping, without its last (guard) page
+    uint64_t map_bytes;
+    uint32_t opened; // open calls minus shut calls
+    uint32_t reserved;
+};
+
+struct rlhf__ref_registry {
+    struct rlhf__ref_buffer **sorted; // by base; owned
+    uint64_t n, cap, bytes;
+    uint32_t guard, reserved;
+};
+
+// Adds a zeroed buffer. RLHF_E_NOMEM without effect when there is no memory for it, or when it is
+// larger than the machine's memory.
+rlhf_status rlhf__ref_registry_add(struct rlhf__ref_registry *g, uint64_t bytes,
+                                   struct rlhf__ref_buffer **out);
+
+// Frees the buffer that starts at base. Returns 0 when there is none.
+int rlhf__ref_registry_remove(struct rlhf__ref_registry *g, const char *base);
+
+// The buffer with base <= p <= base + bytes (an empty range may lie at the end), or NULL.
+struct rlhf__ref_buffer *rlhf__ref_registry_find(const struct rlhf__ref_registry *g, const char *p);
+
+// Make a buffer accessible, and inaccessible again when as many shuts as opens were made.
+void rlhf__ref_registry_open(const struct rlhf__ref_registry *g, struct rlhf__ref_buffer *b);
+void rlhf__ref_registry_shut(const struct rlhf__ref_registry *g, struct rlhf__ref_buffer *b);
+
+// Frees all buffers.
+void rlhf__ref_registry_finish(struct rlhf__ref_registry *g);
+
+#endif

@@ -1,0 +1,60 @@
+// rows.c: add, gather and scatter_add over rows.
+#include "number.h"
+#include "ops.h"
+#include <string.h>
+
+rlhf_status rlhf__ref_add(void *ctx, rlhf_dev dst, rlhf_dev src, int32_t src_dtype, uint64_t n) {
+    RLHF_TRY(rlhf__ref_check_dtype(ctx, "add", src_dtype));
+    const struct rlhf__ref_use uses[] = {rlhf__ref_range(dst, n, sizeof(float)),
+                                         rlhf__ref_range(src, n, rlhf_dtype_size(src_dtype))};
+    RLHF_TRY(rlhf__ref_enter(ctx, "add", uses, RLHF__REF_COUNT(uses)));
+    for (uint64_t i = 0; i < n; i++)
+        rlhf__ref_put(dst, RLHF_F32, i,
+                      rlhf__ref_get(dst, RLHF_F32, i) + rlhf__ref_get(src, src_dtype, i));
+    return rlhf__ref_leave(ctx, RLHF_OK);
+}
+
+// The rows idx points at must lie in the buffer that holds x.
+static rlhf_status check_rows(struct rlhf__ref *r, rlhf_dev x, rlhf_dev idx, uint32_t n,
+                              uint64_t row_bytes) {
+    const uint64_t limit = rlhf__ref_extent(r, x) / row_bytes;
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t v = rlhf__ref_i32(idx)[i];
+        if (v < 0 || (uint64_t)v >= limit)
+            return rlhf__ref_fail(r, RLHF_E_INVALID, "idx[%u] = %d, allowed is 0 to %lld", i, v,
+                                  (long long)limit - 1);
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__ref_gather(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev idx, uint32_t n,
+                             int32_t d, int32_t dtype) {
+    RLHF_TRY(rlhf__ref_check_width(ctx, "gather", d));
+    RLHF_TRY(rlhf__ref_check_dtype(ctx, "gather", dtype));
+    const uint64_t row_bytes = (uint64_t)d * rlhf_dtype_size(dtype);
+    const struct rlhf__ref_use uses[] = {
+        rlhf__ref_range(out, n, row_bytes), {x, 0}, rlhf__ref_range(idx, n, sizeof(int32_t))};
+    RLHF_TRY(rlhf__ref_enter(ctx, "gather", uses, RLHF__REF_COUNT(uses)));
+    rlhf_status st = check_rows(ctx, x, idx, n, row_bytes);
+    for (uint64_t i = 0; st == RLHF_OK && i < n; i++)
+        memcpy(out + i * row_bytes, x + (uint64_t)rlhf__ref_i32(idx)[i] * row_bytes, row_bytes);
+    return rlhf__ref_leave(ctx, st);
+}
+
+rlhf_status rlhf__ref_scatter_add(void *ctx, rlhf_dev dx, rlhf_dev dy, int32_t dy_dtype,
+                                  rlhf_dev idx, uint32_t n, int32_t d) {
+    RLHF_TRY(rlhf__ref_check_width(ctx, "scatter_add", d));
+    RLHF_TRY(rlhf__ref_check_dtype(ctx, "scatter_add", dy_dtype));
+    const uint64_t w = (uint64_t)d;
+    const struct rlhf__ref_use uses[] = {{dx, 0},
+                                         rlhf__ref_range(dy, n * w, rlhf_dtype_size(dy_dtype)),
+                                         rlhf__ref_range(idx, n, sizeof(int32_t))};
+    RLHF_TRY(rlhf__ref_enter(ctx, "scatter_add", uses, RLHF__REF_COUNT(uses)));
+    rlhf_status st = check_rows(ctx, dx, idx, n, w * sizeof(float));
+    for (uint64_t i = 0; st == RLHF_OK && i < n; i++) {
+        float *row = rlhf__ref_f32(dx) + (uint64_t)rlhf__ref_i32(idx)[i] * w;
+        for (uint64_t c = 0; c < w; c++)
+            row[c] = (float)((double)row[c] + rlhf__ref_get(dy, dy_dtype, i * w + c));
+    }
+    return rlhf__ref_leave(ctx, st);
+}

@@ -1,0 +1,63 @@
+// weight.c: weight matrices of the reference backend: create, fill from f32, destroy.
+#include "weight.h"
+#include "number.h"
+#include "ops.h"
+#include <stdlib.h>
+
+static uint64_t weight_bytes(int32_t k, int32_t n) {
+    return sizeof(rlhf_weight) + sizeof(float) * (uint64_t)k * (uint64_t)n;
+}
+
+rlhf_status rlhf__ref_weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
+                                    rlhf_weight **out) {
+    struct rlhf__ref *r = ctx;
+    RLHF_TRY(rlhf__ref_check_dtype(r, "weight_create", dtype));
+    if (k < 1 || n < 1)
+        return rlhf__ref_fail(r, RLHF_E_INVALID, "k = %d, n = %d, both must be at least 1", k, n);
+    if (flags & ~(uint32_t)(RLHF_WEIGHT_OUT_IN | RLHF_WEIGHT_BACKWARD))
+        return rlhf__ref_fail(r, RLHF_E_INVALID, "flags 0x%x, allowed bits are 0x3", flags);
+    rlhf_weight *w = calloc(1, weight_bytes(k, n));
+    if (!w)
+        return rlhf__ref_fail(r, RLHF_E_NOMEM, "cannot allocate %llu bytes for a %d x %d weight",
+                              (unsigned long long)weight_bytes(k, n), k, n);
+    w->k = k;
+    w->n = n;
+    w->dtype = dtype;
+    w->flags = flags;
+    r->weight_bytes += weight_bytes(k, n);
+    *out = w;
+    return RLHF_OK;
+}
+
+void rlhf__ref_weight_destroy(void *ctx, rlhf_weight *w) {
+    struct rlhf__ref *r = ctx;
+    if (!w) return;
+    r->weight_bytes -= weight_bytes(w->k, w->n);
+    free(w);
+}
+
+rlhf_status rlhf__ref_weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src) {
+    uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
+    const struct rlhf__ref_use uses[] = {rlhf__ref_range(src, k * n, sizeof(float))};
+    RLHF_TRY(rlhf__ref_enter(ctx, "weight_pack", uses, 1));
+    const float *s = rlhf__ref_f32(src);
+    for (uint64_t i = 0; i < k; i++) {
+        for (uint64_t j = 0; j < n; j++) {
+            float v = w->flags & RLHF_WEIGHT_OUT_IN ? s[j * k + i] : s[i * n + j];
+            w->w[i * n + j] = w->dtype == RLHF_BF16 ? rlhf__ref_from_bf16(rlhf__ref_to_bf16(v)) : v;
+        }
+    }
+    w->packed = 1;
+    return rlhf__ref_leave(ctx, RLHF_OK);
+}
+
+rlhf_status rlhf__ref_check_weight(struct rlhf__ref *r, const char *op, const rlhf_weight *w,
+                                   uint32_t flags) {
+    r->op = op;
+    if (!w) return rlhf__ref_fail(r, RLHF_E_INVALID, "the weight is NULL");
+    if (!w->packed) return rlhf__ref_fail(r, RLHF_E_INVALID, "weight_pack was not called");
+    if (flags & ~w->flags)
+        return rlhf__ref_fail(r, RLHF_E_INVALID,
+                              "the weight was made without RLHF_WEIGHT_BACKWARD");
+    return RLHF_OK;
+}
