@@ -3,5 +3,5 @@
 
 #define RLHF__HOT_ENTRY(name, args) .name = RLHF__HOT(name),
 
-const struct rlhf__hot RLHF__HOT(table) = {
-    RLHF__HOT_ROWS(RLHF__HOT_ENTRY) RLHF__HOT_PRODUCTS(RLHF__HOT_ENTRY)};
+const struct rlhf__hot RLHF__HOT(table) = {RLHF__HOT_ROWS(RLHF__HOT_ENTRY)
+                                               RLHF__HOT_PRODUCTS(RLHF__HOT_ENTRY)};

@@ -20,6 +20,8 @@
 //   vf_round(x)                      nearest integer, even on a tie, |x| < 2^22
 //   vf_scale2(p, n)                  p * 2^n, n an integer in [-125, 128], p in [0.5, 2)
 //   vf_hsum(v) vf_hmax(v)            over lanes, in halving order
+//   vf_dp2(acc, a, b)                lanes are pairs of bf16: acc + a.odd b.odd, then + a.even
+//   b.even vf_transpose(r)                  a square of VF_LANES vectors of 32-bit units, in place
 #ifndef RLHF_KERNELS_CPU_HOT_VEC_H
 #define RLHF_KERNELS_CPU_HOT_VEC_H
 

@@ -78,4 +78,28 @@ static inline float vf_hmax(vf v) {
     return _mm_cvtss_f32(_mm_max_ss(b, _mm_shuffle_ps(b, b, 1)));
 }
 
+static inline vf vf_dp2(vf acc, vf a, vf b) {
+    __m256i x = _mm256_castps_si256(a), y = _mm256_castps_si256(b);
+    vf xo = _mm256_castsi256_ps(_mm256_and_si256(x, _mm256_set1_epi32(-65536)));
+    vf yo = _mm256_castsi256_ps(_mm256_and_si256(y, _mm256_set1_epi32(-65536)));
+    acc = vf_fma(xo, yo, acc);
+    return vf_fma(_mm256_castsi256_ps(_mm256_slli_epi32(x, 16)),
+                  _mm256_castsi256_ps(_mm256_slli_epi32(y, 16)), acc);
+}
+static inline void vf_transpose(vf r[VF_LANES]) {
+    vf t[VF_LANES];
+    for (int i = 0; i < 8; i += 4) { // 4 x 4 inside each 128-bit half
+        vf a = _mm256_unpacklo_ps(r[i], r[i + 1]), b = _mm256_unpackhi_ps(r[i], r[i + 1]);
+        vf c = _mm256_unpacklo_ps(r[i + 2], r[i + 3]), d = _mm256_unpackhi_ps(r[i + 2], r[i + 3]);
+        t[i] = _mm256_shuffle_ps(a, c, 0x44);
+        t[i + 1] = _mm256_shuffle_ps(a, c, 0xee);
+        t[i + 2] = _mm256_shuffle_ps(b, d, 0x44);
+        t[i + 3] = _mm256_shuffle_ps(b, d, 0xee);
+    }
+    for (int i = 0; i < 4; i++) { // then the halves
+        r[i] = _mm256_permute2f128_ps(t[i], t[i + 4], 0x20);
+        r[i + 4] = _mm256_permute2f128_ps(t[i], t[i + 4], 0x31);
+    }
+}
+
 #endif

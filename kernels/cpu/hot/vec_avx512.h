@@ -67,4 +67,30 @@ static inline float vf_hmax(vf v) {
     return _mm_cvtss_f32(_mm_max_ss(b, _mm_shuffle_ps(b, b, 1)));
 }
 
+static inline vf vf_dp2(vf acc, vf a, vf b) {
+    return _mm512_dpbf16_ps(acc, (__m512bh)_mm512_castps_si512(a),
+                            (__m512bh)_mm512_castps_si512(b));
+}
+static inline void vf_transpose(vf r[VF_LANES]) {
+    vf t[VF_LANES];
+    for (int i = 0; i < 16; i += 4) { // 4 x 4 inside each 128-bit part
+        vf a = _mm512_unpacklo_ps(r[i], r[i + 1]), b = _mm512_unpackhi_ps(r[i], r[i + 1]);
+        vf c = _mm512_unpacklo_ps(r[i + 2], r[i + 3]), d = _mm512_unpackhi_ps(r[i + 2], r[i + 3]);
+        t[i] = _mm512_shuffle_ps(a, c, 0x44);
+        t[i + 1] = _mm512_shuffle_ps(a, c, 0xee);
+        t[i + 2] = _mm512_shuffle_ps(b, d, 0x44);
+        t[i + 3] = _mm512_shuffle_ps(b, d, 0xee);
+    }
+    for (int i = 0; i < 4; i++) { // then the 128-bit parts
+        vf a = _mm512_shuffle_f32x4(t[i], t[i + 4], 0x88);
+        vf b = _mm512_shuffle_f32x4(t[i], t[i + 4], 0xdd);
+        vf c = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0x88);
+        vf d = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0xdd);
+        r[i] = _mm512_shuffle_f32x4(a, c, 0x88);
+        r[i + 4] = _mm512_shuffle_f32x4(b, d, 0x88);
+        r[i + 8] = _mm512_shuffle_f32x4(a, c, 0xdd);
+        r[i + 12] = _mm512_shuffle_f32x4(b, d, 0xdd);
+    }
+}
+
 #endif

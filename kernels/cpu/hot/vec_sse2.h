@@ -79,4 +79,14 @@ static inline float vf_hmax(vf v) {
     return _mm_cvtss_f32(_mm_max_ss(b, _mm_shuffle_ps(b, b, 1)));
 }
 
+static inline vf vf_dp2(vf acc, vf a, vf b) {
+    __m128i x = _mm_castps_si128(a), y = _mm_castps_si128(b);
+    vf xo = _mm_castsi128_ps(_mm_and_si128(x, _mm_set1_epi32(-65536)));
+    vf yo = _mm_castsi128_ps(_mm_and_si128(y, _mm_set1_epi32(-65536)));
+    acc = vf_fma(xo, yo, acc);
+    return vf_fma(_mm_castsi128_ps(_mm_slli_epi32(x, 16)), _mm_castsi128_ps(_mm_slli_epi32(y, 16)),
+                  acc);
+}
+static inline void vf_transpose(vf r[VF_LANES]) { _MM_TRANSPOSE4_PS(r[0], r[1], r[2], r[3]); }
+
 #endif

@@ -1,0 +1,125 @@
+// hot/attn_bwd.c: derivative of attention for one (row, head) pair. Level source, see vec.h.
+//
+// With P = exp(scale q k' - lse) and D = sum(dout * out) per query:
+//   dP = dout v';  dS = scale P (dP - D);  dq = dS k;  dk = dS' q;  dv = P' dout.
+// Queries go in chunks of QUERY_CHUNK; P and dS of a chunk are kept, then keys sum over the chunk's
+// queries in order. All sums are f32.
+#include "attn_tile.h"
+
+enum { QUERY_CHUNK = 64 };
+
+// What one item needs, laid out in its scratch.
+struct bwd {
+    const struct rlhf__attn_item *it;
+    size_t es, hd, units, width, lds;
+    float *kt, *vt;     // packed keys and values
+    float *k, *dk, *dv; // f32 [nk, width]
+    float *q, *dout;    // f32 [QUERY_CHUNK, width]
+    float *p, *ds;      // [QUERY_CHUNK, lds]
+    float *dq;          // [TILE_ROWS, width]
+};
+
+static struct bwd layout(const struct rlhf__attn_item *it) {
+    struct bwd b = {.it = it, .es = it->dtype == RLHF_BF16 ? 2 : 4, .hd = (size_t)it->head_dim};
+    b.units = b.hd * b.es / 4;
+    b.width = round_up(b.hd, VF_LANES);
+    b.lds = round_up(it->nk, KEY_BLOCK);
+    float *next = it->scratch;
+    b.kt = next, next += b.lds * b.units;
+    b.vt = next, next += b.lds * b.units;
+    b.k = next, next += it->nk * b.width;
+    b.dk = next, next += it->nk * b.width;
+    b.dv = next, next += it->nk * b.width;
+    b.q = next, next += QUERY_CHUNK * b.width;
+    b.dout = next, next += QUERY_CHUNK * b.width;
+    b.p = next, next += QUERY_CHUNK * b.lds;
+    b.ds = next, next += QUERY_CHUNK * b.lds;
+    b.dq = next;
+    return b;
+}
+
+// D of query t: sum over channels of dout * out, a lane a channel.
+static float dout_dot_out(const struct bwd *b, const float *dout, size_t t) {
+    const char *o = (const char *)b->it->out + t * (size_t)b->it->out_stride * b->es;
+    vf s = vf_zero();
+    for (size_t c = 0; c < b->hd; c += VF_LANES) {
+        size_t m = b->hd - c < VF_LANES ? b->hd - c : VF_LANES;
+        vf ov = b->es == 2 ? vf_load_bf16_n((const uint16_t *)(const void *)o + c, m)
+                           : vf_load_n((const float *)(const void *)o + c, m);
+        s = vf_fma(vf_load(dout + c), ov, s);
+    }
+    return vf_hsum(s);
+}
+
+// Scores and dP of one query -> P and dS; zeros from limit to the end of the vector.
+static void softmax_bwd_row(float *p, float *ds, size_t limit, float scale, float lse, float d) {
+    vf l = vf_set1(lse), dv = vf_set1(d), sc = vf_set1(scale);
+    size_t end = round_up(limit, VF_LANES);
+    for (size_t j = 0; j < end; j += VF_LANES) {
+        vf e = vf_exp(vf_sub(vf_load(p + j), l));
+        vf g = vf_mul(vf_mul(e, sc), vf_sub(vf_load(ds + j), dv));
+        vf_store(p + j, e);
+        vf_store(ds + j, g);
+    }
+    for (size_t j = limit; j < end; j++)
+        p[j] = ds[j] = 0.0f;
+}
+
+// P, dS and dq of queries t .. t+nr-1; row0 is their first row in the chunk.
+static void query_rows(const struct bwd *b, size_t t, size_t row0, size_t nr) {
+    const struct rlhf__attn_item *it = b->it;
+    size_t qs = (size_t)it->q_stride * b->es, os = (size_t)it->out_stride * b->es;
+    size_t last = it->causal ? t + nr : it->nk;
+    float *p = b->p + row0 * b->lds, *ds = b->ds + row0 * b->lds;
+    int pairs = b->es == 2;
+    dots(p, b->lds, (const char *)it->q + t * qs, qs, b->kt, last, b->units, it->scale, pairs, nr);
+    dots(ds, b->lds, (const char *)it->dout + t * os, os, b->vt, last, b->units, 1.0f, pairs, nr);
+    for (size_t r = 0; r < nr; r++) {
+        float d = dout_dot_out(b, b->dout + (row0 + r) * b->width, t + r);
+        softmax_bwd_row(p + r * b->lds, ds + r * b->lds, it->causal ? t + r + 1 : it->nk, it->scale,
+                        it->lse[(t + r) * (size_t)it->lse_stride], d);
+    }
+    axpys(b->dq, b->width, (struct weights){ds, b->lds, 1}, b->k, b->width, b->width, 0, last, 0,
+          nr);
+    for (size_t r = 0; r < nr; r++)
+        narrow_row((char *)it->dq + (t + r) * qs, pairs, b->dq + r * b->width, b->hd,
+                   vf_set1(1.0f));
+}
+
+// dk and dv of every key that a query of the chunk q0 .. q0+nq-1 sees. Row tiles start at multiples
+// of TILE_ROWS, which divides VF_LANES, so the zeros of softmax_bwd_row cover the diagonal.
+static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
+    const struct rlhf__attn_item *it = b->it;
+    size_t keys = it->causal ? q0 + nq : it->nk;
+    for (size_t j = 0; j < keys; j += TILE_ROWS) {
+        size_t nr = keys - j < TILE_ROWS ? keys - j : TILE_ROWS;
+        size_t from = it->causal && j > q0 ? j - q0 : 0;
+        axpys(b->dk + j * b->width, b->width, (struct weights){b->ds + j, 1, b->lds}, b->q,
+              b->width, b->width, from, nq, 1, nr);
+        axpys(b->dv + j * b->width, b->width, (struct weights){b->p + j, 1, b->lds}, b->dout,
+              b->width, b->width, from, nq, 1, nr);
+    }
+}
+
+void RLHF__HOT(attn_bwd)(const struct rlhf__attn_item *it) {
+    struct bwd b = layout(it);
+    int bf16 = b.es == 2;
+    size_t ks = (size_t)it->kv_stride, qs = (size_t)it->q_stride, os = (size_t)it->out_stride;
+    pack_keys(b.kt, it->k, ks * b.es, it->nk, b.units);
+    pack_keys(b.vt, it->v, ks * b.es, it->nk, b.units);
+    widen_rows(b.k, b.width, it->k, bf16, ks, it->nk, b.hd);
+    memset(b.dk, 0, 2 * it->nk * b.width * sizeof *b.dk); // dv follows dk
+    for (size_t t = 0; t < it->nq; t += QUERY_CHUNK) {
+        size_t nq = it->nq - t < QUERY_CHUNK ? it->nq - t : QUERY_CHUNK;
+        widen_rows(b.q, b.width, (const char *)it->q + t * qs * b.es, bf16, qs, nq, b.hd);
+        widen_rows(b.dout, b.width, (const char *)it->dout + t * os * b.es, bf16, os, nq, b.hd);
+        for (size_t r = 0; r < nq; r += TILE_ROWS)
+            query_rows(&b, t + r, r, nq - r < TILE_ROWS ? nq - r : TILE_ROWS);
+        key_rows(&b, t, nq);
+    }
+    for (size_t j = 0; j < it->nk; j++) {
+        size_t at = j * ks * b.es;
+        narrow_row((char *)it->dk + at, bf16, b.dk + j * b.width, b.hd, vf_set1(1.0f));
+        narrow_row((char *)it->dv + at, bf16, b.dv + j * b.width, b.hd, vf_set1(1.0f));
+    }
+}

@@ -1,0 +1,92 @@
+// hot/attn_fwd.c: attention of one (row, head) pair. Level source, see vec.h.
+//
+// For each query: all scores (keys in order, a lane a key), the maximum, the exponentials and their
+// sum over lanes in key order, then the weighted sum of values, a lane a channel, keys in order,
+// divided by the sum at the end. A row of scores fits the first cache, so there is no online
+// softmax and the arithmetic of a query depends on its keys alone.
+#include "attn_tile.h"
+
+#include <math.h>
+
+// s[0..limit) scores -> exponentials, zeros up to the end of the vector. Returns their sum.
+static float softmax_row(float *s, size_t limit, float *max) {
+    size_t end = round_up(limit, VF_LANES);
+    for (size_t j = limit; j < end; j++)
+        s[j] = -INFINITY;
+    vf m = vf_load(s);
+    for (size_t j = VF_LANES; j < end; j += VF_LANES)
+        m = vf_max(m, vf_load(s + j));
+    *max = vf_hmax(m);
+    m = vf_set1(*max);
+    vf sum = vf_zero();
+    for (size_t j = 0; j < end; j += VF_LANES) {
+        vf p = vf_exp(vf_sub(vf_load(s + j), m));
+        vf_store(s + j, p);
+        sum = vf_add(sum, p);
+    }
+    return vf_hsum(sum);
+}
+
+struct values {
+    const void *v;
+    size_t ld, width;
+    int bf16;
+};
+
+// The values as f32 rows: in place when they are, else in scratch unless a single query reads them
+// only once and whole vectors can be widened on the way.
+static struct values values_of(const struct rlhf__attn_item *it, float *scratch) {
+    size_t hd = (size_t)it->head_dim, width = round_up(hd, VF_LANES);
+    int bf16 = it->dtype == RLHF_BF16, whole = hd == width;
+    if (whole && (!bf16 || it->nq < TILE_ROWS))
+        return (struct values){it->v, (size_t)it->kv_stride, width, bf16};
+    widen_rows(scratch, width, it->v, bf16, (size_t)it->kv_stride, it->nk, hd);
+    return (struct values){scratch, width, width, 0};
+}
+
+// o[nr][width] = sum of weights * values; row r sums keys 0 .. limit[r]-1.
+static void mix(float *o, const struct values *val, const float *s, size_t lds, size_t first,
+                const size_t *limit, size_t nr) {
+    struct weights w = {s, lds, 1};
+    if (val->bf16) {
+        for (size_t r = 0; r < nr; r++) {
+            struct weights wr = {s + r * lds, lds, 1};
+            axpys_rows(o + r * val->width, val->width, wr, val->v, 1, val->ld, val->width, 0,
+                       limit[r], 0, 1);
+        }
+        return;
+    }
+    axpys(o, val->width, w, val->v, val->ld, val->width, 0, first, 0, nr);
+    for (size_t r = 0; r < nr; r++) {
+        if (limit[r] == first) continue;
+        struct weights wr = {s + r * lds, lds, 1};
+        axpys(o + r * val->width, val->width, wr, val->v, val->ld, val->width, first, limit[r], 1,
+              1);
+    }
+}
+
+void RLHF__HOT(attn)(const struct rlhf__attn_item *it) {
+    int bf16 = it->dtype == RLHF_BF16;
+    size_t es = bf16 ? 2 : 4, hd = (size_t)it->head_dim, units = hd * es / 4;
+    size_t lds = round_up(it->nk, KEY_BLOCK), width = round_up(hd, VF_LANES);
+    float *kt = it->scratch, *s = kt + lds * units, *o = s + TILE_ROWS * lds;
+    struct values val = values_of(it, o + TILE_ROWS * width);
+    pack_keys(kt, it->k, (size_t)it->kv_stride * es, it->nk, units);
+    for (size_t t = 0; t < it->nq; t += TILE_ROWS) {
+        size_t nr = it->nq - t < TILE_ROWS ? it->nq - t : TILE_ROWS, limit[TILE_ROWS] = {0};
+        for (size_t r = 0; r < nr; r++)
+            limit[r] = it->causal ? it->start + t + r + 1 : it->nk;
+        dots(s, lds, (const char *)it->q + t * (size_t)it->q_stride * es, (size_t)it->q_stride * es,
+             kt, limit[nr - 1], units, it->scale, bf16, nr);
+        float sum[TILE_ROWS], max[TILE_ROWS];
+        for (size_t r = 0; r < nr; r++)
+            sum[r] = softmax_row(s + r * lds, limit[r], &max[r]);
+        mix(o, &val, s, lds, limit[0], limit, nr);
+        for (size_t r = 0; r < nr; r++) {
+            size_t row = t + r;
+            narrow_row((char *)it->out + row * (size_t)it->out_stride * es, bf16, o + r * width, hd,
+                       vf_set1(1.0f / sum[r]));
+            if (it->lse) it->lse[row * (size_t)it->lse_stride] = max[r] + logf(sum[r]);
+        }
+    }
+}

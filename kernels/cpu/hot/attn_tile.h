@@ -1,0 +1,209 @@
+// hot/attn_tile.h: the two register-blocked products attention is made of, and the packing of keys.
+// Included by attn_fwd.c and attn_bwd.c, level sources (see vec.h).
+//
+// Everything below works a row (query, key) on its own: a tile of four rows runs, for each row, the
+// same sequence of operations as a tile of one. So decoding one query at a time and scoring a whole
+// sequence give the same bits.
+//
+// A unit is 32 bits of a key or query: one f32, or two neighbouring bf16.
+#ifndef RLHF_CPU_HOT_ATTN_TILE_H
+#define RLHF_CPU_HOT_ATTN_TILE_H
+
+#include "hot.h"
+#include "vec.h"
+
+#include <rlhf/compute.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum {
+    TILE_ROWS = 4,
+    TILE_VECS = VF_LANES == 16 ? 4 : 2, // vectors a row of a tile: fits the registers
+    KEY_BLOCK = TILE_VECS * VF_LANES
+};
+
+INLINE size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+INLINE vf set1_unit(const char *p) {
+    float f;
+    memcpy(&f, p, sizeof f);
+    return vf_set1(f);
+}
+
+// dst[block][unit][KEY_BLOCK] = transpose of n rows of `units` units, `stride` bytes apart. Lanes
+// past n hold 0 as far as the last vector that has a key.
+static inline void pack_keys(float *dst, const char *src, size_t stride, size_t n, size_t units) {
+    for (size_t j = 0; j < n; j += VF_LANES) {
+        float *block = dst + j / KEY_BLOCK * KEY_BLOCK * units + j % KEY_BLOCK;
+        size_t rows = n - j < VF_LANES ? n - j : VF_LANES;
+        for (size_t u = 0; u < units; u += VF_LANES) {
+            size_t m = units - u < VF_LANES ? units - u : VF_LANES;
+            vf r[VF_LANES];
+            for (size_t i = 0; i < VF_LANES; i++) {
+                const void *p = src + (j + (i < rows ? i : 0)) * stride + u * 4;
+                r[i] = i >= rows ? vf_zero() : m == VF_LANES ? vf_load(p) : vf_load_n(p, m);
+            }
+            vf_transpose(r);
+            for (size_t i = 0; i < m; i++)
+                vf_store(block + (u + i) * KEY_BLOCK, r[i]);
+        }
+    }
+}
+
+// s[r][j] = mul * (q row r . key j) for one packed block; nv vectors of keys.
+INLINE void dots_tile(float *s, size_t lds, const char *q, size_t q_stride, const float *kt,
+                      size_t units, vf mul, const int pairs, const int nr, const int nv) {
+    vf acc[TILE_ROWS][TILE_VECS];
+    for (int r = 0; r < nr; r++)
+        for (int j = 0; j < nv; j++)
+            acc[r][j] = vf_zero();
+    for (size_t u = 0; u < units; u++) {
+        vf kv[TILE_VECS];
+        for (int j = 0; j < nv; j++)
+            kv[j] = vf_load(kt + u * KEY_BLOCK + j * VF_LANES);
+        for (int r = 0; r < nr; r++) {
+            vf qv = set1_unit(q + (size_t)r * q_stride + u * 4);
+            for (int j = 0; j < nv; j++)
+                acc[r][j] = pairs ? vf_dp2(acc[r][j], qv, kv[j]) : vf_fma(qv, kv[j], acc[r][j]);
+        }
+    }
+    for (int r = 0; r < nr; r++)
+        for (int j = 0; j < nv; j++)
+            vf_store(s + (size_t)r * lds + j * VF_LANES, vf_mul(acc[r][j], mul));
+}
+
+INLINE void dots_rows(float *s, size_t lds, const char *q, size_t q_stride, const float *kt,
+                      size_t n, size_t units, float mul, const int pairs, const int nr) {
+    vf m = vf_set1(mul);
+    for (size_t j = 0; j < n; j += KEY_BLOCK) {
+        const float *block = kt + j * units;
+        size_t left = (n - j + VF_LANES - 1) / VF_LANES;
+        if (left >= TILE_VECS)
+            dots_tile(s + j, lds, q, q_stride, block, units, m, pairs, nr, TILE_VECS);
+        else if (left == 3)
+            dots_tile(s + j, lds, q, q_stride, block, units, m, pairs, nr, TILE_VECS > 3 ? 3 : 1);
+        else if (left == 2)
+            dots_tile(s + j, lds, q, q_stride, block, units, m, pairs, nr, TILE_VECS > 2 ? 2 : 1);
+        else
+            dots_tile(s + j, lds, q, q_stride, block, units, m, pairs, nr, 1);
+    }
+}
+
+// s[r][j] = mul * (q row r . key j), nr <= TILE_ROWS rows, keys 0..n-1 (more are written, up to a
+// whole vector). q_stride in bytes.
+static inline void dots(float *s, size_t lds, const char *q, size_t q_stride, const float *kt,
+                        size_t n, size_t units, float mul, int pairs, size_t nr) {
+    if (nr == TILE_ROWS) {
+        if (pairs)
+            dots_rows(s, lds, q, q_stride, kt, n, units, mul, 1, TILE_ROWS);
+        else
+            dots_rows(s, lds, q, q_stride, kt, n, units, mul, 0, TILE_ROWS);
+        return;
+    }
+    for (size_t r = 0; r < nr; r++) {
+        if (pairs)
+            dots_rows(s + r * lds, lds, q + r * q_stride, q_stride, kt, n, units, mul, 1, 1);
+        else
+            dots_rows(s + r * lds, lds, q + r * q_stride, q_stride, kt, n, units, mul, 0, 1);
+    }
+}
+
+// Weights of a sum over j: weight of row r and index j is w[r * row + j * col].
+struct weights {
+    const float *w;
+    size_t row, col;
+};
+
+INLINE void axpys_tile(float *o, size_t ldo, struct weights w, const void *x, const int bf16,
+                       size_t ldx, size_t j0, size_t j1, const int add, const int nr,
+                       const int nv) {
+    vf acc[TILE_ROWS][TILE_VECS];
+    for (int r = 0; r < nr; r++)
+        for (int c = 0; c < nv; c++)
+            acc[r][c] = add ? vf_load(o + (size_t)r * ldo + c * VF_LANES) : vf_zero();
+    for (size_t j = j0; j < j1; j++) {
+        vf xv[TILE_VECS];
+        for (int c = 0; c < nv; c++)
+            xv[c] = bf16 ? vf_load_bf16((const uint16_t *)x + j * ldx + c * VF_LANES)
+                         : vf_load((const float *)x + j * ldx + c * VF_LANES);
+        for (int r = 0; r < nr; r++) {
+            vf wv = vf_set1(w.w[(size_t)r * w.row + j * w.col]);
+            for (int c = 0; c < nv; c++)
+                acc[r][c] = vf_fma(wv, xv[c], acc[r][c]);
+        }
+    }
+    for (int r = 0; r < nr; r++)
+        for (int c = 0; c < nv; c++)
+            vf_store(o + (size_t)r * ldo + c * VF_LANES, acc[r][c]);
+}
+
+INLINE void axpys_rows(float *o, size_t ldo, struct weights w, const void *x, const int bf16,
+                       size_t ldx, size_t width, size_t j0, size_t j1, const int add,
+                       const int nr) {
+    for (size_t c = 0; c < width; c += TILE_VECS * VF_LANES) {
+        const void *xc =
+            bf16 ? (const void *)((const uint16_t *)x + c) : (const void *)((const float *)x + c);
+        size_t left = (width - c) / VF_LANES;
+        if (left >= TILE_VECS)
+            axpys_tile(o + c, ldo, w, xc, bf16, ldx, j0, j1, add, nr, TILE_VECS);
+        else if (left == 3)
+            axpys_tile(o + c, ldo, w, xc, bf16, ldx, j0, j1, add, nr, TILE_VECS > 3 ? 3 : 1);
+        else if (left == 2)
+            axpys_tile(o + c, ldo, w, xc, bf16, ldx, j0, j1, add, nr, TILE_VECS > 2 ? 2 : 1);
+        else
+            axpys_tile(o + c, ldo, w, xc, bf16, ldx, j0, j1, add, nr, 1);
+    }
+}
+
+// o[r][0..width) (+)= sum over j = j0 .. j1-1, in that order, of weight(r, j) * x[j][0..width).
+// width is a multiple of VF_LANES; x is f32 with ldx floats a row.
+static inline void axpys(float *o, size_t ldo, struct weights w, const float *x, size_t ldx,
+                         size_t width, size_t j0, size_t j1, int add, size_t nr) {
+    if (nr == TILE_ROWS) {
+        if (add)
+            axpys_rows(o, ldo, w, x, 0, ldx, width, j0, j1, 1, TILE_ROWS);
+        else
+            axpys_rows(o, ldo, w, x, 0, ldx, width, j0, j1, 0, TILE_ROWS);
+        return;
+    }
+    for (size_t r = 0; r < nr; r++) {
+        struct weights wr = {w.w + r * w.row, w.row, w.col};
+        if (add)
+            axpys_rows(o + r * ldo, ldo, wr, x, 0, ldx, width, j0, j1, 1, 1);
+        else
+            axpys_rows(o + r * ldo, ldo, wr, x, 0, ldx, width, j0, j1, 0, 1);
+    }
+}
+
+// dst[n][width] f32 = rows of hd elements (bf16 or f32), `stride` elements apart; lanes past hd =
+// 0.
+static inline void widen_rows(float *dst, size_t width, const void *src, int bf16, size_t stride,
+                              size_t n, size_t hd) {
+    for (size_t t = 0; t < n; t++)
+        for (size_t c = 0; c < width; c += VF_LANES) {
+            size_t m = hd - c < VF_LANES ? hd - c : VF_LANES;
+            vf v;
+            if (bf16) {
+                const uint16_t *p = (const uint16_t *)src + t * stride + c;
+                v = m == VF_LANES ? vf_load_bf16(p) : vf_load_bf16_n(p, m);
+            } else {
+                const float *p = (const float *)src + t * stride + c;
+                v = m == VF_LANES ? vf_load(p) : vf_load_n(p, m);
+            }
+            vf_store(dst + t * width + c, v);
+        }
+}
+
+// The way back: n rows of hd elements of dtype from f32 rows, times mul.
+static inline void narrow_row(void *dst, int bf16, const float *src, size_t hd, vf mul) {
+    for (size_t c = 0; c < hd; c += VF_LANES) {
+        size_t m = hd - c < VF_LANES ? hd - c : VF_LANES;
+        vf v = vf_mul(vf_load(src + c), mul);
+        if (bf16)
+            vf_store_bf16_n((uint16_t *)dst + c, v, m);
+        else
+            vf_store_n((float *)dst + c, v, m);
+    }
+}
+
+#endif
