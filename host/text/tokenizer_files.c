@@ -1,0 +1,270 @@
+// tokenizer_files.c: reading the vocabulary files: vocab.json with merges.txt, vocab.txt, or a
+// tokenizer.json that holds one of the two kinds.
+//
+// What it is not: special tokens and options are special.c's.
+#include "text/tokenizer_impl.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "text/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define VOCAB_FILE_MAX ((uint64_t)256 << 20)
+
+static rlhf_status read_text(const char *dir, const char *name, struct rlhf__buf *out,
+                             struct rlhf__error *err) {
+    char *path = rlhf__path_join(dir, name);
+    if (!path) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a path");
+    rlhf_status st = rlhf__file_read(path, VOCAB_FILE_MAX, out, err);
+    free(path);
+    return st;
+}
+
+static int has(const char *dir, const char *name) {
+    char *path = rlhf__path_join(dir, name);
+    int found = path && rlhf__is_file(path);
+    free(path);
+    return found;
+}
+
+// Tokens of {"token": id}. With byte_level, tokens are written in stand-ins; one that is not (an
+// added token in plain text) keeps its own bytes and is not found by merges.
+static rlhf_status add_vocab(struct rlhf__tokenizer *tok, json_t *vocab, int byte_level,
+                             struct rlhf__error *err) {
+    RLHF_TRY(rlhf__vocab_index(&tok->vocab, (int32_t)json_object_size(vocab), err));
+    char *bytes = NULL;
+    size_t cap = 0;
+    const char *text;
+    json_t *id;
+    rlhf_status st = RLHF_OK;
+    json_object_foreach(vocab, text, id) {
+        size_t len = strlen(text), n = SIZE_MAX;
+        if (len > cap) {
+            free(bytes);
+            cap = len * 2;
+            bytes = malloc(cap);
+        }
+        if (len && !bytes) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the vocabulary");
+        if (st == RLHF_OK && !json_is_integer(id))
+            st = rlhf__fail(err, RLHF_E_INVALID, "the id of '%.60s' is %s, expected an integer",
+                            text, rlhf__json_kind(id));
+        if (st < 0) break;
+        if (byte_level) n = rlhf__bpe_token_bytes(text, len, bytes);
+        st = rlhf__vocab_add(&tok->vocab, json_integer_value(id), n == SIZE_MAX ? text : bytes,
+                             n == SIZE_MAX ? len : n, err);
+        if (st < 0) break;
+        int32_t at = (int32_t)json_integer_value(id);
+        if (byte_level && n == SIZE_MAX)
+            tok->vocab.token[at].special = 1;
+        else
+            rlhf__vocab_hash(&tok->vocab, at);
+    }
+    free(bytes);
+    return st;
+}
+
+// One merge of two tokens written in stand-ins.
+static rlhf_status add_merge(struct rlhf__tokenizer *tok, const char *left, size_t n_left,
+                             const char *right, size_t n_right, uint32_t rank,
+                             struct rlhf__error *err) {
+    char bytes[512];
+    if (!n_left || !n_right || n_left + n_right > sizeof bytes)
+        return rlhf__fail(err, RLHF_E_INVALID, "expected two tokens with one space between");
+    size_t a = rlhf__bpe_token_bytes(left, n_left, bytes);
+    size_t b = a == SIZE_MAX ? a : rlhf__bpe_token_bytes(right, n_right, bytes + a);
+    if (a == SIZE_MAX || b == SIZE_MAX)
+        return rlhf__fail(err, RLHF_E_INVALID, "'%.*s %.*s' is not written in byte characters",
+                          (int)n_left, left, (int)n_right, right);
+    int32_t l = rlhf__vocab_find(&tok->vocab, bytes, a);
+    int32_t r = rlhf__vocab_find(&tok->vocab, bytes + a, b);
+    int32_t both = rlhf__vocab_find(&tok->vocab, bytes, a + b);
+    if (l < 0 || r < 0 || both < 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "'%.*s' is not in the vocabulary",
+                          (int)(l < 0   ? n_left
+                                : r < 0 ? n_right
+                                        : n_left + n_right),
+                          l < 0 || r >= 0 ? left : right);
+    rlhf__merges_add(&tok->merges, l, r, rank, both);
+    return RLHF_OK;
+}
+
+// merges.txt: "left right" a line, best first, after an optional "#version" line.
+static rlhf_status parse_merges(struct rlhf__tokenizer *tok, const char *dir, const char *s,
+                                size_t n, struct rlhf__error *err) {
+    size_t lines = 1, line = 0;
+    for (size_t i = 0; i < n; i++)
+        lines += s[i] == '\n';
+    RLHF_TRY(rlhf__merges_init(&tok->merges, lines, err));
+    uint32_t rank = 0;
+    for (size_t at = 0, next; at < n; at = next) {
+        const char *eol = memchr(s + at, '\n', n - at);
+        size_t len = eol ? (size_t)(eol - (s + at)) : n - at;
+        next = at + len + 1;
+        line++;
+        if (len && s[at + len - 1] == '\r') len--;
+        if (!len || (len >= 8 && !memcmp(s + at, "#version", 8))) continue;
+        const char *space = memchr(s + at, ' ', len);
+        size_t left = space ? (size_t)(space - (s + at)) : 0;
+        size_t right = space ? len - left - 1 : 0;
+        rlhf_status st = add_merge(tok, s + at, left, s + at + left + 1, right, rank++, err);
+        if (st < 0) {
+            rlhf__error_context(err, "%s/merges.txt:%zu", dir, line);
+            return st;
+        }
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status load_bpe(struct rlhf__tokenizer *tok, const char *dir, struct rlhf__error *err) {
+    json_t *vocab = NULL;
+    struct rlhf__buf merges = RLHF__BUF_INIT;
+    tok->info.kind = RLHF__TOKENIZER_BPE;
+    rlhf_status st = rlhf__tokenizer_json(dir, "vocab.json", &vocab, err);
+    if (st == RLHF_OK) {
+        st = add_vocab(tok, vocab, 1, err);
+        if (st < 0) rlhf__error_context(err, "%s/vocab.json", dir);
+    }
+    if (st == RLHF_OK) st = read_text(dir, "merges.txt", &merges, err);
+    if (st == RLHF_OK) st = parse_merges(tok, dir, rlhf__buf_text(&merges), merges.len, err);
+    rlhf__buf_free(&merges);
+    json_decref(vocab);
+    return st;
+}
+
+// vocab.txt: a token a line, its id the line number from 0.
+static rlhf_status parse_lines(struct rlhf__tokenizer *tok, const char *s, size_t n,
+                               struct rlhf__error *err) {
+    size_t lines = 1, good = rlhf__utf8_valid(s, n);
+    for (size_t i = 0; i < n; i++) {
+        if (i == good) return rlhf__fail(err, RLHF_E_INVALID, "line %zu is not valid UTF-8", lines);
+        lines += s[i] == '\n';
+    }
+    if (lines > RLHF__VOCAB_MAX) return rlhf__fail(err, RLHF_E_INVALID, "too many tokens");
+    RLHF_TRY(rlhf__vocab_index(&tok->vocab, (int32_t)lines, err));
+    int32_t id = 0;
+    for (size_t at = 0, next; at < n; at = next, id++) {
+        const char *eol = memchr(s + at, '\n', n - at);
+        size_t len = eol ? (size_t)(eol - (s + at)) : n - at;
+        next = at + len + 1;
+        if (len && s[at + len - 1] == '\r') len--;
+        RLHF_TRY(rlhf__vocab_add(&tok->vocab, id, s + at, len, err));
+        rlhf__vocab_hash(&tok->vocab, id);
+    }
+    return id ? RLHF_OK : rlhf__fail(err, RLHF_E_INVALID, "the file is empty");
+}
+
+static rlhf_status load_lines(struct rlhf__tokenizer *tok, const char *dir,
+                              struct rlhf__error *err) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    tok->info.kind = RLHF__TOKENIZER_WORDPIECE;
+    rlhf_status st = read_text(dir, "vocab.txt", &text, err);
+    if (st == RLHF_OK) {
+        st = parse_lines(tok, rlhf__buf_text(&text), text.len, err);
+        if (st < 0) rlhf__error_context(err, "%s/vocab.txt", dir);
+    }
+    rlhf__buf_free(&text);
+    return st;
+}
+
+// ---- tokenizer.json
+// ------------------------------------------------------------------------------
+
+static const char *type_of(const json_t *part) {
+    const char *type = json_string_value(json_object_get(part, "type"));
+    return type ? type : "none";
+}
+
+static rlhf_status full_bpe(struct rlhf__tokenizer *tok, const json_t *file, const json_t *model,
+                            struct rlhf__error *err) {
+    const json_t *pre = json_object_get(file, "pre_tokenizer"), *item;
+    const json_t *merges = json_object_get(model, "merges");
+    tok->info.kind = RLHF__TOKENIZER_BPE;
+    if (strcmp(type_of(pre), "ByteLevel") ||
+        json_is_true(json_object_get(pre, "add_prefix_space")) ||
+        json_is_false(json_object_get(pre, "use_regex")) ||
+        !json_is_null(json_object_get(file, "normalizer")) ||
+        json_is_true(json_object_get(model, "ignore_merges")))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "only GPT-2's pre_tokenizer (ByteLevel, no prefix space) without a "
+                          "normalizer and without ignore_merges is supported");
+    RLHF_TRY(add_vocab(tok, json_object_get(model, "vocab"), 1, err));
+    RLHF_TRY(rlhf__merges_init(&tok->merges, json_array_size(merges), err));
+    size_t i;
+    json_array_foreach(merges, i, item) {
+        const char *left = json_string_value(json_is_array(item) ? json_array_get(item, 0) : item);
+        const char *right = json_string_value(json_array_get(item, 1));
+        size_t n_left = left ? strlen(left) : 0;
+        if (left && !right) { // the older form, "left right"
+            const char *space = strchr(left, ' ');
+            right = space ? space + 1 : NULL;
+            n_left = space ? (size_t)(space - left) : 0;
+        }
+        rlhf_status st = add_merge(tok, left, right ? n_left : 0, right, right ? strlen(right) : 0,
+                                   (uint32_t)i, err);
+        if (st < 0) {
+            rlhf__error_context(err, "merge %zu", i);
+            return st;
+        }
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status full_wordpiece(struct rlhf__tokenizer *tok, const json_t *file,
+                                  const json_t *model, struct rlhf__error *err) {
+    const json_t *norm = json_object_get(file, "normalizer"), *v;
+    const char *prefix = json_string_value(json_object_get(model, "continuing_subword_prefix"));
+    tok->info.kind = RLHF__TOKENIZER_WORDPIECE;
+    if (strcmp(type_of(norm), "BertNormalizer") ||
+        strcmp(type_of(json_object_get(file, "pre_tokenizer")), "BertPreTokenizer") ||
+        (prefix && strcmp(prefix, "##")))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "only BertNormalizer, BertPreTokenizer and the prefix ## are supported");
+    struct rlhf__bert_opts *o = &tok->piece.opts;
+    o->lower = !json_is_false(json_object_get(norm, "lowercase"));
+    v = json_object_get(norm, "strip_accents");
+    o->strip_accents = json_is_boolean(v) ? json_is_true(v) : o->lower;
+    o->split_cjk = !json_is_false(json_object_get(norm, "handle_chinese_chars"));
+    return add_vocab(tok, json_object_get(model, "vocab"), 0, err);
+}
+
+static rlhf_status load_full(struct rlhf__tokenizer *tok, const char *dir,
+                             struct rlhf__error *err) {
+    json_t *file = NULL;
+    RLHF_TRY(rlhf__tokenizer_json(dir, "tokenizer.json", &file, err));
+    const json_t *model = json_object_get(file, "model");
+    const char *type = type_of(model);
+    rlhf_status st;
+    if (!json_is_object(json_object_get(model, "vocab")))
+        st = rlhf__fail(err, RLHF_E_INVALID, "model.vocab is missing or no object");
+    else if (!strcmp(type, "BPE"))
+        st = full_bpe(tok, file, model, err);
+    else if (!strcmp(type, "WordPiece"))
+        st = full_wordpiece(tok, file, model, err);
+    else
+        st = rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                        "model type '%.60s' is not supported; allowed: BPE, WordPiece", type);
+    if (st == RLHF_OK)
+        st = rlhf__tokenizer_add_tokens(tok, json_object_get(file, "added_tokens"), err);
+    if (st < 0) rlhf__error_context(err, "%s/tokenizer.json", dir);
+    json_decref(file);
+    return st;
+}
+
+rlhf_status rlhf__tokenizer_load(struct rlhf__tokenizer *tok, const char *dir,
+                                 struct rlhf__error *err) {
+    tok->piece.opts = (struct rlhf__bert_opts){.lower = 1, .strip_accents = 1, .split_cjk = 1};
+    int merges = has(dir, "merges.txt"), vocab = has(dir, "vocab.json");
+    if (merges && vocab) return load_bpe(tok, dir, err);
+    if (has(dir, "vocab.txt")) return load_lines(tok, dir, err);
+    if (has(dir, "tokenizer.json")) return load_full(tok, dir, err);
+    if (merges || vocab)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s has %s but no %s", dir,
+                          merges ? "merges.txt" : "vocab.json",
+                          merges ? "vocab.json" : "merges.txt");
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s holds no tokenizer; expected vocab.json with merges.txt, vocab.txt, or "
+                      "tokenizer.json",
+                      dir);
+}
