@@ -145,6 +145,7 @@ struct rlhf__optim_config {
     double final_scale;   // of lr at the last step, for linear and cosine
     double muon_lr, muon_momentum;
     int64_t warmup;      // phases of linear warm-up
+    int64_t horizon;     // the schedule is made for this many phases, or run.phases if more
     int64_t max_skipped; // non-finite steps in a row before the run stops
 };
 
@@ -154,9 +155,13 @@ struct rlhf__early_stop_config {
     int64_t patience, window;
 };
 
+enum rlhf__checkpoint_dtype { RLHF__CHECKPOINT_F32 = 0, RLHF__CHECKPOINT_BF16 = 1 };
+
 struct rlhf__checkpoint_config {
     int64_t every; // phases, 0 = only at the end
     int64_t keep;  // newest ones kept, 0 = all
+    int32_t dtype; // enum rlhf__checkpoint_dtype: of model.safetensors; state/ is always exact
+    int32_t reserved;
 };
 
 enum rlhf__progress_kind {
