@@ -137,6 +137,22 @@ rlhf_status rlhf__opts_defaults(const struct rlhf__opt_table *t, void *config,
     return RLHF_OK;
 }
 
+rlhf_status rlhf__opts_required(const struct rlhf__opt_table *t, const json_t *object,
+                                const struct rlhf__origin *from, struct rlhf__error *err) {
+    for (uint32_t i = 0; i < t->n; i++) {
+        rlhf_opt o;
+        rlhf__opt_at(t, i, &o);
+        if (!(o.flags & RLHF_OPT_REQUIRED) || (object && json_object_get(object, o.key))) continue;
+        struct rlhf__buf allowed = RLHF__BUF_INIT;
+        rlhf__opt_allowed(&o, &allowed);
+        rlhf__fail(err, RLHF_E_INVALID, "%s: %s%s%s is missing; it must be %s", from->source,
+                   from->section, *from->section ? "." : "", o.key, rlhf__buf_text(&allowed));
+        rlhf__buf_free(&allowed);
+        return RLHF_E_INVALID;
+    }
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size,
                            const json_t *object, const struct rlhf__origin *from,
                            struct rlhf__strings *strings, void **out, struct rlhf__error *err) {
@@ -146,17 +162,7 @@ rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size
     rlhf_status status = rlhf__opts_defaults(t, config, strings, err);
     if (status == RLHF_OK && object)
         status = rlhf__opts_apply(t, object, NULL, from, config, strings, err);
-    for (uint32_t i = 0; i < t->n && status == RLHF_OK; i++) {
-        rlhf_opt o;
-        rlhf__opt_at(t, i, &o);
-        if (!(o.flags & RLHF_OPT_REQUIRED) || (object && json_object_get(object, o.key))) continue;
-        struct rlhf__buf allowed = RLHF__BUF_INIT;
-        rlhf__opt_allowed(&o, &allowed);
-        status =
-            rlhf__fail(err, RLHF_E_INVALID, "%s: %s%s%s is missing; it must be %s", from->source,
-                       from->section, *from->section ? "." : "", o.key, rlhf__buf_text(&allowed));
-        rlhf__buf_free(&allowed);
-    }
+    if (status == RLHF_OK) status = rlhf__opts_required(t, object, from, err);
     if (status == RLHF_OK)
         *out = config;
     else

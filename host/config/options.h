@@ -68,6 +68,10 @@ rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size
                            const json_t *object, const struct rlhf__origin *from,
                            struct rlhf__strings *strings, void **out, struct rlhf__error *err);
 
+// Every RLHF_OPT_REQUIRED key must be a member of object (NULL = empty). [any]
+rlhf_status rlhf__opts_required(const struct rlhf__opt_table *t, const json_t *object,
+                                const struct rlhf__origin *from, struct rlhf__error *err);
+
 // Add every field of config to object, in table order. NULL strings become null. [any]
 rlhf_status rlhf__opts_to_json(const struct rlhf__opt_table *t, const void *config, json_t *object,
                                struct rlhf__error *err);

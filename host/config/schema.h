@@ -11,6 +11,7 @@ struct rlhf__run_config {
     const char *dir;    // "" = runs/<algo>-<date>-<n>
     const char *preset; // share/rlhf/configs/presets/<preset>.json, "" = none
     int64_t phases;     // 0 = the algorithm's own (supervised: data.epochs decide)
+    int64_t stop_after; // phases of this process, then a checkpoint and the end; 0 = off
     int64_t seed;
     int64_t threads; // 0 = all cores
 };
@@ -144,9 +145,11 @@ struct rlhf__optim_config {
     double max_grad_norm; // 0 = no clipping
     double final_scale;   // of lr at the last step, for linear and cosine
     double muon_lr, muon_momentum;
-    int64_t warmup;      // phases of linear warm-up
-    int64_t horizon;     // the schedule is made for this many phases, or run.phases if more
-    int64_t max_skipped; // non-finite steps in a row before the run stops
+    int64_t warmup;          // phases of linear warm-up
+    int64_t horizon;         // the schedule is made for this many phases, or run.phases if more
+    int64_t schedule_phases; // horizon of the schedule, 0 = run.phases. Set it when a run will be
+                             // resumed with more phases: then lr does not depend on run.phases
+    int64_t max_skipped;     // non-finite steps in a row before the run stops
 };
 
 struct rlhf__early_stop_config {

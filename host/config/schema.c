@@ -1,0 +1,224 @@
+// schema.c: the option tables of the host's own sections: defaults, ranges and help texts.
+#include "config/schema.h"
+
+#include <rlhf/host.h>
+
+#define B(f, def, text)         RLHF_OPT_BOOL(T, f, def, text)
+#define I(f, def, lo, hi, text) RLHF_OPT_I64(T, f, def, lo, hi, text)
+#define F(f, def, lo, hi, text) RLHF_OPT_F64(T, f, def, lo, hi, text)
+#define S(f, text)              RLHF_OPT_STR(T, f, "", text)
+#define P(f, text)              RLHF_OPT_PATH(T, f, "", text)
+#define E(f, def, names, text)  RLHF_OPT_ENUM(T, f, def, names, text)
+// A number that must be above its minimum.
+#define F_ABOVE(f, def, lo, hi, text)                                                              \
+    { #f, text, RLHF_T_F64, RLHF_OPT_MIN_OPEN, offsetof(T, f), 0, 0, 0, 0, def, lo, hi, NULL, NULL }
+// A number that must be below its maximum.
+#define F_BELOW(f, def, lo, hi, text)                                                              \
+    { #f, text, RLHF_T_F64, RLHF_OPT_MAX_OPEN, offsetof(T, f), 0, 0, 0, 0, def, lo, hi, NULL, NULL }
+#define BIG ((int64_t)1 << 40)
+
+static const char *const dtype_names[] = {"auto", "f32", "bf16", NULL};
+static const char *const init_names[] = {"pretrained", "random", NULL};
+static const char *const value_names[] = {"none", "linear", "mlp", NULL};
+static const char *const value_init_names[] = {"zero", "orthogonal", "normal", NULL};
+static const char *const critic_names[] = {"shared", "separate", NULL};
+static const char *const pooling_names[] = {"auto", "mean", "first", "last", NULL};
+static const char *const long_names[] = {"truncate", "split", NULL};
+static const char *const truncate_names[] = {"none", "stop", "period", NULL};
+static const char *const non_stop_names[] = {"none", "replace", "subtract", NULL};
+static const char *const normalize_names[] = {"none", "before", "after", NULL};
+static const char *const nan_names[] = {"stop", "zero", "drop", NULL};
+static const char *const optim_names[] = {"adamw", "muon", NULL};
+static const char *const epsilon_names[] = {"torch", "tf1", NULL};
+static const char *const schedule_names[] = {"constant", "linear", "cosine", NULL};
+static const char *const checkpoint_dtype_names[] = {"f32", "bf16", NULL};
+static const char *const progress_names[] = {"auto", "bar", "plain", "off", NULL};
+static const char *const level_names[] = {"debug", "info", "warn", "error", NULL};
+
+#define T struct rlhf__run_config
+static const rlhf_opt run_opts[] = {
+    P(dir, "run directory; empty: runs/<algo>-<date>-<n>"),
+    S(preset, "preset under this config: share/rlhf/configs/presets/<name>.json"),
+    I(phases, 0, 0, BIG, "phases to run; 0: the algorithm's default, or data.epochs"),
+    I(stop_after, 0, 0, BIG,
+      "stop with a checkpoint after this many phases of this process; 0: never"),
+    I(seed, 1, 0, INT64_MAX, "seed of every random number of the run"),
+    I(threads, 0, 0, 1024, "CPU threads; 0: all cores. Results do not depend on it"),
+};
+#undef T
+#define T struct rlhf__compute_config
+static const rlhf_opt compute_opts[] = {
+    RLHF_OPT_STR(T, backend, "cpu", "kernels to use: cpu, reference (slow, plain C)"),
+    E(dtype, RLHF__DTYPE_AUTO, dtype_names, "precision of products; auto: bf16 where it is fast"),
+    B(guard, 0, "reference backend: make device memory unreadable for the host"),
+    I(workspace_mib, 0, 0, 1 << 20, "memory for the language-model head in MiB; 0: the default"),
+};
+#undef T
+#define T struct rlhf__policy_config
+static const rlhf_opt policy_opts[] = {
+    P(path, "model directory to train (Hugging Face layout); empty: the default policy"),
+    E(init, RLHF__INIT_PRETRAINED, init_names, "random: fresh weights, only config and tokenizer"),
+};
+#undef T
+#define T struct rlhf__reference_config
+static const rlhf_opt reference_opts[] = {
+    P(path, "model directory of the reference; empty: the policy's first weights"),
+};
+#undef T
+#define T struct rlhf__value_config
+static const rlhf_opt value_opts[] = {
+    E(kind, 2, value_names, "value head after the final norm: mlp is d, 4d, ReLU, 1"),
+    E(init, 0, value_init_names, "first weights of the value head; normal: std 1/sqrt(d + 1)"),
+    B(detach, 0, "keep the value gradient out of the trunk"),
+    E(critic, RLHF__CRITIC_SHARED, critic_names,
+      "value head on the policy, or on a model of its own"),
+    P(path, "separate critic: model directory to start from; empty: the policy"),
+    F(lr, 0, 0, 10, "learning rate of the value head; 0: optim.lr"),
+};
+#undef T
+#define T struct rlhf__score_config
+static const rlhf_opt score_opts[] = {
+    S(labels, "names of the classes, comma-separated, class 0 first; empty: LABEL_0, ..."),
+    E(pooling, 0, pooling_names, "which hidden state is scored; auto: the architecture's own"),
+};
+#undef T
+#define T struct rlhf__data_config
+static const rlhf_opt data_opts[] = {
+    P(path, "training rows of supervised algorithms: .jsonl, .jsonl.gz or .txt"),
+    P(eval_path, "held-out rows of the same kind; empty: none"),
+    I(limit, 0, 0, BIG, "rows to use; 0: all"),
+    I(skip, 0, 0, BIG, "rows to leave out at the start"),
+    I(eval_limit, 0, 0, BIG, "held-out rows to use; 0: all"),
+    I(eval_every, 0, 0, BIG, "phases between evaluations; 0: only at the end"),
+    I(max_tokens, 0, 0, 1 << 24, "longest row in tokens; 0: the model's context"),
+    I(batch_tokens, 0, 0, 1 << 30, "tokens a phase; 0: batch.size rows a phase"),
+    F_ABOVE(epochs, 1, 0, 1e6, "passes over the rows when run.phases is 0"),
+    B(shuffle, 1, "a fresh order of the rows on every pass"),
+    E(long_rows, RLHF__LONG_TRUNCATE, long_names, "what happens to rows over max_tokens"),
+};
+#undef T
+#define T struct rlhf__prompts_config
+static const rlhf_opt prompts_opts[] = {
+    P(path, "prompts: .jsonl, .jsonl.gz or .txt (a line each); empty: the default prompts"),
+    S(text, "one constant prompt in place of a file"),
+    RLHF_OPT_STR(T, field, "prompt", "member of a JSONL row that holds the prompt"),
+    I(length, 0, 0, 1 << 20, "cut prompts to exactly this many tokens; shorter ones are skipped"),
+    I(min_tokens, 1, 1, 1 << 20, "skip shorter prompts"),
+    I(max_tokens, 0, 0, 1 << 20, "longest prompt in tokens; 0: what the context leaves"),
+    I(limit, 0, 0, BIG, "prompts to use; 0: all"),
+    B(prepend_bos, 0, "put the beginning-of-text token in front"),
+    B(start_after_period, 0, "begin after the first period; texts without one are skipped"),
+    B(end_at_period, 0, "end at the last period that fits; texts without one are skipped"),
+    B(shuffle, 1, "a fresh order on every pass"),
+};
+#undef T
+#define T struct rlhf__sampling_config
+static const rlhf_opt sampling_opts[] = {
+    F_ABOVE(temperature, 1, 0, 100, "logits are divided by it"),
+    F_ABOVE(top_p, 1, 0, 1, "keep the most likely tokens up to this mass; 1: all"),
+    I(top_k, 0, 0, 1 << 24, "keep this many most likely tokens; 0: all"),
+    I(max_new_tokens, 48, 1, 1 << 20, "longest response in tokens"),
+    I(slots, 0, 0, 1 << 16, "rows decoded at once; 0: chosen by the host"),
+    B(stop_at_eos, 1, "end a response at the end token; off: every response has full length"),
+};
+#undef T
+#define T struct rlhf__response_config
+static const rlhf_opt response_opts[] = {
+    E(truncate, RLHF__TRUNCATE_NONE, truncate_names, "where the scored text ends"),
+    E(non_stop, RLHF__NON_STOP_NONE, non_stop_names,
+      "penalty for no stop token: how it is applied"),
+    I(period_min, 16, 0, 1 << 20, "first token at which a period ends the text (truncate: period)"),
+    I(period_max, 24, 1, 1 << 20, "last token at which a period ends the text"),
+    F(period_penalty, -1, -1e6, 1e6, "score of a response without such a period"),
+    F(non_stop_penalty, 0, -1e6, 1e6, "score that replaces, or is subtracted from, the score"),
+};
+#undef T
+#define T struct rlhf__rewards_config
+static const rlhf_opt rewards_opts[] = {
+    E(normalize, RLHF__NORMALIZE_NONE, normalize_names, "(r - mean) / std before or after mixing"),
+    E(nan_policy, RLHF__NAN_STOP, nan_names, "what a reward that is not finite does"),
+    F(clip, 0, 0, 1e9, "limit of the mixed score's magnitude; 0: none"),
+};
+#undef T
+#define T struct rlhf__batch_config
+static const rlhf_opt batch_opts[] = {
+    I(size, 64, 1, 1 << 20, "sequences a phase"),
+    I(microbatch_tokens, 4096, 1, 1 << 24, "tokens of one forward and backward"),
+};
+#undef T
+#define T struct rlhf__optim_config
+static const rlhf_opt optim_opts[] = {
+    E(kind, RLHF__OPTIM_ADAMW, optim_names, "muon: for matrices, adamw for the rest"),
+    E(epsilon, 0, epsilon_names,
+      "where AdamW adds eps: after (torch) or before (tf1) bias correction"),
+    E(schedule, RLHF__SCHEDULE_LINEAR, schedule_names, "learning rate after the warm-up"),
+    F(lr, 1e-4, 0, 10, "learning rate"),
+    F_BELOW(beta1, 0.9, 0, 1, "decay of the mean gradient"),
+    F_BELOW(beta2, 0.999, 0, 1, "decay of the mean squared gradient"),
+    F_ABOVE(eps, 1e-8, 0, 1, "epsilon of AdamW"),
+    F(weight_decay, 0, 0, 10, "decoupled weight decay of matrices"),
+    F(max_grad_norm, 1, 0, 1e9, "gradients are scaled down to this norm; 0: never"),
+    F(final_scale, 0, 0, 1, "share of lr left at the last phase (linear, cosine)"),
+    F(muon_lr, 0.02, 0, 10, "learning rate of Muon's matrices"),
+    F_BELOW(muon_momentum, 0.95, 0, 1, "momentum of Muon"),
+    I(warmup, 0, 0, BIG, "phases of linear warm-up"),
+    I(horizon, 0, 0, BIG, "phases the schedule is made for when that is more than run.phases"),
+    I(schedule_phases, 0, 0, BIG, "phases the schedule is laid out for; 0: run.phases"),
+    I(max_skipped, 10, 0, BIG, "steps in a row with a gradient that is not finite before a stop"),
+};
+#undef T
+#define T struct rlhf__early_stop_config
+static const rlhf_opt early_stop_opts[] = {
+    F(kl, 0, 0, 1e9, "stop when the mean sequence KL stays above it, nats; 0: off"),
+    F(reward, 0, -1e9, 1e9, "stop when the mean reward stays above it; 0: off"),
+    I(patience, 3, 1, BIG, "checks in a row beyond the limit"),
+    I(window, 20, 1, BIG, "phases that are averaged for a check"),
+};
+#undef T
+#define T struct rlhf__checkpoint_config
+static const rlhf_opt checkpoint_opts[] = {
+    I(every, 0, 0, BIG, "phases between checkpoints; 0: only at the end"),
+    I(keep, 2, 0, BIG, "newest checkpoints to keep; 0: all"),
+    E(dtype, RLHF__CHECKPOINT_F32, checkpoint_dtype_names, "of model.safetensors"),
+};
+#undef T
+#define T struct rlhf__log_config
+static const rlhf_opt log_opts[] = {
+    B(tensorboard, 1, "write TensorBoard events"),
+    E(progress, RLHF__PROGRESS_AUTO, progress_names, "auto: a bar on a terminal, else plain lines"),
+    E(level, RLHF_LOG_INFO, level_names, "least level of log lines"),
+    I(samples, 5, 0, 1000, "rows of the sample table"),
+    I(samples_every, 10, 0, BIG, "phases between sample tables; 0: never"),
+};
+#undef T
+
+#define SECTION(member, text)                                                                      \
+    {                                                                                              \
+#member, text,                                                                             \
+            {member##_opts, sizeof member##_opts / sizeof *member##_opts, sizeof(rlhf_opt) },      \
+             offsetof(struct rlhf__config, member), sizeof(((struct rlhf__config *)0)->member)     \
+    }
+
+static const struct rlhf__section all_sections[] = {
+    SECTION(run, "the run as a whole"),
+    SECTION(compute, "kernels and precision"),
+    SECTION(policy, "the model that is trained"),
+    SECTION(reference, "the model that KL is measured against"),
+    SECTION(value, "the critic"),
+    SECTION(score, "the score head of a classifier"),
+    SECTION(data, "rows of supervised algorithms"),
+    SECTION(prompts, "prompts of rollout algorithms"),
+    SECTION(sampling, "how responses are drawn"),
+    SECTION(response, "what is scored"),
+    SECTION(rewards, "how scores are mixed"),
+    SECTION(batch, "sizes"),
+    SECTION(optim, "the optimiser"),
+    SECTION(early_stop, "when a run ends before its last phase"),
+    SECTION(checkpoint, "what is kept on disk"),
+    SECTION(log, "what is shown and written"),
+};
+
+const struct rlhf__section *rlhf__sections(size_t *n) {
+    *n = sizeof all_sections / sizeof *all_sections;
+    return all_sections;
+}
