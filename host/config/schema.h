@@ -55,7 +55,7 @@ struct rlhf__score_config {
     int32_t reserved;
 };
 
-enum rlhf__long_rows { RLHF__LONG_TRUNCATE = 0, RLHF__LONG_SPLIT = 1 };
+enum rlhf__long_rows { RLHF__DATA_TRUNCATE = 0, RLHF__DATA_SPLIT = 1 };
 
 // Rows of supervised algorithms.
 struct rlhf__data_config {
