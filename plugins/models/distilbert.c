@@ -1,0 +1,107 @@
+// distilbert.so: DistilBERT (Sanh et al. 2019) as transformers stores it:
+// DistilBertForSequenceClassification, an encoder with norms after the residual sums whose first
+// token is classified. What it is not: arithmetic; that is transformer/.
+#include "transformer/core.h"
+
+struct config {
+    int64_t vocab_size, max_position_embeddings, dim, n_layers, n_heads, hidden_dim;
+    const char *activation;
+    double initializer_range;
+    int32_t sinusoidal_pos_embds, reserved;
+};
+
+static const rlhf_opt opts[] = {
+    RLHF_OPT_I64(struct config, vocab_size, 30522, 2, 1 << 24, "number of token ids"),
+    RLHF_OPT_I64(struct config, max_position_embeddings, 512, 1, 1 << 20,
+                 "context length in tokens"),
+    RLHF_OPT_I64(struct config, dim, 768, 1, 1 << 15, "width of the residual stream"),
+    RLHF_OPT_I64(struct config, n_layers, 6, 1, 1024, "number of layers"),
+    RLHF_OPT_I64(struct config, n_heads, 12, 1, 1024, "attention heads a layer"),
+    RLHF_OPT_I64(struct config, hidden_dim, 3072, 1, 1 << 17, "width of the MLP"),
+    RLHF_OPT_STR(struct config, activation, "gelu", "gelu, gelu_new, gelu_pytorch_tanh or relu"),
+    RLHF_OPT_F64(struct config, initializer_range, 0.02, 0, 10,
+                 "standard deviation of fresh matrices"),
+    RLHF_OPT_BOOL(struct config, sinusoidal_pos_embds, 0,
+                  "must be false: position embeddings are trained"),
+};
+
+static const struct rlhf__tf_name globals[] = {
+    {TF_WTE, 0, 1, 0, "distilbert.embeddings.word_embeddings.weight"},
+    {TF_WPE, 0, 1, 0, "distilbert.embeddings.position_embeddings.weight"},
+    {TF_EMB_G, 0, 1, 0, "distilbert.embeddings.LayerNorm.weight"},
+    {TF_EMB_B, 0, 1, 0, "distilbert.embeddings.LayerNorm.bias"},
+    {TF_POOL_W, 0, 1, 0, "pre_classifier.weight"},
+    {TF_POOL_B, 0, 1, 0, "pre_classifier.bias"},
+    {TF_SCORE_W, 0, 1, 0, "classifier.weight"},
+    {TF_SCORE_B, 0, 1, 0, "classifier.bias"},
+    {0, 0, 0, 0, NULL}};
+
+static const struct rlhf__tf_name layers[] = {{TF_QKV_W, 0, 3, 0, "attention.q_lin.weight"},
+                                              {TF_QKV_B, 0, 3, 0, "attention.q_lin.bias"},
+                                              {TF_QKV_W, 1, 3, 0, "attention.k_lin.weight"},
+                                              {TF_QKV_B, 1, 3, 0, "attention.k_lin.bias"},
+                                              {TF_QKV_W, 2, 3, 0, "attention.v_lin.weight"},
+                                              {TF_QKV_B, 2, 3, 0, "attention.v_lin.bias"},
+                                              {TF_PROJ_W, 0, 1, 0, "attention.out_lin.weight"},
+                                              {TF_PROJ_B, 0, 1, 0, "attention.out_lin.bias"},
+                                              {TF_N1_G, 0, 1, 0, "sa_layer_norm.weight"},
+                                              {TF_N1_B, 0, 1, 0, "sa_layer_norm.bias"},
+                                              {TF_FC_W, 0, 1, 0, "ffn.lin1.weight"},
+                                              {TF_FC_B, 0, 1, 0, "ffn.lin1.bias"},
+                                              {TF_OUT_W, 0, 1, 0, "ffn.lin2.weight"},
+                                              {TF_OUT_B, 0, 1, 0, "ffn.lin2.bias"},
+                                              {TF_N2_G, 0, 1, 0, "output_layer_norm.weight"},
+                                              {TF_N2_B, 0, 1, 0, "output_layer_norm.bias"},
+                                              {0, 0, 0, 0, NULL}};
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    const struct config *c = config;
+    const int32_t act = rlhf__tf_activation(c->activation);
+    struct rlhf__tf_arch a = {.n_vocab = (int32_t)c->vocab_size,
+                              .n_ctx = (int32_t)c->max_position_embeddings,
+                              .d = (int32_t)c->dim,
+                              .n_layer = (int32_t)c->n_layers,
+                              .n_head = (int32_t)c->n_heads,
+                              .d_inner = (int32_t)c->hidden_dim,
+                              .act = act,
+                              .bias = 1,
+                              .out_in = 1,
+                              .score_hidden = 1,
+                              .score_bias = 1,
+                              .pooling = RLHF_POOL_FIRST,
+                              .norm_eps = 1e-12,
+                              .init_std = c->initializer_range,
+                              .layer_prefix = "distilbert.transformer.layer.%d.",
+                              .base_prefix = "distilbert.",
+                              .globals = globals,
+                              .layers = layers};
+    if (!act)
+        return rlhf_failf(host, RLHF_E_UNSUPPORTED,
+                          "config.json: activation \"%s\" is not implemented; known: gelu, "
+                          "gelu_new, gelu_pytorch_tanh, relu",
+                          c->activation);
+    if (c->sinusoidal_pos_embds)
+        return host->fail(host, RLHF_E_UNSUPPORTED,
+                          "config.json: sinusoidal_pos_embds true is not implemented");
+    RLHF_TRY(rlhf__tf_check(host, &a, "dim", "n_heads"));
+    a.attn_scale = rlhf__tf_attn_scale(&a);
+    return rlhf__tf_create(host, &a, self);
+}
+
+static const rlhf_plugin descriptor = {
+    .size = sizeof(rlhf_plugin),
+    .kind = RLHF_KIND_MODEL,
+    .host_minor_min = RLHF_ABI_MINOR,
+    .id = "org.rlhf-host.model.distilbert",
+    .version = RLHF_SDK_VERSION,
+    .summary = "DistilBERT: sequence classifier",
+    .opts = opts,
+    .n_opts = sizeof opts / sizeof *opts,
+    .opt_stride = sizeof *opts,
+    .config_size = sizeof(struct config),
+    .create = create,
+    .destroy = rlhf__tf_destroy,
+    .ops = &rlhf__tf_ops,
+};
+
+RLHF_DEFINE_PLUGIN(descriptor)

@@ -1,0 +1,119 @@
+// gpt2.so: GPT-2 (Radford et al. 2019) as transformers stores it: GPT2LMHeadModel and
+// GPT2ForSequenceClassification. What it is not: arithmetic; that is transformer/.
+#include "transformer/core.h"
+
+enum pooling_choice { POOL_DEFAULT, POOL_MEAN, POOL_FIRST, POOL_LAST };
+static const char *const pooling_names[] = {"default", "mean", "first", "last", NULL};
+
+struct config {
+    int64_t vocab_size, n_positions, n_embd, n_layer, n_head, n_inner;
+    const char *activation_function;
+    double layer_norm_epsilon, initializer_range;
+    int32_t tie_word_embeddings, scale_attn_weights;
+    int32_t scale_attn_by_inverse_layer_idx, add_cross_attention;
+    int32_t rlhf_pooling, reserved;
+};
+
+static const rlhf_opt opts[] = {
+    RLHF_OPT_I64(struct config, vocab_size, 50257, 2, 1 << 24, "number of token ids"),
+    RLHF_OPT_I64(struct config, n_positions, 1024, 1, 1 << 20, "context length in tokens"),
+    RLHF_OPT_I64(struct config, n_embd, 768, 1, 1 << 15, "width of the residual stream"),
+    RLHF_OPT_I64(struct config, n_layer, 12, 1, 1024, "number of layers"),
+    RLHF_OPT_I64(struct config, n_head, 12, 1, 1024, "attention heads a layer"),
+    RLHF_OPT_I64(struct config, n_inner, 0, 0, 1 << 17, "width of the MLP; 0 or null: 4 n_embd"),
+    RLHF_OPT_STR(struct config, activation_function, "gelu_new",
+                 "gelu_new, gelu_pytorch_tanh, gelu or relu"),
+    {"layer_norm_epsilon", "added to the variance in norms", RLHF_T_F64, RLHF_OPT_MIN_OPEN,
+     offsetof(struct config, layer_norm_epsilon), 0, 0, 0, 0, 1e-5, 0, 1, NULL, NULL},
+    RLHF_OPT_F64(struct config, initializer_range, 0.02, 0, 10,
+                 "standard deviation of fresh matrices"),
+    RLHF_OPT_BOOL(struct config, tie_word_embeddings, 1, "the LM head is the token embedding"),
+    RLHF_OPT_BOOL(struct config, scale_attn_weights, 1, "divide scores by sqrt(head width)"),
+    RLHF_OPT_BOOL(struct config, scale_attn_by_inverse_layer_idx, 0,
+                  "also divide scores by layer index + 1"),
+    RLHF_OPT_BOOL(struct config, add_cross_attention, 0, "must be false"),
+    RLHF_OPT_ENUM(struct config, rlhf_pooling, POOL_DEFAULT, pooling_names,
+                  "state the score head reads; default: last, as transformers does"),
+};
+
+static const struct rlhf__tf_name globals[] = {{TF_WTE, 0, 1, 0, "transformer.wte.weight"},
+                                               {TF_WPE, 0, 1, 0, "transformer.wpe.weight"},
+                                               {TF_FINAL_G, 0, 1, 0, "transformer.ln_f.weight"},
+                                               {TF_FINAL_B, 0, 1, 0, "transformer.ln_f.bias"},
+                                               {TF_LM, 0, 1, 0, "lm_head.weight"},
+                                               {TF_SCORE_W, 0, 1, 0, "score.weight"},
+                                               {TF_V1_W, 0, 1, 0, "v_head.fc.weight"},
+                                               {TF_V1_B, 0, 1, 0, "v_head.fc.bias"},
+                                               {TF_V2_W, 0, 1, 0, "v_head.out.weight"},
+                                               {TF_V2_B, 0, 1, 0, "v_head.out.bias"},
+                                               {0, 0, 0, 0, NULL}};
+
+static const struct rlhf__tf_name layers[] = {{TF_N1_G, 0, 1, 0, "ln_1.weight"},
+                                              {TF_N1_B, 0, 1, 0, "ln_1.bias"},
+                                              {TF_QKV_W, 0, 1, 0, "attn.c_attn.weight"},
+                                              {TF_QKV_B, 0, 1, 0, "attn.c_attn.bias"},
+                                              {TF_PROJ_W, 0, 1, 0, "attn.c_proj.weight"},
+                                              {TF_PROJ_B, 0, 1, 0, "attn.c_proj.bias"},
+                                              {TF_N2_G, 0, 1, 0, "ln_2.weight"},
+                                              {TF_N2_B, 0, 1, 0, "ln_2.bias"},
+                                              {TF_FC_W, 0, 1, 0, "mlp.c_fc.weight"},
+                                              {TF_FC_B, 0, 1, 0, "mlp.c_fc.bias"},
+                                              {TF_OUT_W, 0, 1, 0, "mlp.c_proj.weight"},
+                                              {TF_OUT_B, 0, 1, 0, "mlp.c_proj.bias"},
+                                              {0, 0, 0, 0, NULL}};
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    static const int32_t pools[] = {RLHF_POOL_LAST, RLHF_POOL_MEAN, RLHF_POOL_FIRST,
+                                    RLHF_POOL_LAST};
+    const struct config *c = config;
+    const int32_t act = rlhf__tf_activation(c->activation_function);
+    struct rlhf__tf_arch a = {.n_vocab = (int32_t)c->vocab_size,
+                              .n_ctx = (int32_t)c->n_positions,
+                              .d = (int32_t)c->n_embd,
+                              .n_layer = (int32_t)c->n_layer,
+                              .n_head = (int32_t)c->n_head,
+                              .d_inner = (int32_t)(c->n_inner ? c->n_inner : 4 * c->n_embd),
+                              .pre_norm = 1,
+                              .causal = 1,
+                              .act = act,
+                              .bias = 1,
+                              .tied = c->tie_word_embeddings,
+                              .pooling = pools[c->rlhf_pooling],
+                              .scale_by_layer = c->scale_attn_by_inverse_layer_idx,
+                              .residual_init = 1,
+                              .norm_eps = c->layer_norm_epsilon,
+                              .init_std = c->initializer_range,
+                              .layer_prefix = "transformer.h.%d.",
+                              .base_prefix = "transformer.",
+                              .globals = globals,
+                              .layers = layers};
+    if (!act)
+        return rlhf_failf(host, RLHF_E_UNSUPPORTED,
+                          "config.json: activation_function \"%s\" is not implemented; known: "
+                          "gelu_new, gelu_pytorch_tanh, gelu, relu",
+                          c->activation_function);
+    if (c->add_cross_attention)
+        return host->fail(host, RLHF_E_UNSUPPORTED,
+                          "config.json: add_cross_attention true is not implemented");
+    RLHF_TRY(rlhf__tf_check(host, &a, "n_embd", "n_head"));
+    a.attn_scale = c->scale_attn_weights ? rlhf__tf_attn_scale(&a) : 1.0;
+    return rlhf__tf_create(host, &a, self);
+}
+
+static const rlhf_plugin descriptor = {
+    .size = sizeof(rlhf_plugin),
+    .kind = RLHF_KIND_MODEL,
+    .host_minor_min = RLHF_ABI_MINOR,
+    .id = "org.rlhf-host.model.gpt2",
+    .version = RLHF_SDK_VERSION,
+    .summary = "GPT-2: causal language model and sequence classifier",
+    .opts = opts,
+    .n_opts = sizeof opts / sizeof *opts,
+    .opt_stride = sizeof *opts,
+    .config_size = sizeof(struct config),
+    .create = create,
+    .destroy = rlhf__tf_destroy,
+    .ops = &rlhf__tf_ops,
+};
+
+RLHF_DEFINE_PLUGIN(descriptor)

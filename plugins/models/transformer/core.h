@@ -1,0 +1,91 @@
+// transformer/core.h: what an architecture plugin (gpt2.c, distilbert.c) says about itself to the
+// shared transformer core, and the ops table it gets for that.
+//
+// What it is not: it holds no tensor and does no arithmetic. Device memory is touched only through
+// the compute table; nothing here or in the core dereferences an rlhf_dev.
+#ifndef RLHF_MODELS_TRANSFORMER_CORE_H
+#define RLHF_MODELS_TRANSFORMER_CORE_H
+
+#include <rlhf/compute.h>
+#include <rlhf/model.h>
+#include <rlhf/plugin.h>
+
+// Tensors the core knows. The first group exists once, the second once a layer. Which of them
+// exist follows from struct rlhf__tf_arch and the open arguments.
+enum rlhf__tf_slot {
+    TF_WTE,   // token embedding [vocab, d]
+    TF_WPE,   // position embedding [ctx, d]
+    TF_EMB_G, // norm of the embedding sum (post-norm stacks)
+    TF_EMB_B,
+    TF_FINAL_G, // final norm (pre-norm stacks)
+    TF_FINAL_B,
+    TF_LM,     // LM head [vocab, d], only when not tied to TF_WTE
+    TF_POOL_W, // hidden layer of the score head [d, d]
+    TF_POOL_B,
+    TF_SCORE_W, // [n_labels, d]
+    TF_SCORE_B,
+    TF_V1_W, // hidden layer of the value head [4d, d]
+    TF_V1_B,
+    TF_V2_W, // [1, d] or [1, 4d]
+    TF_V2_B,
+    TF_N_GLOBAL,
+
+    TF_N1_G = 0, // norm before (pre) or after (post) attention
+    TF_N1_B,
+    TF_QKV_W, // [d, 3d], or three [d, d] one below the other when linear layers are [out, in]
+    TF_QKV_B,
+    TF_PROJ_W, // attention output
+    TF_PROJ_B,
+    TF_N2_G, // norm of the MLP
+    TF_N2_B,
+    TF_FC_W, // d -> inner
+    TF_FC_B,
+    TF_OUT_W, // inner -> d
+    TF_OUT_B,
+    TF_N_LAYER
+};
+
+// A parameter's name in the checkpoint: part of parts equal pieces (by rows) of a slot. Lists end
+// with name NULL. In a layer list the name follows struct rlhf__tf_arch.layer_prefix.
+struct rlhf__tf_name {
+    int32_t slot, part, parts, reserved;
+    const char *name;
+};
+
+// One architecture with its sizes. Filled by the plugin's create(), copied by the core.
+struct rlhf__tf_arch {
+    int32_t n_vocab, n_ctx, d, n_layer, n_head, d_inner;
+    int32_t pre_norm; // 1: norm before each block and a final norm; 0: norm after the embedding sum
+                      // and after each residual sum
+    int32_t causal;   // 1: also the LM heads, the value head and generation exist
+    int32_t act;      // enum rlhf_act
+    int32_t bias;     // 1: linear layers of the trunk have biases
+    int32_t out_in;   // 1: linear layers of the trunk are stored [out, in]
+    int32_t tied;     // 1: the LM head is the token embedding
+    int32_t score_hidden; // 1: a d -> d layer with ReLU before the score matrix
+    int32_t score_bias;
+    int32_t pooling;        // enum rlhf_pool the architecture uses by itself
+    int32_t scale_by_layer; // 1: attention scores are also divided by layer + 1
+    int32_t residual_init;  // 1: output matrices start at init_std / sqrt(2 n_layer)
+    double attn_scale, norm_eps, init_std;
+    const char *layer_prefix; // format with one %d, e.g. "transformer.h.%d."
+    const char *base_prefix;  // e.g. "transformer."
+    const struct rlhf__tf_name *globals, *layers;
+};
+
+// Make / free an instance; what create() and destroy() of a plugin end in. [main]
+rlhf_status rlhf__tf_create(const rlhf_host *host, const struct rlhf__tf_arch *arch, void **self);
+void rlhf__tf_destroy(void *self); // NULL allowed
+
+// ---- arch.c ----
+// enum rlhf_act of an activation as transformers names it; 0: not implemented. [any]
+int32_t rlhf__tf_activation(const char *name);
+double rlhf__tf_attn_scale(const struct rlhf__tf_arch *arch); // 1 / sqrt(head width)
+// Refuse sizes that do not fit each other: "config.json: n_embd (30) must be a multiple of n_head
+// (4)". The keys are what the architecture's config.json calls them. [main]
+rlhf_status rlhf__tf_check(const rlhf_host *host, const struct rlhf__tf_arch *arch,
+                           const char *d_key, const char *head_key);
+
+extern const rlhf_model_ops rlhf__tf_ops;
+
+#endif

@@ -1,0 +1,156 @@
+// transformer/heads.c: from the residual stream to per-token heads in host memory.
+//
+// Only states that predict a response token are normalised and multiplied with the LM head; state
+// t - 1 gives entry t of logp, entropy, kl and value.
+#include "internal.h"
+
+#include <string.h>
+
+enum { LM_HEADS = RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL };
+
+rlhf_status rlhf__tf_resp_state(struct rlhf__tf *m, struct rlhf__tf_work *w) {
+    const rlhf_compute *c = m->c;
+    const uint64_t n = (uint64_t)w->rows.n_resp * (uint64_t)m->arch.d;
+    const struct rlhf__tf_tensor *g = rlhf__tf_global(m, TF_FINAL_G);
+    rlhf_dev x = w->x;
+    if (!w->rows.resp_is_all) {
+        RLHF_TRY(rlhf__tf_reserve(m, &w->rx, n * sizeof(float)));
+        x = w->rx.p;
+        RLHF_TRY(c->gather(c->ctx, x, w->x, w->rows.resp, w->rows.n_resp, m->arch.d, RLHF_F32));
+    }
+    w->rf_p = x;
+    if (m->arch.pre_norm) {
+        RLHF_TRY(rlhf__tf_reserve(m, &w->rf, n * sizeof(float)));
+        RLHF_TRY(rlhf__tf_reserve(m, &w->rstats, (uint64_t)w->rows.n_resp * 2 * sizeof(float)));
+        w->rf_p = w->rf.p;
+        RLHF_TRY(c->norm(c->ctx, w->rf_p, RLHF_F32, w->train ? w->rstats.p : NULL, x, g[0].value,
+                         g[1].value, m->arch.norm_eps, w->rows.n_resp, m->arch.d));
+    }
+    w->rh_p = w->rf_p;
+    if (m->dtype == RLHF_F32) return RLHF_OK;
+    RLHF_TRY(rlhf__tf_reserve(m, &w->rh, n * rlhf__tf_esz(m)));
+    w->rh_p = w->rh.p;
+    return c->convert(c->ctx, w->rh_p, m->dtype, w->rf_p, RLHF_F32, n);
+}
+
+// The reference's hidden states at the scored positions, in the act dtype.
+static rlhf_status upload_reference(struct rlhf__tf *m, struct rlhf__tf_work *w,
+                                    const rlhf_batch *b, const rlhf_forward *f) {
+    const struct rlhf__tf *ref = f->kl_self;
+    const uint64_t d = (uint64_t)m->arch.d, n = w->rows.n_resp * d;
+    void *tmp;
+    if (!ref || !f->kl_hidden)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "kl head: no reference model was given");
+    if (ref->magic != m->magic || ref->arch.d != m->arch.d || ref->dtype != m->dtype ||
+        ref->arch.n_vocab != m->arch.n_vocab)
+        return rlhf__tf_fail(m, RLHF_E_INVALID,
+                             "kl head: policy and reference differ in width, vocabulary or dtype");
+    if (!ref->lm_fresh)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "kl head: the reference has not been run");
+    RLHF_TRY(rlhf__tf_host_tmp(m, n * sizeof(float), &tmp));
+    float *to = tmp;
+    for (uint32_t i = 0; i < b->n; i++)
+        for (int32_t t = b->offset[i] + b->prompt_len[i]; t < b->offset[i + 1]; t++, to += d)
+            memcpy(to, f->kl_hidden + (uint64_t)(t - 1) * d, d * sizeof(float));
+    const uint64_t raw = (n * sizeof(float) + 63) & ~(uint64_t)63;
+    RLHF_TRY(rlhf__tf_reserve(m, &w->ref, raw + n * rlhf__tf_esz(m)));
+    RLHF_TRY(m->c->upload(m->c->ctx, w->ref.p, tmp, n * sizeof(float)));
+    w->ref_p = w->ref.p;
+    if (m->dtype == RLHF_F32) return RLHF_OK;
+    w->ref_p = rlhf_dev_at(w->ref.p, raw);
+    return m->c->convert(m->c->ctx, w->ref_p, m->dtype, w->ref.p, RLHF_F32, n);
+}
+
+void rlhf__tf_lm_args(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
+                      const rlhf_forward *f, rlhf_lm_head *out) {
+    const uint64_t row = (uint64_t)w->rows.n_resp * sizeof(float);
+    memset(out, 0, sizeof *out);
+    out->size = (uint32_t)sizeof *out;
+    out->rows = w->rows.n_resp;
+    out->d = m->arch.d;
+    out->vocab = m->arch.n_vocab;
+    out->dtype = m->dtype;
+    out->dist = rlhf__tf_dist(f->dist);
+    out->hidden = w->rh_p;
+    out->weight = m->lm;
+    out->target = w->rows.target;
+    out->logp = w->result.p;
+    if (f->heads & RLHF_HEAD_ENTROPY) out->entropy = rlhf_dev_at(w->result.p, row);
+    if (f->heads & RLHF_HEAD_KL) {
+        const struct rlhf__tf *ref = f->kl_self;
+        out->kl = rlhf_dev_at(w->result.p, 2 * row);
+        out->ref_hidden = w->ref_p;
+        out->ref_weight = ref->lm;
+    }
+}
+
+static rlhf_status lm(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
+                      const rlhf_forward *f) {
+    rlhf_lm_head args;
+    RLHF_TRY(rlhf__tf_lm_ready(m));
+    if (f->heads & RLHF_HEAD_KL) RLHF_TRY(upload_reference(m, w, b, f));
+    RLHF_TRY(rlhf__tf_reserve(m, &w->result, 3 * (uint64_t)w->rows.n_resp * sizeof(float)));
+    rlhf__tf_lm_args(m, w, f, &args);
+    return m->c->lm_head(m->c->ctx, &args);
+}
+
+// Spread n_resp device values over out[total]; prompt entries read 0.
+static rlhf_status spread(struct rlhf__tf *m, const struct rlhf__tf_work *w, const rlhf_batch *b,
+                          rlhf_dev src, float *out) {
+    void *tmp;
+    if (!out) return RLHF_OK;
+    memset(out, 0, b->total * sizeof *out);
+    if (!w->rows.n_resp) return RLHF_OK;
+    RLHF_TRY(rlhf__tf_host_tmp(m, w->rows.n_resp * sizeof(float), &tmp));
+    RLHF_TRY(m->c->download(m->c->ctx, tmp, src, w->rows.n_resp * sizeof(float)));
+    const float *from = tmp;
+    for (uint32_t i = 0; i < b->n; i++) {
+        const int32_t first = b->offset[i] + b->prompt_len[i];
+        const uint64_t len = (uint64_t)(b->offset[i + 1] - first);
+        if (len) memcpy(out + first, from, len * sizeof *out);
+        from += len;
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status spread_all(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
+                              uint32_t heads, const rlhf_heads *out) {
+    const uint64_t row = (uint64_t)w->rows.n_resp * sizeof(float);
+    if (heads & RLHF_HEAD_LOGP) RLHF_TRY(spread(m, w, b, w->result.p, out->logp));
+    if (heads & RLHF_HEAD_ENTROPY)
+        RLHF_TRY(spread(m, w, b, rlhf_dev_at(w->result.p, row), out->entropy));
+    if (heads & RLHF_HEAD_KL) RLHF_TRY(spread(m, w, b, rlhf_dev_at(w->result.p, 2 * row), out->kl));
+    if (heads & RLHF_HEAD_VALUE) RLHF_TRY(spread(m, w, b, w->value.p, out->value));
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__tf_full_norm(struct rlhf__tf *m, struct rlhf__tf_work *w) {
+    const uint64_t total = w->rows.total;
+    const struct rlhf__tf_tensor *g = rlhf__tf_global(m, TF_FINAL_G);
+    w->full_p = w->x;
+    if (!m->arch.pre_norm) return RLHF_OK;
+    RLHF_TRY(rlhf__tf_reserve(m, &w->full, total * (uint64_t)m->arch.d * sizeof(float)));
+    RLHF_TRY(rlhf__tf_reserve(m, &w->fstats, total * 2 * sizeof(float)));
+    w->full_p = w->full.p;
+    return m->c->norm(m->c->ctx, w->full_p, RLHF_F32, w->train ? w->fstats.p : NULL, w->x,
+                      g[0].value, g[1].value, m->arch.norm_eps, w->rows.total, m->arch.d);
+}
+
+rlhf_status rlhf__tf_heads(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
+                           const rlhf_forward *f, const rlhf_heads *out) {
+    const int32_t mean = (f->heads & RLHF_HEAD_SCORE) && rlhf__tf_pooling(m) == RLHF_POOL_MEAN;
+    if ((f->heads & RLHF_HEAD_HIDDEN) || mean) RLHF_TRY(rlhf__tf_full_norm(m, w));
+    if (f->heads & RLHF_HEAD_HIDDEN) {
+        if (m->arch.causal) RLHF_TRY(rlhf__tf_lm_ready(m)); // it will be a reference
+        if (out->hidden)
+            RLHF_TRY(m->c->download(m->c->ctx, out->hidden, w->full_p,
+                                    b->total * (uint64_t)m->arch.d * sizeof(float)));
+    }
+    if (f->heads & RLHF_HEAD_SCORE) RLHF_TRY(rlhf__tf_score(m, w, out->score));
+    if (w->rows.n_resp && (f->heads & (LM_HEADS | RLHF_HEAD_VALUE))) {
+        RLHF_TRY(rlhf__tf_resp_state(m, w));
+        if (f->heads & RLHF_HEAD_VALUE) RLHF_TRY(rlhf__tf_value(m, w));
+        if (f->heads & LM_HEADS) RLHF_TRY(lm(m, w, b, f));
+    }
+    return spread_all(m, w, b, f->heads, out);
+}

@@ -1,0 +1,183 @@
+// transformer/internal.h: the instance behind the ops table, shared by the core's files.
+// What it is not: an interface for plugins; that is core.h.
+#ifndef RLHF_MODELS_TRANSFORMER_INTERNAL_H
+#define RLHF_MODELS_TRANSFORMER_INTERNAL_H
+
+#include "core.h"
+
+// A device buffer that only grows. Contents are lost when it grows.
+struct rlhf__tf_buf {
+    rlhf_dev p;
+    uint64_t bytes;
+};
+
+// A parameter tensor: values and, when trainable, gradients; f32.
+struct rlhf__tf_tensor {
+    rlhf_dev value, grad;
+    uint64_t n;
+};
+
+// A ragged batch on the device. resp are the n_resp positions whose state predicts a response
+// token, target the tokens they predict; pool the position each row's score is read at.
+struct rlhf__tf_rows {
+    uint32_t n, total, n_resp, resp_is_all; // resp_is_all: resp is 0 .. total-1
+    rlhf_ragged ragged;
+    rlhf_dev ids, pos, resp, target, pool;
+};
+
+// What a batch's layout is made from; NULL start = zeros, NULL kv_base = offset, NULL prompt_len
+// = no response positions unless last (then: each row's last token).
+struct rlhf__tf_layout {
+    uint32_t n, total;
+    const int32_t *ids, *offset, *prompt_len, *start, *kv_base;
+    int32_t last, pooling;
+};
+
+// Activations of one batch. Two of these exist: `train` keeps every layer for backward, `infer`
+// keeps one layer and is shared by forward(train = 0) and generation.
+struct rlhf__tf_work {
+    struct rlhf__tf_rows rows;
+    struct rlhf__tf_buf ints;
+    // Trunk. s: f32 residual stream; h: act dtype inputs of products; stats: f32 [rows, 2].
+    struct rlhf__tf_buf s, h, stats, qkv, att, lse, fc, ac;
+    // LM and value heads: gathered residual, its norm in f32 and in the act dtype, results.
+    struct rlhf__tf_buf rx, rstats, rf, rh, ref, result, v1, v1a, value;
+    // Score head.
+    struct rlhf__tf_buf px, pstats, pf, p1, p1a, score;
+    // Final norm of every token (hidden output, mean pooling).
+    struct rlhf__tf_buf full, fstats;
+    rlhf_dev x; // borrowed: the residual stream after the last layer, f32 [total, d]
+    rlhf_dev rf_p, rh_p, ref_p, full_p; // borrowed: where rf, rh, ref, full really lie
+    uint32_t heads;                     // what the last forward made
+    int32_t train, valid, reserved;     // valid: backward may read this
+};
+
+struct rlhf__tf_scratch { // backward only
+    struct rlhf__tf_buf ds, ds2, dy, dinner, dqkv, dh;
+    struct rlhf__tf_buf dres, drh, drf, drx, dv1, dvalue, dscore, dp1, dpf, dpx, dfull;
+};
+
+struct rlhf__tf_layer_weights {
+    rlhf_weight *qkv, *proj, *fc, *out;
+};
+
+struct rlhf__tf {
+    const void *magic; // tells an instance of this plugin from anything else (kl_self)
+    const rlhf_host *host;
+    const rlhf_compute *c;
+    struct rlhf__tf_arch arch;
+    rlhf_model_open open;
+    int32_t dtype, failed; // act dtype; failed: host->fail has the text already
+    uint32_t n_tensors, n_params;
+    struct rlhf__tf_tensor *tensors; // TF_N_GLOBAL, then TF_N_LAYER a layer; absent: n = 0
+    rlhf_param *params;
+    char *names;
+    struct rlhf__tf_buf values, grads;
+    struct rlhf__tf_layer_weights *w;
+    rlhf_weight *lm, *pool, *score, *v1, *v2;
+    int32_t lm_fresh, opened; // lm_fresh: the LM head is packed from the present values
+    struct rlhf__tf_work train, infer;
+    struct rlhf__tf_scratch bwd;
+    void *host_tmp; // host scratch that only grows
+    uint64_t host_tmp_bytes;
+};
+
+struct rlhf_gen {
+    uint32_t n_slots, max_len;
+    struct rlhf__tf_buf k, v; // act dtype [n_layer, n_slots * max_len, d]
+    int32_t *len;             // [n_slots] tokens a slot holds
+    int32_t *seen;            // [n_slots] scratch: slot used in this step
+};
+
+// ---- small helpers ----
+
+static inline uint64_t rlhf__tf_esz(const struct rlhf__tf *m) { return rlhf_dtype_size(m->dtype); }
+
+static inline struct rlhf__tf_tensor *rlhf__tf_global(struct rlhf__tf *m, int32_t slot) {
+    return &m->tensors[slot];
+}
+
+static inline struct rlhf__tf_tensor *rlhf__tf_layer(struct rlhf__tf *m, int32_t layer,
+                                                     int32_t slot) {
+    return &m->tensors[TF_N_GLOBAL + layer * TF_N_LAYER + slot];
+}
+
+static inline int32_t rlhf__tf_has_value(const struct rlhf__tf *m) {
+    return m->open.value_kind != RLHF_VALUE_NONE;
+}
+
+// Record a failure once; returns code.
+__attribute__((format(printf, 3, 4))) rlhf_status
+rlhf__tf_fail(struct rlhf__tf *m, rlhf_status code, const char *fmt, ...);
+
+// ---- slots.c: shapes ----
+struct rlhf__tf_shape {
+    int32_t rows, cols; // cols 0: a vector of rows elements. Absent slots: rows 0
+    uint32_t flags, init;
+    int32_t group, reserved;
+    double init_std;
+};
+// Shape of a global (layer < 0) or layer slot under m's arch and open arguments.
+struct rlhf__tf_shape rlhf__tf_slot_shape(const struct rlhf__tf *m, int32_t layer, int32_t slot);
+
+// ---- params.c ----
+rlhf_status rlhf__tf_params_create(struct rlhf__tf *m);
+void rlhf__tf_params_destroy(struct rlhf__tf *m);
+
+// ---- weights.c ----
+rlhf_status rlhf__tf_weights_create(struct rlhf__tf *m);
+void rlhf__tf_weights_destroy(struct rlhf__tf *m);
+rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m);
+rlhf_status rlhf__tf_lm_ready(struct rlhf__tf *m); // pack the LM head if it is stale or absent
+
+// ---- buffers.c ----
+rlhf_status rlhf__tf_reserve(struct rlhf__tf *m, struct rlhf__tf_buf *b, uint64_t bytes);
+void rlhf__tf_buf_finish(struct rlhf__tf *m, struct rlhf__tf_buf *b);
+void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w);
+void rlhf__tf_scratch_finish(struct rlhf__tf *m);
+rlhf_status rlhf__tf_host_tmp(struct rlhf__tf *m, uint64_t bytes, void **out);
+
+// ---- batch.c ----
+rlhf_status rlhf__tf_batch_check(struct rlhf__tf *m, const rlhf_batch *b, int32_t want_resp);
+rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
+                                 const struct rlhf__tf_layout *l);
+
+// ---- trunk.c, trunk_bwd.c ----
+// Embedding and all layers over w->rows; sets w->x. gen NULL: keys are the rows' own tokens.
+rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_gen *gen);
+rlhf_attn rlhf__tf_attn_geometry(const struct rlhf__tf *m, int32_t layer, int32_t cached);
+// From d(loss)/d(w->x) in m->bwd.ds, f32 [total, d], to every trunk gradient.
+rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w);
+
+// ---- heads.c, heads_bwd.c, value.c, score.c ----
+// Gather w->rows.resp from w->x, final norm in f32 (w->rf_p), copy in the act dtype (w->rh_p).
+rlhf_status rlhf__tf_resp_state(struct rlhf__tf *m, struct rlhf__tf_work *w);
+rlhf_status rlhf__tf_heads(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
+                           const rlhf_forward *f, const rlhf_heads *out);
+rlhf_status rlhf__tf_heads_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
+                               const rlhf_forward *f, const rlhf_heads *grad);
+// Arguments of lm_head for w as heads.c left it; heads: bits of enum rlhf_head to compute.
+void rlhf__tf_lm_args(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
+                      const rlhf_forward *f, rlhf_lm_head *out);
+rlhf_status rlhf__tf_value(struct rlhf__tf *m, struct rlhf__tf_work *w);
+// d_rf f32 [n_resp, d] is overwritten with the gradient of w->rf, unless NULL (detached).
+rlhf_status rlhf__tf_value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev d_value,
+                               rlhf_dev d_rf);
+rlhf_status rlhf__tf_full_norm(struct rlhf__tf *m, struct rlhf__tf_work *w);
+rlhf_status rlhf__tf_score(struct rlhf__tf *m, struct rlhf__tf_work *w, float *host_out);
+// Adds the gradient of the score head to m->bwd.ds.
+rlhf_status rlhf__tf_score_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const float *host_d);
+int32_t rlhf__tf_pooling(const struct rlhf__tf *m);
+
+// ---- gen.c ----
+rlhf_status rlhf__tf_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rlhf_gen **out);
+rlhf_status rlhf__tf_gen_step(void *self, rlhf_gen *, const rlhf_gen_step *);
+void rlhf__tf_gen_close(void *self, rlhf_gen *);
+
+// ---- model.c ----
+// Ends an ops function: reports the device's own text when the failure has none yet.
+rlhf_status rlhf__tf_done(struct rlhf__tf *m, rlhf_status st, const char *what);
+// The distribution to score with: d, or temperature 1 over the whole vocabulary.
+const rlhf_dist *rlhf__tf_dist(const rlhf_dist *d);
+
+#endif

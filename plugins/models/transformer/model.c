@@ -1,0 +1,200 @@
+// transformer/model.c: the ops table: life of an instance, forward and backward.
+#include "internal.h"
+
+#include <string.h>
+
+static const char magic_anchor = 0; // its address is the same only within one plugin
+
+static const rlhf_dist unit_dist = {1.0, 1.0, 0, 0};
+
+const rlhf_dist *rlhf__tf_dist(const rlhf_dist *d) { return d ? d : &unit_dist; }
+
+rlhf_status rlhf__tf_fail(struct rlhf__tf *m, rlhf_status code, const char *fmt, ...) {
+    char text[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    m->failed = 1;
+    return m->host->fail(m->host, code, text);
+}
+
+rlhf_status rlhf__tf_done(struct rlhf__tf *m, rlhf_status st, const char *what) {
+    if (st >= 0 || m->failed) return st;
+    const char *text = m->c ? m->c->last_error(m->c->ctx) : "";
+    return rlhf__tf_fail(m, st, "%s: %s", what, text[0] ? text : "failed without a message");
+}
+
+rlhf_status rlhf__tf_create(const rlhf_host *host, const struct rlhf__tf_arch *arch, void **self) {
+    struct rlhf__tf *m = host->alloc(host, sizeof *m);
+    if (!m) return host->fail(host, RLHF_E_NOMEM, "out of memory for a model");
+    m->magic = &magic_anchor;
+    m->host = host;
+    m->arch = *arch;
+    *self = m;
+    return RLHF_OK;
+}
+
+void rlhf__tf_destroy(void *self) {
+    struct rlhf__tf *m = self;
+    if (!m) return;
+    if (m->c) {
+        rlhf__tf_weights_destroy(m);
+        rlhf__tf_work_finish(m, &m->train);
+        rlhf__tf_work_finish(m, &m->infer);
+        rlhf__tf_scratch_finish(m);
+    }
+    rlhf__tf_params_destroy(m);
+    m->host->free(m->host, m->host_tmp);
+    m->host->free(m->host, m);
+}
+
+static rlhf_status check_open(struct rlhf__tf *m, const rlhf_model_open *o) {
+    if (m->opened) return rlhf__tf_fail(m, RLHF_E_INVALID, "open: the model is open already");
+    if (o->size != sizeof *o || !o->compute)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "open: arguments of %u bytes, expected %zu",
+                             o->size, sizeof *o);
+    if (o->dtype != RLHF_F32 && o->dtype != RLHF_BF16)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "open: dtype %d is neither f32 nor bf16", o->dtype);
+    if (o->n_labels < 0 || o->n_labels > 65536)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "open: n_labels %d is outside 0 .. 65536",
+                             o->n_labels);
+    if (o->pooling < 0 || o->pooling > RLHF_POOL_LAST)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "open: unknown pooling %d", o->pooling);
+    if (o->value_kind < 0 || o->value_kind > RLHF_VALUE_MLP)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "open: unknown value head %d", o->value_kind);
+    if (o->value_kind && !m->arch.causal)
+        return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "an encoder has no value head");
+    return RLHF_OK;
+}
+
+static rlhf_status tf_open(void *self, const rlhf_model_open *o) {
+    struct rlhf__tf *m = self;
+    m->failed = 0;
+    RLHF_TRY(check_open(m, o));
+    m->open = *o;
+    m->c = o->compute;
+    m->dtype = o->dtype;
+    RLHF_TRY(rlhf__tf_done(m, rlhf__tf_params_create(m), "open"));
+    RLHF_TRY(rlhf__tf_done(m, rlhf__tf_weights_create(m), "open"));
+    m->opened = 1;
+    return RLHF_OK;
+}
+
+static uint32_t capabilities(const struct rlhf__tf *m) {
+    uint32_t h = RLHF_HEAD_HIDDEN;
+    if (m->arch.causal) h |= RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_GENERATE;
+    if (rlhf__tf_has_value(m)) h |= RLHF_HEAD_VALUE;
+    if (m->open.n_labels > 0) h |= RLHF_HEAD_SCORE;
+    return h;
+}
+
+static rlhf_status tf_info(void *self, rlhf_model_info *out) {
+    const struct rlhf__tf *m = self;
+    const struct rlhf__tf_arch *a = &m->arch;
+    const int64_t d = a->d;
+    int64_t n = 0;
+    for (uint32_t i = 0; i < m->n_tensors; i++)
+        n += (int64_t)m->tensors[i].n;
+    memset(out, 0, sizeof *out);
+    out->size = (uint32_t)sizeof *out;
+    out->heads = capabilities(m);
+    out->n_params = n;
+    out->flops_per_token =
+        2 * (a->n_layer * (4 * d * d + 2 * d * a->d_inner) + (a->causal ? d * a->n_vocab : 0));
+    out->n_vocab = a->n_vocab;
+    out->n_ctx = a->n_ctx;
+    out->d_model = a->d;
+    out->n_layer = a->n_layer;
+    out->n_params_tensors = (int32_t)m->n_params;
+    out->causal = a->causal;
+    out->base_prefix = a->base_prefix;
+    return RLHF_OK;
+}
+
+static rlhf_status tf_param(void *self, uint32_t i, rlhf_param *out) {
+    const struct rlhf__tf *m = self;
+    if (i >= m->n_params) return RLHF_E_INVALID;
+    *out = m->params[i];
+    return RLHF_OK;
+}
+
+static rlhf_status tf_refresh(void *self) {
+    struct rlhf__tf *m = self;
+    m->failed = 0;
+    m->train.valid = 0;
+    return rlhf__tf_done(m, rlhf__tf_weights_pack(m), "refresh");
+}
+
+static int32_t needs_prompt_len(uint32_t heads) {
+    return (heads & (RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_VALUE)) != 0;
+}
+
+static rlhf_status check_forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_forward *f,
+                                 const rlhf_heads *h) {
+    if (f->size != sizeof *f || h->size != sizeof *h)
+        return rlhf__tf_fail(m, RLHF_E_INVALID,
+                             "forward: arguments of %u and %u bytes, not %zu, %zu", f->size,
+                             h->size, sizeof *f, sizeof *h);
+    if (f->heads & ~(capabilities(m) & ~(uint32_t)RLHF_HEAD_GENERATE))
+        return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
+                             "forward: heads 0x%x wanted, this model has 0x%x", f->heads,
+                             capabilities(m));
+    if (f->train && !m->open.trainable)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "forward: the model was not opened for training");
+    return rlhf__tf_batch_check(m, b, needs_prompt_len(f->heads));
+}
+
+static rlhf_status forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_forward *f,
+                           const rlhf_heads *out) {
+    struct rlhf__tf_work *w = f->train ? &m->train : &m->infer;
+    const struct rlhf__tf_layout l = {.n = b->n,
+                                      .total = b->total,
+                                      .ids = b->ids,
+                                      .offset = b->offset,
+                                      .prompt_len =
+                                          needs_prompt_len(f->heads) ? b->prompt_len : NULL,
+                                      .pooling = rlhf__tf_pooling(m)};
+    w->valid = 0;
+    w->train = f->train != 0;
+    w->heads = f->heads;
+    RLHF_TRY(rlhf__tf_rows_upload(m, w, &l));
+    RLHF_TRY(rlhf__tf_trunk(m, w, NULL));
+    RLHF_TRY(rlhf__tf_heads(m, w, b, f, out));
+    w->valid = 1;
+    return RLHF_OK;
+}
+
+static rlhf_status tf_forward(void *self, const rlhf_batch *b, const rlhf_forward *f,
+                              const rlhf_heads *out) {
+    struct rlhf__tf *m = self;
+    m->failed = 0;
+    RLHF_TRY(check_forward(m, b, f, out));
+    return rlhf__tf_done(m, forward(m, b, f, out), "forward");
+}
+
+static rlhf_status tf_backward(void *self, const rlhf_batch *b, const rlhf_forward *f,
+                               const rlhf_heads *grad) {
+    struct rlhf__tf *m = self;
+    const struct rlhf__tf_work *w = &m->train;
+    m->failed = 0;
+    RLHF_TRY(check_forward(m, b, f, grad));
+    if (!f->train || !w->valid || w->rows.n != b->n || w->rows.total != b->total ||
+        w->heads != f->heads)
+        return rlhf__tf_fail(m, RLHF_E_INVALID,
+                             "backward: no forward with train = 1 of this batch came before");
+    return rlhf__tf_done(m, rlhf__tf_heads_bwd(m, &m->train, b, f, grad), "backward");
+}
+
+const rlhf_model_ops rlhf__tf_ops = {
+    .size = sizeof(rlhf_model_ops),
+    .open = tf_open,
+    .info = tf_info,
+    .param = tf_param,
+    .refresh = tf_refresh,
+    .forward = tf_forward,
+    .backward = tf_backward,
+    .gen_open = rlhf__tf_gen_open,
+    .gen_step = rlhf__tf_gen_step,
+    .gen_close = rlhf__tf_gen_close,
+};

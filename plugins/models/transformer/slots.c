@@ -1,0 +1,146 @@
+// transformer/slots.c: which tensors an instance has, their shapes, and how fresh ones are filled.
+// What it is not: storage (params.c) or names (the architecture's lists).
+#include "internal.h"
+
+#include <math.h>
+
+static struct rlhf__tf_shape matrix(int32_t rows, int32_t cols, double std) {
+    struct rlhf__tf_shape s = {rows, cols, RLHF_PARAM_DECAY, RLHF_INIT_NORMAL, RLHF_PARAM_TRUNK,
+                               0,    std};
+    return s;
+}
+
+static struct rlhf__tf_shape vector(int32_t n, uint32_t init) {
+    struct rlhf__tf_shape s = {n, 0, 0, init, RLHF_PARAM_TRUNK, 0, 0};
+    return s;
+}
+
+static struct rlhf__tf_shape absent(void) { return vector(0, RLHF_INIT_ZERO); }
+
+// A trunk matrix from k inputs to n outputs, in the architecture's storage order.
+static struct rlhf__tf_shape linear(const struct rlhf__tf *m, int32_t k, int32_t n, double std) {
+    return m->arch.out_in ? matrix(n, k, std) : matrix(k, n, std);
+}
+
+static struct rlhf__tf_shape bias(const struct rlhf__tf *m, int32_t n) {
+    return m->arch.bias ? vector(n, RLHF_INIT_ZERO) : absent();
+}
+
+static struct rlhf__tf_shape in_group(struct rlhf__tf_shape s, int32_t group) {
+    s.group = group;
+    return s;
+}
+
+// The last layer of the value head follows value_init; the hidden layer of an mlp head can not
+// start at zero (nothing would ever flow), so ZERO leaves it orthogonal with the gain of a ReLU.
+static struct rlhf__tf_shape value_matrix(const struct rlhf__tf *m, int32_t rows, int32_t cols,
+                                          int32_t hidden) {
+    struct rlhf__tf_shape s = in_group(matrix(rows, cols, 0), RLHF_PARAM_VALUE);
+    switch (m->open.value_init) {
+    case RLHF_VALUE_INIT_NORMAL:
+        s.init_std = 1.0 / sqrt((double)cols + 1.0);
+        break;
+    case RLHF_VALUE_INIT_ORTHOGONAL:
+        s.init = RLHF_INIT_ORTHOGONAL;
+        s.init_std = hidden ? sqrt(2.0) : 1.0;
+        break;
+    default:
+        s.init = hidden ? RLHF_INIT_ORTHOGONAL : RLHF_INIT_ZERO;
+        s.init_std = hidden ? sqrt(2.0) : 0.0;
+        break;
+    }
+    return s;
+}
+
+static struct rlhf__tf_shape value_shape(const struct rlhf__tf *m, int32_t slot) {
+    const int32_t d = m->arch.d, mlp = m->open.value_kind == RLHF_VALUE_MLP;
+    if (!rlhf__tf_has_value(m)) return absent();
+    switch (slot) {
+    case TF_V1_W:
+        return mlp ? value_matrix(m, 4 * d, d, 1) : absent();
+    case TF_V1_B:
+        return mlp ? in_group(vector(4 * d, RLHF_INIT_ZERO), RLHF_PARAM_VALUE) : absent();
+    case TF_V2_W:
+        return value_matrix(m, 1, mlp ? 4 * d : d, 0);
+    default:
+        return in_group(vector(1, RLHF_INIT_ZERO), RLHF_PARAM_VALUE);
+    }
+}
+
+static struct rlhf__tf_shape score_shape(const struct rlhf__tf *m, int32_t slot) {
+    const struct rlhf__tf_arch *a = &m->arch;
+    struct rlhf__tf_shape s = absent();
+    if (m->open.n_labels <= 0) return s;
+    if (slot == TF_SCORE_W) s = matrix(m->open.n_labels, a->d, a->init_std);
+    if (slot == TF_SCORE_B && a->score_bias) s = vector(m->open.n_labels, RLHF_INIT_ZERO);
+    if (slot == TF_POOL_W && a->score_hidden) s = matrix(a->d, a->d, a->init_std);
+    if (slot == TF_POOL_B && a->score_hidden) s = vector(a->d, RLHF_INIT_ZERO);
+    return in_group(s, RLHF_PARAM_SCORE);
+}
+
+static struct rlhf__tf_shape global_shape(const struct rlhf__tf *m, int32_t slot) {
+    const struct rlhf__tf_arch *a = &m->arch;
+    struct rlhf__tf_shape s = absent();
+    switch (slot) {
+    case TF_WTE:
+        s = matrix(a->n_vocab, a->d, a->init_std);
+        s.flags |= RLHF_PARAM_EMBED;
+        return s;
+    case TF_WPE:
+        s = matrix(a->n_ctx, a->d, a->init_std);
+        s.flags |= RLHF_PARAM_EMBED;
+        return s;
+    case TF_EMB_G:
+        return !a->pre_norm ? vector(a->d, RLHF_INIT_ONE) : s;
+    case TF_EMB_B:
+        return !a->pre_norm ? vector(a->d, RLHF_INIT_ZERO) : s;
+    case TF_FINAL_G:
+        return a->pre_norm ? vector(a->d, RLHF_INIT_ONE) : s;
+    case TF_FINAL_B:
+        return a->pre_norm ? vector(a->d, RLHF_INIT_ZERO) : s;
+    case TF_LM:
+        if (!a->causal || a->tied) return s;
+        s = matrix(a->n_vocab, a->d, a->init_std);
+        s.flags |= RLHF_PARAM_EMBED;
+        return s;
+    case TF_POOL_W:
+    case TF_POOL_B:
+    case TF_SCORE_W:
+    case TF_SCORE_B:
+        return score_shape(m, slot);
+    default:
+        return value_shape(m, slot);
+    }
+}
+
+static struct rlhf__tf_shape layer_shape(const struct rlhf__tf *m, int32_t slot) {
+    const struct rlhf__tf_arch *a = &m->arch;
+    const double std = a->init_std;
+    const double res = a->residual_init ? std / sqrt(2.0 * a->n_layer) : std;
+    switch (slot) {
+    case TF_N1_G:
+    case TF_N2_G:
+        return vector(a->d, RLHF_INIT_ONE);
+    case TF_N1_B:
+    case TF_N2_B:
+        return vector(a->d, RLHF_INIT_ZERO);
+    case TF_QKV_W:
+        return linear(m, a->d, 3 * a->d, std);
+    case TF_QKV_B:
+        return bias(m, 3 * a->d);
+    case TF_PROJ_W:
+        return linear(m, a->d, a->d, res);
+    case TF_FC_W:
+        return linear(m, a->d, a->d_inner, std);
+    case TF_FC_B:
+        return bias(m, a->d_inner);
+    case TF_OUT_W:
+        return linear(m, a->d_inner, a->d, res);
+    default:
+        return bias(m, a->d); // TF_PROJ_B, TF_OUT_B
+    }
+}
+
+struct rlhf__tf_shape rlhf__tf_slot_shape(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
+    return layer < 0 ? global_shape(m, slot) : layer_shape(m, slot);
+}
