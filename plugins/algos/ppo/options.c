@@ -116,10 +116,11 @@ rlhf_status rlhf__ppo_options_check(const rlhf_host *host, const struct rlhf__pp
         return rlhf_failf(host, RLHF_E_INVALID,
                           "advantage %s needs whiten_scope batch: a minibatch may split a group",
                           name);
-    if (o->kl_estimator == RLHF__KL_FULL && o->kl_placement == RLHF__PPO_KL_REWARD)
-        return host->fail(host, RLHF_E_INVALID,
-                          "kl_estimator full needs kl_placement loss; in the reward use k1, k2 "
-                          "or k3");
+    if (o->kl_estimator == RLHF__KL_FULL && o->kl_placement != RLHF__PPO_KL_LOSS)
+        return rlhf_failf(host, RLHF_E_INVALID,
+                          "kl_estimator full needs kl_placement loss, found %s; elsewhere use k1, "
+                          "k2 or k3",
+                          placement_names[o->kl_placement]);
     if (o->kl_controller == RLHF__PPO_KL_ADAPTIVE &&
         (o->kl_placement == RLHF__PPO_KL_NONE || o->kl_coef <= 0))
         return host->fail(host, RLHF_E_INVALID,
