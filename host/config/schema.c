@@ -94,7 +94,7 @@ static const rlhf_opt data_opts[] = {
     I(batch_tokens, 0, 0, 1 << 30, "tokens a phase; 0: batch.size rows a phase"),
     F_ABOVE(epochs, 1, 0, 1e6, "passes over the rows when run.phases is 0"),
     B(shuffle, 1, "a fresh order of the rows on every pass"),
-    E(long_rows, RLHF__LONG_TRUNCATE, long_names, "what happens to rows over max_tokens"),
+    E(long_rows, RLHF__DATA_TRUNCATE, long_names, "what happens to rows over max_tokens"),
 };
 #undef T
 #define T struct rlhf__prompts_config
@@ -162,8 +162,8 @@ static const rlhf_opt optim_opts[] = {
     F(muon_lr, 0.02, 0, 10, "learning rate of Muon's matrices"),
     F_BELOW(muon_momentum, 0.95, 0, 1, "momentum of Muon"),
     I(warmup, 0, 0, BIG, "phases of linear warm-up"),
-    I(horizon, 0, 0, BIG, "phases the schedule is made for when that is more than run.phases"),
-    I(schedule_phases, 0, 0, BIG, "phases the schedule is laid out for; 0: run.phases"),
+    I(schedule_phases, 0, 0, BIG,
+      "phases the schedule is laid out for, or run.phases when that is more"),
     I(max_skipped, 10, 0, BIG, "steps in a row with a gradient that is not finite before a stop"),
 };
 #undef T

@@ -146,10 +146,10 @@ struct rlhf__optim_config {
     double final_scale;   // of lr at the last step, for linear and cosine
     double muon_lr, muon_momentum;
     int64_t warmup;          // phases of linear warm-up
-    int64_t horizon;         // the schedule is made for this many phases, or run.phases if more
-    int64_t schedule_phases; // horizon of the schedule, 0 = run.phases. Set it when a run will be
-                             // resumed with more phases: then lr does not depend on run.phases
-    int64_t max_skipped;     // non-finite steps in a row before the run stops
+    int64_t schedule_phases; // the schedule is laid out for so many phases, or run.phases if more.
+                             // Set it when a run will be resumed with more phases: then lr does not
+                             // depend on run.phases
+    int64_t max_skipped; // non-finite steps in a row before the run stops
 };
 
 struct rlhf__early_stop_config {
