@@ -1,0 +1,149 @@
+// row_attention.c: attention over ragged rows, forward and backward: checks, scratch, and one hot
+// call per (row, head).
+//
+// A (row, head) pair shares no sum with another, so any thread may take any pair.
+#include "rows.h"
+#include "split.h"
+
+#include <omp.h>
+
+enum { HEAD_DIM_MAX = 128, LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
+
+static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+size_t rlhf__attn_scratch(uint32_t nq, uint32_t nk, int32_t head_dim) {
+    (void)nq;
+    size_t keys = up(nk, KEY_BLOCK_MAX), width = up((size_t)head_dim, LANES_MAX);
+    return keys * width + ROWS_MAX * (keys + width) + nk * width;
+}
+
+size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim) {
+    (void)nq;
+    size_t keys = up(nk, KEY_BLOCK_MAX), width = up((size_t)head_dim, LANES_MAX);
+    return 5 * keys * width + CHUNK_MAX * 2 * (keys + width) + ROWS_MAX * width;
+}
+
+static rlhf_status check_geometry(struct rlhf__cpu *cpu, const char *op, const rlhf_attn *a) {
+    RLHF_TRY(rlhf__cpu_check_dtype(cpu, op, a->dtype));
+    if (a->heads <= 0)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: heads is %d, must be positive", op,
+                              a->heads);
+    if (a->head_dim <= 0 || a->head_dim > HEAD_DIM_MAX || a->head_dim % 8)
+        return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
+                              "%s: head_dim is %d, supported are multiples of 8 up to %d", op,
+                              a->head_dim, HEAD_DIM_MAX);
+    return RLHF_OK;
+}
+
+static rlhf_status check_rows(struct rlhf__cpu *cpu, const char *op, const rlhf_ragged *r,
+                              int training) {
+    const int32_t *off = (const void *)r->offset, *start = (const void *)r->start;
+    const int32_t *base = (const void *)r->kv_base;
+    for (uint32_t i = 0; i < r->n; i++) {
+        int64_t q = (int64_t)off[i + 1] - off[i], k = (int64_t)start[i] + q;
+        if (off[i] < 0 || q < 0 || start[i] < 0 || base[i] < 0 || q > r->max_q || k > r->max_k ||
+            (uint32_t)off[i + 1] > r->total)
+            return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                                  "%s: row %u has %lld queries and %lld keys, declared are at most "
+                                  "%u and %u (%u tokens in all)",
+                                  op, i, (long long)q, (long long)k, r->max_q, r->max_k, r->total);
+        if (training && (start[i] != 0 || base[i] != off[i]))
+            return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
+                                  "%s: row %u has start %d and kv_base %d, backward needs 0 and %d",
+                                  op, i, start[i], base[i], off[i]);
+    }
+    return RLHF_OK;
+}
+
+// The parts of an item that forward and backward share. es = bytes an element.
+static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, size_t i, size_t h,
+                                      size_t es, rlhf_dev q, rlhf_dev k, rlhf_dev v, rlhf_dev lse) {
+    const int32_t *off = (const void *)r->offset, *start = (const void *)r->start;
+    const int32_t *base = (const void *)r->kv_base;
+    size_t col = h * (size_t)a->head_dim, t0 = (size_t)off[i];
+    size_t kv = ((size_t)base[i] * (size_t)a->kv_stride + col) * es;
+    struct rlhf__attn_item it = {
+        .q = q + (t0 * (size_t)a->q_stride + col) * es,
+        .k = k + kv,
+        .v = v + kv,
+        .lse = lse ? (float *)(void *)lse + t0 * (size_t)a->heads + h : NULL,
+        .q_stride = a->q_stride,
+        .kv_stride = a->kv_stride,
+        .out_stride = a->out_stride,
+        .lse_stride = a->heads,
+        .nq = (uint32_t)(off[i + 1] - off[i]),
+        .nk = (uint32_t)(start[i] + off[i + 1] - off[i]),
+        .start = (uint32_t)start[i],
+        .head_dim = a->head_dim,
+        .causal = a->causal,
+        .dtype = a->dtype,
+        .scale = (float)a->scale,
+    };
+    return it;
+}
+
+// Scratch for every thread; *stride floats lie between two threads.
+static rlhf_status scratch(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, size_t floats,
+                           float **out, size_t *stride) {
+    void *p = NULL;
+    *stride = up(floats, 64) + 64;
+    RLHF_TRY(rlhf__cpu_workspace(cpu, which, (uint64_t)cpu->threads * *stride * sizeof(float), &p));
+    *out = p;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__cpu_attention(void *ctx, const rlhf_attn *a, const rlhf_ragged *r, rlhf_dev out,
+                                rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
+    struct rlhf__cpu *cpu = ctx;
+    float *ws;
+    size_t ws_stride, es = rlhf_dtype_size(a->dtype), heads = (size_t)a->heads;
+    RLHF_TRY(check_geometry(cpu, "attention", a));
+    RLHF_TRY(check_rows(cpu, "attention", r, 0));
+    RLHF_TRY(scratch(cpu, RLHF__WS_ATTN, rlhf__attn_scratch(r->max_q, r->max_k, a->head_dim), &ws,
+                     &ws_stride));
+    int64_t count = (int64_t)r->n * a->heads;
+    int threads = count > 1 ? cpu->threads : 1;
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
+    for (int64_t n = 0; n < count; n++) {
+        size_t i = (size_t)n / heads, h = (size_t)n % heads;
+        struct rlhf__attn_item it = item_of(a, r, i, h, es, q, k, v, lse);
+        if (!it.nq) continue;
+        size_t t0 = (size_t)((const int32_t *)(const void *)r->offset)[i];
+        it.out = out + (t0 * (size_t)a->out_stride + h * (size_t)a->head_dim) * es;
+        it.scratch = ws + (size_t)omp_get_thread_num() * ws_stride;
+        cpu->hot.attn(&it);
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__cpu_attention_bwd(void *ctx, const rlhf_attn *a, const rlhf_ragged *r,
+                                    rlhf_dev dq, rlhf_dev dk, rlhf_dev dv, rlhf_dev dout,
+                                    rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k,
+                                    rlhf_dev v) {
+    struct rlhf__cpu *cpu = ctx;
+    float *ws;
+    size_t ws_stride, es = rlhf_dtype_size(a->dtype), heads = (size_t)a->heads;
+    RLHF_TRY(check_geometry(cpu, "attention_bwd", a));
+    RLHF_TRY(check_rows(cpu, "attention_bwd", r, 1));
+    RLHF_TRY(scratch(cpu, RLHF__WS_ATTN_BWD,
+                     rlhf__attn_scratch_bwd(r->max_q, r->max_k, a->head_dim), &ws, &ws_stride));
+    int64_t count = (int64_t)r->n * a->heads;
+    int threads = count > 1 ? cpu->threads : 1;
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
+    for (int64_t n = 0; n < count; n++) {
+        size_t i = (size_t)n / heads, h = (size_t)n % heads;
+        struct rlhf__attn_item it = item_of(a, r, i, h, es, q, k, v, lse);
+        if (!it.nq) continue;
+        size_t t0 = (size_t)((const int32_t *)(const void *)r->offset)[i];
+        size_t col = h * (size_t)a->head_dim, o = (t0 * (size_t)a->out_stride + col) * es;
+        size_t kv = (t0 * (size_t)a->kv_stride + col) * es;
+        it.out = out + o;
+        it.dout = dout + o;
+        it.dq = dq + (t0 * (size_t)a->q_stride + col) * es;
+        it.dk = dk + kv;
+        it.dv = dv + kv;
+        it.scratch = ws + (size_t)omp_get_thread_num() * ws_stride;
+        cpu->hot.attn_bwd(&it);
+    }
+    return RLHF_OK;
+}

@@ -1,0 +1,105 @@
+// row_elementwise.c: copy, zero, convert, add and the activations.
+#include "rows.h"
+#include "split.h"
+
+#include <string.h>
+
+#define COPY_PIECE ((uint64_t)1 << 20)
+
+rlhf_status rlhf__cpu_copy(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes) {
+    const struct rlhf__cpu *cpu = ctx;
+    int64_t count = (int64_t)rlhf__split_count(bytes, COPY_PIECE);
+#pragma omp parallel for schedule(static) num_threads(cpu->threads) if (count > 1)
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t at = (uint64_t)i * COPY_PIECE;
+        memcpy(dst + at, src + at, rlhf__split_len(bytes, COPY_PIECE, (uint64_t)i));
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__cpu_zero(void *ctx, rlhf_dev dst, uint64_t bytes) {
+    const struct rlhf__cpu *cpu = ctx;
+    int64_t count = (int64_t)rlhf__split_count(bytes, COPY_PIECE);
+#pragma omp parallel for schedule(static) num_threads(cpu->threads) if (count > 1)
+    for (int64_t i = 0; i < count; i++)
+        memset(dst + (uint64_t)i * COPY_PIECE, 0, rlhf__split_len(bytes, COPY_PIECE, (uint64_t)i));
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__cpu_convert(void *ctx, rlhf_dev dst, int32_t dst_dtype, rlhf_dev src,
+                              int32_t src_dtype, uint64_t n) {
+    struct rlhf__cpu *cpu = ctx;
+    if (dst_dtype == src_dtype)
+        return rlhf__cpu_copy(ctx, dst, src, n * rlhf_dtype_size(src_dtype));
+    RLHF_TRY(rlhf__cpu_check_dtype(cpu, "convert", dst_dtype));
+    RLHF_TRY(rlhf__cpu_check_dtype(cpu, "convert", src_dtype));
+    int narrow = dst_dtype == RLHF_BF16, threads = rlhf__split_threads(cpu, n);
+    int64_t count = (int64_t)rlhf__split_count(n, RLHF__PIECE);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t at = (uint64_t)i * RLHF__PIECE;
+        size_t len = rlhf__split_len(n, RLHF__PIECE, (uint64_t)i);
+        if (narrow)
+            cpu->hot.to_bf16((uint16_t *)(void *)dst + at, (const float *)(const void *)src + at,
+                             len);
+        else
+            cpu->hot.to_f32((float *)(void *)dst + at, (const uint16_t *)(const void *)src + at,
+                            len);
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__cpu_add(void *ctx, rlhf_dev dst, rlhf_dev src, int32_t src_dtype, uint64_t n) {
+    struct rlhf__cpu *cpu = ctx;
+    RLHF_TRY(rlhf__cpu_check_dtype(cpu, "add", src_dtype));
+    int bf16 = src_dtype == RLHF_BF16, threads = rlhf__split_threads(cpu, n);
+    uint64_t size = rlhf_dtype_size(src_dtype);
+    int64_t count = (int64_t)rlhf__split_count(n, RLHF__PIECE);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t at = (uint64_t)i * RLHF__PIECE;
+        cpu->hot.add((float *)(void *)dst + at, src + at * size, bf16,
+                     rlhf__split_len(n, RLHF__PIECE, (uint64_t)i));
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status check_act(struct rlhf__cpu *cpu, const char *op, int32_t kind, int32_t dtype) {
+    if (kind < RLHF_ACT_GELU_TANH || kind > RLHF_ACT_RELU)
+        return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
+                              "%s: kind is %d, known are gelu_tanh 1, gelu_erf 2 and relu 3", op,
+                              kind);
+    return rlhf__cpu_check_dtype(cpu, op, dtype);
+}
+
+rlhf_status rlhf__cpu_act(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
+                          uint64_t n) {
+    struct rlhf__cpu *cpu = ctx;
+    RLHF_TRY(check_act(cpu, "act", kind, dtype));
+    int threads = rlhf__split_threads(cpu, n);
+    uint64_t size = rlhf_dtype_size(dtype);
+    int64_t count = (int64_t)rlhf__split_count(n, RLHF__PIECE);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t at = (uint64_t)i * RLHF__PIECE * size;
+        cpu->hot.act(out + at, x + at, kind, dtype == RLHF_BF16,
+                     rlhf__split_len(n, RLHF__PIECE, (uint64_t)i));
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__cpu_act_bwd(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind,
+                              int32_t dtype, uint64_t n) {
+    struct rlhf__cpu *cpu = ctx;
+    RLHF_TRY(check_act(cpu, "act_bwd", kind, dtype));
+    int threads = rlhf__split_threads(cpu, n);
+    uint64_t size = rlhf_dtype_size(dtype);
+    int64_t count = (int64_t)rlhf__split_count(n, RLHF__PIECE);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t at = (uint64_t)i * RLHF__PIECE * size;
+        cpu->hot.act_bwd(dx + at, dy + at, x + at, kind, dtype == RLHF_BF16,
+                         rlhf__split_len(n, RLHF__PIECE, (uint64_t)i));
+    }
+    return RLHF_OK;
+}

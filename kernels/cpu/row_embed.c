@@ -1,0 +1,52 @@
+// row_embed.c: token and position embedding, forward and backward.
+#include "rows.h"
+#include "split.h"
+
+rlhf_status rlhf__cpu_embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
+                            rlhf_dev wpe, uint32_t rows, int32_t d) {
+    struct rlhf__cpu *cpu = ctx;
+    RLHF_TRY(rlhf__cpu_check_d(cpu, "embed", d));
+    uint64_t width = (uint64_t)d, piece = rlhf__split_rows(width);
+    int threads = rlhf__split_threads(cpu, rows * width);
+    int64_t count = (int64_t)rlhf__split_count(rows, piece);
+    const int32_t *id = (const void *)ids, *po = (const void *)pos;
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t t = (uint64_t)i * piece;
+        cpu->hot.embed((float *)(void *)out + t * width, id + t, po + t, (const void *)wte,
+                       (const void *)wpe, rlhf__split_len(rows, piece, (uint64_t)i), width);
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status check_ids(struct rlhf__cpu *cpu, const char *what, const int32_t *idx,
+                             uint32_t rows, int32_t limit) {
+    for (uint32_t t = 0; t < rows; t++)
+        if (idx[t] < 0 || idx[t] >= limit)
+            return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                                  "embed_bwd: %s[%u] is %d, allowed are 0 to %d", what, t, idx[t],
+                                  limit - 1);
+    return RLHF_OK;
+}
+
+// Two tokens may share a row of the table, so threads split the columns, not the tokens: each
+// column sums its tokens in order.
+rlhf_status rlhf__cpu_embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout,
+                                rlhf_dev ids, rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab,
+                                int32_t n_pos) {
+    struct rlhf__cpu *cpu = ctx;
+    const int32_t *id = (const void *)ids, *po = (const void *)pos;
+    RLHF_TRY(rlhf__cpu_check_d(cpu, "embed_bwd", d));
+    RLHF_TRY(check_ids(cpu, "ids", id, rows, vocab));
+    RLHF_TRY(check_ids(cpu, "pos", po, rows, n_pos));
+    uint64_t width = (uint64_t)d, piece = 64;
+    int threads = rlhf__split_threads(cpu, rows * width);
+    int64_t count = (int64_t)rlhf__split_count(width, piece);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        size_t c0 = (size_t)i * piece, c1 = c0 + rlhf__split_len(width, piece, (uint64_t)i);
+        cpu->hot.embed_bwd((void *)dwte, (const void *)dout, id, rows, width, c0, c1);
+        cpu->hot.embed_bwd((void *)dwpe, (const void *)dout, po, rows, width, c0, c1);
+    }
+    return RLHF_OK;
+}

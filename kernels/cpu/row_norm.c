@@ -1,0 +1,61 @@
+// row_norm.c: LayerNorm, forward and backward.
+#include "rows.h"
+#include "split.h"
+
+#include <string.h>
+
+// Backward sums dgamma and dbeta in at most this many blocks of consecutive rows, each in row
+// order, and then the blocks in order: the order depends on the number of rows only.
+#define NORM_BLOCKS 64u
+
+rlhf_status rlhf__cpu_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
+                           rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows, int32_t d) {
+    struct rlhf__cpu *cpu = ctx;
+    RLHF_TRY(rlhf__cpu_check_d(cpu, "norm", d));
+    RLHF_TRY(rlhf__cpu_check_dtype(cpu, "norm", out_dtype));
+    uint64_t width = (uint64_t)d, piece = rlhf__split_rows(width);
+    uint64_t size = rlhf_dtype_size(out_dtype);
+    int threads = rlhf__split_threads(cpu, rows * width);
+    int64_t count = (int64_t)rlhf__split_count(rows, piece);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t r = (uint64_t)i * piece;
+        cpu->hot.norm(out + r * width * size, out_dtype == RLHF_BF16,
+                      stats ? (float *)(void *)stats + 2 * r : NULL,
+                      (const float *)(const void *)x + r * width, (const void *)gamma,
+                      (const void *)beta, (float)eps, rlhf__split_len(rows, piece, (uint64_t)i),
+                      width);
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__cpu_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
+                               rlhf_dev dbeta, rlhf_dev dy, int32_t dy_dtype, rlhf_dev x,
+                               rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d) {
+    struct rlhf__cpu *cpu = ctx;
+    RLHF_TRY(rlhf__cpu_check_d(cpu, "norm_bwd", d));
+    RLHF_TRY(rlhf__cpu_check_dtype(cpu, "norm_bwd", dy_dtype));
+    if (!rows) return RLHF_OK;
+    uint64_t width = (uint64_t)d, piece = rlhf__split_count(rows, NORM_BLOCKS);
+    uint64_t size = rlhf_dtype_size(dy_dtype);
+    int64_t count = (int64_t)rlhf__split_count(rows, piece);
+    int threads = rlhf__split_threads(cpu, rows * width), sums = dgamma || dbeta;
+    void *ws = NULL;
+    if (sums)
+        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PARTIAL,
+                                     (uint64_t)count * 2 * width * sizeof(float), &ws));
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t r = (uint64_t)i * piece;
+        float *part = sums ? (float *)ws + (uint64_t)i * 2 * width : NULL;
+        if (part) memset(part, 0, 2 * width * sizeof *part);
+        cpu->hot.norm_bwd((float *)(void *)dx + r * width, accumulate, part, dy + r * width * size,
+                          dy_dtype == RLHF_BF16, (const float *)(const void *)x + r * width,
+                          (const float *)(const void *)stats + 2 * r, (const void *)gamma,
+                          rlhf__split_len(rows, piece, (uint64_t)i), width);
+    }
+    if (dgamma) cpu->hot.sum_parts((void *)dgamma, ws, 2 * width, (size_t)count, width);
+    if (dbeta)
+        cpu->hot.sum_parts((void *)dbeta, (float *)ws + width, 2 * width, (size_t)count, width);
+    return RLHF_OK;
+}

@@ -1,0 +1,48 @@
+// split.h: how the row kernels are cut for threads.
+//
+// What it is not: a scheduler. Pieces are fixed by the size of the work alone, so that neither the
+// number of threads nor who takes which piece can change a bit of the result.
+#ifndef RLHF_CPU_SPLIT_H
+#define RLHF_CPU_SPLIT_H
+
+#include "context.h"
+
+#include <stdint.h>
+
+// Elements a piece of an elementwise kernel: 64 KiB of f32, inside the second-level cache.
+#define RLHF__PIECE 16384u
+
+// Threads for `elements` elements of work: waking the others costs about as much as 32 Ki of them.
+static inline int rlhf__split_threads(const struct rlhf__cpu *cpu, uint64_t elements) {
+    return elements < 32768u ? 1 : cpu->threads;
+}
+
+static inline uint64_t rlhf__split_count(uint64_t n, uint64_t piece) {
+    return n / piece + (n % piece != 0);
+}
+
+// Length of piece i of n elements.
+static inline size_t rlhf__split_len(uint64_t n, uint64_t piece, uint64_t i) {
+    uint64_t left = n - i * piece;
+    return (size_t)(left < piece ? left : piece);
+}
+
+// Rows a piece so that a piece has about RLHF__PIECE elements.
+static inline uint64_t rlhf__split_rows(uint64_t d) {
+    return d >= RLHF__PIECE ? 1 : RLHF__PIECE / (d ? d : 1);
+}
+
+// An activation dtype, or RLHF_E_INVALID naming the operation.
+static inline rlhf_status rlhf__cpu_check_dtype(struct rlhf__cpu *cpu, const char *op,
+                                                int32_t dtype) {
+    if (dtype == RLHF_F32 || dtype == RLHF_BF16) return RLHF_OK;
+    return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: dtype is %d, allowed are f32 and bf16", op,
+                          dtype);
+}
+
+static inline rlhf_status rlhf__cpu_check_d(struct rlhf__cpu *cpu, const char *op, int32_t d) {
+    if (d > 0) return RLHF_OK;
+    return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: d is %d, must be positive", op, d);
+}
+
+#endif
