@@ -55,7 +55,13 @@ typedef struct rlhf_bundle {
 
 typedef const rlhf_bundle *(*rlhf_entry_fn)(void);
 #define RLHF_ENTRY_SYMBOL "rlhf_plugin_v0"
+#ifdef __cplusplus
+extern "C" {
+#endif
 RLHF_EXPORT const rlhf_bundle *rlhf_plugin_v0(void);
+#ifdef __cplusplus
+}
+#endif
 
 // Defines the entry of a .so that holds the one plugin `descriptor`.
 #define RLHF_DEFINE_PLUGIN(descriptor)                                                             \

@@ -1,0 +1,396 @@
+// rlhf/test.h: a host made of paper, so that a plugin can be unit-tested without rlhf-host.
+//
+// It records what a plugin logs, fails with and reports, counts allocations, can make the n-th of
+// them fail, and offers the services a test gives it. No test framework is needed; with CMocka,
+// assert on the recorded values after the plugin returned, never inside a callback (a failed assert
+// jumps over the plugin's frames). Not for production code, and not thread-safe.
+//
+//   static struct rlhf_test_host host;            // large: static or malloc, not the stack
+//   rlhf_test_init(&host, 1);
+//   const rlhf_plugin *p = rlhf_test_open("./my.so", 0);
+//   rlhf_test_config(p, &config); rlhf_test_set(p, &config, "cap", "3");
+//   p->create(&host.table, &config, &self);
+#ifndef RLHF_TEST_H
+#define RLHF_TEST_H
+
+#include "plugin.h"
+#include "service.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __cplusplus
+#define RLHF__TEST_NEW(T, p) static_cast<T *>(p)
+#else
+#define RLHF__TEST_NEW(T, p) ((T *)(p))
+#endif
+
+enum {
+    RLHF_TEST_LOGS = 64,
+    RLHF_TEST_METRICS = 256,
+    RLHF_TEST_SERVICES = 8,
+    RLHF_TEST_TEXT = 1016
+};
+
+struct rlhf_test_log {
+    int32_t level, reserved;
+    char text[RLHF_TEST_TEXT];
+};
+
+struct rlhf_test_reading {
+    double value;
+    char name[120];
+};
+
+struct rlhf_test_service {
+    const char *id;
+    const void *table;
+};
+
+struct rlhf_test_host {
+    rlhf_host table; // pass &host.table to the plugin
+    uint64_t seed;
+    // Allocations: alive now, asked for so far; the call number fail_at (1 = first) fails, and with
+    // fail_on every later one too. 0 = none fails.
+    int64_t live, allocs, fail_at;
+    int32_t fail_on, cancel; // cancel: what cancelled() returns
+    // The last failure and how many there were.
+    int32_t fail_code, n_fails;
+    char fail_text[RLHF_TEST_TEXT];
+    uint32_t n_logs, n_metrics, n_services, reserved; // n_logs counts on when log[] is full
+    struct rlhf_test_log log[RLHF_TEST_LOGS];
+    struct rlhf_test_reading metric[RLHF_TEST_METRICS];
+    struct rlhf_test_service service[RLHF_TEST_SERVICES];
+};
+
+// ---- the table's functions ----
+
+// The recording host behind a table made by rlhf_test_init.
+static inline struct rlhf_test_host *rlhf__test_of(const rlhf_host *h) {
+    union {
+        const rlhf_host *table;
+        struct rlhf_test_host *host; // table is its first member
+    } u;
+    u.table = h;
+    return u.host;
+}
+
+static inline void rlhf__test_log(const rlhf_host *h, int32_t level, const char *text) {
+    struct rlhf_test_host *t = rlhf__test_of(h);
+    if (t->n_logs < RLHF_TEST_LOGS) {
+        t->log[t->n_logs].level = level;
+        snprintf(t->log[t->n_logs].text, RLHF_TEST_TEXT, "%s", text);
+    }
+    t->n_logs++;
+}
+
+static inline rlhf_status rlhf__test_fail(const rlhf_host *h, rlhf_status code, const char *text) {
+    struct rlhf_test_host *t = rlhf__test_of(h);
+    t->fail_code = code;
+    t->n_fails++;
+    snprintf(t->fail_text, RLHF_TEST_TEXT, "%s", text);
+    return code;
+}
+
+static inline void *rlhf__test_alloc(const rlhf_host *h, uint64_t bytes) {
+    struct rlhf_test_host *t = rlhf__test_of(h);
+    if (bytes == 0 || bytes > SIZE_MAX - 64) return NULL;
+    t->allocs++;
+    if (t->fail_at && (t->allocs == t->fail_at || (t->fail_on && t->allocs > t->fail_at)))
+        return NULL;
+    size_t rounded = ((size_t)bytes + 63) / 64 * 64;
+    void *p = aligned_alloc(64, rounded);
+    if (!p) return NULL;
+    t->live++;
+    return memset(p, 0, rounded);
+}
+
+static inline void rlhf__test_free(const rlhf_host *h, void *p) {
+    if (p) rlhf__test_of(h)->live--;
+    free(p);
+}
+
+static inline void rlhf__test_metric(const rlhf_host *h, const char *name, double value) {
+    struct rlhf_test_host *t = rlhf__test_of(h);
+    uint32_t i = 0;
+    while (i < t->n_metrics && strcmp(t->metric[i].name, name) != 0)
+        i++;
+    if (i == RLHF_TEST_METRICS) return;
+    if (i == t->n_metrics) {
+        snprintf(t->metric[i].name, sizeof t->metric[i].name, "%s", name);
+        t->n_metrics++;
+    }
+    t->metric[i].value = value;
+}
+
+static inline void rlhf__test_rng(const rlhf_host *h, const char *stream, rlhf_rng *out) {
+    out->seed = rlhf__test_of(h)->seed;
+    out->stream = rlhf_rng_stream(stream);
+    out->counter = 0;
+}
+
+static inline int32_t rlhf__test_cancelled(const rlhf_host *h) { return rlhf__test_of(h)->cancel; }
+
+static inline const void *rlhf__test_service(const rlhf_host *h, const char *id) {
+    const struct rlhf_test_host *t = rlhf__test_of(h);
+    for (uint32_t i = 0; i < t->n_services; i++)
+        if (strcmp(t->service[i].id, id) == 0) return t->service[i].table;
+    return NULL;
+}
+
+// ---- setting up and looking ----
+
+// A fresh host: nothing recorded, no services, no failures planned.
+static inline void rlhf_test_init(struct rlhf_test_host *t, uint64_t seed) {
+    memset(t, 0, sizeof *t);
+    t->table.size = (uint32_t)sizeof t->table;
+    t->table.abi_minor = RLHF_ABI_MINOR;
+    t->table.name = "rlhf-test";
+    t->table.version = RLHF_SDK_VERSION;
+    t->table.log = rlhf__test_log;
+    t->table.fail = rlhf__test_fail;
+    t->table.alloc = rlhf__test_alloc;
+    t->table.free = rlhf__test_free;
+    t->table.metric = rlhf__test_metric;
+    t->table.rng = rlhf__test_rng;
+    t->table.cancelled = rlhf__test_cancelled;
+    t->table.service = rlhf__test_service;
+    t->seed = seed;
+}
+
+// Offer a service; both pointers are borrowed. Returns 0 when there is no room.
+static inline int rlhf_test_offer(struct rlhf_test_host *t, const char *id, const void *table) {
+    if (t->n_services == RLHF_TEST_SERVICES) return 0;
+    t->service[t->n_services].id = id;
+    t->service[t->n_services].table = table;
+    t->n_services++;
+    return 1;
+}
+
+// Let the n-th allocation from now fail (1 = the next); on != 0: all later ones too. 0 = none.
+static inline void rlhf_test_fail_alloc(struct rlhf_test_host *t, int64_t n, int32_t on) {
+    t->allocs = 0;
+    t->fail_at = n;
+    t->fail_on = on;
+}
+
+// The latest value of a metric; 0 when it was never reported.
+static inline int rlhf_test_metric(const struct rlhf_test_host *t, const char *name,
+                                   double *value) {
+    for (uint32_t i = 0; i < t->n_metrics; i++) {
+        if (strcmp(t->metric[i].name, name) != 0) continue;
+        *value = t->metric[i].value;
+        return 1;
+    }
+    return 0;
+}
+
+// Whether a recorded log line contains text.
+static inline int rlhf_test_logged(const struct rlhf_test_host *t, const char *text) {
+    for (uint32_t i = 0; i < t->n_logs && i < RLHF_TEST_LOGS; i++)
+        if (strstr(t->log[i].text, text)) return 1;
+    return 0;
+}
+
+// ---- plugins and their options ----
+
+// Load a .so and return its plugin number i, or NULL with the reason on stderr. Never unloaded.
+static inline const rlhf_plugin *rlhf_test_open(const char *path, uint32_t i) {
+    void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    union {
+        void *data;
+        rlhf_entry_fn entry;
+    } u;
+    if (!so) {
+        fprintf(stderr, "%s\n", dlerror());
+        return NULL;
+    }
+    u.data = dlsym(so, RLHF_ENTRY_SYMBOL);
+    if (!u.data) {
+        fprintf(stderr, "%s: no %s\n", path, RLHF_ENTRY_SYMBOL);
+        return NULL;
+    }
+    const rlhf_bundle *bundle = u.entry();
+    if (bundle->abi_major != RLHF_ABI_MAJOR || i >= bundle->n_plugins) {
+        fprintf(stderr, "%s: built for ABI %u.%u, %u plugins\n", path, (unsigned)bundle->abi_major,
+                (unsigned)bundle->abi_minor, (unsigned)bundle->n_plugins);
+        return NULL;
+    }
+    return bundle->plugins[i];
+}
+
+// Option number i of a plugin.
+static inline const rlhf_opt *rlhf__test_opt(const rlhf_plugin *p, uint32_t i) {
+    const void *at = (const char *)(const void *)p->opts + (size_t)i * p->opt_stride;
+    return RLHF__TEST_NEW(const rlhf_opt, at);
+}
+
+static inline void rlhf__test_put(void *config, const rlhf_opt *o, int64_t i, double f,
+                                  const char *s) {
+    char *to = RLHF__TEST_NEW(char, config) + o->offset;
+    int32_t small = (int32_t)i;
+    if (o->type == RLHF_T_BOOL || o->type == RLHF_T_ENUM) memcpy(to, &small, sizeof small);
+    if (o->type == RLHF_T_I64) memcpy(to, &i, sizeof i);
+    if (o->type == RLHF_T_F64) memcpy(to, &f, sizeof f);
+    if (o->type == RLHF_T_STR || o->type == RLHF_T_PATH) memcpy(to, &s, sizeof s);
+}
+
+// Fill config (p->config_size bytes) with the defaults of p's options.
+static inline void rlhf_test_config(const rlhf_plugin *p, void *config) {
+    memset(config, 0, p->config_size);
+    for (uint32_t i = 0; i < p->n_opts; i++) {
+        const rlhf_opt *o = rlhf__test_opt(p, i);
+        rlhf__test_put(config, o, o->i_def, o->f_def, o->s_def);
+    }
+}
+
+// Set one option from text ("true", "3", "0.5", a choice, any string, which is borrowed). 0 when
+// the key or value is refused; ranges are checked as the host does.
+static inline int rlhf_test_set(const rlhf_plugin *p, void *config, const char *key,
+                                const char *value) {
+    const rlhf_opt *o = NULL;
+    for (uint32_t i = 0; i < p->n_opts && !o; i++)
+        if (strcmp(rlhf__test_opt(p, i)->key, key) == 0) o = rlhf__test_opt(p, i);
+    if (!o) return 0;
+    char *end = NULL;
+    int64_t whole = 0;
+    double real = 0;
+    if (o->type == RLHF_T_BOOL) {
+        whole = strcmp(value, "true") == 0;
+        if (!whole && strcmp(value, "false") != 0) return 0;
+    } else if (o->type == RLHF_T_ENUM) {
+        while (o->choices[whole] && strcmp(o->choices[whole], value) != 0)
+            whole++;
+        if (!o->choices[whole]) return 0;
+    } else if (o->type == RLHF_T_I64) {
+        whole = strtoll(value, &end, 10);
+        if (end == value || *end || whole < o->i_min || whole > o->i_max) return 0;
+    } else if (o->type == RLHF_T_F64) {
+        real = strtod(value, &end);
+        if (end == value || *end || !(real >= o->f_min && real <= o->f_max)) return 0;
+        if ((o->flags & RLHF_OPT_MIN_OPEN) && real <= o->f_min) return 0;
+        if ((o->flags & RLHF_OPT_MAX_OPEN) && real >= o->f_max) return 0;
+    }
+    rlhf__test_put(config, o, whole, real, value);
+    return 1;
+}
+
+// ---- saved state ----
+
+// A byte buffer that is both ends of save() and load(): pass &s.out, then &s.in.
+struct rlhf_test_stream {
+    rlhf_ostream out; // must stay the first member
+    rlhf_istream in;
+    uint64_t len, at, limit; // written, read so far; write fails with RLHF_E_IO beyond limit
+    uint8_t bytes[4096];
+};
+
+static inline rlhf_status rlhf__test_write(const rlhf_ostream *o, const void *bytes, uint64_t n) {
+    union {
+        const rlhf_ostream *out;
+        struct rlhf_test_stream *stream;
+    } u;
+    u.out = o;
+    struct rlhf_test_stream *s = u.stream;
+    if (n > s->limit - s->len) return RLHF_E_IO;
+    memcpy(s->bytes + s->len, bytes, (size_t)n);
+    s->len += n;
+    return RLHF_OK;
+}
+
+static inline rlhf_status rlhf__test_read(const rlhf_istream *i, void *bytes, uint64_t n) {
+    union {
+        const rlhf_istream *in;
+        const char *byte;
+        struct rlhf_test_stream *stream;
+    } u;
+    u.in = i;
+    u.byte -= offsetof(struct rlhf_test_stream, in);
+    struct rlhf_test_stream *s = u.stream;
+    if (n > s->len - s->at) return RLHF_E_IO;
+    memcpy(bytes, s->bytes + s->at, (size_t)n);
+    s->at += n;
+    return RLHF_OK;
+}
+
+// An empty stream.
+static inline void rlhf_test_stream_init(struct rlhf_test_stream *s) {
+    memset(s, 0, sizeof *s);
+    s->out.size = (uint32_t)sizeof s->out;
+    s->out.write = rlhf__test_write;
+    s->in.size = (uint32_t)sizeof s->in;
+    s->in.read = rlhf__test_read;
+    s->limit = sizeof s->bytes;
+}
+
+// ---- a fake "rlhf.classifier/0" ----
+
+// logit(context, text, label) is the test's. open() hands out this one object and records its path;
+// open_status < 0 makes open() fail, logits_status < 0 makes logits() fail.
+struct rlhf_test_classifier {
+    rlhf_classifier_service table; // offer &c.table as RLHF_SVC_CLASSIFIER
+    const char *const *labels;     // [n_labels]
+    float (*logit)(const void *context, rlhf_str text, int32_t label);
+    const void *context;
+    const char *path; // the last path given to open, borrowed
+    int32_t n_labels, open_count, open_status, logits_status;
+    uint64_t n_texts; // scored so far
+};
+
+static inline rlhf_status rlhf__test_clf_open(void *host, const char *path, rlhf_classifier **out) {
+    struct rlhf_test_classifier *c = RLHF__TEST_NEW(struct rlhf_test_classifier, host);
+    void *same = c;
+    c->path = path;
+    if (c->open_status < 0) return c->open_status;
+    c->open_count++;
+    *out = RLHF__TEST_NEW(rlhf_classifier, same);
+    return RLHF_OK;
+}
+
+static inline void rlhf__test_clf_close(void *host, rlhf_classifier *model) {
+    if (model) RLHF__TEST_NEW(struct rlhf_test_classifier, host)->open_count--;
+}
+
+static inline int32_t rlhf__test_clf_n_labels(void *host, const rlhf_classifier *model) {
+    (void)model;
+    const struct rlhf_test_classifier *c = RLHF__TEST_NEW(struct rlhf_test_classifier, host);
+    return c->n_labels;
+}
+
+static inline const char *rlhf__test_clf_label(void *host, const rlhf_classifier *model,
+                                               int32_t i) {
+    const struct rlhf_test_classifier *c = RLHF__TEST_NEW(struct rlhf_test_classifier, host);
+    (void)model;
+    return i >= 0 && i < c->n_labels ? c->labels[i] : NULL;
+}
+
+static inline rlhf_status rlhf__test_clf_logits(void *host, rlhf_classifier *model, uint32_t n,
+                                                const rlhf_str *texts, float *logits) {
+    struct rlhf_test_classifier *c = RLHF__TEST_NEW(struct rlhf_test_classifier, host);
+    (void)model;
+    if (c->logits_status < 0) return c->logits_status;
+    for (uint32_t i = 0; i < n; i++)
+        for (int32_t k = 0; k < c->n_labels; k++)
+            logits[i * (uint32_t)c->n_labels + (uint32_t)k] = c->logit(c->context, texts[i], k);
+    c->n_texts += n;
+    return RLHF_OK;
+}
+
+// A classifier with the given label names; fill in logit (and context) afterwards.
+static inline void rlhf_test_classifier_init(struct rlhf_test_classifier *c,
+                                             const char *const *labels, int32_t n_labels) {
+    memset(c, 0, sizeof *c);
+    c->table.size = (uint32_t)sizeof c->table;
+    c->table.host = c;
+    c->table.open = rlhf__test_clf_open;
+    c->table.close = rlhf__test_clf_close;
+    c->table.n_labels = rlhf__test_clf_n_labels;
+    c->table.label = rlhf__test_clf_label;
+    c->table.logits = rlhf__test_clf_logits;
+    c->labels = labels;
+    c->n_labels = n_labels;
+}
+
+#endif
