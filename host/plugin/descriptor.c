@@ -1,0 +1,136 @@
+// descriptor.c: see descriptor.h.
+#include "plugin/descriptor.h"
+
+#include <string.h>
+
+#define MAX_STRUCT_BYTES 65536u // a larger size field is garbage, not a struct of the future
+#define MAX_PLUGINS      256u
+#define MAX_OPTIONS      4096u
+
+rlhf_status rlhf__copy_in(void *dst, uint32_t cap, const void *src, uint32_t min, const char *what,
+                          struct rlhf__error *err) {
+    uint32_t size;
+    memset(dst, 0, cap);
+    memcpy(&size, src, sizeof size);
+    if (size < min || size > MAX_STRUCT_BYTES)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "its %s says it has %u bytes, %u to %u are "
+                          "possible",
+                          what, size, min, MAX_STRUCT_BYTES);
+    const char *bytes = src;
+    for (uint32_t i = cap; i < size; i++)
+        if (bytes[i])
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                              "its %s uses fields newer than this host "
+                              "(%u > %u bytes); use a newer rlhf-host or rebuild the plugin with "
+                              "SDK " RLHF_SDK_VERSION,
+                              what, size, cap);
+    memcpy(dst, src, size < cap ? size : cap);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bundle *out,
+                               struct rlhf__error *err) {
+    uint32_t head[3]; // size, abi_major, abi_minor: never move
+    if (!src)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s: %s() returned nothing", path,
+                          RLHF_ENTRY_SYMBOL);
+    memcpy(head, src, sizeof head);
+    if (head[1] != RLHF_ABI_MAJOR || head[2] != RLHF_ABI_MINOR)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s: built for plugin ABI %u.%u, this rlhf-host "
+                          "speaks %d.%d exactly; rebuild it with SDK " RLHF_SDK_VERSION,
+                          path, head[1], head[2], RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
+    const uint32_t min = offsetof(rlhf_bundle, plugins) + sizeof src->plugins;
+    if (rlhf__copy_in(out, sizeof *out, src, min, "bundle", err) < 0)
+        return rlhf__error_context(err, "%s", path);
+    if (out->n_plugins == 0 || out->n_plugins > MAX_PLUGINS || !out->plugins)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s: its bundle lists %u plugins, 1 to %u are "
+                          "possible",
+                          path, out->n_plugins, MAX_PLUGINS);
+    return RLHF_OK;
+}
+
+static int good_id(const char *id) {
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t n = id ? strlen(id) : 0;
+    return n > 0 && n < 128 && strspn(id, allowed) == n;
+}
+
+// Copies the ops table into out->ops; *missing = the first required function that is not there.
+static rlhf_status copy_ops(struct rlhf__plugin *out, const char **missing,
+                            struct rlhf__error *err) {
+    const void *src = out->desc.ops;
+    const uint32_t head = 2 * sizeof(uint32_t); // size and flags
+    *missing = NULL;
+    if (out->desc.kind == RLHF_KIND_ALGO) {
+        rlhf_algo_ops *o = &out->ops.algo;
+        RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_algo_ops", err));
+        *missing = !o->plan ? "plan" : !o->loss ? "loss" : NULL;
+    } else if (out->desc.kind == RLHF_KIND_REWARD) {
+        rlhf_reward_ops *o = &out->ops.reward;
+        RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_reward_ops", err));
+        *missing = !o->score ? "score" : NULL;
+    } else {
+        rlhf_model_ops *o = &out->ops.model;
+        RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_model_ops", err));
+        *missing = !o->open      ? "open"
+                   : !o->info    ? "info"
+                   : !o->param   ? "param"
+                   : !o->refresh ? "refresh"
+                   : !o->forward ? "forward"
+                                 : NULL;
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *err) {
+    const rlhf_plugin *d = &out->desc;
+    if (d->n_opts > MAX_OPTIONS)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "it lists %u options, at most %u are possible",
+                          d->n_opts, MAX_OPTIONS);
+    out->table = (struct rlhf__opt_table){d->opts, d->n_opts, d->opt_stride};
+    return rlhf__opts_check(&out->table, d->config_size, err);
+}
+
+// The sentence without the path.
+static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
+                         struct rlhf__error *err) {
+    rlhf_plugin *d = &out->desc;
+    const uint32_t min = offsetof(rlhf_plugin, flags) + sizeof d->flags;
+    if (!src) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its bundle lists a NULL plugin");
+    RLHF_TRY(rlhf__copy_in(d, sizeof *d, src, min, "descriptor", err));
+    if (!good_id(d->id))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "its id is missing or has characters other than "
+                          "letters, digits, '.', '_' and '-'");
+    if (d->kind < RLHF_KIND_ALGO || d->kind > RLHF_KIND_MODEL)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s is of kind %u, which this host does not know", d->id, d->kind);
+    if (d->host_minor_min > RLHF_ABI_MINOR)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s needs plugin ABI %d.%u or newer, this "
+                          "rlhf-host speaks %d.%d",
+                          d->id, RLHF_ABI_MAJOR, d->host_minor_min, RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
+    if (!d->version) d->version = "";
+    if (!d->summary) d->summary = "";
+    if (check_options(out, err) < 0) return rlhf__error_context(err, "%s", d->id);
+    if (d->state_version && (!d->save || !d->load))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s has a state_version but no %s function",
+                          d->id, d->save ? "load" : "save");
+    if (!d->ops) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s has no ops table", d->id);
+    const char *missing;
+    if (copy_ops(out, &missing, err) < 0) return rlhf__error_context(err, "%s", d->id);
+    if (missing)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s lacks the required function %s()", d->id,
+                          missing);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__descriptor_check(const char *path, const rlhf_plugin *src,
+                                   struct rlhf__plugin *out, struct rlhf__error *err) {
+    if (check(src, out, err) < 0) return rlhf__error_context(err, "%s", path);
+    return RLHF_OK;
+}

@@ -1,0 +1,219 @@
+// load.c: opening plugin files and the list of those that are open; see load.h.
+#include "plugin/load.h"
+
+#include "base/sha256.h"
+#include "plugin/descriptor.h"
+#include "plugin/search.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rlhf__plugins {
+    const struct rlhf__dirs *dirs;
+    struct rlhf__plugin **item; // separately allocated: callers keep pointers
+    size_t n, cap;
+};
+
+rlhf_status rlhf__plugins_create(const struct rlhf__dirs *dirs, struct rlhf__plugins **out,
+                                 struct rlhf__error *err) {
+    *out = calloc(1, sizeof **out);
+    if (!*out) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    (*out)->dirs = dirs;
+    return RLHF_OK;
+}
+
+static void plugin_free(struct rlhf__plugin *p) {
+    if (!p) return;
+    free(p->path);
+    free(p->file);
+    free(p->stem);
+    free(p);
+}
+
+void rlhf__plugins_destroy(struct rlhf__plugins *p) {
+    if (!p) return;
+    for (size_t i = 0; i < p->n; i++)
+        plugin_free(p->item[i]);
+    free(p->item);
+    free(p);
+}
+
+// ---- one file ---------------------------------------------------------------------------------
+
+// The entry function of an opened file, or a sentence about which ABI it was built for.
+static rlhf_status find_entry(void *dl, const char *path, rlhf_entry_fn *out,
+                              struct rlhf__error *err) {
+    void *symbol = dlsym(dl, RLHF_ENTRY_SYMBOL);
+    if (symbol) {
+        memcpy(out, &symbol, sizeof *out); // ISO C has no cast from object to function pointer
+        return RLHF_OK;
+    }
+    for (int major = 0; major <= 9; major++) {
+        char name[32];
+        snprintf(name, sizeof name, "rlhf_plugin_v%d", major);
+        if (major != RLHF_ABI_MAJOR && dlsym(dl, name))
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                              "%s: built for plugin ABI %d, this rlhf-host "
+                              "speaks %d.%d; rebuild it with SDK " RLHF_SDK_VERSION,
+                              path, major, RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
+    }
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "%s: not a plugin, or built for another ABI (it does "
+                      "not export %s)",
+                      path, RLHF_ENTRY_SYMBOL);
+}
+
+static rlhf_status open_entry(const char *path, rlhf_entry_fn *out, struct rlhf__error *err) {
+    int flags = RTLD_NOW | RTLD_LOCAL;
+#ifdef RLHF_SANITIZED
+    flags |= RTLD_NODELETE; // leak reports keep their file names
+#endif
+    void *dl = dlopen(path, flags);
+    if (!dl) {
+        const char *why = dlerror();
+        size_t n = strlen(path);
+        if (why && strncmp(why, path, n) == 0 && why[n] == ':') why += n + 1 + (why[n + 1] == ' ');
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s: cannot be loaded: %s", path,
+                          why ? why : "unknown reason");
+    }
+    return find_entry(dl, path, out, err); // never closed, see load.h
+}
+
+static rlhf_status name_parts(struct rlhf__plugin *p, const char *path) {
+    const char *file = rlhf__path_base(path);
+    size_t n = strlen(file);
+    if (n > 3 && strcmp(file + n - 3, ".so") == 0) n -= 3;
+    p->path = strdup(path);
+    p->file = strdup(file);
+    p->stem = strndup(file, n);
+    return p->path && p->file && p->stem ? RLHF_OK : RLHF_E_NOMEM;
+}
+
+static rlhf_status check_duplicate(const struct rlhf__plugins *p, const char *id, const char *path,
+                                   struct rlhf__error *err) {
+    for (size_t i = 0; i < p->n; i++)
+        if (strcmp(p->item[i]->desc.id, id) == 0)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "the plugin id \"%s\" is in two files, %s and %s; "
+                              "use one of them",
+                              id, p->item[i]->path, path);
+    return RLHF_OK;
+}
+
+static rlhf_status add(struct rlhf__plugins *p, const char *path, const char sha256[65],
+                       const rlhf_plugin *src, struct rlhf__error *err) {
+    if (p->n == p->cap) {
+        size_t cap = p->cap ? 2 * p->cap : 8;
+        struct rlhf__plugin **item = realloc(p->item, cap * sizeof(struct rlhf__plugin *));
+        if (!item) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", path);
+        p->item = item;
+        p->cap = cap;
+    }
+    struct rlhf__plugin *one = calloc(1, sizeof *one);
+    rlhf_status status = RLHF_OK;
+    if (!one || name_parts(one, path) < 0)
+        status = rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", path);
+    if (status == RLHF_OK) status = rlhf__descriptor_check(path, src, one, err);
+    if (status == RLHF_OK) status = check_duplicate(p, one->desc.id, path, err);
+    if (status < 0) {
+        plugin_free(one);
+        return status;
+    }
+    memcpy(one->sha256, sha256, sizeof one->sha256);
+    p->item[p->n++] = one;
+    return RLHF_OK;
+}
+
+// Adds every plugin of the file, or none of them.
+static rlhf_status open_path(struct rlhf__plugins *p, const char *path, struct rlhf__error *err) {
+    for (size_t i = 0; i < p->n; i++)
+        if (strcmp(p->item[i]->path, path) == 0) return RLHF_OK;
+    rlhf_entry_fn entry = NULL;
+    rlhf_bundle bundle;
+    char sha256[65];
+    RLHF_TRY(rlhf__sha256_file(path, sha256, err));
+    RLHF_TRY(open_entry(path, &entry, err));
+    RLHF_TRY(rlhf__bundle_check(path, entry(), &bundle, err));
+    size_t before = p->n;
+    for (uint32_t i = 0; i < bundle.n_plugins; i++) {
+        rlhf_status status = add(p, path, sha256, bundle.plugins[i], err);
+        if (status == RLHF_OK) continue;
+        while (p->n > before)
+            plugin_free(p->item[--p->n]);
+        return status;
+    }
+    return RLHF_OK;
+}
+
+// ---- choosing ---------------------------------------------------------------------------------
+
+static const char *with_article(int32_t kind) {
+    return kind == RLHF_KIND_ALGO     ? "an algorithm"
+           : kind == RLHF_KIND_REWARD ? "a reward"
+                                      : "a model";
+}
+
+static rlhf_status choose(const struct rlhf__plugins *p, const char *path, const char *id,
+                          int32_t kind, const char *asker, const struct rlhf__plugin **out,
+                          struct rlhf__error *err) {
+    const struct rlhf__plugin *found = NULL, *other = NULL;
+    for (size_t i = 0; i < p->n; i++) {
+        const struct rlhf__plugin *q = p->item[i];
+        if (strcmp(q->path, path) != 0 || (id && strcmp(q->desc.id, id) != 0)) continue;
+        if ((int32_t)q->desc.kind != kind) {
+            other = q;
+        } else if (found) {
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "%s: %s holds several plugins of that kind; name "
+                              "one as %s#%s or %s#%s",
+                              asker, path, q->file, found->desc.id, q->file, q->desc.id);
+        } else {
+            found = q;
+        }
+    }
+    *out = found;
+    if (found) return RLHF_OK;
+    if (other)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s is %s, %s wants %s (%s)", other->file,
+                          with_article((int32_t)other->desc.kind), asker, with_article(kind), path);
+    return rlhf__fail(err, RLHF_E_INVALID, "%s: %s holds no plugin with the id \"%s\"", asker, path,
+                      id ? id : "");
+}
+
+rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t kind,
+                              const char *asker, const struct rlhf__plugin **out,
+                              struct rlhf__error *err) {
+    char file[1024];
+    char *path;
+    *out = NULL;
+    if (strlen(name) >= sizeof file)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: the plugin's name is too long", asker);
+    strcpy(file, name);
+    char *id = rlhf__is_file(file) ? NULL : strrchr(file, '#');
+    if (id) *id++ = '\0';
+    RLHF_TRY(rlhf__plugin_find(p->dirs, file, kind, asker, &path, err));
+    rlhf_status status = open_path(p, path, err);
+    if (status == RLHF_OK) status = choose(p, path, id, kind, asker, out, err);
+    free(path);
+    return status;
+}
+
+rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
+                                   const struct rlhf__plugin ***out, size_t *n,
+                                   struct rlhf__error *err) {
+    *out = NULL;
+    *n = 0;
+    char *absolute = realpath(path, NULL);
+    if (!absolute) return rlhf__fail(err, RLHF_E_INVALID, "there is no plugin file %s", path);
+    rlhf_status status = open_path(p, absolute, err);
+    if (status == RLHF_OK) {
+        *out = calloc(p->n ? p->n : 1, sizeof(const struct rlhf__plugin *));
+        if (!*out) status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    }
+    for (size_t i = 0; status == RLHF_OK && i < p->n; i++)
+        if (strcmp(p->item[i]->path, absolute) == 0) (*out)[(*n)++] = p->item[i];
+    free(absolute);
+    return status;
+}

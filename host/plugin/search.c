@@ -1,0 +1,181 @@
+// search.c: see search.h.
+#include "plugin/search.h"
+
+#include "base/nearest.h"
+#include "plugin/load.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int32_t kinds[] = {RLHF_KIND_ALGO, RLHF_KIND_REWARD, RLHF_KIND_MODEL};
+
+const char *rlhf__kind_dir(int32_t kind) {
+    return kind == RLHF_KIND_ALGO ? "algos" : kind == RLHF_KIND_REWARD ? "rewards" : "models";
+}
+
+const char *rlhf__kind_name(int32_t kind) {
+    switch (kind) {
+    case RLHF_KIND_ALGO:
+        return "algorithm";
+    case RLHF_KIND_REWARD:
+        return "reward";
+    case RLHF_KIND_MODEL:
+        return "model";
+    default:
+        return "unknown kind";
+    }
+}
+
+// Calls visit for each directory that is searched for a kind; a non-zero return ends the walk.
+static int each_dir(const struct rlhf__dirs *dirs, int32_t kind,
+                    int (*visit)(void *arg, const char *dir), void *arg) {
+    const char *env = getenv("RLHF_PLUGIN_PATH");
+    char path[4096];
+    int done = 0;
+    while (env && *env && !done) {
+        int n = (int)strcspn(env, ":");
+        if (n > 0 && snprintf(path, sizeof path, "%.*s/%s", n, env, rlhf__kind_dir(kind)) <
+                         (int)sizeof path) {
+            path[n] = '\0';
+            done = visit(arg, path); // the directory itself ...
+            path[n] = '/';
+            if (!done) done = visit(arg, path); // ... and <kind>s below it
+        }
+        env += n;
+        if (*env == ':') env++;
+    }
+    if (done) return done;
+    snprintf(path, sizeof path, "%s/%s", dirs->lib, rlhf__kind_dir(kind));
+    return visit(arg, path);
+}
+
+struct finder {
+    const char *file;
+    char *found;
+    struct rlhf__nearest near;
+    struct rlhf__buf *looked; // directories, for the message
+    char best[256];
+};
+
+static int look_in(void *arg, const char *dir) {
+    struct finder *f = arg;
+    if (f->looked) rlhf__buf_printf(f->looked, "%s%s", f->looked->len ? ", " : "", dir);
+    char *path = rlhf__path_join(dir, f->file);
+    if (path && rlhf__is_file(path)) {
+        f->found = path;
+        return 1;
+    }
+    free(path);
+    return 0;
+}
+
+static int offer_files(void *arg, const char *dir) {
+    struct finder *f = arg;
+    DIR *d = opendir(dir);
+    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+        size_t n = strlen(e->d_name);
+        if (n < 4 || strcmp(e->d_name + n - 3, ".so") != 0) continue;
+        f->near.best = f->near.best ? f->best : NULL;
+        rlhf__nearest_offer(&f->near, e->d_name);
+        if (f->near.best == e->d_name) snprintf(f->best, sizeof f->best, "%s", e->d_name);
+    }
+    if (f->near.best) f->near.best = f->best;
+    if (d) closedir(d);
+    return 0;
+}
+
+static rlhf_status not_found(const struct rlhf__dirs *dirs, struct finder *f, int32_t kind,
+                             const char *name, const char *asker, struct rlhf__error *err) {
+    char hint[300];
+    f->near.wanted = f->file;
+    each_dir(dirs, kind, offer_files, f);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s: no %s plugin \"%s\"%s; looked for a file of that "
+                      "name and in %s",
+                      asker, rlhf__kind_name(kind), name,
+                      rlhf__nearest_hint(&f->near, hint, sizeof hint), rlhf__buf_text(f->looked));
+}
+
+// A name without a directory: the kind's own directories, then those of the other kinds.
+static rlhf_status find_by_name(const struct rlhf__dirs *dirs, const char *file, int32_t kind,
+                                const char *name, const char *asker, char **path,
+                                struct rlhf__error *err) {
+    struct rlhf__buf looked = RLHF__BUF_INIT;
+    struct finder f = {file, NULL, {file, NULL, 0}, &looked, ""};
+    rlhf_status status = RLHF_OK;
+    each_dir(dirs, kind, look_in, &f);
+    f.looked = NULL;
+    for (size_t i = 0; i < 3 && !f.found; i++)
+        if (kinds[i] != kind) each_dir(dirs, kinds[i], look_in, &f);
+    f.looked = &looked;
+    if (f.found)
+        *path = f.found;
+    else
+        status = not_found(dirs, &f, kind, name, asker, err);
+    rlhf__buf_free(&looked);
+    return status;
+}
+
+rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, int32_t kind,
+                              const char *asker, char **path, struct rlhf__error *err) {
+    *path = NULL;
+    if (!*name) return rlhf__fail(err, RLHF_E_INVALID, "%s: the plugin's name is empty", asker);
+    char file[1024];
+    size_t n = strlen(name);
+    int has_so = n > 3 && strcmp(name + n - 3, ".so") == 0;
+    if (snprintf(file, sizeof file, "%s%s", name, has_so ? "" : ".so") >= (int)sizeof file)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: the plugin's name is too long", asker);
+    const char *typed = rlhf__is_file(name) ? name : rlhf__is_file(file) ? file : NULL;
+    char *found = NULL;
+    if (typed)
+        found = strdup(typed);
+    else if (strchr(name, '/'))
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: there is no plugin file %s", asker, name);
+    else
+        RLHF_TRY(find_by_name(dirs, file, kind, name, asker, &found, err));
+    char *absolute = found ? realpath(found, NULL) : NULL;
+    free(found);
+    if (!absolute)
+        return rlhf__fail(err, RLHF_E_IO, "%s: cannot resolve the path of %s", asker, name);
+    *path = absolute;
+    return RLHF_OK;
+}
+
+struct visitor {
+    rlhf_status (*visit)(void *arg, int32_t kind, const char *path);
+    void *arg;
+    int32_t kind;
+    rlhf_status status;
+};
+
+static int is_so(const struct dirent *e) {
+    size_t n = strlen(e->d_name);
+    return n > 3 && strcmp(e->d_name + n - 3, ".so") == 0;
+}
+
+static int visit_dir(void *arg, const char *dir) {
+    struct visitor *v = arg;
+    struct dirent **list = NULL;
+    int n = scandir(dir, &list, is_so, alphasort);
+    for (int i = 0; i < n; i++) {
+        char *path = rlhf__path_join(dir, list[i]->d_name);
+        if (path && v->status >= 0) v->status = v->visit(v->arg, v->kind, path);
+        free(path);
+        free(list[i]);
+    }
+    if (n >= 0) free(list);
+    return v->status < 0;
+}
+
+rlhf_status rlhf__plugin_each_file(const struct rlhf__dirs *dirs,
+                                   rlhf_status (*visit)(void *arg, int32_t kind, const char *path),
+                                   void *arg) {
+    struct visitor v = {visit, arg, 0, RLHF_OK};
+    for (size_t i = 0; i < 3 && v.status >= 0; i++) {
+        v.kind = kinds[i];
+        each_dir(dirs, v.kind, visit_dir, &v);
+    }
+    return v.status;
+}

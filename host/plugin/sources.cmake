@@ -1,0 +1,2 @@
+target_sources(rlhf_host_core PRIVATE
+  plugin/descriptor.c plugin/load.c plugin/search.c plugin/services.c plugin/state.c)
