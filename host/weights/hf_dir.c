@@ -1,0 +1,170 @@
+// hf_dir.c: see hf_dir.h.
+#include "weights/hf_dir.h"
+
+#include "base/file.h"
+#include "base/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { MAX_LABELS = 1 << 16 };
+
+static rlhf_status no_memory(struct rlhf__error *err) {
+    return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a model directory");
+}
+
+rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__error *err) {
+    *out = NULL;
+    if (!rlhf__is_dir(dir))
+        return rlhf__fail(err, RLHF_E_INVALID, "model directory %s does not exist", dir);
+    char *path = rlhf__path_join(dir, "config.json");
+    if (!path) return no_memory(err);
+    rlhf_status st;
+    if (!rlhf__is_file(path))
+        st = rlhf__fail(err, RLHF_E_INVALID, "%s has no config.json: no model directory", dir);
+    else
+        st = rlhf__json_load(path, out, err);
+    if (st == RLHF_OK && !json_is_object(*out)) {
+        st = rlhf__fail(err, RLHF_E_INVALID, "%s: expected an object, found %s", path,
+                        rlhf__json_kind(*out));
+        json_decref(*out);
+        *out = NULL;
+    }
+    free(path);
+    return st;
+}
+
+rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const char **out,
+                                struct rlhf__error *err) {
+    const json_t *v = json_object_get(config, "model_type");
+    if (!json_is_string(v))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s/config.json: model_type is %s, expected a string", dir,
+                          v ? rlhf__json_kind(v) : "missing");
+    const char *s = json_string_value(v);
+    size_t good = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+    if (!*s || s[good] || good > 64)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s/config.json: '%.64s' is no model_type", dir, s);
+    *out = s;
+    return RLHF_OK;
+}
+
+static rlhf_status set_name(struct rlhf__labels *labels, int32_t i, const char *name,
+                            struct rlhf__error *err) {
+    labels->name[i] = strdup(name);
+    return labels->name[i] ? RLHF_OK : no_memory(err);
+}
+
+static rlhf_status fill_labels(const json_t *names, const char *dir, struct rlhf__labels *out,
+                               struct rlhf__error *err) {
+    char key[32];
+    for (int32_t i = 0; i < out->n; i++) {
+        snprintf(key, sizeof key, "%d", (int)i);
+        const json_t *name = json_object_get(names, key);
+        if (names && !json_is_string(name))
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "%s/config.json: id2label has %d entries but \"%s\" is %s", dir,
+                              (int)out->n, key, name ? "no string" : "missing");
+        snprintf(key, sizeof key, "LABEL_%d", (int)i);
+        RLHF_TRY(set_name(out, i, names ? json_string_value(name) : key, err));
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__hf_labels(const json_t *config, const char *dir, struct rlhf__labels *out,
+                            struct rlhf__error *err) {
+    *out = (struct rlhf__labels){0};
+    const json_t *names = json_object_get(config, "id2label");
+    const json_t *number = json_object_get(config, "num_labels");
+    if (json_is_null(names)) names = NULL;
+    if (names && !json_is_object(names))
+        return rlhf__fail(err, RLHF_E_INVALID, "%s/config.json: id2label is %s, expected an object",
+                          dir, rlhf__json_kind(names));
+    json_int_t n = names ? (json_int_t)json_object_size(names) : json_integer_value(number);
+    if (n < 0 || n > MAX_LABELS)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s/config.json: %lld labels; allowed: 0 to %d", dir,
+                          (long long)n, MAX_LABELS);
+    if (n == 0) return RLHF_OK;
+    out->name = calloc((size_t)n, sizeof *out->name);
+    if (!out->name) return no_memory(err);
+    out->n = (int32_t)n;
+    rlhf_status st = fill_labels(names, dir, out, err);
+    if (st < 0) rlhf__labels_finish(out);
+    return st;
+}
+
+void rlhf__labels_finish(struct rlhf__labels *labels) {
+    for (int32_t i = 0; i < labels->n; i++)
+        free(labels->name[i]);
+    free(labels->name);
+    *labels = (struct rlhf__labels){0};
+}
+
+int32_t rlhf__labels_find(const struct rlhf__labels *labels, const char *name) {
+    for (int32_t i = 0; i < labels->n; i++)
+        if (!strcmp(labels->name[i], name)) return i;
+    for (int32_t i = 0; i < labels->n; i++)
+        if (!strcasecmp(labels->name[i], name)) return i;
+    return -1;
+}
+
+rlhf_status rlhf__hf_set_labels(json_t *config, const struct rlhf__labels *labels,
+                                struct rlhf__error *err) {
+    json_t *to_name = json_object(), *to_id = json_object();
+    int bad = !to_name || !to_id;
+    for (int32_t i = 0; !bad && i < labels->n; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "%d", (int)i);
+        bad = json_object_set_new(to_name, key, json_string(labels->name[i])) ||
+              json_object_set_new(to_id, labels->name[i], json_integer(i));
+    }
+    bad = bad || json_object_set(config, "id2label", to_name) ||
+          json_object_set(config, "label2id", to_id) ||
+          json_object_set_new(config, "num_labels", json_integer(labels->n));
+    json_decref(to_name);
+    json_decref(to_id);
+    return bad ? no_memory(err) : RLHF_OK;
+}
+
+rlhf_status rlhf__hf_config_write(const char *dir, const json_t *config, struct rlhf__error *err) {
+    char *path = rlhf__path_join(dir, "config.json");
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__json_write(&text, config, 2);
+    rlhf__buf_puts(&text, "\n");
+    rlhf_status st = path ? rlhf__buf_ok(&text, err) : no_memory(err);
+    if (st == RLHF_OK) st = rlhf__file_write(path, text.data, text.len, err);
+    rlhf__buf_free(&text);
+    free(path);
+    return st;
+}
+
+static rlhf_status copy_file(const char *from, const char *to, const char *name,
+                             struct rlhf__error *err) {
+    char *source = rlhf__path_join(from, name), *target = rlhf__path_join(to, name);
+    struct rlhf__buf bytes = RLHF__BUF_INIT;
+    rlhf_status st = source && target ? RLHF_OK : no_memory(err);
+    if (st == RLHF_OK && rlhf__is_file(source)) {
+        st = rlhf__file_read(source, (uint64_t)256 << 20, &bytes, err);
+        if (st == RLHF_OK) st = rlhf__file_write(target, rlhf__buf_text(&bytes), bytes.len, err);
+    }
+    rlhf__buf_free(&bytes);
+    free(source);
+    free(target);
+    return st;
+}
+
+rlhf_status rlhf__hf_copy_tokenizer(const char *from, const char *to, struct rlhf__error *err) {
+    static const char *const names[] = {"vocab.json",
+                                        "merges.txt",
+                                        "vocab.txt",
+                                        "tokenizer.json",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "added_tokens.json",
+                                        "generation_config.json"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        RLHF_TRY(copy_file(from, to, names[i], err));
+    return RLHF_OK;
+}
