@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Vectors for tests/models, made by PyTorch and transformers in float64.
+
+    python3 make_vectors.py [directory]      # writes vectors/*.bin beside this file
+
+Parameters are not stored: both sides make them with Philox 4x32-10 (seed 7, stream = FNV-1a of the
+name, four values a block), uniform in +-0.3, norm gains 1 + that. A file is a list of records:
+name length, name, count (little-endian u32), then count float32.
+Made with PyTorch 2.15, transformers 5.23; any recent version gives the same to float32 precision.
+"""
+import os
+import struct
+import sys
+
+import numpy as np
+import torch
+import transformers as hf
+
+SCALE, SEED = 0.3, 7
+OUT = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "vectors")
+ROWS = [[5, 17, 60, 3, 3, 41, 9], [12], [58, 1, 0, 33, 20, 7, 7, 8, 50, 2, 11, 29], [44, 6, 19, 23]]
+# pad_token_id 40 occurs nowhere: torch gives a padding id no gradient.
+PROMPTS = [2, 1, 5, 1]
+LABELS = [0, 2, 1, 2]
+
+
+def fnv(name):
+    h = 0xCBF29CE484222325
+    for b in name.encode():
+        h = ((h ^ b) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return h
+
+
+def philox(stream, blocks):
+    m = np.uint64(0xFFFFFFFF)
+    c = np.arange(blocks, dtype=np.uint64)
+    c0, c1 = c & m, c >> np.uint64(32)
+    c2 = np.full(blocks, stream & 0xFFFFFFFF, np.uint64)
+    c3 = np.full(blocks, stream >> 32, np.uint64)
+    k0, k1 = SEED, 0
+    for _ in range(10):
+        p0, p1 = np.uint64(0xD2511F53) * c0, np.uint64(0xCD9E8D57) * c2
+        c0, c1, c2, c3 = ((p1 >> np.uint64(32)) ^ c1 ^ np.uint64(k0), p1 & m,
+                          (p0 >> np.uint64(32)) ^ c3 ^ np.uint64(k1), p0 & m)
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    return np.stack([c0, c1, c2, c3], 1).reshape(-1)
+
+
+def fill(model):
+    for name, p in model.named_parameters():
+        words = philox(fnv(name), (p.numel() + 3) // 4)[: p.numel()]
+        u = (words >> np.uint64(8)).astype(np.float32) * np.float32(2.0 ** -24)
+        gain = p.dim() == 1 and name.endswith("weight")
+        x = np.float32(gain) + (np.float32(2) * u - np.float32(1)) * np.float32(SCALE)
+        p.data = torch.from_numpy(x.astype(np.float64)).reshape(p.shape)
+    model.eval()
+    return model
+
+
+def weights(total):
+    """Loss weights, the same on both sides: (i * 7 % 11 - 3) / 8."""
+    return [(i * 7 % 11 - 3) / 8 for i in range(total)]
+
+
+class Writer:
+    def __init__(self, name):
+        self.f = open(os.path.join(OUT, name), "wb")
+
+    def put(self, name, values):
+        x = np.asarray(values, dtype=np.float64).reshape(-1).astype("<f4")
+        self.f.write(struct.pack("<I", len(name)) + name.encode() + struct.pack("<I", x.size))
+        self.f.write(x.tobytes())
+
+    def grads(self, model):
+        for name, p in model.named_parameters():
+            self.put("grad:" + name, p.grad.detach().numpy())
+
+
+def row_logp(model, row):
+    x = torch.tensor([row])
+    logits = model(input_ids=x, attention_mask=torch.ones_like(x)).logits[0]
+    logp = torch.log_softmax(logits[:-1], -1)
+    return torch.cat([torch.zeros(1, dtype=torch.float64),
+                      logp[torch.arange(len(row) - 1), x[0, 1:]]])
+
+
+def lm_loss(model):
+    w, at, loss, all_logp = weights(sum(map(len, ROWS))), 0, 0.0, []
+    for row, prompt in zip(ROWS, PROMPTS):
+        logp = row_logp(model, row)
+        mask = torch.arange(len(row)) >= prompt
+        all_logp.append(torch.where(mask, logp, torch.zeros_like(logp)))
+        loss = loss + (torch.tensor(w[at:at + len(row)]) * all_logp[-1]).sum()
+        at += len(row)
+    return loss, torch.cat(all_logp)
+
+
+def gpt2_lm():
+    cfg = hf.GPT2Config(vocab_size=61, n_positions=24, n_embd=32, n_layer=2, n_head=2, n_inner=64,
+                        bos_token_id=1, eos_token_id=1,
+                        attn_implementation="eager")
+    model = fill(hf.GPT2LMHeadModel(cfg).double())
+    out = Writer("gpt2_lm.bin")
+    loss, logp = lm_loss(model)
+    loss.backward()
+    out.put("logp", logp.detach().numpy())
+    out.grads(model)
+    decay = [p for p in model.parameters() if p.dim() == 2]
+    rest = [p for p in model.parameters() if p.dim() != 2]
+    opt = torch.optim.AdamW([{"params": decay, "weight_decay": 0.1},
+                             {"params": rest, "weight_decay": 0.0}], lr=2e-3, betas=(0.9, 0.95),
+                            eps=1e-4)  # a key bias has gradient 0 in theory: keep noise small
+    for step in range(1, 11):
+        opt.zero_grad()
+        loss, logp = lm_loss(model)
+        (-loss).backward()
+        opt.step()
+    out.put("adamw:logp", lm_loss(model)[1].detach().numpy())
+    for name, p in model.named_parameters():
+        if p.dim() == 1 or name.endswith("h.1.attn.c_attn.weight"):
+            out.put("adamw:" + name, p.detach().numpy())
+
+
+def classifier(file, model):
+    fill(model)
+    out, logits, loss, at = Writer(file), [], 0.0, 0
+    w = weights(len(ROWS) * 3)
+    for row in ROWS:
+        x = torch.tensor([row])
+        z = model(input_ids=x, attention_mask=torch.ones_like(x)).logits[0]
+        logits.append(z)
+        loss = loss + (torch.tensor(w[at:at + 3]) * z).sum()
+        at += 3
+    loss.backward()
+    out.put("score", torch.cat(logits).detach().numpy())
+    out.grads(model)
+
+
+def main():
+    torch.set_default_dtype(torch.float64)
+    os.makedirs(OUT, exist_ok=True)
+    gpt2_lm()
+    classifier("gpt2_score.bin", hf.GPT2ForSequenceClassification(hf.GPT2Config(
+        vocab_size=61, n_positions=24, n_embd=24, n_layer=2, n_head=3, n_inner=40, num_labels=3,
+        pad_token_id=40, bos_token_id=1, eos_token_id=1, scale_attn_by_inverse_layer_idx=True, activation_function="gelu",
+        attn_implementation="eager")).double())
+    classifier("distilbert.bin", hf.DistilBertForSequenceClassification(hf.DistilBertConfig(
+        vocab_size=61, max_position_embeddings=24, dim=24, n_layers=2, n_heads=2, hidden_dim=40,
+        num_labels=3, pad_token_id=40, dropout=0.0, attention_dropout=0.0, seq_classif_dropout=0.0,
+        attn_implementation="eager")).double())
+
+
+main()

@@ -1,0 +1,264 @@
+// tests/models/support.c: see support.h.
+#include "support.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct setting tiny_gpt2[] = {{"vocab_size", "61"}, {"n_positions", "24"}, {"n_embd", "32"},
+                                    {"n_layer", "2"},     {"n_head", "2"},       {"n_inner", "64"},
+                                    {NULL, NULL}};
+
+// ---- fake host ----
+
+static char failure[1024];
+
+const char *host_failure(void) { return failure; }
+void host_failure_clear(void) { failure[0] = 0; }
+
+static void fake_log(const rlhf_host *h, int32_t level, const char *msg) {
+    (void)h;
+    if (level >= RLHF_LOG_WARN) fprintf(stderr, "log: %s\n", msg);
+}
+
+static rlhf_status fake_fail(const rlhf_host *h, rlhf_status code, const char *msg) {
+    (void)h;
+    snprintf(failure, sizeof failure, "%s", msg);
+    return code;
+}
+
+static void *fake_alloc(const rlhf_host *h, uint64_t bytes) {
+    (void)h;
+    if (!bytes) return NULL;
+    void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    return p ? memset(p, 0, bytes) : NULL;
+}
+
+static void fake_free(const rlhf_host *h, void *p) {
+    (void)h;
+    free(p);
+}
+
+static void fake_metric(const rlhf_host *h, const char *name, double v) {
+    (void)h;
+    (void)name;
+    (void)v;
+}
+
+static void fake_rng(const rlhf_host *h, const char *stream, rlhf_rng *out) {
+    (void)h;
+    out->seed = 1;
+    out->stream = rlhf_rng_stream(stream);
+    out->counter = 0;
+}
+
+static int32_t fake_cancelled(const rlhf_host *h) {
+    (void)h;
+    return 0;
+}
+
+static const void *fake_service(const rlhf_host *h, const char *id) {
+    (void)h;
+    (void)id;
+    return NULL;
+}
+
+const rlhf_host *fake_host(void) {
+    static const rlhf_host host = {sizeof(rlhf_host), RLHF_ABI_MINOR, "test",         "0",
+                                   fake_log,          fake_fail,      fake_alloc,     fake_free,
+                                   fake_metric,       fake_rng,       fake_cancelled, fake_service};
+    return &host;
+}
+
+// ---- loading ----
+
+static void *open_so(const char *kind, const char *prefix, const char *name) {
+    char path[1024];
+    const char *dir = getenv("RLHF_BUILD_DIR");
+    snprintf(path, sizeof path, "%s/lib/rlhf/0/%s/%s%s.so", dir ? dir : ".", kind, prefix, name);
+    void *dl = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!dl) fprintf(stderr, "%s\n", dlerror());
+    return dl;
+}
+
+// dlsym gives an object pointer; ISO C has no cast to a function pointer.
+static void symbol(void *dl, const char *name, void *fn_out) {
+    void *p = dlsym(dl, name);
+    assert_non_null(p);
+    memcpy(fn_out, &p, sizeof p);
+}
+
+struct backend backend_open(const char *name, uint32_t threads, uint32_t guard) {
+    struct backend b = {NULL, NULL, NULL};
+    rlhf_kernels_entry_fn entry;
+    char err[256] = "";
+    b.dl = open_so("kernels", "kernels_", name);
+    if (!b.dl) return b;
+    symbol(b.dl, RLHF_KERNELS_SYMBOL, &entry);
+    b.kernels = entry();
+    const rlhf_kernels_options o = {sizeof o, threads, 0, guard, 0};
+    if (b.kernels->create(&o, &b.compute, err, sizeof err) < 0)
+        fail_msg("backend %s: %s", name, err);
+    return b;
+}
+
+void backend_close(struct backend *b) {
+    if (b->compute) b->kernels->destroy(b->compute);
+    b->compute = NULL;
+}
+
+static void set_field(void *config, const rlhf_opt *o, const char *text) {
+    char *at = (char *)config + o->offset;
+    int32_t i32 = text ? atoi(text) : (int32_t)o->i_def;
+    int64_t i64 = text ? atoll(text) : o->i_def;
+    double f64 = text ? atof(text) : o->f_def;
+    const char *s = text ? text : o->s_def;
+    if (o->type == RLHF_T_ENUM && text)
+        for (i32 = 0; o->choices[i32] && strcmp(o->choices[i32], text) != 0;)
+            i32++;
+    switch (o->type) {
+    case RLHF_T_BOOL:
+    case RLHF_T_ENUM:
+        memcpy(at, &i32, sizeof i32);
+        break;
+    case RLHF_T_I64:
+        memcpy(at, &i64, sizeof i64);
+        break;
+    case RLHF_T_F64:
+        memcpy(at, &f64, sizeof f64);
+        break;
+    default:
+        memcpy(at, &s, sizeof s);
+        break;
+    }
+}
+
+rlhf_status model_create(const char *plugin, const struct setting *settings, struct model *out) {
+    rlhf_entry_fn entry;
+    memset(out, 0, sizeof *out);
+    host_failure_clear();
+    out->dl = open_so("models", "", plugin);
+    assert_non_null(out->dl);
+    symbol(out->dl, RLHF_ENTRY_SYMBOL, &entry);
+    out->plugin = entry()->plugins[0];
+    out->ops = out->plugin->ops;
+    out->config = calloc(1, out->plugin->config_size);
+    for (uint32_t i = 0; i < out->plugin->n_opts; i++) {
+        const rlhf_opt *o = &out->plugin->opts[i];
+        const char *text = NULL;
+        for (const struct setting *s = settings; s->key; s++)
+            if (!strcmp(s->key, o->key)) text = s->text;
+        set_field(out->config, o, text);
+    }
+    return out->plugin->create(fake_host(), out->config, &out->self);
+}
+
+struct model model_open(const char *plugin, const struct setting *settings,
+                        const rlhf_model_open *open) {
+    struct model m;
+    rlhf_status st = model_create(plugin, settings, &m);
+    m.c = open->compute;
+    must(&m, st);
+    must(&m, m.ops->open(m.self, open));
+    must(&m, m.ops->info(m.self, &m.info));
+    return m;
+}
+
+void model_close(struct model *m) {
+    if (m->plugin) m->plugin->destroy(m->self);
+    free(m->config);
+    memset(m, 0, sizeof *m);
+}
+
+rlhf_model_open open_args(const struct backend *b, int32_t dtype, int32_t trainable) {
+    rlhf_model_open o = {0};
+    o.size = sizeof o;
+    o.dtype = dtype;
+    o.trainable = trainable;
+    o.compute = b->compute;
+    return o;
+}
+
+// ---- parameters ----
+
+uint64_t param_count(const rlhf_param *p) {
+    uint64_t n = 1;
+    for (int32_t i = 0; i < p->ndim; i++)
+        n *= (uint64_t)p->shape[i];
+    return n;
+}
+
+void device_write(const rlhf_compute *c, rlhf_dev dst, const float *src, uint64_t n) {
+    assert_int_equal(c->upload(c->ctx, dst, src, n * sizeof *src), RLHF_OK);
+}
+
+float *device_read(const rlhf_compute *c, rlhf_dev src, uint64_t n) {
+    float *out = test_malloc(n * sizeof *out + 1);
+    assert_int_equal(c->download(c->ctx, out, src, n * sizeof *out), RLHF_OK);
+    return out;
+}
+
+void model_fill(struct model *m, double scale) {
+    rlhf_param p;
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
+        const uint64_t n = param_count(&p);
+        const float base = p.init == RLHF_INIT_ONE ? 1 : 0;
+        float *x = test_malloc((n + 4) * sizeof *x);
+        rlhf_rng r = {7, rlhf_rng_stream(p.name), 0};
+        for (uint64_t j = 0; j < n; j += 4, r.counter++) {
+            uint32_t w[4];
+            rlhf_rng_block(&r, w);
+            for (uint64_t k = 0; k < 4; k++)
+                x[j + k] = base + (2 * rlhf_rng_f32(w[k]) - 1) * (float)scale;
+        }
+        device_write(m->c, p.value, x, n);
+        test_free(x);
+    }
+    must(m, m->ops->refresh(m->self));
+}
+
+void model_zero_grad(struct model *m) {
+    rlhf_param p;
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++)
+        must(m, m->c->zero(m->c->ctx, p.grad, param_count(&p) * sizeof(float)));
+}
+
+uint32_t model_find(struct model *m, const char *name) {
+    rlhf_param p;
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++)
+        if (!strcmp(p.name, name)) return i;
+    fail_msg("the model has no parameter %s", name);
+    return 0;
+}
+
+// ---- checks ----
+
+void must_at(const struct model *m, rlhf_status st, const char *what, const char *file, int line) {
+    if (st >= 0) return;
+    print_error("%s: %d, host: \"%s\", device: \"%s\"\n", what, st, failure,
+                m->c ? m->c->last_error(m->c->ctx) : "");
+    _assert_true(0, what, file, line);
+}
+
+void tensor_close_at(const float *got, const float *want, uint64_t n, double rtol, double atol,
+                     const char *label, const char *file, int line) {
+    double top = 0, worst = 0;
+    int shown = 0;
+    for (uint64_t i = 0; i < n; i++)
+        top = fmax(top, fabs((double)want[i]));
+    for (uint64_t i = 0; i < n; i++) {
+        const double diff = fabs((double)got[i] - (double)want[i]);
+        if (diff <= rtol * top + atol) { // false for NaN
+            worst = fmax(worst, diff);
+            continue;
+        }
+        if (shown++ < 5)
+            print_error("%s[%llu] = %.9g, expected %.9g\n", label, (unsigned long long)i,
+                        (double)got[i], (double)want[i]);
+    }
+    if (getenv("RLHF_TEST_VERBOSE"))
+        print_message("%-48s max %.3g, worst difference %.3g\n", label, top, worst);
+    if (shown) _assert_true(0, label, file, line);
+}

@@ -1,0 +1,81 @@
+// tests/models/support.h: loads a compute backend and a model plugin by dlopen, with a fake host.
+// What it is not: the host's own loader (host/plugin); a test of that lives elsewhere.
+#ifndef TESTS_MODELS_SUPPORT_H
+#define TESTS_MODELS_SUPPORT_H
+
+#include <rlhf/compute.h>
+#include <rlhf/model.h>
+#include <rlhf/plugin.h>
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+// A backend of RLHF_BUILD_DIR. compute is NULL when the build has none of that name.
+struct backend {
+    void *dl;
+    const rlhf_kernels *kernels;
+    rlhf_compute *compute;
+};
+
+struct backend backend_open(const char *name, uint32_t threads, uint32_t guard);
+void backend_close(struct backend *b);
+
+// key = value of a config.json.
+struct setting {
+    const char *key, *text;
+};
+
+struct model {
+    void *dl;
+    const rlhf_plugin *plugin;
+    const rlhf_model_ops *ops;
+    const rlhf_compute *c;
+    void *config, *self;
+    rlhf_model_info info;
+};
+
+// The last text given to host->fail, "" when none.
+const char *host_failure(void);
+void host_failure_clear(void);
+const rlhf_host *fake_host(void);
+
+// Fails the test when the plugin is refused. settings end with key NULL.
+struct model model_open(const char *plugin, const struct setting *settings,
+                        const rlhf_model_open *open);
+// As model_open up to create(); returns its status.
+rlhf_status model_create(const char *plugin, const struct setting *settings, struct model *out);
+void model_close(struct model *m);
+
+// Fill every parameter: Philox, stream = name, uniform in +-scale (see make_vectors.py); 1-d
+// "weight"s (norm gains) are 1 + that. Then refresh.
+void model_fill(struct model *m, double scale);
+void model_zero_grad(struct model *m);
+// Index of a parameter by name; fails the test when there is none.
+uint32_t model_find(struct model *m, const char *name);
+uint64_t param_count(const rlhf_param *p);
+// Freshly allocated copies of a device tensor (test_malloc; free with test_free).
+float *device_read(const rlhf_compute *c, rlhf_dev src, uint64_t n);
+void device_write(const rlhf_compute *c, rlhf_dev dst, const float *src, uint64_t n);
+
+// |got - want| <= rtol * max|want| + atol for all; prints the first five that are not.
+void tensor_close_at(const float *got, const float *want, uint64_t n, double rtol, double atol,
+                     const char *label, const char *file, int line);
+#define assert_tensor_close(got, want, n, rtol, atol, label)                                       \
+    tensor_close_at(got, want, n, rtol, atol, label, __FILE__, __LINE__)
+
+// Calls that must succeed; a failure prints what host or device say.
+void must_at(const struct model *m, rlhf_status st, const char *what, const char *file, int line);
+#define must(m, call) must_at(m, call, #call, __FILE__, __LINE__)
+
+// An open[] with sizes set: dtype, trainable, the given backend.
+rlhf_model_open open_args(const struct backend *b, int32_t dtype, int32_t trainable);
+
+// The tiny GPT-2 of make_vectors.py.
+extern const struct setting tiny_gpt2[];
+
+#endif

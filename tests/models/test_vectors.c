@@ -1,0 +1,229 @@
+// tests/models/test_vectors.c: forward, every gradient and ten AdamW steps against PyTorch
+// (make_vectors.py), f32, both backends. The bound is 1e-4 of a tensor's largest value.
+#include "vectors.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *backend_name; // set by main for each group
+static uint32_t guard;
+static struct backend backend;
+
+static const double RTOL = 1e-4;
+
+static int setup(void **state) {
+    (void)state;
+    backend = backend_open(backend_name, 2, guard);
+    return backend.compute ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    backend_close(&backend);
+    return 0;
+}
+
+static const rlhf_batch batch = {VEC_ROWS, VEC_TOTAL, vec_ids, vec_offset, vec_prompt_len};
+
+// The largest gradient of the file: what counts as zero for the others (the gradient of a key bias
+// is exactly zero in theory).
+static double grad_scale(struct model *m, const struct vectors *v) {
+    rlhf_param p;
+    double top = 0;
+    char name[256];
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
+        snprintf(name, sizeof name, "grad:%s", p.name);
+        float *g = vectors_need(v, name, param_count(&p));
+        for (uint64_t j = 0; j < param_count(&p); j++)
+            if (g[j] > top) top = g[j];
+        test_free(g);
+    }
+    return top;
+}
+
+static void check_grads(struct model *m, const struct vectors *v) {
+    const double zero = 1e-6 * grad_scale(m, v);
+    rlhf_param p;
+    char name[256];
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
+        const uint64_t n = param_count(&p);
+        snprintf(name, sizeof name, "grad:%s", p.name);
+        float *want = vectors_need(v, name, n), *got = device_read(m->c, p.grad, n);
+        assert_tensor_close(got, want, n, RTOL, zero, name);
+        test_free(want);
+        test_free(got);
+    }
+}
+
+// ---- GPT-2, language model ----
+
+static rlhf_forward lm_forward(void) {
+    rlhf_forward f = {0};
+    f.size = sizeof f;
+    f.heads = RLHF_HEAD_LOGP;
+    f.train = 1;
+    return f;
+}
+
+// forward, then backward of sign * sum_t weight_t logp_t; logp receives the log-probs.
+static void lm_step(struct model *m, float sign, float *logp) {
+    const rlhf_forward f = lm_forward();
+    float d_logp[VEC_TOTAL];
+    rlhf_heads out = {.size = sizeof out, .logp = logp};
+    rlhf_heads grad = {.size = sizeof grad, .logp = d_logp};
+    for (uint64_t i = 0; i < VEC_TOTAL; i++)
+        d_logp[i] = sign * vec_weight(i);
+    must(m, m->ops->forward(m->self, &batch, &f, &out));
+    must(m, m->ops->backward(m->self, &batch, &f, &grad));
+}
+
+static void test_gpt2_lm(void **state) {
+    (void)state;
+    const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
+    struct model m = model_open("gpt2", tiny_gpt2, &o);
+    struct vectors v = vectors_open("gpt2_lm.bin");
+    float logp[VEC_TOTAL], *want = vectors_need(&v, "logp", VEC_TOTAL);
+    model_fill(&m, 0.3);
+    lm_step(&m, 1, logp);
+    assert_tensor_close(logp, want, VEC_TOTAL, RTOL, 0, "logp");
+    check_grads(&m, &v);
+    test_free(want);
+    vectors_close(&v);
+    model_close(&m);
+}
+
+// m and v of one parameter.
+struct moments {
+    rlhf_dev m, v;
+};
+
+static void adamw(struct model *m, struct moments *s, int64_t step) {
+    rlhf_param p;
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
+        const uint64_t n = param_count(&p);
+        const rlhf_adamw a = {.lr = 2e-3,
+                              .beta1 = 0.9,
+                              .beta2 = 0.95,
+                              .eps = 1e-4,
+                              .weight_decay = p.flags & RLHF_PARAM_DECAY ? 0.1 : 0,
+                              .grad_scale = 1,
+                              .step = step};
+        if (!s[i].m) {
+            must(m, m->c->alloc(m->c->ctx, n * sizeof(float), &s[i].m));
+            must(m, m->c->alloc(m->c->ctx, n * sizeof(float), &s[i].v));
+        }
+        must(m, m->c->adamw(m->c->ctx, p.value, p.grad, s[i].m, s[i].v, n, &a));
+    }
+    must(m, m->ops->refresh(m->self));
+}
+
+// After ten steps: log-probs, and the stored tensors.
+static void check_trained(struct model *m, const struct vectors *v) {
+    float logp[VEC_TOTAL], *want = vectors_need(v, "adamw:logp", VEC_TOTAL);
+    rlhf_param p;
+    char name[256];
+    uint32_t checked = 0;
+    lm_step(m, -1, logp);
+    assert_tensor_close(logp, want, VEC_TOTAL, RTOL, 0, "logp after 10 steps");
+    test_free(want);
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
+        uint64_t n = 0;
+        snprintf(name, sizeof name, "adamw:%s", p.name);
+        want = vectors_get(v, name, &n);
+        if (!want) continue;
+        float *got = device_read(m->c, p.value, n);
+        assert_tensor_close(got, want, n, RTOL, 0, name);
+        test_free(got);
+        test_free(want);
+        checked++;
+    }
+    assert_int_equal(checked, 2 + 2 * 8 + 1); // ln_f, eight vectors a layer, one matrix
+}
+
+static void test_gpt2_adamw(void **state) {
+    (void)state;
+    const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
+    struct model m = model_open("gpt2", tiny_gpt2, &o);
+    struct vectors v = vectors_open("gpt2_lm.bin");
+    struct moments s[64] = {{NULL, NULL}};
+    float logp[VEC_TOTAL];
+    model_fill(&m, 0.3);
+    for (int64_t step = 1; step <= 10; step++) {
+        model_zero_grad(&m);
+        lm_step(&m, -1, logp);
+        adamw(&m, s, step);
+    }
+    check_trained(&m, &v);
+    for (uint32_t i = 0; i < 64; i++) {
+        m.c->release(m.c->ctx, s[i].m);
+        m.c->release(m.c->ctx, s[i].v);
+    }
+    vectors_close(&v);
+    model_close(&m);
+}
+
+// ---- classifiers ----
+
+static void classifier(const char *plugin, const struct setting *settings, const char *file) {
+    rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
+    float score[VEC_ROWS * VEC_LABELS], d[VEC_ROWS * VEC_LABELS];
+    rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_SCORE, .train = 1};
+    rlhf_heads out = {.size = sizeof out, .score = score};
+    rlhf_heads grad = {.size = sizeof grad, .score = d};
+    o.n_labels = VEC_LABELS;
+    struct model m = model_open(plugin, settings, &o);
+    struct vectors v = vectors_open(file);
+    float *want = vectors_need(&v, "score", VEC_ROWS * VEC_LABELS);
+    model_fill(&m, 0.3);
+    for (uint64_t i = 0; i < VEC_ROWS * VEC_LABELS; i++)
+        d[i] = vec_weight(i);
+    must(&m, m.ops->forward(m.self, &batch, &f, &out));
+    must(&m, m.ops->backward(m.self, &batch, &f, &grad));
+    assert_tensor_close(score, want, VEC_ROWS * VEC_LABELS, RTOL, 0, "score");
+    check_grads(&m, &v);
+    test_free(want);
+    vectors_close(&v);
+    model_close(&m);
+}
+
+static void test_gpt2_score(void **state) {
+    (void)state;
+    static const struct setting s[] = {{"vocab_size", "61"},
+                                       {"n_positions", "24"},
+                                       {"n_embd", "24"},
+                                       {"n_layer", "2"},
+                                       {"n_head", "3"},
+                                       {"n_inner", "40"},
+                                       {"activation_function", "gelu"},
+                                       {"scale_attn_by_inverse_layer_idx", "1"},
+                                       {NULL, NULL}};
+    classifier("gpt2", s, "gpt2_score.bin");
+}
+
+static void test_distilbert(void **state) {
+    (void)state;
+    static const struct setting s[] = {{"vocab_size", "61"}, {"max_position_embeddings", "24"},
+                                       {"dim", "24"},        {"n_layers", "2"},
+                                       {"n_heads", "2"},     {"hidden_dim", "40"},
+                                       {NULL, NULL}};
+    classifier("distilbert", s, "distilbert.bin");
+}
+
+int main(void) {
+    static const struct {
+        const char *backend, *title;
+        uint32_t guard, reserved;
+    } groups[] = {{"reference", "vectors: reference", 0, 0},
+                  {"reference", "vectors: reference, guard mode", 1, 0},
+                  {"cpu", "vectors: cpu", 0, 0}};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gpt2_lm), cmocka_unit_test(test_gpt2_adamw),
+        cmocka_unit_test(test_gpt2_score), cmocka_unit_test(test_distilbert)};
+    int failed = 0;
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+        backend_name = groups[i].backend;
+        guard = groups[i].guard;
+        failed += cmocka_run_group_tests_name(groups[i].title, tests, setup, teardown);
+    }
+    return failed != 0;
+}
