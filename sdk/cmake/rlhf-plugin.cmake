@@ -1,9 +1,13 @@
 # rlhf_add_plugin(NAME KIND algo|reward|model SOURCES a.c ... [LIBS ...])
-# A module NAME.so that exports rlhf_plugin_v0 and nothing else, and imports nothing from the host.
+# Target plugin_NAME: a module NAME.so that exports rlhf_plugin_v0 and nothing else and imports
+# nothing from the host. Installed to <libdir>/rlhf/<abi>/<kind>s under the prefix.
 function(rlhf_add_plugin name)
   cmake_parse_arguments(P "" "KIND" "SOURCES;LIBS" ${ARGN})
   if(NOT P_KIND MATCHES "^(algo|reward|model)$")
     message(FATAL_ERROR "rlhf_add_plugin(${name}): KIND must be algo, reward or model")
+  endif()
+  if(NOT P_SOURCES)
+    message(FATAL_ERROR "rlhf_add_plugin(${name}): SOURCES is empty")
   endif()
   set(target plugin_${name})
   add_library(${target} MODULE ${P_SOURCES})
@@ -19,7 +23,10 @@ function(rlhf_add_plugin name)
   if(RLHF_LIB_DIR)
     set_target_properties(${target} PROPERTIES
       LIBRARY_OUTPUT_DIRECTORY ${RLHF_LIB_DIR}/${P_KIND}s)
-    install(TARGETS ${target} LIBRARY
-      DESTINATION ${CMAKE_INSTALL_LIBDIR}/rlhf/${RLHF_PLUGIN_ABI}/${P_KIND}s)
   endif()
+  set(subdir ${RLHF_PLUGIN_SUBDIR})
+  if(NOT subdir)
+    set(subdir ${CMAKE_INSTALL_LIBDIR}/rlhf/${RLHF_PLUGIN_ABI})
+  endif()
+  install(TARGETS ${target} LIBRARY DESTINATION ${subdir}/${P_KIND}s)
 endfunction()

@@ -26,7 +26,7 @@ rlhf_failf(const rlhf_host *host, rlhf_status code, const char *fmt, ...) {
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    return host->fail(host, code, text);
+    return (host->fail)(host, code, text); // CMocka has a macro fail()
 }
 
 #endif
