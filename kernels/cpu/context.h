@@ -12,10 +12,12 @@
 // Workspaces that live in the context; each grows to the largest size asked for and stays.
 enum rlhf__cpu_ws {
     RLHF__WS_SCRATCH, // oneDNN scratchpad
-    RLHF__WS_PRODUCT, // converted operands of a product
+    RLHF__WS_PRODUCT, // operands of an own product, rounded weights
+    RLHF__WS_WIDEN,   // bf16 operands as f32
     RLHF__WS_LOGITS,  // lm_head: f32 logits of a row block
     RLHF__WS_REF,     // lm_head: f32 logits of the reference
-    RLHF__WS_DLOGITS, // lm_head_bwd: derivatives in act dtype
+    RLHF__WS_DLOGITS, // lm_head_bwd: derivatives in bf16
+    RLHF__WS_KEEP,    // top-k and top-p: a row a thread
     RLHF__WS_ROWS,    // small per-row arrays of the products side
     RLHF__WS_PARTIAL, // partial sums of the row kernels' reductions
     RLHF__WS_ATTN,    // attention blocks
@@ -31,31 +33,43 @@ struct rlhf__buffer {
 
 struct rlhf__product_cache; // products.h
 
+// Which logits lie in RLHF__WS_LOGITS and RLHF__WS_REF after lm_head, for lm_head_bwd. What they
+// were made from is compared by content, so a caller cannot be given stale ones.
+struct rlhf__lm_kept {
+    uint32_t valid, rows;
+    int32_t with_ref, with_entropy;
+    const rlhf_weight *weight, *ref_weight;
+    rlhf_dist dist;
+    uint64_t generation, hidden_hash, ref_hash;
+};
+
 struct rlhf__cpu {
     rlhf_compute table; // what create returns points here
     int threads;
-    int isa;               // enum rlhf__isa of hot.h
-    int has_bf16;          // AVX512_BF16 products
-    struct rlhf__hot hot;  // hot loops of this instruction set
-    uint64_t workspace_bytes; // budget of the lm_head workspace
-    uint64_t bytes;           // in use
-    struct rlhf__block *blocks; // live allocations, for destroy
+    int isa;                    // enum rlhf__isa of hot.h
+    int isa_capped;             // the user asked for this level
+    int has_bf16;               // oneDNN has bf16 products with independent rows
+    int has_block_gemm;         // oneDNN has f32 products with independent rows
+    struct rlhf__hot hot;       // hot loops of this instruction set
+    uint64_t workspace_bytes;   // budget of the lm_head workspace
+    uint64_t bytes;             // in use
+    struct rlhf__block *blocks; // live allocations, freed by destroy
     struct rlhf__buffer ws[RLHF__WS_COUNT];
     struct rlhf__product_cache *products;
-    uint64_t lm_generation; // see lm_head.c
-    struct rlhf__lm_kept *lm_kept;
+    uint64_t weight_generation; // counts weight_pack and weight_destroy
+    struct rlhf__lm_kept lm_kept;
     char error[512];
     char detail[128];
 };
 
 // Set the error text and return code. [step]
-__attribute__((format(printf, 3, 4))) rlhf_status rlhf__cpu_fail(struct rlhf__cpu *cpu,
-                                                                 rlhf_status code, const char *fmt,
-                                                                 ...);
+__attribute__((format(printf, 3, 4))) rlhf_status
+rlhf__cpu_fail(struct rlhf__cpu *cpu, rlhf_status code, const char *fmt, ...);
 
 // 64-byte aligned zeroed memory that counts in bytes_in_use. [step]
 rlhf_status rlhf__cpu_mem_alloc(struct rlhf__cpu *cpu, uint64_t bytes, void **out);
 void rlhf__cpu_mem_free(struct rlhf__cpu *cpu, void *ptr); // NULL allowed
+void rlhf__cpu_mem_free_all(struct rlhf__cpu *cpu);        // for destroy
 
 // Workspace `which` with at least `bytes` bytes, 64-byte aligned, contents undefined. [step]
 rlhf_status rlhf__cpu_workspace(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, uint64_t bytes,
@@ -63,5 +77,13 @@ rlhf_status rlhf__cpu_workspace(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, 
 
 // Fills the function pointers of cpu->table. table.c
 void rlhf__cpu_fill_table(struct rlhf__cpu *cpu);
+
+// ---- the table's memory functions (compute.h), memory.c ----
+rlhf_status rlhf__cpu_alloc(void *ctx, uint64_t bytes, rlhf_dev *out);
+void rlhf__cpu_release(void *ctx, rlhf_dev p);
+uint64_t rlhf__cpu_bytes_in_use(void *ctx);
+rlhf_status rlhf__cpu_upload(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes);
+rlhf_status rlhf__cpu_download(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes);
+rlhf_status rlhf__cpu_sync(void *ctx);
 
 #endif

@@ -18,8 +18,8 @@ rlhf_status rlhf__cpu_convert(void *ctx, rlhf_dev dst, int32_t dst_dtype, rlhf_d
 rlhf_status rlhf__cpu_embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
                             rlhf_dev wpe, uint32_t rows, int32_t d);
 rlhf_status rlhf__cpu_embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout,
-                                rlhf_dev ids, rlhf_dev pos, uint32_t rows, int32_t d,
-                                int32_t vocab, int32_t n_pos);
+                                rlhf_dev ids, rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab,
+                                int32_t n_pos);
 rlhf_status rlhf__cpu_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
                            rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows, int32_t d);
 rlhf_status rlhf__cpu_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,

@@ -25,7 +25,8 @@ static inline __attribute__((always_inline)) void tile(float *dst, size_t ldd, c
                                                        size_t n, const float *bias,
                                                        int accumulate) {
     vf c0[TILE], c1[TILE];
-    for (size_t r = 0; r < rows; r++) c0[r] = c1[r] = vf_zero();
+    for (size_t r = 0; r < rows; r++)
+        c0[r] = c1[r] = vf_zero();
     for (size_t i = 0; i < k; i++) {
         vf b0 = vf_load(panel + i * WIDTH), b1 = vf_load(panel + i * WIDTH + VF_LANES);
         for (size_t r = 0; r < rows; r++) {
@@ -48,6 +49,7 @@ void RLHF__HOT(gemm_panel)(float *dst, size_t ldd, const float *src, size_t m, s
     size_t r = 0;
     for (; r + TILE <= m; r += TILE)
         tile(dst + r * ldd, ldd, src + r * k, TILE, k, panel, n, bias, accumulate);
-    for (; r + 2 <= m; r += 2) tile(dst + r * ldd, ldd, src + r * k, 2, k, panel, n, bias, accumulate);
+    for (; r + 2 <= m; r += 2)
+        tile(dst + r * ldd, ldd, src + r * k, 2, k, panel, n, bias, accumulate);
     if (r < m) tile(dst + r * ldd, ldd, src + r * k, 1, k, panel, n, bias, accumulate);
 }

@@ -61,8 +61,8 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
     X(attn, (const struct rlhf__attn_item *it))                                                    \
     X(attn_bwd, (const struct rlhf__attn_item *it))
 
-// The products side adds its loops here (softmax rows, adamw, ...), same form.
-#define RLHF__HOT_PRODUCTS(X)
+// RLHF__HOT_PRODUCTS(X): the products side's loops (softmax rows, adamw, ...), same form.
+#include "products_list.h"
 
 #define RLHF__HOT_MEMBER(name, args) void(*name) args;
 struct rlhf__hot {

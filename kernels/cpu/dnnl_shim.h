@@ -1,0 +1,65 @@
+// dnnl_shim.h: the part of oneDNN this backend uses, the same for oneDNN 2.6 and 3.x: one engine,
+// plain and packed 2-d operands, reorder, matmul.
+//
+// What it is not: a cache or a policy; product.c decides what is created and kept.
+#ifndef RLHF_CPU_DNNL_SHIM_H
+#define RLHF_CPU_DNNL_SHIM_H
+
+#include <rlhf/compute.h>
+
+struct rlhf__dnnl;        // engine and stream
+struct rlhf__dnnl_layout; // how a 2-d operand lies in memory
+struct rlhf__dnnl_mem;    // a layout with an address
+struct rlhf__dnnl_op;     // a primitive
+
+// A matrix product dst[m, n] (+)= src[m, k] wei[k, n] + bias[n].
+struct rlhf__matmul {
+    int64_t m, k, n;
+    int32_t in_dtype, out_dtype;
+    uint8_t src_transposed; // src lies as [k, m]
+    uint8_t wei_transposed; // wei lies as [n, k]; ignored when packed
+    uint8_t wei_packed;     // wei lies in the layout the library likes best
+    uint8_t accumulate;     // dst += instead of =
+    uint8_t bias;           // f32 [n]
+    uint8_t reserved[3];
+};
+
+// All functions below return 0 or the library's status (> 0). Objects are freed by their twin,
+// which takes NULL. Threads as the context: [step].
+int rlhf__dnnl_create(struct rlhf__dnnl **out);
+void rlhf__dnnl_destroy(struct rlhf__dnnl *d);
+void rlhf__dnnl_version(int out[3]);
+
+// A dense [rows, cols] operand, transposed = lies as [cols, rows].
+int rlhf__dnnl_layout_plain(int64_t rows, int64_t cols, int32_t dtype, int transposed,
+                            struct rlhf__dnnl_layout **out);
+void rlhf__dnnl_layout_destroy(struct rlhf__dnnl_layout *l);
+uint64_t rlhf__dnnl_layout_bytes(const struct rlhf__dnnl_layout *l);
+int rlhf__dnnl_layout_equal(const struct rlhf__dnnl_layout *a, const struct rlhf__dnnl_layout *b);
+
+int rlhf__dnnl_mem_create(struct rlhf__dnnl *d, const struct rlhf__dnnl_layout *l, void *ptr,
+                          struct rlhf__dnnl_mem **out);
+void rlhf__dnnl_mem_destroy(struct rlhf__dnnl_mem *m);
+int rlhf__dnnl_mem_point(struct rlhf__dnnl_mem *m, void *ptr); // a plain operand moves to ptr
+
+// Copy src to dst in dst's layout and dtype.
+int rlhf__dnnl_reorder_create(struct rlhf__dnnl *d, const struct rlhf__dnnl_layout *src,
+                              const struct rlhf__dnnl_layout *dst, struct rlhf__dnnl_op **out);
+
+// packed: the layout wei must have when shape->wei_packed, or NULL to let the library choose; what
+// it chose goes to out_wei (NULL allowed; the caller destroys it).
+int rlhf__dnnl_matmul_create(struct rlhf__dnnl *d, const struct rlhf__matmul *shape,
+                             const struct rlhf__dnnl_layout *packed,
+                             struct rlhf__dnnl_layout **out_wei, struct rlhf__dnnl_op **out);
+void rlhf__dnnl_op_destroy(struct rlhf__dnnl_op *op);
+uint64_t rlhf__dnnl_op_scratch(const struct rlhf__dnnl_op *op); // bytes of scratchpad
+const char *rlhf__dnnl_op_name(const struct rlhf__dnnl_op *op); // implementation, e.g. "brg:..."
+
+// Run. scratch: at least op_scratch bytes, 64-byte aligned.
+int rlhf__dnnl_reorder(struct rlhf__dnnl *d, struct rlhf__dnnl_op *op, struct rlhf__dnnl_mem *src,
+                       struct rlhf__dnnl_mem *dst, void *scratch);
+int rlhf__dnnl_matmul(struct rlhf__dnnl *d, struct rlhf__dnnl_op *op, const void *src,
+                      const struct rlhf__dnnl_mem *wei, const void *plain_wei, const float *bias,
+                      void *dst, void *scratch);
+
+#endif

@@ -1,0 +1,89 @@
+// hot/keep.c: the kept set of top-k and top-p of one row of logits.
+//
+// Tokens are ranked by logit, equal logits by id, lowest first. Instead of sorting, three passes of
+// a radix histogram over the order-preserving bits of the logit find the last kept value; how many
+// of its ties are kept is counted. Sums run in id order, so the set depends on the row alone.
+#include "hot.h"
+#include "vec.h"
+
+#include <math.h>
+
+#define BINS 2048u
+
+// Unsigned integers in the order of the floats: larger float, larger key. -0 counts as +0.
+static inline uint32_t key_of(float x) {
+    uint32_t u;
+    x += 0.0f;
+    memcpy(&u, &x, sizeof u);
+    return u & 0x80000000u ? ~u : u | 0x80000000u;
+}
+
+// The kept set: all keys above `key`, and the first `ties` ids with exactly that key.
+struct cut {
+    uint32_t key;
+    size_t ties;
+};
+
+static const int shifts[3] = {21, 10, 0};
+static const uint32_t widths[3] = {11, 11, 10};
+
+// weight[i] is what id i adds to the running total (1 for top-k). The shortest prefix of the
+// ranking whose total reaches `want`.
+static struct cut find_cut(const float *z, const float *weight, size_t n, double want) {
+    double bin[BINS];
+    uint32_t prefix = 0, prefix_mask = 0;
+    double above = 0.0, last = 0.0;
+    for (int pass = 0; pass < 3; pass++) {
+        const uint32_t count = 1u << widths[pass];
+        for (uint32_t b = 0; b < count; b++)
+            bin[b] = 0.0;
+        for (size_t i = 0; i < n; i++) {
+            uint32_t k = key_of(z[i]);
+            if ((k & prefix_mask) != prefix) continue;
+            bin[k >> shifts[pass] & (count - 1)] += weight ? (double)weight[i] : 1.0;
+        }
+        uint32_t b = count - 1;
+        for (; b > 0 && (bin[b] == 0.0 || above + bin[b] < want); b--)
+            above += bin[b];
+        if (above + bin[b] < want) return (struct cut){0, n}; // rounding: keep everything
+        prefix |= b << shifts[pass];
+        prefix_mask |= (count - 1) << shifts[pass];
+        last = bin[b];
+    }
+    struct cut c = {prefix, 0};
+    size_t equal = 0;
+    for (size_t i = 0; i < n; i++)
+        equal += key_of(z[i]) == prefix;
+    while (c.ties < equal && above + last * ((double)c.ties / (double)equal) < want)
+        c.ties++;
+    return c;
+}
+
+static void apply_cut(float *z, size_t n, struct cut c) {
+    size_t ties = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t k = key_of(z[i]);
+        if (k > c.key || (k == c.key && ties++ < c.ties)) continue;
+        z[i] = -INFINITY;
+    }
+}
+
+void RLHF__HOT(head_keep)(float *z, size_t n, float it, int32_t top_k, double top_p, float *work) {
+    float max = -INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        if (!(z[i] <= INFINITY)) return; // NaN: nothing is ranked, the log-probs are NaN
+        max = z[i] > max ? z[i] : max;
+    }
+    if (top_k > 0 && (size_t)top_k < n) apply_cut(z, n, find_cut(z, NULL, n, (double)top_k));
+    if (top_p >= 1.0) return;
+    double total = 0.0;
+    const vf m = vf_set1(max), s = vf_set1(it);
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        size_t left = n - i < VF_LANES ? n - i : VF_LANES;
+        vf e = vf_exp(vf_max(vf_set1(-1e30f), vf_mul(vf_sub(vf_load_n(z + i, left), m), s)));
+        vf_store_n(work + i, e, left);
+    }
+    for (size_t i = 0; i < n; i++)
+        total += (double)work[i];
+    apply_cut(z, n, find_cut(z, work, n, top_p * total));
+}

@@ -1,0 +1,68 @@
+// hot/products_list.h: the hot loops of the products side (products.h), listed for hot.h.
+//
+// What it is not: included by anyone but hot.h.
+#ifndef RLHF_CPU_HOT_PRODUCTS_LIST_H
+#define RLHF_CPU_HOT_PRODUCTS_LIST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Softmax of one row of logits z[n], scaled by it = 1 / temperature. A logit of -inf is outside the
+// kept set: probability 0, no gradient.
+struct rlhf__head_stat {
+    float max;                  // of z, unscaled
+    float log_sum;              // log sum exp((z - max) it)
+    float entropy;              // when asked for
+    float kl;                   // when asked for
+    float ref_max, ref_log_sum; // of the reference's row over the same kept set
+};
+
+// Derivatives of the loss for one row.
+struct rlhf__head_grad {
+    float d_logp, d_entropy, d_kl;
+    int32_t target;
+};
+
+// Constants of an AdamW step: w = w decay - step m / (sqrt(v) root_scale + eps).
+struct rlhf__adam_step {
+    float grad_scale, beta1, beta1_rest, beta2, beta2_rest, decay, step, root_scale, eps;
+};
+
+// gemm_pack, gemm_panel  hot/gemm.c
+// column_sums  db[c] += sum over rows of dy[row][c]; dy has row stride `stride` elements
+// head_stat    fills max, log_sum and, with entropy, entropy
+// head_kl      needs head_stat; fills kl, ref_max, ref_log_sum from the reference's row r
+// head_grad    dz[n] (f32 or bf16) = derivative w.r.t. the unscaled logits; r NULL when d_kl is 0;
+//              dz may be z when f32
+// head_draw    first id whose running sum of exp((z - max) it) exceeds u times the total
+// head_argmax  lowest id of the largest logit
+// head_keep    z outside top_k (0 = off) and top_p (1 = off) becomes -inf; work holds n floats
+// adamw        n elements
+// sumsq        of n elements, in f64, to *out
+// muon_momentum  mom = momentum mom + g grad_scale; u = direction; n elements
+// scale        x[n] *= a
+// blend        out[n] = a x + b y, f32
+// apply_step   w[n] = w decay - step u
+#define RLHF__HOT_PRODUCTS(X)                                                                      \
+    X(gemm_pack,                                                                                   \
+      (float *dst, const float *src, size_t k, size_t n, size_t row_stride, size_t col_stride))    \
+    X(gemm_panel, (float *dst, size_t ldd, const float *src, size_t m, size_t k,                   \
+                   const float *panel, size_t n, const float *bias, int accumulate))               \
+    X(column_sums, (float *db, const void *dy, int bf16, size_t rows, size_t cols, size_t stride)) \
+    X(head_stat, (struct rlhf__head_stat * s, const float *z, size_t n, float it, int entropy))    \
+    X(head_kl, (struct rlhf__head_stat * s, const float *z, const float *r, size_t n, float it))   \
+    X(head_grad, (void *dz, int bf16, const float *z, const float *r, size_t n, float it,          \
+                  const struct rlhf__head_stat *s, const struct rlhf__head_grad *g))               \
+    X(head_draw, (int32_t * id, const float *z, size_t n, float it, float max, double u))          \
+    X(head_argmax, (int32_t * id, const float *z, size_t n))                                       \
+    X(head_keep, (float *z, size_t n, float it, int32_t top_k, double top_p, float *work))         \
+    X(adamw,                                                                                       \
+      (float *w, const float *g, float *m, float *v, size_t n, const struct rlhf__adam_step *a))   \
+    X(sumsq, (double *out, const float *x, size_t n))                                              \
+    X(muon_momentum, (float *u, float *mom, const float *g, size_t n, float momentum,              \
+                      float grad_scale, int nesterov))                                             \
+    X(scale, (float *x, size_t n, float a))                                                        \
+    X(blend, (float *out, const float *x, const float *y, size_t n, float a, float b))             \
+    X(apply_step, (float *w, const float *u, size_t n, float decay, float step))
+
+#endif

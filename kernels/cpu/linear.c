@@ -1,0 +1,77 @@
+// linear.c: the linear layer forward and backward on packed weights.
+#include "own_gemm.h"
+#include "products.h"
+
+static rlhf_status check_pair(struct rlhf__cpu *cpu, const char *what, const rlhf_weight *w,
+                              int32_t out_dtype, int32_t accumulate) {
+    if (!w->packed)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: weight_pack was never called", what);
+    if (out_dtype != RLHF_F32 && out_dtype != RLHF_BF16)
+        return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
+                              "%s: result of dtype %d, allowed are f32 "
+                              "and bf16",
+                              what, out_dtype);
+    if (accumulate && out_dtype != RLHF_F32)
+        return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED, "%s: only an f32 result accumulates", what);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__cpu_linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t accumulate,
+                             rlhf_dev x, const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
+    struct rlhf__cpu *cpu = ctx;
+    RLHF_TRY(check_pair(cpu, "linear", w, out_dtype, accumulate));
+    const struct rlhf__matmul s = {.k = w->k,
+                                   .n = w->n,
+                                   .in_dtype = w->dtype,
+                                   .out_dtype = out_dtype,
+                                   .wei_packed = 1,
+                                   .accumulate = accumulate != 0,
+                                   .bias = bias != NULL};
+    return rlhf__product_rows(cpu, &s, rows, x, &w->fwd, (const float *)(const void *)bias, out);
+}
+
+rlhf_status rlhf__cpu_linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
+                                rlhf_dev dy, const rlhf_weight *w, uint32_t rows) {
+    struct rlhf__cpu *cpu = ctx;
+    RLHF_TRY(check_pair(cpu, "linear_dx", w, dx_dtype, accumulate));
+    if (!w->bwd.ptr)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                              "linear_dx: the weight was made without RLHF_WEIGHT_BACKWARD");
+    const struct rlhf__matmul s = {.k = w->n,
+                                   .n = w->k,
+                                   .in_dtype = w->dtype,
+                                   .out_dtype = dx_dtype,
+                                   .wei_packed = 1,
+                                   .accumulate = accumulate != 0};
+    return rlhf__product_rows(cpu, &s, rows, dy, &w->bwd, NULL, dx);
+}
+
+// db[n] += column sums of dy[rows, n]. Rows are added in ascending order; threads take column
+// ranges, so the order never changes.
+static void column_sums(struct rlhf__cpu *cpu, float *db, const char *dy, int32_t dtype,
+                        uint32_t rows, int32_t n) {
+    enum { STEP = 64 };
+    int32_t blocks = (n + STEP - 1) / STEP;
+#pragma omp parallel for schedule(static) num_threads(cpu->threads)
+    for (int32_t b = 0; b < blocks; b++) {
+        int32_t c = b * STEP, cols = n - c < STEP ? n - c : STEP;
+        cpu->hot.column_sums(db + c, dy + (uint64_t)c * rlhf_dtype_size(dtype), dtype == RLHF_BF16,
+                             rows, (size_t)cols, (size_t)n);
+    }
+}
+
+rlhf_status rlhf__cpu_linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
+                                const rlhf_weight *w, uint32_t rows) {
+    struct rlhf__cpu *cpu = ctx;
+    if (rows == 0) return RLHF_OK;
+    int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
+    const struct rlhf__matmul s = {.m = out_in ? w->n : w->k,
+                                   .k = rows,
+                                   .n = out_in ? w->k : w->n,
+                                   .in_dtype = w->dtype,
+                                   .out_dtype = RLHF_F32,
+                                   .src_transposed = 1,
+                                   .accumulate = 1};
+    if (db) column_sums(cpu, (float *)(void *)db, dy, w->dtype, rows, w->n);
+    return rlhf__product(cpu, &s, out_in ? dy : x, NULL, out_in ? x : dy, NULL, dw);
+}

@@ -1,0 +1,192 @@
+// lm_head.c: log-prob, entropy and KL of scored positions, and the derivative. Logits exist for one
+// block of rows at a time; when all rows fit in one block, they are kept for lm_head_bwd.
+#include "lm_logits.h"
+
+#include <omp.h>
+#include <string.h>
+
+static float element(rlhf_dev p, uint32_t i) { return p ? ((const float *)(const void *)p)[i] : 0; }
+
+static float *floats(rlhf_dev p) { return (float *)(void *)p; }
+
+static const int32_t *targets(const rlhf_lm_head *a) {
+    return (const int32_t *)(const void *)a->target;
+}
+
+// Copies the caller's struct (an older one is shorter) and checks it.
+static rlhf_status head_check(struct rlhf__cpu *cpu, const char *op, rlhf_lm_head *a,
+                              const rlhf_lm_head *from, int with_ref_of_backward) {
+    memset(a, 0, sizeof *a);
+    if (from->size < offsetof(rlhf_lm_head, entropy))
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                              "%s: the arguments say %u bytes, at least %zu "
+                              "are needed",
+                              op, from->size, offsetof(rlhf_lm_head, entropy));
+    memcpy(a, from, from->size < sizeof *a ? from->size : sizeof *a);
+    RLHF_TRY(rlhf__lm_dist_check(cpu, op, a->dist));
+    RLHF_TRY(rlhf__lm_weight_check(cpu, op, a->weight, a->d, a->vocab, a->dtype));
+    if (with_ref_of_backward ? a->d_kl != NULL : a->kl != NULL)
+        RLHF_TRY(rlhf__lm_weight_check(cpu, op, a->ref_weight, a->d, a->vocab, a->dtype));
+    for (uint32_t i = 0; i < a->rows; i++)
+        if (targets(a)[i] < 0 || targets(a)[i] >= a->vocab)
+            return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                                  "%s: target[%u] is %d, the vocabulary has "
+                                  "%d",
+                                  op, i, targets(a)[i], a->vocab);
+    return RLHF_OK;
+}
+
+static uint64_t row_bytes(const rlhf_lm_head *a) {
+    return (uint64_t)a->d * rlhf_dtype_size(a->dtype);
+}
+
+static struct rlhf__lm_block block_of(const rlhf_lm_head *a, int with_ref, int with_entropy,
+                                      uint32_t first, uint32_t rows) {
+    return (struct rlhf__lm_block){
+        .weight = a->weight,
+        .ref_weight = with_ref ? a->ref_weight : NULL,
+        .dist = a->dist,
+        .hidden = a->hidden + first * row_bytes(a),
+        .ref_hidden = with_ref ? a->ref_hidden + first * row_bytes(a) : NULL,
+        .rows = rows,
+        .vocab = a->vocab,
+        .with_entropy = with_entropy,
+        .scale = a->dist->greedy ? 1.0f : (float)a->dist->inv_temperature,
+    };
+}
+
+static rlhf_status block_fill(struct rlhf__cpu *cpu, struct rlhf__lm_block *b) {
+    float *work = NULL;
+    RLHF_TRY(rlhf__lm_block_place(cpu, b));
+    RLHF_TRY(rlhf__lm_keep_work(cpu, rlhf__lm_dist_cuts(b->dist, b->vocab), b->vocab, &work));
+    RLHF_TRY(rlhf__lm_block_logits(cpu, b));
+#pragma omp parallel for schedule(static) num_threads(cpu->threads)
+    for (uint32_t i = 0; i < b->rows; i++)
+        rlhf__lm_row_stat(cpu, b, i,
+                          work ? work + (size_t)omp_get_thread_num() * (size_t)b->vocab : NULL);
+    return RLHF_OK;
+}
+
+// ---- what is kept for the backward call ----
+
+static uint64_t content_hash(const char *p, uint64_t bytes) {
+    uint64_t h[4] = {1, 2, 3, 4}, w[4];
+    uint64_t i = 0;
+    for (; i + sizeof w <= bytes; i += sizeof w) {
+        memcpy(w, p + i, sizeof w);
+        for (int j = 0; j < 4; j++)
+            h[j] = (h[j] ^ w[j]) * 0x9E3779B97F4A7C15u + (h[j] >> 29);
+    }
+    for (; i < bytes; i++)
+        h[0] = (h[0] ^ (uint8_t)p[i]) * 0x100000001b3u;
+    return h[0] ^ h[1] * 3 ^ h[2] * 5 ^ h[3] * 7;
+}
+
+static struct rlhf__lm_kept kept_of(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
+                                    int with_ref, int with_entropy) {
+    struct rlhf__lm_kept k;
+    memset(&k, 0, sizeof k);
+    k.valid = 1;
+    k.rows = a->rows;
+    k.with_ref = with_ref;
+    k.with_entropy = with_entropy;
+    k.weight = a->weight;
+    k.ref_weight = with_ref ? a->ref_weight : NULL;
+    k.dist = *a->dist;
+    k.generation = cpu->weight_generation;
+    k.hidden_hash = content_hash(a->hidden, a->rows * row_bytes(a));
+    k.ref_hash = with_ref ? content_hash(a->ref_hidden, a->rows * row_bytes(a)) : 0;
+    return k;
+}
+
+// True when the workspaces hold what `want` asks for; kept entropy and KL may be more than that.
+static int kept_serves(const struct rlhf__lm_kept *have, const struct rlhf__lm_kept *want) {
+    return have->valid && have->rows == want->rows && have->with_ref >= want->with_ref &&
+           have->with_entropy >= want->with_entropy && have->weight == want->weight &&
+           (!want->with_ref ||
+            (have->ref_weight == want->ref_weight && have->ref_hash == want->ref_hash)) &&
+           memcmp(&have->dist, &want->dist, sizeof want->dist) == 0 &&
+           have->generation == want->generation && have->hidden_hash == want->hidden_hash;
+}
+
+rlhf_status rlhf__cpu_lm_head(void *ctx, const rlhf_lm_head *from) {
+    struct rlhf__cpu *cpu = ctx;
+    rlhf_lm_head a;
+    RLHF_TRY(head_check(cpu, "lm_head", &a, from, 0));
+    cpu->lm_kept.valid = 0;
+    const int with_ref = a.kl != NULL, with_entropy = a.entropy != NULL;
+    const uint32_t step = rlhf__lm_block_rows(cpu, a.rows, a.vocab, a.dtype, with_ref);
+    for (uint32_t first = 0; first < a.rows; first += step) {
+        uint32_t rows = a.rows - first < step ? a.rows - first : step;
+        struct rlhf__lm_block b = block_of(&a, with_ref, with_entropy, first, rows);
+        RLHF_TRY(block_fill(cpu, &b));
+        for (uint32_t i = 0; i < rows; i++) {
+            float z = b.logits[(size_t)i * (size_t)a.vocab + (size_t)targets(&a)[first + i]];
+            floats(a.logp)[first + i] = rlhf__lm_logp(&b.stat[i], z, b.scale);
+            if (a.entropy) floats(a.entropy)[first + i] = b.stat[i].entropy;
+            if (a.kl) floats(a.kl)[first + i] = b.stat[i].kl;
+        }
+    }
+    if (a.rows && step >= a.rows) cpu->lm_kept = kept_of(cpu, &a, with_ref, with_entropy);
+    return RLHF_OK;
+}
+
+// ---- backward ----
+
+// Derivatives of a block's logits in act dtype: over the logits themselves in f32.
+static rlhf_status block_grad(struct rlhf__cpu *cpu, const rlhf_lm_head *a,
+                              const struct rlhf__lm_block *b, uint32_t first, void **out) {
+    const size_t n = (size_t)b->vocab;
+    const int bf16 = a->dtype == RLHF_BF16;
+    void *p = b->logits;
+    if (bf16) RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_DLOGITS, b->rows * n * 2, &p));
+#pragma omp parallel for schedule(static) num_threads(cpu->threads)
+    for (uint32_t i = 0; i < b->rows; i++) {
+        const struct rlhf__head_grad g = {.d_logp = element(a->d_logp, first + i),
+                                          .d_entropy = element(a->d_entropy, first + i),
+                                          .d_kl = element(a->d_kl, first + i),
+                                          .target = targets(a)[first + i]};
+        cpu->hot.head_grad((char *)p + i * n * rlhf_dtype_size(a->dtype), bf16, b->logits + i * n,
+                           b->ref_logits ? b->ref_logits + i * n : NULL, n, b->scale, &b->stat[i],
+                           &g);
+    }
+    *out = p;
+    return RLHF_OK;
+}
+
+static rlhf_status block_backward(struct rlhf__cpu *cpu, const rlhf_lm_head *a,
+                                  const struct rlhf__lm_block *b, uint32_t first) {
+    void *dz = NULL;
+    RLHF_TRY(block_grad(cpu, a, b, first, &dz));
+    if (a->d_hidden)
+        RLHF_TRY(rlhf__cpu_linear_dx(cpu, a->d_hidden + first * row_bytes(a), a->dtype, 0, dz,
+                                     a->weight, b->rows));
+    if (a->d_weight)
+        RLHF_TRY(rlhf__cpu_linear_dw(cpu, a->d_weight, NULL, a->hidden + first * row_bytes(a), dz,
+                                     a->weight, b->rows));
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__cpu_lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
+    struct rlhf__cpu *cpu = ctx;
+    rlhf_lm_head a;
+    RLHF_TRY(head_check(cpu, "lm_head_bwd", &a, from, 1));
+    if (a.rows == 0) return RLHF_OK;
+    const int with_ref = a.d_kl != NULL, with_entropy = a.d_entropy != NULL;
+    const uint32_t step = rlhf__lm_block_rows(cpu, a.rows, a.vocab, a.dtype, with_ref);
+    const struct rlhf__lm_kept want = kept_of(cpu, &a, with_ref, with_entropy);
+    const int kept = kept_serves(&cpu->lm_kept, &want);
+    cpu->lm_kept.valid = 0; // f32 derivatives overwrite the logits
+    if (kept) {
+        struct rlhf__lm_block b = block_of(&a, with_ref, with_entropy, 0, a.rows);
+        RLHF_TRY(rlhf__lm_block_place(cpu, &b)); // the sizes are those of lm_head: nothing moves
+        return block_backward(cpu, &a, &b, 0);
+    }
+    for (uint32_t first = 0; first < a.rows; first += step) {
+        uint32_t rows = a.rows - first < step ? a.rows - first : step;
+        struct rlhf__lm_block b = block_of(&a, with_ref, with_entropy, first, rows);
+        RLHF_TRY(block_fill(cpu, &b));
+        RLHF_TRY(block_backward(cpu, &a, &b, first));
+    }
+    return RLHF_OK;
+}

@@ -1,0 +1,90 @@
+// lm_logits.c: see lm_logits.h.
+#include "lm_logits.h"
+
+#include <math.h>
+
+rlhf_status rlhf__lm_dist_check(struct rlhf__cpu *cpu, const char *op, const rlhf_dist *d) {
+    if (!d) return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: the distribution is NULL", op);
+    if (!d->greedy && !(d->inv_temperature > 0.0 && isfinite(d->inv_temperature)))
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: inv_temperature is %g, must be above 0", op,
+                              d->inv_temperature);
+    if (!(d->top_p > 0.0 && d->top_p <= 1.0))
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: top_p is %g, must be in (0, 1]", op,
+                              d->top_p);
+    if (d->top_k < 0)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: top_k is %d, must not be negative", op,
+                              d->top_k);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__lm_weight_check(struct rlhf__cpu *cpu, const char *op, const rlhf_weight *w,
+                                  int32_t d, int32_t vocab, int32_t dtype) {
+    if (!w || !w->packed)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: the weight is missing or not packed", op);
+    if (w->k != d || w->n != vocab || w->dtype != dtype)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                              "%s: the weight is %d x %d of dtype %d, the call says %d x %d of "
+                              "dtype %d",
+                              op, w->k, w->n, w->dtype, d, vocab, dtype);
+    return RLHF_OK;
+}
+
+int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab) {
+    return d->top_p < 1.0 || (d->top_k > 0 && d->top_k < vocab);
+}
+
+uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, uint32_t rows, int32_t vocab,
+                             int32_t dtype, int with_ref) {
+    uint64_t row = (uint64_t)vocab * (sizeof(float) + (with_ref ? sizeof(float) : 0) +
+                                      (dtype == RLHF_BF16 ? sizeof(uint16_t) : 0));
+    uint64_t fit = cpu->workspace_bytes / row;
+    if (fit >= rows) return rows;
+    if (fit > 64) fit -= fit % 64;
+    return fit ? (uint32_t)fit : 1;
+}
+
+rlhf_status rlhf__lm_block_place(struct rlhf__cpu *cpu, struct rlhf__lm_block *b) {
+    uint64_t bytes = (uint64_t)b->rows * (uint64_t)b->vocab * sizeof(float);
+    void *p = NULL;
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_LOGITS, bytes, &p));
+    b->logits = p;
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_ROWS, b->rows * sizeof *b->stat, &p));
+    b->stat = p;
+    b->ref_logits = NULL;
+    if (!b->ref_weight) return RLHF_OK;
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_REF, bytes, &p));
+    b->ref_logits = p;
+    return RLHF_OK;
+}
+
+static rlhf_status logits(struct rlhf__cpu *cpu, float *out, const char *hidden,
+                          const rlhf_weight *w, uint32_t rows) {
+    const struct rlhf__matmul s = {
+        .k = w->k, .n = w->n, .in_dtype = w->dtype, .out_dtype = RLHF_F32, .wei_packed = 1};
+    return rlhf__product_rows(cpu, &s, rows, hidden, &w->fwd, NULL, out);
+}
+
+rlhf_status rlhf__lm_block_logits(struct rlhf__cpu *cpu, struct rlhf__lm_block *b) {
+    RLHF_TRY(logits(cpu, b->logits, b->hidden, b->weight, b->rows));
+    if (!b->ref_weight) return RLHF_OK;
+    return logits(cpu, b->ref_logits, b->ref_hidden, b->ref_weight, b->rows);
+}
+
+void rlhf__lm_row_stat(const struct rlhf__cpu *cpu, const struct rlhf__lm_block *b, uint32_t row,
+                       float *work) {
+    const size_t n = (size_t)b->vocab;
+    float *z = b->logits + row * n;
+    if (work) cpu->hot.head_keep(z, n, b->scale, b->dist->top_k, b->dist->top_p, work);
+    cpu->hot.head_stat(&b->stat[row], z, n, b->scale, b->with_entropy);
+    if (b->ref_weight) cpu->hot.head_kl(&b->stat[row], z, b->ref_logits + row * n, n, b->scale);
+}
+
+rlhf_status rlhf__lm_keep_work(struct rlhf__cpu *cpu, int cuts, int32_t vocab, float **out) {
+    *out = NULL;
+    if (!cuts) return RLHF_OK;
+    void *p = NULL;
+    uint64_t bytes = (uint64_t)cpu->threads * (uint64_t)vocab * sizeof(float);
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_KEEP, bytes, &p));
+    *out = p;
+    return RLHF_OK;
+}

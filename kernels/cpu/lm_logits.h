@@ -1,0 +1,55 @@
+// lm_logits.h: blocks of logits and their softmax statistics, shared by lm_head, lm_head_bwd and
+// lm_sample, so that all three see the same bits.
+//
+// What it is not: it keeps no state between calls; lm_head.c decides what is kept.
+#ifndef RLHF_CPU_LM_LOGITS_H
+#define RLHF_CPU_LM_LOGITS_H
+
+#include "products.h"
+
+// Rows of one call of the head. hidden and ref_hidden start at the block's first row.
+struct rlhf__lm_block {
+    const rlhf_weight *weight, *ref_weight; // ref_weight NULL: no KL
+    const rlhf_dist *dist;
+    const char *hidden, *ref_hidden;
+    uint32_t rows;
+    int32_t vocab, with_entropy;
+    float scale;                  // inverse temperature, 1 when greedy
+    float *logits, *ref_logits;   // [rows, vocab], in workspaces
+    struct rlhf__head_stat *stat; // [rows]
+};
+
+// RLHF_E_INVALID when a field of d is out of range.
+rlhf_status rlhf__lm_dist_check(struct rlhf__cpu *cpu, const char *op, const rlhf_dist *d);
+
+// RLHF_E_INVALID unless w is a packed weight of k = d, n = vocab and dtype.
+rlhf_status rlhf__lm_weight_check(struct rlhf__cpu *cpu, const char *op, const rlhf_weight *w,
+                                  int32_t d, int32_t vocab, int32_t dtype);
+
+// True when the distribution leaves tokens out.
+int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab);
+
+// Rows whose logits, reference logits and derivatives fit the workspace budget; at least 1.
+uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, uint32_t rows, int32_t vocab,
+                             int32_t dtype, int with_ref);
+
+// Points b->logits, ref_logits and stat at workspaces for b->rows rows. [step]
+rlhf_status rlhf__lm_block_place(struct rlhf__cpu *cpu, struct rlhf__lm_block *b);
+
+// Computes logits (raw), no statistics. [step]
+rlhf_status rlhf__lm_block_logits(struct rlhf__cpu *cpu, struct rlhf__lm_block *b);
+
+// Applies the kept set in place and fills stat. work: see head_keep; NULL when nothing is cut.
+// [any]
+void rlhf__lm_row_stat(const struct rlhf__cpu *cpu, const struct rlhf__lm_block *b, uint32_t row,
+                       float *work);
+
+// One row of head_keep work for each thread, or NULL in *out when nothing is cut. [step]
+rlhf_status rlhf__lm_keep_work(struct rlhf__cpu *cpu, int cuts, int32_t vocab, float **out);
+
+// Log-prob of id from a row of logits and its statistics; -inf outside the kept set. [any]
+static inline float rlhf__lm_logp(const struct rlhf__head_stat *s, float logit, float scale) {
+    return (logit - s->max) * scale - s->log_sum;
+}
+
+#endif

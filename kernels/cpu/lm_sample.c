@@ -1,0 +1,109 @@
+// lm_sample.c: draws the next token of each row by inverse CDF in vocabulary order. The logits and
+// statistics are those of lm_head (lm_logits.h), so its log-prob has the same bits.
+#include "lm_logits.h"
+
+#include <rlhf/rng.h>
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+static rlhf_status sample_check(struct rlhf__cpu *cpu, rlhf_lm_sample *a,
+                                const rlhf_lm_sample *from) {
+    memset(a, 0, sizeof *a);
+    if (from->size < sizeof *a)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                              "lm_sample: the arguments say %u bytes, %zu are "
+                              "needed",
+                              from->size, sizeof *a);
+    memcpy(a, from, sizeof *a);
+    RLHF_TRY(rlhf__lm_dist_check(cpu, "lm_sample", a->dist));
+    RLHF_TRY(rlhf__lm_dist_check(cpu, "lm_sample", a->logp_dist));
+    return rlhf__lm_weight_check(cpu, "lm_sample", a->weight, a->d, a->vocab, a->dtype);
+}
+
+// Two rows of scratch for each thread: a cut copy of the logits, and head_keep's work.
+static rlhf_status scratch_place(struct rlhf__cpu *cpu, int32_t vocab, float **out) {
+    void *p = NULL;
+    uint64_t bytes = 2 * (uint64_t)cpu->threads * (uint64_t)vocab * sizeof(float);
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_KEEP, bytes, &p));
+    *out = p;
+    return RLHF_OK;
+}
+
+// Draws from logits z under d, which may cut; z stays as it is.
+static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const rlhf_dist *d,
+                    double u, float *copy, float *work) {
+    const float scale = d->greedy ? 1.0f : (float)d->inv_temperature;
+    struct rlhf__head_stat s;
+    int32_t id = 0;
+    if (d->greedy) {
+        cpu->hot.head_argmax(&id, z, n);
+        return id;
+    }
+    if (rlhf__lm_dist_cuts(d, (int32_t)n)) {
+        memcpy(copy, z, n * sizeof *z);
+        cpu->hot.head_keep(copy, n, scale, d->top_k, d->top_p, work);
+        z = copy;
+    }
+    cpu->hot.head_stat(&s, z, n, scale, 0);
+    cpu->hot.head_draw(&id, z, n, scale, s.max, u);
+    return id;
+}
+
+// Row i of the block, which is row `at` of the call. Returns 0 when its logits are not finite.
+static int sample_row(const struct rlhf__cpu *cpu, const rlhf_lm_sample *a,
+                      const struct rlhf__lm_block *b, uint32_t i, uint32_t at, float *scratch) {
+    const size_t n = (size_t)a->vocab;
+    float *z = b->logits + i * n, *copy = scratch, *work = scratch + n;
+    const rlhf_rng rng = {a->seed, a->stream, a->host_counter[at]};
+    uint32_t word[4];
+    rlhf_rng_block(&rng, word);
+    cpu->hot.head_stat(&b->stat[i], z, n, b->scale, 0);
+    if (!isfinite(b->stat[i].max) || !isfinite(b->stat[i].log_sum)) return 0;
+    const int32_t id = draw(cpu, z, n, a->dist, rlhf_rng_f64(word[0], word[1]), copy, work);
+    const float chosen = z[id];
+    int out = 0; // chosen, but outside the kept set of logp_dist
+    if (rlhf__lm_dist_cuts(b->dist, a->vocab)) {
+        rlhf__lm_row_stat(cpu, b, i, work);
+        out = z[id] == -INFINITY;
+    }
+    a->host_id[at] = id;
+    a->host_logp[at] = out ? -INFINITY : rlhf__lm_logp(&b->stat[i], chosen, b->scale);
+    return 1;
+}
+
+rlhf_status rlhf__cpu_lm_sample(void *ctx, const rlhf_lm_sample *from) {
+    struct rlhf__cpu *cpu = ctx;
+    rlhf_lm_sample a;
+    float *scratch = NULL;
+    RLHF_TRY(sample_check(cpu, &a, from));
+    RLHF_TRY(scratch_place(cpu, a.vocab, &scratch));
+    cpu->lm_kept.valid = 0;
+    const uint32_t step = rlhf__lm_block_rows(cpu, a.rows, a.vocab, a.dtype, 0);
+    const uint64_t row_bytes = (uint64_t)a.d * rlhf_dtype_size(a.dtype);
+    for (uint32_t first = 0; first < a.rows; first += step) {
+        struct rlhf__lm_block b = {
+            .weight = a.weight,
+            .dist = a.logp_dist,
+            .hidden = a.hidden + first * row_bytes,
+            .rows = a.rows - first < step ? a.rows - first : step,
+            .vocab = a.vocab,
+            .scale = a.logp_dist->greedy ? 1.0f : (float)a.logp_dist->inv_temperature,
+        };
+        RLHF_TRY(rlhf__lm_block_place(cpu, &b));
+        RLHF_TRY(rlhf__lm_block_logits(cpu, &b));
+        uint32_t bad = UINT32_MAX;
+#pragma omp parallel for schedule(static) num_threads(cpu->threads) reduction(min : bad)
+        for (uint32_t i = 0; i < b.rows; i++) {
+            float *own = scratch + (size_t)omp_get_thread_num() * 2 * (size_t)a.vocab;
+            if (!sample_row(cpu, &a, &b, i, first + i, own) && i < bad) bad = i;
+        }
+        if (bad != UINT32_MAX)
+            return rlhf__cpu_fail(cpu, RLHF_E_NUMERIC,
+                                  "lm_sample: the logits of row %u are not "
+                                  "finite",
+                                  first + bad);
+    }
+    return RLHF_OK;
+}

@@ -1,0 +1,125 @@
+// muon.c: Muon (K. Jordan 2024): momentum, orthogonalised by a quintic Newton-Schulz iteration.
+//
+// One step is X = a X + (b A + c A A) X with A = X X^T. A matrix with more rows than columns is
+// transposed first, so that A is the smaller Gram matrix. Operands of the products are bf16 where
+// the CPU has such products; X and all sums stay f32.
+#include "products.h"
+#include "rows.h"
+
+#include <math.h>
+
+#define NS_A 3.4445f
+#define NS_B (-4.7750f)
+#define NS_C 2.0315f
+
+#define PIECE ((uint64_t)1 << 14)
+
+// Workspace of one call: n is the smaller side, m the larger.
+struct work {
+    uint64_t n, m;
+    float *x, *gram, *poly; // [n, m], [n, n], [n, n]
+    char *low_x, *low_gram; // operands in the dtype of the products
+    int32_t dtype;
+};
+
+static float *floats(rlhf_dev p) { return (float *)(void *)p; }
+
+static rlhf_status work_place(struct rlhf__cpu *cpu, uint64_t n, uint64_t m, struct work *k) {
+    void *p = NULL;
+    const uint64_t floats_all = 2 * n * m + 3 * n * n + 64;
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_MUON, floats_all * sizeof(float), &p));
+    k->n = n;
+    k->m = m;
+    k->x = p;
+    k->gram = k->x + n * m;
+    k->poly = k->gram + n * n;
+    k->low_gram = (char *)(k->poly + n * n);
+    k->low_x = k->low_gram + n * n * sizeof(float);
+    k->dtype = cpu->has_bf16 ? RLHF_BF16 : RLHF_F32;
+    return RLHF_OK;
+}
+
+static rlhf_status lower(struct rlhf__cpu *cpu, char *dst, const float *src, int32_t dtype,
+                         uint64_t n) {
+    return rlhf__cpu_convert(cpu, dst, dtype, (rlhf_dev)(uintptr_t)src, RLHF_F32, n);
+}
+
+// out[p, q] (+)= a[p, r] b[r, q]; b lies as [q, r] when b_transposed.
+static rlhf_status product(struct rlhf__cpu *cpu, float *out, int accumulate, const char *a,
+                           const char *b, uint64_t p, uint64_t r, uint64_t q, int b_transposed,
+                           int32_t dtype) {
+    const struct rlhf__matmul s = {.m = (int64_t)p,
+                                   .k = (int64_t)r,
+                                   .n = (int64_t)q,
+                                   .in_dtype = dtype,
+                                   .out_dtype = RLHF_F32,
+                                   .wei_transposed = b_transposed != 0,
+                                   .accumulate = accumulate != 0};
+    return rlhf__product(cpu, &s, a, NULL, b, NULL, out);
+}
+
+static rlhf_status newton_schulz(struct rlhf__cpu *cpu, const struct work *k, int32_t steps) {
+    const uint64_t n = k->n, m = k->m;
+    for (int32_t i = 0; i < steps; i++) {
+        RLHF_TRY(lower(cpu, k->low_x, k->x, k->dtype, n * m));
+        RLHF_TRY(product(cpu, k->gram, 0, k->low_x, k->low_x, n, m, n, 1, k->dtype));
+        RLHF_TRY(lower(cpu, k->low_gram, k->gram, k->dtype, n * n));
+        RLHF_TRY(product(cpu, k->poly, 0, k->low_gram, k->low_gram, n, n, n, 0, k->dtype));
+        cpu->hot.blend(k->poly, k->gram, k->poly, n * n, NS_B, NS_C);
+        RLHF_TRY(lower(cpu, k->low_gram, k->poly, k->dtype, n * n));
+        cpu->hot.scale(k->x, n * m, NS_A);
+        RLHF_TRY(product(cpu, k->x, 1, k->low_gram, k->low_x, n, n, m, 0, k->dtype));
+    }
+    return RLHF_OK;
+}
+
+// dst[cols, rows] = src[rows, cols]^T, in tiles.
+static void transpose(const struct rlhf__cpu *cpu, float *dst, const float *src, uint64_t rows,
+                      uint64_t cols) {
+    enum { TILE = 16 };
+#pragma omp parallel for schedule(static) num_threads(cpu->threads)
+    for (uint64_t c = 0; c < cols; c += TILE)
+        for (uint64_t r = 0; r < rows; r += TILE)
+            for (uint64_t j = c; j < cols && j < c + TILE; j++)
+                for (uint64_t i = r; i < rows && i < r + TILE; i++)
+                    dst[j * rows + i] = src[i * cols + j];
+}
+
+// mom and u of all elements, in pieces; u is [rows, cols].
+static void momentum(struct rlhf__cpu *cpu, float *u, float *mom, const float *g, uint64_t n,
+                     const rlhf_muon *a) {
+    const uint64_t pieces = (n + PIECE - 1) / PIECE;
+#pragma omp parallel for schedule(static) num_threads(cpu->threads)
+    for (uint64_t i = 0; i < pieces; i++) {
+        uint64_t at = i * PIECE, len = n - at < PIECE ? n - at : PIECE;
+        cpu->hot.muon_momentum(u + at, mom + at, g + at, len, (float)a->momentum,
+                               (float)a->grad_scale, a->nesterov);
+    }
+}
+
+rlhf_status rlhf__cpu_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows,
+                           int32_t cols, const rlhf_muon *a) {
+    struct rlhf__cpu *cpu = ctx;
+    if (rows < 1 || cols < 1 || a->ns_steps < 0)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "muon: a matrix of %d x %d, %d steps", rows,
+                              cols, a->ns_steps);
+    const uint64_t nr = (uint64_t)rows, nc = (uint64_t)cols, size = nr * nc;
+    const int tall = nr > nc;
+    struct work k;
+    RLHF_TRY(work_place(cpu, tall ? nc : nr, tall ? nr : nc, &k));
+    float *u = tall ? (float *)(void *)k.low_x : k.x; // low_x has room for f32
+    momentum(cpu, u, floats(mom), floats(g), size, a);
+    double sum = 0.0;
+    RLHF_TRY(rlhf__cpu_sumsq(cpu, (rlhf_dev)u, size, &sum));
+    if (tall) transpose(cpu, k.x, u, nr, nc);
+    cpu->hot.scale(k.x, size, sum > 0.0 ? (float)(1.0 / sqrt(sum)) : 0.0f);
+    RLHF_TRY(newton_schulz(cpu, &k, a->ns_steps));
+    float *result = k.x;
+    if (tall) {
+        result = (float *)(void *)k.low_x;
+        transpose(cpu, result, k.x, nc, nr);
+    }
+    const double ratio = (double)nr / (double)nc, lr = a->lr * sqrt(ratio > 1.0 ? ratio : 1.0);
+    cpu->hot.apply_step(floats(w), result, size, (float)(1.0 - a->lr * a->weight_decay), (float)lr);
+    return RLHF_OK;
+}

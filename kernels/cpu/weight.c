@@ -1,0 +1,133 @@
+// weight.c: weight matrices in packed layouts (products.h). Made from the f32 master once per
+// optimiser step by weight_pack, then used by every product of that step.
+#include "own_gemm.h"
+#include "products.h"
+#include "rows.h"
+
+#include <stdlib.h>
+
+#define DIM_MAX (1 << 24)
+
+static void packed_free(struct rlhf__cpu *cpu, struct rlhf__packed *p) {
+    rlhf__dnnl_mem_destroy(p->mem);
+    rlhf__dnnl_layout_destroy(p->layout);
+    rlhf__cpu_mem_free(cpu, p->ptr);
+}
+
+void rlhf__cpu_weight_destroy(void *ctx, rlhf_weight *w) {
+    if (!w) return;
+    ((struct rlhf__cpu *)ctx)->weight_generation++;
+    rlhf__dnnl_mem_destroy(w->fwd_src);
+    rlhf__dnnl_mem_destroy(w->bwd_src);
+    rlhf__dnnl_op_destroy(w->fwd_reorder);
+    rlhf__dnnl_op_destroy(w->bwd_reorder);
+    packed_free(ctx, &w->fwd);
+    packed_free(ctx, &w->bwd);
+    free(w);
+}
+
+// A packed [k, n] operand in oneDNN's layout and the reorder that fills it from dense f32 memory,
+// which lies as [n, k] when src_transposed.
+static int packed_dnnl(struct rlhf__dnnl *d, struct rlhf__packed *p, int64_t k, int64_t n,
+                       int32_t dtype, int src_transposed, struct rlhf__dnnl_op **reorder,
+                       struct rlhf__dnnl_mem **src) {
+    const struct rlhf__matmul s = {
+        .m = 64, .k = k, .n = n, .in_dtype = dtype, .out_dtype = RLHF_F32, .wei_packed = 1};
+    struct rlhf__dnnl_op *op = NULL;
+    int st = rlhf__dnnl_matmul_create(d, &s, NULL, &p->layout, &op);
+    rlhf__dnnl_op_destroy(op);
+    if (st) return st;
+    struct rlhf__dnnl_layout *plain = NULL;
+    st = rlhf__dnnl_layout_plain(k, n, RLHF_F32, src_transposed, &plain);
+    if (!st) st = rlhf__dnnl_reorder_create(d, plain, p->layout, reorder);
+    if (!st) st = rlhf__dnnl_mem_create(d, plain, NULL, src);
+    rlhf__dnnl_layout_destroy(plain);
+    return st;
+}
+
+static rlhf_status packed_create(struct rlhf__cpu *cpu, struct rlhf__packed *p, int64_t k,
+                                 int64_t n, int32_t dtype, int src_transposed,
+                                 struct rlhf__dnnl_op **reorder, struct rlhf__dnnl_mem **src) {
+    if (!cpu->has_block_gemm)
+        return rlhf__cpu_mem_alloc(cpu, rlhf__own_packed_bytes(cpu, k, n), &p->ptr);
+    struct rlhf__dnnl *d = rlhf__products_engine(cpu);
+    int st = packed_dnnl(d, p, k, n, dtype, src_transposed, reorder, src);
+    if (!st) RLHF_TRY(rlhf__cpu_mem_alloc(cpu, rlhf__dnnl_layout_bytes(p->layout), &p->ptr));
+    if (!st) st = rlhf__dnnl_mem_create(d, p->layout, p->ptr, &p->mem);
+    if (st)
+        return rlhf__cpu_fail(cpu, RLHF_E_DEVICE,
+                              "oneDNN has no layout for a weight of %lld x %lld (status %d)",
+                              (long long)k, (long long)n, st);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__cpu_weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
+                                    rlhf_weight **out) {
+    struct rlhf__cpu *cpu = ctx;
+    if (k < 1 || n < 1 || k > DIM_MAX || n > DIM_MAX)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "a weight of %d x %d: both must be 1 to %d", k,
+                              n, DIM_MAX);
+    if (dtype != RLHF_F32 && dtype != RLHF_BF16)
+        return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED, "a weight of dtype %d: f32 or bf16", dtype);
+    rlhf_weight *w = calloc(1, sizeof *w);
+    if (!w) return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory for a weight");
+    w->k = k;
+    w->n = n;
+    w->dtype = dtype;
+    w->exec_dtype = cpu->has_bf16 ? dtype : RLHF_F32;
+    w->flags = flags;
+    rlhf__cpu_use_threads(cpu);
+    int out_in = (flags & RLHF_WEIGHT_OUT_IN) != 0;
+    rlhf_status st =
+        packed_create(cpu, &w->fwd, k, n, w->exec_dtype, out_in, &w->fwd_reorder, &w->fwd_src);
+    if (st == RLHF_OK && flags & RLHF_WEIGHT_BACKWARD)
+        st =
+            packed_create(cpu, &w->bwd, n, k, w->exec_dtype, !out_in, &w->bwd_reorder, &w->bwd_src);
+    if (st < 0) {
+        rlhf__cpu_weight_destroy(cpu, w);
+        return st;
+    }
+    *out = w;
+    return RLHF_OK;
+}
+
+static rlhf_status packed_fill(struct rlhf__cpu *cpu, const struct rlhf__packed *p, int64_t k,
+                               int64_t n, int src_transposed, struct rlhf__dnnl_op *reorder,
+                               struct rlhf__dnnl_mem *src, void *data) {
+    if (!p->layout) {
+        rlhf__own_pack(cpu, p->ptr, data, k, n, src_transposed);
+        return RLHF_OK;
+    }
+    void *scratch = NULL;
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SCRATCH, rlhf__dnnl_op_scratch(reorder), &scratch));
+    int st = rlhf__dnnl_mem_point(src, data);
+    if (!st) st = rlhf__dnnl_reorder(rlhf__products_engine(cpu), reorder, src, p->mem, scratch);
+    if (st) return rlhf__cpu_fail(cpu, RLHF_E_DEVICE, "packing a weight failed (status %d)", st);
+    return RLHF_OK;
+}
+
+// bf16 weights on a CPU without bf16 products are the f32 values of the rounded numbers.
+static rlhf_status round_to_bf16(struct rlhf__cpu *cpu, void *src, uint64_t n, void **out) {
+    void *p = NULL;
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PRODUCT, n * 6, &p));
+    rlhf_dev half = rlhf_dev_at(p, n * 4);
+    RLHF_TRY(rlhf__cpu_convert(cpu, half, RLHF_BF16, src, RLHF_F32, n));
+    RLHF_TRY(rlhf__cpu_convert(cpu, p, RLHF_F32, half, RLHF_BF16, n));
+    *out = p;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__cpu_weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
+    struct rlhf__cpu *cpu = ctx;
+    int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
+    void *src = src_f32;
+    rlhf__cpu_use_threads(cpu);
+    if (w->exec_dtype != w->dtype)
+        RLHF_TRY(round_to_bf16(cpu, src_f32, (uint64_t)w->k * (uint64_t)w->n, &src));
+    RLHF_TRY(packed_fill(cpu, &w->fwd, w->k, w->n, out_in, w->fwd_reorder, w->fwd_src, src));
+    if (w->bwd.ptr)
+        RLHF_TRY(packed_fill(cpu, &w->bwd, w->n, w->k, !out_in, w->bwd_reorder, w->bwd_src, src));
+    w->packed = 1;
+    cpu->weight_generation++; // logits kept by lm_head are of the old weights
+    return RLHF_OK;
+}
