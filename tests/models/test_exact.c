@@ -1,0 +1,125 @@
+// tests/models/test_exact.c: one numerical path. Log-probs recorded while sampling (ragged prompts,
+// continuous batching, random admission, any number of slots) and those of the training forward
+// (any split into batches, any thread count) are the same bits; so are the ids drawn.
+#include "rollout.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct shape {
+    const char *name;
+    const struct setting *settings;
+    int32_t vocab, max_prompt, max_new, reserved;
+};
+
+// Longer rows and a wider vocabulary, so that no block of a fast kernel holds everything.
+static const struct setting wider[] = {{"vocab_size", "1037"}, {"n_positions", "96"},
+                                       {"n_embd", "80"},       {"n_layer", "3"},
+                                       {"n_head", "5"},        {NULL, NULL}};
+static const struct shape tiny_shape = {"tiny", tiny_gpt2, 61, 7, 12, 0};
+static const struct shape wide_shape = {"wide", wider, 1037, 40, 50, 0};
+
+struct rule {
+    const char *name;
+    rlhf_dist dist, logp_dist;
+};
+static const struct rule rules[] = {
+    {"temperature 0.7", {1 / 0.7, 1, 0, 0}, {1 / 0.7, 1, 0, 0}},
+    {"top-k 5", {1.25, 1, 5, 0}, {1.25, 1, 5, 0}},
+    {"top-p 0.8, top-k 20", {1, 0.8, 20, 0}, {1, 0.8, 20, 0}},
+    {"top-k 4, scored in full", {1.5, 1, 4, 0}, {1, 1, 0, 0}},
+};
+
+// Forward of the rollout in batches of `step` rows; every recorded log-prob must be met exactly.
+static void check_forward(struct model *m, const struct rollout *r, const rlhf_dist *dist,
+                          uint32_t step, int32_t train) {
+    uint64_t finite = 0;
+    for (uint32_t first = 0; first < ROLL_ROWS; first += step) {
+        struct rollout_batch b =
+            rollout_batch(r, first, first + step > ROLL_ROWS ? ROLL_ROWS - first : step);
+        float *logp = test_malloc(b.b.total * sizeof *logp);
+        const rlhf_forward f = {
+            .size = sizeof f, .heads = RLHF_HEAD_LOGP, .train = train, .dist = dist};
+        const rlhf_heads out = {.size = sizeof out, .logp = logp};
+        must(m, m->ops->forward(m->self, &b.b, &f, &out));
+        for (uint32_t t = 0; t < b.b.total; t++) {
+            if (isfinite(logp[t]) && logp[t] < 0) finite++;
+            if (memcmp(&logp[t], &b.logp[t], sizeof *logp) != 0)
+                fail_msg("token %u of rows %u..: forward %.9g, sampled %.9g", t, first,
+                         (double)logp[t], (double)b.logp[t]);
+        }
+        test_free(logp);
+        rollout_batch_free(&b);
+    }
+    assert_true(finite > 3 * ROLL_ROWS); // the comparison was about something
+}
+
+// All rules, slot counts and batch splits of one backend, dtype and thread count. want: the
+// rollouts every configuration of the backend and dtype must reproduce; filled when first.
+static void check_config(const struct shape *s, const char *name, int32_t dtype, uint32_t threads,
+                         struct rollout *want, int32_t first) {
+    static const uint32_t slots[] = {13, 1, 4};
+    struct backend backend = backend_open(name, threads, 0);
+    assert_non_null(backend.compute);
+    const rlhf_model_open o = open_args(&backend, dtype, 1);
+    struct model m = model_open("gpt2", s->settings, &o);
+    struct rollout *r = test_malloc(sizeof *r);
+    model_fill(&m, 0.3);
+    for (uint32_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        for (uint32_t k = 0; k < 3; k++) {
+            rollout_init(r, s->vocab, s->max_prompt, s->max_new);
+            rollout_run(r, &m, slots[k], 100 + k, &rules[i].dist, &rules[i].logp_dist);
+            if (first && k == 0) memcpy(&want[i], r, sizeof *r);
+            if (memcmp(&want[i], r, sizeof *r) != 0)
+                fail_msg("%s, %s: %u slots and %u threads draw something else", name, rules[i].name,
+                         slots[k], threads);
+        }
+        check_forward(&m, r, &rules[i].logp_dist, ROLL_ROWS, 1);
+        check_forward(&m, r, &rules[i].logp_dist, 5, 0);
+        check_forward(&m, r, &rules[i].logp_dist, 1, 1);
+    }
+    test_free(r);
+    model_close(&m);
+    backend_close(&backend);
+}
+
+static void check(const struct shape *s, const char *name, int32_t dtype) {
+    struct rollout *want = test_calloc(sizeof rules / sizeof *rules, sizeof *want);
+    check_config(s, name, dtype, 1, want, 1);
+    check_config(s, name, dtype, 2, want, 0);
+    test_free(want);
+}
+
+static void test_reference_f32(void **state) {
+    (void)state;
+    check(&tiny_shape, "reference", RLHF_F32);
+}
+static void test_reference_bf16(void **state) {
+    (void)state;
+    check(&tiny_shape, "reference", RLHF_BF16);
+}
+static void test_cpu_f32(void **state) {
+    (void)state;
+    check(&tiny_shape, "cpu", RLHF_F32);
+}
+static void test_cpu_bf16(void **state) {
+    (void)state;
+    check(&tiny_shape, "cpu", RLHF_BF16);
+}
+static void test_cpu_f32_wide(void **state) {
+    (void)state;
+    check(&wide_shape, "cpu", RLHF_F32);
+}
+static void test_cpu_bf16_wide(void **state) {
+    (void)state;
+    check(&wide_shape, "cpu", RLHF_BF16);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reference_f32), cmocka_unit_test(test_reference_bf16),
+        cmocka_unit_test(test_cpu_f32),       cmocka_unit_test(test_cpu_bf16),
+        cmocka_unit_test(test_cpu_f32_wide),  cmocka_unit_test(test_cpu_bf16_wide)};
+    return cmocka_run_group_tests_name("sampled log-probs = forward", tests, NULL, NULL);
+}
