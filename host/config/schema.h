@@ -149,7 +149,7 @@ struct rlhf__optim_config {
     int64_t schedule_phases; // the schedule is laid out for so many phases, or run.phases if more.
                              // Set it when a run will be resumed with more phases: then lr does not
                              // depend on run.phases
-    int64_t max_skipped; // non-finite steps in a row before the run stops
+    int64_t max_skipped;     // non-finite steps in a row before the run stops
 };
 
 struct rlhf__early_stop_config {

@@ -1,0 +1,176 @@
+// config.c: the order of the layers; see config.h.
+#include "config/config.h"
+
+#include "base/file.h"
+#include "base/nearest.h"
+#include "config/layer.h"
+#include "config/resume.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void rlhf__config_free(struct rlhf__config *c) {
+    rlhf__plugin_config_clear(&c->algo);
+    for (size_t i = 0; i < c->n_reward; i++)
+        rlhf__plugin_config_clear(&c->reward[i]);
+    free(c->reward);
+    rlhf__strings_free(&c->strings);
+    memset(c, 0, sizeof *c);
+}
+
+static rlhf_status built_in(struct rlhf__config *c, struct rlhf__error *err) {
+    size_t n;
+    const struct rlhf__section *s = rlhf__sections(&n);
+    memset(c, 0, sizeof *c);
+    for (size_t i = 0; i < n; i++)
+        RLHF_TRY(rlhf__opts_defaults(&s[i].table, (char *)c + s[i].offset, &c->strings, err));
+    c->algo.options = json_object();
+    c->algo.origin = json_object();
+    if (!c->algo.options || !c->algo.origin) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    return RLHF_OK;
+}
+
+// ---- which files ------------------------------------------------------------------------------
+
+static rlhf_status no_preset(const char *dir, const char *name, struct rlhf__error *err) {
+    struct rlhf__nearest near = {name, NULL, 0};
+    char best[256] = "", all[1024] = "", hint[300];
+    DIR *d = opendir(dir);
+    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+        char stem[256];
+        size_t n = strlen(e->d_name);
+        if (n < 6 || strcmp(e->d_name + n - 5, ".json") != 0) continue;
+        snprintf(stem, sizeof stem, "%.*s", (int)(n - 5), e->d_name);
+        near.best = *best ? best : NULL;
+        rlhf__nearest_offer(&near, stem);
+        if (near.best == stem) memcpy(best, stem, sizeof best);
+        size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", stem);
+    }
+    near.best = *best ? best : NULL;
+    if (d) closedir(d);
+    return rlhf__fail(err, RLHF_E_INVALID, "--preset: no preset \"%s\"%s; there %s %s", name,
+                      rlhf__nearest_hint(&near, hint, sizeof hint), *all ? "are:" : "is none in",
+                      *all ? all : dir);
+}
+
+static rlhf_status load_preset(const struct rlhf__config_request *req, const char *name,
+                               struct rlhf__strings *strings, struct rlhf__layer *out,
+                               struct rlhf__error *err) {
+    char dir[1200], path[1600];
+    snprintf(dir, sizeof dir, "%s/configs/presets", req->dirs->share);
+    snprintf(path, sizeof path, "%s/%s.json", dir, name);
+    if (strchr(name, '/') || strlen(name) > 200 || !rlhf__is_file(path))
+        return no_preset(dir, name, err);
+    const char *kept = rlhf__strings_add(strings, path);
+    if (!kept) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    return rlhf__layer_load(kept, out, err);
+}
+
+// The last of the assignments that sets `path`, its value; NULL when none does.
+static const char *assigned(const struct rlhf__config_request *req, const char *path) {
+    size_t n = strlen(path);
+    for (size_t i = req->n_set; i-- > 0;)
+        if (strncmp(req->set[i], path, n) == 0 && req->set[i][n] == '=') return req->set[i] + n + 1;
+    return NULL;
+}
+
+static const char *member(const struct rlhf__layer *l, const char *section, const char *key) {
+    return json_string_value(json_object_get(json_object_get(l->json, section), key));
+}
+
+enum { ALGO_FILE, PRESET, USER_FILE, N_FILES };
+
+// The file layers of a new run; *stem = the algorithm's name without ".so", "" when none is named.
+static rlhf_status load_files(const struct rlhf__config_request *req, struct rlhf__config *c,
+                              struct rlhf__layer file[N_FILES], char *stem, size_t cap,
+                              struct rlhf__error *err) {
+    if (req->config_file) RLHF_TRY(rlhf__layer_load(req->config_file, &file[USER_FILE], err));
+    const char *preset = assigned(req, "run.preset");
+    if (!preset) preset = req->preset;
+    if (!preset) preset = member(&file[USER_FILE], "run", "preset");
+    if (preset && *preset) {
+        RLHF_TRY(load_preset(req, preset, &c->strings, &file[PRESET], err));
+        c->run.preset = rlhf__strings_add(&c->strings, preset);
+    }
+    const char *algo = assigned(req, "algo.plugin");
+    if (!algo) algo = req->algo;
+    if (!algo) algo = member(&file[USER_FILE], "algo", "plugin");
+    if (!algo) algo = member(&file[PRESET], "algo", "plugin");
+    *stem = '\0';
+    if (!algo) return RLHF_OK;
+    rlhf__plugin_stem(algo, stem, cap);
+    char path[1600];
+    snprintf(path, sizeof path, "%s/configs/%s.json", req->dirs->share, stem);
+    if (!rlhf__is_file(path)) return RLHF_OK;
+    const char *kept = rlhf__strings_add(&c->strings, path);
+    if (!kept) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    return rlhf__layer_load(kept, &file[ALGO_FILE], err);
+}
+
+// ---- flags ------------------------------------------------------------------------------------
+
+// --reward flags replace the list of the files; when resuming they must name the same plugins.
+static rlhf_status apply_rewards(const struct rlhf__config_request *req, struct rlhf__config *c,
+                                 struct rlhf__error *err) {
+    int keep = req->resume && req->n_reward == c->n_reward;
+    if (!keep) {
+        for (size_t i = 0; i < c->n_reward; i++)
+            rlhf__plugin_config_clear(&c->reward[i]);
+        c->n_reward = 0;
+    }
+    for (size_t i = 0; i < req->n_reward; i++) {
+        struct rlhf__plugin_config *p = keep ? &c->reward[i] : rlhf__reward_add(c);
+        if (!p) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+        RLHF_TRY(rlhf__spec_apply(req->reward[i], "--reward", p, c, err));
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status apply_flags(const struct rlhf__config_request *req, struct rlhf__config *c,
+                               struct rlhf__error *err) {
+    if (req->algo) RLHF_TRY(rlhf__spec_apply(req->algo, "--algo", &c->algo, c, err));
+    if (req->n_reward) RLHF_TRY(apply_rewards(req, c, err));
+    for (size_t i = 0; i < req->n_set; i++)
+        RLHF_TRY(rlhf__layer_set(req->set[i], c, err));
+    return RLHF_OK;
+}
+
+static rlhf_status check_rewards(struct rlhf__config *c, struct rlhf__error *err) {
+    for (size_t i = 0; i < c->n_reward; i++)
+        if (!(c->reward[i].weight >= -1e9 && c->reward[i].weight <= 1e9))
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "reward.%zu.weight must be a number from -1e9 to "
+                              "1e9, found %g",
+                              i, c->reward[i].weight);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlhf__config *out,
+                              struct rlhf__error *err) {
+    struct rlhf__layer file[N_FILES];
+    char stem[256] = "";
+    memset(file, 0, sizeof file);
+    rlhf_status status = built_in(out, err);
+    if (status == RLHF_OK && req->resume) {
+        status = rlhf__resume_load(req, out, err);
+        if (status == RLHF_OK) status = apply_flags(req, out, err);
+        if (status == RLHF_OK) status = rlhf__resume_check(req, out, err);
+        if (status == RLHF_OK) status = check_rewards(out, err);
+        return status;
+    }
+    if (status == RLHF_OK) status = load_files(req, out, file, stem, sizeof stem, err);
+    for (int i = 0; i < N_FILES && status == RLHF_OK; i++)
+        if (file[i].json) status = rlhf__layer_apply(&file[i], stem, out, err);
+    if (status == RLHF_OK && req->preset) {
+        out->run.preset = rlhf__strings_add(&out->strings, req->preset);
+        if (!out->run.preset) status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    }
+    if (status == RLHF_OK) status = apply_flags(req, out, err);
+    if (status == RLHF_OK) status = check_rewards(out, err);
+    for (int i = 0; i < N_FILES; i++)
+        rlhf__layer_free(&file[i]);
+    return status;
+}

@@ -1,0 +1,204 @@
+// layer.c: JSON layers over a config; see layer.h. Flags are in layer_flag.c.
+#include "config/layer.h"
+
+#include "base/file.h"
+#include "base/nearest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_CONFIG_BYTES ((uint64_t)16 << 20)
+
+const char *const *rlhf__host_keys(int is_reward) {
+    static const char *const algo[] = {"plugin", NULL};
+    static const char *const reward[] = {"plugin", "name", "weight", NULL};
+    return is_reward ? reward : algo;
+}
+
+rlhf_status rlhf__layer_load(const char *path, struct rlhf__layer *out, struct rlhf__error *err) {
+    memset(out, 0, sizeof *out);
+    out->source = path;
+    RLHF_TRY(rlhf__file_read(path, MAX_CONFIG_BYTES, &out->text, err));
+    RLHF_TRY(rlhf__json_parse(path, rlhf__buf_text(&out->text), out->text.len, &out->json, err));
+    if (!json_is_object(out->json))
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: the top level must be an object, found %s",
+                          path, rlhf__json_kind(out->json));
+    return RLHF_OK;
+}
+
+void rlhf__layer_free(struct rlhf__layer *l) {
+    rlhf__buf_free(&l->text);
+    json_decref(l->json);
+    memset(l, 0, sizeof *l);
+}
+
+void rlhf__plugin_stem(const char *name, char *out, size_t cap) {
+    char head[1024];
+    const char *so = strstr(name, ".so:");
+    snprintf(head, sizeof head, "%.*s", (int)(so ? so - name : 1000), name);
+    const char *base = rlhf__path_base(head);
+    size_t n = strcspn(base, "#");
+    if (n > 3 && strncmp(base + n - 3, ".so", 3) == 0) n -= 3;
+    snprintf(out, cap, "%.*s", (int)n, base);
+}
+
+void rlhf__plugin_config_clear(struct rlhf__plugin_config *p) {
+    free(p->plugin);
+    free(p->name);
+    json_decref(p->options);
+    json_decref(p->origin);
+    memset(p, 0, sizeof *p);
+}
+
+struct rlhf__plugin_config *rlhf__reward_add(struct rlhf__config *c) {
+    struct rlhf__plugin_config *all = realloc(c->reward, (c->n_reward + 1) * sizeof *all);
+    if (!all) return NULL;
+    c->reward = all;
+    struct rlhf__plugin_config *p = &all[c->n_reward++];
+    memset(p, 0, sizeof *p);
+    p->weight = 1;
+    return p;
+}
+
+// "source:line" of a path in the layer.
+static void place(const struct rlhf__layer *l, const char *path, char *out, size_t cap) {
+    int64_t line = rlhf__json_line_of(rlhf__buf_text(&l->text), l->text.len, path);
+    if (line > 0)
+        snprintf(out, cap, "%s:%lld", l->source, (long long)line);
+    else
+        snprintf(out, cap, "%s", l->source);
+}
+
+static rlhf_status wrong_kind(const struct rlhf__layer *l, const char *path, const char *allowed,
+                              const json_t *found, struct rlhf__error *err) {
+    char where[1200];
+    place(l, path, where, sizeof where);
+    return rlhf__fail(err, RLHF_E_INVALID, "%s: %s must be %s, found %s", where, path, allowed,
+                      rlhf__json_kind(found));
+}
+
+static rlhf_status unknown_section(const struct rlhf__layer *l, const char *key,
+                                   struct rlhf__error *err) {
+    size_t n;
+    const struct rlhf__section *s = rlhf__sections(&n);
+    struct rlhf__nearest near = {key, NULL, 0};
+    char where[1200], hint[128];
+    for (size_t i = 0; i < n; i++)
+        rlhf__nearest_offer(&near, s[i].name);
+    rlhf__nearest_offer(&near, "algo");
+    rlhf__nearest_offer(&near, "reward");
+    place(l, key, where, sizeof where);
+    return rlhf__fail(err, RLHF_E_INVALID, "%s: unknown key \"%s\"%s", where, key,
+                      rlhf__nearest_hint(&near, hint, sizeof hint));
+}
+
+// The host's own member of a plugin entry; 1 when key is one.
+static rlhf_status host_member(const struct rlhf__layer *l, const char *path, const char *key,
+                               const json_t *v, struct rlhf__plugin_config *p,
+                               struct rlhf__error *err) {
+    if (strcmp(key, "weight") == 0) {
+        if (!json_is_number(v)) return wrong_kind(l, path, "a number", v, err);
+        p->weight = json_number_value(v);
+        return RLHF_OK;
+    }
+    if (!json_is_string(v)) return wrong_kind(l, path, "a string", v, err);
+    char **field = strcmp(key, "plugin") == 0 ? &p->plugin : &p->name;
+    char *copy = strdup(json_string_value(v));
+    if (!copy) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    free(*field);
+    *field = copy;
+    return RLHF_OK;
+}
+
+static int is_host_key(const char *const *keys, const char *key) {
+    while (*keys && strcmp(*keys, key) != 0)
+        keys++;
+    return *keys != NULL;
+}
+
+static rlhf_status need_objects(struct rlhf__plugin_config *p, struct rlhf__error *err) {
+    if (!p->options) p->options = json_object();
+    if (!p->origin) p->origin = json_object();
+    return p->options && p->origin ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+}
+
+// Merges an object {"plugin", ..., options} into p. section: "algo" or "reward.0".
+static rlhf_status apply_plugin(const struct rlhf__layer *l, const char *section, int is_reward,
+                                json_t *object, int skip_options, struct rlhf__plugin_config *p,
+                                struct rlhf__error *err) {
+    const char *key;
+    json_t *v;
+    RLHF_TRY(need_objects(p, err));
+    json_object_foreach(object, key, v) {
+        char path[512], where[1200];
+        snprintf(path, sizeof path, "%s.%s", section, key);
+        if (is_host_key(rlhf__host_keys(is_reward), key)) {
+            RLHF_TRY(host_member(l, path, key, v, p, err));
+            continue;
+        }
+        if (skip_options) continue;
+        place(l, path, where, sizeof where);
+        if (json_object_set(p->options, key, v) != 0 ||
+            json_object_set_new(p->origin, key, json_pack("{ss}", "source", where)) != 0)
+            return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status apply_algo(const struct rlhf__layer *l, json_t *v, const char *algo_stem,
+                              struct rlhf__config *c, struct rlhf__error *err) {
+    if (!json_is_object(v)) return wrong_kind(l, "algo", "an object with a \"plugin\"", v, err);
+    const char *named = json_string_value(json_object_get(v, "plugin"));
+    char stem[256] = "";
+    if (named) rlhf__plugin_stem(named, stem, sizeof stem);
+    int other = named && algo_stem && strcmp(stem, algo_stem) != 0;
+    return apply_plugin(l, "algo", 0, v, other, &c->algo, err);
+}
+
+static rlhf_status apply_rewards(const struct rlhf__layer *l, json_t *v, struct rlhf__config *c,
+                                 struct rlhf__error *err) {
+    if (!json_is_array(v)) return wrong_kind(l, "reward", "a list of objects", v, err);
+    for (size_t i = 0; i < c->n_reward; i++)
+        rlhf__plugin_config_clear(&c->reward[i]);
+    c->n_reward = 0;
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        json_t *item = json_array_get(v, i);
+        char section[32];
+        snprintf(section, sizeof section, "reward.%zu", i);
+        if (!json_is_object(item) || !json_is_string(json_object_get(item, "plugin")))
+            return wrong_kind(l, section, "an object with a \"plugin\"", item, err);
+        struct rlhf__plugin_config *p = rlhf__reward_add(c);
+        if (!p) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+        RLHF_TRY(apply_plugin(l, section, 1, item, 0, p, err));
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__layer_apply(const struct rlhf__layer *l, const char *algo_stem,
+                              struct rlhf__config *c, struct rlhf__error *err) {
+    size_t n;
+    const struct rlhf__section *sections = rlhf__sections(&n);
+    const char *key;
+    json_t *v;
+    json_object_foreach(l->json, key, v) {
+        size_t i = 0;
+        while (i < n && strcmp(sections[i].name, key) != 0)
+            i++;
+        if (strcmp(key, "algo") == 0) {
+            RLHF_TRY(apply_algo(l, v, algo_stem, c, err));
+        } else if (strcmp(key, "reward") == 0) {
+            RLHF_TRY(apply_rewards(l, v, c, err));
+        } else if (i == n) {
+            return unknown_section(l, key, err);
+        } else if (!json_is_object(v)) {
+            return wrong_kind(l, key, "an object", v, err);
+        } else {
+            struct rlhf__origin from = {l->source,   key, rlhf__buf_text(&l->text),
+                                        l->text.len, 0,   0};
+            RLHF_TRY(rlhf__opts_apply(&sections[i].table, v, NULL, &from,
+                                      (char *)c + sections[i].offset, &c->strings, err));
+        }
+    }
+    return RLHF_OK;
+}

@@ -1,0 +1,45 @@
+// layer.h: applying one source of settings to a config; shared by the files of config/ only.
+#ifndef RLHF_HOST_LAYER_H
+#define RLHF_HOST_LAYER_H
+
+#include "config/config.h"
+
+// A parsed source.
+struct rlhf__layer {
+    const char *source;    // for messages: the file as the user wrote it, or "--set"
+    struct rlhf__buf text; // what was parsed, to look lines up in
+    json_t *json;          // an object
+};
+
+// Read a file. Its top level must be an object. [main]
+rlhf_status rlhf__layer_load(const char *path, struct rlhf__layer *out, struct rlhf__error *err);
+void rlhf__layer_free(struct rlhf__layer *l);
+
+// Write every value of the layer into c. Options of an algorithm that the layer names are left out
+// when it is not algo_stem ("ppo"). [main]
+rlhf_status rlhf__layer_apply(const struct rlhf__layer *l, const char *algo_stem,
+                              struct rlhf__config *c, struct rlhf__error *err);
+
+// "path.to.key=value" over c; source is "--set" or the flag it stands for. [main]
+rlhf_status rlhf__layer_set(const char *assignment, struct rlhf__config *c,
+                            struct rlhf__error *err);
+
+// "X.so[:k=v,...]": the plugin's name, heap, and its options as a JSON object of {raw text, parsed
+// value} pairs applied by rlhf__spec_apply. [main]
+rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__plugin_config *p,
+                             struct rlhf__config *c, struct rlhf__error *err);
+
+// "imdb" from "/x/imdb.so" or "imdb.so:weight=1"; out has cap bytes. [any]
+void rlhf__plugin_stem(const char *name, char *out, size_t cap);
+
+// A zeroed entry at the end of c->reward. NULL when out of memory. [main]
+struct rlhf__plugin_config *rlhf__reward_add(struct rlhf__config *c);
+
+// Options of a plugin entry that belong to the host: algo has "plugin", a reward also "name" and
+// "weight". [any]
+const char *const *rlhf__host_keys(int is_reward);
+
+// Free what an entry owns and zero it. [any]
+void rlhf__plugin_config_clear(struct rlhf__plugin_config *p);
+
+#endif

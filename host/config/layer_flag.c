@@ -1,0 +1,170 @@
+// layer_flag.c: --set assignments and "X.so:k=v,..." of the command line over a config.
+#include "config/layer.h"
+
+#include "base/file.h"
+#include "base/nearest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A value as typed: JSON when it parses as that, else a string. New reference, NULL when neither.
+static json_t *typed_value(const char *raw) {
+    json_t *v = json_loads(raw, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+    return v ? v : json_string(raw);
+}
+
+// One member of a plugin entry, as typed. flag and section are for messages.
+static rlhf_status set_member(const char *flag, const char *section, const char *key,
+                              const char *raw, int is_reward, struct rlhf__plugin_config *p,
+                              struct rlhf__error *err) {
+    json_t *v = typed_value(raw);
+    if (!v)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: the value of %s.%s is not UTF-8", flag, section,
+                          key);
+    if (!p->options) p->options = json_object();
+    if (!p->origin) p->origin = json_object();
+    const char *const *host = rlhf__host_keys(is_reward);
+    while (*host && strcmp(*host, key) != 0)
+        host++;
+    rlhf_status status = RLHF_OK;
+    if (*host && strcmp(key, "weight") == 0) {
+        if (json_is_number(v))
+            p->weight = json_number_value(v);
+        else
+            status = rlhf__fail(err, RLHF_E_INVALID, "%s: %s.weight must be a number, found %s",
+                                flag, section, raw);
+    } else if (*host) {
+        char **field = strcmp(key, "plugin") == 0 ? &p->plugin : &p->name;
+        free(*field);
+        *field = strdup(raw);
+    } else if (json_object_set(p->options, key, v) != 0 ||
+               json_object_set_new(p->origin, key,
+                                   json_pack("{ss,ss}", "source", flag, "raw", raw)) != 0) {
+        status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    }
+    json_decref(v);
+    return status;
+}
+
+// ---- X.so:k=v,... -----------------------------------------------------------------------------
+
+// Cuts "k=v,k=v" in place and sets each. A part without '=' continues the value before it, so that
+// values may have commas.
+static rlhf_status apply_pairs(char *pairs, const char *flag, const char *section, int is_reward,
+                               struct rlhf__plugin_config *p, struct rlhf__error *err) {
+    while (*pairs) {
+        char *end = pairs + strcspn(pairs, ",");
+        for (char *more = end; *more; end = more) {
+            more += 1 + strcspn(more + 1, ",");
+            if (memchr(end + 1, '=', (size_t)(more - end - 1))) break;
+        }
+        char *next = *end ? end + 1 : end;
+        *end = '\0';
+        char *value = strchr(pairs, '=');
+        if (!value || value == pairs)
+            return rlhf__fail(err, RLHF_E_INVALID, "%s: \"%s\" is not of the form key=value", flag,
+                              pairs);
+        *value++ = '\0';
+        RLHF_TRY(set_member(flag, section, pairs, value, is_reward, p, err));
+        pairs = next;
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__plugin_config *p,
+                             struct rlhf__config *c, struct rlhf__error *err) {
+    char *copy = strdup(spec), section[32] = "algo";
+    if (!copy) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    int is_reward = p != &c->algo;
+    if (is_reward) snprintf(section, sizeof section, "reward.%zu", (size_t)(p - c->reward));
+    char *colon = rlhf__is_file(copy) ? NULL : strstr(copy, ".so:");
+    colon = colon ? colon + 3 : rlhf__is_file(copy) ? NULL : strchr(copy, ':');
+    char *pairs = colon ? colon + 1 : copy + strlen(copy);
+    if (colon) *colon = '\0';
+    rlhf_status status = RLHF_OK;
+    if (!*copy) {
+        status = rlhf__fail(err, RLHF_E_INVALID, "%s: the plugin's name is empty", flag);
+    } else {
+        free(p->plugin);
+        p->plugin = strdup(copy);
+        if (!p->plugin) status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    }
+    if (status == RLHF_OK) status = apply_pairs(pairs, flag, section, is_reward, p, err);
+    free(copy);
+    return status;
+}
+
+// ---- --set ------------------------------------------------------------------------------------
+
+static rlhf_status set_reward(const char *path, const char *raw, struct rlhf__config *c,
+                              struct rlhf__error *err) {
+    char *end, section[32];
+    unsigned long i = strtoul(path, &end, 10);
+    if (end == path || *end != '.' || !end[1])
+        return rlhf__fail(err, RLHF_E_INVALID, "--set: reward.%s: write reward.<number>.<key>",
+                          path);
+    if (i >= c->n_reward)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "--set: reward.%s: there %s %zu reward%s, numbered "
+                          "from 0",
+                          path, c->n_reward == 1 ? "is" : "are", c->n_reward,
+                          c->n_reward == 1 ? "" : "s");
+    snprintf(section, sizeof section, "reward.%lu", i);
+    return set_member("--set", section, end + 1, raw, 1, &c->reward[i], err);
+}
+
+static rlhf_status set_section(const struct rlhf__section *s, const char *key, const char *raw,
+                               struct rlhf__config *c, struct rlhf__error *err) {
+    json_t *v = typed_value(raw);
+    if (!v)
+        return rlhf__fail(err, RLHF_E_INVALID, "--set: the value of %s.%s is not UTF-8", s->name,
+                          key);
+    struct rlhf__origin from = {"--set", s->name, NULL, 0, 0, 0};
+    rlhf_status status =
+        rlhf__opts_set(&s->table, key, v, raw, &from, (char *)c + s->offset, &c->strings, err);
+    json_decref(v);
+    return status;
+}
+
+static rlhf_status set_path(const char *section, const char *key, const char *raw,
+                            struct rlhf__config *c, struct rlhf__error *err) {
+    size_t n;
+    const struct rlhf__section *s = rlhf__sections(&n);
+    struct rlhf__nearest near = {section, NULL, 0};
+    if (strcmp(section, "algo") == 0)
+        return set_member("--set", "algo", key, raw, 0, &c->algo, err);
+    if (strcmp(section, "reward") == 0) return set_reward(key, raw, c, err);
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(s[i].name, section) == 0) return set_section(&s[i], key, raw, c, err);
+        rlhf__nearest_offer(&near, s[i].name);
+    }
+    rlhf__nearest_offer(&near, "algo");
+    rlhf__nearest_offer(&near, "reward");
+    rlhf__fail(err, RLHF_E_INVALID, "--set: unknown key \"%s.%s\"", section, key);
+    if (near.best)
+        rlhf__fail(err, RLHF_E_INVALID, "--set: unknown key \"%s.%s\" (did you mean \"%s.%s\"?)",
+                   section, key, near.best, key);
+    return RLHF_E_INVALID;
+}
+
+rlhf_status rlhf__layer_set(const char *assignment, struct rlhf__config *c,
+                            struct rlhf__error *err) {
+    char *copy = strdup(assignment);
+    if (!copy) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    char *value = strchr(copy, '=');
+    if (value) *value++ = '\0';
+    char *key = strchr(copy, '.');
+    rlhf_status status;
+    if (!value || !key || key == copy || !key[1]) {
+        status = rlhf__fail(err, RLHF_E_INVALID,
+                            "--set: \"%s\" is not of the form "
+                            "section.key=value, e.g. optim.lr=1e-5",
+                            assignment);
+    } else {
+        *key++ = '\0';
+        status = set_path(copy, key, value, c, err);
+    }
+    free(copy);
+    return status;
+}

@@ -1,0 +1,214 @@
+// resolve.c: from a layered config to one that a run can be made of: plugins opened, their options
+// complete, paths absolute; and the whole as JSON. See config.h.
+#include "config/config.h"
+
+#include "base/file.h"
+#include "config/layer.h"
+#include "plugin/load.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// ---- paths ------------------------------------------------------------------------------------
+// A relative path that exists is made absolute, so that the run can be resumed from anywhere.
+
+static char *absolute(const char *path) {
+    if (!path || !*path || *path == '/' || access(path, F_OK) != 0) return NULL;
+    return realpath(path, NULL);
+}
+
+static rlhf_status absolute_fields(const struct rlhf__opt_table *t, void *config,
+                                   struct rlhf__strings *strings, struct rlhf__error *err) {
+    for (uint32_t i = 0; i < t->n; i++) {
+        rlhf_opt o;
+        rlhf__opt_at(t, i, &o);
+        if (o.type != RLHF_T_PATH) continue;
+        const char *path;
+        memcpy(&path, (char *)config + o.offset, sizeof path);
+        char *full = absolute(path);
+        if (!full) continue;
+        path = rlhf__strings_add(strings, full);
+        free(full);
+        if (!path) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+        memcpy((char *)config + o.offset, &path, sizeof path);
+    }
+    return RLHF_OK;
+}
+
+// ---- plugin options ---------------------------------------------------------------------------
+
+// Every option of p into config, each with the place it came from.
+static rlhf_status set_options(const struct rlhf__plugin *plugin,
+                               const struct rlhf__plugin_config *p, const char *section,
+                               void *config, struct rlhf__strings *strings,
+                               struct rlhf__error *err) {
+    const char *key;
+    json_t *v;
+    json_object_foreach(p->options, key, v) {
+        const json_t *place = json_object_get(p->origin, key);
+        const char *source = json_string_value(json_object_get(place, "source"));
+        const char *raw = json_string_value(json_object_get(place, "raw"));
+        struct rlhf__origin from = {source ? source : plugin->file, section, NULL, 0, 0, 0};
+        rlhf_status status =
+            rlhf__opts_set(&plugin->table, key, v, raw, &from, config, strings, err);
+        if (status < 0 && rlhf__opt_find(&plugin->table, key) < 0 && err) {
+            size_t n = strlen(err->text);
+            snprintf(err->text + n, sizeof err->text - n, "; see rlhf-host plugin info %s",
+                     plugin->file);
+        }
+        if (status < 0) return status;
+    }
+    return RLHF_OK;
+}
+
+// p->options becomes complete: every option of the plugin, in table order.
+static rlhf_status complete(const struct rlhf__plugin *plugin, struct rlhf__plugin_config *p,
+                            const char *section, struct rlhf__error *err) {
+    struct rlhf__strings strings = {0};
+    uint32_t size = plugin->desc.config_size;
+    void *config = calloc(1, size ? size : 1);
+    json_t *full = json_object();
+    struct rlhf__origin from = {plugin->file, section, NULL, 0, 0, 0};
+    rlhf_status status = RLHF_OK;
+    if (!config || !full) status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    if (status == RLHF_OK) status = rlhf__opts_defaults(&plugin->table, config, &strings, err);
+    if (status == RLHF_OK) status = set_options(plugin, p, section, config, &strings, err);
+    if (status == RLHF_OK) status = rlhf__opts_required(&plugin->table, p->options, &from, err);
+    if (status == RLHF_OK) status = absolute_fields(&plugin->table, config, &strings, err);
+    if (status == RLHF_OK) status = rlhf__opts_to_json(&plugin->table, config, full, err);
+    if (status == RLHF_OK) {
+        json_decref(p->options);
+        p->options = json_incref(full);
+    }
+    json_decref(full);
+    free(config);
+    rlhf__strings_free(&strings);
+    return status;
+}
+
+// A plugin given as a file keeps working when the run is resumed elsewhere.
+static rlhf_status keep_path(const struct rlhf__plugin *plugin, struct rlhf__plugin_config *p,
+                             struct rlhf__error *err) {
+    if (!rlhf__is_file(p->plugin)) return RLHF_OK;
+    char *copy = strdup(plugin->path);
+    if (!copy) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    free(p->plugin);
+    p->plugin = copy;
+    return RLHF_OK;
+}
+
+// The metric name of reward i: as given, else the file's, with "-2", ... when it is taken.
+static rlhf_status name_reward(struct rlhf__config *c, size_t i, const struct rlhf__plugin *plugin,
+                               struct rlhf__error *err) {
+    struct rlhf__plugin_config *p = &c->reward[i];
+    int given = p->name && *p->name;
+    for (unsigned number = 1;; number++) {
+        char name[256];
+        const char *stem = given ? p->name : plugin->stem;
+        snprintf(name, sizeof name, number > 1 ? "%.200s-%u" : "%.200s", stem, number);
+        size_t k = 0;
+        while (k < i && strcmp(c->reward[k].name, name) != 0)
+            k++;
+        if (k < i && given)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "reward.%zu.name: \"%s\" is the name of reward.%zu "
+                              "too",
+                              i, p->name, k);
+        if (k < i) continue;
+        if (given) return RLHF_OK;
+        free(p->name);
+        p->name = strdup(name);
+        return p->name ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    }
+}
+
+static rlhf_status resolve_rewards(struct rlhf__config *c, struct rlhf__plugins *plugins,
+                                   const struct rlhf__plugin **rewards, struct rlhf__error *err) {
+    for (size_t i = 0; i < c->n_reward; i++) {
+        struct rlhf__plugin_config *p = &c->reward[i];
+        char section[32];
+        snprintf(section, sizeof section, "reward.%zu", i);
+        if (!p->options) p->options = json_object();
+        RLHF_TRY(
+            rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, "--reward", &rewards[i], err));
+        RLHF_TRY(complete(rewards[i], p, section, err));
+        RLHF_TRY(name_reward(c, i, rewards[i], err));
+        RLHF_TRY(keep_path(rewards[i], p, err));
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *plugins,
+                                 const struct rlhf__plugin **algo,
+                                 const struct rlhf__plugin ***rewards, struct rlhf__error *err) {
+    size_t n;
+    const struct rlhf__section *s = rlhf__sections(&n);
+    *rewards = NULL;
+    if (!c->algo.plugin)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "no algorithm is given; name one, e.g. --algo ppo.so "
+                          "(rlhf-host plugin list shows them)");
+    for (size_t i = 0; i < n; i++)
+        RLHF_TRY(absolute_fields(&s[i].table, (char *)c + s[i].offset, &c->strings, err));
+    RLHF_TRY(rlhf__plugin_open(plugins, c->algo.plugin, RLHF_KIND_ALGO, "--algo", algo, err));
+    RLHF_TRY(complete(*algo, &c->algo, "algo", err));
+    RLHF_TRY(keep_path(*algo, &c->algo, err));
+    *rewards = calloc(c->n_reward + 1, sizeof(const struct rlhf__plugin *));
+    if (!*rewards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    rlhf_status status = resolve_rewards(c, plugins, *rewards, err);
+    if (status < 0) {
+        free(*rewards);
+        *rewards = NULL;
+    }
+    return status;
+}
+
+// ---- as JSON ----------------------------------------------------------------------------------
+
+static json_t *plugin_json(const struct rlhf__plugin_config *p, int is_reward) {
+    json_t *o = json_object();
+    if (p->plugin) json_object_set_new(o, "plugin", json_string(p->plugin));
+    if (is_reward && p->name) json_object_set_new(o, "name", json_string(p->name));
+    if (is_reward) json_object_set_new(o, "weight", json_real(p->weight));
+    if (p->options) json_object_update(o, p->options);
+    return o;
+}
+
+rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
+                                 struct rlhf__error *err) {
+    size_t n;
+    const struct rlhf__section *s = rlhf__sections(&n);
+    json_t *all = json_object(), *rewards = json_array();
+    rlhf_status status = RLHF_OK;
+    for (size_t i = 0; i < c->n_reward; i++)
+        json_array_append_new(rewards, plugin_json(&c->reward[i], 1));
+    for (size_t i = 0; i < n && status == RLHF_OK; i++) {
+        json_t *section = json_object();
+        status = rlhf__opts_to_json(&s[i].table, (const char *)c + s[i].offset, section, err);
+        json_object_set_new(all, s[i].name, section);
+        if (i > 0) continue; // the plugins come right after "run"
+        json_object_set_new(all, "algo", plugin_json(&c->algo, 0));
+        json_object_set(all, "reward", rewards);
+    }
+    json_decref(rewards);
+    if (status == RLHF_OK && json_object_size(all) != n + 2)
+        status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    if (status < 0) {
+        json_decref(all);
+        all = NULL;
+    }
+    *out = all;
+    return status;
+}
+
+rlhf_status rlhf__config_print(const struct rlhf__config *c, struct rlhf__buf *out,
+                               struct rlhf__error *err) {
+    json_t *all;
+    RLHF_TRY(rlhf__config_to_json(c, &all, err));
+    rlhf__json_write(out, all, 2);
+    rlhf__buf_putc(out, '\n');
+    json_decref(all);
+    return rlhf__buf_ok(out, err);
+}

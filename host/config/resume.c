@@ -1,0 +1,156 @@
+// resume.c: see resume.h.
+#include "config/resume.h"
+
+#include "base/file.h"
+#include "config/layer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const may_change[] = {
+    "run.phases",  "run.stop_after", "run.threads", "compute.workspace_mib",
+    "checkpoint.", "early_stop.",    "log.",        NULL};
+
+rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlhf__config *c,
+                              struct rlhf__error *err) {
+    if (req->config_file || req->preset)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "--resume uses the run's own config.json; %s cannot be "
+                          "given with it",
+                          req->config_file ? "--config" : "--preset");
+    if (!rlhf__is_dir(req->resume))
+        return rlhf__fail(err, RLHF_E_INVALID, "--resume: there is no directory %s", req->resume);
+    char *path = rlhf__path_join(req->resume, "config.json");
+    const char *kept = path ? rlhf__strings_add(&c->strings, path) : NULL;
+    free(path);
+    if (!kept) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    if (!rlhf__is_file(kept))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "--resume: %s is not a run directory (it has no "
+                          "config.json)",
+                          req->resume);
+    struct rlhf__layer layer;
+    rlhf_status status = rlhf__layer_load(kept, &layer, err);
+    if (status == RLHF_OK) status = rlhf__layer_apply(&layer, NULL, c, err);
+    rlhf__layer_free(&layer);
+    return status;
+}
+
+static int allowed(const char *path) {
+    for (size_t i = 0; may_change[i]; i++) {
+        size_t n = strlen(may_change[i]);
+        int prefix = may_change[i][n - 1] == '.';
+        if (prefix ? strncmp(path, may_change[i], n) == 0 : strcmp(path, may_change[i]) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+static rlhf_status changed(const char *run, const char *path, const json_t *was, const json_t *is,
+                           struct rlhf__error *err) {
+    struct rlhf__buf a = RLHF__BUF_INIT, b = RLHF__BUF_INIT;
+    if (was) rlhf__json_write(&a, was, 0);
+    if (is) rlhf__json_write(&b, is, 0);
+    rlhf__fail(err, RLHF_E_INVALID,
+               "--resume: %s cannot change from %.100s to %.100s in a run that "
+               "goes on (what can: run.phases, run.stop_after, run.threads, compute.workspace_mib, "
+               "checkpoint.*, early_stop.*, log.*); start a new run with --policy "
+               "%s/checkpoints/latest instead",
+               path, a.len ? rlhf__buf_text(&a) : "nothing", b.len ? rlhf__buf_text(&b) : "nothing",
+               run);
+    rlhf__buf_free(&a);
+    rlhf__buf_free(&b);
+    return RLHF_E_INVALID;
+}
+
+static rlhf_status compare(const char *run, const char *path, json_t *was, json_t *is,
+                           struct rlhf__error *err);
+
+static rlhf_status compare_member(const char *run, const char *path, const char *key, json_t *was,
+                                  json_t *is, struct rlhf__error *err) {
+    char full[512];
+    snprintf(full, sizeof full, "%s%s%s", path, *path ? "." : "", key);
+    if (allowed(full) || strcmp(full, "run.dir") == 0) return RLHF_OK;
+    return compare(run, full, was, is, err);
+}
+
+// A plugin may be named by its file or by its path.
+static int same_plugin(const char *path, const json_t *was, const json_t *is) {
+    size_t n = strlen(path);
+    if (n < 7 || strcmp(path + n - 7, ".plugin") != 0 || !json_is_string(was) ||
+        !json_is_string(is))
+        return 0;
+    char a[256], b[256];
+    rlhf__plugin_stem(json_string_value(was), a, sizeof a);
+    rlhf__plugin_stem(json_string_value(is), b, sizeof b);
+    return strcmp(a, b) == 0;
+}
+
+// Walks both values together; path names them.
+static rlhf_status compare(const char *run, const char *path, json_t *was, json_t *is,
+                           struct rlhf__error *err) {
+    if (json_is_object(was) && json_is_object(is)) {
+        const char *key;
+        json_t *v;
+        json_object_foreach(is, key, v)
+            RLHF_TRY(compare_member(run, path, key, json_object_get(was, key), v, err));
+        json_object_foreach(was, key, v) if (!json_object_get(is, key))
+            RLHF_TRY(compare_member(run, path, key, v, NULL, err));
+        return RLHF_OK;
+    }
+    size_t n = json_array_size(is);
+    if (json_is_array(was) && json_is_array(is) && json_array_size(was) == n) {
+        for (size_t i = 0; i < n; i++) {
+            char index[24];
+            snprintf(index, sizeof index, "%zu", i);
+            RLHF_TRY(compare_member(run, path, index, json_array_get(was, i), json_array_get(is, i),
+                                    err));
+        }
+        return RLHF_OK;
+    }
+    if (json_is_number(was) && json_is_number(is) &&
+        json_number_value(was) == json_number_value(is))
+        return RLHF_OK;
+    if (was && is && (json_equal(was, is) || same_plugin(path, was, is))) return RLHF_OK;
+    return changed(run, path, was, is, err);
+}
+
+// The run may have been moved since its config was stored, so only a run.dir given now counts.
+static rlhf_status same_dir(const struct rlhf__config_request *req, struct rlhf__error *err) {
+    for (size_t i = 0; i < req->n_set; i++) {
+        if (strncmp(req->set[i], "run.dir=", 8) != 0) continue;
+        char *a = realpath(req->set[i] + 8, NULL), *b = realpath(req->resume, NULL);
+        int same = a && b && strcmp(a, b) == 0;
+        free(a);
+        free(b);
+        if (!same)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "--resume %s goes on in that directory, but "
+                              "run.dir is %s",
+                              req->resume, req->set[i] + 8);
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__resume_check(const struct rlhf__config_request *req, struct rlhf__config *c,
+                               struct rlhf__error *err) {
+    struct rlhf__config_request alone = {.dirs = req->dirs, .resume = req->resume};
+    struct rlhf__config stored;
+    json_t *was = NULL, *is = NULL;
+    int plain = req->n_set == 0 && req->n_reward == 0 && !req->algo;
+    rlhf_status status = RLHF_OK;
+    if (!plain) {
+        status = rlhf__config_load(&alone, &stored, err);
+        if (status == RLHF_OK) status = rlhf__config_to_json(&stored, &was, err);
+        if (status == RLHF_OK) status = rlhf__config_to_json(c, &is, err);
+        if (status == RLHF_OK) status = compare(req->resume, "", was, is, err);
+        if (status == RLHF_OK) status = same_dir(req, err);
+        json_decref(was);
+        json_decref(is);
+        rlhf__config_free(&stored);
+    }
+    if (status < 0) return status;
+    c->run.dir = rlhf__strings_add(&c->strings, req->resume);
+    return c->run.dir ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+}

@@ -1,0 +1,17 @@
+// resume.h: the config of a run that goes on: the stored one, and the few things that may change.
+#ifndef RLHF_HOST_RESUME_H
+#define RLHF_HOST_RESUME_H
+
+#include "config/config.h"
+
+// Read RUN/config.json over the built-in values in c. --config and --preset are refused. [main]
+rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlhf__config *c,
+                              struct rlhf__error *err);
+
+// Refuse what differs from the stored config, except run.phases, run.stop_after, run.threads,
+// compute.workspace_mib, checkpoint.*, early_stop.* and log.*: anything else would make the rest of
+// the run a different run. Then c->run.dir is the resumed directory. [main]
+rlhf_status rlhf__resume_check(const struct rlhf__config_request *req, struct rlhf__config *c,
+                               struct rlhf__error *err);
+
+#endif
