@@ -1,0 +1,19 @@
+#!/bin/sh
+# Every public header compiles alone, as C11 and as C++17, without a padding hole or a warning.
+set -eu
+include=$RLHF_SOURCE_DIR/sdk/include
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+flags="-Wall -Wextra -Wpedantic -Wshadow -Wcast-qual -Wvla -Wconversion -Wpadded -Werror"
+for header in "$include"/rlhf/*.h; do
+    name=rlhf/$(basename "$header")
+    printf '#include <%s>\n' "$name" >"$tmp/one.c"
+    cp "$tmp/one.c" "$tmp/one.cc"
+    # test.h is for programs that may use POSIX
+    "$CC" -std=c11 -D_GNU_SOURCE -Wstrict-prototypes -Wmissing-prototypes $flags -I"$include" \
+        -fsyntax-only "$tmp/one.c" || { echo "$name does not compile as C11" >&2; exit 1; }
+    [ -n "$CXX" ] || continue
+    case $CXX in *NOTFOUND) continue ;; esac
+    "$CXX" -std=c++17 $flags -I"$include" -fsyntax-only "$tmp/one.cc" ||
+        { echo "$name does not compile as C++17" >&2; exit 1; }
+done

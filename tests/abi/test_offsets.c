@@ -1,0 +1,251 @@
+// test_offsets.c: the layout of every public struct against offsets.txt, and no holes in any.
+//
+// A change of offsets.txt is a change of the contract: append at the end of structs that carry
+// their size, and look at the difference before committing it. `test_offsets --update` rewrites it.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rlhf/algo.h>
+#include <rlhf/reward.h>
+#include <rlhf/rng.h>
+#include <rlhf/service.h>
+
+#include <cmocka.h>
+
+// A struct (field NULL) or one of its fields, in order.
+struct entry {
+    const char *type, *field;
+    size_t offset, size;
+};
+
+#define S(T)                                                                                       \
+    { #T, NULL, 0, sizeof(T) }
+#define F(T, f)                                                                                    \
+    { #T, #f, offsetof(T, f), sizeof(((T *)0)->f) }
+
+// clang-format off
+static const struct entry layout[] = {
+    S(rlhf_str), F(rlhf_str, ptr), F(rlhf_str, len),
+    S(rlhf_rng), F(rlhf_rng, seed), F(rlhf_rng, stream), F(rlhf_rng, counter),
+    S(rlhf_opt), F(rlhf_opt, key), F(rlhf_opt, help), F(rlhf_opt, type), F(rlhf_opt, flags),
+    F(rlhf_opt, offset), F(rlhf_opt, reserved), F(rlhf_opt, i_def), F(rlhf_opt, i_min),
+    F(rlhf_opt, i_max), F(rlhf_opt, f_def), F(rlhf_opt, f_min), F(rlhf_opt, f_max),
+    F(rlhf_opt, s_def), F(rlhf_opt, choices),
+    S(rlhf_host), F(rlhf_host, size), F(rlhf_host, abi_minor), F(rlhf_host, name),
+    F(rlhf_host, version), F(rlhf_host, log), F(rlhf_host, fail), F(rlhf_host, alloc),
+    F(rlhf_host, free), F(rlhf_host, metric), F(rlhf_host, rng), F(rlhf_host, cancelled),
+    F(rlhf_host, service),
+    S(rlhf_ostream), F(rlhf_ostream, size), F(rlhf_ostream, reserved), F(rlhf_ostream, write),
+    S(rlhf_istream), F(rlhf_istream, size), F(rlhf_istream, reserved), F(rlhf_istream, read),
+    S(rlhf_plugin), F(rlhf_plugin, size), F(rlhf_plugin, kind), F(rlhf_plugin, host_minor_min),
+    F(rlhf_plugin, state_version), F(rlhf_plugin, id), F(rlhf_plugin, version),
+    F(rlhf_plugin, summary), F(rlhf_plugin, opts), F(rlhf_plugin, n_opts),
+    F(rlhf_plugin, opt_stride), F(rlhf_plugin, config_size), F(rlhf_plugin, flags),
+    F(rlhf_plugin, create), F(rlhf_plugin, destroy), F(rlhf_plugin, save), F(rlhf_plugin, load),
+    F(rlhf_plugin, ops),
+    S(rlhf_bundle), F(rlhf_bundle, size), F(rlhf_bundle, abi_major), F(rlhf_bundle, abi_minor),
+    F(rlhf_bundle, n_plugins), F(rlhf_bundle, plugins), F(rlhf_bundle, built_with),
+    S(rlhf_reward_in), F(rlhf_reward_in, size), F(rlhf_reward_in, n), F(rlhf_reward_in, phase),
+    F(rlhf_reward_in, prompt), F(rlhf_reward_in, response), F(rlhf_reward_in, meta),
+    F(rlhf_reward_in, ids), F(rlhf_reward_in, offset), F(rlhf_reward_in, prompt_len),
+    F(rlhf_reward_in, finished),
+    S(rlhf_reward_out), F(rlhf_reward_out, size), F(rlhf_reward_out, reserved),
+    F(rlhf_reward_out, seq), F(rlhf_reward_out, token),
+    S(rlhf_reward_ops), F(rlhf_reward_ops, size), F(rlhf_reward_ops, flags),
+    F(rlhf_reward_ops, score),
+    S(rlhf_classifier_service), F(rlhf_classifier_service, size),
+    F(rlhf_classifier_service, reserved), F(rlhf_classifier_service, host),
+    F(rlhf_classifier_service, open), F(rlhf_classifier_service, close),
+    F(rlhf_classifier_service, n_labels), F(rlhf_classifier_service, label),
+    F(rlhf_classifier_service, logits),
+    S(rlhf_tokenizer_service), F(rlhf_tokenizer_service, size),
+    F(rlhf_tokenizer_service, reserved), F(rlhf_tokenizer_service, host),
+    F(rlhf_tokenizer_service, open), F(rlhf_tokenizer_service, close),
+    F(rlhf_tokenizer_service, n_vocab), F(rlhf_tokenizer_service, encode),
+    F(rlhf_tokenizer_service, decode),
+    S(rlhf_ragged), F(rlhf_ragged, n), F(rlhf_ragged, total), F(rlhf_ragged, max_q),
+    F(rlhf_ragged, max_k), F(rlhf_ragged, offset), F(rlhf_ragged, start), F(rlhf_ragged, kv_base),
+    S(rlhf_attn), F(rlhf_attn, heads), F(rlhf_attn, head_dim), F(rlhf_attn, causal),
+    F(rlhf_attn, dtype), F(rlhf_attn, q_stride), F(rlhf_attn, kv_stride),
+    F(rlhf_attn, out_stride), F(rlhf_attn, scale),
+    S(rlhf_dist), F(rlhf_dist, inv_temperature), F(rlhf_dist, top_p), F(rlhf_dist, top_k),
+    F(rlhf_dist, greedy),
+    S(rlhf_lm_head), F(rlhf_lm_head, size), F(rlhf_lm_head, rows), F(rlhf_lm_head, d),
+    F(rlhf_lm_head, vocab), F(rlhf_lm_head, dtype), F(rlhf_lm_head, reserved),
+    F(rlhf_lm_head, dist), F(rlhf_lm_head, hidden), F(rlhf_lm_head, weight),
+    F(rlhf_lm_head, target), F(rlhf_lm_head, logp), F(rlhf_lm_head, entropy), F(rlhf_lm_head, kl),
+    F(rlhf_lm_head, ref_hidden), F(rlhf_lm_head, ref_weight), F(rlhf_lm_head, d_logp),
+    F(rlhf_lm_head, d_entropy), F(rlhf_lm_head, d_kl), F(rlhf_lm_head, d_hidden),
+    F(rlhf_lm_head, d_weight),
+    S(rlhf_lm_sample), F(rlhf_lm_sample, size), F(rlhf_lm_sample, rows), F(rlhf_lm_sample, d),
+    F(rlhf_lm_sample, vocab), F(rlhf_lm_sample, dtype), F(rlhf_lm_sample, reserved),
+    F(rlhf_lm_sample, dist), F(rlhf_lm_sample, logp_dist), F(rlhf_lm_sample, hidden),
+    F(rlhf_lm_sample, weight), F(rlhf_lm_sample, seed), F(rlhf_lm_sample, stream),
+    F(rlhf_lm_sample, host_counter), F(rlhf_lm_sample, host_id), F(rlhf_lm_sample, host_logp),
+    S(rlhf_adamw), F(rlhf_adamw, lr), F(rlhf_adamw, beta1), F(rlhf_adamw, beta2),
+    F(rlhf_adamw, eps), F(rlhf_adamw, weight_decay), F(rlhf_adamw, grad_scale),
+    F(rlhf_adamw, step), F(rlhf_adamw, epsilon), F(rlhf_adamw, reserved),
+    S(rlhf_muon), F(rlhf_muon, lr), F(rlhf_muon, momentum), F(rlhf_muon, weight_decay),
+    F(rlhf_muon, grad_scale), F(rlhf_muon, nesterov), F(rlhf_muon, ns_steps),
+    S(rlhf_compute), F(rlhf_compute, size), F(rlhf_compute, device), F(rlhf_compute, dtypes),
+    F(rlhf_compute, threads), F(rlhf_compute, name), F(rlhf_compute, detail),
+    F(rlhf_compute, ctx), F(rlhf_compute, last_error), F(rlhf_compute, alloc),
+    F(rlhf_compute, release), F(rlhf_compute, bytes_in_use), F(rlhf_compute, upload),
+    F(rlhf_compute, download), F(rlhf_compute, copy), F(rlhf_compute, zero),
+    F(rlhf_compute, convert), F(rlhf_compute, sync), F(rlhf_compute, weight_create),
+    F(rlhf_compute, weight_destroy), F(rlhf_compute, weight_pack), F(rlhf_compute, linear),
+    F(rlhf_compute, linear_dx), F(rlhf_compute, linear_dw), F(rlhf_compute, embed),
+    F(rlhf_compute, embed_bwd), F(rlhf_compute, norm), F(rlhf_compute, norm_bwd),
+    F(rlhf_compute, act), F(rlhf_compute, act_bwd), F(rlhf_compute, add), F(rlhf_compute, gather),
+    F(rlhf_compute, scatter_add), F(rlhf_compute, pool), F(rlhf_compute, pool_bwd),
+    F(rlhf_compute, kv_store), F(rlhf_compute, attention), F(rlhf_compute, attention_bwd),
+    F(rlhf_compute, lm_head), F(rlhf_compute, lm_head_bwd), F(rlhf_compute, lm_sample),
+    F(rlhf_compute, sumsq), F(rlhf_compute, adamw), F(rlhf_compute, muon),
+    S(rlhf_kernels_options), F(rlhf_kernels_options, size), F(rlhf_kernels_options, threads),
+    F(rlhf_kernels_options, workspace_bytes), F(rlhf_kernels_options, guard),
+    F(rlhf_kernels_options, reserved),
+    S(rlhf_kernels), F(rlhf_kernels, size), F(rlhf_kernels, abi_major),
+    F(rlhf_kernels, abi_minor), F(rlhf_kernels, reserved), F(rlhf_kernels, name),
+    F(rlhf_kernels, summary), F(rlhf_kernels, create), F(rlhf_kernels, destroy),
+    S(rlhf_model_open), F(rlhf_model_open, size), F(rlhf_model_open, dtype),
+    F(rlhf_model_open, trainable), F(rlhf_model_open, n_labels), F(rlhf_model_open, pooling),
+    F(rlhf_model_open, value_kind), F(rlhf_model_open, value_init),
+    F(rlhf_model_open, value_detach), F(rlhf_model_open, compute),
+    S(rlhf_model_info), F(rlhf_model_info, size), F(rlhf_model_info, heads),
+    F(rlhf_model_info, n_params), F(rlhf_model_info, flops_per_token),
+    F(rlhf_model_info, n_vocab), F(rlhf_model_info, n_ctx), F(rlhf_model_info, d_model),
+    F(rlhf_model_info, n_layer), F(rlhf_model_info, n_params_tensors), F(rlhf_model_info, causal),
+    F(rlhf_model_info, base_prefix),
+    S(rlhf_param), F(rlhf_param, name), F(rlhf_param, shape), F(rlhf_param, ndim),
+    F(rlhf_param, group), F(rlhf_param, flags), F(rlhf_param, init), F(rlhf_param, init_std),
+    F(rlhf_param, value), F(rlhf_param, grad),
+    S(rlhf_batch), F(rlhf_batch, n), F(rlhf_batch, total), F(rlhf_batch, ids),
+    F(rlhf_batch, offset), F(rlhf_batch, prompt_len),
+    S(rlhf_forward), F(rlhf_forward, size), F(rlhf_forward, heads), F(rlhf_forward, train),
+    F(rlhf_forward, reserved), F(rlhf_forward, dist), F(rlhf_forward, kl_self),
+    F(rlhf_forward, kl_hidden),
+    S(rlhf_heads), F(rlhf_heads, size), F(rlhf_heads, reserved), F(rlhf_heads, logp),
+    F(rlhf_heads, entropy), F(rlhf_heads, kl), F(rlhf_heads, value), F(rlhf_heads, score),
+    F(rlhf_heads, hidden),
+    S(rlhf_gen_step), F(rlhf_gen_step, size), F(rlhf_gen_step, n), F(rlhf_gen_step, slot),
+    F(rlhf_gen_step, start), F(rlhf_gen_step, ids), F(rlhf_gen_step, offset),
+    F(rlhf_gen_step, dist), F(rlhf_gen_step, logp_dist), F(rlhf_gen_step, seed),
+    F(rlhf_gen_step, stream), F(rlhf_gen_step, counter), F(rlhf_gen_step, next),
+    F(rlhf_gen_step, logp),
+    S(rlhf_model_ops), F(rlhf_model_ops, size), F(rlhf_model_ops, flags), F(rlhf_model_ops, open),
+    F(rlhf_model_ops, info), F(rlhf_model_ops, param), F(rlhf_model_ops, refresh),
+    F(rlhf_model_ops, forward), F(rlhf_model_ops, backward), F(rlhf_model_ops, gen_open),
+    F(rlhf_model_ops, gen_step), F(rlhf_model_ops, gen_close),
+    S(rlhf_run_info), F(rlhf_run_info, size), F(rlhf_run_info, phases),
+    F(rlhf_run_info, batch_size), F(rlhf_run_info, max_new_tokens), F(rlhf_run_info, n_labels),
+    F(rlhf_run_info, reserved), F(rlhf_run_info, temperature),
+    S(rlhf_plan), F(rlhf_plan, size), F(rlhf_plan, source), F(rlhf_plan, heads),
+    F(rlhf_plan, flags), F(rlhf_plan, epochs), F(rlhf_plan, minibatches),
+    F(rlhf_plan, group_size), F(rlhf_plan, reserved),
+    S(rlhf_rollout), F(rlhf_rollout, size), F(rlhf_rollout, n), F(rlhf_rollout, total),
+    F(rlhf_rollout, max_new_tokens), F(rlhf_rollout, phase), F(rlhf_rollout, offset),
+    F(rlhf_rollout, prompt_len), F(rlhf_rollout, group), F(rlhf_rollout, finished),
+    F(rlhf_rollout, score), F(rlhf_rollout, token_reward), F(rlhf_rollout, logp_old),
+    F(rlhf_rollout, logp_ref), F(rlhf_rollout, value_old), F(rlhf_rollout, advantage),
+    F(rlhf_rollout, returns), F(rlhf_rollout, batch_score), F(rlhf_rollout, batch_tokens),
+    F(rlhf_rollout, batch_n), F(rlhf_rollout, reserved),
+    S(rlhf_loss_in), F(rlhf_loss_in, size), F(rlhf_loss_in, n), F(rlhf_loss_in, total),
+    F(rlhf_loss_in, epoch), F(rlhf_loss_in, minibatch), F(rlhf_loss_in, reserved),
+    F(rlhf_loss_in, batch_sequences), F(rlhf_loss_in, batch_tokens),
+    F(rlhf_loss_in, max_new_tokens), F(rlhf_loss_in, offset), F(rlhf_loss_in, prompt_len),
+    F(rlhf_loss_in, group), F(rlhf_loss_in, heads), F(rlhf_loss_in, logp_old),
+    F(rlhf_loss_in, logp_ref), F(rlhf_loss_in, value_old), F(rlhf_loss_in, advantage),
+    F(rlhf_loss_in, returns), F(rlhf_loss_in, label), F(rlhf_loss_in, n_labels),
+    F(rlhf_loss_in, reserved2),
+    S(rlhf_loss_out), F(rlhf_loss_out, size), F(rlhf_loss_out, reserved), F(rlhf_loss_out, loss),
+    F(rlhf_loss_out, d_heads),
+    S(rlhf_algo_ops), F(rlhf_algo_ops, size), F(rlhf_algo_ops, flags), F(rlhf_algo_ops, plan),
+    F(rlhf_algo_ops, advantages), F(rlhf_algo_ops, loss), F(rlhf_algo_ops, minibatch_end),
+    F(rlhf_algo_ops, phase_end),
+};
+// clang-format on
+enum { N_LAYOUT = sizeof layout / sizeof *layout };
+
+static void golden_path(char *path, size_t cap) {
+    const char *root = getenv("RLHF_SOURCE_DIR");
+    snprintf(path, cap, "%s/tests/abi/offsets.txt", root ? root : ".");
+}
+
+static void line_of(const struct entry *e, char *line, size_t cap) {
+    if (e->field)
+        snprintf(line, cap, "  %s %zu %zu\n", e->field, e->offset, e->size);
+    else
+        snprintf(line, cap, "%s %zu\n", e->type, e->size);
+}
+
+static int update(void) {
+    char path[4096], line[256];
+    golden_path(path, sizeof path);
+    FILE *f = fopen(path, "w");
+    if (!f) return 1;
+    fputs("# struct size, then field offset size; x86-64 and every LP64. See test_offsets.c.\n", f);
+    for (int i = 0; i < N_LAYOUT; i++) {
+        line_of(layout + i, line, sizeof line);
+        fputs(line, f);
+    }
+    return fclose(f) != 0;
+}
+
+static void layout_is_golden(void **state) {
+    (void)state;
+    char path[4096], want[256], got[256];
+    golden_path(path, sizeof path);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    int at = 0, wrong = 0;
+    while (fgets(want, sizeof want, f)) {
+        if (want[0] == '#') continue;
+        got[0] = 0;
+        if (at < N_LAYOUT) line_of(layout + at, got, sizeof got);
+        if (strcmp(got, want) != 0 && wrong++ < 5)
+            print_error("%s: offsets.txt has %s  this build has %s", layout[at].type, want, got);
+        if (at < N_LAYOUT) at++;
+    }
+    fclose(f);
+    assert_int_equal(wrong, 0);
+    assert_int_equal(at, N_LAYOUT);
+}
+
+// Fields follow each other without a hole, and none is missing from the table.
+static void no_holes(void **state) {
+    (void)state;
+    size_t end = 0, size = 0;
+    for (int i = 0; i <= N_LAYOUT; i++) {
+        if (i == N_LAYOUT || !layout[i].field) {
+            assert_int_equal(end, size);
+            if (i < N_LAYOUT) size = layout[i].size;
+            end = 0;
+            continue;
+        }
+        assert_int_equal(layout[i].offset, end);
+        end = layout[i].offset + layout[i].size;
+    }
+}
+
+// Growing structs begin with uint32_t size; the reader relies on it.
+static void size_comes_first(void **state) {
+    (void)state;
+    for (int i = 0; i < N_LAYOUT; i++)
+        if (layout[i].field && strcmp(layout[i].field, "size") == 0) {
+            assert_int_equal(layout[i].offset, 0);
+            assert_int_equal(layout[i].size, 4);
+        }
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "--update") == 0) return update();
+    const struct CMUnitTest tests[] = {cmocka_unit_test(layout_is_golden),
+                                       cmocka_unit_test(no_holes),
+                                       cmocka_unit_test(size_comes_first)};
+    return cmocka_run_group_tests_name("abi/offsets", tests, NULL, NULL);
+}
