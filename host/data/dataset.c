@@ -1,0 +1,273 @@
+// dataset.c: see dataset.h. The wanted fields of a row lie one after the other in one large buffer,
+// so a row costs its text and 48 bytes.
+#include "data/dataset.h"
+
+#include "base/json.h"
+#include "data/lines.h"
+#include "text/utf8.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PARTS = RLHF__N_TEXT_FIELDS + 1, META = RLHF__N_TEXT_FIELDS };
+#define ABSENT UINT32_MAX
+
+struct record {
+    uint64_t at; // first part in the buffer
+    int64_t line;
+    int32_t file, label;
+    uint32_t len[PARTS]; // text fields, then the meta; ABSENT takes no bytes
+    uint32_t reserved;
+};
+
+struct rlhf__dataset {
+    struct rlhf__buf bytes;
+    struct record *row; // [n]
+    size_t n, cap;
+    char **path; // [n_paths]
+    size_t n_paths;
+    int32_t n_labels, reserved;
+};
+
+// What a reading loop carries along.
+struct reader {
+    const struct rlhf__dataset_opts *opts;
+    struct rlhf__dataset *ds;
+    const char *path;
+    size_t file;
+    int64_t line, seen; // line in the file; rows seen in all files
+    struct rlhf__error *err;
+};
+
+static const char *field_name(const struct rlhf__dataset_opts *opts, int field) {
+    static const char *const usual[] = {"text", "prompt", "chosen", "rejected", "label"};
+    return opts->name[field] ? opts->name[field] : usual[field];
+}
+
+static int wants(const struct rlhf__dataset_opts *opts, int field) {
+    return ((opts->need | opts->want) & RLHF__FIELD_BIT(field)) != 0;
+}
+
+static rlhf_status no_memory(struct rlhf__error *err) {
+    return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the dataset");
+}
+
+static rlhf_status add_record(struct reader *r, struct record **out) {
+    struct rlhf__dataset *ds = r->ds;
+    if (ds->n == ds->cap) {
+        size_t cap = ds->cap ? ds->cap * 2 : 256;
+        struct record *row = realloc(ds->row, cap * sizeof *row);
+        if (!row) return no_memory(r->err);
+        ds->row = row;
+        ds->cap = cap;
+    }
+    struct record *rec = &ds->row[ds->n++];
+    *rec = (struct record){
+        .at = ds->bytes.len, .line = r->line, .file = (int32_t)r->file, .label = -1};
+    for (int i = 0; i < PARTS; i++)
+        rec->len[i] = ABSENT;
+    *out = rec;
+    return RLHF_OK;
+}
+
+static void put_part(struct reader *r, struct record *rec, int part, const char *s, size_t len) {
+    rlhf__buf_put(&r->ds->bytes, s, len);
+    rec->len[part] = (uint32_t)len; // a line is below 1 GiB
+}
+
+static rlhf_status missing(struct reader *r, int field) {
+    return rlhf__fail(r->err, RLHF_E_INVALID, "%s:%lld: the row has no field '%s'", r->path,
+                      (long long)r->line, field_name(r->opts, field));
+}
+
+static rlhf_status read_label(struct reader *r, const json_t *v, int32_t *out) {
+    const struct rlhf__dataset_opts *o = r->opts;
+    const char *name = field_name(o, RLHF__FIELD_LABEL);
+    if (json_is_string(v)) {
+        const char *s = json_string_value(v);
+        for (int32_t i = 0; o->labels && i < o->n_labels; i++)
+            if (!strcmp(o->labels[i], s)) {
+                *out = i;
+                return RLHF_OK;
+            }
+        return rlhf__fail(r->err, RLHF_E_INVALID, "%s:%lld: field '%s' is '%.60s', %s%.60s%s",
+                          r->path, (long long)r->line, name, s,
+                          o->labels ? "which is no label of the model (the first is '" : "",
+                          o->labels && o->n_labels ? o->labels[0] : "expected an integer",
+                          o->labels ? "')" : "");
+    }
+    if (!json_is_integer(v))
+        return rlhf__fail(r->err, RLHF_E_INVALID,
+                          "%s:%lld: field '%s' is %s, expected an integer or a label's name",
+                          r->path, (long long)r->line, name, rlhf__json_kind(v));
+    json_int_t i = json_integer_value(v), limit = o->n_labels > 0 ? o->n_labels : 1 << 16;
+    if (i < 0 || i >= limit)
+        return rlhf__fail(r->err, RLHF_E_INVALID, "%s:%lld: field '%s' is %lld; allowed: 0 to %lld",
+                          r->path, (long long)r->line, name, (long long)i, (long long)limit - 1);
+    *out = (int32_t)i;
+    return RLHF_OK;
+}
+
+static rlhf_status read_fields(struct reader *r, const json_t *row, struct record *rec) {
+    if (!json_is_object(row))
+        return rlhf__fail(r->err, RLHF_E_INVALID, "%s:%lld: the row is %s, expected an object",
+                          r->path, (long long)r->line, rlhf__json_kind(row));
+    for (int field = 0; field <= RLHF__FIELD_LABEL; field++) {
+        if (!wants(r->opts, field)) continue;
+        const json_t *v = json_object_get(row, field_name(r->opts, field));
+        if (!v && (r->opts->need & RLHF__FIELD_BIT(field))) return missing(r, field);
+        if (!v) continue;
+        if (field == RLHF__FIELD_LABEL) {
+            RLHF_TRY(read_label(r, v, &rec->label));
+            if (rec->label >= r->ds->n_labels) r->ds->n_labels = rec->label + 1;
+            continue;
+        }
+        if (!json_is_string(v))
+            return rlhf__fail(r->err, RLHF_E_INVALID,
+                              "%s:%lld: field '%s' is %s, expected a string", r->path,
+                              (long long)r->line, field_name(r->opts, field), rlhf__json_kind(v));
+        put_part(r, rec, field, json_string_value(v), json_string_length(v));
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status read_json(struct reader *r, rlhf_str line, struct record *rec) {
+    json_error_t why;
+    json_t *row = json_loadb(line.ptr, (size_t)line.len,
+                             JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
+    if (!row)
+        return rlhf__fail(r->err, RLHF_E_INVALID, "%s:%lld:%d: not valid JSON: %s", r->path,
+                          (long long)r->line, why.column < 0 ? 0 : why.column, why.text);
+    rlhf_status st = read_fields(r, row, rec);
+    json_decref(row);
+    if (st == RLHF_OK && r->opts->keep_meta) put_part(r, rec, META, line.ptr, (size_t)line.len);
+    return st;
+}
+
+static rlhf_status read_line(struct reader *r, rlhf_str line, struct record *rec) {
+    int field = r->opts->line_field;
+    for (int f = 0; f <= RLHF__FIELD_LABEL; f++)
+        if (f != field && (r->opts->need & RLHF__FIELD_BIT(f)))
+            return rlhf__fail(r->err, RLHF_E_INVALID,
+                              "%s: a text file has no field '%s'; use JSON Lines", r->path,
+                              field_name(r->opts, f));
+    put_part(r, rec, field, line.ptr, (size_t)line.len);
+    return RLHF_OK;
+}
+
+static int blank(rlhf_str s) {
+    for (uint64_t i = 0; i < s.len; i++)
+        if (!strchr(" \t\v\f\r", s.ptr[i]) || !s.ptr[i]) return 0;
+    return 1;
+}
+
+static int ends_with(const char *s, const char *tail) {
+    size_t n = strlen(s), k = strlen(tail);
+    return n >= k && !strcmp(s + n - k, tail);
+}
+
+static rlhf_status read_row(struct reader *r, rlhf_str line, int text) {
+    size_t good = rlhf__utf8_valid(line.ptr, (size_t)line.len);
+    if (good < line.len)
+        return rlhf__fail(r->err, RLHF_E_INVALID, "%s:%lld: invalid UTF-8 at byte %zu of the line",
+                          r->path, (long long)r->line, good + 1);
+    struct record *rec;
+    RLHF_TRY(add_record(r, &rec));
+    RLHF_TRY(text ? read_line(r, line, rec) : read_json(r, line, rec));
+    return r->ds->bytes.bad ? no_memory(r->err) : RLHF_OK;
+}
+
+static int full(const struct reader *r) {
+    return r->opts->limit > 0 && r->ds->n >= (uint64_t)r->opts->limit;
+}
+
+static rlhf_status read_file(struct reader *r) {
+    int text = ends_with(r->path, ".txt") || ends_with(r->path, ".txt.gz"), more = 1;
+    struct rlhf__lines *lines = NULL;
+    RLHF_TRY(rlhf__lines_open(r->path, &lines, r->err));
+    rlhf_status st = RLHF_OK;
+    while (st == RLHF_OK && !full(r)) {
+        rlhf_str line;
+        st = rlhf__lines_next(lines, &line, &r->line, &more, r->err);
+        if (st < 0 || !more) break;
+        if (blank(line) || r->seen++ < r->opts->skip) continue;
+        st = read_row(r, line, text);
+    }
+    rlhf__lines_close(lines);
+    return st;
+}
+
+static rlhf_status read_files(struct reader *r) {
+    const struct rlhf__dataset_opts *o = r->opts;
+    for (r->file = 0; r->file < o->n_paths && !full(r); r->file++) {
+        r->path = r->ds->path[r->file];
+        int64_t before = r->seen;
+        RLHF_TRY(read_file(r));
+        if (r->seen == before && !full(r))
+            return rlhf__fail(r->err, RLHF_E_INVALID, "%s: the file has no rows", r->path);
+    }
+    if (r->ds->n) return RLHF_OK;
+    return rlhf__fail(r->err, RLHF_E_INVALID,
+                      "%s: no rows are left: the data has %lld and %lld are skipped",
+                      o->n_paths ? o->paths[0] : "data", (long long)r->seen, (long long)o->skip);
+}
+
+rlhf_status rlhf__dataset_open(const struct rlhf__dataset_opts *opts, struct rlhf__dataset **out,
+                               struct rlhf__error *err) {
+    if (!opts->n_paths) return rlhf__fail(err, RLHF_E_INVALID, "no data file is given");
+    struct rlhf__dataset *ds = calloc(1, sizeof *ds);
+    if (!ds) return no_memory(err);
+    rlhf_status st = RLHF_OK;
+    ds->path = calloc(opts->n_paths, sizeof *ds->path);
+    for (size_t i = 0; ds->path && i < opts->n_paths; i++, ds->n_paths++)
+        if (!(ds->path[i] = strdup(opts->paths[i]))) break;
+    if (ds->n_paths < opts->n_paths) st = no_memory(err);
+    struct reader r = {.opts = opts, .ds = ds, .err = err};
+    if (st == RLHF_OK) st = read_files(&r);
+    if (st < 0) {
+        rlhf__dataset_close(ds);
+        return st;
+    }
+    char *bytes = realloc(ds->bytes.data, ds->bytes.len + 1); // give back the room for growth
+    if (bytes) {
+        ds->bytes.data = bytes;
+        ds->bytes.cap = ds->bytes.len + 1;
+    }
+    *out = ds;
+    return RLHF_OK;
+}
+
+void rlhf__dataset_close(struct rlhf__dataset *ds) {
+    if (!ds) return;
+    for (size_t i = 0; i < ds->n_paths; i++)
+        free(ds->path[i]);
+    free(ds->path);
+    free(ds->row);
+    rlhf__buf_free(&ds->bytes);
+    free(ds);
+}
+
+int64_t rlhf__dataset_rows(const struct rlhf__dataset *ds) { return (int64_t)ds->n; }
+
+struct rlhf__row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t i) {
+    const struct record *rec = &ds->row[i];
+    struct rlhf__row out = {.label = rec->label, .file = rec->file, .line = rec->line};
+    const char *at = ds->bytes.data + rec->at;
+    for (int p = 0; p < PARTS; p++) {
+        if (rec->len[p] == ABSENT) continue;
+        rlhf_str s = {at, rec->len[p]};
+        if (p == META)
+            out.meta = s;
+        else
+            out.text[p] = s;
+        at += rec->len[p];
+    }
+    return out;
+}
+
+void rlhf__dataset_where(const struct rlhf__dataset *ds, int64_t i, char *out, size_t cap) {
+    snprintf(out, cap, "%s:%lld", ds->path[ds->row[i].file], (long long)ds->row[i].line);
+}
+
+int32_t rlhf__dataset_labels(const struct rlhf__dataset *ds) { return ds->n_labels; }

@@ -1,0 +1,121 @@
+// lines.c: see lines.h. zlib reads plain files as they are, so there is one path for both.
+#include "data/lines.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+struct rlhf__lines {
+    gzFile file;
+    const char *path;
+    char *data; // [cap] bytes [begin, end) are read and not yet given out
+    size_t begin, end, cap;
+    int64_t number;
+    int32_t at_end, reserved;
+};
+
+rlhf_status rlhf__lines_open(const char *path, struct rlhf__lines **out, struct rlhf__error *err) {
+    if (rlhf__is_dir(path))
+        return rlhf__fail(err, RLHF_E_INVALID, "%s is a directory, expected a file", path);
+    struct rlhf__lines *l = calloc(1, sizeof *l);
+    if (!l) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %s", path);
+    l->path = path;
+    errno = 0;
+    l->file = gzopen(path, "rb");
+    if (!l->file) {
+        int missing = errno == ENOENT || errno == ENOTDIR;
+        free(l);
+        return rlhf__fail(err, missing ? RLHF_E_INVALID : RLHF_E_IO, "cannot open %s: %s", path,
+                          strerror(errno ? errno : ENOMEM));
+    }
+    gzbuffer(l->file, 1 << 17);
+    *out = l;
+    return RLHF_OK;
+}
+
+void rlhf__lines_close(struct rlhf__lines *l) {
+    if (!l) return;
+    gzclose_r(l->file);
+    free(l->data);
+    free(l);
+}
+
+static rlhf_status read_error(struct rlhf__lines *l, struct rlhf__error *err) {
+    int code = Z_OK;
+    const char *why = gzerror(l->file, &code);
+    if (code == Z_OK) return RLHF_OK;
+    if (code == Z_BUF_ERROR)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: the gzip file is truncated (after line %lld)",
+                          l->path, (long long)l->number);
+    if (code == Z_ERRNO)
+        return rlhf__fail(err, RLHF_E_IO, "cannot read %s: %s", l->path, strerror(errno));
+    return rlhf__fail(err, code == Z_MEM_ERROR ? RLHF_E_NOMEM : RLHF_E_INVALID,
+                      "%s: the gzip file is damaged after line %lld: %s", l->path,
+                      (long long)l->number, why);
+}
+
+// Read more behind `end`.
+static rlhf_status fill(struct rlhf__lines *l, struct rlhf__error *err) {
+    if (l->begin) {
+        memmove(l->data, l->data + l->begin, l->end - l->begin);
+        l->end -= l->begin;
+        l->begin = 0;
+    }
+    if (l->cap - l->end < 65536) {
+        size_t cap = l->cap ? l->cap * 2 : (size_t)1 << 18;
+        if (l->end > RLHF__LINE_MAX)
+            return rlhf__fail(err, RLHF_E_INVALID, "%s:%lld: the line is longer than 1 GiB",
+                              l->path, (long long)l->number + 1);
+        char *data = realloc(l->data, cap);
+        if (!data) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %s", l->path);
+        l->data = data;
+        l->cap = cap;
+    }
+    int n = gzread(l->file, l->data + l->end, (unsigned)(l->cap - l->end));
+    if (n <= 0) {
+        RLHF_TRY(read_error(l, err));
+        l->at_end = 1;
+        return RLHF_OK;
+    }
+    l->end += (size_t)n;
+    return RLHF_OK;
+}
+
+// Cut [begin, begin + len) off as the next line, `skip` more bytes being its end.
+static rlhf_str take(struct rlhf__lines *l, size_t len, size_t skip) {
+    const char *s = l->data + l->begin;
+    l->begin += len + skip;
+    l->number++;
+    if (len && s[len - 1] == '\r') len--;
+    if (l->number == 1 && len >= 3 && !memcmp(s, "\xEF\xBB\xBF", 3)) {
+        s += 3;
+        len -= 3;
+    }
+    return (rlhf_str){s, len};
+}
+
+rlhf_status rlhf__lines_next(struct rlhf__lines *l, rlhf_str *line, int64_t *number, int *more,
+                             struct rlhf__error *err) {
+    size_t seen = 0; // bytes after begin that hold no line end
+    *more = 1;
+    for (;;) {
+        size_t have = l->end - l->begin;
+        const char *from = have > seen ? l->data + l->begin + seen : NULL;
+        const char *eol = from ? memchr(from, '\n', have - seen) : NULL;
+        if (eol || (l->at_end && have)) {
+            size_t len = eol ? (size_t)(eol - (l->data + l->begin)) : have;
+            *line = take(l, len, eol != NULL);
+            *number = l->number;
+            return RLHF_OK;
+        }
+        seen = have;
+        if (l->at_end) {
+            *more = 0;
+            return RLHF_OK;
+        }
+        RLHF_TRY(fill(l, err));
+    }
+}

@@ -1,0 +1,222 @@
+// prompts.c: see prompts.h. The query rules are those of the 2019 code: tokens after the first
+// period, at most `length` of them, up to the last period.
+#include "data/prompts.h"
+
+#include "base/buf.h"
+#include "data/dataset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct item {
+    size_t ids, text, n_text; // places in the pools
+    int32_t n, reserved;
+    int64_t row;
+};
+
+struct rlhf__prompts {
+    struct rlhf__dataset *ds; // NULL for the constant prompt
+    struct rlhf__ids ids;
+    struct rlhf__buf text;
+    struct item *item; // [n]
+    size_t n, cap;
+    int64_t skipped;
+    int32_t longest, period; // period: id of "."
+};
+
+static rlhf_status no_memory(struct rlhf__error *err) {
+    return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the prompts");
+}
+
+static int has_rules(const struct rlhf__prompt_opts *o) {
+    return o->start_after_period || o->end_at_period;
+}
+
+// Apply the rules to ids[0..*n): the prompt is then ids[*from .. *from + *n). 0 = skip the text.
+static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const int32_t *ids,
+                       size_t *from, size_t *n) {
+    *from = 0;
+    if (o->start_after_period) {
+        while (*from < *n && ids[*from] != period)
+            ++*from;
+        if (*from == *n || ++*from == *n) return 0;
+        *n -= *from;
+    }
+    if (o->length > 0 && *n > (size_t)o->length) *n = (size_t)o->length;
+    if (o->end_at_period) {
+        while (*n && ids[*from + *n - 1] != period)
+            --*n;
+        if (!*n) return 0;
+    }
+    return 1;
+}
+
+// Encode as much of the text as the rules can use. Most texts have a period early; only when the
+// short look found none is the whole text encoded.
+static rlhf_status encode(const struct rlhf__prompt_opts *o, const struct rlhf__tokenizer *tok,
+                          int32_t period, rlhf_str text, struct rlhf__ids *ids,
+                          struct rlhf__error *err) {
+    size_t look = o->length > 0 ? (size_t)o->length : 0;
+    ids->n = 0;
+    if (look && o->start_after_period) look += look + 64;
+    RLHF_TRY(rlhf__tokenizer_encode(tok, text, 0, look, ids, err));
+    if (!look || !o->start_after_period || ids->n < look) return RLHF_OK;
+    size_t first = 0;
+    while (first < ids->n && ids->data[first] != period)
+        first++;
+    if (first + 1 + (size_t)o->length <= ids->n) return RLHF_OK;
+    ids->n = 0;
+    return rlhf__tokenizer_encode(tok, text, 0, 0, ids, err);
+}
+
+static rlhf_status add_text(struct rlhf__prompts *set, const struct rlhf__tokenizer *tok,
+                            struct item *it, struct rlhf__error *err) {
+    size_t len = 0;
+    char *text = rlhf__tokenizer_text(tok, set->ids.data + it->ids, (size_t)it->n,
+                                      RLHF__DECODE_SKIP_SPECIAL, &len);
+    if (!text) return no_memory(err);
+    it->text = set->text.len;
+    it->n_text = len;
+    rlhf__buf_put(&set->text, text, len);
+    free(text);
+    return set->text.bad ? no_memory(err) : RLHF_OK;
+}
+
+static rlhf_status add_item(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
+                            const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
+                            int64_t row, struct rlhf__error *err) {
+    if (set->n == set->cap) {
+        size_t cap = set->cap ? set->cap * 2 : 64;
+        struct item *grown = realloc(set->item, cap * sizeof *grown);
+        if (!grown) return no_memory(err);
+        set->item = grown;
+        set->cap = cap;
+    }
+    struct item it = {.ids = set->ids.n, .row = row};
+    if (o->prepend_bos) RLHF_TRY(rlhf__ids_push(&set->ids, rlhf__tokenizer_info(tok)->bos, err));
+    for (size_t i = 0; i < n; i++)
+        RLHF_TRY(rlhf__ids_push(&set->ids, ids[i], err));
+    size_t total = set->ids.n - it.ids;
+    if (!total) return rlhf__fail(err, RLHF_E_INVALID, "the prompt is empty");
+    if (total > (size_t)o->max_tokens)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "prompt longer than the context: %zu tokens, allowed: %d", total,
+                          (int)o->max_tokens);
+    it.n = (int32_t)total;
+    if (it.n > set->longest) set->longest = it.n;
+    RLHF_TRY(add_text(set, tok, &it, err));
+    set->item[set->n++] = it;
+    return RLHF_OK;
+}
+
+static rlhf_status add_prompt(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
+                              const struct rlhf__tokenizer *tok, rlhf_str text, int64_t row,
+                              struct rlhf__ids *scratch, struct rlhf__error *err) {
+    RLHF_TRY(encode(o, tok, set->period, text, scratch, err));
+    size_t from = 0, n = scratch->n;
+    if (!apply_rules(o, set->period, scratch->data, &from, &n)) {
+        set->skipped++;
+        return RLHF_OK;
+    }
+    return add_item(set, o, tok, n ? scratch->data + from : NULL, n, row, err);
+}
+
+static rlhf_status open_files(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
+                              struct rlhf__error *err) {
+    struct rlhf__dataset_opts d = {.paths = o->paths,
+                                   .n_paths = o->n_paths,
+                                   .want = RLHF__FIELD_BIT(RLHF__FIELD_PROMPT),
+                                   .line_field = RLHF__FIELD_PROMPT,
+                                   .keep_meta = 1,
+                                   .skip = o->skip,
+                                   .limit = o->limit};
+    d.name[RLHF__FIELD_PROMPT] = o->field;
+    if (o->field)
+        d.need = d.want;
+    else
+        d.want |= RLHF__FIELD_BIT(RLHF__FIELD_TEXT);
+    return rlhf__dataset_open(&d, &set->ds, err);
+}
+
+static rlhf_status add_rows(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
+                            const struct rlhf__tokenizer *tok, struct rlhf__ids *scratch,
+                            struct rlhf__error *err) {
+    int64_t rows = rlhf__dataset_rows(set->ds);
+    for (int64_t i = 0; i < rows; i++) {
+        struct rlhf__row row = rlhf__dataset_row(set->ds, i);
+        rlhf_str text = row.text[RLHF__FIELD_PROMPT];
+        if (!text.ptr) text = row.text[RLHF__FIELD_TEXT];
+        rlhf_status st = text.ptr ? add_prompt(set, o, tok, text, i, scratch, err)
+                                  : rlhf__fail(err, RLHF_E_INVALID,
+                                               "the row has neither a field 'prompt' nor 'text'");
+        if (st < 0) {
+            char where[512];
+            rlhf__dataset_where(set->ds, i, where, sizeof where);
+            rlhf__error_context(err, "%s", where);
+            return st;
+        }
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status fill(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
+                        const struct rlhf__tokenizer *tok, struct rlhf__error *err) {
+    struct rlhf__ids scratch = {0};
+    rlhf_status st;
+    if (o->n_paths) {
+        st = add_rows(set, o, tok, &scratch, err);
+    } else {
+        rlhf_str text = {o->text, o->text ? strlen(o->text) : 0};
+        st = add_prompt(set, o, tok, text, 0, &scratch, err);
+    }
+    rlhf__ids_finish(&scratch);
+    if (st == RLHF_OK && !set->n)
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "%s: the query rules (start after a period, end at a period) skip all %lld "
+                        "prompts",
+                        o->n_paths ? o->paths[0] : "the constant prompt", (long long)set->skipped);
+    return st;
+}
+
+rlhf_status rlhf__prompts_open(const struct rlhf__prompt_opts *opts,
+                               const struct rlhf__tokenizer *tok, struct rlhf__prompts **out,
+                               struct rlhf__error *err) {
+    if (opts->prepend_bos && rlhf__tokenizer_info(tok)->bos < 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "prepend_bos: the tokenizer has no bos token");
+    struct rlhf__prompts *set = calloc(1, sizeof *set);
+    if (!set) return no_memory(err);
+    set->period = rlhf__tokenizer_find(tok, (rlhf_str){".", 1});
+    rlhf_status st = RLHF_OK;
+    if (has_rules(opts) && set->period < 0)
+        st = rlhf__fail(err, RLHF_E_INVALID, "query rules: the vocabulary has no token '.'");
+    if (st == RLHF_OK && opts->n_paths) st = open_files(set, opts, err);
+    if (st == RLHF_OK) st = fill(set, opts, tok, err);
+    if (st < 0) {
+        rlhf__prompts_close(set);
+        return st;
+    }
+    *out = set;
+    return RLHF_OK;
+}
+
+void rlhf__prompts_close(struct rlhf__prompts *set) {
+    if (!set) return;
+    rlhf__dataset_close(set->ds);
+    rlhf__ids_finish(&set->ids);
+    rlhf__buf_free(&set->text);
+    free(set->item);
+    free(set);
+}
+
+int64_t rlhf__prompts_count(const struct rlhf__prompts *set) { return (int64_t)set->n; }
+int64_t rlhf__prompts_skipped(const struct rlhf__prompts *set) { return set->skipped; }
+int32_t rlhf__prompts_longest(const struct rlhf__prompts *set) { return set->longest; }
+
+struct rlhf__prompt rlhf__prompts_get(const struct rlhf__prompts *set, int64_t i) {
+    const struct item *it = &set->item[i];
+    struct rlhf__prompt out = {.ids = set->ids.data + it->ids, .n = it->n, .row = it->row};
+    out.text = (rlhf_str){set->text.data + it->text, it->n_text};
+    if (set->ds) out.meta = rlhf__dataset_row(set->ds, it->row).meta;
+    return out;
+}

@@ -1,0 +1,2 @@
+target_sources(rlhf_host_core PRIVATE
+  data/lines.c data/dataset.c data/token_rows.c data/order.c data/prompts.c)
