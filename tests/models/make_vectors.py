@@ -145,7 +145,7 @@ def main():
         pad_token_id=40, bos_token_id=1, eos_token_id=1, scale_attn_by_inverse_layer_idx=True, activation_function="gelu",
         attn_implementation="eager")).double())
     classifier("distilbert.bin", hf.DistilBertForSequenceClassification(hf.DistilBertConfig(
-        vocab_size=61, max_position_embeddings=24, dim=24, n_layers=2, n_heads=2, hidden_dim=40,
+        vocab_size=61, max_position_embeddings=24, dim=24, n_layers=2, n_heads=3, hidden_dim=40,
         num_labels=3, pad_token_id=40, dropout=0.0, attention_dropout=0.0, seq_classif_dropout=0.0,
         attn_implementation="eager")).double())
 

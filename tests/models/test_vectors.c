@@ -204,7 +204,7 @@ static void test_distilbert(void **state) {
     (void)state;
     static const struct setting s[] = {{"vocab_size", "61"}, {"max_position_embeddings", "24"},
                                        {"dim", "24"},        {"n_layers", "2"},
-                                       {"n_heads", "2"},     {"hidden_dim", "40"},
+                                       {"n_heads", "3"},     {"hidden_dim", "40"},
                                        {NULL, NULL}};
     classifier("distilbert", s, "distilbert.bin");
 }

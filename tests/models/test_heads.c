@@ -1,0 +1,322 @@
+// tests/models/test_heads.c: value, entropy, kl and pooled score heads. Values against sums over
+// the vocabulary made from log-probs, gradients against finite differences along each tensor's own
+// gradient.
+#include "vectors.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct backend backend;
+static const char *backend_name;
+
+static int setup(void **state) {
+    (void)state;
+    backend = backend_open(backend_name, 2, 0);
+    return backend.compute ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    backend_close(&backend);
+    return 0;
+}
+
+static const rlhf_batch batch = {VEC_ROWS, VEC_TOTAL, vec_ids, vec_offset, vec_prompt_len};
+
+enum { VOCAB = 61, D = 32 };
+
+// A model under test, the heads it is asked for, and its reference.
+struct trial {
+    struct model m, ref;
+    rlhf_forward f;
+    float *hidden; // the reference's
+};
+
+static void trial_open(struct trial *t, uint32_t heads, rlhf_model_open o) {
+    memset(t, 0, sizeof *t);
+    o.size = sizeof o;
+    o.dtype = RLHF_F32;
+    o.trainable = 1;
+    o.compute = backend.compute;
+    t->m = model_open("gpt2", tiny_gpt2, &o);
+    model_fill(&t->m, 0.3);
+    t->f.size = sizeof t->f;
+    t->f.heads = heads;
+    t->f.train = 1;
+    if (!(heads & RLHF_HEAD_KL)) return;
+    const rlhf_model_open frozen = open_args(&backend, RLHF_F32, 0);
+    t->ref = model_open("gpt2", tiny_gpt2, &frozen);
+    model_fill(&t->ref, 0.25);
+    t->hidden = test_malloc(VEC_TOTAL * D * sizeof *t->hidden);
+    const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_HIDDEN};
+    const rlhf_heads out = {.size = sizeof out, .hidden = t->hidden};
+    must(&t->ref, t->ref.ops->forward(t->ref.self, &batch, &f, &out));
+    t->f.kl_self = t->ref.self;
+    t->f.kl_hidden = t->hidden;
+}
+
+static void trial_close(struct trial *t) {
+    model_close(&t->m);
+    if (t->hidden) model_close(&t->ref);
+    if (t->hidden) test_free(t->hidden);
+}
+
+struct outputs {
+    float logp[VEC_TOTAL], entropy[VEC_TOTAL], kl[VEC_TOTAL], value[VEC_TOTAL];
+    float score[VEC_ROWS * VEC_LABELS];
+};
+
+static rlhf_heads heads_of(struct outputs *o) {
+    rlhf_heads h = {.size = sizeof h,
+                    .logp = o->logp,
+                    .entropy = o->entropy,
+                    .kl = o->kl,
+                    .value = o->value,
+                    .score = o->score};
+    return h;
+}
+
+// Loss: a weighted sum of every head wanted.
+static double loss(struct trial *t, struct outputs *o) {
+    const rlhf_heads h = heads_of(o);
+    double sum = 0;
+    memset(o, 0, sizeof *o);
+    must(&t->m, t->m.ops->forward(t->m.self, &batch, &t->f, &h));
+    for (uint64_t i = 0; i < VEC_TOTAL; i++)
+        sum += (double)vec_weight(i) * ((double)o->logp[i] + 2 * (double)o->entropy[i] +
+                                        3 * (double)o->kl[i] + (double)o->value[i]);
+    for (uint64_t i = 0; i < VEC_ROWS * VEC_LABELS; i++)
+        sum += (double)vec_weight(i) * (double)o->score[i];
+    return sum;
+}
+
+static void gradient(struct trial *t) {
+    struct outputs o, d;
+    const rlhf_heads grad = heads_of(&d);
+    loss(t, &o);
+    for (uint64_t i = 0; i < VEC_TOTAL; i++) {
+        d.logp[i] = d.value[i] = vec_weight(i);
+        d.entropy[i] = 2 * vec_weight(i);
+        d.kl[i] = 3 * vec_weight(i);
+    }
+    for (uint64_t i = 0; i < VEC_ROWS * VEC_LABELS; i++)
+        d.score[i] = vec_weight(i);
+    model_zero_grad(&t->m);
+    must(&t->m, t->m.ops->backward(t->m.self, &batch, &t->f, &grad));
+}
+
+static double norm2(const float *x, uint64_t n) {
+    double s = 0;
+    for (uint64_t i = 0; i < n; i++)
+        s += (double)x[i] * (double)x[i];
+    return sqrt(s);
+}
+
+// Loss with p moved by eps along direction / |direction|.
+static double loss_at(struct trial *t, const rlhf_param *p, const float *at, const float *dir,
+                      double step) {
+    const uint64_t n = param_count(p);
+    struct outputs o;
+    float *x = test_malloc(n * sizeof *x);
+    for (uint64_t i = 0; i < n; i++)
+        x[i] = at[i] + (float)(step * (double)dir[i]);
+    device_write(t->m.c, p->value, x, n);
+    test_free(x);
+    must(&t->m, t->m.ops->refresh(t->m.self));
+    return loss(t, &o);
+}
+
+// Central difference along x's own gradient g of length len: it should be len. Two steps, since a
+// long one may cross a corner of a ReLU and a short one drowns in rounding; the closer one counts.
+static double slope(struct trial *t, const rlhf_param *p, const float *x, const float *g,
+                    double len) {
+    static const double eps[] = {4e-3, 5e-4};
+    double best = 0;
+    for (uint32_t k = 0; k < 2; k++) {
+        const double up = loss_at(t, p, x, g, eps[k] / len);
+        const double down = loss_at(t, p, x, g, -eps[k] / len);
+        const double s = (up - down) / (2 * eps[k]);
+        if (k == 0 || fabs(s - len) < fabs(best - len)) best = s;
+    }
+    device_write(t->m.c, p->value, x, param_count(p));
+    return best;
+}
+
+static void check_gradients(struct trial *t, uint32_t at_least) {
+    rlhf_param p;
+    uint32_t checked = 0;
+    gradient(t);
+    for (uint32_t i = 0; t->m.ops->param(t->m.self, i, &p) == RLHF_OK; i++) {
+        const uint64_t n = param_count(&p);
+        float *g = device_read(t->m.c, p.grad, n), *x = device_read(t->m.c, p.value, n);
+        const double len = norm2(g, n);
+        if (len > 0.05) {
+            const double got = slope(t, &p, x, g, len);
+            if (fabs(got - len) > 1e-2 * len)
+                fail_msg("%s: gradient %.6g, finite difference %.6g", p.name, len, got);
+            checked++;
+        }
+        test_free(g);
+        test_free(x);
+    }
+    assert_true(checked >= at_least);
+}
+
+static void fd(uint32_t heads, rlhf_model_open o, uint32_t at_least) {
+    struct trial t;
+    trial_open(&t, heads, o);
+    check_gradients(&t, at_least);
+    trial_close(&t);
+}
+
+static void test_value_mlp(void **state) {
+    (void)state;
+    fd(RLHF_HEAD_VALUE, (rlhf_model_open){.value_kind = RLHF_VALUE_MLP}, 28);
+}
+static void test_value_linear(void **state) {
+    (void)state;
+    fd(RLHF_HEAD_VALUE, (rlhf_model_open){.value_kind = RLHF_VALUE_LINEAR}, 26);
+}
+static void test_entropy(void **state) {
+    (void)state;
+    fd(RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY, (rlhf_model_open){0}, 26);
+}
+static void test_kl(void **state) {
+    (void)state;
+    fd(RLHF_HEAD_LOGP | RLHF_HEAD_KL, (rlhf_model_open){0}, 26);
+}
+static void test_together(void **state) {
+    (void)state;
+    fd(RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_VALUE | RLHF_HEAD_SCORE,
+       (rlhf_model_open){.value_kind = RLHF_VALUE_MLP, .n_labels = VEC_LABELS}, 29);
+}
+static void test_score_mean(void **state) {
+    (void)state;
+    fd(RLHF_HEAD_SCORE, (rlhf_model_open){.n_labels = VEC_LABELS, .pooling = RLHF_POOL_MEAN}, 26);
+}
+static void test_score_first(void **state) {
+    (void)state; // the first token sees itself only: scores follow value and output, not query, key
+    fd(RLHF_HEAD_SCORE, (rlhf_model_open){.n_labels = VEC_LABELS, .pooling = RLHF_POOL_FIRST}, 20);
+}
+
+// ---- values of entropy and kl ----
+
+// log p(v | ids[0 .. t-1] of row) for all v: one row for each candidate.
+static void full_logp(struct model *m, uint32_t row, int32_t t, const rlhf_dist *dist,
+                      float out[VOCAB]) {
+    int32_t *ids = test_calloc((uint64_t)VOCAB * (uint64_t)(t + 1), sizeof *ids);
+    int32_t offset[VOCAB + 1], prompt_len[VOCAB];
+    float *logp = test_calloc((uint64_t)VOCAB * (uint64_t)(t + 1), sizeof *logp);
+    offset[0] = 0;
+    for (int32_t v = 0; v < VOCAB; v++) {
+        memcpy(ids + offset[v], vec_ids + vec_offset[row], (uint64_t)t * 4);
+        offset[v + 1] = offset[v] + t + 1;
+        ids[offset[v + 1] - 1] = v;
+        prompt_len[v] = t;
+    }
+    const rlhf_batch b = {VOCAB, (uint32_t)offset[VOCAB], ids, offset, prompt_len};
+    const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP, .dist = dist};
+    const rlhf_heads h = {.size = sizeof h, .logp = logp};
+    must(m, m->ops->forward(m->self, &b, &f, &h));
+    for (int32_t v = 0; v < VOCAB; v++)
+        out[v] = logp[offset[v + 1] - 1];
+    test_free(ids);
+    test_free(logp);
+}
+
+static void test_values(void **state) {
+    (void)state;
+    static const rlhf_dist warm = {1 / 0.7, 1, 0, 0};
+    struct trial t;
+    struct outputs o;
+    trial_open(&t, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL, (rlhf_model_open){0});
+    t.f.dist = &warm;
+    loss(&t, &o);
+    for (uint32_t row = 0; row < VEC_ROWS; row++)
+        for (int32_t k = vec_prompt_len[row]; k < vec_offset[row + 1] - vec_offset[row]; k++) {
+            float p[VOCAB], q[VOCAB];
+            double mass = 0, entropy = 0, kl = 0;
+            const int32_t at = vec_offset[row] + k;
+            full_logp(&t.m, row, k, &warm, p);
+            full_logp(&t.ref, row, k, &warm, q);
+            for (int32_t v = 0; v < VOCAB; v++) {
+                mass += exp((double)p[v]);
+                entropy -= exp((double)p[v]) * (double)p[v];
+                kl += exp((double)p[v]) * ((double)p[v] - (double)q[v]);
+            }
+            assert_true(fabs(mass - 1) < 1e-5);
+            assert_true(fabs(entropy - (double)o.entropy[at]) < 1e-5 * (1 + entropy));
+            assert_true(fabs(kl - (double)o.kl[at]) < 1e-5 * (1 + kl));
+            assert_true(kl > 1e-4);
+        }
+    trial_close(&t);
+}
+
+// Against itself the divergence is zero up to rounding, and prompt entries read 0.
+static void test_kl_self(void **state) {
+    (void)state;
+    struct trial t;
+    struct outputs o;
+    trial_open(&t, RLHF_HEAD_KL, (rlhf_model_open){0});
+    model_fill(&t.ref, 0.3);
+    const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_HIDDEN};
+    const rlhf_heads out = {.size = sizeof out, .hidden = t.hidden};
+    must(&t.ref, t.ref.ops->forward(t.ref.self, &batch, &f, &out));
+    loss(&t, &o);
+    for (uint32_t i = 0; i < VEC_TOTAL; i++)
+        assert_true(fabs((double)o.kl[i]) < 1e-6);
+    trial_close(&t);
+}
+
+// ---- detached value head ----
+
+static float *grads_of(struct trial *t, const char *name, uint64_t *n) {
+    rlhf_param p;
+    must(&t->m, t->m.ops->param(t->m.self, model_find(&t->m, name), &p));
+    *n = param_count(&p);
+    return device_read(t->m.c, p.grad, *n);
+}
+
+static void test_detach(void **state) {
+    (void)state;
+    static const char *const head[] = {"v_head.fc.weight", "v_head.out.weight", "v_head.out.bias"};
+    struct trial a, b;
+    uint64_t n;
+    trial_open(&a, RLHF_HEAD_VALUE, (rlhf_model_open){.value_kind = RLHF_VALUE_MLP});
+    trial_open(&b, RLHF_HEAD_VALUE,
+               (rlhf_model_open){.value_kind = RLHF_VALUE_MLP, .value_detach = 1});
+    gradient(&a);
+    gradient(&b);
+    for (uint32_t i = 0; i < 3; i++) {
+        float *x = grads_of(&a, head[i], &n), *y = grads_of(&b, head[i], &n);
+        assert_true(norm2(x, n) > 0);
+        assert_memory_equal(x, y, n * sizeof *x);
+        test_free(x);
+        test_free(y);
+    }
+    float *x = grads_of(&a, "transformer.wte.weight", &n);
+    float *y = grads_of(&b, "transformer.wte.weight", &n);
+    assert_true(norm2(x, n) > 0);
+    assert_true(norm2(y, n) <= 0);
+    test_free(x);
+    test_free(y);
+    trial_close(&a);
+    trial_close(&b);
+}
+
+int main(void) {
+    static const char *const names[] = {"reference", "cpu"};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),      cmocka_unit_test(test_kl_self),
+        cmocka_unit_test(test_value_mlp),   cmocka_unit_test(test_value_linear),
+        cmocka_unit_test(test_entropy),     cmocka_unit_test(test_kl),
+        cmocka_unit_test(test_together),    cmocka_unit_test(test_score_mean),
+        cmocka_unit_test(test_score_first), cmocka_unit_test(test_detach)};
+    int failed = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        backend_name = names[i];
+        failed += cmocka_run_group_tests_name(names[i], tests, setup, teardown);
+    }
+    return failed != 0;
+}
