@@ -90,11 +90,12 @@ static rlhf_status not_found(const struct rlhf__dirs *dirs, struct finder *f, in
                              const char *name, const char *asker, struct rlhf__error *err) {
     char hint[300];
     f->near.wanted = f->file;
-    each_dir(dirs, kind, offer_files, f);
+    for (size_t i = 0; i < 3; i++)
+        if (kind == kinds[i] || kind == 0) each_dir(dirs, kinds[i], offer_files, f);
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s: no %s plugin \"%s\"%s; looked for a file of that "
+                      "%s: no %s%splugin \"%s\"%s; looked for a file of that "
                       "name and in %s",
-                      asker, rlhf__kind_name(kind), name,
+                      asker, kind ? rlhf__kind_name(kind) : "", kind ? " " : "", name,
                       rlhf__nearest_hint(&f->near, hint, sizeof hint), rlhf__buf_text(f->looked));
 }
 
@@ -105,10 +106,11 @@ static rlhf_status find_by_name(const struct rlhf__dirs *dirs, const char *file,
     struct rlhf__buf looked = RLHF__BUF_INIT;
     struct finder f = {file, NULL, {file, NULL, 0}, &looked, ""};
     rlhf_status status = RLHF_OK;
-    each_dir(dirs, kind, look_in, &f);
+    for (size_t i = 0; i < 3 && !f.found; i++)
+        if (kind == kinds[i] || kind == 0) each_dir(dirs, kinds[i], look_in, &f);
     f.looked = NULL;
     for (size_t i = 0; i < 3 && !f.found; i++)
-        if (kinds[i] != kind) each_dir(dirs, kinds[i], look_in, &f);
+        if (kind != kinds[i] && kind != 0) each_dir(dirs, kinds[i], look_in, &f);
     f.looked = &looked;
     if (f.found)
         *path = f.found;

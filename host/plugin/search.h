@@ -8,7 +8,8 @@
 // Directory of a kind below <lib> and below each directory of RLHF_PLUGIN_PATH: "algos", ... [any]
 const char *rlhf__kind_dir(int32_t kind);
 
-// The absolute path of the plugin file called name (see rlhf__plugin_open for the order), heap. A
+// The absolute path of the plugin file called name (see rlhf__plugin_open for the order; kind 0 =
+// any), heap. A
 // file found only among another kind's is returned too, so that the caller can say what it is.
 // Not found: RLHF_E_INVALID, naming where it was looked for and the nearest file. [main]
 rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, int32_t kind,

@@ -1,0 +1,145 @@
+// cli.c: see cli.h.
+#include "cmd/cli.h"
+
+#include "cmd/flags.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct options {
+    const char *algo, *config, *preset, *resume;
+    const char *policy, *data, *prompts, *out, *phases, *seed, *threads;
+    struct rlhf__flag_list reward, set;
+    int32_t print_config, dry_run;
+};
+
+#define O struct options
+static const struct rlhf__flag flags[] = {
+    RLHF__FLAG_S(O, "--algo", algo, "X.so[:k=v,..]",
+                 "algorithm: ppo.so, sft.so, classify.so, a path"),
+    RLHF__FLAG_L(O, "--reward", reward, "X.so[:k=v,..]", "reward, repeatable: imdb.so:weight=1"),
+    RLHF__FLAG_S(O, "--policy", policy, "DIR", "model to train (policy.path)"),
+    RLHF__FLAG_S(O, "--data", data, "FILE", "rows of supervised algorithms (data.path)"),
+    RLHF__FLAG_S(O, "--prompts", prompts, "FILE", "prompts of rollout algorithms (prompts.path)"),
+    RLHF__FLAG_S(O, "--config", config, "FILE", "settings as JSON, over preset and defaults"),
+    RLHF__FLAG_S(O, "--preset", preset, "NAME", "named settings that come with the program"),
+    RLHF__FLAG_L(O, "--set", set, "PATH=VALUE",
+                 "one setting, repeatable: optim.lr=1e-5, algo.KEY=.."),
+    RLHF__FLAG_S(O, "--out", out, "DIR", "run directory (run.dir)"),
+    RLHF__FLAG_S(O, "--phases", phases, "N", "phases to run (run.phases)"),
+    RLHF__FLAG_S(O, "--seed", seed, "N", "seed of the run (run.seed)"),
+    RLHF__FLAG_S(O, "--threads", threads, "N", "CPU threads, 0 = all (run.threads)"),
+    RLHF__FLAG_S(O, "--resume", resume, "RUN", "go on with the run in this directory"),
+    RLHF__FLAG_SW(O, "--print-config", print_config,
+                  "print the resolved settings as JSON and stop"),
+    RLHF__FLAG_SW(O, "--dry-run", dry_run, "set everything up, run no phase, write nothing"),
+};
+#undef O
+#define N_FLAGS (sizeof flags / sizeof *flags)
+
+void rlhf__cli_train_help(FILE *out) { rlhf__flags_help(out, flags, N_FLAGS); }
+
+// ---- short flags are settings -----------------------------------------------------------------
+
+struct assignments {
+    char *made[8]; // heap
+    size_t n_made;
+    const char **all; // made, then --set
+    size_t n;
+};
+
+static void assignments_free(struct assignments *a) {
+    for (size_t i = 0; i < a->n_made; i++)
+        free(a->made[i]);
+    free(a->all);
+}
+
+static rlhf_status collect(const struct options *o, struct assignments *a,
+                           struct rlhf__error *err) {
+    const struct {
+        const char *path, *value;
+    } shorts[] = {
+        {"policy.path", o->policy},  {"data.path", o->data},    {"prompts.path", o->prompts},
+        {"run.dir", o->out},         {"run.phases", o->phases}, {"run.seed", o->seed},
+        {"run.threads", o->threads},
+    };
+    a->all = calloc(8 + o->set.n, sizeof *a->all);
+    if (!a->all) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    for (size_t i = 0; i < sizeof shorts / sizeof *shorts; i++) {
+        if (!shorts[i].value) continue;
+        char *text;
+        if (asprintf(&text, "%s=%s", shorts[i].path, shorts[i].value) < 0)
+            return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+        a->made[a->n_made++] = text;
+        a->all[a->n++] = text;
+    }
+    for (size_t i = 0; i < o->set.n; i++)
+        a->all[a->n++] = o->set.item[i];
+    return RLHF_OK;
+}
+
+// ---- the run ----------------------------------------------------------------------------------
+
+static rlhf_status print_config(const struct rlhf__config *c, struct rlhf__error *err) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf_status status = rlhf__config_print(c, &text, err);
+    if (status == RLHF_OK) fwrite(rlhf__buf_text(&text), 1, text.len, stdout);
+    if (status == RLHF_OK && fflush(stdout) != 0)
+        status = rlhf__fail(err, RLHF_E_IO, "cannot write to standard output");
+    rlhf__buf_free(&text);
+    return status;
+}
+
+// *exit_status is set when RLHF_OK is returned.
+static rlhf_status train(const struct rlhf__env *env, const struct options *o,
+                         const struct rlhf__config_request *req, int *exit_status,
+                         struct rlhf__error *err) {
+    struct rlhf__config config;
+    struct rlhf__run_request run = {.env = env, .config = &config, .resume = req->resume};
+    rlhf_status status = rlhf__config_load(req, &config, err);
+    run.dry_run = o->dry_run;
+    if (status == RLHF_OK) env->log->level = config.log.level;
+    if (status == RLHF_OK) status = rlhf__plugins_create(env->dirs, &run.plugins, err);
+    if (status == RLHF_OK)
+        status = rlhf__config_resolve(&config, run.plugins, &run.algo, &run.rewards, err);
+    if (status == RLHF_OK) {
+        *exit_status = 0;
+        if (o->print_config)
+            status = print_config(&config, err);
+        else
+            *exit_status = rlhf__cmd_run(&run);
+    }
+    free(run.rewards);
+    rlhf__plugins_destroy(run.plugins);
+    rlhf__config_free(&config);
+    return status;
+}
+
+int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
+    struct options o = {0};
+    struct assignments a = {0};
+    struct rlhf__error err = {0};
+    int exit_status = 0;
+    rlhf_status status = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
+    if (status == RLHF_OK) status = collect(&o, &a, &err);
+    if (status == RLHF_OK) {
+        struct rlhf__config_request req = {.dirs = env->dirs,
+                                           .config_file = o.config,
+                                           .preset = o.preset,
+                                           .algo = o.algo,
+                                           .reward = o.reward.item,
+                                           .n_reward = o.reward.n,
+                                           .set = a.all,
+                                           .n_set = a.n,
+                                           .resume = o.resume};
+        status = train(env, &o, &req, &exit_status, &err);
+    }
+    if (status < 0) {
+        rlhf__log_error(env->log, err.text);
+        exit_status = rlhf__exit_status(status);
+    }
+    assignments_free(&a);
+    free(o.reward.item);
+    free(o.set.item);
+    return exit_status;
+}

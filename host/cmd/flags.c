@@ -1,0 +1,123 @@
+// flags.c: see flags.h.
+#include "cmd/flags.h"
+
+#include "base/nearest.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct rlhf__flag *find(const struct rlhf__flag *flags, size_t n, const char *name,
+                                     size_t len) {
+    for (size_t i = 0; i < n; i++)
+        if (strlen(flags[i].name) == len && memcmp(flags[i].name, name, len) == 0) return &flags[i];
+    return NULL;
+}
+
+static rlhf_status unknown(const struct rlhf__flag *flags, size_t n, const char *name, size_t len,
+                           const char *command, struct rlhf__error *err) {
+    char typed[64], hint[128];
+    snprintf(typed, sizeof typed, "%.*s", (int)(len < 60 ? len : 60), name);
+    struct rlhf__nearest near = {typed, NULL, 0};
+    for (size_t i = 0; i < n; i++)
+        rlhf__nearest_offer(&near, flags[i].name);
+    rlhf__nearest_hint(&near, hint, sizeof hint);
+    return rlhf__fail(err, RLHF_E_INVALID, "%s: unknown option \"%s\"%s", command, typed, hint);
+}
+
+static rlhf_status set_i64(const struct rlhf__flag *f, const char *text, void *at,
+                           struct rlhf__error *err) {
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (end == text || *end || errno || v < f->i_min || v > f->i_max)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s must be an integer from %lld to %lld, found %s",
+                          f->name, (long long)f->i_min, (long long)f->i_max,
+                          *text ? text : "nothing");
+    int64_t value = v;
+    memcpy(at, &value, sizeof value);
+    return RLHF_OK;
+}
+
+static rlhf_status set_f64(const struct rlhf__flag *f, const char *text, void *at,
+                           struct rlhf__error *err) {
+    char *end;
+    double v = strtod(text, &end);
+    if (end == text || *end || !isfinite(v) || v < f->f_min || v > f->f_max)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s must be a number from %g to %g, found %s",
+                          f->name, f->f_min, f->f_max, *text ? text : "nothing");
+    memcpy(at, &v, sizeof v);
+    return RLHF_OK;
+}
+
+static rlhf_status append(struct rlhf__flag_list *list, const char *text, struct rlhf__error *err) {
+    const char **item = realloc(list->item, (list->n + 1) * sizeof *item);
+    if (!item) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    list->item = item;
+    item[list->n++] = text;
+    return RLHF_OK;
+}
+
+static rlhf_status set(const struct rlhf__flag *f, const char *text, void *out,
+                       struct rlhf__error *err) {
+    void *at = (char *)out + f->offset;
+    switch (f->kind) {
+    case RLHF__FLAG_I64:
+        return set_i64(f, text, at, err);
+    case RLHF__FLAG_F64:
+        return set_f64(f, text, at, err);
+    case RLHF__FLAG_LIST:
+        return append(at, text, err);
+    case RLHF__FLAG_STR:
+        memcpy(at, &text, sizeof text);
+        return RLHF_OK;
+    default: {
+        const int32_t one = 1;
+        memcpy(at, &one, sizeof one);
+        return RLHF_OK;
+    }
+    }
+}
+
+rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc, char **argv,
+                              void *out, struct rlhf__flag_list *rest, struct rlhf__error *err) {
+    int only_rest = 0;
+    for (int i = 1; i < argc; i++) {
+        const char *arg = argv[i];
+        if (!only_rest && strcmp(arg, "--") == 0) {
+            only_rest = 1;
+            continue;
+        }
+        if (only_rest || arg[0] != '-' || !arg[1]) {
+            if (!rest)
+                return rlhf__fail(err, RLHF_E_INVALID, "%s: \"%s\" was not expected here", argv[0],
+                                  arg);
+            RLHF_TRY(append(rest, arg, err));
+            continue;
+        }
+        size_t len = strcspn(arg, "=");
+        const struct rlhf__flag *f = find(flags, n, arg, len);
+        if (!f) return unknown(flags, n, arg, len, argv[0], err);
+        const char *value = arg[len] ? arg + len + 1 : NULL;
+        if (f->kind == RLHF__FLAG_SWITCH && value)
+            return rlhf__fail(err, RLHF_E_INVALID, "%s takes no value, found %s", f->name, value);
+        if (f->kind != RLHF__FLAG_SWITCH && !value) {
+            if (i + 1 == argc)
+                return rlhf__fail(err, RLHF_E_INVALID, "%s needs a value: %s %s", f->name, f->name,
+                                  f->arg);
+            value = argv[++i];
+        }
+        RLHF_TRY(set(f, value, out, err));
+    }
+    return RLHF_OK;
+}
+
+void rlhf__flags_help(FILE *out, const struct rlhf__flag *flags, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        char left[64];
+        snprintf(left, sizeof left, "%s%s%s", flags[i].name, flags[i].arg ? " " : "",
+                 flags[i].arg ? flags[i].arg : "");
+        fprintf(out, "  %-24s %s\n", left, flags[i].help);
+    }
+}

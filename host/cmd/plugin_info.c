@@ -1,0 +1,166 @@
+// plugin_info.c: `rlhf-host plugin info FILE [--json]`: one file's plugins and their options, as
+// text or as JSON Schema (draft 2020-12).
+#include "cmd/plugin.h"
+
+#include "cmd/child.h"
+#include "cmd/flags.h"
+#include "plugin/search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct info {
+    const struct rlhf__env *env;
+    const char *path;
+    int32_t json, reserved;
+};
+
+static void put_default(struct rlhf__buf *out, const rlhf_opt *o) {
+    char number[40];
+    if (o->flags & RLHF_OPT_REQUIRED) {
+        rlhf__buf_puts(out, "required");
+        return;
+    }
+    rlhf__buf_puts(out, "default ");
+    switch (o->type) {
+    case RLHF_T_BOOL:
+        rlhf__buf_puts(out, o->i_def ? "true" : "false");
+        break;
+    case RLHF_T_I64:
+        rlhf__buf_printf(out, "%lld", (long long)o->i_def);
+        break;
+    case RLHF_T_F64:
+        rlhf__buf_puts(out, rlhf__format_double(o->f_def, 0, number));
+        break;
+    case RLHF_T_ENUM:
+        rlhf__buf_puts(out, o->choices[o->i_def]);
+        break;
+    default:
+        if (o->s_def)
+            rlhf__json_write_string(out, o->s_def, strlen(o->s_def));
+        else
+            rlhf__buf_puts(out, "none");
+    }
+}
+
+static void put_options(struct rlhf__buf *out, const struct rlhf__plugin *p) {
+    size_t wide = 0;
+    const char *how = "options, from the model's config.json";
+    if (p->desc.kind == RLHF_KIND_ALGO) how = "options, set with --set algo.KEY=VALUE";
+    if (p->desc.kind == RLHF_KIND_REWARD) how = "options, set with --set reward.N.KEY=VALUE";
+    if (p->table.n == 0) {
+        rlhf__buf_puts(out, "no options\n");
+        return;
+    }
+    if (p->desc.kind == RLHF_KIND_MODEL)
+        rlhf__buf_printf(out, "%s:\n", how);
+    else
+        rlhf__buf_printf(out, "%s or %s:KEY=VALUE:\n", how, p->file);
+    for (uint32_t i = 0; i < p->table.n; i++) {
+        rlhf_opt o;
+        rlhf__opt_at(&p->table, i, &o);
+        if (strlen(o.key) > wide) wide = strlen(o.key);
+    }
+    for (uint32_t i = 0; i < p->table.n; i++) {
+        rlhf_opt o;
+        rlhf__opt_at(&p->table, i, &o);
+        rlhf__buf_printf(out, "  %-*s  ", (int)wide, o.key);
+        rlhf__opt_allowed(&o, out);
+        rlhf__buf_puts(out, "; ");
+        put_default(out, &o);
+        rlhf__buf_printf(out, "\n  %-*s  %s\n", (int)wide, "", o.help ? o.help : "");
+    }
+}
+
+static void put_text(struct rlhf__buf *out, const struct rlhf__plugin *p) {
+    rlhf__buf_printf(out, "%s: %s\n", p->file, p->desc.summary);
+    rlhf__buf_printf(out, "  id       %s\n", p->desc.id);
+    rlhf__buf_printf(out, "  version  %s\n", p->desc.version);
+    rlhf__buf_printf(out, "  kind     %s\n", rlhf__kind_name((int32_t)p->desc.kind));
+    rlhf__buf_printf(out, "  ABI      %d.%d\n", RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
+    if (p->desc.state_version)
+        rlhf__buf_printf(out, "  state    version %u, kept in checkpoints\n",
+                         p->desc.state_version);
+    rlhf__buf_printf(out, "  file     %s\n", p->path);
+    rlhf__buf_printf(out, "  sha256   %s\n", p->sha256);
+    put_options(out, p);
+}
+
+static json_t *schema(const struct rlhf__plugin *p) {
+    json_t *required = json_array();
+    for (uint32_t i = 0; i < p->table.n; i++) {
+        rlhf_opt o;
+        rlhf__opt_at(&p->table, i, &o);
+        if (o.flags & RLHF_OPT_REQUIRED) json_array_append_new(required, json_string(o.key));
+    }
+    json_t *about = json_pack("{ss,ss,ss,ss,si,si}", "id", p->desc.id, "version", p->desc.version,
+                              "kind", rlhf__kind_name((int32_t)p->desc.kind), "sha256", p->sha256,
+                              "abi_major", RLHF_ABI_MAJOR, "abi_minor", RLHF_ABI_MINOR);
+    // A model's options are read from config.json, where unknown keys are allowed.
+    return json_pack("{ss,ss,ss,ss,so,so,sb,so}", "$schema",
+                     "https://json-schema.org/draft/2020-12/schema", "title", p->desc.id,
+                     "description", p->desc.summary, "type", "object", "properties",
+                     rlhf__opts_schema(&p->table), "required", required, "additionalProperties",
+                     p->desc.kind == RLHF_KIND_MODEL, "x-rlhf-plugin", about);
+}
+
+static void put_json(struct rlhf__buf *out, const struct rlhf__plugin **found, size_t n) {
+    json_t *all = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(all, schema(found[i]));
+    rlhf__json_write(out, n == 1 ? json_array_get(all, 0) : all, 2);
+    rlhf__buf_putc(out, '\n');
+    json_decref(all);
+}
+
+// In the child.
+static rlhf_status describe(void *arg, struct rlhf__buf *out) {
+    const struct info *in = arg;
+    struct rlhf__plugins *plugins = NULL;
+    const struct rlhf__plugin **found = NULL;
+    struct rlhf__error err;
+    size_t n = 0;
+    rlhf_status status = rlhf__plugins_create(in->env->dirs, &plugins, &err);
+    if (status == RLHF_OK) status = rlhf__plugin_open_file(plugins, in->path, &found, &n, &err);
+    if (status < 0) {
+        rlhf__buf_puts(out, err.text);
+    } else if (in->json) {
+        put_json(out, found, n);
+    } else {
+        for (size_t i = 0; i < n; i++) {
+            if (i) rlhf__buf_putc(out, '\n');
+            put_text(out, found[i]);
+        }
+    }
+    free(found);
+    rlhf__plugins_destroy(plugins);
+    return status;
+}
+
+int rlhf__plugin_info(const struct rlhf__env *env, int argc, char **argv) {
+    static const struct rlhf__flag flags[] = {
+        RLHF__FLAG_SW(struct info, "--json", json, "print a JSON Schema of the options"),
+    };
+    struct info in = {env, NULL, 0, 0};
+    struct rlhf__flag_list rest = {NULL, 0};
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    struct rlhf__error err;
+    char *path = NULL;
+    rlhf_status status = rlhf__flags_parse(flags, 1, argc, argv, &in, &rest, &err);
+    if (status == RLHF_OK && rest.n != 1)
+        status = rlhf__fail(&err, RLHF_E_INVALID,
+                            "plugin info: name one plugin file, e.g. "
+                            "rlhf-host plugin info ppo.so");
+    if (status == RLHF_OK)
+        status = rlhf__plugin_find(env->dirs, rest.item[0], 0, "plugin info", &path, &err);
+    in.path = path;
+    if (status == RLHF_OK) status = rlhf__child_run(path, describe, &in, &text, &err);
+    if (status == RLHF_OK)
+        fputs(rlhf__buf_text(&text), stdout);
+    else
+        rlhf__log_error(env->log, err.text);
+    rlhf__buf_free(&text);
+    free(path);
+    free(rest.item);
+    return rlhf__exit_status(status);
+}

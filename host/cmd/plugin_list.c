@@ -1,0 +1,143 @@
+// plugin_list.c: `rlhf-host plugin`: which half, and the list of what can be found.
+#include "cmd/plugin.h"
+
+#include "base/nearest.h"
+#include "cmd/child.h"
+#include "cmd/flags.h"
+#include "plugin/search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    if (strcmp(what, "list") == 0) return rlhf__plugin_list(env, argc - 1, argv + 1);
+    if (strcmp(what, "info") == 0) return rlhf__plugin_info(env, argc - 1, argv + 1);
+    struct rlhf__nearest near = {what, NULL, 0};
+    struct rlhf__error err;
+    char hint[64];
+    rlhf__nearest_offer(&near, "list");
+    rlhf__nearest_offer(&near, "info");
+    rlhf__fail(&err, RLHF_E_INVALID,
+               "plugin: write \"plugin list\" or \"plugin info FILE\", found "
+               "\"%s\"%s",
+               what, rlhf__nearest_hint(&near, hint, sizeof hint));
+    rlhf__log_error(env->log, err.text);
+    return 2;
+}
+
+struct list {
+    const struct rlhf__env *env;
+    json_t *rows; // one object a plugin
+    const char *path;
+};
+
+// In the child: the file's plugins as a JSON list.
+static rlhf_status describe(void *arg, struct rlhf__buf *out) {
+    const struct list *l = arg;
+    struct rlhf__plugins *plugins = NULL;
+    const struct rlhf__plugin **found = NULL;
+    struct rlhf__error err;
+    size_t n = 0;
+    rlhf_status status = rlhf__plugins_create(l->env->dirs, &plugins, &err);
+    if (status == RLHF_OK) status = rlhf__plugin_open_file(plugins, l->path, &found, &n, &err);
+    if (status < 0) rlhf__buf_puts(out, err.text);
+    json_t *rows = json_array();
+    for (size_t i = 0; i < n; i++) {
+        const struct rlhf__plugin *p = found[i];
+        json_array_append_new(rows, json_pack("{ss,ss,ss,ss,ss,ss}", "kind",
+                                              rlhf__kind_name((int32_t)p->desc.kind), "file",
+                                              p->file, "id", p->desc.id, "version", p->desc.version,
+                                              "summary", p->desc.summary, "path", p->path));
+    }
+    if (status == RLHF_OK) rlhf__json_write(out, rows, 0);
+    json_decref(rows);
+    free(found);
+    rlhf__plugins_destroy(plugins);
+    return status;
+}
+
+static const char *text_of(const json_t *row, const char *key) {
+    const char *s = json_string_value(json_object_get(row, key));
+    return s ? s : "";
+}
+
+static void add_row(struct list *l, json_t *row) {
+    size_t i;
+    json_t *other;
+    json_array_foreach(l->rows, i, other) {
+        if (strcmp(text_of(other, "id"), text_of(row, "id")) != 0) continue;
+        if (strcmp(text_of(other, "path"), text_of(row, "path")) == 0) return; // found twice
+        rlhf__logf(l->env->log, RLHF_LOG_WARN, "the plugin id \"%s\" is in two files, %s and %s",
+                   text_of(row, "id"), text_of(other, "path"), text_of(row, "path"));
+    }
+    json_array_append(l->rows, row);
+}
+
+static rlhf_status visit(void *arg, int32_t kind, const char *path) {
+    (void)kind;
+    struct list *l = arg;
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    struct rlhf__error err;
+    json_t *rows = NULL, *row;
+    size_t i;
+    l->path = path;
+    if (rlhf__child_run(path, describe, l, &text, &err) < 0) {
+        // A library that happens to lie there is no news; a plugin that is refused is.
+        int other = strstr(err.text, "not a plugin") != NULL;
+        rlhf__logf(l->env->log, other ? RLHF_LOG_DEBUG : RLHF_LOG_WARN, "%s", err.text);
+    } else if (rlhf__json_parse(path, rlhf__buf_text(&text), text.len, &rows, &err) == RLHF_OK) {
+        json_array_foreach(rows, i, row) add_row(l, row);
+    }
+    json_decref(rows);
+    rlhf__buf_free(&text);
+    return RLHF_OK;
+}
+
+static int width(const json_t *rows, const char *key, const char *title) {
+    size_t i, n = strlen(title);
+    json_t *row;
+    json_array_foreach(rows, i, row) {
+        size_t len = strlen(text_of(row, key));
+        if (len > n) n = len;
+    }
+    return (int)n;
+}
+
+static void print_table(const json_t *rows) {
+    int wk = width(rows, "kind", "KIND"), wf = width(rows, "file", "FILE");
+    int wi = width(rows, "id", "ID"), wv = width(rows, "version", "VERSION");
+    size_t i;
+    json_t *row;
+    printf("%-*s  %-*s  %-*s  %-*s  %s\n", wk, "KIND", wf, "FILE", wi, "ID", wv, "VERSION",
+           "SUMMARY");
+    json_array_foreach(rows, i, row)
+        printf("%-*s  %-*s  %-*s  %-*s  %s\n", wk, text_of(row, "kind"), wf, text_of(row, "file"),
+               wi, text_of(row, "id"), wv, text_of(row, "version"), text_of(row, "summary"));
+}
+
+int rlhf__plugin_list(const struct rlhf__env *env, int argc, char **argv) {
+    struct options {
+        int32_t json, reserved;
+    } o = {0, 0};
+    static const struct rlhf__flag flags[] = {
+        RLHF__FLAG_SW(struct options, "--json", json, "print a JSON list"),
+    };
+    struct rlhf__error err;
+    if (rlhf__flags_parse(flags, 1, argc, argv, &o, NULL, &err) < 0) {
+        rlhf__log_error(env->log, err.text);
+        return 2;
+    }
+    struct list l = {env, json_array(), NULL};
+    rlhf__plugin_each_file(env->dirs, visit, &l);
+    if (o.json) {
+        struct rlhf__buf text = RLHF__BUF_INIT;
+        rlhf__json_write(&text, l.rows, 2);
+        puts(rlhf__buf_text(&text));
+        rlhf__buf_free(&text);
+    } else {
+        print_table(l.rows);
+    }
+    json_decref(l.rows);
+    return 0;
+}
