@@ -12,7 +12,7 @@ static const char *backend_name;
 
 static int setup(void **state) {
     (void)state;
-    backend = backend_open(backend_name, 2, 0);
+    backend = backend_open(backend_name, 1, 0);
     return backend.compute ? 0 : -1;
 }
 
