@@ -172,7 +172,7 @@ static rlhf_status read_row(struct reader *r, rlhf_str line, int text) {
     if (good < line.len)
         return rlhf__fail(r->err, RLHF_E_INVALID, "%s:%lld: invalid UTF-8 at byte %zu of the line",
                           r->path, (long long)r->line, good + 1);
-    struct record *rec;
+    struct record *rec = NULL;
     RLHF_TRY(add_record(r, &rec));
     RLHF_TRY(text ? read_line(r, line, rec) : read_json(r, line, rec));
     return r->ds->bytes.bad ? no_memory(r->err) : RLHF_OK;
