@@ -8,6 +8,7 @@
 #include <omp.h>
 
 enum { HEAD_DIM_MAX = 128, LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
+enum { FEW_QUERIES = 3 }; // below this a row reads its keys once and memory sets the speed
 
 static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
@@ -92,26 +93,56 @@ static rlhf_status scratch(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, size_
     return RLHF_OK;
 }
 
+// While head h of row i is worked on, its share of the keys and values of row i + 1 is fetched: a
+// head reads short pieces at a long stride, which the hardware does not foresee.
+static void look_ahead(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf_ragged *r,
+                       size_t i, size_t h, size_t es, rlhf_dev k, rlhf_dev v) {
+    const int32_t *off = (const void *)r->offset, *start = (const void *)r->start;
+    const int32_t *base = (const void *)r->kv_base;
+    if (i + 1 >= r->n || it->nq > FEW_QUERIES) return;
+    size_t row = (size_t)a->kv_stride * es, heads = (size_t)a->heads;
+    size_t bytes = (size_t)(start[i + 1] + off[i + 2] - off[i + 1]) * row;
+    size_t from = (size_t)base[i + 1] * row + bytes * h / heads;
+    it->ahead_k = k + from;
+    it->ahead_v = v + from;
+    it->ahead_bytes = bytes / heads;
+}
+
+// One piece of forward: item n = (row, head).
+static void forward_item(struct rlhf__cpu *cpu, const rlhf_attn *a, const rlhf_ragged *r, size_t n,
+                         rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v,
+                         float *scratch) {
+    size_t es = rlhf_dtype_size(a->dtype), heads = (size_t)a->heads, i = n / heads, h = n % heads;
+    struct rlhf__attn_item it = item_of(a, r, i, h, es, q, k, v, lse);
+    size_t t0 = (size_t)((const int32_t *)(const void *)r->offset)[i];
+    if (!it.nq) return;
+    look_ahead(&it, a, r, i, h, es, k, v);
+    it.out = out + (t0 * (size_t)a->out_stride + h * (size_t)a->head_dim) * es;
+    it.scratch = scratch;
+    cpu->hot.attn(&it);
+}
+
 rlhf_status rlhf__cpu_attention(void *ctx, const rlhf_attn *a, const rlhf_ragged *r, rlhf_dev out,
                                 rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
     struct rlhf__cpu *cpu = ctx;
     float *ws;
-    size_t ws_stride, es = rlhf_dtype_size(a->dtype), heads = (size_t)a->heads;
+    size_t stride;
     RLHF_TRY(check_geometry(cpu, "attention", a));
     RLHF_TRY(check_rows(cpu, "attention", r, 0));
     RLHF_TRY(scratch(cpu, RLHF__WS_ATTN, rlhf__attn_scratch(r->max_q, r->max_k, a->head_dim), &ws,
-                     &ws_stride));
+                     &stride));
     int64_t count = (int64_t)r->n * a->heads;
     int threads = count > 1 ? cpu->threads : 1;
+    if (r->max_q <= FEW_QUERIES) { // neighbouring rows on one thread, for look_ahead
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+        for (int64_t n = 0; n < count; n++)
+            forward_item(cpu, a, r, (size_t)n, out, lse, q, k, v,
+                         ws + (size_t)omp_get_thread_num() * stride);
+    } else {
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
-    for (int64_t n = 0; n < count; n++) {
-        size_t i = (size_t)n / heads, h = (size_t)n % heads;
-        struct rlhf__attn_item it = item_of(a, r, i, h, es, q, k, v, lse);
-        if (!it.nq) continue;
-        size_t t0 = (size_t)((const int32_t *)(const void *)r->offset)[i];
-        it.out = out + (t0 * (size_t)a->out_stride + h * (size_t)a->head_dim) * es;
-        it.scratch = ws + (size_t)omp_get_thread_num() * ws_stride;
-        cpu->hot.attn(&it);
+        for (int64_t n = 0; n < count; n++)
+            forward_item(cpu, a, r, (size_t)n, out, lse, q, k, v,
+                         ws + (size_t)omp_get_thread_num() * stride);
     }
     return RLHF_OK;
 }

@@ -65,22 +65,40 @@ static void mix(float *o, const struct values *val, const float *s, size_t lds, 
     }
 }
 
+// Scores of queries t .. t+nr-1, softmaxed; sum and max of each.
+static void scores(const struct rlhf__attn_item *it, float *s, size_t lds, const float *kt,
+                   size_t t, size_t nr, const size_t *limit, struct ahead *ahead, float *sum,
+                   float *max) {
+    int pairs = it->dtype == RLHF_BF16;
+    size_t es = pairs ? 2 : 4, units = (size_t)it->head_dim * es / 4;
+    size_t qs = (size_t)it->q_stride * es, ks = (size_t)it->kv_stride * es;
+    const char *q = (const char *)it->q + t * qs;
+    if (kt) dots(s, lds, q, qs, kt, limit[nr - 1], units, it->scale, pairs, nr);
+    for (size_t r = 0; r < nr; r++) {
+        if (!kt && pairs)
+            dots_one(s + r * lds, q + r * qs, it->k, ks, limit[r], units, it->scale, 1, ahead);
+        else if (!kt)
+            dots_one(s + r * lds, q + r * qs, it->k, ks, limit[r], units, it->scale, 0, ahead);
+        sum[r] = softmax_row(s + r * lds, limit[r], &max[r]);
+    }
+}
+
 void RLHF__HOT(attn)(const struct rlhf__attn_item *it) {
-    int bf16 = it->dtype == RLHF_BF16;
+    int bf16 = it->dtype == RLHF_BF16, pack = it->nq >= TILE_ROWS;
     size_t es = bf16 ? 2 : 4, hd = (size_t)it->head_dim, units = hd * es / 4;
     size_t lds = round_up(it->nk, KEY_BLOCK), width = round_up(hd, VF_LANES);
     float *kt = it->scratch, *s = kt + lds * units, *o = s + TILE_ROWS * lds;
     struct values val = values_of(it, o + TILE_ROWS * width);
-    pack_keys(kt, it->k, (size_t)it->kv_stride * es, it->nk, units);
+    size_t steps = round_up(it->nk, VF_LANES) / VF_LANES * (round_up(units, VF_LANES) / VF_LANES);
+    struct ahead ahead = {it->ahead_k, it->ahead_v, it->ahead_bytes / 64,
+                          it->ahead_bytes / 64 / steps + 1};
+    if (pack) pack_keys(kt, it->k, (size_t)it->kv_stride * es, it->nk, units);
     for (size_t t = 0; t < it->nq; t += TILE_ROWS) {
         size_t nr = it->nq - t < TILE_ROWS ? it->nq - t : TILE_ROWS, limit[TILE_ROWS] = {0};
-        for (size_t r = 0; r < nr; r++)
-            limit[r] = it->causal ? it->start + t + r + 1 : it->nk;
-        dots(s, lds, (const char *)it->q + t * (size_t)it->q_stride * es, (size_t)it->q_stride * es,
-             kt, limit[nr - 1], units, it->scale, bf16, nr);
         float sum[TILE_ROWS], max[TILE_ROWS];
         for (size_t r = 0; r < nr; r++)
-            sum[r] = softmax_row(s + r * lds, limit[r], &max[r]);
+            limit[r] = it->causal ? it->start + t + r + 1 : it->nk;
+        scores(it, s, lds, pack ? kt : NULL, t, nr, limit, &ahead, sum, max);
         mix(o, &val, s, lds, limit[0], limit, nr);
         for (size_t r = 0; r < nr; r++) {
             size_t row = t + r;

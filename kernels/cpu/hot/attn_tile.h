@@ -30,6 +30,34 @@ INLINE vf set1_unit(const char *p) {
     return vf_set1(f);
 }
 
+// Lines of memory to ask for while other work goes on, `each` of k and of v a step.
+struct ahead {
+    const char *k, *v;
+    size_t left, each;
+};
+
+INLINE void ahead_step(struct ahead *a) {
+    size_t n = a->each < a->left ? a->each : a->left;
+    a->left -= n;
+    for (; n; n--, a->k += 64, a->v += 64) {
+        _mm_prefetch(a->k, _MM_HINT_T1);
+        _mm_prefetch(a->v, _MM_HINT_T1);
+    }
+}
+
+// One vector of keys (rows of them are valid), units u .. u+m-1, transposed into r.
+INLINE void load_keys(vf r[VF_LANES], const char *src, size_t stride, size_t rows, size_t u,
+                      size_t m) {
+    if (rows == VF_LANES && m == VF_LANES)
+        for (size_t i = 0; i < VF_LANES; i++)
+            r[i] = vf_load((const float *)(const void *)(src + i * stride + u * 4));
+    else
+        for (size_t i = 0; i < VF_LANES; i++)
+            r[i] = i < rows ? vf_load_n((const float *)(const void *)(src + i * stride + u * 4), m)
+                            : vf_zero();
+    vf_transpose(r);
+}
+
 // dst[block][unit][KEY_BLOCK] = transpose of n rows of `units` units, `stride` bytes apart. Lanes
 // past n hold 0 as far as the last vector that has a key.
 static inline void pack_keys(float *dst, const char *src, size_t stride, size_t n, size_t units) {
@@ -39,14 +67,31 @@ static inline void pack_keys(float *dst, const char *src, size_t stride, size_t 
         for (size_t u = 0; u < units; u += VF_LANES) {
             size_t m = units - u < VF_LANES ? units - u : VF_LANES;
             vf r[VF_LANES];
-            for (size_t i = 0; i < VF_LANES; i++) {
-                const void *p = src + (j + (i < rows ? i : 0)) * stride + u * 4;
-                r[i] = i >= rows ? vf_zero() : m == VF_LANES ? vf_load(p) : vf_load_n(p, m);
-            }
-            vf_transpose(r);
+            load_keys(r, src + j * stride, stride, rows, u, m);
             for (size_t i = 0; i < m; i++)
                 vf_store(block + (u + i) * KEY_BLOCK, r[i]);
         }
+    }
+}
+
+// s[j] = mul * (q . key j) for one query, keys as they lie in memory: what dots does, without the
+// packing. Reads `ahead` in passing.
+INLINE void dots_one(float *s, const char *q, const char *k, size_t stride, size_t n, size_t units,
+                     float mul, const int pairs, struct ahead *ahead) {
+    for (size_t j = 0; j < n; j += VF_LANES) {
+        size_t rows = n - j < VF_LANES ? n - j : VF_LANES;
+        vf acc = vf_zero();
+        for (size_t u = 0; u < units; u += VF_LANES) {
+            size_t m = units - u < VF_LANES ? units - u : VF_LANES;
+            vf r[VF_LANES];
+            load_keys(r, k + j * stride, stride, rows, u, m);
+            ahead_step(ahead);
+            for (size_t i = 0; i < m; i++) {
+                vf qv = set1_unit(q + (u + i) * 4);
+                acc = pairs ? vf_dp2(acc, qv, r[i]) : vf_fma(qv, r[i], acc);
+            }
+        }
+        vf_store(s + j, vf_mul(acc, vf_set1(mul)));
     }
 }
 

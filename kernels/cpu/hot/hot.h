@@ -22,6 +22,8 @@ struct rlhf__attn_item {
     const void *dout;   // backward only, like out
     void *dq, *dk, *dv; // backward only, laid out like q, k, v
     float *scratch;     // rlhf__attn_scratch(_bwd) floats, 64-byte aligned
+    const void *ahead_k, *ahead_v; // forward with few queries: what to prefetch meanwhile, this
+    size_t ahead_bytes;            // many bytes of each, 0 = nothing
     int64_t q_stride, kv_stride, out_stride, lse_stride;
     uint32_t nq, nk, start;
     int32_t head_dim, causal, dtype;
