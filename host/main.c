@@ -1,0 +1,80 @@
+// main.c: picks the command. Everything else is in rlhf_host_core.
+#include "base/dirs.h"
+#include "base/log.h"
+#include "base/nearest.h"
+#include "base/signals.h"
+#include "cmd/cli.h"
+#include "cmd/help.h"
+
+#include <string.h>
+
+typedef int (*command_fn)(const struct rlhf__env *env, int argc, char **argv);
+
+static int cmd_help(const struct rlhf__env *env, int argc, char **argv) {
+    (void)env;
+    if (argc > 1 && strcmp(argv[1], "settings") == 0)
+        rlhf__help_settings(stdout);
+    else
+        rlhf__help(stdout);
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    command_fn run;
+} commands[] = {
+    {"generate", rlhf__cmd_generate},
+    {"eval", rlhf__cmd_eval},
+    {"plugin", rlhf__cmd_plugin},
+    {"help", cmd_help},
+};
+
+static int unknown_command(struct rlhf__log *log, const char *name) {
+    struct rlhf__nearest near = {name, NULL, 0};
+    struct rlhf__error err;
+    char hint[128];
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        rlhf__nearest_offer(&near, commands[i].name);
+    rlhf__fail(&err, RLHF_E_INVALID, "unknown command \"%s\"%s; see rlhf-host --help", name,
+               rlhf__nearest_hint(&near, hint, sizeof hint));
+    rlhf__log_error(log, err.text);
+    return 2;
+}
+
+static int dispatch(const struct rlhf__env *env, int argc, char **argv) {
+    if (argc < 2) {
+        rlhf__help(stderr);
+        return 2;
+    }
+    for (int i = 1; i < argc && argv[1][0] == '-'; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            rlhf__help(stdout);
+            return 0;
+        }
+        if (strcmp(argv[i], "--version") == 0) {
+            rlhf__version(stdout);
+            return 0;
+        }
+    }
+    if (argv[1][0] == '-') return rlhf__cli_train(env, argc, argv);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(env, argc - 1, argv + 1);
+    return unknown_command(env->log, argv[1]);
+}
+
+int main(int argc, char **argv) {
+    struct rlhf__dirs dirs;
+    struct rlhf__log log;
+    struct rlhf__error err;
+    int status = 1;
+    rlhf__log_init(&log);
+    rlhf__signals_install();
+    if (rlhf__dirs_find(&dirs, &err) < 0) {
+        rlhf__log_error(&log, err.text);
+    } else {
+        struct rlhf__env env = {&dirs, &log, rlhf__signals_flag()};
+        status = dispatch(&env, argc, argv);
+    }
+    rlhf__log_finish(&log);
+    return status;
+}
