@@ -1,0 +1,34 @@
+// bench.h: what the parts of rlhf-bench share: the clock, the loaded backend, one result line.
+//
+// What it is not: it includes nothing of the host; kernels and models are loaded as the host loads
+// them, from ../lib/rlhf/0 beside the program.
+#ifndef RLHF_BENCH_H
+#define RLHF_BENCH_H
+
+#include <rlhf/compute.h>
+#include <rlhf/model.h>
+
+struct bench {
+    const rlhf_compute *c;
+    char lib_dir[4096];         // .../lib/rlhf/0
+    int cpu_time;               // count processor time of the process instead of wall time
+    int32_t dtype;              // act dtype of the model parts
+    double peak_bf16, peak_f32; // GFLOP/s, best shape; 0 until measured
+};
+
+// Seconds of the chosen clock.
+double bench_now(const struct bench *b);
+
+// Ends the program with the backend's text when a call failed.
+void bench_check(const struct bench *b, rlhf_status st, const char *what);
+void bench_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+// A device buffer of n elements filled with small random numbers.
+rlhf_dev bench_random(const struct bench *b, uint64_t n, int32_t dtype);
+
+void bench_peak(struct bench *b);         // fills peak_bf16 and peak_f32
+void bench_memory(const struct bench *b); // copy, sum of squares, AdamW
+void bench_ops(const struct bench *b);    // each product of a GPT-2 124M step
+void bench_model(const struct bench *b);  // training step and decode at 124M
+
+#endif

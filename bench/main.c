@@ -1,0 +1,113 @@
+// main.c: rlhf-bench: prints what the machine can do and how near the backend and model come.
+//
+//   rlhf-bench [--backend cpu] [--threads N] [--dtype bf16|f32] [--cpu-time] [--only
+//   peak|ops|model]
+//
+// --cpu-time with --threads 1 gives usable figures on a machine that other programs share.
+#include "bench.h"
+
+#include <dlfcn.h>
+#include <libgen.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+double bench_now(const struct bench *b) {
+    struct timespec t;
+    clock_gettime(b->cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void bench_die(const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("rlhf-bench: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    exit(1);
+}
+
+void bench_check(const struct bench *b, rlhf_status st, const char *what) {
+    if (st < 0) bench_die("%s failed (%d): %s", what, st, b->c->last_error(b->c->ctx));
+}
+
+rlhf_dev bench_random(const struct bench *b, uint64_t n, int32_t dtype) {
+    const rlhf_compute *c = b->c;
+    rlhf_dev f = NULL, out = NULL;
+    float *host = malloc(n * sizeof *host);
+    if (!host) bench_die("out of memory");
+    uint32_t x = 12345;
+    for (uint64_t i = 0; i < n; i++) {
+        x = x * 1664525u + 1013904223u;
+        host[i] = ((float)(x >> 8) * 0x1p-24f - 0.5f) * 0.1f;
+    }
+    bench_check(b, c->alloc(c->ctx, n * sizeof *host, &f), "alloc");
+    bench_check(b, c->upload(c->ctx, f, host, n * sizeof *host), "upload");
+    free(host);
+    if (dtype == RLHF_F32) return f;
+    bench_check(b, c->alloc(c->ctx, n * 2, &out), "alloc");
+    bench_check(b, c->convert(c->ctx, out, dtype, f, RLHF_F32, n), "convert");
+    c->release(c->ctx, f);
+    return out;
+}
+
+static void find_lib_dir(struct bench *b) {
+    char exe[3072];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n < 0) bench_die("cannot find the program's own path");
+    exe[n] = 0;
+    snprintf(b->lib_dir, sizeof b->lib_dir, "%s/../lib/rlhf/%d", dirname(exe), RLHF_ABI_MAJOR);
+}
+
+static void load_backend(struct bench *b, const char *name, uint32_t threads) {
+    char path[4200], err[512] = "";
+    snprintf(path, sizeof path, "%s/kernels/kernels_%s.so", b->lib_dir, name);
+    void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!lib) bench_die("%s", dlerror());
+    rlhf_kernels_entry_fn entry;
+    *(void **)&entry = dlsym(lib, RLHF_KERNELS_SYMBOL);
+    if (!entry) bench_die("%s exports no %s", path, RLHF_KERNELS_SYMBOL);
+    const rlhf_kernels_options opt = {.size = sizeof opt, .threads = threads};
+    rlhf_compute *c = NULL;
+    if (entry()->create(&opt, &c, err, sizeof err) < 0) bench_die("%s: %s", path, err);
+    b->c = c;
+}
+
+static const char *value_of(int *i, int argc, char **argv) {
+    if (*i + 1 >= argc) bench_die("%s needs a value", argv[*i]);
+    return argv[++*i];
+}
+
+int main(int argc, char **argv) {
+    struct bench b = {0};
+    const char *backend = "cpu", *only = "", *dtype = "";
+    uint32_t threads = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--backend") == 0)
+            backend = value_of(&i, argc, argv);
+        else if (strcmp(argv[i], "--threads") == 0)
+            threads = (uint32_t)atoi(value_of(&i, argc, argv));
+        else if (strcmp(argv[i], "--dtype") == 0)
+            dtype = value_of(&i, argc, argv);
+        else if (strcmp(argv[i], "--only") == 0)
+            only = value_of(&i, argc, argv);
+        else if (strcmp(argv[i], "--cpu-time") == 0)
+            b.cpu_time = 1;
+        else
+            bench_die("unknown argument %s", argv[i]);
+    }
+    find_lib_dir(&b);
+    load_backend(&b, backend, threads);
+    const int has_bf16 = (b.c->dtypes & 1u << RLHF_BF16) != 0;
+    b.dtype = strcmp(dtype, "f32") == 0 || (!*dtype && !has_bf16) ? RLHF_F32 : RLHF_BF16;
+    printf("%s: %s%s\n", b.c->name, b.c->detail, b.cpu_time ? ", processor time" : "");
+    bench_peak(&b);
+    if (!*only) bench_memory(&b);
+    if (strcmp(only, "ops") == 0) bench_ops(&b);
+    if (!*only || strcmp(only, "model") == 0) bench_model(&b);
+    return 0;
+}

@@ -1,0 +1,314 @@
+// model.c: GPT-2 124M with random weights: a training step of 16 rows x 64 tokens and decoding of
+// 32 rows, through the model plugin as the host drives it.
+#include "bench.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 16, LEN = 64, SLOTS = 32, PROMPT = 16, NEW = 48, STEPS = 6, WARMUP = 2 };
+
+// ---- the host table a model needs ----
+
+static void host_log(const rlhf_host *h, int32_t level, const char *msg) {
+    (void)h;
+    if (level >= RLHF_LOG_WARN) fprintf(stderr, "%s\n", msg);
+}
+
+static rlhf_status host_fail(const rlhf_host *h, rlhf_status code, const char *msg) {
+    (void)h;
+    fprintf(stderr, "rlhf-bench: the model plugin says: %s\n", msg);
+    return code;
+}
+
+static void *host_alloc(const rlhf_host *h, uint64_t bytes) {
+    (void)h;
+    uint64_t n = (bytes + 63) / 64 * 64;
+    void *p = n ? aligned_alloc(64, n) : NULL;
+    if (p) memset(p, 0, n);
+    return p;
+}
+
+static void host_free(const rlhf_host *h, void *p) {
+    (void)h;
+    free(p);
+}
+
+static void host_metric(const rlhf_host *h, const char *name, double value) {
+    (void)h;
+    (void)name;
+    (void)value;
+}
+
+static void host_rng(const rlhf_host *h, const char *stream, rlhf_rng *out) {
+    (void)h;
+    *out = (rlhf_rng){1, rlhf_rng_stream(stream), 0};
+}
+
+static int32_t host_cancelled(const rlhf_host *h) {
+    (void)h;
+    return 0;
+}
+
+static const void *host_service(const rlhf_host *h, const char *id) {
+    (void)h;
+    (void)id;
+    return NULL;
+}
+
+static const rlhf_host bench_host = {.size = sizeof(rlhf_host),
+                                     .abi_minor = RLHF_ABI_MINOR,
+                                     .name = "rlhf-bench",
+                                     .version = RLHF_SDK_VERSION,
+                                     .log = host_log,
+                                     .fail = host_fail,
+                                     .alloc = host_alloc,
+                                     .free = host_free,
+                                     .metric = host_metric,
+                                     .rng = host_rng,
+                                     .cancelled = host_cancelled,
+                                     .service = host_service};
+
+// ---- the model ----
+
+struct model {
+    const rlhf_plugin *plugin;
+    const rlhf_model_ops *ops;
+    void *config, *self;
+    rlhf_model_info info;
+    int64_t position_params; // not part of any product
+};
+
+// The defaults of the option table are GPT-2 124M.
+static void *default_config(const rlhf_plugin *p) {
+    char *config = calloc(1, p->config_size);
+    if (!config) bench_die("out of memory");
+    for (uint32_t i = 0; i < p->n_opts; i++) {
+        const rlhf_opt *o = (const void *)((const char *)p->opts + (size_t)i * p->opt_stride);
+        void *at = config + o->offset;
+        if (o->type == RLHF_T_I64) memcpy(at, &o->i_def, sizeof o->i_def);
+        if (o->type == RLHF_T_F64) memcpy(at, &o->f_def, sizeof o->f_def);
+        if (o->type == RLHF_T_STR || o->type == RLHF_T_PATH) memcpy(at, &o->s_def, sizeof o->s_def);
+        const int32_t small = (int32_t)o->i_def;
+        if (o->type == RLHF_T_BOOL || o->type == RLHF_T_ENUM) memcpy(at, &small, sizeof small);
+    }
+    return config;
+}
+
+static void must(const struct bench *b, rlhf_status st, const char *what) {
+    if (st < 0) bench_die("%s failed (%d); backend: %s", what, st, b->c->last_error(b->c->ctx));
+}
+
+// Matrices N(0, 0.02)-like, norms 1, biases 0: what a fresh model has.
+static void fill_params(const struct bench *b, struct model *m) {
+    rlhf_param p;
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
+        uint64_t n = 1;
+        for (int32_t k = 0; k < p.ndim; k++)
+            n *= (uint64_t)p.shape[k];
+        if (strstr(p.name, "wpe")) m->position_params = (int64_t)n;
+        if (p.init == RLHF_INIT_ZERO) continue;
+        rlhf_dev r = bench_random(b, n, RLHF_F32);
+        must(b, b->c->copy(b->c->ctx, p.value, r, n * 4), "copy");
+        if (p.init == RLHF_INIT_ONE) {
+            const float one = 1.0f;
+            for (uint64_t k = 0; k < n; k++)
+                must(b, b->c->upload(b->c->ctx, rlhf_dev_at(p.value, k * 4), &one, 4), "upload");
+        }
+        b->c->release(b->c->ctx, r);
+    }
+}
+
+static struct model model_open(const struct bench *b) {
+    struct model m = {0};
+    char path[4200];
+    snprintf(path, sizeof path, "%s/models/gpt2.so", b->lib_dir);
+    void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!lib) bench_die("%s", dlerror());
+    rlhf_entry_fn entry;
+    *(void **)&entry = dlsym(lib, RLHF_ENTRY_SYMBOL);
+    if (!entry) bench_die("%s exports no %s", path, RLHF_ENTRY_SYMBOL);
+    m.plugin = entry()->plugins[0];
+    m.ops = m.plugin->ops;
+    m.config = default_config(m.plugin);
+    must(b, m.plugin->create(&bench_host, m.config, &m.self), "create");
+    const rlhf_model_open open = {
+        .size = sizeof open, .dtype = b->dtype, .trainable = 1, .compute = b->c};
+    must(b, m.ops->open(m.self, &open), "open");
+    m.info.size = sizeof m.info;
+    must(b, m.ops->info(m.self, &m.info), "info");
+    fill_params(b, &m);
+    must(b, m.ops->refresh(m.self), "refresh");
+    return m;
+}
+
+// ---- training step ----
+
+struct moments {
+    rlhf_dev m, v;
+};
+
+struct times {
+    double forward, backward, clip, update, refresh, total;
+};
+
+// Sum of squares of all gradients; then AdamW on every tensor, and gradients back to zero.
+static void optimise(const struct bench *b, const struct model *m, struct moments *mom,
+                     int64_t step, struct times *t) {
+    const rlhf_compute *c = b->c;
+    rlhf_param p;
+    double norm = 0, part = 0, t0 = bench_now(b);
+    uint64_t n[512];
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK && i < 512; i++) {
+        n[i] = 1;
+        for (int32_t k = 0; k < p.ndim; k++)
+            n[i] *= (uint64_t)p.shape[k];
+        must(b, c->sumsq(c->ctx, p.grad, n[i], &part), "sumsq");
+        norm += part;
+    }
+    double t1 = bench_now(b);
+    const rlhf_adamw a = {1e-5, 0.9, 0.999, 1e-8, 0.01, norm > 1 ? 0.5 : 1.0, step, 0, 0};
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK && i < 512; i++) {
+        if (!mom[i].m) {
+            must(b, c->alloc(c->ctx, n[i] * 4, &mom[i].m), "alloc");
+            must(b, c->alloc(c->ctx, n[i] * 4, &mom[i].v), "alloc");
+        }
+        must(b, c->adamw(c->ctx, p.value, p.grad, mom[i].m, mom[i].v, n[i], &a), "adamw");
+        must(b, c->zero(c->ctx, p.grad, n[i] * 4), "zero");
+    }
+    double t2 = bench_now(b);
+    must(b, m->ops->refresh(m->self), "refresh");
+    t->clip = t1 - t0;
+    t->update = t2 - t1;
+    t->refresh = bench_now(b) - t2;
+}
+
+static struct times train_step(const struct bench *b, const struct model *m, struct moments *mom,
+                               int64_t step) {
+    static int32_t ids[ROWS * LEN], offset[ROWS + 1], prompt[ROWS];
+    static float logp[ROWS * LEN], grad[ROWS * LEN];
+    for (int i = 0; i < ROWS * LEN; i++) {
+        ids[i] = (i * 7919 + 13) % m->info.n_vocab;
+        grad[i] = -1.0f / (ROWS * LEN);
+    }
+    for (int i = 0; i <= ROWS; i++)
+        offset[i] = i * LEN;
+    for (int i = 0; i < ROWS; i++)
+        prompt[i] = 1;
+    const rlhf_dist dist = {1, 1, 0, 0};
+    const rlhf_batch batch = {ROWS, ROWS * LEN, ids, offset, prompt};
+    const rlhf_forward fwd = {
+        .size = sizeof fwd, .heads = RLHF_HEAD_LOGP, .train = 1, .dist = &dist};
+    const rlhf_heads out = {.size = sizeof out, .logp = logp}, d = {.size = sizeof d, .logp = grad};
+    struct times t = {0};
+    const double t0 = bench_now(b);
+    must(b, m->ops->forward(m->self, &batch, &fwd, &out), "forward");
+    const double t1 = bench_now(b);
+    must(b, m->ops->backward(m->self, &batch, &fwd, &d), "backward");
+    t.forward = t1 - t0;
+    t.backward = bench_now(b) - t1;
+    optimise(b, m, mom, step, &t);
+    t.total = bench_now(b) - t0;
+    return t;
+}
+
+// Multiply-adds * 2: 6 a parameter and token (the tied head: of scored tokens), and the scores and
+// weighted sums of causal attention, three times (forward, and backward twice). Nothing for
+// recomputation, norms or activations.
+static double train_flops(const struct model *m) {
+    const double head = (double)m->info.n_vocab * m->info.d_model;
+    const double trunk = (double)(m->info.n_params - m->position_params) - head;
+    const double pairs = (double)LEN * (LEN + 1) / 2;
+    return 6.0 * trunk * ROWS * LEN + 6.0 * head * ROWS * (LEN - 1) +
+           3.0 * 4.0 * pairs * m->info.d_model * ROWS * m->info.n_layer;
+}
+
+static double peak(const struct bench *b) {
+    return b->dtype == RLHF_BF16 ? b->peak_bf16 : b->peak_f32;
+}
+
+static void bench_train(const struct bench *b, const struct model *m) {
+    static struct moments mom[512];
+    struct times best = {.total = 1e30};
+    for (int i = 0; i < WARMUP + STEPS; i++) {
+        struct times t = train_step(b, m, mom, i + 1);
+        if (i >= WARMUP && t.total < best.total) best = t;
+    }
+    const double rate = train_flops(m) / best.total * 1e-9;
+    printf("%-44s %10.1f ms, %.0f tokens/s, %.0f GFLOP/s, %.1f %% of peak\n",
+           "training step, 16 x 64 tokens", best.total * 1e3, ROWS * LEN / best.total, rate,
+           100 * rate / peak(b));
+    printf("%-44s %10.1f forward, %.1f backward, %.1f norm, %.1f AdamW, %.1f packing (ms)\n", "",
+           best.forward * 1e3, best.backward * 1e3, best.clip * 1e3, best.update * 1e3,
+           best.refresh * 1e3);
+}
+
+// ---- decoding ----
+
+// Prefill of all rows (step 0) or one decode step.
+static void decode_step(const struct bench *b, const struct model *m, rlhf_gen *gen, int step,
+                        int32_t *next) {
+    static int32_t ids[SLOTS * PROMPT], offset[SLOTS + 1], slot[SLOTS], start[SLOTS];
+    static uint64_t counter[SLOTS];
+    static float logp[SLOTS];
+    const int new_tokens = step ? 1 : PROMPT;
+    for (int i = 0; i < SLOTS; i++) {
+        slot[i] = i;
+        start[i] = step ? PROMPT + step - 1 : 0;
+        offset[i + 1] = (i + 1) * new_tokens;
+        counter[i] = (uint64_t)(step * SLOTS + i);
+        for (int k = 0; k < new_tokens; k++)
+            ids[i * new_tokens + k] = step ? next[i] : (i * 131 + k * 17) % m->info.n_vocab;
+    }
+    const rlhf_dist dist = {1, 1, 0, 0};
+    const rlhf_gen_step s = {.size = sizeof s,
+                             .n = SLOTS,
+                             .slot = slot,
+                             .start = start,
+                             .ids = ids,
+                             .offset = offset,
+                             .dist = &dist,
+                             .logp_dist = &dist,
+                             .seed = 1,
+                             .stream = 2,
+                             .counter = counter,
+                             .next = next,
+                             .logp = logp};
+    must(b, m->ops->gen_step(m->self, gen, &s), "gen_step");
+}
+
+static void bench_decode(const struct bench *b, const struct model *m) {
+    int32_t next[SLOTS];
+    rlhf_gen *gen = NULL;
+    double best = 1e30, best_prefill = 1e30;
+    must(b, m->ops->gen_open(m->self, SLOTS, PROMPT + NEW, &gen), "gen_open");
+    for (int r = 0; r < 4; r++) {
+        const double t0 = bench_now(b);
+        decode_step(b, m, gen, 0, next);
+        const double t1 = bench_now(b);
+        for (int i = 1; i < NEW; i++)
+            decode_step(b, m, gen, i, next);
+        const double step = (bench_now(b) - t1) / (NEW - 1);
+        if (r && t1 - t0 < best_prefill) best_prefill = t1 - t0;
+        if (r && step < best) best = step;
+    }
+    m->ops->gen_close(m->self, gen);
+    const double params = (double)(m->info.n_params - m->position_params);
+    const double keys = PROMPT + NEW / 2.0;
+    const double work = SLOTS * (2.0 * params + 4.0 * keys * m->info.d_model * m->info.n_layer);
+    const double rate = work / best * 1e-9;
+    printf("%-44s %10.2f ms a step, %.0f tokens/s, %.0f GFLOP/s, %.1f %% of peak\n",
+           "decode, 32 rows, 16 + 48 tokens", best * 1e3, SLOTS / best, rate, 100 * rate / peak(b));
+    printf("%-44s %10.2f ms\n", "prefill, 32 x 16 tokens", best_prefill * 1e3);
+}
+
+void bench_model(const struct bench *b) {
+    struct model m = model_open(b);
+    printf("GPT-2 %.0f M parameters, random weights, %s\n", (double)m.info.n_params * 1e-6,
+           b->dtype == RLHF_BF16 ? "bf16" : "f32");
+    bench_train(b, &m);
+    bench_decode(b, &m);
+    m.plugin->destroy(m.self);
+    free(m.config);
+}
