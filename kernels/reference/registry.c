@@ -55,13 +55,13 @@ static int reserve_slot(struct rlhf__ref_registry *g) {
     return 1;
 }
 
-static uint64_t machine_bytes(void) {
+uint64_t rlhf__ref_machine_bytes(void) {
     return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 rlhf_status rlhf__ref_registry_add(struct rlhf__ref_registry *g, uint64_t bytes,
                                    struct rlhf__ref_buffer **out) {
-    if (bytes > machine_bytes() || !reserve_slot(g)) return RLHF_E_NOMEM;
+    if (bytes > rlhf__ref_machine_bytes() || !reserve_slot(g)) return RLHF_E_NOMEM;
     struct rlhf__ref_buffer *b = calloc(1, sizeof *b);
     if (!b) return RLHF_E_NOMEM;
     b->bytes = bytes;

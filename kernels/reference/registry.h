@@ -24,6 +24,9 @@ struct rlhf__ref_registry {
     uint32_t guard, reserved;
 };
 
+// Bytes of physical memory: nothing larger is tried.
+uint64_t rlhf__ref_machine_bytes(void);
+
 // Adds a zeroed buffer. RLHF_E_NOMEM without effect when there is no memory for it, or when it is
 // larger than the machine's memory.
 rlhf_status rlhf__ref_registry_add(struct rlhf__ref_registry *g, uint64_t bytes,

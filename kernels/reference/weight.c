@@ -16,15 +16,16 @@ rlhf_status rlhf__ref_weight_create(void *ctx, int32_t k, int32_t n, int32_t dty
         return rlhf__ref_fail(r, RLHF_E_INVALID, "k = %d, n = %d, both must be at least 1", k, n);
     if (flags & ~(uint32_t)(RLHF_WEIGHT_OUT_IN | RLHF_WEIGHT_BACKWARD))
         return rlhf__ref_fail(r, RLHF_E_INVALID, "flags 0x%x, allowed bits are 0x3", flags);
-    rlhf_weight *w = calloc(1, weight_bytes(k, n));
+    const uint64_t bytes = weight_bytes(k, n);
+    rlhf_weight *w = bytes <= rlhf__ref_machine_bytes() ? calloc(1, bytes) : NULL;
     if (!w)
         return rlhf__ref_fail(r, RLHF_E_NOMEM, "cannot allocate %llu bytes for a %d x %d weight",
-                              (unsigned long long)weight_bytes(k, n), k, n);
+                              (unsigned long long)bytes, k, n);
     w->k = k;
     w->n = n;
     w->dtype = dtype;
     w->flags = flags;
-    r->weight_bytes += weight_bytes(k, n);
+    r->weight_bytes += bytes;
     *out = w;
     return RLHF_OK;
 }

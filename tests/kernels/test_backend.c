@@ -1,0 +1,208 @@
+// test_backend.c: what a backend says of itself, memory, and calls it must refuse with a sentence.
+#include "kit.h"
+#include <stdio.h>
+#include <string.h>
+
+static rlhf_compute *backend(struct kit *k, int i) { return i == 0 ? k->ref : k->cpu2; }
+
+// The call was refused with `want`, and last_error says something. What one backend calls invalid
+// another may call not supported.
+static void refused(rlhf_compute *c, rlhf_status got, rlhf_status want, const char *what) {
+    const char *text = c->last_error(c->ctx);
+    printf("  %s, %s: %d \"%s\"\n", c->name, what, got, text);
+    if (want == RLHF_E_INVALID && got == RLHF_E_UNSUPPORTED) want = got;
+    assert_int_equal(got, want);
+    assert_true(strlen(text) > 10);
+}
+
+static void description(void **state) {
+    struct kit *k = *state;
+    assert_string_equal(k->kernels_ref->name, "reference");
+    assert_string_equal(k->kernels_cpu->name, "cpu");
+    assert_string_equal(k->ref->name, "reference");
+    assert_string_equal(k->cpu2->name, "cpu");
+    assert_int_equal(k->cpu1->threads, 1);
+    assert_int_equal(k->cpu2->threads, 2);
+    for (int i = 0; i < 2; i++) {
+        const rlhf_compute *c = backend(k, i);
+        assert_int_equal(c->size, sizeof *c);
+        assert_int_equal(c->device, 1);
+        assert_true(c->dtypes & 1u << RLHF_F32);
+        // Every table entry is there.
+        const size_t first = offsetof(rlhf_compute, last_error);
+        for (size_t at = first; at + sizeof(void *) <= sizeof *c; at += sizeof(void *)) {
+            void *p;
+            memcpy(&p, (const char *)c + at, sizeof p);
+            if (!p) fail_msg("%s: table entry at byte %zu is NULL", c->name, at);
+        }
+    }
+    assert_int_equal(k->kernels_cpu->abi_major, RLHF_ABI_MAJOR);
+    assert_int_equal(k->kernels_ref->abi_minor, RLHF_ABI_MINOR);
+}
+
+static void options_of_a_newer_host(void **state) {
+    struct kit *k = *state;
+    const rlhf_kernels *kernels[] = {k->kernels_ref, k->kernels_cpu};
+    struct {
+        rlhf_kernels_options o;
+        uint64_t later;
+    } opt = {.o = {.size = sizeof opt, .threads = 1}};
+    for (int i = 0; i < 2; i++) {
+        rlhf_compute *c = NULL;
+        char err[256] = "";
+        opt.later = 0;
+        assert_int_equal(kernels[i]->create(&opt.o, &c, err, sizeof err), RLHF_OK);
+        kernels[i]->destroy(c);
+        opt.later = 1; // a field this backend does not know, set
+        c = NULL;
+        assert_int_equal(kernels[i]->create(&opt.o, &c, err, sizeof err), RLHF_E_INVALID);
+        printf("  %s: %s\n", kernels[i]->name, err);
+        assert_true(strlen(err) > 10);
+        kernels[i]->destroy(NULL);
+    }
+}
+
+static void memory(void **state) {
+    for (int i = 0; i < 2; i++) {
+        rlhf_compute *c = backend(*state, i);
+        const uint64_t before = c->bytes_in_use(c->ctx);
+        rlhf_dev p[3] = {NULL, NULL, NULL};
+        const uint64_t bytes[] = {0, 1, 100000};
+        for (int j = 0; j < 3; j++) {
+            KIT_OK(c, c->alloc(c->ctx, bytes[j], &p[j]));
+            assert_non_null(p[j]);
+            assert_true((uintptr_t)p[j] % 64 == 0);
+        }
+        assert_true(c->bytes_in_use(c->ctx) >= before + 100001);
+        unsigned char x[100] = {9}, y[100];
+        KIT_OK(c, c->download(c->ctx, x, rlhf_dev_at(p[2], 99900), 100));
+        for (int j = 0; j < 100; j++)
+            assert_int_equal(x[j], 0);
+        for (int j = 0; j < 100; j++)
+            x[j] = (unsigned char)(j + 1);
+        KIT_OK(c, c->upload(c->ctx, rlhf_dev_at(p[2], 7), x, 100));
+        KIT_OK(c, c->copy(c->ctx, rlhf_dev_at(p[2], 5000), rlhf_dev_at(p[2], 7), 100));
+        KIT_OK(c, c->zero(c->ctx, rlhf_dev_at(p[2], 5050), 10));
+        KIT_OK(c, c->sync(c->ctx));
+        KIT_OK(c, c->download(c->ctx, y, rlhf_dev_at(p[2], 5000), 100));
+        for (int j = 0; j < 100; j++)
+            assert_int_equal(y[j], j >= 50 && j < 60 ? 0 : j + 1);
+        KIT_OK(c, c->upload(c->ctx, p[0], NULL, 0));
+        for (int j = 0; j < 3; j++)
+            c->release(c->ctx, p[j]);
+        c->release(c->ctx, NULL);
+        assert_int_equal(c->bytes_in_use(c->ctx), before);
+    }
+}
+
+static void too_large(void **state) {
+    for (int i = 0; i < 2; i++) {
+        rlhf_compute *c = backend(*state, i);
+        const uint64_t before = c->bytes_in_use(c->ctx);
+        const uint64_t sizes[] = {1ull << 46, 1ull << 63, ~0ull, ~0ull - 63};
+        for (size_t j = 0; j < CHECK_COUNT(sizes); j++) {
+            rlhf_dev p = NULL;
+            char digits[32];
+            refused(c, c->alloc(c->ctx, sizes[j], &p), RLHF_E_NOMEM, "alloc");
+            snprintf(digits, sizeof digits, "%llu", (unsigned long long)sizes[j]);
+            assert_non_null(strstr(c->last_error(c->ctx), digits));
+            assert_null(p);
+        }
+        rlhf_weight *w = NULL;
+        refused(c, c->weight_create(c->ctx, 16777216, 16777216, RLHF_F32, 0, &w), RLHF_E_NOMEM,
+                "weight_create");
+        assert_null(w);
+        assert_int_equal(c->bytes_in_use(c->ctx), before);
+    }
+}
+
+static void weights(void **state) {
+    for (int i = 0; i < 2; i++) {
+        rlhf_compute *c = backend(*state, i);
+        const uint64_t before = c->bytes_in_use(c->ctx);
+        rlhf_weight *w = NULL;
+        refused(c, c->weight_create(c->ctx, 0, 16, RLHF_F32, 0, &w), RLHF_E_INVALID, "k = 0");
+        refused(c, c->weight_create(c->ctx, 16, -1, RLHF_F32, 0, &w), RLHF_E_INVALID, "n = -1");
+        refused(c, c->weight_create(c->ctx, 16, 16, RLHF_I32, 0, &w), RLHF_E_INVALID, "i32");
+        struct call k = {.c = c};
+        rlhf_dev x = call_zeros(&k, 256, RLHF_F32), y = call_zeros(&k, 256, RLHF_F32);
+        KIT_OK(c, c->weight_create(c->ctx, 16, 16, RLHF_F32, 0, &w));
+        refused(c, c->linear(c->ctx, y, RLHF_F32, 0, x, w, NULL, 2), RLHF_E_INVALID, "not packed");
+        KIT_OK(c, c->weight_pack(c->ctx, w, x));
+        refused(c, c->linear_dx(c->ctx, y, RLHF_F32, 0, x, w, 2), RLHF_E_INVALID, "no backward");
+        refused(c, c->linear(c->ctx, y, RLHF_I32, 0, x, w, NULL, 2), RLHF_E_INVALID, "to i32");
+        refused(c, c->linear(c->ctx, y, RLHF_BF16, 1, x, w, NULL, 2), RLHF_E_INVALID,
+                "accumulate in bf16");
+        c->weight_destroy(c->ctx, w);
+        c->weight_destroy(c->ctx, NULL);
+        call_finish(&k);
+        assert_int_equal(c->bytes_in_use(c->ctx), before);
+    }
+}
+
+static void shapes(void **state) {
+    for (int i = 0; i < 2; i++) {
+        rlhf_compute *c = backend(*state, i);
+        struct call k = {.c = c};
+        rlhf_dev x = call_zeros(&k, 4096, RLHF_F32), y = call_zeros(&k, 4096, RLHF_F32);
+        int32_t offset[] = {0, 4};
+        rlhf_dev o = call_ints(&k, offset, 2);
+        refused(c, c->act(c->ctx, y, x, 9, RLHF_F32, 16), RLHF_E_UNSUPPORTED, "activation 9");
+        refused(c, c->act(c->ctx, y, x, RLHF_ACT_RELU, RLHF_I32, 16), RLHF_E_INVALID, "act of i32");
+        refused(c, c->pool(c->ctx, y, x, o, 1, 16, 7), RLHF_E_UNSUPPORTED, "pooling 7");
+        refused(c, c->convert(c->ctx, y, RLHF_I32, x, RLHF_F32, 16), RLHF_E_INVALID,
+                "convert to i32");
+        rlhf_ragged r = {1, 4, 4, 4, o, call_zeros(&k, 1, RLHF_I32), call_zeros(&k, 1, RLHF_I32)};
+        rlhf_attn a = {0, 16, 1, RLHF_F32, 16, 16, 16, 0.25};
+        refused(c, c->attention(c->ctx, &a, &r, y, NULL, x, x, x), RLHF_E_INVALID, "no heads");
+        a.heads = 1;
+        a.dtype = RLHF_I32;
+        refused(c, c->attention(c->ctx, &a, &r, y, NULL, x, x, x), RLHF_E_INVALID, "i32 heads");
+        const rlhf_adamw adam = {1e-3, 0.9, 0.999, 1e-8, 0.0, 1.0, 0, 0, 0};
+        refused(c, c->adamw(c->ctx, x, y, x, y, 16, &adam), RLHF_E_INVALID, "adamw step 0");
+        call_finish(&k);
+    }
+}
+
+static void heads(void **state) {
+    for (int i = 0; i < 2; i++) {
+        rlhf_compute *c = backend(*state, i);
+        struct call k = {.c = c};
+        rlhf_dist dist = {1.0, 1.0, 0, 0};
+        int32_t target[] = {1, 2};
+        float w[16 * 20] = {0};
+        rlhf_lm_head a = {
+            .size = sizeof a, .rows = 2, .d = 16, .vocab = 20, .dtype = RLHF_F32, .dist = &dist};
+        a.hidden = call_zeros(&k, 32, RLHF_F32);
+        a.target = call_ints(&k, target, 2);
+        a.logp = call_zeros(&k, 2, RLHF_F32);
+        a.weight = call_weight(&k, w, 16, 20, RLHF_F32, 0);
+        KIT_OK(c, c->lm_head(c->ctx, &a));
+        rlhf_lm_head bad = a;
+        bad.vocab = 21;
+        refused(c, c->lm_head(c->ctx, &bad), RLHF_E_INVALID, "vocab is not the weight's n");
+        bad = a;
+        bad.dtype = RLHF_BF16;
+        refused(c, c->lm_head(c->ctx, &bad), RLHF_E_INVALID, "dtype is not the weight's");
+        bad = a;
+        bad.d_hidden = call_zeros(&k, 32, RLHF_F32);
+        refused(c, c->lm_head_bwd(c->ctx, &bad), RLHF_E_INVALID, "no backward weight");
+        const rlhf_dist bad_dist[] = {
+            {0.0, 1.0, 0, 0}, {1.0, 0.0, 0, 0}, {1.0, 1.5, 0, 0}, {1.0, 1.0, -1, 0}};
+        for (size_t j = 0; j < CHECK_COUNT(bad_dist); j++) {
+            bad = a;
+            bad.dist = &bad_dist[j];
+            refused(c, c->lm_head(c->ctx, &bad), RLHF_E_INVALID, "distribution");
+        }
+        call_finish(&k);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(description), cmocka_unit_test(options_of_a_newer_host),
+        cmocka_unit_test(memory),      cmocka_unit_test(too_large),
+        cmocka_unit_test(weights),     cmocka_unit_test(shapes),
+        cmocka_unit_test(heads)};
+    return cmocka_run_group_tests_name("kernels: backend", tests, kit_setup, kit_teardown);
+}

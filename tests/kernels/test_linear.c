@@ -1,0 +1,144 @@
+// test_linear.c: linear, linear_dx and linear_dw of the cpu backend against reference; rows and
+// threads do not show in the bits.
+#include "kit.h"
+#include <stdio.h>
+
+struct shape {
+    uint32_t rows;
+    int32_t k, n, dtype, out_dtype, flags, accumulate, bias;
+};
+
+enum { IO = 0, OI = RLHF_WEIGHT_OUT_IN };
+
+static const struct bound f32_bound = {1e-12, 2e-5}, bf16_bound = {2e-6, 2e-2};
+
+static const struct shape shapes[] = {
+    {5, 16, 16, RLHF_F32, RLHF_F32, IO, 0, 1},       {33, 64, 97, RLHF_F32, RLHF_F32, OI, 0, 0},
+    {70, 256, 768, RLHF_F32, RLHF_F32, IO, 0, 1},    {7, 768, 1, RLHF_F32, RLHF_F32, OI, 0, 1},
+    {9, 100, 3, RLHF_F32, RLHF_F32, IO, 1, 0},       {1, 1, 1, RLHF_F32, RLHF_F32, IO, 0, 1},
+    {5, 16, 16, RLHF_BF16, RLHF_BF16, IO, 0, 1},     {33, 64, 97, RLHF_BF16, RLHF_F32, OI, 0, 0},
+    {70, 256, 768, RLHF_BF16, RLHF_BF16, IO, 0, 1},  {7, 768, 2, RLHF_BF16, RLHF_F32, OI, 0, 1},
+    {33, 256, 256, RLHF_BF16, RLHF_F32, IO, 1, 1},   {1, 1, 1, RLHF_BF16, RLHF_F32, IO, 0, 0},
+    {40, 1024, 256, RLHF_BF16, RLHF_F32, IO, 1, 1},  {40, 768, 2304, RLHF_F32, RLHF_F32, IO, 0, 1},
+    {40, 768, 2304, RLHF_BF16, RLHF_BF16, IO, 0, 1}, {17, 256, 8192, RLHF_F32, RLHF_F32, OI, 0, 0},
+    {17, 256, 8192, RLHF_BF16, RLHF_F32, OI, 0, 0},  {3, 64, 50257, RLHF_BF16, RLHF_F32, OI, 0, 0},
+};
+
+// Shapes whose rows are compared in many selections: n = 1, 2, 3, 256, 768, 2304, 8192.
+static const struct shape row_shapes[] = {
+    {70, 256, 1, RLHF_F32, RLHF_F32, OI, 0, 1},     {70, 256, 2, RLHF_F32, RLHF_F32, OI, 0, 1},
+    {70, 768, 3, RLHF_F32, RLHF_F32, IO, 0, 1},     {70, 1024, 256, RLHF_F32, RLHF_F32, IO, 1, 1},
+    {70, 256, 768, RLHF_F32, RLHF_F32, IO, 0, 1},   {40, 768, 2304, RLHF_F32, RLHF_F32, IO, 0, 1},
+    {40, 256, 8192, RLHF_F32, RLHF_F32, OI, 0, 0},  {33, 100, 97, RLHF_F32, RLHF_F32, IO, 0, 1},
+    {70, 256, 1, RLHF_BF16, RLHF_F32, OI, 0, 1},    {70, 256, 2, RLHF_BF16, RLHF_F32, OI, 0, 1},
+    {70, 768, 3, RLHF_BF16, RLHF_F32, IO, 0, 1},    {70, 1024, 256, RLHF_BF16, RLHF_F32, IO, 1, 1},
+    {70, 256, 768, RLHF_BF16, RLHF_BF16, IO, 0, 1}, {40, 768, 2304, RLHF_BF16, RLHF_BF16, IO, 0, 1},
+    {40, 256, 8192, RLHF_BF16, RLHF_F32, OI, 0, 0}, {33, 100, 97, RLHF_BF16, RLHF_BF16, IO, 0, 1},
+};
+
+static void label(struct outputs *out, const char *op, const struct shape *s) {
+    snprintf(out->label, sizeof out->label, "%s %u x %d x %d %s -> %s%s%s%s", op, s->rows, s->k,
+             s->n, s->dtype == RLHF_BF16 ? "bf16" : "f32",
+             s->out_dtype == RLHF_BF16 ? "bf16" : "f32", s->flags & OI ? " [n,k]" : "",
+             s->accumulate ? " add" : "", s->bias ? " bias" : "");
+}
+
+static rlhf_weight *weight(struct call *k, const struct shape *s) {
+    const uint64_t n = (uint64_t)s->k * (uint64_t)s->n;
+    return call_weight(k, call_normal(k, 1, n, 0.1), s->k, s->n, s->dtype,
+                       (uint32_t)s->flags | RLHF_WEIGHT_BACKWARD);
+}
+
+static void linear(struct call *k, const void *shape, struct outputs *out) {
+    const struct shape *s = shape;
+    const uint64_t n = (uint64_t)s->n;
+    label(out, "linear", s);
+    rlhf_weight *w = weight(k, s);
+    rlhf_dev x = call_floats(k, call_normal_rows(k, 2, (uint64_t)s->k, 1.0),
+                             k->n_rows * (uint64_t)s->k, s->dtype);
+    rlhf_dev y = call_floats(k, call_normal_rows(k, 3, n, 1.0), k->n_rows * n, s->out_dtype);
+    rlhf_dev bias = s->bias ? call_floats(k, call_normal(k, 4, n, 1.0), n, RLHF_F32) : NULL;
+    KIT_OK(k->c, k->c->linear(k->c->ctx, y, s->out_dtype, s->accumulate, x, w, bias, k->n_rows));
+    outputs_add(out, k, "out", y, s->out_dtype, k->n_rows, n, k->rows);
+}
+
+static void linear_dx(struct call *k, const void *shape, struct outputs *out) {
+    const struct shape *s = shape;
+    const uint64_t n = (uint64_t)s->n, kk = (uint64_t)s->k;
+    label(out, "linear_dx", s);
+    rlhf_weight *w = weight(k, s);
+    rlhf_dev dy = call_floats(k, call_normal_rows(k, 5, n, 1.0), k->n_rows * n, s->dtype);
+    rlhf_dev dx = call_floats(k, call_normal_rows(k, 6, kk, 1.0), k->n_rows * kk, s->out_dtype);
+    KIT_OK(k->c, k->c->linear_dx(k->c->ctx, dx, s->out_dtype, s->accumulate, dy, w, k->n_rows));
+    outputs_add(out, k, "dx", dx, s->out_dtype, k->n_rows, kk, k->rows);
+}
+
+static void linear_dw(struct call *k, const void *shape, struct outputs *out) {
+    const struct shape *s = shape;
+    const uint64_t n = (uint64_t)s->n, kk = (uint64_t)s->k;
+    label(out, "linear_dw", s);
+    rlhf_weight *w = weight(k, s);
+    rlhf_dev x = call_floats(k, call_normal_rows(k, 7, kk, 1.0), k->n_rows * kk, s->dtype);
+    rlhf_dev dy = call_floats(k, call_normal_rows(k, 8, n, 1.0), k->n_rows * n, s->dtype);
+    rlhf_dev dw = call_floats(k, call_normal(k, 9, n * kk, 1.0), n * kk, RLHF_F32);
+    rlhf_dev db = s->bias ? call_floats(k, call_normal(k, 10, n, 1.0), n, RLHF_F32) : NULL;
+    KIT_OK(k->c, k->c->linear_dw(k->c->ctx, dw, db, x, dy, w, k->n_rows));
+    outputs_add(out, k, "dw", dw, RLHF_F32, n, kk, NULL);
+    if (db) outputs_add(out, k, "db", db, RLHF_F32, 1, n, NULL);
+}
+
+static void all_match(struct kit *k, op_fn op) {
+    for (size_t i = 0; i < CHECK_COUNT(shapes); i++)
+        check_match(k, op, &shapes[i], shapes[i].rows, f32_bound, bf16_bound);
+}
+
+static void all_rows(struct kit *k, op_fn op) {
+    for (size_t i = 0; i < CHECK_COUNT(row_shapes); i++) {
+        check_rows(k->cpu1, op, &row_shapes[i], row_shapes[i].rows);
+        check_rows(k->cpu2, op, &row_shapes[i], row_shapes[i].rows);
+    }
+    check_rows(k->ref, op, &row_shapes[0], row_shapes[0].rows);
+    check_rows(k->ref, op, &row_shapes[7], row_shapes[7].rows);
+}
+
+static void linear_matches(void **state) { all_match(*state, linear); }
+static void linear_dx_matches(void **state) { all_match(*state, linear_dx); }
+static void linear_dw_matches(void **state) { all_match(*state, linear_dw); }
+static void linear_rows(void **state) { all_rows(*state, linear); }
+static void linear_dx_rows(void **state) { all_rows(*state, linear_dx); }
+
+static void threads(void **state) {
+    for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+        check_threads(*state, linear, &shapes[i], shapes[i].rows);
+        check_threads(*state, linear_dx, &shapes[i], shapes[i].rows);
+        check_threads(*state, linear_dw, &shapes[i], shapes[i].rows);
+    }
+    const struct shape tall = {1111, 256, 97, RLHF_BF16, RLHF_F32, IO, 0, 1};
+    check_threads(*state, linear_dw, &tall, tall.rows);
+}
+
+static void no_rows(void **state) {
+    struct kit *k = *state;
+    rlhf_compute *backends[] = {k->ref, k->cpu1, k->cpu2};
+    const struct shape s = {0, 64, 16, RLHF_F32, RLHF_F32, IO, 0, 1};
+    for (size_t i = 0; i < CHECK_COUNT(backends); i++) {
+        struct outputs out;
+        op_run(backends[i], linear, &s, 0, &out);
+        outputs_finish(&out);
+        op_run(backends[i], linear_dx, &s, 0, &out);
+        outputs_finish(&out);
+        op_run(backends[i], linear_dw, &s, 0, &out);
+        outputs_finish(&out);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(linear_matches),
+                                       cmocka_unit_test(linear_dx_matches),
+                                       cmocka_unit_test(linear_dw_matches),
+                                       cmocka_unit_test(linear_rows),
+                                       cmocka_unit_test(linear_dx_rows),
+                                       cmocka_unit_test(threads),
+                                       cmocka_unit_test(no_rows)};
+    return cmocka_run_group_tests_name("kernels: linear", tests, kit_setup, kit_teardown);
+}

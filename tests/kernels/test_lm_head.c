@@ -1,0 +1,176 @@
+// test_lm_head.c: the language-model head and its derivative, cpu against reference, with
+// temperature, top-k and top-p; rows, threads, and row blocks of a small workspace.
+#include "kit.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+struct shape {
+    uint32_t rows;
+    int32_t d, vocab, dtype, top_k;
+    double top_p, inv_temperature;
+    int32_t kl, flags;
+};
+
+static const struct bound f32_bound = {1e-10, 1e-4}, bf16_bound = {1e-4, 1e-1};
+
+enum { OI = RLHF_WEIGHT_OUT_IN };
+
+static const struct shape shapes[] = {
+    {5, 16, 97, RLHF_F32, 0, 1.0, 1.0, 1, OI},      {33, 64, 1000, RLHF_F32, 0, 1.0, 1.4, 1, OI},
+    {20, 256, 8192, RLHF_F32, 0, 1.0, 1.0, 1, OI},  {9, 64, 1000, RLHF_F32, 20, 1.0, 1.0, 1, 0},
+    {9, 64, 1000, RLHF_F32, 0, 0.8, 0.7, 1, OI},    {9, 64, 1000, RLHF_F32, 50, 0.9, 1.0, 0, 0},
+    {9, 64, 1000, RLHF_F32, 1, 1.0, 1.0, 0, OI},    {3, 768, 50257, RLHF_F32, 0, 1.0, 1.0, 0, OI},
+    {5, 16, 97, RLHF_BF16, 0, 1.0, 1.0, 1, OI},     {33, 64, 1000, RLHF_BF16, 0, 1.0, 1.4, 1, OI},
+    {20, 256, 8192, RLHF_BF16, 0, 1.0, 1.0, 1, OI}, {9, 64, 1000, RLHF_BF16, 20, 1.0, 1.0, 1, 0},
+    {9, 64, 1000, RLHF_BF16, 0, 0.8, 0.7, 1, OI},   {9, 64, 1000, RLHF_BF16, 50, 0.9, 1.0, 0, 0},
+    {2, 768, 50257, RLHF_BF16, 0, 1.0, 1.0, 0, OI},
+};
+
+static void label(struct outputs *out, const char *op, const struct shape *s) {
+    snprintf(out->label, sizeof out->label, "%s %u x %d x %d %s%s%s T %.2f k %d p %.2f", op,
+             s->rows, s->d, s->vocab, s->dtype == RLHF_BF16 ? "bf16" : "f32", s->kl ? " kl" : "",
+             s->flags & OI ? " [n,k]" : "", 1.0 / s->inv_temperature, s->top_k, s->top_p);
+}
+
+// Inputs of a call. The reference model is a slightly moved policy, as in training. The targets of
+// the even rows are the likely ones (what sampling gives), so that truncated supports hold them.
+static rlhf_lm_head make_head(struct call *k, const struct shape *s, rlhf_dist *dist) {
+    const uint64_t d = (uint64_t)s->d, vocab = (uint64_t)s->vocab, n = k->n_rows;
+    *dist = (rlhf_dist){s->inv_temperature, s->top_p, s->top_k, 0};
+    rlhf_lm_head a = {.size = sizeof a,
+                      .rows = k->n_rows,
+                      .d = s->d,
+                      .vocab = s->vocab,
+                      .dtype = s->dtype,
+                      .dist = dist};
+    float *w = call_normal(k, 1, vocab * d, 0.2), *x = call_normal_rows(k, 2, d, 1.0);
+    a.weight =
+        call_weight(k, w, s->d, s->vocab, s->dtype, (uint32_t)s->flags | RLHF_WEIGHT_BACKWARD);
+    int32_t *target = call_host(k, n * sizeof *target);
+    for (uint32_t i = 0; i < n; i++) {
+        target[i] = (int32_t)(k->rows[i] * 7919u % (uint32_t)s->vocab);
+        if (k->rows[i] % 2) continue;
+        for (uint64_t c = 0; c < d; c++) {
+            const uint64_t at =
+                s->flags & OI ? (uint64_t)target[i] * d + c : c * vocab + (uint64_t)target[i];
+            x[i * d + c] += 5.0f * w[at];
+        }
+    }
+    a.hidden = call_floats(k, x, n * d, s->dtype);
+    a.target = call_ints(k, target, n);
+    a.logp = call_zeros(k, n, RLHF_F32);
+    a.entropy = call_zeros(k, n, RLHF_F32);
+    if (!s->kl) return a;
+    float *dx = call_normal_rows(k, 3, d, 0.3), *dw = call_normal(k, 4, vocab * d, 0.05);
+    for (uint64_t i = 0; i < n * d; i++)
+        dx[i] += x[i];
+    for (uint64_t i = 0; i < vocab * d; i++)
+        dw[i] += w[i];
+    a.kl = call_zeros(k, n, RLHF_F32);
+    a.ref_hidden = call_floats(k, dx, n * d, s->dtype);
+    a.ref_weight = call_weight(k, dw, s->d, s->vocab, s->dtype, (uint32_t)s->flags);
+    return a;
+}
+
+static void lm_head(struct call *k, const void *shape, struct outputs *out) {
+    const struct shape *s = shape;
+    rlhf_dist dist;
+    label(out, "lm_head", s);
+    const rlhf_lm_head a = make_head(k, s, &dist);
+    KIT_OK(k->c, k->c->lm_head(k->c->ctx, &a));
+    outputs_add(out, k, "logp", a.logp, RLHF_F32, k->n_rows, 1, k->rows);
+    outputs_add(out, k, "entropy", a.entropy, RLHF_F32, k->n_rows, 1, k->rows);
+    if (a.kl) outputs_add(out, k, "kl", a.kl, RLHF_F32, k->n_rows, 1, k->rows);
+    // Without entropy and kl log-probs are the same.
+    rlhf_lm_head b = a;
+    b.entropy = b.kl = NULL;
+    b.logp = call_zeros(k, k->n_rows, RLHF_F32);
+    KIT_OK(k->c, k->c->lm_head(k->c->ctx, &b));
+    outputs_add(out, k, "logp alone", b.logp, RLHF_F32, k->n_rows, 1, k->rows);
+}
+
+// forward: 1 = right after lm_head with the same arguments, 0 = on its own.
+static void backward(struct call *k, const struct shape *s, struct outputs *out, int forward) {
+    const uint64_t d = (uint64_t)s->d, n = k->n_rows, weights = d * (uint64_t)s->vocab;
+    rlhf_dist dist;
+    label(out, forward ? "lm_head + bwd" : "lm_head_bwd", s);
+    rlhf_lm_head a = make_head(k, s, &dist);
+    a.d_logp = call_floats(k, call_normal_rows(k, 5, 1, 1.0), n, RLHF_F32);
+    a.d_entropy = call_floats(k, call_normal_rows(k, 6, 1, 1.0), n, RLHF_F32);
+    if (s->kl) a.d_kl = call_floats(k, call_normal_rows(k, 7, 1, 1.0), n, RLHF_F32);
+    a.d_hidden = call_zeros(k, n * d, s->dtype);
+    a.d_weight = call_floats(k, call_normal(k, 8, weights, 0.1), weights, RLHF_F32);
+    if (forward) KIT_OK(k->c, k->c->lm_head(k->c->ctx, &a));
+    KIT_OK(k->c, k->c->lm_head_bwd(k->c->ctx, &a));
+    outputs_add(out, k, "d_hidden", a.d_hidden, s->dtype, n, d, k->rows);
+    outputs_add(out, k, "d_weight", a.d_weight, RLHF_F32, (uint64_t)s->vocab, d, NULL);
+    out->o[out->n - 1].dtype = s->dtype; // judged by the bound of the products' dtype
+}
+
+static void lm_head_bwd(struct call *k, const void *shape, struct outputs *out) {
+    backward(k, shape, out, 0);
+}
+
+static void lm_head_then_bwd(struct call *k, const void *shape, struct outputs *out) {
+    backward(k, shape, out, 1);
+}
+
+static void match(void **state) {
+    for (size_t i = 0; i < CHECK_COUNT(shapes); i++)
+        check_match(*state, lm_head, &shapes[i], shapes[i].rows, f32_bound, bf16_bound);
+}
+
+static void backward_matches(void **state) {
+    for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+        if (shapes[i].vocab > 10000) continue;
+        check_match(*state, lm_head_bwd, &shapes[i], shapes[i].rows, f32_bound, bf16_bound);
+        check_match(*state, lm_head_then_bwd, &shapes[i], shapes[i].rows, f32_bound, bf16_bound);
+    }
+}
+
+static void rows(void **state) {
+    struct kit *k = *state;
+    rlhf_compute *backends[] = {k->cpu1, k->cpu2, k->ref};
+    const struct shape many[] = {{70, 64, 1000, RLHF_F32, 0, 1.0, 1.0, 1, OI},
+                                 {70, 64, 1000, RLHF_BF16, 0, 1.0, 1.4, 1, OI},
+                                 {40, 64, 97, RLHF_F32, 10, 0.9, 1.0, 1, 0},
+                                 {40, 64, 97, RLHF_BF16, 10, 0.9, 1.0, 1, 0},
+                                 {40, 64, 8192, RLHF_BF16, 0, 1.0, 1.0, 0, OI}};
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++)
+        for (size_t i = 0; i < CHECK_COUNT(many); i++)
+            if (backends[b] != k->ref || i == 2)
+                check_rows(backends[b], lm_head, &many[i], many[i].rows);
+}
+
+static void threads(void **state) {
+    for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+        check_threads(*state, lm_head, &shapes[i], shapes[i].rows);
+        if (shapes[i].vocab > 10000) continue;
+        check_threads(*state, lm_head_bwd, &shapes[i], shapes[i].rows);
+        check_threads(*state, lm_head_then_bwd, &shapes[i], shapes[i].rows);
+    }
+}
+
+// A workspace of 1 MiB makes many row blocks: values stay bit for bit, gradients up to rounding.
+static void small_workspace(void **state) {
+    struct kit *k = *state;
+    struct kit small = *k;
+    const struct shape s[] = {{70, 64, 8192, RLHF_F32, 0, 1.0, 1.0, 1, OI},
+                              {70, 64, 8192, RLHF_BF16, 0, 1.0, 1.0, 1, OI}};
+    small.cpu2 = kit_create(k->kernels_cpu, 1, 0, 1 << 20);
+    for (size_t i = 0; i < CHECK_COUNT(s); i++) {
+        check_threads(&small, lm_head, &s[i], s[i].rows);
+        struct kit pair = {.ref = k->cpu1, .cpu1 = small.cpu2};
+        check_match(&pair, lm_head_bwd, &s[i], s[i].rows, f32_bound, (struct bound){1e-5, 5e-2});
+        check_match(&pair, lm_head_then_bwd, &s[i], s[i].rows, f32_bound,
+                    (struct bound){1e-5, 5e-2});
+    }
+    k->kernels_cpu->destroy(small.cpu2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(match), cmocka_unit_test(backward_matches),
+                                       cmocka_unit_test(rows), cmocka_unit_test(threads),
+                                       cmocka_unit_test(small_workspace)};
+    return cmocka_run_group_tests_name("kernels: lm_head", tests, kit_setup, kit_teardown);
+}

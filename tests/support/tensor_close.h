@@ -1,0 +1,37 @@
+// tensor_close.h: comparing arrays of numbers in tests, with a report that helps.
+//
+// Header only, so that a test needs no library. What it is not: for use outside a CMocka test.
+#ifndef RLHF_TESTS_SUPPORT_TENSOR_CLOSE_H
+#define RLHF_TESTS_SUPPORT_TENSOR_CLOSE_H
+
+#include "check.h"
+#include <math.h>
+#include <stdio.h>
+
+// |got - want| <= atol + rtol |want|; a value that is not finite needs its equal.
+static inline int tensor_close_one(double got, double want, double rtol, double atol) {
+    if (isnan(want)) return isnan(got);
+    if (!isfinite(want) || !isfinite(got)) return got == want;
+    return fabs(got - want) <= atol + rtol * fabs(want);
+}
+
+// Fails the test when an element of got[n] is not close to want[n], after printing the first five
+// that are not, their number and the largest difference.
+static inline void assert_tensor_close(const float *got, const float *want, size_t n, double rtol,
+                                       double atol, const char *label) {
+    size_t bad = 0;
+    double worst = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        const double g = (double)got[i], w = (double)want[i];
+        if (tensor_close_one(g, w, rtol, atol)) continue;
+        if (bad++ < 5)
+            fprintf(stderr, "%s[%zu]: got %.9g, want %.9g (difference %.3g)\n", label, i, g, w,
+                    g - w);
+        if (fabs(g - w) > worst || isnan(g - w)) worst = fabs(g - w);
+    }
+    if (bad)
+        fail_msg("%s: %zu of %zu elements differ, by up to %.3g (rtol %g, atol %g)", label, bad, n,
+                 worst, rtol, atol);
+}
+
+#endif
