@@ -48,8 +48,9 @@ rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *spec, struct rlh
     backend_path(spec, c->path);
     rlhf_status st = RLHF_OK;
     if (access(c->path, R_OK) != 0)
-        st = rlhf__fail(err, RLHF_E_INVALID, "no compute backend '%s': the file '%s' does not exist",
-                        spec->backend, c->path);
+        st =
+            rlhf__fail(err, RLHF_E_INVALID, "no compute backend '%s': the file '%s' does not exist",
+                       spec->backend, c->path);
     if (st == RLHF_OK) st = load_entry(c, err);
     if (st == RLHF_OK) {
         char text[512] = "";

@@ -25,8 +25,8 @@ struct rlhf__compute_spec {
     uint64_t workspace_bytes; // 0 = the backend's own default
 };
 
-// Open kernels_<backend>.so and create its table. E_INVALID names the file when it is missing, is no
-// backend or was built for another contract version; E_NOMEM, E_DEVICE from the backend. [main]
+// Open kernels_<backend>.so and create its table. E_INVALID names the file when it is missing, is
+// no backend or was built for another contract version; E_NOMEM, E_DEVICE from the backend. [main]
 rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *, struct rlhf__compute **out,
                                struct rlhf__error *err);
 
@@ -41,8 +41,9 @@ int32_t rlhf__compute_dtype(const rlhf_compute *, const char *configured);
 rlhf_status rlhf__compute_fail(const rlhf_compute *, rlhf_status st, const char *what,
                                struct rlhf__error *err);
 
-// Measured speed of a large product in `dtype`, in floating-point operations a second; about 50 ms of
-// work on a fast backend. 0 when it cannot be measured. Used only as the base of perf/mfu. [step]
+// Measured speed of a large product in `dtype`, in floating-point operations a second; about 50 ms
+// of work on a fast backend. 0 when it cannot be measured. Used only as the base of perf/mfu.
+// [step]
 double rlhf__compute_peak(const rlhf_compute *, int32_t dtype);
 
 #endif

@@ -1,7 +1,7 @@
 // draw.c: drawing fresh parameters, rlhf__params_draw of parameters.h.
 //
-// Every parameter has a stream of its own, "init:<name>", so its values do not depend on which other
-// parameters exist.
+// Every parameter has a stream of its own, "init:<name>", so its values do not depend on which
+// other parameters exist.
 #include "model/parameters.h"
 
 #include "model/compute.h"
@@ -16,7 +16,8 @@ static void normals(float *x, size_t n, uint64_t seed, uint64_t stream) {
     for (size_t i = 0; i < n; i += 2, r.counter++) {
         uint32_t w[4];
         rlhf_rng_block(&r, w);
-        double u = 1 - rlhf_rng_f64(w[0], w[1]), angle = 6.283185307179586 * rlhf_rng_f64(w[2], w[3]);
+        double u = 1 - rlhf_rng_f64(w[0], w[1]),
+               angle = 6.283185307179586 * rlhf_rng_f64(w[2], w[3]);
         double radius = sqrt(-2 * log(u)); // u is in (0, 1]
         x[i] = (float)(radius * cos(angle));
         if (i + 1 < n) x[i + 1] = (float)(radius * sin(angle));
@@ -31,13 +32,17 @@ static void orthonormalise(float *x, size_t count, size_t len, size_t step, size
         for (size_t j = 0; j < i; j++) {
             const float *b = x + j * step;
             double dot = 0;
-            for (size_t k = 0; k < len; k++) dot += (double)a[k * stride] * (double)b[k * stride];
-            for (size_t k = 0; k < len; k++) a[k * stride] -= (float)dot * b[k * stride];
+            for (size_t k = 0; k < len; k++)
+                dot += (double)a[k * stride] * (double)b[k * stride];
+            for (size_t k = 0; k < len; k++)
+                a[k * stride] -= (float)dot * b[k * stride];
         }
         double norm = 0;
-        for (size_t k = 0; k < len; k++) norm += (double)a[k * stride] * (double)a[k * stride];
+        for (size_t k = 0; k < len; k++)
+            norm += (double)a[k * stride] * (double)a[k * stride];
         float scale = norm > 0 ? (float)(1 / sqrt(norm)) : 0;
-        for (size_t k = 0; k < len; k++) a[k * stride] *= scale;
+        for (size_t k = 0; k < len; k++)
+            a[k * stride] *= scale;
     }
 }
 
@@ -48,7 +53,8 @@ static void orthogonal(float *x, const rlhf_param *p, size_t n) {
         orthonormalise(x, rows, cols, cols, 1);
     else
         orthonormalise(x, cols, rows, 1, cols);
-    for (size_t i = 0; i < n; i++) x[i] *= (float)p->init_std;
+    for (size_t i = 0; i < n; i++)
+        x[i] *= (float)p->init_std;
 }
 
 static rlhf_status draw_one(const struct rlhf__model *m, const rlhf_param *p,

@@ -9,7 +9,8 @@
 
 int rlhf__model_is_classifier(const json_t *config) {
     const char *suffix = "ForSequenceClassification";
-    const char *name = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
+    const char *name =
+        json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
     size_t n = name ? strlen(name) : 0, m = strlen(suffix);
     return n >= m && strcmp(name + n - m, suffix) == 0;
 }
@@ -77,9 +78,9 @@ static rlhf_status read_config(struct rlhf__model *m, const struct rlhf__model_s
     if (st != RLHF_OK) return st;
     if (m->n_labels < 0) m->n_labels = m->labels.n;
     if (m->n_labels < 1)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s/config.json names a classifier but has neither id2label nor num_labels",
-                          m->dir);
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "%s/config.json names a classifier but has neither id2label nor num_labels", m->dir);
     return read_pooling(m, spec, &m->pooling, err);
 }
 
@@ -89,8 +90,7 @@ static rlhf_status open_instance(struct rlhf__model *m, const char *model_type,
     snprintf(name, sizeof name, "%s.so", model_type);
     snprintf(where, sizeof where, "%s/config.json", m->dir);
     const struct rlhf__plugin *plugin = NULL;
-    rlhf_status st =
-        rlhf__plugin_open(m->env->plugins, name, RLHF_KIND_MODEL, where, &plugin, err);
+    rlhf_status st = rlhf__plugin_open(m->env->plugins, name, RLHF_KIND_MODEL, where, &plugin, err);
     if (st != RLHF_OK) return st;
     struct rlhf__origin from = {where, "", NULL, 0, 1, 0};
     st = rlhf__instance_create(plugin, m->env->services, m->config, &from, &m->instance, err);

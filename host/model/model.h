@@ -30,14 +30,14 @@ enum rlhf__model_start {
 };
 
 struct rlhf__model_spec {
-    const char *dir;        // config.json, tokenizer files, weights
-    const char *role;       // for messages: "policy", "reference", "classifier"; not copied
-    int32_t start;          // enum rlhf__model_start
-    int32_t trainable;      // gradients wanted
-    int32_t n_labels;       // > 0: a score head of that many outputs; 0: none; -1: as config.json says
-    int32_t pooling;        // enum rlhf_pool of the score head; 0: as config.json says
-    int32_t value_kind;     // enum rlhf_value_kind
-    int32_t value_init;     // enum rlhf_value_init
+    const char *dir;    // config.json, tokenizer files, weights
+    const char *role;   // for messages: "policy", "reference", "classifier"; not copied
+    int32_t start;      // enum rlhf__model_start
+    int32_t trainable;  // gradients wanted
+    int32_t n_labels;   // > 0: a score head of that many outputs; 0: none; -1: as config.json says
+    int32_t pooling;    // enum rlhf_pool of the score head; 0: as config.json says
+    int32_t value_kind; // enum rlhf_value_kind
+    int32_t value_init; // enum rlhf_value_init
     int32_t value_detach, reserved;
 };
 

@@ -11,7 +11,8 @@
 
 int64_t rlhf__param_count(const rlhf_param *p) {
     int64_t n = 1;
-    for (int32_t d = 0; d < p->ndim; d++) n *= p->shape[d];
+    for (int32_t d = 0; d < p->ndim; d++)
+        n *= p->shape[d];
     return n;
 }
 
@@ -31,11 +32,13 @@ static const struct rlhf__tensor *find(const struct rlhf__weights *w, const stru
 static rlhf_status check_shape(const struct rlhf__tensor *t, const rlhf_param *p,
                                struct rlhf__error *err) {
     int same = t->ndim == p->ndim;
-    for (int32_t d = 0; same && d < p->ndim; d++) same = t->shape[d] == p->shape[d];
+    for (int32_t d = 0; same && d < p->ndim; d++)
+        same = t->shape[d] == p->shape[d];
     if (same) return RLHF_OK;
     char found[128], wanted[128];
-    return rlhf__fail(err, RLHF_E_INVALID, "%s: tensor %s has shape %s, the model needs %s", t->file,
-                      t->name, rlhf__tensor_shape_text(t->shape, t->ndim, found, sizeof found),
+    return rlhf__fail(err, RLHF_E_INVALID, "%s: tensor %s has shape %s, the model needs %s",
+                      t->file, t->name,
+                      rlhf__tensor_shape_text(t->shape, t->ndim, found, sizeof found),
                       rlhf__tensor_shape_text(p->shape, p->ndim, wanted, sizeof wanted));
 }
 
@@ -62,8 +65,8 @@ static rlhf_status upload_tensor(const struct rlhf__model *m, const struct rlhf_
 
 static rlhf_status missing(const struct rlhf__model *m, const char *path, const char *name,
                            struct rlhf__error *err) {
-    return rlhf__fail(err, RLHF_E_INVALID, "%s has no tensor %s, which the %s '%s' needs", path, name,
-                      m->role, m->dir);
+    return rlhf__fail(err, RLHF_E_INVALID, "%s has no tensor %s, which the %s '%s' needs", path,
+                      name, m->role, m->dir);
 }
 
 rlhf_status rlhf__params_read_file(struct rlhf__model *m, const char *path, int32_t group,

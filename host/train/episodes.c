@@ -40,7 +40,8 @@ void rlhf__episodes_finish(struct rlhf__episodes *e) {
     free(e->source);
     free(e->finished);
     free(e->score);
-    for (int k = 0; k < RLHF__N_TOKEN_ARRAYS; k++) free(e->token[k]);
+    for (int k = 0; k < RLHF__N_TOKEN_ARRAYS; k++)
+        free(e->token[k]);
     free(e->ref_hidden);
     memset(e, 0, sizeof *e);
 }
@@ -98,7 +99,8 @@ uint32_t rlhf__episodes_slice_end(const struct rlhf__episodes *e, uint32_t from,
                                   int64_t max_tokens) {
     if (max_tokens <= 0) return e->n;
     uint32_t to = from + 1;
-    while (to < e->n && e->offset[to + 1] - e->offset[from] <= max_tokens) to++;
+    while (to < e->n && e->offset[to + 1] - e->offset[from] <= max_tokens)
+        to++;
     return to;
 }
 
@@ -115,7 +117,8 @@ void rlhf__episodes_largest_slice(const struct rlhf__episodes *e, int64_t max_to
 
 rlhf_batch rlhf__episodes_batch(const struct rlhf__episodes *e, uint32_t from, uint32_t to,
                                 int32_t *offset) {
-    for (uint32_t i = from; i <= to; i++) offset[i - from] = e->offset[i] - e->offset[from];
+    for (uint32_t i = from; i <= to; i++)
+        offset[i - from] = e->offset[i] - e->offset[from];
     rlhf_batch b = {to - from, (uint32_t)offset[to - from], e->ids + e->offset[from], offset,
                     e->prompt_len + from};
     return b;

@@ -23,16 +23,16 @@ enum rlhf__token_array {
 
 struct rlhf__episodes {
     uint32_t n, total;
-    int32_t *ids;                        // [total]
-    int32_t *offset;                     // [n + 1]
-    int32_t *prompt_len;                 // [n]
-    int32_t *group;                      // [n]
-    int32_t *label;                      // [n]
-    int64_t *source;                     // [n] prompt or data row it came from
-    uint8_t *finished;                   // [n] 1 = ended by a stop token
-    float *score;                        // [n]
-    float *token[RLHF__N_TOKEN_ARRAYS];  // [total] each
-    float *ref_hidden;                   // [total, d_hidden] of the reference, or NULL
+    int32_t *ids;                       // [total]
+    int32_t *offset;                    // [n + 1]
+    int32_t *prompt_len;                // [n]
+    int32_t *group;                     // [n]
+    int32_t *label;                     // [n]
+    int64_t *source;                    // [n] prompt or data row it came from
+    uint8_t *finished;                  // [n] 1 = ended by a stop token
+    float *score;                       // [n]
+    float *token[RLHF__N_TOKEN_ARRAYS]; // [total] each
+    float *ref_hidden;                  // [total, d_hidden] of the reference, or NULL
     int32_t d_hidden, reserved;
 };
 
@@ -49,8 +49,8 @@ rlhf_status rlhf__episodes_pick(struct rlhf__episodes *dst, const struct rlhf__e
 // Response tokens (index in row >= prompt_len) of rows [from, to). [any]
 int64_t rlhf__episodes_response_tokens(const struct rlhf__episodes *e, uint32_t from, uint32_t to);
 
-// End of the microbatch that starts at row `from`: as many whole rows as fit in max_tokens, at least
-// one; max_tokens 0 = all. Depends on the row lengths alone. [any]
+// End of the microbatch that starts at row `from`: as many whole rows as fit in max_tokens, at
+// least one; max_tokens 0 = all. Depends on the row lengths alone. [any]
 uint32_t rlhf__episodes_slice_end(const struct rlhf__episodes *e, uint32_t from,
                                   int64_t max_tokens);
 

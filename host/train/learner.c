@@ -70,13 +70,12 @@ static rlhf_status reserve(struct rlhf__learner *l, const struct rlhf__episodes 
     return l->offset ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %u rows", rows);
 }
 
-static void compare(struct rlhf__learner *l, const struct rlhf__episodes *e, uint32_t from,
-                    uint32_t to) {
+void rlhf__learner_compare(struct rlhf__learner *l, const struct rlhf__episodes *e, uint32_t from,
+                           uint32_t to, const float *sampled, const float *again) {
     int32_t base = e->offset[from];
     for (uint32_t i = from; i < to; i++)
-        for (int32_t t = e->offset[i] + e->prompt_len[i]; t < e->offset[i + 1]; t++) {
-            double d = fabs((double)e->token[RLHF__LOGP_OLD][t] -
-                            (double)l->out.heads.logp[t - base]);
+        for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++) {
+            double d = fabs((double)sampled[k - base] - (double)again[k - base]);
             l->difference_sum += d;
             if (d > l->difference_max || isnan(d)) l->difference_max = d;
             l->compared++;
@@ -121,7 +120,9 @@ static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__episod
     store_clear(&l->grad, b.n, b.total, l->model->n_labels);
     rlhf_status st = rlhf__model_forward(l->model, &b, &f, &l->out.heads, err);
     if (st != RLHF_OK) return st;
-    if (l->comparing) compare(l, e, from, to);
+    if (l->comparing)
+        rlhf__learner_compare(l, e, from, to, e->token[RLHF__LOGP_OLD] + e->offset[from],
+                              l->out.heads.logp);
     rlhf_loss_in in = loss_in(l, e, &b, from);
     in.epoch = epoch;
     in.minibatch = minibatch;

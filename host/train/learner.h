@@ -46,11 +46,16 @@ rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__e
                                     uint32_t epoch, uint32_t minibatch, double lr_factor,
                                     struct rlhf__error *err);
 
+// Fold |sampled - again| over the response tokens of rows [from, to) into the difference totals;
+// both arrays begin at row `from`'s first token. [any]
+void rlhf__learner_compare(struct rlhf__learner *, const struct rlhf__episodes *, uint32_t from,
+                           uint32_t to, const float *sampled, const float *again);
+
 // What a pass over rows without gradients fills; NULL = not wanted.
 struct rlhf__pass_out {
-    float *logp, *value;      // [total]
-    float *hidden;            // [total, d_model]
-    float *score;             // [n, n_labels]
+    float *logp, *value; // [total]
+    float *hidden;       // [total, d_model]
+    float *score;        // [n, n_labels]
 };
 
 // Forward all rows in microbatches, train = 0. [step]

@@ -16,11 +16,11 @@ static int wants_muon(const struct rlhf__optim_config *c, const rlhf_param *p) {
 static rlhf_status item_init(struct rlhf__optim *o, struct rlhf__optim_item *it,
                              const rlhf_param *p, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;
-    if (!p->grad)
-        return rlhf__fail(err, RLHF_E_INTERNAL, "parameter %s has no gradient", p->name);
+    if (!p->grad) return rlhf__fail(err, RLHF_E_INTERNAL, "parameter %s has no gradient", p->name);
     it->param = *p;
     it->n = 1;
-    for (int32_t d = 0; d < p->ndim; d++) it->n *= p->shape[d];
+    for (int32_t d = 0; d < p->ndim; d++)
+        it->n *= p->shape[d];
     it->muon = wants_muon(&o->config, p);
     if (it->muon) {
         it->rows = (int32_t)p->shape[0];
@@ -89,8 +89,7 @@ static rlhf_status update_item(const struct rlhf__optim *o, const struct rlhf__o
         return t->muon(t->ctx, it->param.value, it->param.grad, it->m, it->rows, it->cols, &a);
     }
     double lr = (it->param.group == RLHF_PARAM_VALUE ? o->head_lr : c->lr) * factor;
-    rlhf_adamw a = {lr,      c->beta1, c->beta2,   c->eps, decay, grad_scale,
-                    o->step, c->epsilon, 0};
+    rlhf_adamw a = {lr, c->beta1, c->beta2, c->eps, decay, grad_scale, o->step, c->epsilon, 0};
     return t->adamw(t->ctx, it->param.value, it->param.grad, it->m, it->v, (uint64_t)it->n, &a);
 }
 

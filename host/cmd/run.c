@@ -1,0 +1,33 @@
+// run.c: the training command: set up, run, say how it ended.
+#include "cmd/commands.h"
+
+#include "train/run_dir.h"
+#include "train/trainer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static rlhf_status choose_dir(const struct rlhf__run_request *req, char dir[4096],
+                              struct rlhf__error *err) {
+    if (!req->resume) return rlhf__run_dir_choose(req, dir, err);
+    if (strlen(req->resume) >= 4000)
+        return rlhf__fail(err, RLHF_E_INVALID, "--resume: the path is longer than 4,000 bytes");
+    snprintf(dir, 4096, "%s", req->resume);
+    return RLHF_OK;
+}
+
+int rlhf__cmd_run(const struct rlhf__run_request *req) {
+    struct rlhf__error err = {0, ""};
+    struct rlhf__trainer *t = NULL;
+    char dir[4096];
+    rlhf_status st = choose_dir(req, dir, &err);
+    if (st == RLHF_OK) st = rlhf__trainer_create(req, &t, &err);
+    if (st == RLHF_OK) snprintf(t->dir, sizeof t->dir, "%s", dir);
+    if (st == RLHF_OK && !req->dry_run) st = rlhf__trainer_run(t, &err);
+    rlhf__trainer_destroy(t);
+    if (st != RLHF_OK) {
+        rlhf__log_error(req->env->log, err.text);
+        return rlhf__exit_status(st);
+    }
+    return req->env->cancelled && *req->env->cancelled ? 130 : 0;
+}

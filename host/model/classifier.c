@@ -1,0 +1,99 @@
+// classifier.c: see classifier.h.
+#include "model/classifier.h"
+
+#include <stdlib.h>
+
+#define MICROBATCH_TOKENS 4096
+
+struct rlhf__classifier {
+    struct rlhf__model *model;
+};
+
+uint32_t rlhf__classifier_encode_flags(const struct rlhf__tokenizer *tok) {
+    const struct rlhf__tokenizer_info *info = rlhf__tokenizer_info(tok);
+    if (info->kind == RLHF__TOKENIZER_WORDPIECE) return RLHF__ENCODE_TEMPLATE;
+    return info->bos >= 0 ? RLHF__ENCODE_BOS : 0;
+}
+
+rlhf_status rlhf__classifier_open(const struct rlhf__model_env *env, const char *dir,
+                                  struct rlhf__classifier **out, struct rlhf__error *err) {
+    *out = NULL;
+    struct rlhf__classifier *c = calloc(1, sizeof *c);
+    if (!c) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a classifier");
+    struct rlhf__model_spec spec = {.dir = dir, .role = "classifier", .n_labels = -1};
+    rlhf_status st = rlhf__model_open(env, &spec, &c->model, err);
+    if (st == RLHF_OK && c->model->n_labels == 0)
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "%s/config.json: the model is no classifier (architectures has no "
+                        "...ForSequenceClassification)",
+                        c->model->dir);
+    if (st != RLHF_OK) {
+        rlhf__classifier_close(c);
+        return st;
+    }
+    *out = c;
+    return RLHF_OK;
+}
+
+void rlhf__classifier_close(struct rlhf__classifier *c) {
+    if (!c) return;
+    rlhf__model_close(c->model);
+    free(c);
+}
+
+const char *rlhf__classifier_dir(const struct rlhf__classifier *c) { return c->model->dir; }
+
+const struct rlhf__labels *rlhf__classifier_labels(const struct rlhf__classifier *c) {
+    return &c->model->labels;
+}
+
+// Encode texts[i..) into ids and offset until the microbatch is full; returns the next i, or n + 1
+// after a failure.
+static uint32_t encode(const struct rlhf__classifier *c, uint32_t i, uint32_t n,
+                       const rlhf_str *texts, struct rlhf__ids *ids, int32_t *offset,
+                       struct rlhf__error *err) {
+    const struct rlhf__tokenizer *tok = c->model->tok;
+    const struct rlhf__tokenizer_info *info = rlhf__tokenizer_info(tok);
+    size_t n_ctx = (size_t)c->model->info.n_ctx;
+    uint32_t rows = 0;
+    ids->n = 0;
+    for (; i < n && (rows == 0 || ids->n + n_ctx <= MICROBATCH_TOKENS); i++, rows++) {
+        size_t before = ids->n;
+        rlhf_status st = rlhf__tokenizer_encode(tok, texts[i], rlhf__classifier_encode_flags(tok),
+                                                n_ctx, ids, err);
+        // An empty text of a tokenizer without BOS still needs a token to look at.
+        if (st == RLHF_OK && ids->n == before)
+            st = rlhf__ids_push(ids, info->eos >= 0 ? info->eos : 0, err);
+        if (st != RLHF_OK) return n + 1;
+        offset[rows + 1] = (int32_t)ids->n;
+    }
+    return i;
+}
+
+rlhf_status rlhf__classifier_logits(struct rlhf__classifier *c, uint32_t n, const rlhf_str *texts,
+                                    float *logits, struct rlhf__error *err) {
+    struct rlhf__ids ids = {0};
+    int32_t *offset = calloc((size_t)n + 1, sizeof *offset);
+    int32_t *ones = calloc((size_t)n + 1, sizeof *ones);
+    rlhf_status st = RLHF_OK;
+    if (!offset || !ones) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %u texts", n);
+    for (uint32_t i = 0; st == RLHF_OK && i < n; i++)
+        ones[i] = 1;
+    rlhf_dist dist = {1, 1, 0, 0};
+    rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_SCORE, .dist = &dist};
+    for (uint32_t from = 0, to; st == RLHF_OK && from < n; from = to) {
+        to = encode(c, from, n, texts, &ids, offset, err);
+        if (to > n) {
+            st = err ? err->code : RLHF_E_NOMEM;
+            break;
+        }
+        rlhf_batch b = {to - from, (uint32_t)ids.n, ids.data, offset, ones};
+        rlhf_heads h = {.size = sizeof h,
+                        .score = logits + (size_t)from * (size_t)c->model->n_labels};
+        st = rlhf__model_forward(c->model, &b, &f, &h, err);
+    }
+    rlhf__ids_finish(&ids);
+    free(offset);
+    free(ones);
+    return st;
+}

@@ -1,0 +1,27 @@
+// classifier.h: a sequence classifier with its own tokenizer: texts in, logits out.
+#ifndef RLHF_HOST_CLASSIFIER_H
+#define RLHF_HOST_CLASSIFIER_H
+
+#include "model/model.h"
+
+struct rlhf__classifier;
+
+// Open a classifier directory (architectures ...ForSequenceClassification). Caller owns *out.
+// Errors: those of rlhf__model_open; RLHF_E_INVALID when it is no classifier. [main]
+rlhf_status rlhf__classifier_open(const struct rlhf__model_env *env, const char *dir,
+                                  struct rlhf__classifier **out, struct rlhf__error *err);
+void rlhf__classifier_close(struct rlhf__classifier *); // NULL allowed [main]
+
+const char *rlhf__classifier_dir(const struct rlhf__classifier *); // absolute [any]
+const struct rlhf__labels *rlhf__classifier_labels(const struct rlhf__classifier *); // [any]
+
+// Flags with which a classifier's texts are encoded, in training and in use: [CLS] text [SEP] for
+// WordPiece, BOS text for BPE. [any]
+uint32_t rlhf__classifier_encode_flags(const struct rlhf__tokenizer *);
+
+// logits[n, n_labels] of n texts, each cut to the context, never padded. A text's logits do not
+// depend on the others. [step]
+rlhf_status rlhf__classifier_logits(struct rlhf__classifier *, uint32_t n, const rlhf_str *texts,
+                                    float *logits, struct rlhf__error *err);
+
+#endif

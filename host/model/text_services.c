@@ -1,0 +1,221 @@
+// text_services.c: see text_services.h.
+#include "model/text_services.h"
+
+#include "model/classifier.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// What a plugin holds: its tokenizer, and whether it was opened for it.
+struct rlhf_tokenizer {
+    const struct rlhf__tokenizer *tok;
+    struct rlhf__tokenizer *owned;
+    struct rlhf_tokenizer *next;
+};
+
+struct rlhf_classifier {
+    struct rlhf__classifier *model;
+    int64_t users;
+    struct rlhf_classifier *next;
+};
+
+struct rlhf__text_services {
+    const struct rlhf__model_env *env;
+    char *default_classifier;
+    const struct rlhf__tokenizer *policy;
+    struct rlhf_classifier *classifiers;
+    struct rlhf_tokenizer *tokenizers;
+    rlhf_classifier_service classifier;
+    rlhf_tokenizer_service tokenizer;
+};
+
+// A failure inside a service reaches the plugin as a status; the sentence goes to the log, since
+// the plugin's own message can only say what it was doing.
+static rlhf_status report(const struct rlhf__text_services *s, const struct rlhf__error *err) {
+    rlhf__logf(s->env->services->log, RLHF_LOG_ERROR, "%s", err->text);
+    return err->code;
+}
+
+// ---- classifiers ----
+
+static rlhf_status classifier_open(void *host, const char *path, rlhf_classifier **out) {
+    struct rlhf__text_services *s = host;
+    *out = NULL;
+    if (!path || strcmp(path, "default") == 0) path = s->default_classifier;
+    char *real = realpath(path, NULL);
+    for (struct rlhf_classifier *c = s->classifiers; c && real; c = c->next)
+        if (strcmp(rlhf__classifier_dir(c->model), real) == 0) {
+            free(real);
+            c->users++;
+            *out = c;
+            return RLHF_OK;
+        }
+    free(real);
+    struct rlhf__error err = {0, ""};
+    struct rlhf_classifier *c = calloc(1, sizeof *c);
+    if (!c) return RLHF_E_NOMEM;
+    rlhf_status st = rlhf__classifier_open(s->env, path, &c->model, &err);
+    if (st != RLHF_OK) {
+        free(c);
+        return report(s, &err);
+    }
+    c->users = 1;
+    c->next = s->classifiers;
+    s->classifiers = c;
+    *out = c;
+    return RLHF_OK;
+}
+
+static void classifier_close(void *host, rlhf_classifier *c) {
+    struct rlhf__text_services *s = host;
+    if (!c || --c->users > 0) return;
+    struct rlhf_classifier **at = &s->classifiers;
+    while (*at && *at != c)
+        at = &(*at)->next;
+    if (*at) *at = c->next;
+    rlhf__classifier_close(c->model);
+    free(c);
+}
+
+static int32_t classifier_n_labels(void *host, const rlhf_classifier *c) {
+    (void)host;
+    return rlhf__classifier_labels(c->model)->n;
+}
+
+static const char *classifier_label(void *host, const rlhf_classifier *c, int32_t i) {
+    (void)host;
+    const struct rlhf__labels *l = rlhf__classifier_labels(c->model);
+    return i >= 0 && i < l->n ? l->name[i] : NULL;
+}
+
+static rlhf_status classifier_logits(void *host, rlhf_classifier *c, uint32_t n,
+                                     const rlhf_str *texts, float *logits) {
+    struct rlhf__error err = {0, ""};
+    rlhf_status st = rlhf__classifier_logits(c->model, n, texts, logits, &err);
+    return st == RLHF_OK ? st : report(host, &err);
+}
+
+// ---- tokenizers ----
+
+static rlhf_status tokenizer_open(void *host, const char *path, rlhf_tokenizer **out) {
+    struct rlhf__text_services *s = host;
+    *out = NULL;
+    struct rlhf_tokenizer *t = calloc(1, sizeof *t);
+    if (!t) return RLHF_E_NOMEM;
+    struct rlhf__error err = {0, ""};
+    rlhf_status st = RLHF_OK;
+    if (path)
+        st = rlhf__tokenizer_open(path, &t->owned, &err);
+    else if (!s->policy)
+        st = rlhf__fail(&err, RLHF_E_INVALID, "this command has no policy, so no tokenizer of it");
+    t->tok = path ? t->owned : s->policy;
+    if (st != RLHF_OK) {
+        free(t);
+        return report(s, &err);
+    }
+    t->next = s->tokenizers;
+    s->tokenizers = t;
+    *out = t;
+    return RLHF_OK;
+}
+
+static void tokenizer_close(void *host, rlhf_tokenizer *t) {
+    struct rlhf__text_services *s = host;
+    if (!t) return;
+    struct rlhf_tokenizer **at = &s->tokenizers;
+    while (*at && *at != t)
+        at = &(*at)->next;
+    if (*at) *at = t->next;
+    rlhf__tokenizer_close(t->owned);
+    free(t);
+}
+
+static int32_t tokenizer_n_vocab(void *host, const rlhf_tokenizer *t) {
+    (void)host;
+    return rlhf__tokenizer_info(t->tok)->n_vocab;
+}
+
+static rlhf_status tokenizer_encode(void *host, const rlhf_tokenizer *t, rlhf_str text,
+                                    int32_t *ids, uint32_t cap, uint32_t *n) {
+    struct rlhf__ids found = {0};
+    struct rlhf__error err = {0, ""};
+    *n = 0;
+    rlhf_status st = rlhf__tokenizer_encode(t->tok, text, 0, 0, &found, &err);
+    if (st == RLHF_OK) {
+        *n = (uint32_t)found.n;
+        size_t fit = found.n < cap ? found.n : cap;
+        if (fit) memcpy(ids, found.data, fit * sizeof *ids);
+    }
+    rlhf__ids_finish(&found);
+    return st == RLHF_OK ? st : report(host, &err);
+}
+
+static rlhf_status tokenizer_decode(void *host, const rlhf_tokenizer *t, const int32_t *ids,
+                                    uint32_t n, char *utf8, uint64_t cap, uint64_t *len) {
+    (void)host;
+    size_t found = 0;
+    char *text = rlhf__tokenizer_text(t->tok, ids, n, 0, &found);
+    if (!text) return RLHF_E_NOMEM;
+    size_t fit = found < cap ? found : (size_t)cap;
+    if (fit) memcpy(utf8, text, fit);
+    *len = found;
+    free(text);
+    return RLHF_OK;
+}
+
+// ---- the services ----
+
+rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
+                                       const char *default_classifier,
+                                       struct rlhf__text_services **out, struct rlhf__error *err) {
+    *out = NULL;
+    struct rlhf__text_services *s = calloc(1, sizeof *s);
+    if (s) s->default_classifier = strdup(default_classifier);
+    if (!s || !s->default_classifier) {
+        free(s);
+        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for services");
+    }
+    s->env = env;
+    s->classifier = (rlhf_classifier_service){sizeof s->classifier,
+                                              0,
+                                              s,
+                                              classifier_open,
+                                              classifier_close,
+                                              classifier_n_labels,
+                                              classifier_label,
+                                              classifier_logits};
+    s->tokenizer = (rlhf_tokenizer_service){sizeof s->tokenizer,
+                                            0,
+                                            s,
+                                            tokenizer_open,
+                                            tokenizer_close,
+                                            tokenizer_n_vocab,
+                                            tokenizer_encode,
+                                            tokenizer_decode};
+    *out = s;
+    return RLHF_OK;
+}
+
+void rlhf__text_services_destroy(struct rlhf__text_services *s) {
+    if (!s) return;
+    while (s->classifiers) {
+        s->classifiers->users = 1;
+        classifier_close(s, s->classifiers);
+    }
+    while (s->tokenizers)
+        tokenizer_close(s, s->tokenizers);
+    free(s->default_classifier);
+    free(s);
+}
+
+void rlhf__text_services_policy(struct rlhf__text_services *s, const struct rlhf__tokenizer *tok) {
+    s->policy = tok;
+}
+
+const void *rlhf__text_services_find(void *ctx, const char *id) {
+    struct rlhf__text_services *s = ctx;
+    if (strcmp(id, RLHF_SVC_CLASSIFIER) == 0) return &s->classifier;
+    if (strcmp(id, RLHF_SVC_TOKENIZER) == 0) return &s->tokenizer;
+    return NULL;
+}

@@ -1,0 +1,19 @@
+// checkpoint.h: RUN/checkpoints/NNNNNN/, a Hugging Face directory with a state/ folder, written so
+// that a crash at any instant leaves the old checkpoints and no half one.
+//
+// What state/ holds: run.json (counters, cursors), optimizer.safetensors, value_head.safetensors,
+// master.safetensors (exact weights, when model.safetensors is bf16), algo.bin and reward_<i>.bin
+// (what plugins saved). Nothing in a checkpoint depends on time, threads or place.
+#ifndef RLHF_HOST_CHECKPOINT_H
+#define RLHF_HOST_CHECKPOINT_H
+
+#include "train/trainer.h"
+
+// Write the checkpoint of the phases done, point `latest` at it, remove old ones beyond
+// checkpoint.keep. RLHF_E_IO (disk full) leaves what was there. [main]
+rlhf_status rlhf__checkpoint_save(struct rlhf__trainer *t, struct rlhf__error *err);
+
+// Put a fresh trainer where RUN/checkpoints/latest of t->req->resume left off. [main]
+rlhf_status rlhf__checkpoint_load(struct rlhf__trainer *t, struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,22 @@
+// completions.h: what can be said about a phase's responses as texts: metrics and samples.
+#ifndef RLHF_HOST_COMPLETIONS_H
+#define RLHF_HOST_COMPLETIONS_H
+
+#include "train/scoring.h"
+#include "train/trainer.h"
+
+// Distinct n-grams of token ids over all n-grams of that size, n-grams not crossing rows; 1 when
+// there are none. span i is ids[begin[i] .. end[i]). Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__distinct_n(const int32_t *ids, const int32_t *begin, const int32_t *end,
+                             uint32_t rows, int32_t n, double *out, struct rlhf__error *err);
+
+// distinct-3 of a batch's responses. [any]
+rlhf_status rlhf__episodes_distinct3(const struct rlhf__episodes *e, double *out,
+                                     struct rlhf__error *err);
+
+// Set objective/scores, completions/*, val/sequence_lengths, val/num_stop_token_ids, epoch; write
+// the samples and, when their turn comes, show them. [main]
+rlhf_status rlhf__completions_report(struct rlhf__trainer *t, const struct rlhf__episodes *e,
+                                     const struct rlhf__scored *x, struct rlhf__error *err);
+
+#endif

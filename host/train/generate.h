@@ -1,0 +1,44 @@
+// generate.h: sampling responses with continuous batching: a finished row leaves at once and the
+// next waiting prompt takes its slot.
+//
+// The draw for response token t of sequence s uses counter s * 65536 + t of the stream, so what
+// comes out does not depend on slots, order or threads. It knows no rewards and no prompts' files.
+#ifndef RLHF_HOST_GENERATE_H
+#define RLHF_HOST_GENERATE_H
+
+#include "model/model.h"
+
+#include <signal.h>
+
+#define RLHF__MAX_NEW_TOKENS 65535 // what the counters have room for
+
+struct rlhf__gen_request {
+    uint32_t n, slots;            // sequences; caches of the session
+    const int32_t *const *prompt; // [n] ids
+    const int32_t *prompt_len;    // [n], at least 1
+    int32_t max_new;              // longest response
+    int32_t stop_id;              // token that ends a response (it is kept), -1 = none
+    const rlhf_dist *dist, *logp_dist;
+    uint64_t seed, stream;
+    uint64_t first;                         // number of sequence 0 in the run
+    const volatile sig_atomic_t *cancelled; // NULL = never: end with RLHF_E_CANCELLED
+};
+
+// Row i: ids[i * stride ..], len[i] of them, with their log-probs under logp_dist.
+struct rlhf__gen_result {
+    int32_t *ids;     // [n * stride]
+    float *logp;      // [n * stride]
+    int32_t *len;     // [n]
+    uint8_t *stopped; // [n] 1 = the last id is stop_id
+    int64_t stride;   // max_new
+    int64_t tokens;   // prompt and response tokens that went through the model
+};
+
+// A session must have `slots` caches of at least prompt + max_new - 1 tokens. The result is
+// allocated; release with rlhf__gen_result_finish. [step]
+rlhf_status rlhf__generate(const struct rlhf__model *, rlhf_gen *session,
+                           const struct rlhf__gen_request *, struct rlhf__gen_result *,
+                           struct rlhf__error *err);
+void rlhf__gen_result_finish(struct rlhf__gen_result *); // accepts a zeroed one [any]
+
+#endif

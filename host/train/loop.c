@@ -1,0 +1,84 @@
+// loop.c: the phases of a run, rlhf__trainer_run of trainer.h: everything around a phase that is
+// the same for all algorithms.
+#include "train/checkpoint.h"
+#include "train/phase_report.h"
+#include "train/run_dir.h"
+#include "train/trainer.h"
+
+#include <stdio.h>
+
+rlhf_status rlhf__algo_minibatch_end(const struct rlhf__trainer *t, int32_t *stop,
+                                     struct rlhf__error *err) {
+    const rlhf_algo_ops *ops = &t->algo->plugin->ops.algo;
+    *stop = 0;
+    if (!ops->minibatch_end) return RLHF_OK;
+    rlhf_status st = ops->minibatch_end(t->algo->self, stop);
+    return st >= 0 ? RLHF_OK : rlhf__plugin_call_failed(t->algo, "minibatch_end()", st, err);
+}
+
+rlhf_status rlhf__algo_phase_end(const struct rlhf__trainer *t, struct rlhf__error *err) {
+    const rlhf_algo_ops *ops = &t->algo->plugin->ops.algo;
+    if (!ops->phase_end) return RLHF_OK;
+    rlhf_status st = ops->phase_end(t->algo->self, (uint64_t)t->phase);
+    return st >= 0 ? RLHF_OK : rlhf__plugin_call_failed(t->algo, "phase_end()", st, err);
+}
+
+static rlhf_status open_reports(struct rlhf__trainer *t, struct rlhf__error *err) {
+    const struct rlhf__log_config *log = &t->config->log;
+    int64_t keep = t->req->resume ? t->phase : -1;
+    rlhf_status st = t->req->resume ? RLHF_OK : rlhf__run_dir_make(t, err);
+    if (st == RLHF_OK) st = rlhf__metrics_open(t->dir, log->tensorboard, keep, &t->metrics, err);
+    if (st == RLHF_OK) st = rlhf__samples_open(t->dir, keep, &t->samples, err);
+    if (st == RLHF_OK) st = rlhf__progress_create(log->progress, t->log, &t->progress, err);
+    t->services.metric = rlhf__metrics_sink;
+    t->services.metric_ctx = t->metrics;
+    return st;
+}
+
+// One phase, from clean totals to a written row of metrics.
+static rlhf_status run_phase(struct rlhf__trainer *t, struct rlhf__error *err) {
+    struct rlhf__learner *l = &t->learner;
+    l->loss_sum = l->norm_sum = l->clipped_sum = 0;
+    l->minibatches = l->steps = l->tokens = 0;
+    l->compared = 0;
+    l->difference_sum = l->difference_max = 0;
+    t->times = (struct rlhf__phase_times){.start = rlhf__seconds()};
+    t->services.phase = t->phase + 1;
+    rlhf_status st = t->plan.source == RLHF_SOURCE_ROLLOUT ? rlhf__phase_rollout(t, err)
+                                                           : rlhf__phase_supervised(t, err);
+    if (st == RLHF_OK) st = rlhf__algo_phase_end(t, err);
+    if (st != RLHF_OK) return st;
+    rlhf__phase_report(t);
+    t->phase++;
+    st = rlhf__metrics_flush(t->metrics, t->phase, err);
+    t->services.phase = -1;
+    return st;
+}
+
+static int is_cancelled(const struct rlhf__trainer *t) {
+    return t->req->env->cancelled && *t->req->env->cancelled;
+}
+
+rlhf_status rlhf__trainer_run(struct rlhf__trainer *t, struct rlhf__error *err) {
+    const struct rlhf__config *c = t->config;
+    rlhf_status st = open_reports(t, err);
+    int64_t saved = t->req->resume ? t->phase : -1;
+    int64_t last = t->phases;
+    if (c->run.stop_after > 0 && t->phase + c->run.stop_after < last)
+        last = t->phase + c->run.stop_after;
+    while (st == RLHF_OK && t->phase < last && !t->stop && !is_cancelled(t)) {
+        st = run_phase(t, err);
+        if (st != RLHF_OK) break;
+        int64_t every = c->checkpoint.every;
+        if (every > 0 && t->phase % every == 0) {
+            st = rlhf__checkpoint_save(t, err);
+            saved = t->phase;
+        }
+    }
+    if (st == RLHF_OK && saved != t->phase && t->phase > 0) st = rlhf__checkpoint_save(t, err);
+    if (st != RLHF_OK) return st;
+    rlhf__logf(t->log, RLHF_LOG_INFO, "%s after %lld of %lld phases: %s",
+               is_cancelled(t) ? "stopped" : "done", (long long)t->phase, (long long)t->phases,
+               t->dir);
+    return RLHF_OK;
+}

@@ -1,0 +1,83 @@
+// phase_report.c: see phase_report.h.
+#include "train/phase_report.h"
+
+#include <math.h>
+#include <sys/resource.h>
+
+static void set(struct rlhf__trainer *t, const char *name, double value) {
+    rlhf__metrics_set(t->metrics, name, value);
+}
+
+static void report_optim(struct rlhf__trainer *t) {
+    const struct rlhf__learner *l = &t->learner;
+    set(t, "lr", t->config->optim.lr * rlhf__trainer_lr_factor(t));
+    set(t, "episode", (double)t->episodes);
+    set(t, "optim/skipped_steps", (double)t->optim->skipped);
+    if (l->steps > 0) {
+        set(t, "optim/grad_norm", l->norm_sum / (double)l->steps);
+        set(t, "optim/grad_norm_clipped", l->clipped_sum / (double)l->steps);
+    }
+    if (l->compared > 0) {
+        set(t, "sampling/logp_difference/mean", l->difference_sum / (double)l->compared);
+        set(t, "sampling/logp_difference/max", l->difference_max);
+    }
+}
+
+static void report_times(struct rlhf__trainer *t) {
+    const struct rlhf__phase_times *x = &t->times;
+    double now = rlhf__seconds();
+    set(t, "time/from_scratch", now - t->started);
+    set(t, "time/training", now - x->start);
+    set(t, "time/update", x->update);
+    if (t->plan.source != RLHF_SOURCE_ROLLOUT) return;
+    set(t, "time/rollout", x->rollout);
+    set(t, "time/reward", x->reward);
+    if (t->reference) set(t, "time/reference", x->reference);
+    if (x->rollout > 0) set(t, "perf/rollout_tokens_per_s", (double)x->rollout_tokens / x->rollout);
+}
+
+// Training runs forward once and backward twice the products of a forward; attention scores are not
+// counted. The peak is that of one large product, measured once, after the first phase.
+static void report_speed(struct rlhf__trainer *t) {
+    double tokens = (double)t->learner.tokens, seconds = t->times.update;
+    if (seconds > 0) set(t, "perf/train_tokens_per_s", tokens / seconds);
+    if (t->peak_flops == 0) t->peak_flops = rlhf__compute_peak(t->compute->table, t->models.dtype);
+    if (t->peak_flops > 0 && seconds > 0)
+        set(t, "perf/mfu",
+            3 * (double)t->policy->info.flops_per_token * tokens / seconds / t->peak_flops);
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        set(t, "perf/peak_rss_mb", (double)usage.ru_maxrss / 1024); // KiB on Linux
+}
+
+static void check_early_stop(struct rlhf__trainer *t, double reward, double kl) {
+    char why[160];
+    if (!rlhf__early_stop_offer(&t->early_stop, kl, reward, why)) return;
+    t->stop = 1;
+    rlhf__logf(t->log, RLHF_LOG_INFO, "early stop: %s", why);
+}
+
+void rlhf__phase_report(struct rlhf__trainer *t) {
+    report_optim(t);
+    report_times(t);
+    report_speed(t);
+    int rollout = t->plan.source == RLHF_SOURCE_ROLLOUT;
+    double reward = 0, kl = NAN;
+    rlhf__metrics_get(t->metrics, "objective/kl", &kl);
+    if (rollout) {
+        rlhf__metrics_get(t->metrics, "objective/scores", &reward);
+        check_early_stop(t, reward, kl);
+    }
+    double loss = t->learner.minibatches ? t->learner.loss_sum / (double)t->learner.minibatches : 0;
+    struct rlhf__progress_state s = {.phase = t->phase + 1,
+                                     .phases = t->phases,
+                                     .label = rollout ? "reward" : "loss",
+                                     .value = rollout ? reward : loss,
+                                     .kl = kl,
+                                     .seconds = rlhf__seconds() - t->started,
+                                     .first_phase = t->first_phase};
+    double spent = rollout ? t->times.rollout : t->times.update;
+    int64_t tokens = rollout ? t->times.rollout_tokens : t->learner.tokens;
+    s.tokens_per_s = spent > 0 ? (double)tokens / spent : NAN;
+    rlhf__progress_phase(t->progress, &s);
+}

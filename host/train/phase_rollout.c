@@ -1,0 +1,210 @@
+// phase_rollout.c: one phase of a rollout algorithm, rlhf__phase_rollout of trainer.h: responses,
+// scores, reference and values, advantages, epochs of minibatches.
+#include "train/completions.h"
+#include "train/rollout_source.h"
+#include "train/scoring.h"
+#include "train/trainer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// ---- experience ----
+
+static rlhf_status drop_rows(struct rlhf__episodes *e, struct rlhf__scored *x, const uint8_t *keep,
+                             struct rlhf__error *err) {
+    uint32_t *pick = calloc(e->n ? e->n : 1, sizeof *pick), n = 0;
+    if (!pick) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory dropping rows");
+    for (uint32_t i = 0; i < e->n; i++)
+        if (keep[i]) pick[n++] = i;
+    rlhf_status st = RLHF_OK;
+    if (n < e->n) {
+        struct rlhf__episodes left = {0};
+        st = rlhf__episodes_pick(&left, e, pick, n, err);
+        if (st == RLHF_OK) {
+            rlhf__episodes_finish(e);
+            *e = left;
+            // Texts stay beside their rows: the kept ones move to the front.
+            for (uint32_t i = 0; i < n; i++) {
+                char *text = x->text[pick[i]];
+                x->text[pick[i]] = x->text[i];
+                x->text[i] = text;
+                x->response[i] = x->response[pick[i]];
+                x->prompt[i] = x->prompt[pick[i]];
+            }
+        }
+    }
+    free(pick);
+    return st;
+}
+
+static rlhf_status score(struct rlhf__trainer *t, struct rlhf__episodes *e, struct rlhf__scored *x,
+                         struct rlhf__error *err) {
+    struct rlhf__scorer s = {.config = t->config,
+                             .rewards = t->rewards,
+                             .tok = t->policy->tok,
+                             .metric = rlhf__metrics_sink,
+                             .metric_ctx = t->metrics,
+                             .phase = (uint64_t)t->phase};
+    struct rlhf__prompt *prompt = calloc(e->n ? e->n : 1, sizeof *prompt);
+    uint8_t *keep = calloc(e->n ? e->n : 1, 1);
+    rlhf_status st = RLHF_OK;
+    if (!prompt || !keep) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory scoring");
+    for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++)
+        prompt[i] = rlhf__rollout_source_prompt(t->rollout, e, i);
+    if (st == RLHF_OK) st = rlhf__scored_init(x, &s, e, prompt, err);
+    if (st == RLHF_OK) st = rlhf__score(&s, x, e, keep, NULL, err);
+    if (st == RLHF_OK) st = drop_rows(e, x, keep, err);
+    free(prompt);
+    free(keep);
+    return st;
+}
+
+// Log-probs (and, for the full KL, hidden states) of the reference.
+static rlhf_status pass_reference(struct rlhf__trainer *t, struct rlhf__episodes *e,
+                                  struct rlhf__error *err) {
+    if (!t->reference) return RLHF_OK;
+    struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
+    if (t->plan.heads & RLHF_HEAD_KL) {
+        e->d_hidden = t->reference->info.d_model;
+        size_t cells = (size_t)e->total * (size_t)e->d_hidden;
+        out.hidden = e->ref_hidden = calloc(cells ? cells : 1, sizeof(float));
+        if (!out.hidden) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for hidden states");
+    }
+    return rlhf__pass(t->reference, e, &t->learner.dist, t->config->batch.microbatch_tokens, &out,
+                      err);
+}
+
+// Values before any update, and old log-probs when the plan wants them from a second forward.
+static rlhf_status pass_policy(struct rlhf__trainer *t, struct rlhf__episodes *e,
+                               struct rlhf__error *err) {
+    int recompute = (t->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP) != 0;
+    struct rlhf__pass_out out = {0};
+    if (t->plan.heads & RLHF_HEAD_VALUE) out.value = e->token[RLHF__VALUE_OLD];
+    float *sampled = NULL;
+    if (recompute) {
+        size_t bytes = ((size_t)e->total + 1) * sizeof *sampled;
+        sampled = malloc(bytes);
+        if (!sampled) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for log-probs");
+        memcpy(sampled, e->token[RLHF__LOGP_OLD], (size_t)e->total * sizeof *sampled);
+        out.logp = e->token[RLHF__LOGP_OLD];
+    }
+    rlhf_status st = RLHF_OK;
+    if (out.value || out.logp)
+        st = rlhf__pass(t->policy, e, &t->learner.dist, t->config->batch.microbatch_tokens, &out,
+                        err);
+    if (st == RLHF_OK && recompute)
+        rlhf__learner_compare(&t->learner, e, 0, e->n, sampled, e->token[RLHF__LOGP_OLD]);
+    free(sampled);
+    return st;
+}
+
+static rlhf_status collect(struct rlhf__trainer *t, struct rlhf__episodes *e,
+                           struct rlhf__scored *x, struct rlhf__error *err) {
+    double from = rlhf__seconds();
+    rlhf__progress_note(t->progress, "rollout");
+    rlhf_status st = rlhf__rollout_source_next(t->rollout, t, e, err);
+    double sampled = rlhf__seconds();
+    rlhf__progress_note(t->progress, "reward");
+    if (st == RLHF_OK) st = score(t, e, x, err);
+    double scored = rlhf__seconds();
+    rlhf__progress_note(t->progress, "reference");
+    if (st == RLHF_OK) st = pass_reference(t, e, err);
+    t->times.rollout = sampled - from;
+    t->times.reward = scored - sampled;
+    t->times.reference = rlhf__seconds() - scored;
+    return st;
+}
+
+// ---- updates ----
+
+// `batch` is the phase's whole batch, of which e may be one minibatch.
+static rlhf_status advantages(struct rlhf__trainer *t, struct rlhf__episodes *e,
+                              const struct rlhf__episodes *batch, struct rlhf__error *err) {
+    int value = (t->plan.heads & RLHF_HEAD_VALUE) != 0, part = e != batch;
+    rlhf_rollout r = {.size = sizeof r,
+                      .n = e->n,
+                      .total = e->total,
+                      .max_new_tokens = (int32_t)t->config->sampling.max_new_tokens,
+                      .phase = (uint64_t)t->phase,
+                      .offset = e->offset,
+                      .prompt_len = e->prompt_len,
+                      .group = e->group,
+                      .finished = e->finished,
+                      .score = e->score,
+                      .token_reward = e->token[RLHF__TOKEN_REWARD],
+                      .logp_old = e->token[RLHF__LOGP_OLD],
+                      .logp_ref = t->reference ? e->token[RLHF__LOGP_REF] : NULL,
+                      .value_old = value ? e->token[RLHF__VALUE_OLD] : NULL,
+                      .advantage = e->token[RLHF__ADVANTAGE],
+                      .returns = e->token[RLHF__RETURNS],
+                      .batch_score = part ? batch->score : NULL,
+                      .batch_tokens = part ? rlhf__episodes_response_tokens(batch, 0, batch->n) : 0,
+                      .batch_n = part ? batch->n : 0};
+    memset(r.advantage, 0, (size_t)e->total * sizeof *r.advantage);
+    memset(r.returns, 0, (size_t)e->total * sizeof *r.returns);
+    rlhf_status st = t->algo->plugin->ops.algo.advantages(t->algo->self, &r);
+    return st >= 0 ? RLHF_OK : rlhf__plugin_call_failed(t->algo, "advantages()", st, err);
+}
+
+// A fresh permutation of n rows: Fisher and Yates with the stream "minibatch", a block of counters
+// of its own for every (phase, epoch).
+static void permute(const struct rlhf__trainer *t, uint32_t epoch, uint32_t *perm, uint32_t n) {
+    rlhf_rng r = {(uint64_t)t->config->run.seed, rlhf_rng_stream("minibatch"),
+                  ((uint64_t)t->phase * 65536 + epoch) << 32};
+    for (uint32_t i = 0; i < n; i++)
+        perm[i] = i;
+    for (uint32_t i = n; i > 1; i--) {
+        uint32_t j = (uint32_t)rlhf_rng_below(&r, i), keep = perm[i - 1];
+        perm[i - 1] = perm[j];
+        perm[j] = keep;
+    }
+}
+
+static rlhf_status minibatch(struct rlhf__trainer *t, const struct rlhf__episodes *e,
+                             const uint32_t *pick, uint32_t n, uint32_t epoch, uint32_t index,
+                             int32_t *stop, struct rlhf__error *err) {
+    struct rlhf__episodes part = {0};
+    rlhf_status st = rlhf__episodes_pick(&part, e, pick, n, err);
+    if (st == RLHF_OK && (t->plan.flags & RLHF_PLAN_MINIBATCH_SCOPE))
+        st = advantages(t, &part, e, err);
+    if (st == RLHF_OK)
+        st = rlhf__learner_minibatch(&t->learner, &part, epoch, index, rlhf__trainer_lr_factor(t),
+                                     err);
+    rlhf__episodes_finish(&part);
+    return st == RLHF_OK ? rlhf__algo_minibatch_end(t, stop, err) : st;
+}
+
+static rlhf_status update(struct rlhf__trainer *t, struct rlhf__episodes *e,
+                          struct rlhf__error *err) {
+    rlhf_status st = RLHF_OK;
+    if (!(t->plan.flags & RLHF_PLAN_MINIBATCH_SCOPE)) st = advantages(t, e, e, err);
+    uint32_t *perm = calloc(e->n ? e->n : 1, sizeof *perm);
+    if (!perm) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %u rows", e->n);
+    uint64_t parts = (uint64_t)t->plan.minibatches < e->n ? (uint64_t)t->plan.minibatches : e->n;
+    t->learner.comparing = !(t->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP);
+    int32_t stop = 0;
+    for (uint32_t epoch = 0; st == RLHF_OK && !stop && epoch < (uint32_t)t->plan.epochs; epoch++) {
+        permute(t, epoch, perm, e->n);
+        for (uint64_t k = 0; st == RLHF_OK && !stop && k < parts; k++) {
+            uint32_t from = (uint32_t)(k * e->n / parts), to = (uint32_t)((k + 1) * e->n / parts);
+            st = minibatch(t, e, perm + from, to - from, epoch, (uint32_t)k, &stop, err);
+        }
+    }
+    free(perm);
+    return st;
+}
+
+rlhf_status rlhf__phase_rollout(struct rlhf__trainer *t, struct rlhf__error *err) {
+    struct rlhf__episodes e = {0};
+    struct rlhf__scored x = {0};
+    rlhf_status st = collect(t, &e, &x, err);
+    double from = rlhf__seconds();
+    rlhf__progress_note(t->progress, "update");
+    if (st == RLHF_OK) st = pass_policy(t, &e, err);
+    if (st == RLHF_OK) st = update(t, &e, err);
+    t->times.update = rlhf__seconds() - from;
+    if (st == RLHF_OK) st = rlhf__completions_report(t, &e, &x, err);
+    rlhf__episodes_finish(&e);
+    rlhf__scored_finish(&x);
+    return st;
+}

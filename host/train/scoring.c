@@ -1,0 +1,215 @@
+// scoring.c: see scoring.h.
+#include "train/scoring.h"
+
+#include "train/mixing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- texts ----
+
+void rlhf__scored_finish(struct rlhf__scored *s) {
+    for (uint32_t i = 0; s->text && i < s->n; i++)
+        free(s->text[i]);
+    free(s->text);
+    free(s->prompt);
+    free(s->response);
+    free(s->meta);
+    free(s->scored_len);
+    free(s->no_period);
+    memset(s, 0, sizeof *s);
+}
+
+static int has_period(const struct rlhf__tokenizer *tok, int32_t id) {
+    char bytes[256];
+    size_t n = rlhf__tokenizer_decode(tok, &id, 1, RLHF__DECODE_SKIP_SPECIAL, bytes, sizeof bytes);
+    return memchr(bytes, '.', n < sizeof bytes ? n : sizeof bytes) != NULL;
+}
+
+// Length of the scored part of a response of `len` tokens by the period rule: up to the first token
+// with a period among tokens period_min..period_max (counted from 1); -1 when there is none.
+static int32_t period_length(const struct rlhf__scorer *s, const int32_t *ids, int32_t len) {
+    const struct rlhf__response_config *r = &s->config->response;
+    int64_t from = r->period_min > 1 ? r->period_min : 1;
+    for (int64_t k = from; k <= len && k <= r->period_max; k++)
+        if (has_period(s->tok, ids[k - 1])) return (int32_t)k;
+    return -1;
+}
+
+rlhf_status rlhf__scored_init(struct rlhf__scored *x, const struct rlhf__scorer *s,
+                              const struct rlhf__episodes *e, const struct rlhf__prompt *prompt,
+                              struct rlhf__error *err) {
+    size_t n = e->n ? e->n : 1;
+    memset(x, 0, sizeof *x);
+    x->n = e->n;
+    x->prompt = calloc(n, sizeof *x->prompt);
+    x->response = calloc(n, sizeof *x->response);
+    x->meta = calloc(n, sizeof *x->meta);
+    x->text = calloc(n, sizeof *x->text);
+    x->scored_len = calloc(n, sizeof *x->scored_len);
+    x->no_period = calloc(n, 1);
+    int ok = x->prompt && x->response && x->meta && x->text && x->scored_len && x->no_period;
+    for (uint32_t i = 0; ok && i < e->n; i++) {
+        const int32_t *ids = e->ids + e->offset[i] + e->prompt_len[i];
+        int32_t len = e->offset[i + 1] - e->offset[i] - e->prompt_len[i], cut = len;
+        if (s->config->response.truncate == RLHF__TRUNCATE_PERIOD) cut = period_length(s, ids, len);
+        x->no_period[i] = cut < 0;
+        x->scored_len[i] = cut < 0 ? len : cut;
+        size_t bytes = 0;
+        x->text[i] = rlhf__tokenizer_text(s->tok, ids, (size_t)x->scored_len[i],
+                                          RLHF__DECODE_SKIP_SPECIAL, &bytes);
+        ok = x->text[i] != NULL;
+        x->response[i] = (rlhf_str){x->text[i], bytes};
+        x->prompt[i] = prompt[i].text;
+        x->meta[i] = prompt[i].meta;
+    }
+    if (ok) return RLHF_OK;
+    rlhf__scored_finish(x);
+    return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the texts of %u responses", e->n);
+}
+
+// ---- plugins ----
+
+// The rows as plugins see them: responses cut where scoring ends.
+struct cut_rows {
+    int32_t *ids, *offset;
+    float *token;
+};
+
+static void cut_finish(struct cut_rows *c) {
+    free(c->ids);
+    free(c->offset);
+    free(c->token);
+}
+
+static rlhf_status cut_init(struct cut_rows *c, const struct rlhf__scored *x,
+                            const struct rlhf__episodes *e, struct rlhf__error *err) {
+    c->ids = calloc((size_t)e->total + 1, sizeof *c->ids);
+    c->offset = calloc((size_t)e->n + 1, sizeof *c->offset);
+    c->token = calloc((size_t)e->total + 1, sizeof *c->token);
+    if (!c->ids || !c->offset || !c->token)
+        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory scoring %u rows", e->n);
+    for (uint32_t i = 0; i < e->n; i++) {
+        int32_t len = e->prompt_len[i] + x->scored_len[i];
+        memcpy(c->ids + c->offset[i], e->ids + e->offset[i], (size_t)len * sizeof *c->ids);
+        c->offset[i + 1] = c->offset[i] + len;
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status call(const struct rlhf__scorer *s, size_t k, const struct rlhf__scored *x,
+                        struct rlhf__episodes *e, struct cut_rows *c, float *raw,
+                        struct rlhf__error *err) {
+    const struct rlhf__instance *plugin = s->rewards[k];
+    const rlhf_reward_ops *ops = &plugin->plugin->ops.reward;
+    rlhf_reward_in in = {.size = sizeof in,
+                         .n = e->n,
+                         .phase = s->phase,
+                         .prompt = x->prompt,
+                         .response = x->response,
+                         .meta = x->meta,
+                         .ids = c->ids,
+                         .offset = c->offset,
+                         .prompt_len = e->prompt_len,
+                         .finished = e->finished};
+    int per_token = (ops->flags & RLHF_REWARD_PER_TOKEN) != 0;
+    rlhf_reward_out out = {sizeof out, 0, raw, per_token ? c->token : NULL};
+    memset(c->token, 0, (size_t)c->offset[e->n] * sizeof *c->token);
+    for (uint32_t i = 0; i < e->n; i++)
+        raw[i] = NAN; // a row left unwritten must not pass for 0
+    rlhf_status st = ops->score(plugin->self, &in, &out);
+    if (st < 0) return rlhf__plugin_call_failed(plugin, "score()", st, err);
+    if (!per_token) return RLHF_OK;
+    double weight = s->config->reward[k].weight;
+    float *sum = e->token[RLHF__TOKEN_REWARD];
+    for (uint32_t i = 0; i < e->n; i++)
+        for (int32_t j = e->prompt_len[i]; j < c->offset[i + 1] - c->offset[i]; j++)
+            sum[e->offset[i] + j] += (float)(weight * (double)c->token[c->offset[i] + j]);
+    return RLHF_OK;
+}
+
+// ---- values that are not finite ----
+
+static int row_is_finite(const struct rlhf__episodes *e, uint32_t i, float value) {
+    if (!isfinite(value)) return 0;
+    for (int32_t j = e->offset[i]; j < e->offset[i + 1]; j++)
+        if (!isfinite(e->token[RLHF__TOKEN_REWARD][j])) return 0;
+    return 1;
+}
+
+static rlhf_status refuse(const struct rlhf__scorer *s, size_t k, const struct rlhf__scored *x,
+                          uint32_t i, float value, struct rlhf__error *err) {
+    const struct rlhf__instance *p = s->rewards[k];
+    int shown = (int)(x->response[i].len < 60 ? x->response[i].len : 60);
+    return rlhf__fail(err, RLHF_E_NUMERIC,
+                      "reward %s (%s) gave %g for row %u of phase %llu, response \"%.*s\"; "
+                      "rewards.nan_policy says stop (zero and drop are allowed too)",
+                      s->config->reward[k].name, p->plugin->desc.id, (double)value, i,
+                      (unsigned long long)s->phase + 1, shown, x->response[i].ptr);
+}
+
+static rlhf_status handle_not_finite(const struct rlhf__scorer *s, const struct rlhf__scored *x,
+                                     struct rlhf__episodes *e, size_t k, uint8_t *keep, float *raw,
+                                     int64_t *count, struct rlhf__error *err) {
+    for (uint32_t i = 0; i < e->n; i++) {
+        if (row_is_finite(e, i, raw[i])) continue;
+        ++*count;
+        if (s->config->rewards.nan_policy == RLHF__NAN_STOP) return refuse(s, k, x, i, raw[i], err);
+        if (s->config->rewards.nan_policy == RLHF__NAN_DROP) keep[i] = 0;
+        raw[i] = 0;
+        for (int32_t j = e->offset[i]; j < e->offset[i + 1]; j++)
+            e->token[RLHF__TOKEN_REWARD][j] = 0;
+    }
+    return RLHF_OK;
+}
+
+static void report(const struct rlhf__scorer *s, size_t k, const float *raw, const uint8_t *keep,
+                   uint32_t n) {
+    if (!s->metric) return;
+    double mean, std;
+    char name[192];
+    rlhf__mean_std(raw, keep, n, &mean, &std);
+    snprintf(name, sizeof name, "rewards/%s/mean", s->config->reward[k].name);
+    s->metric(s->metric_ctx, name, mean);
+    snprintf(name, sizeof name, "rewards/%s/std", s->config->reward[k].name);
+    s->metric(s->metric_ctx, name, std);
+}
+
+static rlhf_status score_all(const struct rlhf__scorer *s, const struct rlhf__scored *x,
+                             struct rlhf__episodes *e, struct cut_rows *c, uint8_t *keep,
+                             float *raw, struct rlhf__error *err) {
+    int64_t not_finite = 0;
+    for (size_t k = 0; k < s->config->n_reward; k++) {
+        float *own = raw + k * e->n;
+        rlhf_status st = call(s, k, x, e, c, own, err);
+        if (st == RLHF_OK) st = handle_not_finite(s, x, e, k, keep, own, &not_finite, err);
+        if (st != RLHF_OK) return st;
+    }
+    for (size_t k = 0; k < s->config->n_reward; k++)
+        report(s, k, raw + k * e->n, keep, e->n);
+    if (s->metric) s->metric(s->metric_ctx, "rewards/not_finite", (double)not_finite);
+    for (uint32_t i = 0; i < e->n; i++)
+        if (keep[i]) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_NUMERIC, "every reward of phase %llu was not finite",
+                      (unsigned long long)s->phase + 1);
+}
+
+rlhf_status rlhf__score(const struct rlhf__scorer *s, const struct rlhf__scored *x,
+                        struct rlhf__episodes *e, uint8_t *keep, float *raw,
+                        struct rlhf__error *err) {
+    size_t cells = s->config->n_reward * e->n;
+    float *own = raw ? NULL : calloc(cells ? cells : 1, sizeof *own);
+    struct cut_rows c = {0};
+    memset(keep, 1, e->n);
+    rlhf_status st = RLHF_OK;
+    if (!raw && !own) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory scoring %u rows", e->n);
+    if (!raw) raw = own;
+    if (st == RLHF_OK) st = cut_init(&c, x, e, err);
+    if (st == RLHF_OK) st = score_all(s, x, e, &c, keep, raw, err);
+    if (st == RLHF_OK) rlhf__mix(s->config, raw, keep, e->finished, x->no_period, e->n, e->score);
+    cut_finish(&c);
+    free(own);
+    return st;
+}

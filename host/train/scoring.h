@@ -1,0 +1,51 @@
+// scoring.h: from a batch of responses to scores: response rules, reward plugins, mixing.
+//
+// Order: the scored text is cut (response.truncate) -> every plugin scores -> values that are not
+// finite are handled (rewards.nan_policy) -> normalise before -> weighted sum -> normalise after ->
+// clip -> penalties (no period, no stop token). Normalising is (r - mean) / (std + 1e-5) over the
+// batch, biased std. Per-token rewards are weighted and summed, never normalised.
+#ifndef RLHF_HOST_SCORING_H
+#define RLHF_HOST_SCORING_H
+
+#include "config/schema.h"
+#include "data/prompts.h"
+#include "plugin/services.h"
+#include "text/tokenizer.h"
+#include "train/episodes.h"
+
+// What scoring needs; all borrowed.
+struct rlhf__scorer {
+    const struct rlhf__config *config;
+    struct rlhf__instance *const *rewards; // [config->n_reward]
+    const struct rlhf__tokenizer *tok;
+    // Set a metric: rewards/<name>/{mean,std}, rewards/not_finite. NULL = none.
+    void (*metric)(void *ctx, const char *name, double value);
+    void *metric_ctx;
+    uint64_t phase;
+};
+
+// The scored texts of a batch.
+struct rlhf__scored {
+    rlhf_str *prompt, *response, *meta; // [n]; response owned, the others borrowed
+    char **text;                        // [n] owned bytes of response
+    int32_t *scored_len;                // [n] response tokens that are scored
+    uint8_t *no_period;                 // [n] 1 = the period rule found none
+    uint32_t n, reserved;
+};
+
+// Decode and cut the responses of e; prompt[i] belongs to row i. Release with rlhf__scored_finish.
+// Errors: RLHF_E_NOMEM. [main]
+rlhf_status rlhf__scored_init(struct rlhf__scored *, const struct rlhf__scorer *,
+                              const struct rlhf__episodes *e, const struct rlhf__prompt *prompt,
+                              struct rlhf__error *err);
+void rlhf__scored_finish(struct rlhf__scored *); // accepts a zeroed one [any]
+
+// Fill e->score and e->token[RLHF__TOKEN_REWARD]. keep[n] is set to 0 for rows that nan_policy drop
+// leaves out, else 1. raw: NULL, or [n_reward * n] of the plugins' own values. Errors:
+// RLHF_E_NUMERIC names plugin and row (nan_policy stop, or every row dropped); what plugins say.
+// [step]
+rlhf_status rlhf__score(const struct rlhf__scorer *, const struct rlhf__scored *,
+                        struct rlhf__episodes *e, uint8_t *keep, float *raw,
+                        struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,317 @@
+// setup.c: rlhf__trainer_create and rlhf__trainer_destroy of trainer.h.
+#include "train/checkpoint.h"
+#include "train/rollout_source.h"
+#include "train/trainer.h"
+
+#include "base/file.h"
+#include "model/parameters.h"
+#include "train/classifier_config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define DEFAULT_PHASES 100 // of a rollout algorithm whose config file names no number
+
+double rlhf__seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static const char *dtype_name(int32_t choice) {
+    return choice == RLHF__DTYPE_F32 ? "f32" : choice == RLHF__DTYPE_BF16 ? "bf16" : "auto";
+}
+
+static const char *lib_dir(const struct rlhf__trainer *t) { return t->req->env->dirs->lib; }
+
+// A directory below share/rlhf/models, e.g. the default policy.
+static void default_model(const struct rlhf__trainer *t, const char *name, char out[2048]) {
+    snprintf(out, 2048, "%s/models/%s", t->req->env->dirs->share, name);
+}
+
+static rlhf_status open_compute(struct rlhf__trainer *t, struct rlhf__error *err) {
+    const struct rlhf__config *c = t->config;
+    struct rlhf__compute_spec spec = {.lib_dir = lib_dir(t),
+                                      .backend = c->compute.backend,
+                                      .threads = (uint32_t)c->run.threads,
+                                      .guard = (uint32_t)c->compute.guard,
+                                      .workspace_bytes = (uint64_t)c->compute.workspace_mib << 20};
+    rlhf_status st = rlhf__compute_open(&spec, &t->compute, err);
+    if (st != RLHF_OK) return st;
+    const rlhf_compute *table = t->compute->table;
+    int32_t dtype = rlhf__compute_dtype(table, dtype_name(c->compute.dtype));
+    t->services = (struct rlhf__services){.log = t->log,
+                                          .cancelled = t->req->env->cancelled,
+                                          .seed = (uint64_t)c->run.seed,
+                                          .phase = -1};
+    t->models = (struct rlhf__model_env){table, t->req->plugins,      &t->services, dtype,
+                                         0,     (uint64_t)c->run.seed};
+    char classifier[2048];
+    default_model(t, "classifier", classifier);
+    st = rlhf__text_services_create(&t->models, classifier, &t->text, err);
+    t->services.service = rlhf__text_services_find;
+    t->services.service_ctx = t->text;
+    rlhf__logf(t->log, RLHF_LOG_INFO, "compute: %s, %s, products in %s", table->name, table->detail,
+               dtype == RLHF_BF16 ? "bf16" : "f32");
+    return st;
+}
+
+// The plan tells which heads and which kind of rows the run needs.
+static rlhf_status make_plan(struct rlhf__trainer *t, struct rlhf__error *err) {
+    const struct rlhf__config *c = t->config;
+    struct rlhf__origin from = {"the config", "algo", NULL, 0, 0, 0};
+    rlhf_status st =
+        rlhf__instance_create(t->req->algo, &t->services, c->algo.options, &from, &t->algo, err);
+    if (st != RLHF_OK) return st;
+    rlhf_run_info info = {.size = sizeof info,
+                          .phases = (int32_t)c->run.phases,
+                          .batch_size = (int32_t)c->batch.size,
+                          .max_new_tokens = (int32_t)c->sampling.max_new_tokens,
+                          .temperature = c->sampling.temperature};
+    t->plan = (rlhf_plan){.size = sizeof t->plan};
+    st = t->algo->plugin->ops.algo.plan(t->algo->self, &info, &t->plan);
+    if (st < 0) return rlhf__plugin_call_failed(t->algo, "plan()", st, err);
+    const rlhf_plan *p = &t->plan;
+    if (p->epochs < 1 || p->minibatches < 1 || p->group_size < 1)
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "%s plans %d epochs, %d minibatches and groups of %d; all must be 1 or more",
+            t->algo->plugin->desc.id, p->epochs, p->minibatches, p->group_size);
+    if ((p->heads & RLHF_HEAD_VALUE) && c->value.kind == RLHF_VALUE_NONE)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s wants a value head, but value.kind is none; linear or mlp is allowed",
+                          t->algo->plugin->desc.id);
+    return RLHF_OK;
+}
+
+static struct rlhf__text_opts text_opts(const struct rlhf__trainer *t) {
+    const struct rlhf__config *c = t->config;
+    struct rlhf__text_opts o = {.path = c->data.path,
+                                .limit = c->data.limit,
+                                .skip = c->data.skip,
+                                .batch_size = c->batch.size,
+                                .batch_tokens = c->data.batch_tokens,
+                                .epochs = c->run.phases > 0 ? 0 : c->data.epochs,
+                                .split = c->data.long_rows == RLHF__DATA_SPLIT,
+                                .labelled = t->plan.source == RLHF_SOURCE_LABELLED,
+                                .shuffle = c->data.shuffle,
+                                .threads = (int32_t)c->run.threads,
+                                .seed = (uint64_t)c->run.seed};
+    if (o.labelled) o.split = 0; // a label is about the whole text
+    return o;
+}
+
+static rlhf_status open_rows(struct rlhf__trainer *t, struct rlhf__labels *labels,
+                             struct rlhf__error *err) {
+    if (!t->config->data.path[0])
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s trains on a file of rows: give it with --data FILE (data.path)",
+                          t->req->algo->file);
+    struct rlhf__text_opts o = text_opts(t);
+    rlhf_status st = RLHF_OK;
+    if (o.labelled) st = rlhf__score_labels(t->config->score.labels, labels, err);
+    if (st != RLHF_OK) return st;
+    o.n_labels = labels->n;
+    o.label_names = (const char *const *)labels->name;
+    st = rlhf__text_source_open(&t->source, &o, err);
+    if (st == RLHF_OK && o.labelled && labels->n == 0)
+        st = rlhf__score_labels_numbered(t->source.n_labels, labels, err);
+    return st;
+}
+
+// The policy, from the newest checkpoint when resuming.
+static rlhf_status open_policy(struct rlhf__trainer *t, struct rlhf__labels *labels,
+                               struct rlhf__error *err) {
+    const struct rlhf__config *c = t->config;
+    char dir[4200];
+    default_model(t, "policy", dir);
+    int value = (t->plan.heads & RLHF_HEAD_VALUE) != 0;
+    struct rlhf__model_spec spec = {
+        .dir = c->policy.path[0] ? c->policy.path : dir,
+        .role = "policy",
+        .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_HEADS,
+        .trainable = 1,
+        .n_labels = t->plan.heads & RLHF_HEAD_SCORE ? labels->n : 0,
+        .pooling = c->score.pooling,
+        .value_kind = value ? c->value.kind : RLHF_VALUE_NONE,
+        .value_init = c->value.init,
+        .value_detach = c->value.detach};
+    if (t->req->resume) {
+        snprintf(dir, sizeof dir, "%s/checkpoints/latest", t->req->resume);
+        spec.dir = dir;
+        spec.start = RLHF__START_EMPTY;
+    }
+    rlhf_status st = rlhf__model_open(&t->models, &spec, &t->policy, err);
+    if (st != RLHF_OK) return st;
+    rlhf__text_services_policy(t->text, t->policy->tok);
+    uint32_t lacking = t->plan.heads & ~t->policy->info.heads;
+    if (lacking)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s needs heads that the model '%s' (%s) does not have",
+                          t->req->algo->file, t->policy->dir, t->policy->instance->plugin->file);
+    return spec.n_labels > 0 ? rlhf__classifier_config(t->policy, labels, err) : RLHF_OK;
+}
+
+static rlhf_status open_reference(struct rlhf__trainer *t, struct rlhf__error *err) {
+    const struct rlhf__config *c = t->config;
+    if (!(t->plan.flags & RLHF_PLAN_REFERENCE) && !(t->plan.heads & RLHF_HEAD_KL)) return RLHF_OK;
+    char dir[2048];
+    default_model(t, "policy", dir);
+    struct rlhf__model_spec spec = {
+        .dir = c->policy.path[0] ? c->policy.path : dir,
+        .role = "reference",
+        .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_WEIGHTS};
+    if (c->reference.path[0]) {
+        spec.dir = c->reference.path;
+        spec.start = RLHF__START_WEIGHTS;
+    } else if (!t->req->resume) {
+        spec.start = RLHF__START_EMPTY; // copied below: cheaper than reading the file again
+    }
+    rlhf_status st = rlhf__model_open(&t->models, &spec, &t->reference, err);
+    if (st != RLHF_OK) return st;
+    if (!rlhf__tokenizer_equal(t->reference->tok, t->policy->tok))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the vocabulary of the reference '%s' is not the policy's ('%s')",
+                          t->reference->dir, t->policy->dir);
+    if (spec.start != RLHF__START_EMPTY) return RLHF_OK;
+    return rlhf__params_copy(t->reference, t->policy, err);
+}
+
+static rlhf_status open_rewards(struct rlhf__trainer *t, struct rlhf__error *err) {
+    const struct rlhf__config *c = t->config;
+    if (c->n_reward == 0)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s needs at least one reward: --reward FILE.so (e.g. imdb.so)",
+                          t->req->algo->file);
+    t->rewards = calloc(c->n_reward, sizeof *t->rewards);
+    if (!t->rewards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for rewards");
+    for (size_t i = 0; i < c->n_reward; i++) {
+        char section[32];
+        snprintf(section, sizeof section, "reward.%zu", i);
+        struct rlhf__origin from = {"the config", section, NULL, 0, 0, 0};
+        rlhf_status st = rlhf__instance_create(t->req->rewards[i], &t->services,
+                                               c->reward[i].options, &from, &t->rewards[i], err);
+        if (st != RLHF_OK) return st;
+    }
+    return RLHF_OK;
+}
+
+// Dist of the log-probs: what is sampled from, unless the plan wants the plain distribution.
+static rlhf_dist logp_dist(const struct rlhf__trainer *t) {
+    const struct rlhf__sampling_config *s = &t->config->sampling;
+    rlhf_dist d = {1, 1, 0, 0};
+    if (t->plan.source != RLHF_SOURCE_ROLLOUT) return d;
+    if (!(t->plan.flags & RLHF_PLAN_UNIT_TEMPERATURE)) d.inv_temperature = 1 / s->temperature;
+    if (t->plan.flags & RLHF_PLAN_FULL_SUPPORT) return d;
+    d.top_k = (int32_t)s->top_k;
+    d.top_p = s->top_p;
+    return d;
+}
+
+static rlhf_status open_learner(struct rlhf__trainer *t, struct rlhf__error *err) {
+    const struct rlhf__config *c = t->config;
+    rlhf_status st = rlhf__optim_create(t->compute->table, t->policy->params, t->policy->n_params,
+                                        &c->optim, c->value.lr, &t->optim, err);
+    if (st != RLHF_OK) return st;
+    t->learner = (struct rlhf__learner){.model = t->policy,
+                                        .reference = t->reference,
+                                        .algo = t->algo,
+                                        .optim = t->optim,
+                                        .plan = t->plan,
+                                        .dist = logp_dist(t),
+                                        .microbatch_tokens = c->batch.microbatch_tokens,
+                                        .max_new_tokens = c->sampling.max_new_tokens};
+    return rlhf__early_stop_init(&t->early_stop, &c->early_stop, err);
+}
+
+static rlhf_status open_supervised(struct rlhf__trainer *t, struct rlhf__error *err) {
+    struct rlhf__labels labels = {0};
+    rlhf_status st = open_rows(t, &labels, err);
+    if (st == RLHF_OK) st = open_policy(t, &labels, err);
+    rlhf__labels_finish(&labels);
+    if (st != RLHF_OK) return st;
+    struct rlhf__text_opts o = text_opts(t);
+    int64_t max = t->config->data.max_tokens;
+    if (max > t->policy->info.n_ctx)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "data.max_tokens is %lld, but the context of '%s' is %d tokens",
+                          (long long)max, t->policy->dir, t->policy->info.n_ctx);
+    o.max_len = max > 0 ? (int32_t)max : t->policy->info.n_ctx;
+    st = rlhf__text_source_tokenise(&t->source, &o, t->policy->tok, err);
+    if (st != RLHF_OK) return st;
+    t->phases = t->config->run.phases;
+    if (t->phases == 0) st = rlhf__text_source_batches(&t->source, &t->phases, err);
+    rlhf__logf(t->log, RLHF_LOG_INFO, "data: %lld rows, %lld sequences of %lld tokens in all",
+               (long long)t->source.n_data, (long long)t->source.rows.n,
+               (long long)t->source.rows.total);
+    return st;
+}
+
+static rlhf_status open_rollout(struct rlhf__trainer *t, struct rlhf__error *err) {
+    struct rlhf__labels none = {0};
+    rlhf_status st = open_policy(t, &none, err);
+    if (st == RLHF_OK) st = open_reference(t, err);
+    if (st == RLHF_OK) st = rlhf__rollout_source_create(t, &t->rollout, err);
+    if (st == RLHF_OK) st = open_rewards(t, err);
+    t->phases = t->config->run.phases > 0 ? t->config->run.phases : DEFAULT_PHASES;
+    return st;
+}
+
+rlhf_status rlhf__trainer_create(const struct rlhf__run_request *req, struct rlhf__trainer **out,
+                                 struct rlhf__error *err) {
+    *out = NULL;
+    struct rlhf__trainer *t = calloc(1, sizeof *t);
+    if (!t) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    t->started = rlhf__seconds();
+    t->req = req;
+    t->config = req->config;
+    t->log = req->env->log;
+    rlhf_status st = open_compute(t, err);
+    if (st == RLHF_OK) st = make_plan(t, err);
+    if (st == RLHF_OK && t->plan.source == RLHF_SOURCE_ROLLOUT)
+        st = open_rollout(t, err);
+    else if (st == RLHF_OK && t->plan.source != RLHF_SOURCE_PAIRS)
+        st = open_supervised(t, err);
+    else if (st == RLHF_OK)
+        st = rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                        "%s wants rows of pairs, which this host cannot read", req->algo->file);
+    if (st == RLHF_OK) st = open_learner(t, err);
+    int64_t planned = t->config->optim.schedule_phases;
+    t->horizon = planned > t->phases ? planned : t->phases;
+    if (st == RLHF_OK && req->resume) st = rlhf__checkpoint_load(t, err);
+    if (st == RLHF_OK && t->rollout) st = rlhf__rollout_source_check(t->rollout, t, err);
+    if (st != RLHF_OK) {
+        rlhf__trainer_destroy(t);
+        return st;
+    }
+    *out = t;
+    return RLHF_OK;
+}
+
+void rlhf__trainer_destroy(struct rlhf__trainer *t) {
+    if (!t) return;
+    rlhf__progress_destroy(t->progress);
+    rlhf__samples_close(t->samples);
+    rlhf__metrics_close(t->metrics);
+    rlhf__early_stop_finish(&t->early_stop);
+    rlhf__learner_finish(&t->learner);
+    rlhf__optim_destroy(t->optim);
+    for (size_t i = 0; t->rewards && i < t->config->n_reward; i++)
+        rlhf__instance_destroy(t->rewards[i]);
+    free(t->rewards);
+    rlhf__instance_destroy(t->algo);
+    rlhf__rollout_source_destroy(t->rollout);
+    rlhf__text_source_finish(&t->source);
+    rlhf__model_close(t->reference);
+    rlhf__text_services_destroy(t->text);
+    rlhf__model_close(t->policy);
+    rlhf__compute_close(t->compute);
+    free(t);
+}
+
+double rlhf__trainer_lr_factor(const struct rlhf__trainer *t) {
+    return rlhf__schedule_factor(&t->config->optim, t->phase, t->horizon);
+}

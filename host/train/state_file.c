@@ -1,0 +1,229 @@
+// state_file.c: see state_file.h.
+#include "train/state_file.h"
+
+#include "base/file.h"
+#include "model/parameters.h"
+#include "train/rollout_source.h"
+#include "weights/safetensors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STATE_FORMAT 1
+
+// ---- run.json ----
+
+static json_t *run_json(const struct rlhf__trainer *t) {
+    const struct rlhf__optim *o = t->optim;
+    const struct rlhf__order *order =
+        t->rollout ? rlhf__rollout_source_order(t->rollout) : &t->source.order;
+    return json_pack("{s:i, s:s, s:I, s:I, s:{s:I, s:I, s:I}, s:{s:I, s:I}, s:o}", "format",
+                     STATE_FORMAT, "algo", t->algo->plugin->desc.id, "phase", (json_int_t)t->phase,
+                     "episodes", (json_int_t)t->episodes, "optim", "step", (json_int_t)o->step,
+                     "skipped", (json_int_t)o->skipped, "skipped_in_a_row",
+                     (json_int_t)o->skipped_row, "data", "pass", (json_int_t)order->pass, "pos",
+                     (json_int_t)order->pos, "early_stop", rlhf__early_stop_save(&t->early_stop));
+}
+
+rlhf_status rlhf__state_write_run(const struct rlhf__trainer *t, const char *dir,
+                                  struct rlhf__error *err) {
+    char path[4300];
+    snprintf(path, sizeof path, "%s/run.json", dir);
+    json_t *v = run_json(t);
+    if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for run.json");
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__json_write(&text, v, 2);
+    rlhf__buf_putc(&text, '\n');
+    json_decref(v);
+    rlhf_status st = rlhf__buf_ok(&text, err);
+    if (st == RLHF_OK) st = rlhf__file_write(path, text.data, text.len, err);
+    rlhf__buf_free(&text);
+    return st;
+}
+
+static rlhf_status take_run(struct rlhf__trainer *t, json_t *v, const char *path,
+                            struct rlhf__error *err) {
+    int format = 0;
+    const char *algo = NULL;
+    json_int_t phase = 0, episodes = 0, step = 0, skipped = 0, row = 0, pass = 0, pos = 0;
+    json_t *early = NULL;
+    json_error_t why;
+    if (json_unpack_ex(v, &why, 0, "{s:i, s:s, s:I, s:I, s:{s:I, s:I, s:I}, s:{s:I, s:I}, s:o}",
+                       "format", &format, "algo", &algo, "phase", &phase, "episodes", &episodes,
+                       "optim", "step", &step, "skipped", &skipped, "skipped_in_a_row", &row,
+                       "data", "pass", &pass, "pos", &pos, "early_stop", &early) != 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: %s", path, why.text);
+    if (format != STATE_FORMAT)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: format is %d, this host reads %d", path, format,
+                          STATE_FORMAT);
+    if (strcmp(algo, t->algo->plugin->desc.id) != 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: the run was made by %s, not by %s", path, algo,
+                          t->algo->plugin->desc.id);
+    if (phase < 0 || episodes < 0 || step < 0 || skipped < 0 || row < 0 || pass < 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: a counter is negative", path);
+    t->phase = t->first_phase = phase;
+    t->episodes = episodes;
+    t->optim->step = step;
+    t->optim->skipped = skipped;
+    t->optim->skipped_row = row;
+    rlhf_status st = rlhf__early_stop_load(&t->early_stop, early, err);
+    if (st != RLHF_OK) return st;
+    struct rlhf__order *order =
+        t->rollout ? rlhf__rollout_source_order(t->rollout) : &t->source.order;
+    return rlhf__order_seek(order, (uint64_t)pass, pos, err);
+}
+
+rlhf_status rlhf__state_read_run(struct rlhf__trainer *t, const char *dir,
+                                 struct rlhf__error *err) {
+    char path[4300];
+    snprintf(path, sizeof path, "%s/run.json", dir);
+    json_t *v = NULL;
+    rlhf_status st = rlhf__json_load(path, &v, err);
+    if (st == RLHF_OK) st = take_run(t, v, path, err);
+    json_decref(v);
+    return st;
+}
+
+// ---- optimizer.safetensors ----
+
+#define NAME_BYTES 320
+
+static rlhf_status optim_specs(const struct rlhf__optim *o, struct rlhf__tensor_spec **specs,
+                               char **names, size_t *n, struct rlhf__error *err) {
+    *n = 0;
+    *specs = calloc(2u * o->n + 1, sizeof **specs);
+    *names = calloc(2u * o->n + 1, NAME_BYTES);
+    if (!*specs || !*names)
+        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the optimiser's state");
+    rlhf_dev dev;
+    const rlhf_param *p;
+    while (rlhf__optim_tensor(o, (uint32_t)*n, *names + *n * NAME_BYTES, NAME_BYTES, &dev, &p) ==
+           RLHF_OK) {
+        struct rlhf__tensor_spec *s = &(*specs)[*n];
+        s->name = *names + *n * NAME_BYTES;
+        s->dtype = RLHF__TENSOR_F32;
+        s->ndim = p->ndim;
+        memcpy(s->shape, p->shape, sizeof p->shape);
+        ++*n;
+    }
+    return RLHF_OK;
+}
+
+// Move one tensor of the optimiser's state: to the writer, or (w NULL) from the tensor `from`.
+static rlhf_status move_tensor(const struct rlhf__trainer *t, uint32_t i,
+                               struct rlhf__weights_writer *w, const struct rlhf__tensor *from,
+                               struct rlhf__error *err) {
+    const rlhf_compute *c = t->compute->table;
+    char name[NAME_BYTES];
+    rlhf_dev dev;
+    const rlhf_param *p;
+    rlhf__optim_tensor(t->optim, i, name, sizeof name, &dev, &p);
+    size_t count = (size_t)rlhf__param_count(p);
+    float *host = malloc(count * sizeof *host + 1);
+    if (!host) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %s", name);
+    rlhf_status st;
+    if (w) {
+        st = c->download(c->ctx, host, dev, count * sizeof *host);
+        if (st != RLHF_OK) rlhf__compute_fail(c, st, name, err);
+        if (st == RLHF_OK) st = rlhf__weights_put_f32(w, host, count, err);
+    } else if (from->dtype != RLHF__TENSOR_F32 || (size_t)from->count != count) {
+        st = rlhf__fail(err, RLHF_E_INVALID, "%s: tensor %s does not fit the model", from->file,
+                        name);
+    } else {
+        st = rlhf__tensor_read_f32(from, host, err);
+        if (st == RLHF_OK) {
+            st = c->upload(c->ctx, dev, host, count * sizeof *host);
+            if (st != RLHF_OK) rlhf__compute_fail(c, st, name, err);
+        }
+    }
+    free(host);
+    return st;
+}
+
+rlhf_status rlhf__state_write_optim(const struct rlhf__trainer *t, const char *dir,
+                                    struct rlhf__error *err) {
+    char path[4300];
+    snprintf(path, sizeof path, "%s/optimizer.safetensors", dir);
+    struct rlhf__tensor_spec *specs = NULL;
+    char *names = NULL;
+    size_t n = 0;
+    struct rlhf__weights_writer *w = NULL;
+    rlhf_status st = optim_specs(t->optim, &specs, &names, &n, err);
+    if (st == RLHF_OK) st = rlhf__weights_create(path, specs, n, NULL, 0, &w, err);
+    free(specs);
+    free(names);
+    if (st != RLHF_OK) return st;
+    for (uint32_t i = 0; st == RLHF_OK && i < n; i++)
+        st = move_tensor(t, i, w, NULL, err);
+    if (st == RLHF_OK) return rlhf__weights_commit(w, err);
+    rlhf__weights_abort(w);
+    return st;
+}
+
+rlhf_status rlhf__state_read_optim(struct rlhf__trainer *t, const char *dir,
+                                   struct rlhf__error *err) {
+    char path[4300], name[NAME_BYTES];
+    snprintf(path, sizeof path, "%s/optimizer.safetensors", dir);
+    struct rlhf__weights *file = NULL;
+    rlhf_status st = rlhf__weights_open(path, &file, err);
+    rlhf_dev dev;
+    const rlhf_param *p;
+    for (uint32_t i = 0; st == RLHF_OK; i++) {
+        if (rlhf__optim_tensor(t->optim, i, name, sizeof name, &dev, &p) != RLHF_OK) break;
+        const struct rlhf__tensor *from = rlhf__weights_find(file, name);
+        st = from
+                 ? move_tensor(t, i, NULL, from, err)
+                 : rlhf__fail(err, RLHF_E_INVALID,
+                              "%s has no tensor %s: optim.kind must stay what it was when a run is "
+                              "resumed",
+                              path, name);
+    }
+    rlhf__weights_close(file);
+    return st;
+}
+
+// ---- plugins ----
+
+// Plugin instance i of the run (0 = the algorithm, then the rewards) and its file; NULL past the
+// end.
+static const struct rlhf__instance *plugin_at(const struct rlhf__trainer *t, size_t i,
+                                              const char *dir, char path[4300]) {
+    if (i == 0) {
+        snprintf(path, 4300, "%s/algo.bin", dir);
+        return t->algo;
+    }
+    if (!t->rewards || i > t->config->n_reward) return NULL;
+    snprintf(path, 4300, "%s/reward_%zu.bin", dir, i - 1);
+    return t->rewards[i - 1];
+}
+
+rlhf_status rlhf__state_write_plugins(const struct rlhf__trainer *t, const char *dir,
+                                      struct rlhf__error *err) {
+    char path[4300];
+    const struct rlhf__instance *p;
+    for (size_t i = 0; (p = plugin_at(t, i, dir, path)) != NULL; i++) {
+        struct rlhf__buf bytes = RLHF__BUF_INIT;
+        rlhf_status st = rlhf__instance_save(p, &bytes, err);
+        if (st == RLHF_OK) st = rlhf__buf_ok(&bytes, err);
+        if (st == RLHF_OK && bytes.len) st = rlhf__file_write(path, bytes.data, bytes.len, err);
+        rlhf__buf_free(&bytes);
+        if (st != RLHF_OK) return st;
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__state_read_plugins(struct rlhf__trainer *t, const char *dir,
+                                     struct rlhf__error *err) {
+    char path[4300];
+    const struct rlhf__instance *p;
+    for (size_t i = 0; (p = plugin_at(t, i, dir, path)) != NULL; i++) {
+        struct rlhf__buf bytes = RLHF__BUF_INIT;
+        rlhf_status st = RLHF_OK;
+        if (rlhf__is_file(path)) st = rlhf__file_read(path, (uint64_t)1 << 30, &bytes, err);
+        if (st == RLHF_OK) st = rlhf__instance_load(p, bytes.data, bytes.len, err);
+        rlhf__buf_free(&bytes);
+        if (st != RLHF_OK) return st;
+    }
+    return RLHF_OK;
+}

@@ -1,0 +1,26 @@
+// state_file.h: the files of a checkpoint's state/ folder, one function pair each.
+//
+// checkpoint.c decides where and when; here is only what goes into which file.
+#ifndef RLHF_HOST_STATE_FILE_H
+#define RLHF_HOST_STATE_FILE_H
+
+#include "train/trainer.h"
+
+// run.json: counters and cursors. [main]
+rlhf_status rlhf__state_write_run(const struct rlhf__trainer *t, const char *dir,
+                                  struct rlhf__error *err);
+rlhf_status rlhf__state_read_run(struct rlhf__trainer *t, const char *dir, struct rlhf__error *err);
+
+// optimizer.safetensors: every tensor of the optimiser, f32. [main]
+rlhf_status rlhf__state_write_optim(const struct rlhf__trainer *t, const char *dir,
+                                    struct rlhf__error *err);
+rlhf_status rlhf__state_read_optim(struct rlhf__trainer *t, const char *dir,
+                                   struct rlhf__error *err);
+
+// algo.bin and reward_<i>.bin: what the plugins save; absent for plugins without state. [main]
+rlhf_status rlhf__state_write_plugins(const struct rlhf__trainer *t, const char *dir,
+                                      struct rlhf__error *err);
+rlhf_status rlhf__state_read_plugins(struct rlhf__trainer *t, const char *dir,
+                                     struct rlhf__error *err);
+
+#endif

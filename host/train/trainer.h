@@ -1,0 +1,90 @@
+// trainer.h: everything that is alive during a training run, and its life: set up from a resolved
+// config, run phase by phase, torn down.
+//
+// The numbers are made elsewhere: learner.h (updates), rollout.h and scoring.h (experience),
+// text_source.h (supervised rows), checkpoint.h (files).
+#ifndef RLHF_HOST_TRAINER_H
+#define RLHF_HOST_TRAINER_H
+
+#include "cmd/commands.h"
+#include "model/compute.h"
+#include "model/text_services.h"
+#include "report/metrics.h"
+#include "report/progress.h"
+#include "report/samples.h"
+#include "train/early_stop.h"
+#include "train/learner.h"
+#include "train/schedule.h"
+#include "train/text_source.h"
+
+// Wall-clock seconds of the current phase by part.
+struct rlhf__phase_times {
+    double start, rollout, reward, reference, update;
+    int64_t rollout_tokens; // prompt and response tokens that were processed
+};
+
+struct rlhf__rollout_source;
+
+struct rlhf__trainer {
+    const struct rlhf__run_request *req;
+    const struct rlhf__config *config;
+    struct rlhf__log *log;
+    char dir[4096]; // the run directory, "" until it is made
+
+    struct rlhf__compute *compute;
+    struct rlhf__services services;
+    struct rlhf__model_env models;
+    struct rlhf__text_services *text;
+
+    struct rlhf__model *policy, *reference;
+    struct rlhf__instance *algo;
+    struct rlhf__instance **rewards; // [config->n_reward]
+    rlhf_plan plan;
+    struct rlhf__learner learner;
+    struct rlhf__optim *optim;
+
+    struct rlhf__text_source source;      // supervised
+    struct rlhf__rollout_source *rollout; // rollout algorithms
+    struct rlhf__early_stop early_stop;
+
+    struct rlhf__metrics *metrics;
+    struct rlhf__samples *samples;
+    struct rlhf__progress *progress;
+    struct rlhf__phase_times times;
+    double started;      // clock at the start of the process
+    double peak_flops;   // measured after the first phase; 0 = not yet
+    int64_t phase;       // phases done
+    int64_t first_phase; // phases done before this process
+    int64_t phases, horizon;
+    int64_t episodes; // sequences seen
+    int32_t stop;     // 1: early stopping said so
+    int32_t reserved;
+};
+
+// Monotonic seconds. [any]
+double rlhf__seconds(void);
+
+// Open compute, models, plugins and data as the config says and, with req->resume, put everything
+// where the newest checkpoint left it. Nothing is written. Caller frees with rlhf__trainer_destroy.
+// [main]
+rlhf_status rlhf__trainer_create(const struct rlhf__run_request *req, struct rlhf__trainer **out,
+                                 struct rlhf__error *err);
+void rlhf__trainer_destroy(struct rlhf__trainer *); // NULL allowed [main]
+
+// Run the remaining phases. Ends early on early stopping or a signal (the phase at hand is finished
+// first); always ends with a checkpoint when a phase was done. [main]
+rlhf_status rlhf__trainer_run(struct rlhf__trainer *, struct rlhf__error *err);
+
+// One phase of each kind: rows, updates, metrics; not the bookkeeping around it. [main]
+rlhf_status rlhf__phase_supervised(struct rlhf__trainer *, struct rlhf__error *err);
+rlhf_status rlhf__phase_rollout(struct rlhf__trainer *, struct rlhf__error *err);
+
+// The algorithm's end of a minibatch and of a phase. [step]
+rlhf_status rlhf__algo_minibatch_end(const struct rlhf__trainer *, int32_t *stop,
+                                     struct rlhf__error *err);
+rlhf_status rlhf__algo_phase_end(const struct rlhf__trainer *, struct rlhf__error *err);
+
+// Learning-rate factor of the current phase. [any]
+double rlhf__trainer_lr_factor(const struct rlhf__trainer *);
+
+#endif
