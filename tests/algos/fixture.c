@@ -1,0 +1,158 @@
+// fixture.c: see fixture.h.
+#include "algos/fixture.h"
+
+#include <math.h>
+
+static struct rlhf_test_host the_host;
+
+rlhf_status algo_try(struct algo *a, const char *file, const char *options) {
+    char path[4096], list[1024], *save = NULL;
+    const char *build = getenv("RLHF_BUILD_DIR");
+    snprintf(path, sizeof path, "%s/lib/rlhf/0/algos/%s", build ? build : ".", file);
+    memset(a, 0, sizeof *a);
+    a->host = &the_host;
+    rlhf_test_init(a->host, 1);
+    a->plugin = rlhf_test_open(path, 0);
+    assert_non_null(a->plugin);
+    assert_true(a->plugin->config_size <= sizeof a->config);
+    a->ops = a->plugin->ops;
+    rlhf_test_config(a->plugin, a->config.bytes);
+    snprintf(list, sizeof list, "%s", options);
+    for (char *item = strtok_r(list, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
+        char *equals = strchr(item, '=');
+        assert_non_null(equals);
+        *equals = 0;
+        if (!rlhf_test_set(a->plugin, a->config.bytes, item, equals + 1))
+            fail_msg("%s refuses %s=%s", file, item, equals + 1);
+    }
+    return a->plugin->create(&a->host->table, a->config.bytes, &a->self);
+}
+
+void algo_open(struct algo *a, const char *file, const char *options, int32_t batch_size) {
+    assert_int_equal(algo_try(a, file, options), RLHF_OK);
+    rlhf_run_info info = {.size = sizeof info,
+                          .phases = 10,
+                          .batch_size = batch_size,
+                          .max_new_tokens = 8,
+                          .n_labels = 3,
+                          .temperature = 1};
+    a->plan = (rlhf_plan){.size = sizeof a->plan};
+    assert_int_equal(a->ops->plan(a->self, &info, &a->plan), RLHF_OK);
+}
+
+void algo_close(struct algo *a) {
+    a->plugin->destroy(a->self);
+    a->self = NULL;
+    assert_int_equal(a->host->live, 0);
+}
+
+rlhf_status batch_advantages(struct algo *a, struct batch *b) {
+    memset(b->advantage, 0, sizeof b->advantage);
+    memset(b->returns, 0, sizeof b->returns);
+    int reference = (a->plan.flags & RLHF_PLAN_REFERENCE) && !(a->plan.heads & RLHF_HEAD_KL);
+    rlhf_rollout in = {.size = sizeof in,
+                       .n = (uint32_t)b->n,
+                       .total = (uint32_t)b->total,
+                       .max_new_tokens = b->max_len,
+                       .offset = b->offset,
+                       .prompt_len = b->prompt_len,
+                       .group = b->group,
+                       .finished = b->finished,
+                       .score = b->score,
+                       .token_reward = b->token_reward,
+                       .logp_old = b->old,
+                       .logp_ref = reference ? b->ref : NULL,
+                       .value_old = a->plan.heads & RLHF_HEAD_VALUE ? b->value_old : NULL,
+                       .advantage = b->advantage,
+                       .returns = b->returns};
+    return a->ops->advantages(a->self, &in);
+}
+
+double batch_loss(struct algo *a, struct batch *b, int32_t from, int32_t to, uint32_t epoch) {
+    int32_t base = b->offset[from], len = b->offset[to] - base, offset[MAX_ROWS + 1];
+    int64_t tokens = 0;
+    for (int32_t i = from; i <= to; i++)
+        offset[i - from] = b->offset[i] - base;
+    for (int32_t i = 0; i < b->n; i++)
+        tokens += b->offset[i + 1] - b->offset[i] - b->prompt_len[i];
+    float *grads[] = {b->d_logp, b->d_entropy, b->d_kl, b->d_value};
+    for (int k = 0; k < 4; k++)
+        memset(grads[k] + base, 0, sizeof(float) * (size_t)len);
+    size_t row = (size_t)(from * b->n_labels);
+    memset(b->d_class_score + row, 0, sizeof(float) * (size_t)((to - from) * b->n_labels));
+    uint32_t heads = a->plan.heads;
+    rlhf_heads x = {.size = sizeof x,
+                    .logp = heads & RLHF_HEAD_LOGP ? b->logp + base : NULL,
+                    .entropy = heads & RLHF_HEAD_ENTROPY ? b->entropy + base : NULL,
+                    .kl = heads & RLHF_HEAD_KL ? b->kl + base : NULL,
+                    .value = heads & RLHF_HEAD_VALUE ? b->value + base : NULL,
+                    .score = heads & RLHF_HEAD_SCORE ? b->class_score + row : NULL};
+    rlhf_heads d = {.size = sizeof d,
+                    .logp = x.logp ? b->d_logp + base : NULL,
+                    .entropy = x.entropy ? b->d_entropy + base : NULL,
+                    .kl = x.kl ? b->d_kl + base : NULL,
+                    .value = x.value ? b->d_value + base : NULL,
+                    .score = x.score ? b->d_class_score + row : NULL};
+    int reference = (a->plan.flags & RLHF_PLAN_REFERENCE) && !x.kl;
+    rlhf_loss_in in = {.size = sizeof in,
+                       .n = (uint32_t)(to - from),
+                       .total = (uint32_t)len,
+                       .epoch = epoch,
+                       .batch_sequences = b->n,
+                       .batch_tokens = tokens,
+                       .max_new_tokens = b->max_len,
+                       .offset = offset,
+                       .prompt_len = b->prompt_len + from,
+                       .group = b->group + from,
+                       .heads = &x,
+                       .logp_old = b->old + base,
+                       .logp_ref = reference ? b->ref + base : NULL,
+                       .value_old = x.value ? b->value_old + base : NULL,
+                       .advantage = b->advantage + base,
+                       .returns = b->returns + base,
+                       .label = b->label + from,
+                       .n_labels = b->n_labels};
+    rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
+    assert_int_equal(a->ops->loss(a->self, &in, &out), RLHF_OK);
+    return out.loss;
+}
+
+double metric(const struct algo *a, const char *name) {
+    double value = 0;
+    if (!rlhf_test_metric(a->host, name, &value)) fail_msg("%s was not reported", name);
+    return value;
+}
+
+void batch_random(struct batch *b, int32_t n, uint64_t seed) {
+    rlhf_rng r = {seed, rlhf_rng_stream("tests/algos"), 0};
+    memset(b, 0, sizeof *b);
+    b->n = n;
+    b->max_len = 8;
+    for (int32_t i = 0; i < n; i++) {
+        int32_t prompt = 1 + (int32_t)rlhf_rng_below(&r, 3);
+        int32_t len = (int32_t)rlhf_rng_below(&r, 9); // now and then empty
+        b->prompt_len[i] = prompt;
+        b->group[i] = i / 2;
+        b->label[i] = (int32_t)rlhf_rng_below(&r, 3);
+        b->offset[i + 1] = b->offset[i] + prompt + len;
+        b->score[i] = (float)(2 * rlhf_rng_next(&r) - 1);
+        for (int32_t t = b->offset[i] + prompt; t < b->offset[i + 1]; t++) {
+            b->token_reward[t] = (float)(0.1 * rlhf_rng_next(&r));
+            b->old[t] = (float)(-3 * rlhf_rng_next(&r) - 0.01);
+            b->ref[t] = b->old[t] + (float)(0.6 * rlhf_rng_next(&r) - 0.3);
+            b->logp[t] = b->old[t] + (float)(0.6 * rlhf_rng_next(&r) - 0.3);
+            b->value_old[t] = (float)(2 * rlhf_rng_next(&r) - 1);
+            b->value[t] = b->value_old[t] + (float)(0.6 * rlhf_rng_next(&r) - 0.3);
+            b->entropy[t] = (float)(3 * rlhf_rng_next(&r));
+            b->kl[t] = (float)rlhf_rng_next(&r);
+        }
+    }
+    b->total = b->offset[n];
+    for (int32_t i = 0; i < 8 * n; i++)
+        b->class_score[i] = (float)(4 * rlhf_rng_next(&r) - 2);
+}
+
+void assert_near(double got, double want, double tol, const char *what) {
+    double scale = fabs(want) > 1 ? fabs(want) : 1;
+    if (!(fabs(got - want) <= tol * scale)) fail_msg("%s: got %.9g, want %.9g", what, got, want);
+}

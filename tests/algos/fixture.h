@@ -1,0 +1,68 @@
+// fixture.h: an algorithm plugin loaded from the build tree, and a ragged batch to feed it.
+//
+// It plays the host's part: advantages once, then loss on any split of the rows.
+#ifndef RLHF_TESTS_ALGOS_FIXTURE_H
+#define RLHF_TESTS_ALGOS_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <rlhf/algo.h>
+#include <rlhf/test.h>
+
+enum { MAX_ROWS = 64, MAX_TOKENS = 1024 };
+
+struct algo {
+    struct rlhf_test_host *host;
+    const rlhf_plugin *plugin;
+    const rlhf_algo_ops *ops;
+    void *self;
+    rlhf_plan plan;
+    union {
+        unsigned char bytes[1024];
+        double align;
+    } config;
+};
+
+struct batch {
+    int32_t n, total, max_len, n_labels;
+    int32_t offset[MAX_ROWS + 1], prompt_len[MAX_ROWS], group[MAX_ROWS], label[MAX_ROWS];
+    uint8_t finished[MAX_ROWS];
+    float score[MAX_ROWS];
+    // [total]
+    float token_reward[MAX_TOKENS], old[MAX_TOKENS], ref[MAX_TOKENS], value_old[MAX_TOKENS];
+    float advantage[MAX_TOKENS], returns[MAX_TOKENS];
+    float logp[MAX_TOKENS], entropy[MAX_TOKENS], kl[MAX_TOKENS], value[MAX_TOKENS];
+    float d_logp[MAX_TOKENS], d_entropy[MAX_TOKENS], d_kl[MAX_TOKENS], d_value[MAX_TOKENS];
+    float class_score[MAX_ROWS * 8], d_class_score[MAX_ROWS * 8]; // [n, n_labels]
+};
+
+// Load file (e.g. "ppo.so") and set options ("a=1,b=x"); returns create()'s status.
+rlhf_status algo_try(struct algo *, const char *file, const char *options);
+
+// The same, asserted to succeed, with the plan made for batch_size rows.
+void algo_open(struct algo *, const char *file, const char *options, int32_t batch_size);
+
+// destroy(), then assert that nothing leaked.
+void algo_close(struct algo *);
+
+// Advantages of all rows.
+rlhf_status batch_advantages(struct algo *, struct batch *);
+
+// Loss of rows [from, to) as one microbatch of the minibatch that is the whole batch; fills those
+// rows of d_*. Returns the microbatch's loss.
+double batch_loss(struct algo *, struct batch *, int32_t from, int32_t to, uint32_t epoch);
+
+// A metric that must have been reported.
+double metric(const struct algo *, const char *name);
+
+// rows of given lengths with random contents, reproducible from seed.
+void batch_random(struct batch *, int32_t n, uint64_t seed);
+
+// |got - want| <= tol * max(1, |want|), with a message naming what.
+void assert_near(double got, double want, double tol, const char *what);
+
+#endif
