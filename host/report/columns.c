@@ -1,0 +1,60 @@
+// columns.c: see columns.h.
+#include "report/columns.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <utf8proc.h>
+
+int rlhf__terminal_width(int fd, int otherwise) {
+    struct winsize size;
+    if (isatty(fd) && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+    return otherwise;
+}
+
+// The next character of text at *at: appended to out, its columns returned.
+static int put_char(struct rlhf__buf *out, rlhf_str text, size_t *at) {
+    utf8proc_int32_t c;
+    const utf8proc_uint8_t *p = (const utf8proc_uint8_t *)text.ptr + *at;
+    utf8proc_ssize_t n = utf8proc_iterate(p, (utf8proc_ssize_t)(text.len - *at), &c);
+    if (n <= 0) {
+        *at += 1;
+        rlhf__buf_puts(out, "\xef\xbf\xbd");
+        return 1;
+    }
+    *at += (size_t)n;
+    int wide = utf8proc_charwidth(c);
+    utf8proc_category_t kind = utf8proc_category(c);
+    int control = kind == UTF8PROC_CATEGORY_CC || kind == UTF8PROC_CATEGORY_CF ||
+                  kind == UTF8PROC_CATEGORY_ZL || kind == UTF8PROC_CATEGORY_ZP;
+    if (control) {
+        rlhf__buf_putc(out, ' ');
+        return 1;
+    }
+    rlhf__buf_put(out, p, (size_t)n);
+    return wide < 0 ? 0 : wide;
+}
+
+int rlhf__put_clipped(struct rlhf__buf *out, rlhf_str text, int columns) {
+    int used = 0, used_at_dots = 0;
+    size_t at = 0, dots = out->len; // where "..." goes if the rest does not fit
+    while (at < text.len) {
+        size_t before = out->len;
+        int wide = put_char(out, text, &at);
+        if (used + wide > columns) {
+            // A line shorter than the dots has none.
+            out->len = columns < 3 ? before : dots;
+            if (out->data) out->data[out->len] = '\0';
+            if (columns < 3) return used;
+            rlhf__buf_puts(out, "...");
+            return used_at_dots + 3;
+        }
+        used += wide;
+        if (used + 3 <= columns) {
+            dots = out->len;
+            used_at_dots = used;
+        }
+    }
+    return used;
+}

@@ -1,0 +1,15 @@
+// columns.h: text on a terminal: how wide it is and how to cut it.
+#ifndef RLHF_HOST_COLUMNS_H
+#define RLHF_HOST_COLUMNS_H
+
+#include "base/buf.h"
+
+// Columns of the terminal on file descriptor fd, `otherwise` when it is none. [any]
+int rlhf__terminal_width(int fd, int otherwise);
+
+// Append bytes as one line of at most `columns` columns: control characters and line breaks become
+// spaces, what is no UTF-8 becomes U+FFFD, wide characters count 2; what does not fit ends in
+// "...". Returns the columns used. [any]
+int rlhf__put_clipped(struct rlhf__buf *out, rlhf_str text, int columns);
+
+#endif

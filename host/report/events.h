@@ -1,0 +1,33 @@
+// events.h: TensorBoard event files: scalars and texts, written by hand.
+//
+// A file is TFRecord framing (length, masked CRC-32C, bytes, masked CRC-32C) around protobuf Event
+// messages; the few fields used are listed in events.c. Not a reader.
+#ifndef RLHF_HOST_EVENTS_H
+#define RLHF_HOST_EVENTS_H
+
+#include "base/buf.h"
+
+struct rlhf__events {
+    char *path;
+    int fd;
+    int reserved;
+};
+
+// Open the event file in dir (made if needed). keep_phase < 0: a new file; else the newest one is
+// cut before its first event of a later step or its first damaged record, and appended to. [main]
+rlhf_status rlhf__events_open(const char *dir, int64_t keep_phase, struct rlhf__events *out,
+                              struct rlhf__error *err);
+void rlhf__events_close(struct rlhf__events *e); // zeroed structs allowed
+
+// Append to value (a Summary being built) one scalar / one Markdown text. [any]
+void rlhf__events_scalar(struct rlhf__buf *summary, const char *tag, double value);
+void rlhf__events_text(struct rlhf__buf *summary, const char *tag, rlhf_str text);
+
+// Write the summary as one event of that step, at the current time. [main]
+rlhf_status rlhf__events_write(struct rlhf__events *e, int64_t step,
+                               const struct rlhf__buf *summary, struct rlhf__error *err);
+
+// fsync. [main]
+rlhf_status rlhf__events_sync(struct rlhf__events *e, struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,32 @@
+// jsonl.h: a file of one JSON object a line, each with a "phase", that only grows, and that a
+// resumed run first cuts back.
+#ifndef RLHF_HOST_JSONL_H
+#define RLHF_HOST_JSONL_H
+
+#include "base/buf.h"
+
+struct rlhf__jsonl {
+    char *path;
+    int fd;
+    int reserved;
+};
+
+// Open <dir>/<name> for appending. keep_phase < 0: emptied; else the file is cut before the first
+// line whose phase is larger, that is no JSON object, or that does not end. [main]
+rlhf_status rlhf__jsonl_open(const char *dir, const char *name, int64_t keep_phase,
+                             struct rlhf__jsonl *out, struct rlhf__error *err);
+void rlhf__jsonl_close(struct rlhf__jsonl *j); // zeroed structs allowed
+
+// Append bytes (whole lines). A failure leaves the file as it was. [main]
+rlhf_status rlhf__jsonl_append(struct rlhf__jsonl *j, const struct rlhf__buf *lines,
+                               struct rlhf__error *err);
+
+// fsync. [main]
+rlhf_status rlhf__jsonl_sync(struct rlhf__jsonl *j, struct rlhf__error *err);
+
+// Write all bytes at the end of fd; on failure the file is cut back to where it was. `path` is for
+// the message. [any]
+rlhf_status rlhf__append_all(int fd, const char *path, const void *bytes, size_t n,
+                             struct rlhf__error *err);
+
+#endif
