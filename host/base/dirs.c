@@ -6,8 +6,17 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+// Without "..", for messages.
+static rlhf_status tidy(char *path, size_t cap, struct rlhf__error *err) {
+    char *real = realpath(path, NULL);
+    if (real && strlen(real) < cap) memcpy(path, real, strlen(real) + 1);
+    free(real);
+    return real ? RLHF_OK : rlhf__fail(err, RLHF_E_IO, "%s: cannot resolve the path", path);
+}
 
 // The first of the candidates that is a directory, else the first; each at most cap - 1 bytes.
 static rlhf_status choose(char *out, size_t cap, const char *exe, const char *const rel[2],
@@ -19,7 +28,7 @@ static rlhf_status choose(char *out, size_t cap, const char *exe, const char *co
         if (n < 0 || (size_t)n >= cap)
             return rlhf__fail(err, RLHF_E_INVALID, "%s: the program's path is too long", exe);
         if (i == 0) memcpy(first, out, (size_t)n + 1);
-        if (rlhf__is_dir(out)) return RLHF_OK;
+        if (rlhf__is_dir(out)) return tidy(out, cap, err);
     }
     snprintf(out, cap, "%s", first);
     return RLHF_OK;

@@ -8,10 +8,13 @@
 
 const char *rlhf__format_double(double v, int real, char out[40]) {
     if (!isfinite(v)) return strcpy(out, "null");
-    for (int digits = 1; digits <= 17; digits++) {
+    int digits = 1;
+    for (; digits <= 17; digits++) {
         snprintf(out, 40, "%.*g", digits, v);
         if (strtod(out, NULL) == v) break;
     }
+    // "10", not "1e+01": %g goes to exponents as soon as there are more places than digits.
+    if (fabs(v) >= 1 && fabs(v) < 1e9 && digits < 10) snprintf(out, 40, "%.10g", v);
     if (real && !strpbrk(out, ".e")) strcat(out, ".0");
     return out;
 }

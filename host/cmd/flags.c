@@ -23,7 +23,8 @@ static rlhf_status unknown(const struct rlhf__flag *flags, size_t n, const char 
     for (size_t i = 0; i < n; i++)
         rlhf__nearest_offer(&near, flags[i].name);
     rlhf__nearest_hint(&near, hint, sizeof hint);
-    return rlhf__fail(err, RLHF_E_INVALID, "%s: unknown option \"%s\"%s", command, typed, hint);
+    return rlhf__fail(err, RLHF_E_INVALID, "%s%sunknown option \"%s\"%s", command,
+                      *command ? ": " : "", typed, hint);
 }
 
 static rlhf_status set_i64(const struct rlhf__flag *f, const char *text, void *at,
@@ -83,6 +84,8 @@ static rlhf_status set(const struct rlhf__flag *f, const char *text, void *out,
 rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc, char **argv,
                               void *out, struct rlhf__flag_list *rest, struct rlhf__error *err) {
     int only_rest = 0;
+    const char *slash = strrchr(argv[0], '/');
+    const char *command = strcmp(slash ? slash + 1 : argv[0], "rlhf-host") == 0 ? "" : argv[0];
     for (int i = 1; i < argc; i++) {
         const char *arg = argv[i];
         if (!only_rest && strcmp(arg, "--") == 0) {
@@ -91,14 +94,14 @@ rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc
         }
         if (only_rest || arg[0] != '-' || !arg[1]) {
             if (!rest)
-                return rlhf__fail(err, RLHF_E_INVALID, "%s: \"%s\" was not expected here", argv[0],
-                                  arg);
+                return rlhf__fail(err, RLHF_E_INVALID, "%s%s\"%s\" was not expected here", command,
+                                  *command ? ": " : "", arg);
             RLHF_TRY(append(rest, arg, err));
             continue;
         }
         size_t len = strcspn(arg, "=");
         const struct rlhf__flag *f = find(flags, n, arg, len);
-        if (!f) return unknown(flags, n, arg, len, argv[0], err);
+        if (!f) return unknown(flags, n, arg, len, command, err);
         const char *value = arg[len] ? arg + len + 1 : NULL;
         if (f->kind == RLHF__FLAG_SWITCH && value)
             return rlhf__fail(err, RLHF_E_INVALID, "%s takes no value, found %s", f->name, value);
