@@ -81,11 +81,9 @@ static rlhf_status add_merge(struct rlhf__tokenizer *tok, const char *left, size
     int32_t r = rlhf__vocab_find(&tok->vocab, bytes + a, b);
     int32_t both = rlhf__vocab_find(&tok->vocab, bytes, a + b);
     if (l < 0 || r < 0 || both < 0)
-        return rlhf__fail(err, RLHF_E_INVALID, "'%.*s' is not in the vocabulary",
-                          (int)(l < 0   ? n_left
-                                : r < 0 ? n_right
-                                        : n_left + n_right),
-                          l < 0 || r >= 0 ? left : right);
+        return rlhf__fail(err, RLHF_E_INVALID, "'%.*s%.*s' is not in the vocabulary",
+                          l < 0 || r >= 0 ? (int)n_left : 0, left, l >= 0 ? (int)n_right : 0,
+                          right);
     rlhf__merges_add(&tok->merges, l, r, rank, both);
     return RLHF_OK;
 }

@@ -1,0 +1,82 @@
+// scratch.h: a folder of its own for a test, and checks of error messages.
+//
+// Header only; the test links rlhf_host_core. What it is not: for tests of plugins.
+#ifndef RLHF_TESTS_SUPPORT_SCRATCH_H
+#define RLHF_TESTS_SUPPORT_SCRATCH_H
+
+#include "check.h"
+
+#include "base/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct scratch {
+    char dir[256];
+    char path[8][512]; // scratch_path's answers, used in turn
+    unsigned turn;
+};
+
+// Make an empty folder; *state for CMocka. Use as setup, with scratch_teardown.
+static inline int scratch_setup(void **state) {
+    struct scratch *s = calloc(1, sizeof *s);
+    const char *tmp = getenv("TMPDIR");
+    if (!s) return -1;
+    snprintf(s->dir, sizeof s->dir, "%s/rlhf-test-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(s->dir)) {
+        free(s);
+        return -1;
+    }
+    *state = s;
+    return 0;
+}
+
+static inline int scratch_teardown(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    rlhf_status st = rlhf__remove_tree(s->dir, &err);
+    free(s);
+    return st;
+}
+
+// "DIR/name"; good for the next seven calls.
+static inline const char *scratch_path(struct scratch *s, const char *name) {
+    char *out = s->path[s->turn++ % 8];
+    size_t dir = strlen(s->dir), len = strlen(name);
+    assert_true(dir + len + 2 <= sizeof s->path[0]);
+    memcpy(out, s->dir, dir);
+    out[dir] = '/';
+    memcpy(out + dir + 1, name, len + 1);
+    return out;
+}
+
+// Write a file; returns its path.
+static inline const char *scratch_bytes(struct scratch *s, const char *name, const void *bytes,
+                                        size_t n) {
+    const char *path = scratch_path(s, name);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+    return path;
+}
+
+static inline const char *scratch_text(struct scratch *s, const char *name, const char *text) {
+    return scratch_bytes(s, name, text, strlen(text));
+}
+
+// The call failed with this code and its message holds this text.
+static inline void check_error(rlhf_status got, rlhf_status want, const struct rlhf__error *err,
+                               const char *part) {
+    if (got == want && strstr(err->text, part)) return;
+    fail_msg("status %d (expected %d), message \"%s\" (expected \"%s\" in it)", (int)got, (int)want,
+             err->text, part);
+}
+
+// The call succeeded; else the message is shown.
+static inline void check_ok(rlhf_status got, const struct rlhf__error *err) {
+    if (got != RLHF_OK) fail_msg("status %d: %s", (int)got, err->text);
+}
+
+#endif

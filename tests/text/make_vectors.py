@@ -1,0 +1,120 @@
+"""Makes data/: small vocabularies trained on the sentences below, and what the tokenizers library
+gives for the texts below. Run it from this folder; needs the `tokenizers` package.
+
+  data/bpe/        vocab.json, merges.txt, tokenizer_config.json   byte-level BPE, 600 tokens
+  data/wordpiece/  vocab.txt, tokenizer_config.json                lower-casing WordPiece
+  data/cased/      the same vocabulary, do_lower_case false
+  data/vectors.jsonl  {"text", "bpe", "bpe_special", "wordpiece", "cased"} a line
+"""
+import json
+import os
+
+from tokenizers import (Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
+                        trainers)
+
+SENTENCES = """The old lighthouse keeper counted every wave that broke against the rocks.
+She said that the bread was better than it had been in years, and he didn't disagree.
+They're planning to walk from the harbour to the hills before the rain comes.
+I can't remember whether we'd locked the door, but I'll go back and look.
+Nothing about the evening was really surprising; it was merely pleasant.
+The actors spoke slowly, as if each word had to be carried up a long stair.
+A terrible script, a wonderful cast: that is how most of these evenings go.
+In 1987 the river rose 12 feet in 3 days and took 45 boats with it.
+What is the point of a story that nobody wants to finish?
+The camera waits, and waits, and then it finally looks away.
+Boring, boring, boring! And yet the music almost saves the whole thing.
+We watched it twice: once for the jokes and once for the weather.
+My sister's garden has forty kinds of mint and not a single tomato.
+The best scenes are the quiet ones, in which people cook and do not talk.
+Café owners in Zürich and São Paulo agreed about the price of coffee.
+El niño comió una manzana después de la escuela.
+Der große Bär läuft über die Straße und sucht Honig.
+Москва стоит на реке, и зимой река замерзает.
+日本の冬は寒いです。 中国的茶很好喝。
+Running, runner, runs; walked, walking, walker; slowly, slower, slowest.""".split("\n")
+
+TEXTS = SENTENCES[:6] + [
+    "", " ", "   ", "a", "\n", "\n\n\n", " \t ", "\r\n", "a  b   c    d", "trailing   ", "   leading",
+    "line one\nline two\n\n  indented\tand tabbed \n", "don't I'll we've they're it's I'm he'd",
+    "DON'T I'LL WE'VE", "'s 't ' '' '''", "O'Neil's 'quoted' words", "3.14159 1,000,000 12/31/1999",
+    "x1y2z3 abc123 123abc", "٣٤٥ Ⅷ ² ½ ৪", "!!!???...,,,;;;", "a.b,c;d:e!f?g", "(a) [b] {c} <d> #e @f",
+    "<br /><br />What a day", "snake_case camelCase kebab-case", "http://example.org/a?b=c&d=%20",
+    "naïve café Zürich ŠĐĆŽ", "nai\u0308ve cafe\u0301 Zu\u0308rich", "İstanbul ıssız ß ẞ ﬁ ǅ",
+    "ＦＵＬＬ width １２３", "Ελληνικά Σίσυφος", "Москва река Ёж й", "עברית שָׁלוֹם", "العربية كِتَاب",
+    "हिन्दी क्षत्रिय", "日本の冬は寒い", "中国茶很好喝123abc", "한국어 텍스트", "ภาษาไทย",
+    "\U0001F600 \U0001F468\u200d\U0001F469\u200d\U0001F467 \U0001F1E9\U0001F1EA \u2764\ufe0f",
+    "a\u00a0b\u2003c\u3000d\u200be\ufefff", "line\u2028sep\u2029end\u0085next\u000bvt\u000cff",
+    "\x01\x02 control \x7f\x1f", "nul\u0000inside", "\ufffd replacement", "combining q\u0307\u0323 a\u0301\u0327",
+    "the the the the", "unbelievably slowest walkers running", "zzzzqqqqxxxx",
+    "w" * 99, "w" * 100, "w" * 101, "ä" * 100 + " ä" + "ä" * 100, "ab" * 60, "9" * 70, "=" * 80,
+    " " * 50 + "x", "\n" * 33, "the" * 40, "\u4e00\u4e8c\u4e09" * 5, "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𝟙𝟚𝟛",
+    "<|endoftext|>", "before<|endoftext|>after", "<|endoftext|><|endoftext|> x", "<|endof text|>",
+    "[CLS] is text [SEP] here [MASK] [UNK]", "—dash– “quotes” ‘single’ …", "$5 + 3 = 8 ^ 2 ~ `tick`",
+    "tab\tseparated\tvalues", "mixed 中 english 文 text", "e\u0301" * 40,
+]
+
+
+def bpe_vocabulary():
+    tok = Tokenizer(models.BPE())
+    tok.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tok.decoder = decoders.ByteLevel()
+    tok.train_from_iterator(SENTENCES * 2, trainers.BpeTrainer(
+        vocab_size=600, special_tokens=["<|endoftext|>"], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    os.makedirs("data/bpe", exist_ok=True)
+    tok.model.save("data/bpe")
+    end = "<|endoftext|>"
+    with open("data/bpe/tokenizer_config.json", "w") as f:
+        json.dump({"bos_token": end, "eos_token": {"content": end}, "unk_token": end,
+                   "add_prefix_space": False, "tokenizer_class": "GPT2Tokenizer"}, f, indent=1)
+    return tok
+
+
+def wordpiece(lower):
+    tok = Tokenizer(models.WordPiece.from_file("data/wordpiece/vocab.txt", unk_token="[UNK]"))
+    tok.normalizer = normalizers.BertNormalizer(lowercase=lower)
+    tok.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    ids = {t: tok.token_to_id(t) for t in ("[SEP]", "[CLS]")}
+    tok.post_processor = processors.BertProcessing(("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"]))
+    return tok
+
+
+def wordpiece_vocabulary():
+    """Special tokens, every character alone and inside a word, then whole words and beginnings and
+    ends of words by frequency: the library's own trainer gives another result on every run."""
+    norm, pre = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
+    count = {}
+    for line in SENTENCES + ["walk walk run run light house", "The Runner Walked"]:
+        for text in (norm.normalize_str(line), line if line.startswith("The Run") else ""):
+            for word, _ in pre.pre_tokenize_str(text):
+                for piece in [word] + [word[:n] for n in (2, 3, 4)] + ["##" + word[-n:] for n in (2, 3, 4)]:
+                    if len(word) > 4 or piece == word:
+                        count[piece] = count.get(piece, 0) + 1
+    chars = sorted({c for w in count for c in w if c != "#"})
+    base = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + chars + ["##" + c for c in chars]
+    base += [w for w in sorted(count, key=lambda w: (-count[w], w)) if w not in base][:600 - len(base)]
+    for name, lower in (("wordpiece", True), ("cased", False)):
+        os.makedirs(f"data/{name}", exist_ok=True)
+        with open(f"data/{name}/tokenizer_config.json", "w") as f:
+            json.dump({"do_lower_case": lower, "cls_token": "[CLS]", "sep_token": "[SEP]",
+                       "unk_token": "[UNK]", "pad_token": "[PAD]"}, f, indent=1)
+        with open(f"data/{name}/vocab.txt", "w") as f:
+            f.write("".join(t + "\n" for t in base))
+
+
+def main():
+    bpe = bpe_vocabulary()
+    plain = Tokenizer(bpe.model)  # without added tokens, special text is text
+    plain.pre_tokenizer = bpe.pre_tokenizer
+    wordpiece_vocabulary()
+    lower, cased = wordpiece(True), wordpiece(False)
+    with open("data/vectors.jsonl", "w") as f:
+        for text in TEXTS:
+            row = {"text": text, "bpe": plain.encode(text).ids, "bpe_special": bpe.encode(text).ids,
+                   "wordpiece": lower.encode(text).ids, "cased": cased.encode(text).ids}
+            f.write(json.dumps(row, ensure_ascii=True, separators=(",", ":")) + "\n")
+    print(len(TEXTS), "texts,", bpe.get_vocab_size(), "BPE and", lower.get_vocab_size(), "WordPiece tokens")
+
+
+if __name__ == "__main__":
+    main()
