@@ -29,15 +29,32 @@ static rlhf_status fake_fail(const rlhf_host *h, rlhf_status code, const char *m
     return code;
 }
 
+static int64_t alloc_left = -1, blocks;
+static int32_t alloc_forever;
+
+void host_alloc_fail(int64_t left, int32_t forever) {
+    alloc_left = left;
+    alloc_forever = forever;
+}
+
+int64_t host_blocks(void) { return blocks; }
+
 static void *fake_alloc(const rlhf_host *h, uint64_t bytes) {
     (void)h;
     if (!bytes) return NULL;
+    if (alloc_left == 0) {
+        if (!alloc_forever) alloc_left = -1;
+        return NULL;
+    }
+    if (alloc_left > 0) alloc_left--;
+    blocks++;
     void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
     return p ? memset(p, 0, bytes) : NULL;
 }
 
 static void fake_free(const rlhf_host *h, void *p) {
     (void)h;
+    if (p) blocks--;
     free(p);
 }
 
@@ -158,9 +175,8 @@ rlhf_status model_create(const char *plugin, const struct setting *settings, str
 struct model model_open(const char *plugin, const struct setting *settings,
                         const rlhf_model_open *open) {
     struct model m;
-    rlhf_status st = model_create(plugin, settings, &m);
+    must(&m, model_create(plugin, settings, &m));
     m.c = open->compute;
-    must(&m, st);
     must(&m, m.ops->open(m.self, open));
     must(&m, m.ops->info(m.self, &m.info));
     return m;

@@ -43,6 +43,10 @@ struct model {
 const char *host_failure(void);
 void host_failure_clear(void);
 const rlhf_host *fake_host(void);
+// The host allocation after which `left` more succeed and then one (or, forever, all) fails; < 0:
+// never. Blocks in use.
+void host_alloc_fail(int64_t left, int32_t forever);
+int64_t host_blocks(void);
 
 // Fails the test when the plugin is refused. settings end with key NULL.
 struct model model_open(const char *plugin, const struct setting *settings,

@@ -1,0 +1,367 @@
+// tests/models/test_contract.c: what the contract of model.h promises beyond numbers: rows do not
+// see each other, gradients do not depend on microbatches, the parameter list, and refusals.
+#include "rollout.h"
+#include "vectors.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct backend backend;
+static const char *backend_name;
+
+static int setup(void **state) {
+    (void)state;
+    backend = backend_open(backend_name, 1, 0);
+    return backend.compute ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    backend_close(&backend);
+    return 0;
+}
+
+static const rlhf_batch batch = {VEC_ROWS, VEC_TOTAL, vec_ids, vec_offset, vec_prompt_len};
+
+// ---- rows ----
+
+static void logp_of(struct model *m, const rlhf_batch *b, float *logp) {
+    const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP};
+    const rlhf_heads out = {.size = sizeof out, .logp = logp};
+    must(m, m->ops->forward(m->self, b, &f, &out));
+}
+
+// The published oracle: query [23073] (padded to three in the original) and response [11, 339, 561]
+// take positions 0 1 2 3 over real tokens. Here there is no padding: the row alone and the row
+// between others have the same bits, so no neighbour shifts its positions.
+static void test_neighbours(void **state) {
+    (void)state;
+    static const struct setting s[] = {{"vocab_size", "23074"}, {"n_positions", "16"},
+                                       {"n_embd", "32"},        {"n_layer", "2"},
+                                       {"n_head", "2"},         {NULL, NULL}};
+    static const int32_t ids[] = {9, 8, 7, 6, 5, 4, 23073, 11, 339, 561, 1, 2};
+    static const int32_t offset[] = {0, 6, 10, 12}, prompt[] = {3, 1, 1};
+    static const int32_t alone_offset[] = {0, 4}, alone_prompt[] = {1};
+    const rlhf_batch all = {3, 12, ids, offset, prompt};
+    const rlhf_batch alone = {1, 4, ids + 6, alone_offset, alone_prompt};
+    const rlhf_model_open o = open_args(&backend, RLHF_F32, 0);
+    struct model m = model_open("gpt2", s, &o);
+    float a[12], b[4];
+    model_fill(&m, 0.3);
+    logp_of(&m, &all, a);
+    logp_of(&m, &alone, b);
+    assert_memory_equal(a + 6, b, sizeof b);
+    for (int i = 0; i < 3; i++)
+        assert_true(a[i] >= 0 && a[i] <= 0); // prompt entries read 0
+    for (int i = 7; i < 10; i++)
+        assert_true(a[i] < -0.1f);
+    model_close(&m);
+}
+
+// ---- microbatches ----
+
+// Gradients of the rollout's rows in batches of `step`, all tensors one after the other.
+static float *gradients(struct model *m, const struct rollout *r, uint32_t step) {
+    rlhf_param p;
+    float *all = test_malloc((uint64_t)m->info.n_params * sizeof *all), *to = all;
+    model_zero_grad(m);
+    for (uint32_t first = 0; first < ROLL_ROWS; first += step) {
+        struct rollout_batch b =
+            rollout_batch(r, first, first + step > ROLL_ROWS ? ROLL_ROWS - first : step);
+        float *d = test_malloc(b.b.total * sizeof *d);
+        const rlhf_forward f = {
+            .size = sizeof f, .heads = RLHF_HEAD_LOGP | RLHF_HEAD_VALUE, .train = 1};
+        const rlhf_heads out = {.size = sizeof out};
+        const rlhf_heads g = {.size = sizeof g, .logp = d, .value = d};
+        for (uint32_t t = 0; t < b.b.total; t++)
+            d[t] = (float)(b.b.ids[t] % 5) / 4 - 0.3f;
+        must(m, m->ops->forward(m->self, &b.b, &f, &out));
+        must(m, m->ops->backward(m->self, &b.b, &f, &g));
+        test_free(d);
+        rollout_batch_free(&b);
+    }
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++, to += param_count(&p)) {
+        float *g = device_read(m->c, p.grad, param_count(&p));
+        memcpy(to, g, param_count(&p) * sizeof *g);
+        test_free(g);
+    }
+    return all;
+}
+
+static double distance(const float *a, const float *b, uint64_t n) {
+    double diff = 0, len = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        diff += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+        len += (double)a[i] * (double)a[i];
+    }
+    assert_true(len > 0);
+    return sqrt(diff / len);
+}
+
+static void test_microbatches(void **state) {
+    (void)state;
+    rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
+    o.value_kind = RLHF_VALUE_MLP;
+    struct model m = model_open("gpt2", tiny_gpt2, &o);
+    struct rollout *r = test_malloc(sizeof *r);
+    const uint64_t n = (uint64_t)m.info.n_params;
+    rollout_init(r, 61, 12, 12);
+    for (int32_t i = 0; i < ROLL_ROWS; i++)
+        for (int32_t t = r->prompt_len[i]; t < r->len[i]; t++)
+            r->ids[i][t] = (7 * i + 3 * t) % 61;
+    model_fill(&m, 0.3);
+    float *one = gradients(&m, r, ROLL_ROWS);
+    for (uint32_t step = 1; step < ROLL_ROWS; step += 3) {
+        float *split = gradients(&m, r, step);
+        assert_true(distance(one, split, n) < 1e-6);
+        test_free(split);
+    }
+    float *again = gradients(&m, r, ROLL_ROWS); // buffers hold other batches now: still the same
+    assert_memory_equal(one, again, n * sizeof *one);
+    test_free(one);
+    test_free(again);
+    test_free(r);
+    model_close(&m);
+}
+
+// bf16 activations follow f32 as far as eight bits do.
+static void test_bf16_near_f32(void **state) {
+    (void)state;
+    float logp[2][VEC_TOTAL];
+    for (int i = 0; i < 2; i++) {
+        const rlhf_model_open o = open_args(&backend, i ? RLHF_BF16 : RLHF_F32, 1);
+        struct model m = model_open("gpt2", tiny_gpt2, &o);
+        model_fill(&m, 0.3);
+        logp_of(&m, &batch, logp[i]);
+        model_close(&m);
+    }
+    assert_true(memcmp(logp[0], logp[1], sizeof logp[0]) != 0);
+    assert_tensor_close(logp[1], logp[0], VEC_TOTAL, 0.02, 0, "bf16 log-probs");
+}
+
+// ---- parameters ----
+
+static void check_params(struct model *m, int32_t trainable) {
+    rlhf_param p, q;
+    int64_t total = 0;
+    uint32_t n = 0;
+    for (; m->ops->param(m->self, n, &p) == RLHF_OK; n++) {
+        total += (int64_t)param_count(&p);
+        assert_non_null(p.value);
+        assert_int_equal(p.grad != NULL, trainable);
+        for (uint32_t k = 0; k < n; k++) {
+            assert_int_equal(m->ops->param(m->self, k, &q), RLHF_OK);
+            assert_string_not_equal(p.name, q.name);
+        }
+        assert_int_equal(p.ndim == 2, (p.flags & RLHF_PARAM_DECAY) != 0);
+        assert_int_equal(strstr(p.name, "v_head.") != NULL, p.group == RLHF_PARAM_VALUE);
+    }
+    assert_int_equal(n, m->info.n_params_tensors);
+    assert_int_equal(total, m->info.n_params);
+    assert_int_equal(m->ops->param(m->self, n, &p), RLHF_E_INVALID);
+}
+
+static void test_params(void **state) {
+    (void)state;
+    static const struct setting untied[] = {
+        {"vocab_size", "61"},         {"n_embd", "32"}, {"n_layer", "1"}, {"n_head", "2"},
+        {"tie_word_embeddings", "0"}, {NULL, NULL}};
+    for (int32_t trainable = 0; trainable < 2; trainable++) {
+        rlhf_model_open o = open_args(&backend, RLHF_F32, trainable);
+        o.value_kind = RLHF_VALUE_MLP;
+        o.n_labels = 3;
+        struct model m = model_open("gpt2", untied, &o);
+        check_params(&m, trainable);
+        model_find(&m, "lm_head.weight");
+        model_find(&m, "score.weight");
+        assert_int_equal(m.info.n_ctx, 1024);
+        model_close(&m);
+    }
+    rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
+    o.n_labels = 2;
+    struct model m = model_open("distilbert", tiny_gpt2, &o);
+    check_params(&m, 1);
+    model_close(&m);
+}
+
+// An untied head: its gradient is its own, and the embedding keeps only what flows through it.
+static void test_untied(void **state) {
+    (void)state;
+    static const struct setting untied[] = {
+        {"vocab_size", "61"}, {"n_positions", "24"},        {"n_embd", "32"}, {"n_layer", "1"},
+        {"n_head", "2"},      {"tie_word_embeddings", "0"}, {NULL, NULL}};
+    const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
+    struct model m = model_open("gpt2", untied, &o);
+    const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP, .train = 1};
+    float d[VEC_TOTAL];
+    const rlhf_heads none = {.size = sizeof none}, g = {.size = sizeof g, .logp = d};
+    rlhf_param head, wte;
+    for (uint32_t i = 0; i < VEC_TOTAL; i++)
+        d[i] = 1;
+    model_fill(&m, 0.3);
+    must(&m, m.ops->forward(m.self, &batch, &f, &none));
+    must(&m, m.ops->backward(m.self, &batch, &f, &g));
+    must(&m, m.ops->param(m.self, model_find(&m, "lm_head.weight"), &head));
+    must(&m, m.ops->param(m.self, model_find(&m, "transformer.wte.weight"), &wte));
+    float *a = device_read(m.c, head.grad, 61 * 32), *b = device_read(m.c, wte.grad, 61 * 32);
+    int head_moves = 0, unused_stays = 1; // id 13 is in no row
+    for (int i = 0; i < 32; i++) {
+        if (fabsf(a[13 * 32 + i]) > 0) head_moves = 1;
+        if (fabsf(b[13 * 32 + i]) > 0) unused_stays = 0;
+    }
+    assert_true(head_moves && unused_stays);
+    test_free(a);
+    test_free(b);
+    model_close(&m);
+}
+
+// ---- refusals: each a sentence ----
+
+#define assert_refused(call, code, text)                                                           \
+    do {                                                                                           \
+        host_failure_clear();                                                                      \
+        assert_int_equal(call, code);                                                              \
+        if (!strstr(host_failure(), text))                                                         \
+            fail_msg("\"%s\" does not say \"%s\"", host_failure(), text);                          \
+    } while (0)
+
+static void test_refused_configs(void **state) {
+    (void)state;
+    static const struct {
+        const char *plugin;
+        struct setting s;
+        const char *text;
+    } cases[] = {
+        {"gpt2", {"activation_function", "swish"}, "activation_function \"swish\""},
+        {"gpt2", {"add_cross_attention", "1"}, "add_cross_attention"},
+        {"gpt2", {"n_head", "7"}, "n_embd (768) must be a multiple of n_head (7)"},
+        {"distilbert", {"activation", "silu"}, "activation \"silu\""},
+        {"distilbert", {"sinusoidal_pos_embds", "1"}, "sinusoidal_pos_embds"},
+        {"distilbert", {"dim", "100"}, "dim (100) must be a multiple of n_heads (12)"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct setting s[] = {cases[i].s, {NULL, NULL}};
+        struct model m;
+        assert_true(model_create(cases[i].plugin, s, &m) < 0);
+        if (!strstr(host_failure(), cases[i].text))
+            fail_msg("\"%s\" does not say \"%s\"", host_failure(), cases[i].text);
+        model_close(&m);
+    }
+}
+
+static void test_refused_batches(void **state) {
+    (void)state;
+    const rlhf_model_open o = open_args(&backend, RLHF_F32, 0);
+    struct model m = model_open("gpt2", tiny_gpt2, &o);
+    float x[32];
+    int32_t ids[32] = {0}, offset[] = {0, 3, 4}, prompt[] = {1, 1}, longer[] = {0, 25};
+    rlhf_batch b = {2, 4, ids, offset, prompt};
+    rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP};
+    const rlhf_heads h = {.size = sizeof h, .logp = x};
+    model_fill(&m, 0.3);
+    assert_int_equal(m.ops->forward(m.self, &b, &f, &h), RLHF_OK);
+    ids[2] = 61;
+    assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, "token id 61");
+    ids[2] = -1;
+    assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, "token id -1");
+    ids[2] = 0;
+    prompt[1] = 0;
+    assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, "prompt_len 0");
+    prompt[1] = 1;
+    offset[1] = 4;
+    assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, "0 tokens");
+    offset[1] = 3;
+    b.total = 5;
+    assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, "5 tokens");
+    const rlhf_batch big = {1, 25, ids, longer, prompt};
+    assert_refused(m.ops->forward(m.self, &big, &f, &h), RLHF_E_INVALID, "context of 24");
+    b.total = 4;
+    f.train = 1;
+    assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, "not opened for training");
+    f.train = 0;
+    f.heads = RLHF_HEAD_VALUE;
+    assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_UNSUPPORTED, "heads");
+    f.heads = RLHF_HEAD_KL;
+    assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, "no reference");
+    model_close(&m);
+}
+
+static void test_refused_backward(void **state) {
+    (void)state;
+    const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
+    struct model m = model_open("gpt2", tiny_gpt2, &o);
+    const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP, .train = 1};
+    const rlhf_heads h = {.size = sizeof h};
+    model_fill(&m, 0.3);
+    assert_refused(m.ops->backward(m.self, &batch, &f, &h), RLHF_E_INVALID, "no forward");
+    must(&m, m.ops->forward(m.self, &batch, &f, &h));
+    must(&m, m.ops->backward(m.self, &batch, &f, &h));
+    must(&m, m.ops->refresh(m.self));
+    assert_refused(m.ops->backward(m.self, &batch, &f, &h), RLHF_E_INVALID, "no forward");
+    model_close(&m);
+}
+
+static void test_refused_generation(void **state) {
+    (void)state;
+    rlhf_model_open o = open_args(&backend, RLHF_F32, 0);
+    struct model m = model_open("gpt2", tiny_gpt2, &o);
+    rlhf_gen *g = NULL;
+    int32_t slot[2] = {0, 0}, start[2] = {0, 0}, ids[9] = {1, 2}, offset[3] = {0, 1, 2}, next[2];
+    uint64_t counter[2] = {0, 1};
+    float logp[2];
+    rlhf_gen_step s = {.size = sizeof s,
+                       .n = 2,
+                       .slot = slot,
+                       .start = start,
+                       .ids = ids,
+                       .offset = offset,
+                       .counter = counter,
+                       .next = next,
+                       .logp = logp};
+    model_fill(&m, 0.3);
+    assert_refused(m.ops->gen_open(m.self, 2, 25, &g), RLHF_E_INVALID, "1 .. 24");
+    must(&m, m.ops->gen_open(m.self, 2, 8, &g));
+    assert_refused(m.ops->gen_step(m.self, g, &s), RLHF_E_INVALID, "slot 0 is used twice");
+    slot[1] = 2;
+    assert_refused(m.ops->gen_step(m.self, g, &s), RLHF_E_INVALID, "slot 2 is out of range");
+    slot[1] = 1;
+    must(&m, m.ops->gen_step(m.self, g, &s));
+    start[0] = 2;
+    assert_refused(m.ops->gen_step(m.self, g, &s), RLHF_E_INVALID, "holds 1 tokens");
+    start[0] = 0;
+    offset[1] = 8;
+    offset[2] = 9;
+    start[1] = 1;
+    must(&m, m.ops->gen_step(m.self, g, &s));
+    start[0] = 8;
+    start[1] = 0;
+    offset[1] = 1;
+    offset[2] = 2;
+    assert_refused(m.ops->gen_step(m.self, g, &s), RLHF_E_INVALID, "do not fit a slot of 8");
+    m.ops->gen_close(m.self, g);
+    model_close(&m);
+    o.n_labels = 2;
+    m = model_open("distilbert", tiny_gpt2, &o);
+    assert_refused(m.ops->gen_open(m.self, 2, 8, &g), RLHF_E_UNSUPPORTED, "encoder");
+    model_close(&m);
+}
+
+int main(void) {
+    static const char *const names[] = {"reference", "cpu"};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_neighbours),
+                                       cmocka_unit_test(test_microbatches),
+                                       cmocka_unit_test(test_bf16_near_f32),
+                                       cmocka_unit_test(test_params),
+                                       cmocka_unit_test(test_untied),
+                                       cmocka_unit_test(test_refused_configs),
+                                       cmocka_unit_test(test_refused_batches),
+                                       cmocka_unit_test(test_refused_backward),
+                                       cmocka_unit_test(test_refused_generation)};
+    int failed = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        backend_name = names[i];
+        failed += cmocka_run_group_tests_name(names[i], tests, setup, teardown);
+    }
+    return failed != 0;
+}
