@@ -5,6 +5,7 @@
 // numbers only. Formulas and sources: docs/algorithms/ppo.md.
 #include "ppo/ppo.h"
 
+#include <math.h>
 #include <rlhf/log.h>
 
 static rlhf_status ppo_create(const rlhf_host *host, const void *config, void **self) {
@@ -75,7 +76,7 @@ static rlhf_status ppo_minibatch_end(void *self, int32_t *stop) {
 static void adapt(struct rlhf__ppo *p) {
     const struct rlhf__ppo_rollout_sums *r = &p->metrics.rollout;
     int64_t n = p->opt.kl_unit == RLHF__PPO_KL_PER_TOKEN ? r->kl_tokens : r->kl_sequences;
-    if (p->opt.kl_controller != RLHF__PPO_KL_ADAPTIVE || n == 0) return;
+    if (p->opt.kl_controller != RLHF__PPO_KL_ADAPTIVE || n == 0 || !isfinite(r->kl)) return;
     p->kl_coef = rlhf__kl_adapt(p->kl_coef, r->kl / (double)n, p->opt.kl_target,
                                 (double)r->kl_sequences, p->opt.kl_horizon);
 }

@@ -15,7 +15,7 @@ static inline double rlhf__value_error(double v, double v_old, double ret, doubl
     *clipped = 0;
     if (eps <= 0) return loss;
     double c = fmin(fmax(v, v_old - eps), v_old + eps) - ret;
-    if (c * c <= loss) return loss;
+    if (!(c * c > loss)) return loss; // also when v is not a number: fmax would hide it
     *dv = 0;
     *clipped = 1;
     return c * c;
