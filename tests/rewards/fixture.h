@@ -1,0 +1,53 @@
+// fixture.h: a reward plugin loaded from the build tree, and batches of texts for it.
+#ifndef RLHF_TESTS_REWARDS_FIXTURE_H
+#define RLHF_TESTS_REWARDS_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <rlhf/reward.h>
+#include <rlhf/test.h>
+
+enum { MAX_TEXTS = 64, MAX_IDS = 4096 };
+
+struct reward {
+    struct rlhf_test_host host;
+    struct rlhf_test_classifier classifier; // offered as rlhf.classifier/0
+    const rlhf_plugin *plugin;
+    const rlhf_reward_ops *ops;
+    void *self;
+    union {
+        unsigned char bytes[256];
+        double align;
+    } config;
+};
+
+// A ragged batch; ids of a text are its bytes, so a prompt of k bytes has k tokens.
+struct texts {
+    uint32_t n, reserved;
+    rlhf_str prompt[MAX_TEXTS], response[MAX_TEXTS];
+    int32_t ids[MAX_IDS], offset[MAX_TEXTS + 1], prompt_len[MAX_TEXTS];
+    uint8_t finished[MAX_TEXTS];
+    float seq[MAX_TEXTS];
+};
+
+// Load file and create with options "a=1,b=x"; r->host.fail_text says why it failed. The classifier
+// has labels NEGATIVE and POSITIVE; its logits are -m and m, m = "good"s minus "bad"s in the text,
+// where wonderful and loved count as good, terrible and hated as bad.
+rlhf_status reward_try(struct reward *, const char *file, const char *options);
+void reward_open(struct reward *, const char *file, const char *options); // asserts success
+void reward_close(struct reward *);                                       // asserts no leak
+
+void texts_add(struct texts *, const void *prompt, size_t prompt_len, const void *response,
+               size_t response_len);
+
+// Score rows [from, to) into t->seq.
+rlhf_status texts_score(struct reward *, struct texts *, uint32_t from, uint32_t to);
+
+// One response (a C string) after the prompt "It was "; asserts success.
+double score_text(struct reward *, const char *response);
+
+#endif

@@ -1,0 +1,127 @@
+// test_reward_properties.c: what every shipped reward must hold to, on random bytes: finite
+// numbers, the same for a text alone and in any batch, in any order, twice in a row, and from two
+// threads when the plugin says so.
+#include "rewards/fixture.h"
+
+#include <math.h>
+#include <pthread.h>
+
+static const char *const plugins[][2] = {
+    {"imdb.so", ""},
+    {"imdb.so", "output=logit,text=response,direction=neg"},
+    {"period_count.so", "cap=3,per_token=true"},
+    {"ngram3.so", ""},
+    {"ngram3.so", "unit=tokens,n=2"},
+};
+enum { N_PLUGINS = sizeof plugins / sizeof *plugins, N_TEXTS = 24 };
+
+static struct reward r;
+static uint8_t bytes[N_TEXTS][2][48];
+
+// Texts of random bytes: plain letters, full range, and empty ones; some invalid UTF-8 throughout.
+static void random_texts(struct texts *t, uint64_t seed) {
+    rlhf_rng g = {seed, rlhf_rng_stream("texts"), 0};
+    memset(t, 0, sizeof *t);
+    for (int i = 0; i < N_TEXTS; i++) {
+        size_t len[2];
+        for (int part = 0; part < 2; part++) {
+            len[part] = (size_t)rlhf_rng_below(&g, 48);
+            for (size_t k = 0; k < len[part]; k++)
+                bytes[i][part][k] =
+                    (uint8_t)(i % 2 ? rlhf_rng_below(&g, 256)
+                                    : (uint64_t) "ab .\xc3\xff\n."[rlhf_rng_below(&g, 8)]);
+        }
+        texts_add(t, bytes[i][0], len[0] ? len[0] : 1, bytes[i][1], i % 7 ? len[1] : 0);
+    }
+}
+
+static void batch_split_and_order(void **state) {
+    (void)state;
+    static struct texts t, turned;
+    for (int p = 0; p < N_PLUGINS; p++)
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            float all[N_TEXTS];
+            random_texts(&t, seed);
+            reward_open(&r, plugins[p][0], plugins[p][1]);
+            assert_int_equal(texts_score(&r, &t, 0, t.n), RLHF_OK);
+            memcpy(all, t.seq, sizeof all);
+            for (uint32_t i = 0; i < t.n; i++)
+                assert_true(isfinite(all[i]));
+            for (uint32_t i = 0; i < t.n; i++)
+                assert_int_equal(texts_score(&r, &t, i, i + 1), RLHF_OK);
+            assert_memory_equal(t.seq, all, sizeof all); // alone
+            memset(&turned, 0, sizeof turned);
+            for (uint32_t i = t.n; i-- > 0;)
+                texts_add(&turned, t.prompt[i].ptr, t.prompt[i].len, t.response[i].ptr,
+                          t.response[i].len);
+            assert_int_equal(texts_score(&r, &turned, 0, t.n), RLHF_OK);
+            for (uint32_t i = 0; i < t.n; i++)
+                assert_true(turned.seq[t.n - 1 - i] == all[i]);   // in reverse order
+            assert_int_equal(texts_score(&r, &t, 0, 0), RLHF_OK); // nothing to score
+            reward_close(&r);
+        }
+}
+
+struct job {
+    struct texts t;
+    int32_t failed, reserved;
+};
+
+static void *score_often(void *arg) {
+    struct job *j = arg;
+    for (int i = 0; i < 200; i++)
+        j->failed |= texts_score(&r, &j->t, 0, j->t.n) < 0;
+    return NULL;
+}
+
+// A plugin that says REENTRANT gives the same from two threads. The fake host's counters are not
+// for threads, so only plugins that allocate nothing in score() are run here.
+static void reentrant_where_declared(void **state) {
+    (void)state;
+    static struct job job[2];
+    float want[N_TEXTS];
+    reward_open(&r, "period_count.so", "");
+    assert_true(r.ops->flags & RLHF_REWARD_REENTRANT);
+    random_texts(&job[0].t, 5);
+    assert_int_equal(texts_score(&r, &job[0].t, 0, N_TEXTS), RLHF_OK);
+    memcpy(want, job[0].t.seq, sizeof want);
+    job[1] = job[0];
+    pthread_t thread[2];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, score_often, &job[i]), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_false(job[i].failed);
+        assert_memory_equal(job[i].t.seq, want, sizeof want);
+    }
+    reward_close(&r);
+    reward_open(&r, "imdb.so", ""); // the classifier service is not: so neither is imdb
+    assert_false(r.ops->flags & RLHF_REWARD_REENTRANT);
+    reward_close(&r);
+}
+
+// Descriptors: unique ids, help for each option, defaults inside their own range.
+static void descriptors(void **state) {
+    (void)state;
+    for (int p = 0; p < N_PLUGINS; p++) {
+        reward_open(&r, plugins[p][0], "");
+        const rlhf_plugin *d = r.plugin;
+        assert_int_equal(d->kind, RLHF_KIND_REWARD);
+        assert_int_equal(strncmp(d->id, "org.rlhf-host.", 14), 0);
+        for (uint32_t i = 0; i < d->n_opts; i++) {
+            const rlhf_opt *o = d->opts + i;
+            assert_true(strlen(o->help) > 10);
+            if (o->type == RLHF_T_I64) assert_in_range(o->i_def, o->i_min, o->i_max);
+            if (o->type == RLHF_T_F64) assert_true(o->f_def >= o->f_min && o->f_def <= o->f_max);
+        }
+        reward_close(&r);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(batch_split_and_order),
+                                       cmocka_unit_test(reentrant_where_declared),
+                                       cmocka_unit_test(descriptors)};
+    return cmocka_run_group_tests_name("rewards/properties", tests, NULL, NULL);
+}
