@@ -54,15 +54,13 @@ static float dout_dot_out(const struct bwd *b, const float *dout, size_t t) {
 // Scores and dP of one query -> P and dS; zeros from limit to the end of the vector.
 static void softmax_bwd_row(float *p, float *ds, size_t limit, float scale, float lse, float d) {
     vf l = vf_set1(lse), dv = vf_set1(d), sc = vf_set1(scale);
-    size_t end = round_up(limit, VF_LANES);
-    for (size_t j = 0; j < end; j += VF_LANES) {
-        vf e = vf_exp(vf_sub(vf_load(p + j), l));
+    for (size_t j = 0; j < limit; j += VF_LANES) {
+        size_t m = limit - j < VF_LANES ? limit - j : VF_LANES;
+        vf e = vf_keep_n(vf_exp(vf_sub(vf_load(p + j), l)), m, vf_zero());
         vf g = vf_mul(vf_mul(e, sc), vf_sub(vf_load(ds + j), dv));
         vf_store(p + j, e);
-        vf_store(ds + j, g);
+        vf_store(ds + j, vf_keep_n(g, m, vf_zero()));
     }
-    for (size_t j = limit; j < end; j++)
-        p[j] = ds[j] = 0.0f;
 }
 
 // P, dS and dq of queries t .. t+nr-1; row0 is their first row in the chunk.
@@ -105,8 +103,8 @@ void RLHF__HOT(attn_bwd)(const struct rlhf__attn_item *it) {
     struct bwd b = layout(it);
     int bf16 = b.es == 2;
     size_t ks = (size_t)it->kv_stride, qs = (size_t)it->q_stride, os = (size_t)it->out_stride;
-    pack_keys(b.kt, it->k, ks * b.es, it->nk, b.units);
-    pack_keys(b.vt, it->v, ks * b.es, it->nk, b.units);
+    pack_keys(b.kt, it->k, ks * b.es, it->nk, b.units, it->v);
+    pack_keys(b.vt, it->v, ks * b.es, it->nk, b.units, NULL);
     widen_rows(b.k, b.width, it->k, bf16, ks, it->nk, b.hd);
     memset(b.dk, 0, 2 * it->nk * b.width * sizeof *b.dk); // dv follows dk
     for (size_t t = 0; t < it->nq; t += QUERY_CHUNK) {

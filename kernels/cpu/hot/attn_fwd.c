@@ -10,21 +10,22 @@
 
 // s[0..limit) scores -> exponentials, zeros up to the end of the vector. Returns their sum.
 static float softmax_row(float *s, size_t limit, float *max) {
-    size_t end = round_up(limit, VF_LANES);
-    for (size_t j = limit; j < end; j++)
-        s[j] = -INFINITY;
-    vf m = vf_load(s);
-    for (size_t j = VF_LANES; j < end; j += VF_LANES)
+    const vf none = vf_set1(-INFINITY);
+    size_t last = (limit - 1) / VF_LANES * VF_LANES; // the vector that holds the last key
+    vf tail = vf_keep_n(vf_load(s + last), limit - last, none), m = tail;
+    for (size_t j = 0; j < last; j += VF_LANES)
         m = vf_max(m, vf_load(s + j));
     *max = vf_hmax(m);
     m = vf_set1(*max);
     vf sum = vf_zero();
-    for (size_t j = 0; j < end; j += VF_LANES) {
+    for (size_t j = 0; j < last; j += VF_LANES) {
         vf p = vf_exp(vf_sub(vf_load(s + j), m));
         vf_store(s + j, p);
         sum = vf_add(sum, p);
     }
-    return vf_hsum(sum);
+    tail = vf_exp(vf_sub(tail, m));
+    vf_store(s + last, tail);
+    return vf_hsum(vf_add(sum, tail));
 }
 
 struct values {
@@ -88,11 +89,11 @@ void RLHF__HOT(attn)(const struct rlhf__attn_item *it) {
     size_t es = bf16 ? 2 : 4, hd = (size_t)it->head_dim, units = hd * es / 4;
     size_t lds = round_up(it->nk, KEY_BLOCK), width = round_up(hd, VF_LANES);
     float *kt = it->scratch, *s = kt + lds * units, *o = s + TILE_ROWS * lds;
-    struct values val = values_of(it, o + TILE_ROWS * width);
     size_t steps = round_up(it->nk, VF_LANES) / VF_LANES * (round_up(units, VF_LANES) / VF_LANES);
     struct ahead ahead = {it->ahead_k, it->ahead_v, it->ahead_bytes / 64,
                           it->ahead_bytes / 64 / steps + 1};
-    if (pack) pack_keys(kt, it->k, (size_t)it->kv_stride * es, it->nk, units);
+    if (pack) pack_keys(kt, it->k, (size_t)it->kv_stride * es, it->nk, units, it->v);
+    struct values val = values_of(it, o + TILE_ROWS * width);
     for (size_t t = 0; t < it->nq; t += TILE_ROWS) {
         size_t nr = it->nq - t < TILE_ROWS ? it->nq - t : TILE_ROWS, limit[TILE_ROWS] = {0};
         float sum[TILE_ROWS], max[TILE_ROWS];

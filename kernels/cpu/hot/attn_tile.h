@@ -59,14 +59,21 @@ INLINE void load_keys(vf r[VF_LANES], const char *src, size_t stride, size_t row
 }
 
 // dst[block][unit][KEY_BLOCK] = transpose of n rows of `units` units, `stride` bytes apart. Lanes
-// past n hold 0 as far as the last vector that has a key.
-static inline void pack_keys(float *dst, const char *src, size_t stride, size_t n, size_t units) {
+// past n hold 0 as far as the last vector that has a key. The same rows of `next` (or NULL) are
+// fetched in passing.
+static inline void pack_keys(float *dst, const char *src, size_t stride, size_t n, size_t units,
+                             const char *next) {
     for (size_t j = 0; j < n; j += VF_LANES) {
         float *block = dst + j / KEY_BLOCK * KEY_BLOCK * units + j % KEY_BLOCK;
         size_t rows = n - j < VF_LANES ? n - j : VF_LANES;
         for (size_t u = 0; u < units; u += VF_LANES) {
             size_t m = units - u < VF_LANES ? units - u : VF_LANES;
             vf r[VF_LANES];
+            for (size_t i = 0; i < rows; i++) {
+                if (j + i + VF_LANES < n)
+                    _mm_prefetch(src + (j + i + VF_LANES) * stride + u * 4, _MM_HINT_T0);
+                if (next) _mm_prefetch(next + (j + i) * stride + u * 4, _MM_HINT_T0);
+            }
             load_keys(r, src + j * stride, stride, rows, u, m);
             for (size_t i = 0; i < m; i++)
                 vf_store(block + (u + i) * KEY_BLOCK, r[i]);

@@ -16,6 +16,7 @@
 //   vf_fma(a, b, c) = a * b + c      vf_fnma(a, b, c) = c - a * b
 //   vf_max(a, b) vf_min(a, b)        b when either is NaN
 //   vf_gt(a, b, x, y)                a > b ? x : y
+//   vf_keep_n(v, n, other)           the first n lanes of v, the rest of other
 //   vf_copysign(mag, sign)           mag must not be negative
 //   vf_round(x)                      nearest integer, even on a tie, |x| < 2^22
 //   vf_scale2(p, n)                  p * 2^n, n an integer in [-125, 128], p in [0.5, 2)

@@ -102,4 +102,8 @@ static inline void vf_transpose(vf r[VF_LANES]) {
     }
 }
 
+static inline vf vf_keep_n(vf v, size_t n, vf other) {
+    return _mm256_blendv_ps(other, v, _mm256_castsi256_ps(vf__mask(n)));
+}
+
 #endif

@@ -93,4 +93,8 @@ static inline void vf_transpose(vf r[VF_LANES]) {
     }
 }
 
+static inline vf vf_keep_n(vf v, size_t n, vf other) {
+    return _mm512_mask_blend_ps(vf__mask(n), other, v);
+}
+
 #endif

@@ -4,12 +4,33 @@
 #ifndef RLHF_KERNELS_CPU_HOT_VEC_MATH_H
 #define RLHF_KERNELS_CPU_HOT_VEC_MATH_H
 
+#define VF__EXP_LO (-86.5f)
+#define VF__EXP_HI 88.72284f
+
+// The ends of the range, for vf_exp alone: x brought to where p 2^n is in range, and the result put
+// right for the x that were not. Where there are lane masks one masked scale does it: it overflows
+// to Inf by itself and is 0 in lanes below the range (x = -Inf leaves NaN in p, masked as well).
+#if VF_LANES == 16
+static inline vf vf__exp_clamp(vf x) { return vf_min(vf_set1(89.0f), x); }
+static inline vf vf__exp_scale(vf p, vf n, vf x) {
+    __mmask16 in = _mm512_cmp_ps_mask(x, vf_set1(VF__EXP_LO), _CMP_NLT_UQ);
+    return _mm512_maskz_scalef_ps(in, p, n);
+}
+#else
+static inline vf vf__exp_clamp(vf x) {
+    return vf_max(vf_set1(VF__EXP_LO), vf_min(vf_set1(VF__EXP_HI), x));
+}
+static inline vf vf__exp_scale(vf p, vf n, vf x) {
+    vf y = vf_gt(vf_set1(VF__EXP_LO), x, vf_zero(), vf_scale2(p, n));
+    return vf_gt(x, vf_set1(VF__EXP_HI), vf_set1(__builtin_inff()), y);
+}
+#endif
+
 // e^x, relative error about 1e-7. Below x = -86.5 the result is 0 (no denormals), above 88.72 +Inf;
 // -Inf gives 0 and NaN gives NaN.
 // x = n ln 2 + r, |r| <= ln 2 / 2; ln 2 in two parts keeps r exact for |n| < 2^11.
 static inline vf vf_exp(vf x) {
-    const vf lo = vf_set1(-86.5f), hi = vf_set1(88.72284f);
-    vf c = vf_max(lo, vf_min(hi, x));
+    vf c = vf__exp_clamp(x);
     vf n = vf_round(vf_mul(c, vf_set1(1.44269504f)));
     vf r = vf_fnma(n, vf_set1(0.693359375f), c);
     r = vf_fma(n, vf_set1(2.12194440e-4f), r);
@@ -19,9 +40,7 @@ static inline vf vf_exp(vf x) {
     p = vf_fma(p, r, vf_set1(1.666651479e-1f));
     p = vf_fma(p, r, vf_set1(4.999999305e-1f));
     p = vf_fma(vf_mul(p, r), r, vf_add(r, vf_set1(1.0f)));
-    vf y = vf_scale2(p, n);
-    y = vf_gt(lo, x, vf_zero(), y);
-    return vf_gt(x, hi, vf_set1(__builtin_inff()), y);
+    return vf__exp_scale(p, n, x);
 }
 
 // tanh x, relative error about 2e-7 everywhere.

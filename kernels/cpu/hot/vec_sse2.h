@@ -89,4 +89,10 @@ static inline vf vf_dp2(vf acc, vf a, vf b) {
 }
 static inline void vf_transpose(vf r[VF_LANES]) { _MM_TRANSPOSE4_PS(r[0], r[1], r[2], r[3]); }
 
+static inline vf vf_keep_n(vf v, size_t n, vf other) {
+    static const int32_t ramp[8] = {-1, -1, -1, -1, 0, 0, 0, 0};
+    __m128 m = _mm_castsi128_ps(_mm_loadu_si128((const __m128i *)(const void *)(ramp + 4 - n)));
+    return _mm_or_ps(_mm_and_ps(m, v), _mm_andnot_ps(m, other));
+}
+
 #endif
