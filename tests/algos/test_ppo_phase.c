@@ -118,6 +118,39 @@ static void adaptive_controller(void **state) {
     algo_close(&a);
 }
 
+// In minibatch scope, and with the KL measured by the loss, later epochs count no sample again.
+static void every_sample_counts_once(void **state) {
+    (void)state;
+    static const char *const options[] = {
+        "kl_controller=adaptive,kl_target=1e-6,kl_horizon=100,whiten_scope=minibatch",
+        "kl_controller=adaptive,kl_target=1e-6,kl_horizon=100,kl_placement=loss,kl_estimator=full"};
+    for (int i = 0; i < 2; i++) {
+        struct algo a;
+        int32_t stop;
+        batch_random(&b, 8, 6);
+        for (int32_t t = 0; t < b.total; t++)
+            b.ref[t] = b.old[t] - 1;
+        double kl = 0;
+        int64_t tokens = 0;
+        for (int32_t k = 0; k < b.n; k++)
+            for (int32_t t = b.offset[k] + b.prompt_len[k]; t < b.offset[k + 1]; t++, tokens++)
+                kl += i ? (double)b.kl[t] : 1;
+        algo_open(&a, "ppo.so", options[i], b.n);
+        for (int round = 0; round < 2; round++) {
+            for (uint32_t e = 0; e < 3; e++) {
+                if (i == 0 || e == 0) assert_int_equal(batch_advantages(&a, &b), RLHF_OK);
+                batch_loss(&a, &b, 0, b.n, e);
+                assert_int_equal(a.ops->minibatch_end(a.self, &stop), RLHF_OK);
+            }
+            assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
+        }
+        assert_near(metric(&a, "objective/kl_per_token"), kl / (double)tokens, 1e-6, "per token");
+        assert_near(metric(&a, "objective/kl"), kl / 8, 1e-6, "per sequence");
+        assert_near(metric(&a, "objective/kl_coef"), 0.05 * (1 + 0.2 * 8 / 100), 1e-12, "samples");
+        algo_close(&a);
+    }
+}
+
 static void state_round_trip(void **state) {
     (void)state;
     static const char options[] = "kl_controller=adaptive,kl_horizon=50";
@@ -163,6 +196,15 @@ static void damaged_state_is_refused(void **state) {
     rlhf_test_stream_init(&good);
     assert_int_equal(a.plugin->save(a.self, &good.out), RLHF_OK);
     assert_int_equal(a.plugin->load(a.self, &good.in, version + 1), RLHF_E_UNSUPPORTED);
+    s = good; // a negative coefficient, then infinity
+    s.bytes[11] |= 0x80;
+    s.at = 0;
+    assert_int_equal(a.plugin->load(a.self, &s.in, version), RLHF_E_INVALID);
+    memset(s.bytes + 4, 0, 6);
+    s.bytes[10] = 0xf0;
+    s.bytes[11] = 0x7f;
+    s.at = 0;
+    assert_int_equal(a.plugin->load(a.self, &s.in, version), RLHF_E_INVALID);
     for (uint64_t cut = 1; cut < good.len; cut++) {
         s = good;
         s.len = cut;
@@ -368,6 +410,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(meaningless_options_are_refused),
                                        cmocka_unit_test(plan_says_what_is_needed),
                                        cmocka_unit_test(adaptive_controller),
+                                       cmocka_unit_test(every_sample_counts_once),
                                        cmocka_unit_test(state_round_trip),
                                        cmocka_unit_test(damaged_state_is_refused),
                                        cmocka_unit_test(early_stop_of_the_epochs),

@@ -1,5 +1,5 @@
-// test_sft_classify.c: sft.so and classify.so: hand-worked losses, derivatives by finite differences,
-// independence of the split into microbatches, metrics.
+// test_sft_classify.c: sft.so and classify.so: hand-worked losses, derivatives by finite
+// differences, independence of the split into microbatches, metrics.
 #include "algos/fixture.h"
 
 #include <math.h>

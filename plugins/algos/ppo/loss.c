@@ -33,10 +33,16 @@ static rlhf_status check(const struct rlhf__ppo *p, const rlhf_loss_in *in,
     return RLHF_OK;
 }
 
+// With kl_estimator full the KL is known only here; the first epoch sees every token once.
+static void count_exact_kl(struct rlhf__ppo_rollout_sums *r, double kl) {
+    r->kl += kl;
+    r->penalty += kl;
+    r->kl_tokens++;
+}
+
 // beta * KL of one row; adds to d_logp or d_kl.
 static rlhf_status kl_row(struct rlhf__ppo *p, const rlhf_loss_in *in, rlhf_heads *d, int64_t begin,
                           int64_t end, double w, struct rlhf__ppo_update_sums *u) {
-    struct rlhf__ppo_rollout_sums *r = &p->metrics.rollout;
     int32_t kind = p->opt.kl_estimator;
     double beta = p->kl_coef;
     for (int64_t t = begin; t < end; t++) {
@@ -44,7 +50,7 @@ static rlhf_status kl_row(struct rlhf__ppo *p, const rlhf_loss_in *in, rlhf_head
             double kl = (double)in->heads->kl[t];
             u->kl_loss += w * beta * kl;
             d->kl[t] += (float)(w * beta);
-            if (in->epoch == 0) r->kl += kl;
+            if (in->epoch == 0) count_exact_kl(&p->metrics.rollout, kl);
             continue;
         }
         double x = (double)in->heads->logp[t], f = (double)in->logp_ref[t];
@@ -57,10 +63,6 @@ static rlhf_status kl_row(struct rlhf__ppo *p, const rlhf_loss_in *in, rlhf_head
         u->kl_loss += w * beta * rlhf__kl(kind, x, f);
         d->logp[t] += (float)(w * beta * rlhf__kl_dx(kind, x, f));
     }
-    if (kind != RLHF__KL_FULL || in->epoch != 0) return RLHF_OK;
-    r->kl_sequences++;
-    r->kl_tokens += end - begin;
-    r->penalty = r->kl;
     return RLHF_OK;
 }
 
@@ -113,6 +115,8 @@ rlhf_status rlhf__ppo_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *ou
         if (rlhf__ppo_has_critic(o)) value_row(o, in, out->d_heads, b, row.end, &u);
     }
     u.rows = in->n;
+    if (in->epoch == 0 && o->kl_estimator == RLHF__KL_FULL)
+        p->metrics.rollout.kl_sequences += in->n;
     out->loss = rlhf__ppo_total_loss(&u);
     rlhf__ppo_add(&p->metrics.minibatch, &u);
     return RLHF_OK;
