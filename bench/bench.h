@@ -10,10 +10,12 @@
 
 struct bench {
     const rlhf_compute *c;
-    char lib_dir[4096];         // .../lib/rlhf/0
-    int cpu_time;               // count processor time of the process instead of wall time
-    int32_t dtype;              // act dtype of the model parts
-    double peak_bf16, peak_f32; // GFLOP/s, best shape; 0 until measured
+    char lib_dir[4096];                  // .../lib/rlhf/0
+    int cpu_time;                        // count processor time of the process instead of wall time
+    int32_t dtype;                       // act dtype of the model parts
+    double peak_bf16, peak_f32;          // GFLOP/s, best shape; 0 until measured
+    int rows, len, slots, prompt, fresh; // shapes of the training step and of decoding
+    char *const *set;                    // key=value for the model's integer options, NULL-ended
 };
 
 // Seconds of the chosen clock.
@@ -29,6 +31,9 @@ rlhf_dev bench_random(const struct bench *b, uint64_t n, int32_t dtype);
 void bench_peak(struct bench *b);         // fills peak_bf16 and peak_f32
 void bench_memory(const struct bench *b); // copy, sum of squares, AdamW
 void bench_ops(const struct bench *b);    // each product of a GPT-2 124M step
-void bench_model(const struct bench *b);  // training step and decode at 124M
+
+// Training step and decode at GPT-2 124M, or one of them.
+enum bench_part { BENCH_BOTH, BENCH_TRAIN, BENCH_DECODE };
+void bench_model(const struct bench *b, enum bench_part part);
 
 #endif

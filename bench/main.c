@@ -1,7 +1,8 @@
 // main.c: rlhf-bench: prints what the machine can do and how near the backend and model come.
 //
-//   rlhf-bench [--backend cpu] [--threads N] [--dtype bf16|f32] [--cpu-time] [--only
-//   peak|ops|model]
+//   rlhf-bench [--backend cpu] [--threads N] [--dtype bf16|f32] [--cpu-time]
+//              [--only peak|ops|model|train|decode] [--rows 16] [--len 64]
+//              [--slots 32] [--prompt 16] [--new 48] [--set n_embd=256]...
 //
 // --cpu-time with --threads 1 gives usable figures on a machine that other programs share.
 #include "bench.h"
@@ -82,32 +83,73 @@ static const char *value_of(int *i, int argc, char **argv) {
     return argv[++*i];
 }
 
-int main(int argc, char **argv) {
-    struct bench b = {0};
-    const char *backend = "cpu", *only = "", *dtype = "";
-    uint32_t threads = 0;
+static int number_of(int *i, int argc, char **argv) {
+    const char *name = argv[*i], *text = value_of(i, argc, argv);
+    char *end;
+    long n = strtol(text, &end, 10);
+    if (*end || n < 1 || n > 1 << 20) bench_die("%s %s: a number from 1 is needed", name, text);
+    return (int)n;
+}
+
+struct args {
+    const char *backend, *only, *dtype;
+    uint32_t threads;
+    char *set[64];
+};
+
+// One argument; 0 when it is not a shape.
+static int parse_shape(struct bench *b, int *i, int argc, char **argv) {
+    const struct {
+        const char *name;
+        int *to;
+    } shapes[] = {{"--rows", &b->rows},
+                  {"--len", &b->len},
+                  {"--slots", &b->slots},
+                  {"--prompt", &b->prompt},
+                  {"--new", &b->fresh}};
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+        if (strcmp(argv[*i], shapes[k].name) != 0) continue;
+        *shapes[k].to = number_of(i, argc, argv);
+        return 1;
+    }
+    return 0;
+}
+
+static void parse(struct bench *b, struct args *a, int argc, char **argv) {
+    size_t n_set = 0;
     for (int i = 1; i < argc; i++) {
+        if (parse_shape(b, &i, argc, argv)) continue;
         if (strcmp(argv[i], "--backend") == 0)
-            backend = value_of(&i, argc, argv);
+            a->backend = value_of(&i, argc, argv);
         else if (strcmp(argv[i], "--threads") == 0)
-            threads = (uint32_t)atoi(value_of(&i, argc, argv));
+            a->threads = (uint32_t)number_of(&i, argc, argv);
         else if (strcmp(argv[i], "--dtype") == 0)
-            dtype = value_of(&i, argc, argv);
+            a->dtype = value_of(&i, argc, argv);
         else if (strcmp(argv[i], "--only") == 0)
-            only = value_of(&i, argc, argv);
+            a->only = value_of(&i, argc, argv);
+        else if (strcmp(argv[i], "--set") == 0 && i + 1 < argc && n_set < 63)
+            a->set[n_set++] = argv[++i];
         else if (strcmp(argv[i], "--cpu-time") == 0)
-            b.cpu_time = 1;
+            b->cpu_time = 1;
         else
             bench_die("unknown argument %s", argv[i]);
     }
+}
+
+int main(int argc, char **argv) {
+    struct args a = {.backend = "cpu", .only = "", .dtype = ""};
+    struct bench b = {.rows = 16, .len = 64, .slots = 32, .prompt = 16, .fresh = 48, .set = a.set};
+    parse(&b, &a, argc, argv);
     find_lib_dir(&b);
-    load_backend(&b, backend, threads);
+    load_backend(&b, a.backend, a.threads);
     const int has_bf16 = (b.c->dtypes & 1u << RLHF_BF16) != 0;
-    b.dtype = strcmp(dtype, "f32") == 0 || (!*dtype && !has_bf16) ? RLHF_F32 : RLHF_BF16;
+    b.dtype = strcmp(a.dtype, "f32") == 0 || (!*a.dtype && !has_bf16) ? RLHF_F32 : RLHF_BF16;
     printf("%s: %s%s\n", b.c->name, b.c->detail, b.cpu_time ? ", processor time" : "");
     bench_peak(&b);
-    if (!*only) bench_memory(&b);
-    if (strcmp(only, "ops") == 0) bench_ops(&b);
-    if (!*only || strcmp(only, "model") == 0) bench_model(&b);
+    if (!*a.only) bench_memory(&b);
+    if (strcmp(a.only, "ops") == 0) bench_ops(&b);
+    if (!*a.only || strcmp(a.only, "model") == 0) bench_model(&b, BENCH_BOTH);
+    if (strcmp(a.only, "train") == 0) bench_model(&b, BENCH_TRAIN);
+    if (strcmp(a.only, "decode") == 0) bench_model(&b, BENCH_DECODE);
     return 0;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 16, LEN = 64, SLOTS = 32, PROMPT = 16, NEW = 48, STEPS = 6, WARMUP = 2 };
+enum { STEPS = 6, WARMUP = 2 };
 
 // ---- the host table a model needs ----
 
@@ -80,14 +80,23 @@ struct model {
     int64_t position_params; // not part of any product
 };
 
+// The option's default, or what --set says.
+static int64_t integer_of(const struct bench *b, const rlhf_opt *o) {
+    const size_t n = strlen(o->key);
+    for (char *const *s = b->set; *s; s++)
+        if (strncmp(*s, o->key, n) == 0 && (*s)[n] == '=') return strtoll(*s + n + 1, NULL, 10);
+    return o->i_def;
+}
+
 // The defaults of the option table are GPT-2 124M.
-static void *default_config(const rlhf_plugin *p) {
+static void *config_of(const struct bench *b, const rlhf_plugin *p) {
     char *config = calloc(1, p->config_size);
     if (!config) bench_die("out of memory");
     for (uint32_t i = 0; i < p->n_opts; i++) {
         const rlhf_opt *o = (const void *)((const char *)p->opts + (size_t)i * p->opt_stride);
         void *at = config + o->offset;
-        if (o->type == RLHF_T_I64) memcpy(at, &o->i_def, sizeof o->i_def);
+        const int64_t number = integer_of(b, o);
+        if (o->type == RLHF_T_I64) memcpy(at, &number, sizeof number);
         if (o->type == RLHF_T_F64) memcpy(at, &o->f_def, sizeof o->f_def);
         if (o->type == RLHF_T_STR || o->type == RLHF_T_PATH) memcpy(at, &o->s_def, sizeof o->s_def);
         const int32_t small = (int32_t)o->i_def;
@@ -131,7 +140,7 @@ static struct model model_open(const struct bench *b) {
     if (!entry) bench_die("%s exports no %s", path, RLHF_ENTRY_SYMBOL);
     m.plugin = entry()->plugins[0];
     m.ops = m.plugin->ops;
-    m.config = default_config(m.plugin);
+    m.config = config_of(b, m.plugin);
     must(b, m.plugin->create(&bench_host, m.config, &m.self), "create");
     const rlhf_model_open open = {
         .size = sizeof open, .dtype = b->dtype, .trainable = 1, .compute = b->c};
@@ -141,6 +150,12 @@ static struct model model_open(const struct bench *b) {
     fill_params(b, &m);
     must(b, m.ops->refresh(m.self), "refresh");
     return m;
+}
+
+static void *numbers(size_t n) { // n zeroed 32-bit numbers
+    void *p = calloc(n, 4);
+    if (!p) bench_die("out of memory");
+    return p;
 }
 
 // ---- training step ----
@@ -186,18 +201,20 @@ static void optimise(const struct bench *b, const struct model *m, struct moment
 
 static struct times train_step(const struct bench *b, const struct model *m, struct moments *mom,
                                int64_t step) {
-    static int32_t ids[ROWS * LEN], offset[ROWS + 1], prompt[ROWS];
-    static float logp[ROWS * LEN], grad[ROWS * LEN];
-    for (int i = 0; i < ROWS * LEN; i++) {
+    const int total = b->rows * b->len;
+    int32_t *ids = numbers(3 * (size_t)total + 1), *offset = ids + total,
+            *prompt = offset + b->rows + 1;
+    float *logp = numbers(2 * (size_t)total), *grad = logp + total;
+    for (int i = 0; i < total; i++) {
         ids[i] = (i * 7919 + 13) % m->info.n_vocab;
-        grad[i] = -1.0f / (ROWS * LEN);
+        grad[i] = -1.0f / (float)total;
     }
-    for (int i = 0; i <= ROWS; i++)
-        offset[i] = i * LEN;
-    for (int i = 0; i < ROWS; i++)
+    for (int i = 0; i <= b->rows; i++)
+        offset[i] = i * b->len;
+    for (int i = 0; i < b->rows; i++)
         prompt[i] = 1;
     const rlhf_dist dist = {1, 1, 0, 0};
-    const rlhf_batch batch = {ROWS, ROWS * LEN, ids, offset, prompt};
+    const rlhf_batch batch = {(uint32_t)b->rows, (uint32_t)total, ids, offset, prompt};
     const rlhf_forward fwd = {
         .size = sizeof fwd, .heads = RLHF_HEAD_LOGP, .train = 1, .dist = &dist};
     const rlhf_heads out = {.size = sizeof out, .logp = logp}, d = {.size = sizeof d, .logp = grad};
@@ -210,18 +227,20 @@ static struct times train_step(const struct bench *b, const struct model *m, str
     t.backward = bench_now(b) - t1;
     optimise(b, m, mom, step, &t);
     t.total = bench_now(b) - t0;
+    free(ids);
+    free(logp);
     return t;
 }
 
 // Multiply-adds * 2: 6 a parameter and token (the tied head: of scored tokens), and the scores and
 // weighted sums of causal attention, three times (forward, and backward twice). Nothing for
 // recomputation, norms or activations.
-static double train_flops(const struct model *m) {
+static double train_flops(const struct bench *b, const struct model *m) {
     const double head = (double)m->info.n_vocab * m->info.d_model;
     const double trunk = (double)(m->info.n_params - m->position_params) - head;
-    const double pairs = (double)LEN * (LEN + 1) / 2;
-    return 6.0 * trunk * ROWS * LEN + 6.0 * head * ROWS * (LEN - 1) +
-           3.0 * 4.0 * pairs * m->info.d_model * ROWS * m->info.n_layer;
+    const double pairs = (double)b->len * (b->len + 1) / 2;
+    return 6.0 * trunk * b->rows * b->len + 6.0 * head * b->rows * (b->len - 1) +
+           3.0 * 4.0 * pairs * m->info.d_model * b->rows * m->info.n_layer;
 }
 
 static double peak(const struct bench *b) {
@@ -235,10 +254,11 @@ static void bench_train(const struct bench *b, const struct model *m) {
         struct times t = train_step(b, m, mom, i + 1);
         if (i >= WARMUP && t.total < best.total) best = t;
     }
-    const double rate = train_flops(m) / best.total * 1e-9;
-    printf("%-44s %10.1f ms, %.0f tokens/s, %.0f GFLOP/s, %.1f %% of peak\n",
-           "training step, 16 x 64 tokens", best.total * 1e3, ROWS * LEN / best.total, rate,
-           100 * rate / peak(b));
+    const double rate = train_flops(b, m) / best.total * 1e-9;
+    char title[64];
+    snprintf(title, sizeof title, "training step, %d x %d tokens", b->rows, b->len);
+    printf("%-44s %10.1f ms, %.0f tokens/s, %.0f GFLOP/s, %.1f %% of peak\n", title,
+           best.total * 1e3, b->rows * b->len / best.total, rate, 100 * rate / peak(b));
     printf("%-44s %10.1f forward, %.1f backward, %.1f norm, %.1f AdamW, %.1f packing (ms)\n", "",
            best.forward * 1e3, best.backward * 1e3, best.clip * 1e3, best.update * 1e3,
            best.refresh * 1e3);
@@ -249,21 +269,22 @@ static void bench_train(const struct bench *b, const struct model *m) {
 // Prefill of all rows (step 0) or one decode step.
 static void decode_step(const struct bench *b, const struct model *m, rlhf_gen *gen, int step,
                         int32_t *next) {
-    static int32_t ids[SLOTS * PROMPT], offset[SLOTS + 1], slot[SLOTS], start[SLOTS];
-    static uint64_t counter[SLOTS];
-    static float logp[SLOTS];
-    const int new_tokens = step ? 1 : PROMPT;
-    for (int i = 0; i < SLOTS; i++) {
+    const int n = b->slots, new_tokens = step ? 1 : b->prompt;
+    int32_t *ids = numbers((size_t)n * (size_t)(b->prompt + 5) + 1), *offset = ids + n * b->prompt;
+    int32_t *slot = offset + n + 1, *start = slot + n;
+    float *logp = numbers((size_t)n);
+    uint64_t *counter = numbers(2 * (size_t)n);
+    for (int i = 0; i < n; i++) {
         slot[i] = i;
-        start[i] = step ? PROMPT + step - 1 : 0;
+        start[i] = step ? b->prompt + step - 1 : 0;
         offset[i + 1] = (i + 1) * new_tokens;
-        counter[i] = (uint64_t)(step * SLOTS + i);
+        counter[i] = (uint64_t)(step * n + i);
         for (int k = 0; k < new_tokens; k++)
             ids[i * new_tokens + k] = step ? next[i] : (i * 131 + k * 17) % m->info.n_vocab;
     }
     const rlhf_dist dist = {1, 1, 0, 0};
     const rlhf_gen_step s = {.size = sizeof s,
-                             .n = SLOTS,
+                             .n = (uint32_t)n,
                              .slot = slot,
                              .start = start,
                              .ids = ids,
@@ -276,39 +297,46 @@ static void decode_step(const struct bench *b, const struct model *m, rlhf_gen *
                              .next = next,
                              .logp = logp};
     must(b, m->ops->gen_step(m->self, gen, &s), "gen_step");
+    free(ids);
+    free(logp);
+    free(counter);
 }
 
 static void bench_decode(const struct bench *b, const struct model *m) {
-    int32_t next[SLOTS];
+    int32_t *next = numbers((size_t)b->slots);
     rlhf_gen *gen = NULL;
     double best = 1e30, best_prefill = 1e30;
-    must(b, m->ops->gen_open(m->self, SLOTS, PROMPT + NEW, &gen), "gen_open");
+    must(b, m->ops->gen_open(m->self, (uint32_t)b->slots, (uint32_t)(b->prompt + b->fresh), &gen),
+         "gen_open");
     for (int r = 0; r < 4; r++) {
         const double t0 = bench_now(b);
         decode_step(b, m, gen, 0, next);
         const double t1 = bench_now(b);
-        for (int i = 1; i < NEW; i++)
+        for (int i = 1; i < b->fresh; i++)
             decode_step(b, m, gen, i, next);
-        const double step = (bench_now(b) - t1) / (NEW - 1);
+        const double step = (bench_now(b) - t1) / (b->fresh - 1);
         if (r && t1 - t0 < best_prefill) best_prefill = t1 - t0;
         if (r && step < best) best = step;
     }
     m->ops->gen_close(m->self, gen);
+    free(next);
     const double params = (double)(m->info.n_params - m->position_params);
-    const double keys = PROMPT + NEW / 2.0;
-    const double work = SLOTS * (2.0 * params + 4.0 * keys * m->info.d_model * m->info.n_layer);
+    const double keys = b->prompt + b->fresh / 2.0;
+    const double work = b->slots * (2.0 * params + 4.0 * keys * m->info.d_model * m->info.n_layer);
     const double rate = work / best * 1e-9;
-    printf("%-44s %10.2f ms a step, %.0f tokens/s, %.0f GFLOP/s, %.1f %% of peak\n",
-           "decode, 32 rows, 16 + 48 tokens", best * 1e3, SLOTS / best, rate, 100 * rate / peak(b));
-    printf("%-44s %10.2f ms\n", "prefill, 32 x 16 tokens", best_prefill * 1e3);
+    char title[64];
+    snprintf(title, sizeof title, "decode, %d rows, %d + %d tokens", b->slots, b->prompt, b->fresh);
+    printf("%-44s %10.2f ms a step, %.0f tokens/s, %.0f GFLOP/s, %.1f %% of peak\n", title,
+           best * 1e3, b->slots / best, rate, 100 * rate / peak(b));
+    printf("%-44s %10.2f ms\n", "prefill of the prompts", best_prefill * 1e3);
 }
 
-void bench_model(const struct bench *b) {
+void bench_model(const struct bench *b, enum bench_part part) {
     struct model m = model_open(b);
-    printf("GPT-2 %.0f M parameters, random weights, %s\n", (double)m.info.n_params * 1e-6,
+    printf("GPT-2, %.1f M parameters, random weights, %s\n", (double)m.info.n_params * 1e-6,
            b->dtype == RLHF_BF16 ? "bf16" : "f32");
-    bench_train(b, &m);
-    bench_decode(b, &m);
+    if (part != BENCH_DECODE) bench_train(b, &m);
+    if (part != BENCH_TRAIN) bench_decode(b, &m);
     m.plugin->destroy(m.self);
     free(m.config);
 }
