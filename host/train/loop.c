@@ -30,8 +30,8 @@ static rlhf_status open_reports(struct rlhf__trainer *t, struct rlhf__error *err
     if (st == RLHF_OK) st = rlhf__metrics_open(t->dir, log->tensorboard, keep, &t->metrics, err);
     if (st == RLHF_OK) st = rlhf__samples_open(t->dir, keep, &t->samples, err);
     if (st == RLHF_OK) st = rlhf__progress_create(log->progress, t->log, &t->progress, err);
-    t->services.metric = rlhf__metrics_sink;
-    t->services.metric_ctx = t->metrics;
+    t->session.services.metric = rlhf__metrics_sink;
+    t->session.services.metric_ctx = t->metrics;
     return st;
 }
 
@@ -43,7 +43,7 @@ static rlhf_status run_phase(struct rlhf__trainer *t, struct rlhf__error *err) {
     l->compared = 0;
     l->difference_sum = l->difference_max = 0;
     t->times = (struct rlhf__phase_times){.start = rlhf__seconds()};
-    t->services.phase = t->phase + 1;
+    t->session.services.phase = t->phase + 1;
     rlhf_status st = t->plan.source == RLHF_SOURCE_ROLLOUT ? rlhf__phase_rollout(t, err)
                                                            : rlhf__phase_supervised(t, err);
     if (st == RLHF_OK) st = rlhf__algo_phase_end(t, err);
@@ -51,7 +51,7 @@ static rlhf_status run_phase(struct rlhf__trainer *t, struct rlhf__error *err) {
     rlhf__phase_report(t);
     t->phase++;
     st = rlhf__metrics_flush(t->metrics, t->phase, err);
-    t->services.phase = -1;
+    t->session.services.phase = -1;
     return st;
 }
 

@@ -41,7 +41,8 @@ static void report_times(struct rlhf__trainer *t) {
 static void report_speed(struct rlhf__trainer *t) {
     double tokens = (double)t->learner.tokens, seconds = t->times.update;
     if (seconds > 0) set(t, "perf/train_tokens_per_s", tokens / seconds);
-    if (t->peak_flops == 0) t->peak_flops = rlhf__compute_peak(t->compute->table, t->models.dtype);
+    if (t->peak_flops == 0)
+        t->peak_flops = rlhf__compute_peak(t->session.compute->table, t->session.models.dtype);
     if (t->peak_flops > 0 && seconds > 0)
         set(t, "perf/mfu",
             3 * (double)t->policy->info.flops_per_token * tokens / seconds / t->peak_flops);

@@ -48,7 +48,7 @@ static json_t *plugin_json(const struct rlhf__plugin *p, const char *role) {
 }
 
 static json_t *manifest_json(const struct rlhf__trainer *t) {
-    const rlhf_compute *c = t->compute->table;
+    const rlhf_compute *c = t->session.compute->table;
     json_t *plugins = json_array();
     json_array_append_new(plugins, plugin_json(t->req->algo, "algorithm"));
     for (size_t i = 0; t->rewards && i < t->config->n_reward; i++)
@@ -56,8 +56,8 @@ static json_t *manifest_json(const struct rlhf__trainer *t) {
     json_array_append_new(plugins, plugin_json(t->policy->instance->plugin, "model"));
     return json_pack("{s:s, s:{s:s, s:s, s:s, s:s}, s:{s:s, s:I}, s:o}", "version",
                      RLHF_SDK_VERSION, "compute", "backend", c->name, "detail", c->detail, "dtype",
-                     t->models.dtype == RLHF_BF16 ? "bf16" : "f32", "path", t->compute->path,
-                     "policy", "path", t->policy->dir, "parameters",
+                     t->session.models.dtype == RLHF_BF16 ? "bf16" : "f32", "path",
+                     t->session.compute->path, "policy", "path", t->policy->dir, "parameters",
                      (json_int_t)t->policy->info.n_params, "plugins", plugins);
 }
 

@@ -21,50 +21,28 @@ double rlhf__seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static const char *dtype_name(int32_t choice) {
-    return choice == RLHF__DTYPE_F32 ? "f32" : choice == RLHF__DTYPE_BF16 ? "bf16" : "auto";
-}
-
-static const char *lib_dir(const struct rlhf__trainer *t) { return t->req->env->dirs->lib; }
-
-// A directory below share/rlhf/models, e.g. the default policy.
-static void default_model(const struct rlhf__trainer *t, const char *name, char out[2048]) {
-    snprintf(out, 2048, "%s/models/%s", t->req->env->dirs->share, name);
+static void default_policy(const struct rlhf__trainer *t, char out[2048]) {
+    rlhf__default_model(t->req->env->dirs, "policy", out);
 }
 
 static rlhf_status open_compute(struct rlhf__trainer *t, struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
-    struct rlhf__compute_spec spec = {.lib_dir = lib_dir(t),
-                                      .backend = c->compute.backend,
-                                      .threads = (uint32_t)c->run.threads,
-                                      .guard = (uint32_t)c->compute.guard,
-                                      .workspace_bytes = (uint64_t)c->compute.workspace_mib << 20};
-    rlhf_status st = rlhf__compute_open(&spec, &t->compute, err);
+    const struct rlhf__env *env = t->req->env;
+    rlhf_status st = rlhf__session_init(&t->session, env->dirs, t->log, env->cancelled,
+                                        t->req->plugins, &c->compute, &c->run, err);
     if (st != RLHF_OK) return st;
-    const rlhf_compute *table = t->compute->table;
-    int32_t dtype = rlhf__compute_dtype(table, dtype_name(c->compute.dtype));
-    t->services = (struct rlhf__services){.log = t->log,
-                                          .cancelled = t->req->env->cancelled,
-                                          .seed = (uint64_t)c->run.seed,
-                                          .phase = -1};
-    t->models = (struct rlhf__model_env){table, t->req->plugins,      &t->services, dtype,
-                                         0,     (uint64_t)c->run.seed};
-    char classifier[2048];
-    default_model(t, "classifier", classifier);
-    st = rlhf__text_services_create(&t->models, classifier, &t->text, err);
-    t->services.service = rlhf__text_services_find;
-    t->services.service_ctx = t->text;
+    const rlhf_compute *table = t->session.compute->table;
     rlhf__logf(t->log, RLHF_LOG_INFO, "compute: %s, %s, products in %s", table->name, table->detail,
-               dtype == RLHF_BF16 ? "bf16" : "f32");
-    return st;
+               t->session.models.dtype == RLHF_BF16 ? "bf16" : "f32");
+    return RLHF_OK;
 }
 
 // The plan tells which heads and which kind of rows the run needs.
 static rlhf_status make_plan(struct rlhf__trainer *t, struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
     struct rlhf__origin from = {"the config", "algo", NULL, 0, 0, 0};
-    rlhf_status st =
-        rlhf__instance_create(t->req->algo, &t->services, c->algo.options, &from, &t->algo, err);
+    rlhf_status st = rlhf__instance_create(t->req->algo, &t->session.services, c->algo.options,
+                                           &from, &t->algo, err);
     if (st != RLHF_OK) return st;
     rlhf_run_info info = {.size = sizeof info,
                           .phases = (int32_t)c->run.phases,
@@ -127,7 +105,7 @@ static rlhf_status open_policy(struct rlhf__trainer *t, struct rlhf__labels *lab
                                struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
     char dir[4200];
-    default_model(t, "policy", dir);
+    default_policy(t, dir);
     int value = (t->plan.heads & RLHF_HEAD_VALUE) != 0;
     struct rlhf__model_spec spec = {
         .dir = c->policy.path[0] ? c->policy.path : dir,
@@ -144,9 +122,9 @@ static rlhf_status open_policy(struct rlhf__trainer *t, struct rlhf__labels *lab
         spec.dir = dir;
         spec.start = RLHF__START_EMPTY;
     }
-    rlhf_status st = rlhf__model_open(&t->models, &spec, &t->policy, err);
+    rlhf_status st = rlhf__model_open(&t->session.models, &spec, &t->policy, err);
     if (st != RLHF_OK) return st;
-    rlhf__text_services_policy(t->text, t->policy->tok);
+    rlhf__text_services_policy(t->session.text, t->policy->tok);
     uint32_t lacking = t->plan.heads & ~t->policy->info.heads;
     if (lacking)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
@@ -159,7 +137,7 @@ static rlhf_status open_reference(struct rlhf__trainer *t, struct rlhf__error *e
     const struct rlhf__config *c = t->config;
     if (!(t->plan.flags & RLHF_PLAN_REFERENCE) && !(t->plan.heads & RLHF_HEAD_KL)) return RLHF_OK;
     char dir[2048];
-    default_model(t, "policy", dir);
+    default_policy(t, dir);
     struct rlhf__model_spec spec = {
         .dir = c->policy.path[0] ? c->policy.path : dir,
         .role = "reference",
@@ -170,7 +148,7 @@ static rlhf_status open_reference(struct rlhf__trainer *t, struct rlhf__error *e
     } else if (!t->req->resume) {
         spec.start = RLHF__START_EMPTY; // copied below: cheaper than reading the file again
     }
-    rlhf_status st = rlhf__model_open(&t->models, &spec, &t->reference, err);
+    rlhf_status st = rlhf__model_open(&t->session.models, &spec, &t->reference, err);
     if (st != RLHF_OK) return st;
     if (!rlhf__tokenizer_equal(t->reference->tok, t->policy->tok))
         return rlhf__fail(err, RLHF_E_INVALID,
@@ -192,7 +170,7 @@ static rlhf_status open_rewards(struct rlhf__trainer *t, struct rlhf__error *err
         char section[32];
         snprintf(section, sizeof section, "reward.%zu", i);
         struct rlhf__origin from = {"the config", section, NULL, 0, 0, 0};
-        rlhf_status st = rlhf__instance_create(t->req->rewards[i], &t->services,
+        rlhf_status st = rlhf__instance_create(t->req->rewards[i], &t->session.services,
                                                c->reward[i].options, &from, &t->rewards[i], err);
         if (st != RLHF_OK) return st;
     }
@@ -213,8 +191,9 @@ static rlhf_dist logp_dist(const struct rlhf__trainer *t) {
 
 static rlhf_status open_learner(struct rlhf__trainer *t, struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
-    rlhf_status st = rlhf__optim_create(t->compute->table, t->policy->params, t->policy->n_params,
-                                        &c->optim, c->value.lr, &t->optim, err);
+    rlhf_status st =
+        rlhf__optim_create(t->session.compute->table, t->policy->params, t->policy->n_params,
+                           &c->optim, c->value.lr, &t->optim, err);
     if (st != RLHF_OK) return st;
     t->learner = (struct rlhf__learner){.model = t->policy,
                                         .reference = t->reference,
@@ -306,9 +285,8 @@ void rlhf__trainer_destroy(struct rlhf__trainer *t) {
     rlhf__rollout_source_destroy(t->rollout);
     rlhf__text_source_finish(&t->source);
     rlhf__model_close(t->reference);
-    rlhf__text_services_destroy(t->text);
     rlhf__model_close(t->policy);
-    rlhf__compute_close(t->compute);
+    rlhf__session_finish(&t->session);
     free(t);
 }
 

@@ -114,7 +114,7 @@ static rlhf_status optim_specs(const struct rlhf__optim *o, struct rlhf__tensor_
 static rlhf_status move_tensor(const struct rlhf__trainer *t, uint32_t i,
                                struct rlhf__weights_writer *w, const struct rlhf__tensor *from,
                                struct rlhf__error *err) {
-    const rlhf_compute *c = t->compute->table;
+    const rlhf_compute *c = t->session.compute->table;
     char name[NAME_BYTES];
     rlhf_dev dev;
     const rlhf_param *p;

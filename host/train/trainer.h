@@ -7,8 +7,7 @@
 #define RLHF_HOST_TRAINER_H
 
 #include "cmd/commands.h"
-#include "model/compute.h"
-#include "model/text_services.h"
+#include "model/session.h"
 #include "report/metrics.h"
 #include "report/progress.h"
 #include "report/samples.h"
@@ -31,11 +30,7 @@ struct rlhf__trainer {
     struct rlhf__log *log;
     char dir[4096]; // the run directory, "" until it is made
 
-    struct rlhf__compute *compute;
-    struct rlhf__services services;
-    struct rlhf__model_env models;
-    struct rlhf__text_services *text;
-
+    struct rlhf__session session;
     struct rlhf__model *policy, *reference;
     struct rlhf__instance *algo;
     struct rlhf__instance **rewards; // [config->n_reward]

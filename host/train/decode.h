@@ -1,10 +1,10 @@
-// generate.h: sampling responses with continuous batching: a finished row leaves at once and the
+// decode.h: sampling responses with continuous batching: a finished row leaves at once and the
 // next waiting prompt takes its slot.
 //
 // The draw for response token t of sequence s uses counter s * 65536 + t of the stream, so what
 // comes out does not depend on slots, order or threads. It knows no rewards and no prompts' files.
-#ifndef RLHF_HOST_GENERATE_H
-#define RLHF_HOST_GENERATE_H
+#ifndef RLHF_HOST_DECODE_H
+#define RLHF_HOST_DECODE_H
 
 #include "model/model.h"
 

@@ -1,5 +1,5 @@
-// generate.c: see generate.h.
-#include "train/generate.h"
+// decode.c: see decode.h.
+#include "train/decode.h"
 
 #include <stdlib.h>
 #include <string.h>

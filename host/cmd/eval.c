@@ -1,0 +1,144 @@
+// eval.c: `rlhf-host eval`: how good a model is on a file. Bits per byte on {"text"} rows; accuracy
+// when the model is a classifier; with --reward, what its responses to {"prompt"} rows are worth.
+#include "cmd/eval_impl.h"
+
+#include "base/json.h"
+#include "train/evaluate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define O struct rlhf__eval_options
+static const struct rlhf__flag flags[] = {
+    RLHF__FLAG_S(O, "--model", model, "DIR", "model directory; the default policy when not given"),
+    RLHF__FLAG_S(O, "--data", data, "FILE", "rows: .jsonl, .jsonl.gz or .txt"),
+    RLHF__FLAG_I(O, "--limit", limit, "N", 0, (int64_t)1 << 40, "use the first N rows; 0: all [0]"),
+    RLHF__FLAG_SW(O, "--json", json, "print one JSON object"),
+    RLHF__FLAG_I(O, "--max-tokens", max_tokens, "N", 0, 1 << 24,
+                 "classifier: cut texts to N tokens; 0: the context [0]"),
+    RLHF__FLAG_L(O, "--reward", reward, "X.so[:k=v,..]", "score responses to prompts; repeatable"),
+    RLHF__FLAG_S(O, "--reference", reference, "DIR", "with --reward: model to measure KL against"),
+    RLHF__FLAG_I(O, "--n", n, "N", 1, 1 << 20,
+                 "with --reward: responses in all, prompts used in turn [512]"),
+    RLHF__FLAG_S(O, "--config", config, "FILE",
+                 "with --reward: sampling, prompts and response settings; else ppo.so's"),
+    RLHF__FLAG_L(O, "--set", set, "PATH=VALUE",
+                 "with --reward: one setting, e.g. sampling.top_k=20"),
+    RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX, "seed of the draws [1]"),
+    RLHF__FLAG_I(O, "--threads", threads, "N", 0, 1024, "CPU threads; 0: all [0]"),
+    RLHF__FLAG_S(O, "--backend", backend, "NAME", "kernels: cpu or reference [cpu]"),
+    RLHF__FLAG_S(O, "--dtype", dtype, "T", "auto, f32 or bf16 [auto]"),
+};
+#undef O
+#define N_FLAGS (sizeof flags / sizeof *flags)
+
+static rlhf_status print_line(json_t *v, struct rlhf__error *err) {
+    if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory printing");
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    rlhf__json_write(&line, v, 0);
+    puts(rlhf__buf_text(&line));
+    rlhf__buf_free(&line);
+    json_decref(v);
+    if (fflush(stdout) == 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_IO, "cannot write to standard output");
+}
+
+static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rlhf__model *m,
+                             struct rlhf__dataset **out, struct rlhf__error *err) {
+    struct rlhf__dataset_opts d = {.paths = &o->data,
+                                   .n_paths = 1,
+                                   .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
+                                   .limit = o->limit};
+    if (m->n_labels > 0) {
+        d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
+        d.labels = (const char *const *)m->labels.name;
+        d.n_labels = m->n_labels;
+    }
+    return rlhf__dataset_open(&d, out, err);
+}
+
+static rlhf_status text_quality(const struct rlhf__eval_options *o, const struct rlhf__model *m,
+                                const struct rlhf__dataset *ds, struct rlhf__error *err) {
+    struct rlhf__text_quality q;
+    rlhf_status st = rlhf__evaluate_text(m, ds, &q, err);
+    if (st != RLHF_OK) return st;
+    double bits = rlhf__bits_per_byte(&q);
+    if (o->json)
+        return print_line(json_pack("{s:s, s:I, s:I, s:I, s:f, s:f}", "model", m->dir, "rows",
+                                    (json_int_t)q.rows, "tokens", (json_int_t)q.tokens, "bytes",
+                                    (json_int_t)q.bytes, "bits_per_byte", bits, "nats_per_token",
+                                    q.nats / (double)q.tokens),
+                          err);
+    printf("%.4f bits per byte (%lld rows, %lld tokens, %lld bytes)\n", bits, (long long)q.rows,
+           (long long)q.tokens, (long long)q.bytes);
+    return RLHF_OK;
+}
+
+static rlhf_status label_quality(const struct rlhf__eval_options *o, const struct rlhf__model *m,
+                                 const struct rlhf__dataset *ds, struct rlhf__error *err) {
+    struct rlhf__label_quality q;
+    if (o->max_tokens > m->info.n_ctx)
+        return rlhf__fail(err, RLHF_E_INVALID, "--max-tokens is %lld; the context of '%s' is %d",
+                          (long long)o->max_tokens, m->dir, m->info.n_ctx);
+    rlhf_status st = rlhf__evaluate_labels(m, ds, (int32_t)o->max_tokens, &q, err);
+    if (st != RLHF_OK) return st;
+    double accuracy = (double)q.correct / (double)q.rows;
+    if (o->json)
+        return print_line(json_pack("{s:s, s:I, s:f, s:f}", "model", m->dir, "rows",
+                                    (json_int_t)q.rows, "accuracy", accuracy, "loss",
+                                    q.nats / (double)q.rows),
+                          err);
+    printf("%.4f accuracy (%lld rows, loss %.4f)\n", accuracy, (long long)q.rows,
+           q.nats / (double)q.rows);
+    return RLHF_OK;
+}
+
+static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eval_options *o,
+                             struct rlhf__error *err) {
+    struct rlhf__plugins *plugins = NULL;
+    struct rlhf__session session = {0};
+    struct rlhf__model *m = NULL;
+    struct rlhf__dataset *ds = NULL;
+    struct rlhf__compute_config compute = {.backend = o->backend};
+    struct rlhf__run_config run = {.seed = o->seed, .threads = o->threads};
+    char built_in[2048];
+    rlhf__default_model(env->dirs, "policy", built_in);
+    struct rlhf__model_spec spec = {
+        .dir = o->model ? o->model : built_in, .role = "model", .n_labels = -1};
+    rlhf_status st = rlhf__dtype_choice(o->dtype, "--dtype", &compute.dtype, err);
+    if (st == RLHF_OK) st = rlhf__plugins_create(env->dirs, &plugins, err);
+    if (st == RLHF_OK)
+        st = rlhf__session_init(&session, env->dirs, env->log, env->cancelled, plugins, &compute,
+                                &run, err);
+    if (st == RLHF_OK) st = rlhf__model_open(&session.models, &spec, &m, err);
+    if (st == RLHF_OK) st = open_rows(o, m, &ds, err);
+    if (st == RLHF_OK)
+        st = m->n_labels > 0 ? label_quality(o, m, ds, err) : text_quality(o, m, ds, err);
+    rlhf__dataset_close(ds);
+    rlhf__model_close(m);
+    rlhf__session_finish(&session);
+    rlhf__plugins_destroy(plugins);
+    return st;
+}
+
+int rlhf__cmd_eval(const struct rlhf__env *env, int argc, char **argv) {
+    struct rlhf__error err = {0, ""};
+    struct rlhf__eval_options o = {.backend = "cpu", .dtype = "auto", .n = 512, .seed = 1};
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        puts("usage: rlhf-host eval --model DIR --data FILE [flags]");
+        rlhf__flags_help(stdout, flags, N_FLAGS);
+        return 0;
+    }
+    rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
+    if (st == RLHF_OK && !o.data && o.reward.n == 0)
+        st = rlhf__fail(&err, RLHF_E_INVALID, "eval: give the rows with --data FILE");
+    if (st == RLHF_OK)
+        st = o.reward.n ? rlhf__eval_rollout(env, &o, &err) : eval_rows(env, &o, &err);
+    free(o.reward.item);
+    free(o.set.item);
+    if (st == RLHF_OK) return 0;
+    if (st == RLHF_E_CANCELLED) return 130;
+    rlhf__log_error(env->log, err.text);
+    return rlhf__exit_status(st);
+}

@@ -1,0 +1,21 @@
+// eval_impl.h: the options of `rlhf-host eval`, shared by its two files.
+#ifndef RLHF_HOST_EVAL_IMPL_H
+#define RLHF_HOST_EVAL_IMPL_H
+
+#include "cmd/commands.h"
+#include "cmd/flags.h"
+#include "model/session.h"
+
+struct rlhf__eval_options {
+    const char *model, *data, *reference, *backend, *dtype, *config;
+    int64_t limit, n, seed, threads, max_tokens;
+    int32_t json, reserved;
+    struct rlhf__flag_list reward, set;
+};
+
+// Responses to the prompts of --data, scored by --reward: mean reward, sequence KL to --reference,
+// distinct-3. Prints the result. [main]
+rlhf_status rlhf__eval_rollout(const struct rlhf__env *env, const struct rlhf__eval_options *o,
+                               struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,57 @@
+// session.c: see session.h.
+#include "model/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void rlhf__default_model(const struct rlhf__dirs *dirs, const char *name, char out[2048]) {
+    snprintf(out, 2048, "%s/models/%s", dirs->share, name);
+}
+
+static const char *dtype_name(int32_t choice) {
+    return choice == RLHF__DTYPE_F32 ? "f32" : choice == RLHF__DTYPE_BF16 ? "bf16" : "auto";
+}
+
+rlhf_status rlhf__dtype_choice(const char *text, const char *flag, int32_t *out,
+                               struct rlhf__error *err) {
+    for (int32_t i = RLHF__DTYPE_AUTO; i <= RLHF__DTYPE_BF16; i++) {
+        *out = i;
+        if (strcmp(text, dtype_name(i)) == 0) return RLHF_OK;
+    }
+    return rlhf__fail(err, RLHF_E_INVALID, "%s is \"%s\"; auto, f32 and bf16 are allowed", flag,
+                      text);
+}
+
+rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs *dirs,
+                               struct rlhf__log *log, const volatile sig_atomic_t *cancelled,
+                               struct rlhf__plugins *plugins,
+                               const struct rlhf__compute_config *compute,
+                               const struct rlhf__run_config *run, struct rlhf__error *err) {
+    memset(s, 0, sizeof *s);
+    s->plugins = plugins;
+    struct rlhf__compute_spec spec = {.lib_dir = dirs->lib,
+                                      .backend = compute->backend,
+                                      .threads = (uint32_t)run->threads,
+                                      .guard = (uint32_t)compute->guard,
+                                      .workspace_bytes = (uint64_t)compute->workspace_mib << 20};
+    rlhf_status st = rlhf__compute_open(&spec, &s->compute, err);
+    if (st != RLHF_OK) return st;
+    const rlhf_compute *table = s->compute->table;
+    int32_t dtype = rlhf__compute_dtype(table, dtype_name(compute->dtype));
+    s->services = (struct rlhf__services){
+        .log = log, .cancelled = cancelled, .seed = (uint64_t)run->seed, .phase = -1};
+    s->models =
+        (struct rlhf__model_env){table, plugins, &s->services, dtype, 0, (uint64_t)run->seed};
+    char classifier[2048];
+    rlhf__default_model(dirs, "classifier", classifier);
+    st = rlhf__text_services_create(&s->models, classifier, &s->text, err);
+    s->services.service = rlhf__text_services_find;
+    s->services.service_ctx = s->text;
+    return st;
+}
+
+void rlhf__session_finish(struct rlhf__session *s) {
+    rlhf__text_services_destroy(s->text);
+    rlhf__compute_close(s->compute);
+    memset(s, 0, sizeof *s);
+}

@@ -1,0 +1,39 @@
+// session.h: what a command needs before it can open a model: compute, plugins, services.
+//
+// The training run has its own (train/trainer.h), since its plugins come from the config.
+#ifndef RLHF_HOST_SESSION_H
+#define RLHF_HOST_SESSION_H
+
+#include "base/dirs.h"
+#include "config/schema.h"
+#include "model/compute.h"
+#include "model/text_services.h"
+
+#include <signal.h>
+
+struct rlhf__session {
+    struct rlhf__plugins *plugins;
+    struct rlhf__compute *compute;
+    struct rlhf__services services;
+    struct rlhf__model_env models;
+    struct rlhf__text_services *text;
+};
+
+// Where default models lie: <share>/models/<name>. [any]
+void rlhf__default_model(const struct rlhf__dirs *dirs, const char *name, char out[2048]);
+
+// "auto", "f32" or "bf16" to enum rlhf__dtype_choice; `flag` names the culprit. [any]
+rlhf_status rlhf__dtype_choice(const char *text, const char *flag, int32_t *out,
+                               struct rlhf__error *err);
+
+// Open a backend and its services. plugins is borrowed. *s must stay where it is; release with
+// rlhf__session_finish, also after a failure. [main]
+rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs *dirs,
+                               struct rlhf__log *log, const volatile sig_atomic_t *cancelled,
+                               struct rlhf__plugins *plugins,
+                               const struct rlhf__compute_config *compute,
+                               const struct rlhf__run_config *run, struct rlhf__error *err);
+// Models opened in it must be closed before. Accepts a zeroed one. [main]
+void rlhf__session_finish(struct rlhf__session *s);
+
+#endif

@@ -1,0 +1,35 @@
+// evaluate.h: how good a model is on held-out rows: bits per byte of text, accuracy of labels.
+#ifndef RLHF_HOST_EVALUATE_H
+#define RLHF_HOST_EVALUATE_H
+
+#include "data/dataset.h"
+#include "model/model.h"
+
+struct rlhf__text_quality {
+    double nats;                 // of all scored tokens
+    int64_t rows, tokens, bytes; // scored tokens; UTF-8 bytes of the texts
+};
+
+// Score every text of ds (field TEXT) under the model. A text is BOS + its tokens (no EOS); every
+// text token is scored once. Texts over the context are covered by windows of the context that
+// advance by half of it, so that a token has at least half a context before it where there is one.
+// Without a BOS the first token of a text cannot be scored, and neither it nor its bytes count.
+// [main]
+rlhf_status rlhf__evaluate_text(const struct rlhf__model *, const struct rlhf__dataset *ds,
+                                struct rlhf__text_quality *out, struct rlhf__error *err);
+
+// Bits per byte of a result. [any]
+double rlhf__bits_per_byte(const struct rlhf__text_quality *);
+
+struct rlhf__label_quality {
+    int64_t rows, correct;
+    double nats; // cross-entropy summed over the rows
+};
+
+// Arg max of the score head against the labels of ds, texts cut to max_tokens (0 = the context).
+// [main]
+rlhf_status rlhf__evaluate_labels(const struct rlhf__model *, const struct rlhf__dataset *ds,
+                                  int32_t max_tokens, struct rlhf__label_quality *out,
+                                  struct rlhf__error *err);
+
+#endif

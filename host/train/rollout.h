@@ -1,0 +1,46 @@
+// rollout.h: responses to prompts, laid out as rows. What training, the check at start-up and
+// `eval` share; no cursor and no run.
+#ifndef RLHF_HOST_ROLLOUT_H
+#define RLHF_HOST_ROLLOUT_H
+
+#include "base/dirs.h"
+#include "config/schema.h"
+#include "data/prompts.h"
+#include "model/model.h"
+#include "train/episodes.h"
+
+#include <signal.h>
+
+// Open the prompts of a config (the embedded ones when it names none) and check that they leave
+// room for max_new tokens in the model's context. Errors: RLHF_E_INVALID and those of
+// rlhf__prompts_open. [main]
+rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const struct rlhf__model *m,
+                                  int32_t max_new, const struct rlhf__dirs *dirs,
+                                  struct rlhf__prompts **out, struct rlhf__error *err);
+
+struct rlhf__rollout_request {
+    const struct rlhf__model *model;
+    rlhf_gen
+        *session; // with `slots` caches of the longest prompt + max_new; NULL: opened and closed
+    const struct rlhf__prompts *prompts;
+    uint32_t n, slots;                // rows; rows decoded at once
+    int32_t max_new;                  // longest response
+    int32_t stop_at_eos, cut_at_stop; // end at EOS; cut what comes after the first EOS
+    const rlhf_dist *dist, *logp_dist;
+    uint64_t seed;
+    const char *stream;
+    uint64_t first; // number of row 0 in the run, for the draws
+    const volatile sig_atomic_t *cancelled;
+};
+
+// One response to prompt row[i] for every i: ids, lengths, source, finished (a stop token was
+// drawn) and log-probs (RLHF__LOGP_OLD). *e must be zeroed or finished. *tokens (NULL allowed)
+// grows by what went through the model. [step]
+rlhf_status rlhf__rollout(const struct rlhf__rollout_request *q, const int64_t *row,
+                          struct rlhf__episodes *e, int64_t *tokens, struct rlhf__error *err);
+
+// The same with the prompts used in turn: row i responds to prompt i % count. [step]
+rlhf_status rlhf__rollout_in_turn(const struct rlhf__rollout_request *q, struct rlhf__episodes *e,
+                                  struct rlhf__error *err);
+
+#endif
