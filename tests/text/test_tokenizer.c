@@ -57,7 +57,7 @@ static void any_bytes_come_back(void **state) {
 
 // A quadratic merge or a backtracking pattern would take minutes.
 static void long_words(void **state) {
-    size_t n = 1 << 20;
+    size_t n = 1 << 18;
     char *s = malloc(n);
     assert_non_null(s);
     static const char *const fill[] = {"a", " ", "the", "\xC3\xA9", "\xFF", "=", "1"};

@@ -1,0 +1,144 @@
+// test_hf_dir.c: config.json, labels and tokenizer files of a model directory.
+#include "support/scratch.h"
+
+#include "weights/hf_dir.h"
+
+static json_t *parse(const char *text) {
+    json_t *v = json_loads(text, 0, NULL);
+    assert_non_null(v);
+    return v;
+}
+
+static void config_round_trip(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    json_t *c = NULL;
+    scratch_text(s, "config.json",
+                 "{\"model_type\": \"gpt2\", \"z\": 0.1, \"a\": [1, {\"b\": null}]}");
+    check_ok(rlhf__hf_config_read(s->dir, &c, &err), &err);
+    const char *type = NULL;
+    check_ok(rlhf__hf_model_type(c, s->dir, &type, &err), &err);
+    assert_string_equal(type, "gpt2");
+    json_object_set_new(c, "vocab_size", json_integer(7));
+    check_ok(rlhf__hf_config_write(s->dir, c, &err), &err);
+    json_t *back = NULL;
+    check_ok(rlhf__hf_config_read(s->dir, &back, &err), &err);
+    assert_true(json_equal(c, back));
+    json_decref(c);
+    json_decref(back);
+}
+
+static void config_errors(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    json_t *c = NULL;
+    check_error(rlhf__hf_config_read(scratch_path(s, "gone"), &c, &err), RLHF_E_INVALID, &err,
+                "does not exist");
+    check_error(rlhf__hf_config_read(s->dir, &c, &err), RLHF_E_INVALID, &err, "has no config.json");
+    scratch_text(s, "config.json", "{\n\"a\": }");
+    check_error(rlhf__hf_config_read(s->dir, &c, &err), RLHF_E_INVALID, &err, "config.json:2");
+    scratch_text(s, "config.json", "[]");
+    check_error(rlhf__hf_config_read(s->dir, &c, &err), RLHF_E_INVALID, &err, "expected an object");
+    assert_null(c);
+}
+
+static void model_types(void **state) {
+    (void)state;
+    static const struct {
+        const char *config, *part;
+    } cases[] = {
+        {"{}", "model_type is missing"},
+        {"{\"model_type\": 3}", "model_type is an integer"},
+        {"{\"model_type\": \"../../evil\"}", "is no model_type"},
+        {"{\"model_type\": \"\"}", "is no model_type"},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct rlhf__error err = {0};
+        const char *type = NULL;
+        json_t *c = parse(cases[i].config);
+        check_error(rlhf__hf_model_type(c, "DIR", &type, &err), RLHF_E_INVALID, &err,
+                    cases[i].part);
+        json_decref(c);
+    }
+}
+
+static void labels(void **state) {
+    (void)state;
+    struct rlhf__labels l;
+    struct rlhf__error err = {0};
+    json_t *c = parse("{\"id2label\": {\"1\": \"POSITIVE\", \"0\": \"NEGATIVE\"}}");
+    check_ok(rlhf__hf_labels(c, "DIR", &l, &err), &err);
+    assert_int_equal(l.n, 2);
+    assert_string_equal(l.name[0], "NEGATIVE");
+    assert_int_equal(rlhf__labels_find(&l, "POSITIVE"), 1);
+    assert_int_equal(rlhf__labels_find(&l, "positive"), 1);
+    assert_int_equal(rlhf__labels_find(&l, "neutral"), -1);
+    json_t *other = json_object();
+    check_ok(rlhf__hf_set_labels(other, &l, &err), &err);
+    rlhf__labels_finish(&l);
+    check_ok(rlhf__hf_labels(other, "DIR", &l, &err), &err);
+    assert_string_equal(l.name[1], "POSITIVE");
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(other, "label2id"), "POSITIVE")), 1);
+    rlhf__labels_finish(&l);
+    json_decref(c);
+    json_decref(other);
+    c = parse("{\"num_labels\": 3}");
+    check_ok(rlhf__hf_labels(c, "DIR", &l, &err), &err);
+    assert_int_equal(l.n, 3);
+    assert_string_equal(l.name[2], "LABEL_2");
+    rlhf__labels_finish(&l);
+    json_decref(c);
+    c = parse("{}");
+    check_ok(rlhf__hf_labels(c, "DIR", &l, &err), &err);
+    assert_int_equal(l.n, 0);
+    json_decref(c);
+}
+
+static void label_errors(void **state) {
+    (void)state;
+    static const struct {
+        const char *config, *part;
+    } cases[] = {
+        {"{\"id2label\": 3}", "id2label is an integer"},
+        {"{\"id2label\": {\"0\": \"A\", \"2\": \"B\"}}", "\"1\" is missing"},
+        {"{\"id2label\": {\"0\": 1}}", "\"0\" is no string"},
+        {"{\"num_labels\": -1}", "-1 labels"},
+        {"{\"num_labels\": 10000000}", "10000000 labels"},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct rlhf__error err = {0};
+        struct rlhf__labels l;
+        json_t *c = parse(cases[i].config);
+        check_error(rlhf__hf_labels(c, "DIR", &l, &err), RLHF_E_INVALID, &err, cases[i].part);
+        assert_null(l.name);
+        json_decref(c);
+    }
+}
+
+static void tokenizer_files(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    struct rlhf__buf got = RLHF__BUF_INIT;
+    check_ok(rlhf__make_dirs(scratch_path(s, "from"), &err), &err);
+    check_ok(rlhf__make_dirs(scratch_path(s, "to"), &err), &err);
+    scratch_text(s, "from/vocab.json", "{}");
+    scratch_text(s, "from/merges.txt", "");
+    scratch_text(s, "from/model.safetensors", "weights stay");
+    check_ok(rlhf__hf_copy_tokenizer(scratch_path(s, "from"), scratch_path(s, "to"), &err), &err);
+    check_ok(rlhf__file_read(scratch_path(s, "to/vocab.json"), 100, &got, &err), &err);
+    assert_string_equal(got.data, "{}");
+    assert_true(rlhf__is_file(scratch_path(s, "to/merges.txt")));
+    assert_false(rlhf__is_file(scratch_path(s, "to/model.safetensors")));
+    assert_false(rlhf__is_file(scratch_path(s, "to/vocab.txt")));
+    rlhf__buf_free(&got);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(config_round_trip), TEST(config_errors),   TEST(model_types), TEST(labels),
+        TEST(label_errors),      TEST(tokenizer_files),
+    };
+    return cmocka_run_group_tests_name("model directory", tests, NULL, NULL);
+}

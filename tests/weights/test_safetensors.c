@@ -1,0 +1,273 @@
+// test_safetensors.c: weight files written and read back, files that lie, shards, full disks.
+#include "support/scratch.h"
+
+#include "weights/safetensors.h"
+
+#include <math.h>
+
+// A file of this header and n_data bytes 0, 1, 2, ...
+static const char *make_file(struct scratch *s, const char *name, const char *header,
+                             size_t n_data) {
+    uint8_t bytes[4096];
+    size_t n = strlen(header);
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)((uint64_t)n >> (8 * i));
+    memcpy(bytes + 8, header, n);
+    for (size_t i = 0; i < n_data; i++)
+        bytes[8 + n + i] = (uint8_t)i;
+    return scratch_bytes(s, name, bytes, 8 + n + n_data);
+}
+
+static void expect_error(const char *path, rlhf_status code, const char *part) {
+    struct rlhf__weights *w = NULL;
+    struct rlhf__error err = {0};
+    check_error(rlhf__weights_open(path, &w, &err), code, &err, part);
+    assert_null(w);
+}
+
+static struct rlhf__weights *expect_open(const char *path) {
+    struct rlhf__weights *w = NULL;
+    struct rlhf__error err = {0};
+    check_ok(rlhf__weights_open(path, &w, &err), &err);
+    return w;
+}
+
+static const struct rlhf__tensor_spec specs[] = {
+    {"wide.weight", RLHF__TENSOR_F32, 2, {2, 3}},
+    {"scalar", RLHF__TENSOR_F32, 0, {0}},
+    {"empty", RLHF__TENSOR_F32, 2, {0, 7}},
+    {"half \"quoted\" \xC3\xA9", RLHF__TENSOR_BF16, 1, {5}},
+    {"small", RLHF__TENSOR_F16, 1, {3}},
+    {"bytes", RLHF__TENSOR_U8, 1, {3}},
+};
+enum { N_SPECS = sizeof specs / sizeof specs[0] };
+static const float wide[] = {1.0f, -2.5f, 3.25f, 1e-30f, INFINITY, 0.1f};
+static const float scalar = 42.0f;
+static const float half[] = {1.0f, 1.00390625f, 1.01171875f, -0.1f, 3.0e38f};
+
+static void write_all(const char *path) {
+    struct rlhf__weights_writer *w = NULL;
+    struct rlhf__error err = {0};
+    check_ok(rlhf__weights_create(path, specs, N_SPECS, NULL, 0, &w, &err), &err);
+    check_ok(rlhf__weights_put_f32(w, wide, 2, &err), &err);
+    check_ok(rlhf__weights_put_f32(w, wide + 2, 4, &err), &err); // in pieces
+    check_ok(rlhf__weights_put_f32(w, &scalar, 1, &err), &err);
+    check_ok(rlhf__weights_put_f32(w, half, 5, &err), &err);
+    check_ok(rlhf__weights_put_f32(w, wide, 3, &err), &err);
+    check_ok(rlhf__weights_put_bytes(w, "xyz", 3, &err), &err);
+    check_ok(rlhf__weights_commit(w, &err), &err);
+}
+
+static void round_trip(void **state) {
+    struct scratch *s = *state;
+    write_all(scratch_path(s, "a.safetensors"));
+    struct rlhf__weights *w = expect_open(scratch_path(s, "a.safetensors"));
+    struct rlhf__error err = {0};
+    float got[8];
+    assert_int_equal(rlhf__weights_count(w), N_SPECS);
+    assert_string_equal(rlhf__weights_metadata(w, "format"), "pt");
+    assert_null(rlhf__weights_metadata(w, "nothing"));
+    assert_null(rlhf__weights_find(w, "nothing"));
+    const struct rlhf__tensor *t = rlhf__weights_find(w, "wide.weight");
+    assert_int_equal(t->ndim, 2);
+    assert_int_equal(t->shape[1], 3);
+    assert_int_equal((uintptr_t)t->data % 8, 0); // the first tensor is aligned
+    check_ok(rlhf__tensor_read_f32(t, got, &err), &err);
+    assert_memory_equal(got, wide, sizeof wide);
+    t = rlhf__weights_find(w, "scalar");
+    assert_int_equal(t->count, 1);
+    assert_int_equal(rlhf__weights_find(w, "empty")->count, 0);
+    check_ok(rlhf__tensor_read_f32(rlhf__weights_find(w, "empty"), got, &err), &err);
+    check_ok(rlhf__tensor_read_f32(rlhf__weights_find(w, specs[3].name), got, &err), &err);
+    const float rounded[] = {1.0f, 1.0f, 1.015625f, -0.10009765625f, 0x1.c4p+127f};
+    assert_memory_equal(got, rounded, sizeof rounded); // ties go to even
+    check_ok(rlhf__tensor_read_f32(rlhf__weights_find(w, "small"), got, &err), &err);
+    assert_true(got[1] == -2.5f);
+    t = rlhf__weights_find(w, "bytes");
+    assert_memory_equal(t->data, "xyz", 3);
+    check_error(rlhf__tensor_read_f32(t, got, &err), RLHF_E_UNSUPPORTED, &err,
+                "tensor 'bytes' is U8");
+    for (size_t i = 1; i < N_SPECS; i++) // by name
+        assert_true(strcmp(rlhf__weights_at(w, i - 1)->name, rlhf__weights_at(w, i)->name) < 0);
+    rlhf__weights_close(w);
+}
+
+static void same_input_same_bytes(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__buf a = RLHF__BUF_INIT, b = RLHF__BUF_INIT;
+    struct rlhf__error err = {0};
+    write_all(scratch_path(s, "a.safetensors"));
+    write_all(scratch_path(s, "b.safetensors"));
+    check_ok(rlhf__file_read(scratch_path(s, "a.safetensors"), 1 << 20, &a, &err), &err);
+    check_ok(rlhf__file_read(scratch_path(s, "b.safetensors"), 1 << 20, &b, &err), &err);
+    assert_int_equal(a.len, b.len);
+    assert_memory_equal(a.data, b.data, a.len);
+    rlhf__buf_free(&a);
+    rlhf__buf_free(&b);
+}
+
+// Each header tells one lie about 16 bytes of data (or is no header at all).
+static void lies(void **state) {
+    static const struct {
+        const char *header, *part;
+        rlhf_status code;
+    } cases[] = {
+        {"{", "not valid JSON", RLHF_E_INVALID},
+        {"[]", "the header is a list", RLHF_E_INVALID},
+        {"{\"a\":3}", "tensor 'a' is an integer", RLHF_E_INVALID},
+        {"{\"a\":{\"shape\":[4],\"data_offsets\":[0,16]}}", "dtype is missing", RLHF_E_INVALID},
+        {"{\"a\":{\"dtype\":\"F99\",\"shape\":[4],\"data_offsets\":[0,16]}}", "'F99' is unknown",
+         RLHF_E_UNSUPPORTED},
+        {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,16]}}", "shape is missing", RLHF_E_INVALID},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-4],\"data_offsets\":[0,16]}}", "dimension 0",
+         RLHF_E_INVALID},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4.0],\"data_offsets\":[0,16]}}", "dimension 0",
+         RLHF_E_INVALID},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,16]}}",
+         "too large", RLHF_E_INVALID},
+        {"{\"a\":{\"dtype\":\"F64\",\"shape\":[4611686018427387904],\"data_offsets\":[0,0]}}",
+         "too large", RLHF_E_INVALID},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,4],\"data_offsets\":[0,16]}}",
+         "9 dimensions", RLHF_E_UNSUPPORTED},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4]}}", "data_offsets must be", RLHF_E_INVALID},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0]}}", "data_offsets must be",
+         RLHF_E_INVALID},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[-16,0]}}",
+         "data_offsets must be", RLHF_E_INVALID},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[16,0]}}", "lie outside the 16",
+         RLHF_E_INVALID},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[0,20]}}", "lie outside the 16",
+         RLHF_E_INVALID},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,16]}}",
+         "span 16 bytes but F32 [3] takes 12", RLHF_E_INVALID},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]},"
+         "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}",
+         "'a' and 'b' overlap", RLHF_E_INVALID},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+         "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}",
+         "4 bytes before tensor 'b'", RLHF_E_INVALID},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]}}",
+         "describes 12 bytes of data but the file holds 16", RLHF_E_INVALID},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]},"
+         "\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}",
+         "duplicate", RLHF_E_INVALID},
+        {"{\"__metadata__\":3,\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}",
+         "__metadata__ is an integer", RLHF_E_INVALID},
+        {"{\"__metadata__\":{\"k\":1},\"a\":{\"dtype\":\"F32\",\"shape\":[4],"
+         "\"data_offsets\":[0,16]}}",
+         "__metadata__: 'k' is no string", RLHF_E_INVALID},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        const char *path = make_file(*state, "lie.safetensors", cases[i].header, 16);
+        expect_error(path, cases[i].code, cases[i].part);
+        expect_error(path, cases[i].code, "lie.safetensors"); // and the file is named
+    }
+    const char *good = "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}   ";
+    rlhf__weights_close(expect_open(make_file(*state, "good.safetensors", good, 16)));
+}
+
+static void bad_files(void **state) {
+    struct scratch *s = *state;
+    expect_error(scratch_path(s, "none.safetensors"), RLHF_E_INVALID, "none.safetensors");
+    expect_error(scratch_text(s, "a.safetensors", ""), RLHF_E_INVALID, "the file has 0 bytes");
+    expect_error(scratch_text(s, "b.safetensors", "short"), RLHF_E_INVALID, "the file has 5 bytes");
+    expect_error(scratch_text(s, "c.safetensors", "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF{}"),
+                 RLHF_E_INVALID, "truncated");
+    expect_error(scratch_text(s, "d.safetensors", "<html>not a weight file</html>"), RLHF_E_INVALID,
+                 "no safetensors file");
+    scratch_text(s, "a.safetensors", "");
+    expect_error(s->dir, RLHF_E_INVALID, "holds no weights");
+    // Cut anywhere, the file is refused.
+    struct rlhf__buf all = RLHF__BUF_INIT;
+    struct rlhf__error err = {0};
+    write_all(scratch_path(s, "whole.safetensors"));
+    check_ok(rlhf__file_read(scratch_path(s, "whole.safetensors"), 1 << 20, &all, &err), &err);
+    for (size_t n = 0; n < all.len; n += n + 9 < all.len ? 9 : 1)
+        expect_error(scratch_bytes(s, "cut.safetensors", all.data, n), RLHF_E_INVALID,
+                     "cut.safetensors");
+    rlhf__buf_free(&all);
+}
+
+static void shards(void **state) {
+    struct scratch *s = *state;
+    make_file(s, "one.safetensors",
+              "{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4);
+    make_file(s, "two.safetensors",
+              "{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2);
+    const char *index = "model.safetensors.index.json";
+    scratch_text(s, index,
+                 "{\"weight_map\": {\"b\": \"one.safetensors\", \"a\": \"two.safetensors\"}}");
+    struct rlhf__weights *w = expect_open(s->dir);
+    assert_int_equal(rlhf__weights_count(w), 2);
+    assert_string_equal(rlhf__weights_at(w, 0)->name, "a");
+    assert_non_null(strstr(rlhf__weights_find(w, "b")->file, "one.safetensors"));
+    rlhf__weights_close(w);
+    scratch_text(s, index, "{\"weight_map\": {\"c\": \"one.safetensors\"}}");
+    expect_error(s->dir, RLHF_E_INVALID, "tensor 'c' is not in one.safetensors");
+    scratch_text(s, index,
+                 "{\"weight_map\": {\"b\": \"two.safetensors\", \"a\": \"one.safetensors\"}}");
+    expect_error(s->dir, RLHF_E_INVALID, "is not in");
+    scratch_text(s, index, "{\"weight_map\": {\"b\": \"../one.safetensors\"}}");
+    expect_error(s->dir, RLHF_E_INVALID, "no file name in the same folder");
+    scratch_text(s, index, "{\"weight_map\": {\"b\": \"gone.safetensors\"}}");
+    expect_error(s->dir, RLHF_E_INVALID, "gone.safetensors");
+    scratch_text(s, index, "{}");
+    expect_error(s->dir, RLHF_E_INVALID, "weight_map is missing");
+    make_file(s, "two.safetensors",
+              "{\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2);
+    scratch_text(s, index,
+                 "{\"weight_map\": {\"b\": \"one.safetensors\", \"a\": \"two.safetensors\"}}");
+    expect_error(s->dir, RLHF_E_INVALID, "tensor 'b' is in both");
+}
+
+static void writer_refusals(void **state) {
+    struct scratch *s = *state;
+    const char *path = scratch_path(s, "w.safetensors");
+    struct rlhf__weights_writer *w = NULL;
+    struct rlhf__error err = {0};
+    const struct rlhf__tensor_spec twice[] = {{"a", RLHF__TENSOR_F32, 1, {1}},
+                                              {"a", RLHF__TENSOR_F32, 1, {1}}};
+    check_error(rlhf__weights_create(path, twice, 2, NULL, 0, &w, &err), RLHF_E_INVALID, &err,
+                "'a' is taken");
+    const struct rlhf__tensor_spec uneven[] = {{"a", RLHF__TENSOR_BF16, 1, {1}},
+                                               {"b", RLHF__TENSOR_F32, 1, {1}}};
+    check_error(rlhf__weights_create(path, uneven, 2, NULL, 0, &w, &err), RLHF_E_INVALID, &err,
+                "'b' would be unaligned");
+    const struct rlhf__tensor_spec huge[] = {{"a", RLHF__TENSOR_F32, 2, {INT64_MAX, 4}}};
+    check_error(rlhf__weights_create(path, huge, 1, NULL, 0, &w, &err), RLHF_E_INVALID, &err,
+                "bad dtype or shape");
+    check_ok(rlhf__weights_create(path, uneven, 1, NULL, 0, &w, &err), &err);
+    check_error(rlhf__weights_put_f32(w, wide, 2, &err), RLHF_E_INVALID, &err, "more data");
+    check_error(rlhf__weights_commit(w, &err), RLHF_E_INVALID, &err, "got 0 of its 2 bytes");
+    assert_false(rlhf__is_file(path)); // nothing was left behind
+    check_ok(rlhf__weights_create(path, uneven, 1, NULL, 0, &w, &err), &err);
+    check_ok(rlhf__weights_put_f32(w, wide, 1, &err), &err);
+    check_error(rlhf__weights_put_f32(w, wide, 1, &err), RLHF_E_INVALID, &err, "more data");
+    rlhf__weights_abort(w);
+    assert_false(rlhf__is_file(path));
+    check_error(rlhf__weights_create(scratch_path(s, "no/dir/w"), uneven, 1, NULL, 0, &w, &err),
+                RLHF_E_IO, &err, "no/dir/w");
+}
+
+static void metadata(void **state) {
+    static const char *const meta[][2] = {{"step", "12"}, {"note", "a \"b\" \xC3\xA9"}};
+    const char *path = scratch_path(*state, "m.safetensors");
+    struct rlhf__weights_writer *w = NULL;
+    struct rlhf__error err = {0};
+    check_ok(rlhf__weights_create(path, NULL, 0, meta, 2, &w, &err), &err);
+    check_ok(rlhf__weights_commit(w, &err), &err);
+    struct rlhf__weights *r = expect_open(path);
+    assert_string_equal(rlhf__weights_metadata(r, "step"), "12");
+    assert_string_equal(rlhf__weights_metadata(r, "note"), meta[1][1]);
+    assert_int_equal(rlhf__weights_count(r), 0);
+    rlhf__weights_close(r);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(round_trip), TEST(same_input_same_bytes), TEST(lies),     TEST(bad_files),
+        TEST(shards),     TEST(writer_refusals),       TEST(metadata),
+    };
+    return cmocka_run_group_tests_name("safetensors", tests, NULL, NULL);
+}
