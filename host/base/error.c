@@ -23,7 +23,8 @@ rlhf_status rlhf__error_context(struct rlhf__error *err, const char *fmt, ...) {
     int used = vsnprintf(err->text, sizeof err->text, fmt, ap);
     va_end(ap);
     size_t at = used < 0 ? 0 : (size_t)used;
-    if (at < sizeof err->text) snprintf(err->text + at, sizeof err->text - at, ": %s", old);
+    size_t room = at < sizeof err->text ? sizeof err->text - at : 0;
+    if (room > 3) snprintf(err->text + at, room, ": %.*s", (int)(room - 3), old);
     return err->code;
 }
 
