@@ -47,6 +47,7 @@ int kit_setup(void **state) {
 
 int kit_teardown(void **state) {
     struct kit *k = *state;
+    if (!k) return 0; // setup failed, and has said so
     k->kernels_cpu->destroy(k->cpu2);
     k->kernels_cpu->destroy(k->cpu1);
     k->kernels_ref->destroy(k->ref);

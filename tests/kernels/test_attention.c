@@ -142,7 +142,7 @@ static int cache_step(struct call *all, const struct shape *s, const struct layo
             src[r.total + t] = (uint32_t)l->offset[i] + c->held[i] + t;
         row[r.n] = i;
         start[r.n] = (int32_t)c->held[i];
-        base[r.n] = (int32_t)((i * 3 + 1) % s->rows * c->len);
+        base[r.n] = (int32_t)((i + 1) % s->rows * c->len);
         offset[++r.n] = (int32_t)(r.total += take);
         if (take > r.max_q) r.max_q = take;
         if (take + c->held[i] > r.max_k) r.max_k = take + c->held[i];

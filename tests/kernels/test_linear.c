@@ -10,7 +10,7 @@ struct shape {
 
 enum { IO = 0, OI = RLHF_WEIGHT_OUT_IN };
 
-static const struct bound f32_bound = {1e-12, 2e-5}, bf16_bound = {2e-6, 2e-2};
+static const struct bound f32_bound = {1e-12, 2e-5}, bf16_bound = {1e-8, 2e-2};
 
 static const struct shape shapes[] = {
     {5, 16, 16, RLHF_F32, RLHF_F32, IO, 0, 1},       {33, 64, 97, RLHF_F32, RLHF_F32, OI, 0, 0},
@@ -94,7 +94,7 @@ static void all_match(struct kit *k, op_fn op) {
 
 static void all_rows(struct kit *k, op_fn op) {
     for (size_t i = 0; i < CHECK_COUNT(row_shapes); i++) {
-        check_rows(k->cpu1, op, &row_shapes[i], row_shapes[i].rows);
+        if (row_shapes[i].n < 1000) check_rows(k->cpu1, op, &row_shapes[i], row_shapes[i].rows);
         check_rows(k->cpu2, op, &row_shapes[i], row_shapes[i].rows);
     }
     check_rows(k->ref, op, &row_shapes[0], row_shapes[0].rows);

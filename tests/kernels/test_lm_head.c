@@ -11,7 +11,9 @@ struct shape {
     int32_t kl, flags;
 };
 
-static const struct bound f32_bound = {1e-10, 1e-4}, bf16_bound = {1e-4, 1e-1};
+static const struct bound value_bound = {1e-10, 5e-5};
+// Gradients of the weight are a few large rows among small ones: rms says little of the largest.
+static const struct bound f32_bound = {1e-10, 5e-4}, bf16_bound = {1e-4, 1e-1};
 
 enum { OI = RLHF_WEIGHT_OUT_IN };
 
@@ -19,11 +21,11 @@ static const struct shape shapes[] = {
     {5, 16, 97, RLHF_F32, 0, 1.0, 1.0, 1, OI},      {33, 64, 1000, RLHF_F32, 0, 1.0, 1.4, 1, OI},
     {20, 256, 8192, RLHF_F32, 0, 1.0, 1.0, 1, OI},  {9, 64, 1000, RLHF_F32, 20, 1.0, 1.0, 1, 0},
     {9, 64, 1000, RLHF_F32, 0, 0.8, 0.7, 1, OI},    {9, 64, 1000, RLHF_F32, 50, 0.9, 1.0, 0, 0},
-    {9, 64, 1000, RLHF_F32, 1, 1.0, 1.0, 0, OI},    {3, 768, 50257, RLHF_F32, 0, 1.0, 1.0, 0, OI},
+    {9, 64, 1000, RLHF_F32, 1, 1.0, 1.0, 0, OI},    {3, 64, 50257, RLHF_F32, 0, 1.0, 1.0, 0, OI},
     {5, 16, 97, RLHF_BF16, 0, 1.0, 1.0, 1, OI},     {33, 64, 1000, RLHF_BF16, 0, 1.0, 1.4, 1, OI},
     {20, 256, 8192, RLHF_BF16, 0, 1.0, 1.0, 1, OI}, {9, 64, 1000, RLHF_BF16, 20, 1.0, 1.0, 1, 0},
     {9, 64, 1000, RLHF_BF16, 0, 0.8, 0.7, 1, OI},   {9, 64, 1000, RLHF_BF16, 50, 0.9, 1.0, 0, 0},
-    {2, 768, 50257, RLHF_BF16, 0, 1.0, 1.0, 0, OI},
+    {2, 96, 50257, RLHF_BF16, 0, 1.0, 1.0, 0, OI},
 };
 
 static void label(struct outputs *out, const char *op, const struct shape *s) {
@@ -117,7 +119,7 @@ static void lm_head_then_bwd(struct call *k, const void *shape, struct outputs *
 
 static void match(void **state) {
     for (size_t i = 0; i < CHECK_COUNT(shapes); i++)
-        check_match(*state, lm_head, &shapes[i], shapes[i].rows, f32_bound, bf16_bound);
+        check_match(*state, lm_head, &shapes[i], shapes[i].rows, value_bound, value_bound);
 }
 
 static void backward_matches(void **state) {

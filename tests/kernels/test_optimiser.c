@@ -1,0 +1,242 @@
+// test_optimiser.c: AdamW (both places for epsilon) and Muon against torch and float64 NumPy
+// (optimiser_vectors.h), AdamW step by step against double arithmetic here, sums of squares; cpu
+// against reference; threads.
+#include "kit.h"
+#include "optimiser_vectors.h"
+#include "support/tensor_close.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// The formula make_adamw_vectors.py knows as inputs().
+static float input(int64_t tag, int64_t i) {
+    return (float)((double)((i * 7919 + tag * 104729 + i * i % 1009) % 2003) / 1001.0 - 1.0);
+}
+
+static rlhf_dev inputs(struct call *k, int64_t tag, uint64_t n) {
+    float *x = call_host(k, n * sizeof *x);
+    for (uint64_t i = 0; i < n; i++)
+        x[i] = input(tag, (int64_t)i);
+    return call_floats(k, x, n, RLHF_F32);
+}
+
+// Muon's products have bf16 operands where the CPU has such products, as in the original: the
+// update (its elements are about lr / sqrt of the smaller side) then carries a relative error of
+// about a per cent. RLHF_CPU_ISA=avx2 asks for f32.
+static int is_rounded(const rlhf_compute *c) {
+    return c->name[0] == 'c' && (c->dtypes & 1u << RLHF_BF16);
+}
+
+// ---- vectors ----
+
+static void check_values(struct call *k, rlhf_dev p, const double *want, uint64_t n,
+                         uint64_t stride, uint64_t total, double rtol, double atol,
+                         const char *label) {
+    float got[64], want_f[64], *all = call_host(k, total * sizeof *all);
+    kit_read(k->c, all, p, total, RLHF_F32);
+    for (uint64_t i = 0; i < n; i++) {
+        got[i] = all[i * stride];
+        want_f[i] = (float)want[i];
+    }
+    assert_tensor_close(got, want_f, n, rtol, atol, label);
+}
+
+static void adamw_equals_torch(void **state) {
+    struct kit *kit = *state;
+    rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
+        for (size_t i = 0; i < CHECK_COUNT(adamw_vectors); i++) {
+            struct call k = {.c = backends[b]};
+            char label[64];
+            rlhf_dev w = inputs(&k, 1, ADAMW_N), m = call_zeros(&k, ADAMW_N, RLHF_F32);
+            rlhf_dev v = call_zeros(&k, ADAMW_N, RLHF_F32);
+            for (int step = 1; step <= ADAMW_STEPS; step++) {
+                rlhf_adamw how = adamw_vectors[i].how;
+                how.step = step;
+                rlhf_dev g = inputs(&k, 100 + step, ADAMW_N);
+                KIT_OK(k.c, k.c->adamw(k.c->ctx, w, g, m, v, ADAMW_N, &how));
+            }
+            snprintf(label, sizeof label, "%s, vector %zu", k.c->name, i);
+            check_values(&k, w, adamw_vectors[i].w, ADAMW_N, 1, ADAMW_N, 2e-6, 2e-7, label);
+            check_values(&k, m, adamw_vectors[i].m, ADAMW_N, 1, ADAMW_N, 2e-6, 1e-7, label);
+            check_values(&k, v, adamw_vectors[i].v, ADAMW_N, 1, ADAMW_N, 2e-6, 1e-9, label);
+            call_finish(&k);
+        }
+    }
+}
+
+static void muon_equals_numpy(void **state) {
+    struct kit *kit = *state;
+    rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
+        for (size_t i = 0; i < CHECK_COUNT(muon_vectors); i++) {
+            const int32_t rows = muon_vectors[i].rows, cols = muon_vectors[i].cols;
+            const uint64_t n = (uint64_t)rows * (uint64_t)cols;
+            struct call k = {.c = backends[b]};
+            char label[64];
+            rlhf_dev w = inputs(&k, 2, n), g = inputs(&k, 3, n), mom = inputs(&k, 4, n);
+            KIT_OK(k.c, k.c->muon(k.c->ctx, w, g, mom, rows, cols, &muon_vectors[i].how));
+            snprintf(label, sizeof label, "%s, %d x %d", k.c->name, rows, cols);
+            check_values(&k, w, muon_vectors[i].w, (uint64_t)muon_vectors[i].n,
+                         (uint64_t)muon_vectors[i].stride, n, 1e-6, is_rounded(k.c) ? 1.5e-3 : 1e-6,
+                         label);
+            check_values(&k, mom, muon_vectors[i].mom, (uint64_t)muon_vectors[i].n,
+                         (uint64_t)muon_vectors[i].stride, n, 1e-6, 1e-6, label);
+            call_finish(&k);
+        }
+    }
+}
+
+// ---- step by step ----
+
+// One AdamW step of one weight in double, as rlhf/compute.h writes it.
+static double adamw_step(double w, double g, double *m, double *v, const rlhf_adamw *a) {
+    g *= a->grad_scale;
+    *m = a->beta1 * *m + (1.0 - a->beta1) * g;
+    *v = a->beta2 * *v + (1.0 - a->beta2) * g * g;
+    const double c1 = 1.0 - pow(a->beta1, (double)a->step);
+    const double c2 = 1.0 - pow(a->beta2, (double)a->step);
+    w -= a->lr * a->weight_decay * w;
+    if (a->epsilon == RLHF_ADAM_TF1) return w - a->lr * sqrt(c2) / c1 * *m / (sqrt(*v) + a->eps);
+    return w - a->lr * (*m / c1) / (sqrt(*v / c2) + a->eps);
+}
+
+// 40 steps over 1003 weights; each step starts from the backend's own f32 state, so that only one
+// step's rounding is judged.
+static void adamw_steps(void **state) {
+    enum { N = 1003 };
+    struct kit *kit = *state;
+    rlhf_compute *backends[] = {kit->ref, kit->cpu2};
+    float w[N], m[N], v[N], g[N], want_w[N], want_m[N], want_v[N];
+    for (int b = 0; b < 4; b++) {
+        struct call k = {.c = backends[b / 2]};
+        rlhf_adamw a = {3e-3, 0.9, 0.98, 1e-6, 0.02, 0.7, 0, b % 2, 0};
+        rlhf_dev dw = inputs(&k, 1, N), dm = call_zeros(&k, N, RLHF_F32);
+        rlhf_dev dv = call_zeros(&k, N, RLHF_F32), dg = call_zeros(&k, N, RLHF_F32);
+        for (a.step = 1; a.step <= 40; a.step++) {
+            kit_read(k.c, w, dw, N, RLHF_F32);
+            kit_read(k.c, m, dm, N, RLHF_F32);
+            kit_read(k.c, v, dv, N, RLHF_F32);
+            for (int i = 0; i < N; i++) {
+                g[i] = i == 0 ? 0.0f : input(a.step, i) * (i % 3 == 0 ? 1e-4f : 1.0f);
+                double mi = (double)m[i], vi = (double)v[i];
+                want_w[i] = (float)adamw_step((double)w[i], (double)g[i], &mi, &vi, &a);
+                want_m[i] = (float)mi;
+                want_v[i] = (float)vi;
+            }
+            KIT_OK(k.c, k.c->upload(k.c->ctx, dg, g, sizeof g));
+            KIT_OK(k.c, k.c->adamw(k.c->ctx, dw, dg, dm, dv, N, &a));
+            kit_read(k.c, w, dw, N, RLHF_F32);
+            kit_read(k.c, m, dm, N, RLHF_F32);
+            kit_read(k.c, v, dv, N, RLHF_F32);
+            assert_tensor_close(w, want_w, N, 5e-7, 1e-8, "w");
+            assert_tensor_close(m, want_m, N, 5e-7, 1e-8, "m");
+            assert_tensor_close(v, want_v, N, 5e-7, 1e-12, "v");
+        }
+        call_finish(&k);
+    }
+}
+
+// ---- cpu against reference, threads ----
+
+struct shape {
+    int32_t rows, cols, epsilon;
+};
+
+static const struct shape shapes[] = {{1, 1, 0},    {1, 97, 1},    {33, 65, 0}, {256, 64, 1},
+                                      {64, 256, 0}, {100, 303, 0}, {97, 1, 1}};
+
+static void adamw(struct call *k, const void *shape, struct outputs *out) {
+    const struct shape *s = shape;
+    const uint64_t n = (uint64_t)s->rows * (uint64_t)s->cols;
+    const rlhf_adamw a = {1e-3, 0.9, 0.999, 1e-5, 0.01, 0.5, 7, s->epsilon, 0};
+    snprintf(out->label, sizeof out->label, "adamw %llu", (unsigned long long)n);
+    float *v = call_normal(k, 4, n, 0.1);
+    for (uint64_t i = 0; i < n; i++)
+        v[i] = fabsf(v[i]);
+    rlhf_dev dw = call_floats(k, call_normal(k, 1, n, 1.0), n, RLHF_F32);
+    rlhf_dev dg = call_floats(k, call_normal(k, 2, n, 1.0), n, RLHF_F32);
+    rlhf_dev dm = call_floats(k, call_normal(k, 3, n, 0.1), n, RLHF_F32);
+    rlhf_dev dv = call_floats(k, v, n, RLHF_F32);
+    KIT_OK(k->c, k->c->adamw(k->c->ctx, dw, dg, dm, dv, n, &a));
+    outputs_add(out, k, "w", dw, RLHF_F32, 1, n, NULL);
+    outputs_add(out, k, "m", dm, RLHF_F32, 1, n, NULL);
+    outputs_add(out, k, "v", dv, RLHF_F32, 1, n, NULL);
+}
+
+static void muon(struct call *k, const void *shape, struct outputs *out) {
+    const struct shape *s = shape;
+    const uint64_t n = (uint64_t)s->rows * (uint64_t)s->cols;
+    const rlhf_muon a = {0.02, 0.95, 0.01, 0.5, s->epsilon, 5};
+    snprintf(out->label, sizeof out->label, "muon %d x %d", s->rows, s->cols);
+    rlhf_dev dw = call_floats(k, call_normal(k, 1, n, 1e-4), n, RLHF_F32); // the update shows
+    rlhf_dev dg = call_floats(k, call_normal(k, 2, n, 1.0), n, RLHF_F32);
+    rlhf_dev mom = call_floats(k, call_normal(k, 3, n, 1.0), n, RLHF_F32);
+    KIT_OK(k->c, k->c->muon(k->c->ctx, dw, dg, mom, s->rows, s->cols, &a));
+    outputs_add(out, k, "w", dw, RLHF_F32, 1, n, NULL);
+    outputs_add(out, k, "mom", mom, RLHF_F32, 1, n, NULL);
+    // No gradient and no momentum: only the decay is left, and nothing is NaN.
+    rlhf_dev zero = call_zeros(k, n, RLHF_F32), still = call_zeros(k, n, RLHF_F32);
+    KIT_OK(k->c, k->c->muon(k->c->ctx, dw, zero, still, s->rows, s->cols, &a));
+    outputs_add(out, k, "w decayed", dw, RLHF_F32, 1, n, NULL);
+}
+
+static void sumsq(struct call *k, const void *shape, struct outputs *out) {
+    const struct shape *s = shape;
+    const uint64_t n = 37 * (uint64_t)s->rows * (uint64_t)s->cols;
+    double sum[2] = {-1.0, -1.0};
+    snprintf(out->label, sizeof out->label, "sumsq %llu", (unsigned long long)n);
+    rlhf_dev x = call_floats(k, call_normal(k, 1, n, 1.0), n, RLHF_F32);
+    KIT_OK(k->c, k->c->sumsq(k->c->ctx, x, n, &sum[0]));
+    KIT_OK(k->c, k->c->sumsq(k->c->ctx, x, 0, &sum[1]));
+    outputs_add_host(out, "sum", sum, 1, 2, NULL);
+}
+
+static void match(void **state) {
+    const struct kit *k = *state;
+    const struct bound tight = {1e-13, 1e-6}, f64 = {1e-24, 1e-11};
+    const struct bound newton =
+        is_rounded(k->cpu1) ? (struct bound){4e-3, 2e-1} : (struct bound){1e-10, 1e-4};
+    for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+        check_match(*state, adamw, &shapes[i], 0, tight, tight);
+        check_match(*state, muon, &shapes[i], 0, newton, newton);
+        check_match(*state, sumsq, &shapes[i], 0, f64, f64);
+    }
+}
+
+static void threads(void **state) {
+    for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+        check_threads(*state, adamw, &shapes[i], 0);
+        check_threads(*state, muon, &shapes[i], 0);
+        check_threads(*state, sumsq, &shapes[i], 0);
+    }
+}
+
+static void sumsq_shows_what_is_not_finite(void **state) {
+    struct kit *kit = *state;
+    rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
+    const float odd[] = {NAN, INFINITY, -INFINITY, 3e38f};
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
+        for (size_t i = 0; i < CHECK_COUNT(odd); i++) {
+            struct call k = {.c = backends[b]};
+            double sum = 0.0;
+            float *x = call_normal(&k, 1, 10007, 1.0);
+            x[10006 - 3333 * i] = odd[i];
+            KIT_OK(k.c, k.c->sumsq(k.c->ctx, call_floats(&k, x, 10007, RLHF_F32), 10007, &sum));
+            call_finish(&k);
+            if (i == 0) assert_true(isnan(sum));
+            if (i == 1 || i == 2) assert_true(isinf(sum));
+            if (i == 3) assert_true(isfinite(sum) && sum > 8e76); // f64 has room for it
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(adamw_equals_torch),
+                                       cmocka_unit_test(muon_equals_numpy),
+                                       cmocka_unit_test(adamw_steps),
+                                       cmocka_unit_test(match),
+                                       cmocka_unit_test(threads),
+                                       cmocka_unit_test(sumsq_shows_what_is_not_finite)};
+    return cmocka_run_group_tests_name("kernels: optimiser", tests, kit_setup, kit_teardown);
+}
