@@ -10,6 +10,13 @@
 enum { HEAD_DIM_MAX = 128, LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 enum { FEW_QUERIES = 3 }; // below this a row reads its keys once and memory sets the speed
 
+// Items a thread takes at a time: neighbouring heads, for the prefetch, but enough pieces to even
+// out rows of different lengths.
+static int chunk_of(const rlhf_attn *a, const rlhf_ragged *r, int threads) {
+    uint64_t most = (uint64_t)r->n * (uint64_t)a->heads / ((uint64_t)threads * 8);
+    return most < 1 ? 1 : most < (uint64_t)a->heads ? (int)most : a->heads;
+}
+
 static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 size_t rlhf__attn_scratch(uint32_t nq, uint32_t nk, int32_t head_dim) {
@@ -83,6 +90,20 @@ static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, 
     return it;
 }
 
+// Where the next item's rows are, as seen from this one: the next head, or the next row's first.
+static void look_next(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf_ragged *r,
+                      size_t i, size_t h, size_t es) {
+    const int32_t *off = (const void *)r->offset, *base = (const void *)r->kv_base;
+    int64_t head = (int64_t)a->head_dim * (int64_t)es, back = (int64_t)h * head;
+    if (h + 1 < (size_t)a->heads) {
+        it->next_q = it->next_kv = it->next_out = head;
+    } else if (i + 1 < r->n) {
+        it->next_q = (off[i + 1] - off[i]) * a->q_stride * (int64_t)es - back;
+        it->next_kv = (base[i + 1] - base[i]) * a->kv_stride * (int64_t)es - back;
+        it->next_out = (off[i + 1] - off[i]) * a->out_stride * (int64_t)es - back;
+    }
+}
+
 // Scratch for every thread; *stride floats lie between two threads.
 static rlhf_status scratch(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, size_t floats,
                            float **out, size_t *stride) {
@@ -99,7 +120,7 @@ static void look_ahead(struct rlhf__attn_item *it, const rlhf_attn *a, const rlh
                        size_t i, size_t h, size_t es, rlhf_dev k, rlhf_dev v) {
     const int32_t *off = (const void *)r->offset, *start = (const void *)r->start;
     const int32_t *base = (const void *)r->kv_base;
-    if (i + 1 >= r->n || it->nq > FEW_QUERIES) return;
+    if (i + 1 >= r->n) return;
     size_t row = (size_t)a->kv_stride * es, heads = (size_t)a->heads;
     size_t bytes = (size_t)(start[i + 1] + off[i + 2] - off[i + 1]) * row;
     size_t from = (size_t)base[i + 1] * row + bytes * h / heads;
@@ -116,7 +137,10 @@ static void forward_item(struct rlhf__cpu *cpu, const rlhf_attn *a, const rlhf_r
     struct rlhf__attn_item it = item_of(a, r, i, h, es, q, k, v, lse);
     size_t t0 = (size_t)((const int32_t *)(const void *)r->offset)[i];
     if (!it.nq) return;
-    look_ahead(&it, a, r, i, h, es, k, v);
+    if (it.nq <= FEW_QUERIES)
+        look_ahead(&it, a, r, i, h, es, k, v);
+    else
+        look_next(&it, a, r, i, h, es);
     it.out = out + (t0 * (size_t)a->out_stride + h * (size_t)a->head_dim) * es;
     it.scratch = scratch;
     cpu->hot.attn(&it);
@@ -132,14 +156,14 @@ rlhf_status rlhf__cpu_attention(void *ctx, const rlhf_attn *a, const rlhf_ragged
     RLHF_TRY(scratch(cpu, RLHF__WS_ATTN, rlhf__attn_scratch(r->max_q, r->max_k, a->head_dim), &ws,
                      &stride));
     int64_t count = (int64_t)r->n * a->heads;
-    int threads = count > 1 ? cpu->threads : 1;
+    int threads = count > 1 ? cpu->threads : 1, chunk = chunk_of(a, r, threads);
     if (r->max_q <= FEW_QUERIES) { // neighbouring rows on one thread, for look_ahead
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
         for (int64_t n = 0; n < count; n++)
             forward_item(cpu, a, r, (size_t)n, out, lse, q, k, v,
                          ws + (size_t)omp_get_thread_num() * stride);
     } else {
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
+#pragma omp parallel for schedule(dynamic, chunk) num_threads(threads) if (threads > 1)
         for (int64_t n = 0; n < count; n++)
             forward_item(cpu, a, r, (size_t)n, out, lse, q, k, v,
                          ws + (size_t)omp_get_thread_num() * stride);
@@ -159,8 +183,8 @@ rlhf_status rlhf__cpu_attention_bwd(void *ctx, const rlhf_attn *a, const rlhf_ra
     RLHF_TRY(scratch(cpu, RLHF__WS_ATTN_BWD,
                      rlhf__attn_scratch_bwd(r->max_q, r->max_k, a->head_dim), &ws, &ws_stride));
     int64_t count = (int64_t)r->n * a->heads;
-    int threads = count > 1 ? cpu->threads : 1;
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
+    int threads = count > 1 ? cpu->threads : 1, chunk = chunk_of(a, r, threads);
+#pragma omp parallel for schedule(dynamic, chunk) num_threads(threads) if (threads > 1)
     for (int64_t n = 0; n < count; n++) {
         size_t i = (size_t)n / heads, h = (size_t)n % heads;
         struct rlhf__attn_item it = item_of(a, r, i, h, es, q, k, v, lse);
@@ -168,6 +192,7 @@ rlhf_status rlhf__cpu_attention_bwd(void *ctx, const rlhf_attn *a, const rlhf_ra
         size_t t0 = (size_t)((const int32_t *)(const void *)r->offset)[i];
         size_t col = h * (size_t)a->head_dim, o = (t0 * (size_t)a->out_stride + col) * es;
         size_t kv = (t0 * (size_t)a->kv_stride + col) * es;
+        look_next(&it, a, r, i, h, es);
         it.out = out + o;
         it.dout = dout + o;
         it.dq = dq + (t0 * (size_t)a->q_stride + col) * es;

@@ -103,16 +103,19 @@ void RLHF__HOT(attn_bwd)(const struct rlhf__attn_item *it) {
     struct bwd b = layout(it);
     int bf16 = b.es == 2;
     size_t ks = (size_t)it->kv_stride, qs = (size_t)it->q_stride, os = (size_t)it->out_stride;
-    pack_keys(b.kt, it->k, ks * b.es, it->nk, b.units, it->v);
-    pack_keys(b.vt, it->v, ks * b.es, it->nk, b.units, NULL);
+    pack_keys(b.kt, it->k, ks * b.es, it->nk, b.units);
+    pack_keys(b.vt, it->v, ks * b.es, it->nk, b.units);
     widen_rows(b.k, b.width, it->k, bf16, ks, it->nk, b.hd);
     memset(b.dk, 0, 2 * it->nk * b.width * sizeof *b.dk); // dv follows dk
     for (size_t t = 0; t < it->nq; t += QUERY_CHUNK) {
         size_t nq = it->nq - t < QUERY_CHUNK ? it->nq - t : QUERY_CHUNK;
         widen_rows(b.q, b.width, (const char *)it->q + t * qs * b.es, bf16, qs, nq, b.hd);
         widen_rows(b.dout, b.width, (const char *)it->dout + t * os * b.es, bf16, os, nq, b.hd);
-        for (size_t r = 0; r < nq; r += TILE_ROWS)
-            query_rows(&b, t + r, r, nq - r < TILE_ROWS ? nq - r : TILE_ROWS);
+        for (size_t r = 0; r < nq; r += TILE_ROWS) {
+            size_t nr = nq - r < TILE_ROWS ? nq - r : TILE_ROWS;
+            fetch_next(it, t + r, nr, b.es);
+            query_rows(&b, t + r, r, nr);
+        }
         key_rows(&b, t, nq);
     }
     for (size_t j = 0; j < it->nk; j++) {

@@ -92,13 +92,14 @@ void RLHF__HOT(attn)(const struct rlhf__attn_item *it) {
     size_t steps = round_up(it->nk, VF_LANES) / VF_LANES * (round_up(units, VF_LANES) / VF_LANES);
     struct ahead ahead = {it->ahead_k, it->ahead_v, it->ahead_bytes / 64,
                           it->ahead_bytes / 64 / steps + 1};
-    if (pack) pack_keys(kt, it->k, (size_t)it->kv_stride * es, it->nk, units, it->v);
+    if (pack) pack_keys(kt, it->k, (size_t)it->kv_stride * es, it->nk, units);
     struct values val = values_of(it, o + TILE_ROWS * width);
     for (size_t t = 0; t < it->nq; t += TILE_ROWS) {
         size_t nr = it->nq - t < TILE_ROWS ? it->nq - t : TILE_ROWS, limit[TILE_ROWS] = {0};
         float sum[TILE_ROWS], max[TILE_ROWS];
         for (size_t r = 0; r < nr; r++)
             limit[r] = it->causal ? it->start + t + r + 1 : it->nk;
+        fetch_next(it, t, nr, es);
         scores(it, s, lds, pack ? kt : NULL, t, nr, limit, &ahead, sum, max);
         mix(o, &val, s, lds, limit[0], limit, nr);
         for (size_t r = 0; r < nr; r++) {

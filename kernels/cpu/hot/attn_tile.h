@@ -30,6 +30,24 @@ INLINE vf set1_unit(const char *p) {
     return vf_set1(f);
 }
 
+// Asks for rows t .. t+n-1 of the item that the same thread will most likely work on next, `es`
+// bytes an element: a head's rows are short pieces at a long stride, which the hardware does not
+// foresee.
+static inline void fetch_next(const struct rlhf__attn_item *it, size_t t, size_t n, size_t es) {
+    if (!it->next_q) return;
+    size_t bytes = (size_t)it->head_dim * es, qs = (size_t)it->q_stride * es;
+    size_t ks = (size_t)it->kv_stride * es, os = (size_t)it->out_stride * es;
+    for (size_t r = t; r < t + n; r++)
+        for (size_t c = 0; c < bytes; c += 64) {
+            _mm_prefetch((const char *)it->q + it->next_q + r * qs + c, _MM_HINT_T1);
+            _mm_prefetch((const char *)it->k + it->next_kv + r * ks + c, _MM_HINT_T1);
+            _mm_prefetch((const char *)it->v + it->next_kv + r * ks + c, _MM_HINT_T1);
+            if (!it->dout) continue;
+            _mm_prefetch((const char *)it->dout + it->next_out + r * os + c, _MM_HINT_T1);
+            _mm_prefetch((const char *)it->out + it->next_out + r * os + c, _MM_HINT_T1);
+        }
+}
+
 // Lines of memory to ask for while other work goes on, `each` of k and of v a step.
 struct ahead {
     const char *k, *v;
@@ -59,21 +77,14 @@ INLINE void load_keys(vf r[VF_LANES], const char *src, size_t stride, size_t row
 }
 
 // dst[block][unit][KEY_BLOCK] = transpose of n rows of `units` units, `stride` bytes apart. Lanes
-// past n hold 0 as far as the last vector that has a key. The same rows of `next` (or NULL) are
-// fetched in passing.
-static inline void pack_keys(float *dst, const char *src, size_t stride, size_t n, size_t units,
-                             const char *next) {
+// past n hold 0 as far as the last vector that has a key.
+static inline void pack_keys(float *dst, const char *src, size_t stride, size_t n, size_t units) {
     for (size_t j = 0; j < n; j += VF_LANES) {
         float *block = dst + j / KEY_BLOCK * KEY_BLOCK * units + j % KEY_BLOCK;
         size_t rows = n - j < VF_LANES ? n - j : VF_LANES;
         for (size_t u = 0; u < units; u += VF_LANES) {
             size_t m = units - u < VF_LANES ? units - u : VF_LANES;
             vf r[VF_LANES];
-            for (size_t i = 0; i < rows; i++) {
-                if (j + i + VF_LANES < n)
-                    _mm_prefetch(src + (j + i + VF_LANES) * stride + u * 4, _MM_HINT_T0);
-                if (next) _mm_prefetch(next + (j + i) * stride + u * 4, _MM_HINT_T0);
-            }
             load_keys(r, src + j * stride, stride, rows, u, m);
             for (size_t i = 0; i < m; i++)
                 vf_store(block + (u + i) * KEY_BLOCK, r[i]);

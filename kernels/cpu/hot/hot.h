@@ -19,11 +19,13 @@ struct rlhf__attn_item {
     const void *q, *k, *v;
     void *out; // forward: written; backward: read
     float *lse;
-    const void *dout;   // backward only, like out
-    void *dq, *dk, *dv; // backward only, laid out like q, k, v
-    float *scratch;     // rlhf__attn_scratch(_bwd) floats, 64-byte aligned
-    const void *ahead_k, *ahead_v; // forward with few queries: what to prefetch meanwhile, this
-    size_t ahead_bytes;            // many bytes of each, 0 = nothing
+    const void *dout;                  // backward only, like out
+    void *dq, *dk, *dv;                // backward only, laid out like q, k, v
+    float *scratch;                    // rlhf__attn_scratch(_bwd) floats, 64-byte aligned
+    const void *ahead_k, *ahead_v;     // forward with few queries: what to prefetch meanwhile, this
+    size_t ahead_bytes;                // many bytes of each, 0 = nothing
+    int64_t next_q, next_kv, next_out; // bytes from this item's rows to those of the likely next
+                                       // item, which are prefetched; next_q 0 = none
     int64_t q_stride, kv_stride, out_stride, lse_stride;
     uint32_t nq, nk, start;
     int32_t head_dim, causal, dtype;
