@@ -111,6 +111,7 @@ struct backend backend_open(const char *name, uint32_t threads, uint32_t guard) 
     struct backend b = {NULL, NULL, NULL};
     rlhf_kernels_entry_fn entry;
     char err[256] = "";
+    setenv("OMP_WAIT_POLICY", "passive", 0); // tiny products on a busy machine: do not spin
     b.dl = open_so("kernels", "kernels_", name);
     if (!b.dl) return b;
     symbol(b.dl, RLHF_KERNELS_SYMBOL, &entry);

@@ -33,17 +33,22 @@ struct trial {
     float *hidden; // the reference's
 };
 
-static void trial_open(struct trial *t, uint32_t heads, rlhf_model_open o) {
+static void trial_open_as(struct trial *t, const char *plugin, const struct setting *settings,
+                          uint32_t heads, rlhf_model_open o) {
     memset(t, 0, sizeof *t);
     o.size = sizeof o;
     o.dtype = RLHF_F32;
     o.trainable = 1;
     o.compute = backend.compute;
-    t->m = model_open("gpt2", tiny_gpt2, &o);
+    t->m = model_open(plugin, settings, &o);
     model_fill(&t->m, 0.3);
     t->f.size = sizeof t->f;
     t->f.heads = heads;
     t->f.train = 1;
+}
+
+static void trial_open(struct trial *t, uint32_t heads, rlhf_model_open o) {
+    trial_open_as(t, "gpt2", tiny_gpt2, heads, o);
     if (!(heads & RLHF_HEAD_KL)) return;
     const rlhf_model_open frozen = open_args(&backend, RLHF_F32, 0);
     t->ref = model_open("gpt2", tiny_gpt2, &frozen);
@@ -191,9 +196,26 @@ static void test_together(void **state) {
     fd(RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_VALUE | RLHF_HEAD_SCORE,
        (rlhf_model_open){.value_kind = RLHF_VALUE_MLP, .n_labels = VEC_LABELS}, 29);
 }
+static void test_together_mean(void **state) {
+    (void)state;
+    fd(RLHF_HEAD_LOGP | RLHF_HEAD_SCORE,
+       (rlhf_model_open){.n_labels = VEC_LABELS, .pooling = RLHF_POOL_MEAN}, 26);
+}
 static void test_score_mean(void **state) {
     (void)state;
     fd(RLHF_HEAD_SCORE, (rlhf_model_open){.n_labels = VEC_LABELS, .pooling = RLHF_POOL_MEAN}, 26);
+}
+static void test_encoder_mean(void **state) {
+    (void)state;
+    static const struct setting s[] = {{"vocab_size", "61"}, {"max_position_embeddings", "24"},
+                                       {"dim", "32"},        {"n_layers", "2"},
+                                       {"n_heads", "2"},     {"hidden_dim", "64"},
+                                       {NULL, NULL}};
+    struct trial t;
+    trial_open_as(&t, "distilbert", s, RLHF_HEAD_SCORE,
+                  (rlhf_model_open){.n_labels = VEC_LABELS, .pooling = RLHF_POOL_MEAN});
+    check_gradients(&t, 28);
+    trial_close(&t);
 }
 static void test_score_first(void **state) {
     (void)state; // the first token sees itself only: scores follow value and output, not query, key
@@ -253,6 +275,43 @@ static void test_values(void **state) {
     trial_close(&t);
 }
 
+static float *param_read(struct model *m, const char *name) {
+    rlhf_param p;
+    must(m, m->ops->param(m->self, model_find(m, name), &p));
+    return device_read(m->c, p.value, param_count(&p));
+}
+
+// d -> 4d -> ReLU -> 1 on the hidden state before the token, in double.
+static void test_value_values(void **state) {
+    (void)state;
+    struct trial t;
+    struct outputs o;
+    float hidden[VEC_TOTAL * D];
+    trial_open(&t, RLHF_HEAD_VALUE, (rlhf_model_open){.value_kind = RLHF_VALUE_MLP});
+    loss(&t, &o);
+    const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_HIDDEN};
+    const rlhf_heads out = {.size = sizeof out, .hidden = hidden};
+    must(&t.m, t.m.ops->forward(t.m.self, &batch, &f, &out));
+    float *w1 = param_read(&t.m, "v_head.fc.weight"), *b1 = param_read(&t.m, "v_head.fc.bias");
+    float *w2 = param_read(&t.m, "v_head.out.weight"), *b2 = param_read(&t.m, "v_head.out.bias");
+    for (uint32_t row = 0; row < VEC_ROWS; row++)
+        for (int32_t i = vec_offset[row] + vec_prompt_len[row]; i < vec_offset[row + 1]; i++) {
+            double v = (double)b2[0];
+            for (int32_t j = 0; j < 4 * D; j++) {
+                double x = (double)b1[j];
+                for (int32_t k = 0; k < D; k++)
+                    x += (double)w1[j * D + k] * (double)hidden[(i - 1) * D + k];
+                if (x > 0) v += x * (double)w2[j];
+            }
+            assert_true(fabs(v - (double)o.value[i]) < 1e-5 * (1 + fabs(v)));
+        }
+    test_free(w1);
+    test_free(b1);
+    test_free(w2);
+    test_free(b2);
+    trial_close(&t);
+}
+
 // Against itself the divergence is zero up to rounding, and prompt entries read 0.
 static void test_kl_self(void **state) {
     (void)state;
@@ -308,11 +367,13 @@ static void test_detach(void **state) {
 int main(void) {
     static const char *const names[] = {"reference", "cpu"};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),      cmocka_unit_test(test_kl_self),
-        cmocka_unit_test(test_value_mlp),   cmocka_unit_test(test_value_linear),
-        cmocka_unit_test(test_entropy),     cmocka_unit_test(test_kl),
-        cmocka_unit_test(test_together),    cmocka_unit_test(test_score_mean),
-        cmocka_unit_test(test_score_first), cmocka_unit_test(test_detach)};
+        cmocka_unit_test(test_values),       cmocka_unit_test(test_kl_self),
+        cmocka_unit_test(test_value_mlp),    cmocka_unit_test(test_value_linear),
+        cmocka_unit_test(test_entropy),      cmocka_unit_test(test_kl),
+        cmocka_unit_test(test_together),     cmocka_unit_test(test_together_mean),
+        cmocka_unit_test(test_encoder_mean), cmocka_unit_test(test_value_values),
+        cmocka_unit_test(test_score_mean),   cmocka_unit_test(test_score_first),
+        cmocka_unit_test(test_detach)};
     int failed = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         backend_name = names[i];
