@@ -33,7 +33,7 @@ rlhf_status rlhf__state_write_run(const struct rlhf__trainer *t, const char *dir
     json_t *v = run_json(t);
     if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for run.json");
     struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf__json_write(&text, v, 2);
+    rlhf__json_write(&text, v, 0);
     rlhf__buf_putc(&text, '\n');
     json_decref(v);
     rlhf_status st = rlhf__buf_ok(&text, err);
