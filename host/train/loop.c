@@ -75,7 +75,7 @@ rlhf_status rlhf__trainer_run(struct rlhf__trainer *t, struct rlhf__error *err) 
             saved = t->phase;
         }
     }
-    if (st == RLHF_OK && saved != t->phase && t->phase > 0) st = rlhf__checkpoint_save(t, err);
+    if (st == RLHF_OK && saved != t->phase) st = rlhf__checkpoint_save(t, err);
     if (st != RLHF_OK) return st;
     rlhf__logf(t->log, RLHF_LOG_INFO, "%s after %lld of %lld phases: %s",
                is_cancelled(t) ? "stopped" : "done", (long long)t->phase, (long long)t->phases,

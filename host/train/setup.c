@@ -37,21 +37,30 @@ static rlhf_status open_compute(struct rlhf__trainer *t, struct rlhf__error *err
     return RLHF_OK;
 }
 
-// The plan tells which heads and which kind of rows the run needs.
+static rlhf_status ask_plan(struct rlhf__trainer *t, int64_t phases, int32_t n_labels,
+                            rlhf_plan *out, struct rlhf__error *err) {
+    const struct rlhf__config *c = t->config;
+    rlhf_run_info info = {.size = sizeof info,
+                          .phases = (int32_t)(phases < INT32_MAX ? phases : INT32_MAX),
+                          .batch_size = (int32_t)c->batch.size,
+                          .max_new_tokens = (int32_t)c->sampling.max_new_tokens,
+                          .n_labels = n_labels,
+                          .temperature = c->sampling.temperature};
+    *out = (rlhf_plan){.size = sizeof *out};
+    rlhf_status st = t->algo->plugin->ops.algo.plan(t->algo->self, &info, out);
+    return st >= 0 ? RLHF_OK : rlhf__plugin_call_failed(t->algo, "plan()", st, err);
+}
+
+// The plan tells which heads and which kind of rows the run needs. Labels and phases of a
+// supervised run are known only after its rows are read: it is asked again then (check_plan).
 static rlhf_status make_plan(struct rlhf__trainer *t, struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
     struct rlhf__origin from = {"the config", "algo", NULL, 0, 0, 0};
     rlhf_status st = rlhf__instance_create(t->req->algo, &t->session.services, c->algo.options,
                                            &from, &t->algo, err);
+    if (st == RLHF_OK)
+        st = ask_plan(t, c->run.phases ? c->run.phases : DEFAULT_PHASES, 2, &t->plan, err);
     if (st != RLHF_OK) return st;
-    rlhf_run_info info = {.size = sizeof info,
-                          .phases = (int32_t)c->run.phases,
-                          .batch_size = (int32_t)c->batch.size,
-                          .max_new_tokens = (int32_t)c->sampling.max_new_tokens,
-                          .temperature = c->sampling.temperature};
-    t->plan = (rlhf_plan){.size = sizeof t->plan};
-    st = t->algo->plugin->ops.algo.plan(t->algo->self, &info, &t->plan);
-    if (st < 0) return rlhf__plugin_call_failed(t->algo, "plan()", st, err);
     const rlhf_plan *p = &t->plan;
     if (p->epochs < 1 || p->minibatches < 1 || p->group_size < 1)
         return rlhf__fail(
@@ -63,6 +72,15 @@ static rlhf_status make_plan(struct rlhf__trainer *t, struct rlhf__error *err) {
                           "%s wants a value head, but value.kind is none; linear or mlp is allowed",
                           t->algo->plugin->desc.id);
     return RLHF_OK;
+}
+
+static rlhf_status check_plan(struct rlhf__trainer *t, struct rlhf__error *err) {
+    rlhf_plan again;
+    rlhf_status st = ask_plan(t, t->phases, t->source.n_labels, &again, err);
+    if (st != RLHF_OK || (again.source == t->plan.source && again.heads == t->plan.heads))
+        return st;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s changes its plan with the number of labels",
+                      t->algo->plugin->desc.id);
 }
 
 static struct rlhf__text_opts text_opts(const struct rlhf__trainer *t) {
@@ -226,7 +244,7 @@ static rlhf_status open_supervised(struct rlhf__trainer *t, struct rlhf__error *
     rlhf__logf(t->log, RLHF_LOG_INFO, "data: %lld rows, %lld sequences of %lld tokens in all",
                (long long)t->source.n_data, (long long)t->source.rows.n,
                (long long)t->source.rows.total);
-    return st;
+    return st == RLHF_OK ? check_plan(t, err) : st;
 }
 
 static rlhf_status open_rollout(struct rlhf__trainer *t, struct rlhf__error *err) {

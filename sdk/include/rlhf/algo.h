@@ -3,7 +3,7 @@
 // host arrays of per-token numbers only, never a tensor; the host owns the loop.
 //
 // Calls in one phase of a rollout algorithm:
-//   plan (once, at start) .. advantages (once a phase, or once a minibatch) .. per epoch, per
+//   plan (at start; again when a supervised run knows its rows) .. advantages (once a phase, or once a minibatch) .. per epoch, per
 //   minibatch: loss (each microbatch) .. minibatch_end .. phase_end.
 // Supervised algorithms (source TEXT or LABELLED) have no rollout: loss, minibatch_end, phase_end.
 //
