@@ -1,0 +1,22 @@
+// fuzz.h: the entry of a fuzz target, and its way to say that a property does not hold.
+//
+// A target checks properties, not only that nothing crashes. What it is not: a CMocka test; a
+// violated property aborts, which is what libFuzzer and replay.c look for.
+#ifndef RLHF_TESTS_FUZZ_H
+#define RLHF_TESTS_FUZZ_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+#define FUZZ_CHECK(condition)                                                                      \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+#endif
