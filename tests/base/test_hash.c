@@ -1,0 +1,66 @@
+// test_hash.c: SHA-256 and CRC-32C against published vectors (FIPS 180-4 examples; RFC 3720 B.4).
+#include "support/scratch.h"
+
+#include "base/crc32c.h"
+#include "base/sha256.h"
+
+static void check_sha(const void *bytes, size_t n, size_t step, const char *want) {
+    struct rlhf__sha256 s;
+    uint8_t digest[32];
+    char hex[65];
+    rlhf__sha256_init(&s);
+    for (size_t at = 0; at < n; at += step)
+        rlhf__sha256_put(&s, (const char *)bytes + at, n - at < step ? n - at : step);
+    rlhf__sha256_finish(&s, digest);
+    for (size_t i = 0; i < 32; i++)
+        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    assert_string_equal(hex, want);
+}
+
+static void sha256_vectors(void **state) {
+    (void)state;
+    static char million[1000000];
+    const char *two = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
+    memset(million, 'a', sizeof million);
+    check_sha("", 0, 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    check_sha("abc", 3, 3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    check_sha(two, 56, 56, "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+    const char *last = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0";
+    check_sha(million, sizeof million, sizeof million, last);
+    check_sha(million, sizeof million, 7, last);
+}
+
+static void sha256_of_a_file(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    char hex[65];
+    check_ok(rlhf__sha256_file(scratch_text(s, "f", "abc"), hex, &err), &err);
+    assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    check_error(rlhf__sha256_file(scratch_path(s, "g"), hex, &err), RLHF_E_IO, &err, "cannot open");
+}
+
+static void crc32c_vectors(void **state) {
+    (void)state;
+    uint8_t b[32];
+    assert_int_equal(rlhf__crc32c(0, "123456789", 9), 0xe3069283u);
+    memset(b, 0, sizeof b);
+    assert_int_equal(rlhf__crc32c(0, b, 32), 0x8a9136aau);
+    memset(b, 0xff, sizeof b);
+    assert_int_equal(rlhf__crc32c(0, b, 32), 0x62a8ab43u);
+    for (uint8_t i = 0; i < 32; i++)
+        b[i] = i;
+    assert_int_equal(rlhf__crc32c(0, b, 32), 0x46dd794eu);
+    assert_int_equal(rlhf__crc32c(rlhf__crc32c(0, b, 5), b + 5, 27), 0x46dd794eu);
+    // The masked form undone: rotate left by 15 after taking the constant away.
+    uint32_t back = rlhf__crc32c_mask(0x46dd794eu) - 0xa282ead8u;
+    assert_int_equal((uint32_t)(back << 15 | back >> 17), 0x46dd794eu);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sha256_vectors),
+        cmocka_unit_test_setup_teardown(sha256_of_a_file, scratch_setup, scratch_teardown),
+        cmocka_unit_test(crc32c_vectors),
+    };
+    return cmocka_run_group_tests_name("base_hash", tests, NULL, NULL);
+}

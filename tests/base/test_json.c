@@ -1,0 +1,134 @@
+// test_json.c: strict reading, lines of keys, numbers that read back.
+#include "support/scratch.h"
+
+#include "base/json.h"
+
+#include <math.h>
+
+static void refusals_have_a_place(void **state) {
+    (void)state;
+    struct rlhf__error err = {0};
+    json_t *v;
+    const struct {
+        const char *text, *part;
+    } bad[] = {
+        {"{\"a\": 1,\n \"a\": 2}", "c.json:2:"},
+        {"{\"a\": 1", "c.json:1:"},
+        {"{} x", "c.json:1:"},
+        {"", "c.json:1:"},
+        {"{\"a\": \"\xff\"}", "c.json:1:"},
+        {"{\"a\": 01}", "not valid JSON"},
+        {"{\"a\":\n\n nope}", "c.json:3:"},
+        {"{\"a\": NaN}", "not valid JSON"},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(bad); i++) {
+        rlhf_status st = rlhf__json_parse("c.json", bad[i].text, strlen(bad[i].text), &v, &err);
+        check_error(st, RLHF_E_INVALID, &err, bad[i].part);
+        assert_null(v);
+    }
+    check_error(rlhf__json_parse("c.json", "{\"a\": 1, \"a\": 2}", 16, &v, &err), RLHF_E_INVALID,
+                &err, "duplicate object key");
+}
+
+static void lines_of_keys(void **state) {
+    (void)state;
+    const char *text = "{\n"
+                       "  \"a\": {\"x\": \"}, \\\" {\", \"lr\": 1},\n"
+                       "  \"list\": [1,\n"
+                       "    {\"w\": [2, 3]},\n"
+                       "    4],\n"
+                       "  \"optim\": {\n"
+                       "    \"lr\":\n"
+                       "      5\n"
+                       "  }\n"
+                       "}\n";
+    const struct {
+        const char *path;
+        int64_t line;
+    } want[] = {{"a", 2},        {"a.x", 2},        {"a.lr", 2},   {"list", 3},   {"list.0", 3},
+                {"list.1.w", 4}, {"list.1.w.1", 4}, {"list.2", 5}, {"list.3", 0}, {"optim", 6},
+                {"optim.lr", 8}, {"optim.none", 0}, {"none", 0},   {"a.x.y", 0}};
+    for (size_t i = 0; i < CHECK_COUNT(want); i++) {
+        int64_t line = rlhf__json_line_of(text, strlen(text), want[i].path);
+        if (line != want[i].line) fail_msg("%s: line %d", want[i].path, (int)line);
+    }
+    // Cut text must not be read beyond its end.
+    for (size_t n = 0; n < strlen(text); n++) {
+        char *cut = malloc(n ? n : 1);
+        memcpy(cut, text, n);
+        rlhf__json_line_of(cut, n, "optim.lr");
+        free(cut);
+    }
+}
+
+static void numbers_are_short_and_exact(void **state) {
+    (void)state;
+    const struct {
+        double v;
+        const char *real, *plain;
+    } want[] = {{0.1, "0.1", "0.1"},      {10, "10.0", "10"},
+                {1e-5, "1e-05", "1e-05"}, {0, "0.0", "0"},
+                {-2.5, "-2.5", "-2.5"},   {1.0 / 3, "0.3333333333333333", NULL},
+                {1e300, "1e+300", NULL},  {123456789, "123456789.0", "123456789"},
+                {NAN, "null", "null"},    {-INFINITY, "null", "null"},
+                {4096, "4096.0", "4096"}};
+    char out[40];
+    for (size_t i = 0; i < CHECK_COUNT(want); i++) {
+        assert_string_equal(rlhf__format_double(want[i].v, 1, out), want[i].real);
+        if (want[i].plain)
+            assert_string_equal(rlhf__format_double(want[i].v, 0, out), want[i].plain);
+    }
+    uint64_t bits = 1;
+    for (int i = 0; i < 20000; i++) {
+        double v;
+        bits = bits * 6364136223846793005u + 1442695040888963407u;
+        memcpy(&v, &bits, sizeof v);
+        if (isfinite(v)) assert_true(strtod(rlhf__format_double(v, i & 1, out), NULL) == v);
+    }
+}
+
+static void what_is_written_reads_back(void **state) {
+    (void)state;
+    struct rlhf__error err = {0};
+    const char *text =
+        "{\"s\": \"a\\\"\\\\\\n\\u0001\xc3\xa9\", \"e\": {}, \"l\": [1, 2.5, true, null, []]}";
+    json_t *v, *again;
+    check_ok(rlhf__json_parse("t", text, strlen(text), &v, &err), &err);
+    for (int indent = 0; indent <= 2; indent += 2) {
+        struct rlhf__buf b = RLHF__BUF_INIT;
+        rlhf__json_write(&b, v, indent);
+        if (indent == 0) assert_string_equal(rlhf__buf_text(&b), text);
+        check_ok(rlhf__json_parse("t", rlhf__buf_text(&b), b.len, &again, &err), &err);
+        assert_true(json_equal(v, again));
+        json_decref(again);
+        rlhf__buf_free(&b);
+    }
+    json_decref(v);
+}
+
+static void strings_that_are_no_utf8(void **state) {
+    (void)state;
+    const char bytes[] = "a\xff\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80\xe2\x82\0z";
+    struct rlhf__buf b = RLHF__BUF_INIT;
+    struct rlhf__error err = {0};
+    json_t *v;
+    rlhf__buf_putc(&b, '[');
+    rlhf__json_write_string(&b, bytes, sizeof bytes - 1);
+    rlhf__buf_putc(&b, ']');
+    assert_non_null(strstr(rlhf__buf_text(&b), "a\xef\xbf\xbd"));
+    assert_non_null(strstr(rlhf__buf_text(&b), "\\u0000z"));
+    v = json_loads(rlhf__buf_text(&b), JSON_ALLOW_NUL, NULL);
+    assert_non_null(v);
+    json_decref(v);
+    (void)err;
+    rlhf__buf_free(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refusals_have_a_place),       cmocka_unit_test(lines_of_keys),
+        cmocka_unit_test(numbers_are_short_and_exact), cmocka_unit_test(what_is_written_reads_back),
+        cmocka_unit_test(strings_that_are_no_utf8),
+    };
+    return cmocka_run_group_tests_name("base_json", tests, NULL, NULL);
+}
