@@ -1,0 +1,148 @@
+// faulty.c: reward plugins with one fault each, chosen by a FAULT_ macro. See test_load.c.
+#include <rlhf/reward.h>
+
+#include <stdlib.h>
+
+struct config {
+    double gain;
+    int32_t mode, pad;
+};
+
+__attribute__((unused)) static rlhf_status score(void *self, const rlhf_reward_in *in,
+                                                 const rlhf_reward_out *out) {
+    (void)self;
+    for (uint32_t i = 0; i < in->n; i++)
+        out->seq[i] = 0;
+    return RLHF_OK;
+}
+
+__attribute__((unused)) static const rlhf_reward_ops ops = {sizeof ops, 0,
+#ifdef FAULT_NO_SCORE
+                                                            NULL
+#else
+                                                            score
+#endif
+};
+
+#ifdef FAULT_NO_CHOICES
+static const char *const modes[] = {NULL};
+#else
+static const char *const modes[] = {"a", "b", NULL};
+#endif
+
+static const rlhf_opt opts[] = {
+#ifdef FAULT_DEFAULT_RANGE
+    RLHF_OPT_F64(struct config, gain, 2, 0, 1, "its default is too large"),
+#else
+    RLHF_OPT_F64(struct config, gain, 1, 0, 1, "a factor"),
+#endif
+#ifdef FAULT_TWICE_KEY
+    RLHF_OPT_F64(struct config, gain, 1, 0, 1, "the same again"),
+#endif
+    RLHF_OPT_ENUM(struct config, mode, 0, modes, "a choice"),
+};
+
+// A descriptor of a future SDK: one pointer longer.
+struct longer {
+    rlhf_plugin now;
+    const char *later;
+};
+
+static const struct longer plugin = {
+    {
+#if defined FAULT_LONG_ZERO || defined FAULT_LONG_SET
+        .size = sizeof(struct longer),
+#elif defined FAULT_HUGE_SIZE
+        .size = 0x7fffffff,
+#elif defined FAULT_SHORT_DESCRIPTOR
+        .size = 16,
+#else
+        .size = sizeof(rlhf_plugin),
+#endif
+#ifdef FAULT_BAD_KIND
+        .kind = 77,
+#else
+        .kind = RLHF_KIND_REWARD,
+#endif
+#ifdef FAULT_NEWER_HOST
+        .host_minor_min = 1000,
+#endif
+#ifdef FAULT_NO_SAVE
+        .state_version = 1,
+#endif
+#ifdef FAULT_BAD_ID
+        .id = "two words",
+#else
+        .id = "org.example.faulty",
+#endif
+        .version = "1",
+        .summary = "faulty on purpose",
+        .opts = opts,
+        .n_opts = sizeof opts / sizeof *opts,
+        .opt_stride = sizeof *opts,
+#ifdef FAULT_OUTSIDE_CONFIG
+        .config_size = 8,
+#else
+        .config_size = sizeof(struct config),
+#endif
+#ifndef FAULT_NO_OPS
+        .ops = &ops,
+#endif
+    },
+#ifdef FAULT_LONG_SET
+    "a field this host does not know",
+#else
+    NULL,
+#endif
+};
+
+#ifdef FAULT_CRASH
+__attribute__((constructor)) static void crash(void) { abort(); }
+#endif
+
+#ifdef FAULT_SEVERAL
+static const rlhf_plugin second = {
+    .size = sizeof second,
+    .kind = RLHF_KIND_REWARD,
+    .id = "org.example.second",
+    .version = "1",
+    .summary = "another",
+    .ops = &ops,
+};
+static const rlhf_plugin *const list[] = {&plugin.now, &second};
+#else
+static const rlhf_plugin *const list[] = {&plugin.now};
+#endif
+
+static const rlhf_bundle bundle = {sizeof bundle,
+                                   RLHF_ABI_MAJOR,
+#ifdef FAULT_OTHER_MINOR
+                                   RLHF_ABI_MINOR + 1,
+#else
+                                   RLHF_ABI_MINOR,
+#endif
+#ifdef FAULT_NO_PLUGINS
+                                   0,
+#else
+                                   sizeof list / sizeof *list,
+#endif
+                                   list,
+                                   RLHF_SDK_VERSION};
+
+#if defined FAULT_NOT_PLUGIN || defined FAULT_OTHER_ABI
+#ifdef FAULT_OTHER_ABI
+#define ENTRY rlhf_plugin_v3
+#else
+#define ENTRY something_else
+#endif
+RLHF_EXPORT const void *ENTRY(void);
+const void *ENTRY(void) { return &bundle; }
+#else
+const rlhf_bundle *rlhf_plugin_v0(void) {
+#ifdef FAULT_NULL_BUNDLE
+    return (void)&bundle, NULL;
+#else
+    return &bundle;
+#endif
+}
+#endif

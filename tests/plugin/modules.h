@@ -1,0 +1,28 @@
+// modules.h: the test modules of this directory, and directories to look plugins up in.
+#ifndef RLHF_TESTS_PLUGIN_MODULES_H
+#define RLHF_TESTS_PLUGIN_MODULES_H
+
+#include "support/scratch.h"
+
+#include "plugin/load.h"
+
+// Path of <build>/tests/plugins/<name>, in out.
+static inline const char *module_path(const char *name, char out[1024]) {
+    const char *build = getenv("RLHF_BUILD_DIR");
+    assert_non_null(build);
+    snprintf(out, 1024, "%s/tests/plugins/%s", build, name);
+    return out;
+}
+
+// A loader whose library directory is dir.
+static inline struct rlhf__plugins *loader(struct rlhf__dirs *dirs, const char *dir) {
+    struct rlhf__error err = {0};
+    struct rlhf__plugins *p;
+    memset(dirs, 0, sizeof *dirs);
+    snprintf(dirs->lib, sizeof dirs->lib, "%s", dir);
+    snprintf(dirs->share, sizeof dirs->share, "%s", dir);
+    check_ok(rlhf__plugins_create(dirs, &p, &err), &err);
+    return p;
+}
+
+#endif

@@ -1,0 +1,44 @@
+// sample_algo.c: an algorithm plugin that does nothing, with one required option and no create().
+#include <rlhf/algo.h>
+
+struct config {
+    double rate;
+    int64_t steps;
+};
+
+static const rlhf_opt opts[] = {
+    {"rate", "how fast", RLHF_T_F64, RLHF_OPT_REQUIRED | RLHF_OPT_MIN_OPEN,
+     offsetof(struct config, rate), 0, 0, 0, 0, 0, 0, 1, NULL, NULL},
+    RLHF_OPT_I64(struct config, steps, 4, 0, 1000, "how often"),
+};
+
+static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
+    (void)self;
+    (void)run;
+    out->source = RLHF_SOURCE_TEXT;
+    out->epochs = out->minibatches = out->group_size = 1;
+    return RLHF_OK;
+}
+
+static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
+    (void)self;
+    (void)in;
+    out->loss = 0;
+    return RLHF_OK;
+}
+
+static const rlhf_algo_ops ops = {.size = sizeof ops, .plan = plan, .loss = loss};
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_ALGO,
+    .id = "org.example.algo",
+    .version = "0.0.1",
+    .summary = "does nothing",
+    .opts = opts,
+    .n_opts = sizeof opts / sizeof *opts,
+    .opt_stride = sizeof *opts,
+    .config_size = sizeof(struct config),
+    .ops = &ops,
+};
+
+RLHF_DEFINE_PLUGIN(plugin)

@@ -1,0 +1,226 @@
+// test_load.c: where plugins are looked for, and the sentence each faulty one is refused with.
+#include "plugin/modules.h"
+
+#include <unistd.h>
+
+struct fixture {
+    struct scratch *scratch;
+    struct rlhf__dirs dirs;
+    struct rlhf__plugins *plugins;
+};
+
+static int setup(void **state) {
+    struct fixture *f = calloc(1, sizeof *f);
+    void *s;
+    if (!f || scratch_setup(&s) != 0) return -1;
+    f->scratch = s;
+    f->plugins = loader(&f->dirs, f->scratch->dir);
+    unsetenv("RLHF_PLUGIN_PATH");
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct fixture *f = *state;
+    void *s = f->scratch;
+    rlhf__plugins_destroy(f->plugins);
+    unsetenv("RLHF_PLUGIN_PATH");
+    int failed = scratch_teardown(&s);
+    free(f);
+    return failed;
+}
+
+static void each_fault_has_its_sentence(void **state) {
+    struct fixture *f = *state;
+    const struct {
+        const char *name, *part;
+    } want[] = {
+        {"not_plugin.so",
+         "not a plugin, or built for another ABI (it does not export rlhf_plugin_v0)"},
+        {"other_abi.so", "built for plugin ABI 3, this rlhf-host speaks 0.1"},
+        {"other_minor.so", "built for plugin ABI 0.2, this rlhf-host speaks 0.1 exactly"},
+        {"null_bundle.so", "rlhf_plugin_v0() returned nothing"},
+        {"no_plugins.so", "lists 0 plugins"},
+        {"no_ops.so", "org.example.faulty has no ops table"},
+        {"no_score.so", "org.example.faulty lacks the required function score()"},
+        {"no_save.so", "org.example.faulty has a state_version but no save function"},
+        {"bad_id.so", "its id is missing or has characters"},
+        {"bad_kind.so", "org.example.faulty is of kind 77"},
+        {"newer_host.so", "org.example.faulty needs plugin ABI 0.1000 or newer"},
+        {"long_set.so", "its descriptor uses fields newer than this host (112 > 104 bytes)"},
+        {"huge_size.so", "its descriptor says it has 2147483647 bytes"},
+        {"short_descriptor.so", "its descriptor says it has 16 bytes"},
+        {"default_range.so",
+         "org.example.faulty: its option \"gain\" has a default outside its range"},
+        {"twice_key.so", "its option \"gain\" is there twice"},
+        {"outside_config.so", "its option \"mode\" lies outside the config struct"},
+        {"no_choices.so", "its option \"mode\" has no choices"},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(want); i++) {
+        char path[1024];
+        const struct rlhf__plugin *p;
+        struct rlhf__error err = {0};
+        rlhf_status st = rlhf__plugin_open(f->plugins, module_path(want[i].name, path),
+                                           RLHF_KIND_REWARD, "--reward", &p, &err);
+        check_error(st, RLHF_E_UNSUPPORTED, &err, want[i].part);
+        assert_non_null(strstr(err.text, want[i].name)); // every message names the file
+        assert_null(p);
+    }
+}
+
+static void a_sound_one_is_described(void **state) {
+    struct fixture *f = *state;
+    char path[1024];
+    const struct rlhf__plugin *p, *again;
+    struct rlhf__error err = {0};
+    module_path("sample.so", path);
+    check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, "--reward", &p, &err), &err);
+    assert_string_equal(p->desc.id, "org.example.sample");
+    assert_string_equal(p->file, "sample.so");
+    assert_string_equal(p->stem, "sample");
+    assert_int_equal(p->path[0], '/');
+    assert_int_equal(strlen(p->sha256), 64);
+    assert_int_equal(p->table.n, 6);
+    assert_non_null(p->ops.reward.score);
+    check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, "--reward", &again, &err), &err);
+    assert_ptr_equal(p, again);
+}
+
+static void a_longer_descriptor_with_a_zero_tail_is_fine(void **state) {
+    struct fixture *f = *state;
+    char path[1024];
+    const struct rlhf__plugin *p;
+    struct rlhf__error err = {0};
+    module_path("long_zero.so", path);
+    check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, "--reward", &p, &err), &err);
+    assert_string_equal(p->desc.id, "org.example.faulty");
+}
+
+static void two_files_with_one_id(void **state) {
+    struct fixture *f = *state;
+    char path[1024];
+    const struct rlhf__plugin *p;
+    struct rlhf__error err = {0};
+    module_path("sample.so", path);
+    check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, "--reward", &p, &err), &err);
+    module_path("twin.so", path);
+    check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, "--reward", &p, &err),
+                RLHF_E_INVALID, &err, "the plugin id \"org.example.sample\" is in two files");
+    assert_non_null(strstr(err.text, "sample.so and "));
+    assert_non_null(strstr(err.text, "twin.so"));
+}
+
+static void a_wrong_kind_is_called_by_name(void **state) {
+    struct fixture *f = *state;
+    char path[1024];
+    const struct rlhf__plugin *p;
+    struct rlhf__error err = {0};
+    module_path("sample.so", path);
+    check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_ALGO, "--algo", &p, &err),
+                RLHF_E_INVALID, &err, "sample.so is a reward, --algo wants an algorithm");
+    module_path("algo.so", path);
+    check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, "--reward", &p, &err),
+                RLHF_E_INVALID, &err, "algo.so is an algorithm, --reward wants a reward");
+}
+
+static void several_in_one_file_need_a_choice(void **state) {
+    struct fixture *f = *state;
+    char path[1024], chosen[1100];
+    const struct rlhf__plugin *p, **all;
+    struct rlhf__error err = {0};
+    size_t n;
+    module_path("several.so", path);
+    check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, "--reward", &p, &err),
+                RLHF_E_INVALID, &err,
+                "several.so#org.example.faulty or several.so#org.example.second");
+    snprintf(chosen, sizeof chosen, "%s#org.example.second", path);
+    check_ok(rlhf__plugin_open(f->plugins, chosen, RLHF_KIND_REWARD, "--reward", &p, &err), &err);
+    assert_string_equal(p->desc.id, "org.example.second");
+    snprintf(chosen, sizeof chosen, "%s#org.example.third", path);
+    check_error(rlhf__plugin_open(f->plugins, chosen, RLHF_KIND_REWARD, "--reward", &p, &err),
+                RLHF_E_INVALID, &err, "no plugin with the id \"org.example.third\"");
+    check_ok(rlhf__plugin_open_file(f->plugins, path, &all, &n, &err), &err);
+    assert_int_equal(n, 2);
+    free(all);
+}
+
+// ---- where it is looked for -------------------------------------------------------------------
+
+// A link to a test module in the scratch directory.
+static void place(struct fixture *f, const char *module, const char *at) {
+    char path[1024];
+    struct rlhf__error err = {0};
+    char *dir = strdup(scratch_path(f->scratch, at));
+    assert_non_null(dir);
+    *strrchr(dir, '/') = '\0';
+    check_ok(rlhf__make_dirs(dir, &err), &err);
+    free(dir);
+    assert_int_equal(symlink(module_path(module, path), scratch_path(f->scratch, at)), 0);
+}
+
+static void the_first_place_wins(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    const struct rlhf__plugin *p;
+    char back[1024], env[1024];
+    place(f, "sample.so", "rewards/x.so");
+    place(f, "several.so", "path/rewards/x.so");
+    check_ok(rlhf__plugin_open(f->plugins, "x", RLHF_KIND_REWARD, "--reward", &p, &err), &err);
+    assert_string_equal(p->desc.id, "org.example.sample"); // ".so" was added
+    snprintf(env, sizeof env, "/nowhere::%s/path", f->scratch->dir);
+    setenv("RLHF_PLUGIN_PATH", env, 1);
+    check_ok(rlhf__plugin_open(f->plugins, "x.so#org.example.second", RLHF_KIND_REWARD, "--reward",
+                               &p, &err),
+             &err);
+    // A file of that name in the working directory comes before both.
+    place(f, "algo.so", "here/x.so");
+    assert_non_null(getcwd(back, sizeof back));
+    assert_int_equal(chdir(scratch_path(f->scratch, "here")), 0);
+    rlhf_status st = rlhf__plugin_open(f->plugins, "x.so", RLHF_KIND_ALGO, "--algo", &p, &err);
+    assert_int_equal(chdir(back), 0);
+    check_ok(st, &err);
+    assert_string_equal(p->desc.id, "org.example.algo");
+}
+
+static void a_missing_one_gets_a_hint(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    const struct rlhf__plugin *p;
+    place(f, "sample.so", "rewards/imdb.so");
+    place(f, "algo.so", "algos/ppo.so");
+    check_error(rlhf__plugin_open(f->plugins, "imbd.so", RLHF_KIND_REWARD, "--reward", &p, &err),
+                RLHF_E_INVALID, &err,
+                "--reward: no reward plugin \"imbd.so\" (did you mean \"imdb.so\"?); looked for");
+    check_error(rlhf__plugin_open(f->plugins, "ppo", RLHF_KIND_REWARD, "--reward", &p, &err),
+                RLHF_E_INVALID, &err, "is an algorithm, --reward wants a reward");
+    check_error(rlhf__plugin_open(f->plugins, "./ppo.so", RLHF_KIND_ALGO, "--algo", &p, &err),
+                RLHF_E_INVALID, &err, "--algo: there is no plugin file ./ppo.so");
+    check_error(rlhf__plugin_open(f->plugins, "", RLHF_KIND_ALGO, "--algo", &p, &err),
+                RLHF_E_INVALID, &err, "name is empty");
+}
+
+static void text_is_no_library(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    const struct rlhf__plugin *p;
+    const char *path = scratch_text(f->scratch, "text.so", "not ELF");
+    check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_ALGO, "--algo", &p, &err),
+                RLHF_E_UNSUPPORTED, &err, "text.so: cannot be loaded: file too short");
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(each_fault_has_its_sentence),
+        T(a_sound_one_is_described),
+        T(a_longer_descriptor_with_a_zero_tail_is_fine),
+        T(two_files_with_one_id),
+        T(a_wrong_kind_is_called_by_name),
+        T(several_in_one_file_need_a_choice),
+        T(the_first_place_wins),
+        T(a_missing_one_gets_a_hint),
+        T(text_is_no_library),
+    };
+    return cmocka_run_group_tests_name("plugin_load", tests, NULL, NULL);
+}
