@@ -90,9 +90,10 @@ static const char *fault(const rlhf_opt *o, uint32_t config_size) {
 
 rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_size,
                              struct rlhf__error *err) {
-    if (t->n > 0 && !t->opts) return rlhf__fail(err, RLHF_E_INVALID, "its option table is NULL");
+    if (t->n > 0 && !t->opts)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option table is NULL");
     if (t->stride && (t->stride < sizeof(rlhf_opt) || t->stride % _Alignof(rlhf_opt) != 0))
-        return rlhf__fail(err, RLHF_E_INVALID,
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "its option table has a stride of %u bytes, at least "
                           "%zu are needed",
                           t->stride, sizeof(rlhf_opt));
@@ -100,11 +101,11 @@ rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_si
         rlhf_opt o;
         rlhf__opt_at(t, i, &o);
         if (!o.key || !*o.key)
-            return rlhf__fail(err, RLHF_E_INVALID, "its option %u has no key", i);
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option %u has no key", i);
         const char *why = fault(&o, config_size);
-        if (why) return rlhf__fail(err, RLHF_E_INVALID, "its option \"%s\" %s", o.key, why);
+        if (why) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option \"%s\" %s", o.key, why);
         if (rlhf__opt_find(t, o.key) != (int32_t)i)
-            return rlhf__fail(err, RLHF_E_INVALID, "its option \"%s\" is there twice", o.key);
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option \"%s\" is there twice", o.key);
     }
     return RLHF_OK;
 }

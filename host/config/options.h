@@ -30,7 +30,7 @@ void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out);
 int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key);
 
 // Refuse a table that would hurt: offsets outside config_size or misaligned, unknown type, no key,
-// duplicate keys, no choices, default outside the range. [any]
+// duplicate keys, no choices, default outside the range: RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_size,
                              struct rlhf__error *err);
 

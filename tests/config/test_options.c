@@ -1,0 +1,244 @@
+// test_options.c: the one validator: each type, each way to be wrong, and the sentence it gives.
+#include "support/scratch.h"
+
+#include "config/options.h"
+
+struct config {
+    double rate, open;
+    int64_t count, free_count;
+    int32_t on, mode;
+    const char *name, *path;
+};
+
+static const char *const modes[] = {"fast", "slow", NULL};
+static const rlhf_opt opts[] = {
+    RLHF_OPT_F64(struct config, rate, 0.5, 0, 1, "a rate"),
+    {"open", "an open range", RLHF_T_F64, RLHF_OPT_MIN_OPEN | RLHF_OPT_MAX_OPEN,
+     offsetof(struct config, open), 0, 0, 0, 0, 1, 0, 2, NULL, NULL},
+    RLHF_OPT_I64(struct config, count, 3, 1, 10, "a count"),
+    RLHF_OPT_I64(struct config, free_count, 0, INT64_MIN, INT64_MAX, "any integer"),
+    RLHF_OPT_BOOL(struct config, on, 1, "a switch"),
+    RLHF_OPT_ENUM(struct config, mode, 1, modes, "a mode"),
+    RLHF_OPT_STR(struct config, name, "n", "a name"),
+    RLHF_OPT_PATH(struct config, path, NULL, "a path"),
+};
+static const struct rlhf__opt_table table = {opts, CHECK_COUNT(opts), sizeof *opts};
+
+struct fixture {
+    struct rlhf__strings strings;
+    struct config *config;
+};
+
+static int setup(void **state) {
+    *state = calloc(1, sizeof(struct fixture));
+    return *state ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    struct fixture *f = *state;
+    free(f->config);
+    rlhf__strings_free(&f->strings);
+    free(f);
+    return 0;
+}
+
+// A fresh config from JSON text, which may span lines.
+static rlhf_status read_text(struct fixture *f, const char *text, int lenient,
+                             struct rlhf__error *err) {
+    struct rlhf__origin from = {"c.json", "", text, strlen(text), lenient, 0};
+    json_t *o = json_loads(text, 0, NULL);
+    assert_non_null(o);
+    free(f->config);
+    void *config;
+    rlhf_status st =
+        rlhf__opts_new(&table, sizeof(struct config), o, &from, &f->strings, &config, err);
+    f->config = config;
+    json_decref(o);
+    return st;
+}
+
+static void defaults_then_values(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    check_ok(read_text(f, "{}", 0, &err), &err);
+    assert_true(f->config->rate == 0.5 && f->config->count == 3 && f->config->on == 1);
+    assert_int_equal(f->config->mode, 1);
+    assert_string_equal(f->config->name, "n");
+    assert_null(f->config->path);
+    check_ok(
+        read_text(f,
+                  "{\"rate\": 1, \"count\": 1e1, \"on\": false, \"mode\": \"fast\", \"name\": \"\","
+                  " \"path\": \"/x\", \"free_count\": -9223372036854775808, \"open\": 1.5}",
+                  0, &err),
+        &err);
+    assert_true(f->config->rate == 1 && f->config->count == 10 && f->config->on == 0);
+    assert_int_equal(f->config->mode, 0);
+    assert_string_equal(f->config->name, "");
+    assert_string_equal(f->config->path, "/x");
+    assert_true(f->config->free_count == INT64_MIN && f->config->open == 1.5);
+    check_ok(read_text(f, "{\"path\": null}", 0, &err), &err);
+}
+
+static void every_wrong_value_has_its_sentence(void **state) {
+    struct fixture *f = *state;
+    const struct {
+        const char *text, *want;
+    } bad[] = {
+        {"{\"rate\": 1.01}", "c.json:1: rate must be a number from 0 to 1, found 1.01"},
+        {"{\"rate\": -1}", "c.json:1: rate must be a number from 0 to 1, found -1"},
+        {"{\"rate\": \"1\"}", "c.json:1: rate must be a number from 0 to 1, found \"1\""},
+        {"{\n\n\"rate\": true}", "c.json:3: rate must be a number from 0 to 1, found true"},
+        {"{\"rate\": [1]}", "c.json:1: rate must be a number from 0 to 1, found a list"},
+        {"{\"rate\": null}", "c.json:1: rate must be a number from 0 to 1, found null"},
+        {"{\"open\": 0}", "c.json:1: open must be a number above 0 and below 2, found 0"},
+        {"{\"open\": 2}", "c.json:1: open must be a number above 0 and below 2, found 2"},
+        {"{\"count\": 0}", "c.json:1: count must be an integer from 1 to 10, found 0"},
+        {"{\"count\": 11}", "c.json:1: count must be an integer from 1 to 10, found 11"},
+        {"{\"count\": 2.5}", "c.json:1: count must be an integer from 1 to 10, found 2.5"},
+        {"{\"count\": 1e300}", "c.json:1: count must be an integer from 1 to 10, found 1e+300"},
+        {"{\"free_count\": 1e300}", "c.json:1: free_count must be an integer, found 1e+300"},
+        {"{\"on\": 1}", "c.json:1: on must be true or false, found 1"},
+        {"{\"mode\": \"fas\"}",
+         "c.json:1: mode must be one of fast, slow, found \"fas\" (did you mean \"fast\"?)"},
+        {"{\"mode\": 0}", "c.json:1: mode must be one of fast, slow, found 0"},
+        {"{\"name\": 5}", "c.json:1: name must be a string, found 5"},
+        {"{\"name\": null}", "c.json:1: name must be a string, found null"},
+        {"{\"path\": {}}", "c.json:1: path must be a path (a string), found an object"},
+        {"{\"rate\": 1,\n \"cuont\": 2}",
+         "c.json:2: unknown key \"cuont\" (did you mean \"count\"?)"},
+        {"{\"zzzzzzzz\": 2}", "c.json:1: unknown key \"zzzzzzzz\""},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(bad); i++) {
+        struct rlhf__error err = {0};
+        assert_int_equal(read_text(f, bad[i].text, 0, &err), RLHF_E_INVALID);
+        assert_string_equal(err.text, bad[i].want);
+    }
+}
+
+static void a_long_value_is_cut(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    char text[300] = "{\"rate\": \"";
+    memset(text + strlen(text), 'x', 200);
+    strcat(text, "\"}");
+    assert_int_equal(read_text(f, text, 0, &err), RLHF_E_INVALID);
+    assert_true(strlen(err.text) < 140);
+    assert_non_null(strstr(err.text, "xxx..."));
+}
+
+static void lenient_origins_skip_and_default(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    check_ok(read_text(f, "{\"other\": {}, \"count\": null, \"rate\": 0.25}", 1, &err), &err);
+    assert_true(f->config->count == 3 && f->config->rate == 0.25);
+    check_error(read_text(f, "{\"count\": 99}", 1, &err), RLHF_E_INVALID, &err, "found 99");
+}
+
+static void typed_text_is_a_string_where_one_is_wanted(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    struct rlhf__origin from = {"--set", "s", NULL, 0, 0, 0};
+    json_t *five = json_integer(5);
+    check_ok(read_text(f, "{}", 0, &err), &err);
+    check_ok(rlhf__opts_set(&table, "name", five, "5", &from, f->config, &f->strings, &err), &err);
+    assert_string_equal(f->config->name, "5");
+    rlhf_status st = rlhf__opts_set(&table, "mode", five, "5", &from, f->config, &f->strings, &err);
+    json_decref(five);
+    check_error(st, RLHF_E_INVALID, &err, "--set: s.mode must be one of fast, slow, found 5");
+}
+
+static void required_keys(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    const rlhf_opt one[] = {
+        {"rate", "a rate", RLHF_T_F64, RLHF_OPT_REQUIRED, 0, 0, 0, 0, 0, 0, 0, 1, NULL, NULL}};
+    const struct rlhf__opt_table t = {one, 1, sizeof *one};
+    struct rlhf__origin from = {"ppo.so", "algo", NULL, 0, 0, 0};
+    void *config;
+    check_error(rlhf__opts_new(&t, 8, NULL, &from, &f->strings, &config, &err), RLHF_E_INVALID,
+                &err, "ppo.so: algo.rate is missing; it must be a number from 0 to 1");
+    assert_null(config);
+}
+
+static void json_and_back(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    json_t *a = json_object(), *b = json_object();
+    check_ok(read_text(f, "{\"rate\": 0.1, \"mode\": \"fast\", \"path\": \"p\", \"on\": false}", 0,
+                       &err),
+             &err);
+    check_ok(rlhf__opts_to_json(&table, f->config, a, &err), &err);
+    assert_int_equal(json_object_size(a), CHECK_COUNT(opts));
+    char *text = json_dumps(a, 0);
+    check_ok(read_text(f, text, 0, &err), &err);
+    check_ok(rlhf__opts_to_json(&table, f->config, b, &err), &err);
+    assert_true(json_equal(a, b));
+    free(text);
+    json_decref(a);
+    json_decref(b);
+}
+
+static void a_table_of_a_future_sdk_has_a_longer_stride(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    struct longer {
+        rlhf_opt now;
+        const char *unit;
+    } rows[] = {{RLHF_OPT_I64(struct config, count, 3, 1, 10, "a count"), "things"},
+                {RLHF_OPT_F64(struct config, rate, 0.5, 0, 1, "a rate"), "1/s"}};
+    const struct rlhf__opt_table t = {&rows[0].now, 2, sizeof *rows};
+    struct rlhf__origin from = {"x", "", NULL, 0, 0, 0};
+    json_t *o = json_pack("{sf}", "rate", 0.75);
+    void *config;
+    check_ok(rlhf__opts_check(&t, sizeof(struct config), &err), &err);
+    check_ok(rlhf__opts_new(&t, sizeof(struct config), o, &from, &f->strings, &config, &err), &err);
+    assert_true(((struct config *)config)->rate == 0.75);
+    free(config);
+    json_decref(o);
+    struct rlhf__opt_table shorter = table;
+    shorter.stride = 40;
+    check_error(rlhf__opts_check(&shorter, sizeof(struct config), &err), RLHF_E_UNSUPPORTED, &err,
+                "stride of 40 bytes");
+}
+
+static void schema_of_a_table(void **state) {
+    (void)state;
+    json_t *got = rlhf__opts_schema(&table);
+    json_t *want = json_loads(
+        "{\"rate\": {\"description\": \"a rate\", \"type\": \"number\", \"minimum\": 0.0,"
+        "            \"maximum\": 1.0, \"default\": 0.5},"
+        " \"open\": {\"description\": \"an open range\", \"type\": \"number\","
+        "            \"exclusiveMinimum\": 0.0, \"exclusiveMaximum\": 2.0, \"default\": 1.0},"
+        " \"count\": {\"description\": \"a count\", \"type\": \"integer\", \"minimum\": 1,"
+        "            \"maximum\": 10, \"default\": 3},"
+        " \"free_count\": {\"description\": \"any integer\", \"type\": \"integer\", \"default\": "
+        "0},"
+        " \"on\": {\"description\": \"a switch\", \"type\": \"boolean\", \"default\": true},"
+        " \"mode\": {\"description\": \"a mode\", \"enum\": [\"fast\", \"slow\"],"
+        "            \"default\": \"slow\"},"
+        " \"name\": {\"description\": \"a name\", \"type\": \"string\", \"default\": \"n\"},"
+        " \"path\": {\"description\": \"a path\", \"type\": [\"string\", \"null\"],"
+        "            \"default\": null}}",
+        0, NULL);
+    assert_non_null(want);
+    assert_true(json_equal(got, want));
+    json_decref(got);
+    json_decref(want);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(defaults_then_values),
+        T(every_wrong_value_has_its_sentence),
+        T(a_long_value_is_cut),
+        T(lenient_origins_skip_and_default),
+        T(typed_text_is_a_string_where_one_is_wanted),
+        T(required_keys),
+        T(json_and_back),
+        T(a_table_of_a_future_sdk_has_a_longer_stride),
+        T(schema_of_a_table),
+    };
+    return cmocka_run_group_tests_name("config_options", tests, NULL, NULL);
+}
