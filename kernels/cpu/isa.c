@@ -1,6 +1,7 @@
 // isa.c: choice of the instruction set at run time, by CPUID. The only file that asks the CPU.
 #include "hot/hot.h"
 
+#include <cpuid.h>
 #include <string.h>
 
 static const char *const names[RLHF__ISA_COUNT] = {"baseline", "avx2", "avx512"};
@@ -18,6 +19,12 @@ static int detect(void) {
         return RLHF__ISA_AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return RLHF__ISA_AVX2;
     return RLHF__ISA_BASELINE;
+}
+
+int rlhf__isa_has_amx(void) {
+    unsigned a, b, c, d;
+    const unsigned amx_bf16 = 1u << 22;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & amx_bf16) != 0;
 }
 
 int rlhf__hot_select(struct rlhf__hot *hot, const char *cap) {

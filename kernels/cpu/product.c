@@ -5,6 +5,7 @@
 // weight: all layers of a model share.
 #include "products.h"
 
+#include "bf16_gemm.h"
 #include "own_gemm.h"
 #include "rows.h"
 
@@ -50,7 +51,8 @@ rlhf_status rlhf__products_create(struct rlhf__cpu *cpu) {
     // A lower level asked for by the user means own products too, so that they can be tested.
     int lowered = cpu->isa_capped && cpu->isa < RLHF__ISA_AVX512;
     cpu->has_block_gemm = !lowered && is_block_gemm(c->dnnl, RLHF_F32);
-    cpu->has_bf16 = cpu->has_block_gemm && is_block_gemm(c->dnnl, RLHF_BF16);
+    cpu->own_bf16 = cpu->isa == RLHF__ISA_AVX512 && !rlhf__isa_has_amx();
+    cpu->has_bf16 = cpu->own_bf16 || (cpu->has_block_gemm && is_block_gemm(c->dnnl, RLHF_BF16));
     int v[3];
     rlhf__dnnl_version(v);
     snprintf(cpu->detail, sizeof cpu->detail, "oneDNN %d.%d.%d, %s%s, %d thread%s", v[0], v[1],
@@ -153,6 +155,8 @@ rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, c
                           void *dst) {
     if (s->m == 0 || s->n == 0) return RLHF_OK;
     if (needs_f32(cpu, s)) return product_f32(cpu, s, src, wei, plain_wei, bias, dst);
+    if (s->in_dtype == RLHF_BF16 && cpu->own_bf16)
+        return rlhf__bf16_product(cpu, s, src, wei, plain_wei, bias, dst);
     if (!cpu->has_block_gemm) return rlhf__own_product(cpu, s, src, wei, plain_wei, bias, dst);
     struct rlhf__dnnl_op *op = NULL;
     void *scratch = NULL;
@@ -169,7 +173,8 @@ rlhf_status rlhf__product_rows(struct rlhf__cpu *cpu, const struct rlhf__matmul 
                                const void *src, const struct rlhf__packed *wei, const float *bias,
                                void *dst) {
     struct rlhf__matmul part = *s;
-    uint32_t main_rows = rows > ROW_STEP ? rows - rows % ROW_STEP : rows;
+    const int any_rows = s->in_dtype == RLHF_BF16 && cpu->own_bf16; // nothing is kept for a shape
+    uint32_t main_rows = rows > ROW_STEP && !any_rows ? rows - rows % ROW_STEP : rows;
     part.m = main_rows;
     RLHF_TRY(rlhf__product(cpu, &part, src, wei, NULL, bias, dst));
     if (main_rows == rows) return RLHF_OK;

@@ -1,5 +1,6 @@
 // weight.c: weight matrices in packed layouts (products.h). Made from the f32 master once per
 // optimiser step by weight_pack, then used by every product of that step.
+#include "bf16_gemm.h"
 #include "own_gemm.h"
 #include "products.h"
 #include "rows.h"
@@ -48,6 +49,8 @@ static int packed_dnnl(struct rlhf__dnnl *d, struct rlhf__packed *p, int64_t k, 
 static rlhf_status packed_create(struct rlhf__cpu *cpu, struct rlhf__packed *p, int64_t k,
                                  int64_t n, int32_t dtype, int src_transposed,
                                  struct rlhf__dnnl_op **reorder, struct rlhf__dnnl_mem **src) {
+    if (dtype == RLHF_BF16 && cpu->own_bf16)
+        return rlhf__cpu_mem_alloc(cpu, rlhf__bf16_packed_bytes(k, n), &p->ptr);
     if (!cpu->has_block_gemm)
         return rlhf__cpu_mem_alloc(cpu, rlhf__own_packed_bytes(cpu, k, n), &p->ptr);
     struct rlhf__dnnl *d = rlhf__products_engine(cpu);
@@ -92,8 +95,13 @@ rlhf_status rlhf__cpu_weight_create(void *ctx, int32_t k, int32_t n, int32_t dty
 }
 
 static rlhf_status packed_fill(struct rlhf__cpu *cpu, const struct rlhf__packed *p, int64_t k,
-                               int64_t n, int src_transposed, struct rlhf__dnnl_op *reorder,
-                               struct rlhf__dnnl_mem *src, void *data) {
+                               int64_t n, int32_t dtype, int src_transposed,
+                               struct rlhf__dnnl_op *reorder, struct rlhf__dnnl_mem *src,
+                               void *data) {
+    if (dtype == RLHF_BF16 && cpu->own_bf16) {
+        rlhf__bf16_pack(cpu, p->ptr, data, RLHF_F32, k, n, src_transposed);
+        return RLHF_OK;
+    }
     if (!p->layout) {
         rlhf__own_pack(cpu, p->ptr, data, k, n, src_transposed);
         return RLHF_OK;
@@ -124,9 +132,11 @@ rlhf_status rlhf__cpu_weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     rlhf__cpu_use_threads(cpu);
     if (w->exec_dtype != w->dtype)
         RLHF_TRY(round_to_bf16(cpu, src_f32, (uint64_t)w->k * (uint64_t)w->n, &src));
-    RLHF_TRY(packed_fill(cpu, &w->fwd, w->k, w->n, out_in, w->fwd_reorder, w->fwd_src, src));
+    RLHF_TRY(packed_fill(cpu, &w->fwd, w->k, w->n, w->exec_dtype, out_in, w->fwd_reorder,
+                         w->fwd_src, src));
     if (w->bwd.ptr)
-        RLHF_TRY(packed_fill(cpu, &w->bwd, w->n, w->k, !out_in, w->bwd_reorder, w->bwd_src, src));
+        RLHF_TRY(packed_fill(cpu, &w->bwd, w->n, w->k, w->exec_dtype, !out_in, w->bwd_reorder,
+                             w->bwd_src, src));
     w->packed = 1;
     cpu->weight_generation++; // logits kept by lm_head are of the old weights
     return RLHF_OK;

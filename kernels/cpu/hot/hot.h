@@ -92,6 +92,9 @@ extern const struct rlhf__hot rlhf__hot_table_avx512;
 // "baseline", "avx2", "avx512".
 const char *rlhf__isa_name(int isa);
 
+// True when the CPU has AMX bf16 tiles.
+int rlhf__isa_has_amx(void);
+
 // Fills *hot with the best level of this CPU, or with a lower one when cap (the environment
 // variable RLHF_CPU_ISA; NULL or "" = no cap) names it. Returns the enum rlhf__isa chosen, or -1
 // when cap is not one of the three names.

@@ -1,0 +1,128 @@
+// hot/bf16_pack.c: the packings of bf16.h.
+#include "bf16.h"
+#include "vec.h"
+
+#define NC ((size_t)RLHF__BF16_NC)
+#define MR ((size_t)RLHF__BF16_MR)
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE __mmask16 mask16(size_t n) { return (__mmask16)(n >= 16 ? 0xffffu : (1u << n) - 1u); }
+
+// Words whose low halves are lo[0..15] and high halves hi[0..15].
+INLINE __m512i interleave(__m256i lo, __m256i hi) {
+    return _mm512_or_si512(_mm512_cvtepu16_epi32(lo),
+                           _mm512_slli_epi32(_mm512_cvtepu16_epi32(hi), 16));
+}
+
+INLINE __m256i narrow(__m512 v) { return (__m256i)_mm512_cvtneps_pbh(v); }
+
+INLINE __m256i load_f32(const float *p, size_t n) {
+    return narrow(_mm512_maskz_loadu_ps(mask16(n), p));
+}
+
+INLINE __m256i load_bf16(const uint16_t *p, size_t n) {
+    return _mm256_maskz_loadu_epi16(mask16(n), p);
+}
+
+INLINE size_t part(size_t n, size_t from) {
+    return n <= from ? 0 : (n - from < 16 ? n - from : 16);
+}
+
+void rlhf__bf16_pack_rows_f32(uint32_t *dst, const float *src, size_t k, size_t columns,
+                              size_t stride) {
+    for (size_t i = 0; i < k; i += 2, src += 2 * stride, dst += NC)
+        for (size_t c = 0; c < NC; c += 16) {
+            const size_t n = part(columns, c);
+            const float *next = i + 1 < k ? src + stride + c : src + c;
+            __m256i hi = load_f32(next, i + 1 < k ? n : 0);
+            _mm512_storeu_si512(dst + c, interleave(load_f32(src + c, n), hi));
+        }
+}
+
+void rlhf__bf16_pack_rows(uint32_t *dst, const uint16_t *src, size_t k, size_t columns,
+                          size_t stride) {
+    for (size_t i = 0; i < k; i += 2, src += 2 * stride, dst += NC)
+        for (size_t c = 0; c < NC; c += 16) {
+            const size_t n = part(columns, c);
+            const uint16_t *next = i + 1 < k ? src + stride + c : src + c;
+            __m256i hi = load_bf16(next, i + 1 < k ? n : 0);
+            _mm512_storeu_si512(dst + c, interleave(load_bf16(src + c, n), hi));
+        }
+}
+
+void rlhf__bf16_pack_a(uint32_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride) {
+    const size_t pairs = (k + 1) / 2;
+    for (size_t i = 0; i < pairs; i++, src += 2 * stride, dst += MR) {
+        const int whole = 2 * i + 1 < k;
+        for (size_t r = 0; r < m; r += MR) {
+            const size_t n = m - r < MR ? m - r : MR;
+            __m256i hi = load_bf16(whole ? src + stride + r : src + r, whole ? n : 0);
+            __m512i w = interleave(load_bf16(src + r, n), hi);
+            _mm512_mask_storeu_epi32(dst + r * pairs, mask16(MR), w);
+        }
+    }
+}
+
+// 16 vectors of 16 words: out[j] holds word j of every in[i].
+INLINE void transpose16(__m512i v[16]) {
+    __m512i t[16];
+    for (int i = 0; i < 8; i++) {
+        t[2 * i] = _mm512_unpacklo_epi32(v[2 * i], v[2 * i + 1]);
+        t[2 * i + 1] = _mm512_unpackhi_epi32(v[2 * i], v[2 * i + 1]);
+    }
+    for (int i = 0; i < 4; i++) {
+        v[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
+        v[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
+        v[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
+        v[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
+    }
+    // v[4 i + j], lane l: word 4 l + j of inputs 4 i .. 4 i + 3.
+    for (int j = 0; j < 4; j++) {
+        __m512i a = _mm512_shuffle_i32x4(v[j], v[4 + j], 0x88);
+        __m512i b = _mm512_shuffle_i32x4(v[j], v[4 + j], 0xdd);
+        __m512i c = _mm512_shuffle_i32x4(v[8 + j], v[12 + j], 0x88);
+        __m512i d = _mm512_shuffle_i32x4(v[8 + j], v[12 + j], 0xdd);
+        t[j] = _mm512_shuffle_i32x4(a, c, 0x88);
+        t[8 + j] = _mm512_shuffle_i32x4(a, c, 0xdd);
+        t[4 + j] = _mm512_shuffle_i32x4(b, d, 0x88);
+        t[12 + j] = _mm512_shuffle_i32x4(b, d, 0xdd);
+    }
+    for (int i = 0; i < 16; i++)
+        v[i] = t[i];
+}
+
+INLINE __m512i words_f32(const float *p, size_t n) {
+    const __m256i lo = load_f32(p, part(n, 0)), hi = load_f32(p + (n > 16 ? 16 : 0), part(n, 16));
+    return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
+}
+
+INLINE __m512i words_bf16(const uint16_t *p, size_t n) {
+    const uint32_t m = n >= 32 ? 0xffffffffu : (1u << n) - 1u;
+    return _mm512_maskz_loadu_epi16(m, p);
+}
+
+// 16 pairs of k for 16 columns at a time: rows of src are read along k and turned.
+#define PACK_COLS(words)                                                                           \
+    for (size_t i = 0; i < k; i += 32) {                                                           \
+        const size_t n = k - i < 32 ? k - i : 32, pairs = (n + 1) / 2;                             \
+        for (size_t c = 0; c < NC; c += 16) {                                                      \
+            __m512i v[16];                                                                         \
+            for (size_t j = 0; j < 16; j++)                                                        \
+                v[j] = c + j < columns ? words(src + (c + j) * stride + i, n)                      \
+                                       : _mm512_setzero_si512();                                   \
+            transpose16(v);                                                                        \
+            for (size_t j = 0; j < pairs; j++)                                                     \
+                _mm512_storeu_si512(dst + (i / 2 + j) * NC + c, v[j]);                             \
+        }                                                                                          \
+    }
+
+void rlhf__bf16_pack_cols_f32(uint32_t *dst, const float *src, size_t k, size_t columns,
+                              size_t stride) {
+    PACK_COLS(words_f32)
+}
+
+void rlhf__bf16_pack_cols(uint32_t *dst, const uint16_t *src, size_t k, size_t columns,
+                          size_t stride) {
+    PACK_COLS(words_bf16)
+}
