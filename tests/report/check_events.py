@@ -1,0 +1,34 @@
+"""Reads the event file of report_events_sample with TensorBoard's own reader.
+
+usage: check_events.py PROGRAM. Exit status 77 (skipped) where the package is not installed.
+"""
+import json
+import subprocess
+import sys
+import tempfile
+
+try:
+    from tensorboard.backend.event_processing import event_accumulator
+except ImportError:
+    print("skipped: the Python package tensorboard is not installed")
+    sys.exit(77)
+
+with tempfile.TemporaryDirectory() as run:
+    subprocess.run([sys.argv[1], run], check=True)
+    acc = event_accumulator.EventAccumulator(run + "/tensorboard")
+    acc.Reload()
+    scores = [(e.step, e.value) for e in acc.Scalars("objective/scores")]
+    assert scores == [(1, 1.0), (2, 2.0), (3, 103.0), (4, 104.0)], scores
+    assert acc.Tags()["scalars"] == ["objective/scores"], acc.Tags()  # NaN is left out
+    texts = acc.Tensors("samples/text_summary" if "samples/text_summary" in acc.Tags()["tensors"]
+                        else "samples")
+    assert [t.step for t in texts] == [1, 2, 3, 4], texts
+    text = texts[0].tensor_proto.string_val[0].decode()
+    assert "great \\| film é" in text and "-12.5" in text, text
+    assert acc.SummaryMetadata("samples").plugin_data.plugin_name == "text"
+    rows = [json.loads(line) for line in open(run + "/metrics.jsonl")]
+    assert [r["phase"] for r in rows] == [1, 2, 3, 4] and rows[3]["objective/scores"] == 104
+    assert rows[0]["loss/total"] is None
+    samples = [json.loads(line) for line in open(run + "/samples.jsonl")]
+    assert len(samples) == 4 and samples[0]["response"] == " great | film\né", samples
+print("ok")

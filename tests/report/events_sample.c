@@ -1,0 +1,36 @@
+// events_sample.c: writes what check_events.py reads: a run of 4 phases into the directory argv[1],
+// of which the last two are written again after a resume.
+#include "report/metrics.h"
+#include "report/samples.h"
+
+#include <math.h>
+#include <string.h>
+
+static rlhf_status phases(const char *dir, int64_t keep, int64_t from, int64_t to, double base,
+                          struct rlhf__error *err) {
+    struct rlhf__metrics *m;
+    struct rlhf__samples *s;
+    RLHF_TRY(rlhf__metrics_open(dir, 1, keep, &m, err));
+    RLHF_TRY(rlhf__samples_open(dir, keep, &s, err));
+    rlhf_status status = RLHF_OK;
+    for (int64_t p = from; p <= to && status == RLHF_OK; p++) {
+        const char *text = " great | film\n\xc3\xa9";
+        struct rlhf__sample one = {{"This was", 8}, {text, strlen(text)}, 0.5, -12.5, NAN};
+        rlhf__metrics_set(m, "objective/scores", base + (double)p);
+        rlhf__metrics_set(m, "loss/total", NAN);
+        status = rlhf__metrics_flush(m, p, err);
+        if (status == RLHF_OK) status = rlhf__samples_write(s, p, &one, 1, m, err);
+    }
+    rlhf__metrics_close(m);
+    rlhf__samples_close(s);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    struct rlhf__error err = {0};
+    if (argc != 2) return 2;
+    rlhf_status status = phases(argv[1], -1, 1, 4, 0, &err);
+    if (status == RLHF_OK) status = phases(argv[1], 2, 3, 4, 100, &err);
+    if (status < 0) fprintf(stderr, "%s\n", err.text);
+    return status < 0;
+}

@@ -1,0 +1,131 @@
+// test_metrics.c: rows of metrics.jsonl, and cutting them back for a resumed run.
+#include "support/scratch.h"
+
+#include "report/metrics.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct rlhf__metrics *open_run(struct scratch *s, int64_t keep) {
+    struct rlhf__metrics *m;
+    struct rlhf__error err = {0};
+    check_ok(rlhf__metrics_open(s->dir, 0, keep, &m, &err), &err);
+    return m;
+}
+
+static void flush(struct rlhf__metrics *m, int64_t phase) {
+    struct rlhf__error err = {0};
+    check_ok(rlhf__metrics_flush(m, phase, &err), &err);
+}
+
+static void check_rows(struct scratch *s, const char *want) {
+    struct rlhf__buf b = RLHF__BUF_INIT;
+    struct rlhf__error err = {0};
+    check_ok(rlhf__file_read(scratch_path(s, "metrics.jsonl"), 1 << 20, &b, &err), &err);
+    assert_string_equal(rlhf__buf_text(&b), want);
+    rlhf__buf_free(&b);
+}
+
+static void rows_are_sorted_and_start_afresh(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__metrics *m = open_run(s, -1);
+    double v = 5;
+    rlhf__metrics_set(m, "z", 1);
+    rlhf__metrics_set(m, "a/b", 0.1);
+    rlhf__metrics_sink(m, "m", NAN);
+    rlhf__metrics_set(m, "z", 2);      // replaces
+    rlhf__metrics_set(m, "phase", 99); // the row has its own
+    assert_true(rlhf__metrics_get(m, "z", &v) && v == 2);
+    assert_false(rlhf__metrics_get(m, "y", &v));
+    flush(m, 1);
+    assert_false(rlhf__metrics_get(m, "z", &v));
+    rlhf__metrics_set(m, "z", -3);
+    flush(m, 2);
+    rlhf__metrics_close(m);
+    check_rows(s,
+               "{\"phase\": 1, \"a/b\": 0.1, \"m\": null, \"z\": 2}\n{\"phase\": 2, \"z\": -3}\n");
+}
+
+static void a_resumed_run_cuts_later_rows(void **state) {
+    struct scratch *s = *state;
+    scratch_text(
+        s, "metrics.jsonl",
+        "{\"phase\": 1, \"a\": 1}\n{\"phase\": 2, \"a\": 2}\n{\"phase\": 3, \"a\": 3}\n{\"pha");
+    struct rlhf__metrics *m = open_run(s, 2);
+    rlhf__metrics_set(m, "a", 4);
+    flush(m, 3);
+    rlhf__metrics_close(m);
+    check_rows(s, "{\"phase\": 1, \"a\": 1}\n{\"phase\": 2, \"a\": 2}\n{\"phase\": 3, \"a\": 4}\n");
+    rlhf__metrics_close(open_run(s, 99)); // whole lines stay
+    check_rows(s, "{\"phase\": 1, \"a\": 1}\n{\"phase\": 2, \"a\": 2}\n{\"phase\": 3, \"a\": 4}\n");
+    rlhf__metrics_close(open_run(s, 0));
+    check_rows(s, "");
+}
+
+static void an_unfinished_line_goes(void **state) {
+    struct scratch *s = *state;
+    scratch_text(s, "metrics.jsonl", "{\"phase\": 1}\n{\"phase\": 2}");
+    rlhf__metrics_close(open_run(s, 9));
+    check_rows(s, "{\"phase\": 1}\n");
+    scratch_text(s, "metrics.jsonl", "{\"phase\": 1}\nno JSON\n{\"phase\": 2}\n");
+    rlhf__metrics_close(open_run(s, 9));
+    check_rows(s, "{\"phase\": 1}\n");
+}
+
+static void many_names(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__metrics *m = open_run(s, -1);
+    char name[32];
+    for (int i = 0; i < 500; i++) {
+        snprintf(name, sizeof name, "n%d", (i * 7919) % 500);
+        rlhf__metrics_set(m, name, i);
+    }
+    for (int i = 0; i < 500; i++) {
+        double v = -1;
+        snprintf(name, sizeof name, "n%d", (i * 7919) % 500);
+        assert_true(rlhf__metrics_get(m, name, &v) && v == i);
+    }
+    rlhf__metrics_close(m);
+}
+
+// In a child: the second row does not fit. 0 when it is refused and the first one stays whole.
+static int fill_the_disk(const char *dir) {
+    struct rlimit limit = {40, 40};
+    struct rlhf__error err = {0};
+    struct rlhf__metrics *m;
+    signal(SIGXFSZ, SIG_IGN);
+    if (rlhf__metrics_open(dir, 0, -1, &m, &err) != RLHF_OK) return 1;
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 2;
+    rlhf__metrics_set(m, "a", 1);
+    if (rlhf__metrics_flush(m, 1, &err) != RLHF_OK) return 3;
+    rlhf__metrics_set(m, "a", 0.123456789);
+    if (rlhf__metrics_flush(m, 2, &err) != RLHF_E_IO) return 4;
+    return strstr(err.text, "metrics.jsonl: cannot write: File too large") ? 0 : 5;
+}
+
+static void a_full_disk_leaves_whole_rows(void **state) {
+    struct scratch *s = *state;
+    int status;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) _exit(fill_the_disk(s->dir));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    check_rows(s, "{\"phase\": 1, \"a\": 1}\n");
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(rows_are_sorted_and_start_afresh), T(a_resumed_run_cuts_later_rows),
+        T(an_unfinished_line_goes),          T(many_names),
+        T(a_full_disk_leaves_whole_rows),
+    };
+    return cmocka_run_group_tests_name("report_metrics", tests, NULL, NULL);
+}

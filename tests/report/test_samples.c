@@ -1,0 +1,94 @@
+// test_samples.c: clipping to columns, the sample table, rows of samples.jsonl.
+#include "support/scratch.h"
+
+#include "report/columns.h"
+#include "report/samples.h"
+
+#include <math.h>
+
+static void clip(const char *text, size_t n, int columns, const char *want, int want_used) {
+    struct rlhf__buf b = RLHF__BUF_INIT;
+    int used = rlhf__put_clipped(&b, (rlhf_str){text, n}, columns);
+    assert_string_equal(rlhf__buf_text(&b), want);
+    assert_int_equal(used, want_used);
+    rlhf__buf_free(&b);
+}
+
+static void clipping_counts_columns_not_bytes(void **state) {
+    (void)state;
+    clip("abc", 3, 3, "abc", 3);
+    clip("abcd", 4, 3, "...", 3);
+    clip("abcdefgh", 8, 6, "abc...", 6);
+    clip("a\nb\tc\x1b[2J", 9, 20, "a b c [2J", 9);
+    clip("\xc3\xa9\xc3\xa9\xc3\xa9", 6, 3, "\xc3\xa9\xc3\xa9\xc3\xa9", 3);
+    clip("\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 10, 4, "\xc3\xa9...", 4);
+    clip("\xe6\xbc\xa2\xe5\xad\x97", 6, 4, "\xe6\xbc\xa2\xe5\xad\x97", 4); // two columns each
+    clip("\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2", 9, 5, "\xe6\xbc\xa2...", 5);
+    clip("a\xff\xc3", 3, 9, "a\xef\xbf\xbd\xef\xbf\xbd", 3);
+    clip("abc", 3, 2, "ab", 2); // no room for dots
+    clip("abc", 3, 0, "", 0);
+    clip("", 0, 5, "", 0);
+    clip("e\xcc\x81", 3, 1, "e\xcc\x81", 1); // a combining mark takes no column
+}
+
+static const struct rlhf__sample two[] = {
+    {{"This was", 8}, {" great, really great\n", 21}, 0.93125, -44.25, -40},
+    {{"\xc3\x89t\xc3\xa9", 5}, {" \xff", 2}, -1, NAN, NAN},
+};
+
+static void check_table(int width, int boxed, const char *want) {
+    char got[2048] = "";
+    FILE *f = tmpfile();
+    assert_non_null(f);
+    rlhf__samples_table(f, two, 2, width, boxed);
+    rewind(f);
+    size_t n = fread(got, 1, sizeof got - 1, f);
+    got[n] = '\0';
+    fclose(f);
+    assert_string_equal(got, want);
+}
+
+static void the_table_fits_its_width(void **state) {
+    (void)state;
+    check_table(42, 0,
+                "   reward   ref logp  text\n"
+                "    0.931    -44.250  This was \xc2\xbb great,...\n"
+                "   -1.000             \xc3\x89t\xc3\xa9 \xc2\xbb \xef\xbf\xbd\n");
+    check_table(42, 1,
+                "┌───────────┬───────────┬────────────────┐\n"
+                "│    reward │  ref logp │ text           │\n"
+                "├───────────┼───────────┼────────────────┤\n"
+                "│     0.931 │   -44.250 │ This was » ... │\n"
+                "│    -1.000 │           │ Été » \xef\xbf\xbd        │\n"
+                "└───────────┴───────────┴────────────────┘\n");
+}
+
+static void rows_are_utf8_json(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__samples *out;
+    struct rlhf__error err = {0};
+    struct rlhf__buf b = RLHF__BUF_INIT;
+    check_ok(rlhf__samples_open(s->dir, -1, &out, &err), &err);
+    check_ok(rlhf__samples_write(out, 3, two, 2, NULL, &err), &err);
+    check_ok(rlhf__samples_write(out, 4, two, 1, NULL, &err), &err);
+    rlhf__samples_close(out);
+    check_ok(rlhf__samples_open(s->dir, 3, &out, &err), &err); // resumed after phase 3
+    rlhf__samples_close(out);
+    check_ok(rlhf__file_read(scratch_path(s, "samples.jsonl"), 1 << 20, &b, &err), &err);
+    assert_string_equal(
+        rlhf__buf_text(&b),
+        "{\"phase\": 3, \"prompt\": \"This was\", \"response\": \" great, really "
+        "great\\n\", \"reward\": 0.93125, \"ref_logp\": -44.25, \"logp\": -40}\n"
+        "{\"phase\": 3, \"prompt\": \"\xc3\x89t\xc3\xa9\", \"response\": \" \xef\xbf\xbd\", "
+        "\"reward\": -1, \"ref_logp\": null, \"logp\": null}\n");
+    rlhf__buf_free(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(clipping_counts_columns_not_bytes),
+        cmocka_unit_test(the_table_fits_its_width),
+        cmocka_unit_test_setup_teardown(rows_are_utf8_json, scratch_setup, scratch_teardown),
+    };
+    return cmocka_run_group_tests_name("report_samples", tests, NULL, NULL);
+}
