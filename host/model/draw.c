@@ -24,50 +24,63 @@ static void normals(float *x, size_t n, uint64_t seed, uint64_t stream) {
     }
 }
 
-// Make `count` vectors of length `len` orthonormal, vector i being x[i * step + k * stride]:
-// modified Gram-Schmidt. count <= len.
-static void orthonormalise(float *x, size_t count, size_t len, size_t step, size_t stride) {
+// Eight sums side by side, so that the compiler can use vectors without changing the result.
+static double dot(const float *a, const float *b, size_t n) {
+    float part[8] = {0};
+    double sum = 0;
+    size_t k = 0;
+    for (; k + 8 <= n; k += 8)
+        for (size_t j = 0; j < 8; j++)
+            part[j] += a[k + j] * b[k + j];
+    for (; k < n; k++)
+        sum += (double)a[k] * (double)b[k];
+    for (size_t j = 0; j < 8; j++)
+        sum += (double)part[j];
+    return sum;
+}
+
+// Make the `count` rows of x[count, len] orthonormal: modified Gram-Schmidt. count <= len.
+static void orthonormalise(float *x, size_t count, size_t len) {
     for (size_t i = 0; i < count; i++) {
-        float *a = x + i * step;
+        float *a = x + i * len;
         for (size_t j = 0; j < i; j++) {
-            const float *b = x + j * step;
-            double dot = 0;
+            const float *b = x + j * len;
+            float d = (float)dot(a, b, len);
             for (size_t k = 0; k < len; k++)
-                dot += (double)a[k * stride] * (double)b[k * stride];
-            for (size_t k = 0; k < len; k++)
-                a[k * stride] -= (float)dot * b[k * stride];
+                a[k] -= d * b[k];
         }
-        double norm = 0;
-        for (size_t k = 0; k < len; k++)
-            norm += (double)a[k * stride] * (double)a[k * stride];
+        double norm = dot(a, a, len);
         float scale = norm > 0 ? (float)(1 / sqrt(norm)) : 0;
         for (size_t k = 0; k < len; k++)
-            a[k * stride] *= scale;
+            a[k] *= scale;
     }
 }
 
-// A random matrix with orthonormal rows or columns (whichever are fewer) times the gain.
-static void orthogonal(float *x, const rlhf_param *p, size_t n) {
+// Turn a random matrix into one with orthonormal rows or columns (whichever are fewer) times the
+// gain. work has n elements.
+static void orthogonal(float *x, float *work, const rlhf_param *p, size_t n) {
     size_t rows = p->ndim > 0 ? (size_t)p->shape[0] : 1, cols = rows ? n / rows : 0;
-    if (rows <= cols)
-        orthonormalise(x, rows, cols, cols, 1);
-    else
-        orthonormalise(x, cols, rows, 1, cols);
+    int wide = rows <= cols;
+    size_t count = wide ? rows : cols, len = wide ? cols : rows;
     for (size_t i = 0; i < n; i++)
-        x[i] *= (float)p->init_std;
+        work[i] = x[i];
+    orthonormalise(work, count, len);
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < cols; c++)
+            x[r * cols + c] = (float)p->init_std * (wide ? work[r * len + c] : work[c * len + r]);
 }
 
 static rlhf_status draw_one(const struct rlhf__model *m, const rlhf_param *p,
                             struct rlhf__error *err) {
     const rlhf_compute *c = m->compute;
     size_t n = (size_t)rlhf__param_count(p);
-    float *x = calloc(n ? n : 1, sizeof *x);
+    float *x = calloc(n ? 2 * n : 1, sizeof *x); // the second half is orthogonal()'s
     if (!x) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory drawing %s", p->name);
     char stream[512];
     snprintf(stream, sizeof stream, "init:%s", p->name);
     if (p->init == RLHF_INIT_NORMAL || p->init == RLHF_INIT_ORTHOGONAL)
         normals(x, n, m->env->seed, rlhf_rng_stream(stream));
-    if (p->init == RLHF_INIT_ORTHOGONAL) orthogonal(x, p, n);
+    if (p->init == RLHF_INIT_ORTHOGONAL) orthogonal(x, x + n, p, n);
     for (size_t i = 0; i < n; i++) {
         if (p->init == RLHF_INIT_ONE) x[i] = 1;
         if (p->init == RLHF_INIT_NORMAL) x[i] *= (float)p->init_std;

@@ -1,0 +1,55 @@
+// e2e.h: running the built program in a scratch directory: a tiny random model written to disk, the
+// command line, and what it left behind.
+//
+// A failed step is a failed CMocka assertion, so every function here is called from the test's own
+// thread.
+#ifndef E2E_H
+#define E2E_H
+
+// clang-format off
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+// clang-format on
+
+#include <jansson.h>
+
+struct e2e {
+    char dir[256];   // scratch directory, removed by e2e_teardown
+    char out[65536]; // stdout and stderr of the last run, NUL-ended
+};
+
+// Setup and teardown for cmocka: *state = struct e2e with these inside dir: model/ (config.json,
+// vocab.json, merges.txt of a GPT-2 of 2 x 32 with 64 positions; no weights), texts.jsonl,
+// labelled.jsonl, prompts.txt. Every test removes what it wrote: RLHF_E2E_KEEP=1 keeps it.
+int e2e_setup(void **state);
+int e2e_teardown(void **state);
+
+// Run `rlhf-host <args>` in dir with threads 1 unless the arguments say otherwise; returns its exit
+// status, 128 + n for signal n. Output goes to t->out.
+__attribute__((format(printf, 2, 3))) int e2e_run(struct e2e *t, const char *args, ...);
+
+// The same through `sh -c`, the program's path being in $HOST.
+__attribute__((format(printf, 2, 3))) int e2e_shell(struct e2e *t, const char *script, ...);
+
+// Assert that the last output contains text.
+void e2e_says(const struct e2e *t, const char *text);
+
+// Rows of <run>/metrics.jsonl; new reference, never NULL.
+json_t *e2e_metrics(const struct e2e *t, const char *run);
+
+// Metric `name` of row i (negative: from the end); fails when it is absent.
+double e2e_metric(const json_t *rows, int i, const char *name);
+
+// Assert that two directories below dir hold the same files with the same bytes.
+void e2e_same_tree(struct e2e *t, const char *a, const char *b);
+
+// Write a file below dir.
+void e2e_write(const struct e2e *t, const char *name, const char *text);
+
+// 1 when the path below dir exists.
+int e2e_exists(const struct e2e *t, const char *name);
+
+#endif

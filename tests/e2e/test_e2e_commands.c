@@ -1,0 +1,69 @@
+// test_e2e_commands.c: generate and eval on a checkpoint.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void make_checkpoint(struct e2e *t) {
+    assert_int_equal(e2e_run(t, "--algo sft.so --policy model --data texts.jsonl "
+                                "--set policy.init=random --set batch.size=8 --set optim.lr=0.01 "
+                                "--set run.phases=8 --set run.dir=s"),
+                     0);
+}
+
+static void generate_is_a_function_of_the_seed(void **state) {
+    struct e2e *t = *state;
+    make_checkpoint(t);
+    const char *run = "generate --model s/checkpoints/latest --prompt 'It was' --n 3 --max-new 12 "
+                      "--temperature 0.8";
+    char first[sizeof t->out];
+    assert_int_equal(e2e_run(t, "%s --seed 5", run), 0);
+    snprintf(first, sizeof first, "%s", t->out);
+    assert_int_equal(strncmp(first, "It was", 6), 0);
+    assert_int_equal(e2e_run(t, "%s --seed 5 --threads 2", run), 0);
+    assert_string_equal(t->out, first);
+    assert_int_equal(e2e_run(t, "%s --seed 6", run), 0);
+    assert_string_not_equal(t->out, first);
+    assert_int_equal(e2e_run(t, "%s --seed 5 --max-new 100", run), 2);
+    e2e_says(t, "context");
+    assert_int_equal(e2e_run(t, "generate --model nowhere --prompt a"), 2);
+    e2e_says(t, "nowhere");
+}
+
+static void eval_judges_responses(void **state) {
+    struct e2e *t = *state;
+    make_checkpoint(t);
+    assert_int_equal(e2e_run(t, "eval --model s/checkpoints/latest --data prompts.txt "
+                                "--reward period_count.so --reference s/checkpoints/latest --n 24 "
+                                "--set sampling.max_new_tokens=10 --json"),
+                     0);
+    json_t *v = json_loads(t->out, 0, NULL);
+    assert_non_null(v);
+    assert_int_equal(json_integer_value(json_object_get(v, "samples")), 24);
+    assert_true(json_number_value(json_object_get(v, "kl")) == 0); // against itself
+    double distinct = json_number_value(json_object_get(v, "distinct_3"));
+    assert_true(distinct > 0 && distinct <= 1);
+    json_decref(v);
+}
+
+static void eval_names_a_bad_label(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, "--algo classify.so --policy model --data labelled.jsonl "
+                                "--set policy.init=random --set run.phases=1 --set batch.size=4 "
+                                "--set run.dir=c"),
+                     0);
+    e2e_write(t, "three.jsonl",
+              "{\"text\": \"a\", \"label\": 0}\n{\"text\": \"b\", \"label\": 2}\n");
+    assert_int_equal(e2e_run(t, "eval --model c/checkpoints/latest --data three.jsonl"), 2);
+    e2e_says(t, "three.jsonl:2");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(generate_is_a_function_of_the_seed, e2e_setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(eval_judges_responses, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(eval_names_a_bad_label, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_commands", tests, NULL, NULL);
+}

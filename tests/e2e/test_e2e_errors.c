@@ -1,0 +1,143 @@
+// test_e2e_errors.c: bad input and run-time failures: one clear sentence, the right exit status,
+// nothing lost and nothing half-written.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SFT "--algo sft.so --data texts.jsonl --set batch.size=4 --set policy.init=random "
+#define PPO                                                                                        \
+    "--algo ppo.so --policy model --set policy.init=random --prompts prompts.txt "                 \
+    "--set batch.size=8 --set sampling.max_new_tokens=4 "
+#define BAD "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so"
+
+static void nan_reward_stops_and_names(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, PPO BAD "\" --set run.phases=2 --set run.dir=n"), 1);
+    e2e_says(t, "bad_reward");
+    e2e_says(t, "row 3");
+    assert_int_equal(e2e_run(t, PPO BAD ":how=inf\" --set run.phases=1 --set run.dir=i"), 1);
+    e2e_says(t, "inf for row 3");
+    assert_int_equal(e2e_run(t, PPO BAD ":how=skip\" --set run.phases=1 --set run.dir=s"), 1);
+    e2e_says(t, "row 3");
+}
+
+static void nan_reward_can_be_zero_or_dropped(void **state) {
+    struct e2e *t = *state;
+    static const char *const policies[] = {"zero", "drop"};
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(e2e_run(t,
+                                 PPO BAD "\" --set run.phases=2 --set run.dir=n%d "
+                                         "--set rewards.nan_policy=%s",
+                                 k, policies[k]),
+                         0);
+        char run[8];
+        snprintf(run, sizeof run, "n%d", k);
+        json_t *rows = e2e_metrics(t, run);
+        assert_true(e2e_metric(rows, 0, "rewards/not_finite") == 2);
+        // Rows give 0 1 2 (NaN) 1 2 0 (NaN): 6 over 8 rows, or over the 6 that are kept.
+        assert_true(e2e_metric(rows, 0, "objective/scores") == (k == 0 ? 0.75 : 1.0));
+        json_decref(rows);
+    }
+}
+
+static void failing_plugin_is_named(void **state) {
+    struct e2e *t = *state;
+    int status = e2e_run(t, PPO BAD ":how=fail\" --set run.phases=1 --set run.dir=f");
+    assert_true(status == 1 || status == 2);
+    e2e_says(t, "org.rlhf-host.test.bad_reward");
+    e2e_says(t, "no opinion today");
+}
+
+static void full_disk_keeps_the_old_checkpoint(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, SFT "--policy model --set run.phases=1 --set run.dir=d"), 0);
+    assert_int_equal(e2e_shell(t, "cp -r d/checkpoints/000001 before"), 0);
+    // Files may not grow beyond 40 KiB: as a full disk, but without one.
+    int status = e2e_shell(t, "(trap '' XFSZ; ulimit -f 40; exec \"$HOST\" --resume d "
+                              "--set run.phases=2 --threads 1)");
+    assert_int_equal(status, 1);
+    e2e_says(t, "the checkpoint of phase 2 was not written");
+    e2e_same_tree(t, "d/checkpoints/000001", "before");
+    assert_int_equal(e2e_shell(t, "test \"$(readlink d/checkpoints/latest)\" = 000001 && "
+                                  "test \"$(ls -A d/checkpoints | wc -l)\" = 2"),
+                     0);
+    assert_int_equal(e2e_run(t, "--resume d --set run.phases=2"), 0);
+}
+
+static void existing_run_directory_is_refused(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t, "mkdir taken"), 0);
+    assert_int_equal(e2e_run(t, SFT "--policy model --set run.phases=1 --set run.dir=taken"), 2);
+    e2e_says(t, "taken");
+    e2e_says(t, "--resume");
+    assert_int_equal(e2e_shell(t, "test -z \"$(ls -A taken)\""), 0);
+    assert_int_equal(e2e_run(t, "--resume taken"), 2);
+    assert_int_equal(e2e_run(t, "--resume nowhere"), 2);
+}
+
+static void weights_are_checked(void **state) {
+    struct e2e *t = *state;
+    const char *run = "--algo sft.so --data texts.jsonl --set run.phases=1 --policy";
+    assert_int_equal(e2e_run(t, "%s model --set run.dir=m", run), 2);
+    e2e_says(t, "model.safetensors");
+    assert_false(e2e_exists(t, "m"));
+    assert_int_equal(e2e_run(t, SFT "--policy model --set run.phases=1 --set run.dir=d"), 0);
+    assert_int_equal(e2e_shell(t, "cp -rL d/checkpoints/latest cut && "
+                                  "truncate -s -1000 cut/model.safetensors"),
+                     0);
+    assert_int_equal(e2e_run(t, "%s cut --set run.dir=x", run), 2);
+    e2e_says(t, "cut/model.safetensors");
+    assert_int_equal(e2e_shell(t, "cp -rL d/checkpoints/latest wide && "
+                                  "sed -i 's/\"n_embd\": 32/\"n_embd\": 64/' wide/config.json"),
+                     0);
+    assert_int_equal(e2e_run(t, "%s wide --set run.dir=x", run), 2);
+    e2e_says(t, "shape");
+    assert_false(e2e_exists(t, "x"));
+}
+
+static void vocabulary_must_fit_the_model(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(
+        e2e_shell(t, "cp -r model small && sed -i 's/\"vocab_size\": 260/\"vocab_size\": 250/' "
+                     "small/config.json"),
+        0);
+    assert_int_equal(e2e_run(t, SFT "--policy small --set run.phases=1 --set run.dir=x"), 2);
+    e2e_says(t, "small");
+    assert_false(e2e_exists(t, "x"));
+}
+
+static void prompts_are_checked(void **state) {
+    struct e2e *t = *state;
+    const char *run =
+        "--algo ppo.so --reward period_count.so --policy model --set run.dir=x "
+        "--set policy.init=random --set run.phases=1 --set sampling.max_new_tokens=40";
+    e2e_write(t, "long.txt", "This is a prompt that is longer than what is left of the context.\n");
+    assert_int_equal(e2e_run(t, "%s --prompts long.txt", run), 2);
+    e2e_says(t, "long.txt:1");
+    e2e_write(t, "empty.txt", "\n\n");
+    assert_int_equal(e2e_run(t, "%s --prompts empty.txt", run), 2);
+    e2e_says(t, "empty.txt");
+    e2e_write(t, "bad.txt", "caf\xe9\n");
+    assert_int_equal(e2e_run(t, "%s --prompts bad.txt", run), 2);
+    e2e_says(t, "UTF-8");
+    assert_int_equal(e2e_run(t, "%s --prompts prompts.txt --set sampling.max_new_tokens=64", run),
+                     2);
+    e2e_says(t, "context");
+    assert_false(e2e_exists(t, "x"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(nan_reward_stops_and_names, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(nan_reward_can_be_zero_or_dropped, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(failing_plugin_is_named, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(full_disk_keeps_the_old_checkpoint, e2e_setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(existing_run_directory_is_refused, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(weights_are_checked, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(vocabulary_must_fit_the_model, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(prompts_are_checked, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_errors", tests, NULL, NULL);
+}

@@ -1,0 +1,37 @@
+// test_e2e_signal.c: Ctrl-C ends a run after the update at hand; resuming gives the bits of a run
+// that was never interrupted.
+#include "e2e.h"
+
+#define RUN                                                                                        \
+    "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "                    \
+    "--set batch.size=16 --set optim.schedule_phases=100000 --threads 1 "
+
+static void interrupt_and_resume(void **state) {
+    struct e2e *t = *state;
+    // Wait for the third row of metrics, then interrupt; a second wait bounds a program that hangs.
+    int status =
+        e2e_shell(t, "\"$HOST\" " RUN "--set run.phases=100000 --set run.dir=s & pid=$!; n=0; "
+                     "while [ $n -lt 300 ]; do [ -f s/metrics.jsonl ] && "
+                     "[ $(wc -l < s/metrics.jsonl) -ge 3 ] && break; sleep 0.1; n=$((n+1)); done; "
+                     "kill -INT $pid; (sleep 60; kill -KILL $pid 2>/dev/null) & guard=$!; "
+                     "wait $pid; status=$?; kill $guard 2>/dev/null; exit $status");
+    assert_int_equal(status, 130);
+    assert_int_equal(e2e_shell(t, "readlink s/checkpoints/latest"), 0);
+    int done = 0;
+    for (const char *c = t->out; *c >= '0' && *c <= '9'; c++)
+        done = done * 10 + *c - '0';
+    assert_true(done >= 3);
+    json_t *rows = e2e_metrics(t, "s");
+    assert_int_equal(json_array_size(rows), done);
+    json_decref(rows);
+    assert_int_equal(e2e_run(t, "--resume s --set run.phases=%d --threads 1", done + 2), 0);
+    assert_int_equal(e2e_run(t, RUN "--set run.phases=%d --set run.dir=u", done + 2), 0);
+    e2e_same_tree(t, "s/checkpoints/latest/", "u/checkpoints/latest/");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(interrupt_and_resume, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_signal", tests, NULL, NULL);
+}

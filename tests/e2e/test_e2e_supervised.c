@@ -1,0 +1,103 @@
+// test_e2e_supervised.c: sft and classify as a user runs them, and the promise of the same bits.
+#include "e2e.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SFT                                                                                        \
+    "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "                    \
+    "--set data.long_rows=split --set batch.size=8 --set optim.lr=0.01 "                           \
+    "--set optim.schedule_phases=16 --set batch.microbatch_tokens=200 "
+
+static void sft_lowers_the_loss(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, SFT "--set run.phases=16 --set run.dir=a"), 0);
+    json_t *rows = e2e_metrics(t, "a");
+    assert_int_equal(json_array_size(rows), 16);
+    double first = e2e_metric(rows, 0, "objective/loss"),
+           last = e2e_metric(rows, -1, "objective/loss");
+    assert_true(fabs(first - log(260)) < 0.1); // a random model knows nothing
+    assert_true(last < 0.6 * first);
+    assert_true(e2e_metric(rows, -1, "optim/grad_norm") > 0);
+    assert_true(e2e_metric(rows, -1, "perf/mfu") > 0);
+    json_decref(rows);
+    assert_int_equal(e2e_run(t, "eval --model a/checkpoints/latest --data texts.jsonl --json"), 0);
+    json_t *v = json_loads(t->out, 0, NULL);
+    assert_non_null(v);
+    double bits = json_number_value(json_object_get(v, "bits_per_byte"));
+    json_decref(v);
+    assert_true(bits > 0 && bits < 0.75 * 8);
+}
+
+static void same_seed_same_bits(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, SFT "--set run.phases=6 --set run.dir=a"), 0);
+    assert_int_equal(e2e_run(t, SFT "--set run.phases=6 --set run.dir=b --threads 2"), 0);
+    assert_int_equal(e2e_run(t, SFT "--set run.phases=3 --set run.dir=c"), 0);
+    assert_int_equal(e2e_run(t, "--resume c --set run.phases=6"), 0);
+    assert_int_equal(e2e_run(t, SFT "--set run.phases=6 --set run.dir=d --seed 2"), 0);
+    e2e_same_tree(t, "a/checkpoints/000006", "b/checkpoints/000006");
+    e2e_same_tree(t, "a/checkpoints/000006", "c/checkpoints/000006");
+    json_t *rows = e2e_metrics(t, "c");
+    assert_int_equal(json_array_size(rows), 6);
+    json_decref(rows);
+    assert_int_not_equal(e2e_shell(t, "cmp a/checkpoints/000006/model.safetensors "
+                                      "d/checkpoints/000006/model.safetensors"),
+                         0);
+}
+
+static void muon_resumes_exactly_from_bf16(void **state) {
+    struct e2e *t = *state;
+    const char *how = "--set optim.kind=muon --set checkpoint.dtype=bf16 --set optim.muon_lr=0.02";
+    assert_int_equal(e2e_run(t, SFT "%s --set run.phases=4 --set run.dir=a", how), 0);
+    assert_int_equal(
+        e2e_run(t, SFT "%s --set run.phases=4 --set run.stop_after=2 --set run.dir=b", how), 0);
+    assert_true(e2e_exists(t, "b/checkpoints/000002/state/master.safetensors"));
+    assert_int_equal(e2e_run(t, "--resume b"), 0);
+    e2e_same_tree(t, "a/checkpoints/000004", "b/checkpoints/000004");
+}
+
+static void classify_learns_and_names_its_labels(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, "--algo classify.so --policy model --data labelled.jsonl "
+                                "--set policy.init=random --set score.labels=NEGATIVE,POSITIVE "
+                                "--set score.pooling=mean --set batch.size=16 --set optim.lr=0.01 "
+                                "--set run.phases=30 --set run.dir=c"),
+                     0);
+    json_t *rows = e2e_metrics(t, "c");
+    assert_true(e2e_metric(rows, -1, "objective/loss") < 0.4);
+    json_decref(rows);
+    assert_int_equal(e2e_shell(t, "grep -q GPT2ForSequenceClassification "
+                                  "c/checkpoints/latest/config.json"),
+                     0);
+    assert_int_equal(e2e_run(t, "eval --model c/checkpoints/latest --data labelled.jsonl --json"),
+                     0);
+    json_t *v = json_loads(t->out, 0, NULL);
+    assert_non_null(v);
+    assert_true(json_number_value(json_object_get(v, "accuracy")) > 0.9);
+    json_decref(v);
+}
+
+static void epochs_decide_the_phases(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, SFT "--set data.epochs=1.5 --set data.long_rows=truncate "
+                                    "--set run.dir=e"),
+                     0);
+    json_t *rows = e2e_metrics(t, "e");
+    assert_int_equal(json_array_size(rows), 12); // 1.5 * 64 rows / 8
+    assert_true(fabs(e2e_metric(rows, -1, "epoch") - 1.5) < 1e-9);
+    json_decref(rows);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(sft_lowers_the_loss, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(same_seed_same_bits, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(muon_resumes_exactly_from_bf16, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(classify_learns_and_names_its_labels, e2e_setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(epochs_decide_the_phases, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_supervised", tests, NULL, NULL);
+}
