@@ -124,9 +124,28 @@ static void every_choice_has_a_case(void **state) {
     algo_close(&a);
 }
 
+// docs/metrics.md defines every name that some case reports.
+static void every_metric_is_documented(void **state) {
+    (void)state;
+    static char page[65536];
+    char path[4096], quoted[160];
+    const char *root = getenv("RLHF_SOURCE_DIR");
+    snprintf(path, sizeof path, "%s/docs/metrics.md", root ? root : ".");
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    page[fread(page, 1, sizeof page - 1, f)] = 0;
+    fclose(f);
+    for (int i = 0; i < N_CASES; i++)
+        for (const struct vector_metric *m = vector_cases[i].metrics; m->name; m++) {
+            snprintf(quoted, sizeof quoted, "`%s`", m->name);
+            if (!strstr(page, quoted)) fail_msg("%s is not in docs/metrics.md", m->name);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_minibatch), cmocka_unit_test(row_by_row),
-        cmocka_unit_test(uneven_microbatches), cmocka_unit_test(every_choice_has_a_case)};
+        cmocka_unit_test(uneven_microbatches), cmocka_unit_test(every_choice_has_a_case),
+        cmocka_unit_test(every_metric_is_documented)};
     return cmocka_run_group_tests_name("algos/ppo_vectors", tests, NULL, NULL);
 }
