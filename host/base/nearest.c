@@ -42,13 +42,23 @@ static int is_part(const char *name, const char *part) {
     return 0;
 }
 
+// 1 when both begin alike: at least four bytes and half of the longer name.
+static int same_start(const char *a, const char *b) {
+    size_t n = 0, la = strlen(a), lb = strlen(b);
+    while (a[n] && a[n] == b[n])
+        n++;
+    return n >= 4 && 2 * n >= (la > lb ? la : lb);
+}
+
 void rlhf__nearest_offer(struct rlhf__nearest *n, const char *candidate) {
     size_t a = strlen(n->wanted), b = strlen(candidate);
     size_t limit = (a > b ? a : b) / 3;
     if (limit < 1) limit = 1;
     size_t d = rlhf__edit_distance(n->wanted, candidate);
     if (d > limit) {
-        if (!is_part(candidate, n->wanted) && !is_part(n->wanted, candidate)) return;
+        if (!is_part(candidate, n->wanted) && !is_part(n->wanted, candidate) &&
+            !same_start(candidate, n->wanted))
+            return;
         d += MAX_NAME; // any near spelling is better
     }
     if (n->best && d >= n->distance) return;

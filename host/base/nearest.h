@@ -15,7 +15,8 @@ struct rlhf__nearest {
 };
 
 // Offer a candidate. It counts when its distance is at most a third of the longer name (at least
-// 1), or when one of the names contains the other as a whole "_"-separated part. [any]
+// 1), or when one of the names contains the other as a whole "_"-separated part, or when both begin
+// alike (four bytes and half of the longer name). [any]
 void rlhf__nearest_offer(struct rlhf__nearest *n, const char *candidate);
 
 // ` (did you mean "x"?)` or an empty string, written to out. Returns out. [any]

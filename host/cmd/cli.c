@@ -44,7 +44,7 @@ void rlhf__cli_train_help(FILE *out) { rlhf__flags_help(out, flags, N_FLAGS); }
 struct assignments {
     char *made[8]; // heap
     size_t n_made;
-    const char **all; // made, then --set
+    const char **all, **flag; // made, then --set; the flag each came from
     size_t n;
 };
 
@@ -52,29 +52,35 @@ static void assignments_free(struct assignments *a) {
     for (size_t i = 0; i < a->n_made; i++)
         free(a->made[i]);
     free(a->all);
+    free(a->flag);
 }
 
 static rlhf_status collect(const struct options *o, struct assignments *a,
                            struct rlhf__error *err) {
     const struct {
-        const char *path, *value;
+        const char *flag, *path, *value;
     } shorts[] = {
-        {"policy.path", o->policy},  {"data.path", o->data},    {"prompts.path", o->prompts},
-        {"run.dir", o->out},         {"run.phases", o->phases}, {"run.seed", o->seed},
-        {"run.threads", o->threads},
+        {"--policy", "policy.path", o->policy},    {"--data", "data.path", o->data},
+        {"--prompts", "prompts.path", o->prompts}, {"--out", "run.dir", o->out},
+        {"--phases", "run.phases", o->phases},     {"--seed", "run.seed", o->seed},
+        {"--threads", "run.threads", o->threads},
     };
     a->all = calloc(8 + o->set.n, sizeof *a->all);
-    if (!a->all) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    a->flag = calloc(8 + o->set.n, sizeof *a->flag);
+    if (!a->all || !a->flag) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     for (size_t i = 0; i < sizeof shorts / sizeof *shorts; i++) {
         if (!shorts[i].value) continue;
         char *text;
         if (asprintf(&text, "%s=%s", shorts[i].path, shorts[i].value) < 0)
             return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
         a->made[a->n_made++] = text;
+        a->flag[a->n] = shorts[i].flag;
         a->all[a->n++] = text;
     }
-    for (size_t i = 0; i < o->set.n; i++)
+    for (size_t i = 0; i < o->set.n; i++) {
+        a->flag[a->n] = "--set";
         a->all[a->n++] = o->set.item[i];
+    }
     return RLHF_OK;
 }
 
@@ -130,6 +136,7 @@ int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
                                            .reward = o.reward.item,
                                            .n_reward = o.reward.n,
                                            .set = a.all,
+                                           .set_flag = a.flag,
                                            .n_set = a.n,
                                            .resume = o.resume};
         status = train(env, &o, &req, &exit_status, &err);

@@ -133,8 +133,10 @@ static rlhf_status apply_flags(const struct rlhf__config_request *req, struct rl
                                struct rlhf__error *err) {
     if (req->algo) RLHF_TRY(rlhf__spec_apply(req->algo, "--algo", &c->algo, c, err));
     if (req->n_reward) RLHF_TRY(apply_rewards(req, c, err));
-    for (size_t i = 0; i < req->n_set; i++)
-        RLHF_TRY(rlhf__layer_set(req->set[i], c, err));
+    for (size_t i = 0; i < req->n_set; i++) {
+        const char *flag = req->set_flag ? req->set_flag[i] : "--set";
+        RLHF_TRY(rlhf__layer_set(flag, req->set[i], c, err));
+    }
     return RLHF_OK;
 }
 

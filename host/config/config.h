@@ -1,8 +1,9 @@
 // config.h: from built-in defaults, files and flags to one resolved struct rlhf__config, and back.
 //
 // Layers, each over the one before: built-in defaults; share/rlhf/configs/<algo>.json; the preset;
-// the --config file; flags (--algo, --reward, --policy, ...); --set. A layer that names a
-// different plugin drops the options set for the old one; a "reward" list replaces the whole list.
+// the --config file; flags (--algo, --reward, --policy, ...); --set. Algorithm options in a file
+// that names another algorithm than the one chosen are left out; a "reward" list replaces the whole
+// list.
 #ifndef RLHF_HOST_CONFIG_H
 #define RLHF_HOST_CONFIG_H
 
@@ -20,7 +21,8 @@ struct rlhf__config_request {
     const char *algo;          // "X.so[:k=v,...]", NULL = none
     const char *const *reward; // [n_reward] "X.so[:weight=..,k=v]"
     size_t n_reward;
-    const char *const *set; // [n_set] "path.to.key=value", in order; flags like --policy come first
+    const char *const *set;      // [n_set] "path.to.key=value", in order
+    const char *const *set_flag; // [n_set] the flag each came from, for messages; NULL = "--set"
     size_t n_set;
     const char *resume; // run directory: its config.json is the base, nothing below it; or NULL
 };

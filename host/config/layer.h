@@ -20,8 +20,8 @@ void rlhf__layer_free(struct rlhf__layer *l);
 rlhf_status rlhf__layer_apply(const struct rlhf__layer *l, const char *algo_stem,
                               struct rlhf__config *c, struct rlhf__error *err);
 
-// "path.to.key=value" over c; source is "--set" or the flag it stands for. [main]
-rlhf_status rlhf__layer_set(const char *assignment, struct rlhf__config *c,
+// "path.to.key=value" over c; flag is "--set" or the flag it stands for. [main]
+rlhf_status rlhf__layer_set(const char *flag, const char *assignment, struct rlhf__config *c,
                             struct rlhf__error *err);
 
 // "X.so[:k=v,...]": the plugin's name, heap, and its options as a JSON object of {raw text, parsed

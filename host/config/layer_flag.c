@@ -114,20 +114,20 @@ static rlhf_status set_reward(const char *path, const char *raw, struct rlhf__co
     return set_member("--set", section, end + 1, raw, 1, &c->reward[i], err);
 }
 
-static rlhf_status set_section(const struct rlhf__section *s, const char *key, const char *raw,
-                               struct rlhf__config *c, struct rlhf__error *err) {
+static rlhf_status set_section(const char *flag, const struct rlhf__section *s, const char *key,
+                               const char *raw, struct rlhf__config *c, struct rlhf__error *err) {
     json_t *v = typed_value(raw);
     if (!v)
-        return rlhf__fail(err, RLHF_E_INVALID, "--set: the value of %s.%s is not UTF-8", s->name,
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: the value of %s.%s is not UTF-8", flag, s->name,
                           key);
-    struct rlhf__origin from = {"--set", s->name, NULL, 0, 0, 0};
+    struct rlhf__origin from = {flag, s->name, NULL, 0, 0, 0};
     rlhf_status status =
         rlhf__opts_set(&s->table, key, v, raw, &from, (char *)c + s->offset, &c->strings, err);
     json_decref(v);
     return status;
 }
 
-static rlhf_status set_path(const char *section, const char *key, const char *raw,
+static rlhf_status set_path(const char *flag, const char *section, const char *key, const char *raw,
                             struct rlhf__config *c, struct rlhf__error *err) {
     size_t n;
     const struct rlhf__section *s = rlhf__sections(&n);
@@ -136,7 +136,7 @@ static rlhf_status set_path(const char *section, const char *key, const char *ra
         return set_member("--set", "algo", key, raw, 0, &c->algo, err);
     if (strcmp(section, "reward") == 0) return set_reward(key, raw, c, err);
     for (size_t i = 0; i < n; i++) {
-        if (strcmp(s[i].name, section) == 0) return set_section(&s[i], key, raw, c, err);
+        if (strcmp(s[i].name, section) == 0) return set_section(flag, &s[i], key, raw, c, err);
         rlhf__nearest_offer(&near, s[i].name);
     }
     rlhf__nearest_offer(&near, "algo");
@@ -148,7 +148,7 @@ static rlhf_status set_path(const char *section, const char *key, const char *ra
     return RLHF_E_INVALID;
 }
 
-rlhf_status rlhf__layer_set(const char *assignment, struct rlhf__config *c,
+rlhf_status rlhf__layer_set(const char *flag, const char *assignment, struct rlhf__config *c,
                             struct rlhf__error *err) {
     char *copy = strdup(assignment);
     if (!copy) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
@@ -163,7 +163,7 @@ rlhf_status rlhf__layer_set(const char *assignment, struct rlhf__config *c,
                             assignment);
     } else {
         *key++ = '\0';
-        status = set_path(copy, key, value, c, err);
+        status = set_path(flag, copy, key, value, c, err);
     }
     free(copy);
     return status;

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NO_LIMIT 1e30 // bounds beyond it are not worth printing
+// Bounds beyond these are not worth printing.
+#define NO_LIMIT     1e30
+#define NO_LIMIT_I64 ((int64_t)1 << 40)
 
 // "source:line: " of section.key into out.
 static void place(const struct rlhf__origin *from, const char *key, struct rlhf__buf *out) {
@@ -39,7 +41,7 @@ static void f64_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
 
 static void i64_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
     long long lo = o->i_min, hi = o->i_max;
-    int has_lo = lo != INT64_MIN, has_hi = hi < INT64_MAX;
+    int has_lo = lo > -NO_LIMIT_I64, has_hi = hi < NO_LIMIT_I64;
     rlhf__buf_puts(out, "an integer");
     if (has_lo && has_hi)
         rlhf__buf_printf(out, " from %lld to %lld", lo, hi);
