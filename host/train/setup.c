@@ -224,6 +224,21 @@ static rlhf_status open_learner(struct rlhf__trainer *t, struct rlhf__error *err
     return rlhf__early_stop_init(&t->early_stop, &c->early_stop, err);
 }
 
+static rlhf_status open_held_out(struct rlhf__trainer *t, struct rlhf__error *err) {
+    const struct rlhf__data_config *c = &t->config->data;
+    if (!c->eval_path[0]) return RLHF_OK;
+    struct rlhf__dataset_opts d = {.paths = &c->eval_path,
+                                   .n_paths = 1,
+                                   .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
+                                   .limit = c->eval_limit};
+    if (t->plan.source == RLHF_SOURCE_LABELLED) {
+        d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
+        d.labels = (const char *const *)t->policy->labels.name;
+        d.n_labels = t->policy->n_labels;
+    }
+    return rlhf__dataset_open(&d, &t->held_out, err);
+}
+
 static rlhf_status open_supervised(struct rlhf__trainer *t, struct rlhf__error *err) {
     struct rlhf__labels labels = {0};
     rlhf_status st = open_rows(t, &labels, err);
@@ -236,8 +251,9 @@ static rlhf_status open_supervised(struct rlhf__trainer *t, struct rlhf__error *
         return rlhf__fail(err, RLHF_E_INVALID,
                           "data.max_tokens is %lld, but the context of '%s' is %d tokens",
                           (long long)max, t->policy->dir, t->policy->info.n_ctx);
-    o.max_len = max > 0 ? (int32_t)max : t->policy->info.n_ctx;
-    st = rlhf__text_source_tokenise(&t->source, &o, t->policy->tok, err);
+    t->max_tokens = o.max_len = max > 0 ? (int32_t)max : t->policy->info.n_ctx;
+    st = open_held_out(t, err);
+    if (st == RLHF_OK) st = rlhf__text_source_tokenise(&t->source, &o, t->policy->tok, err);
     if (st != RLHF_OK) return st;
     t->phases = t->config->run.phases;
     if (t->phases == 0) st = rlhf__text_source_batches(&t->source, &t->phases, err);
@@ -302,6 +318,7 @@ void rlhf__trainer_destroy(struct rlhf__trainer *t) {
     rlhf__instance_destroy(t->algo);
     rlhf__rollout_source_destroy(t->rollout);
     rlhf__text_source_finish(&t->source);
+    rlhf__dataset_close(t->held_out);
     rlhf__model_close(t->reference);
     rlhf__model_close(t->policy);
     rlhf__session_finish(&t->session);

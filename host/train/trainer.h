@@ -39,6 +39,9 @@ struct rlhf__trainer {
     struct rlhf__optim *optim;
 
     struct rlhf__text_source source;      // supervised
+    struct rlhf__dataset *held_out;       // data.eval_path, or NULL
+    int32_t max_tokens;                   // of a supervised row
+    int32_t reserved0;
     struct rlhf__rollout_source *rollout; // rollout algorithms
     struct rlhf__early_stop early_stop;
 
