@@ -18,6 +18,9 @@ add_library(rlhf_sdk INTERFACE)
 target_include_directories(rlhf_sdk INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/sdk/include> $<INSTALL_INTERFACE:include>)
 
+# For tests in a ThreadSanitizer build; other builds do not read it.
+set(RLHF_SANITIZER_ENV "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp")
+
 # rlhf_add_test(NAME SOURCES ... [LIBS ...] [LABEL quick|full] [TIMEOUT s]): one CMocka executable.
 function(rlhf_add_test name)
   cmake_parse_arguments(T "" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
@@ -33,5 +36,5 @@ function(rlhf_add_test name)
   target_link_libraries(${name} PRIVATE rlhf_sdk rlhf_warnings ${T_LIBS} cmocka m dl)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT}
-    ENVIRONMENT "RLHF_BUILD_DIR=${CMAKE_BINARY_DIR};RLHF_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+    ENVIRONMENT "RLHF_BUILD_DIR=${CMAKE_BINARY_DIR};RLHF_SOURCE_DIR=${PROJECT_SOURCE_DIR};${RLHF_SANITIZER_ENV}")
 endfunction()
