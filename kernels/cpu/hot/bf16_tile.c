@@ -35,6 +35,13 @@ INLINE void store(const struct rlhf__bf16_panel *p, size_t row, size_t col, vf v
     vf_store_n(c, v, n);
 }
 
+INLINE void fetch_c(const struct rlhf__bf16_panel *p, size_t row) {
+    const size_t size = p->c_bf16 ? 2 : 4;
+    const char *c = (const char *)p->c + row * p->ldc * size;
+    __builtin_prefetch(c, 1, 3);
+    __builtin_prefetch(c + 64, 1, 3);
+}
+
 // Rows row .. row + rows - 1; rows, packed and fetch are constants where this is inlined. fetch:
 // the next panel is brought to the second-level cache while this one is multiplied.
 INLINE void tile(const struct rlhf__bf16_panel *p, size_t row, const size_t rows, const int packed,
@@ -47,6 +54,8 @@ INLINE void tile(const struct rlhf__bf16_panel *p, size_t row, const size_t rows
 #pragma GCC unroll 12
     for (size_t r = 0; r < rows; r++)
         c0[r] = c1[r] = vf_zero();
+    for (size_t r = 0; r < rows; r++) // the lines of C are there when the sums are
+        fetch_c(p, row + r);
     for (size_t i = 0; i < pairs; i++, a += a_step, b += NC) {
         const __m512bh b0 = (__m512bh)_mm512_loadu_si512(b);
         const __m512bh b1 = (__m512bh)_mm512_loadu_si512(b + VF_LANES);
