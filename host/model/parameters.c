@@ -83,11 +83,26 @@ rlhf_status rlhf__params_read_file(struct rlhf__model *m, const char *path, int3
     return st;
 }
 
+// Whether a file holds a value head of the kind that this model has.
+static int same_value_head(const struct rlhf__model *m, const char *path) {
+    struct rlhf__weights *w = NULL;
+    int same = rlhf__weights_open(path, &w, NULL) == RLHF_OK;
+    for (uint32_t i = 0; same && i < m->n_params; i++) {
+        const rlhf_param *p = &m->params[i];
+        if (p->group != RLHF_PARAM_VALUE) continue;
+        const struct rlhf__tensor *t = find(w, m, p->name);
+        same = t && check_shape(t, p, NULL) == RLHF_OK;
+    }
+    rlhf__weights_close(w);
+    return same;
+}
+
 static rlhf_status read_value_head(struct rlhf__model *m, struct rlhf__error *err) {
     char path[4200];
     snprintf(path, sizeof path, "%s/state/value_head.safetensors", m->dir);
     if (!rlhf__params_has(m, RLHF__PART_VALUE)) return RLHF_OK;
-    if (!rlhf__is_file(path)) return rlhf__params_draw(m, RLHF_PARAM_VALUE, err);
+    if (!rlhf__is_file(path) || !same_value_head(m, path))
+        return rlhf__params_draw(m, RLHF_PARAM_VALUE, err);
     return rlhf__params_read_file(m, path, RLHF_PARAM_VALUE, err);
 }
 

@@ -9,8 +9,8 @@ int64_t rlhf__param_count(const rlhf_param *p);
 
 // Read DIR/model.safetensors into trunk and score parameters, names tried with and without the
 // plugin's base_prefix, shapes checked. Value parameters come from DIR/state/value_head.safetensors
-// when it is there, else they are drawn. A score head that is absent is drawn when draw_score is
-// set, else an error. Does not refresh. [main]
+// when that holds a head of the same kind, else they are drawn. A score head that is absent is
+// drawn when draw_score is set, else an error. Does not refresh. [main]
 rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf__error *err);
 
 // Read every parameter of `group` (enum rlhf_param_group; -1 = all) from one file; all must be

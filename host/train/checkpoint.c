@@ -12,30 +12,60 @@
 #include <string.h>
 #include <unistd.h>
 
-static int exports_bf16(const struct rlhf__trainer *t) {
+// The model whose value head is trained: the critic, or the policy.
+static struct rlhf__model *value_model(const struct rlhf__trainer *t) {
+    return t->critic ? t->critic : t->policy;
+}
+
+// state/<name> of a checkpoint.
+static const char *in_state(char out[4400], const char *dir, const char *name) {
+    snprintf(out, 4400, "%s/state/%s", dir, name);
+    return out;
+}
+
+// Whether a fresh checkpoint needs the exact weights beside the exported ones.
+static int needs_master(const struct rlhf__trainer *t) {
     return t->config->checkpoint.dtype == RLHF__CHECKPOINT_BF16;
 }
 
-static rlhf_status write_files(struct rlhf__trainer *t, const char *dir, struct rlhf__error *err) {
-    char path[4400], state[4300];
-    snprintf(state, sizeof state, "%s/state", dir);
-    rlhf_status st = rlhf__make_dirs(state, err);
-    if (st == RLHF_OK) st = rlhf__hf_config_write(dir, t->policy->config, err);
+static rlhf_status write_model(struct rlhf__trainer *t, const char *dir, struct rlhf__error *err) {
+    char path[4400];
+    int32_t dtype = needs_master(t) ? RLHF_BF16 : RLHF_F32;
+    rlhf_status st = rlhf__hf_config_write(dir, t->policy->config, err);
     if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(t->policy->dir, dir, err);
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
+    return st == RLHF_OK ? rlhf__params_write(t->policy, RLHF__PART_MODEL, dtype, path, err) : st;
+}
+
+static rlhf_status write_state(struct rlhf__trainer *t, const char *dir, struct rlhf__error *err) {
+    char path[4400], state[4300];
+    snprintf(state, sizeof state, "%s/state", dir);
+    rlhf_status st = RLHF_OK;
+    if (needs_master(t))
+        st = rlhf__params_write(t->policy, RLHF__PART_MODEL, RLHF_F32,
+                                in_state(path, dir, "master.safetensors"), err);
+    if (st == RLHF_OK && t->critic)
+        st = rlhf__params_write(t->critic, RLHF__PART_MODEL, RLHF_F32,
+                                in_state(path, dir, "critic.safetensors"), err);
+    if (st == RLHF_OK && rlhf__params_has(value_model(t), RLHF__PART_VALUE))
+        st = rlhf__params_write(value_model(t), RLHF__PART_VALUE, RLHF_F32,
+                                in_state(path, dir, "value_head.safetensors"), err);
     if (st == RLHF_OK)
-        st = rlhf__params_write(t->policy, RLHF__PART_MODEL, exports_bf16(t) ? RLHF_BF16 : RLHF_F32,
-                                path, err);
-    snprintf(path, sizeof path, "%s/master.safetensors", state);
-    if (st == RLHF_OK && exports_bf16(t))
-        st = rlhf__params_write(t->policy, RLHF__PART_MODEL, RLHF_F32, path, err);
-    snprintf(path, sizeof path, "%s/value_head.safetensors", state);
-    if (st == RLHF_OK && rlhf__params_has(t->policy, RLHF__PART_VALUE))
-        st = rlhf__params_write(t->policy, RLHF__PART_VALUE, RLHF_F32, path, err);
-    if (st == RLHF_OK) st = rlhf__state_write_optim(t, state, err);
+        st = rlhf__state_write_optim(t->optim, in_state(path, dir, "optimizer.safetensors"), err);
+    if (st == RLHF_OK && t->critic)
+        st = rlhf__state_write_optim(t->critic_optim,
+                                     in_state(path, dir, "critic_optimizer.safetensors"), err);
     if (st == RLHF_OK) st = rlhf__state_write_plugins(t, state, err);
     if (st == RLHF_OK) st = rlhf__state_write_run(t, state, err);
-    if (st == RLHF_OK) st = rlhf__sync_dir(state, err);
+    return st == RLHF_OK ? rlhf__sync_dir(state, err) : st;
+}
+
+static rlhf_status write_files(struct rlhf__trainer *t, const char *dir, struct rlhf__error *err) {
+    char state[4300];
+    snprintf(state, sizeof state, "%s/state", dir);
+    rlhf_status st = rlhf__make_dirs(state, err);
+    if (st == RLHF_OK) st = write_model(t, dir, err);
+    if (st == RLHF_OK) st = write_state(t, dir, err);
     return st == RLHF_OK ? rlhf__sync_dir(dir, err) : st;
 }
 
@@ -107,34 +137,37 @@ rlhf_status rlhf__checkpoint_save(struct rlhf__trainer *t, struct rlhf__error *e
                                (long long)t->phase);
 }
 
-static rlhf_status load_weights(struct rlhf__trainer *t, const char *dir, const char *state,
-                                struct rlhf__error *err) {
-    char path[4300];
-    snprintf(path, sizeof path, "%s/master.safetensors", state);
-    if (!rlhf__is_file(path)) {
-        if (exports_bf16(t))
-            rlhf__logf(t->log, RLHF_LOG_INFO,
-                       "%s: no master.safetensors, reading model.safetensors", dir);
-        snprintf(path, sizeof path, "%s/model.safetensors", dir);
-    }
+static rlhf_status load_weights(struct rlhf__trainer *t, const char *dir, struct rlhf__error *err) {
+    char path[4400];
+    struct rlhf__model *value = value_model(t);
+    in_state(path, dir, "master.safetensors");
+    if (!rlhf__is_file(path)) snprintf(path, sizeof path, "%s/model.safetensors", dir);
     rlhf_status st = rlhf__params_read_file(t->policy, path, RLHF_PARAM_TRUNK, err);
     if (st == RLHF_OK) st = rlhf__params_read_file(t->policy, path, RLHF_PARAM_SCORE, err);
-    snprintf(path, sizeof path, "%s/value_head.safetensors", state);
-    if (st == RLHF_OK && rlhf__params_has(t->policy, RLHF__PART_VALUE))
-        st = rlhf__params_read_file(t->policy, path, RLHF_PARAM_VALUE, err);
-    return st == RLHF_OK ? rlhf__model_refresh(t->policy, err) : st;
+    if (st == RLHF_OK && t->critic)
+        st = rlhf__params_read_file(t->critic, in_state(path, dir, "critic.safetensors"),
+                                    RLHF_PARAM_TRUNK, err);
+    if (st == RLHF_OK && rlhf__params_has(value, RLHF__PART_VALUE))
+        st = rlhf__params_read_file(value, in_state(path, dir, "value_head.safetensors"),
+                                    RLHF_PARAM_VALUE, err);
+    if (st == RLHF_OK) st = rlhf__model_refresh(t->policy, err);
+    return st == RLHF_OK && t->critic ? rlhf__model_refresh(t->critic, err) : st;
 }
 
 rlhf_status rlhf__checkpoint_load(struct rlhf__trainer *t, struct rlhf__error *err) {
-    char dir[4200], state[4250];
+    char dir[4200], state[4300], path[4400];
     snprintf(dir, sizeof dir, "%s/checkpoints/latest", t->req->resume);
     snprintf(state, sizeof state, "%s/state", dir);
     if (!rlhf__is_dir(state))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "'%s' has no checkpoint to resume from: %s is missing", t->req->resume,
                           state);
-    rlhf_status st = load_weights(t, dir, state, err);
-    if (st == RLHF_OK) st = rlhf__state_read_optim(t, state, err);
+    rlhf_status st = load_weights(t, dir, err);
+    if (st == RLHF_OK)
+        st = rlhf__state_read_optim(t->optim, in_state(path, dir, "optimizer.safetensors"), err);
+    if (st == RLHF_OK && t->critic)
+        st = rlhf__state_read_optim(t->critic_optim,
+                                    in_state(path, dir, "critic_optimizer.safetensors"), err);
     if (st == RLHF_OK) st = rlhf__state_read_plugins(t, state, err);
     return st == RLHF_OK ? rlhf__state_read_run(t, state, err) : st;
 }

@@ -2,8 +2,9 @@
 // that a crash at any instant leaves the old checkpoints and no half one.
 //
 // What state/ holds: run.json (counters, cursors), optimizer.safetensors, value_head.safetensors,
-// master.safetensors (exact weights, when model.safetensors is bf16), algo.bin and reward_<i>.bin
-// (what plugins saved). Nothing in a checkpoint depends on time, threads or place.
+// master.safetensors (exact weights, when model.safetensors is bf16), critic.safetensors and
+// critic_optimizer.safetensors (value.critic separate), algo.bin and reward_<i>.bin (what plugins
+// saved). Nothing in a checkpoint depends on time, threads or place.
 #ifndef RLHF_HOST_CHECKPOINT_H
 #define RLHF_HOST_CHECKPOINT_H
 

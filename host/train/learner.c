@@ -112,6 +112,8 @@ static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__episod
                               double *loss, struct rlhf__error *err) {
     rlhf_batch b = rlhf__episodes_batch(e, from, to, l->offset);
     rlhf_forward f = {.size = sizeof f, .heads = l->plan.heads, .train = 1, .dist = &l->dist};
+    rlhf_forward fc = {.size = sizeof fc, .heads = RLHF_HEAD_VALUE, .train = 1, .dist = &l->dist};
+    if (l->critic) f.heads &= ~(uint32_t)RLHF_HEAD_VALUE;
     if (l->plan.heads & RLHF_HEAD_KL) {
         f.kl_self = l->reference->self;
         f.kl_hidden = e->ref_hidden + (size_t)e->offset[from] * (size_t)e->d_hidden;
@@ -119,6 +121,8 @@ static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__episod
     store_clear(&l->out, b.n, b.total, l->model->n_labels);
     store_clear(&l->grad, b.n, b.total, l->model->n_labels);
     rlhf_status st = rlhf__model_forward(l->model, &b, &f, &l->out.heads, err);
+    if (st == RLHF_OK && l->critic)
+        st = rlhf__model_forward(l->critic, &b, &fc, &l->out.heads, err);
     if (st != RLHF_OK) return st;
     if (l->comparing)
         rlhf__learner_compare(l, e, from, to, e->token[RLHF__LOGP_OLD] + e->offset[from],
@@ -130,7 +134,9 @@ static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__episod
     st = l->algo->plugin->ops.algo.loss(l->algo->self, &in, &out);
     if (st < 0) return rlhf__plugin_call_failed(l->algo, "loss()", st, err);
     *loss += out.loss;
-    return rlhf__model_backward(l->model, &b, &f, &l->grad.heads, err);
+    st = rlhf__model_backward(l->model, &b, &f, &l->grad.heads, err);
+    if (st != RLHF_OK || !l->critic) return st;
+    return rlhf__model_backward(l->critic, &b, &fc, &l->grad.heads, err);
 }
 
 rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__episodes *e,
@@ -143,8 +149,11 @@ rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__
         st = microbatch(l, e, from, to, epoch, minibatch, &loss, err);
     }
     if (st != RLHF_OK) return st;
-    struct rlhf__optim_report r;
+    struct rlhf__optim_report r, rc = {.skipped = 1};
     st = rlhf__optim_step(l->optim, lr_factor, isfinite(loss), &r, err);
+    if (st == RLHF_OK && l->critic)
+        st = rlhf__optim_step(l->critic_optim, lr_factor, isfinite(loss), &rc, err);
+    if (st == RLHF_OK && !rc.skipped) st = rlhf__model_refresh(l->critic, err);
     if (st != RLHF_OK) return st;
     l->comparing = 0;
     l->minibatches++;

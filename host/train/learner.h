@@ -20,8 +20,9 @@ struct rlhf__head_store {
 struct rlhf__learner {
     const struct rlhf__model *model;
     const struct rlhf__model *reference; // NULL, or the model of the KL head
+    const struct rlhf__model *critic;    // NULL: the value head is the model's own
     const struct rlhf__instance *algo;
-    struct rlhf__optim *optim;
+    struct rlhf__optim *optim, *critic_optim; // critic_optim NULL without a critic
     rlhf_plan plan;
     rlhf_dist dist; // of the log-probs
     int64_t microbatch_tokens, max_new_tokens;
@@ -41,7 +42,7 @@ void rlhf__learner_finish(struct rlhf__learner *); // frees the arrays, not what
 
 // One minibatch: gradients of the algorithm's loss over all rows, then an optimiser step with
 // learning rates times lr_factor, then the weights are re-packed. A loss or gradient that is not
-// finite skips the step. [step]
+// finite skips the step; policy and critic have gradient norms and clipping of their own. [step]
 rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__episodes *,
                                     uint32_t epoch, uint32_t minibatch, double lr_factor,
                                     struct rlhf__error *err);

@@ -78,8 +78,14 @@ static rlhf_status pass_reference(struct rlhf__trainer *t, struct rlhf__episodes
 static rlhf_status pass_policy(struct rlhf__trainer *t, struct rlhf__episodes *e,
                                struct rlhf__error *err) {
     int recompute = (t->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP) != 0;
+    int64_t tokens = t->config->batch.microbatch_tokens;
     struct rlhf__pass_out out = {0};
     if (t->plan.heads & RLHF_HEAD_VALUE) out.value = e->token[RLHF__VALUE_OLD];
+    if (t->critic) {
+        rlhf_status st = rlhf__pass(t->critic, e, &t->learner.dist, tokens, &out, err);
+        if (st != RLHF_OK) return st;
+        out.value = NULL;
+    }
     float *sampled = NULL;
     if (recompute) {
         size_t bytes = ((size_t)e->total + 1) * sizeof *sampled;
@@ -89,9 +95,7 @@ static rlhf_status pass_policy(struct rlhf__trainer *t, struct rlhf__episodes *e
         out.logp = e->token[RLHF__LOGP_OLD];
     }
     rlhf_status st = RLHF_OK;
-    if (out.value || out.logp)
-        st = rlhf__pass(t->policy, e, &t->learner.dist, t->config->batch.microbatch_tokens, &out,
-                        err);
+    if (out.value || out.logp) st = rlhf__pass(t->policy, e, &t->learner.dist, tokens, &out, err);
     if (st == RLHF_OK && recompute)
         rlhf__learner_compare(&t->learner, e, 0, e->n, sampled, e->token[RLHF__LOGP_OLD]);
     free(sampled);

@@ -118,13 +118,17 @@ static rlhf_status open_rows(struct rlhf__trainer *t, struct rlhf__labels *label
     return st;
 }
 
+static int wants_value(const struct rlhf__trainer *t) {
+    return (t->plan.heads & RLHF_HEAD_VALUE) != 0;
+}
+
 // The policy, from the newest checkpoint when resuming.
 static rlhf_status open_policy(struct rlhf__trainer *t, struct rlhf__labels *labels,
                                struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
     char dir[4200];
     default_policy(t, dir);
-    int value = (t->plan.heads & RLHF_HEAD_VALUE) != 0;
+    int value = wants_value(t) && c->value.critic == RLHF__CRITIC_SHARED;
     struct rlhf__model_spec spec = {
         .dir = c->policy.path[0] ? c->policy.path : dir,
         .role = "policy",
@@ -144,11 +148,37 @@ static rlhf_status open_policy(struct rlhf__trainer *t, struct rlhf__labels *lab
     if (st != RLHF_OK) return st;
     rlhf__text_services_policy(t->session.text, t->policy->tok);
     uint32_t lacking = t->plan.heads & ~t->policy->info.heads;
+    if (!value) lacking &= ~(uint32_t)RLHF_HEAD_VALUE;
     if (lacking)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s needs heads that the model '%s' (%s) does not have",
                           t->req->algo->file, t->policy->dir, t->policy->instance->plugin->file);
     return spec.n_labels > 0 ? rlhf__classifier_config(t->policy, labels, err) : RLHF_OK;
+}
+
+// A critic of its own, from value.path or from where the policy starts.
+static rlhf_status open_critic(struct rlhf__trainer *t, struct rlhf__error *err) {
+    const struct rlhf__config *c = t->config;
+    if (!wants_value(t) || c->value.critic == RLHF__CRITIC_SHARED) return RLHF_OK;
+    struct rlhf__model_spec spec = {.dir = c->value.path[0] ? c->value.path : t->policy->dir,
+                                    .role = "critic",
+                                    .start = RLHF__START_WEIGHTS,
+                                    .trainable = 1,
+                                    .value_kind = c->value.kind,
+                                    .value_init = c->value.init,
+                                    .value_detach = c->value.detach};
+    if (c->policy.init == RLHF__INIT_RANDOM && !c->value.path[0]) spec.start = RLHF__START_RANDOM;
+    if (t->req->resume) spec.start = RLHF__START_EMPTY;
+    rlhf_status st = rlhf__model_open(&t->session.models, &spec, &t->critic, err);
+    if (st != RLHF_OK) return st;
+    if (!rlhf__tokenizer_equal(t->critic->tok, t->policy->tok))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the vocabulary of the critic '%s' is not the policy's ('%s')",
+                          t->critic->dir, t->policy->dir);
+    struct rlhf__optim_config own = c->optim;
+    if (c->value.lr > 0) own.lr = c->value.lr;
+    return rlhf__optim_create(t->session.compute->table, t->critic->params, t->critic->n_params,
+                              &own, 0, &t->critic_optim, err);
 }
 
 static rlhf_status open_reference(struct rlhf__trainer *t, struct rlhf__error *err) {
@@ -215,6 +245,8 @@ static rlhf_status open_learner(struct rlhf__trainer *t, struct rlhf__error *err
     if (st != RLHF_OK) return st;
     t->learner = (struct rlhf__learner){.model = t->policy,
                                         .reference = t->reference,
+                                        .critic = t->critic,
+                                        .critic_optim = t->critic_optim,
                                         .algo = t->algo,
                                         .optim = t->optim,
                                         .plan = t->plan,
@@ -266,6 +298,7 @@ static rlhf_status open_supervised(struct rlhf__trainer *t, struct rlhf__error *
 static rlhf_status open_rollout(struct rlhf__trainer *t, struct rlhf__error *err) {
     struct rlhf__labels none = {0};
     rlhf_status st = open_policy(t, &none, err);
+    if (st == RLHF_OK) st = open_critic(t, err);
     if (st == RLHF_OK) st = open_reference(t, err);
     if (st == RLHF_OK) st = rlhf__rollout_source_create(t, &t->rollout, err);
     if (st == RLHF_OK) st = open_rewards(t, err);
@@ -312,6 +345,7 @@ void rlhf__trainer_destroy(struct rlhf__trainer *t) {
     rlhf__early_stop_finish(&t->early_stop);
     rlhf__learner_finish(&t->learner);
     rlhf__optim_destroy(t->optim);
+    rlhf__optim_destroy(t->critic_optim);
     for (size_t i = 0; t->rewards && i < t->config->n_reward; i++)
         rlhf__instance_destroy(t->rewards[i]);
     free(t->rewards);
@@ -320,6 +354,7 @@ void rlhf__trainer_destroy(struct rlhf__trainer *t) {
     rlhf__text_source_finish(&t->source);
     rlhf__dataset_close(t->held_out);
     rlhf__model_close(t->reference);
+    rlhf__model_close(t->critic);
     rlhf__model_close(t->policy);
     rlhf__session_finish(&t->session);
     free(t);

@@ -18,12 +18,20 @@ static json_t *run_json(const struct rlhf__trainer *t) {
     const struct rlhf__optim *o = t->optim;
     const struct rlhf__order *order =
         t->rollout ? rlhf__rollout_source_order(t->rollout) : &t->source.order;
-    return json_pack("{s:i, s:s, s:I, s:I, s:{s:I, s:I, s:I}, s:{s:I, s:I}, s:o}", "format",
-                     STATE_FORMAT, "algo", t->algo->plugin->desc.id, "phase", (json_int_t)t->phase,
-                     "episodes", (json_int_t)t->episodes, "optim", "step", (json_int_t)o->step,
-                     "skipped", (json_int_t)o->skipped, "skipped_in_a_row",
-                     (json_int_t)o->skipped_row, "data", "pass", (json_int_t)order->pass, "pos",
-                     (json_int_t)order->pos, "early_stop", rlhf__early_stop_save(&t->early_stop));
+    json_t *v =
+        json_pack("{s:i, s:s, s:I, s:I, s:{s:I, s:I, s:I}, s:{s:I, s:I}, s:o}", "format",
+                  STATE_FORMAT, "algo", t->algo->plugin->desc.id, "phase", (json_int_t)t->phase,
+                  "episodes", (json_int_t)t->episodes, "optim", "step", (json_int_t)o->step,
+                  "skipped", (json_int_t)o->skipped, "skipped_in_a_row", (json_int_t)o->skipped_row,
+                  "data", "pass", (json_int_t)order->pass, "pos", (json_int_t)order->pos,
+                  "early_stop", rlhf__early_stop_save(&t->early_stop));
+    if (v && t->critic_optim)
+        json_object_set_new(v, "critic_optim",
+                            json_pack("{s:I, s:I, s:I}", "step", (json_int_t)t->critic_optim->step,
+                                      "skipped", (json_int_t)t->critic_optim->skipped,
+                                      "skipped_in_a_row",
+                                      (json_int_t)t->critic_optim->skipped_row));
+    return v;
 }
 
 rlhf_status rlhf__state_write_run(const struct rlhf__trainer *t, const char *dir,
@@ -67,6 +75,13 @@ static rlhf_status take_run(struct rlhf__trainer *t, json_t *v, const char *path
     t->optim->step = step;
     t->optim->skipped = skipped;
     t->optim->skipped_row = row;
+    const json_t *critic = json_object_get(v, "critic_optim");
+    if (t->critic_optim && critic) {
+        t->critic_optim->step = json_integer_value(json_object_get(critic, "step"));
+        t->critic_optim->skipped = json_integer_value(json_object_get(critic, "skipped"));
+        t->critic_optim->skipped_row =
+            json_integer_value(json_object_get(critic, "skipped_in_a_row"));
+    }
     rlhf_status st = rlhf__early_stop_load(&t->early_stop, early, err);
     if (st != RLHF_OK) return st;
     struct rlhf__order *order =
@@ -111,14 +126,14 @@ static rlhf_status optim_specs(const struct rlhf__optim *o, struct rlhf__tensor_
 }
 
 // Move one tensor of the optimiser's state: to the writer, or (w NULL) from the tensor `from`.
-static rlhf_status move_tensor(const struct rlhf__trainer *t, uint32_t i,
+static rlhf_status move_tensor(const struct rlhf__optim *o, uint32_t i,
                                struct rlhf__weights_writer *w, const struct rlhf__tensor *from,
                                struct rlhf__error *err) {
-    const rlhf_compute *c = t->session.compute->table;
+    const rlhf_compute *c = o->compute;
     char name[NAME_BYTES];
     rlhf_dev dev;
     const rlhf_param *p;
-    rlhf__optim_tensor(t->optim, i, name, sizeof name, &dev, &p);
+    rlhf__optim_tensor(o, i, name, sizeof name, &dev, &p);
     size_t count = (size_t)rlhf__param_count(p);
     float *host = malloc(count * sizeof *host + 1);
     if (!host) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %s", name);
@@ -141,39 +156,36 @@ static rlhf_status move_tensor(const struct rlhf__trainer *t, uint32_t i,
     return st;
 }
 
-rlhf_status rlhf__state_write_optim(const struct rlhf__trainer *t, const char *dir,
+rlhf_status rlhf__state_write_optim(const struct rlhf__optim *o, const char *path,
                                     struct rlhf__error *err) {
-    char path[4300];
-    snprintf(path, sizeof path, "%s/optimizer.safetensors", dir);
     struct rlhf__tensor_spec *specs = NULL;
     char *names = NULL;
     size_t n = 0;
     struct rlhf__weights_writer *w = NULL;
-    rlhf_status st = optim_specs(t->optim, &specs, &names, &n, err);
+    rlhf_status st = optim_specs(o, &specs, &names, &n, err);
     if (st == RLHF_OK) st = rlhf__weights_create(path, specs, n, NULL, 0, &w, err);
     free(specs);
     free(names);
     if (st != RLHF_OK) return st;
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++)
-        st = move_tensor(t, i, w, NULL, err);
+        st = move_tensor(o, i, w, NULL, err);
     if (st == RLHF_OK) return rlhf__weights_commit(w, err);
     rlhf__weights_abort(w);
     return st;
 }
 
-rlhf_status rlhf__state_read_optim(struct rlhf__trainer *t, const char *dir,
+rlhf_status rlhf__state_read_optim(struct rlhf__optim *o, const char *path,
                                    struct rlhf__error *err) {
-    char path[4300], name[NAME_BYTES];
-    snprintf(path, sizeof path, "%s/optimizer.safetensors", dir);
+    char name[NAME_BYTES];
     struct rlhf__weights *file = NULL;
     rlhf_status st = rlhf__weights_open(path, &file, err);
     rlhf_dev dev;
     const rlhf_param *p;
     for (uint32_t i = 0; st == RLHF_OK; i++) {
-        if (rlhf__optim_tensor(t->optim, i, name, sizeof name, &dev, &p) != RLHF_OK) break;
+        if (rlhf__optim_tensor(o, i, name, sizeof name, &dev, &p) != RLHF_OK) break;
         const struct rlhf__tensor *from = rlhf__weights_find(file, name);
         st = from
-                 ? move_tensor(t, i, NULL, from, err)
+                 ? move_tensor(o, i, NULL, from, err)
                  : rlhf__fail(err, RLHF_E_INVALID,
                               "%s has no tensor %s: optim.kind must stay what it was when a run is "
                               "resumed",

@@ -11,10 +11,10 @@ rlhf_status rlhf__state_write_run(const struct rlhf__trainer *t, const char *dir
                                   struct rlhf__error *err);
 rlhf_status rlhf__state_read_run(struct rlhf__trainer *t, const char *dir, struct rlhf__error *err);
 
-// optimizer.safetensors: every tensor of the optimiser, f32. [main]
-rlhf_status rlhf__state_write_optim(const struct rlhf__trainer *t, const char *dir,
+// A safetensors file with every tensor of an optimiser, f32; its counters are in run.json. [main]
+rlhf_status rlhf__state_write_optim(const struct rlhf__optim *o, const char *path,
                                     struct rlhf__error *err);
-rlhf_status rlhf__state_read_optim(struct rlhf__trainer *t, const char *dir,
+rlhf_status rlhf__state_read_optim(struct rlhf__optim *o, const char *path,
                                    struct rlhf__error *err);
 
 // algo.bin and reward_<i>.bin: what the plugins save; absent for plugins without state. [main]

@@ -32,15 +32,16 @@ struct rlhf__trainer {
 
     struct rlhf__session session;
     struct rlhf__model *policy, *reference;
+    struct rlhf__model *critic; // NULL: the value head is the policy's
     struct rlhf__instance *algo;
     struct rlhf__instance **rewards; // [config->n_reward]
     rlhf_plan plan;
     struct rlhf__learner learner;
-    struct rlhf__optim *optim;
+    struct rlhf__optim *optim, *critic_optim;
 
-    struct rlhf__text_source source;      // supervised
-    struct rlhf__dataset *held_out;       // data.eval_path, or NULL
-    int32_t max_tokens;                   // of a supervised row
+    struct rlhf__text_source source; // supervised
+    struct rlhf__dataset *held_out;  // data.eval_path, or NULL
+    int32_t max_tokens;              // of a supervised row
     int32_t reserved0;
     struct rlhf__rollout_source *rollout; // rollout algorithms
     struct rlhf__early_stop early_stop;

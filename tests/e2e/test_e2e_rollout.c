@@ -89,6 +89,21 @@ static void microbatches_do_not_matter(void **state) {
     json_decref(b);
 }
 
+static void a_separate_critic_learns_and_resumes(void **state) {
+    struct e2e *t = *state;
+    const char *how =
+        "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=1000\" --set batch.size=12 "
+        "--set value.critic=separate --set value.lr=0.01 --set value.kind=mlp";
+    assert_int_equal(e2e_run(t, PPO "%s --set run.phases=4 --set run.dir=a", how), 0);
+    assert_int_equal(e2e_run(t, PPO "%s --set run.phases=2 --set run.dir=b", how), 0);
+    assert_int_equal(e2e_run(t, "--resume b --set run.phases=4"), 0);
+    e2e_same_tree(t, "a/checkpoints/000004", "b/checkpoints/000004");
+    assert_true(e2e_exists(t, "a/checkpoints/000004/state/critic.safetensors"));
+    json_t *rows = e2e_metrics(t, "a");
+    assert_true(e2e_metric(rows, -1, "loss/value_avg") < e2e_metric(rows, 0, "loss/value_avg"));
+    json_decref(rows);
+}
+
 static void several_rewards_are_mixed(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PPO "--reward ngram3.so:weight=-0.5 --set batch.size=8 "
@@ -108,6 +123,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(one_numerical_path, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(same_seed_same_bits, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(microbatches_do_not_matter, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_separate_critic_learns_and_resumes, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(several_rewards_are_mixed, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_rollout", tests, NULL, NULL);
