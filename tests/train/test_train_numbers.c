@@ -1,0 +1,216 @@
+// test_train_numbers.c: the pure functions of host/train: schedule, mixing, early stopping,
+// microbatch slices, distinct n-grams.
+// clang-format off
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+// clang-format on
+
+#include "train/completions.h"
+#include "train/early_stop.h"
+#include "train/episodes.h"
+#include "train/mixing.h"
+#include "train/schedule.h"
+
+#include <math.h>
+#include <string.h>
+
+static void close_to(double got, double want, double eps) {
+    if (!(fabs(got - want) <= eps)) fail_msg("got %.9g, expected %.9g", got, want);
+}
+
+// ---- schedule ----
+
+static void schedule_warms_up_and_decays(void **state) {
+    (void)state;
+    struct rlhf__optim_config c = {
+        .schedule = RLHF__SCHEDULE_LINEAR, .warmup = 4, .final_scale = 0.2};
+    close_to(rlhf__schedule_factor(&c, 0, 104), 0.25, 0);
+    close_to(rlhf__schedule_factor(&c, 3, 104), 1, 0);
+    close_to(rlhf__schedule_factor(&c, 4, 104), 1, 0);
+    close_to(rlhf__schedule_factor(&c, 54, 104), 0.6, 1e-15);
+    close_to(rlhf__schedule_factor(&c, 104, 104), 0.2, 1e-15);
+    close_to(rlhf__schedule_factor(&c, 500, 104), 0.2, 1e-15);
+    c.schedule = RLHF__SCHEDULE_COSINE;
+    close_to(rlhf__schedule_factor(&c, 54, 104), 0.6, 1e-15);
+    close_to(rlhf__schedule_factor(&c, 29, 104), 0.2 + 0.8 * 0.5 * (1 + cos(M_PI / 4)), 1e-15);
+    c.schedule = RLHF__SCHEDULE_CONSTANT;
+    close_to(rlhf__schedule_factor(&c, 90, 104), 1, 0);
+    // Linear to 0 from the first phase on, as in the 2019 code: 1 - update / total.
+    c = (struct rlhf__optim_config){.schedule = RLHF__SCHEDULE_LINEAR};
+    close_to(rlhf__schedule_factor(&c, 0, 10), 1, 0);
+    close_to(rlhf__schedule_factor(&c, 9, 10), 0.1, 1e-15);
+}
+
+// ---- mixing ----
+
+static void mix(struct rlhf__config *c, const float *raw, const uint8_t *finished,
+                const uint8_t *no_period, float *score) {
+    static const uint8_t keep[4] = {1, 1, 1, 1};
+    rlhf__mix(c, raw, keep, finished, no_period, 4, score);
+}
+
+static void rewards_are_weighted_normalised_and_clipped(void **state) {
+    (void)state;
+    struct rlhf__plugin_config reward[2] = {{.weight = 2}, {.weight = -0.5}};
+    struct rlhf__config c = {.reward = reward, .n_reward = 2};
+    const float raw[8] = {1, 2, 3, 6, 4, 4, 0, 0};
+    const uint8_t yes[4] = {1, 1, 1, 1}, no[4] = {0};
+    float score[4];
+    mix(&c, raw, yes, no, score);
+    close_to((double)score[0], 0, 0);
+    close_to((double)score[3], 12, 0);
+    c.rewards.clip = 5;
+    mix(&c, raw, yes, no, score);
+    close_to((double)score[3], 5, 0);
+    c.rewards.clip = 0;
+    c.rewards.normalize = RLHF__NORMALIZE_BEFORE;
+    mix(&c, raw, yes, no, score);
+    double std = sqrt(3.5); // of 1 2 3 6, biased; the second reward has mean 2, std 2
+    close_to((double)score[0], 2 * (1 - 3) / (std + 1e-5) - 0.5 * (4 - 2) / (2 + 1e-5), 1e-6);
+    c.rewards.normalize = RLHF__NORMALIZE_AFTER;
+    mix(&c, raw, yes, no, score);
+    // Sums 0 2 6 12: mean 5, biased variance 21.
+    close_to((double)score[2], 1 / (sqrt(21) + 1e-5), 1e-6);
+}
+
+static void penalties_come_last(void **state) {
+    (void)state;
+    struct rlhf__plugin_config reward[1] = {{.weight = 1}};
+    struct rlhf__config c = {.reward = reward, .n_reward = 1};
+    const float raw[4] = {1, 2, 3, 4};
+    const uint8_t finished[4] = {1, 0, 1, 0}, no_period[4] = {0, 0, 1, 1};
+    float score[4];
+    c.response =
+        (struct rlhf__response_config){.truncate = RLHF__TRUNCATE_PERIOD, .period_penalty = -1};
+    mix(&c, raw, finished, no_period, score);
+    const float a[4] = {1, 2, -1, -1};
+    assert_memory_equal(score, a, sizeof a);
+    c.response.non_stop = RLHF__NON_STOP_REPLACE;
+    c.response.non_stop_penalty = -10;
+    mix(&c, raw, finished, no_period, score);
+    const float b[4] = {1, -10, -1, -10};
+    assert_memory_equal(score, b, sizeof b);
+    c.response.non_stop = RLHF__NON_STOP_SUBTRACT;
+    c.response.non_stop_penalty = 0.5;
+    mix(&c, raw, finished, no_period, score);
+    const float d[4] = {1, 1.5f, -1, -1.5f};
+    assert_memory_equal(score, d, sizeof d);
+    c.response.truncate = RLHF__TRUNCATE_NONE; // then the period rule does not apply
+    mix(&c, raw, finished, no_period, score);
+    close_to((double)score[2], 3, 0);
+}
+
+static void dropped_rows_count_in_no_mean(void **state) {
+    (void)state;
+    const float x[4] = {1, 100, 3, 5};
+    const uint8_t keep[4] = {1, 0, 1, 1};
+    double mean, std;
+    rlhf__mean_std(x, keep, 4, &mean, &std);
+    close_to(mean, 3, 0);
+    close_to(std, sqrt(8.0 / 3), 1e-15);
+}
+
+// ---- early stopping ----
+
+static void early_stop_waits_for_window_and_patience(void **state) {
+    (void)state;
+    struct rlhf__early_stop_config c = {.kl = 2, .patience = 2, .window = 3};
+    struct rlhf__early_stop s;
+    char why[160] = "";
+    assert_int_equal(rlhf__early_stop_init(&s, &c, NULL), RLHF_OK);
+    const double kl[] = {9, 9, 0, 0, 9, 0, 9, 0};
+    int stopped = -1;
+    for (int i = 0; i < 8 && stopped < 0; i++)
+        if (rlhf__early_stop_offer(&s, kl[i], 0, why)) stopped = i;
+    // Means from the third on: 6, 3: beyond twice in a row at the fourth.
+    assert_int_equal(stopped, 3);
+    assert_non_null(strstr(why, "early_stop.kl"));
+    rlhf__early_stop_finish(&s);
+}
+
+static void early_stop_survives_a_checkpoint(void **state) {
+    (void)state;
+    struct rlhf__early_stop_config c = {.reward = 1, .patience = 3, .window = 2};
+    struct rlhf__early_stop whole, half, rest;
+    char why[160];
+    rlhf__early_stop_init(&whole, &c, NULL);
+    rlhf__early_stop_init(&half, &c, NULL);
+    rlhf__early_stop_init(&rest, &c, NULL);
+    int at = -1, at_rest = -1;
+    for (int i = 0; i < 9; i++) {
+        double reward = i < 2 ? 0 : 3;
+        if (rlhf__early_stop_offer(&whole, NAN, reward, why) && at < 0) at = i;
+        if (i < 4) rlhf__early_stop_offer(&half, NAN, reward, why);
+        if (i == 3) {
+            json_t *v = rlhf__early_stop_save(&half);
+            assert_int_equal(rlhf__early_stop_load(&rest, v, NULL), RLHF_OK);
+            json_decref(v);
+        }
+        if (i > 3 && rlhf__early_stop_offer(&rest, NAN, reward, why) && at_rest < 0) at_rest = i;
+    }
+    assert_int_equal(at, 4);
+    assert_int_equal(at_rest, at);
+    rlhf__early_stop_finish(&whole);
+    rlhf__early_stop_finish(&half);
+    rlhf__early_stop_finish(&rest);
+}
+
+// ---- rows ----
+
+static void slices_hold_whole_rows(void **state) {
+    (void)state;
+    struct rlhf__episodes e = {0};
+    assert_int_equal(rlhf__episodes_init(&e, 4, 20, NULL), RLHF_OK);
+    const int32_t offset[5] = {0, 9, 12, 15, 20};
+    memcpy(e.offset, offset, sizeof offset);
+    for (int32_t i = 0; i < 20; i++)
+        e.ids[i] = i;
+    for (int i = 0; i < 4; i++)
+        e.prompt_len[i] = 1;
+    assert_int_equal(rlhf__episodes_slice_end(&e, 0, 8), 1); // one row although it is too long
+    assert_int_equal(rlhf__episodes_slice_end(&e, 1, 6), 3);
+    assert_int_equal(rlhf__episodes_slice_end(&e, 1, 0), 4);
+    assert_int_equal(rlhf__episodes_response_tokens(&e, 1, 4), 8);
+    const uint32_t pick[2] = {3, 1};
+    struct rlhf__episodes p = {0};
+    assert_int_equal(rlhf__episodes_pick(&p, &e, pick, 2, NULL), RLHF_OK);
+    assert_int_equal(p.total, 8);
+    assert_int_equal(p.ids[0], 15);
+    assert_int_equal(p.ids[5], 9);
+    int32_t rebased[3];
+    rlhf_batch b = rlhf__episodes_batch(&p, 1, 2, rebased);
+    assert_int_equal(b.total, 3);
+    assert_int_equal(b.ids[0], 9);
+    assert_int_equal(b.offset[1], 3);
+    rlhf__episodes_finish(&p);
+    rlhf__episodes_finish(&e);
+}
+
+static void distinct_counts_ngrams_inside_rows(void **state) {
+    (void)state;
+    const int32_t ids[] = {1, 2, 3, 1, 2, 3, 9, 9, 1, 2, 3};
+    const int32_t begin[] = {0, 6, 8}, end[] = {6, 8, 11};
+    double d;
+    // 123 231 312 123 | none | 123: 3 of 5.
+    assert_int_equal(rlhf__distinct_n(ids, begin, end, 3, 3, &d, NULL), RLHF_OK);
+    close_to(d, 0.6, 1e-15);
+    assert_int_equal(rlhf__distinct_n(ids, begin, begin, 3, 3, &d, NULL), RLHF_OK);
+    close_to(d, 1, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schedule_warms_up_and_decays),
+        cmocka_unit_test(rewards_are_weighted_normalised_and_clipped),
+        cmocka_unit_test(penalties_come_last),
+        cmocka_unit_test(dropped_rows_count_in_no_mean),
+        cmocka_unit_test(early_stop_waits_for_window_and_patience),
+        cmocka_unit_test(early_stop_survives_a_checkpoint),
+        cmocka_unit_test(slices_hold_whole_rows),
+        cmocka_unit_test(distinct_counts_ngrams_inside_rows),
+    };
+    return cmocka_run_group_tests_name("train_numbers", tests, NULL, NULL);
+}
