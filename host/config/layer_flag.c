@@ -8,7 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A value as typed: JSON when it parses as that, else a string. New reference, NULL when neither.
+// The config is JSON in the end, so what is typed must be UTF-8.
+static rlhf_status check_utf8(const char *flag, const char *text, struct rlhf__error *err) {
+    json_t *probe = json_string(text);
+    if (probe) {
+        json_decref(probe);
+        return RLHF_OK;
+    }
+    struct rlhf__buf shown = RLHF__BUF_INIT;
+    rlhf__json_write_string(&shown, text, strlen(text));
+    rlhf__fail(err, RLHF_E_INVALID, "%s: %s is not UTF-8", flag, rlhf__buf_text(&shown));
+    rlhf__buf_free(&shown);
+    return RLHF_E_INVALID;
+}
+
+// A value as typed: JSON when it parses as that, else a string. New reference, NULL: no memory.
 static json_t *typed_value(const char *raw) {
     json_t *v = json_loads(raw, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
     return v ? v : json_string(raw);
@@ -19,9 +33,7 @@ static rlhf_status set_member(const char *flag, const char *section, const char 
                               const char *raw, int is_reward, struct rlhf__plugin_config *p,
                               struct rlhf__error *err) {
     json_t *v = typed_value(raw);
-    if (!v)
-        return rlhf__fail(err, RLHF_E_INVALID, "%s: the value of %s.%s is not UTF-8", flag, section,
-                          key);
+    if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (!p->options) p->options = json_object();
     if (!p->origin) p->origin = json_object();
     const char *const *host = rlhf__host_keys(is_reward);
@@ -74,6 +86,7 @@ static rlhf_status apply_pairs(char *pairs, const char *flag, const char *sectio
 
 rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__plugin_config *p,
                              struct rlhf__config *c, struct rlhf__error *err) {
+    RLHF_TRY(check_utf8(flag, spec, err));
     char *copy = strdup(spec), section[32] = "algo";
     if (!copy) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     int is_reward = p != &c->algo;
@@ -117,9 +130,7 @@ static rlhf_status set_reward(const char *path, const char *raw, struct rlhf__co
 static rlhf_status set_section(const char *flag, const struct rlhf__section *s, const char *key,
                                const char *raw, struct rlhf__config *c, struct rlhf__error *err) {
     json_t *v = typed_value(raw);
-    if (!v)
-        return rlhf__fail(err, RLHF_E_INVALID, "%s: the value of %s.%s is not UTF-8", flag, s->name,
-                          key);
+    if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     struct rlhf__origin from = {flag, s->name, NULL, 0, 0, 0};
     rlhf_status status =
         rlhf__opts_set(&s->table, key, v, raw, &from, (char *)c + s->offset, &c->strings, err);
@@ -150,6 +161,7 @@ static rlhf_status set_path(const char *flag, const char *section, const char *k
 
 rlhf_status rlhf__layer_set(const char *flag, const char *assignment, struct rlhf__config *c,
                             struct rlhf__error *err) {
+    RLHF_TRY(check_utf8(flag, assignment, err));
     char *copy = strdup(assignment);
     if (!copy) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     char *value = strchr(copy, '=');

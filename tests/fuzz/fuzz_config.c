@@ -1,0 +1,80 @@
+// fuzz_config.c: a config file of any bytes, and lines of it as --set assignments. What is accepted
+// prints to JSON that reads back to the same JSON; what is refused says where.
+#include "fuzz.h"
+
+#include "config/config.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static void write_file(const char *path, const void *data, size_t n) {
+    FILE *f = fopen(path, "wb");
+    FUZZ_CHECK(f && fwrite(data, 1, n, f) == n && fclose(f) == 0);
+}
+
+static struct rlhf__buf printed(const struct rlhf__config *c) {
+    struct rlhf__buf b = RLHF__BUF_INIT;
+    struct rlhf__error err = {0};
+    FUZZ_CHECK(rlhf__config_print(c, &b, &err) == RLHF_OK);
+    return b;
+}
+
+// The file at path, read again, gives the same text.
+static void check_reads_back(const char *path, const struct rlhf__config *c) {
+    struct rlhf__dirs dirs = {"", "/nowhere", "/nowhere"};
+    struct rlhf__config_request req = {.dirs = &dirs, .config_file = path};
+    struct rlhf__config again;
+    struct rlhf__error err = {0};
+    struct rlhf__buf a = printed(c);
+    write_file(path, a.data, a.len);
+    FUZZ_CHECK(rlhf__config_load(&req, &again, &err) == RLHF_OK);
+    struct rlhf__buf b = printed(&again);
+    FUZZ_CHECK(a.len == b.len && memcmp(a.data, b.data, a.len) == 0);
+    rlhf__buf_free(&a);
+    rlhf__buf_free(&b);
+    rlhf__config_free(&again);
+}
+
+static void as_file(const char *path, const uint8_t *data, size_t n) {
+    struct rlhf__dirs dirs = {"", "/nowhere", "/nowhere"};
+    struct rlhf__config_request req = {.dirs = &dirs, .config_file = path};
+    struct rlhf__config c;
+    struct rlhf__error err = {0};
+    write_file(path, data, n);
+    if (rlhf__config_load(&req, &c, &err) == RLHF_OK)
+        check_reads_back(path, &c);
+    else
+        FUZZ_CHECK(err.code == RLHF_E_INVALID && *err.text);
+    rlhf__config_free(&c);
+}
+
+static void as_assignments(const char *path, const uint8_t *data, size_t n) {
+    struct rlhf__dirs dirs = {"", "/nowhere", "/nowhere"};
+    const char *set[16], *reward = "x.so";
+    char *text = calloc(1, n + 1);
+    struct rlhf__config_request req = {.dirs = &dirs, .set = set, .reward = &reward, .n_reward = 1};
+    struct rlhf__config c;
+    struct rlhf__error err = {0};
+    FUZZ_CHECK(text);
+    if (n) memcpy(text, data, n);
+    for (char *line = strtok(text, "\n"); line && req.n_set < 16; line = strtok(NULL, "\n"))
+        set[req.n_set++] = line;
+    if (rlhf__config_load(&req, &c, &err) == RLHF_OK)
+        check_reads_back(path, &c);
+    else
+        FUZZ_CHECK(err.code == RLHF_E_INVALID && *err.text);
+    rlhf__config_free(&c);
+    free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+    char path[128];
+    const char *tmp = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    snprintf(path, sizeof path, "%s/rlhf-fuzz-%ld.json", tmp, (long)getpid());
+    if (n > 0 && data[0] == '#')
+        as_assignments(path, data + 1, n - 1);
+    else
+        as_file(path, data, n);
+    unlink(path);
+    return 0;
+}
