@@ -25,6 +25,7 @@ static const struct {
 } commands[] = {
     {"generate", rlhf__cmd_generate},
     {"eval", rlhf__cmd_eval},
+    {"label", rlhf__cmd_label},
     {"plugin", rlhf__cmd_plugin},
     {"help", cmd_help},
 };
