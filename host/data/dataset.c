@@ -50,15 +50,17 @@ static int wants(const struct rlhf__dataset_opts *opts, int field) {
 }
 
 static rlhf_status no_memory(struct rlhf__error *err) {
-    return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the dataset");
+    rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the dataset");
+    return RLHF_E_NOMEM;
 }
 
-static rlhf_status add_record(struct reader *r, struct record **out) {
+// NULL when out of memory.
+static struct record *add_record(struct reader *r) {
     struct rlhf__dataset *ds = r->ds;
     if (ds->n == ds->cap) {
         size_t cap = ds->cap ? ds->cap * 2 : 256;
         struct record *row = realloc(ds->row, cap * sizeof *row);
-        if (!row) return no_memory(r->err);
+        if (!row) return NULL;
         ds->row = row;
         ds->cap = cap;
     }
@@ -67,8 +69,7 @@ static rlhf_status add_record(struct reader *r, struct record **out) {
         .at = ds->bytes.len, .line = r->line, .file = (int32_t)r->file, .label = -1};
     for (int i = 0; i < PARTS; i++)
         rec->len[i] = ABSENT;
-    *out = rec;
-    return RLHF_OK;
+    return rec;
 }
 
 static void put_part(struct reader *r, struct record *rec, int part, const char *s, size_t len) {
@@ -172,8 +173,8 @@ static rlhf_status read_row(struct reader *r, rlhf_str line, int text) {
     if (good < line.len)
         return rlhf__fail(r->err, RLHF_E_INVALID, "%s:%lld: invalid UTF-8 at byte %zu of the line",
                           r->path, (long long)r->line, good + 1);
-    struct record *rec = NULL;
-    RLHF_TRY(add_record(r, &rec));
+    struct record *rec = add_record(r);
+    if (!rec) return no_memory(r->err);
     RLHF_TRY(text ? read_line(r, line, rec) : read_json(r, line, rec));
     return r->ds->bytes.bad ? no_memory(r->err) : RLHF_OK;
 }
@@ -222,7 +223,7 @@ rlhf_status rlhf__dataset_open(const struct rlhf__dataset_opts *opts, struct rlh
     ds->path = calloc(opts->n_paths, sizeof *ds->path);
     for (size_t i = 0; ds->path && i < opts->n_paths; i++, ds->n_paths++)
         if (!(ds->path[i] = strdup(opts->paths[i]))) break;
-    if (ds->n_paths < opts->n_paths) st = no_memory(err);
+    if (!ds->path || ds->n_paths < opts->n_paths) st = no_memory(err);
     struct reader r = {.opts = opts, .ds = ds, .err = err};
     if (st == RLHF_OK) st = read_files(&r);
     if (st < 0) {

@@ -23,10 +23,13 @@ rlhf_status rlhf__lines_open(const char *path, struct rlhf__lines **out, struct 
     struct rlhf__lines *l = calloc(1, sizeof *l);
     if (!l) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %s", path);
     l->path = path;
-    errno = 0;
-    l->file = gzopen(path, "rb");
+    l->cap = (size_t)1 << 18;
+    l->data = malloc(l->cap);
+    errno = l->data ? 0 : ENOMEM;
+    l->file = l->data ? gzopen(path, "rb") : NULL;
     if (!l->file) {
         int missing = errno == ENOENT || errno == ENOTDIR;
+        free(l->data);
         free(l);
         return rlhf__fail(err, missing ? RLHF_E_INVALID : RLHF_E_IO, "cannot open %s: %s", path,
                           strerror(errno ? errno : ENOMEM));
@@ -65,7 +68,7 @@ static rlhf_status fill(struct rlhf__lines *l, struct rlhf__error *err) {
         l->begin = 0;
     }
     if (l->cap - l->end < 65536) {
-        size_t cap = l->cap ? l->cap * 2 : (size_t)1 << 18;
+        size_t cap = l->cap * 2;
         if (l->end > RLHF__LINE_MAX)
             return rlhf__fail(err, RLHF_E_INVALID, "%s:%lld: the line is longer than 1 GiB",
                               l->path, (long long)l->number + 1);
@@ -103,8 +106,7 @@ rlhf_status rlhf__lines_next(struct rlhf__lines *l, rlhf_str *line, int64_t *num
     *more = 1;
     for (;;) {
         size_t have = l->end - l->begin;
-        const char *from = have > seen ? l->data + l->begin + seen : NULL;
-        const char *eol = from ? memchr(from, '\n', have - seen) : NULL;
+        const char *eol = memchr(l->data + l->begin + seen, '\n', have - seen);
         if (eol || (l->at_end && have)) {
             size_t len = eol ? (size_t)(eol - (l->data + l->begin)) : have;
             *line = take(l, len, eol != NULL);

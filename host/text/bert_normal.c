@@ -42,7 +42,10 @@ static rlhf_status push(struct rlhf__codepoints *out, uint32_t cp, struct rlhf__
         size_t cap = out->cap ? out->cap * 2 : 256;
         uint32_t *grown =
             cap <= SIZE_MAX / sizeof *grown / 2 ? realloc(out->cp, cap * sizeof *grown) : NULL;
-        if (!grown) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a text");
+        if (!grown) {
+            rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a text");
+            return RLHF_E_NOMEM;
+        }
         out->cp = grown;
         out->cap = cap;
     }

@@ -95,7 +95,7 @@ static rlhf_status find_words(struct rlhf__bpe *bpe, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
     for (int32_t id = 0; id < v->n && st == RLHF_OK; id++) {
         rlhf_str b = rlhf__vocab_bytes(v, id);
-        if (!b.len || v->token[id].special) continue;
+        if (!b.len) continue;
         ids.n = 0;
         st = encode_bytes(bpe, b.ptr, (size_t)b.len, &ids, err);
         if (st < 0 || ids.n != 1 || ids.data[0] != id) continue;

@@ -53,6 +53,7 @@ static size_t apply_short(const struct rlhf__merges *m, int32_t *ids, size_t n) 
     const struct rlhf__merge *pair[SHORT_WORD];
     for (size_t i = 0; i + 1 < n; i++)
         pair[i] = find(m, ids[i], ids[i + 1]);
+    pair[n - 1] = NULL; // nothing follows the last
     for (;;) {
         const struct rlhf__merge *best = NULL;
         size_t at = 0;

@@ -67,7 +67,7 @@ static rlhf_status add_token(struct rlhf__tokenizer *tok, int64_t id, const char
     int known = id >= 0 && id < tok->vocab.n && tok->vocab.token[id].used;
     if (!known) RLHF_TRY(rlhf__vocab_add(&tok->vocab, id, text, strlen(text), err));
     struct rlhf__vocab_token *t = &tok->vocab.token[id];
-    if (t->len != strlen(text) || memcmp(tok->vocab.bytes + t->at, text, t->len))
+    if (t->len != strlen(text) || memcmp(tok->vocab.bytes + t->at, text, t->len) != 0)
         return rlhf__fail(err, RLHF_E_INVALID, "the added token '%s' has the id %lld of '%.*s'",
                           text, (long long)id, (int)t->len, tok->vocab.bytes + t->at);
     if (special || !known) t->special = 1;

@@ -209,7 +209,7 @@ int rlhf__tokenizer_equal(const struct rlhf__tokenizer *a, const struct rlhf__to
     if (a->info.kind != b->info.kind || a->vocab.n != b->vocab.n) return 0;
     for (int32_t i = 0; i < a->vocab.n; i++) {
         rlhf_str x = rlhf__vocab_bytes(&a->vocab, i), y = rlhf__vocab_bytes(&b->vocab, i);
-        if (x.len != y.len || (x.len && memcmp(x.ptr, y.ptr, (size_t)x.len))) return 0;
+        if (x.len != y.len || (x.len && memcmp(x.ptr, y.ptr, (size_t)x.len) != 0)) return 0;
     }
     return 1;
 }

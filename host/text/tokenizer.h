@@ -46,7 +46,7 @@ const struct rlhf__tokenizer_info *rlhf__tokenizer_info(const struct rlhf__token
 // Append the ids of text to *out. flags: enum rlhf__encode_flag. max_tokens > 0 keeps at most that
 // many of the ids appended by this call, counting bos, eos, [CLS] and [SEP], which are kept: the
 // text's own last ids go. Any bytes are allowed: with BPE, decode(encode(x)) == x for every x.
-// Without RLHF__ENCODE_SPECIAL the text never produces a special id.
+// Without RLHF__ENCODE_SPECIAL, "<|endoftext|>" in a text is spelled out in ordinary tokens.
 // Errors: RLHF_E_NOMEM, RLHF_E_INVALID (bos/eos asked for and absent). [any]
 rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint32_t flags,
                                    size_t max_tokens, struct rlhf__ids *out,

@@ -179,7 +179,7 @@ static rlhf_status full_bpe(struct rlhf__tokenizer *tok, const json_t *file, con
     const json_t *pre = json_object_get(file, "pre_tokenizer"), *item;
     const json_t *merges = json_object_get(model, "merges");
     tok->info.kind = RLHF__TOKENIZER_BPE;
-    if (strcmp(type_of(pre), "ByteLevel") ||
+    if (strcmp(type_of(pre), "ByteLevel") != 0 ||
         json_is_true(json_object_get(pre, "add_prefix_space")) ||
         json_is_false(json_object_get(pre, "use_regex")) ||
         !json_is_null(json_object_get(file, "normalizer")) ||
@@ -214,9 +214,9 @@ static rlhf_status full_wordpiece(struct rlhf__tokenizer *tok, const json_t *fil
     const json_t *norm = json_object_get(file, "normalizer"), *v;
     const char *prefix = json_string_value(json_object_get(model, "continuing_subword_prefix"));
     tok->info.kind = RLHF__TOKENIZER_WORDPIECE;
-    if (strcmp(type_of(norm), "BertNormalizer") ||
-        strcmp(type_of(json_object_get(file, "pre_tokenizer")), "BertPreTokenizer") ||
-        (prefix && strcmp(prefix, "##")))
+    if (strcmp(type_of(norm), "BertNormalizer") != 0 ||
+        strcmp(type_of(json_object_get(file, "pre_tokenizer")), "BertPreTokenizer") != 0 ||
+        (prefix && strcmp(prefix, "##") != 0))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "only BertNormalizer, BertPreTokenizer and the prefix ## are supported");
     struct rlhf__bert_opts *o = &tok->piece.opts;

@@ -108,7 +108,7 @@ static rlhf_status check_index(struct rlhf__weights *w, json_t *map, struct rlhf
     json_t *file;
     json_object_foreach(map, name, file) {
         const struct rlhf__tensor *t = rlhf__weights_find(w, name);
-        if (!t || strcmp(rlhf__path_base(t->file), json_string_value(file)))
+        if (!t || strcmp(rlhf__path_base(t->file), json_string_value(file)) != 0)
             return rlhf__fail(err, RLHF_E_INVALID, "tensor '%s' is not in %s", name,
                               json_string_value(file));
     }

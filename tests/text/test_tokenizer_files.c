@@ -95,6 +95,26 @@ static void merges_go_by_rank(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
+// Of equal pairs the leftmost is merged first, in short words and in long ones.
+static void ties_go_to_the_left(void **state) {
+    struct scratch *s = *state;
+    write_vocab(s, ",\"aa\":256");
+    scratch_text(s, "merges.txt", "a a\n");
+    struct rlhf__tokenizer *tok = expect_open(s);
+    char text[101];
+    memset(text, 'a', sizeof text);
+    for (size_t n = 3; n <= sizeof text; n += 2) {
+        struct rlhf__ids ids = {0};
+        struct rlhf__error err = {0};
+        check_ok(rlhf__tokenizer_encode(tok, (rlhf_str){text, n}, 0, 0, &ids, &err), &err);
+        assert_int_equal(ids.n, n / 2 + 1);
+        assert_int_equal(ids.data[0], 256);
+        assert_int_equal(ids.data[ids.n - 1], 'a');
+        rlhf__ids_finish(&ids);
+    }
+    rlhf__tokenizer_close(tok);
+}
+
 static void roles_come_from_the_first_file_that_names_them(void **state) {
     struct scratch *s = *state;
     write_vocab(s, "");
@@ -228,15 +248,11 @@ static void one_file_refused(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(missing_files),
-        TEST(broken_vocab_json),
-        TEST(broken_merges),
-        TEST(merges_go_by_rank),
-        TEST(roles_come_from_the_first_file_that_names_them),
-        TEST(refused_options),
-        TEST(broken_vocab_txt),
-        TEST(one_file_wordpiece),
-        TEST(one_file_bpe),
+        TEST(missing_files),       TEST(broken_vocab_json),
+        TEST(broken_merges),       TEST(merges_go_by_rank),
+        TEST(ties_go_to_the_left), TEST(roles_come_from_the_first_file_that_names_them),
+        TEST(refused_options),     TEST(broken_vocab_txt),
+        TEST(one_file_wordpiece),  TEST(one_file_bpe),
         TEST(one_file_refused),
     };
     return cmocka_run_group_tests_name("tokenizer files", tests, NULL, NULL);

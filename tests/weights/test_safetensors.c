@@ -249,6 +249,30 @@ static void writer_refusals(void **state) {
                 RLHF_E_IO, &err, "no/dir/w");
 }
 
+// What the Python package wrote (make_golden.py) reads as the numbers it was given.
+static void written_by_python(void **state) {
+    (void)state;
+    static const float values[] = {0.0f, -0.0f, 1.0f, -2.5f, 0.1f, 65504.0f, 1e-7f, 3.0f};
+    struct rlhf__weights *w = expect_open("data/python.safetensors");
+    struct rlhf__error err = {0};
+    float got[8];
+    assert_int_equal(rlhf__weights_count(w), 5);
+    assert_string_equal(rlhf__weights_metadata(w, "made by"), "torch");
+    check_ok(rlhf__tensor_read_f32(rlhf__weights_find(w, "f32"), got, &err), &err);
+    assert_memory_equal(got, values, sizeof values);
+    check_ok(rlhf__tensor_read_f32(rlhf__weights_find(w, "f16"), got, &err), &err);
+    for (int i = 0; i < 8; i++)
+        assert_true(fabsf(got[i] - values[i]) <= fabsf(values[i]) / 2e3f + 3e-8f);
+    const struct rlhf__tensor *t = rlhf__weights_find(w, "bf16");
+    assert_int_equal(t->ndim, 3);
+    check_ok(rlhf__tensor_read_f32(t, got, &err), &err);
+    for (int i = 0; i < 8; i++)
+        assert_true(fabsf(got[i] - values[i]) <= fabsf(values[i]) / 250.0f);
+    assert_int_equal(rlhf__weights_find(w, "i64")->dtype, RLHF__TENSOR_I64);
+    assert_int_equal(rlhf__weights_find(w, "none")->shape[1], 3);
+    rlhf__weights_close(w);
+}
+
 static void metadata(void **state) {
     static const char *const meta[][2] = {{"step", "12"}, {"note", "a \"b\" \xC3\xA9"}};
     const char *path = scratch_path(*state, "m.safetensors");
@@ -267,7 +291,7 @@ int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
         TEST(round_trip), TEST(same_input_same_bytes), TEST(lies),     TEST(bad_files),
-        TEST(shards),     TEST(writer_refusals),       TEST(metadata),
+        TEST(shards),     TEST(writer_refusals),       TEST(metadata), TEST(written_by_python),
     };
     return cmocka_run_group_tests_name("safetensors", tests, NULL, NULL);
 }
