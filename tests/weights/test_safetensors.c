@@ -4,6 +4,8 @@
 #include "weights/safetensors.h"
 
 #include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 // A file of this header and n_data bytes 0, 1, 2, ...
 static const char *make_file(struct scratch *s, const char *name, const char *header,
@@ -273,6 +275,37 @@ static void written_by_python(void **state) {
     rlhf__weights_close(w);
 }
 
+// A full disk, played by a limit on the size of files: the failure is told, the old file stays.
+static void disk_full(void **state) {
+    struct scratch *s = *state;
+    const char *path = scratch_text(s, "full.safetensors", "old");
+    struct rlhf__tensor_spec big = {"big", RLHF__TENSOR_BF16, 1, {1 << 20}};
+    struct rlhf__weights_writer *w = NULL;
+    struct rlhf__error err = {0};
+    struct rlimit limit, small;
+    float *zeros = calloc(1 << 20, sizeof *zeros);
+    assert_non_null(zeros);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    small = limit;
+    small.rlim_cur = 1 << 20;
+    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small);
+    rlhf_status st = rlhf__weights_create(path, &big, 1, NULL, 0, &w, &err);
+    if (st == RLHF_OK) st = rlhf__weights_put_f32(w, zeros, 1 << 20, &err);
+    if (st == RLHF_OK)
+        st = rlhf__weights_commit(w, &err);
+    else
+        rlhf__weights_abort(w);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    signal(SIGXFSZ, before);
+    free(zeros);
+    check_error(st, RLHF_E_IO, &err, "full.safetensors");
+    struct rlhf__buf old = RLHF__BUF_INIT;
+    check_ok(rlhf__file_read(path, 100, &old, &err), &err);
+    assert_string_equal(old.data, "old");
+    rlhf__buf_free(&old);
+}
+
 static void metadata(void **state) {
     static const char *const meta[][2] = {{"step", "12"}, {"note", "a \"b\" \xC3\xA9"}};
     const char *path = scratch_path(*state, "m.safetensors");
@@ -290,8 +323,15 @@ static void metadata(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(round_trip), TEST(same_input_same_bytes), TEST(lies),     TEST(bad_files),
-        TEST(shards),     TEST(writer_refusals),       TEST(metadata), TEST(written_by_python),
+        TEST(round_trip),
+        TEST(same_input_same_bytes),
+        TEST(lies),
+        TEST(bad_files),
+        TEST(shards),
+        TEST(writer_refusals),
+        TEST(metadata),
+        TEST(disk_full),
+        TEST(written_by_python),
     };
     return cmocka_run_group_tests_name("safetensors", tests, NULL, NULL);
 }
