@@ -5,6 +5,8 @@
 #define NC ((size_t)RLHF__BF16_NC)
 #define MR ((size_t)RLHF__BF16_MR)
 
+#define AHEAD ((size_t)16) // rows fetched before they are read
+
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE __mmask16 mask16(size_t n) { return (__mmask16)(n >= 16 ? 0xffffu : (1u << n) - 1u); }
@@ -35,6 +37,8 @@ void rlhf__bf16_pack_rows_f32(uint32_t *dst, const float *src, size_t k, size_t 
         for (size_t c = 0; c < NC; c += 16) {
             const size_t n = part(columns, c);
             const float *next = i + 1 < k ? src + stride + c : src + c;
+            _mm_prefetch((const char *)(src + AHEAD * stride + c), _MM_HINT_T0);
+            _mm_prefetch((const char *)(src + (AHEAD + 1) * stride + c), _MM_HINT_T0);
             __m256i hi = load_f32(next, i + 1 < k ? n : 0);
             _mm512_storeu_si512(dst + c, interleave(load_f32(src + c, n), hi));
         }
@@ -46,6 +50,8 @@ void rlhf__bf16_pack_rows(uint32_t *dst, const uint16_t *src, size_t k, size_t c
         for (size_t c = 0; c < NC; c += 16) {
             const size_t n = part(columns, c);
             const uint16_t *next = i + 1 < k ? src + stride + c : src + c;
+            _mm_prefetch((const char *)(src + AHEAD * stride + c), _MM_HINT_T0);
+            _mm_prefetch((const char *)(src + (AHEAD + 1) * stride + c), _MM_HINT_T0);
             __m256i hi = load_bf16(next, i + 1 < k ? n : 0);
             _mm512_storeu_si512(dst + c, interleave(load_bf16(src + c, n), hi));
         }
@@ -57,6 +63,9 @@ void rlhf__bf16_pack_a(uint32_t *dst, const uint16_t *src, size_t m, size_t k, s
         const int whole = 2 * i + 1 < k;
         for (size_t r = 0; r < m; r += MR) {
             const size_t n = m - r < MR ? m - r : MR;
+            // Rows lie pages apart, which no hardware prefetcher follows.
+            _mm_prefetch((const char *)(src + AHEAD * stride + r), _MM_HINT_T0);
+            _mm_prefetch((const char *)(src + (AHEAD + 1) * stride + r), _MM_HINT_T0);
             __m256i hi = load_bf16(whole ? src + stride + r : src + r, whole ? n : 0);
             __m512i w = interleave(load_bf16(src + r, n), hi);
             _mm512_mask_storeu_epi32(dst + r * pairs, mask16(MR), w);
