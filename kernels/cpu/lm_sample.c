@@ -31,11 +31,11 @@ static rlhf_status scratch_place(struct rlhf__cpu *cpu, int32_t vocab, float **o
     return RLHF_OK;
 }
 
-// Draws from logits z under d, which may cut; z stays as it is.
+// Draws from logits z with the largest value max under d, which may cut (never the largest); z
+// stays as it is.
 static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const rlhf_dist *d,
-                    double u, float *copy, float *work) {
+                    float max, double u, float *copy, float *work) {
     const float scale = d->greedy ? 1.0f : (float)d->inv_temperature;
-    struct rlhf__head_stat s;
     int32_t id = 0;
     if (d->greedy) {
         cpu->hot.head_argmax(&id, z, n);
@@ -46,8 +46,7 @@ static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const
         cpu->hot.head_keep(copy, n, scale, d->top_k, d->top_p, work);
         z = copy;
     }
-    cpu->hot.head_stat(&s, z, n, scale, 0);
-    cpu->hot.head_draw(&id, z, n, scale, s.max, u);
+    cpu->hot.head_draw(&id, z, n, scale, max, u);
     return id;
 }
 
@@ -59,9 +58,10 @@ static int sample_row(const struct rlhf__cpu *cpu, const rlhf_lm_sample *a,
     const rlhf_rng rng = {a->seed, a->stream, a->host_counter[at]};
     uint32_t word[4];
     rlhf_rng_block(&rng, word);
+    const double u = rlhf_rng_f64(word[0], word[1]);
     cpu->hot.head_stat(&b->stat[i], z, n, b->scale, 0);
     if (!isfinite(b->stat[i].max) || !isfinite(b->stat[i].log_sum)) return 0;
-    const int32_t id = draw(cpu, z, n, a->dist, rlhf_rng_f64(word[0], word[1]), copy, work);
+    const int32_t id = draw(cpu, z, n, a->dist, b->stat[i].max, u, copy, work);
     const float chosen = z[id];
     int out = 0; // chosen, but outside the kept set of logp_dist
     if (rlhf__lm_dist_cuts(b->dist, a->vocab)) {

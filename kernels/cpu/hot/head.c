@@ -213,24 +213,33 @@ static int32_t draw_in_block(const float *z, size_t from, size_t to, vf max, vf 
     return (int32_t)last;
 }
 
+static inline double block_sum(const float *z, size_t n, size_t block, vf max, vf it) {
+    const size_t from = block * BLOCK, to = from + BLOCK < n ? from + BLOCK : n;
+    double sum = 0.0, unused = 0.0;
+    block_sums(z, from, to, max, it, &sum, &unused);
+    return sum;
+}
+
 void RLHF__HOT(head_draw)(int32_t *id, const float *z, size_t n, float it, float max, double u) {
+    enum { REMEMBERED = 256 }; // sums of the first blocks; later ones are made again
     const vf maxv = vf_set1(max), itv = vf_set1(it);
-    double total = 0.0, reached = 0.0, unused = 0.0;
-    for (size_t i = 0; i < n; i += BLOCK)
-        block_sums(z, i, i + BLOCK < n ? i + BLOCK : n, maxv, itv, &total, &unused);
+    const size_t blocks = (n + BLOCK - 1) / BLOCK;
+    double sums[REMEMBERED], total = 0.0, reached = 0.0, before = 0.0;
+    for (size_t b = 0; b < blocks; b++) {
+        const double sum = block_sum(z, n, b, maxv, itv);
+        if (b < REMEMBERED) sums[b] = sum;
+        total += sum;
+    }
     const double want = u * total;
     size_t chosen = 0; // the last block with weight, unless an earlier one passes `want`
-    double before = 0.0;
-    for (size_t i = 0; i < n; i += BLOCK) {
-        double sum = 0.0;
-        block_sums(z, i, i + BLOCK < n ? i + BLOCK : n, maxv, itv, &sum, &unused);
+    for (size_t b = 0; b < blocks && reached <= want; b++) {
+        const double sum = b < REMEMBERED ? sums[b] : block_sum(z, n, b, maxv, itv);
         if (sum > 0.0) {
-            chosen = i;
+            chosen = b;
             before = reached;
         }
         reached += sum;
-        if (reached > want) break;
     }
-    size_t end = chosen + BLOCK < n ? chosen + BLOCK : n;
-    *id = draw_in_block(z, chosen, end, maxv, itv, before, want);
+    const size_t from = chosen * BLOCK, to = from + BLOCK < n ? from + BLOCK : n;
+    *id = draw_in_block(z, from, to, maxv, itv, before, want);
 }
