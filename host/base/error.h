@@ -16,6 +16,9 @@ struct rlhf__error {
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__fail(struct rlhf__error *err, rlhf_status code, const char *fmt, ...);
 
+// rlhf__fail for a failed allocation, as a constant so that analysers see that it is a failure.
+#define RLHF__NOMEM(err, ...) (rlhf__fail(err, RLHF_E_NOMEM, __VA_ARGS__), RLHF_E_NOMEM)
+
 // Put "context: " in front of err's text; returns err's code. [any]
 __attribute__((format(printf, 2, 3))) rlhf_status rlhf__error_context(struct rlhf__error *err,
                                                                       const char *fmt, ...);

@@ -79,8 +79,8 @@ static rlhf_status open_models(struct judge *j, struct rlhf__error *err) {
 
 static rlhf_status open_rewards(struct judge *j, struct rlhf__error *err) {
     rlhf__text_services_policy(j->session.text, j->model->tok);
-    j->rewards = calloc(j->config.n_reward, sizeof *j->rewards);
-    if (!j->rewards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for rewards");
+    j->rewards = calloc(j->config.n_reward, sizeof(void *));
+    if (!j->rewards) return RLHF__NOMEM(err, "out of memory for rewards");
     for (size_t i = 0; i < j->config.n_reward; i++) {
         struct rlhf__origin from = {"--reward", "", NULL, 0, 0, 0};
         rlhf_status st =
@@ -118,7 +118,7 @@ static rlhf_status judge_responses(struct judge *j, struct rlhf__error *err) {
     uint8_t *keep = calloc(n, 1);
     j->raw = calloc(j->config.n_reward * n, sizeof *j->raw);
     rlhf_status st = RLHF_OK;
-    if (!prompt || !keep || !j->raw) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory scoring");
+    if (!prompt || !keep || !j->raw) st = RLHF__NOMEM(err, "out of memory scoring");
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++)
         prompt[i] = rlhf__prompts_get(j->prompts, j->e.source[i]);
     if (st == RLHF_OK) st = rlhf__scored_init(&x, &s, &j->e, prompt, err);

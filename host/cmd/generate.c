@@ -79,7 +79,7 @@ static rlhf_status print_all(const struct rlhf__model *m, const struct options *
         size_t len = 0;
         char *text = rlhf__tokenizer_text(m->tok, r->ids + (size_t)i * (size_t)r->stride,
                                           (size_t)r->len[i], RLHF__DECODE_SKIP_SPECIAL, &len);
-        if (!text) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory printing");
+        if (!text) return RLHF__NOMEM(err, "out of memory printing");
         if (o->json)
             print_json(o, r, i, text, len);
         else
@@ -99,7 +99,7 @@ static rlhf_status sample(const struct rlhf__model *m, const struct options *o,
     const int32_t **prompt = calloc(n, sizeof *prompt);
     int32_t *len = calloc(n, sizeof *len);
     rlhf_status st = RLHF_OK;
-    if (!prompt || !len) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %u texts", n);
+    if (!prompt || !len) st = RLHF__NOMEM(err, "out of memory for %u texts", n);
     if (st == RLHF_OK) st = encode_prompt(m, o, &ids, err);
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
         prompt[i] = ids.data;

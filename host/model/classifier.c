@@ -19,7 +19,7 @@ rlhf_status rlhf__classifier_open(const struct rlhf__model_env *env, const char 
                                   struct rlhf__classifier **out, struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__classifier *c = calloc(1, sizeof *c);
-    if (!c) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a classifier");
+    if (!c) return RLHF__NOMEM(err, "out of memory opening a classifier");
     struct rlhf__model_spec spec = {.dir = dir, .role = "classifier", .n_labels = -1};
     rlhf_status st = rlhf__model_open(env, &spec, &c->model, err);
     if (st == RLHF_OK && c->model->n_labels == 0)
@@ -76,7 +76,7 @@ rlhf_status rlhf__classifier_logits(struct rlhf__classifier *c, uint32_t n, cons
     int32_t *offset = calloc((size_t)n + 1, sizeof *offset);
     int32_t *ones = calloc((size_t)n + 1, sizeof *ones);
     rlhf_status st = RLHF_OK;
-    if (!offset || !ones) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %u texts", n);
+    if (!offset || !ones) st = RLHF__NOMEM(err, "out of memory for %u texts", n);
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++)
         ones[i] = 1;
     rlhf_dist dist = {1, 1, 0, 0};

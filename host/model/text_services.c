@@ -199,12 +199,16 @@ rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
 
 void rlhf__text_services_destroy(struct rlhf__text_services *s) {
     if (!s) return;
-    while (s->classifiers) {
-        s->classifiers->users = 1;
-        classifier_close(s, s->classifiers);
+    for (struct rlhf_classifier *c = s->classifiers, *next; c; c = next) {
+        next = c->next;
+        rlhf__classifier_close(c->model);
+        free(c);
     }
-    while (s->tokenizers)
-        tokenizer_close(s, s->tokenizers);
+    for (struct rlhf_tokenizer *t = s->tokenizers, *next; t; t = next) {
+        next = t->next;
+        rlhf__tokenizer_close(t->owned);
+        free(t);
+    }
     free(s->default_classifier);
     free(s);
 }

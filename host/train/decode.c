@@ -36,7 +36,7 @@ static rlhf_status result_init(struct rlhf__gen_result *r, uint32_t n, int32_t m
     r->stopped = calloc(n ? n : 1, 1);
     if (r->ids && r->logp && r->len && r->stopped) return RLHF_OK;
     rlhf__gen_result_finish(r);
-    return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %u responses of %d tokens", n, max_new);
+    return RLHF__NOMEM(err, "out of memory for %u responses of %d tokens", n, max_new);
 }
 
 static void decoder_finish(struct decoder *d) {
@@ -70,7 +70,7 @@ static rlhf_status decoder_init(struct decoder *d, const struct rlhf__gen_reques
     d->logp = calloc(slots, sizeof *d->logp);
     if (!d->in_slot || !d->slot || !d->start || !d->offset || !d->next || !d->ids || !d->counter ||
         !d->logp)
-        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %zu slots", slots);
+        return RLHF__NOMEM(err, "out of memory for %zu slots", slots);
     for (size_t s = 0; s < slots; s++)
         d->in_slot[s] = -1;
     return RLHF_OK;

@@ -13,7 +13,7 @@
 static rlhf_status drop_rows(struct rlhf__episodes *e, struct rlhf__scored *x, const uint8_t *keep,
                              struct rlhf__error *err) {
     uint32_t *pick = calloc(e->n ? e->n : 1, sizeof *pick), n = 0;
-    if (!pick) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory dropping rows");
+    if (!pick) return RLHF__NOMEM(err, "out of memory dropping rows");
     for (uint32_t i = 0; i < e->n; i++)
         if (keep[i]) pick[n++] = i;
     rlhf_status st = RLHF_OK;
@@ -48,7 +48,7 @@ static rlhf_status score(struct rlhf__trainer *t, struct rlhf__episodes *e, stru
     struct rlhf__prompt *prompt = calloc(e->n ? e->n : 1, sizeof *prompt);
     uint8_t *keep = calloc(e->n ? e->n : 1, 1);
     rlhf_status st = RLHF_OK;
-    if (!prompt || !keep) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory scoring");
+    if (!prompt || !keep) st = RLHF__NOMEM(err, "out of memory scoring");
     for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++)
         prompt[i] = rlhf__rollout_source_prompt(t->rollout, e, i);
     if (st == RLHF_OK) st = rlhf__scored_init(x, &s, e, prompt, err);
@@ -68,7 +68,7 @@ static rlhf_status pass_reference(struct rlhf__trainer *t, struct rlhf__episodes
         e->d_hidden = t->reference->info.d_model;
         size_t cells = (size_t)e->total * (size_t)e->d_hidden;
         out.hidden = e->ref_hidden = calloc(cells ? cells : 1, sizeof(float));
-        if (!out.hidden) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for hidden states");
+        if (!out.hidden) return RLHF__NOMEM(err, "out of memory for hidden states");
     }
     return rlhf__pass(t->reference, e, &t->learner.dist, t->config->batch.microbatch_tokens, &out,
                       err);
@@ -90,7 +90,7 @@ static rlhf_status pass_policy(struct rlhf__trainer *t, struct rlhf__episodes *e
     if (recompute) {
         size_t bytes = ((size_t)e->total + 1) * sizeof *sampled;
         sampled = malloc(bytes);
-        if (!sampled) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for log-probs");
+        if (!sampled) return RLHF__NOMEM(err, "out of memory for log-probs");
         memcpy(sampled, e->token[RLHF__LOGP_OLD], (size_t)e->total * sizeof *sampled);
         out.logp = e->token[RLHF__LOGP_OLD];
     }
@@ -183,7 +183,7 @@ static rlhf_status update(struct rlhf__trainer *t, struct rlhf__episodes *e,
     rlhf_status st = RLHF_OK;
     if (!(t->plan.flags & RLHF_PLAN_MINIBATCH_SCOPE)) st = advantages(t, e, e, err);
     uint32_t *perm = calloc(e->n ? e->n : 1, sizeof *perm);
-    if (!perm) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %u rows", e->n);
+    if (!perm) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
     uint64_t parts = (uint64_t)t->plan.minibatches < e->n ? (uint64_t)t->plan.minibatches : e->n;
     t->learner.comparing = !(t->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP);
     int32_t stop = 0;

@@ -88,7 +88,7 @@ static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *ro
     rlhf_gen *session = q->session;
     uint32_t slots = q->slots < q->n ? q->slots : q->n;
     rlhf_status st = RLHF_OK;
-    if (!ids || !len) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %u prompts", q->n);
+    if (!ids || !len) st = RLHF__NOMEM(err, "out of memory for %u prompts", q->n);
     for (uint32_t i = 0; st == RLHF_OK && i < q->n; i++) {
         struct rlhf__prompt p = rlhf__prompts_get(q->prompts, row[i]);
         ids[i] = p.ids;
@@ -131,7 +131,7 @@ rlhf_status rlhf__rollout(const struct rlhf__rollout_request *q, const int64_t *
 rlhf_status rlhf__rollout_in_turn(const struct rlhf__rollout_request *q, struct rlhf__episodes *e,
                                   struct rlhf__error *err) {
     int64_t *row = calloc(q->n ? q->n : 1, sizeof *row);
-    if (!row) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %u prompts", q->n);
+    if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", q->n);
     for (uint32_t i = 0; i < q->n; i++)
         row[i] = (int64_t)i % rlhf__prompts_count(q->prompts);
     rlhf_status st = rlhf__rollout(q, row, e, NULL, err);

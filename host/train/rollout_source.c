@@ -30,7 +30,7 @@ static rlhf_status choose_eligible(struct rlhf__rollout_source *s, const struct 
     if (c->length > 0 && !c->end_at_period && c->length + c->prepend_bos > least)
         least = c->length + c->prepend_bos;
     s->eligible = calloc((size_t)all, sizeof *s->eligible);
-    if (!s->eligible) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for prompts");
+    if (!s->eligible) return RLHF__NOMEM(err, "out of memory for prompts");
     for (int64_t i = 0; i < all; i++)
         if (rlhf__prompts_get(s->prompts, i).n >= least) s->eligible[s->n++] = i;
     if (s->n == 0)
@@ -60,7 +60,7 @@ rlhf_status rlhf__rollout_source_create(struct rlhf__trainer *t, struct rlhf__ro
     rlhf_status st = check_sizes(t, err);
     if (st != RLHF_OK) return st;
     struct rlhf__rollout_source *s = calloc(1, sizeof *s);
-    if (!s) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the rollout");
+    if (!s) return RLHF__NOMEM(err, "out of memory for the rollout");
     int32_t max_new = (int32_t)c->sampling.max_new_tokens;
     s->policy = t->policy;
     s->dist =
@@ -120,7 +120,7 @@ rlhf_status rlhf__rollout_source_next(struct rlhf__rollout_source *s, struct rlh
                                       struct rlhf__episodes *e, struct rlhf__error *err) {
     uint32_t n = (uint32_t)t->config->batch.size, group = (uint32_t)t->plan.group_size;
     int64_t *row = calloc(n, sizeof *row);
-    if (!row) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %u prompts", n);
+    if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", n);
     for (uint32_t i = 0; i < n; i++)
         row[i] = i % group ? row[i - 1] : s->eligible[rlhf__order_next(&s->order)];
     struct rlhf__rollout_request q = request(s, t);

@@ -67,7 +67,7 @@ rlhf_status rlhf__scored_init(struct rlhf__scored *x, const struct rlhf__scorer 
     }
     if (ok) return RLHF_OK;
     rlhf__scored_finish(x);
-    return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the texts of %u responses", e->n);
+    return RLHF__NOMEM(err, "out of memory for the texts of %u responses", e->n);
 }
 
 // ---- plugins ----
@@ -90,7 +90,7 @@ static rlhf_status cut_init(struct cut_rows *c, const struct rlhf__scored *x,
     c->offset = calloc((size_t)e->n + 1, sizeof *c->offset);
     c->token = calloc((size_t)e->total + 1, sizeof *c->token);
     if (!c->ids || !c->offset || !c->token)
-        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory scoring %u rows", e->n);
+        return RLHF__NOMEM(err, "out of memory scoring %u rows", e->n);
     for (uint32_t i = 0; i < e->n; i++) {
         int32_t len = e->prompt_len[i] + x->scored_len[i];
         memcpy(c->ids + c->offset[i], e->ids + e->offset[i], (size_t)len * sizeof *c->ids);
@@ -204,7 +204,7 @@ rlhf_status rlhf__score(const struct rlhf__scorer *s, const struct rlhf__scored 
     struct cut_rows c = {0};
     memset(keep, 1, e->n);
     rlhf_status st = RLHF_OK;
-    if (!raw && !own) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory scoring %u rows", e->n);
+    if (!raw && !own) st = RLHF__NOMEM(err, "out of memory scoring %u rows", e->n);
     if (!raw) raw = own;
     if (st == RLHF_OK) st = cut_init(&c, x, e, err);
     if (st == RLHF_OK) st = score_all(s, x, e, &c, keep, raw, err);

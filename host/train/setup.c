@@ -212,8 +212,8 @@ static rlhf_status open_rewards(struct rlhf__trainer *t, struct rlhf__error *err
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s needs at least one reward: --reward FILE.so (e.g. imdb.so)",
                           t->req->algo->file);
-    t->rewards = calloc(c->n_reward, sizeof *t->rewards);
-    if (!t->rewards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for rewards");
+    t->rewards = calloc(c->n_reward, sizeof(void *));
+    if (!t->rewards) return RLHF__NOMEM(err, "out of memory for rewards");
     for (size_t i = 0; i < c->n_reward; i++) {
         char section[32];
         snprintf(section, sizeof section, "reward.%zu", i);
@@ -310,7 +310,7 @@ rlhf_status rlhf__trainer_create(const struct rlhf__run_request *req, struct rlh
                                  struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__trainer *t = calloc(1, sizeof *t);
-    if (!t) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    if (!t) return RLHF__NOMEM(err, "out of memory");
     t->started = rlhf__seconds();
     t->req = req;
     t->config = req->config;
