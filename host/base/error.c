@@ -36,8 +36,9 @@ const char *rlhf__status_text(rlhf_status code) {
         RLHF_STATUS_MAP(RLHF__CASE)
 #undef RLHF__CASE
     default:
-        return "internal error";
+        break;
     }
+    return rlhf__status_text(RLHF_E_INTERNAL);
 }
 
 int rlhf__exit_status(rlhf_status code) {

@@ -111,7 +111,8 @@ char *rlhf__path_join(const char *a, const char *b) {
     if (!out) return NULL;
     memcpy(out, a, na);
     if (slash) out[na++] = '/';
-    memcpy(out + na, b, nb + 1);
+    memcpy(out + na, b, nb);
+    out[na + nb] = '\0';
     return out;
 }
 

@@ -23,7 +23,7 @@ struct rlhf__file_writer {
 
 static void writer_free(struct rlhf__file_writer *w) {
     if (w->fd >= 0) close(w->fd);
-    if (w->named) unlink(w->temp);
+    if (w->named && w->temp) unlink(w->temp);
     free(w->target);
     free(w->temp);
     free(w->buffer);
@@ -31,21 +31,26 @@ static void writer_free(struct rlhf__file_writer *w) {
 }
 
 static rlhf_status failed(const struct rlhf__file_writer *w, struct rlhf__error *err) {
-    return rlhf__fail(err, RLHF_E_IO, "%s: cannot write: %s", w->target, strerror(w->why));
+    rlhf__fail(err, RLHF_E_IO, "%s: cannot write: %s", w->target, strerror(w->why));
+    return RLHF_E_IO; // a constant, so that analysers see a failure
 }
 
 rlhf_status rlhf__file_writer_open(const char *target, struct rlhf__file_writer **out,
                                    struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__file_writer *w = calloc(1, sizeof *w);
-    if (!w) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", target);
+    if (!w) {
+        rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", target);
+        return RLHF_E_NOMEM;
+    }
     w->fd = -1;
     w->target = strdup(target);
     w->buffer = malloc(BUFFER_BYTES);
     if (asprintf(&w->temp, "%s.tmp-%ld", target, (long)getpid()) < 0) w->temp = NULL;
     if (!w->target || !w->buffer || !w->temp) {
         writer_free(w);
-        return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", target);
+        rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", target);
+        return RLHF_E_NOMEM;
     }
     // A leftover of a killed process with our number may be in the way.
     w->fd = open(w->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 const char *rlhf__format_double(double v, int real, char out[40]) {
-    if (!isfinite(v)) return strcpy(out, "null");
+    if (!isfinite(v)) return memcpy(out, "null", sizeof "null");
     int digits = 1;
     for (; digits <= 17; digits++) {
         snprintf(out, 40, "%.*g", digits, v);
@@ -15,7 +15,7 @@ const char *rlhf__format_double(double v, int real, char out[40]) {
     }
     // "10", not "1e+01": %g goes to exponents as soon as there are more places than digits.
     if (fabs(v) >= 1 && fabs(v) < 1e9 && digits < 10) snprintf(out, 40, "%.10g", v);
-    if (real && !strpbrk(out, ".e")) strcat(out, ".0");
+    if (real && !strpbrk(out, ".e")) memcpy(out + strlen(out), ".0", sizeof ".0");
     return out;
 }
 

@@ -113,8 +113,11 @@ static rlhf_status add(struct rlhf__plugins *p, const char *path, const char sha
     }
     struct rlhf__plugin *one = calloc(1, sizeof *one);
     rlhf_status status = RLHF_OK;
-    if (!one || name_parts(one, path) < 0)
-        status = rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", path);
+    if (!one || name_parts(one, path) < 0) {
+        rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", path);
+        plugin_free(one);
+        return RLHF_E_NOMEM;
+    }
     if (status == RLHF_OK) status = rlhf__descriptor_check(path, src, one, err);
     if (status == RLHF_OK) status = check_duplicate(p, one->desc.id, path, err);
     if (status < 0) {
@@ -135,6 +138,7 @@ static rlhf_status open_path(struct rlhf__plugins *p, const char *path, struct r
     char sha256[65];
     RLHF_TRY(rlhf__sha256_file(path, sha256, err));
     RLHF_TRY(open_entry(path, &entry, err));
+    if (!entry) return RLHF_E_INTERNAL; // never: open_entry would have failed
     RLHF_TRY(rlhf__bundle_check(path, entry(), &bundle, err));
     size_t before = p->n;
     for (uint32_t i = 0; i < bundle.n_plugins; i++) {
@@ -190,7 +194,7 @@ rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t
     *out = NULL;
     if (strlen(name) >= sizeof file)
         return rlhf__fail(err, RLHF_E_INVALID, "%s: the plugin's name is too long", asker);
-    strcpy(file, name);
+    snprintf(file, sizeof file, "%s", name);
     char *id = rlhf__is_file(file) ? NULL : strrchr(file, '#');
     if (id) *id++ = '\0';
     RLHF_TRY(rlhf__plugin_find(p->dirs, file, kind, asker, &path, err));
@@ -208,12 +212,14 @@ rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
     char *absolute = realpath(path, NULL);
     if (!absolute) return rlhf__fail(err, RLHF_E_INVALID, "there is no plugin file %s", path);
     rlhf_status status = open_path(p, absolute, err);
+    const struct rlhf__plugin **found = NULL;
     if (status == RLHF_OK) {
-        *out = calloc(p->n ? p->n : 1, sizeof(const struct rlhf__plugin *));
-        if (!*out) status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+        found = calloc(p->n ? p->n : 1, sizeof(const struct rlhf__plugin *));
+        if (!found) status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     }
-    for (size_t i = 0; status == RLHF_OK && i < p->n; i++)
-        if (strcmp(p->item[i]->path, absolute) == 0) (*out)[(*n)++] = p->item[i];
+    for (size_t i = 0; found && i < p->n; i++)
+        if (strcmp(p->item[i]->path, absolute) == 0) found[(*n)++] = p->item[i];
+    *out = found;
     free(absolute);
     return status;
 }
