@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define ALIGN      64u
 #define HUGE_ALIGN ((uint64_t)2 << 20)
@@ -19,7 +20,9 @@ _Static_assert(sizeof(struct rlhf__block) == ALIGN, "the block header is one ali
 
 rlhf_status rlhf__cpu_mem_alloc(struct rlhf__cpu *cpu, uint64_t bytes, void **out) {
     *out = NULL;
-    if (bytes > UINT64_MAX / 2)
+    // More than the machine has is refused here: Linux might promise it and kill the process later.
+    const uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (bytes > machine)
         return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory: %llu bytes asked for",
                               (unsigned long long)bytes);
     uint64_t total = (bytes + sizeof(struct rlhf__block) + ALIGN - 1) / ALIGN * ALIGN;
