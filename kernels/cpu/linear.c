@@ -1,5 +1,4 @@
 // linear.c: the linear layer forward and backward on packed weights.
-#include "own_gemm.h"
 #include "products.h"
 
 static rlhf_status check_pair(struct rlhf__cpu *cpu, const char *what, const rlhf_weight *w,

@@ -5,8 +5,7 @@
 // weight: all layers of a model share.
 #include "products.h"
 
-#include "bf16_gemm.h"
-#include "own_gemm.h"
+#include "gemm.h"
 #include "rows.h"
 
 #include <omp.h>
@@ -155,9 +154,8 @@ rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, c
                           void *dst) {
     if (s->m == 0 || s->n == 0) return RLHF_OK;
     if (needs_f32(cpu, s)) return product_f32(cpu, s, src, wei, plain_wei, bias, dst);
-    if (s->in_dtype == RLHF_BF16 && cpu->own_bf16)
-        return rlhf__bf16_product(cpu, s, src, wei, plain_wei, bias, dst);
-    if (!cpu->has_block_gemm) return rlhf__own_product(cpu, s, src, wei, plain_wei, bias, dst);
+    if (rlhf__gemm_used(cpu, s->in_dtype, s->wei_packed))
+        return rlhf__gemm_product(cpu, s, src, wei, plain_wei, bias, dst);
     struct rlhf__dnnl_op *op = NULL;
     void *scratch = NULL;
     rlhf__cpu_use_threads(cpu);
@@ -173,7 +171,7 @@ rlhf_status rlhf__product_rows(struct rlhf__cpu *cpu, const struct rlhf__matmul 
                                const void *src, const struct rlhf__packed *wei, const float *bias,
                                void *dst) {
     struct rlhf__matmul part = *s;
-    const int any_rows = s->in_dtype == RLHF_BF16 && cpu->own_bf16; // nothing is kept for a shape
+    const int any_rows = rlhf__gemm_used(cpu, s->in_dtype, 1); // nothing is kept for a shape
     uint32_t main_rows = rows > ROW_STEP && !any_rows ? rows - rows % ROW_STEP : rows;
     part.m = main_rows;
     RLHF_TRY(rlhf__product(cpu, &part, src, wei, NULL, bias, dst));

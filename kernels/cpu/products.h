@@ -9,7 +9,7 @@
 
 // A right operand in packed layout.
 struct rlhf__packed {
-    struct rlhf__dnnl_layout *layout; // NULL: the own layout of own_gemm.h
+    struct rlhf__dnnl_layout *layout; // NULL: the own layout of gemm.h
     struct rlhf__dnnl_mem *mem;
     void *ptr;
 };

@@ -1,7 +1,6 @@
 // weight.c: weight matrices in packed layouts (products.h). Made from the f32 master once per
 // optimiser step by weight_pack, then used by every product of that step.
-#include "bf16_gemm.h"
-#include "own_gemm.h"
+#include "gemm.h"
 #include "products.h"
 #include "rows.h"
 
@@ -49,10 +48,8 @@ static int packed_dnnl(struct rlhf__dnnl *d, struct rlhf__packed *p, int64_t k, 
 static rlhf_status packed_create(struct rlhf__cpu *cpu, struct rlhf__packed *p, int64_t k,
                                  int64_t n, int32_t dtype, int src_transposed,
                                  struct rlhf__dnnl_op **reorder, struct rlhf__dnnl_mem **src) {
-    if (dtype == RLHF_BF16 && cpu->own_bf16)
-        return rlhf__cpu_mem_alloc(cpu, rlhf__bf16_packed_bytes(k, n), &p->ptr);
-    if (!cpu->has_block_gemm)
-        return rlhf__cpu_mem_alloc(cpu, rlhf__own_packed_bytes(cpu, k, n), &p->ptr);
+    if (rlhf__gemm_used(cpu, dtype, 1))
+        return rlhf__cpu_mem_alloc(cpu, rlhf__gemm_packed_bytes(cpu, dtype, k, n), &p->ptr);
     struct rlhf__dnnl *d = rlhf__products_engine(cpu);
     int st = packed_dnnl(d, p, k, n, dtype, src_transposed, reorder, src);
     if (!st) RLHF_TRY(rlhf__cpu_mem_alloc(cpu, rlhf__dnnl_layout_bytes(p->layout), &p->ptr));
@@ -98,12 +95,8 @@ static rlhf_status packed_fill(struct rlhf__cpu *cpu, const struct rlhf__packed 
                                int64_t n, int32_t dtype, int src_transposed,
                                struct rlhf__dnnl_op *reorder, struct rlhf__dnnl_mem *src,
                                void *data) {
-    if (dtype == RLHF_BF16 && cpu->own_bf16) {
-        rlhf__bf16_pack(cpu, p->ptr, data, RLHF_F32, k, n, src_transposed);
-        return RLHF_OK;
-    }
     if (!p->layout) {
-        rlhf__own_pack(cpu, p->ptr, data, k, n, src_transposed);
+        rlhf__gemm_pack(cpu, p->ptr, dtype, data, RLHF_F32, k, n, src_transposed);
         return RLHF_OK;
     }
     void *scratch = NULL;

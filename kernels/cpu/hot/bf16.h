@@ -3,36 +3,17 @@
 //
 // Operands are pairs along k: one 32-bit word holds the elements of steps 2i and 2i + 1. B lies in
 // panels of RLHF__BF16_NC columns, [pairs][NC] words, zero-filled at the right edge and for odd k.
-// Every output is one chain of two-term dot products over ascending pairs, started at 0, whatever
-// tile it falls in: a row's bits depend on the row and B alone.
+// The chain of an output (struct rlhf__panel) is of two-term dot products.
 #ifndef RLHF_CPU_HOT_BF16_H
 #define RLHF_CPU_HOT_BF16_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "products_list.h"
 
 #define RLHF__BF16_NC 32 // columns of a panel
 #define RLHF__BF16_MR 12 // rows of a tile
 
-// Rows of C by one panel. Strides in elements.
-struct rlhf__bf16_panel {
-    const uint16_t *a; // [m, k] with row stride a_stride; or packed by rlhf__bf16_pack_a
-    size_t a_stride, m, k;
-    const uint32_t *b;                // the panel, from pair 0
-    size_t b_next;                    // words from b to the next panel, which is fetched ahead
-    const float *bias;                // of the panel's columns; NULL allowed
-    void *c;                          // first column of the panel
-    size_t ldc, columns;              // columns <= NC
-    int a_packed, c_bf16, accumulate; // accumulate: f32 only, C + sum
-};
-
-void rlhf__bf16_panel_run(const struct rlhf__bf16_panel *p);
-
-// Words of one panel, and of m packed rows of A.
-static inline size_t rlhf__bf16_panel_words(size_t k) { return (k + 1) / 2 * RLHF__BF16_NC; }
-static inline size_t rlhf__bf16_a_words(size_t m, size_t k) {
-    return (m + RLHF__BF16_MR - 1) / RLHF__BF16_MR * RLHF__BF16_MR * ((k + 1) / 2);
-}
+// c_bf16: C is bf16, else f32; accumulate is for f32 only.
+void rlhf__bf16_panel(const struct rlhf__panel *p);
 
 // One panel of B = columns 0 .. columns-1 of src. Row-major src[k][stride] (rows), or src[column]
 // [stride] with k inside (cols); f32 is rounded to nearest even.

@@ -21,7 +21,7 @@ INLINE __m512bh half_at(const char *p) {
     return (__m512bh)_mm512_set1_epi32(h);
 }
 
-INLINE void store(const struct rlhf__bf16_panel *p, size_t row, size_t col, vf v) {
+INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
     const size_t left = p->columns > col ? p->columns - col : 0;
     const size_t n = left < VF_LANES ? left : VF_LANES, at = row * p->ldc + col;
     if (n == 0) return;
@@ -35,7 +35,7 @@ INLINE void store(const struct rlhf__bf16_panel *p, size_t row, size_t col, vf v
     vf_store_n(c, v, n);
 }
 
-INLINE void fetch_c(const struct rlhf__bf16_panel *p, size_t row) {
+INLINE void fetch_c(const struct rlhf__panel *p, size_t row) {
     const size_t size = p->c_bf16 ? 2 : 4;
     const char *c = (const char *)p->c + row * p->ldc * size;
     __builtin_prefetch(c, 1, 3);
@@ -44,7 +44,7 @@ INLINE void fetch_c(const struct rlhf__bf16_panel *p, size_t row) {
 
 // Rows row .. row + rows - 1; rows, packed and fetch are constants where this is inlined. fetch:
 // the next panel is brought to the second-level cache while this one is multiplied.
-INLINE void tile(const struct rlhf__bf16_panel *p, size_t row, const size_t rows, const int packed,
+INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, const int packed,
                  const int fetch) {
     vf c0[MR], c1[MR];
     const size_t pairs = p->k / 2, odd = p->k % 2;
@@ -88,7 +88,7 @@ INLINE void tile(const struct rlhf__bf16_panel *p, size_t row, const size_t rows
     }
 }
 
-INLINE void rest(const struct rlhf__bf16_panel *p, size_t row, size_t rows, const int packed,
+INLINE void rest(const struct rlhf__panel *p, size_t row, size_t rows, const int packed,
                  const int fetch) {
     switch (rows) {
     case 1:
@@ -129,7 +129,7 @@ INLINE void rest(const struct rlhf__bf16_panel *p, size_t row, size_t rows, cons
     }
 }
 
-INLINE void all_rows(const struct rlhf__bf16_panel *p, const int packed) {
+INLINE void all_rows(const struct rlhf__panel *p, const int packed) {
     size_t row = 0;
     if (p->m >= MR) {
         tile(p, 0, MR, packed, 1);
@@ -141,7 +141,7 @@ INLINE void all_rows(const struct rlhf__bf16_panel *p, const int packed) {
     }
 }
 
-void rlhf__bf16_panel_run(const struct rlhf__bf16_panel *p) {
+void rlhf__bf16_panel(const struct rlhf__panel *p) {
     if (p->a_packed)
         all_rows(p, 1);
     else

@@ -23,12 +23,27 @@ struct rlhf__head_grad {
     int32_t target;
 };
 
+// Rows of C by one panel of B: C[m, columns] (+)= A[m, k] B + bias. Strides in elements. B lies as
+// [k][panel width] floats, or bf16 pairs (bf16.h), zero-filled at the right edge. Every output is
+// one chain of multiply-adds over ascending k, started at 0, whatever tile it falls in: a row's
+// bits depend on the row and B alone.
+struct rlhf__panel {
+    const void *a; // [m, k] with row stride a_stride; or packed: tiles of rows, [k][rows of a tile]
+    size_t a_stride, m, k;
+    const uint32_t *b;                // the panel, from k = 0
+    size_t b_next;                    // words from b to the next panel, which is fetched ahead
+    const float *bias;                // of the panel's columns; NULL allowed
+    void *c;                          // first column of the panel
+    size_t ldc, columns;              // columns <= panel width
+    int a_packed, c_bf16, accumulate; // accumulate: C + sum; both: see bf16.h, c_bf16 there only
+};
+
 // Constants of an AdamW step: w = w decay - step m / (sqrt(v) root_scale + eps).
 struct rlhf__adam_step {
     float grad_scale, beta1, beta1_rest, beta2, beta2_rest, decay, step, root_scale, eps;
 };
 
-// gemm_pack, gemm_panel  hot/gemm.c
+// gemm_*       f32 products, see struct rlhf__panel; packings as in bf16.h
 // column_sums  db[c] += sum over rows of dy[row][c]; dy has row stride `stride` elements
 // head_stat    fills max, log_sum and, with entropy, entropy
 // head_kl      needs head_stat; fills kl, ref_max, ref_log_sum from the reference's row r
@@ -44,10 +59,10 @@ struct rlhf__adam_step {
 // blend        out[n] = a x + b y, f32
 // apply_step   w[n] = w decay - step u
 #define RLHF__HOT_PRODUCTS(X)                                                                      \
-    X(gemm_pack,                                                                                   \
-      (float *dst, const float *src, size_t k, size_t n, size_t row_stride, size_t col_stride))    \
-    X(gemm_panel, (float *dst, size_t ldd, const float *src, size_t m, size_t k,                   \
-                   const float *panel, size_t n, const float *bias, int accumulate))               \
+    X(gemm_pack_rows, (uint32_t * dst, const float *src, size_t k, size_t columns, size_t stride)) \
+    X(gemm_pack_cols, (uint32_t * dst, const float *src, size_t k, size_t columns, size_t stride)) \
+    X(gemm_pack_a, (uint32_t * dst, const float *src, size_t m, size_t k, size_t stride))          \
+    X(gemm_panel, (const struct rlhf__panel *p))                                                   \
     X(column_sums, (float *db, const void *dy, int bf16, size_t rows, size_t cols, size_t stride)) \
     X(head_stat, (struct rlhf__head_stat * s, const float *z, size_t n, float it, int entropy))    \
     X(head_kl, (struct rlhf__head_stat * s, const float *z, const float *r, size_t n, float it))   \

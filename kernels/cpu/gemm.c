@@ -1,0 +1,202 @@
+// gemm.c: see gemm.h. Cuts a product into row blocks, panels and steps of k. A "word" is what one
+// column of a panel holds for one step: an f32, or a pair of bf16.
+#include "gemm.h"
+
+#include "hot/bf16.h"
+#include "rows.h"
+
+#define K_WHOLE ((int64_t)4096) // up to here k is not cut
+#define K_STEP  ((int64_t)2048)
+
+int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype, int wei_packed) {
+    if (dtype == RLHF_BF16) return cpu->own_bf16;
+    return !wei_packed || !cpu->has_block_gemm;
+}
+
+// ---- geometry ----
+
+static int64_t panel_width(const struct rlhf__cpu *cpu, int32_t dtype) {
+    return dtype == RLHF_BF16 ? RLHF__BF16_NC : (int64_t)8 << cpu->isa;
+}
+
+static int64_t tile_rows(const struct rlhf__cpu *cpu, int32_t dtype) {
+    return dtype == RLHF_BF16 ? RLHF__BF16_MR : cpu->isa == RLHF__ISA_AVX512 ? 12 : 6;
+}
+
+static int64_t words(int32_t dtype, int64_t k) { return dtype == RLHF_BF16 ? (k + 1) / 2 : k; }
+
+static int64_t panel_count(const struct rlhf__cpu *cpu, int32_t dtype, int64_t n) {
+    return (n + panel_width(cpu, dtype) - 1) / panel_width(cpu, dtype);
+}
+
+uint64_t rlhf__gemm_packed_bytes(const struct rlhf__cpu *cpu, int32_t dtype, int64_t k, int64_t n) {
+    return (uint64_t)(panel_count(cpu, dtype, n) * panel_width(cpu, dtype) * words(dtype, k)) * 4;
+}
+
+// ---- packing ----
+
+static void pack_panel(const struct rlhf__cpu *cpu, uint32_t *dst, int32_t dtype, const void *src,
+                       int32_t src_dtype, size_t k, size_t columns, size_t stride, int transposed) {
+    if (dtype == RLHF_F32 && transposed)
+        cpu->hot.gemm_pack_cols(dst, src, k, columns, stride);
+    else if (dtype == RLHF_F32)
+        cpu->hot.gemm_pack_rows(dst, src, k, columns, stride);
+    else if (src_dtype == RLHF_F32 && transposed)
+        rlhf__bf16_pack_cols_f32(dst, src, k, columns, stride);
+    else if (src_dtype == RLHF_F32)
+        rlhf__bf16_pack_rows_f32(dst, src, k, columns, stride);
+    else if (transposed)
+        rlhf__bf16_pack_cols(dst, src, k, columns, stride);
+    else
+        rlhf__bf16_pack_rows(dst, src, k, columns, stride);
+}
+
+void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, const void *src,
+                     int32_t src_dtype, int64_t k, int64_t n, int transposed) {
+    const int64_t panels = panel_count(cpu, dtype, n), width = panel_width(cpu, dtype);
+    const int64_t panel_words = words(dtype, k) * width;
+#pragma omp parallel for schedule(static) num_threads(cpu->threads)
+    for (int64_t p = 0; p < panels; p++) {
+        const int64_t c = p * width, columns = n - c < width ? n - c : width;
+        const uint64_t at = (uint64_t)(transposed ? c * k : c) * rlhf_dtype_size(src_dtype);
+        pack_panel(cpu, (uint32_t *)dst + p * panel_words, dtype, (const char *)src + at, src_dtype,
+                   (size_t)k, (size_t)columns, (size_t)(transposed ? k : n), transposed);
+    }
+}
+
+// ---- running ----
+
+// One product: s with the operands in place. Work is ordered by row block, then panel.
+struct job {
+    const struct rlhf__cpu *cpu;
+    const struct rlhf__matmul *s;
+    const char *src;
+    const uint32_t *wei;
+    const float *bias;
+    char *dst;
+    int64_t panels, width; // of B, columns of one
+    int64_t block, blocks; // rows of a block, number of blocks
+    int64_t k0, k1;        // steps of k of this pass
+    int first, last;       // pass
+    uint32_t *a_pack;      // of one thread, when src is transposed
+};
+
+// Packs the block's rows of A from its transpose.
+static void pack_a(const struct job *j, int64_t row, size_t rows, size_t k) {
+    const size_t m = (size_t)j->s->m;
+    const char *from = j->src + (uint64_t)(j->k0 * j->s->m + row) * rlhf_dtype_size(j->s->in_dtype);
+    if (j->s->in_dtype == RLHF_BF16)
+        rlhf__bf16_pack_a(j->a_pack, (const uint16_t *)(const void *)from, rows, k, m);
+    else
+        j->cpu->hot.gemm_pack_a(j->a_pack, (const float *)(const void *)from, rows, k, m);
+}
+
+// Rows row .. row + rows - 1 by panels p0 .. p1 - 1.
+static void run_block(const struct job *j, int64_t row, int64_t rows, int64_t p0, int64_t p1) {
+    const struct rlhf__matmul *s = j->s;
+    const int32_t in = s->in_dtype;
+    const int64_t panel_words = words(in, s->k) * j->width;
+    struct rlhf__panel p = {.a = j->src + (uint64_t)(row * s->k + j->k0) * rlhf_dtype_size(in),
+                            .a_stride = (size_t)s->k,
+                            .m = (size_t)rows,
+                            .k = (size_t)(j->k1 - j->k0),
+                            .b_next = (size_t)panel_words,
+                            .ldc = (size_t)s->n,
+                            .c_bf16 = s->out_dtype == RLHF_BF16,
+                            .accumulate = s->accumulate || !j->first};
+    if (s->src_transposed) {
+        pack_a(j, row, p.m, p.k);
+        p.a = j->a_pack;
+        p.a_packed = 1;
+    }
+    for (int64_t i = p0; i < p1; i++) {
+        const int64_t c = i * j->width;
+        p.b = j->wei + i * panel_words + words(in, j->k0) * j->width;
+        p.bias = j->bias && j->last ? j->bias + c : NULL;
+        p.c = j->dst + (uint64_t)(row * s->n + c) * rlhf_dtype_size(s->out_dtype);
+        p.columns = (size_t)(s->n - c < j->width ? s->n - c : j->width);
+        if (in == RLHF_BF16)
+            rlhf__bf16_panel(&p);
+        else
+            j->cpu->hot.gemm_panel(&p);
+    }
+}
+
+// The work from `from` to `to`, counted in row-panels (a block of r rows by one panel counts r).
+static void run_range(const struct job *j, int64_t from, int64_t to) {
+    for (int64_t b = from / (j->block * j->panels); b < j->blocks; b++) {
+        const int64_t row = b * j->block, start = row * j->panels;
+        const int64_t rows = j->s->m - row < j->block ? j->s->m - row : j->block;
+        if (start >= to) return;
+        const int64_t p0 = from <= start ? 0 : (from - start + rows - 1) / rows;
+        const int64_t end = (to - start + rows - 1) / rows;
+        const int64_t p1 = end < j->panels ? end : j->panels;
+        if (p0 < p1) run_block(j, row, rows, p0, p1);
+    }
+}
+
+static void run_pass(const struct job *whole, uint64_t a_words) {
+    const int64_t total = whole->s->m * whole->panels, threads = whole->cpu->threads;
+#pragma omp parallel for schedule(static, 1) num_threads(whole->cpu->threads)
+    for (int64_t t = 0; t < threads; t++) {
+        struct job j = *whole;
+        if (j.a_pack) j.a_pack += (uint64_t)t * a_words;
+        run_range(&j, total * t / threads, total * (t + 1) / threads);
+    }
+}
+
+// All of k in one pass, or in steps that keep the tiles' operands in cache. How it is cut depends
+// on k alone.
+static rlhf_status run(struct rlhf__cpu *cpu, struct job *j) {
+    const int64_t k = j->s->k, step = k <= K_WHOLE ? k : K_STEP;
+    const uint64_t a_words = (uint64_t)(j->block * words(j->s->in_dtype, step));
+    if (j->s->src_transposed) {
+        void *p = NULL;
+        RLHF_TRY(
+            rlhf__cpu_workspace(cpu, RLHF__WS_SCRATCH, (uint64_t)cpu->threads * a_words * 4, &p));
+        j->a_pack = p;
+    }
+    for (j->k0 = 0; j->k0 < k; j->k0 = j->k1) {
+        j->k1 = k - j->k0 < step ? k : j->k0 + step;
+        j->first = j->k0 == 0;
+        j->last = j->k1 == k;
+        run_pass(j, a_words);
+    }
+    return RLHF_OK;
+}
+
+// Row blocks of about the same size, whole tiles, small enough for the second-level cache.
+static void cut_rows(struct job *j, int64_t m, int64_t tile) {
+    const int64_t most = 240 / tile * tile;
+    j->blocks = (m + most - 1) / most;
+    j->block = ((m + j->blocks - 1) / j->blocks + tile - 1) / tile * tile;
+    j->blocks = (m + j->block - 1) / j->block;
+}
+
+rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
+                               const struct rlhf__packed *wei, const void *plain_wei,
+                               const float *bias, void *dst) {
+    struct job j = {.cpu = cpu, .s = s, .src = src, .bias = bias, .dst = dst};
+    j.panels = panel_count(cpu, s->in_dtype, s->n);
+    j.width = panel_width(cpu, s->in_dtype);
+    j.wei = wei ? wei->ptr : NULL;
+    cut_rows(&j, s->m, tile_rows(cpu, s->in_dtype));
+    if (!s->wei_packed) {
+        void *p = NULL;
+        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PRODUCT,
+                                     rlhf__gemm_packed_bytes(cpu, s->in_dtype, s->k, s->n), &p));
+        rlhf__gemm_pack(cpu, p, s->in_dtype, plain_wei, s->in_dtype, s->k, s->n, s->wei_transposed);
+        j.wei = p;
+    }
+    if (s->k <= K_WHOLE || s->out_dtype == RLHF_F32) return run(cpu, &j);
+    // A bf16 result is summed in f32 first.
+    struct rlhf__matmul f = *s;
+    void *sum = NULL;
+    const uint64_t mn = (uint64_t)(s->m * s->n);
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_WIDEN, mn * sizeof(float), &sum));
+    f.out_dtype = RLHF_F32;
+    j.s = &f;
+    j.dst = sum;
+    RLHF_TRY(run(cpu, &j));
+    return rlhf__cpu_convert(cpu, dst, RLHF_BF16, sum, RLHF_F32, mn);
+}

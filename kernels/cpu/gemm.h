@@ -1,0 +1,30 @@
+// gemm.h: products by own tiles (hot/gemm.c in f32, hot/bf16_tile.c in bf16), and which products
+// they are used for.
+//
+// bf16 on AVX512_BF16: measured on Zen 5 they equal oneDNN 2.6's forward products, are faster where
+// weights come from memory (32-row decoding) and in weight gradients, and need no primitive for
+// each shape. CPUs with AMX keep oneDNN, whose tiles are faster there. f32: for every operand that
+// is not packed beforehand, since oneDNN 2.6 may then cut the sum over k among threads, which
+// changes bits; and for all products on CPUs without AVX-512, where its rows are not independent.
+#ifndef RLHF_CPU_GEMM_H
+#define RLHF_CPU_GEMM_H
+
+#include "products.h"
+
+// True when a product of operands of dtype, the right one packed or not, runs on the own tiles.
+int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype, int wei_packed);
+
+// Bytes of a packed [k, n] operand.
+uint64_t rlhf__gemm_packed_bytes(const struct rlhf__cpu *cpu, int32_t dtype, int64_t k, int64_t n);
+
+// Pack dense [k, n], which lies as [n, k] when transposed. dtype f32: src is f32; dtype bf16: src
+// is f32 (rounded to nearest even) or bf16. [step]
+void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, const void *src,
+                     int32_t src_dtype, int64_t k, int64_t n, int transposed);
+
+// As rlhf__product; an f32 product has an f32 result. [step]
+rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
+                               const struct rlhf__packed *wei, const void *plain_wei,
+                               const float *bias, void *dst);
+
+#endif
