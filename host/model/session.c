@@ -47,6 +47,7 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
     st = rlhf__text_services_create(&s->models, classifier, &s->text, err);
     s->services.service = rlhf__text_services_find;
     s->services.service_ctx = s->text;
+    s->services.service_failure = rlhf__text_services_failure;
     return st;
 }
 

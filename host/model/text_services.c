@@ -26,14 +26,15 @@ struct rlhf__text_services {
     const struct rlhf__tokenizer *policy;
     struct rlhf_classifier *classifiers;
     struct rlhf_tokenizer *tokenizers;
+    struct rlhf__error failure; // the last one, until it was told
     rlhf_classifier_service classifier;
     rlhf_tokenizer_service tokenizer;
 };
 
-// A failure inside a service reaches the plugin as a status; the sentence goes to the log, since
-// the plugin's own message can only say what it was doing.
-static rlhf_status report(const struct rlhf__text_services *s, const struct rlhf__error *err) {
-    rlhf__logf(s->env->services->log, RLHF_LOG_ERROR, "%s", err->text);
+// A failure inside a service reaches the plugin as a status; the sentence is kept for the message
+// of the plugin's own failure.
+static rlhf_status report(struct rlhf__text_services *s, const struct rlhf__error *err) {
+    s->failure = *err;
     return err->code;
 }
 
@@ -215,6 +216,12 @@ void rlhf__text_services_destroy(struct rlhf__text_services *s) {
 
 void rlhf__text_services_policy(struct rlhf__text_services *s, const struct rlhf__tokenizer *tok) {
     s->policy = tok;
+}
+
+void rlhf__text_services_failure(void *ctx, char *text, size_t cap) {
+    struct rlhf__text_services *s = ctx;
+    snprintf(text, cap, "%s", s->failure.text);
+    s->failure = (struct rlhf__error){0, ""};
 }
 
 const void *rlhf__text_services_find(void *ctx, const char *id) {

@@ -19,6 +19,10 @@ void rlhf__text_services_destroy(struct rlhf__text_services *);
 // The tokenizer of path NULL; borrowed, NULL until set. [main]
 void rlhf__text_services_policy(struct rlhf__text_services *, const struct rlhf__tokenizer *);
 
+// For struct rlhf__services.service_failure: the sentence of the last service call that failed.
+// [main]
+void rlhf__text_services_failure(void *ctx, char *text, size_t cap);
+
 // For struct rlhf__services.service: ctx is the struct rlhf__text_services. [any]
 const void *rlhf__text_services_find(void *ctx, const char *id);
 

@@ -152,6 +152,10 @@ rlhf_status rlhf__plugin_call_failed(const struct rlhf__instance *i, const char 
         n->age = 0; // said once
     }
     pthread_mutex_unlock(&h->lock);
+    char service[sizeof text] = "";
+    if (h->services->service_failure)
+        h->services->service_failure(h->services->service_ctx, service, sizeof service);
+    if (!*text) memcpy(text, service, sizeof text);
     if (h->services->phase >= 0)
         snprintf(phase, sizeof phase, ", phase %lld", (long long)h->services->phase);
     return rlhf__fail(err, status, "%s %s, %s%s: %s",

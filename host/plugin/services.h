@@ -14,6 +14,10 @@ struct rlhf__services {
     void *metric_ctx;
     const void *(*service)(void *ctx, const char *id); // NULL = none
     void *service_ctx;
+    // What a service last failed with ("" = nothing), forgotten by the call: the message of a
+    // plugin that passes a service's status on without words of its own. NULL = none. [main] or
+    // [step]
+    void (*service_failure)(void *ctx, char *text, size_t cap);
     const volatile sig_atomic_t *cancelled; // NULL = never
     uint64_t seed;
     int64_t phase; // set by the loop, shown in messages; < 0 = not in a phase

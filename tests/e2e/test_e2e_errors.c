@@ -49,6 +49,15 @@ static void failing_plugin_is_named(void **state) {
     e2e_says(t, "no opinion today");
 }
 
+static void a_service_says_what_is_wrong(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, PPO "--reward imdb.so:model=/nowhere --set run.dir=x"), 2);
+    e2e_says(t, "org.rlhf-host.imdb, create(): model directory /nowhere does not exist");
+    assert_int_equal(e2e_run(t, PPO "--reward imdb.so:model=model --set run.dir=x"), 2);
+    e2e_says(t, "weights");
+    assert_false(e2e_exists(t, "x"));
+}
+
 static void full_disk_keeps_the_old_checkpoint(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, SFT "--policy model --set run.phases=1 --set run.dir=d"), 0);
@@ -132,6 +141,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(nan_reward_stops_and_names, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(nan_reward_can_be_zero_or_dropped, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(failing_plugin_is_named, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_service_says_what_is_wrong, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(full_disk_keeps_the_old_checkpoint, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(existing_run_directory_is_refused, e2e_setup, e2e_teardown),
