@@ -7,10 +7,7 @@ IMDB_DIR holds train.jsonl.gz ({"text", "label"}, 25,000 rows) and unsup.jsonl.g
 Writes
   heldout.jsonl.gz    the last 2,500 labelled reviews; no stage trains on them
   texts.jsonl.gz      all other texts, for sft
-  labelled.jsonl.gz   the other 22,500 labelled reviews
-  tails.jsonl.gz      the same, and each long review a second time with its last 1,000 characters,
-                      since a classifier reads only the first 256 tokens of a row
-  unlabelled.jsonl.gz 30,000 reviews without a label
+  labelled.jsonl.gz   the other 22,500 labelled reviews, for classify
 """
 import gzip
 import json
@@ -18,9 +15,6 @@ import os
 import sys
 
 HELD_OUT = 2500
-TAIL = 1000  # characters
-LONG = 1500
-UNLABELLED = 30000
 
 
 def rows(path):
@@ -35,27 +29,15 @@ def write(path, items):
             f.write(json.dumps(item) + "\n")
 
 
-def tail_row(row):
-    tail = row["text"][-TAIL:]
-    return {"text": tail[tail.find(" ") + 1 :], "label": row["label"]}
-
-
 def main():
     source, out = sys.argv[1:3]
     os.makedirs(out, exist_ok=True)
     labelled = [{"text": r["text"], "label": r["label"]} for r in rows(os.path.join(source, "train.jsonl.gz"))]
     unlabelled = [{"text": r["text"]} for r in rows(os.path.join(source, "unsup.jsonl.gz"))]
     train, held_out = labelled[:-HELD_OUT], labelled[-HELD_OUT:]
-    with_tails = []
-    for row in train:
-        with_tails.append(row)
-        if len(row["text"]) > LONG:
-            with_tails.append(tail_row(row))
     write(os.path.join(out, "heldout.jsonl.gz"), held_out)
     write(os.path.join(out, "texts.jsonl.gz"), [{"text": r["text"]} for r in train] + unlabelled)
     write(os.path.join(out, "labelled.jsonl.gz"), train)
-    write(os.path.join(out, "tails.jsonl.gz"), with_tails)
-    write(os.path.join(out, "unlabelled.jsonl.gz"), unlabelled[:UNLABELLED])
 
 
 if __name__ == "__main__":
