@@ -67,6 +67,7 @@ static void find_lib_dir(struct bench *b) {
 static void load_backend(struct bench *b, const char *name, uint32_t threads) {
     char path[4200], err[512] = "";
     snprintf(path, sizeof path, "%s/kernels/kernels_%s.so", b->lib_dir, name);
+    setenv("GOMP_SPINCOUNT", "3000", 0); // as the host does: threads that wait sleep soon
     void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!lib) bench_die("%s", dlerror());
     rlhf_kernels_entry_fn entry;
@@ -139,6 +140,7 @@ static void parse(struct bench *b, struct args *a, int argc, char **argv) {
 int main(int argc, char **argv) {
     struct args a = {.backend = "cpu", .only = "", .dtype = ""};
     struct bench b = {.rows = 16, .len = 64, .slots = 32, .prompt = 16, .fresh = 48, .set = a.set};
+    setvbuf(stdout, NULL, _IOLBF, 0);
     parse(&b, &a, argc, argv);
     find_lib_dir(&b);
     load_backend(&b, a.backend, a.threads);

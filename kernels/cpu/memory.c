@@ -8,33 +8,50 @@
 
 #define ALIGN      64u
 #define HUGE_ALIGN ((uint64_t)2 << 20)
+#define MAP_FROM   ((uint64_t)32 << 20) // larger ones are mapped: zero without being written
 
 // In front of every allocation. Its size keeps the caller's bytes 64-byte aligned.
 struct rlhf__block {
     struct rlhf__block *prev, *next;
     uint64_t bytes;
-    uint64_t reserved[5];
+    void *map; // NULL: from malloc
+    uint64_t map_bytes;
+    uint64_t reserved[3];
 };
 
 _Static_assert(sizeof(struct rlhf__block) == ALIGN, "the block header is one alignment unit");
+
+// Zeroed memory of `total` bytes for a block; its map fields are set. NULL when there is none.
+static struct rlhf__block *block_get(uint64_t total) {
+    void *p = NULL;
+    if (total < MAP_FROM) {
+        const int huge = total >= 2 * HUGE_ALIGN;
+        if (posix_memalign(&p, huge ? HUGE_ALIGN : ALIGN, total)) return NULL;
+        if (huge) madvise(p, total, MADV_HUGEPAGE);
+        return memset(p, 0, total);
+    }
+    const uint64_t map_bytes = total + HUGE_ALIGN;
+    void *map = mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED) return NULL;
+    p = (char *)map + (HUGE_ALIGN - (uintptr_t)map % HUGE_ALIGN) % HUGE_ALIGN;
+    // Fewer TLB misses in the products; a hint, so its failure does not matter.
+    madvise(p, total, MADV_HUGEPAGE);
+    struct rlhf__block *b = p;
+    b->map = map;
+    b->map_bytes = map_bytes;
+    return b;
+}
 
 rlhf_status rlhf__cpu_mem_alloc(struct rlhf__cpu *cpu, uint64_t bytes, void **out) {
     *out = NULL;
     // More than the machine has is refused here: Linux might promise it and kill the process later.
     const uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    if (bytes > machine)
+    struct rlhf__block *b = NULL;
+    if (bytes <= machine)
+        b = block_get((bytes + sizeof(struct rlhf__block) + ALIGN - 1) / ALIGN * ALIGN);
+    if (!b)
         return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory: %llu bytes asked for",
                               (unsigned long long)bytes);
-    uint64_t total = (bytes + sizeof(struct rlhf__block) + ALIGN - 1) / ALIGN * ALIGN;
-    int huge = total >= 2 * HUGE_ALIGN;
-    void *p = NULL;
-    if (posix_memalign(&p, huge ? HUGE_ALIGN : ALIGN, total))
-        return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory: %llu bytes asked for",
-                              (unsigned long long)bytes);
-    // Fewer TLB misses in the products; a hint, so its failure does not matter.
-    if (huge) madvise(p, total, MADV_HUGEPAGE);
-    memset(p, 0, total);
-    struct rlhf__block *b = p;
     b->bytes = bytes;
     b->next = cpu->blocks;
     if (b->next) b->next->prev = b;
@@ -53,7 +70,10 @@ void rlhf__cpu_mem_free(struct rlhf__cpu *cpu, void *ptr) {
         cpu->blocks = b->next;
     if (b->next) b->next->prev = b->prev;
     cpu->bytes -= b->bytes;
-    free(b);
+    if (b->map)
+        munmap(b->map, b->map_bytes);
+    else
+        free(b);
 }
 
 void rlhf__cpu_mem_free_all(struct rlhf__cpu *cpu) {
