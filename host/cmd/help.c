@@ -6,19 +6,20 @@
 #include <string.h>
 
 void rlhf__help(FILE *out) {
-    fputs("rlhf-host: reinforcement learning from feedback for language models\n"
-          "\n"
-          "usage: rlhf-host --algo ppo.so --reward imdb.so [options]    train\n"
-          "       rlhf-host --resume RUN [options]                      go on with a run\n"
-          "       rlhf-host generate --model DIR --prompt TEXT ...      sample from a model\n"
-          "       rlhf-host eval --model DIR --data FILE ...            measure a model\n"
-          "       rlhf-host label --data FILE --out FILE ...            label texts by a classifier\n"
-          "       rlhf-host plugin list | info FILE [--json]            look at plugins\n"
-          "       rlhf-host help settings                               all settings\n"
-          "       rlhf-host --help | --version\n"
-          "\n"
-          "options of a training run:\n",
-          out);
+    fputs(
+        "rlhf-host: reinforcement learning from feedback for language models\n"
+        "\n"
+        "usage: rlhf-host --algo ppo.so --reward imdb.so [options]    train\n"
+        "       rlhf-host --resume RUN [options]                      go on with a run\n"
+        "       rlhf-host generate --model DIR --prompt TEXT ...      sample from a model\n"
+        "       rlhf-host eval --model DIR --data FILE ...            measure a model\n"
+        "       rlhf-host label --data FILE --out FILE ...            label texts by a classifier\n"
+        "       rlhf-host plugin list | info FILE [--json]            look at plugins\n"
+        "       rlhf-host help settings                               all settings\n"
+        "       rlhf-host --help | --version\n"
+        "\n"
+        "options of a training run:\n",
+        out);
     rlhf__cli_train_help(out);
     fputs("\n"
           "Settings come from, later over earlier: built-in defaults, the algorithm's own file,\n"

@@ -3,8 +3,9 @@
 // host arrays of per-token numbers only, never a tensor; the host owns the loop.
 //
 // Calls in one phase of a rollout algorithm:
-//   plan (at start; again when a supervised run knows its rows) .. advantages (once a phase, or once a minibatch) .. per epoch, per
-//   minibatch: loss (each microbatch) .. minibatch_end .. phase_end.
+//   plan (at start; again when a supervised run knows its rows) .. advantages (once a phase, or
+//   once a minibatch) .. per epoch, per minibatch: loss (each microbatch) .. minibatch_end ..
+//   phase_end.
 // Supervised algorithms (source TEXT or LABELLED) have no rollout: loss, minibatch_end, phase_end.
 //
 // The loss must not depend on the split into microbatches: divide by the minibatch totals in
@@ -42,11 +43,11 @@ typedef struct rlhf_run_info {
 
 typedef struct rlhf_plan {
     uint32_t size;
-    int32_t source;             // enum rlhf_source
-    uint32_t heads;             // heads of the training forward, bits of enum rlhf_head
-    uint32_t flags;             // bits of enum rlhf_plan_flag
+    int32_t source;              // enum rlhf_source
+    uint32_t heads;              // heads of the training forward, bits of enum rlhf_head
+    uint32_t flags;              // bits of enum rlhf_plan_flag
     int32_t epochs, minibatches; // per phase; 1 and 1 for supervised
-    int32_t group_size;         // samples a prompt, 1 = no groups
+    int32_t group_size;          // samples a prompt, 1 = no groups
     int32_t reserved;
 } rlhf_plan;
 
@@ -55,13 +56,13 @@ typedef struct rlhf_rollout {
     uint32_t size, n, total;
     int32_t max_new_tokens;
     uint64_t phase;
-    const int32_t *offset, *prompt_len; // [n + 1], [n]
-    const int32_t *group;               // [n] rows of one prompt sample have one number
-    const uint8_t *finished;            // [n]
-    const float *score;                 // [n] mixed reward, after the response rules
-    const float *token_reward;          // [total] mixed per-token rewards
+    const int32_t *offset, *prompt_len;           // [n + 1], [n]
+    const int32_t *group;                         // [n] rows of one prompt sample have one number
+    const uint8_t *finished;                      // [n]
+    const float *score;                           // [n] mixed reward, after the response rules
+    const float *token_reward;                    // [total] mixed per-token rewards
     const float *logp_old, *logp_ref, *value_old; // [total]; ref, value NULL when not planned
-    float *advantage, *returns;         // out [total], zeroed
+    float *advantage, *returns;                   // out [total], zeroed
     // The phase's whole batch, which this may be one minibatch of.
     const float *batch_score; // [batch_n] its scores; NULL: this rollout is the batch
     int64_t batch_tokens;     // its response tokens; 0: this rollout's
@@ -77,7 +78,7 @@ typedef struct rlhf_loss_in {
     const int32_t *offset, *prompt_len, *group;
     const rlhf_heads *heads; // what the training forward gave
     const float *logp_old, *logp_ref, *value_old, *advantage, *returns; // [total]
-    const int32_t *label;    // [n], LABELLED
+    const int32_t *label;                                               // [n], LABELLED
     int32_t n_labels, reserved2;
 } rlhf_loss_in;
 
@@ -89,11 +90,11 @@ typedef struct rlhf_loss_out {
 
 typedef struct rlhf_algo_ops {
     uint32_t size, flags;
-    rlhf_status (*plan)(void *self, const rlhf_run_info *, rlhf_plan *out);   // [main]
-    rlhf_status (*advantages)(void *self, const rlhf_rollout *);              // [step]
-    rlhf_status (*loss)(void *self, const rlhf_loss_in *, rlhf_loss_out *);   // [step]
+    rlhf_status (*plan)(void *self, const rlhf_run_info *, rlhf_plan *out); // [main]
+    rlhf_status (*advantages)(void *self, const rlhf_rollout *);            // [step]
+    rlhf_status (*loss)(void *self, const rlhf_loss_in *, rlhf_loss_out *); // [step]
     // After the optimiser step of a minibatch. *stop = 1 ends the phase's inner epochs. Optional.
-    rlhf_status (*minibatch_end)(void *self, int32_t *stop);                  // [step]
+    rlhf_status (*minibatch_end)(void *self, int32_t *stop); // [step]
     // Report the phase's metrics with host->metric; update controllers. Optional. [step]
     rlhf_status (*phase_end)(void *self, uint64_t phase);
 } rlhf_algo_ops;

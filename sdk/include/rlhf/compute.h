@@ -35,17 +35,18 @@ static inline rlhf_dev rlhf_dev_at(rlhf_dev base, uint64_t bytes) { return base 
 typedef struct rlhf_weight rlhf_weight;
 
 enum rlhf_weight_flag {
-    RLHF_WEIGHT_OUT_IN = 1, // the f32 source is [n, k] (torch.nn.Linear, tied embeddings), not [k, n]
+    RLHF_WEIGHT_OUT_IN =
+        1, // the f32 source is [n, k] (torch.nn.Linear, tied embeddings), not [k, n]
     RLHF_WEIGHT_BACKWARD = 2 // linear_dx will be called: keep that layout too
 };
 
 enum rlhf_act { RLHF_ACT_GELU_TANH = 1, RLHF_ACT_GELU_ERF = 2, RLHF_ACT_RELU = 3 };
 enum rlhf_pool { RLHF_POOL_MEAN = 1, RLHF_POOL_FIRST = 2, RLHF_POOL_LAST = 3 };
 
-// Where queries and keys of n ragged rows lie. Query token t of row i (offset[i] <= t < offset[i+1])
-// has position start[i] + t - offset[i] and sees the row's keys 0..position (causal) or all its
-// keys, start[i] + offset[i+1] - offset[i] of them. Key j of row i is at (kv_base[i] + j) *
-// kv_stride elements from k and v. Frozen; the arrays are device memory.
+// Where queries and keys of n ragged rows lie. Query token t of row i (offset[i] <= t <
+// offset[i+1]) has position start[i] + t - offset[i] and sees the row's keys 0..position (causal)
+// or all its keys, start[i] + offset[i+1] - offset[i] of them. Key j of row i is at (kv_base[i] +
+// j) * kv_stride elements from k and v. Frozen; the arrays are device memory.
 typedef struct rlhf_ragged {
     uint32_t n, total;     // rows; query tokens
     uint32_t max_q, max_k; // longest row in queries and in keys
@@ -74,18 +75,18 @@ typedef struct rlhf_dist {
 typedef struct rlhf_lm_head {
     uint32_t size, rows;
     int32_t d, vocab, dtype, reserved;
-    const rlhf_dist *dist;   // top_k/top_p active: log-probs renormalised over the kept set, and a
-                             // target outside it gets -inf
-    rlhf_dev hidden;         // act dtype [rows, d], after the final norm
-    const rlhf_weight *weight; // k = d, n = vocab
-    rlhf_dev target;         // i32 [rows]
+    const rlhf_dist *dist; // top_k/top_p active: log-probs renormalised over the kept set, and a
+                           // target outside it gets -inf
+    rlhf_dev hidden;       // act dtype [rows, d], after the final norm
+    const rlhf_weight *weight;  // k = d, n = vocab
+    rlhf_dev target;            // i32 [rows]
     rlhf_dev logp, entropy, kl; // f32 [rows] each; entropy and kl may be NULL
-    rlhf_dev ref_hidden;     // act dtype [rows, d]; needed for kl
+    rlhf_dev ref_hidden;        // act dtype [rows, d]; needed for kl
     const rlhf_weight *ref_weight;
     // backward only: derivatives of the loss, f32 [rows], NULL = zero; results
     rlhf_dev d_logp, d_entropy, d_kl;
-    rlhf_dev d_hidden;       // act dtype [rows, d], overwritten
-    rlhf_dev d_weight;       // f32, layout of the weight's source, accumulated; NULL = not wanted
+    rlhf_dev d_hidden; // act dtype [rows, d], overwritten
+    rlhf_dev d_weight; // f32, layout of the weight's source, accumulated; NULL = not wanted
 } rlhf_lm_head;
 
 // Arguments of lm_sample: draws one id a row by inverse CDF in vocabulary order, in the fixed order
@@ -124,12 +125,12 @@ typedef struct rlhf_muon {
 
 typedef struct rlhf_compute {
     uint32_t size;
-    int32_t device;   // 1 = CPU, 2 = CUDA
-    uint32_t dtypes;  // bit 1 << dtype for each activation dtype that runs at full speed
-    uint32_t threads; // CPU threads in use
-    const char *name; // "cpu", "reference"
+    int32_t device;     // 1 = CPU, 2 = CUDA
+    uint32_t dtypes;    // bit 1 << dtype for each activation dtype that runs at full speed
+    uint32_t threads;   // CPU threads in use
+    const char *name;   // "cpu", "reference"
     const char *detail; // e.g. "oneDNN 2.6.3, avx512_core_bf16, 2 threads"
-    void *ctx;        // first argument of every function
+    void *ctx;          // first argument of every function
     const char *(*last_error)(void *ctx); // "" when none; borrowed until the next failing call
 
     // ---- memory ----
@@ -232,9 +233,9 @@ typedef struct rlhf_compute {
 } rlhf_compute;
 
 typedef struct rlhf_kernels_options {
-    uint32_t size, threads;     // threads 0 = all cores
-    uint64_t workspace_bytes;   // budget of the lm_head workspace; 0 = 384 MiB
-    uint32_t guard, reserved;   // reference only: buffers are unreadable outside table functions
+    uint32_t size, threads;   // threads 0 = all cores
+    uint64_t workspace_bytes; // budget of the lm_head workspace; 0 = 384 MiB
+    uint32_t guard, reserved; // reference only: buffers are unreadable outside table functions
 } rlhf_kernels_options;
 
 // What a kernels_*.so exports: the symbol rlhf_kernels_v0 returning this.

@@ -9,7 +9,12 @@
 #include "base.h"
 #include "rng.h"
 
-enum rlhf_log_level { RLHF_LOG_DEBUG = 0, RLHF_LOG_INFO = 1, RLHF_LOG_WARN = 2, RLHF_LOG_ERROR = 3 };
+enum rlhf_log_level {
+    RLHF_LOG_DEBUG = 0,
+    RLHF_LOG_INFO = 1,
+    RLHF_LOG_WARN = 2,
+    RLHF_LOG_ERROR = 3
+};
 
 typedef struct rlhf_host rlhf_host;
 struct rlhf_host {

@@ -19,14 +19,17 @@ enum rlhf_head {
     RLHF_HEAD_ENTROPY = 2,
     RLHF_HEAD_KL = 4, // full-distribution KL(policy || reference)
     RLHF_HEAD_VALUE = 8,
-    RLHF_HEAD_SCORE = 16,  // pooled, [n, n_labels]
-    RLHF_HEAD_HIDDEN = 32, // hidden states after the final norm, to feed another model's kl
+    RLHF_HEAD_SCORE = 16,   // pooled, [n, n_labels]
+    RLHF_HEAD_HIDDEN = 32,  // hidden states after the final norm, to feed another model's kl
     RLHF_HEAD_GENERATE = 64 // capability only
 };
 
 enum rlhf_value_kind { RLHF_VALUE_NONE = 0, RLHF_VALUE_LINEAR = 1, RLHF_VALUE_MLP = 2 };
-enum rlhf_value_init { RLHF_VALUE_INIT_ZERO = 0, RLHF_VALUE_INIT_ORTHOGONAL = 1,
-                       RLHF_VALUE_INIT_NORMAL = 2 }; // NORMAL: N(0, 1/sqrt(d + 1))
+enum rlhf_value_init {
+    RLHF_VALUE_INIT_ZERO = 0,
+    RLHF_VALUE_INIT_ORTHOGONAL = 1,
+    RLHF_VALUE_INIT_NORMAL = 2
+}; // NORMAL: N(0, 1/sqrt(d + 1))
 
 typedef struct rlhf_model_open {
     uint32_t size;
@@ -39,8 +42,8 @@ typedef struct rlhf_model_open {
 } rlhf_model_open;
 
 typedef struct rlhf_model_info {
-    uint32_t size, heads;  // heads: bits of enum rlhf_head that forward can give
-    int64_t n_params;      // all elements of param()
+    uint32_t size, heads;    // heads: bits of enum rlhf_head that forward can give
+    int64_t n_params;        // all elements of param()
     int64_t flops_per_token; // forward multiply-adds * 2 a token, without attention scores
     int32_t n_vocab, n_ctx, d_model, n_layer, n_params_tensors, causal;
     const char *base_prefix; // e.g. "transformer.": loaders try names with and without it
@@ -54,17 +57,21 @@ enum rlhf_param_flag {
 
 // One parameter tensor; the buffers stay where they are for the model's life. Frozen.
 typedef struct rlhf_param {
-    const char *name;      // Hugging Face name, with base_prefix
-    int64_t shape[4];      // as stored in safetensors; unused = 0
+    const char *name; // Hugging Face name, with base_prefix
+    int64_t shape[4]; // as stored in safetensors; unused = 0
     int32_t ndim, group;
-    uint32_t flags, init;  // init: enum rlhf_init
-    double init_std;       // for RLHF_INIT_NORMAL; gain for RLHF_INIT_ORTHOGONAL
-    rlhf_dev value, grad;  // f32; grad NULL when not trainable
+    uint32_t flags, init; // init: enum rlhf_init
+    double init_std;      // for RLHF_INIT_NORMAL; gain for RLHF_INIT_ORTHOGONAL
+    rlhf_dev value, grad; // f32; grad NULL when not trainable
 } rlhf_param;
 
 // How a fresh parameter is filled (by the host, with its own generator).
-enum rlhf_init { RLHF_INIT_ZERO = 0, RLHF_INIT_ONE = 1, RLHF_INIT_NORMAL = 2,
-                 RLHF_INIT_ORTHOGONAL = 3 };
+enum rlhf_init {
+    RLHF_INIT_ZERO = 0,
+    RLHF_INIT_ONE = 1,
+    RLHF_INIT_NORMAL = 2,
+    RLHF_INIT_ORTHOGONAL = 3
+};
 
 // n ragged rows in host memory. Every row has at least one token. Frozen.
 typedef struct rlhf_batch {
@@ -75,8 +82,8 @@ typedef struct rlhf_batch {
 } rlhf_batch;
 
 typedef struct rlhf_forward {
-    uint32_t size, heads;   // bits wanted
-    int32_t train;          // 1: keep what backward needs
+    uint32_t size, heads; // bits wanted
+    int32_t train;        // 1: keep what backward needs
     int32_t reserved;
     const rlhf_dist *dist;  // temperature and support of log-probs
     const void *kl_self;    // RLHF_HEAD_KL: the reference instance (same plugin, same vocabulary)

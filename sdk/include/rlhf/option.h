@@ -39,16 +39,16 @@ typedef struct rlhf_opt {
 } rlhf_opt;
 
 #define RLHF_OPT_BOOL(T, f, def, text)                                                             \
-    {#f, text, RLHF_T_BOOL, 0, offsetof(T, f), 0, def, 0, 1, 0, 0, 0, NULL, NULL}
+    { #f, text, RLHF_T_BOOL, 0, offsetof(T, f), 0, def, 0, 1, 0, 0, 0, NULL, NULL }
 #define RLHF_OPT_I64(T, f, def, lo, hi, text)                                                      \
-    {#f, text, RLHF_T_I64, 0, offsetof(T, f), 0, def, lo, hi, 0, 0, 0, NULL, NULL}
+    { #f, text, RLHF_T_I64, 0, offsetof(T, f), 0, def, lo, hi, 0, 0, 0, NULL, NULL }
 #define RLHF_OPT_F64(T, f, def, lo, hi, text)                                                      \
-    {#f, text, RLHF_T_F64, 0, offsetof(T, f), 0, 0, 0, 0, def, lo, hi, NULL, NULL}
+    { #f, text, RLHF_T_F64, 0, offsetof(T, f), 0, 0, 0, 0, def, lo, hi, NULL, NULL }
 #define RLHF_OPT_STR(T, f, def, text)                                                              \
-    {#f, text, RLHF_T_STR, 0, offsetof(T, f), 0, 0, 0, 0, 0, 0, 0, def, NULL}
+    { #f, text, RLHF_T_STR, 0, offsetof(T, f), 0, 0, 0, 0, 0, 0, 0, def, NULL }
 #define RLHF_OPT_PATH(T, f, def, text)                                                             \
-    {#f, text, RLHF_T_PATH, 0, offsetof(T, f), 0, 0, 0, 0, 0, 0, 0, def, NULL}
+    { #f, text, RLHF_T_PATH, 0, offsetof(T, f), 0, 0, 0, 0, 0, 0, 0, def, NULL }
 #define RLHF_OPT_ENUM(T, f, def, names, text)                                                      \
-    {#f, text, RLHF_T_ENUM, 0, offsetof(T, f), 0, def, 0, 0, 0, 0, 0, NULL, names}
+    { #f, text, RLHF_T_ENUM, 0, offsetof(T, f), 0, def, 0, 0, 0, 0, 0, NULL, names }
 
 #endif

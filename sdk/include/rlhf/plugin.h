@@ -67,8 +67,8 @@ RLHF_EXPORT const rlhf_bundle *rlhf_plugin_v0(void);
 #define RLHF_DEFINE_PLUGIN(descriptor)                                                             \
     const rlhf_bundle *rlhf_plugin_v0(void) {                                                      \
         static const rlhf_plugin *const list[] = {&(descriptor)};                                  \
-        static const rlhf_bundle bundle = {sizeof(rlhf_bundle), RLHF_ABI_MAJOR, RLHF_ABI_MINOR, 1, \
-                                           list, RLHF_SDK_VERSION};                                \
+        static const rlhf_bundle bundle = {                                                        \
+            sizeof(rlhf_bundle), RLHF_ABI_MAJOR, RLHF_ABI_MINOR, 1, list, RLHF_SDK_VERSION};       \
         return &bundle;                                                                            \
     }
 

@@ -16,7 +16,8 @@ typedef struct rlhf_rng {
 // 64-bit FNV-1a of a NUL-ended stream name. [any]
 static inline uint64_t rlhf_rng_stream(const char *name) {
     uint64_t h = 0xcbf29ce484222325u;
-    for (; *name; name++) h = (h ^ (uint8_t)*name) * 0x100000001b3u;
+    for (; *name; name++)
+        h = (h ^ (uint8_t)*name) * 0x100000001b3u;
     return h;
 }
 

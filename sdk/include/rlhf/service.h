@@ -11,8 +11,8 @@ typedef struct rlhf_classifier rlhf_classifier;
 typedef struct rlhf_classifier_service {
     uint32_t size, reserved;
     void *host; // pass as the first argument
-    // Load the model directory. path NULL or "default": the embedded default classifier. Classifiers
-    // of one directory are shared. Freed with close. [main]
+    // Load the model directory. path NULL or "default": the embedded default classifier.
+    // Classifiers of one directory are shared. Freed with close. [main]
     rlhf_status (*open)(void *host, const char *path, rlhf_classifier **out);
     void (*close)(void *host, rlhf_classifier *);
     int32_t (*n_labels)(void *host, const rlhf_classifier *);
