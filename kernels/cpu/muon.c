@@ -58,6 +58,29 @@ static rlhf_status product(struct rlhf__cpu *cpu, float *out, int accumulate, co
     return rlhf__product(cpu, &s, a, NULL, b, NULL, out);
 }
 
+// Element loops over all n, in fixed pieces. x *= a; out = a x + b y; w = decay w - step u.
+static uint64_t piece_len(uint64_t n, uint64_t at) { return n - at < PIECE ? n - at : PIECE; }
+
+static void scale_all(struct rlhf__cpu *cpu, float *x, uint64_t n, float a) {
+#pragma omp parallel for schedule(static) num_threads(cpu->threads)
+    for (uint64_t at = 0; at < n; at += PIECE)
+        cpu->hot.scale(x + at, piece_len(n, at), a);
+}
+
+static void blend_all(struct rlhf__cpu *cpu, float *out, const float *x, const float *y, uint64_t n,
+                      float a, float b) {
+#pragma omp parallel for schedule(static) num_threads(cpu->threads)
+    for (uint64_t at = 0; at < n; at += PIECE)
+        cpu->hot.blend(out + at, x + at, y + at, piece_len(n, at), a, b);
+}
+
+static void apply_all(struct rlhf__cpu *cpu, float *w, const float *u, uint64_t n, float decay,
+                      float step) {
+#pragma omp parallel for schedule(static) num_threads(cpu->threads)
+    for (uint64_t at = 0; at < n; at += PIECE)
+        cpu->hot.apply_step(w + at, u + at, piece_len(n, at), decay, step);
+}
+
 static rlhf_status newton_schulz(struct rlhf__cpu *cpu, const struct work *k, int32_t steps) {
     const uint64_t n = k->n, m = k->m;
     for (int32_t i = 0; i < steps; i++) {
@@ -65,9 +88,9 @@ static rlhf_status newton_schulz(struct rlhf__cpu *cpu, const struct work *k, in
         RLHF_TRY(product(cpu, k->gram, 0, k->low_x, k->low_x, n, m, n, 1, k->dtype));
         RLHF_TRY(lower(cpu, k->low_gram, k->gram, k->dtype, n * n));
         RLHF_TRY(product(cpu, k->poly, 0, k->low_gram, k->low_gram, n, n, n, 0, k->dtype));
-        cpu->hot.blend(k->poly, k->gram, k->poly, n * n, NS_B, NS_C);
+        blend_all(cpu, k->poly, k->gram, k->poly, n * n, NS_B, NS_C);
         RLHF_TRY(lower(cpu, k->low_gram, k->poly, k->dtype, n * n));
-        cpu->hot.scale(k->x, n * m, NS_A);
+        scale_all(cpu, k->x, n * m, NS_A);
         RLHF_TRY(product(cpu, k->x, 1, k->low_gram, k->low_x, n, n, m, 0, k->dtype));
     }
     return RLHF_OK;
@@ -88,13 +111,10 @@ static void transpose(const struct rlhf__cpu *cpu, float *dst, const float *src,
 // mom and u of all elements, in pieces; u is [rows, cols].
 static void momentum(struct rlhf__cpu *cpu, float *u, float *mom, const float *g, uint64_t n,
                      const rlhf_muon *a) {
-    const uint64_t pieces = (n + PIECE - 1) / PIECE;
 #pragma omp parallel for schedule(static) num_threads(cpu->threads)
-    for (uint64_t i = 0; i < pieces; i++) {
-        uint64_t at = i * PIECE, len = n - at < PIECE ? n - at : PIECE;
-        cpu->hot.muon_momentum(u + at, mom + at, g + at, len, (float)a->momentum,
+    for (uint64_t at = 0; at < n; at += PIECE)
+        cpu->hot.muon_momentum(u + at, mom + at, g + at, piece_len(n, at), (float)a->momentum,
                                (float)a->grad_scale, a->nesterov);
-    }
 }
 
 rlhf_status rlhf__cpu_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows,
@@ -112,7 +132,7 @@ rlhf_status rlhf__cpu_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int3
     double sum = 0.0;
     RLHF_TRY(rlhf__cpu_sumsq(cpu, (rlhf_dev)u, size, &sum));
     if (tall) transpose(cpu, k.x, u, nr, nc);
-    cpu->hot.scale(k.x, size, sum > 0.0 ? (float)(1.0 / sqrt(sum)) : 0.0f);
+    scale_all(cpu, k.x, size, sum > 0.0 ? (float)(1.0 / sqrt(sum)) : 0.0f);
     RLHF_TRY(newton_schulz(cpu, &k, a->ns_steps));
     float *result = k.x;
     if (tall) {
@@ -120,6 +140,6 @@ rlhf_status rlhf__cpu_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int3
         transpose(cpu, result, k.x, nc, nr);
     }
     const double ratio = (double)nr / (double)nc, lr = a->lr * sqrt(ratio > 1.0 ? ratio : 1.0);
-    cpu->hot.apply_step(floats(w), result, size, (float)(1.0 - a->lr * a->weight_decay), (float)lr);
+    apply_all(cpu, floats(w), result, size, (float)(1.0 - a->lr * a->weight_decay), (float)lr);
     return RLHF_OK;
 }
