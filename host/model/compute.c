@@ -42,9 +42,10 @@ static rlhf_status load_entry(struct rlhf__compute *c, struct rlhf__error *err) 
 
 // libgomp's threads spin for milliseconds before they sleep. On a machine that runs anything else
 // that stalls every parallel region for a time slice (measured: 38 s instead of 2 s at a load of
-// 14), so they are told to sleep soon. libgomp reads this when the backend is loaded.
+// 14), so they are told to sleep soon (no slower on a quiet machine). libgomp reads this when the
+// backend is loaded.
 static void shorten_spinning(void) {
-    if (!getenv("OMP_WAIT_POLICY")) setenv("GOMP_SPINCOUNT", "3000", 0);
+    if (!getenv("OMP_WAIT_POLICY")) setenv("GOMP_SPINCOUNT", "1000", 0);
 }
 
 rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *spec, struct rlhf__compute **out,
