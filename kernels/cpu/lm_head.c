@@ -99,14 +99,19 @@ static struct rlhf__lm_kept kept_of(const struct rlhf__cpu *cpu, const rlhf_lm_h
     return k;
 }
 
+static int same_dist(const rlhf_dist *a, const rlhf_dist *b) {
+    return a->inv_temperature == b->inv_temperature && a->top_p == b->top_p &&
+           a->top_k == b->top_k && a->greedy == b->greedy;
+}
+
 // True when the workspaces hold what `want` asks for; kept entropy and KL may be more than that.
 static int kept_serves(const struct rlhf__lm_kept *have, const struct rlhf__lm_kept *want) {
     return have->valid && have->rows == want->rows && have->with_ref >= want->with_ref &&
            have->with_entropy >= want->with_entropy && have->weight == want->weight &&
            (!want->with_ref ||
             (have->ref_weight == want->ref_weight && have->ref_hash == want->ref_hash)) &&
-           memcmp(&have->dist, &want->dist, sizeof want->dist) == 0 &&
-           have->generation == want->generation && have->hidden_hash == want->hidden_hash;
+           same_dist(&have->dist, &want->dist) && have->generation == want->generation &&
+           have->hidden_hash == want->hidden_hash;
 }
 
 rlhf_status rlhf__cpu_lm_head(void *ctx, const rlhf_lm_head *from) {

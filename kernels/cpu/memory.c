@@ -61,6 +61,13 @@ rlhf_status rlhf__cpu_mem_alloc(struct rlhf__cpu *cpu, uint64_t bytes, void **ou
     return RLHF_OK;
 }
 
+static void block_put(struct rlhf__block *b) {
+    if (b->map)
+        munmap(b->map, b->map_bytes);
+    else
+        free(b);
+}
+
 void rlhf__cpu_mem_free(struct rlhf__cpu *cpu, void *ptr) {
     if (!ptr) return;
     struct rlhf__block *b = (struct rlhf__block *)ptr - 1;
@@ -70,15 +77,18 @@ void rlhf__cpu_mem_free(struct rlhf__cpu *cpu, void *ptr) {
         cpu->blocks = b->next;
     if (b->next) b->next->prev = b->prev;
     cpu->bytes -= b->bytes;
-    if (b->map)
-        munmap(b->map, b->map_bytes);
-    else
-        free(b);
+    block_put(b);
 }
 
 void rlhf__cpu_mem_free_all(struct rlhf__cpu *cpu) {
-    while (cpu->blocks)
-        rlhf__cpu_mem_free(cpu, cpu->blocks + 1);
+    struct rlhf__block *b = cpu->blocks;
+    cpu->blocks = NULL;
+    cpu->bytes = 0;
+    while (b) {
+        struct rlhf__block *next = b->next;
+        block_put(b);
+        b = next;
+    }
 }
 
 rlhf_status rlhf__cpu_workspace(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, uint64_t bytes,

@@ -156,8 +156,10 @@ rlhf_status rlhf__cpu_attention(void *ctx, const rlhf_attn *a, const rlhf_ragged
     RLHF_TRY(scratch(cpu, RLHF__WS_ATTN, rlhf__attn_scratch(r->max_q, r->max_k, a->head_dim), &ws,
                      &stride));
     int64_t count = (int64_t)r->n * a->heads;
-    int threads = count > 1 ? cpu->threads : 1, chunk = chunk_of(a, r, threads);
-    if (r->max_q <= FEW_QUERIES) { // neighbouring rows on one thread, for look_ahead
+    int threads = count > 1 ? cpu->threads : 1;
+    // Read by the pragma alone.
+    int chunk = chunk_of(a, r, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
+    if (r->max_q <= FEW_QUERIES) {       // neighbouring rows on one thread, for look_ahead
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
         for (int64_t n = 0; n < count; n++)
             forward_item(cpu, a, r, (size_t)n, out, lse, q, k, v,
@@ -183,7 +185,9 @@ rlhf_status rlhf__cpu_attention_bwd(void *ctx, const rlhf_attn *a, const rlhf_ra
     RLHF_TRY(scratch(cpu, RLHF__WS_ATTN_BWD,
                      rlhf__attn_scratch_bwd(r->max_q, r->max_k, a->head_dim), &ws, &ws_stride));
     int64_t count = (int64_t)r->n * a->heads;
-    int threads = count > 1 ? cpu->threads : 1, chunk = chunk_of(a, r, threads);
+    int threads = count > 1 ? cpu->threads : 1;
+    // Read by the pragma alone.
+    int chunk = chunk_of(a, r, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
 #pragma omp parallel for schedule(dynamic, chunk) num_threads(threads) if (threads > 1)
     for (int64_t n = 0; n < count; n++) {
         size_t i = (size_t)n / heads, h = (size_t)n % heads;

@@ -68,7 +68,7 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 // RLHF__HOT_PRODUCTS(X): the products side's loops (softmax rows, adamw, ...), same form.
 #include "products_list.h"
 
-#define RLHF__HOT_MEMBER(name, args) void(*name) args;
+#define RLHF__HOT_MEMBER(name, args) void(*name) args; // NOLINT(bugprone-macro-parentheses)
 struct rlhf__hot {
     RLHF__HOT_ROWS(RLHF__HOT_MEMBER)
     RLHF__HOT_PRODUCTS(RLHF__HOT_MEMBER)
@@ -80,7 +80,7 @@ struct rlhf__hot {
 #define RLHF__HOT_PASTE2(name, level) rlhf__hot_##name##_##level
 #define RLHF__HOT_PASTE(name, level)  RLHF__HOT_PASTE2(name, level)
 #define RLHF__HOT(name)               RLHF__HOT_PASTE(name, RLHF_HOT_LEVEL)
-#define RLHF__HOT_PROTO(name, args)   void RLHF__HOT(name) args;
+#define RLHF__HOT_PROTO(name, args)   void RLHF__HOT(name) args; // NOLINT(bugprone-macro-parentheses)
 RLHF__HOT_ROWS(RLHF__HOT_PROTO)
 RLHF__HOT_PRODUCTS(RLHF__HOT_PROTO)
 #endif

@@ -18,7 +18,8 @@ int32_t rlhf__tf_activation(const char *name) {
 }
 
 double rlhf__tf_attn_scale(const struct rlhf__tf_arch *a) {
-    return 1.0 / sqrt((double)(a->d / a->n_head));
+    const int32_t head_dim = a->d / a->n_head;
+    return 1.0 / sqrt((double)head_dim);
 }
 
 rlhf_status rlhf__tf_check(const rlhf_host *host, const struct rlhf__tf_arch *a, const char *d_key,

@@ -66,7 +66,7 @@ static rlhf_status check_step(struct rlhf__tf *m, const rlhf_gen *g, const rlhf_
         if (start + len > g->max_len)
             return rlhf__tf_fail(m, RLHF_E_INVALID,
                                  "generation row %u: %lld tokens do not fit a slot of %u", i,
-                                 (long long)(start + len), g->max_len);
+                                 (long long)start + (long long)len, g->max_len);
     }
     return RLHF_OK;
 }
