@@ -87,7 +87,11 @@ rlhf_status rlhf__classifier_logits(struct rlhf__classifier *c, uint32_t n, cons
             st = err ? err->code : RLHF_E_NOMEM;
             break;
         }
-        rlhf_batch b = {to - from, (uint32_t)ids.n, ids.data, offset, ones};
+        rlhf_batch b = {.n = to - from,
+                        .total = (uint32_t)ids.n,
+                        .ids = ids.data,
+                        .offset = offset,
+                        .prompt_len = ones};
         rlhf_heads h = {.size = sizeof h,
                         .score = logits + (size_t)from * (size_t)c->model->n_labels};
         st = rlhf__model_forward(c->model, &b, &f, &h, err);

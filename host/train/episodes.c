@@ -119,7 +119,9 @@ rlhf_batch rlhf__episodes_batch(const struct rlhf__episodes *e, uint32_t from, u
                                 int32_t *offset) {
     for (uint32_t i = from; i <= to; i++)
         offset[i - from] = e->offset[i] - e->offset[from];
-    rlhf_batch b = {to - from, (uint32_t)offset[to - from], e->ids + e->offset[from], offset,
-                    e->prompt_len + from};
-    return b;
+    return (rlhf_batch){.n = to - from,
+                        .total = (uint32_t)offset[to - from],
+                        .ids = e->ids + e->offset[from],
+                        .offset = offset,
+                        .prompt_len = e->prompt_len + from};
 }

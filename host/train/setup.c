@@ -319,7 +319,7 @@ rlhf_status rlhf__trainer_create(const struct rlhf__run_request *req, struct rlh
     if (st == RLHF_OK) st = make_plan(t, err);
     if (st == RLHF_OK && t->plan.source == RLHF_SOURCE_ROLLOUT)
         st = open_rollout(t, err);
-    else if (st == RLHF_OK && t->plan.source != RLHF_SOURCE_PAIRS)
+    else if (st == RLHF_OK && t->plan.source != RLHF_SOURCE_PREFERENCES)
         st = open_supervised(t, err);
     else if (st == RLHF_OK)
         st = rlhf__fail(err, RLHF_E_UNSUPPORTED,

@@ -48,7 +48,10 @@ void rlhf__tf_gen_close(void *self, rlhf_gen *g) {
 }
 
 static rlhf_status check_step(struct rlhf__tf *m, const rlhf_gen *g, const rlhf_gen_step *s) {
-    const rlhf_batch b = {s->n, s->n ? (uint32_t)s->offset[s->n] : 0, s->ids, s->offset, NULL};
+    const rlhf_batch b = {.n = s->n,
+                          .total = s->n ? (uint32_t)s->offset[s->n] : 0,
+                          .ids = s->ids,
+                          .offset = s->offset};
     RLHF_TRY(rlhf__tf_batch_check(m, &b, 0));
     memset(g->seen, 0, g->n_slots * sizeof *g->seen);
     for (uint32_t i = 0; i < s->n; i++) {

@@ -6,7 +6,8 @@
 //   plan (at start; again when a supervised run knows its rows) .. advantages (once a phase, or
 //   once a minibatch) .. per epoch, per minibatch: loss (each microbatch) .. minibatch_end ..
 //   phase_end.
-// Supervised algorithms (source TEXT or LABELLED) have no rollout: loss, minibatch_end, phase_end.
+// Supervised algorithms (source TEXT, LABELLED or PREFERENCES) have no rollout: loss,
+// minibatch_end, phase_end.
 //
 // The loss must not depend on the split into microbatches: divide by the minibatch totals in
 // rlhf_loss_in, so that the microbatch losses (and derivatives) add up to the minibatch's.
@@ -20,15 +21,22 @@ enum rlhf_source {
     RLHF_SOURCE_ROLLOUT = 1,
     RLHF_SOURCE_TEXT = 2,     // {"text"} rows; prompt_len 1
     RLHF_SOURCE_LABELLED = 3, // {"text", "label"} rows
-    RLHF_SOURCE_PAIRS = 4     // {"prompt", "chosen", "rejected"} rows; 2 sequences a row
+    // {"prompt", "chosen", "rejected"} or {"prompt", "responses", "best"} rows: 2 or more sequences
+    // a row, which share a group number; label 1 marks the preferred one, 0 the others. A group is
+    // never split. With RLHF_HEAD_SCORE the model is a reward model and heads->score [n] holds the
+    // pooled reward of each response, gain and bias applied.
+    RLHF_SOURCE_PREFERENCES = 4
 };
 
 enum rlhf_plan_flag {
-    RLHF_PLAN_REFERENCE = 1,        // logp_ref is needed (or ref hidden states, with HEAD_KL)
-    RLHF_PLAN_MINIBATCH_SCOPE = 2,  // advantages() is called for each minibatch, not for the batch
-    RLHF_PLAN_RECOMPUTE_LOGP = 4,   // logp_old from a second forward instead of the rollout
-    RLHF_PLAN_FULL_SUPPORT = 8,     // log-probs over the full vocabulary although top-k/p samples
-    RLHF_PLAN_UNIT_TEMPERATURE = 16 // log-probs at temperature 1 whatever the sampling temperature
+    RLHF_PLAN_REFERENCE = 1,         // logp_ref is needed (or ref hidden states, with HEAD_KL)
+    RLHF_PLAN_MINIBATCH_SCOPE = 2,   // advantages() is called for each minibatch, not for the batch
+    RLHF_PLAN_RECOMPUTE_LOGP = 4,    // logp_old from a second forward instead of the rollout
+    RLHF_PLAN_FULL_SUPPORT = 8,      // log-probs over the full vocabulary although top-k/p samples
+    RLHF_PLAN_UNIT_TEMPERATURE = 16, // log-probs at temperature 1 whatever the sampling temperature
+    RLHF_PLAN_WHOLE_GROUPS =
+        32,                     // a group must not be split over minibatches: else the host refuses
+    RLHF_PLAN_REWARD_MODEL = 64 // phase_end trains the run's reward model (iteration.h)
 };
 
 // What the run looks like, for plan(). Read only.

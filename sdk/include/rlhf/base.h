@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #define RLHF_ABI_MAJOR   0 // v0: exact match of major and minor, loud refusal, no promise yet
-#define RLHF_ABI_MINOR   1
+#define RLHF_ABI_MINOR   2
 #define RLHF_SDK_VERSION "0.1.0"
 
 #define RLHF_EXPORT __attribute__((visibility("default")))

@@ -46,13 +46,20 @@ enum rlhf_pool { RLHF_POOL_MEAN = 1, RLHF_POOL_FIRST = 2, RLHF_POOL_LAST = 3 };
 // Where queries and keys of n ragged rows lie. Query token t of row i (offset[i] <= t <
 // offset[i+1]) has position start[i] + t - offset[i] and sees the row's keys 0..position (causal)
 // or all its keys, start[i] + offset[i+1] - offset[i] of them. Key j of row i is at (kv_base[i] +
-// j) * kv_stride elements from k and v. Frozen; the arrays are device memory.
+// j) * kv_stride elements from k and v.
+//
+// Rows may share a prefix: the first prefix_len[i] keys of row i are then at (prefix_base[i] + j) *
+// kv_stride, key j >= prefix_len[i] at (kv_base[i] + j - prefix_len[i]) * kv_stride. prefix_len[i]
+// <= start[i]. What a query computes depends on its keys alone, not on where they lie: same bits
+// with a shared prefix and without. Frozen; the arrays are device memory.
 typedef struct rlhf_ragged {
     uint32_t n, total;     // rows; query tokens
-    uint32_t max_q, max_k; // longest row in queries and in keys
+    uint32_t max_q, max_k; // longest row in queries and in keys (prefix counted)
     rlhf_dev offset;       // i32 [n + 1]
-    rlhf_dev start;        // i32 [n], tokens before the first query
+    rlhf_dev start;        // i32 [n], tokens before the first query (prefix counted)
     rlhf_dev kv_base;      // i32 [n]
+    rlhf_dev prefix_base;  // i32 [n], or NULL: no row has a prefix
+    rlhf_dev prefix_len;   // i32 [n], 0 = none; NULL with prefix_base
 } rlhf_ragged;
 
 // Geometry of an attention call. Strides in elements between consecutive tokens. Frozen.
@@ -200,16 +207,19 @@ typedef struct rlhf_compute {
                             int32_t d, int32_t mode);
 
     // ---- attention ----
-    // Store k and v of total new tokens in a cache: cache row kv_base[i] + start[i] + j gets
-    // k[offset[i] + j]. k, v: stride kv_src_stride; caches: stride d; all in a->dtype.
+    // Store k and v of total new tokens in a cache: token j of row i goes to cache row kv_base[i] +
+    // start[i] - prefix_len[i] + j. k, v: stride kv_src_stride; caches: stride d; all in dtype.
     rlhf_status (*kv_store)(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_dev k, rlhf_dev v,
                             int64_t kv_src_stride, const rlhf_ragged *, int32_t d, int32_t dtype);
     // out[t, h * head_dim + c], stride out_stride. lse f32 [total, heads] (log sum exp of the
     // scaled scores) is kept for backward, or NULL.
     rlhf_status (*attention)(void *ctx, const rlhf_attn *, const rlhf_ragged *, rlhf_dev out,
                              rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v);
-    // Training layout only: start = 0, keys are the row's own tokens (kv_base = offset). dq, dk, dv
-    // are overwritten, with the strides of q, k, v; dout and out with out_stride.
+    // Training layout only: a row's own keys are its own tokens (kv_base = offset), start =
+    // prefix_len. A prefix is a whole earlier row p without a prefix of its own (prefix_base =
+    // offset[p], prefix_len = its length), and the rows that share it follow it directly. dq, dk,
+    // dv are overwritten, with the strides of q, k, v; dk and dv of a shared row are the sums over
+    // it and all rows that share it, in row order. dout and out with out_stride.
     rlhf_status (*attention_bwd)(void *ctx, const rlhf_attn *, const rlhf_ragged *, rlhf_dev dq,
                                  rlhf_dev dk, rlhf_dev dv, rlhf_dev dout, rlhf_dev out,
                                  rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v);

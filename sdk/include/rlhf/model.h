@@ -19,9 +19,11 @@ enum rlhf_head {
     RLHF_HEAD_ENTROPY = 2,
     RLHF_HEAD_KL = 4, // full-distribution KL(policy || reference)
     RLHF_HEAD_VALUE = 8,
-    RLHF_HEAD_SCORE = 16,   // pooled, [n, n_labels]
-    RLHF_HEAD_HIDDEN = 32,  // hidden states after the final norm, to feed another model's kl
-    RLHF_HEAD_GENERATE = 64 // capability only
+    RLHF_HEAD_SCORE = 16,        // pooled, [n, n_labels]
+    RLHF_HEAD_HIDDEN = 32,       // hidden states after the final norm, to feed another model's kl
+    RLHF_HEAD_GENERATE = 64,     // capability only
+    RLHF_HEAD_TOKEN_SCORE = 128, // score head (n_labels 1) at each response token
+    RLHF_HEAD_PREFIX = 256       // capability only: rlhf_batch.prefix, rlhf_gen_step.prefix
 };
 
 enum rlhf_value_kind { RLHF_VALUE_NONE = 0, RLHF_VALUE_LINEAR = 1, RLHF_VALUE_MLP = 2 };
@@ -31,6 +33,9 @@ enum rlhf_value_init {
     RLHF_VALUE_INIT_NORMAL = 2
 }; // NORMAL: N(0, 1/sqrt(d + 1))
 
+// How a fresh score head is drawn. REWARD: N(0, 1/sqrt(d + 1)) (Stiennon et al. 2020).
+enum rlhf_score_init { RLHF_SCORE_INIT_DEFAULT = 0, RLHF_SCORE_INIT_REWARD = 1 };
+
 typedef struct rlhf_model_open {
     uint32_t size;
     int32_t dtype;     // act dtype, RLHF_F32 or RLHF_BF16
@@ -38,6 +43,8 @@ typedef struct rlhf_model_open {
     int32_t n_labels;  // > 0: a score head with that many outputs exists
     int32_t pooling;   // enum rlhf_pool for the score head; 0 = the architecture's own
     int32_t value_kind, value_init, value_detach; // value head; detach: no gradient to the trunk
+    int32_t score_init;                           // enum rlhf_score_init
+    int32_t reserved;
     const rlhf_compute *compute;
 } rlhf_model_open;
 
@@ -73,12 +80,20 @@ enum rlhf_init {
     RLHF_INIT_ORTHOGONAL = 3
 };
 
-// n ragged rows in host memory. Every row has at least one token. Frozen.
+// n ragged rows in host memory. Every row has at least one token.
+//
+// With prefix, row i continues row prefix[i] (-1: it stands alone): its first token has the
+// position after that row's last and its tokens see that row's. Rows that share a prefix follow it
+// directly, and a prefix has none of its own. The prefix row is computed once and its gradients are
+// summed; every head has the same bits as if the row were written out in full. prompt_len counts
+// the row's own tokens, so a row's first own token is always given; a prefix row has prompt_len =
+// its length. Causal models with RLHF_HEAD_PREFIX only, and not for RLHF_HEAD_SCORE. Frozen.
 typedef struct rlhf_batch {
     uint32_t n, total;
     const int32_t *ids;        // [total]
     const int32_t *offset;     // [n + 1], offset[0] = 0
     const int32_t *prompt_len; // [n], 1 <= prompt_len <= row length (for score only: ignored)
+    const int32_t *prefix;     // [n] row < i, or -1; NULL: no prefixes
 } rlhf_batch;
 
 typedef struct rlhf_forward {
@@ -95,8 +110,9 @@ typedef struct rlhf_forward {
 typedef struct rlhf_heads {
     uint32_t size, reserved;
     float *logp, *entropy, *kl, *value;
-    float *score;  // [n, n_labels]
-    float *hidden; // [total, d_model], forward only
+    float *score;       // [n, n_labels]
+    float *hidden;      // [total, d_model], forward only
+    float *token_score; // [total] score head after reading ids[t]; 0 on prompt tokens
 } rlhf_heads;
 
 // A generation session: n_slots key/value caches of max_len tokens. Private to the model.
@@ -104,7 +120,10 @@ typedef struct rlhf_gen rlhf_gen;
 
 // One step of continuous batching: row i appends its new tokens to slot[i] (start[i] = 0 clears the
 // slot first; else start[i] is the number of tokens the slot holds) and draws the next token.
-// Prefill and decode rows may be mixed.
+// Prefill and decode rows may be mixed. With prefix, the tokens of slot prefix[i] come before those
+// of slot[i]: a prompt is stored once (by a silent row, at the latest in the same step) and read by
+// all rows that share it. A slot is used as a prefix or as a row's own, not both in one step except
+// for the silent row that fills it.
 typedef struct rlhf_gen_step {
     uint32_t size, n;
     const int32_t *slot, *start; // [n]
@@ -114,6 +133,8 @@ typedef struct rlhf_gen_step {
     const uint64_t *counter; // [n] generator counter of each draw
     int32_t *next;           // out [n]
     float *logp;             // out [n]
+    const int32_t *prefix;   // [n] slot, or -1; NULL: none
+    const uint8_t *silent;   // [n] 1: store the tokens, draw nothing; NULL: every row draws
 } rlhf_gen_step;
 
 typedef struct rlhf_model_ops {

@@ -41,4 +41,26 @@ typedef struct rlhf_tokenizer_service {
                           char *utf8, uint64_t cap, uint64_t *len);
 } rlhf_tokenizer_service;
 
+// "rlhf.reward_model/0": a reward model directory (what bradley_terry.so trains): a trunk with one
+// score a token. Rewards are gain * raw + bias, both from its config.json.
+#define RLHF_SVC_REWARD_MODEL "rlhf.reward_model/0"
+typedef struct rlhf_reward_model rlhf_reward_model;
+typedef struct rlhf_reward_model_service {
+    uint32_t size, reserved;
+    void *host;
+    // Load the model directory. path NULL or "default": the embedded default reward model. Refused
+    // when its vocabulary is not the policy's, or its context is shorter than the longest prompt +
+    // response of the run. Models of one directory are shared, also with the host, which may train
+    // them between phases. Freed with close. [main]
+    rlhf_status (*open)(void *host, const char *path, rlhf_reward_model **out);
+    void (*close)(void *host, rlhf_reward_model *);
+    // Rewards of n ragged rows (arrays as in rlhf_reward_in): token[total] after reading each
+    // response token, 0 on the prompt (NULL = not wanted), and seq[n], their mean or last as
+    // `pooling` says: enum rlhf_pool, 0 = as the model was trained. A row without response tokens
+    // gets the reward of its last prompt token. [step]
+    rlhf_status (*score)(void *host, rlhf_reward_model *, uint32_t n, const int32_t *ids,
+                         const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
+                         float *seq, float *token);
+} rlhf_reward_model_service;
+
 #endif
