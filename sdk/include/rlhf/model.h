@@ -43,9 +43,9 @@ typedef struct rlhf_model_open {
     int32_t n_labels;  // > 0: a score head with that many outputs exists
     int32_t pooling;   // enum rlhf_pool for the score head; 0 = the architecture's own
     int32_t value_kind, value_init, value_detach; // value head; detach: no gradient to the trunk
-    int32_t score_init;                           // enum rlhf_score_init
-    int32_t reserved;
     const rlhf_compute *compute;
+    int32_t score_init; // enum rlhf_score_init
+    int32_t reserved;
 } rlhf_model_open;
 
 typedef struct rlhf_model_info {
