@@ -39,6 +39,7 @@ static const char *const level_names[] = {"debug", "info", "warn", "error", NULL
 static const rlhf_opt run_opts[] = {
     P(dir, "run directory; empty: runs/<algo>-<date>-<n>"),
     S(preset, "preset under this config: share/rlhf/configs/presets/<name>.json"),
+    S(note, "free text that is kept with the run; presets name their source here"),
     I(phases, 0, 0, BIG, "phases to run; 0: the algorithm's default, or data.epochs"),
     I(stop_after, 0, 0, BIG,
       "stop with a checkpoint after this many phases of this process; 0: never"),

@@ -10,6 +10,7 @@
 struct rlhf__run_config {
     const char *dir;    // "" = runs/<algo>-<date>-<n>
     const char *preset; // share/rlhf/configs/presets/<preset>.json, "" = none
+    const char *note;   // free text, kept with the run; presets name their source here
     int64_t phases;     // 0 = the algorithm's own (supervised: data.epochs decide)
     int64_t stop_after; // phases of this process, then a checkpoint and the end; 0 = off
     int64_t seed;
