@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct options {
-    const char *algo, *config, *preset, *resume;
+    const char *algo, *judge, *config, *preset, *resume;
     const char *policy, *data, *prompts, *out, *phases, *seed, *threads;
     struct rlhf__flag_list reward, set;
     int32_t print_config, dry_run;
@@ -18,6 +18,8 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--algo", algo, "X.so[:k=v,..]",
                  "algorithm: ppo.so, sft.so, classify.so, a path"),
     RLHF__FLAG_L(O, "--reward", reward, "X.so[:k=v,..]", "reward, repeatable: imdb.so:weight=1"),
+    RLHF__FLAG_S(O, "--judge", judge, "X.so[:k=v,..]",
+                 "reward that looks on and labels pairs, not trained against"),
     RLHF__FLAG_S(O, "--policy", policy, "DIR", "model to train (policy.path)"),
     RLHF__FLAG_S(O, "--data", data, "FILE", "rows of supervised algorithms (data.path)"),
     RLHF__FLAG_S(O, "--prompts", prompts, "FILE", "prompts of rollout algorithms (prompts.path)"),
@@ -107,7 +109,8 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
     if (status == RLHF_OK) env->log->level = config.log.level;
     if (status == RLHF_OK) status = rlhf__plugins_create(env->dirs, &run.plugins, err);
     if (status == RLHF_OK)
-        status = rlhf__config_resolve(&config, run.plugins, &run.algo, &run.rewards, err);
+        status =
+            rlhf__config_resolve(&config, run.plugins, &run.algo, &run.rewards, &run.judge, err);
     if (status == RLHF_OK) {
         *exit_status = 0;
         if (o->print_config)
@@ -133,6 +136,7 @@ int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
                                            .config_file = o.config,
                                            .preset = o.preset,
                                            .algo = o.algo,
+                                           .judge = o.judge,
                                            .reward = o.reward.item,
                                            .n_reward = o.reward.n,
                                            .set = a.all,

@@ -24,6 +24,7 @@ struct rlhf__run_request {
     struct rlhf__plugins *plugins; // open models through it
     const struct rlhf__plugin *algo;
     const struct rlhf__plugin **rewards; // [config->n_reward]
+    const struct rlhf__plugin *judge;    // NULL = none
     const char *resume;                  // run directory to go on with, NULL = a new run
     int32_t dry_run;                     // 1: set everything up, run no phase, write nothing
     int32_t reserved;

@@ -43,9 +43,11 @@ static rlhf_status load_config(struct judge *j, struct rlhf__error *err) {
                                        .n_reward = o->reward.n,
                                        .set = o->set.item,
                                        .n_set = o->set.n};
+    const struct rlhf__plugin *judge; // of a run's config: looked on in training only
     rlhf_status st = rlhf__config_load(&req, &j->config, err);
     if (st == RLHF_OK) st = rlhf__plugins_create(j->env->dirs, &j->plugins, err);
-    if (st == RLHF_OK) st = rlhf__config_resolve(&j->config, j->plugins, &j->algo, &j->reward, err);
+    if (st == RLHF_OK)
+        st = rlhf__config_resolve(&j->config, j->plugins, &j->algo, &j->reward, &judge, err);
     j->config.rewards.normalize = RLHF__NORMALIZE_NONE;
     j->config.rewards.clip = 0;
     const struct rlhf__sampling_config *s = &j->config.sampling;

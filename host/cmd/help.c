@@ -71,5 +71,5 @@ void rlhf__help_settings(FILE *out) {
             rlhf__buf_free(&allowed);
         }
     }
-    fputs("\nalgo.* and reward.N.*: see rlhf-host plugin info FILE\n", out);
+    fputs("\nalgo.*, reward.N.* and judge.*: see rlhf-host plugin info FILE\n", out);
 }

@@ -13,6 +13,7 @@
 
 void rlhf__config_free(struct rlhf__config *c) {
     rlhf__plugin_config_clear(&c->algo);
+    rlhf__plugin_config_clear(&c->judge);
     for (size_t i = 0; i < c->n_reward; i++)
         rlhf__plugin_config_clear(&c->reward[i]);
     free(c->reward);
@@ -133,6 +134,7 @@ static rlhf_status apply_flags(const struct rlhf__config_request *req, struct rl
                                struct rlhf__error *err) {
     if (req->algo) RLHF_TRY(rlhf__spec_apply(req->algo, "--algo", &c->algo, c, err));
     if (req->n_reward) RLHF_TRY(apply_rewards(req, c, err));
+    if (req->judge) RLHF_TRY(rlhf__spec_apply(req->judge, "--judge", &c->judge, c, err));
     for (size_t i = 0; i < req->n_set; i++) {
         const char *flag = req->set_flag ? req->set_flag[i] : "--set";
         RLHF_TRY(rlhf__layer_set(flag, req->set[i], c, err));

@@ -19,6 +19,7 @@ struct rlhf__config_request {
     const char *config_file;   // --config, NULL = none
     const char *preset;        // --preset, NULL = none
     const char *algo;          // "X.so[:k=v,...]", NULL = none
+    const char *judge;         // "X.so[:k=v,...]", NULL = none
     const char *const *reward; // [n_reward] "X.so[:weight=..,k=v]"
     size_t n_reward;
     const char *const *set;      // [n_set] "path.to.key=value", in order
@@ -33,11 +34,13 @@ rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlh
                               struct rlhf__error *err);
 void rlhf__config_free(struct rlhf__config *c);
 
-// Load the plugins that c names and validate and complete their options. *algo and *rewards
-// [c->n_reward] point into `plugins`; free(*rewards). An algorithm must be named. [main]
+// Load the plugins that c names and validate and complete their options. *algo, *rewards
+// [c->n_reward] and *judge (NULL without one) point into `plugins`; free(*rewards). An algorithm
+// must be named. [main]
 rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                  const struct rlhf__plugin **algo,
-                                 const struct rlhf__plugin ***rewards, struct rlhf__error *err);
+                                 const struct rlhf__plugin ***rewards,
+                                 const struct rlhf__plugin **judge, struct rlhf__error *err);
 
 // The whole config as JSON (new reference): what --print-config prints and config.json holds.
 // Reading it back with --config gives the same config. [any]

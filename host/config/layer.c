@@ -88,6 +88,7 @@ static rlhf_status unknown_section(const struct rlhf__layer *l, const char *key,
         rlhf__nearest_offer(&near, s[i].name);
     rlhf__nearest_offer(&near, "algo");
     rlhf__nearest_offer(&near, "reward");
+    rlhf__nearest_offer(&near, "judge");
     place(l, key, where, sizeof where);
     return rlhf__fail(err, RLHF_E_INVALID, "%s: unknown key \"%s\"%s", where, key,
                       rlhf__nearest_hint(&near, hint, sizeof hint));
@@ -123,7 +124,7 @@ static rlhf_status need_objects(struct rlhf__plugin_config *p, struct rlhf__erro
     return p->options && p->origin ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
 }
 
-// Merges an object {"plugin", ..., options} into p. section: "algo" or "reward.0".
+// Merges an object {"plugin", ..., options} into p. section: "algo", "judge" or "reward.0".
 static rlhf_status apply_plugin(const struct rlhf__layer *l, const char *section, int is_reward,
                                 json_t *object, int skip_options, struct rlhf__plugin_config *p,
                                 struct rlhf__error *err) {
@@ -154,6 +155,22 @@ static rlhf_status apply_algo(const struct rlhf__layer *l, json_t *v, const char
     if (named) rlhf__plugin_stem(named, stem, sizeof stem);
     int other = named && algo_stem && strcmp(stem, algo_stem) != 0;
     return apply_plugin(l, "algo", 0, v, other, &c->algo, err);
+}
+
+void rlhf__judge_name(struct rlhf__config *c, const char *name) {
+    char was[256], is[256];
+    if (!c->judge.plugin) return;
+    rlhf__plugin_stem(c->judge.plugin, was, sizeof was);
+    rlhf__plugin_stem(name, is, sizeof is);
+    if (strcmp(was, is) != 0) rlhf__plugin_config_clear(&c->judge);
+}
+
+static rlhf_status apply_judge(const struct rlhf__layer *l, json_t *v, struct rlhf__config *c,
+                               struct rlhf__error *err) {
+    if (!json_is_object(v)) return wrong_kind(l, "judge", "an object with a \"plugin\"", v, err);
+    const char *named = json_string_value(json_object_get(v, "plugin"));
+    if (named) rlhf__judge_name(c, named);
+    return apply_plugin(l, "judge", 0, v, 0, &c->judge, err);
 }
 
 static rlhf_status apply_rewards(const struct rlhf__layer *l, json_t *v, struct rlhf__config *c,
@@ -189,6 +206,8 @@ rlhf_status rlhf__layer_apply(const struct rlhf__layer *l, const char *algo_stem
             RLHF_TRY(apply_algo(l, v, algo_stem, c, err));
         } else if (strcmp(key, "reward") == 0) {
             RLHF_TRY(apply_rewards(l, v, c, err));
+        } else if (strcmp(key, "judge") == 0) {
+            RLHF_TRY(apply_judge(l, v, c, err));
         } else if (i == n) {
             return unknown_section(l, key, err);
         } else if (!json_is_object(v)) {

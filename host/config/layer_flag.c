@@ -87,9 +87,10 @@ static rlhf_status apply_pairs(char *pairs, const char *flag, const char *sectio
 rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__plugin_config *p,
                              struct rlhf__config *c, struct rlhf__error *err) {
     RLHF_TRY(check_utf8(flag, spec, err));
-    char *copy = strdup(spec), section[32] = "algo";
+    char *copy = strdup(spec), section[32];
     if (!copy) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    int is_reward = p != &c->algo;
+    int is_judge = p == &c->judge, is_reward = p != &c->algo && !is_judge;
+    snprintf(section, sizeof section, "%s", is_judge ? "judge" : "algo");
     if (is_reward) snprintf(section, sizeof section, "reward.%zu", (size_t)(p - c->reward));
     char *colon = rlhf__is_file(copy) ? NULL : strstr(copy, ".so:");
     colon = colon ? colon + 3 : rlhf__is_file(copy) ? NULL : strchr(copy, ':');
@@ -99,6 +100,7 @@ rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__pl
     if (!*copy) {
         status = rlhf__fail(err, RLHF_E_INVALID, "%s: the plugin's name is empty", flag);
     } else {
+        if (is_judge) rlhf__judge_name(c, copy);
         free(p->plugin);
         p->plugin = strdup(copy);
         if (!p->plugin) status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
@@ -146,12 +148,17 @@ static rlhf_status set_path(const char *flag, const char *section, const char *k
     if (strcmp(section, "algo") == 0)
         return set_member("--set", "algo", key, raw, 0, &c->algo, err);
     if (strcmp(section, "reward") == 0) return set_reward(key, raw, c, err);
+    if (strcmp(section, "judge") == 0) {
+        if (strcmp(key, "plugin") == 0) rlhf__judge_name(c, raw);
+        return set_member("--set", "judge", key, raw, 0, &c->judge, err);
+    }
     for (size_t i = 0; i < n; i++) {
         if (strcmp(s[i].name, section) == 0) return set_section(flag, &s[i], key, raw, c, err);
         rlhf__nearest_offer(&near, s[i].name);
     }
     rlhf__nearest_offer(&near, "algo");
     rlhf__nearest_offer(&near, "reward");
+    rlhf__nearest_offer(&near, "judge");
     rlhf__fail(err, RLHF_E_INVALID, "--set: unknown key \"%s.%s\"", section, key);
     if (near.best)
         rlhf__fail(err, RLHF_E_INVALID, "--set: unknown key \"%s.%s\" (did you mean \"%s.%s\"?)",

@@ -140,12 +140,27 @@ static rlhf_status resolve_rewards(struct rlhf__config *c, struct rlhf__plugins 
     return RLHF_OK;
 }
 
+static rlhf_status resolve_judge(struct rlhf__config *c, struct rlhf__plugins *plugins,
+                                 const struct rlhf__plugin **judge, struct rlhf__error *err) {
+    struct rlhf__plugin_config *p = &c->judge;
+    if (!p->plugin && json_object_size(p->options) == 0) return RLHF_OK;
+    if (!p->plugin)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "judge.plugin is missing: name a reward, e.g. --judge imdb.so");
+    if (!p->options) p->options = json_object();
+    RLHF_TRY(rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, "--judge", judge, err));
+    RLHF_TRY(complete(*judge, p, "judge", err));
+    return keep_path(*judge, p, err);
+}
+
 rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                  const struct rlhf__plugin **algo,
-                                 const struct rlhf__plugin ***rewards, struct rlhf__error *err) {
+                                 const struct rlhf__plugin ***rewards,
+                                 const struct rlhf__plugin **judge, struct rlhf__error *err) {
     size_t n;
     const struct rlhf__section *s = rlhf__sections(&n);
     *rewards = NULL;
+    *judge = NULL;
     if (!c->algo.plugin)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "no algorithm is given; name one, e.g. --algo ppo.so "
@@ -155,6 +170,7 @@ rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *p
     RLHF_TRY(rlhf__plugin_open(plugins, c->algo.plugin, RLHF_KIND_ALGO, "--algo", algo, err));
     RLHF_TRY(complete(*algo, &c->algo, "algo", err));
     RLHF_TRY(keep_path(*algo, &c->algo, err));
+    RLHF_TRY(resolve_judge(c, plugins, judge, err));
     *rewards = calloc(c->n_reward + 1, sizeof(const struct rlhf__plugin *));
     if (!*rewards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     rlhf_status status = resolve_rewards(c, plugins, *rewards, err);
@@ -191,9 +207,10 @@ rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
         if (i > 0) continue; // the plugins come right after "run"
         json_object_set_new(all, "algo", plugin_json(&c->algo, 0));
         json_object_set(all, "reward", rewards);
+        if (c->judge.plugin) json_object_set_new(all, "judge", plugin_json(&c->judge, 0));
     }
     json_decref(rewards);
-    if (status == RLHF_OK && json_object_size(all) != n + 2)
+    if (status == RLHF_OK && json_object_size(all) != n + 2 + (c->judge.plugin != NULL))
         status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (status < 0) {
         json_decref(all);

@@ -138,7 +138,7 @@ rlhf_status rlhf__resume_check(const struct rlhf__config_request *req, struct rl
     struct rlhf__config_request alone = {.dirs = req->dirs, .resume = req->resume};
     struct rlhf__config stored;
     json_t *was = NULL, *is = NULL;
-    int plain = req->n_set == 0 && req->n_reward == 0 && !req->algo;
+    int plain = req->n_set == 0 && req->n_reward == 0 && !req->algo && !req->judge;
     rlhf_status status = RLHF_OK;
     if (!plain) {
         status = rlhf__config_load(&alone, &stored, err);

@@ -212,6 +212,7 @@ struct rlhf__config {
     struct rlhf__checkpoint_config checkpoint;
     struct rlhf__log_config log;
     struct rlhf__plugin_config algo;    // algo.plugin NULL = not given
+    struct rlhf__plugin_config judge;   // judge.plugin NULL = none: a reward that looks on
     struct rlhf__plugin_config *reward; // [n_reward]
     size_t n_reward;
     struct rlhf__strings strings;

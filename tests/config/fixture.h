@@ -54,9 +54,9 @@ static inline rlhf_status load(struct fixture *f, struct rlhf__error *err) {
 
 // load, then open the plugins.
 static inline rlhf_status resolve(struct fixture *f, struct rlhf__error *err) {
-    const struct rlhf__plugin *algo, **rewards;
+    const struct rlhf__plugin *algo, **rewards, *judge;
     RLHF_TRY(load(f, err));
-    RLHF_TRY(rlhf__config_resolve(&f->config, f->plugins, &algo, &rewards, err));
+    RLHF_TRY(rlhf__config_resolve(&f->config, f->plugins, &algo, &rewards, &judge, err));
     free(rewards);
     return RLHF_OK;
 }
