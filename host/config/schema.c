@@ -100,7 +100,9 @@ static const rlhf_opt data_opts[] = {
 #undef T
 #define T struct rlhf__prompts_config
 static const rlhf_opt prompts_opts[] = {
-    P(path, "prompts: .jsonl, .jsonl.gz or .txt (a line each); empty: the default prompts"),
+    P(path,
+      "prompts: .jsonl, .jsonl.gz or .txt (a line each), also looked for in share/rlhf; empty: "
+      "the default prompts"),
     S(text, "one constant prompt in place of a file"),
     RLHF_OPT_STR(T, field, "prompt", "member of a JSONL row that holds the prompt"),
     I(length, 0, 0, 1 << 20, "cut prompts to exactly this many tokens; shorter ones are skipped"),

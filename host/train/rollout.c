@@ -1,11 +1,22 @@
 // rollout.c: see rollout.h.
 #include "train/rollout.h"
 
+#include "base/file.h"
 #include "train/decode.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+// The prompt file: the embedded one when none is named; a relative path that is not there is one of
+// the files that come with the program, as presets name them.
+static const char *prompts_file(const struct rlhf__prompts_config *c, const struct rlhf__dirs *dirs,
+                                char own[4096]) {
+    const char *name = c->path[0] ? c->path : "models/prompts.jsonl";
+    if (c->path[0] && (c->path[0] == '/' || rlhf__is_file(c->path))) return c->path;
+    snprintf(own, 4096, "%s/%s", dirs->share, name);
+    return c->path[0] && !rlhf__is_file(own) ? c->path : own;
+}
 
 rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const struct rlhf__model *m,
                                   int32_t max_new, const struct rlhf__dirs *dirs,
@@ -23,9 +34,8 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const st
             "prompts.max_tokens %lld and sampling.max_new_tokens %d are together more "
             "than the context of '%s', %d tokens",
             (long long)c->max_tokens, max_new, m->dir, m->info.n_ctx);
-    char built_in[2048];
-    snprintf(built_in, sizeof built_in, "%s/models/prompts.jsonl", dirs->share);
-    const char *path = c->path[0] ? c->path : built_in;
+    char own[4096];
+    const char *path = prompts_file(c, dirs, own);
     struct rlhf__prompt_opts o = {.text = c->text,
                                   .paths = &path,
                                   .n_paths = c->text[0] ? 0 : 1,
