@@ -1,0 +1,199 @@
+// bradley_terry.c: training a reward model on preferences: rows of two or more responses to one
+// prompt, one of which is preferred.
+//
+//   b the preferred response of a row of k, R the rewards, m the margin, c the centring coefficient
+//   loss_g = log(1 + sum_{j != b} exp(R_j + m - R_b)) + c (2/k sum_j R_j)^2
+//   L      = sum_g (k_g / n) loss_g           n = responses of the minibatch
+//
+// With k = 2 the first term is -log sigmoid(R_chosen - R_rejected - m) (Bradley and Terry 1952;
+// Stiennon et al. 2020, section 3.4) and the second c (R_chosen + R_rejected)^2; with more it is
+// the cross-entropy of "b is the best of k" (Ziegler et al. 2019, eq. 1).
+//
+// What it is not: it reads no pairs, pools no token scores and fits no gain or bias; the host does.
+#include "common/rows.h"
+
+#include <math.h>
+#include <rlhf/log.h>
+
+struct bt_config {
+    double margin, center_coef;
+};
+
+// Sums over groups.
+struct bt_sums {
+    double accuracy, margin, chosen, rejected;
+    int64_t groups;
+};
+
+struct bt {
+    const rlhf_host *host;
+    struct bt_config config;
+    struct bt_sums phase;
+    double loss;               // sum over the phase's minibatches
+    int64_t minibatches, seen; // seen: rows since the last minibatch_end
+};
+
+static rlhf_status bt_create(const rlhf_host *host, const void *config, void **self) {
+    struct bt *b = host->alloc(host, sizeof *b);
+    if (!b) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    b->host = host;
+    b->config = *(const struct bt_config *)config;
+    *self = b;
+    return RLHF_OK;
+}
+
+static void bt_destroy(void *self) {
+    struct bt *b = self;
+    if (b) b->host->free(b->host, b);
+}
+
+static rlhf_status bt_plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
+    (void)self;
+    (void)info;
+    out->source = RLHF_SOURCE_PREFERENCES;
+    out->heads = RLHF_HEAD_SCORE;
+    out->flags = 0;
+    out->epochs = out->minibatches = out->group_size = 1;
+    return RLHF_OK;
+}
+
+static rlhf_status bt_check(const struct bt *b, const rlhf_loss_in *in, const rlhf_loss_out *out) {
+    const rlhf_host *h = b->host;
+    if (!in->heads || !in->heads->score || !out->d_heads || !out->d_heads->score)
+        return h->fail(h, RLHF_E_INTERNAL, "the score head is missing");
+    if (in->n && (!in->label || !in->group))
+        return h->fail(h, RLHF_E_INTERNAL, "label or group is missing");
+    if (in->n_labels > 1)
+        return rlhf_failf(h, RLHF_E_INVALID, "the model has %d labels; a reward model has 1",
+                          (int)in->n_labels);
+    if (in->batch_sequences < 1)
+        return h->fail(h, RLHF_E_INTERNAL, "batch_sequences is not positive");
+    return RLHF_OK;
+}
+
+// The preferred of n >= 2 responses, or -1 when there is not exactly one.
+static int64_t preferred(const int32_t *label, int64_t n) {
+    int64_t best = -1;
+    for (int64_t j = 0; j < n; j++) {
+        if (label[j] == 0) continue;
+        if (label[j] != 1 || best >= 0) return -1;
+        best = j;
+    }
+    return n < 2 ? -1 : best;
+}
+
+// w * loss of one group with rewards r[k] and preferred response `best`; writes the derivative to
+// d[k].
+static double group_loss(const struct bt_config *c, const float *r, int64_t k, int64_t best,
+                         double w, float *d) {
+    double top = (double)r[best], sum = 0, total = 0;
+    for (int64_t j = 0; j < k; j++) {
+        double shifted = (double)r[j] + (j == best ? 0.0 : c->margin);
+        if (shifted > top) top = shifted;
+        total += (double)r[j];
+    }
+    for (int64_t j = 0; j < k; j++)
+        sum += exp((double)r[j] + (j == best ? 0.0 : c->margin) - top);
+    double log_sum = top + log(sum), twice = 2.0 * total / (double)k;
+    double centre = c->center_coef * 4.0 * twice / (double)k;
+    for (int64_t j = 0; j < k; j++) {
+        double p = exp((double)r[j] + (j == best ? 0.0 : c->margin) - log_sum);
+        d[j] = (float)(w * (p - (j == best ? 1.0 : 0.0) + centre));
+    }
+    return w * (log_sum - (double)r[best] + c->center_coef * twice * twice);
+}
+
+static void count_group(struct bt_sums *s, const float *r, int64_t k, int64_t best) {
+    double others = 0, chosen = (double)r[best];
+    int right = 1;
+    for (int64_t j = 0; j < k; j++) {
+        if (j == best) continue;
+        others += (double)r[j];
+        right &= r[j] < r[best];
+    }
+    others /= (double)(k - 1);
+    s->accuracy += right;
+    s->margin += chosen - others;
+    s->chosen += chosen;
+    s->rejected += others;
+    s->groups++;
+}
+
+static rlhf_status bt_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
+    struct bt *b = self;
+    RLHF_TRY(bt_check(b, in, out));
+    double loss = 0;
+    for (int64_t begin = 0, end; begin < in->n; begin = end) {
+        for (end = begin + 1; end < in->n && in->group[end] == in->group[begin];)
+            end++;
+        int64_t k = end - begin, best = preferred(in->label + begin, k);
+        if (best < 0)
+            return rlhf_failf(b->host, RLHF_E_INTERNAL,
+                              "group %d has %lld responses here and not exactly one of two or more "
+                              "is preferred",
+                              (int)in->group[begin], (long long)k);
+        loss += group_loss(&b->config, in->heads->score + begin, k, best,
+                           (double)k / (double)in->batch_sequences, out->d_heads->score + begin);
+        count_group(&b->phase, in->heads->score + begin, k, best);
+    }
+    out->loss = loss;
+    b->loss += loss;
+    b->seen += in->n;
+    return RLHF_OK;
+}
+
+static rlhf_status bt_minibatch_end(void *self, int32_t *stop) {
+    struct bt *b = self;
+    *stop = 0;
+    if (b->seen) b->minibatches++;
+    b->seen = 0;
+    return RLHF_OK;
+}
+
+static rlhf_status bt_phase_end(void *self, uint64_t phase) {
+    struct bt *b = self;
+    const rlhf_host *h = b->host;
+    const struct bt_sums *s = &b->phase;
+    double n = (double)s->groups;
+    (void)phase;
+    if (b->minibatches) h->metric(h, "objective/loss", b->loss / (double)b->minibatches);
+    if (s->groups) {
+        h->metric(h, "reward_model/accuracy", s->accuracy / n);
+        h->metric(h, "reward_model/margin", s->margin / n);
+        h->metric(h, "reward_model/chosen", s->chosen / n);
+        h->metric(h, "reward_model/rejected", s->rejected / n);
+    }
+    b->phase = (struct bt_sums){0};
+    b->loss = 0;
+    b->minibatches = b->seen = 0;
+    return RLHF_OK;
+}
+
+static const rlhf_opt options[] = {
+    RLHF_OPT_F64(struct bt_config, margin, 0, 0, 1000,
+                 "how far the preferred reward must lead before a pair counts as learnt"),
+    RLHF_OPT_F64(struct bt_config, center_coef, 0, 0, 1000,
+                 "pull rewards towards mean 0: this times (R_chosen + R_rejected)^2"),
+};
+static const rlhf_algo_ops ops = {
+    .size = sizeof ops,
+    .plan = bt_plan,
+    .loss = bt_loss,
+    .minibatch_end = bt_minibatch_end,
+    .phase_end = bt_phase_end,
+};
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_ALGO,
+    .id = "org.rlhf-host.bradley-terry",
+    .version = RLHF_SDK_VERSION,
+    .summary = "reward model on preferences: Bradley-Terry loss, or best of several",
+    .opts = options,
+    .n_opts = sizeof options / sizeof *options,
+    .opt_stride = sizeof *options,
+    .config_size = sizeof(struct bt_config),
+    .create = bt_create,
+    .destroy = bt_destroy,
+    .ops = &ops,
+};
+RLHF_DEFINE_PLUGIN(plugin)
