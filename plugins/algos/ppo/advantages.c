@@ -7,10 +7,9 @@
 // Steps 2 to 5 work on doubles that hold response tokens only, row after row.
 #include "ppo/ppo.h"
 
-#include "common/rows.h"
+#include "common/terms.h"
 
 #include <math.h>
-#include <rlhf/log.h>
 
 // One call's working set: n rows, m response tokens.
 struct work {
@@ -31,7 +30,7 @@ static rlhf_status check(const struct rlhf__ppo *p, const rlhf_rollout *in) {
     if (!in->value_old && rlhf__ppo_has_critic(&p->opt))
         return h->fail(h, RLHF_E_INTERNAL, "value_old is missing");
     if (!in->group && p->opt.group_size > 1) return h->fail(h, RLHF_E_INTERNAL, "group is missing");
-    if (!in->logp_ref && p->opt.kl_placement == RLHF__PPO_KL_REWARD)
+    if (!in->logp_ref && p->opt.kl_placement == RLHF__KL_IN_REWARD)
         return h->fail(h, RLHF_E_INTERNAL, "logp_ref is missing");
     return RLHF_OK;
 }
@@ -52,7 +51,7 @@ static rlhf_status work_init(struct rlhf__ppo *p, const rlhf_rollout *in, struct
     w->row = w->plain + w->n;
     w->order = (int64_t *)(void *)(w->row + w->n);
     // In minibatch scope every epoch sees each row once; the first epoch is enough.
-    int64_t first_epoch = p->opt.whiten_scope == RLHF__PPO_MINIBATCH ? p->opt.minibatches : 1;
+    int64_t first_epoch = p->opt.whiten_scope == RLHF__SCOPE_MINIBATCH ? p->opt.minibatches : 1;
     w->counts = p->advantage_calls++ < first_epoch;
     return RLHF_OK;
 }
@@ -75,24 +74,6 @@ static void take_scores(const struct rlhf__ppo *p, struct work *w) {
         w->score[i] = (w->score[i] - mean) * scale;
 }
 
-// Sums of one row that metrics need.
-static void count_row(struct rlhf__ppo *p, const rlhf_rollout *in, struct rlhf__span row) {
-    struct rlhf__ppo_rollout_sums *r = &p->metrics.rollout;
-    int32_t kind = p->opt.kl_estimator;
-    for (int64_t t = row.begin; t < row.end; t++) {
-        r->nll -= (double)in->logp_old[t];
-        if (!in->logp_ref || kind == RLHF__KL_FULL) continue;
-        double x = (double)in->logp_old[t], f = (double)in->logp_ref[t];
-        r->kl += rlhf__kl(RLHF__KL_K1, x, f);
-        r->penalty += rlhf__kl(kind, x, f);
-    }
-    r->sequences++;
-    r->tokens += row.end - row.begin;
-    if (!in->logp_ref || kind == RLHF__KL_FULL) return;
-    r->kl_sequences++;
-    r->kl_tokens += row.end - row.begin;
-}
-
 // reward[] and value[] of row i, whose first token is compact entry c.
 static rlhf_status fill_row(struct rlhf__ppo *p, struct work *w, int64_t i, int64_t c) {
     const rlhf_rollout *in = w->in;
@@ -102,22 +83,16 @@ static rlhf_status fill_row(struct rlhf__ppo *p, struct work *w, int64_t i, int6
     for (int64_t t = row.begin; t < row.end; t++, c++) {
         double r = (double)in->token_reward[t];
         w->plain[i] += r;
-        if (p->opt.kl_placement == RLHF__PPO_KL_REWARD) {
-            double kl =
-                rlhf__kl(p->opt.kl_estimator, (double)in->logp_old[t], (double)in->logp_ref[t]);
-            if (!isfinite(kl))
-                return rlhf_failf(p->host, RLHF_E_NUMERIC,
-                                  "the KL of token %lld of sequence %lld is not finite (log-prob "
-                                  "%g, reference %g); with top-k or top-p use logprob_support full",
-                                  (long long)(t - row.begin), (long long)i, (double)in->logp_old[t],
-                                  (double)in->logp_ref[t]);
-            r -= p->kl_coef * kl;
+        if (p->opt.kl_placement == RLHF__KL_IN_REWARD) {
+            double kl;
+            RLHF_TRY(rlhf__kl_of_token(p->host, p->opt.kl_estimator, in, i, t, &kl));
+            r -= p->kl.coef * kl;
         }
         if (everywhere || t == row.end - 1) r += w->score[i];
         w->reward[c] = r;
         w->value[c] = in->value_old ? (double)in->value_old[t] : 0;
     }
-    if (w->counts) count_row(p, in, row);
+    if (w->counts) rlhf__count_row(&p->metrics.rollout, p->opt.kl_estimator, in, row);
     return RLHF_OK;
 }
 
@@ -139,7 +114,7 @@ static void with_critic(const struct rlhf__ppo *p, struct work *w) {
 static void without_critic(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
     const struct rlhf__ppo_options *o = &p->opt;
-    int32_t unbiased = o->advantage_std == RLHF__PPO_UNBIASED;
+    int32_t unbiased = o->advantage_std == RLHF__STD_UNBIASED;
     for (int64_t i = 0, c = 0; i < w->n; i++) {
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         double sum = 0;
@@ -164,17 +139,17 @@ static void without_critic(const struct rlhf__ppo *p, struct work *w) {
 }
 
 static void count_batch(struct rlhf__ppo *p, const struct work *w) {
-    struct rlhf__ppo_rollout_sums *r = &p->metrics.rollout;
+    struct rlhf__pg_rollout_sums *r = &p->metrics.rollout;
     const rlhf_rollout *in = w->in;
     for (int64_t i = 0; i < w->n; i++)
         r->score += (double)in->score[i];
     r->scores = rlhf__moments_merge(r->scores, rlhf__moments(w->plain, w->n));
     r->returns = rlhf__moments_merge(r->returns, rlhf__moments(w->returns, w->m));
     r->values = rlhf__moments_merge(r->values, rlhf__moments(w->value, w->m));
-    if (p->opt.group_size > 1 && p->opt.whiten_scope == RLHF__PPO_BATCH)
+    if (p->opt.group_size > 1 && p->opt.whiten_scope == RLHF__SCOPE_BATCH)
         r->groups =
             rlhf__group_normalize(w->plain, in->group, w->n, 0,
-                                  p->opt.advantage_std == RLHF__PPO_UNBIASED, 0, w->order, NULL);
+                                  p->opt.advantage_std == RLHF__STD_UNBIASED, 0, w->order, NULL);
 }
 
 static void store(const struct work *w) {
@@ -194,9 +169,9 @@ rlhf_status rlhf__ppo_advantages(void *self, const rlhf_rollout *in) {
     struct work w = {0};
     RLHF_TRY(check(p, in));
     RLHF_TRY(work_init(p, in, &w));
-    p->phase_tokens = in->batch_tokens > 0                 ? in->batch_tokens
-                      : o->whiten_scope == RLHF__PPO_BATCH ? w.m
-                                                           : 0;
+    p->phase_tokens = in->batch_tokens > 0                   ? in->batch_tokens
+                      : o->whiten_scope == RLHF__SCOPE_BATCH ? w.m
+                                                             : 0;
     take_scores(p, &w);
     for (int64_t i = 0, c = 0; i < w.n; i++) {
         RLHF_TRY(fill_row(p, &w, i, c));

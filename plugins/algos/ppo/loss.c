@@ -6,11 +6,8 @@
 // Every divisor is a total of the minibatch, so microbatch losses and derivatives add up.
 #include "ppo/ppo.h"
 
-#include "common/rows.h"
+#include "common/terms.h"
 #include "ppo/value.h"
-
-#include <math.h>
-#include <rlhf/log.h>
 
 static rlhf_status check(const struct rlhf__ppo *p, const rlhf_loss_in *in,
                          const rlhf_loss_out *out) {
@@ -24,7 +21,7 @@ static rlhf_status check(const struct rlhf__ppo *p, const rlhf_loss_in *in,
         return h->fail(h, RLHF_E_INTERNAL, "logp_old, advantage or returns is missing");
     if (rlhf__ppo_has_critic(&p->opt) && (!x->value || !d->value || !in->value_old))
         return h->fail(h, RLHF_E_INTERNAL, "the value head or value_old is missing");
-    if (p->opt.kl_placement == RLHF__PPO_KL_LOSS) {
+    if (p->opt.kl_placement == RLHF__KL_IN_LOSS) {
         if (p->opt.kl_estimator == RLHF__KL_FULL ? !x->kl || !d->kl : !in->logp_ref)
             return h->fail(h, RLHF_E_INTERNAL, "the kl head or logp_ref is missing");
     }
@@ -33,53 +30,8 @@ static rlhf_status check(const struct rlhf__ppo *p, const rlhf_loss_in *in,
     return RLHF_OK;
 }
 
-// With kl_estimator full the KL is known only here; the first epoch sees every token once.
-static void count_exact_kl(struct rlhf__ppo_rollout_sums *r, double kl) {
-    r->kl += kl;
-    r->penalty += kl;
-    r->kl_tokens++;
-}
-
-// beta * KL of one row; adds to d_logp or d_kl.
-static rlhf_status kl_row(struct rlhf__ppo *p, const rlhf_loss_in *in, rlhf_heads *d, int64_t begin,
-                          int64_t end, double w, struct rlhf__ppo_update_sums *u) {
-    int32_t kind = p->opt.kl_estimator;
-    double beta = p->kl_coef;
-    for (int64_t t = begin; t < end; t++) {
-        if (kind == RLHF__KL_FULL) {
-            double kl = (double)in->heads->kl[t];
-            u->kl_loss += w * beta * kl;
-            d->kl[t] += (float)(w * beta);
-            if (in->epoch == 0) count_exact_kl(&p->metrics.rollout, kl);
-            continue;
-        }
-        double x = (double)in->heads->logp[t], f = (double)in->logp_ref[t];
-        if (!isfinite(x)) continue; // outside the sampled support: no gradient
-        if (!isfinite(f))
-            return rlhf_failf(p->host, RLHF_E_NUMERIC,
-                              "the reference log-prob of token %lld is %g; with top-k or top-p use "
-                              "logprob_support full",
-                              (long long)t, f);
-        u->kl_loss += w * beta * rlhf__kl(kind, x, f);
-        d->logp[t] += (float)(w * beta * rlhf__kl_dx(kind, x, f));
-    }
-    return RLHF_OK;
-}
-
-static void entropy_row(double c2, const rlhf_loss_in *in, rlhf_heads *d, int64_t begin,
-                        int64_t end, double w, struct rlhf__ppo_update_sums *u) {
-    double sum = 0;
-    for (int64_t t = begin; t < end; t++)
-        sum += (double)in->heads->entropy[t];
-    u->entropy += sum;
-    if (c2 == 0) return;
-    u->entropy_loss -= w * c2 * sum;
-    for (int64_t t = begin; t < end; t++)
-        d->entropy[t] += (float)(-w * c2);
-}
-
 static void value_row(const struct rlhf__ppo_options *o, const rlhf_loss_in *in, rlhf_heads *d,
-                      int64_t begin, int64_t end, struct rlhf__ppo_update_sums *u) {
+                      int64_t begin, int64_t end, struct rlhf__pg_update_sums *u) {
     double w = 0.5 * o->value_coef / (double)in->batch_tokens;
     for (int64_t t = begin; t < end; t++) {
         double v = (double)in->heads->value[t], ret = (double)in->returns[t], dv;
@@ -97,7 +49,7 @@ rlhf_status rlhf__ppo_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *ou
     struct rlhf__ppo *p = self;
     const struct rlhf__ppo_options *o = &p->opt;
     RLHF_TRY(check(p, in, out));
-    struct rlhf__ppo_update_sums u = {0};
+    struct rlhf__pg_update_sums u = {0};
     struct rlhf__totals totals = {in->batch_sequences, in->batch_tokens, in->max_new_tokens,
                                   p->phase_tokens, o->minibatches};
     struct rlhf__clip clip = rlhf__ppo_clip(o);
@@ -109,15 +61,16 @@ rlhf_status rlhf__ppo_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *ou
         double w = rlhf__token_weight(o->aggregation, &totals, len);
         rlhf__surrogate_row(o->ratio, &clip, w, in->heads->logp + b, in->logp_old + b,
                             in->advantage + b, len, out->d_heads->logp + b, &u.pg);
-        if (o->kl_placement == RLHF__PPO_KL_LOSS)
-            RLHF_TRY(kl_row(p, in, out->d_heads, b, row.end, w, &u));
-        entropy_row(o->entropy_coef, in, out->d_heads, b, row.end, w, &u);
+        if (o->kl_placement == RLHF__KL_IN_LOSS)
+            RLHF_TRY(rlhf__kl_term(p->host, o->kl_estimator, p->kl.coef, in, row, w, out->d_heads,
+                                   &u, &p->metrics.rollout));
+        rlhf__entropy_term(o->entropy_coef, in, row, w, out->d_heads, &u);
         if (rlhf__ppo_has_critic(o)) value_row(o, in, out->d_heads, b, row.end, &u);
     }
     u.rows = in->n;
     if (in->epoch == 0 && o->kl_estimator == RLHF__KL_FULL)
         p->metrics.rollout.kl_sequences += in->n;
-    out->loss = rlhf__ppo_total_loss(&u);
-    rlhf__ppo_add(&p->metrics.minibatch, &u);
+    out->loss = rlhf__pg_total_loss(&u);
+    rlhf__pg_add(&p->metrics.minibatch, &u);
     return RLHF_OK;
 }

@@ -7,20 +7,10 @@
 
 static const char *const advantage_names[] = {"gae",        "one_step",         "sequence", "group",
                                               "group_mean", "broadcast_reward", NULL};
-static const char *const std_names[] = {"unbiased", "biased", NULL};
-static const char *const placement_names[] = {"reward", "loss", "none", NULL};
-static const char *const estimator_names[] = {"k1", "k2", "k3", "full", NULL};
-static const char *const controller_names[] = {"fixed", "adaptive", NULL};
-static const char *const unit_names[] = {"sequence", "token", NULL};
 static const char *const switch_names[] = {"auto", "off", "on", NULL};
-static const char *const scope_names[] = {"batch", "minibatch", NULL};
 static const char *const form_names[] = {"rsqrt", "std", NULL};
-static const char *const ratio_names[] = {"token", "sequence", "sequence_mean", NULL};
 static const char *const aggregation_names[] = {"token", "sequence", "max_len", "dapo",
                                                 "grpo",  "bnpo",     "dr_grpo", NULL};
-static const char *const old_logp_names[] = {"rollout", "recompute", NULL};
-static const char *const temperature_names[] = {"sampling", "unit", NULL};
-static const char *const support_names[] = {"full", "sampled", NULL};
 
 const rlhf_opt rlhf__ppo_option_table[] = {
     RLHF_OPT_ENUM(T, advantage, RLHF__PPO_GAE, advantage_names,
@@ -29,22 +19,22 @@ const rlhf_opt rlhf__ppo_option_table[] = {
     RLHF_OPT_F64(T, gamma, 1.0, 0, 1, "discount of later rewards (gae, broadcast_reward)"),
     RLHF_OPT_F64(T, lambda, 0.95, 0, 1, "GAE trace decay (gae, broadcast_reward)"),
     RLHF_OPT_F64(T, advantage_eps, 1e-4, 0, 1, "added to the standard deviation (sequence, group)"),
-    RLHF_OPT_ENUM(T, advantage_std, RLHF__PPO_UNBIASED, std_names,
+    RLHF_OPT_ENUM(T, advantage_std, RLHF__STD_UNBIASED, rlhf__std_names,
                   "variance over n - 1 or over n (sequence, group)"),
     RLHF_OPT_I64(T, group_size, 1, 1, 4096, "samples a prompt; group advantages need 2 or more"),
-    RLHF_OPT_ENUM(T, kl_placement, RLHF__PPO_KL_REWARD, placement_names,
+    RLHF_OPT_ENUM(T, kl_placement, RLHF__KL_IN_REWARD, rlhf__kl_placement_names,
                   "penalty -kl_coef * KL in every token's reward, +kl_coef * KL in the loss, or "
                   "nowhere"),
-    RLHF_OPT_ENUM(T, kl_estimator, RLHF__KL_K1, estimator_names,
+    RLHF_OPT_ENUM(T, kl_estimator, RLHF__KL_K1, rlhf__kl_estimator_names,
                   "per-token KL; full is the exact sum over the vocabulary (in the loss only)"),
     RLHF_OPT_F64(T, kl_coef, 0.05, 0, 1000, "KL coefficient, or where the controller starts"),
-    RLHF_OPT_ENUM(T, kl_controller, RLHF__PPO_KL_FIXED, controller_names,
+    RLHF_OPT_ENUM(T, kl_controller, RLHF__KL_FIXED, rlhf__kl_controller_names,
                   "adaptive: move kl_coef each phase so that the measured KL meets kl_target"),
     {"kl_target", "KL the adaptive controller aims at, nats", RLHF_T_F64, RLHF_OPT_MIN_OPEN,
      offsetof(T, kl_target), 0, 0, 0, 0, 6.0, 0, 1e6, NULL, NULL},
     {"kl_horizon", "samples over which the adaptive controller acts", RLHF_T_F64, RLHF_OPT_MIN_OPEN,
      offsetof(T, kl_horizon), 0, 0, 0, 0, 10000.0, 0, 1e12, NULL, NULL},
-    RLHF_OPT_ENUM(T, kl_unit, RLHF__PPO_KL_PER_SEQUENCE, unit_names,
+    RLHF_OPT_ENUM(T, kl_unit, RLHF__KL_PER_SEQUENCE, rlhf__kl_unit_names,
                   "whether kl_target is a sum over the response or a mean over tokens"),
     RLHF_OPT_BOOL(T, kl_measure, 1,
                   "measure the KL with kl_placement none too (costs a reference forward)"),
@@ -52,7 +42,7 @@ const rlhf_opt rlhf__ppo_option_table[] = {
                   "scale per-token rewards to unit variance, keeping their mean"),
     RLHF_OPT_ENUM(T, whiten_advantages, RLHF__PPO_AUTO, switch_names,
                   "whiten advantages over tokens; auto: only with a critic"),
-    RLHF_OPT_ENUM(T, whiten_scope, RLHF__PPO_BATCH, scope_names,
+    RLHF_OPT_ENUM(T, whiten_scope, RLHF__SCOPE_BATCH, rlhf__scope_names,
                   "whiten over the phase's batch, or inside each minibatch, where advantages are "
                   "then computed anew"),
     RLHF_OPT_ENUM(T, whiten_form, RLHF__WHITEN_RSQRT, form_names,
@@ -65,7 +55,7 @@ const rlhf_opt rlhf__ppo_option_table[] = {
                  "ratio is clipped above at 1 + clip_range_high; negative: clip_range"),
     RLHF_OPT_F64(T, dual_clip, 0, 0, 1e6,
                  "bound of the ratio where the advantage is negative; 0 = off"),
-    RLHF_OPT_ENUM(T, ratio, RLHF__RATIO_TOKEN, ratio_names,
+    RLHF_OPT_ENUM(T, ratio, RLHF__RATIO_TOKEN, rlhf__ratio_names,
                   "one ratio a token, or one a response from its summed or mean log-prob"),
     RLHF_OPT_ENUM(T, aggregation, RLHF__AGG_TOKEN, aggregation_names,
                   "token (bnpo): mean over a minibatch's tokens; sequence (grpo): mean of "
@@ -78,11 +68,11 @@ const rlhf_opt rlhf__ppo_option_table[] = {
     RLHF_OPT_I64(T, minibatches, 1, 1, 1000000, "optimiser steps an epoch"),
     RLHF_OPT_F64(T, target_kl, 0, 0, 1000,
                  "end the phase's epochs once a minibatch's policy/approxkl exceeds this; 0 = off"),
-    RLHF_OPT_ENUM(T, old_logp, RLHF__PPO_OLD_ROLLOUT, old_logp_names,
+    RLHF_OPT_ENUM(T, old_logp, RLHF__OLD_ROLLOUT, rlhf__old_logp_names,
                   "old log-probs as sampled, or from a second forward"),
-    RLHF_OPT_ENUM(T, logprob_temperature, RLHF__PPO_SAMPLING_TEMPERATURE, temperature_names,
+    RLHF_OPT_ENUM(T, logprob_temperature, RLHF__TEMPERATURE_SAMPLING, rlhf__temperature_names,
                   "log-probs at the sampling temperature, or at 1"),
-    RLHF_OPT_ENUM(T, logprob_support, RLHF__PPO_FULL, support_names,
+    RLHF_OPT_ENUM(T, logprob_support, RLHF__SUPPORT_FULL, rlhf__support_names,
                   "log-probs over the whole vocabulary, or over what top-k and top-p keep"),
 };
 _Static_assert(sizeof rlhf__ppo_option_table ==
@@ -112,20 +102,10 @@ rlhf_status rlhf__ppo_options_check(const rlhf_host *host, const struct rlhf__pp
         return rlhf_failf(host, RLHF_E_INVALID,
                           "advantage %s needs group_size of at least 2, found %lld", name,
                           (long long)o->group_size);
-    if (grouped && o->whiten_scope == RLHF__PPO_MINIBATCH)
+    if (grouped && o->whiten_scope == RLHF__SCOPE_MINIBATCH)
         return rlhf_failf(host, RLHF_E_INVALID,
                           "advantage %s needs whiten_scope batch: a minibatch may split a group",
                           name);
-    if (o->kl_estimator == RLHF__KL_FULL && o->kl_placement != RLHF__PPO_KL_LOSS)
-        return rlhf_failf(host, RLHF_E_INVALID,
-                          "kl_estimator full needs kl_placement loss, found %s; elsewhere use k1, "
-                          "k2 or k3",
-                          placement_names[o->kl_placement]);
-    if (o->kl_controller == RLHF__PPO_KL_ADAPTIVE &&
-        (o->kl_placement == RLHF__PPO_KL_NONE || o->kl_coef <= 0))
-        return host->fail(host, RLHF_E_INVALID,
-                          "kl_controller adaptive needs kl_placement reward or loss and a "
-                          "kl_coef above 0");
     struct rlhf__clip clip = rlhf__ppo_clip(o);
     if (clip.dual > 0 && clip.dual <= 1.0 + clip.high)
         return rlhf_failf(host, RLHF_E_INVALID,

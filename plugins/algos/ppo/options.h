@@ -2,6 +2,7 @@
 #ifndef RLHF_ALGOS_PPO_OPTIONS_H
 #define RLHF_ALGOS_PPO_OPTIONS_H
 
+#include "common/choices.h"
 #include "common/kl.h"
 #include "common/surrogate.h"
 #include "common/whiten.h"
@@ -16,19 +17,7 @@ enum rlhf__ppo_advantage {
     RLHF__PPO_GROUP_MEAN = 4,
     RLHF__PPO_BROADCAST_REWARD = 5
 };
-enum rlhf__ppo_std { RLHF__PPO_UNBIASED = 0, RLHF__PPO_BIASED = 1 };
-enum rlhf__ppo_kl_placement {
-    RLHF__PPO_KL_REWARD = 0,
-    RLHF__PPO_KL_LOSS = 1,
-    RLHF__PPO_KL_NONE = 2
-};
-enum rlhf__ppo_kl_controller { RLHF__PPO_KL_FIXED = 0, RLHF__PPO_KL_ADAPTIVE = 1 };
-enum rlhf__ppo_kl_unit { RLHF__PPO_KL_PER_SEQUENCE = 0, RLHF__PPO_KL_PER_TOKEN = 1 };
 enum rlhf__ppo_switch { RLHF__PPO_AUTO = 0, RLHF__PPO_OFF = 1, RLHF__PPO_ON = 2 };
-enum rlhf__ppo_scope { RLHF__PPO_BATCH = 0, RLHF__PPO_MINIBATCH = 1 };
-enum rlhf__ppo_old_logp { RLHF__PPO_OLD_ROLLOUT = 0, RLHF__PPO_OLD_RECOMPUTE = 1 };
-enum rlhf__ppo_temperature { RLHF__PPO_SAMPLING_TEMPERATURE = 0, RLHF__PPO_UNIT_TEMPERATURE = 1 };
-enum rlhf__ppo_support { RLHF__PPO_FULL = 0, RLHF__PPO_SAMPLED = 1 };
 
 // Filled by the host from the option table; the keys are the field names.
 struct rlhf__ppo_options {

@@ -5,7 +5,7 @@
 #ifndef RLHF_ALGOS_PPO_PPO_H
 #define RLHF_ALGOS_PPO_PPO_H
 
-#include "ppo/metrics.h"
+#include "common/kl_control.h"
 #include "ppo/options.h"
 
 #include <rlhf/algo.h>
@@ -13,8 +13,8 @@
 struct rlhf__ppo {
     const rlhf_host *host;
     struct rlhf__ppo_options opt;
-    double kl_coef; // opt.kl_coef moved by the controller; saved
-    struct rlhf__ppo_metrics metrics;
+    struct rlhf__kl_control kl; // saved
+    struct rlhf__pg_metrics metrics;
     int64_t advantage_calls; // in this phase
     int64_t phase_tokens;    // response tokens of the phase's batch, 0 = unknown
     void *scratch;           // see rlhf__ppo_scratch

@@ -1,19 +1,19 @@
 // metrics.c: see metrics.h.
-#include "ppo/metrics.h"
+#include "common/metrics.h"
 
 #include <math.h>
 #include <string.h>
 
-double rlhf__ppo_total_loss(const struct rlhf__ppo_update_sums *u) {
+double rlhf__pg_total_loss(const struct rlhf__pg_update_sums *u) {
     return u->pg.loss + u->value_loss + u->kl_loss + u->entropy_loss;
 }
 
-double rlhf__ppo_approx_kl(const struct rlhf__ppo_update_sums *u) {
+double rlhf__pg_approx_kl(const struct rlhf__pg_update_sums *u) {
     int64_t n = u->pg.tokens - u->pg.out_of_support;
     return n > 0 ? u->pg.approx_kl / (double)n : 0;
 }
 
-void rlhf__ppo_add(struct rlhf__ppo_update_sums *to, const struct rlhf__ppo_update_sums *from) {
+void rlhf__pg_add(struct rlhf__pg_update_sums *to, const struct rlhf__pg_update_sums *from) {
     to->pg.loss += from->pg.loss;
     to->pg.ratio += from->pg.ratio;
     to->pg.ratio2 += from->pg.ratio2;
@@ -31,8 +31,8 @@ void rlhf__ppo_add(struct rlhf__ppo_update_sums *to, const struct rlhf__ppo_upda
     to->rows += from->rows;
 }
 
-void rlhf__ppo_fold(struct rlhf__ppo_metrics *m) {
-    double total = rlhf__ppo_total_loss(&m->minibatch);
+void rlhf__pg_fold(struct rlhf__pg_metrics *m) {
+    double total = rlhf__pg_total_loss(&m->minibatch);
     if (m->minibatch.rows > 0 && isfinite(total)) {
         if (m->minibatch_epoch != m->last_epoch) {
             m->last_epoch = m->minibatch_epoch;
@@ -42,13 +42,13 @@ void rlhf__ppo_fold(struct rlhf__ppo_metrics *m) {
         m->last_epoch_loss += total;
         m->last_epoch_count++;
         m->minibatches++;
-        rlhf__ppo_add(&m->phase, &m->minibatch);
+        rlhf__pg_add(&m->phase, &m->minibatch);
     }
     memset(&m->minibatch, 0, sizeof m->minibatch);
 }
 
-static void report_rollout(const rlhf_host *h, const struct rlhf__ppo_rollout_sums *r,
-                           const struct rlhf__ppo_report *how) {
+static void report_rollout(const rlhf_host *h, const struct rlhf__pg_rollout_sums *r,
+                           const struct rlhf__pg_report *how) {
     double n = (double)r->sequences;
     if (r->sequences == 0) return;
     h->metric(h, "objective/entropy", r->nll / n);
@@ -76,8 +76,8 @@ static void report_rollout(const rlhf_host *h, const struct rlhf__ppo_rollout_su
     h->metric(h, "val/var", rlhf__var_biased(r->values));
 }
 
-static void report_value(const rlhf_host *h, const struct rlhf__ppo_metrics *m) {
-    const struct rlhf__ppo_update_sums *u = &m->phase;
+static void report_value(const rlhf_host *h, const struct rlhf__pg_metrics *m) {
+    const struct rlhf__pg_update_sums *u = &m->phase;
     double tokens = (double)u->pg.tokens, error = u->value_error / tokens;
     double var = rlhf__var_biased(m->rollout.returns);
     h->metric(h, "loss/value_avg", u->value_loss / (double)m->minibatches);
@@ -87,16 +87,16 @@ static void report_value(const rlhf_host *h, const struct rlhf__ppo_metrics *m) 
     if (var > 0) h->metric(h, "val/var_explained", 1.0 - error / var);
 }
 
-static void report_update(const rlhf_host *h, const struct rlhf__ppo_metrics *m,
-                          const struct rlhf__ppo_report *how) {
-    const struct rlhf__ppo_update_sums *u = &m->phase;
+static void report_update(const rlhf_host *h, const struct rlhf__pg_metrics *m,
+                          const struct rlhf__pg_report *how) {
+    const struct rlhf__pg_update_sums *u = &m->phase;
     if (m->minibatches == 0) return;
     h->metric(h, "loss/policy_avg", u->pg.loss / (double)m->minibatches);
-    h->metric(h, "loss/total", rlhf__ppo_total_loss(u) / (double)m->minibatches);
+    h->metric(h, "loss/total", rlhf__pg_total_loss(u) / (double)m->minibatches);
     h->metric(h, "objective/loss", m->last_epoch_loss / (double)m->last_epoch_count);
     if (u->pg.tokens == 0) return;
     double tokens = (double)u->pg.tokens, ratio = u->pg.ratio / tokens;
-    h->metric(h, "policy/approxkl_avg", rlhf__ppo_approx_kl(u));
+    h->metric(h, "policy/approxkl_avg", rlhf__pg_approx_kl(u));
     h->metric(h, "policy/clipfrac_avg", (double)u->pg.clipped / tokens);
     h->metric(h, "policy/entropy_avg", u->entropy / tokens);
     h->metric(h, "val/ratio", ratio);
@@ -106,13 +106,13 @@ static void report_update(const rlhf_host *h, const struct rlhf__ppo_metrics *m,
     if (how->critic) report_value(h, m);
 }
 
-void rlhf__ppo_report(const rlhf_host *h, const struct rlhf__ppo_metrics *m,
-                      const struct rlhf__ppo_report *how) {
+void rlhf__pg_report(const rlhf_host *h, const struct rlhf__pg_metrics *m,
+                     const struct rlhf__pg_report *how) {
     report_rollout(h, &m->rollout, how);
     report_update(h, m, how);
 }
 
-void rlhf__ppo_metrics_reset(struct rlhf__ppo_metrics *m) {
+void rlhf__pg_metrics_reset(struct rlhf__pg_metrics *m) {
     memset(m, 0, sizeof *m);
     m->last_epoch = -1;
 }

@@ -1,7 +1,7 @@
-// metrics.h: what ppo.so counts in a phase and how it becomes metrics. Definitions of every name:
+// metrics.h: what a policy-gradient algorithm counts in a phase and how it becomes metrics. Names:
 // docs/metrics.md. What it is not: it changes nothing that is trained.
-#ifndef RLHF_ALGOS_PPO_METRICS_H
-#define RLHF_ALGOS_PPO_METRICS_H
+#ifndef RLHF_ALGOS_COMMON_METRICS_H
+#define RLHF_ALGOS_COMMON_METRICS_H
 
 #include "common/advantage.h"
 #include "common/surrogate.h"
@@ -10,7 +10,7 @@
 #include <rlhf/host.h>
 
 // Taken from the rollout, each sequence once (in minibatch scope: during the first epoch).
-struct rlhf__ppo_rollout_sums {
+struct rlhf__pg_rollout_sums {
     int64_t sequences, tokens;
     int64_t kl_sequences, kl_tokens; // those whose KL was measured
     double kl;                       // k1, or the exact KL with kl_estimator full
@@ -21,16 +21,16 @@ struct rlhf__ppo_rollout_sums {
 };
 
 // Sums over the microbatches of one minibatch, and over the minibatches of a phase.
-struct rlhf__ppo_update_sums {
+struct rlhf__pg_update_sums {
     struct rlhf__surrogate_sums pg; // pg.loss: weighted policy term
     double value_loss, kl_loss, entropy_loss;
     double entropy, value, value_error; // sums over tokens
     int64_t value_clipped, rows;
 };
 
-struct rlhf__ppo_metrics {
-    struct rlhf__ppo_rollout_sums rollout;
-    struct rlhf__ppo_update_sums minibatch, phase;
+struct rlhf__pg_metrics {
+    struct rlhf__pg_rollout_sums rollout;
+    struct rlhf__pg_update_sums minibatch, phase;
     int64_t minibatches;      // folded into phase
     double last_epoch_loss;   // sum of total losses in the latest epoch
     int64_t last_epoch_count; // its minibatches
@@ -39,29 +39,29 @@ struct rlhf__ppo_metrics {
 };
 
 // Which metrics exist under the current options.
-struct rlhf__ppo_report {
+struct rlhf__pg_report {
     double kl_coef;
     int32_t kl_penalised, critic, sampled_support;
 };
 
 // Total loss of a minibatch. [any]
-double rlhf__ppo_total_loss(const struct rlhf__ppo_update_sums *);
+double rlhf__pg_total_loss(const struct rlhf__pg_update_sums *);
 
 // *to += *from, field by field. [any]
-void rlhf__ppo_add(struct rlhf__ppo_update_sums *to, const struct rlhf__ppo_update_sums *from);
+void rlhf__pg_add(struct rlhf__pg_update_sums *to, const struct rlhf__pg_update_sums *from);
 
 // Mean (x - o)^2 / 2 of the minibatch under way; 0 when it has no tokens. [any]
-double rlhf__ppo_approx_kl(const struct rlhf__ppo_update_sums *);
+double rlhf__pg_approx_kl(const struct rlhf__pg_update_sums *);
 
 // Fold the minibatch under way into the phase and clear it. A minibatch whose loss is not finite
 // is left out (the host skips and counts that step). [step]
-void rlhf__ppo_fold(struct rlhf__ppo_metrics *);
+void rlhf__pg_fold(struct rlhf__pg_metrics *);
 
 // Send the phase's metrics to host->metric. [step]
-void rlhf__ppo_report(const rlhf_host *, const struct rlhf__ppo_metrics *,
-                      const struct rlhf__ppo_report *);
+void rlhf__pg_report(const rlhf_host *, const struct rlhf__pg_metrics *,
+                     const struct rlhf__pg_report *);
 
 // Forget the phase. [any]
-void rlhf__ppo_metrics_reset(struct rlhf__ppo_metrics *);
+void rlhf__pg_metrics_reset(struct rlhf__pg_metrics *);
 
 #endif

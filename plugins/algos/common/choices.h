@@ -1,0 +1,36 @@
+// choices.h: settings that every policy-gradient algorithm offers under the same names, and what
+// they ask of the host. What it is not: an option table; each algorithm has its own.
+#ifndef RLHF_ALGOS_COMMON_CHOICES_H
+#define RLHF_ALGOS_COMMON_CHOICES_H
+
+#include <rlhf/algo.h>
+
+enum rlhf__std { RLHF__STD_UNBIASED = 0, RLHF__STD_BIASED = 1 };
+enum rlhf__kl_placement { RLHF__KL_IN_REWARD = 0, RLHF__KL_IN_LOSS = 1, RLHF__KL_NOWHERE = 2 };
+enum rlhf__kl_controller { RLHF__KL_FIXED = 0, RLHF__KL_ADAPTIVE = 1 };
+enum rlhf__kl_unit { RLHF__KL_PER_SEQUENCE = 0, RLHF__KL_PER_TOKEN = 1 };
+enum rlhf__scope { RLHF__SCOPE_BATCH = 0, RLHF__SCOPE_MINIBATCH = 1 };
+enum rlhf__old_logp { RLHF__OLD_ROLLOUT = 0, RLHF__OLD_RECOMPUTE = 1 };
+enum rlhf__temperature { RLHF__TEMPERATURE_SAMPLING = 0, RLHF__TEMPERATURE_UNIT = 1 };
+enum rlhf__support { RLHF__SUPPORT_FULL = 0, RLHF__SUPPORT_SAMPLED = 1 };
+
+// NULL-ended names, in the order of the enumerations (ratio: surrogate.h, estimator: kl.h).
+extern const char *const rlhf__std_names[],
+    *const rlhf__kl_placement_names[], *const rlhf__kl_estimator_names[],
+                                           *const rlhf__kl_controller_names[],
+                                               *const rlhf__kl_unit_names[],
+                                                   *const rlhf__scope_names[],
+                                                       *const rlhf__ratio_names[],
+                                                           *const rlhf__old_logp_names[],
+                                                               *const rlhf__temperature_names[],
+                                                                   *const rlhf__support_names[];
+
+// The settings that turn into plan flags; kl_measure: measure the KL although it is placed nowhere.
+struct rlhf__choices {
+    int32_t kl_placement, kl_measure, scope, old_logp, temperature, support;
+};
+
+// Bits of enum rlhf_plan_flag. [any]
+uint32_t rlhf__plan_flags(const struct rlhf__choices *);
+
+#endif

@@ -1,0 +1,33 @@
+// terms.h: the KL and entropy terms of a policy-gradient loss, and the KL as a penalty in the
+// reward. What it is not: the surrogate (surrogate.h); it chooses no coefficient (kl_control.h).
+#ifndef RLHF_ALGOS_COMMON_TERMS_H
+#define RLHF_ALGOS_COMMON_TERMS_H
+
+#include "common/kl.h"
+#include "common/metrics.h"
+#include "common/rows.h"
+
+// Estimate `kind` (K1, K2 or K3) of the KL of token t, which is in row i, from the rollout's
+// log-probs. RLHF_E_NUMERIC, with a sentence, when it is not finite. [step]
+rlhf_status rlhf__kl_of_token(const rlhf_host *, int32_t kind, const rlhf_rollout *, int64_t i,
+                              int64_t t, double *kl);
+
+// Count row i of a rollout: tokens, -logp_old, and the KL when logp_ref is there and kind is not
+// FULL. [step]
+void rlhf__count_row(struct rlhf__pg_rollout_sums *, int32_t kind, const rlhf_rollout *,
+                     struct rlhf__span row);
+
+// w * beta * KL over the response tokens of one row: adds the loss to u->kl_loss and its derivative
+// to d->logp, or with kind FULL to d->kl; then the KL is also counted in r, during epoch 0 only.
+// Tokens outside the sampled support get nothing. RLHF_E_NUMERIC when a reference log-prob is not
+// finite. [step]
+rlhf_status rlhf__kl_term(const rlhf_host *, int32_t kind, double beta, const rlhf_loss_in *,
+                          struct rlhf__span row, double w, rlhf_heads *d,
+                          struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r);
+
+// -w * coef * entropy over one row: adds to u->entropy_loss, u->entropy (unweighted) and
+// d->entropy. [step]
+void rlhf__entropy_term(double coef, const rlhf_loss_in *, struct rlhf__span row, double w,
+                        rlhf_heads *d, struct rlhf__pg_update_sums *u);
+
+#endif
