@@ -11,6 +11,8 @@
 struct bench {
     const rlhf_compute *c;
     char lib_dir[4096];                  // .../lib/rlhf/0
+    const char *backend;                 // its name
+    uint32_t threads;                    // 0: all cores
     int cpu_time;                        // count processor time of the process instead of wall time
     int32_t dtype;                       // act dtype of the model parts
     double peak_bf16, peak_f32;          // GFLOP/s, best shape; 0 until measured
@@ -35,5 +37,9 @@ void bench_ops(const struct bench *b);    // each product of a GPT-2 124M step
 // Training step and decode at GPT-2 124M, or one of them.
 enum bench_part { BENCH_BOTH, BENCH_TRAIN, BENCH_DECODE };
 void bench_model(const struct bench *b, enum bench_part part);
+
+// Some phases of the default PPO run by the rlhf-host beside this program, from a temporary
+// directory.
+void bench_phase(const struct bench *b);
 
 #endif

@@ -1,7 +1,7 @@
 // main.c: rlhf-bench: prints what the machine can do and how near the backend and model come.
 //
 //   rlhf-bench [--backend cpu] [--threads N] [--dtype bf16|f32] [--cpu-time]
-//              [--only peak|ops|model|train|decode] [--rows 16] [--len 64]
+//              [--only peak|ops|model|train|decode|phase] [--rows 16] [--len 64]
 //              [--slots 32] [--prompt 16] [--new 48] [--set n_embd=256]...
 //
 // --cpu-time with --threads 1 gives usable figures on a machine that other programs share.
@@ -64,16 +64,16 @@ static void find_lib_dir(struct bench *b) {
     snprintf(b->lib_dir, sizeof b->lib_dir, "%s/../lib/rlhf/%d", dirname(exe), RLHF_ABI_MAJOR);
 }
 
-static void load_backend(struct bench *b, const char *name, uint32_t threads) {
+static void load_backend(struct bench *b) {
     char path[4200], err[512] = "";
-    snprintf(path, sizeof path, "%s/kernels/kernels_%s.so", b->lib_dir, name);
+    snprintf(path, sizeof path, "%s/kernels/kernels_%s.so", b->lib_dir, b->backend);
     setenv("GOMP_SPINCOUNT", "3000", 0); // as the host does: threads that wait sleep soon
     void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!lib) bench_die("%s", dlerror());
     rlhf_kernels_entry_fn entry;
     *(void **)&entry = dlsym(lib, RLHF_KERNELS_SYMBOL);
     if (!entry) bench_die("%s exports no %s", path, RLHF_KERNELS_SYMBOL);
-    const rlhf_kernels_options opt = {.size = sizeof opt, .threads = threads};
+    const rlhf_kernels_options opt = {.size = sizeof opt, .threads = b->threads};
     rlhf_compute *c = NULL;
     if (entry()->create(&opt, &c, err, sizeof err) < 0) bench_die("%s: %s", path, err);
     b->c = c;
@@ -93,8 +93,7 @@ static int number_of(int *i, int argc, char **argv) {
 }
 
 struct args {
-    const char *backend, *only, *dtype;
-    uint32_t threads;
+    const char *only, *dtype;
     char *set[64];
 };
 
@@ -121,9 +120,9 @@ static void parse(struct bench *b, struct args *a, int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         if (parse_shape(b, &i, argc, argv)) continue;
         if (strcmp(argv[i], "--backend") == 0)
-            a->backend = value_of(&i, argc, argv);
+            b->backend = value_of(&i, argc, argv);
         else if (strcmp(argv[i], "--threads") == 0)
-            a->threads = (uint32_t)number_of(&i, argc, argv);
+            b->threads = (uint32_t)number_of(&i, argc, argv);
         else if (strcmp(argv[i], "--dtype") == 0)
             a->dtype = value_of(&i, argc, argv);
         else if (strcmp(argv[i], "--only") == 0)
@@ -138,20 +137,27 @@ static void parse(struct bench *b, struct args *a, int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    struct args a = {.backend = "cpu", .only = "", .dtype = ""};
-    struct bench b = {.rows = 16, .len = 64, .slots = 32, .prompt = 16, .fresh = 48, .set = a.set};
+    struct args a = {.only = "", .dtype = ""};
+    struct bench b = {.backend = "cpu",
+                      .rows = 16,
+                      .len = 64,
+                      .slots = 32,
+                      .prompt = 16,
+                      .fresh = 48,
+                      .set = a.set};
     setvbuf(stdout, NULL, _IOLBF, 0);
     parse(&b, &a, argc, argv);
     find_lib_dir(&b);
-    load_backend(&b, a.backend, a.threads);
+    load_backend(&b);
     const int has_bf16 = (b.c->dtypes & 1u << RLHF_BF16) != 0;
     b.dtype = strcmp(a.dtype, "f32") == 0 || (!*a.dtype && !has_bf16) ? RLHF_F32 : RLHF_BF16;
     printf("%s: %s%s\n", b.c->name, b.c->detail, b.cpu_time ? ", processor time" : "");
-    bench_peak(&b);
+    if (strcmp(a.only, "phase") != 0) bench_peak(&b);
     if (!*a.only) bench_memory(&b);
     if (strcmp(a.only, "ops") == 0) bench_ops(&b);
     if (!*a.only || strcmp(a.only, "model") == 0) bench_model(&b, BENCH_BOTH);
     if (strcmp(a.only, "train") == 0) bench_model(&b, BENCH_TRAIN);
     if (strcmp(a.only, "decode") == 0) bench_model(&b, BENCH_DECODE);
+    if (!*a.only || strcmp(a.only, "phase") == 0) bench_phase(&b);
     return 0;
 }

@@ -1,0 +1,107 @@
+// phase.c: the default PPO run, a few phases of it: rlhf-host itself is started, as a user would,
+// and the time of each part is read from the metrics that it writes.
+//
+// What it is not: a measurement at GPT-2 124M; that is bench/ppo-phase.
+#include "bench.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PHASES = 5 };
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at) {
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+// Runs a program without its standard output; its exit status, -1 when a signal ended it.
+static int run_program(const char *program, char *const *argv) {
+    fflush(stdout);
+    const pid_t pid = fork();
+    if (pid < 0) bench_die("cannot start %s", program);
+    if (pid == 0) {
+        const int null = open("/dev/null", O_WRONLY);
+        if (null >= 0) dup2(null, STDOUT_FILENO);
+        execv(program, argv);
+        _exit(127);
+    }
+    int status;
+    if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status)) return -1;
+    return WEXITSTATUS(status);
+}
+
+// The number of a metric in one line of metrics.jsonl.
+static double metric(const char *line, const char *name) {
+    char key[64];
+    snprintf(key, sizeof key, "\"%s\":", name);
+    const char *at = strstr(line, key);
+    if (!at) bench_die("metrics.jsonl has no %s", name);
+    return strtod(at + strlen(key), NULL);
+}
+
+struct split {
+    double training, rollout, reward, reference, update;
+};
+
+// The phase that took the least time.
+static struct split best_phase(const char *run_dir) {
+    char path[4200], line[16384];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", run_dir);
+    FILE *f = fopen(path, "r");
+    if (!f) bench_die("the run left no %s", path);
+    struct split best = {.training = 1e30};
+    while (fgets(line, sizeof line, f)) {
+        const struct split s = {metric(line, "time/training"), metric(line, "time/rollout"),
+                                metric(line, "time/reward"), metric(line, "time/reference"),
+                                metric(line, "time/update")};
+        if (s.training < best.training) best = s;
+    }
+    fclose(f);
+    return best;
+}
+
+static void print_split(const struct split *s) {
+    const double other = s->training - s->rollout - s->reward - s->reference - s->update;
+    printf("%-44s %10.2f s\n", "default PPO run (ppo.so, imdb.so), a phase", s->training);
+    printf("%-44s %10.2f rollout, %.2f reward, %.2f reference, %.2f update, %.2f other (s)\n", "",
+           s->rollout, s->reward, s->reference, s->update, other);
+}
+
+// The run, without its own display; its exit status.
+static int run_default(const struct bench *b, const char *run_dir) {
+    enum { SETTINGS = 7 };
+    char program[4200], set[SETTINGS][64];
+    char *argv[5 + 2 * SETTINGS + 1] = {program, "--algo", "ppo.so", "--reward", "imdb.so"};
+    snprintf(program, sizeof program, "%s/../../../bin/rlhf-host", b->lib_dir);
+    snprintf(set[0], sizeof set[0], "run.dir=%s", run_dir);
+    snprintf(set[1], sizeof set[1], "run.phases=%d", PHASES);
+    snprintf(set[2], sizeof set[2], "run.threads=%u", b->threads);
+    snprintf(set[3], sizeof set[3], "compute.backend=%s", b->backend);
+    snprintf(set[4], sizeof set[4], "compute.dtype=%s", b->dtype == RLHF_BF16 ? "bf16" : "f32");
+    snprintf(set[5], sizeof set[5], "log.progress=off");
+    snprintf(set[6], sizeof set[6], "log.level=warn");
+    for (int i = 0; i < SETTINGS; i++) {
+        argv[5 + 2 * i] = "--set";
+        argv[6 + 2 * i] = set[i];
+    }
+    return run_program(program, argv);
+}
+
+void bench_phase(const struct bench *b) {
+    char work[] = "/tmp/rlhf-bench-XXXXXX", run[48];
+    struct split best = {0};
+    if (!mkdtemp(work)) bench_die("cannot make a directory under /tmp");
+    snprintf(run, sizeof run, "%s/run", work);
+    const int status = run_default(b, run);
+    if (status == 0) best = best_phase(run);
+    nftw(work, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    if (status != 0) bench_die("rlhf-host ended with status %d", status);
+    print_split(&best);
+}
