@@ -73,6 +73,7 @@ rlhf_status rlhf__episodes_pick(struct rlhf__episodes *dst, const struct rlhf__e
     rlhf_status st = rlhf__episodes_init(dst, n, total, err);
     if (st != RLHF_OK) return st;
     dst->d_hidden = src->d_hidden;
+    dst->flags = src->flags;
     if (src->ref_hidden) {
         dst->ref_hidden = zeroed((size_t)total * (size_t)src->d_hidden, sizeof(float));
         if (!dst->ref_hidden) {
@@ -95,20 +96,52 @@ int64_t rlhf__episodes_response_tokens(const struct rlhf__episodes *e, uint32_t 
     return sum;
 }
 
-uint32_t rlhf__episodes_slice_end(const struct rlhf__episodes *e, uint32_t from,
-                                  int64_t max_tokens) {
-    if (max_tokens <= 0) return e->n;
-    uint32_t to = from + 1;
-    while (to < e->n && e->offset[to + 1] - e->offset[from] <= max_tokens)
+uint32_t rlhf__episodes_group_end(const struct rlhf__episodes *e, uint32_t i) {
+    uint32_t to = i + 1;
+    while (to < e->n && e->group[to] == e->group[i])
         to++;
     return to;
 }
 
-void rlhf__episodes_largest_slice(const struct rlhf__episodes *e, int64_t max_tokens,
+int rlhf__episodes_same_prompt(const struct rlhf__episodes *e, uint32_t i) {
+    int32_t n = e->prompt_len[i];
+    if (e->group[i] != e->group[i - 1] || n != e->prompt_len[i - 1] || n < 2) return 0;
+    return memcmp(e->ids + e->offset[i - 1], e->ids + e->offset[i], (size_t)n * sizeof *e->ids) ==
+           0;
+}
+
+// Tokens that rows [at, to) add to a slice that starts at `from`. A prompt of p tokens written out
+// once costs p; as a prefix p - 1, and one more in each row: so every row after the first adds its
+// response and one token.
+static int64_t slice_cost(const struct rlhf__episodes *e, uint32_t from, uint32_t at, uint32_t to,
+                          int share) {
+    int64_t sum = 0;
+    for (uint32_t i = at; i < to; i++) {
+        sum += e->offset[i + 1] - e->offset[i];
+        if (share && i > from && rlhf__episodes_same_prompt(e, i)) sum -= e->prompt_len[i] - 1;
+    }
+    return sum;
+}
+
+uint32_t rlhf__episodes_slice_end(const struct rlhf__episodes *e, uint32_t from, int64_t max_tokens,
+                                  int share) {
+    if (max_tokens <= 0) return e->n;
+    int64_t used = 0;
+    uint32_t to = from;
+    while (to < e->n) {
+        uint32_t end = e->flags & RLHF__WHOLE_GROUPS ? rlhf__episodes_group_end(e, to) : to + 1;
+        used += slice_cost(e, from, to, end, share);
+        if (used > max_tokens && to > from) break;
+        to = end;
+    }
+    return to;
+}
+
+void rlhf__episodes_largest_slice(const struct rlhf__episodes *e, int64_t max_tokens, int share,
                                   uint32_t *rows, uint32_t *tokens) {
     *rows = *tokens = 0;
     for (uint32_t from = 0, to; from < e->n; from = to) {
-        to = rlhf__episodes_slice_end(e, from, max_tokens);
+        to = rlhf__episodes_slice_end(e, from, max_tokens, share);
         uint32_t t = (uint32_t)(e->offset[to] - e->offset[from]);
         if (to - from > *rows) *rows = to - from;
         if (t > *tokens) *tokens = t;

@@ -21,6 +21,12 @@ enum rlhf__token_array {
     RLHF__N_TOKEN_ARRAYS = 6
 };
 
+// What is known about how rows belong together.
+enum rlhf__episodes_flag {
+    RLHF__SHARE_PROMPTS = 1, // neighbours of one group may have the same prompt: compute it once
+    RLHF__WHOLE_GROUPS = 2   // a group is never split over microbatches
+};
+
 struct rlhf__episodes {
     uint32_t n, total;
     int32_t *ids;                       // [total]
@@ -33,7 +39,8 @@ struct rlhf__episodes {
     float *score;                       // [n]
     float *token[RLHF__N_TOKEN_ARRAYS]; // [total] each
     float *ref_hidden;                  // [total, d_hidden] of the reference, or NULL
-    int32_t d_hidden, reserved;
+    int32_t d_hidden;
+    uint32_t flags; // bits of enum rlhf__episodes_flag
 };
 
 // Zeroed arrays for n rows of total tokens (both may be 0). Rows must be filled in by the caller,
@@ -49,13 +56,21 @@ rlhf_status rlhf__episodes_pick(struct rlhf__episodes *dst, const struct rlhf__e
 // Response tokens (index in row >= prompt_len) of rows [from, to). [any]
 int64_t rlhf__episodes_response_tokens(const struct rlhf__episodes *e, uint32_t from, uint32_t to);
 
-// End of the microbatch that starts at row `from`: as many whole rows as fit in max_tokens, at
-// least one; max_tokens 0 = all. Depends on the row lengths alone. [any]
-uint32_t rlhf__episodes_slice_end(const struct rlhf__episodes *e, uint32_t from,
-                                  int64_t max_tokens);
+// End of the run of rows of row i's group that starts there. [any]
+uint32_t rlhf__episodes_group_end(const struct rlhf__episodes *e, uint32_t i);
 
-// Tokens and rows of the largest microbatch that max_tokens gives. [any]
-void rlhf__episodes_largest_slice(const struct rlhf__episodes *e, int64_t max_tokens,
+// 1 when row i > 0 is of the same group as row i - 1 and has the same prompt, of 2 tokens or
+// more. [any]
+int rlhf__episodes_same_prompt(const struct rlhf__episodes *e, uint32_t i);
+
+// End of the microbatch that starts at row `from`: as many whole rows (groups, with
+// RLHF__WHOLE_GROUPS) as fit in max_tokens, at least one; max_tokens 0 = all. With `share` a prompt
+// counts once for neighbours that have it. Depends on rows `from` and later alone. [any]
+uint32_t rlhf__episodes_slice_end(const struct rlhf__episodes *e, uint32_t from, int64_t max_tokens,
+                                  int share);
+
+// Tokens (each row written out) and rows of the largest microbatch that max_tokens gives. [any]
+void rlhf__episodes_largest_slice(const struct rlhf__episodes *e, int64_t max_tokens, int share,
                                   uint32_t *rows, uint32_t *tokens);
 
 // A view of rows [from, to): offsets are rebased into offset[to - from + 1], everything else points

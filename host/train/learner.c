@@ -24,6 +24,7 @@ static rlhf_status store_reserve(struct rlhf__head_store *s, uint32_t heads, siz
         !grow(&s->heads.entropy, tokens, heads & RLHF_HEAD_ENTROPY) ||
         !grow(&s->heads.kl, tokens, heads & RLHF_HEAD_KL) ||
         !grow(&s->heads.value, tokens, heads & RLHF_HEAD_VALUE) ||
+        !grow(&s->heads.token_score, tokens, heads & RLHF_HEAD_TOKEN_SCORE) ||
         !grow(&s->heads.score, rows * (size_t)n_labels, heads & RLHF_HEAD_SCORE))
         return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %zu tokens", tokens);
     s->tokens = tokens;
@@ -36,6 +37,7 @@ static void store_clear(struct rlhf__head_store *s, size_t rows, size_t tokens, 
     if (s->heads.entropy) memset(s->heads.entropy, 0, tokens * sizeof(float));
     if (s->heads.kl) memset(s->heads.kl, 0, tokens * sizeof(float));
     if (s->heads.value) memset(s->heads.value, 0, tokens * sizeof(float));
+    if (s->heads.token_score) memset(s->heads.token_score, 0, tokens * sizeof(float));
     if (s->heads.score) memset(s->heads.score, 0, rows * (size_t)n_labels * sizeof(float));
 }
 
@@ -44,6 +46,7 @@ static void store_finish(struct rlhf__head_store *s) {
     free(s->heads.entropy);
     free(s->heads.kl);
     free(s->heads.value);
+    free(s->heads.token_score);
     free(s->heads.score);
     memset(s, 0, sizeof *s);
 }
@@ -51,23 +54,33 @@ static void store_finish(struct rlhf__head_store *s) {
 void rlhf__learner_finish(struct rlhf__learner *l) {
     store_finish(&l->out);
     store_finish(&l->grad);
-    free(l->offset);
-    l->offset = NULL;
-    l->offset_cap = 0;
+    store_finish(&l->compact);
+    rlhf__shared_batch_finish(&l->batch);
+    free(l->hidden);
+    l->hidden = NULL;
+    l->hidden_cap = 0;
+}
+
+// Whether prompts of rows of one group are computed once.
+static int shares(const struct rlhf__model *m, const struct rlhf__episodes *e) {
+    return (e->flags & RLHF__SHARE_PROMPTS) && (m->info.heads & RLHF_HEAD_PREFIX);
+}
+
+static int learner_shares(const struct rlhf__learner *l, const struct rlhf__episodes *e) {
+    return shares(l->model, e) && !(l->plan.heads & RLHF_HEAD_SCORE) &&
+           (!l->critic || shares(l->critic, e));
 }
 
 static rlhf_status reserve(struct rlhf__learner *l, const struct rlhf__episodes *e,
                            struct rlhf__error *err) {
-    uint32_t rows, tokens;
-    rlhf__episodes_largest_slice(e, l->microbatch_tokens, &rows, &tokens);
-    uint32_t heads = l->plan.heads;
+    uint32_t rows, tokens, heads = l->plan.heads;
+    int share = learner_shares(l, e);
+    rlhf__episodes_largest_slice(e, l->microbatch_tokens, share, &rows, &tokens);
     rlhf_status st = store_reserve(&l->out, heads, rows, tokens, l->model->n_labels, err);
     if (st == RLHF_OK) st = store_reserve(&l->grad, heads, rows, tokens, l->model->n_labels, err);
-    if (st != RLHF_OK || l->offset_cap >= rows + 1u) return st;
-    free(l->offset);
-    l->offset = calloc(rows + 1u, sizeof *l->offset);
-    l->offset_cap = l->offset ? rows + 1u : 0;
-    return l->offset ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %u rows", rows);
+    if (st == RLHF_OK && share)
+        st = store_reserve(&l->compact, heads, rows, tokens, l->model->n_labels, err);
+    return st;
 }
 
 void rlhf__learner_compare(struct rlhf__learner *l, const struct rlhf__episodes *e, uint32_t from,
@@ -83,8 +96,9 @@ void rlhf__learner_compare(struct rlhf__learner *l, const struct rlhf__episodes 
 }
 
 static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__episodes *e,
-                            const rlhf_batch *b, uint32_t from) {
+                            uint32_t from) {
     int32_t base = e->offset[from];
+    const rlhf_batch *b = &l->batch.full;
     rlhf_loss_in in = {.size = sizeof in,
                        .n = b->n,
                        .total = b->total,
@@ -107,36 +121,87 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ep
     return in;
 }
 
+// The reference's hidden states in the layout that the model computes.
+static rlhf_status reference_hidden(struct rlhf__learner *l, const struct rlhf__episodes *e,
+                                    uint32_t from, const float **out, struct rlhf__error *err) {
+    size_t d = (size_t)e->d_hidden, need = (size_t)l->batch.compact.total * d;
+    const float *full = e->ref_hidden + (size_t)e->offset[from] * d;
+    *out = full;
+    if (!l->batch.is_shared) return RLHF_OK;
+    if (need > l->hidden_cap) {
+        free(l->hidden);
+        l->hidden = malloc(need * sizeof *l->hidden);
+        l->hidden_cap = l->hidden ? need : 0;
+        if (!l->hidden) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for hidden states");
+    }
+    rlhf__shared_batch_contract(&l->batch, l->hidden, full, e->d_hidden);
+    *out = l->hidden;
+    return RLHF_OK;
+}
+
+// The two forwards of a microbatch; critic's heads are 0 without one.
+struct forwards {
+    rlhf_forward model, critic;
+};
+
+static rlhf_status forward(struct rlhf__learner *l, const struct rlhf__episodes *e, uint32_t from,
+                           struct forwards *f, struct rlhf__error *err) {
+    const rlhf_batch *b = &l->batch.compact;
+    const rlhf_batch *full = &l->batch.full;
+    struct rlhf__head_store *out = l->batch.is_shared ? &l->compact : &l->out;
+    f->model = (rlhf_forward){
+        .size = sizeof f->model, .heads = l->plan.heads, .train = 1, .dist = &l->dist};
+    f->critic = f->model;
+    f->critic.heads = RLHF_HEAD_VALUE;
+    if (l->critic) f->model.heads &= ~(uint32_t)RLHF_HEAD_VALUE;
+    rlhf_status st = RLHF_OK;
+    if (l->plan.heads & RLHF_HEAD_KL) {
+        f->model.kl_self = l->reference->self;
+        st = reference_hidden(l, e, from, &f->model.kl_hidden, err);
+    }
+    store_clear(&l->out, full->n, full->total, l->model->n_labels);
+    store_clear(&l->grad, full->n, full->total, l->model->n_labels);
+    if (l->batch.is_shared) store_clear(&l->compact, 0, b->total, 0);
+    if (st == RLHF_OK) st = rlhf__model_forward(l->model, b, &f->model, &out->heads, err);
+    if (st == RLHF_OK && l->critic)
+        st = rlhf__model_forward(l->critic, b, &f->critic, &out->heads, err);
+    if (st == RLHF_OK && l->batch.is_shared)
+        rlhf__shared_heads_expand(&l->batch, &l->out.heads, &l->compact.heads);
+    return st;
+}
+
+static rlhf_status backward(struct rlhf__learner *l, const struct forwards *f,
+                            struct rlhf__error *err) {
+    const rlhf_batch *b = &l->batch.compact;
+    const rlhf_heads *grad = &l->grad.heads;
+    if (l->batch.is_shared) {
+        rlhf__shared_heads_contract(&l->batch, &l->compact.heads, grad);
+        grad = &l->compact.heads;
+    }
+    rlhf_status st = rlhf__model_backward(l->model, b, &f->model, grad, err);
+    if (st != RLHF_OK || !l->critic) return st;
+    return rlhf__model_backward(l->critic, b, &f->critic, grad, err);
+}
+
 static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__episodes *e,
                               uint32_t from, uint32_t to, uint32_t epoch, uint32_t minibatch,
                               double *loss, struct rlhf__error *err) {
-    rlhf_batch b = rlhf__episodes_batch(e, from, to, l->offset);
-    rlhf_forward f = {.size = sizeof f, .heads = l->plan.heads, .train = 1, .dist = &l->dist};
-    rlhf_forward fc = {.size = sizeof fc, .heads = RLHF_HEAD_VALUE, .train = 1, .dist = &l->dist};
-    if (l->critic) f.heads &= ~(uint32_t)RLHF_HEAD_VALUE;
-    if (l->plan.heads & RLHF_HEAD_KL) {
-        f.kl_self = l->reference->self;
-        f.kl_hidden = e->ref_hidden + (size_t)e->offset[from] * (size_t)e->d_hidden;
-    }
-    store_clear(&l->out, b.n, b.total, l->model->n_labels);
-    store_clear(&l->grad, b.n, b.total, l->model->n_labels);
-    rlhf_status st = rlhf__model_forward(l->model, &b, &f, &l->out.heads, err);
-    if (st == RLHF_OK && l->critic)
-        st = rlhf__model_forward(l->critic, &b, &fc, &l->out.heads, err);
+    struct forwards f;
+    rlhf_status st = rlhf__shared_batch_fill(&l->batch, e, from, to, learner_shares(l, e), err);
+    if (st == RLHF_OK) st = forward(l, e, from, &f, err);
     if (st != RLHF_OK) return st;
+    l->tokens += l->batch.compact.total;
     if (l->comparing)
         rlhf__learner_compare(l, e, from, to, e->token[RLHF__LOGP_OLD] + e->offset[from],
                               l->out.heads.logp);
-    rlhf_loss_in in = loss_in(l, e, &b, from);
+    rlhf_loss_in in = loss_in(l, e, from);
     in.epoch = epoch;
     in.minibatch = minibatch;
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &l->grad.heads};
     st = l->algo->plugin->ops.algo.loss(l->algo->self, &in, &out);
     if (st < 0) return rlhf__plugin_call_failed(l->algo, "loss()", st, err);
     *loss += out.loss;
-    st = rlhf__model_backward(l->model, &b, &f, &l->grad.heads, err);
-    if (st != RLHF_OK || !l->critic) return st;
-    return rlhf__model_backward(l->critic, &b, &fc, &l->grad.heads, err);
+    return backward(l, &f, err);
 }
 
 rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__episodes *e,
@@ -145,7 +210,7 @@ rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__
     rlhf_status st = reserve(l, e, err);
     double loss = 0;
     for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
-        to = rlhf__episodes_slice_end(e, from, l->microbatch_tokens);
+        to = rlhf__episodes_slice_end(e, from, l->microbatch_tokens, learner_shares(l, e));
         st = microbatch(l, e, from, to, epoch, minibatch, &loss, err);
     }
     if (st != RLHF_OK) return st;
@@ -157,7 +222,6 @@ rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__
     if (st != RLHF_OK) return st;
     l->comparing = 0;
     l->minibatches++;
-    l->tokens += e->total;
     l->loss_sum += loss;
     if (r.skipped) return RLHF_OK; // the weights are what they were
     l->steps++;
@@ -166,30 +230,75 @@ rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__
     return rlhf__model_refresh(l->model, err);
 }
 
+// ---- passes without gradients ----
+
+// What a pass keeps between microbatches.
+struct pass {
+    const struct rlhf__model *model;
+    const struct rlhf__episodes *e;
+    rlhf_forward forward;
+    struct rlhf__shared_batch batch;
+    float *work; // [work_cap] the model's numbers where prompts are shared
+    size_t work_cap;
+};
+
+static rlhf_status pass_work(struct pass *p, size_t cells, struct rlhf__error *err) {
+    if (cells > p->work_cap) {
+        free(p->work);
+        p->work = malloc(cells * sizeof *p->work);
+        p->work_cap = p->work ? cells : 0;
+        if (!p->work) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %zu numbers", cells);
+    }
+    memset(p->work, 0, cells * sizeof *p->work);
+    return RLHF_OK;
+}
+
+// Forward of a slice with shared prompts; full's logp, value and hidden are filled.
+static rlhf_status pass_shared(struct pass *p, const rlhf_heads *full, struct rlhf__error *err) {
+    size_t total = p->batch.compact.total, d = (size_t)p->model->info.d_model;
+    rlhf_status st = pass_work(p, total * (2 + (full->hidden ? d : 0)), err);
+    if (st != RLHF_OK) return st;
+    rlhf_heads h = {.size = sizeof h};
+    if (full->logp) h.logp = p->work;
+    if (full->value) h.value = p->work + total;
+    if (full->hidden) h.hidden = p->work + 2 * total;
+    st = rlhf__model_forward(p->model, &p->batch.compact, &p->forward, &h, err);
+    if (st != RLHF_OK) return st;
+    rlhf__shared_heads_expand(&p->batch, full, &h);
+    if (h.hidden)
+        rlhf__shared_batch_expand(&p->batch, full->hidden, h.hidden, p->model->info.d_model);
+    return RLHF_OK;
+}
+
+static rlhf_status pass_slice(struct pass *p, uint32_t from, uint32_t to, int share,
+                              const struct rlhf__pass_out *out, struct rlhf__error *err) {
+    rlhf_status st = rlhf__shared_batch_fill(&p->batch, p->e, from, to, share, err);
+    if (st != RLHF_OK) return st;
+    size_t base = (size_t)p->e->offset[from];
+    rlhf_heads h = {.size = sizeof h};
+    if (out->logp) h.logp = out->logp + base;
+    if (out->value) h.value = out->value + base;
+    if (out->hidden) h.hidden = out->hidden + base * (size_t)p->model->info.d_model;
+    if (out->score) h.score = out->score + (size_t)from * (size_t)p->model->n_labels;
+    if (p->batch.is_shared) return pass_shared(p, &h, err);
+    return rlhf__model_forward(p->model, &p->batch.full, &p->forward, &h, err);
+}
+
 rlhf_status rlhf__pass(const struct rlhf__model *m, const struct rlhf__episodes *e,
                        const rlhf_dist *dist, int64_t microbatch_tokens,
                        const struct rlhf__pass_out *out, struct rlhf__error *err) {
-    uint32_t rows, tokens;
-    rlhf__episodes_largest_slice(e, microbatch_tokens, &rows, &tokens);
-    int32_t *offset = calloc(rows + 1u, sizeof *offset);
-    if (!offset) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %u rows", rows);
-    rlhf_forward f = {.size = sizeof f, .dist = dist};
-    f.heads = (out->logp ? (uint32_t)RLHF_HEAD_LOGP : 0) |
-              (out->value ? (uint32_t)RLHF_HEAD_VALUE : 0) |
-              (out->hidden ? (uint32_t)RLHF_HEAD_HIDDEN : 0) |
-              (out->score ? (uint32_t)RLHF_HEAD_SCORE : 0);
+    struct pass p = {.model = m, .e = e, .forward = {.size = sizeof p.forward, .dist = dist}};
+    p.forward.heads = (out->logp ? (uint32_t)RLHF_HEAD_LOGP : 0) |
+                      (out->value ? (uint32_t)RLHF_HEAD_VALUE : 0) |
+                      (out->hidden ? (uint32_t)RLHF_HEAD_HIDDEN : 0) |
+                      (out->score ? (uint32_t)RLHF_HEAD_SCORE : 0);
+    int share = shares(m, e) && !out->score;
     rlhf_status st = RLHF_OK;
     for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
-        to = rlhf__episodes_slice_end(e, from, microbatch_tokens);
-        rlhf_batch b = rlhf__episodes_batch(e, from, to, offset);
-        size_t base = (size_t)e->offset[from];
-        rlhf_heads h = {.size = sizeof h};
-        if (out->logp) h.logp = out->logp + base;
-        if (out->value) h.value = out->value + base;
-        if (out->hidden) h.hidden = out->hidden + base * (size_t)m->info.d_model;
-        if (out->score) h.score = out->score + (size_t)from * (size_t)m->n_labels;
-        st = rlhf__model_forward(m, &b, &f, &h, err);
+        to = rlhf__episodes_slice_end(e, from, microbatch_tokens, share);
+        st = pass_slice(&p, from, to, share, out, err);
     }
-    free(offset);
+    rlhf__shared_batch_finish(&p.batch);
+    free(p.work);
     return st;
 }

@@ -8,6 +8,7 @@
 #include "model/model.h"
 #include "train/episodes.h"
 #include "train/optim.h"
+#include "train/shared_batch.h"
 
 #include <rlhf/algo.h>
 
@@ -26,23 +27,28 @@ struct rlhf__learner {
     rlhf_plan plan;
     rlhf_dist dist; // of the log-probs
     int64_t microbatch_tokens, max_new_tokens;
-    struct rlhf__head_store out, grad;
-    int32_t *offset; // of a microbatch, [offset_cap]
-    size_t offset_cap;
+    struct rlhf__head_store out, grad; // rows written out: what the algorithm sees
+    struct rlhf__shared_batch batch;   // the microbatch at hand
+    struct rlhf__head_store compact;   // with shared prompts: what the model gives and takes
+    float *hidden;                     // with shared prompts: the reference's, [hidden_cap]
+    size_t hidden_cap;
     // Sampled minus recomputed log-prob, over the forwards before the first update of a phase.
     int32_t comparing, reserved;
     int64_t compared;
     double difference_sum, difference_max;
     // Totals since the caller last cleared them.
     double loss_sum, norm_sum, clipped_sum;
-    int64_t minibatches, steps, tokens;
+    int64_t minibatches, steps;
+    int64_t tokens; // that went through the model; a shared prompt counts once
 };
 
 void rlhf__learner_finish(struct rlhf__learner *); // frees the arrays, not what it points to [main]
 
 // One minibatch: gradients of the algorithm's loss over all rows, then an optimiser step with
-// learning rates times lr_factor, then the weights are re-packed. A loss or gradient that is not
-// finite skips the step; policy and critic have gradient norms and clipping of their own. [step]
+// learning rates times lr_factor, then the weights are re-packed. Prompts are shared where the rows
+// say so (RLHF__SHARE_PROMPTS) and the model can; microbatch_tokens counts what it computes. A loss
+// or gradient that is not finite skips the step; policy and critic have gradient norms and clipping
+// of their own. [step]
 rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__episodes *,
                                     uint32_t epoch, uint32_t minibatch, double lr_factor,
                                     struct rlhf__error *err);
@@ -59,7 +65,8 @@ struct rlhf__pass_out {
     float *score;        // [n, n_labels]
 };
 
-// Forward all rows in microbatches, train = 0. [step]
+// Forward all rows in microbatches, train = 0. Prompts are shared as in training (not for scores);
+// what is filled has every row written out. [step]
 rlhf_status rlhf__pass(const struct rlhf__model *, const struct rlhf__episodes *,
                        const rlhf_dist *dist, int64_t microbatch_tokens,
                        const struct rlhf__pass_out *out, struct rlhf__error *err);

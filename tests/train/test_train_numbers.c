@@ -170,9 +170,9 @@ static void slices_hold_whole_rows(void **state) {
         e.ids[i] = i;
     for (int i = 0; i < 4; i++)
         e.prompt_len[i] = 1;
-    assert_int_equal(rlhf__episodes_slice_end(&e, 0, 8), 1); // one row although it is too long
-    assert_int_equal(rlhf__episodes_slice_end(&e, 1, 6), 3);
-    assert_int_equal(rlhf__episodes_slice_end(&e, 1, 0), 4);
+    assert_int_equal(rlhf__episodes_slice_end(&e, 0, 8, 0), 1); // one row although it is too long
+    assert_int_equal(rlhf__episodes_slice_end(&e, 1, 6, 0), 3);
+    assert_int_equal(rlhf__episodes_slice_end(&e, 1, 0, 0), 4);
     assert_int_equal(rlhf__episodes_response_tokens(&e, 1, 4), 8);
     const uint32_t pick[2] = {3, 1};
     struct rlhf__episodes p = {0};
