@@ -72,20 +72,15 @@ rlhf_status rlhf__scored_init(struct rlhf__scored *x, const struct rlhf__scorer 
 
 // ---- plugins ----
 
-// The rows as plugins see them: responses cut where scoring ends.
-struct cut_rows {
-    int32_t *ids, *offset;
-    float *token;
-};
-
-static void cut_finish(struct cut_rows *c) {
+void rlhf__cut_rows_finish(struct rlhf__cut_rows *c) {
     free(c->ids);
     free(c->offset);
     free(c->token);
+    memset(c, 0, sizeof *c);
 }
 
-static rlhf_status cut_init(struct cut_rows *c, const struct rlhf__scored *x,
-                            const struct rlhf__episodes *e, struct rlhf__error *err) {
+rlhf_status rlhf__cut_rows_init(struct rlhf__cut_rows *c, const struct rlhf__scored *x,
+                                const struct rlhf__episodes *e, struct rlhf__error *err) {
     c->ids = calloc((size_t)e->total + 1, sizeof *c->ids);
     c->offset = calloc((size_t)e->n + 1, sizeof *c->offset);
     c->token = calloc((size_t)e->total + 1, sizeof *c->token);
@@ -99,10 +94,10 @@ static rlhf_status cut_init(struct cut_rows *c, const struct rlhf__scored *x,
     return RLHF_OK;
 }
 
-static rlhf_status call(const struct rlhf__scorer *s, size_t k, const struct rlhf__scored *x,
-                        struct rlhf__episodes *e, struct cut_rows *c, float *raw,
-                        struct rlhf__error *err) {
-    const struct rlhf__instance *plugin = s->rewards[k];
+// raw[n] and c->token [offset[n]] (0 without per-token rewards) of one plugin.
+static rlhf_status call(const struct rlhf__scorer *s, const struct rlhf__instance *plugin,
+                        const struct rlhf__scored *x, const struct rlhf__episodes *e,
+                        struct rlhf__cut_rows *c, float *raw, struct rlhf__error *err) {
     const rlhf_reward_ops *ops = &plugin->plugin->ops.reward;
     rlhf_reward_in in = {.size = sizeof in,
                          .n = e->n,
@@ -120,8 +115,26 @@ static rlhf_status call(const struct rlhf__scorer *s, size_t k, const struct rlh
     for (uint32_t i = 0; i < e->n; i++)
         raw[i] = NAN; // a row left unwritten must not pass for 0
     rlhf_status st = ops->score(plugin->self, &in, &out);
-    if (st < 0) return rlhf__plugin_call_failed(plugin, "score()", st, err);
-    if (!per_token) return RLHF_OK;
+    return st >= 0 ? RLHF_OK : rlhf__plugin_call_failed(plugin, "score()", st, err);
+}
+
+rlhf_status rlhf__score_alone(const struct rlhf__scorer *s, const struct rlhf__instance *plugin,
+                              const struct rlhf__scored *x, const struct rlhf__episodes *e,
+                              float *raw, struct rlhf__error *err) {
+    struct rlhf__cut_rows c = {0};
+    rlhf_status st = rlhf__cut_rows_init(&c, x, e, err);
+    if (st == RLHF_OK) st = call(s, plugin, x, e, &c, raw, err);
+    rlhf__cut_rows_finish(&c);
+    return st;
+}
+
+// Reward k of the run, its per-token rewards added to the batch's.
+static rlhf_status call_reward(const struct rlhf__scorer *s, size_t k, const struct rlhf__scored *x,
+                               struct rlhf__episodes *e, struct rlhf__cut_rows *c, float *raw,
+                               struct rlhf__error *err) {
+    rlhf_status st = call(s, s->rewards[k], x, e, c, raw, err);
+    int per_token = (s->rewards[k]->plugin->ops.reward.flags & RLHF_REWARD_PER_TOKEN) != 0;
+    if (st != RLHF_OK || !per_token) return st;
     double weight = s->config->reward[k].weight;
     float *sum = e->token[RLHF__TOKEN_REWARD];
     for (uint32_t i = 0; i < e->n; i++)
@@ -178,12 +191,12 @@ static void report(const struct rlhf__scorer *s, size_t k, const float *raw, con
 }
 
 static rlhf_status score_all(const struct rlhf__scorer *s, const struct rlhf__scored *x,
-                             struct rlhf__episodes *e, struct cut_rows *c, uint8_t *keep,
+                             struct rlhf__episodes *e, struct rlhf__cut_rows *c, uint8_t *keep,
                              float *raw, struct rlhf__error *err) {
     int64_t not_finite = 0;
     for (size_t k = 0; k < s->config->n_reward; k++) {
         float *own = raw + k * e->n;
-        rlhf_status st = call(s, k, x, e, c, own, err);
+        rlhf_status st = call_reward(s, k, x, e, c, own, err);
         if (st == RLHF_OK) st = handle_not_finite(s, x, e, k, keep, own, &not_finite, err);
         if (st != RLHF_OK) return st;
     }
@@ -201,15 +214,15 @@ rlhf_status rlhf__score(const struct rlhf__scorer *s, const struct rlhf__scored 
                         struct rlhf__error *err) {
     size_t cells = s->config->n_reward * e->n;
     float *own = raw ? NULL : calloc(cells ? cells : 1, sizeof *own);
-    struct cut_rows c = {0};
+    struct rlhf__cut_rows c = {0};
     memset(keep, 1, e->n);
     rlhf_status st = RLHF_OK;
     if (!raw && !own) st = RLHF__NOMEM(err, "out of memory scoring %u rows", e->n);
     if (!raw) raw = own;
-    if (st == RLHF_OK) st = cut_init(&c, x, e, err);
+    if (st == RLHF_OK) st = rlhf__cut_rows_init(&c, x, e, err);
     if (st == RLHF_OK) st = score_all(s, x, e, &c, keep, raw, err);
     if (st == RLHF_OK) rlhf__mix(s->config, raw, keep, e->finished, x->no_period, e->n, e->score);
-    cut_finish(&c);
+    rlhf__cut_rows_finish(&c);
     free(own);
     return st;
 }

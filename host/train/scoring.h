@@ -40,6 +40,23 @@ rlhf_status rlhf__scored_init(struct rlhf__scored *, const struct rlhf__scorer *
                               struct rlhf__error *err);
 void rlhf__scored_finish(struct rlhf__scored *); // accepts a zeroed one [any]
 
+// The rows as plugins see them: each ends where scoring ends. e's prompt_len holds for them too.
+struct rlhf__cut_rows {
+    int32_t *ids, *offset; // [offset[n]], [n + 1]
+    float *token;          // [offset[n]] room for per-token rewards
+};
+
+// Release with rlhf__cut_rows_finish, also after a failure. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__cut_rows_init(struct rlhf__cut_rows *, const struct rlhf__scored *,
+                                const struct rlhf__episodes *e, struct rlhf__error *err);
+void rlhf__cut_rows_finish(struct rlhf__cut_rows *); // accepts a zeroed one [any]
+
+// raw[n] = what one plugin says of the rows, NaN where it says nothing: no weight, no mixing, no
+// penalty, no nan_policy. [step]
+rlhf_status rlhf__score_alone(const struct rlhf__scorer *, const struct rlhf__instance *plugin,
+                              const struct rlhf__scored *, const struct rlhf__episodes *e,
+                              float *raw, struct rlhf__error *err);
+
 // Fill e->score and e->token[RLHF__TOKEN_REWARD]. keep[n] is set to 0 for rows that nan_policy drop
 // leaves out, else 1. raw: NULL, or [n_reward * n] of the plugins' own values. Errors:
 // RLHF_E_NUMERIC names plugin and row (nan_policy stop, or every row dropped); what plugins say.
