@@ -1,0 +1,88 @@
+// preferences.h: rows that say which response to a prompt is better, tokenised and held in memory.
+//
+// Two forms of row, which one file may mix:
+//     {"prompt": text, "chosen": text, "rejected": text}
+//     {"prompt": text, "responses": [text, text, ...], "best": index of the better one, from 0}
+// Other keys are ignored. Prompt and response are tokenised apart, as a rollout has them: the
+// response continues the prompt's tokens. What it is not: an order (data/order.h) or a model batch.
+#ifndef RLHF_HOST_DATA_PREFERENCES_H
+#define RLHF_HOST_DATA_PREFERENCES_H
+
+#include "text/tokenizer.h"
+
+#define RLHF__RESPONSES_MAX 1024 // responses a row may have
+
+// What happens to a row in which prompt + response is longer than max_tokens, or a response is
+// longer than max_response.
+enum rlhf__preference_long {
+    // Cut: a response loses its last tokens, until it has max_response and fits behind one prompt
+    // token (and bos); then the prompt loses its first ones (bos stays), until the longest response
+    // fits. All rows of a group keep the same prompt.
+    RLHF__PREFERENCE_CUT = 0,
+    RLHF__PREFERENCE_REFUSE = 1 // RLHF_E_INVALID with file and line
+};
+
+struct rlhf__preference_opts {
+    const char *const *paths; // [n_paths] .jsonl or .jsonl.gz, read as one sequence of rows
+    size_t n_paths;
+    int64_t skip, limit;  // leave out the first `skip` rows; keep at most `limit`, 0 = all
+    int32_t prepend_bos;  // 1: bos in front of every prompt; an empty prompt is then allowed
+    int32_t max_tokens;   // prompt + response, bos counted; at least 2 (3 with bos): the context
+    int32_t max_response; // longest response; 0 = what max_tokens leaves
+    int32_t long_rows;    // enum rlhf__preference_long
+};
+
+// One row of the file: the responses to one prompt. Borrowed from the set.
+struct rlhf__preference {
+    const int32_t *prompt; // [n_prompt], n_prompt >= 1, bos included
+    // [sum of len] response 0, then response 1, ...; chosen is response 0 of a pair, rejected 1.
+    const int32_t *ids;
+    const int32_t *len; // [n] tokens of each response, at least 1
+    int32_t n_prompt;
+    int32_t n;    // responses, at least 2
+    int32_t best; // the preferred one, 0 <= best < n
+    int32_t reserved;
+    int64_t row; // row of the files that it came from, from 0, skipped rows counted
+};
+
+struct rlhf__preferences; // opaque
+
+// Read and tokenise. Rows whose preferred response has the same tokens as another one (after
+// cutting) say nothing: they are left out and counted. Caller owns *out; the option struct is not
+// kept. Errors name file and line: RLHF_E_INVALID (missing file; no rows; invalid JSON or UTF-8; a
+// field that is missing, empty or of the wrong type; both forms in one row; chosen = rejected, or
+// two equal responses one of which is the best; best out of range; too long, with REFUSE; a prompt
+// without tokens; nothing left), RLHF_E_IO, RLHF_E_NOMEM. [main]
+rlhf_status rlhf__preferences_open(const struct rlhf__preference_opts *opts,
+                                   const struct rlhf__tokenizer *tok,
+                                   struct rlhf__preferences **out, struct rlhf__error *err);
+
+// NULL allowed. [main]
+void rlhf__preferences_close(struct rlhf__preferences *set);
+
+// Rows of the file that are left, at least 1 (a pair or a best-of-n row counts one). [any]
+int64_t rlhf__preferences_count(const struct rlhf__preferences *set);
+
+// Row i, 0 <= i < count. [any]
+struct rlhf__preference rlhf__preferences_get(const struct rlhf__preferences *set, int64_t i);
+
+// Responses in all rows: the sequences of one pass over the data. [any]
+int64_t rlhf__preferences_responses(const struct rlhf__preferences *set);
+
+// Most responses in a row; longest prompt + response in tokens. [any]
+int32_t rlhf__preferences_widest(const struct rlhf__preferences *set);
+int32_t rlhf__preferences_longest(const struct rlhf__preferences *set);
+
+// Rows that lost tokens; rows left out because their tokens are equal. [any]
+int64_t rlhf__preferences_truncated(const struct rlhf__preferences *set);
+int64_t rlhf__preferences_dropped(const struct rlhf__preferences *set);
+
+// Tokens of the row when every response is written out behind the prompt. [any]
+static inline int64_t rlhf__preference_tokens(const struct rlhf__preference *p) {
+    int64_t sum = (int64_t)p->n * p->n_prompt;
+    for (int32_t i = 0; i < p->n; i++)
+        sum += p->len[i];
+    return sum;
+}
+
+#endif
