@@ -66,6 +66,16 @@ static void token_row(const struct rlhf__clip *clip, double w, const float *logp
     }
 }
 
+// The one ratio of a row of len > 0 tokens at a sequence level; *share = d log ratio / d logp_t.
+static double row_ratio(int32_t level, const float *logp, const float *logp_old, int64_t len,
+                        double *share) {
+    double log_ratio = 0;
+    *share = level == RLHF__RATIO_SEQUENCE ? 1.0 : 1.0 / (double)len;
+    for (int64_t t = 0; t < len; t++)
+        log_ratio += (double)logp[t] - (double)logp_old[t];
+    return exp(log_ratio * *share);
+}
+
 void rlhf__surrogate_row(int32_t level, const struct rlhf__clip *clip, double w, const float *logp,
                          const float *logp_old, const float *adv, int64_t len, float *d_logp,
                          struct rlhf__surrogate_sums *s) {
@@ -74,11 +84,7 @@ void rlhf__surrogate_row(int32_t level, const struct rlhf__clip *clip, double w,
         token_row(clip, w, logp, logp_old, adv, len, d_logp, s);
         return;
     }
-    double log_ratio = 0, share = level == RLHF__RATIO_SEQUENCE ? 1.0 : 1.0 / (double)len,
-           d_sum = 0;
-    for (int64_t t = 0; t < len; t++)
-        log_ratio += (double)logp[t] - (double)logp_old[t];
-    double ratio = exp(log_ratio * share);
+    double share, d_sum = 0, ratio = row_ratio(level, logp, logp_old, len, &share);
     for (int64_t t = 0; t < len; t++) {
         double d;
         int clipped;
@@ -88,4 +94,20 @@ void rlhf__surrogate_row(int32_t level, const struct rlhf__clip *clip, double w,
     }
     for (int64_t t = 0; t < len; t++)
         d_logp[t] += (float)(d_sum * ratio * share);
+}
+
+void rlhf__cispo_row(int32_t level, double high, double w, const float *logp, const float *logp_old,
+                     const float *adv, int64_t len, float *d_logp, struct rlhf__surrogate_sums *s) {
+    if (len <= 0) return;
+    double share, row = 0, bound = 1.0 + high;
+    if (level != RLHF__RATIO_TOKEN) row = row_ratio(level, logp, logp_old, len, &share);
+    for (int64_t t = 0; t < len; t++) {
+        double x = (double)logp[t], o = (double)logp_old[t], a = (double)adv[t];
+        double ratio = level == RLHF__RATIO_TOKEN ? exp(x - o) : row;
+        double weight = w * a * (ratio > bound ? bound : ratio); // not fmin: it would hide a NaN
+        note_token(x, o, ratio, a != 0 && ratio > bound, s);
+        if (a == 0 || ratio == 0) continue; // ratio 0: x may be -inf
+        s->loss -= weight * x;
+        d_logp[t] -= (float)weight;
+    }
 }

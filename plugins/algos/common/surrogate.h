@@ -59,4 +59,10 @@ void rlhf__surrogate_row(int32_t level, const struct rlhf__clip *, double w, con
                          const float *logp_old, const float *adv, int64_t len, float *d_logp,
                          struct rlhf__surrogate_sums *);
 
+// CISPO (MiniMax 2025, arXiv 2506.13585, eq. 4 with no lower bound): -min(rho, 1 + high) A x, where
+// the bounded ratio is a constant weight, so that every token keeps a gradient. Arguments as above;
+// counted as clipped where rho > 1 + high and A is not 0. [any]
+void rlhf__cispo_row(int32_t level, double high, double w, const float *logp, const float *logp_old,
+                     const float *adv, int64_t len, float *d_logp, struct rlhf__surrogate_sums *);
+
 #endif
