@@ -110,7 +110,8 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
                          .value_kind = spec->value_kind,
                          .value_init = spec->value_init,
                          .value_detach = spec->value_detach,
-                         .compute = m->compute};
+                         .compute = m->compute,
+                         .score_init = spec->score_init};
     rlhf_status st = call_failed(m, "open()", m->ops->open(m->self, &o), err);
     if (st != RLHF_OK) return st;
     m->info.size = sizeof m->info;

@@ -38,7 +38,8 @@ struct rlhf__model_spec {
     int32_t pooling;    // enum rlhf_pool of the score head; 0: as config.json says
     int32_t value_kind; // enum rlhf_value_kind
     int32_t value_init; // enum rlhf_value_init
-    int32_t value_detach, reserved;
+    int32_t value_detach;
+    int32_t score_init; // enum rlhf_score_init: how a score head is drawn
 };
 
 struct rlhf__model {

@@ -42,9 +42,10 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
         .log = log, .cancelled = cancelled, .seed = (uint64_t)run->seed, .phase = -1};
     s->models =
         (struct rlhf__model_env){table, plugins, &s->services, dtype, 0, (uint64_t)run->seed};
-    char classifier[2048];
+    char classifier[2048], reward[2048];
     rlhf__default_model(dirs, "classifier", classifier);
-    st = rlhf__text_services_create(&s->models, classifier, &s->text, err);
+    rlhf__default_model(dirs, "reward_model", reward);
+    st = rlhf__text_services_create(&s->models, classifier, reward, &s->text, err);
     s->services.service = rlhf__text_services_find;
     s->services.service_ctx = s->text;
     s->services.service_failure = rlhf__text_services_failure;

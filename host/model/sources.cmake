@@ -1,2 +1,3 @@
-target_sources(rlhf_host_core PRIVATE model/classifier.c model/compute.c model/draw.c model/model.c
-  model/parameters.c model/session.c model/text_services.c)
+target_sources(rlhf_host_core PRIVATE model/classifier.c model/classifier_config.c model/compute.c
+  model/draw.c model/model.c model/parameters.c model/reward_head.c model/reward_model.c
+  model/reward_service.c model/session.c model/text_services.c)

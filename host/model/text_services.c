@@ -26,6 +26,7 @@ struct rlhf__text_services {
     const struct rlhf__tokenizer *policy;
     struct rlhf_classifier *classifiers;
     struct rlhf_tokenizer *tokenizers;
+    struct rlhf__reward_service *reward;
     struct rlhf__error failure; // the last one, until it was told
     rlhf_classifier_service classifier;
     rlhf_tokenizer_service tokenizer;
@@ -168,7 +169,7 @@ static rlhf_status tokenizer_decode(void *host, const rlhf_tokenizer *t, const i
 // ---- the services ----
 
 rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
-                                       const char *default_classifier,
+                                       const char *default_classifier, const char *default_reward,
                                        struct rlhf__text_services **out, struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__text_services *s = calloc(1, sizeof *s);
@@ -176,6 +177,11 @@ rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
     if (!s || !s->default_classifier) {
         free(s);
         return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for services");
+    }
+    rlhf_status st = rlhf__reward_service_create(env, default_reward, &s->failure, &s->reward, err);
+    if (st != RLHF_OK) {
+        rlhf__text_services_destroy(s);
+        return st;
     }
     s->env = env;
     s->classifier = (rlhf_classifier_service){sizeof s->classifier,
@@ -210,12 +216,18 @@ void rlhf__text_services_destroy(struct rlhf__text_services *s) {
         rlhf__tokenizer_close(t->owned);
         free(t);
     }
+    rlhf__reward_service_destroy(s->reward);
     free(s->default_classifier);
     free(s);
 }
 
 void rlhf__text_services_policy(struct rlhf__text_services *s, const struct rlhf__tokenizer *tok) {
     s->policy = tok;
+    rlhf__reward_service_policy(s->reward, tok);
+}
+
+struct rlhf__reward_service *rlhf__text_services_reward(const struct rlhf__text_services *s) {
+    return s->reward;
 }
 
 void rlhf__text_services_failure(void *ctx, char *text, size_t cap) {
@@ -228,5 +240,6 @@ const void *rlhf__text_services_find(void *ctx, const char *id) {
     struct rlhf__text_services *s = ctx;
     if (strcmp(id, RLHF_SVC_CLASSIFIER) == 0) return &s->classifier;
     if (strcmp(id, RLHF_SVC_TOKENIZER) == 0) return &s->tokenizer;
+    if (strcmp(id, RLHF_SVC_REWARD_MODEL) == 0) return rlhf__reward_service_table(s->reward);
     return NULL;
 }

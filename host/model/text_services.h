@@ -1,23 +1,28 @@
-// text_services.h: the tables behind host->service(): "rlhf.classifier/0" and "rlhf.tokenizer/0".
+// text_services.h: the tables behind host->service(): "rlhf.classifier/0", "rlhf.tokenizer/0" and
+// "rlhf.reward_model/0" (reward_service.h).
 #ifndef RLHF_HOST_TEXT_SERVICES_H
 #define RLHF_HOST_TEXT_SERVICES_H
 
-#include "model/model.h"
+#include "model/reward_service.h"
 
 #include <rlhf/service.h>
 
 struct rlhf__text_services;
 
-// The models opened later use env, which must outlive the services. default_classifier: the
-// directory of path NULL. Caller owns *out. [main]
+// The models opened later use env, which must outlive the services. default_classifier,
+// default_reward: the directories of path NULL. Caller owns *out. [main]
 rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
-                                       const char *default_classifier,
+                                       const char *default_classifier, const char *default_reward,
                                        struct rlhf__text_services **out, struct rlhf__error *err);
 // Closes what plugins left open. NULL allowed. [main]
 void rlhf__text_services_destroy(struct rlhf__text_services *);
 
-// The tokenizer of path NULL; borrowed, NULL until set. [main]
+// The tokenizer of path NULL, and the vocabulary that reward models must have; borrowed, NULL until
+// set. [main]
 void rlhf__text_services_policy(struct rlhf__text_services *, const struct rlhf__tokenizer *);
+
+// The reward models that plugins opened; borrowed. [main]
+struct rlhf__reward_service *rlhf__text_services_reward(const struct rlhf__text_services *);
 
 // For struct rlhf__services.service_failure: the sentence of the last service call that failed.
 // [main]

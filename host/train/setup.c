@@ -4,8 +4,8 @@
 #include "train/trainer.h"
 
 #include "base/file.h"
+#include "model/classifier_config.h"
 #include "model/parameters.h"
-#include "train/classifier_config.h"
 
 #include <math.h>
 #include <stdio.h>

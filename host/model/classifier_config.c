@@ -1,5 +1,5 @@
 // classifier_config.c: see classifier_config.h.
-#include "train/classifier_config.h"
+#include "model/classifier_config.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,190 @@
+// reward_model.c: see reward_model.h.
+#include "model/reward_model.h"
+
+#include "base/file.h"
+#include "model/classifier_config.h"
+#include "model/parameters.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MICROBATCH_TOKENS 4096
+
+static rlhf_status check(const struct rlhf__reward_model_spec *spec, const struct rlhf__model *m,
+                         struct rlhf__error *err) {
+    if (!rlhf__model_is_classifier(m->config) || m->labels.n != 1)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s/config.json: the model is no reward model (architectures must be a "
+                          "...ForSequenceClassification with num_labels 1)",
+                          m->dir);
+    if (!(m->info.heads & RLHF_HEAD_TOKEN_SCORE))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "the reward model '%s' (%s) gives no score a token", m->dir,
+                          m->instance->plugin->file);
+    if (spec->policy && !rlhf__tokenizer_equal(m->tok, spec->policy))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the vocabulary of the reward model '%s' is not the policy's", m->dir);
+    if (spec->longest > m->info.n_ctx)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the context of the reward model '%s' is %d tokens; prompts and "
+                          "responses of this run have up to %d",
+                          m->dir, m->info.n_ctx, spec->longest);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__reward_model_open(const struct rlhf__model_env *env,
+                                    const struct rlhf__reward_model_spec *spec,
+                                    struct rlhf__reward_model **out, struct rlhf__error *err) {
+    *out = NULL;
+    struct rlhf__reward_model *rm = calloc(1, sizeof *rm);
+    if (!rm) return RLHF__NOMEM(err, "out of memory opening a reward model");
+    struct rlhf__model_spec m = {.dir = spec->dir,
+                                 .role = "reward model",
+                                 .trainable = spec->trainable,
+                                 .n_labels = -1,
+                                 .pooling = RLHF_POOL_LAST}; // for rows without a response
+    int found;
+    rlhf_status st = rlhf__model_open(env, &m, &rm->model, err);
+    if (st == RLHF_OK) st = check(spec, rm->model, err);
+    if (st == RLHF_OK)
+        st = rlhf__reward_head_read(rm->model->config, rm->model->dir, &rm->head, &found, err);
+    // One that transformers or TRL trained: its logit is the score of the last token.
+    if (st == RLHF_OK && !found) rm->head.pooling = RLHF_POOL_LAST;
+    if (st != RLHF_OK) {
+        rlhf__reward_model_close(rm);
+        return st;
+    }
+    *out = rm;
+    return RLHF_OK;
+}
+
+void rlhf__reward_model_close(struct rlhf__reward_model *rm) {
+    if (!rm) return;
+    rlhf__model_close(rm->model);
+    free(rm);
+}
+
+// ---- scoring ----
+
+// One microbatch's arrays, rows [from, to) of the caller's.
+struct rows {
+    uint32_t from, to;
+    const int32_t *ids, *offset, *prompt_len;
+};
+
+static int32_t length(const struct rows *r, uint32_t i) { return r->offset[i + 1] - r->offset[i]; }
+
+static rlhf_status forward(const struct rlhf__reward_model *rm, const struct rows *r,
+                           const struct rlhf__reward_head *head, int32_t *offset, float *raw,
+                           float *last, float *seq, struct rlhf__error *err) {
+    rlhf_dist dist = {1, 1, 0, 0};
+    rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_TOKEN_SCORE, .dist = &dist};
+    uint32_t n = r->to - r->from;
+    const int32_t *prompt_len = r->prompt_len + r->from;
+    for (uint32_t i = 0; i <= n; i++)
+        offset[i] = r->offset[r->from + i] - r->offset[r->from];
+    for (uint32_t i = 0; i < n; i++)
+        if (prompt_len[i] >= offset[i + 1] - offset[i]) f.heads |= RLHF_HEAD_SCORE;
+    rlhf_batch b = {.n = n,
+                    .total = (uint32_t)offset[n],
+                    .ids = r->ids + r->offset[r->from],
+                    .offset = offset,
+                    .prompt_len = prompt_len};
+    rlhf_heads h = {.size = sizeof h, .token_score = raw, .score = last};
+    memset(raw, 0, (size_t)b.total * sizeof *raw);
+    rlhf_status st = rlhf__model_forward(rm->model, &b, &f, &h, err);
+    if (st != RLHF_OK) return st;
+    rlhf__reward_pool(head, n, offset, prompt_len, raw, seq + r->from);
+    for (uint32_t i = 0; i < n; i++)
+        if (prompt_len[i] >= offset[i + 1] - offset[i])
+            seq[r->from + i] = (float)(head->gain * (double)last[i] + head->bias);
+    return RLHF_OK;
+}
+
+// token[]: gain * raw + bias on the rows' response tokens, 0 elsewhere.
+static void put_tokens(const struct rows *r, const struct rlhf__reward_head *head, const float *raw,
+                       float *token) {
+    int32_t base = r->offset[r->from];
+    for (uint32_t i = r->from; i < r->to; i++)
+        for (int32_t k = 0; k < length(r, i); k++) {
+            int32_t at = r->offset[i] + k;
+            double v = head->gain * (double)raw[at - base] + head->bias;
+            token[at] = k >= r->prompt_len[i] ? (float)v : 0;
+        }
+}
+
+static rlhf_status score(const struct rlhf__reward_model *rm, uint32_t n, struct rows r,
+                         const struct rlhf__reward_head *head, float *seq, float *token,
+                         struct rlhf__error *err) {
+    int32_t n_ctx = rm->model->info.n_ctx;
+    uint32_t most = MICROBATCH_TOKENS > n_ctx ? MICROBATCH_TOKENS : (uint32_t)n_ctx;
+    int32_t *offset = calloc((size_t)most + 1, sizeof *offset); // a row has a token or more
+    float *raw = calloc(2 * (size_t)most, sizeof *raw);
+    rlhf_status st = RLHF_OK;
+    if (!offset || !raw) st = RLHF__NOMEM(err, "out of memory for the reward model");
+    while (st == RLHF_OK && r.to < n) {
+        int32_t tokens = length(&r, r.from = r.to++);
+        while (r.to < n && tokens + length(&r, r.to) <= MICROBATCH_TOKENS)
+            tokens += length(&r, r.to++);
+        for (uint32_t i = r.from; st == RLHF_OK && i < r.to; i++)
+            if (length(&r, i) > n_ctx)
+                st = rlhf__fail(err, RLHF_E_INVALID,
+                                "a row of %d tokens is longer than the context of the reward model "
+                                "'%s', %d",
+                                length(&r, i), rm->model->dir, n_ctx);
+        if (st == RLHF_OK) st = forward(rm, &r, head, offset, raw, raw + most, seq, err);
+        if (st == RLHF_OK && token) put_tokens(&r, head, raw, token);
+    }
+    free(offset);
+    free(raw);
+    return st;
+}
+
+rlhf_status rlhf__reward_model_score(const struct rlhf__reward_model *rm, uint32_t n,
+                                     const int32_t *ids, const int32_t *offset,
+                                     const int32_t *prompt_len, int32_t pooling, float *seq,
+                                     float *token, struct rlhf__error *err) {
+    struct rlhf__reward_head head = rm->head;
+    if (pooling) head.pooling = pooling;
+    struct rows r = {.ids = ids, .offset = offset, .prompt_len = prompt_len};
+    return score(rm, n, r, &head, seq, token, err);
+}
+
+rlhf_status rlhf__reward_model_calibrate(struct rlhf__reward_model *rm, uint32_t n,
+                                         const int32_t *ids, const int32_t *offset,
+                                         const int32_t *prompt_len, int *fitted,
+                                         struct rlhf__error *err) {
+    struct rlhf__reward_head plain = {rm->head.pooling, 0, 1, 0};
+    struct rows r = {.ids = ids, .offset = offset, .prompt_len = prompt_len};
+    *fitted = 0;
+    float *raw = calloc((size_t)n + 1, sizeof *raw);
+    if (!raw) return RLHF__NOMEM(err, "out of memory for %u samples", n);
+    rlhf_status st = score(rm, n, r, &plain, raw, NULL, err);
+    if (st == RLHF_OK) *fitted = rlhf__reward_fit(&rm->head, raw, n);
+    free(raw);
+    return st;
+}
+
+// ---- its directory ----
+
+rlhf_status rlhf__reward_model_config(struct rlhf__model *m, const struct rlhf__reward_head *h,
+                                      struct rlhf__error *err) {
+    char *name[] = {"REWARD"};
+    struct rlhf__labels one = {.name = name, .n = 1};
+    rlhf_status st = rlhf__classifier_config(m, &one, err);
+    json_object_del(m->config, "rlhf_pooling"); // rlhf_reward says how scores are pooled
+    return st == RLHF_OK ? rlhf__reward_head_write(h, m->config, err) : st;
+}
+
+rlhf_status rlhf__reward_model_write(const struct rlhf__reward_model *rm, const char *dir,
+                                     struct rlhf__error *err) {
+    char path[4400];
+    snprintf(path, sizeof path, "%s/model.safetensors", dir);
+    rlhf_status st = rlhf__make_dirs(dir, err);
+    if (st == RLHF_OK) st = rlhf__reward_model_config(rm->model, &rm->head, err);
+    if (st == RLHF_OK) st = rlhf__hf_config_write(dir, rm->model->config, err);
+    if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(rm->model->dir, dir, err);
+    if (st == RLHF_OK) st = rlhf__params_write(rm->model, RLHF__PART_MODEL, RLHF_F32, path, err);
+    return st == RLHF_OK ? rlhf__sync_dir(dir, err) : st;
+}

@@ -1,0 +1,140 @@
+// reward_service.c: see reward_service.h.
+#include "model/reward_service.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// What plugins hold: one for each directory.
+struct rlhf_reward_model {
+    struct rlhf__reward_model *model;
+    int64_t users;
+    struct rlhf_reward_model *next;
+};
+
+struct rlhf__reward_service {
+    const struct rlhf__model_env *env;
+    char *default_dir;
+    struct rlhf__error *failure;
+    const struct rlhf__tokenizer *policy;
+    int32_t longest, trainable;
+    struct rlhf_reward_model *models; // in the order they were opened
+    rlhf_reward_model_service table;
+};
+
+static rlhf_status report(struct rlhf__reward_service *s, const struct rlhf__error *err) {
+    *s->failure = *err;
+    return err->code;
+}
+
+static rlhf_status open_fresh(struct rlhf__reward_service *s, const char *path,
+                              struct rlhf_reward_model **out) {
+    struct rlhf__error err = {0, ""};
+    struct rlhf__reward_model_spec spec = {
+        .dir = path, .trainable = s->trainable, .longest = s->longest, .policy = s->policy};
+    struct rlhf_reward_model *m = calloc(1, sizeof *m), **end = &s->models;
+    if (!m) return RLHF_E_NOMEM;
+    rlhf_status st = rlhf__reward_model_open(s->env, &spec, &m->model, &err);
+    if (st != RLHF_OK) {
+        free(m);
+        return report(s, &err);
+    }
+    m->users = 1;
+    while (*end)
+        end = &(*end)->next;
+    *end = m;
+    *out = m;
+    return RLHF_OK;
+}
+
+static rlhf_status service_open(void *host, const char *path, rlhf_reward_model **out) {
+    struct rlhf__reward_service *s = host;
+    *out = NULL;
+    if (!path || strcmp(path, "default") == 0) path = s->default_dir;
+    char *real = realpath(path, NULL);
+    for (struct rlhf_reward_model *m = s->models; m && real && !*out; m = m->next)
+        if (strcmp(m->model->model->dir, real) == 0) *out = m;
+    free(real);
+    if (!*out) return open_fresh(s, path, out);
+    (*out)->users++;
+    return RLHF_OK;
+}
+
+static void service_close(void *host, rlhf_reward_model *m) {
+    struct rlhf__reward_service *s = host;
+    if (!m || --m->users > 0) return;
+    struct rlhf_reward_model **at = &s->models;
+    while (*at && *at != m)
+        at = &(*at)->next;
+    if (*at) *at = m->next;
+    rlhf__reward_model_close(m->model);
+    free(m);
+}
+
+static rlhf_status service_score(void *host, rlhf_reward_model *m, uint32_t n, const int32_t *ids,
+                                 const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
+                                 float *seq, float *token) {
+    struct rlhf__error err = {0, ""};
+    if (pooling != 0 && pooling != RLHF_POOL_MEAN && pooling != RLHF_POOL_LAST) {
+        rlhf__fail(&err, RLHF_E_INVALID, "a reward model pools mean or last");
+        return report(host, &err);
+    }
+    rlhf_status st =
+        rlhf__reward_model_score(m->model, n, ids, offset, prompt_len, pooling, seq, token, &err);
+    return st == RLHF_OK ? st : report(host, &err);
+}
+
+rlhf_status rlhf__reward_service_create(const struct rlhf__model_env *env, const char *default_dir,
+                                        struct rlhf__error *failure,
+                                        struct rlhf__reward_service **out,
+                                        struct rlhf__error *err) {
+    *out = NULL;
+    struct rlhf__reward_service *s = calloc(1, sizeof *s);
+    if (s) s->default_dir = strdup(default_dir);
+    if (!s || !s->default_dir) {
+        free(s);
+        return RLHF__NOMEM(err, "out of memory for services");
+    }
+    s->env = env;
+    s->failure = failure;
+    s->table = (rlhf_reward_model_service){sizeof s->table, 0, s, service_open, service_close,
+                                           service_score};
+    *out = s;
+    return RLHF_OK;
+}
+
+void rlhf__reward_service_destroy(struct rlhf__reward_service *s) {
+    if (!s) return;
+    for (struct rlhf_reward_model *m = s->models, *next; m; m = next) {
+        next = m->next;
+        rlhf__reward_model_close(m->model);
+        free(m);
+    }
+    free(s->default_dir);
+    free(s);
+}
+
+void rlhf__reward_service_policy(struct rlhf__reward_service *s,
+                                 const struct rlhf__tokenizer *tok) {
+    s->policy = tok;
+}
+
+void rlhf__reward_service_longest(struct rlhf__reward_service *s, int32_t longest) {
+    s->longest = longest;
+}
+
+void rlhf__reward_service_trainable(struct rlhf__reward_service *s, int32_t trainable) {
+    s->trainable = trainable;
+}
+
+struct rlhf__reward_model *rlhf__reward_service_at(const struct rlhf__reward_service *s, size_t i,
+                                                   int64_t *users) {
+    const struct rlhf_reward_model *m = s->models;
+    while (m && i-- > 0)
+        m = m->next;
+    if (users) *users = m ? m->users : 0;
+    return m ? m->model : NULL;
+}
+
+const rlhf_reward_model_service *rlhf__reward_service_table(const struct rlhf__reward_service *s) {
+    return &s->table;
+}
