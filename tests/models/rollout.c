@@ -91,7 +91,7 @@ void rollout_run(struct rollout *r, struct model *m, uint32_t n_slots, uint64_t 
         const rlhf_gen_step s = {
             sizeof s,   k->s.n,  k->slot,   k->start, k->ids,
             k->offset,  dist,    logp_dist, 11,       rlhf_rng_stream("rollout"),
-            k->counter, k->next, k->logp};
+            k->counter, k->next, k->logp,   NULL,     NULL};
         must(m, m->ops->gen_step(m->self, session, &s));
         unpack(k, r, f);
     }

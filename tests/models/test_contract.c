@@ -22,7 +22,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-static const rlhf_batch batch = {VEC_ROWS, VEC_TOTAL, vec_ids, vec_offset, vec_prompt_len};
+static const rlhf_batch batch = {VEC_ROWS, VEC_TOTAL, vec_ids, vec_offset, vec_prompt_len, NULL};
 
 // ---- rows ----
 
@@ -43,8 +43,8 @@ static void test_neighbours(void **state) {
     static const int32_t ids[] = {9, 8, 7, 6, 5, 4, 23073, 11, 339, 561, 1, 2};
     static const int32_t offset[] = {0, 6, 10, 12}, prompt[] = {3, 1, 1};
     static const int32_t alone_offset[] = {0, 4}, alone_prompt[] = {1};
-    const rlhf_batch all = {3, 12, ids, offset, prompt};
-    const rlhf_batch alone = {1, 4, ids + 6, alone_offset, alone_prompt};
+    const rlhf_batch all = {3, 12, ids, offset, prompt, NULL};
+    const rlhf_batch alone = {1, 4, ids + 6, alone_offset, alone_prompt, NULL};
     const rlhf_model_open o = open_args(&backend, RLHF_F32, 0);
     struct model m = model_open("gpt2", s, &o);
     float a[12], b[4];
@@ -256,7 +256,7 @@ static void test_refused_batches(void **state) {
     struct model m = model_open("gpt2", tiny_gpt2, &o);
     float x[32];
     int32_t ids[32] = {0}, offset[] = {0, 3, 4}, prompt[] = {1, 1}, longer[] = {0, 25};
-    rlhf_batch b = {2, 4, ids, offset, prompt};
+    rlhf_batch b = {2, 4, ids, offset, prompt, NULL};
     rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP};
     const rlhf_heads h = {.size = sizeof h, .logp = x};
     model_fill(&m, 0.3);
@@ -274,7 +274,7 @@ static void test_refused_batches(void **state) {
     offset[1] = 3;
     b.total = 5;
     assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, "5 tokens");
-    const rlhf_batch big = {1, 25, ids, longer, prompt};
+    const rlhf_batch big = {1, 25, ids, longer, prompt, NULL};
     assert_refused(m.ops->forward(m.self, &big, &f, &h), RLHF_E_INVALID, "context of 24");
     b.total = 4;
     f.train = 1;

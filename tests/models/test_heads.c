@@ -22,7 +22,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-static const rlhf_batch batch = {VEC_ROWS, VEC_TOTAL, vec_ids, vec_offset, vec_prompt_len};
+static const rlhf_batch batch = {VEC_ROWS, VEC_TOTAL, vec_ids, vec_offset, vec_prompt_len, NULL};
 
 enum { VOCAB = 61, D = 32 };
 
@@ -69,7 +69,7 @@ static void trial_close(struct trial *t) {
 
 struct outputs {
     float logp[VEC_TOTAL], entropy[VEC_TOTAL], kl[VEC_TOTAL], value[VEC_TOTAL];
-    float score[VEC_ROWS * VEC_LABELS];
+    float score[VEC_ROWS * VEC_LABELS], token_score[VEC_TOTAL];
 };
 
 static rlhf_heads heads_of(struct outputs *o) {
@@ -78,7 +78,8 @@ static rlhf_heads heads_of(struct outputs *o) {
                     .entropy = o->entropy,
                     .kl = o->kl,
                     .value = o->value,
-                    .score = o->score};
+                    .score = o->score,
+                    .token_score = o->token_score};
     return h;
 }
 
@@ -89,8 +90,9 @@ static double loss(struct trial *t, struct outputs *o) {
     memset(o, 0, sizeof *o);
     must(&t->m, t->m.ops->forward(t->m.self, &batch, &t->f, &h));
     for (uint64_t i = 0; i < VEC_TOTAL; i++)
-        sum += (double)vec_weight(i) * ((double)o->logp[i] + 2 * (double)o->entropy[i] +
-                                        3 * (double)o->kl[i] + (double)o->value[i]);
+        sum += (double)vec_weight(i) *
+               ((double)o->logp[i] + 2 * (double)o->entropy[i] + 3 * (double)o->kl[i] +
+                (double)o->value[i] + (double)o->token_score[i]);
     for (uint64_t i = 0; i < VEC_ROWS * VEC_LABELS; i++)
         sum += (double)vec_weight(i) * (double)o->score[i];
     return sum;
@@ -101,7 +103,7 @@ static void gradient(struct trial *t) {
     const rlhf_heads grad = heads_of(&d);
     loss(t, &o);
     for (uint64_t i = 0; i < VEC_TOTAL; i++) {
-        d.logp[i] = d.value[i] = vec_weight(i);
+        d.logp[i] = d.value[i] = d.token_score[i] = vec_weight(i);
         d.entropy[i] = 2 * vec_weight(i);
         d.kl[i] = 3 * vec_weight(i);
     }
@@ -217,6 +219,15 @@ static void test_encoder_mean(void **state) {
     check_gradients(&t, 28);
     trial_close(&t);
 }
+static void test_token_score(void **state) {
+    (void)state;
+    fd(RLHF_HEAD_TOKEN_SCORE, (rlhf_model_open){.n_labels = 1}, 26);
+}
+static void test_together_token(void **state) {
+    (void)state;
+    fd(RLHF_HEAD_LOGP | RLHF_HEAD_VALUE | RLHF_HEAD_SCORE | RLHF_HEAD_TOKEN_SCORE,
+       (rlhf_model_open){.value_kind = RLHF_VALUE_MLP, .n_labels = 1}, 29);
+}
 static void test_score_first(void **state) {
     (void)state; // the first token sees itself only: scores follow value and output, not query, key
     fd(RLHF_HEAD_SCORE, (rlhf_model_open){.n_labels = VEC_LABELS, .pooling = RLHF_POOL_FIRST}, 20);
@@ -237,7 +248,7 @@ static void full_logp(struct model *m, uint32_t row, int32_t t, const rlhf_dist 
         ids[offset[v + 1] - 1] = v;
         prompt_len[v] = t;
     }
-    const rlhf_batch b = {VOCAB, (uint32_t)offset[VOCAB], ids, offset, prompt_len};
+    const rlhf_batch b = {VOCAB, (uint32_t)offset[VOCAB], ids, offset, prompt_len, NULL};
     const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP, .dist = dist};
     const rlhf_heads h = {.size = sizeof h, .logp = logp};
     must(m, m->ops->forward(m->self, &b, &f, &h));
@@ -312,6 +323,35 @@ static void test_value_values(void **state) {
     trial_close(&t);
 }
 
+// The score matrix on the hidden state at the token itself, in double; 0 on prompts. The last
+// token's score is what last pooling gives, bit for bit.
+static void test_token_score_values(void **state) {
+    (void)state;
+    struct trial t;
+    struct outputs o;
+    float hidden[VEC_TOTAL * D];
+    trial_open(&t, RLHF_HEAD_SCORE | RLHF_HEAD_TOKEN_SCORE,
+               (rlhf_model_open){.n_labels = 1, .pooling = RLHF_POOL_LAST});
+    loss(&t, &o);
+    const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_HIDDEN};
+    const rlhf_heads out = {.size = sizeof out, .hidden = hidden};
+    must(&t.m, t.m.ops->forward(t.m.self, &batch, &f, &out));
+    float *w = param_read(&t.m, "score.weight");
+    for (uint32_t row = 0; row < VEC_ROWS; row++) {
+        const int32_t end = vec_offset[row + 1], first = vec_offset[row] + vec_prompt_len[row];
+        for (int32_t i = vec_offset[row]; i < end; i++) {
+            double s = 0;
+            for (int32_t k = 0; i >= first && k < D; k++)
+                s += (double)w[k] * (double)hidden[i * D + k];
+            assert_true(fabs(s - (double)o.token_score[i]) <=
+                        (i < first ? 0 : 1e-5 * (1 + fabs(s))));
+        }
+        if (first < end) assert_memory_equal(&o.score[row], &o.token_score[end - 1], sizeof(float));
+    }
+    test_free(w);
+    trial_close(&t);
+}
+
 // Against itself the divergence is zero up to rounding, and prompt entries read 0.
 static void test_kl_self(void **state) {
     (void)state;
@@ -373,7 +413,8 @@ int main(void) {
         cmocka_unit_test(test_together),     cmocka_unit_test(test_together_mean),
         cmocka_unit_test(test_encoder_mean), cmocka_unit_test(test_value_values),
         cmocka_unit_test(test_score_mean),   cmocka_unit_test(test_score_first),
-        cmocka_unit_test(test_detach)};
+        cmocka_unit_test(test_detach),       cmocka_unit_test(test_token_score_values),
+        cmocka_unit_test(test_token_score),  cmocka_unit_test(test_together_token)};
     int failed = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         backend_name = names[i];

@@ -23,7 +23,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-static const rlhf_batch batch = {VEC_ROWS, VEC_TOTAL, vec_ids, vec_offset, vec_prompt_len};
+static const rlhf_batch batch = {VEC_ROWS, VEC_TOTAL, vec_ids, vec_offset, vec_prompt_len, NULL};
 
 // The largest gradient of the file: what counts as zero for the others (the gradient of a key bias
 // is exactly zero in theory).

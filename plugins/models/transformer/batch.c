@@ -39,7 +39,7 @@ rlhf_status rlhf__tf_batch_check(struct rlhf__tf *m, const rlhf_batch *b, int32_
 // Segments of the block, each starting at a multiple of 64 bytes.
 struct block {
     int32_t *host;
-    uint64_t ids, pos, offset, start, kv_base, resp, target, pool, end;
+    uint64_t ids, pos, offset, start, kv_base, resp, target, read, pool, end;
 };
 
 static uint64_t seg(uint64_t at, uint64_t n) { return (at + n + 15) & ~(uint64_t)15; }
@@ -52,7 +52,8 @@ static void block_lay_out(struct block *k, uint64_t n, uint64_t total, uint64_t 
     k->kv_base = seg(k->start, n);
     k->resp = seg(k->kv_base, n);
     k->target = seg(k->resp, n_resp);
-    k->pool = seg(k->target, n_resp);
+    k->read = seg(k->target, n_resp);
+    k->pool = seg(k->read, n_resp);
     k->end = seg(k->pool, n);
 }
 
@@ -85,7 +86,7 @@ static void fill_rows(const struct block *k, const struct rlhf__tf_layout *l,
 }
 
 static void fill_resp(const struct block *k, const struct rlhf__tf_layout *l) {
-    int32_t *resp = k->host + k->resp, *target = k->host + k->target;
+    int32_t *resp = k->host + k->resp, *target = k->host + k->target, *read = k->host + k->read;
     for (uint32_t i = 0; i < l->n; i++) {
         const int32_t a = l->offset[i], z = l->offset[i + 1];
         if (l->last) {
@@ -94,6 +95,7 @@ static void fill_resp(const struct block *k, const struct rlhf__tf_layout *l) {
             for (int32_t t = a + l->prompt_len[i]; t < z; t++) {
                 *resp++ = t - 1;
                 *target++ = l->ids[t];
+                *read++ = t;
             }
         }
     }
@@ -119,6 +121,7 @@ rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
     r->pos = rlhf_dev_at(w->ints.p, k.pos * sizeof(int32_t));
     r->resp = rlhf_dev_at(w->ints.p, k.resp * sizeof(int32_t));
     r->target = rlhf_dev_at(w->ints.p, k.target * sizeof(int32_t));
+    r->read = rlhf_dev_at(w->ints.p, k.read * sizeof(int32_t));
     r->pool = rlhf_dev_at(w->ints.p, k.pool * sizeof(int32_t));
     r->ragged.n = l->n;
     r->ragged.total = l->total;

@@ -17,14 +17,21 @@ void rlhf__tf_buf_finish(struct rlhf__tf *m, struct rlhf__tf_buf *b) {
     b->bytes = 0;
 }
 
-void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w) {
-    struct rlhf__tf_buf *all[] = {
-        &w->ints,   &w->s,   &w->h,     &w->stats,  &w->qkv,   &w->att,    &w->lse,
-        &w->fc,     &w->ac,  &w->rx,    &w->rstats, &w->rf,    &w->rh,     &w->ref,
-        &w->result, &w->v1,  &w->v1a,   &w->value,  &w->px,    &w->pstats, &w->pf,
-        &w->p1,     &w->p1a, &w->score, &w->full,   &w->fstats};
+static void scored_finish(struct rlhf__tf *m, struct rlhf__tf_scored *s) {
+    struct rlhf__tf_buf *all[] = {&s->px, &s->pstats, &s->pf, &s->p1, &s->p1a, &s->score};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         rlhf__tf_buf_finish(m, all[i]);
+}
+
+void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w) {
+    struct rlhf__tf_buf *all[] = {&w->ints,   &w->s,   &w->h,     &w->stats, &w->qkv,
+                                  &w->att,    &w->lse, &w->fc,    &w->ac,    &w->rx,
+                                  &w->rstats, &w->rf,  &w->rh,    &w->ref,   &w->result,
+                                  &w->v1,     &w->v1a, &w->value, &w->full,  &w->fstats};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        rlhf__tf_buf_finish(m, all[i]);
+    scored_finish(m, &w->pooled);
+    scored_finish(m, &w->token);
     w->valid = 0;
 }
 

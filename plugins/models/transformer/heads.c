@@ -1,7 +1,8 @@
 // transformer/heads.c: from the residual stream to per-token heads in host memory.
 //
 // Only states that predict a response token are normalised and multiplied with the LM head; state
-// t - 1 gives entry t of logp, entropy, kl and value.
+// t - 1 gives entry t of logp, entropy, kl and value. The token score of t is read at state t
+// itself, once the token is known.
 #include "internal.h"
 
 #include <string.h>
@@ -121,6 +122,8 @@ static rlhf_status spread_all(struct rlhf__tf *m, struct rlhf__tf_work *w, const
         RLHF_TRY(spread(m, w, b, rlhf_dev_at(w->result.p, row), out->entropy));
     if (heads & RLHF_HEAD_KL) RLHF_TRY(spread(m, w, b, rlhf_dev_at(w->result.p, 2 * row), out->kl));
     if (heads & RLHF_HEAD_VALUE) RLHF_TRY(spread(m, w, b, w->value.p, out->value));
+    if (heads & RLHF_HEAD_TOKEN_SCORE)
+        RLHF_TRY(spread(m, w, b, w->token.score.p, out->token_score));
     return RLHF_OK;
 }
 
@@ -147,6 +150,7 @@ rlhf_status rlhf__tf_heads(struct rlhf__tf *m, struct rlhf__tf_work *w, const rl
                                     b->total * (uint64_t)m->arch.d * sizeof(float)));
     }
     if (f->heads & RLHF_HEAD_SCORE) RLHF_TRY(rlhf__tf_score(m, w, out->score));
+    if (w->rows.n_resp && (f->heads & RLHF_HEAD_TOKEN_SCORE)) RLHF_TRY(rlhf__tf_token_score(m, w));
     if (w->rows.n_resp && (f->heads & (LM_HEADS | RLHF_HEAD_VALUE))) {
         RLHF_TRY(rlhf__tf_resp_state(m, w));
         if (f->heads & RLHF_HEAD_VALUE) RLHF_TRY(rlhf__tf_value(m, w));

@@ -70,7 +70,6 @@ static rlhf_status resp_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const r
                             const rlhf_forward *f, const rlhf_heads *g, int32_t *trunk) {
     const uint64_t n = (uint64_t)w->rows.n_resp * (uint64_t)m->arch.d;
     int32_t from_lm, from_value;
-    RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dres, 4 * (uint64_t)w->rows.n_resp * sizeof(float)));
     RLHF_TRY(lm_bwd(m, w, b, f, g, &from_lm));
     RLHF_TRY(value_bwd(m, w, b, g, &from_value));
     if (!from_lm && !from_value) return RLHF_OK;
@@ -78,6 +77,15 @@ static rlhf_status resp_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const r
     if (!from_value) return resp_state_bwd(m, w, m->bwd.drh.p, m->dtype);
     if (from_lm) RLHF_TRY(m->c->add(m->c->ctx, m->bwd.drf.p, m->bwd.drh.p, m->dtype, n));
     return resp_state_bwd(m, w, m->bwd.drf.p, RLHF_F32);
+}
+
+static rlhf_status token_score_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
+                                   const rlhf_heads *g, int32_t *trunk) {
+    rlhf_dev d;
+    RLHF_TRY(gather_grad(m, w, b, g->token_score, 4, &d));
+    if (!d) return RLHF_OK;
+    *trunk = 1;
+    return rlhf__tf_token_score_bwd(m, w, d);
 }
 
 rlhf_status rlhf__tf_heads_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
@@ -89,9 +97,14 @@ rlhf_status rlhf__tf_heads_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, cons
     if (!(f->heads & RLHF_HEAD_ENTROPY)) g.entropy = NULL;
     if (!(f->heads & RLHF_HEAD_KL)) g.kl = NULL;
     if (!(f->heads & RLHF_HEAD_VALUE)) g.value = NULL;
+    if (!(f->heads & RLHF_HEAD_TOKEN_SCORE)) g.token_score = NULL;
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.ds, bytes));
     RLHF_TRY(m->c->zero(m->c->ctx, m->bwd.ds.p, bytes));
-    if (w->rows.n_resp) RLHF_TRY(resp_bwd(m, w, b, f, &g, &trunk));
+    if (w->rows.n_resp) {
+        RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dres, 5 * (uint64_t)w->rows.n_resp * sizeof(float)));
+        RLHF_TRY(resp_bwd(m, w, b, f, &g, &trunk));
+        RLHF_TRY(token_score_bwd(m, w, b, &g, &trunk));
+    }
     if ((f->heads & RLHF_HEAD_SCORE) && g.score) {
         RLHF_TRY(rlhf__tf_score_bwd(m, w, g.score));
         trunk = 1;

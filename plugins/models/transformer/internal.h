@@ -18,11 +18,12 @@ struct rlhf__tf_tensor {
 };
 
 // A ragged batch on the device. resp are the n_resp positions whose state predicts a response
-// token, target the tokens they predict; pool the position each row's score is read at.
+// token, target the tokens they predict, read where those tokens are; pool the position each row's
+// score is read at.
 struct rlhf__tf_rows {
     uint32_t n, total, n_resp, resp_is_all; // resp_is_all: resp is 0 .. total-1
     rlhf_ragged ragged;
-    rlhf_dev ids, pos, resp, target, pool;
+    rlhf_dev ids, pos, resp, target, read, pool;
 };
 
 // What a batch's layout is made from; NULL start = zeros, NULL kv_base = offset, NULL prompt_len
@@ -31,6 +32,11 @@ struct rlhf__tf_layout {
     uint32_t n, total;
     const int32_t *ids, *offset, *prompt_len, *start, *kv_base;
     int32_t last, pooling;
+};
+
+// Activations of the score head over some states: gathered residual, its norm, the head's layers.
+struct rlhf__tf_scored {
+    struct rlhf__tf_buf px, pstats, pf, p1, p1a, score;
 };
 
 // Activations of one batch. Two of these exist: `train` keeps every layer for backward, `infer`
@@ -42,8 +48,7 @@ struct rlhf__tf_work {
     struct rlhf__tf_buf s, h, stats, qkv, att, lse, fc, ac;
     // LM and value heads: gathered residual, its norm in f32 and in the act dtype, results.
     struct rlhf__tf_buf rx, rstats, rf, rh, ref, result, v1, v1a, value;
-    // Score head.
-    struct rlhf__tf_buf px, pstats, pf, p1, p1a, score;
+    struct rlhf__tf_scored pooled, token; // score head: one state a row; each response token
     // Final norm of every token (hidden output, mean pooling).
     struct rlhf__tf_buf full, fstats;
     rlhf_dev x; // borrowed: the residual stream after the last layer, f32 [total, d]
@@ -165,8 +170,11 @@ rlhf_status rlhf__tf_value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf
                                rlhf_dev d_rf);
 rlhf_status rlhf__tf_full_norm(struct rlhf__tf *m, struct rlhf__tf_work *w);
 rlhf_status rlhf__tf_score(struct rlhf__tf *m, struct rlhf__tf_work *w, float *host_out);
-// Adds the gradient of the score head to m->bwd.ds.
+// w->token.score, f32 [n_resp]: the score head at each response token.
+rlhf_status rlhf__tf_token_score(struct rlhf__tf *m, struct rlhf__tf_work *w);
+// Add the gradient of the score head to m->bwd.ds. host_d [n, n_labels]; d device f32 [n_resp].
 rlhf_status rlhf__tf_score_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const float *host_d);
+rlhf_status rlhf__tf_token_score_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev d);
 int32_t rlhf__tf_pooling(const struct rlhf__tf *m);
 
 // ---- gen.c ----

@@ -61,6 +61,9 @@ static rlhf_status check_open(struct rlhf__tf *m, const rlhf_model_open *o) {
                              o->n_labels);
     if (o->pooling < 0 || o->pooling > RLHF_POOL_LAST)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "open: unknown pooling %d", o->pooling);
+    if (o->score_init < 0 || o->score_init > RLHF_SCORE_INIT_REWARD)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "open: unknown start of the score head %d",
+                             o->score_init);
     if (o->value_kind < 0 || o->value_kind > RLHF_VALUE_MLP)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "open: unknown value head %d", o->value_kind);
     if (o->value_kind && !m->arch.causal)
@@ -86,6 +89,7 @@ static uint32_t capabilities(const struct rlhf__tf *m) {
     if (m->arch.causal) h |= RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_GENERATE;
     if (rlhf__tf_has_value(m)) h |= RLHF_HEAD_VALUE;
     if (m->open.n_labels > 0) h |= RLHF_HEAD_SCORE;
+    if (m->arch.causal && m->open.n_labels == 1) h |= RLHF_HEAD_TOKEN_SCORE;
     return h;
 }
 
@@ -127,7 +131,8 @@ static rlhf_status tf_refresh(void *self) {
 }
 
 static int32_t needs_prompt_len(uint32_t heads) {
-    return (heads & (RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_VALUE)) != 0;
+    return (heads & (RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_VALUE |
+                     RLHF_HEAD_TOKEN_SCORE)) != 0;
 }
 
 static rlhf_status check_forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_forward *f,

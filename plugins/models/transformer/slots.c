@@ -71,7 +71,9 @@ static struct rlhf__tf_shape score_shape(const struct rlhf__tf *m, int32_t slot)
     const struct rlhf__tf_arch *a = &m->arch;
     struct rlhf__tf_shape s = absent();
     if (m->open.n_labels <= 0) return s;
-    if (slot == TF_SCORE_W) s = matrix(m->open.n_labels, a->d, a->init_std);
+    const double std =
+        m->open.score_init == RLHF_SCORE_INIT_REWARD ? 1.0 / sqrt(a->d + 1.0) : a->init_std;
+    if (slot == TF_SCORE_W) s = matrix(m->open.n_labels, a->d, std);
     if (slot == TF_SCORE_B && a->score_bias) s = vector(m->open.n_labels, RLHF_INIT_ZERO);
     if (slot == TF_POOL_W && a->score_hidden) s = matrix(a->d, a->d, a->init_std);
     if (slot == TF_POOL_B && a->score_hidden) s = vector(a->d, RLHF_INIT_ZERO);
