@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BAR_COLUMNS 24
+#define BAR_COLUMNS 24 // on a terminal wide enough for all numbers beside it
 
 struct rlhf__progress {
     struct rlhf__log *log;
@@ -52,14 +52,18 @@ static void put_numbers(struct rlhf__buf *b, const struct rlhf__progress_state *
     if (isfinite(s->tokens_per_s)) rlhf__buf_printf(b, "  %.0f tok/s", s->tokens_per_s);
 }
 
+// Shorter on a narrow terminal, where the numbers say more than the bar.
+static int bar_columns(int terminal) { return terminal >= 100 ? BAR_COLUMNS : terminal / 8; }
+
 static void draw(struct rlhf__progress *p) {
     const struct rlhf__progress_state *s = &p->state;
     if (p->kind != RLHF__PROGRESS_BAR || p->hidden || s->phases <= 0) return;
     struct rlhf__buf bar = RLHF__BUF_INIT, text = RLHF__BUF_INIT;
     double share = (double)s->phase / (double)s->phases;
-    int full = (int)(share * BAR_COLUMNS);
-    if (full > BAR_COLUMNS) full = BAR_COLUMNS;
-    for (int i = 0; i < BAR_COLUMNS; i++) {
+    const int terminal = rlhf__terminal_width(STDOUT_FILENO, 80), width = bar_columns(terminal);
+    int full = (int)(share * width);
+    if (full > width) full = width;
+    for (int i = 0; i < width; i++) {
         if (i == full && p->color) rlhf__buf_puts(&bar, "\033[2m");
         rlhf__buf_puts(&bar, i < full ? "\xe2\x94\x81" : p->color ? "\xe2\x94\x81" : " ");
     }
@@ -71,7 +75,7 @@ static void draw(struct rlhf__progress *p) {
     }
     if (*p->note) rlhf__buf_printf(&text, "  %s", p->note);
     struct rlhf__buf line = RLHF__BUF_INIT;
-    int columns = rlhf__terminal_width(STDOUT_FILENO, 80) - BAR_COLUMNS - 1;
+    int columns = terminal - width - 1;
     rlhf__put_clipped(&line, (rlhf_str){rlhf__buf_text(&text), text.len},
                       columns > 0 ? columns : 0);
     printf("\r\033[K%s%s%s%s", p->color ? "\033[32m" : "", rlhf__buf_text(&bar),
@@ -111,10 +115,7 @@ rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rl
 void rlhf__progress_destroy(struct rlhf__progress *p) {
     if (!p) return;
     if (p->kind == RLHF__PROGRESS_BAR) rlhf__log_hooks(p->log, NULL, NULL, NULL);
-    if (p->drawn) {
-        putchar('\n');
-        fflush(stdout);
-    }
+    rlhf__progress_end(p);
     free(p);
 }
 
@@ -142,6 +143,16 @@ void rlhf__progress_note(struct rlhf__progress *p, const char *what) {
     snprintf(p->note, sizeof p->note, "%s", what ? what : "");
     alone(p, draw);
 }
+
+static void end_line(struct rlhf__progress *p) {
+    p->hidden = 1;
+    if (!p->drawn) return;
+    putchar('\n');
+    fflush(stdout);
+    p->drawn = 0;
+}
+
+void rlhf__progress_end(struct rlhf__progress *p) { alone(p, end_line); }
 
 void rlhf__progress_hide(struct rlhf__progress *p) {
     p->hidden = 1;

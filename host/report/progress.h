@@ -22,13 +22,16 @@ struct rlhf__progress;
 // and bar go to stdout; log lines pass above the bar through log's hooks. [main]
 rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rlhf__progress **out,
                                   struct rlhf__error *err);
-void rlhf__progress_destroy(struct rlhf__progress *p); // NULL allowed; ends the bar's line
+void rlhf__progress_destroy(struct rlhf__progress *p); // NULL allowed; ends it
 
-// Show the state of a finished phase. [main]
+// Show the state of a finished phase; with phase = first_phase, a bar before the first one. [main]
 void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s);
 
 // Between phases: what is being done ("rollout", "update"); shown in the bar only. [main]
 void rlhf__progress_note(struct rlhf__progress *p, const char *what);
+
+// The run is over: the bar stays where it is, and what is printed later comes below it. [main]
+void rlhf__progress_end(struct rlhf__progress *p);
 
 // Take the bar off the screen before other output on stdout (the sample table), put it back. [main]
 void rlhf__progress_hide(struct rlhf__progress *p);

@@ -32,7 +32,11 @@ static rlhf_status open_reports(struct rlhf__trainer *t, struct rlhf__error *err
     if (st == RLHF_OK) st = rlhf__progress_create(log->progress, t->log, &t->progress, err);
     t->session.services.metric = rlhf__metrics_sink;
     t->session.services.metric_ctx = t->metrics;
-    return st;
+    if (st != RLHF_OK) return st;
+    const struct rlhf__progress_state start = {
+        .phase = t->phase, .phases = t->phases, .first_phase = t->phase};
+    rlhf__progress_phase(t->progress, &start);
+    return RLHF_OK;
 }
 
 // One phase, from clean totals to a written row of metrics.
@@ -77,6 +81,7 @@ rlhf_status rlhf__trainer_run(struct rlhf__trainer *t, struct rlhf__error *err) 
     }
     if (st == RLHF_OK && saved != t->phase) st = rlhf__checkpoint_save(t, err);
     if (st != RLHF_OK) return st;
+    rlhf__progress_end(t->progress);
     rlhf__logf(t->log, RLHF_LOG_INFO, "%s after %lld of %lld phases: %s",
                is_cancelled(t) ? "stopped" : "done", (long long)t->phase, (long long)t->phases,
                t->dir);

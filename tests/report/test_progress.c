@@ -60,9 +60,9 @@ static void plain_lines_without_a_terminal(void **state) {
                         "phase 20/20  reward 0.7500  elapsed 1:01:40\n");
 }
 
-static void on_a_terminal(int no_color, char *out, size_t cap) {
+static void on_a_terminal(int no_color, unsigned short columns, char *out, size_t cap) {
     int master;
-    struct winsize size = {24, 60, 0, 0};
+    struct winsize size = {24, columns, 0, 0};
     pid_t pid = forkpty(&master, NULL, NULL, &size);
     assert_true(pid >= 0);
     if (pid == 0) {
@@ -84,10 +84,13 @@ static void on_a_terminal(int no_color, char *out, size_t cap) {
 static void a_bar_on_a_terminal(void **state) {
     (void)state;
     char out[4096];
-    on_a_terminal(1, out, sizeof out);
+    on_a_terminal(1, 100, out, sizeof out);
     assert_null(strstr(out, "\033[3")); // NO_COLOR
-    // 11 of 20 phases of a bar of 24 columns; the line is cut to the terminal.
-    assert_non_null(strstr(out, "\r\033[K━━━━━━━━━━━━━            11/20  reward 0.5000  kl 1.250"));
+    // Before the first phase: where the run stands, no numbers.
+    assert_non_null(strstr(out, "\r\033[K━━━━━━━━━━━━             10/20\r\033[K"));
+    // 11 of 20 phases of a bar of 24 columns.
+    assert_non_null(strstr(out, "\r\033[K━━━━━━━━━━━━━            11/20  reward 0.5000  kl 1.250  "
+                                "5210 tok/s  ETA 1:12  rollout"));
     // The log line takes the bar off first and puts it back after.
     const char *line = strstr(out, "a line\r\n");
     assert_non_null(line);
@@ -98,14 +101,25 @@ static void a_bar_on_a_terminal(void **state) {
     assert_true(line - erase < 20);
     assert_non_null(strstr(line, "11/20"));
     assert_non_null(strstr(line, "━━━━━━━━━━━━━━━━━━━━━━━━ 20/20  reward 0.7500\r\n"));
-    on_a_terminal(0, out, sizeof out);
+    on_a_terminal(0, 100, out, sizeof out);
     assert_non_null(strstr(out, "\033[32m"));
+}
+
+static void a_narrow_terminal_has_a_short_bar(void **state) {
+    (void)state;
+    char out[4096];
+    on_a_terminal(1, 80, out, sizeof out);
+    assert_non_null(strstr(out, "\r\033[K━━━━━      11/20  reward 0.5000  kl 1.250  5210 tok/s  "
+                                "ETA 1:12  rollout\r"));
+    on_a_terminal(1, 53, out, sizeof out); // the line is cut to the terminal
+    assert_non_null(strstr(out, "\r\033[K━━━    11/20  reward 0.5000  kl 1.250  5210 tok/s...\r"));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_lines_without_a_terminal),
         cmocka_unit_test(a_bar_on_a_terminal),
+        cmocka_unit_test(a_narrow_terminal_has_a_short_bar),
     };
     return cmocka_run_group_tests_name("report_progress", tests, NULL, NULL);
 }
