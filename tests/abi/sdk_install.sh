@@ -7,7 +7,7 @@ trap 'rm -rf "$tmp"' EXIT
 "$CMAKE" --install "$RLHF_BUILD_DIR" --component sdk --prefix "$tmp/prefix" >"$tmp/log"
 cp -r "$tmp/prefix/share/rlhf/templates" "$tmp/mine"
 flags="-Wall -Wextra -Wpedantic -Wconversion -Werror"
-"$CMAKE" -S "$tmp/mine" -B "$tmp/build" -DCMAKE_PREFIX_PATH="$tmp/prefix" \
+"$CMAKE" -G Ninja -S "$tmp/mine" -B "$tmp/build" -DCMAKE_PREFIX_PATH="$tmp/prefix" \
     -DCMAKE_C_COMPILER="$CC" -DCMAKE_C_FLAGS="$flags" -DCMAKE_BUILD_TYPE=Release >"$tmp/log"
 "$CMAKE" --build "$tmp/build" >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
 (cd "$tmp/build" && "$CTEST" --output-on-failure) >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
