@@ -66,20 +66,26 @@ static int shares(const struct rlhf__model *m, const struct rlhf__episodes *e) {
     return (e->flags & RLHF__SHARE_PROMPTS) && (m->info.heads & RLHF_HEAD_PREFIX);
 }
 
+// What the model is asked for: a reward model gives a score a token, which the host pools.
+static uint32_t model_heads(const struct rlhf__learner *l) {
+    uint32_t pooled = l->reward ? l->plan.heads & RLHF_HEAD_SCORE : 0;
+    return (l->plan.heads & ~pooled) | (pooled ? RLHF_HEAD_TOKEN_SCORE : 0);
+}
+
 static int learner_shares(const struct rlhf__learner *l, const struct rlhf__episodes *e) {
-    return shares(l->model, e) && !(l->plan.heads & RLHF_HEAD_SCORE) &&
+    return shares(l->model, e) && !(model_heads(l) & RLHF_HEAD_SCORE) &&
            (!l->critic || shares(l->critic, e));
 }
 
 static rlhf_status reserve(struct rlhf__learner *l, const struct rlhf__episodes *e,
                            struct rlhf__error *err) {
-    uint32_t rows, tokens, heads = l->plan.heads;
+    uint32_t rows, tokens, heads = l->plan.heads | model_heads(l);
     int share = learner_shares(l, e);
     rlhf__episodes_largest_slice(e, l->microbatch_tokens, share, &rows, &tokens);
     rlhf_status st = store_reserve(&l->out, heads, rows, tokens, l->model->n_labels, err);
     if (st == RLHF_OK) st = store_reserve(&l->grad, heads, rows, tokens, l->model->n_labels, err);
     if (st == RLHF_OK && share)
-        st = store_reserve(&l->compact, heads, rows, tokens, l->model->n_labels, err);
+        st = store_reserve(&l->compact, model_heads(l), rows, tokens, l->model->n_labels, err);
     return st;
 }
 
@@ -150,7 +156,7 @@ static rlhf_status forward(struct rlhf__learner *l, const struct rlhf__episodes 
     const rlhf_batch *full = &l->batch.full;
     struct rlhf__head_store *out = l->batch.is_shared ? &l->compact : &l->out;
     f->model = (rlhf_forward){
-        .size = sizeof f->model, .heads = l->plan.heads, .train = 1, .dist = &l->dist};
+        .size = sizeof f->model, .heads = model_heads(l), .train = 1, .dist = &l->dist};
     f->critic = f->model;
     f->critic.heads = RLHF_HEAD_VALUE;
     if (l->critic) f->model.heads &= ~(uint32_t)RLHF_HEAD_VALUE;
@@ -167,20 +173,28 @@ static rlhf_status forward(struct rlhf__learner *l, const struct rlhf__episodes 
         st = rlhf__model_forward(l->critic, b, &f->critic, &out->heads, err);
     if (st == RLHF_OK && l->batch.is_shared)
         rlhf__shared_heads_expand(&l->batch, &l->out.heads, &l->compact.heads);
+    if (st == RLHF_OK && l->reward)
+        rlhf__reward_pool(l->reward, full->n, full->offset, full->prompt_len,
+                          l->out.heads.token_score, l->out.heads.score);
     return st;
 }
 
 static rlhf_status backward(struct rlhf__learner *l, const struct forwards *f,
                             struct rlhf__error *err) {
-    const rlhf_batch *b = &l->batch.compact;
-    const rlhf_heads *grad = &l->grad.heads;
-    if (l->batch.is_shared) {
-        rlhf__shared_heads_contract(&l->batch, &l->compact.heads, grad);
-        grad = &l->compact.heads;
+    const rlhf_batch *b = &l->batch.compact, *full = &l->batch.full;
+    rlhf_heads grad = l->grad.heads;
+    if (l->reward) {
+        rlhf__reward_pool_bwd(l->reward, full->n, full->offset, full->prompt_len, grad.score,
+                              grad.token_score);
+        grad.score = NULL;
     }
-    rlhf_status st = rlhf__model_backward(l->model, b, &f->model, grad, err);
+    if (l->batch.is_shared) {
+        rlhf__shared_heads_contract(&l->batch, &l->compact.heads, &grad);
+        grad = l->compact.heads;
+    }
+    rlhf_status st = rlhf__model_backward(l->model, b, &f->model, &grad, err);
     if (st != RLHF_OK || !l->critic) return st;
-    return rlhf__model_backward(l->critic, b, &f->critic, grad, err);
+    return rlhf__model_backward(l->critic, b, &f->critic, &grad, err);
 }
 
 static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__episodes *e,

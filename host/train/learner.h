@@ -6,6 +6,7 @@
 #define RLHF_HOST_LEARNER_H
 
 #include "model/model.h"
+#include "model/reward_head.h"
 #include "train/episodes.h"
 #include "train/optim.h"
 #include "train/shared_batch.h"
@@ -22,6 +23,9 @@ struct rlhf__learner {
     const struct rlhf__model *model;
     const struct rlhf__model *reference; // NULL, or the model of the KL head
     const struct rlhf__model *critic;    // NULL: the value head is the model's own
+    // Not NULL: the model is a reward model. The score head that the algorithm sees is the pooled
+    // reward of each row, gain and bias applied, from the model's scores a token. Borrowed.
+    const struct rlhf__reward_head *reward;
     const struct rlhf__instance *algo;
     struct rlhf__optim *optim, *critic_optim; // critic_optim NULL without a critic
     rlhf_plan plan;
