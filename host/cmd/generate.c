@@ -96,6 +96,7 @@ static rlhf_status sample(const struct rlhf__model *m, const struct options *o,
     rlhf_gen *session = NULL;
     struct rlhf__gen_result r = {0};
     uint32_t n = (uint32_t)o->n, slots = n < MAX_SLOTS ? n : MAX_SLOTS;
+    uint32_t prefix_slots = rlhf__prefix_slots(m, slots, n) ? 1 : 0; // there is one prompt
     const int32_t **prompt = calloc(n, sizeof *prompt);
     int32_t *len = calloc(n, sizeof *len);
     rlhf_status st = RLHF_OK;
@@ -108,6 +109,7 @@ static rlhf_status sample(const struct rlhf__model *m, const struct options *o,
     rlhf_dist dist = {1 / o->temperature, o->top_p, (int32_t)o->top_k, o->greedy};
     struct rlhf__gen_request q = {.n = n,
                                   .slots = slots,
+                                  .prefix_slots = prefix_slots,
                                   .prompt = prompt,
                                   .prompt_len = len,
                                   .max_new = (int32_t)o->max_new,
@@ -118,7 +120,8 @@ static rlhf_status sample(const struct rlhf__model *m, const struct options *o,
                                   .stream = rlhf_rng_stream("generate"),
                                   .cancelled = env->cancelled};
     if (st == RLHF_OK)
-        st = rlhf__model_gen_open(m, slots, (uint32_t)((int64_t)ids.n + o->max_new), &session, err);
+        st = rlhf__model_gen_open(m, slots + prefix_slots, (uint32_t)((int64_t)ids.n + o->max_new),
+                                  &session, err);
     if (st == RLHF_OK) st = rlhf__generate(m, session, &q, &r, err);
     if (st == RLHF_OK) st = print_all(m, o, &r, err);
     rlhf__gen_result_finish(&r);

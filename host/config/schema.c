@@ -147,6 +147,7 @@ static const rlhf_opt rewards_opts[] = {
 static const rlhf_opt batch_opts[] = {
     I(size, 64, 1, 1 << 20, "sequences a phase"),
     I(microbatch_tokens, 4096, 1, 1 << 24, "tokens of one forward and backward"),
+    B(share_prompts, 1, "compute the prompt of a group's rows once; the results are the same"),
 };
 #undef T
 #define T struct rlhf__optim_config

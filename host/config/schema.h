@@ -128,6 +128,8 @@ struct rlhf__rewards_config {
 struct rlhf__batch_config {
     int64_t size;              // sequences a phase
     int64_t microbatch_tokens; // tokens of one forward/backward
+    int32_t share_prompts;     // rows of a group compute their prompt once
+    int32_t reserved;
 };
 
 enum rlhf__optim_kind { RLHF__OPTIM_ADAMW = 0, RLHF__OPTIM_MUON = 1 };

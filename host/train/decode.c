@@ -4,13 +4,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-// One step's rows; row r works for sequence seq[r] in slot[r].
+// What a slot works on.
+struct row {
+    int64_t sequence; // -1 = free
+    int32_t prefix;   // index of its shared prompt, -1 = its prompt is in its own cache
+    int32_t own;      // prompt tokens in its own cache
+};
+
+// A cache with the prompt of the sequences [first, end), without its last token.
+struct prefix {
+    uint32_t first, end;
+    uint32_t users; // rows at work
+    uint32_t used;  // 0 = free
+};
+
+// One step's rows; step row r is in slot[r], a prefix's when silent[r].
 struct decoder {
     const struct rlhf__gen_request *q;
     struct rlhf__gen_result *out;
-    uint32_t waiting; // next sequence to start
-    int64_t *in_slot; // [slots] sequence, -1 = free
-    int32_t *slot, *start, *offset, *next, *ids;
+    uint32_t waiting;      // next sequence to start
+    struct row *row;       // [slots]
+    struct prefix *shared; // [prefix_slots], in the session's caches after the slots
+    int32_t *slot, *start, *offset, *next, *ids, *prefix;
+    uint8_t *silent;
     uint64_t *counter;
     float *logp;
     uint32_t rows;
@@ -39,41 +55,102 @@ static rlhf_status result_init(struct rlhf__gen_result *r, uint32_t n, int32_t m
     return RLHF__NOMEM(err, "out of memory for %u responses of %d tokens", n, max_new);
 }
 
+uint32_t rlhf__prefix_slots(const struct rlhf__model *m, uint32_t slots, uint32_t group) {
+    if (group < 2 || !(m->info.heads & RLHF_HEAD_PREFIX)) return 0;
+    return (slots + group - 1) / group + 1;
+}
+
 static void decoder_finish(struct decoder *d) {
-    free(d->in_slot);
+    free(d->row);
+    free(d->shared);
     free(d->slot);
     free(d->start);
     free(d->offset);
     free(d->next);
     free(d->ids);
+    free(d->prefix);
+    free(d->silent);
     free(d->counter);
     free(d->logp);
 }
 
-// The largest step is a prefill of the longest prompts in every slot.
+// The largest step is a prefill of the longest prompts in every slot and every shared cache.
 static rlhf_status decoder_init(struct decoder *d, const struct rlhf__gen_request *q,
                                 struct rlhf__gen_result *out, struct rlhf__error *err) {
     memset(d, 0, sizeof *d);
     d->q = q;
     d->out = out;
-    size_t slots = q->slots, longest = 1;
+    size_t slots = q->slots, rows = slots + q->prefix_slots, longest = 1;
     for (uint32_t i = 0; i < q->n; i++)
         if ((size_t)q->prompt_len[i] > longest) longest = (size_t)q->prompt_len[i];
-    d->ids_cap = slots * longest;
-    d->in_slot = malloc(slots * sizeof *d->in_slot);
-    d->slot = calloc(slots, sizeof *d->slot);
-    d->start = calloc(slots, sizeof *d->start);
-    d->offset = calloc(slots + 1, sizeof *d->offset);
-    d->next = calloc(slots, sizeof *d->next);
+    d->ids_cap = rows * longest;
+    d->row = calloc(slots, sizeof *d->row);
+    d->shared = calloc(q->prefix_slots ? q->prefix_slots : 1, sizeof *d->shared);
+    d->slot = calloc(rows, sizeof *d->slot);
+    d->start = calloc(rows, sizeof *d->start);
+    d->offset = calloc(rows + 1, sizeof *d->offset);
+    d->next = calloc(rows, sizeof *d->next);
     d->ids = calloc(d->ids_cap, sizeof *d->ids);
-    d->counter = calloc(slots, sizeof *d->counter);
-    d->logp = calloc(slots, sizeof *d->logp);
-    if (!d->in_slot || !d->slot || !d->start || !d->offset || !d->next || !d->ids || !d->counter ||
-        !d->logp)
+    d->prefix = calloc(rows, sizeof *d->prefix);
+    d->silent = calloc(rows, sizeof *d->silent);
+    d->counter = calloc(rows, sizeof *d->counter);
+    d->logp = calloc(rows, sizeof *d->logp);
+    if (!d->row || !d->shared || !d->slot || !d->start || !d->offset || !d->next || !d->ids ||
+        !d->prefix || !d->silent || !d->counter || !d->logp)
         return RLHF__NOMEM(err, "out of memory for %zu slots", slots);
     for (size_t s = 0; s < slots; s++)
-        d->in_slot[s] = -1;
+        d->row[s].sequence = -1;
     return RLHF_OK;
+}
+
+// ---- one step ----
+
+static void add_row(struct decoder *d, uint32_t slot, int32_t start, const int32_t *ids, int32_t n,
+                    int32_t prefix) {
+    int32_t from = d->offset[d->rows];
+    memcpy(d->ids + from, ids, (size_t)n * sizeof *ids);
+    d->slot[d->rows] = (int32_t)slot;
+    d->start[d->rows] = start;
+    d->prefix[d->rows] = prefix < 0 ? -1 : (int32_t)d->q->slots + prefix;
+    d->silent[d->rows] = 0;
+    d->counter[d->rows] = 0;
+    d->offset[++d->rows] = from + n;
+}
+
+// End of the run of sequences from i on with the prompt of i.
+static uint32_t same_prompt(const struct rlhf__gen_request *q, uint32_t i) {
+    uint32_t end = i + 1;
+    while (end < q->n && q->prompt[end] == q->prompt[i] && q->prompt_len[end] == q->prompt_len[i])
+        end++;
+    return end;
+}
+
+// The shared prompt for sequence i, which starts now: the one of its run, or a new one when there
+// are more to come and a cache is free (a silent row then fills it in this step), else -1.
+static int32_t share(struct decoder *d, uint32_t i) {
+    const struct rlhf__gen_request *q = d->q;
+    int32_t free_one = -1;
+    for (uint32_t k = 0; k < q->prefix_slots; k++) {
+        const struct prefix *p = &d->shared[k];
+        if (p->used && p->first <= i && i < p->end) return (int32_t)k;
+        if (!p->used && free_one < 0) free_one = (int32_t)k;
+    }
+    if (free_one < 0 || q->prompt_len[i] < 2) return -1;
+    uint32_t end = same_prompt(q, i);
+    if (end - i < 2) return -1;
+    d->shared[free_one] = (struct prefix){.first = i, .end = end, .used = 1};
+    add_row(d, q->slots + (uint32_t)free_one, 0, q->prompt[i], q->prompt_len[i] - 1, -1);
+    d->silent[d->rows - 1] = 1;
+    return free_one;
+}
+
+static void begin(struct decoder *d, uint32_t s) {
+    const struct rlhf__gen_request *q = d->q;
+    uint32_t i = d->waiting++;
+    int32_t k = share(d, i), cut = k < 0 ? 0 : q->prompt_len[i] - 1;
+    if (k >= 0) d->shared[k].users++;
+    d->row[s] = (struct row){.sequence = i, .prefix = k, .own = q->prompt_len[i] - cut};
+    add_row(d, s, 0, q->prompt[i] + cut, d->row[s].own, k);
 }
 
 // Lay out one step: every occupied slot gives a row; a free slot takes the next waiting prompt.
@@ -81,35 +158,44 @@ static void lay_out(struct decoder *d) {
     const struct rlhf__gen_request *q = d->q;
     d->rows = 0;
     for (uint32_t s = 0; s < q->slots; s++) {
-        int fresh = d->in_slot[s] < 0;
-        if (fresh && d->waiting == q->n) continue;
-        if (fresh) d->in_slot[s] = d->waiting++;
-        size_t i = (size_t)d->in_slot[s];
-        int32_t made = d->out->len[i], from = d->offset[d->rows];
-        const int32_t *ids =
-            fresh ? q->prompt[i] : d->out->ids + i * (size_t)q->max_new + (size_t)made - 1;
-        int32_t n = fresh ? q->prompt_len[i] : 1;
-        memcpy(d->ids + from, ids, (size_t)n * sizeof *ids);
-        d->slot[d->rows] = (int32_t)s;
-        d->start[d->rows] = fresh ? 0 : q->prompt_len[i] + made - 1;
-        d->counter[d->rows] = (q->first + i) * 65536 + (uint64_t)made;
-        d->offset[++d->rows] = from + n;
+        struct row *w = &d->row[s];
+        if (w->sequence < 0 && d->waiting == q->n) continue;
+        if (w->sequence < 0) {
+            begin(d, s);
+        } else {
+            size_t i = (size_t)w->sequence;
+            int32_t made = d->out->len[i];
+            const int32_t *last = d->out->ids + i * (size_t)q->max_new + (size_t)made - 1;
+            add_row(d, s, w->own + made - 1, last, 1, w->prefix);
+        }
+        size_t i = (size_t)w->sequence;
+        d->counter[d->rows - 1] = (q->first + i) * 65536 + (uint64_t)d->out->len[i];
     }
 }
 
-// Append what a step drew; finished sequences free their slots.
+// A finished sequence frees its slot, the last one of its run the shared prompt.
+static void leave(struct decoder *d, struct row *w) {
+    if (w->prefix >= 0) {
+        struct prefix *p = &d->shared[w->prefix];
+        if (--p->users == 0 && p->end <= d->waiting) p->used = 0;
+    }
+    w->sequence = -1;
+}
+
+// Append what a step drew.
 static void take(struct decoder *d) {
     const struct rlhf__gen_request *q = d->q;
     struct rlhf__gen_result *out = d->out;
     out->tokens += d->offset[d->rows];
     for (uint32_t r = 0; r < d->rows; r++) {
-        int64_t *owner = &d->in_slot[d->slot[r]];
-        size_t i = (size_t)*owner, at = i * (size_t)q->max_new + (size_t)out->len[i];
+        if (d->silent[r]) continue;
+        struct row *w = &d->row[d->slot[r]];
+        size_t i = (size_t)w->sequence, at = i * (size_t)q->max_new + (size_t)out->len[i];
         out->ids[at] = d->next[r];
         out->logp[at] = d->logp[r];
         out->len[i]++;
         out->stopped[i] = d->next[r] == q->stop_id;
-        if (out->stopped[i] || out->len[i] == q->max_new) *owner = -1;
+        if (out->stopped[i] || out->len[i] == q->max_new) leave(d, w);
     }
 }
 
@@ -133,7 +219,9 @@ static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen 
                               .stream = q->stream,
                               .counter = d->counter,
                               .next = d->next,
-                              .logp = d->logp};
+                              .logp = d->logp,
+                              .prefix = q->prefix_slots ? d->prefix : NULL,
+                              .silent = q->prefix_slots ? d->silent : NULL};
         rlhf_status st = rlhf__model_gen_step(m, session, &step, err);
         if (st != RLHF_OK) return st;
         take(d);

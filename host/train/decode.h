@@ -1,6 +1,9 @@
 // decode.h: sampling responses with continuous batching: a finished row leaves at once and the
 // next waiting prompt takes its slot.
 //
+// Neighbours with one prompt (the same array) can share it: it is put into a cache of its own once,
+// and each of them goes on from its last token. Prompts that find no free cache are written out.
+//
 // The draw for response token t of sequence s uses counter s * 65536 + t of the stream, so what
 // comes out does not depend on slots, order or threads. It knows no rewards and no prompts' files.
 #ifndef RLHF_HOST_DECODE_H
@@ -13,7 +16,9 @@
 #define RLHF__MAX_NEW_TOKENS 65535 // what the counters have room for
 
 struct rlhf__gen_request {
-    uint32_t n, slots;            // sequences; caches of the session
+    uint32_t n, slots;     // sequences; sequences decoded at once
+    uint32_t prefix_slots; // caches for shared prompts, 0 = none; see below
+    uint32_t reserved;
     const int32_t *const *prompt; // [n] ids
     const int32_t *prompt_len;    // [n], at least 1
     int32_t max_new;              // longest response
@@ -34,8 +39,13 @@ struct rlhf__gen_result {
     int64_t tokens;   // prompt and response tokens that went through the model
 };
 
-// A session must have `slots` caches of at least prompt + max_new - 1 tokens. The result is
-// allocated; release with rlhf__gen_result_finish. [step]
+// How many caches for shared prompts `slots` rows want that come in groups of `group`; 0 when
+// groups are single rows or the model cannot share. Enough for a slot's worth of groups and one
+// more. [any]
+uint32_t rlhf__prefix_slots(const struct rlhf__model *, uint32_t slots, uint32_t group);
+
+// A session must have slots + prefix_slots caches of at least prompt + max_new - 1 tokens. The
+// result is allocated; release with rlhf__gen_result_finish. [step]
 rlhf_status rlhf__generate(const struct rlhf__model *, rlhf_gen *session,
                            const struct rlhf__gen_request *, struct rlhf__gen_result *,
                            struct rlhf__error *err);

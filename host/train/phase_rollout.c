@@ -150,7 +150,7 @@ static rlhf_status advantages(struct rlhf__trainer *t, struct rlhf__episodes *e,
     return st >= 0 ? RLHF_OK : rlhf__plugin_call_failed(t->algo, "advantages()", st, err);
 }
 
-// A fresh permutation of n rows: Fisher and Yates with the stream "minibatch", a block of counters
+// A fresh permutation of 0..n-1: Fisher and Yates with the stream "minibatch", a block of counters
 // of its own for every (phase, epoch).
 static void permute(const struct rlhf__trainer *t, uint32_t epoch, uint32_t *perm, uint32_t n) {
     rlhf_rng r = {(uint64_t)t->config->run.seed, rlhf_rng_stream("minibatch"),
@@ -162,6 +162,63 @@ static void permute(const struct rlhf__trainer *t, uint32_t epoch, uint32_t *per
         perm[i - 1] = perm[j];
         perm[j] = keep;
     }
+}
+
+// How a batch is cut into minibatches: by groups where there are enough of them, else by rows.
+// Minibatch k has the units unit[k * units / parts .. (k + 1) * units / parts) of an epoch.
+struct cut {
+    uint32_t units, parts;
+    uint32_t *unit;  // [units] permuted
+    uint32_t *begin; // [units + 1] rows of unit u: [begin[u], begin[u + 1])
+    uint32_t *pick;  // [rows] of a minibatch
+};
+
+static void cut_finish(struct cut *c) {
+    free(c->unit);
+    free(c->begin);
+    free(c->pick);
+}
+
+static rlhf_status cut_init(struct cut *c, const struct rlhf__episodes *e, const rlhf_plan *p,
+                            struct rlhf__error *err) {
+    uint32_t want = (uint32_t)p->minibatches, groups = 0;
+    size_t n = e->n;
+    *c = (struct cut){.unit = calloc(n + 1, sizeof *c->unit),
+                      .begin = calloc(n + 1, sizeof *c->begin),
+                      .pick = calloc(n + 1, sizeof *c->pick)};
+    if (!c->unit || !c->begin || !c->pick) {
+        cut_finish(c);
+        return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
+    }
+    for (uint32_t i = 0; i < e->n; i = rlhf__episodes_group_end(e, i))
+        c->begin[groups++] = i;
+    // Rows may have been dropped since the sizes were checked: fewer groups than minibatches then
+    // make fewer minibatches, if they must be whole.
+    int whole = groups >= want || (p->flags & RLHF_PLAN_WHOLE_GROUPS);
+    c->units = whole ? groups : e->n;
+    for (uint32_t i = 0; !whole && i < e->n; i++)
+        c->begin[i] = i;
+    c->begin[c->units] = e->n;
+    c->parts = want < c->units ? want : c->units;
+    return RLHF_OK;
+}
+
+static int by_number(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+// Rows of minibatch k; how many.
+static uint32_t cut_pick(const struct cut *c, const rlhf_plan *p, uint32_t k) {
+    uint32_t n = 0;
+    uint32_t from = (uint32_t)((uint64_t)k * c->units / c->parts);
+    uint32_t to = (uint32_t)((uint64_t)(k + 1) * c->units / c->parts);
+    for (uint32_t u = from; u < to; u++)
+        for (uint32_t i = c->begin[c->unit[u]]; i < c->begin[c->unit[u] + 1]; i++)
+            c->pick[n++] = i;
+    // In order, so that single rows of a group stand together.
+    if (p->group_size > 1) qsort(c->pick, n, sizeof *c->pick, by_number);
+    return n;
 }
 
 static rlhf_status minibatch(struct rlhf__trainer *t, const struct rlhf__episodes *e,
@@ -182,19 +239,19 @@ static rlhf_status update(struct rlhf__trainer *t, struct rlhf__episodes *e,
                           struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
     if (!(t->plan.flags & RLHF_PLAN_MINIBATCH_SCOPE)) st = advantages(t, e, e, err);
-    uint32_t *perm = calloc(e->n ? e->n : 1, sizeof *perm);
-    if (!perm) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
-    uint64_t parts = (uint64_t)t->plan.minibatches < e->n ? (uint64_t)t->plan.minibatches : e->n;
+    struct cut c;
+    if (st == RLHF_OK) st = cut_init(&c, e, &t->plan, err);
+    if (st != RLHF_OK) return st;
     t->learner.comparing = !(t->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP);
     int32_t stop = 0;
     for (uint32_t epoch = 0; st == RLHF_OK && !stop && epoch < (uint32_t)t->plan.epochs; epoch++) {
-        permute(t, epoch, perm, e->n);
-        for (uint64_t k = 0; st == RLHF_OK && !stop && k < parts; k++) {
-            uint32_t from = (uint32_t)(k * e->n / parts), to = (uint32_t)((k + 1) * e->n / parts);
-            st = minibatch(t, e, perm + from, to - from, epoch, (uint32_t)k, &stop, err);
+        permute(t, epoch, c.unit, c.units);
+        for (uint32_t k = 0; st == RLHF_OK && !stop && k < c.parts; k++) {
+            uint32_t n = cut_pick(&c, &t->plan, k);
+            st = minibatch(t, e, c.pick, n, epoch, k, &stop, err);
         }
     }
-    free(perm);
+    cut_finish(&c);
     return st;
 }
 

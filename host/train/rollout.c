@@ -107,6 +107,7 @@ static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *ro
     int32_t eos = rlhf__tokenizer_info(q->model->tok)->eos;
     struct rlhf__gen_request g = {.n = q->n,
                                   .slots = slots,
+                                  .prefix_slots = q->prefix_slots,
                                   .prompt = ids,
                                   .prompt_len = len,
                                   .max_new = q->max_new,
@@ -118,7 +119,7 @@ static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *ro
                                   .first = q->first,
                                   .cancelled = q->cancelled};
     if (st == RLHF_OK && !session)
-        st = rlhf__model_gen_open(q->model, slots,
+        st = rlhf__model_gen_open(q->model, slots + q->prefix_slots,
                                   (uint32_t)(rlhf__prompts_longest(q->prompts) + q->max_new),
                                   &session, err);
     if (st == RLHF_OK) st = rlhf__generate(q->model, session, &g, r, err);

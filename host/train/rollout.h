@@ -20,10 +20,10 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const st
 
 struct rlhf__rollout_request {
     const struct rlhf__model *model;
-    rlhf_gen
-        *session; // with `slots` caches of the longest prompt + max_new; NULL: opened and closed
+    rlhf_gen *session; // slots + prefix_slots caches of the longest prompt + max_new; NULL: its own
     const struct rlhf__prompts *prompts;
     uint32_t n, slots;                // rows; rows decoded at once
+    uint32_t prefix_slots, reserved;  // caches for prompts that neighbours share (decode.h)
     int32_t max_new;                  // longest response
     int32_t stop_at_eos, cut_at_stop; // end at EOS; cut what comes after the first EOS
     const rlhf_dist *dist, *logp_dist;

@@ -19,7 +19,9 @@ struct rlhf__rollout_source {
     int64_t n;
     struct rlhf__order order;
     rlhf_gen *session;
-    uint32_t slots, reserved;
+    uint32_t slots, prefix_slots;
+    uint32_t group; // rows a prompt
+    int32_t share;  // 1: they share it
     rlhf_dist dist;
 };
 
@@ -45,12 +47,20 @@ static rlhf_status check_sizes(const struct rlhf__trainer *t, struct rlhf__error
     if (c->sampling.max_new_tokens > RLHF__MAX_NEW_TOKENS)
         return rlhf__fail(err, RLHF_E_INVALID, "sampling.max_new_tokens is %lld; at most %d",
                           (long long)c->sampling.max_new_tokens, RLHF__MAX_NEW_TOKENS);
-    if (c->batch.size % t->plan.group_size == 0 && c->batch.size >= t->plan.minibatches)
-        return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "batch.size is %lld; it must be a multiple of the group size %d and at least "
-                      "the number of minibatches %d",
-                      (long long)c->batch.size, t->plan.group_size, t->plan.minibatches);
+    const rlhf_plan *p = &t->plan;
+    if (c->batch.size % p->group_size != 0 || c->batch.size < p->minibatches)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "batch.size is %lld; it must be a multiple of the group size %d and at "
+                          "least the number of minibatches %d",
+                          (long long)c->batch.size, p->group_size, p->minibatches);
+    if ((p->flags & RLHF_PLAN_WHOLE_GROUPS) && c->batch.size / p->group_size < p->minibatches)
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "batch.size %lld is %lld groups of %d, fewer than the %d minibatches, and "
+            "%s does not split a group: at least %lld is needed",
+            (long long)c->batch.size, (long long)(c->batch.size / p->group_size), p->group_size,
+            p->minibatches, t->algo->plugin->file, (long long)p->minibatches * p->group_size);
+    return RLHF_OK;
 }
 
 rlhf_status rlhf__rollout_source_create(struct rlhf__trainer *t, struct rlhf__rollout_source **out,
@@ -67,11 +77,14 @@ rlhf_status rlhf__rollout_source_create(struct rlhf__trainer *t, struct rlhf__ro
         (rlhf_dist){1 / c->sampling.temperature, c->sampling.top_p, (int32_t)c->sampling.top_k, 0};
     s->slots = c->sampling.slots > 0 ? (uint32_t)c->sampling.slots : DEFAULT_SLOTS;
     if (s->slots > c->batch.size) s->slots = (uint32_t)c->batch.size;
+    s->group = (uint32_t)t->plan.group_size;
+    s->share = c->batch.share_prompts && s->group > 1;
+    if (s->share) s->prefix_slots = rlhf__prefix_slots(s->policy, s->slots, s->group);
     st =
         rlhf__rollout_prompts(&c->prompts, s->policy, max_new, t->req->env->dirs, &s->prompts, err);
     if (st == RLHF_OK) st = choose_eligible(s, t, err);
     if (st == RLHF_OK)
-        st = rlhf__model_gen_open(s->policy, s->slots,
+        st = rlhf__model_gen_open(s->policy, s->slots + s->prefix_slots,
                                   (uint32_t)(rlhf__prompts_longest(s->prompts) + max_new),
                                   &s->session, err);
     if (st != RLHF_OK) {
@@ -108,6 +121,7 @@ static struct rlhf__rollout_request request(const struct rlhf__rollout_source *s
                                           .session = s->session,
                                           .prompts = s->prompts,
                                           .slots = s->slots,
+                                          .prefix_slots = s->prefix_slots,
                                           .stop_at_eos = c->sampling.stop_at_eos,
                                           .cut_at_stop =
                                               c->response.truncate == RLHF__TRUNCATE_STOP,
@@ -116,13 +130,21 @@ static struct rlhf__rollout_request request(const struct rlhf__rollout_source *s
                                           .seed = (uint64_t)c->run.seed};
 }
 
+// Rows come in groups, one prompt each.
+static void set_groups(const struct rlhf__rollout_source *s, struct rlhf__episodes *e,
+                       uint32_t group) {
+    if (s->share) e->flags |= RLHF__SHARE_PROMPTS;
+    for (uint32_t i = 0; i < e->n; i++)
+        e->group[i] = (int32_t)(i / group);
+}
+
 rlhf_status rlhf__rollout_source_next(struct rlhf__rollout_source *s, struct rlhf__trainer *t,
                                       struct rlhf__episodes *e, struct rlhf__error *err) {
-    uint32_t n = (uint32_t)t->config->batch.size, group = (uint32_t)t->plan.group_size;
+    uint32_t n = (uint32_t)t->config->batch.size;
     int64_t *row = calloc(n, sizeof *row);
     if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", n);
     for (uint32_t i = 0; i < n; i++)
-        row[i] = i % group ? row[i - 1] : s->eligible[rlhf__order_next(&s->order)];
+        row[i] = i % s->group ? row[i - 1] : s->eligible[rlhf__order_next(&s->order)];
     struct rlhf__rollout_request q = request(s, t);
     q.n = n;
     q.max_new = (int32_t)t->config->sampling.max_new_tokens;
@@ -131,8 +153,7 @@ rlhf_status rlhf__rollout_source_next(struct rlhf__rollout_source *s, struct rlh
     rlhf_status st = rlhf__rollout(&q, row, e, &t->times.rollout_tokens, err);
     free(row);
     if (st != RLHF_OK) return st;
-    for (uint32_t i = 0; i < n; i++)
-        e->group[i] = (int32_t)(i / group);
+    set_groups(s, e, s->group);
     t->episodes += n;
     return RLHF_OK;
 }
@@ -168,12 +189,19 @@ static rlhf_status compare(struct rlhf__trainer *t, const struct rlhf__model *m,
 rlhf_status rlhf__rollout_source_check(struct rlhf__rollout_source *s, struct rlhf__trainer *t,
                                        struct rlhf__error *err) {
     struct rlhf__rollout_request q = request(s, t);
-    q.n = s->n < CHECK_ROWS ? (uint32_t)s->n : CHECK_ROWS;
+    // Two rows a prompt where prompts are shared, so that sharing is checked too.
+    uint32_t each = s->share ? 2 : 1, prompts = CHECK_ROWS / each;
+    if (prompts > s->n) prompts = (uint32_t)s->n;
+    int64_t row[CHECK_ROWS];
+    q.n = prompts * each;
+    for (uint32_t i = 0; i < q.n; i++)
+        row[i] = s->eligible[i / each];
     q.max_new = (int32_t)t->config->sampling.max_new_tokens;
     if (q.max_new > CHECK_TOKENS) q.max_new = CHECK_TOKENS;
     q.stream = "check";
     struct rlhf__episodes e = {0};
-    rlhf_status st = rlhf__rollout(&q, s->eligible, &e, NULL, err);
+    rlhf_status st = rlhf__rollout(&q, row, &e, NULL, err);
+    if (st == RLHF_OK) set_groups(s, &e, each);
     if (st == RLHF_OK) st = compare(t, t->policy, &e, "the training forward", err);
     int same = t->reference && !t->config->reference.path[0] && !t->req->resume;
     if (st == RLHF_OK && same) st = compare(t, t->reference, &e, "the reference", err);
