@@ -1,7 +1,9 @@
 // row_attention.c: attention over ragged rows, forward and backward: checks, scratch, and one hot
 // call per (row, head).
 //
-// A (row, head) pair shares no sum with another, so any thread may take any pair.
+// A (row, head) pair shares no sum with another, so any thread may take any pair; only in backward
+// one thread takes the rows that share a prefix, in order, because they add to the same sums.
+#include "ragged.h"
 #include "rows.h"
 #include "split.h"
 
@@ -10,10 +12,10 @@
 enum { HEAD_DIM_MAX = 128, LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 enum { FEW_QUERIES = 3 }; // below this a row reads its keys once and memory sets the speed
 
-// Items a thread takes at a time: neighbouring heads, for the prefetch, but enough pieces to even
-// out rows of different lengths.
-static int chunk_of(const rlhf_attn *a, const rlhf_ragged *r, int threads) {
-    uint64_t most = (uint64_t)r->n * (uint64_t)a->heads / ((uint64_t)threads * 8);
+// Items a thread takes at a time, of `rows` rows of equal worth: neighbouring heads, for the
+// prefetch, but enough pieces to even out rows of different lengths.
+static int chunk_of(const rlhf_attn *a, uint64_t rows, int threads) {
+    uint64_t most = rows * (uint64_t)a->heads / ((uint64_t)threads * 8);
     return most < 1 ? 1 : most < (uint64_t)a->heads ? (int)most : a->heads;
 }
 
@@ -43,45 +45,28 @@ static rlhf_status check_geometry(struct rlhf__cpu *cpu, const char *op, const r
     return RLHF_OK;
 }
 
-static rlhf_status check_rows(struct rlhf__cpu *cpu, const char *op, const rlhf_ragged *r,
-                              int training) {
-    const int32_t *off = (const void *)r->offset, *start = (const void *)r->start;
-    const int32_t *base = (const void *)r->kv_base;
-    for (uint32_t i = 0; i < r->n; i++) {
-        int64_t q = (int64_t)off[i + 1] - off[i], k = (int64_t)start[i] + q;
-        if (off[i] < 0 || q < 0 || start[i] < 0 || base[i] < 0 || q > r->max_q || k > r->max_k ||
-            (uint32_t)off[i + 1] > r->total)
-            return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
-                                  "%s: row %u has %lld queries and %lld keys, declared are at most "
-                                  "%u and %u (%u tokens in all)",
-                                  op, i, (long long)q, (long long)k, r->max_q, r->max_k, r->total);
-        if (training && (start[i] != 0 || base[i] != off[i]))
-            return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
-                                  "%s: row %u has start %d and kv_base %d, backward needs 0 and %d",
-                                  op, i, start[i], base[i], off[i]);
-    }
-    return RLHF_OK;
-}
-
 // The parts of an item that forward and backward share. es = bytes an element.
 static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, size_t i, size_t h,
                                       size_t es, rlhf_dev q, rlhf_dev k, rlhf_dev v, rlhf_dev lse) {
-    const int32_t *off = (const void *)r->offset, *start = (const void *)r->start;
-    const int32_t *base = (const void *)r->kv_base;
-    size_t col = h * (size_t)a->head_dim, t0 = (size_t)off[i];
-    size_t kv = ((size_t)base[i] * (size_t)a->kv_stride + col) * es;
+    struct rlhf__row row = rlhf__cpu_row(r, i);
+    size_t col = h * (size_t)a->head_dim;
+    size_t kv = (row.k0 * (size_t)a->kv_stride + col) * es;
+    size_t prefix = (row.p0 * (size_t)a->kv_stride + col) * es;
     struct rlhf__attn_item it = {
-        .q = q + (t0 * (size_t)a->q_stride + col) * es,
+        .q = q + (row.t0 * (size_t)a->q_stride + col) * es,
         .k = k + kv,
         .v = v + kv,
-        .lse = lse ? (float *)(void *)lse + t0 * (size_t)a->heads + h : NULL,
+        .pk = row.np ? k + prefix : NULL,
+        .pv = row.np ? v + prefix : NULL,
+        .lse = lse ? (float *)(void *)lse + row.t0 * (size_t)a->heads + h : NULL,
         .q_stride = a->q_stride,
         .kv_stride = a->kv_stride,
         .out_stride = a->out_stride,
         .lse_stride = a->heads,
-        .nq = (uint32_t)(off[i + 1] - off[i]),
-        .nk = (uint32_t)(start[i] + off[i + 1] - off[i]),
-        .start = (uint32_t)start[i],
+        .nq = row.nq,
+        .nk = row.nk,
+        .np = row.np,
+        .start = row.start,
         .head_dim = a->head_dim,
         .causal = a->causal,
         .dtype = a->dtype,
@@ -115,15 +100,16 @@ static rlhf_status scratch(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, size_
 }
 
 // While head h of row i is worked on, its share of the keys and values of row i + 1 is fetched: a
-// head reads short pieces at a long stride, which the hardware does not foresee.
+// head reads short pieces at a long stride, which the hardware does not foresee. Of a row with
+// another prefix, that is the prefix; one with the same prefix finds it in the cache.
 static void look_ahead(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf_ragged *r,
                        size_t i, size_t h, size_t es, rlhf_dev k, rlhf_dev v) {
-    const int32_t *off = (const void *)r->offset, *start = (const void *)r->start;
-    const int32_t *base = (const void *)r->kv_base;
     if (i + 1 >= r->n) return;
-    size_t row = (size_t)a->kv_stride * es, heads = (size_t)a->heads;
-    size_t bytes = (size_t)(start[i + 1] + off[i + 2] - off[i + 1]) * row;
-    size_t from = (size_t)base[i + 1] * row + bytes * h / heads;
+    struct rlhf__row row = rlhf__cpu_row(r, i), next = rlhf__cpu_row(r, i + 1);
+    int other = next.np && !(row.np && row.p0 == next.p0);
+    size_t stride = (size_t)a->kv_stride * es, heads = (size_t)a->heads;
+    size_t bytes = (other ? next.np : next.nk - next.np) * stride;
+    size_t from = (other ? next.p0 : next.k0) * stride + bytes * h / heads;
     it->ahead_k = k + from;
     it->ahead_v = v + from;
     it->ahead_bytes = bytes / heads;
@@ -152,14 +138,14 @@ rlhf_status rlhf__cpu_attention(void *ctx, const rlhf_attn *a, const rlhf_ragged
     float *ws;
     size_t stride;
     RLHF_TRY(check_geometry(cpu, "attention", a));
-    RLHF_TRY(check_rows(cpu, "attention", r, 0));
+    RLHF_TRY(rlhf__cpu_check_ragged(cpu, "attention", r));
     RLHF_TRY(scratch(cpu, RLHF__WS_ATTN, rlhf__attn_scratch(r->max_q, r->max_k, a->head_dim), &ws,
                      &stride));
     int64_t count = (int64_t)r->n * a->heads;
     int threads = count > 1 ? cpu->threads : 1;
     // Read by the pragma alone.
-    int chunk = chunk_of(a, r, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
-    if (r->max_q <= FEW_QUERIES) {       // neighbouring rows on one thread, for look_ahead
+    int chunk = chunk_of(a, r->n, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
+    if (r->max_q <= FEW_QUERIES) {          // neighbouring rows on one thread, for look_ahead
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
         for (int64_t n = 0; n < count; n++)
             forward_item(cpu, a, r, (size_t)n, out, lse, q, k, v,
@@ -173,37 +159,79 @@ rlhf_status rlhf__cpu_attention(void *ctx, const rlhf_attn *a, const rlhf_ragged
     return RLHF_OK;
 }
 
+// The tensors of a backward call.
+struct bwd {
+    const rlhf_attn *a;
+    const rlhf_ragged *r;
+    rlhf_dev dq, dk, dv, dout, out, lse, q, k, v;
+};
+
+// Head h of row i, one of rows i0 .. i1-1, which share scratch: row i0 and those that share it.
+static struct rlhf__attn_item backward_row(const struct bwd *b, size_t i0, size_t i1, size_t i,
+                                           size_t h) {
+    const rlhf_attn *a = b->a;
+    size_t es = rlhf_dtype_size(a->dtype), col = h * (size_t)a->head_dim;
+    struct rlhf__row row = rlhf__cpu_row(b->r, i);
+    struct rlhf__attn_item it = item_of(a, b->r, i, h, es, b->q, b->k, b->v, b->lse);
+    size_t o = (row.t0 * (size_t)a->out_stride + col) * es;
+    size_t kv = (row.k0 * (size_t)a->kv_stride + col) * es;
+    it.out = b->out + o;
+    it.dout = b->dout + o;
+    it.dq = b->dq + (row.t0 * (size_t)a->q_stride + col) * es;
+    it.dk = b->dk + kv;
+    it.dv = b->dv + kv;
+    it.sum_on = i == i0 && i1 > i0 + 1;
+    it.sum_out = i > i0 && i + 1 == i1;
+    if (it.sum_out) {
+        it.pdk = b->dk + (row.p0 * (size_t)a->kv_stride + col) * es;
+        it.pdv = b->dv + (row.p0 * (size_t)a->kv_stride + col) * es;
+    }
+    if (i1 == i0 + 1 || h + 1 < (size_t)a->heads) look_next(&it, a, b->r, i, h, es);
+    return it;
+}
+
+// One piece of backward: head h of row i0 and of all rows that share it.
+static void backward_item(struct rlhf__cpu *cpu, const struct bwd *b, size_t i0, size_t h,
+                          float *scratch) {
+    size_t i1 = i0 + 1;
+    uint32_t room = rlhf__cpu_row(b->r, i0).nk;
+    for (; i1 < b->r->n && rlhf__cpu_row_shares(b->r, i1); i1++) {
+        uint32_t nk = rlhf__cpu_row(b->r, i1).nk;
+        if (nk > room) room = nk;
+    }
+    if (!room) return;
+    for (size_t i = i0; i < i1; i++) {
+        struct rlhf__attn_item it = backward_row(b, i0, i1, i, h);
+        it.scratch = scratch;
+        it.room = room;
+        cpu->hot.attn_bwd(&it);
+    }
+}
+
 rlhf_status rlhf__cpu_attention_bwd(void *ctx, const rlhf_attn *a, const rlhf_ragged *r,
                                     rlhf_dev dq, rlhf_dev dk, rlhf_dev dv, rlhf_dev dout,
                                     rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k,
                                     rlhf_dev v) {
     struct rlhf__cpu *cpu = ctx;
     float *ws;
-    size_t ws_stride, es = rlhf_dtype_size(a->dtype), heads = (size_t)a->heads;
+    size_t ws_stride, heads = (size_t)a->heads;
     RLHF_TRY(check_geometry(cpu, "attention_bwd", a));
-    RLHF_TRY(check_rows(cpu, "attention_bwd", r, 1));
+    RLHF_TRY(rlhf__cpu_check_training(cpu, "attention_bwd", r));
     RLHF_TRY(scratch(cpu, RLHF__WS_ATTN_BWD,
                      rlhf__attn_scratch_bwd(r->max_q, r->max_k, a->head_dim), &ws, &ws_stride));
+    const struct bwd b = {a, r, dq, dk, dv, dout, out, lse, q, k, v};
+    uint64_t alone = 0; // rows without a prefix
+    for (uint32_t i = 0; i < r->n; i++)
+        alone += !rlhf__cpu_row_shares(r, i);
     int64_t count = (int64_t)r->n * a->heads;
     int threads = count > 1 ? cpu->threads : 1;
     // Read by the pragma alone.
-    int chunk = chunk_of(a, r, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
+    int chunk = chunk_of(a, alone, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
 #pragma omp parallel for schedule(dynamic, chunk) num_threads(threads) if (threads > 1)
     for (int64_t n = 0; n < count; n++) {
         size_t i = (size_t)n / heads, h = (size_t)n % heads;
-        struct rlhf__attn_item it = item_of(a, r, i, h, es, q, k, v, lse);
-        if (!it.nq) continue;
-        size_t t0 = (size_t)((const int32_t *)(const void *)r->offset)[i];
-        size_t col = h * (size_t)a->head_dim, o = (t0 * (size_t)a->out_stride + col) * es;
-        size_t kv = (t0 * (size_t)a->kv_stride + col) * es;
-        look_next(&it, a, r, i, h, es);
-        it.out = out + o;
-        it.dout = dout + o;
-        it.dq = dq + (t0 * (size_t)a->q_stride + col) * es;
-        it.dk = dk + kv;
-        it.dv = dv + kv;
-        it.scratch = ws + (size_t)omp_get_thread_num() * ws_stride;
-        cpu->hot.attn_bwd(&it);
+        if (rlhf__cpu_row_shares(r, i)) continue; // with the row that it shares
+        backward_item(cpu, &b, i, h, ws + (size_t)omp_get_thread_num() * ws_stride);
     }
     return RLHF_OK;
 }

@@ -1,4 +1,5 @@
 // row_move.c: rows that move: gather, scatter_add, pooling over ragged rows, the key-value cache.
+#include "ragged.h"
 #include "rows.h"
 #include "split.h"
 
@@ -103,15 +104,17 @@ rlhf_status rlhf__cpu_kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rl
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "kv_store", d));
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, "kv_store", dtype));
+    RLHF_TRY(rlhf__cpu_check_ragged(cpu, "kv_store", rows));
     const int32_t *off = (const void *)rows->offset, *start = (const void *)rows->start;
-    const int32_t *base = (const void *)rows->kv_base;
+    const int32_t *base = (const void *)rows->kv_base, *shared = (const void *)rows->prefix_len;
     size_t size = rlhf_dtype_size(dtype), bytes = (size_t)d * size;
     size_t src_bytes = (size_t)kv_src_stride * size;
     int threads = rlhf__split_threads(cpu, (uint64_t)rows->total * (uint64_t)d);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < (int64_t)rows->n; i++)
         for (int32_t t = off[i]; t < off[i + 1]; t++) {
-            size_t to = (size_t)(base[i] + start[i] + (t - off[i])) * bytes;
+            int32_t own = start[i] - (shared ? shared[i] : 0) + (t - off[i]);
+            size_t to = (size_t)(base[i] + own) * bytes;
             memcpy(k_cache + to, k + (size_t)t * src_bytes, bytes);
             memcpy(v_cache + to, v + (size_t)t * src_bytes, bytes);
         }

@@ -1,4 +1,5 @@
-// attention.c: multi-head attention over ragged rows, with keys and values in place or in a cache.
+// attention.c: multi-head attention over ragged rows, with keys and values in place or in a cache,
+// the first of them perhaps shared between rows.
 //
 // For query t of row i and head h: s_j = scale q_t . k_j over the keys it sees, p = softmax(s),
 // out_t = sum_j p_j v_j, lse_t = log sum_j exp s_j.
@@ -14,9 +15,18 @@ struct rlhf__ref_span rlhf__ref_ragged_span(const rlhf_ragged *r, uint32_t i) {
     s.q0 = (uint64_t)o[i];
     s.nq = (uint64_t)(o[i + 1] - o[i]);
     s.start = (uint64_t)rlhf__ref_i32(r->start)[i];
+    s.p0 = r->prefix_base ? (uint64_t)rlhf__ref_i32(r->prefix_base)[i] : 0;
+    s.np = r->prefix_len ? (uint64_t)rlhf__ref_i32(r->prefix_len)[i] : 0;
     s.k0 = (uint64_t)rlhf__ref_i32(r->kv_base)[i];
     s.nk = s.start + s.nq;
     return s;
+}
+
+rlhf_status rlhf__ref_ragged_prefix(struct rlhf__ref *r, const char *op, const rlhf_ragged *g) {
+    r->op = op;
+    if (!g->prefix_base == !g->prefix_len) return RLHF_OK;
+    return rlhf__ref_fail(r, RLHF_E_INVALID,
+                          "prefix_base and prefix_len must both be NULL or none");
 }
 
 rlhf_status rlhf__ref_ragged_check(struct rlhf__ref *r, const rlhf_ragged *g) {
@@ -30,6 +40,12 @@ rlhf_status rlhf__ref_ragged_check(struct rlhf__ref *r, const rlhf_ragged *g) {
             return rlhf__ref_fail(r, RLHF_E_INVALID,
                                   "row %u: tokens %d to %d, start %d, kv_base %d", i, o[i],
                                   o[i + 1], start, base);
+        const int32_t from = g->prefix_base ? rlhf__ref_i32(g->prefix_base)[i] : 0;
+        const int32_t len = g->prefix_len ? rlhf__ref_i32(g->prefix_len)[i] : 0;
+        if (len < 0 || from < 0 || len > start)
+            return rlhf__ref_fail(r, RLHF_E_INVALID,
+                                  "row %u: prefix of %d tokens at %d, but start is %d", i, len,
+                                  from, start);
         const uint64_t nq = (uint64_t)(o[i + 1] - o[i]);
         if (nq > g->max_q || nq + (uint64_t)start > g->max_k)
             return rlhf__ref_fail(r, RLHF_E_INVALID,
@@ -62,26 +78,23 @@ rlhf_status rlhf__ref_kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rl
                                int32_t dtype) {
     RLHF_TRY(rlhf__ref_check_width(ctx, "kv_store", d));
     RLHF_TRY(rlhf__ref_check_dtype(ctx, "kv_store", dtype));
+    RLHF_TRY(rlhf__ref_ragged_prefix(ctx, "kv_store", r));
     const uint64_t w = (uint64_t)d, stride = (uint64_t)kv_src_stride;
     const uint64_t src = r->total ? ((r->total - 1) * stride + w) * rlhf_dtype_size(dtype) : 0;
-    const struct rlhf__ref_use uses[] = {{k_cache, 0},
-                                         {v_cache, 0},
-                                         {k, src},
-                                         {v, src},
-                                         rlhf__ref_range(r->offset, r->n + 1ull, sizeof(int32_t)),
-                                         rlhf__ref_range(r->start, r->n, sizeof(int32_t)),
-                                         rlhf__ref_range(r->kv_base, r->n, sizeof(int32_t))};
+    const struct rlhf__ref_use uses[] = {
+        {k_cache, 0}, {v_cache, 0}, {k, src}, {v, src}, RLHF__REF_RAGGED_USES(r)};
     RLHF_TRY(rlhf__ref_enter(ctx, "kv_store", uses, RLHF__REF_COUNT(uses)));
     rlhf_status st = rlhf__ref_ragged_check(ctx, r);
     for (uint32_t i = 0; st == RLHF_OK && i < r->n; i++) {
         const struct rlhf__ref_span s = rlhf__ref_ragged_span(r, i);
-        const uint64_t end = (s.k0 + s.nk) * w * rlhf_dtype_size(dtype);
+        const uint64_t end = (s.k0 + s.nk - s.np) * w * rlhf_dtype_size(dtype);
         if (end > rlhf__ref_extent(ctx, k_cache) || end > rlhf__ref_extent(ctx, v_cache)) {
             st = rlhf__ref_fail(ctx, RLHF_E_INVALID, "row %u ends behind the cache", i);
             break;
         }
         for (uint64_t j = 0; j < s.nq * w; j++) {
-            const uint64_t to = (s.k0 + s.start) * w + j, from = (s.q0 + j / w) * stride + j % w;
+            const uint64_t to = (s.k0 + s.start - s.np) * w + j,
+                           from = (s.q0 + j / w) * stride + j % w;
             rlhf__ref_put(k_cache, dtype, to, rlhf__ref_get(k, dtype, from));
             rlhf__ref_put(v_cache, dtype, to, rlhf__ref_get(v, dtype, from));
         }
@@ -89,16 +102,18 @@ rlhf_status rlhf__ref_kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rl
     return rlhf__ref_leave(ctx, st);
 }
 
-// One query (element qa of q) against nk keys from element ka on; p[nk] is scratch.
+// One query (element qa of q) against the row's first nk keys, from column ka of a token on; p[nk]
+// is scratch.
 static double attend(const rlhf_attn *a, double *p, rlhf_dev out, uint64_t oa, const char *q,
-                     uint64_t qa, const char *k, const char *v, uint64_t ka, uint64_t nk) {
+                     uint64_t qa, const char *k, const char *v, const struct rlhf__ref_span *s,
+                     uint64_t ka, uint64_t nk) {
     const uint64_t dim = (uint64_t)a->head_dim, stride = (uint64_t)a->kv_stride;
     double max = -INFINITY, sum = 0.0;
     for (uint64_t j = 0; j < nk; j++) {
         double dot = 0.0;
         for (uint64_t c = 0; c < dim; c++)
             dot += rlhf__ref_get(q, a->dtype, qa + c) *
-                   rlhf__ref_get(k, a->dtype, ka + j * stride + c);
+                   rlhf__ref_get(k, a->dtype, rlhf__ref_key(s, j) * stride + ka + c);
         p[j] = a->scale * dot;
         if (p[j] > max) max = p[j];
     }
@@ -107,7 +122,7 @@ static double attend(const rlhf_attn *a, double *p, rlhf_dev out, uint64_t oa, c
     for (uint64_t c = 0; c < dim; c++) {
         double acc = 0.0;
         for (uint64_t j = 0; j < nk; j++)
-            acc += p[j] * rlhf__ref_get(v, a->dtype, ka + j * stride + c);
+            acc += p[j] * rlhf__ref_get(v, a->dtype, rlhf__ref_key(s, j) * stride + ka + c);
         rlhf__ref_put(out, a->dtype, oa + c, acc / sum);
     }
     return max + log(sum);
@@ -121,8 +136,7 @@ static void attention_row(const rlhf_attn *a, struct rlhf__ref_span s, double *p
         const uint64_t seen = a->causal ? s.start + (t - s.q0) + 1 : s.nk;
         for (uint64_t h = 0; h < heads; h++) {
             const double l = attend(a, p, out, t * (uint64_t)a->out_stride + h * dim, q,
-                                    t * (uint64_t)a->q_stride + h * dim, k, v,
-                                    s.k0 * (uint64_t)a->kv_stride + h * dim, seen);
+                                    t * (uint64_t)a->q_stride + h * dim, k, v, &s, h * dim, seen);
             if (lse) rlhf__ref_f32(lse)[t * heads + h] = (float)l;
         }
     }
@@ -131,22 +145,23 @@ static void attention_row(const rlhf_attn *a, struct rlhf__ref_span s, double *p
 rlhf_status rlhf__ref_attention(void *ctx, const rlhf_attn *a, const rlhf_ragged *r, rlhf_dev out,
                                 rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
     RLHF_TRY(rlhf__ref_attn_check(ctx, "attention", a));
+    RLHF_TRY(rlhf__ref_ragged_prefix(ctx, "attention", r));
     const struct rlhf__ref_use uses[] = {
         {out, rlhf__ref_attn_bytes(a, r->total, a->out_stride)},
         rlhf__ref_optional(lse, r->total, (uint64_t)a->heads * sizeof(float)),
         {q, rlhf__ref_attn_bytes(a, r->total, a->q_stride)},
         {k, 0},
         {v, 0},
-        rlhf__ref_range(r->offset, r->n + 1ull, sizeof(int32_t)),
-        rlhf__ref_range(r->start, r->n, sizeof(int32_t)),
-        rlhf__ref_range(r->kv_base, r->n, sizeof(int32_t))};
+        RLHF__REF_RAGGED_USES(r)};
     double *p;
     RLHF_TRY(rlhf__ref_scratch(ctx, r->max_k, sizeof *p, &p));
     rlhf_status st = rlhf__ref_enter(ctx, "attention", uses, RLHF__REF_COUNT(uses));
     if (st == RLHF_OK) st = rlhf__ref_ragged_check(ctx, r);
     for (uint32_t i = 0; st == RLHF_OK && i < r->n; i++) {
         const struct rlhf__ref_span s = rlhf__ref_ragged_span(r, i);
-        const uint64_t end = rlhf__ref_attn_bytes(a, s.k0 + s.nk, a->kv_stride);
+        const uint64_t own = rlhf__ref_attn_bytes(a, s.k0 + s.nk - s.np, a->kv_stride);
+        const uint64_t prefix = s.np ? rlhf__ref_attn_bytes(a, s.p0 + s.np, a->kv_stride) : 0;
+        const uint64_t end = own > prefix ? own : prefix;
         if (s.nq && (end > rlhf__ref_extent(ctx, k) || end > rlhf__ref_extent(ctx, v)))
             st = rlhf__ref_fail(ctx, RLHF_E_INVALID, "keys of row %u end behind k or v", i);
         else

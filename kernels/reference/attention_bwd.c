@@ -14,7 +14,7 @@
 struct bwd {
     const rlhf_attn *a;
     rlhf_dev dq, dk, dv, dout, lse, q, k, v;
-    double *dk_sum, *dv_sum; // [max_k, head_dim] of the row and head at hand
+    double *dk_sum, *dv_sum; // [max_k, head_dim] of the row and head at hand, prefix first
     double *p, *ds;          // [max_k] of the query at hand
 };
 
@@ -26,16 +26,17 @@ static double dot(const rlhf_attn *a, const char *x, uint64_t xa, const char *y,
 }
 
 // One query of one head: writes dq, adds to dk_sum and dv_sum.
-static void query_bwd(const struct bwd *b, uint64_t t, uint64_t h, uint64_t k0, uint64_t seen) {
+static void query_bwd(const struct bwd *b, const struct rlhf__ref_span *s, uint64_t t, uint64_t h,
+                      uint64_t seen) {
     const rlhf_attn *a = b->a;
     const uint64_t dim = (uint64_t)a->head_dim, kvs = (uint64_t)a->kv_stride;
     const uint64_t qa = t * (uint64_t)a->q_stride + h * dim;
-    const uint64_t oa = t * (uint64_t)a->out_stride + h * dim, ka = k0 * kvs + h * dim;
+    const uint64_t oa = t * (uint64_t)a->out_stride + h * dim, ka = h * dim;
     const double lse = (double)rlhf__ref_f32(b->lse)[t * (uint64_t)a->heads + h];
     double mean = 0.0;
     for (uint64_t j = 0; j < seen; j++) {
-        b->p[j] = exp(a->scale * dot(a, b->q, qa, b->k, ka + j * kvs) - lse);
-        b->ds[j] = dot(a, b->dout, oa, b->v, ka + j * kvs);
+        b->p[j] = exp(a->scale * dot(a, b->q, qa, b->k, ka + rlhf__ref_key(s, j) * kvs) - lse);
+        b->ds[j] = dot(a, b->dout, oa, b->v, ka + rlhf__ref_key(s, j) * kvs);
         mean += b->p[j] * b->ds[j];
     }
     for (uint64_t j = 0; j < seen; j++)
@@ -43,7 +44,7 @@ static void query_bwd(const struct bwd *b, uint64_t t, uint64_t h, uint64_t k0, 
     for (uint64_t c = 0; c < dim; c++) {
         double acc = 0.0;
         for (uint64_t j = 0; j < seen; j++) {
-            acc += b->ds[j] * rlhf__ref_get(b->k, a->dtype, ka + j * kvs + c);
+            acc += b->ds[j] * rlhf__ref_get(b->k, a->dtype, ka + rlhf__ref_key(s, j) * kvs + c);
             b->dk_sum[j * dim + c] += a->scale * b->ds[j] * rlhf__ref_get(b->q, a->dtype, qa + c);
             b->dv_sum[j * dim + c] += b->p[j] * rlhf__ref_get(b->dout, a->dtype, oa + c);
         }
@@ -51,33 +52,57 @@ static void query_bwd(const struct bwd *b, uint64_t t, uint64_t h, uint64_t k0, 
     }
 }
 
-static void row_bwd(const struct bwd *b, struct rlhf__ref_span s) {
-    const rlhf_attn *a = b->a;
-    const uint64_t dim = (uint64_t)a->head_dim, kvs = (uint64_t)a->kv_stride;
-    for (uint64_t h = 0; h < (uint64_t)a->heads; h++) {
-        memset(b->dk_sum, 0, s.nk * dim * sizeof(double));
-        memset(b->dv_sum, 0, s.nk * dim * sizeof(double));
-        for (uint64_t i = 0; i < s.nq; i++)
-            query_bwd(b, s.q0 + i, h, s.k0, a->causal ? i + 1 : s.nk);
-        for (uint64_t j = 0; j < s.nk * dim; j++) {
-            const uint64_t at = (s.k0 + j / dim) * kvs + h * dim + j % dim;
-            rlhf__ref_put(b->dk, a->dtype, at, b->dk_sum[j]);
-            rlhf__ref_put(b->dv, a->dtype, at, b->dv_sum[j]);
-        }
+// Keys j0 .. j1-1 of the sums go where the row's keys are.
+static void put_sums(const struct bwd *b, const struct rlhf__ref_span *s, uint64_t h, uint64_t j0,
+                     uint64_t j1) {
+    const uint64_t dim = (uint64_t)b->a->head_dim, kvs = (uint64_t)b->a->kv_stride;
+    for (uint64_t j = j0 * dim; j < j1 * dim; j++) {
+        const uint64_t at = rlhf__ref_key(s, j / dim) * kvs + h * dim + j % dim;
+        rlhf__ref_put(b->dk, b->a->dtype, at, b->dk_sum[j]);
+        rlhf__ref_put(b->dv, b->a->dtype, at, b->dv_sum[j]);
     }
 }
 
-// Backward has no cache: start 0, keys are the row's own tokens.
+// Rows i0 .. i1-1: one without a prefix and all that share it. The sums of the shared row's keys,
+// which are the first keys of every row, grow from row to row and are stored last.
+static void family_bwd(const struct bwd *b, const rlhf_ragged *g, uint32_t i0, uint32_t i1) {
+    const uint64_t dim = (uint64_t)b->a->head_dim;
+    const struct rlhf__ref_span first = rlhf__ref_ragged_span(g, i0);
+    for (uint64_t h = 0; h < (uint64_t)b->a->heads; h++) {
+        for (uint32_t i = i0; i < i1; i++) {
+            const struct rlhf__ref_span s = rlhf__ref_ragged_span(g, i);
+            memset(b->dk_sum + s.np * dim, 0, (s.nk - s.np) * dim * sizeof(double));
+            memset(b->dv_sum + s.np * dim, 0, (s.nk - s.np) * dim * sizeof(double));
+            for (uint64_t t = 0; t < s.nq; t++)
+                query_bwd(b, &s, s.q0 + t, h, b->a->causal ? s.start + t + 1 : s.nk);
+            if (i > i0) put_sums(b, &s, h, s.np, s.nk);
+        }
+        put_sums(b, &first, h, 0, first.nk);
+    }
+}
+
+// Backward has no cache: keys are the row's own tokens, behind those of a whole earlier row that
+// the rows sharing it follow.
 static rlhf_status check_training_layout(struct rlhf__ref *r, const rlhf_ragged *g) {
     RLHF_TRY(rlhf__ref_ragged_check(r, g));
+    struct rlhf__ref_span head = {0};
     for (uint32_t i = 0; i < g->n; i++) {
         const struct rlhf__ref_span s = rlhf__ref_ragged_span(g, i);
-        if (s.start != 0 || s.k0 != s.q0)
+        if (s.start != s.np || s.k0 != s.q0)
             return rlhf__ref_fail(r, RLHF_E_UNSUPPORTED,
                                   "row %u: start %llu, kv_base %llu, offset %llu; backward needs "
-                                  "start 0 and kv_base = offset",
+                                  "the length of the prefix (%llu) and kv_base = offset",
                                   i, (unsigned long long)s.start, (unsigned long long)s.k0,
-                                  (unsigned long long)s.q0);
+                                  (unsigned long long)s.q0, (unsigned long long)s.np);
+        if (s.np == 0)
+            head = s;
+        else if (s.p0 != head.q0 || s.np != head.nq)
+            return rlhf__ref_fail(
+                r, RLHF_E_UNSUPPORTED,
+                "row %u: prefix of %llu tokens at %llu; backward needs the row before the ones "
+                "that share it, %llu tokens at %llu",
+                i, (unsigned long long)s.np, (unsigned long long)s.p0, (unsigned long long)head.nq,
+                (unsigned long long)head.q0);
     }
     return RLHF_OK;
 }
@@ -87,22 +112,16 @@ rlhf_status rlhf__ref_attention_bwd(void *ctx, const rlhf_attn *a, const rlhf_ra
                                     rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k,
                                     rlhf_dev v) {
     RLHF_TRY(rlhf__ref_attn_check(ctx, "attention_bwd", a));
+    RLHF_TRY(rlhf__ref_ragged_prefix(ctx, "attention_bwd", r));
     const uint64_t q_bytes = rlhf__ref_attn_bytes(a, r->total, a->q_stride);
     const uint64_t kv_bytes = rlhf__ref_attn_bytes(a, r->total, a->kv_stride);
     const uint64_t out_bytes = rlhf__ref_attn_bytes(a, r->total, a->out_stride);
     const struct rlhf__ref_use uses[] = {
-        {dq, q_bytes},
-        {dk, kv_bytes},
-        {dv, kv_bytes},
-        {dout, out_bytes},
-        {out, out_bytes},
-        rlhf__ref_range(lse, r->total, (uint64_t)a->heads * sizeof(float)),
-        {q, q_bytes},
-        {k, kv_bytes},
-        {v, kv_bytes},
-        rlhf__ref_range(r->offset, r->n + 1ull, sizeof(int32_t)),
-        rlhf__ref_range(r->start, r->n, sizeof(int32_t)),
-        rlhf__ref_range(r->kv_base, r->n, sizeof(int32_t))};
+        {dq, q_bytes},    {dk, kv_bytes},
+        {dv, kv_bytes},   {dout, out_bytes},
+        {out, out_bytes}, rlhf__ref_range(lse, r->total, (uint64_t)a->heads * sizeof(float)),
+        {q, q_bytes},     {k, kv_bytes},
+        {v, kv_bytes},    RLHF__REF_RAGGED_USES(r)};
     const uint64_t dim = (uint64_t)a->head_dim, nk = r->max_k;
     double *scratch;
     RLHF_TRY(rlhf__ref_scratch(ctx, 2 * nk * (dim + 1), sizeof *scratch, &scratch));
@@ -121,8 +140,11 @@ rlhf_status rlhf__ref_attention_bwd(void *ctx, const rlhf_attn *a, const rlhf_ra
                           scratch + 2 * nk * dim + nk};
     rlhf_status st = rlhf__ref_enter(ctx, "attention_bwd", uses, RLHF__REF_COUNT(uses));
     if (st == RLHF_OK) st = check_training_layout(ctx, r);
-    for (uint32_t i = 0; st == RLHF_OK && i < r->n; i++)
-        row_bwd(&b, rlhf__ref_ragged_span(r, i));
+    for (uint32_t i = 0, next; st == RLHF_OK && i < r->n; i = next) {
+        for (next = i + 1; next < r->n && rlhf__ref_ragged_span(r, next).np; next++) {
+        }
+        family_bwd(&b, r, i, next);
+    }
     free(scratch);
     return rlhf__ref_leave(ctx, st);
 }

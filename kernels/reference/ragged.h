@@ -7,14 +7,32 @@
 struct rlhf__ref_span {
     uint64_t q0, nq; // first query token, number of them
     uint64_t start;  // keys before the first query
-    uint64_t k0, nk; // first key token, number of keys
+    uint64_t p0, np; // first key token of the shared prefix, number of its keys
+    uint64_t k0, nk; // first key token behind the prefix, number of keys with the prefix
 };
+
+// Token that key j of the row is.
+static inline uint64_t rlhf__ref_key(const struct rlhf__ref_span *s, uint64_t j) {
+    return j < s->np ? s->p0 + j : s->k0 + (j - s->np);
+}
 
 // Row i of r, whose arrays must be accessible. A row may be empty.
 struct rlhf__ref_span rlhf__ref_ragged_span(const rlhf_ragged *r, uint32_t i);
 
-// RLHF_E_INVALID when the arrays contradict n, total, max_q or max_k, or hold negative numbers.
+// RLHF_E_INVALID when the arrays contradict n, total, max_q or max_k, hold negative numbers, or a
+// prefix is longer than what lies before the first query. Needs rlhf__ref_ragged_prefix before.
 rlhf_status rlhf__ref_ragged_check(struct rlhf__ref *r, const rlhf_ragged *g);
+
+// RLHF_E_INVALID when only one of the two prefix arrays is there; r->op is set to op.
+rlhf_status rlhf__ref_ragged_prefix(struct rlhf__ref *r, const char *op, const rlhf_ragged *g);
+
+// The five arrays of g as arguments of an op: the initialisers of struct rlhf__ref_use elements.
+#define RLHF__REF_RAGGED_USES(g)                                                                   \
+    rlhf__ref_range((g)->offset, (g)->n + 1ull, sizeof(int32_t)),                                  \
+        rlhf__ref_range((g)->start, (g)->n, sizeof(int32_t)),                                      \
+        rlhf__ref_range((g)->kv_base, (g)->n, sizeof(int32_t)),                                    \
+        rlhf__ref_optional((g)->prefix_base, (g)->n, sizeof(int32_t)),                             \
+        rlhf__ref_optional((g)->prefix_len, (g)->n, sizeof(int32_t))
 
 // RLHF_E_INVALID when the geometry is impossible; r->op is set to op.
 rlhf_status rlhf__ref_attn_check(struct rlhf__ref *r, const char *op, const rlhf_attn *a);

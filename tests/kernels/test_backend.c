@@ -152,7 +152,8 @@ static void shapes(void **state) {
         refused(c, c->pool(c->ctx, y, x, o, 1, 16, 7), RLHF_E_UNSUPPORTED, "pooling 7");
         refused(c, c->convert(c->ctx, y, RLHF_I32, x, RLHF_F32, 16), RLHF_E_INVALID,
                 "convert to i32");
-        rlhf_ragged r = {1, 4, 4, 4, o, call_zeros(&k, 1, RLHF_I32), call_zeros(&k, 1, RLHF_I32)};
+        rlhf_ragged r = {.n = 1, .total = 4, .max_q = 4, .max_k = 4, .offset = o};
+        r.start = r.kv_base = call_zeros(&k, 1, RLHF_I32);
         rlhf_attn a = {0, 16, 1, RLHF_F32, 16, 16, 16, 0.25};
         refused(c, c->attention(c->ctx, &a, &r, y, NULL, x, x, x), RLHF_E_INVALID, "no heads");
         a.heads = 1;

@@ -239,13 +239,13 @@ static struct at attention_run(struct call *k, struct diff *d) {
     const int32_t zero[3] = {0, 0, 0};
     struct at a = {
         .attn = {AT_HEADS, AT_DIM, *(const int32_t *)d->shape, RLHF_F32, AT_D, AT_D, AT_D, 0.5}};
-    a.ragged = (rlhf_ragged){3,
-                             AT_TOTAL,
-                             7,
-                             7,
-                             call_ints(k, at_offset, 4),
-                             call_ints(k, zero, 3),
-                             call_ints(k, at_offset, 3)};
+    a.ragged = (rlhf_ragged){.n = 3,
+                             .total = AT_TOTAL,
+                             .max_q = 7,
+                             .max_k = 7,
+                             .offset = call_ints(k, at_offset, 4),
+                             .start = call_ints(k, zero, 3),
+                             .kv_base = call_ints(k, at_offset, 3)};
     a.q = up(k, d->in[0], AT_TOTAL * AT_D);
     a.k = up(k, d->in[1], AT_TOTAL * AT_D);
     a.v = up(k, d->in[2], AT_TOTAL * AT_D);

@@ -126,7 +126,7 @@ static void whole_head(struct call *k, const void *shape, struct outputs *out) {
     outputs_add(out, k, "kl", a.kl, RLHF_F32, N, 1, NULL);
     outputs_add(out, k, "d_weight", a.d_weight, RLHF_F32, V, D, NULL);
     const rlhf_attn attn = {2, D / 2, 1, RLHF_BF16, D, D, D, 0.25};
-    rlhf_ragged r = {2, N, 4, 4, NULL, NULL, NULL};
+    rlhf_ragged r = {.n = 2, .total = N, .max_q = 4, .max_k = 4};
     r.offset = r.kv_base = call_ints(k, offset, 3);
     r.start = call_ints(k, start, 2);
     rlhf_dev y = call_zeros(k, N * D, RLHF_BF16), lse = call_zeros(k, N * 2, RLHF_F32);

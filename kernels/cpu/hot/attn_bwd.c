@@ -3,12 +3,14 @@
 // With P = exp(scale q k' - lse) and D = sum(dout * out) per query:
 //   dP = dout v';  dS = scale P (dP - D);  dq = dS k;  dk = dS' q;  dv = P' dout.
 // Queries go in chunks of QUERY_CHUNK; P and dS of a chunk are kept, then keys sum over the chunk's
-// queries in order. All sums are f32.
+// queries in order. All sums are f32. Of a prefix that rows share, the packed keys and the sums
+// stay in scratch from row to row (see hot.h).
 #include "attn_tile.h"
 
 enum { QUERY_CHUNK = 64 };
 
-// What one item needs, laid out in its scratch.
+// What one item needs, laid out in its scratch: for `room` keys, so that what one row leaves there
+// the next one finds.
 struct bwd {
     const struct rlhf__attn_item *it;
     size_t es, hd, units, width, lds;
@@ -23,13 +25,13 @@ static struct bwd layout(const struct rlhf__attn_item *it) {
     struct bwd b = {.it = it, .es = it->dtype == RLHF_BF16 ? 2 : 4, .hd = (size_t)it->head_dim};
     b.units = b.hd * b.es / 4;
     b.width = round_up(b.hd, VF_LANES);
-    b.lds = round_up(it->nk, KEY_BLOCK);
+    b.lds = round_up(it->room, KEY_BLOCK);
     float *next = it->scratch;
     b.kt = next, next += b.lds * b.units;
     b.vt = next, next += b.lds * b.units;
-    b.k = next, next += it->nk * b.width;
-    b.dk = next, next += it->nk * b.width;
-    b.dv = next, next += it->nk * b.width;
+    b.k = next, next += it->room * b.width;
+    b.dk = next, next += it->room * b.width;
+    b.dv = next, next += it->room * b.width;
     b.q = next, next += QUERY_CHUNK * b.width;
     b.dout = next, next += QUERY_CHUNK * b.width;
     b.p = next, next += QUERY_CHUNK * b.lds;
@@ -51,8 +53,10 @@ static float dout_dot_out(const struct bwd *b, const float *dout, size_t t) {
     return vf_hsum(s);
 }
 
-// Scores and dP of one query -> P and dS; zeros from limit to the end of the vector.
-static void softmax_bwd_row(float *p, float *ds, size_t limit, float scale, float lse, float d) {
+// Scores and dP of one query -> P and dS; zeros from limit to the end of the vector, and in dS on
+// to key last-1.
+static void softmax_bwd_row(float *p, float *ds, size_t limit, size_t last, float scale, float lse,
+                            float d) {
     vf l = vf_set1(lse), dv = vf_set1(d), sc = vf_set1(scale);
     for (size_t j = 0; j < limit; j += VF_LANES) {
         size_t m = limit - j < VF_LANES ? limit - j : VF_LANES;
@@ -61,20 +65,23 @@ static void softmax_bwd_row(float *p, float *ds, size_t limit, float scale, floa
         vf_store(p + j, e);
         vf_store(ds + j, vf_keep_n(g, m, vf_zero()));
     }
+    for (size_t j = round_up(limit, VF_LANES); j < last; j += VF_LANES)
+        vf_store(ds + j, vf_zero());
 }
 
 // P, dS and dq of queries t .. t+nr-1; row0 is their first row in the chunk.
 static void query_rows(const struct bwd *b, size_t t, size_t row0, size_t nr) {
     const struct rlhf__attn_item *it = b->it;
     size_t qs = (size_t)it->q_stride * b->es, os = (size_t)it->out_stride * b->es;
-    size_t last = it->causal ? t + nr : it->nk;
+    size_t last = it->causal ? it->start + t + nr : it->nk;
     float *p = b->p + row0 * b->lds, *ds = b->ds + row0 * b->lds;
     int pairs = b->es == 2;
     dots(p, b->lds, (const char *)it->q + t * qs, qs, b->kt, last, b->units, it->scale, pairs, nr);
     dots(ds, b->lds, (const char *)it->dout + t * os, os, b->vt, last, b->units, 1.0f, pairs, nr);
     for (size_t r = 0; r < nr; r++) {
         float d = dout_dot_out(b, b->dout + (row0 + r) * b->width, t + r);
-        softmax_bwd_row(p + r * b->lds, ds + r * b->lds, it->causal ? t + r + 1 : it->nk, it->scale,
+        softmax_bwd_row(p + r * b->lds, ds + r * b->lds,
+                        it->causal ? it->start + t + r + 1 : it->nk, last, it->scale,
                         it->lse[(t + r) * (size_t)it->lse_stride], d);
     }
     axpys(b->dq, b->width, (struct weights){ds, b->lds, 1}, b->k, b->width, b->width, 0, last, 0,
@@ -88,10 +95,10 @@ static void query_rows(const struct bwd *b, size_t t, size_t row0, size_t nr) {
 // of TILE_ROWS, which divides VF_LANES, so the zeros of softmax_bwd_row cover the diagonal.
 static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
     const struct rlhf__attn_item *it = b->it;
-    size_t keys = it->causal ? q0 + nq : it->nk;
+    size_t first = it->start + q0, keys = it->causal ? first + nq : it->nk;
     for (size_t j = 0; j < keys; j += TILE_ROWS) {
         size_t nr = keys - j < TILE_ROWS ? keys - j : TILE_ROWS;
-        size_t from = it->causal && j > q0 ? j - q0 : 0;
+        size_t from = it->causal && j > first ? j - first : 0;
         axpys(b->dk + j * b->width, b->width, (struct weights){b->ds + j, 1, b->lds}, b->q,
               b->width, b->width, from, nq, 1, nr);
         axpys(b->dv + j * b->width, b->width, (struct weights){b->p + j, 1, b->lds}, b->dout,
@@ -99,14 +106,34 @@ static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
     }
 }
 
+// The keys behind the prefix, packed and widened, and their sums at 0; also the prefix's keys when
+// they share a vector with these.
+static void take_keys(const struct bwd *b) {
+    const struct rlhf__attn_item *it = b->it;
+    size_t np = it->np, own = it->nk - np, ks = (size_t)it->kv_stride;
+    struct keys k = {it->pk, it->k, np, ks * b->es}, v = {it->pv, it->v, np, ks * b->es};
+    pack_keys(b->kt, &k, np / VF_LANES * VF_LANES, it->nk, b->units);
+    pack_keys(b->vt, &v, np / VF_LANES * VF_LANES, it->nk, b->units);
+    widen_rows(b->k + np * b->width, b->width, it->k, b->es == 2, ks, own, b->hd);
+    memset(b->dk + np * b->width, 0, own * b->width * sizeof *b->dk);
+    memset(b->dv + np * b->width, 0, own * b->width * sizeof *b->dv);
+}
+
+// The sums of n keys from key j on, stored.
+static void put_keys(const struct bwd *b, char *dk, char *dv, size_t j, size_t n) {
+    const float *k = b->dk + j * b->width, *v = b->dv + j * b->width;
+    size_t row = (size_t)b->it->kv_stride * b->es;
+    for (size_t i = 0; i < n; i++) {
+        narrow_row(dk + i * row, b->es == 2, k + i * b->width, b->hd, vf_set1(1.0f));
+        narrow_row(dv + i * row, b->es == 2, v + i * b->width, b->hd, vf_set1(1.0f));
+    }
+}
+
 void RLHF__HOT(attn_bwd)(const struct rlhf__attn_item *it) {
     struct bwd b = layout(it);
     int bf16 = b.es == 2;
-    size_t ks = (size_t)it->kv_stride, qs = (size_t)it->q_stride, os = (size_t)it->out_stride;
-    pack_keys(b.kt, it->k, ks * b.es, it->nk, b.units);
-    pack_keys(b.vt, it->v, ks * b.es, it->nk, b.units);
-    widen_rows(b.k, b.width, it->k, bf16, ks, it->nk, b.hd);
-    memset(b.dk, 0, 2 * it->nk * b.width * sizeof *b.dk); // dv follows dk
+    size_t qs = (size_t)it->q_stride, os = (size_t)it->out_stride;
+    take_keys(&b);
     for (size_t t = 0; t < it->nq; t += QUERY_CHUNK) {
         size_t nq = it->nq - t < QUERY_CHUNK ? it->nq - t : QUERY_CHUNK;
         widen_rows(b.q, b.width, (const char *)it->q + t * qs * b.es, bf16, qs, nq, b.hd);
@@ -118,9 +145,6 @@ void RLHF__HOT(attn_bwd)(const struct rlhf__attn_item *it) {
         }
         key_rows(&b, t, nq);
     }
-    for (size_t j = 0; j < it->nk; j++) {
-        size_t at = j * ks * b.es;
-        narrow_row((char *)it->dk + at, bf16, b.dk + j * b.width, b.hd, vf_set1(1.0f));
-        narrow_row((char *)it->dv + at, bf16, b.dv + j * b.width, b.hd, vf_set1(1.0f));
-    }
+    if (!it->sum_on) put_keys(&b, it->dk, it->dv, it->np, it->nk - it->np);
+    if (it->sum_out) put_keys(&b, it->pdk, it->pdv, 0, it->np);
 }

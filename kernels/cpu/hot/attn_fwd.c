@@ -28,42 +28,54 @@ static float softmax_row(float *s, size_t limit, float *max) {
     return vf_hsum(vf_add(sum, tail));
 }
 
+// Values of keys 0 .. na-1 in a, the others in b.
 struct values {
-    const void *v;
-    size_t ld, width;
+    const void *a, *b;
+    size_t na, ld, width;
     int bf16;
 };
 
 // The values as f32 rows: in place when they are, else in scratch unless a single query reads them
 // only once and whole vectors can be widened on the way.
 static struct values values_of(const struct rlhf__attn_item *it, float *scratch) {
-    size_t hd = (size_t)it->head_dim, width = round_up(hd, VF_LANES);
+    size_t hd = (size_t)it->head_dim, width = round_up(hd, VF_LANES), ld = (size_t)it->kv_stride;
     int bf16 = it->dtype == RLHF_BF16, whole = hd == width;
     if (whole && (!bf16 || it->nq < TILE_ROWS))
-        return (struct values){it->v, (size_t)it->kv_stride, width, bf16};
-    widen_rows(scratch, width, it->v, bf16, (size_t)it->kv_stride, it->nk, hd);
-    return (struct values){scratch, width, width, 0};
+        return (struct values){it->pv, it->v, it->np, ld, width, bf16};
+    widen_rows(scratch, width, it->pv, bf16, ld, it->np, hd);
+    widen_rows(scratch + it->np * width, width, it->v, bf16, ld, it->nk - it->np, hd);
+    return (struct values){NULL, scratch, 0, width, width, 0};
 }
 
-// o[nr][width] = sum of weights * values; row r sums keys 0 .. limit[r]-1.
-static void mix(float *o, const struct values *val, const float *s, size_t lds, size_t first,
-                const size_t *limit, size_t nr) {
-    struct weights w = {s, lds, 1};
-    if (val->bf16) {
-        for (size_t r = 0; r < nr; r++) {
-            struct weights wr = {s + r * lds, lds, 1};
-            axpys_rows(o + r * val->width, val->width, wr, val->v, 1, val->ld, val->width, 0,
-                       limit[r], 0, 1);
-        }
+// o[nr][width] (+)= weights * values of keys j0 .. j1-1, all in a or all in b.
+static void mix_keys(float *o, const struct values *val, const float *s, size_t lds, size_t j0,
+                     size_t j1, size_t nr) {
+    int in_a = j0<val->na, add = j0> 0;
+    const void *v = in_a ? val->a : val->b;
+    size_t base = in_a ? 0 : val->na;
+    if (!val->bf16) {
+        axpys(o, val->width, (struct weights){s + base, lds, 1}, v, val->ld, val->width, j0 - base,
+              j1 - base, add, nr);
         return;
     }
-    axpys(o, val->width, w, val->v, val->ld, val->width, 0, first, 0, nr);
     for (size_t r = 0; r < nr; r++) {
-        if (limit[r] == first) continue;
-        struct weights wr = {s + r * lds, lds, 1};
-        axpys(o + r * val->width, val->width, wr, val->v, val->ld, val->width, first, limit[r], 1,
-              1);
+        struct weights wr = {s + r * lds + base, lds, 1};
+        float *to = o + r * val->width;
+        if (add)
+            axpys_rows(to, val->width, wr, v, 1, val->ld, val->width, j0 - base, j1 - base, 1, 1);
+        else
+            axpys_rows(to, val->width, wr, v, 1, val->ld, val->width, j0 - base, j1 - base, 0, 1);
     }
+}
+
+// o[nr][width] = sum of weights * values, keys in order; row r sums keys 0 .. limit[r]-1.
+static void mix(float *o, const struct values *val, const float *s, size_t lds, const size_t *limit,
+                size_t nr) {
+    if (val->na) mix_keys(o, val, s, lds, 0, val->na, nr);
+    mix_keys(o, val, s, lds, val->na, limit[0], nr);
+    for (size_t r = 1; r < nr; r++)
+        if (limit[r] > limit[0])
+            mix_keys(o + r * val->width, val, s + r * lds, lds, limit[0], limit[r], 1);
 }
 
 // Scores of queries t .. t+nr-1, softmaxed; sum and max of each.
@@ -72,14 +84,15 @@ static void scores(const struct rlhf__attn_item *it, float *s, size_t lds, const
                    float *max) {
     int pairs = it->dtype == RLHF_BF16;
     size_t es = pairs ? 2 : 4, units = (size_t)it->head_dim * es / 4;
-    size_t qs = (size_t)it->q_stride * es, ks = (size_t)it->kv_stride * es;
+    size_t qs = (size_t)it->q_stride * es;
     const char *q = (const char *)it->q + t * qs;
+    struct keys keys = {it->pk, it->k, it->np, (size_t)it->kv_stride * es};
     if (kt) dots(s, lds, q, qs, kt, limit[nr - 1], units, it->scale, pairs, nr);
     for (size_t r = 0; r < nr; r++) {
         if (!kt && pairs)
-            dots_one(s + r * lds, q + r * qs, it->k, ks, limit[r], units, it->scale, 1, ahead);
+            dots_one(s + r * lds, q + r * qs, &keys, limit[r], units, it->scale, 1, ahead);
         else if (!kt)
-            dots_one(s + r * lds, q + r * qs, it->k, ks, limit[r], units, it->scale, 0, ahead);
+            dots_one(s + r * lds, q + r * qs, &keys, limit[r], units, it->scale, 0, ahead);
         sum[r] = softmax_row(s + r * lds, limit[r], &max[r]);
     }
 }
@@ -92,7 +105,8 @@ void RLHF__HOT(attn)(const struct rlhf__attn_item *it) {
     size_t steps = round_up(it->nk, VF_LANES) / VF_LANES * (round_up(units, VF_LANES) / VF_LANES);
     struct ahead ahead = {it->ahead_k, it->ahead_v, it->ahead_bytes / 64,
                           it->ahead_bytes / 64 / steps + 1};
-    if (pack) pack_keys(kt, it->k, (size_t)it->kv_stride * es, it->nk, units);
+    struct keys keys = {it->pk, it->k, it->np, (size_t)it->kv_stride * es};
+    if (pack) pack_keys(kt, &keys, 0, it->nk, units);
     struct values val = values_of(it, o + TILE_ROWS * width);
     for (size_t t = 0; t < it->nq; t += TILE_ROWS) {
         size_t nr = it->nq - t < TILE_ROWS ? it->nq - t : TILE_ROWS, limit[TILE_ROWS] = {0};
@@ -101,7 +115,7 @@ void RLHF__HOT(attn)(const struct rlhf__attn_item *it) {
             limit[r] = it->causal ? it->start + t + r + 1 : it->nk;
         fetch_next(it, t, nr, es);
         scores(it, s, lds, pack ? kt : NULL, t, nr, limit, &ahead, sum, max);
-        mix(o, &val, s, lds, limit[0], limit, nr);
+        mix(o, &val, s, lds, limit, nr);
         for (size_t r = 0; r < nr; r++) {
             size_t row = t + r;
             narrow_row((char *)it->out + row * (size_t)it->out_stride * es, bf16, o + r * width, hd,

@@ -63,29 +63,42 @@ INLINE void ahead_step(struct ahead *a) {
     }
 }
 
-// One vector of keys (rows of them are valid), units u .. u+m-1, transposed into r.
-INLINE void load_keys(vf r[VF_LANES], const char *src, size_t stride, size_t rows, size_t u,
+// The keys of a row and head: the first na in a, the others in b; rows `stride` bytes apart.
+struct keys {
+    const char *a, *b;
+    size_t na, stride;
+};
+
+INLINE const float *key_at(const struct keys *k, size_t j, size_t u) {
+    const char *row = j < k->na ? k->a + j * k->stride : k->b + (j - k->na) * k->stride;
+    return (const float *)(const void *)(row + u * 4);
+}
+
+// The vector of keys j .. j+rows-1, units u .. u+m-1, transposed into r; 0 in the lanes past rows.
+INLINE void load_keys(vf r[VF_LANES], const struct keys *k, size_t j, size_t rows, size_t u,
                       size_t m) {
-    if (rows == VF_LANES && m == VF_LANES)
+    int split = j < k->na && j + rows > k->na; // the rows are not evenly spaced
+    if (rows == VF_LANES && m == VF_LANES && !split) {
+        const char *src = (const char *)key_at(k, j, u);
         for (size_t i = 0; i < VF_LANES; i++)
-            r[i] = vf_load((const float *)(const void *)(src + i * stride + u * 4));
-    else
+            r[i] = vf_load((const float *)(const void *)(src + i * k->stride));
+    } else {
         for (size_t i = 0; i < VF_LANES; i++)
-            r[i] = i < rows ? vf_load_n((const float *)(const void *)(src + i * stride + u * 4), m)
-                            : vf_zero();
+            r[i] = i < rows ? vf_load_n(key_at(k, j + i, u), m) : vf_zero();
+    }
     vf_transpose(r);
 }
 
-// dst[block][unit][KEY_BLOCK] = transpose of n rows of `units` units, `stride` bytes apart. Lanes
-// past n hold 0 as far as the last vector that has a key.
-static inline void pack_keys(float *dst, const char *src, size_t stride, size_t n, size_t units) {
-    for (size_t j = 0; j < n; j += VF_LANES) {
+// dst[block][unit][KEY_BLOCK] = transpose of keys j0 .. n-1 of `units` units; j0 is a multiple of
+// VF_LANES. Lanes past n hold 0 as far as the last vector that has a key.
+static inline void pack_keys(float *dst, const struct keys *k, size_t j0, size_t n, size_t units) {
+    for (size_t j = j0; j < n; j += VF_LANES) {
         float *block = dst + j / KEY_BLOCK * KEY_BLOCK * units + j % KEY_BLOCK;
         size_t rows = n - j < VF_LANES ? n - j : VF_LANES;
         for (size_t u = 0; u < units; u += VF_LANES) {
             size_t m = units - u < VF_LANES ? units - u : VF_LANES;
             vf r[VF_LANES];
-            load_keys(r, src + j * stride, stride, rows, u, m);
+            load_keys(r, k, j, rows, u, m);
             for (size_t i = 0; i < m; i++)
                 vf_store(block + (u + i) * KEY_BLOCK, r[i]);
         }
@@ -94,7 +107,7 @@ static inline void pack_keys(float *dst, const char *src, size_t stride, size_t 
 
 // s[j] = mul * (q . key j) for one query, keys as they lie in memory: what dots does, without the
 // packing. Reads `ahead` in passing.
-INLINE void dots_one(float *s, const char *q, const char *k, size_t stride, size_t n, size_t units,
+INLINE void dots_one(float *s, const char *q, const struct keys *k, size_t n, size_t units,
                      float mul, const int pairs, struct ahead *ahead) {
     for (size_t j = 0; j < n; j += VF_LANES) {
         size_t rows = n - j < VF_LANES ? n - j : VF_LANES;
@@ -102,7 +115,7 @@ INLINE void dots_one(float *s, const char *q, const char *k, size_t stride, size
         for (size_t u = 0; u < units; u += VF_LANES) {
             size_t m = units - u < VF_LANES ? units - u : VF_LANES;
             vf r[VF_LANES];
-            load_keys(r, k + j * stride, stride, rows, u, m);
+            load_keys(r, k, j, rows, u, m);
             ahead_step(ahead);
             for (size_t i = 0; i < m; i++) {
                 vf qv = set1_unit(q + (u + i) * 4);

@@ -12,23 +12,31 @@
 enum rlhf__isa { RLHF__ISA_BASELINE, RLHF__ISA_AVX2, RLHF__ISA_AVX512, RLHF__ISA_COUNT };
 
 // One (row, head) pair of an attention call. Pointers are at the row's first query or key and at
-// the head's first element; strides in elements. nk keys lie in k and v; query t sees keys
-// 0 .. start + t when causal, else all nk. lse has stride lse_stride, may be NULL in forward.
-// dtype is enum rlhf_dtype; head_dim a multiple of 8, at most 128.
+// the head's first element; strides in elements. Of nk keys the first np lie in pk and pv, key np
+// is the first in k and v; query t sees keys 0 .. start + t when causal, else all nk. lse has
+// stride lse_stride, may be NULL in forward. dtype is enum rlhf_dtype; head_dim a multiple of 8, at
+// most 128.
+//
+// Backward of rows that share a prefix: one thread takes the shared row and then those that share
+// it, with the same scratch and the same room. The shared row has sum_on, so its keys and their
+// sums stay in scratch; every further row adds to them, and the one with sum_out stores them.
 struct rlhf__attn_item {
     const void *q, *k, *v;
-    void *out; // forward: written; backward: read
+    const void *pk, *pv; // not read when np is 0
+    void *out;           // forward: written; backward: read
     float *lse;
     const void *dout;                  // backward only, like out
     void *dq, *dk, *dv;                // backward only, laid out like q, k, v
+    void *pdk, *pdv;                   // backward, sum_out: laid out like pk and pv
     float *scratch;                    // rlhf__attn_scratch(_bwd) floats, 64-byte aligned
     const void *ahead_k, *ahead_v;     // forward with few queries: what to prefetch meanwhile, this
     size_t ahead_bytes;                // many bytes of each, 0 = nothing
     int64_t next_q, next_kv, next_out; // bytes from this item's rows to those of the likely next
                                        // item, which are prefetched; next_q 0 = none
     int64_t q_stride, kv_stride, out_stride, lse_stride;
-    uint32_t nq, nk, start;
-    int32_t head_dim, causal, dtype;
+    uint32_t nq, nk, np, start;
+    uint32_t room; // backward: largest nk of the rows that share scratch
+    int32_t head_dim, causal, dtype, sum_on, sum_out;
     float scale;
 };
 

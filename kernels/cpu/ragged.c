@@ -1,0 +1,60 @@
+// ragged.c: the ragged rows of an attention call, read and checked. See ragged.h.
+#include "ragged.h"
+
+struct rlhf__row rlhf__cpu_row(const rlhf_ragged *r, size_t i) {
+    const int32_t *off = (const void *)r->offset, *start = (const void *)r->start;
+    const int32_t *base = (const void *)r->kv_base, *from = (const void *)r->prefix_base;
+    const int32_t *len = (const void *)r->prefix_len;
+    struct rlhf__row row = {.t0 = (size_t)off[i],
+                            .p0 = from ? (size_t)from[i] : 0,
+                            .k0 = (size_t)base[i],
+                            .nq = (uint32_t)(off[i + 1] - off[i]),
+                            .np = len ? (uint32_t)len[i] : 0,
+                            .start = (uint32_t)start[i]};
+    row.nk = row.start + row.nq;
+    return row;
+}
+
+rlhf_status rlhf__cpu_check_ragged(struct rlhf__cpu *cpu, const char *op, const rlhf_ragged *r) {
+    const int32_t *off = (const void *)r->offset, *start = (const void *)r->start;
+    const int32_t *base = (const void *)r->kv_base, *from = (const void *)r->prefix_base;
+    const int32_t *len = (const void *)r->prefix_len;
+    if (!from != !len)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                              "%s: prefix_base and prefix_len must both be NULL or none", op);
+    for (uint32_t i = 0; i < r->n; i++) {
+        int64_t q = (int64_t)off[i + 1] - off[i], k = (int64_t)start[i] + q;
+        if (off[i] < 0 || q < 0 || start[i] < 0 || base[i] < 0 || q > r->max_q || k > r->max_k ||
+            (uint32_t)off[i + 1] > r->total)
+            return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                                  "%s: row %u has %lld queries and %lld keys, declared are at most "
+                                  "%u and %u (%u tokens in all)",
+                                  op, i, (long long)q, (long long)k, r->max_q, r->max_k, r->total);
+        if (len && (len[i] < 0 || from[i] < 0 || len[i] > start[i]))
+            return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                                  "%s: row %u has a prefix of %d tokens at %d, but start is %d", op,
+                                  i, len[i], from[i], start[i]);
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__cpu_check_training(struct rlhf__cpu *cpu, const char *op, const rlhf_ragged *r) {
+    RLHF_TRY(rlhf__cpu_check_ragged(cpu, op, r));
+    struct rlhf__row shared = {0};
+    for (uint32_t i = 0; i < r->n; i++) {
+        struct rlhf__row row = rlhf__cpu_row(r, i);
+        if (row.start != row.np || row.k0 != row.t0)
+            return rlhf__cpu_fail(
+                cpu, RLHF_E_UNSUPPORTED,
+                "%s: row %u has start %u and kv_base %zu, backward needs %u and %zu", op, i,
+                row.start, row.k0, row.np, row.t0);
+        if (!row.np)
+            shared = row;
+        else if (row.p0 != shared.t0 || row.np != shared.nq)
+            return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
+                                  "%s: row %u has a prefix of %u tokens at %zu, backward needs the "
+                                  "row that it and its neighbours follow: %u at %zu",
+                                  op, i, row.np, row.p0, shared.nq, shared.t0);
+    }
+    return RLHF_OK;
+}

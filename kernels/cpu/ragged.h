@@ -1,0 +1,31 @@
+// ragged.h: the ragged rows of an attention call, read and checked.
+//
+// What it is not: it moves no keys. Whether keys lie inside their buffer is not known here.
+#ifndef RLHF_CPU_RAGGED_H
+#define RLHF_CPU_RAGGED_H
+
+#include "context.h"
+
+// One row: queries t0 .. t0+nq-1; of nk keys np from token p0 on, the others from token k0 on.
+struct rlhf__row {
+    size_t t0, p0, k0;
+    uint32_t nq, nk, np, start;
+};
+
+// Row i of r. [any]
+struct rlhf__row rlhf__cpu_row(const rlhf_ragged *r, size_t i);
+
+// True when row i shares its first keys with an earlier row. [any]
+static inline int rlhf__cpu_row_shares(const rlhf_ragged *r, size_t i) {
+    return r->prefix_len && ((const int32_t *)(const void *)r->prefix_len)[i] > 0;
+}
+
+// RLHF_E_INVALID, naming op and row, when the arrays contradict each other, total, max_q or max_k.
+// [step]
+rlhf_status rlhf__cpu_check_ragged(struct rlhf__cpu *cpu, const char *op, const rlhf_ragged *r);
+
+// The same, and RLHF_E_UNSUPPORTED unless r is in the training layout (attention_bwd in
+// rlhf/compute.h). [step]
+rlhf_status rlhf__cpu_check_training(struct rlhf__cpu *cpu, const char *op, const rlhf_ragged *r);
+
+#endif

@@ -1,0 +1,554 @@
+// test_shared_prefix.c: attention over rows that share a prefix, against the same rows written out
+// and against the reference backend.
+//
+// A batch is a list of families: a shared row and the rows behind it, or a row alone. Token number
+// n of the batch with every prefix once (the compact one) has the numbers of line n, in whatever
+// layout it appears.
+#include "kit.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct family {
+    uint32_t prefix, rows, own[4]; // tokens; prefix 0: own[0] is a row alone
+};
+
+// Prefixes below, at and between multiples of every vector width; more than one chunk of queries.
+static const struct family families[] = {
+    {0, 1, {33}},   {5, 3, {7, 1, 20}}, {16, 2, {3, 2}},       {37, 4, {31, 2, 70, 1}}, {0, 1, {6}},
+    {1, 2, {1, 5}}, {70, 1, {9}},       {128, 3, {48, 17, 4}}, {66, 3, {2, 64, 3}}};
+enum { FAMILIES = CHECK_COUNT(families), ROWS_MOST = 5 * FAMILIES };
+
+struct shape {
+    int32_t heads, head_dim, causal, dtype;
+};
+
+static const struct shape shapes[] = {
+    {2, 16, 1, RLHF_F32},  {3, 64, 1, RLHF_F32},  {1, 24, 1, RLHF_F32},  {2, 32, 0, RLHF_F32},
+    {2, 16, 1, RLHF_BF16}, {3, 64, 1, RLHF_BF16}, {1, 24, 1, RLHF_BF16}, {2, 64, 0, RLHF_BF16},
+};
+
+static const struct bound f32_bound = {1e-11, 5e-5}, bf16_bound = {2e-5, 1e-1};
+
+// A batch in the training layout with a fused [q k v] buffer, compact or written out.
+struct batch {
+    rlhf_attn attn;
+    rlhf_ragged ragged;
+    uint64_t d;
+    int32_t start[ROWS_MOST], len[ROWS_MOST], prefix[ROWS_MOST], base[ROWS_MOST];
+    int32_t offset[ROWS_MOST + 1];
+    uint32_t *key;   // [total] number of the token in the compact batch of all families
+    uint8_t *repeat; // [total] the token was there in an earlier row
+    rlhf_dev q, k, v;
+};
+
+static uint32_t first_token(uint32_t family) {
+    uint32_t at = 0;
+    for (uint32_t f = 0; f < family; f++) {
+        at += families[f].prefix;
+        for (uint32_t i = 0; i < families[f].rows; i++)
+            at += families[f].own[i];
+    }
+    return at;
+}
+
+// Token number `key` belongs to a shared row.
+static int is_prefix(uint32_t key) {
+    uint32_t f = 0;
+    while (key >= first_token(f + 1))
+        f++;
+    return key - first_token(f) < families[f].prefix;
+}
+
+// Appends n tokens from number `key` on to the row that is being made.
+static void add_tokens(struct batch *b, uint32_t key, uint32_t n, int repeat) {
+    for (uint32_t t = 0; t < n; t++, b->ragged.total++) {
+        b->key[b->ragged.total] = key + t;
+        b->repeat[b->ragged.total] = (uint8_t)repeat;
+    }
+}
+
+// Ends it; `shared` of its keys lie from token `base` on.
+static void end_row(struct batch *b, uint32_t shared, uint32_t base) {
+    rlhf_ragged *r = &b->ragged;
+    const uint32_t i = r->n++, nq = r->total - (uint32_t)b->offset[i];
+    b->offset[r->n] = (int32_t)r->total;
+    b->start[i] = b->prefix[i] = (int32_t)shared;
+    b->base[i] = (int32_t)base;
+    if (nq > r->max_q) r->max_q = nq;
+    if (nq + shared > r->max_k) r->max_k = nq + shared;
+}
+
+static void add_family(struct batch *b, uint32_t f, int compact) {
+    const struct family *fam = &families[f];
+    uint32_t key = first_token(f) + fam->prefix;
+    const uint32_t base = b->ragged.total;
+    if (compact && fam->prefix) {
+        add_tokens(b, first_token(f), fam->prefix, 0);
+        end_row(b, 0, 0);
+    }
+    for (uint32_t i = 0; i < fam->rows; key += fam->own[i++]) {
+        if (!compact) add_tokens(b, first_token(f), fam->prefix, i > 0);
+        add_tokens(b, key, fam->own[i], 0);
+        end_row(b, compact ? fam->prefix : 0, compact && fam->prefix ? base : 0);
+    }
+}
+
+// The families k->rows.
+static struct batch *make_batch(struct call *k, const struct shape *s, int compact) {
+    struct batch *b = call_host(k, sizeof *b);
+    const uint64_t d = b->d = (uint64_t)s->heads * (uint64_t)s->head_dim;
+    b->key = call_host(k, 5ull * first_token(FAMILIES) * sizeof *b->key);
+    b->repeat = call_host(k, 5ull * first_token(FAMILIES));
+    for (uint32_t i = 0; i < k->n_rows; i++)
+        add_family(b, k->rows[i], compact);
+    rlhf_ragged *r = &b->ragged;
+    r->offset = r->kv_base = call_ints(k, b->offset, r->n + 1ull);
+    r->start = call_ints(k, b->start, r->n);
+    if (compact) {
+        r->prefix_base = call_ints(k, b->base, r->n);
+        r->prefix_len = call_ints(k, b->prefix, r->n);
+    }
+    struct call tokens = {.rows = b->key, .n_rows = r->total};
+    b->q = call_floats(k, call_normal_rows(&tokens, 1, 3 * d, 1.0), r->total * 3 * d, s->dtype);
+    call_finish(&tokens);
+    b->k = rlhf_dev_at(b->q, d * rlhf_dtype_size(s->dtype));
+    b->v = rlhf_dev_at(b->k, d * rlhf_dtype_size(s->dtype));
+    b->attn = (rlhf_attn){.heads = s->heads,
+                          .head_dim = s->head_dim,
+                          .causal = s->causal,
+                          .dtype = s->dtype,
+                          .q_stride = (int64_t)(3 * d),
+                          .kv_stride = (int64_t)(3 * d),
+                          .out_stride = (int64_t)d,
+                          .scale = 1.0 / sqrt((double)s->head_dim)};
+    return b;
+}
+
+static void label(struct outputs *out, const char *op, const struct shape *s) {
+    snprintf(out->label, sizeof out->label, "%s %d x %d %s %s", op, s->heads, s->head_dim,
+             s->causal ? "causal" : "full", s->dtype == RLHF_BF16 ? "bf16" : "f32");
+}
+
+static void forward(struct call *k, const struct shape *s, struct outputs *out, int compact) {
+    const struct batch *b = make_batch(k, s, compact);
+    const uint64_t total = b->ragged.total, heads = (uint64_t)s->heads;
+    label(out, compact ? "shared attention" : "written-out attention", s);
+    rlhf_dev y = call_zeros(k, total * b->d, s->dtype),
+             lse = call_zeros(k, total * heads, RLHF_F32);
+    KIT_OK(k->c, k->c->attention(k->c->ctx, &b->attn, &b->ragged, y, lse, b->q, b->k, b->v));
+    outputs_add(out, k, "out", y, s->dtype, total, b->d, b->key);
+    outputs_add(out, k, "lse", lse, RLHF_F32, total, heads, b->key);
+}
+
+static void forward_shared(struct call *k, const void *s, struct outputs *out) {
+    forward(k, s, out, 1);
+}
+
+static void forward_written(struct call *k, const void *s, struct outputs *out) {
+    forward(k, s, out, 0);
+}
+
+// One column block of the [q k v] gradient as an output of its own.
+static void add_block(struct outputs *out, struct call *k, const char *name, const struct batch *b,
+                      rlhf_dev dqkv, int32_t dtype, uint64_t block) {
+    const uint64_t n = b->ragged.total, d = b->d;
+    float *f = call_host(k, n * 3 * d * sizeof *f);
+    double *v = call_host(k, n * d * sizeof *v);
+    kit_read(k->c, f, dqkv, n * 3 * d, dtype);
+    for (uint64_t i = 0; i < n * d; i++)
+        v[i] = (double)f[i / d * 3 * d + block * d + i % d];
+    outputs_add_host(out, name, v, n, d, b->key);
+    out->o[out->n - 1].dtype = dtype;
+}
+
+// A repeated token has derivative 0, so that the sum over its repetitions is that of the token.
+static void backward(struct call *k, const struct shape *s, struct outputs *out, int compact) {
+    const struct batch *b = make_batch(k, s, compact);
+    const uint64_t total = b->ragged.total, heads = (uint64_t)s->heads;
+    const uint64_t size = rlhf_dtype_size(s->dtype);
+    label(out, compact ? "shared attention_bwd" : "written-out attention_bwd", s);
+    rlhf_dev y = call_zeros(k, total * b->d, s->dtype),
+             lse = call_zeros(k, total * heads, RLHF_F32);
+    rlhf_dev dqkv = call_zeros(k, total * 3 * b->d, s->dtype);
+    struct call tokens = {.rows = b->key, .n_rows = b->ragged.total};
+    float *dy = call_normal_rows(&tokens, 2, b->d, 1.0);
+    for (uint64_t i = 0; i < total * b->d; i++)
+        if (b->repeat[i / b->d]) dy[i] = 0.0f;
+    rlhf_dev dout = call_floats(k, dy, total * b->d, s->dtype);
+    call_finish(&tokens);
+    KIT_OK(k->c, k->c->attention(k->c->ctx, &b->attn, &b->ragged, y, lse, b->q, b->k, b->v));
+    KIT_OK(k->c, k->c->attention_bwd(
+                     k->c->ctx, &b->attn, &b->ragged, dqkv, rlhf_dev_at(dqkv, b->d * size),
+                     rlhf_dev_at(dqkv, 2 * b->d * size), dout, y, lse, b->q, b->k, b->v));
+    add_block(out, k, "dq", b, dqkv, s->dtype, 0);
+    add_block(out, k, "dk", b, dqkv, s->dtype, 1);
+    add_block(out, k, "dv", b, dqkv, s->dtype, 2);
+}
+
+static void backward_shared(struct call *k, const void *s, struct outputs *out) {
+    backward(k, s, out, 1);
+}
+
+static void backward_written(struct call *k, const void *s, struct outputs *out) {
+    backward(k, s, out, 0);
+}
+
+// ---- a cache ----
+
+// Rows of the compact batch fed to a cache in pieces: shared rows whole in the first call, the
+// others 1 to 3 tokens or many a call, in reverse order, in slots in another order.
+struct cache {
+    rlhf_dev k, v;
+    uint32_t held[ROWS_MOST];
+    int32_t slot[ROWS_MOST]; // cache row of the row's first token
+    double *out;             // [total, d]
+};
+
+static int is_shared(const struct batch *b, uint32_t row) {
+    return row + 1 < b->ragged.n && b->prefix[row] == 0 && b->prefix[row + 1] > 0;
+}
+
+// Row whose keys are the prefix of `row`.
+static uint32_t shared_row(const struct batch *b, uint32_t row) {
+    while (b->prefix[row])
+        row--;
+    return row;
+}
+
+// Tokens that `row` appends in a step.
+static uint32_t piece(const struct batch *b, const struct cache *c, uint32_t row, uint32_t step) {
+    static const uint32_t sizes[] = {1, 3, 2, 1, 6, 1, 2, 40};
+    const uint32_t left = (uint32_t)(b->offset[row + 1] - b->offset[row]) - c->held[row];
+    if (is_shared(b, row)) return left;
+    if (step == 0) return 0;
+    const uint32_t want = step < 4 ? 1 : sizes[(step + row / 4) % CHECK_COUNT(sizes)];
+    return want < left ? want : left;
+}
+
+// Row arrays of one step, and the token of the compact batch that each query is.
+struct step {
+    rlhf_ragged r;
+    int32_t offset[ROWS_MOST + 1], start[ROWS_MOST], base[ROWS_MOST];
+    int32_t prefix_base[ROWS_MOST], prefix_len[ROWS_MOST];
+    uint32_t *token;
+};
+
+static void add_piece(struct step *s, const struct batch *b, struct cache *c, uint32_t row,
+                      uint32_t take) {
+    if (take == 0) return;
+    for (uint32_t t = 0; t < take; t++)
+        s->token[s->r.total + t] = (uint32_t)b->offset[row] + c->held[row] + t;
+    const uint32_t i = s->r.n, before = (uint32_t)b->prefix[row] + c->held[row];
+    s->start[i] = (int32_t)before;
+    s->base[i] = c->slot[row];
+    s->prefix_len[i] = b->prefix[row];
+    s->prefix_base[i] = b->prefix[row] ? c->slot[shared_row(b, row)] : 0;
+    s->offset[++s->r.n] = (int32_t)(s->r.total += take);
+    if (take > s->r.max_q) s->r.max_q = take;
+    if (take + before > s->r.max_k) s->r.max_k = take + before;
+    c->held[row] += take;
+}
+
+// Stores and attends one step's tokens.
+static void run_step(struct call *k, struct step *s, const struct shape *shape,
+                     const struct batch *b, struct cache *c) {
+    const uint64_t d = b->d, size = rlhf_dtype_size(shape->dtype), n = s->r.total;
+    s->r.offset = call_ints(k, s->offset, s->r.n + 1ull);
+    s->r.start = call_ints(k, s->start, s->r.n);
+    s->r.kv_base = call_ints(k, s->base, s->r.n);
+    s->r.prefix_base = call_ints(k, s->prefix_base, s->r.n);
+    s->r.prefix_len = call_ints(k, s->prefix_len, s->r.n);
+    uint32_t *key = call_host(k, n * sizeof *key);
+    for (uint64_t t = 0; t < n; t++)
+        key[t] = b->key[s->token[t]];
+    struct call pick = {.rows = key, .n_rows = s->r.total};
+    rlhf_dev q = call_floats(k, call_normal_rows(&pick, 1, 3 * d, 1.0), n * 3 * d, shape->dtype);
+    call_finish(&pick);
+    rlhf_dev y = call_zeros(k, n * d, shape->dtype);
+    rlhf_attn a = b->attn;
+    a.kv_stride = (int64_t)d;
+    KIT_OK(k->c, k->c->kv_store(k->c->ctx, c->k, c->v, rlhf_dev_at(q, d * size),
+                                rlhf_dev_at(q, 2 * d * size), (int64_t)(3 * d), &s->r, (int32_t)d,
+                                shape->dtype));
+    KIT_OK(k->c, k->c->attention(k->c->ctx, &a, &s->r, y, NULL, q, c->k, c->v));
+    float *f = call_host(k, n * d * sizeof *f);
+    kit_read(k->c, f, y, n * d, shape->dtype);
+    for (uint64_t i = 0; i < n * d; i++)
+        c->out[s->token[i / d] * d + i % d] = (double)f[i];
+}
+
+static void cached(struct call *k, const void *shape, struct outputs *out) {
+    const struct shape *s = shape;
+    const struct batch *b = make_batch(k, s, 1);
+    struct cache *c = call_host(k, sizeof *c);
+    const uint32_t total = b->ragged.total, rows = b->ragged.n;
+    label(out, "shared cache", s);
+    c->k = call_zeros(k, (total + 2 * rows) * b->d, s->dtype);
+    c->v = call_zeros(k, (total + 2 * rows) * b->d, s->dtype);
+    c->out = call_host(k, total * b->d * sizeof *c->out);
+    for (uint32_t i = 0, at = 1; i < rows; i++) { // a gap between slots, shared rows not in front
+        const uint32_t row = (rows + rows / 2 - 1 - i) % rows;
+        c->slot[row] = (int32_t)at;
+        at += (uint32_t)(b->offset[row + 1] - b->offset[row]) + 1;
+    }
+    for (uint32_t step = 0, more = 1; more; step++) {
+        struct call now = {.c = k->c};
+        struct step *st = call_host(&now, sizeof *st);
+        st->token = call_host(&now, total * sizeof *st->token);
+        for (uint32_t i = 0; i < rows; i++)
+            add_piece(st, b, c, rows - 1 - i, piece(b, c, rows - 1 - i, step));
+        more = st->r.n > 0 || step == 0; // the first has shared rows only
+        if (st->r.n) run_step(&now, st, s, b, c);
+        call_finish(&now);
+    }
+    outputs_add_host(out, "out", c->out, total, b->d, b->key);
+    out->o[0].dtype = s->dtype;
+}
+
+// ---- tests ----
+
+static int is_repeat(const struct outputs *written, uint64_t t) {
+    const uint32_t *key = written->o[0].key;
+    for (uint64_t i = 0; i < t; i++)
+        if (key[i] == key[t]) return 1;
+    return 0;
+}
+
+// Bits of output o of every written-out token against those of its compact token. Only own tokens
+// of rows, or all of them.
+static void same_bits(rlhf_compute *c, const struct outputs *shared, const struct outputs *written,
+                      uint32_t o, int with_prefix, int with_repeats) {
+    const struct output *x = &shared->o[o], *y = &written->o[o];
+    uint64_t bad = 0, seen = 0;
+    for (uint64_t t = 0; t < y->n; t++) {
+        const uint32_t key = y->key[t];
+        if (!with_prefix && is_prefix(key)) continue;
+        if (!with_repeats && is_repeat(written, t)) continue;
+        seen++;
+        bad += memcmp(x->v + key * x->width, y->v + t * y->width, y->width * sizeof *y->v) != 0;
+    }
+    assert_true(seen > 0);
+    if (bad)
+        fail_msg("%s on %s, %s: %llu of %llu tokens have other bits than written out",
+                 shared->label, c->name, x->name, (unsigned long long)bad,
+                 (unsigned long long)seen);
+}
+
+static void forward_equals_written_out(void **state) {
+    struct kit *k = *state;
+    rlhf_compute *backends[] = {k->cpu1, k->cpu2, k->ref};
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
+        for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+            struct outputs shared, written;
+            op_run(backends[b], forward_shared, &shapes[i], FAMILIES, &shared);
+            op_run(backends[b], forward_written, &shapes[i], FAMILIES, &written);
+            // A full row's prefix sees what follows it, a shared row of its own does not.
+            for (uint32_t o = 0; o < 2; o++)
+                same_bits(backends[b], &shared, &written, o, shapes[i].causal, 1);
+            outputs_finish(&shared);
+            outputs_finish(&written);
+        }
+    }
+}
+
+static void cache_equals_written_out(void **state) {
+    struct kit *k = *state;
+    rlhf_compute *backends[] = {k->cpu1, k->cpu2, k->ref};
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
+        for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+            if (!shapes[i].causal) continue;
+            struct outputs shared, written;
+            op_run(backends[b], cached, &shapes[i], FAMILIES, &shared);
+            op_run(backends[b], forward_written, &shapes[i], FAMILIES, &written);
+            same_bits(backends[b], &shared, &written, 0, 1, 1);
+            outputs_finish(&shared);
+            outputs_finish(&written);
+        }
+    }
+}
+
+// The sums over the rows that share a token against the sum of the written-out rows' derivatives.
+static void close_sums(rlhf_compute *c, const struct outputs *shared, const struct outputs *written,
+                       uint32_t o) {
+    const struct output *x = &shared->o[o], *y = &written->o[o];
+    const uint64_t n = x->n * x->width;
+    double *sum = calloc(n, sizeof *sum), err = 0.0, ref = 0.0;
+    for (uint64_t i = 0; i < y->n * y->width; i++)
+        sum[y->key[i / y->width] * y->width + i % y->width] += y->v[i];
+    for (uint64_t i = 0; i < n; i++) {
+        err += (x->v[i] - sum[i]) * (x->v[i] - sum[i]);
+        ref += sum[i] * sum[i];
+    }
+    free(sum);
+    const double rel = sqrt(err / ref), bound = x->dtype == RLHF_BF16 ? 4e-3 : 2e-7;
+    printf("  %s on %s, %s: relative difference %.1e\n", shared->label, c->name, x->name, rel);
+    if (!(rel < bound)) fail_msg("more than %.1e", bound);
+}
+
+static void backward_equals_written_out(void **state) {
+    struct kit *k = *state;
+    rlhf_compute *backends[] = {k->cpu1, k->cpu2, k->ref};
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
+        for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+            if (!shapes[i].causal) continue;
+            struct outputs shared, written;
+            op_run(backends[b], backward_shared, &shapes[i], FAMILIES, &shared);
+            op_run(backends[b], backward_written, &shapes[i], FAMILIES, &written);
+            same_bits(backends[b], &shared, &written, 0, 1, 0);
+            same_bits(backends[b], &shared, &written, 1, 0, 1);
+            same_bits(backends[b], &shared, &written, 2, 0, 1);
+            for (uint32_t o = 0; o < 3; o++)
+                close_sums(backends[b], &shared, &written, o);
+            outputs_finish(&shared);
+            outputs_finish(&written);
+        }
+    }
+}
+
+static void match(void **state) {
+    for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+        check_match(*state, forward_shared, &shapes[i], FAMILIES, f32_bound, bf16_bound);
+        check_match(*state, backward_shared, &shapes[i], FAMILIES, f32_bound, bf16_bound);
+        if (shapes[i].causal)
+            check_match(*state, cached, &shapes[i], FAMILIES, f32_bound, bf16_bound);
+    }
+}
+
+// A family's bits do not depend on the other families of the call.
+static void company(void **state) {
+    struct kit *k = *state;
+    for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+        check_rows(k->cpu2, forward_shared, &shapes[i], FAMILIES);
+        check_rows(k->cpu2, backward_shared, &shapes[i], FAMILIES);
+        if (shapes[i].causal) check_rows(k->cpu2, cached, &shapes[i], FAMILIES);
+    }
+}
+
+static void threads(void **state) {
+    for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+        check_threads(*state, forward_shared, &shapes[i], FAMILIES);
+        check_threads(*state, backward_shared, &shapes[i], FAMILIES);
+        if (shapes[i].causal) check_threads(*state, cached, &shapes[i], FAMILIES);
+    }
+}
+
+// The guard mode of the reference backend: nothing but the arrays given is touched.
+static void guarded(void **state) {
+    struct kit *all = *state;
+    struct kit k = {.cpu1 = all->ref, .cpu2 = kit_create(all->kernels_ref, 1, 1, 0)};
+    check_threads(&k, forward_shared, &shapes[0], FAMILIES);
+    check_threads(&k, backward_shared, &shapes[0], FAMILIES);
+    check_threads(&k, cached, &shapes[0], FAMILIES);
+    all->kernels_ref->destroy(k.cpu2);
+}
+
+// ---- bad arguments ----
+
+struct bad {
+    const char *what;
+    int32_t start, base, prefix_base, prefix_len; // of the second row; the first has 3 tokens
+    rlhf_status attention, backward;
+};
+
+static const struct bad bads[] = {
+    {"fine", 3, 3, 0, 3, RLHF_OK, RLHF_OK},
+    {"a prefix longer than what lies before", 3, 3, 0, 4, RLHF_E_INVALID, RLHF_E_INVALID},
+    {"a negative length", 3, 3, 0, -1, RLHF_E_INVALID, RLHF_E_INVALID},
+    {"a negative place", 3, 3, -1, 3, RLHF_E_INVALID, RLHF_E_INVALID},
+    {"too many keys", 6, 3, 0, 3, RLHF_E_INVALID, RLHF_E_INVALID},
+    {"a part of a row", 2, 3, 0, 2, RLHF_OK, RLHF_E_UNSUPPORTED},
+    {"the end of a row", 2, 3, 1, 2, RLHF_OK, RLHF_E_UNSUPPORTED},
+    {"tokens of its own before", 4, 3, 0, 3, RLHF_OK, RLHF_E_UNSUPPORTED},
+    {"keys elsewhere", 3, 2, 0, 3, RLHF_OK, RLHF_E_UNSUPPORTED},
+};
+
+static void expect(rlhf_compute *c, rlhf_status got, rlhf_status want, const char *what) {
+    if (got != want || (want < 0 && !*c->last_error(c->ctx)))
+        fail_msg("%s: %s gives %d (\"%s\"), expected %d", c->name, what, (int)got,
+                 c->last_error(c->ctx), (int)want);
+}
+
+static void bad_arguments(void **state) {
+    struct kit *all = *state;
+    rlhf_compute *backends[] = {all->ref, all->cpu1};
+    const rlhf_attn a = {1, 16, 1, RLHF_F32, 16, 16, 16, 0.25};
+    for (size_t b = 0; b < 2; b++) {
+        rlhf_compute *c = backends[b];
+        for (size_t i = 0; i < CHECK_COUNT(bads); i++) {
+            struct call k = {.c = c};
+            const struct bad *bad = &bads[i];
+            const int32_t offset[] = {0, 3, 5}, start[] = {0, bad->start}, base[] = {0, bad->base};
+            const int32_t from[] = {0, bad->prefix_base}, len[] = {0, bad->prefix_len};
+            rlhf_dev x[8];
+            for (size_t j = 0; j < CHECK_COUNT(x); j++)
+                x[j] = call_zeros(&k, 10 * 16, RLHF_F32);
+            rlhf_ragged r = {2,
+                             5,
+                             3,
+                             7,
+                             call_ints(&k, offset, 3),
+                             call_ints(&k, start, 2),
+                             call_ints(&k, base, 2),
+                             call_ints(&k, from, 2),
+                             call_ints(&k, len, 2)};
+            expect(c, c->attention(c->ctx, &a, &r, x[0], x[1], x[2], x[3], x[4]), bad->attention,
+                   bad->what);
+            expect(c, c->kv_store(c->ctx, x[0], x[1], x[2], x[3], 16, &r, 16, RLHF_F32),
+                   bad->attention, bad->what);
+            expect(c,
+                   c->attention_bwd(c->ctx, &a, &r, x[5], x[6], x[7], x[0], x[0], x[1], x[2], x[3],
+                                    x[4]),
+                   bad->backward, bad->what);
+            r.prefix_len = NULL;
+            expect(c, c->attention(c->ctx, &a, &r, x[0], x[1], x[2], x[3], x[4]), RLHF_E_INVALID,
+                   "places without lengths");
+            call_finish(&k);
+        }
+    }
+}
+
+// Rows that share an earlier row but not the last one without a prefix.
+static void bad_order(void **state) {
+    struct kit *all = *state;
+    rlhf_compute *backends[] = {all->ref, all->cpu1};
+    const rlhf_attn a = {1, 16, 1, RLHF_F32, 16, 16, 16, 0.25};
+    const int32_t offset[] = {0, 2, 4, 6}, start[] = {0, 0, 2}, from[] = {0, 0, 0},
+                  len[] = {0, 0, 2};
+    for (size_t b = 0; b < 2; b++) {
+        rlhf_compute *c = backends[b];
+        struct call k = {.c = c};
+        rlhf_dev x[8];
+        for (size_t j = 0; j < CHECK_COUNT(x); j++)
+            x[j] = call_zeros(&k, 6 * 16, RLHF_F32);
+        rlhf_ragged r = {3,
+                         6,
+                         2,
+                         4,
+                         call_ints(&k, offset, 4),
+                         call_ints(&k, start, 3),
+                         call_ints(&k, offset, 3),
+                         call_ints(&k, from, 3),
+                         call_ints(&k, len, 3)};
+        expect(c, c->attention(c->ctx, &a, &r, x[0], x[1], x[2], x[3], x[4]), RLHF_OK, "forward");
+        expect(
+            c,
+            c->attention_bwd(c->ctx, &a, &r, x[5], x[6], x[7], x[0], x[0], x[1], x[2], x[3], x[4]),
+            RLHF_E_UNSUPPORTED, "a row between");
+        call_finish(&k);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(forward_equals_written_out),
+                                       cmocka_unit_test(cache_equals_written_out),
+                                       cmocka_unit_test(backward_equals_written_out),
+                                       cmocka_unit_test(match),
+                                       cmocka_unit_test(company),
+                                       cmocka_unit_test(threads),
+                                       cmocka_unit_test(guarded),
+                                       cmocka_unit_test(bad_arguments),
+                                       cmocka_unit_test(bad_order)};
+    return cmocka_run_group_tests_name("kernels: shared prefix", tests, kit_setup, kit_teardown);
+}
