@@ -1,12 +1,19 @@
 // signals.c: see signals.h.
 #include "base/signals.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static volatile sig_atomic_t caught; // a handler can only reach what is static
 
 static void on_signal(int number) {
+    static const char text[] = "\nstopping; press again to stop at once\n";
+    const int error = errno;
     caught = number;
+    const ssize_t put = write(STDERR_FILENO, text, sizeof text - 1); // the only way to say it here
+    (void)put;
+    errno = error;
     // SA_RESETHAND gave the default action back: the next one ends the program.
 }
 

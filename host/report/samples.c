@@ -122,17 +122,19 @@ static void put_text(struct rlhf__buf *b, const struct rlhf__sample *s, int colu
     rlhf__buf_free(&both);
 }
 
-void rlhf__samples_table(FILE *out, const struct rlhf__sample *samples, size_t n, int width,
-                         int boxed) {
+void rlhf__samples_table(FILE *out, int64_t phase, const struct rlhf__sample *samples, size_t n,
+                         int width, int boxed) {
     if (width <= 0) width = rlhf__terminal_width(fileno(out), 100);
     const char *bar = boxed ? "\xe2\x94\x82 " : "", *sep = boxed ? " \xe2\x94\x82 " : "  ";
     const char *end = boxed ? " \xe2\x94\x82\n" : "\n";
     int columns = width - 2 * NUMBER_COLUMNS - (boxed ? 10 : 4);
     if (columns < 8) columns = 8;
+    char title[40];
+    snprintf(title, sizeof title, "text of phase %lld", (long long)phase);
     struct rlhf__buf b = RLHF__BUF_INIT;
     if (boxed) put_rule(&b, "\xe2\x94\x8c", "\xe2\x94\xac", "\xe2\x94\x90", columns);
-    rlhf__buf_printf(&b, "%s%*s%s%*s%s%-*s%s", bar, NUMBER_COLUMNS, "reward", sep, NUMBER_COLUMNS,
-                     "ref logp", sep, boxed ? columns : 4, "text", end);
+    rlhf__buf_printf(&b, "%s%*s%s%*s%s%-*.*s%s", bar, NUMBER_COLUMNS, "reward", sep, NUMBER_COLUMNS,
+                     "ref logp", sep, boxed ? columns : 0, columns, title, end);
     if (boxed) put_rule(&b, "\xe2\x94\x9c", "\xe2\x94\xbc", "\xe2\x94\xa4", columns);
     for (size_t i = 0; i < n; i++) {
         rlhf__buf_puts(&b, bar);

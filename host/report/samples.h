@@ -29,9 +29,10 @@ rlhf_status rlhf__samples_write(struct rlhf__samples *s, int64_t phase,
 // fsync: before a checkpoint is committed. [main]
 rlhf_status rlhf__samples_sync(struct rlhf__samples *s, struct rlhf__error *err);
 
-// The table: reward, reference log-prob, text on one line each, cut to `width` columns (0 = ask the
-// terminal, 100 when there is none). boxed: drawn with box lines, else plain columns. [main]
-void rlhf__samples_table(FILE *out, const struct rlhf__sample *samples, size_t n, int width,
-                         int boxed);
+// The table of a phase: reward, reference log-prob, text on one line each, cut to `width` columns
+// (0 = ask the terminal, 100 when there is none). boxed: drawn with box lines, else plain columns.
+// [main]
+void rlhf__samples_table(FILE *out, int64_t phase, const struct rlhf__sample *samples, size_t n,
+                         int width, int boxed);
 
 #endif

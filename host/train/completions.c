@@ -106,7 +106,7 @@ static rlhf_status show_samples(struct rlhf__trainer *t, const struct rlhf__epis
     rlhf_status st = rlhf__samples_write(t->samples, t->phase + 1, s, n, t->metrics, err);
     if (st == RLHF_OK && c->progress != RLHF__PROGRESS_OFF) {
         rlhf__progress_hide(t->progress);
-        rlhf__samples_table(stdout, s, n, 0, isatty(STDOUT_FILENO));
+        rlhf__samples_table(stdout, t->phase + 1, s, n, 0, isatty(STDOUT_FILENO));
         rlhf__progress_show(t->progress);
     }
     free(s);

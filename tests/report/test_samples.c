@@ -40,7 +40,7 @@ static void check_table(int width, int boxed, const char *want) {
     char got[2048] = "";
     FILE *f = tmpfile();
     assert_non_null(f);
-    rlhf__samples_table(f, two, 2, width, boxed);
+    rlhf__samples_table(f, 3, two, 2, width, boxed);
     rewind(f);
     size_t n = fread(got, 1, sizeof got - 1, f);
     got[n] = '\0';
@@ -51,12 +51,12 @@ static void check_table(int width, int boxed, const char *want) {
 static void the_table_fits_its_width(void **state) {
     (void)state;
     check_table(42, 0,
-                "   reward   ref logp  text\n"
+                "   reward   ref logp  text of phase 3\n"
                 "    0.931    -44.250  This was \xc2\xbb great,...\n"
                 "   -1.000             \xc3\x89t\xc3\xa9 \xc2\xbb \xef\xbf\xbd\n");
     check_table(42, 1,
                 "┌───────────┬───────────┬────────────────┐\n"
-                "│    reward │  ref logp │ text           │\n"
+                "│    reward │  ref logp │ text of phase  │\n"
                 "├───────────┼───────────┼────────────────┤\n"
                 "│     0.931 │   -44.250 │ This was » ... │\n"
                 "│    -1.000 │           │ Été » \xef\xbf\xbd        │\n"
