@@ -297,7 +297,7 @@ def text(v):
 def main():
     b = make_batch()
     print("// vectors.h: made by make_vectors.py from its own float64 reference; do not edit.")
-    print("// clang-format off")
+    print("// clang-format off\n#include \"algos/vector_case.h\"")
     offset = [0]
     for p, k in zip(PROMPT, RESPONSE):
         offset.append(offset[-1] + p + k)

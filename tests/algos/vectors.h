@@ -1,5 +1,6 @@
 // vectors.h: made by make_vectors.py from its own float64 reference; do not edit.
 // clang-format off
+#include "algos/vector_case.h"
 enum { V_N = 6, V_TOTAL = 28, V_TOKENS = 18, V_MAX_LEN = 8 };
 static const int32_t v_offset[] = {
     0, 7, 11, 15, 20, 24, 28,

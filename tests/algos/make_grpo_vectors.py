@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""Float64 reference of grpo.so, and the vectors that test_grpo_vectors checks it against.
+
+An independent reading of docs/algorithms/grpo.md in plain Python, with derivatives by central
+differences of the loss instead of formulas, so that a mistake in a hand-written derivative shows.
+Run it in this directory: python3 make_grpo_vectors.py > grpo_vectors.h
+"""
+import math
+import random
+
+from make_vectors import c_array, f32, flat, kl, mean, text, var
+
+DEFAULTS = dict(
+    group_size=3, advantage_scale="group", advantage_eps=1e-4, advantage_std="unbiased",
+    advantage_scope="batch", loss="grpo", ratio="token", clip_range=0.2, clip_range_high=-1.0,
+    dual_clip=0.0, kl_placement="loss", kl_estimator="k3", kl_coef=0.04, entropy_coef=0.0)
+
+CASES = [
+    ("defaults", {}),
+    ("scale_batch", dict(advantage_scale="batch")),
+    ("scale_batch_biased", dict(advantage_scale="batch", advantage_std="biased",
+                                advantage_eps=0.05)),
+    ("scale_none", dict(advantage_scale="none")),
+    ("eps", dict(advantage_eps=0.3)),
+    ("eps_zero", dict(advantage_eps=0.0)),
+    ("std_biased", dict(advantage_std="biased")),
+    ("scope_minibatch", dict(advantage_scope="minibatch", advantage_scale="batch")),
+    ("bnpo", dict(loss="bnpo")),
+    ("dr_grpo", dict(loss="dr_grpo", advantage_scale="none")),
+    ("dapo", dict(loss="dapo", clip_range_high=0.28, kl_placement="none")),
+    ("cispo", dict(loss="cispo", clip_range_high=0.1)),
+    ("cispo_sequence", dict(loss="cispo", ratio="sequence", entropy_coef=0.02)),
+    ("cispo_sequence_mean", dict(loss="cispo", ratio="sequence_mean", clip_range=0.02)),
+    ("ratio_sequence", dict(ratio="sequence")),
+    ("ratio_sequence_dr_grpo", dict(ratio="sequence", loss="dr_grpo")),
+    ("gspo", dict(ratio="sequence_mean", clip_range=0.01, clip_range_high=0.02, kl_coef=0.0)),
+    ("clip_tight", dict(clip_range=0.05)),
+    ("clip_asymmetric", dict(clip_range=0.1, clip_range_high=0.28)),
+    ("dual_clip", dict(clip_range=0.1, dual_clip=1.15, loss="bnpo")),
+    ("kl_loss_k1", dict(kl_estimator="k1", kl_coef=0.3)),
+    ("kl_loss_k2", dict(kl_estimator="k2", kl_coef=0.3, loss="bnpo")),
+    ("kl_loss_k3", dict(kl_estimator="k3", kl_coef=0.3, loss="dr_grpo")),
+    ("kl_loss_full", dict(kl_estimator="full", kl_coef=0.3, loss="dapo")),
+    ("kl_reward_k1", dict(kl_placement="reward", kl_estimator="k1", kl_coef=0.2)),
+    ("kl_reward_k2", dict(kl_placement="reward", kl_estimator="k2", kl_coef=0.2,
+                          advantage_scale="none")),
+    ("kl_reward_k3", dict(kl_placement="reward", kl_estimator="k3", kl_coef=0.2,
+                          advantage_scale="batch")),
+    ("kl_none", dict(kl_placement="none")),
+    ("entropy", dict(entropy_coef=0.1, loss="bnpo")),
+    ("trl", dict(loss="dapo", kl_placement="none", clip_range=0.2)),
+    ("deepseek", dict(loss="grpo", advantage_eps=0.0, kl_coef=0.04)),
+]
+
+# Rows of two groups alternate; rows 6 to 8 are a group without spread.
+PROMPT = [2, 1, 3, 1, 2, 1, 2, 2, 1]
+RESPONSE = [5, 3, 1, 4, 2, 3, 6, 2, 4]
+GROUP = [0, 1, 0, 1, 0, 1, 7, 7, 7]
+SCORE = [0.9, 0.2, 0.55, 0.7, 0.3, 0.45, 0.3, 0.3, 0.3]
+MAX_LEN, N = 8, len(PROMPT)
+AGGREGATION = {"grpo": "sequence", "bnpo": "token", "dapo": "token", "cispo": "token",
+               "dr_grpo": "max_len"}
+
+
+def make_batch():
+    rng = random.Random(20250405)
+    rows = lambda f: [[f32(f()) for _ in range(k)] for k in RESPONSE]
+    b = dict(old=rows(lambda: -rng.uniform(0.1, 4)), token_reward=rows(lambda: rng.gauss(0, 0.05)),
+             entropy=rows(lambda: rng.uniform(0, 3)), kl=rows(lambda: rng.uniform(0, 0.4)))
+    near = lambda s: [[f32(x + rng.gauss(0, s)) for x in row] for row in b["old"]]
+    b["logp"], b["ref"] = near(0.15), near(0.3)
+    for i in (6, 7, 8):
+        b["token_reward"][i] = [0.0] * RESPONSE[i]
+    b["score"] = [f32(x) for x in SCORE]
+    return b
+
+
+def groups():
+    return [[i for i in range(N) if GROUP[i] == g] for g in sorted(set(GROUP))]
+
+
+def rewards(b, o):
+    """S with and without the KL penalty."""
+    plain = [s + math.fsum(r) for s, r in zip(b["score"], b["token_reward"])]
+    if o["kl_placement"] != "reward":
+        return plain, plain
+    k = [math.fsum(kl(o["kl_estimator"], x, f) for x, f in zip(xs, fs))
+         for xs, fs in zip(b["old"], b["ref"])]
+    return [p - o["kl_coef"] * q for p, q in zip(plain, k)], plain
+
+
+def advantages(b, o):
+    total, _ = rewards(b, o)
+    unbiased = o["advantage_std"] == "unbiased"
+    a = [0.0] * N
+    for at in groups():
+        xs = [total[i] for i in at]
+        if max(xs) == min(xs):
+            continue
+        scale = {"group": lambda: math.sqrt(var(xs, unbiased)) + o["advantage_eps"],
+                 "batch": lambda: math.sqrt(var(total, unbiased)) + o["advantage_eps"],
+                 "none": lambda: 1.0}[o["advantage_scale"]]()
+        for i in at:
+            a[i] = (total[i] - mean(xs)) / scale
+    return [[x] * k for x, k in zip(a, RESPONSE)], [[x] * k for x, k in zip(total, RESPONSE)]
+
+
+def ratios(logp, old, level):
+    d = [x - y for x, y in zip(logp, old)]
+    if level == "sequence":
+        d = [sum(d)] * len(d)
+    elif level == "sequence_mean":
+        d = [sum(d) / len(d)] * len(d)
+    return [math.exp(x) for x in d]
+
+
+def parts(b, o, adv, rows, frozen):
+    """(policy, kl, entropy) loss of some rows, and how many tokens were clipped. frozen: the
+    log-probs that cispo's weights are made of, which no derivative goes through."""
+    lo, hi = 1 - o["clip_range"], 1 + (o["clip_range"] if o["clip_range_high"] < 0
+                                       else o["clip_range_high"])
+    policy = kls = entropy = 0.0
+    clipped = 0
+    for i in rows:
+        w = {"token": 1 / sum(RESPONSE), "sequence": 1 / (N * RESPONSE[i]),
+             "max_len": 1 / (N * MAX_LEN)}[AGGREGATION[o["loss"]]]
+        source = frozen[i] if o["loss"] == "cispo" else b["logp"][i]
+        rho = ratios(source, b["old"][i], o["ratio"])
+        for t in range(RESPONSE[i]):
+            a = adv[i][t]
+            if o["loss"] == "cispo":
+                term, cut = -min(rho[t], hi) * a * b["logp"][i][t], a != 0 and rho[t] > hi
+            else:
+                pg1, pg2 = -a * rho[t], -a * min(max(rho[t], lo), hi)
+                term, cut = max(pg1, pg2), pg2 > pg1
+                if o["dual_clip"] and a < 0 and term > -a * o["dual_clip"]:
+                    term, cut = -a * o["dual_clip"], True
+            policy += w * term
+            clipped += cut
+            entropy -= w * o["entropy_coef"] * b["entropy"][i][t]
+            if o["kl_placement"] == "loss":
+                k = (b["kl"][i][t] if o["kl_estimator"] == "full"
+                     else kl(o["kl_estimator"], b["logp"][i][t], b["ref"][i][t]))
+                kls += w * o["kl_coef"] * k
+    return policy, kls, entropy, clipped
+
+
+def gradient(b, o, adv, key):
+    frozen = [list(row) for row in b["logp"]]
+    out = [[0.0] * k for k in RESPONSE]
+    h = 1e-5
+    for i in range(N):
+        for t in range(RESPONSE[i]):
+            x = b[key][i][t]
+            side = []
+            for s in (h, -h):
+                b[key][i][t] = x + s
+                side.append(sum(parts(b, o, adv, [i], frozen)[:3]))
+            b[key][i][t] = x
+            out[i][t] = (side[0] - side[1]) / (2 * h)
+    return out
+
+
+def metrics(b, o, adv, ret):
+    p, k, e, clipped = parts(b, o, adv, range(N), b["logp"])
+    n = sum(RESPONSE)
+    d = [x - y for x, y in zip(flat(b["logp"]), flat(b["old"]))]
+    rho = flat([ratios(x, y, o["ratio"]) for x, y in zip(b["logp"], b["old"])])
+    m = {"loss/policy_avg": p, "loss/total": p + k + e, "objective/loss": p + k + e,
+         "policy/approxkl_avg": mean([x * x / 2 for x in d]), "policy/clipfrac_avg": clipped / n,
+         "policy/entropy_avg": mean(flat(b["entropy"])),
+         "objective/entropy": -math.fsum(flat(b["old"])) / N,
+         "val/ratio": mean(rho), "val/ratio_var": var(rho, False),
+         "returns/mean": mean(flat(ret)), "returns/var": var(flat(ret), False)}
+    k1 = [x - f for x, f in zip(flat(b["old"]), flat(b["ref"]))]
+    pen = k1 = k1 if o["kl_estimator"] != "full" else flat(b["kl"])
+    if o["kl_estimator"] in ("k2", "k3"):
+        pen = [kl(o["kl_estimator"], x, f) for x, f in zip(flat(b["old"]), flat(b["ref"]))]
+    m["objective/kl"], m["objective/kl_per_token"] = math.fsum(k1) / N, mean(k1)
+    m["objective/rlhf_reward"] = mean(b["score"])
+    if o["kl_placement"] != "none":
+        m["objective/kl_coef"] = o["kl_coef"]
+        m["objective/non_score_reward"] = -o["kl_coef"] * math.fsum(pen) / N
+        m["objective/rlhf_reward"] += m["objective/non_score_reward"]
+    by = [[rewards(b, o)[1][i] for i in at] for at in groups()]
+    m["reward_std"] = mean([math.sqrt(var(g, o["advantage_std"] == "unbiased")) for g in by])
+    m["frac_reward_zero_std"] = mean([float(max(g) == min(g)) for g in by])
+    return m
+
+
+def ragged(rows):
+    return [x for p, row in zip(PROMPT, rows) for x in [0.0] * p + list(row)]
+
+
+def print_batch(b):
+    offset = [0]
+    for p, k in zip(PROMPT, RESPONSE):
+        offset.append(offset[-1] + p + k)
+    print(f"enum {{ V_N = {N}, V_TOTAL = {offset[-1]}, V_MAX_LEN = {MAX_LEN} }};")
+    c_array("v_offset", offset, "int32_t")
+    c_array("v_prompt_len", PROMPT, "int32_t")
+    c_array("v_group", GROUP, "int32_t")
+    c_array("v_score", b["score"])
+    for key in ("token_reward", "old", "ref", "logp", "entropy", "kl"):
+        c_array("v_" + key, ragged(b[key]))
+    print("static const double v_zero[V_TOTAL];")
+
+
+def main():
+    b = make_batch()
+    print("// grpo_vectors.h: made by make_grpo_vectors.py from its own float64 reference.")
+    print("// clang-format off\n#include \"algos/vector_case.h\"")
+    print_batch(b)
+    names = {}
+    for name, changes in CASES:
+        o = dict(DEFAULTS, **changes)
+        adv, ret = advantages(b, o)
+        adv32 = [[f32(x) for x in row] for row in adv]  # the plugin hands them over as floats
+        arrays = {"advantage": adv, "returns": ret}
+        for key in ("logp", "entropy", "kl"):
+            arrays["d_" + key] = gradient(b, o, adv32, key)
+        names[name] = []
+        for key, rows in arrays.items():
+            zero = not any(flat(rows))
+            names[name].append("v_zero" if zero else f"c_{name}_{key}")
+            if not zero:
+                c_array(names[name][-1], ragged(rows), exact=False)
+        print(f"static const struct vector_metric c_{name}_metrics[] = {{")
+        for k, v in metrics(b, o, adv32, ret).items():
+            print(f'    {{"{k}", {v:.10g}}},')
+        print("    {NULL, 0}};")
+    print("static const struct vector_case vector_cases[] = {")
+    for name, changes in CASES:
+        opts = ",".join(f"{k}={text(v)}" for k, v in dict(group_size=3, **changes).items())
+        a = ", ".join(names[name] + ["v_zero", f"c_{name}_metrics"])
+        print(f'    {{"{name}", "{opts}",\n     {a}}},')
+    print("};\n// clang-format on")
+
+
+if __name__ == "__main__":
+    main()

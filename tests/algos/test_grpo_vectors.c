@@ -1,0 +1,35 @@
+// test_grpo_vectors.c: grpo.so against the float64 reference of make_grpo_vectors.py, every option
+// value, and the same numbers whatever the split into microbatches.
+#include "algos/grpo_vectors.h"
+#include "algos/vector_case.h"
+
+enum { N_CASES = sizeof vector_cases / sizeof *vector_cases };
+static const struct vector_batch batch = {
+    V_N,   V_TOTAL, V_MAX_LEN, v_offset,  v_prompt_len, v_group, v_score, v_token_reward,
+    v_old, v_ref,   v_logp,    v_entropy, v_kl,         NULL,    NULL};
+
+static void every_case_and_split(void **state) {
+    (void)state;
+    static const int32_t uneven[] = {0, 2, 5, 6, V_N};
+    vector_check_all(vector_cases, N_CASES, &batch, "grpo.so", uneven);
+}
+
+// Those that no number shows are in test_grpo_phase.c.
+static void every_choice_has_a_case(void **state) {
+    (void)state;
+    static const char *const elsewhere[] = {"kl_controller",       "kl_unit",         "old_logp",
+                                            "logprob_temperature", "logprob_support", NULL};
+    vector_choices(vector_cases, N_CASES, "grpo.so", elsewhere);
+}
+
+static void every_metric_is_documented(void **state) {
+    (void)state;
+    vector_documented(vector_cases, N_CASES);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_case_and_split),
+                                       cmocka_unit_test(every_choice_has_a_case),
+                                       cmocka_unit_test(every_metric_is_documented)};
+    return cmocka_run_group_tests_name("algos/grpo_vectors", tests, NULL, NULL);
+}

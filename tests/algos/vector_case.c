@@ -1,0 +1,121 @@
+// vector_case.c: see vector_case.h.
+#include "algos/vector_case.h"
+
+static struct batch b;
+
+static void to_float(float *to, const double *from, int32_t n) {
+    for (int32_t i = 0; from && i < n; i++)
+        to[i] = (float)from[i];
+}
+
+static void load(const struct vector_batch *v) {
+    memset(&b, 0, sizeof b);
+    b.n = v->n;
+    b.total = v->total;
+    b.max_len = v->max_len;
+    memcpy(b.offset, v->offset, sizeof *b.offset * ((size_t)v->n + 1));
+    memcpy(b.prompt_len, v->prompt_len, sizeof *b.prompt_len * (size_t)v->n);
+    memcpy(b.group, v->group, sizeof *b.group * (size_t)v->n);
+    to_float(b.score, v->score, v->n);
+    to_float(b.token_reward, v->token_reward, v->total);
+    to_float(b.old, v->old, v->total);
+    to_float(b.ref, v->ref, v->total);
+    to_float(b.logp, v->logp, v->total);
+    to_float(b.entropy, v->entropy, v->total);
+    to_float(b.kl, v->kl, v->total);
+    to_float(b.value_old, v->value_old, v->total);
+    to_float(b.value, v->value, v->total);
+}
+
+// tol is absolute and relative: floats carry 6e-8, the reference's derivatives 1e-9.
+static void assert_tokens(const struct vector_case *c, const char *what, const float *got,
+                          const double *want, double tol) {
+    char label[128];
+    for (int32_t t = 0; t < b.total; t++) {
+        snprintf(label, sizeof label, "%s %s[%d]", c->name, what, (int)t);
+        assert_near((double)got[t], want[t], tol, label);
+    }
+}
+
+void vector_check(const struct vector_case *c, const struct vector_batch *v, const char *so,
+                  const int32_t *cuts) {
+    struct algo a;
+    load(v);
+    algo_open(&a, so, c->options, v->n);
+    assert_int_equal(batch_advantages(&a, &b), RLHF_OK);
+    assert_tokens(c, "advantage", b.advantage, c->advantage, 1e-6);
+    assert_tokens(c, "returns", b.returns, c->returns, 1e-6);
+    double loss = 0;
+    int32_t stop;
+    for (; cuts[0] < v->n; cuts++)
+        loss += batch_loss(&a, &b, cuts[0], cuts[1], 0);
+    assert_int_equal(a.ops->minibatch_end(a.self, &stop), RLHF_OK);
+    assert_int_equal(stop, 0);
+    assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
+    assert_tokens(c, "d_logp", b.d_logp, c->d_logp, 2e-7);
+    assert_tokens(c, "d_entropy", b.d_entropy, c->d_entropy, 2e-7);
+    assert_tokens(c, "d_kl", b.d_kl, c->d_kl, 2e-7);
+    assert_tokens(c, "d_value", b.d_value, c->d_value, 2e-7);
+    char label[128];
+    uint32_t n = 0;
+    for (const struct vector_metric *m = c->metrics; m->name; m++, n++) {
+        snprintf(label, sizeof label, "%s %s", c->name, m->name);
+        assert_near(metric(&a, m->name), m->value, 1e-6, label);
+    }
+    assert_int_equal(a.host->n_metrics, n); // nothing is reported that the reference does not know
+    assert_near(loss, metric(&a, "loss/total"), 1e-12, c->name);
+    algo_close(&a);
+}
+
+void vector_check_all(const struct vector_case *c, size_t n_cases, const struct vector_batch *v,
+                      const char *so, const int32_t *uneven) {
+    int32_t whole[] = {0, v->n}, rows[MAX_ROWS + 1];
+    for (int32_t i = 0; i <= v->n; i++)
+        rows[i] = i;
+    for (size_t i = 0; i < n_cases; i++) {
+        vector_check(c + i, v, so, whole);
+        vector_check(c + i, v, so, rows);
+        vector_check(c + i, v, so, uneven);
+    }
+}
+
+static int listed(const char *key, const char *const *list) {
+    for (; *list; list++)
+        if (strcmp(key, *list) == 0) return 1;
+    return 0;
+}
+
+void vector_choices(const struct vector_case *cases, size_t n_cases, const char *so,
+                    const char *const *elsewhere) {
+    struct algo a;
+    assert_int_equal(algo_try(&a, so, n_cases ? cases[0].options : ""), RLHF_OK);
+    for (uint32_t i = 0; i < a.plugin->n_opts; i++) {
+        const rlhf_opt *o = a.plugin->opts + i;
+        if (o->type != RLHF_T_ENUM || listed(o->key, elsewhere)) continue;
+        for (int k = 0; o->choices[k]; k++) {
+            char want[128];
+            snprintf(want, sizeof want, "%s=%s", o->key, o->choices[k]);
+            int found = k == o->i_def;
+            for (size_t j = 0; j < n_cases; j++)
+                found |= strstr(cases[j].options, want) != NULL;
+            if (!found) fail_msg("no case has %s", want);
+        }
+    }
+    algo_close(&a);
+}
+
+void vector_documented(const struct vector_case *cases, size_t n_cases) {
+    static char page[65536];
+    char path[4096], quoted[160];
+    const char *root = getenv("RLHF_SOURCE_DIR");
+    snprintf(path, sizeof path, "%s/docs/metrics.md", root ? root : ".");
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    page[fread(page, 1, sizeof page - 1, f)] = 0;
+    fclose(f);
+    for (size_t i = 0; i < n_cases; i++)
+        for (const struct vector_metric *m = cases[i].metrics; m->name; m++) {
+            snprintf(quoted, sizeof quoted, "`%s`", m->name);
+            if (!strstr(page, quoted)) fail_msg("%s is not in docs/metrics.md", m->name);
+        }
+}

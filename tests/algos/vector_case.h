@@ -1,0 +1,43 @@
+// vector_case.h: one case of a float64 reference (make_vectors.py, make_grpo_vectors.py) and how a
+// plugin is checked against it. What it is not: it knows no algorithm.
+#ifndef RLHF_TESTS_ALGOS_VECTOR_CASE_H
+#define RLHF_TESTS_ALGOS_VECTOR_CASE_H
+
+#include "algos/fixture.h"
+
+struct vector_metric {
+    const char *name; // NULL ends the list
+    double value;
+};
+struct vector_case {
+    const char *name, *options;
+    const double *advantage, *returns, *d_logp, *d_entropy, *d_kl, *d_value; // [total]
+    const struct vector_metric *metrics;
+};
+
+// The batch of all cases; value_old and value may be NULL.
+struct vector_batch {
+    int32_t n, total, max_len;
+    const int32_t *offset, *prompt_len, *group;
+    const double *score;                                                              // [n]
+    const double *token_reward, *old, *ref, *logp, *entropy, *kl, *value_old, *value; // [total]
+};
+
+// Run one phase of plugin `so` with the case's options, microbatches cut at cuts[] (ascending from
+// 0 to n), and compare advantages, derivatives and metrics, none missing and none more.
+void vector_check(const struct vector_case *, const struct vector_batch *, const char *so,
+                  const int32_t *cuts);
+
+// The same for all cases: in one microbatch, row by row, and cut in the given places.
+void vector_check_all(const struct vector_case *, size_t n_cases, const struct vector_batch *,
+                      const char *so, const int32_t *uneven);
+
+// Every choice of every enumeration of the plugin is its default, or in some case's options, or its
+// key is in the NULL-ended list `elsewhere`.
+void vector_choices(const struct vector_case *, size_t n_cases, const char *so,
+                    const char *const *elsewhere);
+
+// docs/metrics.md defines every name that some case reports.
+void vector_documented(const struct vector_case *, size_t n_cases);
+
+#endif
