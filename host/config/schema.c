@@ -80,7 +80,10 @@ static const rlhf_opt value_opts[] = {
 #define T struct rlhf__score_config
 static const rlhf_opt score_opts[] = {
     S(labels, "names of the classes, comma-separated, class 0 first; empty: LABEL_0, ..."),
-    E(pooling, 0, pooling_names, "which hidden state is scored; auto: the architecture's own"),
+    E(pooling, 0, pooling_names,
+      "which hidden state is scored; auto: the architecture's own, for a reward model mean"),
+    I(calibrate, 512, 0, 1 << 20,
+      "responses of the reference that a reward model's gain and bias are fitted on; 0: never"),
 };
 #undef T
 #define T struct rlhf__data_config

@@ -49,11 +49,12 @@ struct rlhf__value_config {
     double lr;        // of the value head (and separate critic); 0 = optim.lr
 };
 
-// The score head that `classify` trains and classifiers carry.
+// The score head that classifiers and reward models carry.
 struct rlhf__score_config {
     const char *labels; // comma-separated names by label number; "" = LABEL_0, LABEL_1, ...
-    int32_t pooling;    // enum rlhf_pool; 0 = the architecture's own
+    int32_t pooling;    // enum rlhf_pool; 0 = the architecture's own; of a reward model: mean
     int32_t reserved;
+    int64_t calibrate; // samples of the reference that gain and bias are fitted on, 0 = never
 };
 
 enum rlhf__long_rows { RLHF__DATA_TRUNCATE = 0, RLHF__DATA_SPLIT = 1 };

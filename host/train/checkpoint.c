@@ -66,6 +66,7 @@ static rlhf_status write_files(struct rlhf__trainer *t, const char *dir, struct 
     rlhf_status st = rlhf__make_dirs(state, err);
     if (st == RLHF_OK) st = write_model(t, dir, err);
     if (st == RLHF_OK) st = write_state(t, dir, err);
+    if (st == RLHF_OK) st = rlhf__iteration_save(&t->iteration, dir, err);
     return st == RLHF_OK ? rlhf__sync_dir(dir, err) : st;
 }
 
@@ -169,5 +170,6 @@ rlhf_status rlhf__checkpoint_load(struct rlhf__trainer *t, struct rlhf__error *e
         st = rlhf__state_read_optim(t->critic_optim,
                                     in_state(path, dir, "critic_optimizer.safetensors"), err);
     if (st == RLHF_OK) st = rlhf__state_read_plugins(t, state, err);
+    if (st == RLHF_OK) st = rlhf__iteration_load(&t->iteration, dir, err);
     return st == RLHF_OK ? rlhf__state_read_run(t, state, err) : st;
 }

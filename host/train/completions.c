@@ -101,7 +101,8 @@ static rlhf_status show_samples(struct rlhf__trainer *t, const struct rlhf__epis
         s[i].response = x->response[i];
         s[i].reward = (double)e->score[i];
         s[i].logp = response_sum(e, i, e->token[RLHF__LOGP_OLD]);
-        s[i].ref_logp = t->reference ? response_sum(e, i, e->token[RLHF__LOGP_REF]) : NAN;
+        s[i].ref_logp =
+            rlhf__trainer_compares(t) ? response_sum(e, i, e->token[RLHF__LOGP_REF]) : NAN;
     }
     rlhf_status st = rlhf__samples_write(t->samples, t->phase + 1, s, n, t->metrics, err);
     if (st == RLHF_OK && c->progress != RLHF__PROGRESS_OFF) {

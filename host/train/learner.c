@@ -68,7 +68,7 @@ static int shares(const struct rlhf__model *m, const struct rlhf__episodes *e) {
 
 // What the model is asked for: a reward model gives a score a token, which the host pools.
 static uint32_t model_heads(const struct rlhf__learner *l) {
-    uint32_t pooled = l->reward ? l->plan.heads & RLHF_HEAD_SCORE : 0;
+    uint32_t pooled = l->reward_head ? l->plan.heads & RLHF_HEAD_SCORE : 0;
     return (l->plan.heads & ~pooled) | (pooled ? RLHF_HEAD_TOKEN_SCORE : 0);
 }
 
@@ -173,8 +173,8 @@ static rlhf_status forward(struct rlhf__learner *l, const struct rlhf__episodes 
         st = rlhf__model_forward(l->critic, b, &f->critic, &out->heads, err);
     if (st == RLHF_OK && l->batch.is_shared)
         rlhf__shared_heads_expand(&l->batch, &l->out.heads, &l->compact.heads);
-    if (st == RLHF_OK && l->reward)
-        rlhf__reward_pool(l->reward, full->n, full->offset, full->prompt_len,
+    if (st == RLHF_OK && l->reward_head)
+        rlhf__reward_pool(l->reward_head, full->n, full->offset, full->prompt_len,
                           l->out.heads.token_score, l->out.heads.score);
     return st;
 }
@@ -183,8 +183,8 @@ static rlhf_status backward(struct rlhf__learner *l, const struct forwards *f,
                             struct rlhf__error *err) {
     const rlhf_batch *b = &l->batch.compact, *full = &l->batch.full;
     rlhf_heads grad = l->grad.heads;
-    if (l->reward) {
-        rlhf__reward_pool_bwd(l->reward, full->n, full->offset, full->prompt_len, grad.score,
+    if (l->reward_head) {
+        rlhf__reward_pool_bwd(l->reward_head, full->n, full->offset, full->prompt_len, grad.score,
                               grad.token_score);
         grad.score = NULL;
     }

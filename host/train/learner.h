@@ -25,7 +25,7 @@ struct rlhf__learner {
     const struct rlhf__model *critic;    // NULL: the value head is the model's own
     // Not NULL: the model is a reward model. The score head that the algorithm sees is the pooled
     // reward of each row, gain and bias applied, from the model's scores a token. Borrowed.
-    const struct rlhf__reward_head *reward;
+    const struct rlhf__reward_head *reward_head;
     const struct rlhf__instance *algo;
     struct rlhf__optim *optim, *critic_optim; // critic_optim NULL without a critic
     rlhf_plan plan;

@@ -50,7 +50,9 @@ static rlhf_status run_phase(struct rlhf__trainer *t, struct rlhf__error *err) {
     t->session.services.phase = t->phase + 1;
     rlhf_status st = t->plan.source == RLHF_SOURCE_ROLLOUT ? rlhf__phase_rollout(t, err)
                                                            : rlhf__phase_supervised(t, err);
+    rlhf__iteration_begin(&t->iteration);
     if (st == RLHF_OK) st = rlhf__algo_phase_end(t, err);
+    rlhf__iteration_end(&t->iteration);
     if (st != RLHF_OK) return st;
     rlhf__phase_report(t);
     t->phase++;

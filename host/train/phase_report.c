@@ -32,7 +32,7 @@ static void report_times(struct rlhf__trainer *t) {
     if (t->plan.source != RLHF_SOURCE_ROLLOUT) return;
     set(t, "time/rollout", x->rollout);
     set(t, "time/reward", x->reward);
-    if (t->reference) set(t, "time/reference", x->reference);
+    if (rlhf__trainer_compares(t)) set(t, "time/reference", x->reference);
     if (x->rollout > 0) set(t, "perf/rollout_tokens_per_s", (double)x->rollout_tokens / x->rollout);
 }
 

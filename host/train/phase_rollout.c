@@ -30,6 +30,9 @@ static rlhf_status drop_rows(struct rlhf__episodes *e, struct rlhf__scored *x, c
                 x->text[i] = text;
                 x->response[i] = x->response[pick[i]];
                 x->prompt[i] = x->prompt[pick[i]];
+                x->meta[i] = x->meta[pick[i]];
+                x->scored_len[i] = x->scored_len[pick[i]];
+                x->no_period[i] = x->no_period[pick[i]];
             }
         }
     }
@@ -62,7 +65,7 @@ static rlhf_status score(struct rlhf__trainer *t, struct rlhf__episodes *e, stru
 // Log-probs (and, for the full KL, hidden states) of the reference.
 static rlhf_status pass_reference(struct rlhf__trainer *t, struct rlhf__episodes *e,
                                   struct rlhf__error *err) {
-    if (!t->reference) return RLHF_OK;
+    if (!rlhf__trainer_compares(t)) return RLHF_OK;
     struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
     if (t->plan.heads & RLHF_HEAD_KL) {
         e->d_hidden = t->reference->info.d_model;
@@ -137,7 +140,7 @@ static rlhf_status advantages(struct rlhf__trainer *t, struct rlhf__episodes *e,
                       .score = e->score,
                       .token_reward = e->token[RLHF__TOKEN_REWARD],
                       .logp_old = e->token[RLHF__LOGP_OLD],
-                      .logp_ref = t->reference ? e->token[RLHF__LOGP_REF] : NULL,
+                      .logp_ref = rlhf__trainer_compares(t) ? e->token[RLHF__LOGP_REF] : NULL,
                       .value_old = value ? e->token[RLHF__VALUE_OLD] : NULL,
                       .advantage = e->token[RLHF__ADVANTAGE],
                       .returns = e->token[RLHF__RETURNS],
@@ -265,6 +268,9 @@ rlhf_status rlhf__phase_rollout(struct rlhf__trainer *t, struct rlhf__error *err
     if (st == RLHF_OK) st = update(t, &e, err);
     t->times.update = rlhf__seconds() - from;
     if (st == RLHF_OK) st = rlhf__completions_report(t, &e, &x, err);
+    from = rlhf__seconds();
+    if (st == RLHF_OK) st = rlhf__iteration_take(&t->iteration, &e, &x, err);
+    t->times.reward += rlhf__seconds() - from;
     rlhf__episodes_finish(&e);
     rlhf__scored_finish(&x);
     return st;

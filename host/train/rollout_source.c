@@ -158,6 +158,27 @@ rlhf_status rlhf__rollout_source_next(struct rlhf__rollout_source *s, struct rlh
     return RLHF_OK;
 }
 
+rlhf_status rlhf__rollout_source_sample(const struct rlhf__rollout_source *s,
+                                        const struct rlhf__trainer *t,
+                                        const struct rlhf__model *model, uint32_t n,
+                                        const char *stream, uint64_t first,
+                                        struct rlhf__episodes *e, struct rlhf__error *err) {
+    int64_t *row = calloc(n ? n : 1, sizeof *row);
+    if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", n);
+    for (uint32_t i = 0; i < n; i++)
+        row[i] = s->eligible[i % s->n];
+    struct rlhf__rollout_request q = request(s, t);
+    q.model = model;
+    q.session = NULL;
+    q.n = n;
+    q.max_new = (int32_t)t->config->sampling.max_new_tokens;
+    q.stream = stream;
+    q.first = first;
+    rlhf_status st = rlhf__rollout(&q, row, e, NULL, err);
+    free(row);
+    return st;
+}
+
 // ---- the check at start-up ----
 
 static double largest_difference(const struct rlhf__episodes *e, const float *a, const float *b) {

@@ -7,6 +7,7 @@
 #include "train/episodes.h"
 
 struct rlhf__trainer;
+struct rlhf__model;
 struct rlhf__rollout_source;
 
 // Read the prompts, check that they fit the context with sampling.max_new_tokens, and open the
@@ -24,6 +25,15 @@ struct rlhf__order *rlhf__rollout_source_order(struct rlhf__rollout_source *);
 // *e must be zeroed or finished. [main]
 rlhf_status rlhf__rollout_source_next(struct rlhf__rollout_source *, struct rlhf__trainer *t,
                                       struct rlhf__episodes *e, struct rlhf__error *err);
+
+// Responses of `model` (the policy or one of its vocabulary) to n prompts, taken in the order of
+// the file from the start as often as need be; draws of the named stream from sequence number
+// `first` on. The cursor stays. *e must be zeroed or finished. [main]
+rlhf_status rlhf__rollout_source_sample(const struct rlhf__rollout_source *,
+                                        const struct rlhf__trainer *t,
+                                        const struct rlhf__model *model, uint32_t n,
+                                        const char *stream, uint64_t first,
+                                        struct rlhf__episodes *e, struct rlhf__error *err);
 
 // Before the first update the policy that samples, the policy that is trained and the reference are
 // the same function: draw a few short responses and compare log-probs of decoding, training forward

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "model/compute.h"
+#include "train/reward_round.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -53,6 +54,10 @@ static json_t *manifest_json(const struct rlhf__trainer *t) {
     json_array_append_new(plugins, plugin_json(t->req->algo, "algorithm"));
     for (size_t i = 0; t->rewards && i < t->config->n_reward; i++)
         json_array_append_new(plugins, plugin_json(t->req->rewards[i], "reward"));
+    if (t->req->judge) json_array_append_new(plugins, plugin_json(t->req->judge, "judge"));
+    if (t->iteration.round)
+        json_array_append_new(
+            plugins, plugin_json(t->iteration.round->loss->plugin, "loss of the reward model"));
     json_array_append_new(plugins, plugin_json(t->policy->instance->plugin, "model"));
     return json_pack("{s:s, s:{s:s, s:s, s:s, s:s}, s:{s:s, s:I}, s:o}", "version",
                      RLHF_SDK_VERSION, "compute", "backend", c->name, "detail", c->detail, "dtype",

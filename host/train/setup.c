@@ -183,7 +183,8 @@ static rlhf_status open_critic(struct rlhf__trainer *t, struct rlhf__error *err)
 
 static rlhf_status open_reference(struct rlhf__trainer *t, struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
-    if (!(t->plan.flags & RLHF_PLAN_REFERENCE) && !(t->plan.heads & RLHF_HEAD_KL)) return RLHF_OK;
+    // A reward model that is trained is fitted on samples of the reference.
+    if (!rlhf__trainer_compares(t) && !(t->plan.flags & RLHF_PLAN_REWARD_MODEL)) return RLHF_OK;
     char dir[2048];
     default_policy(t, dir);
     struct rlhf__model_spec spec = {
@@ -214,6 +215,8 @@ static rlhf_status open_rewards(struct rlhf__trainer *t, struct rlhf__error *err
                           t->req->algo->file);
     t->rewards = calloc(c->n_reward, sizeof(void *));
     if (!t->rewards) return RLHF__NOMEM(err, "out of memory for rewards");
+    rlhf__reward_service_trainable(rlhf__text_services_reward(t->session.text),
+                                   (t->plan.flags & RLHF_PLAN_REWARD_MODEL) != 0);
     for (size_t i = 0; i < c->n_reward; i++) {
         char section[32];
         snprintf(section, sizeof section, "reward.%zu", i);
@@ -302,6 +305,7 @@ static rlhf_status open_rollout(struct rlhf__trainer *t, struct rlhf__error *err
     if (st == RLHF_OK) st = open_reference(t, err);
     if (st == RLHF_OK) st = rlhf__rollout_source_create(t, &t->rollout, err);
     if (st == RLHF_OK) st = open_rewards(t, err);
+    if (st == RLHF_OK) st = rlhf__iteration_open(&t->iteration, err);
     t->phases = t->config->run.phases > 0 ? t->config->run.phases : DEFAULT_PHASES;
     return st;
 }
@@ -316,7 +320,12 @@ rlhf_status rlhf__trainer_create(const struct rlhf__run_request *req, struct rlh
     t->config = req->config;
     t->log = req->env->log;
     rlhf_status st = open_compute(t, err);
+    if (st == RLHF_OK) rlhf__iteration_init(&t->iteration, t);
     if (st == RLHF_OK) st = make_plan(t, err);
+    if (st == RLHF_OK && req->judge && t->plan.source != RLHF_SOURCE_ROLLOUT)
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "--judge: %s trains on rows of a file and has no responses to judge",
+                        req->algo->file);
     if (st == RLHF_OK && t->plan.source == RLHF_SOURCE_ROLLOUT)
         st = open_rollout(t, err);
     else if (st == RLHF_OK && t->plan.source != RLHF_SOURCE_PREFERENCES)
@@ -346,6 +355,7 @@ void rlhf__trainer_destroy(struct rlhf__trainer *t) {
     rlhf__learner_finish(&t->learner);
     rlhf__optim_destroy(t->optim);
     rlhf__optim_destroy(t->critic_optim);
+    rlhf__iteration_finish(&t->iteration);
     for (size_t i = 0; t->rewards && i < t->config->n_reward; i++)
         rlhf__instance_destroy(t->rewards[i]);
     free(t->rewards);
@@ -362,4 +372,8 @@ void rlhf__trainer_destroy(struct rlhf__trainer *t) {
 
 double rlhf__trainer_lr_factor(const struct rlhf__trainer *t) {
     return rlhf__schedule_factor(&t->config->optim, t->phase, t->horizon);
+}
+
+int rlhf__trainer_compares(const struct rlhf__trainer *t) {
+    return (t->plan.flags & RLHF_PLAN_REFERENCE) || (t->plan.heads & RLHF_HEAD_KL);
 }

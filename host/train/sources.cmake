@@ -4,3 +4,4 @@ target_sources(rlhf_host_core PRIVATE train/checkpoint.c train/completions.c tra
   train/replay_file.c train/rollout.c train/rollout_source.c train/run_dir.c train/schedule.c
   train/scoring.c train/setup.c train/shared_batch.c train/state_file.c train/text_source.c
   cmd/eval_rollout.c)
+target_sources(rlhf_host_core PRIVATE train/iteration.c train/iteration_state.c train/reward_round.c)

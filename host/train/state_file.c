@@ -197,15 +197,19 @@ rlhf_status rlhf__state_read_optim(struct rlhf__optim *o, const char *path,
 
 // ---- plugins ----
 
-// Plugin instance i of the run (0 = the algorithm, then the rewards) and its file; NULL past the
-// end.
+// Plugin instance i of the run (0 = the algorithm, then the rewards, then the judge) and its file;
+// NULL past the end.
 static const struct rlhf__instance *plugin_at(const struct rlhf__trainer *t, size_t i,
                                               const char *dir, char path[4300]) {
     if (i == 0) {
         snprintf(path, 4300, "%s/algo.bin", dir);
         return t->algo;
     }
-    if (!t->rewards || i > t->config->n_reward) return NULL;
+    if (!t->rewards || i > t->config->n_reward + 1) return NULL;
+    if (i == t->config->n_reward + 1) {
+        snprintf(path, 4300, "%s/judge.bin", dir);
+        return t->iteration.judge;
+    }
     snprintf(path, 4300, "%s/reward_%zu.bin", dir, i - 1);
     return t->rewards[i - 1];
 }

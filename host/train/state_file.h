@@ -17,7 +17,8 @@ rlhf_status rlhf__state_write_optim(const struct rlhf__optim *o, const char *pat
 rlhf_status rlhf__state_read_optim(struct rlhf__optim *o, const char *path,
                                    struct rlhf__error *err);
 
-// algo.bin and reward_<i>.bin: what the plugins save; absent for plugins without state. [main]
+// algo.bin, reward_<i>.bin and judge.bin: what the plugins save; absent for plugins without state.
+// [main]
 rlhf_status rlhf__state_write_plugins(const struct rlhf__trainer *t, const char *dir,
                                       struct rlhf__error *err);
 rlhf_status rlhf__state_read_plugins(struct rlhf__trainer *t, const char *dir,

@@ -12,6 +12,7 @@
 #include "report/progress.h"
 #include "report/samples.h"
 #include "train/early_stop.h"
+#include "train/iteration.h"
 #include "train/learner.h"
 #include "train/schedule.h"
 #include "train/text_source.h"
@@ -45,6 +46,7 @@ struct rlhf__trainer {
     int32_t reserved0;
     struct rlhf__rollout_source *rollout; // rollout algorithms
     struct rlhf__early_stop early_stop;
+    struct rlhf__iteration iteration; // judge, reference moves, reward-model training
 
     struct rlhf__metrics *metrics;
     struct rlhf__samples *samples;
@@ -82,6 +84,9 @@ rlhf_status rlhf__phase_rollout(struct rlhf__trainer *, struct rlhf__error *err)
 rlhf_status rlhf__algo_minibatch_end(const struct rlhf__trainer *, int32_t *stop,
                                      struct rlhf__error *err);
 rlhf_status rlhf__algo_phase_end(const struct rlhf__trainer *, struct rlhf__error *err);
+
+// 1 when the algorithm wants to know what the reference says of the responses. [any]
+int rlhf__trainer_compares(const struct rlhf__trainer *);
 
 // Learning-rate factor of the current phase. [any]
 double rlhf__trainer_lr_factor(const struct rlhf__trainer *);
