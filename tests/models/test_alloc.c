@@ -49,19 +49,23 @@ static const rlhf_batch batch = {VEC_ROWS, VEC_TOTAL, vec_ids, vec_offset, vec_p
 
 static rlhf_status generate(struct model *m) {
     rlhf_gen *g = NULL;
-    int32_t slot[] = {1, 0}, start[] = {0, 0}, offset[] = {0, 2, 3}, next[2];
-    uint64_t counter[] = {0, 1};
-    float logp[2];
+    int32_t slot[] = {1, 0, 2}, start[] = {0, 0, 0}, offset[] = {0, 2, 3, 4}, next[3];
+    const int32_t prefix[] = {-1, 1, -1};
+    const uint8_t silent[] = {1, 0, 0};
+    uint64_t counter[] = {0, 1, 2};
+    float logp[3];
     const rlhf_gen_step s = {.size = sizeof s,
-                             .n = 2,
+                             .n = 3,
                              .slot = slot,
                              .start = start,
                              .ids = vec_ids,
                              .offset = offset,
                              .counter = counter,
                              .next = next,
-                             .logp = logp};
-    RLHF_TRY(m->ops->gen_open(m->self, 2, 8, &g));
+                             .logp = logp,
+                             .prefix = prefix,
+                             .silent = silent};
+    RLHF_TRY(m->ops->gen_open(m->self, 3, 8, &g));
     const rlhf_status st = m->ops->gen_step(m->self, g, &s);
     m->ops->gen_close(m->self, g);
     return st;
@@ -70,15 +74,17 @@ static rlhf_status generate(struct model *m) {
 // Everything a program does with a model, once; the first failure ends it.
 static rlhf_status use(struct model *m) {
     rlhf_model_open o = open_args(&backend, RLHF_BF16, 1);
-    const rlhf_forward f = {
-        .size = sizeof f, .heads = RLHF_HEAD_LOGP | RLHF_HEAD_VALUE | RLHF_HEAD_SCORE, .train = 1};
+    const rlhf_forward f = {.size = sizeof f,
+                            .heads = RLHF_HEAD_LOGP | RLHF_HEAD_VALUE | RLHF_HEAD_SCORE |
+                                     RLHF_HEAD_TOKEN_SCORE,
+                            .train = 1};
     float d[VEC_TOTAL] = {1};
     const rlhf_heads h = {.size = sizeof h};
-    const rlhf_heads g = {.size = sizeof g, .logp = d, .value = d, .score = d};
+    const rlhf_heads g = {.size = sizeof g, .logp = d, .value = d, .score = d, .token_score = d};
     RLHF_TRY(model_create("gpt2", tiny_gpt2, m));
     o.compute = &table;
     o.value_kind = RLHF_VALUE_MLP;
-    o.n_labels = 3;
+    o.n_labels = 1;
     o.pooling = RLHF_POOL_MEAN;
     RLHF_TRY(m->ops->open(m->self, &o));
     RLHF_TRY(m->ops->refresh(m->self));
@@ -111,7 +117,7 @@ static void sweep(int32_t device, int32_t forever) {
         assert_int_equal(host_blocks(), 0);
         assert_int_equal(device_blocks, 0);
         if (st >= 0) {
-            assert_true(i > (device ? 40 : 8));
+            assert_true(i > (device ? 40 : 7));
             assert_true(!device || untouched);
             return;
         }

@@ -3,8 +3,6 @@
 // token's log-prob has the bits forward will give it.
 #include "internal.h"
 
-#include <string.h>
-
 rlhf_status rlhf__tf_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rlhf_gen **out) {
     struct rlhf__tf *m = self;
     m->failed = 0;
@@ -24,9 +22,10 @@ rlhf_status rlhf__tf_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rl
         (uint64_t)m->arch.n_layer * n_slots * max_len * (uint64_t)m->arch.d * rlhf__tf_esz(m);
     g->n_slots = n_slots;
     g->max_len = max_len;
-    g->len = m->host->alloc(m->host, n_slots * sizeof *g->len);
-    g->seen = m->host->alloc(m->host, n_slots * sizeof *g->seen);
-    rlhf_status st = g->len && g->seen ? RLHF_OK : RLHF_E_NOMEM;
+    g->slots = m->host->alloc(m->host, n_slots * sizeof *g->slots);
+    rlhf_status st = g->slots ? RLHF_OK : RLHF_E_NOMEM;
+    for (uint32_t i = 0; g->slots && i < n_slots; i++)
+        g->slots[i].prefix = -1;
     if (st >= 0) st = rlhf__tf_reserve(m, &g->k, bytes);
     if (st >= 0) st = rlhf__tf_reserve(m, &g->v, bytes);
     if (st < 0) {
@@ -42,42 +41,46 @@ void rlhf__tf_gen_close(void *self, rlhf_gen *g) {
     if (!g) return;
     rlhf__tf_buf_finish(m, &g->k);
     rlhf__tf_buf_finish(m, &g->v);
-    m->host->free(m->host, g->len);
-    m->host->free(m->host, g->seen);
+    m->host->free(m->host, g->slots);
     m->host->free(m->host, g);
 }
 
-static rlhf_status check_step(struct rlhf__tf *m, const rlhf_gen *g, const rlhf_gen_step *s) {
-    const rlhf_batch b = {.n = s->n,
-                          .total = s->n ? (uint32_t)s->offset[s->n] : 0,
-                          .ids = s->ids,
-                          .offset = s->offset};
-    RLHF_TRY(rlhf__tf_batch_check(m, &b, 0));
-    memset(g->seen, 0, g->n_slots * sizeof *g->seen);
-    for (uint32_t i = 0; i < s->n; i++) {
-        const int32_t slot = s->slot[i], start = s->start[i];
-        const int64_t len = (int64_t)s->offset[i + 1] - s->offset[i];
-        if (slot < 0 || (uint32_t)slot >= g->n_slots || g->seen[slot])
-            return rlhf__tf_fail(m, RLHF_E_INVALID, "generation row %u: slot %d is %s", i, slot,
-                                 slot < 0 || (uint32_t)slot >= g->n_slots ? "out of range"
-                                                                          : "used twice");
-        g->seen[slot] = 1;
-        if (start && start != g->len[slot])
-            return rlhf__tf_fail(m, RLHF_E_INVALID,
-                                 "generation row %u: start %d, but slot %d holds %d tokens", i,
-                                 start, slot, g->len[slot]);
-        if (start + len > g->max_len)
-            return rlhf__tf_fail(m, RLHF_E_INVALID,
-                                 "generation row %u: %lld tokens do not fit a slot of %u", i,
-                                 (long long)start + (long long)len, g->max_len);
-    }
+// Counters, ids and log-probs of the rows that draw, when some do not.
+struct drawing {
+    uint64_t *counter;
+    int32_t *id;
+    float *logp;
+};
+
+static rlhf_status drawing_open(struct rlhf__tf *m, const rlhf_gen_step *s, struct drawing *d) {
+    void *tmp;
+    uint32_t n = 0;
+    RLHF_TRY(
+        rlhf__tf_host_tmp(m, s->n * (sizeof *d->counter + sizeof *d->id + sizeof *d->logp), &tmp));
+    d->counter = tmp;
+    d->id = (int32_t *)(d->counter + s->n);
+    d->logp = (float *)(d->id + s->n);
+    for (uint32_t i = 0; i < s->n; i++)
+        if (!s->silent[i]) d->counter[n++] = s->counter[i];
     return RLHF_OK;
+}
+
+static void drawing_spread(const rlhf_gen_step *s, const struct drawing *d) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (s->silent[i]) continue;
+        s->next[i] = d->id[n];
+        s->logp[i] = d->logp[n++];
+    }
 }
 
 static rlhf_status sample(struct rlhf__tf *m, const struct rlhf__tf_work *w,
                           const rlhf_gen_step *s) {
+    struct drawing d = {NULL, s->next, s->logp};
+    const int32_t some = w->rows.n_resp < s->n;
+    if (some) RLHF_TRY(drawing_open(m, s, &d));
     const rlhf_lm_sample a = {.size = (uint32_t)sizeof a,
-                              .rows = s->n,
+                              .rows = w->rows.n_resp,
                               .d = m->arch.d,
                               .vocab = m->arch.n_vocab,
                               .dtype = m->dtype,
@@ -87,30 +90,31 @@ static rlhf_status sample(struct rlhf__tf *m, const struct rlhf__tf_work *w,
                               .weight = m->lm,
                               .seed = s->seed,
                               .stream = s->stream,
-                              .host_counter = s->counter,
-                              .host_id = s->next,
-                              .host_logp = s->logp};
-    return m->c->lm_sample(m->c->ctx, &a);
+                              .host_counter = some ? d.counter : s->counter,
+                              .host_id = d.id,
+                              .host_logp = d.logp};
+    RLHF_TRY(m->c->lm_sample(m->c->ctx, &a));
+    if (some) drawing_spread(s, &d);
+    return RLHF_OK;
 }
 
-// s->kv_base is not part of the contract: row i's keys start at slot[i] * max_len.
 static rlhf_status run(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s) {
     struct rlhf__tf_work *w = &m->infer;
-    RLHF_TRY(check_step(m, g, s));
-    RLHF_TRY(rlhf__tf_lm_ready(m));
-    for (uint32_t i = 0; i < s->n; i++)
-        g->seen[i] = s->slot[i] * (int32_t)g->max_len;
+    RLHF_TRY(rlhf__tf_step_check(m, g, s));
     const struct rlhf__tf_layout l = {.n = s->n,
                                       .total = (uint32_t)s->offset[s->n],
                                       .ids = s->ids,
                                       .offset = s->offset,
+                                      .prefix = s->prefix,
+                                      .gen = g,
+                                      .slot = s->slot,
                                       .start = s->start,
-                                      .kv_base = g->seen,
-                                      .last = 1};
+                                      .silent = s->silent};
     RLHF_TRY(rlhf__tf_rows_upload(m, w, &l));
     RLHF_TRY(rlhf__tf_trunk(m, w, g));
-    for (uint32_t i = 0; i < s->n; i++)
-        g->len[s->slot[i]] = s->start[i] + s->offset[i + 1] - s->offset[i];
+    rlhf__tf_step_commit(g, s);
+    if (!w->rows.n_resp) return RLHF_OK;
+    RLHF_TRY(rlhf__tf_lm_ready(m));
     RLHF_TRY(rlhf__tf_resp_state(m, w));
     return sample(m, w, s);
 }

@@ -26,12 +26,16 @@ struct rlhf__tf_rows {
     rlhf_dev ids, pos, resp, target, read, pool;
 };
 
-// What a batch's layout is made from; NULL start = zeros, NULL kv_base = offset, NULL prompt_len
-// = no response positions unless last (then: each row's last token).
+// What the device's rows are made from: a batch, or with gen the step of that session (then start,
+// slot and silent are the step's, prefix counts slots and each row that draws is read at its last
+// token). NULL prompt_len: no response positions; NULL prefix: none; NULL silent: every row draws.
 struct rlhf__tf_layout {
     uint32_t n, total;
-    const int32_t *ids, *offset, *prompt_len, *start, *kv_base;
-    int32_t last, pooling;
+    const int32_t *ids, *offset, *prompt_len, *prefix;
+    const struct rlhf_gen *gen;
+    const int32_t *slot, *start;
+    const uint8_t *silent;
+    int32_t pooling, reserved;
 };
 
 // Activations of the score head over some states: gathered residual, its norm, the head's layers.
@@ -87,11 +91,21 @@ struct rlhf__tf {
     uint64_t host_tmp_bytes;
 };
 
+// One slot of the cache. after: tokens once the present step is done. stamp counts the steps that
+// wrote to the slot: a row goes on only on the prefix that it was begun on.
+struct rlhf__gen_slot {
+    int32_t held, after; // tokens of its own
+    int32_t prefix;      // slot that its tokens follow, or -1
+    int32_t use;         // enum rlhf__tf_use, of the present step
+    uint64_t stamp, prefix_stamp;
+};
+
+enum rlhf__tf_use { TF_UNUSED = 0, TF_WRITTEN = 1, TF_FILLED = 2 }; // FILLED: silently, no prefix
+
 struct rlhf_gen {
     uint32_t n_slots, max_len;
     struct rlhf__tf_buf k, v; // act dtype [n_layer, n_slots * max_len, d]
-    int32_t *len;             // [n_slots] tokens a slot holds
-    int32_t *seen;            // [n_slots] scratch: slot used in this step
+    struct rlhf__gen_slot *slots;
 };
 
 // ---- small helpers ----
@@ -144,6 +158,8 @@ rlhf_status rlhf__tf_host_tmp(struct rlhf__tf *m, uint64_t bytes, void **out);
 
 // ---- batch.c ----
 rlhf_status rlhf__tf_batch_check(struct rlhf__tf *m, const rlhf_batch *b, int32_t want_resp);
+int32_t rlhf__tf_has_prefix(const int32_t *prefix, uint32_t n); // is any entry not -1
+// ---- rows.c ----
 rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
                                  const struct rlhf__tf_layout *l);
 
@@ -181,6 +197,11 @@ int32_t rlhf__tf_pooling(const struct rlhf__tf *m);
 rlhf_status rlhf__tf_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rlhf_gen **out);
 rlhf_status rlhf__tf_gen_step(void *self, rlhf_gen *, const rlhf_gen_step *);
 void rlhf__tf_gen_close(void *self, rlhf_gen *);
+
+// ---- gen_check.c ----
+// Refuse a step that does not fit the session; fills `use` and `after` of its slots.
+rlhf_status rlhf__tf_step_check(struct rlhf__tf *m, rlhf_gen *, const rlhf_gen_step *);
+void rlhf__tf_step_commit(rlhf_gen *, const rlhf_gen_step *); // the step is done
 
 // ---- model.c ----
 // Ends an ops function: reports the device's own text when the failure has none yet.

@@ -86,7 +86,9 @@ static rlhf_status tf_open(void *self, const rlhf_model_open *o) {
 
 static uint32_t capabilities(const struct rlhf__tf *m) {
     uint32_t h = RLHF_HEAD_HIDDEN;
-    if (m->arch.causal) h |= RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_GENERATE;
+    if (m->arch.causal)
+        h |= RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_GENERATE |
+             RLHF_HEAD_PREFIX;
     if (rlhf__tf_has_value(m)) h |= RLHF_HEAD_VALUE;
     if (m->open.n_labels > 0) h |= RLHF_HEAD_SCORE;
     if (m->arch.causal && m->open.n_labels == 1) h |= RLHF_HEAD_TOKEN_SCORE;
@@ -141,13 +143,17 @@ static rlhf_status check_forward(struct rlhf__tf *m, const rlhf_batch *b, const 
         return rlhf__tf_fail(m, RLHF_E_INVALID,
                              "forward: arguments of %u and %u bytes, not %zu, %zu", f->size,
                              h->size, sizeof *f, sizeof *h);
-    if (f->heads & ~(capabilities(m) & ~(uint32_t)RLHF_HEAD_GENERATE))
+    if (f->heads & ~(capabilities(m) & ~(uint32_t)(RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX)))
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
                              "forward: heads 0x%x wanted, this model has 0x%x", f->heads,
                              capabilities(m));
     if (f->train && !m->open.trainable)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "forward: the model was not opened for training");
-    return rlhf__tf_batch_check(m, b, needs_prompt_len(f->heads));
+    RLHF_TRY(rlhf__tf_batch_check(m, b, needs_prompt_len(f->heads)));
+    if ((f->heads & RLHF_HEAD_SCORE) && rlhf__tf_has_prefix(b->prefix, b->n))
+        return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
+                             "forward: pooled scores of rows that share prefixes");
+    return RLHF_OK;
 }
 
 static rlhf_status forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_forward *f,
@@ -159,6 +165,7 @@ static rlhf_status forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_f
                                       .offset = b->offset,
                                       .prompt_len =
                                           needs_prompt_len(f->heads) ? b->prompt_len : NULL,
+                                      .prefix = b->prefix,
                                       .pooling = rlhf__tf_pooling(m)};
     w->valid = 0;
     w->train = f->train != 0;
@@ -185,7 +192,8 @@ static rlhf_status tf_backward(void *self, const rlhf_batch *b, const rlhf_forwa
     m->failed = 0;
     RLHF_TRY(check_forward(m, b, f, grad));
     if (!f->train || !w->valid || w->rows.n != b->n || w->rows.total != b->total ||
-        w->heads != f->heads)
+        w->heads != f->heads ||
+        (w->rows.ragged.prefix_base != NULL) != rlhf__tf_has_prefix(b->prefix, b->n))
         return rlhf__tf_fail(m, RLHF_E_INVALID,
                              "backward: no forward with train = 1 of this batch came before");
     return rlhf__tf_done(m, rlhf__tf_heads_bwd(m, &m->train, b, f, grad), "backward");

@@ -1,0 +1,103 @@
+// transformer/gen_check.c: the slots of a generation session: which steps fit them, and what they
+// hold afterwards. What it is not: the step itself (gen.c).
+#include "internal.h"
+
+// Row i writes to its slot: bounds, once a step, at the place where the slot ends.
+static rlhf_status check_slot(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s, uint32_t i) {
+    const int32_t slot = s->slot[i], start = s->start[i];
+    const int64_t len = (int64_t)s->offset[i + 1] - s->offset[i];
+    if (slot < 0 || (uint32_t)slot >= g->n_slots)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "generation row %u: slot %d is out of range", i,
+                             slot);
+    struct rlhf__gen_slot *to = &g->slots[slot];
+    if (to->use)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "generation row %u: slot %d is used twice", i,
+                             slot);
+    if (start && start != to->held)
+        return rlhf__tf_fail(m, RLHF_E_INVALID,
+                             "generation row %u: start %d, but slot %d holds %d tokens", i, start,
+                             slot, to->held);
+    if (start + len > g->max_len)
+        return rlhf__tf_fail(m, RLHF_E_INVALID,
+                             "generation row %u: %lld tokens do not fit a slot of %u", i,
+                             (long long)start + (long long)len, g->max_len);
+    to->use =
+        s->silent && s->silent[i] && (!s->prefix || s->prefix[i] == -1) ? TF_FILLED : TF_WRITTEN;
+    to->after = start + (int32_t)len;
+    return RLHF_OK;
+}
+
+// Row i goes on in a slot that was begun on prefix p: still that one, and as it was.
+static rlhf_status check_same_prefix(struct rlhf__tf *m, const rlhf_gen *g, const rlhf_gen_step *s,
+                                     uint32_t i, int32_t p) {
+    const struct rlhf__gen_slot *slot = &g->slots[s->slot[i]];
+    if (slot->prefix != p)
+        return rlhf__tf_fail(m, RLHF_E_INVALID,
+                             "generation row %u: prefix %d, but slot %d was begun with prefix %d",
+                             i, p, s->slot[i], slot->prefix);
+    if (p >= 0 && (g->slots[p].use || g->slots[p].stamp != slot->prefix_stamp))
+        return rlhf__tf_fail(m, RLHF_E_INVALID,
+                             "generation row %u: slot %d was written to after slot %d was begun "
+                             "with it as its prefix",
+                             i, p, s->slot[i]);
+    return RLHF_OK;
+}
+
+// Row i reads slot p before its own.
+static rlhf_status check_prefix(struct rlhf__tf *m, const rlhf_gen *g, const rlhf_gen_step *s,
+                                uint32_t i) {
+    const int32_t p = s->prefix ? s->prefix[i] : -1;
+    if (p < -1 || p >= (int64_t)g->n_slots)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "generation row %u: prefix slot %d is out of range",
+                             i, p);
+    if (s->start[i]) RLHF_TRY(check_same_prefix(m, g, s, i, p));
+    if (p == -1) return RLHF_OK;
+    const struct rlhf__gen_slot *from = &g->slots[p];
+    if (from->use == TF_WRITTEN)
+        return rlhf__tf_fail(m, RLHF_E_INVALID,
+                             "generation row %u: prefix slot %d is written to in this step by a "
+                             "row that draws or has a prefix",
+                             i, p);
+    if (!from->use && from->prefix != -1)
+        return rlhf__tf_fail(m, RLHF_E_INVALID,
+                             "generation row %u: prefix slot %d has a prefix of its own", i, p);
+    if (!from->after)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "generation row %u: prefix slot %d is empty", i, p);
+    const int64_t all = (int64_t)from->after + g->slots[s->slot[i]].after;
+    if (all > m->arch.n_ctx)
+        return rlhf__tf_fail(m, RLHF_E_INVALID,
+                             "generation row %u: %lld tokens with its prefix do not fit the "
+                             "model's context of %d",
+                             i, (long long)all, m->arch.n_ctx);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__tf_step_check(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s) {
+    const rlhf_batch b = {.n = s->n,
+                          .total = s->n ? (uint32_t)s->offset[s->n] : 0,
+                          .ids = s->ids,
+                          .offset = s->offset};
+    RLHF_TRY(rlhf__tf_batch_check(m, &b, 0));
+    for (uint32_t i = 0; i < g->n_slots; i++) {
+        g->slots[i].use = TF_UNUSED;
+        g->slots[i].after = g->slots[i].held;
+    }
+    for (uint32_t i = 0; i < s->n; i++)
+        RLHF_TRY(check_slot(m, g, s, i));
+    for (uint32_t i = 0; i < s->n; i++)
+        RLHF_TRY(check_prefix(m, g, s, i));
+    return RLHF_OK;
+}
+
+void rlhf__tf_step_commit(rlhf_gen *g, const rlhf_gen_step *s) {
+    for (uint32_t i = 0; i < s->n; i++) {
+        struct rlhf__gen_slot *slot = &g->slots[s->slot[i]];
+        slot->held = slot->after;
+        slot->stamp++;
+    }
+    for (uint32_t i = 0; i < s->n; i++) { // the stamps of prefixes filled in this step are new
+        struct rlhf__gen_slot *slot = &g->slots[s->slot[i]];
+        slot->prefix = s->prefix ? s->prefix[i] : -1;
+        slot->prefix_stamp = slot->prefix < 0 ? 0 : g->slots[slot->prefix].stamp;
+    }
+}

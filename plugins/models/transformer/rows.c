@@ -1,0 +1,126 @@
+// transformer/rows.c: a checked batch, or a step of generation, as one block of integers on the
+// device. What it is not: padding; there is none.
+#include "internal.h"
+
+#include <string.h>
+
+// Segments of the block, each starting at a multiple of 64 bytes.
+struct block {
+    int32_t *host;
+    uint64_t ids, pos, offset, start, kv_base, prefix_base, prefix_len, resp, target, read, pool,
+        end;
+};
+
+static uint64_t seg(uint64_t at, uint64_t n) { return (at + n + 15) & ~(uint64_t)15; }
+
+static void block_lay_out(struct block *k, uint64_t n, uint64_t total, uint64_t n_resp) {
+    k->ids = 0;
+    k->pos = seg(k->ids, total);
+    k->offset = seg(k->pos, total);
+    k->start = seg(k->offset, n + 1);
+    k->kv_base = seg(k->start, n);
+    k->prefix_base = seg(k->kv_base, n);
+    k->prefix_len = seg(k->prefix_base, n);
+    k->resp = seg(k->prefix_len, n);
+    k->target = seg(k->resp, n_resp);
+    k->read = seg(k->target, n_resp);
+    k->pool = seg(k->read, n_resp);
+    k->end = seg(k->pool, n);
+}
+
+static int32_t draws(const struct rlhf__tf_layout *l, uint32_t i) {
+    return !l->silent || !l->silent[i];
+}
+
+static uint32_t count_resp(const struct rlhf__tf_layout *l) {
+    uint32_t r = 0;
+    for (uint32_t i = 0; l->gen && i < l->n; i++)
+        r += draws(l, i) ? 1 : 0;
+    for (uint32_t i = 0; l->prompt_len && i < l->n; i++)
+        r += (uint32_t)(l->offset[i + 1] - l->offset[i] - l->prompt_len[i]);
+    return r;
+}
+
+// Where row i's prefix lies, and the number of its tokens (0: none).
+static int32_t prefix_of(const struct rlhf__tf_layout *l, uint32_t i, int32_t *base) {
+    const int32_t p = l->prefix ? l->prefix[i] : -1;
+    *base = 0;
+    if (p < 0) return 0;
+    *base = l->gen ? p * (int32_t)l->gen->max_len : l->offset[p];
+    return l->gen ? l->gen->slots[p].after : l->offset[p + 1] - l->offset[p];
+}
+
+static void fill_rows(const struct block *k, const struct rlhf__tf_layout *l,
+                      struct rlhf__tf_rows *rows) {
+    int32_t *h = k->host;
+    memcpy(h + k->ids, l->ids, l->total * sizeof *h);
+    memcpy(h + k->offset, l->offset, (l->n + 1) * sizeof *h);
+    rows->ragged.max_q = rows->ragged.max_k = 0;
+    for (uint32_t i = 0; i < l->n; i++) {
+        const int32_t a = l->offset[i], z = l->offset[i + 1];
+        const int32_t shared = prefix_of(l, i, &h[k->prefix_base + i]);
+        const int32_t start = shared + (l->gen ? l->start[i] : 0);
+        for (int32_t t = a; t < z; t++)
+            h[k->pos + (uint64_t)t] = start + t - a;
+        h[k->prefix_len + i] = shared;
+        h[k->start + i] = start;
+        h[k->kv_base + i] = l->gen ? l->slot[i] * (int32_t)l->gen->max_len : a;
+        h[k->pool + i] = l->pooling == RLHF_POOL_FIRST ? a : z - 1;
+        if ((uint32_t)(z - a) > rows->ragged.max_q) rows->ragged.max_q = (uint32_t)(z - a);
+        if ((uint32_t)(start + z - a) > rows->ragged.max_k)
+            rows->ragged.max_k = (uint32_t)(start + z - a);
+    }
+}
+
+static void fill_resp(const struct block *k, const struct rlhf__tf_layout *l) {
+    int32_t *resp = k->host + k->resp, *target = k->host + k->target, *read = k->host + k->read;
+    for (uint32_t i = 0; i < l->n; i++) {
+        const int32_t a = l->offset[i], z = l->offset[i + 1];
+        if (l->gen) {
+            if (draws(l, i)) *resp++ = z - 1;
+        } else if (l->prompt_len) {
+            for (int32_t t = a + l->prompt_len[i]; t < z; t++) {
+                *resp++ = t - 1;
+                *target++ = l->ids[t];
+                *read++ = t;
+            }
+        }
+    }
+}
+
+static rlhf_dev at(const struct rlhf__tf_work *w, uint64_t segment) {
+    return rlhf_dev_at(w->ints.p, segment * sizeof(int32_t));
+}
+
+rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
+                                 const struct rlhf__tf_layout *l) {
+    struct rlhf__tf_rows *r = &w->rows;
+    struct block k;
+    void *tmp;
+    r->n = l->n;
+    r->total = l->total;
+    r->n_resp = count_resp(l);
+    r->resp_is_all = l->gen && r->n_resp == l->total;
+    block_lay_out(&k, l->n, l->total, r->n_resp);
+    RLHF_TRY(rlhf__tf_host_tmp(m, k.end * sizeof(int32_t), &tmp));
+    RLHF_TRY(rlhf__tf_reserve(m, &w->ints, k.end * sizeof(int32_t)));
+    k.host = tmp;
+    fill_rows(&k, l, r);
+    fill_resp(&k, l);
+    RLHF_TRY(m->c->upload(m->c->ctx, w->ints.p, k.host, k.end * sizeof(int32_t)));
+    r->ids = at(w, k.ids);
+    r->pos = at(w, k.pos);
+    r->resp = at(w, k.resp);
+    r->target = at(w, k.target);
+    r->read = at(w, k.read);
+    r->pool = at(w, k.pool);
+    r->ragged.n = l->n;
+    r->ragged.total = l->total;
+    r->ragged.offset = at(w, k.offset);
+    r->ragged.start = at(w, k.start);
+    r->ragged.kv_base = at(w, k.kv_base);
+    const int32_t shared = rlhf__tf_has_prefix(l->prefix, l->n);
+    r->ragged.prefix_base = shared ? at(w, k.prefix_base) : NULL;
+    r->ragged.prefix_len = shared ? at(w, k.prefix_len) : NULL;
+    return RLHF_OK;
+}

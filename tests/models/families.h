@@ -1,0 +1,31 @@
+// tests/models/families.h: one set of rows, written out in full and with shared prefixes.
+#ifndef TESTS_MODELS_FAMILIES_H
+#define TESTS_MODELS_FAMILIES_H
+
+#include "support.h"
+
+// A group: `rows` responses of 0 .. max_new tokens to one prompt, of which the first `shared`
+// tokens are a prefix row (0: written out in both batches).
+struct family {
+    int32_t rows, prompt, shared, max_new;
+};
+
+// full: every row by itself. compact: each group's prefix row, then its rows without the prefix.
+// Arrays are test_malloc'ed.
+struct families {
+    rlhf_batch full, compact;
+    int32_t *ids, *offset, *prompt_len; // of full
+    int32_t *c_ids, *c_offset, *c_prompt_len, *c_prefix;
+    int32_t *at; // [compact.total] the entry of full; of a prefix row: in the group's first row
+};
+
+// n groups of random ids below vocab.
+struct families families_make(const struct family *k, uint32_t n, int32_t vocab);
+void families_free(struct families *f);
+
+// Groups that fit tiny_gpt2 (24 positions), and wider_gpt2 (96).
+enum { N_FAMILIES = 5, TINY_VOCAB = 61, WIDER_VOCAB = 1037 };
+extern const struct family tiny_families[N_FAMILIES], wider_families[N_FAMILIES];
+extern const struct setting wider_gpt2[];
+
+#endif
