@@ -36,6 +36,7 @@ int rlhf__cmd_run(const struct rlhf__run_request *req); // train; cmd/run.c
 int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__cmd_eval(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__cmd_label(const struct rlhf__env *env, int argc, char **argv);
+int rlhf__cmd_pairs(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv); // list | info
 
 #endif

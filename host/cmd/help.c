@@ -14,6 +14,7 @@ void rlhf__help(FILE *out) {
         "       rlhf-host generate --model DIR --prompt TEXT ...      sample from a model\n"
         "       rlhf-host eval --model DIR --data FILE ...            measure a model\n"
         "       rlhf-host label --data FILE --out FILE ...            label texts by a classifier\n"
+        "       rlhf-host pairs --judge X.so --out FILE ...           make preference rows\n"
         "       rlhf-host plugin list | info FILE [--json]            look at plugins\n"
         "       rlhf-host help settings                               all settings\n"
         "       rlhf-host --help | --version\n"

@@ -116,6 +116,7 @@ static rlhf_status load_files(const struct rlhf__config_request *req, struct rlh
 // --reward flags replace the list of the files; when resuming they must name the same plugins.
 static rlhf_status apply_rewards(const struct rlhf__config_request *req, struct rlhf__config *c,
                                  struct rlhf__error *err) {
+    const char *flag = req->reward_flag ? req->reward_flag : "--reward";
     int keep = req->resume && req->n_reward == c->n_reward;
     if (!keep) {
         for (size_t i = 0; i < c->n_reward; i++)
@@ -125,7 +126,8 @@ static rlhf_status apply_rewards(const struct rlhf__config_request *req, struct 
     for (size_t i = 0; i < req->n_reward; i++) {
         struct rlhf__plugin_config *p = keep ? &c->reward[i] : rlhf__reward_add(c);
         if (!p) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-        RLHF_TRY(rlhf__spec_apply(req->reward[i], "--reward", p, c, err));
+        p->flag = flag;
+        RLHF_TRY(rlhf__spec_apply(req->reward[i], flag, p, c, err));
     }
     return RLHF_OK;
 }

@@ -22,6 +22,7 @@ struct rlhf__config_request {
     const char *judge;         // "X.so[:k=v,...]", NULL = none
     const char *const *reward; // [n_reward] "X.so[:weight=..,k=v]"
     size_t n_reward;
+    const char *reward_flag;     // the flag they came from, for messages; NULL = "--reward"
     const char *const *set;      // [n_set] "path.to.key=value", in order
     const char *const *set_flag; // [n_set] the flag each came from, for messages; NULL = "--set"
     size_t n_set;

@@ -131,8 +131,8 @@ static rlhf_status resolve_rewards(struct rlhf__config *c, struct rlhf__plugins 
         char section[32];
         snprintf(section, sizeof section, "reward.%zu", i);
         if (!p->options) p->options = json_object();
-        RLHF_TRY(
-            rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, "--reward", &rewards[i], err));
+        const char *flag = p->flag ? p->flag : "--reward";
+        RLHF_TRY(rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, flag, &rewards[i], err));
         RLHF_TRY(complete(rewards[i], p, section, err));
         RLHF_TRY(name_reward(c, i, rewards[i], err));
         RLHF_TRY(keep_path(rewards[i], p, err));

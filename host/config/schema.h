@@ -190,11 +190,12 @@ struct rlhf__log_config {
 // A plugin as the user asked for it. options is the JSON object of its own keys; after
 // rlhf__config_resolve it is complete, defaults included.
 struct rlhf__plugin_config {
-    char *plugin;    // name or path; files are made absolute by rlhf__config_resolve
-    char *name;      // rewards: metric name, unique in the list; NULL for the algorithm
-    double weight;   // rewards
-    json_t *options; // owned
-    json_t *origin;  // key -> {source, raw}: where each option was set, for messages; owned
+    char *plugin;     // name or path; files are made absolute by rlhf__config_resolve
+    char *name;       // rewards: metric name, unique in the list; NULL for the algorithm
+    double weight;    // rewards
+    const char *flag; // that named it, for messages; NULL = by its place ("--reward"); static
+    json_t *options;  // owned
+    json_t *origin;   // key -> {source, raw}: where each option was set, for messages; owned
 };
 
 struct rlhf__config {

@@ -125,7 +125,8 @@ void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_
     if (p->kind == RLHF__PROGRESS_BAR) alone(p, draw);
     if (p->kind != RLHF__PROGRESS_PLAIN || s->phase <= s->first_phase) return;
     struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf__buf_printf(&text, "phase %lld/%lld", (long long)s->phase, (long long)s->phases);
+    rlhf__buf_printf(&text, "%s %lld/%lld", s->unit ? s->unit : "phase", (long long)s->phase,
+                     (long long)s->phases);
     put_numbers(&text, s);
     rlhf__buf_puts(&text, "  elapsed ");
     put_duration(&text, s->seconds);

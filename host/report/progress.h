@@ -14,6 +14,7 @@ struct rlhf__progress_state {
     double tokens_per_s;   // NaN = not shown
     double seconds;        // spent on the phases of this process so far
     int64_t first_phase;   // phases already done when this process started (resume)
+    const char *unit;      // what is counted; NULL = "phase"
 };
 
 struct rlhf__progress;

@@ -14,13 +14,13 @@ static void show(int32_t kind, struct rlhf__log *log) {
     struct rlhf__error err;
     struct rlhf__progress *p;
     if (rlhf__progress_create(kind, log, &p, &err) < 0) return;
-    struct rlhf__progress_state s = {10, 20, "reward", 0, NAN, NAN, 0, 10};
+    struct rlhf__progress_state s = {10, 20, "reward", 0, NAN, NAN, 0, 10, NULL};
     rlhf__progress_phase(p, &s); // nothing done yet in this process
-    s = (struct rlhf__progress_state){11, 20, "reward", 0.5, 1.25, 5210.4, 8, 10};
+    s = (struct rlhf__progress_state){11, 20, "reward", 0.5, 1.25, 5210.4, 8, 10, NULL};
     rlhf__progress_phase(p, &s);
     rlhf__progress_note(p, "rollout");
     rlhf__logf(log, RLHF_LOG_INFO, "a line");
-    s = (struct rlhf__progress_state){20, 20, "reward", 0.75, NAN, NAN, 3700, 10};
+    s = (struct rlhf__progress_state){20, 20, "reward", 0.75, NAN, NAN, 3700, 10, NULL};
     rlhf__progress_phase(p, &s);
     rlhf__progress_destroy(p);
 }

@@ -1,0 +1,123 @@
+// judged.c: see judged.h.
+#include "cmd/judged.h"
+
+#include <stdlib.h>
+
+static rlhf_status load_config(struct rlhf__judged *j, const struct rlhf__judged_options *o,
+                               struct rlhf__error *err) {
+    struct rlhf__config_request req = {.dirs = j->env->dirs,
+                                       .config_file = o->config,
+                                       .algo = o->config ? NULL : "ppo.so",
+                                       .reward = o->reward->item,
+                                       .reward_flag = o->reward_flag,
+                                       .n_reward = o->reward->n,
+                                       .set = o->set->item,
+                                       .n_set = o->set->n};
+    const struct rlhf__plugin *judge; // of a run's config: looked on in training only
+    rlhf_status st = rlhf__config_load(&req, &j->config, err);
+    if (st == RLHF_OK) st = rlhf__plugins_create(j->env->dirs, &j->plugins, err);
+    if (st == RLHF_OK)
+        st = rlhf__config_resolve(&j->config, j->plugins, &j->algo, &j->reward, &judge, err);
+    j->config.rewards.normalize = RLHF__NORMALIZE_NONE;
+    j->config.rewards.clip = 0;
+    const struct rlhf__sampling_config *s = &j->config.sampling;
+    j->dist = (rlhf_dist){1 / s->temperature, s->top_p, (int32_t)s->top_k, 0};
+    j->logp_dist = (rlhf_dist){1 / s->temperature, 1, 0, 0}; // KL is of whole distributions
+    return st;
+}
+
+static rlhf_status open_models(struct rlhf__judged *j, const struct rlhf__judged_options *o,
+                               struct rlhf__error *err) {
+    struct rlhf__run_config run = {.seed = o->seed, .threads = o->threads};
+    struct rlhf__compute_config compute = {.backend = o->backend};
+    char built_in[2048];
+    rlhf__default_model(j->env->dirs, "policy", built_in);
+    rlhf_status st = rlhf__dtype_choice(o->dtype, "--dtype", &compute.dtype, err);
+    if (st == RLHF_OK)
+        st = rlhf__session_init(&j->session, j->env->dirs, j->env->log, j->env->cancelled,
+                                j->plugins, &compute, &run, err);
+    struct rlhf__model_spec spec = {.dir = o->model ? o->model : built_in, .role = "model"};
+    if (st == RLHF_OK) st = rlhf__model_open(&j->session.models, &spec, &j->model, err);
+    if (st != RLHF_OK || !o->reference) return st;
+    struct rlhf__model_spec ref = {.dir = o->reference, .role = "reference"};
+    st = rlhf__model_open(&j->session.models, &ref, &j->reference, err);
+    if (st == RLHF_OK && !rlhf__tokenizer_equal(j->reference->tok, j->model->tok))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the vocabulary of the reference '%s' is not the model's ('%s')",
+                          j->reference->dir, j->model->dir);
+    return st;
+}
+
+static rlhf_status open_rewards(struct rlhf__judged *j, const char *flag, struct rlhf__error *err) {
+    rlhf__text_services_policy(j->session.text, j->model->tok);
+    j->rewards = calloc(j->config.n_reward ? j->config.n_reward : 1, sizeof *j->rewards);
+    if (!j->rewards) return RLHF__NOMEM(err, "out of memory for rewards");
+    for (size_t i = 0; i < j->config.n_reward; i++) {
+        struct rlhf__origin from = {flag, "", NULL, 0, 0, 0};
+        rlhf_status st =
+            rlhf__instance_create(j->reward[i], &j->session.services, j->config.reward[i].options,
+                                  &from, &j->rewards[i], err);
+        if (st != RLHF_OK) return st;
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__judged_open(struct rlhf__judged *j, const struct rlhf__env *env,
+                              const struct rlhf__judged_options *o, struct rlhf__error *err) {
+    j->env = env;
+    rlhf_status st = load_config(j, o, err);
+    if (st == RLHF_OK) st = open_models(j, o, err);
+    if (st == RLHF_OK) st = open_rewards(j, o->reward_flag, err);
+    if (st != RLHF_OK) return st;
+    struct rlhf__prompts_config prompts = j->config.prompts;
+    if (o->prompts) prompts.path = o->prompts;
+    if (o->prompts) prompts.text = "";
+    if (o->limit) prompts.limit = o->limit;
+    return rlhf__rollout_prompts(&prompts, j->model, (int32_t)j->config.sampling.max_new_tokens,
+                                 env->dirs, &j->prompts, err);
+}
+
+void rlhf__judged_finish(struct rlhf__judged *j) {
+    for (size_t i = 0; j->rewards && i < j->config.n_reward; i++)
+        rlhf__instance_destroy(j->rewards[i]);
+    free(j->rewards);
+    free(j->reward);
+    rlhf__prompts_close(j->prompts);
+    rlhf__model_close(j->reference);
+    rlhf__model_close(j->model);
+    rlhf__session_finish(&j->session);
+    rlhf__plugins_destroy(j->plugins);
+    rlhf__config_free(&j->config);
+}
+
+struct rlhf__rollout_request rlhf__judged_request(const struct rlhf__judged *j, uint32_t n,
+                                                  uint32_t slots, int64_t seed,
+                                                  const char *stream) {
+    return (struct rlhf__rollout_request){.model = j->model,
+                                          .prompts = j->prompts,
+                                          .n = n,
+                                          .slots = slots,
+                                          .max_new = (int32_t)j->config.sampling.max_new_tokens,
+                                          .stop_at_eos = j->config.sampling.stop_at_eos,
+                                          .cut_at_stop =
+                                              j->config.response.truncate == RLHF__TRUNCATE_STOP,
+                                          .dist = &j->dist,
+                                          .logp_dist = &j->logp_dist,
+                                          .seed = (uint64_t)seed,
+                                          .stream = stream,
+                                          .cancelled = j->env->cancelled};
+}
+
+rlhf_status rlhf__judged_score(const struct rlhf__judged *j, struct rlhf__episodes *e,
+                               struct rlhf__scored *x, uint8_t *keep, float *raw,
+                               struct rlhf__error *err) {
+    struct rlhf__scorer s = {.config = &j->config, .rewards = j->rewards, .tok = j->model->tok};
+    struct rlhf__prompt *prompt = calloc(e->n ? e->n : 1, sizeof *prompt);
+    if (!prompt) return RLHF__NOMEM(err, "out of memory scoring");
+    for (uint32_t i = 0; i < e->n; i++)
+        prompt[i] = rlhf__prompts_get(j->prompts, e->source[i]);
+    rlhf_status st = rlhf__scored_init(x, &s, e, prompt, err);
+    if (st == RLHF_OK) st = rlhf__score(&s, x, e, keep, raw, err);
+    free(prompt);
+    return st;
+}

@@ -1,0 +1,271 @@
+// pairs.c: `rlhf-host pairs`: preference rows from a model and a judge. The model responds to each
+// prompt several times; the judge's best response is written against its worst, or marked as the
+// best of all. What reads the rows is data/preferences.h.
+#include "cmd/commands.h"
+
+#include "base/file.h"
+#include "cmd/judged.h"
+#include "data/line_writer.h"
+#include "report/progress.h"
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_SLOTS     128  // responses decoded at once
+#define CHUNK_ROWS    1024 // responses sampled, then judged
+#define PLAIN_SECONDS 10   // between two lines of progress where there is no bar
+
+struct options {
+    const char *model, *prompts, *out, *config, *backend, *dtype;
+    struct rlhf__flag_list judge, set;
+    int64_t n, k, seed, threads;
+    double min_gap;
+    int32_t best_of, force;
+};
+
+#define O struct options
+static const struct rlhf__flag flags[] = {
+    RLHF__FLAG_S(O, "--model", model, "DIR",
+                 "samples responses; the default policy when not given"),
+    RLHF__FLAG_L(O, "--judge", judge, "X.so[:k=v,..]",
+                 "reward that prefers one response; several are summed by weight"),
+    RLHF__FLAG_S(O, "--prompts", prompts, "FILE", "rows with prompts; else those of the settings"),
+    RLHF__FLAG_S(O, "--out", out, "FILE", "where the rows go: .jsonl or .jsonl.gz"),
+    RLHF__FLAG_I(O, "--n", n, "N", 0, (int64_t)1 << 32,
+                 "prompts, used in turn; 0: each prompt once [0]"),
+    RLHF__FLAG_I(O, "--k", k, "K", 2, CHUNK_ROWS, "responses to each prompt [4]"),
+    RLHF__FLAG_SW(O, "--best-of", best_of, "rows of all K responses and the best one's index"),
+    RLHF__FLAG_F(O, "--min-gap", min_gap, "G", 0, 1e9,
+                 "leave out rows whose best is less than G ahead [0]"),
+    RLHF__FLAG_S(O, "--config", config, "FILE",
+                 "sampling, prompts and response settings; else ppo.so's"),
+    RLHF__FLAG_L(O, "--set", set, "PATH=VALUE", "one setting, e.g. sampling.temperature=0.7"),
+    RLHF__FLAG_SW(O, "--force", force, "replace FILE when it exists"),
+    RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX, "seed of the draws [1]"),
+    RLHF__FLAG_I(O, "--threads", threads, "N", 0, 1024, "CPU threads; 0: all [0]"),
+    RLHF__FLAG_S(O, "--backend", backend, "NAME", "kernels: cpu or reference [cpu]"),
+    RLHF__FLAG_S(O, "--dtype", dtype, "T", "auto, f32 or bf16 [auto]"),
+};
+#undef O
+#define N_FLAGS (sizeof flags / sizeof *flags)
+
+// What is known while rows are made.
+struct maker {
+    const struct options *o;
+    struct rlhf__judged with;
+    struct rlhf__line_writer *out;
+    struct rlhf__progress *progress;
+    int64_t *row;                     // [CHUNK_ROWS] prompt of each response
+    uint8_t *keep;                    // [CHUNK_ROWS]
+    float *raw;                       // [n_reward * CHUNK_ROWS]
+    int64_t n, done, written, tokens; // prompts; prompts done; rows written; tokens decoded
+    double gap;                       // sum over the rows written
+    double start, last_line;          // seconds
+};
+
+// ---- choosing ----
+
+// One prompt's responses: rows [first, first + k) of a chunk. Indices are -1 where there is none.
+struct choice {
+    int32_t best, second, worst, reserved;
+};
+
+// Empty texts and rows that nan_policy dropped are never chosen; the first of equals wins.
+static struct choice choose(const struct rlhf__scored *x, const float *score, const uint8_t *keep,
+                            int32_t k) {
+    struct choice c = {-1, -1, -1, 0};
+    for (int32_t i = 0; i < k; i++) {
+        if (!keep[i] || x->response[i].len == 0) continue;
+        if (c.best < 0 || score[i] > score[c.best]) {
+            c.second = c.best;
+            c.best = i;
+        } else if (c.second < 0 || score[i] > score[c.second]) {
+            c.second = i;
+        }
+        if (c.worst < 0 || score[i] < score[c.worst]) c.worst = i;
+    }
+    return c;
+}
+
+// What the row says is better, and by how much: best - worst, or best - second of best-of rows.
+static double gap_of(const struct options *o, const struct choice *c, const float *score) {
+    int32_t other = o->best_of ? c->second : c->worst;
+    if (c->best < 0 || other < 0) return 0;
+    return (double)score[c->best] - (double)score[other];
+}
+
+// ---- writing ----
+
+static json_t *text_json(rlhf_str s) { return json_stringn(s.ptr, (size_t)s.len); }
+
+static json_t *pair_json(const struct rlhf__scored *x, const float *score, struct choice c) {
+    return json_pack("{s:o, s:o, s:o, s:[f, f]}", "prompt", text_json(x->prompt[c.best]), "chosen",
+                     text_json(x->response[c.best]), "rejected", text_json(x->response[c.worst]),
+                     "scores", (double)score[c.best], (double)score[c.worst]);
+}
+
+static json_t *best_of_json(const struct rlhf__scored *x, const float *score, const uint8_t *keep,
+                            int32_t k, struct choice c) {
+    json_t *responses = json_array(), *scores = json_array();
+    int32_t best = 0;
+    for (int32_t i = 0; i < k; i++) {
+        if (!keep[i] || x->response[i].len == 0) continue;
+        if (i == c.best) best = (int32_t)json_array_size(responses);
+        json_array_append_new(responses, text_json(x->response[i]));
+        json_array_append_new(scores, json_real((double)score[i]));
+    }
+    return json_pack("{s:o, s:o, s:i, s:o}", "prompt", text_json(x->prompt[c.best]), "responses",
+                     responses, "best", (int)best, "scores", scores);
+}
+
+// The rows of a judged chunk: k responses to each prompt, one after the other.
+static rlhf_status write_rows(struct maker *m, const struct rlhf__scored *x,
+                              const struct rlhf__episodes *e, struct rlhf__error *err) {
+    int32_t k = (int32_t)m->o->k;
+    for (uint32_t at = 0; at < e->n; at += (uint32_t)k) {
+        struct rlhf__scored of = {.prompt = x->prompt + at, .response = x->response + at};
+        const float *score = e->score + at;
+        struct choice c = choose(&of, score, m->keep + at, k);
+        double gap = gap_of(m->o, &c, score);
+        if (!(gap > 0) || gap < m->o->min_gap) continue; // equal responses say nothing
+        json_t *row =
+            m->o->best_of ? best_of_json(&of, score, m->keep + at, k, c) : pair_json(&of, score, c);
+        rlhf_status st = rlhf__line_writer_put_new(m->out, row, err);
+        if (st != RLHF_OK) return st;
+        m->written++;
+        m->gap += gap;
+    }
+    return RLHF_OK;
+}
+
+// ---- making ----
+
+static void show(struct maker *m) {
+    double now = rlhf__seconds() - m->start;
+    double wait = isatty(STDOUT_FILENO) ? 0 : PLAIN_SECONDS;
+    if (m->done == m->n || now - m->last_line < wait) return;
+    m->last_line = now;
+    struct rlhf__progress_state s = {.unit = "prompts",
+                                     .phase = m->done,
+                                     .phases = m->n,
+                                     .label = "gap",
+                                     .value = m->written ? m->gap / (double)m->written : 0,
+                                     .kl = NAN,
+                                     .tokens_per_s = (double)m->tokens / now,
+                                     .seconds = now};
+    rlhf__progress_phase(m->progress, &s);
+}
+
+// The next prompts: respond, judge, write.
+static rlhf_status make_chunk(struct maker *m, struct rlhf__error *err) {
+    int64_t k = m->o->k, prompts = CHUNK_ROWS / k, count = rlhf__prompts_count(m->with.prompts);
+    if (prompts > m->n - m->done) prompts = m->n - m->done;
+    uint32_t rows = (uint32_t)(prompts * k);
+    struct rlhf__rollout_request q =
+        rlhf__judged_request(&m->with, rows, MAX_SLOTS, m->o->seed, "pairs");
+    struct rlhf__episodes e = {0};
+    struct rlhf__scored x = {0};
+    q.first = (uint64_t)(m->done * k);
+    for (uint32_t i = 0; i < rows; i++)
+        m->row[i] = (m->done + i / k) % count;
+    rlhf_status st = rlhf__rollout(&q, m->row, &e, &m->tokens, err);
+    if (st == RLHF_OK) st = rlhf__judged_score(&m->with, &e, &x, m->keep, m->raw, err);
+    if (st == RLHF_OK) st = write_rows(m, &x, &e, err);
+    rlhf__scored_finish(&x);
+    rlhf__episodes_finish(&e);
+    m->done += prompts;
+    if (st == RLHF_OK) show(m);
+    return st;
+}
+
+static rlhf_status make_all(struct maker *m, struct rlhf__error *err) {
+    rlhf_status st = RLHF_OK;
+    m->n = m->o->n ? m->o->n : rlhf__prompts_count(m->with.prompts);
+    m->row = calloc(CHUNK_ROWS, sizeof *m->row);
+    m->keep = calloc(CHUNK_ROWS, sizeof *m->keep);
+    m->raw = calloc(m->with.config.n_reward * CHUNK_ROWS, sizeof *m->raw);
+    if (!m->row || !m->keep || !m->raw) st = RLHF__NOMEM(err, "out of memory for responses");
+    m->start = rlhf__seconds();
+    while (st == RLHF_OK && m->done < m->n)
+        st = make_chunk(m, err);
+    if (st == RLHF_OK && m->written == 0)
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "pairs: no row was left of %lld prompts: the judge never preferred one "
+                        "response%s",
+                        (long long)m->n, m->o->min_gap > 0 ? " by --min-gap" : "");
+    return st;
+}
+
+static rlhf_status check(const struct options *o, struct rlhf__error *err) {
+    if (!o->judge.n || !o->out)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "pairs: give the judge with --judge X.so and the result's name with "
+                          "--out FILE");
+    if (rlhf__is_dir(o->out) || (rlhf__is_file(o->out) && !o->force))
+        return rlhf__fail(err, RLHF_E_INVALID, "pairs: --out '%s' exists already%s", o->out,
+                          rlhf__is_dir(o->out) ? " and is a directory" : "; --force replaces it");
+    return RLHF_OK;
+}
+
+static void say_done(const struct maker *m) {
+    double seconds = rlhf__seconds() - m->start;
+    printf("%lld rows of %lld prompts: %s (mean gap %.4f, %.0f tokens/s, %.0f s)\n",
+           (long long)m->written, (long long)m->n, m->o->out, m->gap / (double)m->written,
+           (double)m->tokens / seconds, seconds);
+}
+
+static rlhf_status run(const struct rlhf__env *env, const struct options *o,
+                       struct rlhf__error *err) {
+    struct maker m = {.o = o};
+    struct rlhf__judged_options with = {.model = o->model,
+                                        .config = o->config,
+                                        .prompts = o->prompts,
+                                        .backend = o->backend,
+                                        .dtype = o->dtype,
+                                        .reward_flag = "--judge",
+                                        .reward = &o->judge,
+                                        .set = &o->set,
+                                        .seed = o->seed,
+                                        .threads = o->threads};
+    rlhf_status st = check(o, err);
+    if (st == RLHF_OK) st = rlhf__judged_open(&m.with, env, &with, err);
+    if (st == RLHF_OK) st = rlhf__line_writer_open(o->out, &m.out, err);
+    if (st == RLHF_OK)
+        st = rlhf__progress_create(m.with.config.log.progress, env->log, &m.progress, err);
+    if (st == RLHF_OK) st = make_all(&m, err);
+    if (st == RLHF_OK) {
+        st = rlhf__line_writer_commit(m.out, err);
+        m.out = NULL;
+    }
+    if (m.progress) rlhf__progress_hide(m.progress);
+    rlhf__progress_destroy(m.progress);
+    if (st == RLHF_OK) say_done(&m);
+    rlhf__line_writer_abort(m.out);
+    rlhf__judged_finish(&m.with);
+    free(m.row);
+    free(m.keep);
+    free(m.raw);
+    return st;
+}
+
+int rlhf__cmd_pairs(const struct rlhf__env *env, int argc, char **argv) {
+    struct rlhf__error err = {0, ""};
+    struct options o = {.backend = "cpu", .dtype = "auto", .k = 4, .seed = 1};
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        puts("usage: rlhf-host pairs --judge X.so --out FILE [flags]");
+        rlhf__flags_help(stdout, flags, N_FLAGS);
+        return 0;
+    }
+    rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
+    if (st == RLHF_OK) st = run(env, &o, &err);
+    free(o.judge.item);
+    free(o.set.item);
+    if (st == RLHF_OK) return 0;
+    if (st == RLHF_E_CANCELLED) return 130;
+    rlhf__log_error(env->log, err.text);
+    return rlhf__exit_status(st);
+}
