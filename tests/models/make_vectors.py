@@ -136,14 +136,38 @@ def classifier(file, model):
     out.grads(model)
 
 
+def token_scores(model):
+    """The score matrix on the final hidden state at each response token; 0 on prompts."""
+    fill(model)
+    out, all_scores, loss, at = Writer("gpt2_token_score.bin"), [], 0.0, 0
+    w = weights(sum(map(len, ROWS)))
+    for row, prompt in zip(ROWS, PROMPTS):
+        x = torch.tensor([row])
+        h = model.transformer(input_ids=x, attention_mask=torch.ones_like(x)).last_hidden_state
+        z = model.score(h)[0, :, 0]
+        z = torch.where(torch.arange(len(row)) >= prompt, z, torch.zeros_like(z))
+        all_scores.append(z)
+        loss = loss + (torch.tensor(w[at:at + len(row)]) * z).sum()
+        at += len(row)
+    loss.backward()
+    out.put("token_score", torch.cat(all_scores).detach().numpy())
+    out.grads(model)
+
+
+def gpt2_classifier(labels):
+    return hf.GPT2ForSequenceClassification(hf.GPT2Config(
+        vocab_size=61, n_positions=24, n_embd=24, n_layer=2, n_head=3, n_inner=40,
+        num_labels=labels, pad_token_id=40, bos_token_id=1, eos_token_id=1,
+        scale_attn_by_inverse_layer_idx=True, activation_function="gelu",
+        attn_implementation="eager")).double()
+
+
 def main():
     torch.set_default_dtype(torch.float64)
     os.makedirs(OUT, exist_ok=True)
     gpt2_lm()
-    classifier("gpt2_score.bin", hf.GPT2ForSequenceClassification(hf.GPT2Config(
-        vocab_size=61, n_positions=24, n_embd=24, n_layer=2, n_head=3, n_inner=40, num_labels=3,
-        pad_token_id=40, bos_token_id=1, eos_token_id=1, scale_attn_by_inverse_layer_idx=True, activation_function="gelu",
-        attn_implementation="eager")).double())
+    classifier("gpt2_score.bin", gpt2_classifier(3))
+    token_scores(gpt2_classifier(1))
     classifier("distilbert.bin", hf.DistilBertForSequenceClassification(hf.DistilBertConfig(
         vocab_size=61, max_position_embeddings=24, dim=24, n_layers=2, n_heads=3, hidden_dim=40,
         num_labels=3, pad_token_id=40, dropout=0.0, attention_dropout=0.0, seq_classif_dropout=0.0,

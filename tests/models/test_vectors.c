@@ -186,18 +186,42 @@ static void classifier(const char *plugin, const struct setting *settings, const
     model_close(&m);
 }
 
+static const struct setting scorer[] = {{"vocab_size", "61"},
+                                        {"n_positions", "24"},
+                                        {"n_embd", "24"},
+                                        {"n_layer", "2"},
+                                        {"n_head", "3"},
+                                        {"n_inner", "40"},
+                                        {"activation_function", "gelu"},
+                                        {"scale_attn_by_inverse_layer_idx", "1"},
+                                        {NULL, NULL}};
+
 static void test_gpt2_score(void **state) {
     (void)state;
-    static const struct setting s[] = {{"vocab_size", "61"},
-                                       {"n_positions", "24"},
-                                       {"n_embd", "24"},
-                                       {"n_layer", "2"},
-                                       {"n_head", "3"},
-                                       {"n_inner", "40"},
-                                       {"activation_function", "gelu"},
-                                       {"scale_attn_by_inverse_layer_idx", "1"},
-                                       {NULL, NULL}};
-    classifier("gpt2", s, "gpt2_score.bin");
+    classifier("gpt2", scorer, "gpt2_score.bin");
+}
+
+static void test_gpt2_token_score(void **state) {
+    (void)state;
+    rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
+    float score[VEC_TOTAL], d[VEC_TOTAL];
+    const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_TOKEN_SCORE, .train = 1};
+    const rlhf_heads out = {.size = sizeof out, .token_score = score};
+    const rlhf_heads grad = {.size = sizeof grad, .token_score = d};
+    o.n_labels = 1;
+    struct model m = model_open("gpt2", scorer, &o);
+    struct vectors v = vectors_open("gpt2_token_score.bin");
+    float *want = vectors_need(&v, "token_score", VEC_TOTAL);
+    model_fill(&m, 0.3);
+    for (uint64_t i = 0; i < VEC_TOTAL; i++)
+        d[i] = vec_weight(i);
+    must(&m, m.ops->forward(m.self, &batch, &f, &out));
+    must(&m, m.ops->backward(m.self, &batch, &f, &grad));
+    assert_tensor_close(score, want, VEC_TOTAL, RTOL, 0, "token_score");
+    check_grads(&m, &v);
+    test_free(want);
+    vectors_close(&v);
+    model_close(&m);
 }
 
 static void test_distilbert(void **state) {
@@ -218,7 +242,8 @@ int main(void) {
                   {"cpu", "vectors: cpu", 0, 0}};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpt2_lm), cmocka_unit_test(test_gpt2_adamw),
-        cmocka_unit_test(test_gpt2_score), cmocka_unit_test(test_distilbert)};
+        cmocka_unit_test(test_gpt2_score), cmocka_unit_test(test_gpt2_token_score),
+        cmocka_unit_test(test_distilbert)};
     int failed = 0;
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         backend_name = groups[i].backend;
