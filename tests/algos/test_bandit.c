@@ -1,4 +1,5 @@
-// test_bandit.c: the shipped ppo.so teaches a policy of two tokens, in well under a second.
+// test_bandit.c: the shipped ppo.so and grpo.so teach a policy of two tokens, in well under a
+// second.
 //
 // The policy is one logit and one value (the state never changes); the host's part (sampling,
 // chain rule, gradient descent) is played here. Token 1 pays 1, token 0 pays nothing.
@@ -62,10 +63,10 @@ static void update(struct algo *a, struct bandit *p, uint32_t epoch, double lr) 
 }
 
 // Probability of the paying token after some phases from an even policy.
-static double train(const char *options, int phases) {
+static double train_with(const char *so, const char *options, int phases) {
     struct algo a;
     struct bandit p = {.rng = {11, rlhf_rng_stream("bandit"), 0}};
-    algo_open(&a, "ppo.so", options, ROWS);
+    algo_open(&a, so, options, ROWS);
     for (int phase = 0; phase < phases; phase++) {
         int32_t stop = 0;
         sample(&p);
@@ -78,6 +79,10 @@ static double train(const char *options, int phases) {
     }
     algo_close(&a);
     return 1 / (1 + exp(-p.logit));
+}
+
+static double train(const char *options, int phases) {
+    return train_with("ppo.so", options, phases);
 }
 
 static void every_advantage_learns(void **state) {
@@ -113,8 +118,37 @@ static void kl_holds_back(void **state) {
     }
 }
 
+// Every loss and normalisation of grpo.so learns, and its KL holds back.
+static void grpo_learns(void **state) {
+    (void)state;
+    static const char *const options[] = {"",
+                                          "loss=bnpo,advantage_scale=batch",
+                                          "loss=dr_grpo,advantage_scale=none",
+                                          "loss=dapo,clip_range_high=0.28,dual_clip=3",
+                                          "loss=cispo,clip_range_high=1",
+                                          "ratio=sequence",
+                                          "ratio=sequence_mean,advantage_scope=minibatch",
+                                          "target_kl=0.05,entropy_coef=0.001"};
+    static const char *const held[] = {"", "kl_estimator=k2,", "kl_estimator=full,",
+                                       "kl_placement=reward,kl_estimator=k1,"};
+    char all[128];
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        snprintf(all, sizeof all, "group_size=4,epochs=4,kl_coef=0,%s", options[i]);
+        double p = train_with("grpo.so", all, 100);
+        if (!(p > 0.9)) fail_msg("%s: p = %.3f", all, p);
+    }
+    double free_p = train_with("grpo.so", "group_size=4,epochs=4,kl_coef=0", 100);
+    for (size_t i = 0; i < sizeof held / sizeof *held; i++) {
+        snprintf(all, sizeof all, "%sgroup_size=4,epochs=4,kl_coef=2", held[i]);
+        double p = train_with("grpo.so", all, 100);
+        if (!(p < free_p - 0.02 && p > 0.4))
+            fail_msg("%s: p = %.3f, without a penalty %.3f", all, p, free_p);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_advantage_learns),
-                                       cmocka_unit_test(kl_holds_back)};
+                                       cmocka_unit_test(kl_holds_back),
+                                       cmocka_unit_test(grpo_learns)};
     return cmocka_run_group_tests_name("algos/bandit", tests, NULL, NULL);
 }
