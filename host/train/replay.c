@@ -154,6 +154,7 @@ rlhf_status rlhf__replay_rows(const struct rlhf__replay *r, const uint32_t *pick
                           n, (unsigned long long)total);
     rlhf_status st = rlhf__episodes_init(e, 2 * n, (uint32_t)total, err);
     if (st != RLHF_OK) return st;
+    e->flags = RLHF__SHARE_PROMPTS | RLHF__WHOLE_GROUPS;
     for (uint32_t i = 0; i < n; i++) {
         fill_row(r, e, 2 * i, &r->pair[pick[i]], 1);
         fill_row(r, e, 2 * i + 1, &r->pair[pick[i]], 0);

@@ -42,8 +42,8 @@ rlhf_status rlhf__replay_round(const struct rlhf__replay *r, uint64_t seed, int3
                                double share, uint32_t **out, uint32_t *n, struct rlhf__error *err);
 
 // The pairs pick[0..n) as rows: two a pair, the chosen one first with label 1, both with the pair's
-// position as group. *e must be zeroed or finished. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (too many
-// tokens). [any]
+// position as group; a pair is never split and may share its prompt. *e must be zeroed or finished.
+// Errors: RLHF_E_NOMEM, RLHF_E_INVALID (too many tokens). [any]
 rlhf_status rlhf__replay_rows(const struct rlhf__replay *r, const uint32_t *pick, uint32_t n,
                               struct rlhf__episodes *e, struct rlhf__error *err);
 

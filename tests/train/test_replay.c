@@ -125,6 +125,7 @@ static void rows_are_chosen_then_rejected(void **state) {
     const int32_t offset[] = {0, 5, 9, 14, 18}, label[] = {1, 0, 1, 0}, group[] = {0, 0, 1, 1};
     assert_int_equal(e.n, 4);
     assert_int_equal(e.total, 18);
+    assert_true(e.flags & RLHF__WHOLE_GROUPS);
     assert_memory_equal(e.ids, ids, sizeof ids);
     assert_memory_equal(e.offset, offset, sizeof offset);
     assert_memory_equal(e.label, label, sizeof label);
