@@ -142,6 +142,9 @@ static void no_pairs_no_training(void **state) {
     fake.pairs = 1; // one pair in the second phase is enough
     run(&a, 2);
     assert_string_equal(fake.log, "CCSCCUS");
+    fake.pairs = 0; // what was trained on is not fresh any more
+    run(&a, 2);
+    assert_string_equal(fake.log, "CCSCCUSCCS");
     algo_close(&a);
 }
 

@@ -106,6 +106,21 @@ static void adaptive_controller(void **state) {
     }
 }
 
+// The loss sees the exact KL in every epoch; the phase's figure is the first's.
+static void exact_kl_counts_once(void **state) {
+    (void)state;
+    struct algo a;
+    double kl = 0;
+    batch_random(&b, 8, 75);
+    for (int32_t t = 0; t < b.total; t++)
+        kl += (double)b.kl[t] / 8;
+    algo_open(&a, "grpo.so", "group_size=2,kl_estimator=full", b.n);
+    phase(&a, 3);
+    assert_near(metric(&a, "objective/kl"), kl, 1e-9, "per sequence");
+    assert_near(metric(&a, "objective/non_score_reward"), -0.04 * kl, 1e-9, "penalty");
+    algo_close(&a);
+}
+
 static void early_stop_of_the_epochs(void **state) {
     (void)state;
     struct algo a;
@@ -279,6 +294,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(meaningless_options_are_refused),
                                        cmocka_unit_test(plan_says_what_is_needed),
                                        cmocka_unit_test(adaptive_controller),
+                                       cmocka_unit_test(exact_kl_counts_once),
                                        cmocka_unit_test(early_stop_of_the_epochs),
                                        cmocka_unit_test(minibatch_scope),
                                        cmocka_unit_test(dapo_weights_tokens_of_the_phase),
