@@ -1,0 +1,105 @@
+// group_algo.c: an algorithm that counts, in every minibatch, the groups of which a part is
+// missing. Its loss is the mean log-prob of the response tokens times the score.
+#include <rlhf/algo.h>
+#include <rlhf/plugin.h>
+
+#include <string.h>
+
+struct config {
+    int64_t group_size, minibatches;
+    int32_t whole, reserved;
+};
+
+static const rlhf_opt opts[] = {
+    RLHF_OPT_I64(struct config, group_size, 4, 1, 1000, "samples a prompt"),
+    RLHF_OPT_I64(struct config, minibatches, 1, 1, 1000, "minibatches a phase"),
+    RLHF_OPT_BOOL(struct config, whole, 0, "groups must be whole"),
+};
+
+struct self {
+    const rlhf_host *host;
+    struct config config;
+    double split, minibatches; // of the phase
+};
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    struct self *s = host->alloc(host, sizeof *s);
+    if (!s) return RLHF_E_NOMEM;
+    s->host = host;
+    s->config = *(const struct config *)config;
+    *self = s;
+    return RLHF_OK;
+}
+
+static void destroy(void *self) {
+    struct self *s = self;
+    if (s) s->host->free(s->host, s);
+}
+
+static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
+    const struct self *s = self;
+    (void)info;
+    out->source = RLHF_SOURCE_ROLLOUT;
+    out->heads = RLHF_HEAD_LOGP;
+    out->flags = RLHF_PLAN_MINIBATCH_SCOPE;
+    if (s->config.whole) out->flags |= RLHF_PLAN_WHOLE_GROUPS;
+    out->epochs = 2;
+    out->minibatches = (int32_t)s->config.minibatches;
+    out->group_size = (int32_t)s->config.group_size;
+    return RLHF_OK;
+}
+
+// Rows of a group stand together; a run of fewer than group_size is a part of one.
+static rlhf_status advantages(void *self, const rlhf_rollout *r) {
+    struct self *s = self;
+    s->minibatches++;
+    for (uint32_t i = 0, end; i < r->n; i = end) {
+        for (end = i + 1; end < r->n && r->group[end] == r->group[i];)
+            end++;
+        if (end - i != s->config.group_size) s->split++;
+    }
+    for (uint32_t i = 0; i < r->n; i++)
+        for (int32_t t = r->offset[i] + r->prompt_len[i]; t < r->offset[i + 1]; t++)
+            r->advantage[t] = r->score[i];
+    return RLHF_OK;
+}
+
+static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
+    (void)self;
+    for (uint32_t i = 0; i < in->n; i++)
+        for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++) {
+            double w = -(double)in->advantage[t] / (double)in->batch_tokens;
+            out->loss += w * (double)in->heads->logp[t];
+            out->d_heads->logp[t] = (float)w;
+        }
+    return RLHF_OK;
+}
+
+static rlhf_status phase_end(void *self, uint64_t phase) {
+    struct self *s = self;
+    (void)phase;
+    s->host->metric(s->host, "test/split_groups", s->split);
+    s->host->metric(s->host, "test/minibatches", s->minibatches);
+    s->split = s->minibatches = 0;
+    return RLHF_OK;
+}
+
+static const rlhf_algo_ops ops = {sizeof ops, 0, plan, advantages, loss, NULL, phase_end};
+
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_ALGO,
+    .host_minor_min = RLHF_ABI_MINOR,
+    .id = "org.rlhf-host.test.group_algo",
+    .version = "1",
+    .summary = "counts groups that are split",
+    .opts = opts,
+    .n_opts = 3,
+    .opt_stride = sizeof(rlhf_opt),
+    .config_size = sizeof(struct config),
+    .create = create,
+    .destroy = destroy,
+    .ops = &ops,
+};
+
+RLHF_DEFINE_PLUGIN(plugin)
