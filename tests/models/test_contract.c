@@ -185,6 +185,23 @@ static void test_params(void **state) {
     model_close(&m);
 }
 
+// A fresh score head: the architecture's spread, or that of reward models.
+static void test_score_init(void **state) {
+    (void)state;
+    static const double want[] = {0.02, 0.17407765595569785}; // 1 / sqrt(32 + 1)
+    rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
+    rlhf_param p;
+    o.n_labels = 1;
+    for (int32_t init = RLHF_SCORE_INIT_DEFAULT; init <= RLHF_SCORE_INIT_REWARD; init++) {
+        o.score_init = init;
+        struct model m = model_open("gpt2", tiny_gpt2, &o);
+        must(&m, m.ops->param(m.self, model_find(&m, "score.weight"), &p));
+        assert_int_equal(p.init, RLHF_INIT_NORMAL);
+        assert_true(fabs(p.init_std - want[init]) < 1e-15);
+        model_close(&m);
+    }
+}
+
 // An untied head: its gradient is its own, and the embedding keeps only what flows through it.
 static void test_untied(void **state) {
     (void)state;
@@ -349,15 +366,12 @@ static void test_refused_generation(void **state) {
 
 int main(void) {
     static const char *const names[] = {"reference", "cpu"};
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_neighbours),
-                                       cmocka_unit_test(test_microbatches),
-                                       cmocka_unit_test(test_bf16_near_f32),
-                                       cmocka_unit_test(test_params),
-                                       cmocka_unit_test(test_untied),
-                                       cmocka_unit_test(test_refused_configs),
-                                       cmocka_unit_test(test_refused_batches),
-                                       cmocka_unit_test(test_refused_backward),
-                                       cmocka_unit_test(test_refused_generation)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_neighbours),       cmocka_unit_test(test_microbatches),
+        cmocka_unit_test(test_bf16_near_f32),    cmocka_unit_test(test_params),
+        cmocka_unit_test(test_untied),           cmocka_unit_test(test_score_init),
+        cmocka_unit_test(test_refused_configs),  cmocka_unit_test(test_refused_batches),
+        cmocka_unit_test(test_refused_backward), cmocka_unit_test(test_refused_generation)};
     int failed = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         backend_name = names[i];

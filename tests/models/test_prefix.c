@@ -31,7 +31,8 @@ struct trial {
 
 static void trial_open(struct trial *t, const struct shape *s, const char *backend, int32_t dtype,
                        uint32_t threads) {
-    t->backend = backend_open(backend, threads, 0);
+    const uint32_t guard = strcmp(backend, "reference") == 0; // device memory is not touched
+    t->backend = backend_open(backend, threads, guard);
     assert_non_null(t->backend.compute);
     rlhf_model_open o = open_args(&t->backend, dtype, 1);
     o.value_kind = RLHF_VALUE_MLP;
