@@ -1,0 +1,354 @@
+// preferences.c: see preferences.h. Rows are read one at a time; what is kept is their tokens: per
+// row the prompt and then the responses, in one pool.
+#include "data/preferences.h"
+
+#include "base/json.h"
+#include "data/lines.h"
+#include "text/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct item {
+    size_t ids, len; // places in the pools: prompt ids, response lengths
+    int64_t row;
+    int32_t n_prompt, n, best, reserved;
+};
+
+struct rlhf__preferences {
+    struct rlhf__ids ids, len; // len: the lengths of all responses
+    struct item *item;         // [n]
+    size_t n, cap;
+    int64_t truncated, dropped;
+    int32_t widest, longest;
+};
+
+// What a reading loop carries along.
+struct reader {
+    const struct rlhf__preference_opts *opts;
+    const struct rlhf__tokenizer *tok;
+    struct rlhf__preferences *set;
+    const char *path;
+    int64_t line, seen;                // line in the file; rows seen in all files
+    struct rlhf__ids prompt, ids, len; // of the row at hand
+    struct rlhf__error *err;
+};
+
+// The texts of a row, borrowed from its JSON.
+struct texts {
+    const json_t *prompt, *response[RLHF__RESPONSES_MAX];
+    int32_t n, best;
+};
+
+static rlhf_status no_memory(struct rlhf__error *err) {
+    return RLHF__NOMEM(err, "out of memory for the preference rows");
+}
+
+// "FILE:LINE: sentence". A macro, so that the compiler checks the format and sees a failure.
+#define BAD(r, fmt, ...)                                                                           \
+    (rlhf__fail((r)->err, RLHF_E_INVALID, "%s:%lld: " fmt, (r)->path, (long long)(r)->line,        \
+                __VA_ARGS__),                                                                      \
+     RLHF_E_INVALID)
+
+// ---- a row's texts ----
+
+// A string that is not empty, unless it may be.
+static rlhf_status check_text(const struct reader *r, const json_t *v, const char *what,
+                              int may_be_empty) {
+    if (!v) return BAD(r, "the row has no field '%s'", what);
+    if (!json_is_string(v))
+        return BAD(r, "field '%s' is %s, expected a string", what, rlhf__json_kind(v));
+    if (json_string_length(v) == 0 && !may_be_empty) return BAD(r, "field '%s' is empty", what);
+    return RLHF_OK;
+}
+
+static rlhf_status take_pair(const struct reader *r, const json_t *row, struct texts *t) {
+    static const char *const name[] = {"chosen", "rejected"};
+    for (t->n = 0; t->n < 2; t->n++) {
+        t->response[t->n] = json_object_get(row, name[t->n]);
+        RLHF_TRY(check_text(r, t->response[t->n], name[t->n], 0));
+    }
+    t->best = 0;
+    if (json_equal(t->response[0], t->response[1]))
+        return BAD(r, "fields '%s' and '%s' are the same text", name[0], name[1]);
+    return RLHF_OK;
+}
+
+static rlhf_status take_best(const struct reader *r, const json_t *row, struct texts *t) {
+    const json_t *v = json_object_get(row, "best");
+    if (!v) return BAD(r, "the row has no field '%s'", "best");
+    if (!json_is_integer(v))
+        return BAD(r, "field 'best' is %s, expected an integer", rlhf__json_kind(v));
+    json_int_t best = json_integer_value(v);
+    if (best < 0 || best >= t->n)
+        return BAD(r, "field 'best' is %lld; allowed: 0 to %d, as there are %d responses",
+                   (long long)best, t->n - 1, t->n);
+    t->best = (int32_t)best;
+    for (int32_t i = 0; i < t->n; i++)
+        if (i != t->best && json_equal(t->response[i], t->response[t->best]))
+            return BAD(r, "responses %d and %d are the same text, and one is the best",
+                       i < t->best ? i : t->best, i < t->best ? t->best : i);
+    return RLHF_OK;
+}
+
+static rlhf_status take_responses(const struct reader *r, const json_t *row, struct texts *t) {
+    const json_t *list = json_object_get(row, "responses");
+    if (!json_is_array(list))
+        return BAD(r, "field 'responses' is %s, expected a list of strings", rlhf__json_kind(list));
+    size_t n = json_array_size(list);
+    if (n < 2 || n > RLHF__RESPONSES_MAX)
+        return BAD(r, "field 'responses' has %zu entries; allowed: 2 to %d", n,
+                   RLHF__RESPONSES_MAX);
+    for (t->n = 0; t->n < (int32_t)n; t->n++) {
+        char name[40];
+        snprintf(name, sizeof name, "responses[%d]", t->n);
+        t->response[t->n] = json_array_get(list, (size_t)t->n);
+        RLHF_TRY(check_text(r, t->response[t->n], name, 0));
+    }
+    return take_best(r, row, t);
+}
+
+static rlhf_status take_texts(const struct reader *r, const json_t *row, struct texts *t) {
+    if (!json_is_object(row))
+        return BAD(r, "the row is %s, expected an object", rlhf__json_kind(row));
+    t->prompt = json_object_get(row, "prompt");
+    RLHF_TRY(check_text(r, t->prompt, "prompt", r->opts->prepend_bos));
+    int pair = json_object_get(row, "chosen") || json_object_get(row, "rejected");
+    if (!json_object_get(row, "responses")) return take_pair(r, row, t);
+    if (pair)
+        return BAD(r, "the row has 'responses' and also '%s'; one form is expected",
+                   json_object_get(row, "chosen") ? "chosen" : "rejected");
+    return take_responses(r, row, t);
+}
+
+// ---- tokens ----
+
+static rlhf_status encode(struct reader *r, const json_t *text, uint32_t flags, const char *what,
+                          struct rlhf__ids *out) {
+    rlhf_str s = {json_string_value(text), json_string_length(text)};
+    size_t before = out->n;
+    RLHF_TRY(rlhf__tokenizer_encode(r->tok, s, flags, 0, out, r->err));
+    if (out->n - before > INT32_MAX || out->n > INT32_MAX)
+        return BAD(r, "%s has more than %d tokens", what, INT32_MAX);
+    if (out->n == before) return BAD(r, "%s has no tokens", what);
+    return RLHF_OK;
+}
+
+// Tokens a response may have, whatever its prompt.
+static int32_t response_room(const struct rlhf__preference_opts *o) {
+    int32_t room = o->max_tokens - 1 - (o->prepend_bos ? 1 : 0);
+    return o->max_response > 0 && o->max_response < room ? o->max_response : room;
+}
+
+// Cut r->ids, r->len and r->prompt as the options say.
+static rlhf_status fit(struct reader *r) {
+    const struct rlhf__preference_opts *o = r->opts;
+    int refuse = o->long_rows == RLHF__PREFERENCE_REFUSE, cut = 0;
+    int32_t room = refuse && o->max_response > 0 ? o->max_response : response_room(o), longest = 0;
+    size_t from = 0, to = 0;
+    if (refuse && o->max_response == 0) room = o->max_tokens;
+    for (size_t i = 0; i < r->len.n; i++) {
+        int32_t len = r->len.data[i], kept = len < room ? len : room;
+        if (kept < len && refuse)
+            return BAD(r, "response %zu has %d tokens; allowed: %d", i, len, room);
+        memmove(r->ids.data + to, r->ids.data + from, (size_t)kept * sizeof *r->ids.data);
+        cut |= kept < len;
+        from += (size_t)len;
+        to += (size_t)kept;
+        r->len.data[i] = kept;
+        if (kept > longest) longest = kept;
+    }
+    r->ids.n = to;
+    size_t space = (size_t)(o->max_tokens - longest), bos = o->prepend_bos ? 1 : 0;
+    if (r->prompt.n > space && refuse)
+        return BAD(r, "prompt and response have %zu tokens; allowed: %d",
+                   r->prompt.n + (size_t)longest, o->max_tokens);
+    if (r->prompt.n > space) {
+        memmove(r->prompt.data + bos, r->prompt.data + r->prompt.n - (space - bos),
+                (space - bos) * sizeof *r->prompt.data);
+        r->prompt.n = space;
+        cut = 1;
+    }
+    r->set->truncated += cut;
+    return RLHF_OK;
+}
+
+// 1 when another response has the tokens of the best one.
+static int ambiguous(const struct reader *r, int32_t best) {
+    size_t at = 0, best_at = 0;
+    for (int32_t i = 0; i < best; i++)
+        best_at += (size_t)r->len.data[i];
+    for (size_t i = 0; i < r->len.n; at += (size_t)r->len.data[i++])
+        if ((int32_t)i != best && r->len.data[i] == r->len.data[best] &&
+            memcmp(r->ids.data + at, r->ids.data + best_at,
+                   (size_t)r->len.data[i] * sizeof *r->ids.data) == 0)
+            return 1;
+    return 0;
+}
+
+static rlhf_status append(struct rlhf__ids *to, const struct rlhf__ids *more,
+                          struct rlhf__error *err) {
+    RLHF_TRY(rlhf__ids_reserve(to, more->n, err));
+    if (more->n) memcpy(to->data + to->n, more->data, more->n * sizeof *more->data);
+    to->n += more->n;
+    return RLHF_OK;
+}
+
+static rlhf_status keep(struct reader *r, int32_t best) {
+    struct rlhf__preferences *set = r->set;
+    if (set->n == set->cap) {
+        size_t cap = set->cap ? set->cap * 2 : 256;
+        struct item *grown = realloc(set->item, cap * sizeof *grown);
+        if (!grown) return no_memory(r->err);
+        set->item = grown;
+        set->cap = cap;
+    }
+    struct item it = {.ids = set->ids.n,
+                      .len = set->len.n,
+                      .row = r->seen - 1,
+                      .n_prompt = (int32_t)r->prompt.n,
+                      .n = (int32_t)r->len.n,
+                      .best = best};
+    RLHF_TRY(append(&set->ids, &r->prompt, r->err));
+    RLHF_TRY(append(&set->ids, &r->ids, r->err));
+    RLHF_TRY(append(&set->len, &r->len, r->err));
+    for (size_t i = 0; i < r->len.n; i++)
+        if (it.n_prompt + r->len.data[i] > set->longest)
+            set->longest = it.n_prompt + r->len.data[i];
+    if (it.n > set->widest) set->widest = it.n;
+    set->item[set->n++] = it;
+    return RLHF_OK;
+}
+
+static rlhf_status add_texts(struct reader *r, const struct texts *t) {
+    r->prompt.n = r->ids.n = r->len.n = 0;
+    uint32_t flags = r->opts->prepend_bos ? RLHF__ENCODE_BOS : 0;
+    RLHF_TRY(encode(r, t->prompt, flags, "the prompt", &r->prompt));
+    for (int32_t i = 0; i < t->n; i++) {
+        size_t before = r->ids.n;
+        RLHF_TRY(encode(r, t->response[i], 0, "a response", &r->ids));
+        RLHF_TRY(rlhf__ids_push(&r->len, (int32_t)(r->ids.n - before), r->err));
+    }
+    RLHF_TRY(fit(r));
+    if (!ambiguous(r, t->best)) return keep(r, t->best);
+    r->set->dropped++;
+    return RLHF_OK;
+}
+
+// ---- files ----
+
+static rlhf_status add_line(struct reader *r, rlhf_str line) {
+    struct texts t = {0};
+    json_error_t why;
+    size_t good = rlhf__utf8_valid(line.ptr, (size_t)line.len);
+    if (good < line.len) return BAD(r, "invalid UTF-8 at byte %zu of the line", good + 1);
+    json_t *row = json_loadb(line.ptr, (size_t)line.len,
+                             JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
+    if (!row) return BAD(r, "not valid JSON: %s", why.text);
+    rlhf_status st = take_texts(r, row, &t);
+    if (st == RLHF_OK) st = add_texts(r, &t);
+    json_decref(row);
+    return st;
+}
+
+static int full(const struct reader *r) {
+    int64_t used = (int64_t)r->set->n + r->set->dropped;
+    return r->opts->limit > 0 && used >= r->opts->limit;
+}
+
+static int blank(rlhf_str s) {
+    for (uint64_t i = 0; i < s.len; i++)
+        if (!strchr(" \t\v\f\r", s.ptr[i]) || !s.ptr[i]) return 0;
+    return 1;
+}
+
+static rlhf_status add_file(struct reader *r) {
+    int more = 1;
+    int64_t before = r->seen;
+    struct rlhf__lines *lines = NULL;
+    RLHF_TRY(rlhf__lines_open(r->path, &lines, r->err));
+    rlhf_status st = RLHF_OK;
+    while (st == RLHF_OK && !full(r)) {
+        rlhf_str line;
+        st = rlhf__lines_next(lines, &line, &r->line, &more, r->err);
+        if (st < 0 || !more) break;
+        if (blank(line) || r->seen++ < r->opts->skip) continue;
+        st = add_line(r, line);
+    }
+    rlhf__lines_close(lines);
+    if (st == RLHF_OK && r->seen == before && !full(r))
+        return rlhf__fail(r->err, RLHF_E_INVALID, "%s: the file has no rows", r->path);
+    return st;
+}
+
+static rlhf_status check_left(const struct reader *r) {
+    if (r->set->n) return RLHF_OK;
+    return rlhf__fail(r->err, RLHF_E_INVALID,
+                      "%s: no rows are left: the data has %lld, %lld are skipped and in %lld the "
+                      "better response has the tokens of another",
+                      r->opts->paths[0], (long long)r->seen, (long long)r->opts->skip,
+                      (long long)r->set->dropped);
+}
+
+static rlhf_status check_opts(const struct rlhf__preference_opts *o,
+                              const struct rlhf__tokenizer *tok, struct rlhf__error *err) {
+    if (!o->n_paths) return rlhf__fail(err, RLHF_E_INVALID, "no data file is given");
+    if (o->prepend_bos && rlhf__tokenizer_info(tok)->bos < 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "prepend_bos: the tokenizer has no bos token");
+    if (response_room(o) < 1)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "rows of %d tokens have no room for a prompt and a response",
+                          o->max_tokens);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__preferences_open(const struct rlhf__preference_opts *opts,
+                                   const struct rlhf__tokenizer *tok,
+                                   struct rlhf__preferences **out, struct rlhf__error *err) {
+    RLHF_TRY(check_opts(opts, tok, err));
+    struct rlhf__preferences *set = calloc(1, sizeof *set);
+    if (!set) return no_memory(err);
+    struct reader r = {.opts = opts, .tok = tok, .set = set, .err = err};
+    rlhf_status st = RLHF_OK;
+    for (size_t i = 0; st == RLHF_OK && i < opts->n_paths && !full(&r); i++) {
+        r.path = opts->paths[i];
+        st = add_file(&r);
+    }
+    if (st == RLHF_OK) st = check_left(&r);
+    rlhf__ids_finish(&r.prompt);
+    rlhf__ids_finish(&r.ids);
+    rlhf__ids_finish(&r.len);
+    if (st == RLHF_OK)
+        *out = set;
+    else
+        rlhf__preferences_close(set);
+    return st;
+}
+
+void rlhf__preferences_close(struct rlhf__preferences *set) {
+    if (!set) return;
+    rlhf__ids_finish(&set->ids);
+    rlhf__ids_finish(&set->len);
+    free(set->item);
+    free(set);
+}
+
+struct rlhf__preference rlhf__preferences_get(const struct rlhf__preferences *set, int64_t i) {
+    const struct item *it = &set->item[i];
+    return (struct rlhf__preference){.prompt = set->ids.data + it->ids,
+                                     .ids = set->ids.data + it->ids + it->n_prompt,
+                                     .len = set->len.data + it->len,
+                                     .n_prompt = it->n_prompt,
+                                     .n = it->n,
+                                     .best = it->best,
+                                     .row = it->row};
+}
+
+int64_t rlhf__preferences_count(const struct rlhf__preferences *set) { return (int64_t)set->n; }
+int64_t rlhf__preferences_responses(const struct rlhf__preferences *set) {
+    return (int64_t)set->len.n;
+}
+int32_t rlhf__preferences_widest(const struct rlhf__preferences *set) { return set->widest; }
+int32_t rlhf__preferences_longest(const struct rlhf__preferences *set) { return set->longest; }
+int64_t rlhf__preferences_truncated(const struct rlhf__preferences *set) { return set->truncated; }
+int64_t rlhf__preferences_dropped(const struct rlhf__preferences *set) { return set->dropped; }

@@ -1,0 +1,90 @@
+// test_line_writer.c: files of JSON Lines that appear whole or not at all.
+#include "support/scratch.h"
+
+#include "data/line_writer.h"
+#include "data/lines.h"
+
+static rlhf_status put_rows(struct rlhf__line_writer *w, int n, struct rlhf__error *err) {
+    for (int i = 0; i < n; i++) {
+        rlhf_status st = rlhf__line_writer_put_new(
+            w, json_pack("{s:i, s:s}", "row", i, "text", "a\nb \"c\""), err);
+        if (st != RLHF_OK) return st;
+    }
+    return RLHF_OK;
+}
+
+static void write_rows(const char *path, int n) {
+    struct rlhf__error err = {0};
+    struct rlhf__line_writer *w = NULL;
+    check_ok(rlhf__line_writer_open(path, &w, &err), &err);
+    assert_false(rlhf__is_file(path)); // not before it is whole
+    check_ok(put_rows(w, n, &err), &err);
+    assert_false(rlhf__is_file(path));
+    check_ok(rlhf__line_writer_commit(w, &err), &err);
+}
+
+static void check_rows(const char *path, int n) {
+    struct rlhf__error err = {0};
+    struct rlhf__lines *lines = NULL;
+    rlhf_str line;
+    int64_t number = 0;
+    int more = 1;
+    check_ok(rlhf__lines_open(path, &lines, &err), &err);
+    for (int i = 0; i < n; i++) {
+        char want[64];
+        snprintf(want, sizeof want, "{\"row\": %d, \"text\": \"a\\nb \\\"c\\\"\"}", i);
+        check_ok(rlhf__lines_next(lines, &line, &number, &more, &err), &err);
+        assert_true(more);
+        assert_int_equal(line.len, strlen(want));
+        assert_memory_equal(line.ptr, want, line.len);
+    }
+    check_ok(rlhf__lines_next(lines, &line, &number, &more, &err), &err);
+    assert_false(more);
+    rlhf__lines_close(lines);
+}
+
+static void plain(void **state) {
+    struct scratch *s = *state;
+    write_rows(scratch_path(s, "a.jsonl"), 3);
+    check_rows(scratch_path(s, "a.jsonl"), 3);
+}
+
+// More than the compressor's buffer; the same lines give the same bytes.
+static void gzip(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    struct rlhf__buf a = RLHF__BUF_INIT, b = RLHF__BUF_INIT;
+    write_rows(scratch_path(s, "a.jsonl.gz"), 40000);
+    write_rows(scratch_path(s, "b.jsonl.gz"), 40000);
+    check_rows(scratch_path(s, "a.jsonl.gz"), 40000);
+    check_ok(rlhf__file_read(scratch_path(s, "a.jsonl.gz"), 1 << 24, &a, &err), &err);
+    check_ok(rlhf__file_read(scratch_path(s, "b.jsonl.gz"), 1 << 24, &b, &err), &err);
+    int packed = a.len > 2 && (unsigned char)a.data[0] == 0x1f;
+    int same = a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
+    rlhf__buf_free(&a);
+    rlhf__buf_free(&b);
+    assert_true(packed);
+    assert_true(same);
+}
+
+static void aborted(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    struct rlhf__line_writer *w = NULL;
+    check_ok(rlhf__line_writer_open(scratch_path(s, "a.jsonl.gz"), &w, &err), &err);
+    check_ok(put_rows(w, 5, &err), &err);
+    rlhf__line_writer_abort(w);
+    assert_false(rlhf__is_file(scratch_path(s, "a.jsonl.gz")));
+    check_error(rlhf__line_writer_open(scratch_path(s, "none/a.jsonl"), &w, &err), RLHF_E_IO, &err,
+                "a.jsonl");
+    rlhf__line_writer_abort(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(plain, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(gzip, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(aborted, scratch_setup, scratch_teardown),
+    };
+    return cmocka_run_group_tests_name("line_writer", tests, NULL, NULL);
+}
