@@ -200,6 +200,23 @@ rlhf_status rlhf__prompts_open(const struct rlhf__prompt_opts *opts,
     return RLHF_OK;
 }
 
+rlhf_status rlhf__prompts_from_ids(const int32_t *const *ids, const int32_t *len, int64_t n,
+                                   const struct rlhf__tokenizer *tok, struct rlhf__prompts **out,
+                                   struct rlhf__error *err) {
+    const struct rlhf__prompt_opts any = {.max_tokens = INT32_MAX};
+    struct rlhf__prompts *set = calloc(1, sizeof *set);
+    if (!set) return no_memory(err);
+    rlhf_status st = n > 0 ? RLHF_OK : rlhf__fail(err, RLHF_E_INVALID, "there are no prompts");
+    for (int64_t i = 0; st == RLHF_OK && i < n; i++)
+        st = add_item(set, &any, tok, ids[i], (size_t)len[i], i, err);
+    if (st < 0) {
+        rlhf__prompts_close(set);
+        return st;
+    }
+    *out = set;
+    return RLHF_OK;
+}
+
 void rlhf__prompts_close(struct rlhf__prompts *set) {
     if (!set) return;
     rlhf__dataset_close(set->ds);

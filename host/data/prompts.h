@@ -41,6 +41,12 @@ rlhf_status rlhf__prompts_open(const struct rlhf__prompt_opts *opts,
                                const struct rlhf__tokenizer *tok, struct rlhf__prompts **out,
                                struct rlhf__error *err);
 
+// Prompts from token ids: prompt i is ids[i][0 .. len[i]), len[i] >= 1, its row i; ids are copied.
+// Errors: RLHF_E_INVALID (no prompts, an empty one), RLHF_E_NOMEM. [main]
+rlhf_status rlhf__prompts_from_ids(const int32_t *const *ids, const int32_t *len, int64_t n,
+                                   const struct rlhf__tokenizer *tok, struct rlhf__prompts **out,
+                                   struct rlhf__error *err);
+
 // NULL allowed. [main]
 void rlhf__prompts_close(struct rlhf__prompts *set);
 

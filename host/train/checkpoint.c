@@ -31,7 +31,9 @@ static int needs_master(const struct rlhf__trainer *t) {
 static rlhf_status write_model(struct rlhf__trainer *t, const char *dir, struct rlhf__error *err) {
     char path[4400];
     int32_t dtype = needs_master(t) ? RLHF_BF16 : RLHF_F32;
-    rlhf_status st = rlhf__hf_config_write(dir, t->policy->config, err);
+    rlhf_status st = RLHF_OK;
+    if (t->reward_training) st = rlhf__reward_training_fit(t->reward_training, t->phase, err);
+    if (st == RLHF_OK) st = rlhf__hf_config_write(dir, t->policy->config, err);
     if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(t->policy->dir, dir, err);
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
     return st == RLHF_OK ? rlhf__params_write(t->policy, RLHF__PART_MODEL, dtype, path, err) : st;
@@ -56,6 +58,8 @@ static rlhf_status write_state(struct rlhf__trainer *t, const char *dir, struct 
         st = rlhf__state_write_optim(t->critic_optim,
                                      in_state(path, dir, "critic_optimizer.safetensors"), err);
     if (st == RLHF_OK) st = rlhf__state_write_plugins(t, state, err);
+    if (st == RLHF_OK && t->reward_training)
+        st = rlhf__reward_training_save(t->reward_training, state, err);
     if (st == RLHF_OK) st = rlhf__state_write_run(t, state, err);
     return st == RLHF_OK ? rlhf__sync_dir(state, err) : st;
 }
@@ -170,6 +174,8 @@ rlhf_status rlhf__checkpoint_load(struct rlhf__trainer *t, struct rlhf__error *e
         st = rlhf__state_read_optim(t->critic_optim,
                                     in_state(path, dir, "critic_optimizer.safetensors"), err);
     if (st == RLHF_OK) st = rlhf__state_read_plugins(t, state, err);
+    if (st == RLHF_OK && t->reward_training)
+        st = rlhf__reward_training_load(t->reward_training, state, err);
     if (st == RLHF_OK) st = rlhf__iteration_load(&t->iteration, dir, err);
     return st == RLHF_OK ? rlhf__state_read_run(t, state, err) : st;
 }

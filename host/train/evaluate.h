@@ -1,9 +1,11 @@
-// evaluate.h: how good a model is on held-out rows: bits per byte of text, accuracy of labels.
+// evaluate.h: how good a model is on held-out rows: bits per byte of text, accuracy of labels and
+// of preferences.
 #ifndef RLHF_HOST_EVALUATE_H
 #define RLHF_HOST_EVALUATE_H
 
 #include "data/dataset.h"
-#include "model/model.h"
+#include "data/preferences.h"
+#include "model/reward_model.h"
 
 struct rlhf__text_quality {
     double nats;                 // of all scored tokens
@@ -31,5 +33,18 @@ struct rlhf__label_quality {
 rlhf_status rlhf__evaluate_labels(const struct rlhf__model *, const struct rlhf__dataset *ds,
                                   int32_t max_tokens, struct rlhf__label_quality *out,
                                   struct rlhf__error *err);
+
+// Sums over the rows.
+struct rlhf__preference_quality {
+    int64_t rows, correct; // correct: the preferred response has the highest reward, alone
+    double nats;           // -log softmax of the rewards at the preferred response
+    double margin;         // its reward minus the mean of the others'
+};
+
+// Rewards of every response of the set, gain and bias applied. [main]
+rlhf_status rlhf__evaluate_preferences(const struct rlhf__reward_model *rm,
+                                       const struct rlhf__preferences *set,
+                                       struct rlhf__preference_quality *out,
+                                       struct rlhf__error *err);
 
 #endif

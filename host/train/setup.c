@@ -1,10 +1,10 @@
 // setup.c: rlhf__trainer_create and rlhf__trainer_destroy of trainer.h.
+#include "train/setup.h"
 #include "train/checkpoint.h"
 #include "train/rollout_source.h"
 #include "train/trainer.h"
 
 #include "base/file.h"
-#include "model/classifier_config.h"
 #include "model/parameters.h"
 
 #include <math.h>
@@ -52,7 +52,8 @@ static rlhf_status ask_plan(struct rlhf__trainer *t, int64_t phases, int32_t n_l
 }
 
 // The plan tells which heads and which kind of rows the run needs. Labels and phases of a
-// supervised run are known only after its rows are read: it is asked again then (check_plan).
+// supervised run are known only after its rows are read: it is asked again then
+// (rlhf__setup_check_plan).
 static rlhf_status make_plan(struct rlhf__trainer *t, struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
     struct rlhf__origin from = {"the config", "algo", NULL, 0, 0, 0};
@@ -74,56 +75,21 @@ static rlhf_status make_plan(struct rlhf__trainer *t, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-static rlhf_status check_plan(struct rlhf__trainer *t, struct rlhf__error *err) {
+rlhf_status rlhf__setup_check_plan(struct rlhf__trainer *t, int32_t n_labels,
+                                   struct rlhf__error *err) {
     rlhf_plan again;
-    rlhf_status st = ask_plan(t, t->phases, t->source.n_labels, &again, err);
+    rlhf_status st = ask_plan(t, t->phases, n_labels, &again, err);
     if (st != RLHF_OK || (again.source == t->plan.source && again.heads == t->plan.heads))
         return st;
     return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s changes its plan with the number of labels",
                       t->algo->plugin->desc.id);
 }
 
-static struct rlhf__text_opts text_opts(const struct rlhf__trainer *t) {
-    const struct rlhf__config *c = t->config;
-    struct rlhf__text_opts o = {.path = c->data.path,
-                                .limit = c->data.limit,
-                                .skip = c->data.skip,
-                                .batch_size = c->batch.size,
-                                .batch_tokens = c->data.batch_tokens,
-                                .epochs = c->run.phases > 0 ? 0 : c->data.epochs,
-                                .split = c->data.long_rows == RLHF__DATA_SPLIT,
-                                .labelled = t->plan.source == RLHF_SOURCE_LABELLED,
-                                .shuffle = c->data.shuffle,
-                                .threads = (int32_t)c->run.threads,
-                                .seed = (uint64_t)c->run.seed};
-    if (o.labelled) o.split = 0; // a label is about the whole text
-    return o;
-}
-
-static rlhf_status open_rows(struct rlhf__trainer *t, struct rlhf__labels *labels,
-                             struct rlhf__error *err) {
-    if (!t->config->data.path[0])
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s trains on a file of rows: give it with --data FILE (data.path)",
-                          t->req->algo->file);
-    struct rlhf__text_opts o = text_opts(t);
-    rlhf_status st = RLHF_OK;
-    if (o.labelled) st = rlhf__score_labels(t->config->score.labels, labels, err);
-    if (st != RLHF_OK) return st;
-    o.n_labels = labels->n;
-    o.label_names = (const char *const *)labels->name;
-    st = rlhf__text_source_open(&t->source, &o, err);
-    if (st == RLHF_OK && o.labelled && labels->n == 0)
-        st = rlhf__score_labels_numbered(t->source.n_labels, labels, err);
-    return st;
-}
-
 static int wants_value(const struct rlhf__trainer *t) {
     return (t->plan.heads & RLHF_HEAD_VALUE) != 0;
 }
 
-// The policy, from the newest checkpoint when resuming.
-static rlhf_status open_policy(struct rlhf__trainer *t, struct rlhf__labels *labels,
+rlhf_status rlhf__setup_policy(struct rlhf__trainer *t, const struct rlhf__setup_head *head,
                                struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
     char dir[4200];
@@ -134,8 +100,9 @@ static rlhf_status open_policy(struct rlhf__trainer *t, struct rlhf__labels *lab
         .role = "policy",
         .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_HEADS,
         .trainable = 1,
-        .n_labels = t->plan.heads & RLHF_HEAD_SCORE ? labels->n : 0,
-        .pooling = c->score.pooling,
+        .n_labels = head->n_labels,
+        .pooling = head->pooling,
+        .score_init = head->init,
         .value_kind = value ? c->value.kind : RLHF_VALUE_NONE,
         .value_init = c->value.init,
         .value_detach = c->value.detach};
@@ -149,11 +116,10 @@ static rlhf_status open_policy(struct rlhf__trainer *t, struct rlhf__labels *lab
     rlhf__text_services_policy(t->session.text, t->policy->tok);
     uint32_t lacking = t->plan.heads & ~t->policy->info.heads;
     if (!value) lacking &= ~(uint32_t)RLHF_HEAD_VALUE;
-    if (lacking)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s needs heads that the model '%s' (%s) does not have",
-                          t->req->algo->file, t->policy->dir, t->policy->instance->plugin->file);
-    return spec.n_labels > 0 ? rlhf__classifier_config(t->policy, labels, err) : RLHF_OK;
+    if (!lacking) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "%s needs heads that the model '%s' (%s) does not have", t->req->algo->file,
+                      t->policy->dir, t->policy->instance->plugin->file);
 }
 
 // A critic of its own, from value.path or from where the policy starts.
@@ -246,61 +212,23 @@ static rlhf_status open_learner(struct rlhf__trainer *t, struct rlhf__error *err
         rlhf__optim_create(t->session.compute->table, t->policy->params, t->policy->n_params,
                            &c->optim, c->value.lr, &t->optim, err);
     if (st != RLHF_OK) return st;
-    t->learner = (struct rlhf__learner){.model = t->policy,
-                                        .reference = t->reference,
-                                        .critic = t->critic,
-                                        .critic_optim = t->critic_optim,
-                                        .algo = t->algo,
-                                        .optim = t->optim,
-                                        .plan = t->plan,
-                                        .dist = logp_dist(t),
-                                        .microbatch_tokens = c->batch.microbatch_tokens,
-                                        .max_new_tokens = c->sampling.max_new_tokens};
+    t->learner =
+        (struct rlhf__learner){.model = t->policy,
+                               .reference = t->reference,
+                               .critic = t->critic,
+                               .reward_head = rlhf__reward_training_head(t->reward_training),
+                               .critic_optim = t->critic_optim,
+                               .algo = t->algo,
+                               .optim = t->optim,
+                               .plan = t->plan,
+                               .dist = logp_dist(t),
+                               .microbatch_tokens = c->batch.microbatch_tokens,
+                               .max_new_tokens = c->sampling.max_new_tokens};
     return rlhf__early_stop_init(&t->early_stop, &c->early_stop, err);
 }
 
-static rlhf_status open_held_out(struct rlhf__trainer *t, struct rlhf__error *err) {
-    const struct rlhf__data_config *c = &t->config->data;
-    if (!c->eval_path[0]) return RLHF_OK;
-    struct rlhf__dataset_opts d = {.paths = &c->eval_path,
-                                   .n_paths = 1,
-                                   .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
-                                   .limit = c->eval_limit};
-    if (t->plan.source == RLHF_SOURCE_LABELLED) {
-        d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
-        d.labels = (const char *const *)t->policy->labels.name;
-        d.n_labels = t->policy->n_labels;
-    }
-    return rlhf__dataset_open(&d, &t->held_out, err);
-}
-
-static rlhf_status open_supervised(struct rlhf__trainer *t, struct rlhf__error *err) {
-    struct rlhf__labels labels = {0};
-    rlhf_status st = open_rows(t, &labels, err);
-    if (st == RLHF_OK) st = open_policy(t, &labels, err);
-    rlhf__labels_finish(&labels);
-    if (st != RLHF_OK) return st;
-    struct rlhf__text_opts o = text_opts(t);
-    int64_t max = t->config->data.max_tokens;
-    if (max > t->policy->info.n_ctx)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "data.max_tokens is %lld, but the context of '%s' is %d tokens",
-                          (long long)max, t->policy->dir, t->policy->info.n_ctx);
-    t->max_tokens = o.max_len = max > 0 ? (int32_t)max : t->policy->info.n_ctx;
-    st = open_held_out(t, err);
-    if (st == RLHF_OK) st = rlhf__text_source_tokenise(&t->source, &o, t->policy->tok, err);
-    if (st != RLHF_OK) return st;
-    t->phases = t->config->run.phases;
-    if (t->phases == 0) st = rlhf__text_source_batches(&t->source, &t->phases, err);
-    rlhf__logf(t->log, RLHF_LOG_INFO, "data: %lld rows, %lld sequences of %lld tokens in all",
-               (long long)t->source.n_data, (long long)t->source.rows.n,
-               (long long)t->source.rows.total);
-    return st == RLHF_OK ? check_plan(t, err) : st;
-}
-
 static rlhf_status open_rollout(struct rlhf__trainer *t, struct rlhf__error *err) {
-    struct rlhf__labels none = {0};
-    rlhf_status st = open_policy(t, &none, err);
+    rlhf_status st = rlhf__setup_policy(t, &(struct rlhf__setup_head){0}, err);
     if (st == RLHF_OK) st = open_critic(t, err);
     if (st == RLHF_OK) st = open_reference(t, err);
     if (st == RLHF_OK) st = rlhf__rollout_source_create(t, &t->rollout, err);
@@ -308,6 +236,20 @@ static rlhf_status open_rollout(struct rlhf__trainer *t, struct rlhf__error *err
     if (st == RLHF_OK) st = rlhf__iteration_open(&t->iteration, err);
     t->phases = t->config->run.phases > 0 ? t->config->run.phases : DEFAULT_PHASES;
     return st;
+}
+
+static rlhf_status open_source(struct rlhf__trainer *t, struct rlhf__error *err) {
+    if (t->plan.source == RLHF_SOURCE_ROLLOUT) return open_rollout(t, err);
+    if (t->req->judge)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "--judge: %s trains on rows of a file and has no responses to judge",
+                          t->req->algo->file);
+    if (!t->config->data.path[0])
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s trains on a file of rows: give it with --data FILE (data.path)",
+                          t->req->algo->file);
+    if (t->plan.source == RLHF_SOURCE_PREFERENCES) return rlhf__setup_preferences(t, err);
+    return rlhf__setup_supervised(t, err);
 }
 
 rlhf_status rlhf__trainer_create(const struct rlhf__run_request *req, struct rlhf__trainer **out,
@@ -326,13 +268,7 @@ rlhf_status rlhf__trainer_create(const struct rlhf__run_request *req, struct rlh
         st = rlhf__fail(err, RLHF_E_INVALID,
                         "--judge: %s trains on rows of a file and has no responses to judge",
                         req->algo->file);
-    if (st == RLHF_OK && t->plan.source == RLHF_SOURCE_ROLLOUT)
-        st = open_rollout(t, err);
-    else if (st == RLHF_OK && t->plan.source != RLHF_SOURCE_PREFERENCES)
-        st = open_supervised(t, err);
-    else if (st == RLHF_OK)
-        st = rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                        "%s wants rows of pairs, which this host cannot read", req->algo->file);
+    if (st == RLHF_OK) st = open_source(t, err);
     if (st == RLHF_OK) st = open_learner(t, err);
     int64_t planned = t->config->optim.schedule_phases;
     t->horizon = planned > t->phases ? planned : t->phases;
@@ -362,7 +298,10 @@ void rlhf__trainer_destroy(struct rlhf__trainer *t) {
     rlhf__instance_destroy(t->algo);
     rlhf__rollout_source_destroy(t->rollout);
     rlhf__text_source_finish(&t->source);
+    rlhf__reward_training_destroy(t->reward_training);
+    rlhf__preference_source_finish(&t->preferences);
     rlhf__dataset_close(t->held_out);
+    rlhf__preferences_close(t->held_out_pairs);
     rlhf__model_close(t->reference);
     rlhf__model_close(t->critic);
     rlhf__model_close(t->policy);

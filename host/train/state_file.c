@@ -14,10 +14,13 @@
 
 // ---- run.json ----
 
-static json_t *run_json(const struct rlhf__trainer *t) {
+static struct rlhf__order *order_of(struct rlhf__trainer *t) {
+    return t->rollout ? rlhf__rollout_source_order(t->rollout) : rlhf__supervised_order(t);
+}
+
+static json_t *run_json(struct rlhf__trainer *t) {
     const struct rlhf__optim *o = t->optim;
-    const struct rlhf__order *order =
-        t->rollout ? rlhf__rollout_source_order(t->rollout) : &t->source.order;
+    const struct rlhf__order *order = order_of(t);
     json_t *v =
         json_pack("{s:i, s:s, s:I, s:I, s:{s:I, s:I, s:I}, s:{s:I, s:I}, s:o}", "format",
                   STATE_FORMAT, "algo", t->algo->plugin->desc.id, "phase", (json_int_t)t->phase,
@@ -34,7 +37,7 @@ static json_t *run_json(const struct rlhf__trainer *t) {
     return v;
 }
 
-rlhf_status rlhf__state_write_run(const struct rlhf__trainer *t, const char *dir,
+rlhf_status rlhf__state_write_run(struct rlhf__trainer *t, const char *dir,
                                   struct rlhf__error *err) {
     char path[4300];
     snprintf(path, sizeof path, "%s/run.json", dir);
@@ -84,9 +87,7 @@ static rlhf_status take_run(struct rlhf__trainer *t, json_t *v, const char *path
     }
     rlhf_status st = rlhf__early_stop_load(&t->early_stop, early, err);
     if (st != RLHF_OK) return st;
-    struct rlhf__order *order =
-        t->rollout ? rlhf__rollout_source_order(t->rollout) : &t->source.order;
-    return rlhf__order_seek(order, (uint64_t)pass, pos, err);
+    return rlhf__order_seek(order_of(t), (uint64_t)pass, pos, err);
 }
 
 rlhf_status rlhf__state_read_run(struct rlhf__trainer *t, const char *dir,

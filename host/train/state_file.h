@@ -7,7 +7,7 @@
 #include "train/trainer.h"
 
 // run.json: counters and cursors. [main]
-rlhf_status rlhf__state_write_run(const struct rlhf__trainer *t, const char *dir,
+rlhf_status rlhf__state_write_run(struct rlhf__trainer *t, const char *dir,
                                   struct rlhf__error *err);
 rlhf_status rlhf__state_read_run(struct rlhf__trainer *t, const char *dir, struct rlhf__error *err);
 

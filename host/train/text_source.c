@@ -3,7 +3,6 @@
 
 #include "model/classifier.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,10 +38,10 @@ rlhf_status rlhf__text_source_open(struct rlhf__text_source *s, const struct rlh
     rlhf_status st = rlhf__dataset_open(&d, &s->data, err);
     if (st != RLHF_OK) return st;
     s->n_data = rlhf__dataset_rows(s->data);
-    s->batch_size = o->batch_size;
-    s->batch_tokens = o->batch_tokens;
     return o->labelled ? take_labels(s, o->n_labels, err) : RLHF_OK;
 }
+
+static int64_t row_length(const void *rows, int64_t i) { return rlhf__token_rows_len(rows, i); }
 
 rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *s, const struct rlhf__text_opts *o,
                                        const struct rlhf__tokenizer *tok, struct rlhf__error *err) {
@@ -57,74 +56,34 @@ rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *s, const struct
     if (st != RLHF_OK) return st;
     rlhf__dataset_close(s->data);
     s->data = NULL;
-    double end = o->epochs * (double)s->rows.n;
-    s->end = o->epochs > 0 && end < 1e15 ? llround(end) : INT64_MAX;
-    if (s->end < 1) s->end = 1;
-    return rlhf__order_init(&s->order, s->rows.n, o->seed, "data", o->shuffle, err);
+    struct rlhf__batch_opts b = {.batch_size = o->batch_size,
+                                 .batch_tokens = o->batch_tokens,
+                                 .epochs = o->epochs,
+                                 .seed = o->seed,
+                                 .shuffle = o->shuffle};
+    return rlhf__batches_init(&s->batches, s->rows.n, &b, row_length, &s->rows, err);
 }
 
 void rlhf__text_source_finish(struct rlhf__text_source *s) {
     rlhf__dataset_close(s->data);
     rlhf__token_rows_finish(&s->rows);
-    rlhf__order_finish(&s->order);
+    rlhf__batches_finish(&s->batches);
     free(s->label);
     memset(s, 0, sizeof *s);
 }
 
-static int64_t visited(const struct rlhf__text_source *s) {
-    return (int64_t)s->order.pass * s->rows.n + s->order.pos;
-}
-
-// The rows of the next batch, appended to *pick (heap, grown; caller frees). The row that no longer
-// fits is given back to the order.
-static rlhf_status choose(struct rlhf__text_source *s, int64_t **pick, int64_t *n, int64_t *total,
-                          struct rlhf__error *err) {
-    int64_t cap = 0;
-    *n = *total = 0;
-    while (visited(s) < s->end) {
-        uint64_t pass = s->order.pass;
-        int64_t pos = s->order.pos, row = rlhf__order_next(&s->order);
-        int64_t len = rlhf__token_rows_len(&s->rows, row);
-        if (s->batch_tokens > 0 && *n > 0 && *total + len > s->batch_tokens)
-            return rlhf__order_seek(&s->order, pass, pos, err);
-        if (*n == cap) {
-            cap = cap ? cap * 2 : 64;
-            int64_t *more = realloc(*pick, (size_t)cap * sizeof *more);
-            if (!more) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a batch");
-            *pick = more;
-        }
-        (*pick)[(*n)++] = row;
-        *total += len;
-        if (s->batch_tokens <= 0 && *n == s->batch_size) break;
-    }
-    return RLHF_OK;
-}
-
 rlhf_status rlhf__text_source_batches(struct rlhf__text_source *s, int64_t *out,
                                       struct rlhf__error *err) {
-    *out = 0;
-    if (s->end == INT64_MAX) return RLHF_OK;
-    uint64_t pass = s->order.pass;
-    int64_t pos = s->order.pos, *pick = NULL, n, total;
-    rlhf_status st = rlhf__order_seek(&s->order, 0, 0, err);
-    while (st == RLHF_OK && visited(s) < s->end) {
-        st = choose(s, &pick, &n, &total, err);
-        free(pick);
-        pick = NULL;
-        ++*out;
-    }
-    return st == RLHF_OK ? rlhf__order_seek(&s->order, pass, pos, err) : st;
+    return rlhf__batches_count(&s->batches, out, err);
 }
 
 rlhf_status rlhf__text_source_next(struct rlhf__text_source *s, struct rlhf__episodes *e,
                                    struct rlhf__error *err) {
-    int64_t *pick = NULL, n, total;
-    rlhf_status st = choose(s, &pick, &n, &total, err);
-    if (st == RLHF_OK && total > INT32_MAX)
-        st = rlhf__fail(err, RLHF_E_INVALID, "a batch of %lld tokens is too large",
-                        (long long)total);
-    if (st == RLHF_OK) st = rlhf__episodes_init(e, (uint32_t)n, (uint32_t)total, err);
-    for (int64_t i = 0; st == RLHF_OK && i < n; i++) {
+    int64_t *pick = NULL;
+    uint32_t n, total;
+    rlhf_status st = rlhf__batches_next(&s->batches, &pick, &n, &total, err);
+    if (st == RLHF_OK) st = rlhf__episodes_init(e, n, total, err);
+    for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
         int32_t len = rlhf__token_rows_len(&s->rows, pick[i]);
         rlhf__token_rows_copy(&s->rows, pick[i], e->ids + e->offset[i]);
         e->offset[i + 1] = e->offset[i] + len;
@@ -138,5 +97,5 @@ rlhf_status rlhf__text_source_next(struct rlhf__text_source *s, struct rlhf__epi
 }
 
 double rlhf__text_source_epoch(const struct rlhf__text_source *s) {
-    return rlhf__order_epoch(&s->order);
+    return rlhf__order_epoch(&s->batches.order);
 }

@@ -6,7 +6,7 @@
 #ifndef RLHF_HOST_TEXT_SOURCE_H
 #define RLHF_HOST_TEXT_SOURCE_H
 
-#include "data/order.h"
+#include "data/batches.h"
 #include "data/token_rows.h"
 #include "train/episodes.h"
 
@@ -31,9 +31,7 @@ struct rlhf__text_source {
     int32_t *label; // [dataset rows], NULL when not labelled
     int64_t n_data; // dataset rows
     int32_t n_labels, reserved;
-    struct rlhf__order order;
-    int64_t batch_size, batch_tokens;
-    int64_t end; // rows to visit in all passes; INT64_MAX = no end
+    struct rlhf__batches batches;
 };
 
 // Read and check the file; n_labels is known then. Errors: those of rlhf__dataset_open. Release

@@ -14,6 +14,8 @@
 #include "train/early_stop.h"
 #include "train/iteration.h"
 #include "train/learner.h"
+#include "train/preference_source.h"
+#include "train/reward_training.h"
 #include "train/schedule.h"
 #include "train/text_source.h"
 
@@ -40,9 +42,12 @@ struct rlhf__trainer {
     struct rlhf__learner learner;
     struct rlhf__optim *optim, *critic_optim;
 
-    struct rlhf__text_source source; // supervised
-    struct rlhf__dataset *held_out;  // data.eval_path, or NULL
-    int32_t max_tokens;              // of a supervised row
+    struct rlhf__text_source source;               // supervised
+    struct rlhf__dataset *held_out;                // data.eval_path, or NULL
+    struct rlhf__preference_source preferences;    // algorithms that learn from preferences
+    struct rlhf__preferences *held_out_pairs;      // data.eval_path of those, or NULL
+    struct rlhf__reward_training *reward_training; // NULL: no reward model is trained on them
+    int32_t max_tokens;                            // of a supervised row
     int32_t reserved0;
     struct rlhf__rollout_source *rollout; // rollout algorithms
     struct rlhf__early_stop early_stop;
@@ -79,6 +84,9 @@ rlhf_status rlhf__trainer_run(struct rlhf__trainer *, struct rlhf__error *err);
 // One phase of each kind: rows, updates, metrics; not the bookkeeping around it. [main]
 rlhf_status rlhf__phase_supervised(struct rlhf__trainer *, struct rlhf__error *err);
 rlhf_status rlhf__phase_rollout(struct rlhf__trainer *, struct rlhf__error *err);
+
+// The cursor of the rows of a supervised run. [any]
+struct rlhf__order *rlhf__supervised_order(struct rlhf__trainer *);
 
 // The algorithm's end of a minibatch and of a phase. [step]
 rlhf_status rlhf__algo_minibatch_end(const struct rlhf__trainer *, int32_t *stop,

@@ -34,6 +34,7 @@ rlhf_status reward_try(struct reward *r, const char *file, const char *options) 
         r->classifier.logit = sentiment;
     }
     rlhf_test_offer(&r->host, RLHF_SVC_CLASSIFIER, &r->classifier.table);
+    if (r->reward_model) rlhf_test_offer(&r->host, RLHF_SVC_REWARD_MODEL, r->reward_model);
     rlhf_test_config(r->plugin, r->config.bytes);
     snprintf(list, sizeof list, "%s", options);
     for (char *item = list, *next; *item; item = next) {
@@ -91,6 +92,8 @@ rlhf_status texts_score(struct reward *r, struct texts *t, uint32_t from, uint32
                          .prompt_len = t->prompt_len + from,
                          .finished = t->finished + from};
     rlhf_reward_out out = {.size = sizeof out, .seq = t->seq + from};
+    if (r->ops->flags & RLHF_REWARD_PER_TOKEN) out.token = t->token + base;
+    if (out.token) memset(out.token, 0, (size_t)(t->offset[to] - base) * sizeof *out.token);
     return r->ops->score(r->self, &in, &out);
 }
 

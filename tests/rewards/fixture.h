@@ -16,6 +16,7 @@ enum { MAX_TEXTS = 64, MAX_IDS = 4096 };
 struct reward {
     struct rlhf_test_host host;
     struct rlhf_test_classifier classifier; // offered as rlhf.classifier/0
+    const void *reward_model;               // offered as rlhf.reward_model/0 unless NULL
     const rlhf_plugin *plugin;
     const rlhf_reward_ops *ops;
     void *self;
@@ -31,7 +32,7 @@ struct texts {
     rlhf_str prompt[MAX_TEXTS], response[MAX_TEXTS];
     int32_t ids[MAX_IDS], offset[MAX_TEXTS + 1], prompt_len[MAX_TEXTS];
     uint8_t finished[MAX_TEXTS];
-    float seq[MAX_TEXTS];
+    float seq[MAX_TEXTS], token[MAX_IDS]; // token: for plugins with per-token rewards
 };
 
 // Load file and create with options "a=1,b=x"; r->host.fail_text says why it failed. The classifier

@@ -106,7 +106,9 @@ static void the_cursor_is_all_there_is(void **state) {
         assert_int_equal(rlhf__text_source_next(&a, &x, NULL), RLHF_OK);
         rlhf__episodes_finish(&x);
     }
-    assert_int_equal(rlhf__order_seek(&b.order, a.order.pass, a.order.pos, NULL), RLHF_OK);
+    assert_int_equal(
+        rlhf__order_seek(&b.batches.order, a.batches.order.pass, a.batches.order.pos, NULL),
+        RLHF_OK);
     assert_int_equal(rlhf__text_source_next(&a, &x, NULL), RLHF_OK);
     assert_int_equal(rlhf__text_source_next(&b, &y, NULL), RLHF_OK);
     assert_int_equal(x.total, y.total);

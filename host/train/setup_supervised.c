@@ -1,0 +1,83 @@
+// setup_supervised.c: rlhf__setup_supervised of setup.h: rows of text, with or without labels.
+#include "train/setup.h"
+
+#include "model/classifier_config.h"
+
+static struct rlhf__text_opts text_opts(const struct rlhf__trainer *t) {
+    const struct rlhf__config *c = t->config;
+    struct rlhf__text_opts o = {.path = c->data.path,
+                                .limit = c->data.limit,
+                                .skip = c->data.skip,
+                                .batch_size = c->batch.size,
+                                .batch_tokens = c->data.batch_tokens,
+                                .epochs = c->run.phases > 0 ? 0 : c->data.epochs,
+                                .split = c->data.long_rows == RLHF__DATA_SPLIT,
+                                .labelled = t->plan.source == RLHF_SOURCE_LABELLED,
+                                .shuffle = c->data.shuffle,
+                                .threads = (int32_t)c->run.threads,
+                                .seed = (uint64_t)c->run.seed};
+    if (o.labelled) o.split = 0; // a label is about the whole text
+    return o;
+}
+
+static rlhf_status open_rows(struct rlhf__trainer *t, struct rlhf__labels *labels,
+                             struct rlhf__error *err) {
+    struct rlhf__text_opts o = text_opts(t);
+    rlhf_status st = RLHF_OK;
+    if (o.labelled) st = rlhf__score_labels(t->config->score.labels, labels, err);
+    if (st != RLHF_OK) return st;
+    o.n_labels = labels->n;
+    o.label_names = (const char *const *)labels->name;
+    st = rlhf__text_source_open(&t->source, &o, err);
+    if (st == RLHF_OK && o.labelled && labels->n == 0)
+        st = rlhf__score_labels_numbered(t->source.n_labels, labels, err);
+    return st;
+}
+
+static rlhf_status open_held_out(struct rlhf__trainer *t, struct rlhf__error *err) {
+    const struct rlhf__data_config *c = &t->config->data;
+    if (!c->eval_path[0]) return RLHF_OK;
+    struct rlhf__dataset_opts d = {.paths = &c->eval_path,
+                                   .n_paths = 1,
+                                   .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
+                                   .limit = c->eval_limit};
+    if (t->plan.source == RLHF_SOURCE_LABELLED) {
+        d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
+        d.labels = (const char *const *)t->policy->labels.name;
+        d.n_labels = t->policy->n_labels;
+    }
+    return rlhf__dataset_open(&d, &t->held_out, err);
+}
+
+rlhf_status rlhf__setup_max_tokens(struct rlhf__trainer *t, struct rlhf__error *err) {
+    int64_t max = t->config->data.max_tokens;
+    if (max > t->policy->info.n_ctx)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "data.max_tokens is %lld, but the context of '%s' is %d tokens",
+                          (long long)max, t->policy->dir, t->policy->info.n_ctx);
+    t->max_tokens = max > 0 ? (int32_t)max : t->policy->info.n_ctx;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__setup_supervised(struct rlhf__trainer *t, struct rlhf__error *err) {
+    struct rlhf__labels labels = {0};
+    rlhf_status st = open_rows(t, &labels, err);
+    struct rlhf__setup_head head = {.pooling = t->config->score.pooling};
+    if (t->plan.heads & RLHF_HEAD_SCORE) head.n_labels = labels.n;
+    if (st == RLHF_OK) st = rlhf__setup_policy(t, &head, err);
+    if (st == RLHF_OK && head.n_labels > 0) st = rlhf__classifier_config(t->policy, &labels, err);
+    rlhf__labels_finish(&labels);
+    if (st != RLHF_OK) return st;
+    struct rlhf__text_opts o = text_opts(t);
+    st = rlhf__setup_max_tokens(t, err);
+    o.max_len = t->max_tokens;
+    if (st == RLHF_OK) st = open_held_out(t, err);
+    if (st == RLHF_OK) st = rlhf__text_source_tokenise(&t->source, &o, t->policy->tok, err);
+    if (st != RLHF_OK) return st;
+    t->phases = t->config->run.phases;
+    if (t->phases == 0) st = rlhf__text_source_batches(&t->source, &t->phases, err);
+    rlhf__logf(t->log, RLHF_LOG_INFO, "data: %lld rows, %lld sequences of %lld tokens in all",
+               (long long)t->source.n_data, (long long)t->source.rows.n,
+               (long long)t->source.rows.total);
+    return st == RLHF_OK ? rlhf__setup_check_plan(t, t->source.n_labels, err) : st;
+}
