@@ -1,5 +1,6 @@
 // eval.c: `rlhf-host eval`: how good a model is on a file. Bits per byte on {"text"} rows; accuracy
-// when the model is a classifier; with --reward, what its responses to {"prompt"} rows are worth.
+// when the model is a classifier, or, on rows of preferences, a reward model; with --reward, what
+// its responses to {"prompt"} rows are worth.
 #include "cmd/eval_impl.h"
 
 #include "base/json.h"
@@ -16,7 +17,9 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_I(O, "--limit", limit, "N", 0, (int64_t)1 << 40, "use the first N rows; 0: all [0]"),
     RLHF__FLAG_SW(O, "--json", json, "print one JSON object"),
     RLHF__FLAG_I(O, "--max-tokens", max_tokens, "N", 0, 1 << 24,
-                 "classifier: cut texts to N tokens; 0: the context [0]"),
+                 "classifier, reward model: cut rows to N tokens; 0: the context [0]"),
+    RLHF__FLAG_SW(O, "--prepend-bos", prepend_bos,
+                  "reward model: the tokenizer's BOS before every prompt"),
     RLHF__FLAG_L(O, "--reward", reward, "X.so[:k=v,..]", "score responses to prompts; repeatable"),
     RLHF__FLAG_S(O, "--reference", reference, "DIR", "with --reward: model to measure KL against"),
     RLHF__FLAG_I(O, "--n", n, "N", 1, 1 << 20,
@@ -94,29 +97,39 @@ static rlhf_status label_quality(const struct rlhf__eval_options *o, const struc
     return RLHF_OK;
 }
 
-static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eval_options *o,
-                             struct rlhf__error *err) {
-    struct rlhf__plugins *plugins = NULL;
-    struct rlhf__session session = {0};
+static rlhf_status eval_model(struct rlhf__session *session, const char *dir,
+                              const struct rlhf__eval_options *o, struct rlhf__error *err) {
     struct rlhf__model *m = NULL;
     struct rlhf__dataset *ds = NULL;
-    struct rlhf__compute_config compute = {.backend = o->backend};
-    struct rlhf__run_config run = {.seed = o->seed, .threads = o->threads};
-    char built_in[2048];
-    rlhf__default_model(env->dirs, "policy", built_in);
-    struct rlhf__model_spec spec = {
-        .dir = o->model ? o->model : built_in, .role = "model", .n_labels = -1};
-    rlhf_status st = rlhf__dtype_choice(o->dtype, "--dtype", &compute.dtype, err);
-    if (st == RLHF_OK) st = rlhf__plugins_create(env->dirs, &plugins, err);
-    if (st == RLHF_OK)
-        st = rlhf__session_init(&session, env->dirs, env->log, env->cancelled, plugins, &compute,
-                                &run, err);
-    if (st == RLHF_OK) st = rlhf__model_open(&session.models, &spec, &m, err);
+    json_t *config = NULL;
+    rlhf_status st = rlhf__hf_config_read(dir, &config, err);
+    int preferences = st == RLHF_OK && rlhf__reward_model_is(config);
+    json_decref(config);
+    if (preferences) return rlhf__eval_preferences(session, dir, o, err);
+    struct rlhf__model_spec spec = {.dir = dir, .role = "model", .n_labels = -1};
+    if (st == RLHF_OK) st = rlhf__model_open(&session->models, &spec, &m, err);
     if (st == RLHF_OK) st = open_rows(o, m, &ds, err);
     if (st == RLHF_OK)
         st = m->n_labels > 0 ? label_quality(o, m, ds, err) : text_quality(o, m, ds, err);
     rlhf__dataset_close(ds);
     rlhf__model_close(m);
+    return st;
+}
+
+static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eval_options *o,
+                             struct rlhf__error *err) {
+    struct rlhf__plugins *plugins = NULL;
+    struct rlhf__session session = {0};
+    struct rlhf__compute_config compute = {.backend = o->backend};
+    struct rlhf__run_config run = {.seed = o->seed, .threads = o->threads};
+    char built_in[2048];
+    rlhf__default_model(env->dirs, "policy", built_in);
+    rlhf_status st = rlhf__dtype_choice(o->dtype, "--dtype", &compute.dtype, err);
+    if (st == RLHF_OK) st = rlhf__plugins_create(env->dirs, &plugins, err);
+    if (st == RLHF_OK)
+        st = rlhf__session_init(&session, env->dirs, env->log, env->cancelled, plugins, &compute,
+                                &run, err);
+    if (st == RLHF_OK) st = eval_model(&session, o->model ? o->model : built_in, o, err);
     rlhf__session_finish(&session);
     rlhf__plugins_destroy(plugins);
     return st;

@@ -1,4 +1,4 @@
-// eval_impl.h: the options of `rlhf-host eval`, shared by its two files.
+// eval_impl.h: the options of `rlhf-host eval`, shared by its files.
 #ifndef RLHF_HOST_EVAL_IMPL_H
 #define RLHF_HOST_EVAL_IMPL_H
 
@@ -9,7 +9,7 @@
 struct rlhf__eval_options {
     const char *model, *data, *reference, *backend, *dtype, *config;
     int64_t limit, n, seed, threads, max_tokens;
-    int32_t json, reserved;
+    int32_t json, prepend_bos;
     struct rlhf__flag_list reward, set;
 };
 
@@ -17,5 +17,10 @@ struct rlhf__eval_options {
 // distinct-3. Prints the result. [main]
 rlhf_status rlhf__eval_rollout(const struct rlhf__env *env, const struct rlhf__eval_options *o,
                                struct rlhf__error *err);
+
+// Accuracy, margin and loss of a reward model on the preference rows of --data. Prints the result.
+// [main]
+rlhf_status rlhf__eval_preferences(struct rlhf__session *session, const char *dir,
+                                   const struct rlhf__eval_options *o, struct rlhf__error *err);
 
 #endif

@@ -50,6 +50,9 @@ static rlhf_status open_models(struct rlhf__judged *j, const struct rlhf__judged
 
 static rlhf_status open_rewards(struct rlhf__judged *j, const char *flag, struct rlhf__error *err) {
     rlhf__text_services_policy(j->session.text, j->model->tok);
+    rlhf__reward_service_longest(rlhf__text_services_reward(j->session.text),
+                                 rlhf__prompts_longest(j->prompts) +
+                                     (int32_t)j->config.sampling.max_new_tokens);
     j->rewards = calloc(j->config.n_reward ? j->config.n_reward : 1, sizeof *j->rewards);
     if (!j->rewards) return RLHF__NOMEM(err, "out of memory for rewards");
     for (size_t i = 0; i < j->config.n_reward; i++) {
@@ -67,14 +70,14 @@ rlhf_status rlhf__judged_open(struct rlhf__judged *j, const struct rlhf__env *en
     j->env = env;
     rlhf_status st = load_config(j, o, err);
     if (st == RLHF_OK) st = open_models(j, o, err);
-    if (st == RLHF_OK) st = open_rewards(j, o->reward_flag, err);
     if (st != RLHF_OK) return st;
     struct rlhf__prompts_config prompts = j->config.prompts;
     if (o->prompts) prompts.path = o->prompts;
     if (o->prompts) prompts.text = "";
     if (o->limit) prompts.limit = o->limit;
-    return rlhf__rollout_prompts(&prompts, j->model, (int32_t)j->config.sampling.max_new_tokens,
-                                 env->dirs, &j->prompts, err);
+    st = rlhf__rollout_prompts(&prompts, j->model, (int32_t)j->config.sampling.max_new_tokens,
+                               env->dirs, &j->prompts, err);
+    return st == RLHF_OK ? open_rewards(j, o->reward_flag, err) : st;
 }
 
 void rlhf__judged_finish(struct rlhf__judged *j) {

@@ -11,9 +11,17 @@
 
 #define MICROBATCH_TOKENS 4096
 
+int rlhf__reward_model_is(const json_t *config) {
+    struct rlhf__labels labels = {0};
+    int one = rlhf__model_is_classifier(config) &&
+              rlhf__hf_labels(config, "", &labels, NULL) == RLHF_OK && labels.n == 1;
+    rlhf__labels_finish(&labels);
+    return one;
+}
+
 static rlhf_status check(const struct rlhf__reward_model_spec *spec, const struct rlhf__model *m,
                          struct rlhf__error *err) {
-    if (!rlhf__model_is_classifier(m->config) || m->labels.n != 1)
+    if (!rlhf__reward_model_is(m->config))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s/config.json: the model is no reward model (architectures must be a "
                           "...ForSequenceClassification with num_labels 1)",

@@ -15,6 +15,10 @@ struct rlhf__reward_model {
     struct rlhf__reward_head head;
 };
 
+// 1 when config.json says that the directory holds a sequence classifier of one label, which is
+// what a reward model is, here and in transformers. [any]
+int rlhf__reward_model_is(const json_t *config);
+
 struct rlhf__reward_model_spec {
     const char *dir;
     int32_t trainable; // gradients wanted

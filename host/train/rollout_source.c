@@ -20,8 +20,9 @@ struct rlhf__rollout_source {
     struct rlhf__order order;
     rlhf_gen *session;
     uint32_t slots, prefix_slots;
-    uint32_t group; // rows a prompt
-    int32_t share;  // 1: they share it
+    int32_t longest, reserved; // prompt + response, tokens
+    uint32_t group;            // rows a prompt
+    int32_t share;             // 1: they share it
     rlhf_dist dist;
 };
 
@@ -83,9 +84,9 @@ rlhf_status rlhf__rollout_source_create(struct rlhf__trainer *t, struct rlhf__ro
     st =
         rlhf__rollout_prompts(&c->prompts, s->policy, max_new, t->req->env->dirs, &s->prompts, err);
     if (st == RLHF_OK) st = choose_eligible(s, t, err);
+    if (st == RLHF_OK) s->longest = rlhf__prompts_longest(s->prompts) + max_new;
     if (st == RLHF_OK)
-        st = rlhf__model_gen_open(s->policy, s->slots + s->prefix_slots,
-                                  (uint32_t)(rlhf__prompts_longest(s->prompts) + max_new),
+        st = rlhf__model_gen_open(s->policy, s->slots + s->prefix_slots, (uint32_t)s->longest,
                                   &s->session, err);
     if (st != RLHF_OK) {
         rlhf__rollout_source_destroy(s);
@@ -103,6 +104,8 @@ void rlhf__rollout_source_destroy(struct rlhf__rollout_source *s) {
     free(s->eligible);
     free(s);
 }
+
+int32_t rlhf__rollout_source_longest(const struct rlhf__rollout_source *s) { return s->longest; }
 
 struct rlhf__order *rlhf__rollout_source_order(struct rlhf__rollout_source *s) {
     return &s->order;

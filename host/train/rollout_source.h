@@ -14,6 +14,8 @@ struct rlhf__rollout_source;
 // generation session. [main]
 rlhf_status rlhf__rollout_source_create(struct rlhf__trainer *t, struct rlhf__rollout_source **out,
                                         struct rlhf__error *err);
+// Longest prompt + sampling.max_new_tokens, in tokens. [any]
+int32_t rlhf__rollout_source_longest(const struct rlhf__rollout_source *);
 // Before the policy is closed. NULL allowed. [main]
 void rlhf__rollout_source_destroy(struct rlhf__rollout_source *);
 

@@ -181,8 +181,9 @@ static rlhf_status open_rewards(struct rlhf__trainer *t, struct rlhf__error *err
                           t->req->algo->file);
     t->rewards = calloc(c->n_reward, sizeof(void *));
     if (!t->rewards) return RLHF__NOMEM(err, "out of memory for rewards");
-    rlhf__reward_service_trainable(rlhf__text_services_reward(t->session.text),
-                                   (t->plan.flags & RLHF_PLAN_REWARD_MODEL) != 0);
+    struct rlhf__reward_service *models = rlhf__text_services_reward(t->session.text);
+    rlhf__reward_service_trainable(models, (t->plan.flags & RLHF_PLAN_REWARD_MODEL) != 0);
+    rlhf__reward_service_longest(models, rlhf__rollout_source_longest(t->rollout));
     for (size_t i = 0; i < c->n_reward; i++) {
         char section[32];
         snprintf(section, sizeof section, "reward.%zu", i);

@@ -1,0 +1,55 @@
+// eval_preferences.c: `rlhf-host eval` of a reward model. See eval_impl.h.
+#include "cmd/eval_impl.h"
+
+#include "base/json.h"
+#include "train/evaluate.h"
+
+#include <stdio.h>
+
+static rlhf_status print_quality(const struct rlhf__eval_options *o, const char *dir,
+                                 const struct rlhf__preference_quality *q,
+                                 struct rlhf__error *err) {
+    double rows = (double)q->rows, accuracy = (double)q->correct / rows;
+    if (!o->json) {
+        printf("%.4f accuracy (%lld rows, margin %.4f, loss %.4f)\n", accuracy, (long long)q->rows,
+               q->margin / rows, q->nats / rows);
+    } else {
+        json_t *v =
+            json_pack("{s:s, s:I, s:f, s:f, s:f}", "model", dir, "rows", (json_int_t)q->rows,
+                      "accuracy", accuracy, "margin", q->margin / rows, "loss", q->nats / rows);
+        if (!v) return RLHF__NOMEM(err, "out of memory printing");
+        struct rlhf__buf line = RLHF__BUF_INIT;
+        rlhf__json_write(&line, v, 0);
+        puts(rlhf__buf_text(&line));
+        rlhf__buf_free(&line);
+        json_decref(v);
+    }
+    if (fflush(stdout) == 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_IO, "cannot write to standard output");
+}
+
+rlhf_status rlhf__eval_preferences(struct rlhf__session *session, const char *dir,
+                                   const struct rlhf__eval_options *o, struct rlhf__error *err) {
+    struct rlhf__reward_model *rm = NULL;
+    struct rlhf__preferences *set = NULL;
+    struct rlhf__preference_quality q;
+    struct rlhf__reward_model_spec spec = {.dir = dir};
+    rlhf_status st = rlhf__reward_model_open(&session->models, &spec, &rm, err);
+    if (st != RLHF_OK) return st;
+    struct rlhf__preference_opts rows = {.paths = &o->data,
+                                         .n_paths = 1,
+                                         .limit = o->limit,
+                                         .prepend_bos = o->prepend_bos,
+                                         .max_tokens = o->max_tokens ? (int32_t)o->max_tokens
+                                                                     : rm->model->info.n_ctx,
+                                         .long_rows = RLHF__PREFERENCE_CUT};
+    if (o->max_tokens > rm->model->info.n_ctx)
+        st = rlhf__fail(err, RLHF_E_INVALID, "--max-tokens is %lld; the context of '%s' is %d",
+                        (long long)o->max_tokens, rm->model->dir, rm->model->info.n_ctx);
+    if (st == RLHF_OK) st = rlhf__preferences_open(&rows, rm->model->tok, &set, err);
+    if (st == RLHF_OK) st = rlhf__evaluate_preferences(rm, set, &q, err);
+    if (st == RLHF_OK) st = print_quality(o, rm->model->dir, &q, err);
+    rlhf__preferences_close(set);
+    rlhf__reward_model_close(rm);
+    return st;
+}
