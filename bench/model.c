@@ -214,7 +214,7 @@ static struct times train_step(const struct bench *b, const struct model *m, str
     for (int i = 0; i < b->rows; i++)
         prompt[i] = 1;
     const rlhf_dist dist = {1, 1, 0, 0};
-    const rlhf_batch batch = {(uint32_t)b->rows, (uint32_t)total, ids, offset, prompt};
+    const rlhf_batch batch = {(uint32_t)b->rows, (uint32_t)total, ids, offset, prompt, NULL};
     const rlhf_forward fwd = {
         .size = sizeof fwd, .heads = RLHF_HEAD_LOGP, .train = 1, .dist = &dist};
     const rlhf_heads out = {.size = sizeof out, .logp = logp}, d = {.size = sizeof d, .logp = grad};
