@@ -1,5 +1,6 @@
-// group_algo.c: an algorithm that counts, in every minibatch, the groups of which a part is
-// missing. Its loss is the mean log-prob of the response tokens times the score.
+// group_algo.c: an algorithm that counts, in every minibatch, the groups of which a part is missing
+// and the rows that stand apart from the others of their group. Its loss is the mean log-prob of
+// the response tokens times the score.
 #include <rlhf/algo.h>
 #include <rlhf/plugin.h>
 
@@ -19,7 +20,7 @@ static const rlhf_opt opts[] = {
 struct self {
     const rlhf_host *host;
     struct config config;
-    double split, minibatches; // of the phase
+    double split, apart, minibatches; // of the phase
 };
 
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
@@ -49,7 +50,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     return RLHF_OK;
 }
 
-// Rows of a group stand together; a run of fewer than group_size is a part of one.
+// A run of rows of a group that is shorter than group_size is a part of one.
 static rlhf_status advantages(void *self, const rlhf_rollout *r) {
     struct self *s = self;
     s->minibatches++;
@@ -57,6 +58,8 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r) {
         for (end = i + 1; end < r->n && r->group[end] == r->group[i];)
             end++;
         if (end - i != s->config.group_size) s->split++;
+        for (uint32_t k = 0; k < i; k++)
+            if (r->group[k] == r->group[i]) s->apart++;
     }
     for (uint32_t i = 0; i < r->n; i++)
         for (int32_t t = r->offset[i] + r->prompt_len[i]; t < r->offset[i + 1]; t++)
@@ -80,7 +83,8 @@ static rlhf_status phase_end(void *self, uint64_t phase) {
     (void)phase;
     s->host->metric(s->host, "test/split_groups", s->split);
     s->host->metric(s->host, "test/minibatches", s->minibatches);
-    s->split = s->minibatches = 0;
+    s->host->metric(s->host, "test/apart", s->apart);
+    s->split = s->apart = s->minibatches = 0;
     return RLHF_OK;
 }
 

@@ -88,27 +88,35 @@ static void sharing_changes_no_number(void **state) {
     }
 }
 
-static void rollout_tokens(struct e2e *t, const char *run, double *out) {
+// Tokens that went through the model while sampling and while training (of all epochs).
+static void tokens(struct e2e *t, const char *run, double *sampled, double *trained) {
     json_t *rows = e2e_metrics(t, run);
-    *out = e2e_metric(rows, 0, "perf/rollout_tokens_per_s") * e2e_metric(rows, 0, "time/rollout");
+    *sampled =
+        e2e_metric(rows, 0, "perf/rollout_tokens_per_s") * e2e_metric(rows, 0, "time/rollout");
+    *trained = e2e_metric(rows, 0, "perf/train_tokens_per_s") * e2e_metric(rows, 0, "time/update");
     json_decref(rows);
 }
 
 // Four prompts of the tiny model are 6 to 14 tokens.
 static void a_prompt_goes_through_the_model_once(void **state) {
     struct e2e *t = *state;
-    double on, off;
-    assert_int_equal(e2e_run(t, PPO "--set run.phases=1 --set run.dir=on"), 0);
-    assert_int_equal(
-        e2e_run(t, PPO "--set run.phases=1 --set run.dir=off --set batch.share_prompts=false"), 0);
-    rollout_tokens(t, "on", &on);
-    rollout_tokens(t, "off", &off);
+    const char *how = "--set algo.minibatches=1 --set algo.epochs=2 --set run.phases=1 "
+                      "--set batch.microbatch_tokens=100000";
+    double on, off, train_on, train_off;
+    assert_int_equal(e2e_run(t, PPO "%s --set run.dir=on", how), 0);
+    assert_int_equal(e2e_run(t, PPO "%s --set run.dir=off --set batch.share_prompts=false", how),
+                     0);
+    tokens(t, "on", &on, &train_on);
+    tokens(t, "off", &off, &train_off);
     // 4 groups: 3 rows of each save the prompt but its last token.
     json_t *rows = e2e_metrics(t, "off");
     double written = e2e_metric(rows, 0, "val/sequence_lengths") * 16;
     double prompts = written - e2e_metric(rows, 0, "completions/mean_length") * 16;
     json_decref(rows);
-    assert_true(fabs((off - on) - 0.75 * (prompts - 16)) < 1e-3 * off);
+    double saved = 0.75 * (prompts - 16);
+    assert_true(fabs((off - on) - saved) < 1e-3 * off);
+    assert_true(fabs(train_off - 2 * written) < 1e-3 * written);
+    assert_true(fabs((train_off - train_on) - 2 * saved) < 1e-3 * written);
     assert_int_equal(e2e_shell(t, "cmp on/samples.jsonl off/samples.jsonl"), 0);
 }
 
@@ -135,7 +143,7 @@ static void groups_stay_whole(void **state) {
     struct e2e *t = *state;
     static const struct {
         int minibatches, split;
-    } cases[] = {{1, 0}, {2, 0}, {3, 0}, {4, 0}, {8, 1}};
+    } cases[] = {{1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 1}};
     for (int k = 0; k < 5; k++) {
         char run[16];
         snprintf(run, sizeof run, "g%d", k);
@@ -148,6 +156,7 @@ static void groups_stay_whole(void **state) {
         json_t *rows = e2e_metrics(t, run);
         assert_true(e2e_metric(rows, 1, "test/minibatches") == 2 * cases[k].minibatches);
         assert_int_equal(e2e_metric(rows, 1, "test/split_groups") > 0, cases[k].split);
+        assert_true(e2e_metric(rows, 1, "test/apart") == 0);
         assert_true(e2e_metric(rows, 1, "sampling/logp_difference/max") == 0);
         json_decref(rows);
     }
