@@ -2,10 +2,9 @@
 // texts nobody has labelled. Writes {"text", "label", "p"} rows, p being the label's probability.
 #include "cmd/commands.h"
 
-#include "base/file.h"
-#include "base/json.h"
 #include "cmd/flags.h"
 #include "data/dataset.h"
+#include "data/line_writer.h"
 #include "model/classifier.h"
 #include "model/session.h"
 
@@ -26,7 +25,7 @@ struct options {
 static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--model", model, "DIR", "classifier; the default one when not given"),
     RLHF__FLAG_S(O, "--data", data, "FILE", "rows with text: .jsonl, .jsonl.gz or .txt"),
-    RLHF__FLAG_S(O, "--out", out, "FILE", "where the labelled rows go (JSON Lines)"),
+    RLHF__FLAG_S(O, "--out", out, "FILE", "where the labelled rows go: .jsonl or .jsonl.gz"),
     RLHF__FLAG_F(O, "--min-p", min_p, "P", 0, 1, "leave out rows the model is less sure of [0]"),
     RLHF__FLAG_I(O, "--limit", limit, "N", 0, (int64_t)1 << 40, "use N rows; 0: all [0]"),
     RLHF__FLAG_I(O, "--skip", skip, "N", 0, (int64_t)1 << 40, "leave out the first N rows [0]"),
@@ -49,27 +48,9 @@ static int32_t pick(const float *logits, int32_t n, double *p) {
     return best;
 }
 
-static rlhf_status put_row(struct rlhf__file_writer *w, rlhf_str text, int32_t label, double p,
-                           struct rlhf__error *err) {
-    struct rlhf__buf line = RLHF__BUF_INIT;
-    json_t *row = json_pack("{s:s%, s:i, s:f}", "text", text.ptr, (size_t)text.len, "label",
-                            (int)label, "p", p);
-    rlhf_status st = RLHF_OK;
-    if (!row) st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory writing labelled rows");
-    if (st == RLHF_OK) {
-        rlhf__json_write(&line, row, 0);
-        const char *s = rlhf__buf_text(&line);
-        st = rlhf__file_writer_put(w, s, strlen(s), err);
-        if (st == RLHF_OK) st = rlhf__file_writer_put(w, "\n", 1, err);
-    }
-    rlhf__buf_free(&line);
-    json_decref(row);
-    return st;
-}
-
 static rlhf_status label_rows(const struct rlhf__env *env, const struct options *o,
                               struct rlhf__classifier *c, const struct rlhf__dataset *ds,
-                              struct rlhf__file_writer *w, int64_t *kept, struct rlhf__error *err) {
+                              struct rlhf__line_writer *w, int64_t *kept, struct rlhf__error *err) {
     int32_t width = rlhf__classifier_labels(c)->n;
     int64_t rows = rlhf__dataset_rows(ds);
     float *logits = calloc((size_t)CHUNK_ROWS * (size_t)width, sizeof *logits);
@@ -86,7 +67,11 @@ static rlhf_status label_rows(const struct rlhf__env *env, const struct options 
             double p;
             int32_t label = pick(logits + (size_t)i * (size_t)width, width, &p);
             if (p < o->min_p) continue;
-            st = put_row(w, text[i], label, p, err);
+            st = rlhf__line_writer_put_new(w,
+                                           json_pack("{s:s%, s:i, s:f}", "text", text[i].ptr,
+                                                     (size_t)text[i].len, "label", (int)label, "p",
+                                                     p),
+                                           err);
             ++*kept;
         }
     }
@@ -100,7 +85,7 @@ static rlhf_status label(const struct rlhf__env *env, const struct options *o,
     struct rlhf__session session = {0};
     struct rlhf__classifier *c = NULL;
     struct rlhf__dataset *ds = NULL;
-    struct rlhf__file_writer *w = NULL;
+    struct rlhf__line_writer *w = NULL;
     struct rlhf__compute_config compute = {.backend = o->backend};
     struct rlhf__run_config run = {.seed = 1, .threads = o->threads};
     struct rlhf__dataset_opts d = {.paths = &o->data,
@@ -119,16 +104,16 @@ static rlhf_status label(const struct rlhf__env *env, const struct options *o,
                                 &run, err);
     if (st == RLHF_OK)
         st = rlhf__classifier_open(&session.models, o->model ? o->model : built_in, &c, err);
-    if (st == RLHF_OK) st = rlhf__file_writer_open(o->out, &w, err);
+    if (st == RLHF_OK) st = rlhf__line_writer_open(o->out, &w, err);
     if (st == RLHF_OK) st = label_rows(env, o, c, ds, w, &kept, err);
     if (st == RLHF_OK) {
-        st = rlhf__file_writer_commit(w, err);
+        st = rlhf__line_writer_commit(w, err);
         w = NULL;
     }
     if (st == RLHF_OK)
         printf("%lld of %lld rows labelled: %s\n", (long long)kept,
                (long long)rlhf__dataset_rows(ds), o->out);
-    rlhf__file_writer_abort(w);
+    rlhf__line_writer_abort(w);
     rlhf__classifier_close(c);
     rlhf__session_finish(&session);
     rlhf__plugins_destroy(plugins);

@@ -1,0 +1,180 @@
+// test_e2e_pairs.c: preference rows from a model and a judge; labels from a classifier.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PAIRS                                                                                      \
+    "pairs --model s/checkpoints/latest --judge period_count.so --prompts prompts.txt "            \
+    "--set sampling.max_new_tokens=24 "
+
+static void make_policy(struct e2e *t) {
+    assert_int_equal(e2e_run(t, "--algo sft.so --policy model --data texts.jsonl "
+                                "--set policy.init=random --set batch.size=16 --set optim.lr=0.01 "
+                                "--set run.phases=30 --set run.dir=s"),
+                     0);
+}
+
+// All rows of a file below dir, new reference.
+static json_t *rows_of(const struct e2e *t, const char *name) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", t->dir, name);
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    json_t *rows = json_array(), *row;
+    while ((row = json_loadf(f, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, NULL)) != NULL)
+        json_array_append_new(rows, row);
+    assert_int_equal(fgetc(f), EOF); // all of it was JSON
+    fclose(f);
+    return rows;
+}
+
+static const char *text_of(const json_t *row, const char *key) {
+    const json_t *v = json_object_get(row, key);
+    if (!json_is_string(v)) fail_msg("a row has no text '%s'", key);
+    return json_string_value(v);
+}
+
+static double score_of(const json_t *row, size_t i) {
+    const json_t *v = json_array_get(json_object_get(row, "scores"), i);
+    if (!json_is_number(v)) fail_msg("a row has no score %zu", i);
+    return json_number_value(v);
+}
+
+// A random model writes any byte, NUL too.
+static double periods(const json_t *text) {
+    const char *s = json_string_value(text);
+    double n = 0;
+    for (size_t i = 0; i < json_string_length(text); i++)
+        n += s[i] == '.';
+    return n;
+}
+
+static double periods_of(const json_t *row, const char *key) {
+    return periods(json_object_get(row, key));
+}
+
+// The rows hold what the judge saw, in the order of the prompts.
+static void best_against_worst(void **state) {
+    struct e2e *t = *state;
+    make_policy(t);
+    assert_int_equal(e2e_run(t, PAIRS "--n 40 --k 3 --min-gap 1 --out a.jsonl"), 0);
+    e2e_says(t, "of 40 prompts: a.jsonl");
+    json_t *rows = rows_of(t, "a.jsonl");
+    assert_in_range(json_array_size(rows), 8, 40);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const char *prompt = text_of(row, "prompt");
+        assert_true(strstr("It was|The film|I think|the thing in it", prompt) != NULL);
+        assert_true(periods_of(row, "chosen") == score_of(row, 0));
+        assert_true(periods_of(row, "rejected") == score_of(row, 1));
+        assert_true(score_of(row, 0) >= score_of(row, 1) + 1);
+    }
+    json_decref(rows);
+    // Weights turn the order round; the judge's part in a sum is its weight.
+    assert_int_equal(e2e_run(t, "pairs --model s/checkpoints/latest --prompts prompts.txt "
+                                "--judge period_count.so:weight=-0.5 --judge ngram3.so:weight=0 "
+                                "--set sampling.max_new_tokens=24 --n 40 --k 3 --out b.jsonl"),
+                     0);
+    rows = rows_of(t, "b.jsonl");
+    const json_t *row = json_array_get(rows, 0);
+    assert_true(-0.5 * periods_of(row, "chosen") == score_of(row, 0));
+    assert_true(periods_of(row, "chosen") < periods_of(row, "rejected"));
+    json_decref(rows);
+}
+
+static void best_of_k(void **state) {
+    struct e2e *t = *state;
+    make_policy(t);
+    assert_int_equal(e2e_run(t, PAIRS "--n 160 --k 4 --best-of --out a.jsonl"), 0);
+    json_t *rows = rows_of(t, "a.jsonl");
+    assert_in_range(json_array_size(rows), 40, 160);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const json_t *responses = json_object_get(row, "responses");
+        size_t best = (size_t)json_integer_value(json_object_get(row, "best"));
+        assert_int_equal(json_array_size(responses), 4);
+        for (size_t k = 0; k < 4; k++) {
+            assert_true(periods(json_array_get(responses, k)) == score_of(row, k));
+            assert_true(k == best || score_of(row, k) < score_of(row, best));
+        }
+    }
+    json_decref(rows);
+}
+
+static void bytes_depend_on_the_seed_alone(void **state) {
+    struct e2e *t = *state;
+    make_policy(t);
+    assert_int_equal(e2e_run(t, PAIRS "--n 300 --out a.jsonl"), 0); // more than one chunk
+    assert_int_equal(e2e_run(t, PAIRS "--n 300 --out b.jsonl.gz --threads 2"), 0);
+    assert_int_equal(e2e_run(t, PAIRS "--n 270 --out c.jsonl"), 0);
+    assert_int_equal(e2e_run(t, PAIRS "--n 300 --out d.jsonl --seed 2"), 0);
+    assert_int_equal(e2e_shell(t, "zcat b.jsonl.gz | cmp - a.jsonl"), 0);
+    assert_int_equal(e2e_shell(t, "head -n $(wc -l < c.jsonl) a.jsonl | cmp - c.jsonl"), 0);
+    assert_int_equal(e2e_shell(t, "cmp -s a.jsonl d.jsonl"), 1);
+}
+
+static void refusals(void **state) {
+    struct e2e *t = *state;
+    make_policy(t);
+    e2e_write(t, "a.jsonl", "kept\n");
+    assert_int_equal(e2e_run(t, PAIRS "--n 8 --out a.jsonl"), 2);
+    e2e_says(t, "'a.jsonl' exists already; --force replaces it");
+    assert_int_equal(e2e_shell(t, "grep -q kept a.jsonl"), 0);
+    assert_int_equal(e2e_run(t, PAIRS "--n 8 --out a.jsonl --force"), 0);
+    assert_int_equal(e2e_shell(t, "grep -q kept a.jsonl"), 1);
+    assert_int_equal(e2e_run(t, PAIRS "--n 8 --min-gap 1000 --out b.jsonl"), 2);
+    e2e_says(t, "no row was left of 8 prompts");
+    assert_int_equal(e2e_run(t, PAIRS "--n 8 --out b.jsonl --set sampling.max_new_tokens=64"), 2);
+    e2e_says(t, "context");
+    assert_int_equal(e2e_run(t, PAIRS "--n 8 --out none/b.jsonl"), 1);
+    e2e_says(t, "none/b.jsonl");
+    assert_int_equal(e2e_shell(t, "ls b.jsonl* 2>/dev/null"), 2); // nothing half written
+}
+
+// ---- label ----
+
+static void labels_of_a_classifier(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, "--algo classify.so --policy model --data labelled.jsonl "
+                                "--set policy.init=random --set run.phases=60 --set batch.size=32 "
+                                "--set optim.lr=0.01 --set run.dir=c"),
+                     0);
+    const char *label = "label --model c/checkpoints/latest --data labelled.jsonl";
+    assert_int_equal(e2e_run(t, "%s --out a.jsonl", label), 0);
+    e2e_says(t, "64 of 64 rows labelled: a.jsonl");
+    json_t *given = rows_of(t, "labelled.jsonl"), *rows = rows_of(t, "a.jsonl");
+    int right = 0, sure = 0;
+    assert_int_equal(json_array_size(rows), 64);
+    for (size_t i = 0; i < 64; i++) {
+        const json_t *row = json_array_get(rows, i), *want = json_array_get(given, i);
+        double p = json_number_value(json_object_get(row, "p"));
+        assert_string_equal(text_of(row, "text"), text_of(want, "text"));
+        assert_true(p >= 0.5 && p <= 1); // the likelier of two
+        right += json_equal(json_object_get(row, "label"), json_object_get(want, "label"));
+        sure += p >= 0.9;
+    }
+    json_decref(given);
+    json_decref(rows);
+    assert_in_range(right, 60, 64); // it was trained on these
+    assert_int_equal(e2e_run(t, "%s --min-p 0.9 --out b.jsonl", label), 0);
+    char line[64];
+    snprintf(line, sizeof line, "%d of 64 rows labelled", sure);
+    e2e_says(t, line);
+    assert_int_equal(e2e_run(t, "%s --skip 8 --limit 16 --threads 2 --out c.jsonl.gz", label), 0);
+    assert_int_equal(
+        e2e_shell(t, "zcat c.jsonl.gz > c.jsonl; sed -n 9,24p a.jsonl | cmp - c.jsonl"), 0);
+    assert_int_equal(e2e_run(t, "label --model model --data labelled.jsonl --out d.jsonl"), 2);
+    assert_int_equal(e2e_shell(t, "ls d.jsonl* 2>/dev/null"), 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(best_against_worst, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(best_of_k, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(bytes_depend_on_the_seed_alone, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(refusals, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(labels_of_a_classifier, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_pairs", tests, NULL, NULL);
+}
