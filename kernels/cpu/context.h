@@ -22,6 +22,7 @@ enum rlhf__cpu_ws {
     RLHF__WS_PARTIAL, // partial sums of the row kernels' reductions
     RLHF__WS_ATTN,    // attention blocks
     RLHF__WS_ATTN_BWD,
+    RLHF__WS_ATTN_RUNS, // where attention's runs of rows begin
     RLHF__WS_MUON,
     RLHF__WS_COUNT
 };

@@ -10,6 +10,7 @@
 #include <omp.h>
 
 enum { HEAD_DIM_MAX = 128, LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
+enum { RUN_PREFIX = 16, RUN_ROWS = 16 }; // shortest prefix worth a run, most rows of one
 enum { FEW_QUERIES = 3 }; // below this a row reads its keys once and memory sets the speed
 
 // Items a thread takes at a time, of `rows` rows of equal worth: neighbouring heads, for the
@@ -115,32 +116,100 @@ static void look_ahead(struct rlhf__attn_item *it, const rlhf_attn *a, const rlh
     it->ahead_bytes = bytes / heads;
 }
 
-// One piece of forward: item n = (row, head).
-static void forward_item(struct rlhf__cpu *cpu, const rlhf_attn *a, const rlhf_ragged *r, size_t n,
-                         rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v,
+// The tensors of a forward call.
+struct fwd {
+    const rlhf_attn *a;
+    const rlhf_ragged *r;
+    rlhf_dev out, lse, q, k, v;
+};
+
+// One piece of forward: head h of row i.
+static void forward_item(struct rlhf__cpu *cpu, const struct fwd *f, size_t i, size_t h,
                          float *scratch) {
-    size_t es = rlhf_dtype_size(a->dtype), heads = (size_t)a->heads, i = n / heads, h = n % heads;
-    struct rlhf__attn_item it = item_of(a, r, i, h, es, q, k, v, lse);
-    size_t t0 = (size_t)((const int32_t *)(const void *)r->offset)[i];
+    const rlhf_attn *a = f->a;
+    size_t es = rlhf_dtype_size(a->dtype);
+    struct rlhf__attn_item it = item_of(a, f->r, i, h, es, f->q, f->k, f->v, f->lse);
+    size_t t0 = rlhf__cpu_row(f->r, i).t0;
     if (!it.nq) return;
     if (it.nq <= FEW_QUERIES)
-        look_ahead(&it, a, r, i, h, es, k, v);
+        look_ahead(&it, a, f->r, i, h, es, f->k, f->v);
     else
-        look_next(&it, a, r, i, h, es);
-    it.out = out + (t0 * (size_t)a->out_stride + h * (size_t)a->head_dim) * es;
+        look_next(&it, a, f->r, i, h, es);
+    it.out = f->out + (t0 * (size_t)a->out_stride + h * (size_t)a->head_dim) * es;
     it.scratch = scratch;
     cpu->hot.attn(&it);
+}
+
+// Head h of rows i0 .. i1-1, which have one query each and share a prefix.
+static void forward_run(struct rlhf__cpu *cpu, const struct fwd *f, size_t i0, size_t i1, size_t h,
+                        float *scratch) {
+    const rlhf_attn *a = f->a;
+    size_t es = rlhf_dtype_size(a->dtype), col = h * (size_t)a->head_dim;
+    struct rlhf__attn_run run = {.it = item_of(a, f->r, i0, h, es, f->q, f->k, f->v, f->lse),
+                                 .start = (const int32_t *)(const void *)f->r->start + i0,
+                                 .base = (const int32_t *)(const void *)f->r->kv_base + i0};
+    run.it.k = f->k + col * es;
+    run.it.v = f->v + col * es;
+    run.it.out = f->out + (rlhf__cpu_row(f->r, i0).t0 * (size_t)a->out_stride + col) * es;
+    run.it.nq = (uint32_t)(i1 - i0);
+    for (size_t i = 0; i < i1 - i0; i++)
+        if ((uint32_t)run.start[i] + 1 > run.it.nk) run.it.nk = (uint32_t)run.start[i] + 1;
+    if (h + 1 < (size_t)a->heads) run.it.next_kv = (int64_t)a->head_dim * (int64_t)es;
+    run.it.scratch = scratch;
+    cpu->hot.attn_run(&run);
+}
+
+// Number of runs; run n is rows first[n] .. first[n+1]-1, first has room for r->n + 1.
+static uint32_t find_runs(const rlhf_ragged *r, uint32_t *first) {
+    uint32_t runs = 0;
+    for (uint32_t i = 0; i < r->n; i++) {
+        struct rlhf__row row = rlhf__cpu_row(r, i);
+        if (runs && row.np >= RUN_PREFIX && row.nq == 1 && i - first[runs - 1] < RUN_ROWS) {
+            struct rlhf__row head = rlhf__cpu_row(r, first[runs - 1]);
+            if (head.np == row.np && head.p0 == row.p0 && head.nq == 1) continue;
+        }
+        first[runs++] = i;
+    }
+    first[runs] = r->n;
+    return runs;
+}
+
+// Forward for rows of one query, of which some share a prefix.
+static rlhf_status forward_runs(struct rlhf__cpu *cpu, const struct fwd *f, float *ws,
+                                size_t stride) {
+    void *p = NULL;
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_ATTN_RUNS, (f->r->n + 1ull) * sizeof(uint32_t), &p));
+    uint32_t *first = p;
+    size_t heads = (size_t)f->a->heads;
+    uint32_t runs = find_runs(f->r, first);
+    int64_t count = (int64_t)runs * f->a->heads;
+    int threads = count > 1 ? cpu->threads : 1;
+    // Read by the pragma alone.
+    int chunk = chunk_of(f->a, runs, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
+#pragma omp parallel for schedule(dynamic, chunk) num_threads(threads) if (threads > 1)
+    for (int64_t n = 0; n < count; n++) {
+        size_t i0 = first[(size_t)n / heads], i1 = first[(size_t)n / heads + 1];
+        float *own = ws + (size_t)omp_get_thread_num() * stride;
+        if (i1 == i0 + 1)
+            forward_item(cpu, f, i0, (size_t)n % heads, own);
+        else
+            forward_run(cpu, f, i0, i1, (size_t)n % heads, own);
+    }
+    return RLHF_OK;
 }
 
 rlhf_status rlhf__cpu_attention(void *ctx, const rlhf_attn *a, const rlhf_ragged *r, rlhf_dev out,
                                 rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
     struct rlhf__cpu *cpu = ctx;
+    const struct fwd f = {a, r, out, lse, q, k, v};
     float *ws;
-    size_t stride;
+    size_t stride, heads = (size_t)a->heads;
     RLHF_TRY(check_geometry(cpu, "attention", a));
     RLHF_TRY(rlhf__cpu_check_ragged(cpu, "attention", r));
     RLHF_TRY(scratch(cpu, RLHF__WS_ATTN, rlhf__attn_scratch(r->max_q, r->max_k, a->head_dim), &ws,
                      &stride));
+    if (r->max_q == 1 && r->prefix_len && a->head_dim % LANES_MAX == 0)
+        return forward_runs(cpu, &f, ws, stride);
     int64_t count = (int64_t)r->n * a->heads;
     int threads = count > 1 ? cpu->threads : 1;
     // Read by the pragma alone.
@@ -148,12 +217,12 @@ rlhf_status rlhf__cpu_attention(void *ctx, const rlhf_attn *a, const rlhf_ragged
     if (r->max_q <= FEW_QUERIES) {          // neighbouring rows on one thread, for look_ahead
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
         for (int64_t n = 0; n < count; n++)
-            forward_item(cpu, a, r, (size_t)n, out, lse, q, k, v,
+            forward_item(cpu, &f, (size_t)n / heads, (size_t)n % heads,
                          ws + (size_t)omp_get_thread_num() * stride);
     } else {
 #pragma omp parallel for schedule(dynamic, chunk) num_threads(threads) if (threads > 1)
         for (int64_t n = 0; n < count; n++)
-            forward_item(cpu, a, r, (size_t)n, out, lse, q, k, v,
+            forward_item(cpu, &f, (size_t)n / heads, (size_t)n % heads,
                          ws + (size_t)omp_get_thread_num() * stride);
     }
     return RLHF_OK;

@@ -10,15 +10,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ROWS_IN_FAMILY = 18 }; // more than the cpu backend decodes at once
+
 struct family {
-    uint32_t prefix, rows, own[4]; // tokens; prefix 0: own[0] is a row alone
+    uint32_t prefix, rows, own[ROWS_IN_FAMILY]; // tokens; prefix 0: own[0] is a row alone
 };
 
 // Prefixes below, at and between multiples of every vector width; more than one chunk of queries.
 static const struct family families[] = {
-    {0, 1, {33}},   {5, 3, {7, 1, 20}}, {16, 2, {3, 2}},       {37, 4, {31, 2, 70, 1}}, {0, 1, {6}},
-    {1, 2, {1, 5}}, {70, 1, {9}},       {128, 3, {48, 17, 4}}, {66, 3, {2, 64, 3}}};
-enum { FAMILIES = CHECK_COUNT(families), ROWS_MOST = 5 * FAMILIES };
+    {0, 1, {33}},        {5, 3, {7, 1, 20}},
+    {16, 2, {3, 2}},     {37, 4, {31, 2, 70, 1}},
+    {0, 1, {6}},         {1, 2, {1, 5}},
+    {70, 1, {9}},        {128, 3, {48, 17, 4}},
+    {66, 3, {2, 64, 3}}, {49, 18, {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 3, 2, 1, 3}}};
+enum { FAMILIES = CHECK_COUNT(families), ROWS_MOST = (ROWS_IN_FAMILY + 1) * FAMILIES };
+
+enum { TOKENS_MOST = 1200 * FAMILIES }; // of a family written out, and as many families
 
 struct shape {
     int32_t heads, head_dim, causal, dtype;
@@ -63,6 +70,7 @@ static int is_prefix(uint32_t key) {
 
 // Appends n tokens from number `key` on to the row that is being made.
 static void add_tokens(struct batch *b, uint32_t key, uint32_t n, int repeat) {
+    assert_true(b->ragged.total + n <= TOKENS_MOST);
     for (uint32_t t = 0; t < n; t++, b->ragged.total++) {
         b->key[b->ragged.total] = key + t;
         b->repeat[b->ragged.total] = (uint8_t)repeat;
@@ -99,8 +107,8 @@ static void add_family(struct batch *b, uint32_t f, int compact) {
 static struct batch *make_batch(struct call *k, const struct shape *s, int compact) {
     struct batch *b = call_host(k, sizeof *b);
     const uint64_t d = b->d = (uint64_t)s->heads * (uint64_t)s->head_dim;
-    b->key = call_host(k, 5ull * first_token(FAMILIES) * sizeof *b->key);
-    b->repeat = call_host(k, 5ull * first_token(FAMILIES));
+    b->key = call_host(k, TOKENS_MOST * sizeof *b->key);
+    b->repeat = call_host(k, TOKENS_MOST);
     for (uint32_t i = 0; i < k->n_rows; i++)
         add_family(b, k->rows[i], compact);
     rlhf_ragged *r = &b->ragged;

@@ -1,4 +1,5 @@
-// hot/attn_fwd.c: attention of one (row, head) pair. Level source, see vec.h.
+// hot/attn_fwd.c: attention of one (row, head) pair, or of a run of rows with one query each that
+// share a prefix. Level source, see vec.h.
 //
 // For each query: all scores (keys in order, a lane a key), the maximum, the exponentials and their
 // sum over lanes in key order, then the weighted sum of values, a lane a channel, keys in order,
@@ -50,21 +51,24 @@ static struct values values_of(const struct rlhf__attn_item *it, float *scratch)
 // o[nr][width] (+)= weights * values of keys j0 .. j1-1, all in a or all in b.
 static void mix_keys(float *o, const struct values *val, const float *s, size_t lds, size_t j0,
                      size_t j1, size_t nr) {
-    int in_a = j0<val->na, add = j0> 0;
+    const int in_a = j0 < val->na;
+    const size_t base = in_a ? 0 : val->na, from = j0 - base, to = j1 - base;
     const void *v = in_a ? val->a : val->b;
-    size_t base = in_a ? 0 : val->na;
+    struct weights w = {s + base, lds, 1};
     if (!val->bf16) {
-        axpys(o, val->width, (struct weights){s + base, lds, 1}, v, val->ld, val->width, j0 - base,
-              j1 - base, add, nr);
+        axpys(o, val->width, w, v, val->ld, val->width, from, to, j0 > 0, nr);
         return;
     }
-    for (size_t r = 0; r < nr; r++) {
-        struct weights wr = {s + r * lds + base, lds, 1};
-        float *to = o + r * val->width;
-        if (add)
-            axpys_rows(to, val->width, wr, v, 1, val->ld, val->width, j0 - base, j1 - base, 1, 1);
+    if (nr == TILE_ROWS && j0 == 0) {
+        axpys_rows(o, val->width, w, v, 1, val->ld, val->width, from, to, 0, TILE_ROWS);
+        return;
+    }
+    for (size_t r = 0; r < nr; r++, w.w += lds) {
+        float * or = o + r * val->width;
+        if (j0)
+            axpys_rows(or, val->width, w, v, 1, val->ld, val->width, from, to, 1, 1);
         else
-            axpys_rows(to, val->width, wr, v, 1, val->ld, val->width, j0 - base, j1 - base, 0, 1);
+            axpys_rows(or, val->width, w, v, 1, val->ld, val->width, from, to, 0, 1);
     }
 }
 
@@ -78,6 +82,16 @@ static void mix(float *o, const struct values *val, const float *s, size_t lds, 
             mix_keys(o + r * val->width, val, s + r * lds, lds, limit[0], limit[r], 1);
 }
 
+// Scores of one query and keys j0 .. n-1 as they lie in memory.
+static void dots_row(const struct rlhf__attn_item *it, float *s, const char *q,
+                     const struct keys *keys, size_t j0, size_t n, struct ahead *ahead) {
+    size_t hd = (size_t)it->head_dim;
+    if (it->dtype == RLHF_BF16)
+        dots_one(s, q, keys, j0, n, hd / 2, it->scale, 1, ahead);
+    else
+        dots_one(s, q, keys, j0, n, hd, it->scale, 0, ahead);
+}
+
 // Scores of queries t .. t+nr-1, softmaxed; sum and max of each.
 static void scores(const struct rlhf__attn_item *it, float *s, size_t lds, const float *kt,
                    size_t t, size_t nr, const size_t *limit, struct ahead *ahead, float *sum,
@@ -89,12 +103,18 @@ static void scores(const struct rlhf__attn_item *it, float *s, size_t lds, const
     struct keys keys = {it->pk, it->k, it->np, (size_t)it->kv_stride * es};
     if (kt) dots(s, lds, q, qs, kt, limit[nr - 1], units, it->scale, pairs, nr);
     for (size_t r = 0; r < nr; r++) {
-        if (!kt && pairs)
-            dots_one(s + r * lds, q + r * qs, &keys, limit[r], units, it->scale, 1, ahead);
-        else if (!kt)
-            dots_one(s + r * lds, q + r * qs, &keys, limit[r], units, it->scale, 0, ahead);
+        if (!kt) dots_row(it, s + r * lds, q + r * qs, &keys, 0, limit[r], ahead);
         sum[r] = softmax_row(s + r * lds, limit[r], &max[r]);
     }
+}
+
+// Results of query t: sums over keys o, divided by the sum of the weights.
+static void put_query(const struct rlhf__attn_item *it, size_t t, const float *o, float sum,
+                      float max) {
+    int bf16 = it->dtype == RLHF_BF16;
+    char *out = (char *)it->out + t * (size_t)it->out_stride * (bf16 ? 2 : 4);
+    narrow_row(out, bf16, o, (size_t)it->head_dim, vf_set1(1.0f / sum));
+    if (it->lse) it->lse[t * (size_t)it->lse_stride] = max + logf(sum);
 }
 
 void RLHF__HOT(attn)(const struct rlhf__attn_item *it) {
@@ -116,11 +136,64 @@ void RLHF__HOT(attn)(const struct rlhf__attn_item *it) {
         fetch_next(it, t, nr, es);
         scores(it, s, lds, pack ? kt : NULL, t, nr, limit, &ahead, sum, max);
         mix(o, &val, s, lds, limit, nr);
-        for (size_t r = 0; r < nr; r++) {
-            size_t row = t + r;
-            narrow_row((char *)it->out + row * (size_t)it->out_stride * es, bf16, o + r * width, hd,
-                       vf_set1(1.0f / sum[r]));
-            if (it->lse) it->lse[row * (size_t)it->lse_stride] = max[r] + logf(sum[r]);
+        for (size_t r = 0; r < nr; r++)
+            put_query(it, t + r, o + r * width, sum[r], max[r]);
+    }
+}
+
+// Asks for n short pieces of keys and values, `stride` bytes apart.
+static void fetch_rows(const char *k, const char *v, size_t n, size_t stride, size_t bytes) {
+    for (size_t j = 0; j < n; j++)
+        for (size_t c = 0; c < bytes; c += 64) {
+            _mm_prefetch(k + j * stride + c, _MM_HINT_T1);
+            _mm_prefetch(v + j * stride + c, _MM_HINT_T1);
         }
+}
+
+// Queries t .. t+nr-1 of a run. kt holds the prefix as far as whole vectors of it go; the keys from
+// there on are read where they lie, as are all values.
+static void run_tile(const struct rlhf__attn_run *run, const float *kt, float *s, size_t lds,
+                     float *o, size_t t, size_t nr) {
+    const struct rlhf__attn_item *it = &run->it;
+    int bf16 = it->dtype == RLHF_BF16;
+    size_t es = bf16 ? 2 : 4, hd = (size_t)it->head_dim, np = it->np, packed = np / VF_LANES;
+    size_t qs = (size_t)it->q_stride * es, ks = (size_t)it->kv_stride * es;
+    const char *q = (const char *)it->q + t * qs;
+    struct values val = {it->pv, NULL, np, (size_t)it->kv_stride, hd, bf16};
+    struct ahead none = {0};
+    float sum[TILE_ROWS], max[TILE_ROWS];
+    packed *= VF_LANES;
+    dots(s, lds, q, qs, kt, packed, hd * es / 4, it->scale, bf16, nr);
+    for (size_t r = 0; r < nr; r++) {
+        size_t nk = (size_t)run->start[t + r] + 1, own = (size_t)run->base[t + r] * ks;
+        struct keys keys = {it->pk, (const char *)it->k + own, np, ks};
+        if (it->next_kv)
+            fetch_rows(keys.b + it->next_kv, (const char *)it->v + own + it->next_kv, nk - np, ks,
+                       hd * es);
+        dots_row(it, s + r * lds, q + r * qs, &keys, packed, nk, &none);
+        sum[r] = softmax_row(s + r * lds, nk, &max[r]);
+    }
+    mix_keys(o, &val, s, lds, 0, np, nr);
+    for (size_t r = 0; r < nr; r++) {
+        val.b = (const char *)it->v + (size_t)run->base[t + r] * ks;
+        mix_keys(o + r * hd, &val, s + r * lds, lds, np, (size_t)run->start[t + r] + 1, 1);
+        put_query(it, t + r, o + r * hd, sum[r], max[r]);
+    }
+}
+
+void RLHF__HOT(attn_run)(const struct rlhf__attn_run *run) {
+    const struct rlhf__attn_item *it = &run->it;
+    size_t es = it->dtype == RLHF_BF16 ? 2 : 4, units = (size_t)it->head_dim * es / 4;
+    size_t lds = round_up(it->nk, KEY_BLOCK), ks = (size_t)it->kv_stride * es, np = it->np;
+    float *kt = it->scratch, *s = kt + lds * units, *o = s + TILE_ROWS * lds;
+    struct keys prefix = {it->pk, NULL, np, ks};
+    pack_keys(kt, &prefix, 0, np / VF_LANES * VF_LANES, units);
+    for (size_t t = 0; t < it->nq; t += TILE_ROWS) {
+        size_t nr = it->nq - t < TILE_ROWS ? it->nq - t : TILE_ROWS;
+        size_t j = np * t / it->nq, end = np * (t + nr) / it->nq;
+        if (it->next_kv)
+            fetch_rows((const char *)it->pk + it->next_kv + j * ks,
+                       (const char *)it->pv + it->next_kv + j * ks, end - j, ks, 4 * units);
+        run_tile(run, kt, s, lds, o, t, nr);
     }
 }

@@ -105,11 +105,11 @@ static inline void pack_keys(float *dst, const struct keys *k, size_t j0, size_t
     }
 }
 
-// s[j] = mul * (q . key j) for one query, keys as they lie in memory: what dots does, without the
-// packing. Reads `ahead` in passing.
-INLINE void dots_one(float *s, const char *q, const struct keys *k, size_t n, size_t units,
-                     float mul, const int pairs, struct ahead *ahead) {
-    for (size_t j = 0; j < n; j += VF_LANES) {
+// s[j] = mul * (q . key j) for one query and keys j0 .. n-1 as they lie in memory: what dots does,
+// without the packing. j0 is a multiple of VF_LANES. Reads `ahead` in passing.
+INLINE void dots_one(float *s, const char *q, const struct keys *k, size_t j0, size_t n,
+                     size_t units, float mul, const int pairs, struct ahead *ahead) {
+    for (size_t j = j0; j < n; j += VF_LANES) {
         size_t rows = n - j < VF_LANES ? n - j : VF_LANES;
         vf acc = vf_zero();
         for (size_t u = 0; u < units; u += VF_LANES) {

@@ -40,6 +40,16 @@ struct rlhf__attn_item {
     float scale;
 };
 
+// One head of consecutive rows, nq in number, that have one query each and share a prefix; head_dim
+// is a multiple of 16. Of `it`: q, out and lse are those of the first row, k and v are at key 0 of
+// the whole cache, nk is the largest number of keys; start, causal, ahead_*, next_q and next_out
+// are not read. Row t has start[t] + 1 keys, those behind the prefix from key base[t] of k and v
+// on.
+struct rlhf__attn_run {
+    struct rlhf__attn_item it;
+    const int32_t *start, *base;
+};
+
 // Floats of scratch that an item with at most nq queries and nk keys needs at any level.
 size_t rlhf__attn_scratch(uint32_t nq, uint32_t nk, int32_t head_dim);
 size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
@@ -55,6 +65,7 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 // norm_bwd         rows of d: dx (+)=; part[0..d) += dgamma, part[d..2d) += dbeta when not NULL
 // sum_parts        dst[c] += part[0][c] + part[1][c] + ... with part stride `stride`, count parts
 // attn, attn_bwd   one item
+// attn_run         attn of every row of the run, the prefix read once for all
 #define RLHF__HOT_ROWS(X)                                                                          \
     X(to_bf16, (uint16_t * dst, const float *src, size_t n))                                       \
     X(to_f32, (float *dst, const uint16_t *src, size_t n))                                         \
@@ -71,6 +82,7 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
                  const float *stats, const float *gamma, size_t rows, size_t d))                   \
     X(sum_parts, (float *dst, const float *part, size_t stride, size_t count, size_t n))           \
     X(attn, (const struct rlhf__attn_item *it))                                                    \
+    X(attn_run, (const struct rlhf__attn_run *run))                                                \
     X(attn_bwd, (const struct rlhf__attn_item *it))
 
 // RLHF__HOT_PRODUCTS(X): the products side's loops (softmax rows, adamw, ...), same form.
