@@ -4,9 +4,9 @@
 // What state/ holds: run.json (counters, cursors), optimizer.safetensors, value_head.safetensors,
 // master.safetensors (exact weights, when model.safetensors is bf16), critic.safetensors and
 // critic_optimizer.safetensors (value.critic separate), reward_head.json and samples.safetensors (a
-// reward model in training: its gain and bias, and what they are fitted on), algo.bin, reward_<i>.bin and judge.bin
-// (what plugins saved), and what an outer loop leaves (iteration.h; reward_model/ lies beside
-// state/). Nothing in a checkpoint depends on time, threads or place.
+// reward model in training: its gain and bias, and what they are fitted on), algo.bin,
+// reward_<i>.bin and judge.bin (what plugins saved), and what an outer loop leaves (iteration.h;
+// reward_model/ lies beside state/). Nothing in a checkpoint depends on time, threads or place.
 #ifndef RLHF_HOST_CHECKPOINT_H
 #define RLHF_HOST_CHECKPOINT_H
 

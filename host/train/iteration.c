@@ -7,6 +7,7 @@
 #include "train/trainer.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +83,17 @@ static rlhf_status collect_pairs(void *host, uint32_t *added) {
     return tell(it, st, &err);
 }
 
+static void report_round(struct rlhf__trainer *t, const rlhf_reward_update_report *r,
+                         double seconds) {
+    rlhf__metrics_set(t->metrics, "time/reward_model", seconds);
+    if (r->steps > 0)
+        rlhf__logf(t->log, RLHF_LOG_INFO,
+                   "reward model: %lld new and %lld earlier pairs in %u steps; accuracy on the new "
+                   "ones %.3f, now %.3f",
+                   (long long)r->fresh, (long long)r->replayed, r->steps, r->fresh_before,
+                   r->fresh_after);
+}
+
 static rlhf_status reward_update(void *host, const rlhf_reward_update *in,
                                  rlhf_reward_update_report *out) {
     struct rlhf__iteration *it = host;
@@ -95,10 +107,13 @@ static rlhf_status reward_update(void *host, const rlhf_reward_update *in,
                         "reward_update() needs RLHF_PLAN_REWARD_MODEL in the plan");
     if (st == RLHF_OK)
         st = rlhf__copy_in(&u, sizeof u, in, (uint32_t)sizeof u, "rlhf_reward_update", &err);
+    double from = rlhf__seconds();
+    rlhf__progress_note(it->t->progress, "reward model");
     if (st == RLHF_OK)
         st = rlhf__reward_round_run(it->round, &it->replay, it->syncs, &u, &report, &err);
     report.size = out->size;
     if (st == RLHF_OK) memcpy(out, &report, room);
+    if (st == RLHF_OK) report_round(it->t, &report, rlhf__seconds() - from);
     return tell(it, st, &err);
 }
 
@@ -113,10 +128,7 @@ static const void *find_service(void *ctx, const char *id) {
 static void last_failure(void *ctx, char *text, size_t cap) {
     struct rlhf__trainer *t = ctx;
     rlhf__text_services_failure(t->session.text, text, cap);
-    if (t->iteration.failure.text[0] && cap) {
-        strncpy(text, t->iteration.failure.text, cap - 1);
-        text[cap - 1] = '\0';
-    }
+    if (t->iteration.failure.text[0]) snprintf(text, cap, "%s", t->iteration.failure.text);
     t->iteration.failure = (struct rlhf__error){0, ""};
 }
 

@@ -43,7 +43,8 @@ void rlhf__iteration_finish(struct rlhf__iteration *it); // accepts a zeroed one
 rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__error *err);
 
 // Keep the phase's rows (both are emptied) and let the judge score them: metrics judge/mean and
-// judge/std. [main]
+// judge/std. A score that is not finite is RLHF_E_NUMERIC with rewards.nan_policy stop, else it is
+// left out of the metrics and of the pairs. [main]
 rlhf_status rlhf__iteration_take(struct rlhf__iteration *it, struct rlhf__episodes *rows,
                                  struct rlhf__scored *scored, struct rlhf__error *err);
 

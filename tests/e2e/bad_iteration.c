@@ -1,0 +1,106 @@
+// bad_iteration.c: an algorithm that learns nothing and misuses rlhf/iteration.h in one way.
+#include <rlhf/algo.h>
+#include <rlhf/iteration.h>
+
+struct config {
+    int32_t how, reserved;
+};
+
+enum { EARLY, UNPLANNED_PAIRS, UNPLANNED_UPDATE, EPOCHS, BATCH, LR, SHARE, SHORT, GROUP };
+
+static const char *const ways[] = {"early",  "unplanned_pairs", "unplanned_update",
+                                   "epochs", "batch",           "lr",
+                                   "share",  "short",           "group",
+                                   NULL};
+
+static const rlhf_opt opts[] = {
+    RLHF_OPT_ENUM(struct config, how, 0, ways, "what it does wrong"),
+};
+
+struct self {
+    const rlhf_host *host;
+    struct config config;
+};
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    struct self *s = host->alloc(host, sizeof *s);
+    if (!s) return RLHF_E_NOMEM;
+    s->host = host;
+    s->config = *(const struct config *)config;
+    *self = s;
+    return RLHF_OK;
+}
+
+static void destroy(void *self) {
+    struct self *s = self;
+    if (s) s->host->free(s->host, s);
+}
+
+static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
+    const struct self *s = self;
+    (void)info;
+    out->source = RLHF_SOURCE_ROLLOUT;
+    out->heads = RLHF_HEAD_LOGP;
+    out->epochs = out->minibatches = 1;
+    out->group_size = s->config.how == GROUP ? 1 : 2;
+    if (s->config.how >= EPOCHS) out->flags = RLHF_PLAN_REWARD_MODEL;
+    return RLHF_OK;
+}
+
+static rlhf_status advantages(void *self, const rlhf_rollout *in) {
+    const struct self *s = self;
+    (void)in;
+    if (s->config.how != EARLY) return RLHF_OK;
+    const rlhf_iteration_service *it = s->host->service(s->host, RLHF_SVC_ITERATION);
+    return it->reference_sync(it->host);
+}
+
+static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
+    (void)self;
+    (void)in;
+    (void)out;
+    return RLHF_OK;
+}
+
+static rlhf_status phase_end(void *self, uint64_t phase) {
+    const struct self *s = self;
+    const rlhf_iteration_service *it = s->host->service(s->host, RLHF_SVC_ITERATION);
+    rlhf_reward_update u = {
+        .size = sizeof u, .epochs = 1, .batch_pairs = 2, .lr = 0.01, .replay_share = 0.1};
+    rlhf_reward_update_report report = {.size = sizeof report};
+    uint32_t added;
+    (void)phase;
+    if (s->config.how == UNPLANNED_PAIRS) return it->collect_pairs(it->host, &added);
+    if (s->config.how == EPOCHS) u.epochs = 0;
+    if (s->config.how == BATCH) u.batch_pairs = -1;
+    if (s->config.how == LR) u.lr = 0;
+    if (s->config.how == SHARE) u.replay_share = 1.5;
+    if (s->config.how == SHORT) u.size = 8;
+    return it->reward_update(it->host, &u, &report);
+}
+
+static const rlhf_algo_ops ops = {
+    .size = sizeof ops,
+    .plan = plan,
+    .advantages = advantages,
+    .loss = loss,
+    .phase_end = phase_end,
+};
+
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_ALGO,
+    .host_minor_min = RLHF_ABI_MINOR,
+    .id = "org.rlhf-host.test.bad_iteration",
+    .version = "1",
+    .summary = "misuses the iteration service on purpose",
+    .opts = opts,
+    .n_opts = 1,
+    .opt_stride = sizeof(rlhf_opt),
+    .config_size = sizeof(struct config),
+    .create = create,
+    .destroy = destroy,
+    .ops = &ops,
+};
+
+RLHF_DEFINE_PLUGIN(plugin)

@@ -1,0 +1,34 @@
+// even_judge.c: a reward with an opinion about every response: the share of its tokens whose id is
+// even. What a reward model can learn from pairs.
+#include <rlhf/plugin.h>
+#include <rlhf/reward.h>
+
+struct config {
+    int64_t reserved;
+};
+
+static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
+    (void)self;
+    for (uint32_t i = 0; i < in->n; i++) {
+        int32_t begin = in->offset[i] + in->prompt_len[i], end = in->offset[i + 1], even = 0;
+        for (int32_t k = begin; k < end; k++)
+            even += in->ids[k] % 2 == 0;
+        out->seq[i] = end > begin ? (float)even / (float)(end - begin) : 0;
+    }
+    return RLHF_OK;
+}
+
+static const rlhf_reward_ops ops = {sizeof ops, 0, score};
+
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_REWARD,
+    .host_minor_min = RLHF_ABI_MINOR,
+    .id = "org.rlhf-host.test.even_judge",
+    .version = "1",
+    .summary = "share of even token ids",
+    .config_size = sizeof(struct config),
+    .ops = &ops,
+};
+
+RLHF_DEFINE_PLUGIN(plugin)
