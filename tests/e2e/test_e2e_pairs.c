@@ -112,6 +112,8 @@ static void bytes_depend_on_the_seed_alone(void **state) {
     assert_int_equal(e2e_shell(t, "zcat b.jsonl.gz | cmp - a.jsonl"), 0);
     assert_int_equal(e2e_shell(t, "head -n $(wc -l < c.jsonl) a.jsonl | cmp - c.jsonl"), 0);
     assert_int_equal(e2e_shell(t, "cmp -s a.jsonl d.jsonl"), 1);
+    // No draw is used twice, although a prompt is.
+    assert_int_equal(e2e_shell(t, "test -z \"$(sort a.jsonl | uniq -d)\""), 0);
 }
 
 static void refusals(void **state) {
