@@ -83,9 +83,13 @@ static rlhf_status collect_pairs(void *host, uint32_t *added) {
     return tell(it, st, &err);
 }
 
+// What the algorithm cannot know; it reports the rest.
 static void report_round(struct rlhf__trainer *t, const rlhf_reward_update_report *r,
                          double seconds) {
+    const struct rlhf__reward_head *head = &t->iteration.round->rm->head;
     rlhf__metrics_set(t->metrics, "time/reward_model", seconds);
+    rlhf__metrics_set(t->metrics, "reward_model/gain", head->gain);
+    rlhf__metrics_set(t->metrics, "reward_model/bias", head->bias);
     if (r->steps > 0)
         rlhf__logf(t->log, RLHF_LOG_INFO,
                    "reward model: %lld new and %lld earlier pairs in %u steps; accuracy on the new "

@@ -104,6 +104,9 @@ static void rewards_are_those_of_the_new_weights(void **state) {
     // Mean 0 and deviation 1 on 64 samples of the reference: close to it on 32 of the policy.
     assert_true(fabs(e2e_metric(a, 1, mean)) < 0.5 && fabs(e2e_metric(a, 1, std) - 1) < 0.4);
     assert_true(e2e_metric(c, 1, std) < 0.6);
+    assert_true(e2e_metric(a, 1, "reward_model/gain") > 1);
+    assert_true(e2e_metric(c, 1, "reward_model/gain") == 1);
+    assert_true(e2e_metric(c, 1, "reward_model/bias") == 0);
     json_decref(a);
     json_decref(b);
     json_decref(c);
