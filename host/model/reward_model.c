@@ -19,13 +19,20 @@ int rlhf__reward_model_is(const json_t *config) {
     return one;
 }
 
+static rlhf_status check_config(const char *dir, struct rlhf__error *err) {
+    json_t *config = NULL;
+    rlhf_status st = rlhf__hf_config_read(dir, &config, err);
+    if (st == RLHF_OK && !rlhf__reward_model_is(config))
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "%s/config.json: the model is no reward model (architectures must be a "
+                        "...ForSequenceClassification with num_labels 1)",
+                        dir);
+    json_decref(config);
+    return st;
+}
+
 static rlhf_status check(const struct rlhf__reward_model_spec *spec, const struct rlhf__model *m,
                          struct rlhf__error *err) {
-    if (!rlhf__reward_model_is(m->config))
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s/config.json: the model is no reward model (architectures must be a "
-                          "...ForSequenceClassification with num_labels 1)",
-                          m->dir);
     if (!(m->info.heads & RLHF_HEAD_TOKEN_SCORE))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "the reward model '%s' (%s) gives no score a token", m->dir,
@@ -53,7 +60,8 @@ rlhf_status rlhf__reward_model_open(const struct rlhf__model_env *env,
                                  .n_labels = -1,
                                  .pooling = RLHF_POOL_LAST}; // for rows without a response
     int found;
-    rlhf_status st = rlhf__model_open(env, &m, &rm->model, err);
+    rlhf_status st = check_config(spec->dir, err);
+    if (st == RLHF_OK) st = rlhf__model_open(env, &m, &rm->model, err);
     if (st == RLHF_OK) st = check(spec, rm->model, err);
     if (st == RLHF_OK)
         st = rlhf__reward_head_read(rm->model->config, rm->model->dir, &rm->head, &found, err);

@@ -118,12 +118,23 @@ static rlhf_status call(const struct rlhf__scorer *s, const struct rlhf__instanc
     return st >= 0 ? RLHF_OK : rlhf__plugin_call_failed(plugin, "score()", st, err);
 }
 
+// raw[i] += what the plugin pays row i token by token.
+static void add_tokens(const struct rlhf__cut_rows *c, uint32_t n, float *raw) {
+    for (uint32_t i = 0; i < n; i++) {
+        double sum = (double)raw[i];
+        for (int32_t k = c->offset[i]; k < c->offset[i + 1]; k++)
+            sum += (double)c->token[k];
+        raw[i] = (float)sum;
+    }
+}
+
 rlhf_status rlhf__score_alone(const struct rlhf__scorer *s, const struct rlhf__instance *plugin,
                               const struct rlhf__scored *x, const struct rlhf__episodes *e,
                               float *raw, struct rlhf__error *err) {
     struct rlhf__cut_rows c = {0};
     rlhf_status st = rlhf__cut_rows_init(&c, x, e, err);
     if (st == RLHF_OK) st = call(s, plugin, x, e, &c, raw, err);
+    if (st == RLHF_OK) add_tokens(&c, e->n, raw);
     rlhf__cut_rows_finish(&c);
     return st;
 }
@@ -190,15 +201,20 @@ static void report(const struct rlhf__scorer *s, size_t k, const float *raw, con
     s->metric(s->metric_ctx, name, std);
 }
 
+// seq: what plugins pay at the end of a row; raw: that and what they pay token by token.
 static rlhf_status score_all(const struct rlhf__scorer *s, const struct rlhf__scored *x,
                              struct rlhf__episodes *e, struct rlhf__cut_rows *c, uint8_t *keep,
-                             float *raw, struct rlhf__error *err) {
+                             float *seq, float *raw, struct rlhf__error *err) {
     int64_t not_finite = 0;
     for (size_t k = 0; k < s->config->n_reward; k++) {
-        float *own = raw + k * e->n;
+        float *own = seq + k * e->n, *all = raw + k * e->n;
         rlhf_status st = call_reward(s, k, x, e, c, own, err);
         if (st == RLHF_OK) st = handle_not_finite(s, x, e, k, keep, own, &not_finite, err);
         if (st != RLHF_OK) return st;
+        memcpy(all, own, e->n * sizeof *all);
+        add_tokens(c, e->n, all);
+        for (uint32_t i = 0; i < e->n; i++)
+            if (!isfinite(all[i])) all[i] = own[i]; // its token rewards were not finite
     }
     for (size_t k = 0; k < s->config->n_reward; k++)
         report(s, k, raw + k * e->n, keep, e->n);
@@ -213,15 +229,15 @@ rlhf_status rlhf__score(const struct rlhf__scorer *s, const struct rlhf__scored 
                         struct rlhf__episodes *e, uint8_t *keep, float *raw,
                         struct rlhf__error *err) {
     size_t cells = s->config->n_reward * e->n;
-    float *own = raw ? NULL : calloc(cells ? cells : 1, sizeof *own);
+    float *own = calloc(2 * cells + 1, sizeof *own);
     struct rlhf__cut_rows c = {0};
     memset(keep, 1, e->n);
     rlhf_status st = RLHF_OK;
-    if (!raw && !own) st = RLHF__NOMEM(err, "out of memory scoring %u rows", e->n);
-    if (!raw) raw = own;
+    if (!own) st = RLHF__NOMEM(err, "out of memory scoring %u rows", e->n);
+    if (!raw && own) raw = own + cells;
     if (st == RLHF_OK) st = rlhf__cut_rows_init(&c, x, e, err);
-    if (st == RLHF_OK) st = score_all(s, x, e, &c, keep, raw, err);
-    if (st == RLHF_OK) rlhf__mix(s->config, raw, keep, e->finished, x->no_period, e->n, e->score);
+    if (st == RLHF_OK) st = score_all(s, x, e, &c, keep, own, raw, err);
+    if (st == RLHF_OK) rlhf__mix(s->config, own, keep, e->finished, x->no_period, e->n, e->score);
     rlhf__cut_rows_finish(&c);
     free(own);
     return st;

@@ -51,16 +51,16 @@ rlhf_status rlhf__cut_rows_init(struct rlhf__cut_rows *, const struct rlhf__scor
                                 const struct rlhf__episodes *e, struct rlhf__error *err);
 void rlhf__cut_rows_finish(struct rlhf__cut_rows *); // accepts a zeroed one [any]
 
-// raw[n] = what one plugin says of the rows, NaN where it says nothing: no weight, no mixing, no
+// raw[n] = what one plugin pays the rows, NaN where it says nothing: no weight, no mixing, no
 // penalty, no nan_policy. [step]
 rlhf_status rlhf__score_alone(const struct rlhf__scorer *, const struct rlhf__instance *plugin,
                               const struct rlhf__scored *, const struct rlhf__episodes *e,
                               float *raw, struct rlhf__error *err);
 
 // Fill e->score and e->token[RLHF__TOKEN_REWARD]. keep[n] is set to 0 for rows that nan_policy drop
-// leaves out, else 1. raw: NULL, or [n_reward * n] of the plugins' own values. Errors:
-// RLHF_E_NUMERIC names plugin and row (nan_policy stop, or every row dropped); what plugins say.
-// [step]
+// leaves out, else 1. raw: NULL, or [n_reward * n] of what each plugin pays a row, per-token
+// rewards included. Errors: RLHF_E_NUMERIC names plugin and row (nan_policy stop, or every row
+// dropped); what plugins say. [step]
 rlhf_status rlhf__score(const struct rlhf__scorer *, const struct rlhf__scored *,
                         struct rlhf__episodes *e, uint8_t *keep, float *raw,
                         struct rlhf__error *err);

@@ -1,0 +1,273 @@
+// test_reward_model.c: a reward model as bradley_terry.so leaves it, opened and asked: calibrated
+// on its samples, pooled, token by token, alone or in a batch; and directories that are none.
+#include "e2e.h"
+
+#include "model/session.h"
+#include "weights/safetensors.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_SAMPLES = 48 };
+
+struct test {
+    struct e2e *e2e;
+    struct rlhf__dirs dirs;
+    struct rlhf__plugins *plugins;
+    struct rlhf__session session;
+    struct rlhf__reward_model *rm;
+    struct rlhf__weights *file;
+    const int32_t *ids, *offset, *prompt_len; // the samples, in the mapped file
+    uint32_t n, total;
+};
+
+static struct test t;
+
+static void path_of(const char *name, char out[512]) {
+    snprintf(out, 512, "%s/%s", t.e2e->dir, name);
+}
+
+static rlhf_status open_model(const char *dir, int32_t longest, const struct rlhf__tokenizer *tok,
+                              struct rlhf__error *err) {
+    char path[512];
+    path_of(dir, path);
+    struct rlhf__reward_model_spec spec = {.dir = path, .longest = longest, .policy = tok};
+    return rlhf__reward_model_open(&t.session.models, &spec, &t.rm, err);
+}
+
+static const int32_t *tensor(const char *name, uint32_t *n) {
+    const struct rlhf__tensor *x = rlhf__weights_find(t.file, name);
+    assert_non_null(x);
+    assert_int_equal(x->dtype, RLHF__TENSOR_I32);
+    *n = (uint32_t)x->count;
+    return (const int32_t *)(const void *)x->data;
+}
+
+// A reward model trained for a few steps: run rm, and a session to open it in.
+static int setup(void **state) {
+    if (e2e_setup(state)) return -1;
+    memset(&t, 0, sizeof t);
+    t.e2e = *state;
+    e2e_write(
+        t.e2e, "pairs.jsonl",
+        "{\"prompt\": \"the film\", \"chosen\": \" was good.\", \"rejected\": \" was bad\"}\n"
+        "{\"prompt\": \"it\", \"responses\": [\" is dull\", \" is fun.\", \" is\"], "
+        "\"best\": 1}\n"
+        "{\"prompt\": \"a story\", \"chosen\": \" of the end.\", \"rejected\": \" of it\"}\n");
+    int status =
+        e2e_run(t.e2e,
+                "--algo bradley_terry.so --policy model --data pairs.jsonl "
+                "--set policy.init=random --set batch.size=2 --set run.phases=5 "
+                "--set optim.lr=0.01 --set sampling.max_new_tokens=8 --set compute.dtype=f32 "
+                "--set score.calibrate=%d --set run.dir=rm --set log.tensorboard=false",
+                N_SAMPLES);
+    if (status) fail_msg("%s", t.e2e->out);
+    struct rlhf__compute_config compute = {.backend = "cpu", .dtype = RLHF__DTYPE_F32};
+    struct rlhf__run_config run = {.seed = 1, .threads = 1};
+    assert_int_equal(rlhf__dirs_find(&t.dirs, NULL), RLHF_OK);
+    assert_int_equal(rlhf__plugins_create(&t.dirs, &t.plugins, NULL), RLHF_OK);
+    assert_int_equal(
+        rlhf__session_init(&t.session, &t.dirs, NULL, NULL, t.plugins, &compute, &run, NULL),
+        RLHF_OK);
+    return 0;
+}
+
+static int teardown(void **state) {
+    rlhf__weights_close(t.file);
+    rlhf__reward_model_close(t.rm);
+    rlhf__session_finish(&t.session);
+    rlhf__plugins_destroy(t.plugins);
+    return e2e_teardown(state);
+}
+
+static void open_with_samples(void) {
+    char path[512];
+    struct rlhf__error err = {0, ""};
+    if (open_model("rm/checkpoints/latest", 0, NULL, &err) != RLHF_OK) fail_msg("%s", err.text);
+    path_of("rm/checkpoints/latest/state/samples.safetensors", path);
+    assert_int_equal(rlhf__weights_open(path, &t.file, NULL), RLHF_OK);
+    uint32_t offsets;
+    t.ids = tensor("ids", &t.total);
+    t.offset = tensor("offset", &offsets);
+    t.prompt_len = tensor("prompt_len", &t.n);
+    assert_int_equal(offsets, t.n + 1);
+    assert_int_equal(t.n, N_SAMPLES);
+}
+
+static void score(uint32_t from, uint32_t to, int32_t pooling, float *seq, float *token) {
+    int32_t offset[N_SAMPLES + 1], base = t.offset[from];
+    for (uint32_t i = from; i <= to; i++)
+        offset[i - from] = t.offset[i] - base;
+    struct rlhf__error err = {0, ""};
+    if (rlhf__reward_model_score(t.rm, to - from, t.ids + base, offset, t.prompt_len + from,
+                                 pooling, seq, token, &err) != RLHF_OK)
+        fail_msg("%s", err.text);
+}
+
+static void calibrated_on_its_samples(void **state) {
+    (void)state;
+    open_with_samples();
+    float seq[N_SAMPLES];
+    score(0, t.n, 0, seq, NULL);
+    double sum = 0, square = 0;
+    for (int i = 0; i < N_SAMPLES; i++)
+        sum += (double)seq[i] / N_SAMPLES;
+    for (int i = 0; i < N_SAMPLES; i++)
+        square += ((double)seq[i] - sum) * ((double)seq[i] - sum) / N_SAMPLES;
+    assert_true(fabs(sum) < 1e-5);
+    assert_true(fabs(sqrt(square) - 1) < 1e-5);
+    assert_true(t.rm->head.pooling == RLHF_POOL_MEAN);
+    // Fitting once more finds the same numbers.
+    struct rlhf__reward_head before = t.rm->head;
+    int fitted = 0;
+    assert_int_equal(
+        rlhf__reward_model_calibrate(t.rm, t.n, t.ids, t.offset, t.prompt_len, &fitted, NULL),
+        RLHF_OK);
+    assert_int_equal(fitted, 1);
+    assert_memory_equal(&t.rm->head, &before, sizeof before);
+}
+
+static void tokens_pool_to_sequences(void **state) {
+    (void)state;
+    open_with_samples();
+    float mean[N_SAMPLES], last[N_SAMPLES], *token = calloc(t.total, sizeof *token);
+    assert_non_null(token);
+    score(0, t.n, RLHF_POOL_MEAN, mean, token);
+    score(0, t.n, RLHF_POOL_LAST, last, NULL);
+    for (uint32_t i = 0; i < t.n; i++) {
+        int32_t begin = t.offset[i] + t.prompt_len[i], end = t.offset[i + 1];
+        double sum = 0;
+        assert_true(begin < end);
+        for (int32_t k = t.offset[i]; k < begin; k++)
+            assert_true(token[k] == 0);
+        for (int32_t k = begin; k < end; k++)
+            sum += (double)token[k];
+        assert_true(fabs(sum / (end - begin) - (double)mean[i]) < 1e-5);
+        assert_true(token[end - 1] == last[i]);
+    }
+    free(token);
+}
+
+static void a_row_does_not_see_the_others(void **state) {
+    (void)state;
+    open_with_samples();
+    float all[N_SAMPLES], one;
+    score(0, t.n, 0, all, NULL);
+    for (uint32_t i = 0; i < t.n; i++) {
+        score(i, i + 1, 0, &one, NULL);
+        assert_true(one == all[i]);
+    }
+}
+
+// Without a response, the reward is that of the prompt's last token.
+static void a_row_without_a_response(void **state) {
+    (void)state;
+    open_with_samples();
+    int32_t whole = t.offset[1], shorter = whole - 1, one = 1;
+    const int32_t offset[2] = {0, whole}, single[2] = {0, 1};
+    float want, got[2], token[64];
+    assert_true(whole >= 2 && whole <= 64);
+    assert_int_equal(rlhf__reward_model_score(t.rm, 1, t.ids, offset, &shorter, RLHF_POOL_LAST,
+                                              &want, token, NULL),
+                     RLHF_OK);
+    assert_int_equal(rlhf__reward_model_score(t.rm, 1, t.ids, offset, &whole, 0, got, token, NULL),
+                     RLHF_OK);
+    assert_true(fabs((double)got[0] - (double)want) < 1e-5);
+    for (int32_t k = 0; k < whole; k++)
+        assert_true(token[k] == 0);
+    assert_int_equal(rlhf__reward_model_score(t.rm, 1, t.ids, single, &one, 0, got + 1, NULL, NULL),
+                     RLHF_OK);
+    assert_true(isfinite(got[1]));
+}
+
+static void refuse(const char *dir, int32_t longest, const struct rlhf__tokenizer *tok,
+                   const char *why) {
+    struct rlhf__error err = {0, ""};
+    assert_true(open_model(dir, longest, tok, &err) != RLHF_OK);
+    assert_null(t.rm);
+    if (!strstr(err.text, why)) fail_msg("expected \"%s\" in: %s", why, err.text);
+}
+
+static void what_is_no_reward_model(void **state) {
+    (void)state;
+    char path[512];
+    struct rlhf__tokenizer *other = NULL, *same = NULL;
+    refuse("model", 0, NULL, "is no reward model");
+    refuse("nowhere", 0, NULL, "nowhere");
+    refuse("rm/checkpoints/latest", 65, NULL,
+           "is 64 tokens; prompts and responses of this run have up to 65");
+    assert_int_equal(e2e_shell(t.e2e,
+                               "cp -r model other && sed -i 's/i n/t i/' other/merges.txt && "
+                               "sed -i 's/\"in\"/\"ti\"/' other/vocab.json"),
+                     0);
+    path_of("other", path);
+    assert_int_equal(rlhf__tokenizer_open(path, &other, NULL), RLHF_OK);
+    refuse("rm/checkpoints/latest", 0, other, "is not the policy's");
+    path_of("model", path);
+    assert_int_equal(rlhf__tokenizer_open(path, &same, NULL), RLHF_OK);
+    assert_int_equal(open_model("rm/checkpoints/latest", 64, same, NULL), RLHF_OK);
+    rlhf__tokenizer_close(other);
+    rlhf__tokenizer_close(same);
+}
+
+// What it writes is what it reads.
+static void written_and_read(void **state) {
+    (void)state;
+    open_with_samples();
+    float before[N_SAMPLES], after[N_SAMPLES];
+    char path[512];
+    score(0, t.n, 0, before, NULL);
+    path_of("copy", path);
+    assert_int_equal(rlhf__reward_model_write(t.rm, path, NULL), RLHF_OK);
+    rlhf__reward_model_close(t.rm);
+    assert_int_equal(open_model("copy", 0, NULL, NULL), RLHF_OK);
+    score(0, t.n, 0, after, NULL);
+    assert_memory_equal(after, before, sizeof before);
+}
+
+// Plugins that open one directory share one model.
+static void shared_by_directory(void **state) {
+    (void)state;
+    char a[512], b[512];
+    int64_t users;
+    struct rlhf__reward_service *s = rlhf__text_services_reward(t.session.text);
+    const rlhf_reward_model_service *svc =
+        rlhf__text_services_find(t.session.text, RLHF_SVC_REWARD_MODEL);
+    rlhf_reward_model *first, *second, *third;
+    path_of("rm/checkpoints/latest", a);
+    path_of("rm/checkpoints/000005", b);
+    rlhf__reward_service_trainable(s, 1);
+    assert_null(rlhf__reward_service_at(s, 0, &users));
+    assert_int_equal(svc->open(svc->host, a, &first), RLHF_OK);
+    assert_int_equal(svc->open(svc->host, b, &second), RLHF_OK);
+    assert_ptr_equal(first, second);
+    struct rlhf__reward_model *rm = rlhf__reward_service_at(s, 0, &users);
+    assert_non_null(rm);
+    assert_int_equal(users, 2);
+    assert_int_equal(rm->model->trainable, 1);
+    assert_null(rlhf__reward_service_at(s, 1, NULL));
+    assert_true(svc->open(svc->host, "nowhere", &third) < 0);
+    char why[512];
+    rlhf__text_services_failure(t.session.text, why, sizeof why);
+    assert_non_null(strstr(why, "nowhere"));
+    svc->close(svc->host, first);
+    assert_ptr_equal(rlhf__reward_service_at(s, 0, &users), rm);
+    assert_int_equal(users, 1);
+    svc->close(svc->host, second);
+    assert_null(rlhf__reward_service_at(s, 0, NULL));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(calibrated_on_its_samples, setup, teardown),
+        cmocka_unit_test_setup_teardown(tokens_pool_to_sequences, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_row_does_not_see_the_others, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_row_without_a_response, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_no_reward_model, setup, teardown),
+        cmocka_unit_test_setup_teardown(written_and_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(shared_by_directory, setup, teardown),
+    };
+    return cmocka_run_group_tests_name("reward_model", tests, NULL, NULL);
+}
