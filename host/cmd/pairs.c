@@ -7,6 +7,7 @@
 #include "cmd/judged.h"
 #include "data/line_writer.h"
 #include "report/progress.h"
+#include "train/decode.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -170,6 +171,7 @@ static rlhf_status make_chunk(struct maker *m, struct rlhf__error *err) {
     struct rlhf__episodes e = {0};
     struct rlhf__scored x = {0};
     q.first = (uint64_t)(m->done * k);
+    q.prefix_slots = rlhf__prefix_slots(q.model, MAX_SLOTS, (uint32_t)k);
     for (uint32_t i = 0; i < rows; i++)
         m->row[i] = (m->done + i / k) % count;
     rlhf_status st = rlhf__rollout(&q, m->row, &e, &m->tokens, err);

@@ -73,7 +73,7 @@ static uint32_t model_heads(const struct rlhf__learner *l) {
 }
 
 static int learner_shares(const struct rlhf__learner *l, const struct rlhf__episodes *e) {
-    return shares(l->model, e) && !(model_heads(l) & RLHF_HEAD_SCORE) &&
+    return !l->written_out && shares(l->model, e) && !(model_heads(l) & RLHF_HEAD_SCORE) &&
            (!l->critic || shares(l->critic, e));
 }
 

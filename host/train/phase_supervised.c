@@ -72,7 +72,7 @@ rlhf_status rlhf__phase_supervised(struct rlhf__trainer *t, struct rlhf__error *
     double from = rlhf__seconds();
     if (st == RLHF_OK)
         st = rlhf__learner_minibatch(&t->learner, &e, 0, 0, rlhf__trainer_lr_factor(t), err);
-    double rows = (double)e.n;
+    double rows = (double)e.n, tokens = (double)e.total;
     t->episodes += e.n;
     rlhf__episodes_finish(&e);
     int32_t stop = 0;
@@ -80,6 +80,6 @@ rlhf_status rlhf__phase_supervised(struct rlhf__trainer *t, struct rlhf__error *
     t->times.update += rlhf__seconds() - from;
     if (st != RLHF_OK) return st;
     rlhf__metrics_set(t->metrics, "epoch", rlhf__order_epoch(rlhf__supervised_order(t)));
-    rlhf__metrics_set(t->metrics, "val/sequence_lengths", (double)t->learner.tokens / rows);
+    rlhf__metrics_set(t->metrics, "val/sequence_lengths", tokens / rows);
     return evaluate(t, err);
 }

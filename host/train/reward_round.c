@@ -47,6 +47,7 @@ static rlhf_status open_learner(struct rlhf__reward_round *r, struct rlhf__error
     r->learner.optim = r->optim;
     r->learner.dist = (rlhf_dist){1, 1, 0, 0};
     r->learner.microbatch_tokens = c->batch.microbatch_tokens;
+    r->learner.written_out = !c->batch.share_prompts;
     r->learner.max_new_tokens = c->sampling.max_new_tokens;
     return st;
 }

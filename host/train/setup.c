@@ -224,6 +224,7 @@ static rlhf_status open_learner(struct rlhf__trainer *t, struct rlhf__error *err
                                .plan = t->plan,
                                .dist = logp_dist(t),
                                .microbatch_tokens = c->batch.microbatch_tokens,
+                               .written_out = !c->batch.share_prompts,
                                .max_new_tokens = c->sampling.max_new_tokens};
     return rlhf__early_stop_init(&t->early_stop, &c->early_stop, err);
 }

@@ -88,13 +88,20 @@ static void sharing_changes_no_number(void **state) {
     }
 }
 
-// Tokens that went through the model while sampling and while training (of all epochs).
-static void tokens(struct e2e *t, const char *run, double *sampled, double *trained) {
+// Tokens that went through the model in the first phase, while sampling or training (all epochs).
+static double sampled(struct e2e *t, const char *run) {
     json_t *rows = e2e_metrics(t, run);
-    *sampled =
+    double n =
         e2e_metric(rows, 0, "perf/rollout_tokens_per_s") * e2e_metric(rows, 0, "time/rollout");
-    *trained = e2e_metric(rows, 0, "perf/train_tokens_per_s") * e2e_metric(rows, 0, "time/update");
     json_decref(rows);
+    return n;
+}
+
+static double trained(struct e2e *t, const char *run) {
+    json_t *rows = e2e_metrics(t, run);
+    double n = e2e_metric(rows, 0, "perf/train_tokens_per_s") * e2e_metric(rows, 0, "time/update");
+    json_decref(rows);
+    return n;
 }
 
 // Four prompts of the tiny model are 6 to 14 tokens.
@@ -102,22 +109,37 @@ static void a_prompt_goes_through_the_model_once(void **state) {
     struct e2e *t = *state;
     const char *how = "--set algo.minibatches=1 --set algo.epochs=2 --set run.phases=1 "
                       "--set batch.microbatch_tokens=100000";
-    double on, off, train_on, train_off;
     assert_int_equal(e2e_run(t, PPO "%s --set run.dir=on", how), 0);
     assert_int_equal(e2e_run(t, PPO "%s --set run.dir=off --set batch.share_prompts=false", how),
                      0);
-    tokens(t, "on", &on, &train_on);
-    tokens(t, "off", &off, &train_off);
     // 4 groups: 3 rows of each save the prompt but its last token.
     json_t *rows = e2e_metrics(t, "off");
     double written = e2e_metric(rows, 0, "val/sequence_lengths") * 16;
     double prompts = written - e2e_metric(rows, 0, "completions/mean_length") * 16;
     json_decref(rows);
     double saved = 0.75 * (prompts - 16);
-    assert_true(fabs((off - on) - saved) < 1e-3 * off);
-    assert_true(fabs(train_off - 2 * written) < 1e-3 * written);
-    assert_true(fabs((train_off - train_on) - 2 * saved) < 1e-3 * written);
+    assert_true(fabs(sampled(t, "off") - sampled(t, "on") - saved) < 0.1);
+    assert_true(fabs(trained(t, "off") - 2 * written) < 0.1);
+    assert_true(fabs(trained(t, "off") - trained(t, "on") - 2 * saved) < 0.1);
     assert_int_equal(e2e_shell(t, "cmp on/samples.jsonl off/samples.jsonl"), 0);
+}
+
+// The responses of a preference row share its prompt in the training of a reward model.
+static void preferences_share_their_prompt(void **state) {
+    struct e2e *t = *state;
+    const char *how = "--algo bradley_terry.so --policy model --set policy.init=random "
+                      "--data pairs.jsonl --set batch.size=4 --set run.phases=3 --set optim.lr=0 "
+                      "--set score.calibrate=0 --set compute.dtype=f32";
+    e2e_write(t, "pairs.jsonl",
+              "{\"prompt\": \"It was the film\", \"chosen\": \" good\", \"rejected\": \" bad\"}\n"
+              "{\"prompt\": \"I think it\", \"chosen\": \" is fine\", \"rejected\": \"x\"}\n"
+              "{\"prompt\": \"Some say\", \"chosen\": \" a\", \"rejected\": \" long answer\"}\n"
+              "{\"prompt\": \"Q\", \"chosen\": \"yes\", \"rejected\": \"no\"}\n");
+    assert_int_equal(e2e_run(t, "%s --set run.dir=on", how), 0);
+    assert_int_equal(e2e_run(t, "%s --set run.dir=off --set batch.share_prompts=false", how), 0);
+    same_metrics(t, "on", "off", 1e-9, 1e-6);
+    // One of two rows saves the prompt but its last token, the prompts being 13, 8 and 8 tokens.
+    assert_true(fabs(trained(t, "off") - trained(t, "on") - (12 + 7 + 7)) < 0.1);
 }
 
 static void same_seed_same_bits(void **state) {
@@ -212,6 +234,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(sharing_changes_no_number, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_prompt_goes_through_the_model_once, e2e_setup,
                                         e2e_teardown),
+        cmocka_unit_test_setup_teardown(preferences_share_their_prompt, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(same_seed_same_bits, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(groups_stay_whole, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(rows_may_be_dropped, e2e_setup, e2e_teardown),
