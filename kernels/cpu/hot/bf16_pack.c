@@ -19,13 +19,29 @@ INLINE __m512i interleave(__m256i lo, __m256i hi) {
 
 INLINE __m256i narrow(__m512 v) { return (__m256i)_mm512_cvtneps_pbh(v); }
 
-INLINE __m256i load_f32(const float *p, size_t n) {
-    return narrow(_mm512_maskz_loadu_ps(mask16(n), p));
+// Of all loads: the first n elements, the others read as 0 and are not touched.
+INLINE __m256i load_f32(const float *p, size_t n) { return narrow(vf_load_n(p, n)); }
+
+#ifdef RLHF_SANITIZED // which does not see masked loads
+INLINE __m512i words_bf16(const uint16_t *p, size_t n) {
+    uint16_t h[32] = {0};
+    memcpy(h, p, n * sizeof *p);
+    return _mm512_loadu_si512(h);
+}
+
+INLINE __m256i load_bf16(const uint16_t *p, size_t n) {
+    return _mm512_castsi512_si256(words_bf16(p, n));
+}
+#else
+INLINE __m512i words_bf16(const uint16_t *p, size_t n) {
+    const uint32_t m = n >= 32 ? 0xffffffffu : (1u << n) - 1u;
+    return _mm512_maskz_loadu_epi16(m, p);
 }
 
 INLINE __m256i load_bf16(const uint16_t *p, size_t n) {
     return _mm256_maskz_loadu_epi16(mask16(n), p);
 }
+#endif
 
 INLINE size_t part(size_t n, size_t from) {
     return n <= from ? 0 : (n - from < 16 ? n - from : 16);
@@ -68,7 +84,7 @@ void rlhf__bf16_pack_a(uint32_t *dst, const uint16_t *src, size_t m, size_t k, s
             _mm_prefetch((const char *)(src + (AHEAD + 1) * stride + r), _MM_HINT_T0);
             __m256i hi = load_bf16(whole ? src + stride + r : src + r, whole ? n : 0);
             __m512i w = interleave(load_bf16(src + r, n), hi);
-            _mm512_mask_storeu_epi32(dst + r * pairs, mask16(MR), w);
+            vf_store_n((float *)(void *)(dst + r * pairs), _mm512_castsi512_ps(w), MR);
         }
     }
 }
@@ -104,11 +120,6 @@ INLINE void transpose16(__m512i v[16]) {
 INLINE __m512i words_f32(const float *p, size_t n) {
     const __m256i lo = load_f32(p, part(n, 0)), hi = load_f32(p + (n > 16 ? 16 : 0), part(n, 16));
     return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
-}
-
-INLINE __m512i words_bf16(const uint16_t *p, size_t n) {
-    const uint32_t m = n >= 32 ? 0xffffffffu : (1u << n) - 1u;
-    return _mm512_maskz_loadu_epi16(m, p);
 }
 
 // 16 pairs of k for 16 columns at a time: rows of src are read along k and turned.

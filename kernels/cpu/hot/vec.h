@@ -40,6 +40,8 @@
 #include "vec_sse2.h"
 #endif
 
+#include "vec_tails.h"
+
 #include "vec_math.h"
 
 #endif

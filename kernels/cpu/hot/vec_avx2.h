@@ -15,8 +15,11 @@ static inline vf vf_zero(void) { return _mm256_setzero_ps(); }
 static inline vf vf_set1(float x) { return _mm256_set1_ps(x); }
 static inline vf vf_load(const float *p) { return _mm256_loadu_ps(p); }
 static inline void vf_store(float *p, vf v) { _mm256_storeu_ps(p, v); }
+#ifndef RLHF_SANITIZED // see vec_tails.h
+#define VF_MASKED_F32
 static inline vf vf_load_n(const float *p, size_t n) { return _mm256_maskload_ps(p, vf__mask(n)); }
 static inline void vf_store_n(float *p, vf v, size_t n) { _mm256_maskstore_ps(p, vf__mask(n), v); }
+#endif
 
 static inline vf vf_load_bf16(const uint16_t *p) {
     __m256i w = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
@@ -33,16 +36,6 @@ static inline __m128i vf__narrow(vf v) {
 }
 static inline void vf_store_bf16(uint16_t *p, vf v) {
     _mm_storeu_si128((__m128i *)(void *)p, vf__narrow(v));
-}
-static inline vf vf_load_bf16_n(const uint16_t *p, size_t n) {
-    uint16_t h[VF_LANES] = {0};
-    memcpy(h, p, n * sizeof *p);
-    return vf_load_bf16(h);
-}
-static inline void vf_store_bf16_n(uint16_t *p, vf v, size_t n) {
-    uint16_t h[VF_LANES];
-    vf_store_bf16(h, v);
-    memcpy(p, h, n * sizeof *p);
 }
 
 static inline vf vf_add(vf a, vf b) { return _mm256_add_ps(a, b); }

@@ -12,12 +12,6 @@ static inline vf vf_zero(void) { return _mm512_setzero_ps(); }
 static inline vf vf_set1(float x) { return _mm512_set1_ps(x); }
 static inline vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
 static inline void vf_store(float *p, vf v) { _mm512_storeu_ps(p, v); }
-static inline vf vf_load_n(const float *p, size_t n) {
-    return _mm512_maskz_loadu_ps(vf__mask(n), p);
-}
-static inline void vf_store_n(float *p, vf v, size_t n) {
-    _mm512_mask_storeu_ps(p, vf__mask(n), v);
-}
 
 static inline vf vf__widen(__m256i h) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
@@ -25,15 +19,26 @@ static inline vf vf__widen(__m256i h) {
 static inline vf vf_load_bf16(const uint16_t *p) {
     return vf__widen(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
-static inline vf vf_load_bf16_n(const uint16_t *p, size_t n) {
-    return vf__widen(_mm256_maskz_loadu_epi16(vf__mask(n), p));
-}
 static inline void vf_store_bf16(uint16_t *p, vf v) {
     _mm256_storeu_si256((__m256i *)(void *)p, (__m256i)_mm512_cvtneps_pbh(v));
+}
+
+#ifndef RLHF_SANITIZED // see vec_tails.h
+#define VF_MASKED_F32
+#define VF_MASKED_BF16
+static inline vf vf_load_n(const float *p, size_t n) {
+    return _mm512_maskz_loadu_ps(vf__mask(n), p);
+}
+static inline void vf_store_n(float *p, vf v, size_t n) {
+    _mm512_mask_storeu_ps(p, vf__mask(n), v);
+}
+static inline vf vf_load_bf16_n(const uint16_t *p, size_t n) {
+    return vf__widen(_mm256_maskz_loadu_epi16(vf__mask(n), p));
 }
 static inline void vf_store_bf16_n(uint16_t *p, vf v, size_t n) {
     _mm256_mask_storeu_epi16(p, vf__mask(n), (__m256i)_mm512_cvtneps_pbh(v));
 }
+#endif
 
 static inline vf vf_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 static inline vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }

@@ -11,16 +11,6 @@ static inline vf vf_zero(void) { return _mm_setzero_ps(); }
 static inline vf vf_set1(float x) { return _mm_set1_ps(x); }
 static inline vf vf_load(const float *p) { return _mm_loadu_ps(p); }
 static inline void vf_store(float *p, vf v) { _mm_storeu_ps(p, v); }
-static inline vf vf_load_n(const float *p, size_t n) {
-    float f[VF_LANES] = {0};
-    memcpy(f, p, n * sizeof *p);
-    return _mm_loadu_ps(f);
-}
-static inline void vf_store_n(float *p, vf v, size_t n) {
-    float f[VF_LANES];
-    _mm_storeu_ps(f, v);
-    memcpy(p, f, n * sizeof *p);
-}
 
 static inline vf vf_load_bf16(const uint16_t *p) {
     __m128i h = _mm_loadl_epi64((const __m128i *)(const void *)p);
@@ -35,16 +25,6 @@ static inline void vf_store_bf16(uint16_t *p, vf v) {
     r = _mm_or_si128(_mm_and_si128(nan, q), _mm_andnot_si128(nan, r));
     r = _mm_srai_epi32(r, 16); // the signed pack below is then exact
     _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi32(r, r));
-}
-static inline vf vf_load_bf16_n(const uint16_t *p, size_t n) {
-    uint16_t h[VF_LANES] = {0};
-    memcpy(h, p, n * sizeof *p);
-    return vf_load_bf16(h);
-}
-static inline void vf_store_bf16_n(uint16_t *p, vf v, size_t n) {
-    uint16_t h[VF_LANES];
-    vf_store_bf16(h, v);
-    memcpy(p, h, n * sizeof *p);
 }
 
 static inline vf vf_add(vf a, vf b) { return _mm_add_ps(a, b); }
