@@ -212,6 +212,35 @@ static void what_is_no_reward_model(void **state) {
     rlhf__tokenizer_close(same);
 }
 
+// A directory that transformers wrote: the logit of the last token, as it is.
+static void as_transformers_writes_it(void **state) {
+    (void)state;
+    assert_int_equal(
+        e2e_shell(t.e2e, "cp -rL rm/checkpoints/latest hf && cat >hf/config.json <<'END'\n"
+                         "{\"architectures\": [\"GPT2ForSequenceClassification\"], "
+                         "\"model_type\": \"gpt2\", \"vocab_size\": 260, \"n_positions\": 64, "
+                         "\"n_ctx\": 64, \"n_embd\": 32, \"n_layer\": 2, \"n_head\": 2, "
+                         "\"activation_function\": \"gelu_new\", \"attn_pdrop\": 0.1, "
+                         "\"layer_norm_epsilon\": 1e-05, \"problem_type\": \"regression\", "
+                         "\"summary_type\": \"cls_index\", \"id2label\": {\"0\": \"LABEL_0\"}, "
+                         "\"label2id\": {\"LABEL_0\": 0}, \"bos_token_id\": 259, "
+                         "\"eos_token_id\": 259, \"pad_token_id\": 259, "
+                         "\"transformers_version\": \"4.44.0\", \"torch_dtype\": \"float32\"}\n"
+                         "END"),
+        0);
+    open_with_samples();
+    float ours[N_SAMPLES], theirs[N_SAMPLES];
+    score(0, t.n, RLHF_POOL_LAST, ours, NULL);
+    struct rlhf__reward_head head = t.rm->head;
+    rlhf__reward_model_close(t.rm);
+    assert_int_equal(open_model("hf", 0, NULL, NULL), RLHF_OK);
+    assert_true(t.rm->head.pooling == RLHF_POOL_LAST);
+    assert_true(t.rm->head.gain == 1 && t.rm->head.bias == 0);
+    score(0, t.n, 0, theirs, NULL);
+    for (int i = 0; i < N_SAMPLES; i++)
+        assert_true(fabs(head.gain * (double)theirs[i] + head.bias - (double)ours[i]) < 1e-4);
+}
+
 // What it writes is what it reads.
 static void written_and_read(void **state) {
     (void)state;
@@ -266,6 +295,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_row_does_not_see_the_others, setup, teardown),
         cmocka_unit_test_setup_teardown(a_row_without_a_response, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_no_reward_model, setup, teardown),
+        cmocka_unit_test_setup_teardown(as_transformers_writes_it, setup, teardown),
         cmocka_unit_test_setup_teardown(written_and_read, setup, teardown),
         cmocka_unit_test_setup_teardown(shared_by_directory, setup, teardown),
     };

@@ -1,0 +1,271 @@
+// test_e2e_preferences.c: reward models as a user trains, measures and uses them.
+#include "e2e.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define QUIET "--set log.tensorboard=false "
+#define TRAIN                                                                                      \
+    "--algo bradley_terry.so --policy model --data pairs.jsonl --set policy.init=random "          \
+    "--set batch.size=8 --set optim.lr=0.01 --set optim.schedule_phases=12 "                       \
+    "--set sampling.max_new_tokens=8 --set score.calibrate=24 "                                    \
+    "--set batch.microbatch_tokens=200 " QUIET
+#define ROLLOUT                                                                                    \
+    "--policy policy --prompts prompts.txt --set sampling.max_new_tokens=6 --set batch.size=8 "    \
+    "--set run.phases=1 --set log.samples_every=0 " QUIET
+
+static const char *const good[] = {"a fine film", "the best thing", "good fun", "great acting"};
+static const char *const bad[] = {"a poor film", "the worst thing", "dull work", "awful acting"};
+
+// pairs.jsonl: pairs, and every fourth row a best of three.
+static int setup(void **state) {
+    if (e2e_setup(state)) return -1;
+    struct e2e *t = *state;
+    char rows[16384];
+    int at = 0;
+    for (int i = 0; i < 64; i++)
+        if (i % 4 == 3)
+            at +=
+                snprintf(rows + at, sizeof rows - (size_t)at,
+                         "{\"prompt\": \"It was\", \"responses\": [\" %s.\", \" %s.\", \" %s!\"], "
+                         "\"best\": %d}\n",
+                         i % 8 == 3 ? good[i / 8 % 4] : bad[i / 4 % 4],
+                         i % 8 == 3 ? bad[i / 4 % 4] : good[i / 8 % 4], bad[i / 16], i % 8 != 3);
+        else
+            at += snprintf(rows + at, sizeof rows - (size_t)at,
+                           "{\"prompt\": \"I think it was\", \"chosen\": \" %s.\", "
+                           "\"rejected\": \" %s.\"}\n",
+                           good[i % 4], bad[i / 4 % 4]);
+    e2e_write(t, "pairs.jsonl", rows);
+    return 0;
+}
+
+static void must(struct e2e *t, int status, const char *what) {
+    if (status) fail_msg("%s: exit %d\n%s", what, status, t->out);
+}
+
+static void learns_and_is_measured(void **state) {
+    struct e2e *t = *state;
+    must(t,
+         e2e_run(t, TRAIN "--set run.phases=12 --set run.dir=a --set data.eval_path=pairs.jsonl "
+                          "--set data.eval_every=4"),
+         "training");
+    json_t *rows = e2e_metrics(t, "a");
+    assert_int_equal(json_array_size(rows), 12);
+    double first = e2e_metric(rows, 0, "objective/loss");
+    double last = e2e_metric(rows, -1, "objective/loss");
+    assert_true(last < 0.3 * first);
+    assert_true(e2e_metric(rows, -1, "eval/accuracy") > 0.95);
+    assert_true(e2e_metric(rows, -1, "reward_model/accuracy") > 0.95);
+    // Gain and bias are reported when they are fitted: before the first step, and with evaluations.
+    double gain = e2e_metric(rows, 0, "reward_model/gain");
+    assert_null(json_object_get(json_array_get(rows, 1), "reward_model/gain"));
+    assert_true(e2e_metric(rows, 3, "reward_model/gain") != gain);
+    double margin = e2e_metric(rows, -1, "eval/margin"), loss = e2e_metric(rows, -1, "eval/loss");
+    assert_true(margin > 1); // in standard deviations of the samples
+    json_decref(rows);
+    must(t, e2e_run(t, "eval --model a/checkpoints/latest --data pairs.jsonl --json"), "eval");
+    json_t *v = json_loads(t->out, 0, NULL);
+    assert_non_null(v);
+    assert_int_equal(json_integer_value(json_object_get(v, "rows")), 64);
+    assert_true(json_number_value(json_object_get(v, "accuracy")) > 0.95);
+    assert_true(json_number_value(json_object_get(v, "margin")) == margin);
+    assert_true(json_number_value(json_object_get(v, "loss")) == loss);
+    json_decref(v);
+    must(t,
+         e2e_shell(t, "grep -q GPT2ForSequenceClassification a/checkpoints/latest/config.json && "
+                      "grep -q '\"num_labels\": 1' a/checkpoints/latest/config.json && "
+                      "grep -q '\"rlhf_reward\"' a/checkpoints/latest/config.json"),
+         "config.json");
+}
+
+static void same_seed_same_bits(void **state) {
+    struct e2e *t = *state;
+    must(t, e2e_run(t, TRAIN "--set run.phases=4 --set run.dir=a"), "a");
+    must(t, e2e_run(t, TRAIN "--set run.phases=4 --set run.dir=b --threads 2"), "b");
+    must(t, e2e_run(t, TRAIN "--set run.phases=4 --set run.stop_after=2 --set run.dir=c"), "c");
+    // What is resumed needs neither the starting weights nor new samples.
+    must(t, e2e_run(t, "--resume c --threads 2"), "resume");
+    e2e_same_tree(t, "a/checkpoints/000004", "b/checkpoints/000004");
+    e2e_same_tree(t, "a/checkpoints/000004", "c/checkpoints/000004");
+}
+
+// The forward's bits do not depend on whether a prompt is computed once for its responses.
+static void shared_prompts_change_no_loss(void **state) {
+    struct e2e *t = *state;
+    double loss[2];
+    for (int i = 0; i < 2; i++) {
+        must(t,
+             e2e_run(t,
+                     TRAIN "--set run.phases=1 --set run.dir=p%d --set batch.share_prompts=%s "
+                           "--set batch.microbatch_tokens=4096",
+                     i, i ? "true" : "false"),
+             "training");
+        json_t *rows = e2e_metrics(t, i ? "p1" : "p0");
+        loss[i] = e2e_metric(rows, 0, "objective/loss");
+        json_decref(rows);
+    }
+    assert_true(loss[0] == loss[1]);
+}
+
+// How the rows are cut into microbatches changes nothing but rounding.
+static void microbatches_change_nothing(void **state) {
+    struct e2e *t = *state;
+    static const char *const how[] = {"batch.microbatch_tokens=4096", "batch.microbatch_tokens=1",
+                                      "batch.microbatch_tokens=90"};
+    double norm[3], loss[3];
+    for (int i = 0; i < 3; i++) {
+        must(t,
+             e2e_run(t,
+                     TRAIN "--set run.phases=1 --set compute.dtype=f32 --set run.dir=m%d "
+                           "--set %s",
+                     i, how[i]),
+             how[i]);
+        char run[8];
+        snprintf(run, sizeof run, "m%d", i);
+        json_t *rows = e2e_metrics(t, run);
+        norm[i] = e2e_metric(rows, 0, "optim/grad_norm");
+        loss[i] = e2e_metric(rows, 0, "objective/loss");
+        json_decref(rows);
+        assert_true(fabs(norm[i] - norm[0]) <= 2e-6 * norm[0]);
+        assert_true(fabs(loss[i] - loss[0]) <= 1e-6 * loss[0]);
+    }
+    assert_true(norm[0] > 0);
+}
+
+static void pooling_last_goes_into_config(void **state) {
+    struct e2e *t = *state;
+    must(t,
+         e2e_run(t, TRAIN "--set run.phases=2 --set score.pooling=last --set score.calibrate=0 "
+                          "--set run.dir=l"),
+         "training");
+    must(t,
+         e2e_shell(t, "grep -A3 rlhf_reward l/checkpoints/latest/config.json | tr -d ' \\n' | "
+                      "grep -q '{\"pooling\":\"last\",\"gain\":1.0,\"bias\":0.0'"),
+         "config.json");
+    assert_false(e2e_exists(t, "l/checkpoints/latest/state/samples.safetensors"));
+}
+
+// A policy with weights, and the reward model trained from it.
+static void make_policy(struct e2e *t) {
+    must(t,
+         e2e_run(t, "--algo sft.so --data texts.jsonl --policy model --set policy.init=random "
+                    "--set run.phases=2 --set run.dir=s " QUIET),
+         "sft");
+    must(t, e2e_shell(t, "cp -rL s/checkpoints/latest policy"), "cp");
+    must(t,
+         e2e_run(t, TRAIN "--set policy.init=pretrained --policy policy --set run.phases=2 "
+                          "--set run.dir=r"),
+         "bradley_terry");
+    must(t, e2e_shell(t, "cp -rL r/checkpoints/latest rm"), "cp");
+}
+
+static void per_token_pays_the_mean(void **state) {
+    struct e2e *t = *state;
+    make_policy(t);
+    double mean[2], std[2];
+    static const char *const how[] = {"pooling=mean", "per_token=true"};
+    for (int i = 0; i < 2; i++) {
+        must(t,
+             e2e_run(t, "--algo ppo.so --reward bt_rm.so:model=rm,%s " ROLLOUT "--set run.dir=p%d",
+                     how[i], i),
+             how[i]);
+        json_t *rows = e2e_metrics(t, i ? "p1" : "p0");
+        mean[i] = e2e_metric(rows, 0, "rewards/bt_rm/mean");
+        std[i] = e2e_metric(rows, 0, "rewards/bt_rm/std");
+        // Paid token by token, nothing is left for the end of a response.
+        assert_true((e2e_metric(rows, 0, "objective/scores") == 0) == i);
+        json_decref(rows);
+    }
+    assert_true(fabs(mean[0] - mean[1]) < 1e-5 && fabs(std[0] - std[1]) < 1e-5);
+    assert_true(std[0] > 0);
+}
+
+static void refuse(struct e2e *t, const char *args, const char *why) {
+    int status = e2e_run(t, "%s", args);
+    if (status != 2) fail_msg("%s: exit %d\n%s", args, status, t->out);
+    e2e_says(t, why);
+}
+
+static void bad_input(void **state) {
+    struct e2e *t = *state;
+    make_policy(t);
+    must(t,
+         e2e_shell(t, "cp -r rm other && sed -i 's/i n/t i/' other/merges.txt && "
+                      "sed -i 's/\"in\"/\"ti\"/' other/vocab.json && cp -r rm bent && "
+                      "sed -i 's/\"pooling\": \"mean\"/\"pooling\": \"best\"/' bent/config.json"),
+         "copies");
+    refuse(t, "--algo ppo.so --reward bt_rm.so:model=policy " ROLLOUT, "is no reward model");
+    refuse(t, "--algo ppo.so --reward bt_rm.so:model=nowhere " ROLLOUT, "nowhere");
+    refuse(t, "--algo ppo.so --reward bt_rm.so:model=other " ROLLOUT, "other' is not the policy's");
+    refuse(t, "--algo ppo.so --reward bt_rm.so:model=bent " ROLLOUT,
+           "bent/config.json: rlhf_reward.pooling must be one of mean, last");
+    refuse(t, "--algo ppo.so --reward bt_rm.so:model=rm,pooling=first " ROLLOUT, "pooling");
+    refuse(t, "eval --model policy --reward bt_rm.so:model=other --data prompts.txt --n 2",
+           "is not the policy's");
+    refuse(t, "eval --model rm --data texts.jsonl", "prompt");
+    refuse(t, "eval --model rm --data pairs.jsonl --max-tokens 65", "--max-tokens is 65");
+    refuse(t, TRAIN "--set score.pooling=first", "pools mean or last");
+    refuse(t, TRAIN "--set sampling.max_new_tokens=64", "score.calibrate");
+    refuse(t, TRAIN "--set policy.init=pretrained --policy rm", "reference.path");
+    refuse(t, TRAIN "--set reference.path=other --set policy.init=pretrained --policy policy",
+           "the reference");
+    refuse(t, TRAIN "--set data.eval_path=texts.jsonl", "texts.jsonl");
+    refuse(t, "--algo bradley_terry.so --policy policy", "--data FILE");
+    e2e_write(t, "twin.jsonl", "{\"prompt\": \"a\", \"chosen\": \" b\", \"rejected\": \" b\"}\n");
+    refuse(t, "--algo bradley_terry.so --policy policy --data twin.jsonl", "twin.jsonl:1");
+}
+
+// A shorter context than the run's longest prompt + response.
+static void context_of_the_reward_model(void **state) {
+    struct e2e *t = *state;
+    make_policy(t);
+    must(t,
+         e2e_shell(t, "cp -r model short && sed -i 's/\"n_positions\": 64/\"n_positions\": 16/' "
+                      "short/config.json"),
+         "copy");
+    must(t,
+         e2e_run(t, TRAIN "--policy short --set run.phases=1 --set score.calibrate=0 "
+                          "--set run.dir=x"),
+         "short");
+    refuse(t,
+           "--algo ppo.so --reward bt_rm.so:model=x/checkpoints/latest " ROLLOUT
+           "--set sampling.max_new_tokens=30",
+           "is 16 tokens");
+}
+
+// Trained on from a reward model: the reference is named, pooling, gain and bias are kept.
+static void trained_on(void **state) {
+    struct e2e *t = *state;
+    make_policy(t);
+    must(t,
+         e2e_run(t, TRAIN "--set policy.init=pretrained --policy rm --set reference.path=policy "
+                          "--set run.phases=1 --set run.dir=n"),
+         "training on");
+    must(t, e2e_shell(t, "cat rm/config.json"), "cat");
+    json_t *config = json_loads(t->out, 0, NULL), *rows = e2e_metrics(t, "n");
+    must(t, e2e_shell(t, "cat n/checkpoints/latest/state/reward_head.json"), "cat");
+    json_t *head = json_loads(t->out, 0, NULL);
+    assert_true(
+        json_equal(json_object_get(config, "rlhf_reward"), json_object_get(head, "rlhf_reward")));
+    assert_true(isfinite(e2e_metric(rows, 0, "reward_model/gain")));
+    json_decref(config);
+    json_decref(rows);
+    json_decref(head);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(learns_and_is_measured, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(same_seed_same_bits, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(shared_prompts_change_no_loss, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(microbatches_change_nothing, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(pooling_last_goes_into_config, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(per_token_pays_the_mean, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(bad_input, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(context_of_the_reward_model, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(trained_on, setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_preferences", tests, NULL, NULL);
+}
