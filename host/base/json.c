@@ -30,6 +30,7 @@ rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *
 }
 
 const char *rlhf__json_kind(const json_t *v) {
+    if (!v) return "missing";
     switch (json_typeof(v)) {
     case JSON_OBJECT:
         return "an object";

@@ -32,7 +32,7 @@ void rlhf__json_write_string(struct rlhf__buf *out, const char *bytes, size_t n)
 // `real` is 1; non-finite gives "null". Returns out. [any]
 const char *rlhf__format_double(double v, int real, char out[40]);
 
-// What a value is, in words: "a string", "an integer", "null", ... [any]
+// What a value is, in words: "a string", "an integer", "null", ...; NULL is "missing". [any]
 const char *rlhf__json_kind(const json_t *v);
 
 #endif

@@ -42,7 +42,7 @@ rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const cha
     if (!json_is_string(v))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s/config.json: model_type is %s, expected a string", dir,
-                          v ? rlhf__json_kind(v) : "missing");
+                          rlhf__json_kind(v));
     const char *s = json_string_value(v);
     size_t good = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
     if (!*s || s[good] || good > 64)

@@ -34,7 +34,7 @@ static rlhf_status read_shape(struct rlhf__tensor *t, const json_t *shape,
     size_t ndim = json_array_size(shape);
     if (!json_is_array(shape))
         return rlhf__fail(err, RLHF_E_INVALID, "tensor '%s': shape is %s, expected an array",
-                          t->name, shape ? rlhf__json_kind(shape) : "missing");
+                          t->name, rlhf__json_kind(shape));
     if (ndim > RLHF__TENSOR_MAX_DIMS)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "tensor '%s' has %zu dimensions; allowed: %d",
                           t->name, ndim, RLHF__TENSOR_MAX_DIMS);

@@ -124,11 +124,22 @@ static void strings_that_are_no_utf8(void **state) {
     rlhf__buf_free(&b);
 }
 
+static void kinds_in_words(void **state) {
+    (void)state;
+    json_t *v = json_loads("[{}, [], \"\", 1, 1.5, true, false, null]", 0, NULL);
+    const char *want[] = {"an object", "a list",    "a string",  "an integer",
+                          "a number",  "a boolean", "a boolean", "null"};
+    for (size_t i = 0; i < CHECK_COUNT(want); i++)
+        assert_string_equal(rlhf__json_kind(json_array_get(v, i)), want[i]);
+    assert_string_equal(rlhf__json_kind(json_array_get(v, 8)), "missing"); // there is no such value
+    json_decref(v);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refusals_have_a_place),       cmocka_unit_test(lines_of_keys),
         cmocka_unit_test(numbers_are_short_and_exact), cmocka_unit_test(what_is_written_reads_back),
-        cmocka_unit_test(strings_that_are_no_utf8),
+        cmocka_unit_test(strings_that_are_no_utf8),    cmocka_unit_test(kinds_in_words),
     };
     return cmocka_run_group_tests_name("base_json", tests, NULL, NULL);
 }
