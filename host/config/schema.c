@@ -31,6 +31,7 @@ static const char *const nan_names[] = {"stop", "zero", "drop", NULL};
 static const char *const optim_names[] = {"adamw", "muon", NULL};
 static const char *const epsilon_names[] = {"torch", "tf1", NULL};
 static const char *const schedule_names[] = {"constant", "linear", "cosine", NULL};
+static const char *const best_mode_names[] = {"max", "min", NULL};
 static const char *const checkpoint_dtype_names[] = {"f32", "bf16", NULL};
 static const char *const progress_names[] = {"auto", "bar", "plain", "off", NULL};
 static const char *const level_names[] = {"debug", "info", "warn", "error", NULL};
@@ -187,6 +188,8 @@ static const rlhf_opt checkpoint_opts[] = {
     I(every, 0, 0, BIG, "phases between checkpoints; 0: only at the end"),
     I(keep, 2, 0, BIG, "newest checkpoints to keep; 0: all"),
     E(dtype, RLHF__CHECKPOINT_F32, checkpoint_dtype_names, "of model.safetensors"),
+    S(best, "metric whose best value picks checkpoints/best, which is kept; empty: none"),
+    E(best_mode, RLHF__BEST_MAX, best_mode_names, "the best value is the highest or the lowest"),
 };
 #undef T
 #define T struct rlhf__log_config

@@ -162,13 +162,15 @@ struct rlhf__early_stop_config {
     int64_t patience, window;
 };
 
+enum rlhf__best_mode { RLHF__BEST_MAX = 0, RLHF__BEST_MIN = 1 };
 enum rlhf__checkpoint_dtype { RLHF__CHECKPOINT_F32 = 0, RLHF__CHECKPOINT_BF16 = 1 };
 
 struct rlhf__checkpoint_config {
-    int64_t every; // phases, 0 = only at the end
-    int64_t keep;  // newest ones kept, 0 = all
-    int32_t dtype; // enum rlhf__checkpoint_dtype: of model.safetensors; state/ is always exact
-    int32_t reserved;
+    int64_t every;     // phases, 0 = only at the end
+    int64_t keep;      // newest ones kept, 0 = all
+    int32_t dtype;     // enum rlhf__checkpoint_dtype: of model.safetensors; state/ is always exact
+    int32_t best_mode; // enum rlhf__best_mode
+    const char *best;  // metric by which checkpoints/best is chosen; "" = no such link
 };
 
 enum rlhf__progress_kind {

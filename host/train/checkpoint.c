@@ -34,7 +34,10 @@ static rlhf_status write_model(struct rlhf__trainer *t, const char *dir, struct 
     rlhf_status st = RLHF_OK;
     if (t->reward_training) st = rlhf__reward_training_fit(t->reward_training, t->phase, err);
     if (st == RLHF_OK) st = rlhf__hf_config_write(dir, t->policy->config, err);
-    if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(t->policy->dir, dir, err);
+    // A resumed run opened its policy in a checkpoint, which may be pruned by now.
+    snprintf(path, sizeof path, "%s/checkpoints/latest", t->dir);
+    if (st == RLHF_OK)
+        st = rlhf__hf_copy_tokenizer(t->req->resume ? path : t->policy->dir, dir, err);
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
     return st == RLHF_OK ? rlhf__params_write(t->policy, RLHF__PART_MODEL, dtype, path, err) : st;
 }
@@ -79,16 +82,28 @@ static rlhf_status rename_or_fail(const char *from, const char *to, struct rlhf_
     return rlhf__fail(err, RLHF_E_IO, "cannot rename '%s' to '%s': %s", from, to, strerror(errno));
 }
 
-// checkpoints/latest -> name, replaced in one step.
-static rlhf_status point_latest(const char *root, const char *name, struct rlhf__error *err) {
-    char link[4200], fresh[4200];
-    snprintf(link, sizeof link, "%s/latest", root);
-    snprintf(fresh, sizeof fresh, "%s/.latest", root);
+// checkpoints/<link> -> name, replaced in one step.
+static rlhf_status point(const char *root, const char *link, const char *name,
+                         struct rlhf__error *err) {
+    char path[4200], fresh[4200];
+    snprintf(path, sizeof path, "%s/%s", root, link);
+    snprintf(fresh, sizeof fresh, "%s/.%s", root, link);
     unlink(fresh);
     if (symlink(name, fresh) != 0)
         return rlhf__fail(err, RLHF_E_IO, "cannot create the link '%s': %s", fresh,
                           strerror(errno));
-    return rename_or_fail(fresh, link, err);
+    return rename_or_fail(fresh, path, err);
+}
+
+// The two links. The best one is set again each time, as a crash may have come between.
+static rlhf_status point_links(const struct rlhf__trainer *t, const char *root, const char *name,
+                               struct rlhf__error *err) {
+    char best[32];
+    snprintf(best, sizeof best, "%06lld", (long long)t->best.phase);
+    rlhf_status st = point(root, "latest", name, err);
+    if (st == RLHF_OK && t->config->checkpoint.best[0] && t->best.phase > 0)
+        st = point(root, "best", best, err);
+    return st == RLHF_OK ? rlhf__sync_dir(root, err) : st;
 }
 
 // The number of a checkpoint's directory name, -1 when it is none.
@@ -97,28 +112,54 @@ static int64_t number_of(const char *name) {
     return strtoll(name, NULL, 10);
 }
 
-// Remove the oldest checkpoints until `keep` are left; 0 keeps all.
+// The number of the checkpoint that checkpoints/best names, -1 when there is none.
+static int64_t best_of(const char *root) {
+    char path[4200], name[256];
+    snprintf(path, sizeof path, "%s/best", root);
+    ssize_t n = readlink(path, name, sizeof name - 1);
+    if (n <= 0) return -1;
+    name[n] = '\0';
+    return number_of(name);
+}
+
+// Remove the oldest checkpoints until `keep` are left, besides the best one; 0 keeps all.
 static rlhf_status prune(const char *root, int64_t keep, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
+    int64_t best = best_of(root);
     while (keep > 0 && st == RLHF_OK) {
         DIR *d = opendir(root);
         if (!d) return RLHF_OK;
-        int64_t count = 0, oldest = INT64_MAX;
+        int64_t count = 0, oldest = INT64_MAX, newer = 0;
+        int best_here = 0;
         char name[256] = "", path[4500];
         for (struct dirent *e; (e = readdir(d)) != NULL;) {
             int64_t n = number_of(e->d_name);
             if (n < 0) continue;
-            count++;
-            if (n >= oldest) continue;
+            count += n != best;
+            best_here |= n == best;
+            newer += n > best;
+            if (n == best || n >= oldest) continue;
             oldest = n;
             snprintf(name, sizeof name, "%s", e->d_name);
         }
         closedir(d);
-        if (count <= keep) return RLHF_OK;
+        // The best one is one of the newest when fewer than `keep` are newer.
+        if (count + (best_here && newer < keep) <= keep) return RLHF_OK;
         snprintf(path, sizeof path, "%s/%s", root, name);
         st = rlhf__remove_tree(path, err);
     }
     return st;
+}
+
+// Whether this checkpoint is the best so far goes into its own state.
+static void choose_best(struct rlhf__trainer *t) {
+    const struct rlhf__checkpoint_config *c = &t->config->checkpoint;
+    if (!rlhf__best_offer(&t->best, c, t->phase))
+        rlhf__logf(
+            t->log, RLHF_LOG_WARN,
+            "checkpoint.best: the metric '%s' has no value in phase %lld, so this checkpoint "
+            "cannot be the best",
+            c->best, (long long)t->phase);
 }
 
 rlhf_status rlhf__checkpoint_save(struct rlhf__trainer *t, struct rlhf__error *err) {
@@ -127,6 +168,7 @@ rlhf_status rlhf__checkpoint_save(struct rlhf__trainer *t, struct rlhf__error *e
     snprintf(name, sizeof name, "%06lld", (long long)t->phase);
     snprintf(dir, sizeof dir, "%s/%s", root, name);
     snprintf(fresh, sizeof fresh, "%s/.writing-%s", root, name);
+    choose_best(t);
     rlhf_status st = rlhf__make_dirs(root, err);
     if (st == RLHF_OK) st = rlhf__remove_tree(fresh, err); // left by a crash
     if (st == RLHF_OK) st = rlhf__metrics_sync(t->metrics, err);
@@ -134,8 +176,7 @@ rlhf_status rlhf__checkpoint_save(struct rlhf__trainer *t, struct rlhf__error *e
     if (st == RLHF_OK) st = write_files(t, fresh, err);
     if (st == RLHF_OK) st = rlhf__remove_tree(dir, err); // of an earlier try, beyond `latest`
     if (st == RLHF_OK) st = rename_or_fail(fresh, dir, err);
-    if (st == RLHF_OK) st = point_latest(root, name, err);
-    if (st == RLHF_OK) st = rlhf__sync_dir(root, err);
+    if (st == RLHF_OK) st = point_links(t, root, name, err);
     if (st == RLHF_OK) return prune(root, t->config->checkpoint.keep, err);
     rlhf__remove_tree(fresh, NULL);
     return rlhf__error_context(err, "the checkpoint of phase %lld was not written",

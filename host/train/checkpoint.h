@@ -13,7 +13,7 @@
 #include "train/trainer.h"
 
 // Write the checkpoint of the phases done, point `latest` at it, remove old ones beyond
-// checkpoint.keep. RLHF_E_IO (disk full) leaves what was there. [main]
+// checkpoint.keep, and choose checkpoints/best. RLHF_E_IO (disk full) leaves what was there. [main]
 rlhf_status rlhf__checkpoint_save(struct rlhf__trainer *t, struct rlhf__error *err);
 
 // Put a fresh trainer where RUN/checkpoints/latest of t->req->resume left off. [main]

@@ -56,6 +56,7 @@ static rlhf_status run_phase(struct rlhf__trainer *t, struct rlhf__error *err) {
     if (st != RLHF_OK) return st;
     rlhf__phase_report(t);
     t->phase++;
+    rlhf__best_see(&t->best, &t->config->checkpoint, t->metrics);
     st = rlhf__metrics_flush(t->metrics, t->phase, err);
     t->session.services.phase = -1;
     return st;

@@ -1,4 +1,4 @@
-target_sources(rlhf_host_core PRIVATE train/checkpoint.c train/completions.c train/decode.c
+target_sources(rlhf_host_core PRIVATE train/best.c train/checkpoint.c train/completions.c train/decode.c
   train/early_stop.c train/episodes.c train/evaluate.c train/evaluate_preferences.c
   train/iteration.c train/iteration_state.c train/learner.c train/loop.c train/mixing.c
   train/optim.c train/phase_report.c train/phase_rollout.c train/phase_supervised.c

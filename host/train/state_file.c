@@ -34,6 +34,8 @@ static json_t *run_json(struct rlhf__trainer *t) {
                                       "skipped", (json_int_t)t->critic_optim->skipped,
                                       "skipped_in_a_row",
                                       (json_int_t)t->critic_optim->skipped_row));
+    json_t *best = rlhf__best_save(&t->best, &t->config->checkpoint);
+    if (v && best) json_object_set_new(v, "best", best);
     return v;
 }
 
@@ -86,7 +88,9 @@ static rlhf_status take_run(struct rlhf__trainer *t, json_t *v, const char *path
             json_integer_value(json_object_get(critic, "skipped_in_a_row"));
     }
     rlhf_status st = rlhf__early_stop_load(&t->early_stop, early, err);
-    if (st != RLHF_OK) return st;
+    if (st == RLHF_OK)
+        st = rlhf__best_load(&t->best, &t->config->checkpoint, json_object_get(v, "best"), err);
+    if (st != RLHF_OK) return rlhf__error_context(err, "%s", path);
     return rlhf__order_seek(order_of(t), (uint64_t)pass, pos, err);
 }
 

@@ -11,6 +11,7 @@
 #include "report/metrics.h"
 #include "report/progress.h"
 #include "report/samples.h"
+#include "train/best.h"
 #include "train/early_stop.h"
 #include "train/iteration.h"
 #include "train/learner.h"
@@ -51,6 +52,7 @@ struct rlhf__trainer {
     int32_t reserved0;
     struct rlhf__rollout_source *rollout; // rollout algorithms
     struct rlhf__early_stop early_stop;
+    struct rlhf__best best;
     struct rlhf__iteration iteration; // judge, reference moves, reward-model training
 
     struct rlhf__metrics *metrics;

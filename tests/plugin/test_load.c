@@ -37,8 +37,8 @@ static void each_fault_has_its_sentence(void **state) {
     } want[] = {
         {"not_plugin.so",
          "not a plugin, or built for another ABI (it does not export rlhf_plugin_v0)"},
-        {"other_abi.so", "built for plugin ABI 3, this rlhf-host speaks 0.1"},
-        {"other_minor.so", "built for plugin ABI 0.2, this rlhf-host speaks 0.1 exactly"},
+        {"other_abi.so", "built for plugin ABI 3, this rlhf-host speaks 0.2"},
+        {"other_minor.so", "built for plugin ABI 0.3, this rlhf-host speaks 0.2 exactly"},
         {"null_bundle.so", "rlhf_plugin_v0() returned nothing"},
         {"no_plugins.so", "lists 0 plugins"},
         {"no_ops.so", "org.example.faulty has no ops table"},
