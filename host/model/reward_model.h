@@ -57,7 +57,7 @@ rlhf_status rlhf__reward_model_config(struct rlhf__model *m, const struct rlhf__
                                       struct rlhf__error *err);
 
 // Write dir (made if need be) as a reward model: config.json, tokenizer files, model.safetensors
-// (f32). [main]
+// (f32). rm must be trainable: others keep packed weights only. [main]
 rlhf_status rlhf__reward_model_write(const struct rlhf__reward_model *rm, const char *dir,
                                      struct rlhf__error *err);
 
