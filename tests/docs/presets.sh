@@ -1,0 +1,39 @@
+#!/bin/sh
+# Every preset states its source, resolves, and runs end to end on the default models: two phases
+# with its own batch where that is small, else a smaller one.
+set -eu
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+host=$RLHF_BUILD_DIR/bin/rlhf-host
+cd "$work"
+count=0
+for file in "$RLHF_SOURCE_DIR"/configs/presets/*.json; do
+    name=$(basename "$file" .json)
+    "$host" --preset "$name" --print-config >"$name.json"
+    python3 - "$file" "$name.json" <<'PY'
+import json, sys
+preset, resolved = (json.load(open(p)) for p in sys.argv[1:])
+assert preset["run"]["note"], "no source"
+def inside(a, b, path=""):
+    for key, value in a.items():
+        found = b[key]
+        if isinstance(value, dict):
+            inside(value, found, path + key + ".")
+        elif key == "plugin":
+            assert found.endswith(value), (path + key, found)
+        elif isinstance(value, list):
+            for x, y in zip(value, found):
+                inside(x, y, path + key + ".")
+        elif key != "path":
+            assert found == value, f"{path}{key}: preset {value}, resolved {found}"
+inside(preset, resolved)
+PY
+    size=64
+    case $name in gpt2-sentiment) size=32 ;; esac
+    "$host" --preset "$name" --set batch.size="$size" --set run.stop_after=2 --set log.samples_every=0 \
+        --set run.dir="$name" >"$name.log" 2>&1 || { cat "$name.log" >&2; exit 1; }
+    [ "$(wc -l <"$name/metrics.jsonl")" -eq 2 ] || { cat "$name.log" >&2; exit 1; }
+    [ -f "$name/checkpoints/000002/model.safetensors" ]
+    count=$((count + 1))
+done
+[ "$count" -eq 4 ]
