@@ -106,7 +106,7 @@ static rlhf_status eval_model(struct rlhf__session *session, const char *dir,
     int preferences = st == RLHF_OK && rlhf__reward_model_is(config);
     json_decref(config);
     if (preferences) return rlhf__eval_preferences(session, dir, o, err);
-    struct rlhf__model_spec spec = {.dir = dir, .role = "model", .n_labels = -1};
+    struct rlhf__model_spec spec = {.dir = dir, .role = "model", .n_labels = -1, .frozen = 1};
     if (st == RLHF_OK) st = rlhf__model_open(&session->models, &spec, &m, err);
     if (st == RLHF_OK) st = open_rows(o, m, &ds, err);
     if (st == RLHF_OK)

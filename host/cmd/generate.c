@@ -141,7 +141,8 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     struct rlhf__run_config run_config = {.seed = o->seed, .threads = o->threads};
     char built_in[2048];
     rlhf__default_model(env->dirs, "policy", built_in);
-    struct rlhf__model_spec spec = {.dir = o->model ? o->model : built_in, .role = "model"};
+    struct rlhf__model_spec spec = {
+        .dir = o->model ? o->model : built_in, .role = "model", .frozen = 1};
     rlhf_status st = rlhf__dtype_choice(o->dtype, "--dtype", &compute.dtype, err);
     if (st == RLHF_OK) st = rlhf__plugins_create(env->dirs, &plugins, err);
     if (st == RLHF_OK)

@@ -36,10 +36,11 @@ static rlhf_status open_models(struct rlhf__judged *j, const struct rlhf__judged
     if (st == RLHF_OK)
         st = rlhf__session_init(&j->session, j->env->dirs, j->env->log, j->env->cancelled,
                                 j->plugins, &compute, &run, err);
-    struct rlhf__model_spec spec = {.dir = o->model ? o->model : built_in, .role = "model"};
+    struct rlhf__model_spec spec = {
+        .dir = o->model ? o->model : built_in, .role = "model", .frozen = 1};
     if (st == RLHF_OK) st = rlhf__model_open(&j->session.models, &spec, &j->model, err);
     if (st != RLHF_OK || !o->reference) return st;
-    struct rlhf__model_spec ref = {.dir = o->reference, .role = "reference"};
+    struct rlhf__model_spec ref = {.dir = o->reference, .role = "reference", .frozen = 1};
     st = rlhf__model_open(&j->session.models, &ref, &j->reference, err);
     if (st == RLHF_OK && !rlhf__tokenizer_equal(j->reference->tok, j->model->tok))
         return rlhf__fail(err, RLHF_E_INVALID,

@@ -20,7 +20,7 @@ rlhf_status rlhf__classifier_open(const struct rlhf__model_env *env, const char 
     *out = NULL;
     struct rlhf__classifier *c = calloc(1, sizeof *c);
     if (!c) return RLHF__NOMEM(err, "out of memory opening a classifier");
-    struct rlhf__model_spec spec = {.dir = dir, .role = "classifier", .n_labels = -1};
+    struct rlhf__model_spec spec = {.dir = dir, .role = "classifier", .n_labels = -1, .frozen = 1};
     rlhf_status st = rlhf__model_open(env, &spec, &c->model, err);
     if (st == RLHF_OK && c->model->n_labels == 0)
         st = rlhf__fail(err, RLHF_E_INVALID,

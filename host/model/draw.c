@@ -73,6 +73,8 @@ static void orthogonal(float *x, float *work, const rlhf_param *p, size_t n) {
 static rlhf_status draw_one(const struct rlhf__model *m, const rlhf_param *p,
                             struct rlhf__error *err) {
     const rlhf_compute *c = m->compute;
+    rlhf_status st = rlhf__param_check(m, p, err);
+    if (st != RLHF_OK) return st;
     size_t n = (size_t)rlhf__param_count(p);
     float *x = calloc(n ? 2 * n : 1, sizeof *x); // the second half is orthogonal()'s
     if (!x) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory drawing %s", p->name);
@@ -85,7 +87,7 @@ static rlhf_status draw_one(const struct rlhf__model *m, const rlhf_param *p,
         if (p->init == RLHF_INIT_ONE) x[i] = 1;
         if (p->init == RLHF_INIT_NORMAL) x[i] *= (float)p->init_std;
     }
-    rlhf_status st = c->upload(c->ctx, p->value, x, n * sizeof *x);
+    st = c->upload(c->ctx, p->value, x, n * sizeof *x);
     free(x);
     return st == RLHF_OK ? st : rlhf__compute_fail(c, st, p->name, err);
 }

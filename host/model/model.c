@@ -32,8 +32,16 @@ rlhf_status rlhf__model_backward(const struct rlhf__model *m, const rlhf_batch *
     return call_failed(m, "backward()", m->ops->backward(m->self, b, f, grad), err);
 }
 
+static rlhf_status list_params(const struct rlhf__model *m, struct rlhf__error *err) {
+    rlhf_status st = RLHF_OK;
+    for (uint32_t i = 0; st == RLHF_OK && i < m->n_params; i++)
+        st = call_failed(m, "param()", m->ops->param(m->self, i, &m->params[i]), err);
+    return st;
+}
+
 rlhf_status rlhf__model_refresh(const struct rlhf__model *m, struct rlhf__error *err) {
-    return call_failed(m, "refresh()", m->ops->refresh(m->self), err);
+    rlhf_status st = call_failed(m, "refresh()", m->ops->refresh(m->self), err);
+    return st == RLHF_OK && m->frozen ? list_params(m, err) : st; // some values are gone
 }
 
 rlhf_status rlhf__model_gen_open(const struct rlhf__model *m, uint32_t n_slots, uint32_t max_len,
@@ -111,7 +119,8 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
                          .value_init = spec->value_init,
                          .value_detach = spec->value_detach,
                          .compute = m->compute,
-                         .score_init = spec->score_init};
+                         .score_init = spec->score_init,
+                         .frozen = spec->frozen};
     rlhf_status st = call_failed(m, "open()", m->ops->open(m->self, &o), err);
     if (st != RLHF_OK) return st;
     m->info.size = sizeof m->info;
@@ -120,11 +129,7 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
     m->n_params = (uint32_t)m->info.n_params_tensors;
     m->params = calloc(m->n_params ? m->n_params : 1, sizeof *m->params);
     if (!m->params) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a model");
-    for (uint32_t i = 0; i < m->n_params; i++) {
-        st = call_failed(m, "param()", m->ops->param(m->self, i, &m->params[i]), err);
-        if (st != RLHF_OK) return st;
-    }
-    return RLHF_OK;
+    return list_params(m, err);
 }
 
 static rlhf_status open_text(struct rlhf__model *m, struct rlhf__error *err) {
@@ -154,6 +159,7 @@ rlhf_status rlhf__model_open(const struct rlhf__model_env *env, const struct rlh
     m->compute = env->compute;
     m->role = spec->role;
     m->trainable = spec->trainable;
+    m->frozen = spec->frozen;
     m->dir = realpath(spec->dir, NULL);
     if (!m->dir) m->dir = strdup(spec->dir); // the reader of config.json says what is wrong with it
     const char *model_type = NULL;

@@ -40,6 +40,10 @@ struct rlhf__model_spec {
     int32_t value_init; // enum rlhf_value_init
     int32_t value_detach;
     int32_t score_init; // enum rlhf_score_init: how a score head is drawn
+    // 1: filled once, then only run. Values that the plugin keeps packed are released by the first
+    // refresh (here, or by rlhf__params_copy after RLHF__START_EMPTY): whoever reads or writes
+    // parameters afterwards gets RLHF_E_INTERNAL.
+    int32_t frozen, reserved;
 };
 
 struct rlhf__model {
@@ -57,6 +61,7 @@ struct rlhf__model {
     rlhf_param *params; // [n_params]
     uint32_t n_params;
     int32_t n_labels, pooling, trainable;
+    int32_t frozen;
 };
 
 // Open, check and fill a model. Caller owns *out; free with rlhf__model_close. Errors name the file

@@ -16,6 +16,15 @@ int64_t rlhf__param_count(const rlhf_param *p) {
     return n;
 }
 
+rlhf_status rlhf__param_check(const struct rlhf__model *m, const rlhf_param *p,
+                              struct rlhf__error *err) {
+    if (p->value) return RLHF_OK;
+    return rlhf__fail(
+        err, RLHF_E_INTERNAL,
+        "the %s '%s' was opened as frozen: the values of %s were released once packed", m->role,
+        m->dir, p->name);
+}
+
 // A tensor by the parameter's name, with and without the base prefix.
 static const struct rlhf__tensor *find(const struct rlhf__weights *w, const struct rlhf__model *m,
                                        const char *name) {
@@ -45,6 +54,7 @@ static rlhf_status check_shape(const struct rlhf__tensor *t, const rlhf_param *p
 static rlhf_status upload_tensor(const struct rlhf__model *m, const struct rlhf__tensor *t,
                                  const rlhf_param *p, struct rlhf__error *err) {
     rlhf_status st = check_shape(t, p, err);
+    if (st == RLHF_OK) st = rlhf__param_check(m, p, err);
     if (st != RLHF_OK) return st;
     const rlhf_compute *c = m->compute;
     const void *from = t->data;
@@ -137,7 +147,10 @@ rlhf_status rlhf__params_copy(struct rlhf__model *dst, const struct rlhf__model 
         if (!q || rlhf__param_count(q) != rlhf__param_count(p))
             return rlhf__fail(err, RLHF_E_INVALID, "the %s and the %s differ in parameter %s",
                               dst->role, src->role, p->name);
-        rlhf_status st = c->copy(c->ctx, p->value, q->value, (uint64_t)rlhf__param_count(p) * 4);
+        rlhf_status st = rlhf__param_check(dst, p, err);
+        if (st == RLHF_OK) st = rlhf__param_check(src, q, err);
+        if (st != RLHF_OK) return st;
+        st = c->copy(c->ctx, p->value, q->value, (uint64_t)rlhf__param_count(p) * 4);
         if (st != RLHF_OK) return rlhf__compute_fail(c, st, p->name, err);
     }
     return rlhf__model_refresh(dst, err);
@@ -159,10 +172,12 @@ static rlhf_status write_data(const struct rlhf__model *m, int32_t part,
     for (uint32_t i = 0; i < m->n_params; i++) {
         const rlhf_param *p = &m->params[i];
         if (!in_part(p, part)) continue;
+        rlhf_status st = rlhf__param_check(m, p, err);
+        if (st != RLHF_OK) return st;
         size_t n = (size_t)rlhf__param_count(p);
         float *host = malloc(n * sizeof *host + 1);
         if (!host) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory writing %s", p->name);
-        rlhf_status st = c->download(c->ctx, host, p->value, n * sizeof *host);
+        st = c->download(c->ctx, host, p->value, n * sizeof *host);
         if (st != RLHF_OK)
             rlhf__compute_fail(c, st, p->name, err);
         else

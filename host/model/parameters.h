@@ -7,6 +7,11 @@
 // Elements of a parameter. [any]
 int64_t rlhf__param_count(const rlhf_param *p);
 
+// RLHF_E_INTERNAL when p, a parameter of m, has no values any more (a frozen model's). All
+// functions below that read or write values check it. [any]
+rlhf_status rlhf__param_check(const struct rlhf__model *m, const rlhf_param *p,
+                              struct rlhf__error *err);
+
 // Read DIR/model.safetensors into trunk and score parameters, names tried with and without the
 // plugin's base_prefix, shapes checked. Value parameters come from DIR/state/value_head.safetensors
 // when that holds a head of the same kind, else they are drawn. A score head that is absent is

@@ -58,7 +58,8 @@ rlhf_status rlhf__reward_model_open(const struct rlhf__model_env *env,
                                  .role = "reward model",
                                  .trainable = spec->trainable,
                                  .n_labels = -1,
-                                 .pooling = RLHF_POOL_LAST}; // for rows without a response
+                                 .pooling = RLHF_POOL_LAST, // for rows without a response
+                                 .frozen = !spec->trainable};
     int found;
     rlhf_status st = check_config(spec->dir, err);
     if (st == RLHF_OK) st = rlhf__model_open(env, &m, &rm->model, err);

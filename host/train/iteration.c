@@ -30,6 +30,9 @@ static rlhf_status reference_sync(void *host) {
     struct rlhf__iteration *it = host;
     struct rlhf__error err = {0, ""};
     rlhf_status st = may_call(it, "reference_sync()", &err);
+    if (st == RLHF_OK && !(it->t->plan.flags & RLHF_PLAN_MOVES_REFERENCE))
+        st = rlhf__fail(&err, RLHF_E_INVALID,
+                        "reference_sync() needs RLHF_PLAN_MOVES_REFERENCE in the plan");
     // Without a reference nothing compares with it: there is nothing to move.
     if (st == RLHF_OK && it->t->reference)
         st = rlhf__params_copy(it->t->reference, it->t->policy, &err);

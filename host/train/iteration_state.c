@@ -124,6 +124,11 @@ rlhf_status rlhf__iteration_load(struct rlhf__iteration *it, const char *dir,
     if (!it->round && !rlhf__is_file(path)) return RLHF_OK;
     rlhf_status st = read_numbers(it, path, err);
     if (st == RLHF_OK && it->syncs > 0 && it->t->reference) {
+        if (!(it->t->plan.flags & RLHF_PLAN_MOVES_REFERENCE))
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "%s: the reference of this run was moved, but %s with these options "
+                              "leaves it where it is",
+                              path, it->t->req->algo->file);
         in_dir(path, dir, "state/reference.safetensors");
         st = rlhf__params_read_file(it->t->reference, path, RLHF_PARAM_TRUNK, err);
         if (st == RLHF_OK) st = rlhf__model_refresh(it->t->reference, err);

@@ -85,7 +85,7 @@ static rlhf_status open_reference(struct rlhf__trainer *t, int was_classifier,
                           "classifier: name the reference with reference.path (or set it to 0)",
                           t->policy->dir);
     }
-    struct rlhf__model_spec spec = {.dir = path, .role = "reference"};
+    struct rlhf__model_spec spec = {.dir = path, .role = "reference", .frozen = 1};
     rlhf_status st = rlhf__model_open(&t->session.models, &spec, own, err);
     if (st != RLHF_OK || rlhf__tokenizer_equal((*own)->tok, t->policy->tok)) return st;
     return rlhf__fail(err, RLHF_E_INVALID,

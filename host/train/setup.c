@@ -156,7 +156,8 @@ static rlhf_status open_reference(struct rlhf__trainer *t, struct rlhf__error *e
     struct rlhf__model_spec spec = {
         .dir = c->policy.path[0] ? c->policy.path : dir,
         .role = "reference",
-        .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_WEIGHTS};
+        .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_WEIGHTS,
+        .frozen = !(t->plan.flags & RLHF_PLAN_MOVES_REFERENCE)};
     if (c->reference.path[0]) {
         spec.dir = c->reference.path;
         spec.start = RLHF__START_WEIGHTS;

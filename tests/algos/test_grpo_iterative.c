@@ -86,6 +86,7 @@ static void two_model_variant(void **state) {
     batch_random(&b, 8, 400);
     open_with_fake(&a, "group_size=2");
     assert_int_equal(a.plan.flags & RLHF_PLAN_REWARD_MODEL, 0);
+    assert_int_equal(a.plan.flags & RLHF_PLAN_MOVES_REFERENCE, RLHF_PLAN_MOVES_REFERENCE);
     run(&a, 3);
     assert_string_equal(fake.log, "SSS");
     assert_true(metric(&a, "iteration/completed") == 3);
@@ -218,6 +219,7 @@ static void inner_loop_is_grpo(void **state) {
     memcpy(want, a.host->metric, sizeof want);
     algo_close(&a);
     open_with_fake(&a, options);
+    plan.flags |= RLHF_PLAN_MOVES_REFERENCE;
     assert_memory_equal(&a.plan, &plan, sizeof plan);
     assert_int_equal(phase(&a, 0), RLHF_OK);
     assert_memory_equal(b.advantage, advantage, sizeof advantage);

@@ -6,11 +6,18 @@ struct config {
     int32_t how, reserved;
 };
 
-enum { EARLY, UNPLANNED_PAIRS, UNPLANNED_UPDATE, EPOCHS, BATCH, LR, SHARE, SHORT, GROUP };
+enum { EARLY, SYNC, UNPLANNED_PAIRS, UNPLANNED_UPDATE, EPOCHS, BATCH, LR, SHARE, SHORT, GROUP };
 
-static const char *const ways[] = {"early",  "unplanned_pairs", "unplanned_update",
-                                   "epochs", "batch",           "lr",
-                                   "share",  "short",           "group",
+static const char *const ways[] = {"early",
+                                   "sync",
+                                   "unplanned_pairs",
+                                   "unplanned_update",
+                                   "epochs",
+                                   "batch",
+                                   "lr",
+                                   "share",
+                                   "short",
+                                   "group",
                                    NULL};
 
 static const rlhf_opt opts[] = {
@@ -70,6 +77,7 @@ static rlhf_status phase_end(void *self, uint64_t phase) {
     rlhf_reward_update_report report = {.size = sizeof report};
     uint32_t added;
     (void)phase;
+    if (s->config.how == SYNC) return it->reference_sync(it->host);
     if (s->config.how == UNPLANNED_PAIRS) return it->collect_pairs(it->host, &added);
     if (s->config.how == EPOCHS) u.epochs = 0;
     if (s->config.how == BATCH) u.batch_pairs = -1;

@@ -61,6 +61,7 @@ static rlhf_status it_plan(void *self, const rlhf_run_info *info, rlhf_plan *out
     const struct iterative *it = self;
     RLHF_TRY(rlhf__grpo_plan(&it->grpo, info, out));
     if (it->opt.replay) out->flags |= RLHF_PLAN_REWARD_MODEL;
+    if (it->moves_reference) out->flags |= RLHF_PLAN_MOVES_REFERENCE;
     return RLHF_OK;
 }
 

@@ -11,10 +11,12 @@ struct rlhf__tf_buf {
     uint64_t bytes;
 };
 
-// A parameter tensor: values and, when trainable, gradients; f32.
+// A parameter tensor: values and, when trainable, gradients; f32. passing: of a frozen model, only
+// read to be packed; value is NULL once that is done.
 struct rlhf__tf_tensor {
     rlhf_dev value, grad;
     uint64_t n;
+    int32_t passing, reserved;
 };
 
 // A ragged batch on the device. resp are the n_resp positions whose state predicts a response
@@ -82,9 +84,11 @@ struct rlhf__tf {
     rlhf_param *params;
     char *names;
     struct rlhf__tf_buf values, grads;
+    struct rlhf__tf_buf passing; // values of the tensors that are released
     struct rlhf__tf_layer_weights *w;
     rlhf_weight *lm, *pool, *score, *v1, *v2;
-    int32_t lm_fresh, opened; // lm_fresh: the LM head is packed from the present values
+    int32_t lm_fresh, opened;  // lm_fresh: the LM head is packed from the present values
+    int32_t settled, reserved; // frozen and refreshed
     struct rlhf__tf_work train, infer;
     struct rlhf__tf_scratch bwd;
     void *host_tmp; // host scratch that only grows
@@ -121,6 +125,11 @@ static inline struct rlhf__tf_tensor *rlhf__tf_layer(struct rlhf__tf *m, int32_t
     return &m->tensors[TF_N_GLOBAL + layer * TF_N_LAYER + slot];
 }
 
+static inline struct rlhf__tf_tensor *rlhf__tf_tensor(struct rlhf__tf *m, int32_t layer,
+                                                      int32_t slot) {
+    return layer < 0 ? rlhf__tf_global(m, slot) : rlhf__tf_layer(m, layer, slot);
+}
+
 static inline int32_t rlhf__tf_has_value(const struct rlhf__tf *m) {
     return m->open.value_kind != RLHF_VALUE_NONE;
 }
@@ -138,10 +147,14 @@ struct rlhf__tf_shape {
 };
 // Shape of a global (layer < 0) or layer slot under m's arch and open arguments.
 struct rlhf__tf_shape rlhf__tf_slot_shape(const struct rlhf__tf *m, int32_t layer, int32_t slot);
+// 1 when refresh() packs the slot's values and nothing else reads them.
+int32_t rlhf__tf_slot_only_packed(const struct rlhf__tf *m, int32_t layer, int32_t slot);
 
 // ---- params.c ----
 rlhf_status rlhf__tf_params_create(struct rlhf__tf *m);
 void rlhf__tf_params_destroy(struct rlhf__tf *m);
+// Let go of the passing tensors' values. The device must be done with them.
+rlhf_status rlhf__tf_params_release(struct rlhf__tf *m);
 
 // ---- weights.c ----
 rlhf_status rlhf__tf_weights_create(struct rlhf__tf *m);

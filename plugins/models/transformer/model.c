@@ -66,6 +66,8 @@ static rlhf_status check_open(struct rlhf__tf *m, const rlhf_model_open *o) {
                              o->score_init);
     if (o->value_kind < 0 || o->value_kind > RLHF_VALUE_MLP)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "open: unknown value head %d", o->value_kind);
+    if (o->frozen && o->trainable)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "open: a frozen model cannot be trained");
     if (o->value_kind && !m->arch.causal)
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "an encoder has no value head");
     return RLHF_OK;
@@ -125,11 +127,24 @@ static rlhf_status tf_param(void *self, uint32_t i, rlhf_param *out) {
     return RLHF_OK;
 }
 
+// What a frozen model holds packed, it holds once. An untied LM head goes too, so it is packed now.
+static rlhf_status settle(struct rlhf__tf *m) {
+    if (rlhf__tf_global(m, TF_LM)->passing) RLHF_TRY(rlhf__tf_lm_ready(m));
+    RLHF_TRY(m->c->sync(m->c->ctx));
+    RLHF_TRY(rlhf__tf_params_release(m));
+    m->settled = 1;
+    return RLHF_OK;
+}
+
 static rlhf_status tf_refresh(void *self) {
     struct rlhf__tf *m = self;
     m->failed = 0;
     m->train.valid = 0;
-    return rlhf__tf_done(m, rlhf__tf_weights_pack(m), "refresh");
+    if (m->settled)
+        return rlhf__tf_fail(m, RLHF_E_INVALID,
+                             "refresh: the model is frozen and its weights are packed already");
+    RLHF_TRY(rlhf__tf_done(m, rlhf__tf_weights_pack(m), "refresh"));
+    return m->open.frozen ? rlhf__tf_done(m, settle(m), "refresh") : RLHF_OK;
 }
 
 static int32_t needs_prompt_len(uint32_t heads) {

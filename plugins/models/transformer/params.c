@@ -2,7 +2,9 @@
 //
 // Values lie in one device allocation, gradients in a second of the same layout. Each slot starts
 // at a multiple of 64 bytes; the parts of a slot (q, k, v of one fused matrix) follow each other
-// without a gap, so that the products see one matrix and the checkpoint sees three.
+// without a gap, so that the products see one matrix and the checkpoint sees three. A frozen model
+// has no gradients and keeps the values that are only packed in an allocation of their own, which
+// goes with the first refresh().
 #include "internal.h"
 
 #include <stdio.h>
@@ -64,8 +66,7 @@ static rlhf_status fill_param(struct rlhf__tf *m, const struct rlhf__tf_name *n,
                               void *arg) {
     struct cursor *at = arg;
     const struct rlhf__tf_shape s = rlhf__tf_slot_shape(m, layer, n->slot);
-    const struct rlhf__tf_tensor *t =
-        layer < 0 ? rlhf__tf_global(m, n->slot) : rlhf__tf_layer(m, layer, n->slot);
+    const struct rlhf__tf_tensor *t = rlhf__tf_tensor(m, layer, n->slot);
     const uint64_t skip = t->n / (uint64_t)n->parts * (uint64_t)n->part * sizeof(float);
     rlhf_param *p = &m->params[at->i++];
     p->name = at->name;
@@ -82,30 +83,30 @@ static rlhf_status fill_param(struct rlhf__tf *m, const struct rlhf__tf_name *n,
     return RLHF_OK;
 }
 
-// Sets the element counts and returns the size of the whole layout in elements.
-static uint64_t lay_out(struct rlhf__tf *m) {
-    uint64_t at = 0;
+// Sets the element counts and the sizes of both layouts, in elements: size[1] of what passes.
+static void lay_out(struct rlhf__tf *m, uint64_t size[2]) {
+    size[0] = size[1] = 0;
     for (int32_t layer = -1; layer < m->arch.n_layer; layer++) {
         const int32_t count = layer < 0 ? TF_N_GLOBAL : TF_N_LAYER;
         for (int32_t slot = 0; slot < count; slot++) {
             const struct rlhf__tf_shape s = rlhf__tf_slot_shape(m, layer, slot);
-            struct rlhf__tf_tensor *t =
-                layer < 0 ? rlhf__tf_global(m, slot) : rlhf__tf_layer(m, layer, slot);
+            struct rlhf__tf_tensor *t = rlhf__tf_tensor(m, layer, slot);
             t->n = elements(&s);
-            at += round16(t->n);
+            t->passing = m->open.frozen && t->n && rlhf__tf_slot_only_packed(m, layer, slot);
+            size[t->passing] += round16(t->n);
         }
     }
-    return at;
 }
 
 static void place(struct rlhf__tf *m) {
-    uint64_t at = 0;
+    uint64_t at[2] = {0, 0};
     for (uint32_t i = 0; i < m->n_tensors; i++) {
         struct rlhf__tf_tensor *t = &m->tensors[i];
         if (!t->n) continue;
-        t->value = rlhf_dev_at(m->values.p, at * sizeof(float));
-        if (m->grads.p) t->grad = rlhf_dev_at(m->grads.p, at * sizeof(float));
-        at += round16(t->n);
+        const uint64_t skip = at[t->passing] * sizeof(float);
+        t->value = rlhf_dev_at(t->passing ? m->passing.p : m->values.p, skip);
+        if (m->grads.p) t->grad = rlhf_dev_at(m->grads.p, skip);
+        at[t->passing] += round16(t->n);
     }
 }
 
@@ -114,9 +115,11 @@ rlhf_status rlhf__tf_params_create(struct rlhf__tf *m) {
     m->n_tensors = (uint32_t)(TF_N_GLOBAL + m->arch.n_layer * TF_N_LAYER);
     m->tensors = m->host->alloc(m->host, m->n_tensors * sizeof *m->tensors);
     if (!m->tensors) return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the tensor list");
-    const uint64_t bytes = lay_out(m) * sizeof(float);
-    RLHF_TRY(rlhf__tf_reserve(m, &m->values, bytes));
-    if (m->open.trainable) RLHF_TRY(rlhf__tf_reserve(m, &m->grads, bytes));
+    uint64_t size[2];
+    lay_out(m, size);
+    RLHF_TRY(rlhf__tf_reserve(m, &m->values, size[0] * sizeof(float)));
+    if (size[1]) RLHF_TRY(rlhf__tf_reserve(m, &m->passing, size[1] * sizeof(float)));
+    if (m->open.trainable) RLHF_TRY(rlhf__tf_reserve(m, &m->grads, size[0] * sizeof(float)));
     place(m);
     RLHF_TRY(each_name(m, count_name, &t));
     m->n_params = t.count;
@@ -128,9 +131,27 @@ rlhf_status rlhf__tf_params_create(struct rlhf__tf *m) {
     return each_name(m, fill_param, &at);
 }
 
+static rlhf_status forget_value(struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
+                                void *arg) {
+    struct cursor *at = arg;
+    rlhf_param *p = &m->params[at->i++];
+    if (rlhf__tf_tensor(m, layer, n->slot)->passing) p->value = NULL;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__tf_params_release(struct rlhf__tf *m) {
+    struct cursor at = {NULL, NULL, 0, 0};
+    RLHF_TRY(each_name(m, forget_value, &at));
+    for (uint32_t i = 0; i < m->n_tensors; i++)
+        if (m->tensors[i].passing) m->tensors[i].value = NULL;
+    rlhf__tf_buf_finish(m, &m->passing);
+    return RLHF_OK;
+}
+
 void rlhf__tf_params_destroy(struct rlhf__tf *m) {
     if (m->c) {
         rlhf__tf_buf_finish(m, &m->values);
+        rlhf__tf_buf_finish(m, &m->passing);
         rlhf__tf_buf_finish(m, &m->grads);
     }
     m->host->free(m->host, m->tensors);

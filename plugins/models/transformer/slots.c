@@ -143,6 +143,13 @@ static struct rlhf__tf_shape layer_shape(const struct rlhf__tf *m, int32_t slot)
     }
 }
 
+int32_t rlhf__tf_slot_only_packed(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
+    if (layer >= 0)
+        return slot == TF_QKV_W || slot == TF_PROJ_W || slot == TF_FC_W || slot == TF_OUT_W;
+    if (slot == TF_LM) return m->open.n_labels == 0; // a classifier's is packed on first use
+    return slot == TF_POOL_W || slot == TF_SCORE_W || slot == TF_V1_W || slot == TF_V2_W;
+}
+
 struct rlhf__tf_shape rlhf__tf_slot_shape(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
     return layer < 0 ? global_shape(m, slot) : layer_shape(m, slot);
 }

@@ -35,8 +35,9 @@ enum rlhf_plan_flag {
     RLHF_PLAN_FULL_SUPPORT = 8,      // log-probs over the full vocabulary although top-k/p samples
     RLHF_PLAN_UNIT_TEMPERATURE = 16, // log-probs at temperature 1 whatever the sampling temperature
     RLHF_PLAN_WHOLE_GROUPS =
-        32,                     // a group must not be split over minibatches: else the host refuses
-    RLHF_PLAN_REWARD_MODEL = 64 // phase_end trains the run's reward model (iteration.h)
+        32, // a group must not be split over minibatches: else the host refuses
+    RLHF_PLAN_REWARD_MODEL = 64,    // phase_end trains the run's reward model (iteration.h)
+    RLHF_PLAN_MOVES_REFERENCE = 128 // phase_end moves the reference (iteration.h)
 };
 
 // What the run looks like, for plan(). Read only.

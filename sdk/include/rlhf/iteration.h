@@ -31,7 +31,7 @@ typedef struct rlhf_reward_update_report {
 typedef struct rlhf_iteration_service {
     uint32_t size, reserved;
     void *host; // pass as the first argument
-    // The reference's weights := the policy's. [step]
+    // The reference's weights := the policy's. Needs RLHF_PLAN_MOVES_REFERENCE. [step]
     rlhf_status (*reference_sync)(void *host);
     // Let the judge (config `judge`) score the phase's responses and keep, for each group, the best
     // against the worst as a fresh pair; groups where the judge sees no difference give none.

@@ -45,7 +45,10 @@ typedef struct rlhf_model_open {
     int32_t value_kind, value_init, value_detach; // value head; detach: no gradient to the trunk
     const rlhf_compute *compute;
     int32_t score_init; // enum rlhf_score_init
-    int32_t reserved;
+    // 1: the host writes values before the first refresh() only and reads none after it. The model
+    // may release there what it keeps packed as well: param().value reads NULL from then on.
+    // refresh() is refused the second time. Not with trainable.
+    int32_t frozen;
 } rlhf_model_open;
 
 typedef struct rlhf_model_info {
@@ -62,14 +65,15 @@ enum rlhf_param_flag {
     RLHF_PARAM_EMBED = 2  // an embedding table: a matrix, but not one for Muon
 };
 
-// One parameter tensor; the buffers stay where they are for the model's life. Frozen.
+// One parameter tensor; the buffers stay where they are for the model's life, or until a model
+// opened as frozen releases them. Frozen.
 typedef struct rlhf_param {
     const char *name; // Hugging Face name, with base_prefix
     int64_t shape[4]; // as stored in safetensors; unused = 0
     int32_t ndim, group;
     uint32_t flags, init; // init: enum rlhf_init
     double init_std;      // for RLHF_INIT_NORMAL; gain for RLHF_INIT_ORTHOGONAL
-    rlhf_dev value, grad; // f32; grad NULL when not trainable
+    rlhf_dev value, grad; // f32; value NULL when released, grad NULL when not trainable
 } rlhf_param;
 
 // How a fresh parameter is filled (by the host, with its own generator).

@@ -1,0 +1,238 @@
+// tests/models/test_frozen.c: models opened as frozen: what they hold packed they hold once, say
+// the same bits as others, and touch no released value (the last group runs on a backend whose
+// buffers are unreadable outside its own functions).
+#include "vectors.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct backend backend;
+static const char *backend_name;
+static uint32_t guard;
+
+static int setup(void **state) {
+    (void)state;
+    backend = backend_open(backend_name, 1, guard);
+    return backend.compute ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    backend_close(&backend);
+    return 0;
+}
+
+static const rlhf_batch batch = {VEC_ROWS, VEC_TOTAL, vec_ids, vec_offset, vec_prompt_len, NULL};
+
+static const struct setting untied_gpt2[] = {{"vocab_size", "61"},
+                                             {"n_positions", "24"},
+                                             {"n_embd", "32"},
+                                             {"n_layer", "2"},
+                                             {"n_head", "2"},
+                                             {"n_inner", "64"},
+                                             {"tie_word_embeddings", "0"},
+                                             {NULL, NULL}};
+
+static const struct setting tiny_distilbert[] = {
+    {"vocab_size", "61"}, {"max_position_embeddings", "24"},
+    {"dim", "32"},        {"n_layers", "2"},
+    {"n_heads", "2"},     {"hidden_dim", "64"},
+    {NULL, NULL}};
+
+static const struct kind {
+    const char *plugin;
+    const struct setting *settings;
+    int32_t n_labels, value_kind;
+} kinds[] = {
+    {"gpt2", tiny_gpt2, 0, RLHF_VALUE_NONE},
+    {"gpt2", tiny_gpt2, 1, RLHF_VALUE_MLP},
+    {"gpt2", untied_gpt2, 0, RLHF_VALUE_LINEAR},
+    {"gpt2", untied_gpt2, VEC_LABELS, RLHF_VALUE_NONE},
+    {"distilbert", tiny_distilbert, VEC_LABELS, RLHF_VALUE_NONE},
+};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+static struct model open_kind(const struct kind *k, int32_t dtype, int32_t frozen) {
+    rlhf_model_open o = open_args(&backend, dtype, 0);
+    o.n_labels = k->n_labels;
+    o.value_kind = k->value_kind;
+    o.frozen = frozen;
+    return model_open(k->plugin, k->settings, &o);
+}
+
+// Every head that can be had without another model.
+struct answers {
+    float logp[VEC_TOTAL], entropy[VEC_TOTAL], kl[VEC_TOTAL], value[VEC_TOTAL];
+    float token_score[VEC_TOTAL], score[VEC_ROWS * VEC_LABELS], hidden[VEC_TOTAL * 32];
+};
+
+static void ask(struct model *m, struct answers *a) {
+    const rlhf_heads h = {.size = sizeof h,
+                          .logp = a->logp,
+                          .entropy = a->entropy,
+                          .value = a->value,
+                          .score = a->score,
+                          .hidden = a->hidden,
+                          .token_score = a->token_score};
+    const rlhf_forward f = {
+        .size = sizeof f,
+        .heads = m->info.heads & ~(uint32_t)(RLHF_HEAD_KL | RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX)};
+    memset(a, 0, sizeof *a);
+    must(m, m->ops->forward(m->self, &batch, &f, &h));
+}
+
+// Three tokens, each drawn after the one before.
+static void draw(struct model *m, int32_t next[3]) {
+    rlhf_gen *g = NULL;
+    const rlhf_dist dist = {1, 1, 0, 0};
+    int32_t slot = 0, start = 0, id = 5, offset[] = {0, 1};
+    must(m, m->ops->gen_open(m->self, 1, 8, &g));
+    for (uint64_t i = 0; i < 3; i++, start++) {
+        float logp;
+        const rlhf_gen_step s = {.size = sizeof s,
+                                 .n = 1,
+                                 .slot = &slot,
+                                 .start = &start,
+                                 .ids = &id,
+                                 .offset = offset,
+                                 .dist = &dist,
+                                 .logp_dist = &dist,
+                                 .seed = 3,
+                                 .counter = &i,
+                                 .next = &next[i],
+                                 .logp = &logp};
+        must(m, m->ops->gen_step(m->self, g, &s));
+        id = next[i];
+    }
+    m->ops->gen_close(m->self, g);
+}
+
+static void same_bits(void **state) {
+    (void)state;
+    struct answers *a = test_malloc(2 * sizeof *a);
+    for (int i = 0; i < 2 * N_KINDS; i++) {
+        const struct kind *k = &kinds[i / 2];
+        int32_t drawn[2][3] = {{0}};
+        for (int32_t frozen = 0; frozen < 2; frozen++) {
+            struct model m = open_kind(k, i & 1 ? RLHF_BF16 : RLHF_F32, frozen);
+            model_fill(&m, 0.3);
+            ask(&m, &a[frozen]);
+            if (m.info.heads & RLHF_HEAD_GENERATE) draw(&m, drawn[frozen]);
+            model_close(&m);
+        }
+        assert_memory_equal(&a[0], &a[1], sizeof *a);
+        assert_memory_equal(drawn[0], drawn[1], sizeof drawn[0]);
+    }
+    test_free(a);
+}
+
+// The reference of a full-distribution KL may be frozen.
+static void same_kl(void **state) {
+    (void)state;
+    struct answers *a = test_malloc(2 * sizeof *a);
+    for (int i = 0; i < 4; i++) {
+        const struct kind *k = &kinds[i & 2];
+        const int32_t dtype = i & 1 ? RLHF_BF16 : RLHF_F32;
+        struct model policy = open_kind(k, dtype, 0);
+        model_fill(&policy, 0.2);
+        for (int32_t frozen = 0; frozen < 2; frozen++) {
+            struct model ref = open_kind(k, dtype, frozen);
+            model_fill(&ref, 0.3);
+            ask(&ref, &a[frozen]);
+            const rlhf_forward f = {.size = sizeof f,
+                                    .heads = RLHF_HEAD_LOGP | RLHF_HEAD_KL,
+                                    .kl_self = ref.self,
+                                    .kl_hidden = a[frozen].hidden};
+            const rlhf_heads h = {.size = sizeof h, .kl = a[frozen].kl};
+            must(&policy, policy.ops->forward(policy.self, &batch, &f, &h));
+            model_close(&ref);
+        }
+        assert_memory_equal(&a[0], &a[1], sizeof *a);
+        assert_true(a[0].kl[VEC_TOTAL - 1] > 0);
+        model_close(&policy);
+    }
+    test_free(a);
+}
+
+static int ends_with(const char *s, const char *end) {
+    const size_t n = strlen(s), m = strlen(end);
+    return n >= m && !strcmp(s + n - m, end);
+}
+
+// Matrices, but not the tables that are looked up in, nor a head that may never be packed.
+static int goes(const struct kind *k, const rlhf_param *p) {
+    if (p->ndim != 2) return 0;
+    if (ends_with(p->name, "lm_head.weight")) return !k->n_labels;
+    return !(p->flags & RLHF_PARAM_EMBED);
+}
+
+static void values_are_released(void **state) {
+    (void)state;
+    for (int i = 0; i < N_KINDS; i++) {
+        struct model m = open_kind(&kinds[i], RLHF_BF16, 1);
+        const uint64_t before = m.c->bytes_in_use(m.c->ctx);
+        uint64_t gone = 0;
+        rlhf_param p;
+        model_fill(&m, 0.3); // every value is there to be written
+        for (uint32_t k = 0; m.ops->param(m.self, k, &p) == RLHF_OK; k++) {
+            assert_null(p.grad);
+            assert_true((p.value == NULL) == goes(&kinds[i], &p));
+            assert_true(param_count(&p) > 0 && p.name[0]);
+            if (!p.value) gone += param_count(&p) * sizeof(float);
+        }
+        assert_true(gone >= 2 * 8 * 32 * 32 * sizeof(float)); // the layers' matrices
+        // An untied LM head is packed now instead of later: two bytes an element or four.
+        const uint64_t head = kinds[i].settings == untied_gpt2 && !kinds[i].n_labels ? 61 * 32 : 0;
+        const uint64_t after = m.c->bytes_in_use(m.c->ctx);
+        assert_true(after + gone <= before + head * 16);
+        model_close(&m);
+    }
+}
+
+static void not_frozen_keeps_all(void **state) {
+    (void)state;
+    struct model m = open_kind(&kinds[1], RLHF_F32, 0);
+    rlhf_param p;
+    model_fill(&m, 0.3);
+    must(&m, m.ops->refresh(m.self));
+    for (uint32_t k = 0; m.ops->param(m.self, k, &p) == RLHF_OK; k++)
+        assert_non_null(p.value);
+    model_close(&m);
+}
+
+static void refusals(void **state) {
+    (void)state;
+    struct model m = open_kind(&kinds[0], RLHF_F32, 1);
+    model_fill(&m, 0.3);
+    assert_int_equal(m.ops->refresh(m.self), RLHF_E_INVALID);
+    assert_non_null(strstr(host_failure(), "frozen"));
+    struct answers *a = test_malloc(sizeof *a);
+    ask(&m, a); // it still works
+    test_free(a);
+    model_close(&m);
+    rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
+    o.frozen = 1;
+    assert_int_equal(model_create("gpt2", tiny_gpt2, &m), RLHF_OK);
+    assert_int_equal(m.ops->open(m.self, &o), RLHF_E_INVALID);
+    assert_string_equal(host_failure(), "open: a frozen model cannot be trained");
+    model_close(&m);
+}
+
+int main(void) {
+    static const struct {
+        const char *name, *backend;
+        uint32_t guard, reserved;
+    } groups[] = {
+        {"reference", "reference", 0, 0}, {"cpu", "cpu", 0, 0}, {"guard", "reference", 1, 0}};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits), cmocka_unit_test(same_kl),
+                                       cmocka_unit_test(values_are_released),
+                                       cmocka_unit_test(not_frozen_keeps_all),
+                                       cmocka_unit_test(refusals)};
+    int failed = 0;
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+        backend_name = groups[i].backend;
+        guard = groups[i].guard;
+        failed += cmocka_run_group_tests_name(groups[i].name, tests, setup, teardown);
+    }
+    return failed != 0;
+}
