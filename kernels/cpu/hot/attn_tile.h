@@ -69,36 +69,46 @@ struct keys {
     size_t na, stride;
 };
 
-INLINE const float *key_at(const struct keys *k, size_t j, size_t u) {
-    const char *row = j < k->na ? k->a + j * k->stride : k->b + (j - k->na) * k->stride;
-    return (const float *)(const void *)(row + u * 4);
+INLINE const char *key_at(const struct keys *k, size_t j) {
+    return j < k->na ? k->a + j * k->stride : k->b + (j - k->na) * k->stride;
+}
+
+// Keys j .. j+rows-1 lie in both places.
+INLINE int keys_split(const struct keys *k, size_t j, size_t rows) {
+    return j < k->na && j + rows > k->na;
 }
 
 // The vector of keys j .. j+rows-1, units u .. u+m-1, transposed into r; 0 in the lanes past rows.
-INLINE void load_keys(vf r[VF_LANES], const struct keys *k, size_t j, size_t rows, size_t u,
-                      size_t m) {
-    int split = j < k->na && j + rows > k->na; // the rows are not evenly spaced
-    if (rows == VF_LANES && m == VF_LANES && !split) {
-        const char *src = (const char *)key_at(k, j, u);
+// Unless split, key j is at src.
+INLINE void load_keys(vf r[VF_LANES], const struct keys *k, const char *src, int split, size_t j,
+                      size_t rows, size_t u, size_t m) {
+    const size_t stride = k->stride;
+    if (rows == VF_LANES && m == VF_LANES && !split)
         for (size_t i = 0; i < VF_LANES; i++)
-            r[i] = vf_load((const float *)(const void *)(src + i * k->stride));
-    } else {
-        for (size_t i = 0; i < VF_LANES; i++)
-            r[i] = i < rows ? vf_load_n(key_at(k, j + i, u), m) : vf_zero();
-    }
+            r[i] = vf_load((const float *)(const void *)(src + i * stride + u * 4));
+    else
+        for (size_t i = 0; i < VF_LANES; i++) {
+            r[i] = vf_zero();
+            if (i >= rows) continue;
+            const char *row = split ? key_at(k, j + i) : src + i * stride;
+            r[i] = vf_load_n((const float *)(const void *)(row + u * 4), m);
+        }
     vf_transpose(r);
 }
 
 // dst[block][unit][KEY_BLOCK] = transpose of keys j0 .. n-1 of `units` units; j0 is a multiple of
 // VF_LANES. Lanes past n hold 0 as far as the last vector that has a key.
 static inline void pack_keys(float *dst, const struct keys *k, size_t j0, size_t n, size_t units) {
+    const struct keys keys = *k; // no store below can change it
     for (size_t j = j0; j < n; j += VF_LANES) {
         float *block = dst + j / KEY_BLOCK * KEY_BLOCK * units + j % KEY_BLOCK;
         size_t rows = n - j < VF_LANES ? n - j : VF_LANES;
+        const char *src = key_at(&keys, j);
+        const int split = keys_split(&keys, j, rows);
         for (size_t u = 0; u < units; u += VF_LANES) {
             size_t m = units - u < VF_LANES ? units - u : VF_LANES;
             vf r[VF_LANES];
-            load_keys(r, k, j, rows, u, m);
+            load_keys(r, &keys, src, split, j, rows, u, m);
             for (size_t i = 0; i < m; i++)
                 vf_store(block + (u + i) * KEY_BLOCK, r[i]);
         }
@@ -109,13 +119,16 @@ static inline void pack_keys(float *dst, const struct keys *k, size_t j0, size_t
 // without the packing. j0 is a multiple of VF_LANES. Reads `ahead` in passing.
 INLINE void dots_one(float *s, const char *q, const struct keys *k, size_t j0, size_t n,
                      size_t units, float mul, const int pairs, struct ahead *ahead) {
+    const struct keys keys = *k; // no store below can change it
     for (size_t j = j0; j < n; j += VF_LANES) {
         size_t rows = n - j < VF_LANES ? n - j : VF_LANES;
+        const char *src = key_at(&keys, j);
+        const int split = keys_split(&keys, j, rows);
         vf acc = vf_zero();
         for (size_t u = 0; u < units; u += VF_LANES) {
             size_t m = units - u < VF_LANES ? units - u : VF_LANES;
             vf r[VF_LANES];
-            load_keys(r, k, j, rows, u, m);
+            load_keys(r, &keys, src, split, j, rows, u, m);
             ahead_step(ahead);
             for (size_t i = 0; i < m; i++) {
                 vf qv = set1_unit(q + (u + i) * 4);
