@@ -75,18 +75,27 @@ struct choice {
     int32_t best, second, worst, reserved;
 };
 
-// Empty texts and rows that nan_policy dropped are never chosen; the first of equals wins.
+static int same_text(rlhf_str a, rlhf_str b) {
+    return a.len == b.len && memcmp(a.ptr, b.ptr, (size_t)a.len) == 0;
+}
+
+// Whether response i may stand in a row whose best is `best` (-1: not known yet). Empty texts, rows
+// that nan_policy dropped and other copies of the best text may not: different tokens can spell one
+// text and have different scores, but nobody could tell the two apart from the row.
+static int usable(const struct rlhf__scored *x, const uint8_t *keep, int32_t i, int32_t best) {
+    if (!keep[i] || x->response[i].len == 0) return 0;
+    return i == best || best < 0 || !same_text(x->response[i], x->response[best]);
+}
+
+// The first of equals wins.
 static struct choice choose(const struct rlhf__scored *x, const float *score, const uint8_t *keep,
                             int32_t k) {
     struct choice c = {-1, -1, -1, 0};
+    for (int32_t i = 0; i < k; i++)
+        if (usable(x, keep, i, -1) && (c.best < 0 || score[i] > score[c.best])) c.best = i;
     for (int32_t i = 0; i < k; i++) {
-        if (!keep[i] || x->response[i].len == 0) continue;
-        if (c.best < 0 || score[i] > score[c.best]) {
-            c.second = c.best;
-            c.best = i;
-        } else if (c.second < 0 || score[i] > score[c.second]) {
-            c.second = i;
-        }
+        if (i == c.best || !usable(x, keep, i, c.best)) continue;
+        if (c.second < 0 || score[i] > score[c.second]) c.second = i;
         if (c.worst < 0 || score[i] < score[c.worst]) c.worst = i;
     }
     return c;
@@ -114,7 +123,7 @@ static json_t *best_of_json(const struct rlhf__scored *x, const float *score, co
     json_t *responses = json_array(), *scores = json_array();
     int32_t best = 0;
     for (int32_t i = 0; i < k; i++) {
-        if (!keep[i] || x->response[i].len == 0) continue;
+        if (!usable(x, keep, i, c.best)) continue;
         if (i == c.best) best = (int32_t)json_array_size(responses);
         json_array_append_new(responses, text_json(x->response[i]));
         json_array_append_new(scores, json_real((double)score[i]));

@@ -1,6 +1,7 @@
 // test_e2e_pairs.c: preference rows from a model and a judge; labels from a classifier.
 #include "e2e.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -102,6 +103,46 @@ static void best_of_k(void **state) {
     json_decref(rows);
 }
 
+static double mean_reward(struct e2e *t, const char *eval, const char *more) {
+    assert_int_equal(e2e_run(t, "%s%s", eval, more), 0);
+    json_t *v = json_loads(t->out, 0, NULL);
+    assert_non_null(v);
+    double reward = json_number_value(json_object_get(v, "reward"));
+    json_decref(v);
+    return reward;
+}
+
+// A random model writes bytes that are no text: different tokens, one text, and a reward model
+// tells them apart. What is written can be trained on all the same.
+static void rows_can_be_trained_on(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "one.jsonl",
+              "{\"prompt\": \"It\", \"chosen\": \" is\", \"rejected\": \" was\"}\n");
+    const char *train = "--algo bradley_terry.so --policy model --set policy.init=random "
+                        "--set score.calibrate=0 --set run.phases=1 --set log.tensorboard=false";
+    assert_int_equal(e2e_run(t, "%s --data one.jsonl --set batch.size=1 --set run.dir=r", train),
+                     0);
+    assert_int_equal(e2e_run(t, "--algo sft.so --policy model --data texts.jsonl --set "
+                                "policy.init=random --set run.phases=1 --set run.dir=s"),
+                     0);
+    const char *make = "pairs --model s/checkpoints/latest --prompts prompts.txt "
+                       "--set sampling.max_new_tokens=1 --n 60 --k 8 "
+                       "--judge bt_rm.so:model=r/checkpoints/latest";
+    assert_int_equal(e2e_run(t, "%s --out a.jsonl", make), 0);
+    assert_int_equal(e2e_shell(t, "grep -c '\xef\xbf\xbd' a.jsonl"), 0); // such texts are there
+    assert_int_equal(e2e_run(t, "%s --data a.jsonl --set run.dir=x", train), 0);
+    assert_int_equal(e2e_run(t, "%s --best-of --out b.jsonl", make), 0);
+    assert_int_equal(e2e_run(t, "%s --data b.jsonl --set run.dir=y", train), 0);
+    // Token by token it is the same judge: mean pooling in shares.
+    assert_int_equal(e2e_run(t, "%s,per_token=true --out c.jsonl", make), 0);
+    assert_int_equal(e2e_shell(t, "cmp a.jsonl c.jsonl"), 0);
+    const char *eval = "eval --model s/checkpoints/latest --data prompts.txt --n 16 --json "
+                       "--set sampling.max_new_tokens=6 "
+                       "--reward bt_rm.so:model=r/checkpoints/latest";
+    double whole = mean_reward(t, eval, ""), shares = mean_reward(t, eval, ",per_token=true");
+    assert_true(whole != 0 && fabs(whole - shares) < 1e-4 * fabs(whole));
+}
+
 static void bytes_depend_on_the_seed_alone(void **state) {
     struct e2e *t = *state;
     make_policy(t);
@@ -174,6 +215,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(best_against_worst, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(best_of_k, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(rows_can_be_trained_on, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(bytes_depend_on_the_seed_alone, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(refusals, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(labels_of_a_classifier, e2e_setup, e2e_teardown),
