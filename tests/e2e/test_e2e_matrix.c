@@ -58,7 +58,7 @@ static void every_algorithm_with_every_reward(void **state) {
             e2e_metric(rows, 1, "objective/scores");
             e2e_metric(rows, 1, "objective/kl");
             json_decref(rows);
-            char file[64];
+            char file[96];
             snprintf(file, sizeof file, "%s/checkpoints/000002/model.safetensors", run);
             assert_true(e2e_exists(t, file));
         }
