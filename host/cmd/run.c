@@ -25,6 +25,7 @@ int rlhf__cmd_run(const struct rlhf__run_request *req) {
     if (st == RLHF_OK) snprintf(t->dir, sizeof t->dir, "%s", dir);
     if (st == RLHF_OK && !req->dry_run) st = rlhf__trainer_run(t, &err);
     rlhf__trainer_destroy(t);
+    if (st == RLHF_E_CANCELLED) return 130; // before the first phase: there is nothing to save
     if (st != RLHF_OK) {
         rlhf__log_error(req->env->log, err.text);
         return rlhf__exit_status(st);

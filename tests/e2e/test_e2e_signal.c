@@ -2,6 +2,8 @@
 // that was never interrupted.
 #include "e2e.h"
 
+#include <string.h>
+
 #define RUN                                                                                        \
     "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "                    \
     "--set batch.size=16 --set optim.schedule_phases=100000 --threads 1 "
@@ -29,9 +31,29 @@ static void interrupt_and_resume(void **state) {
     e2e_same_tree(t, "s/checkpoints/latest/", "u/checkpoints/latest/");
 }
 
+// A reward model's samples are drawn before its first phase: nothing is there to save or resume.
+static void interrupt_before_the_first_phase(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "pairs.jsonl",
+              "{\"prompt\": \"It\", \"chosen\": \" is\", \"rejected\": \" was\"}\n");
+    int status = e2e_shell(
+        t,
+        "\"$HOST\" --algo bradley_terry.so --policy model --data pairs.jsonl "
+        "--set policy.init=random --set score.calibrate=1000000 --set sampling.max_new_tokens=20 "
+        "--set batch.size=1 --set run.phases=1 --set run.dir=r --threads 1 2>log & pid=$!; n=0; "
+        "while [ $n -lt 300 ] && ! grep -q data: log; do sleep 0.1; n=$((n+1)); done; "
+        "kill -INT $pid; (sleep 60; kill -KILL $pid 2>/dev/null) & guard=$!; "
+        "wait $pid; status=$?; kill $guard 2>/dev/null; cat log; exit $status");
+    assert_int_equal(status, 130);
+    e2e_says(t, "stopping");
+    assert_null(strstr(t->out, "error"));
+    assert_false(e2e_exists(t, "r"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(interrupt_and_resume, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(interrupt_before_the_first_phase, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_signal", tests, NULL, NULL);
 }
