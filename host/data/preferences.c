@@ -144,9 +144,9 @@ static int32_t response_room(const struct rlhf__preference_opts *o) {
 static rlhf_status fit(struct reader *r) {
     const struct rlhf__preference_opts *o = r->opts;
     int refuse = o->long_rows == RLHF__PREFERENCE_REFUSE, cut = 0;
-    int32_t room = refuse && o->max_response > 0 ? o->max_response : response_room(o), longest = 0;
+    int32_t room = refuse ? o->max_tokens : response_room(o), longest = 0;
     size_t from = 0, to = 0;
-    if (refuse && o->max_response == 0) room = o->max_tokens;
+    if (refuse && o->max_response > 0 && o->max_response < room) room = o->max_response;
     for (size_t i = 0; i < r->len.n; i++) {
         int32_t len = r->len.data[i], kept = len < room ? len : room;
         if (kept < len && refuse)

@@ -165,6 +165,8 @@ static void cutting(void **state) {
                  "p.jsonl:2: prompt and response have 7 tokens; allowed: 6");
     o.max_response = 2;
     expect_error(f, o, PAIR("1", "789", "7"), "response 0 has 3 tokens; allowed: 2");
+    o.max_response = 9; // more than a row may have
+    expect_error(f, o, PAIR("1", "2222222", "7"), "response 0 has 7 tokens; allowed: 6");
     o = (struct rlhf__preference_opts){.max_tokens = 2, .prepend_bos = 1};
     expect_error(f, o, row, "no room");
 }
