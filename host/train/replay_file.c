@@ -58,10 +58,15 @@ static const char *check_head(const char *p, size_t len, uint64_t head[4]) {
 // The pairs and the ids; what is wrong, NULL when nothing.
 static const char *check_body(const char *p, const uint64_t head[4], int32_t n_vocab) {
     uint64_t sum = 0;
-    for (uint64_t i = 0; i < 3 * head[2]; i++) {
-        uint64_t n = get_le(p + HEAD + 4 * i, 4);
-        if (n < 1 || n > INT32_MAX) return "a length is out of range";
-        sum += n;
+    for (uint64_t i = 0; i < head[2]; i++) {
+        uint64_t pair = 0;
+        for (uint64_t k = 0; k < 3; k++) {
+            uint64_t n = get_le(p + HEAD + PAIR * i + 4 * k, 4);
+            if (n < 1) return "a length is out of range";
+            pair += n;
+        }
+        if (pair > INT32_MAX) return "a length is out of range";
+        sum += pair;
     }
     if (sum != head[3]) return "its lengths do not add up";
     const char *ids = p + HEAD + PAIR * head[2];
