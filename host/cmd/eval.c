@@ -36,15 +36,19 @@ static const struct rlhf__flag flags[] = {
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
 
-static rlhf_status print_line(json_t *v, struct rlhf__error *err) {
+rlhf_status rlhf__eval_flush(struct rlhf__error *err) {
+    if (fflush(stdout) == 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_IO, "cannot write to standard output");
+}
+
+rlhf_status rlhf__eval_print_new(json_t *v, struct rlhf__error *err) {
     if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory printing");
     struct rlhf__buf line = RLHF__BUF_INIT;
     rlhf__json_write(&line, v, 0);
     puts(rlhf__buf_text(&line));
     rlhf__buf_free(&line);
     json_decref(v);
-    if (fflush(stdout) == 0) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_IO, "cannot write to standard output");
+    return rlhf__eval_flush(err);
 }
 
 static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rlhf__model *m,
@@ -68,14 +72,14 @@ static rlhf_status text_quality(const struct rlhf__eval_options *o, const struct
     if (st != RLHF_OK) return st;
     double bits = rlhf__bits_per_byte(&q);
     if (o->json)
-        return print_line(json_pack("{s:s, s:I, s:I, s:I, s:f, s:f}", "model", m->dir, "rows",
-                                    (json_int_t)q.rows, "tokens", (json_int_t)q.tokens, "bytes",
-                                    (json_int_t)q.bytes, "bits_per_byte", bits, "nats_per_token",
-                                    q.nats / (double)q.tokens),
-                          err);
+        return rlhf__eval_print_new(
+            json_pack("{s:s, s:I, s:I, s:I, s:f, s:f}", "model", m->dir, "rows", (json_int_t)q.rows,
+                      "tokens", (json_int_t)q.tokens, "bytes", (json_int_t)q.bytes, "bits_per_byte",
+                      bits, "nats_per_token", q.nats / (double)q.tokens),
+            err);
     printf("%.4f bits per byte (%lld rows, %lld tokens, %lld bytes)\n", bits, (long long)q.rows,
            (long long)q.tokens, (long long)q.bytes);
-    return RLHF_OK;
+    return rlhf__eval_flush(err);
 }
 
 static rlhf_status label_quality(const struct rlhf__eval_options *o, const struct rlhf__model *m,
@@ -88,13 +92,13 @@ static rlhf_status label_quality(const struct rlhf__eval_options *o, const struc
     if (st != RLHF_OK) return st;
     double accuracy = (double)q.correct / (double)q.rows;
     if (o->json)
-        return print_line(json_pack("{s:s, s:I, s:f, s:f}", "model", m->dir, "rows",
-                                    (json_int_t)q.rows, "accuracy", accuracy, "loss",
-                                    q.nats / (double)q.rows),
-                          err);
+        return rlhf__eval_print_new(json_pack("{s:s, s:I, s:f, s:f}", "model", m->dir, "rows",
+                                              (json_int_t)q.rows, "accuracy", accuracy, "loss",
+                                              q.nats / (double)q.rows),
+                                    err);
     printf("%.4f accuracy (%lld rows, loss %.4f)\n", accuracy, (long long)q.rows,
            q.nats / (double)q.rows);
-    return RLHF_OK;
+    return rlhf__eval_flush(err);
 }
 
 static rlhf_status eval_model(struct rlhf__session *session, const char *dir,

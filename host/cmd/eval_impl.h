@@ -6,12 +6,19 @@
 #include "cmd/flags.h"
 #include "model/session.h"
 
+#include <jansson.h>
+
 struct rlhf__eval_options {
     const char *model, *data, *reference, *backend, *dtype, *config;
     int64_t limit, n, seed, threads, max_tokens;
     int32_t json, prepend_bos;
     struct rlhf__flag_list reward, set;
 };
+
+// Print v as one line and release it, also on failure; NULL is RLHF_E_NOMEM (a failed json_pack).
+// Errors: RLHF_E_IO. [main]
+rlhf_status rlhf__eval_print_new(json_t *v, struct rlhf__error *err);
+rlhf_status rlhf__eval_flush(struct rlhf__error *err); // what was printed is out, or RLHF_E_IO
 
 // Responses to the prompts of --data, scored by --reward: mean reward, sequence KL to --reference,
 // distinct-3. Prints the result. [main]

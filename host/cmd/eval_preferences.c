@@ -1,7 +1,6 @@
 // eval_preferences.c: `rlhf-host eval` of a reward model. See eval_impl.h.
 #include "cmd/eval_impl.h"
 
-#include "base/json.h"
 #include "train/evaluate.h"
 
 #include <stdio.h>
@@ -10,22 +9,14 @@ static rlhf_status print_quality(const struct rlhf__eval_options *o, const char 
                                  const struct rlhf__preference_quality *q,
                                  struct rlhf__error *err) {
     double rows = (double)q->rows, accuracy = (double)q->correct / rows;
-    if (!o->json) {
-        printf("%.4f accuracy (%lld rows, margin %.4f, loss %.4f)\n", accuracy, (long long)q->rows,
-               q->margin / rows, q->nats / rows);
-    } else {
-        json_t *v =
-            json_pack("{s:s, s:I, s:f, s:f, s:f}", "model", dir, "rows", (json_int_t)q->rows,
-                      "accuracy", accuracy, "margin", q->margin / rows, "loss", q->nats / rows);
-        if (!v) return RLHF__NOMEM(err, "out of memory printing");
-        struct rlhf__buf line = RLHF__BUF_INIT;
-        rlhf__json_write(&line, v, 0);
-        puts(rlhf__buf_text(&line));
-        rlhf__buf_free(&line);
-        json_decref(v);
-    }
-    if (fflush(stdout) == 0) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_IO, "cannot write to standard output");
+    if (o->json)
+        return rlhf__eval_print_new(json_pack("{s:s, s:I, s:f, s:f, s:f}", "model", dir, "rows",
+                                              (json_int_t)q->rows, "accuracy", accuracy, "margin",
+                                              q->margin / rows, "loss", q->nats / rows),
+                                    err);
+    printf("%.4f accuracy (%lld rows, margin %.4f, loss %.4f)\n", accuracy, (long long)q->rows,
+           q->margin / rows, q->nats / rows);
+    return rlhf__eval_flush(err);
 }
 
 rlhf_status rlhf__eval_preferences(struct rlhf__session *session, const char *dir,

@@ -3,7 +3,6 @@
 // A checkpoint is judged as it was trained; how is judged.h's.
 #include "cmd/eval_impl.h"
 
-#include "base/json.h"
 #include "cmd/judged.h"
 #include "train/completions.h"
 #include "train/learner.h"
@@ -78,19 +77,13 @@ static rlhf_status print_result(const struct judge *j, struct rlhf__error *err) 
             json_pack("{s:s, s:I, s:f, s:f, s:o, s:f, s:f}", "model", j->with.model->dir, "samples",
                       (json_int_t)e->n, "reward", mean, "reward_std", std, "rewards",
                       rewards_json(j), "mean_length", length, "distinct_3", distinct);
-        if (j->with.reference) json_object_set_new(v, "kl", json_real(sequence_kl(e)));
-        struct rlhf__buf line = RLHF__BUF_INIT;
-        rlhf__json_write(&line, v, 0);
-        puts(rlhf__buf_text(&line));
-        rlhf__buf_free(&line);
-        json_decref(v);
-    } else {
-        printf("reward      %.4f (std %.4f, %u responses)\n", mean, std, e->n);
-        if (j->with.reference) printf("kl          %.4f nats a sequence\n", sequence_kl(e));
-        printf("distinct-3  %.4f\nlength      %.1f tokens\n", distinct, length);
+        if (v && j->with.reference) json_object_set_new(v, "kl", json_real(sequence_kl(e)));
+        return rlhf__eval_print_new(v, err);
     }
-    if (fflush(stdout) == 0) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_IO, "cannot write to standard output");
+    printf("reward      %.4f (std %.4f, %u responses)\n", mean, std, e->n);
+    if (j->with.reference) printf("kl          %.4f nats a sequence\n", sequence_kl(e));
+    printf("distinct-3  %.4f\nlength      %.1f tokens\n", distinct, length);
+    return rlhf__eval_flush(err);
 }
 
 rlhf_status rlhf__eval_rollout(const struct rlhf__env *env, const struct rlhf__eval_options *o,

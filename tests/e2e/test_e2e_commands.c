@@ -46,6 +46,21 @@ static void eval_judges_responses(void **state) {
     json_decref(v);
 }
 
+// Numbers that nobody got are no success, as text or as JSON.
+static void eval_notices_a_full_disk(void **state) {
+    struct e2e *t = *state;
+    make_checkpoint(t);
+    const char *eval = "\"$HOST\" eval --model s/checkpoints/latest";
+    assert_int_equal(e2e_shell(t, "%s --data texts.jsonl >/dev/full", eval), 1);
+    e2e_says(t, "cannot write to standard output");
+    assert_int_equal(e2e_shell(t, "%s --data texts.jsonl --json >/dev/full", eval), 1);
+    assert_int_equal(e2e_shell(t,
+                               "%s --data prompts.txt --reward period_count.so --n 2 "
+                               "--set sampling.max_new_tokens=4 >/dev/full",
+                               eval),
+                     1);
+}
+
 static void eval_names_a_bad_label(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo classify.so --policy model --data labelled.jsonl "
@@ -63,6 +78,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(generate_is_a_function_of_the_seed, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(eval_judges_responses, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(eval_notices_a_full_disk, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(eval_names_a_bad_label, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_commands", tests, NULL, NULL);
