@@ -267,10 +267,6 @@ rlhf_status rlhf__trainer_create(const struct rlhf__run_request *req, struct rlh
     rlhf_status st = open_compute(t, err);
     if (st == RLHF_OK) rlhf__iteration_init(&t->iteration, t);
     if (st == RLHF_OK) st = make_plan(t, err);
-    if (st == RLHF_OK && req->judge && t->plan.source != RLHF_SOURCE_ROLLOUT)
-        st = rlhf__fail(err, RLHF_E_INVALID,
-                        "--judge: %s trains on rows of a file and has no responses to judge",
-                        req->algo->file);
     if (st == RLHF_OK) st = open_source(t, err);
     if (st == RLHF_OK) st = open_learner(t, err);
     int64_t planned = t->config->optim.schedule_phases;
