@@ -38,12 +38,14 @@ static rlhf_status built_in(struct rlhf__config *c, struct rlhf__error *err) {
 static rlhf_status no_preset(const char *dir, const char *name, struct rlhf__error *err) {
     struct rlhf__nearest near = {name, NULL, 0};
     char best[256] = "", all[1024] = "", hint[300];
-    DIR *d = opendir(dir);
-    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+    struct dirent **entry = NULL; // in the order of their names, not of the disk
+    int found = scandir(dir, &entry, NULL, alphasort);
+    for (int i = 0; i < found; free(entry[i++])) {
         char stem[256];
-        size_t n = strlen(e->d_name);
-        if (n < 6 || strcmp(e->d_name + n - 5, ".json") != 0) continue;
-        snprintf(stem, sizeof stem, "%.*s", (int)(n - 5), e->d_name);
+        const char *file = entry[i]->d_name;
+        size_t n = strlen(file);
+        if (n < 6 || strcmp(file + n - 5, ".json") != 0) continue;
+        snprintf(stem, sizeof stem, "%.*s", (int)(n - 5), file);
         near.best = *best ? best : NULL;
         rlhf__nearest_offer(&near, stem);
         if (near.best == stem) memcpy(best, stem, sizeof best);
@@ -51,7 +53,7 @@ static rlhf_status no_preset(const char *dir, const char *name, struct rlhf__err
         snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", stem);
     }
     near.best = *best ? best : NULL;
-    if (d) closedir(d);
+    free(entry);
     return rlhf__fail(err, RLHF_E_INVALID, "--preset: no preset \"%s\"%s; there %s %s", name,
                       rlhf__nearest_hint(&near, hint, sizeof hint), *all ? "are:" : "is none in",
                       *all ? all : dir);
