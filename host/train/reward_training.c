@@ -81,8 +81,9 @@ static rlhf_status open_reference(struct rlhf__trainer *t, int was_classifier,
     if (!path[0]) {
         if (!was_classifier) return RLHF_OK;
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "score.calibrate draws responses of the reference, and '%s' starts as a "
-                          "classifier: name the reference with reference.path (or set it to 0)",
+                          "score.calibrate draws responses of the reference, but '%s' is a "
+                          "classifier or reward model and writes none: name the reference with "
+                          "reference.path, or set score.calibrate to 0",
                           t->policy->dir);
     }
     struct rlhf__model_spec spec = {.dir = path, .role = "reference", .frozen = 1};

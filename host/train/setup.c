@@ -247,6 +247,10 @@ static rlhf_status open_source(struct rlhf__trainer *t, struct rlhf__error *err)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "--judge: %s trains on rows of a file and has no responses to judge",
                           t->req->algo->file);
+    if (t->config->n_reward > 0)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "--reward: %s trains on rows of a file and has no responses to pay",
+                          t->req->algo->file);
     if (!t->config->data.path[0])
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s trains on a file of rows: give it with --data FILE (data.path)",

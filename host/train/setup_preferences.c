@@ -34,10 +34,10 @@ static rlhf_status open_rows(struct rlhf__trainer *t, struct rlhf__error *err) {
     return t->phases ? RLHF_OK : rlhf__batches_count(&t->preferences.batches, &t->phases, err);
 }
 
-static rlhf_status open_held_out(struct rlhf__trainer *t, struct rlhf__error *err) {
+static rlhf_status open_held_out(struct rlhf__trainer *t, int reward, struct rlhf__error *err) {
     const struct rlhf__data_config *c = &t->config->data;
     if (!c->eval_path[0]) return RLHF_OK;
-    if (!t->reward_training)
+    if (!reward)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "data.eval_path: there is no held-out measure for %s, which trains no "
                           "reward model",
@@ -61,8 +61,9 @@ rlhf_status rlhf__setup_preferences(struct rlhf__trainer *t, struct rlhf__error 
                         t->req->algo->file, t->policy->dir, t->policy->instance->plugin->file);
     if (st == RLHF_OK) st = rlhf__setup_max_tokens(t, err);
     if (st == RLHF_OK) st = open_rows(t, err);
+    if (st == RLHF_OK)
+        st = open_held_out(t, reward, err); // before samples are drawn: bad rows first
     if (st == RLHF_OK && reward)
         st = rlhf__reward_training_create(t, t->preferences.set, &t->reward_training, err);
-    if (st == RLHF_OK) st = open_held_out(t, err);
     return st == RLHF_OK ? rlhf__setup_check_plan(t, 1, err) : st;
 }

@@ -208,10 +208,12 @@ static void bad_input(void **state) {
     refuse(t, "eval --model rm --data pairs.jsonl --max-tokens 65", "--max-tokens is 65");
     refuse(t, TRAIN "--set score.pooling=first", "pools mean or last");
     refuse(t, TRAIN "--set sampling.max_new_tokens=64", "score.calibrate");
-    refuse(t, TRAIN "--set policy.init=pretrained --policy rm", "reference.path");
+    refuse(t, TRAIN "--set policy.init=pretrained --policy rm", "set score.calibrate to 0");
     refuse(t, TRAIN "--set reference.path=other --set policy.init=pretrained --policy policy",
            "the reference");
     refuse(t, TRAIN "--set data.eval_path=texts.jsonl", "texts.jsonl");
+    assert_null(strstr(t->out, "gain")); // said before samples are drawn
+    refuse(t, TRAIN "--reward ngram3.so", "bradley_terry.so trains on rows of a file");
     refuse(t, "--algo bradley_terry.so --policy policy", "--data FILE");
     e2e_write(t, "twin.jsonl", "{\"prompt\": \"a\", \"chosen\": \" b\", \"rejected\": \" b\"}\n");
     refuse(t, "--algo bradley_terry.so --policy policy --data twin.jsonl", "twin.jsonl:1");
