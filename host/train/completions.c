@@ -99,7 +99,8 @@ static rlhf_status show_samples(struct rlhf__trainer *t, const struct rlhf__epis
     for (uint32_t i = 0; i < n; i++) {
         s[i].prompt = x->prompt[i];
         s[i].response = x->response[i];
-        s[i].reward = (double)e->score[i];
+        // Whether it is paid at the end or token by token.
+        s[i].reward = (double)e->score[i] + response_sum(e, i, e->token[RLHF__TOKEN_REWARD]);
         s[i].logp = response_sum(e, i, e->token[RLHF__LOGP_OLD]);
         s[i].ref_logp =
             rlhf__trainer_compares(t) ? response_sum(e, i, e->token[RLHF__LOGP_REF]) : NAN;

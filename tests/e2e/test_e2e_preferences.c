@@ -161,6 +161,16 @@ static void make_policy(struct e2e *t) {
     must(t, e2e_shell(t, "cp -rL r/checkpoints/latest rm"), "cp");
 }
 
+// Reward of the first sample of a run.
+static double first_sample(struct e2e *t, int run) {
+    must(t, e2e_shell(t, "head -n 1 p%d/samples.jsonl", run), "samples.jsonl");
+    json_t *v = json_loads(t->out, 0, NULL);
+    assert_non_null(v);
+    double reward = json_number_value(json_object_get(v, "reward"));
+    json_decref(v);
+    return reward;
+}
+
 static void per_token_pays_the_mean(void **state) {
     struct e2e *t = *state;
     make_policy(t);
@@ -168,7 +178,9 @@ static void per_token_pays_the_mean(void **state) {
     static const char *const how[] = {"pooling=mean", "per_token=true"};
     for (int i = 0; i < 2; i++) {
         must(t,
-             e2e_run(t, "--algo ppo.so --reward bt_rm.so:model=rm,%s " ROLLOUT "--set run.dir=p%d",
+             e2e_run(t,
+                     "--algo ppo.so --reward bt_rm.so:model=rm,%s " ROLLOUT
+                     "--set log.samples_every=1 --set run.dir=p%d",
                      how[i], i),
              how[i]);
         json_t *rows = e2e_metrics(t, i ? "p1" : "p0");
@@ -180,6 +192,8 @@ static void per_token_pays_the_mean(void **state) {
     }
     assert_true(fabs(mean[0] - mean[1]) < 1e-5 && fabs(std[0] - std[1]) < 1e-5);
     assert_true(std[0] > 0);
+    double whole = first_sample(t, 0), shares = first_sample(t, 1);
+    assert_true(whole != 0 && fabs(whole - shares) < 1e-5);
 }
 
 static void refuse(struct e2e *t, const char *args, const char *why) {
