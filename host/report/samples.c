@@ -110,10 +110,23 @@ static void put_rule(struct rlhf__buf *b, const char *left, const char *mid, con
     rlhf__buf_printf(b, "%s\n", right);
 }
 
-// Prompt and response as one text, with a mark between them.
+// Where to begin with a prompt that fills most of the columns, so that it takes a third of them; at
+// a character. 0: show all of it.
+static size_t tail_of(rlhf_str prompt, size_t columns) {
+    if (prompt.len <= columns * 2 / 3) return 0;
+    size_t from = (size_t)prompt.len - columns / 3;
+    while (from < prompt.len && ((unsigned char)prompt.ptr[from] & 0xc0) == 0x80)
+        from++;
+    return from;
+}
+
+// Prompt and response as one text, with a mark between them. Of a prompt that would crowd out the
+// response only the end is shown.
 static void put_text(struct rlhf__buf *b, const struct rlhf__sample *s, int columns, int pad) {
     struct rlhf__buf both = RLHF__BUF_INIT;
-    rlhf__buf_put(&both, s->prompt.ptr, (size_t)s->prompt.len);
+    size_t from = tail_of(s->prompt, (size_t)columns);
+    if (from) rlhf__buf_puts(&both, "...");
+    rlhf__buf_put(&both, s->prompt.ptr + from, (size_t)s->prompt.len - from);
     rlhf__buf_puts(&both, " \xc2\xbb");
     rlhf__buf_put(&both, s->response.ptr, (size_t)s->response.len);
     int used = rlhf__put_clipped(b, (rlhf_str){rlhf__buf_text(&both), both.len}, columns);

@@ -48,6 +48,24 @@ static void check_table(int width, int boxed, const char *want) {
     assert_string_equal(got, want);
 }
 
+// A long prompt leaves two thirds of the line to the response; the cut falls between characters.
+static void a_long_prompt_shows_its_end(void **state) {
+    (void)state;
+    static const char prompt[] = "It begins on a train at night, \xc3\xa9t\xc3\xa9";
+    struct rlhf__sample one = {
+        {prompt, sizeof prompt - 1}, {" and ends there too", 19}, 0.5, -1, -1};
+    char text[512] = "";
+    FILE *f = tmpfile();
+    assert_non_null(f);
+    rlhf__samples_table(f, 1, &one, 1, 52, 0);
+    rewind(f);
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = 0;
+    assert_non_null(strstr(text, "...ght, \xc3\xa9t\xc3\xa9 \xc2\xbb and"));
+    assert_null(strstr(text, "train"));
+}
+
 static void the_table_fits_its_width(void **state) {
     (void)state;
     check_table(42, 0,
@@ -88,6 +106,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clipping_counts_columns_not_bytes),
         cmocka_unit_test(the_table_fits_its_width),
+        cmocka_unit_test(a_long_prompt_shows_its_end),
         cmocka_unit_test_setup_teardown(rows_are_utf8_json, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("report_samples", tests, NULL, NULL);
