@@ -75,9 +75,13 @@ static rlhf_status collect_pairs(void *host, uint32_t *added) {
     const struct rlhf__episodes *e = &it->rows;
     rlhf_status st = may_call(it, "collect_pairs()", &err);
     *added = 0;
-    if (st == RLHF_OK && (!it->judged || !it->round))
-        st = rlhf__fail(&err, RLHF_E_INVALID,
-                        "collect_pairs() needs a judge and RLHF_PLAN_REWARD_MODEL in the plan");
+    if (st != RLHF_OK) return tell(it, st, &err);
+    if (!it->judged || !it->round)
+        return tell(it,
+                    rlhf__fail(&err, RLHF_E_INVALID,
+                               "collect_pairs() needs a judge and RLHF_PLAN_REWARD_MODEL in the "
+                               "plan"),
+                    &err);
     for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
         for (to = from + 1; to < e->n && e->group[to] == e->group[from];)
             to++;

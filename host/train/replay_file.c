@@ -81,7 +81,7 @@ static rlhf_status take(struct rlhf__replay *r, const char *p, const uint64_t he
     struct rlhf__ids row = {0};
     rlhf_status st = RLHF_OK;
     for (uint64_t i = 0; st == RLHF_OK && i < head[2]; i++) {
-        int32_t n[3], sum = 0;
+        int32_t n[3] = {0}, sum = 0;
         for (int k = 0; k < 3; k++)
             sum += n[k] = (int32_t)get_le(p + HEAD + PAIR * i + 4 * (uint64_t)k, 4);
         row.n = 0;
@@ -100,7 +100,7 @@ static rlhf_status take(struct rlhf__replay *r, const char *p, const uint64_t he
 rlhf_status rlhf__replay_read(struct rlhf__replay *r, const char *path, int32_t n_vocab,
                               struct rlhf__error *err) {
     struct rlhf__buf b = RLHF__BUF_INIT;
-    uint64_t head[4];
+    uint64_t head[4] = {0};
     memset(r, 0, sizeof *r);
     rlhf_status st = rlhf__file_read(path, MAX_BYTES, &b, err);
     const char *wrong = NULL;

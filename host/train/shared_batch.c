@@ -14,10 +14,10 @@ void rlhf__shared_batch_finish(struct rlhf__shared_batch *b) {
 static rlhf_status reserve(struct rlhf__shared_batch *b, size_t n, size_t total,
                            struct rlhf__error *err) {
     size_t rows = n + n / 2, need = (n + 1) + 2 * n + (rows + 1) + 2 * rows + total;
-    if (need <= b->ints_cap) return RLHF_OK;
+    if (b->ints && need <= b->ints_cap) return RLHF_OK;
     rlhf__shared_batch_finish(b);
     b->ints = malloc(need * sizeof *b->ints);
-    if (!b->ints) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %zu tokens", total);
+    if (!b->ints) return RLHF__NOMEM(err, "out of memory for %zu tokens", total);
     b->ints_cap = need;
     return RLHF_OK;
 }
