@@ -150,6 +150,10 @@ int rlhf__cmd_eval(const struct rlhf__env *env, int argc, char **argv) {
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
     if (st == RLHF_OK && !o.data && o.reward.n == 0)
         st = rlhf__fail(&err, RLHF_E_INVALID, "eval: give the rows with --data FILE");
+    if (st == RLHF_OK && o.reference && o.reward.n == 0)
+        st = rlhf__fail(&err, RLHF_E_INVALID,
+                        "eval: --reference is for responses, which are drawn with --reward X.so "
+                        "only");
     if (st == RLHF_OK)
         st = o.reward.n ? rlhf__eval_rollout(env, &o, &err) : eval_rows(env, &o, &err);
     free(o.reward.item);

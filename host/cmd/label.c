@@ -19,6 +19,7 @@ struct options {
     const char *model, *data, *out, *backend, *dtype;
     int64_t limit, skip, threads;
     double min_p;
+    int32_t force, reserved;
 };
 
 #define O struct options
@@ -29,6 +30,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_F(O, "--min-p", min_p, "P", 0, 1, "leave out rows the model is less sure of [0]"),
     RLHF__FLAG_I(O, "--limit", limit, "N", 0, (int64_t)1 << 40, "use N rows; 0: all [0]"),
     RLHF__FLAG_I(O, "--skip", skip, "N", 0, (int64_t)1 << 40, "leave out the first N rows [0]"),
+    RLHF__FLAG_SW(O, "--force", force, "replace FILE when it exists"),
     RLHF__FLAG_I(O, "--threads", threads, "N", 0, 1024, "CPU threads; 0: all [0]"),
     RLHF__FLAG_S(O, "--backend", backend, "NAME", "kernels: cpu or reference [cpu]"),
     RLHF__FLAG_S(O, "--dtype", dtype, "T", "auto, f32 or bf16 [auto]"),
@@ -134,6 +136,7 @@ int rlhf__cmd_label(const struct rlhf__env *env, int argc, char **argv) {
         st = rlhf__fail(&err, RLHF_E_INVALID,
                         "label: give the rows with --data FILE and the "
                         "result's name with --out FILE");
+    if (st == RLHF_OK) st = rlhf__line_writer_free_target("label", o.out, o.force, &err);
     if (st == RLHF_OK) st = label(env, &o, &err);
     if (st == RLHF_OK) return 0;
     if (st == RLHF_E_CANCELLED) return 130;

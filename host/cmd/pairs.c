@@ -216,10 +216,7 @@ static rlhf_status check(const struct options *o, struct rlhf__error *err) {
         return rlhf__fail(err, RLHF_E_INVALID,
                           "pairs: give the judge with --judge X.so and the result's name with "
                           "--out FILE");
-    if (rlhf__is_dir(o->out) || (rlhf__is_file(o->out) && !o->force))
-        return rlhf__fail(err, RLHF_E_INVALID, "pairs: --out '%s' exists already%s", o->out,
-                          rlhf__is_dir(o->out) ? " and is a directory" : "; --force replaces it");
-    return RLHF_OK;
+    return rlhf__line_writer_free_target("pairs", o->out, o->force, err);
 }
 
 static void say_done(const struct maker *m) {

@@ -20,6 +20,14 @@ static int ends_with_gz(const char *s) {
     return n >= 3 && strcmp(s + n - 3, ".gz") == 0;
 }
 
+rlhf_status rlhf__line_writer_free_target(const char *command, const char *target, int force,
+                                          struct rlhf__error *err) {
+    int dir = rlhf__is_dir(target);
+    if (!dir && (force || !rlhf__is_file(target))) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "%s: --out '%s' exists already%s", command, target,
+                      dir ? " and is a directory" : "; --force replaces it");
+}
+
 rlhf_status rlhf__line_writer_open(const char *target, struct rlhf__line_writer **out,
                                    struct rlhf__error *err) {
     struct rlhf__line_writer *w = calloc(1, sizeof *w);

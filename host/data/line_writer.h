@@ -9,6 +9,11 @@
 
 struct rlhf__line_writer; // opaque
 
+// Refuse a target that is there: "pairs: --out 'x' exists already; --force replaces it". With force
+// only a directory is refused. command names the culprit. Errors: RLHF_E_INVALID. [main]
+rlhf_status rlhf__line_writer_free_target(const char *command, const char *target, int force,
+                                          struct rlhf__error *err);
+
 // Start writing target under a temporary name beside it. Caller owns *out; end with commit or
 // abort. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__line_writer_open(const char *target, struct rlhf__line_writer **out,

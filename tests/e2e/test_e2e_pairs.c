@@ -207,6 +207,9 @@ static void labels_of_a_classifier(void **state) {
     assert_int_equal(e2e_run(t, "%s --skip 8 --limit 16 --threads 2 --out c.jsonl.gz", label), 0);
     assert_int_equal(
         e2e_shell(t, "zcat c.jsonl.gz > c.jsonl; sed -n 9,24p a.jsonl | cmp - c.jsonl"), 0);
+    assert_int_equal(e2e_run(t, "%s --out labelled.jsonl", label), 2); // not over what it reads
+    e2e_says(t, "label: --out 'labelled.jsonl' exists already; --force replaces it");
+    assert_int_equal(e2e_run(t, "%s --limit 3 --out c.jsonl --force", label), 0);
     assert_int_equal(e2e_run(t, "label --model model --data labelled.jsonl --out d.jsonl"), 2);
     assert_int_equal(e2e_shell(t, "ls d.jsonl* 2>/dev/null"), 2);
 }
