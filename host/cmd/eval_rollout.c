@@ -81,6 +81,10 @@ static rlhf_status print_result(const struct judge *j, struct rlhf__error *err) 
         return rlhf__eval_print_new(v, err);
     }
     printf("reward      %.4f (std %.4f, %u responses)\n", mean, std, e->n);
+    for (size_t k = 0; k < j->with.config.n_reward && j->with.config.n_reward > 1; k++) {
+        rlhf__mean_std(j->raw + k * e->n, NULL, e->n, &mean, &std);
+        printf("  %-9s %.4f (std %.4f)\n", j->with.config.reward[k].name, mean, std);
+    }
     if (j->with.reference) printf("kl          %.4f nats a sequence\n", sequence_kl(e));
     printf("distinct-3  %.4f\nlength      %.1f tokens\n", distinct, length);
     return rlhf__eval_flush(err);

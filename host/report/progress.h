@@ -15,6 +15,7 @@ struct rlhf__progress_state {
     double seconds;        // spent on the phases of this process so far
     int64_t first_phase;   // phases already done when this process started (resume)
     const char *unit;      // what is counted; NULL = "phase"
+    double judge;          // mean of the judge; NaN = not shown
 };
 
 struct rlhf__progress;

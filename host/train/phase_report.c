@@ -63,8 +63,9 @@ void rlhf__phase_report(struct rlhf__trainer *t) {
     report_times(t);
     report_speed(t);
     int rollout = t->plan.source == RLHF_SOURCE_ROLLOUT;
-    double reward = 0, kl = NAN;
+    double reward = 0, kl = NAN, judge = NAN;
     rlhf__metrics_get(t->metrics, "objective/kl", &kl);
+    rlhf__metrics_get(t->metrics, "judge/mean", &judge);
     if (rollout) {
         rlhf__metrics_get(t->metrics, "objective/scores", &reward);
         check_early_stop(t, reward, kl);
@@ -75,6 +76,7 @@ void rlhf__phase_report(struct rlhf__trainer *t) {
                                      .label = rollout ? "reward" : "loss",
                                      .value = rollout ? reward : loss,
                                      .kl = kl,
+                                     .judge = judge,
                                      .seconds = rlhf__seconds() - t->started,
                                      .first_phase = t->first_phase};
     double spent = rollout ? t->times.rollout : t->times.update;
