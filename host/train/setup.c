@@ -231,6 +231,9 @@ static rlhf_status open_learner(struct rlhf__trainer *t, struct rlhf__error *err
 }
 
 static rlhf_status open_rollout(struct rlhf__trainer *t, struct rlhf__error *err) {
+    if (t->config->data.path[0])
+        rlhf__logf(t->log, RLHF_LOG_WARN, "--data (data.path) is not used: %s takes --prompts FILE",
+                   t->req->algo->file);
     rlhf_status st = rlhf__setup_policy(t, &(struct rlhf__setup_head){0}, err);
     if (st == RLHF_OK) st = open_critic(t, err);
     if (st == RLHF_OK) st = open_reference(t, err);

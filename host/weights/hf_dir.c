@@ -15,6 +15,13 @@ static rlhf_status no_memory(struct rlhf__error *err) {
     return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a model directory");
 }
 
+// A run's config.json holds settings: the model that its owner means lies deeper.
+static rlhf_status no_run(const json_t *config, const char *dir, struct rlhf__error *err) {
+    if (json_object_get(config, "model_type") || !json_object_get(config, "run")) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s is a run directory; give its model, %s/checkpoints/latest", dir, dir);
+}
+
 rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__error *err) {
     *out = NULL;
     if (!rlhf__is_dir(dir))
@@ -26,9 +33,11 @@ rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__err
         st = rlhf__fail(err, RLHF_E_INVALID, "%s has no config.json: no model directory", dir);
     else
         st = rlhf__json_load(path, out, err);
-    if (st == RLHF_OK && !json_is_object(*out)) {
+    if (st == RLHF_OK && !json_is_object(*out))
         st = rlhf__fail(err, RLHF_E_INVALID, "%s: expected an object, found %s", path,
                         rlhf__json_kind(*out));
+    if (st == RLHF_OK) st = no_run(*out, dir, err);
+    if (st != RLHF_OK) {
         json_decref(*out);
         *out = NULL;
     }

@@ -40,6 +40,10 @@ static void config_errors(void **state) {
     scratch_text(s, "config.json", "[]");
     check_error(rlhf__hf_config_read(s->dir, &c, &err), RLHF_E_INVALID, &err, "expected an object");
     assert_null(c);
+    scratch_text(s, "config.json", "{\"run\": {}, \"algo\": {}}");
+    check_error(rlhf__hf_config_read(s->dir, &c, &err), RLHF_E_INVALID, &err,
+                "is a run directory; give its model, ");
+    assert_null(c);
 }
 
 static void model_types(void **state) {
