@@ -149,6 +149,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
         st = rlhf__session_init(&session, env->dirs, env->log, env->cancelled, plugins, &compute,
                                 &run_config, err);
     if (st == RLHF_OK) st = rlhf__model_open(&session.models, &spec, &m, err);
+    if (st == RLHF_OK) st = rlhf__model_writes(m, err);
     if (st == RLHF_OK) st = sample(m, o, env, err);
     rlhf__model_close(m);
     rlhf__session_finish(&session);

@@ -39,6 +39,7 @@ static rlhf_status open_models(struct rlhf__judged *j, const struct rlhf__judged
     struct rlhf__model_spec spec = {
         .dir = o->model ? o->model : built_in, .role = "model", .frozen = 1};
     if (st == RLHF_OK) st = rlhf__model_open(&j->session.models, &spec, &j->model, err);
+    if (st == RLHF_OK) st = rlhf__model_writes(j->model, err);
     if (st != RLHF_OK || !o->reference) return st;
     struct rlhf__model_spec ref = {.dir = o->reference, .role = "reference", .frozen = 1};
     st = rlhf__model_open(&j->session.models, &ref, &j->reference, err);

@@ -24,6 +24,10 @@ int rlhf__cmd_run(const struct rlhf__run_request *req) {
     if (st == RLHF_OK) st = rlhf__trainer_create(req, &t, &err);
     if (st == RLHF_OK) snprintf(t->dir, sizeof t->dir, "%s", dir);
     if (st == RLHF_OK && !req->dry_run) st = rlhf__trainer_run(t, &err);
+    if (st == RLHF_OK && req->dry_run)
+        rlhf__logf(req->env->log, RLHF_LOG_INFO,
+                   "dry run: all is set up for %lld phases; nothing was run or written",
+                   (long long)(t->phases - t->phase));
     rlhf__trainer_destroy(t);
     if (st == RLHF_E_CANCELLED) return 130; // before the first phase: there is nothing to save
     if (st != RLHF_OK) {

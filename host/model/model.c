@@ -15,6 +15,14 @@ int rlhf__model_is_classifier(const json_t *config) {
     return n >= m && strcmp(name + n - m, suffix) == 0;
 }
 
+rlhf_status rlhf__model_writes(const struct rlhf__model *m, struct rlhf__error *err) {
+    if (!rlhf__model_is_classifier(m->config)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "the %s '%s' is a classifier or a reward model: it scores texts and cannot "
+                      "write them",
+                      m->role, m->dir);
+}
+
 static rlhf_status call_failed(const struct rlhf__model *m, const char *function, rlhf_status st,
                                struct rlhf__error *err) {
     return st >= 0 ? RLHF_OK : rlhf__plugin_call_failed(m->instance, function, st, err);

@@ -74,6 +74,10 @@ void rlhf__model_close(struct rlhf__model *); // NULL allowed [main]
 // 1 when config.json says that the directory holds a sequence classifier. [any]
 int rlhf__model_is_classifier(const json_t *config);
 
+// Refuse a model that was opened to write texts but is a classifier or a reward model: what its
+// language head says no training has kept. Errors: RLHF_E_INVALID. [any]
+rlhf_status rlhf__model_writes(const struct rlhf__model *, struct rlhf__error *err);
+
 // The plugin's calls; shapes as in rlhf/model.h. [step]
 rlhf_status rlhf__model_forward(const struct rlhf__model *, const rlhf_batch *,
                                 const rlhf_forward *, const rlhf_heads *out,

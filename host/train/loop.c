@@ -68,6 +68,13 @@ static int is_cancelled(const struct rlhf__trainer *t) {
 
 rlhf_status rlhf__trainer_run(struct rlhf__trainer *t, struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
+    if (t->phase >= t->phases) {
+        rlhf__logf(t->log, RLHF_LOG_WARN,
+                   "nothing to do: %lld phases are done and run.phases is %lld; --set "
+                   "run.phases=N goes on: %s",
+                   (long long)t->phase, (long long)t->phases, t->dir);
+        return RLHF_OK;
+    }
     rlhf_status st = open_reports(t, err);
     int64_t saved = t->req->resume ? t->phase : -1;
     int64_t last = t->phases;

@@ -235,6 +235,7 @@ static rlhf_status open_rollout(struct rlhf__trainer *t, struct rlhf__error *err
         rlhf__logf(t->log, RLHF_LOG_WARN, "--data (data.path) is not used: %s takes --prompts FILE",
                    t->req->algo->file);
     rlhf_status st = rlhf__setup_policy(t, &(struct rlhf__setup_head){0}, err);
+    if (st == RLHF_OK) st = rlhf__model_writes(t->policy, err);
     if (st == RLHF_OK) st = open_critic(t, err);
     if (st == RLHF_OK) st = open_reference(t, err);
     if (st == RLHF_OK) st = rlhf__rollout_source_create(t, &t->rollout, err);

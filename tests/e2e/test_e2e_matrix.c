@@ -64,9 +64,26 @@ static void every_algorithm_with_every_reward(void **state) {
         }
 }
 
+// What scores texts is not sampled from, whichever command is asked.
+static void a_reward_model_writes_nothing(void **state) {
+    struct e2e *t = *state;
+    static const char *const commands[] = {
+        "generate --model r/checkpoints/latest --prompt a",
+        "eval --model r/checkpoints/latest --reward period_count.so --data prompts.txt",
+        "--algo grpo.so --reward period_count.so --prompts prompts.txt --policy "
+        "c/checkpoints/latest --set run.dir=w",
+    };
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        assert_int_equal(e2e_run(t, "%s", commands[i]), 2);
+        e2e_says(t, "is a classifier or a reward model: it scores texts and cannot write them");
+    }
+    assert_false(e2e_exists(t, "w"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_algorithm_with_every_reward, models, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_reward_model_writes_nothing, models, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_matrix", tests, NULL, NULL);
 }

@@ -59,6 +59,11 @@ static void same_seed_same_bits(void **state) {
     assert_int_equal(e2e_run(t, PPO "%s --set run.phases=4 --set run.dir=b --threads 2", how), 0);
     assert_int_equal(e2e_run(t, PPO "%s --set run.phases=2 --set run.dir=c", how), 0);
     assert_int_equal(e2e_run(t, "--resume c --set run.phases=4"), 0);
+    assert_int_equal(e2e_run(t, "--resume c --set run.phases=2"), 0);
+    e2e_says(t, "nothing to do: 4 phases are done and run.phases is 2");
+    assert_int_equal(e2e_run(t, PPO "%s --set run.phases=4 --set run.dir=x --dry-run", how), 0);
+    e2e_says(t, "dry run: all is set up for 4 phases; nothing was run or written");
+    assert_false(e2e_exists(t, "x"));
     assert_int_equal(
         e2e_run(t, PPO "%s --set run.phases=4 --set run.dir=d --set sampling.slots=3", how), 0);
     e2e_same_tree(t, "a/checkpoints/000004", "b/checkpoints/000004");
