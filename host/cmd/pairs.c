@@ -166,6 +166,7 @@ static void show(struct maker *m) {
                                      .value = m->written ? m->gap / (double)m->written : 0,
                                      .kl = NAN,
                                      .judge = NAN,
+                                     .accuracy = NAN,
                                      .tokens_per_s = (double)m->tokens / now,
                                      .seconds = now};
     rlhf__progress_phase(m->progress, &s);

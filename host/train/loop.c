@@ -80,6 +80,7 @@ rlhf_status rlhf__trainer_run(struct rlhf__trainer *t, struct rlhf__error *err) 
     int64_t last = t->phases;
     if (c->run.stop_after > 0 && t->phase + c->run.stop_after < last)
         last = t->phase + c->run.stop_after;
+    t->began = rlhf__seconds();
     while (st == RLHF_OK && t->phase < last && !t->stop && !is_cancelled(t)) {
         st = run_phase(t, err);
         if (st != RLHF_OK) break;

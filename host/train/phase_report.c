@@ -63,12 +63,14 @@ void rlhf__phase_report(struct rlhf__trainer *t) {
     report_times(t);
     report_speed(t);
     int rollout = t->plan.source == RLHF_SOURCE_ROLLOUT;
-    double reward = 0, kl = NAN, judge = NAN;
+    double reward = 0, kl = NAN, judge = NAN, accuracy = NAN;
     rlhf__metrics_get(t->metrics, "objective/kl", &kl);
     rlhf__metrics_get(t->metrics, "judge/mean", &judge);
     if (rollout) {
         rlhf__metrics_get(t->metrics, "objective/scores", &reward);
         check_early_stop(t, reward, kl);
+    } else if (!rlhf__metrics_get(t->metrics, "reward_model/accuracy", &accuracy)) {
+        rlhf__metrics_get(t->metrics, "classify/accuracy", &accuracy);
     }
     double loss = t->learner.minibatches ? t->learner.loss_sum / (double)t->learner.minibatches : 0;
     struct rlhf__progress_state s = {.phase = t->phase + 1,
@@ -77,7 +79,8 @@ void rlhf__phase_report(struct rlhf__trainer *t) {
                                      .value = rollout ? reward : loss,
                                      .kl = kl,
                                      .judge = judge,
-                                     .seconds = rlhf__seconds() - t->started,
+                                     .accuracy = accuracy,
+                                     .seconds = rlhf__seconds() - t->began,
                                      .first_phase = t->first_phase};
     double spent = rollout ? t->times.rollout : t->times.update;
     int64_t tokens = rollout ? t->times.rollout_tokens : t->learner.tokens;

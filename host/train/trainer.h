@@ -60,6 +60,7 @@ struct rlhf__trainer {
     struct rlhf__progress *progress;
     struct rlhf__phase_times times;
     double started;      // clock at the start of the process
+    double began;        // clock when the phases of this process began: what an ETA goes by
     double peak_flops;   // measured after the first phase; 0 = not yet
     int64_t phase;       // phases done
     int64_t first_phase; // phases done before this process

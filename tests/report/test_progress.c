@@ -14,13 +14,14 @@ static void show(int32_t kind, struct rlhf__log *log) {
     struct rlhf__error err;
     struct rlhf__progress *p;
     if (rlhf__progress_create(kind, log, &p, &err) < 0) return;
-    struct rlhf__progress_state s = {10, 20, "reward", 0, NAN, NAN, 0, 10, NULL, NAN};
+    struct rlhf__progress_state s = {10, 20, "reward", 0, NAN, NAN, 0, 10, NULL, NAN, NAN};
     rlhf__progress_phase(p, &s); // nothing done yet in this process
-    s = (struct rlhf__progress_state){11, 20, "reward", 0.5, 1.25, 5210.4, 8, 10, NULL, NAN};
+    s = (struct rlhf__progress_state){11, 20, "reward", 0.5, 1.25, 5210.4, 8, 10, NULL, NAN, NAN};
     rlhf__progress_phase(p, &s);
     rlhf__progress_note(p, "rollout");
     rlhf__logf(log, RLHF_LOG_INFO, "a line");
-    s = (struct rlhf__progress_state){20, 20, "reward", 0.75, NAN, NAN, 3700, 10, NULL, 0.25};
+    s = (struct rlhf__progress_state){20,   20, "reward", 0.75, NAN,  NAN,
+                                      3700, 10, NULL,     0.25, 0.875};
     rlhf__progress_phase(p, &s);
     rlhf__progress_destroy(p);
 }
@@ -55,9 +56,10 @@ static void plain_lines_without_a_terminal(void **state) {
     read_all(fd[0], out, sizeof out);
     close(fd[0]);
     waitpid(pid, NULL, 0);
-    assert_string_equal(out,
-                        "phase 11/20  reward 0.5000  kl 1.250  5210 tok/s  elapsed 0:08  ETA 1:12\n"
-                        "phase 20/20  reward 0.7500  judge 0.2500  elapsed 1:01:40\n");
+    assert_string_equal(
+        out, "phase 11/20  reward 0.5000  kl 1.250  5210 tok/s  "
+             "elapsed 0:08  ETA 1:12\n"
+             "phase 20/20  reward 0.7500  judge 0.2500  accuracy 0.8750  elapsed 1:01:40\n");
 }
 
 static void on_a_terminal(int no_color, unsigned short columns, char *out, size_t cap) {
@@ -100,8 +102,8 @@ static void a_bar_on_a_terminal(void **state) {
     assert_non_null(erase);
     assert_true(line - erase < 20);
     assert_non_null(strstr(line, "11/20"));
-    assert_non_null(
-        strstr(line, "━━━━━━━━━━━━━━━━━━━━━━━━ 20/20  reward 0.7500  judge 0.2500\r\n"));
+    assert_non_null(strstr(
+        line, "━━━━━━━━━━━━━━━━━━━━━━━━ 20/20  reward 0.7500  judge 0.2500  accuracy 0.8750\r\n"));
     on_a_terminal(0, 100, out, sizeof out);
     assert_non_null(strstr(out, "\033[32m"));
 }
