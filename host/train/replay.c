@@ -49,9 +49,18 @@ rlhf_status rlhf__replay_add(struct rlhf__replay *r, const int32_t *prompt, int3
     return RLHF_OK;
 }
 
-void rlhf__replay_retire(struct rlhf__replay *r) {
-    r->n_history = r->n;
+void rlhf__replay_retire(struct rlhf__replay *r, size_t keep) {
     r->rounds++;
+    if (keep > 0 && r->n > keep) {
+        size_t drop = r->n - keep, from = r->pair[drop].at;
+        memmove(r->pair, r->pair + drop, keep * sizeof *r->pair);
+        memmove(r->ids.data, r->ids.data + from, (r->ids.n - from) * sizeof *r->ids.data);
+        r->ids.n -= from;
+        r->n = keep;
+        for (size_t i = 0; i < keep; i++)
+            r->pair[i].at -= from;
+    }
+    r->n_history = r->n;
 }
 
 // ---- the order of a round ----

@@ -47,8 +47,8 @@ rlhf_status rlhf__replay_round(const struct rlhf__replay *r, uint64_t seed, int3
 rlhf_status rlhf__replay_rows(const struct rlhf__replay *r, const uint32_t *pick, uint32_t n,
                               struct rlhf__episodes *e, struct rlhf__error *err);
 
-// A round is over: its fresh pairs are history. [main]
-void rlhf__replay_retire(struct rlhf__replay *r);
+// A round is over: its fresh pairs are history, of which the newest `keep` stay (0 = all). [main]
+void rlhf__replay_retire(struct rlhf__replay *r, size_t keep);
 
 // Write everything to a file, and read it back into a zeroed or finished *r. Format: "RLHFPAIR",
 // then little-endian u64 rounds, history, pairs, ids; three u32 lengths a pair; the ids as u32; a

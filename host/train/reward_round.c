@@ -90,6 +90,10 @@ static rlhf_status check(const rlhf_reward_update *u, struct rlhf__error *err) {
         return rlhf__fail(err, RLHF_E_INVALID,
                           "the reward model's learning rate is %g; it must be above 0, at most 10",
                           u->lr);
+    if (u->history_max < 0)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the replay history is limited to %lld pairs; 0 (all) or more",
+                          (long long)u->history_max);
     return RLHF_OK;
 }
 
@@ -208,7 +212,7 @@ rlhf_status rlhf__reward_round_run(struct rlhf__reward_round *r, struct rlhf__re
     if (st == RLHF_OK && n > 0) st = fresh_accuracy(r, replay, &report->fresh_after, err);
     free(pick);
     if (st != RLHF_OK) return st;
-    rlhf__replay_retire(replay);
+    rlhf__replay_retire(replay, (size_t)u->history_max);
     report->history = (int64_t)replay->n_history;
     return n > 0 && u->refit ? refit(r, syncs, err) : RLHF_OK;
 }

@@ -75,7 +75,7 @@ static const struct entry layout[] = {
     F(rlhf_reward_model_service, score),
     S(rlhf_reward_update), F(rlhf_reward_update, size), F(rlhf_reward_update, epochs),
     F(rlhf_reward_update, batch_pairs), F(rlhf_reward_update, refit), F(rlhf_reward_update, lr),
-    F(rlhf_reward_update, replay_share),
+    F(rlhf_reward_update, replay_share), F(rlhf_reward_update, history_max),
     S(rlhf_reward_update_report), F(rlhf_reward_update_report, size),
     F(rlhf_reward_update_report, steps), F(rlhf_reward_update_report, fresh),
     F(rlhf_reward_update_report, replayed), F(rlhf_reward_update_report, history),

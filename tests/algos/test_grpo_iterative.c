@@ -102,7 +102,7 @@ static void outer_loop_with_replay(void **state) {
     struct algo a;
     batch_random(&b, 8, 401);
     open_with_fake(&a, "group_size=2,iteration_phases=3,replay=true,replay_share=0.25,rm_epochs=2,"
-                       "rm_batch=16,rm_lr=0.001,rm_refit=false");
+                       "rm_batch=16,rm_lr=0.001,rm_refit=false,replay_history=7");
     assert_int_equal(a.plan.flags & RLHF_PLAN_REWARD_MODEL, RLHF_PLAN_REWARD_MODEL);
     assert_int_equal(a.plan.flags & RLHF_PLAN_REFERENCE, RLHF_PLAN_REFERENCE);
     run(&a, 2);
@@ -116,6 +116,7 @@ static void outer_loop_with_replay(void **state) {
     assert_int_equal(fake.how.batch_pairs, 16);
     assert_int_equal(fake.how.refit, 0);
     assert_true(fake.how.lr == 0.001 && fake.how.replay_share == 0.25);
+    assert_int_equal(fake.how.history_max, 7);
     static const struct {
         const char *name;
         double value;

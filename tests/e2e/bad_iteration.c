@@ -6,19 +6,23 @@ struct config {
     int32_t how, reserved;
 };
 
-enum { EARLY, SYNC, UNPLANNED_PAIRS, UNPLANNED_UPDATE, EPOCHS, BATCH, LR, SHARE, SHORT, GROUP };
+enum {
+    EARLY,
+    SYNC,
+    UNPLANNED_PAIRS,
+    UNPLANNED_UPDATE,
+    EPOCHS,
+    BATCH,
+    LR,
+    SHARE,
+    HISTORY,
+    SHORT,
+    GROUP
+};
 
-static const char *const ways[] = {"early",
-                                   "sync",
-                                   "unplanned_pairs",
-                                   "unplanned_update",
-                                   "epochs",
-                                   "batch",
-                                   "lr",
-                                   "share",
-                                   "short",
-                                   "group",
-                                   NULL};
+static const char *const ways[] = {"early", "sync", "unplanned_pairs", "unplanned_update", "epochs",
+                                   "batch", "lr",   "share",           "history",          "short",
+                                   "group", NULL};
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_ENUM(struct config, how, 0, ways, "what it does wrong"),
@@ -83,6 +87,7 @@ static rlhf_status phase_end(void *self, uint64_t phase) {
     if (s->config.how == BATCH) u.batch_pairs = -1;
     if (s->config.how == LR) u.lr = 0;
     if (s->config.how == SHARE) u.replay_share = 1.5;
+    if (s->config.how == HISTORY) u.history_max = -1;
     if (s->config.how == SHORT) u.size = 8;
     return it->reward_update(it->host, &u, &report);
 }

@@ -74,6 +74,7 @@ static void the_service_is_not_misused(void **state) {
         {"batch", "the reward model's batch is -1 pairs; at least 1"},
         {"lr", "the reward model's learning rate is 0; it must be above 0"},
         {"share", "the replay share is 1.5; it must be from 0 to 1"},
+        {"history", "the replay history is limited to -1 pairs; 0 (all) or more"},
         {"short", "rlhf_reward_update"},
         {"group", "the group size is 1; at least 2"},
     };

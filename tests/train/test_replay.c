@@ -42,7 +42,7 @@ static void every_fresh_pair_is_used_once_an_epoch(void **state) {
     assert_int_equal(history, 0);
     for (int i = 0; i < 20; i++)
         assert_int_equal(seen[i], 3);
-    rlhf__replay_retire(&r);
+    rlhf__replay_retire(&r, 0);
     assert_int_equal(count_round(&r, 3, 0.5, &history, seen), 0); // nothing fresh
     add_pairs(&r, 30, 48);
     assert_int_equal(count_round(&r, 1, 0.1, &history, seen), 19);
@@ -59,7 +59,7 @@ static void the_share_may_be_none_or_all(void **state) {
     struct rlhf__replay r = {0};
     uint32_t seen[64], history;
     add_pairs(&r, 10, 20);
-    rlhf__replay_retire(&r);
+    rlhf__replay_retire(&r, 0);
     add_pairs(&r, 20, 32);
     assert_int_equal(count_round(&r, 2, 0, &history, seen), 24);
     assert_int_equal(history, 0);
@@ -78,7 +78,7 @@ static void rounds_differ_and_repeat(void **state) {
     struct rlhf__error err = {0};
     uint32_t *a, *b, *c, *d, n;
     add_pairs(&r, 10, 30);
-    rlhf__replay_retire(&r);
+    rlhf__replay_retire(&r, 0);
     add_pairs(&r, 30, 50);
     check_ok(rlhf__replay_round(&r, 5, 2, 0.3, &a, &n, &err), &err);
     check_ok(rlhf__replay_round(&r, 5, 2, 0.3, &b, &n, &err), &err);
@@ -93,6 +93,30 @@ static void rounds_differ_and_repeat(void **state) {
     free(b);
     free(c);
     free(d);
+    rlhf__replay_finish(&r);
+}
+
+// With a limit the oldest pairs go, and what is left is what it was.
+static void history_keeps_the_newest(void **state) {
+    (void)state;
+    struct rlhf__replay r = {0};
+    struct rlhf__error err = {0};
+    struct rlhf__episodes e = {0};
+    add_pairs(&r, 10, 20);
+    rlhf__replay_retire(&r, 12);
+    assert_int_equal(r.n_history, 10);
+    add_pairs(&r, 20, 25);
+    rlhf__replay_retire(&r, 12);
+    assert_int_equal(r.n, 12);
+    assert_int_equal(r.n_history, 12);
+    assert_int_equal(r.ids.n, 12 * 7);
+    add_pairs(&r, 25, 26);
+    check_ok(rlhf__replay_rows(&r, (uint32_t[]){0, 11, 12}, 3, &e, &err), &err);
+    const int32_t ids[] = {13, 1, 2, 13, 3,  13, 1, 4,  13, 24, 1, 2, 24, 3,
+                           24, 1, 4, 24, 25, 1,  2, 25, 3,  25, 1, 4, 25};
+    assert_int_equal(e.total, sizeof ids / sizeof *ids);
+    assert_memory_equal(e.ids, ids, sizeof ids);
+    rlhf__episodes_finish(&e);
     rlhf__replay_finish(&r);
 }
 
@@ -145,8 +169,8 @@ static void the_file_holds_everything(void **state) {
     check_ok(rlhf__replay_read(&again, path, 100, &err), &err);
     assert_int_equal(again.n, 0);
     add_pairs(&r, 10, 30);
-    rlhf__replay_retire(&r);
-    rlhf__replay_retire(&r);
+    rlhf__replay_retire(&r, 0);
+    rlhf__replay_retire(&r, 0);
     add_pairs(&r, 30, 33);
     check_ok(rlhf__replay_write(&r, path, &err), &err);
     check_ok(rlhf__replay_read(&again, path, 100, &err), &err);
@@ -191,6 +215,7 @@ int main(void) {
         cmocka_unit_test(every_fresh_pair_is_used_once_an_epoch),
         cmocka_unit_test(the_share_may_be_none_or_all),
         cmocka_unit_test(rounds_differ_and_repeat),
+        cmocka_unit_test(history_keeps_the_newest),
         cmocka_unit_test(bad_rounds_are_refused),
         cmocka_unit_test(rows_are_chosen_then_rejected),
         cmocka_unit_test_setup_teardown(the_file_holds_everything, scratch_setup, scratch_teardown),

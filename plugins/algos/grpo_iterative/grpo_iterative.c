@@ -18,7 +18,7 @@ enum { STATE_VERSION = 1 };
 
 struct iterative_options {
     struct rlhf__grpo_options grpo; // must stay the first member: its option rows say so
-    int64_t iteration_phases, rm_epochs, rm_batch;
+    int64_t iteration_phases, rm_epochs, rm_batch, replay_history;
     double replay_share, rm_lr;
     int32_t replay, rm_refit;
 };
@@ -107,7 +107,8 @@ static rlhf_status train_reward(struct iterative *it, const rlhf_iteration_servi
                               .batch_pairs = (int32_t)it->opt.rm_batch,
                               .refit = it->opt.rm_refit,
                               .lr = it->opt.rm_lr,
-                              .replay_share = it->opt.replay_share};
+                              .replay_share = it->opt.replay_share,
+                              .history_max = it->opt.replay_history};
     rlhf_reward_update_report report = {.size = sizeof report};
     RLHF_TRY(s->reward_update(s->host, &how, &report));
     it->round.fresh = 0;
@@ -162,6 +163,8 @@ static const rlhf_opt options[] = {
                   "judge makes of the iteration's responses"),
     RLHF_OPT_F64(struct iterative_options, replay_share, 0.1, 0, 1,
                  "share of the pairs of a reward-model step that come from earlier iterations"),
+    RLHF_OPT_I64(struct iterative_options, replay_history, 20000, 0, 1 << 30,
+                 "newest pairs of earlier iterations to keep; 0: all"),
     RLHF_OPT_I64(struct iterative_options, rm_epochs, 1, 1, 1000,
                  "passes over the iteration's pairs"),
     RLHF_OPT_I64(struct iterative_options, rm_batch, 32, 1, 1000000, "pairs a reward-model step"),

@@ -18,6 +18,7 @@ typedef struct rlhf_reward_update {
     int32_t refit;       // 1: fit gain and bias again afterwards, on samples of the reference
     double lr;           // at the start of the round; annealed linearly to 0 in it
     double replay_share; // share of a step's pairs that come from history, [0, 1]
+    int64_t history_max; // newest pairs kept as history after the round; 0 = all
 } rlhf_reward_update;
 
 typedef struct rlhf_reward_update_report {
