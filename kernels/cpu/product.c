@@ -50,7 +50,7 @@ rlhf_status rlhf__products_create(struct rlhf__cpu *cpu) {
     // A lower level asked for by the user means own products too, so that they can be tested.
     int lowered = cpu->isa_capped && cpu->isa < RLHF__ISA_AVX512;
     cpu->has_block_gemm = !lowered && is_block_gemm(c->dnnl, RLHF_F32);
-    cpu->own_bf16 = cpu->isa == RLHF__ISA_AVX512 && !rlhf__isa_has_amx();
+    cpu->own_bf16 = cpu->isa == RLHF__ISA_AVX512;
     cpu->has_bf16 = cpu->own_bf16 || (cpu->has_block_gemm && is_block_gemm(c->dnnl, RLHF_BF16));
     int v[3];
     rlhf__dnnl_version(v);
