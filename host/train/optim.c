@@ -85,7 +85,8 @@ static rlhf_status update_item(const struct rlhf__optim *o, const struct rlhf__o
     const rlhf_compute *t = o->compute;
     double decay = it->param.flags & RLHF_PARAM_DECAY ? c->weight_decay : 0;
     if (it->muon) {
-        rlhf_muon a = {c->muon_lr * factor, c->muon_momentum, decay, grad_scale, 1, 5};
+        const int32_t in_out = (it->param.flags & RLHF_PARAM_IN_OUT) != 0;
+        rlhf_muon a = {c->muon_lr * factor, c->muon_momentum, decay, grad_scale, 1, 5, in_out, 0};
         return t->muon(t->ctx, it->param.value, it->param.grad, it->m, it->rows, it->cols, &a);
     }
     double lr = (it->param.group == RLHF_PARAM_VALUE ? o->head_lr : c->lr) * factor;

@@ -117,6 +117,11 @@ static void momentum(struct rlhf__cpu *cpu, float *u, float *mom, const float *g
                                (float)a->grad_scale, a->nesterov);
 }
 
+// Outputs over inputs.
+static double aspect(const rlhf_muon *a, int32_t rows, int32_t cols) {
+    return a->in_out ? (double)cols / (double)rows : (double)rows / (double)cols;
+}
+
 rlhf_status rlhf__cpu_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows,
                            int32_t cols, const rlhf_muon *a) {
     struct rlhf__cpu *cpu = ctx;
@@ -139,7 +144,7 @@ rlhf_status rlhf__cpu_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int3
         result = (float *)(void *)k.low_x;
         transpose(cpu, result, k.x, nc, nr);
     }
-    const double ratio = (double)nr / (double)nc, lr = a->lr * sqrt(ratio > 1.0 ? ratio : 1.0);
+    const double ratio = aspect(a, rows, cols), lr = a->lr * sqrt(ratio > 1.0 ? ratio : 1.0);
     apply_all(cpu, floats(w), result, size, (float)(1.0 - a->lr * a->weight_decay), (float)lr);
     return RLHF_OK;
 }

@@ -57,6 +57,11 @@ static void direction(double *x, float *mom, const float *g, uint64_t rows, uint
         x[i] *= scale;
 }
 
+// Outputs over inputs.
+static double aspect(const rlhf_muon *a, int32_t rows, int32_t cols) {
+    return a->in_out ? (double)cols / (double)rows : (double)rows / (double)cols;
+}
+
 rlhf_status rlhf__ref_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows,
                            int32_t cols, const rlhf_muon *a) {
     RLHF_TRY(rlhf__ref_check_width(ctx, "muon", cols));
@@ -71,7 +76,7 @@ rlhf_status rlhf__ref_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int3
     if (st == RLHF_OK) {
         direction(x, rlhf__ref_f32(mom), rlhf__ref_f32(g), nr, nc, a);
         newton_schulz(x, x + size, n, nr < nc ? nc : nr, a->ns_steps);
-        const double ratio = (double)nr / (double)nc, lr = a->lr * sqrt(ratio > 1.0 ? ratio : 1.0);
+        const double ratio = aspect(a, rows, cols), lr = a->lr * sqrt(ratio > 1.0 ? ratio : 1.0);
         for (uint64_t i = 0; i < size; i++) {
             const double u = x[nr > nc ? i % nc * nr + i / nc : i];
             const double wi = (double)rlhf__ref_f32(w)[i] * (1.0 - a->lr * a->weight_decay);

@@ -111,6 +111,7 @@ static const struct entry layout[] = {
     F(rlhf_adamw, step), F(rlhf_adamw, epsilon), F(rlhf_adamw, reserved),
     S(rlhf_muon), F(rlhf_muon, lr), F(rlhf_muon, momentum), F(rlhf_muon, weight_decay),
     F(rlhf_muon, grad_scale), F(rlhf_muon, nesterov), F(rlhf_muon, ns_steps),
+    F(rlhf_muon, in_out), F(rlhf_muon, reserved),
     S(rlhf_compute), F(rlhf_compute, size), F(rlhf_compute, device), F(rlhf_compute, dtypes),
     F(rlhf_compute, threads), F(rlhf_compute, name), F(rlhf_compute, detail),
     F(rlhf_compute, ctx), F(rlhf_compute, last_error), F(rlhf_compute, alloc),

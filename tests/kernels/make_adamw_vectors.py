@@ -6,8 +6,8 @@ Usage: make_adamw_vectors.py > optimiser_vectors.h   (needs torch and numpy)
 Inputs are a formula both sides know, input(tag, i), so that only results are stored:
   adamw   N weights, STEPS steps with gradient input(100 + step, i); results of torch (float32)
           and of the TensorFlow 1 form (float64)
-  muon    one step for several shapes, with and without Nesterov momentum (float64); of the larger
-          shapes every stride-th weight
+  muon    one step for several shapes, with and without Nesterov momentum, stored [out, in] and
+          [in, out] (float64); of the larger shapes every stride-th weight
 """
 import numpy as np
 import torch
@@ -42,7 +42,7 @@ def adamw_tf1(lr, b1, b2, eps, wd, scale):
     return w, m, v
 
 
-def muon(rows, cols, lr, momentum, wd, scale, nesterov, steps):
+def muon(rows, cols, lr, momentum, wd, scale, nesterov, steps, in_out):
     shape = (rows, cols)
     w = inputs(2, rows * cols).astype(np.float64).reshape(shape)
     g = inputs(3, rows * cols).astype(np.float64).reshape(shape) * scale
@@ -52,7 +52,8 @@ def muon(rows, cols, lr, momentum, wd, scale, nesterov, steps):
     for _ in range(steps):
         a = x @ x.T
         x = 3.4445 * x + (-4.7750 * a + 2.0315 * a @ a) @ x
-    w = w - lr * wd * w - lr * np.sqrt(max(1.0, rows / cols)) * x
+    n_out, n_in = (cols, rows) if in_out else (rows, cols)
+    w = w - lr * wd * w - lr * np.sqrt(max(1.0, n_out / n_in)) * x
     return w.ravel(), mom.ravel()
 
 
@@ -84,17 +85,22 @@ def main():
     print("};")
     print("static const struct {\n    int32_t rows, cols, stride, n;\n    rlhf_muon how;")
     print("    double w[MUON_MAX], mom[MUON_MAX];\n} muon_vectors[] = {")
-    for rows, cols, stride, nesterov, wd, scale in [
-        (5, 5, 1, 1, 0.0, 1.0),
-        (4, 9, 1, 0, 0.1, 0.5),
-        (9, 4, 1, 1, 0.1, 1.0),
-        (48, 16, 13, 1, 0.0, 1.0),
-        (33, 97, 101, 1, 0.01, 2.0),
-        (64, 192, 409, 1, 0.0, 1.0),
+    for rows, cols, stride, nesterov, wd, scale, in_out in [
+        (5, 5, 1, 1, 0.0, 1.0, 0),
+        (4, 9, 1, 0, 0.1, 0.5, 0),
+        (9, 4, 1, 1, 0.1, 1.0, 0),
+        (48, 16, 13, 1, 0.0, 1.0, 0),
+        (33, 97, 101, 1, 0.01, 2.0, 0),
+        (64, 192, 409, 1, 0.0, 1.0, 0),
+        (5, 5, 1, 1, 0.0, 1.0, 1),
+        (4, 9, 1, 0, 0.1, 0.5, 1),
+        (9, 4, 1, 1, 0.1, 1.0, 1),
+        (48, 16, 13, 1, 0.0, 1.0, 1),
+        (64, 192, 409, 1, 0.0, 1.0, 1),
     ]:
-        w, mom = muon(rows, cols, 0.02, 0.95, wd, scale, nesterov, 5)
+        w, mom = muon(rows, cols, 0.02, 0.95, wd, scale, nesterov, 5, in_out)
         w, mom = w[::stride][:64], mom[::stride][:64]
-        print(f"    {{{rows}, {cols}, {stride}, {len(w)}, {{0.02, 0.95, {wd}, {scale}, {nesterov}, 5}},")
+        print(f"    {{{rows}, {cols}, {stride}, {len(w)}, {{0.02, 0.95, {wd}, {scale}, {nesterov}, 5, {in_out}, 0}},")
         print(f"     {array(w)}, {array(mom)}}},")
     print("};\n// clang-format on")
 

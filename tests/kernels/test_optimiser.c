@@ -76,7 +76,8 @@ static void muon_equals_numpy(void **state) {
             char label[64];
             rlhf_dev w = inputs(&k, 2, n), g = inputs(&k, 3, n), mom = inputs(&k, 4, n);
             KIT_OK(k.c, k.c->muon(k.c->ctx, w, g, mom, rows, cols, &muon_vectors[i].how));
-            snprintf(label, sizeof label, "%s, %d x %d", k.c->name, rows, cols);
+            snprintf(label, sizeof label, "%s, %d x %d%s", k.c->name, rows, cols,
+                     muon_vectors[i].how.in_out ? " [in, out]" : "");
             check_values(&k, w, muon_vectors[i].w, (uint64_t)muon_vectors[i].n,
                          (uint64_t)muon_vectors[i].stride, n, 1e-6, is_rounded(k.c) ? 1.5e-3 : 1e-6,
                          label);
@@ -167,7 +168,7 @@ static void adamw(struct call *k, const void *shape, struct outputs *out) {
 static void muon(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     const uint64_t n = (uint64_t)s->rows * (uint64_t)s->cols;
-    const rlhf_muon a = {0.02, 0.95, 0.01, 0.5, s->epsilon, 5};
+    const rlhf_muon a = {0.02, 0.95, 0.01, 0.5, s->epsilon, 5, s->rows % 2, 0};
     snprintf(out->label, sizeof out->label, "muon %d x %d", s->rows, s->cols);
     rlhf_dev dw = call_floats(k, call_normal(k, 1, n, 1e-4), n, RLHF_F32); // the update shows
     rlhf_dev dg = call_floats(k, call_normal(k, 2, n, 1.0), n, RLHF_F32);

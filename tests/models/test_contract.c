@@ -155,6 +155,8 @@ static void check_params(struct model *m, int32_t trainable) {
             assert_string_not_equal(p.name, q.name);
         }
         assert_int_equal(p.ndim == 2, (p.flags & RLHF_PARAM_DECAY) != 0);
+        // c_attn, c_fc and both c_proj are Conv1D; everything else is stored as torch.nn.Linear.
+        assert_int_equal(strstr(p.name, ".c_") && p.ndim == 2, (p.flags & RLHF_PARAM_IN_OUT) != 0);
         assert_int_equal(strstr(p.name, "v_head.") != NULL, p.group == RLHF_PARAM_VALUE);
     }
     assert_int_equal(n, m->info.n_params_tensors);

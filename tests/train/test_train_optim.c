@@ -120,6 +120,30 @@ static void muon_is_for_trunk_matrices(void **state) {
     rlhf__optim_destroy(o);
 }
 
+// One step from 0 with a rank-one gradient: u is the same vector whichever way the matrix is said
+// to be stored, so the weights differ by the factor sqrt(outputs / inputs) alone.
+static void muon_knows_how_a_matrix_is_stored(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__optim_config c = config;
+    struct rlhf__optim_report r;
+    float w[2];
+    c.kind = RLHF__OPTIM_MUON;
+    for (int in_out = 0; in_out < 2; in_out++) {
+        const float zero[4] = {0};
+        f->p[0].shape[0] = 1;
+        f->p[0].shape[1] = 4;
+        f->p[0].flags = in_out ? RLHF_PARAM_IN_OUT : 0;
+        assert_int_equal(f->t->upload(f->t->ctx, f->p[0].value, zero, 16), 0);
+        set_grads(f, 1);
+        struct rlhf__optim *o = open(f, &c, 0);
+        assert_int_equal(rlhf__optim_step(o, 1, 1, &r, NULL), RLHF_OK);
+        w[in_out] = weight(f, 0);
+        rlhf__optim_destroy(o);
+    }
+    assert_true(w[0] < 0);
+    assert_float_equal(w[1], 2 * w[0], 1e-6f); // 4 outputs of 1 input
+}
+
 static void the_norm_is_clipped(void **state) {
     struct fixture *f = *state;
     struct rlhf__optim_config c = config;
@@ -161,6 +185,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(groups_have_their_own_rates, setup, teardown),
         cmocka_unit_test_setup_teardown(muon_is_for_trunk_matrices, setup, teardown),
+        cmocka_unit_test_setup_teardown(muon_knows_how_a_matrix_is_stored, setup, teardown),
         cmocka_unit_test_setup_teardown(the_norm_is_clipped, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_not_finite_is_skipped, setup, teardown),
     };

@@ -19,7 +19,9 @@ static struct rlhf__tf_shape absent(void) { return vector(0, RLHF_INIT_ZERO); }
 
 // A trunk matrix from k inputs to n outputs, in the architecture's storage order.
 static struct rlhf__tf_shape linear(const struct rlhf__tf *m, int32_t k, int32_t n, double std) {
-    return m->arch.out_in ? matrix(n, k, std) : matrix(k, n, std);
+    struct rlhf__tf_shape s = m->arch.out_in ? matrix(n, k, std) : matrix(k, n, std);
+    if (!m->arch.out_in) s.flags |= RLHF_PARAM_IN_OUT;
+    return s;
 }
 
 static struct rlhf__tf_shape bias(const struct rlhf__tf *m, int32_t n) {

@@ -124,10 +124,12 @@ typedef struct rlhf_adamw {
 
 // Muon (K. Jordan 2024): mom = momentum * mom + g; u = nesterov ? g + momentum * mom : mom;
 // u = NewtonSchulz5(u / |u|_F) with ns_steps steps of (3.4445, -4.7750, 2.0315);
-// p -= lr * wd * p; p -= lr * sqrt(max(1, rows / cols)) * u. Frozen.
+// p -= lr * wd * p; p -= lr * sqrt(max(1, outputs / inputs)) * u. The matrix is stored [outputs,
+// inputs], with in_out [inputs, outputs]. Frozen.
 typedef struct rlhf_muon {
     double lr, momentum, weight_decay, grad_scale;
     int32_t nesterov, ns_steps;
+    int32_t in_out, reserved;
 } rlhf_muon;
 
 typedef struct rlhf_compute {

@@ -62,7 +62,8 @@ typedef struct rlhf_model_info {
 enum rlhf_param_group { RLHF_PARAM_TRUNK = 0, RLHF_PARAM_VALUE = 1, RLHF_PARAM_SCORE = 2 };
 enum rlhf_param_flag {
     RLHF_PARAM_DECAY = 1, // weight decay applies (matrices; not norms, biases)
-    RLHF_PARAM_EMBED = 2  // an embedding table: a matrix, but not one for Muon
+    RLHF_PARAM_EMBED = 2, // an embedding table: a matrix, but not one for Muon
+    RLHF_PARAM_IN_OUT = 4 // a matrix stored [inputs, outputs]; without it [outputs, inputs]
 };
 
 // One parameter tensor; the buffers stay where they are for the model's life, or until a model
