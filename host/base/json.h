@@ -25,8 +25,13 @@ int64_t rlhf__json_line_of(const char *text, size_t len, const char *path);
 // their order. [any]
 void rlhf__json_write(struct rlhf__buf *out, const json_t *v, int indent);
 
-// Append one JSON string with quotes; bytes that are no UTF-8 become U+FFFD. [any]
+// Append one JSON string with quotes; bytes that are no UTF-8 become U+FFFD, and what is no
+// character to look at (printable.h) is escaped, so that the text is safe on a terminal. [any]
 void rlhf__json_write_string(struct rlhf__buf *out, const char *bytes, size_t n);
+
+// A JSON string of any NUL-ended bytes: what is no UTF-8 becomes U+FFFD. New reference, NULL when
+// out of memory; of NULL the empty string. [any]
+json_t *rlhf__json_text(const char *bytes);
 
 // Shortest decimal that reads back as v, with ".0" when it would look like an integer and
 // `real` is 1; non-finite gives "null". Returns out. [any]

@@ -1,6 +1,8 @@
 // json_write.c: writing JSON; see json.h.
 #include "base/json.h"
 
+#include "base/printable.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,39 +21,49 @@ const char *rlhf__format_double(double v, int real, char out[40]) {
     return out;
 }
 
-// Length of the UTF-8 sequence at p (at most n bytes), 0 when it is not one (overlong, surrogate
-// and out-of-range forms included).
-static size_t utf8_len(const unsigned char *p, size_t n) {
-    if (p[0] < 0x80) return 1;
-    size_t len = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-    if (p[0] < 0xc2 || p[0] > 0xf4 || len > n) return 0;
-    for (size_t i = 1; i < len; i++)
-        if ((p[i] & 0xc0) != 0x80) return 0;
-    if (p[0] == 0xe0 && p[1] < 0xa0) return 0;
-    if (p[0] == 0xed && p[1] > 0x9f) return 0;
-    if (p[0] == 0xf0 && p[1] < 0x90) return 0;
-    if (p[0] == 0xf4 && p[1] > 0x8f) return 0;
-    return len;
+// A character that is not to be shown, as the escapes JSON has for it.
+static void put_escaped(struct rlhf__buf *out, uint32_t c) {
+    if (c < 0x10000)
+        rlhf__buf_printf(out, "\\u%04x", c);
+    else
+        rlhf__buf_printf(out, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
 }
 
 void rlhf__json_write_string(struct rlhf__buf *out, const char *bytes, size_t n) {
     static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
-    const unsigned char *p = (const unsigned char *)bytes;
     rlhf__buf_putc(out, '"');
     for (size_t i = 0; i < n;) {
-        size_t len = utf8_len(p + i, n - i);
-        const char *escape = p[i] ? strchr(from, p[i]) : NULL;
+        uint32_t c;
+        size_t len = rlhf__char_at(bytes + i, n - i, &c);
+        const char *escape = len == 1 && c ? strchr(from, (int)c) : NULL;
         if (len == 0)
             rlhf__buf_puts(out, "\xef\xbf\xbd");
         else if (escape)
             rlhf__buf_printf(out, "\\%c", to[escape - from]);
-        else if (p[i] < 0x20 || p[i] == 0x7f)
-            rlhf__buf_printf(out, "\\u%04x", p[i]);
+        else if (!rlhf__is_printable(c))
+            put_escaped(out, c);
         else
-            rlhf__buf_put(out, p + i, len);
+            rlhf__buf_put(out, bytes + i, len);
         i += len ? len : 1;
     }
     rlhf__buf_putc(out, '"');
+}
+
+json_t *rlhf__json_text(const char *bytes) {
+    struct rlhf__buf good = RLHF__BUF_INIT;
+    size_t n = bytes ? strlen(bytes) : 0;
+    uint32_t c;
+    for (size_t i = 0; i < n;) {
+        size_t len = rlhf__char_at(bytes + i, n - i, &c);
+        if (len)
+            rlhf__buf_put(&good, bytes + i, len);
+        else
+            rlhf__buf_puts(&good, "\xef\xbf\xbd");
+        i += len ? len : 1;
+    }
+    json_t *text = good.bad ? NULL : json_string(rlhf__buf_text(&good));
+    rlhf__buf_free(&good);
+    return text;
 }
 
 static void newline(struct rlhf__buf *out, int indent, int depth) {

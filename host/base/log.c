@@ -1,11 +1,15 @@
 // log.c: see log.h.
 #include "base/log.h"
 
+#include "base/printable.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#define SHOWN_BYTES 8192 // of a line: a text of 2 KiB, some of it spelt out
 
 void rlhf__log_init(struct rlhf__log *log) {
     memset(log, 0, sizeof *log);
@@ -22,13 +26,14 @@ static void put_line(struct rlhf__log *log, int32_t level, const char *word, con
     const char *color = "";
     if (log->color && level >= RLHF_LOG_WARN)
         color = level == RLHF_LOG_WARN ? "\033[33m" : "\033[31m";
-    char when[16] = "";
+    char when[16] = "", shown[SHOWN_BYTES];
     time_t now = time(NULL);
     struct tm tm;
     if (localtime_r(&now, &tm)) strftime(when, sizeof when, "%H:%M:%S", &tm);
     pthread_mutex_lock(&log->lock);
     if (log->before) log->before(log->hook_arg);
-    fprintf(log->out, "%s %s%s%s%s\n", when, color, word, text, *color ? "\033[0m" : "");
+    fprintf(log->out, "%s %s%s%s%s\n", when, color, word,
+            rlhf__printable(text, shown, sizeof shown), *color ? "\033[0m" : "");
     fflush(log->out);
     if (log->after) log->after(log->hook_arg);
     pthread_mutex_unlock(&log->lock);
@@ -46,10 +51,11 @@ void rlhf__logf(struct rlhf__log *log, int32_t level, const char *fmt, ...) {
 }
 
 void rlhf__log_error(struct rlhf__log *log, const char *text) {
+    char shown[SHOWN_BYTES];
     pthread_mutex_lock(&log->lock);
     if (log->before) log->before(log->hook_arg);
     fprintf(log->out, "%srlhf-host: error:%s %s\n", log->color ? "\033[31m" : "",
-            log->color ? "\033[0m" : "", text);
+            log->color ? "\033[0m" : "", rlhf__printable(text, shown, sizeof shown));
     fflush(log->out);
     pthread_mutex_unlock(&log->lock);
 }

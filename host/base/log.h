@@ -1,4 +1,5 @@
-// log.h: log lines on stderr. Results go to stdout, never here.
+// log.h: log lines on stderr. Results go to stdout, never here. Texts may be anybody's: a line
+// shows what no terminal should obey as printable.h spells it.
 //
 // A progress bar shares the terminal: it registers hooks that take it off the screen before a line
 // and put it back after.

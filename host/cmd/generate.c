@@ -4,6 +4,7 @@
 #include "cmd/commands.h"
 
 #include "base/json.h"
+#include "base/printable.h"
 #include "cmd/flags.h"
 #include "model/session.h"
 #include "train/decode.h"
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_SLOTS 64
 
@@ -73,6 +75,21 @@ static void print_json(const struct options *o, const struct rlhf__gen_result *r
     rlhf__buf_free(&line);
 }
 
+// The text as it is, except on a terminal, which would obey what a model happens to write.
+static void print_text(const struct options *o, uint32_t i, const char *text, size_t len) {
+    struct rlhf__buf all = RLHF__BUF_INIT;
+    if (i) rlhf__buf_puts(&all, "---\n");
+    if (isatty(STDOUT_FILENO)) {
+        rlhf__put_printable(&all, o->prompt, strlen(o->prompt), "\n\t");
+        rlhf__put_printable(&all, text, len, "\n\t");
+    } else {
+        rlhf__buf_puts(&all, o->prompt);
+        rlhf__buf_put(&all, text, len);
+    }
+    puts(rlhf__buf_text(&all));
+    rlhf__buf_free(&all);
+}
+
 static rlhf_status print_all(const struct rlhf__model *m, const struct options *o,
                              const struct rlhf__gen_result *r, struct rlhf__error *err) {
     for (uint32_t i = 0; i < (uint32_t)o->n; i++) {
@@ -83,7 +100,7 @@ static rlhf_status print_all(const struct rlhf__model *m, const struct options *
         if (o->json)
             print_json(o, r, i, text, len);
         else
-            printf("%s%s%s\n", i ? "---\n" : "", o->prompt, text);
+            print_text(o, i, text, len);
         free(text);
     }
     if (fflush(stdout) == 0) return RLHF_OK;

@@ -2,6 +2,7 @@
 // text or as JSON Schema (draft 2020-12).
 #include "cmd/plugin.h"
 
+#include "base/printable.h"
 #include "cmd/child.h"
 #include "cmd/flags.h"
 #include "plugin/search.h"
@@ -14,6 +15,11 @@ struct info {
     const char *path;
     int32_t json, reserved;
 };
+
+// A plugin's text on a line of ours.
+static void put_foreign(struct rlhf__buf *out, const char *text) {
+    rlhf__put_printable(out, text ? text : "", text ? strlen(text) : 0, "");
+}
 
 static void put_default(struct rlhf__buf *out, const rlhf_opt *o) {
     char number[40];
@@ -33,7 +39,7 @@ static void put_default(struct rlhf__buf *out, const rlhf_opt *o) {
         rlhf__buf_puts(out, rlhf__format_double(o->f_def, 0, number));
         break;
     case RLHF_T_ENUM:
-        rlhf__buf_puts(out, o->choices[o->i_def]);
+        put_foreign(out, o->choices[o->i_def]);
         break;
     default:
         if (o->s_def)
@@ -64,25 +70,40 @@ static void put_options(struct rlhf__buf *out, const struct rlhf__plugin *p) {
     for (uint32_t i = 0; i < p->table.n; i++) {
         rlhf_opt o;
         rlhf__opt_at(&p->table, i, &o);
-        rlhf__buf_printf(out, "  %-*s  ", (int)wide, o.key);
+        size_t from = out->len;
+        rlhf__buf_puts(out, "  ");
+        put_foreign(out, o.key);
+        while (!out->bad && out->len < from + wide + 4)
+            rlhf__buf_putc(out, ' ');
         rlhf__opt_allowed(&o, out);
         rlhf__buf_puts(out, "; ");
         put_default(out, &o);
-        rlhf__buf_printf(out, "\n  %-*s  %s\n", (int)wide, "", o.help ? o.help : "");
+        rlhf__buf_printf(out, "\n  %-*s  ", (int)wide, "");
+        put_foreign(out, o.help);
+        rlhf__buf_putc(out, '\n');
     }
 }
 
+static void put_line(struct rlhf__buf *out, const char *what, const char *text) {
+    rlhf__buf_printf(out, "  %-8s ", what);
+    put_foreign(out, text);
+    rlhf__buf_putc(out, '\n');
+}
+
 static void put_text(struct rlhf__buf *out, const struct rlhf__plugin *p) {
-    rlhf__buf_printf(out, "%s: %s\n", p->file, p->desc.summary);
-    rlhf__buf_printf(out, "  id       %s\n", p->desc.id);
-    rlhf__buf_printf(out, "  version  %s\n", p->desc.version);
-    rlhf__buf_printf(out, "  kind     %s\n", rlhf__kind_name((int32_t)p->desc.kind));
+    put_foreign(out, p->file);
+    rlhf__buf_puts(out, ": ");
+    put_foreign(out, p->desc.summary);
+    rlhf__buf_putc(out, '\n');
+    put_line(out, "id", p->desc.id);
+    put_line(out, "version", p->desc.version);
+    put_line(out, "kind", rlhf__kind_name((int32_t)p->desc.kind));
     rlhf__buf_printf(out, "  ABI      %d.%d\n", RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
     if (p->desc.state_version)
         rlhf__buf_printf(out, "  state    version %u, kept in checkpoints\n",
                          p->desc.state_version);
-    rlhf__buf_printf(out, "  file     %s\n", p->path);
-    rlhf__buf_printf(out, "  sha256   %s\n", p->sha256);
+    put_line(out, "file", p->path);
+    put_line(out, "sha256", p->sha256);
     put_options(out, p);
 }
 
@@ -93,15 +114,16 @@ static json_t *schema(const struct rlhf__plugin *p) {
         rlhf__opt_at(&p->table, i, &o);
         if (o.flags & RLHF_OPT_REQUIRED) json_array_append_new(required, json_string(o.key));
     }
-    json_t *about = json_pack("{ss,ss,ss,ss,si,si}", "id", p->desc.id, "version", p->desc.version,
-                              "kind", rlhf__kind_name((int32_t)p->desc.kind), "sha256", p->sha256,
-                              "abi_major", RLHF_ABI_MAJOR, "abi_minor", RLHF_ABI_MINOR);
+    json_t *about =
+        json_pack("{ss,so,ss,ss,si,si}", "id", p->desc.id, "version",
+                  rlhf__json_text(p->desc.version), "kind", rlhf__kind_name((int32_t)p->desc.kind),
+                  "sha256", p->sha256, "abi_major", RLHF_ABI_MAJOR, "abi_minor", RLHF_ABI_MINOR);
     // A model's options are read from config.json, where unknown keys are allowed.
-    return json_pack("{ss,ss,ss,ss,so,so,sb,so}", "$schema",
-                     "https://json-schema.org/draft/2020-12/schema", "title", p->desc.id,
-                     "description", p->desc.summary, "type", "object", "properties",
-                     rlhf__opts_schema(&p->table), "required", required, "additionalProperties",
-                     p->desc.kind == RLHF_KIND_MODEL, "x-rlhf-plugin", about);
+    return json_pack(
+        "{ss,ss,so,ss,so,so,sb,so}", "$schema", "https://json-schema.org/draft/2020-12/schema",
+        "title", p->desc.id, "description", rlhf__json_text(p->desc.summary), "type", "object",
+        "properties", rlhf__opts_schema(&p->table), "required", required, "additionalProperties",
+        p->desc.kind == RLHF_KIND_MODEL, "x-rlhf-plugin", about);
 }
 
 static void put_json(struct rlhf__buf *out, const struct rlhf__plugin **found, size_t n) {

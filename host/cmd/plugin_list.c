@@ -2,6 +2,7 @@
 #include "cmd/plugin.h"
 
 #include "base/nearest.h"
+#include "base/printable.h"
 #include "cmd/child.h"
 #include "cmd/flags.h"
 #include "plugin/search.h"
@@ -45,10 +46,11 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     json_t *rows = json_array();
     for (size_t i = 0; i < n; i++) {
         const struct rlhf__plugin *p = found[i];
-        json_array_append_new(rows, json_pack("{ss,ss,ss,ss,ss,ss}", "kind",
-                                              rlhf__kind_name((int32_t)p->desc.kind), "file",
-                                              p->file, "id", p->desc.id, "version", p->desc.version,
-                                              "summary", p->desc.summary, "path", p->path));
+        json_array_append_new(
+            rows, json_pack("{ss,so,ss,so,so,so}", "kind", rlhf__kind_name((int32_t)p->desc.kind),
+                            "file", rlhf__json_text(p->file), "id", p->desc.id, "version",
+                            rlhf__json_text(p->desc.version), "summary",
+                            rlhf__json_text(p->desc.summary), "path", rlhf__json_text(p->path)));
     }
     if (status == RLHF_OK) rlhf__json_write(out, rows, 0);
     json_decref(rows);
@@ -104,6 +106,24 @@ static int width(const json_t *rows, const char *key, const char *title) {
     return (int)n;
 }
 
+// The rows as a terminal may get them.
+static json_t *printable_rows(json_t *rows) {
+    size_t i;
+    const char *key;
+    json_t *row, *v, *all = json_array();
+    json_array_foreach(rows, i, row) {
+        json_t *shown = json_object();
+        json_object_foreach(row, key, v) {
+            struct rlhf__buf text = RLHF__BUF_INIT;
+            rlhf__put_printable(&text, json_string_value(v), json_string_length(v), "");
+            json_object_set_new(shown, key, json_string(rlhf__buf_text(&text)));
+            rlhf__buf_free(&text);
+        }
+        json_array_append_new(all, shown);
+    }
+    return all;
+}
+
 static void print_table(const json_t *rows) {
     int wk = width(rows, "kind", "KIND"), wf = width(rows, "file", "FILE");
     int wi = width(rows, "id", "ID"), wv = width(rows, "version", "VERSION");
@@ -136,7 +156,9 @@ int rlhf__plugin_list(const struct rlhf__env *env, int argc, char **argv) {
         puts(rlhf__buf_text(&text));
         rlhf__buf_free(&text);
     } else {
-        print_table(l.rows);
+        json_t *shown = printable_rows(l.rows);
+        print_table(shown);
+        json_decref(shown);
     }
     json_decref(l.rows);
     return 0;

@@ -76,7 +76,7 @@ json_t *rlhf__opt_schema(const rlhf_opt *o) {
     static const char *const types[] = {"", "boolean", "integer", "number", "string", "string", ""};
     json_t *s = json_object();
     if (!s) return NULL;
-    if (o->help) json_object_set_new(s, "description", json_string(o->help));
+    if (o->help) json_object_set_new(s, "description", rlhf__json_text(o->help));
     if (o->type == RLHF_T_ENUM) {
         json_t *list = json_array();
         for (size_t i = 0; o->choices[i]; i++)

@@ -3,6 +3,7 @@
 #include "config/options.h"
 
 #include "base/nearest.h"
+#include "base/printable.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -63,8 +64,10 @@ void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
         f64_allowed(o, out);
         break;
     case RLHF_T_ENUM:
-        for (size_t i = 0; o->choices[i]; i++)
-            rlhf__buf_printf(out, "%s%s", i ? ", " : "one of ", o->choices[i]);
+        for (size_t i = 0; o->choices[i]; i++) {
+            rlhf__buf_puts(out, i ? ", " : "one of ");
+            rlhf__put_printable(out, o->choices[i], strlen(o->choices[i]), "");
+        }
         break;
     case RLHF_T_PATH:
         rlhf__buf_puts(out, "a path (a string)");

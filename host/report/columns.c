@@ -1,6 +1,8 @@
 // columns.c: see columns.h.
 #include "report/columns.h"
 
+#include "base/printable.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -15,24 +17,21 @@ int rlhf__terminal_width(int fd, int otherwise) {
 
 // The next character of text at *at: appended to out, its columns returned.
 static int put_char(struct rlhf__buf *out, rlhf_str text, size_t *at) {
-    utf8proc_int32_t c;
-    const utf8proc_uint8_t *p = (const utf8proc_uint8_t *)text.ptr + *at;
-    utf8proc_ssize_t n = utf8proc_iterate(p, (utf8proc_ssize_t)(text.len - *at), &c);
-    if (n <= 0) {
+    uint32_t c;
+    const char *p = text.ptr + *at;
+    size_t n = rlhf__char_at(p, (size_t)text.len - *at, &c);
+    if (n == 0) {
         *at += 1;
         rlhf__buf_puts(out, "\xef\xbf\xbd");
         return 1;
     }
-    *at += (size_t)n;
-    int wide = utf8proc_charwidth(c);
-    utf8proc_category_t kind = utf8proc_category(c);
-    int control = kind == UTF8PROC_CATEGORY_CC || kind == UTF8PROC_CATEGORY_CF ||
-                  kind == UTF8PROC_CATEGORY_ZL || kind == UTF8PROC_CATEGORY_ZP;
-    if (control) {
+    *at += n;
+    if (!rlhf__is_printable(c)) {
         rlhf__buf_putc(out, ' ');
         return 1;
     }
-    rlhf__buf_put(out, p, (size_t)n);
+    int wide = utf8proc_charwidth((utf8proc_int32_t)c);
+    rlhf__buf_put(out, p, n);
     return wide < 0 ? 0 : wide;
 }
 

@@ -1,6 +1,7 @@
 // e2e.c: see e2e.h.
 #include "e2e.h"
 
+#include <pty.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,15 +106,21 @@ int e2e_teardown(void **state) {
 
 // ---- running ----
 
-static int shell(struct e2e *t, const char *script) {
+// The script in dir with its variables; `to` is where its outputs go.
+static void command_of(const struct e2e *t, const char *script, const char *to, char *command,
+                       size_t cap) {
     const char *build = getenv("RLHF_BUILD_DIR");
     assert_non_null(build);
-    char command[8192], path[512];
-    int n = snprintf(command, sizeof command,
+    int n = snprintf(command, cap,
                      "cd '%s' && HOST='%s/bin/rlhf-host' RLHF_PLUGIN_PATH='%s/tests/e2e' "
-                     "RLHF_TEST_PLUGINS='%s/tests/e2e'; export HOST; { %s\n} >out.txt 2>&1",
-                     t->dir, build, build, build, script);
-    assert_true(n > 0 && (size_t)n < sizeof command);
+                     "RLHF_TEST_PLUGINS='%s/tests/e2e'; export HOST; { %s\n} %s",
+                     t->dir, build, build, build, script, to);
+    assert_true(n > 0 && (size_t)n < cap);
+}
+
+static int shell(struct e2e *t, const char *script) {
+    char command[8192], path[512];
+    command_of(t, script, ">out.txt 2>&1", command, sizeof command);
     int status = system(command);
     snprintf(path, sizeof path, "%s/out.txt", t->dir);
     FILE *f = fopen(path, "rb");
@@ -133,6 +140,35 @@ int e2e_shell(struct e2e *t, const char *script, ...) {
     va_end(ap);
     assert_true(n > 0 && (size_t)n < sizeof text);
     return shell(t, text);
+}
+
+int e2e_terminal(struct e2e *t, unsigned short columns, const char *script, ...) {
+    char text[6144], command[8192];
+    va_list ap;
+    va_start(ap, script);
+    int n = vsnprintf(text, sizeof text, script, ap), master;
+    va_end(ap);
+    assert_true(n > 0 && (size_t)n < sizeof text);
+    command_of(t, text, "", command, sizeof command);
+    struct winsize size = {24, columns, 0, 0};
+    pid_t pid = forkpty(&master, NULL, NULL, &size);
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        setenv("TERM", "xterm", 1);
+        setenv("NO_COLOR", "1", 1);
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    size_t len = 0;
+    ssize_t got; // -1 when the other end is closed
+    while (len + 1 < sizeof t->out &&
+           (got = read(master, t->out + len, sizeof t->out - 1 - len)) > 0)
+        len += (size_t)got;
+    t->out[len] = 0;
+    close(master);
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 int e2e_run(struct e2e *t, const char *args, ...) {

@@ -34,6 +34,11 @@ __attribute__((format(printf, 2, 3))) int e2e_run(struct e2e *t, const char *arg
 // The same through `sh -c`, the program's path being in $HOST.
 __attribute__((format(printf, 2, 3))) int e2e_shell(struct e2e *t, const char *script, ...);
 
+// The same as e2e_shell with a terminal of so many columns as its outputs (TERM xterm, NO_COLOR
+// set, so that no colours are asked for); output as the terminal gets it, lines ending in CR LF.
+__attribute__((format(printf, 3, 4))) int e2e_terminal(struct e2e *t, unsigned short columns,
+                                                       const char *script, ...);
+
 // Assert that the last output contains text.
 void e2e_says(const struct e2e *t, const char *text);
 

@@ -1,0 +1,66 @@
+// rude_reward.c: a reward whose every text holds what a terminal would obey: in its summary, its
+// help, its log lines, its metric and the sentence it fails with.
+#include <rlhf/plugin.h>
+#include <rlhf/reward.h>
+
+// ESC, a line break, a C1 control (CSI), a bidi override and a byte that is no UTF-8.
+#define RUDE                                                                                       \
+    "\033[31mred\nerror: forged\xc2\x9b"                                                           \
+    "2J\xe2\x80\xae"                                                                               \
+    "abc\xff."
+
+struct config {
+    int32_t fail, reserved;
+};
+
+static const rlhf_opt opts[] = {
+    RLHF_OPT_BOOL(struct config, fail, 0, "helps " RUDE),
+};
+
+struct self {
+    const rlhf_host *host;
+    struct config config;
+};
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    struct self *s = host->alloc(host, sizeof *s);
+    if (!s) return RLHF_E_NOMEM;
+    s->host = host;
+    s->config = *(const struct config *)config;
+    *self = s;
+    host->log(host, RLHF_LOG_INFO, "logs " RUDE);
+    return RLHF_OK;
+}
+
+static void destroy(void *self) {
+    struct self *s = self;
+    if (s) s->host->free(s->host, s);
+}
+
+static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
+    const struct self *s = self;
+    if (s->config.fail) return s->host->fail(s->host, RLHF_E_INVALID, "fails " RUDE);
+    for (uint32_t i = 0; i < in->n; i++)
+        out->seq[i] = (float)i;
+    return RLHF_OK;
+}
+
+static const rlhf_reward_ops ops = {sizeof ops, 0, score};
+
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_REWARD,
+    .host_minor_min = RLHF_ABI_MINOR,
+    .id = "org.rlhf-host.test.rude_reward",
+    .version = "1",
+    .summary = "sums up " RUDE,
+    .opts = opts,
+    .n_opts = 1,
+    .opt_stride = sizeof(rlhf_opt),
+    .config_size = sizeof(struct config),
+    .create = create,
+    .destroy = destroy,
+    .ops = &ops,
+};
+
+RLHF_DEFINE_PLUGIN(plugin)
