@@ -51,6 +51,7 @@ struct rlhf__cpu {
     int isa_capped;             // the user asked for this level
     int has_bf16;               // bf16 products with independent rows exist
     int own_bf16;               // they are those of gemm.h, not oneDNN's
+    int own_amx;                // and run on AMX tiles
     int has_block_gemm;         // oneDNN has f32 products with independent rows
     struct rlhf__hot hot;       // hot loops of this instruction set
     uint64_t workspace_bytes;   // budget of the lm_head workspace

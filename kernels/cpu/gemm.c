@@ -2,6 +2,7 @@
 // column of a panel holds for one step: an f32, or a pair of bf16.
 #include "gemm.h"
 
+#include "hot/amx.h"
 #include "hot/bf16.h"
 #include "rows.h"
 
@@ -20,10 +21,17 @@ static int64_t panel_width(const struct rlhf__cpu *cpu, int32_t dtype) {
 }
 
 static int64_t tile_rows(const struct rlhf__cpu *cpu, int32_t dtype) {
-    return dtype == RLHF_BF16 ? RLHF__BF16_MR : cpu->isa == RLHF__ISA_AVX512 ? 12 : 6;
+    if (dtype == RLHF_BF16) return cpu->own_amx ? RLHF__AMX_MR : RLHF__BF16_MR;
+    return cpu->isa == RLHF__ISA_AVX512 ? 12 : 6;
 }
 
 static int64_t words(int32_t dtype, int64_t k) { return dtype == RLHF_BF16 ? (k + 1) / 2 : k; }
+
+// Of a packed row of A.
+static int64_t a_row_words(const struct rlhf__cpu *cpu, int32_t dtype, int64_t k) {
+    if (dtype == RLHF_BF16 && cpu->own_amx) k = (k + RLHF__AMX_K - 1) / RLHF__AMX_K * RLHF__AMX_K;
+    return words(dtype, k);
+}
 
 static int64_t panel_count(const struct rlhf__cpu *cpu, int32_t dtype, int64_t n) {
     return (n + panel_width(cpu, dtype) - 1) / panel_width(cpu, dtype);
@@ -85,10 +93,13 @@ struct job {
 static void pack_a(const struct job *j, int64_t row, size_t rows, size_t k) {
     const size_t m = (size_t)j->s->m;
     const char *from = j->src + (uint64_t)(j->k0 * j->s->m + row) * rlhf_dtype_size(j->s->in_dtype);
-    if (j->s->in_dtype == RLHF_BF16)
-        rlhf__bf16_pack_a(j->a_pack, (const uint16_t *)(const void *)from, rows, k, m);
-    else
+    const uint16_t *bf16 = (const uint16_t *)(const void *)from;
+    if (j->s->in_dtype != RLHF_BF16)
         j->cpu->hot.gemm_pack_a(j->a_pack, (const float *)(const void *)from, rows, k, m);
+    else if (j->cpu->own_amx)
+        rlhf__amx_pack_a((uint16_t *)j->a_pack, bf16, rows, k, m);
+    else
+        rlhf__bf16_pack_a(j->a_pack, bf16, rows, k, m);
 }
 
 // Rows row .. row + rows - 1 by panels p0 .. p1 - 1.
@@ -115,10 +126,12 @@ static void run_block(const struct job *j, int64_t row, int64_t rows, int64_t p0
         p.bias = j->bias && j->last ? j->bias + c : NULL;
         p.c = j->dst + (uint64_t)(row * s->n + c) * rlhf_dtype_size(s->out_dtype);
         p.columns = (size_t)(s->n - c < j->width ? s->n - c : j->width);
-        if (in == RLHF_BF16)
-            rlhf__bf16_panel(&p);
-        else
+        if (in != RLHF_BF16)
             j->cpu->hot.gemm_panel(&p);
+        else if (j->cpu->own_amx)
+            rlhf__amx_panel(&p);
+        else
+            rlhf__bf16_panel(&p);
     }
 }
 
@@ -137,11 +150,14 @@ static void run_range(const struct job *j, int64_t from, int64_t to) {
 
 static void run_pass(const struct job *whole, uint64_t a_words) {
     const int64_t total = whole->s->m * whole->panels, threads = whole->cpu->threads;
+    const int amx = whole->cpu->own_amx && whole->s->in_dtype == RLHF_BF16;
 #pragma omp parallel for schedule(static, 1) num_threads(whole->cpu->threads)
     for (int64_t t = 0; t < threads; t++) {
         struct job j = *whole;
         if (j.a_pack) j.a_pack += (uint64_t)t * a_words;
+        if (amx) rlhf__amx_begin();
         run_range(&j, total * t / threads, total * (t + 1) / threads);
+        if (amx) rlhf__amx_end();
     }
 }
 
@@ -149,7 +165,7 @@ static void run_pass(const struct job *whole, uint64_t a_words) {
 // on k alone.
 static rlhf_status run(struct rlhf__cpu *cpu, struct job *j) {
     const int64_t k = j->s->k, step = k <= K_WHOLE ? k : K_STEP;
-    const uint64_t a_words = (uint64_t)(j->block * words(j->s->in_dtype, step));
+    const uint64_t a_words = (uint64_t)(j->block * a_row_words(cpu, j->s->in_dtype, step));
     if (j->s->src_transposed) {
         void *p = NULL;
         RLHF_TRY(

@@ -1,12 +1,12 @@
-// gemm.h: products by own tiles (hot/gemm.c in f32, hot/bf16_tile.c in bf16), and which products
-// they are used for.
+// gemm.h: products by own tiles (hot/gemm.c in f32, hot/bf16_tile.c and hot/amx_tile.c in bf16),
+// and which products they are used for.
 //
 // bf16 on AVX512_BF16: measured on Zen 5 they equal oneDNN 2.6's forward products, are faster where
 // weights come from memory (32-row decoding) and in weight gradients, and need no primitive for
-// each shape. On CPUs with AMX too: oneDNN's AMX products are faster there, but the bits of a row
-// depend on how many rows are beside it. f32: for every operand that
-// is not packed beforehand, since oneDNN 2.6 may then cut the sum over k among threads, which
-// changes bits; and for all products on CPUs without AVX-512, where its rows are not independent.
+// each shape. With AMX too, since the rows of oneDNN 2.6's AMX products are not independent. f32:
+// for every operand that is not packed beforehand, since oneDNN 2.6 may then cut the sum over k
+// among threads, which changes bits; and for all products on CPUs without AVX-512, where its rows
+// are not independent.
 #ifndef RLHF_CPU_GEMM_H
 #define RLHF_CPU_GEMM_H
 

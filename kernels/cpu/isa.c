@@ -1,8 +1,11 @@
+#define _DEFAULT_SOURCE // syscall
 // isa.c: choice of the instruction set at run time, by CPUID. The only file that asks the CPU.
 #include "hot/hot.h"
 
 #include <cpuid.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static const char *const names[RLHF__ISA_COUNT] = {"baseline", "avx2", "avx512"};
 
@@ -22,9 +25,11 @@ static int detect(void) {
 }
 
 int rlhf__isa_has_amx(void) {
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 }; // of <asm/prctl.h>, Linux 5.16
     unsigned a, b, c, d;
-    const unsigned amx_bf16 = 1u << 22;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & amx_bf16) != 0;
+    const unsigned amx_bf16 = 1u << 22, amx_tile = 1u << 24;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & amx_bf16) || !(d & amx_tile)) return 0;
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 
 int rlhf__hot_select(struct rlhf__hot *hot, const char *cap) {

@@ -51,12 +51,13 @@ rlhf_status rlhf__products_create(struct rlhf__cpu *cpu) {
     int lowered = cpu->isa_capped && cpu->isa < RLHF__ISA_AVX512;
     cpu->has_block_gemm = !lowered && is_block_gemm(c->dnnl, RLHF_F32);
     cpu->own_bf16 = cpu->isa == RLHF__ISA_AVX512;
+    cpu->own_amx = cpu->own_bf16 && !cpu->isa_capped && rlhf__isa_has_amx();
     cpu->has_bf16 = cpu->own_bf16 || (cpu->has_block_gemm && is_block_gemm(c->dnnl, RLHF_BF16));
     int v[3];
     rlhf__dnnl_version(v);
-    snprintf(cpu->detail, sizeof cpu->detail, "oneDNN %d.%d.%d, %s%s, %d thread%s", v[0], v[1],
-             v[2], rlhf__isa_name(cpu->isa), cpu->has_bf16 ? ", bf16 products" : "", cpu->threads,
-             cpu->threads == 1 ? "" : "s");
+    snprintf(cpu->detail, sizeof cpu->detail, "oneDNN %d.%d.%d, %s%s%s, %d thread%s", v[0], v[1],
+             v[2], rlhf__isa_name(cpu->isa), cpu->own_amx ? " with amx" : "",
+             cpu->has_bf16 ? ", bf16 products" : "", cpu->threads, cpu->threads == 1 ? "" : "s");
     return RLHF_OK;
 }
 

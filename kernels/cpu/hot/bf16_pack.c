@@ -1,4 +1,5 @@
-// hot/bf16_pack.c: the packings of bf16.h.
+// hot/bf16_pack.c: the packings of bf16.h and amx.h.
+#include "amx.h"
 #include "bf16.h"
 #include "vec.h"
 
@@ -136,6 +137,26 @@ INLINE __m512i words_f32(const float *p, size_t n) {
                 _mm512_storeu_si512(dst + (i / 2 + j) * NC + c, v[j]);                             \
         }                                                                                          \
     }
+
+void rlhf__amx_pack_a(uint16_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride) {
+    const size_t steps = (k + RLHF__AMX_K - 1) / RLHF__AMX_K;
+    // By steps of k first: rows of src are read along, and lie pages apart.
+    for (size_t i = 0; i < steps; i++)
+        for (size_t r = 0; r < m; r += 16) {
+            const size_t n = part(m, r);
+            __m512i v[16];
+            for (size_t j = 0; j < 16; j++) {
+                const size_t at = RLHF__AMX_K * i + 2 * j;
+                const uint16_t *lo = src + (at < k ? at : 0) * stride + r;
+                const uint16_t *hi = src + (at + 1 < k ? at + 1 : 0) * stride + r;
+                v[j] = interleave(load_bf16(lo, at < k ? n : 0), load_bf16(hi, at + 1 < k ? n : 0));
+            }
+            transpose16(v);
+            uint16_t *out = dst + (r / 16 * steps + i) * 512;
+            for (size_t j = 0; j < 16; j++)
+                _mm512_storeu_si512(out + 32 * j, v[j]);
+        }
+}
 
 void rlhf__bf16_pack_cols_f32(uint32_t *dst, const float *src, size_t k, size_t columns,
                               size_t stride) {
