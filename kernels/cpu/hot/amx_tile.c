@@ -6,9 +6,9 @@
 
 #define NC    ((size_t)RLHF__BF16_NC)
 #define STEP  ((size_t)RLHF__AMX_K)
-#define HALF  ((size_t)16)       // rows, or columns, of one tile
-#define BYTES ((size_t)64)       // of a tile's row
-#define TILE  ((size_t)16 * 64u) // bytes of a tile
+#define HALF  ((size_t)16) // rows, or columns, of one tile
+#define BYTES ((size_t)64) // of a tile's row
+#define TILE  (16 * 64)    // bytes of a tile
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -39,38 +39,39 @@ void rlhf__amx_begin(void) { configure(HALF, HALF); }
 void rlhf__amx_end(void) { _tile_release(); }
 
 #ifdef RLHF_SANITIZED // which does not see tile loads
+INLINE void see(char *to, const char *from, size_t stride, size_t rows) {
+    for (size_t r = 0; r < rows; r++)
+        memcpy(to + r * BYTES, from + r * stride, BYTES);
+    STORED();
+}
 #define LOAD(tile, p, stride, rows)                                                                \
     do {                                                                                           \
-        char seen[16 * 64] __attribute__((aligned(64)));                                           \
-        for (size_t seen_row = 0; seen_row < (rows); seen_row++)                                   \
-            memcpy(seen + seen_row * BYTES, (const char *)(p) + seen_row * (stride), BYTES);       \
-        STORED();
-_tile_loadd(tile, seen, BYTES);
-}
-while (0)
+        char seen[TILE] __attribute__((aligned(64)));                                              \
+        see(seen, (const char *)(p), stride, rows);                                                \
+        _tile_loadd(tile, seen, BYTES);                                                            \
+    } while (0)
 #else
 #define LOAD(tile, p, stride, rows) _tile_loadd(tile, p, stride)
 #endif
 
-    // One row of 16 sums to C.
-    INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
-        const size_t left = p->columns > col ? p->columns - col : 0;
-        const size_t n = left < VF_LANES ? left : VF_LANES, at = row * p->ldc + col;
-        if (n == 0) return;
-        if (p->bias)
-            v = vf_add(v, n < VF_LANES ? vf_load_n(p->bias + col, n) : vf_load(p->bias + col));
-        if (p->c_bf16) {
-            vf_store_bf16_n((uint16_t *)p->c + at, v, n);
-            return;
-        }
-        float *c = (float *)p->c + at;
-        if (n == VF_LANES) {
-            vf_store(c, p->accumulate ? vf_add(vf_load(c), v) : v);
-            return;
-        }
-        if (p->accumulate) v = vf_add(vf_load_n(c, n), v);
-        vf_store_n(c, v, n);
+// One row of 16 sums to C.
+INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
+    const size_t left = p->columns > col ? p->columns - col : 0;
+    const size_t n = left < VF_LANES ? left : VF_LANES, at = row * p->ldc + col;
+    if (n == 0) return;
+    if (p->bias) v = vf_add(v, n < VF_LANES ? vf_load_n(p->bias + col, n) : vf_load(p->bias + col));
+    if (p->c_bf16) {
+        vf_store_bf16_n((uint16_t *)p->c + at, v, n);
+        return;
     }
+    float *c = (float *)p->c + at;
+    if (n == VF_LANES) {
+        vf_store(c, p->accumulate ? vf_add(vf_load(c), v) : v);
+        return;
+    }
+    if (p->accumulate) v = vf_add(vf_load_n(c, n), v);
+    vf_store_n(c, v, n);
+}
 
 // Where the rows of A's tiles lie, and how far the next step of k is.
 struct operand {
@@ -80,7 +81,7 @@ struct operand {
 
 static struct operand operand_at(const struct rlhf__panel *p, size_t row) {
     if (p->a_packed) {
-        const size_t half = (p->k + STEP - 1) / STEP * TILE; // 16 rows
+        const size_t half = (p->k + STEP - 1) / STEP * (size_t)TILE; // 16 rows
         const char *a = (const char *)p->a + row / HALF * half;
         return (struct operand){a, a + half, BYTES, TILE};
     }
@@ -90,7 +91,7 @@ static struct operand operand_at(const struct rlhf__panel *p, size_t row) {
 
 // The last, partial step of k with zeros behind it. A packed A has them already.
 struct tail {
-    char a[2][16 * 64], b[2][16 * 64];
+    char a[2][TILE], b[2][TILE];
 };
 
 static void tail_fill(struct tail *t, const struct rlhf__panel *p, const struct operand *o,
