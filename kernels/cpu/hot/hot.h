@@ -112,7 +112,8 @@ extern const struct rlhf__hot rlhf__hot_table_avx512;
 // "baseline", "avx2", "avx512".
 const char *rlhf__isa_name(int isa);
 
-// True when the CPU has AMX bf16 tiles and the kernel lets this process use them, for which it asks.
+// True when the CPU has AMX bf16 tiles and the kernel lets this process use them, for which it
+// asks.
 int rlhf__isa_has_amx(void);
 
 // Fills *hot with the best level of this CPU, or with a lower one when cap (the environment
