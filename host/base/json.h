@@ -37,6 +37,10 @@ json_t *rlhf__json_text(const char *bytes);
 // `real` is 1; non-finite gives "null". Returns out. [any]
 const char *rlhf__format_double(double v, int real, char out[40]);
 
+// A short decimal that reads back as v, also by way of a double; non-finite gives "null". Returns
+// out. [any]
+const char *rlhf__format_float(float v, char out[40]);
+
 // What a value is, in words: "a string", "an integer", "null", ...; NULL is "missing". [any]
 const char *rlhf__json_kind(const json_t *v);
 

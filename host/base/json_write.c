@@ -21,6 +21,16 @@ const char *rlhf__format_double(double v, int real, char out[40]) {
     return out;
 }
 
+const char *rlhf__format_float(float v, char out[40]) {
+    if (!isfinite(v)) return memcpy(out, "null", sizeof "null");
+    // Nine digits are enough for any; %g leaves the zeros of fewer away.
+    for (int digits = 6; digits <= 9; digits++) {
+        snprintf(out, 40, "%.*g", digits, (double)v);
+        if ((float)strtod(out, NULL) == v) break;
+    }
+    return out;
+}
+
 // A character that is not to be shown, as the escapes JSON has for it.
 static void put_escaped(struct rlhf__buf *out, uint32_t c) {
     if (c < 0x10000)

@@ -199,6 +199,7 @@ static const rlhf_opt log_opts[] = {
     E(progress, RLHF__PROGRESS_AUTO, progress_names, "auto: a bar on a terminal, else plain lines"),
     E(level, RLHF_LOG_INFO, level_names, "least level of log lines"),
     I(samples, 5, 0, 1000, "rows of the sample table"),
+    B(rollouts, 0, "write every row that is trained on to rollouts.jsonl (docs/rollouts.md)"),
     I(samples_every, 10, 0, BIG, "phases between sample tables; 0: never"),
 };
 #undef T

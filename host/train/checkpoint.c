@@ -173,6 +173,7 @@ rlhf_status rlhf__checkpoint_save(struct rlhf__trainer *t, struct rlhf__error *e
     if (st == RLHF_OK) st = rlhf__remove_tree(fresh, err); // left by a crash
     if (st == RLHF_OK) st = rlhf__metrics_sync(t->metrics, err);
     if (st == RLHF_OK) st = rlhf__samples_sync(t->samples, err);
+    if (st == RLHF_OK && t->rollout_log) st = rlhf__rollout_log_sync(t->rollout_log, err);
     if (st == RLHF_OK) st = write_files(t, fresh, err);
     if (st == RLHF_OK) st = rlhf__remove_tree(dir, err); // of an earlier try, beyond `latest`
     if (st == RLHF_OK) st = rename_or_fail(fresh, dir, err);

@@ -18,7 +18,8 @@ enum rlhf__token_array {
     RLHF__VALUE_OLD = 3,
     RLHF__ADVANTAGE = 4,
     RLHF__RETURNS = 5,
-    RLHF__N_TOKEN_ARRAYS = 6
+    RLHF__LOGP_SAMPLED = 6, // LOGP_OLD as the rollout gave it
+    RLHF__N_TOKEN_ARRAYS = 7
 };
 
 // What is known about how rows belong together.

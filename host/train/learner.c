@@ -229,11 +229,13 @@ rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__
     }
     if (st != RLHF_OK) return st;
     struct rlhf__optim_report r, rc = {.skipped = 1};
+    l->last_loss = loss;
     st = rlhf__optim_step(l->optim, lr_factor, isfinite(loss), &r, err);
     if (st == RLHF_OK && l->critic)
         st = rlhf__optim_step(l->critic_optim, lr_factor, isfinite(loss), &rc, err);
     if (st == RLHF_OK && !rc.skipped) st = rlhf__model_refresh(l->critic, err);
     if (st != RLHF_OK) return st;
+    l->last = r;
     l->comparing = 0;
     l->minibatches++;
     l->loss_sum += loss;

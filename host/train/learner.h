@@ -41,6 +41,9 @@ struct rlhf__learner {
     int32_t comparing;
     int64_t compared;
     double difference_sum, difference_max;
+    // The last minibatch: its loss and the policy's optimiser step.
+    double last_loss;
+    struct rlhf__optim_report last;
     // Totals since the caller last cleared them.
     double loss_sum, norm_sum, clipped_sum;
     int64_t minibatches, steps;

@@ -29,6 +29,8 @@ static rlhf_status open_reports(struct rlhf__trainer *t, struct rlhf__error *err
     rlhf_status st = t->req->resume ? RLHF_OK : rlhf__run_dir_make(t, err);
     if (st == RLHF_OK) st = rlhf__metrics_open(t->dir, log->tensorboard, keep, &t->metrics, err);
     if (st == RLHF_OK) st = rlhf__samples_open(t->dir, keep, &t->samples, err);
+    if (st == RLHF_OK && log->rollouts)
+        st = rlhf__rollout_log_open(t->dir, keep, &t->rollout_log, err);
     if (st == RLHF_OK) st = rlhf__progress_create(log->progress, t->log, &t->progress, err);
     t->session.services.metric = rlhf__metrics_sink;
     t->session.services.metric_ctx = t->metrics;

@@ -89,19 +89,12 @@ static rlhf_status pass_policy(struct rlhf__trainer *t, struct rlhf__episodes *e
         if (st != RLHF_OK) return st;
         out.value = NULL;
     }
-    float *sampled = NULL;
-    if (recompute) {
-        size_t bytes = ((size_t)e->total + 1) * sizeof *sampled;
-        sampled = malloc(bytes);
-        if (!sampled) return RLHF__NOMEM(err, "out of memory for log-probs");
-        memcpy(sampled, e->token[RLHF__LOGP_OLD], (size_t)e->total * sizeof *sampled);
-        out.logp = e->token[RLHF__LOGP_OLD];
-    }
+    if (recompute) out.logp = e->token[RLHF__LOGP_OLD];
     rlhf_status st = RLHF_OK;
     if (out.value || out.logp) st = rlhf__pass(t->policy, e, &t->learner.dist, tokens, &out, err);
     if (st == RLHF_OK && recompute)
-        rlhf__learner_compare(&t->learner, e, 0, e->n, sampled, e->token[RLHF__LOGP_OLD]);
-    free(sampled);
+        rlhf__learner_compare(&t->learner, e, 0, e->n, e->token[RLHF__LOGP_SAMPLED],
+                              e->token[RLHF__LOGP_OLD]);
     return st;
 }
 
@@ -224,6 +217,38 @@ static uint32_t cut_pick(const struct cut *c, const rlhf_plan *p, uint32_t k) {
     return n;
 }
 
+// ---- what is kept of them, with log.rollouts ----
+
+static rlhf_status log_rows(struct rlhf__trainer *t, const struct rlhf__episodes *e,
+                            struct rlhf__error *err) {
+    int64_t *prompt = calloc(e->n ? e->n : 1, sizeof *prompt);
+    if (!prompt) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
+    for (uint32_t i = 0; i < e->n; i++)
+        prompt[i] = rlhf__rollout_source_prompt(t->rollout, e, i).row;
+    uint32_t flags = rlhf__trainer_compares(t) ? RLHF__LOG_REFERENCE : 0;
+    if (t->plan.heads & RLHF_HEAD_VALUE) flags |= RLHF__LOG_VALUE;
+    if (!(t->plan.flags & RLHF_PLAN_MINIBATCH_SCOPE)) flags |= RLHF__LOG_ADVANTAGES;
+    rlhf__rollout_log_rows(t->rollout_log, t->phase + 1, e, prompt, flags);
+    free(prompt);
+    return RLHF_OK;
+}
+
+static void log_update(struct rlhf__trainer *t, const struct rlhf__episodes *part,
+                       const uint32_t *pick, uint32_t epoch, uint32_t index) {
+    const struct rlhf__learner *l = &t->learner;
+    int own = (t->plan.flags & RLHF_PLAN_MINIBATCH_SCOPE) != 0;
+    rlhf__rollout_log_update(t->rollout_log, &(struct rlhf__rollout_log_update){
+                                                 .epoch = epoch,
+                                                 .minibatch = index,
+                                                 .n = part->n,
+                                                 .skipped = l->last.skipped,
+                                                 .row = pick,
+                                                 .own = own ? part : NULL,
+                                                 .loss = l->last_loss,
+                                                 .grad_norm = l->last.grad_norm,
+                                                 .grad_norm_clipped = l->last.grad_norm_clipped});
+}
+
 static rlhf_status minibatch(struct rlhf__trainer *t, const struct rlhf__episodes *e,
                              const uint32_t *pick, uint32_t n, uint32_t epoch, uint32_t index,
                              int32_t *stop, struct rlhf__error *err) {
@@ -234,6 +259,7 @@ static rlhf_status minibatch(struct rlhf__trainer *t, const struct rlhf__episode
     if (st == RLHF_OK)
         st = rlhf__learner_minibatch(&t->learner, &part, epoch, index, rlhf__trainer_lr_factor(t),
                                      err);
+    if (st == RLHF_OK && t->rollout_log) log_update(t, &part, pick, epoch, index);
     rlhf__episodes_finish(&part);
     return st == RLHF_OK ? rlhf__algo_minibatch_end(t, stop, err) : st;
 }
@@ -242,6 +268,7 @@ static rlhf_status update(struct rlhf__trainer *t, struct rlhf__episodes *e,
                           struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
     if (!(t->plan.flags & RLHF_PLAN_MINIBATCH_SCOPE)) st = advantages(t, e, e, err);
+    if (st == RLHF_OK && t->rollout_log) st = log_rows(t, e, err);
     struct cut c;
     if (st == RLHF_OK) st = cut_init(&c, e, &t->plan, err);
     if (st != RLHF_OK) return st;
@@ -266,6 +293,7 @@ rlhf_status rlhf__phase_rollout(struct rlhf__trainer *t, struct rlhf__error *err
     rlhf__progress_note(t->progress, "update");
     if (st == RLHF_OK) st = pass_policy(t, &e, err);
     if (st == RLHF_OK) st = update(t, &e, err);
+    if (st == RLHF_OK && t->rollout_log) st = rlhf__rollout_log_write(t->rollout_log, err);
     t->times.update = rlhf__seconds() - from;
     if (st == RLHF_OK) st = rlhf__completions_report(t, &e, &x, err);
     from = rlhf__seconds();

@@ -83,6 +83,7 @@ static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t
         memcpy(e->ids + e->offset[i], p.ids, (size_t)p.n * sizeof *e->ids);
         memcpy(e->ids + at, r->ids + from, (size_t)len * sizeof *e->ids);
         memcpy(e->token[RLHF__LOGP_OLD] + at, r->logp + from, (size_t)len * sizeof(float));
+        memcpy(e->token[RLHF__LOGP_SAMPLED] + at, r->logp + from, (size_t)len * sizeof(float));
         e->prompt_len[i] = p.n;
         e->source[i] = row[i];
         e->offset[i + 1] = at + len;

@@ -34,8 +34,8 @@ struct rlhf__rollout_request {
 };
 
 // One response to prompt row[i] for every i: ids, lengths, source, finished (a stop token was
-// drawn) and log-probs (RLHF__LOGP_OLD). *e must be zeroed or finished. *tokens (NULL allowed)
-// grows by what went through the model. [step]
+// drawn) and log-probs (RLHF__LOGP_OLD and RLHF__LOGP_SAMPLED). *e must be zeroed or finished.
+// *tokens (NULL allowed) grows by what went through the model. [step]
 rlhf_status rlhf__rollout(const struct rlhf__rollout_request *q, const int64_t *row,
                           struct rlhf__episodes *e, int64_t *tokens, struct rlhf__error *err);
 

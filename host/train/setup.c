@@ -255,6 +255,11 @@ static rlhf_status open_source(struct rlhf__trainer *t, struct rlhf__error *err)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "--reward: %s trains on rows of a file and has no responses to pay",
                           t->req->algo->file);
+    if (t->config->log.rollouts)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "log.rollouts is true, but %s trains on rows of a file: there are no "
+                          "responses to write",
+                          t->req->algo->file);
     if (!t->config->data.path[0])
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s trains on a file of rows: give it with --data FILE (data.path)",
@@ -293,6 +298,7 @@ void rlhf__trainer_destroy(struct rlhf__trainer *t) {
     if (!t) return;
     rlhf__progress_destroy(t->progress);
     rlhf__samples_close(t->samples);
+    rlhf__rollout_log_close(t->rollout_log);
     rlhf__metrics_close(t->metrics);
     rlhf__early_stop_finish(&t->early_stop);
     rlhf__learner_finish(&t->learner);

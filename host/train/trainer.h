@@ -17,6 +17,7 @@
 #include "train/learner.h"
 #include "train/preference_source.h"
 #include "train/reward_training.h"
+#include "train/rollout_log.h"
 #include "train/schedule.h"
 #include "train/text_source.h"
 
@@ -57,6 +58,7 @@ struct rlhf__trainer {
 
     struct rlhf__metrics *metrics;
     struct rlhf__samples *samples;
+    struct rlhf__rollout_log *rollout_log; // NULL unless log.rollouts
     struct rlhf__progress *progress;
     struct rlhf__phase_times times;
     double started;      // clock at the start of the process

@@ -87,6 +87,26 @@ static void numbers_are_short_and_exact(void **state) {
     }
 }
 
+static void floats_read_back_as_the_same_bits(void **state) {
+    (void)state;
+    char out[40];
+    assert_string_equal(rlhf__format_float(0.1f, out), "0.1");
+    assert_string_equal(rlhf__format_float(-2, out), "-2");
+    assert_string_equal(rlhf__format_float(1.0f / 3, out), "0.33333334");
+    assert_string_equal(rlhf__format_float(-INFINITY, out), "null");
+    uint32_t bits = 1;
+    for (int i = 0; i < 20000; i++) {
+        float v, own, rounded;
+        bits = bits * 1664525u + 1013904223u;
+        memcpy(&v, &bits, sizeof v);
+        if (!isfinite(v)) continue;
+        own = strtof(rlhf__format_float(v, out), NULL);
+        rounded = (float)strtod(out, NULL);
+        assert_memory_equal(&own, &v, sizeof v);
+        assert_memory_equal(&rounded, &v, sizeof v);
+    }
+}
+
 static void what_is_written_reads_back(void **state) {
     (void)state;
     struct rlhf__error err = {0};
@@ -137,9 +157,13 @@ static void kinds_in_words(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refusals_have_a_place),       cmocka_unit_test(lines_of_keys),
-        cmocka_unit_test(numbers_are_short_and_exact), cmocka_unit_test(what_is_written_reads_back),
-        cmocka_unit_test(strings_that_are_no_utf8),    cmocka_unit_test(kinds_in_words),
+        cmocka_unit_test(refusals_have_a_place),
+        cmocka_unit_test(lines_of_keys),
+        cmocka_unit_test(numbers_are_short_and_exact),
+        cmocka_unit_test(floats_read_back_as_the_same_bits),
+        cmocka_unit_test(what_is_written_reads_back),
+        cmocka_unit_test(strings_that_are_no_utf8),
+        cmocka_unit_test(kinds_in_words),
     };
     return cmocka_run_group_tests_name("base_json", tests, NULL, NULL);
 }
