@@ -10,7 +10,7 @@ struct options {
     const char *algo, *judge, *config, *preset, *resume;
     const char *policy, *data, *prompts, *out, *phases, *seed, *threads;
     struct rlhf__flag_list reward, set;
-    int32_t print_config, dry_run;
+    int32_t print_config, dry_run, trust_run, reserved;
 };
 
 #define O struct options
@@ -32,6 +32,8 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--seed", seed, "N", "seed of the run (run.seed)"),
     RLHF__FLAG_S(O, "--threads", threads, "N", "CPU threads, 0 = all (run.threads)"),
     RLHF__FLAG_S(O, "--resume", resume, "RUN", "go on with the run in this directory"),
+    RLHF__FLAG_SW(O, "--trust-run", trust_run,
+                  "with --resume: open the code that the run names, wherever it lies"),
     RLHF__FLAG_SW(O, "--print-config", print_config,
                   "print the resolved settings as JSON and stop"),
     RLHF__FLAG_SW(O, "--dry-run", dry_run, "set everything up, run no phase, write nothing"),
@@ -130,6 +132,8 @@ int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0};
     int exit_status = 0;
     rlhf_status status = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
+    if (status == RLHF_OK && o.trust_run && !o.resume)
+        status = rlhf__fail(&err, RLHF_E_INVALID, "--trust-run goes with --resume RUN");
     if (status == RLHF_OK) status = collect(&o, &a, &err);
     if (status == RLHF_OK) {
         struct rlhf__config_request req = {.dirs = env->dirs,
@@ -142,7 +146,8 @@ int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
                                            .set = a.all,
                                            .set_flag = a.flag,
                                            .n_set = a.n,
-                                           .resume = o.resume};
+                                           .resume = o.resume,
+                                           .trust_run = o.trust_run};
         status = train(env, &o, &req, &exit_status, &err);
     }
     if (status < 0) {

@@ -7,7 +7,7 @@ static rlhf_status load_config(struct rlhf__judged *j, const struct rlhf__judged
                                struct rlhf__error *err) {
     struct rlhf__config_request req = {.dirs = j->env->dirs,
                                        .config_file = o->config,
-                                       .algo = o->config ? NULL : "ppo.so",
+                                       .default_algo = o->config ? NULL : "ppo.so",
                                        .reward = o->reward->item,
                                        .reward_flag = o->reward_flag,
                                        .n_reward = o->reward->n,

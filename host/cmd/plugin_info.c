@@ -174,7 +174,8 @@ int rlhf__plugin_info(const struct rlhf__env *env, int argc, char **argv) {
                             "plugin info: name one plugin file, e.g. "
                             "rlhf-host plugin info ppo.so");
     if (status == RLHF_OK)
-        status = rlhf__plugin_find(env->dirs, rest.item[0], 0, "plugin info", &path, &err);
+        status = rlhf__plugin_find(env->dirs, rest.item[0], 0, RLHF__NAME_TYPED, "plugin info",
+                                   &path, &err);
     in.path = path;
     if (status == RLHF_OK) status = rlhf__child_run(path, describe, &in, &text, &err);
     if (status == RLHF_OK)

@@ -144,7 +144,8 @@ int rlhf__plugin_list(const struct rlhf__env *env, int argc, char **argv) {
         RLHF__FLAG_SW(struct options, "--json", json, "print a JSON list"),
     };
     struct rlhf__error err;
-    if (rlhf__flags_parse(flags, 1, argc, argv, &o, NULL, &err) < 0) {
+    if (rlhf__flags_parse(flags, 1, argc, argv, &o, NULL, &err) < 0 ||
+        rlhf__plugin_path_check(&err) < 0) {
         rlhf__log_error(env->log, err.text);
         return 2;
     }

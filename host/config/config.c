@@ -5,6 +5,7 @@
 #include "base/nearest.h"
 #include "config/layer.h"
 #include "config/resume.h"
+#include "plugin/trust.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -102,6 +103,7 @@ static rlhf_status load_files(const struct rlhf__config_request *req, struct rlh
     if (!algo) algo = req->algo;
     if (!algo) algo = member(&file[USER_FILE], "algo", "plugin");
     if (!algo) algo = member(&file[PRESET], "algo", "plugin");
+    if (!algo) algo = req->default_algo;
     *stem = '\0';
     if (!algo) return RLHF_OK;
     rlhf__plugin_stem(algo, stem, cap);
@@ -143,7 +145,10 @@ static rlhf_status apply_flags(const struct rlhf__config_request *req, struct rl
         const char *flag = req->set_flag ? req->set_flag[i] : "--set";
         RLHF_TRY(rlhf__layer_set(flag, req->set[i], c, err));
     }
-    return RLHF_OK;
+    if (c->algo.plugin || !req->default_algo) return RLHF_OK;
+    c->algo.from = RLHF__NAME_LOOKED_UP;
+    c->algo.plugin = strdup(req->default_algo);
+    return c->algo.plugin ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
 }
 
 static rlhf_status check_rewards(struct rlhf__config *c, struct rlhf__error *err) {
@@ -166,6 +171,7 @@ rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlh
         status = rlhf__resume_load(req, out, err);
         if (status == RLHF_OK) status = apply_flags(req, out, err);
         if (status == RLHF_OK) status = rlhf__resume_check(req, out, err);
+        if (status == RLHF_OK) status = rlhf__resume_trust(req, out, err);
         if (status == RLHF_OK) status = check_rewards(out, err);
         return status;
     }

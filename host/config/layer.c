@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/nearest.h"
+#include "plugin/trust.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,6 +110,7 @@ static rlhf_status host_member(const struct rlhf__layer *l, const char *path, co
     if (!copy) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     free(*field);
     *field = copy;
+    if (field == &p->plugin) p->from = RLHF__NAME_IN_FILE;
     return RLHF_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/nearest.h"
+#include "plugin/trust.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,7 @@ static rlhf_status set_member(const char *flag, const char *section, const char 
         char **field = strcmp(key, "plugin") == 0 ? &p->plugin : &p->name;
         free(*field);
         *field = strdup(raw);
+        if (field == &p->plugin) p->from = RLHF__NAME_TYPED;
     } else if (json_object_set(p->options, key, v) != 0 ||
                json_object_set_new(p->origin, key,
                                    json_pack("{ss,ss}", "source", flag, "raw", raw)) != 0) {
@@ -103,6 +105,7 @@ rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__pl
         if (is_judge) rlhf__judge_name(c, copy);
         free(p->plugin);
         p->plugin = strdup(copy);
+        p->from = RLHF__NAME_TYPED;
         if (!p->plugin) status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     }
     if (status == RLHF_OK) status = apply_pairs(pairs, flag, section, is_reward, p, err);

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "config/layer.h"
 #include "plugin/load.h"
+#include "plugin/search.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,9 +92,11 @@ static rlhf_status complete(const struct rlhf__plugin *plugin, struct rlhf__plug
 // A plugin given as a file keeps working when the run is resumed elsewhere.
 static rlhf_status keep_path(const struct rlhf__plugin *plugin, struct rlhf__plugin_config *p,
                              struct rlhf__error *err) {
-    if (!rlhf__is_file(p->plugin)) return RLHF_OK;
-    char *copy = strdup(plugin->path);
-    if (!copy) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    char file[1024], *copy = NULL;
+    if (!rlhf__plugin_is_path(p->plugin, p->from, file)) return RLHF_OK;
+    const char *id = p->plugin + rlhf__plugin_name_len(p->plugin, p->from);
+    if (asprintf(&copy, "%s%s", plugin->path, id) < 0)
+        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     free(p->plugin);
     p->plugin = copy;
     return RLHF_OK;
@@ -132,7 +135,8 @@ static rlhf_status resolve_rewards(struct rlhf__config *c, struct rlhf__plugins 
         snprintf(section, sizeof section, "reward.%zu", i);
         if (!p->options) p->options = json_object();
         const char *flag = p->flag ? p->flag : "--reward";
-        RLHF_TRY(rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, flag, &rewards[i], err));
+        RLHF_TRY(rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, &rewards[i],
+                                   err));
         RLHF_TRY(complete(rewards[i], p, section, err));
         RLHF_TRY(name_reward(c, i, rewards[i], err));
         RLHF_TRY(keep_path(rewards[i], p, err));
@@ -148,7 +152,8 @@ static rlhf_status resolve_judge(struct rlhf__config *c, struct rlhf__plugins *p
         return rlhf__fail(err, RLHF_E_INVALID,
                           "judge.plugin is missing: name a reward, e.g. --judge imdb.so");
     if (!p->options) p->options = json_object();
-    RLHF_TRY(rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, "--judge", judge, err));
+    RLHF_TRY(
+        rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, p->from, "--judge", judge, err));
     RLHF_TRY(complete(*judge, p, "judge", err));
     return keep_path(*judge, p, err);
 }
@@ -167,7 +172,8 @@ rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *p
                           "(rlhf-host plugin list shows them)");
     for (size_t i = 0; i < n; i++)
         RLHF_TRY(absolute_fields(&s[i].table, (char *)c + s[i].offset, &c->strings, err));
-    RLHF_TRY(rlhf__plugin_open(plugins, c->algo.plugin, RLHF_KIND_ALGO, "--algo", algo, err));
+    RLHF_TRY(rlhf__plugin_open(plugins, c->algo.plugin, RLHF_KIND_ALGO, c->algo.from, "--algo",
+                               algo, err));
     RLHF_TRY(complete(*algo, &c->algo, "algo", err));
     RLHF_TRY(keep_path(*algo, &c->algo, err));
     RLHF_TRY(resolve_judge(c, plugins, judge, err));

@@ -2,6 +2,7 @@
 #include "config/resume.h"
 
 #include "base/file.h"
+#include "base/links.h"
 #include "config/layer.h"
 
 #include <stdio.h>
@@ -21,6 +22,7 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
                           req->config_file ? "--config" : "--preset");
     if (!rlhf__is_dir(req->resume))
         return rlhf__fail(err, RLHF_E_INVALID, "--resume: there is no directory %s", req->resume);
+    RLHF_TRY(rlhf__links_stay(req->resume, "the run directory", err));
     char *path = rlhf__path_join(req->resume, "config.json");
     const char *kept = path ? rlhf__strings_add(&c->strings, path) : NULL;
     free(path);
@@ -135,7 +137,8 @@ static rlhf_status same_dir(const struct rlhf__config_request *req, struct rlhf_
 
 rlhf_status rlhf__resume_check(const struct rlhf__config_request *req, struct rlhf__config *c,
                                struct rlhf__error *err) {
-    struct rlhf__config_request alone = {.dirs = req->dirs, .resume = req->resume};
+    struct rlhf__config_request alone = {
+        .dirs = req->dirs, .resume = req->resume, .trust_run = 1}; // is compared, not opened
     struct rlhf__config stored;
     json_t *was = NULL, *is = NULL;
     int plain = req->n_set == 0 && req->n_reward == 0 && !req->algo && !req->judge;

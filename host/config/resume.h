@@ -4,7 +4,8 @@
 
 #include "config/config.h"
 
-// Read RUN/config.json over the built-in values in c. --config and --preset are refused. [main]
+// Read RUN/config.json over the built-in values in c. --config and --preset are refused, and a run
+// directory in which a link leads out of it. [main]
 rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlhf__config *c,
                               struct rlhf__error *err);
 
@@ -12,6 +13,11 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
 // compute.workspace_mib, checkpoint.*, early_stop.* and log.*: anything else would make the rest of
 // the run a different run. Then c->run.dir is the resumed directory. [main]
 rlhf_status rlhf__resume_check(const struct rlhf__config_request *req, struct rlhf__config *c,
+                               struct rlhf__error *err);
+
+// Refuse plugins and kernels that the stored config names by a path outside the places where names
+// are looked up, unless they were named again or req->trust_run is set. [main]
+rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const struct rlhf__config *c,
                                struct rlhf__error *err);
 
 #endif

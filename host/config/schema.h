@@ -196,8 +196,10 @@ struct rlhf__plugin_config {
     char *name;       // rewards: metric name, unique in the list; NULL for the algorithm
     double weight;    // rewards
     const char *flag; // that named it, for messages; NULL = by its place ("--reward"); static
-    json_t *options;  // owned
-    json_t *origin;   // key -> {source, raw}: where each option was set, for messages; owned
+    int32_t from;     // enum rlhf__name_from: where `plugin` comes from
+    int32_t reserved;
+    json_t *options; // owned
+    json_t *origin;  // key -> {source, raw}: where each option was set, for messages; owned
 };
 
 struct rlhf__config {

@@ -1,6 +1,8 @@
 // compute.c: see compute.h.
 #include "model/compute.h"
 
+#include "plugin/trust.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,11 +10,22 @@
 #include <time.h>
 #include <unistd.h>
 
-static void backend_path(const struct rlhf__compute_spec *spec, char out[4096]) {
+static rlhf_status find(const struct rlhf__compute_spec *spec, char out[4096],
+                        struct rlhf__error *err) {
     if (strchr(spec->backend, '/'))
         snprintf(out, 4096, "%s", spec->backend);
     else
         snprintf(out, 4096, "%s/kernels/kernels_%s.so", spec->lib_dir, spec->backend);
+    char *real = access(out, R_OK) == 0 ? realpath(out, NULL) : NULL;
+    if (!real || strlen(real) >= 4096) {
+        free(real);
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "no compute backend '%s': the file '%s' does not exist", spec->backend,
+                          out);
+    }
+    memcpy(out, real, strlen(real) + 1);
+    free(real);
+    return rlhf__trust_code(out, spec->exe_dir ? spec->exe_dir : "", err);
 }
 
 static rlhf_status load_entry(struct rlhf__compute *c, struct rlhf__error *err) {
@@ -53,12 +66,7 @@ rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *spec, struct rlh
     *out = NULL;
     struct rlhf__compute *c = calloc(1, sizeof *c);
     if (!c) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a compute backend");
-    backend_path(spec, c->path);
-    rlhf_status st = RLHF_OK;
-    if (access(c->path, R_OK) != 0)
-        st =
-            rlhf__fail(err, RLHF_E_INVALID, "no compute backend '%s': the file '%s' does not exist",
-                       spec->backend, c->path);
+    rlhf_status st = find(spec, c->path, err);
     shorten_spinning();
     if (st == RLHF_OK) st = load_entry(c, err);
     if (st == RLHF_OK) {

@@ -19,6 +19,7 @@ struct rlhf__compute {
 // What to open. Zero in every field but `backend` and `lib_dir` is a valid default.
 struct rlhf__compute_spec {
     const char *lib_dir;      // the directory with kernels/, e.g. <prefix>/lib/rlhf/0
+    const char *exe_dir;      // the program's directory, for plugin/trust.h; NULL = not known
     const char *backend;      // "cpu", "reference", or a path to a .so
     uint32_t threads;         // 0 = all cores
     uint32_t guard;           // reference only
@@ -26,7 +27,8 @@ struct rlhf__compute_spec {
 };
 
 // Open kernels_<backend>.so and create its table. E_INVALID names the file when it is missing, is
-// no backend or was built for another contract version; E_NOMEM, E_DEVICE from the backend. [main]
+// no backend, was built for another contract version or may be changed by others; E_NOMEM, E_DEVICE
+// from the backend. [main]
 rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *, struct rlhf__compute **out,
                                struct rlhf__error *err);
 

@@ -106,7 +106,8 @@ static rlhf_status open_instance(struct rlhf__model *m, const char *model_type,
     snprintf(name, sizeof name, "%s.so", model_type);
     snprintf(where, sizeof where, "%s/config.json", m->dir);
     const struct rlhf__plugin *plugin = NULL;
-    rlhf_status st = rlhf__plugin_open(m->env->plugins, name, RLHF_KIND_MODEL, where, &plugin, err);
+    rlhf_status st = rlhf__plugin_open(m->env->plugins, name, RLHF_KIND_MODEL, RLHF__NAME_LOOKED_UP,
+                                       where, &plugin, err);
     if (st != RLHF_OK) return st;
     struct rlhf__origin from = {where, "", NULL, 0, 1, 0};
     st = rlhf__instance_create(plugin, m->env->services, m->config, &from, &m->instance, err);

@@ -136,6 +136,7 @@ static rlhf_status open_path(struct rlhf__plugins *p, const char *path, struct r
     rlhf_entry_fn entry = NULL;
     rlhf_bundle bundle;
     char sha256[65];
+    RLHF_TRY(rlhf__trust_code(path, p->dirs->exe, err));
     RLHF_TRY(rlhf__sha256_file(path, sha256, err));
     RLHF_TRY(open_entry(path, &entry, err));
     if (!entry) return RLHF_E_INTERNAL; // never: open_entry would have failed
@@ -186,7 +187,7 @@ static rlhf_status choose(const struct rlhf__plugins *p, const char *path, const
                       id ? id : "");
 }
 
-rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t kind,
+rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t kind, int32_t from,
                               const char *asker, const struct rlhf__plugin **out,
                               struct rlhf__error *err) {
     char file[1024];
@@ -195,9 +196,10 @@ rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t
     if (strlen(name) >= sizeof file)
         return rlhf__fail(err, RLHF_E_INVALID, "%s: the plugin's name is too long", asker);
     snprintf(file, sizeof file, "%s", name);
-    char *id = rlhf__is_file(file) ? NULL : strrchr(file, '#');
-    if (id) *id++ = '\0';
-    RLHF_TRY(rlhf__plugin_find(p->dirs, file, kind, asker, &path, err));
+    size_t n = rlhf__plugin_name_len(name, from);
+    const char *id = name[n] ? name + n + 1 : NULL;
+    file[n] = '\0';
+    RLHF_TRY(rlhf__plugin_find(p->dirs, file, kind, from, asker, &path, err));
     rlhf_status status = open_path(p, path, err);
     if (status == RLHF_OK) status = choose(p, path, id, kind, asker, out, err);
     free(path);

@@ -6,6 +6,7 @@
 
 #include "base/dirs.h"
 #include "config/options.h"
+#include "plugin/trust.h"
 
 #include <rlhf/algo.h>
 #include <rlhf/model.h>
@@ -36,11 +37,12 @@ rlhf_status rlhf__plugins_create(const struct rlhf__dirs *dirs, struct rlhf__plu
                                  struct rlhf__error *err);
 void rlhf__plugins_destroy(struct rlhf__plugins *p); // NULL allowed; files stay mapped
 
-// Open the plugin of that kind. name: an existing file; else looked up in the directories of
-// RLHF_PLUGIN_PATH, then <lib>/<kind>s; ".so" is added when it is missing, and "#id" chooses one of
-// several in a file. `asker` is who wants it, for messages ("--algo", "config.json's model_type").
-// A file that is open already gives the same plugin. *out lives as long as p. [main]
-rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t kind,
+// Open the plugin of that kind. name: where `from` (enum rlhf__name_from) allows it an existing
+// file; else looked up in the directories of RLHF_PLUGIN_PATH, then <lib>/<kind>s; ".so" is added
+// when it is missing, and "#id" chooses one of several in a file. `asker` is who wants it, for
+// messages ("--algo", "config.json's model_type"). A file that is open already gives the same
+// plugin; one that others may change is refused (trust.h). *out lives as long as p. [main]
+rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t kind, int32_t from,
                               const char *asker, const struct rlhf__plugin **out,
                               struct rlhf__error *err);
 

@@ -51,12 +51,27 @@ static int each_dir(const struct rlhf__dirs *dirs, int32_t kind,
     return visit(arg, path);
 }
 
+rlhf_status rlhf__plugin_path_check(struct rlhf__error *err) {
+    const char *env = getenv("RLHF_PLUGIN_PATH");
+    while (env && *env) {
+        int n = (int)strcspn(env, ":");
+        if (n > 0 && *env != '/')
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "RLHF_PLUGIN_PATH: '%.*s' is not an absolute path", n, env);
+        env += n + (env[n] == ':');
+    }
+    return RLHF_OK;
+}
+
 struct finder {
     const char *file;
     char *found;
     struct rlhf__nearest near;
     struct rlhf__buf *looked; // directories, for the message
     char best[256];
+    const struct rlhf__dirs *dirs;
+    struct rlhf__error *err;
+    rlhf_status status;
 };
 
 static int look_in(void *arg, const char *dir) {
@@ -65,6 +80,7 @@ static int look_in(void *arg, const char *dir) {
     char *path = rlhf__path_join(dir, f->file);
     if (path && rlhf__is_file(path)) {
         f->found = path;
+        f->status = rlhf__trust_dir(dir, f->dirs->exe, f->err);
         return 1;
     }
     free(path);
@@ -87,62 +103,110 @@ static int offer_files(void *arg, const char *dir) {
 }
 
 static rlhf_status not_found(const struct rlhf__dirs *dirs, struct finder *f, int32_t kind,
-                             const char *name, const char *asker, struct rlhf__error *err) {
-    char hint[300];
+                             int32_t from, const char *name, const char *asker,
+                             struct rlhf__error *err) {
+    char hint[300], here[1100] = "";
     f->near.wanted = f->file;
     for (size_t i = 0; i < 3; i++)
         if (kind == kinds[i] || kind == 0) each_dir(dirs, kinds[i], offer_files, f);
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s: no %s%splugin \"%s\"%s; looked for a file of that "
-                      "name and in %s",
-                      asker, kind ? rlhf__kind_name(kind) : "", kind ? " " : "", name,
-                      rlhf__nearest_hint(&f->near, hint, sizeof hint), rlhf__buf_text(f->looked));
+    if (from == RLHF__NAME_IN_FILE && rlhf__is_file(f->file))
+        snprintf(here, sizeof here, " (for the one in the working directory write ./%s)", f->file);
+    return rlhf__fail(err, RLHF_E_INVALID, "%s: no %s%splugin \"%s\"%s; looked %s%s%s", asker,
+                      kind ? rlhf__kind_name(kind) : "", kind ? " " : "", name,
+                      rlhf__nearest_hint(&f->near, hint, sizeof hint),
+                      from == RLHF__NAME_TYPED ? "for a file of that name and in " : "in ",
+                      rlhf__buf_text(f->looked), here);
 }
 
 // A name without a directory: the kind's own directories, then those of the other kinds.
 static rlhf_status find_by_name(const struct rlhf__dirs *dirs, const char *file, int32_t kind,
-                                const char *name, const char *asker, char **path,
+                                int32_t from, const char *name, const char *asker, char **path,
                                 struct rlhf__error *err) {
     struct rlhf__buf looked = RLHF__BUF_INIT;
-    struct finder f = {file, NULL, {file, NULL, 0}, &looked, ""};
-    rlhf_status status = RLHF_OK;
+    struct finder f = {file, NULL, {file, NULL, 0}, &looked, "", dirs, err, RLHF_OK};
     for (size_t i = 0; i < 3 && !f.found; i++)
         if (kind == kinds[i] || kind == 0) each_dir(dirs, kinds[i], look_in, &f);
     f.looked = NULL;
     for (size_t i = 0; i < 3 && !f.found; i++)
         if (kind != kinds[i] && kind != 0) each_dir(dirs, kinds[i], look_in, &f);
     f.looked = &looked;
-    if (f.found)
-        *path = f.found;
-    else
-        status = not_found(dirs, &f, kind, name, asker, err);
+    *path = f.found;
+    if (!f.found) f.status = not_found(dirs, &f, kind, from, name, asker, err);
+    if (f.status < 0) {
+        free(f.found);
+        *path = NULL;
+    }
     rlhf__buf_free(&looked);
-    return status;
+    return f.status;
+}
+
+// 1 when a name of that origin may be a file: of these only one typed may be without a '/'.
+static int may_be_file(const char *name, int32_t from) {
+    return from == RLHF__NAME_TYPED || (from == RLHF__NAME_IN_FILE && strchr(name, '/'));
+}
+
+size_t rlhf__plugin_name_len(const char *name, int32_t from) {
+    const char *id = may_be_file(name, from) && rlhf__is_file(name) ? NULL : strrchr(name, '#');
+    return id ? (size_t)(id - name) : strlen(name);
+}
+
+int rlhf__plugin_is_path(const char *name, int32_t from, char file[1024]) {
+    int n = (int)rlhf__plugin_name_len(name, from);
+    snprintf(file, 1024, "%.*s", n, name);
+    int whole = may_be_file(file, from) && rlhf__is_file(file);
+    if (!whole && (n < 4 || strncmp(name + n - 3, ".so", 3) != 0))
+        snprintf(file, 1024, "%.*s.so", n, name);
+    return may_be_file(file, from) && (strchr(file, '/') || rlhf__is_file(file));
+}
+
+static rlhf_status resolve(char **path, const char *asker, const char *name,
+                           struct rlhf__error *err) {
+    char *absolute = *path ? realpath(*path, NULL) : NULL;
+    free(*path);
+    *path = absolute;
+    if (absolute) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_IO, "%s: cannot resolve the path of %s", asker, name);
 }
 
 rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, int32_t kind,
-                              const char *asker, char **path, struct rlhf__error *err) {
+                              int32_t from, const char *asker, char **path,
+                              struct rlhf__error *err) {
+    char file[1024];
     *path = NULL;
     if (!*name) return rlhf__fail(err, RLHF_E_INVALID, "%s: the plugin's name is empty", asker);
-    char file[1024];
-    size_t n = strlen(name);
-    int has_so = n > 3 && strcmp(name + n - 3, ".so") == 0;
-    if (snprintf(file, sizeof file, "%s%s", name, has_so ? "" : ".so") >= (int)sizeof file)
+    if (strlen(name) + 4 > sizeof file)
         return rlhf__fail(err, RLHF_E_INVALID, "%s: the plugin's name is too long", asker);
-    const char *typed = rlhf__is_file(name) ? name : rlhf__is_file(file) ? file : NULL;
-    char *found = NULL;
-    if (typed)
-        found = strdup(typed);
-    else if (strchr(name, '/'))
-        return rlhf__fail(err, RLHF_E_INVALID, "%s: there is no plugin file %s", asker, name);
-    else
-        RLHF_TRY(find_by_name(dirs, file, kind, name, asker, &found, err));
-    char *absolute = found ? realpath(found, NULL) : NULL;
-    free(found);
-    if (!absolute)
-        return rlhf__fail(err, RLHF_E_IO, "%s: cannot resolve the path of %s", asker, name);
-    *path = absolute;
-    return RLHF_OK;
+    if (from == RLHF__NAME_LOOKED_UP && strchr(name, '/'))
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: \"%s\" is no name of a plugin", asker, name);
+    if (rlhf__plugin_is_path(name, from, file)) {
+        if (!rlhf__is_file(file))
+            return rlhf__fail(err, RLHF_E_INVALID, "%s: there is no plugin file %s", asker, name);
+        *path = strdup(file);
+    } else {
+        RLHF_TRY(rlhf__plugin_path_check(err));
+        RLHF_TRY(find_by_name(dirs, file, kind, from, name, asker, path, err));
+    }
+    return resolve(path, asker, name, err);
+}
+
+// ---- the places -------------------------------------------------------------------------------
+
+static int same_dir(void *arg, const char *dir) {
+    char *real = realpath(dir, NULL);
+    int same = real && strcmp(real, arg) == 0;
+    free(real);
+    return same;
+}
+
+int rlhf__plugin_is_installed(const struct rlhf__dirs *dirs, const char *path) {
+    char *real = realpath(path, NULL);
+    char *slash = real ? strrchr(real, '/') : NULL;
+    int found = 0;
+    if (slash) *slash = '\0';
+    for (size_t i = 0; slash && i < 3 && !found; i++)
+        found = each_dir(dirs, kinds[i], same_dir, real);
+    free(real);
+    return found;
 }
 
 struct visitor {

@@ -4,16 +4,31 @@
 
 #include "base/dirs.h"
 #include "base/file.h"
+#include "plugin/trust.h"
 
 // Directory of a kind below <lib> and below each directory of RLHF_PLUGIN_PATH: "algos", ... [any]
 const char *rlhf__kind_dir(int32_t kind);
 
 // The absolute path of the plugin file called name (see rlhf__plugin_open for the order; kind 0 =
-// any), heap. A
-// file found only among another kind's is returned too, so that the caller can say what it is.
-// Not found: RLHF_E_INVALID, naming where it was looked for and the nearest file. [main]
+// any), heap. from: enum rlhf__name_from. A file found only among another kind's is returned too,
+// so that the caller can say what it is. Not found: RLHF_E_INVALID, naming where it was looked for
+// and the nearest file; also when RLHF_PLUGIN_PATH is wrong. [main]
 rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, int32_t kind,
-                              const char *asker, char **path, struct rlhf__error *err);
+                              int32_t from, const char *asker, char **path,
+                              struct rlhf__error *err);
+
+// Bytes of name before the "#id" that chooses one of several in a file. [main]
+size_t rlhf__plugin_name_len(const char *name, int32_t from);
+
+// 1 when name (with or without "#id") is the path of a file to open rather than a name to look up.
+// file gets it without the id and with the ".so" that it may lack. [main]
+int rlhf__plugin_is_path(const char *name, int32_t from, char file[1024]);
+
+// 1 when the existing file `path` lies where names are looked up. [main]
+int rlhf__plugin_is_installed(const struct rlhf__dirs *dirs, const char *path);
+
+// RLHF_E_INVALID when RLHF_PLUGIN_PATH has an entry that is not absolute. [main]
+rlhf_status rlhf__plugin_path_check(struct rlhf__error *err);
 
 // Calls visit with the path of every *.so in the directories of all kinds, in search order, sorted
 // by name within a directory. Stops at the first negative status and returns it. [main]

@@ -20,13 +20,15 @@ static void catch_metric(void *ctx, const char *name, double value) {
 
 static rlhf_status open_loss(struct rlhf__reward_round *r, struct rlhf__error *err) {
     const struct rlhf__plugin *plugin = NULL;
-    rlhf_status st = rlhf__plugin_open(r->t->req->plugins, "bradley_terry.so", RLHF_KIND_ALGO,
-                                       "training the reward model on", &plugin, err);
+    rlhf_status st =
+        rlhf__plugin_open(r->t->req->plugins, "bradley_terry.so", RLHF_KIND_ALGO,
+                          RLHF__NAME_LOOKED_UP, "training the reward model on", &plugin, err);
     if (st != RLHF_OK) return st;
     r->services = r->t->session.services;
     r->services.metric = catch_metric;
     r->services.metric_ctx = r;
-    st = rlhf__instance_create(plugin, &r->services, NULL, NULL, &r->loss, err);
+    struct rlhf__origin from = {plugin->file, "", NULL, 0, 0, 0};
+    st = rlhf__instance_create(plugin, &r->services, NULL, &from, &r->loss, err);
     if (st != RLHF_OK) return st;
     rlhf_run_info info = {.size = sizeof info, .n_labels = 1, .temperature = 1};
     r->learner.plan = (rlhf_plan){.size = sizeof r->learner.plan};

@@ -23,6 +23,7 @@ static void store_run(struct fixture *f) {
     f->req.reward = f->reward;
     f->req.set = f->set;
     f->req.resume = strdup(scratch_path(f->scratch, "run"));
+    f->req.trust_run = 1; // the test modules are not installed
 }
 
 static int setup(void **state) {

@@ -21,6 +21,7 @@ static inline struct rlhf__plugins *loader(struct rlhf__dirs *dirs, const char *
     memset(dirs, 0, sizeof *dirs);
     snprintf(dirs->lib, sizeof dirs->lib, "%s", dir);
     snprintf(dirs->share, sizeof dirs->share, "%s", dir);
+    snprintf(dirs->exe, sizeof dirs->exe, "%s/bin", getenv("RLHF_BUILD_DIR"));
     check_ok(rlhf__plugins_create(dirs, &p, &err), &err);
     return p;
 }

@@ -60,8 +60,9 @@ static void each_fault_has_its_sentence(void **state) {
         char path[1024];
         const struct rlhf__plugin *p;
         struct rlhf__error err = {0};
-        rlhf_status st = rlhf__plugin_open(f->plugins, module_path(want[i].name, path),
-                                           RLHF_KIND_REWARD, "--reward", &p, &err);
+        rlhf_status st =
+            rlhf__plugin_open(f->plugins, module_path(want[i].name, path), RLHF_KIND_REWARD,
+                              RLHF__NAME_TYPED, "--reward", &p, &err);
         check_error(st, RLHF_E_UNSUPPORTED, &err, want[i].part);
         assert_non_null(strstr(err.text, want[i].name)); // every message names the file
         assert_null(p);
@@ -74,7 +75,9 @@ static void a_sound_one_is_described(void **state) {
     const struct rlhf__plugin *p, *again;
     struct rlhf__error err = {0};
     module_path("sample.so", path);
-    check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, "--reward", &p, &err), &err);
+    check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward", &p,
+                               &err),
+             &err);
     assert_string_equal(p->desc.id, "org.example.sample");
     assert_string_equal(p->file, "sample.so");
     assert_string_equal(p->stem, "sample");
@@ -82,7 +85,9 @@ static void a_sound_one_is_described(void **state) {
     assert_int_equal(strlen(p->sha256), 64);
     assert_int_equal(p->table.n, 6);
     assert_non_null(p->ops.reward.score);
-    check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, "--reward", &again, &err), &err);
+    check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward",
+                               &again, &err),
+             &err);
     assert_ptr_equal(p, again);
 }
 
@@ -92,7 +97,9 @@ static void a_longer_descriptor_with_a_zero_tail_is_fine(void **state) {
     const struct rlhf__plugin *p;
     struct rlhf__error err = {0};
     module_path("long_zero.so", path);
-    check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, "--reward", &p, &err), &err);
+    check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward", &p,
+                               &err),
+             &err);
     assert_string_equal(p->desc.id, "org.example.faulty");
 }
 
@@ -102,9 +109,12 @@ static void two_files_with_one_id(void **state) {
     const struct rlhf__plugin *p;
     struct rlhf__error err = {0};
     module_path("sample.so", path);
-    check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, "--reward", &p, &err), &err);
+    check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward", &p,
+                               &err),
+             &err);
     module_path("twin.so", path);
-    check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, "--reward", &p, &err),
+    check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward",
+                                  &p, &err),
                 RLHF_E_INVALID, &err, "the plugin id \"org.example.sample\" is in two files");
     assert_non_null(strstr(err.text, "sample.so and "));
     assert_non_null(strstr(err.text, "twin.so"));
@@ -116,10 +126,12 @@ static void a_wrong_kind_is_called_by_name(void **state) {
     const struct rlhf__plugin *p;
     struct rlhf__error err = {0};
     module_path("sample.so", path);
-    check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_ALGO, "--algo", &p, &err),
-                RLHF_E_INVALID, &err, "sample.so is a reward, --algo wants an algorithm");
+    check_error(
+        rlhf__plugin_open(f->plugins, path, RLHF_KIND_ALGO, RLHF__NAME_TYPED, "--algo", &p, &err),
+        RLHF_E_INVALID, &err, "sample.so is a reward, --algo wants an algorithm");
     module_path("algo.so", path);
-    check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, "--reward", &p, &err),
+    check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward",
+                                  &p, &err),
                 RLHF_E_INVALID, &err, "algo.so is an algorithm, --reward wants a reward");
 }
 
@@ -130,14 +142,18 @@ static void several_in_one_file_need_a_choice(void **state) {
     struct rlhf__error err = {0};
     size_t n;
     module_path("several.so", path);
-    check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, "--reward", &p, &err),
+    check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward",
+                                  &p, &err),
                 RLHF_E_INVALID, &err,
                 "several.so#org.example.faulty or several.so#org.example.second");
     snprintf(chosen, sizeof chosen, "%s#org.example.second", path);
-    check_ok(rlhf__plugin_open(f->plugins, chosen, RLHF_KIND_REWARD, "--reward", &p, &err), &err);
+    check_ok(rlhf__plugin_open(f->plugins, chosen, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward",
+                               &p, &err),
+             &err);
     assert_string_equal(p->desc.id, "org.example.second");
     snprintf(chosen, sizeof chosen, "%s#org.example.third", path);
-    check_error(rlhf__plugin_open(f->plugins, chosen, RLHF_KIND_REWARD, "--reward", &p, &err),
+    check_error(rlhf__plugin_open(f->plugins, chosen, RLHF_KIND_REWARD, RLHF__NAME_TYPED,
+                                  "--reward", &p, &err),
                 RLHF_E_INVALID, &err, "no plugin with the id \"org.example.third\"");
     check_ok(rlhf__plugin_open_file(f->plugins, path, &all, &n, &err), &err);
     assert_int_equal(n, 2);
@@ -165,18 +181,21 @@ static void the_first_place_wins(void **state) {
     char back[1024], env[1024];
     place(f, "sample.so", "rewards/x.so");
     place(f, "several.so", "path/rewards/x.so");
-    check_ok(rlhf__plugin_open(f->plugins, "x", RLHF_KIND_REWARD, "--reward", &p, &err), &err);
+    check_ok(rlhf__plugin_open(f->plugins, "x", RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward", &p,
+                               &err),
+             &err);
     assert_string_equal(p->desc.id, "org.example.sample"); // ".so" was added
     snprintf(env, sizeof env, "/nowhere::%s/path", f->scratch->dir);
     setenv("RLHF_PLUGIN_PATH", env, 1);
-    check_ok(rlhf__plugin_open(f->plugins, "x.so#org.example.second", RLHF_KIND_REWARD, "--reward",
-                               &p, &err),
+    check_ok(rlhf__plugin_open(f->plugins, "x.so#org.example.second", RLHF_KIND_REWARD,
+                               RLHF__NAME_TYPED, "--reward", &p, &err),
              &err);
     // A file of that name in the working directory comes before both.
     place(f, "algo.so", "here/x.so");
     assert_non_null(getcwd(back, sizeof back));
     assert_int_equal(chdir(scratch_path(f->scratch, "here")), 0);
-    rlhf_status st = rlhf__plugin_open(f->plugins, "x.so", RLHF_KIND_ALGO, "--algo", &p, &err);
+    rlhf_status st =
+        rlhf__plugin_open(f->plugins, "x.so", RLHF_KIND_ALGO, RLHF__NAME_TYPED, "--algo", &p, &err);
     assert_int_equal(chdir(back), 0);
     check_ok(st, &err);
     assert_string_equal(p->desc.id, "org.example.algo");
@@ -188,15 +207,19 @@ static void a_missing_one_gets_a_hint(void **state) {
     const struct rlhf__plugin *p;
     place(f, "sample.so", "rewards/imdb.so");
     place(f, "algo.so", "algos/ppo.so");
-    check_error(rlhf__plugin_open(f->plugins, "imbd.so", RLHF_KIND_REWARD, "--reward", &p, &err),
+    check_error(rlhf__plugin_open(f->plugins, "imbd.so", RLHF_KIND_REWARD, RLHF__NAME_TYPED,
+                                  "--reward", &p, &err),
                 RLHF_E_INVALID, &err,
                 "--reward: no reward plugin \"imbd.so\" (did you mean \"imdb.so\"?); looked for");
-    check_error(rlhf__plugin_open(f->plugins, "ppo", RLHF_KIND_REWARD, "--reward", &p, &err),
+    check_error(rlhf__plugin_open(f->plugins, "ppo", RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward",
+                                  &p, &err),
                 RLHF_E_INVALID, &err, "is an algorithm, --reward wants a reward");
-    check_error(rlhf__plugin_open(f->plugins, "./ppo.so", RLHF_KIND_ALGO, "--algo", &p, &err),
+    check_error(rlhf__plugin_open(f->plugins, "./ppo.so", RLHF_KIND_ALGO, RLHF__NAME_TYPED,
+                                  "--algo", &p, &err),
                 RLHF_E_INVALID, &err, "--algo: there is no plugin file ./ppo.so");
-    check_error(rlhf__plugin_open(f->plugins, "", RLHF_KIND_ALGO, "--algo", &p, &err),
-                RLHF_E_INVALID, &err, "name is empty");
+    check_error(
+        rlhf__plugin_open(f->plugins, "", RLHF_KIND_ALGO, RLHF__NAME_TYPED, "--algo", &p, &err),
+        RLHF_E_INVALID, &err, "name is empty");
 }
 
 static void text_is_no_library(void **state) {
@@ -204,8 +227,9 @@ static void text_is_no_library(void **state) {
     struct rlhf__error err = {0};
     const struct rlhf__plugin *p;
     const char *path = scratch_text(f->scratch, "text.so", "not ELF");
-    check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_ALGO, "--algo", &p, &err),
-                RLHF_E_UNSUPPORTED, &err, "text.so: cannot be loaded: file too short");
+    check_error(
+        rlhf__plugin_open(f->plugins, path, RLHF_KIND_ALGO, RLHF__NAME_TYPED, "--algo", &p, &err),
+        RLHF_E_UNSUPPORTED, &err, "text.so: cannot be loaded: file too short");
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -34,8 +34,8 @@ static int setup(void **state) {
     f->services.seed = 7;
     f->services.phase = -1;
     *state = f;
-    return rlhf__plugin_open(f->plugins, module_path("sample.so", path), RLHF_KIND_REWARD, "test",
-                             &f->sample, &err);
+    return rlhf__plugin_open(f->plugins, module_path("sample.so", path), RLHF_KIND_REWARD,
+                             RLHF__NAME_TYPED, "test", &f->sample, &err);
 }
 
 static int teardown(void **state) {

@@ -19,7 +19,8 @@ static struct rlhf__instance *make(struct fixture *f, const char *module, int32_
     struct rlhf__error err = {0};
     char path[1024];
     json_t *o = kind == RLHF_KIND_ALGO ? json_pack("{sf}", "rate", 0.5) : NULL;
-    check_ok(rlhf__plugin_open(f->plugins, module_path(module, path), kind, "test", &p, &err),
+    check_ok(rlhf__plugin_open(f->plugins, module_path(module, path), kind, RLHF__NAME_TYPED,
+                               "test", &p, &err),
              &err);
     check_ok(rlhf__instance_create(p, &f->services, o, &from, &i, &err), &err);
     json_decref(o);

@@ -1,0 +1,89 @@
+// trust.c: see trust.h.
+#include "plugin/trust.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// Whether only the file's owner is in the group: it is called as he is, is his own, and lists
+// nobody else.
+static int is_private_group(const struct stat *st) {
+    const struct passwd *user = getpwuid(st->st_uid);
+    const struct group *group = user ? getgrgid(st->st_gid) : NULL;
+    if (!group || user->pw_gid != st->st_gid || strcmp(user->pw_name, group->gr_name) != 0)
+        return 0;
+    for (char **member = group->gr_mem; *member; member++)
+        if (strcmp(*member, user->pw_name) != 0) return 0;
+    return 1;
+}
+
+static const char *owner_name(uid_t uid, char out[64]) {
+    const struct passwd *user = getpwuid(uid);
+    if (user)
+        snprintf(out, 64, "%s", user->pw_name);
+    else
+        snprintf(out, 64, "%lu", (unsigned long)uid);
+    return out;
+}
+
+// What is wrong with a file or directory, NULL = nothing.
+static const char *fault(const struct stat *st, const char *exe_dir, int sticky_ok) {
+    struct stat exe;
+    int sticky = sticky_ok && S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX);
+    int programs = *exe_dir && stat(exe_dir, &exe) == 0 && exe.st_uid == st->st_uid;
+    if (st->st_uid != 0 && st->st_uid != geteuid() && !programs) return "belongs to somebody else";
+    if ((st->st_mode & S_IWOTH) && !sticky) return "can be written by everybody";
+    if ((st->st_mode & S_IWGRP) && !sticky && !is_private_group(st))
+        return "can be written by its group";
+    return NULL;
+}
+
+// One file or directory on the way to `code`.
+static rlhf_status check(const char *path, const char *code, const char *exe_dir, int sticky_ok,
+                         struct rlhf__error *err) {
+    struct stat st;
+    char owner[64];
+    if (stat(path, &st) != 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: cannot look at it: %s", path, strerror(errno));
+    const char *why = fault(&st, exe_dir, sticky_ok);
+    if (!why) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s is not opened: %s %s (mode %04o, owner %s); only you, root and the "
+                      "owner of this program may be able to change code that it runs",
+                      code, path == code ? "it" : path, why, (unsigned)st.st_mode & 07777,
+                      owner_name(st.st_uid, owner));
+}
+
+// 1 when the program lies in `dir` or below: whoever may write there can change the program itself.
+static int holds_program(const char *dir, const char *exe_dir) {
+    size_t n = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
+    return strncmp(exe_dir, dir, n) == 0 && (exe_dir[n] == '/' || exe_dir[n] == '\0');
+}
+
+rlhf_status rlhf__trust_code(const char *path, const char *exe_dir, struct rlhf__error *err) {
+    char *dir = strdup(path);
+    if (!dir) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", path);
+    rlhf_status st = check(path, path, exe_dir, 1, err);
+    while (st == RLHF_OK && dir[1]) {
+        char *slash = strrchr(dir, '/');
+        slash[slash == dir] = '\0'; // the last one is "/"
+        if (*exe_dir && holds_program(dir, exe_dir)) break;
+        st = check(dir, path, exe_dir, 1, err);
+    }
+    free(dir);
+    return st;
+}
+
+rlhf_status rlhf__trust_dir(const char *dir, const char *exe_dir, struct rlhf__error *err) {
+    char *real = realpath(dir, NULL);
+    if (!real) return rlhf__fail(err, RLHF_E_INVALID, "%s: cannot resolve the path", dir);
+    rlhf_status st = check(real, real, exe_dir, 0, err);
+    if (st == RLHF_OK) st = rlhf__trust_code(real, exe_dir, err);
+    free(real);
+    return st;
+}
