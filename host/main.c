@@ -1,6 +1,7 @@
 // main.c: picks the command. Everything else is in rlhf_host_core.
 #include "base/dirs.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/nearest.h"
 #include "base/signals.h"
 #include "cmd/cli.h"
@@ -65,6 +66,7 @@ int main(int argc, char **argv) {
     struct rlhf__log log;
     struct rlhf__error err;
     int status = 1;
+    rlhf__memory_guard_json();
     rlhf__log_init(&log);
     rlhf__signals_install();
     if (rlhf__dirs_find(&dirs, &err) < 0) {

@@ -15,7 +15,9 @@ static rlhf_status tidy(char *path, size_t cap, struct rlhf__error *err) {
     char *real = realpath(path, NULL);
     if (real && strlen(real) < cap) memcpy(path, real, strlen(real) + 1);
     free(real);
-    return real ? RLHF_OK : rlhf__fail(err, RLHF_E_IO, "%s: cannot resolve the path", path);
+    return real ? RLHF_OK
+                : rlhf__fail(err, RLHF_E_IO, "%s: cannot resolve the path: %s", path,
+                             strerror(errno));
 }
 
 // The first of the candidates that is a directory, else the first; each at most cap - 1 bytes.

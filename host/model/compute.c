@@ -1,6 +1,7 @@
 // compute.c: see compute.h.
 #include "model/compute.h"
 
+#include "base/shared_object.h"
 #include "plugin/trust.h"
 
 #include <dlfcn.h>
@@ -29,10 +30,8 @@ static rlhf_status find(const struct rlhf__compute_spec *spec, char out[4096],
 }
 
 static rlhf_status load_entry(struct rlhf__compute *c, struct rlhf__error *err) {
-    c->object = dlopen(c->path, RTLD_NOW | RTLD_LOCAL);
-    if (!c->object)
-        return rlhf__fail(err, RLHF_E_INVALID, "compute backend '%s' cannot be loaded: %s", c->path,
-                          dlerror());
+    rlhf_status st = rlhf__shared_object_open(c->path, &c->object, err);
+    if (st < 0) return rlhf__error_context(err, "compute backend");
     // POSIX: a function pointer may be stored through an object pointer of the same size.
     rlhf_kernels_entry_fn entry = NULL;
     void *symbol = dlsym(c->object, RLHF_KERNELS_SYMBOL);

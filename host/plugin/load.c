@@ -2,6 +2,7 @@
 #include "plugin/load.h"
 
 #include "base/sha256.h"
+#include "base/shared_object.h"
 #include "plugin/descriptor.h"
 #include "plugin/search.h"
 
@@ -66,18 +67,8 @@ static rlhf_status find_entry(void *dl, const char *path, rlhf_entry_fn *out,
 }
 
 static rlhf_status open_entry(const char *path, rlhf_entry_fn *out, struct rlhf__error *err) {
-    int flags = RTLD_NOW | RTLD_LOCAL;
-#ifdef RLHF_SANITIZED
-    flags |= RTLD_NODELETE; // leak reports keep their file names
-#endif
-    void *dl = dlopen(path, flags);
-    if (!dl) {
-        const char *why = dlerror();
-        size_t n = strlen(path);
-        if (why && strncmp(why, path, n) == 0 && why[n] == ':') why += n + 1 + (why[n + 1] == ' ');
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s: cannot be loaded: %s", path,
-                          why ? why : "unknown reason");
-    }
+    void *dl = NULL;
+    RLHF_TRY(rlhf__shared_object_open(path, &dl, err));
     return find_entry(dl, path, out, err); // never closed, see load.h
 }
 

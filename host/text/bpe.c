@@ -65,6 +65,8 @@ static rlhf_status compile(pcre2_code **out, struct rlhf__error *err) {
     size_t at = 0;
     *out = pcre2_compile((PCRE2_SPTR)pattern_text, PCRE2_ZERO_TERMINATED,
                          PCRE2_UTF | PCRE2_NO_UTF_CHECK, &code, &at, NULL);
+    if (!*out && code == PCRE2_ERROR_HEAP_FAILED)
+        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the pattern of words");
     if (!*out)
         return rlhf__fail(err, RLHF_E_INTERNAL, "PCRE2 refuses the pattern of words (code %d)",
                           code);

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "text/utf8.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,10 +24,9 @@ static rlhf_status read_text(const char *dir, const char *name, struct rlhf__buf
 }
 
 static int has(const char *dir, const char *name) {
-    char *path = rlhf__path_join(dir, name);
-    int found = path && rlhf__is_file(path);
-    free(path);
-    return found;
+    char path[4096];
+    const int n = snprintf(path, sizeof path, "%s/%s", dir, name);
+    return n > 0 && (size_t)n < sizeof path && rlhf__is_file(path);
 }
 
 // Tokens of {"token": id}. With byte_level, tokens are written in stand-ins; one that is not (an

@@ -116,7 +116,7 @@ static rlhf_status write_header(struct rlhf__weights_writer *w,
         at += w->slot[i].n_bytes;
     }
     rlhf__buf_puts(&head, "}");
-    while (head.len % 8)
+    for (size_t i = head.len; i % 8; i++)
         rlhf__buf_puts(&head, " "); // the data begins at a multiple of 8
     rlhf_status st = rlhf__buf_ok(&head, err);
     uint8_t size[8];

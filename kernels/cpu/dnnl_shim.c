@@ -16,6 +16,8 @@ typedef const dnnl_memory_desc_t *md_in;
 #define MD_IN(l) ((md_in) & (l)->md)
 #endif
 
+_Static_assert(dnnl_out_of_memory == RLHF__DNNL_NOMEM, "as dnnl_shim.h says");
+
 struct rlhf__dnnl {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
@@ -147,6 +149,15 @@ int rlhf__dnnl_mem_point(struct rlhf__dnnl_mem *m, void *ptr) {
 
 // ---- primitives ----
 
+// The library compiles code when a primitive is made, and does not survive a failed allocation of
+// its own: there must be more to spare than it takes (measured: under 1 MiB).
+static int memory_to_spare(void) {
+    void *volatile spare = malloc((size_t)16 << 20); // volatile: or the pair is optimised away
+    if (!spare) return 0;
+    free(spare);
+    return 1;
+}
+
 static int attr_create(int accumulate, dnnl_primitive_attr_t *out) {
     dnnl_primitive_attr_t attr = NULL;
     dnnl_post_ops_t ops = NULL;
@@ -188,6 +199,7 @@ static int op_finish(struct rlhf__dnnl *d, struct rlhf__dnnl_op *op, dnnl_primit
 
 int rlhf__dnnl_reorder_create(struct rlhf__dnnl *d, const struct rlhf__dnnl_layout *src,
                               const struct rlhf__dnnl_layout *dst, struct rlhf__dnnl_op **out) {
+    if (!memory_to_spare()) return dnnl_out_of_memory;
     struct rlhf__dnnl_op *op = calloc(1, sizeof *op);
     if (!op) return dnnl_out_of_memory;
     dnnl_primitive_attr_t attr = NULL;
@@ -257,6 +269,7 @@ static int matmul_build(struct rlhf__dnnl *d, const struct rlhf__matmul *s,
 int rlhf__dnnl_matmul_create(struct rlhf__dnnl *d, const struct rlhf__matmul *shape,
                              const struct rlhf__dnnl_layout *packed,
                              struct rlhf__dnnl_layout **out_wei, struct rlhf__dnnl_op **out) {
+    if (!memory_to_spare()) return dnnl_out_of_memory;
     struct rlhf__dnnl_op *op = calloc(1, sizeof *op);
     if (!op) return dnnl_out_of_memory;
     struct rlhf__dnnl_layout *l[4] = {NULL, NULL, NULL, NULL};

@@ -24,6 +24,8 @@ struct rlhf__matmul {
     uint8_t reserved[3];
 };
 
+#define RLHF__DNNL_NOMEM 1 // the library's status for no memory
+
 // All functions below return 0 or the library's status (> 0). Objects are freed by their twin,
 // which takes NULL. Threads as the context: [step].
 int rlhf__dnnl_create(struct rlhf__dnnl **out);

@@ -105,6 +105,8 @@ static rlhf_status cache_get(struct rlhf__cpu *cpu, const struct rlhf__matmul *s
     }
     struct rlhf__dnnl_op *op = NULL;
     int st = rlhf__dnnl_matmul_create(c->dnnl, s, s->wei_packed ? wei->layout : NULL, NULL, &op);
+    if (st == RLHF__DNNL_NOMEM)
+        return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory for a product of oneDNN");
     if (st)
         return rlhf__cpu_fail(
             cpu, RLHF_E_DEVICE, "oneDNN has no product of %lld x %lld by %lld x %lld (status %d)",

@@ -54,6 +54,9 @@ static rlhf_status packed_create(struct rlhf__cpu *cpu, struct rlhf__packed *p, 
     int st = packed_dnnl(d, p, k, n, dtype, src_transposed, reorder, src);
     if (!st) RLHF_TRY(rlhf__cpu_mem_alloc(cpu, rlhf__dnnl_layout_bytes(p->layout), &p->ptr));
     if (!st) st = rlhf__dnnl_mem_create(d, p->layout, p->ptr, &p->mem);
+    if (st == RLHF__DNNL_NOMEM)
+        return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory for a weight of %lld x %lld",
+                              (long long)k, (long long)n);
     if (st)
         return rlhf__cpu_fail(cpu, RLHF_E_DEVICE,
                               "oneDNN has no layout for a weight of %lld x %lld (status %d)",

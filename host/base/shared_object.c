@@ -1,0 +1,24 @@
+// shared_object.c: see shared_object.h.
+#include "base/shared_object.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+
+rlhf_status rlhf__shared_object_open(const char *path, void **out, struct rlhf__error *err) {
+    int flags = RTLD_NOW | RTLD_LOCAL;
+#ifdef RLHF_SANITIZED
+    flags |= RTLD_NODELETE; // leak reports keep their file names
+#endif
+    errno = 0;
+    *out = dlopen(path, flags);
+    if (*out) return RLHF_OK;
+    // The loader tells the cause in words, which it may have no memory left for.
+    const int memory = errno == ENOMEM;
+    const char *why = dlerror();
+    const size_t n = strlen(path);
+    if (memory || !why)
+        return rlhf__fail(err, RLHF_E_NOMEM, "%s: cannot be loaded: out of memory", path);
+    if (strncmp(why, path, n) == 0 && why[n] == ':') why += n + 1 + (why[n + 1] == ' ');
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s: cannot be loaded: %s", path, why);
+}
