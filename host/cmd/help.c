@@ -51,7 +51,7 @@ static void print_default(FILE *out, const rlhf_opt *o) {
         fputs(o->choices[o->i_def], out);
         break;
     default:
-        fprintf(out, "\"%s\"", o->s_def ? o->s_def : "");
+        fprintf(out, o->flags & RLHF__OPT_LIST ? "%s" : "\"%s\"", o->s_def ? o->s_def : "");
         break;
     }
 }

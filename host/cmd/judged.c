@@ -79,6 +79,9 @@ rlhf_status rlhf__judged_open(struct rlhf__judged *j, const struct rlhf__env *en
     if (o->limit) prompts.limit = o->limit;
     st = rlhf__rollout_prompts(&prompts, j->model, (int32_t)j->config.sampling.max_new_tokens,
                                env->dirs, &j->prompts, err);
+    if (st == RLHF_OK)
+        st = rlhf__response_rules_create(&j->config.sampling, &j->config.response, j->model->tok,
+                                         &j->rules, err);
     return st == RLHF_OK ? open_rewards(j, o->reward_flag, err) : st;
 }
 
@@ -88,6 +91,7 @@ void rlhf__judged_finish(struct rlhf__judged *j) {
     free(j->rewards);
     free(j->reward);
     rlhf__prompts_close(j->prompts);
+    rlhf__response_rules_destroy(j->rules);
     rlhf__model_close(j->reference);
     rlhf__model_close(j->model);
     rlhf__session_finish(&j->session);
@@ -106,6 +110,7 @@ struct rlhf__rollout_request rlhf__judged_request(const struct rlhf__judged *j, 
                                           .stop_at_eos = j->config.sampling.stop_at_eos,
                                           .cut_at_stop =
                                               j->config.response.truncate == RLHF__TRUNCATE_STOP,
+                                          .rules = j->rules,
                                           .dist = &j->dist,
                                           .logp_dist = &j->logp_dist,
                                           .seed = (uint64_t)seed,
@@ -127,7 +132,7 @@ static void add_token_rewards(struct rlhf__episodes *e, const uint8_t *keep) {
 rlhf_status rlhf__judged_score(const struct rlhf__judged *j, struct rlhf__episodes *e,
                                struct rlhf__scored *x, uint8_t *keep, float *raw,
                                struct rlhf__error *err) {
-    struct rlhf__scorer s = {.config = &j->config, .rewards = j->rewards, .tok = j->model->tok};
+    struct rlhf__scorer s = {.config = &j->config, .rewards = j->rewards, .rules = j->rules};
     struct rlhf__prompt *prompt = calloc(e->n ? e->n : 1, sizeof *prompt);
     if (!prompt) return RLHF__NOMEM(err, "out of memory scoring");
     for (uint32_t i = 0; i < e->n; i++)

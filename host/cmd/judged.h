@@ -35,6 +35,7 @@ struct rlhf__judged {
     struct rlhf__model *model, *reference; // reference NULL = none
     struct rlhf__instance **rewards;       // [config.n_reward]
     struct rlhf__prompts *prompts;
+    struct rlhf__response_rules *rules;
     rlhf_dist dist, logp_dist;
 };
 

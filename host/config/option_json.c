@@ -5,6 +5,11 @@
 
 static json_t *text_or_null(const char *s) { return s ? json_string(s) : json_null(); }
 
+// A text field or default; the list that it holds for an RLHF__OPT_LIST.
+static json_t *text_json(const rlhf_opt *o, const char *s) {
+    return o->flags & RLHF__OPT_LIST ? json_loads(s, 0, NULL) : text_or_null(s);
+}
+
 // The field at `at` as a new JSON value, NULL when out of memory.
 static json_t *field_json(const rlhf_opt *o, const char *at) {
     int32_t small;
@@ -26,7 +31,7 @@ static json_t *field_json(const rlhf_opt *o, const char *at) {
         return json_real(real);
     default:
         memcpy(&text, at, sizeof text);
-        return text_or_null(text);
+        return text_json(o, text);
     }
 }
 
@@ -56,7 +61,7 @@ static json_t *default_json(const rlhf_opt *o) {
     case RLHF_T_F64:
         return json_real(o->f_def);
     default:
-        return text_or_null(o->s_def);
+        return text_json(o, o->s_def);
     }
 }
 
@@ -82,6 +87,8 @@ json_t *rlhf__opt_schema(const rlhf_opt *o) {
         for (size_t i = 0; o->choices[i]; i++)
             json_array_append_new(list, json_string(o->choices[i]));
         json_object_set_new(s, "enum", list);
+    } else if (o->flags & RLHF__OPT_LIST) {
+        json_object_set_new(s, "type", json_pack("[sss]", "array", "string", "integer"));
     } else if (o->type >= RLHF_T_STR && !o->s_def && !(o->flags & RLHF_OPT_REQUIRED)) {
         json_object_set_new(s, "type", json_pack("[ss]", "string", "null"));
     } else {

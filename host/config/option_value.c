@@ -73,7 +73,10 @@ void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
         rlhf__buf_puts(out, "a path (a string)");
         break;
     default:
-        rlhf__buf_puts(out, "a string");
+        rlhf__buf_puts(out, o->flags & RLHF__OPT_LIST
+                                ? "a list of texts that are not empty and of token ids, such as "
+                                  "[\"\\n\\n\", 13]"
+                                : "a string");
         break;
     }
 }
@@ -93,6 +96,19 @@ static void put_found(const json_t *v, const char *raw, struct rlhf__buf *out) {
     rlhf__buf_free(&text);
 }
 
+// 1: a text that is not empty, or a token id.
+static int is_list_item(const json_t *v) {
+    if (json_is_string(v)) return json_string_length(v) > 0;
+    return json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) <= INT32_MAX;
+}
+
+// The first item of an array that is none, or NULL.
+static const json_t *wrong_item(const json_t *array) {
+    for (size_t i = 0; i < json_array_size(array); i++)
+        if (!is_list_item(json_array_get(array, i))) return json_array_get(array, i);
+    return NULL;
+}
+
 static rlhf_status refuse(const rlhf_opt *o, const json_t *v, const char *raw,
                           const struct rlhf__origin *from, struct rlhf__error *err) {
     struct rlhf__buf b = RLHF__BUF_INIT;
@@ -100,7 +116,12 @@ static rlhf_status refuse(const rlhf_opt *o, const json_t *v, const char *raw,
     rlhf__buf_printf(&b, "%s%s%s must be ", from->section, *from->section ? "." : "", o->key);
     rlhf__opt_allowed(o, &b);
     rlhf__buf_puts(&b, ", found ");
-    put_found(v, raw, &b);
+    if (o->flags & RLHF__OPT_LIST && json_is_array(v)) {
+        rlhf__buf_puts(&b, "a list with ");
+        put_found(wrong_item(v), NULL, &b);
+    } else {
+        put_found(v, raw, &b);
+    }
     if (o->type == RLHF_T_ENUM && json_is_string(v)) {
         struct rlhf__nearest near = {json_string_value(v), NULL, 0};
         char hint[128];
@@ -154,6 +175,21 @@ static int in_range(const rlhf_opt *o, double v) {
     return low && high && isfinite(v);
 }
 
+// store() of an RLHF__OPT_LIST.
+static int store_list(const json_t *v, char *at, struct rlhf__strings *strings) {
+    int single = is_list_item(v);
+    if (!single && (!json_is_array(v) || wrong_item(v))) return 0;
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    if (single) rlhf__buf_putc(&text, '[');
+    rlhf__json_write(&text, v, 0);
+    if (single) rlhf__buf_putc(&text, ']');
+    const char *kept = text.bad ? NULL : rlhf__strings_add(strings, rlhf__buf_text(&text));
+    rlhf__buf_free(&text);
+    if (!kept) return -1;
+    memcpy(at, &kept, sizeof kept);
+    return 1;
+}
+
 // Writes the value to at; 0 when it does not fit the option, -1 when memory is out.
 static int store(const rlhf_opt *o, const json_t *v, const char *raw, char *at,
                  struct rlhf__strings *strings) {
@@ -182,6 +218,7 @@ static int store(const rlhf_opt *o, const json_t *v, const char *raw, char *at,
         }
         return 0;
     default:
+        if (o->flags & RLHF__OPT_LIST) return store_list(v, at, strings);
         if (!text && !(json_is_null(v) && !o->s_def)) return 0;
         if (text && !(text = rlhf__strings_add(strings, text))) return -1;
         memcpy(at, &text, sizeof text);

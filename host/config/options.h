@@ -7,6 +7,11 @@
 
 #include <rlhf/option.h>
 
+// A flag of the host's own tables, for RLHF_T_STR: a list of texts that are not empty and of token
+// ids. In JSON an array of strings and integers, or one of either; in the struct the array as JSON
+// text, "[]" when it is empty.
+#define RLHF__OPT_LIST 0x10000u
+
 // Strings that config structs point to; they live until rlhf__strings_free.
 struct rlhf__strings {
     char **item;

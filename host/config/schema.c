@@ -15,6 +15,9 @@
 // A number that must be below its maximum.
 #define F_BELOW(f, def, lo, hi, text)                                                              \
     { #f, text, RLHF_T_F64, RLHF_OPT_MAX_OPEN, offsetof(T, f), 0, 0, 0, 0, def, lo, hi, NULL, NULL }
+// A list of texts and token ids.
+#define L(f, text)                                                                                 \
+    { #f, text, RLHF_T_STR, RLHF__OPT_LIST, offsetof(T, f), 0, 0, 0, 0, 0, 0, 0, "[]", NULL }
 #define BIG ((int64_t)1 << 40)
 
 static const char *const dtype_names[] = {"auto", "f32", "bf16", NULL};
@@ -31,6 +34,7 @@ static const char *const nan_names[] = {"stop", "zero", "drop", NULL};
 static const char *const optim_names[] = {"adamw", "muon", NULL};
 static const char *const epsilon_names[] = {"torch", "tf1", NULL};
 static const char *const schedule_names[] = {"constant", "linear", "cosine", NULL};
+static const char *const warmup_names[] = {"step", "zero", NULL};
 static const char *const best_mode_names[] = {"max", "min", NULL};
 static const char *const checkpoint_dtype_names[] = {"f32", "bf16", NULL};
 static const char *const progress_names[] = {"auto", "bar", "plain", "off", NULL};
@@ -126,7 +130,12 @@ static const rlhf_opt sampling_opts[] = {
     I(top_k, 0, 0, 1 << 24, "keep this many most likely tokens; 0: all"),
     I(max_new_tokens, 48, 1, 1 << 20, "longest response in tokens"),
     I(slots, 0, 0, 1 << 16, "rows decoded at once; 0: chosen by the host"),
-    B(stop_at_eos, 1, "end a response at the end token; off: every response has full length"),
+    B(stop_at_eos, 1,
+      "end a response at the end token; off: it is a token like others, and responses have full "
+      "length unless sampling.stop ends them"),
+    L(stop,
+      "texts and token ids that end a response too, such as [\"\\n\\n\", 13]; the scored text "
+      "ends before such a text"),
 };
 #undef T
 #define T struct rlhf__response_config
@@ -134,6 +143,8 @@ static const rlhf_opt response_opts[] = {
     E(truncate, RLHF__TRUNCATE_NONE, truncate_names, "where the scored text ends"),
     E(non_stop, RLHF__NON_STOP_NONE, non_stop_names,
       "penalty for no stop token: how it is applied"),
+    S(period_token, "token that counts as a period (truncate: period), by its text, such as \".\"; "
+                    "empty: any token with a period in it"),
     I(period_min, 16, 0, 1 << 20, "first token at which a period ends the text (truncate: period)"),
     I(period_max, 24, 1, 1 << 20, "last token at which a period ends the text"),
     F(period_penalty, -1, -1e6, 1e6, "score of a response without such a period"),
@@ -171,6 +182,8 @@ static const rlhf_opt optim_opts[] = {
       "learning rate of Muon's matrices, times sqrt(outputs / inputs) where outputs are more"),
     F_BELOW(muon_momentum, 0.95, 0, 1, "momentum of Muon"),
     I(warmup, 0, 0, BIG, "phases of linear warm-up"),
+    E(warmup_from, RLHF__WARMUP_FROM_STEP, warmup_names,
+      "share of lr in the first phase of the warm-up: step, 1 / warmup; zero, 0"),
     I(schedule_phases, 0, 0, BIG,
       "phases the schedule is laid out for, or run.phases when that is more"),
     I(max_skipped, 10, 0, BIG, "steps in a row with a gradient that is not finite before a stop"),

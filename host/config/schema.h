@@ -93,7 +93,8 @@ struct rlhf__sampling_config {
     int64_t top_k; // 0 = off
     int64_t max_new_tokens;
     int64_t slots;       // rows decoded at once, 0 = chosen by the host
-    int32_t stop_at_eos; // 0: fixed response length, EOS is an ordinary token
+    const char *stop;    // RLHF__OPT_LIST: texts and token ids that end a response
+    int32_t stop_at_eos; // 0: EOS is an ordinary token
     int32_t reserved;
 };
 
@@ -108,7 +109,8 @@ enum rlhf__non_stop {
 struct rlhf__response_config {
     int32_t truncate;               // enum rlhf__truncate
     int32_t non_stop;               // enum rlhf__non_stop: what non_stop_penalty does
-    int64_t period_min, period_max; // tokens: the first period in this range ends the text
+    const char *period_token;       // text of the one token that is a period; "" = any with a "."
+    int64_t period_min, period_max; // tokens from 1: the first period in this range ends the text
     double period_penalty;          // score when there is none
     double non_stop_penalty;        // for responses that did not end by a stop token
 };
@@ -140,11 +142,13 @@ enum rlhf__schedule {
     RLHF__SCHEDULE_COSINE = 2
 };
 
+enum rlhf__warmup_from { RLHF__WARMUP_FROM_STEP = 0, RLHF__WARMUP_FROM_ZERO = 1 };
+
 struct rlhf__optim_config {
-    int32_t kind;     // enum rlhf__optim_kind
-    int32_t epsilon;  // enum rlhf_adam_epsilon
-    int32_t schedule; // enum rlhf__schedule
-    int32_t reserved;
+    int32_t kind;        // enum rlhf__optim_kind
+    int32_t epsilon;     // enum rlhf_adam_epsilon
+    int32_t schedule;    // enum rlhf__schedule
+    int32_t warmup_from; // enum rlhf__warmup_from
     double lr, beta1, beta2, eps, weight_decay;
     double max_grad_norm; // 0 = no clipping
     double final_scale;   // of lr at the last step, for linear and cosine

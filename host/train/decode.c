@@ -182,8 +182,19 @@ static void leave(struct decoder *d, struct row *w) {
     w->sequence = -1;
 }
 
+// Whether sequence i ends with what was just drawn for it.
+static rlhf_status ends(struct decoder *d, size_t i, struct rlhf__error *err) {
+    const struct rlhf__gen_request *q = d->q;
+    const int32_t *ids = d->out->ids + i * (size_t)q->max_new;
+    int32_t n = d->out->len[i];
+    int stops = ids[n - 1] == q->stop_id;
+    if (!stops && q->rules) RLHF_TRY(rlhf__response_stops(q->rules, ids, n, &stops, err));
+    d->out->stopped[i] = (uint8_t)stops;
+    return RLHF_OK;
+}
+
 // Append what a step drew.
-static void take(struct decoder *d) {
+static rlhf_status take(struct decoder *d, struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;
     struct rlhf__gen_result *out = d->out;
     out->tokens += d->offset[d->rows];
@@ -194,9 +205,10 @@ static void take(struct decoder *d) {
         out->ids[at] = d->next[r];
         out->logp[at] = d->logp[r];
         out->len[i]++;
-        out->stopped[i] = d->next[r] == q->stop_id;
+        RLHF_TRY(ends(d, i, err));
         if (out->stopped[i] || out->len[i] == q->max_new) leave(d, w);
     }
+    return RLHF_OK;
 }
 
 static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen *session,
@@ -223,8 +235,8 @@ static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen 
                               .prefix = q->prefix_slots ? d->prefix : NULL,
                               .silent = q->prefix_slots ? d->silent : NULL};
         rlhf_status st = rlhf__model_gen_step(m, session, &step, err);
+        if (st == RLHF_OK) st = take(d, err);
         if (st != RLHF_OK) return st;
-        take(d);
     }
 }
 

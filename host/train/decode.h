@@ -10,6 +10,7 @@
 #define RLHF_HOST_DECODE_H
 
 #include "model/model.h"
+#include "train/response_rules.h"
 
 #include <signal.h>
 
@@ -19,10 +20,11 @@ struct rlhf__gen_request {
     uint32_t n, slots;     // sequences; sequences decoded at once
     uint32_t prefix_slots; // caches for shared prompts, 0 = none; see below
     uint32_t reserved;
-    const int32_t *const *prompt; // [n] ids
-    const int32_t *prompt_len;    // [n], at least 1
-    int32_t max_new;              // longest response
-    int32_t stop_id;              // token that ends a response (it is kept), -1 = none
+    const int32_t *const *prompt;       // [n] ids
+    const int32_t *prompt_len;          // [n], at least 1
+    int32_t max_new;                    // longest response
+    int32_t stop_id;                    // token that ends a response (it is kept), -1 = none
+    struct rlhf__response_rules *rules; // what else ends one, NULL = nothing
     const rlhf_dist *dist, *logp_dist;
     uint64_t seed, stream;
     uint64_t first;                         // number of sequence 0 in the run
@@ -34,7 +36,7 @@ struct rlhf__gen_result {
     int32_t *ids;     // [n * stride]
     float *logp;      // [n * stride]
     int32_t *len;     // [n]
-    uint8_t *stopped; // [n] 1 = the last id is stop_id
+    uint8_t *stopped; // [n] 1 = the last id is stop_id, or the rules say so
     int64_t stride;   // max_new
     int64_t tokens;   // prompt and response tokens that went through the model
 };

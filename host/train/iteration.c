@@ -228,8 +228,7 @@ rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__error 
 static rlhf_status ask_judge(struct rlhf__iteration *it, struct rlhf__error *err) {
     struct rlhf__trainer *t = it->t;
     const struct rlhf__episodes *e = &it->rows;
-    struct rlhf__scorer s = {
-        .config = t->config, .tok = t->policy->tok, .phase = (uint64_t)t->phase};
+    struct rlhf__scorer s = {.config = t->config, .rules = t->rules, .phase = (uint64_t)t->phase};
     if (!it->judge) return RLHF_OK;
     it->judged = calloc(e->n ? e->n : 1, sizeof *it->judged);
     uint8_t *finite = calloc(e->n ? e->n : 1, 1);

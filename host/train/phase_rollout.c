@@ -44,7 +44,7 @@ static rlhf_status score(struct rlhf__trainer *t, struct rlhf__episodes *e, stru
                          struct rlhf__error *err) {
     struct rlhf__scorer s = {.config = t->config,
                              .rewards = t->rewards,
-                             .tok = t->policy->tok,
+                             .rules = t->rules,
                              .metric = rlhf__metrics_sink,
                              .metric_ctx = t->metrics,
                              .phase = (uint64_t)t->phase};

@@ -165,7 +165,7 @@ static rlhf_status fresh_accuracy(const struct rlhf__reward_round *r,
 
 static rlhf_status calibrate(struct rlhf__reward_round *r, const struct rlhf__episodes *e,
                              struct rlhf__error *err) {
-    struct rlhf__scorer s = {.config = r->t->config, .tok = r->t->policy->tok};
+    struct rlhf__scorer s = {.config = r->t->config, .rules = r->t->rules};
     struct rlhf__scored x = {0};
     struct rlhf__cut_rows c = {0};
     struct rlhf__prompt *prompt = calloc(e->n ? e->n : 1, sizeof *prompt);

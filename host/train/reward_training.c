@@ -61,14 +61,15 @@ static rlhf_status draw(const struct rlhf__trainer *t, const struct rlhf__model 
                                       .cancelled = t->req->env->cancelled};
     struct rlhf__order order = {0};
     int64_t *row = calloc(n, sizeof *row);
-    rlhf_status st = RLHF_OK;
-    if (!row) st = RLHF__NOMEM(err, "out of memory for %u samples", n);
+    rlhf_status st = rlhf__response_rules_create(&c->sampling, &c->response, m->tok, &q.rules, err);
+    if (st == RLHF_OK && !row) st = RLHF__NOMEM(err, "out of memory for %u samples", n);
     if (st == RLHF_OK)
         st = rlhf__order_init(&order, rlhf__prompts_count(prompts), q.seed, "calibrate", 1, err);
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++)
         row[i] = rlhf__order_next(&order);
     if (st == RLHF_OK) st = rlhf__rollout(&q, row, e, NULL, err);
     rlhf__order_finish(&order);
+    rlhf__response_rules_destroy(q.rules);
     free(row);
     return st;
 }

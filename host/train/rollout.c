@@ -49,12 +49,12 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const st
     return rlhf__prompts_open(&o, m->tok, out, err);
 }
 
-// How much of response i is kept, and whether a stop token is in it.
+// How much of response i is kept, and whether a stop token or text is in it.
 static int32_t kept_length(const struct rlhf__rollout_request *q, const struct rlhf__gen_result *r,
                            uint32_t i, uint8_t *finished) {
     const int32_t *ids = r->ids + (size_t)i * (size_t)r->stride;
     int32_t eos = rlhf__tokenizer_info(q->model->tok)->eos;
-    *finished = 0;
+    *finished = r->stopped[i];
     for (int32_t k = 0; k < r->len[i] && eos >= 0; k++) {
         if (ids[k] != eos) continue;
         *finished = 1;
@@ -113,6 +113,7 @@ static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *ro
                                   .prompt_len = len,
                                   .max_new = q->max_new,
                                   .stop_id = q->stop_at_eos ? eos : -1,
+                                  .rules = q->rules,
                                   .dist = q->dist,
                                   .logp_dist = q->logp_dist,
                                   .seed = q->seed,

@@ -128,6 +128,7 @@ static struct rlhf__rollout_request request(const struct rlhf__rollout_source *s
                                           .stop_at_eos = c->sampling.stop_at_eos,
                                           .cut_at_stop =
                                               c->response.truncate == RLHF__TRUNCATE_STOP,
+                                          .rules = t->rules,
                                           .dist = &s->dist,
                                           .logp_dist = &t->learner.dist,
                                           .seed = (uint64_t)c->run.seed};

@@ -4,7 +4,8 @@
 #include <math.h>
 
 double rlhf__schedule_factor(const struct rlhf__optim_config *c, int64_t phase, int64_t horizon) {
-    if (phase < c->warmup) return (double)(phase + 1) / (double)c->warmup;
+    int64_t ahead = c->warmup_from == RLHF__WARMUP_FROM_STEP;
+    if (phase < c->warmup) return (double)(phase + ahead) / (double)c->warmup;
     int64_t span = horizon - c->warmup;
     double x = span > 0 ? (double)(phase - c->warmup) / (double)span : 1;
     if (x > 1) x = 1;

@@ -22,22 +22,6 @@ void rlhf__scored_finish(struct rlhf__scored *s) {
     memset(s, 0, sizeof *s);
 }
 
-static int has_period(const struct rlhf__tokenizer *tok, int32_t id) {
-    char bytes[256];
-    size_t n = rlhf__tokenizer_decode(tok, &id, 1, RLHF__DECODE_SKIP_SPECIAL, bytes, sizeof bytes);
-    return memchr(bytes, '.', n < sizeof bytes ? n : sizeof bytes) != NULL;
-}
-
-// Length of the scored part of a response of `len` tokens by the period rule: up to the first token
-// with a period among tokens period_min..period_max (counted from 1); -1 when there is none.
-static int32_t period_length(const struct rlhf__scorer *s, const int32_t *ids, int32_t len) {
-    const struct rlhf__response_config *r = &s->config->response;
-    int64_t from = r->period_min > 1 ? r->period_min : 1;
-    for (int64_t k = from; k <= len && k <= r->period_max; k++)
-        if (has_period(s->tok, ids[k - 1])) return (int32_t)k;
-    return -1;
-}
-
 rlhf_status rlhf__scored_init(struct rlhf__scored *x, const struct rlhf__scorer *s,
                               const struct rlhf__episodes *e, const struct rlhf__prompt *prompt,
                               struct rlhf__error *err) {
@@ -54,13 +38,16 @@ rlhf_status rlhf__scored_init(struct rlhf__scored *x, const struct rlhf__scorer 
     for (uint32_t i = 0; ok && i < e->n; i++) {
         const int32_t *ids = e->ids + e->offset[i] + e->prompt_len[i];
         int32_t len = e->offset[i + 1] - e->offset[i] - e->prompt_len[i], cut = len;
-        if (s->config->response.truncate == RLHF__TRUNCATE_PERIOD) cut = period_length(s, ids, len);
+        if (s->config->response.truncate == RLHF__TRUNCATE_PERIOD)
+            cut = rlhf__response_period(s->rules, ids, len);
         x->no_period[i] = cut < 0;
         x->scored_len[i] = cut < 0 ? len : cut;
         size_t bytes = 0;
-        x->text[i] = rlhf__tokenizer_text(s->tok, ids, (size_t)x->scored_len[i],
-                                          RLHF__DECODE_SKIP_SPECIAL, &bytes);
+        x->text[i] =
+            rlhf__tokenizer_text(rlhf__response_rules_tok(s->rules), ids, (size_t)x->scored_len[i],
+                                 RLHF__DECODE_SKIP_SPECIAL, &bytes);
         ok = x->text[i] != NULL;
+        if (ok) bytes = rlhf__response_text_end(s->rules, x->text[i], bytes);
         x->response[i] = (rlhf_str){x->text[i], bytes};
         x->prompt[i] = prompt[i].text;
         x->meta[i] = prompt[i].meta;

@@ -1,23 +1,24 @@
 // scoring.h: from a batch of responses to scores: response rules, reward plugins, mixing.
 //
-// Order: the scored text is cut (response.truncate) -> every plugin scores -> values that are not
-// finite are handled (rewards.nan_policy) -> normalise before -> weighted sum -> normalise after ->
-// clip -> penalties (no period, no stop token). Normalising is (r - mean) / (std + 1e-5) over the
-// batch, biased std. Per-token rewards are weighted and summed, never normalised.
+// Order: the scored text is cut (response.truncate; before a stop text) -> every plugin scores ->
+// values that are not finite are handled (rewards.nan_policy) -> normalise before -> weighted sum
+// -> normalise after -> clip -> penalties (no period, no stop token). Normalising is (r - mean) /
+// (std + 1e-5) over the batch, biased std. Per-token rewards are weighted and summed, never
+// normalised.
 #ifndef RLHF_HOST_SCORING_H
 #define RLHF_HOST_SCORING_H
 
 #include "config/schema.h"
 #include "data/prompts.h"
 #include "plugin/services.h"
-#include "text/tokenizer.h"
 #include "train/episodes.h"
+#include "train/response_rules.h"
 
 // What scoring needs; all borrowed.
 struct rlhf__scorer {
     const struct rlhf__config *config;
     struct rlhf__instance *const *rewards; // [config->n_reward]
-    const struct rlhf__tokenizer *tok;
+    const struct rlhf__response_rules *rules;
     // Set a metric: rewards/<name>/{mean,std}, rewards/not_finite. NULL = none.
     void (*metric)(void *ctx, const char *name, double value);
     void *metric_ctx;

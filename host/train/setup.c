@@ -236,6 +236,9 @@ static rlhf_status open_rollout(struct rlhf__trainer *t, struct rlhf__error *err
                    t->req->algo->file);
     rlhf_status st = rlhf__setup_policy(t, &(struct rlhf__setup_head){0}, err);
     if (st == RLHF_OK) st = rlhf__model_writes(t->policy, err);
+    if (st == RLHF_OK)
+        st = rlhf__response_rules_create(&t->config->sampling, &t->config->response, t->policy->tok,
+                                         &t->rules, err);
     if (st == RLHF_OK) st = open_critic(t, err);
     if (st == RLHF_OK) st = open_reference(t, err);
     if (st == RLHF_OK) st = rlhf__rollout_source_create(t, &t->rollout, err);
@@ -310,6 +313,7 @@ void rlhf__trainer_destroy(struct rlhf__trainer *t) {
     free(t->rewards);
     rlhf__instance_destroy(t->algo);
     rlhf__rollout_source_destroy(t->rollout);
+    rlhf__response_rules_destroy(t->rules);
     rlhf__text_source_finish(&t->source);
     rlhf__reward_training_destroy(t->reward_training);
     rlhf__preference_source_finish(&t->preferences);

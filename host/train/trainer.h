@@ -52,6 +52,7 @@ struct rlhf__trainer {
     int32_t max_tokens;                            // of a supervised row
     int32_t reserved0;
     struct rlhf__rollout_source *rollout; // rollout algorithms
+    struct rlhf__response_rules *rules;   // of their responses
     struct rlhf__early_stop early_stop;
     struct rlhf__best best;
     struct rlhf__iteration iteration; // judge, reference moves, reward-model training

@@ -44,6 +44,19 @@ static void schedule_warms_up_and_decays(void **state) {
     close_to(rlhf__schedule_factor(&c, 9, 10), 0.1, 1e-15);
 }
 
+// Warm-up that begins at 0, as transformers and torch's LambdaLR(step / warmup) have it.
+static void schedule_warms_up_from_zero(void **state) {
+    (void)state;
+    struct rlhf__optim_config c = {.schedule = RLHF__SCHEDULE_LINEAR,
+                                   .warmup = 4,
+                                   .warmup_from = RLHF__WARMUP_FROM_ZERO,
+                                   .final_scale = 0.2};
+    close_to(rlhf__schedule_factor(&c, 0, 104), 0, 0);
+    close_to(rlhf__schedule_factor(&c, 3, 104), 0.75, 0);
+    close_to(rlhf__schedule_factor(&c, 4, 104), 1, 0);
+    close_to(rlhf__schedule_factor(&c, 54, 104), 0.6, 1e-15);
+}
+
 // ---- mixing ----
 
 static void mix(struct rlhf__config *c, const float *raw, const uint8_t *finished,
@@ -204,6 +217,7 @@ static void distinct_counts_ngrams_inside_rows(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(schedule_warms_up_and_decays),
+        cmocka_unit_test(schedule_warms_up_from_zero),
         cmocka_unit_test(rewards_are_weighted_normalised_and_clipped),
         cmocka_unit_test(penalties_come_last),
         cmocka_unit_test(dropped_rows_count_in_no_mean),

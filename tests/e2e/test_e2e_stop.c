@@ -1,0 +1,184 @@
+// test_e2e_stop.c: sampling.stop: texts and token ids that end a response. A run with them draws
+// the tokens of one without, up to where they end it.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RUN                                                                                        \
+    "--algo ppo.so --policy model --set policy.init=random --prompts prompts.txt "                 \
+    "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=1000\" --set batch.size=24 "                \
+    "--set sampling.max_new_tokens=24 --set sampling.stop_at_eos=true --set log.samples=24 "       \
+    "--set optim.schedule_phases=8 --set optim.lr=0.01 --set log.samples_every=1 "                 \
+    "--set log.rollouts=true "
+
+#define ROWS 24
+#define EOS  259
+
+static json_t *lines_of(const struct e2e *t, const char *name) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", t->dir, name);
+    FILE *f = fopen(path, "rb");
+    if (!f) fail_msg("%s is missing", name);
+    json_t *rows = json_array(), *row;
+    while ((row = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL)) != NULL)
+        json_array_append_new(rows, row);
+    fclose(f);
+    return rows;
+}
+
+// The response of row i: its ids into out[], how many.
+static size_t response(const json_t *lines, size_t i, int64_t out[64]) {
+    const json_t *row = json_array_get(lines, i), *ids = json_object_get(row, "ids");
+    size_t from = (size_t)json_integer_value(json_object_get(row, "prompt_length")), n = 0;
+    for (size_t k = from; k < json_array_size(ids); k++)
+        out[n++] = json_integer_value(json_array_get(ids, k));
+    return n;
+}
+
+static int is_letter(int64_t id) { return (id >= 'a' && id <= 'z') || (id >= 'A' && id <= 'Z'); }
+
+// Two letters that stand side by side, with something before them, in some response.
+static void find_pair(const json_t *lines, char out[3]) {
+    int64_t ids[64];
+    for (size_t i = 0; i < ROWS; i++) {
+        size_t n = response(lines, i, ids);
+        for (size_t k = 3; k + 4 < n; k++) {
+            if (!is_letter(ids[k]) || !is_letter(ids[k + 1])) continue;
+            snprintf(out, 3, "%c%c", (int)ids[k], (int)ids[k + 1]);
+            return;
+        }
+    }
+    fail_msg("no two letters side by side");
+}
+
+// Length of the response up to the token that completes text or is `id`; -1: neither.
+static int64_t expected(const int64_t *ids, size_t n, const char *text, int64_t id) {
+    static const char *const merged[] = {"th", "the", "in", ""};
+    char bytes[512] = "";
+    size_t len = 0;
+    for (size_t k = 0; k < n; k++) {
+        if (ids[k] == id) return (int64_t)k + 1;
+        if (ids[k] >= 256) len += (size_t)sprintf(bytes + len, "%s", merged[ids[k] - 256]);
+        if (ids[k] < 256) bytes[len++] = ids[k] ? (char)ids[k] : ' ';
+        bytes[len] = 0;
+        if (strstr(bytes, text)) return (int64_t)k + 1;
+    }
+    return -1;
+}
+
+static void responses_end_at_texts_and_ids(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN "--set run.phases=1 --set run.dir=a"), 0);
+    json_t *all = lines_of(t, "a/rollouts.jsonl");
+    char pair[3];
+    int64_t long_ids[64], ids[64], id;
+    find_pair(all, pair);
+    assert_true(response(all, 1, long_ids) > 5);
+    id = long_ids[5];
+    assert_int_equal(e2e_run(t,
+                             RUN "--set run.phases=1 --set run.dir=b "
+                                 "--set 'sampling.stop=[\"%s\", \"never to be seen\", %lld]'",
+                             pair, (long long)id),
+                     0);
+    json_t *cut = lines_of(t, "b/rollouts.jsonl"), *samples = lines_of(t, "b/samples.jsonl");
+    int by_text = 0, by_id = 0, whole = 0, finished = 0;
+    for (size_t i = 0; i < ROWS; i++) {
+        size_t n = response(all, i, long_ids), m = response(cut, i, ids);
+        int64_t want = expected(long_ids, n, pair, id);
+        const json_t *row = json_array_get(cut, i);
+        const char *text =
+            json_string_value(json_object_get(json_array_get(samples, i), "response"));
+        assert_int_equal(m, want < 0 ? (int64_t)n : want);
+        assert_memory_equal(ids, long_ids, m * sizeof *ids);
+        int ended = want >= 0 || ids[m - 1] == EOS;
+        assert_int_equal(json_is_true(json_object_get(row, "finished")), ended);
+        finished += ended;
+        const json_t *logp = json_object_get(row, "logp_sampled");
+        const json_t *before = json_object_get(json_array_get(all, i), "logp_sampled");
+        for (size_t k = 0; k < m; k++)
+            assert_true(json_equal(json_array_get(logp, k), json_array_get(before, k)));
+        // A text is cut before the stop text; a stop token that is no special one is part of it.
+        assert_null(strstr(text, pair));
+        if (want >= 0 && ids[m - 1] == id && id < 128) assert_int_equal(text[strlen(text) - 1], id);
+        by_id += want >= 0 && ids[m - 1] == id;
+        by_text += want >= 0 && ids[m - 1] != id;
+        whole += want < 0;
+    }
+    assert_true(by_text > 0 && by_id > 0 && whole > 0);
+    json_t *metrics = e2e_metrics(t, "b");
+    assert_true(e2e_metric(metrics, 0, "val/num_stop_token_ids") == finished);
+    assert_true(e2e_metric(metrics, 0, "sampling/logp_difference/max") == 0);
+    json_decref(metrics);
+    json_decref(all);
+    json_decref(cut);
+    json_decref(samples);
+}
+
+static void a_resumed_run_stops_at_the_same(void **state) {
+    struct e2e *t = *state;
+    const char *how = "--set 'sampling.stop=[\"a\", \"e\", \"th\", 200, 201]' --set run.phases=3";
+    assert_int_equal(e2e_run(t, RUN "%s --set run.dir=a", how), 0);
+    assert_int_equal(e2e_run(t,
+                             RUN "%s --set run.dir=b --set run.stop_after=1 "
+                                 "--set sampling.slots=5",
+                             how),
+                     0);
+    assert_int_equal(e2e_run(t, "--resume b --set run.stop_after=0"), 0);
+    assert_int_equal(e2e_shell(t, "cmp a/rollouts.jsonl b/rollouts.jsonl"), 0);
+    e2e_same_tree(t, "a/checkpoints/000003", "b/checkpoints/000003");
+    assert_int_equal(e2e_shell(t, "grep -A6 '\"stop\": ' b/config.json | tr -d ' \\n'"), 0);
+    e2e_says(t, "\"stop\":[\"a\",\"e\",\"th\",200,201]");
+}
+
+// One word is a list of one text, one number a list of one id.
+static void a_list_of_one(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(
+        e2e_shell(t, "$HOST " RUN "--set sampling.stop=END --print-config | grep -A1 '\"stop\"'"),
+        0);
+    e2e_says(t, "\"END\"");
+    assert_int_equal(
+        e2e_shell(t, "$HOST " RUN "--set sampling.stop=7 --print-config | grep -A1 '\"stop\"'"), 0);
+    e2e_says(t, " 7\n");
+}
+
+static void what_can_not_stop_is_refused(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN "--set 'sampling.stop=[\"\"]' --set run.dir=p"), 2);
+    e2e_says(t,
+             "sampling.stop must be a list of texts that are not empty and of token ids, such as "
+             "[\"\\n\\n\", 13], found a list with \"\"");
+    assert_int_equal(e2e_run(t, RUN "--set 'sampling.stop=[1.5]' --set run.dir=p"), 2);
+    e2e_says(t, "found a list with 1.5");
+    assert_int_equal(e2e_run(t, RUN "--set 'sampling.stop={\"a\": 1}' --set run.dir=p"), 2);
+    e2e_says(t, "found an object");
+    assert_int_equal(e2e_run(t, RUN "--set 'sampling.stop=[260]' --set run.dir=p"), 2);
+    e2e_says(t, "sampling.stop: the policy has no token 260; its tokens are 0 to 259");
+    assert_false(e2e_exists(t, "p"));
+}
+
+// ---- the period rule ----
+
+static void a_period_can_be_one_token(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN "--set response.truncate=period --set run.phases=1 "
+                                    "--set response.period_token=. --set run.dir=a"),
+                     0);
+    assert_int_equal(e2e_run(t, RUN "--set response.truncate=period --set run.dir=b "
+                                    "--set response.period_token=..."),
+                     2);
+    e2e_says(t, "response.period_token: \"...\" is 3 tokens of the policy; it must be one");
+    assert_false(e2e_exists(t, "b"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(responses_end_at_texts_and_ids, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_resumed_run_stops_at_the_same, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_list_of_one, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(what_can_not_stop_is_refused, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_period_can_be_one_token, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_stop", tests, NULL, NULL);
+}
