@@ -11,7 +11,7 @@
 rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, json_t **out,
                              struct rlhf__error *err) {
     json_error_t why;
-    *out = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
+    *out = rlhf__json_decode(text, len, JSON_REJECT_DUPLICATES, &why);
     if (*out) return RLHF_OK;
     if (json_error_code(&why) == json_error_out_of_memory)
         return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", name);

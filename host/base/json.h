@@ -1,13 +1,18 @@
 // json.h: reading JSON strictly and writing it readably.
 //
-// Jansson parses; what this adds is file names and lines in messages, the line of a key, and a
-// writer that prints the shortest number that reads back the same (0.1, not 0.10000000000000001).
+// Jansson parses; what this adds is integers of any size, file names and lines in messages, the
+// line of a key, and a writer that prints the shortest number that reads back the same (0.1, not
+// 0.10000000000000001).
 #ifndef RLHF_HOST_JSON_H
 #define RLHF_HOST_JSON_H
 
 #include "base/buf.h"
 
 #include <jansson.h>
+
+// json_loadb, but integers beyond 64 bits are reals (the nearest double); the place in *why (NULL
+// allowed) is that in text. New reference. All JSON is read through this. [any]
+json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error_t *why);
 
 // Parse text (len bytes). Duplicate keys, trailing bytes and invalid UTF-8 are refused; the message
 // is "<name>:<line>:<column>: reason". *out is a new reference. [any]

@@ -25,7 +25,7 @@ static rlhf_status check_utf8(const char *flag, const char *text, struct rlhf__e
 
 // A value as typed: JSON when it parses as that, else a string. New reference, NULL: no memory.
 static json_t *typed_value(const char *raw) {
-    json_t *v = json_loads(raw, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+    json_t *v = rlhf__json_decode(raw, strlen(raw), JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
     return v ? v : json_string(raw);
 }
 

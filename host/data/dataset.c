@@ -135,8 +135,9 @@ static rlhf_status read_fields(struct reader *r, const json_t *row, struct recor
 
 static rlhf_status read_json(struct reader *r, rlhf_str line, struct record *rec) {
     json_error_t why;
-    json_t *row = json_loadb(line.ptr, (size_t)line.len,
-                             JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
+    json_t *row =
+        rlhf__json_decode(line.ptr, (size_t)line.len,
+                          JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
     if (!row)
         return rlhf__fail(r->err, RLHF_E_INVALID, "%s:%lld:%d: not valid JSON: %s", r->path,
                           (long long)r->line, why.column < 0 ? 0 : why.column, why.text);

@@ -242,8 +242,9 @@ static rlhf_status add_line(struct reader *r, rlhf_str line) {
     json_error_t why;
     size_t good = rlhf__utf8_valid(line.ptr, (size_t)line.len);
     if (good < line.len) return BAD(r, "invalid UTF-8 at byte %zu of the line", good + 1);
-    json_t *row = json_loadb(line.ptr, (size_t)line.len,
-                             JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
+    json_t *row =
+        rlhf__json_decode(line.ptr, (size_t)line.len,
+                          JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
     if (!row) return BAD(r, "not valid JSON: %s", why.text);
     rlhf_status st = take_texts(r, row, &t);
     if (st == RLHF_OK) st = add_texts(r, &t);

@@ -96,7 +96,8 @@ static rlhf_status read_config(struct rlhf__model *m, const struct rlhf__model_s
     if (m->n_labels < 1)
         return rlhf__fail(
             err, RLHF_E_INVALID,
-            "%s/config.json names a classifier but has neither id2label nor num_labels", m->dir);
+            "%s/config.json names a classifier but num_labels is 0 and there is no id2label",
+            m->dir);
     return read_pooling(m, spec, &m->pooling, err);
 }
 

@@ -19,7 +19,7 @@ static size_t kept(const struct rlhf__buf *text, int64_t keep_phase) {
         const char *line = text->data + at;
         const char *end = memchr(line, '\n', text->len - at);
         if (!end) break;
-        json_t *row = json_loadb(line, (size_t)(end - line), 0, NULL);
+        json_t *row = rlhf__json_decode(line, (size_t)(end - line), 0, NULL);
         const json_t *phase = json_object_get(row, "phase");
         int good = json_is_integer(phase) && json_integer_value(phase) <= keep_phase;
         json_decref(row);

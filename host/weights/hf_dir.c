@@ -9,7 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_LABELS = 1 << 16 };
+// transformers leaves the names out of config.json when there are two and nobody named them.
+enum { MAX_LABELS = 1 << 16, DEFAULT_LABELS = 2 };
 
 static rlhf_status no_memory(struct rlhf__error *err) {
     return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a model directory");
@@ -91,7 +92,9 @@ rlhf_status rlhf__hf_labels(const json_t *config, const char *dir, struct rlhf__
     if (names && !json_is_object(names))
         return rlhf__fail(err, RLHF_E_INVALID, "%s/config.json: id2label is %s, expected an object",
                           dir, rlhf__json_kind(names));
-    json_int_t n = names ? (json_int_t)json_object_size(names) : json_integer_value(number);
+    json_int_t n = names    ? (json_int_t)json_object_size(names)
+                   : number ? json_integer_value(number)
+                            : DEFAULT_LABELS;
     if (n < 0 || n > MAX_LABELS)
         return rlhf__fail(err, RLHF_E_INVALID, "%s/config.json: %lld labels; allowed: 0 to %d", dir,
                           (long long)n, MAX_LABELS);

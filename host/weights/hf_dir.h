@@ -24,8 +24,8 @@ rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__err
 rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const char **out,
                                 struct rlhf__error *err);
 
-// Labels of a config: id2label {"0": "NEGATIVE", ...}, else num_labels as LABEL_0, ...; n = 0 when
-// the config has neither. Release with rlhf__labels_finish. Errors: RLHF_E_INVALID (a gap, not a
+// Labels of a config: id2label {"0": "NEGATIVE", ...}, else num_labels as LABEL_0, ...; two of
+// these when the config has neither, as in transformers. Release with rlhf__labels_finish. Errors: RLHF_E_INVALID (a gap, not a
 // string), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__hf_labels(const json_t *config, const char *dir, struct rlhf__labels *out,
                             struct rlhf__error *err);

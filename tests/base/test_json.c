@@ -155,6 +155,54 @@ static void kinds_in_words(void **state) {
     json_decref(v);
 }
 
+// Integers beyond 64 bits are reals, as in other readers of JSON; what follows keeps its place.
+static void integers_of_any_size(void **state) {
+    (void)state;
+    struct rlhf__error err = {0};
+    json_t *v;
+    const char *text =
+        "{\"model_max_length\": 1000000000000000019884624838656,\n"
+        " \"s\": \"99999999999999999999 \\\" 99999999999999999999\",\n"
+        " \"n\": [9223372036854775807, -9223372036854775808, 9223372036854775808,\n"
+        "  -9223372036854775809, 9999999999999999999, 18446744073709551616, 1, 0.5]}";
+    check_ok(rlhf__json_parse("c.json", text, strlen(text), &v, &err), &err);
+    assert_true(json_real_value(json_object_get(v, "model_max_length")) == 1e30);
+    assert_string_equal(json_string_value(json_object_get(v, "s")),
+                        "99999999999999999999 \" 99999999999999999999");
+    const json_t *n = json_object_get(v, "n");
+    assert_true(json_integer_value(json_array_get(n, 0)) == INT64_MAX);
+    assert_true(json_integer_value(json_array_get(n, 1)) == INT64_MIN);
+    const double want[] = {9223372036854775808.0, -9223372036854775808.0, 1e19,
+                           18446744073709551616.0};
+    for (size_t i = 0; i < CHECK_COUNT(want); i++)
+        assert_true(json_real_value(json_array_get(n, i + 2)) == want[i]);
+    assert_true(json_integer_value(json_array_get(n, 6)) == 1);
+    json_decref(v);
+    static const char *const bad[] = {
+        "{\"a\": 99999999999999999999, \"b\": 1, x}", "{\"a\": 99999999999999999999,\n\"b\": 1, x}",
+        "{\"a\": [99999999999999999999, 0999999999999999999999]}", "{\"a\": 99999999999999999999x}",
+        "{\"a\": [99999999999999999999, \""};
+    for (size_t i = 0; i < CHECK_COUNT(bad); i++) { // the error is where it is after a short number
+        struct rlhf__error same = {0};
+        char other[80];
+        snprintf(other, sizeof other, "%s", bad[i]);
+        memcpy(strchr(other, '9'), "0.8", 3);
+        check_error(rlhf__json_parse("c.json", other, strlen(other), &v, &same), RLHF_E_INVALID,
+                    &same, "c.json:");
+        check_error(rlhf__json_parse("c.json", bad[i], strlen(bad[i]), &v, &err), RLHF_E_INVALID,
+                    &err, same.text);
+        assert_null(v);
+    }
+    char huge[500] = "{\"a\": ";
+    memset(huge + 6, '7', 400);
+    check_error(rlhf__json_parse("c.json", huge, strlen(huge), &v, &err), RLHF_E_INVALID, &err,
+                "too big integer");
+    check_error(rlhf__json_parse("c.json", "[-77777777777777777777-1]", 25, &v, &err),
+                RLHF_E_INVALID, &err, "c.json:1:");
+    check_error(rlhf__json_parse("c.json", "{\"a\": 1e999}", 12, &v, &err), RLHF_E_INVALID, &err,
+                "real number overflow");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refusals_have_a_place),
@@ -164,6 +212,7 @@ int main(void) {
         cmocka_unit_test(what_is_written_reads_back),
         cmocka_unit_test(strings_that_are_no_utf8),
         cmocka_unit_test(kinds_in_words),
+        cmocka_unit_test(integers_of_any_size),
     };
     return cmocka_run_group_tests_name("base_json", tests, NULL, NULL);
 }

@@ -46,7 +46,8 @@ static void fields(void **state) {
         scratch_text(*state, "a.jsonl",
                      "\xEF\xBB\xBF{\"text\": \"one \\u00e9\\n\", \"label\": 1, \"id\": 7}\r\n"
                      "\n"
-                     "  {\"text\": \"\", \"prompt\": \"p\", \"label\": 0}\n"),
+                     "  {\"text\": \"\", \"prompt\": \"p\", \"label\": 0, \"id\": "
+                     "10000000000000000000000}\n"),
         gz(*state, "b.jsonl.gz", "{\"text\": \"three\"}"), // no newline at the end
     };
     struct rlhf__dataset_opts o = {.paths = paths, .n_paths = 2, .need = TEXT, .want = LABEL};

@@ -95,7 +95,9 @@ static void labels(void **state) {
     json_decref(c);
     c = parse("{}");
     check_ok(rlhf__hf_labels(c, "DIR", &l, &err), &err);
-    assert_int_equal(l.n, 0);
+    assert_int_equal(l.n, 2);
+    assert_string_equal(l.name[1], "LABEL_1");
+    rlhf__labels_finish(&l);
     json_decref(c);
 }
 
