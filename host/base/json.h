@@ -30,6 +30,11 @@ int64_t rlhf__json_line_of(const char *text, size_t len, const char *path);
 // their order. [any]
 void rlhf__json_write(struct rlhf__buf *out, const json_t *v, int indent);
 
+// Write v to DIR/name atomically, indented, with a newline at the end. Errors: RLHF_E_IO,
+// RLHF_E_NOMEM. [main]
+rlhf_status rlhf__json_save(const char *dir, const char *name, const json_t *v,
+                            struct rlhf__error *err);
+
 // Append one JSON string with quotes; bytes that are no UTF-8 become U+FFFD, and what is no
 // character to look at (printable.h) is escaped, so that the text is safe on a terminal. [any]
 void rlhf__json_write_string(struct rlhf__buf *out, const char *bytes, size_t n);

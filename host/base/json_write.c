@@ -1,6 +1,7 @@
 // json_write.c: writing JSON; see json.h.
 #include "base/json.h"
 
+#include "base/file.h"
 #include "base/printable.h"
 
 #include <math.h>
@@ -147,4 +148,18 @@ static void write_value(struct rlhf__buf *out, const json_t *v, int indent, int 
 
 void rlhf__json_write(struct rlhf__buf *out, const json_t *v, int indent) {
     write_value(out, v, indent, 0);
+}
+
+rlhf_status rlhf__json_save(const char *dir, const char *name, const json_t *v,
+                            struct rlhf__error *err) {
+    char *path = rlhf__path_join(dir, name);
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__json_write(&text, v, 2);
+    rlhf__buf_puts(&text, "\n");
+    rlhf_status st =
+        path ? rlhf__buf_ok(&text, err) : rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a path");
+    if (st == RLHF_OK) st = rlhf__file_write(path, text.data, text.len, err);
+    rlhf__buf_free(&text);
+    free(path);
+    return st;
 }

@@ -43,6 +43,20 @@ void rlhf__merges_add(struct rlhf__merges *m, int32_t left, int32_t right, uint3
     *probe(m, pair) = (struct rlhf__merge){.pair = pair, .rank = rank, .id = id};
 }
 
+int rlhf__merges_equal(const struct rlhf__merges *a, const struct rlhf__merges *b) {
+    size_t left = 0;
+    for (size_t i = 0; i < b->n_slots; i++)
+        left += b->slot[i].id >= 0;
+    for (size_t i = 0; i < a->n_slots; i++) {
+        const struct rlhf__merge *m = &a->slot[i];
+        if (m->id < 0) continue;
+        const struct rlhf__merge *other = b->n_slots ? probe(b, m->pair) : NULL;
+        if (!other || other->id != m->id || other->rank != m->rank) return 0;
+        left--;
+    }
+    return left == 0;
+}
+
 void rlhf__merges_finish(struct rlhf__merges *m) {
     free(m->slot);
     *m = (struct rlhf__merges){0};

@@ -30,6 +30,9 @@ void rlhf__merges_add(struct rlhf__merges *m, int32_t left, int32_t right, uint3
 rlhf_status rlhf__merges_apply(const struct rlhf__merges *m, int32_t *ids, size_t *n,
                                struct rlhf__error *err);
 
+// 1 when both hold the same merges in the same order. [any]
+int rlhf__merges_equal(const struct rlhf__merges *a, const struct rlhf__merges *b);
+
 void rlhf__merges_finish(struct rlhf__merges *m);
 
 #endif

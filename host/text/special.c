@@ -37,7 +37,9 @@ static int32_t find_text(const struct rlhf__tokenizer *tok, const char *s) {
     int32_t id = rlhf__vocab_find(&tok->vocab, s, len);
     for (int32_t i = 0; id < 0 && i < tok->vocab.n; i++) {
         rlhf_str b = rlhf__vocab_bytes(&tok->vocab, i);
-        if (tok->vocab.token[i].special && b.len == len && len && !memcmp(b.ptr, s, len)) id = i;
+        if ((tok->vocab.token[i].special || tok->vocab.token[i].added) && b.len == len && len &&
+            !memcmp(b.ptr, s, len))
+            id = i;
     }
     return id;
 }
@@ -70,7 +72,10 @@ static rlhf_status add_token(struct rlhf__tokenizer *tok, int64_t id, const char
     if (t->len != strlen(text) || memcmp(tok->vocab.bytes + t->at, text, t->len) != 0)
         return rlhf__fail(err, RLHF_E_INVALID, "the added token '%s' has the id %lld of '%.*s'",
                           text, (long long)id, (int)t->len, tok->vocab.bytes + t->at);
-    if (special || !known) t->special = 1;
+    if (special)
+        t->special = 1;
+    else
+        t->added = 1;
     return RLHF_OK;
 }
 
@@ -90,7 +95,7 @@ rlhf_status rlhf__tokenizer_add_tokens(struct rlhf__tokenizer *tok, const json_t
     return RLHF_OK;
 }
 
-// added_tokens.json: {"text": id}.
+// added_tokens.json: {"text": id}. Which of them are special, other files say.
 static rlhf_status read_added(struct rlhf__tokenizer *tok, json_t *file, struct rlhf__error *err) {
     const char *text;
     json_t *id;
@@ -98,7 +103,7 @@ static rlhf_status read_added(struct rlhf__tokenizer *tok, json_t *file, struct 
         if (!json_is_integer(id))
             return rlhf__fail(err, RLHF_E_INVALID, "'%s': expected an integer id, found %s", text,
                               rlhf__json_kind(id));
-        RLHF_TRY(add_token(tok, json_integer_value(id), text, 1, err));
+        RLHF_TRY(add_token(tok, json_integer_value(id), text, 0, err));
     }
     return RLHF_OK;
 }
@@ -127,6 +132,25 @@ static void read_roles(struct rlhf__tokenizer *tok, const json_t *file) {
         const json_t *v = json_object_get(file, roles[r].key);
         if (json_is_object(v)) v = json_object_get(v, "content");
         if (*id < 0 && json_is_string(v)) *id = find_text(tok, json_string_value(v));
+    }
+}
+
+static void mark_special(struct rlhf__tokenizer *tok, const json_t *v) {
+    if (json_is_object(v)) v = json_object_get(v, "content");
+    int32_t id = json_is_string(v) ? find_text(tok, json_string_value(v)) : -1;
+    if (id >= 0) tok->vocab.token[id].special = 1;
+}
+
+// Further special tokens, in a list or each by a name of its own.
+static void read_more(struct rlhf__tokenizer *tok, json_t *file) {
+    static const char *const keys[] = {"additional_special_tokens", "extra_special_tokens"};
+    const char *name;
+    size_t i;
+    json_t *v;
+    for (size_t k = 0; k < 2; k++) {
+        json_t *list = json_object_get(file, keys[k]);
+        json_array_foreach(list, i, v) mark_special(tok, v);
+        json_object_foreach(list, name, v) mark_special(tok, v);
     }
 }
 
@@ -159,15 +183,19 @@ static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *file,
     if (json_is_true(json_object_get(file, "add_prefix_space")))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "add_prefix_space = true is not supported");
     const char *class = json_string_value(json_object_get(file, "tokenizer_class"));
-    static const char *const bpe[] = {"GPT2", "CodeGen", "PreTrained", "Tokenizers", NULL};
+    // The last two are whatever tokenizer.json says.
+    static const char *const bpe[] = {"GPT2Tokenizer",           "GPT2TokenizerFast",
+                                      "CodeGenTokenizer",        "CodeGenTokenizerFast",
+                                      "PreTrainedTokenizerFast", "TokenizersBackend"};
     int known = !class || tok->info.kind != RLHF__TOKENIZER_BPE;
-    for (size_t i = 0; !known && bpe[i]; i++)
-        known = !strncmp(class, bpe[i], strlen(bpe[i]));
+    for (size_t i = 0; !known && i < (tok->has_json ? 6 : 4); i++)
+        known = !strcmp(class, bpe[i]);
     if (!known)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "tokenizer_class '%.60s' is not supported; allowed: GPT2Tokenizer and "
-                          "tokenizers that cut words by GPT-2's pattern",
-                          class);
+                          "tokenizer_class '%.60s' is not supported%s; allowed: GPT2Tokenizer, "
+                          "CodeGenTokenizer and, with a tokenizer.json that cuts words by GPT-2's "
+                          "pattern, PreTrainedTokenizerFast and TokenizersBackend",
+                          class, tok->has_json ? "" : " without a tokenizer.json");
     struct rlhf__bert_opts *o = &tok->piece.opts;
     const json_t *lower = json_object_get(file, "do_lower_case");
     const json_t *strip = json_object_get(file, "strip_accents");
@@ -187,12 +215,15 @@ static int longer_first(const void *a, const void *b, void *tok_) {
 
 static rlhf_status list_special(struct rlhf__tokenizer *tok, struct rlhf__error *err) {
     size_t n = 0;
-    for (int32_t i = 0; i < tok->vocab.n; i++)
-        n += tok->vocab.token[i].special != 0;
+    for (int32_t i = 0; i < tok->vocab.n; i++) {
+        const struct rlhf__vocab_token *t = &tok->vocab.token[i];
+        n += t->special || t->added;
+        tok->n_added += t->added && !t->special && t->len;
+    }
     tok->special = malloc((n ? n : 1) * sizeof *tok->special);
     if (!tok->special) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a tokenizer");
     for (int32_t i = 0; i < tok->vocab.n; i++)
-        if (tok->vocab.token[i].special && tok->vocab.token[i].len)
+        if ((tok->vocab.token[i].special || tok->vocab.token[i].added) && tok->vocab.token[i].len)
             tok->special[tok->n_special++] = i;
     qsort_r(tok->special, tok->n_special, sizeof *tok->special, longer_first, &tok->vocab);
     return RLHF_OK;
@@ -222,6 +253,9 @@ rlhf_status rlhf__tokenizer_load_special(struct rlhf__tokenizer *tok, const char
         read_roles(tok, file[CONFIG]);
         read_role_ids(tok, file[MODEL]);
         read_usual(tok);
+        read_more(tok, file[MAP]);
+        read_more(tok, file[CONFIG]);
+        rlhf__frame_default(tok, file[CONFIG]);
         st = list_special(tok, err);
     }
     for (int i = 0; i < N; i++)

@@ -61,9 +61,12 @@ static rlhf_status encode_plain(const struct rlhf__tokenizer *tok, const char *s
                     : rlhf__wordpiece_encode(&tok->piece, s, n, stop_at, out, err);
 }
 
-// The special token that s starts with (the longest), -1 = none.
-static int32_t special_at(const struct rlhf__tokenizer *tok, const char *s, size_t n) {
+// The added token that s starts with (the longest), -1 = none; special ones only where wanted.
+static int32_t special_at(const struct rlhf__tokenizer *tok, const char *s, size_t n,
+                          uint32_t flags) {
     for (size_t i = 0; i < tok->n_special; i++) {
+        int wanted = (flags & RLHF__ENCODE_SPECIAL) || !tok->vocab.token[tok->special[i]].special;
+        if (!wanted) continue;
         rlhf_str b = rlhf__vocab_bytes(&tok->vocab, tok->special[i]);
         if (b.len <= n && b.ptr[0] == s[0] && !memcmp(b.ptr, s, (size_t)b.len))
             return tok->special[i];
@@ -72,10 +75,11 @@ static int32_t special_at(const struct rlhf__tokenizer *tok, const char *s, size
 }
 
 static rlhf_status encode_special(const struct rlhf__tokenizer *tok, const char *s, size_t n,
-                                  size_t stop_at, struct rlhf__ids *out, struct rlhf__error *err) {
+                                  uint32_t flags, size_t stop_at, struct rlhf__ids *out,
+                                  struct rlhf__error *err) {
     size_t from = 0;
     for (size_t at = 0; at < n && out->n < stop_at;) {
-        int32_t id = special_at(tok, s + at, n - at);
+        int32_t id = special_at(tok, s + at, n - at, flags);
         if (id < 0) {
             at++;
             continue;
@@ -88,24 +92,27 @@ static rlhf_status encode_special(const struct rlhf__tokenizer *tok, const char 
     return encode_plain(tok, s + from, n - from, stop_at, out, err);
 }
 
-// The ids that go around the text: at most two in front and two behind.
-struct frame {
-    int32_t before[2], after[2];
+// The ids that go around the text: what flags ask for outside, the tokenizer's own inside.
+struct around {
+    int32_t before[1 + RLHF__FRAME_MAX], after[RLHF__FRAME_MAX + 1];
     size_t n_before, n_after;
 };
 
-static rlhf_status make_frame(const struct rlhf__tokenizer *tok, uint32_t flags, struct frame *f,
+static rlhf_status make_frame(const struct rlhf__tokenizer *tok, uint32_t flags, struct around *f,
                               struct rlhf__error *err) {
     const struct rlhf__tokenizer_info *info = &tok->info;
-    *f = (struct frame){0};
+    const struct rlhf__frame *own = &tok->frame;
+    *f = (struct around){0};
     if ((flags & RLHF__ENCODE_BOS) && info->bos < 0)
         return rlhf__fail(err, RLHF_E_INVALID, "the tokenizer has no bos token");
     if ((flags & RLHF__ENCODE_EOS) && info->eos < 0)
         return rlhf__fail(err, RLHF_E_INVALID, "the tokenizer has no eos token");
-    int template = (flags & RLHF__ENCODE_TEMPLATE) && info->kind == RLHF__TOKENIZER_WORDPIECE;
+    int template = (flags & RLHF__ENCODE_TEMPLATE) != 0;
     if (flags & RLHF__ENCODE_BOS) f->before[f->n_before++] = info->bos;
-    if (template) f->before[f->n_before++] = info->cls;
-    if (template) f->after[f->n_after++] = info->sep;
+    for (size_t i = 0; template && i < own->n_before; i++)
+        f->before[f->n_before++] = own->before[i];
+    for (size_t i = 0; template && i < own->n_after; i++)
+        f->after[f->n_after++] = own->after[i];
     if (flags & RLHF__ENCODE_EOS) f->after[f->n_after++] = info->eos;
     return RLHF_OK;
 }
@@ -113,7 +120,7 @@ static rlhf_status make_frame(const struct rlhf__tokenizer *tok, uint32_t flags,
 rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint32_t flags,
                                    size_t max_tokens, struct rlhf__ids *out,
                                    struct rlhf__error *err) {
-    struct frame f;
+    struct around f;
     RLHF_TRY(make_frame(tok, flags, &f, err));
     if (max_tokens && max_tokens < f.n_before + f.n_after)
         return rlhf__fail(err, RLHF_E_INVALID, "%zu tokens have no room for the special tokens",
@@ -123,9 +130,10 @@ rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str t
     size_t room = max_tokens ? max_tokens - f.n_before - f.n_after : SIZE_MAX;
     size_t stop_at = room > SIZE_MAX - out->n ? SIZE_MAX : out->n + room;
     if (text.len) {
-        rlhf_status st = flags & RLHF__ENCODE_SPECIAL
-                             ? encode_special(tok, text.ptr, (size_t)text.len, stop_at, out, err)
-                             : encode_plain(tok, text.ptr, (size_t)text.len, stop_at, out, err);
+        size_t n = (size_t)text.len;
+        rlhf_status st = (flags & RLHF__ENCODE_SPECIAL) || tok->n_added
+                             ? encode_special(tok, text.ptr, n, flags, stop_at, out, err)
+                             : encode_plain(tok, text.ptr, n, stop_at, out, err);
         RLHF_TRY(st);
     }
     if (out->n > stop_at) out->n = stop_at; // the last word overshot

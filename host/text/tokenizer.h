@@ -1,8 +1,9 @@
 // tokenizer.h: text to token ids and back, for the tokenizers of model directories.
 //
 // Two kinds: byte-level BPE (GPT-2: vocab.json + merges.txt) and WordPiece (BERT: vocab.txt). A
-// directory that only has tokenizer.json is read too when it holds one of the two. Encoding and
-// decoding are thread-safe: a tokenizer is read-only after open.
+// tokenizer.json is what counts where there is one: it must hold one of the two kinds, and the
+// older files beside it must say the same. Encoding and decoding are thread-safe: a tokenizer is
+// read-only after open.
 //
 // What it is not: a trainer of vocabularies, or a general tokenizers pipeline.
 #ifndef RLHF_HOST_TEXT_TOKENIZER_H
@@ -13,7 +14,7 @@
 enum rlhf__tokenizer_kind { RLHF__TOKENIZER_BPE = 1, RLHF__TOKENIZER_WORDPIECE = 2 };
 
 enum rlhf__encode_flag {
-    RLHF__ENCODE_TEMPLATE = 1, // as transformers: WordPiece [CLS] text [SEP]; BPE adds nothing
+    RLHF__ENCODE_TEMPLATE = 1, // as transformers: what the tokenizer's own files put around a text
     RLHF__ENCODE_BOS = 2,      // put bos in front; RLHF_E_INVALID when there is none
     RLHF__ENCODE_EOS = 4,      // put eos behind; RLHF_E_INVALID when there is none
     RLHF__ENCODE_SPECIAL = 8   // recognise special tokens such as <|endoftext|> in the text
@@ -75,6 +76,22 @@ int rlhf__tokenizer_is_special(const struct rlhf__tokenizer *tok, int32_t id);
 // number). `what` names the model in the message. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__tokenizer_check_model(const struct rlhf__tokenizer *tok, int32_t n_vocab,
                                         const char *what, struct rlhf__error *err);
+
+// 1 when the tokenizer's own files put bos in front of a text (post_processor of tokenizer.json,
+// else add_bos_token of tokenizer_config.json). [any]
+int rlhf__tokenizer_has_bos(const struct rlhf__tokenizer *tok);
+
+// 1 when they put nothing else around a text. [any]
+int rlhf__tokenizer_only_bos(const struct rlhf__tokenizer *tok);
+
+// Put bos in front of texts from now on, or nothing; a BPE tokenizer that has a bos token, others
+// stay as they are. [one thread]
+void rlhf__tokenizer_set_bos(struct rlhf__tokenizer *tok, int on);
+
+// Record in the files of dir, a copy of the tokenizer's own, what rlhf__tokenizer_set_bos changed;
+// nothing when it changed nothing. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
+rlhf_status rlhf__tokenizer_write_frame(const struct rlhf__tokenizer *tok, const char *dir,
+                                        struct rlhf__error *err);
 
 // 1 when both tokenizers have the same tokens with the same ids. [any]
 int rlhf__tokenizer_equal(const struct rlhf__tokenizer *a, const struct rlhf__tokenizer *b);

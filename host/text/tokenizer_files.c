@@ -1,7 +1,7 @@
-// tokenizer_files.c: reading the vocabulary files: vocab.json with merges.txt, vocab.txt, or a
-// tokenizer.json that holds one of the two kinds.
+// tokenizer_files.c: reading the vocabulary files: vocab.json with merges.txt, or vocab.txt, and
+// which of a directory's files count.
 //
-// What it is not: special tokens and options are special.c's.
+// What it is not: tokenizer.json is tokenizer_json.c's, special tokens and options special.c's.
 #include "text/tokenizer_impl.h"
 
 #include "base/file.h"
@@ -29,10 +29,10 @@ static int has(const char *dir, const char *name) {
     return n > 0 && (size_t)n < sizeof path && rlhf__is_file(path);
 }
 
-// Tokens of {"token": id}. With byte_level, tokens are written in stand-ins; one that is not (an
-// added token in plain text) keeps its own bytes and is not found by merges.
-static rlhf_status add_vocab(struct rlhf__tokenizer *tok, json_t *vocab, int byte_level,
-                             struct rlhf__error *err) {
+// A byte-level token that is not written in stand-ins (an added token in plain text) keeps its own
+// bytes and is not found by merges.
+rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab, int byte_level,
+                                      struct rlhf__error *err) {
     RLHF_TRY(rlhf__vocab_index(&tok->vocab, (int32_t)json_object_size(vocab), err));
     char *bytes = NULL;
     size_t cap = 0;
@@ -65,10 +65,9 @@ static rlhf_status add_vocab(struct rlhf__tokenizer *tok, json_t *vocab, int byt
     return st;
 }
 
-// One merge of two tokens written in stand-ins.
-static rlhf_status add_merge(struct rlhf__tokenizer *tok, const char *left, size_t n_left,
-                             const char *right, size_t n_right, uint32_t rank,
-                             struct rlhf__error *err) {
+rlhf_status rlhf__tokenizer_add_merge(struct rlhf__tokenizer *tok, const char *left, size_t n_left,
+                                      const char *right, size_t n_right, uint32_t rank,
+                                      struct rlhf__error *err) {
     char bytes[512];
     if (!n_left || !n_right || n_left + n_right > sizeof bytes)
         return rlhf__fail(err, RLHF_E_INVALID, "expected two tokens with one space between");
@@ -106,7 +105,8 @@ static rlhf_status parse_merges(struct rlhf__tokenizer *tok, const char *dir, co
         const char *space = memchr(s + at, ' ', len);
         size_t left = space ? (size_t)(space - (s + at)) : 0;
         size_t right = space ? len - left - 1 : 0;
-        rlhf_status st = add_merge(tok, s + at, left, s + at + left + 1, right, rank++, err);
+        rlhf_status st =
+            rlhf__tokenizer_add_merge(tok, s + at, left, s + at + left + 1, right, rank++, err);
         if (st < 0) {
             rlhf__error_context(err, "%s/merges.txt:%zu", dir, line);
             return st;
@@ -121,7 +121,7 @@ static rlhf_status load_bpe(struct rlhf__tokenizer *tok, const char *dir, struct
     tok->info.kind = RLHF__TOKENIZER_BPE;
     rlhf_status st = rlhf__tokenizer_json(dir, "vocab.json", &vocab, err);
     if (st == RLHF_OK) {
-        st = add_vocab(tok, vocab, 1, err);
+        st = rlhf__tokenizer_add_vocab(tok, vocab, 1, err);
         if (st < 0) rlhf__error_context(err, "%s/vocab.json", dir);
     }
     if (st == RLHF_OK) st = read_text(dir, "merges.txt", &merges, err);
@@ -166,87 +166,42 @@ static rlhf_status load_lines(struct rlhf__tokenizer *tok, const char *dir,
     return st;
 }
 
-// ---- tokenizer.json
-// ------------------------------------------------------------------------------
+// ---- two forms of one vocabulary
+// ---------------------------------------------------------------------
 
-static const char *type_of(const json_t *part) {
-    const char *type = json_string_value(json_object_get(part, "type"));
-    return type ? type : "none";
-}
-
-static rlhf_status full_bpe(struct rlhf__tokenizer *tok, const json_t *file, const json_t *model,
-                            struct rlhf__error *err) {
-    const json_t *pre = json_object_get(file, "pre_tokenizer"), *item;
-    const json_t *merges = json_object_get(model, "merges");
-    tok->info.kind = RLHF__TOKENIZER_BPE;
-    if (strcmp(type_of(pre), "ByteLevel") != 0 ||
-        json_is_true(json_object_get(pre, "add_prefix_space")) ||
-        json_is_false(json_object_get(pre, "use_regex")) ||
-        !json_is_null(json_object_get(file, "normalizer")) ||
-        json_is_true(json_object_get(model, "ignore_merges")))
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "only GPT-2's pre_tokenizer (ByteLevel, no prefix space) without a "
-                          "normalizer and without ignore_merges is supported");
-    RLHF_TRY(add_vocab(tok, json_object_get(model, "vocab"), 1, err));
-    RLHF_TRY(rlhf__merges_init(&tok->merges, json_array_size(merges), err));
-    size_t i;
-    json_array_foreach(merges, i, item) {
-        const char *left = json_string_value(json_is_array(item) ? json_array_get(item, 0) : item);
-        const char *right = json_string_value(json_array_get(item, 1));
-        size_t n_left = left ? strlen(left) : 0;
-        if (left && !right) { // the older form, "left right"
-            const char *space = strchr(left, ' ');
-            right = space ? space + 1 : NULL;
-            n_left = space ? (size_t)(space - left) : 0;
-        }
-        rlhf_status st = add_merge(tok, left, right ? n_left : 0, right, right ? strlen(right) : 0,
-                                   (uint32_t)i, err);
-        if (st < 0) {
-            rlhf__error_context(err, "merge %zu", i);
-            return st;
-        }
+// What the older files say must be what tokenizer.json says.
+static rlhf_status agree(const struct rlhf__tokenizer *full, const struct rlhf__tokenizer *old,
+                         const char *dir, const char *name, struct rlhf__error *err) {
+    int32_t n = full->vocab.n > old->vocab.n ? full->vocab.n : old->vocab.n;
+    for (int32_t i = 0; i < n; i++) {
+        rlhf_str a = rlhf__vocab_bytes(&full->vocab, i), b = rlhf__vocab_bytes(&old->vocab, i);
+        const struct rlhf__vocab_token *t = i < full->vocab.n ? &full->vocab.token[i] : NULL;
+        if (!b.ptr && t && (t->special || t->added)) continue; // only tokenizer.json lists these
+        if (!a.ptr == !b.ptr && a.len == b.len && (!a.len || !memcmp(a.ptr, b.ptr, (size_t)a.len)))
+            continue;
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s: %s and tokenizer.json contradict each other: the id %d is '%.*s' in "
+                          "one and '%.*s' in the other",
+                          dir, name, (int)i, (int)b.len, b.ptr ? b.ptr : "", (int)a.len,
+                          a.ptr ? a.ptr : "");
     }
-    return RLHF_OK;
+    if (rlhf__merges_equal(&full->merges, &old->merges)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s: merges.txt and tokenizer.json contradict each other: their merges are "
+                      "not the same",
+                      dir);
 }
 
-static rlhf_status full_wordpiece(struct rlhf__tokenizer *tok, const json_t *file,
-                                  const json_t *model, struct rlhf__error *err) {
-    const json_t *norm = json_object_get(file, "normalizer"), *v;
-    const char *prefix = json_string_value(json_object_get(model, "continuing_subword_prefix"));
-    tok->info.kind = RLHF__TOKENIZER_WORDPIECE;
-    if (strcmp(type_of(norm), "BertNormalizer") != 0 ||
-        strcmp(type_of(json_object_get(file, "pre_tokenizer")), "BertPreTokenizer") != 0 ||
-        (prefix && strcmp(prefix, "##") != 0))
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "only BertNormalizer, BertPreTokenizer and the prefix ## are supported");
-    struct rlhf__bert_opts *o = &tok->piece.opts;
-    o->lower = !json_is_false(json_object_get(norm, "lowercase"));
-    v = json_object_get(norm, "strip_accents");
-    o->strip_accents = json_is_boolean(v) ? json_is_true(v) : o->lower;
-    o->split_cjk = !json_is_false(json_object_get(norm, "handle_chinese_chars"));
-    return add_vocab(tok, json_object_get(model, "vocab"), 0, err);
-}
-
-static rlhf_status load_full(struct rlhf__tokenizer *tok, const char *dir,
+static rlhf_status check_old(const struct rlhf__tokenizer *tok, const char *dir,
                              struct rlhf__error *err) {
-    json_t *file = NULL;
-    RLHF_TRY(rlhf__tokenizer_json(dir, "tokenizer.json", &file, err));
-    const json_t *model = json_object_get(file, "model");
-    const char *type = type_of(model);
-    rlhf_status st;
-    if (!json_is_object(json_object_get(model, "vocab")))
-        st = rlhf__fail(err, RLHF_E_INVALID, "model.vocab is missing or no object");
-    else if (!strcmp(type, "BPE"))
-        st = full_bpe(tok, file, model, err);
-    else if (!strcmp(type, "WordPiece"))
-        st = full_wordpiece(tok, file, model, err);
-    else
-        st = rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                        "model type '%.60s' is not supported; allowed: BPE, WordPiece", type);
-    if (st == RLHF_OK)
-        st = rlhf__tokenizer_add_tokens(tok, json_object_get(file, "added_tokens"), err);
-    if (st < 0) rlhf__error_context(err, "%s/tokenizer.json", dir);
-    json_decref(file);
+    struct rlhf__tokenizer old = {0};
+    int lines = tok->info.kind == RLHF__TOKENIZER_WORDPIECE;
+    if (lines ? !has(dir, "vocab.txt") : !(has(dir, "merges.txt") && has(dir, "vocab.json")))
+        return RLHF_OK;
+    rlhf_status st = lines ? load_lines(&old, dir, err) : load_bpe(&old, dir, err);
+    if (st == RLHF_OK) st = agree(tok, &old, dir, lines ? "vocab.txt" : "vocab.json", err);
+    rlhf__merges_finish(&old.merges);
+    rlhf__vocab_finish(&old.vocab);
     return st;
 }
 
@@ -254,9 +209,13 @@ rlhf_status rlhf__tokenizer_load(struct rlhf__tokenizer *tok, const char *dir,
                                  struct rlhf__error *err) {
     tok->piece.opts = (struct rlhf__bert_opts){.lower = 1, .strip_accents = 1, .split_cjk = 1};
     int merges = has(dir, "merges.txt"), vocab = has(dir, "vocab.json");
+    // tokenizer.json says the most, so it is the one to go by.
+    if (has(dir, "tokenizer.json")) {
+        RLHF_TRY(rlhf__tokenizer_load_json(tok, dir, err));
+        return check_old(tok, dir, err);
+    }
     if (merges && vocab) return load_bpe(tok, dir, err);
     if (has(dir, "vocab.txt")) return load_lines(tok, dir, err);
-    if (has(dir, "tokenizer.json")) return load_full(tok, dir, err);
     if (merges || vocab)
         return rlhf__fail(err, RLHF_E_INVALID, "%s has %s but no %s", dir,
                           merges ? "merges.txt" : "vocab.json",

@@ -10,14 +10,24 @@
 
 #include <jansson.h>
 
+// The special tokens that go around a text.
+enum { RLHF__FRAME_MAX = 4 };
+struct rlhf__frame {
+    int32_t before[RLHF__FRAME_MAX], after[RLHF__FRAME_MAX];
+    size_t n_before, n_after;
+};
+
 struct rlhf__tokenizer {
     struct rlhf__tokenizer_info info;
     struct rlhf__vocab vocab;
     struct rlhf__merges merges;   // until bpe takes them over
     struct rlhf__bpe *bpe;        // kind BPE
     struct rlhf__wordpiece piece; // kind WORDPIECE
-    int32_t *special;             // [n_special] ids, longest token first
-    size_t n_special;
+    int32_t *special;             // [n_special] special and added ids, longest token first
+    size_t n_special, n_added;    // n_added: those that are not special, found in every text
+    struct rlhf__frame frame;
+    int has_json, frame_given; // tokenizer.json was read; its post_processor is the frame
+    int frame_changed;         // by rlhf__tokenizer_set_bos
 };
 
 // Fill info.kind, vocab, and merges or piece.opts from the files of dir. Errors as
@@ -28,6 +38,31 @@ rlhf_status rlhf__tokenizer_load(struct rlhf__tokenizer *tok, const char *dir,
 // The optional files: added tokens, roles of special tokens, letter case. After load. [main]
 rlhf_status rlhf__tokenizer_load_special(struct rlhf__tokenizer *tok, const char *dir,
                                          struct rlhf__error *err);
+
+// The same of tokenizer.json alone: vocabulary, added tokens, frame. What it asks for and is not
+// implemented is refused by its type. [main]
+rlhf_status rlhf__tokenizer_load_json(struct rlhf__tokenizer *tok, const char *dir,
+                                      struct rlhf__error *err);
+
+// Add {"token": id}; byte_level: tokens are written in stand-ins. [main]
+rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab, int byte_level,
+                                      struct rlhf__error *err);
+
+// Add one merge of two tokens written in stand-ins. [main]
+rlhf_status rlhf__tokenizer_add_merge(struct rlhf__tokenizer *tok, const char *left, size_t n_left,
+                                      const char *right, size_t n_right, uint32_t rank,
+                                      struct rlhf__error *err);
+
+// Take the frame from a post_processor of tokenizer.json (NULL or null: none is given). [main]
+rlhf_status rlhf__frame_read(struct rlhf__tokenizer *tok, const json_t *post,
+                             struct rlhf__error *err);
+
+// Where tokenizer.json gave none: [CLS] and [SEP] for WordPiece; for BPE what add_bos_token and
+// add_eos_token of tokenizer_config.json (NULL allowed) say. After the roles are known. [main]
+void rlhf__frame_default(struct rlhf__tokenizer *tok, const json_t *config);
+
+// "Sequence[Digits, ByteLevel]": the type of a part of tokenizer.json, "none" for null. [any]
+void rlhf__tokenizer_type_name(const json_t *part, char *out, size_t cap);
 
 // Add [{"id", "content", "special"}] of tokenizer.json to the vocabulary. [main]
 rlhf_status rlhf__tokenizer_add_tokens(struct rlhf__tokenizer *tok, const json_t *added,

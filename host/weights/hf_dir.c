@@ -140,16 +140,18 @@ rlhf_status rlhf__hf_set_labels(json_t *config, const struct rlhf__labels *label
     return bad ? no_memory(err) : RLHF_OK;
 }
 
+rlhf_status rlhf__hf_set_dtype(json_t *config, int32_t dtype, struct rlhf__error *err) {
+    static const char *const keys[] = {"dtype", "torch_dtype"};
+    for (size_t i = 0; i < 2; i++)
+        if (json_object_get(config, keys[i]) &&
+            json_object_set_new(config, keys[i],
+                                json_string(dtype == RLHF_BF16 ? "bfloat16" : "float32")))
+            return no_memory(err);
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__hf_config_write(const char *dir, const json_t *config, struct rlhf__error *err) {
-    char *path = rlhf__path_join(dir, "config.json");
-    struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf__json_write(&text, config, 2);
-    rlhf__buf_puts(&text, "\n");
-    rlhf_status st = path ? rlhf__buf_ok(&text, err) : no_memory(err);
-    if (st == RLHF_OK) st = rlhf__file_write(path, text.data, text.len, err);
-    rlhf__buf_free(&text);
-    free(path);
-    return st;
+    return rlhf__json_save(dir, "config.json", config, err);
 }
 
 static rlhf_status copy_file(const char *from, const char *to, const char *name,

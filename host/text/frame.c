@@ -1,0 +1,178 @@
+// frame.c: the special tokens that go around a text: what the files say of them, and putting a
+// changed frame back into the files, so that transformers reads the same.
+#include "text/tokenizer_impl.h"
+
+#include "base/json.h"
+
+#include <string.h>
+
+// One more token behind the text (or before it), as the outermost.
+static rlhf_status wrap(struct rlhf__tokenizer *tok, int behind, json_int_t id,
+                        struct rlhf__error *err) {
+    struct rlhf__frame *f = &tok->frame;
+    size_t *n = behind ? &f->n_after : &f->n_before;
+    int32_t *list = behind ? f->after : f->before;
+    if (id < 0 || id >= tok->vocab.n || !tok->vocab.token[id].used)
+        return rlhf__fail(err, RLHF_E_INVALID, "post_processor: the vocabulary has no token %lld",
+                          (long long)id);
+    if (*n == RLHF__FRAME_MAX)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "the post_processor puts more than %d tokens around a text",
+                          RLHF__FRAME_MAX);
+    if (!behind) memmove(list + 1, list, *n * sizeof *list);
+    list[behind ? *n : 0] = (int32_t)id;
+    ++*n;
+    return RLHF_OK;
+}
+
+// The ids of a SpecialToken of a template, put around the text in the right order.
+static rlhf_status wrap_special(struct rlhf__tokenizer *tok, const json_t *post, const char *name,
+                                int behind, struct rlhf__error *err) {
+    const json_t *ids =
+        json_object_get(json_object_get(json_object_get(post, "special_tokens"), name), "ids");
+    size_t n = json_array_size(ids);
+    if (!n)
+        return rlhf__fail(err, RLHF_E_INVALID, "post_processor: special_tokens has no ids for '%s'",
+                          name);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *id = json_array_get(ids, behind ? i : n - 1 - i);
+        RLHF_TRY(wrap(tok, behind, json_is_integer(id) ? json_integer_value(id) : -1, err));
+    }
+    return RLHF_OK;
+}
+
+// {"single": [{"SpecialToken": {"id"}}, {"Sequence": {"id": "A"}}, ...], "special_tokens"}
+static rlhf_status read_template(struct rlhf__tokenizer *tok, const json_t *post,
+                                 struct rlhf__error *err) {
+    const json_t *single = json_object_get(post, "single");
+    size_t n = json_array_size(single), text = n;
+    for (size_t i = 0; i < n; i++)
+        if (json_object_get(json_array_get(single, i), "Sequence")) text = text == n ? i : n + 1;
+    if (text >= n)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "the post_processor TemplateProcessing must name the text once");
+    for (size_t k = 0; k < n; k++) {
+        size_t i = k < text ? text - 1 - k : k; // before the text from the inside out
+        if (i == text) continue;
+        const char *name = json_string_value(
+            json_object_get(json_object_get(json_array_get(single, i), "SpecialToken"), "id"));
+        RLHF_TRY(wrap_special(tok, post, name ? name : "", i > text, err));
+    }
+    return RLHF_OK;
+}
+
+// {"cls": [text, id], "sep": [text, id]}
+static rlhf_status read_pair(struct rlhf__tokenizer *tok, const json_t *post,
+                             struct rlhf__error *err) {
+    const json_t *cls = json_array_get(json_object_get(post, "cls"), 1);
+    const json_t *sep = json_array_get(json_object_get(post, "sep"), 1);
+    if (!json_is_integer(cls) || !json_is_integer(sep))
+        return rlhf__fail(err, RLHF_E_INVALID, "post_processor: cls and sep need an id");
+    RLHF_TRY(wrap(tok, 0, json_integer_value(cls), err));
+    return wrap(tok, 1, json_integer_value(sep), err);
+}
+
+static rlhf_status read_one(struct rlhf__tokenizer *tok, const json_t *post,
+                            struct rlhf__error *err) {
+    const char *type = json_string_value(json_object_get(post, "type"));
+    if (!type) type = "none";
+    if (!strcmp(type, "ByteLevel")) return RLHF_OK; // about offsets, not ids
+    if (!strcmp(type, "TemplateProcessing")) return read_template(tok, post, err);
+    if (!strcmp(type, "BertProcessing") || !strcmp(type, "RobertaProcessing"))
+        return read_pair(tok, post, err);
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "the post_processor '%.60s' is not supported; allowed: ByteLevel, "
+                      "TemplateProcessing, BertProcessing, RobertaProcessing, a Sequence of them",
+                      type);
+}
+
+rlhf_status rlhf__frame_read(struct rlhf__tokenizer *tok, const json_t *post,
+                             struct rlhf__error *err) {
+    if (!post || json_is_null(post)) return RLHF_OK;
+    tok->frame_given = 1;
+    const json_t *parts = json_object_get(post, "processors"), *item;
+    if (!parts) return read_one(tok, post, err);
+    size_t i;
+    json_array_foreach(parts, i, item) RLHF_TRY(read_one(tok, item, err));
+    return RLHF_OK;
+}
+
+void rlhf__frame_default(struct rlhf__tokenizer *tok, const json_t *config) {
+    const struct rlhf__tokenizer_info *info = &tok->info;
+    struct rlhf__frame *f = &tok->frame;
+    if (tok->frame_given) return;
+    if (info->kind == RLHF__TOKENIZER_WORDPIECE) {
+        *f = (struct rlhf__frame){{info->cls}, {info->sep}, 1, 1};
+    } else if (!tok->has_json) { // beside tokenizer.json they are not looked at
+        *f = (struct rlhf__frame){{info->bos}, {info->eos}, 0, 0};
+        f->n_before = info->bos >= 0 && json_is_true(json_object_get(config, "add_bos_token"));
+        f->n_after = info->eos >= 0 && json_is_true(json_object_get(config, "add_eos_token"));
+    }
+}
+
+int rlhf__tokenizer_has_bos(const struct rlhf__tokenizer *tok) {
+    return tok->frame.n_before > 0 && tok->frame.before[0] == tok->info.bos;
+}
+
+int rlhf__tokenizer_only_bos(const struct rlhf__tokenizer *tok) {
+    return tok->frame.n_after == 0 && tok->frame.n_before == (size_t)rlhf__tokenizer_has_bos(tok);
+}
+
+void rlhf__tokenizer_set_bos(struct rlhf__tokenizer *tok, int on) {
+    struct rlhf__frame *f = &tok->frame;
+    if (tok->info.kind != RLHF__TOKENIZER_BPE || tok->info.bos < 0) return;
+    if (on ? f->n_before == 1 && rlhf__tokenizer_has_bos(tok) : f->n_before == 0) return;
+    f->before[0] = tok->info.bos;
+    f->n_before = on != 0;
+    tok->frame_changed = 1;
+}
+
+// ---- writing
+// -------------------------------------------------------------------------------------
+
+static json_t *special_items(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
+                             json_t *single, json_t *named) {
+    for (size_t i = 0; i < n; i++) {
+        rlhf_str b = rlhf__vocab_bytes(&tok->vocab, ids[i]);
+        json_t *text = json_stringn(b.ptr, (size_t)b.len);
+        json_array_append_new(
+            single, json_pack("{s:{s:O, s:i}}", "SpecialToken", "id", text, "type_id", 0));
+        json_object_setn_new(
+            named, b.ptr, (size_t)b.len,
+            json_pack("{s:O, s:[i], s:[O]}", "id", text, "ids", (int)ids[i], "tokens", text));
+        json_decref(text);
+    }
+    return single;
+}
+
+// The frame as a post_processor; NULL when out of memory.
+static json_t *as_template(const struct rlhf__tokenizer *tok) {
+    const struct rlhf__frame *f = &tok->frame;
+    json_t *single = json_array(), *named = json_object();
+    special_items(tok, f->before, f->n_before, single, named);
+    json_array_append_new(single, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "A", "type_id", 0));
+    special_items(tok, f->after, f->n_after, single, named);
+    json_t *pair = json_deep_copy(single);
+    json_array_append_new(pair, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "B", "type_id", 1));
+    return json_pack("{s:s, s:o, s:o, s:o}", "type", "TemplateProcessing", "single", single, "pair",
+                     pair, "special_tokens", named);
+}
+
+rlhf_status rlhf__tokenizer_write_frame(const struct rlhf__tokenizer *tok, const char *dir,
+                                        struct rlhf__error *err) {
+    json_t *file = NULL;
+    const char *name = tok->has_json ? "tokenizer.json" : "tokenizer_config.json";
+    if (!tok->frame_changed) return RLHF_OK;
+    RLHF_TRY(rlhf__tokenizer_json(dir, name, &file, err));
+    if (!file) file = json_object();
+    int bad = tok->has_json ? json_object_set_new(file, "post_processor", as_template(tok))
+                            : json_object_set_new(file, "add_bos_token",
+                                                  json_boolean(rlhf__tokenizer_has_bos(tok)));
+    rlhf_str bos = rlhf__vocab_bytes(&tok->vocab, tok->info.bos);
+    if (!bad && !tok->has_json && !json_object_get(file, "bos_token"))
+        bad = json_object_set_new(file, "bos_token", json_stringn(bos.ptr, (size_t)bos.len));
+    rlhf_status st = bad ? rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %s", name)
+                         : rlhf__json_save(dir, name, file, err);
+    json_decref(file);
+    return st;
+}

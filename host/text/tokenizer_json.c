@@ -1,0 +1,187 @@
+// tokenizer_json.c: reading tokenizer.json, the file of the tokenizers library, when it holds one
+// of the two kinds: GPT-2's byte-level BPE or BERT's WordPiece.
+//
+// What it is not: a general pipeline. A part that would change ids and is not implemented is
+// refused by the name of its type.
+#include "text/tokenizer_impl.h"
+
+#include "base/json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *type_of(const json_t *part) {
+    const char *type = json_string_value(json_object_get(part, "type"));
+    return type ? type : "none";
+}
+
+// The parts of a Sequence; NULL for another type.
+static const json_t *parts_of(const json_t *part) {
+    static const char *const keys[] = {"pretokenizers", "normalizers", "processors", "decoders"};
+    const json_t *found = NULL;
+    for (size_t i = 0; !found && i < sizeof keys / sizeof *keys; i++)
+        found = json_object_get(part, keys[i]);
+    return found;
+}
+
+void rlhf__tokenizer_type_name(const json_t *part, char *out, size_t cap) {
+    const json_t *inner = parts_of(part), *item;
+    size_t at = (size_t)snprintf(out, cap, "%.60s", type_of(part)), i;
+    if (!inner) return;
+    json_array_foreach(inner, i, item) {
+        if (at >= cap) return;
+        at += (size_t)snprintf(out + at, cap - at, "%s%.60s", i ? ", " : "[", type_of(item));
+    }
+    if (at < cap) snprintf(out + at, cap - at, "]");
+}
+
+// file[key], a Sequence of one part being that part; NULL when there is nothing to do.
+static const json_t *part(const json_t *file, const char *key) {
+    const json_t *v = json_object_get(file, key), *inner = parts_of(v);
+    if (inner && json_array_size(inner) <= 1) v = json_array_get(inner, 0);
+    return json_is_null(v) ? NULL : v;
+}
+
+static int is(const json_t *v, const char *type) { return strcmp(type_of(v), type) == 0; }
+
+static rlhf_status refuse(const char *key, const json_t *v, const char *allowed,
+                          struct rlhf__error *err) {
+    char name[400];
+    rlhf__tokenizer_type_name(v, name, sizeof name);
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED, "the %s '%s' is not supported; allowed: %s", key,
+                      name, allowed);
+}
+
+static int text_is(const json_t *v, const char *key, const char *want) {
+    const char *s = json_string_value(json_object_get(v, key));
+    return !s || strcmp(s, want) == 0;
+}
+
+// Everything around a BPE model that would change ids.
+static rlhf_status check_bpe(const json_t *file, const json_t *model, struct rlhf__error *err) {
+    const json_t *pre = part(file, "pre_tokenizer"), *norm = part(file, "normalizer");
+    const json_t *decoder = part(file, "decoder");
+    if (norm) return refuse("normalizer", norm, "none", err);
+    if (!is(pre, "ByteLevel")) return refuse("pre_tokenizer", pre, "ByteLevel", err);
+    if (json_is_true(json_object_get(pre, "add_prefix_space")) ||
+        json_is_false(json_object_get(pre, "use_regex")))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "the pre_tokenizer ByteLevel is only supported with add_prefix_space = "
+                          "false and use_regex = true");
+    if (decoder && !is(decoder, "ByteLevel")) return refuse("decoder", decoder, "ByteLevel", err);
+    if (json_is_true(json_object_get(model, "ignore_merges")) ||
+        json_real_value(json_object_get(model, "dropout")) > 0 ||
+        !text_is(model, "continuing_subword_prefix", "") ||
+        !text_is(model, "end_of_word_suffix", ""))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "a BPE model with ignore_merges, dropout, continuing_subword_prefix or "
+                          "end_of_word_suffix is not supported");
+    return RLHF_OK;
+}
+
+static rlhf_status read_bpe(struct rlhf__tokenizer *tok, const json_t *file, const json_t *model,
+                            struct rlhf__error *err) {
+    const json_t *merges = json_object_get(model, "merges"), *item;
+    tok->info.kind = RLHF__TOKENIZER_BPE;
+    RLHF_TRY(check_bpe(file, model, err));
+    RLHF_TRY(rlhf__tokenizer_add_vocab(tok, json_object_get(model, "vocab"), 1, err));
+    RLHF_TRY(rlhf__merges_init(&tok->merges, json_array_size(merges), err));
+    size_t i;
+    json_array_foreach(merges, i, item) {
+        const char *left = json_string_value(json_is_array(item) ? json_array_get(item, 0) : item);
+        const char *right = json_string_value(json_array_get(item, 1));
+        size_t n_left = left ? strlen(left) : 0;
+        if (left && !right) { // the older form, "left right"
+            const char *space = strchr(left, ' ');
+            right = space ? space + 1 : NULL;
+            n_left = space ? (size_t)(space - left) : 0;
+        }
+        rlhf_status st = rlhf__tokenizer_add_merge(tok, left, right ? n_left : 0, right,
+                                                   right ? strlen(right) : 0, (uint32_t)i, err);
+        if (st < 0) {
+            rlhf__error_context(err, "merge %zu", i);
+            return st;
+        }
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status check_wordpiece(const json_t *file, const json_t *model,
+                                   struct rlhf__error *err) {
+    const json_t *pre = part(file, "pre_tokenizer"), *norm = part(file, "normalizer");
+    const json_t *decoder = part(file, "decoder");
+    const json_t *longest = json_object_get(model, "max_input_chars_per_word");
+    if (!is(norm, "BertNormalizer")) return refuse("normalizer", norm, "BertNormalizer", err);
+    if (!is(pre, "BertPreTokenizer")) return refuse("pre_tokenizer", pre, "BertPreTokenizer", err);
+    if (decoder && !is(decoder, "WordPiece")) return refuse("decoder", decoder, "WordPiece", err);
+    if (json_is_false(json_object_get(norm, "clean_text")))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "the normalizer BertNormalizer with clean_text = false is not supported");
+    if (!text_is(model, "continuing_subword_prefix", "##") ||
+        !text_is(model, "unk_token", "[UNK]") || (longest && json_integer_value(longest) != 100))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "a WordPiece model is only supported with the prefix ##, the token [UNK] "
+                          "and words of up to 100 characters");
+    return RLHF_OK;
+}
+
+static rlhf_status read_wordpiece(struct rlhf__tokenizer *tok, const json_t *file,
+                                  const json_t *model, struct rlhf__error *err) {
+    const json_t *norm = part(file, "normalizer"), *strip;
+    tok->info.kind = RLHF__TOKENIZER_WORDPIECE;
+    RLHF_TRY(check_wordpiece(file, model, err));
+    struct rlhf__bert_opts *o = &tok->piece.opts;
+    o->lower = !json_is_false(json_object_get(norm, "lowercase"));
+    strip = json_object_get(norm, "strip_accents");
+    o->strip_accents = json_is_boolean(strip) ? json_is_true(strip) : o->lower;
+    o->split_cjk = !json_is_false(json_object_get(norm, "handle_chinese_chars"));
+    return rlhf__tokenizer_add_vocab(tok, json_object_get(model, "vocab"), 0, err);
+}
+
+// An added token is found as it is written, wherever it stands.
+static rlhf_status check_added(const struct rlhf__tokenizer *tok, const json_t *added,
+                               struct rlhf__error *err) {
+    static const char *const keys[] = {"single_word", "lstrip", "rstrip", "normalized"};
+    int piece = tok->info.kind == RLHF__TOKENIZER_WORDPIECE;
+    size_t i;
+    const json_t *item;
+    json_array_foreach(added, i, item) {
+        const char *text = json_string_value(json_object_get(item, "content"));
+        // Without a normalizer there is nothing to normalise; special tokens never are.
+        int plain = piece && !json_is_true(json_object_get(item, "special"));
+        for (size_t k = 0; k < (plain ? 4 : 3); k++)
+            if (json_is_true(json_object_get(item, keys[k])))
+                return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                                  "the added token '%.60s' with %s = true is not supported",
+                                  text ? text : "", keys[k]);
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status read_file(struct rlhf__tokenizer *tok, const json_t *file,
+                             struct rlhf__error *err) {
+    const json_t *model = json_object_get(file, "model");
+    const json_t *added = json_object_get(file, "added_tokens");
+    if (!json_is_object(json_object_get(model, "vocab")))
+        return rlhf__fail(err, RLHF_E_INVALID, "model.vocab is missing or no object");
+    if (is(model, "BPE"))
+        RLHF_TRY(read_bpe(tok, file, model, err));
+    else if (is(model, "WordPiece"))
+        RLHF_TRY(read_wordpiece(tok, file, model, err));
+    else
+        return refuse("model", model, "BPE, WordPiece", err);
+    RLHF_TRY(check_added(tok, added, err));
+    RLHF_TRY(rlhf__tokenizer_add_tokens(tok, added, err));
+    return rlhf__frame_read(tok, json_object_get(file, "post_processor"), err);
+}
+
+rlhf_status rlhf__tokenizer_load_json(struct rlhf__tokenizer *tok, const char *dir,
+                                      struct rlhf__error *err) {
+    json_t *file = NULL;
+    tok->has_json = 1;
+    RLHF_TRY(rlhf__tokenizer_json(dir, "tokenizer.json", &file, err));
+    rlhf_status st = read_file(tok, file, err);
+    if (st < 0) rlhf__error_context(err, "%s/tokenizer.json", dir);
+    json_decref(file);
+    return st;
+}

@@ -1,0 +1,100 @@
+// test_frame.c: bos in front of a text, set by a stage and written where the tokenizer's files say
+// such things, so that the copy reads as it was used.
+#include "support/scratch.h"
+
+#include "base/json.h"
+#include "text/tokenizer.h"
+
+static struct rlhf__tokenizer *open_dir(const char *dir) {
+    struct rlhf__tokenizer *tok = NULL;
+    struct rlhf__error err = {0};
+    check_ok(rlhf__tokenizer_open(dir, &tok, &err), &err);
+    return tok;
+}
+
+static void copy(struct scratch *s, const char *from, const char *name) {
+    struct rlhf__buf bytes = RLHF__BUF_INIT;
+    struct rlhf__error err = {0};
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", from, name);
+    check_ok(rlhf__file_read(path, 1 << 20, &bytes, &err), &err);
+    scratch_bytes(s, name, bytes.data, bytes.len);
+    rlhf__buf_free(&bytes);
+}
+
+static void check_ids(const struct rlhf__tokenizer *tok, int bos) {
+    struct rlhf__ids ids = {0};
+    struct rlhf__error err = {0};
+    check_ok(rlhf__tokenizer_encode(tok, (rlhf_str){"a", 1}, RLHF__ENCODE_TEMPLATE, 0, &ids, &err),
+             &err);
+    assert_int_equal(ids.n, 1 + bos);
+    if (bos) assert_int_equal(ids.data[0], rlhf__tokenizer_info(tok)->bos);
+    assert_int_equal(rlhf__tokenizer_has_bos(tok), bos);
+    assert_true(rlhf__tokenizer_only_bos(tok));
+    rlhf__ids_finish(&ids);
+}
+
+// Set, written, read back; then taken away again. `name` is the file that says so.
+static void there_and_back(struct scratch *s, const char *name) {
+    struct rlhf__error err = {0};
+    for (int on = 1; on >= 0; on--) {
+        struct rlhf__tokenizer *tok = open_dir(s->dir);
+        check_ids(tok, !on);
+        rlhf__tokenizer_set_bos(tok, on);
+        check_ids(tok, on);
+        check_ok(rlhf__tokenizer_write_frame(tok, s->dir, &err), &err);
+        rlhf__tokenizer_close(tok);
+        assert_true(rlhf__is_file(scratch_path(s, name)));
+        tok = open_dir(s->dir);
+        check_ids(tok, on);
+        rlhf__tokenizer_close(tok);
+    }
+}
+
+static void classic_files(void **state) {
+    struct scratch *s = *state;
+    copy(s, "data/bpe", "vocab.json");
+    copy(s, "data/bpe", "merges.txt");
+    there_and_back(s, "tokenizer_config.json");
+    assert_false(rlhf__is_file(scratch_path(s, "tokenizer.json")));
+    copy(s, "data/bpe", "tokenizer_config.json"); // what else it says stays
+    there_and_back(s, "tokenizer_config.json");
+    json_t *v = NULL;
+    struct rlhf__error err = {0};
+    check_ok(rlhf__json_load(scratch_path(s, "tokenizer_config.json"), &v, &err), &err);
+    assert_string_equal(json_string_value(json_object_get(v, "tokenizer_class")), "GPT2Tokenizer");
+    json_decref(v);
+}
+
+static void tokenizer_json(void **state) {
+    struct scratch *s = *state;
+    copy(s, "../hf/dirs/gpt2", "tokenizer.json");
+    copy(s, "../hf/dirs/gpt2", "tokenizer_config.json");
+    there_and_back(s, "tokenizer.json");
+}
+
+static void nothing_changed_nothing_written(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    copy(s, "data/bpe", "vocab.json");
+    copy(s, "data/bpe", "merges.txt");
+    struct rlhf__tokenizer *tok = open_dir(s->dir);
+    rlhf__tokenizer_set_bos(tok, 0);
+    check_ok(rlhf__tokenizer_write_frame(tok, s->dir, &err), &err);
+    assert_false(rlhf__is_file(scratch_path(s, "tokenizer_config.json")));
+    rlhf__tokenizer_close(tok);
+    tok = open_dir("data/wordpiece"); // has its own
+    rlhf__tokenizer_set_bos(tok, 1);
+    assert_false(rlhf__tokenizer_has_bos(tok));
+    assert_false(rlhf__tokenizer_only_bos(tok));
+    check_ok(rlhf__tokenizer_write_frame(tok, s->dir, &err), &err);
+    assert_false(rlhf__is_file(scratch_path(s, "tokenizer_config.json")));
+    rlhf__tokenizer_close(tok);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
+    const struct CMUnitTest tests[] = {TEST(classic_files), TEST(tokenizer_json),
+                                       TEST(nothing_changed_nothing_written)};
+    return cmocka_run_group_tests_name("frame", tests, NULL, NULL);
+}

@@ -1,0 +1,241 @@
+// test_tokenizer_json.c: tokenizer.json alone and beside the older files: what counts, what is
+// refused by name, what goes around a text, and tokens that were added.
+#include "support/scratch.h"
+
+#include "base/json.h"
+#include "text/bpe.h"
+#include "text/tokenizer.h"
+#include "text/utf8.h"
+
+// The 256 bytes, "ab" 256 and <|endoftext|> 257, as the inside of {}.
+static void put_vocab(struct rlhf__buf *text) {
+    uint16_t chars[256];
+    rlhf__bpe_byte_chars(chars);
+    for (int b = 0; b < 256; b++) {
+        char c[4];
+        rlhf__json_write_string(text, c, rlhf__utf8_put(chars[b], c));
+        rlhf__buf_printf(text, ":%d,", b);
+    }
+    rlhf__buf_puts(text, "\"ab\":256,\"<|endoftext|>\":257");
+}
+
+// tokenizer.json with these members beside the model, and these in it.
+static void write_file(struct scratch *s, const char *members, const char *in_model) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__buf_printf(&text,
+                     "{%s%s\"model\":{\"type\":\"BPE\",%s%s\"merges\":[[\"a\",\"b\"]],"
+                     "\"vocab\":{",
+                     members, *members ? "," : "", in_model, *in_model ? "," : "");
+    put_vocab(&text);
+    rlhf__buf_puts(&text, "}}}");
+    scratch_bytes(s, "tokenizer.json", text.data, text.len);
+    rlhf__buf_free(&text);
+}
+
+static void write_old(struct scratch *s, const char *merges) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__buf_puts(&text, "{");
+    put_vocab(&text);
+    rlhf__buf_puts(&text, "}");
+    scratch_bytes(s, "vocab.json", text.data, text.len);
+    rlhf__buf_free(&text);
+    scratch_text(s, "merges.txt", merges);
+}
+
+#define BYTES "\"pre_tokenizer\":{\"type\":\"ByteLevel\"}"
+#define DIGITS                                                                                     \
+    "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\","            \
+    "\"individual_digits\":true},{\"type\":\"ByteLevel\",\"add_prefix_space\":false}]}"
+
+static void expect_error(struct scratch *s, rlhf_status code, const char *part) {
+    struct rlhf__tokenizer *tok = NULL;
+    struct rlhf__error err = {0};
+    check_error(rlhf__tokenizer_open(s->dir, &tok, &err), code, &err, part);
+    assert_null(tok);
+}
+
+static void expect_ids(struct scratch *s, const char *text, uint32_t flags, size_t n,
+                       const int32_t *want) {
+    struct rlhf__tokenizer *tok = NULL;
+    struct rlhf__error err = {0};
+    struct rlhf__ids ids = {0};
+    check_ok(rlhf__tokenizer_open(s->dir, &tok, &err), &err);
+    check_ok(rlhf__tokenizer_encode(tok, (rlhf_str){text, strlen(text)}, flags, 0, &ids, &err),
+             &err);
+    if (ids.n != n) fail_msg("\"%s\": %zu ids, expected %zu", text, ids.n, n);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(ids.data[i], want[i]);
+    rlhf__ids_finish(&ids);
+    rlhf__tokenizer_close(tok);
+}
+
+#define IDS(...)                                                                                   \
+    (sizeof(int32_t[]){__VA_ARGS__} / sizeof(int32_t)), (const int32_t[]) { __VA_ARGS__ }
+
+// vocab.json and merges.txt do not make GPT-2's pattern right.
+static void the_pipeline_counts_beside_older_files(void **state) {
+    struct scratch *s = *state;
+    write_old(s, "a b\n");
+    expect_ids(s, "ab", 0, IDS(256));
+    write_file(s, DIGITS, "");
+    expect_error(
+        s, RLHF_E_UNSUPPORTED,
+        "tokenizer.json: the pre_tokenizer 'Sequence[Digits, ByteLevel]' is not supported");
+    write_file(s, BYTES, "");
+    expect_ids(s, "ab", 0, IDS(256));
+}
+
+static void contradictions(void **state) {
+    struct scratch *s = *state;
+    write_file(s, BYTES, "");
+    write_old(s, "#version: 0.2\n");
+    expect_error(s, RLHF_E_INVALID, "merges.txt and tokenizer.json contradict each other");
+    write_old(s, "a b\nb a\n");
+    expect_error(s, RLHF_E_INVALID, "merges.txt:2: 'ba' is not in the vocabulary");
+    write_old(s, "a b\n");
+    write_file(s, BYTES ",\"added_tokens\":[{\"id\":258,\"content\":\"<x>\",\"special\":true}]",
+               "");
+    expect_ids(s, "ab", 0, IDS(256)); // vocab.json need not have an added token
+    scratch_text(s, "vocab.json", "{\"a\": 1}");
+    expect_error(s, RLHF_E_INVALID, "merges.txt:1: 'b' is not in the vocabulary");
+    scratch_text(s, "merges.txt", "");
+    expect_error(s, RLHF_E_INVALID,
+                 "vocab.json and tokenizer.json contradict each other: the id 0 is '' in one");
+}
+
+static void wordpiece_contradictions(void **state) {
+    struct scratch *s = *state;
+    const char *file = "{\"normalizer\": {\"type\": \"BertNormalizer\"%s},"
+                       " \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"},"
+                       " \"model\": {\"type\": \"WordPiece\"%s, \"vocab\": {\"[UNK]\": 0,"
+                       " \"[CLS]\": 1, \"[SEP]\": 2, \"ab\": 3}}}";
+    static const char *const refused[][3] = {
+        {", \"clean_text\": false", "", "clean_text = false"},
+        {"", ", \"max_input_chars_per_word\": 64", "words of up to 100 characters"},
+        {"", ", \"unk_token\": \"<unk>\"", "the token [UNK]"},
+    };
+    char text[512];
+    snprintf(text, sizeof text, file, "", "");
+    scratch_text(s, "tokenizer.json", text);
+    expect_ids(s, "AB", RLHF__ENCODE_TEMPLATE, IDS(1, 3, 2));
+    scratch_text(s, "vocab.txt", "[UNK]\n[CLS]\n[SEP]\nab\n");
+    expect_ids(s, "AB", RLHF__ENCODE_TEMPLATE, IDS(1, 3, 2));
+    scratch_text(s, "vocab.txt", "[UNK]\n[CLS]\n[SEP]\nabc\n");
+    expect_error(s, RLHF_E_INVALID,
+                 "vocab.txt and tokenizer.json contradict each other: the id 3 "
+                 "is 'abc' in one and 'ab' in the other");
+    for (size_t i = 0; i < CHECK_COUNT(refused); i++) {
+        snprintf(text, sizeof text, file, refused[i][0], refused[i][1]);
+        scratch_text(s, "tokenizer.json", text);
+        expect_error(s, RLHF_E_UNSUPPORTED, refused[i][2]);
+    }
+}
+
+static void parts_are_refused_by_name(void **state) {
+    struct scratch *s = *state;
+    static const char *const cases[][3] = {
+        {BYTES ",\"normalizer\":{\"type\":\"NFC\"}", "", "the normalizer 'NFC' is not supported"},
+        {BYTES ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFD\"},"
+               "{\"type\":\"Lowercase\"}]}",
+         "", "the normalizer 'Sequence[NFD, Lowercase]' is not supported"},
+        {"\"pre_tokenizer\":{\"type\":\"Metaspace\"}", "", "'Metaspace' is not supported"},
+        {"\"pre_tokenizer\":null", "", "the pre_tokenizer 'none' is not supported"},
+        {"\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":true}", "",
+         "add_prefix_space = false"},
+        {"\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"use_regex\":false}", "", "use_regex = true"},
+        {BYTES ",\"decoder\":{\"type\":\"Metaspace\"}", "", "the decoder 'Metaspace'"},
+        {BYTES ",\"post_processor\":{\"type\":\"Other\"}", "", "the post_processor 'Other'"},
+        {BYTES ",\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"Odd\"}]}",
+         "", "the post_processor 'Odd'"},
+        {BYTES, "\"dropout\":0.1", "dropout"},
+        {BYTES, "\"ignore_merges\":true", "ignore_merges"},
+        {BYTES, "\"end_of_word_suffix\":\"</w>\"", "end_of_word_suffix"},
+        {BYTES, "\"continuing_subword_prefix\":\"@@\"", "continuing_subword_prefix"},
+        {BYTES ",\"added_tokens\":[{\"id\":300,\"content\":\"<m>\",\"lstrip\":true}]", "",
+         "the added token '<m>' with lstrip = true"},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        write_file(s, cases[i][0], cases[i][1]);
+        expect_error(s, RLHF_E_UNSUPPORTED, cases[i][2]);
+    }
+    write_file(s,
+               "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":"
+               "\"ByteLevel\"}]},\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[]}",
+               "\"dropout\":null,\"continuing_subword_prefix\":\"\"");
+    expect_ids(s, "ab", 0, IDS(256)); // a sequence of one, or of nothing
+}
+
+// Classes that are whatever tokenizer.json says need one.
+static void classes_without_their_file(void **state) {
+    struct scratch *s = *state;
+    write_old(s, "a b\n");
+    scratch_text(s, "tokenizer_config.json", "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}");
+    expect_error(s, RLHF_E_UNSUPPORTED,
+                 "'PreTrainedTokenizerFast' is not supported without a tokenizer.json");
+    write_file(s, BYTES, "");
+    expect_ids(s, "ab", 0, IDS(256));
+    scratch_text(s, "tokenizer_config.json", "{\"tokenizer_class\": \"GPT2SomethingElse\"}");
+    expect_error(s, RLHF_E_UNSUPPORTED, "'GPT2SomethingElse' is not supported; allowed");
+}
+
+#define SPECIAL(text, id) "\"" text "\":{\"id\":\"" text "\",\"ids\":[" #id "],\"tokens\":[]}"
+#define TEMPLATE(single)                                                                           \
+    BYTES ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[" single               \
+          "],\"special_tokens\":{" SPECIAL("<e>", 257) "," SPECIAL("<x>", 120) "}}"
+#define TOKEN(text) "{\"SpecialToken\":{\"id\":\"" text "\",\"type_id\":0}}"
+#define TEXT        "{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}"
+
+static void around_a_text(void **state) {
+    struct scratch *s = *state;
+    uint32_t how = RLHF__ENCODE_TEMPLATE;
+    write_file(s, TEMPLATE(TEXT), "");
+    expect_ids(s, "ab", how, IDS(256));
+    write_file(
+        s, TEMPLATE(TOKEN("<e>") "," TOKEN("<x>") "," TEXT "," TOKEN("<x>") "," TOKEN("<e>")), "");
+    expect_ids(s, "ab", how, IDS(257, 120, 256, 120, 257));
+    expect_ids(s, "ab", 0, IDS(256));
+    write_file(s,
+               BYTES ",\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"x\",120],"
+                     "\"cls\":[\"<e>\",257]}",
+               "");
+    expect_ids(s, "ab", how, IDS(257, 256, 120));
+    write_file(s, BYTES ",\"post_processor\":{\"type\":\"ByteLevel\",\"trim_offsets\":false}", "");
+    expect_ids(s, "ab", how, IDS(256));
+    // Beside a tokenizer.json, add_bos_token says nothing.
+    scratch_text(s, "tokenizer_config.json", "{\"add_bos_token\": true, \"add_eos_token\": true}");
+    expect_ids(s, "ab", how, IDS(256));
+    write_old(s, "a b\n");
+    assert_int_equal(remove(scratch_path(s, "tokenizer.json")), 0);
+    expect_ids(s, "ab", how, IDS(257, 256, 257));
+    write_file(s, TEMPLATE(TOKEN("<y>") "," TEXT), "");
+    expect_error(s, RLHF_E_INVALID, "special_tokens has no ids for '<y>'");
+    write_file(s, TEMPLATE(TOKEN("<x>")), "");
+    expect_error(s, RLHF_E_UNSUPPORTED, "must name the text once");
+}
+
+// Tokens that were added without being special are found in every text.
+static void added_tokens_are_found_in_texts(void **state) {
+    struct scratch *s = *state;
+    write_file(s,
+               BYTES ",\"added_tokens\":[{\"id\":300,\"content\":\"b c\"},{\"id\":301,"
+                     "\"content\":\"b cd\"},{\"id\":302,\"content\":\"<s>\",\"special\":true}]",
+               "");
+    expect_ids(s, "ab cdb c<s>", 0, IDS('a', 301, 300, '<', 's', '>'));
+    expect_ids(s, "b<s>", RLHF__ENCODE_SPECIAL, IDS('b', 302));
+    scratch_text(s, "tokenizer_config.json", "{\"additional_special_tokens\": [\"b c\"]}");
+    expect_ids(s, "xb c", 0, IDS('x', 'b', 0x20, 'c'));
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(the_pipeline_counts_beside_older_files),
+        TEST(contradictions),
+        TEST(wordpiece_contradictions),
+        TEST(parts_are_refused_by_name),
+        TEST(classes_without_their_file),
+        TEST(around_a_text),
+        TEST(added_tokens_are_found_in_texts),
+    };
+    return cmocka_run_group_tests_name("tokenizer.json", tests, NULL, NULL);
+}
