@@ -18,8 +18,6 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_SW(O, "--json", json, "print one JSON object"),
     RLHF__FLAG_I(O, "--max-tokens", max_tokens, "N", 0, 1 << 24,
                  "classifier, reward model: cut rows to N tokens; 0: the context [0]"),
-    RLHF__FLAG_SW(O, "--prepend-bos", prepend_bos,
-                  "reward model: the tokenizer's BOS before every prompt"),
     RLHF__FLAG_L(O, "--reward", reward, "X.so[:k=v,..]", "score responses to prompts; repeatable"),
     RLHF__FLAG_S(O, "--reference", reference, "DIR", "with --reward: model to measure KL against"),
     RLHF__FLAG_I(O, "--n", n, "N", 1, 1 << 20,

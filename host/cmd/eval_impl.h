@@ -11,7 +11,7 @@
 struct rlhf__eval_options {
     const char *model, *data, *reference, *backend, *dtype, *config;
     int64_t limit, n, seed, threads, max_tokens;
-    int32_t json, prepend_bos;
+    int32_t json, reserved;
     struct rlhf__flag_list reward, set;
 };
 

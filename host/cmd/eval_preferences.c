@@ -30,7 +30,7 @@ rlhf_status rlhf__eval_preferences(struct rlhf__session *session, const char *di
     struct rlhf__preference_opts rows = {.paths = &o->data,
                                          .n_paths = 1,
                                          .limit = o->limit,
-                                         .prepend_bos = o->prepend_bos,
+                                         .prepend_bos = rlhf__tokenizer_has_bos(rm->model->tok),
                                          .max_tokens = o->max_tokens ? (int32_t)o->max_tokens
                                                                      : rm->model->info.n_ctx,
                                          .long_rows = RLHF__PREFERENCE_CUT};

@@ -84,7 +84,8 @@ static const rlhf_opt value_opts[] = {
 #undef T
 #define T struct rlhf__score_config
 static const rlhf_opt score_opts[] = {
-    S(labels, "names of the classes, comma-separated, class 0 first; empty: LABEL_0, ..."),
+    S(labels, "names of the classes, comma-separated, class 0 first; empty: those of a start "
+              "that is a classifier, else LABEL_0, ..."),
     E(pooling, 0, pooling_names,
       "which hidden state is scored; auto: the architecture's own, for a reward model mean"),
     I(calibrate, 512, 0, 1 << 20,

@@ -9,12 +9,6 @@ struct rlhf__classifier {
     struct rlhf__model *model;
 };
 
-uint32_t rlhf__classifier_encode_flags(const struct rlhf__tokenizer *tok) {
-    const struct rlhf__tokenizer_info *info = rlhf__tokenizer_info(tok);
-    if (info->kind == RLHF__TOKENIZER_WORDPIECE) return RLHF__ENCODE_TEMPLATE;
-    return info->bos >= 0 ? RLHF__ENCODE_BOS : 0;
-}
-
 rlhf_status rlhf__classifier_open(const struct rlhf__model_env *env, const char *dir,
                                   struct rlhf__classifier **out, struct rlhf__error *err) {
     *out = NULL;
@@ -59,9 +53,9 @@ static uint32_t encode(const struct rlhf__classifier *c, uint32_t i, uint32_t n,
     ids->n = 0;
     for (; i < n && (rows == 0 || ids->n + n_ctx <= MICROBATCH_TOKENS); i++, rows++) {
         size_t before = ids->n;
-        rlhf_status st = rlhf__tokenizer_encode(tok, texts[i], rlhf__classifier_encode_flags(tok),
-                                                n_ctx, ids, err);
-        // An empty text of a tokenizer without BOS still needs a token to look at.
+        rlhf_status st =
+            rlhf__tokenizer_encode(tok, texts[i], RLHF__ENCODE_TEMPLATE, n_ctx, ids, err);
+        // An empty text with nothing around it still needs a token to look at.
         if (st == RLHF_OK && ids->n == before)
             st = rlhf__ids_push(ids, info->eos >= 0 ? info->eos : 0, err);
         if (st != RLHF_OK) return n + 1;

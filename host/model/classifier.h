@@ -15,12 +15,8 @@ void rlhf__classifier_close(struct rlhf__classifier *); // NULL allowed [main]
 const char *rlhf__classifier_dir(const struct rlhf__classifier *); // absolute [any]
 const struct rlhf__labels *rlhf__classifier_labels(const struct rlhf__classifier *); // [any]
 
-// Flags with which a classifier's texts are encoded, in training and in use: [CLS] text [SEP] for
-// WordPiece, BOS text for BPE. [any]
-uint32_t rlhf__classifier_encode_flags(const struct rlhf__tokenizer *);
-
-// logits[n, n_labels] of n texts, each cut to the context, never padded. A text's logits do not
-// depend on the others. [step]
+// logits[n, n_labels] of n texts, each with what its tokenizer puts around a text, cut to the
+// context, never padded. A text's logits do not depend on the others. [step]
 rlhf_status rlhf__classifier_logits(struct rlhf__classifier *, uint32_t n, const rlhf_str *texts,
                                     float *logits, struct rlhf__error *err);
 

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "model/classifier_config.h"
 #include "model/parameters.h"
+#include "model/reward_front.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +41,11 @@ static rlhf_status check(const struct rlhf__reward_model_spec *spec, const struc
     if (spec->policy && !rlhf__tokenizer_equal(m->tok, spec->policy))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "the vocabulary of the reward model '%s' is not the policy's", m->dir);
+    if (!rlhf__tokenizer_only_bos(m->tok))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "the tokenizer of the reward model '%s' puts more than a bos token "
+                          "around a text, which a run's rows do not have",
+                          m->dir);
     if (spec->longest > m->info.n_ctx)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "the context of the reward model '%s' is %d tokens; prompts and "
@@ -131,9 +137,9 @@ static void put_tokens(const struct rows *r, const struct rlhf__reward_head *hea
         }
 }
 
-static rlhf_status score(const struct rlhf__reward_model *rm, uint32_t n, struct rows r,
-                         const struct rlhf__reward_head *head, float *seq, float *token,
-                         struct rlhf__error *err) {
+static rlhf_status score_rows(const struct rlhf__reward_model *rm, uint32_t n, struct rows r,
+                              const struct rlhf__reward_head *head, float *seq, float *token,
+                              struct rlhf__error *err) {
     int32_t n_ctx = rm->model->info.n_ctx;
     uint32_t most = MICROBATCH_TOKENS > n_ctx ? MICROBATCH_TOKENS : (uint32_t)n_ctx;
     int32_t *offset = calloc((size_t)most + 1, sizeof *offset); // a row has a token or more
@@ -155,6 +161,24 @@ static rlhf_status score(const struct rlhf__reward_model *rm, uint32_t n, struct
     }
     free(offset);
     free(raw);
+    return st;
+}
+
+// The same for rows as the caller has them.
+static rlhf_status score(const struct rlhf__reward_model *rm, uint32_t n, struct rows r,
+                         const struct rlhf__reward_head *head, float *seq, float *token,
+                         struct rlhf__error *err) {
+    struct rlhf__fronted f;
+    rlhf_status st = rlhf__reward_rows(rm->model->tok, n, r.ids, r.offset, r.prompt_len, &f, err);
+    if (st != RLHF_OK) return st;
+    struct rows own = {.ids = f.ids, .offset = f.offset, .prompt_len = f.prompt_len};
+    float *apart = token; // the token rewards of the changed rows
+    if (token && f.own) apart = calloc((size_t)f.offset[n] + 1, sizeof *apart);
+    st = token && !apart ? RLHF__NOMEM(err, "out of memory for the reward model")
+                         : score_rows(rm, n, own, head, seq, apart, err);
+    if (st == RLHF_OK && apart != token) rlhf__fronted_tokens(&f, n, r.offset, apart, token);
+    if (apart != token) free(apart);
+    rlhf__fronted_finish(&f);
     return st;
 }
 
@@ -200,6 +224,7 @@ rlhf_status rlhf__reward_model_write(const struct rlhf__reward_model *rm, const 
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
     rlhf_status st = rlhf__make_dirs(dir, err);
     if (st == RLHF_OK) st = rlhf__reward_model_config(rm->model, &rm->head, err);
+    if (st == RLHF_OK) st = rlhf__hf_set_dtype(rm->model->config, RLHF_F32, err);
     if (st == RLHF_OK) st = rlhf__hf_config_write(dir, rm->model->config, err);
     if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(rm->model->dir, dir, err);
     if (st == RLHF_OK) st = rlhf__params_write(rm->model, RLHF__PART_MODEL, RLHF_F32, path, err);

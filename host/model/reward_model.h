@@ -29,7 +29,7 @@ struct rlhf__reward_model_spec {
 // Open a reward-model directory. Caller owns *out; free with rlhf__reward_model_close. Errors:
 // those of rlhf__model_open; RLHF_E_INVALID when it is no reward model (no score head of one label,
 // not causal), when its vocabulary is not the policy's, when its context is shorter than
-// spec->longest. [main]
+// spec->longest; RLHF_E_UNSUPPORTED when its tokenizer asks for more than a bos. [main]
 rlhf_status rlhf__reward_model_open(const struct rlhf__model_env *env,
                                     const struct rlhf__reward_model_spec *spec,
                                     struct rlhf__reward_model **out, struct rlhf__error *err);
@@ -38,7 +38,9 @@ void rlhf__reward_model_close(struct rlhf__reward_model *); // NULL allowed [mai
 // Rewards of n ragged rows: seq[n], and token[total] unless NULL (0 on prompt tokens). pooling:
 // enum rlhf_pool MEAN or LAST, 0 = head.pooling. A row without response tokens gets the reward of
 // its last prompt token. Rows go through the model in microbatches; a row's rewards do not depend
-// on the others. Errors: RLHF_E_INVALID (a row over the context), RLHF_E_NOMEM. [step]
+// on the others. The model reads them with what its own tokenizer puts in front, bos or nothing,
+// whichever the rows come with. Errors: RLHF_E_INVALID (a row over the context), RLHF_E_NOMEM.
+// [step]
 rlhf_status rlhf__reward_model_score(const struct rlhf__reward_model *rm, uint32_t n,
                                      const int32_t *ids, const int32_t *offset,
                                      const int32_t *prompt_len, int32_t pooling, float *seq,

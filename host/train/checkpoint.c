@@ -33,11 +33,13 @@ static rlhf_status write_model(struct rlhf__trainer *t, const char *dir, struct 
     int32_t dtype = needs_master(t) ? RLHF_BF16 : RLHF_F32;
     rlhf_status st = RLHF_OK;
     if (t->reward_training) st = rlhf__reward_training_fit(t->reward_training, t->phase, err);
+    if (st == RLHF_OK) st = rlhf__hf_set_dtype(t->policy->config, dtype, err);
     if (st == RLHF_OK) st = rlhf__hf_config_write(dir, t->policy->config, err);
     // A resumed run opened its policy in a checkpoint, which may be pruned by now.
     snprintf(path, sizeof path, "%s/checkpoints/latest", t->dir);
     if (st == RLHF_OK)
         st = rlhf__hf_copy_tokenizer(t->req->resume ? path : t->policy->dir, dir, err);
+    if (st == RLHF_OK) st = rlhf__tokenizer_write_frame(t->policy->tok, dir, err);
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
     return st == RLHF_OK ? rlhf__params_write(t->policy, RLHF__PART_MODEL, dtype, path, err) : st;
 }

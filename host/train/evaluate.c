@@ -150,7 +150,7 @@ rlhf_status rlhf__evaluate_labels(const struct rlhf__model *m, const struct rlhf
                                   int32_t max_tokens, struct rlhf__label_quality *out,
                                   struct rlhf__error *err) {
     *out = (struct rlhf__label_quality){0};
-    uint32_t flags = rlhf__classifier_encode_flags(m->tok);
+    uint32_t flags = RLHF__ENCODE_TEMPLATE;
     size_t longest = (size_t)(max_tokens > 0 ? max_tokens : m->info.n_ctx);
     struct chunk c = {0};
     struct rlhf__ids ids = {0};

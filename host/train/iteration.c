@@ -2,6 +2,7 @@
 #include "train/iteration.h"
 
 #include "model/parameters.h"
+#include "model/reward_front.h"
 #include "train/mixing.h"
 #include "train/reward_round.h"
 #include "train/trainer.h"
@@ -48,6 +49,21 @@ static int same_response(const struct rlhf__iteration *it, uint32_t a, uint32_t 
                   e->ids + e->offset[b] + e->prompt_len[b], (size_t)n * sizeof *e->ids) == 0;
 }
 
+// The chosen response follows its prompt. Pairs are kept as the reward model reads them.
+static rlhf_status add_pair(struct rlhf__iteration *it, const int32_t *prompt, int32_t n,
+                            int32_t n_chosen, const int32_t *rejected, int32_t n_rejected,
+                            struct rlhf__error *err) {
+    const struct rlhf__tokenizer *tok = it->round->rm->model->tok;
+    const int32_t offset[] = {0, n};
+    struct rlhf__fronted f;
+    rlhf_status st = rlhf__reward_rows(tok, 1, prompt, offset, &n, &f, err);
+    if (st == RLHF_OK)
+        st = rlhf__replay_add(&it->replay, f.ids, f.prompt_len[0], prompt + n, n_chosen, rejected,
+                              n_rejected, err);
+    rlhf__fronted_finish(&f);
+    return st;
+}
+
 // The best against the worst of rows [from, to) of one group; *added grows when they differ. The
 // first of equals counts; responses of no token and scores that are not finite are left out.
 static rlhf_status collect_group(struct rlhf__iteration *it, uint32_t from, uint32_t to,
@@ -66,7 +82,7 @@ static rlhf_status collect_group(struct rlhf__iteration *it, uint32_t from, uint
     int32_t n = e->prompt_len[best];
     const int32_t *other = e->ids + e->offset[worst] + e->prompt_len[worst];
     ++*added;
-    return rlhf__replay_add(&it->replay, prompt, n, prompt + n, len[best], other, len[worst], err);
+    return add_pair(it, prompt, n, len[best], other, len[worst], err);
 }
 
 static rlhf_status collect_pairs(void *host, uint32_t *added) {

@@ -89,14 +89,24 @@ static int wants_value(const struct rlhf__trainer *t) {
     return (t->plan.heads & RLHF_HEAD_VALUE) != 0;
 }
 
+void rlhf__setup_policy_dir(const struct rlhf__trainer *t, char out[4200]) {
+    const char *path = t->config->policy.path;
+    if (t->req->resume)
+        snprintf(out, 4200, "%s/checkpoints/latest", t->req->resume);
+    else if (path[0])
+        snprintf(out, 4200, "%s", path);
+    else
+        default_policy(t, out);
+}
+
 rlhf_status rlhf__setup_policy(struct rlhf__trainer *t, const struct rlhf__setup_head *head,
                                struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
     char dir[4200];
-    default_policy(t, dir);
+    rlhf__setup_policy_dir(t, dir);
     int value = wants_value(t) && c->value.critic == RLHF__CRITIC_SHARED;
     struct rlhf__model_spec spec = {
-        .dir = c->policy.path[0] ? c->policy.path : dir,
+        .dir = dir,
         .role = "policy",
         .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_HEADS,
         .trainable = 1,
@@ -106,11 +116,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__trainer *t, const struct rlhf__setup
         .value_kind = value ? c->value.kind : RLHF_VALUE_NONE,
         .value_init = c->value.init,
         .value_detach = c->value.detach};
-    if (t->req->resume) {
-        snprintf(dir, sizeof dir, "%s/checkpoints/latest", t->req->resume);
-        spec.dir = dir;
-        spec.start = RLHF__START_EMPTY;
-    }
+    if (t->req->resume) spec.start = RLHF__START_EMPTY;
     rlhf_status st = rlhf__model_open(&t->session.models, &spec, &t->policy, err);
     if (st != RLHF_OK) return st;
     rlhf__text_services_policy(t->session.text, t->policy->tok);

@@ -12,6 +12,10 @@ struct rlhf__setup_head {
     int32_t reserved;
 };
 
+// Where the policy starts: policy.path, the default one, or the newest checkpoint of the run that
+// is resumed. [main]
+void rlhf__setup_policy_dir(const struct rlhf__trainer *t, char out[4200]);
+
 // Open t->policy, from the newest checkpoint when resuming, and check that it has the planned
 // heads. [main]
 rlhf_status rlhf__setup_policy(struct rlhf__trainer *t, const struct rlhf__setup_head *head,

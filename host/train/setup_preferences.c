@@ -2,13 +2,27 @@
 // for a reward model (score head) or a policy.
 #include "train/setup.h"
 
+static int trains_reward(const struct rlhf__trainer *t) {
+    return (t->plan.heads & RLHF_HEAD_SCORE) != 0;
+}
+
+// A reward model's rows begin as its tokenizer says, which the setting only adds to: its directory
+// records what it was trained with.
+static void set_front(const struct rlhf__trainer *t) {
+    const struct rlhf__tokenizer *tok = t->policy->tok;
+    rlhf__tokenizer_set_bos(t->policy->tok,
+                            t->config->prompts.prepend_bos || rlhf__tokenizer_has_bos(tok));
+}
+
 static struct rlhf__preference_opts row_opts(const struct rlhf__trainer *t,
                                              const char *const *path) {
-    return (struct rlhf__preference_opts){.paths = path,
-                                          .n_paths = 1,
-                                          .prepend_bos = t->config->prompts.prepend_bos,
-                                          .max_tokens = t->max_tokens,
-                                          .long_rows = RLHF__PREFERENCE_CUT};
+    return (struct rlhf__preference_opts){
+        .paths = path,
+        .n_paths = 1,
+        .prepend_bos = t->config->prompts.prepend_bos ||
+                       (trains_reward(t) && rlhf__tokenizer_has_bos(t->policy->tok)),
+        .max_tokens = t->max_tokens,
+        .long_rows = RLHF__PREFERENCE_CUT};
 }
 
 static rlhf_status open_rows(struct rlhf__trainer *t, struct rlhf__error *err) {
@@ -48,7 +62,7 @@ static rlhf_status open_held_out(struct rlhf__trainer *t, int reward, struct rlh
 }
 
 rlhf_status rlhf__setup_preferences(struct rlhf__trainer *t, struct rlhf__error *err) {
-    int reward = (t->plan.heads & RLHF_HEAD_SCORE) != 0;
+    int reward = trains_reward(t);
     // The head reads the last token of a row without a response; others are pooled by the host.
     struct rlhf__setup_head head = {0};
     if (reward)
@@ -59,6 +73,7 @@ rlhf_status rlhf__setup_preferences(struct rlhf__trainer *t, struct rlhf__error 
         st = rlhf__fail(err, RLHF_E_UNSUPPORTED,
                         "%s trains a reward model; the model '%s' (%s) gives no score a token",
                         t->req->algo->file, t->policy->dir, t->policy->instance->plugin->file);
+    if (st == RLHF_OK && reward) set_front(t);
     if (st == RLHF_OK) st = rlhf__setup_max_tokens(t, err);
     if (st == RLHF_OK) st = open_rows(t, err);
     if (st == RLHF_OK)

@@ -2,6 +2,7 @@
 #include "train/setup.h"
 
 #include "model/classifier_config.h"
+#include "model/reward_model.h"
 
 static struct rlhf__text_opts text_opts(const struct rlhf__trainer *t) {
     const struct rlhf__config *c = t->config;
@@ -20,11 +21,26 @@ static struct rlhf__text_opts text_opts(const struct rlhf__trainer *t) {
     return o;
 }
 
+// The names in score.labels, else those of a start that is a classifier; n = 0: neither.
+static rlhf_status name_labels(const struct rlhf__trainer *t, struct rlhf__labels *labels,
+                               struct rlhf__error *err) {
+    char dir[4200];
+    json_t *config = NULL;
+    rlhf_status st = rlhf__score_labels(t->config->score.labels, labels, err);
+    if (st != RLHF_OK || labels->n > 0) return st;
+    rlhf__setup_policy_dir(t, dir);
+    st = rlhf__hf_config_read(dir, &config, err);
+    if (st == RLHF_OK && rlhf__model_is_classifier(config) && !rlhf__reward_model_is(config))
+        st = rlhf__hf_labels(config, dir, labels, err);
+    json_decref(config);
+    return st;
+}
+
 static rlhf_status open_rows(struct rlhf__trainer *t, struct rlhf__labels *labels,
                              struct rlhf__error *err) {
     struct rlhf__text_opts o = text_opts(t);
     rlhf_status st = RLHF_OK;
-    if (o.labelled) st = rlhf__score_labels(t->config->score.labels, labels, err);
+    if (o.labelled) st = name_labels(t, labels, err);
     if (st != RLHF_OK) return st;
     o.n_labels = labels->n;
     o.label_names = (const char *const *)labels->name;
@@ -65,6 +81,9 @@ rlhf_status rlhf__setup_supervised(struct rlhf__trainer *t, struct rlhf__error *
     struct rlhf__setup_head head = {.pooling = t->config->score.pooling};
     if (t->plan.heads & RLHF_HEAD_SCORE) head.n_labels = labels.n;
     if (st == RLHF_OK) st = rlhf__setup_policy(t, &head, err);
+    // A classifier that is trained further reads texts as it did; a fresh one begins them with bos.
+    if (st == RLHF_OK && head.n_labels > 0 && !rlhf__model_is_classifier(t->policy->config))
+        rlhf__tokenizer_set_bos(t->policy->tok, 1);
     if (st == RLHF_OK && head.n_labels > 0) st = rlhf__classifier_config(t->policy, &labels, err);
     rlhf__labels_finish(&labels);
     if (st != RLHF_OK) return st;

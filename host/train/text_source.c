@@ -1,8 +1,6 @@
 // text_source.c: see text_source.h.
 #include "train/text_source.h"
 
-#include "model/classifier.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,7 +44,7 @@ static int64_t row_length(const void *rows, int64_t i) { return rlhf__token_rows
 rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *s, const struct rlhf__text_opts *o,
                                        const struct rlhf__tokenizer *tok, struct rlhf__error *err) {
     struct rlhf__token_opts t = {.field = RLHF__FIELD_TEXT,
-                                 .encode_flags = o->labelled ? rlhf__classifier_encode_flags(tok)
+                                 .encode_flags = o->labelled ? (uint32_t)RLHF__ENCODE_TEMPLATE
                                                              : text_encode_flags(tok),
                                  .max_len = o->max_len,
                                  .long_rows = o->split ? RLHF__LONG_SPLIT : RLHF__LONG_TRUNCATE,

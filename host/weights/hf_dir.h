@@ -8,6 +8,7 @@
 #include "base/error.h"
 
 #include <jansson.h>
+#include <rlhf/compute.h>
 
 // Names of the classes of a classifier, by index.
 struct rlhf__labels {
@@ -25,8 +26,8 @@ rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const cha
                                 struct rlhf__error *err);
 
 // Labels of a config: id2label {"0": "NEGATIVE", ...}, else num_labels as LABEL_0, ...; two of
-// these when the config has neither, as in transformers. Release with rlhf__labels_finish. Errors: RLHF_E_INVALID (a gap, not a
-// string), RLHF_E_NOMEM. [any]
+// these when the config has neither, as in transformers. Release with rlhf__labels_finish. Errors:
+// RLHF_E_INVALID (a gap, not a string), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__hf_labels(const json_t *config, const char *dir, struct rlhf__labels *out,
                             struct rlhf__error *err);
 
@@ -39,6 +40,10 @@ int32_t rlhf__labels_find(const struct rlhf__labels *labels, const char *name);
 // Put id2label, label2id and num_labels for the labels into config. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__hf_set_labels(json_t *config, const struct rlhf__labels *labels,
                                 struct rlhf__error *err);
+
+// Make dtype and torch_dtype, those of the two that config has, say what a file of this dtype
+// (RLHF_F32, RLHF_BF16) holds: transformers loads into it. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__hf_set_dtype(json_t *config, int32_t dtype, struct rlhf__error *err);
 
 // Write DIR/config.json atomically, indented, keys in their order. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__hf_config_write(const char *dir, const json_t *config, struct rlhf__error *err);

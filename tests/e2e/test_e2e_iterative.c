@@ -18,7 +18,8 @@
 #define TWO_MODELS                                                                                 \
     "--algo grpo_iterative.so:group_size=4,iteration_phases=1 --reward " EVEN " " BASE
 
-// The e2e directory with a reward model in rm/, hardly trained.
+// The e2e directory with a reward model in rm/, hardly trained, that reads rows as the runs have
+// them: with bos in front.
 static int setup(void **state) {
     if (e2e_setup(state) != 0) return -1;
     struct e2e *t = *state;
@@ -27,7 +28,8 @@ static int setup(void **state) {
               "{\"prompt\": \"I think\", \"chosen\": \" it is\", \"rejected\": \" not\"}\n");
     return e2e_shell(t, "\"$HOST\" --algo bradley_terry.so --data pairs.jsonl --policy model "
                         "--set policy.init=random --set batch.size=2 --set score.calibrate=0 "
-                        "--phases 1 --out r --threads 1 && mv r/checkpoints/000001 rm")
+                        "--phases 1 --out r --threads 1 && mv r/checkpoints/000001 rm && "
+                        "echo '{\"add_bos_token\": true}' >rm/tokenizer_config.json")
                ? -1
                : 0;
 }

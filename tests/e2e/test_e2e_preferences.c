@@ -92,6 +92,37 @@ static void same_seed_same_bits(void **state) {
 }
 
 // The forward's bits do not depend on whether a prompt is computed once for its responses.
+// What stands in front of the rows is recorded, so that nobody has to say it again.
+static void the_front_is_recorded(void **state) {
+    struct e2e *t = *state;
+    must(t, e2e_run(t, TRAIN "--set run.phases=2 --set run.dir=a"), "training");
+    assert_false(e2e_exists(t, "a/checkpoints/latest/tokenizer_config.json"));
+    must(t,
+         e2e_run(t, TRAIN "--set run.phases=2 --set run.dir=b --set prompts.prepend_bos=true "
+                          "--set data.eval_path=pairs.jsonl"),
+         "training with bos");
+    must(t,
+         e2e_shell(t, "grep -q '\"add_bos_token\": true' "
+                      "b/checkpoints/latest/tokenizer_config.json"),
+         "the record");
+    json_t *rows = e2e_metrics(t, "b");
+    double loss = e2e_metric(rows, -1, "eval/loss");
+    json_decref(rows);
+    must(t, e2e_run(t, "eval --model b/checkpoints/latest --data pairs.jsonl --json"), "eval");
+    json_t *v = json_loads(t->out, 0, NULL);
+    assert_true(json_number_value(json_object_get(v, "loss")) == loss);
+    json_decref(v);
+    // Trained further, it goes on as it was; a resumed run writes the same.
+    must(t,
+         e2e_run(t, TRAIN "--policy b/checkpoints/latest --set policy.init=pretrained "
+                          "--set score.calibrate=0 --set run.phases=1 --set run.dir=c"),
+         "training further");
+    must(t,
+         e2e_shell(t, "cmp b/checkpoints/latest/tokenizer_config.json "
+                      "c/checkpoints/latest/tokenizer_config.json"),
+         "the same record");
+}
+
 static void shared_prompts_change_no_loss(void **state) {
     struct e2e *t = *state;
     double loss[2];
@@ -275,6 +306,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(learns_and_is_measured, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(same_seed_same_bits, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(the_front_is_recorded, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(shared_prompts_change_no_loss, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(microbatches_change_nothing, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(pooling_last_goes_into_config, setup, e2e_teardown),

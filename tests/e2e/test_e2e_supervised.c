@@ -75,7 +75,9 @@ static void classify_learns_and_names_its_labels(void **state) {
     assert_true(e2e_metric(rows, -1, "objective/loss") < 0.4);
     json_decref(rows);
     assert_int_equal(e2e_shell(t, "grep -q GPT2ForSequenceClassification "
-                                  "c/checkpoints/latest/config.json"),
+                                  "c/checkpoints/latest/config.json && "
+                                  "grep -q '\"add_bos_token\": true' "
+                                  "c/checkpoints/latest/tokenizer_config.json"),
                      0);
     assert_int_equal(e2e_run(t, "eval --model c/checkpoints/latest --data labelled.jsonl --json"),
                      0);

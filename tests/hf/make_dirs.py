@@ -61,7 +61,7 @@ def fill(model):
 
 
 def gpt2_config(tok, **more):
-    return hf.GPT2Config(**{"vocab_size": len(tok), "n_positions": 64, "n_embd": 12, "n_layer": 1,
+    return hf.GPT2Config(**{"vocab_size": len(tok), "n_positions": 64, "n_embd": 16, "n_layer": 1,
                             "n_head": 2, "n_inner": 16, "bos_token_id": tok.bos_token_id,
                             "eos_token_id": tok.eos_token_id, **more})
 
@@ -100,14 +100,14 @@ def main():
     save("gpt2-classic-f16", plain, fill(lm(gpt2_config(plain))).half())
     plain.backend_tokenizer.model.save("dirs/gpt2-classic-f16")
     save("gpt2-sharded", plain, fill(lm(gpt2_config(plain, tie_word_embeddings=False))),
-         max_shard_size="16KB")
+         max_shard_size="20KB")
     save("gpt2-bf16", plain, fill(lm(gpt2_config(plain, vocab_size=320))).bfloat16())
     save("gpt2-classifier", plain, fill(score(gpt2_config(plain))))
     save("gpt2-reward", bos, fill(score(gpt2_config(bos, num_labels=1))))
     piece = wordpiece()
     names = ["bad", "fair", "good"]
     save("distilbert", piece, fill(hf.DistilBertForSequenceClassification(hf.DistilBertConfig(
-        vocab_size=len(piece), max_position_embeddings=64, dim=12, n_layers=1, n_heads=2,
+        vocab_size=len(piece), max_position_embeddings=64, dim=16, n_layers=1, n_heads=2,
         hidden_dim=16, id2label=dict(enumerate(names)),
         label2id={n: i for i, n in enumerate(names)}))))
     for name in made:

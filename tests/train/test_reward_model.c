@@ -184,6 +184,43 @@ static void a_row_without_a_response(void **state) {
     assert_true(isfinite(got[1]));
 }
 
+// Rows come with a bos in front or without: the model reads them as its own tokenizer says.
+static void a_front_of_its_own(void **state) {
+    (void)state;
+    open_with_samples();
+    int32_t bos = rlhf__tokenizer_info(t.rm->model->tok)->bos, more[N_SAMPLES + 1], len[N_SAMPLES];
+    int32_t *ids = calloc(t.total + N_SAMPLES, sizeof *ids);
+    float seq[2][N_SAMPLES], *token = calloc(2 * (size_t)t.total + N_SAMPLES, sizeof *token);
+    float *longer = token + t.total, plain = 0;
+    assert_true(ids && token && bos >= 0);
+    for (int32_t i = 0; i < N_SAMPLES; i++) {
+        more[i] = t.offset[i] + i;
+        len[i] = t.prompt_len[i] + 1;
+        ids[more[i]] = bos;
+        assert_int_not_equal(t.ids[t.offset[i]], bos);
+        memcpy(ids + more[i] + 1, t.ids + t.offset[i],
+               (size_t)(t.offset[i + 1] - t.offset[i]) * sizeof *ids);
+    }
+    more[N_SAMPLES] = t.offset[N_SAMPLES] + N_SAMPLES;
+    for (int with = 0; with < 2; with++) {
+        rlhf__tokenizer_set_bos(t.rm->model->tok, with);
+        memset(token, 0x7f, (2 * (size_t)t.total + N_SAMPLES) * sizeof *token);
+        score(0, t.n, 0, seq[0], token);
+        assert_int_equal(
+            rlhf__reward_model_score(t.rm, t.n, ids, more, len, 0, seq[1], longer, NULL), RLHF_OK);
+        assert_memory_equal(seq[0], seq[1], sizeof seq[0]);
+        for (uint32_t i = 0; i < t.n; i++) {
+            assert_true(longer[more[i]] == 0);
+            assert_memory_equal(token + t.offset[i], longer + more[i] + 1,
+                                (size_t)(t.offset[i + 1] - t.offset[i]) * sizeof *token);
+        }
+        if (!with) plain = seq[0][0];
+    }
+    assert_true(seq[0][0] != plain); // what stands in front is read
+    free(ids);
+    free(token);
+}
+
 static void refuse(const char *dir, int32_t longest, const struct rlhf__tokenizer *tok,
                    const char *why) {
     struct rlhf__error err = {0, ""};
@@ -297,6 +334,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(tokens_pool_to_sequences, setup, teardown),
         cmocka_unit_test_setup_teardown(a_row_does_not_see_the_others, setup, teardown),
         cmocka_unit_test_setup_teardown(a_row_without_a_response, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_front_of_its_own, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_no_reward_model, setup, teardown),
         cmocka_unit_test_setup_teardown(as_transformers_writes_it, setup, teardown),
         cmocka_unit_test_setup_teardown(written_and_read, setup, teardown),

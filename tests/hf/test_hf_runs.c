@@ -1,0 +1,131 @@
+// test_hf_runs.c: a user's own directories, as transformers writes them (tests/hf/dirs), through
+// runs of the program: what the checkpoints say about themselves.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define QUIET "--set log.tensorboard=false --set log.samples_every=0 "
+#define CLASSIFY                                                                                   \
+    "--algo classify.so --data labelled.jsonl --set batch.size=8 --set run.phases=1 " QUIET
+
+// The e2e directory with a link to tests/hf/dirs.
+static int setup(void **state) {
+    const char *source = getenv("RLHF_SOURCE_DIR");
+    if (!source || e2e_setup(state) != 0) return -1;
+    return e2e_shell(*state, "ln -s '%s/tests/hf/dirs' hf", source) ? -1 : 0;
+}
+
+static void must(struct e2e *t, int status, const char *what) {
+    if (status) fail_msg("%s: exit %d\n%s", what, status, t->out);
+}
+
+// config.json of a directory below t->dir; new reference.
+static json_t *config_of(struct e2e *t, const char *dir) {
+    must(t, e2e_shell(t, "cat %s/config.json", dir), "cat");
+    json_t *v = json_loads(t->out, 0, NULL);
+    assert_non_null(v);
+    return v;
+}
+
+static void has_text(json_t *config, const char *key, const char *want) {
+    const char *got = json_string_value(json_object_get(config, key));
+    if (!got ? want != NULL : !want || strcmp(got, want) != 0)
+        fail_msg("%s is %s, expected %s", key, got ? got : "absent", want ? want : "nothing");
+}
+
+// Weights are written in f32 or bf16 whatever the start was stored in.
+static void the_dtype_is_that_of_the_file(void **state) {
+    struct e2e *t = *state;
+    static const char *const starts[] = {"hf/gpt2", "hf/gpt2-bf16", "hf/gpt2-classic-f16", "both"};
+    must(t,
+         e2e_shell(t, "cp -rL hf/gpt2-bf16 both && chmod -R u+w both && "
+                      "sed -i 's/\"dtype\": \"bfloat16\"/\"torch_dtype\": \"bfloat16\", "
+                      "\"dtype\": \"bfloat16\"/' both/config.json"),
+         "copy");
+    for (int i = 0; i < 4; i++)
+        for (int half = 0; half < 2; half++) {
+            must(t,
+                 e2e_run(t,
+                         "--algo sft.so --policy %s --data texts.jsonl --set batch.size=4 "
+                         "--set checkpoint.dtype=%s --set run.phases=1 --out r%d%d " QUIET,
+                         starts[i], half ? "bf16" : "f32", i, half),
+                 starts[i]);
+            char dir[64];
+            snprintf(dir, sizeof dir, "r%d%d/checkpoints/latest", i, half);
+            json_t *config = config_of(t, dir);
+            const char *want = half ? "bfloat16" : "float32";
+            has_text(config, "dtype", want);
+            has_text(config, "torch_dtype", i == 3 ? want : NULL);
+            json_decref(config);
+        }
+    must(t,
+         e2e_run(t, "--algo sft.so --policy model --set policy.init=random --data texts.jsonl "
+                    "--set batch.size=4 --set run.phases=1 --out own " QUIET),
+         "a start that does not say");
+    json_t *config = config_of(t, "own/checkpoints/latest");
+    has_text(config, "dtype", NULL);
+    has_text(config, "torch_dtype", NULL);
+    json_decref(config);
+}
+
+static void check_labels(struct e2e *t, const char *dir, int n, const char *first) {
+    json_t *config = config_of(t, dir);
+    json_t *names = json_object_get(config, "id2label"), *ids = json_object_get(config, "label2id");
+    assert_int_equal(json_object_size(names), n);
+    assert_int_equal(json_object_size(ids), n);
+    has_text(names, "0", first);
+    assert_int_equal(json_integer_value(json_object_get(ids, first)), 0);
+    json_decref(config);
+}
+
+static void classes_keep_their_names(void **state) {
+    struct e2e *t = *state;
+    must(t, e2e_run(t, CLASSIFY "--policy hf/distilbert --out a"), "named labels");
+    check_labels(t, "a/checkpoints/latest", 3, "bad"); // though the rows have two
+    must(t, e2e_run(t, CLASSIFY "--policy hf/gpt2-classifier --out b"), "default labels");
+    check_labels(t, "b/checkpoints/latest", 2, "LABEL_0");
+    must(t, e2e_run(t, CLASSIFY "--policy hf/gpt2-classifier --set score.labels=no,yes --out c"),
+         "labels given");
+    check_labels(t, "c/checkpoints/latest", 2, "no");
+    must(t, e2e_run(t, "--resume a --set run.phases=2"), "resume");
+    check_labels(t, "a/checkpoints/latest", 3, "bad");
+    e2e_write(t, "named.jsonl",
+              "{\"text\": \"a\", \"label\": \"good\"}\n"
+              "{\"text\": \"b\", \"label\": \"bad\"}\n");
+    must(t, e2e_run(t, CLASSIFY "--policy hf/distilbert --data named.jsonl --out d"), "by name");
+    e2e_write(t, "named.jsonl", "{\"text\": \"a\", \"label\": 3}\n");
+    assert_int_equal(e2e_run(t, CLASSIFY "--policy hf/distilbert --data named.jsonl --out e"), 2);
+    e2e_says(t, "named.jsonl:1: field 'label' is 3; allowed: 0 to 2");
+}
+
+// A classifier that is trained further reads texts as before, so nothing is recorded.
+static void a_classifier_keeps_its_front(void **state) {
+    struct e2e *t = *state;
+    must(t, e2e_run(t, CLASSIFY "--policy hf/gpt2-classifier --out a"), "classify");
+    must(t,
+         e2e_shell(t, "cmp hf/gpt2-classifier/tokenizer.json a/checkpoints/latest/tokenizer.json"),
+         "the same tokenizer");
+    must(t, e2e_run(t, CLASSIFY "--policy hf/gpt2 --out b"), "classify from a language model");
+    must(t,
+         e2e_shell(t, "grep -q '\"SpecialToken\"' b/checkpoints/latest/tokenizer.json && "
+                      "cmp hf/gpt2/tokenizer_config.json "
+                      "b/checkpoints/latest/tokenizer_config.json"),
+         "a record in tokenizer.json");
+    must(t, e2e_run(t, CLASSIFY "--policy b/checkpoints/latest --out c"), "classify further");
+    must(
+        t,
+        e2e_shell(t, "cmp b/checkpoints/latest/tokenizer.json c/checkpoints/latest/tokenizer.json"),
+        "the same record");
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(the_dtype_is_that_of_the_file),
+        TEST(classes_keep_their_names),
+        TEST(a_classifier_keeps_its_front),
+    };
+    return cmocka_run_group_tests_name("runs from directories of transformers", tests, NULL, NULL);
+}
