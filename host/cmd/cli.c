@@ -10,7 +10,7 @@ struct options {
     const char *algo, *judge, *config, *preset, *resume;
     const char *policy, *data, *prompts, *out, *phases, *seed, *threads;
     struct rlhf__flag_list reward, set;
-    int32_t print_config, dry_run, trust_run, reserved;
+    int32_t print_config, dry_run, trust_run, allow_changed_plugins;
 };
 
 #define O struct options
@@ -34,6 +34,8 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--resume", resume, "RUN", "go on with the run in this directory"),
     RLHF__FLAG_SW(O, "--trust-run", trust_run,
                   "with --resume: open the code that the run names, wherever it lies"),
+    RLHF__FLAG_SW(O, "--allow-changed-plugins", allow_changed_plugins,
+                  "with --resume: plugins and kernels may differ from those that made the run"),
     RLHF__FLAG_SW(O, "--print-config", print_config,
                   "print the resolved settings as JSON and stop"),
     RLHF__FLAG_SW(O, "--dry-run", dry_run, "set everything up, run no phase, write nothing"),
@@ -108,6 +110,7 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
     struct rlhf__run_request run = {.env = env, .config = &config, .resume = req->resume};
     rlhf_status status = rlhf__config_load(req, &config, err);
     run.dry_run = o->dry_run;
+    run.allow_changed_plugins = o->allow_changed_plugins;
     if (status == RLHF_OK) env->log->level = config.log.level;
     if (status == RLHF_OK) status = rlhf__plugins_create(env->dirs, &run.plugins, err);
     if (status == RLHF_OK)
@@ -132,8 +135,9 @@ int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0};
     int exit_status = 0;
     rlhf_status status = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
-    if (status == RLHF_OK && o.trust_run && !o.resume)
-        status = rlhf__fail(&err, RLHF_E_INVALID, "--trust-run goes with --resume RUN");
+    if (status == RLHF_OK && (o.trust_run || o.allow_changed_plugins) && !o.resume)
+        status = rlhf__fail(&err, RLHF_E_INVALID, "%s goes with --resume RUN",
+                            o.trust_run ? "--trust-run" : "--allow-changed-plugins");
     if (status == RLHF_OK) status = collect(&o, &a, &err);
     if (status == RLHF_OK) {
         struct rlhf__config_request req = {.dirs = env->dirs,

@@ -27,7 +27,7 @@ struct rlhf__run_request {
     const struct rlhf__plugin *judge;    // NULL = none
     const char *resume;                  // run directory to go on with, NULL = a new run
     int32_t dry_run;                     // 1: set everything up, run no phase, write nothing
-    int32_t reserved;
+    int32_t allow_changed_plugins;       // 1: resume with other code than made the run
 };
 
 int rlhf__cmd_run(const struct rlhf__run_request *req); // train; cmd/run.c

@@ -1,6 +1,7 @@
 // compute.c: see compute.h.
 #include "model/compute.h"
 
+#include "base/sha256.h"
 #include "base/shared_object.h"
 #include "plugin/trust.h"
 
@@ -67,6 +68,7 @@ rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *spec, struct rlh
     if (!c) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a compute backend");
     rlhf_status st = find(spec, c->path, err);
     shorten_spinning();
+    if (st == RLHF_OK) st = rlhf__sha256_file(c->path, c->sha256, err);
     if (st == RLHF_OK) st = load_entry(c, err);
     if (st == RLHF_OK) {
         char text[512] = "";

@@ -14,6 +14,8 @@ struct rlhf__compute {
     const rlhf_kernels *kernels;
     rlhf_compute *table;
     char path[4096]; // resolved path of the shared object
+    char sha256[65]; // of the file
+    char reserved[7];
 };
 
 // What to open. Zero in every field but `backend` and `lib_dir` is a valid default.

@@ -41,6 +41,11 @@ void rlhf__plugins_destroy(struct rlhf__plugins *p) {
     free(p);
 }
 
+size_t rlhf__plugins_list(const struct rlhf__plugins *p, const struct rlhf__plugin *const **out) {
+    *out = (const struct rlhf__plugin *const *)p->item;
+    return p->n;
+}
+
 // ---- one file ---------------------------------------------------------------------------------
 
 // The entry function of an opened file, or a sentence about which ABI it was built for.

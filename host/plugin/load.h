@@ -37,6 +37,9 @@ rlhf_status rlhf__plugins_create(const struct rlhf__dirs *dirs, struct rlhf__plu
                                  struct rlhf__error *err);
 void rlhf__plugins_destroy(struct rlhf__plugins *p); // NULL allowed; files stay mapped
 
+// How many are open; *out is [that], in the order they were opened, good until the next is. [main]
+size_t rlhf__plugins_list(const struct rlhf__plugins *p, const struct rlhf__plugin *const **out);
+
 // Open the plugin of that kind. name: where `from` (enum rlhf__name_from) allows it an existing
 // file; else looked up in the directories of RLHF_PLUGIN_PATH, then <lib>/<kind>s; ".so" is added
 // when it is missing, and "#id" chooses one of several in a file. `asker` is who wants it, for

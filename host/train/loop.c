@@ -1,6 +1,7 @@
 // loop.c: the phases of a run, rlhf__trainer_run of trainer.h: everything around a phase that is
 // the same for all algorithms.
 #include "train/checkpoint.h"
+#include "train/manifest.h"
 #include "train/phase_report.h"
 #include "train/run_dir.h"
 #include "train/trainer.h"
@@ -27,6 +28,7 @@ static rlhf_status open_reports(struct rlhf__trainer *t, struct rlhf__error *err
     const struct rlhf__log_config *log = &t->config->log;
     int64_t keep = t->req->resume ? t->phase : -1;
     rlhf_status st = t->req->resume ? RLHF_OK : rlhf__run_dir_make(t, err);
+    if (st == RLHF_OK) st = rlhf__manifest_write(t, err);
     if (st == RLHF_OK) st = rlhf__metrics_open(t->dir, log->tensorboard, keep, &t->metrics, err);
     if (st == RLHF_OK) st = rlhf__samples_open(t->dir, keep, &t->samples, err);
     if (st == RLHF_OK && log->rollouts)

@@ -2,8 +2,6 @@
 #include "train/run_dir.h"
 
 #include "base/file.h"
-#include "model/compute.h"
-#include "train/reward_round.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -43,29 +41,6 @@ rlhf_status rlhf__run_dir_choose(const struct rlhf__run_request *req, char out[4
                       date);
 }
 
-static json_t *plugin_json(const struct rlhf__plugin *p, const char *role) {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s}", "role", role, "id", p->desc.id, "version",
-                     p->desc.version ? p->desc.version : "", "path", p->path, "sha256", p->sha256);
-}
-
-static json_t *manifest_json(const struct rlhf__trainer *t) {
-    const rlhf_compute *c = t->session.compute->table;
-    json_t *plugins = json_array();
-    json_array_append_new(plugins, plugin_json(t->req->algo, "algorithm"));
-    for (size_t i = 0; t->rewards && i < t->config->n_reward; i++)
-        json_array_append_new(plugins, plugin_json(t->req->rewards[i], "reward"));
-    if (t->req->judge) json_array_append_new(plugins, plugin_json(t->req->judge, "judge"));
-    if (t->iteration.round)
-        json_array_append_new(
-            plugins, plugin_json(t->iteration.round->loss->plugin, "loss of the reward model"));
-    json_array_append_new(plugins, plugin_json(t->policy->instance->plugin, "model"));
-    return json_pack("{s:s, s:{s:s, s:s, s:s, s:s}, s:{s:s, s:I}, s:o}", "version",
-                     RLHF_SDK_VERSION, "compute", "backend", c->name, "detail", c->detail, "dtype",
-                     t->session.models.dtype == RLHF_BF16 ? "bf16" : "f32", "path",
-                     t->session.compute->path, "policy", "path", t->policy->dir, "parameters",
-                     (json_int_t)t->policy->info.n_params, "plugins", plugins);
-}
-
 static rlhf_status write_json(const char *path, json_t *v, struct rlhf__error *err) {
     if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for '%s'", path);
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -85,7 +60,5 @@ rlhf_status rlhf__run_dir_make(const struct rlhf__trainer *t, struct rlhf__error
     if (st == RLHF_OK) st = rlhf__config_to_json(t->config, &config, err);
     if (st != RLHF_OK) return st;
     snprintf(path, sizeof path, "%s/config.json", t->dir);
-    st = write_json(path, config, err);
-    snprintf(path, sizeof path, "%s/manifest.json", t->dir);
-    return st == RLHF_OK ? write_json(path, manifest_json(t), err) : st;
+    return write_json(path, config, err);
 }

@@ -10,8 +10,7 @@
 rlhf_status rlhf__run_dir_choose(const struct rlhf__run_request *req, char out[4096],
                                  struct rlhf__error *err);
 
-// Make t->dir and write config.json (the resolved config) and manifest.json (program, compute,
-// plugins with path and sha256, model directories). [main]
+// Make t->dir and write config.json (the resolved config). [main]
 rlhf_status rlhf__run_dir_make(const struct rlhf__trainer *t, struct rlhf__error *err);
 
 #endif

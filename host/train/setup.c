@@ -1,6 +1,7 @@
 // setup.c: rlhf__trainer_create and rlhf__trainer_destroy of trainer.h.
 #include "train/setup.h"
 #include "train/checkpoint.h"
+#include "train/manifest.h"
 #include "train/rollout_source.h"
 #include "train/trainer.h"
 
@@ -293,6 +294,7 @@ rlhf_status rlhf__trainer_create(const struct rlhf__run_request *req, struct rlh
     if (st == RLHF_OK) st = open_learner(t, err);
     int64_t planned = t->config->optim.schedule_phases;
     t->horizon = planned > t->phases ? planned : t->phases;
+    if (st == RLHF_OK && req->resume) st = rlhf__manifest_check(t, err);
     if (st == RLHF_OK && req->resume) st = rlhf__checkpoint_load(t, err);
     if (st == RLHF_OK && t->rollout) st = rlhf__rollout_source_check(t->rollout, t, err);
     if (st != RLHF_OK) {

@@ -108,6 +108,51 @@ static void a_resumed_run_opens_no_code_of_its_own(void **state) {
     }
 }
 
+// A run remembers the files that made it.
+static void changed_code_is_named(void **state) {
+    struct e2e *t = *state;
+    static const char *const how[] = {"", "--dry-run"};
+    assert_int_equal(e2e_shell(t, "mkdir p && cp \"$RLHF_TEST_PLUGINS/bad_reward.so\" p/own.so && "
+                                  "cp \"$(dirname \"$HOST\")/../lib/rlhf/0/kernels/"
+                                  "kernels_reference.so\" p/k.so"),
+                     0);
+    assert_int_equal(e2e_run(t, PPO "--reward p/own.so:every=1000 --set run.phases=1 "
+                                    "--set compute.backend=p/k.so --set run.dir=r"),
+                     0);
+    assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=2"), 0);
+    assert_int_equal(e2e_shell(t, "printf x >> p/own.so; printf x >> p/k.so"), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=3 %s", how[i]), 2);
+        e2e_says(t, "/p/own.so (sha256 ");
+        e2e_says(t, "/p/k.so (sha256 ");
+        e2e_says(t, "--allow-changed-plugins");
+        assert_null(strstr(t->out, "ppo.so"));
+    }
+    assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=3 "
+                                "--allow-changed-plugins"),
+                     0);
+    // What is new now is what the next resume compares with; what was is kept.
+    assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=4"), 0);
+    assert_int_equal(e2e_shell(t, "grep -q '\"earlier\"' r/manifest.json && "
+                                  "test $(grep -c own.so r/manifest.json) = 2"),
+                     0);
+    // Another version, as the manifest says it; and no manifest at all.
+    assert_int_equal(e2e_shell(t, "sed -i 's/\"version\": \"[0-9.]*\"/\"version\": \"9.9.9\"/' "
+                                  "r/manifest.json"),
+                     0);
+    assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=5"), 2);
+    e2e_says(t, "ppo.so (version 9.9.9 is now ");
+    e2e_says(t, "gpt2.so (version 9.9.9 is now ");
+    assert_int_equal(e2e_shell(t, "rm r/manifest.json"), 0);
+    assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=5"), 2);
+    e2e_says(t, "r/manifest.json");
+    assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=5 "
+                                "--allow-changed-plugins"),
+                     0);
+    assert_int_equal(e2e_run(t, SFT "--allow-changed-plugins --set run.dir=n"), 2);
+    e2e_says(t, "--allow-changed-plugins goes with --resume");
+}
+
 // Links of a run directory stay inside it.
 static void no_link_leads_out_of_a_run(void **state) {
     struct e2e *t = *state;
@@ -220,6 +265,7 @@ int main(void) {
         T(a_model_directory_runs_no_code),
         T(implicit_plugins_are_installed_ones),
         T(a_resumed_run_opens_no_code_of_its_own),
+        T(changed_code_is_named),
         T(no_link_leads_out_of_a_run),
         T(a_model_directory_may_be_links),
         T(code_that_others_may_write_is_refused),
