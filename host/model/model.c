@@ -25,7 +25,7 @@ rlhf_status rlhf__model_writes(const struct rlhf__model *m, struct rlhf__error *
 
 static rlhf_status call_failed(const struct rlhf__model *m, const char *function, rlhf_status st,
                                struct rlhf__error *err) {
-    return st >= 0 ? RLHF_OK : rlhf__plugin_call_failed(m->instance, function, st, err);
+    return st == RLHF_OK ? RLHF_OK : rlhf__plugin_call_failed(m->instance, function, st, err);
 }
 
 rlhf_status rlhf__model_forward(const struct rlhf__model *m, const rlhf_batch *b,
@@ -118,6 +118,30 @@ static rlhf_status open_instance(struct rlhf__model *m, const char *model_type,
     return RLHF_OK;
 }
 
+// What the plugin must have for this use of it.
+static rlhf_status check_functions(const struct rlhf__model *m, struct rlhf__error *err) {
+    const char *id = m->instance->plugin->desc.id;
+    if (m->trainable && !m->ops->backward)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s lacks the function backward(), which a model that is trained needs",
+                          id);
+    return RLHF_OK;
+}
+
+static rlhf_status check_info(const struct rlhf__model *m, struct rlhf__error *err) {
+    const char *id = m->instance->plugin->desc.id;
+    const rlhf_model_info *i = &m->info;
+    if ((i->heads & RLHF_HEAD_GENERATE) && !m->ops->gen_open)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s offers to generate text, but lacks the function gen_open()", id);
+    if (i->n_vocab < 1 || i->n_ctx < 1 || i->d_model < 1 || i->n_params_tensors < 0)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s, info(): %d tokens in the vocabulary, a context of %d, a width of %d "
+                          "and %d parameters are no model",
+                          id, i->n_vocab, i->n_ctx, i->d_model, i->n_params_tensors);
+    return RLHF_OK;
+}
+
 static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_spec *spec,
                                 struct rlhf__error *err) {
     rlhf_model_open o = {.size = sizeof o,
@@ -131,10 +155,12 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
                          .compute = m->compute,
                          .score_init = spec->score_init,
                          .frozen = spec->frozen};
-    rlhf_status st = call_failed(m, "open()", m->ops->open(m->self, &o), err);
+    rlhf_status st = check_functions(m, err);
+    if (st == RLHF_OK) st = call_failed(m, "open()", m->ops->open(m->self, &o), err);
     if (st != RLHF_OK) return st;
     m->info.size = sizeof m->info;
     st = call_failed(m, "info()", m->ops->info(m->self, &m->info), err);
+    if (st == RLHF_OK) st = check_info(m, err);
     if (st != RLHF_OK) return st;
     m->n_params = (uint32_t)m->info.n_params_tensors;
     m->params = calloc(m->n_params ? m->n_params : 1, sizeof *m->params);

@@ -122,7 +122,7 @@ rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
         if (plugin->desc.create) {
             i->self = NULL;
             status = plugin->desc.create(&h->api, i->config, &i->self);
-            if (status < 0) status = rlhf__plugin_call_failed(i, "create()", status, err);
+            if (status != RLHF_OK) status = rlhf__plugin_call_failed(i, "create()", status, err);
         }
     }
     if (status < 0) {
@@ -143,7 +143,8 @@ void rlhf__instance_destroy(struct rlhf__instance *i) {
 rlhf_status rlhf__plugin_call_failed(const struct rlhf__instance *i, const char *function,
                                      rlhf_status status, struct rlhf__error *err) {
     struct rlhf__host *h = behind(i->host);
-    char text[1024] = "", phase[48] = "";
+    char text[1024] = "", phase[48] = "", odd[64] = "";
+    if (status > RLHF_OK) snprintf(odd, sizeof odd, "it returned %d, which is no status", status);
     if (status > RLHF_OK || status < RLHF_E_INTERNAL) status = RLHF_E_INTERNAL;
     pthread_mutex_lock(&h->lock);
     struct rlhf__fail_note *n = note_of(h, 0);
@@ -160,5 +161,8 @@ rlhf_status rlhf__plugin_call_failed(const struct rlhf__instance *i, const char 
         snprintf(phase, sizeof phase, ", phase %lld", (long long)h->services->phase);
     return rlhf__fail(err, status, "%s %s, %s%s: %s",
                       rlhf__kind_name((int32_t)i->plugin->desc.kind), i->plugin->desc.id, function,
-                      phase, *text ? text : rlhf__status_text(status));
+                      phase,
+                      *text  ? text
+                      : *odd ? odd
+                             : rlhf__status_text(status));
 }

@@ -29,7 +29,7 @@ rlhf_status rlhf__instance_save(const struct rlhf__instance *i, struct rlhf__buf
     struct rlhf__buf body = RLHF__BUF_INIT;
     struct sink sink = {{sizeof(rlhf_ostream), 0, sink_write}, &body};
     rlhf_status status = d->save(i->self, &sink.api);
-    if (status < 0) {
+    if (status != RLHF_OK) {
         rlhf__buf_free(&body);
         return rlhf__plugin_call_failed(i, "save()", status, err);
     }
@@ -101,7 +101,7 @@ rlhf_status rlhf__instance_load(const struct rlhf__instance *i, const void *byte
     const uint8_t *at = body;
     struct source source = {{sizeof(rlhf_istream), 0, source_read}, &at, body + body_len};
     rlhf_status status = d->load(i->self, &source.api, version);
-    if (status < 0) return rlhf__plugin_call_failed(i, "load()", status, err);
+    if (status != RLHF_OK) return rlhf__plugin_call_failed(i, "load()", status, err);
     if (at != source.end)
         return rlhf__fail(err, RLHF_E_INVALID, "%s read only %zu of the %zu bytes of its state",
                           d->id, (size_t)(at - body), body_len);

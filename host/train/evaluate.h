@@ -47,4 +47,12 @@ rlhf_status rlhf__evaluate_preferences(const struct rlhf__reward_model *rm,
                                        struct rlhf__preference_quality *out,
                                        struct rlhf__error *err);
 
+// The same for a policy, a response's reward being its log-probability (the sum over its tokens,
+// temperature 1) minus the reference's; reference NULL: its log-probability alone. [main]
+rlhf_status rlhf__evaluate_policy_preferences(const struct rlhf__model *policy,
+                                              const struct rlhf__model *reference,
+                                              const struct rlhf__preferences *set,
+                                              struct rlhf__preference_quality *out,
+                                              struct rlhf__error *err);
+
 #endif

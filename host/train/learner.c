@@ -213,7 +213,7 @@ static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__episod
     in.minibatch = minibatch;
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &l->grad.heads};
     st = l->algo->plugin->ops.algo.loss(l->algo->self, &in, &out);
-    if (st < 0) return rlhf__plugin_call_failed(l->algo, "loss()", st, err);
+    if (st != RLHF_OK) return rlhf__plugin_call_failed(l->algo, "loss()", st, err);
     *loss += out.loss;
     return backward(l, &f, err);
 }

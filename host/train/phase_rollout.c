@@ -1,6 +1,7 @@
 // phase_rollout.c: one phase of a rollout algorithm, rlhf__phase_rollout of trainer.h: responses,
 // scores, reference and values, advantages, epochs of minibatches.
 #include "train/completions.h"
+#include "train/reference.h"
 #include "train/rollout_source.h"
 #include "train/scoring.h"
 #include "train/trainer.h"
@@ -62,21 +63,6 @@ static rlhf_status score(struct rlhf__trainer *t, struct rlhf__episodes *e, stru
     return st;
 }
 
-// Log-probs (and, for the full KL, hidden states) of the reference.
-static rlhf_status pass_reference(struct rlhf__trainer *t, struct rlhf__episodes *e,
-                                  struct rlhf__error *err) {
-    if (!rlhf__trainer_compares(t)) return RLHF_OK;
-    struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
-    if (t->plan.heads & RLHF_HEAD_KL) {
-        e->d_hidden = t->reference->info.d_model;
-        size_t cells = (size_t)e->total * (size_t)e->d_hidden;
-        out.hidden = e->ref_hidden = calloc(cells ? cells : 1, sizeof(float));
-        if (!out.hidden) return RLHF__NOMEM(err, "out of memory for hidden states");
-    }
-    return rlhf__pass(t->reference, e, &t->learner.dist, t->config->batch.microbatch_tokens, &out,
-                      err);
-}
-
 // Values before any update, and old log-probs when the plan wants them from a second forward.
 static rlhf_status pass_policy(struct rlhf__trainer *t, struct rlhf__episodes *e,
                                struct rlhf__error *err) {
@@ -108,7 +94,7 @@ static rlhf_status collect(struct rlhf__trainer *t, struct rlhf__episodes *e,
     if (st == RLHF_OK) st = score(t, e, x, err);
     double scored = rlhf__seconds();
     rlhf__progress_note(t->progress, "reference");
-    if (st == RLHF_OK) st = pass_reference(t, e, err);
+    if (st == RLHF_OK) st = rlhf__reference_pass(t, e, err);
     t->times.rollout = sampled - from;
     t->times.reward = scored - sampled;
     t->times.reference = rlhf__seconds() - scored;
@@ -143,7 +129,7 @@ static rlhf_status advantages(struct rlhf__trainer *t, struct rlhf__episodes *e,
     memset(r.advantage, 0, (size_t)e->total * sizeof *r.advantage);
     memset(r.returns, 0, (size_t)e->total * sizeof *r.returns);
     rlhf_status st = t->algo->plugin->ops.algo.advantages(t->algo->self, &r);
-    return st >= 0 ? RLHF_OK : rlhf__plugin_call_failed(t->algo, "advantages()", st, err);
+    return st == RLHF_OK ? RLHF_OK : rlhf__plugin_call_failed(t->algo, "advantages()", st, err);
 }
 
 // A fresh permutation of 0..n-1: Fisher and Yates with the stream "minibatch", a block of counters
@@ -272,7 +258,8 @@ static rlhf_status update(struct rlhf__trainer *t, struct rlhf__episodes *e,
     struct cut c;
     if (st == RLHF_OK) st = cut_init(&c, e, &t->plan, err);
     if (st != RLHF_OK) return st;
-    t->learner.comparing = !(t->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP);
+    t->learner.comparing =
+        (t->plan.heads & RLHF_HEAD_LOGP) && !(t->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP);
     int32_t stop = 0;
     for (uint32_t epoch = 0; st == RLHF_OK && !stop && epoch < (uint32_t)t->plan.epochs; epoch++) {
         permute(t, epoch, c.unit, c.units);

@@ -1,5 +1,6 @@
 // phase_supervised.c: one optimiser step on rows of a file, rlhf__phase_supervised of trainer.h.
 #include "train/evaluate.h"
+#include "train/reference.h"
 #include "train/trainer.h"
 
 struct rlhf__order *rlhf__supervised_order(struct rlhf__trainer *t) {
@@ -29,14 +30,20 @@ static rlhf_status evaluate_text(struct rlhf__trainer *t, struct rlhf__error *er
 }
 
 static rlhf_status evaluate_pairs(struct rlhf__trainer *t, struct rlhf__error *err) {
-    struct rlhf__reward_model rm = {t->policy, t->reward_training->written};
     struct rlhf__preference_quality q;
-    rlhf_status st = rlhf__evaluate_preferences(&rm, t->held_out_pairs, &q, err);
+    rlhf_status st;
+    if (t->reward_training) {
+        struct rlhf__reward_model rm = {t->policy, t->reward_training->written};
+        st = rlhf__evaluate_preferences(&rm, t->held_out_pairs, &q, err);
+    } else {
+        st = rlhf__evaluate_policy_preferences(t->policy, t->reference, t->held_out_pairs, &q, err);
+    }
     if (st != RLHF_OK) return st;
     double rows = (double)q.rows;
     rlhf__metrics_set(t->metrics, "eval/accuracy", (double)q.correct / rows);
     rlhf__metrics_set(t->metrics, "eval/margin", q.margin / rows);
-    rlhf__metrics_set(t->metrics, "eval/loss", q.nats / rows);
+    // The loss of a policy is its algorithm's own.
+    if (t->reward_training) rlhf__metrics_set(t->metrics, "eval/loss", q.nats / rows);
     rlhf__logf(t->log, RLHF_LOG_INFO, "held-out accuracy %.4f after %lld phases",
                (double)q.correct / rows, (long long)t->phase + 1);
     return RLHF_OK;
@@ -69,7 +76,10 @@ rlhf_status rlhf__phase_supervised(struct rlhf__trainer *t, struct rlhf__error *
     struct rlhf__episodes e = {0};
     rlhf_status st = t->preferences.set ? rlhf__preference_source_next(&t->preferences, &e, err)
                                         : rlhf__text_source_next(&t->source, &e, err);
+    double began = rlhf__seconds();
+    if (st == RLHF_OK) st = rlhf__reference_pass(t, &e, err);
     double from = rlhf__seconds();
+    t->times.reference = from - began;
     if (st == RLHF_OK)
         st = rlhf__learner_minibatch(&t->learner, &e, 0, 0, rlhf__trainer_lr_factor(t), err);
     double rows = (double)e.n, tokens = (double)e.total;

@@ -1,6 +1,7 @@
 // reward_round.c: see reward_round.h.
 #include "train/reward_round.h"
 
+#include "train/plan.h"
 #include "train/rollout_source.h"
 #include "train/scoring.h"
 #include "train/trainer.h"
@@ -31,9 +32,15 @@ static rlhf_status open_loss(struct rlhf__reward_round *r, struct rlhf__error *e
     st = rlhf__instance_create(plugin, &r->services, NULL, &from, &r->loss, err);
     if (st != RLHF_OK) return st;
     rlhf_run_info info = {.size = sizeof info, .n_labels = 1, .temperature = 1};
-    r->learner.plan = (rlhf_plan){.size = sizeof r->learner.plan};
-    st = plugin->ops.algo.plan(r->loss->self, &info, &r->learner.plan);
-    return st >= 0 ? RLHF_OK : rlhf__plugin_call_failed(r->loss, "plan()", st, err);
+    rlhf_plan *plan = &r->learner.plan;
+    st = rlhf__plan_ask(r->loss, &info, plan, err);
+    if (st != RLHF_OK || (plan->source == RLHF_SOURCE_PREFERENCES &&
+                          plan->heads == RLHF_HEAD_SCORE && !rlhf__plan_compares(plan)))
+        return st;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "%s cannot train a reward model: it must plan preferences, the head 'score' "
+                      "alone and no reference",
+                      plugin->path);
 }
 
 static rlhf_status open_learner(struct rlhf__reward_round *r, struct rlhf__error *err) {
@@ -109,8 +116,9 @@ static rlhf_status step(struct rlhf__reward_round *r, const struct rlhf__replay 
     if (st == RLHF_OK) st = rlhf__learner_minibatch(&r->learner, &e, 0, k, factor, err);
     rlhf__episodes_finish(&e);
     if (st != RLHF_OK) return st;
-    st = r->loss->plugin->ops.algo.minibatch_end(r->loss->self, &stop);
-    return st >= 0 ? RLHF_OK : rlhf__plugin_call_failed(r->loss, "minibatch_end()", st, err);
+    const rlhf_algo_ops *ops = &r->loss->plugin->ops.algo;
+    if (ops->minibatch_end) st = ops->minibatch_end(r->loss->self, &stop);
+    return st == RLHF_OK ? RLHF_OK : rlhf__plugin_call_failed(r->loss, "minibatch_end()", st, err);
 }
 
 static rlhf_status train(struct rlhf__reward_round *r, const struct rlhf__replay *replay,
@@ -125,8 +133,9 @@ static rlhf_status train(struct rlhf__reward_round *r, const struct rlhf__replay
         st = step(r, replay, pick + from, size, k, 1 - (double)k / (double)steps, err);
     }
     if (st != RLHF_OK) return st;
-    st = r->loss->plugin->ops.algo.phase_end(r->loss->self, replay->rounds);
-    if (st < 0) return rlhf__plugin_call_failed(r->loss, "phase_end()", st, err);
+    const rlhf_algo_ops *ops = &r->loss->plugin->ops.algo;
+    if (ops->phase_end) st = ops->phase_end(r->loss->self, replay->rounds);
+    if (st != RLHF_OK) return rlhf__plugin_call_failed(r->loss, "phase_end()", st, err);
     for (uint32_t k = 0; k < n; k++)
         out->replayed += pick[k] < replay->n_history;
     out->fresh = (int64_t)n - out->replayed;

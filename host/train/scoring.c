@@ -102,7 +102,7 @@ static rlhf_status call(const struct rlhf__scorer *s, const struct rlhf__instanc
     for (uint32_t i = 0; i < e->n; i++)
         raw[i] = NAN; // a row left unwritten must not pass for 0
     rlhf_status st = ops->score(plugin->self, &in, &out);
-    return st >= 0 ? RLHF_OK : rlhf__plugin_call_failed(plugin, "score()", st, err);
+    return st == RLHF_OK ? RLHF_OK : rlhf__plugin_call_failed(plugin, "score()", st, err);
 }
 
 // raw[i] += what the plugin pays row i token by token.

@@ -2,11 +2,12 @@
 #include "train/setup.h"
 #include "train/checkpoint.h"
 #include "train/manifest.h"
+#include "train/plan.h"
+#include "train/reference.h"
 #include "train/rollout_source.h"
 #include "train/trainer.h"
 
 #include "base/file.h"
-#include "model/parameters.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -47,9 +48,7 @@ static rlhf_status ask_plan(struct rlhf__trainer *t, int64_t phases, int32_t n_l
                           .max_new_tokens = (int32_t)c->sampling.max_new_tokens,
                           .n_labels = n_labels,
                           .temperature = c->sampling.temperature};
-    *out = (rlhf_plan){.size = sizeof *out};
-    rlhf_status st = t->algo->plugin->ops.algo.plan(t->algo->self, &info, out);
-    return st >= 0 ? RLHF_OK : rlhf__plugin_call_failed(t->algo, "plan()", st, err);
+    return rlhf__plan_ask(t->algo, &info, out, err);
 }
 
 // The plan tells which heads and which kind of rows the run needs. Labels and phases of a
@@ -63,13 +62,7 @@ static rlhf_status make_plan(struct rlhf__trainer *t, struct rlhf__error *err) {
     if (st == RLHF_OK)
         st = ask_plan(t, c->run.phases ? c->run.phases : DEFAULT_PHASES, 2, &t->plan, err);
     if (st != RLHF_OK) return st;
-    const rlhf_plan *p = &t->plan;
-    if (p->epochs < 1 || p->minibatches < 1 || p->group_size < 1)
-        return rlhf__fail(
-            err, RLHF_E_INVALID,
-            "%s plans %d epochs, %d minibatches and groups of %d; all must be 1 or more",
-            t->algo->plugin->desc.id, p->epochs, p->minibatches, p->group_size);
-    if ((p->heads & RLHF_HEAD_VALUE) && c->value.kind == RLHF_VALUE_NONE)
+    if ((t->plan.heads & RLHF_HEAD_VALUE) && c->value.kind == RLHF_VALUE_NONE)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s wants a value head, but value.kind is none; linear or mlp is allowed",
                           t->algo->plugin->desc.id);
@@ -80,10 +73,7 @@ rlhf_status rlhf__setup_check_plan(struct rlhf__trainer *t, int32_t n_labels,
                                    struct rlhf__error *err) {
     rlhf_plan again;
     rlhf_status st = ask_plan(t, t->phases, n_labels, &again, err);
-    if (st != RLHF_OK || (again.source == t->plan.source && again.heads == t->plan.heads))
-        return st;
-    return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s changes its plan with the number of labels",
-                      t->algo->plugin->desc.id);
+    return st == RLHF_OK ? rlhf__plan_same(t->algo, &t->plan, &again, err) : st;
 }
 
 static int wants_value(const struct rlhf__trainer *t) {
@@ -154,33 +144,6 @@ static rlhf_status open_critic(struct rlhf__trainer *t, struct rlhf__error *err)
                               &own, 0, &t->critic_optim, err);
 }
 
-static rlhf_status open_reference(struct rlhf__trainer *t, struct rlhf__error *err) {
-    const struct rlhf__config *c = t->config;
-    // A reward model that is trained is fitted on samples of the reference.
-    if (!rlhf__trainer_compares(t) && !(t->plan.flags & RLHF_PLAN_REWARD_MODEL)) return RLHF_OK;
-    char dir[2048];
-    default_policy(t, dir);
-    struct rlhf__model_spec spec = {
-        .dir = c->policy.path[0] ? c->policy.path : dir,
-        .role = "reference",
-        .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_WEIGHTS,
-        .frozen = !(t->plan.flags & RLHF_PLAN_MOVES_REFERENCE)};
-    if (c->reference.path[0]) {
-        spec.dir = c->reference.path;
-        spec.start = RLHF__START_WEIGHTS;
-    } else if (!t->req->resume) {
-        spec.start = RLHF__START_EMPTY; // copied below: cheaper than reading the file again
-    }
-    rlhf_status st = rlhf__model_open(&t->session.models, &spec, &t->reference, err);
-    if (st != RLHF_OK) return st;
-    if (!rlhf__tokenizer_equal(t->reference->tok, t->policy->tok))
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "the vocabulary of the reference '%s' is not the policy's ('%s')",
-                          t->reference->dir, t->policy->dir);
-    if (spec.start != RLHF__START_EMPTY) return RLHF_OK;
-    return rlhf__params_copy(t->reference, t->policy, err);
-}
-
 static rlhf_status open_rewards(struct rlhf__trainer *t, struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
     if (c->n_reward == 0)
@@ -247,7 +210,7 @@ static rlhf_status open_rollout(struct rlhf__trainer *t, struct rlhf__error *err
         st = rlhf__response_rules_create(&t->config->sampling, &t->config->response, t->policy->tok,
                                          &t->rules, err);
     if (st == RLHF_OK) st = open_critic(t, err);
-    if (st == RLHF_OK) st = open_reference(t, err);
+    if (st == RLHF_OK) st = rlhf__reference_open(t, err);
     if (st == RLHF_OK) st = rlhf__rollout_source_create(t, &t->rollout, err);
     if (st == RLHF_OK) st = open_rewards(t, err);
     if (st == RLHF_OK) st = rlhf__iteration_open(&t->iteration, err);
@@ -274,8 +237,9 @@ static rlhf_status open_source(struct rlhf__trainer *t, struct rlhf__error *err)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s trains on a file of rows: give it with --data FILE (data.path)",
                           t->req->algo->file);
-    if (t->plan.source == RLHF_SOURCE_PREFERENCES) return rlhf__setup_preferences(t, err);
-    return rlhf__setup_supervised(t, err);
+    rlhf_status st = t->plan.source == RLHF_SOURCE_PREFERENCES ? rlhf__setup_preferences(t, err)
+                                                               : rlhf__setup_supervised(t, err);
+    return st == RLHF_OK ? rlhf__reference_open(t, err) : st;
 }
 
 rlhf_status rlhf__trainer_create(const struct rlhf__run_request *req, struct rlhf__trainer **out,
@@ -338,6 +302,4 @@ double rlhf__trainer_lr_factor(const struct rlhf__trainer *t) {
     return rlhf__schedule_factor(&t->config->optim, t->phase, t->horizon);
 }
 
-int rlhf__trainer_compares(const struct rlhf__trainer *t) {
-    return (t->plan.flags & RLHF_PLAN_REFERENCE) || (t->plan.heads & RLHF_HEAD_KL);
-}
+int rlhf__trainer_compares(const struct rlhf__trainer *t) { return rlhf__plan_compares(&t->plan); }

@@ -48,14 +48,9 @@ static rlhf_status open_rows(struct rlhf__trainer *t, struct rlhf__error *err) {
     return t->phases ? RLHF_OK : rlhf__batches_count(&t->preferences.batches, &t->phases, err);
 }
 
-static rlhf_status open_held_out(struct rlhf__trainer *t, int reward, struct rlhf__error *err) {
+static rlhf_status open_held_out(struct rlhf__trainer *t, struct rlhf__error *err) {
     const struct rlhf__data_config *c = &t->config->data;
     if (!c->eval_path[0]) return RLHF_OK;
-    if (!reward)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "data.eval_path: there is no held-out measure for %s, which trains no "
-                          "reward model",
-                          t->req->algo->file);
     struct rlhf__preference_opts rows = row_opts(t, &c->eval_path);
     rows.limit = c->eval_limit;
     return rlhf__preferences_open(&rows, t->policy->tok, &t->held_out_pairs, err);
@@ -76,8 +71,7 @@ rlhf_status rlhf__setup_preferences(struct rlhf__trainer *t, struct rlhf__error 
     if (st == RLHF_OK && reward) set_front(t);
     if (st == RLHF_OK) st = rlhf__setup_max_tokens(t, err);
     if (st == RLHF_OK) st = open_rows(t, err);
-    if (st == RLHF_OK)
-        st = open_held_out(t, reward, err); // before samples are drawn: bad rows first
+    if (st == RLHF_OK) st = open_held_out(t, err); // before samples are drawn: bad rows first
     if (st == RLHF_OK && reward)
         st = rlhf__reward_training_create(t, t->preferences.set, &t->reward_training, err);
     return st == RLHF_OK ? rlhf__setup_check_plan(t, 1, err) : st;

@@ -1,0 +1,23 @@
+// plan.h: what an algorithm asks of a run, checked before anything is loaded: a plan is served
+// whole or refused.
+#ifndef RLHF_HOST_PLAN_H
+#define RLHF_HOST_PLAN_H
+
+#include "plugin/services.h"
+
+#include <rlhf/algo.h>
+
+// Ask the algorithm for its plan and check it: fields, bits and what its source of rows can give,
+// and the functions that the source needs. RLHF_E_UNSUPPORTED with the plugin and the field; a
+// failure of plan() as it says. [main]
+rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_info *info,
+                           rlhf_plan *out, struct rlhf__error *err);
+
+// Refuse `is` where it differs from the plan that the run was set up by. [main]
+rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *was,
+                            const rlhf_plan *is, struct rlhf__error *err);
+
+// 1 when the plan wants to know what the reference says of the rows. [any]
+int rlhf__plan_compares(const rlhf_plan *plan);
+
+#endif

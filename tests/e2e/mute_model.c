@@ -1,0 +1,72 @@
+// mute_model.c: a model that can be opened and no more: no gradients, no text. Its parameters are
+// none, and whatever it is asked gives zeros.
+#include <rlhf/model.h>
+
+struct config {
+    int64_t n_embd, vocab_size, n_positions;
+};
+
+static const rlhf_opt opts[] = {
+    RLHF_OPT_I64(struct config, n_embd, 32, 1, 4096, "width"),
+    RLHF_OPT_I64(struct config, vocab_size, 260, 1, 100000, "tokens"),
+    RLHF_OPT_I64(struct config, n_positions, 64, 1, 4096, "context"),
+};
+
+static rlhf_status model_open(void *self, const rlhf_model_open *o) {
+    (void)self;
+    (void)o;
+    return RLHF_OK;
+}
+
+static rlhf_status info(void *self, rlhf_model_info *out) {
+    const struct config *c = self;
+    out->heads = RLHF_HEAD_LOGP | RLHF_HEAD_KL | RLHF_HEAD_HIDDEN;
+#ifndef QUIET
+    out->heads |= RLHF_HEAD_GENERATE; // not true
+#endif
+    out->n_vocab = (int32_t)c->vocab_size;
+    out->n_ctx = (int32_t)c->n_positions;
+    out->d_model = (int32_t)c->n_embd;
+    out->causal = 1;
+    out->base_prefix = "";
+    return RLHF_OK;
+}
+
+static rlhf_status param(void *self, uint32_t i, rlhf_param *out) {
+    (void)self;
+    (void)i;
+    (void)out;
+    return RLHF_E_INVALID;
+}
+
+static rlhf_status refresh(void *self) {
+    (void)self;
+    return RLHF_OK;
+}
+
+static rlhf_status forward(void *self, const rlhf_batch *b, const rlhf_forward *f,
+                           const rlhf_heads *out) {
+    (void)self;
+    (void)b;
+    (void)f;
+    (void)out;
+    return RLHF_OK;
+}
+
+static const rlhf_model_ops ops = {.size = sizeof ops,
+                                   .open = model_open,
+                                   .info = info,
+                                   .param = param,
+                                   .refresh = refresh,
+                                   .forward = forward};
+static const rlhf_plugin plugin = {.size = sizeof plugin,
+                                   .kind = RLHF_KIND_MODEL,
+                                   .id = "org.rlhf-host.test.mute",
+                                   .version = "1",
+                                   .summary = "says nothing",
+                                   .opts = opts,
+                                   .n_opts = sizeof opts / sizeof *opts,
+                                   .opt_stride = sizeof *opts,
+                                   .config_size = sizeof(struct config),
+                                   .ops = &ops};
+RLHF_DEFINE_PLUGIN(plugin)

@@ -1,0 +1,195 @@
+// test_e2e_contract.c: what a plugin plans is given or refused, and what it lacks is said before a
+// run begins.
+#include "e2e.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FREE "--algo \"$RLHF_TEST_PLUGINS/free_plan.so\""
+#define ROWS                                                                                       \
+    " --policy model --set policy.init=random --set batch.size=4 --set run.phases=2 "              \
+    "--set optim.lr=0.01 --set log.progress=off "
+#define PAIRS ROWS "--data pairs.jsonl "
+
+static int setup(void **state) {
+    if (e2e_setup(state) != 0) return -1;
+    e2e_write(*state, "pairs.jsonl",
+              "{\"prompt\": \"It was\", \"chosen\": \" a fine film\", \"rejected\": \" dull\"}\n"
+              "{\"prompt\": \"I think\", \"chosen\": \" it is\", \"rejected\": \" not\"}\n"
+              "{\"prompt\": \"The\", \"chosen\": \" best\", \"rejected\": \" worst thing\"}\n"
+              "{\"prompt\": \"One\", \"chosen\": \" of them\", \"rejected\": \" less\"}\n");
+    return 0;
+}
+
+// Every plan that a source cannot serve: refused by name when it is planned, with nothing written.
+static void what_cannot_be_given_is_refused(void **state) {
+    struct e2e *t = *state;
+    static const struct {
+        const char *options, *data, *says;
+    } cases[] = {
+        {"source=7", "pairs.jsonl", "plans the source 7, which this host does not know"},
+        {"source=0", "pairs.jsonl", "plans the source 0, which this host does not know"},
+        {"flags=512", "pairs.jsonl", "plans the flag bit 9, which this host does not know"},
+        {"heads=1025", "pairs.jsonl", "plans the head bit 10, which this host does not know"},
+        {"heads=0", "pairs.jsonl", "plans no heads"},
+        {"heads=65", "pairs.jsonl", "head 'generate' cannot be planned"},
+        {"heads=33", "pairs.jsonl", "head 'hidden' cannot be planned"},
+        {"heads=9", "pairs.jsonl", "head 'value', which rows of preferences cannot give"},
+        {"source=2,heads=17", "texts.jsonl", "head 'score', which rows of text cannot give"},
+        {"source=3,heads=8", "labelled.jsonl", "head 'value', which labelled rows cannot give"},
+        {"epochs=2", "pairs.jsonl", "plans 2 epochs"},
+        {"source=2,minibatches=3", "texts.jsonl", "plans 3 minibatches"},
+        {"group=4", "pairs.jsonl", "plans groups of 4"},
+        {"flags=2", "pairs.jsonl", "RLHF_PLAN_MINIBATCH_SCOPE"},
+        {"flags=4", "pairs.jsonl", "RLHF_PLAN_RECOMPUTE_LOGP"},
+        {"flags=64", "pairs.jsonl", "RLHF_PLAN_REWARD_MODEL"},
+        {"flags=128", "pairs.jsonl", "RLHF_PLAN_MOVES_REFERENCE"},
+        {"second=1", "pairs.jsonl", "source was 4, is 2"},
+        {"second=2", "pairs.jsonl", "changes its plan when the rows are known: heads was 1, is 3"},
+        {"second=3", "pairs.jsonl", "flags was 1, is 0"},
+        {"second=4", "pairs.jsonl", "plans 2 epochs"},
+        {"second=5", "pairs.jsonl", "plans 2 minibatches"},
+        {"second=6", "pairs.jsonl", "plans groups of 2"},
+        {"positive=plan", "pairs.jsonl", "plan(): it returned 3, which is no status"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int status = e2e_run(t, FREE ":%s" ROWS "--data %s --set run.dir=x", cases[i].options,
+                             cases[i].data);
+        e2e_says(t, cases[i].says);
+        assert_int_equal(status, strstr(cases[i].options, "positive") ? 1 : 2);
+        assert_false(e2e_exists(t, "x"));
+    }
+}
+
+static void a_positive_status_is_an_error(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, FREE ":positive=loss" PAIRS "--set run.dir=x"), 1);
+    e2e_says(t, "loss(), phase 1: it returned 3, which is no status");
+    assert_int_equal(e2e_run(t, FREE ":positive=end" PAIRS "--set run.dir=y"), 1);
+    e2e_says(t, "phase_end(), phase 1: it returned 3, which is no status");
+}
+
+// A reference is there when it is planned, whatever the rows: it says what the policy said at
+// first.
+static void supervised_rows_get_a_reference(void **state) {
+    struct e2e *t = *state;
+    static const char *const source[] = {"4", "2", "3"};
+    static const char *const data[] = {"pairs.jsonl", "texts.jsonl", "labelled.jsonl"};
+    for (int k = 0; k < 3; k++)
+        for (int heads = 1; heads <= 5; heads += 4) {
+            assert_int_equal(e2e_run(t,
+                                     "%s:source=%s,heads=%d" ROWS "--data %s --set run.dir=r%d%d",
+                                     FREE, source[k], heads, data[k], k, heads),
+                             0);
+            char run[16];
+            snprintf(run, sizeof run, "r%d%d", k, heads);
+            json_t *m = e2e_metrics(t, run);
+            assert_true(e2e_metric(m, 0, "test/ref") < -1);
+            assert_true(e2e_metric(m, 0, "test/apart") == 0); // same weights, same bits
+            assert_true(e2e_metric(m, 1, "test/apart") > 1e-3);
+            if (k == 0 && heads == 1)
+                assert_true(fabs(e2e_metric(m, 0, "test/loss") - log(2)) < 1e-6);
+            if (heads == 5) {
+                assert_true(fabs(e2e_metric(m, 0, "test/kl")) < 1e-4);
+                assert_true(e2e_metric(m, 1, "test/kl") > 1e-4);
+            }
+            json_decref(m);
+        }
+    // Without the flag none is opened, and none is given.
+    assert_int_equal(e2e_run(t, FREE ":flags=0" PAIRS "--set run.dir=n"), 0);
+    json_t *m = e2e_metrics(t, "n");
+    assert_true(e2e_metric(m, 0, "test/ref") == 0);
+    json_decref(m);
+}
+
+static void a_resumed_run_keeps_its_reference(void **state) {
+    struct e2e *t = *state;
+    const char *how = "--set run.phases=4 --set optim.schedule_phases=4";
+    assert_int_equal(e2e_run(t, FREE ":heads=5" PAIRS "%s --set run.dir=a", how), 0);
+    assert_int_equal(
+        e2e_run(t, FREE ":heads=5" PAIRS "%s --set run.stop_after=2 --set run.dir=b", how), 0);
+    assert_int_equal(e2e_run(t, "--resume b"), 0);
+    assert_int_equal(e2e_shell(t, "cmp a/checkpoints/000004/model.safetensors "
+                                  "b/checkpoints/000004/model.safetensors"),
+                     0);
+}
+
+// Held-out preferences are measured for policies too.
+static void held_out_preferences_of_a_policy(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, FREE PAIRS "--set data.eval_path=pairs.jsonl --set run.phases=30 "
+                                           "--set data.eval_every=1 --set run.dir=d"),
+                     0);
+    json_t *m = e2e_metrics(t, "d");
+    assert_true(e2e_metric(m, 29, "eval/accuracy") == 1);
+    assert_true(e2e_metric(m, 29, "eval/margin") > 1);
+    assert_true(e2e_metric(m, 29, "eval/margin") > e2e_metric(m, 0, "eval/margin"));
+    json_decref(m);
+    assert_int_equal(e2e_run(t, FREE ":flags=0" PAIRS "--set data.eval_path=pairs.jsonl "
+                                     "--set run.dir=e"),
+                     0);
+    m = e2e_metrics(t, "e");
+    assert_true(e2e_metric(m, 1, "eval/margin") < 1e3);
+    json_decref(m);
+}
+
+// ---- functions that a use needs ---------------------------------------------------------------
+
+static void missing_functions_are_named(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t,
+                             FREE ":source=1 --reward period_count.so --prompts prompts.txt " ROWS
+                                  "--set run.dir=x"),
+                     2);
+    e2e_says(t, "plans rollouts, but lacks the function advantages()");
+    assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl " ROWS "--set run.dir=r"), 0);
+    assert_int_equal(e2e_shell(t, "cp -rL r/checkpoints/latest mute; "
+                                  "sed -i 's/\"gpt2\"/\"mute_model\"/' mute/config.json"),
+                     0);
+    assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl --policy mute --dry-run"), 2);
+    e2e_says(t, "org.rlhf-host.test.mute lacks the function backward(), which a model that is "
+                "trained needs");
+    assert_int_equal(e2e_run(t, "generate --model mute --prompt It"), 2);
+    e2e_says(t, "org.rlhf-host.test.mute offers to generate text, but lacks the function "
+                "gen_open()");
+}
+
+// The reference's instance is handed to the policy's plugin: it must be one of its own.
+static void a_reference_of_another_family_is_refused(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl " ROWS "--set run.dir=r"), 0);
+    assert_int_equal(e2e_shell(t, "cp -rL r/checkpoints/latest mute; "
+                                  "sed -i 's/\"gpt2\"/\"quiet_model\"/' mute/config.json"),
+                     0);
+    assert_int_equal(e2e_run(t, FREE ":heads=5" PAIRS "--set reference.path=mute --dry-run"), 2);
+    e2e_says(t, "the full KL needs a reference of the policy's family");
+    assert_int_equal(e2e_run(t, FREE PAIRS "--set reference.path=mute --dry-run"), 0);
+}
+
+// A loss of one's own that wants an option has no config to give it.
+static void a_loss_that_needs_an_option(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, "--algo bradley_terry.so --data pairs.jsonl " ROWS
+                                "--set score.calibrate=0 --set run.dir=rm"),
+                     0);
+    int status = e2e_shell(t, "mkdir own; cp \"$RLHF_TEST_PLUGINS/../plugins/algo.so\" "
+                              "own/bradley_terry.so; RLHF_PLUGIN_PATH=$PWD/own \"$HOST\" --algo "
+                              "grpo_iterative.so:replay=true,group_size=2 --judge "
+                              "\"$RLHF_TEST_PLUGINS/even_judge.so\" --reward "
+                              "bt_rm.so:model=rm/checkpoints/latest --prompts prompts.txt "
+                              "--threads 1" ROWS "--dry-run");
+    e2e_says(t, "bradley_terry.so: rate is missing");
+    assert_int_equal(status, 2);
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
+    const struct CMUnitTest tests[] = {
+        T(what_cannot_be_given_is_refused),          T(a_positive_status_is_an_error),
+        T(supervised_rows_get_a_reference),          T(a_resumed_run_keeps_its_reference),
+        T(held_out_preferences_of_a_policy),         T(missing_functions_are_named),
+        T(a_reference_of_another_family_is_refused), T(a_loss_that_needs_an_option),
+    };
+    return cmocka_run_group_tests_name("e2e_contract", tests, NULL, NULL);
+}
