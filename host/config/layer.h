@@ -35,10 +35,6 @@ void rlhf__plugin_stem(const char *name, char *out, size_t cap);
 // A zeroed entry at the end of c->reward. NULL when out of memory. [main]
 struct rlhf__plugin_config *rlhf__reward_add(struct rlhf__config *c);
 
-// Options of a plugin entry that belong to the host: algo and judge have "plugin", a reward also
-// "name" and "weight". [any]
-const char *const *rlhf__host_keys(int is_reward);
-
 // The judge is called `name` from now on: options of another plugin's are dropped. [main]
 void rlhf__judge_name(struct rlhf__config *c, const char *name);
 

@@ -206,6 +206,10 @@ struct rlhf__plugin_config {
     json_t *origin;  // key -> {source, raw}: where each option was set, for messages; owned
 };
 
+// Members of a plugin entry that belong to the host, NULL-ended: algo and judge have "plugin", a
+// reward also "name" and "weight". No plugin has an option of such a name. [any]
+const char *const *rlhf__host_keys(int is_reward);
+
 struct rlhf__config {
     struct rlhf__run_config run;
     struct rlhf__compute_config compute;

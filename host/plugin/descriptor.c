@@ -1,6 +1,8 @@
 // descriptor.c: see descriptor.h.
 #include "plugin/descriptor.h"
 
+#include "config/schema.h"
+
 #include <string.h>
 
 #define MAX_STRUCT_BYTES 65536u // a larger size field is garbage, not a struct of the future
@@ -36,11 +38,14 @@ rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bu
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s: %s() returned nothing", path,
                           RLHF_ENTRY_SYMBOL);
     memcpy(head, src, sizeof head);
+    // The whole of v0 has built_with at this place.
+    const char *sdk = head[0] >= sizeof *src && head[1] == 0 ? src->built_with : NULL;
     if (head[1] != RLHF_ABI_MAJOR || head[2] != RLHF_ABI_MINOR)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s: built for plugin ABI %u.%u, this rlhf-host "
-                          "speaks %d.%d exactly; rebuild it with SDK " RLHF_SDK_VERSION,
-                          path, head[1], head[2], RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
+                          "%s: built %s%.32s%sfor plugin ABI %u.%u, this rlhf-host speaks %d.%d "
+                          "exactly; rebuild it with SDK " RLHF_SDK_VERSION,
+                          path, sdk ? "with SDK " : "", sdk ? sdk : "", sdk ? " " : "", head[1],
+                          head[2], RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
     const uint32_t min = offsetof(rlhf_bundle, plugins) + sizeof src->plugins;
     if (rlhf__copy_in(out, sizeof *out, src, min, "bundle", err) < 0)
         return rlhf__error_context(err, "%s", path);
@@ -76,14 +81,35 @@ static rlhf_status copy_ops(struct rlhf__plugin *out, const char **missing,
     } else {
         rlhf_model_ops *o = &out->ops.model;
         RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_model_ops", err));
-        *missing = !o->open      ? "open"
-                   : !o->info    ? "info"
-                   : !o->param   ? "param"
-                   : !o->refresh ? "refresh"
-                   : !o->forward ? "forward"
-                                 : NULL;
+        *missing = !o->open        ? "open"
+                   : !o->info      ? "info"
+                   : !o->param     ? "param"
+                   : !o->refresh   ? "refresh"
+                   : !o->forward   ? "forward"
+                   : !o->gen_open  ? NULL
+                   : !o->gen_step  ? "gen_step"
+                   : !o->gen_close ? "gen_close"
+                                   : NULL;
     }
     return RLHF_OK;
+}
+
+// A bit that this host does not know may change what the plugin means.
+static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error *err) {
+    int32_t kind = (int32_t)p->desc.kind;
+    uint32_t set = kind == RLHF_KIND_ALGO     ? p->ops.algo.flags
+                   : kind == RLHF_KIND_REWARD ? p->ops.reward.flags
+                                              : p->ops.model.flags;
+    if (kind == RLHF_KIND_REWARD)
+        set &= ~((uint32_t)RLHF_REWARD_PER_TOKEN | (uint32_t)RLHF_REWARD_REENTRANT);
+    int ops = set != 0, bit = 0;
+    if (!ops) set = p->desc.flags;
+    if (!set) return RLHF_OK;
+    while (!(set >> bit & 1))
+        bit++;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "%s sets bit %d of the flags of its %s, which this host does not know",
+                      p->desc.id, bit, ops ? "ops" : "descriptor");
 }
 
 static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *err) {
@@ -92,7 +118,14 @@ static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *e
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "it lists %u options, at most %u are possible",
                           d->n_opts, MAX_OPTIONS);
     out->table = (struct rlhf__opt_table){d->opts, d->n_opts, d->opt_stride};
-    return rlhf__opts_check(&out->table, d->config_size, err);
+    RLHF_TRY(rlhf__opts_check(&out->table, d->config_size, err));
+    if (d->kind == RLHF_KIND_MODEL) return RLHF_OK; // config.json is the model's alone
+    const char *const *key = rlhf__host_keys(d->kind == RLHF_KIND_REWARD);
+    for (; *key; key++)
+        if (rlhf__opt_find(&out->table, *key) >= 0)
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                              "its option \"%s\" has a name that the host uses itself", *key);
+    return RLHF_OK;
 }
 
 // The sentence without the path.
@@ -126,7 +159,7 @@ static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
     if (missing)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s lacks the required function %s()", d->id,
                           missing);
-    return RLHF_OK;
+    return check_flags(out, err);
 }
 
 rlhf_status rlhf__descriptor_check(const char *path, const rlhf_plugin *src,

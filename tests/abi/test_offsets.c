@@ -263,10 +263,18 @@ static void size_comes_first(void **state) {
         }
 }
 
+// The SDK's version is <major>.<minor>.<patch> of the contract.
+static void the_version_says_the_minor(void **state) {
+    (void)state;
+    char want[32];
+    snprintf(want, sizeof want, "%d.%d.", RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
+    assert_int_equal(strncmp(RLHF_SDK_VERSION, want, strlen(want)), 0);
+}
+
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "--update") == 0) return update();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(layout_is_golden),
-                                       cmocka_unit_test(no_holes),
-                                       cmocka_unit_test(size_comes_first)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layout_is_golden), cmocka_unit_test(no_holes),
+        cmocka_unit_test(size_comes_first), cmocka_unit_test(the_version_says_the_minor)};
     return cmocka_run_group_tests_name("abi/offsets", tests, NULL, NULL);
 }

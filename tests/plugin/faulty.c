@@ -16,7 +16,13 @@ __attribute__((unused)) static rlhf_status score(void *self, const rlhf_reward_i
     return RLHF_OK;
 }
 
-__attribute__((unused)) static const rlhf_reward_ops ops = {sizeof ops, 0,
+#ifdef FAULT_OPS_FLAG
+#define OPS_FLAGS (1u << 5 | RLHF_REWARD_REENTRANT)
+#else
+#define OPS_FLAGS 0
+#endif
+
+__attribute__((unused)) static const rlhf_reward_ops ops = {sizeof ops, OPS_FLAGS,
 #ifdef FAULT_NO_SCORE
                                                             NULL
 #else
@@ -40,6 +46,10 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_F64(struct config, gain, 1, 0, 1, "the same again"),
 #endif
     RLHF_OPT_ENUM(struct config, mode, 0, modes, "a choice"),
+#ifdef FAULT_HOST_KEY
+    {"weight", "the host's", RLHF_T_F64, 0, offsetof(struct config, gain), 0, 0, 0, 0, 1, 0, 1,
+     NULL, NULL},
+#endif
 };
 
 // A descriptor of a future SDK: one pointer longer.
@@ -63,6 +73,9 @@ static const struct longer plugin = {
         .kind = 77,
 #else
         .kind = RLHF_KIND_REWARD,
+#endif
+#ifdef FAULT_DESC_FLAG
+        .flags = 4,
 #endif
 #ifdef FAULT_NEWER_HOST
         .host_minor_min = 1000,
@@ -127,7 +140,11 @@ static const rlhf_bundle bundle = {sizeof bundle,
                                    sizeof list / sizeof *list,
 #endif
                                    list,
+#ifdef FAULT_OTHER_MINOR
+                                   "0.99.1"};
+#else
                                    RLHF_SDK_VERSION};
+#endif
 
 #if defined FAULT_NOT_PLUGIN || defined FAULT_OTHER_ABI
 #ifdef FAULT_OTHER_ABI
