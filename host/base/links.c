@@ -54,6 +54,8 @@ static rlhf_status walk(const char *dir, const char *what, int depth, struct rlh
             st = check_link(path, what, err);
         else if (S_ISDIR(s.st_mode))
             st = walk(path, what, depth + 1, err);
+        else if (!S_ISREG(s.st_mode))
+            st = rlhf__fail(err, RLHF_E_INVALID, "%s is neither a file nor a directory", path);
         free(path);
     }
     closedir(d);

@@ -179,6 +179,11 @@ static void no_link_leads_out_of_a_run(void **state) {
         e2e_says(t, "leads out of the run directory");
         assert_int_equal(e2e_shell(t, "ls -lR out victim | cmp - before"), 0);
     }
+    assert_int_equal(e2e_shell(t, "rm -rf s; cp -r r s; rm s/metrics.jsonl; "
+                                  "mkfifo s/metrics.jsonl"),
+                     0);
+    assert_int_equal(e2e_run(t, "--resume s --set run.phases=2"), 2);
+    e2e_says(t, "s/metrics.jsonl is neither a file nor a directory");
     // The links that a run makes itself, and others that stay inside, are fine.
     assert_int_equal(e2e_shell(t, "ln -s 000001 r/checkpoints/keep"), 0);
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=2"), 0);
@@ -233,6 +238,14 @@ static void code_that_others_may_write_is_refused(void **state) {
             e2e_says(t, cases[i].says);
             assert_null(strstr(t->out, "EVIL"));
         }
+    }
+    // Root's own group holds root alone.
+    if (geteuid() == 0) {
+        assert_int_equal(e2e_shell(t, "rm -rf e; mkdir -p e/d; cp \"$RLHF_TEST_PLUGINS/"
+                                      "bad_reward.so\" e/d/x.so; chgrp root e/d e/d/x.so; "
+                                      "chmod 0775 e/d e/d/x.so"),
+                         0);
+        assert_int_equal(e2e_run(t, PPO "--reward e/d/x.so:every=1000 --dry-run"), 0);
     }
     // A sticky directory, as /tmp is: nobody can put another file in its place.
     assert_int_equal(e2e_shell(t, "rm -rf e; mkdir -p e/d; cp \"$RLHF_TEST_PLUGINS/"

@@ -1,6 +1,8 @@
 // test_load.c: where plugins are looked for, and the sentence each faulty one is refused with.
 #include "plugin/modules.h"
 
+#include "plugin/search.h"
+
 #include <unistd.h>
 
 struct fixture {
@@ -205,6 +207,34 @@ static void the_first_place_wins(void **state) {
     assert_string_equal(p->desc.id, "org.example.algo");
 }
 
+// What the program looks up, and a bare name in a config, is no file of the working directory.
+static void only_typed_names_are_files(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    const struct rlhf__plugin *p;
+    char back[1024], path[1100], file[1024];
+    place(f, "sample.so", "here/x.so");
+    snprintf(path, sizeof path, "%s/here/x.so", f->scratch->dir);
+    assert_non_null(getcwd(back, sizeof back));
+    assert_int_equal(chdir(scratch_path(f->scratch, "here")), 0);
+    for (int32_t from = RLHF__NAME_LOOKED_UP; from <= RLHF__NAME_TYPED; from++) {
+        int typed = from == RLHF__NAME_TYPED, named = from != RLHF__NAME_LOOKED_UP;
+        assert_int_equal(rlhf__plugin_is_path("x.so", from, file), typed);
+        assert_int_equal(rlhf__plugin_is_path("x#org.example.sample", from, file), typed);
+        assert_string_equal(file, "x.so");
+        assert_int_equal(rlhf__plugin_is_path("./x.so", from, file), named);
+        rlhf_status st =
+            rlhf__plugin_open(f->plugins, "x.so", RLHF_KIND_REWARD, from, "it", &p, &err);
+        assert_int_equal(st, typed ? RLHF_OK : RLHF_E_INVALID);
+        st = rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, from, "it", &p, &err);
+        assert_int_equal(st, named ? RLHF_OK : RLHF_E_INVALID);
+    }
+    assert_int_equal(chdir(back), 0);
+    check_error(rlhf__plugin_open(f->plugins, "../x", RLHF_KIND_MODEL, RLHF__NAME_LOOKED_UP,
+                                  "config.json", &p, &err),
+                RLHF_E_INVALID, &err, "config.json: \"../x\" is no name of a plugin");
+}
+
 static void a_missing_one_gets_a_hint(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -247,6 +277,7 @@ int main(void) {
         T(a_wrong_kind_is_called_by_name),
         T(several_in_one_file_need_a_choice),
         T(the_first_place_wins),
+        T(only_typed_names_are_files),
         T(a_missing_one_gets_a_hint),
         T(text_is_no_library),
     };
