@@ -78,7 +78,7 @@ rlhf_status rlhf__judged_open(struct rlhf__judged *j, const struct rlhf__env *en
     if (o->prompts) prompts.text = "";
     if (o->limit) prompts.limit = o->limit;
     st = rlhf__rollout_prompts(&prompts, j->model, (int32_t)j->config.sampling.max_new_tokens,
-                               env->dirs, &j->prompts, err);
+                               env->dirs, env->log, &j->prompts, err);
     if (st == RLHF_OK)
         st = rlhf__response_rules_create(&j->config.sampling, &j->config.response, j->model->tok,
                                          &j->rules, err);

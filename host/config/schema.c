@@ -27,6 +27,7 @@ static const char *const value_init_names[] = {"zero", "orthogonal", "normal", N
 static const char *const critic_names[] = {"shared", "separate", NULL};
 static const char *const pooling_names[] = {"auto", "mean", "first", "last", NULL};
 static const char *const long_names[] = {"truncate", "split", NULL};
+static const char *const long_prompt_names[] = {"cut_left", "cut_right", "skip", "refuse", NULL};
 static const char *const truncate_names[] = {"none", "stop", "period", NULL};
 static const char *const non_stop_names[] = {"none", "replace", "subtract", NULL};
 static const char *const normalize_names[] = {"none", "before", "after", NULL};
@@ -117,6 +118,10 @@ static const rlhf_opt prompts_opts[] = {
     I(length, 0, 0, 1 << 20, "cut prompts to exactly this many tokens; shorter ones are skipped"),
     I(min_tokens, 1, 1, 1 << 20, "skip shorter prompts"),
     I(max_tokens, 0, 0, 1 << 20, "longest prompt in tokens; 0: what the context leaves"),
+    E(long_rows, 0, long_prompt_names,
+      "what happens to prompts over max_tokens: their first or last tokens go, or they are "
+      "skipped, "
+      "or the run is refused"),
     I(limit, 0, 0, BIG, "prompts to use; 0: all"),
     B(prepend_bos, 0, "put the beginning-of-text token in front"),
     B(start_after_period, 0, "begin after the first period; texts without one are skipped"),

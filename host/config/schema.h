@@ -80,12 +80,14 @@ struct rlhf__prompts_config {
     const char *field;   // member of a JSONL row
     int64_t length;      // cut to exactly this many tokens, shorter ones are skipped; 0 = off
     int64_t min_tokens;  // shorter prompts are skipped
-    int64_t max_tokens;  // longer prompts are an error; 0 = what the context leaves
+    int64_t max_tokens;  // longest prompt; 0 = what the context leaves
     int64_t limit;       // prompts to use, 0 = all
     int32_t prepend_bos; // put the tokenizer's BOS (GPT-2: EOS) in front
     int32_t start_after_period; // begin after the first period; texts without one are skipped
     int32_t end_at_period;      // end at the last period within length (or max_tokens)
     int32_t shuffle;            // a fresh order on every pass
+    int32_t long_rows;          // enum rlhf__long_prompts (data/prompts.h)
+    int32_t reserved;
 };
 
 struct rlhf__sampling_config {

@@ -1,5 +1,5 @@
 // prompts.c: see prompts.h. The query rules are those of the 2019 code: tokens after the first
-// period, at most `length` of them, up to the last period.
+// period, at most `length` of them, up to the last period. What is too long then is cut last.
 #include "data/prompts.h"
 
 #include "base/buf.h"
@@ -21,7 +21,8 @@ struct rlhf__prompts {
     struct rlhf__buf text;
     struct item *item; // [n]
     size_t n, cap;
-    int64_t skipped;
+    struct rlhf__prompt_counts count;
+    int32_t least, most;     // tokens of a prompt that is used
     int32_t longest, period; // period: id of "."
 };
 
@@ -33,10 +34,12 @@ static int has_rules(const struct rlhf__prompt_opts *o) {
     return o->start_after_period || o->end_at_period;
 }
 
-// Apply the rules to ids[0..*n): the prompt is then ids[*from .. *from + *n). 0 = skip the text.
+// Apply the rules to ids[0..*n): the prompt is then ids[*from .. *from + *n); *cut = 1 when it was
+// too long. 0 = skip the text.
 static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const int32_t *ids,
-                       size_t *from, size_t *n) {
+                       size_t *from, size_t *n, int *cut) {
     *from = 0;
+    *cut = 0;
     if (o->start_after_period) {
         while (*from < *n && ids[*from] != period)
             ++*from;
@@ -44,6 +47,11 @@ static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const 
         *n -= *from;
     }
     if (o->length > 0 && *n > (size_t)o->length) *n = (size_t)o->length;
+    size_t room = (size_t)(o->max_tokens - (o->prepend_bos ? 1 : 0));
+    if (o->long_rows == RLHF__PROMPT_CUT_RIGHT && *n > room) {
+        *n = room;
+        *cut = 1;
+    }
     if (o->end_at_period) {
         while (*n && ids[*from + *n - 1] != period)
             --*n;
@@ -97,13 +105,7 @@ static rlhf_status add_item(struct rlhf__prompts *set, const struct rlhf__prompt
     if (o->prepend_bos) RLHF_TRY(rlhf__ids_push(&set->ids, rlhf__tokenizer_info(tok)->bos, err));
     for (size_t i = 0; i < n; i++)
         RLHF_TRY(rlhf__ids_push(&set->ids, ids[i], err));
-    size_t total = set->ids.n - it.ids;
-    if (!total) return rlhf__fail(err, RLHF_E_INVALID, "the prompt is empty");
-    if (total > (size_t)o->max_tokens)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "prompt longer than the context: %zu tokens, allowed: %d", total,
-                          (int)o->max_tokens);
-    it.n = (int32_t)total;
+    it.n = (int32_t)(set->ids.n - it.ids);
     if (it.n > set->longest) set->longest = it.n;
     RLHF_TRY(add_text(set, tok, &it, err));
     set->item[set->n++] = it;
@@ -113,12 +115,34 @@ static rlhf_status add_item(struct rlhf__prompts *set, const struct rlhf__prompt
 static rlhf_status add_prompt(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
                               const struct rlhf__tokenizer *tok, rlhf_str text, int64_t row,
                               struct rlhf__ids *scratch, struct rlhf__error *err) {
+    struct rlhf__prompt_counts *count = &set->count;
+    count->rows++;
     RLHF_TRY(encode(o, tok, set->period, text, scratch, err));
-    size_t from = 0, n = scratch->n;
-    if (!apply_rules(o, set->period, scratch->data, &from, &n)) {
-        set->skipped++;
+    size_t from = 0, n = scratch->n, bos = o->prepend_bos ? 1 : 0, most = (size_t)set->most;
+    int cut = 0;
+    if (!apply_rules(o, set->period, scratch->data, &from, &n, &cut)) {
+        count->no_period++;
         return RLHF_OK;
     }
+    if (n + bos > most && o->long_rows == RLHF__PROMPT_REFUSE)
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "the prompt has %zu tokens, %zu are allowed (prompts.long_rows is refuse)", n + bos,
+            most);
+    if (n + bos > most && o->long_rows == RLHF__PROMPT_SKIP) {
+        count->too_long++;
+        return RLHF_OK;
+    }
+    if (n + bos > most) {
+        from += n + bos - most;
+        n = most - bos;
+        cut = 1;
+    }
+    if (n + bos < (size_t)set->least) {
+        count->too_short++;
+        return RLHF_OK;
+    }
+    count->cut += cut;
     return add_item(set, o, tok, n ? scratch->data + from : NULL, n, row, err);
 }
 
@@ -160,6 +184,36 @@ static rlhf_status add_rows(struct rlhf__prompts *set, const struct rlhf__prompt
     return RLHF_OK;
 }
 
+// "; left out: 2 under 3 tokens, 1 over 5 tokens", or nothing.
+static void put_left_out(const struct rlhf__prompts *set, struct rlhf__buf *out) {
+    const struct rlhf__prompt_counts *c = &set->count;
+    const char *before = "; left out: ";
+    if (c->no_period) {
+        rlhf__buf_printf(out, "%s%lld without a period where the query rules want one", before,
+                         (long long)c->no_period);
+        before = ", ";
+    }
+    if (c->too_short) {
+        rlhf__buf_printf(out, "%s%lld under %d token%s", before, (long long)c->too_short,
+                         (int)set->least, set->least == 1 ? "" : "s");
+        before = ", ";
+    }
+    if (c->too_long)
+        rlhf__buf_printf(out, "%s%lld over %d token%s", before, (long long)c->too_long,
+                         (int)set->most, set->most == 1 ? "" : "s");
+}
+
+void rlhf__prompts_summary(const struct rlhf__prompts *set, struct rlhf__buf *out) {
+    const struct rlhf__prompt_counts *c = &set->count;
+    if ((int64_t)set->n == c->rows && !c->cut) return;
+    rlhf__buf_printf(out, "%zu of %lld row%s %s used", set->n, (long long)c->rows,
+                     c->rows == 1 ? "" : "s", set->n == 1 ? "is" : "are");
+    if (c->cut)
+        rlhf__buf_printf(out, "; %lld of them %s cut to %d tokens", (long long)c->cut,
+                         c->cut == 1 ? "is" : "are", (int)set->most);
+    put_left_out(set, out);
+}
+
 static rlhf_status fill(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
                         const struct rlhf__tokenizer *tok, struct rlhf__error *err) {
     struct rlhf__ids scratch = {0};
@@ -171,11 +225,13 @@ static rlhf_status fill(struct rlhf__prompts *set, const struct rlhf__prompt_opt
         st = add_prompt(set, o, tok, text, 0, &scratch, err);
     }
     rlhf__ids_finish(&scratch);
-    if (st == RLHF_OK && !set->n)
-        st = rlhf__fail(err, RLHF_E_INVALID,
-                        "%s: the query rules (start after a period, end at a period) skip all %lld "
-                        "prompts",
-                        o->n_paths ? o->paths[0] : "the constant prompt", (long long)set->skipped);
+    if (st != RLHF_OK || set->n) return st;
+    struct rlhf__buf why = RLHF__BUF_INIT;
+    put_left_out(set, &why);
+    st = rlhf__fail(err, RLHF_E_INVALID, "%s: no prompt is left of %lld row%s%s",
+                    o->n_paths ? o->paths[0] : "prompts.text", (long long)set->count.rows,
+                    set->count.rows == 1 ? "" : "s", rlhf__buf_text(&why));
+    rlhf__buf_free(&why);
     return st;
 }
 
@@ -187,6 +243,10 @@ rlhf_status rlhf__prompts_open(const struct rlhf__prompt_opts *opts,
     struct rlhf__prompts *set = calloc(1, sizeof *set);
     if (!set) return no_memory(err);
     set->period = rlhf__tokenizer_find(tok, (rlhf_str){".", 1});
+    set->most = opts->max_tokens;
+    set->least = opts->min_tokens > 1 ? opts->min_tokens : 1;
+    int32_t exact = opts->length + (opts->prepend_bos ? 1 : 0);
+    if (opts->length > 0 && !opts->end_at_period && exact > set->least) set->least = exact;
     rlhf_status st = RLHF_OK;
     if (has_rules(opts) && set->period < 0)
         st = rlhf__fail(err, RLHF_E_INVALID, "query rules: the vocabulary has no token '.'");
@@ -203,12 +263,14 @@ rlhf_status rlhf__prompts_open(const struct rlhf__prompt_opts *opts,
 rlhf_status rlhf__prompts_from_ids(const int32_t *const *ids, const int32_t *len, int64_t n,
                                    const struct rlhf__tokenizer *tok, struct rlhf__prompts **out,
                                    struct rlhf__error *err) {
-    const struct rlhf__prompt_opts any = {.max_tokens = INT32_MAX};
+    const struct rlhf__prompt_opts any = {0};
     struct rlhf__prompts *set = calloc(1, sizeof *set);
     if (!set) return no_memory(err);
     rlhf_status st = n > 0 ? RLHF_OK : rlhf__fail(err, RLHF_E_INVALID, "there are no prompts");
+    set->count.rows = n;
     for (int64_t i = 0; st == RLHF_OK && i < n; i++)
-        st = add_item(set, &any, tok, ids[i], (size_t)len[i], i, err);
+        st = len[i] > 0 ? add_item(set, &any, tok, ids[i], (size_t)len[i], i, err)
+                        : rlhf__fail(err, RLHF_E_INVALID, "the prompt is empty");
     if (st < 0) {
         rlhf__prompts_close(set);
         return st;
@@ -227,7 +289,9 @@ void rlhf__prompts_close(struct rlhf__prompts *set) {
 }
 
 int64_t rlhf__prompts_count(const struct rlhf__prompts *set) { return (int64_t)set->n; }
-int64_t rlhf__prompts_skipped(const struct rlhf__prompts *set) { return set->skipped; }
+struct rlhf__prompt_counts rlhf__prompts_counts(const struct rlhf__prompts *set) {
+    return set->count;
+}
 int32_t rlhf__prompts_longest(const struct rlhf__prompts *set) { return set->longest; }
 
 struct rlhf__prompt rlhf__prompts_get(const struct rlhf__prompts *set, int64_t i) {

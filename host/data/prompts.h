@@ -5,7 +5,16 @@
 #ifndef RLHF_HOST_DATA_PROMPTS_H
 #define RLHF_HOST_DATA_PROMPTS_H
 
+#include "base/buf.h"
 #include "text/tokenizer.h"
+
+// What happens to a prompt over max_tokens.
+enum rlhf__long_prompts {
+    RLHF__PROMPT_CUT_LEFT = 0,  // its first tokens go; bos stays
+    RLHF__PROMPT_CUT_RIGHT = 1, // its last tokens go, before end_at_period looks for the end
+    RLHF__PROMPT_SKIP = 2,      // it is left out
+    RLHF__PROMPT_REFUSE = 3     // RLHF_E_INVALID with file and line
+};
 
 struct rlhf__prompt_opts {
     const char *text;         // the constant prompt; used when n_paths is 0
@@ -18,7 +27,9 @@ struct rlhf__prompt_opts {
     int32_t end_at_period;      // 1: the prompt ends with its last "." token; else skipped
     int32_t length;             // > 0: cut to this many tokens after the start rule, before the end
                                 // rule (bos not counted)
-    int32_t max_tokens;         // longest prompt allowed, bos counted; > 0
+    int32_t min_tokens;         // shorter ones are left out, bos counted; at least 1 is meant
+    int32_t max_tokens;         // longest prompt, bos counted; > 0
+    int32_t long_rows;          // enum rlhf__long_prompts
     int64_t skip, limit;        // rows of the files; limit 0 = all
 };
 
@@ -34,9 +45,10 @@ struct rlhf__prompt {
 struct rlhf__prompts; // opaque
 
 // Caller owns *out; free with rlhf__prompts_close. The option structs are not kept.
-// Errors: RLHF_E_INVALID: everything rlhf__dataset_open says; "prompt longer than the context" with
-// file and line; an empty prompt; rules that leave none; a "." that is no token; no bos.
-// RLHF_E_IO, RLHF_E_NOMEM. [main]
+// With length > 0 and no end rule, prompts that have fewer tokens than that are left out.
+// Errors: RLHF_E_INVALID: everything rlhf__dataset_open says; a long prompt with
+// RLHF__PROMPT_REFUSE; rules that leave none; a "." that is no token; no bos. RLHF_E_IO,
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__prompts_open(const struct rlhf__prompt_opts *opts,
                                const struct rlhf__tokenizer *tok, struct rlhf__prompts **out,
                                struct rlhf__error *err);
@@ -53,8 +65,18 @@ void rlhf__prompts_close(struct rlhf__prompts *set);
 // Number of prompts, at least 1. [any]
 int64_t rlhf__prompts_count(const struct rlhf__prompts *set);
 
-// Texts that the query rules skipped. [any]
-int64_t rlhf__prompts_skipped(const struct rlhf__prompts *set);
+// What became of the rows.
+struct rlhf__prompt_counts {
+    int64_t rows;      // read
+    int64_t no_period; // left out by the query rules
+    int64_t too_short, too_long;
+    int64_t cut; // used, but not whole
+};
+struct rlhf__prompt_counts rlhf__prompts_counts(const struct rlhf__prompts *set); // [any]
+
+// Append "3 of 4 rows are used; left out: 1 under 1 token", or nothing when every row is used
+// whole. [any]
+void rlhf__prompts_summary(const struct rlhf__prompts *set, struct rlhf__buf *out);
 
 // Prompt i, 0 <= i < count. [any]
 struct rlhf__prompt rlhf__prompts_get(const struct rlhf__prompts *set, int64_t i);

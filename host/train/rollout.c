@@ -2,6 +2,7 @@
 #include "train/rollout.h"
 
 #include "base/file.h"
+#include "base/log.h"
 #include "train/decode.h"
 
 #include <stdio.h>
@@ -20,7 +21,8 @@ static const char *prompts_file(const struct rlhf__prompts_config *c, const stru
 
 rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const struct rlhf__model *m,
                                   int32_t max_new, const struct rlhf__dirs *dirs,
-                                  struct rlhf__prompts **out, struct rlhf__error *err) {
+                                  struct rlhf__log *log, struct rlhf__prompts **out,
+                                  struct rlhf__error *err) {
     int64_t room = (int64_t)m->info.n_ctx - max_new;
     if (room < 1)
         return rlhf__fail(
@@ -34,6 +36,12 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const st
             "prompts.max_tokens %lld and sampling.max_new_tokens %d are together more "
             "than the context of '%s', %d tokens",
             (long long)c->max_tokens, max_new, m->dir, m->info.n_ctx);
+    if (c->length + c->prepend_bos > room)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "prompts.length %lld%s and sampling.max_new_tokens %d are together more "
+                          "than the context of '%s', %d tokens",
+                          (long long)c->length, c->prepend_bos ? ", the BOS token" : "", max_new,
+                          m->dir, m->info.n_ctx);
     char own[4096];
     const char *path = prompts_file(c, dirs, own);
     struct rlhf__prompt_opts o = {.text = c->text,
@@ -44,9 +52,17 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const st
                                   .start_after_period = c->start_after_period,
                                   .end_at_period = c->end_at_period,
                                   .length = (int32_t)c->length,
+                                  .min_tokens = (int32_t)c->min_tokens,
+                                  .long_rows = c->long_rows,
                                   .max_tokens = (int32_t)(c->max_tokens ? c->max_tokens : room),
                                   .limit = c->limit};
-    return rlhf__prompts_open(&o, m->tok, out, err);
+    rlhf_status st = rlhf__prompts_open(&o, m->tok, out, err);
+    if (st != RLHF_OK) return st;
+    struct rlhf__buf say = RLHF__BUF_INIT;
+    rlhf__prompts_summary(*out, &say);
+    if (say.len) rlhf__logf(log, RLHF_LOG_INFO, "prompts: %s", rlhf__buf_text(&say));
+    rlhf__buf_free(&say);
+    return RLHF_OK;
 }
 
 // How much of response i is kept, and whether a stop token or text is in it.

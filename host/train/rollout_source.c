@@ -15,8 +15,7 @@
 struct rlhf__rollout_source {
     const struct rlhf__model *policy;
     struct rlhf__prompts *prompts;
-    int64_t *eligible; // [n] prompts that are long enough
-    int64_t n;
+    int64_t n; // prompts
     struct rlhf__order order;
     rlhf_gen *session;
     uint32_t slots, prefix_slots;
@@ -25,23 +24,6 @@ struct rlhf__rollout_source {
     int32_t share;             // 1: they share it
     rlhf_dist dist;
 };
-
-static rlhf_status choose_eligible(struct rlhf__rollout_source *s, const struct rlhf__trainer *t,
-                                   struct rlhf__error *err) {
-    const struct rlhf__prompts_config *c = &t->config->prompts;
-    int64_t all = rlhf__prompts_count(s->prompts), least = c->min_tokens;
-    if (c->length > 0 && !c->end_at_period && c->length + c->prepend_bos > least)
-        least = c->length + c->prepend_bos;
-    s->eligible = calloc((size_t)all, sizeof *s->eligible);
-    if (!s->eligible) return RLHF__NOMEM(err, "out of memory for prompts");
-    for (int64_t i = 0; i < all; i++)
-        if (rlhf__prompts_get(s->prompts, i).n >= least) s->eligible[s->n++] = i;
-    if (s->n == 0)
-        return rlhf__fail(err, RLHF_E_INVALID, "none of the %lld prompts has %lld tokens",
-                          (long long)all, (long long)least);
-    return rlhf__order_init(&s->order, s->n, (uint64_t)t->config->run.seed, "prompts", c->shuffle,
-                            err);
-}
 
 static rlhf_status check_sizes(const struct rlhf__trainer *t, struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
@@ -81,9 +63,12 @@ rlhf_status rlhf__rollout_source_create(struct rlhf__trainer *t, struct rlhf__ro
     s->group = (uint32_t)t->plan.group_size;
     s->share = c->batch.share_prompts && s->group > 1;
     if (s->share) s->prefix_slots = rlhf__prefix_slots(s->policy, s->slots, s->group);
-    st =
-        rlhf__rollout_prompts(&c->prompts, s->policy, max_new, t->req->env->dirs, &s->prompts, err);
-    if (st == RLHF_OK) st = choose_eligible(s, t, err);
+    st = rlhf__rollout_prompts(&c->prompts, s->policy, max_new, t->req->env->dirs, t->log,
+                               &s->prompts, err);
+    if (st == RLHF_OK) s->n = rlhf__prompts_count(s->prompts);
+    if (st == RLHF_OK)
+        st = rlhf__order_init(&s->order, s->n, (uint64_t)c->run.seed, "prompts", c->prompts.shuffle,
+                              err);
     if (st == RLHF_OK) s->longest = rlhf__prompts_longest(s->prompts) + max_new;
     if (st == RLHF_OK)
         st = rlhf__model_gen_open(s->policy, s->slots + s->prefix_slots, (uint32_t)s->longest,
@@ -101,7 +86,6 @@ void rlhf__rollout_source_destroy(struct rlhf__rollout_source *s) {
     rlhf__model_gen_close(s->policy, s->session);
     rlhf__prompts_close(s->prompts);
     rlhf__order_finish(&s->order);
-    free(s->eligible);
     free(s);
 }
 
@@ -148,7 +132,7 @@ rlhf_status rlhf__rollout_source_next(struct rlhf__rollout_source *s, struct rlh
     int64_t *row = calloc(n, sizeof *row);
     if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", n);
     for (uint32_t i = 0; i < n; i++)
-        row[i] = i % s->group ? row[i - 1] : s->eligible[rlhf__order_next(&s->order)];
+        row[i] = i % s->group ? row[i - 1] : rlhf__order_next(&s->order);
     struct rlhf__rollout_request q = request(s, t);
     q.n = n;
     q.max_new = (int32_t)t->config->sampling.max_new_tokens;
@@ -170,7 +154,7 @@ rlhf_status rlhf__rollout_source_sample(const struct rlhf__rollout_source *s,
     int64_t *row = calloc(n ? n : 1, sizeof *row);
     if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", n);
     for (uint32_t i = 0; i < n; i++)
-        row[i] = s->eligible[i % s->n];
+        row[i] = i % s->n;
     struct rlhf__rollout_request q = request(s, t);
     q.model = model;
     q.session = NULL;
@@ -220,7 +204,7 @@ rlhf_status rlhf__rollout_source_check(struct rlhf__rollout_source *s, struct rl
     int64_t row[CHECK_ROWS];
     q.n = prompts * each;
     for (uint32_t i = 0; i < q.n; i++)
-        row[i] = s->eligible[i / each];
+        row[i] = i / each;
     q.max_new = (int32_t)t->config->sampling.max_new_tokens;
     if (q.max_new > CHECK_TOKENS) q.max_new = CHECK_TOKENS;
     q.stream = "check";

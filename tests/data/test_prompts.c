@@ -68,7 +68,8 @@ static void constant(void **state) {
     assert_int_equal(p.meta.len, 0);
     expect_open(f, (struct rlhf__prompt_opts){.text = "", .prepend_bos = 1}, NULL);
     assert_int_equal(rlhf__prompts_get(f->set, 0).n, 1); // bos alone is a prompt
-    expect_error(f, (struct rlhf__prompt_opts){.text = ""}, NULL, "the prompt is empty");
+    expect_error(f, (struct rlhf__prompt_opts){.text = ""}, NULL,
+                 "prompts.text: no prompt is left of 1 row; left out: 1 under 1 token");
 }
 
 static void files(void **state) {
@@ -101,7 +102,7 @@ static void query_rules(void **state) {
     struct rlhf__prompt_opts o = {.start_after_period = 1};
     expect_open(f, o, path);
     assert_int_equal(rlhf__prompts_count(f->set), 2);
-    assert_int_equal(rlhf__prompts_skipped(f->set), 2);
+    assert_int_equal(rlhf__prompts_counts(f->set).no_period, 2);
     check_text(f, 0, " The old lighthouse. It was better. And more");
     check_text(f, 1, " b c d f g");
     assert_int_equal(rlhf__prompts_get(f->set, 1).row, 3);
@@ -135,19 +136,54 @@ static void period_far_into_the_text(void **state) {
     assert_int_equal(rlhf__prompts_get(f->set, 0).text.ptr[1], 'T');
 }
 
+// One long, short or empty row does not keep the others from being used.
+static void long_and_short(void **state) {
+    struct fixture *f = *state;
+    const char *path = scratch_text(f->scratch, "p.jsonl",
+                                    "{\"prompt\": \"a b c. d f g k\"}\n{\"prompt\": \"\"}\n"
+                                    "{\"prompt\": \"a b\"}\n{\"prompt\": \"a\"}\n");
+    struct rlhf__prompt_opts o = {.max_tokens = 4, .min_tokens = 2};
+    expect_open(f, o, path);
+    struct rlhf__prompt_counts c = rlhf__prompts_counts(f->set);
+    assert_int_equal(rlhf__prompts_count(f->set), 2);
+    assert_int_equal(c.rows, 4);
+    assert_int_equal(c.too_short, 2);
+    assert_int_equal(c.cut, 1);
+    check_text(f, 0, " d f g k");
+    assert_int_equal(rlhf__prompts_get(f->set, 1).row, 2);
+    o.prepend_bos = 1;
+    expect_open(f, o, path);
+    check_text(f, 0, " f g k");
+    assert_int_equal(rlhf__prompts_get(f->set, 0).ids[0], rlhf__tokenizer_info(f->tok)->bos);
+    assert_int_equal(rlhf__prompts_count(f->set), 3);
+    o.long_rows = RLHF__PROMPT_CUT_RIGHT;
+    expect_open(f, o, path);
+    check_text(f, 0, "a b c");
+    o.prepend_bos = 0;
+    o.end_at_period = 1; // the end rule sees what is left
+    o.max_tokens = 5;
+    expect_open(f, o, path);
+    check_text(f, 0, "a b c.");
+    o = (struct rlhf__prompt_opts){.max_tokens = 4, .long_rows = RLHF__PROMPT_SKIP};
+    expect_open(f, o, path);
+    assert_int_equal(rlhf__prompts_counts(f->set).too_long, 1);
+    check_text(f, 0, "a b");
+}
+
 static void errors(void **state) {
     struct fixture *f = *state;
-    struct rlhf__prompt_opts o = {.max_tokens = 4};
+    struct rlhf__prompt_opts o = {.max_tokens = 4, .long_rows = RLHF__PROMPT_REFUSE};
     const char *path = scratch_text(f->scratch, "p.txt", "a b\n\na b c d f g k\n");
-    expect_error(f, o, path, "p.txt:3: prompt longer than the context: 7 tokens, allowed: 4");
+    expect_error(f, o, path,
+                 "p.txt:3: the prompt has 7 tokens, 4 are allowed (prompts.long_rows is refuse)");
     expect_error(f, o, scratch_text(f->scratch, "e.txt", "\n"), "e.txt: the file has no rows");
     o = (struct rlhf__prompt_opts){.start_after_period = 1};
-    expect_error(f, o, path, "skip all 2 prompts");
+    expect_error(f, o, path, "no prompt is left of 2 rows; left out: 2 without a period");
     o = (struct rlhf__prompt_opts){0};
     expect_error(f, o, scratch_text(f->scratch, "p.jsonl", "{\"x\": 1}\n"),
                  "p.jsonl:1: the row has neither a field 'prompt' nor 'text'");
     expect_error(f, o, scratch_text(f->scratch, "p.jsonl", "{\"prompt\": \"\"}\n"),
-                 "p.jsonl:1: the prompt is empty");
+                 "p.jsonl: no prompt is left of 1 row; left out: 1 under 1 token");
     o.field = "q";
     expect_error(f, o, scratch_text(f->scratch, "p.jsonl", "{\"prompt\": \"x\"}\n"),
                  "p.jsonl:1: the row has no field 'q'");
@@ -156,8 +192,8 @@ static void errors(void **state) {
 int main(void) {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(constant), TEST(files), TEST(query_rules), TEST(period_far_into_the_text),
-        TEST(errors),
+        TEST(constant),       TEST(files),  TEST(query_rules), TEST(period_far_into_the_text),
+        TEST(long_and_short), TEST(errors),
     };
     return cmocka_run_group_tests_name("prompts", tests, NULL, NULL);
 }
