@@ -105,7 +105,8 @@ static const rlhf_opt data_opts[] = {
     I(batch_tokens, 0, 0, 1 << 30, "tokens a phase; 0: batch.size rows a phase"),
     F_ABOVE(epochs, 1, 0, 1e6, "passes over the rows when run.phases is 0"),
     B(shuffle, 1, "a fresh order of the rows on every pass"),
-    E(long_rows, RLHF__DATA_TRUNCATE, long_names, "what happens to rows over max_tokens"),
+    E(long_rows, RLHF__DATA_TRUNCATE, long_names,
+      "what happens to rows over max_tokens; split: rows of sft only"),
 };
 #undef T
 #define T struct rlhf__prompts_config

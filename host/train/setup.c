@@ -237,6 +237,11 @@ static rlhf_status open_source(struct rlhf__trainer *t, struct rlhf__error *err)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s trains on a file of rows: give it with --data FILE (data.path)",
                           t->req->algo->file);
+    if (t->plan.source != RLHF_SOURCE_TEXT && t->config->data.long_rows == RLHF__DATA_SPLIT)
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "data.long_rows is split, but %s trains on whole rows; truncate is allowed",
+            t->req->algo->file);
     rlhf_status st = t->plan.source == RLHF_SOURCE_PREFERENCES ? rlhf__setup_preferences(t, err)
                                                                : rlhf__setup_supervised(t, err);
     return st == RLHF_OK ? rlhf__reference_open(t, err) : st;

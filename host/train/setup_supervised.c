@@ -2,7 +2,9 @@
 #include "train/setup.h"
 
 #include "model/classifier_config.h"
+
 #include "model/reward_model.h"
+#include <stdio.h>
 
 static struct rlhf__text_opts text_opts(const struct rlhf__trainer *t) {
     const struct rlhf__config *c = t->config;
@@ -17,7 +19,6 @@ static struct rlhf__text_opts text_opts(const struct rlhf__trainer *t) {
                                 .shuffle = c->data.shuffle,
                                 .threads = (int32_t)c->run.threads,
                                 .seed = (uint64_t)c->run.seed};
-    if (o.labelled) o.split = 0; // a label is about the whole text
     return o;
 }
 
@@ -95,8 +96,12 @@ rlhf_status rlhf__setup_supervised(struct rlhf__trainer *t, struct rlhf__error *
     if (st != RLHF_OK) return st;
     t->phases = t->config->run.phases;
     if (t->phases == 0) st = rlhf__text_source_batches(&t->source, &t->phases, err);
-    rlhf__logf(t->log, RLHF_LOG_INFO, "data: %lld rows, %lld sequences of %lld tokens in all",
-               (long long)t->source.n_data, (long long)t->source.rows.n,
-               (long long)t->source.rows.total);
+    const struct rlhf__token_rows *rows = &t->source.rows;
+    char cut[80] = "";
+    if (rows->truncated > 0)
+        snprintf(cut, sizeof cut, "; %lld %s cut to %d tokens", (long long)rows->truncated,
+                 rows->truncated == 1 ? "was" : "were", (int)t->max_tokens);
+    rlhf__logf(t->log, RLHF_LOG_INFO, "data: %lld rows, %lld sequences of %lld tokens in all%s",
+               (long long)t->source.n_data, (long long)rows->n, (long long)rows->total, cut);
     return st == RLHF_OK ? rlhf__setup_check_plan(t, t->source.n_labels, err) : st;
 }

@@ -122,7 +122,7 @@ static void prompts_are_checked(void **state) {
         "--algo ppo.so --reward period_count.so --policy model --set run.dir=x "
         "--set policy.init=random --set run.phases=1 --set sampling.max_new_tokens=40";
     e2e_write(t, "long.txt", "This is a prompt that is longer than what is left of the context.\n");
-    assert_int_equal(e2e_run(t, "%s --prompts long.txt", run), 2);
+    assert_int_equal(e2e_run(t, "%s --prompts long.txt --set prompts.long_rows=refuse", run), 2);
     e2e_says(t, "long.txt:1");
     e2e_write(t, "empty.txt", "\n\n");
     assert_int_equal(e2e_run(t, "%s --prompts empty.txt", run), 2);

@@ -251,6 +251,9 @@ static void bad_input(void **state) {
            "is not the policy's");
     refuse(t, "eval --model rm --data texts.jsonl", "prompt");
     refuse(t, "eval --model rm --data pairs.jsonl --max-tokens 65", "--max-tokens is 65");
+    refuse(
+        t, TRAIN "--set data.long_rows=split",
+        "data.long_rows is split, but bradley_terry.so trains on whole rows; truncate is allowed");
     refuse(t, TRAIN "--set score.pooling=first", "pools mean or last");
     refuse(t, TRAIN "--set sampling.max_new_tokens=64", "score.calibrate");
     refuse(t, TRAIN "--set policy.init=pretrained --policy rm", "set score.calibrate to 0");

@@ -64,6 +64,20 @@ static void muon_resumes_exactly_from_bf16(void **state) {
     e2e_same_tree(t, "a/checkpoints/000004", "b/checkpoints/000004");
 }
 
+// A label is about a whole text, so rows can not be split; what is cut is counted.
+static void long_rows_of_a_classifier(void **state) {
+    struct e2e *t = *state;
+#define CLASSIFY                                                                                   \
+    "--algo classify.so --policy model --set policy.init=random --data labelled.jsonl "            \
+    "--set batch.size=8 --set run.phases=1 --set data.max_tokens=10 "
+    assert_int_equal(e2e_run(t, CLASSIFY "--set data.long_rows=split --set run.dir=s"), 2);
+    e2e_says(t, "data.long_rows is split, but classify.so trains on whole rows; truncate is "
+                "allowed");
+    assert_false(e2e_exists(t, "s"));
+    assert_int_equal(e2e_run(t, CLASSIFY "--set run.dir=c"), 0);
+    e2e_says(t, "data: 64 rows, 64 sequences of 632 tokens in all; 48 were cut to 10 tokens");
+}
+
 static void classify_learns_and_names_its_labels(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo classify.so --policy model --data labelled.jsonl "
@@ -103,6 +117,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(sft_lowers_the_loss, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(same_seed_same_bits, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(muon_resumes_exactly_from_bf16, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(long_rows_of_a_classifier, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(classify_learns_and_names_its_labels, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(epochs_decide_the_phases, e2e_setup, e2e_teardown),
