@@ -12,12 +12,11 @@
 
 // Without "..", for messages.
 static rlhf_status tidy(char *path, size_t cap, struct rlhf__error *err) {
-    char *real = realpath(path, NULL);
-    if (real && strlen(real) < cap) memcpy(path, real, strlen(real) + 1);
-    free(real);
-    return real ? RLHF_OK
-                : rlhf__fail(err, RLHF_E_IO, "%s: cannot resolve the path: %s", path,
-                             strerror(errno));
+    char real[RLHF__PATH_CAP];
+    if (!rlhf__path_real(path, real))
+        return rlhf__fail(err, RLHF_E_IO, "%s: cannot resolve the path: %s", path, strerror(errno));
+    if (strlen(real) < cap) memcpy(path, real, strlen(real) + 1);
+    return RLHF_OK;
 }
 
 // The first of the candidates that is a directory, else the first; each at most cap - 1 bytes.

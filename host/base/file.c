@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,10 @@ int rlhf__is_dir(const char *path) {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
+
+_Static_assert(PATH_MAX <= RLHF__PATH_CAP, "what realpath may write");
+
+char *rlhf__path_real(const char *path, char out[RLHF__PATH_CAP]) { return realpath(path, out); }
 
 char *rlhf__path_join(const char *a, const char *b) {
     size_t na = strlen(a), nb = strlen(b);

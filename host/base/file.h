@@ -49,6 +49,11 @@ rlhf_status rlhf__remove_tree(const char *path, struct rlhf__error *err);
 int rlhf__is_file(const char *path);
 int rlhf__is_dir(const char *path);
 
+// The absolute path without links and "..", where nothing is allocated; NULL, with errno set, when
+// there is no such file. Returns out. [any]
+#define RLHF__PATH_CAP 4096
+char *rlhf__path_real(const char *path, char out[RLHF__PATH_CAP]);
+
 // "a/b" from a and b, heap, freed by the caller; NULL when out of memory. [any]
 char *rlhf__path_join(const char *a, const char *b);
 

@@ -15,9 +15,9 @@
 // ---- paths ------------------------------------------------------------------------------------
 // A relative path that exists is made absolute, so that the run can be resumed from anywhere.
 
-static char *absolute(const char *path) {
+static const char *absolute(const char *path, char out[RLHF__PATH_CAP]) {
     if (!path || !*path || *path == '/' || access(path, F_OK) != 0) return NULL;
-    return realpath(path, NULL);
+    return rlhf__path_real(path, out);
 }
 
 static rlhf_status absolute_fields(const struct rlhf__opt_table *t, void *config,
@@ -28,10 +28,9 @@ static rlhf_status absolute_fields(const struct rlhf__opt_table *t, void *config
         if (o.type != RLHF_T_PATH) continue;
         const char *path;
         memcpy(&path, (char *)config + o.offset, sizeof path);
-        char *full = absolute(path);
-        if (!full) continue;
+        char full[RLHF__PATH_CAP];
+        if (!absolute(path, full)) continue;
         path = rlhf__strings_add(strings, full);
-        free(full);
         if (!path) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
         memcpy((char *)config + o.offset, &path, sizeof path);
     }

@@ -122,11 +122,9 @@ static rlhf_status compare(const char *run, const char *path, json_t *was, json_
 static rlhf_status same_dir(const struct rlhf__config_request *req, struct rlhf__error *err) {
     for (size_t i = 0; i < req->n_set; i++) {
         if (strncmp(req->set[i], "run.dir=", 8) != 0) continue;
-        char *a = realpath(req->set[i] + 8, NULL), *b = realpath(req->resume, NULL);
-        int same = a && b && strcmp(a, b) == 0;
-        free(a);
-        free(b);
-        if (!same)
+        char a[RLHF__PATH_CAP], b[RLHF__PATH_CAP];
+        if (!rlhf__path_real(req->set[i] + 8, a) || !rlhf__path_real(req->resume, b) ||
+            strcmp(a, b) != 0)
             return rlhf__fail(err, RLHF_E_INVALID,
                               "--resume %s goes on in that directory, but "
                               "run.dir is %s",

@@ -10,15 +10,12 @@
 
 // Kernels that come with the program lie in one directory.
 static int kernels_installed(const struct rlhf__dirs *dirs, const char *path) {
-    char *real = realpath(path, NULL), *own = rlhf__path_join(dirs->lib, "kernels");
-    char *home = own ? realpath(own, NULL) : NULL;
-    char *slash = real ? strrchr(real, '/') : NULL;
+    char real[RLHF__PATH_CAP], home[RLHF__PATH_CAP], own[RLHF__PATH_CAP];
+    const int n = snprintf(own, sizeof own, "%s/kernels", dirs->lib);
+    if (n < 0 || (size_t)n >= sizeof own || !rlhf__path_real(own, home)) return 0;
+    char *slash = rlhf__path_real(path, real) ? strrchr(real, '/') : NULL;
     if (slash) *slash = '\0';
-    int same = slash && home && strcmp(real, home) == 0;
-    free(home);
-    free(own);
-    free(real);
-    return same;
+    return slash && strcmp(real, home) == 0;
 }
 
 static void add(struct rlhf__buf *list, const char *setting, const char *path) {

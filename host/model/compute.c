@@ -1,6 +1,7 @@
 // compute.c: see compute.h.
 #include "model/compute.h"
 
+#include "base/file.h"
 #include "base/sha256.h"
 #include "base/shared_object.h"
 #include "plugin/trust.h"
@@ -18,15 +19,12 @@ static rlhf_status find(const struct rlhf__compute_spec *spec, char out[4096],
         snprintf(out, 4096, "%s", spec->backend);
     else
         snprintf(out, 4096, "%s/kernels/kernels_%s.so", spec->lib_dir, spec->backend);
-    char *real = access(out, R_OK) == 0 ? realpath(out, NULL) : NULL;
-    if (!real || strlen(real) >= 4096) {
-        free(real);
+    char real[RLHF__PATH_CAP];
+    if (access(out, R_OK) != 0 || !rlhf__path_real(out, real))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "no compute backend '%s': the file '%s' does not exist", spec->backend,
                           out);
-    }
     memcpy(out, real, strlen(real) + 1);
-    free(real);
     return rlhf__trust_code(out, spec->exe_dir ? spec->exe_dir : "", err);
 }
 

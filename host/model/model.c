@@ -1,6 +1,7 @@
 // model.c: see model.h.
 #include "model/model.h"
 
+#include "base/file.h"
 #include "model/parameters.h"
 
 #include <stdio.h>
@@ -196,8 +197,8 @@ rlhf_status rlhf__model_open(const struct rlhf__model_env *env, const struct rlh
     m->role = spec->role;
     m->trainable = spec->trainable;
     m->frozen = spec->frozen;
-    m->dir = realpath(spec->dir, NULL);
-    if (!m->dir) m->dir = strdup(spec->dir); // the reader of config.json says what is wrong with it
+    char real[RLHF__PATH_CAP]; // what is not there the reader of config.json says
+    m->dir = strdup(rlhf__path_real(spec->dir, real) ? real : spec->dir);
     const char *model_type = NULL;
     rlhf_status st = m->dir ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (st == RLHF_OK) st = read_config(m, spec, &model_type, err);

@@ -1,6 +1,8 @@
 // reward_service.c: see reward_service.h.
 #include "model/reward_service.h"
 
+#include "base/file.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,10 +52,10 @@ static rlhf_status service_open(void *host, const char *path, rlhf_reward_model 
     struct rlhf__reward_service *s = host;
     *out = NULL;
     if (!path || strcmp(path, "default") == 0) path = s->default_dir;
-    char *real = realpath(path, NULL);
-    for (struct rlhf_reward_model *m = s->models; m && real && !*out; m = m->next)
+    char real[RLHF__PATH_CAP];
+    struct rlhf_reward_model *m = rlhf__path_real(path, real) ? s->models : NULL;
+    for (; m && !*out; m = m->next)
         if (strcmp(m->model->model->dir, real) == 0) *out = m;
-    free(real);
     if (!*out) return open_fresh(s, path, out);
     (*out)->users++;
     return RLHF_OK;

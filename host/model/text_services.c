@@ -1,6 +1,7 @@
 // text_services.c: see text_services.h.
 #include "model/text_services.h"
 
+#include "base/file.h"
 #include "model/classifier.h"
 
 #include <stdio.h>
@@ -45,17 +46,16 @@ static rlhf_status classifier_open(void *host, const char *path, rlhf_classifier
     struct rlhf__text_services *s = host;
     *out = NULL;
     if (!path || strcmp(path, "default") == 0) path = s->default_classifier;
-    char *real = realpath(path, NULL);
-    for (struct rlhf_classifier *c = s->classifiers; c && real; c = c->next)
+    char real[RLHF__PATH_CAP];
+    struct rlhf_classifier *c = rlhf__path_real(path, real) ? s->classifiers : NULL;
+    for (; c; c = c->next)
         if (strcmp(rlhf__classifier_dir(c->model), real) == 0) {
-            free(real);
             c->users++;
             *out = c;
             return RLHF_OK;
         }
-    free(real);
     struct rlhf__error err = {0, ""};
-    struct rlhf_classifier *c = calloc(1, sizeof *c);
+    c = calloc(1, sizeof *c);
     if (!c) return RLHF_E_NOMEM;
     rlhf_status st = rlhf__classifier_open(s->env, path, &c->model, &err);
     if (st != RLHF_OK) {

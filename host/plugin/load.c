@@ -1,6 +1,7 @@
 // load.c: opening plugin files and the list of those that are open; see load.h.
 #include "plugin/load.h"
 
+#include "base/file.h"
 #include "base/sha256.h"
 #include "base/shared_object.h"
 #include "plugin/descriptor.h"
@@ -207,8 +208,9 @@ rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
                                    struct rlhf__error *err) {
     *out = NULL;
     *n = 0;
-    char *absolute = realpath(path, NULL);
-    if (!absolute) return rlhf__fail(err, RLHF_E_INVALID, "there is no plugin file %s", path);
+    char absolute[RLHF__PATH_CAP];
+    if (!rlhf__path_real(path, absolute))
+        return rlhf__fail(err, RLHF_E_INVALID, "there is no plugin file %s", path);
     rlhf_status status = open_path(p, absolute, err);
     const struct rlhf__plugin **found = NULL;
     if (status == RLHF_OK) {
@@ -218,6 +220,5 @@ rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
     for (size_t i = 0; found && i < p->n; i++)
         if (strcmp(p->item[i]->path, absolute) == 0) found[(*n)++] = p->item[i];
     *out = found;
-    free(absolute);
     return status;
 }

@@ -1,10 +1,12 @@
 // search.c: see search.h.
 #include "plugin/search.h"
 
+#include "base/file.h"
 #include "base/nearest.h"
 #include "plugin/load.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +80,11 @@ static int look_in(void *arg, const char *dir) {
     struct finder *f = arg;
     if (f->looked) rlhf__buf_printf(f->looked, "%s%s", f->looked->len ? ", " : "", dir);
     char *path = rlhf__path_join(dir, f->file);
-    if (path && rlhf__is_file(path)) {
+    if (!path) {
+        f->status = RLHF__NOMEM(f->err, "out of memory for a path");
+        return 1;
+    }
+    if (rlhf__is_file(path)) {
         f->found = path;
         f->status = rlhf__trust_dir(dir, f->dirs->exe, f->err);
         return 1;
@@ -124,14 +130,15 @@ static rlhf_status find_by_name(const struct rlhf__dirs *dirs, const char *file,
                                 struct rlhf__error *err) {
     struct rlhf__buf looked = RLHF__BUF_INIT;
     struct finder f = {file, NULL, {file, NULL, 0}, &looked, "", dirs, err, RLHF_OK};
-    for (size_t i = 0; i < 3 && !f.found; i++)
+    for (size_t i = 0; i < 3 && !f.found && f.status == RLHF_OK; i++)
         if (kind == kinds[i] || kind == 0) each_dir(dirs, kinds[i], look_in, &f);
     f.looked = NULL;
-    for (size_t i = 0; i < 3 && !f.found; i++)
+    for (size_t i = 0; i < 3 && !f.found && f.status == RLHF_OK; i++)
         if (kind != kinds[i] && kind != 0) each_dir(dirs, kinds[i], look_in, &f);
     f.looked = &looked;
     *path = f.found;
-    if (!f.found) f.status = not_found(dirs, &f, kind, from, name, asker, err);
+    if (!f.found && f.status == RLHF_OK)
+        f.status = not_found(dirs, &f, kind, from, name, asker, err);
     if (f.status < 0) {
         free(f.found);
         *path = NULL;
@@ -161,11 +168,15 @@ int rlhf__plugin_is_path(const char *name, int32_t from, char file[1024]) {
 
 static rlhf_status resolve(char **path, const char *asker, const char *name,
                            struct rlhf__error *err) {
-    char *absolute = *path ? realpath(*path, NULL) : NULL;
+    char real[RLHF__PATH_CAP];
+    const int found = *path && rlhf__path_real(*path, real);
+    const int memory = !*path;
     free(*path);
-    *path = absolute;
-    if (absolute) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_IO, "%s: cannot resolve the path of %s", asker, name);
+    *path = found ? strdup(real) : NULL;
+    if (*path) return RLHF_OK;
+    if (memory || found) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", asker);
+    return rlhf__fail(err, RLHF_E_IO, "%s: cannot resolve the path of %s: %s", asker, name,
+                      strerror(errno));
 }
 
 rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, int32_t kind,
@@ -192,20 +203,17 @@ rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, i
 // ---- the places -------------------------------------------------------------------------------
 
 static int same_dir(void *arg, const char *dir) {
-    char *real = realpath(dir, NULL);
-    int same = real && strcmp(real, arg) == 0;
-    free(real);
-    return same;
+    char real[RLHF__PATH_CAP];
+    return rlhf__path_real(dir, real) && strcmp(real, arg) == 0;
 }
 
 int rlhf__plugin_is_installed(const struct rlhf__dirs *dirs, const char *path) {
-    char *real = realpath(path, NULL);
-    char *slash = real ? strrchr(real, '/') : NULL;
+    char real[RLHF__PATH_CAP];
+    char *slash = rlhf__path_real(path, real) ? strrchr(real, '/') : NULL;
     int found = 0;
     if (slash) *slash = '\0';
     for (size_t i = 0; slash && i < 3 && !found; i++)
         found = each_dir(dirs, kinds[i], same_dir, real);
-    free(real);
     return found;
 }
 
@@ -227,7 +235,8 @@ static int visit_dir(void *arg, const char *dir) {
     int n = scandir(dir, &list, is_so, alphasort);
     for (int i = 0; i < n; i++) {
         char *path = rlhf__path_join(dir, list[i]->d_name);
-        if (path && v->status >= 0) v->status = v->visit(v->arg, v->kind, path);
+        if (v->status >= 0)
+            v->status = path ? v->visit(v->arg, v->kind, path) : (rlhf_status)RLHF_E_NOMEM;
         free(path);
         free(list[i]);
     }

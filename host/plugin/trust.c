@@ -1,6 +1,8 @@
 // trust.c: see trust.h.
 #include "plugin/trust.h"
 
+#include "base/file.h"
+
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
@@ -80,10 +82,10 @@ rlhf_status rlhf__trust_code(const char *path, const char *exe_dir, struct rlhf_
 }
 
 rlhf_status rlhf__trust_dir(const char *dir, const char *exe_dir, struct rlhf__error *err) {
-    char *real = realpath(dir, NULL);
-    if (!real) return rlhf__fail(err, RLHF_E_INVALID, "%s: cannot resolve the path", dir);
+    char real[RLHF__PATH_CAP];
+    if (!rlhf__path_real(dir, real))
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: cannot resolve the path", dir);
     rlhf_status st = check(real, real, exe_dir, 0, err);
     if (st == RLHF_OK) st = rlhf__trust_code(real, exe_dir, err);
-    free(real);
     return st;
 }

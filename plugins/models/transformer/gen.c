@@ -23,7 +23,8 @@ rlhf_status rlhf__tf_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rl
     g->n_slots = n_slots;
     g->max_len = max_len;
     g->slots = m->host->alloc(m->host, n_slots * sizeof *g->slots);
-    rlhf_status st = g->slots ? RLHF_OK : RLHF_E_NOMEM;
+    rlhf_status st =
+        g->slots ? RLHF_OK : rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for %u slots", n_slots);
     for (uint32_t i = 0; g->slots && i < n_slots; i++)
         g->slots[i].prefix = -1;
     if (st >= 0) st = rlhf__tf_reserve(m, &g->k, bytes);
