@@ -69,7 +69,7 @@ static rlhf_status print_result(const struct judge *j, struct rlhf__error *err) 
     const struct rlhf__episodes *e = &j->e;
     double mean, std, distinct;
     double length = (double)rlhf__episodes_response_tokens(e, 0, e->n) / (double)e->n;
-    rlhf__mean_std(e->score, NULL, e->n, &mean, &std);
+    rlhf__mean_std(e->reward, NULL, e->n, &mean, &std);
     rlhf_status st = rlhf__episodes_distinct3(e, &distinct, err);
     if (st != RLHF_OK) return st;
     if (j->o->json) {

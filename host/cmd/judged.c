@@ -118,17 +118,6 @@ struct rlhf__rollout_request rlhf__judged_request(const struct rlhf__judged *j, 
                                           .cancelled = j->env->cancelled};
 }
 
-// score[i] += what the rewards pay row i token by token: outside training a row is worth one
-// number.
-static void add_token_rewards(struct rlhf__episodes *e, const uint8_t *keep) {
-    for (uint32_t i = 0; i < e->n; i++) {
-        double sum = (double)e->score[i];
-        for (int32_t k = e->offset[i]; keep[i] && k < e->offset[i + 1]; k++)
-            sum += (double)e->token[RLHF__TOKEN_REWARD][k];
-        e->score[i] = (float)sum;
-    }
-}
-
 rlhf_status rlhf__judged_score(const struct rlhf__judged *j, struct rlhf__episodes *e,
                                struct rlhf__scored *x, uint8_t *keep, float *raw,
                                struct rlhf__error *err) {
@@ -139,7 +128,6 @@ rlhf_status rlhf__judged_score(const struct rlhf__judged *j, struct rlhf__episod
         prompt[i] = rlhf__prompts_get(j->prompts, e->source[i]);
     rlhf_status st = rlhf__scored_init(x, &s, e, prompt, err);
     if (st == RLHF_OK) st = rlhf__score(&s, x, e, keep, raw, err);
-    if (st == RLHF_OK) add_token_rewards(e, keep);
     free(prompt);
     return st;
 }

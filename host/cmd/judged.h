@@ -50,7 +50,7 @@ void rlhf__judged_finish(struct rlhf__judged *j); // accepts a zeroed one [main]
 struct rlhf__rollout_request rlhf__judged_request(const struct rlhf__judged *j, uint32_t n,
                                                   uint32_t slots, int64_t seed, const char *stream);
 
-// Score the rows of e, made by that request: e->score, per-token rewards included; texts in *x
+// Score the rows of e, made by that request: e->score, e->reward and token rewards; texts in *x
 // (zeroed; release with rlhf__scored_finish); keep[n] 0 for a row that nan_policy drop leaves out;
 // raw[n_reward * n] of the plugins' own values. [step]
 rlhf_status rlhf__judged_score(const struct rlhf__judged *j, struct rlhf__episodes *e,

@@ -138,7 +138,7 @@ static rlhf_status write_rows(struct maker *m, const struct rlhf__scored *x,
     int32_t k = (int32_t)m->o->k;
     for (uint32_t at = 0; at < e->n; at += (uint32_t)k) {
         struct rlhf__scored of = {.prompt = x->prompt + at, .response = x->response + at};
-        const float *score = e->score + at;
+        const float *score = e->reward + at;
         struct choice c = choose(&of, score, m->keep + at, k);
         double gap = gap_of(m->o, &c, score);
         if (!(gap > 0) || gap < m->o->min_gap) continue; // equal responses say nothing

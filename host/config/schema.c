@@ -154,15 +154,17 @@ static const rlhf_opt response_opts[] = {
                     "empty: any token with a period in it"),
     I(period_min, 16, 0, 1 << 20, "first token at which a period ends the text (truncate: period)"),
     I(period_max, 24, 1, 1 << 20, "last token at which a period ends the text"),
-    F(period_penalty, -1, -1e6, 1e6, "score of a response without such a period"),
-    F(non_stop_penalty, 0, -1e6, 1e6, "score that replaces, or is subtracted from, the score"),
+    F(period_penalty, -1, -1e6, 1e6, "all that a response without such a period is paid"),
+    F(non_stop_penalty, 0, -1e6, 1e6, "replaces all that is paid, or is subtracted from the score"),
 };
 #undef T
 #define T struct rlhf__rewards_config
 static const rlhf_opt rewards_opts[] = {
-    E(normalize, RLHF__NORMALIZE_NONE, normalize_names, "(r - mean) / std before or after mixing"),
-    E(nan_policy, RLHF__NAN_STOP, nan_names, "what a reward that is not finite does"),
-    F(clip, 0, 0, 1e9, "limit of the mixed score's magnitude; 0: none"),
+    E(normalize, RLHF__NORMALIZE_NONE, normalize_names,
+      "(reward of a row - mean) / std over the batch, before or after mixing"),
+    E(nan_policy, RLHF__NAN_STOP, nan_names,
+      "what a reward that is not finite does; zero and drop: nothing of it counts"),
+    F(clip, 0, 0, 1e9, "limit of the magnitude of what a row is paid; 0: none"),
 };
 #undef T
 #define T struct rlhf__batch_config

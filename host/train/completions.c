@@ -61,7 +61,7 @@ rlhf_status rlhf__episodes_distinct3(const struct rlhf__episodes *e, double *out
 static rlhf_status set_metrics(struct rlhf__trainer *t, const struct rlhf__episodes *e,
                                struct rlhf__error *err) {
     double n = (double)e->n, mean, std, distinct = 0, stopped = 0;
-    rlhf__mean_std(e->score, NULL, e->n, &mean, &std);
+    rlhf__mean_std(e->reward, NULL, e->n, &mean, &std);
     for (uint32_t i = 0; i < e->n; i++)
         stopped += e->finished[i];
     double length = (double)rlhf__episodes_response_tokens(e, 0, e->n) / n;
@@ -99,8 +99,7 @@ static rlhf_status show_samples(struct rlhf__trainer *t, const struct rlhf__epis
     for (uint32_t i = 0; i < n; i++) {
         s[i].prompt = x->prompt[i];
         s[i].response = x->response[i];
-        // Whether it is paid at the end or token by token.
-        s[i].reward = (double)e->score[i] + response_sum(e, i, e->token[RLHF__TOKEN_REWARD]);
+        s[i].reward = (double)e->reward[i];
         s[i].logp = response_sum(e, i, e->token[RLHF__LOGP_OLD]);
         s[i].ref_logp =
             rlhf__trainer_compares(t) ? response_sum(e, i, e->token[RLHF__LOGP_REF]) : NAN;

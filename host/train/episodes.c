@@ -20,8 +20,9 @@ rlhf_status rlhf__episodes_init(struct rlhf__episodes *e, uint32_t n, uint32_t t
     e->source = zeroed(n, sizeof *e->source);
     e->finished = zeroed(n, sizeof *e->finished);
     e->score = zeroed(n, sizeof *e->score);
+    e->reward = zeroed(n, sizeof *e->reward);
     int ok = e->ids && e->offset && e->prompt_len && e->group && e->label && e->source &&
-             e->finished && e->score;
+             e->finished && e->score && e->reward;
     for (int k = 0; k < RLHF__N_TOKEN_ARRAYS; k++) {
         e->token[k] = zeroed(total, sizeof *e->token[k]);
         ok = ok && e->token[k];
@@ -40,6 +41,7 @@ void rlhf__episodes_finish(struct rlhf__episodes *e) {
     free(e->source);
     free(e->finished);
     free(e->score);
+    free(e->reward);
     for (int k = 0; k < RLHF__N_TOKEN_ARRAYS; k++)
         free(e->token[k]);
     free(e->ref_hidden);
@@ -63,6 +65,7 @@ static void copy_row(struct rlhf__episodes *dst, uint32_t to, const struct rlhf_
     dst->source[to] = src->source[from];
     dst->finished[to] = src->finished[from];
     dst->score[to] = src->score[from];
+    dst->reward[to] = src->reward[from];
 }
 
 rlhf_status rlhf__episodes_pick(struct rlhf__episodes *dst, const struct rlhf__episodes *src,

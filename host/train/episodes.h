@@ -37,7 +37,8 @@ struct rlhf__episodes {
     int32_t *label;                     // [n]
     int64_t *source;                    // [n] prompt or data row it came from
     uint8_t *finished;                  // [n] 1 = ended by a stop token
-    float *score;                       // [n]
+    float *score;                       // [n] paid at the end of a row
+    float *reward;                      // [n] paid in all: score and token rewards
     float *token[RLHF__N_TOKEN_ARRAYS]; // [total] each
     float *ref_hidden;                  // [total, d_hidden] of the reference, or NULL
     int32_t d_hidden;

@@ -123,7 +123,7 @@ static rlhf_status advantages(struct rlhf__trainer *t, struct rlhf__episodes *e,
                       .value_old = value ? e->token[RLHF__VALUE_OLD] : NULL,
                       .advantage = e->token[RLHF__ADVANTAGE],
                       .returns = e->token[RLHF__RETURNS],
-                      .batch_score = part ? batch->score : NULL,
+                      .batch_score = part ? batch->reward : NULL,
                       .batch_tokens = part ? rlhf__episodes_response_tokens(batch, 0, batch->n) : 0,
                       .batch_n = part ? batch->n : 0};
     memset(r.advantage, 0, (size_t)e->total * sizeof *r.advantage);

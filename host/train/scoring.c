@@ -105,14 +105,13 @@ static rlhf_status call(const struct rlhf__scorer *s, const struct rlhf__instanc
     return st == RLHF_OK ? RLHF_OK : rlhf__plugin_call_failed(plugin, "score()", st, err);
 }
 
-// raw[i] += what the plugin pays row i token by token.
-static void add_tokens(const struct rlhf__cut_rows *c, uint32_t n, float *raw) {
-    for (uint32_t i = 0; i < n; i++) {
-        double sum = (double)raw[i];
-        for (int32_t k = c->offset[i]; k < c->offset[i + 1]; k++)
-            sum += (double)c->token[k];
-        raw[i] = (float)sum;
-    }
+// What row i is paid in all: seq and what the plugin pays the response token by token.
+static float row_reward(const struct rlhf__cut_rows *c, const struct rlhf__episodes *e, uint32_t i,
+                        float seq) {
+    double sum = (double)seq;
+    for (int32_t k = c->offset[i] + e->prompt_len[i]; k < c->offset[i + 1]; k++)
+        sum += (double)c->token[k];
+    return (float)sum;
 }
 
 rlhf_status rlhf__score_alone(const struct rlhf__scorer *s, const struct rlhf__instance *plugin,
@@ -121,34 +120,13 @@ rlhf_status rlhf__score_alone(const struct rlhf__scorer *s, const struct rlhf__i
     struct rlhf__cut_rows c = {0};
     rlhf_status st = rlhf__cut_rows_init(&c, x, e, err);
     if (st == RLHF_OK) st = call(s, plugin, x, e, &c, raw, err);
-    if (st == RLHF_OK) add_tokens(&c, e->n, raw);
+    for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++)
+        raw[i] = row_reward(&c, e, i, raw[i]);
     rlhf__cut_rows_finish(&c);
     return st;
 }
 
-// Reward k of the run, its per-token rewards added to the batch's.
-static rlhf_status call_reward(const struct rlhf__scorer *s, size_t k, const struct rlhf__scored *x,
-                               struct rlhf__episodes *e, struct rlhf__cut_rows *c, float *raw,
-                               struct rlhf__error *err) {
-    rlhf_status st = call(s, s->rewards[k], x, e, c, raw, err);
-    int per_token = (s->rewards[k]->plugin->ops.reward.flags & RLHF_REWARD_PER_TOKEN) != 0;
-    if (st != RLHF_OK || !per_token) return st;
-    double weight = s->config->reward[k].weight;
-    float *sum = e->token[RLHF__TOKEN_REWARD];
-    for (uint32_t i = 0; i < e->n; i++)
-        for (int32_t j = e->prompt_len[i]; j < c->offset[i + 1] - c->offset[i]; j++)
-            sum[e->offset[i] + j] += (float)(weight * (double)c->token[c->offset[i] + j]);
-    return RLHF_OK;
-}
-
 // ---- values that are not finite ----
-
-static int row_is_finite(const struct rlhf__episodes *e, uint32_t i, float value) {
-    if (!isfinite(value)) return 0;
-    for (int32_t j = e->offset[i]; j < e->offset[i + 1]; j++)
-        if (!isfinite(e->token[RLHF__TOKEN_REWARD][j])) return 0;
-    return 1;
-}
 
 static rlhf_status refuse(const struct rlhf__scorer *s, size_t k, const struct rlhf__scored *x,
                           uint32_t i, float value, struct rlhf__error *err) {
@@ -159,21 +137,6 @@ static rlhf_status refuse(const struct rlhf__scorer *s, size_t k, const struct r
                       "rewards.nan_policy says stop (zero and drop are allowed too)",
                       s->config->reward[k].name, p->plugin->desc.id, (double)value, i,
                       (unsigned long long)s->phase + 1, shown, x->response[i].ptr);
-}
-
-static rlhf_status handle_not_finite(const struct rlhf__scorer *s, const struct rlhf__scored *x,
-                                     struct rlhf__episodes *e, size_t k, uint8_t *keep, float *raw,
-                                     int64_t *count, struct rlhf__error *err) {
-    for (uint32_t i = 0; i < e->n; i++) {
-        if (row_is_finite(e, i, raw[i])) continue;
-        ++*count;
-        if (s->config->rewards.nan_policy == RLHF__NAN_STOP) return refuse(s, k, x, i, raw[i], err);
-        if (s->config->rewards.nan_policy == RLHF__NAN_DROP) keep[i] = 0;
-        raw[i] = 0;
-        for (int32_t j = e->offset[i]; j < e->offset[i + 1]; j++)
-            e->token[RLHF__TOKEN_REWARD][j] = 0;
-    }
-    return RLHF_OK;
 }
 
 static void report(const struct rlhf__scorer *s, size_t k, const float *raw, const uint8_t *keep,
@@ -188,26 +151,91 @@ static void report(const struct rlhf__scorer *s, size_t k, const float *raw, con
     s->metric(s->metric_ctx, name, std);
 }
 
-// seq: what plugins pay at the end of a row; raw: that and what they pay token by token.
+// ---- all rewards of a run ----
+
+struct ledger {
+    struct rlhf__pay *pay; // [n_reward], into numbers (row: or into the caller's raw)
+    float *numbers;
+    struct rlhf__cut_rows cut;
+    uint8_t *keep; // [n]
+    int64_t not_finite;
+};
+
+static int pays_tokens(const struct rlhf__scorer *s, size_t k) {
+    return (s->rewards[k]->plugin->ops.reward.flags & RLHF_REWARD_PER_TOKEN) != 0;
+}
+
+static rlhf_status ledger_init(struct ledger *l, const struct rlhf__scorer *s,
+                               const struct rlhf__scored *x, const struct rlhf__episodes *e,
+                               float *raw, struct rlhf__error *err) {
+    size_t n_reward = s->config->n_reward, cells = 2 * n_reward * e->n;
+    for (size_t k = 0; k < n_reward; k++)
+        if (pays_tokens(s, k)) cells += e->total;
+    l->pay = calloc(n_reward + 1, sizeof *l->pay);
+    l->numbers = calloc(cells + 1, sizeof *l->numbers);
+    if (!l->pay || !l->numbers) return RLHF__NOMEM(err, "out of memory scoring %u rows", e->n);
+    float *seq = l->numbers, *row = seq + n_reward * e->n, *token = row + n_reward * e->n;
+    if (raw) row = raw;
+    for (size_t k = 0; k < n_reward; k++) {
+        l->pay[k] = (struct rlhf__pay){.seq = seq + k * e->n, .row = row + k * e->n};
+        if (!pays_tokens(s, k)) continue;
+        l->pay[k].token = token;
+        token += e->total;
+    }
+    return rlhf__cut_rows_init(&l->cut, x, e, err);
+}
+
+static void ledger_finish(struct ledger *l) {
+    free(l->pay);
+    free(l->numbers);
+    rlhf__cut_rows_finish(&l->cut);
+}
+
+// pay->row, with the NaN policy: a row whose pay is not finite has none of this reward.
+static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__scored *x,
+                             const struct rlhf__episodes *e, size_t k, struct ledger *l,
+                             struct rlhf__error *err) {
+    const struct rlhf__pay *pay = &l->pay[k];
+    struct rlhf__cut_rows *c = &l->cut;
+    for (uint32_t i = 0; i < e->n; i++) {
+        pay->row[i] = row_reward(c, e, i, pay->seq[i]);
+        if (isfinite(pay->row[i])) continue;
+        l->not_finite++;
+        if (s->config->rewards.nan_policy == RLHF__NAN_STOP)
+            return refuse(s, k, x, i, pay->row[i], err);
+        if (s->config->rewards.nan_policy == RLHF__NAN_DROP) l->keep[i] = 0;
+        pay->seq[i] = pay->row[i] = 0;
+        for (int32_t j = c->offset[i]; j < c->offset[i + 1]; j++)
+            c->token[j] = 0;
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status score_one(const struct rlhf__scorer *s, const struct rlhf__scored *x,
+                             const struct rlhf__episodes *e, size_t k, struct ledger *l,
+                             struct rlhf__error *err) {
+    const struct rlhf__pay *pay = &l->pay[k];
+    const struct rlhf__cut_rows *c = &l->cut;
+    rlhf_status st = call(s, s->rewards[k], x, e, &l->cut, pay->seq, err);
+    if (st == RLHF_OK) st = take_rows(s, x, e, k, l, err);
+    for (uint32_t i = 0; st == RLHF_OK && pay->token && i < e->n; i++)
+        for (int32_t j = e->prompt_len[i]; j < c->offset[i + 1] - c->offset[i]; j++)
+            pay->token[e->offset[i] + j] = c->token[c->offset[i] + j];
+    return st;
+}
+
 static rlhf_status score_all(const struct rlhf__scorer *s, const struct rlhf__scored *x,
-                             struct rlhf__episodes *e, struct rlhf__cut_rows *c, uint8_t *keep,
-                             float *seq, float *raw, struct rlhf__error *err) {
-    int64_t not_finite = 0;
+                             const struct rlhf__episodes *e, struct ledger *l,
+                             struct rlhf__error *err) {
     for (size_t k = 0; k < s->config->n_reward; k++) {
-        float *own = seq + k * e->n, *all = raw + k * e->n;
-        rlhf_status st = call_reward(s, k, x, e, c, own, err);
-        if (st == RLHF_OK) st = handle_not_finite(s, x, e, k, keep, own, &not_finite, err);
+        rlhf_status st = score_one(s, x, e, k, l, err);
         if (st != RLHF_OK) return st;
-        memcpy(all, own, e->n * sizeof *all);
-        add_tokens(c, e->n, all);
-        for (uint32_t i = 0; i < e->n; i++)
-            if (!isfinite(all[i])) all[i] = own[i]; // its token rewards were not finite
     }
     for (size_t k = 0; k < s->config->n_reward; k++)
-        report(s, k, raw + k * e->n, keep, e->n);
-    if (s->metric) s->metric(s->metric_ctx, "rewards/not_finite", (double)not_finite);
+        report(s, k, l->pay[k].row, l->keep, e->n);
+    if (s->metric) s->metric(s->metric_ctx, "rewards/not_finite", (double)l->not_finite);
     for (uint32_t i = 0; i < e->n; i++)
-        if (keep[i]) return RLHF_OK;
+        if (l->keep[i]) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_NUMERIC, "every reward of phase %llu was not finite",
                       (unsigned long long)s->phase + 1);
 }
@@ -215,17 +243,11 @@ static rlhf_status score_all(const struct rlhf__scorer *s, const struct rlhf__sc
 rlhf_status rlhf__score(const struct rlhf__scorer *s, const struct rlhf__scored *x,
                         struct rlhf__episodes *e, uint8_t *keep, float *raw,
                         struct rlhf__error *err) {
-    size_t cells = s->config->n_reward * e->n;
-    float *own = calloc(2 * cells + 1, sizeof *own);
-    struct rlhf__cut_rows c = {0};
+    struct ledger l = {.keep = keep};
     memset(keep, 1, e->n);
-    rlhf_status st = RLHF_OK;
-    if (!own) st = RLHF__NOMEM(err, "out of memory scoring %u rows", e->n);
-    if (!raw && own) raw = own + cells;
-    if (st == RLHF_OK) st = rlhf__cut_rows_init(&c, x, e, err);
-    if (st == RLHF_OK) st = score_all(s, x, e, &c, keep, own, raw, err);
-    if (st == RLHF_OK) rlhf__mix(s->config, own, keep, e->finished, x->no_period, e->n, e->score);
-    rlhf__cut_rows_finish(&c);
-    free(own);
+    rlhf_status st = ledger_init(&l, s, x, e, raw, err);
+    if (st == RLHF_OK) st = score_all(s, x, e, &l, err);
+    if (st == RLHF_OK) rlhf__mix(s->config, l.pay, keep, x->no_period, e);
+    ledger_finish(&l);
     return st;
 }

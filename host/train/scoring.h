@@ -3,8 +3,8 @@
 // Order: the scored text is cut (response.truncate; before a stop text) -> every plugin scores ->
 // values that are not finite are handled (rewards.nan_policy) -> normalise before -> weighted sum
 // -> normalise after -> clip -> penalties (no period, no stop token). Normalising is (r - mean) /
-// (std + 1e-5) over the batch, biased std. Per-token rewards are weighted and summed, never
-// normalised.
+// (std + 1e-5) over the batch, biased std. What a row is paid token by token counts in all of it:
+// see mixing.h.
 #ifndef RLHF_HOST_SCORING_H
 #define RLHF_HOST_SCORING_H
 
@@ -58,10 +58,10 @@ rlhf_status rlhf__score_alone(const struct rlhf__scorer *, const struct rlhf__in
                               const struct rlhf__scored *, const struct rlhf__episodes *e,
                               float *raw, struct rlhf__error *err);
 
-// Fill e->score and e->token[RLHF__TOKEN_REWARD]. keep[n] is set to 0 for rows that nan_policy drop
-// leaves out, else 1. raw: NULL, or [n_reward * n] of what each plugin pays a row, per-token
-// rewards included. Errors: RLHF_E_NUMERIC names plugin and row (nan_policy stop, or every row
-// dropped); what plugins say. [step]
+// Fill e->score, e->reward and e->token[RLHF__TOKEN_REWARD]. keep[n] is set to 0 for rows that
+// nan_policy drop leaves out, else 1. raw: NULL, or [n_reward * n] of what each plugin pays a row,
+// per-token rewards included. Errors: RLHF_E_NUMERIC names plugin and row (nan_policy stop, or
+// every row dropped); what plugins say. [step]
 rlhf_status rlhf__score(const struct rlhf__scorer *, const struct rlhf__scored *,
                         struct rlhf__episodes *e, uint8_t *keep, float *raw,
                         struct rlhf__error *err);

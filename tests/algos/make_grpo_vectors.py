@@ -177,7 +177,7 @@ def metrics(b, o, adv, ret):
     if o["kl_estimator"] in ("k2", "k3"):
         pen = [kl(o["kl_estimator"], x, f) for x, f in zip(flat(b["old"]), flat(b["ref"]))]
     m["objective/kl"], m["objective/kl_per_token"] = math.fsum(k1) / N, mean(k1)
-    m["objective/rlhf_reward"] = mean(b["score"])
+    m["objective/rlhf_reward"] = mean([s + math.fsum(r) for s, r in zip(b["score"], b["token_reward"])])
     if o["kl_placement"] != "none":
         m["objective/kl_coef"] = o["kl_coef"]
         m["objective/non_score_reward"] = -o["kl_coef"] * math.fsum(pen) / N

@@ -134,12 +134,19 @@ def normalized(xs, o, scale):
     return [(x - mean(xs)) / (s if scale else 1) for x in xs]
 
 
+def paid(b):
+    """What each row is paid in all."""
+    return [s + math.fsum(r) for s, r in zip(b["score"], b["token_reward"])]
+
+
+def scored(b, o):
+    """Scores and token rewards, normalised on request by the mean and std of the rows' pay."""
+    m, s = (mean(paid(b)), math.sqrt(var(paid(b), True)) + 1e-5) if o["normalize_scores"] else (0, 1)
+    return [(x - m) / s for x in b["score"]], [[x / s for x in row] for row in b["token_reward"]]
+
+
 def advantages(b, o):
-    score = list(b["score"])
-    if o["normalize_scores"]:
-        s = math.sqrt(var(score, True)) + 1e-5
-        score = [(x - mean(score)) / s for x in score]
-    r = [list(row) for row in b["token_reward"]]
+    score, r = scored(b, o)
     for i in range(N):
         for t in range(RESPONSE[i]):
             if o["kl_placement"] == "reward":
@@ -250,16 +257,12 @@ def metrics(b, o, adv, ret):
     if o["kl_estimator"] in ("k2", "k3"):
         pen = [kl(o["kl_estimator"], x, f) for x, f in zip(flat(b["old"]), flat(b["ref"]))]
     m["objective/kl"], m["objective/kl_per_token"] = math.fsum(k1) / N, mean(k1)
-    m["objective/rlhf_reward"] = mean(b["score"])
+    m["objective/rlhf_reward"] = mean(paid(b))
     if o["kl_placement"] != "none":
         m["objective/kl_coef"] = o["kl_coef"]
         m["objective/non_score_reward"] = -o["kl_coef"] * math.fsum(pen) / N
         m["objective/rlhf_reward"] += m["objective/non_score_reward"]
-    score = b["score"]
-    if o["normalize_scores"]:
-        s = math.sqrt(var(score, True)) + 1e-5
-        score = [(x - mean(score)) / s for x in score]
-    plain = [s + math.fsum(r) for s, r in zip(score, b["token_reward"])]
+    plain = [s + math.fsum(r) for s, r in zip(*scored(b, o))]
     m["reward_std"] = math.sqrt(var(plain, True))
     if o["group_size"] > 1:
         unb = o["advantage_std"] == "unbiased"
@@ -268,7 +271,7 @@ def metrics(b, o, adv, ret):
         m["frac_reward_zero_std"] = mean([float(max(g) == min(g)) for g in by])
     if critic(o):
         err = mean([(x - y) ** 2 for x, y in zip(flat(b["value"]), flat(ret))])
-        m.update({"loss/value_avg": v, "val/vpred": mean(flat(b["value"])), "val/error": err,
+        m.update({"loss/value_avg": v / o["value_coef"], "val/vpred": mean(flat(b["value"])), "val/error": err,
                   "val/clipfrac": value_clipped / n, "val/mean": mean(flat(b["value_old"])),
                   "val/var": var(flat(b["value_old"]), False),
                   "val/var_explained": 1 - err / var(flat(ret), False)})

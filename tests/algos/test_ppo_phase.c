@@ -281,8 +281,13 @@ static void minibatch_scope(void **state) {
     float all[16];
     for (int i = 0; i < 2; i++)
         batch_random(half + i, 8, 40 + (uint64_t)i);
-    for (int i = 0; i < 16; i++)
-        all[i] = half[i / 8].score[i % 8];
+    for (int i = 0; i < 16; i++) {
+        const struct batch *h = half + i / 8;
+        double paid = (double)h->score[i % 8];
+        for (int32_t t = h->offset[i % 8]; t < h->offset[i % 8 + 1]; t++)
+            paid += (double)h->token_reward[t];
+        all[i] = (float)paid;
+    }
     algo_open(&a, "ppo.so",
               "whiten_scope=minibatch,minibatches=2,epochs=2,normalize_scores=true,advantage="
               "one_step,whiten_advantages=off,kl_placement=none",
@@ -317,9 +322,9 @@ static void minibatch_scope(void **state) {
         while (h->offset[i + 1] == h->offset[i] + h->prompt_len[i])
             i++;
         int32_t last = h->offset[i + 1] - 1;
-        score = ((double)h->score[i] - mean) / (sqrt(m2 / 15) + 1e-5);
-        assert_near((double)h->advantage[last],
-                    (double)h->token_reward[last] + score - (double)h->value_old[last], 1e-6,
+        score =
+            ((double)h->token_reward[last] + (double)h->score[i] - mean) / (sqrt(m2 / 15) + 1e-5);
+        assert_near((double)h->advantage[last], score - (double)h->value_old[last], 1e-6,
                     "normalised over the phase");
     }
     assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);

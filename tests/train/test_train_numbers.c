@@ -59,10 +59,43 @@ static void schedule_warms_up_from_zero(void **state) {
 
 // ---- mixing ----
 
+// What rows of up to two rewards are worth, paid at the end (per_token 0) or half of it at the
+// first of two response tokens and the rest at the second. score: what each row is paid in all.
+static void mix_paid(struct rlhf__config *c, const float *raw, const uint8_t *keep,
+                     const uint8_t *finished, const uint8_t *no_period, int per_token,
+                     float *score) {
+    struct rlhf__episodes e = {0};
+    struct rlhf__pay pay[2] = {{0}};
+    float seq[8] = {0}, row[8] = {0}, token[2][12] = {{0}};
+    assert_int_equal(rlhf__episodes_init(&e, 4, 12, NULL), RLHF_OK);
+    for (int32_t i = 0; i < 4; i++) {
+        e.offset[i + 1] = 3 * (i + 1);
+        e.prompt_len[i] = 1;
+        e.finished[i] = finished[i];
+    }
+    for (size_t k = 0; k < c->n_reward; k++) {
+        pay[k] = (struct rlhf__pay){seq + 4 * k, per_token ? token[k] : NULL, row + 4 * k};
+        for (size_t i = 0; i < 4; i++) {
+            row[4 * k + i] = raw[4 * k + i];
+            if (!per_token) seq[4 * k + i] = raw[4 * k + i];
+            if (per_token) token[k][3 * i + 1] = token[k][3 * i + 2] = raw[4 * k + i] / 2;
+        }
+    }
+    rlhf__mix(c, pay, keep, no_period, &e);
+    for (uint32_t i = 0; i < 4; i++) {
+        const float *t = e.token[RLHF__TOKEN_REWARD] + 3 * i;
+        close_to((double)t[0], 0, 0);
+        close_to((double)t[1], (double)t[2], 0);
+        close_to((double)e.reward[i], (double)e.score[i] + (double)t[1] + (double)t[2], 1e-5);
+    }
+    memcpy(score, e.reward, 4 * sizeof *score);
+    rlhf__episodes_finish(&e);
+}
+
 static void mix(struct rlhf__config *c, const float *raw, const uint8_t *finished,
                 const uint8_t *no_period, float *score) {
     static const uint8_t keep[4] = {1, 1, 1, 1};
-    rlhf__mix(c, raw, keep, finished, no_period, 4, score);
+    mix_paid(c, raw, keep, finished, no_period, 0, score);
 }
 
 static void rewards_are_weighted_normalised_and_clipped(void **state) {
@@ -114,6 +147,44 @@ static void penalties_come_last(void **state) {
     c.response.truncate = RLHF__TRUNCATE_NONE; // then the period rule does not apply
     mix(&c, raw, finished, no_period, score);
     close_to((double)score[2], 3, 0);
+}
+
+// A row is worth the same whether it is paid at its end or token by token.
+static void token_rewards_are_part_of_the_row(void **state) {
+    (void)state;
+    struct rlhf__plugin_config reward[2] = {{.weight = 2}, {.weight = -0.5}};
+    const float raw[8] = {1, 2, 3, 6, 4, 4, 0, 0};
+    const uint8_t keep[4] = {1, 1, 0, 1}, finished[4] = {1, 0, 1, 1}, no_period[4] = {0, 0, 0, 1};
+    for (int k = 0; k < 36; k++) {
+        struct rlhf__config c = {.reward = reward, .n_reward = 2};
+        c.rewards.normalize = k % 3;
+        c.rewards.clip = k / 3 % 2;
+        c.response.truncate = k / 6 % 2 ? RLHF__TRUNCATE_PERIOD : RLHF__TRUNCATE_NONE;
+        c.response.period_penalty = -3;
+        c.response.non_stop = k / 12;
+        c.response.non_stop_penalty = 2;
+        float end[4], by_token[4];
+        mix_paid(&c, raw, keep, finished, no_period, 0, end);
+        mix_paid(&c, raw, keep, finished, no_period, 1, by_token);
+        for (int i = 0; i < 4; i++)
+            close_to((double)by_token[i], (double)end[i], 1e-5);
+        close_to((double)end[2], 0, 0);
+    }
+}
+
+static void rewards_without_spread_normalise_to_nothing(void **state) {
+    (void)state;
+    struct rlhf__plugin_config reward[1] = {{.weight = 1}};
+    const float raw[4] = {0.1f, 0.1f, 0.1f, 0.1f};
+    const uint8_t yes[4] = {1, 1, 1, 1}, no[4] = {0};
+    for (int32_t k = 0; k < 4; k++) {
+        struct rlhf__config c = {.reward = reward, .n_reward = 1};
+        c.rewards.normalize = k % 2 ? RLHF__NORMALIZE_BEFORE : RLHF__NORMALIZE_AFTER;
+        float score[4];
+        mix_paid(&c, raw, yes, yes, no, k / 2, score);
+        for (int i = 0; i < 4; i++)
+            close_to((double)score[i], 0, 0);
+    }
 }
 
 static void dropped_rows_count_in_no_mean(void **state) {
@@ -220,6 +291,8 @@ int main(void) {
         cmocka_unit_test(schedule_warms_up_from_zero),
         cmocka_unit_test(rewards_are_weighted_normalised_and_clipped),
         cmocka_unit_test(penalties_come_last),
+        cmocka_unit_test(token_rewards_are_part_of_the_row),
+        cmocka_unit_test(rewards_without_spread_normalise_to_nothing),
         cmocka_unit_test(dropped_rows_count_in_no_mean),
         cmocka_unit_test(early_stop_waits_for_window_and_patience),
         cmocka_unit_test(early_stop_survives_a_checkpoint),

@@ -22,6 +22,7 @@ void rlhf__pg_add(struct rlhf__pg_update_sums *to, const struct rlhf__pg_update_
     to->pg.clipped += from->pg.clipped;
     to->pg.out_of_support += from->pg.out_of_support;
     to->value_loss += from->value_loss;
+    to->value_half += from->value_half;
     to->kl_loss += from->kl_loss;
     to->entropy_loss += from->entropy_loss;
     to->entropy += from->entropy;
@@ -80,7 +81,7 @@ static void report_value(const rlhf_host *h, const struct rlhf__pg_metrics *m) {
     const struct rlhf__pg_update_sums *u = &m->phase;
     double tokens = (double)u->pg.tokens, error = u->value_error / tokens;
     double var = rlhf__var_biased(m->rollout.returns);
-    h->metric(h, "loss/value_avg", u->value_loss / (double)m->minibatches);
+    h->metric(h, "loss/value_avg", u->value_half / (double)m->minibatches);
     h->metric(h, "val/vpred", u->value / tokens);
     h->metric(h, "val/error", error);
     h->metric(h, "val/clipfrac", (double)u->value_clipped / tokens);

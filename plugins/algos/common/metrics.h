@@ -15,15 +15,16 @@ struct rlhf__pg_rollout_sums {
     int64_t kl_sequences, kl_tokens; // those whose KL was measured
     double kl;                       // k1, or the exact KL with kl_estimator full
     double penalty;                  // sum of the configured estimator
-    double nll, score;               // sum of -logp_old; of sequence scores
+    double nll, score;               // sum of -logp_old; of what the sequences are paid
     struct rlhf__moments scores, returns, values;
     struct rlhf__group_stats groups; // of the sequence rewards; groups = 0 without groups
 };
 
 // Sums over the microbatches of one minibatch, and over the minibatches of a phase.
 struct rlhf__pg_update_sums {
-    struct rlhf__surrogate_sums pg; // pg.loss: weighted policy term
-    double value_loss, kl_loss, entropy_loss;
+    struct rlhf__surrogate_sums pg;           // pg.loss: weighted policy term
+    double value_loss, kl_loss, entropy_loss; // with their coefficients
+    double value_half; // half the mean (clipped) squared error: value_loss without its coefficient
     double entropy, value, value_error; // sums over tokens
     int64_t value_clipped, rows;
 };

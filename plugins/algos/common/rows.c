@@ -10,6 +10,14 @@ int64_t rlhf__response_tokens(const int32_t *offset, const int32_t *prompt_len, 
     return count;
 }
 
+double rlhf__row_reward(const rlhf_rollout *in, int64_t i) {
+    struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
+    double sum = (double)in->score[i];
+    for (int64_t t = row.begin; t < row.end; t++)
+        sum += (double)in->token_reward[t];
+    return sum;
+}
+
 const char *rlhf__rows_check(const int32_t *offset, const int32_t *prompt_len, int64_t n,
                              int64_t total) {
     if (n == 0) return total == 0 ? NULL : "a batch without rows has tokens";

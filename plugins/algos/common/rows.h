@@ -20,6 +20,9 @@ static inline struct rlhf__span rlhf__response(const int32_t *offset, const int3
 // Number of response tokens of the n rows. [any]
 int64_t rlhf__response_tokens(const int32_t *offset, const int32_t *prompt_len, int64_t n);
 
+// What row i is paid in all: its score and its token rewards. [any]
+double rlhf__row_reward(const rlhf_rollout *, int64_t i);
+
 // NULL when offset[n + 1] ascends from 0 to total and every 0 <= prompt_len[i] <= row length; else
 // a sentence (static storage) that says what is wrong. [any]
 const char *rlhf__rows_check(const int32_t *offset, const int32_t *prompt_len, int64_t n,

@@ -84,7 +84,7 @@ static void count_batch(struct rlhf__grpo *g, const rlhf_rollout *in, const stru
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         struct rlhf__moments same = {row.end - row.begin, w->sum[i], 0};
         r->returns = rlhf__moments_merge(r->returns, same);
-        r->score += (double)in->score[i];
+        r->score += rlhf__row_reward(in, i);
     }
     struct rlhf__group_stats s =
         rlhf__group_normalize(w->plain, in->group, in->n, 0,

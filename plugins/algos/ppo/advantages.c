@@ -18,6 +18,7 @@ struct work {
     double *reward, *value, *advantage, *returns; // [m]
     double *score, *plain, *row;                  // [n] score, with token rewards, advantage of row
     int64_t *order;                               // [n]
+    double token_scale;                           // of token rewards
     int32_t counts;                               // 1: this call counts towards the metrics
 };
 
@@ -56,20 +57,32 @@ static rlhf_status work_init(struct rlhf__ppo *p, const rlhf_rollout *in, struct
     return RLHF_OK;
 }
 
-// Scores as doubles; with normalize_scores z-scored over the phase's batch.
+// What row i of the phase's batch is paid in all.
+static double batch_reward(const rlhf_rollout *in, int64_t i) {
+    return in->batch_score ? (double)in->batch_score[i] : rlhf__row_reward(in, i);
+}
+
+// Scores as doubles; with normalize_scores the rows' rewards are z-scored over the phase's batch:
+// the score moves by the mean, score and token rewards are scaled.
 static void take_scores(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
+    w->token_scale = 1;
     for (int64_t i = 0; i < w->n; i++)
         w->score[i] = (double)in->score[i];
     if (!p->opt.normalize_scores) return;
-    const float *all = in->batch_score ? in->batch_score : in->score;
     int64_t count = in->batch_score ? (int64_t)in->batch_n : w->n;
     double mean = 0, m2 = 0;
+    int spread = 0;
     for (int64_t i = 0; i < count; i++)
-        mean += (double)all[i] / (double)count;
-    for (int64_t i = 0; i < count; i++)
-        m2 += ((double)all[i] - mean) * ((double)all[i] - mean);
+        mean += batch_reward(in, i) / (double)count;
+    for (int64_t i = 0; i < count; i++) {
+        double x = batch_reward(in, i);
+        m2 += (x - mean) * (x - mean);
+        spread |= x != batch_reward(in, 0);
+    }
     double scale = 1.0 / (sqrt(count > 1 ? m2 / (double)(count - 1) : 0) + 1e-5);
+    if (!spread) scale = 0; // equal rows say nothing, token by token neither
+    w->token_scale = scale;
     for (int64_t i = 0; i < w->n; i++)
         w->score[i] = (w->score[i] - mean) * scale;
 }
@@ -81,7 +94,7 @@ static rlhf_status fill_row(struct rlhf__ppo *p, struct work *w, int64_t i, int6
     int everywhere = p->opt.advantage == RLHF__PPO_BROADCAST_REWARD;
     w->plain[i] = w->score[i];
     for (int64_t t = row.begin; t < row.end; t++, c++) {
-        double r = (double)in->token_reward[t];
+        double r = w->token_scale * (double)in->token_reward[t];
         w->plain[i] += r;
         if (p->opt.kl_placement == RLHF__KL_IN_REWARD) {
             double kl;
@@ -142,7 +155,7 @@ static void count_batch(struct rlhf__ppo *p, const struct work *w) {
     struct rlhf__pg_rollout_sums *r = &p->metrics.rollout;
     const rlhf_rollout *in = w->in;
     for (int64_t i = 0; i < w->n; i++)
-        r->score += (double)in->score[i];
+        r->score += rlhf__row_reward(in, i);
     r->scores = rlhf__moments_merge(r->scores, rlhf__moments(w->plain, w->n));
     r->returns = rlhf__moments_merge(r->returns, rlhf__moments(w->returns, w->m));
     r->values = rlhf__moments_merge(r->values, rlhf__moments(w->value, w->m));

@@ -32,12 +32,15 @@ static rlhf_status check(const struct rlhf__ppo *p, const rlhf_loss_in *in,
 
 static void value_row(const struct rlhf__ppo_options *o, const rlhf_loss_in *in, rlhf_heads *d,
                       int64_t begin, int64_t end, struct rlhf__pg_update_sums *u) {
-    double w = 0.5 * o->value_coef / (double)in->batch_tokens;
+    double half = 0.5 / (double)in->batch_tokens,
+           w = 0.5 * o->value_coef / (double)in->batch_tokens;
     for (int64_t t = begin; t < end; t++) {
         double v = (double)in->heads->value[t], ret = (double)in->returns[t], dv;
         int clipped;
-        u->value_loss +=
-            w * rlhf__value_error(v, (double)in->value_old[t], ret, o->value_clip, &dv, &clipped);
+        double error =
+            rlhf__value_error(v, (double)in->value_old[t], ret, o->value_clip, &dv, &clipped);
+        u->value_loss += w * error;
+        u->value_half += half * error;
         d->value[t] += (float)(w * dv);
         u->value += v;
         u->value_error += (v - ret) * (v - ret);

@@ -73,8 +73,9 @@ typedef struct rlhf_rollout {
     const float *logp_old, *logp_ref, *value_old; // [total]; ref, value NULL when not planned
     float *advantage, *returns;                   // out [total], zeroed
     // The phase's whole batch, which this may be one minibatch of.
-    const float *batch_score; // [batch_n] its scores; NULL: this rollout is the batch
-    int64_t batch_tokens;     // its response tokens; 0: this rollout's
+    // [batch_n] what its rows are paid in all, score and token_reward; NULL: this rollout is it.
+    const float *batch_score;
+    int64_t batch_tokens; // its response tokens; 0: this rollout's
     uint32_t batch_n, reserved;
 } rlhf_rollout;
 

@@ -26,8 +26,10 @@ typedef struct rlhf_reward_in {
 
 typedef struct rlhf_reward_out {
     uint32_t size, reserved;
-    float *seq;   // [n] must be written; NaN or Inf is handled by rewards.nan_policy
-    float *token; // [total] zeroed by the host; NULL unless RLHF_REWARD_PER_TOKEN
+    float *seq; // [n] must be written; NaN or Inf is handled by rewards.nan_policy
+    // [total] zeroed by the host; NULL unless RLHF_REWARD_PER_TOKEN. Entries of response tokens
+    // count, those of prompt tokens do not. A row's reward is seq and its token rewards together.
+    float *token;
 } rlhf_reward_out;
 
 typedef struct rlhf_reward_ops {

@@ -1,0 +1,74 @@
+// token_reward.c: a reward of which a test knows every number: row i of a batch is worth
+// i % 4 - shift, paid at the end or, with `tokens`, half at the response's first token and half at
+// its last. `bad` makes the first token's pay of every bad-th row NaN.
+#include <rlhf/plugin.h>
+#include <rlhf/reward.h>
+
+#include <math.h>
+
+struct config {
+    int64_t bad;
+    double shift;
+    int32_t tokens, reserved;
+};
+
+static const rlhf_opt opts[] = {
+    RLHF_OPT_I64(struct config, bad, 0, 0, 1000, "which rows have a NaN; 0: none"),
+    RLHF_OPT_F64(struct config, shift, 0, -1e6, 1e6, "taken from every row"),
+    RLHF_OPT_BOOL(struct config, tokens, 1, "pay token by token"),
+};
+
+struct self {
+    const rlhf_host *host;
+    struct config config;
+};
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    struct self *s = host->alloc(host, sizeof *s);
+    if (!s) return RLHF_E_NOMEM;
+    s->host = host;
+    s->config = *(const struct config *)config;
+    *self = s;
+    return RLHF_OK;
+}
+
+static void destroy(void *self) {
+    struct self *s = self;
+    if (s) s->host->free(s->host, s);
+}
+
+static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
+    const struct config *c = &((const struct self *)self)->config;
+    for (uint32_t i = 0; i < in->n; i++) {
+        float worth = (float)(i % 4) - (float)c->shift;
+        int32_t first = in->offset[i] + in->prompt_len[i], last = in->offset[i + 1] - 1;
+        int bad = c->bad > 0 && i % c->bad == c->bad - 1;
+        out->seq[i] = worth;
+        if (!c->tokens || first > last) continue;
+        out->seq[i] = 0;
+        out->token[first] += worth / 2;
+        out->token[last] += worth / 2;
+        if (bad) out->token[first] = NAN;
+    }
+    return RLHF_OK;
+}
+
+static const rlhf_reward_ops ops = {sizeof ops, RLHF_REWARD_PER_TOKEN, score};
+
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_REWARD,
+    .host_minor_min = RLHF_ABI_MINOR,
+    .id = "org.rlhf-host.test.token_reward",
+    .version = "1",
+    .summary = "pays token by token",
+    .opts = opts,
+    .n_opts = sizeof opts / sizeof *opts,
+    .opt_stride = sizeof(rlhf_opt),
+    .config_size = sizeof(struct config),
+    .create = create,
+    .destroy = destroy,
+    .ops = &ops,
+};
+
+RLHF_DEFINE_PLUGIN(plugin)
