@@ -200,10 +200,11 @@ static const rlhf_opt optim_opts[] = {
 #undef T
 #define T struct rlhf__early_stop_config
 static const rlhf_opt early_stop_opts[] = {
-    F(kl, 0, 0, 1e9, "stop when the mean sequence KL stays above it, nats; 0: off"),
+    F(kl, 0, 0, 1e9,
+      "stop when the mean sequence KL stays above it, nats; infinite is above; 0: off"),
     F(reward, 0, -1e9, 1e9, "stop when the mean reward stays above it; 0: off"),
     I(patience, 3, 1, BIG, "checks in a row beyond the limit"),
-    I(window, 20, 1, BIG, "phases that are averaged for a check"),
+    I(window, 20, 1, BIG, "phases that measured it that are averaged for a check"),
 };
 #undef T
 #define T struct rlhf__checkpoint_config
@@ -222,7 +223,8 @@ static const rlhf_opt log_opts[] = {
     E(level, RLHF_LOG_INFO, level_names, "least level of log lines"),
     I(samples, 5, 0, 1000, "rows of the sample table"),
     B(rollouts, 0, "write every row that is trained on to rollouts.jsonl (docs/rollouts.md)"),
-    I(samples_every, 10, 0, BIG, "phases between sample tables; 0: never"),
+    I(samples_every, 10, 0, BIG,
+      "phases between sample tables, besides those of the first and the last phase; 0: never"),
 };
 #undef T
 

@@ -50,7 +50,7 @@ static void put_numbers(struct rlhf__buf *b, const struct rlhf__progress_state *
     rlhf__buf_printf(b, "  %s %.4f", s->label ? s->label : "value", s->value);
     if (isfinite(s->judge)) rlhf__buf_printf(b, "  judge %.4f", s->judge);
     if (isfinite(s->accuracy)) rlhf__buf_printf(b, "  accuracy %.4f", s->accuracy);
-    if (isfinite(s->kl)) rlhf__buf_printf(b, "  kl %.3f", s->kl);
+    if (!isnan(s->kl)) rlhf__buf_printf(b, "  kl %.3f", s->kl);
     if (isfinite(s->tokens_per_s)) rlhf__buf_printf(b, "  %.0f tok/s", s->tokens_per_s);
 }
 

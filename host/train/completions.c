@@ -87,35 +87,69 @@ static double response_sum(const struct rlhf__episodes *e, uint32_t i, const flo
     return sum;
 }
 
-static rlhf_status show_samples(struct rlhf__trainer *t, const struct rlhf__episodes *e,
+void rlhf__shown_finish(struct rlhf__shown *s) {
+    free(s->rows);
+    free(s->bytes);
+    *s = (struct rlhf__shown){0};
+}
+
+// The texts of the first n rows go on living in s->bytes.
+static rlhf_status keep_texts(struct rlhf__shown *s, const struct rlhf__scored *x, size_t n,
+                              struct rlhf__error *err) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += (size_t)x->prompt[i].len + (size_t)x->response[i].len;
+    s->rows = calloc(n, sizeof *s->rows);
+    s->bytes = malloc(bytes + 1);
+    if (!s->rows || !s->bytes) return RLHF__NOMEM(err, "out of memory for samples");
+    char *at = s->bytes;
+    for (size_t i = 0; i < n; i++) {
+        s->rows[i].prompt = (rlhf_str){at, x->prompt[i].len};
+        if (x->prompt[i].len) memcpy(at, x->prompt[i].ptr, (size_t)x->prompt[i].len);
+        at += x->prompt[i].len;
+        s->rows[i].response = (rlhf_str){at, x->response[i].len};
+        if (x->response[i].len) memcpy(at, x->response[i].ptr, (size_t)x->response[i].len);
+        at += x->response[i].len;
+    }
+    s->n = n;
+    return RLHF_OK;
+}
+
+// Whether they are shown is known at the phase's end only: it may be the last one.
+static rlhf_status take_samples(struct rlhf__trainer *t, const struct rlhf__episodes *e,
                                 const struct rlhf__scored *x, struct rlhf__error *err) {
     const struct rlhf__log_config *c = &t->config->log;
-    int64_t every = c->samples_every;
+    struct rlhf__shown *s = &t->shown;
     size_t n = (size_t)(c->samples < e->n ? c->samples : e->n);
-    int due = every > 0 && ((t->phase + 1) % every == 0 || t->phase == 0);
-    if (!due || n == 0) return RLHF_OK;
-    struct rlhf__sample *s = calloc(n, sizeof *s);
-    if (!s) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for samples");
-    for (uint32_t i = 0; i < n; i++) {
-        s[i].prompt = x->prompt[i];
-        s[i].response = x->response[i];
-        s[i].reward = (double)e->reward[i];
-        s[i].logp = response_sum(e, i, e->token[RLHF__LOGP_OLD]);
-        s[i].ref_logp =
+    rlhf__shown_finish(s);
+    if (c->samples_every == 0 || n == 0) return RLHF_OK;
+    rlhf_status st = keep_texts(s, x, n, err);
+    for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
+        s->rows[i].reward = (double)e->reward[i];
+        s->rows[i].logp = response_sum(e, i, e->token[RLHF__LOGP_OLD]);
+        s->rows[i].ref_logp =
             rlhf__trainer_compares(t) ? response_sum(e, i, e->token[RLHF__LOGP_REF]) : NAN;
     }
-    rlhf_status st = rlhf__samples_write(t->samples, t->phase + 1, s, n, t->metrics, err);
-    if (st == RLHF_OK && c->progress != RLHF__PROGRESS_OFF) {
-        rlhf__progress_hide(t->progress);
-        rlhf__samples_table(stdout, t->phase + 1, s, n, 0, isatty(STDOUT_FILENO));
-        rlhf__progress_show(t->progress);
-    }
-    free(s);
     return st;
 }
 
 rlhf_status rlhf__completions_report(struct rlhf__trainer *t, const struct rlhf__episodes *e,
                                      const struct rlhf__scored *x, struct rlhf__error *err) {
     rlhf_status st = set_metrics(t, e, err);
-    return st == RLHF_OK ? show_samples(t, e, x, err) : st;
+    return st == RLHF_OK ? take_samples(t, e, x, err) : st;
+}
+
+rlhf_status rlhf__completions_show(struct rlhf__trainer *t, struct rlhf__error *err) {
+    const struct rlhf__log_config *c = &t->config->log;
+    const struct rlhf__shown *s = &t->shown;
+    int64_t phase = t->phase + 1;
+    if (s->n == 0) return RLHF_OK;
+    int due = phase % c->samples_every == 0 || phase == 1 || phase == t->phases || t->stop;
+    if (!due) return RLHF_OK;
+    rlhf_status st = rlhf__samples_write(t->samples, phase, s->rows, s->n, t->metrics, err);
+    if (st != RLHF_OK || c->progress == RLHF__PROGRESS_OFF) return st;
+    rlhf__progress_hide(t->progress);
+    rlhf__samples_table(stdout, phase, s->rows, s->n, 0, isatty(STDOUT_FILENO));
+    rlhf__progress_show(t->progress);
+    return RLHF_OK;
 }

@@ -14,9 +14,15 @@ rlhf_status rlhf__distinct_n(const int32_t *ids, const int32_t *begin, const int
 rlhf_status rlhf__episodes_distinct3(const struct rlhf__episodes *e, double *out,
                                      struct rlhf__error *err);
 
-// Set objective/scores, completions/*, val/sequence_lengths, val/num_stop_token_ids, epoch; write
-// the samples and, when their turn comes, show them. [main]
+// Set objective/scores, completions/*, val/sequence_lengths, val/num_stop_token_ids, epoch; keep
+// the samples in t->shown. [main]
 rlhf_status rlhf__completions_report(struct rlhf__trainer *t, const struct rlhf__episodes *e,
                                      const struct rlhf__scored *x, struct rlhf__error *err);
+
+// At a phase's end: write and show the samples kept, when it is their turn (log.samples_every), in
+// the first phase and in the last, early stopping included. [main]
+rlhf_status rlhf__completions_show(struct rlhf__trainer *t, struct rlhf__error *err);
+
+void rlhf__shown_finish(struct rlhf__shown *); // accepts a zeroed one [any]
 
 #endif

@@ -1,15 +1,23 @@
 // early_stop.h: end a run when the mean over a window of the measured sequence KL, or of the
-// reward, stays beyond a limit for `patience` checks in a row. The window is part of a checkpoint.
+// reward, stays beyond a limit for `patience` checks in a row. The windows are part of a
+// checkpoint.
 #ifndef RLHF_HOST_EARLY_STOP_H
 #define RLHF_HOST_EARLY_STOP_H
 
 #include "config/schema.h"
 
+enum rlhf__early_stop_what { RLHF__EARLY_STOP_KL = 0, RLHF__EARLY_STOP_REWARD = 1 };
+
+// One quantity that is watched.
+struct rlhf__watched {
+    double *ring;   // of the last `window` phases that measured it
+    int64_t seen;   // phases that measured it
+    int64_t beyond; // checks in a row beyond the limit
+};
+
 struct rlhf__early_stop {
     const struct rlhf__early_stop_config *config;
-    double *kl, *reward;              // ring of the last `window` phases
-    int64_t seen;                     // phases offered
-    int64_t beyond_kl, beyond_reward; // checks in a row beyond the limit
+    struct rlhf__watched kl, reward;
 };
 
 // config must outlive it. Errors: RLHF_E_NOMEM. [main]
@@ -17,9 +25,18 @@ rlhf_status rlhf__early_stop_init(struct rlhf__early_stop *, const struct rlhf__
                                   struct rlhf__error *err);
 void rlhf__early_stop_finish(struct rlhf__early_stop *); // accepts a zeroed one [main]
 
-// Offer a phase's numbers (kl may be NaN: not measured). 1 when the run is to end; *why then says
-// it in a sentence without a final period. Checks begin when the window is full. [main]
-int rlhf__early_stop_offer(struct rlhf__early_stop *, double kl, double reward, char why[160]);
+// Whether the config gives `what` (enum rlhf__early_stop_what) a limit. [any]
+int rlhf__early_stop_looks_at(const struct rlhf__early_stop_config *, int32_t what);
+
+// Refuse limits for what a run of `algo` can never measure: rewards and reference say whether it
+// pays responses and compares with a reference. RLHF_E_INVALID. [any]
+rlhf_status rlhf__early_stop_check(const struct rlhf__early_stop_config *, const char *algo,
+                                   int rewards, int reference, struct rlhf__error *err);
+
+// Offer what a phase measured of `what`; one that is not finite is beyond every limit. A phase that
+// did not measure it is not offered. 1 when the run is to end; *why then says it in a sentence
+// without a final period. Checks begin when the window is full. [main]
+int rlhf__early_stop_offer(struct rlhf__early_stop *, int32_t what, double value, char why[160]);
 
 // State as JSON (new reference, NULL when out of memory) and back. [main]
 json_t *rlhf__early_stop_save(const struct rlhf__early_stop *);

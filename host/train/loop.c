@@ -57,8 +57,8 @@ static rlhf_status run_phase(struct rlhf__trainer *t, struct rlhf__error *err) {
     rlhf__iteration_begin(&t->iteration);
     if (st == RLHF_OK) st = rlhf__algo_phase_end(t, err);
     rlhf__iteration_end(&t->iteration);
+    if (st == RLHF_OK) st = rlhf__phase_report(t, err);
     if (st != RLHF_OK) return st;
-    rlhf__phase_report(t);
     t->phase++;
     rlhf__best_see(&t->best, &t->config->checkpoint, t->metrics);
     st = rlhf__metrics_flush(t->metrics, t->phase, err);

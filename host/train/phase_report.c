@@ -1,6 +1,8 @@
 // phase_report.c: see phase_report.h.
 #include "train/phase_report.h"
 
+#include "train/completions.h"
+
 #include <math.h>
 #include <sys/resource.h>
 
@@ -51,27 +53,42 @@ static void report_speed(struct rlhf__trainer *t) {
         set(t, "perf/peak_rss_mb", (double)usage.ru_maxrss / 1024); // KiB on Linux
 }
 
-static void check_early_stop(struct rlhf__trainer *t, double reward, double kl) {
+// One of the quantities early_stop.* looks at. What the first phase does not measure is not going
+// to be measured: the setting would be without effect.
+static rlhf_status check_early_stop(struct rlhf__trainer *t, int32_t what, const char *setting,
+                                    const char *metric, struct rlhf__error *err) {
+    struct rlhf__early_stop *s = &t->early_stop;
     char why[160];
-    if (!rlhf__early_stop_offer(&t->early_stop, kl, reward, why)) return;
-    t->stop = 1;
-    rlhf__logf(t->log, RLHF_LOG_INFO, "early stop: %s", why);
+    double value;
+    if (rlhf__metrics_get(t->metrics, metric, &value)) {
+        if (!rlhf__early_stop_offer(s, what, value, why)) return RLHF_OK;
+        t->stop = 1;
+        rlhf__logf(t->log, RLHF_LOG_INFO, "early stop: %s", why);
+        return RLHF_OK;
+    }
+    int64_t seen = what == RLHF__EARLY_STOP_KL ? s->kl.seen : s->reward.seen;
+    if (seen > 0 || !rlhf__early_stop_looks_at(s->config, what)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s: the metric '%s' has no value in phase %lld, so it would never end the "
+                      "run; 0 switches it off",
+                      setting, metric, (long long)t->phase + 1);
 }
 
-void rlhf__phase_report(struct rlhf__trainer *t) {
-    report_optim(t);
-    report_times(t);
-    report_speed(t);
+static rlhf_status check_early_stops(struct rlhf__trainer *t, struct rlhf__error *err) {
+    rlhf_status st = check_early_stop(t, RLHF__EARLY_STOP_KL, "early_stop.kl", "objective/kl", err);
+    if (st != RLHF_OK) return st;
+    return check_early_stop(t, RLHF__EARLY_STOP_REWARD, "early_stop.reward", "objective/scores",
+                            err);
+}
+
+static void report_progress(struct rlhf__trainer *t) {
     int rollout = t->plan.source == RLHF_SOURCE_ROLLOUT;
     double reward = 0, kl = NAN, judge = NAN, accuracy = NAN;
     rlhf__metrics_get(t->metrics, "objective/kl", &kl);
     rlhf__metrics_get(t->metrics, "judge/mean", &judge);
-    if (rollout) {
-        rlhf__metrics_get(t->metrics, "objective/scores", &reward);
-        check_early_stop(t, reward, kl);
-    } else if (!rlhf__metrics_get(t->metrics, "reward_model/accuracy", &accuracy)) {
+    rlhf__metrics_get(t->metrics, "objective/scores", &reward);
+    if (!rollout && !rlhf__metrics_get(t->metrics, "reward_model/accuracy", &accuracy))
         rlhf__metrics_get(t->metrics, "classify/accuracy", &accuracy);
-    }
     double loss = t->learner.minibatches ? t->learner.loss_sum / (double)t->learner.minibatches : 0;
     struct rlhf__progress_state s = {.phase = t->phase + 1,
                                      .phases = t->phases,
@@ -86,4 +103,15 @@ void rlhf__phase_report(struct rlhf__trainer *t) {
     int64_t tokens = rollout ? t->times.rollout_tokens : t->learner.tokens;
     s.tokens_per_s = spent > 0 ? (double)tokens / spent : NAN;
     rlhf__progress_phase(t->progress, &s);
+}
+
+rlhf_status rlhf__phase_report(struct rlhf__trainer *t, struct rlhf__error *err) {
+    rlhf_status st = RLHF_OK;
+    report_optim(t);
+    report_times(t);
+    report_speed(t);
+    if (t->plan.source == RLHF_SOURCE_ROLLOUT) st = check_early_stops(t, err);
+    if (st == RLHF_OK) st = rlhf__completions_show(t, err);
+    if (st == RLHF_OK) report_progress(t);
+    return st;
 }

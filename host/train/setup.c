@@ -1,6 +1,7 @@
 // setup.c: rlhf__trainer_create and rlhf__trainer_destroy of trainer.h.
 #include "train/setup.h"
 #include "train/checkpoint.h"
+#include "train/completions.h"
 #include "train/manifest.h"
 #include "train/plan.h"
 #include "train/reference.h"
@@ -66,7 +67,9 @@ static rlhf_status make_plan(struct rlhf__trainer *t, struct rlhf__error *err) {
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s wants a value head, but value.kind is none; linear or mlp is allowed",
                           t->algo->plugin->desc.id);
-    return RLHF_OK;
+    return rlhf__early_stop_check(&c->early_stop, t->req->algo->file,
+                                  t->plan.source == RLHF_SOURCE_ROLLOUT, rlhf__trainer_compares(t),
+                                  err);
 }
 
 rlhf_status rlhf__setup_check_plan(struct rlhf__trainer *t, int32_t n_labels,
@@ -278,6 +281,7 @@ void rlhf__trainer_destroy(struct rlhf__trainer *t) {
     if (!t) return;
     rlhf__progress_destroy(t->progress);
     rlhf__samples_close(t->samples);
+    rlhf__shown_finish(&t->shown);
     rlhf__rollout_log_close(t->rollout_log);
     rlhf__metrics_close(t->metrics);
     rlhf__early_stop_finish(&t->early_stop);

@@ -27,6 +27,13 @@ struct rlhf__phase_times {
     int64_t rollout_tokens; // prompt and response tokens that were processed
 };
 
+// Samples of the phase at hand; their texts lie in bytes.
+struct rlhf__shown {
+    struct rlhf__sample *rows; // [n]
+    char *bytes;
+    size_t n;
+};
+
 struct rlhf__rollout_source;
 
 struct rlhf__trainer {
@@ -59,6 +66,7 @@ struct rlhf__trainer {
 
     struct rlhf__metrics *metrics;
     struct rlhf__samples *samples;
+    struct rlhf__shown shown;
     struct rlhf__rollout_log *rollout_log; // NULL unless log.rollouts
     struct rlhf__progress *progress;
     struct rlhf__phase_times times;

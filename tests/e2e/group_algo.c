@@ -1,20 +1,30 @@
 // group_algo.c: an algorithm that counts, in every minibatch, the groups of which a part is missing
 // and the rows that stand apart from the others of their group. Its loss is the mean log-prob of
-// the response tokens times the score.
+// the response tokens times the score. It compares with a reference on request, and then reports a
+// KL of its own invention, or none.
 #include <rlhf/algo.h>
 #include <rlhf/plugin.h>
 
+#include <math.h>
 #include <string.h>
+
+enum { KL_ABSENT, KL_NONE, KL_INFINITE, KL_FIRST };
 
 struct config {
     int64_t group_size, minibatches;
-    int32_t whole, reserved;
+    int32_t whole, kl;
 };
+
+static const char *const kls[] = {"absent", "none", "infinite", "first", NULL};
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, group_size, 4, 1, 1000, "samples a prompt"),
     RLHF_OPT_I64(struct config, minibatches, 1, 1, 1000, "minibatches a phase"),
     RLHF_OPT_BOOL(struct config, whole, 0, "groups must be whole"),
+    RLHF_OPT_ENUM(
+        struct config, kl, KL_ABSENT, kls,
+        "without a reference; with one, but not reported; reported as infinite; or as 1 in "
+        "the first phase only"),
 };
 
 struct self {
@@ -44,6 +54,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     out->heads = RLHF_HEAD_LOGP;
     out->flags = RLHF_PLAN_MINIBATCH_SCOPE;
     if (s->config.whole) out->flags |= RLHF_PLAN_WHOLE_GROUPS;
+    if (s->config.kl != KL_ABSENT) out->flags |= RLHF_PLAN_REFERENCE;
     out->epochs = 2;
     out->minibatches = (int32_t)s->config.minibatches;
     out->group_size = (int32_t)s->config.group_size;
@@ -80,7 +91,8 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
 
 static rlhf_status phase_end(void *self, uint64_t phase) {
     struct self *s = self;
-    (void)phase;
+    if (s->config.kl == KL_INFINITE) s->host->metric(s->host, "objective/kl", INFINITY);
+    if (s->config.kl == KL_FIRST && phase == 0) s->host->metric(s->host, "objective/kl", 1);
     s->host->metric(s->host, "test/split_groups", s->split);
     s->host->metric(s->host, "test/minibatches", s->minibatches);
     s->host->metric(s->host, "test/apart", s->apart);
@@ -98,7 +110,7 @@ static const rlhf_plugin plugin = {
     .version = "1",
     .summary = "counts groups that are split",
     .opts = opts,
-    .n_opts = 3,
+    .n_opts = sizeof opts / sizeof *opts,
     .opt_stride = sizeof(rlhf_opt),
     .config_size = sizeof(struct config),
     .create = create,

@@ -208,10 +208,39 @@ static void early_stop_waits_for_window_and_patience(void **state) {
     const double kl[] = {9, 0, 0, 0, 9, 0, 9, 0};
     int stopped = -1;
     for (int i = 0; i < 8 && stopped < 0; i++)
-        if (rlhf__early_stop_offer(&s, kl[i], 0, why)) stopped = i;
+        if (rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, kl[i], why)) stopped = i;
     // Means from the third on: 3 0 3 3: beyond twice in a row at the sixth.
     assert_int_equal(stopped, 5);
     assert_non_null(strstr(why, "early_stop.kl"));
+    rlhf__early_stop_finish(&s);
+}
+
+static int offer_reward(struct rlhf__early_stop *s, double reward) {
+    char why[160];
+    return rlhf__early_stop_offer(s, RLHF__EARLY_STOP_REWARD, reward, why);
+}
+
+// A KL that is not finite is beyond every limit for as long as it is in the window, also after a
+// checkpoint.
+static void early_stop_knows_infinity(void **state) {
+    (void)state;
+    struct rlhf__early_stop_config c = {.kl = 100, .patience = 3, .window = 3};
+    struct rlhf__early_stop s, again;
+    char why[160] = "";
+    const double kl[] = {1, INFINITY, 1, 1, NAN, 1, 1, 1};
+    int stopped = -1;
+    rlhf__early_stop_init(&s, &c, NULL);
+    for (int i = 0; i < 8 && stopped < 0; i++) {
+        if (rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, kl[i], why)) stopped = i;
+        json_t *v = rlhf__early_stop_save(&s);
+        assert_non_null(v);
+        rlhf__early_stop_init(&again, &c, NULL);
+        assert_int_equal(rlhf__early_stop_load(&again, v, NULL), RLHF_OK);
+        json_decref(v);
+        rlhf__early_stop_finish(&s);
+        s = again;
+    }
+    assert_int_equal(stopped, 4); // the third check in a row
     rlhf__early_stop_finish(&s);
 }
 
@@ -219,21 +248,20 @@ static void early_stop_survives_a_checkpoint(void **state) {
     (void)state;
     struct rlhf__early_stop_config c = {.reward = 1, .patience = 3, .window = 2};
     struct rlhf__early_stop whole, half, rest;
-    char why[160];
     rlhf__early_stop_init(&whole, &c, NULL);
     rlhf__early_stop_init(&half, &c, NULL);
     rlhf__early_stop_init(&rest, &c, NULL);
     int at = -1, at_rest = -1;
     for (int i = 0; i < 9; i++) {
         double reward = i < 2 ? 0 : 3;
-        if (rlhf__early_stop_offer(&whole, NAN, reward, why) && at < 0) at = i;
-        if (i < 4) rlhf__early_stop_offer(&half, NAN, reward, why);
+        if (offer_reward(&whole, reward) && at < 0) at = i;
+        if (i < 4) offer_reward(&half, reward);
         if (i == 3) {
             json_t *v = rlhf__early_stop_save(&half);
             assert_int_equal(rlhf__early_stop_load(&rest, v, NULL), RLHF_OK);
             json_decref(v);
         }
-        if (i > 3 && rlhf__early_stop_offer(&rest, NAN, reward, why) && at_rest < 0) at_rest = i;
+        if (i > 3 && offer_reward(&rest, reward) && at_rest < 0) at_rest = i;
     }
     assert_int_equal(at, 4);
     assert_int_equal(at_rest, at);
@@ -295,6 +323,7 @@ int main(void) {
         cmocka_unit_test(rewards_without_spread_normalise_to_nothing),
         cmocka_unit_test(dropped_rows_count_in_no_mean),
         cmocka_unit_test(early_stop_waits_for_window_and_patience),
+        cmocka_unit_test(early_stop_knows_infinity),
         cmocka_unit_test(early_stop_survives_a_checkpoint),
         cmocka_unit_test(slices_hold_whole_rows),
         cmocka_unit_test(distinct_counts_ngrams_inside_rows),

@@ -1,0 +1,101 @@
+// test_e2e_early_stop.c: early_stop.*: what ends a run, what cannot, and that the latter is said;
+// the samples of the phase in which it ends.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ROLLOUT                                                                                    \
+    "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=1000\" --policy model "                     \
+    "--set policy.init=random --prompts prompts.txt --set sampling.max_new_tokens=4 "              \
+    "--set batch.size=4 --set log.tensorboard=false --set early_stop.window=2 "                    \
+    "--set early_stop.patience=2 "
+#define GROUPS ROLLOUT "--algo \"$RLHF_TEST_PLUGINS/group_algo.so:group_size=2,kl="
+#define SFT    "--algo sft.so --data texts.jsonl --policy model --set policy.init=random "
+
+static void refused(struct e2e *t, const char *args, const char *text) {
+    int status = e2e_run(t, "%s --set run.phases=4 --set run.dir=x", args);
+    if (status != 2) fail_msg("%s: exit status %d\n%s", args, status, t->out);
+    e2e_says(t, text);
+    assert_false(e2e_exists(t, "x"));
+}
+
+static void what_is_never_measured_is_refused(void **state) {
+    struct e2e *t = *state;
+    refused(t, SFT "--set early_stop.kl=1", "early_stop.kl is 1, but sft.so");
+    refused(t, SFT "--set early_stop.reward=-1", "early_stop.reward is -1, but sft.so");
+    refused(t,
+            ROLLOUT "--algo ppo.so --set algo.kl_placement=none --set algo.kl_measure=false "
+                    "--set early_stop.kl=0.5",
+            "early_stop.kl is 0.5, but ppo.so measures no KL");
+    refused(t, GROUPS "absent\" --set early_stop.kl=1", "measures no KL");
+}
+
+// Only its first phase shows that an algorithm with a reference reports no KL.
+static void what_the_first_phase_does_not_measure_ends_the_run(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(
+        e2e_run(t, GROUPS "none\" --set early_stop.kl=1 --set run.phases=4 --set run.dir=x"), 2);
+    e2e_says(t, "early_stop.kl: the metric 'objective/kl' has no value in phase 1");
+    // A later phase without it says nothing, and is not counted.
+    assert_int_equal(
+        e2e_run(t, GROUPS "first\" --set early_stop.kl=0.5 --set run.phases=4 --set run.dir=f"), 0);
+    assert_null(strstr(t->out, "early stop"));
+}
+
+static int phases(struct e2e *t, const char *run) {
+    json_t *rows = e2e_metrics(t, run);
+    int n = (int)json_array_size(rows);
+    json_decref(rows);
+    return n;
+}
+
+static void an_infinite_kl_is_beyond_every_limit(void **state) {
+    struct e2e *t = *state;
+    const char *limit = GROUPS "infinite\" --set early_stop.kl=100 ";
+    assert_int_equal(e2e_run(t, "%s --set run.phases=9 --set run.dir=a", limit), 0);
+    e2e_says(t, "early stop: the mean sequence KL inf is above early_stop.kl 100");
+    assert_int_equal(phases(t, "a"), 3);
+    // Its window survives a checkpoint.
+    assert_int_equal(e2e_run(t, "%s --set run.phases=2 --set run.dir=b", limit), 0);
+    assert_int_equal(e2e_run(t, "--resume b --set run.phases=9"), 0);
+    e2e_says(t, "early stop");
+    assert_int_equal(phases(t, "b"), 3);
+}
+
+// Samples are due every 3 phases here.
+static void the_last_samples_are_kept(void **state) {
+    struct e2e *t = *state;
+    const char *run = ROLLOUT "--algo ppo.so --set log.samples=2 --set log.samples_every=3 ";
+    assert_int_equal(e2e_run(t, "%s --set run.phases=5 --set run.dir=a", run), 0);
+    assert_int_equal(e2e_shell(t, "grep -o '\"phase\": [0-9]*' a/samples.jsonl | tr -dc '1-9\\n' "
+                                  "| tr '\\n' ' ' | grep '^1 1 3 3 5 5 $'"),
+                     0);
+    // A mean of 0.75 in every phase: beyond at the first two checks, of phases 3 and 4.
+    assert_int_equal(e2e_run(t,
+                             "%s --set run.phases=9 --set early_stop.reward=0.5 "
+                             "--set early_stop.window=3 --set run.dir=b",
+                             run),
+                     0);
+    e2e_says(t, "text of phase 4");
+    assert_int_equal(phases(t, "b"), 4);
+    assert_int_equal(e2e_shell(t, "test $(grep -c '\"phase\": 4,' b/samples.jsonl) -eq 2"), 0);
+    // Never means never.
+    assert_int_equal(
+        e2e_run(t, ROLLOUT
+                "--algo ppo.so --set log.samples_every=0 --set run.phases=2 --set run.dir=c"),
+        0);
+    assert_int_equal(e2e_shell(t, "test ! -s c/samples.jsonl"), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_is_never_measured_is_refused, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(what_the_first_phase_does_not_measure_ends_the_run,
+                                        e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(an_infinite_kl_is_beyond_every_limit, e2e_setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(the_last_samples_are_kept, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_early_stop", tests, NULL, NULL);
+}
