@@ -71,7 +71,7 @@ static rlhf_status set_metrics(struct rlhf__trainer *t, const struct rlhf__episo
     rlhf__metrics_set(t->metrics, "completions/mean_length", length);
     rlhf__metrics_set(t->metrics, "completions/clipped_ratio", 1 - stopped / n);
     rlhf__metrics_set(t->metrics, "completions/distinct_3", distinct);
-    rlhf__metrics_set(t->metrics, "val/sequence_lengths", (double)e->total / n);
+    rlhf__metrics_set(t->metrics, "val/sequence_lengths", length);
     rlhf__metrics_set(t->metrics, "val/num_stop_token_ids", stopped);
     rlhf__metrics_set(t->metrics, "epoch",
                       rlhf__order_epoch(rlhf__rollout_source_order(t->rollout)));

@@ -1,6 +1,8 @@
 // learner.c: see learner.h.
 #include "train/learner.h"
 
+#include "train/flops.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,6 +199,15 @@ static rlhf_status backward(struct rlhf__learner *l, const struct forwards *f,
     return rlhf__model_backward(l->critic, b, &f->critic, &grad, err);
 }
 
+// Forward and backward of both models; the reference's logits (HEAD_KL) have no backward.
+static void count_flops(struct rlhf__learner *l, const struct forwards *f) {
+    const rlhf_batch *full = &l->batch.full;
+    int64_t tokens = l->batch.compact.total;
+    l->flops += 3 * rlhf__forward_flops(l->model, f->model.heads, tokens, full);
+    if (l->critic) l->flops += 3 * rlhf__forward_flops(l->critic, f->critic.heads, tokens, full);
+    if (f->model.heads & RLHF_HEAD_KL) l->flops += rlhf__lm_head_flops(l->reference, full);
+}
+
 static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__episodes *e,
                               uint32_t from, uint32_t to, uint32_t epoch, uint32_t minibatch,
                               double *loss, struct rlhf__error *err) {
@@ -215,6 +226,7 @@ static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__episod
     st = l->algo->plugin->ops.algo.loss(l->algo->self, &in, &out);
     if (st != RLHF_OK) return rlhf__plugin_call_failed(l->algo, "loss()", st, err);
     *loss += out.loss;
+    count_flops(l, &f);
     return backward(l, &f, err);
 }
 
@@ -296,6 +308,9 @@ static rlhf_status pass_slice(struct pass *p, uint32_t from, uint32_t to, int sh
     if (out->value) h.value = out->value + base;
     if (out->hidden) h.hidden = out->hidden + base * (size_t)p->model->info.d_model;
     if (out->score) h.score = out->score + (size_t)from * (size_t)p->model->n_labels;
+    if (out->flops)
+        *out->flops +=
+            rlhf__forward_flops(p->model, p->forward.heads, p->batch.compact.total, &p->batch.full);
     if (p->batch.is_shared) return pass_shared(p, &h, err);
     return rlhf__model_forward(p->model, &p->batch.full, &p->forward, &h, err);
 }

@@ -48,6 +48,7 @@ struct rlhf__learner {
     double loss_sum, norm_sum, clipped_sum;
     int64_t minibatches, steps;
     int64_t tokens; // that went through the model; a shared prompt counts once
+    double flops;   // of the products of all forwards and backwards; no attention scores
 };
 
 void rlhf__learner_finish(struct rlhf__learner *); // frees the arrays, not what it points to [main]
@@ -71,6 +72,7 @@ struct rlhf__pass_out {
     float *logp, *value; // [total]
     float *hidden;       // [total, d_model]
     float *score;        // [n, n_labels]
+    double *flops;       // grows by those of the pass's products
 };
 
 // Forward all rows in microbatches, train = 0. Prompts are shared as in training (not for scores);

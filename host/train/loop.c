@@ -49,6 +49,7 @@ static rlhf_status run_phase(struct rlhf__trainer *t, struct rlhf__error *err) {
     l->loss_sum = l->norm_sum = l->clipped_sum = 0;
     l->minibatches = l->steps = l->tokens = 0;
     l->compared = 0;
+    l->flops = 0;
     l->difference_sum = l->difference_max = 0;
     t->times = (struct rlhf__phase_times){.start = rlhf__seconds()};
     t->session.services.phase = t->phase + 1;

@@ -14,7 +14,8 @@ static void report_optim(struct rlhf__trainer *t) {
     const struct rlhf__learner *l = &t->learner;
     set(t, "lr", t->config->optim.lr * rlhf__trainer_lr_factor(t));
     set(t, "episode", (double)t->episodes);
-    set(t, "optim/skipped_steps", (double)t->optim->skipped);
+    int64_t skipped = t->optim->skipped + (t->critic_optim ? t->critic_optim->skipped : 0);
+    set(t, "optim/skipped_steps", (double)skipped);
     if (l->steps > 0) {
         set(t, "optim/grad_norm", l->norm_sum / (double)l->steps);
         set(t, "optim/grad_norm_clipped", l->clipped_sum / (double)l->steps);
@@ -35,19 +36,20 @@ static void report_times(struct rlhf__trainer *t) {
     set(t, "time/rollout", x->rollout);
     set(t, "time/reward", x->reward);
     if (rlhf__trainer_compares(t)) set(t, "time/reference", x->reference);
-    if (x->rollout > 0) set(t, "perf/rollout_tokens_per_s", (double)x->rollout_tokens / x->rollout);
+    if (x->rollout > 0) {
+        set(t, "perf/rollout_tokens_per_s", (double)x->rollout_tokens / x->rollout);
+        set(t, "perf/rollout_model_tokens_per_s", (double)x->model_tokens / x->rollout);
+    }
 }
 
-// Training runs forward once and backward twice the products of a forward; attention scores are not
-// counted. The peak is that of one large product, measured once, after the first phase.
+// The peak is that of one large product, measured once, after the first phase.
 static void report_speed(struct rlhf__trainer *t) {
     double tokens = (double)t->learner.tokens, seconds = t->times.update;
     if (seconds > 0) set(t, "perf/train_tokens_per_s", tokens / seconds);
     if (t->peak_flops == 0)
         t->peak_flops = rlhf__compute_peak(t->session.compute->table, t->session.models.dtype);
     if (t->peak_flops > 0 && seconds > 0)
-        set(t, "perf/mfu",
-            3 * (double)t->policy->info.flops_per_token * tokens / seconds / t->peak_flops);
+        set(t, "perf/mfu", t->learner.flops / seconds / t->peak_flops);
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         set(t, "perf/peak_rss_mb", (double)usage.ru_maxrss / 1024); // KiB on Linux

@@ -68,7 +68,7 @@ static rlhf_status pass_policy(struct rlhf__trainer *t, struct rlhf__episodes *e
                                struct rlhf__error *err) {
     int recompute = (t->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP) != 0;
     int64_t tokens = t->config->batch.microbatch_tokens;
-    struct rlhf__pass_out out = {0};
+    struct rlhf__pass_out out = {.flops = &t->learner.flops};
     if (t->plan.heads & RLHF_HEAD_VALUE) out.value = e->token[RLHF__VALUE_OLD];
     if (t->critic) {
         rlhf_status st = rlhf__pass(t->critic, e, &t->learner.dist, tokens, &out, err);

@@ -64,7 +64,8 @@ static rlhf_status draw(const struct rlhf__trainer *t, const struct rlhf__model 
     rlhf_status st = rlhf__response_rules_create(&c->sampling, &c->response, m->tok, &q.rules, err);
     if (st == RLHF_OK && !row) st = RLHF__NOMEM(err, "out of memory for %u samples", n);
     if (st == RLHF_OK)
-        st = rlhf__order_init(&order, rlhf__prompts_count(prompts), q.seed, "calibrate", 1, err);
+        st = rlhf__order_init(&order, rlhf__prompts_count(prompts), q.seed, "calibrate:prompts", 1,
+                              err);
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++)
         row[i] = rlhf__order_next(&order);
     if (st == RLHF_OK) st = rlhf__rollout(&q, row, e, NULL, err);

@@ -138,10 +138,11 @@ rlhf_status rlhf__rollout_source_next(struct rlhf__rollout_source *s, struct rlh
     q.max_new = (int32_t)t->config->sampling.max_new_tokens;
     q.stream = "rollout";
     q.first = (uint64_t)t->episodes;
-    rlhf_status st = rlhf__rollout(&q, row, e, &t->times.rollout_tokens, err);
+    rlhf_status st = rlhf__rollout(&q, row, e, &t->times.model_tokens, err);
     free(row);
     if (st != RLHF_OK) return st;
     set_groups(s, e, s->group);
+    t->times.rollout_tokens = rlhf__episodes_response_tokens(e, 0, e->n);
     t->episodes += n;
     return RLHF_OK;
 }

@@ -114,7 +114,7 @@ static const struct vector_metric c_defaults_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_scale_batch_advantage[] = {
@@ -155,7 +155,7 @@ static const struct vector_metric c_scale_batch_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_scale_batch_biased_advantage[] = {
@@ -196,7 +196,7 @@ static const struct vector_metric c_scale_batch_biased_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1217612679},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_scale_none_advantage[] = {
@@ -237,7 +237,7 @@ static const struct vector_metric c_scale_none_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_eps_advantage[] = {
@@ -278,7 +278,7 @@ static const struct vector_metric c_eps_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_eps_zero_advantage[] = {
@@ -319,7 +319,7 @@ static const struct vector_metric c_eps_zero_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_std_biased_advantage[] = {
@@ -360,7 +360,7 @@ static const struct vector_metric c_std_biased_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1217612679},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_scope_minibatch_advantage[] = {
@@ -401,7 +401,7 @@ static const struct vector_metric c_scope_minibatch_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_bnpo_advantage[] = {
@@ -442,7 +442,7 @@ static const struct vector_metric c_bnpo_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_dr_grpo_advantage[] = {
@@ -483,7 +483,7 @@ static const struct vector_metric c_dr_grpo_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_dapo_advantage[] = {
@@ -520,7 +520,7 @@ static const struct vector_metric c_dapo_metrics[] = {
     {"objective/kl", 0.1195415159},
     {"objective/kl_per_token", 0.03586245477},
     {"objective/rlhf_reward", 0.4313417586},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_cispo_advantage[] = {
@@ -561,7 +561,7 @@ static const struct vector_metric c_cispo_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_cispo_sequence_advantage[] = {
@@ -611,7 +611,7 @@ static const struct vector_metric c_cispo_sequence_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_cispo_sequence_mean_advantage[] = {
@@ -652,7 +652,7 @@ static const struct vector_metric c_cispo_sequence_mean_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_ratio_sequence_advantage[] = {
@@ -693,7 +693,7 @@ static const struct vector_metric c_ratio_sequence_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_ratio_sequence_dr_grpo_advantage[] = {
@@ -734,7 +734,7 @@ static const struct vector_metric c_ratio_sequence_dr_grpo_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_gspo_advantage[] = {
@@ -773,7 +773,7 @@ static const struct vector_metric c_gspo_metrics[] = {
     {"objective/rlhf_reward", 0.4313417586},
     {"objective/kl_coef", 0},
     {"objective/non_score_reward", -0},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_clip_tight_advantage[] = {
@@ -814,7 +814,7 @@ static const struct vector_metric c_clip_tight_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_clip_asymmetric_advantage[] = {
@@ -855,7 +855,7 @@ static const struct vector_metric c_clip_asymmetric_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_dual_clip_advantage[] = {
@@ -896,7 +896,7 @@ static const struct vector_metric c_dual_clip_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_kl_loss_k1_advantage[] = {
@@ -937,7 +937,7 @@ static const struct vector_metric c_kl_loss_k1_metrics[] = {
     {"objective/rlhf_reward", 0.3954793039},
     {"objective/kl_coef", 0.3},
     {"objective/non_score_reward", -0.03586245477},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_kl_loss_k2_advantage[] = {
@@ -978,7 +978,7 @@ static const struct vector_metric c_kl_loss_k2_metrics[] = {
     {"objective/rlhf_reward", 0.3925852423},
     {"objective/kl_coef", 0.3},
     {"objective/non_score_reward", -0.03875651632},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_kl_loss_k3_advantage[] = {
@@ -1019,7 +1019,7 @@ static const struct vector_metric c_kl_loss_k3_metrics[] = {
     {"objective/rlhf_reward", 0.3924424411},
     {"objective/kl_coef", 0.3},
     {"objective/non_score_reward", -0.03889931755},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_kl_loss_full_advantage[] = {
@@ -1063,7 +1063,7 @@ static const struct vector_metric c_kl_loss_full_metrics[] = {
     {"objective/rlhf_reward", 0.2217110779},
     {"objective/kl_coef", 0.3},
     {"objective/non_score_reward", -0.2096306807},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_kl_reward_k1_advantage[] = {
@@ -1105,7 +1105,7 @@ static const struct vector_metric c_kl_reward_k1_metrics[] = {
     {"objective/rlhf_reward", 0.4074334555},
     {"objective/kl_coef", 0.2},
     {"objective/non_score_reward", -0.02390830318},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_kl_reward_k2_advantage[] = {
@@ -1148,7 +1148,7 @@ static const struct vector_metric c_kl_reward_k2_metrics[] = {
     {"objective/rlhf_reward", 0.4055040811},
     {"objective/kl_coef", 0.2},
     {"objective/non_score_reward", -0.02583767754},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_kl_reward_k3_advantage[] = {
@@ -1190,7 +1190,7 @@ static const struct vector_metric c_kl_reward_k3_metrics[] = {
     {"objective/rlhf_reward", 0.4054088803},
     {"objective/kl_coef", 0.2},
     {"objective/non_score_reward", -0.02593287836},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_kl_none_advantage[] = {
@@ -1227,7 +1227,7 @@ static const struct vector_metric c_kl_none_metrics[] = {
     {"objective/kl", 0.1195415159},
     {"objective/kl_per_token", 0.03586245477},
     {"objective/rlhf_reward", 0.4313417586},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_entropy_advantage[] = {
@@ -1276,7 +1276,7 @@ static const struct vector_metric c_entropy_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_trl_advantage[] = {
@@ -1313,7 +1313,7 @@ static const struct vector_metric c_trl_metrics[] = {
     {"objective/kl", 0.1195415159},
     {"objective/kl_per_token", 0.03586245477},
     {"objective/rlhf_reward", 0.4313417586},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_deepseek_advantage[] = {
@@ -1354,7 +1354,7 @@ static const struct vector_metric c_deepseek_metrics[] = {
     {"objective/rlhf_reward", 0.426155183},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.005186575673},
-    {"reward_std", 0.1491264885},
+    {"reward_std", 0.2012221828},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const struct vector_case vector_cases[] = {

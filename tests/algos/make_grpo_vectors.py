@@ -183,7 +183,7 @@ def metrics(b, o, adv, ret):
         m["objective/non_score_reward"] = -o["kl_coef"] * math.fsum(pen) / N
         m["objective/rlhf_reward"] += m["objective/non_score_reward"]
     by = [[rewards(b, o)[1][i] for i in at] for at in groups()]
-    m["reward_std"] = mean([math.sqrt(var(g, o["advantage_std"] == "unbiased")) for g in by])
+    m["reward_std"] = math.sqrt(var(rewards(b, o)[1], True))
     m["frac_reward_zero_std"] = mean([float(max(g) == min(g)) for g in by])
     return m
 

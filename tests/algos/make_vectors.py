@@ -265,9 +265,7 @@ def metrics(b, o, adv, ret):
     plain = [s + math.fsum(r) for s, r in zip(*scored(b, o))]
     m["reward_std"] = math.sqrt(var(plain, True))
     if o["group_size"] > 1:
-        unb = o["advantage_std"] == "unbiased"
         by = [[plain[i] for i in range(N) if GROUP[i] == g] for g in sorted(set(GROUP))]
-        m["reward_std"] = mean([math.sqrt(var(g, unb)) for g in by])
         m["frac_reward_zero_std"] = mean([float(max(g) == min(g)) for g in by])
     if critic(o):
         err = mean([(x - y) ** 2 for x, y in zip(flat(b["value"]), flat(ret))])

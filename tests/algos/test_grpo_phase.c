@@ -146,7 +146,7 @@ static void early_stop_of_the_epochs(void **state) {
 static void minibatch_scope(void **state) {
     (void)state;
     struct algo a;
-    double want = 0, groups_std = 0;
+    double want = 0, all[16], m2_all = 0;
     algo_open(&a, "grpo.so",
               "group_size=2,advantage_scope=minibatch,minibatches=2,epochs=2,advantage_scale=batch,"
               "advantage_eps=0,kl_placement=none",
@@ -155,6 +155,10 @@ static void minibatch_scope(void **state) {
         batch_random(&b, 8, 80 + (uint64_t)(call % 2));
         memset(b.token_reward, 0, sizeof b.token_reward);
         b.score[1] = b.score[0]; // one group without spread in each
+        for (int i = 0; i < 8; i++) {
+            b.group[i] += 4 * (call % 2);
+            all[8 * (call % 2) + i] = (double)b.score[i];
+        }
         assert_int_equal(batch_advantages(&a, &b), RLHF_OK);
         double mean = 0, m2 = 0;
         for (int i = 0; i < 8; i++)
@@ -165,14 +169,15 @@ static void minibatch_scope(void **state) {
             double gap = ((double)b.score[i] - (double)b.score[i ^ 1]) / 2;
             for (int32_t t = b.offset[i] + b.prompt_len[i]; t < b.offset[i + 1]; t++)
                 assert_near((double)b.advantage[t], gap / sqrt(m2 / 7), 1e-6, "advantage");
-            if (call < 2) groups_std += fabs(gap) * sqrt(2) / 2 / 8;
         }
         if (call < 2) want += mean / 2;
     }
     assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
     assert_near(metric(&a, "objective/rlhf_reward"), want, 1e-7, "each row once");
     assert_near(metric(&a, "frac_reward_zero_std"), 2.0 / 8, 1e-15, "each group once");
-    assert_near(metric(&a, "reward_std"), groups_std, 1e-7, "each group once");
+    for (int i = 0; i < 16; i++)
+        m2_all += (all[i] - want) * (all[i] - want);
+    assert_near(metric(&a, "reward_std"), sqrt(m2_all / 15), 1e-7, "of all rows");
     algo_close(&a);
 }
 

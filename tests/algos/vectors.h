@@ -367,7 +367,7 @@ static const struct vector_metric c_group_metrics[] = {
     {"objective/rlhf_reward", 0.4629003176},
     {"objective/kl_coef", 0.05},
     {"objective/non_score_reward", -0.00111935089},
-    {"reward_std", 0.2078363791},
+    {"reward_std", 0.2621869773},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_group_biased_advantage[] = {
@@ -403,7 +403,7 @@ static const struct vector_metric c_group_biased_metrics[] = {
     {"objective/rlhf_reward", 0.4629003176},
     {"objective/kl_coef", 0.05},
     {"objective/non_score_reward", -0.00111935089},
-    {"reward_std", 0.1469625131},
+    {"reward_std", 0.2621869773},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_group_mean_advantage[] = {
@@ -436,7 +436,7 @@ static const struct vector_metric c_group_mean_metrics[] = {
     {"objective/kl", 0.02238701781},
     {"objective/kl_per_token", 0.007462339269},
     {"objective/rlhf_reward", 0.4640196684},
-    {"reward_std", 0.2078363791},
+    {"reward_std", 0.2621869773},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_group_whitened_advantage[] = {
@@ -472,7 +472,7 @@ static const struct vector_metric c_group_whitened_metrics[] = {
     {"objective/rlhf_reward", 0.4629003176},
     {"objective/kl_coef", 0.05},
     {"objective/non_score_reward", -0.00111935089},
-    {"reward_std", 0.2078363791},
+    {"reward_std", 0.2621869773},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_kl_reward_k2_advantage[] = {
@@ -1231,7 +1231,7 @@ static const struct vector_metric c_ratio_sequence_group_metrics[] = {
     {"objective/rlhf_reward", 0.4629003176},
     {"objective/kl_coef", 0.05},
     {"objective/non_score_reward", -0.00111935089},
-    {"reward_std", 0.2078363791},
+    {"reward_std", 0.2621869773},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_ratio_sequence_mean_advantage[] = {
@@ -1266,7 +1266,7 @@ static const struct vector_metric c_ratio_sequence_mean_metrics[] = {
     {"objective/rlhf_reward", 0.4629003176},
     {"objective/kl_coef", 0.05},
     {"objective/non_score_reward", -0.00111935089},
-    {"reward_std", 0.2078363791},
+    {"reward_std", 0.2621869773},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const double c_aggregation_sequence_advantage[] = {
@@ -1893,7 +1893,7 @@ static const struct vector_metric c_deepseek_grpo_metrics[] = {
     {"objective/rlhf_reward", 0.4609185664},
     {"objective/kl_coef", 0.04},
     {"objective/non_score_reward", -0.003101102093},
-    {"reward_std", 0.2078363791},
+    {"reward_std", 0.2621869773},
     {"frac_reward_zero_std", 0.3333333333},
     {NULL, 0}};
 static const struct vector_case vector_cases[] = {

@@ -14,7 +14,7 @@ struct config {
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, bad, 0, 0, 1000, "which rows have a NaN; 0: none"),
-    RLHF_OPT_F64(struct config, shift, 0, -1e6, 1e6, "taken from every row"),
+    RLHF_OPT_F64(struct config, shift, 0, -3e38, 3e38, "taken from every row"),
     RLHF_OPT_BOOL(struct config, tokens, 1, "pay token by token"),
 };
 

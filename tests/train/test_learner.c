@@ -353,6 +353,38 @@ static void a_model_that_cannot_share_gets_full_rows(void **state) {
     assert_int_equal(f->learner.tokens, TOTAL);
 }
 
+// ---- the work of a minibatch ----
+
+// Forward and backward of the layers (12 d^2 products a layer and token here) and of the language
+// model's head (response tokens), its forward for the reference, and the critic's layers.
+static void counts_the_products(void **state) {
+    struct fixture *f = *state;
+    const double d = 32, layers = 2 * 2 * 12 * d * d, head = 2 * d * 260;
+    for (int critic = 0; critic < 2; critic++) {
+        fixture_open(f, "cpu", RLHF__DTYPE_F32, 1, critic);
+        double flops = 0;
+        memset(&f->seen, 0, sizeof f->seen);
+        MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &err));
+        double want = 3 * (layers * TOTAL + head * ROWS * RESPONSE) + head * ROWS * RESPONSE;
+        if (critic) want += 3 * layers * TOTAL;
+        assert_true(fabs(f->learner.flops - want) < 0.5);
+        // A shared prompt's last token stands in each row, the others in one of the group.
+        f->e.flags |= RLHF__SHARE_PROMPTS;
+        f->learner.flops = 0;
+        memset(&f->seen, 0, sizeof f->seen);
+        MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &err));
+        double saved = (double)(ROWS - ROWS / GROUP) * (PROMPT - 1);
+        want -= (critic ? 6 : 3) * layers * saved;
+        assert_true(fabs(f->learner.flops - want) < 0.5);
+        // Values alone need no head.
+        float value[TOTAL];
+        struct rlhf__pass_out out = {.value = value, .flops = &flops};
+        f->e.flags &= ~(uint32_t)RLHF__SHARE_PROMPTS;
+        MUST(rlhf__pass(critic ? f->critic : f->policy, &f->e, &f->learner.dist, 0, &out, &err));
+        assert_true(fabs(flops - layers * TOTAL) < 0.5);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sharing_gives_the_same, setup, teardown),
@@ -361,6 +393,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(threads_do_not_matter, setup, teardown),
         cmocka_unit_test_setup_teardown(passes_have_the_same_bits, setup, teardown),
         cmocka_unit_test_setup_teardown(a_model_that_cannot_share_gets_full_rows, setup, teardown),
+        cmocka_unit_test_setup_teardown(counts_the_products, setup, teardown),
     };
     return cmocka_run_group_tests_name("learner", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 // on its samples, pooled, token by token, alone or in a batch; and directories that are none.
 #include "e2e.h"
 
+#include "data/order.h"
 #include "model/session.h"
 #include "weights/safetensors.h"
 
@@ -129,6 +130,26 @@ static void calibrated_on_its_samples(void **state) {
         RLHF_OK);
     assert_int_equal(fitted, 1);
     assert_memory_equal(&t.rm->head, &before, sizeof before);
+}
+
+// The order of the prompts has a stream of its own: the draws of tokens use "calibrate".
+static void prompts_are_dealt_from_their_own_stream(void **state) {
+    (void)state;
+    struct rlhf__order order = {0};
+    int32_t row_of[64], first[3] = {-1, -1, -1};
+    open_with_samples();
+    assert_int_equal(rlhf__order_init(&order, 3, 1, "calibrate:prompts", 1, NULL), RLHF_OK);
+    for (uint32_t i = 0; i < t.n; i++) {
+        row_of[i] = (int32_t)rlhf__order_next(&order);
+        int32_t k = first[row_of[i]];
+        if (k < 0) first[row_of[i]] = (int32_t)i;
+        if (k < 0) continue;
+        // Every sample that is dealt the same row has the same prompt.
+        assert_int_equal(t.prompt_len[i], t.prompt_len[k]);
+        assert_memory_equal(t.ids + t.offset[i], t.ids + t.offset[k],
+                            (size_t)t.prompt_len[i] * sizeof *t.ids);
+    }
+    rlhf__order_finish(&order);
 }
 
 static void tokens_pool_to_sequences(void **state) {
@@ -331,6 +352,7 @@ static void shared_by_directory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(calibrated_on_its_samples, setup, teardown),
+        cmocka_unit_test_setup_teardown(prompts_are_dealt_from_their_own_stream, setup, teardown),
         cmocka_unit_test_setup_teardown(tokens_pool_to_sequences, setup, teardown),
         cmocka_unit_test_setup_teardown(a_row_does_not_see_the_others, setup, teardown),
         cmocka_unit_test_setup_teardown(a_row_without_a_response, setup, teardown),

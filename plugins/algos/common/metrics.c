@@ -48,16 +48,52 @@ void rlhf__pg_fold(struct rlhf__pg_metrics *m) {
     memset(&m->minibatch, 0, sizeof m->minibatch);
 }
 
+static int rows_reserve(const rlhf_host *h, struct rlhf__pg_rows *r, int64_t n) {
+    if (n <= r->cap) return 1;
+    uint64_t cap = 2 * (uint64_t)n;
+    double *reward = h->alloc(h, cap * sizeof *reward);
+    int64_t *order = h->alloc(h, cap * sizeof *order);
+    int32_t *group = h->alloc(h, cap * sizeof *group);
+    if (!reward || !order || !group) {
+        h->free(h, reward);
+        h->free(h, order);
+        h->free(h, group);
+        return 0;
+    }
+    if (r->n) memcpy(reward, r->reward, (size_t)r->n * sizeof *reward);
+    if (r->n) memcpy(group, r->group, (size_t)r->n * sizeof *group);
+    h->free(h, r->reward);
+    h->free(h, r->order);
+    h->free(h, r->group);
+    *r = (struct rlhf__pg_rows){reward, order, group, r->n, (int64_t)cap};
+    return 1;
+}
+
+rlhf_status rlhf__pg_take_rows(const rlhf_host *h, struct rlhf__pg_metrics *m,
+                               const rlhf_rollout *in, const double *reward) {
+    struct rlhf__pg_rows *r = &m->rows;
+    if (!rows_reserve(h, r, r->n + (int64_t)in->n))
+        return h->fail(h, RLHF_E_NOMEM, "out of memory");
+    for (uint32_t i = 0; i < in->n; i++) {
+        r->reward[r->n] = reward[i];
+        r->group[r->n++] = in->group ? in->group[i] : 0;
+    }
+    return RLHF_OK;
+}
+
+static void report_rows(const rlhf_host *h, const struct rlhf__pg_rows *r, int groups) {
+    h->metric(h, "reward_std", sqrt(rlhf__var_unbiased(rlhf__moments(r->reward, r->n))));
+    if (!groups) return;
+    struct rlhf__group_stats s =
+        rlhf__group_normalize(r->reward, r->group, r->n, 0, 0, 0, r->order, NULL);
+    h->metric(h, "frac_reward_zero_std", (double)s.zero / (double)s.groups);
+}
+
 static void report_rollout(const rlhf_host *h, const struct rlhf__pg_rollout_sums *r,
                            const struct rlhf__pg_report *how) {
     double n = (double)r->sequences;
     if (r->sequences == 0) return;
     h->metric(h, "objective/entropy", r->nll / n);
-    h->metric(h, "reward_std",
-              r->groups.groups ? r->groups.std_sum / (double)r->groups.groups
-                               : sqrt(rlhf__var_unbiased(r->scores)));
-    if (r->groups.groups)
-        h->metric(h, "frac_reward_zero_std", (double)r->groups.zero / (double)r->groups.groups);
     if (r->kl_sequences) {
         h->metric(h, "objective/kl", r->kl / (double)r->kl_sequences);
         if (r->kl_tokens) h->metric(h, "objective/kl_per_token", r->kl / (double)r->kl_tokens);
@@ -110,10 +146,21 @@ static void report_update(const rlhf_host *h, const struct rlhf__pg_metrics *m,
 void rlhf__pg_report(const rlhf_host *h, const struct rlhf__pg_metrics *m,
                      const struct rlhf__pg_report *how) {
     report_rollout(h, &m->rollout, how);
+    if (m->rows.n > 0) report_rows(h, &m->rows, how->groups);
     report_update(h, m, how);
 }
 
 void rlhf__pg_metrics_reset(struct rlhf__pg_metrics *m) {
+    struct rlhf__pg_rows rows = m->rows;
     memset(m, 0, sizeof *m);
+    m->rows = rows;
+    m->rows.n = 0;
     m->last_epoch = -1;
+}
+
+void rlhf__pg_metrics_finish(const rlhf_host *h, struct rlhf__pg_metrics *m) {
+    h->free(h, m->rows.reward);
+    h->free(h, m->rows.order);
+    h->free(h, m->rows.group);
+    memset(m, 0, sizeof *m);
 }

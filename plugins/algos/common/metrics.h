@@ -7,6 +7,7 @@
 #include "common/surrogate.h"
 #include "common/whiten.h"
 
+#include <rlhf/algo.h>
 #include <rlhf/host.h>
 
 // Taken from the rollout, each sequence once (in minibatch scope: during the first epoch).
@@ -16,8 +17,16 @@ struct rlhf__pg_rollout_sums {
     double kl;                       // k1, or the exact KL with kl_estimator full
     double penalty;                  // sum of the configured estimator
     double nll, score;               // sum of -logp_old; of what the sequences are paid
-    struct rlhf__moments scores, returns, values;
-    struct rlhf__group_stats groups; // of the sequence rewards; groups = 0 without groups
+    struct rlhf__moments returns, values;
+};
+
+// What every sequence of the phase was paid, and its group: groups may be split over minibatches,
+// so their spread is known at the phase's end only.
+struct rlhf__pg_rows {
+    double *reward; // [cap]
+    int64_t *order; // [cap] scratch
+    int32_t *group; // [cap]
+    int64_t n, cap;
 };
 
 // Sums over the microbatches of one minibatch, and over the minibatches of a phase.
@@ -31,6 +40,7 @@ struct rlhf__pg_update_sums {
 
 struct rlhf__pg_metrics {
     struct rlhf__pg_rollout_sums rollout;
+    struct rlhf__pg_rows rows;
     struct rlhf__pg_update_sums minibatch, phase;
     int64_t minibatches;      // folded into phase
     double last_epoch_loss;   // sum of total losses in the latest epoch
@@ -42,8 +52,13 @@ struct rlhf__pg_metrics {
 // Which metrics exist under the current options.
 struct rlhf__pg_report {
     double kl_coef;
-    int32_t kl_penalised, critic, sampled_support;
+    int32_t kl_penalised, critic, sampled_support, groups;
 };
+
+// Note what the n rows of a rollout are paid, reward[n], without KL. RLHF_E_NOMEM through
+// host->fail. [step]
+rlhf_status rlhf__pg_take_rows(const rlhf_host *, struct rlhf__pg_metrics *, const rlhf_rollout *,
+                               const double *reward);
 
 // Total loss of a minibatch. [any]
 double rlhf__pg_total_loss(const struct rlhf__pg_update_sums *);
@@ -62,7 +77,8 @@ void rlhf__pg_fold(struct rlhf__pg_metrics *);
 void rlhf__pg_report(const rlhf_host *, const struct rlhf__pg_metrics *,
                      const struct rlhf__pg_report *);
 
-// Forget the phase. [any]
+// Forget the phase; the memory of rows stays, until finish. [any]
 void rlhf__pg_metrics_reset(struct rlhf__pg_metrics *);
+void rlhf__pg_metrics_finish(const rlhf_host *, struct rlhf__pg_metrics *); // [main]
 
 #endif

@@ -78,7 +78,7 @@ static void normalize(const struct rlhf__grpo_options *o, const rlhf_rollout *in
         if (w->advantage[i] != 0) w->advantage[i] /= std;
 }
 
-static void count_batch(struct rlhf__grpo *g, const rlhf_rollout *in, const struct work *w) {
+static rlhf_status count_batch(struct rlhf__grpo *g, const rlhf_rollout *in, const struct work *w) {
     struct rlhf__pg_rollout_sums *r = &g->metrics.rollout;
     for (int64_t i = 0; i < in->n; i++) {
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
@@ -86,12 +86,7 @@ static void count_batch(struct rlhf__grpo *g, const rlhf_rollout *in, const stru
         r->returns = rlhf__moments_merge(r->returns, same);
         r->score += rlhf__row_reward(in, i);
     }
-    struct rlhf__group_stats s =
-        rlhf__group_normalize(w->plain, in->group, in->n, 0,
-                              g->opt.advantage_std == RLHF__STD_UNBIASED, 0, w->order, NULL);
-    r->groups.groups += s.groups;
-    r->groups.zero += s.zero;
-    r->groups.std_sum += s.std_sum;
+    return rlhf__pg_take_rows(g->host, &g->metrics, in, w->plain);
 }
 
 rlhf_status rlhf__grpo_advantages(struct rlhf__grpo *g, const rlhf_rollout *in) {
@@ -104,7 +99,7 @@ rlhf_status rlhf__grpo_advantages(struct rlhf__grpo *g, const rlhf_rollout *in) 
     for (int64_t i = 0; i < in->n; i++)
         RLHF_TRY(sum_row(g, in, i, &w));
     normalize(&g->opt, in, &w);
-    if (w.counts) count_batch(g, in, &w);
+    if (w.counts) RLHF_TRY(count_batch(g, in, &w));
     for (int64_t i = 0; i < in->n; i++) {
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         for (int64_t t = row.begin; t < row.end; t++) {

@@ -21,7 +21,10 @@ rlhf_status rlhf__grpo_init(struct rlhf__grpo *g, const rlhf_host *host,
     return rlhf__grpo_options_check(host, opt);
 }
 
-void rlhf__grpo_finish(struct rlhf__grpo *g) { g->host->free(g->host, g->scratch); }
+void rlhf__grpo_finish(struct rlhf__grpo *g) {
+    rlhf__pg_metrics_finish(g->host, &g->metrics);
+    g->host->free(g->host, g->scratch);
+}
 
 rlhf_status rlhf__grpo_plan(const struct rlhf__grpo *g, const rlhf_run_info *info, rlhf_plan *out) {
     const struct rlhf__grpo_options *o = &g->opt;
@@ -51,7 +54,7 @@ void rlhf__grpo_minibatch_end(struct rlhf__grpo *g, int32_t *stop) {
 
 void rlhf__grpo_phase_end(struct rlhf__grpo *g) {
     struct rlhf__pg_report how = {g->kl.coef, g->opt.kl_placement != RLHF__KL_NOWHERE, 0,
-                                  g->opt.logprob_support == RLHF__SUPPORT_SAMPLED};
+                                  g->opt.logprob_support == RLHF__SUPPORT_SAMPLED, 1};
     rlhf__pg_report(g->host, &g->metrics, &how);
     rlhf__kl_control_update(&g->kl, &g->metrics.rollout);
     rlhf__pg_metrics_reset(&g->metrics);

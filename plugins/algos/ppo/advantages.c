@@ -151,18 +151,14 @@ static void without_critic(const struct rlhf__ppo *p, struct work *w) {
     }
 }
 
-static void count_batch(struct rlhf__ppo *p, const struct work *w) {
+static rlhf_status count_batch(struct rlhf__ppo *p, const struct work *w) {
     struct rlhf__pg_rollout_sums *r = &p->metrics.rollout;
     const rlhf_rollout *in = w->in;
     for (int64_t i = 0; i < w->n; i++)
         r->score += rlhf__row_reward(in, i);
-    r->scores = rlhf__moments_merge(r->scores, rlhf__moments(w->plain, w->n));
     r->returns = rlhf__moments_merge(r->returns, rlhf__moments(w->returns, w->m));
     r->values = rlhf__moments_merge(r->values, rlhf__moments(w->value, w->m));
-    if (p->opt.group_size > 1 && p->opt.whiten_scope == RLHF__SCOPE_BATCH)
-        r->groups =
-            rlhf__group_normalize(w->plain, in->group, w->n, 0,
-                                  p->opt.advantage_std == RLHF__STD_UNBIASED, 0, w->order, NULL);
+    return rlhf__pg_take_rows(p->host, &p->metrics, in, w->plain);
 }
 
 static void store(const struct work *w) {
@@ -196,7 +192,7 @@ rlhf_status rlhf__ppo_advantages(void *self, const rlhf_rollout *in) {
         with_critic(p, &w);
     else
         without_critic(p, &w);
-    if (w.counts) count_batch(p, &w);
+    if (w.counts) RLHF_TRY(count_batch(p, &w));
     if (rlhf__ppo_whitens_advantages(o))
         rlhf__whiten(w.advantage, w.m, o->whiten_form, o->whiten_eps, 1);
     store(&w);

@@ -32,6 +32,7 @@ static rlhf_status ppo_create(const rlhf_host *host, const void *config, void **
 static void ppo_destroy(void *self) {
     struct rlhf__ppo *p = self;
     if (!p) return;
+    rlhf__pg_metrics_finish(p->host, &p->metrics);
     p->host->free(p->host, p->scratch);
     p->host->free(p->host, p);
 }
@@ -77,9 +78,9 @@ static rlhf_status ppo_minibatch_end(void *self, int32_t *stop) {
 static rlhf_status ppo_phase_end(void *self, uint64_t phase) {
     struct rlhf__ppo *p = self;
     (void)phase;
-    struct rlhf__pg_report how = {p->kl.coef, p->opt.kl_placement != RLHF__KL_NOWHERE,
-                                  rlhf__ppo_has_critic(&p->opt),
-                                  p->opt.logprob_support == RLHF__SUPPORT_SAMPLED};
+    struct rlhf__pg_report how = {
+        p->kl.coef, p->opt.kl_placement != RLHF__KL_NOWHERE, rlhf__ppo_has_critic(&p->opt),
+        p->opt.logprob_support == RLHF__SUPPORT_SAMPLED, p->opt.group_size > 1};
     rlhf__pg_report(p->host, &p->metrics, &how);
     rlhf__kl_control_update(&p->kl, &p->metrics.rollout);
     rlhf__pg_metrics_reset(&p->metrics);

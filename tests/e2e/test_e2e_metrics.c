@@ -1,0 +1,103 @@
+// test_e2e_metrics.c: metrics that the host computes are what docs/metrics.md says they are.
+#include "e2e.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RUN                                                                                        \
+    "--policy model --set policy.init=random --prompts prompts.txt --set batch.size=8 "            \
+    "--set sampling.max_new_tokens=6 --set log.tensorboard=false --set log.samples=0 "
+#define TOKENS "--reward \"$RLHF_TEST_PLUGINS/token_reward.so:tokens=false,"
+
+static double first(struct e2e *t, const char *run, const char *name) {
+    json_t *rows = e2e_metrics(t, run);
+    double v = e2e_metric(rows, 0, name);
+    json_decref(rows);
+    return v;
+}
+
+static void lengths_and_speed_are_of_responses(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN TOKENS "shift=0\" --algo ppo.so --set run.phases=1 "
+                                           "--set run.dir=a"),
+                     0);
+    double length = first(t, "a", "completions/mean_length");
+    double seconds = first(t, "a", "time/rollout");
+    double made = first(t, "a", "perf/rollout_tokens_per_s") * seconds;
+    double seen = first(t, "a", "perf/rollout_model_tokens_per_s") * seconds;
+    assert_true(fabs(first(t, "a", "val/sequence_lengths") - length) < 1e-9);
+    assert_true(fabs(made - 8 * length) < 1e-6);
+    // The model also reads the prompts, and never a response's last token.
+    assert_true(seen > made);
+}
+
+// Of rows 0 to 7 with rewards 0 1 2 3 0 1 2 3, whatever the scope and however groups are split.
+static void spread_of_rewards_in_every_scope(void **state) {
+    struct e2e *t = *state;
+    static const char *const how[] = {
+        "--algo ppo.so --set algo.minibatches=1",
+        "--algo ppo.so --set algo.minibatches=2 --set algo.group_size=4",
+        "--algo ppo.so --set algo.minibatches=2 --set algo.group_size=4 --set algo.advantage=group",
+        "--algo ppo.so --set algo.minibatches=2 --set algo.group_size=4 "
+        "--set algo.whiten_scope=minibatch",
+        "--algo ppo.so --set algo.minibatches=4 --set algo.group_size=4 "
+        "--set algo.whiten_scope=minibatch",
+        "--algo grpo.so --set algo.minibatches=2 --set algo.group_size=4",
+        "--algo grpo.so --set algo.minibatches=2 --set algo.group_size=4 "
+        "--set algo.advantage_scope=minibatch",
+    };
+    for (int k = 0; k < (int)(sizeof how / sizeof *how); k++) {
+        char run[8];
+        snprintf(run, sizeof run, "s%d", k);
+        assert_int_equal(e2e_run(t,
+                                 RUN TOKENS "shift=0\" %s --set algo.epochs=2 --set run.phases=1 "
+                                            "--set run.dir=%s",
+                                 how[k], run),
+                         0);
+        double std = first(t, run, "reward_std");
+        if (fabs(std - sqrt(10.0 / 7)) > 1e-9) fail_msg("%s: reward_std %.9g", how[k], std);
+        if (k) assert_true(first(t, run, "frac_reward_zero_std") == 0);
+        snprintf(run, sizeof run, "z%d", k);
+        assert_int_equal(e2e_run(t,
+                                 RUN TOKENS "shift=5\" %s --set rewards.clip=2.5 "
+                                            "--set algo.epochs=2 --set run.phases=1 "
+                                            "--set run.dir=%s",
+                                 how[k], run),
+                         0);
+        // -5 -4 -3 -2, clipped at -2.5, in both groups.
+        if (k) assert_true(first(t, run, "frac_reward_zero_std") == 0);
+        snprintf(run, sizeof run, "e%d", k);
+        assert_int_equal(e2e_run(t,
+                                 RUN TOKENS "shift=9\" %s --set rewards.clip=2.5 "
+                                            "--set algo.epochs=2 --set run.phases=1 "
+                                            "--set run.dir=%s",
+                                 how[k], run),
+                         0);
+        assert_true(first(t, run, "reward_std") == 0);
+        if (k) assert_true(first(t, run, "frac_reward_zero_std") == 1);
+    }
+}
+
+// Returns that overflow the critic's gradient, and not the policy's: its advantages are whitened.
+static void skipped_steps_of_the_critic_count(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN TOKENS "shift=-3e38\" --algo ppo.so "
+                                           "--set algo.value_coef=1000 --set algo.minibatches=1 "
+                                           "--set algo.epochs=2 --set algo.value_clip=0 "
+                                           "--set value.critic=separate --set run.phases=1 "
+                                           "--set run.dir=c"),
+                     0);
+    assert_true(first(t, "c", "optim/grad_norm") > 0); // the policy's steps were taken
+    assert_true(first(t, "c", "optim/skipped_steps") == 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(lengths_and_speed_are_of_responses, e2e_setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(spread_of_rewards_in_every_scope, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(skipped_steps_of_the_critic_count, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_metrics", tests, NULL, NULL);
+}
