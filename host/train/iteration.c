@@ -261,7 +261,7 @@ static rlhf_status ask_judge(struct rlhf__iteration *it, struct rlhf__error *err
                             (long long)t->phase + 1);
     }
     double mean, std;
-    if (st == RLHF_OK) {
+    if (st == RLHF_OK && e->n > 0 && memchr(finite, 1, e->n)) {
         rlhf__mean_std(it->judged, finite, e->n, &mean, &std);
         rlhf__metrics_set(t->metrics, "judge/mean", mean);
         rlhf__metrics_set(t->metrics, "judge/std", std);
