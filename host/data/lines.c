@@ -2,6 +2,7 @@
 #include "data/lines.h"
 
 #include "base/file.h"
+#include "data/kinds.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,8 +36,15 @@ rlhf_status rlhf__lines_open(const char *path, struct rlhf__lines **out, struct 
                           strerror(errno ? errno : ENOMEM));
     }
     gzbuffer(l->file, 1 << 17);
-    *out = l;
-    return RLHF_OK;
+    rlhf_status st = rlhf__data_kind_check(path, err);
+    int first = st == RLHF_OK ? gzgetc(l->file) : -1;
+    if (first >= 0) gzungetc(first, l->file);
+    if (st == RLHF_OK) st = rlhf__data_begin_check(path, first, err);
+    if (st == RLHF_OK)
+        *out = l;
+    else
+        rlhf__lines_close(l);
+    return st;
 }
 
 void rlhf__lines_close(struct rlhf__lines *l) {

@@ -17,11 +17,17 @@ int rlhf__model_is_classifier(const json_t *config) {
 }
 
 rlhf_status rlhf__model_writes(const struct rlhf__model *m, struct rlhf__error *err) {
-    if (!rlhf__model_is_classifier(m->config)) return RLHF_OK;
+    if (rlhf__model_is_classifier(m->config))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the %s '%s' is a classifier or a reward model: it scores texts and "
+                          "cannot write them",
+                          m->role, m->dir);
+    if (m->info.heads & RLHF_HEAD_GENERATE) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "the %s '%s' is a classifier or a reward model: it scores texts and cannot "
-                      "write them",
-                      m->role, m->dir);
+                      "the %s '%s' is an encoder (model_type %s): it reads whole texts and cannot "
+                      "write them; give a language model that writes from left to right, such as "
+                      "GPT-2",
+                      m->role, m->dir, json_string_value(json_object_get(m->config, "model_type")));
 }
 
 static rlhf_status call_failed(const struct rlhf__model *m, const char *function, rlhf_status st,
@@ -102,6 +108,21 @@ static rlhf_status read_config(struct rlhf__model *m, const struct rlhf__model_s
     return read_pooling(m, spec, &m->pooling, err);
 }
 
+// After a failure to open model_type's plugin: when there is none, that is the thing to say.
+static rlhf_status explain_type(const struct rlhf__model *m, const char *model_type,
+                                struct rlhf__error *err) {
+    struct rlhf__buf known = RLHF__BUF_INIT;
+    int there = 0;
+    rlhf_status st =
+        rlhf__plugin_stems(m->env->plugins, RLHF_KIND_MODEL, model_type, &known, &there);
+    if (st == RLHF_OK && !there)
+        rlhf__fail(err, RLHF_E_INVALID,
+                   "%s/config.json: model_type '%s' is not supported; supported: %s", m->dir,
+                   model_type, rlhf__buf_text(&known));
+    rlhf__buf_free(&known);
+    return RLHF_E_INVALID;
+}
+
 static rlhf_status open_instance(struct rlhf__model *m, const char *model_type,
                                  struct rlhf__error *err) {
     char name[256], where[4200];
@@ -110,6 +131,7 @@ static rlhf_status open_instance(struct rlhf__model *m, const char *model_type,
     const struct rlhf__plugin *plugin = NULL;
     rlhf_status st = rlhf__plugin_open(m->env->plugins, name, RLHF_KIND_MODEL, RLHF__NAME_LOOKED_UP,
                                        where, &plugin, err);
+    if (st == RLHF_E_INVALID) st = explain_type(m, model_type, err);
     if (st != RLHF_OK) return st;
     struct rlhf__origin from = {where, "", NULL, 0, 1, 0};
     st = rlhf__instance_create(plugin, m->env->services, m->config, &from, &m->instance, err);
@@ -157,8 +179,9 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
                          .score_init = spec->score_init,
                          .frozen = spec->frozen};
     rlhf_status st = check_functions(m, err);
-    if (st == RLHF_OK) st = call_failed(m, "open()", m->ops->open(m->self, &o), err);
     if (st != RLHF_OK) return st;
+    st = call_failed(m, "open()", m->ops->open(m->self, &o), err);
+    if (st != RLHF_OK) return rlhf__error_context(err, "the %s '%s'", m->role, m->dir);
     m->info.size = sizeof m->info;
     st = call_failed(m, "info()", m->ops->info(m->self, &m->info), err);
     if (st == RLHF_OK) st = check_info(m, err);

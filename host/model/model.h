@@ -74,8 +74,8 @@ void rlhf__model_close(struct rlhf__model *); // NULL allowed [main]
 // 1 when config.json says that the directory holds a sequence classifier. [any]
 int rlhf__model_is_classifier(const json_t *config);
 
-// Refuse a model that was opened to write texts but is a classifier or a reward model: what its
-// language head says no training has kept. Errors: RLHF_E_INVALID. [any]
+// Refuse a model that was opened to write texts but cannot: an encoder, or a classifier or a reward
+// model, since what its language head says no training has kept. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__model_writes(const struct rlhf__model *, struct rlhf__error *err);
 
 // The plugin's calls; shapes as in rlhf/model.h. [step]

@@ -222,3 +222,47 @@ rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
     *out = found;
     return status;
 }
+
+// ---- names
+// ---------------------------------------------------------------------------------------
+
+struct stems {
+    const char *name;
+    struct rlhf__buf *out;
+    int32_t kind;
+    int there;
+};
+
+// 1 when the list "a, b" has this word.
+static int listed(const char *list, const char *word, size_t n) {
+    for (const char *at = list; (at = strstr(at, word)) != NULL; at += n)
+        if ((at == list || at[-1] == ' ') && (!at[n] || at[n] == ',')) return 1;
+    return 0;
+}
+
+static rlhf_status add_stem(void *arg, int32_t kind, const char *path) {
+    struct stems *s = arg;
+    const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    char stem[256];
+    size_t n = strlen(file);
+    if (kind != s->kind || n < 4 || n - 3 >= sizeof stem) return RLHF_OK;
+    n -= 3; // ".so"
+    memcpy(stem, file, n);
+    stem[n] = '\0';
+    if (strcmp(stem, s->name) == 0) s->there = 1;
+    // A directory of RLHF_PLUGIN_PATH may hold plugins of any kind; one called "models" does not.
+    const char *dir = rlhf__kind_dir(kind);
+    size_t k = strlen(dir), before = (size_t)(file - path);
+    int sorted = before > k + 1 && !strncmp(file - k - 1, dir, k) && file[-(ptrdiff_t)k - 2] == '/';
+    if (sorted && !listed(rlhf__buf_text(s->out), stem, n))
+        rlhf__buf_printf(s->out, "%s%s", s->out->len ? ", " : "", stem);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__plugin_stems(const struct rlhf__plugins *p, int32_t kind, const char *name,
+                               struct rlhf__buf *out, int *there) {
+    struct stems s = {name, out, kind, 0};
+    rlhf_status st = rlhf__plugin_each_file(p->dirs, add_stem, &s);
+    *there = s.there;
+    return st == RLHF_OK && out->bad ? RLHF_E_NOMEM : st;
+}

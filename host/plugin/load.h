@@ -49,6 +49,11 @@ rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t
                               const char *asker, const struct rlhf__plugin **out,
                               struct rlhf__error *err);
 
+// The names without ".so" of the plugins in the directories of a kind, in search order, as "a, b";
+// *there = 1 when a plugin file of any directory is called name. Errors: RLHF_E_NOMEM. [main]
+rlhf_status rlhf__plugin_stems(const struct rlhf__plugins *p, int32_t kind, const char *name,
+                               struct rlhf__buf *out, int *there);
+
 // Every plugin of one file, whatever its kind: *out is [*n], borrowed from p; free(*out). [main]
 rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
                                    const struct rlhf__plugin ***out, size_t *n,

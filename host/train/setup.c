@@ -117,6 +117,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__trainer *t, const struct rlhf__setup
     uint32_t lacking = t->plan.heads & ~t->policy->info.heads;
     if (!value) lacking &= ~(uint32_t)RLHF_HEAD_VALUE;
     if (!lacking) return RLHF_OK;
+    if (lacking & RLHF_HEAD_LOGP) RLHF_TRY(rlhf__model_writes(t->policy, err));
     return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                       "%s needs heads that the model '%s' (%s) does not have", t->req->algo->file,
                       t->policy->dir, t->policy->instance->plugin->file);

@@ -120,12 +120,73 @@ static void a_classifier_keeps_its_front(void **state) {
         "the same record");
 }
 
+static void refused(struct e2e *t, const char *args, const char *why) {
+    int status = e2e_run(t, "%s", args);
+    if (status != 2) fail_msg("%s: exit %d\n%s", args, status, t->out);
+    e2e_says(t, why);
+}
+
+// What cannot write is refused in words, whichever head was asked for first.
+static void an_encoder_writes_nothing(void **state) {
+    struct e2e *t = *state;
+    must(t,
+         e2e_shell(t, "cp -rL hf/distilbert enc && chmod -R u+w enc && "
+                      "sed -i s/ForSequenceClassification/ForMaskedLM/ enc/config.json"),
+         "copy");
+    refused(t, "--algo ppo.so --reward period_count.so --policy enc --out a",
+            "/enc': model org.rlhf-host.model.distilbert, open(): an encoder reads whole texts and "
+            "cannot write them, so it has no value head; give a language model");
+    const char *words = "/enc' is an encoder (model_type distilbert): it reads whole texts and "
+                        "cannot write them; give a language model";
+    refused(t, "--algo grpo.so --reward period_count.so --policy enc --out a", words);
+    refused(t, "--algo sft.so --data texts.jsonl --policy enc --out a", words);
+    refused(t, "generate --model enc --prompt a", words);
+    assert_false(e2e_exists(t, "a"));
+}
+
+static void other_architectures(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "model/config.json",
+              "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"]}\n");
+    refused(t, "generate --model model --prompt a",
+            "model/config.json: model_type 'llama' is not supported; supported: distilbert, gpt2");
+}
+
+// Files of rows in other forms are called by their names, with what to do.
+static void rows_in_other_forms(void **state) {
+    struct e2e *t = *state;
+    static const char *const files[][2] = {
+        {"a.csv", "a.csv: a CSV file is not read; rows are JSON Lines (.jsonl, .jsonl.gz) or lines "
+                  "of text (.txt, .txt.gz): in Python, pandas.read_csv(\"FILE\")"},
+        {"a.CSV.gz", "a.CSV.gz: a CSV file is not read"},
+        {"a.tsv", "a TSV file is not read"},
+        {"a.parquet", "a Parquet file is not read; rows are JSON Lines"},
+        {"a.arrow", "datasets.Dataset.from_file(\"FILE\")"},
+        {"a.jsonl.zst", "a Zstandard file is not read"},
+        {"model.safetensors", "it holds weights, not rows"},
+        {"a.json", "a.json:1: a JSON list, expected JSON Lines, one object a line"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char args[256];
+        e2e_write(t, files[i][0], "[{\"text\": 1}]\n");
+        snprintf(args, sizeof args, "eval --model hf/gpt2 --data %s", files[i][0]);
+        refused(t, args, files[i][1]);
+    }
+    refused(t, "--algo sft.so --policy hf/gpt2 --data a.csv --out r", "a CSV file");
+    refused(t, "--algo bradley_terry.so --policy hf/gpt2 --data a.parquet --out r", "a Parquet");
+    refused(t, "--algo ppo.so --reward period_count.so --policy hf/gpt2 --prompts a.csv --out r",
+            "a CSV file");
+    refused(t, "eval --model hf/gpt2 --data none.csv", "cannot open none.csv: No such file");
+    e2e_write(t, "list.txt", "[a line of text]\nand another\n");
+    assert_int_equal(e2e_run(t, "eval --model hf/gpt2 --data list.txt"), 0);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(the_dtype_is_that_of_the_file),
-        TEST(classes_keep_their_names),
-        TEST(a_classifier_keeps_its_front),
+        TEST(the_dtype_is_that_of_the_file), TEST(classes_keep_their_names),
+        TEST(a_classifier_keeps_its_front),  TEST(an_encoder_writes_nothing),
+        TEST(other_architectures),           TEST(rows_in_other_forms),
     };
     return cmocka_run_group_tests_name("runs from directories of transformers", tests, NULL, NULL);
 }

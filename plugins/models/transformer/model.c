@@ -69,7 +69,9 @@ static rlhf_status check_open(struct rlhf__tf *m, const rlhf_model_open *o) {
     if (o->frozen && o->trainable)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "open: a frozen model cannot be trained");
     if (o->value_kind && !m->arch.causal)
-        return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "an encoder has no value head");
+        return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
+                             "an encoder reads whole texts and cannot write them, so it has no "
+                             "value head; give a language model that writes from left to right");
     return RLHF_OK;
 }
 
