@@ -138,6 +138,8 @@ int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
     if (status == RLHF_OK && (o.trust_run || o.allow_changed_plugins) && !o.resume)
         status = rlhf__fail(&err, RLHF_E_INVALID, "%s goes with --resume RUN",
                             o.trust_run ? "--trust-run" : "--allow-changed-plugins");
+    if (status == RLHF_OK && o.dry_run && o.print_config)
+        status = rlhf__fail(&err, RLHF_E_INVALID, "--dry-run has no effect beside --print-config");
     if (status == RLHF_OK) status = collect(&o, &a, &err);
     if (status == RLHF_OK) {
         struct rlhf__config_request req = {.dirs = env->dirs,

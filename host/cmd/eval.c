@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NOT_GIVEN (-1) // a number that no flag allows
+
 #define O struct rlhf__eval_options
 static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--model", model, "DIR", "model directory; the default policy when not given"),
@@ -66,6 +68,11 @@ static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rl
 static rlhf_status text_quality(const struct rlhf__eval_options *o, const struct rlhf__model *m,
                                 const struct rlhf__dataset *ds, struct rlhf__error *err) {
     struct rlhf__text_quality q;
+    if (o->prepend_bos || o->max_tokens > 0)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "eval: %s has no effect here: '%s' is no %sreward model",
+                          o->prepend_bos ? "--prepend-bos" : "--max-tokens", m->dir,
+                          o->prepend_bos ? "" : "classifier or ");
     rlhf_status st = rlhf__evaluate_text(m, ds, &q, err);
     if (st != RLHF_OK) return st;
     double bits = rlhf__bits_per_byte(&q);
@@ -83,6 +90,10 @@ static rlhf_status text_quality(const struct rlhf__eval_options *o, const struct
 static rlhf_status label_quality(const struct rlhf__eval_options *o, const struct rlhf__model *m,
                                  const struct rlhf__dataset *ds, struct rlhf__error *err) {
     struct rlhf__label_quality q;
+    if (o->prepend_bos)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "eval: --prepend-bos has no effect here: '%s' is no reward model",
+                          m->dir);
     if (o->max_tokens > m->info.n_ctx)
         return rlhf__fail(err, RLHF_E_INVALID, "--max-tokens is %lld; the context of '%s' is %d",
                           (long long)o->max_tokens, m->dir, m->info.n_ctx);
@@ -137,9 +148,31 @@ static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eva
     return st;
 }
 
+// Flags of the other kind of evaluation; then the defaults of those that were not given.
+static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error *err) {
+    const struct rlhf__flag_idle sampling[] = {{"--n", o->n != NOT_GIVEN, 0},
+                                               {"--seed", o->seed != NOT_GIVEN, 0},
+                                               {"--config", o->config != NULL, 0},
+                                               {"--set", o->set.n > 0, 0}};
+    const struct rlhf__flag_idle rows[] = {{"--max-tokens", o->max_tokens != NOT_GIVEN, 0},
+                                           {"--prepend-bos", o->prepend_bos, 0}};
+    if (o->reward.n == 0)
+        RLHF_TRY(rlhf__flags_idle(sampling, 4, "eval", "without --reward", err));
+    else
+        RLHF_TRY(rlhf__flags_idle(rows, 2, "eval", "with --reward", err));
+    if (o->n == NOT_GIVEN) o->n = 512;
+    if (o->seed == NOT_GIVEN) o->seed = 1;
+    if (o->max_tokens == NOT_GIVEN) o->max_tokens = 0;
+    return RLHF_OK;
+}
+
 int rlhf__cmd_eval(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0, ""};
-    struct rlhf__eval_options o = {.backend = "cpu", .dtype = "auto", .n = 512, .seed = 1};
+    struct rlhf__eval_options o = {.backend = "cpu",
+                                   .dtype = "auto",
+                                   .n = NOT_GIVEN,
+                                   .seed = NOT_GIVEN,
+                                   .max_tokens = NOT_GIVEN};
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
         puts("usage: rlhf-host eval --model DIR --data FILE [flags]");
         rlhf__flags_help(stdout, flags, N_FLAGS);
@@ -152,6 +185,7 @@ int rlhf__cmd_eval(const struct rlhf__env *env, int argc, char **argv) {
         st = rlhf__fail(&err, RLHF_E_INVALID,
                         "eval: --reference is for responses, which are drawn with --reward X.so "
                         "only");
+    if (st == RLHF_OK) st = check_flags(&o, &err);
     if (st == RLHF_OK)
         st = o.reward.n ? rlhf__eval_rollout(env, &o, &err) : eval_rows(env, &o, &err);
     free(o.reward.item);

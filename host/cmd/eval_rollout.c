@@ -100,6 +100,7 @@ rlhf_status rlhf__eval_rollout(const struct rlhf__env *env, const struct rlhf__e
                                         .backend = o->backend,
                                         .dtype = o->dtype,
                                         .reward_flag = "--reward",
+                                        .command = "eval",
                                         .reward = &o->reward,
                                         .set = &o->set,
                                         .limit = o->limit,

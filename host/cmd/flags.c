@@ -116,6 +116,15 @@ rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc
     return RLHF_OK;
 }
 
+rlhf_status rlhf__flags_idle(const struct rlhf__flag_idle *flags, size_t n, const char *command,
+                             const char *why, struct rlhf__error *err) {
+    for (size_t i = 0; i < n; i++)
+        if (flags[i].given)
+            return rlhf__fail(err, RLHF_E_INVALID, "%s: %s has no effect %s", command,
+                              flags[i].name, why);
+    return RLHF_OK;
+}
+
 void rlhf__flags_help(FILE *out, const struct rlhf__flag *flags, size_t n) {
     for (size_t i = 0; i < n; i++) {
         char left[64];

@@ -49,6 +49,16 @@ struct rlhf__flag_list {
 rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc, char **argv,
                               void *out, struct rlhf__flag_list *rest, struct rlhf__error *err);
 
+// A flag that was given although nobody looks at it.
+struct rlhf__flag_idle {
+    const char *name;
+    int32_t given, reserved;
+};
+
+// Refuse the first one: "COMMAND: --x has no effect WHY". [main]
+rlhf_status rlhf__flags_idle(const struct rlhf__flag_idle *flags, size_t n, const char *command,
+                             const char *why, struct rlhf__error *err);
+
 // One aligned line a flag. [main]
 void rlhf__flags_help(FILE *out, const struct rlhf__flag *flags, size_t n);
 

@@ -174,6 +174,21 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     return st;
 }
 
+// Flags that --greedy leaves without a use; then the defaults of those that were not given.
+static rlhf_status check_flags(struct options *o, struct rlhf__error *err) {
+    const struct rlhf__flag_idle drawing[] = {{"--temperature", o->temperature > 0, 0},
+                                              {"--top-k", o->top_k >= 0, 0},
+                                              {"--top-p", o->top_p > 0, 0},
+                                              {"--seed", o->seed >= 0, 0},
+                                              {"--n", o->n > 1, 0}};
+    if (o->greedy) RLHF_TRY(rlhf__flags_idle(drawing, 5, "generate", "with --greedy", err));
+    if (o->temperature <= 0) o->temperature = 1;
+    if (o->top_k < 0) o->top_k = 0;
+    if (o->top_p <= 0) o->top_p = 1;
+    if (o->seed < 0) o->seed = 1;
+    return RLHF_OK;
+}
+
 int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0, ""};
     struct options o = {.prompt = "",
@@ -181,15 +196,15 @@ int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv) {
                         .dtype = "auto",
                         .n = 1,
                         .max_new = 48,
-                        .seed = 1,
-                        .temperature = 1,
-                        .top_p = 1};
+                        .seed = -1, // of these: below what the flag allows, not given
+                        .top_k = -1};
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
         puts("usage: rlhf-host generate --model DIR --prompt TEXT [flags]");
         rlhf__flags_help(stdout, flags, N_FLAGS);
         return 0;
     }
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
+    if (st == RLHF_OK) st = check_flags(&o, &err);
     if (st == RLHF_OK) st = run(env, &o, &err);
     if (st == RLHF_OK) return 0;
     if (st == RLHF_E_CANCELLED) return 130;

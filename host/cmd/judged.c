@@ -1,7 +1,38 @@
 // judged.c: see judged.h.
 #include "cmd/judged.h"
 
+#include "config/effect.h"
+
 #include <stdlib.h>
+
+// Only how texts are sampled and judged is taken from the settings. A run's --config has more,
+// which is no news; what was typed for nothing is.
+static rlhf_status check_effect(const struct rlhf__judged *j, const struct rlhf__judged_options *o,
+                                struct rlhf__error *err) {
+    const char *who = o->command, *bar = o->shows_progress ? "log.progress" : NULL;
+    static const char why[] = "looks at sampling, prompts and response settings only";
+    const struct rlhf__effect_rule rules[] = {
+        {"run.", 1, 0, who, why, NULL},
+        {"compute.", 1, 0, who, why, NULL},
+        {"policy.", 1, 0, who, why, NULL},
+        {"reference.", 1, 0, who, why, NULL},
+        {"value.", 1, 0, who, why, NULL},
+        {"score.", 1, 0, who, why, NULL},
+        {"data.", 1, 0, who, why, "data.max_mib"},
+        {"rewards.", 1, 0, who, why, "rewards.nan_policy"},
+        {"batch.", 1, 0, who, why, NULL},
+        {"optim.", 1, 0, who, why, NULL},
+        {"early_stop.", 1, 0, who, why, NULL},
+        {"checkpoint.", 1, 0, who, why, NULL},
+        {"log.", 1, 0, who, why, bar},
+        {"prompts.path", o->prompts != NULL, 0, NULL, "a flag names the prompts", NULL},
+        {"prompts.text", o->prompts != NULL, 0, NULL, "a flag names the prompts", NULL},
+        {"prompts.limit", o->limit > 0, 0, NULL, "--limit is given", NULL},
+        {"prompts.shuffle", 1, 0, who, "uses the prompts in turn", NULL},
+        {"sampling.slots", 1, 0, who, "chooses it", NULL},
+    };
+    return rlhf__effect_check(&j->config, rules, sizeof rules / sizeof *rules, NULL, err);
+}
 
 static rlhf_status load_config(struct rlhf__judged *j, const struct rlhf__judged_options *o,
                                struct rlhf__error *err) {
@@ -18,6 +49,7 @@ static rlhf_status load_config(struct rlhf__judged *j, const struct rlhf__judged
     if (st == RLHF_OK) st = rlhf__plugins_create(j->env->dirs, &j->plugins, err);
     if (st == RLHF_OK)
         st = rlhf__config_resolve(&j->config, j->plugins, &j->algo, &j->reward, &judge, err);
+    if (st == RLHF_OK) st = check_effect(j, o, err);
     j->config.rewards.normalize = RLHF__NORMALIZE_NONE;
     j->config.rewards.clip = 0;
     const struct rlhf__sampling_config *s = &j->config.sampling;

@@ -21,8 +21,11 @@ struct rlhf__judged_options {
     const char *backend, *dtype;
     const char *reward_flag; // flag that `reward` came from, for messages
     const struct rlhf__flag_list *reward, *set;
-    int64_t limit; // prompts used, 0 = as in the config
+    const char *command; // "eval", "pairs", for messages
+    int64_t limit;       // prompts used, 0 = as in the config
     int64_t seed, threads;
+    int32_t shows_progress; // 1: log.progress is looked at
+    int32_t reserved;
 };
 
 // Zero-initialise; release with rlhf__judged_finish. Everything is owned.

@@ -18,6 +18,7 @@ void rlhf__config_free(struct rlhf__config *c) {
     for (size_t i = 0; i < c->n_reward; i++)
         rlhf__plugin_config_clear(&c->reward[i]);
     free(c->reward);
+    json_decref(c->given);
     rlhf__strings_free(&c->strings);
     memset(c, 0, sizeof *c);
 }
@@ -30,7 +31,9 @@ static rlhf_status built_in(struct rlhf__config *c, struct rlhf__error *err) {
         RLHF_TRY(rlhf__opts_defaults(&s[i].table, (char *)c + s[i].offset, &c->strings, err));
     c->algo.options = json_object();
     c->algo.origin = json_object();
-    if (!c->algo.options || !c->algo.origin) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    c->given = json_object();
+    if (!c->algo.options || !c->algo.origin || !c->given)
+        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     return RLHF_OK;
 }
 
@@ -92,6 +95,7 @@ static rlhf_status load_files(const struct rlhf__config_request *req, struct rlh
                               struct rlhf__layer file[N_FILES], char *stem, size_t cap,
                               struct rlhf__error *err) {
     if (req->config_file) RLHF_TRY(rlhf__layer_load(req->config_file, &file[USER_FILE], err));
+    file[USER_FILE].users = 1;
     const char *preset = assigned(req, "run.preset");
     if (!preset) preset = req->preset;
     if (!preset) preset = member(&file[USER_FILE], "run", "preset");

@@ -194,6 +194,24 @@ static rlhf_status apply_rewards(const struct rlhf__layer *l, json_t *v, struct 
     return RLHF_OK;
 }
 
+rlhf_status rlhf__layer_given(struct rlhf__config *c, const char *section, const char *key,
+                              const char *source, int typed, struct rlhf__error *err) {
+    char path[512];
+    snprintf(path, sizeof path, "%s.%s", section, key);
+    json_t *from = json_pack("{ss,sb}", "source", source, "typed", typed);
+    if (json_object_set_new(c->given, path, from) == 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+}
+
+static rlhf_status all_given(const struct rlhf__layer *l, const char *section, json_t *v,
+                             struct rlhf__config *c, struct rlhf__error *err) {
+    const char *key;
+    json_t *item;
+    json_object_foreach(v, key, item)
+        RLHF_TRY(rlhf__layer_given(c, section, key, l->source, 0, err));
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__layer_apply(const struct rlhf__layer *l, const char *algo_stem,
                               struct rlhf__config *c, struct rlhf__error *err) {
     size_t n;
@@ -219,6 +237,7 @@ rlhf_status rlhf__layer_apply(const struct rlhf__layer *l, const char *algo_stem
                                         l->text.len, 0,   0};
             RLHF_TRY(rlhf__opts_apply(&sections[i].table, v, NULL, &from,
                                       (char *)c + sections[i].offset, &c->strings, err));
+            if (l->users) RLHF_TRY(all_given(l, key, v, c, err));
         }
     }
     return RLHF_OK;

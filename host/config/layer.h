@@ -9,6 +9,8 @@ struct rlhf__layer {
     const char *source;    // for messages: the file as the user wrote it, or "--set"
     struct rlhf__buf text; // what was parsed, to look lines up in
     json_t *json;          // an object
+    int32_t users;         // 1: a user's file, whose settings count as given
+    int32_t reserved;
 };
 
 // Read a file. Its top level must be an object. [main]
@@ -23,6 +25,10 @@ rlhf_status rlhf__layer_apply(const struct rlhf__layer *l, const char *algo_stem
 // "path.to.key=value" over c; flag is "--set" or the flag it stands for. [main]
 rlhf_status rlhf__layer_set(const char *flag, const char *assignment, struct rlhf__config *c,
                             struct rlhf__error *err);
+
+// Note that section.key was given, by a flag (typed) or in a file. [main]
+rlhf_status rlhf__layer_given(struct rlhf__config *c, const char *section, const char *key,
+                              const char *source, int typed, struct rlhf__error *err);
 
 // "X.so[:k=v,...]": the plugin's name, heap, and its options as a JSON object of {raw text, parsed
 // value} pairs applied by rlhf__spec_apply. [main]

@@ -140,7 +140,7 @@ static rlhf_status set_section(const char *flag, const struct rlhf__section *s, 
     rlhf_status status =
         rlhf__opts_set(&s->table, key, v, raw, &from, (char *)c + s->offset, &c->strings, err);
     json_decref(v);
-    return status;
+    return status == RLHF_OK ? rlhf__layer_given(c, s->name, key, flag, 1, err) : status;
 }
 
 static rlhf_status set_path(const char *flag, const char *section, const char *key, const char *raw,

@@ -234,6 +234,9 @@ struct rlhf__config {
     struct rlhf__plugin_config *reward; // [n_reward]
     size_t n_reward;
     struct rlhf__strings strings;
+    // What somebody gave of the sections above: path -> {source, typed}, typed: on the command
+    // line, else in a --config file. Owned; not part of the config as JSON.
+    json_t *given;
 };
 
 // One section: its name in JSON, its table and its place in struct rlhf__config.

@@ -5,6 +5,7 @@
 #include "train/manifest.h"
 #include "train/plan.h"
 #include "train/reference.h"
+#include "train/effect_rules.h"
 #include "train/rollout_source.h"
 #include "train/trainer.h"
 
@@ -205,9 +206,6 @@ static rlhf_status open_learner(struct rlhf__trainer *t, struct rlhf__error *err
 }
 
 static rlhf_status open_rollout(struct rlhf__trainer *t, struct rlhf__error *err) {
-    if (t->config->data.path[0])
-        rlhf__logf(t->log, RLHF_LOG_WARN, "--data (data.path) is not used: %s takes --prompts FILE",
-                   t->req->algo->file);
     rlhf_status st = rlhf__setup_policy(t, &(struct rlhf__setup_head){0}, err);
     if (st == RLHF_OK) st = rlhf__model_writes(t->policy, err);
     if (st == RLHF_OK)
@@ -263,6 +261,7 @@ rlhf_status rlhf__trainer_create(const struct rlhf__run_request *req, struct rlh
     rlhf_status st = open_compute(t, err);
     if (st == RLHF_OK) rlhf__iteration_init(&t->iteration, t);
     if (st == RLHF_OK) st = make_plan(t, err);
+    if (st == RLHF_OK) st = rlhf__trainer_effect(t, err);
     if (st == RLHF_OK) st = open_source(t, err);
     if (st == RLHF_OK) st = open_learner(t, err);
     int64_t planned = t->config->optim.schedule_phases;

@@ -1,5 +1,5 @@
 target_sources(rlhf_host_core PRIVATE train/best.c train/checkpoint.c train/completions.c train/decode.c
-  train/early_stop.c train/episodes.c train/evaluate.c train/evaluate_preferences.c
+  train/early_stop.c train/effect_rules.c train/episodes.c train/evaluate.c train/evaluate_preferences.c
   train/iteration.c train/iteration_state.c train/learner.c train/loop.c train/manifest.c train/mixing.c
   train/optim.c train/phase_report.c train/plan.c train/phase_rollout.c train/phase_supervised.c
   train/preference_source.c train/reference.c train/replay.c train/replay_file.c train/response_rules.c

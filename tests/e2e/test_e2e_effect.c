@@ -1,0 +1,166 @@
+// test_e2e_effect.c: nothing is silently without effect: what a run, or a command, would not look
+// at is refused when it was typed, and named when it comes from a file.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define START "--policy model --set policy.init=random --phases 1 --out x --set batch.size=4 "
+#define PPO                                                                                        \
+    "--algo ppo.so --reward period_count.so --prompts prompts.txt --set "                          \
+    "sampling.max_new_tokens=4 " START
+#define GRPO                                                                                       \
+    "--algo grpo.so:group_size=2,minibatches=1 --reward period_count.so --prompts prompts.txt "    \
+    "--set sampling.max_new_tokens=4 " START
+#define SFT      "--algo sft.so --data texts.jsonl " START
+#define CLASSIFY "--algo classify.so --data labelled.jsonl " START
+#define PAIRS    "--algo bradley_terry.so --data pairs.jsonl " START
+
+static void refuses(struct e2e *t, const char *args, const char *sentence) {
+    int status = e2e_run(t, "%s", args);
+    if (status != 2) fail_msg("%s: exit status %d\n%s", args, status, t->out);
+    e2e_says(t, sentence);
+    assert_false(e2e_exists(t, "x"));
+}
+
+static void a_named_file_is_used_or_refused(void **state) {
+    struct e2e *t = *state;
+    const char *why = "data.path has no effect here: ppo.so responds to prompts";
+    refuses(t, PPO "--data nowhere.jsonl", "--data: ");
+    e2e_says(t, why);
+    refuses(t, PPO "--data texts.jsonl", why);
+    e2e_says(t, "--prompts FILE");
+    refuses(t, PPO "--set data.path=texts.jsonl", "--set: data.path");
+    refuses(t, SFT "--prompts prompts.txt",
+            "--prompts: prompts.path has no effect here: sft.so learns from rows of a file");
+    refuses(t, "--algo sft.so " START "--data nowhere.jsonl", "nowhere.jsonl");
+    refuses(t, PPO "--prompts nowhere.jsonl", "nowhere.jsonl");
+}
+
+static void settings_of_other_kinds_of_runs(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "pairs.jsonl",
+              "{\"prompt\": \"It\", \"chosen\": \" is\", \"rejected\": \" was\"}\n");
+    static const struct {
+        const char *args, *sentence;
+    } cases[] = {
+        {PPO "--set data.eval_path=texts.jsonl", "data.eval_path has no effect here"},
+        {PPO "--set data.epochs=2", "data.epochs has no effect here"},
+        {PPO "--set score.labels=a,b", "score.labels has no effect here"},
+        {PPO "--set score.calibrate=3", "score.calibrate has no effect here"},
+        {GRPO "--set value.critic=separate", "value.critic has no effect here: grpo.so has no"},
+        {GRPO "--set value.lr=0.1", "value.lr has no effect here"},
+        {PPO "--set value.path=model", "value.path has no effect here: value.critic is shared"},
+        {SFT "--set value.init=normal", "value.init has no effect here"},
+        {SFT "--set sampling.top_k=3", "sampling.top_k has no effect here: sft.so draws no"},
+        {SFT "--set response.truncate=stop", "response.truncate has no effect here"},
+        {SFT "--set rewards.clip=3", "rewards.clip has no effect here"},
+        {SFT "--set prompts.prepend_bos=true", "prompts.prepend_bos has no effect here"},
+        {SFT "--set reference.path=model", "reference.path has no effect here"},
+        {SFT "--set log.samples=3", "log.samples has no effect here"},
+        {SFT "--set batch.share_prompts=false", "batch.share_prompts has no effect here"},
+        {CLASSIFY "--set score.calibrate=3", "score.calibrate has no effect here"},
+        {PAIRS "--set prompts.length=3", "prompts.length has no effect here"},
+        {PAIRS "--set rewards.normalize=after", "rewards.normalize has no effect here"},
+        {"--algo ppo.so:kl_placement=none,kl_measure=false --reward period_count.so --prompts "
+         "prompts.txt " START "--set reference.path=model",
+         "reference.path has no effect here"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refuses(t, cases[i].args, cases[i].sentence);
+}
+
+static void settings_that_another_one_switches_off(void **state) {
+    struct e2e *t = *state;
+    static const struct {
+        const char *args, *sentence;
+    } cases[] = {
+        {SFT "--set optim.muon_lr=0.1", "optim.muon_lr has no effect here: optim.kind is adamw"},
+        {SFT "--set optim.schedule=constant --set optim.final_scale=0.1",
+         "optim.final_scale has no effect here: optim.schedule is constant"},
+        {SFT "--set data.eval_every=2", "data.eval_every has no effect here: data.eval_path"},
+        {SFT "--set data.epochs=2", "data.epochs has no effect here: run.phases"},
+        {SFT "--set data.batch_tokens=40", "batch.size has no effect here: data.batch_tokens"},
+        {SFT "--set checkpoint.best_mode=min", "checkpoint.best_mode has no effect here"},
+        {PPO "--set response.period_min=2", "response.period_min has no effect here: "
+                                            "response.truncate is not period"},
+        {PPO "--set response.non_stop_penalty=2", "response.non_stop_penalty has no effect"},
+        {PPO "--set log.samples_every=0 --set log.samples=2", "log.samples has no effect here"},
+        {PPO "--set compute.backend=reference --set compute.workspace_mib=2",
+         "compute.workspace_mib has no effect here"},
+        {PPO "--dry-run --print-config", "--dry-run has no effect beside --print-config"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refuses(t, cases[i].args, cases[i].sentence);
+    refuses(t,
+            "--algo ppo.so --reward period_count.so " START "--set prompts.text=It "
+            "--set prompts.limit=3",
+            "prompts.limit has no effect here: prompts.text");
+}
+
+// A file may hold more than one algorithm needs; what is not looked at is named once.
+static void a_file_may_hold_more(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "c.json",
+              "{\"sampling\": {\"top_k\": 3, \"top_p\": 1.0}, \"optim\": {\"muon_lr\": 0.1}}");
+    assert_int_equal(e2e_run(t, SFT "--config c.json"), 0);
+    e2e_says(t, "warning: c.json: without effect here: sampling.top_k (sft.so draws no responses), "
+                "optim.muon_lr (optim.kind is adamw)");
+    assert_null(strstr(t->out, "top_p"));
+    // A run's own config.json is accepted back, and names nothing that it did use.
+    assert_int_equal(e2e_run(t, "--config x/config.json --out y"), 0);
+    assert_null(strstr(t->out, "data.path"));
+    assert_int_equal(e2e_run(t, PPO "--resume x"), 2);
+}
+
+static void flags_of_commands(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "pairs.jsonl", "");
+    assert_int_equal(e2e_run(t, SFT), 0);
+    static const struct {
+        const char *args, *sentence;
+    } cases[] = {
+        {"eval --data texts.jsonl --set sampling.top_k=3",
+         "eval: --set has no effect without --reward"},
+        {"eval --data texts.jsonl --config c.json", "--config has no effect without --reward"},
+        {"eval --data texts.jsonl --n 3", "--n has no effect without --reward"},
+        {"eval --data texts.jsonl --seed 3", "--seed has no effect without --reward"},
+        {"eval --data texts.jsonl --prepend-bos", "--prepend-bos has no effect"},
+        {"eval --data texts.jsonl --max-tokens 3", "--max-tokens has no effect"},
+        {"eval --data prompts.txt --reward period_count.so --prepend-bos",
+         "--prepend-bos has no effect with --reward"},
+        {"eval --data prompts.txt --reward period_count.so --max-tokens 3",
+         "--max-tokens has no effect with --reward"},
+        {"eval --data prompts.txt --reward period_count.so --set optim.lr=1",
+         "--set: optim.lr has no effect here: eval looks at"},
+        {"eval --data prompts.txt --reward period_count.so --set run.seed=3", "run.seed"},
+        {"eval --data prompts.txt --reward period_count.so --set rewards.clip=3", "rewards.clip"},
+        {"generate --greedy --temperature 2", "--temperature has no effect with --greedy"},
+        {"generate --greedy --top-k 2", "--top-k has no effect with --greedy"},
+        {"generate --greedy --seed 2", "--seed has no effect with --greedy"},
+        {"generate --greedy --n 2", "--n has no effect with --greedy"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char args[512];
+        snprintf(args, sizeof args, "%s --model x/checkpoints/latest", cases[i].args);
+        int status = e2e_run(t, "%s", args);
+        if (status != 2) fail_msg("%s: exit status %d\n%s", args, status, t->out);
+        e2e_says(t, cases[i].sentence);
+    }
+    assert_int_equal(e2e_run(t, "pairs --model x/checkpoints/latest --judge period_count.so --out "
+                                "p.jsonl --set batch.size=3"),
+                     2);
+    e2e_says(t, "--set: batch.size has no effect here: pairs looks at");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_named_file_is_used_or_refused, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(settings_of_other_kinds_of_runs, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(settings_that_another_one_switches_off, e2e_setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_file_may_hold_more, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(flags_of_commands, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_effect", tests, NULL, NULL);
+}
