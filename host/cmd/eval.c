@@ -28,6 +28,8 @@ static const struct rlhf__flag flags[] = {
                  "with --reward: sampling, prompts and response settings; else ppo.so's"),
     RLHF__FLAG_L(O, "--set", set, "PATH=VALUE",
                  "with --reward: one setting, e.g. sampling.top_k=20"),
+    RLHF__FLAG_I(O, "--max-mib", max_mib, "N", 1, 1 << 20,
+                 "MiB of memory that the rows may take [1024]"),
     RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX, "seed of the draws [1]"),
     RLHF__FLAG_I(O, "--threads", threads, "N", 0, 1024, "CPU threads; 0: all [0]"),
     RLHF__FLAG_S(O, "--backend", backend, "NAME", "kernels: cpu or reference [cpu]"),
@@ -51,12 +53,20 @@ rlhf_status rlhf__eval_print_new(json_t *v, struct rlhf__error *err) {
     return rlhf__eval_flush(err);
 }
 
+struct rlhf__loading rlhf__eval_loading(const struct rlhf__eval_options *o,
+                                        const struct rlhf__env *env) {
+    return (struct rlhf__loading){
+        .max_mib = o->max_mib, .setting = "--max-mib", .cancelled = env->cancelled};
+}
+
 static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rlhf__model *m,
-                             struct rlhf__dataset **out, struct rlhf__error *err) {
+                             const struct rlhf__loading *loading, struct rlhf__dataset **out,
+                             struct rlhf__error *err) {
     struct rlhf__dataset_opts d = {.paths = &o->data,
                                    .n_paths = 1,
                                    .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
-                                   .limit = o->limit};
+                                   .limit = o->limit,
+                                   .loading = loading};
     if (m->n_labels > 0) {
         d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
         d.labels = (const char *const *)m->labels.name;
@@ -111,17 +121,18 @@ static rlhf_status label_quality(const struct rlhf__eval_options *o, const struc
 }
 
 static rlhf_status eval_model(struct rlhf__session *session, const char *dir,
-                              const struct rlhf__eval_options *o, struct rlhf__error *err) {
+                              const struct rlhf__eval_options *o,
+                              const struct rlhf__loading *loading, struct rlhf__error *err) {
     struct rlhf__model *m = NULL;
     struct rlhf__dataset *ds = NULL;
     json_t *config = NULL;
     rlhf_status st = rlhf__hf_config_read(dir, &config, err);
     int preferences = st == RLHF_OK && rlhf__reward_model_is(config);
     json_decref(config);
-    if (preferences) return rlhf__eval_preferences(session, dir, o, err);
+    if (preferences) return rlhf__eval_preferences(session, dir, o, loading, err);
     struct rlhf__model_spec spec = {.dir = dir, .role = "model", .n_labels = -1, .frozen = 1};
     if (st == RLHF_OK) st = rlhf__model_open(&session->models, &spec, &m, err);
-    if (st == RLHF_OK) st = open_rows(o, m, &ds, err);
+    if (st == RLHF_OK) st = open_rows(o, m, loading, &ds, err);
     if (st == RLHF_OK)
         st = m->n_labels > 0 ? label_quality(o, m, ds, err) : text_quality(o, m, ds, err);
     rlhf__dataset_close(ds);
@@ -142,7 +153,8 @@ static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eva
     if (st == RLHF_OK)
         st = rlhf__session_init(&session, env->dirs, env->log, env->cancelled, plugins, &compute,
                                 &run, err);
-    if (st == RLHF_OK) st = eval_model(&session, o->model ? o->model : built_in, o, err);
+    struct rlhf__loading loading = rlhf__eval_loading(o, env);
+    if (st == RLHF_OK) st = eval_model(&session, o->model ? o->model : built_in, o, &loading, err);
     rlhf__session_finish(&session);
     rlhf__plugins_destroy(plugins);
     return st;

@@ -20,7 +20,8 @@ static rlhf_status print_quality(const struct rlhf__eval_options *o, const char 
 }
 
 rlhf_status rlhf__eval_preferences(struct rlhf__session *session, const char *dir,
-                                   const struct rlhf__eval_options *o, struct rlhf__error *err) {
+                                   const struct rlhf__eval_options *o,
+                                   const struct rlhf__loading *loading, struct rlhf__error *err) {
     struct rlhf__reward_model *rm = NULL;
     struct rlhf__preferences *set = NULL;
     struct rlhf__preference_quality q;
@@ -33,7 +34,8 @@ rlhf_status rlhf__eval_preferences(struct rlhf__session *session, const char *di
                                          .prepend_bos = rlhf__tokenizer_has_bos(rm->model->tok),
                                          .max_tokens = o->max_tokens ? (int32_t)o->max_tokens
                                                                      : rm->model->info.n_ctx,
-                                         .long_rows = RLHF__PREFERENCE_CUT};
+                                         .long_rows = RLHF__PREFERENCE_CUT,
+                                         .loading = loading};
     if (o->max_tokens > rm->model->info.n_ctx)
         st = rlhf__fail(err, RLHF_E_INVALID, "--max-tokens is %lld; the context of '%s' is %d",
                         (long long)o->max_tokens, rm->model->dir, rm->model->info.n_ctx);

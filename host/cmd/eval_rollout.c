@@ -104,6 +104,7 @@ rlhf_status rlhf__eval_rollout(const struct rlhf__env *env, const struct rlhf__e
                                         .reward = &o->reward,
                                         .set = &o->set,
                                         .limit = o->limit,
+                                        .max_mib = o->max_mib,
                                         .seed = o->seed,
                                         .threads = o->threads};
     rlhf_status st = rlhf__judged_open(&j.with, env, &with, err);

@@ -109,8 +109,13 @@ rlhf_status rlhf__judged_open(struct rlhf__judged *j, const struct rlhf__env *en
     if (o->prompts) prompts.path = o->prompts;
     if (o->prompts) prompts.text = "";
     if (o->limit) prompts.limit = o->limit;
+    struct rlhf__loading loading = {.max_mib = j->config.data.max_mib, .cancelled = env->cancelled};
+    if (o->max_mib > 0) {
+        loading.max_mib = o->max_mib;
+        loading.setting = "--max-mib";
+    }
     st = rlhf__rollout_prompts(&prompts, j->model, (int32_t)j->config.sampling.max_new_tokens,
-                               env->dirs, env->log, &j->prompts, err);
+                               env->dirs, env->log, &loading, &j->prompts, err);
     if (st == RLHF_OK)
         st = rlhf__response_rules_create(&j->config.sampling, &j->config.response, j->model->tok,
                                          &j->rules, err);

@@ -21,10 +21,10 @@ struct rlhf__judged_options {
     const char *backend, *dtype;
     const char *reward_flag; // flag that `reward` came from, for messages
     const struct rlhf__flag_list *reward, *set;
-    const char *command; // "eval", "pairs", for messages
-    int64_t limit;       // prompts used, 0 = as in the config
-    int64_t seed, threads;
-    int32_t shows_progress; // 1: log.progress is looked at
+    const char *command;            // "eval", "pairs", for messages
+    int64_t limit;                  // prompts used, 0 = as in the config
+    int64_t seed, threads, max_mib; // max_mib 0: data.max_mib
+    int32_t shows_progress;         // 1: log.progress is looked at
     int32_t reserved;
 };
 

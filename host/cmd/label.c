@@ -17,7 +17,7 @@
 
 struct options {
     const char *model, *data, *out, *backend, *dtype;
-    int64_t limit, skip, threads;
+    int64_t limit, skip, threads, max_mib;
     double min_p;
     int32_t force, reserved;
 };
@@ -30,6 +30,8 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_F(O, "--min-p", min_p, "P", 0, 1, "leave out rows the model is less sure of [0]"),
     RLHF__FLAG_I(O, "--limit", limit, "N", 0, (int64_t)1 << 40, "use N rows; 0: all [0]"),
     RLHF__FLAG_I(O, "--skip", skip, "N", 0, (int64_t)1 << 40, "leave out the first N rows [0]"),
+    RLHF__FLAG_I(O, "--max-mib", max_mib, "N", 1, 1 << 20,
+                 "MiB of memory that the rows may take [1024]"),
     RLHF__FLAG_SW(O, "--force", force, "replace FILE when it exists"),
     RLHF__FLAG_I(O, "--threads", threads, "N", 0, 1024, "CPU threads; 0: all [0]"),
     RLHF__FLAG_S(O, "--backend", backend, "NAME", "kernels: cpu or reference [cpu]"),
@@ -90,11 +92,14 @@ static rlhf_status label(const struct rlhf__env *env, const struct options *o,
     struct rlhf__line_writer *w = NULL;
     struct rlhf__compute_config compute = {.backend = o->backend};
     struct rlhf__run_config run = {.seed = 1, .threads = o->threads};
+    struct rlhf__loading loading = {
+        .max_mib = o->max_mib, .setting = "--max-mib", .cancelled = env->cancelled};
     struct rlhf__dataset_opts d = {.paths = &o->data,
                                    .n_paths = 1,
                                    .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
                                    .skip = o->skip,
-                                   .limit = o->limit};
+                                   .limit = o->limit,
+                                   .loading = &loading};
     char built_in[2048];
     int64_t kept = 0;
     rlhf__default_model(env->dirs, "classifier", built_in);

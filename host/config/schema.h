@@ -71,6 +71,7 @@ struct rlhf__data_config {
     double epochs;         // passes over the rows when run.phases is 0
     int32_t shuffle;
     int32_t long_rows; // enum rlhf__long_rows
+    int64_t max_mib;   // memory that a file's rows and their tokens may take, prompts too
 };
 
 // Prompts of rollout algorithms.

@@ -74,7 +74,7 @@ static struct record *add_record(struct reader *r) {
 
 static void put_part(struct reader *r, struct record *rec, int part, const char *s, size_t len) {
     rlhf__buf_put(&r->ds->bytes, s, len);
-    rec->len[part] = (uint32_t)len; // a line is below 1 GiB
+    rec->len[part] = (uint32_t)len; // a line has at most RLHF__LINE_MAX bytes
 }
 
 static rlhf_status missing(struct reader *r, int field) {
@@ -193,6 +193,10 @@ static rlhf_status read_file(struct reader *r) {
         rlhf_str line;
         st = rlhf__lines_next(lines, &line, &r->line, &more, r->err);
         if (st < 0 || !more) break;
+        st = rlhf__loading_check(r->opts->loading, rlhf__dataset_bytes(r->ds), r->path, r->line,
+                                 r->err);
+        if (st < 0) break;
+        rlhf__loading_seen(r->opts->loading, "reading rows", r->line, 0);
         if (blank(line) || r->seen++ < r->opts->skip) continue;
         st = read_row(r, line, text);
     }
@@ -250,6 +254,10 @@ void rlhf__dataset_close(struct rlhf__dataset *ds) {
     free(ds);
 }
 
+uint64_t rlhf__dataset_bytes(const struct rlhf__dataset *ds) {
+    return ds->bytes.len + ds->n * sizeof *ds->row;
+}
+
 int64_t rlhf__dataset_rows(const struct rlhf__dataset *ds) { return (int64_t)ds->n; }
 
 struct rlhf__row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t i) {
@@ -267,6 +275,8 @@ struct rlhf__row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t i) {
     }
     return out;
 }
+
+const char *rlhf__dataset_path(const struct rlhf__dataset *ds, int32_t i) { return ds->path[i]; }
 
 void rlhf__dataset_where(const struct rlhf__dataset *ds, int64_t i, char *out, size_t cap) {
     snprintf(out, cap, "%s:%lld", ds->path[ds->row[i].file], (long long)ds->row[i].line);

@@ -4,7 +4,7 @@
 #ifndef RLHF_HOST_DATA_DATASET_H
 #define RLHF_HOST_DATA_DATASET_H
 
-#include "base/error.h"
+#include "data/loading.h"
 
 // The fields a row may have. In a text file a line is the field named by `line_field`.
 enum rlhf__field {
@@ -30,6 +30,7 @@ struct rlhf__dataset_opts {
     const char *const *labels; // [n_labels] names for string labels; NULL = only integers
     int32_t n_labels;          // > 0: a label must be in [0, n_labels)
     int64_t skip, limit;       // leave out the first `skip` rows; keep at most `limit`, 0 = all
+    const struct rlhf__loading *loading; // NULL = the default bound, never stopped
 };
 
 // Borrowed from the dataset; ptr NULL and len 0 when the row has no such field.
@@ -47,18 +48,25 @@ struct rlhf__dataset; // opaque
 // the gzip magic are decompressed whatever their name; .txt[.gz] is one row a line, anything else
 // is JSON Lines. Caller owns *out; free with rlhf__dataset_close.
 // Errors name file and line: RLHF_E_INVALID (missing file or field, wrong type, unknown label,
-// invalid JSON or UTF-8, truncated gzip, no rows at all), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// invalid JSON or UTF-8, truncated gzip, no rows at all, more than opts->loading allows),
+// RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__dataset_open(const struct rlhf__dataset_opts *opts, struct rlhf__dataset **out,
                                struct rlhf__error *err);
 
 // NULL allowed. [main]
 void rlhf__dataset_close(struct rlhf__dataset *ds);
 
+// Memory that the rows take. [any]
+uint64_t rlhf__dataset_bytes(const struct rlhf__dataset *ds);
+
 // Number of rows, at least 1. [any]
 int64_t rlhf__dataset_rows(const struct rlhf__dataset *ds);
 
 // Row i, 0 <= i < rows. The strings live as long as the dataset. [any]
 struct rlhf__row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t i);
+
+// Path of file i as it was given. [any]
+const char *rlhf__dataset_path(const struct rlhf__dataset *ds, int32_t i);
 
 // "FILE:LINE" of row i, for messages, into out[cap]. [any]
 void rlhf__dataset_where(const struct rlhf__dataset *ds, int64_t i, char *out, size_t cap);

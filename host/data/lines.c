@@ -77,9 +77,6 @@ static rlhf_status fill(struct rlhf__lines *l, struct rlhf__error *err) {
     }
     if (l->cap - l->end < 65536) {
         size_t cap = l->cap * 2;
-        if (l->end > RLHF__LINE_MAX)
-            return rlhf__fail(err, RLHF_E_INVALID, "%s:%lld: the line is longer than 1 GiB",
-                              l->path, (long long)l->number + 1);
         char *data = realloc(l->data, cap);
         if (!data) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %s", l->path);
         l->data = data;
@@ -115,6 +112,10 @@ rlhf_status rlhf__lines_next(struct rlhf__lines *l, rlhf_str *line, int64_t *num
     for (;;) {
         size_t have = l->end - l->begin;
         const char *eol = memchr(l->data + l->begin + seen, '\n', have - seen);
+        if ((eol ? (size_t)(eol - (l->data + l->begin)) : have) > RLHF__LINE_MAX)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "%s:%lld: the line is longer than the %zu MiB a line may have",
+                              l->path, (long long)l->number + 1, RLHF__LINE_MAX >> 20);
         if (eol || (l->at_end && have)) {
             size_t len = eol ? (size_t)(eol - (l->data + l->begin)) : have;
             *line = take(l, len, eol != NULL);

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-#define RLHF__LINE_MAX ((size_t)1 << 30) // bytes a line may have
+#define RLHF__LINE_MAX ((size_t)8 << 20) // bytes a line may have; its JSON takes many times that
 
 struct rlhf__lines; // opaque
 

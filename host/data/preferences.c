@@ -263,6 +263,11 @@ static int blank(rlhf_str s) {
     return 1;
 }
 
+// Bytes in memory.
+static uint64_t held(const struct rlhf__preferences *set) {
+    return (set->ids.n + set->len.n) * sizeof *set->ids.data + set->n * sizeof *set->item;
+}
+
 static rlhf_status add_file(struct reader *r) {
     int more = 1;
     int64_t before = r->seen;
@@ -273,6 +278,9 @@ static rlhf_status add_file(struct reader *r) {
         rlhf_str line;
         st = rlhf__lines_next(lines, &line, &r->line, &more, r->err);
         if (st < 0 || !more) break;
+        st = rlhf__loading_check(r->opts->loading, held(r->set), r->path, r->line, r->err);
+        if (st < 0) break;
+        rlhf__loading_seen(r->opts->loading, "reading rows", r->line, 0);
         if (blank(line) || r->seen++ < r->opts->skip) continue;
         st = add_line(r, line);
     }

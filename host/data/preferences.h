@@ -8,6 +8,7 @@
 #ifndef RLHF_HOST_DATA_PREFERENCES_H
 #define RLHF_HOST_DATA_PREFERENCES_H
 
+#include "data/loading.h"
 #include "text/tokenizer.h"
 
 #define RLHF__RESPONSES_MAX 1024 // responses a row may have
@@ -30,6 +31,7 @@ struct rlhf__preference_opts {
     int32_t max_tokens;   // prompt + response, bos counted; at least 2 (3 with bos): the context
     int32_t max_response; // longest response; 0 = what max_tokens leaves
     int32_t long_rows;    // enum rlhf__preference_long
+    const struct rlhf__loading *loading; // NULL = the default bound, never stopped
 };
 
 // One row of the file: the responses to one prompt. Borrowed from the set.

@@ -154,13 +154,20 @@ static rlhf_status open_files(struct rlhf__prompts *set, const struct rlhf__prom
                                    .line_field = RLHF__FIELD_PROMPT,
                                    .keep_meta = 1,
                                    .skip = o->skip,
-                                   .limit = o->limit};
+                                   .limit = o->limit,
+                                   .loading = o->loading};
     d.name[RLHF__FIELD_PROMPT] = o->field;
     if (o->field)
         d.need = d.want;
     else
         d.want |= RLHF__FIELD_BIT(RLHF__FIELD_TEXT);
     return rlhf__dataset_open(&d, &set->ds, err);
+}
+
+// Bytes in memory.
+static uint64_t held(const struct rlhf__prompts *set) {
+    return rlhf__dataset_bytes(set->ds) + set->ids.n * sizeof *set->ids.data + set->text.len +
+           set->n * sizeof *set->item;
 }
 
 static rlhf_status add_rows(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
@@ -170,6 +177,9 @@ static rlhf_status add_rows(struct rlhf__prompts *set, const struct rlhf__prompt
     for (int64_t i = 0; i < rows; i++) {
         struct rlhf__row row = rlhf__dataset_row(set->ds, i);
         rlhf_str text = row.text[RLHF__FIELD_PROMPT];
+        RLHF_TRY(rlhf__loading_check(o->loading, held(set), rlhf__dataset_path(set->ds, row.file),
+                                     row.line, err));
+        rlhf__loading_seen(o->loading, "tokenising", i, rows);
         if (!text.ptr) text = row.text[RLHF__FIELD_TEXT];
         rlhf_status st = text.ptr ? add_prompt(set, o, tok, text, i, scratch, err)
                                   : rlhf__fail(err, RLHF_E_INVALID,

@@ -6,6 +6,7 @@
 #define RLHF_HOST_DATA_PROMPTS_H
 
 #include "base/buf.h"
+#include "data/loading.h"
 #include "text/tokenizer.h"
 
 // What happens to a prompt over max_tokens.
@@ -31,6 +32,7 @@ struct rlhf__prompt_opts {
     int32_t max_tokens;         // longest prompt, bos counted; > 0
     int32_t long_rows;          // enum rlhf__long_prompts
     int64_t skip, limit;        // rows of the files; limit 0 = all
+    const struct rlhf__loading *loading; // NULL = the default bound, never stopped
 };
 
 // Borrowed from the set.

@@ -25,7 +25,9 @@ struct job {
     int64_t n_rows, n_chunks;
     struct chunk *chunk;      // [n_chunks]
     int32_t narrow, template; // ids take 2 bytes; the tokenizer frames the text itself
-    atomic_llong next;
+    pthread_t main;
+    atomic_llong next, done;
+    atomic_ullong bytes; // of the rows and the tokens so far
     atomic_int failed;
     pthread_mutex_t lock; // guards err, err_chunk
     struct rlhf__error *err;
@@ -120,7 +122,11 @@ static rlhf_status store(const struct job *j, struct chunk *c, const struct rlhf
     return RLHF_OK;
 }
 
-static rlhf_status do_chunk(const struct job *j, int64_t k, struct rlhf__ids *ids,
+static const char *path_of(const struct job *j, int64_t row) {
+    return rlhf__dataset_path(j->ds, rlhf__dataset_row(j->ds, row).file);
+}
+
+static rlhf_status do_chunk(struct job *j, int64_t k, struct rlhf__ids *ids,
                             struct rlhf__error *err) {
     struct chunk *c = &j->chunk[k];
     int64_t end = (k + 1) * CHUNK_ROWS < j->n_rows ? (k + 1) * CHUNK_ROWS : j->n_rows;
@@ -129,6 +135,8 @@ static rlhf_status do_chunk(const struct job *j, int64_t k, struct rlhf__ids *id
         rlhf_str text = rlhf__dataset_row(j->ds, i).text[j->opts->field];
         size_t at = ids->n;
         int cut = 0;
+        RLHF_TRY(
+            rlhf__loading_check(j->opts->loading, atomic_load(&j->bytes), path_of(j, i), 0, err));
         rlhf_status st = text.ptr ? encode_row(j, text, ids, &cut, err)
                                   : rlhf__fail(err, RLHF_E_INVALID, "the row has no such field");
         if (st < 0) {
@@ -140,7 +148,14 @@ static rlhf_status do_chunk(const struct job *j, int64_t k, struct rlhf__ids *id
         c->truncated += cut;
         RLHF_TRY(cut_row(j, c, i, ids, at, err));
     }
-    return store(j, c, ids, err);
+    RLHF_TRY(store(j, c, ids, err));
+    uint64_t width = j->narrow ? sizeof(uint16_t) : sizeof(int32_t);
+    atomic_fetch_add(&j->bytes, ids->n * width + c->n * (sizeof *c->len + sizeof *c->source));
+    int64_t done = atomic_fetch_add(&j->done, end - k * CHUNK_ROWS) + end - k * CHUNK_ROWS;
+    if (pthread_equal(pthread_self(), j->main) && j->opts->loading && j->opts->loading->seen)
+        j->opts->loading->seen(j->opts->loading->arg, "tokenising", done, j->n_rows);
+    return rlhf__loading_check(j->opts->loading, atomic_load(&j->bytes), path_of(j, k * CHUNK_ROWS),
+                               0, err);
 }
 
 static void *work(void *job_) {
@@ -242,7 +257,8 @@ rlhf_status rlhf__token_rows_init(struct rlhf__token_rows *out, const struct rlh
     *out = (struct rlhf__token_rows){0};
     RLHF_TRY(check(tok, opts, err));
     const struct rlhf__tokenizer_info *info = rlhf__tokenizer_info(tok);
-    struct job j = {.ds = ds, .tok = tok, .opts = opts, .err = err};
+    struct job j = {.ds = ds, .tok = tok, .opts = opts, .err = err, .main = pthread_self()};
+    j.bytes = rlhf__dataset_bytes(ds);
     j.n_rows = rlhf__dataset_rows(ds);
     j.n_chunks = (j.n_rows + CHUNK_ROWS - 1) / CHUNK_ROWS;
     j.narrow = info->n_vocab <= 65536;

@@ -19,6 +19,7 @@ struct rlhf__token_opts {
                        // exactly once
     int32_t min_len;   // rows and windows with fewer tokens are left out; 0 = 1
     int32_t threads;   // 0 = all online cores
+    const struct rlhf__loading *loading; // NULL = the default bound, never stopped
 };
 
 struct rlhf__token_rows {
@@ -33,7 +34,8 @@ struct rlhf__token_rows {
 
 // Tokenise every row of ds. Zero-initialised or finished *out; release with
 // rlhf__token_rows_finish. Errors: RLHF_E_INVALID (no row has min_len tokens; a row has no such
-// field; bos or eos asked for and absent), RLHF_E_NOMEM. [main]
+// field; bos or eos asked for and absent; rows and tokens are more than opts->loading allows),
+// RLHF_E_NOMEM, RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__token_rows_init(struct rlhf__token_rows *out, const struct rlhf__dataset *ds,
                                   const struct rlhf__tokenizer *tok,
                                   const struct rlhf__token_opts *opts, struct rlhf__error *err);

@@ -80,6 +80,8 @@ rlhf_status rlhf__trainer_run(struct rlhf__trainer *t, struct rlhf__error *err) 
                    (long long)t->phase, (long long)t->phases, t->dir);
         return RLHF_OK;
     }
+    if (is_cancelled(t)) // while things were loaded: there is nothing to keep, so nothing is made
+        return rlhf__fail(err, RLHF_E_CANCELLED, "stopped before the first phase");
     rlhf_status st = open_reports(t, err);
     int64_t saved = t->req->resume ? t->phase : -1;
     int64_t last = t->phases;

@@ -21,8 +21,8 @@ static const char *prompts_file(const struct rlhf__prompts_config *c, const stru
 
 rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const struct rlhf__model *m,
                                   int32_t max_new, const struct rlhf__dirs *dirs,
-                                  struct rlhf__log *log, struct rlhf__prompts **out,
-                                  struct rlhf__error *err) {
+                                  struct rlhf__log *log, const struct rlhf__loading *loading,
+                                  struct rlhf__prompts **out, struct rlhf__error *err) {
     int64_t room = (int64_t)m->info.n_ctx - max_new;
     if (room < 1)
         return rlhf__fail(
@@ -55,7 +55,8 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const st
                                   .min_tokens = (int32_t)c->min_tokens,
                                   .long_rows = c->long_rows,
                                   .max_tokens = (int32_t)(c->max_tokens ? c->max_tokens : room),
-                                  .limit = c->limit};
+                                  .limit = c->limit,
+                                  .loading = loading};
     rlhf_status st = rlhf__prompts_open(&o, m->tok, out, err);
     if (st != RLHF_OK) return st;
     struct rlhf__buf say = RLHF__BUF_INIT;

@@ -64,7 +64,7 @@ rlhf_status rlhf__rollout_source_create(struct rlhf__trainer *t, struct rlhf__ro
     s->share = c->batch.share_prompts && s->group > 1;
     if (s->share) s->prefix_slots = rlhf__prefix_slots(s->policy, s->slots, s->group);
     st = rlhf__rollout_prompts(&c->prompts, s->policy, max_new, t->req->env->dirs, t->log,
-                               &s->prompts, err);
+                               &t->loading, &s->prompts, err);
     if (st == RLHF_OK) s->n = rlhf__prompts_count(s->prompts);
     if (st == RLHF_OK)
         st = rlhf__order_init(&s->order, s->n, (uint64_t)c->run.seed, "prompts", c->prompts.shuffle,

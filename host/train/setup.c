@@ -258,6 +258,8 @@ rlhf_status rlhf__trainer_create(const struct rlhf__run_request *req, struct rlh
     t->req = req;
     t->config = req->config;
     t->log = req->env->log;
+    t->loading = (struct rlhf__loading){.max_mib = t->config->data.max_mib,
+                                        .cancelled = req->env->cancelled};
     rlhf_status st = open_compute(t, err);
     if (st == RLHF_OK) rlhf__iteration_init(&t->iteration, t);
     if (st == RLHF_OK) st = make_plan(t, err);

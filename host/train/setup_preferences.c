@@ -22,7 +22,8 @@ static struct rlhf__preference_opts row_opts(const struct rlhf__trainer *t,
         .prepend_bos = t->config->prompts.prepend_bos ||
                        (trains_reward(t) && rlhf__tokenizer_has_bos(t->policy->tok)),
         .max_tokens = t->max_tokens,
-        .long_rows = RLHF__PREFERENCE_CUT};
+        .long_rows = RLHF__PREFERENCE_CUT,
+        .loading = &t->loading};
 }
 
 static rlhf_status open_rows(struct rlhf__trainer *t, struct rlhf__error *err) {

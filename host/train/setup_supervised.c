@@ -18,7 +18,8 @@ static struct rlhf__text_opts text_opts(const struct rlhf__trainer *t) {
                                 .labelled = t->plan.source == RLHF_SOURCE_LABELLED,
                                 .shuffle = c->data.shuffle,
                                 .threads = (int32_t)c->run.threads,
-                                .seed = (uint64_t)c->run.seed};
+                                .seed = (uint64_t)c->run.seed,
+                                .loading = &t->loading};
     return o;
 }
 
@@ -57,7 +58,8 @@ static rlhf_status open_held_out(struct rlhf__trainer *t, struct rlhf__error *er
     struct rlhf__dataset_opts d = {.paths = &c->eval_path,
                                    .n_paths = 1,
                                    .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
-                                   .limit = c->eval_limit};
+                                   .limit = c->eval_limit,
+                                   .loading = &t->loading};
     if (t->plan.source == RLHF_SOURCE_LABELLED) {
         d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
         d.labels = (const char *const *)t->policy->labels.name;

@@ -31,7 +31,8 @@ rlhf_status rlhf__text_source_open(struct rlhf__text_source *s, const struct rlh
                                    .labels = o->label_names,
                                    .n_labels = o->n_labels,
                                    .skip = o->skip,
-                                   .limit = o->limit};
+                                   .limit = o->limit,
+                                   .loading = o->loading};
     if (o->labelled) d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
     rlhf_status st = rlhf__dataset_open(&d, &s->data, err);
     if (st != RLHF_OK) return st;
@@ -49,7 +50,8 @@ rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *s, const struct
                                  .max_len = o->max_len,
                                  .long_rows = o->split ? RLHF__LONG_SPLIT : RLHF__LONG_TRUNCATE,
                                  .min_len = o->labelled ? 1 : 2,
-                                 .threads = o->threads};
+                                 .threads = o->threads,
+                                 .loading = o->loading};
     rlhf_status st = rlhf__token_rows_init(&s->rows, s->data, tok, &t, err);
     if (st != RLHF_OK) return st;
     rlhf__dataset_close(s->data);

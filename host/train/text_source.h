@@ -23,6 +23,7 @@ struct rlhf__text_opts {
     int32_t n_labels;               // of label_names; 0 = take the number from the rows
     const char *const *label_names; // NULL = only integers
     uint64_t seed;
+    const struct rlhf__loading *loading; // NULL = the default bound, never stopped
 };
 
 struct rlhf__text_source {

@@ -43,6 +43,7 @@ struct rlhf__trainer {
     struct rlhf__log *log;
     char dir[4096]; // the run directory, "" until it is made
 
+    struct rlhf__loading loading; // of rows and prompts
     struct rlhf__session session;
     struct rlhf__model *policy, *reference;
     struct rlhf__model *critic; // NULL: the value head is the policy's

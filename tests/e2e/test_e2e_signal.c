@@ -50,10 +50,32 @@ static void interrupt_before_the_first_phase(void **state) {
     assert_false(e2e_exists(t, "r"));
 }
 
+// Ctrl-C while rows are read, or after that and before the first phase: nothing was trained, so
+// nothing is left behind. The plugins press it themselves, so that it comes at that point.
+static void interrupt_while_loading(void **state) {
+    struct e2e *t = *state;
+    const char *how = "--policy model --set policy.init=random --phases 2 --out r";
+    assert_int_equal(
+        e2e_run(t, "--algo \"$RLHF_TEST_PLUGINS/interrupting.so\" --data texts.jsonl %s", how),
+        130);
+    e2e_says(t, "stopping");
+    assert_null(strstr(t->out, "data: 64 rows"));
+    assert_null(strstr(t->out, "error"));
+    assert_false(e2e_exists(t, "r"));
+    assert_int_equal(e2e_run(t,
+                             "--algo ppo.so --reward \"$RLHF_TEST_PLUGINS/interrupting.so\" "
+                             "--prompts prompts.txt --set batch.size=4 %s",
+                             how),
+                     130);
+    assert_null(strstr(t->out, "phase"));
+    assert_false(e2e_exists(t, "r"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(interrupt_and_resume, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(interrupt_before_the_first_phase, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(interrupt_while_loading, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_signal", tests, NULL, NULL);
 }
