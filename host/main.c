@@ -11,14 +11,7 @@
 
 typedef int (*command_fn)(const struct rlhf__env *env, int argc, char **argv);
 
-static int cmd_help(const struct rlhf__env *env, int argc, char **argv) {
-    (void)env;
-    if (argc > 1 && strcmp(argv[1], "settings") == 0)
-        rlhf__help_settings(stdout);
-    else
-        rlhf__help(stdout);
-    return 0;
-}
+static int cmd_help(const struct rlhf__env *env, int argc, char **argv);
 
 static const struct {
     const char *name;
@@ -34,10 +27,28 @@ static int unknown_command(struct rlhf__log *log, const char *name) {
     char hint[128];
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         rlhf__nearest_offer(&near, commands[i].name);
+    rlhf__nearest_offer(&near, "settings"); // of help
     rlhf__fail(&err, RLHF_E_INVALID, "unknown command \"%s\"%s; see rlhf-host --help", name,
                rlhf__nearest_hint(&near, hint, sizeof hint));
     rlhf__log_error(log, err.text);
     return 2;
+}
+
+// help COMMAND says what COMMAND --help does.
+static int cmd_help(const struct rlhf__env *env, int argc, char **argv) {
+    static char flag[] = "--help";
+    if (argc < 2 || strcmp(argv[1], "help") == 0 || argv[1][0] == '-') {
+        rlhf__help(stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "settings") == 0) {
+        rlhf__help_settings(stdout);
+        return 0;
+    }
+    char *args[] = {argv[1], flag, NULL};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(env, 2, args);
+    return unknown_command(env->log, argv[1]);
 }
 
 static int dispatch(const struct rlhf__env *env, int argc, char **argv) {

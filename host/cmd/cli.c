@@ -109,6 +109,7 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
     struct rlhf__config config;
     struct rlhf__run_request run = {.env = env, .config = &config, .resume = req->resume};
     rlhf_status status = rlhf__config_load(req, &config, err);
+    if (status < 0) rlhf__config_hint(req, &config, err);
     run.dry_run = o->dry_run;
     run.allow_changed_plugins = o->allow_changed_plugins;
     if (status == RLHF_OK) env->log->level = config.log.level;

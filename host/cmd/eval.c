@@ -185,7 +185,7 @@ int rlhf__cmd_eval(const struct rlhf__env *env, int argc, char **argv) {
                                    .n = NOT_GIVEN,
                                    .seed = NOT_GIVEN,
                                    .max_tokens = NOT_GIVEN};
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+    if (rlhf__flags_want_help(argc, argv)) {
         puts("usage: rlhf-host eval --model DIR --data FILE [flags]");
         rlhf__flags_help(stdout, flags, N_FLAGS);
         return 0;

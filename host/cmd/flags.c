@@ -125,6 +125,12 @@ rlhf_status rlhf__flags_idle(const struct rlhf__flag_idle *flags, size_t n, cons
     return RLHF_OK;
 }
 
+int rlhf__flags_want_help(int argc, char **argv) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return 1;
+    return 0;
+}
+
 void rlhf__flags_help(FILE *out, const struct rlhf__flag *flags, size_t n) {
     for (size_t i = 0; i < n; i++) {
         char left[64];

@@ -59,6 +59,9 @@ struct rlhf__flag_idle {
 rlhf_status rlhf__flags_idle(const struct rlhf__flag_idle *flags, size_t n, const char *command,
                              const char *why, struct rlhf__error *err);
 
+// 1 when --help or -h is among the arguments. [any]
+int rlhf__flags_want_help(int argc, char **argv);
+
 // One aligned line a flag. [main]
 void rlhf__flags_help(FILE *out, const struct rlhf__flag *flags, size_t n);
 

@@ -1,4 +1,4 @@
-// generate.c: `rlhf-host generate`: sample continuations of one prompt from a model directory.
+// generate.c: `rlhf-host generate`: sample continuations of prompts from a model directory.
 //
 // Texts go to stdout, one after another with a line "---" between them, or as JSON Lines.
 #include "cmd/commands.h"
@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "cmd/flags.h"
+#include "cmd/generate_prompts.h"
 #include "model/session.h"
 #include "train/decode.h"
 
@@ -14,11 +15,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_SLOTS 64
+#define MAX_SLOTS  64  // texts decoded at once
+#define BLOCK_ROWS 512 // texts decoded, then printed
 
 struct options {
-    const char *model, *prompt, *backend, *dtype;
-    int64_t n, max_new, seed, top_k, threads;
+    const char *model, *prompts, *backend, *dtype;
+    struct rlhf__flag_list prompt;
+    int64_t n, max_new, seed, top_k, threads, max_mib;
     double temperature, top_p;
     int32_t greedy, bos, ignore_eos, json;
 };
@@ -26,13 +29,19 @@ struct options {
 #define O struct options
 static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--model", model, "DIR", "model directory; the default policy when not given"),
-    RLHF__FLAG_S(O, "--prompt", prompt, "TEXT", "text to continue; empty: the BOS token alone"),
-    RLHF__FLAG_I(O, "--n", n, "K", 1, 1 << 20, "how many texts [1]"),
+    RLHF__FLAG_L(O, "--prompt", prompt, "TEXT",
+                 "text to continue, repeatable; empty: the BOS token alone"),
+    RLHF__FLAG_S(O, "--prompts", prompts, "FILE",
+                 "prompts: .jsonl, .jsonl.gz or .txt (a line each); -: lines of standard input, "
+                 "which is also read when it is piped and no prompt is given"),
+    RLHF__FLAG_I(O, "--n", n, "K", 1, 1 << 20, "how many texts to each prompt [1]"),
     RLHF__FLAG_I(O, "--max-new", max_new, "N", 1, RLHF__MAX_NEW_TOKENS,
                  "longest text in new tokens [48]"),
     RLHF__FLAG_F(O, "--temperature", temperature, "T", 1e-6, 100, "logits are divided by it [1]"),
     RLHF__FLAG_I(O, "--top-k", top_k, "K", 0, 1 << 24, "keep the K most likely tokens; 0: all [0]"),
     RLHF__FLAG_F(O, "--top-p", top_p, "P", 1e-9, 1, "keep the most likely mass P [1]"),
+    RLHF__FLAG_I(O, "--max-mib", max_mib, "N", 1, 1 << 20,
+                 "MiB of memory that the prompts may take [1024]"),
     RLHF__FLAG_SW(O, "--greedy", greedy, "always the most likely token"),
     RLHF__FLAG_SW(O, "--bos", bos, "put the BOS token in front of the prompt"),
     RLHF__FLAG_SW(O, "--ignore-eos", ignore_eos, "do not end at the end token"),
@@ -45,20 +54,45 @@ static const struct rlhf__flag flags[] = {
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
 
-static rlhf_status encode_prompt(const struct rlhf__model *m, const struct options *o,
-                                 struct rlhf__ids *ids, struct rlhf__error *err) {
-    rlhf_str text = {o->prompt, strlen(o->prompt)};
+// What is sampled from: the prompts as texts and as ids, one after the other.
+struct job {
+    const struct rlhf__model *m;
+    const struct options *o;
+    struct rlhf__typed_prompts prompts;
+    struct rlhf__ids ids;
+    size_t *at; // [prompts + 1] places in ids
+    size_t longest;
+};
+
+static rlhf_status encode_prompt(struct job *j, size_t i, struct rlhf__error *err) {
+    const struct options *o = j->o;
+    rlhf_str text = j->prompts.text[i];
     uint32_t how = o->bos || text.len == 0 ? RLHF__ENCODE_BOS : 0;
-    rlhf_status st = rlhf__tokenizer_encode(m->tok, text, how, 0, ids, err);
-    if (st == RLHF_OK && (int64_t)ids->n + o->max_new > m->info.n_ctx)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "the prompt has %zu tokens; with --max-new %lld that is more than the "
-                          "context of '%s', %d tokens",
-                          ids->n, (long long)o->max_new, m->dir, m->info.n_ctx);
-    return st;
+    j->at[i] = j->ids.n;
+    RLHF_TRY(rlhf__tokenizer_encode(j->m->tok, text, how, 0, &j->ids, err));
+    size_t n = j->ids.n - j->at[i];
+    j->at[i + 1] = j->ids.n;
+    if (n > j->longest) j->longest = n;
+    if ((int64_t)n + o->max_new <= j->m->info.n_ctx) return RLHF_OK;
+    char where[512];
+    rlhf__typed_prompts_where(&j->prompts, i, where, sizeof where);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s has %zu tokens; with --max-new %lld that is more than the context of "
+                      "'%s', %d tokens",
+                      where, n, (long long)o->max_new, j->m->dir, j->m->info.n_ctx);
 }
 
-static void print_json(const struct options *o, const struct rlhf__gen_result *r, uint32_t i,
+static rlhf_status encode_prompts(struct job *j, struct rlhf__error *err) {
+    j->at = calloc(j->prompts.n + 1, sizeof *j->at);
+    if (!j->at) return RLHF__NOMEM(err, "out of memory for %zu prompts", j->prompts.n);
+    for (size_t i = 0; i < j->prompts.n; i++)
+        RLHF_TRY(encode_prompt(j, i, err));
+    return RLHF_OK;
+}
+
+// ---- printing ----
+
+static void print_json(rlhf_str prompt, const struct rlhf__gen_result *r, uint32_t i,
                        const char *text, size_t len) {
     struct rlhf__buf line = RLHF__BUF_INIT;
     char number[40];
@@ -66,7 +100,7 @@ static void print_json(const struct options *o, const struct rlhf__gen_result *r
     for (int32_t k = 0; k < r->len[i]; k++)
         logp += (double)r->logp[(size_t)i * (size_t)r->stride + (size_t)k];
     rlhf__buf_puts(&line, "{\"prompt\": ");
-    rlhf__json_write_string(&line, o->prompt, strlen(o->prompt));
+    rlhf__json_write_string(&line, prompt.ptr, (size_t)prompt.len);
     rlhf__buf_puts(&line, ", \"response\": ");
     rlhf__json_write_string(&line, text, len);
     rlhf__buf_printf(&line, ", \"logp\": %s, \"finished\": %s}",
@@ -76,77 +110,100 @@ static void print_json(const struct options *o, const struct rlhf__gen_result *r
 }
 
 // The text as it is, except on a terminal, which would obey what a model happens to write.
-static void print_text(const struct options *o, uint32_t i, const char *text, size_t len) {
+static void print_text(rlhf_str prompt, int first, const char *text, size_t len) {
     struct rlhf__buf all = RLHF__BUF_INIT;
-    if (i) rlhf__buf_puts(&all, "---\n");
+    if (!first) rlhf__buf_puts(&all, "---\n");
     if (isatty(STDOUT_FILENO)) {
-        rlhf__put_printable(&all, o->prompt, strlen(o->prompt), "\n\t");
+        rlhf__put_printable(&all, prompt.ptr, (size_t)prompt.len, "\n\t");
         rlhf__put_printable(&all, text, len, "\n\t");
     } else {
-        rlhf__buf_puts(&all, o->prompt);
+        rlhf__buf_put(&all, prompt.ptr, (size_t)prompt.len);
         rlhf__buf_put(&all, text, len);
     }
-    puts(rlhf__buf_text(&all));
+    rlhf__buf_putc(&all, '\n');
+    fwrite(rlhf__buf_text(&all), 1, all.len, stdout);
     rlhf__buf_free(&all);
 }
 
-static rlhf_status print_all(const struct rlhf__model *m, const struct options *o,
-                             const struct rlhf__gen_result *r, struct rlhf__error *err) {
-    for (uint32_t i = 0; i < (uint32_t)o->n; i++) {
+// n texts of which the first is number `first` of all.
+static rlhf_status print_block(const struct job *j, const struct rlhf__gen_result *r,
+                               uint64_t first, uint32_t n, struct rlhf__error *err) {
+    for (uint32_t i = 0; i < n; i++) {
         size_t len = 0;
-        char *text = rlhf__tokenizer_text(m->tok, r->ids + (size_t)i * (size_t)r->stride,
+        rlhf_str prompt = j->prompts.text[(first + i) / (uint64_t)j->o->n];
+        char *text = rlhf__tokenizer_text(j->m->tok, r->ids + (size_t)i * (size_t)r->stride,
                                           (size_t)r->len[i], RLHF__DECODE_SKIP_SPECIAL, &len);
         if (!text) return RLHF__NOMEM(err, "out of memory printing");
-        if (o->json)
-            print_json(o, r, i, text, len);
+        if (j->o->json)
+            print_json(prompt, r, i, text, len);
         else
-            print_text(o, i, text, len);
+            print_text(prompt, first + i == 0, text, len);
         free(text);
     }
     if (fflush(stdout) == 0) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_IO, "cannot write to standard output");
 }
 
-static rlhf_status sample(const struct rlhf__model *m, const struct options *o,
-                          const struct rlhf__env *env, struct rlhf__error *err) {
-    struct rlhf__ids ids = {0};
-    rlhf_gen *session = NULL;
+// ---- sampling ----
+
+// A draw's counter is the text's number, so blocks do not change what comes out.
+static rlhf_status sample_block(const struct job *j, rlhf_gen *session, struct rlhf__gen_request *q,
+                                struct rlhf__error *err) {
+    const int32_t *prompt[BLOCK_ROWS];
+    int32_t len[BLOCK_ROWS];
     struct rlhf__gen_result r = {0};
-    uint32_t n = (uint32_t)o->n, slots = n < MAX_SLOTS ? n : MAX_SLOTS;
-    uint32_t prefix_slots = rlhf__prefix_slots(m, slots, n) ? 1 : 0; // there is one prompt
-    const int32_t **prompt = calloc(n, sizeof *prompt);
-    int32_t *len = calloc(n, sizeof *len);
-    rlhf_status st = RLHF_OK;
-    if (!prompt || !len) st = RLHF__NOMEM(err, "out of memory for %u texts", n);
-    if (st == RLHF_OK) st = encode_prompt(m, o, &ids, err);
-    for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
-        prompt[i] = ids.data;
-        len[i] = (int32_t)ids.n;
+    for (uint32_t i = 0; i < q->n; i++) {
+        size_t p = (size_t)((q->first + i) / (uint64_t)j->o->n);
+        prompt[i] = j->ids.data + j->at[p];
+        len[i] = (int32_t)(j->at[p + 1] - j->at[p]);
     }
+    q->prompt = prompt;
+    q->prompt_len = len;
+    rlhf_status st = rlhf__generate(j->m, session, q, &r, err);
+    if (st == RLHF_OK) st = print_block(j, &r, q->first, q->n, err);
+    rlhf__gen_result_finish(&r);
+    return st;
+}
+
+static rlhf_status sample(const struct job *j, const struct rlhf__env *env,
+                          struct rlhf__error *err) {
+    const struct options *o = j->o;
+    const uint64_t all = (uint64_t)j->prompts.n * (uint64_t)o->n;
+    const uint32_t slots = all < MAX_SLOTS ? (uint32_t)all : MAX_SLOTS;
+    const uint32_t each = o->n < BLOCK_ROWS ? (uint32_t)o->n : BLOCK_ROWS;
+    rlhf_gen *session = NULL;
     rlhf_dist dist = {1 / o->temperature, o->top_p, (int32_t)o->top_k, o->greedy};
-    struct rlhf__gen_request q = {.n = n,
-                                  .slots = slots,
-                                  .prefix_slots = prefix_slots,
-                                  .prompt = prompt,
-                                  .prompt_len = len,
+    struct rlhf__gen_request q = {.prefix_slots = rlhf__prefix_slots(j->m, slots, each),
                                   .max_new = (int32_t)o->max_new,
-                                  .stop_id = o->ignore_eos ? -1 : rlhf__tokenizer_info(m->tok)->eos,
+                                  .stop_id =
+                                      o->ignore_eos ? -1 : rlhf__tokenizer_info(j->m->tok)->eos,
                                   .dist = &dist,
                                   .logp_dist = &dist,
                                   .seed = (uint64_t)o->seed,
                                   .stream = rlhf_rng_stream("generate"),
                                   .cancelled = env->cancelled};
-    if (st == RLHF_OK)
-        st = rlhf__model_gen_open(m, slots + prefix_slots, (uint32_t)((int64_t)ids.n + o->max_new),
-                                  &session, err);
-    if (st == RLHF_OK) st = rlhf__generate(m, session, &q, &r, err);
-    if (st == RLHF_OK) st = print_all(m, o, &r, err);
-    rlhf__gen_result_finish(&r);
-    rlhf__model_gen_close(m, session);
-    rlhf__ids_finish(&ids);
-    free(prompt);
-    free(len);
+    rlhf_status st = rlhf__model_gen_open(
+        j->m, slots + q.prefix_slots, (uint32_t)((int64_t)j->longest + o->max_new), &session, err);
+    for (uint64_t at = 0; st == RLHF_OK && at < all; at += q.n) {
+        q.first = at;
+        q.n = (uint32_t)(all - at < BLOCK_ROWS ? all - at : BLOCK_ROWS);
+        q.slots = q.n < slots ? q.n : slots;
+        st = sample_block(j, session, &q, err);
+    }
+    rlhf__model_gen_close(j->m, session);
     return st;
+}
+
+static rlhf_status open_prompts(struct job *j, const struct rlhf__env *env,
+                                struct rlhf__error *err) {
+    const struct rlhf__loading loading = {
+        .max_mib = j->o->max_mib, .setting = "--max-mib", .cancelled = env->cancelled};
+    const char *file = j->o->prompts;
+    if (!file && j->o->prompt.n == 0 && rlhf__stdin_is_fed()) {
+        file = "-";
+        rlhf__logf(env->log, RLHF_LOG_INFO, "prompts are read from standard input, one a line");
+    }
+    return rlhf__typed_prompts_open(&j->prompts, &j->o->prompt, file, &loading, err);
 }
 
 static rlhf_status run(const struct rlhf__env *env, const struct options *o,
@@ -154,6 +211,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     struct rlhf__plugins *plugins = NULL;
     struct rlhf__session session = {0};
     struct rlhf__model *m = NULL;
+    struct job j = {.o = o};
     struct rlhf__compute_config compute = {.backend = o->backend};
     struct rlhf__run_config run_config = {.seed = o->seed, .threads = o->threads};
     char built_in[2048];
@@ -161,13 +219,19 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     struct rlhf__model_spec spec = {
         .dir = o->model ? o->model : built_in, .role = "model", .frozen = 1};
     rlhf_status st = rlhf__dtype_choice(o->dtype, "--dtype", &compute.dtype, err);
+    if (st == RLHF_OK) st = open_prompts(&j, env, err);
     if (st == RLHF_OK) st = rlhf__plugins_create(env->dirs, &plugins, err);
     if (st == RLHF_OK)
         st = rlhf__session_init(&session, env->dirs, env->log, env->cancelled, plugins, &compute,
                                 &run_config, err);
     if (st == RLHF_OK) st = rlhf__model_open(&session.models, &spec, &m, err);
     if (st == RLHF_OK) st = rlhf__model_writes(m, err);
-    if (st == RLHF_OK) st = sample(m, o, env, err);
+    j.m = m;
+    if (st == RLHF_OK) st = encode_prompts(&j, err);
+    if (st == RLHF_OK) st = sample(&j, env, err);
+    rlhf__typed_prompts_finish(&j.prompts);
+    rlhf__ids_finish(&j.ids);
+    free(j.at);
     rlhf__model_close(m);
     rlhf__session_finish(&session);
     rlhf__plugins_destroy(plugins);
@@ -191,14 +255,13 @@ static rlhf_status check_flags(struct options *o, struct rlhf__error *err) {
 
 int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0, ""};
-    struct options o = {.prompt = "",
-                        .backend = "cpu",
+    struct options o = {.backend = "cpu",
                         .dtype = "auto",
                         .n = 1,
                         .max_new = 48,
                         .seed = -1, // of these: below what the flag allows, not given
                         .top_k = -1};
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+    if (rlhf__flags_want_help(argc, argv)) {
         puts("usage: rlhf-host generate --model DIR --prompt TEXT [flags]");
         rlhf__flags_help(stdout, flags, N_FLAGS);
         return 0;
@@ -206,6 +269,7 @@ int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv) {
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
     if (st == RLHF_OK) st = check_flags(&o, &err);
     if (st == RLHF_OK) st = run(env, &o, &err);
+    free(o.prompt.item);
     if (st == RLHF_OK) return 0;
     if (st == RLHF_E_CANCELLED) return 130;
     rlhf__log_error(env->log, err.text);

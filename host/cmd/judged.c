@@ -46,6 +46,7 @@ static rlhf_status load_config(struct rlhf__judged *j, const struct rlhf__judged
                                        .n_set = o->set->n};
     const struct rlhf__plugin *judge; // of a run's config: looked on in training only
     rlhf_status st = rlhf__config_load(&req, &j->config, err);
+    if (st < 0) rlhf__config_hint(&req, &j->config, err);
     if (st == RLHF_OK) st = rlhf__plugins_create(j->env->dirs, &j->plugins, err);
     if (st == RLHF_OK)
         st = rlhf__config_resolve(&j->config, j->plugins, &j->algo, &j->reward, &judge, err);

@@ -131,7 +131,7 @@ static rlhf_status label(const struct rlhf__env *env, const struct options *o,
 int rlhf__cmd_label(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0, ""};
     struct options o = {.backend = "cpu", .dtype = "auto"};
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+    if (rlhf__flags_want_help(argc, argv)) {
         puts("usage: rlhf-host label --model DIR --data FILE --out FILE [flags]");
         rlhf__flags_help(stdout, flags, N_FLAGS);
         return 0;

@@ -267,7 +267,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
 int rlhf__cmd_pairs(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0, ""};
     struct options o = {.backend = "cpu", .dtype = "auto", .k = 4, .seed = 1};
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+    if (rlhf__flags_want_help(argc, argv)) {
         puts("usage: rlhf-host pairs --judge X.so --out FILE [flags]");
         rlhf__flags_help(stdout, flags, N_FLAGS);
         return 0;

@@ -12,6 +12,12 @@
 
 int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
+    if (rlhf__flags_want_help(argc, argv)) {
+        puts("usage: rlhf-host plugin list [--json]          what can be found, and where\n"
+             "       rlhf-host plugin info FILE [--json]     one file's plugins and their options\n"
+             "  --json                   list: a JSON list; info: a JSON Schema of the options");
+        return 0;
+    }
     if (strcmp(what, "list") == 0) return rlhf__plugin_list(env, argc - 1, argv + 1);
     if (strcmp(what, "info") == 0) return rlhf__plugin_info(env, argc - 1, argv + 1);
     struct rlhf__nearest near = {what, NULL, 0};

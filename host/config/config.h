@@ -38,6 +38,11 @@ rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlh
                               struct rlhf__error *err);
 void rlhf__config_free(struct rlhf__config *c);
 
+// After rlhf__config_load refused an assignment without a section ("kl_coef=1"): say which setting
+// it may mean, options of the algorithm included (its plugin is opened for that). [main]
+void rlhf__config_hint(const struct rlhf__config_request *req, const struct rlhf__config *c,
+                       struct rlhf__error *err);
+
 // Load the plugins that c names and validate and complete their options. *algo, *rewards
 // [c->n_reward] and *judge (NULL without one) point into `plugins`; free(*rewards). An algorithm
 // must be named. [main]

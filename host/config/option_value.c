@@ -134,9 +134,9 @@ static rlhf_status refuse(const rlhf_opt *o, const json_t *v, const char *raw,
     return status;
 }
 
-static rlhf_status unknown(const struct rlhf__opt_table *t, const char *key,
-                           const char *const *skip, const struct rlhf__origin *from,
-                           struct rlhf__error *err) {
+rlhf_status rlhf__opts_unknown(const struct rlhf__opt_table *t, const char *key,
+                               const char *const *skip, const struct rlhf__origin *from,
+                               struct rlhf__error *err) {
     struct rlhf__buf b = RLHF__BUF_INIT;
     const char *dot = *from->section ? "." : "";
     struct rlhf__nearest near = {key, NULL, 0};
@@ -230,7 +230,7 @@ rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, con
                            const char *raw, const struct rlhf__origin *from, void *config,
                            struct rlhf__strings *strings, struct rlhf__error *err) {
     int32_t i = rlhf__opt_find(t, key);
-    if (i < 0) return from->lenient ? RLHF_OK : unknown(t, key, NULL, from, err);
+    if (i < 0) return from->lenient ? RLHF_OK : rlhf__opts_unknown(t, key, NULL, from, err);
     rlhf_opt o;
     rlhf__opt_at(t, (uint32_t)i, &o);
     if (from->lenient && json_is_null(v)) return RLHF_OK;
@@ -249,7 +249,8 @@ rlhf_status rlhf__opts_apply(const struct rlhf__opt_table *t, const json_t *obje
         while (s && *s && strcmp(*s, key) != 0)
             s++;
         if (s && *s) continue;
-        if (!from->lenient && rlhf__opt_find(t, key) < 0) return unknown(t, key, skip, from, err);
+        if (!from->lenient && rlhf__opt_find(t, key) < 0)
+            return rlhf__opts_unknown(t, key, skip, from, err);
         RLHF_TRY(rlhf__opts_set(t, key, v, NULL, from, config, strings, err));
     }
     return RLHF_OK;

@@ -60,6 +60,12 @@ rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, con
                            const char *raw, const struct rlhf__origin *from, void *config,
                            struct rlhf__strings *strings, struct rlhf__error *err);
 
+// The sentence for a key that the table does not know, with the nearest one of the table and of
+// `skip` (NULL-ended, may be NULL); RLHF_E_INVALID. [any]
+rlhf_status rlhf__opts_unknown(const struct rlhf__opt_table *t, const char *key,
+                               const char *const *skip, const struct rlhf__origin *from,
+                               struct rlhf__error *err);
+
 // Apply every member of object; keys listed in `skip` (NULL-ended, may be NULL) belong to the
 // caller. [any]
 rlhf_status rlhf__opts_apply(const struct rlhf__opt_table *t, const json_t *object,

@@ -51,13 +51,16 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
         const char *source = json_string_value(json_object_get(place, "source"));
         const char *raw = json_string_value(json_object_get(place, "raw"));
         struct rlhf__origin from = {source ? source : plugin->file, section, NULL, 0, 0, 0};
-        rlhf_status status =
-            rlhf__opts_set(&plugin->table, key, v, raw, &from, config, strings, err);
-        if (status < 0 && rlhf__opt_find(&plugin->table, key) < 0 && err) {
+        if (rlhf__opt_find(&plugin->table, key) < 0) {
+            const char *const *own = rlhf__host_keys(plugin->desc.kind == RLHF_KIND_REWARD);
+            rlhf_status status = rlhf__opts_unknown(&plugin->table, key, own, &from, err);
             size_t n = strlen(err->text);
             snprintf(err->text + n, sizeof err->text - n, "; see rlhf-host plugin info %s",
                      plugin->file);
+            return status;
         }
+        rlhf_status status =
+            rlhf__opts_set(&plugin->table, key, v, raw, &from, config, strings, err);
         if (status < 0) return status;
     }
     return RLHF_OK;

@@ -184,10 +184,16 @@ static int full(const struct reader *r) {
     return r->opts->limit > 0 && r->ds->n >= (uint64_t)r->opts->limit;
 }
 
+static int is_stdin(const struct rlhf__dataset_opts *o, size_t file) {
+    return o->standard_input && strcmp(o->paths[file], "-") == 0;
+}
+
 static rlhf_status read_file(struct reader *r) {
-    int text = ends_with(r->path, ".txt") || ends_with(r->path, ".txt.gz"), more = 1;
+    int std = is_stdin(r->opts, r->file), more = 1;
+    int text = std || ends_with(r->path, ".txt") || ends_with(r->path, ".txt.gz");
     struct rlhf__lines *lines = NULL;
-    RLHF_TRY(rlhf__lines_open(r->path, &lines, r->err));
+    RLHF_TRY(std ? rlhf__lines_open_stdin(&lines, r->err)
+                 : rlhf__lines_open(r->path, &lines, r->err));
     rlhf_status st = RLHF_OK;
     while (st == RLHF_OK && !full(r)) {
         rlhf_str line;
@@ -227,7 +233,7 @@ rlhf_status rlhf__dataset_open(const struct rlhf__dataset_opts *opts, struct rlh
     rlhf_status st = RLHF_OK;
     ds->path = calloc(opts->n_paths, sizeof *ds->path);
     for (size_t i = 0; ds->path && i < opts->n_paths; i++, ds->n_paths++)
-        if (!(ds->path[i] = strdup(opts->paths[i]))) break;
+        if (!(ds->path[i] = strdup(is_stdin(opts, i) ? "standard input" : opts->paths[i]))) break;
     if (!ds->path || ds->n_paths < opts->n_paths) st = no_memory(err);
     struct reader r = {.opts = opts, .ds = ds, .err = err};
     if (st == RLHF_OK) st = read_files(&r);

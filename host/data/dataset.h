@@ -22,11 +22,13 @@ enum rlhf__field {
 struct rlhf__dataset_opts {
     const char *const *paths; // [n_paths] read in this order as one sequence of rows
     size_t n_paths;
-    uint32_t need;       // bits: a row without the field is an error
-    uint32_t want;       // bits: read when present; fields in neither are not looked at
-    const char *name[5]; // JSON key of each field; NULL = text, prompt, chosen, rejected, label
-    int32_t line_field;  // field a line of a .txt file is; 0 = TEXT
-    int32_t keep_meta;   // 1: keep each row's JSON text
+    uint32_t need;          // bits: a row without the field is an error
+    uint32_t want;          // bits: read when present; fields in neither are not looked at
+    const char *name[5];    // JSON key of each field; NULL = text, prompt, chosen, rejected, label
+    int32_t line_field;     // field a line of a .txt file is; 0 = TEXT
+    int32_t keep_meta;      // 1: keep each row's JSON text
+    int32_t standard_input; // 1: the path "-" is standard input, a row a line
+    int32_t reserved;
     const char *const *labels; // [n_labels] names for string labels; NULL = only integers
     int32_t n_labels;          // > 0: a label must be in [0, n_labels)
     int64_t skip, limit;       // leave out the first `skip` rows; keep at most `limit`, 0 = all

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 struct rlhf__lines {
@@ -18,16 +19,16 @@ struct rlhf__lines {
     int32_t at_end, reserved;
 };
 
-rlhf_status rlhf__lines_open(const char *path, struct rlhf__lines **out, struct rlhf__error *err) {
-    if (rlhf__is_dir(path))
-        return rlhf__fail(err, RLHF_E_INVALID, "%s is a directory, expected a file", path);
+// fd -1: the path is opened. An fd is taken over.
+static rlhf_status open_lines(const char *path, int fd, struct rlhf__lines **out,
+                              struct rlhf__error *err) {
     struct rlhf__lines *l = calloc(1, sizeof *l);
     if (!l) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %s", path);
     l->path = path;
     l->cap = (size_t)1 << 18;
     l->data = malloc(l->cap);
     errno = l->data ? 0 : ENOMEM;
-    l->file = l->data ? gzopen(path, "rb") : NULL;
+    if (l->data) l->file = fd < 0 ? gzopen(path, "rb") : gzdopen(fd, "rb");
     if (!l->file) {
         int missing = errno == ENOENT || errno == ENOTDIR;
         free(l->data);
@@ -44,6 +45,21 @@ rlhf_status rlhf__lines_open(const char *path, struct rlhf__lines **out, struct 
         *out = l;
     else
         rlhf__lines_close(l);
+    return st;
+}
+
+rlhf_status rlhf__lines_open(const char *path, struct rlhf__lines **out, struct rlhf__error *err) {
+    if (rlhf__is_dir(path))
+        return rlhf__fail(err, RLHF_E_INVALID, "%s is a directory, expected a file", path);
+    return open_lines(path, -1, out, err);
+}
+
+rlhf_status rlhf__lines_open_stdin(struct rlhf__lines **out, struct rlhf__error *err) {
+    int fd = dup(STDIN_FILENO);
+    if (fd < 0)
+        return rlhf__fail(err, RLHF_E_IO, "standard input cannot be read: %s", strerror(errno));
+    rlhf_status st = open_lines("standard input", fd, out, err);
+    if (st < 0) close(fd);
     return st;
 }
 

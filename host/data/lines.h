@@ -14,6 +14,9 @@ struct rlhf__lines; // opaque
 // RLHF_E_NOMEM. [main]
 rlhf_status rlhf__lines_open(const char *path, struct rlhf__lines **out, struct rlhf__error *err);
 
+// The same of standard input, which stays open. [main]
+rlhf_status rlhf__lines_open_stdin(struct rlhf__lines **out, struct rlhf__error *err);
+
 // NULL allowed. [main]
 void rlhf__lines_close(struct rlhf__lines *lines);
 

@@ -1,6 +1,6 @@
 // effect_rules.c: see effect_rules.h. Settings that only one kind of run, or another setting, makes
-// use of; what is not here always has an effect. (early_stop.* and data.long_rows are checked where
-// they are used.)
+// use of; what is not here always has an effect, and to switch off what is not there is no fault.
+// (early_stop.* and data.long_rows are checked where they are used.)
 #include "train/effect_rules.h"
 
 #include "config/effect.h"
@@ -63,15 +63,18 @@ rlhf_status rlhf__trainer_effect(const struct rlhf__trainer *t, struct rlhf__err
         {"score.labels", !k.labelled, 0, algo, "trains no classifier", NULL},
         {"score.pooling", !k.labelled && !k.reward_model, 0, algo,
          "trains no classifier or reward model", NULL},
-        {"score.calibrate", !k.refit, 0, algo, "trains no reward model", NULL},
+        {"score.calibrate", !k.refit && c->score.calibrate > 0, 0, algo, "trains no reward model",
+         NULL},
         {"optim.muon_", c->optim.kind != RLHF__OPTIM_MUON, 0, NULL, "optim.kind is adamw", NULL},
         {"optim.final_scale", constant, 0, NULL, "optim.schedule is constant", NULL},
         {"optim.schedule_phases", constant, 0, NULL, "optim.schedule is constant", NULL},
         {"checkpoint.best_mode", !c->checkpoint.best[0], 0, NULL, "checkpoint.best is not given",
          NULL},
-        {"log.samples", !k.rollout, 0, algo, "draws no responses", NULL},
-        {"log.samples_every", !k.rollout, 0, algo, "draws no responses", NULL},
-        {"log.samples", c->log.samples_every == 0, 0, NULL, "log.samples_every is 0", NULL},
+        {"log.samples", !k.rollout && c->log.samples > 0, 0, algo, "draws no responses", NULL},
+        {"log.samples_every", !k.rollout && c->log.samples_every > 0, 0, algo, "draws no responses",
+         NULL},
+        {"log.samples", c->log.samples_every == 0 && c->log.samples > 0, 0, NULL,
+         "log.samples_every is 0", NULL},
         {"compute.workspace_mib", strcmp(c->compute.backend, "reference") == 0, 0, NULL,
          "compute.backend is reference", NULL},
     };

@@ -1,0 +1,30 @@
+// generate_prompts.h: the prompts of `rlhf-host generate`: typed, from a file, or from standard
+// input.
+#ifndef RLHF_HOST_GENERATE_PROMPTS_H
+#define RLHF_HOST_GENERATE_PROMPTS_H
+
+#include "cmd/flags.h"
+#include "data/dataset.h"
+
+// Zero-initialise; release with rlhf__typed_prompts_finish.
+struct rlhf__typed_prompts {
+    rlhf_str *text; // [n], n >= 1; the strings are argv's or the dataset's
+    size_t n;
+    struct rlhf__dataset *rows; // NULL: typed
+};
+
+// 1 when something is piped or redirected into standard input. [any]
+int rlhf__stdin_is_fed(void);
+
+// typed: --prompt; file: --prompts, "-" = standard input, a prompt a line, NULL = none. Without
+// any: the empty prompt. Errors: RLHF_E_INVALID (both kinds; those of rlhf__dataset_open; a row
+// without prompt and text) and what loading says. [main]
+rlhf_status rlhf__typed_prompts_open(struct rlhf__typed_prompts *,
+                                     const struct rlhf__flag_list *typed, const char *file,
+                                     const struct rlhf__loading *loading, struct rlhf__error *err);
+void rlhf__typed_prompts_finish(struct rlhf__typed_prompts *);
+
+// Where prompt i comes from, for messages: "prompt 1" of those typed, "FILE:LINE". [any]
+void rlhf__typed_prompts_where(const struct rlhf__typed_prompts *, size_t i, char *out, size_t cap);
+
+#endif

@@ -1,0 +1,132 @@
+// test_e2e_generate.c: prompts of `generate`: several typed ones, a file's, standard input's.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MODEL "generate --model s/checkpoints/latest --max-new 6 --ignore-eos "
+
+static int setup(void **state) {
+    int failed = e2e_setup(state);
+    struct e2e *t = *state;
+    return failed ? failed
+                  : e2e_run(t, "--algo sft.so --policy model --data texts.jsonl --set "
+                               "policy.init=random --set batch.size=8 --phases 1 --out s");
+}
+
+static void run(struct e2e *t, const char *args) {
+    int status = e2e_run(t, "%s", args);
+    if (status != 0) fail_msg("%s: exit status %d\n%s", args, status, t->out);
+}
+
+// Lines of JSON: the members `key`, separated by '|'.
+static void members(const struct e2e *t, const char *key, char *out, size_t cap) {
+    const char *at = t->out;
+    size_t used = 0;
+    out[0] = '\0';
+    for (json_t *row; *at; json_decref(row)) {
+        json_error_t err;
+        row = json_loads(at, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &err);
+        if (!row) fail_msg("no JSON: %s", at);
+        used += (size_t)snprintf(out + used, cap - used, "%s%s", used ? "|" : "",
+                                 json_string_value(json_object_get(row, key)));
+        assert_true(used < cap);
+        at = strchr(at, '\n');
+        assert_non_null(at);
+        at++;
+    }
+}
+
+static void several_prompts(void **state) {
+    struct e2e *t = *state;
+    char prompts[512], all[4096], first[4096];
+    run(t, MODEL "--json --prompt 'It was' --prompt '' --prompt 'The film' --n 2");
+    members(t, "prompt", prompts, sizeof prompts);
+    assert_string_equal(prompts, "It was|It was|||The film|The film");
+    members(t, "response", all, sizeof all);
+    // The first prompt's texts are those it has alone.
+    run(t, MODEL "--json --prompt 'It was' --n 2");
+    members(t, "response", first, sizeof first);
+    assert_int_equal(strncmp(all, first, strlen(first)), 0);
+    // As text: one after the other, "---" between them.
+    run(t, MODEL "--greedy --prompt aa --prompt bb");
+    assert_int_equal(strncmp(t->out, "aa", 2), 0);
+    e2e_says(t, "\n---\nbb");
+}
+
+static void prompts_of_a_file(void **state) {
+    struct e2e *t = *state;
+    char prompts[512], got[4096], want[4096];
+    run(t, MODEL "--json --prompts prompts.txt");
+    members(t, "prompt", prompts, sizeof prompts);
+    assert_string_equal(prompts, "It was|The film|I think|the thing in it");
+    members(t, "response", want, sizeof want);
+    e2e_write(t, "p.jsonl",
+              "{\"prompt\": \"It was\"}\n{\"text\": \"The film\"}\n"
+              "{\"prompt\": \"I think\"}\n{\"prompt\": \"the thing in it\"}\n");
+    run(t, MODEL "--json --prompts p.jsonl --threads 2");
+    members(t, "response", got, sizeof got);
+    assert_string_equal(got, want);
+    assert_int_equal(e2e_run(t, MODEL "--prompts p.jsonl --prompt a"), 2);
+    e2e_says(t, "by --prompt or by --prompts, not by both");
+    assert_int_equal(e2e_run(t, MODEL "--prompts nowhere.txt"), 2);
+    e2e_says(t, "nowhere.txt");
+    e2e_write(t, "p.jsonl", "{\"prompt\": \"a\"}\n{\"other\": \"b\"}\n");
+    assert_int_equal(e2e_run(t, MODEL "--prompts p.jsonl"), 2);
+    e2e_says(t, "p.jsonl:2");
+    e2e_write(t, "p.txt",
+              "a\nThis is much longer than the context leaves room for, which is 64.\n");
+    assert_int_equal(e2e_run(t, MODEL "--prompts p.txt"), 2);
+    e2e_says(t, "p.txt:2 has 6");
+}
+
+static void prompts_of_standard_input(void **state) {
+    struct e2e *t = *state;
+    char want[4096], got[4096];
+    run(t, MODEL "--json --prompts prompts.txt");
+    members(t, "response", want, sizeof want);
+    static const char *const ways[] = {"cat prompts.txt | \"$HOST\" " MODEL "--json --prompts -",
+                                       "cat prompts.txt | \"$HOST\" " MODEL "--json 2>log",
+                                       "\"$HOST\" " MODEL "--json < prompts.txt 2>log"};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(e2e_shell(t, "%s --threads 1", ways[i]), 0);
+        members(t, "response", got, sizeof got);
+        assert_string_equal(got, want);
+    }
+    assert_int_equal(e2e_shell(t, "cat log"), 0);
+    e2e_says(t, "prompts are read from standard input, one a line");
+    // Typed prompts leave it alone, and nothing there is nothing given.
+    assert_int_equal(
+        e2e_shell(t, "printf 'rest\\n' | (\"$HOST\" " MODEL "--prompt a >/dev/null; cat)"), 0);
+    e2e_says(t, "rest");
+    assert_int_equal(e2e_shell(t, "\"$HOST\" " MODEL "--json </dev/null"), 0);
+    members(t, "prompt", got, sizeof got);
+    assert_string_equal(got, "");
+    assert_int_equal(e2e_shell(t, "printf 'caf\\351\\n' | \"$HOST\" " MODEL), 2);
+    e2e_says(t, "standard input:1: invalid UTF-8");
+}
+
+// More texts than are decoded in one go.
+static void many_texts(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(
+        e2e_shell(t, "\"$HOST\" generate --model s/checkpoints/latest --max-new 1 --json --n 700 "
+                     "--prompt a --prompt b --threads 1 > all; wc -l < all; "
+                     "sort all | uniq | wc -l; grep -c '\"prompt\": \"b\"' all; "
+                     "\"$HOST\" generate --model s/checkpoints/latest --max-new 1 --json --n 600 "
+                     "--prompt a --threads 1 | cmp -n 20000 - all"),
+        0);
+    e2e_says(t, "1400\n");
+    e2e_says(t, "\n700\n");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(several_prompts, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(prompts_of_a_file, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(prompts_of_standard_input, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(many_texts, setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_generate", tests, NULL, NULL);
+}
