@@ -10,11 +10,11 @@
 #define BASE                                                                                       \
     "--policy model --set policy.init=random --prompts prompts.txt "                               \
     "--set sampling.max_new_tokens=8 --set batch.size=32 --set batch.microbatch_tokens=128 "       \
-    "--set optim.schedule_phases=8 --set optim.lr=0.003 --set log.samples=0 "                      \
-    "--set score.calibrate=64 "
+    "--set optim.schedule_phases=8 --set optim.lr=0.003 --set log.samples=0 "
 #define REPLAY                                                                                     \
     "--algo grpo_iterative.so:replay=true,group_size=4,rm_batch=4,rm_lr=0.01,replay_share=0.5,"    \
-    "iteration_phases=1 --reward bt_rm.so:model=rm --judge " EVEN " " BASE
+    "iteration_phases=1 --reward bt_rm.so:model=rm --judge " EVEN                                  \
+    " --set score.calibrate=64 " BASE
 #define TWO_MODELS                                                                                 \
     "--algo grpo_iterative.so:group_size=4,iteration_phases=1 --reward " EVEN " " BASE
 
