@@ -42,7 +42,7 @@ static int cmd_help(const struct rlhf__env *env, int argc, char **argv) {
         return 0;
     }
     if (strcmp(argv[1], "settings") == 0) {
-        rlhf__help_settings(stdout);
+        rlhf__help_settings(env->dirs, stdout);
         return 0;
     }
     char *args[] = {argv[1], flag, NULL};

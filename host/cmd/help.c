@@ -2,8 +2,7 @@
 #include "cmd/help.h"
 
 #include "cmd/cli.h"
-
-#include <string.h>
+#include "cmd/tuned.h"
 
 void rlhf__help(FILE *out) {
     fputs(
@@ -36,42 +35,48 @@ void rlhf__version(FILE *out) {
             RLHF_ABI_MINOR);
 }
 
-static void print_default(FILE *out, const rlhf_opt *o) {
-    char number[40];
-    switch (o->type) {
-    case RLHF_T_BOOL:
-        fputs(o->i_def ? "true" : "false", out);
-        break;
-    case RLHF_T_I64:
-        fprintf(out, "%lld", (long long)o->i_def);
-        break;
-    case RLHF_T_F64:
-        fputs(rlhf__format_double(o->f_def, 0, number), out);
-        break;
-    case RLHF_T_ENUM:
-        fputs(o->choices[o->i_def], out);
-        break;
-    default:
-        fprintf(out, o->flags & RLHF__OPT_LIST ? "%s" : "\"%s\"", o->s_def ? o->s_def : "");
-        break;
+// "      0.99 with grpo.so, ppo.so; 0.9 with ..." where algorithms bring defaults of their own.
+static void put_tuned(struct rlhf__buf *out, const char *section, const rlhf_opt *o,
+                      const struct rlhf__tuned *tuned, size_t n) {
+    const char *before = "\n      ";
+    for (size_t i = 0; i < n; i++) {
+        const json_t *v = rlhf__tuned_value(&tuned[i], section, o), *same = NULL;
+        for (size_t k = 0; v && k < i && !same; k++) {
+            same = rlhf__tuned_value(&tuned[k], section, o);
+            if (same && !json_equal(same, v)) same = NULL;
+        }
+        if (!v || same) continue; // said with the first that has it
+        rlhf__buf_puts(out, before);
+        rlhf__put_value(out, o, v);
+        const char *comma = " with ";
+        for (size_t k = i; k < n; k++) {
+            const json_t *w = rlhf__tuned_value(&tuned[k], section, o);
+            if (!w || !json_equal(v, w)) continue;
+            rlhf__buf_printf(out, "%s%s.so", comma, tuned[k].algo);
+            comma = ", ";
+        }
+        before = "; ";
     }
 }
 
-void rlhf__help_settings(FILE *out) {
-    size_t n;
+void rlhf__help_settings(const struct rlhf__dirs *dirs, FILE *out) {
+    size_t n, n_tuned;
+    struct rlhf__tuned *tuned = rlhf__tuned_all(dirs, &n_tuned);
     const struct rlhf__section *s = rlhf__sections(&n);
     for (size_t i = 0; i < n; i++) {
         fprintf(out, "%s%s: %s\n", i ? "\n" : "", s[i].name, s[i].help);
         for (uint32_t k = 0; k < s[i].table.n; k++) {
             rlhf_opt o;
-            struct rlhf__buf allowed = RLHF__BUF_INIT;
+            struct rlhf__buf text = RLHF__BUF_INIT;
             rlhf__opt_at(&s[i].table, k, &o);
-            rlhf__opt_allowed(&o, &allowed);
-            fprintf(out, "  %s.%s = ", s[i].name, o.key);
-            print_default(out, &o);
-            fprintf(out, "\n      %s\n      %s\n", o.help, rlhf__buf_text(&allowed));
-            rlhf__buf_free(&allowed);
+            rlhf__put_default(&text, &o);
+            put_tuned(&text, s[i].name, &o, tuned, n_tuned);
+            rlhf__buf_printf(&text, "\n      %s\n      ", o.help);
+            rlhf__opt_allowed(&o, &text);
+            fprintf(out, "  %s.%s = %s\n", s[i].name, o.key, rlhf__buf_text(&text));
+            rlhf__buf_free(&text);
         }
     }
+    rlhf__tuned_free(tuned, n_tuned);
     fputs("\nalgo.*, reward.N.* and judge.*: see rlhf-host plugin info FILE\n", out);
 }

@@ -5,6 +5,7 @@
 #include "base/printable.h"
 #include "cmd/child.h"
 #include "cmd/flags.h"
+#include "cmd/tuned.h"
 #include "plugin/search.h"
 
 #include <stdlib.h>
@@ -21,35 +22,23 @@ static void put_foreign(struct rlhf__buf *out, const char *text) {
     rlhf__put_printable(out, text ? text : "", text ? strlen(text) : 0, "");
 }
 
-static void put_default(struct rlhf__buf *out, const rlhf_opt *o) {
-    char number[40];
+static void put_values(struct rlhf__buf *out, const struct rlhf__tuned *tuned, const rlhf_opt *o) {
+    const json_t *v = tuned ? rlhf__tuned_value(tuned, "algo", o) : NULL;
     if (o->flags & RLHF_OPT_REQUIRED) {
         rlhf__buf_puts(out, "required");
-        return;
+    } else if ((o->type == RLHF_T_STR || o->type == RLHF_T_PATH) && !o->s_def) {
+        rlhf__buf_puts(out, "default none");
+    } else {
+        rlhf__buf_puts(out, "default ");
+        rlhf__put_default(out, o);
     }
-    rlhf__buf_puts(out, "default ");
-    switch (o->type) {
-    case RLHF_T_BOOL:
-        rlhf__buf_puts(out, o->i_def ? "true" : "false");
-        break;
-    case RLHF_T_I64:
-        rlhf__buf_printf(out, "%lld", (long long)o->i_def);
-        break;
-    case RLHF_T_F64:
-        rlhf__buf_puts(out, rlhf__format_double(o->f_def, 0, number));
-        break;
-    case RLHF_T_ENUM:
-        put_foreign(out, o->choices[o->i_def]);
-        break;
-    default:
-        if (o->s_def)
-            rlhf__json_write_string(out, o->s_def, strlen(o->s_def));
-        else
-            rlhf__buf_puts(out, "none");
-    }
+    if (!v) return;
+    rlhf__buf_printf(out, "; configs/%s.json: ", tuned->algo);
+    rlhf__put_value(out, o, v);
 }
 
-static void put_options(struct rlhf__buf *out, const struct rlhf__plugin *p) {
+static void put_options(struct rlhf__buf *out, const struct rlhf__plugin *p,
+                        const struct rlhf__tuned *tuned) {
     size_t wide = 0;
     const char *how = "options, from the model's config.json";
     if (p->desc.kind == RLHF_KIND_ALGO) how = "options, set with --set algo.KEY=VALUE";
@@ -77,7 +66,7 @@ static void put_options(struct rlhf__buf *out, const struct rlhf__plugin *p) {
             rlhf__buf_putc(out, ' ');
         rlhf__opt_allowed(&o, out);
         rlhf__buf_puts(out, "; ");
-        put_default(out, &o);
+        put_values(out, tuned, &o);
         rlhf__buf_printf(out, "\n  %-*s  ", (int)wide, "");
         put_foreign(out, o.help);
         rlhf__buf_putc(out, '\n');
@@ -90,7 +79,28 @@ static void put_line(struct rlhf__buf *out, const char *what, const char *text) 
     rlhf__buf_putc(out, '\n');
 }
 
-static void put_text(struct rlhf__buf *out, const struct rlhf__plugin *p) {
+// Settings beside its own that an algorithm's file changes.
+static void put_settings(struct rlhf__buf *out, const struct rlhf__tuned *tuned) {
+    size_t n;
+    const struct rlhf__section *s = rlhf__sections(&n);
+    rlhf__buf_printf(out, "settings that configs/%s.json changes for a run with it:\n",
+                     tuned->algo);
+    for (size_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < s[i].table.n; k++) {
+            rlhf_opt o;
+            rlhf__opt_at(&s[i].table, k, &o);
+            const json_t *v = rlhf__tuned_value(tuned, s[i].name, &o);
+            if (!v) continue;
+            rlhf__buf_printf(out, "  %s.%s = ", s[i].name, o.key);
+            rlhf__put_value(out, &o, v);
+            rlhf__buf_puts(out, "; else ");
+            rlhf__put_default(out, &o);
+            rlhf__buf_putc(out, '\n');
+        }
+}
+
+static void put_text(struct rlhf__buf *out, const struct rlhf__plugin *p,
+                     const struct rlhf__tuned *tuned) {
     put_foreign(out, p->file);
     rlhf__buf_puts(out, ": ");
     put_foreign(out, p->desc.summary);
@@ -104,10 +114,26 @@ static void put_text(struct rlhf__buf *out, const struct rlhf__plugin *p) {
                          p->desc.state_version);
     put_line(out, "file", p->path);
     put_line(out, "sha256", p->sha256);
-    put_options(out, p);
+    put_options(out, p, tuned);
+    if (tuned) put_settings(out, tuned);
 }
 
-static json_t *schema(const struct rlhf__plugin *p) {
+// "default" is the plugin's; what a run has instead by its file is "x-rlhf-config".
+static void add_tuned(json_t *properties, const struct rlhf__plugin *p,
+                      const struct rlhf__tuned *tuned) {
+    for (uint32_t i = 0; tuned && i < p->table.n; i++) {
+        rlhf_opt o;
+        rlhf__opt_at(&p->table, i, &o);
+        const json_t *v = rlhf__tuned_value(tuned, "algo", &o);
+        if (v)
+            json_object_set_new(json_object_get(properties, o.key), "x-rlhf-config",
+                                json_deep_copy(v));
+    }
+}
+
+static json_t *schema(const struct rlhf__plugin *p, const struct rlhf__tuned *tuned) {
+    json_t *properties = rlhf__opts_schema(&p->table);
+    add_tuned(properties, p, tuned);
     json_t *required = json_array();
     for (uint32_t i = 0; i < p->table.n; i++) {
         rlhf_opt o;
@@ -119,17 +145,26 @@ static json_t *schema(const struct rlhf__plugin *p) {
                   rlhf__json_text(p->desc.version), "kind", rlhf__kind_name((int32_t)p->desc.kind),
                   "sha256", p->sha256, "abi_major", RLHF_ABI_MAJOR, "abi_minor", RLHF_ABI_MINOR);
     // A model's options are read from config.json, where unknown keys are allowed.
-    return json_pack(
-        "{ss,ss,so,ss,so,so,sb,so}", "$schema", "https://json-schema.org/draft/2020-12/schema",
-        "title", p->desc.id, "description", rlhf__json_text(p->desc.summary), "type", "object",
-        "properties", rlhf__opts_schema(&p->table), "required", required, "additionalProperties",
-        p->desc.kind == RLHF_KIND_MODEL, "x-rlhf-plugin", about);
+    return json_pack("{ss,ss,so,ss,so,so,sb,so}", "$schema",
+                     "https://json-schema.org/draft/2020-12/schema", "title", p->desc.id,
+                     "description", rlhf__json_text(p->desc.summary), "type", "object",
+                     "properties", properties, "required", required, "additionalProperties",
+                     p->desc.kind == RLHF_KIND_MODEL, "x-rlhf-plugin", about);
 }
 
-static void put_json(struct rlhf__buf *out, const struct rlhf__plugin **found, size_t n) {
+// The file that comes with an algorithm, NULL when there is none.
+static const struct rlhf__tuned *tuned_of(const struct rlhf__plugin *p,
+                                          const struct rlhf__tuned *all, size_t n) {
+    for (size_t i = 0; p->desc.kind == RLHF_KIND_ALGO && i < n; i++)
+        if (strcmp(all[i].algo, p->stem) == 0) return &all[i];
+    return NULL;
+}
+
+static void put_json(struct rlhf__buf *out, const struct rlhf__plugin **found, size_t n,
+                     const struct rlhf__tuned *tuned, size_t n_tuned) {
     json_t *all = json_array();
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(all, schema(found[i]));
+        json_array_append_new(all, schema(found[i], tuned_of(found[i], tuned, n_tuned)));
     rlhf__json_write(out, n == 1 ? json_array_get(all, 0) : all, 2);
     rlhf__buf_putc(out, '\n');
     json_decref(all);
@@ -141,20 +176,22 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     struct rlhf__plugins *plugins = NULL;
     const struct rlhf__plugin **found = NULL;
     struct rlhf__error err;
-    size_t n = 0;
+    size_t n = 0, n_tuned;
+    struct rlhf__tuned *tuned = rlhf__tuned_all(in->env->dirs, &n_tuned);
     rlhf_status status = rlhf__plugins_create(in->env->dirs, &plugins, &err);
     if (status == RLHF_OK) status = rlhf__plugin_open_file(plugins, in->path, &found, &n, &err);
     if (status < 0) {
         rlhf__buf_puts(out, err.text);
     } else if (in->json) {
-        put_json(out, found, n);
+        put_json(out, found, n, tuned, n_tuned);
     } else {
         for (size_t i = 0; i < n; i++) {
             if (i) rlhf__buf_putc(out, '\n');
-            put_text(out, found[i]);
+            put_text(out, found[i], tuned_of(found[i], tuned, n_tuned));
         }
     }
     free(found);
+    rlhf__tuned_free(tuned, n_tuned);
     rlhf__plugins_destroy(plugins);
     return status;
 }

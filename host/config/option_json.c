@@ -50,7 +50,7 @@ rlhf_status rlhf__opts_to_json(const struct rlhf__opt_table *t, const void *conf
     return RLHF_OK;
 }
 
-static json_t *default_json(const rlhf_opt *o) {
+json_t *rlhf__opt_default(const rlhf_opt *o) {
     switch (o->type) {
     case RLHF_T_BOOL:
         return json_boolean(o->i_def);
@@ -95,7 +95,7 @@ json_t *rlhf__opt_schema(const rlhf_opt *o) {
         json_object_set_new(s, "type", json_string(types[o->type]));
     }
     if (o->type == RLHF_T_I64 || o->type == RLHF_T_F64) add_range(s, o);
-    if (!(o->flags & RLHF_OPT_REQUIRED)) json_object_set_new(s, "default", default_json(o));
+    if (!(o->flags & RLHF_OPT_REQUIRED)) json_object_set_new(s, "default", rlhf__opt_default(o));
     return s;
 }
 

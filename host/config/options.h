@@ -90,6 +90,9 @@ rlhf_status rlhf__opts_to_json(const struct rlhf__opt_table *t, const void *conf
 // "a number from 0 to 1", "one of adamw, muon", ... [any]
 void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out);
 
+// The default of an option as JSON; new reference, NULL when out of memory. [any]
+json_t *rlhf__opt_default(const rlhf_opt *o);
+
 // JSON Schema of one option / of a whole table (draft 2020-12 "properties" object). New
 // references, NULL when out of memory. [any]
 json_t *rlhf__opt_schema(const rlhf_opt *o);
