@@ -67,6 +67,7 @@ rlhf_status rlhf__trainer_effect(const struct rlhf__trainer *t, struct rlhf__err
          NULL},
         {"optim.muon_", c->optim.kind != RLHF__OPTIM_MUON, 0, NULL, "optim.kind is adamw", NULL},
         {"optim.final_scale", constant, 0, NULL, "optim.schedule is constant", NULL},
+        {"optim.warmup_from", c->optim.warmup == 0, 0, NULL, "optim.warmup is 0", NULL},
         {"optim.schedule_phases", constant, 0, NULL, "optim.schedule is constant", NULL},
         {"checkpoint.best_mode", !c->checkpoint.best[0], 0, NULL, "checkpoint.best is not given",
          NULL},
