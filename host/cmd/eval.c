@@ -78,11 +78,11 @@ static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rl
 static rlhf_status text_quality(const struct rlhf__eval_options *o, const struct rlhf__model *m,
                                 const struct rlhf__dataset *ds, struct rlhf__error *err) {
     struct rlhf__text_quality q;
-    if (o->prepend_bos || o->max_tokens > 0)
+    if (o->max_tokens > 0)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "eval: %s has no effect here: '%s' is no %sreward model",
-                          o->prepend_bos ? "--prepend-bos" : "--max-tokens", m->dir,
-                          o->prepend_bos ? "" : "classifier or ");
+                          "eval: --max-tokens has no effect here: '%s' is no classifier or reward "
+                          "model",
+                          m->dir);
     rlhf_status st = rlhf__evaluate_text(m, ds, &q, err);
     if (st != RLHF_OK) return st;
     double bits = rlhf__bits_per_byte(&q);
@@ -100,10 +100,6 @@ static rlhf_status text_quality(const struct rlhf__eval_options *o, const struct
 static rlhf_status label_quality(const struct rlhf__eval_options *o, const struct rlhf__model *m,
                                  const struct rlhf__dataset *ds, struct rlhf__error *err) {
     struct rlhf__label_quality q;
-    if (o->prepend_bos)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "eval: --prepend-bos has no effect here: '%s' is no reward model",
-                          m->dir);
     if (o->max_tokens > m->info.n_ctx)
         return rlhf__fail(err, RLHF_E_INVALID, "--max-tokens is %lld; the context of '%s' is %d",
                           (long long)o->max_tokens, m->dir, m->info.n_ctx);
@@ -166,12 +162,11 @@ static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error 
                                                {"--seed", o->seed != NOT_GIVEN, 0},
                                                {"--config", o->config != NULL, 0},
                                                {"--set", o->set.n > 0, 0}};
-    const struct rlhf__flag_idle rows[] = {{"--max-tokens", o->max_tokens != NOT_GIVEN, 0},
-                                           {"--prepend-bos", o->prepend_bos, 0}};
+    const struct rlhf__flag_idle rows[] = {{"--max-tokens", o->max_tokens != NOT_GIVEN, 0}};
     if (o->reward.n == 0)
         RLHF_TRY(rlhf__flags_idle(sampling, 4, "eval", "without --reward", err));
     else
-        RLHF_TRY(rlhf__flags_idle(rows, 2, "eval", "with --reward", err));
+        RLHF_TRY(rlhf__flags_idle(rows, 1, "eval", "with --reward", err));
     if (o->n == NOT_GIVEN) o->n = 512;
     if (o->seed == NOT_GIVEN) o->seed = 1;
     if (o->max_tokens == NOT_GIVEN) o->max_tokens = 0;
