@@ -24,7 +24,7 @@ static struct kind kind_of(const struct rlhf__trainer *t) {
     k.reward_model = k.preferences && (p->heads & RLHF_HEAD_SCORE);
     k.refit = k.reward_model || (p->flags & RLHF_PLAN_REWARD_MODEL);
     k.draws = k.rollout || k.reward_model;
-    k.compared = k.refit || (k.rollout && rlhf__trainer_compares(t));
+    k.compared = k.refit || rlhf__trainer_compares(t);
     k.value = (p->heads & RLHF_HEAD_VALUE) != 0;
     return k;
 }
