@@ -2,10 +2,10 @@
 #include "train/setup.h"
 #include "train/checkpoint.h"
 #include "train/completions.h"
+#include "train/effect_rules.h"
 #include "train/manifest.h"
 #include "train/plan.h"
 #include "train/reference.h"
-#include "train/effect_rules.h"
 #include "train/rollout_source.h"
 #include "train/trainer.h"
 
