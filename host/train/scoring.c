@@ -248,6 +248,12 @@ rlhf_status rlhf__score(const struct rlhf__scorer *s, const struct rlhf__scored 
     rlhf_status st = ledger_init(&l, s, x, e, raw, err);
     if (st == RLHF_OK) st = score_all(s, x, e, &l, err);
     if (st == RLHF_OK) rlhf__mix(s->config, l.pay, keep, x->no_period, e);
+    for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++)
+        if (!isfinite(e->reward[i]))
+            st = rlhf__fail(err, RLHF_E_NUMERIC,
+                            "the rewards of row %u of phase %llu add up to %g: the weights are too "
+                            "large for them",
+                            i, (unsigned long long)s->phase + 1, (double)e->reward[i]);
     ledger_finish(&l);
     return st;
 }

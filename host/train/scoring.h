@@ -60,8 +60,8 @@ rlhf_status rlhf__score_alone(const struct rlhf__scorer *, const struct rlhf__in
 
 // Fill e->score, e->reward and e->token[RLHF__TOKEN_REWARD]. keep[n] is set to 0 for rows that
 // nan_policy drop leaves out, else 1. raw: NULL, or [n_reward * n] of what each plugin pays a row,
-// per-token rewards included. Errors: RLHF_E_NUMERIC names plugin and row (nan_policy stop, or
-// every row dropped); what plugins say. [step]
+// per-token rewards included. Errors: RLHF_E_NUMERIC names plugin and row (nan_policy stop), or
+// says that every row was dropped or that a sum is not finite; what plugins say. [step]
 rlhf_status rlhf__score(const struct rlhf__scorer *, const struct rlhf__scored *,
                         struct rlhf__episodes *e, uint8_t *keep, float *raw,
                         struct rlhf__error *err);

@@ -102,6 +102,13 @@ static void a_row_without_a_number_costs_its_own_reward_alone(void **state) {
     assert_true(fabs(first(t, "drop", "objective/scores") - 8) < 1e-6);
 }
 
+// Weights can take finite rewards out of what a number can hold.
+static void a_sum_that_overflows_stops_the_run(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, GRPO TOKENS ":shift=-2e38,weight=4\" --set run.dir=o"), 1);
+    e2e_says(t, "the rewards of row 0 of phase 1 add up to inf");
+}
+
 static void a_fixed_score_replaces_what_tokens_pay(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO TOKENS ":shift=-7\" --set response.truncate=period "
@@ -142,6 +149,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(the_same_however_it_is_paid, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_row_without_a_number_costs_its_own_reward_alone,
                                         e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_sum_that_overflows_stops_the_run, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(a_fixed_score_replaces_what_tokens_pay, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(a_run_can_end_by_it, e2e_setup, e2e_teardown),
