@@ -29,6 +29,8 @@ struct decoder {
     uint8_t *silent;
     uint64_t *counter;
     float *logp;
+    uint32_t *support; // [rows, words], NULL: not kept
+    size_t words;
     uint32_t rows;
     size_t ids_cap;
 };
@@ -38,11 +40,13 @@ void rlhf__gen_result_finish(struct rlhf__gen_result *r) {
     free(r->logp);
     free(r->len);
     free(r->stopped);
+    free(r->support);
     memset(r, 0, sizeof *r);
 }
 
+// The supports' pages come into being as tokens are drawn: short responses leave theirs untouched.
 static rlhf_status result_init(struct rlhf__gen_result *r, uint32_t n, int32_t max_new,
-                               struct rlhf__error *err) {
+                               size_t words, struct rlhf__error *err) {
     size_t cells = (size_t)n * (size_t)max_new;
     memset(r, 0, sizeof *r);
     r->stride = max_new;
@@ -50,7 +54,8 @@ static rlhf_status result_init(struct rlhf__gen_result *r, uint32_t n, int32_t m
     r->logp = calloc(cells ? cells : 1, sizeof *r->logp);
     r->len = calloc(n ? n : 1, sizeof *r->len);
     r->stopped = calloc(n ? n : 1, 1);
-    if (r->ids && r->logp && r->len && r->stopped) return RLHF_OK;
+    if (words) r->support = calloc(cells ? cells : 1, words * sizeof *r->support);
+    if (r->ids && r->logp && r->len && r->stopped && (r->support || !words)) return RLHF_OK;
     rlhf__gen_result_finish(r);
     return RLHF__NOMEM(err, "out of memory for %u responses of %d tokens", n, max_new);
 }
@@ -72,14 +77,16 @@ static void decoder_finish(struct decoder *d) {
     free(d->silent);
     free(d->counter);
     free(d->logp);
+    free(d->support);
 }
 
 // The largest step is a prefill of the longest prompts in every slot and every shared cache.
-static rlhf_status decoder_init(struct decoder *d, const struct rlhf__gen_request *q,
+static rlhf_status decoder_init(struct decoder *d, const struct rlhf__gen_request *q, size_t words,
                                 struct rlhf__gen_result *out, struct rlhf__error *err) {
     memset(d, 0, sizeof *d);
     d->q = q;
     d->out = out;
+    d->words = words;
     size_t slots = q->slots, rows = slots + q->prefix_slots, longest = 1;
     for (uint32_t i = 0; i < q->n; i++)
         if ((size_t)q->prompt_len[i] > longest) longest = (size_t)q->prompt_len[i];
@@ -95,8 +102,9 @@ static rlhf_status decoder_init(struct decoder *d, const struct rlhf__gen_reques
     d->silent = calloc(rows, sizeof *d->silent);
     d->counter = calloc(rows, sizeof *d->counter);
     d->logp = calloc(rows, sizeof *d->logp);
+    if (d->words) d->support = calloc(rows, d->words * sizeof *d->support);
     if (!d->row || !d->shared || !d->slot || !d->start || !d->offset || !d->next || !d->ids ||
-        !d->prefix || !d->silent || !d->counter || !d->logp)
+        !d->prefix || !d->silent || !d->counter || !d->logp || (d->words && !d->support))
         return RLHF__NOMEM(err, "out of memory for %zu slots", slots);
     for (size_t s = 0; s < slots; s++)
         d->row[s].sequence = -1;
@@ -204,6 +212,9 @@ static rlhf_status take(struct decoder *d, struct rlhf__error *err) {
         size_t i = (size_t)w->sequence, at = i * (size_t)q->max_new + (size_t)out->len[i];
         out->ids[at] = d->next[r];
         out->logp[at] = d->logp[r];
+        if (d->words)
+            memcpy(out->support + at * d->words, d->support + r * d->words,
+                   d->words * sizeof *d->support);
         out->len[i]++;
         RLHF_TRY(ends(d, i, err));
         if (out->stopped[i] || out->len[i] == q->max_new) leave(d, w);
@@ -233,7 +244,8 @@ static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen 
                               .next = d->next,
                               .logp = d->logp,
                               .prefix = q->prefix_slots ? d->prefix : NULL,
-                              .silent = q->prefix_slots ? d->silent : NULL};
+                              .silent = q->prefix_slots ? d->silent : NULL,
+                              .support = d->support};
         rlhf_status st = rlhf__model_gen_step(m, session, &step, err);
         if (st == RLHF_OK) st = take(d, err);
         if (st != RLHF_OK) return st;
@@ -243,10 +255,11 @@ static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen 
 rlhf_status rlhf__generate(const struct rlhf__model *m, rlhf_gen *session,
                            const struct rlhf__gen_request *q, struct rlhf__gen_result *out,
                            struct rlhf__error *err) {
-    rlhf_status st = result_init(out, q->n, q->max_new, err);
+    size_t words = q->keep_support ? rlhf_support_words(m->info.n_vocab) : 0;
+    rlhf_status st = result_init(out, q->n, q->max_new, words, err);
     if (st != RLHF_OK) return st;
     struct decoder d;
-    st = decoder_init(&d, q, out, err);
+    st = decoder_init(&d, q, words, out, err);
     if (st == RLHF_OK) st = run(&d, m, session, err);
     decoder_finish(&d);
     if (st != RLHF_OK) rlhf__gen_result_finish(out);

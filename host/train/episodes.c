@@ -45,6 +45,7 @@ void rlhf__episodes_finish(struct rlhf__episodes *e) {
     for (int k = 0; k < RLHF__N_TOKEN_ARRAYS; k++)
         free(e->token[k]);
     free(e->ref_hidden);
+    free(e->support);
     memset(e, 0, sizeof *e);
 }
 
@@ -68,6 +69,42 @@ static void copy_row(struct rlhf__episodes *dst, uint32_t to, const struct rlhf_
     dst->reward[to] = src->reward[from];
 }
 
+static rlhf_status make_support(struct rlhf__episodes *e, uint32_t words, struct rlhf__error *err) {
+    size_t tokens = (size_t)rlhf__episodes_response_tokens(e, 0, e->n);
+    e->support_words = words;
+    e->support = zeroed(tokens * words, sizeof *e->support);
+    if (e->support) return RLHF_OK;
+    return RLHF__NOMEM(err, "out of memory for what %zu tokens were sampled from", tokens);
+}
+
+rlhf_status rlhf__episodes_add_support(struct rlhf__episodes *e, int32_t n_vocab,
+                                       struct rlhf__error *err) {
+    return make_support(e, rlhf_support_words(n_vocab), err);
+}
+
+uint32_t *rlhf__episodes_support(const struct rlhf__episodes *e, uint32_t from) {
+    if (!e->support) return NULL;
+    return e->support + (size_t)rlhf__episodes_response_tokens(e, 0, from) * e->support_words;
+}
+
+static rlhf_status pick_support(struct rlhf__episodes *dst, const struct rlhf__episodes *src,
+                                const uint32_t *pick, struct rlhf__error *err) {
+    size_t *first = calloc((size_t)src->n + 1, sizeof *first); // response tokens before a row
+    if (!first) return RLHF__NOMEM(err, "out of memory for %u rows", src->n);
+    for (uint32_t i = 0; i < src->n; i++)
+        first[i + 1] = first[i] + (size_t)rlhf__episodes_response_tokens(src, i, i + 1);
+    rlhf_status st = make_support(dst, src->support_words, err);
+    size_t words = src->support_words, at = 0;
+    for (uint32_t i = 0; st == RLHF_OK && i < dst->n; i++) {
+        size_t from = first[pick[i]], len = first[pick[i] + 1] - from;
+        memcpy(dst->support + at * words, src->support + from * words,
+               len * words * sizeof *dst->support);
+        at += len;
+    }
+    free(first);
+    return st;
+}
+
 rlhf_status rlhf__episodes_pick(struct rlhf__episodes *dst, const struct rlhf__episodes *src,
                                 const uint32_t *pick, uint32_t n, struct rlhf__error *err) {
     uint32_t total = 0;
@@ -89,7 +126,10 @@ rlhf_status rlhf__episodes_pick(struct rlhf__episodes *dst, const struct rlhf__e
         dst->offset[i + 1] = dst->offset[i] + len;
         copy_row(dst, i, src, pick[i]);
     }
-    return RLHF_OK;
+    if (!src->support) return RLHF_OK;
+    st = pick_support(dst, src, pick, err);
+    if (st != RLHF_OK) rlhf__episodes_finish(dst);
+    return st;
 }
 
 int64_t rlhf__episodes_response_tokens(const struct rlhf__episodes *e, uint32_t from, uint32_t to) {

@@ -42,7 +42,10 @@ struct rlhf__episodes {
     float *token[RLHF__N_TOKEN_ARRAYS]; // [total] each
     float *ref_hidden;                  // [total, d_hidden] of the reference, or NULL
     int32_t d_hidden;
-    uint32_t flags; // bits of enum rlhf__episodes_flag
+    uint32_t flags;         // bits of enum rlhf__episodes_flag
+    uint32_t *support;      // [response tokens, support_words], rows one after the other: what each
+    uint32_t support_words; // was sampled from (rlhf_forward.support); NULL: the whole vocabulary
+    uint32_t reserved;
 };
 
 // Zeroed arrays for n rows of total tokens (both may be 0). Rows must be filled in by the caller,
@@ -54,6 +57,13 @@ void rlhf__episodes_finish(struct rlhf__episodes *e); // accepts a zeroed struct
 // dst = the rows pick[0..n) of src, in that order. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__episodes_pick(struct rlhf__episodes *dst, const struct rlhf__episodes *src,
                                 const uint32_t *pick, uint32_t n, struct rlhf__error *err);
+
+// Zeroed supports for the rows, which are laid out, over n_vocab ids. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__episodes_add_support(struct rlhf__episodes *e, int32_t n_vocab,
+                                       struct rlhf__error *err);
+
+// The supports from row `from` on; NULL without. [any]
+uint32_t *rlhf__episodes_support(const struct rlhf__episodes *e, uint32_t from);
 
 // Response tokens (index in row >= prompt_len) of rows [from, to). [any]
 int64_t rlhf__episodes_response_tokens(const struct rlhf__episodes *e, uint32_t from, uint32_t to);

@@ -159,6 +159,7 @@ static rlhf_status forward(struct rlhf__learner *l, const struct rlhf__episodes 
     struct rlhf__head_store *out = l->batch.is_shared ? &l->compact : &l->out;
     f->model = (rlhf_forward){
         .size = sizeof f->model, .heads = model_heads(l), .train = 1, .dist = &l->dist};
+    f->model.support = rlhf__episodes_support(e, from);
     f->critic = f->model;
     f->critic.heads = RLHF_HEAD_VALUE;
     if (l->critic) f->model.heads &= ~(uint32_t)RLHF_HEAD_VALUE;
@@ -304,6 +305,7 @@ static rlhf_status pass_slice(struct pass *p, uint32_t from, uint32_t to, int sh
     if (st != RLHF_OK) return st;
     size_t base = (size_t)p->e->offset[from];
     rlhf_heads h = {.size = sizeof h};
+    p->forward.support = rlhf__episodes_support(p->e, from);
     if (out->logp) h.logp = out->logp + base;
     if (out->value) h.value = out->value + base;
     if (out->hidden) h.hidden = out->hidden + base * (size_t)p->model->info.d_model;

@@ -80,6 +80,20 @@ static int32_t kept_length(const struct rlhf__rollout_request *q, const struct r
     return r->len[i];
 }
 
+static rlhf_status assemble_support(const struct rlhf__rollout_request *q,
+                                    const struct rlhf__gen_result *r, struct rlhf__episodes *e,
+                                    struct rlhf__error *err) {
+    rlhf_status st = rlhf__episodes_add_support(e, q->model->info.n_vocab, err);
+    uint32_t *to = e->support;
+    for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++) {
+        size_t words = (size_t)rlhf__episodes_response_tokens(e, i, i + 1) * e->support_words;
+        memcpy(to, r->support + (size_t)i * (size_t)r->stride * e->support_words,
+               words * sizeof *to);
+        to += words;
+    }
+    return st;
+}
+
 static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t *row,
                             const struct rlhf__gen_result *r, struct rlhf__episodes *e,
                             struct rlhf__error *err) {
@@ -105,7 +119,7 @@ static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t
         e->source[i] = row[i];
         e->offset[i + 1] = at + len;
     }
-    return RLHF_OK;
+    return r->support ? assemble_support(q, r, e, err) : RLHF_OK;
 }
 
 // Draw into r with the request's session, or one of its own.
@@ -126,6 +140,7 @@ static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *ro
     struct rlhf__gen_request g = {.n = q->n,
                                   .slots = slots,
                                   .prefix_slots = q->prefix_slots,
+                                  .keep_support = q->keep_support,
                                   .prompt = ids,
                                   .prompt_len = len,
                                   .max_new = q->max_new,

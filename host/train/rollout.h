@@ -24,7 +24,8 @@ struct rlhf__rollout_request {
     rlhf_gen *session; // slots + prefix_slots caches of the longest prompt + max_new; NULL: its own
     const struct rlhf__prompts *prompts;
     uint32_t n, slots;                  // rows; rows decoded at once
-    uint32_t prefix_slots, reserved;    // caches for prompts that neighbours share (decode.h)
+    uint32_t prefix_slots;              // caches for prompts that neighbours share (decode.h)
+    int32_t keep_support;               // rows get the supports their tokens were drawn from
     int32_t max_new;                    // longest response
     int32_t stop_at_eos, cut_at_stop;   // end at EOS; cut what comes after the first EOS
     struct rlhf__response_rules *rules; // sampling.stop; NULL = none
@@ -36,8 +37,9 @@ struct rlhf__rollout_request {
 };
 
 // One response to prompt row[i] for every i: ids, lengths, source, finished (a stop token or
-// text was drawn) and log-probs (RLHF__LOGP_OLD and RLHF__LOGP_SAMPLED). *e must be zeroed or
-// finished. *tokens (NULL allowed) grows by what went through the model. [step]
+// text was drawn), log-probs (RLHF__LOGP_OLD and RLHF__LOGP_SAMPLED) and supports where they are
+// kept. *e must be zeroed or finished. *tokens (NULL allowed) grows by what went through the model.
+// [step]
 rlhf_status rlhf__rollout(const struct rlhf__rollout_request *q, const int64_t *row,
                           struct rlhf__episodes *e, int64_t *tokens, struct rlhf__error *err);
 

@@ -22,6 +22,8 @@ struct rlhf__rollout_source {
     int32_t longest, reserved; // prompt + response, tokens
     uint32_t group;            // rows a prompt
     int32_t share;             // 1: they share it
+    int32_t keep_support;      // 1: log-probs are over what top-k and top-p kept
+    int32_t reserved2;
     rlhf_dist dist;
 };
 
@@ -43,6 +45,23 @@ static rlhf_status check_sizes(const struct rlhf__trainer *t, struct rlhf__error
             "%s does not split a group: at least %lld is needed",
             (long long)c->batch.size, (long long)(c->batch.size / p->group_size), p->group_size,
             p->minibatches, t->algo->plugin->file, (long long)p->minibatches * p->group_size);
+    return RLHF_OK;
+}
+
+// Log-probs over what was sampled from need models that can take them so.
+static rlhf_status choose_support(struct rlhf__rollout_source *s, const struct rlhf__trainer *t,
+                                  struct rlhf__error *err) {
+    const int32_t n_vocab = s->policy->info.n_vocab;
+    int cuts = s->dist.top_p < 1 || (s->dist.top_k > 0 && s->dist.top_k < n_vocab);
+    s->keep_support = cuts && !(t->plan.flags & RLHF_PLAN_FULL_SUPPORT);
+    const struct rlhf__model *models[] = {s->policy, t->reference};
+    for (size_t i = 0; s->keep_support && i < 2; i++)
+        if (models[i] && !(models[i]->info.heads & RLHF_HEAD_SUPPORT))
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                              "log-probs over what top-k or top-p kept "
+                              "(algo.logprob_support=sampled): %s cannot give them for '%s'; "
+                              "algo.logprob_support=full does without",
+                              models[i]->instance->plugin->file, models[i]->dir);
     return RLHF_OK;
 }
 
@@ -69,6 +88,7 @@ rlhf_status rlhf__rollout_source_create(struct rlhf__trainer *t, struct rlhf__ro
     if (st == RLHF_OK)
         st = rlhf__order_init(&s->order, s->n, (uint64_t)c->run.seed, "prompts", c->prompts.shuffle,
                               err);
+    if (st == RLHF_OK) st = choose_support(s, t, err);
     if (st == RLHF_OK) s->longest = rlhf__prompts_longest(s->prompts) + max_new;
     if (st == RLHF_OK)
         st = rlhf__model_gen_open(s->policy, s->slots + s->prefix_slots, (uint32_t)s->longest,
@@ -109,6 +129,7 @@ static struct rlhf__rollout_request request(const struct rlhf__rollout_source *s
                                           .prompts = s->prompts,
                                           .slots = s->slots,
                                           .prefix_slots = s->prefix_slots,
+                                          .keep_support = s->keep_support,
                                           .stop_at_eos = c->sampling.stop_at_eos,
                                           .cut_at_stop =
                                               c->response.truncate == RLHF__TRUNCATE_STOP,
@@ -159,6 +180,7 @@ rlhf_status rlhf__rollout_source_sample(const struct rlhf__rollout_source *s,
     struct rlhf__rollout_request q = request(s, t);
     q.model = model;
     q.session = NULL;
+    q.keep_support = 0; // texts to be scored
     q.n = n;
     q.max_new = (int32_t)t->config->sampling.max_new_tokens;
     q.stream = stream;

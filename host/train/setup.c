@@ -171,15 +171,13 @@ static rlhf_status open_rewards(struct rlhf__trainer *t, struct rlhf__error *err
     return RLHF_OK;
 }
 
-// Dist of the log-probs: what is sampled from, unless the plan wants the plain distribution.
+// Dist of the log-probs. What top-k and top-p left out while sampling is known from the rows
+// (rollout_source.c), not from what they would leave out now.
 static rlhf_dist logp_dist(const struct rlhf__trainer *t) {
     const struct rlhf__sampling_config *s = &t->config->sampling;
     rlhf_dist d = {1, 1, 0, 0};
     if (t->plan.source != RLHF_SOURCE_ROLLOUT) return d;
     if (!(t->plan.flags & RLHF_PLAN_UNIT_TEMPERATURE)) d.inv_temperature = 1 / s->temperature;
-    if (t->plan.flags & RLHF_PLAN_FULL_SUPPORT) return d;
-    d.top_k = (int32_t)s->top_k;
-    d.top_p = s->top_p;
     return d;
 }
 

@@ -38,10 +38,10 @@ struct rlhf__product_cache; // products.h
 // were made from is compared by content, so a caller cannot be given stale ones.
 struct rlhf__lm_kept {
     uint32_t valid, rows;
-    int32_t with_ref, with_entropy;
+    int32_t with_ref, with_entropy, with_support, reserved;
     const rlhf_weight *weight, *ref_weight;
     rlhf_dist dist;
-    uint64_t generation, hidden_hash, ref_hash;
+    uint64_t generation, hidden_hash, ref_hash, support_hash;
 };
 
 struct rlhf__cpu {

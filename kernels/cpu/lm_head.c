@@ -13,6 +13,30 @@ static const int32_t *targets(const rlhf_lm_head *a) {
     return (const int32_t *)(const void *)a->target;
 }
 
+static const uint32_t *supports(const rlhf_lm_head *a) {
+    return (const uint32_t *)(const void *)a->support;
+}
+
+static uint64_t support_bytes(const rlhf_lm_head *a) {
+    return a->support ? (uint64_t)a->rows * rlhf_support_words(a->vocab) * sizeof(uint32_t) : 0;
+}
+
+// A target that its own row's support leaves out means that rows were mixed up.
+static rlhf_status support_check(struct rlhf__cpu *cpu, const char *op, const rlhf_lm_head *a) {
+    if (!a->support) return RLHF_OK;
+    if (rlhf__lm_dist_cuts(a->dist, a->vocab))
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                              "%s: top_k and top_p must be off where rows have a support", op);
+    const size_t words = rlhf_support_words(a->vocab);
+    for (uint32_t i = 0; i < a->rows; i++) {
+        const uint32_t id = (uint32_t)targets(a)[i];
+        if (!(supports(a)[i * words + id / 32] >> id % 32 & 1))
+            return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: target[%u] is %u, outside its support",
+                                  op, i, id);
+    }
+    return RLHF_OK;
+}
+
 // Copies the caller's struct (an older one is shorter) and checks it.
 static rlhf_status head_check(struct rlhf__cpu *cpu, const char *op, rlhf_lm_head *a,
                               const rlhf_lm_head *from, int with_ref_of_backward) {
@@ -33,7 +57,7 @@ static rlhf_status head_check(struct rlhf__cpu *cpu, const char *op, rlhf_lm_hea
                                   "%s: target[%u] is %d, the vocabulary has "
                                   "%d",
                                   op, i, targets(a)[i], a->vocab);
-    return RLHF_OK;
+    return support_check(cpu, op, a);
 }
 
 static uint64_t row_bytes(const rlhf_lm_head *a) {
@@ -46,6 +70,7 @@ static struct rlhf__lm_block block_of(const rlhf_lm_head *a, int with_ref, int w
         .weight = a->weight,
         .ref_weight = with_ref ? a->ref_weight : NULL,
         .dist = a->dist,
+        .support = a->support ? supports(a) + first * (size_t)rlhf_support_words(a->vocab) : NULL,
         .hidden = a->hidden + first * row_bytes(a),
         .ref_hidden = with_ref ? a->ref_hidden + first * row_bytes(a) : NULL,
         .rows = rows,
@@ -96,6 +121,8 @@ static struct rlhf__lm_kept kept_of(const struct rlhf__cpu *cpu, const rlhf_lm_h
     k.generation = cpu->weight_generation;
     k.hidden_hash = content_hash(a->hidden, a->rows * row_bytes(a));
     k.ref_hash = with_ref ? content_hash(a->ref_hidden, a->rows * row_bytes(a)) : 0;
+    k.with_support = a->support != NULL;
+    k.support_hash = content_hash(a->support, support_bytes(a));
     return k;
 }
 
@@ -111,7 +138,8 @@ static int kept_serves(const struct rlhf__lm_kept *have, const struct rlhf__lm_k
            (!want->with_ref ||
             (have->ref_weight == want->ref_weight && have->ref_hash == want->ref_hash)) &&
            same_dist(&have->dist, &want->dist) && have->generation == want->generation &&
-           have->hidden_hash == want->hidden_hash;
+           have->hidden_hash == want->hidden_hash && have->with_support == want->with_support &&
+           have->support_hash == want->support_hash;
 }
 
 rlhf_status rlhf__cpu_lm_head(void *ctx, const rlhf_lm_head *from) {

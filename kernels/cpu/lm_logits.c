@@ -70,11 +70,35 @@ rlhf_status rlhf__lm_block_logits(struct rlhf__cpu *cpu, struct rlhf__lm_block *
     return logits(cpu, b->ref_logits, b->ref_hidden, b->ref_weight, b->rows);
 }
 
+void rlhf__lm_support_store(uint32_t *bits, const float *z, size_t n) {
+    for (size_t i = 0; i < n; i += 32) {
+        const size_t count = n - i < 32 ? n - i : 32;
+        uint32_t word = 0;
+        for (size_t j = 0; j < count; j++)
+            word |= (uint32_t)(z[i + j] > -INFINITY) << j;
+        bits[i / 32] = word;
+    }
+}
+
+// Logits outside the support become -inf. Mostly whole words are out, or (top-p) in.
+static void support_apply(float *z, const uint32_t *bits, size_t n) {
+    for (size_t i = 0; i < n; i += 32) {
+        const size_t count = n - i < 32 ? n - i : 32;
+        const uint32_t word = bits[i / 32];
+        if (word == UINT32_MAX) continue;
+        for (size_t j = 0; j < count; j++)
+            z[i + j] = word >> j & 1 ? z[i + j] : -INFINITY;
+    }
+}
+
 void rlhf__lm_row_stat(const struct rlhf__cpu *cpu, const struct rlhf__lm_block *b, uint32_t row,
                        float *work) {
     const size_t n = (size_t)b->vocab;
     float *z = b->logits + row * n;
-    if (work) cpu->hot.head_keep(z, n, b->scale, b->dist->top_k, b->dist->top_p, work);
+    if (b->support)
+        support_apply(z, b->support + row * rlhf_support_words(b->vocab), n);
+    else if (work)
+        cpu->hot.head_keep(z, n, b->scale, b->dist->top_k, b->dist->top_p, work);
     cpu->hot.head_stat(&b->stat[row], z, n, b->scale, b->with_entropy);
     if (b->ref_weight) cpu->hot.head_kl(&b->stat[row], z, b->ref_logits + row * n, n, b->scale);
 }

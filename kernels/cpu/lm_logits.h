@@ -11,6 +11,7 @@
 struct rlhf__lm_block {
     const rlhf_weight *weight, *ref_weight; // ref_weight NULL: no KL
     const rlhf_dist *dist;
+    const uint32_t *support; // [rows, words], see compute.h; NULL: what dist keeps
     const char *hidden, *ref_hidden;
     uint32_t rows;
     int32_t vocab, with_entropy;
@@ -39,8 +40,11 @@ rlhf_status rlhf__lm_block_place(struct rlhf__cpu *cpu, struct rlhf__lm_block *b
 // Computes logits (raw), no statistics. [step]
 rlhf_status rlhf__lm_block_logits(struct rlhf__cpu *cpu, struct rlhf__lm_block *b);
 
-// Applies the kept set in place and fills stat. work: see head_keep; NULL when nothing is cut.
-// [any]
+// bits[words] = the ids whose logit is not -inf. [any]
+void rlhf__lm_support_store(uint32_t *bits, const float *z, size_t n);
+
+// Leaves the block's support, or what its dist keeps, in place and fills stat. work: see head_keep;
+// NULL when dist cuts nothing. [any]
 void rlhf__lm_row_stat(const struct rlhf__cpu *cpu, const struct rlhf__lm_block *b, uint32_t row,
                        float *work);
 

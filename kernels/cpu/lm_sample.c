@@ -11,14 +11,18 @@
 static rlhf_status sample_check(struct rlhf__cpu *cpu, rlhf_lm_sample *a,
                                 const rlhf_lm_sample *from) {
     memset(a, 0, sizeof *a);
-    if (from->size < sizeof *a)
+    if (from->size < offsetof(rlhf_lm_sample, host_support))
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
                               "lm_sample: the arguments say %u bytes, %zu are "
                               "needed",
-                              from->size, sizeof *a);
-    memcpy(a, from, sizeof *a);
+                              from->size, offsetof(rlhf_lm_sample, host_support));
+    memcpy(a, from, from->size < sizeof *a ? from->size : sizeof *a);
     RLHF_TRY(rlhf__lm_dist_check(cpu, "lm_sample", a->dist));
     RLHF_TRY(rlhf__lm_dist_check(cpu, "lm_sample", a->logp_dist));
+    if (a->host_support && rlhf__lm_dist_cuts(a->logp_dist, a->vocab))
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                              "lm_sample: logp_dist's top_k and top_p must be off where the "
+                              "support is wanted");
     return rlhf__lm_weight_check(cpu, "lm_sample", a->weight, a->d, a->vocab, a->dtype);
 }
 
@@ -32,13 +36,16 @@ static rlhf_status scratch_place(struct rlhf__cpu *cpu, int32_t vocab, float **o
 }
 
 // Draws from logits z with the largest value max under d, which may cut (never the largest); z
-// stays as it is.
+// stays as it is. bits, unless NULL, becomes what was drawn from.
 static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const rlhf_dist *d,
-                    float max, double u, float *copy, float *work) {
+                    float max, double u, float *copy, float *work, uint32_t *bits) {
     const float scale = d->greedy ? 1.0f : (float)d->inv_temperature;
     int32_t id = 0;
     if (d->greedy) {
         cpu->hot.head_argmax(&id, z, n);
+        if (!bits) return id;
+        memset(bits, 0, rlhf_support_words((int32_t)n) * sizeof *bits);
+        bits[id / 32] = 1u << id % 32;
         return id;
     }
     if (rlhf__lm_dist_cuts(d, (int32_t)n)) {
@@ -46,6 +53,7 @@ static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const
         cpu->hot.head_keep(copy, n, scale, d->top_k, d->top_p, work);
         z = copy;
     }
+    if (bits) rlhf__lm_support_store(bits, z, n);
     cpu->hot.head_draw(&id, z, n, scale, max, u);
     return id;
 }
@@ -61,10 +69,12 @@ static int sample_row(const struct rlhf__cpu *cpu, const rlhf_lm_sample *a,
     const double u = rlhf_rng_f64(word[0], word[1]);
     cpu->hot.head_stat(&b->stat[i], z, n, b->scale, 0);
     if (!isfinite(b->stat[i].max) || !isfinite(b->stat[i].log_sum)) return 0;
-    const int32_t id = draw(cpu, z, n, a->dist, b->stat[i].max, u, copy, work);
+    uint32_t *bits = a->host_support;
+    if (bits) bits += at * (size_t)rlhf_support_words(a->vocab);
+    const int32_t id = draw(cpu, z, n, a->dist, b->stat[i].max, u, copy, work, bits);
     const float chosen = z[id];
     int out = 0; // chosen, but outside the kept set of logp_dist
-    if (rlhf__lm_dist_cuts(b->dist, a->vocab)) {
+    if (b->support || rlhf__lm_dist_cuts(b->dist, a->vocab)) {
         rlhf__lm_row_stat(cpu, b, i, work);
         out = z[id] == -INFINITY;
     }
@@ -82,10 +92,12 @@ rlhf_status rlhf__cpu_lm_sample(void *ctx, const rlhf_lm_sample *from) {
     cpu->lm_kept.valid = 0;
     const uint32_t step = rlhf__lm_block_rows(cpu, a.rows, a.vocab, a.dtype, 0);
     const uint64_t row_bytes = (uint64_t)a.d * rlhf_dtype_size(a.dtype);
+    const size_t words = rlhf_support_words(a.vocab);
     for (uint32_t first = 0; first < a.rows; first += step) {
         struct rlhf__lm_block b = {
             .weight = a.weight,
             .dist = a.logp_dist,
+            .support = a.host_support ? a.host_support + first * words : NULL,
             .hidden = a.hidden + first * row_bytes,
             .rows = a.rows - first < step ? a.rows - first : step,
             .vocab = a.vocab,

@@ -62,6 +62,21 @@ static int32_t kept_count(const struct rlhf__ref_ranked *ranked, int32_t vocab,
     return kept;
 }
 
+void rlhf__ref_support_store(uint32_t *bits, const double *logp, int32_t vocab) {
+    memset(bits, 0, rlhf_support_words(vocab) * sizeof *bits);
+    for (int32_t v = 0; v < vocab; v++)
+        if (logp[v] != -INFINITY) bits[v / 32] |= 1u << v % 32;
+}
+
+void rlhf__ref_support_apply(double *logits, const uint32_t *bits, int32_t vocab) {
+    for (int32_t v = 0; v < vocab; v++)
+        if (!(bits[v / 32] >> v % 32 & 1)) logits[v] = -INFINITY;
+}
+
+int rlhf__ref_dist_cuts(const rlhf_dist *d, int32_t vocab) {
+    return d->top_p < 1.0 || (d->top_k > 0 && d->top_k < vocab);
+}
+
 void rlhf__ref_log_probs(double *logits, struct rlhf__ref_ranked *ranked, int32_t vocab,
                          const rlhf_dist *d) {
     int is_nan = 0;
@@ -70,7 +85,7 @@ void rlhf__ref_log_probs(double *logits, struct rlhf__ref_ranked *ranked, int32_
         is_nan |= isnan(logits[v]);
         ranked[v] = (struct rlhf__ref_ranked){logits[v], v};
     }
-    if (!is_nan && (d->top_p < 1.0 || (d->top_k > 0 && d->top_k < vocab))) {
+    if (!is_nan && rlhf__ref_dist_cuts(d, vocab)) {
         qsort(ranked, (size_t)vocab, sizeof *ranked, by_rank);
         for (int32_t i = kept_count(ranked, vocab, d); i < vocab; i++)
             logits[ranked[i].id] = -INFINITY;

@@ -25,6 +25,13 @@ double rlhf__ref_dist_scale(const rlhf_dist *d);
 // logits[vocab] = row `row` of hidden (act dtype) times the weight, summed in double.
 void rlhf__ref_logits(double *logits, const char *hidden, const rlhf_weight *w, uint64_t row);
 
+// Support bits (rlhf/compute.h): the ids whose log-prob is not -inf; and -inf for the others.
+void rlhf__ref_support_store(uint32_t *bits, const double *logp, int32_t vocab);
+void rlhf__ref_support_apply(double *logits, const uint32_t *bits, int32_t vocab);
+
+// 1 when d's top-k or top-p may leave ids out.
+int rlhf__ref_dist_cuts(const rlhf_dist *d, int32_t vocab);
+
 // logits[vocab] becomes log-probs. ranked[vocab] is scratch. A NaN logit makes all of them NaN.
 void rlhf__ref_log_probs(double *logits, struct rlhf__ref_ranked *ranked, int32_t vocab,
                          const rlhf_dist *d);

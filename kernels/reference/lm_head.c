@@ -17,6 +17,10 @@ static rlhf_status check_head_weight(struct rlhf__ref *r, const char *op, const 
                           w->n, w->dtype, a->d, a->vocab, a->dtype);
 }
 
+static const uint32_t *support_of(const rlhf_lm_head *a, uint64_t t) {
+    return (const uint32_t *)(const void *)a->support + t * rlhf_support_words(a->vocab);
+}
+
 rlhf_status rlhf__ref_head_check(struct rlhf__ref *r, const char *op, rlhf_lm_head *a,
                                  const rlhf_lm_head *from, int backward) {
     RLHF_TRY(rlhf__ref_copy_in(r, op, a, sizeof *a, from, offsetof(rlhf_lm_head, entropy)));
@@ -25,6 +29,9 @@ rlhf_status rlhf__ref_head_check(struct rlhf__ref *r, const char *op, rlhf_lm_he
     const uint32_t flags = backward && a->d_hidden ? RLHF_WEIGHT_BACKWARD : 0;
     RLHF_TRY(check_head_weight(r, op, "weight", a, a->weight, flags));
     if (with_kl) RLHF_TRY(check_head_weight(r, op, "ref_weight", a, a->ref_weight, 0));
+    if (a->support && rlhf__ref_dist_cuts(a->dist, a->vocab))
+        return rlhf__ref_fail(r, RLHF_E_INVALID,
+                              "top_k and top_p must be off where rows have a support");
     return RLHF_OK;
 }
 
@@ -34,6 +41,9 @@ rlhf_status rlhf__ref_head_check_targets(struct rlhf__ref *r, const rlhf_lm_head
         if (id < 0 || id >= a->vocab)
             return rlhf__ref_fail(r, RLHF_E_INVALID, "target[%u] = %d, vocabulary %d", t, id,
                                   a->vocab);
+        if (a->support && !(support_of(a, t)[id / 32] >> id % 32 & 1))
+            return rlhf__ref_fail(r, RLHF_E_INVALID, "target[%u] is %d, outside its support", t,
+                                  id);
     }
     return RLHF_OK;
 }
@@ -58,6 +68,7 @@ void rlhf__ref_head_row_finish(struct rlhf__ref_head_row *s) {
 void rlhf__ref_head_row_fill(struct rlhf__ref_head_row *s, const rlhf_lm_head *a, uint64_t t,
                              int with_ref) {
     rlhf__ref_logits(s->logp, a->hidden, a->weight, t);
+    if (a->support) rlhf__ref_support_apply(s->logp, support_of(a, t), a->vocab);
     rlhf__ref_log_probs(s->logp, s->ranked, a->vocab, a->dist);
     if (!with_ref) return;
     rlhf__ref_logits(s->ref, a->ref_hidden, a->ref_weight, t);
@@ -78,6 +89,11 @@ double rlhf__ref_kl(const struct rlhf__ref_head_row *s, int32_t vocab) {
     return sum;
 }
 
+struct rlhf__ref_use rlhf__ref_head_support(const rlhf_lm_head *a) {
+    return rlhf__ref_optional(a->support, (uint64_t)a->rows * rlhf_support_words(a->vocab),
+                              sizeof(uint32_t));
+}
+
 rlhf_status rlhf__ref_lm_head(void *ctx, const rlhf_lm_head *from) {
     rlhf_lm_head a;
     struct rlhf__ref_head_row s;
@@ -88,7 +104,8 @@ rlhf_status rlhf__ref_lm_head(void *ctx, const rlhf_lm_head *from) {
                                          rlhf__ref_range(a.logp, a.rows, sizeof(float)),
                                          rlhf__ref_optional(a.entropy, a.rows, sizeof(float)),
                                          rlhf__ref_optional(a.kl, a.rows, sizeof(float)),
-                                         {a.kl ? a.ref_hidden : NULL, a.kl ? hidden : 0}};
+                                         {a.kl ? a.ref_hidden : NULL, a.kl ? hidden : 0},
+                                         rlhf__ref_head_support(&a)};
     RLHF_TRY(rlhf__ref_head_row_init(ctx, &s, a.vocab));
     rlhf_status st = rlhf__ref_enter(ctx, "lm_head", uses, RLHF__REF_COUNT(uses));
     if (st == RLHF_OK) st = rlhf__ref_head_check_targets(ctx, &a);

@@ -26,7 +26,11 @@ void rlhf__ref_head_row_fill(struct rlhf__ref_head_row *s, const rlhf_lm_head *a
 double rlhf__ref_entropy(const struct rlhf__ref_head_row *s, int32_t vocab);
 double rlhf__ref_kl(const struct rlhf__ref_head_row *s, int32_t vocab);
 
-// RLHF_E_INVALID when a target is outside the vocabulary; the array must be accessible.
+// RLHF_E_INVALID when a target is outside the vocabulary or its support; the arrays must be
+// accessible.
 rlhf_status rlhf__ref_head_check_targets(struct rlhf__ref *r, const rlhf_lm_head *a);
+
+// The device range of a's support.
+struct rlhf__ref_use rlhf__ref_head_support(const rlhf_lm_head *a);
 
 #endif

@@ -88,7 +88,8 @@ rlhf_status rlhf__ref_lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
                                          rlhf__ref_optional(a.d_entropy, a.rows, sizeof(float)),
                                          rlhf__ref_optional(a.d_kl, a.rows, sizeof(float)),
                                          {a.d_hidden, a.d_hidden ? hidden : 0},
-                                         {a.d_weight, weights * sizeof(float)}};
+                                         {a.d_weight, weights * sizeof(float)},
+                                         rlhf__ref_head_support(&a)};
     double *scratch; // one row of logit derivatives, then the weight's
     RLHF_TRY(rlhf__ref_scratch(ctx, vocab + weights, sizeof *scratch, &scratch));
     memset(scratch, 0, (vocab + weights) * sizeof *scratch);

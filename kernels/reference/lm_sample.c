@@ -46,14 +46,22 @@ static rlhf_status sample_row(struct rlhf__ref *r, const struct sampler *s, cons
     for (int32_t v = 0; v < a->vocab; v++)
         if (!isfinite(s->logits[v]))
             return rlhf__ref_fail(r, RLHF_E_NUMERIC, "logit %d of row %u is not finite", v, t);
+    uint32_t *bits = a->host_support;
+    if (bits) bits += t * (uint64_t)rlhf_support_words(a->vocab);
     if (a->dist->greedy) {
         a->host_id[t] = arg_max(s->logits, a->vocab);
+        for (int32_t v = 0; v < a->vocab; v++)
+            s->logp[v] = v == a->host_id[t] ? 0.0 : -INFINITY;
     } else {
         const rlhf_rng at = {a->seed, a->stream, a->host_counter[t]};
         uint32_t word[4];
         rlhf_rng_block(&at, word);
         set_log_probs(s, a->vocab, a->dist);
         a->host_id[t] = draw(s->logp, a->vocab, rlhf_rng_f64(word[0], word[1]));
+    }
+    if (bits) {
+        rlhf__ref_support_store(bits, s->logp, a->vocab);
+        rlhf__ref_support_apply(s->logits, bits, a->vocab);
     }
     set_log_probs(s, a->vocab, a->logp_dist);
     a->host_logp[t] = (float)s->logp[a->host_id[t]];
@@ -62,9 +70,14 @@ static rlhf_status sample_row(struct rlhf__ref *r, const struct sampler *s, cons
 
 static rlhf_status check_sample(struct rlhf__ref *r, rlhf_lm_sample *a,
                                 const rlhf_lm_sample *from) {
-    RLHF_TRY(rlhf__ref_copy_in(r, "lm_sample", a, sizeof *a, from, sizeof *a));
+    RLHF_TRY(rlhf__ref_copy_in(r, "lm_sample", a, sizeof *a, from,
+                               offsetof(rlhf_lm_sample, host_support)));
     RLHF_TRY(rlhf__ref_dist_check(r, a->dist));
     RLHF_TRY(rlhf__ref_dist_check(r, a->logp_dist));
+    if (a->host_support && rlhf__ref_dist_cuts(a->logp_dist, a->vocab))
+        return rlhf__ref_fail(
+            r, RLHF_E_INVALID,
+            "logp_dist's top_k and top_p must be off where the support is wanted");
     RLHF_TRY(rlhf__ref_check_weight(r, "lm_sample", a->weight, 0));
     if (a->weight->k != a->d || a->weight->n != a->vocab || a->weight->dtype != a->dtype)
         return rlhf__ref_fail(

@@ -296,9 +296,18 @@ enum { LM_ROWS = 6, LM_D = 10, LM_VOCAB = 40 };
 struct lm {
     rlhf_dist dist;
     uint32_t flags;
+    int32_t support; // 1: the target and a third of the ids, others in each row
 };
 
 static const int32_t lm_target[LM_ROWS] = {3, 39, 0, 17, 17, 8};
+
+static rlhf_dev lm_support(struct call *k) {
+    int32_t bits[LM_ROWS * 2] = {0};
+    for (int t = 0; t < LM_ROWS; t++)
+        for (int v = 0; v < LM_VOCAB; v++)
+            if (v == lm_target[t] || (v * 5 + t) % 3 == 0) bits[2 * t + v / 32] |= 1 << v % 32;
+    return call_ints(k, bits, LM_ROWS * 2);
+}
 
 static rlhf_lm_head lm_run(struct call *k, struct diff *d) {
     const struct lm *s = d->shape;
@@ -314,6 +323,7 @@ static rlhf_lm_head lm_run(struct call *k, struct diff *d) {
     a.ref_weight =
         call_weight(k, call_normal(k, 41, LM_D * LM_VOCAB, 0.5), LM_D, LM_VOCAB, RLHF_F32, 0);
     a.target = call_ints(k, lm_target, LM_ROWS);
+    if (s->support) a.support = lm_support(k);
     a.logp = zeros(k, LM_ROWS);
     a.entropy = zeros(k, LM_ROWS);
     a.kl = zeros(k, LM_ROWS);
@@ -370,11 +380,13 @@ static void lm_head_is_differentiated(void **state) {
     static const struct {
         const char *name;
         struct lm s;
-    } cases[] = {{"lm_head", {{1.0, 1.0, 0, 0}, RLHF_WEIGHT_OUT_IN}},
-                 {"lm_head at 0.7", {{1.0 / 0.7, 1.0, 0, 0}, 0}},
-                 {"lm_head top-k", {{1.0, 1.0, 9, 0}, RLHF_WEIGHT_OUT_IN}},
-                 {"lm_head top-p", {{1.2, 0.7, 0, 0}, 0}},
-                 {"lm_head top-k top-p", {{1.0, 0.9, 15, 0}, RLHF_WEIGHT_OUT_IN}}};
+    } cases[] = {{"lm_head", {{1.0, 1.0, 0, 0}, RLHF_WEIGHT_OUT_IN, 0}},
+                 {"lm_head at 0.7", {{1.0 / 0.7, 1.0, 0, 0}, 0, 0}},
+                 {"lm_head top-k", {{1.0, 1.0, 9, 0}, RLHF_WEIGHT_OUT_IN, 0}},
+                 {"lm_head top-p", {{1.2, 0.7, 0, 0}, 0, 0}},
+                 {"lm_head top-k top-p", {{1.0, 0.9, 15, 0}, RLHF_WEIGHT_OUT_IN, 0}},
+                 {"lm_head support", {{1.0, 1.0, 0, 0}, RLHF_WEIGHT_OUT_IN, 1}},
+                 {"lm_head support at 1.5", {{1.0 / 1.5, 1.0, 0, 0}, 0, 1}}};
     for (size_t i = 0; i < CHECK_COUNT(cases); i++)
         for (uint32_t only = 0; only <= 3; only++)
             check_lm(kit->ref, &cases[i].s, only, cases[i].name);
@@ -384,7 +396,7 @@ static void lm_head_is_differentiated(void **state) {
 static void lm_head_outside_the_kept_set(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
-    const struct lm s = {{1.0, 1.0, 1, 0}, RLHF_WEIGHT_OUT_IN};
+    const struct lm s = {{1.0, 1.0, 1, 0}, RLHF_WEIGHT_OUT_IN, 0};
     for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
         struct call k = {.c = backends[b]};
         struct diff d = {.name = "outside",

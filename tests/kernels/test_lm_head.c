@@ -3,12 +3,13 @@
 #include "kit.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct shape {
     uint32_t rows;
     int32_t d, vocab, dtype, top_k;
     double top_p, inv_temperature;
-    int32_t kl, flags;
+    int32_t kl, flags, support; // support: rows have one each, and nothing is cut
 };
 
 static const struct bound value_bound = {1e-10, 5e-5};
@@ -18,20 +19,47 @@ static const struct bound f32_bound = {1e-10, 5e-4}, bf16_bound = {1e-4, 1e-1};
 enum { OI = RLHF_WEIGHT_OUT_IN };
 
 static const struct shape shapes[] = {
-    {5, 16, 97, RLHF_F32, 0, 1.0, 1.0, 1, OI},      {33, 64, 1000, RLHF_F32, 0, 1.0, 1.4, 1, OI},
-    {20, 256, 8192, RLHF_F32, 0, 1.0, 1.0, 1, OI},  {9, 64, 1000, RLHF_F32, 20, 1.0, 1.0, 1, 0},
-    {9, 64, 1000, RLHF_F32, 0, 0.8, 0.7, 1, OI},    {9, 64, 1000, RLHF_F32, 50, 0.9, 1.0, 0, 0},
-    {9, 64, 1000, RLHF_F32, 1, 1.0, 1.0, 0, OI},    {3, 64, 50257, RLHF_F32, 0, 1.0, 1.0, 0, OI},
-    {5, 16, 97, RLHF_BF16, 0, 1.0, 1.0, 1, OI},     {33, 64, 1000, RLHF_BF16, 0, 1.0, 1.4, 1, OI},
-    {20, 256, 8192, RLHF_BF16, 0, 1.0, 1.0, 1, OI}, {9, 64, 1000, RLHF_BF16, 20, 1.0, 1.0, 1, 0},
-    {9, 64, 1000, RLHF_BF16, 0, 0.8, 0.7, 1, OI},   {9, 64, 1000, RLHF_BF16, 50, 0.9, 1.0, 0, 0},
-    {2, 96, 50257, RLHF_BF16, 0, 1.0, 1.0, 0, OI},
+    {5, 16, 97, RLHF_F32, 0, 1.0, 1.0, 1, OI, 0},
+    {33, 64, 1000, RLHF_F32, 0, 1.0, 1.4, 1, OI, 0},
+    {20, 256, 8192, RLHF_F32, 0, 1.0, 1.0, 1, OI, 0},
+    {9, 64, 1000, RLHF_F32, 20, 1.0, 1.0, 1, 0, 0},
+    {9, 64, 1000, RLHF_F32, 0, 0.8, 0.7, 1, OI, 0},
+    {9, 64, 1000, RLHF_F32, 50, 0.9, 1.0, 0, 0, 0},
+    {9, 64, 1000, RLHF_F32, 1, 1.0, 1.0, 0, OI, 0},
+    {3, 64, 50257, RLHF_F32, 0, 1.0, 1.0, 0, OI, 0},
+    {5, 16, 97, RLHF_BF16, 0, 1.0, 1.0, 1, OI, 0},
+    {33, 64, 1000, RLHF_BF16, 0, 1.0, 1.4, 1, OI, 0},
+    {20, 256, 8192, RLHF_BF16, 0, 1.0, 1.0, 1, OI, 0},
+    {9, 64, 1000, RLHF_BF16, 20, 1.0, 1.0, 1, 0, 0},
+    {9, 64, 1000, RLHF_BF16, 0, 0.8, 0.7, 1, OI, 0},
+    {9, 64, 1000, RLHF_BF16, 50, 0.9, 1.0, 0, 0, 0},
+    {2, 96, 50257, RLHF_BF16, 0, 1.0, 1.0, 0, OI, 0},
+    {9, 64, 1000, RLHF_F32, 0, 1.0, 1.0, 1, 0, 1},
+    {33, 64, 1000, RLHF_F32, 0, 1.0, 1.4, 1, OI, 1},
+    {9, 64, 97, RLHF_BF16, 0, 1.0, 1.0, 0, OI, 1},
+    {9, 64, 1000, RLHF_BF16, 0, 1.0, 0.7, 1, OI, 1},
 };
 
 static void label(struct outputs *out, const char *op, const struct shape *s) {
-    snprintf(out->label, sizeof out->label, "%s %u x %d x %d %s%s%s T %.2f k %d p %.2f", op,
+    snprintf(out->label, sizeof out->label, "%s %u x %d x %d %s%s%s%s T %.2f k %d p %.2f", op,
              s->rows, s->d, s->vocab, s->dtype == RLHF_BF16 ? "bf16" : "f32", s->kl ? " kl" : "",
-             s->flags & OI ? " [n,k]" : "", 1.0 / s->inv_temperature, s->top_k, s->top_p);
+             s->flags & OI ? " [n,k]" : "", s->support ? " support" : "", 1.0 / s->inv_temperature,
+             s->top_k, s->top_p);
+}
+
+// The target and others of each row: whole words out, whole words in, and single bits.
+static rlhf_dev make_support(struct call *k, int32_t vocab, const int32_t *target) {
+    const uint64_t words = rlhf_support_words(vocab);
+    int32_t *host = call_host(k, k->n_rows * words * sizeof *host);
+    uint32_t *bits = (uint32_t *)host;
+    memset(bits, 0, k->n_rows * words * sizeof *bits);
+    for (uint32_t i = 0; i < k->n_rows; i++)
+        for (int32_t v = 0; v < vocab; v++) {
+            const uint32_t w = (uint32_t)v / 32 + k->rows[i];
+            const int in = w % 4 == 0 || (w % 4 == 1 && (v * 7 + (int32_t)k->rows[i]) % 3 == 0);
+            if (in || v == target[i]) bits[i * words + (uint32_t)v / 32] |= 1u << v % 32;
+        }
+    return call_ints(k, host, k->n_rows * words);
 }
 
 // Inputs of a call. The reference model is a slightly moved policy, as in training. The targets of
@@ -62,6 +90,7 @@ static rlhf_lm_head make_head(struct call *k, const struct shape *s, rlhf_dist *
     a.target = call_ints(k, target, n);
     a.logp = call_zeros(k, n, RLHF_F32);
     a.entropy = call_zeros(k, n, RLHF_F32);
+    if (s->support) a.support = make_support(k, s->vocab, target);
     if (!s->kl) return a;
     float *dx = call_normal_rows(k, 3, d, 0.3), *dw = call_normal(k, 4, vocab * d, 0.05);
     for (uint64_t i = 0; i < n * d; i++)
@@ -133,11 +162,13 @@ static void backward_matches(void **state) {
 static void rows(void **state) {
     struct kit *k = *state;
     rlhf_compute *backends[] = {k->cpu1, k->cpu2, k->ref};
-    const struct shape many[] = {{70, 64, 1000, RLHF_F32, 0, 1.0, 1.0, 1, OI},
-                                 {70, 64, 1000, RLHF_BF16, 0, 1.0, 1.4, 1, OI},
-                                 {40, 64, 97, RLHF_F32, 10, 0.9, 1.0, 1, 0},
-                                 {40, 64, 97, RLHF_BF16, 10, 0.9, 1.0, 1, 0},
-                                 {40, 64, 8192, RLHF_BF16, 0, 1.0, 1.0, 0, OI}};
+    const struct shape many[] = {{70, 64, 1000, RLHF_F32, 0, 1.0, 1.0, 1, OI, 0},
+                                 {70, 64, 1000, RLHF_BF16, 0, 1.0, 1.4, 1, OI, 0},
+                                 {40, 64, 97, RLHF_F32, 10, 0.9, 1.0, 1, 0, 0},
+                                 {40, 64, 97, RLHF_BF16, 10, 0.9, 1.0, 1, 0, 0},
+                                 {40, 64, 8192, RLHF_BF16, 0, 1.0, 1.0, 0, OI, 0},
+                                 {40, 64, 97, RLHF_F32, 0, 1.0, 1.0, 1, 0, 1},
+                                 {40, 64, 1000, RLHF_BF16, 0, 1.0, 1.4, 1, OI, 1}};
     for (size_t b = 0; b < CHECK_COUNT(backends); b++)
         for (size_t i = 0; i < CHECK_COUNT(many); i++)
             if (backends[b] != k->ref || i == 2)
@@ -157,8 +188,9 @@ static void threads(void **state) {
 static void small_workspace(void **state) {
     struct kit *k = *state;
     struct kit small = *k;
-    const struct shape s[] = {{70, 64, 8192, RLHF_F32, 0, 1.0, 1.0, 1, OI},
-                              {70, 64, 8192, RLHF_BF16, 0, 1.0, 1.0, 1, OI}};
+    const struct shape s[] = {{70, 64, 8192, RLHF_F32, 0, 1.0, 1.0, 1, OI, 0},
+                              {70, 64, 8192, RLHF_BF16, 0, 1.0, 1.0, 1, OI, 0},
+                              {70, 64, 8192, RLHF_BF16, 0, 1.0, 1.0, 1, OI, 1}};
     small.cpu2 = kit_create(k->kernels_cpu, 1, 0, 1 << 20);
     for (size_t i = 0; i < CHECK_COUNT(s); i++) {
         check_threads(&small, lm_head, &s[i], s[i].rows);

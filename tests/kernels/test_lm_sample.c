@@ -10,23 +10,27 @@ struct shape {
     uint32_t rows;
     int32_t d, vocab, dtype;
     rlhf_dist dist, logp_dist;
+    int32_t support; // 1: also what was drawn from; log-probs are over it
 };
 
 #define FULL                                                                                       \
     { 1.0, 1.0, 0, 0 }
 
 static const struct shape shapes[] = {
-    {70, 64, 97, RLHF_F32, FULL, FULL},
-    {40, 64, 1000, RLHF_F32, {1.4, 1.0, 0, 0}, {1.4, 1.0, 0, 0}},
-    {40, 64, 1000, RLHF_F32, {1.0, 0.9, 50, 0}, {1.0, 0.9, 50, 0}},
-    {40, 64, 1000, RLHF_F32, {0.7, 1.0, 20, 0}, FULL},
-    {40, 64, 1000, RLHF_F32, {1.0, 1.0, 0, 1}, FULL},
-    {3, 64, 50257, RLHF_F32, FULL, FULL},
-    {70, 64, 97, RLHF_BF16, FULL, FULL},
-    {40, 64, 8192, RLHF_BF16, FULL, FULL},
-    {40, 64, 1000, RLHF_BF16, {1.0, 0.9, 50, 0}, {1.0, 0.9, 50, 0}},
-    {40, 64, 1000, RLHF_BF16, {0.7, 0.8, 0, 0}, {0.7, 0.8, 0, 0}},
-    {40, 64, 1000, RLHF_BF16, {1.0, 1.0, 0, 1}, {1.4, 1.0, 0, 0}},
+    {70, 64, 97, RLHF_F32, FULL, FULL, 0},
+    {40, 64, 1000, RLHF_F32, {1.4, 1.0, 0, 0}, {1.4, 1.0, 0, 0}, 0},
+    {40, 64, 1000, RLHF_F32, {1.0, 0.9, 50, 0}, {1.0, 0.9, 50, 0}, 0},
+    {40, 64, 1000, RLHF_F32, {0.7, 1.0, 20, 0}, FULL, 0},
+    {40, 64, 1000, RLHF_F32, {1.0, 1.0, 0, 1}, FULL, 0},
+    {3, 64, 50257, RLHF_F32, FULL, FULL, 0},
+    {70, 64, 97, RLHF_BF16, FULL, FULL, 0},
+    {40, 64, 8192, RLHF_BF16, FULL, FULL, 0},
+    {40, 64, 1000, RLHF_BF16, {1.0, 0.9, 50, 0}, {1.0, 0.9, 50, 0}, 0},
+    {40, 64, 1000, RLHF_BF16, {0.7, 0.8, 0, 0}, {0.7, 0.8, 0, 0}, 0},
+    {40, 64, 1000, RLHF_BF16, {1.0, 1.0, 0, 1}, {1.4, 1.0, 0, 0}, 0},
+    {40, 64, 1000, RLHF_F32, {1.0, 0.9, 50, 0}, FULL, 1},
+    {40, 64, 1000, RLHF_BF16, {0.7, 0.8, 0, 0}, {0.7, 1.0, 0, 0}, 1},
+    {70, 64, 97, RLHF_BF16, {1.4, 1.0, 7, 0}, FULL, 1},
 };
 
 enum { SEED = 77 };
@@ -51,6 +55,8 @@ static rlhf_lm_sample make_sample(struct call *k, const struct shape *s) {
     a.hidden = call_floats(k, call_normal_rows(k, 2, d, 1.0), n * d, s->dtype);
     a.host_id = call_host(k, n * sizeof *a.host_id);
     a.host_logp = call_host(k, n * sizeof *a.host_logp);
+    if (s->support)
+        a.host_support = call_host(k, n * rlhf_support_words(s->vocab) * sizeof *a.host_support);
     return a;
 }
 
@@ -82,6 +88,8 @@ static void sample(struct call *k, const void *shape, struct outputs *out) {
                       .weight = a.weight};
     h.target = call_ints(k, a.host_id, n);
     h.logp = call_zeros(k, n, RLHF_F32);
+    if (s->support)
+        h.support = call_ints(k, (const int32_t *)a.host_support, n * rlhf_support_words(s->vocab));
     KIT_OK(k->c, k->c->lm_head(k->c->ctx, &h));
     outputs_add(out, k, "lm_head's logp", h.logp, RLHF_F32, n, 1, k->rows);
 }

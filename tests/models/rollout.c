@@ -33,6 +33,7 @@ struct step {
     int32_t ids[ROLL_ROWS * ROLL_LEN];
     uint64_t counter[ROLL_ROWS];
     float logp[ROLL_ROWS];
+    uint32_t support[ROLL_ROWS * ROLL_WORDS];
 };
 
 static void pack(struct step *k, const struct rollout *r, const struct flight *f,
@@ -51,19 +52,20 @@ static void pack(struct step *k, const struct rollout *r, const struct flight *f
     k->s.n = n;
 }
 
-static void unpack(const struct step *k, struct rollout *r, struct flight *f) {
+static void unpack(const struct step *k, struct rollout *r, struct flight *f, uint32_t words) {
     for (uint32_t i = 0; i < k->s.n; i++) {
         struct flight *x = &f[k->slot[i]];
         x->fed += k->offset[i + 1] - k->offset[i];
         if (x->fed < x->have) continue; // first piece of a prompt: the draw means nothing
         r->ids[x->row][x->have] = k->next[i];
         r->logp[x->row][x->have] = k->logp[i];
+        memcpy(r->support[x->row][x->have], k->support + i * words, words * 4);
         if (++x->have == r->len[x->row]) x->row = -1;
     }
 }
 
 void rollout_run(struct rollout *r, struct model *m, uint32_t n_slots, uint64_t order,
-                 const rlhf_dist *dist, const rlhf_dist *logp_dist) {
+                 const rlhf_dist *dist, const rlhf_dist *logp_dist, int32_t keep) {
     struct flight f[ROLL_ROWS];
     int32_t waiting[ROLL_ROWS], n_waiting = ROLL_ROWS;
     rlhf_rng g = {order, rlhf_rng_stream("order"), 0};
@@ -88,19 +90,26 @@ void rollout_run(struct rollout *r, struct model *m, uint32_t n_slots, uint64_t 
         memset(k, 0, sizeof *k);
         pack(k, r, f, n_slots);
         if (!k->s.n) break;
-        const rlhf_gen_step s = {
-            sizeof s,   k->s.n,  k->slot,   k->start, k->ids,
-            k->offset,  dist,    logp_dist, 11,       rlhf_rng_stream("rollout"),
-            k->counter, k->next, k->logp,   NULL,     NULL};
+        const rlhf_gen_step s = {sizeof s,   k->s.n,
+                                 k->slot,    k->start,
+                                 k->ids,     k->offset,
+                                 dist,       logp_dist,
+                                 11,         rlhf_rng_stream("rollout"),
+                                 k->counter, k->next,
+                                 k->logp,    NULL,
+                                 NULL,       keep ? k->support : NULL};
         must(m, m->ops->gen_step(m->self, session, &s));
-        unpack(k, r, f);
+        unpack(k, r, f, rlhf_support_words(m->info.n_vocab));
     }
     m->ops->gen_close(m->self, session);
     test_free(k);
 }
 
-struct rollout_batch rollout_batch(const struct rollout *r, uint32_t first, uint32_t n) {
-    struct rollout_batch b = {{0}, NULL, NULL, NULL, NULL};
+struct rollout_batch rollout_batch(const struct rollout *r, uint32_t first, uint32_t n,
+                                   int32_t vocab) {
+    struct rollout_batch b = {{0}, NULL, NULL, NULL, NULL, NULL};
+    const uint64_t words = rlhf_support_words(vocab);
+    uint32_t *to = b.support = test_malloc((uint64_t)n * ROLL_LEN * words * sizeof *to);
     b.ids = test_malloc((uint64_t)n * ROLL_LEN * sizeof *b.ids);
     b.logp = test_malloc((uint64_t)n * ROLL_LEN * sizeof *b.logp);
     b.offset = test_calloc(n + 1, sizeof *b.offset);
@@ -111,6 +120,8 @@ struct rollout_batch rollout_batch(const struct rollout *r, uint32_t first, uint
         memcpy(b.logp + b.offset[i], r->logp[row], (uint64_t)r->len[row] * 4);
         b.offset[i + 1] = b.offset[i] + r->len[row];
         b.prompt_len[i] = r->prompt_len[row];
+        for (int32_t t = r->prompt_len[row]; t < r->len[row]; t++, to += words)
+            memcpy(to, r->support[row][t], words * sizeof *to);
     }
     b.b.n = n;
     b.b.total = (uint32_t)b.offset[n];
@@ -123,6 +134,7 @@ struct rollout_batch rollout_batch(const struct rollout *r, uint32_t first, uint
 void rollout_batch_free(struct rollout_batch *b) {
     test_free(b->ids);
     test_free(b->logp);
+    test_free(b->support);
     test_free(b->offset);
     test_free(b->prompt_len);
 }

@@ -67,8 +67,8 @@ static float *gradients(struct model *m, const struct rollout *r, uint32_t step)
     float *all = test_malloc((uint64_t)m->info.n_params * sizeof *all), *to = all;
     model_zero_grad(m);
     for (uint32_t first = 0; first < ROLL_ROWS; first += step) {
-        struct rollout_batch b =
-            rollout_batch(r, first, first + step > ROLL_ROWS ? ROLL_ROWS - first : step);
+        struct rollout_batch b = rollout_batch(
+            r, first, first + step > ROLL_ROWS ? ROLL_ROWS - first : step, m->info.n_vocab);
         float *d = test_malloc(b.b.total * sizeof *d);
         const rlhf_forward f = {
             .size = sizeof f, .heads = RLHF_HEAD_LOGP | RLHF_HEAD_VALUE, .train = 1};

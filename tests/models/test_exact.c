@@ -23,28 +23,36 @@ static const struct shape wide_shape = {"wide", wider, 1037, 40, 50, 0};
 struct rule {
     const char *name;
     rlhf_dist dist, logp_dist;
+    int32_t keep; // log-probs are over what was drawn from
 };
 static const struct rule rules[] = {
-    {"temperature 0.7", {1 / 0.7, 1, 0, 0}, {1 / 0.7, 1, 0, 0}},
-    {"top-k 5", {1.25, 1, 5, 0}, {1.25, 1, 5, 0}},
-    {"top-p 0.8, top-k 20", {1, 0.8, 20, 0}, {1, 0.8, 20, 0}},
-    {"top-k 4, scored in full", {1.5, 1, 4, 0}, {1, 1, 0, 0}},
+    {"temperature 0.7", {1 / 0.7, 1, 0, 0}, {1 / 0.7, 1, 0, 0}, 0},
+    {"top-k 5", {1.25, 1, 5, 0}, {1.25, 1, 5, 0}, 0},
+    {"top-p 0.8, top-k 20", {1, 0.8, 20, 0}, {1, 0.8, 20, 0}, 0},
+    {"top-k 4, scored in full", {1.5, 1, 4, 0}, {1, 1, 0, 0}, 0},
+    {"top-k 5, its support", {1.25, 1, 5, 0}, {1.25, 1, 0, 0}, 1},
+    {"top-p 0.8, its support at temperature 1", {1.4, 0.8, 0, 0}, {1, 1, 0, 0}, 1},
+    {"everything, its support", {1, 1, 0, 0}, {1, 1, 0, 0}, 1},
+    {"greedy, its support", {1, 1, 0, 1}, {1, 1, 0, 0}, 1},
 };
 
 // Forward of the rollout in batches of `step` rows; every recorded log-prob must be met exactly.
-static void check_forward(struct model *m, const struct rollout *r, const rlhf_dist *dist,
+static void check_forward(struct model *m, const struct rollout *r, const struct rule *rule,
                           uint32_t step, int32_t train) {
     uint64_t finite = 0;
     for (uint32_t first = 0; first < ROLL_ROWS; first += step) {
-        struct rollout_batch b =
-            rollout_batch(r, first, first + step > ROLL_ROWS ? ROLL_ROWS - first : step);
+        struct rollout_batch b = rollout_batch(
+            r, first, first + step > ROLL_ROWS ? ROLL_ROWS - first : step, m->info.n_vocab);
         float *logp = test_malloc(b.b.total * sizeof *logp);
-        const rlhf_forward f = {
-            .size = sizeof f, .heads = RLHF_HEAD_LOGP, .train = train, .dist = dist};
+        const rlhf_forward f = {.size = sizeof f,
+                                .heads = RLHF_HEAD_LOGP,
+                                .train = train,
+                                .dist = &rule->logp_dist,
+                                .support = rule->keep ? b.support : NULL};
         const rlhf_heads out = {.size = sizeof out, .logp = logp};
         must(m, m->ops->forward(m->self, &b.b, &f, &out));
         for (uint32_t t = 0; t < b.b.total; t++) {
-            if (isfinite(logp[t]) && logp[t] < 0) finite++;
+            if (isfinite(logp[t]) && (logp[t] < 0 || rule->dist.greedy)) finite++;
             if (memcmp(&logp[t], &b.logp[t], sizeof *logp) != 0)
                 fail_msg("token %u of rows %u..: forward %.9g, sampled %.9g", t, first,
                          (double)logp[t], (double)b.logp[t]);
@@ -69,15 +77,16 @@ static void check_config(const struct shape *s, const char *name, int32_t dtype,
     for (uint32_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         for (uint32_t k = 0; k < 3; k++) {
             rollout_init(r, s->vocab, s->max_prompt, s->max_new);
-            rollout_run(r, &m, slots[k], 100 + k, &rules[i].dist, &rules[i].logp_dist);
+            rollout_run(r, &m, slots[k], 100 + k, &rules[i].dist, &rules[i].logp_dist,
+                        rules[i].keep);
             if (first && k == 0) memcpy(&want[i], r, sizeof *r);
             if (memcmp(&want[i], r, sizeof *r) != 0)
                 fail_msg("%s, %s: %u slots and %u threads draw something else", name, rules[i].name,
                          slots[k], threads);
         }
-        check_forward(&m, r, &rules[i].logp_dist, ROLL_ROWS, 1);
-        check_forward(&m, r, &rules[i].logp_dist, 5, 0);
-        check_forward(&m, r, &rules[i].logp_dist, 1, 1);
+        check_forward(&m, r, &rules[i], ROLL_ROWS, 1);
+        check_forward(&m, r, &rules[i], 5, 0);
+        check_forward(&m, r, &rules[i], 1, 1);
     }
     test_free(r);
     model_close(&m);

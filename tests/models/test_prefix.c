@@ -27,10 +27,22 @@ struct trial {
     struct backend backend;
     struct model m, ref;
     struct families rows;
+    uint32_t *support; // of the response tokens, in both layouts; NULL: the whole vocabulary
 };
 
+// A third of the ids, and the target.
+static uint32_t *make_support(const rlhf_batch *b, int32_t vocab) {
+    const uint32_t words = rlhf_support_words(vocab);
+    uint32_t *bits = test_calloc((uint64_t)b->total * words, sizeof *bits), *to = bits;
+    for (uint32_t i = 0; i < b->n; i++)
+        for (int32_t t = b->offset[i] + b->prompt_len[i]; t < b->offset[i + 1]; t++, to += words)
+            for (int32_t v = 0; v < vocab; v++)
+                if (v == b->ids[t] || (v * 7 + t) % 3 == 0) to[v / 32] |= 1u << v % 32;
+    return bits;
+}
+
 static void trial_open(struct trial *t, const struct shape *s, const char *backend, int32_t dtype,
-                       uint32_t threads) {
+                       uint32_t threads, int32_t with_support) {
     const uint32_t guard = strcmp(backend, "reference") == 0; // device memory is not touched
     t->backend = backend_open(backend, threads, guard);
     assert_non_null(t->backend.compute);
@@ -43,10 +55,12 @@ static void trial_open(struct trial *t, const struct shape *s, const char *backe
     t->ref = model_open("gpt2", s->settings, &o);
     model_fill(&t->ref, 0.25);
     t->rows = families_make(s->families, N_FAMILIES, s->vocab);
+    t->support = with_support ? make_support(&t->rows.full, s->vocab) : NULL;
 }
 
 static void trial_close(struct trial *t) {
     families_free(&t->rows);
+    test_free(t->support);
     model_close(&t->ref);
     model_close(&t->m);
     backend_close(&t->backend);
@@ -78,7 +92,8 @@ static float *run(struct trial *t, const rlhf_batch *b, float *d) {
                             .heads = HEADS,
                             .train = d != NULL,
                             .kl_self = t->ref.self,
-                            .kl_hidden = hidden};
+                            .kl_hidden = hidden,
+                            .support = t->support};
     const rlhf_heads out = heads_at(x, b->total);
     must(&t->m, t->m.ops->forward(t->m.self, b, &f, &out));
     if (d) {
@@ -123,11 +138,13 @@ static void same_hidden(struct trial *t) {
 
 static void check_forward(const struct shape *s, const char *backend, int32_t dtype,
                           uint32_t threads) {
-    struct trial t;
-    trial_open(&t, s, backend, dtype, threads);
-    same_heads(&t);
-    same_hidden(&t);
-    trial_close(&t);
+    for (int32_t with_support = 0; with_support < 2; with_support++) {
+        struct trial t;
+        trial_open(&t, s, backend, dtype, threads, with_support);
+        same_heads(&t);
+        same_hidden(&t);
+        trial_close(&t);
+    }
 }
 
 static void test_forward_reference(void **state) {
@@ -208,10 +225,12 @@ static void same_gradients(struct trial *t, double bound) {
 
 static void check_backward(const struct shape *s, const char *backend, int32_t dtype,
                            uint32_t threads, double bound) {
-    struct trial t;
-    trial_open(&t, s, backend, dtype, threads);
-    same_gradients(&t, bound);
-    trial_close(&t);
+    for (int32_t with_support = 0; with_support < 2; with_support++) {
+        struct trial t;
+        trial_open(&t, s, backend, dtype, threads, with_support);
+        same_gradients(&t, bound);
+        trial_close(&t);
+    }
 }
 
 static void test_backward_reference(void **state) {

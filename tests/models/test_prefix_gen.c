@@ -6,12 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_ROWS = 64, MAX_LEN = 96, NEW = 8, UNTOUCHED = -7 };
+enum { MAX_ROWS = 64, MAX_LEN = 96, NEW = 8, UNTOUCHED = -7, WORDS = 33 };
 
 // What the rows that draw have drawn, in order of the batch.
 struct drawn {
     int32_t ids[MAX_ROWS][NEW];
     float logp[MAX_ROWS][NEW];
+    uint32_t support[MAX_ROWS][NEW][WORDS];
 };
 
 // A row in flight: its own tokens, how many are known and how many the model has seen.
@@ -22,6 +23,12 @@ struct line {
 // How a batch is fed: all at once; backwards within a step (a prompt after the rows that read it);
 // prompts first, in two steps, then the rows, in three.
 enum order { AT_ONCE, BACKWARDS, STAGGERED };
+
+// What is drawn from, and what log-probs are of; keep: over what was drawn from.
+struct rule {
+    rlhf_dist dist, logp_dist;
+    int32_t keep;
+};
 
 struct gen {
     struct model *m;
@@ -34,6 +41,7 @@ struct gen {
     uint64_t counter[MAX_ROWS];
     uint8_t silent[MAX_ROWS];
     float logp[MAX_ROWS];
+    uint32_t support[MAX_ROWS * WORDS];
 };
 
 static void lines_init(struct gen *g, enum order order) {
@@ -65,6 +73,8 @@ static void add(struct gen *g, uint32_t i, int32_t count) {
 
 static void lay_out(struct gen *g, int32_t step, enum order order) {
     g->s.n = 0;
+    for (uint32_t i = 0; i < MAX_ROWS * WORDS; i++)
+        g->support[i] = (uint32_t)UNTOUCHED;
     for (uint32_t k = 0; k < g->b->n; k++) {
         const uint32_t i = order == BACKWARDS ? g->b->n - 1 - k : k;
         const struct line *l = &g->line[i];
@@ -76,6 +86,7 @@ static void lay_out(struct gen *g, int32_t step, enum order order) {
 }
 
 static void take(struct gen *g) {
+    const uint32_t words = rlhf_support_words(g->m->info.n_vocab);
     for (uint32_t r = 0; r < g->s.n; r++) {
         struct line *l = &g->line[g->slot[r]];
         const int32_t made = l->have - g->b->prompt_len[g->slot[r]];
@@ -83,14 +94,17 @@ static void take(struct gen *g) {
         if (l->silent) {
             assert_int_equal(g->next[r], UNTOUCHED);
             assert_true(g->logp[r] <= UNTOUCHED && g->logp[r] >= UNTOUCHED);
+            for (uint32_t w = 0; w < words; w++)
+                assert_int_equal(g->support[r * words + w], (uint32_t)UNTOUCHED);
             continue;
         }
         g->out->ids[l->number][made] = l->ids[l->have++] = g->next[r];
         g->out->logp[l->number][made] = g->logp[r];
+        memcpy(g->out->support[l->number][made], g->support + r * words, words * 4);
     }
 }
 
-static struct drawn *generate(struct model *m, const rlhf_batch *b, const rlhf_dist *dist,
+static struct drawn *generate(struct model *m, const rlhf_batch *b, const struct rule *rule,
                               enum order order) {
     struct gen *g = test_calloc(1, sizeof *g);
     struct drawn *out = test_calloc(1, sizeof *out);
@@ -104,15 +118,16 @@ static struct drawn *generate(struct model *m, const rlhf_batch *b, const rlhf_d
                            .start = g->start,
                            .ids = g->ids,
                            .offset = g->offset,
-                           .dist = dist,
-                           .logp_dist = dist,
+                           .dist = &rule->dist,
+                           .logp_dist = &rule->logp_dist,
                            .seed = 11,
                            .stream = rlhf_rng_stream("rollout"),
                            .counter = g->counter,
                            .next = g->next,
                            .logp = g->logp,
                            .prefix = b->prefix ? g->prefix : NULL,
-                           .silent = b->prefix ? g->silent : NULL};
+                           .silent = b->prefix ? g->silent : NULL,
+                           .support = rule->keep ? g->support : NULL};
     lines_init(g, order);
     must(m, m->ops->gen_open(m->self, b->n, ctx < MAX_LEN ? ctx : MAX_LEN, &session));
     for (int32_t step = 0;; step++) {
@@ -129,7 +144,9 @@ static struct drawn *generate(struct model *m, const rlhf_batch *b, const rlhf_d
 
 static void check(const struct setting *settings, const struct family *k, int32_t vocab,
                   const char *name, int32_t dtype, uint32_t threads) {
-    static const rlhf_dist rules[] = {{1 / 0.7, 1, 0, 0}, {1, 0.8, 20, 0}};
+    static const struct rule rules[] = {{{1 / 0.7, 1, 0, 0}, {1 / 0.7, 1, 0, 0}, 0},
+                                        {{1, 0.8, 20, 0}, {1, 0.8, 20, 0}, 0},
+                                        {{1.2, 0.8, 20, 0}, {1.2, 1, 0, 0}, 1}};
     const uint32_t guard = strcmp(name, "reference") == 0; // device memory is not touched
     struct backend backend = backend_open(name, threads, guard);
     assert_non_null(backend.compute);
@@ -144,6 +161,8 @@ static void check(const struct setting *settings, const struct family *k, int32_
             struct drawn *got = generate(&m, &rows.compact, &rules[r], (enum order)order);
             assert_memory_equal(want->ids, got->ids, sizeof got->ids);
             assert_memory_equal(want->logp, got->logp, sizeof got->logp);
+            if (rules[r].keep)
+                assert_memory_equal(want->support, got->support, sizeof got->support);
             test_free(got);
         }
         test_free(want);

@@ -286,12 +286,19 @@ static void slices_hold_whole_rows(void **state) {
     assert_int_equal(rlhf__episodes_slice_end(&e, 1, 6, 0), 3);
     assert_int_equal(rlhf__episodes_slice_end(&e, 1, 0, 0), 4);
     assert_int_equal(rlhf__episodes_response_tokens(&e, 1, 4), 8);
+    assert_null(rlhf__episodes_support(&e, 2));
+    assert_int_equal(rlhf__episodes_add_support(&e, 40, NULL), RLHF_OK); // two words a token
+    for (uint32_t w = 0; w < 2 * 16; w++)
+        e.support[w] = w;
+    assert_int_equal(*rlhf__episodes_support(&e, 2), 2 * (8 + 2));
     const uint32_t pick[2] = {3, 1};
     struct rlhf__episodes p = {0};
     assert_int_equal(rlhf__episodes_pick(&p, &e, pick, 2, NULL), RLHF_OK);
     assert_int_equal(p.total, 8);
     assert_int_equal(p.ids[0], 15);
     assert_int_equal(p.ids[5], 9);
+    const uint32_t kept[12] = {24, 25, 26, 27, 28, 29, 30, 31, 16, 17, 18, 19};
+    assert_memory_equal(p.support, kept, sizeof kept); // 4 tokens of row 3, 2 of row 1
     int32_t rebased[3];
     rlhf_batch b = rlhf__episodes_batch(&p, 1, 2, rebased);
     assert_int_equal(b.total, 3);

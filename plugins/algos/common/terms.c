@@ -11,7 +11,7 @@ rlhf_status rlhf__kl_of_token(const rlhf_host *host, int32_t kind, const rlhf_ro
     if (isfinite(*kl)) return RLHF_OK;
     return rlhf_failf(host, RLHF_E_NUMERIC,
                       "the KL of token %lld of sequence %lld is not finite (log-prob %g, reference "
-                      "%g); with top-k or top-p use logprob_support full",
+                      "%g)",
                       (long long)(t - in->offset[i] - in->prompt_len[i]), (long long)i, x, f);
 }
 
@@ -57,9 +57,7 @@ rlhf_status rlhf__kl_term(const rlhf_host *host, int32_t kind, double beta, cons
         double x = (double)in->heads->logp[t], f = (double)in->logp_ref[t];
         if (!isfinite(x)) continue; // outside the sampled support: no gradient
         if (!isfinite(f))
-            return rlhf_failf(host, RLHF_E_NUMERIC,
-                              "the reference log-prob of token %lld is %g; with top-k or top-p use "
-                              "logprob_support full",
+            return rlhf_failf(host, RLHF_E_NUMERIC, "the reference log-prob of token %lld is %g",
                               (long long)t, f);
         u->kl_loss += w * beta * rlhf__kl(kind, x, f);
         d->logp[t] += (float)(w * beta * rlhf__kl_dx(kind, x, f));

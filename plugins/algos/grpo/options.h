@@ -115,7 +115,7 @@ extern const char *const rlhf__grpo_scale_names[], *const rlhf__grpo_loss_names[
         RLHF_OPT_ENUM(T, logprob_temperature, RLHF__TEMPERATURE_SAMPLING, rlhf__temperature_names, \
                       "log-probs at the sampling temperature, or at 1"),                           \
         RLHF_OPT_ENUM(T, logprob_support, RLHF__SUPPORT_FULL, rlhf__support_names,                 \
-                      "log-probs over the whole vocabulary, or over what top-k and top-p keep")
+                      "log-probs over the whole vocabulary, or over what top-k and top-p kept")
 
 // Upper clip: clip_range_high, or clip_range when that is negative. [any]
 struct rlhf__clip rlhf__grpo_clip(const struct rlhf__grpo_options *);

@@ -24,10 +24,10 @@ static void scored_finish(struct rlhf__tf *m, struct rlhf__tf_scored *s) {
 }
 
 void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w) {
-    struct rlhf__tf_buf *all[] = {&w->ints,   &w->s,   &w->h,     &w->stats, &w->qkv,
-                                  &w->att,    &w->lse, &w->fc,    &w->ac,    &w->rx,
-                                  &w->rstats, &w->rf,  &w->rh,    &w->ref,   &w->result,
-                                  &w->v1,     &w->v1a, &w->value, &w->full,  &w->fstats};
+    struct rlhf__tf_buf *all[] = {
+        &w->ints,   &w->s,  &w->h,   &w->stats,  &w->qkv,  &w->att,    &w->lse,
+        &w->fc,     &w->ac, &w->rx,  &w->rstats, &w->rf,   &w->rh,     &w->ref,
+        &w->result, &w->v1, &w->v1a, &w->value,  &w->full, &w->fstats, &w->support};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         rlhf__tf_buf_finish(m, all[i]);
     scored_finish(m, &w->pooled);

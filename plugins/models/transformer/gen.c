@@ -3,6 +3,8 @@
 // token's log-prob has the bits forward will give it.
 #include "internal.h"
 
+#include <string.h>
+
 rlhf_status rlhf__tf_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rlhf_gen **out) {
     struct rlhf__tf *m = self;
     m->failed = 0;
@@ -46,38 +48,44 @@ void rlhf__tf_gen_close(void *self, rlhf_gen *g) {
     m->host->free(m->host, g);
 }
 
-// Counters, ids and log-probs of the rows that draw, when some do not.
+// Counters, ids, log-probs and supports of the rows that draw, when some do not.
 struct drawing {
     uint64_t *counter;
     int32_t *id;
     float *logp;
+    uint32_t *support; // NULL: not wanted
 };
 
 static rlhf_status drawing_open(struct rlhf__tf *m, const rlhf_gen_step *s, struct drawing *d) {
     void *tmp;
     uint32_t n = 0;
-    RLHF_TRY(
-        rlhf__tf_host_tmp(m, s->n * (sizeof *d->counter + sizeof *d->id + sizeof *d->logp), &tmp));
+    const uint64_t words = s->support ? rlhf_support_words(m->arch.n_vocab) : 0;
+    const uint64_t row = sizeof *d->counter + sizeof *d->id + sizeof *d->logp;
+    RLHF_TRY(rlhf__tf_host_tmp(m, s->n * (row + words * sizeof *d->support), &tmp));
     d->counter = tmp;
     d->id = (int32_t *)(d->counter + s->n);
     d->logp = (float *)(d->id + s->n);
+    d->support = words ? (uint32_t *)(d->logp + s->n) : NULL;
     for (uint32_t i = 0; i < s->n; i++)
         if (!s->silent[i]) d->counter[n++] = s->counter[i];
     return RLHF_OK;
 }
 
-static void drawing_spread(const rlhf_gen_step *s, const struct drawing *d) {
+static void drawing_spread(const rlhf_gen_step *s, const struct drawing *d, uint64_t words) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->n; i++) {
         if (s->silent[i]) continue;
         s->next[i] = d->id[n];
-        s->logp[i] = d->logp[n++];
+        s->logp[i] = d->logp[n];
+        if (s->support)
+            memcpy(s->support + i * words, d->support + n * words, words * sizeof *s->support);
+        n++;
     }
 }
 
 static rlhf_status sample(struct rlhf__tf *m, const struct rlhf__tf_work *w,
                           const rlhf_gen_step *s) {
-    struct drawing d = {NULL, s->next, s->logp};
+    struct drawing d = {NULL, s->next, s->logp, s->support};
     const int32_t some = w->rows.n_resp < s->n;
     if (some) RLHF_TRY(drawing_open(m, s, &d));
     const rlhf_lm_sample a = {.size = (uint32_t)sizeof a,
@@ -93,9 +101,10 @@ static rlhf_status sample(struct rlhf__tf *m, const struct rlhf__tf_work *w,
                               .stream = s->stream,
                               .host_counter = some ? d.counter : s->counter,
                               .host_id = d.id,
-                              .host_logp = d.logp};
+                              .host_logp = d.logp,
+                              .host_support = d.support};
     RLHF_TRY(m->c->lm_sample(m->c->ctx, &a));
-    if (some) drawing_spread(s, &d);
+    if (some) drawing_spread(s, &d, rlhf_support_words(m->arch.n_vocab));
     return RLHF_OK;
 }
 

@@ -75,6 +75,7 @@ void rlhf__tf_lm_args(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
     out->hidden = w->rh_p;
     out->weight = m->lm;
     out->target = w->rows.target;
+    out->support = w->support_p;
     out->logp = w->result.p;
     if (f->heads & RLHF_HEAD_ENTROPY) out->entropy = rlhf_dev_at(w->result.p, row);
     if (f->heads & RLHF_HEAD_KL) {
@@ -85,11 +86,23 @@ void rlhf__tf_lm_args(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
     }
 }
 
+static rlhf_status upload_support(struct rlhf__tf *m, struct rlhf__tf_work *w,
+                                  const rlhf_forward *f) {
+    const uint64_t bytes =
+        (uint64_t)w->rows.n_resp * rlhf_support_words(m->arch.n_vocab) * sizeof *f->support;
+    w->support_p = NULL;
+    if (!f->support) return RLHF_OK;
+    RLHF_TRY(rlhf__tf_reserve(m, &w->support, bytes));
+    w->support_p = w->support.p;
+    return m->c->upload(m->c->ctx, w->support_p, f->support, bytes);
+}
+
 static rlhf_status lm(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
                       const rlhf_forward *f) {
     rlhf_lm_head args;
     RLHF_TRY(rlhf__tf_lm_ready(m));
     if (f->heads & RLHF_HEAD_KL) RLHF_TRY(upload_reference(m, w, b, f));
+    RLHF_TRY(upload_support(m, w, f));
     RLHF_TRY(rlhf__tf_reserve(m, &w->result, 3 * (uint64_t)w->rows.n_resp * sizeof(float)));
     rlhf__tf_lm_args(m, w, f, &args);
     return m->c->lm_head(m->c->ctx, &args);

@@ -53,12 +53,13 @@ struct rlhf__tf_work {
     // Trunk. s: f32 residual stream; h: act dtype inputs of products; stats: f32 [rows, 2].
     struct rlhf__tf_buf s, h, stats, qkv, att, lse, fc, ac;
     // LM and value heads: gathered residual, its norm in f32 and in the act dtype, results.
-    struct rlhf__tf_buf rx, rstats, rf, rh, ref, result, v1, v1a, value;
+    struct rlhf__tf_buf rx, rstats, rf, rh, ref, support, result, v1, v1a, value;
     struct rlhf__tf_scored pooled, token; // score head: one state a row; each response token
     // Final norm of every token (hidden output, mean pooling).
     struct rlhf__tf_buf full, fstats;
     rlhf_dev x; // borrowed: the residual stream after the last layer, f32 [total, d]
     rlhf_dev rf_p, rh_p, ref_p, full_p; // borrowed: where rf, rh, ref, full really lie
+    rlhf_dev support_p;                 // borrowed: support, or NULL when the last forward had none
     uint32_t heads;                     // what the last forward made
     int32_t train, valid, reserved;     // valid: backward may read this
 };

@@ -88,11 +88,14 @@ static rlhf_status tf_open(void *self, const rlhf_model_open *o) {
     return RLHF_OK;
 }
 
+// Bits that say what the model can, not heads of a forward.
+#define ABILITIES ((uint32_t)(RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX | RLHF_HEAD_SUPPORT))
+
 static uint32_t capabilities(const struct rlhf__tf *m) {
     uint32_t h = RLHF_HEAD_HIDDEN;
     if (m->arch.causal)
         h |= RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_GENERATE |
-             RLHF_HEAD_PREFIX;
+             RLHF_HEAD_PREFIX | RLHF_HEAD_SUPPORT;
     if (rlhf__tf_has_value(m)) h |= RLHF_HEAD_VALUE;
     if (m->open.n_labels > 0) h |= RLHF_HEAD_SCORE;
     if (m->arch.causal && m->open.n_labels == 1) h |= RLHF_HEAD_TOKEN_SCORE;
@@ -160,7 +163,7 @@ static rlhf_status check_forward(struct rlhf__tf *m, const rlhf_batch *b, const 
         return rlhf__tf_fail(m, RLHF_E_INVALID,
                              "forward: arguments of %u and %u bytes, not %zu, %zu", f->size,
                              h->size, sizeof *f, sizeof *h);
-    if (f->heads & ~(capabilities(m) & ~(uint32_t)(RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX)))
+    if (f->heads & ~(capabilities(m) & ~ABILITIES))
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
                              "forward: heads 0x%x wanted, this model has 0x%x", f->heads,
                              capabilities(m));

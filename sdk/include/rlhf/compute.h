@@ -78,6 +78,10 @@ typedef struct rlhf_dist {
     int32_t greedy;         // sampling only: take the arg max (lowest id on a tie)
 } rlhf_dist;
 
+// A support: the ids that a row's distribution is over. Id v is bit v % 32 of word v / 32; bits
+// past the vocabulary are 0. Words of a row:
+static inline uint32_t rlhf_support_words(int32_t vocab) { return ((uint32_t)vocab + 31) / 32; }
+
 // Arguments of lm_head and lm_head_bwd. rows is the number of scored positions.
 typedef struct rlhf_lm_head {
     uint32_t size, rows;
@@ -94,6 +98,10 @@ typedef struct rlhf_lm_head {
     rlhf_dev d_logp, d_entropy, d_kl;
     rlhf_dev d_hidden; // act dtype [rows, d], overwritten
     rlhf_dev d_weight; // f32, layout of the weight's source, accumulated; NULL = not wanted
+    // u32 [rows, rlhf_support_words(vocab)]: each row's distribution, and the reference's, is over
+    // this support, which holds its target, at dist's temperature; dist's top_k and top_p are off.
+    // NULL: over what dist keeps.
+    rlhf_dev support;
 } rlhf_lm_head;
 
 // Arguments of lm_sample: draws one id a row by inverse CDF in vocabulary order, in the fixed order
@@ -109,6 +117,10 @@ typedef struct rlhf_lm_sample {
     const uint64_t *host_counter; // [rows]
     int32_t *host_id;             // out [rows]
     float *host_logp;             // out [rows]; same bits as lm_head's logp for that id
+    // out [rows, rlhf_support_words(vocab)]: what dist kept and the id was drawn from (greedy: that
+    // id alone); logp is then over it, at logp_dist's temperature, whose top_k and top_p are off.
+    // NULL: not wanted.
+    uint32_t *host_support;
 } rlhf_lm_sample;
 
 enum rlhf_adam_epsilon { RLHF_ADAM_TORCH = 0, RLHF_ADAM_TF1 = 1 };

@@ -23,7 +23,8 @@ enum rlhf_head {
     RLHF_HEAD_HIDDEN = 32,       // hidden states after the final norm, to feed another model's kl
     RLHF_HEAD_GENERATE = 64,     // capability only
     RLHF_HEAD_TOKEN_SCORE = 128, // score head (n_labels 1) at each response token
-    RLHF_HEAD_PREFIX = 256       // capability only: rlhf_batch.prefix, rlhf_gen_step.prefix
+    RLHF_HEAD_PREFIX = 256,      // capability only: rlhf_batch.prefix, rlhf_gen_step.prefix
+    RLHF_HEAD_SUPPORT = 512      // capability only: rlhf_forward.support, rlhf_gen_step.support
 };
 
 enum rlhf_value_kind { RLHF_VALUE_NONE = 0, RLHF_VALUE_LINEAR = 1, RLHF_VALUE_MLP = 2 };
@@ -109,6 +110,10 @@ typedef struct rlhf_forward {
     const rlhf_dist *dist;  // temperature and support of log-probs
     const void *kl_self;    // RLHF_HEAD_KL: the reference instance (same plugin, same vocabulary)
     const float *kl_hidden; // its hidden output for this batch, [total, d_model]
+    // [response tokens, rlhf_support_words(n_vocab)], rows one after the other: what each response
+    // token's distribution is over (and the reference's, for kl), as compute.h has it; dist's top_k
+    // and top_p are off then. logp, entropy and kl are over it. NULL: over what dist keeps.
+    const uint32_t *support;
 } rlhf_forward;
 
 // Host arrays, filled by forward or read by backward (then: derivatives of the loss). NULL = not
@@ -141,6 +146,10 @@ typedef struct rlhf_gen_step {
     float *logp;             // out [n]
     const int32_t *prefix;   // [n] slot, or -1; NULL: none
     const uint8_t *silent;   // [n] 1: store the tokens, draw nothing; NULL: every row draws
+    // out [n, rlhf_support_words(n_vocab)]: what row i's token was drawn from; logp is over it, at
+    // logp_dist's temperature, whose top_k and top_p are off. Silent rows are left alone. NULL: not
+    // wanted, logp is under logp_dist.
+    uint32_t *support;
 } rlhf_gen_step;
 
 typedef struct rlhf_model_ops {

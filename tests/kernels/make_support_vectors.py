@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Writes support_vectors.h: log-probs, entropy, KL and their gradients over a given support, as
+float64 autograd of torch has them, and what top-k and top-p keep.
+
+Usage: make_support_vectors.py > support_vectors.h   (needs torch and numpy)
+
+Inputs are a formula both sides know, input(tag, i): hidden [ROWS, D] 1.5 input(1, i), weight
+[VOCAB, D] input(2, i), the reference's 1.5 input(3, i) and input(2, i) + 0.2 input(4, i), and
+derivatives of the loss input(5 .. 7, row). Only results are stored.
+"""
+import numpy as np
+import torch
+
+ROWS, D, VOCAB = 5, 6, 40
+WORDS = (VOCAB + 31) // 32
+
+
+def inputs(tag, *shape):
+    n = int(np.prod(shape))
+    i = np.arange(n, dtype=np.int64)
+    x = (((i * 7919 + tag * 104729 + i * i % 1009) % 2003) / 1001.0 - 1.0).astype(np.float32)
+    return torch.tensor(x.astype(np.float64)).reshape(shape)
+
+
+def kept(logits, top_k, top_p):
+    """ids of one row: top-k of the logits, then the shortest prefix with probability >= top_p."""
+    order = sorted(range(VOCAB), key=lambda v: (-logits[v], v))
+    if top_k:
+        order = order[:top_k]
+    p = np.exp(logits[order] - logits[order[0]])
+    p /= p.sum()
+    total, n = 0.0, 0
+    while n < len(order) and total < top_p:
+        total += p[n]
+        n += 1
+    return sorted(order[:n]) if top_p < 1 else sorted(order)
+
+
+def case(sample_t, score_t, top_k, top_p):
+    h = (1.5 * inputs(1, ROWS, D)).requires_grad_()
+    w = inputs(2, VOCAB, D).requires_grad_()
+    ref = 1.5 * inputs(3, ROWS, D) @ (inputs(2, VOCAB, D) + 0.2 * inputs(4, VOCAB, D)).T
+    logits = h @ w.T
+    sets = [kept(row.detach().numpy() / sample_t, top_k, top_p) for row in logits]
+    target = [s[(3 * i + 1) % len(s)] for i, s in enumerate(sets)]
+    logp, entropy, kl = [], [], []
+    for i, s in enumerate(sets):
+        a = torch.log_softmax(logits[i, s] / score_t, 0)
+        q = torch.log_softmax(ref[i, s] / score_t, 0)
+        logp.append(a[s.index(target[i])])
+        entropy.append(-(a.exp() * a).sum())
+        kl.append((a.exp() * (a - q)).sum())
+    heads = [torch.stack(x) for x in (logp, entropy, kl)]
+    sum(((inputs(5 + k, ROWS) * x).sum() for k, x in enumerate(heads))).backward()
+    bits = [sum(1 << (v - 32 * j) for v in s if v // 32 == j) for s in sets for j in range(WORDS)]
+    return bits, target, heads, h.grad, w.grad
+
+
+def array(values, fmt="{:.9e}f"):
+    v = [fmt.format(x) for x in values]
+    lines = [", ".join(v[i : i + 5]) for i in range(0, len(v), 5)]
+    return "{" + ",\n      ".join(lines) + "}"
+
+
+def main():
+    print("// support_vectors.h: made by make_support_vectors.py, with torch", end=" ")
+    print(torch.__version__.split("+")[0] + ". Do not edit.")
+    print("// clang-format off")
+    print(f"enum {{ ROWS = {ROWS}, D = {D}, VOCAB = {VOCAB}, WORDS = {WORDS} }};")
+    print("static const struct {\n    rlhf_dist sampled, scored;\n    uint32_t support[ROWS * WORDS];")
+    print("    int32_t target[ROWS];\n    float logp[ROWS], entropy[ROWS], kl[ROWS];")
+    print("    float d_hidden[ROWS * D], d_weight[VOCAB * D];\n} vectors[] = {")
+    for sample_t, score_t, top_k, top_p in [
+        (1.0, 1.0, 7, 1.0),
+        (0.8, 0.8, 0, 0.7),
+        (1.6, 1.0, 0, 0.9),
+        (1.0, 1.0, 20, 0.85),
+        (1.0, 2.0, 1, 1.0),
+        (1.3, 1.3, 0, 1.0),
+    ]:
+        bits, target, heads, dh, dw = case(sample_t, score_t, top_k, top_p)
+        print(f"    {{{{{1 / sample_t!r}, {top_p}, {top_k}, 0}}, {{{1 / score_t!r}, 1.0, 0, 0}},")
+        print(f"     {array(bits, '{:#x}')}, {array(target, '{}')},")
+        print("     " + ", ".join(array(x.tolist()) for x in heads) + ",")
+        print(f"     {array(dh.reshape(-1).tolist())},\n     {array(dw.reshape(-1).tolist())}}},")
+    print("};\n// clang-format on")
+
+
+if __name__ == "__main__":
+    main()
