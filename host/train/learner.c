@@ -123,7 +123,8 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ep
                        .advantage = e->token[RLHF__ADVANTAGE] + base,
                        .returns = e->token[RLHF__RETURNS] + base,
                        .label = e->label + from,
-                       .n_labels = l->model->n_labels};
+                       .n_labels = l->model->n_labels,
+                       .minibatches = l->epoch_minibatches};
     if (!(l->plan.flags & RLHF_PLAN_REFERENCE)) in.logp_ref = NULL;
     if (!(l->plan.heads & RLHF_HEAD_VALUE)) in.value_old = NULL;
     return in;

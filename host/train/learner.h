@@ -36,7 +36,8 @@ struct rlhf__learner {
     struct rlhf__head_store compact;   // with shared prompts: what the model gives and takes
     float *hidden;                     // with shared prompts: the reference's, [hidden_cap]
     size_t hidden_cap;
-    int32_t written_out; // 1: prompts are never shared (batch.share_prompts is off)
+    int32_t written_out;       // 1: prompts are never shared (batch.share_prompts is off)
+    int64_t epoch_minibatches; // of the phase at hand, for the algorithm; 0: as many as planned
     // Sampled minus recomputed log-prob, over the forwards before the first update of a phase.
     int32_t comparing;
     int64_t compared;

@@ -258,6 +258,7 @@ static rlhf_status update(struct rlhf__trainer *t, struct rlhf__episodes *e,
     struct cut c;
     if (st == RLHF_OK) st = cut_init(&c, e, &t->plan, err);
     if (st != RLHF_OK) return st;
+    t->learner.epoch_minibatches = c.parts;
     t->learner.comparing =
         (t->plan.heads & RLHF_HEAD_LOGP) && !(t->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP);
     int32_t stop = 0;

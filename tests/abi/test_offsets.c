@@ -182,7 +182,7 @@ static const struct entry layout[] = {
     F(rlhf_loss_in, group), F(rlhf_loss_in, heads), F(rlhf_loss_in, logp_old),
     F(rlhf_loss_in, logp_ref), F(rlhf_loss_in, value_old), F(rlhf_loss_in, advantage),
     F(rlhf_loss_in, returns), F(rlhf_loss_in, label), F(rlhf_loss_in, n_labels),
-    F(rlhf_loss_in, reserved2),
+    F(rlhf_loss_in, reserved2), F(rlhf_loss_in, minibatches),
     S(rlhf_loss_out), F(rlhf_loss_out, size), F(rlhf_loss_out, reserved), F(rlhf_loss_out, loss),
     F(rlhf_loss_out, d_heads),
     S(rlhf_algo_ops), F(rlhf_algo_ops, size), F(rlhf_algo_ops, flags), F(rlhf_algo_ops, plan),

@@ -111,7 +111,8 @@ double batch_loss(struct algo *a, struct batch *b, int32_t from, int32_t to, uin
                        .advantage = b->advantage + base,
                        .returns = b->returns + base,
                        .label = b->label + from,
-                       .n_labels = b->n_labels};
+                       .n_labels = b->n_labels,
+                       .minibatches = b->minibatches};
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
     assert_int_equal(a->ops->loss(a->self, &in, &out), RLHF_OK);
     return out.loss;

@@ -29,6 +29,7 @@ struct algo {
 
 struct batch {
     int32_t n, total, max_len, n_labels;
+    int64_t minibatches; // that loss() is told of; 0: as planned
     int32_t offset[MAX_ROWS + 1], prompt_len[MAX_ROWS], group[MAX_ROWS], label[MAX_ROWS];
     uint8_t finished[MAX_ROWS];
     float score[MAX_ROWS];

@@ -181,30 +181,33 @@ static void minibatch_scope(void **state) {
     algo_close(&a);
 }
 
-// dapo and cispo: the mean over the minibatches of different length is the phase's token mean.
+// dapo and cispo: the mean over the minibatches of different length is the phase's token mean, also
+// when there are fewer than planned.
 static void dapo_weights_tokens_of_the_phase(void **state) {
     (void)state;
-    static const char *const losses[] = {"dapo", "cispo"};
-    for (int k = 0; k < 2; k++) {
+    static const char *const losses[] = {"dapo", "cispo", "dapo", "cispo"};
+    for (int k = 0; k < 4; k++) {
         struct algo a;
         char options[128];
         double loss = 0, want = 0;
         int64_t tokens = 0;
         int32_t stop;
-        snprintf(options, sizeof options, "group_size=2,minibatches=3,kl_placement=none,loss=%s",
-                 losses[k]);
+        snprintf(options, sizeof options, "group_size=2,minibatches=%d,kl_placement=none,loss=%s",
+                 k < 2 ? 3 : 5, losses[k]);
         batch_random(&b, 12, 90);
+        b.minibatches = k < 2 ? 0 : 3;
         algo_open(&a, "grpo.so", options, b.n);
         assert_int_equal(batch_advantages(&a, &b), RLHF_OK);
         memcpy(b.logp, b.old, sizeof b.logp);
         for (int32_t i = 0; i < b.n; i++)
             for (int32_t t = b.offset[i] + b.prompt_len[i]; t < b.offset[i + 1]; t++, tokens++)
-                want -= (double)b.advantage[t] * (k ? (double)b.logp[t] : 1);
+                want -= (double)b.advantage[t] * (k % 2 ? (double)b.logp[t] : 1);
         for (int32_t i = 0; i < 12; i += 4) {
             loss += batch_loss(&a, &b, i, i + 4, 0);
             assert_int_equal(a.ops->minibatch_end(a.self, &stop), RLHF_OK);
         }
         assert_near(loss / 3, want / (double)tokens, 1e-9, losses[k]);
+        b.minibatches = 0;
         algo_close(&a);
     }
 }

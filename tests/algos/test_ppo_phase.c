@@ -340,16 +340,16 @@ static void minibatch_scope(void **state) {
     algo_close(&a);
 }
 
-// dapo: over two minibatches of different length the mean loss is the token mean of the phase.
-static void dapo_weights_tokens_of_the_phase(void **state) {
-    (void)state;
+// dapo: over minibatches of different length the mean loss is the token mean of the phase, also
+// when there are fewer than planned.
+static void check_dapo(const char *options, int64_t said) {
     struct algo a;
     double loss = 0, want = 0;
     int64_t tokens = 0;
     int32_t stop;
     batch_random(&b, 12, 50);
-    algo_open(&a, "ppo.so", "aggregation=dapo,minibatches=3,advantage=sequence,kl_placement=none",
-              b.n);
+    b.minibatches = said;
+    algo_open(&a, "ppo.so", options, b.n);
     assert_int_equal(batch_advantages(&a, &b), RLHF_OK);
     memcpy(b.logp, b.old, sizeof b.logp);
     for (int32_t i = 0; i < b.n; i++)
@@ -359,8 +359,15 @@ static void dapo_weights_tokens_of_the_phase(void **state) {
         loss += batch_loss(&a, &b, i, i + 4, 0);
         assert_int_equal(a.ops->minibatch_end(a.self, &stop), RLHF_OK);
     }
-    assert_near(loss / 3, want / (double)tokens, 1e-9, "dapo");
+    assert_near(loss / 3, want / (double)tokens, 1e-9, options);
+    b.minibatches = 0;
     algo_close(&a);
+}
+
+static void dapo_weights_tokens_of_the_phase(void **state) {
+    (void)state;
+    check_dapo("aggregation=dapo,minibatches=3,advantage=sequence,kl_placement=none", 0);
+    check_dapo("aggregation=dapo,minibatches=7,advantage=sequence,kl_placement=none", 3);
 }
 
 static void allocation_failures(void **state) {

@@ -31,6 +31,7 @@ struct self {
     const rlhf_host *host;
     struct config config;
     double split, apart, minibatches; // of the phase
+    double said;                      // how many minibatches an epoch has
 };
 
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
@@ -79,7 +80,8 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r) {
 }
 
 static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
-    (void)self;
+    struct self *s = self;
+    s->said = (double)in->minibatches;
     for (uint32_t i = 0; i < in->n; i++)
         for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++) {
             double w = -(double)in->advantage[t] / (double)in->batch_tokens;
@@ -96,6 +98,7 @@ static rlhf_status phase_end(void *self, uint64_t phase) {
     s->host->metric(s->host, "test/split_groups", s->split);
     s->host->metric(s->host, "test/minibatches", s->minibatches);
     s->host->metric(s->host, "test/apart", s->apart);
+    s->host->metric(s->host, "test/minibatches_said", s->said);
     s->split = s->apart = s->minibatches = 0;
     return RLHF_OK;
 }

@@ -198,6 +198,22 @@ static void rows_may_be_dropped(void **state) {
     json_decref(rows);
 }
 
+// Six of eight rows are left for eight minibatches: the loss is told of six.
+static void the_loss_knows_how_many_minibatches_there_are(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(
+        e2e_run(t, "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=4\" --policy model "
+                   "--algo \"$RLHF_TEST_PLUGINS/group_algo.so\" --set algo.group_size=1 "
+                   "--set algo.minibatches=8 --set policy.init=random --prompts prompts.txt "
+                   "--set sampling.max_new_tokens=8 --set batch.size=8 --set run.phases=1 "
+                   "--set rewards.nan_policy=drop --set run.dir=m"),
+        0);
+    json_t *rows = e2e_metrics(t, "m");
+    assert_true(e2e_metric(rows, 0, "test/minibatches") == 2 * 6); // two epochs
+    assert_true(e2e_metric(rows, 0, "test/minibatches_said") == 6);
+    json_decref(rows);
+}
+
 static void what_does_not_fit_is_said(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--algo ppo.so:group_size=5 --set run.dir=x"), 2);
@@ -238,6 +254,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(same_seed_same_bits, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(groups_stay_whole, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(rows_may_be_dropped, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(the_loss_knows_how_many_minibatches_there_are, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_said, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(generate_shares_its_prompt, e2e_setup, e2e_teardown),
     };

@@ -28,7 +28,7 @@ enum rlhf__aggregation {
 // Totals that weights are made of. phase_tokens 0: unknown, DAPO then equals TOKEN.
 struct rlhf__totals {
     int64_t sequences, tokens, max_len; // of the minibatch
-    int64_t phase_tokens, minibatches;  // of the phase
+    int64_t phase_tokens, minibatches;  // of the phase; minibatches of one epoch
 };
 
 struct rlhf__clip {

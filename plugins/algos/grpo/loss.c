@@ -32,7 +32,8 @@ rlhf_status rlhf__grpo_loss(struct rlhf__grpo *g, const rlhf_loss_in *in, rlhf_l
     RLHF_TRY(check(g, in, out));
     struct rlhf__pg_update_sums u = {0};
     struct rlhf__totals totals = {in->batch_sequences, in->batch_tokens, in->max_new_tokens,
-                                  g->phase_tokens, o->minibatches};
+                                  g->phase_tokens,
+                                  in->minibatches > 0 ? in->minibatches : o->minibatches};
     struct rlhf__clip clip = rlhf__grpo_clip(o);
     int32_t aggregation = rlhf__grpo_aggregation(o);
     rlhf_heads *d = out->d_heads;

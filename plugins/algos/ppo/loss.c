@@ -54,7 +54,8 @@ rlhf_status rlhf__ppo_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *ou
     RLHF_TRY(check(p, in, out));
     struct rlhf__pg_update_sums u = {0};
     struct rlhf__totals totals = {in->batch_sequences, in->batch_tokens, in->max_new_tokens,
-                                  p->phase_tokens, o->minibatches};
+                                  p->phase_tokens,
+                                  in->minibatches > 0 ? in->minibatches : o->minibatches};
     struct rlhf__clip clip = rlhf__ppo_clip(o);
     p->metrics.minibatch_epoch = in->epoch;
     for (int64_t i = 0; i < in->n; i++) {

@@ -90,6 +90,9 @@ typedef struct rlhf_loss_in {
     const float *logp_old, *logp_ref, *value_old, *advantage, *returns; // [total]
     const int32_t *label;                                               // [n], LABELLED
     int32_t n_labels, reserved2;
+    // Minibatches of an epoch of this phase: fewer than planned where dropped rows leave too few.
+    // 0: not said, as many as planned.
+    int64_t minibatches;
 } rlhf_loss_in;
 
 typedef struct rlhf_loss_out {
