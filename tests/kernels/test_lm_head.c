@@ -7,9 +7,9 @@
 
 struct shape {
     uint32_t rows;
-    int32_t d, vocab, dtype, top_k;
+    int32_t d, vocab, dtype, top_k, support; // support: rows have one each, and nothing is cut
     double top_p, inv_temperature;
-    int32_t kl, flags, support; // support: rows have one each, and nothing is cut
+    int32_t kl, flags;
 };
 
 static const struct bound value_bound = {1e-10, 5e-5};
@@ -19,25 +19,25 @@ static const struct bound f32_bound = {1e-10, 5e-4}, bf16_bound = {1e-4, 1e-1};
 enum { OI = RLHF_WEIGHT_OUT_IN };
 
 static const struct shape shapes[] = {
-    {5, 16, 97, RLHF_F32, 0, 1.0, 1.0, 1, OI, 0},
-    {33, 64, 1000, RLHF_F32, 0, 1.0, 1.4, 1, OI, 0},
-    {20, 256, 8192, RLHF_F32, 0, 1.0, 1.0, 1, OI, 0},
-    {9, 64, 1000, RLHF_F32, 20, 1.0, 1.0, 1, 0, 0},
-    {9, 64, 1000, RLHF_F32, 0, 0.8, 0.7, 1, OI, 0},
-    {9, 64, 1000, RLHF_F32, 50, 0.9, 1.0, 0, 0, 0},
-    {9, 64, 1000, RLHF_F32, 1, 1.0, 1.0, 0, OI, 0},
-    {3, 64, 50257, RLHF_F32, 0, 1.0, 1.0, 0, OI, 0},
-    {5, 16, 97, RLHF_BF16, 0, 1.0, 1.0, 1, OI, 0},
-    {33, 64, 1000, RLHF_BF16, 0, 1.0, 1.4, 1, OI, 0},
-    {20, 256, 8192, RLHF_BF16, 0, 1.0, 1.0, 1, OI, 0},
-    {9, 64, 1000, RLHF_BF16, 20, 1.0, 1.0, 1, 0, 0},
-    {9, 64, 1000, RLHF_BF16, 0, 0.8, 0.7, 1, OI, 0},
-    {9, 64, 1000, RLHF_BF16, 50, 0.9, 1.0, 0, 0, 0},
-    {2, 96, 50257, RLHF_BF16, 0, 1.0, 1.0, 0, OI, 0},
-    {9, 64, 1000, RLHF_F32, 0, 1.0, 1.0, 1, 0, 1},
-    {33, 64, 1000, RLHF_F32, 0, 1.0, 1.4, 1, OI, 1},
-    {9, 64, 97, RLHF_BF16, 0, 1.0, 1.0, 0, OI, 1},
-    {9, 64, 1000, RLHF_BF16, 0, 1.0, 0.7, 1, OI, 1},
+    {5, 16, 97, RLHF_F32, 0, 0, 1.0, 1.0, 1, OI},
+    {33, 64, 1000, RLHF_F32, 0, 0, 1.0, 1.4, 1, OI},
+    {20, 256, 8192, RLHF_F32, 0, 0, 1.0, 1.0, 1, OI},
+    {9, 64, 1000, RLHF_F32, 20, 0, 1.0, 1.0, 1, 0},
+    {9, 64, 1000, RLHF_F32, 0, 0, 0.8, 0.7, 1, OI},
+    {9, 64, 1000, RLHF_F32, 50, 0, 0.9, 1.0, 0, 0},
+    {9, 64, 1000, RLHF_F32, 1, 0, 1.0, 1.0, 0, OI},
+    {3, 64, 50257, RLHF_F32, 0, 0, 1.0, 1.0, 0, OI},
+    {5, 16, 97, RLHF_BF16, 0, 0, 1.0, 1.0, 1, OI},
+    {33, 64, 1000, RLHF_BF16, 0, 0, 1.0, 1.4, 1, OI},
+    {20, 256, 8192, RLHF_BF16, 0, 0, 1.0, 1.0, 1, OI},
+    {9, 64, 1000, RLHF_BF16, 20, 0, 1.0, 1.0, 1, 0},
+    {9, 64, 1000, RLHF_BF16, 0, 0, 0.8, 0.7, 1, OI},
+    {9, 64, 1000, RLHF_BF16, 50, 0, 0.9, 1.0, 0, 0},
+    {2, 96, 50257, RLHF_BF16, 0, 0, 1.0, 1.0, 0, OI},
+    {9, 64, 1000, RLHF_F32, 0, 1, 1.0, 1.0, 1, 0},
+    {33, 64, 1000, RLHF_F32, 0, 1, 1.0, 1.4, 1, OI},
+    {9, 64, 97, RLHF_BF16, 0, 1, 1.0, 1.0, 0, OI},
+    {9, 64, 1000, RLHF_BF16, 0, 1, 1.0, 0.7, 1, OI},
 };
 
 static void label(struct outputs *out, const char *op, const struct shape *s) {
@@ -162,13 +162,13 @@ static void backward_matches(void **state) {
 static void rows(void **state) {
     struct kit *k = *state;
     rlhf_compute *backends[] = {k->cpu1, k->cpu2, k->ref};
-    const struct shape many[] = {{70, 64, 1000, RLHF_F32, 0, 1.0, 1.0, 1, OI, 0},
-                                 {70, 64, 1000, RLHF_BF16, 0, 1.0, 1.4, 1, OI, 0},
-                                 {40, 64, 97, RLHF_F32, 10, 0.9, 1.0, 1, 0, 0},
-                                 {40, 64, 97, RLHF_BF16, 10, 0.9, 1.0, 1, 0, 0},
-                                 {40, 64, 8192, RLHF_BF16, 0, 1.0, 1.0, 0, OI, 0},
-                                 {40, 64, 97, RLHF_F32, 0, 1.0, 1.0, 1, 0, 1},
-                                 {40, 64, 1000, RLHF_BF16, 0, 1.0, 1.4, 1, OI, 1}};
+    const struct shape many[] = {{70, 64, 1000, RLHF_F32, 0, 0, 1.0, 1.0, 1, OI},
+                                 {70, 64, 1000, RLHF_BF16, 0, 0, 1.0, 1.4, 1, OI},
+                                 {40, 64, 97, RLHF_F32, 10, 0, 0.9, 1.0, 1, 0},
+                                 {40, 64, 97, RLHF_BF16, 10, 0, 0.9, 1.0, 1, 0},
+                                 {40, 64, 8192, RLHF_BF16, 0, 0, 1.0, 1.0, 0, OI},
+                                 {40, 64, 97, RLHF_F32, 0, 1, 1.0, 1.0, 1, 0},
+                                 {40, 64, 1000, RLHF_BF16, 0, 1, 1.0, 1.4, 1, OI}};
     for (size_t b = 0; b < CHECK_COUNT(backends); b++)
         for (size_t i = 0; i < CHECK_COUNT(many); i++)
             if (backends[b] != k->ref || i == 2)
@@ -188,9 +188,9 @@ static void threads(void **state) {
 static void small_workspace(void **state) {
     struct kit *k = *state;
     struct kit small = *k;
-    const struct shape s[] = {{70, 64, 8192, RLHF_F32, 0, 1.0, 1.0, 1, OI, 0},
-                              {70, 64, 8192, RLHF_BF16, 0, 1.0, 1.0, 1, OI, 0},
-                              {70, 64, 8192, RLHF_BF16, 0, 1.0, 1.0, 1, OI, 1}};
+    const struct shape s[] = {{70, 64, 8192, RLHF_F32, 0, 0, 1.0, 1.0, 1, OI},
+                              {70, 64, 8192, RLHF_BF16, 0, 0, 1.0, 1.0, 1, OI},
+                              {70, 64, 8192, RLHF_BF16, 0, 1, 1.0, 1.0, 1, OI}};
     small.cpu2 = kit_create(k->kernels_cpu, 1, 0, 1 << 20);
     for (size_t i = 0; i < CHECK_COUNT(s); i++) {
         check_threads(&small, lm_head, &s[i], s[i].rows);

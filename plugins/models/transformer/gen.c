@@ -77,7 +77,7 @@ static void drawing_spread(const rlhf_gen_step *s, const struct drawing *d, uint
         if (s->silent[i]) continue;
         s->next[i] = d->id[n];
         s->logp[i] = d->logp[n];
-        if (s->support)
+        if (s->support && d->support)
             memcpy(s->support + i * words, d->support + n * words, words * sizeof *s->support);
         n++;
     }
