@@ -1,0 +1,26 @@
+// outside.h: what the tests of others' constants share.
+#ifndef RLHF_TESTS_OUTSIDE_H
+#define RLHF_TESTS_OUTSIDE_H
+
+// clang-format off
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+// clang-format on
+
+#include <math.h>
+
+// |got - want| is at most half a unit of the last published digit.
+static inline void published(double got, double want, double last_digit) {
+    if (!(fabs(got - want) <= 0.5001 * last_digit)) fail_msg("got %.9g, published %.9g", got, want);
+}
+
+static inline void published_row(const double *got, const double *want, int n, double last_digit) {
+    for (int i = 0; i < n; i++)
+        if (!(fabs(got[i] - want[i]) <= 0.5001 * last_digit))
+            fail_msg("[%d]: got %.9g, published %.9g", i, got[i], want[i]);
+}
+
+#endif
