@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "cmd/flags.h"
 #include "cmd/generate_prompts.h"
+#include "cmd/generate_stop.h"
 #include "model/session.h"
 #include "train/decode.h"
 
@@ -20,7 +21,7 @@
 
 struct options {
     const char *model, *prompts, *backend, *dtype;
-    struct rlhf__flag_list prompt;
+    struct rlhf__flag_list prompt, stop, stop_id;
     int64_t n, max_new, seed, top_k, threads, max_mib;
     double temperature, top_p;
     int32_t greedy, bos, ignore_eos, json;
@@ -45,11 +46,14 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_SW(O, "--greedy", greedy, "always the most likely token"),
     RLHF__FLAG_SW(O, "--bos", bos, "put the BOS token in front of the prompt"),
     RLHF__FLAG_SW(O, "--ignore-eos", ignore_eos, "do not end at the end token"),
+    RLHF__FLAG_L(O, "--stop", stop, "TEXT", "end before this text too, repeatable"),
+    RLHF__FLAG_L(O, "--stop-id", stop_id, "ID", "end at this token too, repeatable"),
     RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX, "seed of the draws [1]"),
     RLHF__FLAG_I(O, "--threads", threads, "N", 0, 1024, "CPU threads; 0: all [0]"),
     RLHF__FLAG_S(O, "--backend", backend, "NAME", "kernels: cpu or reference [cpu]"),
     RLHF__FLAG_S(O, "--dtype", dtype, "T", "auto, f32 or bf16 [auto]"),
-    RLHF__FLAG_SW(O, "--json", json, "one JSON object a line: prompt, response, logp, finished"),
+    RLHF__FLAG_SW(O, "--json", json,
+                  "one JSON object a line: prompt, response, logp, finished, and the tokens"),
 };
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
@@ -62,6 +66,7 @@ struct job {
     struct rlhf__ids ids;
     size_t *at; // [prompts + 1] places in ids
     size_t longest;
+    struct rlhf__response_rules *rules; // --stop and --stop-id
 };
 
 static rlhf_status encode_prompt(struct job *j, size_t i, struct rlhf__error *err) {
@@ -92,19 +97,34 @@ static rlhf_status encode_prompts(struct job *j, struct rlhf__error *err) {
 
 // ---- printing ----
 
-static void print_json(rlhf_str prompt, const struct rlhf__gen_result *r, uint32_t i,
+static void put_ids(struct rlhf__buf *out, const char *before, const int32_t *ids, size_t n) {
+    for (size_t k = 0; k < n; k++)
+        rlhf__buf_printf(out, "%s%d", k ? ", " : before, ids[k]);
+}
+
+// ids and logp_sampled as in rollouts.jsonl.
+static void print_json(const struct job *j, size_t p, const struct rlhf__gen_result *r, uint32_t i,
                        const char *text, size_t len) {
     struct rlhf__buf line = RLHF__BUF_INIT;
     char number[40];
-    double logp = 0;
+    double sum = 0;
+    rlhf_str prompt = j->prompts.text[p];
+    const float *logp = r->logp + (size_t)i * (size_t)r->stride;
     for (int32_t k = 0; k < r->len[i]; k++)
-        logp += (double)r->logp[(size_t)i * (size_t)r->stride + (size_t)k];
+        sum += (double)logp[k];
     rlhf__buf_puts(&line, "{\"prompt\": ");
     rlhf__json_write_string(&line, prompt.ptr, (size_t)prompt.len);
     rlhf__buf_puts(&line, ", \"response\": ");
     rlhf__json_write_string(&line, text, len);
-    rlhf__buf_printf(&line, ", \"logp\": %s, \"finished\": %s}",
-                     rlhf__format_double(logp, 1, number), r->stopped[i] ? "true" : "false");
+    rlhf__buf_printf(&line, ", \"logp\": %s, \"finished\": %s, \"prompt_length\": %zu, \"ids\": ",
+                     rlhf__format_double(sum, 1, number), r->stopped[i] ? "true" : "false",
+                     j->at[p + 1] - j->at[p]);
+    put_ids(&line, "[", j->ids.data + j->at[p], j->at[p + 1] - j->at[p]);
+    put_ids(&line, ", ", r->ids + (size_t)i * (size_t)r->stride, (size_t)r->len[i]);
+    rlhf__buf_puts(&line, "], \"logp_sampled\": [");
+    for (int32_t k = 0; k < r->len[i]; k++)
+        rlhf__buf_printf(&line, "%s%s", k ? ", " : "", rlhf__format_float(logp[k], number));
+    rlhf__buf_puts(&line, "]}");
     puts(rlhf__buf_text(&line));
     rlhf__buf_free(&line);
 }
@@ -130,14 +150,15 @@ static rlhf_status print_block(const struct job *j, const struct rlhf__gen_resul
                                uint64_t first, uint32_t n, struct rlhf__error *err) {
     for (uint32_t i = 0; i < n; i++) {
         size_t len = 0;
-        rlhf_str prompt = j->prompts.text[(first + i) / (uint64_t)j->o->n];
+        size_t p = (size_t)((first + i) / (uint64_t)j->o->n);
         char *text = rlhf__tokenizer_text(j->m->tok, r->ids + (size_t)i * (size_t)r->stride,
                                           (size_t)r->len[i], RLHF__DECODE_SKIP_SPECIAL, &len);
         if (!text) return RLHF__NOMEM(err, "out of memory printing");
+        len = rlhf__response_text_end(j->rules, text, len);
         if (j->o->json)
-            print_json(prompt, r, i, text, len);
+            print_json(j, p, r, i, text, len);
         else
-            print_text(prompt, first + i == 0, text, len);
+            print_text(j->prompts.text[p], first + i == 0, text, len);
         free(text);
     }
     if (fflush(stdout) == 0) return RLHF_OK;
@@ -177,6 +198,7 @@ static rlhf_status sample(const struct job *j, const struct rlhf__env *env,
                                   .max_new = (int32_t)o->max_new,
                                   .stop_id =
                                       o->ignore_eos ? -1 : rlhf__tokenizer_info(j->m->tok)->eos,
+                                  .rules = j->rules,
                                   .dist = &dist,
                                   .logp_dist = &dist,
                                   .seed = (uint64_t)o->seed,
@@ -227,11 +249,13 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     if (st == RLHF_OK) st = rlhf__model_open(&session.models, &spec, &m, err);
     if (st == RLHF_OK) st = rlhf__model_writes(m, err);
     j.m = m;
+    if (st == RLHF_OK) st = rlhf__typed_stops(&o->stop, &o->stop_id, m->tok, &j.rules, err);
     if (st == RLHF_OK) st = encode_prompts(&j, err);
     if (st == RLHF_OK) st = sample(&j, env, err);
     rlhf__typed_prompts_finish(&j.prompts);
     rlhf__ids_finish(&j.ids);
     free(j.at);
+    rlhf__response_rules_destroy(j.rules);
     rlhf__model_close(m);
     rlhf__session_finish(&session);
     rlhf__plugins_destroy(plugins);
@@ -270,6 +294,8 @@ int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv) {
     if (st == RLHF_OK) st = check_flags(&o, &err);
     if (st == RLHF_OK) st = run(env, &o, &err);
     free(o.prompt.item);
+    free(o.stop.item);
+    free(o.stop_id.item);
     if (st == RLHF_OK) return 0;
     if (st == RLHF_E_CANCELLED) return 130;
     rlhf__log_error(env->log, err.text);

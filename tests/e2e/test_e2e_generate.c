@@ -1,6 +1,7 @@
 // test_e2e_generate.c: prompts of `generate`: several typed ones, a file's, standard input's.
 #include "e2e.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,12 +122,72 @@ static void many_texts(void **state) {
     e2e_says(t, "\n700\n");
 }
 
+// With --json a text comes with its tokens, named as in rollouts.jsonl.
+static void json_has_ids_and_log_probs(void **state) {
+    struct e2e *t = *state;
+    run(t, MODEL "--json --bos --prompt ab");
+    json_t *row = json_loads(t->out, JSON_ALLOW_NUL, NULL);
+    const json_t *ids = json_object_get(row, "ids"), *logp = json_object_get(row, "logp_sampled");
+    assert_int_equal(json_integer_value(json_object_get(row, "prompt_length")), 3);
+    assert_int_equal(json_array_size(ids), 3 + 6);
+    assert_int_equal(json_integer_value(json_array_get(ids, 0)), 259);
+    assert_int_equal(json_integer_value(json_array_get(ids, 2)), 'b');
+    assert_int_equal(json_array_size(logp), 6);
+    double sum = 0;
+    for (size_t k = 0; k < 6; k++)
+        sum += json_number_value(json_array_get(logp, k));
+    assert_true(fabs(sum - json_number_value(json_object_get(row, "logp"))) < 1e-4);
+    json_decref(row);
+}
+
+static void stops_at_texts_and_ids(void **state) {
+    struct e2e *t = *state;
+    run(t, MODEL "--json --prompt a --max-new 20");
+    json_t *whole = json_loads(t->out, JSON_ALLOW_NUL, NULL);
+    const json_t *ids = json_object_get(whole, "ids");
+    int64_t id = json_integer_value(json_array_get(ids, 8)), at = 1;
+    while (json_integer_value(json_array_get(ids, (size_t)at)) != id)
+        at++;
+    char args[200];
+    snprintf(args, sizeof args, MODEL "--json --prompt a --max-new 20 --stop-id 258 --stop-id %lld",
+             (long long)id);
+    run(t, args);
+    json_t *row = json_loads(t->out, JSON_ALLOW_NUL, NULL);
+    assert_int_equal(json_array_size(json_object_get(row, "ids")), at + 1);
+    assert_true(json_is_true(json_object_get(row, "finished")));
+    json_decref(row);
+    json_decref(whole);
+    // Every byte is a stop text: the response is one token, and its text ends before it.
+    char stops[2000] = MODEL "--json --prompt a --max-new 40";
+    for (char c = '!'; c <= '~'; c++)
+        if (c != '\'' && c != '\\')
+            snprintf(stops + strlen(stops), sizeof stops - strlen(stops), " --stop '%c'", c);
+    run(t, stops);
+    row = json_loads(t->out, JSON_ALLOW_NUL, NULL);
+    assert_true(json_is_true(json_object_get(row, "finished")));
+    const char *text = json_string_value(json_object_get(row, "response"));
+    for (char c = '!'; c <= '~'; c++)
+        assert_true(c == '\'' || c == '\\' || !strchr(text, c));
+    json_decref(row);
+    static const char *const bad[][2] = {
+        {"--stop ''", "--stop must be a text that is not empty"},
+        {"--stop-id x", "--stop-id must be a token id, an integer from 0 to 259, found x"},
+        {"--stop-id 260", "--stop-id must be a token id, an integer from 0 to 259, found 260"},
+    };
+    for (size_t k = 0; k < 3; k++) {
+        assert_int_equal(e2e_run(t, MODEL "--prompt a %s", bad[k][0]), 2);
+        e2e_says(t, bad[k][1]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(several_prompts, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(prompts_of_a_file, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(prompts_of_standard_input, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(many_texts, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(json_has_ids_and_log_probs, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(stops_at_texts_and_ids, setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_generate", tests, NULL, NULL);
 }
