@@ -158,15 +158,22 @@ static rlhf_status check_added(const struct rlhf__tokenizer *tok, const json_t *
     return RLHF_OK;
 }
 
+// Older files do not name the model: what it holds says it.
+static const char *model_type(const json_t *model) {
+    if (json_object_get(model, "type")) return type_of(model);
+    if (json_object_get(model, "merges")) return "BPE";
+    return json_object_get(model, "max_input_chars_per_word") ? "WordPiece" : "none";
+}
+
 static rlhf_status read_file(struct rlhf__tokenizer *tok, const json_t *file,
                              struct rlhf__error *err) {
     const json_t *model = json_object_get(file, "model");
     const json_t *added = json_object_get(file, "added_tokens");
     if (!json_is_object(json_object_get(model, "vocab")))
         return rlhf__fail(err, RLHF_E_INVALID, "model.vocab is missing or no object");
-    if (is(model, "BPE"))
+    if (!strcmp(model_type(model), "BPE"))
         RLHF_TRY(read_bpe(tok, file, model, err));
-    else if (is(model, "WordPiece"))
+    else if (!strcmp(model_type(model), "WordPiece"))
         RLHF_TRY(read_wordpiece(tok, file, model, err));
     else
         return refuse("model", model, "BPE, WordPiece", err);

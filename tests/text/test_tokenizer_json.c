@@ -226,6 +226,27 @@ static void added_tokens_are_found_in_texts(void **state) {
     expect_ids(s, "xb c", 0, IDS('x', 'b', 0x20, 'c'));
 }
 
+// Files of before 2021, such as those of GPT-2 and DistilBERT themselves, do not name the model.
+static void models_without_a_type(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__buf_puts(&text, "{" BYTES ",\"model\":{\"dropout\":null,\"unk_token\":null,\"merges\":"
+                          "[\"a b\"],\"vocab\":{");
+    put_vocab(&text);
+    rlhf__buf_puts(&text, "}}}");
+    scratch_bytes(s, "tokenizer.json", text.data, text.len);
+    rlhf__buf_free(&text);
+    expect_ids(s, "ab", 0, IDS(256));
+    scratch_text(s, "tokenizer.json",
+                 "{\"normalizer\": {\"type\": \"BertNormalizer\"}, \"pre_tokenizer\":"
+                 " {\"type\": \"BertPreTokenizer\"}, \"model\": {\"unk_token\": \"[UNK]\","
+                 " \"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100,"
+                 " \"vocab\": {\"[UNK]\": 0, \"[CLS]\": 1, \"[SEP]\": 2, \"ab\": 3}}}");
+    expect_ids(s, "AB", RLHF__ENCODE_TEMPLATE, IDS(1, 3, 2));
+    scratch_text(s, "tokenizer.json", "{\"model\": {\"vocab\": {}}}");
+    expect_error(s, RLHF_E_UNSUPPORTED, "the model 'none' is not supported");
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
@@ -236,6 +257,7 @@ int main(void) {
         TEST(classes_without_their_file),
         TEST(around_a_text),
         TEST(added_tokens_are_found_in_texts),
+        TEST(models_without_a_type),
     };
     return cmocka_run_group_tests_name("tokenizer.json", tests, NULL, NULL);
 }
