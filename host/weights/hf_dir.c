@@ -177,7 +177,8 @@ rlhf_status rlhf__hf_copy_tokenizer(const char *from, const char *to, struct rlh
                                         "tokenizer_config.json",
                                         "special_tokens_map.json",
                                         "added_tokens.json",
-                                        "generation_config.json"};
+                                        "generation_config.json",
+                                        "chat_template.jinja"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         RLHF_TRY(copy_file(from, to, names[i], err));
     return RLHF_OK;

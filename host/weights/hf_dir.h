@@ -49,8 +49,8 @@ rlhf_status rlhf__hf_set_dtype(json_t *config, int32_t dtype, struct rlhf__error
 rlhf_status rlhf__hf_config_write(const char *dir, const json_t *config, struct rlhf__error *err);
 
 // Copy the tokenizer files that `from` has (vocab.json, merges.txt, vocab.txt, tokenizer.json,
-// tokenizer_config.json, special_tokens_map.json, added_tokens.json, generation_config.json) into
-// the directory `to`, each atomically. Errors: RLHF_E_IO. [main]
+// tokenizer_config.json, special_tokens_map.json, added_tokens.json, generation_config.json,
+// chat_template.jinja) into the directory `to`, each atomically. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__hf_copy_tokenizer(const char *from, const char *to, struct rlhf__error *err);
 
 #endif

@@ -130,11 +130,13 @@ static void tokenizer_files(void **state) {
     check_ok(rlhf__make_dirs(scratch_path(s, "to"), &err), &err);
     scratch_text(s, "from/vocab.json", "{}");
     scratch_text(s, "from/merges.txt", "");
+    scratch_text(s, "from/chat_template.jinja", "{{ messages }}");
     scratch_text(s, "from/model.safetensors", "weights stay");
     check_ok(rlhf__hf_copy_tokenizer(scratch_path(s, "from"), scratch_path(s, "to"), &err), &err);
     check_ok(rlhf__file_read(scratch_path(s, "to/vocab.json"), 100, &got, &err), &err);
     assert_string_equal(got.data, "{}");
     assert_true(rlhf__is_file(scratch_path(s, "to/merges.txt")));
+    assert_true(rlhf__is_file(scratch_path(s, "to/chat_template.jinja")));
     assert_false(rlhf__is_file(scratch_path(s, "to/model.safetensors")));
     assert_false(rlhf__is_file(scratch_path(s, "to/vocab.txt")));
     rlhf__buf_free(&got);
