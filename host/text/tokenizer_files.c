@@ -169,6 +169,11 @@ static rlhf_status load_lines(struct rlhf__tokenizer *tok, const char *dir,
 // ---- two forms of one vocabulary
 // ---------------------------------------------------------------------
 
+static int same_token(rlhf_str a, rlhf_str b) {
+    if (!a.ptr || !b.ptr) return !a.ptr && !b.ptr;
+    return a.len == b.len && memcmp(a.ptr, b.ptr, (size_t)a.len) == 0;
+}
+
 // What the older files say must be what tokenizer.json says.
 static rlhf_status agree(const struct rlhf__tokenizer *full, const struct rlhf__tokenizer *old,
                          const char *dir, const char *name, struct rlhf__error *err) {
@@ -177,8 +182,7 @@ static rlhf_status agree(const struct rlhf__tokenizer *full, const struct rlhf__
         rlhf_str a = rlhf__vocab_bytes(&full->vocab, i), b = rlhf__vocab_bytes(&old->vocab, i);
         const struct rlhf__vocab_token *t = i < full->vocab.n ? &full->vocab.token[i] : NULL;
         if (!b.ptr && t && (t->special || t->added)) continue; // only tokenizer.json lists these
-        if (!a.ptr == !b.ptr && a.len == b.len && (!a.len || !memcmp(a.ptr, b.ptr, (size_t)a.len)))
-            continue;
+        if (same_token(a, b)) continue;
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s: %s and tokenizer.json contradict each other: the id %d is '%.*s' in "
                           "one and '%.*s' in the other",

@@ -18,10 +18,10 @@ struct fixture {
 static int setup(void **state) {
     struct fixture *f = calloc(1, sizeof *f);
     const char *build = getenv("RLHF_BUILD_DIR");
+    *state = f;
     if (!f || !build || rlhf__json_load("expected.json", &f->expected, NULL) != RLHF_OK) return -1;
     snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s/lib/rlhf/0", build);
     snprintf(f->dirs.share, sizeof f->dirs.share, "%s/share/rlhf", build);
-    *state = f;
     if (rlhf__plugins_create(&f->dirs, &f->plugins, NULL) != RLHF_OK) return -1;
     struct rlhf__compute_config compute = {.backend = "reference", .dtype = RLHF__DTYPE_F32};
     struct rlhf__run_config run = {.seed = 1, .threads = 1};
