@@ -1,6 +1,6 @@
 // effect_rules.c: see effect_rules.h. Settings that only one kind of run, or another setting, makes
 // use of; what is not here always has an effect, and to switch off what is not there is no fault.
-// (early_stop.* and data.long_rows are checked where they are used.)
+// (early_stop.kl, early_stop.reward and data.long_rows are checked where they are used.)
 #include "train/effect_rules.h"
 
 #include "config/effect.h"
@@ -32,6 +32,9 @@ static struct kind kind_of(const struct rlhf__trainer *t) {
 rlhf_status rlhf__trainer_effect(const struct rlhf__trainer *t, struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
     const struct kind k = kind_of(t);
+    const int stops = rlhf__early_stop_looks_at(&c->early_stop, RLHF__EARLY_STOP_KL) ||
+                      rlhf__early_stop_looks_at(&c->early_stop, RLHF__EARLY_STOP_REWARD);
+    const char *no_limit = "neither early_stop.kl nor early_stop.reward is set";
     const char *algo = t->req->algo->file;
     const int constant = c->optim.schedule == RLHF__SCHEDULE_CONSTANT;
     const char *bos = k.preferences ? "prompts.prepend_bos" : NULL;
@@ -69,6 +72,8 @@ rlhf_status rlhf__trainer_effect(const struct rlhf__trainer *t, struct rlhf__err
         {"optim.final_scale", constant, 0, NULL, "optim.schedule is constant", NULL},
         {"optim.warmup_from", c->optim.warmup == 0, 0, NULL, "optim.warmup is 0", NULL},
         {"optim.schedule_phases", constant, 0, NULL, "optim.schedule is constant", NULL},
+        {"early_stop.window", !stops, 0, NULL, no_limit, NULL},
+        {"early_stop.patience", !stops, 0, NULL, no_limit, NULL},
         {"checkpoint.best_mode", !c->checkpoint.best[0], 0, NULL, "checkpoint.best is not given",
          NULL},
         {"log.samples", !k.rollout && c->log.samples > 0, 0, algo, "draws no responses", NULL},

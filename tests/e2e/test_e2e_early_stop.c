@@ -8,8 +8,8 @@
 #define ROLLOUT                                                                                    \
     "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=1000\" --policy model "                     \
     "--set policy.init=random --prompts prompts.txt --set sampling.max_new_tokens=4 "              \
-    "--set batch.size=4 --set log.tensorboard=false --set early_stop.window=2 "                    \
-    "--set early_stop.patience=2 "
+    "--set batch.size=4 --set log.tensorboard=false "
+#define OFTEN  "--set early_stop.window=2 --set early_stop.patience=2 "
 #define GROUPS ROLLOUT "--algo \"$RLHF_TEST_PLUGINS/group_algo.so:group_size=2,kl="
 #define SFT    "--algo sft.so --data texts.jsonl --policy model --set policy.init=random "
 
@@ -29,6 +29,9 @@ static void what_is_never_measured_is_refused(void **state) {
                     "--set early_stop.kl=0.5",
             "early_stop.kl is 0.5, but ppo.so measures no KL");
     refused(t, GROUPS "absent\" --set early_stop.kl=1", "measures no KL");
+    refused(t, ROLLOUT "--algo ppo.so --set early_stop.window=2",
+            "early_stop.window has no effect here: neither early_stop.kl nor early_stop.reward");
+    refused(t, ROLLOUT "--algo ppo.so --set early_stop.patience=2", "early_stop.patience has no");
 }
 
 // Only its first phase shows that an algorithm with a reference reports no KL.
@@ -38,8 +41,10 @@ static void what_the_first_phase_does_not_measure_ends_the_run(void **state) {
         e2e_run(t, GROUPS "none\" --set early_stop.kl=1 --set run.phases=4 --set run.dir=x"), 2);
     e2e_says(t, "early_stop.kl: the metric 'objective/kl' has no value in phase 1");
     // A later phase without it says nothing, and is not counted.
-    assert_int_equal(
-        e2e_run(t, GROUPS "first\" --set early_stop.kl=0.5 --set run.phases=4 --set run.dir=f"), 0);
+    assert_int_equal(e2e_run(t,
+                             GROUPS "first\" " OFTEN
+                                    "--set early_stop.kl=0.5 --set run.phases=4 --set run.dir=f"),
+                     0);
     assert_null(strstr(t->out, "early stop"));
 }
 
@@ -52,7 +57,7 @@ static int phases(struct e2e *t, const char *run) {
 
 static void an_infinite_kl_is_beyond_every_limit(void **state) {
     struct e2e *t = *state;
-    const char *limit = GROUPS "infinite\" --set early_stop.kl=100 ";
+    const char *limit = GROUPS "infinite\" " OFTEN "--set early_stop.kl=100 ";
     assert_int_equal(e2e_run(t, "%s --set run.phases=9 --set run.dir=a", limit), 0);
     e2e_says(t, "early stop: the mean sequence KL inf is above early_stop.kl 100");
     assert_int_equal(phases(t, "a"), 3);
@@ -72,11 +77,12 @@ static void the_last_samples_are_kept(void **state) {
                                   "| tr '\\n' ' ' | grep '^1 1 3 3 5 5 $'"),
                      0);
     // A mean of 0.75 in every phase: beyond at the first two checks, of phases 3 and 4.
-    assert_int_equal(e2e_run(t,
-                             "%s --set run.phases=9 --set early_stop.reward=0.5 "
-                             "--set early_stop.window=3 --set run.dir=b",
-                             run),
-                     0);
+    assert_int_equal(
+        e2e_run(t,
+                "%s --set run.phases=9 --set early_stop.reward=0.5 "
+                "--set early_stop.window=3 --set early_stop.patience=2 --set run.dir=b",
+                run),
+        0);
     e2e_says(t, "text of phase 4");
     assert_int_equal(phases(t, "b"), 4);
     assert_int_equal(e2e_shell(t, "test $(grep -c '\"phase\": 4,' b/samples.jsonl) -eq 2"), 0);
