@@ -45,6 +45,9 @@ rlhf_status rlhf__reference_open(struct rlhf__trainer *t, struct rlhf__error *er
         return rlhf__fail(err, RLHF_E_INVALID,
                           "the vocabulary of the reference '%s' is not the policy's ('%s')",
                           t->reference->dir, t->policy->dir);
+    if (!(t->reference->info.heads & RLHF_HEAD_LOGP))
+        return rlhf__fail(err, RLHF_E_INVALID, "the reference '%s' (%s) gives no log-probs",
+                          t->reference->dir, t->reference->instance->plugin->file);
     if (t->plan.heads & RLHF_HEAD_KL) st = check_family(t, err);
     if (st != RLHF_OK || spec.start != RLHF__START_EMPTY) return st;
     return rlhf__params_copy(t->reference, t->policy, err);

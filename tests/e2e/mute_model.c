@@ -3,13 +3,15 @@
 #include <rlhf/model.h>
 
 struct config {
-    int64_t n_embd, vocab_size, n_positions;
+    int64_t n_embd, vocab_size, n_positions, tensors, says_logp;
 };
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, n_embd, 32, 1, 4096, "width"),
     RLHF_OPT_I64(struct config, vocab_size, 260, 1, 100000, "tokens"),
     RLHF_OPT_I64(struct config, n_positions, 64, 1, 4096, "context"),
+    RLHF_OPT_I64(struct config, tensors, 0, -9, 0, "parameters"),
+    RLHF_OPT_I64(struct config, says_logp, 1, 0, 1, "whether it gives log-probs"),
 };
 
 static rlhf_status model_open(void *self, const rlhf_model_open *o) {
@@ -20,7 +22,8 @@ static rlhf_status model_open(void *self, const rlhf_model_open *o) {
 
 static rlhf_status info(void *self, rlhf_model_info *out) {
     const struct config *c = self;
-    out->heads = RLHF_HEAD_LOGP | RLHF_HEAD_KL | RLHF_HEAD_HIDDEN;
+    out->heads = RLHF_HEAD_KL | RLHF_HEAD_HIDDEN | (c->says_logp ? RLHF_HEAD_LOGP : 0);
+    out->n_params_tensors = (int32_t)c->tensors;
 #ifndef QUIET
     out->heads |= RLHF_HEAD_GENERATE; // not true
 #endif
@@ -53,11 +56,24 @@ static rlhf_status forward(void *self, const rlhf_batch *b, const rlhf_forward *
     return RLHF_OK;
 }
 
+#ifdef HALF
+static rlhf_status gen_open(void *self, uint32_t n_slots, uint32_t max_len, rlhf_gen **out) {
+    (void)self;
+    (void)n_slots;
+    (void)max_len;
+    (void)out;
+    return RLHF_OK;
+}
+#endif
+
 static const rlhf_model_ops ops = {.size = sizeof ops,
                                    .open = model_open,
                                    .info = info,
                                    .param = param,
                                    .refresh = refresh,
+#ifdef HALF
+                                   .gen_open = gen_open, // and no gen_step
+#endif
                                    .forward = forward};
 static const rlhf_plugin plugin = {.size = sizeof plugin,
                                    .kind = RLHF_KIND_MODEL,

@@ -153,6 +153,15 @@ static void missing_functions_are_named(void **state) {
     assert_int_equal(e2e_run(t, "generate --model mute --prompt It"), 2);
     e2e_says(t, "org.rlhf-host.test.mute offers to generate text, but lacks the function "
                 "gen_open()");
+    assert_int_equal(e2e_run(t, "plugin info \"$RLHF_TEST_PLUGINS/half_model.so\""), 2);
+    e2e_says(t, "org.rlhf-host.test.mute lacks the required function gen_step()");
+    assert_int_equal(
+        e2e_shell(
+            t, "sed -i 's/\"model_type\"/\"tensors\": -5, &/; s/mute_/quiet_/' mute/config.json"),
+        0);
+    assert_int_equal(e2e_run(t, "generate --model mute --prompt It"), 2);
+    e2e_says(t, "org.rlhf-host.test.mute, info(): ");
+    e2e_says(t, "-5 parameters");
 }
 
 // The reference's instance is handed to the policy's plugin: it must be one of its own.
@@ -165,6 +174,12 @@ static void a_reference_of_another_family_is_refused(void **state) {
     assert_int_equal(e2e_run(t, FREE ":heads=5" PAIRS "--set reference.path=mute --dry-run"), 2);
     e2e_says(t, "the full KL needs a reference of the policy's family");
     assert_int_equal(e2e_run(t, FREE PAIRS "--set reference.path=mute --dry-run"), 0);
+    assert_int_equal(e2e_shell(t, "sed -i 's/\"model_type\"/\"says_logp\": 0, &/' "
+                                  "mute/config.json"),
+                     0);
+    assert_int_equal(e2e_run(t, FREE PAIRS "--set reference.path=mute --dry-run"), 2);
+    e2e_says(t, "the reference '");
+    e2e_says(t, "gives no log-probs");
 }
 
 // A loss of one's own that wants an option has no config to give it.
