@@ -18,14 +18,14 @@ static rlhf_status find(const struct rlhf__compute_spec *spec, char out[4096],
     if (strchr(spec->backend, '/'))
         snprintf(out, 4096, "%s", spec->backend);
     else
-        snprintf(out, 4096, "%s/kernels/kernels_%s.so", spec->lib_dir, spec->backend);
+        snprintf(out, 4096, "%s/kernels/kernels_%s.so", spec->dirs->lib, spec->backend);
     char real[RLHF__PATH_CAP];
     if (access(out, R_OK) != 0 || !rlhf__path_real(out, real))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "no compute backend '%s': the file '%s' does not exist", spec->backend,
                           out);
     memcpy(out, real, strlen(real) + 1);
-    return rlhf__trust_code(out, spec->exe_dir ? spec->exe_dir : "", err);
+    return rlhf__trust_code(out, spec->dirs, err);
 }
 
 static rlhf_status load_entry(struct rlhf__compute *c, struct rlhf__error *err) {

@@ -5,7 +5,7 @@
 #ifndef RLHF_HOST_COMPUTE_H
 #define RLHF_HOST_COMPUTE_H
 
-#include "base/error.h"
+#include "base/dirs.h"
 
 #include <rlhf/compute.h>
 
@@ -18,14 +18,13 @@ struct rlhf__compute {
     char reserved[7];
 };
 
-// What to open. Zero in every field but `backend` and `lib_dir` is a valid default.
+// What to open. Zero in every field but `backend` and `dirs` is a valid default.
 struct rlhf__compute_spec {
-    const char *lib_dir;      // the directory with kernels/, e.g. <prefix>/lib/rlhf/0
-    const char *exe_dir;      // the program's directory, for plugin/trust.h; NULL = not known
-    const char *backend;      // "cpu", "reference", or a path to a .so
-    uint32_t threads;         // 0 = all cores
-    uint32_t guard;           // reference only
-    uint64_t workspace_bytes; // 0 = the backend's own default
+    const struct rlhf__dirs *dirs; // kernels are in <lib>/kernels
+    const char *backend;           // "cpu", "reference", or a path to a .so
+    uint32_t threads;              // 0 = all cores
+    uint32_t guard;                // reference only
+    uint64_t workspace_bytes;      // 0 = the backend's own default
 };
 
 // Open kernels_<backend>.so and create its table. E_INVALID names the file when it is missing, is

@@ -29,8 +29,7 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
                                const struct rlhf__run_config *run, struct rlhf__error *err) {
     memset(s, 0, sizeof *s);
     s->plugins = plugins;
-    struct rlhf__compute_spec spec = {.lib_dir = dirs->lib,
-                                      .exe_dir = dirs->exe,
+    struct rlhf__compute_spec spec = {.dirs = dirs,
                                       .backend = compute->backend,
                                       .threads = (uint32_t)run->threads,
                                       .guard = (uint32_t)compute->guard,

@@ -133,7 +133,7 @@ static rlhf_status open_path(struct rlhf__plugins *p, const char *path, struct r
     rlhf_entry_fn entry = NULL;
     rlhf_bundle bundle;
     char sha256[65];
-    RLHF_TRY(rlhf__trust_code(path, p->dirs->exe, err));
+    RLHF_TRY(rlhf__trust_code(path, p->dirs, err));
     RLHF_TRY(rlhf__sha256_file(path, sha256, err));
     RLHF_TRY(open_entry(path, &entry, err));
     if (!entry) return RLHF_E_INTERNAL; // never: open_entry would have failed

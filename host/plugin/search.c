@@ -86,7 +86,7 @@ static int look_in(void *arg, const char *dir) {
     }
     if (rlhf__is_file(path)) {
         f->found = path;
-        f->status = rlhf__trust_dir(dir, f->dirs->exe, f->err);
+        f->status = rlhf__trust_dir(dir, f->dirs, f->err);
         return 1;
     }
     free(path);

@@ -34,10 +34,10 @@ static const char *owner_name(uid_t uid, char out[64]) {
 }
 
 // What is wrong with a file or directory, NULL = nothing.
-static const char *fault(const struct stat *st, const char *exe_dir, int sticky_ok) {
+static const char *fault(const struct stat *st, const struct rlhf__dirs *dirs, int sticky_ok) {
     struct stat exe;
     int sticky = sticky_ok && S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX);
-    int programs = *exe_dir && stat(exe_dir, &exe) == 0 && exe.st_uid == st->st_uid;
+    int programs = *dirs->exe && stat(dirs->exe, &exe) == 0 && exe.st_uid == st->st_uid;
     if (st->st_uid != 0 && st->st_uid != geteuid() && !programs) return "belongs to somebody else";
     if ((st->st_mode & S_IWOTH) && !sticky) return "can be written by everybody";
     if ((st->st_mode & S_IWGRP) && !sticky && !is_private_group(st))
@@ -46,13 +46,13 @@ static const char *fault(const struct stat *st, const char *exe_dir, int sticky_
 }
 
 // One file or directory on the way to `code`.
-static rlhf_status check(const char *path, const char *code, const char *exe_dir, int sticky_ok,
-                         struct rlhf__error *err) {
+static rlhf_status check(const char *path, const char *code, const struct rlhf__dirs *dirs,
+                         int sticky_ok, struct rlhf__error *err) {
     struct stat st;
     char owner[64];
     if (stat(path, &st) != 0)
         return rlhf__fail(err, RLHF_E_INVALID, "%s: cannot look at it: %s", path, strerror(errno));
-    const char *why = fault(&st, exe_dir, sticky_ok);
+    const char *why = fault(&st, dirs, sticky_ok);
     if (!why) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s is not opened: %s %s (mode %04o, owner %s); only you, root and the "
@@ -61,31 +61,38 @@ static rlhf_status check(const char *path, const char *code, const char *exe_dir
                       owner_name(st.st_uid, owner));
 }
 
-// 1 when the program lies in `dir` or below: whoever may write there can change the program itself.
-static int holds_program(const char *dir, const char *exe_dir) {
+static int is_above(const char *dir, const char *path) {
     size_t n = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
-    return strncmp(exe_dir, dir, n) == 0 && (exe_dir[n] == '/' || exe_dir[n] == '\0');
+    return *path && strncmp(path, dir, n) == 0 && path[n] == '/';
 }
 
-rlhf_status rlhf__trust_code(const char *path, const char *exe_dir, struct rlhf__error *err) {
+// 1 when the program or its plugins lie below `dir`: whoever may write there can change the program
+// itself.
+static int holds_program(const char *dir, const struct rlhf__dirs *dirs) {
+    return is_above(dir, dirs->exe) || is_above(dir, dirs->lib);
+}
+
+rlhf_status rlhf__trust_code(const char *path, const struct rlhf__dirs *dirs,
+                             struct rlhf__error *err) {
     char *dir = strdup(path);
     if (!dir) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", path);
-    rlhf_status st = check(path, path, exe_dir, 1, err);
+    rlhf_status st = check(path, path, dirs, 1, err);
     while (st == RLHF_OK && dir[1]) {
         char *slash = strrchr(dir, '/');
         slash[slash == dir] = '\0'; // the last one is "/"
-        if (*exe_dir && holds_program(dir, exe_dir)) break;
-        st = check(dir, path, exe_dir, 1, err);
+        if (holds_program(dir, dirs)) break;
+        st = check(dir, path, dirs, 1, err);
     }
     free(dir);
     return st;
 }
 
-rlhf_status rlhf__trust_dir(const char *dir, const char *exe_dir, struct rlhf__error *err) {
+rlhf_status rlhf__trust_dir(const char *dir, const struct rlhf__dirs *dirs,
+                            struct rlhf__error *err) {
     char real[RLHF__PATH_CAP];
     if (!rlhf__path_real(dir, real))
         return rlhf__fail(err, RLHF_E_INVALID, "%s: cannot resolve the path", dir);
-    rlhf_status st = check(real, real, exe_dir, 0, err);
-    if (st == RLHF_OK) st = rlhf__trust_code(real, exe_dir, err);
+    rlhf_status st = check(real, real, dirs, 0, err);
+    if (st == RLHF_OK) st = rlhf__trust_code(real, dirs, err);
     return st;
 }

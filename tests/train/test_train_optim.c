@@ -24,10 +24,10 @@ struct fixture {
 
 static int setup(void **state) {
     struct fixture *f = calloc(1, sizeof *f);
-    char lib[1024];
+    struct rlhf__dirs dirs = {.exe = ""};
     struct rlhf__error err = {0, ""};
-    snprintf(lib, sizeof lib, "%s/lib/rlhf/0", getenv("RLHF_BUILD_DIR"));
-    struct rlhf__compute_spec spec = {.lib_dir = lib, .backend = "reference", .threads = 1};
+    snprintf(dirs.lib, sizeof dirs.lib, "%s/lib/rlhf/0", getenv("RLHF_BUILD_DIR"));
+    struct rlhf__compute_spec spec = {.dirs = &dirs, .backend = "reference", .threads = 1};
     if (!f || rlhf__compute_open(&spec, &f->compute, &err) != RLHF_OK) {
         fprintf(stderr, "%s\n", err.text);
         return -1;
