@@ -21,7 +21,10 @@ static void make(struct fixture *f, const char *dir, const char *file) {
 static int setup(void **state) {
     struct fixture *f = calloc(1, sizeof *f);
     void *s;
-    if (!f || scratch_setup(&s) != 0) return -1;
+    if (!f || scratch_setup(&s) != 0) {
+        free(f);
+        return -1;
+    }
     f->scratch = s;
     umask(022);
     snprintf(f->dirs.exe, sizeof f->dirs.exe, "%s", scratch_path(f->scratch, "usr/bin"));
