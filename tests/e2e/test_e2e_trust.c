@@ -29,7 +29,7 @@ static void a_model_directory_runs_no_code(void **state) {
                                   "\"$HOST\" generate --model . --prompt It --max-new 2"),
                      2);
     assert_null(strstr(t->out, "EVIL"));
-    e2e_says(t, "no model plugin \"evil.so\"");
+    e2e_says(t, "model_type 'evil' is not supported");
     assert_int_equal(e2e_shell(t, "sed -i 's/\"evil\"/\"..\\/evil\"/' m/config.json; cd m; "
                                   "\"$HOST\" generate --model . --prompt It --max-new 2"),
                      2);
