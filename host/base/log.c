@@ -1,6 +1,7 @@
 // log.c: see log.h.
 #include "base/log.h"
 
+#include "base/json.h"
 #include "base/printable.h"
 
 #include <stdarg.h>
@@ -22,42 +23,99 @@ void rlhf__log_init(struct rlhf__log *log) {
 
 void rlhf__log_finish(struct rlhf__log *log) { pthread_mutex_destroy(&log->lock); }
 
-static void put_line(struct rlhf__log *log, int32_t level, const char *word, const char *text) {
-    const char *color = "";
-    if (log->color && level >= RLHF_LOG_WARN)
-        color = level == RLHF_LOG_WARN ? "\033[33m" : "\033[31m";
-    char when[16] = "", shown[SHOWN_BYTES];
+const char *rlhf__clock_text(int32_t *day, char out[32]) {
     time_t now = time(NULL);
     struct tm tm;
-    if (localtime_r(&now, &tm)) strftime(when, sizeof when, "%H:%M:%S", &tm);
+    out[0] = '\0';
+    if (!localtime_r(&now, &tm)) return out;
+    int32_t today = (tm.tm_year + 1900) * 366 + tm.tm_yday;
+    strftime(out, 32, today == *day ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &tm);
+    *day = today;
+    return out;
+}
+
+// ---- JSON ----
+
+static void put_time(struct rlhf__buf *b) {
+    struct timespec now;
+    struct tm tm;
+    char text[32] = "";
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (gmtime_r(&now.tv_sec, &tm)) strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+    rlhf__buf_printf(b, "{\"time\": \"%s.%03ldZ\"", text, now.tv_nsec / 1000000);
+}
+
+// Under the lock. 0 when there is no memory for it.
+static int put_json(struct rlhf__log *log, const char *event, const char *members) {
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    put_time(&line);
+    rlhf__buf_printf(&line, ", \"event\": \"%s\", %s}\n", event, members);
+    int good = !line.bad;
+    if (good) fputs(rlhf__buf_text(&line), log->out);
+    rlhf__buf_free(&line);
+    return good;
+}
+
+static int put_json_text(struct rlhf__log *log, const char *level, const char *text) {
+    struct rlhf__buf members = RLHF__BUF_INIT;
+    rlhf__buf_printf(&members, "\"level\": \"%s\", \"message\": ", level);
+    rlhf__json_write_string(&members, text, strlen(text));
+    int good = !members.bad && put_json(log, "log", rlhf__buf_text(&members));
+    rlhf__buf_free(&members);
+    return good;
+}
+
+// ---- lines ----
+
+static void begin(struct rlhf__log *log) {
     pthread_mutex_lock(&log->lock);
     if (log->before) log->before(log->hook_arg);
-    fprintf(log->out, "%s %s%s%s%s\n", when, color, word,
-            rlhf__printable(text, shown, sizeof shown), *color ? "\033[0m" : "");
+}
+
+static void end(struct rlhf__log *log) {
     fflush(log->out);
     if (log->after) log->after(log->hook_arg);
     pthread_mutex_unlock(&log->lock);
 }
 
-void rlhf__logf(struct rlhf__log *log, int32_t level, const char *fmt, ...) {
+void rlhf__log_event(struct rlhf__log *log, const char *event, const char *members) {
+    if (!log) return;
+    begin(log);
+    put_json(log, event, members);
+    end(log);
+}
+
+static void put_line(struct rlhf__log *log, int32_t level, const char *text) {
     static const char *const words[] = {"debug: ", "", "warning: ", "error: "};
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    char when[32], shown[SHOWN_BYTES];
+    const char *color = "";
+    if (log->color && level >= RLHF_LOG_WARN)
+        color = level == RLHF_LOG_WARN ? "\033[33m" : "\033[31m";
+    begin(log);
+    if (!log->json || !put_json_text(log, names[level], text))
+        fprintf(log->out, "%s %s%s%s%s\n", rlhf__clock_text(&log->day, when), color, words[level],
+                rlhf__printable(text, shown, sizeof shown), *color ? "\033[0m" : "");
+    end(log);
+}
+
+void rlhf__logf(struct rlhf__log *log, int32_t level, const char *fmt, ...) {
     if (!log || level < log->level) return;
     char text[2048];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    put_line(log, level, words[level < 0 ? 0 : level > 3 ? 3 : level], text);
+    put_line(log, level < 0 ? 0 : level > 3 ? 3 : level, text);
 }
 
 void rlhf__log_error(struct rlhf__log *log, const char *text) {
     char shown[SHOWN_BYTES];
-    pthread_mutex_lock(&log->lock);
-    if (log->before) log->before(log->hook_arg);
-    fprintf(log->out, "%srlhf-host: error:%s %s\n", log->color ? "\033[31m" : "",
-            log->color ? "\033[0m" : "", rlhf__printable(text, shown, sizeof shown));
-    fflush(log->out);
-    pthread_mutex_unlock(&log->lock);
+    begin(log);
+    if (!log->json || !put_json_text(log, "error", text))
+        fprintf(log->out, "%srlhf-host: error:%s %s\n", log->color ? "\033[31m" : "",
+                log->color ? "\033[0m" : "", rlhf__printable(text, shown, sizeof shown));
+    end(log);
 }
 
 void rlhf__log_hooks(struct rlhf__log *log, void (*before)(void *), void (*after)(void *),

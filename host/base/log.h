@@ -15,6 +15,8 @@ struct rlhf__log {
     FILE *out;
     int32_t level; // lines below it are dropped
     int32_t color; // 1: out is a terminal and NO_COLOR is not set
+    int32_t json;  // 1: lines are JSON objects
+    int32_t day;   // on which a line had the date last
     pthread_mutex_t lock;
     void (*before)(void *arg); // may be NULL
     void (*after)(void *arg);
@@ -25,12 +27,22 @@ struct rlhf__log {
 void rlhf__log_init(struct rlhf__log *log);
 void rlhf__log_finish(struct rlhf__log *log);
 
-// One line "HH:MM:SS level text"; info lines carry no level word. log may be NULL (drops). [any]
+// Now as "HH:MM:SS", with the date in front where *day is another day, which it then is. [any]
+const char *rlhf__clock_text(int32_t *day, char out[32]);
+
+// One line "HH:MM:SS level text", the first of a day with its date; info lines carry no level word.
+// As JSON: {"time": ISO 8601 in UTC, "event": "log", "level", "message"}. log may be NULL (drops).
+// [any]
 __attribute__((format(printf, 3, 4))) void rlhf__logf(struct rlhf__log *log, int32_t level,
                                                       const char *fmt, ...);
 
-// "error: text" without a time, the last thing a failing command says. [any]
+// "error: text" without a time, the last thing a failing command says; as JSON like a log line.
+// [any]
 void rlhf__log_error(struct rlhf__log *log, const char *text);
+
+// A JSON object of the caller's as a line: `members` ("\"phase\": 3, ...") follow time and event.
+// [any]
+void rlhf__log_event(struct rlhf__log *log, const char *event, const char *members);
 
 // Set hooks around lines (NULLs take them away). [main]
 void rlhf__log_hooks(struct rlhf__log *log, void (*before)(void *), void (*after)(void *),

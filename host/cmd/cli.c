@@ -113,6 +113,7 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
     run.dry_run = o->dry_run;
     run.allow_changed_plugins = o->allow_changed_plugins;
     if (status == RLHF_OK) env->log->level = config.log.level;
+    if (status == RLHF_OK) env->log->json = config.log.format == RLHF__LOG_JSON;
     if (status == RLHF_OK) status = rlhf__plugins_create(env->dirs, &run.plugins, err);
     if (status == RLHF_OK)
         status =

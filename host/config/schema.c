@@ -38,6 +38,7 @@ static const char *const schedule_names[] = {"constant", "linear", "cosine", NUL
 static const char *const warmup_names[] = {"step", "zero", NULL};
 static const char *const best_mode_names[] = {"max", "min", NULL};
 static const char *const checkpoint_dtype_names[] = {"f32", "bf16", NULL};
+static const char *const format_names[] = {"text", "json", NULL};
 static const char *const progress_names[] = {"auto", "bar", "plain", "off", NULL};
 static const char *const level_names[] = {"debug", "info", "warn", "error", NULL};
 
@@ -222,6 +223,8 @@ static const rlhf_opt checkpoint_opts[] = {
 static const rlhf_opt log_opts[] = {
     B(tensorboard, 1, "write TensorBoard events"),
     E(progress, RLHF__PROGRESS_AUTO, progress_names, "auto: a bar on a terminal, else plain lines"),
+    E(format, RLHF__LOG_TEXT, format_names,
+      "json: log lines, phases and samples as JSON objects, a line each, on standard error"),
     E(level, RLHF_LOG_INFO, level_names, "least level of log lines"),
     I(samples, 5, 0, 1000, "rows of the sample table"),
     B(rollouts, 0, "write every row that is trained on to rollouts.jsonl (docs/rollouts.md)"),

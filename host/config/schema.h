@@ -180,6 +180,7 @@ struct rlhf__checkpoint_config {
     const char *best;  // metric by which checkpoints/best is chosen; "" = no such link
 };
 
+enum rlhf__log_format { RLHF__LOG_TEXT = 0, RLHF__LOG_JSON = 1 };
 enum rlhf__progress_kind {
     RLHF__PROGRESS_AUTO = 0,
     RLHF__PROGRESS_BAR = 1,
@@ -189,9 +190,11 @@ enum rlhf__progress_kind {
 
 struct rlhf__log_config {
     int32_t tensorboard;
-    int32_t progress;      // enum rlhf__progress_kind
-    int32_t level;         // enum rlhf_log_level
-    int32_t rollouts;      // 1: RUN/rollouts.jsonl
+    int32_t progress; // enum rlhf__progress_kind
+    int32_t level;    // enum rlhf_log_level
+    int32_t rollouts; // 1: RUN/rollouts.jsonl
+    int32_t format;   // enum rlhf__log_format
+    int32_t reserved;
     int64_t samples;       // rows of the sample table
     int64_t samples_every; // phases between tables, 0 = never
 };

@@ -27,5 +27,5 @@ rlhf_status rlhf__loading_check(const struct rlhf__loading *l, uint64_t bytes, c
 }
 
 void rlhf__loading_seen(const struct rlhf__loading *l, const char *what, int64_t done, int64_t of) {
-    if (l && l->seen && done % 256 == 0) l->seen(l->arg, what, done, of);
+    if (l && done % 256 == 0) rlhf__watch_seen(l->watch, what, done, of);
 }

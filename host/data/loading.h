@@ -4,6 +4,7 @@
 #define RLHF_HOST_DATA_LOADING_H
 
 #include "base/error.h"
+#include "base/watch.h"
 
 #include <signal.h>
 
@@ -15,9 +16,7 @@ struct rlhf__loading {
     int64_t max_mib;     // what the rows of the files and their tokens may take; 0 = the default
     const char *setting; // its name in messages; NULL = "data.max_mib"
     const volatile sig_atomic_t *cancelled; // stop when it is not 0; NULL = never
-    // Told now and then, on the loading thread: rows done `of` all (0 = not known yet). NULL = not.
-    void (*seen)(void *arg, const char *what, int64_t done, int64_t of);
-    void *arg;
+    const struct rlhf__watch *watch;        // told of rows now and then; NULL = nobody
 };
 
 // Call it for every row. RLHF_E_CANCELLED; RLHF_E_INVALID when `bytes`, what is held in memory so
@@ -25,7 +24,7 @@ struct rlhf__loading {
 rlhf_status rlhf__loading_check(const struct rlhf__loading *, uint64_t bytes, const char *path,
                                 int64_t line, struct rlhf__error *err);
 
-// Tell `seen`, every so many rows. [main]
+// Tell the watch, every so many rows. [main]
 void rlhf__loading_seen(const struct rlhf__loading *, const char *what, int64_t done, int64_t of);
 
 #endif

@@ -179,7 +179,7 @@ static rlhf_status add_rows(struct rlhf__prompts *set, const struct rlhf__prompt
         rlhf_str text = row.text[RLHF__FIELD_PROMPT];
         RLHF_TRY(rlhf__loading_check(o->loading, held(set), rlhf__dataset_path(set->ds, row.file),
                                      row.line, err));
-        rlhf__loading_seen(o->loading, "tokenising", i, rows);
+        rlhf__loading_seen(o->loading, "tokenising prompts", i, rows);
         if (!text.ptr) text = row.text[RLHF__FIELD_TEXT];
         rlhf_status st = text.ptr ? add_prompt(set, o, tok, text, i, scratch, err)
                                   : rlhf__fail(err, RLHF_E_INVALID,

@@ -152,8 +152,8 @@ static rlhf_status do_chunk(struct job *j, int64_t k, struct rlhf__ids *ids,
     uint64_t width = j->narrow ? sizeof(uint16_t) : sizeof(int32_t);
     atomic_fetch_add(&j->bytes, ids->n * width + c->n * (sizeof *c->len + sizeof *c->source));
     int64_t done = atomic_fetch_add(&j->done, end - k * CHUNK_ROWS) + end - k * CHUNK_ROWS;
-    if (pthread_equal(pthread_self(), j->main) && j->opts->loading && j->opts->loading->seen)
-        j->opts->loading->seen(j->opts->loading->arg, "tokenising", done, j->n_rows);
+    if (pthread_equal(pthread_self(), j->main) && j->opts->loading)
+        rlhf__watch_seen(j->opts->loading->watch, "tokenising rows", done, j->n_rows);
     return rlhf__loading_check(j->opts->loading, atomic_load(&j->bytes), path_of(j, k * CHUNK_ROWS),
                                0, err);
 }

@@ -1,28 +1,54 @@
 // progress.c: see progress.h.
 #include "report/progress.h"
 
+#include "base/json.h"
 #include "report/columns.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-#define BAR_COLUMNS 24 // on a terminal wide enough for all numbers beside it
+#define BAR_COLUMNS    24  // on a terminal wide enough for all numbers beside it
+#define REDRAW_SECONDS 0.1 // between two drawings of the same work
 
 struct rlhf__progress {
     struct rlhf__log *log;
     int32_t kind; // BAR, PLAIN or OFF
     int32_t color;
-    int32_t drawn;  // 1: the bar is on the screen
-    int32_t hidden; // 1: it must stay off
+    int32_t drawn;   // columns of the bar on the screen, 0: it is off
+    int32_t hidden;  // 1: it must stay off
+    int32_t day;     // of the last line that had a date
+    int32_t counted; // 1: note has "done/of"
     struct rlhf__progress_state state;
-    char note[32];
+    struct rlhf__watch watch;
+    double last;    // seconds, when the bar was drawn
+    char doing[48]; // what note is about
+    char note[80];
 };
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// To the first column, the line cleared. A terminal that has become narrower since has broken the
+// bar into several lines, of which the cursor is on the last.
+static void clear_line(const struct rlhf__progress *p) {
+    int columns = rlhf__terminal_width(STDOUT_FILENO, 80), above = 0;
+    if (p->drawn > columns && columns > 0) above = (p->drawn - 1) / columns;
+    if (above)
+        printf("\r\033[%dA\033[J", above);
+    else
+        fputs("\r\033[K", stdout);
+}
 
 static void erase(struct rlhf__progress *p) {
     if (!p->drawn) return;
-    fputs("\r\033[K", stdout);
+    clear_line(p);
     fflush(stdout);
     p->drawn = 0;
 }
@@ -57,33 +83,42 @@ static void put_numbers(struct rlhf__buf *b, const struct rlhf__progress_state *
 // Shorter on a narrow terminal, where the numbers say more than the bar.
 static int bar_columns(int terminal) { return terminal >= 100 ? BAR_COLUMNS : terminal / 8; }
 
-static void draw(struct rlhf__progress *p) {
+// Bar and numbers; before there are phases the note alone.
+static int put_bar(const struct rlhf__progress *p, int terminal, struct rlhf__buf *bar,
+                   struct rlhf__buf *text) {
     const struct rlhf__progress_state *s = &p->state;
-    if (p->kind != RLHF__PROGRESS_BAR || p->hidden || s->phases <= 0) return;
-    struct rlhf__buf bar = RLHF__BUF_INIT, text = RLHF__BUF_INIT;
-    double share = (double)s->phase / (double)s->phases;
-    const int terminal = rlhf__terminal_width(STDOUT_FILENO, 80), width = bar_columns(terminal);
-    int full = (int)(share * width);
+    const char *gap = s->phases > 0 ? "  " : "";
+    int width = s->phases > 0 ? bar_columns(terminal) : 0;
+    int full = width ? (int)((double)s->phase / (double)s->phases * width) : 0;
     if (full > width) full = width;
     for (int i = 0; i < width; i++) {
-        if (i == full && p->color) rlhf__buf_puts(&bar, "\033[2m");
-        rlhf__buf_puts(&bar, i < full ? "\xe2\x94\x81" : p->color ? "\xe2\x94\x81" : " ");
+        if (i == full && p->color) rlhf__buf_puts(bar, "\033[2m");
+        rlhf__buf_puts(bar, i < full ? "\xe2\x94\x81" : p->color ? "\xe2\x94\x81" : " ");
     }
-    rlhf__buf_printf(&text, " %lld/%lld", (long long)s->phase, (long long)s->phases);
-    put_numbers(&text, s);
+    if (s->phases > 0)
+        rlhf__buf_printf(text, " %lld/%lld", (long long)s->phase, (long long)s->phases);
+    put_numbers(text, s);
     if (s->phase > s->first_phase && s->phase < s->phases) {
-        rlhf__buf_puts(&text, "  ETA ");
-        put_duration(&text, seconds_left(s));
+        rlhf__buf_puts(text, "  ETA ");
+        put_duration(text, seconds_left(s));
     }
-    if (*p->note) rlhf__buf_printf(&text, "  %s", p->note);
-    struct rlhf__buf line = RLHF__BUF_INIT;
-    int columns = terminal - width - 1;
-    rlhf__put_clipped(&line, (rlhf_str){rlhf__buf_text(&text), text.len},
-                      columns > 0 ? columns : 0);
-    printf("\r\033[K%s%s%s%s", p->color ? "\033[32m" : "", rlhf__buf_text(&bar),
-           p->color ? "\033[0m" : "", rlhf__buf_text(&line));
+    if (*p->note) rlhf__buf_printf(text, "%s%s", gap, p->note);
+    return width;
+}
+
+static void draw(struct rlhf__progress *p) {
+    if (p->kind != RLHF__PROGRESS_BAR || p->hidden || (p->state.phases <= 0 && !*p->note)) return;
+    struct rlhf__buf bar = RLHF__BUF_INIT, text = RLHF__BUF_INIT, line = RLHF__BUF_INIT;
+    const int terminal = rlhf__terminal_width(STDOUT_FILENO, 80);
+    int width = put_bar(p, terminal, &bar, &text), columns = terminal - width - 1;
+    int used = rlhf__put_clipped(&line, (rlhf_str){rlhf__buf_text(&text), text.len},
+                                 columns > 0 ? columns : 0);
+    clear_line(p);
+    printf("%s%s%s%s", p->color ? "\033[32m" : "", rlhf__buf_text(&bar), p->color ? "\033[0m" : "",
+           rlhf__buf_text(&line));
     fflush(stdout);
-    p->drawn = 1;
+    p->drawn = width + used > 0 ? width + used : 1;
+    p->last = now();
     rlhf__buf_free(&bar);
     rlhf__buf_free(&text);
     rlhf__buf_free(&line);
@@ -99,20 +134,41 @@ static void alone(struct rlhf__progress *p, void (*f)(struct rlhf__progress *)) 
     if (p->log) pthread_mutex_unlock(&p->log->lock);
 }
 
+static void seen(void *arg, const char *what, int64_t done, int64_t of) {
+    rlhf__progress_step(arg, what, done, of);
+}
+
 rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rlhf__progress **out,
                                   struct rlhf__error *err) {
     struct rlhf__progress *p = calloc(1, sizeof *p);
+    char today[32];
     *out = p;
     if (!p) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
     int tty = isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
     if (kind == RLHF__PROGRESS_AUTO) kind = tty ? RLHF__PROGRESS_BAR : RLHF__PROGRESS_PLAIN;
+    if (log && log->json && kind == RLHF__PROGRESS_BAR) kind = RLHF__PROGRESS_PLAIN;
     p->kind = kind;
     p->log = log;
     p->color = tty && !(no_color && *no_color);
+    p->watch = (struct rlhf__watch){kind == RLHF__PROGRESS_BAR ? seen : NULL, p};
+    rlhf__clock_text(&p->day, today); // only a later day's lines say which it is
     if (kind == RLHF__PROGRESS_BAR) rlhf__log_hooks(log, before_log, after_log, p);
     return RLHF_OK;
 }
+
+static void end_line(struct rlhf__progress *p) {
+    p->hidden = 1;
+    if (!p->drawn) return;
+    if (p->state.phases > 0)
+        putchar('\n');
+    else
+        clear_line(p); // nothing but a note
+    fflush(stdout);
+    p->drawn = 0;
+}
+
+void rlhf__progress_end(struct rlhf__progress *p) { alone(p, end_line); }
 
 void rlhf__progress_destroy(struct rlhf__progress *p) {
     if (!p) return;
@@ -121,14 +177,13 @@ void rlhf__progress_destroy(struct rlhf__progress *p) {
     free(p);
 }
 
-void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s) {
-    p->state = *s;
-    p->note[0] = '\0';
-    if (p->kind == RLHF__PROGRESS_BAR) alone(p, draw);
-    if (p->kind != RLHF__PROGRESS_PLAIN || s->phase <= s->first_phase) return;
+// ---- lines ----
+
+static void print_line(struct rlhf__progress *p, const struct rlhf__progress_state *s) {
     struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf__buf_printf(&text, "%s %lld/%lld", s->unit ? s->unit : "phase", (long long)s->phase,
-                     (long long)s->phases);
+    char when[32];
+    rlhf__buf_printf(&text, "%s %s %lld/%lld", rlhf__clock_text(&p->day, when),
+                     s->unit ? s->unit : "phase", (long long)s->phase, (long long)s->phases);
     put_numbers(&text, s);
     rlhf__buf_puts(&text, "  elapsed ");
     put_duration(&text, s->seconds);
@@ -141,21 +196,64 @@ void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_
     rlhf__buf_free(&text);
 }
 
-void rlhf__progress_note(struct rlhf__progress *p, const char *what) {
-    if (p->kind != RLHF__PROGRESS_BAR) return;
-    snprintf(p->note, sizeof p->note, "%s", what ? what : "");
+static void put_member(struct rlhf__buf *b, const char *name, double v) {
+    char number[40];
+    if (isfinite(v)) rlhf__buf_printf(b, ", \"%s\": %s", name, rlhf__format_double(v, 0, number));
+}
+
+static void print_object(const struct rlhf__progress *p, const struct rlhf__progress_state *s) {
+    struct rlhf__buf b = RLHF__BUF_INIT;
+    rlhf__buf_printf(&b, "\"phase\": %lld, \"phases\": %lld", (long long)s->phase,
+                     (long long)s->phases);
+    put_member(&b, s->label ? s->label : "value", s->value);
+    put_member(&b, "judge", s->judge);
+    put_member(&b, "accuracy", s->accuracy);
+    put_member(&b, "kl", s->kl);
+    put_member(&b, "tokens_per_s", s->tokens_per_s);
+    put_member(&b, "elapsed_s", s->seconds);
+    if (s->phase < s->phases) put_member(&b, "eta_s", seconds_left(s));
+    if (!b.bad) rlhf__log_event(p->log, "phase", rlhf__buf_text(&b));
+    rlhf__buf_free(&b);
+}
+
+void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s) {
+    p->state = *s;
+    p->note[0] = '\0';
+    p->doing[0] = '\0';
+    if (p->kind == RLHF__PROGRESS_BAR) alone(p, draw);
+    if (p->kind != RLHF__PROGRESS_PLAIN || s->phase <= s->first_phase) return;
+    if (p->log && p->log->json)
+        print_object(p, s);
+    else
+        print_line(p, s);
+}
+
+// ---- between phases ----
+
+void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of) {
+    if (!p || p->kind != RLHF__PROGRESS_BAR) return;
+    int news = strncmp(p->doing, what, sizeof p->doing - 1) != 0 || (of > 0) != p->counted;
+    if (!news && now() - p->last < REDRAW_SECONDS) return;
+    if (of > 0)
+        snprintf(p->note, sizeof p->note, "%.40s %lld/%lld", what, (long long)done, (long long)of);
+    else if (done > 0)
+        snprintf(p->note, sizeof p->note, "%.40s %lld", what, (long long)done);
+    else
+        snprintf(p->note, sizeof p->note, "%s", what);
+    snprintf(p->doing, sizeof p->doing, "%s", what);
+    p->counted = of > 0;
     alone(p, draw);
 }
 
-static void end_line(struct rlhf__progress *p) {
-    p->hidden = 1;
-    if (!p->drawn) return;
-    putchar('\n');
-    fflush(stdout);
-    p->drawn = 0;
+void rlhf__progress_note(struct rlhf__progress *p, const char *what) {
+    rlhf__progress_step(p, what, 0, 0);
 }
 
-void rlhf__progress_end(struct rlhf__progress *p) { alone(p, end_line); }
+const struct rlhf__watch *rlhf__progress_watch(const struct rlhf__progress *p) { return &p->watch; }
+
+int rlhf__progress_is_text(const struct rlhf__progress *p) {
+    return p->kind != RLHF__PROGRESS_OFF && !(p->log && p->log->json);
+}
 
 void rlhf__progress_hide(struct rlhf__progress *p) {
     p->hidden = 1;

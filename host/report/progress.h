@@ -4,6 +4,7 @@
 #define RLHF_HOST_PROGRESS_H
 
 #include "base/log.h"
+#include "base/watch.h"
 #include "config/schema.h"
 
 struct rlhf__progress_state {
@@ -22,7 +23,8 @@ struct rlhf__progress_state {
 struct rlhf__progress;
 
 // kind: enum rlhf__progress_kind; AUTO = a bar when stdout is a terminal, else plain lines. Lines
-// and bar go to stdout; log lines pass above the bar through log's hooks. [main]
+// and bar go to stdout; log lines pass above the bar through log's hooks. Where the log is JSON,
+// phases are objects of it and there is no bar. [main]
 rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rlhf__progress **out,
                                   struct rlhf__error *err);
 void rlhf__progress_destroy(struct rlhf__progress *p); // NULL allowed; ends it
@@ -30,8 +32,18 @@ void rlhf__progress_destroy(struct rlhf__progress *p); // NULL allowed; ends it
 // Show the state of a finished phase; with phase = first_phase, a bar before the first one. [main]
 void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s);
 
-// Between phases: what is being done ("rollout", "update"); shown in the bar only. [main]
-void rlhf__progress_note(struct rlhf__progress *p, const char *what);
+// What is being done ("rollout", "loading the policy"), done `of` all where that is known (of 0: it
+// is not); shown beside the bar, or in its place before the first phase. Drawn at once when `what`
+// or the counting is new, else at most ten times a second. p may be NULL. [main]
+void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of);
+void rlhf__progress_note(struct rlhf__progress *p, const char *what); // without numbers
+
+// The same for whoever only knows a watch; one that nobody looks at where there is no bar. Lives as
+// long as p. [any]
+const struct rlhf__watch *rlhf__progress_watch(const struct rlhf__progress *p);
+
+// 1 when tables and other text for people may be printed: there is neither "off" nor JSON. [any]
+int rlhf__progress_is_text(const struct rlhf__progress *p);
 
 // The run is over: the bar stays where it is, and what is printed later comes below it. [main]
 void rlhf__progress_end(struct rlhf__progress *p);

@@ -37,15 +37,27 @@ static void put_number(struct rlhf__buf *b, const char *key, double v) {
     rlhf__buf_printf(b, ", \"%s\": %s", key, rlhf__format_double(v, 0, number));
 }
 
-static void put_row(struct rlhf__buf *b, int64_t phase, const struct rlhf__sample *s) {
-    rlhf__buf_printf(b, "{\"phase\": %lld, \"prompt\": ", (long long)phase);
+static void put_members(struct rlhf__buf *b, int64_t phase, const struct rlhf__sample *s) {
+    rlhf__buf_printf(b, "\"phase\": %lld, \"prompt\": ", (long long)phase);
     rlhf__json_write_string(b, s->prompt.ptr, (size_t)s->prompt.len);
     rlhf__buf_puts(b, ", \"response\": ");
     rlhf__json_write_string(b, s->response.ptr, (size_t)s->response.len);
     put_number(b, "reward", s->reward);
     put_number(b, "ref_logp", s->ref_logp);
     put_number(b, "logp", s->logp);
+}
+
+static void put_row(struct rlhf__buf *b, int64_t phase, const struct rlhf__sample *s) {
+    rlhf__buf_putc(b, '{');
+    put_members(b, phase, s);
     rlhf__buf_puts(b, "}\n");
+}
+
+void rlhf__samples_event(struct rlhf__log *log, int64_t phase, const struct rlhf__sample *s) {
+    struct rlhf__buf b = RLHF__BUF_INIT;
+    put_members(&b, phase, s);
+    if (!b.bad) rlhf__log_event(log, "sample", rlhf__buf_text(&b));
+    rlhf__buf_free(&b);
 }
 
 // A Markdown table for TensorBoard.

@@ -2,6 +2,7 @@
 #ifndef RLHF_HOST_SAMPLES_H
 #define RLHF_HOST_SAMPLES_H
 
+#include "base/log.h"
 #include "report/metrics.h"
 
 #include <stdio.h>
@@ -28,6 +29,9 @@ rlhf_status rlhf__samples_write(struct rlhf__samples *s, int64_t phase,
 
 // fsync: before a checkpoint is committed. [main]
 rlhf_status rlhf__samples_sync(struct rlhf__samples *s, struct rlhf__error *err);
+
+// One sample as an object of a JSON log: {"event": "sample", "phase", "prompt", ...}. [main]
+void rlhf__samples_event(struct rlhf__log *log, int64_t phase, const struct rlhf__sample *s);
 
 // The table of a phase: reward, reference log-prob, text on one line each, cut to `width` columns
 // (0 = ask the terminal, 100 when there is none). boxed: drawn with box lines, else plain columns.

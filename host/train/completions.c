@@ -148,6 +148,11 @@ rlhf_status rlhf__completions_show(struct rlhf__trainer *t, struct rlhf__error *
     if (!due) return RLHF_OK;
     rlhf_status st = rlhf__samples_write(t->samples, phase, s->rows, s->n, t->metrics, err);
     if (st != RLHF_OK || c->progress == RLHF__PROGRESS_OFF) return st;
+    if (t->log->json) {
+        for (size_t i = 0; i < s->n; i++)
+            rlhf__samples_event(t->log, phase, &s->rows[i]);
+        return RLHF_OK;
+    }
     rlhf__progress_hide(t->progress);
     rlhf__samples_table(stdout, phase, s->rows, s->n, 0, isatty(STDOUT_FILENO));
     rlhf__progress_show(t->progress);

@@ -33,6 +33,7 @@ struct decoder {
     size_t words;
     uint32_t rows;
     size_t ids_cap;
+    int64_t made; // tokens, a finished sequence counting as max_new
 };
 
 void rlhf__gen_result_finish(struct rlhf__gen_result *r) {
@@ -216,9 +217,13 @@ static rlhf_status take(struct decoder *d, struct rlhf__error *err) {
             memcpy(out->support + at * d->words, d->support + r * d->words,
                    d->words * sizeof *d->support);
         out->len[i]++;
+        d->made++;
         RLHF_TRY(ends(d, i, err));
-        if (out->stopped[i] || out->len[i] == q->max_new) leave(d, w);
+        if (!out->stopped[i] && out->len[i] < q->max_new) continue;
+        d->made += q->max_new - out->len[i];
+        leave(d, w);
     }
+    if (q->watch) rlhf__watch_seen(q->watch, q->doing, d->made / q->max_new, q->n);
     return RLHF_OK;
 }
 

@@ -9,6 +9,7 @@
 #ifndef RLHF_HOST_DECODE_H
 #define RLHF_HOST_DECODE_H
 
+#include "base/watch.h"
 #include "model/model.h"
 #include "train/response_rules.h"
 
@@ -29,6 +30,9 @@ struct rlhf__gen_request {
     uint64_t seed, stream;
     uint64_t first;                         // number of sequence 0 in the run
     const volatile sig_atomic_t *cancelled; // NULL = never: end with RLHF_E_CANCELLED
+    // Told of sequences made, those at work counted by their share of max_new; NULL = nobody.
+    const struct rlhf__watch *watch;
+    const char *doing; // what the watch is told
 };
 
 // Row i: ids[i * stride ..], len[i] of them, with their log-probs under logp_dist.

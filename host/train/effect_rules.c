@@ -81,6 +81,8 @@ rlhf_status rlhf__trainer_effect(const struct rlhf__trainer *t, struct rlhf__err
          NULL},
         {"log.samples", c->log.samples_every == 0 && c->log.samples > 0, 0, NULL,
          "log.samples_every is 0", NULL},
+        {"log.progress", t->log->json && c->log.progress == RLHF__PROGRESS_BAR, 0, NULL,
+         "log.format is json", NULL},
         {"compute.workspace_mib", strcmp(c->compute.backend, "reference") == 0, 0, NULL,
          "compute.backend is reference", NULL},
     };

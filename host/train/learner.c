@@ -240,7 +240,9 @@ rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__
     for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
         to = rlhf__episodes_slice_end(e, from, l->microbatch_tokens, learner_shares(l, e));
         st = microbatch(l, e, from, to, epoch, minibatch, &loss, err);
+        rlhf__watch_seen(l->watch, "update", l->rows + to, l->rows_all);
     }
+    l->rows += e->n;
     if (st != RLHF_OK) return st;
     struct rlhf__optim_report r, rc = {.skipped = 1};
     l->last_loss = loss;
@@ -331,6 +333,7 @@ rlhf_status rlhf__pass(const struct rlhf__model *m, const struct rlhf__episodes 
     for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
         to = rlhf__episodes_slice_end(e, from, microbatch_tokens, share);
         st = pass_slice(&p, from, to, share, out, err);
+        if (out->watch) rlhf__watch_seen(out->watch, out->doing, to, e->n);
     }
     rlhf__shared_batch_finish(&p.batch);
     free(p.work);

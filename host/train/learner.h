@@ -5,6 +5,7 @@
 #ifndef RLHF_HOST_LEARNER_H
 #define RLHF_HOST_LEARNER_H
 
+#include "base/watch.h"
 #include "model/model.h"
 #include "model/reward_head.h"
 #include "train/episodes.h"
@@ -48,6 +49,9 @@ struct rlhf__learner {
     // Totals since the caller last cleared them.
     double loss_sum, norm_sum, clipped_sum;
     int64_t minibatches, steps;
+    // Told of rows done, `rows` of rows_all (the caller's numbers) and on; NULL = nobody.
+    const struct rlhf__watch *watch;
+    int64_t rows, rows_all;
     int64_t tokens; // that went through the model; a shared prompt counts once
     double flops;   // of the products of all forwards and backwards; no attention scores
 };
@@ -70,10 +74,12 @@ void rlhf__learner_compare(struct rlhf__learner *, const struct rlhf__episodes *
 
 // What a pass over rows without gradients fills; NULL = not wanted.
 struct rlhf__pass_out {
-    float *logp, *value; // [total]
-    float *hidden;       // [total, d_model]
-    float *score;        // [n, n_labels]
-    double *flops;       // grows by those of the pass's products
+    float *logp, *value;             // [total]
+    float *hidden;                   // [total, d_model]
+    float *score;                    // [n, n_labels]
+    double *flops;                   // grows by those of the pass's products
+    const struct rlhf__watch *watch; // told of rows done; NULL = nobody
+    const char *doing;               // what the watch is told
 };
 
 // Forward all rows in microbatches, train = 0. Prompts are shared as in training (not for scores);

@@ -33,7 +33,6 @@ static rlhf_status open_reports(struct rlhf__trainer *t, struct rlhf__error *err
     if (st == RLHF_OK) st = rlhf__samples_open(t->dir, keep, &t->samples, err);
     if (st == RLHF_OK && log->rollouts)
         st = rlhf__rollout_log_open(t->dir, keep, &t->rollout_log, err);
-    if (st == RLHF_OK) st = rlhf__progress_create(log->progress, t->log, &t->progress, err);
     t->session.services.metric = rlhf__metrics_sink;
     t->session.services.metric_ctx = t->metrics;
     if (st != RLHF_OK) return st;

@@ -48,7 +48,8 @@ static rlhf_status score(struct rlhf__trainer *t, struct rlhf__episodes *e, stru
                              .rules = t->rules,
                              .metric = rlhf__metrics_sink,
                              .metric_ctx = t->metrics,
-                             .phase = (uint64_t)t->phase};
+                             .phase = (uint64_t)t->phase,
+                             .watch = rlhf__progress_watch(t->progress)};
     struct rlhf__prompt *prompt = calloc(e->n ? e->n : 1, sizeof *prompt);
     uint8_t *keep = calloc(e->n ? e->n : 1, 1);
     rlhf_status st = RLHF_OK;
@@ -68,7 +69,8 @@ static rlhf_status pass_policy(struct rlhf__trainer *t, struct rlhf__episodes *e
                                struct rlhf__error *err) {
     int recompute = (t->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP) != 0;
     int64_t tokens = t->config->batch.microbatch_tokens;
-    struct rlhf__pass_out out = {.flops = &t->learner.flops};
+    struct rlhf__pass_out out = {
+        .flops = &t->learner.flops, .watch = rlhf__progress_watch(t->progress), .doing = "values"};
     if (t->plan.heads & RLHF_HEAD_VALUE) out.value = e->token[RLHF__VALUE_OLD];
     if (t->critic) {
         rlhf_status st = rlhf__pass(t->critic, e, &t->learner.dist, tokens, &out, err);
@@ -259,6 +261,8 @@ static rlhf_status update(struct rlhf__trainer *t, struct rlhf__episodes *e,
     if (st == RLHF_OK) st = cut_init(&c, e, &t->plan, err);
     if (st != RLHF_OK) return st;
     t->learner.epoch_minibatches = c.parts;
+    t->learner.rows = 0;
+    t->learner.rows_all = (int64_t)e->n * t->plan.epochs;
     t->learner.comparing =
         (t->plan.heads & RLHF_HEAD_LOGP) && !(t->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP);
     int32_t stop = 0;

@@ -80,6 +80,8 @@ rlhf_status rlhf__phase_supervised(struct rlhf__trainer *t, struct rlhf__error *
     if (st == RLHF_OK) st = rlhf__reference_pass(t, &e, err);
     double from = rlhf__seconds();
     t->times.reference = from - began;
+    t->learner.rows = 0;
+    t->learner.rows_all = e.n;
     if (st == RLHF_OK)
         st = rlhf__learner_minibatch(&t->learner, &e, 0, 0, rlhf__trainer_lr_factor(t), err);
     double rows = (double)e.n, tokens = (double)e.total;

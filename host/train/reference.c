@@ -39,6 +39,7 @@ rlhf_status rlhf__reference_open(struct rlhf__trainer *t, struct rlhf__error *er
     } else if (!t->req->resume) {
         spec.start = RLHF__START_EMPTY; // copied below: cheaper than reading the file again
     }
+    rlhf__progress_note(t->progress, "loading the reference");
     rlhf_status st = rlhf__model_open(&t->session.models, &spec, &t->reference, err);
     if (st != RLHF_OK) return st;
     if (!rlhf__tokenizer_equal(t->reference->tok, t->policy->tok))
@@ -56,7 +57,9 @@ rlhf_status rlhf__reference_open(struct rlhf__trainer *t, struct rlhf__error *er
 rlhf_status rlhf__reference_pass(struct rlhf__trainer *t, struct rlhf__episodes *e,
                                  struct rlhf__error *err) {
     if (!rlhf__trainer_compares(t)) return RLHF_OK;
-    struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
+    struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF],
+                                 .watch = rlhf__progress_watch(t->progress),
+                                 .doing = "reference"};
     if (t->plan.heads & RLHF_HEAD_KL) {
         e->d_hidden = t->reference->info.d_model;
         size_t cells = (size_t)e->total * (size_t)e->d_hidden;

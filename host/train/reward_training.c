@@ -58,7 +58,9 @@ static rlhf_status draw(const struct rlhf__trainer *t, const struct rlhf__model 
                                       .logp_dist = &dist,
                                       .seed = (uint64_t)c->run.seed,
                                       .stream = "calibrate",
-                                      .cancelled = t->req->env->cancelled};
+                                      .cancelled = t->req->env->cancelled,
+                                      .watch = rlhf__progress_watch(t->progress),
+                                      .doing = "samples of the reference"};
     struct rlhf__order order = {0};
     int64_t *row = calloc(n, sizeof *row);
     rlhf_status st = rlhf__response_rules_create(&c->sampling, &c->response, m->tok, &q.rules, err);

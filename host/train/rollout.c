@@ -151,7 +151,9 @@ static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *ro
                                   .seed = q->seed,
                                   .stream = rlhf_rng_stream(q->stream),
                                   .first = q->first,
-                                  .cancelled = q->cancelled};
+                                  .cancelled = q->cancelled,
+                                  .watch = q->watch,
+                                  .doing = q->doing};
     if (st == RLHF_OK && !session)
         st = rlhf__model_gen_open(q->model, slots + q->prefix_slots,
                                   (uint32_t)(rlhf__prompts_longest(q->prompts) + q->max_new),

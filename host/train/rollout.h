@@ -34,6 +34,8 @@ struct rlhf__rollout_request {
     const char *stream;
     uint64_t first; // number of row 0 in the run, for the draws
     const volatile sig_atomic_t *cancelled;
+    const struct rlhf__watch *watch; // told of responses made; NULL = nobody
+    const char *doing;               // what the watch is told
 };
 
 // One response to prompt row[i] for every i: ids, lengths, source, finished (a stop token or

@@ -158,6 +158,8 @@ rlhf_status rlhf__rollout_source_next(struct rlhf__rollout_source *s, struct rlh
     q.n = n;
     q.max_new = (int32_t)t->config->sampling.max_new_tokens;
     q.stream = "rollout";
+    q.watch = rlhf__progress_watch(t->progress);
+    q.doing = "rollout";
     q.first = (uint64_t)t->episodes;
     rlhf_status st = rlhf__rollout(&q, row, e, &t->times.model_tokens, err);
     free(row);

@@ -228,6 +228,9 @@ static rlhf_status score_all(const struct rlhf__scorer *s, const struct rlhf__sc
                              const struct rlhf__episodes *e, struct ledger *l,
                              struct rlhf__error *err) {
     for (size_t k = 0; k < s->config->n_reward; k++) {
+        char doing[64];
+        snprintf(doing, sizeof doing, "reward %.40s", s->config->reward[k].name);
+        rlhf__watch_seen(s->watch, doing, 0, 0);
         rlhf_status st = score_one(s, x, e, k, l, err);
         if (st != RLHF_OK) return st;
     }

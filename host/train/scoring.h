@@ -23,6 +23,7 @@ struct rlhf__scorer {
     void (*metric)(void *ctx, const char *name, double value);
     void *metric_ctx;
     uint64_t phase;
+    const struct rlhf__watch *watch; // told which reward is at work; NULL = nobody
 };
 
 // The scored texts of a batch.

@@ -112,6 +112,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__trainer *t, const struct rlhf__setup
         .value_init = c->value.init,
         .value_detach = c->value.detach};
     if (t->req->resume) spec.start = RLHF__START_EMPTY;
+    rlhf__progress_note(t->progress, "loading the policy");
     rlhf_status st = rlhf__model_open(&t->session.models, &spec, &t->policy, err);
     if (st != RLHF_OK) return st;
     rlhf__text_services_policy(t->session.text, t->policy->tok);
@@ -137,6 +138,7 @@ static rlhf_status open_critic(struct rlhf__trainer *t, struct rlhf__error *err)
                                     .value_detach = c->value.detach};
     if (c->policy.init == RLHF__INIT_RANDOM && !c->value.path[0]) spec.start = RLHF__START_RANDOM;
     if (t->req->resume) spec.start = RLHF__START_EMPTY;
+    rlhf__progress_note(t->progress, "loading the critic");
     rlhf_status st = rlhf__model_open(&t->session.models, &spec, &t->critic, err);
     if (st != RLHF_OK) return st;
     if (!rlhf__tokenizer_equal(t->critic->tok, t->policy->tok))
@@ -161,8 +163,10 @@ static rlhf_status open_rewards(struct rlhf__trainer *t, struct rlhf__error *err
     rlhf__reward_service_trainable(models, (t->plan.flags & RLHF_PLAN_REWARD_MODEL) != 0);
     rlhf__reward_service_longest(models, rlhf__rollout_source_longest(t->rollout));
     for (size_t i = 0; i < c->n_reward; i++) {
-        char section[32];
+        char section[32], loading[64];
         snprintf(section, sizeof section, "reward.%zu", i);
+        snprintf(loading, sizeof loading, "loading %.40s", t->req->rewards[i]->file);
+        rlhf__progress_note(t->progress, loading);
         struct rlhf__origin from = {"the config", section, NULL, 0, 0, 0};
         rlhf_status st = rlhf__instance_create(t->req->rewards[i], &t->session.services,
                                                c->reward[i].options, &from, &t->rewards[i], err);
@@ -199,7 +203,8 @@ static rlhf_status open_learner(struct rlhf__trainer *t, struct rlhf__error *err
                                .dist = logp_dist(t),
                                .microbatch_tokens = c->batch.microbatch_tokens,
                                .written_out = !c->batch.share_prompts,
-                               .max_new_tokens = c->sampling.max_new_tokens};
+                               .max_new_tokens = c->sampling.max_new_tokens,
+                               .watch = rlhf__progress_watch(t->progress)};
     return rlhf__early_stop_init(&t->early_stop, &c->early_stop, err);
 }
 
@@ -213,6 +218,7 @@ static rlhf_status open_rollout(struct rlhf__trainer *t, struct rlhf__error *err
     if (st == RLHF_OK) st = rlhf__reference_open(t, err);
     if (st == RLHF_OK) st = rlhf__rollout_source_create(t, &t->rollout, err);
     if (st == RLHF_OK) st = open_rewards(t, err);
+    if (t->req->judge) rlhf__progress_note(t->progress, "loading the judge");
     if (st == RLHF_OK) st = rlhf__iteration_open(&t->iteration, err);
     t->phases = t->config->run.phases > 0 ? t->config->run.phases : DEFAULT_PHASES;
     return st;
@@ -256,9 +262,13 @@ rlhf_status rlhf__trainer_create(const struct rlhf__run_request *req, struct rlh
     t->req = req;
     t->config = req->config;
     t->log = req->env->log;
-    t->loading = (struct rlhf__loading){.max_mib = t->config->data.max_mib,
-                                        .cancelled = req->env->cancelled};
-    rlhf_status st = open_compute(t, err);
+    rlhf_status st = rlhf__progress_create(t->config->log.progress, t->log, &t->progress, err);
+    if (st == RLHF_OK) {
+        t->loading = (struct rlhf__loading){.max_mib = t->config->data.max_mib,
+                                            .cancelled = req->env->cancelled,
+                                            .watch = rlhf__progress_watch(t->progress)};
+        st = open_compute(t, err);
+    }
     if (st == RLHF_OK) rlhf__iteration_init(&t->iteration, t);
     if (st == RLHF_OK) st = make_plan(t, err);
     if (st == RLHF_OK) st = rlhf__trainer_effect(t, err);
@@ -267,7 +277,9 @@ rlhf_status rlhf__trainer_create(const struct rlhf__run_request *req, struct rlh
     int64_t planned = t->config->optim.schedule_phases;
     t->horizon = planned > t->phases ? planned : t->phases;
     if (st == RLHF_OK && req->resume) st = rlhf__manifest_check(t, err);
+    if (st == RLHF_OK && req->resume) rlhf__progress_note(t->progress, "loading the checkpoint");
     if (st == RLHF_OK && req->resume) st = rlhf__checkpoint_load(t, err);
+    if (st == RLHF_OK && t->rollout) rlhf__progress_note(t->progress, "checking");
     if (st == RLHF_OK && t->rollout) st = rlhf__rollout_source_check(t->rollout, t, err);
     if (st != RLHF_OK) {
         rlhf__trainer_destroy(t);

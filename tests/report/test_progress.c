@@ -3,10 +3,12 @@
 
 #include "report/progress.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <pty.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +39,22 @@ static size_t read_all(int fd, char *out, size_t cap) {
     return n;
 }
 
+// Takes "HH:MM:SS " off every line, each of which must have it (at midnight with the date in
+// front).
+static void skip_times(char *text) {
+    char *to = text;
+    for (const char *line = text; *line;) {
+        int digits = (int)strspn(line, "0123456789-");
+        if (digits == 10) line += 11;
+        assert_true(line[2] == ':' && line[5] == ':' && line[8] == ' ');
+        size_t n = strcspn(line + 9, "\n") + 1;
+        memmove(to, line + 9, n);
+        to += n;
+        line += 9 + n;
+    }
+    *to = '\0';
+}
+
 static void plain_lines_without_a_terminal(void **state) {
     (void)state;
     int fd[2];
@@ -56,13 +74,16 @@ static void plain_lines_without_a_terminal(void **state) {
     read_all(fd[0], out, sizeof out);
     close(fd[0]);
     waitpid(pid, NULL, 0);
+    skip_times(out);
     assert_string_equal(
         out, "phase 11/20  reward 0.5000  kl 1.250  5210 tok/s  "
              "elapsed 0:08  ETA 1:12\n"
              "phase 20/20  reward 0.7500  judge 0.2500  accuracy 0.8750  elapsed 1:01:40\n");
 }
 
-static void on_a_terminal(int no_color, unsigned short columns, char *out, size_t cap) {
+// Runs f with a log in a child whose outputs are a terminal; what the terminal got.
+static void in_terminal(int no_color, unsigned short columns, void (*f)(struct rlhf__log *log),
+                        char *out, size_t cap) {
     int master;
     struct winsize size = {24, columns, 0, 0};
     pid_t pid = forkpty(&master, NULL, NULL, &size);
@@ -75,12 +96,18 @@ static void on_a_terminal(int no_color, unsigned short columns, char *out, size_
         else
             unsetenv("NO_COLOR");
         rlhf__log_init(&log);
-        show(RLHF__PROGRESS_AUTO, &log);
+        f(&log);
         _exit(0);
     }
     read_all(master, out, cap);
     close(master);
     waitpid(pid, NULL, 0);
+}
+
+static void show_auto(struct rlhf__log *log) { show(RLHF__PROGRESS_AUTO, log); }
+
+static void on_a_terminal(int no_color, unsigned short columns, char *out, size_t cap) {
+    in_terminal(no_color, columns, show_auto, out, cap);
 }
 
 static void a_bar_on_a_terminal(void **state) {
@@ -100,7 +127,7 @@ static void a_bar_on_a_terminal(void **state) {
     for (const char *at = strstr(out, "\r\033[K"); at && at < line; at = strstr(at + 1, "\r\033[K"))
         erase = at;
     assert_non_null(erase);
-    assert_true(line - erase < 20);
+    assert_true(line - erase < 31); // date and time
     assert_non_null(strstr(line, "11/20"));
     assert_non_null(strstr(
         line, "━━━━━━━━━━━━━━━━━━━━━━━━ 20/20  reward 0.7500  judge 0.2500  accuracy 0.8750\r\n"));
@@ -118,11 +145,178 @@ static void a_narrow_terminal_has_a_short_bar(void **state) {
     assert_non_null(strstr(out, "\r\033[K━━━    11/20  reward 0.5000  kl 1.250  5210 tok/s...\r"));
 }
 
+static void set_columns(unsigned short columns) {
+    struct winsize size = {24, columns, 0, 0};
+    ioctl(STDOUT_FILENO, TIOCSWINSZ, &size);
+}
+
+// 78 columns of bar, then a terminal of 50, of 20 and of 100 columns.
+static void draw_while_it_shrinks(struct rlhf__log *log) {
+    struct rlhf__error err;
+    struct rlhf__progress *p;
+    if (rlhf__progress_create(RLHF__PROGRESS_AUTO, log, &p, &err) < 0) return;
+    struct rlhf__progress_state s = {11, 20, "reward", 0.5, 1.25, 5210.4, 8, 10, NULL, NAN, NAN};
+    rlhf__progress_phase(p, &s);
+    rlhf__progress_note(p, "one");
+    set_columns(50);
+    rlhf__progress_note(p, "two");
+    set_columns(20);
+    rlhf__logf(log, RLHF_LOG_INFO, "a line");
+    set_columns(100);
+    rlhf__progress_note(p, "three");
+    rlhf__progress_destroy(p);
+}
+
+// A terminal that became narrower has broken the bar into lines: all of them are taken off.
+static void a_terminal_that_shrinks(void **state) {
+    (void)state;
+    char out[4096];
+    in_terminal(1, 100, draw_while_it_shrinks, out, sizeof out);
+    const char *one = strstr(out, "ETA 1:12  one"), *two, *line, *three;
+    assert_non_null(one);
+    two = strstr(one, "\r\033[1A\033[J"); // 24 + 58 columns on 50 are 2 lines
+    assert_non_null(two);
+    assert_non_null(strstr(two, "11/20  reward"));
+    line = strstr(two, "\r\033[2A\033[J"); // 49 columns on 20 are 3
+    assert_non_null(line);
+    assert_non_null(strstr(line, "a line\r\n\r\033[K"));
+    three = strstr(line, "three");
+    assert_non_null(three);
+    assert_null(strstr(strstr(line, "a line"), "A\033[J")); // wider: nothing was broken
+}
+
+static void load_and_work(struct rlhf__log *log) {
+    struct rlhf__error err;
+    struct rlhf__progress *p;
+    if (rlhf__progress_create(RLHF__PROGRESS_AUTO, log, &p, &err) < 0) return;
+    rlhf__progress_note(p, "loading the policy");
+    const struct rlhf__watch *w = rlhf__progress_watch(p);
+    rlhf__watch_seen(w, "reading rows", 4096, 0);
+    rlhf__logf(log, RLHF_LOG_INFO, "a line");
+    struct rlhf__progress_state s = {0, 20, NULL, 0, NAN, NAN, 0, 0, NULL, NAN, NAN};
+    rlhf__progress_phase(p, &s);
+    rlhf__watch_seen(w, "rollout", 3, 8);
+    for (int i = 4; i < 8; i++)
+        rlhf__watch_seen(w, "rollout", i, 8); // at once: not drawn
+    rlhf__watch_seen(w, "reward imdb", 0, 0);
+    rlhf__progress_destroy(p);
+}
+
+static void only_load(struct rlhf__log *log) {
+    struct rlhf__error err;
+    struct rlhf__progress *p;
+    if (rlhf__progress_create(RLHF__PROGRESS_AUTO, log, &p, &err) < 0) return;
+    rlhf__progress_note(p, "loading the policy");
+    rlhf__progress_destroy(p);
+    rlhf__log_error(log, "no such model");
+}
+
+// Before the first phase and within one, what is being done is on the screen.
+static void a_long_wait_is_never_silent(void **state) {
+    (void)state;
+    char out[4096];
+    in_terminal(1, 100, load_and_work, out, sizeof out);
+    assert_non_null(strstr(out, "\r\033[Kloading the policy"));
+    assert_non_null(strstr(out, "\r\033[Kreading rows 4096\r\033[K"));
+    assert_non_null(strstr(out, "a line\r\n\r\033[Kreading rows 4096"));
+    assert_non_null(strstr(out, " 0/20  rollout 3/8\r\033[K"));
+    assert_null(strstr(out, "rollout 5/8"));
+    assert_non_null(strstr(out, " 0/20  reward imdb"));
+    // A note alone leaves nothing behind.
+    in_terminal(1, 100, only_load, out, sizeof out);
+    assert_non_null(strstr(out, "loading the policy\r\033[Krlhf-host: error: no such model"));
+}
+
+// Each line of the log is an object; the terminal gets nothing else.
+static void json_has_objects_for_phases(void **state) {
+    (void)state;
+    char *text = NULL, out[64];
+    size_t n = 0;
+    struct rlhf__log log;
+    rlhf__log_init(&log);
+    log.out = open_memstream(&text, &n);
+    log.json = 1;
+    int fd[2], was = dup(STDOUT_FILENO);
+    assert_int_equal(pipe(fd), 0);
+    fflush(stdout);
+    dup2(fd[1], STDOUT_FILENO);
+    show(RLHF__PROGRESS_AUTO, &log);
+    rlhf__log_error(&log, "it \"failed\"\n\033[31m");
+    fflush(stdout);
+    dup2(was, STDOUT_FILENO);
+    close(was);
+    close(fd[1]);
+    assert_int_equal(read_all(fd[0], out, sizeof out), 0);
+    close(fd[0]);
+    fclose(log.out);
+    json_t *row[4];
+    const char *at = text;
+    for (int i = 0; i < 4; i++, at = strchr(at, '\n') + 1) {
+        row[i] = json_loads(at, JSON_DISABLE_EOF_CHECK, NULL);
+        if (!row[i]) fail_msg("no JSON: %s", at);
+        const char *when = json_string_value(json_object_get(row[i], "time"));
+        assert_true(when && strlen(when) == 24 && when[10] == 'T' && when[23] == 'Z');
+    }
+    assert_int_equal(*at, 0);
+    double kl = 0;
+    const char *event = NULL, *level = NULL, *message = NULL;
+    json_int_t phase = 0, phases = 0;
+    assert_int_equal(json_unpack(row[0], "{s:s, s:I, s:I, s:F}", "event", &event, "phase", &phase,
+                                 "phases", &phases, "kl", &kl),
+                     0);
+    assert_string_equal(event, "phase");
+    assert_true(phase == 11 && phases == 20 && kl == 1.25);
+    assert_int_equal(json_unpack(row[1], "{s:s, s:s, s:s}", "event", &event, "level", &level,
+                                 "message", &message),
+                     0);
+    assert_string_equal(event, "log");
+    assert_string_equal(level, "info");
+    assert_string_equal(message, "a line");
+    assert_null(json_object_get(row[2], "kl")); // not measured
+    assert_string_equal(json_string_value(json_object_get(row[3], "level")), "error");
+    assert_string_equal(json_string_value(json_object_get(row[3], "message")),
+                        "it \"failed\"\n\033[31m");
+    for (int i = 0; i < 4; i++)
+        json_decref(row[i]);
+    free(text);
+    rlhf__log_finish(&log);
+}
+
+// The first line of a day says which day it is.
+static void the_date_once_a_day(void **state) {
+    (void)state;
+    char *text = NULL, when[32];
+    size_t n = 0;
+    struct rlhf__log log;
+    rlhf__log_init(&log);
+    log.color = 0;
+    log.out = open_memstream(&text, &n);
+    rlhf__logf(&log, RLHF_LOG_INFO, "one");
+    int32_t day = log.day;
+    rlhf__logf(&log, RLHF_LOG_INFO, "two");
+    int same = log.day == day; // unless the test runs at midnight
+    fclose(log.out);
+    assert_true(text[4] == '-' && text[7] == '-' && text[10] == ' ' && text[13] == ':');
+    assert_non_null(strstr(text, " one\n"));
+    const char *second = strchr(text, '\n') + 1;
+    if (same)
+        assert_true(second[2] == ':' && second[5] == ':' && strcmp(second + 8, " two\n") == 0);
+    day = 0;
+    assert_int_equal(strlen(rlhf__clock_text(&day, when)), 19);
+    assert_true(day != 0);
+    free(text);
+    rlhf__log_finish(&log);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_lines_without_a_terminal),
         cmocka_unit_test(a_bar_on_a_terminal),
         cmocka_unit_test(a_narrow_terminal_has_a_short_bar),
+        cmocka_unit_test(a_terminal_that_shrinks),
+        cmocka_unit_test(a_long_wait_is_never_silent),
+        cmocka_unit_test(json_has_objects_for_phases),
+        cmocka_unit_test(the_date_once_a_day),
     };
     return cmocka_run_group_tests_name("report_progress", tests, NULL, NULL);
 }

@@ -1,0 +1,80 @@
+// test_e2e_progress.c: what a run shows while it works: on a terminal, as lines, as JSON.
+#include "e2e.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PPO                                                                                        \
+    "--algo ppo.so --reward period_count.so --policy model --set policy.init=random "              \
+    "--prompts prompts.txt --set batch.size=8 --set sampling.max_new_tokens=8 --threads 1 "
+
+static void a_terminal_shows_every_step(void **state) {
+    struct e2e *t = *state;
+    static const char *const steps[] = {"\r\033[Kloading the policy",
+                                        "\r\033[Kloading the reference",
+                                        "\r\033[Kloading period_count.so",
+                                        "\r\033[Kchecking",
+                                        " 0/2  rollout 1/8",
+                                        " 0/2  reward period_count",
+                                        " 0/2  reference 8/8",
+                                        " 0/2  values 8/8",
+                                        " 0/2  update 2/16",
+                                        " 1/2  reward "};
+    assert_int_equal(e2e_terminal(t, 120,
+                                  "\"$HOST\" " PPO "--algo ppo.so:epochs=2,minibatches=4 "
+                                  "--phases 2 --out a"),
+                     0);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        e2e_says(t, steps[i]);
+    assert_int_equal(e2e_terminal(t, 120,
+                                  "\"$HOST\" --algo sft.so --policy model --set policy.init=random "
+                                  "--data texts.jsonl --phases 1 --dry-run --threads 1"),
+                     0);
+    e2e_says(t, "\r\033[Ktokenising rows 64/64");
+    // What fails while things are loaded leaves its sentence alone on the screen.
+    assert_int_equal(e2e_terminal(t, 120, "\"$HOST\" " PPO "--policy nowhere --out b"), 2);
+    e2e_says(t, "loading the policy\r\033[Krlhf-host: error: ");
+}
+
+static void lines_carry_the_time(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, PPO "--phases 2 --out a"), 0);
+    assert_int_equal(e2e_shell(t, "\"$HOST\" " PPO "--phases 2 --out b 2>log | "
+                                  "grep -cE '^[0-2][0-9]:[0-5][0-9]:[0-6][0-9] phase [12]/2 ' && "
+                                  "grep -cE '^20[0-9]{2}-[01][0-9]-[0-3][0-9] [0-2][0-9]:' log"),
+                     0);
+    e2e_says(t, "2\n1\n");
+}
+
+static void json_is_one_object_a_line(void **state) {
+    struct e2e *t = *state;
+    int samples = 0, phases = 0, logs = 0;
+    assert_int_equal(e2e_shell(t, "\"$HOST\" " PPO "--phases 2 --out a --set log.format=json "
+                                  "--set log.samples=3 2>log >lines && test ! -s lines && cat log"),
+                     0);
+    for (const char *at = t->out; *at; at = strchr(at, '\n') + 1) {
+        json_error_t err;
+        json_t *row = json_loads(at, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &err);
+        if (!row) fail_msg("no JSON: %s", at);
+        const char *event = json_string_value(json_object_get(row, "event"));
+        samples += strcmp(event, "sample") == 0 && json_object_get(row, "response") != NULL;
+        phases += strcmp(event, "phase") == 0 && json_object_get(row, "reward") != NULL;
+        logs += strcmp(event, "log") == 0 && json_object_get(row, "message") != NULL;
+        json_decref(row);
+    }
+    assert_int_equal(phases, 2);
+    assert_true(samples >= 3 && logs >= 2);
+    assert_int_equal(e2e_run(t, PPO "--set log.format=json --set log.progress=bar"), 2);
+    e2e_says(t, "log.progress has no effect here: log.format is json");
+    assert_int_equal(e2e_run(t, "--resume a --phases 2 --set log.format=json"), 0);
+    e2e_says(t, "\"level\": \"warn\", \"message\": \"nothing to do");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_terminal_shows_every_step, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(lines_carry_the_time, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(json_is_one_object_a_line, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_progress", tests, NULL, NULL);
+}
