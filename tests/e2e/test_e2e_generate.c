@@ -159,14 +159,14 @@ static void stops_at_texts_and_ids(void **state) {
     json_decref(whole);
     // Every byte is a stop text: the response is one token, and its text ends before it.
     char stops[2000] = MODEL "--json --prompt a --max-new 40";
-    for (char c = '!'; c <= '~'; c++)
+    for (int c = '!'; c <= '~'; c++)
         if (c != '\'' && c != '\\')
             snprintf(stops + strlen(stops), sizeof stops - strlen(stops), " --stop '%c'", c);
     run(t, stops);
     row = json_loads(t->out, JSON_ALLOW_NUL, NULL);
     assert_true(json_is_true(json_object_get(row, "finished")));
     const char *text = json_string_value(json_object_get(row, "response"));
-    for (char c = '!'; c <= '~'; c++)
+    for (int c = '!'; c <= '~'; c++)
         assert_true(c == '\'' || c == '\\' || !strchr(text, c));
     json_decref(row);
     static const char *const bad[][2] = {

@@ -76,9 +76,8 @@ static void long_prompts_are_cut_or_skipped(void **state) {
 // Without prompts.max_tokens the context is what a prompt must fit into.
 static void the_context_cuts_too(void **state) {
     struct e2e *t = *state;
-    char text[256] = "{\"prompt\": \"", *at = text + strlen(text);
-    memset(at, 'k', 100);
-    strcpy(at + 100, "\"}\n{\"prompt\": \"short\"}\n");
+    char text[256];
+    snprintf(text, sizeof text, "{\"prompt\": \"%0100d\"}\n{\"prompt\": \"short\"}\n", 7);
     e2e_write(t, "p.jsonl", text);
     assert_int_equal(e2e_run(t, RUN "--set run.dir=p"), 0);
     e2e_says(t, "prompts: 2 of 2 rows are used; 1 of them is cut to 60 tokens");
