@@ -7,7 +7,10 @@
 #include "cmd/cli.h"
 #include "cmd/help.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef int (*command_fn)(const struct rlhf__env *env, int argc, char **argv);
 
@@ -72,11 +75,36 @@ static int dispatch(const struct rlhf__env *env, int argc, char **argv) {
     return unknown_command(env->log, argv[1]);
 }
 
+// A descriptor from 0 to 2 that came closed would be given to the next file that is opened, and
+// what is printed would land in it.
+static void fill_descriptors(void) {
+    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+        int got = open("/dev/null", O_RDWR);
+        if (got < 0) got = open("/", O_RDONLY | O_DIRECTORY); // taken is enough
+        if (got < 0) return;
+    }
+}
+
+// What was printed must have arrived. A training run prints its progress only, and a reader that
+// went away (head) wants no words.
+static int check_output(struct rlhf__log *log, int status) {
+    errno = 0;
+    const int bad = fflush(stdout) != 0 || ferror(stdout), why = errno;
+    if (!bad || status != 0) return status;
+    struct rlhf__error err;
+    rlhf__fail(&err, RLHF_E_IO, "cannot write to standard output%s%s", why ? ": " : "",
+               why ? strerror(why) : "");
+    if (why != EPIPE) rlhf__log_error(log, err.text);
+    return 1;
+}
+
 int main(int argc, char **argv) {
     struct rlhf__dirs dirs;
     struct rlhf__log log;
     struct rlhf__error err;
     int status = 1;
+    fill_descriptors();
     rlhf__memory_guard_json();
     rlhf__log_init(&log);
     rlhf__signals_install();
@@ -84,7 +112,7 @@ int main(int argc, char **argv) {
         rlhf__log_error(&log, err.text);
     } else {
         struct rlhf__env env = {&dirs, &log, rlhf__signals_flag()};
-        status = dispatch(&env, argc, argv);
+        status = check_output(&log, dispatch(&env, argc, argv));
     }
     rlhf__log_finish(&log);
     return status;

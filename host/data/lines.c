@@ -30,7 +30,7 @@ static rlhf_status open_lines(const char *path, int fd, struct rlhf__lines **out
     errno = l->data ? 0 : ENOMEM;
     if (l->data) l->file = fd < 0 ? gzopen(path, "rb") : gzdopen(fd, "rb");
     if (!l->file) {
-        int missing = errno == ENOENT || errno == ENOTDIR;
+        int missing = errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG;
         free(l->data);
         free(l);
         return rlhf__fail(err, missing ? RLHF_E_INVALID : RLHF_E_IO, "cannot open %s: %s", path,

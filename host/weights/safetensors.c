@@ -31,8 +31,9 @@ struct rlhf__weights {
 static rlhf_status map_file(struct shard *s, struct rlhf__error *err) {
     int fd = open(s->path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return rlhf__fail(err, errno == ENOENT ? RLHF_E_INVALID : RLHF_E_IO, "cannot open %s: %s",
-                          s->path, strerror(errno));
+        return rlhf__fail(err,
+                          errno == ENOENT || errno == ENAMETOOLONG ? RLHF_E_INVALID : RLHF_E_IO,
+                          "cannot open %s: %s", s->path, strerror(errno));
     struct stat info;
     rlhf_status st = RLHF_OK;
     if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
