@@ -3,19 +3,24 @@
 #ifndef RLHF_HOST_FILE_H
 #define RLHF_HOST_FILE_H
 
-#include "base/buf.h"
+#include "base/folder.h"
 
 // Append the whole of path to *out. A file of more than max_bytes is refused by name and size.
 // RLHF_E_IO when it cannot be opened or read (RLHF_E_INVALID when it does not exist). [any]
 rlhf_status rlhf__file_read(const char *path, uint64_t max_bytes, struct rlhf__buf *out,
                             struct rlhf__error *err);
 
+// The same of an open descriptor; path is for messages. [any]
+rlhf_status rlhf__file_read_fd(int fd, const char *path, uint64_t max_bytes, struct rlhf__buf *out,
+                               struct rlhf__error *err);
+
 // A file being written under a temporary name beside its target. [step]
 struct rlhf__file_writer;
 
-// Start writing target: opens "<target>.tmp-<pid>". The target is untouched until commit.
-rlhf_status rlhf__file_writer_open(const char *target, struct rlhf__file_writer **out,
-                                   struct rlhf__error *err);
+// Start writing `name` in a folder (borrowed until the end; NULL: name is a path): makes
+// "<name>.tmp-<pid>" anew, never through a link of that name. The target is untouched until commit.
+rlhf_status rlhf__file_writer_open(const struct rlhf__folder *in, const char *name,
+                                   struct rlhf__file_writer **out, struct rlhf__error *err);
 
 // Write n bytes (buffered). After a failure every later call returns the same failure. Disk full
 // gives RLHF_E_IO with the target's name and the system's reason.
@@ -33,17 +38,8 @@ rlhf_status rlhf__file_writer_commit(struct rlhf__file_writer *w, struct rlhf__e
 void rlhf__file_writer_abort(struct rlhf__file_writer *w);
 
 // open + put + commit in one.
-rlhf_status rlhf__file_write(const char *target, const void *bytes, size_t n,
-                             struct rlhf__error *err);
-
-// mkdir -p. Existing directories are fine. [any]
-rlhf_status rlhf__make_dirs(const char *path, struct rlhf__error *err);
-
-// fsync a directory, so that renames in it last. [any]
-rlhf_status rlhf__sync_dir(const char *path, struct rlhf__error *err);
-
-// Remove a file or a directory tree (does not follow links); a missing one is fine. [any]
-rlhf_status rlhf__remove_tree(const char *path, struct rlhf__error *err);
+rlhf_status rlhf__file_write(const struct rlhf__folder *in, const char *name, const void *bytes,
+                             size_t n, struct rlhf__error *err);
 
 // 1 when path is a regular file / a directory. [any]
 int rlhf__is_file(const char *path);

@@ -11,7 +11,8 @@
 #define BUFFER_BYTES ((size_t)1 << 18)
 
 struct rlhf__file_writer {
-    char *target, *temp;
+    const struct rlhf__folder *in; // NULL: the names are paths
+    char *name, *temp;
     int fd;
     int why;   // errno of the first failure, 0 = none
     int named; // 1: the temporary exists
@@ -21,46 +22,55 @@ struct rlhf__file_writer {
     char *buffer;
 };
 
+static int at(const struct rlhf__file_writer *w) { return w->in ? w->in->fd : AT_FDCWD; }
+
 static void writer_free(struct rlhf__file_writer *w) {
     if (w->fd >= 0) close(w->fd);
-    if (w->named && w->temp) unlink(w->temp);
-    free(w->target);
+    if (w->named && w->temp) unlinkat(at(w), w->temp, 0);
+    free(w->name);
     free(w->temp);
     free(w->buffer);
     free(w);
 }
 
 static rlhf_status failed(const struct rlhf__file_writer *w, struct rlhf__error *err) {
-    rlhf__fail(err, RLHF_E_IO, "%s: cannot write: %s", w->target, strerror(w->why));
-    return RLHF_E_IO; // a constant, so that analysers see a failure
+    rlhf_status code = w->why == ENAMETOOLONG ? RLHF_E_INVALID : RLHF_E_IO;
+    rlhf__fail(err, code, "%s%s%s: cannot write: %s", w->in ? w->in->path : "", w->in ? "/" : "",
+               w->name, strerror(w->why));
+    return code == RLHF_E_INVALID ? RLHF_E_INVALID : RLHF_E_IO; // seen as a failure by analysers
 }
 
-rlhf_status rlhf__file_writer_open(const char *target, struct rlhf__file_writer **out,
-                                   struct rlhf__error *err) {
+// A leftover of a killed process with our number, or a link that someone put there, may be in the
+// way: it goes, and is not written through.
+static void make_temp(struct rlhf__file_writer *w) {
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    w->fd = openat(at(w), w->temp, flags, 0666);
+    if (w->fd < 0 && errno == EEXIST && unlinkat(at(w), w->temp, 0) == 0)
+        w->fd = openat(at(w), w->temp, flags, 0666);
+    if (w->fd < 0) w->why = errno;
+    w->named = w->fd >= 0;
+}
+
+rlhf_status rlhf__file_writer_open(const struct rlhf__folder *in, const char *name,
+                                   struct rlhf__file_writer **out, struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__file_writer *w = calloc(1, sizeof *w);
-    if (!w) {
-        rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", target);
-        return RLHF_E_NOMEM;
-    }
+    if (!w) return RLHF__NOMEM(err, "%s: out of memory", name);
     w->fd = -1;
-    w->target = strdup(target);
+    w->in = in;
+    w->name = strdup(name);
     w->buffer = malloc(BUFFER_BYTES);
-    if (asprintf(&w->temp, "%s.tmp-%ld", target, (long)getpid()) < 0) w->temp = NULL;
-    if (!w->target || !w->buffer || !w->temp) {
+    if (asprintf(&w->temp, "%s.tmp-%ld", name, (long)getpid()) < 0) w->temp = NULL;
+    if (!w->name || !w->buffer || !w->temp) {
         writer_free(w);
-        rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", target);
-        return RLHF_E_NOMEM;
+        return RLHF__NOMEM(err, "%s: out of memory", name);
     }
-    // A leftover of a killed process with our number may be in the way.
-    w->fd = open(w->temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    make_temp(w);
     if (w->fd < 0) {
-        w->why = errno;
         rlhf_status status = failed(w, err);
         writer_free(w);
         return status;
     }
-    w->named = 1;
     *out = w;
     return RLHF_OK;
 }
@@ -98,15 +108,12 @@ rlhf_status rlhf__file_writer_put(struct rlhf__file_writer *w, const void *bytes
 
 uint64_t rlhf__file_writer_size(const struct rlhf__file_writer *w) { return w->total; }
 
-static rlhf_status sync_parent(const char *target, struct rlhf__error *err) {
-    char *dir = strdup(target);
-    if (!dir) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", target);
+static rlhf_status sync_parent(const struct rlhf__file_writer *w, struct rlhf__error *err) {
+    char *dir = strdup(w->name);
+    if (!dir) return RLHF__NOMEM(err, "%s: out of memory", w->name);
     char *slash = strrchr(dir, '/');
-    if (slash == dir)
-        slash[1] = '\0';
-    else if (slash)
-        *slash = '\0';
-    rlhf_status status = rlhf__sync_dir(slash ? dir : ".", err);
+    if (slash) slash[slash == dir] = '\0';
+    rlhf_status status = rlhf__folder_sync(w->in, slash ? dir : ".", err);
     free(dir);
     return status;
 }
@@ -116,14 +123,14 @@ rlhf_status rlhf__file_writer_commit(struct rlhf__file_writer *w, struct rlhf__e
     if (!w->why && fsync(w->fd) != 0 && errno != EINVAL) w->why = errno;
     if (close(w->fd) != 0 && !w->why) w->why = errno;
     w->fd = -1;
-    if (!w->why && rename(w->temp, w->target) != 0) w->why = errno;
+    if (!w->why && renameat(at(w), w->temp, at(w), w->name) != 0) w->why = errno;
     if (w->why) {
         rlhf_status status = failed(w, err);
         writer_free(w);
         return status;
     }
     w->named = 0;
-    rlhf_status status = sync_parent(w->target, err);
+    rlhf_status status = sync_parent(w, err);
     writer_free(w);
     return status;
 }
@@ -132,10 +139,10 @@ void rlhf__file_writer_abort(struct rlhf__file_writer *w) {
     if (w) writer_free(w);
 }
 
-rlhf_status rlhf__file_write(const char *target, const void *bytes, size_t n,
-                             struct rlhf__error *err) {
+rlhf_status rlhf__file_write(const struct rlhf__folder *in, const char *name, const void *bytes,
+                             size_t n, struct rlhf__error *err) {
     struct rlhf__file_writer *w;
-    RLHF_TRY(rlhf__file_writer_open(target, &w, err));
+    RLHF_TRY(rlhf__file_writer_open(in, name, &w, err));
     rlhf_status status = rlhf__file_writer_put(w, bytes, n, err);
     if (status < 0) {
         rlhf__file_writer_abort(w);

@@ -6,7 +6,7 @@
 #ifndef RLHF_HOST_JSON_H
 #define RLHF_HOST_JSON_H
 
-#include "base/buf.h"
+#include "base/folder.h"
 
 #include <jansson.h>
 
@@ -22,6 +22,11 @@ rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, jso
 // Read and parse a file of at most 64 MiB. [any]
 rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *err);
 
+// Write v (released, also on failure; NULL is RLHF_E_NOMEM) as the file `name` in a folder (NULL:
+// name is a path), with a final newline; see file.h. [any]
+rlhf_status rlhf__json_save_new(const struct rlhf__folder *in, const char *name, json_t *v,
+                                int indent, struct rlhf__error *err);
+
 // Line (from 1) of the value at `path` ("optim.lr", "reward.0.weight") in valid JSON text, 0 when
 // it is not there. [any]
 int64_t rlhf__json_line_of(const char *text, size_t len, const char *path);
@@ -29,11 +34,6 @@ int64_t rlhf__json_line_of(const char *text, size_t len, const char *path);
 // Append v to out; indent 0 = one line. Non-finite reals are written as null. Object keys keep
 // their order. [any]
 void rlhf__json_write(struct rlhf__buf *out, const json_t *v, int indent);
-
-// Write v to DIR/name atomically, indented, with a newline at the end. Errors: RLHF_E_IO,
-// RLHF_E_NOMEM. [main]
-rlhf_status rlhf__json_save(const char *dir, const char *name, const json_t *v,
-                            struct rlhf__error *err);
 
 // Append one JSON string with quotes; bytes that are no UTF-8 become U+FFFD, and what is no
 // character to look at (printable.h) is escaped, so that the text is safe on a terminal. [any]

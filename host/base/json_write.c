@@ -150,16 +150,15 @@ void rlhf__json_write(struct rlhf__buf *out, const json_t *v, int indent) {
     write_value(out, v, indent, 0);
 }
 
-rlhf_status rlhf__json_save(const char *dir, const char *name, const json_t *v,
-                            struct rlhf__error *err) {
-    char *path = rlhf__path_join(dir, name);
+rlhf_status rlhf__json_save_new(const struct rlhf__folder *in, const char *name, json_t *v,
+                                int indent, struct rlhf__error *err) {
+    if (!v) return RLHF__NOMEM(err, "%s: out of memory", name);
     struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf__json_write(&text, v, 2);
-    rlhf__buf_puts(&text, "\n");
-    rlhf_status st =
-        path ? rlhf__buf_ok(&text, err) : rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a path");
-    if (st == RLHF_OK) st = rlhf__file_write(path, text.data, text.len, err);
+    rlhf__json_write(&text, v, indent);
+    rlhf__buf_putc(&text, '\n');
+    json_decref(v);
+    rlhf_status st = rlhf__buf_ok(&text, err);
+    if (st == RLHF_OK) st = rlhf__file_write(in, name, text.data, text.len, err);
     rlhf__buf_free(&text);
-    free(path);
     return st;
 }

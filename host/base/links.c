@@ -38,6 +38,7 @@ static rlhf_status walk(const char *dir, const char *what, int depth, struct rlh
     if (depth > MAX_DEPTH)
         return rlhf__fail(err, RLHF_E_INVALID, "%s: more than %d directories deep", dir, MAX_DEPTH);
     DIR *d = opendir(dir);
+    if (!d && depth > 0 && errno == ENOENT) return RLHF_OK; // it went away
     if (!d)
         return rlhf__fail(err, RLHF_E_IO, "%s: cannot read the directory: %s", dir,
                           strerror(errno));

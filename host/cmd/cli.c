@@ -2,6 +2,7 @@
 #include "cmd/cli.h"
 
 #include "cmd/flags.h"
+#include "train/run_dir.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +108,10 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
                          const struct rlhf__config_request *req, int *exit_status,
                          struct rlhf__error *err) {
     struct rlhf__config config;
-    struct rlhf__run_request run = {.env = env, .config = &config, .resume = req->resume};
+    struct rlhf__run_dir dir;
+    struct rlhf__run_request run = {
+        .env = env, .config = &config, .resume = req->resume, .dir = &dir};
+    rlhf__run_dir_begin(&dir, req->resume);
     rlhf_status status = rlhf__config_load(req, &config, err);
     if (status < 0) rlhf__config_hint(req, &config, err);
     run.dry_run = o->dry_run;
@@ -128,6 +132,7 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
     free(run.rewards);
     rlhf__plugins_destroy(run.plugins);
     rlhf__config_free(&config);
+    rlhf__run_dir_finish(&dir);
     return status;
 }
 

@@ -17,6 +17,8 @@ struct rlhf__env {
     const volatile sig_atomic_t *cancelled; // see base/signals.h
 };
 
+struct rlhf__run_dir;
+
 // A training run, fully validated: config resolved, plugins open.
 struct rlhf__run_request {
     const struct rlhf__env *env;
@@ -26,6 +28,7 @@ struct rlhf__run_request {
     const struct rlhf__plugin **rewards; // [config->n_reward]
     const struct rlhf__plugin *judge;    // NULL = none
     const char *resume;                  // run directory to go on with, NULL = a new run
+    struct rlhf__run_dir *dir;           // train/run_dir.h
     int32_t dry_run;                     // 1: set everything up, run no phase, write nothing
     int32_t allow_changed_plugins;       // 1: resume with other code than made the run
 };

@@ -4,25 +4,20 @@
 #include "train/run_dir.h"
 #include "train/trainer.h"
 
-#include <stdio.h>
 #include <string.h>
 
-static rlhf_status choose_dir(const struct rlhf__run_request *req, char dir[4096],
-                              struct rlhf__error *err) {
-    if (!req->resume) return rlhf__run_dir_choose(req, dir, err);
+static rlhf_status find_dir(const struct rlhf__run_request *req, struct rlhf__error *err) {
+    if (!req->resume) return rlhf__run_dir_choose(req->dir, req->config, req->algo->stem, err);
     if (strlen(req->resume) >= 4000)
         return rlhf__fail(err, RLHF_E_INVALID, "--resume: the path is longer than 4,000 bytes");
-    snprintf(dir, 4096, "%s", req->resume);
-    return RLHF_OK;
+    return rlhf__run_dir_attach(req->dir, req->resume, req->dry_run, req->env->log, err);
 }
 
 int rlhf__cmd_run(const struct rlhf__run_request *req) {
     struct rlhf__error err = {0, ""};
     struct rlhf__trainer *t = NULL;
-    char dir[4096];
-    rlhf_status st = choose_dir(req, dir, &err);
+    rlhf_status st = find_dir(req, &err);
     if (st == RLHF_OK) st = rlhf__trainer_create(req, &t, &err);
-    if (st == RLHF_OK) snprintf(t->dir, sizeof t->dir, "%s", dir);
     if (st == RLHF_OK && !req->dry_run) st = rlhf__trainer_run(t, &err);
     if (st == RLHF_OK && req->dry_run)
         rlhf__logf(req->env->log, RLHF_LOG_INFO,

@@ -40,6 +40,11 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
                           req->resume);
     struct rlhf__layer layer;
     rlhf_status status = rlhf__layer_load(kept, &layer, err);
+    if (status == RLHF_OK && json_object_get(layer.json, "model_type"))
+        status = rlhf__fail(err, RLHF_E_INVALID,
+                            "--resume: %s is not a run directory: its config.json is a model's (a "
+                            "checkpoint's run is the directory above checkpoints/)",
+                            req->resume);
     if (status == RLHF_OK) status = rlhf__layer_apply(&layer, NULL, c, err);
     rlhf__layer_free(&layer);
     return status;

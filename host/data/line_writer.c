@@ -40,7 +40,7 @@ rlhf_status rlhf__line_writer_open(const char *target, struct rlhf__line_writer 
         return RLHF__NOMEM(err, "out of memory for '%s'", target);
     }
     w->open = w->gz;
-    rlhf_status st = rlhf__file_writer_open(target, &w->file, err);
+    rlhf_status st = rlhf__file_writer_open(NULL, target, &w->file, err);
     if (st == RLHF_OK)
         *out = w;
     else

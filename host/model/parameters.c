@@ -189,9 +189,10 @@ static rlhf_status write_data(const struct rlhf__model *m, int32_t part,
 }
 
 rlhf_status rlhf__params_write(const struct rlhf__model *m, int32_t part, int32_t dtype,
-                               const char *path, struct rlhf__error *err) {
+                               const struct rlhf__folder *in, const char *name,
+                               struct rlhf__error *err) {
     struct rlhf__tensor_spec *specs = calloc(m->n_params ? m->n_params : 1, sizeof *specs);
-    if (!specs) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory writing %s", path);
+    if (!specs) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory writing %s", name);
     size_t n = 0;
     for (uint32_t i = 0; i < m->n_params; i++) {
         const rlhf_param *p = &m->params[i];
@@ -202,7 +203,7 @@ rlhf_status rlhf__params_write(const struct rlhf__model *m, int32_t part, int32_
         memcpy(specs[n++].shape, p->shape, sizeof p->shape);
     }
     struct rlhf__weights_writer *w = NULL;
-    rlhf_status st = rlhf__weights_create(path, specs, n, NULL, 0, &w, err);
+    rlhf_status st = rlhf__weights_create(in, name, specs, n, NULL, 0, &w, err);
     free(specs);
     if (st != RLHF_OK) return st;
     st = write_data(m, part, w, err);

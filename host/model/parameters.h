@@ -2,6 +2,7 @@
 #ifndef RLHF_HOST_PARAMETERS_H
 #define RLHF_HOST_PARAMETERS_H
 
+#include "base/folder.h"
 #include "model/model.h"
 
 // Elements of a parameter. [any]
@@ -41,8 +42,10 @@ enum rlhf__params_part {
 // 1 when the model has parameters of that part. [any]
 int rlhf__params_has(const struct rlhf__model *m, int32_t part);
 
-// Write a part to a safetensors file as f32 or bf16 (RLHF_F32, RLHF_BF16). [main]
+// Write a part to the safetensors file `name` in a folder (NULL: name is a path) as f32 or bf16
+// (RLHF_F32, RLHF_BF16). [main]
 rlhf_status rlhf__params_write(const struct rlhf__model *m, int32_t part, int32_t dtype,
-                               const char *path, struct rlhf__error *err);
+                               const struct rlhf__folder *in, const char *name,
+                               struct rlhf__error *err);
 
 #endif

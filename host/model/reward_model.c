@@ -218,15 +218,17 @@ rlhf_status rlhf__reward_model_config(struct rlhf__model *m, const struct rlhf__
     return st == RLHF_OK ? rlhf__reward_head_write(h, m->config, err) : st;
 }
 
-rlhf_status rlhf__reward_model_write(const struct rlhf__reward_model *rm, const char *dir,
-                                     struct rlhf__error *err) {
-    char path[4400];
-    snprintf(path, sizeof path, "%s/model.safetensors", dir);
-    rlhf_status st = rlhf__make_dirs(dir, err);
-    if (st == RLHF_OK) st = rlhf__reward_model_config(rm->model, &rm->head, err);
+rlhf_status rlhf__reward_model_write(const struct rlhf__reward_model *rm,
+                                     const struct rlhf__folder *dir, struct rlhf__error *err) {
+    struct rlhf__folder *from = NULL;
+    rlhf_status st = rlhf__reward_model_config(rm->model, &rm->head, err);
+    if (st == RLHF_OK) st = rlhf__folder_open(NULL, rm->model->dir, &from, err);
     if (st == RLHF_OK) st = rlhf__hf_set_dtype(rm->model->config, RLHF_F32, err);
     if (st == RLHF_OK) st = rlhf__hf_config_write(dir, rm->model->config, err);
-    if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(rm->model->dir, dir, err);
-    if (st == RLHF_OK) st = rlhf__params_write(rm->model, RLHF__PART_MODEL, RLHF_F32, path, err);
-    return st == RLHF_OK ? rlhf__sync_dir(dir, err) : st;
+    if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(from, dir, err);
+    if (st == RLHF_OK)
+        st = rlhf__params_write(rm->model, RLHF__PART_MODEL, RLHF_F32, dir, "model.safetensors",
+                                err);
+    rlhf__folder_close(from);
+    return st == RLHF_OK ? rlhf__folder_sync(dir, ".", err) : st;
 }

@@ -7,6 +7,7 @@
 #ifndef RLHF_HOST_REWARD_MODEL_H
 #define RLHF_HOST_REWARD_MODEL_H
 
+#include "base/folder.h"
 #include "model/model.h"
 #include "model/reward_head.h"
 
@@ -58,9 +59,9 @@ rlhf_status rlhf__reward_model_calibrate(struct rlhf__reward_model *rm, uint32_t
 rlhf_status rlhf__reward_model_config(struct rlhf__model *m, const struct rlhf__reward_head *h,
                                       struct rlhf__error *err);
 
-// Write dir (made if need be) as a reward model: config.json, tokenizer files, model.safetensors
+// Write a reward model into dir: config.json, tokenizer files, model.safetensors
 // (f32). rm must be trainable: others keep packed weights only. [main]
-rlhf_status rlhf__reward_model_write(const struct rlhf__reward_model *rm, const char *dir,
-                                     struct rlhf__error *err);
+rlhf_status rlhf__reward_model_write(const struct rlhf__reward_model *rm,
+                                     const struct rlhf__folder *dir, struct rlhf__error *err);
 
 #endif

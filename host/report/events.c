@@ -164,21 +164,25 @@ static size_t kept(const struct rlhf__buf *file, int64_t keep_phase) {
     return at;
 }
 
-// The last event file by name (names begin with the time), heap; NULL when there is none.
-static char *newest(const char *dir) {
-    char best[256] = "";
-    DIR *d = opendir(dir);
+// The last event file by name (names begin with the time); 0 when there is none.
+static int newest(const struct rlhf__folder *dir, char best[256]) {
+    *best = '\0';
+    int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
         if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) == 0 && strcmp(e->d_name, best) > 0)
-            snprintf(best, sizeof best, "%s", e->d_name);
-    if (d) closedir(d);
-    return *best ? rlhf__path_join(dir, best) : NULL;
+            snprintf(best, 256, "%s", e->d_name);
+    if (d)
+        closedir(d);
+    else if (fd >= 0)
+        close(fd);
+    return *best != '\0';
 }
 
 static rlhf_status cut(const struct rlhf__events *e, int64_t keep_phase, size_t *left,
                        struct rlhf__error *err) {
     struct rlhf__buf file = RLHF__BUF_INIT;
-    rlhf_status status = rlhf__file_read(e->path, MAX_BYTES, &file, err);
+    rlhf_status status = rlhf__file_read_fd(e->fd, e->path, MAX_BYTES, &file, err);
     if (status == RLHF_OK) {
         *left = kept(&file, keep_phase);
         if (ftruncate(e->fd, (off_t)*left) != 0)
@@ -189,25 +193,29 @@ static rlhf_status cut(const struct rlhf__events *e, int64_t keep_phase, size_t 
     return status;
 }
 
-rlhf_status rlhf__events_open(const char *dir, int64_t keep_phase, struct rlhf__events *out,
-                              struct rlhf__error *err) {
+static rlhf_status open_file(const struct rlhf__folder *dir, int64_t keep_phase,
+                             struct rlhf__events *out, struct rlhf__error *err) {
     struct timeval now;
     size_t left = 0;
-    char name[64];
+    char name[256];
+    gettimeofday(&now, NULL);
+    if (keep_phase < 0 || !newest(dir, name))
+        snprintf(name, sizeof name, PREFIX "%lld.rlhf-host", (long long)now.tv_sec);
+    out->path = rlhf__path_join(dir->path, name);
+    if (!out->path) return RLHF__NOMEM(err, "%s: out of memory", dir->path);
+    RLHF_TRY(rlhf__folder_append(dir, name, 0, &out->fd, err));
+    RLHF_TRY(cut(out, keep_phase, &left, err));
+    return left == 0 ? write_version(out, err) : RLHF_OK;
+}
+
+rlhf_status rlhf__events_open(const struct rlhf__folder *run, const char *name, int64_t keep_phase,
+                              struct rlhf__events *out, struct rlhf__error *err) {
+    struct rlhf__folder *dir = NULL;
     memset(out, 0, sizeof *out);
     out->fd = -1;
-    RLHF_TRY(rlhf__make_dirs(dir, err));
-    gettimeofday(&now, NULL);
-    snprintf(name, sizeof name, PREFIX "%lld.rlhf-host", (long long)now.tv_sec);
-    if (keep_phase >= 0) out->path = newest(dir);
-    if (!out->path) out->path = rlhf__path_join(dir, name);
-    if (!out->path) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", dir);
-    rlhf_status status = RLHF_OK;
-    out->fd = open(out->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (out->fd < 0)
-        status = rlhf__fail(err, RLHF_E_IO, "%s: cannot open: %s", out->path, strerror(errno));
-    if (status == RLHF_OK) status = cut(out, keep_phase, &left, err);
-    if (status == RLHF_OK && left == 0) status = write_version(out, err);
+    RLHF_TRY(rlhf__folder_make(run, name, NULL, &dir, err));
+    rlhf_status status = open_file(dir, keep_phase, out, err);
+    rlhf__folder_close(dir);
     if (status < 0) rlhf__events_close(out);
     return status;
 }

@@ -5,7 +5,7 @@
 #ifndef RLHF_HOST_EVENTS_H
 #define RLHF_HOST_EVENTS_H
 
-#include "base/buf.h"
+#include "base/folder.h"
 
 struct rlhf__events {
     char *path;
@@ -13,10 +13,11 @@ struct rlhf__events {
     int reserved;
 };
 
-// Open the event file in dir (made if needed). keep_phase < 0: a new file; else the newest one is
-// cut before its first event of a later step or its first damaged record, and appended to. [main]
-rlhf_status rlhf__events_open(const char *dir, int64_t keep_phase, struct rlhf__events *out,
-                              struct rlhf__error *err);
+// Open the event file in the folder `name` of a run (made if needed). keep_phase < 0: a new file;
+// else the newest one is cut before its first event of a later step or its first damaged record,
+// and appended to. [main]
+rlhf_status rlhf__events_open(const struct rlhf__folder *run, const char *name, int64_t keep_phase,
+                              struct rlhf__events *out, struct rlhf__error *err);
 void rlhf__events_close(struct rlhf__events *e); // zeroed structs allowed
 
 // Append to value (a Summary being built) one scalar / one Markdown text. [any]

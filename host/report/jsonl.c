@@ -5,52 +5,77 @@
 #include "base/json.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define MAX_BYTES ((uint64_t)1 << 32)
 
-// Bytes of text to keep.
-static size_t kept(const struct rlhf__buf *text, int64_t keep_phase) {
-    size_t at = 0;
-    while (at < text->len) {
-        const char *line = text->data + at;
-        const char *end = memchr(line, '\n', text->len - at);
-        if (!end) break;
-        json_t *row = rlhf__json_decode(line, (size_t)(end - line), 0, NULL);
-        const json_t *phase = json_object_get(row, "phase");
-        int good = json_is_integer(phase) && json_integer_value(phase) <= keep_phase;
-        json_decref(row);
-        if (!good) break;
-        at = (size_t)(end - text->data) + 1;
-    }
-    return at;
+// What a resumed run finds.
+struct found {
+    size_t kept;           // bytes up to the end of the last row to keep
+    int64_t odd, odd_line; // lines in them that are no such row, and the first of these
+};
+
+enum kind { ROW, LATER_ROW, NO_ROW };
+
+static enum kind kind_of(const char *line, size_t n, int64_t keep_phase) {
+    json_t *row = rlhf__json_decode(line, n, 0, NULL);
+    const json_t *phase = json_object_get(row, "phase");
+    enum kind kind = !json_is_integer(phase)                  ? NO_ROW
+                     : json_integer_value(phase) > keep_phase ? LATER_ROW
+                                                              : ROW;
+    json_decref(row);
+    return kind;
 }
 
-static rlhf_status cut(const struct rlhf__jsonl *j, int64_t keep_phase, struct rlhf__error *err) {
+// A line without an end was being written when the process died: it is never kept.
+static struct found scan(const struct rlhf__buf *text, int64_t keep_phase) {
+    struct found f = {0, 0, 0};
+    int64_t pending = 0, pending_line = 0, number = 0;
+    int later = 0; // seen since the last row to keep
+    for (size_t at = 0; at < text->len;) {
+        const char *line = text->data + at, *end = memchr(line, '\n', text->len - at);
+        if (!end) break;
+        number++;
+        at = (size_t)(end - text->data) + 1;
+        enum kind kind = kind_of(line, (size_t)(end - line), keep_phase);
+        later = kind == LATER_ROW || (later && kind != ROW);
+        if (kind != ROW && pending++ == 0) pending_line = number;
+        if (later) continue;
+        if (pending > 0 && f.odd == 0) f.odd_line = pending_line;
+        f.odd += pending;
+        f.kept = at;
+        pending = 0;
+    }
+    return f;
+}
+
+static rlhf_status cut(const struct rlhf__jsonl *j, int64_t keep_phase, struct rlhf__log *log,
+                       struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf_status status = rlhf__file_read(j->path, MAX_BYTES, &text, err);
-    if (status == RLHF_OK && ftruncate(j->fd, (off_t)kept(&text, keep_phase)) != 0)
+    rlhf_status status = rlhf__file_read_fd(j->fd, j->path, MAX_BYTES, &text, err);
+    struct found f = scan(&text, keep_phase);
+    rlhf__buf_free(&text);
+    if (status == RLHF_OK && ftruncate(j->fd, (off_t)f.kept) != 0)
         status =
             rlhf__fail(err, RLHF_E_IO, "%s: cannot cut the file: %s", j->path, strerror(errno));
-    rlhf__buf_free(&text);
+    if (status == RLHF_OK && f.odd > 0)
+        rlhf__logf(log, RLHF_LOG_WARN,
+                   "%s:%lld: no row of the phases done, and %lld such line%s in all; left as %s",
+                   j->path, (long long)f.odd_line, (long long)f.odd, f.odd == 1 ? "" : "s",
+                   f.odd == 1 ? "it is" : "they are");
     return status;
 }
 
-rlhf_status rlhf__jsonl_open(const char *dir, const char *name, int64_t keep_phase,
-                             struct rlhf__jsonl *out, struct rlhf__error *err) {
+rlhf_status rlhf__jsonl_open(const struct rlhf__folder *run, const char *name, int64_t keep_phase,
+                             struct rlhf__log *log, struct rlhf__jsonl *out,
+                             struct rlhf__error *err) {
     out->fd = -1;
-    out->path = rlhf__path_join(dir, name);
-    if (!out->path) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", name);
-    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (keep_phase < 0 ? O_TRUNC : 0);
-    out->fd = open(out->path, flags, 0666);
-    rlhf_status status = RLHF_OK;
-    if (out->fd < 0)
-        status = rlhf__fail(err, RLHF_E_IO, "%s: cannot open: %s", out->path, strerror(errno));
-    else if (keep_phase >= 0)
-        status = cut(out, keep_phase, err);
+    out->path = rlhf__path_join(run->path, name);
+    if (!out->path) return RLHF__NOMEM(err, "%s: out of memory", name);
+    rlhf_status status = rlhf__folder_append(run, name, keep_phase < 0, &out->fd, err);
+    if (status == RLHF_OK && keep_phase >= 0) status = cut(out, keep_phase, log, err);
     if (status < 0) rlhf__jsonl_close(out);
     return status;
 }

@@ -3,7 +3,8 @@
 #ifndef RLHF_HOST_JSONL_H
 #define RLHF_HOST_JSONL_H
 
-#include "base/buf.h"
+#include "base/folder.h"
+#include "base/log.h"
 
 struct rlhf__jsonl {
     char *path;
@@ -11,10 +12,13 @@ struct rlhf__jsonl {
     int reserved;
 };
 
-// Open <dir>/<name> for appending. keep_phase < 0: emptied; else the file is cut before the first
-// line whose phase is larger, that is no JSON object, or that does not end. [main]
-rlhf_status rlhf__jsonl_open(const char *dir, const char *name, int64_t keep_phase,
-                             struct rlhf__jsonl *out, struct rlhf__error *err);
+// Open `name` in a run directory for appending. keep_phase < 0: emptied; else the file is cut after
+// the last row of a phase up to keep_phase. Lines before that which are no such row stay as they
+// are, and the log says how many. Errors: RLHF_E_INVALID (a link, no regular file), RLHF_E_IO.
+// [main]
+rlhf_status rlhf__jsonl_open(const struct rlhf__folder *run, const char *name, int64_t keep_phase,
+                             struct rlhf__log *log, struct rlhf__jsonl *out,
+                             struct rlhf__error *err);
 void rlhf__jsonl_close(struct rlhf__jsonl *j); // zeroed structs allowed
 
 // Append bytes (whole lines). A failure leaves the file as it was. [main]

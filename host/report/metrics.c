@@ -1,7 +1,6 @@
 // metrics.c: see metrics.h.
 #include "report/metrics.h"
 
-#include "base/file.h"
 #include "base/json.h"
 #include "report/events.h"
 #include "report/jsonl.h"
@@ -42,20 +41,17 @@ void rlhf__metrics_close(struct rlhf__metrics *m) {
     free(m);
 }
 
-rlhf_status rlhf__metrics_open(const char *run_dir, int tensorboard, int64_t keep_phase,
-                               struct rlhf__metrics **out, struct rlhf__error *err) {
+rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, int tensorboard, int64_t keep_phase,
+                               struct rlhf__log *log, struct rlhf__metrics **out,
+                               struct rlhf__error *err) {
     struct rlhf__metrics *m = calloc(1, sizeof *m);
     *out = NULL;
-    if (!m) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", run_dir);
+    if (!m) return RLHF__NOMEM(err, "%s: out of memory", run->path);
     pthread_mutex_init(&m->lock, NULL);
     m->has_events = tensorboard != 0;
-    rlhf_status status = rlhf__jsonl_open(run_dir, "metrics.jsonl", keep_phase, &m->rows, err);
-    if (status == RLHF_OK && tensorboard) {
-        char *dir = rlhf__path_join(run_dir, "tensorboard");
-        status = dir ? rlhf__events_open(dir, keep_phase, &m->events, err)
-                     : rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", run_dir);
-        free(dir);
-    }
+    rlhf_status status = rlhf__jsonl_open(run, "metrics.jsonl", keep_phase, log, &m->rows, err);
+    if (status == RLHF_OK && tensorboard)
+        status = rlhf__events_open(run, "tensorboard", keep_phase, &m->events, err);
     if (status == RLHF_OK)
         *out = m;
     else

@@ -6,16 +6,19 @@
 #ifndef RLHF_HOST_METRICS_H
 #define RLHF_HOST_METRICS_H
 
-#include "base/error.h"
+#include "base/folder.h"
+#include "base/log.h"
 
 #include <rlhf/base.h>
 
 struct rlhf__metrics;
 
 // Open for a new run (keep_phase < 0) or a resumed one: rows of phases > keep_phase are dropped
-// from both files, and an unfinished last line with them. tensorboard 0 = no event file. [main]
-rlhf_status rlhf__metrics_open(const char *run_dir, int tensorboard, int64_t keep_phase,
-                               struct rlhf__metrics **out, struct rlhf__error *err);
+// from both files, and an unfinished last line with them (see jsonl.h). tensorboard 0 = no event
+// file. [main]
+rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, int tensorboard, int64_t keep_phase,
+                               struct rlhf__log *log, struct rlhf__metrics **out,
+                               struct rlhf__error *err);
 void rlhf__metrics_close(struct rlhf__metrics *m); // NULL allowed; unflushed values are dropped
 
 // Set a value of the current phase; a later one replaces it. Non-finite values are written as null

@@ -14,11 +14,13 @@ struct rlhf__samples {
     struct rlhf__jsonl rows;
 };
 
-rlhf_status rlhf__samples_open(const char *run_dir, int64_t keep_phase, struct rlhf__samples **out,
+rlhf_status rlhf__samples_open(const struct rlhf__folder *run, int64_t keep_phase,
+                               struct rlhf__log *log, struct rlhf__samples **out,
                                struct rlhf__error *err) {
     *out = calloc(1, sizeof **out);
-    if (!*out) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", run_dir);
-    rlhf_status status = rlhf__jsonl_open(run_dir, "samples.jsonl", keep_phase, &(*out)->rows, err);
+    if (!*out) return RLHF__NOMEM(err, "%s: out of memory", run->path);
+    rlhf_status status =
+        rlhf__jsonl_open(run, "samples.jsonl", keep_phase, log, &(*out)->rows, err);
     if (status < 0) {
         free(*out);
         *out = NULL;

@@ -17,7 +17,8 @@ struct rlhf__sample {
 struct rlhf__samples;
 
 // keep_phase as in rlhf__metrics_open. [main]
-rlhf_status rlhf__samples_open(const char *run_dir, int64_t keep_phase, struct rlhf__samples **out,
+rlhf_status rlhf__samples_open(const struct rlhf__folder *run, int64_t keep_phase,
+                               struct rlhf__log *log, struct rlhf__samples **out,
                                struct rlhf__error *err);
 void rlhf__samples_close(struct rlhf__samples *s); // NULL allowed
 

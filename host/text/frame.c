@@ -158,21 +158,35 @@ static json_t *as_template(const struct rlhf__tokenizer *tok) {
                      pair, "special_tokens", named);
 }
 
-rlhf_status rlhf__tokenizer_write_frame(const struct rlhf__tokenizer *tok, const char *dir,
-                                        struct rlhf__error *err) {
+// The object in a file of dir, a new one where there is no file.
+static rlhf_status read_object(const struct rlhf__folder *dir, const char *name, json_t **out,
+                               struct rlhf__error *err) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf_status st = RLHF_OK;
+    *out = NULL;
+    if (rlhf__folder_is_file(dir, name)) {
+        st = rlhf__folder_read(dir, name, (uint64_t)256 << 20, &text, err);
+        if (st == RLHF_OK) st = rlhf__json_parse(name, rlhf__buf_text(&text), text.len, out, err);
+    } else {
+        *out = json_object();
+    }
+    rlhf__buf_free(&text);
+    return st;
+}
+
+rlhf_status rlhf__tokenizer_write_frame(const struct rlhf__tokenizer *tok,
+                                        const struct rlhf__folder *dir, struct rlhf__error *err) {
     json_t *file = NULL;
     const char *name = tok->has_json ? "tokenizer.json" : "tokenizer_config.json";
     if (!tok->frame_changed) return RLHF_OK;
-    RLHF_TRY(rlhf__tokenizer_json(dir, name, &file, err));
-    if (!file) file = json_object();
+    RLHF_TRY(read_object(dir, name, &file, err));
     int bad = tok->has_json ? json_object_set_new(file, "post_processor", as_template(tok))
                             : json_object_set_new(file, "add_bos_token",
                                                   json_boolean(rlhf__tokenizer_has_bos(tok)));
     rlhf_str bos = rlhf__vocab_bytes(&tok->vocab, tok->info.bos);
     if (!bad && !tok->has_json && !json_object_get(file, "bos_token"))
         bad = json_object_set_new(file, "bos_token", json_stringn(bos.ptr, (size_t)bos.len));
-    rlhf_status st = bad ? rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %s", name)
-                         : rlhf__json_save(dir, name, file, err);
+    if (!bad) return rlhf__json_save_new(dir, name, file, 2, err);
     json_decref(file);
-    return st;
+    return RLHF__NOMEM(err, "out of memory for %s", name);
 }

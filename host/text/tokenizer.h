@@ -9,6 +9,7 @@
 #ifndef RLHF_HOST_TEXT_TOKENIZER_H
 #define RLHF_HOST_TEXT_TOKENIZER_H
 
+#include "base/folder.h"
 #include "text/ids.h"
 
 enum rlhf__tokenizer_kind { RLHF__TOKENIZER_BPE = 1, RLHF__TOKENIZER_WORDPIECE = 2 };
@@ -90,8 +91,8 @@ void rlhf__tokenizer_set_bos(struct rlhf__tokenizer *tok, int on);
 
 // Record in the files of dir, a copy of the tokenizer's own, what rlhf__tokenizer_set_bos changed;
 // nothing when it changed nothing. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
-rlhf_status rlhf__tokenizer_write_frame(const struct rlhf__tokenizer *tok, const char *dir,
-                                        struct rlhf__error *err);
+rlhf_status rlhf__tokenizer_write_frame(const struct rlhf__tokenizer *tok,
+                                        const struct rlhf__folder *dir, struct rlhf__error *err);
 
 // 1 when both tokenizers have the same tokens with the same ids. [any]
 int rlhf__tokenizer_equal(const struct rlhf__tokenizer *a, const struct rlhf__tokenizer *b);

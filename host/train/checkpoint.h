@@ -12,11 +12,16 @@
 
 #include "train/trainer.h"
 
-// Write the checkpoint of the phases done, point `latest` at it, remove old ones beyond
-// checkpoint.keep, and choose checkpoints/best. RLHF_E_IO (disk full) leaves what was there. [main]
+// Write the checkpoint of the phases done, point `latest` at it, choose checkpoints/best and remove
+// old ones beyond checkpoint.keep (checkpoint_dir.h). Nothing is done when `latest` is of this very
+// phase. RLHF_E_IO (disk full) leaves what was there. [main]
 rlhf_status rlhf__checkpoint_save(struct rlhf__trainer *t, struct rlhf__error *err);
 
-// Put a fresh trainer where RUN/checkpoints/latest of t->req->resume left off. [main]
+// A run that goes on: the link `best` is what the state says, and checkpoints of a later phase, if
+// phases are to be run, are set aside. [main]
+rlhf_status rlhf__checkpoint_mend(const struct rlhf__trainer *t, struct rlhf__error *err);
+
+// Put a fresh trainer where the checkpoint t->req->dir->checkpoint left off. [main]
 rlhf_status rlhf__checkpoint_load(struct rlhf__trainer *t, struct rlhf__error *err);
 
 #endif

@@ -56,7 +56,7 @@ void rlhf__iteration_end(struct rlhf__iteration *it);
 // state/reference.safetensors (once the reference has moved) and, for a run that trains a reward
 // model, state/replay.bin, state/reward_optimizer.safetensors and reward_model/, a model directory.
 // Nothing for other runs. [main]
-rlhf_status rlhf__iteration_save(const struct rlhf__iteration *it, const char *dir,
+rlhf_status rlhf__iteration_save(const struct rlhf__iteration *it, const struct rlhf__folder *dir,
                                  struct rlhf__error *err);
 rlhf_status rlhf__iteration_load(struct rlhf__iteration *it, const char *dir,
                                  struct rlhf__error *err);

@@ -17,7 +17,7 @@ static const char *in_dir(char out[4400], const char *dir, const char *name) {
 
 // ---- writing ----
 
-static rlhf_status write_numbers(const struct rlhf__iteration *it, const char *path,
+static rlhf_status write_numbers(const struct rlhf__iteration *it, const struct rlhf__folder *dir,
                                  struct rlhf__error *err) {
     json_t *v = json_pack("{s:i, s:I}", "format", STATE_FORMAT, "syncs", (json_int_t)it->syncs);
     if (v && it->round) {
@@ -27,38 +27,29 @@ static rlhf_status write_numbers(const struct rlhf__iteration *it, const char *p
                                       (json_int_t)o->skipped, "skipped_in_a_row",
                                       (json_int_t)o->skipped_row));
     }
-    if (!v) return RLHF__NOMEM(err, "out of memory for '%s'", path);
-    struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf__json_write(&text, v, 0);
-    rlhf__buf_putc(&text, '\n');
-    json_decref(v);
-    rlhf_status st = rlhf__buf_ok(&text, err);
-    if (st == RLHF_OK) st = rlhf__file_write(path, text.data, text.len, err);
-    rlhf__buf_free(&text);
+    return rlhf__json_save_new(dir, "state/iteration.json", v, 0, err);
+}
+
+static rlhf_status write_round(const struct rlhf__iteration *it, const struct rlhf__folder *dir,
+                               struct rlhf__error *err) {
+    const struct rlhf__reward_round *r = it->round;
+    struct rlhf__folder *model = NULL;
+    rlhf_status st = rlhf__replay_write(&it->replay, dir, "state/replay.bin", err);
+    if (st == RLHF_OK)
+        st = rlhf__state_write_optim(r->optim, dir, "state/reward_optimizer.safetensors", err);
+    if (st == RLHF_OK) st = rlhf__folder_make(dir, "reward_model", NULL, &model, err);
+    if (st == RLHF_OK) st = rlhf__reward_model_write(r->rm, model, err);
+    rlhf__folder_close(model);
     return st;
 }
 
-static rlhf_status write_round(const struct rlhf__iteration *it, const char *dir,
-                               struct rlhf__error *err) {
-    char path[4400];
-    const struct rlhf__reward_round *r = it->round;
-    rlhf_status st = rlhf__replay_write(&it->replay, in_dir(path, dir, "state/replay.bin"), err);
-    if (st == RLHF_OK)
-        st = rlhf__state_write_optim(r->optim,
-                                     in_dir(path, dir, "state/reward_optimizer.safetensors"), err);
-    in_dir(path, dir, "reward_model");
-    if (st == RLHF_OK) st = rlhf__reward_model_write(r->rm, path, err);
-    return st == RLHF_OK ? rlhf__sync_dir(path, err) : st;
-}
-
-rlhf_status rlhf__iteration_save(const struct rlhf__iteration *it, const char *dir,
+rlhf_status rlhf__iteration_save(const struct rlhf__iteration *it, const struct rlhf__folder *dir,
                                  struct rlhf__error *err) {
-    char path[4400];
     if (it->syncs == 0 && !it->round) return RLHF_OK;
-    rlhf_status st = write_numbers(it, in_dir(path, dir, "state/iteration.json"), err);
+    rlhf_status st = write_numbers(it, dir, err);
     if (st == RLHF_OK && it->syncs > 0 && it->t->reference)
-        st = rlhf__params_write(it->t->reference, RLHF__PART_MODEL, RLHF_F32,
-                                in_dir(path, dir, "state/reference.safetensors"), err);
+        st = rlhf__params_write(it->t->reference, RLHF__PART_MODEL, RLHF_F32, dir,
+                                "state/reference.safetensors", err);
     return st == RLHF_OK && it->round ? write_round(it, dir, err) : st;
 }
 

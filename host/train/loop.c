@@ -26,13 +26,15 @@ rlhf_status rlhf__algo_phase_end(const struct rlhf__trainer *t, struct rlhf__err
 
 static rlhf_status open_reports(struct rlhf__trainer *t, struct rlhf__error *err) {
     const struct rlhf__log_config *log = &t->config->log;
+    const struct rlhf__run_dir *dir = t->req->dir;
     int64_t keep = t->req->resume ? t->phase : -1;
-    rlhf_status st = t->req->resume ? RLHF_OK : rlhf__run_dir_make(t, err);
+    rlhf_status st = t->req->resume ? rlhf__run_dir_store(t, err) : rlhf__run_dir_make(t, err);
     if (st == RLHF_OK) st = rlhf__manifest_write(t, err);
-    if (st == RLHF_OK) st = rlhf__metrics_open(t->dir, log->tensorboard, keep, &t->metrics, err);
-    if (st == RLHF_OK) st = rlhf__samples_open(t->dir, keep, &t->samples, err);
+    if (st == RLHF_OK)
+        st = rlhf__metrics_open(dir->root, log->tensorboard, keep, t->log, &t->metrics, err);
+    if (st == RLHF_OK) st = rlhf__samples_open(dir->root, keep, t->log, &t->samples, err);
     if (st == RLHF_OK && log->rollouts)
-        st = rlhf__rollout_log_open(t->dir, keep, &t->rollout_log, err);
+        st = rlhf__rollout_log_open(dir->root, keep, t->log, &t->rollout_log, err);
     t->session.services.metric = rlhf__metrics_sink;
     t->session.services.metric_ctx = t->metrics;
     if (st != RLHF_OK) return st;
@@ -72,11 +74,12 @@ static int is_cancelled(const struct rlhf__trainer *t) {
 
 rlhf_status rlhf__trainer_run(struct rlhf__trainer *t, struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
+    if (t->req->resume) RLHF_TRY(rlhf__checkpoint_mend(t, err));
     if (t->phase >= t->phases) {
         rlhf__logf(t->log, RLHF_LOG_WARN,
                    "nothing to do: %lld phases are done and run.phases is %lld; --set "
                    "run.phases=N goes on: %s",
-                   (long long)t->phase, (long long)t->phases, t->dir);
+                   (long long)t->phase, (long long)t->phases, t->req->dir->name);
         return RLHF_OK;
     }
     if (is_cancelled(t)) // while things were loaded: there is nothing to keep, so nothing is made
@@ -101,6 +104,6 @@ rlhf_status rlhf__trainer_run(struct rlhf__trainer *t, struct rlhf__error *err) 
     rlhf__progress_end(t->progress);
     rlhf__logf(t->log, RLHF_LOG_INFO, "%s after %lld of %lld phases: %s",
                is_cancelled(t) ? "stopped" : "done", (long long)t->phase, (long long)t->phases,
-               t->dir);
+               t->req->dir->name);
     return RLHF_OK;
 }

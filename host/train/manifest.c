@@ -3,8 +3,8 @@
 
 #include "base/file.h"
 #include "train/reward_round.h"
+#include "train/run_dir.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define FURTHER_MODEL "further model" // of a reward: matched by id, the rest by place
@@ -102,14 +102,19 @@ static rlhf_status compare_all(const json_t *stored, const json_t *now, struct r
 // of now, and the list of what differs. Releases nothing.
 static rlhf_status look(const struct rlhf__trainer *t, json_t **stored, json_t **now,
                         struct rlhf__buf *list, struct rlhf__error *err) {
-    char path[4200];
-    snprintf(path, sizeof path, "%s/manifest.json", t->req->resume);
+    const struct rlhf__folder *run = t->req->dir->root;
+    struct rlhf__buf text = RLHF__BUF_INIT;
     *stored = NULL;
     *now = manifest_json(t);
     if (!*now) return RLHF__NOMEM(err, "out of memory for manifest.json");
-    RLHF_TRY(rlhf__json_load(path, stored, err));
+    rlhf_status st = rlhf__folder_read(run, "manifest.json", (uint64_t)64 << 20, &text, err);
+    if (st == RLHF_OK)
+        st = rlhf__json_parse("manifest.json", rlhf__buf_text(&text), text.len, stored, err);
+    rlhf__buf_free(&text);
+    if (st != RLHF_OK) return st;
     if (!json_is_array(json_object_get(*stored, "plugins")))
-        return rlhf__fail(err, RLHF_E_INVALID, "%s: it has no list \"plugins\"", path);
+        return rlhf__fail(err, RLHF_E_INVALID, "%s/manifest.json: it has no list \"plugins\"",
+                          run->path);
     return compare_all(*stored, *now, list, err);
 }
 
@@ -134,19 +139,6 @@ rlhf_status rlhf__manifest_check(const struct rlhf__trainer *t, struct rlhf__err
 
 // ---- the file ---------------------------------------------------------------------------------
 
-static rlhf_status write_file(const struct rlhf__trainer *t, const json_t *v,
-                              struct rlhf__error *err) {
-    char path[4200];
-    struct rlhf__buf text = RLHF__BUF_INIT;
-    snprintf(path, sizeof path, "%s/manifest.json", t->dir);
-    rlhf__json_write(&text, v, 2);
-    rlhf__buf_putc(&text, '\n');
-    rlhf_status st = rlhf__buf_ok(&text, err);
-    if (st == RLHF_OK) st = rlhf__file_write(path, text.data, text.len, err);
-    rlhf__buf_free(&text);
-    return st;
-}
-
 // now += {"earlier": [what the stored one lists as earlier ..., its code]}
 static rlhf_status keep_earlier(json_t *now, const json_t *stored, struct rlhf__error *err) {
     json_t *before = json_object_get(stored, "earlier");
@@ -163,13 +155,14 @@ rlhf_status rlhf__manifest_write(const struct rlhf__trainer *t, struct rlhf__err
     struct rlhf__error unread;
     json_t *stored = NULL, *now = NULL;
     rlhf_status st = RLHF_OK;
+    const struct rlhf__folder *run = t->req->dir->root;
     if (!t->req->resume) {
-        now = manifest_json(t);
-        st = now ? write_file(t, now, err) : RLHF__NOMEM(err, "out of memory for manifest.json");
+        st = rlhf__json_save_new(run, "manifest.json", manifest_json(t), 2, err);
     } else {
         rlhf_status seen = look(t, &stored, &now, &list, &unread);
         if (seen == RLHF_OK && list.len) st = keep_earlier(now, stored, err);
-        if (st == RLHF_OK && (seen != RLHF_OK || list.len)) st = write_file(t, now, err);
+        if (st == RLHF_OK && (seen != RLHF_OK || list.len))
+            st = rlhf__json_save_new(run, "manifest.json", json_incref(now), 2, err);
     }
     json_decref(stored);
     json_decref(now);

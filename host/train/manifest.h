@@ -5,8 +5,8 @@
 
 #include "train/trainer.h"
 
-// Write t->dir/manifest.json: for a new run, or, when the code of a resumed one has changed, with
-// what it was under "earlier". [main]
+// Write manifest.json into the run directory: for a new run, or, when the code of a resumed one has
+// changed, with what it was under "earlier". [main]
 rlhf_status rlhf__manifest_write(const struct rlhf__trainer *t, struct rlhf__error *err);
 
 // Compare a resumed run's manifest with the code that is open now. Another id, version or sha256,

@@ -5,6 +5,7 @@
 #ifndef RLHF_HOST_REPLAY_H
 #define RLHF_HOST_REPLAY_H
 
+#include "base/folder.h"
 #include "text/ids.h"
 #include "train/episodes.h"
 
@@ -50,12 +51,12 @@ rlhf_status rlhf__replay_rows(const struct rlhf__replay *r, const uint32_t *pick
 // A round is over: its fresh pairs are history, of which the newest `keep` stay (0 = all). [main]
 void rlhf__replay_retire(struct rlhf__replay *r, size_t keep);
 
-// Write everything to a file, and read it back into a zeroed or finished *r. Format: "RLHFPAIR",
-// then little-endian u64 rounds, history, pairs, ids; three u32 lengths a pair; the ids as u32; a
-// CRC-32C of all before. n_vocab bounds the ids. Errors: RLHF_E_IO, RLHF_E_INVALID (damaged; the
-// message names the file), RLHF_E_NOMEM. [main]
-rlhf_status rlhf__replay_write(const struct rlhf__replay *r, const char *path,
-                               struct rlhf__error *err);
+// Write everything to the file `name` in a folder (NULL: name is a path), and read it back into a
+// zeroed or finished *r. Format: "RLHFPAIR", then little-endian u64 rounds, history, pairs, ids;
+// three u32 lengths a pair; the ids as u32; a CRC-32C of all before. n_vocab bounds the ids.
+// Errors: RLHF_E_IO, RLHF_E_INVALID (damaged; the message names the file), RLHF_E_NOMEM. [main]
+rlhf_status rlhf__replay_write(const struct rlhf__replay *r, const struct rlhf__folder *in,
+                               const char *name, struct rlhf__error *err);
 rlhf_status rlhf__replay_read(struct rlhf__replay *r, const char *path, int32_t n_vocab,
                               struct rlhf__error *err);
 

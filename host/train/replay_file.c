@@ -13,8 +13,8 @@
 
 static const char magic[8] = {'R', 'L', 'H', 'F', 'P', 'A', 'I', 'R'};
 
-rlhf_status rlhf__replay_write(const struct rlhf__replay *r, const char *path,
-                               struct rlhf__error *err) {
+rlhf_status rlhf__replay_write(const struct rlhf__replay *r, const struct rlhf__folder *in,
+                               const char *name, struct rlhf__error *err) {
     struct rlhf__buf b = RLHF__BUF_INIT;
     rlhf__buf_put(&b, magic, sizeof magic);
     rlhf__buf_u64le(&b, r->rounds);
@@ -30,7 +30,7 @@ rlhf_status rlhf__replay_write(const struct rlhf__replay *r, const char *path,
         rlhf__buf_u32le(&b, (uint32_t)r->ids.data[i]);
     if (!b.bad) rlhf__buf_u32le(&b, rlhf__crc32c(0, b.data, b.len));
     rlhf_status st = rlhf__buf_ok(&b, err);
-    if (st == RLHF_OK) st = rlhf__file_write(path, b.data, b.len, err);
+    if (st == RLHF_OK) st = rlhf__file_write(in, name, b.data, b.len, err);
     rlhf__buf_free(&b);
     return st;
 }

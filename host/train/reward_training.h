@@ -40,8 +40,9 @@ const struct rlhf__reward_head *rlhf__reward_training_head(const struct rlhf__re
 rlhf_status rlhf__reward_training_fit(struct rlhf__reward_training *, int64_t phase,
                                       struct rlhf__error *err);
 
-// STATE/reward_head.json and STATE/samples.safetensors. [main]
-rlhf_status rlhf__reward_training_save(const struct rlhf__reward_training *, const char *state,
+// state/reward_head.json and state/samples.safetensors of a checkpoint; STATE/... [main]
+rlhf_status rlhf__reward_training_save(const struct rlhf__reward_training *,
+                                       const struct rlhf__folder *checkpoint,
                                        struct rlhf__error *err);
 rlhf_status rlhf__reward_training_load(struct rlhf__reward_training *, const char *state,
                                        struct rlhf__error *err);

@@ -9,23 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static rlhf_status write_head(const struct rlhf__reward_head *h, const char *path,
+static rlhf_status write_head(const struct rlhf__reward_head *h, const struct rlhf__folder *dir,
                               struct rlhf__error *err) {
     json_t *v = json_object();
-    struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf_status st = v ? rlhf__reward_head_write(h, v, err) : RLHF__NOMEM(err, "out of memory");
-    if (st == RLHF_OK) {
-        rlhf__json_write(&text, v, 0);
-        rlhf__buf_putc(&text, '\n');
-        st = rlhf__buf_ok(&text, err);
-    }
-    if (st == RLHF_OK) st = rlhf__file_write(path, text.data, text.len, err);
-    rlhf__buf_free(&text);
+    if (st == RLHF_OK) return rlhf__json_save_new(dir, "state/reward_head.json", v, 0, err);
     json_decref(v);
     return st;
 }
 
-static rlhf_status write_samples(const struct rlhf__episodes *e, const char *path,
+static rlhf_status write_samples(const struct rlhf__episodes *e, const struct rlhf__folder *dir,
                                  struct rlhf__error *err) {
     const struct rlhf__tensor_spec specs[] = {
         {"ids", RLHF__TENSOR_I32, 1, {e->total}},
@@ -33,7 +26,8 @@ static rlhf_status write_samples(const struct rlhf__episodes *e, const char *pat
         {"prompt_len", RLHF__TENSOR_I32, 1, {e->n}},
     };
     struct rlhf__weights_writer *w = NULL;
-    rlhf_status st = rlhf__weights_create(path, specs, 3, NULL, 0, &w, err);
+    rlhf_status st =
+        rlhf__weights_create(dir, "state/samples.safetensors", specs, 3, NULL, 0, &w, err);
     if (st != RLHF_OK) return st;
     st = rlhf__weights_put_bytes(w, e->ids, e->total * sizeof *e->ids, err);
     if (st == RLHF_OK)
@@ -45,13 +39,11 @@ static rlhf_status write_samples(const struct rlhf__episodes *e, const char *pat
     return st;
 }
 
-rlhf_status rlhf__reward_training_save(const struct rlhf__reward_training *r, const char *state,
+rlhf_status rlhf__reward_training_save(const struct rlhf__reward_training *r,
+                                       const struct rlhf__folder *checkpoint,
                                        struct rlhf__error *err) {
-    char path[4400];
-    snprintf(path, sizeof path, "%s/reward_head.json", state);
-    rlhf_status st = write_head(&r->head, path, err);
-    snprintf(path, sizeof path, "%s/samples.safetensors", state);
-    return st == RLHF_OK && r->samples.n > 0 ? write_samples(&r->samples, path, err) : st;
+    rlhf_status st = write_head(&r->head, checkpoint, err);
+    return st == RLHF_OK && r->samples.n > 0 ? write_samples(&r->samples, checkpoint, err) : st;
 }
 
 // A 1-D tensor of i32, or NULL.

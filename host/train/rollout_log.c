@@ -12,11 +12,12 @@ struct rlhf__rollout_log {
     int64_t phase;
 };
 
-rlhf_status rlhf__rollout_log_open(const char *run_dir, int64_t keep_phase,
-                                   struct rlhf__rollout_log **out, struct rlhf__error *err) {
+rlhf_status rlhf__rollout_log_open(const struct rlhf__folder *run, int64_t keep_phase,
+                                   struct rlhf__log *log, struct rlhf__rollout_log **out,
+                                   struct rlhf__error *err) {
     struct rlhf__rollout_log *l = *out = calloc(1, sizeof *l);
-    if (!l) return RLHF__NOMEM(err, "out of memory for %s/rollouts.jsonl", run_dir);
-    rlhf_status st = rlhf__jsonl_open(run_dir, "rollouts.jsonl", keep_phase, &l->file, err);
+    if (!l) return RLHF__NOMEM(err, "out of memory for %s/rollouts.jsonl", run->path);
+    rlhf_status st = rlhf__jsonl_open(run, "rollouts.jsonl", keep_phase, log, &l->file, err);
     if (st == RLHF_OK) return st;
     free(l);
     *out = NULL;

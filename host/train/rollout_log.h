@@ -5,13 +5,16 @@
 #ifndef RLHF_HOST_ROLLOUT_LOG_H
 #define RLHF_HOST_ROLLOUT_LOG_H
 
+#include "base/folder.h"
+#include "base/log.h"
 #include "train/episodes.h"
 
 struct rlhf__rollout_log; // opaque
 
 // Create or (keep_phase >= 0) cut back RUN/rollouts.jsonl as rlhf__jsonl_open does. [main]
-rlhf_status rlhf__rollout_log_open(const char *run_dir, int64_t keep_phase,
-                                   struct rlhf__rollout_log **out, struct rlhf__error *err);
+rlhf_status rlhf__rollout_log_open(const struct rlhf__folder *run, int64_t keep_phase,
+                                   struct rlhf__log *log, struct rlhf__rollout_log **out,
+                                   struct rlhf__error *err);
 void rlhf__rollout_log_close(struct rlhf__rollout_log *); // NULL allowed [main]
 
 // What there is of a row besides what every row has.

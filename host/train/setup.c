@@ -7,6 +7,7 @@
 #include "train/plan.h"
 #include "train/reference.h"
 #include "train/rollout_source.h"
+#include "train/run_dir.h"
 #include "train/trainer.h"
 
 #include "base/file.h"
@@ -87,7 +88,7 @@ static int wants_value(const struct rlhf__trainer *t) {
 void rlhf__setup_policy_dir(const struct rlhf__trainer *t, char out[4200]) {
     const char *path = t->config->policy.path;
     if (t->req->resume)
-        snprintf(out, 4200, "%s/checkpoints/latest", t->req->resume);
+        snprintf(out, 4200, "%s", t->req->dir->checkpoint);
     else if (path[0])
         snprintf(out, 4200, "%s", path);
     else

@@ -39,20 +39,9 @@ static json_t *run_json(struct rlhf__trainer *t) {
     return v;
 }
 
-rlhf_status rlhf__state_write_run(struct rlhf__trainer *t, const char *dir,
+rlhf_status rlhf__state_write_run(struct rlhf__trainer *t, const struct rlhf__folder *checkpoint,
                                   struct rlhf__error *err) {
-    char path[4300];
-    snprintf(path, sizeof path, "%s/run.json", dir);
-    json_t *v = run_json(t);
-    if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for run.json");
-    struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf__json_write(&text, v, 0);
-    rlhf__buf_putc(&text, '\n');
-    json_decref(v);
-    rlhf_status st = rlhf__buf_ok(&text, err);
-    if (st == RLHF_OK) st = rlhf__file_write(path, text.data, text.len, err);
-    rlhf__buf_free(&text);
-    return st;
+    return rlhf__json_save_new(checkpoint, "state/run.json", run_json(t), 0, err);
 }
 
 static rlhf_status take_run(struct rlhf__trainer *t, json_t *v, const char *path,
@@ -161,14 +150,15 @@ static rlhf_status move_tensor(const struct rlhf__optim *o, uint32_t i,
     return st;
 }
 
-rlhf_status rlhf__state_write_optim(const struct rlhf__optim *o, const char *path,
+rlhf_status rlhf__state_write_optim(const struct rlhf__optim *o,
+                                    const struct rlhf__folder *checkpoint, const char *name,
                                     struct rlhf__error *err) {
     struct rlhf__tensor_spec *specs = NULL;
     char *names = NULL;
     size_t n = 0;
     struct rlhf__weights_writer *w = NULL;
     rlhf_status st = optim_specs(o, &specs, &names, &n, err);
-    if (st == RLHF_OK) st = rlhf__weights_create(path, specs, n, NULL, 0, &w, err);
+    if (st == RLHF_OK) st = rlhf__weights_create(checkpoint, name, specs, n, NULL, 0, &w, err);
     free(specs);
     free(names);
     if (st != RLHF_OK) return st;
@@ -219,15 +209,17 @@ static const struct rlhf__instance *plugin_at(const struct rlhf__trainer *t, siz
     return t->rewards[i - 1];
 }
 
-rlhf_status rlhf__state_write_plugins(const struct rlhf__trainer *t, const char *dir,
+rlhf_status rlhf__state_write_plugins(const struct rlhf__trainer *t,
+                                      const struct rlhf__folder *checkpoint,
                                       struct rlhf__error *err) {
-    char path[4300];
+    char name[4300];
     const struct rlhf__instance *p;
-    for (size_t i = 0; (p = plugin_at(t, i, dir, path)) != NULL; i++) {
+    for (size_t i = 0; (p = plugin_at(t, i, "state", name)) != NULL; i++) {
         struct rlhf__buf bytes = RLHF__BUF_INIT;
         rlhf_status st = rlhf__instance_save(p, &bytes, err);
         if (st == RLHF_OK) st = rlhf__buf_ok(&bytes, err);
-        if (st == RLHF_OK && bytes.len) st = rlhf__file_write(path, bytes.data, bytes.len, err);
+        if (st == RLHF_OK && bytes.len)
+            st = rlhf__file_write(checkpoint, name, bytes.data, bytes.len, err);
         rlhf__buf_free(&bytes);
         if (st != RLHF_OK) return st;
     }

@@ -41,7 +41,6 @@ struct rlhf__trainer {
     const struct rlhf__run_request *req;
     const struct rlhf__config *config;
     struct rlhf__log *log;
-    char dir[4096]; // the run directory, "" until it is made
 
     struct rlhf__loading loading; // of rows and prompts
     struct rlhf__session session;

@@ -150,26 +150,23 @@ rlhf_status rlhf__hf_set_dtype(json_t *config, int32_t dtype, struct rlhf__error
     return RLHF_OK;
 }
 
-rlhf_status rlhf__hf_config_write(const char *dir, const json_t *config, struct rlhf__error *err) {
-    return rlhf__json_save(dir, "config.json", config, err);
+rlhf_status rlhf__hf_config_write(const struct rlhf__folder *dir, json_t *config,
+                                  struct rlhf__error *err) {
+    return rlhf__json_save_new(dir, "config.json", json_incref(config), 2, err);
 }
 
-static rlhf_status copy_file(const char *from, const char *to, const char *name,
-                             struct rlhf__error *err) {
-    char *source = rlhf__path_join(from, name), *target = rlhf__path_join(to, name);
+static rlhf_status copy_file(const struct rlhf__folder *from, const struct rlhf__folder *to,
+                             const char *name, struct rlhf__error *err) {
     struct rlhf__buf bytes = RLHF__BUF_INIT;
-    rlhf_status st = source && target ? RLHF_OK : no_memory(err);
-    if (st == RLHF_OK && rlhf__is_file(source)) {
-        st = rlhf__file_read(source, (uint64_t)256 << 20, &bytes, err);
-        if (st == RLHF_OK) st = rlhf__file_write(target, rlhf__buf_text(&bytes), bytes.len, err);
-    }
+    if (!rlhf__folder_is_file(from, name)) return RLHF_OK;
+    rlhf_status st = rlhf__folder_read(from, name, (uint64_t)256 << 20, &bytes, err);
+    if (st == RLHF_OK) st = rlhf__file_write(to, name, rlhf__buf_text(&bytes), bytes.len, err);
     rlhf__buf_free(&bytes);
-    free(source);
-    free(target);
     return st;
 }
 
-rlhf_status rlhf__hf_copy_tokenizer(const char *from, const char *to, struct rlhf__error *err) {
+rlhf_status rlhf__hf_copy_tokenizer(const struct rlhf__folder *from, const struct rlhf__folder *to,
+                                    struct rlhf__error *err) {
     static const char *const names[] = {"vocab.json",
                                         "merges.txt",
                                         "vocab.txt",

@@ -5,7 +5,7 @@
 #ifndef RLHF_HOST_WEIGHTS_HF_DIR_H
 #define RLHF_HOST_WEIGHTS_HF_DIR_H
 
-#include "base/error.h"
+#include "base/folder.h"
 
 #include <jansson.h>
 #include <rlhf/compute.h>
@@ -45,12 +45,14 @@ rlhf_status rlhf__hf_set_labels(json_t *config, const struct rlhf__labels *label
 // (RLHF_F32, RLHF_BF16) holds: transformers loads into it. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__hf_set_dtype(json_t *config, int32_t dtype, struct rlhf__error *err);
 
-// Write DIR/config.json atomically, indented, keys in their order. Errors: RLHF_E_IO. [main]
-rlhf_status rlhf__hf_config_write(const char *dir, const json_t *config, struct rlhf__error *err);
+// Write config.json into dir atomically, indented, keys in their order. Errors: RLHF_E_IO. [main]
+rlhf_status rlhf__hf_config_write(const struct rlhf__folder *dir, json_t *config,
+                                  struct rlhf__error *err);
 
 // Copy the tokenizer files that `from` has (vocab.json, merges.txt, vocab.txt, tokenizer.json,
 // tokenizer_config.json, special_tokens_map.json, added_tokens.json, generation_config.json,
 // chat_template.jinja) into the directory `to`, each atomically. Errors: RLHF_E_IO. [main]
-rlhf_status rlhf__hf_copy_tokenizer(const char *from, const char *to, struct rlhf__error *err);
+rlhf_status rlhf__hf_copy_tokenizer(const struct rlhf__folder *from, const struct rlhf__folder *to,
+                                    struct rlhf__error *err);
 
 #endif

@@ -8,7 +8,7 @@
 #ifndef RLHF_HOST_WEIGHTS_SAFETENSORS_H
 #define RLHF_HOST_WEIGHTS_SAFETENSORS_H
 
-#include "base/error.h"
+#include "base/folder.h"
 
 #define RLHF__TENSOR_MAX_DIMS 8
 
@@ -94,11 +94,13 @@ struct rlhf__tensor_spec {
 
 struct rlhf__weights_writer; // opaque
 
-// Start a file: header first, then the tensors' data in the order of specs. The file appears under
-// `path` only at commit. metadata: n_meta pairs key, value (NULL, 0: {"format": "pt"}). Where a
-// narrow dtype would leave a wider one unaligned, order wide dtypes first (RLHF_E_INVALID).
-// Errors: RLHF_E_INVALID (duplicate name, bad shape), RLHF_E_IO, RLHF_E_NOMEM. [main]
-rlhf_status rlhf__weights_create(const char *path, const struct rlhf__tensor_spec *specs, size_t n,
+// Start the file `name` in a folder (NULL: name is a path): header first, then the tensors' data in
+// the order of specs. It appears only at commit. metadata: n_meta pairs key, value (NULL, 0:
+// {"format": "pt"}). Where a narrow dtype would leave a wider one unaligned, order wide dtypes
+// first (RLHF_E_INVALID). Errors: RLHF_E_INVALID (duplicate name, bad shape), RLHF_E_IO,
+// RLHF_E_NOMEM. [main]
+rlhf_status rlhf__weights_create(const struct rlhf__folder *in, const char *name,
+                                 const struct rlhf__tensor_spec *specs, size_t n,
                                  const char *const (*metadata)[2], size_t n_meta,
                                  struct rlhf__weights_writer **out, struct rlhf__error *err);
 

@@ -128,12 +128,13 @@ static rlhf_status write_header(struct rlhf__weights_writer *w,
     return st;
 }
 
-rlhf_status rlhf__weights_create(const char *path, const struct rlhf__tensor_spec *specs, size_t n,
+rlhf_status rlhf__weights_create(const struct rlhf__folder *in, const char *name,
+                                 const struct rlhf__tensor_spec *specs, size_t n,
                                  const char *const (*metadata)[2], size_t n_meta,
                                  struct rlhf__weights_writer **out, struct rlhf__error *err) {
     struct rlhf__weights_writer *w = calloc(1, sizeof *w);
     if (!w) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a weight file");
-    w->path = strdup(path);
+    w->path = in ? rlhf__path_join(in->path, name) : strdup(name);
     w->slot = calloc(n + 1, sizeof *w->slot);
     w->n = n;
     rlhf_status st = w->path && w->slot
@@ -143,7 +144,7 @@ rlhf_status rlhf__weights_create(const char *path, const struct rlhf__tensor_spe
     uint64_t at = 0;
     for (size_t i = 0; i < n && st == RLHF_OK; i++)
         st = layout(w, &specs[i], &w->slot[i], &at, err);
-    if (st == RLHF_OK) st = rlhf__file_writer_open(path, &w->file, err);
+    if (st == RLHF_OK) st = rlhf__file_writer_open(in, name, &w->file, err);
     if (st == RLHF_OK) st = write_header(w, specs, metadata, n_meta, err);
     if (st < 0) {
         rlhf__weights_abort(w);

@@ -31,13 +31,13 @@ static void commit_replaces_and_abort_does_not(void **state) {
     struct rlhf__error err = {0};
     struct rlhf__file_writer *w;
     const char *path = scratch_text(s, "f", "old");
-    check_ok(rlhf__file_writer_open(path, &w, &err), &err);
+    check_ok(rlhf__file_writer_open(NULL, path, &w, &err), &err);
     check_ok(rlhf__file_writer_put(w, "new", 3, &err), &err);
     check_content(path, "old");
     rlhf__file_writer_abort(w);
     check_content(path, "old");
     assert_int_equal(entries(s->dir), 1);
-    check_ok(rlhf__file_write(path, "newer", 5, &err), &err);
+    check_ok(rlhf__file_write(NULL, path, "newer", 5, &err), &err);
     check_content(path, "newer");
     assert_int_equal(entries(s->dir), 1);
     rlhf__file_writer_abort(NULL);
@@ -51,7 +51,7 @@ static void large_and_small_pieces_keep_their_order(void **state) {
     static char big[BIG + 1];
     memset(big, 'b', BIG);
     const char *path = scratch_path(s, "f");
-    check_ok(rlhf__file_writer_open(path, &w, &err), &err);
+    check_ok(rlhf__file_writer_open(NULL, path, &w, &err), &err);
     check_ok(rlhf__file_writer_put(w, "a", 1, &err), &err);
     check_ok(rlhf__file_writer_put(w, big, BIG, &err), &err);
     check_ok(rlhf__file_writer_put(w, "c", 1, &err), &err);
@@ -73,13 +73,13 @@ static int write_over_the_limit(const char *path) {
     static char bytes[600000];
     signal(SIGXFSZ, SIG_IGN);
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 10;
-    if (rlhf__file_writer_open(path, &w, &err) != RLHF_OK) return 11;
+    if (rlhf__file_writer_open(NULL, path, &w, &err) != RLHF_OK) return 11;
     if (rlhf__file_writer_put(w, bytes, sizeof bytes, &err) != RLHF_E_IO) return 12;
     if (!strstr(err.text, "cannot write: File too large")) return 13;
     if (rlhf__file_writer_put(w, "x", 1, &err) != RLHF_OK && err.code != RLHF_E_IO) return 14;
     if (rlhf__file_writer_commit(w, &err) != RLHF_E_IO) return 15;
     // A small file fails at commit, when the buffer is flushed, only.
-    if (rlhf__file_writer_open(path, &w, &err) != RLHF_OK) return 16;
+    if (rlhf__file_writer_open(NULL, path, &w, &err) != RLHF_OK) return 16;
     if (rlhf__file_writer_put(w, bytes, 10000, &err) != RLHF_OK) return 17;
     return rlhf__file_writer_commit(w, &err) == RLHF_E_IO ? 0 : 18;
 }
@@ -98,12 +98,49 @@ static void a_full_disk_leaves_the_old_file(void **state) {
     assert_int_equal(entries(s->dir), 1);
 }
 
+// Where the temporary name is taken by a link, what it points at is not written.
+static void a_planted_link_is_not_followed(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    char temp[64];
+    snprintf(temp, sizeof temp, "f.tmp-%ld", (long)getpid());
+    scratch_text(s, "victim", "precious");
+    assert_int_equal(symlink("victim", scratch_path(s, temp)), 0);
+    check_ok(rlhf__file_write(NULL, scratch_path(s, "f"), "new", 3, &err), &err);
+    check_content(scratch_path(s, "f"), "new");
+    check_content(scratch_path(s, "victim"), "precious");
+    assert_int_equal(entries(s->dir), 2);
+}
+
+// A folder stays the one that was opened, wherever the process goes.
+static void a_folder_is_held(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    char here[4096];
+    assert_non_null(getcwd(here, sizeof here));
+    assert_int_equal(mkdir(scratch_path(s, "a"), 0777), 0);
+    assert_int_equal(chdir(s->dir), 0);
+    struct rlhf__folder *a = scratch_folder("a"), *b = NULL;
+    assert_int_equal(chdir("/"), 0);
+    check_ok(rlhf__folder_make(a, "b", NULL, &b, &err), &err);
+    check_ok(rlhf__file_write(b, "f", "text", 4, &err), &err);
+    check_content(scratch_path(s, "a/b/f"), "text");
+    assert_int_equal(rename(scratch_path(s, "a"), scratch_path(s, "c")), 0);
+    check_ok(rlhf__file_write(a, "b/g", "more", 4, &err), &err);
+    check_content(scratch_path(s, "c/b/g"), "more");
+    assert_string_equal(b->path, "a/b");
+    rlhf__folder_close(a);
+    rlhf__folder_close(b);
+    assert_int_equal(chdir(here), 0);
+}
+
 static void a_missing_directory_is_named(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
     struct rlhf__file_writer *w;
     const char *path = scratch_path(s, "no/such/f");
-    check_error(rlhf__file_writer_open(path, &w, &err), RLHF_E_IO, &err, "no/such/f: cannot write");
+    check_error(rlhf__file_writer_open(NULL, path, &w, &err), RLHF_E_IO, &err,
+                "no/such/f: cannot write");
     assert_null(w);
 }
 
@@ -128,10 +165,10 @@ static void trees_are_made_and_removed(void **state) {
     scratch_text(s, "a/b/f", "x");
     scratch_text(s, "outside", "x");
     assert_int_equal(symlink(scratch_path(s, "outside"), scratch_path(s, "a/link")), 0);
-    check_error(rlhf__make_dirs(scratch_path(s, "a/b/f/g"), &err), RLHF_E_IO, &err,
+    check_error(rlhf__make_dirs(scratch_path(s, "a/b/f/g"), &err), RLHF_E_INVALID, &err,
                 "a file of that name exists");
-    check_ok(rlhf__remove_tree(scratch_path(s, "a"), &err), &err);
-    check_ok(rlhf__remove_tree(scratch_path(s, "a"), &err), &err);
+    check_ok(rlhf__folder_remove(NULL, scratch_path(s, "a"), &err), &err);
+    check_ok(rlhf__folder_remove(NULL, scratch_path(s, "a"), &err), &err);
     assert_false(rlhf__is_dir(scratch_path(s, "a")));
     assert_true(rlhf__is_file(scratch_path(s, "outside")));
 }
@@ -155,6 +192,7 @@ int main(void) {
         T(commit_replaces_and_abort_does_not), T(large_and_small_pieces_keep_their_order),
         T(a_full_disk_leaves_the_old_file),    T(a_missing_directory_is_named),
         T(reading_says_what_is_wrong),         T(trees_are_made_and_removed),
+        T(a_planted_link_is_not_followed),     T(a_folder_is_held),
         cmocka_unit_test(paths_join),
     };
     return cmocka_run_group_tests_name("base_file", tests, NULL, NULL);

@@ -6,12 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-static rlhf_status phases(const char *dir, int64_t keep, int64_t from, int64_t to, double base,
-                          struct rlhf__error *err) {
+static rlhf_status phases(const struct rlhf__folder *dir, int64_t keep, int64_t from, int64_t to,
+                          double base, struct rlhf__error *err) {
     struct rlhf__metrics *m;
     struct rlhf__samples *s;
-    RLHF_TRY(rlhf__metrics_open(dir, 1, keep, &m, err));
-    RLHF_TRY(rlhf__samples_open(dir, keep, &s, err));
+    RLHF_TRY(rlhf__metrics_open(dir, 1, keep, NULL, &m, err));
+    RLHF_TRY(rlhf__samples_open(dir, keep, NULL, &s, err));
     rlhf_status status = RLHF_OK;
     for (int64_t p = from; p <= to && status == RLHF_OK; p++) {
         const char *text = " great | film\n\xc3\xa9";
@@ -29,8 +29,11 @@ static rlhf_status phases(const char *dir, int64_t keep, int64_t from, int64_t t
 int main(int argc, char **argv) {
     struct rlhf__error err = {0};
     if (argc != 2) return 2;
-    rlhf_status status = phases(argv[1], -1, 1, 4, 0, &err);
-    if (status == RLHF_OK) status = phases(argv[1], 2, 3, 4, 100, &err);
+    struct rlhf__folder *dir = NULL;
+    rlhf_status status = rlhf__folder_open(NULL, argv[1], &dir, &err);
+    if (status == RLHF_OK) status = phases(dir, -1, 1, 4, 0, &err);
+    if (status == RLHF_OK) status = phases(dir, 2, 3, 4, 100, &err);
+    rlhf__folder_close(dir);
     if (status < 0) fprintf(stderr, "%s\n", err.text);
     return status < 0;
 }

@@ -59,7 +59,9 @@ static void write_phase(struct scratch *s, int64_t keep, int64_t step, double va
     struct rlhf__events e;
     struct rlhf__error err = {0};
     struct rlhf__buf sum = RLHF__BUF_INIT;
-    check_ok(rlhf__events_open(scratch_path(s, "tb"), keep, &e, &err), &err);
+    struct rlhf__folder *dir = scratch_folder(s->dir);
+    check_ok(rlhf__events_open(dir, "tb", keep, &e, &err), &err);
+    rlhf__folder_close(dir);
     rlhf__events_scalar(&sum, "a", value);
     check_ok(rlhf__events_write(&e, step, &sum, &err), &err);
     rlhf__buf_free(&sum);

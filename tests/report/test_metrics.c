@@ -13,7 +13,9 @@
 static struct rlhf__metrics *open_run(struct scratch *s, int64_t keep) {
     struct rlhf__metrics *m;
     struct rlhf__error err = {0};
-    check_ok(rlhf__metrics_open(s->dir, 0, keep, &m, &err), &err);
+    struct rlhf__folder *dir = scratch_folder(s->dir);
+    check_ok(rlhf__metrics_open(dir, 0, keep, NULL, &m, &err), &err);
+    rlhf__folder_close(dir);
     return m;
 }
 
@@ -71,9 +73,42 @@ static void an_unfinished_line_goes(void **state) {
     scratch_text(s, "metrics.jsonl", "{\"phase\": 1}\n{\"phase\": 2}");
     rlhf__metrics_close(open_run(s, 9));
     check_rows(s, "{\"phase\": 1}\n");
-    scratch_text(s, "metrics.jsonl", "{\"phase\": 1}\nno JSON\n{\"phase\": 2}\n");
-    rlhf__metrics_close(open_run(s, 9));
-    check_rows(s, "{\"phase\": 1}\n");
+}
+
+// A line that is no row, or a row that cannot be one of the phases done, costs no other row.
+static void a_bad_line_in_the_middle_stays(void **state) {
+    struct scratch *s = *state;
+    static const struct {
+        const char *before, *after;
+    } cases[] = {
+        {"{\"phase\": 1}\nno JSON\n{\"phase\": 2}\n", "{\"phase\": 1}\nno JSON\n{\"phase\": 2}\n"},
+        {"{\"phase\": 1}\n{\"phase\": 91}\n{\"phase\": 2}\n{\"phase\": 3}\n",
+         "{\"phase\": 1}\n{\"phase\": 91}\n{\"phase\": 2}\n"},
+        {"[]\n{\"phase\": 2}\n", "[]\n{\"phase\": 2}\n"},
+        {"{\"phase\": 2}\n\n{\"phase\": 3}\n\n{\"phase\": 4}\n", "{\"phase\": 2}\n\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        scratch_text(s, "metrics.jsonl", cases[i].before);
+        rlhf__metrics_close(open_run(s, 2));
+        check_rows(s, cases[i].after);
+    }
+}
+
+// The second file is refused, and the first is not changed.
+static void no_link_is_followed(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    struct rlhf__metrics *m;
+    scratch_text(s, "other", "{\"phase\": 1}\n{\"phase\": 2}\n");
+    assert_int_equal(symlink("other", scratch_path(s, "metrics.jsonl")), 0);
+    struct rlhf__folder *dir = scratch_folder(s->dir);
+    for (int keep = -1; keep < 2; keep++)
+        check_error(rlhf__metrics_open(dir, 0, keep, NULL, &m, &err), RLHF_E_INVALID, &err,
+                    "metrics.jsonl is a symbolic link");
+    rlhf__folder_close(dir);
+    assert_int_equal(remove(scratch_path(s, "metrics.jsonl")), 0);
+    assert_int_equal(rename(scratch_path(s, "other"), scratch_path(s, "metrics.jsonl")), 0);
+    check_rows(s, "{\"phase\": 1}\n{\"phase\": 2}\n");
 }
 
 static void many_names(void **state) {
@@ -98,7 +133,9 @@ static int fill_the_disk(const char *dir) {
     struct rlhf__error err = {0};
     struct rlhf__metrics *m;
     signal(SIGXFSZ, SIG_IGN);
-    if (rlhf__metrics_open(dir, 0, -1, &m, &err) != RLHF_OK) return 1;
+    struct rlhf__folder *f = NULL;
+    if (rlhf__folder_open(NULL, dir, &f, &err) != RLHF_OK) return 1;
+    if (rlhf__metrics_open(f, 0, -1, NULL, &m, &err) != RLHF_OK) return 1;
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 2;
     rlhf__metrics_set(m, "a", 1);
     if (rlhf__metrics_flush(m, 1, &err) != RLHF_OK) return 3;
@@ -125,6 +162,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(rows_are_sorted_and_start_afresh), T(a_resumed_run_cuts_later_rows),
         T(an_unfinished_line_goes),          T(many_names),
+        T(a_bad_line_in_the_middle_stays),   T(no_link_is_followed),
         T(a_full_disk_leaves_whole_rows),
     };
     return cmocka_run_group_tests_name("report_metrics", tests, NULL, NULL);

@@ -86,11 +86,13 @@ static void rows_are_utf8_json(void **state) {
     struct rlhf__samples *out;
     struct rlhf__error err = {0};
     struct rlhf__buf b = RLHF__BUF_INIT;
-    check_ok(rlhf__samples_open(s->dir, -1, &out, &err), &err);
+    struct rlhf__folder *dir = scratch_folder(s->dir);
+    check_ok(rlhf__samples_open(dir, -1, NULL, &out, &err), &err);
     check_ok(rlhf__samples_write(out, 3, two, 2, NULL, &err), &err);
     check_ok(rlhf__samples_write(out, 4, two, 1, NULL, &err), &err);
     rlhf__samples_close(out);
-    check_ok(rlhf__samples_open(s->dir, 3, &out, &err), &err); // resumed after phase 3
+    check_ok(rlhf__samples_open(dir, 3, NULL, &out, &err), &err); // resumed after phase 3
+    rlhf__folder_close(dir);
     rlhf__samples_close(out);
     check_ok(rlhf__file_read(scratch_path(s, "samples.jsonl"), 1 << 20, &b, &err), &err);
     assert_string_equal(

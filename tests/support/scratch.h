@@ -18,6 +18,22 @@ struct scratch {
     unsigned turn;
 };
 
+// mkdir -p.
+static inline rlhf_status rlhf__make_dirs(const char *path, struct rlhf__error *err) {
+    struct rlhf__folder *made = NULL;
+    rlhf_status st = rlhf__folder_make_above(NULL, path, err);
+    if (st == RLHF_OK) st = rlhf__folder_make(NULL, path, NULL, &made, err);
+    rlhf__folder_close(made);
+    return st;
+}
+
+// An existing directory, held; close it with rlhf__folder_close.
+static inline struct rlhf__folder *scratch_folder(const char *path) {
+    struct rlhf__folder *f = NULL;
+    assert_int_equal(rlhf__folder_open(NULL, path, &f, NULL), RLHF_OK);
+    return f;
+}
+
 // Make an empty folder; *state for CMocka. Use as setup, with scratch_teardown.
 static inline int scratch_setup(void **state) {
     struct scratch *s = calloc(1, sizeof *s);
@@ -35,7 +51,7 @@ static inline int scratch_setup(void **state) {
 static inline int scratch_teardown(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
-    rlhf_status st = rlhf__remove_tree(s->dir, &err);
+    rlhf_status st = rlhf__folder_remove(NULL, s->dir, &err);
     free(s);
     return st;
 }

@@ -34,15 +34,21 @@ static void check_ids(const struct rlhf__tokenizer *tok, int bos) {
     rlhf__ids_finish(&ids);
 }
 
+static void write_frame(const struct rlhf__tokenizer *tok, const char *path) {
+    struct rlhf__error err = {0};
+    struct rlhf__folder *dir = scratch_folder(path);
+    check_ok(rlhf__tokenizer_write_frame(tok, dir, &err), &err);
+    rlhf__folder_close(dir);
+}
+
 // Set, written, read back; then taken away again. `name` is the file that says so.
 static void there_and_back(struct scratch *s, const char *name) {
-    struct rlhf__error err = {0};
     for (int on = 1; on >= 0; on--) {
         struct rlhf__tokenizer *tok = open_dir(s->dir);
         check_ids(tok, !on);
         rlhf__tokenizer_set_bos(tok, on);
         check_ids(tok, on);
-        check_ok(rlhf__tokenizer_write_frame(tok, s->dir, &err), &err);
+        write_frame(tok, s->dir);
         rlhf__tokenizer_close(tok);
         assert_true(rlhf__is_file(scratch_path(s, name)));
         tok = open_dir(s->dir);
@@ -75,19 +81,18 @@ static void tokenizer_json(void **state) {
 
 static void nothing_changed_nothing_written(void **state) {
     struct scratch *s = *state;
-    struct rlhf__error err = {0};
     copy(s, "data/bpe", "vocab.json");
     copy(s, "data/bpe", "merges.txt");
     struct rlhf__tokenizer *tok = open_dir(s->dir);
     rlhf__tokenizer_set_bos(tok, 0);
-    check_ok(rlhf__tokenizer_write_frame(tok, s->dir, &err), &err);
+    write_frame(tok, s->dir);
     assert_false(rlhf__is_file(scratch_path(s, "tokenizer_config.json")));
     rlhf__tokenizer_close(tok);
     tok = open_dir("data/wordpiece"); // has its own
     rlhf__tokenizer_set_bos(tok, 1);
     assert_false(rlhf__tokenizer_has_bos(tok));
     assert_false(rlhf__tokenizer_only_bos(tok));
-    check_ok(rlhf__tokenizer_write_frame(tok, s->dir, &err), &err);
+    write_frame(tok, s->dir);
     assert_false(rlhf__is_file(scratch_path(s, "tokenizer_config.json")));
     rlhf__tokenizer_close(tok);
 }

@@ -106,8 +106,8 @@ static void weights_are_gone(void **state) {
     struct rlhf__error why = {0, ""};
     struct rlhf__model *whole = open_model(f, RLHF__START_RANDOM, 0);
     struct rlhf__model *frozen = open_model(f, RLHF__START_RANDOM, 1);
-    MUST(rlhf__params_write(whole, RLHF__PART_MODEL, RLHF_F32, f->file, &err));
-    gone(rlhf__params_write(frozen, RLHF__PART_MODEL, RLHF_F32, f->copy, &why), &why);
+    MUST(rlhf__params_write(whole, RLHF__PART_MODEL, RLHF_F32, NULL, f->file, &err));
+    gone(rlhf__params_write(frozen, RLHF__PART_MODEL, RLHF_F32, NULL, f->copy, &why), &why);
     gone(rlhf__params_read_file(frozen, f->file, -1, &why), &why);
     gone(rlhf__params_copy(frozen, whole, &why), &why);
     gone(rlhf__params_copy(whole, frozen, &why), &why);

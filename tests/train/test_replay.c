@@ -165,14 +165,14 @@ static void the_file_holds_everything(void **state) {
     struct rlhf__replay r = {0}, again = {0};
     struct rlhf__error err = {0};
     const char *path = scratch_path(s, "replay.bin");
-    check_ok(rlhf__replay_write(&r, path, &err), &err); // an empty one too
+    check_ok(rlhf__replay_write(&r, NULL, path, &err), &err); // an empty one too
     check_ok(rlhf__replay_read(&again, path, 100, &err), &err);
     assert_int_equal(again.n, 0);
     add_pairs(&r, 10, 30);
     rlhf__replay_retire(&r, 0);
     rlhf__replay_retire(&r, 0);
     add_pairs(&r, 30, 33);
-    check_ok(rlhf__replay_write(&r, path, &err), &err);
+    check_ok(rlhf__replay_write(&r, NULL, path, &err), &err);
     check_ok(rlhf__replay_read(&again, path, 100, &err), &err);
     assert_int_equal(again.rounds, 2);
     assert_int_equal(again.n_history, 20);
@@ -194,15 +194,15 @@ static void damage_is_refused(void **state) {
     struct rlhf__buf b = RLHF__BUF_INIT;
     const char *path = scratch_path(s, "replay.bin");
     add_pairs(&r, 10, 13);
-    check_ok(rlhf__replay_write(&r, path, &err), &err);
+    check_ok(rlhf__replay_write(&r, NULL, path, &err), &err);
     check_ok(rlhf__file_read(path, 1 << 20, &b, &err), &err);
     for (size_t i = 0; i < b.len; i++) {
         b.data[i] ^= 0x41;
-        check_ok(rlhf__file_write(path, b.data, b.len, &err), &err);
+        check_ok(rlhf__file_write(NULL, path, b.data, b.len, &err), &err);
         check_error(rlhf__replay_read(&again, path, 100, &err), RLHF_E_INVALID, &err,
                     "replay.bin is damaged");
         b.data[i] ^= 0x41;
-        check_ok(rlhf__file_write(path, b.data, i, &err), &err);
+        check_ok(rlhf__file_write(NULL, path, b.data, i, &err), &err);
         check_error(rlhf__replay_read(&again, path, 100, &err), RLHF_E_INVALID, &err,
                     "replay.bin is damaged");
     }

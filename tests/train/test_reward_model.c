@@ -310,7 +310,10 @@ static void written_and_read(void **state) {
     char path[512];
     score(0, t.n, 0, before, NULL);
     path_of("copy", path);
-    assert_int_equal(rlhf__reward_model_write(t.rm, path, NULL), RLHF_OK);
+    struct rlhf__folder *dir = NULL;
+    assert_int_equal(rlhf__folder_make(NULL, path, NULL, &dir, NULL), RLHF_OK);
+    assert_int_equal(rlhf__reward_model_write(t.rm, dir, NULL), RLHF_OK);
+    rlhf__folder_close(dir);
     rlhf__reward_model_close(t.rm);
     assert_int_equal(open_model("copy", 0, NULL, NULL), RLHF_OK);
     score(0, t.n, 0, after, NULL);

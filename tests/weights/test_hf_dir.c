@@ -20,7 +20,9 @@ static void config_round_trip(void **state) {
     check_ok(rlhf__hf_model_type(c, s->dir, &type, &err), &err);
     assert_string_equal(type, "gpt2");
     json_object_set_new(c, "vocab_size", json_integer(7));
-    check_ok(rlhf__hf_config_write(s->dir, c, &err), &err);
+    struct rlhf__folder *dir = scratch_folder(s->dir);
+    check_ok(rlhf__hf_config_write(dir, c, &err), &err);
+    rlhf__folder_close(dir);
     json_t *back = NULL;
     check_ok(rlhf__hf_config_read(s->dir, &back, &err), &err);
     assert_true(json_equal(c, back));
@@ -132,7 +134,11 @@ static void tokenizer_files(void **state) {
     scratch_text(s, "from/merges.txt", "");
     scratch_text(s, "from/chat_template.jinja", "{{ messages }}");
     scratch_text(s, "from/model.safetensors", "weights stay");
-    check_ok(rlhf__hf_copy_tokenizer(scratch_path(s, "from"), scratch_path(s, "to"), &err), &err);
+    struct rlhf__folder *from = scratch_folder(scratch_path(s, "from")),
+                        *to = scratch_folder(scratch_path(s, "to"));
+    check_ok(rlhf__hf_copy_tokenizer(from, to, &err), &err);
+    rlhf__folder_close(from);
+    rlhf__folder_close(to);
     check_ok(rlhf__file_read(scratch_path(s, "to/vocab.json"), 100, &got, &err), &err);
     assert_string_equal(got.data, "{}");
     assert_true(rlhf__is_file(scratch_path(s, "to/merges.txt")));

@@ -50,7 +50,7 @@ static const float half[] = {1.0f, 1.00390625f, 1.01171875f, -0.1f, 3.0e38f};
 static void write_all(const char *path) {
     struct rlhf__weights_writer *w = NULL;
     struct rlhf__error err = {0};
-    check_ok(rlhf__weights_create(path, specs, N_SPECS, NULL, 0, &w, &err), &err);
+    check_ok(rlhf__weights_create(NULL, path, specs, N_SPECS, NULL, 0, &w, &err), &err);
     check_ok(rlhf__weights_put_f32(w, wide, 2, &err), &err);
     check_ok(rlhf__weights_put_f32(w, wide + 2, 4, &err), &err); // in pieces
     check_ok(rlhf__weights_put_f32(w, &scalar, 1, &err), &err);
@@ -229,26 +229,27 @@ static void writer_refusals(void **state) {
     struct rlhf__error err = {0};
     const struct rlhf__tensor_spec twice[] = {{"a", RLHF__TENSOR_F32, 1, {1}},
                                               {"a", RLHF__TENSOR_F32, 1, {1}}};
-    check_error(rlhf__weights_create(path, twice, 2, NULL, 0, &w, &err), RLHF_E_INVALID, &err,
+    check_error(rlhf__weights_create(NULL, path, twice, 2, NULL, 0, &w, &err), RLHF_E_INVALID, &err,
                 "'a' is taken");
     const struct rlhf__tensor_spec uneven[] = {{"a", RLHF__TENSOR_BF16, 1, {1}},
                                                {"b", RLHF__TENSOR_F32, 1, {1}}};
-    check_error(rlhf__weights_create(path, uneven, 2, NULL, 0, &w, &err), RLHF_E_INVALID, &err,
-                "'b' would be unaligned");
+    check_error(rlhf__weights_create(NULL, path, uneven, 2, NULL, 0, &w, &err), RLHF_E_INVALID,
+                &err, "'b' would be unaligned");
     const struct rlhf__tensor_spec huge[] = {{"a", RLHF__TENSOR_F32, 2, {INT64_MAX, 4}}};
-    check_error(rlhf__weights_create(path, huge, 1, NULL, 0, &w, &err), RLHF_E_INVALID, &err,
+    check_error(rlhf__weights_create(NULL, path, huge, 1, NULL, 0, &w, &err), RLHF_E_INVALID, &err,
                 "bad dtype or shape");
-    check_ok(rlhf__weights_create(path, uneven, 1, NULL, 0, &w, &err), &err);
+    check_ok(rlhf__weights_create(NULL, path, uneven, 1, NULL, 0, &w, &err), &err);
     check_error(rlhf__weights_put_f32(w, wide, 2, &err), RLHF_E_INVALID, &err, "more data");
     check_error(rlhf__weights_commit(w, &err), RLHF_E_INVALID, &err, "got 0 of its 2 bytes");
     assert_false(rlhf__is_file(path)); // nothing was left behind
-    check_ok(rlhf__weights_create(path, uneven, 1, NULL, 0, &w, &err), &err);
+    check_ok(rlhf__weights_create(NULL, path, uneven, 1, NULL, 0, &w, &err), &err);
     check_ok(rlhf__weights_put_f32(w, wide, 1, &err), &err);
     check_error(rlhf__weights_put_f32(w, wide, 1, &err), RLHF_E_INVALID, &err, "more data");
     rlhf__weights_abort(w);
     assert_false(rlhf__is_file(path));
-    check_error(rlhf__weights_create(scratch_path(s, "no/dir/w"), uneven, 1, NULL, 0, &w, &err),
-                RLHF_E_IO, &err, "no/dir/w");
+    check_error(
+        rlhf__weights_create(NULL, scratch_path(s, "no/dir/w"), uneven, 1, NULL, 0, &w, &err),
+        RLHF_E_IO, &err, "no/dir/w");
 }
 
 // What the Python package wrote (make_golden.py) reads as the numbers it was given.
@@ -290,7 +291,7 @@ static void disk_full(void **state) {
     small.rlim_cur = 1 << 20;
     void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &small);
-    rlhf_status st = rlhf__weights_create(path, &big, 1, NULL, 0, &w, &err);
+    rlhf_status st = rlhf__weights_create(NULL, path, &big, 1, NULL, 0, &w, &err);
     if (st == RLHF_OK) st = rlhf__weights_put_f32(w, zeros, 1 << 20, &err);
     if (st == RLHF_OK)
         st = rlhf__weights_commit(w, &err);
@@ -311,7 +312,7 @@ static void metadata(void **state) {
     const char *path = scratch_path(*state, "m.safetensors");
     struct rlhf__weights_writer *w = NULL;
     struct rlhf__error err = {0};
-    check_ok(rlhf__weights_create(path, NULL, 0, meta, 2, &w, &err), &err);
+    check_ok(rlhf__weights_create(NULL, path, NULL, 0, meta, 2, &w, &err), &err);
     check_ok(rlhf__weights_commit(w, &err), &err);
     struct rlhf__weights *r = expect_open(path);
     assert_string_equal(rlhf__weights_metadata(r, "step"), "12");

@@ -1,0 +1,196 @@
+// test_e2e_run_dir.c: the directory of a run: who may write it, where its files go, and what a
+// resume does with what it finds in it.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SFT                                                                                        \
+    "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "                    \
+    "--set batch.size=16 --set optim.schedule_phases=100 --threads 1 "
+#define RL                                                                                         \
+    "--algo ppo.so --policy model --prompts prompts.txt --set policy.init=random "                 \
+    "--set batch.size=4 --set algo.minibatches=1 --set sampling.max_new_tokens=4 --threads 1 "
+
+static void fine(struct e2e *t, int status) {
+    if (status != 0) fail_msg("exit status %d:\n%s", status, t->out);
+}
+
+static void refused(struct e2e *t, int status, const char *text) {
+    if (status != 2) fail_msg("exit status %d, not 2:\n%s", status, t->out);
+    e2e_says(t, text);
+}
+
+static int rows(const struct e2e *t, const char *run) {
+    json_t *all = e2e_metrics(t, run);
+    int n = (int)json_array_size(all);
+    json_decref(all);
+    return n;
+}
+
+// ---- two at once ----
+
+static void runs_without_a_name_get_one_each(void **state) {
+    struct e2e *t = *state;
+    fine(t, e2e_shell(t, "for i in 1 2 3; do \"$HOST\" " SFT "--set run.phases=2 --seed $i & "
+                         "p=\"$p $!\"; done; for i in $p; do wait $i || exit 1; done"));
+    fine(t, e2e_shell(t, "ls runs | wc -l; for r in runs/*; do wc -l <$r/metrics.jsonl; done; "
+                         "[ $(ls runs | wc -l) = 3 ] && for r in runs/*; do "
+                         "[ $(wc -l <$r/metrics.jsonl) = 2 ] && "
+                         "[ -f $r/checkpoints/latest/state/run.json ] || exit 1; done"));
+}
+
+static void of_two_with_one_name_one_is_refused(void **state) {
+    struct e2e *t = *state;
+    fine(t, e2e_shell(t, "for i in 1 2 3; do \"$HOST\" " SFT "--set run.phases=2 --out o >log$i "
+                         "2>&1; echo $? >status$i & done; wait; cat log*; "
+                         "[ \"$(cat status* | sort | tr -d '\\n')\" = 022 ] && "
+                         "[ $(grep -l \"exists already\" log* | wc -l) = 2 ]"));
+    assert_int_equal(rows(t, "o"), 2);
+}
+
+#define WAIT_FOR(what)                                                                             \
+    "n=0; until [ " what " ] || [ $n -gt 600 ]; do sleep 0.05; n=$((n+1)); done; "
+#define GATED                                                                                      \
+    "--reward $RLHF_TEST_PLUGINS/roaming_reward.so:free=1,gate=$PWD/gate " RL                      \
+    "--set checkpoint.every=1 --set run.phases=2 --out g "
+
+static void a_live_run_is_not_resumed(void **state) {
+    struct e2e *t = *state;
+    fine(t, e2e_shell(t, "\"$HOST\" " GATED ">log 2>&1 & pid=$!; " WAIT_FOR(
+                             "-e g/checkpoints/latest") "\"$HOST\" --resume g; status=$?; "
+                                                        "\"$HOST\" --resume g --dry-run; dry=$?; "
+                                                        "touch gate; wait $pid || { cat log; exit "
+                                                        "1; }; echo by $pid. on $(uname -n); "
+                                                        "[ $status = 2 ] && [ $dry = 2 ]"));
+    char want[128], *who = strstr(t->out, "by ");
+    assert_non_null(who);
+    e2e_says(t, "the run is alive");
+    const char *pid = strstr(t->out, "\nby ") + 4; // what the shell says of it
+    snprintf(want, sizeof want, "process %.*s", (int)strcspn(pid, "."), pid);
+    e2e_says(t, want);
+    e2e_says(t, strstr(pid, "on ") + 3);
+    assert_int_equal(rows(t, "g"), 2);
+    fine(t, e2e_run(t, "--resume g --set run.phases=3"));
+}
+
+// A killed process leaves its lock file behind, and no lock.
+static void a_dead_run_is_resumed(void **state) {
+    struct e2e *t = *state;
+    fine(t, e2e_shell(t, "\"$HOST\" " GATED ">log 2>&1 & pid=$!; " WAIT_FOR(
+                             "-e g/checkpoints/latest") "kill -KILL $pid; wait $pid; touch gate; "
+                                                        "[ -s g/lock ] && \"$HOST\" --resume g"));
+    assert_int_equal(rows(t, "g"), 2);
+}
+
+// ---- where files go ----
+
+static void a_plugin_that_changes_directory_diverts_nothing(void **state) {
+    struct e2e *t = *state;
+    fine(t, e2e_shell(t, "mkdir away; \"$HOST\" --reward "
+                         "$RLHF_TEST_PLUGINS/roaming_reward.so:cd=$PWD/away " RL
+                         "--set checkpoint.every=1 --set log.samples_every=1 --set run.phases=2 "
+                         "--out sub/r && \"$HOST\" --resume sub/r --set run.phases=4"));
+    assert_int_equal(rows(t, "sub/r"), 4);
+    assert_true(e2e_exists(t, "sub/r/checkpoints/000004/state/run.json"));
+    assert_true(e2e_exists(t, "sub/r/samples.jsonl"));
+    fine(t, e2e_shell(t, "ls -A away; [ -z \"$(ls -A away)\" ]"));
+}
+
+// Links that lead out of the directory, and links that stay in it.
+static void nothing_is_written_through_a_link(void **state) {
+    struct e2e *t = *state;
+    static const char *const names[] = {"metrics.jsonl", "samples.jsonl", "checkpoints",
+                                        "tensorboard", "lock"};
+    fine(t, e2e_run(t, SFT "--set run.phases=1 --out whole"));
+    for (size_t i = 0; i < 2 * sizeof names / sizeof *names; i++) {
+        const char *name = names[i / 2], *to = i % 2 ? "kept" : "../kept";
+        char want[128];
+        snprintf(want, sizeof want, "l/%s is a symbolic link", name);
+        fine(t,
+             e2e_shell(t,
+                       "rm -rf l kept && cp -r whole l && cd l && mv %s %s && cp -r %s ../before "
+                       "&& ln -s %s %s",
+                       name, to, to, to, name));
+        refused(t, e2e_run(t, "--resume l --set run.phases=2"), i % 2 ? want : "leads out of");
+        fine(t, e2e_shell(t, "cd l && diff -r %s ../before && rm -r ../before", to));
+    }
+}
+
+// ---- descriptors that are closed ----
+
+static void closed_descriptors_are_not_reused(void **state) {
+    struct e2e *t = *state;
+    static const char *const closed[] = {"<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"};
+    for (int i = 0; i < 5; i++) {
+        fine(t, e2e_shell(t, "\"$HOST\" " SFT "--set run.phases=2 --out c%d %s", i, closed[i]));
+        fine(t, e2e_shell(t,
+                          "cat c%d/*.jsonl; [ \"$(cat c%d/*.jsonl | grep -c '^{\"phase\": ')\" = "
+                          "2 ] && [ $(cat c%d/*.jsonl | wc -l) = 2 ]",
+                          i, i, i));
+    }
+}
+
+// ---- what a resume finds ----
+
+static void a_run_without_a_checkpoint_says_so(void **state) {
+    struct e2e *t = *state;
+    fine(t, e2e_run(t, SFT "--set run.phases=4 --set checkpoint.every=1 --set checkpoint.keep=0 "
+                           "--out r"));
+    fine(t, e2e_shell(t, "cp -r r early && rm -r early/checkpoints && cp -r r gone && "
+                         "rm -r gone/checkpoints/000004 && cp -r r bare && "
+                         "rm -r bare/checkpoints/000004/state && mkdir lone && touch lone/lock"));
+    refused(t, e2e_run(t, "--resume early"), "early has no checkpoint");
+    e2e_says(t, "--config early/config.json");
+    refused(t, e2e_run(t, "--resume early --dry-run"), "early has no checkpoint");
+    refused(t, e2e_run(t, "--resume gone"), "gone/checkpoints/latest points to 000004");
+    e2e_says(t, "000003");
+    refused(t, e2e_run(t, "--resume bare"), "bare/checkpoints/latest is no checkpoint of a run");
+    refused(t, e2e_run(t, "--resume lone"), "lone is not a run directory");
+    refused(t, e2e_run(t, "--resume model"), "model is not a run directory");
+    refused(t, e2e_run(t, "--resume r/checkpoints/latest"), "not a run directory");
+    refused(t, e2e_run(t, "--resume texts.jsonl"), "texts.jsonl");
+    // The advice holds.
+    fine(t, e2e_run(t, "--config early/config.json --out again"));
+}
+
+static void a_bad_row_costs_no_other(void **state) {
+    struct e2e *t = *state;
+    fine(t, e2e_run(t, SFT "--set run.phases=4 --out r"));
+    fine(t, e2e_shell(t, "sed -i '2s/^{/[/' r/metrics.jsonl && printf '{\"phase\": 5, \"lo' "
+                         ">>r/metrics.jsonl"));
+    fine(t, e2e_run(t, "--resume r --set run.phases=6"));
+    e2e_says(t, "r/metrics.jsonl:2");
+    fine(t, e2e_shell(t, "[ $(wc -l <r/metrics.jsonl) = 6 ] && "
+                         "[ \"$(grep -o '^.\"phase\": [0-9]' r/metrics.jsonl | tr -dc 0-9)\" = "
+                         "123456 ]"));
+}
+
+static void more_phases_are_kept(void **state) {
+    struct e2e *t = *state;
+    fine(t, e2e_run(t, SFT "--set run.phases=2 --out r"));
+    fine(t, e2e_run(t, "--resume r --set run.phases=4 --set run.stop_after=1"));
+    fine(t, e2e_run(t, "--resume r"));
+    assert_int_equal(rows(t, "r"), 4);
+    fine(t, e2e_run(t, "--resume r --print-config"));
+    e2e_says(t, "\"phases\": 4");
+    e2e_says(t, "\"stop_after\": 0");
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, e2e_setup, e2e_teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(runs_without_a_name_get_one_each),
+        T(of_two_with_one_name_one_is_refused),
+        T(a_live_run_is_not_resumed),
+        T(a_dead_run_is_resumed),
+        T(a_plugin_that_changes_directory_diverts_nothing),
+        T(nothing_is_written_through_a_link),
+        T(closed_descriptors_are_not_reused),
+        T(a_run_without_a_checkpoint_says_so),
+        T(a_bad_row_costs_no_other),
+        T(more_phases_are_kept),
+    };
+    return cmocka_run_group_tests_name("e2e_run_dir", tests, NULL, NULL);
+}
