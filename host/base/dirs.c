@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 // Without "..", for messages.
@@ -35,13 +36,28 @@ static rlhf_status choose(char *out, size_t cap, const char *exe, const char *co
     return RLHF_OK;
 }
 
+rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct rlhf__error *err) {
+    ssize_t n = readlink(link, out, cap - 1);
+    if (n <= 0) {
+        // The kernel keeps the path it was given; the working directory is still the one of then.
+        const char *started = (const char *)getauxval(AT_EXECFN);
+        char *real = started ? realpath(started, NULL) : NULL;
+        if (!real)
+            return rlhf__fail(err, RLHF_E_IO, "cannot find the program's directory: %s",
+                              strerror(errno));
+        n = (ssize_t)strlen(real);
+        if ((size_t)n < cap) memcpy(out, real, (size_t)n + 1);
+        free(real);
+    }
+    if ((size_t)n >= cap - 1)
+        return rlhf__fail(err, RLHF_E_INVALID, "the path of the program is too long");
+    out[n] = '\0';
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err) {
     memset(out, 0, sizeof *out);
-    ssize_t n = readlink("/proc/self/exe", out->exe, sizeof out->exe - 1);
-    if (n <= 0 || (size_t)n >= sizeof out->exe - 1)
-        return rlhf__fail(err, RLHF_E_IO, "/proc/self/exe: cannot find the program's directory: %s",
-                          n < 0 ? strerror(errno) : "the path is too long");
-    out->exe[n] = '\0';
+    RLHF_TRY(rlhf__dirs_program("/proc/self/exe", out->exe, sizeof out->exe, err));
     char *slash = strrchr(out->exe, '/');
     if (slash) *slash = '\0';
     static const char *const lib[2] = {"lib", RLHF_LIBDIR}, *const share[2] = {"share",

@@ -4,11 +4,18 @@
 
 #include "base/error.h"
 
+#include <stddef.h>
+
 struct rlhf__dirs {
     char exe[1024];   // directory of the executable
     char lib[1100];   // <...>/lib/rlhf/0: algos, rewards, models, kernels below it
     char share[1100]; // <...>/share/rlhf: models, configs, prompts below it
 };
+
+// The program's file, absolute: what `link` (/proc/self/exe) leads to or, where there is no such
+// link, the path that it was started by. Errors: RLHF_E_IO, RLHF_E_INVALID (longer than cap).
+// [main]
+rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct rlhf__error *err);
 
 // lib is the first existing of <exe>/../lib/rlhf/0, <exe>/../<libdir>/rlhf/0 and the configured
 // install prefix; share likewise. Missing ones keep the first spelling. [main]
