@@ -165,6 +165,32 @@ static rlhf_status check_rewards(struct rlhf__config *c, struct rlhf__error *err
     return RLHF_OK;
 }
 
+// What contradicts itself in a new run. What was stored is not judged again.
+static rlhf_status check_settings(const struct rlhf__config *c, struct rlhf__error *err) {
+    const struct rlhf__response_config *r = &c->response;
+    if (r->period_min > r->period_max)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "response.period_min is %lld and response.period_max %lld: the first "
+                          "token of the window cannot come after its last",
+                          (long long)r->period_min, (long long)r->period_max);
+    if (c->prompts.text[0] && c->prompts.path[0])
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "prompts.text and prompts.path (%.200s) are both given; leave one of them "
+            "empty, e.g. --set prompts.path=",
+            c->prompts.path);
+    return RLHF_OK;
+}
+
+// Also of a run that goes on, where it can be set anew.
+static rlhf_status check_best(const struct rlhf__config *c, struct rlhf__error *err) {
+    if (strncmp(c->checkpoint.best, "eval/", 5) != 0 || c->data.eval_path[0]) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "checkpoint.best is %.200s, which is measured on data.eval_path, and none is "
+                      "given",
+                      c->checkpoint.best);
+}
+
 rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlhf__config *out,
                               struct rlhf__error *err) {
     struct rlhf__layer file[N_FILES];
@@ -177,6 +203,7 @@ rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlh
         if (status == RLHF_OK) status = rlhf__resume_check(req, out, err);
         if (status == RLHF_OK) status = rlhf__resume_trust(req, out, err);
         if (status == RLHF_OK) status = check_rewards(out, err);
+        if (status == RLHF_OK) status = check_best(out, err);
         return status;
     }
     if (status == RLHF_OK) status = load_files(req, out, file, stem, sizeof stem, err);
@@ -188,6 +215,8 @@ rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlh
     }
     if (status == RLHF_OK) status = apply_flags(req, out, err);
     if (status == RLHF_OK) status = check_rewards(out, err);
+    if (status == RLHF_OK) status = check_settings(out, err);
+    if (status == RLHF_OK) status = check_best(out, err);
     for (int i = 0; i < N_FILES; i++)
         rlhf__layer_free(&file[i]);
     return status;

@@ -29,6 +29,21 @@ static json_t *typed_value(const char *raw) {
     return v ? v : json_string(raw);
 }
 
+// The command line gives a weight once: of two, one would be without effect.
+static rlhf_status set_weight(const char *flag, const char *section, const json_t *v,
+                              const char *raw, struct rlhf__plugin_config *p,
+                              struct rlhf__error *err) {
+    if (p->weight_flag)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: %s.weight is given twice, by %s and by %s",
+                          flag, section, p->weight_flag, flag);
+    if (!json_is_number(v))
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: %s.weight must be a number, found %s", flag,
+                          section, raw);
+    p->weight = json_number_value(v);
+    p->weight_flag = flag;
+    return RLHF_OK;
+}
+
 // One member of a plugin entry, as typed. flag and section are for messages.
 static rlhf_status set_member(const char *flag, const char *section, const char *key,
                               const char *raw, int is_reward, struct rlhf__plugin_config *p,
@@ -42,11 +57,7 @@ static rlhf_status set_member(const char *flag, const char *section, const char 
         host++;
     rlhf_status status = RLHF_OK;
     if (*host && strcmp(key, "weight") == 0) {
-        if (json_is_number(v))
-            p->weight = json_number_value(v);
-        else
-            status = rlhf__fail(err, RLHF_E_INVALID, "%s: %s.weight must be a number, found %s",
-                                flag, section, raw);
+        status = set_weight(flag, section, v, raw, p, err);
     } else if (*host) {
         char **field = strcmp(key, "plugin") == 0 ? &p->plugin : &p->name;
         free(*field);

@@ -77,7 +77,7 @@ struct rlhf__data_config {
 // Prompts of rollout algorithms.
 struct rlhf__prompts_config {
     const char *path;    // .jsonl, .jsonl.gz or .txt; "" = the embedded prompts
-    const char *text;    // one constant prompt; wins over path
+    const char *text;    // one constant prompt instead of a file; "" = none
     const char *field;   // member of a JSONL row
     int64_t length;      // cut to exactly this many tokens, shorter ones are skipped; 0 = off
     int64_t min_tokens;  // shorter prompts are skipped
@@ -202,9 +202,10 @@ struct rlhf__log_config {
 // A plugin as the user asked for it. options is the JSON object of its own keys; after
 // rlhf__config_resolve it is complete, defaults included.
 struct rlhf__plugin_config {
-    char *plugin;     // name or path; files are made absolute by rlhf__config_resolve
-    char *name;       // rewards: metric name, unique in the list; NULL for the algorithm
-    double weight;    // rewards
+    char *plugin;            // name or path; files are made absolute by rlhf__config_resolve
+    char *name;              // rewards: metric name, unique in the list; NULL for the algorithm
+    double weight;           // rewards
+    const char *weight_flag; // that gave the weight, NULL = none did; static
     const char *flag; // that named it, for messages; NULL = by its place ("--reward"); static
     int32_t from;     // enum rlhf__name_from: where `plugin` comes from
     int32_t reserved;

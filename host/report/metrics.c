@@ -118,6 +118,12 @@ int rlhf__metrics_get(const struct rlhf__metrics *m, const char *name, double *o
     return there;
 }
 
+void rlhf__metrics_names(const struct rlhf__metrics *m, void (*visit)(void *arg, const char *name),
+                         void *arg) {
+    for (size_t i = 0; i < m->n; i++)
+        visit(arg, m->value[i].name);
+}
+
 static void write_row(const struct rlhf__metrics *m, int64_t phase, struct rlhf__buf *line) {
     char number[40];
     rlhf__buf_printf(line, "{\"phase\": %lld", (long long)phase);

@@ -31,6 +31,10 @@ void rlhf__metrics_sink(void *ctx, const char *name, double value);
 // *out = the current phase's value; 0 when it was not set (then *out is untouched). [any]
 int rlhf__metrics_get(const struct rlhf__metrics *m, const char *name, double *out);
 
+// Call visit with each name that the current phase has set; it must not set any. [main]
+void rlhf__metrics_names(const struct rlhf__metrics *m, void (*visit)(void *arg, const char *name),
+                         void *arg);
+
 // Write the phase: {"phase": n, <names sorted>}, and one event with all scalars; flushed to the
 // system. Then the phase's values are forgotten. [main]
 rlhf_status rlhf__metrics_flush(struct rlhf__metrics *m, int64_t phase, struct rlhf__error *err);

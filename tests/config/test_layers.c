@@ -228,6 +228,56 @@ static void what_is_printed_reads_back(void **state) {
     free(second);
 }
 
+static void check_both(struct fixture *f, const char *a, const char *b, const char *part) {
+    struct rlhf__error err = {0};
+    f->req.n_set = 0;
+    add_set(f, a);
+    add_set(f, b);
+    if (part)
+        check_error(load(f, &err), RLHF_E_INVALID, &err, part);
+    else
+        check_ok(load(f, &err), &err);
+}
+
+static void settings_that_contradict(void **state) {
+    struct fixture *f = *state;
+    check_both(f, "response.period_min=25", "response.period_max=24",
+               "response.period_min is 25 and response.period_max 24");
+    check_both(f, "response.period_min=24", "response.period_max=24", NULL);
+    check_both(f, "prompts.text=So", "prompts.path=x.txt",
+               "prompts.text and prompts.path (x.txt) are both given");
+    check_both(f, "prompts.text=So", "prompts.path=", NULL);
+    check_both(f, "checkpoint.best=eval/loss", "data.eval_path=",
+               "checkpoint.best is eval/loss, which is measured on data.eval_path");
+    check_both(f, "checkpoint.best=eval/loss", "data.eval_path=x.jsonl", NULL);
+}
+
+static void nothing_is_given_twice(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    char twice[1200], once[1200];
+    snprintf(twice, sizeof twice, "%s:weight=1,gain=2,weight=1", f->sample);
+    snprintf(once, sizeof once, "%s:weight=1", f->sample);
+    add_reward(f, twice);
+    check_error(load(f, &err), RLHF_E_INVALID, &err, "--reward: reward.0.weight is given twice");
+    f->reward[0] = once;
+    add_set(f, "reward.0.weight=1");
+    check_error(load(f, &err), RLHF_E_INVALID, &err,
+                "reward.0.weight is given twice, by --reward and by --set");
+    // A file is a layer of its own.
+    f->req.n_set = 0;
+    f->req.config_file =
+        scratch_text(f->scratch, "c.json", "{\"reward\": [{\"plugin\": \"a.so\", \"weight\": 5}]}");
+    check_ok(load(f, &err), &err);
+    assert_true(f->config.reward[0].weight == 1);
+    f->req.n_reward = 0;
+    add_set(f, "reward.0.weight=2");
+    check_ok(load(f, &err), &err);
+    assert_true(f->config.reward[0].weight == 2);
+    add_set(f, "reward.0.weight=3");
+    check_error(load(f, &err), RLHF_E_INVALID, &err, "reward.0.weight is given twice");
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 int main(void) {
@@ -242,6 +292,8 @@ int main(void) {
         T(an_option_in_a_file_is_named_with_its_line),
         T(an_algorithm_and_its_required_options),
         T(what_is_printed_reads_back),
+        T(settings_that_contradict),
+        T(nothing_is_given_twice),
     };
     return cmocka_run_group_tests_name("config_layers", tests, NULL, NULL);
 }

@@ -97,8 +97,10 @@ static void another_metric_and_none(void **state) {
     assert_int_equal(
         e2e_run(t, "--resume b --set run.phases=10 --set checkpoint.best=val/sequence_lengths"), 0);
     assert_int_equal(link_target(t, "b/checkpoints/best"), 8); // all the same: the first of the two
-    assert_int_equal(e2e_run(t, "--resume b --set run.phases=12 --set checkpoint.best=no/such"), 0);
-    e2e_says(t, "checkpoint.best: the metric 'no/such' has no value in phase 12");
+    assert_int_equal(
+        e2e_run(t, "--resume b --set run.phases=12 --set checkpoint.best=objective/score"), 2);
+    e2e_says(t, "checkpoint.best: phase 11 reports no metric \"objective/score\"");
+    e2e_says(t, "did you mean \"objective/scores\"?");
     assert_int_equal(link_target(t, "b/checkpoints/best"), 8);
     assert_true(has(t, "b", 8));
     assert_int_equal(e2e_run(t, RUN "--set run.dir=c --set checkpoint.best_mode=most"), 2);
