@@ -75,7 +75,10 @@ struct fixture {
 static int setup(void **state) {
     struct fixture *f = calloc(1, sizeof *f);
     const char *build = getenv("RLHF_BUILD_DIR");
-    if (!f || !build || e2e_setup((void **)&f->files) != 0) return -1;
+    if (!f || !build || e2e_setup((void **)&f->files) != 0) {
+        free(f);
+        return -1;
+    }
     snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s/lib/rlhf/0", build);
     snprintf(f->dirs.share, sizeof f->dirs.share, "%s/share/rlhf", build);
     *state = f;
@@ -373,7 +376,8 @@ static void counts_the_products(void **state) {
         f->learner.flops = 0;
         memset(&f->seen, 0, sizeof f->seen);
         MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &err));
-        double saved = (double)(ROWS - ROWS / GROUP) * (PROMPT - 1);
+        const int copies = ROWS - ROWS / GROUP;
+        double saved = (double)copies * (PROMPT - 1);
         want -= (critic ? 6 : 3) * layers * saved;
         assert_true(fabs(f->learner.flops - want) < 0.5);
         // Values alone need no head.
