@@ -85,11 +85,28 @@ static void guarded(void **state) {
                      0);
 }
 
+// A model plugin that cannot is named before anything is written; without top-k it serves.
+static void a_model_that_cannot_is_refused(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t, "cp -r model plain && "
+                                  "sed -i 's/\"gpt2\"/\"plain_gpt2\"/' plain/config.json"),
+                     0);
+    assert_int_equal(e2e_run(t, RUN "--policy plain --algo ppo.so --set sampling.top_k=5 "
+                                    "--set run.phases=1 --set run.dir=n"),
+                     2);
+    e2e_says(t, "algo.logprob_support=sampled): plain_gpt2.so cannot give them for");
+    e2e_says(t, "algo.logprob_support=full does without");
+    assert_false(e2e_exists(t, "n"));
+    assert_int_equal(
+        e2e_run(t, RUN "--policy plain --algo ppo.so --set run.phases=1 --set run.dir=y"), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_kl_is_finite, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(same_seed_same_bits, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(guarded, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_model_that_cannot_is_refused, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_support", tests, NULL, NULL);
 }

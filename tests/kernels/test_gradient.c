@@ -305,7 +305,8 @@ static rlhf_dev lm_support(struct call *k) {
     int32_t bits[LM_ROWS * 2] = {0};
     for (int t = 0; t < LM_ROWS; t++)
         for (int v = 0; v < LM_VOCAB; v++)
-            if (v == lm_target[t] || (v * 5 + t) % 3 == 0) bits[2 * t + v / 32] |= 1 << v % 32;
+            if (v == lm_target[t] || (v * 5 + t) % 3 == 0)
+                bits[2 * t + v / 32] |= (int32_t)(1u << v % 32);
     return call_ints(k, bits, LM_ROWS * 2);
 }
 
