@@ -1,5 +1,6 @@
 // main.c: picks the command. Everything else is in rlhf_host_core.
 #include "base/dirs.h"
+#include "base/last_words.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/nearest.h"
@@ -107,11 +108,12 @@ int main(int argc, char **argv) {
     fill_descriptors();
     rlhf__memory_guard_json();
     rlhf__log_init(&log);
+    rlhf__last_words_install();
     rlhf__signals_install();
     if (rlhf__dirs_find(&dirs, &err) < 0) {
         rlhf__log_error(&log, err.text);
     } else {
-        struct rlhf__env env = {&dirs, &log, rlhf__signals_flag()};
+        struct rlhf__env env = {&dirs, &log, rlhf__signals_flag(), rlhf__signals_checkpoint()};
         status = check_output(&log, dispatch(&env, argc, argv));
     }
     rlhf__log_finish(&log);

@@ -1,6 +1,8 @@
 // shared_object.c: see shared_object.h.
 #include "base/shared_object.h"
 
+#include "base/running.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
@@ -10,8 +12,10 @@ rlhf_status rlhf__shared_object_open(const char *path, void **out, struct rlhf__
 #ifdef RLHF_SANITIZED
     flags |= RTLD_NODELETE; // leak reports keep their file names
 #endif
+    const struct rlhf__running before = rlhf__running_begin("shared object", path, "dlopen()");
     errno = 0;
     *out = dlopen(path, flags);
+    rlhf__running_end(&before);
     if (*out) return RLHF_OK;
     // The loader tells the cause in words, which it may have no memory left for.
     const int memory = errno == ENOMEM;

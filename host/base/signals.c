@@ -5,29 +5,49 @@
 #include <string.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t caught; // a handler can only reach what is static
+// A handler can only reach what is static.
+static volatile sig_atomic_t caught;
+static volatile sig_atomic_t checkpoint;
 
-static void on_signal(int number) {
+static void on_end(int number) {
     static const char text[] = "\nstopping; press again to stop at once\n";
     const int error = errno;
+    if (caught) { // the default action, on return from here
+        signal(number, SIG_DFL);
+        raise(number);
+        return;
+    }
     caught = number;
     const ssize_t put = write(STDERR_FILENO, text, sizeof text - 1); // the only way to say it here
     (void)put;
     errno = error;
-    // SA_RESETHAND gave the default action back: the next one ends the program.
+}
+
+static void on_checkpoint(int number) {
+    (void)number;
+    checkpoint = 1;
+}
+
+static void handle(int number, void (*handler)(int)) {
+    struct sigaction act;
+    memset(&act, 0, sizeof act);
+    act.sa_handler = handler;
+    act.sa_flags = SA_RESTART;
+    sigemptyset(&act.sa_mask);
+    sigaction(number, &act, NULL);
 }
 
 void rlhf__signals_install(void) {
-    struct sigaction act;
-    memset(&act, 0, sizeof act);
-    act.sa_handler = on_signal;
-    act.sa_flags = (int)(SA_RESETHAND | SA_RESTART);
-    sigemptyset(&act.sa_mask);
-    sigaction(SIGINT, &act, NULL);
-    sigaction(SIGTERM, &act, NULL);
-    act.sa_handler = SIG_IGN;
-    act.sa_flags = 0;
-    sigaction(SIGPIPE, &act, NULL);
+    struct sigaction before;
+    handle(SIGINT, on_end);
+    handle(SIGTERM, on_end);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        handle(SIGHUP, on_end);
+    handle(SIGUSR1, on_checkpoint);
+    handle(SIGPIPE, SIG_IGN);
+    handle(SIGXFSZ, SIG_IGN);
 }
 
 const volatile sig_atomic_t *rlhf__signals_flag(void) { return &caught; }
+
+volatile sig_atomic_t *rlhf__signals_checkpoint(void) { return &checkpoint; }

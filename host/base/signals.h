@@ -1,15 +1,21 @@
-// signals.h: SIGINT and SIGTERM as a flag the loop polls; a second one ends the program at once.
+// signals.h: signals that ask for something, as flags that the loop polls: SIGINT, SIGTERM and
+// SIGHUP to end, SIGUSR1 for a checkpoint. Signals that tell of a fault are last_words.h's.
 //
-// The one piece of mutable state a handler needs lives here and nowhere else.
+// What a handler needs is state of the program and lives here and nowhere else.
 #ifndef RLHF_HOST_SIGNALS_H
 #define RLHF_HOST_SIGNALS_H
 
 #include <signal.h>
 
-// Install the handlers; SIGPIPE is ignored so that a closed pipe is a write error. [main]
+// Install the handlers. The first signal that asks to end is noted, the second one ends the program
+// at once, whichever the two are. SIGHUP stays ignored where it was (nohup). SIGPIPE and SIGXFSZ
+// are ignored, so that a closed pipe and a file that may not grow are errors of the write. [main]
 void rlhf__signals_install(void);
 
-// Points at 0 until a signal came, then at its number. Valid for the program's life. [any]
+// Points at 0 until a signal asked to end, then at its number. Valid for the program's life. [any]
 const volatile sig_atomic_t *rlhf__signals_flag(void);
+
+// Points at 1 from SIGUSR1 until the reader sets it to 0. Valid for the program's life. [any]
+volatile sig_atomic_t *rlhf__signals_checkpoint(void);
 
 #endif

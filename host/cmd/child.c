@@ -1,6 +1,8 @@
 // child.c: see child.h.
 #include "cmd/child.h"
 
+#include "base/last_words.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -10,7 +12,10 @@
 // In the child: never returns. The status goes first, as 4 bytes, then the text.
 static void child(int fd, rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg) {
     struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__last_words_silence();
     signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
     signal(SIGALRM, SIG_DFL);
     alarm(RLHF__CHILD_SECONDS);
     int32_t status = work(arg, &text);

@@ -1,5 +1,6 @@
 // commands.h: the subcommands. Each is one file, cmd/<name>.c, and returns the exit status: 0, 2
-// for bad input, 1 for run-time failures, 130 after Ctrl-C. They print their own error.
+// for bad input, 1 for run-time failures, 128 + n after signal n asked to end (Ctrl-C: 130). They
+// print their own error.
 #ifndef RLHF_HOST_COMMANDS_H
 #define RLHF_HOST_COMMANDS_H
 
@@ -14,7 +15,8 @@
 struct rlhf__env {
     const struct rlhf__dirs *dirs;
     struct rlhf__log *log;
-    const volatile sig_atomic_t *cancelled; // see base/signals.h
+    const volatile sig_atomic_t *cancelled; // see base/signals.h; NULL = never
+    volatile sig_atomic_t *checkpoint;      // the same: one is wanted; NULL = never
 };
 
 struct rlhf__run_dir;
@@ -34,6 +36,10 @@ struct rlhf__run_request {
 };
 
 int rlhf__cmd_run(const struct rlhf__run_request *req); // train; cmd/run.c
+
+// The exit status of a command that ended with st; logs err unless a signal asked for the end.
+// [main]
+int rlhf__cmd_end(const struct rlhf__env *env, rlhf_status st, const struct rlhf__error *err);
 
 // The rest take argv with argv[0] = the command's name and parse it with flags.h.
 int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv);

@@ -197,8 +197,5 @@ int rlhf__cmd_eval(const struct rlhf__env *env, int argc, char **argv) {
         st = o.reward.n ? rlhf__eval_rollout(env, &o, &err) : eval_rows(env, &o, &err);
     free(o.reward.item);
     free(o.set.item);
-    if (st == RLHF_OK) return 0;
-    if (st == RLHF_E_CANCELLED) return 130;
-    rlhf__log_error(env->log, err.text);
-    return rlhf__exit_status(st);
+    return rlhf__cmd_end(env, st, &err);
 }

@@ -296,8 +296,5 @@ int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv) {
     free(o.prompt.item);
     free(o.stop.item);
     free(o.stop_id.item);
-    if (st == RLHF_OK) return 0;
-    if (st == RLHF_E_CANCELLED) return 130;
-    rlhf__log_error(env->log, err.text);
-    return rlhf__exit_status(st);
+    return rlhf__cmd_end(env, st, &err);
 }

@@ -22,12 +22,13 @@ void rlhf__help(FILE *out) {
         "options of a training run:\n",
         out);
     rlhf__cli_train_help(out);
-    fputs("\n"
-          "Settings come from, later over earlier: built-in defaults, the algorithm's own file,\n"
-          "--preset, --config, flags, --set. Results go to standard output, log lines to standard\n"
-          "error. Exit status: 0 done, 1 failed while running, 2 bad input, 130 interrupted (a\n"
-          "checkpoint was written).\n",
-          out);
+    fputs(
+        "\n"
+        "Settings come from, later over earlier: built-in defaults, the algorithm's own file,\n"
+        "--preset, --config, flags, --set. Results go to standard output, log lines to standard\n"
+        "error. Exit status: 0 done, 1 failed while running, 2 bad input, 128 + n ended by signal\n"
+        "n (Ctrl-C: 130), with a checkpoint.\n",
+        out);
 }
 
 void rlhf__version(FILE *out) {

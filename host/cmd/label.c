@@ -143,8 +143,5 @@ int rlhf__cmd_label(const struct rlhf__env *env, int argc, char **argv) {
                         "result's name with --out FILE");
     if (st == RLHF_OK) st = rlhf__line_writer_free_target("label", o.out, o.force, &err);
     if (st == RLHF_OK) st = label(env, &o, &err);
-    if (st == RLHF_OK) return 0;
-    if (st == RLHF_E_CANCELLED) return 130;
-    rlhf__log_error(env->log, err.text);
-    return rlhf__exit_status(st);
+    return rlhf__cmd_end(env, st, &err);
 }

@@ -276,8 +276,5 @@ int rlhf__cmd_pairs(const struct rlhf__env *env, int argc, char **argv) {
     if (st == RLHF_OK) st = run(env, &o, &err);
     free(o.judge.item);
     free(o.set.item);
-    if (st == RLHF_OK) return 0;
-    if (st == RLHF_E_CANCELLED) return 130;
-    rlhf__log_error(env->log, err.text);
-    return rlhf__exit_status(st);
+    return rlhf__cmd_end(env, st, &err);
 }

@@ -24,10 +24,7 @@ int rlhf__cmd_run(const struct rlhf__run_request *req) {
                    "dry run: all is set up for %lld phases; nothing was run or written",
                    (long long)(t->phases - t->phase));
     rlhf__trainer_destroy(t);
-    if (st == RLHF_E_CANCELLED) return 130; // before the first phase: there is nothing to save
-    if (st != RLHF_OK) {
-        rlhf__log_error(req->env->log, err.text);
-        return rlhf__exit_status(st);
-    }
-    return req->env->cancelled && *req->env->cancelled ? 130 : 0;
+    if (st != RLHF_OK) return rlhf__cmd_end(req->env, st, &err);
+    int asked = req->env->cancelled ? *req->env->cancelled : 0;
+    return asked ? 128 + asked : 0;
 }

@@ -2,6 +2,7 @@
 #include "model/compute.h"
 
 #include "base/file.h"
+#include "base/running.h"
 #include "base/sha256.h"
 #include "base/shared_object.h"
 #include "plugin/trust.h"
@@ -71,7 +72,9 @@ rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *spec, struct rlh
     if (st == RLHF_OK) {
         char text[512] = "";
         rlhf_kernels_options o = {sizeof o, spec->threads, spec->workspace_bytes, spec->guard, 0};
+        struct rlhf__running before = rlhf__running_begin("compute backend", c->path, "create()");
         st = c->kernels->create(&o, &c->table, text, sizeof text);
+        rlhf__running_end(&before);
         if (st != RLHF_OK)
             rlhf__fail(err, st, "compute backend '%s': %s", spec->backend,
                        text[0] ? text : rlhf__status_text(st));

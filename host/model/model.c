@@ -30,32 +30,32 @@ rlhf_status rlhf__model_writes(const struct rlhf__model *m, struct rlhf__error *
                       m->role, m->dir, json_string_value(json_object_get(m->config, "model_type")));
 }
 
-static rlhf_status call_failed(const struct rlhf__model *m, const char *function, rlhf_status st,
-                               struct rlhf__error *err) {
-    return st == RLHF_OK ? RLHF_OK : rlhf__plugin_call_failed(m->instance, function, st, err);
-}
-
 rlhf_status rlhf__model_forward(const struct rlhf__model *m, const rlhf_batch *b,
                                 const rlhf_forward *f, const rlhf_heads *out,
                                 struct rlhf__error *err) {
-    return call_failed(m, "forward()", m->ops->forward(m->self, b, f, out), err);
+    struct rlhf__call call = rlhf__call_begin(m->instance, "forward()");
+    return rlhf__call_end(&call, m->ops->forward(m->self, b, f, out), err);
 }
 
 rlhf_status rlhf__model_backward(const struct rlhf__model *m, const rlhf_batch *b,
                                  const rlhf_forward *f, const rlhf_heads *grad,
                                  struct rlhf__error *err) {
-    return call_failed(m, "backward()", m->ops->backward(m->self, b, f, grad), err);
+    struct rlhf__call call = rlhf__call_begin(m->instance, "backward()");
+    return rlhf__call_end(&call, m->ops->backward(m->self, b, f, grad), err);
 }
 
 static rlhf_status list_params(const struct rlhf__model *m, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
-    for (uint32_t i = 0; st == RLHF_OK && i < m->n_params; i++)
-        st = call_failed(m, "param()", m->ops->param(m->self, i, &m->params[i]), err);
+    for (uint32_t i = 0; st == RLHF_OK && i < m->n_params; i++) {
+        struct rlhf__call call = rlhf__call_begin(m->instance, "param()");
+        st = rlhf__call_end(&call, m->ops->param(m->self, i, &m->params[i]), err);
+    }
     return st;
 }
 
 rlhf_status rlhf__model_refresh(const struct rlhf__model *m, struct rlhf__error *err) {
-    rlhf_status st = call_failed(m, "refresh()", m->ops->refresh(m->self), err);
+    struct rlhf__call call = rlhf__call_begin(m->instance, "refresh()");
+    rlhf_status st = rlhf__call_end(&call, m->ops->refresh(m->self), err);
     return st == RLHF_OK && m->frozen ? list_params(m, err) : st; // some values are gone
 }
 
@@ -64,16 +64,21 @@ rlhf_status rlhf__model_gen_open(const struct rlhf__model *m, uint32_t n_slots, 
     if (!m->ops->gen_open || !(m->info.heads & RLHF_HEAD_GENERATE))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "the %s '%s' cannot generate text", m->role,
                           m->dir);
-    return call_failed(m, "gen_open()", m->ops->gen_open(m->self, n_slots, max_len, out), err);
+    struct rlhf__call call = rlhf__call_begin(m->instance, "gen_open()");
+    return rlhf__call_end(&call, m->ops->gen_open(m->self, n_slots, max_len, out), err);
 }
 
 rlhf_status rlhf__model_gen_step(const struct rlhf__model *m, rlhf_gen *g, const rlhf_gen_step *s,
                                  struct rlhf__error *err) {
-    return call_failed(m, "gen_step()", m->ops->gen_step(m->self, g, s), err);
+    struct rlhf__call call = rlhf__call_begin(m->instance, "gen_step()");
+    return rlhf__call_end(&call, m->ops->gen_step(m->self, g, s), err);
 }
 
 void rlhf__model_gen_close(const struct rlhf__model *m, rlhf_gen *g) {
-    if (g) m->ops->gen_close(m->self, g);
+    if (!g) return;
+    struct rlhf__call call = rlhf__call_begin(m->instance, "gen_close()");
+    m->ops->gen_close(m->self, g);
+    rlhf__call_end(&call, RLHF_OK, NULL);
 }
 
 static rlhf_status read_pooling(const struct rlhf__model *m, const struct rlhf__model_spec *spec,
@@ -180,10 +185,12 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
                          .frozen = spec->frozen};
     rlhf_status st = check_functions(m, err);
     if (st != RLHF_OK) return st;
-    st = call_failed(m, "open()", m->ops->open(m->self, &o), err);
+    struct rlhf__call call = rlhf__call_begin(m->instance, "open()");
+    st = rlhf__call_end(&call, m->ops->open(m->self, &o), err);
     if (st != RLHF_OK) return rlhf__error_context(err, "the %s '%s'", m->role, m->dir);
     m->info.size = sizeof m->info;
-    st = call_failed(m, "info()", m->ops->info(m->self, &m->info), err);
+    call = rlhf__call_begin(m->instance, "info()");
+    st = rlhf__call_end(&call, m->ops->info(m->self, &m->info), err);
     if (st == RLHF_OK) st = check_info(m, err);
     if (st != RLHF_OK) return st;
     m->n_params = (uint32_t)m->info.n_params_tensors;

@@ -2,6 +2,7 @@
 #include "plugin/load.h"
 
 #include "base/file.h"
+#include "base/running.h"
 #include "base/sha256.h"
 #include "base/shared_object.h"
 #include "plugin/descriptor.h"
@@ -126,6 +127,13 @@ static rlhf_status add(struct rlhf__plugins *p, const char *path, const char sha
     return RLHF_OK;
 }
 
+static const rlhf_bundle *call_entry(rlhf_entry_fn entry, const char *path) {
+    struct rlhf__running before = rlhf__running_begin("plugin", path, RLHF_ENTRY_SYMBOL "()");
+    const rlhf_bundle *bundle = entry();
+    rlhf__running_end(&before);
+    return bundle;
+}
+
 // Adds every plugin of the file, or none of them.
 static rlhf_status open_path(struct rlhf__plugins *p, const char *path, struct rlhf__error *err) {
     for (size_t i = 0; i < p->n; i++)
@@ -137,7 +145,7 @@ static rlhf_status open_path(struct rlhf__plugins *p, const char *path, struct r
     RLHF_TRY(rlhf__sha256_file(path, sha256, err));
     RLHF_TRY(open_entry(path, &entry, err));
     if (!entry) return RLHF_E_INTERNAL; // never: open_entry would have failed
-    RLHF_TRY(rlhf__bundle_check(path, entry(), &bundle, err));
+    RLHF_TRY(rlhf__bundle_check(path, call_entry(entry, path), &bundle, err));
     size_t before = p->n;
     for (uint32_t i = 0; i < bundle.n_plugins; i++) {
         rlhf_status status = add(p, path, sha256, bundle.plugins[i], err);

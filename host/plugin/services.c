@@ -121,8 +121,9 @@ rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
         i->self = i->config;
         if (plugin->desc.create) {
             i->self = NULL;
+            struct rlhf__call call = rlhf__call_begin(i, "create()");
             status = plugin->desc.create(&h->api, i->config, &i->self);
-            if (status != RLHF_OK) status = rlhf__plugin_call_failed(i, "create()", status, err);
+            status = rlhf__call_end(&call, status, err);
         }
     }
     if (status < 0) {
@@ -136,7 +137,11 @@ rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
 void rlhf__instance_destroy(struct rlhf__instance *i) {
     if (!i) return;
     // Without create(), self is the config and there is nothing of the plugin's to free.
-    if (i->plugin->desc.create && i->plugin->desc.destroy) i->plugin->desc.destroy(i->self);
+    if (i->plugin->desc.create && i->plugin->desc.destroy) {
+        struct rlhf__call call = rlhf__call_begin(i, "destroy()");
+        i->plugin->desc.destroy(i->self);
+        rlhf__call_end(&call, RLHF_OK, NULL);
+    }
     host_destroy(behind(i->host));
 }
 
@@ -165,4 +170,18 @@ rlhf_status rlhf__plugin_call_failed(const struct rlhf__instance *i, const char 
                       *text  ? text
                       : *odd ? odd
                              : rlhf__status_text(status));
+}
+
+struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *function) {
+    return (struct rlhf__call){i, function,
+                               rlhf__running_begin(rlhf__kind_name((int32_t)i->plugin->desc.kind),
+                                                   i->plugin->desc.id, function)};
+}
+
+rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
+                           struct rlhf__error *err) {
+    rlhf__running_end(&call->before);
+    return status == RLHF_OK
+               ? RLHF_OK
+               : rlhf__plugin_call_failed(call->instance, call->function, status, err);
 }

@@ -3,6 +3,7 @@
 #define RLHF_HOST_PLUGIN_SERVICES_H
 
 #include "base/log.h"
+#include "base/running.h"
 #include "plugin/load.h"
 
 #include <signal.h>
@@ -43,6 +44,19 @@ void rlhf__instance_destroy(struct rlhf__instance *i); // NULL allowed [main]
 // status, unknown ones as RLHF_E_INTERNAL. [any]
 rlhf_status rlhf__plugin_call_failed(const struct rlhf__instance *i, const char *function,
                                      rlhf_status status, struct rlhf__error *err);
+
+// A call into a plugin: begin, call, end. Between the two the call is on record (base/running.h).
+struct rlhf__call {
+    const struct rlhf__instance *instance;
+    const char *function;
+    struct rlhf__running before;
+};
+struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *function); // [any]
+
+// `status` is what the plugin returned: RLHF_OK, or what rlhf__plugin_call_failed makes of it. Ends
+// the process when it is a child that the plugin forked. [any]
+rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
+                           struct rlhf__error *err);
 
 // Append the instance's state to out: id, state_version, length, bytes, CRC. Nothing is appended
 // for plugins without state. [main]

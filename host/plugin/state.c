@@ -28,10 +28,11 @@ rlhf_status rlhf__instance_save(const struct rlhf__instance *i, struct rlhf__buf
     if (d->state_version == 0) return RLHF_OK;
     struct rlhf__buf body = RLHF__BUF_INIT;
     struct sink sink = {{sizeof(rlhf_ostream), 0, sink_write}, &body};
-    rlhf_status status = d->save(i->self, &sink.api);
+    struct rlhf__call call = rlhf__call_begin(i, "save()");
+    rlhf_status status = rlhf__call_end(&call, d->save(i->self, &sink.api), err);
     if (status != RLHF_OK) {
         rlhf__buf_free(&body);
-        return rlhf__plugin_call_failed(i, "save()", status, err);
+        return status;
     }
     size_t start = out->len;
     rlhf__buf_put(out, magic, sizeof magic);
@@ -100,8 +101,9 @@ rlhf_status rlhf__instance_load(const struct rlhf__instance *i, const void *byte
     if (why) return rlhf__fail(err, RLHF_E_INVALID, "the stored state for %s %s", d->id, why);
     const uint8_t *at = body;
     struct source source = {{sizeof(rlhf_istream), 0, source_read}, &at, body + body_len};
-    rlhf_status status = d->load(i->self, &source.api, version);
-    if (status != RLHF_OK) return rlhf__plugin_call_failed(i, "load()", status, err);
+    struct rlhf__call call = rlhf__call_begin(i, "load()");
+    rlhf_status status = rlhf__call_end(&call, d->load(i->self, &source.api, version), err);
+    if (status != RLHF_OK) return status;
     if (at != source.end)
         return rlhf__fail(err, RLHF_E_INVALID, "%s read only %zu of the %zu bytes of its state",
                           d->id, (size_t)(at - body), body_len);

@@ -225,8 +225,9 @@ static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__episod
     in.epoch = epoch;
     in.minibatch = minibatch;
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &l->grad.heads};
-    st = l->algo->plugin->ops.algo.loss(l->algo->self, &in, &out);
-    if (st != RLHF_OK) return rlhf__plugin_call_failed(l->algo, "loss()", st, err);
+    struct rlhf__call call = rlhf__call_begin(l->algo, "loss()");
+    st = rlhf__call_end(&call, l->algo->plugin->ops.algo.loss(l->algo->self, &in, &out), err);
+    if (st != RLHF_OK) return st;
     *loss += out.loss;
     count_flops(l, &f);
     return backward(l, &f, err);

@@ -13,15 +13,15 @@ rlhf_status rlhf__algo_minibatch_end(const struct rlhf__trainer *t, int32_t *sto
     const rlhf_algo_ops *ops = &t->algo->plugin->ops.algo;
     *stop = 0;
     if (!ops->minibatch_end) return RLHF_OK;
-    rlhf_status st = ops->minibatch_end(t->algo->self, stop);
-    return st == RLHF_OK ? RLHF_OK : rlhf__plugin_call_failed(t->algo, "minibatch_end()", st, err);
+    struct rlhf__call call = rlhf__call_begin(t->algo, "minibatch_end()");
+    return rlhf__call_end(&call, ops->minibatch_end(t->algo->self, stop), err);
 }
 
 rlhf_status rlhf__algo_phase_end(const struct rlhf__trainer *t, struct rlhf__error *err) {
     const rlhf_algo_ops *ops = &t->algo->plugin->ops.algo;
     if (!ops->phase_end) return RLHF_OK;
-    rlhf_status st = ops->phase_end(t->algo->self, (uint64_t)t->phase);
-    return st == RLHF_OK ? RLHF_OK : rlhf__plugin_call_failed(t->algo, "phase_end()", st, err);
+    struct rlhf__call call = rlhf__call_begin(t->algo, "phase_end()");
+    return rlhf__call_end(&call, ops->phase_end(t->algo->self, (uint64_t)t->phase), err);
 }
 
 static rlhf_status open_reports(struct rlhf__trainer *t, struct rlhf__error *err) {

@@ -130,8 +130,8 @@ static rlhf_status advantages(struct rlhf__trainer *t, struct rlhf__episodes *e,
                       .batch_n = part ? batch->n : 0};
     memset(r.advantage, 0, (size_t)e->total * sizeof *r.advantage);
     memset(r.returns, 0, (size_t)e->total * sizeof *r.returns);
-    rlhf_status st = t->algo->plugin->ops.algo.advantages(t->algo->self, &r);
-    return st == RLHF_OK ? RLHF_OK : rlhf__plugin_call_failed(t->algo, "advantages()", st, err);
+    struct rlhf__call call = rlhf__call_begin(t->algo, "advantages()");
+    return rlhf__call_end(&call, t->algo->plugin->ops.algo.advantages(t->algo->self, &r), err);
 }
 
 // A fresh permutation of 0..n-1: Fisher and Yates with the stream "minibatch", a block of counters

@@ -126,9 +126,9 @@ static rlhf_status check(const struct rlhf__instance *algo, const rlhf_plan *p,
 rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_info *info,
                            rlhf_plan *out, struct rlhf__error *err) {
     *out = (rlhf_plan){.size = sizeof *out};
-    rlhf_status st = algo->plugin->ops.algo.plan(algo->self, info, out);
-    if (st != RLHF_OK) return rlhf__plugin_call_failed(algo, "plan()", st, err);
-    return check(algo, out, err);
+    struct rlhf__call call = rlhf__call_begin(algo, "plan()");
+    rlhf_status st = rlhf__call_end(&call, algo->plugin->ops.algo.plan(algo->self, info, out), err);
+    return st == RLHF_OK ? check(algo, out, err) : st;
 }
 
 rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *was,

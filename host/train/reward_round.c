@@ -117,8 +117,9 @@ static rlhf_status step(struct rlhf__reward_round *r, const struct rlhf__replay 
     rlhf__episodes_finish(&e);
     if (st != RLHF_OK) return st;
     const rlhf_algo_ops *ops = &r->loss->plugin->ops.algo;
-    if (ops->minibatch_end) st = ops->minibatch_end(r->loss->self, &stop);
-    return st == RLHF_OK ? RLHF_OK : rlhf__plugin_call_failed(r->loss, "minibatch_end()", st, err);
+    if (!ops->minibatch_end) return RLHF_OK;
+    struct rlhf__call call = rlhf__call_begin(r->loss, "minibatch_end()");
+    return rlhf__call_end(&call, ops->minibatch_end(r->loss->self, &stop), err);
 }
 
 static rlhf_status train(struct rlhf__reward_round *r, const struct rlhf__replay *replay,
@@ -134,8 +135,11 @@ static rlhf_status train(struct rlhf__reward_round *r, const struct rlhf__replay
     }
     if (st != RLHF_OK) return st;
     const rlhf_algo_ops *ops = &r->loss->plugin->ops.algo;
-    if (ops->phase_end) st = ops->phase_end(r->loss->self, replay->rounds);
-    if (st != RLHF_OK) return rlhf__plugin_call_failed(r->loss, "phase_end()", st, err);
+    if (ops->phase_end) {
+        struct rlhf__call call = rlhf__call_begin(r->loss, "phase_end()");
+        st = rlhf__call_end(&call, ops->phase_end(r->loss->self, replay->rounds), err);
+    }
+    if (st != RLHF_OK) return st;
     for (uint32_t k = 0; k < n; k++)
         out->replayed += pick[k] < replay->n_history;
     out->fresh = (int64_t)n - out->replayed;

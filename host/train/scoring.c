@@ -101,8 +101,8 @@ static rlhf_status call(const struct rlhf__scorer *s, const struct rlhf__instanc
     memset(c->token, 0, (size_t)c->offset[e->n] * sizeof *c->token);
     for (uint32_t i = 0; i < e->n; i++)
         raw[i] = NAN; // a row left unwritten must not pass for 0
-    rlhf_status st = ops->score(plugin->self, &in, &out);
-    return st == RLHF_OK ? RLHF_OK : rlhf__plugin_call_failed(plugin, "score()", st, err);
+    struct rlhf__call running = rlhf__call_begin(plugin, "score()");
+    return rlhf__call_end(&running, ops->score(plugin->self, &in, &out), err);
 }
 
 // What row i is paid in all: seq and what the plugin pays the response token by token.

@@ -8,16 +8,18 @@
     "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "                    \
     "--set batch.size=16 --set optim.schedule_phases=100000 --threads 1 "
 
-static void interrupt_and_resume(void **state) {
-    struct e2e *t = *state;
+// `signal` after the third phase ends the run with the status `want`.
+static void interrupt_and_resume(struct e2e *t, const char *signal, int want) {
     // Wait for the third row of metrics, then interrupt; a second wait bounds a program that hangs.
     int status =
-        e2e_shell(t, "\"$HOST\" " RUN "--set run.phases=100000 --set run.dir=s & pid=$!; n=0; "
-                     "while [ $n -lt 300 ]; do [ -f s/metrics.jsonl ] && "
-                     "[ $(wc -l < s/metrics.jsonl) -ge 3 ] && break; sleep 0.1; n=$((n+1)); done; "
-                     "kill -INT $pid; (sleep 60; kill -KILL $pid 2>/dev/null) & guard=$!; "
-                     "wait $pid; status=$?; kill $guard 2>/dev/null; exit $status");
-    assert_int_equal(status, 130);
+        e2e_shell(t,
+                  "\"$HOST\" " RUN "--set run.phases=100000 --set run.dir=s & pid=$!; n=0; "
+                  "while [ $n -lt 300 ]; do [ -f s/metrics.jsonl ] && "
+                  "[ $(wc -l < s/metrics.jsonl) -ge 3 ] && break; sleep 0.1; n=$((n+1)); done; "
+                  "kill -%s $pid; (sleep 60; kill -KILL $pid 2>/dev/null) & guard=$!; "
+                  "wait $pid; status=$?; kill $guard 2>/dev/null; exit $status",
+                  signal);
+    assert_int_equal(status, want);
     assert_int_equal(e2e_shell(t, "readlink s/checkpoints/latest"), 0);
     int done = 0;
     for (const char *c = t->out; *c >= '0' && *c <= '9'; c++)
@@ -30,6 +32,10 @@ static void interrupt_and_resume(void **state) {
     assert_int_equal(e2e_run(t, RUN "--set run.phases=%d --set run.dir=u", done + 2), 0);
     e2e_same_tree(t, "s/checkpoints/latest/", "u/checkpoints/latest/");
 }
+
+static void ctrl_c(void **state) { interrupt_and_resume(*state, "INT", 130); }
+static void terminated(void **state) { interrupt_and_resume(*state, "TERM", 143); }
+static void hung_up(void **state) { interrupt_and_resume(*state, "HUP", 129); }
 
 // A reward model's samples are drawn before its first phase: nothing is there to save or resume.
 static void interrupt_before_the_first_phase(void **state) {
@@ -73,7 +79,9 @@ static void interrupt_while_loading(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(interrupt_and_resume, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(ctrl_c, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(terminated, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(hung_up, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(interrupt_before_the_first_phase, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(interrupt_while_loading, e2e_setup, e2e_teardown),
     };

@@ -93,7 +93,9 @@ static rlhf_status gen_step(void *self, rlhf_gen *g, const rlhf_gen_step *s) {
 static const rlhf_model_ops ops = {.size = sizeof ops, .gen_step = gen_step};
 
 static struct rlhf__model model(uint32_t heads) {
-    return (struct rlhf__model){.ops = &ops, .info = {.heads = heads}};
+    static const struct rlhf__plugin plugin = {.desc = {.kind = RLHF_KIND_MODEL, .id = "fake"}};
+    static struct rlhf__instance instance = {.plugin = &plugin};
+    return (struct rlhf__model){.ops = &ops, .info = {.heads = heads}, .instance = &instance};
 }
 
 // ---- requests ----

@@ -1,0 +1,100 @@
+// last_words.c: see last_words.h. Handlers can only reach what is static.
+#include "base/last_words.h"
+
+#include "base/running.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct {
+    int number;
+    const char *text;
+} fatal[] = {
+    {SIGSEGV, "segmentation fault"}, {SIGBUS, "bus error"}, {SIGFPE, "arithmetic exception"},
+    {SIGILL, "illegal instruction"}, {SIGABRT, "aborted"},
+};
+
+#define N_FATAL (sizeof fatal / sizeof *fatal)
+
+static struct sigaction earlier[N_FATAL];
+static pthread_key_t main_thread;
+static _Alignas(16) char handler_stack[32768]; // a stack that overflowed has no room for a handler
+
+static void append(char *out, size_t cap, const char *text) {
+    size_t at = strlen(out), n = strlen(text);
+    if (at + n + 1 > cap) return;
+    memcpy(out + at, text, n + 1);
+}
+
+// "rlhf-host: error: <who>: <what>" in one write. Async-signal-safe.
+static void say(const char *what) {
+    char who[512], text[1024] = "";
+    if (isatty(STDERR_FILENO)) append(text, sizeof text, "\n"); // the progress line stays above
+    append(text, sizeof text, "rlhf-host: error: ");
+    append(text, sizeof text, rlhf__running_describe(who, sizeof who) ? who : "the host");
+    append(text, sizeof text, ": ");
+    append(text, sizeof text, what);
+    append(text, sizeof text, "\n");
+    const ssize_t put = write(STDERR_FILENO, text, strlen(text));
+    (void)put;
+}
+
+static void on_fatal(int number, siginfo_t *info, void *context) {
+    (void)context;
+    const char *text = "fatal signal";
+    for (size_t i = 0; i < N_FATAL; i++)
+        if (fatal[i].number == number) {
+            text = fatal[i].text;
+            sigaction(number, &earlier[i], NULL);
+        }
+    say(text);
+    // On return a fault happens again where it did and finds the earlier action; a signal that
+    // was sent must be sent again.
+    if (info->si_code <= 0) raise(number);
+}
+
+// exit() of the main thread with nothing on record is the host's own.
+static void on_exit_call(void) {
+    char who[16];
+    if (rlhf__running_is_main() ? !rlhf__running_describe(who, sizeof who)
+                                : getpid() != rlhf__running_home())
+        return;
+    say("called exit(), which a plugin may not");
+    fflush(NULL);
+    _exit(1);
+}
+
+// Runs when the thread ends by pthread_exit(), not when main returns.
+static void on_thread_end(void *value) {
+    (void)value;
+    if (!rlhf__running_is_main()) return;
+    say("ended the main thread, which a plugin may not");
+    fflush(NULL);
+    _exit(1);
+}
+
+void rlhf__last_words_install(void) {
+    static int mark;
+    stack_t own = {.ss_sp = handler_stack, .ss_size = sizeof handler_stack};
+    struct sigaction act;
+    rlhf__running_watch();
+    memset(&act, 0, sizeof act);
+    act.sa_sigaction = on_fatal;
+    act.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&act.sa_mask);
+    sigaltstack(&own, NULL);
+    for (size_t i = 0; i < N_FATAL; i++)
+        sigaction(fatal[i].number, &act, &earlier[i]);
+    atexit(on_exit_call);
+    if (pthread_key_create(&main_thread, on_thread_end) == 0)
+        pthread_setspecific(main_thread, &mark);
+}
+
+void rlhf__last_words_silence(void) {
+    for (size_t i = 0; i < N_FATAL; i++)
+        signal(fatal[i].number, SIG_DFL);
+}

@@ -1,0 +1,80 @@
+// running.c: see running.h. Handlers can only reach what is static, hence the two variables.
+#include "base/running.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+static _Thread_local volatile struct rlhf__running now;
+static volatile struct rlhf__running *volatile first; // of the thread that is watched
+static volatile pid_t home;
+
+static struct rlhf__running get(const volatile struct rlhf__running *r) {
+    return (struct rlhf__running){r->kind, r->name, r->function, r->pid, 0};
+}
+
+// Every order of these stores leaves strings that are valid: a handler may come in between.
+static void set(const struct rlhf__running *r) {
+    now.kind = r->kind;
+    now.name = r->name;
+    now.function = r->function;
+    now.pid = r->pid;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void append(char *out, size_t cap, const char *text) {
+    size_t at = strlen(out);
+    for (; text && *text && at + 1 < cap; text++)
+        out[at++] = *text;
+    out[at] = '\0';
+}
+
+static void put_names(char *out, size_t cap, const struct rlhf__running *r) {
+    append(out, cap, r->kind);
+    append(out, cap, " ");
+    append(out, cap, r->name);
+    append(out, cap, ", ");
+    append(out, cap, r->function);
+}
+
+struct rlhf__running rlhf__running_begin(const char *kind, const char *name, const char *function) {
+    struct rlhf__running before = get(&now), r = {kind, name, function, getpid(), 0};
+    set(&r);
+    return before;
+}
+
+static void end_child(void) {
+    char text[512] = "rlhf-host: error: ";
+    rlhf__running_describe(text + strlen(text), sizeof text - strlen(text));
+    append(text, sizeof text, ": a process that it forked returned to the host; it is ended\n");
+    const ssize_t put = write(STDERR_FILENO, text, strlen(text));
+    (void)put;
+    _exit(1); // no exit handlers and no buffers of the parent
+}
+
+void rlhf__running_end(const struct rlhf__running *before) {
+    if (getpid() != now.pid) end_child();
+    set(before);
+}
+
+void rlhf__running_watch(void) {
+    home = getpid();
+    first = &now;
+}
+
+int rlhf__running_is_main(void) { return first == &now && home == getpid(); }
+
+pid_t rlhf__running_home(void) { return home; }
+
+int rlhf__running_describe(char *out, size_t cap) {
+    out[0] = '\0';
+    struct rlhf__running r = get(&now);
+    if (!r.function) {
+        if (!first || first == &now) return 0;
+        r = get(first);
+        if (!r.function) return 0;
+        append(out, cap, "a thread beside ");
+    }
+    put_names(out, cap, &r);
+    return 1;
+}

@@ -1,0 +1,190 @@
+// stray.c: a reward and an algorithm that leave the path once, where and how the environment says:
+// STRAY="<function>:<phase>:<how>", e.g. "score:3:fail". Both keep a state that decides what they
+// do next, so that a checkpoint of another moment than it says shows in the weights.
+#include <rlhf/algo.h>
+#include <rlhf/plugin.h>
+#include <rlhf/reward.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct self {
+    const rlhf_host *host;
+    uint64_t calls, phase; // calls is the state
+};
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    (void)config;
+    struct self *s = host->alloc(host, sizeof *s);
+    if (!s) return RLHF_E_NOMEM;
+    s->host = host;
+    *self = s;
+    return RLHF_OK;
+}
+
+static void destroy(void *self) {
+    struct self *s = self;
+    if (s) s->host->free(s->host, s);
+}
+
+static rlhf_status save(void *self, const rlhf_ostream *out) {
+    struct self *s = self;
+    return out->write(out, &s->calls, sizeof s->calls);
+}
+
+static rlhf_status load(void *self, const rlhf_istream *in, uint32_t version) {
+    struct self *s = self;
+    (void)version;
+    return in->read(in, &s->calls, sizeof s->calls);
+}
+
+static int deep(volatile char *p, int n) {
+    volatile char more[4096];
+    more[n % 4096] = p[0];
+    return n > 0 ? deep(more, n + 1) + more[0] : 0;
+}
+
+static void *crash(void *arg) {
+    (void)arg;
+    static volatile int *volatile nowhere;
+    *nowhere = 1;
+    return NULL;
+}
+
+// Phase 1 is the first one, as in messages.
+static rlhf_status stray(const struct self *s, const char *function) {
+    const char *plan = getenv("STRAY");
+    char here[64];
+    snprintf(here, sizeof here, "%s:%llu:", function, (unsigned long long)s->phase + 1);
+    if (!plan || strncmp(plan, here, strlen(here)) != 0) return RLHF_OK;
+    const char *how = plan + strlen(here);
+    if (strcmp(how, "fail") == 0) return s->host->fail(s->host, RLHF_E_INVALID, "no way on");
+    if (strcmp(how, "cancelled") == 0) return RLHF_E_CANCELLED;
+    if (strcmp(how, "stop") == 0) { // Ctrl-C while it works, and it notices
+        raise(SIGINT);
+        return s->host->cancelled(s->host) ? RLHF_E_CANCELLED : RLHF_OK;
+    }
+    if (strcmp(how, "exit") == 0) exit(0);
+    if (strcmp(how, "thread_exit") == 0) pthread_exit(NULL);
+    if (strcmp(how, "abort") == 0) abort();
+    if (strcmp(how, "crash") == 0) crash(NULL);
+    if (strcmp(how, "deep") == 0) return deep((volatile char *)here, 1) ? RLHF_OK : RLHF_E_INTERNAL;
+    if (strcmp(how, "raise") == 0) raise(SIGFPE);
+    if (strcmp(how, "fork") == 0) fork();
+    if (strcmp(how, "thread") == 0) {
+        pthread_t t;
+        if (pthread_create(&t, NULL, crash, NULL) == 0) pthread_join(t, NULL);
+    }
+    return RLHF_OK;
+}
+
+// ---- the reward: longer is better, by a measure that changes with every call ----
+
+static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
+    struct self *s = self;
+    s->phase = in->phase;
+    s->calls++;
+    for (uint32_t i = 0; i < in->n; i++) {
+        int32_t last = in->ids[in->offset[i + 1] - 1];
+        out->seq[i] = (float)((uint64_t)last * (s->calls + 3) % 7);
+    }
+    return stray(s, "score");
+}
+
+static const rlhf_reward_ops reward_ops = {sizeof reward_ops, 0, score};
+
+// ---- the algorithm: REINFORCE against the batch mean, two epochs of two minibatches ----
+
+static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
+    (void)self;
+    (void)info;
+    out->source = RLHF_SOURCE_ROLLOUT;
+    out->heads = RLHF_HEAD_LOGP;
+    out->epochs = out->minibatches = 2;
+    out->group_size = 1;
+    return RLHF_OK;
+}
+
+static rlhf_status advantages(void *self, const rlhf_rollout *in) {
+    struct self *s = self;
+    float mean = 0;
+    s->phase = in->phase;
+    s->calls++;
+    for (uint32_t i = 0; i < in->n; i++)
+        mean += in->score[i] / (float)in->n;
+    for (uint32_t i = 0; i < in->n; i++)
+        for (int32_t k = in->offset[i] + in->prompt_len[i]; k < in->offset[i + 1]; k++)
+            in->advantage[k] = (in->score[i] - mean) * (1 + (float)(s->calls % 5));
+    return stray(s, "advantages");
+}
+
+static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
+    struct self *s = self;
+    for (uint32_t k = 0; k < in->total; k++) {
+        out->d_heads->logp[k] = -in->advantage[k] / (float)in->batch_tokens;
+        out->loss -= (double)in->advantage[k] * (double)in->heads->logp[k];
+    }
+    return stray(s, in->epoch ? "late_loss" : in->minibatch ? "second_loss" : "loss");
+}
+
+static rlhf_status minibatch_end(void *self, int32_t *stop) {
+    struct self *s = self;
+    *stop = 0;
+    s->calls += 2;
+    return stray(s, "minibatch_end");
+}
+
+static rlhf_status phase_end(void *self, uint64_t phase) {
+    (void)phase;
+    return stray(self, "phase_end");
+}
+
+static const rlhf_algo_ops algo_ops = {
+    .size = sizeof algo_ops,
+    .plan = plan,
+    .advantages = advantages,
+    .loss = loss,
+    .minibatch_end = minibatch_end,
+    .phase_end = phase_end,
+};
+
+static const rlhf_plugin reward = {
+    .size = sizeof reward,
+    .kind = RLHF_KIND_REWARD,
+    .state_version = 1,
+    .host_minor_min = RLHF_ABI_MINOR,
+    .id = "org.rlhf-host.test.stray_reward",
+    .version = "1",
+    .summary = "leaves the path on purpose",
+    .create = create,
+    .destroy = destroy,
+    .save = save,
+    .load = load,
+    .ops = &reward_ops,
+};
+
+static const rlhf_plugin algo = {
+    .size = sizeof algo,
+    .kind = RLHF_KIND_ALGO,
+    .state_version = 1,
+    .host_minor_min = RLHF_ABI_MINOR,
+    .id = "org.rlhf-host.test.stray_algo",
+    .version = "1",
+    .summary = "leaves the path on purpose",
+    .create = create,
+    .destroy = destroy,
+    .save = save,
+    .load = load,
+    .ops = &algo_ops,
+};
+
+RLHF_EXPORT const rlhf_bundle *rlhf_plugin_v0(void) {
+    static const rlhf_plugin *const list[] = {&reward, &algo};
+    static const rlhf_bundle bundle = {sizeof(rlhf_bundle), RLHF_ABI_MAJOR, RLHF_ABI_MINOR, 2, list,
+                                       RLHF_SDK_VERSION};
+    return &bundle;
+}
