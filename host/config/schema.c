@@ -212,7 +212,11 @@ static const rlhf_opt early_stop_opts[] = {
 #undef T
 #define T struct rlhf__checkpoint_config
 static const rlhf_opt checkpoint_opts[] = {
-    I(every, 0, 0, BIG, "phases between checkpoints; 0: only at the end"),
+    I(every, 0, 0, BIG, "phases between checkpoints; 0: none by number"),
+    I(every_s, 300, 0, BIG, "seconds between checkpoints, at the end of a phase; 0: none by time"),
+    I(undo_mib, 256, 0, BIG,
+      "memory for a copy of weights and optimiser state, by which a failure in the middle of an "
+      "update goes back to the phase before; where it does not fit: to the last checkpoint"),
     I(keep, 2, 0, BIG, "newest checkpoints to keep; 0: all"),
     E(dtype, RLHF__CHECKPOINT_F32, checkpoint_dtype_names, "of model.safetensors"),
     S(best, "metric whose best value picks checkpoints/best, which is kept; empty: none"),

@@ -68,10 +68,10 @@ static rlhf_status write_state(struct rlhf__trainer *t, const struct rlhf__folde
     if (st == RLHF_OK && t->critic)
         st = rlhf__state_write_optim(t->critic_optim, dir, "state/critic_optimizer.safetensors",
                                      err);
-    if (st == RLHF_OK) st = rlhf__state_write_plugins(t, dir, err);
+    if (st == RLHF_OK) st = rlhf__state_write_plugins(t, t->boundary.plugin, dir, err);
     if (st == RLHF_OK && t->reward_training)
         st = rlhf__reward_training_save(t->reward_training, dir, err);
-    if (st == RLHF_OK) st = rlhf__state_write_run(t, dir, err);
+    if (st == RLHF_OK) st = rlhf__state_write_run(t, t->boundary.run, dir, err);
     return st == RLHF_OK ? rlhf__folder_sync(dir, "state", err) : st;
 }
 
@@ -91,10 +91,13 @@ static rlhf_status write_files(struct rlhf__trainer *t, const struct rlhf__folde
     return st;
 }
 
-// Whether this checkpoint is the best so far goes into its own state.
+// Whether this checkpoint is the best so far goes into its own state. Only those that every run of
+// this configuration writes take part, not those by time, signal or failure: else where a run was
+// stopped would show in its state.
 static void choose_best(struct rlhf__trainer *t) {
     const struct rlhf__checkpoint_config *c = &t->config->checkpoint;
-    if (!rlhf__best_offer(&t->best, c, t->phase))
+    int planned = (c->every > 0 && t->phase % c->every == 0) || t->phase >= t->phases || t->stop;
+    if (planned && !rlhf__best_offer(&t->best, c, t->phase))
         rlhf__logf(
             t->log, RLHF_LOG_WARN,
             "checkpoint.best: the metric '%s' has no value in phase %lld, so this checkpoint "

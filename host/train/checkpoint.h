@@ -12,9 +12,10 @@
 
 #include "train/trainer.h"
 
-// Write the checkpoint of the phases done, point `latest` at it, choose checkpoints/best and remove
-// old ones beyond checkpoint.keep (checkpoint_dir.h). Nothing is done when `latest` is of this very
-// phase. RLHF_E_IO (disk full) leaves what was there. [main]
+// Write the checkpoint of t->boundary (t->phase and the weights are those of it), point `latest` at
+// it, choose checkpoints/best and remove old ones beyond checkpoint.keep (checkpoint_dir.h).
+// Nothing is done when `latest` is of this very phase. RLHF_E_IO (disk full) leaves what was there.
+// [main]
 rlhf_status rlhf__checkpoint_save(struct rlhf__trainer *t, struct rlhf__error *err);
 
 // A run that goes on: the link `best` is what the state says, and checkpoints of a later phase, if

@@ -77,6 +77,7 @@ static rlhf_status run_phase(struct rlhf__trainer *t, struct rlhf__error *err) {
     rlhf_status known = check_best(t, err);
     st = rlhf__metrics_flush(t->metrics, t->phase, known == RLHF_OK ? err : NULL);
     t->session.services.phase = -1;
+    if (known == RLHF_OK && st == RLHF_OK) return rlhf__boundary_note(&t->boundary, t, err);
     return known == RLHF_OK ? st : known;
 }
 
@@ -97,22 +98,19 @@ rlhf_status rlhf__trainer_run(struct rlhf__trainer *t, struct rlhf__error *err) 
     if (is_cancelled(t)) // while things were loaded: there is nothing to keep, so nothing is made
         return rlhf__fail(err, RLHF_E_CANCELLED, "stopped before the first phase");
     rlhf_status st = open_reports(t, err);
-    int64_t saved = t->req->resume ? t->phase : -1;
     int64_t last = t->phases;
     if (c->run.stop_after > 0 && t->phase + c->run.stop_after < last)
         last = t->phase + c->run.stop_after;
     t->began = rlhf__seconds();
+    rlhf__saving_begin(t);
+    if (st == RLHF_OK) st = rlhf__boundary_note(&t->boundary, t, err);
     while (st == RLHF_OK && t->phase < last && !t->stop && !is_cancelled(t)) {
         st = run_phase(t, err);
-        if (st != RLHF_OK) break;
-        int64_t every = c->checkpoint.every;
-        if (every > 0 && t->phase % every == 0) {
-            st = rlhf__checkpoint_save(t, err);
-            saved = t->phase;
-        }
+        if (st == RLHF_OK) st = rlhf__saving_phase(t, err);
     }
-    if (st == RLHF_OK && saved != t->phase) st = rlhf__checkpoint_save(t, err);
-    if (st != RLHF_OK) return st;
+    if (st == RLHF_OK) st = rlhf__saving_end(t, err);
+    if (st != RLHF_OK) rlhf__saving_rescue(t);
+    if (st != RLHF_OK && (st != RLHF_E_CANCELLED || !is_cancelled(t))) return st;
     rlhf__progress_end(t->progress);
     rlhf__logf(t->log, RLHF_LOG_INFO, "%s after %lld of %lld phases: %s",
                is_cancelled(t) ? "stopped" : "done", (long long)t->phase, (long long)t->phases,

@@ -277,21 +277,24 @@ static rlhf_status update(struct rlhf__trainer *t, struct rlhf__episodes *e,
     return st;
 }
 
+// What can fail for reasons outside (a reward, a judge, a file) comes before the first step, so
+// that the weights are still those of the boundary.
 rlhf_status rlhf__phase_rollout(struct rlhf__trainer *t, struct rlhf__error *err) {
     struct rlhf__episodes e = {0};
     struct rlhf__scored x = {0};
     rlhf_status st = collect(t, &e, &x, err);
     double from = rlhf__seconds();
-    rlhf__progress_note(t->progress, "update");
     if (st == RLHF_OK) st = pass_policy(t, &e, err);
-    if (st == RLHF_OK) st = update(t, &e, err);
-    if (st == RLHF_OK && t->rollout_log) st = rlhf__rollout_log_write(t->rollout_log, err);
-    t->times.update = rlhf__seconds() - from;
+    double passed = rlhf__seconds();
     if (st == RLHF_OK) st = rlhf__completions_report(t, &e, &x, err);
-    from = rlhf__seconds();
     if (st == RLHF_OK) st = rlhf__iteration_take(&t->iteration, &e, &x, err);
-    t->times.reward += rlhf__seconds() - from;
+    double judged = rlhf__seconds();
     rlhf__episodes_finish(&e);
     rlhf__scored_finish(&x);
+    rlhf__progress_note(t->progress, "update");
+    if (st == RLHF_OK) st = update(t, &t->iteration.rows, err);
+    if (st == RLHF_OK && t->rollout_log) st = rlhf__rollout_log_write(t->rollout_log, err);
+    t->times.reward += judged - passed;
+    t->times.update = passed - from + rlhf__seconds() - judged;
     return st;
 }

@@ -63,6 +63,25 @@ void rlhf__replay_retire(struct rlhf__replay *r, size_t keep) {
     r->n_history = r->n;
 }
 
+rlhf_status rlhf__replay_copy(struct rlhf__replay *dst, const struct rlhf__replay *src,
+                              struct rlhf__error *err) {
+    rlhf__replay_finish(dst);
+    dst->pair = calloc(src->n + 1, sizeof *dst->pair);
+    rlhf_status st = rlhf__ids_reserve(&dst->ids, src->ids.n, err);
+    if (!dst->pair || st != RLHF_OK) {
+        rlhf__replay_finish(dst);
+        return RLHF__NOMEM(err, "out of memory for %zu pairs", src->n);
+    }
+    if (src->n) memcpy(dst->pair, src->pair, src->n * sizeof *dst->pair);
+    if (src->ids.n) memcpy(dst->ids.data, src->ids.data, src->ids.n * sizeof *dst->ids.data);
+    dst->ids.n = src->ids.n;
+    dst->n = src->n;
+    dst->cap = src->n + 1;
+    dst->n_history = src->n_history;
+    dst->rounds = src->rounds;
+    return RLHF_OK;
+}
+
 // ---- the order of a round ----
 
 // The fresh pairs in a new order: Fisher and Yates, a block of counters for each (round, epoch).

@@ -51,6 +51,10 @@ rlhf_status rlhf__replay_rows(const struct rlhf__replay *r, const uint32_t *pick
 // A round is over: its fresh pairs are history, of which the newest `keep` stay (0 = all). [main]
 void rlhf__replay_retire(struct rlhf__replay *r, size_t keep);
 
+// dst (zeroed, or with pairs of its own) = src. After RLHF_E_NOMEM dst is empty. [main]
+rlhf_status rlhf__replay_copy(struct rlhf__replay *dst, const struct rlhf__replay *src,
+                              struct rlhf__error *err);
+
 // Write everything to the file `name` in a folder (NULL: name is a path), and read it back into a
 // zeroed or finished *r. Format: "RLHFPAIR", then little-endian u64 rounds, history, pairs, ids;
 // three u32 lengths a pair; the ids as u32; a CRC-32C of all before. n_vocab bounds the ids.

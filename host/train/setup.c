@@ -298,6 +298,7 @@ void rlhf__trainer_destroy(struct rlhf__trainer *t) {
     rlhf__rollout_log_close(t->rollout_log);
     rlhf__metrics_close(t->metrics);
     rlhf__early_stop_finish(&t->early_stop);
+    rlhf__boundary_finish(&t->boundary);
     rlhf__learner_finish(&t->learner);
     rlhf__optim_destroy(t->optim);
     rlhf__optim_destroy(t->critic_optim);

@@ -13,3 +13,4 @@ target_sources(rlhf_host_core PRIVATE train/best.c train/checkpoint.c train/chec
   train/run_lock.c train/schedule.c train/scoring.c train/setup.c train/setup_preferences.c
   train/setup_supervised.c train/shared_batch.c train/state_file.c train/text_source.c
   cmd/eval_rollout.c)
+target_sources(rlhf_host_core PRIVATE train/boundary.c train/saving.c train/undo.c)

@@ -18,7 +18,7 @@ static struct rlhf__order *order_of(struct rlhf__trainer *t) {
     return t->rollout ? rlhf__rollout_source_order(t->rollout) : rlhf__supervised_order(t);
 }
 
-static json_t *run_json(struct rlhf__trainer *t) {
+json_t *rlhf__state_run(struct rlhf__trainer *t) {
     const struct rlhf__optim *o = t->optim;
     const struct rlhf__order *order = order_of(t);
     json_t *v =
@@ -34,14 +34,15 @@ static json_t *run_json(struct rlhf__trainer *t) {
                                       "skipped", (json_int_t)t->critic_optim->skipped,
                                       "skipped_in_a_row",
                                       (json_int_t)t->critic_optim->skipped_row));
-    json_t *best = rlhf__best_save(&t->best, &t->config->checkpoint);
-    if (v && best) json_object_set_new(v, "best", best);
     return v;
 }
 
-rlhf_status rlhf__state_write_run(struct rlhf__trainer *t, const struct rlhf__folder *checkpoint,
-                                  struct rlhf__error *err) {
-    return rlhf__json_save_new(checkpoint, "state/run.json", run_json(t), 0, err);
+rlhf_status rlhf__state_write_run(const struct rlhf__trainer *t, json_t *run,
+                                  const struct rlhf__folder *checkpoint, struct rlhf__error *err) {
+    json_t *best = rlhf__best_save(&t->best, &t->config->checkpoint);
+    if (best && json_object_set_new(run, "best", best) != 0)
+        return RLHF__NOMEM(err, "out of memory for run.json");
+    return rlhf__json_save_new(checkpoint, "state/run.json", json_incref(run), 0, err);
 }
 
 static rlhf_status take_run(struct rlhf__trainer *t, json_t *v, const char *path,
@@ -209,18 +210,35 @@ static const struct rlhf__instance *plugin_at(const struct rlhf__trainer *t, siz
     return t->rewards[i - 1];
 }
 
-rlhf_status rlhf__state_write_plugins(const struct rlhf__trainer *t,
+rlhf_status rlhf__state_save_plugins(const struct rlhf__trainer *t, struct rlhf__buf **out,
+                                     size_t *n, struct rlhf__error *err) {
+    char name[4300];
+    const struct rlhf__instance *p;
+    *n = 0;
+    *out = calloc(t->config->n_reward + 2, sizeof **out);
+    if (!*out) return RLHF__NOMEM(err, "out of memory for the state of plugins");
+    while ((p = plugin_at(t, *n, "state", name)) != NULL) {
+        struct rlhf__buf *bytes = &(*out)[(*n)++];
+        rlhf_status st = rlhf__instance_save(p, bytes, err);
+        if (st == RLHF_OK) st = rlhf__buf_ok(bytes, err);
+        if (st != RLHF_OK) return st;
+    }
+    return RLHF_OK;
+}
+
+void rlhf__state_plugins_finish(struct rlhf__buf *saved, size_t n) {
+    for (size_t i = 0; saved && i < n; i++)
+        rlhf__buf_free(&saved[i]);
+    free(saved);
+}
+
+rlhf_status rlhf__state_write_plugins(const struct rlhf__trainer *t, const struct rlhf__buf *saved,
                                       const struct rlhf__folder *checkpoint,
                                       struct rlhf__error *err) {
     char name[4300];
-    const struct rlhf__instance *p;
-    for (size_t i = 0; (p = plugin_at(t, i, "state", name)) != NULL; i++) {
-        struct rlhf__buf bytes = RLHF__BUF_INIT;
-        rlhf_status st = rlhf__instance_save(p, &bytes, err);
-        if (st == RLHF_OK) st = rlhf__buf_ok(&bytes, err);
-        if (st == RLHF_OK && bytes.len)
-            st = rlhf__file_write(checkpoint, name, bytes.data, bytes.len, err);
-        rlhf__buf_free(&bytes);
+    for (size_t i = 0; plugin_at(t, i, "state", name) != NULL; i++) {
+        if (saved[i].len == 0) continue;
+        rlhf_status st = rlhf__file_write(checkpoint, name, saved[i].data, saved[i].len, err);
         if (st != RLHF_OK) return st;
     }
     return RLHF_OK;

@@ -7,9 +7,11 @@
 
 #include "train/trainer.h"
 
-// run.json: counters and cursors. [main]
-rlhf_status rlhf__state_write_run(struct rlhf__trainer *t, const struct rlhf__folder *checkpoint,
-                                  struct rlhf__error *err);
+// run.json: counters and cursors. rlhf__state_run makes it (new reference, NULL = out of memory)
+// but for the best checkpoint, which is added when it is written. [main]
+json_t *rlhf__state_run(struct rlhf__trainer *t);
+rlhf_status rlhf__state_write_run(const struct rlhf__trainer *t, json_t *run,
+                                  const struct rlhf__folder *checkpoint, struct rlhf__error *err);
 rlhf_status rlhf__state_read_run(struct rlhf__trainer *t, const char *dir, struct rlhf__error *err);
 
 // A safetensors file with every tensor of an optimiser, f32; its counters are in run.json. [main]
@@ -20,8 +22,11 @@ rlhf_status rlhf__state_read_optim(struct rlhf__optim *o, const char *path,
                                    struct rlhf__error *err);
 
 // algo.bin, reward_<i>.bin and judge.bin: what the plugins save; absent for plugins without state.
-// [main]
-rlhf_status rlhf__state_write_plugins(const struct rlhf__trainer *t,
+// rlhf__state_save_plugins asks them: (*out)[*n], freed with rlhf__state_plugins_finish. [main]
+rlhf_status rlhf__state_save_plugins(const struct rlhf__trainer *t, struct rlhf__buf **out,
+                                     size_t *n, struct rlhf__error *err);
+void rlhf__state_plugins_finish(struct rlhf__buf *saved, size_t n); // NULL allowed [any]
+rlhf_status rlhf__state_write_plugins(const struct rlhf__trainer *t, const struct rlhf__buf *saved,
                                       const struct rlhf__folder *checkpoint,
                                       struct rlhf__error *err);
 rlhf_status rlhf__state_read_plugins(struct rlhf__trainer *t, const char *dir,

@@ -12,12 +12,14 @@
 #include "report/progress.h"
 #include "report/samples.h"
 #include "train/best.h"
+#include "train/boundary.h"
 #include "train/early_stop.h"
 #include "train/iteration.h"
 #include "train/learner.h"
 #include "train/preference_source.h"
 #include "train/reward_training.h"
 #include "train/rollout_log.h"
+#include "train/saving.h"
 #include "train/schedule.h"
 #include "train/text_source.h"
 
@@ -63,6 +65,8 @@ struct rlhf__trainer {
     struct rlhf__response_rules *rules;   // of their responses
     struct rlhf__early_stop early_stop;
     struct rlhf__best best;
+    struct rlhf__boundary boundary; // the last one
+    struct rlhf__saving saving;
     struct rlhf__iteration iteration; // judge, reference moves, reward-model training
 
     struct rlhf__metrics *metrics;
@@ -93,7 +97,9 @@ rlhf_status rlhf__trainer_create(const struct rlhf__run_request *req, struct rlh
 void rlhf__trainer_destroy(struct rlhf__trainer *); // NULL allowed [main]
 
 // Run the remaining phases. Ends early on early stopping or a signal (the phase at hand is finished
-// first); always ends with a checkpoint when a phase was done. [main]
+// first, unless a plugin leaves it with RLHF_E_CANCELLED); always ends with a checkpoint when a
+// phase was done. An error leaves the checkpoint of the last phase boundary too, as saving.h says.
+// [main]
 rlhf_status rlhf__trainer_run(struct rlhf__trainer *, struct rlhf__error *err);
 
 // One phase of each kind: rows, updates, metrics; not the bookkeeping around it. [main]

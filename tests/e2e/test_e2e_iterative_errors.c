@@ -2,6 +2,7 @@
 #include "e2e.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define EVEN "\"$RLHF_TEST_PLUGINS/even_judge.so\""
 #define BASE                                                                                       \
@@ -82,7 +83,9 @@ static void the_service_is_not_misused(void **state) {
         int status = e2e_run(
             t, "--algo \"$RLHF_TEST_PLUGINS/bad_iteration.so:how=%s\" " BASE RM "--judge " EVEN,
             cases[i][0]);
-        assert_int_equal(status, 2);
+        // What a phase finds is a failure while running; the plan is looked at before.
+        int planned = strcmp(cases[i][0], "group") == 0;
+        assert_int_equal(status, planned ? 2 : 1);
         e2e_says(t, cases[i][1]);
         assert_int_equal(e2e_shell(t, "rm -rf x"), 0);
     }
@@ -98,7 +101,7 @@ static void a_judge_that_fails_is_named(void **state) {
     assert_int_equal(e2e_run(t, REPLAY RM "%s --set rewards.nan_policy=drop --set run.dir=y", args),
                      0);
     snprintf(args, sizeof args, bad, "fail");
-    assert_int_equal(e2e_run(t, REPLAY RM "%s --set run.dir=z", args), 2);
+    assert_int_equal(e2e_run(t, REPLAY RM "%s --set run.dir=z", args), 1);
     e2e_says(t, "no opinion today");
 }
 

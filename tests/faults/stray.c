@@ -1,7 +1,11 @@
 // stray.c: a reward and an algorithm that leave the path once, where and how the environment says:
 // STRAY="<function>:<phase>:<how>", e.g. "score:3:fail". Both keep a state that decides what they
 // do next, so that a checkpoint of another moment than it says shows in the weights.
+//
+// With STRAY_OUTER set the algorithm moves the reference and trains the reward model before
+// phase_end() strays; with STRAY_VALUE it trains values too.
 #include <rlhf/algo.h>
+#include <rlhf/iteration.h>
 #include <rlhf/plugin.h>
 #include <rlhf/reward.h>
 
@@ -104,8 +108,11 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     (void)info;
     out->source = RLHF_SOURCE_ROLLOUT;
     out->heads = RLHF_HEAD_LOGP;
+    if (getenv("STRAY_VALUE")) out->heads |= RLHF_HEAD_VALUE;
     out->epochs = out->minibatches = 2;
-    out->group_size = 1;
+    out->group_size = getenv("STRAY_OUTER") ? 2 : 1;
+    if (getenv("STRAY_OUTER"))
+        out->flags = RLHF_PLAN_REFERENCE | RLHF_PLAN_MOVES_REFERENCE | RLHF_PLAN_REWARD_MODEL;
     return RLHF_OK;
 }
 
@@ -127,6 +134,8 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     for (uint32_t k = 0; k < in->total; k++) {
         out->d_heads->logp[k] = -in->advantage[k] / (float)in->batch_tokens;
         out->loss -= (double)in->advantage[k] * (double)in->heads->logp[k];
+        if (in->heads->value)
+            out->d_heads->value[k] = (in->heads->value[k] - 1) / (float)in->batch_tokens;
     }
     return stray(s, in->epoch ? "late_loss" : in->minibatch ? "second_loss" : "loss");
 }
@@ -138,8 +147,24 @@ static rlhf_status minibatch_end(void *self, int32_t *stop) {
     return stray(s, "minibatch_end");
 }
 
+static rlhf_status outer_loop(const struct self *s) {
+    const rlhf_iteration_service *it = s->host->service(s->host, RLHF_SVC_ITERATION);
+    rlhf_reward_update u = {.size = sizeof u,
+                            .epochs = 1,
+                            .batch_pairs = 1,
+                            .lr = 0.01,
+                            .replay_share = 0.3,
+                            .refit = 1};
+    rlhf_reward_update_report report = {.size = sizeof report};
+    uint32_t added;
+    RLHF_TRY(it->reference_sync(it->host));
+    RLHF_TRY(it->collect_pairs(it->host, &added));
+    return it->reward_update(it->host, &u, &report);
+}
+
 static rlhf_status phase_end(void *self, uint64_t phase) {
     (void)phase;
+    if (getenv("STRAY_OUTER")) RLHF_TRY(outer_loop(self));
     return stray(self, "phase_end");
 }
 

@@ -1,0 +1,126 @@
+// test_rescue.c: a phase that fails, or that a plugin leaves because it was asked to stop,
+// costs nothing but itself: the checkpoint of the boundary before it is written, and resuming ends
+// with the bytes of a run that never failed.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define STRAY "\"$RLHF_TEST_PLUGINS/stray.so\""
+#define COMMON                                                                                     \
+    "--policy model --prompts prompts.txt --set policy.init=random --set batch.size=4 "            \
+    "--set sampling.max_new_tokens=4 --set optim.lr=1e-3 --threads 1 "
+#define RUN "--algo " STRAY " --reward " STRAY " " COMMON "--phases 4 "
+
+// Run x fails as `how` says with `status`; `kept` phases are in its newest checkpoint (0: none).
+static void fails(struct e2e *t, const char *run, const char *how, int status, int kept) {
+    int got = e2e_shell(t, "rm -rf x; STRAY=%s \"$HOST\" %s --out x", how, run);
+    if (got != status) fail_msg("%s: status %d, expected %d:\n%s", how, got, status, t->out);
+    char link[64], text[64];
+    snprintf(link, sizeof link, "x/checkpoints/%06d/state/run.json", kept);
+    snprintf(text, sizeof text, "%d phases are kept", kept);
+    if (e2e_exists(t, "x/checkpoints/latest") != (kept > 0) || (kept && !e2e_exists(t, link)))
+        fail_msg("%s: not %d phases are kept:\n%s", how, kept, t->out);
+    if (kept) e2e_says(t, text);
+}
+
+// The same, and resuming ends like run u.
+static void costs_a_phase(struct e2e *t, const char *run, const char *how, int status, int kept) {
+    fails(t, run, how, status, kept);
+    assert_int_equal(e2e_run(t, "--resume x"), 0);
+    e2e_same_tree(t, "u/checkpoints/latest/", "x/checkpoints/latest/");
+}
+
+static void failures_go_back_to_the_boundary(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN "--out u"), 0);
+    // Before the first step of the phase.
+    costs_a_phase(t, RUN, "score:3:fail", 1, 2);
+    costs_a_phase(t, RUN, "advantages:3:fail", 1, 2);
+    costs_a_phase(t, RUN, "loss:4:fail", 1, 3);
+    // In the middle of the update, and after it.
+    costs_a_phase(t, RUN, "second_loss:2:fail", 1, 1);
+    costs_a_phase(t, RUN, "late_loss:3:fail", 1, 2);
+    costs_a_phase(t, RUN, "minibatch_end:3:fail", 1, 2);
+    costs_a_phase(t, RUN, "phase_end:3:fail", 1, 2);
+    // The first phase: there is nothing to keep.
+    fails(t, RUN, "score:1:fail", 1, 0);
+}
+
+static void what_failed_is_said_after_what_is_kept(void **state) {
+    struct e2e *t = *state;
+    fails(t, RUN, "score:3:fail", 1, 2);
+    const char *kept = strstr(t->out, "2 phases are kept; --resume 'x' goes on from there");
+    assert_non_null(kept);
+    assert_non_null(strstr(kept, "rlhf-host: error: reward org.rlhf-host.test.stray_reward, "
+                                 "score(), phase 3: no way on"));
+}
+
+// "Cancelled" is an error of the plugin unless the user asked.
+static void cancelled(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN "--out u"), 0);
+    costs_a_phase(t, RUN, "score:3:stop", 130, 2);
+    costs_a_phase(t, RUN, "late_loss:3:stop", 130, 2);
+    costs_a_phase(t, RUN, "score:3:cancelled", 1, 2);
+    fails(t, RUN, "score:3:stop", 130, 2);
+    e2e_says(t, "stopped after 2 of 4 phases: x");
+    assert_null(strstr(t->out, "error"));
+    fails(t, RUN, "score:3:cancelled", 1, 2);
+    e2e_says(t, "score(), phase 3: cancelled");
+    fails(t, RUN, "score:1:stop", 130, 0);
+    e2e_says(t, "stopped after 0 of 4 phases: x");
+}
+
+// Without room for the copy, an update that was begun goes back to the last checkpoint.
+static void without_a_copy(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN "--set checkpoint.undo_mib=0 --out u"), 0);
+    costs_a_phase(t, RUN "--set checkpoint.undo_mib=0", "loss:3:fail", 1, 2);
+    costs_a_phase(t, RUN "--set checkpoint.undo_mib=0 --set checkpoint.every=2", "late_loss:4:fail",
+                  1, 2);
+    fails(t, RUN "--set checkpoint.undo_mib=0", "late_loss:3:fail", 1, 0);
+    e2e_says(t, "phase 2 cannot be gone back to: the update had begun");
+    e2e_says(t, "checkpoint.undo_mib");
+    e2e_says(t, "nothing is kept of 2 phases");
+}
+
+// A reference that moves and a reward model that is trained go back too; so do a critic and Muon.
+static void everything_that_changes_goes_back(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "pairs.jsonl",
+              "{\"prompt\": \"It was\", \"chosen\": \" a fine film\", \"rejected\": \" dull\"}\n");
+    assert_int_equal(
+        e2e_shell(t, "\"$HOST\" --algo bradley_terry.so --data pairs.jsonl --policy model "
+                     "--set policy.init=random --set batch.size=1 --set score.calibrate=0 "
+                     "--phases 1 --out r --threads 1 && mv r/checkpoints/000001 rm"),
+        0);
+    const char *outer = "--algo " STRAY " --reward bt_rm.so:model=rm --judge " STRAY " " COMMON
+                        "--set score.calibrate=8 --phases 4 ";
+    assert_int_equal(e2e_shell(t, "STRAY_OUTER=1 \"$HOST\" %s --out u", outer), 0);
+    static const char *const hows[] = {"score:3:fail", "late_loss:3:fail", "phase_end:3:fail"};
+    for (size_t i = 0; i < sizeof hows / sizeof *hows; i++) {
+        char how[64];
+        snprintf(how, sizeof how, "%s STRAY_OUTER=1", hows[i]);
+        fails(t, outer, how, 1, 2);
+        assert_int_equal(e2e_shell(t, "STRAY_OUTER=1 \"$HOST\" --resume x --threads 1"), 0);
+        e2e_same_tree(t, "u/checkpoints/latest/", "x/checkpoints/latest/");
+    }
+    const char *critic = RUN "--set value.critic=separate --set optim.kind=muon ";
+    assert_int_equal(e2e_shell(t, "STRAY_VALUE=1 \"$HOST\" %s --out v", critic), 0);
+    fails(t, critic, "late_loss:3:fail STRAY_VALUE=1", 1, 2);
+    assert_int_equal(e2e_shell(t, "STRAY_VALUE=1 \"$HOST\" --resume x --threads 1"), 0);
+    e2e_same_tree(t, "v/checkpoints/latest/", "x/checkpoints/latest/");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(failures_go_back_to_the_boundary, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(what_failed_is_said_after_what_is_kept, e2e_setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(cancelled, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(without_a_copy, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(everything_that_changes_goes_back, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("faults_rescue", tests, NULL, NULL);
+}
