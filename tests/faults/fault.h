@@ -1,0 +1,23 @@
+// fault.h: libraries for LD_PRELOAD that let the n-th operation of a kind go wrong, the same one in
+// every run of the same program. fault_files.so counts what changes files, fault_alloc.so
+// allocations; fault.c is in both.
+//
+//   FAULT=<how>:<n>       kill          SIGKILL before the operation
+//                         torn          the same, after half of the bytes of a write
+//                         enospc, eio, enomem   it fails with that error
+//                         count         nothing goes wrong
+//                         n             1 = the first; "7+" = the seventh and all after it
+//   FAULT_COUNT=<file>    gets the number of operations when the program ends by itself
+//
+// Only the process that was started counts, not its children. Everything is done by system calls
+// and glibc's __libc_ functions, so that nothing here allocates or counts itself.
+#ifndef RLHF_TESTS_FAULT_H
+#define RLHF_TESTS_FAULT_H
+
+#include <stddef.h>
+
+// Count one operation. 1: it is to fail, and errno is set. Does not return when the program is to
+// be killed; a torn write of bytes[n] to fd leaves its half first (bytes NULL: no write).
+int fault_strikes(int fd, const void *bytes, size_t n);
+
+#endif

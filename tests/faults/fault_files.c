@@ -1,0 +1,100 @@
+// fault_files.c: what changes files: open for writing, write, ftruncate, fsync, rename, link,
+// symlink, unlink, rmdir, mkdir. Output on descriptors 0 to 2 does not count.
+#include "fault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int fails(void) { return fault_strikes(-1, NULL, 0); }
+
+static int open_at(int dir, const char *path, int flags, mode_t mode) {
+    int writes = (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) != 0;
+    if (writes && fails()) return -1;
+    return (int)syscall(SYS_openat, dir, path, flags, mode);
+}
+
+#define MODE_OF(flags, mode)                                                                       \
+    mode_t mode = 0;                                                                               \
+    if ((flags) & (O_CREAT | __O_TMPFILE)) {                                                       \
+        va_list ap;                                                                                \
+        va_start(ap, flags);                                                                       \
+        mode = (mode_t)va_arg(ap, int);                                                            \
+        va_end(ap);                                                                                \
+    }
+
+int open(const char *path, int flags, ...) {
+    MODE_OF(flags, mode)
+    return open_at(AT_FDCWD, path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...) {
+    MODE_OF(flags, mode)
+    return open_at(AT_FDCWD, path, flags | O_LARGEFILE, mode);
+}
+
+int openat(int dir, const char *path, int flags, ...) {
+    MODE_OF(flags, mode)
+    return open_at(dir, path, flags, mode);
+}
+
+int openat64(int dir, const char *path, int flags, ...) {
+    MODE_OF(flags, mode)
+    return open_at(dir, path, flags | O_LARGEFILE, mode);
+}
+
+ssize_t write(int fd, const void *bytes, size_t n) {
+    if (fd > 2 && fault_strikes(fd, bytes, n)) return -1;
+    return syscall(SYS_write, fd, bytes, n);
+}
+
+int ftruncate(int fd, off_t n) { return fails() ? -1 : (int)syscall(SYS_ftruncate, fd, n); }
+int fsync(int fd) { return fails() ? -1 : (int)syscall(SYS_fsync, fd); }
+int fdatasync(int fd) { return fails() ? -1 : (int)syscall(SYS_fdatasync, fd); }
+
+int renameat(int from_dir, const char *from, int to_dir, const char *to) {
+    return fails() ? -1 : (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
+}
+
+int rename(const char *from, const char *to) { return renameat(AT_FDCWD, from, AT_FDCWD, to); }
+
+int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags) {
+    return fails() ? -1 : (int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags);
+}
+
+int link(const char *from, const char *to) { return linkat(AT_FDCWD, from, AT_FDCWD, to, 0); }
+
+int symlinkat(const char *target_path, int dir, const char *path) {
+    return fails() ? -1 : (int)syscall(SYS_symlinkat, target_path, dir, path);
+}
+
+int symlink(const char *target_path, const char *path) {
+    return symlinkat(target_path, AT_FDCWD, path);
+}
+
+int unlinkat(int dir, const char *path, int flags) {
+    return fails() ? -1 : (int)syscall(SYS_unlinkat, dir, path, flags);
+}
+
+int unlink(const char *path) { return unlinkat(AT_FDCWD, path, 0); }
+int rmdir(const char *path) { return unlinkat(AT_FDCWD, path, AT_REMOVEDIR); }
+
+// C's remove() would call the two inside libc, out of our sight.
+int remove(const char *path) {
+    int saved = errno;
+    if (fails()) return -1;
+    if (syscall(SYS_unlinkat, AT_FDCWD, path, 0) == 0) return 0;
+    if (errno != EISDIR) return -1;
+    errno = saved;
+    return (int)syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
+}
+
+int mkdirat(int dir, const char *path, mode_t mode) {
+    return fails() ? -1 : (int)syscall(SYS_mkdirat, dir, path, mode);
+}
+
+int mkdir(const char *path, mode_t mode) { return mkdirat(AT_FDCWD, path, mode); }

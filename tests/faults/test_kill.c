@@ -1,0 +1,142 @@
+// test_kill.c: a run is killed before its n-th change of a file, or that change fails: what is left
+// either resumes to the bytes of a run that nothing happened to, or has no checkpoint and says so.
+//
+// By default a few n are tried; with RLHF_TEST_LONG=1 every n, and kills at instants between.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COMMON                                                                                     \
+    "--policy model --set policy.init=random --set sampling.max_new_tokens=4 --set log.samples=1 " \
+    "--set checkpoint.every=1 --set checkpoint.keep=1 --phases 3 --threads 1 "
+#define ROLLOUT COMMON "--prompts prompts.txt --set batch.size=8 "
+#define EVEN    "\"$RLHF_TEST_PLUGINS/even_judge.so\""
+
+struct plan {
+    const char *args;
+    int tries; // of the short form
+};
+
+static const char *const ways[] = {"kill:%ld", "enospc:%ld", "torn:%ld", "eio:%ld", "enospc:%ld+"};
+
+static int is_long(void) {
+    const char *v = getenv("RLHF_TEST_LONG");
+    return v && *v && strcmp(v, "0") != 0;
+}
+
+// A sanitizer's runtime asks to be the first library, which it need not be.
+#define PRELOAD                                                                                    \
+    "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "                                     \
+    "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_files.so\" "
+
+// The undisturbed run u; how many times it changes a file.
+static long count(struct e2e *t, const char *args) {
+    assert_int_equal(
+        e2e_shell(t, "FAULT=count:0 FAULT_COUNT=count.txt " PRELOAD "\"$HOST\" %s --out u", args),
+        0);
+    assert_int_equal(e2e_shell(t, "cat count.txt"), 0);
+    long n = strtol(t->out, NULL, 10);
+    assert_true(n > 20);
+    return n;
+}
+
+// After `what` happened to run x: it resumes to u, or there was no checkpoint.
+static void check_resume(struct e2e *t, const char *what) {
+    int had = e2e_exists(t, "x/checkpoints/latest/state/run.json");
+    int status = e2e_run(t, "--resume x --trust-run");
+    if (status != (had ? 0 : 2))
+        fail_msg("%s: resuming %s a checkpoint ends with %d:\n%s", what, had ? "with" : "without",
+                 status, t->out);
+    if (!had) return;
+    if (e2e_shell(t, "diff -r u/checkpoints/latest/ x/checkpoints/latest/ && "
+                     "grep -c '\"phase\"' x/metrics.jsonl") != 0 ||
+        strcmp(t->out, "3\n") != 0)
+        fail_msg("%s: resumed, it differs:\n%s", what, t->out);
+}
+
+static int lines_with(const char *text, const char *part) {
+    int n = 0;
+    for (const char *p = text; (p = strstr(p, part)) != NULL; p++)
+        n++;
+    return n;
+}
+
+static void strike(struct e2e *t, const char *args, const char *way, long n) {
+    char what[64];
+    snprintf(what, sizeof what, way, n);
+    int status = e2e_shell(t, "rm -rf x; FAULT=%s " PRELOAD "\"$HOST\" %s --out x", what, args);
+    if (way[0] == 'k' || way[0] == 't') {
+        if (status != 128 + 9) fail_msg("%s: status %d:\n%s", what, status, t->out);
+    } else if (status != 0) { // some failures do no harm
+        if (status != 1 || lines_with(t->out, "rlhf-host: error: ") != 1)
+            fail_msg("%s: status %d:\n%s", what, status, t->out);
+    }
+    check_resume(t, what);
+}
+
+// Killed while it does whatever it does `ms` after its start.
+static void kill_at(struct e2e *t, const char *args, int ms) {
+    char what[64];
+    snprintf(what, sizeof what, "killed after %d ms", ms);
+    e2e_shell(t, "rm -rf x; \"$HOST\" %s --out x & sleep 0.%03d; kill -KILL $!; wait $!", args, ms);
+    check_resume(t, what);
+}
+
+static void sweep(struct e2e *t, const char *args, int tries) {
+    long n = count(t, args), steps = is_long() ? n : tries;
+    size_t n_ways = sizeof ways / sizeof *ways;
+    for (long k = 0; k < steps; k++) {
+        long at = is_long() ? k + 1 : 1 + (2 * k + 1) * n / (2 * steps);
+        for (size_t w = 0; w < n_ways; w++)
+            if (is_long() || (size_t)k % n_ways == w) strike(t, args, ways[w], at);
+    }
+    for (int ms = 5; is_long() && ms < 600; ms += 7)
+        kill_at(t, args, ms);
+}
+
+static void supervised(void **state) {
+    sweep(*state, "--algo sft.so --data texts.jsonl --set batch.size=16 " COMMON, 10);
+}
+
+static void rollouts(void **state) {
+    sweep(*state,
+          "--algo ppo.so --reward period_count.so --set algo.minibatches=1 "
+          "--set checkpoint.best=objective/scores --set value.critic=separate " ROLLOUT,
+          5);
+}
+
+static void groups(void **state) {
+    if (is_long())
+        sweep(*state,
+              "--algo grpo.so:group_size=4 --reward period_count.so "
+              "--set checkpoint.dtype=bf16 " ROLLOUT,
+              0);
+}
+
+static void preferences(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "pairs.jsonl",
+              "{\"prompt\": \"It was\", \"chosen\": \" a fine film\", \"rejected\": \" dull\"}\n");
+    const char *pairs = "--algo bradley_terry.so --data pairs.jsonl --set batch.size=1 "
+                        "--set score.calibrate=8 " COMMON;
+    assert_int_equal(e2e_run(t, "%s --out r", pairs), 0);
+    assert_int_equal(e2e_shell(t, "mv r/checkpoints/000003 rm; rm -r r"), 0);
+    if (is_long()) sweep(t, pairs, 0);
+    if (is_long()) assert_int_equal(e2e_shell(t, "rm -r u"), 0);
+    sweep(t,
+          "--algo grpo_iterative.so:replay=true,group_size=4,iteration_phases=1 "
+          "--reward bt_rm.so:model=rm --judge " EVEN " --set score.calibrate=8 " ROLLOUT,
+          5);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(supervised, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(rollouts, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(groups, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(preferences, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("faults_kill", tests, NULL, NULL);
+}
