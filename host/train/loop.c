@@ -98,12 +98,13 @@ rlhf_status rlhf__trainer_run(struct rlhf__trainer *t, struct rlhf__error *err) 
     if (is_cancelled(t)) // while things were loaded: there is nothing to keep, so nothing is made
         return rlhf__fail(err, RLHF_E_CANCELLED, "stopped before the first phase");
     rlhf_status st = open_reports(t, err);
+    if (st != RLHF_OK) return st;
     int64_t last = t->phases;
     if (c->run.stop_after > 0 && t->phase + c->run.stop_after < last)
         last = t->phase + c->run.stop_after;
     t->began = rlhf__seconds();
     rlhf__saving_begin(t);
-    if (st == RLHF_OK) st = rlhf__boundary_note(&t->boundary, t, err);
+    st = rlhf__boundary_note(&t->boundary, t, err);
     while (st == RLHF_OK && t->phase < last && !t->stop && !is_cancelled(t)) {
         st = run_phase(t, err);
         if (st == RLHF_OK) st = rlhf__saving_phase(t, err);
