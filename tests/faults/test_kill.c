@@ -10,9 +10,10 @@
 #include <string.h>
 
 #define COMMON                                                                                     \
-    "--policy model --set policy.init=random --set sampling.max_new_tokens=4 --set log.samples=1 " \
-    "--set checkpoint.every=1 --set checkpoint.keep=1 --phases 3 --threads 1 "
-#define ROLLOUT COMMON "--prompts prompts.txt --set batch.size=8 "
+    "--policy model --set policy.init=random --set checkpoint.every=1 --set checkpoint.keep=1 "    \
+    "--phases 3 --threads 1 "
+#define DRAWN   "--set sampling.max_new_tokens=4 "
+#define ROLLOUT COMMON DRAWN "--set log.samples=1 --prompts prompts.txt --set batch.size=8 "
 #define EVEN    "\"$RLHF_TEST_PLUGINS/even_judge.so\""
 
 struct plan {
@@ -122,7 +123,7 @@ static void preferences(void **state) {
     e2e_write(t, "pairs.jsonl",
               "{\"prompt\": \"It was\", \"chosen\": \" a fine film\", \"rejected\": \" dull\"}\n");
     const char *pairs = "--algo bradley_terry.so --data pairs.jsonl --set batch.size=1 "
-                        "--set score.calibrate=8 " COMMON;
+                        "--set score.calibrate=8 " COMMON DRAWN;
     assert_int_equal(e2e_run(t, "%s --out r", pairs), 0);
     assert_int_equal(e2e_shell(t, "mv r/checkpoints/000003 rm; rm -r r"), 0);
     if (is_long()) sweep(t, pairs, 0);

@@ -11,9 +11,14 @@
     "--set sampling.max_new_tokens=4 --set optim.lr=1e-3 --set log.samples=0 --phases 2 "          \
     "--threads 1 "
 
+// Sanitizers leave fatal signals to the program, as they are without one.
+#define LEAVE   "handle_segv=0:handle_abort=0:handle_sigfpe=0:"
+#define SIGNALS "ASAN_OPTIONS=" LEAVE "$ASAN_OPTIONS TSAN_OPTIONS=" LEAVE "$TSAN_OPTIONS "
+
 // The run ends with `status` and says `text`.
 static void strays(struct e2e *t, const char *how, int status, const char *text) {
-    int got = e2e_shell(t, "rm -rf x; ulimit -c 0; STRAY=%s \"$HOST\" " RUN "--out x", how);
+    int got =
+        e2e_shell(t, "rm -rf x; ulimit -c 0; STRAY=%s " SIGNALS "\"$HOST\" " RUN "--out x", how);
     if (got != status) fail_msg("%s: status %d, expected %d:\n%s", how, got, status, t->out);
     e2e_says(t, text);
 }
