@@ -2,6 +2,7 @@
 #include "train/saving.h"
 
 #include "train/checkpoint.h"
+#include "train/run_dir.h"
 #include "train/trainer.h"
 
 void rlhf__saving_begin(struct rlhf__trainer *t) {
