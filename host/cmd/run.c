@@ -23,11 +23,11 @@ int rlhf__cmd_run(const struct rlhf__run_request *req) {
         rlhf__logf(req->env->log, RLHF_LOG_INFO,
                    "dry run: all is set up for %lld phases; nothing was run or written",
                    (long long)(t->phases - t->phase));
-    int began = t && t->began > 0;
+    int ran = t && t->began > 0 && !t->bad_input;
     rlhf__trainer_destroy(t);
     if (st != RLHF_OK) {
         int status = rlhf__cmd_end(req->env, st, &err);
-        return began && status == 2 ? 1 : status; // it failed while running, whatever the reason
+        return ran && status == 2 ? 1 : status; // it failed while running, whatever the reason
     }
     int asked = req->env->cancelled ? *req->env->cancelled : 0;
     return asked ? 128 + asked : 0;

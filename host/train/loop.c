@@ -75,6 +75,7 @@ static rlhf_status run_phase(struct rlhf__trainer *t, struct rlhf__error *err) {
     t->phase++;
     rlhf__best_see(&t->best, &t->config->checkpoint, t->metrics);
     rlhf_status known = check_best(t, err);
+    t->bad_input = known != RLHF_OK;
     st = rlhf__metrics_flush(t->metrics, t->phase, known == RLHF_OK ? err : NULL);
     t->session.services.phase = -1;
     if (known == RLHF_OK && st == RLHF_OK) return rlhf__boundary_note(&t->boundary, t, err);

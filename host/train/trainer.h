@@ -81,9 +81,9 @@ struct rlhf__trainer {
     int64_t phase;       // phases done
     int64_t first_phase; // phases done before this process
     int64_t phases, horizon;
-    int64_t episodes; // sequences seen
-    int32_t stop;     // 1: early stopping said so
-    int32_t reserved;
+    int64_t episodes;  // sequences seen
+    int32_t stop;      // 1: early stopping said so
+    int32_t bad_input; // 1: a phase showed that the config asks for what there is not
 };
 
 // Monotonic seconds. [any]
