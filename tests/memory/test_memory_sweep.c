@@ -1,0 +1,117 @@
+// test_memory_sweep.c: the N-th allocation of a run fails, alone or with all after it. The run then
+// either ends with one sentence about memory and status 1, or did without and has the bytes of an
+// undisturbed one; and what has a checkpoint resumes to those bytes.
+//
+// Some N of each scenario; with RLHF_TEST_LONG=K every K-th, so with 1 all. On the reference
+// backend: oneDNN does not survive a failed allocation of its own.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHORT_TRIES 24ul // of each scenario and form
+
+#define TINY                                                                                       \
+    "--policy model --set policy.init=random --set compute.backend=reference --set batch.size=4 "  \
+    "--set run.phases=2 --set checkpoint.every=1 --threads 1 "
+#define ROLLOUT "--prompts prompts.txt --set sampling.max_new_tokens=4 "
+
+static const char *preload(void) {
+    const char *lib = getenv("RLHF_FAIL_ALLOC");
+    assert_non_null(lib);
+    return lib;
+}
+
+static int count_of(const char *text, const char *part) {
+    int n = 0;
+    for (const char *p = text; (p = strstr(p, part)) != NULL; p++)
+        n++;
+    return n;
+}
+
+static unsigned long allocations(struct e2e *t, const char *args) {
+    assert_int_equal(e2e_shell(t,
+                               "RLHF_TEST_ALLOC_COUNT=count LD_PRELOAD='%s' \"$HOST\" %s "
+                               "--out counted && cat count",
+                               preload(), args),
+                     0);
+    const char *last = strrchr(t->out, ':'); // "... done ...: counted\n1234\n"
+    assert_non_null(last);
+    last = strchr(last, '\n');
+    assert_non_null(last);
+    return strtoul(last, NULL, 10);
+}
+
+static void check_end(struct e2e *t, const char *form, unsigned long n, int status) {
+    const char *said = t->out;
+    if (status != 0 && status != 1)
+        fail_msg("%s=%lu ended with status %d:\n%s", form, n, status, said);
+    if (status == 1 && (count_of(said, "error: ") != 1 ||
+                        !(strstr(said, "memory") || strstr(said, "cannot allocate"))))
+        fail_msg("%s=%lu is not one sentence about memory:\n%s", form, n, said);
+}
+
+static void check_left(struct e2e *t, const char *form, unsigned long n, int status) {
+    if (!e2e_exists(t, "s/checkpoints/latest")) {
+        if (status == 0) fail_msg("%s=%lu ended with status 0 and no checkpoint", form, n);
+        return;
+    }
+    if (status == 1 && e2e_shell(t, "\"$HOST\" --resume s") != 0)
+        fail_msg("after %s=%lu the run does not resume:\n%s", form, n, t->out);
+    if (e2e_shell(t, "diff -r s/checkpoints/000002 counted/checkpoints/000002") != 0)
+        fail_msg("after %s=%lu the last checkpoint differs:\n%s", form, n, t->out);
+}
+
+static void sweep(struct e2e *t, const char *args) {
+    static const char *const forms[] = {"RLHF_TEST_ALLOC_FAIL", "RLHF_TEST_ALLOC_FROM"};
+    const unsigned long total = allocations(t, args);
+    assert_true(total > 1000);
+    const char *every = getenv("RLHF_TEST_LONG");
+    const unsigned long asked = every ? strtoul(every, NULL, 10) : 0;
+    const unsigned long step = asked ? asked : total / SHORT_TRIES;
+    for (size_t f = 0; f < 2; f++)
+        for (unsigned long n = 1 + f * step / 2; n <= total; n += step) {
+            int status = e2e_shell(t, "rm -rf s; %s=%lu LD_PRELOAD='%s' \"$HOST\" %s --out s",
+                                   forms[f], n, preload(), args);
+            check_end(t, forms[f], n, status);
+            check_left(t, forms[f], n, status);
+        }
+}
+
+static void rollouts(void **state) {
+    sweep(*state,
+          "--algo ppo.so --reward period_count.so --reward ngram3.so:weight=-0.5 " TINY ROLLOUT);
+}
+
+static void groups_with_a_reward_of_texts(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, "--algo classify.so --policy model --data labelled.jsonl --set "
+                                "policy.init=random --set score.labels=NEGATIVE,POSITIVE --set "
+                                "run.phases=1 --out judge"),
+                     0);
+    sweep(t, "--algo grpo.so --reward imdb.so:model=judge/checkpoints/latest,self_test=false "
+             "--set algo.group_size=2 " TINY ROLLOUT);
+}
+
+static void rows_of_text(void **state) { sweep(*state, "--algo sft.so --data texts.jsonl " TINY); }
+
+static void preferences(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "pairs.jsonl",
+              "{\"prompt\": \"It\", \"chosen\": \" is\", \"rejected\": \" was\"}\n"
+              "{\"prompt\": \"The\", \"chosen\": \" film\", \"rejected\": \" thing\"}\n"
+              "{\"prompt\": \"It\", \"chosen\": \" was the\", \"rejected\": \" in\"}\n"
+              "{\"prompt\": \"I\", \"chosen\": \" think\", \"rejected\": \" the\"}\n");
+    sweep(t, "--algo bradley_terry.so --data pairs.jsonl --set score.calibrate=0 " TINY);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(rollouts, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(groups_with_a_reward_of_texts, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(rows_of_text, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(preferences, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("memory_sweep", tests, NULL, NULL);
+}
