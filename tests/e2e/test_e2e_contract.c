@@ -34,6 +34,7 @@ static void what_cannot_be_given_is_refused(void **state) {
         {"heads=1025", "pairs.jsonl", "plans the head bit 10, which this host does not know"},
         {"heads=0", "pairs.jsonl", "plans no heads"},
         {"heads=65", "pairs.jsonl", "head 'generate' cannot be planned"},
+        {"heads=513", "pairs.jsonl", "head 'support' cannot be planned"},
         {"heads=33", "pairs.jsonl", "head 'hidden' cannot be planned"},
         {"heads=9", "pairs.jsonl", "head 'value', which rows of preferences cannot give"},
         {"source=2,heads=17", "texts.jsonl", "head 'score', which rows of text cannot give"},
