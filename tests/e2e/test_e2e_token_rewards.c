@@ -46,7 +46,8 @@ static void the_same_however_it_is_paid(void **state) {
         GRPO "--set rewards.normalize=after",
         GRPO "--set rewards.clip=1.5",
         GRPO "--set rewards.normalize=after --set rewards.clip=0.5",
-        GRPO "--set response.truncate=period --set response.period_max=4",
+        GRPO
+        "--set response.truncate=period --set response.period_min=1 --set response.period_max=4",
         GRPO "--set response.non_stop=replace --set response.non_stop_penalty=-3",
         GRPO "--set response.non_stop=subtract --set response.non_stop_penalty=2",
         RUN "--algo ppo.so --set algo.minibatches=2 --set algo.advantage=sequence "
