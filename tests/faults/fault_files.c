@@ -18,32 +18,40 @@ static int open_at(int dir, const char *path, int flags, mode_t mode) {
     return (int)syscall(SYS_openat, dir, path, flags, mode);
 }
 
-#define MODE_OF(flags, mode)                                                                       \
-    mode_t mode = 0;                                                                               \
-    if ((flags) & (O_CREAT | __O_TMPFILE)) {                                                       \
-        va_list ap;                                                                                \
-        va_start(ap, flags);                                                                       \
-        mode = (mode_t)va_arg(ap, int);                                                            \
-        va_end(ap);                                                                                \
-    }
+// The third argument of open, which is there when a file may be made.
+static mode_t mode_of(int flags, va_list ap) {
+    return flags & (O_CREAT | __O_TMPFILE) ? (mode_t)va_arg(ap, int) : 0;
+}
 
 int open(const char *path, int flags, ...) {
-    MODE_OF(flags, mode)
+    va_list ap;
+    va_start(ap, flags);
+    mode_t mode = mode_of(flags, ap);
+    va_end(ap);
     return open_at(AT_FDCWD, path, flags, mode);
 }
 
 int open64(const char *path, int flags, ...) {
-    MODE_OF(flags, mode)
+    va_list ap;
+    va_start(ap, flags);
+    mode_t mode = mode_of(flags, ap);
+    va_end(ap);
     return open_at(AT_FDCWD, path, flags | O_LARGEFILE, mode);
 }
 
 int openat(int dir, const char *path, int flags, ...) {
-    MODE_OF(flags, mode)
+    va_list ap;
+    va_start(ap, flags);
+    mode_t mode = mode_of(flags, ap);
+    va_end(ap);
     return open_at(dir, path, flags, mode);
 }
 
 int openat64(int dir, const char *path, int flags, ...) {
-    MODE_OF(flags, mode)
+    va_list ap;
+    va_start(ap, flags);
+    mode_t mode = mode_of(flags, ap);
+    va_end(ap);
     return open_at(dir, path, flags | O_LARGEFILE, mode);
 }
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 struct self {
@@ -48,14 +49,15 @@ static rlhf_status load(void *self, const rlhf_istream *in, uint32_t version) {
 
 static int deep(volatile char *p, int n) {
     volatile char more[4096];
-    more[n % 4096] = p[0];
+    more[0] = p[0];
     return n > 0 ? deep(more, n + 1) + more[0] : 0;
 }
 
-__attribute__((no_sanitize("all"))) static void *crash(void *arg) {
+static void *crash(void *arg) {
     (void)arg;
-    static volatile int *volatile nowhere;
-    *nowhere = 1;
+    volatile int *p =
+        mmap(NULL, sizeof *p, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); // may not be touched
+    *p = 1;
     return NULL;
 }
 
