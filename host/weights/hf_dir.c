@@ -23,6 +23,18 @@ static rlhf_status no_run(const json_t *config, const char *dir, struct rlhf__er
                       "%s is a run directory; give its model, %s/checkpoints/latest", dir, dir);
 }
 
+static rlhf_status no_config(const char *dir, struct rlhf__error *err) {
+    char *adapter = rlhf__path_join(dir, "adapter_config.json");
+    int there = adapter && rlhf__is_file(adapter);
+    free(adapter);
+    if (!there)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s has no config.json: no model directory", dir);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s holds an adapter (adapter_config.json), not a model; merge it into its "
+                      "base (merge_and_unload of peft) and save that",
+                      dir);
+}
+
 rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__error *err) {
     *out = NULL;
     if (!rlhf__is_dir(dir))
@@ -31,7 +43,7 @@ rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__err
     if (!path) return no_memory(err);
     rlhf_status st;
     if (!rlhf__is_file(path))
-        st = rlhf__fail(err, RLHF_E_INVALID, "%s has no config.json: no model directory", dir);
+        st = no_config(dir, err);
     else
         st = rlhf__json_load(path, out, err);
     if (st == RLHF_OK && !json_is_object(*out))

@@ -158,6 +158,19 @@ static rlhf_status open_file(struct rlhf__weights *w, const char *path, struct r
     return sort(w, err);
 }
 
+static rlhf_status no_weights(const char *dir, struct rlhf__error *err) {
+    char *pickle = rlhf__path_join(dir, "pytorch_model.bin");
+    int there = pickle && rlhf__is_file(pickle);
+    free(pickle);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s holds no weights; expected model.safetensors or "
+                      "model.safetensors.index.json%s",
+                      dir,
+                      there ? ": pytorch_model.bin is a pickle, which is never read; "
+                              "save_pretrained of transformers writes safetensors"
+                            : "");
+}
+
 static rlhf_status open_dir(struct rlhf__weights *w, const char *dir, struct rlhf__error *err) {
     char *file = rlhf__path_join(dir, "model.safetensors");
     char *index = rlhf__path_join(dir, "model.safetensors.index.json");
@@ -169,10 +182,7 @@ static rlhf_status open_dir(struct rlhf__weights *w, const char *dir, struct rlh
     else if (rlhf__is_file(index))
         st = open_index(w, index, err);
     else
-        st = rlhf__fail(err, RLHF_E_INVALID,
-                        "%s holds no weights; expected model.safetensors or "
-                        "model.safetensors.index.json",
-                        dir);
+        st = no_weights(dir, err);
     free(file);
     free(index);
     return st;

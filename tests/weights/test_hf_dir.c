@@ -37,6 +37,9 @@ static void config_errors(void **state) {
     check_error(rlhf__hf_config_read(scratch_path(s, "gone"), &c, &err), RLHF_E_INVALID, &err,
                 "does not exist");
     check_error(rlhf__hf_config_read(s->dir, &c, &err), RLHF_E_INVALID, &err, "has no config.json");
+    scratch_text(s, "adapter_config.json", "{}");
+    check_error(rlhf__hf_config_read(s->dir, &c, &err), RLHF_E_INVALID, &err,
+                "holds an adapter (adapter_config.json), not a model; merge it into its base");
     scratch_text(s, "config.json", "{\n\"a\": }");
     check_error(rlhf__hf_config_read(s->dir, &c, &err), RLHF_E_INVALID, &err, "config.json:2");
     scratch_text(s, "config.json", "[]");

@@ -179,6 +179,9 @@ static void bad_files(void **state) {
                  "no safetensors file");
     scratch_text(s, "a.safetensors", "");
     expect_error(s->dir, RLHF_E_INVALID, "holds no weights");
+    scratch_text(s, "pytorch_model.bin", "x");
+    expect_error(s->dir, RLHF_E_INVALID, "pytorch_model.bin is a pickle, which is never read");
+    assert_int_equal(remove(scratch_path(s, "pytorch_model.bin")), 0);
     // Cut anywhere, the file is refused.
     struct rlhf__buf all = RLHF__BUF_INIT;
     struct rlhf__error err = {0};
