@@ -37,7 +37,7 @@ static void plugins_cannot_write_to_the_terminal(void **state) {
     assert_int_equal(e2e_run(t, PPO RUDE "\" --set log.samples_every=0 --out r"), 0);
     assert_clean(t->out, "\n");
     e2e_says(t, "rude_reward: logs \\x1b[31mred\\nerror: forged\\x9b2J\\u202eabc\\xff.\n");
-    assert_int_equal(e2e_run(t, PPO RUDE ":fail=true\" --out f"), 2);
+    assert_int_equal(e2e_run(t, PPO RUDE ":fail=true\" --out f"), 1);
     assert_clean(t->out, "\n");
     e2e_says(t, "fails \\x1b[31mred\\nerror: forged");
     assert_int_equal(e2e_run(t, "plugin info \"$RLHF_TEST_PLUGINS/rude_reward.so\""), 0);
