@@ -70,6 +70,7 @@ static rlhf_status check_early_stop(struct rlhf__trainer *t, int32_t what, const
     }
     int64_t seen = what == RLHF__EARLY_STOP_KL ? s->kl.seen : s->reward.seen;
     if (seen > 0 || !rlhf__early_stop_looks_at(s->config, what)) return RLHF_OK;
+    t->bad_input = 1;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s: the metric '%s' has no value in phase %lld, so it would never end the "
                       "run; 0 switches it off",
