@@ -1,29 +1,12 @@
 // best.c: see best.h.
 #include "train/best.h"
 
-#include "base/nearest.h"
-
 #include <math.h>
 #include <string.h>
 
 void rlhf__best_see(struct rlhf__best *b, const struct rlhf__checkpoint_config *c,
                     const struct rlhf__metrics *m) {
     if (!c->best[0] || !rlhf__metrics_get(m, c->best, &b->now)) b->now = NAN;
-}
-
-static void offer(void *arg, const char *name) { rlhf__nearest_offer(arg, name); }
-
-rlhf_status rlhf__best_known(const struct rlhf__checkpoint_config *c, const struct rlhf__metrics *m,
-                             int64_t phase, struct rlhf__error *err) {
-    double value;
-    char hint[300];
-    if (!c->best[0] || rlhf__metrics_get(m, c->best, &value)) return RLHF_OK;
-    struct rlhf__nearest near = {c->best, NULL, 0};
-    rlhf__metrics_names(m, offer, &near);
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "checkpoint.best: phase %lld reports no metric \"%.200s\"%s; "
-                      "metrics.jsonl has the names",
-                      (long long)phase, c->best, rlhf__nearest_hint(&near, hint, sizeof hint));
 }
 
 int rlhf__best_offer(struct rlhf__best *b, const struct rlhf__checkpoint_config *c, int64_t phase) {

@@ -21,11 +21,6 @@ struct rlhf__best {
 void rlhf__best_see(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                     const struct rlhf__metrics *);
 
-// Refuse (RLHF_E_INVALID, with the nearest name) a metric that the phase that ended does not
-// report. Before the metrics are flushed. [main]
-rlhf_status rlhf__best_known(const struct rlhf__checkpoint_config *, const struct rlhf__metrics *,
-                             int64_t phase, struct rlhf__error *err);
-
 // A checkpoint of `phase` is being written: it is the best when it is better than the best so far.
 // Returns 0 when a metric is named and has no finite value in this phase. [main]
 int rlhf__best_offer(struct rlhf__best *, const struct rlhf__checkpoint_config *, int64_t phase);

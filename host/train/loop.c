@@ -6,8 +6,6 @@
 #include "train/run_dir.h"
 #include "train/trainer.h"
 
-#include <string.h>
-
 rlhf_status rlhf__algo_minibatch_end(const struct rlhf__trainer *t, int32_t *stop,
                                      struct rlhf__error *err) {
     const rlhf_algo_ops *ops = &t->algo->plugin->ops.algo;
@@ -44,17 +42,6 @@ static rlhf_status open_reports(struct rlhf__trainer *t, struct rlhf__error *err
     return RLHF_OK;
 }
 
-// After the first phase of this process the names are known, but for what only some phases measure:
-// held-out rows, and what an outer loop reports at its own pace.
-static rlhf_status check_best(const struct rlhf__trainer *t, struct rlhf__error *err) {
-    const struct rlhf__checkpoint_config *c = &t->config->checkpoint;
-    const uint32_t outer = RLHF_PLAN_MOVES_REFERENCE | RLHF_PLAN_REWARD_MODEL;
-    if (t->phase != t->first_phase + 1 || (t->plan.flags & outer) ||
-        strncmp(c->best, "eval/", 5) == 0)
-        return RLHF_OK;
-    return rlhf__best_known(c, t->metrics, t->phase, err);
-}
-
 // One phase, from clean totals to a written row of metrics.
 static rlhf_status run_phase(struct rlhf__trainer *t, struct rlhf__error *err) {
     struct rlhf__learner *l = &t->learner;
@@ -74,8 +61,7 @@ static rlhf_status run_phase(struct rlhf__trainer *t, struct rlhf__error *err) {
     if (st != RLHF_OK) return st;
     t->phase++;
     rlhf__best_see(&t->best, &t->config->checkpoint, t->metrics);
-    rlhf_status known = check_best(t, err);
-    t->bad_input = known != RLHF_OK;
+    rlhf_status known = rlhf__phase_measured(t, err);
     st = rlhf__metrics_flush(t->metrics, t->phase, known == RLHF_OK ? err : NULL);
     t->session.services.phase = -1;
     if (known == RLHF_OK && st == RLHF_OK) return rlhf__boundary_note(&t->boundary, t, err);

@@ -1,9 +1,11 @@
 // phase_report.c: see phase_report.h.
 #include "train/phase_report.h"
 
+#include "base/nearest.h"
 #include "train/completions.h"
 
 #include <math.h>
+#include <string.h>
 #include <sys/resource.h>
 
 static void set(struct rlhf__trainer *t, const char *name, double value) {
@@ -55,41 +57,26 @@ static void report_speed(struct rlhf__trainer *t) {
         set(t, "perf/peak_rss_mb", (double)usage.ru_maxrss / 1024); // KiB on Linux
 }
 
-// One of the quantities early_stop.* looks at. What the first phase does not measure is not going
-// to be measured: the setting would be without effect.
-static rlhf_status check_early_stop(struct rlhf__trainer *t, int32_t what, const char *setting,
-                                    const char *metric, struct rlhf__error *err) {
-    struct rlhf__early_stop *s = &t->early_stop;
+#define KL_METRIC     "objective/kl"
+#define REWARD_METRIC "objective/scores"
+
+// One of the quantities early_stop.* looks at.
+static void offer_early_stop(struct rlhf__trainer *t, int32_t what, const char *metric) {
     char why[160];
     double value;
-    if (rlhf__metrics_get(t->metrics, metric, &value)) {
-        if (!rlhf__early_stop_offer(s, what, value, why)) return RLHF_OK;
-        t->stop = 1;
-        rlhf__logf(t->log, RLHF_LOG_INFO, "early stop: %s", why);
-        return RLHF_OK;
-    }
-    int64_t seen = what == RLHF__EARLY_STOP_KL ? s->kl.seen : s->reward.seen;
-    if (seen > 0 || !rlhf__early_stop_looks_at(s->config, what)) return RLHF_OK;
-    t->bad_input = 1;
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s: the metric '%s' has no value in phase %lld, so it would never end the "
-                      "run; 0 switches it off",
-                      setting, metric, (long long)t->phase + 1);
-}
-
-static rlhf_status check_early_stops(struct rlhf__trainer *t, struct rlhf__error *err) {
-    rlhf_status st = check_early_stop(t, RLHF__EARLY_STOP_KL, "early_stop.kl", "objective/kl", err);
-    if (st != RLHF_OK) return st;
-    return check_early_stop(t, RLHF__EARLY_STOP_REWARD, "early_stop.reward", "objective/scores",
-                            err);
+    if (!rlhf__metrics_get(t->metrics, metric, &value) ||
+        !rlhf__early_stop_offer(&t->early_stop, what, value, why))
+        return;
+    t->stop = 1;
+    rlhf__logf(t->log, RLHF_LOG_INFO, "early stop: %s", why);
 }
 
 static void report_progress(struct rlhf__trainer *t) {
     int rollout = t->plan.source == RLHF_SOURCE_ROLLOUT;
     double reward = 0, kl = NAN, judge = NAN, accuracy = NAN;
-    rlhf__metrics_get(t->metrics, "objective/kl", &kl);
+    rlhf__metrics_get(t->metrics, KL_METRIC, &kl);
     rlhf__metrics_get(t->metrics, "judge/mean", &judge);
-    rlhf__metrics_get(t->metrics, "objective/scores", &reward);
+    rlhf__metrics_get(t->metrics, REWARD_METRIC, &reward);
     if (!rollout && !rlhf__metrics_get(t->metrics, "reward_model/accuracy", &accuracy))
         rlhf__metrics_get(t->metrics, "classify/accuracy", &accuracy);
     double loss = t->learner.minibatches ? t->learner.loss_sum / (double)t->learner.minibatches : 0;
@@ -109,12 +96,64 @@ static void report_progress(struct rlhf__trainer *t) {
 }
 
 rlhf_status rlhf__phase_report(struct rlhf__trainer *t, struct rlhf__error *err) {
-    rlhf_status st = RLHF_OK;
     report_optim(t);
     report_times(t);
     report_speed(t);
-    if (t->plan.source == RLHF_SOURCE_ROLLOUT) st = check_early_stops(t, err);
-    if (st == RLHF_OK) st = rlhf__completions_show(t, err);
+    if (t->plan.source == RLHF_SOURCE_ROLLOUT) {
+        offer_early_stop(t, RLHF__EARLY_STOP_KL, KL_METRIC);
+        offer_early_stop(t, RLHF__EARLY_STOP_REWARD, REWARD_METRIC);
+    }
+    rlhf_status st = rlhf__completions_show(t, err);
     if (st == RLHF_OK) report_progress(t);
+    return st;
+}
+
+// ---- metrics that settings look at ----
+
+static void offer_name(void *arg, const char *name) { rlhf__nearest_offer(arg, name); }
+
+static rlhf_status no_best(struct rlhf__trainer *t, struct rlhf__error *err) {
+    const char *best = t->config->checkpoint.best;
+    char hint[300];
+    struct rlhf__nearest near = {best, NULL, 0};
+    rlhf__metrics_names(t->metrics, offer_name, &near);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "checkpoint.best: phase %lld reports no metric \"%.200s\"%s; "
+                      "metrics.jsonl has the names",
+                      (long long)t->phase, best, rlhf__nearest_hint(&near, hint, sizeof hint));
+}
+
+// Every name is known after the first phase of a process, but for what only some phases measure:
+// held-out rows, and what an outer loop reports at its own pace.
+static int wants_best(const struct rlhf__trainer *t) {
+    const uint32_t outer = RLHF_PLAN_MOVES_REFERENCE | RLHF_PLAN_REWARD_MODEL;
+    const char *best = t->config->checkpoint.best;
+    return *best && t->best.phase == 0 && t->phase == t->first_phase + 1 &&
+           !(t->plan.flags & outer) && strncmp(best, "eval/", 5) != 0;
+}
+
+static rlhf_status no_early_stop(const struct rlhf__trainer *t, const char *setting,
+                                 const char *metric, struct rlhf__error *err) {
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s: phase %lld reports no metric \"%s\", so it would never end the run; 0 "
+                      "switches it off",
+                      setting, (long long)t->phase, metric);
+}
+
+static rlhf_status look(struct rlhf__trainer *t, struct rlhf__error *err) {
+    const struct rlhf__early_stop *s = &t->early_stop;
+    double value;
+    if (wants_best(t) && !rlhf__metrics_get(t->metrics, t->config->checkpoint.best, &value))
+        return no_best(t, err);
+    if (rlhf__early_stop_looks_at(s->config, RLHF__EARLY_STOP_KL) && s->kl.seen == 0)
+        return no_early_stop(t, "early_stop.kl", KL_METRIC, err);
+    if (rlhf__early_stop_looks_at(s->config, RLHF__EARLY_STOP_REWARD) && s->reward.seen == 0)
+        return no_early_stop(t, "early_stop.reward", REWARD_METRIC, err);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__phase_measured(struct rlhf__trainer *t, struct rlhf__error *err) {
+    rlhf_status st = look(t, err);
+    t->bad_input = st != RLHF_OK;
     return st;
 }

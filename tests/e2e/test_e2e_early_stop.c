@@ -34,12 +34,20 @@ static void what_is_never_measured_is_refused(void **state) {
     refused(t, ROLLOUT "--algo ppo.so --set early_stop.patience=2", "early_stop.patience has no");
 }
 
+static int phases(struct e2e *t, const char *run) {
+    json_t *rows = e2e_metrics(t, run);
+    int n = (int)json_array_size(rows);
+    json_decref(rows);
+    return n;
+}
+
 // Only its first phase shows that an algorithm with a reference reports no KL.
 static void what_the_first_phase_does_not_measure_ends_the_run(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
         e2e_run(t, GROUPS "none\" --set early_stop.kl=1 --set run.phases=4 --set run.dir=x"), 2);
-    e2e_says(t, "early_stop.kl: the metric 'objective/kl' has no value in phase 1");
+    e2e_says(t, "early_stop.kl: phase 1 reports no metric \"objective/kl\"");
+    assert_int_equal(phases(t, "x"), 1); // the names that there are
     // A later phase without it says nothing, and is not counted.
     assert_int_equal(e2e_run(t,
                              GROUPS "first\" " OFTEN
@@ -48,11 +56,13 @@ static void what_the_first_phase_does_not_measure_ends_the_run(void **state) {
     assert_null(strstr(t->out, "early stop"));
 }
 
-static int phases(struct e2e *t, const char *run) {
-    json_t *rows = e2e_metrics(t, run);
-    int n = (int)json_array_size(rows);
-    json_decref(rows);
-    return n;
+// A metric that some phases do not report, but one did: the search for the best goes on.
+static void a_metric_of_some_phases_picks_the_best(void **state) {
+    struct e2e *t = *state;
+    const char *run = GROUPS "first\" --set checkpoint.best=objective/kl --set checkpoint.every=1 ";
+    assert_int_equal(e2e_run(t, "%s --set run.phases=2 --set run.dir=a", run), 0);
+    assert_int_equal(e2e_run(t, "--resume a --set run.phases=3"), 0);
+    assert_int_equal(e2e_shell(t, "test $(readlink a/checkpoints/best) = 000001"), 0);
 }
 
 static void an_infinite_kl_is_beyond_every_limit(void **state) {
@@ -99,6 +109,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(what_is_never_measured_is_refused, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(what_the_first_phase_does_not_measure_ends_the_run,
                                         e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_metric_of_some_phases_picks_the_best, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(an_infinite_kl_is_beyond_every_limit, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(the_last_samples_are_kept, e2e_setup, e2e_teardown),
