@@ -47,10 +47,11 @@ rlhf_status rlhf__eval_print_new(json_t *v, struct rlhf__error *err) {
     if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory printing");
     struct rlhf__buf line = RLHF__BUF_INIT;
     rlhf__json_write(&line, v, 0);
-    puts(rlhf__buf_text(&line));
+    rlhf_status st = rlhf__buf_ok(&line, err);
+    if (st == RLHF_OK) puts(rlhf__buf_text(&line));
     rlhf__buf_free(&line);
     json_decref(v);
-    return rlhf__eval_flush(err);
+    return st == RLHF_OK ? rlhf__eval_flush(err) : st;
 }
 
 struct rlhf__loading rlhf__eval_loading(const struct rlhf__eval_options *o,

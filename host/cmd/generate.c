@@ -103,64 +103,69 @@ static void put_ids(struct rlhf__buf *out, const char *before, const int32_t *id
 }
 
 // ids and logp_sampled as in rollouts.jsonl.
-static void print_json(const struct job *j, size_t p, const struct rlhf__gen_result *r, uint32_t i,
-                       const char *text, size_t len) {
-    struct rlhf__buf line = RLHF__BUF_INIT;
+static void put_json(struct rlhf__buf *line, const struct job *j, size_t p,
+                     const struct rlhf__gen_result *r, uint32_t i, const char *text, size_t len) {
     char number[40];
     double sum = 0;
     rlhf_str prompt = j->prompts.text[p];
     const float *logp = r->logp + (size_t)i * (size_t)r->stride;
     for (int32_t k = 0; k < r->len[i]; k++)
         sum += (double)logp[k];
-    rlhf__buf_puts(&line, "{\"prompt\": ");
-    rlhf__json_write_string(&line, prompt.ptr, (size_t)prompt.len);
-    rlhf__buf_puts(&line, ", \"response\": ");
-    rlhf__json_write_string(&line, text, len);
-    rlhf__buf_printf(&line, ", \"logp\": %s, \"finished\": %s, \"prompt_length\": %zu, \"ids\": ",
+    rlhf__buf_puts(line, "{\"prompt\": ");
+    rlhf__json_write_string(line, prompt.ptr, (size_t)prompt.len);
+    rlhf__buf_puts(line, ", \"response\": ");
+    rlhf__json_write_string(line, text, len);
+    rlhf__buf_printf(line, ", \"logp\": %s, \"finished\": %s, \"prompt_length\": %zu, \"ids\": ",
                      rlhf__format_double(sum, 1, number), r->stopped[i] ? "true" : "false",
                      j->at[p + 1] - j->at[p]);
-    put_ids(&line, "[", j->ids.data + j->at[p], j->at[p + 1] - j->at[p]);
-    put_ids(&line, ", ", r->ids + (size_t)i * (size_t)r->stride, (size_t)r->len[i]);
-    rlhf__buf_puts(&line, "], \"logp_sampled\": [");
+    put_ids(line, "[", j->ids.data + j->at[p], j->at[p + 1] - j->at[p]);
+    put_ids(line, ", ", r->ids + (size_t)i * (size_t)r->stride, (size_t)r->len[i]);
+    rlhf__buf_puts(line, "], \"logp_sampled\": [");
     for (int32_t k = 0; k < r->len[i]; k++)
-        rlhf__buf_printf(&line, "%s%s", k ? ", " : "", rlhf__format_float(logp[k], number));
-    rlhf__buf_puts(&line, "]}");
-    puts(rlhf__buf_text(&line));
-    rlhf__buf_free(&line);
+        rlhf__buf_printf(line, "%s%s", k ? ", " : "", rlhf__format_float(logp[k], number));
+    rlhf__buf_puts(line, "]}\n");
 }
 
 // The text as it is, except on a terminal, which would obey what a model happens to write.
-static void print_text(rlhf_str prompt, int first, const char *text, size_t len) {
-    struct rlhf__buf all = RLHF__BUF_INIT;
-    if (!first) rlhf__buf_puts(&all, "---\n");
+static void put_text(struct rlhf__buf *out, rlhf_str prompt, int first, const char *text,
+                     size_t len) {
+    if (!first) rlhf__buf_puts(out, "---\n");
     if (isatty(STDOUT_FILENO)) {
-        rlhf__put_printable(&all, prompt.ptr, (size_t)prompt.len, "\n\t");
-        rlhf__put_printable(&all, text, len, "\n\t");
+        rlhf__put_printable(out, prompt.ptr, (size_t)prompt.len, "\n\t");
+        rlhf__put_printable(out, text, len, "\n\t");
     } else {
-        rlhf__buf_put(&all, prompt.ptr, (size_t)prompt.len);
-        rlhf__buf_put(&all, text, len);
+        rlhf__buf_put(out, prompt.ptr, (size_t)prompt.len);
+        rlhf__buf_put(out, text, len);
     }
-    rlhf__buf_putc(&all, '\n');
-    fwrite(rlhf__buf_text(&all), 1, all.len, stdout);
-    rlhf__buf_free(&all);
+    rlhf__buf_putc(out, '\n');
 }
 
 // n texts of which the first is number `first` of all.
 static rlhf_status print_block(const struct job *j, const struct rlhf__gen_result *r,
                                uint64_t first, uint32_t n, struct rlhf__error *err) {
-    for (uint32_t i = 0; i < n; i++) {
+    struct rlhf__buf out = RLHF__BUF_INIT;
+    rlhf_status st = RLHF_OK;
+    for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
         size_t len = 0;
         size_t p = (size_t)((first + i) / (uint64_t)j->o->n);
         char *text = rlhf__tokenizer_text(j->m->tok, r->ids + (size_t)i * (size_t)r->stride,
                                           (size_t)r->len[i], RLHF__DECODE_SKIP_SPECIAL, &len);
-        if (!text) return RLHF__NOMEM(err, "out of memory printing");
+        if (!text) {
+            st = RLHF__NOMEM(err, "out of memory printing");
+            break;
+        }
         len = rlhf__response_text_end(j->rules, text, len);
+        rlhf__buf_clear(&out);
         if (j->o->json)
-            print_json(j, p, r, i, text, len);
+            put_json(&out, j, p, r, i, text, len);
         else
-            print_text(j->prompts.text[p], first + i == 0, text, len);
+            put_text(&out, j->prompts.text[p], first + i == 0, text, len);
         free(text);
+        st = rlhf__buf_ok(&out, err);
+        if (st == RLHF_OK) fwrite(rlhf__buf_text(&out), 1, out.len, stdout);
     }
+    rlhf__buf_free(&out);
+    if (st != RLHF_OK) return st;
     if (fflush(stdout) == 0) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_IO, "cannot write to standard output");
 }

@@ -10,8 +10,8 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
                               struct rlhf__error *err);
 
 // Refuse what differs from the stored config, except run.phases, run.stop_after, run.threads,
-// compute.workspace_mib, checkpoint.*, early_stop.* and log.*: anything else would make the rest of
-// the run a different run. Then c->run.dir is the resumed directory. [main]
+// compute.workspace_mib, data.max_mib, checkpoint.*, early_stop.* and log.*: anything else would
+// make the rest of the run a different run. Then c->run.dir is the resumed directory. [main]
 rlhf_status rlhf__resume_check(const struct rlhf__config_request *req, struct rlhf__config *c,
                                struct rlhf__error *err);
 

@@ -231,8 +231,7 @@ rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
     return status;
 }
 
-// ---- names
-// ---------------------------------------------------------------------------------------
+// ---- names ------------------------------------------------------------------------------------
 
 struct stems {
     const char *name;

@@ -31,6 +31,8 @@ const char *rlhf__kind_name(int32_t kind) {
 }
 
 // Calls visit for each directory that is searched for a kind; a non-zero return ends the walk.
+// Entries of RLHF_PLUGIN_PATH that are not absolute are no such directories (and refused where a
+// name is looked up).
 static int each_dir(const struct rlhf__dirs *dirs, int32_t kind,
                     int (*visit)(void *arg, const char *dir), void *arg) {
     const char *env = getenv("RLHF_PLUGIN_PATH");
@@ -38,8 +40,8 @@ static int each_dir(const struct rlhf__dirs *dirs, int32_t kind,
     int done = 0;
     while (env && *env && !done) {
         int n = (int)strcspn(env, ":");
-        if (n > 0 && snprintf(path, sizeof path, "%.*s/%s", n, env, rlhf__kind_dir(kind)) <
-                         (int)sizeof path) {
+        if (*env == '/' && snprintf(path, sizeof path, "%.*s/%s", n, env, rlhf__kind_dir(kind)) <
+                               (int)sizeof path) {
             path[n] = '\0';
             done = visit(arg, path); // the directory itself ...
             path[n] = '/';

@@ -53,6 +53,7 @@ rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, struct rlhf__traine
     }
     t->phase = b->phase;
     t->best = b->best;
+    t->stop = 0; // what the phase that was left had found
     return RLHF_OK;
 }
 

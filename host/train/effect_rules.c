@@ -74,6 +74,8 @@ rlhf_status rlhf__trainer_effect(const struct rlhf__trainer *t, struct rlhf__err
         {"optim.schedule_phases", constant, 0, NULL, "optim.schedule is constant", NULL},
         {"early_stop.window", !stops, 0, NULL, no_limit, NULL},
         {"early_stop.patience", !stops, 0, NULL, no_limit, NULL},
+        {"checkpoint.best", c->checkpoint.every == 0, 0, NULL,
+         "checkpoint.every is 0, so the last checkpoint is always the best", NULL},
         {"checkpoint.best_mode", !c->checkpoint.best[0], 0, NULL, "checkpoint.best is not given",
          NULL},
         {"log.samples", !k.rollout && c->log.samples > 0, 0, algo, "draws no responses", NULL},

@@ -34,10 +34,10 @@ static rlhf_status reference_sync(void *host) {
     if (st == RLHF_OK && !(it->t->plan.flags & RLHF_PLAN_MOVES_REFERENCE))
         st = rlhf__fail(&err, RLHF_E_INVALID,
                         "reference_sync() needs RLHF_PLAN_MOVES_REFERENCE in the plan");
+    if (st != RLHF_OK) return tell(it, st, &err);
+    it->syncs++; // before the copy: one that fails half-way changes the reference too
     // Without a reference nothing compares with it: there is nothing to move.
-    if (st == RLHF_OK && it->t->reference)
-        st = rlhf__params_copy(it->t->reference, it->t->policy, &err);
-    if (st == RLHF_OK) it->syncs++;
+    if (it->t->reference) st = rlhf__params_copy(it->t->reference, it->t->policy, &err);
     return tell(it, st, &err);
 }
 

@@ -22,6 +22,18 @@ rlhf_status rlhf__algo_phase_end(const struct rlhf__trainer *t, struct rlhf__err
     return rlhf__call_end(&call, ops->phase_end(t->algo->self, (uint64_t)t->phase), err);
 }
 
+// Phases that a resume leaves are cut from an earlier file also where this process writes none.
+static rlhf_status open_rollouts(struct rlhf__trainer *t, int64_t keep, struct rlhf__error *err) {
+    const struct rlhf__folder *run = t->req->dir->root;
+    int writes = t->config->log.rollouts;
+    if (!writes && (keep < 0 || !rlhf__folder_has(run, "rollouts.jsonl"))) return RLHF_OK;
+    rlhf_status st = rlhf__rollout_log_open(run, keep, t->log, &t->rollout_log, err);
+    if (st != RLHF_OK || writes) return st;
+    rlhf__rollout_log_close(t->rollout_log);
+    t->rollout_log = NULL;
+    return RLHF_OK;
+}
+
 static rlhf_status open_reports(struct rlhf__trainer *t, struct rlhf__error *err) {
     const struct rlhf__log_config *log = &t->config->log;
     const struct rlhf__run_dir *dir = t->req->dir;
@@ -31,8 +43,7 @@ static rlhf_status open_reports(struct rlhf__trainer *t, struct rlhf__error *err
     if (st == RLHF_OK)
         st = rlhf__metrics_open(dir->root, log->tensorboard, keep, t->log, &t->metrics, err);
     if (st == RLHF_OK) st = rlhf__samples_open(dir->root, keep, t->log, &t->samples, err);
-    if (st == RLHF_OK && log->rollouts)
-        st = rlhf__rollout_log_open(dir->root, keep, t->log, &t->rollout_log, err);
+    if (st == RLHF_OK) st = open_rollouts(t, keep, err);
     t->session.services.metric = rlhf__metrics_sink;
     t->session.services.metric_ctx = t->metrics;
     if (st != RLHF_OK) return st;

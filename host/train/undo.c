@@ -89,8 +89,8 @@ rlhf_status rlhf__undo_back(struct rlhf__undo *u, struct rlhf__trainer *t,
     rlhf_status st = RLHF_OK;
     if (!u->taken)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "the update had begun, and a copy of the weights before it (%.0f MiB) is "
-                          "beyond checkpoint.undo_mib %lld",
+                          "the update had begun, and there is no copy of the weights before it: it "
+                          "takes %.0f MiB, checkpoint.undo_mib is %lld",
                           (double)u->bytes / 1048576, (long long)t->config->checkpoint.undo_mib);
     const char *from = u->copy;
     for (size_t i = 0; i < u->n; from += u->item[i++].bytes) {

@@ -174,6 +174,21 @@ static void a_resumed_run_goes_on_with_it(void **state) {
     json_decref(lines);
 }
 
+// Phases that a roll-back left go, also when the process that does so writes no rows.
+static void an_abandoned_future_leaves_no_rows(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, "--algo grpo.so:group_size=3 " RUN "--set run.phases=4 "
+                                "--set checkpoint.every=1 --set checkpoint.keep=0 "
+                                "--set run.dir=a"),
+                     0);
+    assert_int_equal(e2e_shell(t, "ln -sfn 000002 a/checkpoints/latest"), 0);
+    assert_int_equal(e2e_run(t, "--resume a --set run.phases=3 --set log.rollouts=false"), 0);
+    assert_int_equal(e2e_run(t, "--resume a --set run.phases=4 --set log.rollouts=true"), 0);
+    assert_int_equal(e2e_shell(t, "grep -o '\"phase\": [0-9]*' a/rollouts.jsonl | uniq | "
+                                  "tr -dc '0-9' | grep '^124$'"),
+                     0);
+}
+
 static void rows_that_were_dropped_are_not_there(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo ppo.so " RUN "--set run.phases=1 --set run.dir=p "
@@ -210,6 +225,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(updates_name_their_rows, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(advantages_of_a_minibatch, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_resumed_run_goes_on_with_it, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(an_abandoned_future_leaves_no_rows, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(rows_that_were_dropped_are_not_there, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(only_where_there_are_responses, e2e_setup, e2e_teardown),

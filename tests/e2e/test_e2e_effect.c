@@ -81,6 +81,9 @@ static void settings_that_another_one_switches_off(void **state) {
         {SFT "--set data.eval_every=2", "data.eval_every has no effect here: data.eval_path"},
         {SFT "--set data.epochs=2", "data.epochs has no effect here: run.phases"},
         {SFT "--set data.batch_tokens=40", "batch.size has no effect here: data.batch_tokens"},
+        {SFT "--set checkpoint.best=objective/loss",
+         "checkpoint.best has no effect here: checkpoint.every is 0, so the last checkpoint is "
+         "always the best"},
         {SFT "--set checkpoint.best_mode=min", "checkpoint.best_mode has no effect here"},
         {PPO "--set response.period_min=2", "response.period_min has no effect here: "
                                             "response.truncate is not period"},

@@ -135,7 +135,8 @@ static void a_run_can_end_by_it(void **state) {
     assert_int_equal(e2e_run(t, GRPO TOKENS ":shift=-7\" --set early_stop.reward=8 "
                                             "--set early_stop.window=1 --set early_stop.patience=2 "
                                             "--set run.phases=5 --set run.dir=s "
-                                            "--set checkpoint.best=objective/rlhf_reward"),
+                                            "--set checkpoint.best=objective/rlhf_reward "
+                                            "--set checkpoint.every=9"),
                      0);
     e2e_says(t, "early stop: the mean reward 8.5 is above early_stop.reward 8");
     e2e_says(t, "reward 8.5");

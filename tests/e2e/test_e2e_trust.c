@@ -267,6 +267,10 @@ static void the_plugin_path_is_absolute(void **state) {
                      2);
     e2e_says(t, "RLHF_PLUGIN_PATH: 'd' is not an absolute path");
     assert_int_equal(e2e_shell(t, "RLHF_PLUGIN_PATH=/nowhere:d \"$HOST\" plugin list"), 2);
+    // Nor does one that is not make code of a run's config.json installed.
+    assert_int_equal(e2e_run(t, PPO "--reward d/x.so:every=1000 --phases 1 --out made"), 0);
+    assert_int_equal(e2e_shell(t, "RLHF_PLUGIN_PATH=d \"$HOST\" --resume made --phases 2"), 2);
+    e2e_says(t, "names code that lies elsewhere than the installed plugins");
     assert_int_equal(e2e_shell(t, "RLHF_PLUGIN_PATH=/nowhere::$PWD/d \"$HOST\" " PPO
                                   "--reward x.so:every=1000 --dry-run --threads 1"),
                      0);
