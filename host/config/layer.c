@@ -203,6 +203,16 @@ rlhf_status rlhf__layer_given(struct rlhf__config *c, const char *section, const
     return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
 }
 
+const char *rlhf__layer_typed_by(const struct rlhf__config *c, const char *section,
+                                 const char *key) {
+    char path[512];
+    snprintf(path, sizeof path, "%s.%s", section, key);
+    const json_t *from = json_object_get(c->given, path);
+    return json_is_true(json_object_get(from, "typed"))
+               ? json_string_value(json_object_get(from, "source"))
+               : NULL;
+}
+
 static rlhf_status all_given(const struct rlhf__layer *l, const char *section, json_t *v,
                              struct rlhf__config *c, struct rlhf__error *err) {
     const char *key;

@@ -30,6 +30,10 @@ rlhf_status rlhf__layer_set(const char *flag, const char *assignment, struct rlh
 rlhf_status rlhf__layer_given(struct rlhf__config *c, const char *section, const char *key,
                               const char *source, int typed, struct rlhf__error *err);
 
+// The flag that gave section.key, NULL: none did, or a file. Lives as long as c->given. [main]
+const char *rlhf__layer_typed_by(const struct rlhf__config *c, const char *section,
+                                 const char *key);
+
 // "X.so[:k=v,...]": the plugin's name, heap, and its options as a JSON object of {raw text, parsed
 // value} pairs applied by rlhf__spec_apply. [main]
 rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__plugin_config *p,

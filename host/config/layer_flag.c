@@ -29,19 +29,32 @@ static json_t *typed_value(const char *raw) {
     return v ? v : json_string(raw);
 }
 
-// The command line gives a weight once: of two, one would be without effect.
+// Of two flags that give one setting, one would be without effect. The same flag again is not
+// refused: a command line may be a script's with something appended.
+static rlhf_status given_twice(const char *flag, const char *section, const char *key,
+                               const char *before, struct rlhf__error *err) {
+    return rlhf__fail(err, RLHF_E_INVALID, "%s: %s.%s is given twice, by %s and by %s", flag,
+                      section, key, before, flag);
+}
+
+// The command line gives a weight once.
 static rlhf_status set_weight(const char *flag, const char *section, const json_t *v,
                               const char *raw, struct rlhf__plugin_config *p,
                               struct rlhf__error *err) {
-    if (p->weight_flag)
-        return rlhf__fail(err, RLHF_E_INVALID, "%s: %s.weight is given twice, by %s and by %s",
-                          flag, section, p->weight_flag, flag);
+    if (p->weight_flag) return given_twice(flag, section, "weight", p->weight_flag, err);
     if (!json_is_number(v))
         return rlhf__fail(err, RLHF_E_INVALID, "%s: %s.weight must be a number, found %s", flag,
                           section, raw);
     p->weight = json_number_value(v);
     p->weight_flag = flag;
     return RLHF_OK;
+}
+
+// The flag that gave an option before, NULL: none did, or a file. Only what was typed has its text.
+static const char *typed_by(const struct rlhf__plugin_config *p, const char *key) {
+    const json_t *place = json_object_get(p->origin, key);
+    return json_object_get(place, "raw") ? json_string_value(json_object_get(place, "source"))
+                                         : NULL;
 }
 
 // One member of a plugin entry, as typed. flag and section are for messages.
@@ -52,7 +65,7 @@ static rlhf_status set_member(const char *flag, const char *section, const char 
     if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (!p->options) p->options = json_object();
     if (!p->origin) p->origin = json_object();
-    const char *const *host = rlhf__host_keys(is_reward);
+    const char *const *host = rlhf__host_keys(is_reward), *before = typed_by(p, key);
     while (*host && strcmp(*host, key) != 0)
         host++;
     rlhf_status status = RLHF_OK;
@@ -63,6 +76,8 @@ static rlhf_status set_member(const char *flag, const char *section, const char 
         free(*field);
         *field = strdup(raw);
         if (field == &p->plugin) p->from = RLHF__NAME_TYPED;
+    } else if (before && strcmp(before, flag) != 0) {
+        status = given_twice(flag, section, key, before, err);
     } else if (json_object_set(p->options, key, v) != 0 ||
                json_object_set_new(p->origin, key,
                                    json_pack("{ss,ss}", "source", flag, "raw", raw)) != 0) {
@@ -145,6 +160,8 @@ static rlhf_status set_reward(const char *path, const char *raw, struct rlhf__co
 
 static rlhf_status set_section(const char *flag, const struct rlhf__section *s, const char *key,
                                const char *raw, struct rlhf__config *c, struct rlhf__error *err) {
+    const char *before = rlhf__layer_typed_by(c, s->name, key);
+    if (before && strcmp(before, flag) != 0) return given_twice(flag, s->name, key, before, err);
     json_t *v = typed_value(raw);
     if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     struct rlhf__origin from = {flag, s->name, NULL, 0, 0, 0};

@@ -130,7 +130,9 @@ static void wrong_settings(void **state) {
     check_refused(f, "algo.stepz=1",
                   "--set: unknown key \"algo.stepz\" (did you mean \"algo.steps\"?)");
     check_refused(f, "algo.stepz=1", "see rlhf-host plugin info algo.so");
+    f->req.algo = f->algo;
     check_refused(f, "algo.rate=0", "--set: algo.rate must be a number above 0");
+    f->req.algo = spec;
     check_refused(f, "reward.1.gain=1", "there is 1 reward, numbered from 0");
     check_refused(f, "reward.x.gain=1", "write reward.<number>.<key>");
     check_refused(f, "reward.0.gian=1", "(did you mean \"reward.0.gain\"?)");
@@ -278,6 +280,29 @@ static void nothing_is_given_twice(void **state) {
     check_error(load(f, &err), RLHF_E_INVALID, &err, "reward.0.weight is given twice");
 }
 
+// Two flags for one setting: whichever won, the other would be without effect.
+static void two_flags_do_not_give_one_setting(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    const char *flags[] = {"--phases", "--set", "--set"};
+    char spec[1200];
+    f->req.set_flag = flags;
+    add_set(f, "run.phases=3");
+    add_set(f, "run.phases=2");
+    check_error(load(f, &err), RLHF_E_INVALID, &err,
+                "--set: run.phases is given twice, by --phases and by --set");
+    // The same flag again is a later word on the matter, and a file is a layer of its own.
+    flags[0] = "--set";
+    f->req.config_file = scratch_text(f->scratch, "c.json", "{\"run\": {\"phases\": 9}}");
+    check_ok(load(f, &err), &err);
+    assert_int_equal(f->config.run.phases, 2);
+    snprintf(spec, sizeof spec, "%s:rate=0.5", f->algo);
+    f->req.algo = spec;
+    add_set(f, "algo.rate=0.25");
+    check_error(load(f, &err), RLHF_E_INVALID, &err,
+                "--set: algo.rate is given twice, by --algo and by --set");
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 int main(void) {
@@ -294,6 +319,7 @@ int main(void) {
         T(what_is_printed_reads_back),
         T(settings_that_contradict),
         T(nothing_is_given_twice),
+        T(two_flags_do_not_give_one_setting),
     };
     return cmocka_run_group_tests_name("config_layers", tests, NULL, NULL);
 }
