@@ -18,7 +18,8 @@ static void on_end(int number) {
         return;
     }
     caught = number;
-    const ssize_t put = write(STDERR_FILENO, text, sizeof text - 1); // the only way to say it here
+    const size_t from = isatty(STDERR_FILENO) ? 0 : 1; // off the line with the ^C and the bar
+    const ssize_t put = write(STDERR_FILENO, text + from, sizeof text - 1 - from);
     (void)put;
     errno = error;
 }

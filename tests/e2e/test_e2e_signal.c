@@ -52,6 +52,7 @@ static void interrupt_before_the_first_phase(void **state) {
         "wait $pid; status=$?; kill $guard 2>/dev/null; cat log; exit $status");
     assert_int_equal(status, 130);
     e2e_says(t, "stopping");
+    assert_null(strstr(t->out, "\n\n")); // only a terminal has a ^C to leave the line of
     assert_null(strstr(t->out, "error"));
     assert_false(e2e_exists(t, "r"));
 }
