@@ -1,6 +1,7 @@
 // hint.c: rlhf__config_hint of config.h: which setting a --set without a section may mean.
 #include "base/nearest.h"
 #include "config/config.h"
+#include "config/resume.h"
 #include "plugin/load.h"
 
 #include <stdio.h>
@@ -24,13 +25,15 @@ static void offer(struct search *s, const char *section, const struct rlhf__opt_
     }
 }
 
-// The options of the algorithm that c names, if it can be opened.
-static void offer_algo(struct search *s, const struct rlhf__config *c,
-                       const struct rlhf__dirs *dirs) {
+// The options of the algorithm that c names, if it can be opened. The config of a run has not been
+// looked at yet when what was typed over it is wrong.
+static void offer_algo(struct search *s, const struct rlhf__config_request *req,
+                       const struct rlhf__config *c) {
     struct rlhf__plugins *plugins = NULL;
     const struct rlhf__plugin *algo = NULL;
     struct rlhf__error err;
-    if (!c->algo.plugin || rlhf__plugins_create(dirs, &plugins, &err) < 0) return;
+    if (req->resume && rlhf__resume_trust(req, c, &err) < 0) return;
+    if (!c->algo.plugin || rlhf__plugins_create(req->dirs, &plugins, &err) < 0) return;
     if (rlhf__plugin_open(plugins, c->algo.plugin, RLHF_KIND_ALGO, c->algo.from, "--algo", &algo,
                           &err) >= 0)
         offer(s, "algo", &algo->table);
@@ -51,7 +54,7 @@ void rlhf__config_hint(const struct rlhf__config_request *req, const struct rlhf
     const struct rlhf__section *section = rlhf__sections(&n);
     for (size_t i = 0; i < n; i++)
         offer(&s, section[i].name, &section[i].table);
-    offer_algo(&s, c, req->dirs);
+    offer_algo(&s, req, c);
     size_t at = strlen(err->text), room = sizeof err->text - at;
     if (s.exact.len)
         snprintf(err->text + at, room, " (did you mean %s?)", rlhf__buf_text(&s.exact));

@@ -75,6 +75,7 @@ static rlhf_status set_member(const char *flag, const char *section, const char 
         char **field = strcmp(key, "plugin") == 0 ? &p->plugin : &p->name;
         free(*field);
         *field = strdup(raw);
+        if (!*field) status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
         if (field == &p->plugin) p->from = RLHF__NAME_TYPED;
     } else if (before && strcmp(before, flag) != 0) {
         status = given_twice(flag, section, key, before, err);

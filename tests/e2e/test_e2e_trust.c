@@ -108,6 +108,21 @@ static void a_resumed_run_opens_no_code_of_its_own(void **state) {
     }
 }
 
+// Nor for the sake of a hint about what was typed.
+static void a_hint_opens_no_code_of_a_run(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, PPO "--reward period_count.so --set run.phases=1 --set run.dir=r"),
+                     0);
+    assert_int_equal(e2e_run(t, "--resume r --set kl_coef=1"), 2);
+    e2e_says(t, "did you mean \"algo.kl_coef\"?");
+    assert_int_equal(e2e_shell(t, "cp " EVIL " . && sed -i 's|\"ppo.so\"|\"./evil.so\"|' "
+                                  "r/config.json && grep -q evil r/config.json"),
+                     0);
+    assert_int_equal(e2e_run(t, "--resume r --set kl_coef=1"), 2);
+    e2e_says(t, "is not of the form");
+    assert_null(strstr(t->out, "EVIL"));
+}
+
 // A run remembers the files that made it.
 static void changed_code_is_named(void **state) {
     struct e2e *t = *state;
@@ -282,6 +297,7 @@ int main(void) {
         T(a_model_directory_runs_no_code),
         T(implicit_plugins_are_installed_ones),
         T(a_resumed_run_opens_no_code_of_its_own),
+        T(a_hint_opens_no_code_of_a_run),
         T(changed_code_is_named),
         T(no_link_leads_out_of_a_run),
         T(a_model_directory_may_be_links),
