@@ -18,11 +18,11 @@ static const struct {
     {SIGILL, "illegal instruction"}, {SIGABRT, "aborted"},
 };
 
-#define N_FATAL (sizeof fatal / sizeof *fatal)
+#define N_FATAL     (sizeof fatal / sizeof *fatal)
+#define LEAST_STACK 32768
 
 static struct sigaction earlier[N_FATAL];
 static pthread_key_t main_thread;
-static _Alignas(16) char handler_stack[32768]; // a stack that overflowed has no room for a handler
 
 static void append(char *out, size_t cap, const char *text) {
     size_t at = strlen(out), n = strlen(text);
@@ -77,16 +77,25 @@ static void on_thread_end(void *value) {
     _exit(1);
 }
 
+// A stack that overflowed has no room for a handler. How much one takes depends on the CPU: the
+// kernel puts all registers there, tiles included. Without memory there is none.
+static void stack_for_handlers(void) {
+    static stack_t own;
+    const long size = sysconf(_SC_SIGSTKSZ);
+    own.ss_size = (size_t)(size < LEAST_STACK ? LEAST_STACK : size);
+    own.ss_sp = malloc(own.ss_size);
+    if (own.ss_sp) sigaltstack(&own, NULL);
+}
+
 void rlhf__last_words_install(void) {
     static int mark;
-    stack_t own = {.ss_sp = handler_stack, .ss_size = sizeof handler_stack};
     struct sigaction act;
     rlhf__running_watch();
     memset(&act, 0, sizeof act);
     act.sa_sigaction = on_fatal;
     act.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&act.sa_mask);
-    sigaltstack(&own, NULL);
+    stack_for_handlers();
     for (size_t i = 0; i < N_FATAL; i++)
         sigaction(fatal[i].number, &act, &earlier[i]);
     atexit(on_exit_call);

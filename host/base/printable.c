@@ -40,7 +40,7 @@ static size_t show(const char *s, size_t n, const char *keep, char out[16]) {
     if (len && (rlhf__is_printable(c) || (c && c < 0x80 && strchr(keep, (int)c)))) {
         memcpy(out, s, len);
         out[len] = '\0';
-    } else if (c == '\n' || c == '\t' || c == '\r') {
+    } else if (len && (c == '\n' || c == '\t' || c == '\r')) {
         snprintf(out, 16, "\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : 'r');
     } else if (len == 0 || c < 0x100) {
         snprintf(out, 16, "\\x%02x", len ? c : (unsigned char)*s);

@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#define FIRST_BYTES ((size_t)1 << 18) // of the buffer, which grows with the longest line
+
 struct rlhf__lines {
     gzFile file;
     const char *path;
@@ -19,23 +21,23 @@ struct rlhf__lines {
     int32_t at_end, reserved;
 };
 
-// fd -1: the path is opened. An fd is taken over.
+// fd -1: the path is opened. An fd is taken over, also on failure.
 static rlhf_status open_lines(const char *path, int fd, struct rlhf__lines **out,
                               struct rlhf__error *err) {
     struct rlhf__lines *l = calloc(1, sizeof *l);
-    if (!l) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %s", path);
-    l->path = path;
-    l->cap = (size_t)1 << 18;
-    l->data = malloc(l->cap);
-    errno = l->data ? 0 : ENOMEM;
-    if (l->data) l->file = fd < 0 ? gzopen(path, "rb") : gzdopen(fd, "rb");
-    if (!l->file) {
-        int missing = errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG;
-        free(l->data);
+    char *data = l ? malloc(FIRST_BYTES) : NULL;
+    errno = data ? 0 : ENOMEM;
+    gzFile file = !data ? NULL : fd < 0 ? gzopen(path, "rb") : gzdopen(fd, "rb");
+    if (!file) {
+        int why = errno ? errno : ENOMEM;
+        int missing = why == ENOENT || why == ENOTDIR || why == ENAMETOOLONG;
+        free(data);
         free(l);
+        if (fd >= 0) close(fd);
         return rlhf__fail(err, missing ? RLHF_E_INVALID : RLHF_E_IO, "cannot open %s: %s", path,
-                          strerror(errno ? errno : ENOMEM));
+                          strerror(why));
     }
+    *l = (struct rlhf__lines){.file = file, .path = path, .data = data, .cap = FIRST_BYTES};
     gzbuffer(l->file, 1 << 17);
     rlhf_status st = rlhf__data_kind_check(path, err);
     int first = st == RLHF_OK ? gzgetc(l->file) : -1;
@@ -58,9 +60,7 @@ rlhf_status rlhf__lines_open_stdin(struct rlhf__lines **out, struct rlhf__error 
     int fd = dup(STDIN_FILENO);
     if (fd < 0)
         return rlhf__fail(err, RLHF_E_IO, "standard input cannot be read: %s", strerror(errno));
-    rlhf_status st = open_lines("standard input", fd, out, err);
-    if (st < 0) close(fd);
-    return st;
+    return open_lines("standard input", fd, out, err);
 }
 
 void rlhf__lines_close(struct rlhf__lines *l) {

@@ -1,5 +1,5 @@
-#define _DEFAULT_SOURCE // syscall
 // isa.c: choice of the instruction set at run time, by CPUID. The only file that asks the CPU.
+#define _DEFAULT_SOURCE // syscall
 #include "hot/hot.h"
 
 #include <cpuid.h>
