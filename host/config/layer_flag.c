@@ -50,13 +50,6 @@ static rlhf_status set_weight(const char *flag, const char *section, const json_
     return RLHF_OK;
 }
 
-// The flag that gave an option before, NULL: none did, or a file. Only what was typed has its text.
-static const char *typed_by(const struct rlhf__plugin_config *p, const char *key) {
-    const json_t *place = json_object_get(p->origin, key);
-    return json_object_get(place, "raw") ? json_string_value(json_object_get(place, "source"))
-                                         : NULL;
-}
-
 // One member of a plugin entry, as typed. flag and section are for messages.
 static rlhf_status set_member(const char *flag, const char *section, const char *key,
                               const char *raw, int is_reward, struct rlhf__plugin_config *p,
@@ -65,7 +58,7 @@ static rlhf_status set_member(const char *flag, const char *section, const char 
     if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (!p->options) p->options = json_object();
     if (!p->origin) p->origin = json_object();
-    const char *const *host = rlhf__host_keys(is_reward), *before = typed_by(p, key);
+    const char *const *host = rlhf__host_keys(is_reward);
     while (*host && strcmp(*host, key) != 0)
         host++;
     rlhf_status status = RLHF_OK;
@@ -77,8 +70,6 @@ static rlhf_status set_member(const char *flag, const char *section, const char 
         *field = strdup(raw);
         if (!*field) status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
         if (field == &p->plugin) p->from = RLHF__NAME_TYPED;
-    } else if (before && strcmp(before, flag) != 0) {
-        status = given_twice(flag, section, key, before, err);
     } else if (json_object_set(p->options, key, v) != 0 ||
                json_object_set_new(p->origin, key,
                                    json_pack("{ss,ss}", "source", flag, "raw", raw)) != 0) {
