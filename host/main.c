@@ -87,8 +87,8 @@ static void fill_descriptors(void) {
     }
 }
 
-// What was printed must have arrived. A training run prints its progress only, and a reader that
-// went away (head) wants no words.
+// What was printed must have arrived, but for progress, which report/progress.c looks after. A
+// reader that went away (head) wants no words.
 static int check_output(struct rlhf__log *log, int status) {
     errno = 0;
     const int bad = fflush(stdout) != 0 || ferror(stdout), why = errno;

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -170,10 +171,18 @@ static void end_line(struct rlhf__progress *p) {
 
 void rlhf__progress_end(struct rlhf__progress *p) { alone(p, end_line); }
 
+// What could not be shown is no result, and no reason for a run to fail.
+static void drop_unshown(void) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return;
+    __fpurge(stdout);
+    clearerr(stdout);
+}
+
 void rlhf__progress_destroy(struct rlhf__progress *p) {
     if (!p) return;
     if (p->kind == RLHF__PROGRESS_BAR) rlhf__log_hooks(p->log, NULL, NULL, NULL);
     rlhf__progress_end(p);
+    drop_unshown();
     free(p);
 }
 

@@ -27,7 +27,9 @@ struct rlhf__progress;
 // phases are objects of it and there is no bar. [main]
 rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rlhf__progress **out,
                                   struct rlhf__error *err);
-void rlhf__progress_destroy(struct rlhf__progress *p); // NULL allowed; ends it
+
+// Ends it; what of stdout could not be written, progress all of it, is forgotten. NULL allowed.
+void rlhf__progress_destroy(struct rlhf__progress *p);
 
 // Show the state of a finished phase; with phase = first_phase, a bar before the first one. [main]
 void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s);

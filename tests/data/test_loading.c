@@ -15,15 +15,16 @@
 #include <zlib.h>
 
 struct fixture {
-    char dir[64], path[128];
+    char dir[256], path[300];
     struct rlhf__tokenizer *tok;
 };
 
 static int setup(void **state) {
     struct fixture *f = calloc(1, sizeof *f);
     struct rlhf__error err;
+    const char *tmp = getenv("TMPDIR");
     if (!f) return -1;
-    snprintf(f->dir, sizeof f->dir, "/tmp/rlhf-loading-XXXXXX");
+    snprintf(f->dir, sizeof f->dir, "%s/rlhf-loading-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (!mkdtemp(f->dir)) return -1;
     snprintf(f->path, sizeof f->path, "%s/rows.jsonl.gz", f->dir);
     *state = f;

@@ -83,8 +83,9 @@ static void write_data(const struct e2e *t) {
 
 int e2e_setup(void **state) {
     struct e2e *t = calloc(1, sizeof *t);
+    const char *tmp = getenv("TMPDIR");
     if (!t) return -1;
-    snprintf(t->dir, sizeof t->dir, "/tmp/rlhf-e2e-XXXXXX");
+    snprintf(t->dir, sizeof t->dir, "%s/rlhf-e2e-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (!mkdtemp(t->dir)) return -1;
     char path[512];
     snprintf(path, sizeof path, "%s/model", t->dir);

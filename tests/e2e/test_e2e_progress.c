@@ -46,6 +46,20 @@ static void lines_carry_the_time(void **state) {
     e2e_says(t, "2\n1\n");
 }
 
+// Progress is no result: a run that nobody watches to its end has done what it was to do.
+static void nobody_has_to_look(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t,
+                               "\"$HOST\" " PPO "--phases 2 --out a 2>log >/dev/full || exit; "
+                               "{ \"$HOST\" " PPO "--phases 2 --out b 2>>log; echo $? >status; } "
+                               "| true; cat log status"),
+                     0);
+    e2e_says(t, "done after 2 of 2 phases: b\n0\n");
+    assert_null(strstr(t->out, "error"));
+    // What a command is run for has to arrive.
+    assert_int_equal(e2e_shell(t, "\"$HOST\" " PPO "--print-config >/dev/full"), 1);
+}
+
 static void json_is_one_object_a_line(void **state) {
     struct e2e *t = *state;
     int samples = 0, phases = 0, logs = 0;
@@ -74,6 +88,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_terminal_shows_every_step, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(lines_carry_the_time, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(nobody_has_to_look, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(json_is_one_object_a_line, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_progress", tests, NULL, NULL);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHORT_TRIES 24ul // of each scenario and form
+#define SHORT_TRIES 12ul // of each scenario and form
 
 #define TINY                                                                                       \
     "--policy model --set policy.init=random --set compute.backend=reference --set batch.size=4 "  \
