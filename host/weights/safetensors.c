@@ -29,7 +29,7 @@ struct rlhf__weights {
 };
 
 static rlhf_status map_file(struct shard *s, struct rlhf__error *err) {
-    int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+    int fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe is not waited for
     if (fd < 0)
         return rlhf__fail(err,
                           errno == ENOENT || errno == ENAMETOOLONG ? RLHF_E_INVALID : RLHF_E_IO,

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 // A file of this header and n_data bytes 0, 1, 2, ...
 static const char *make_file(struct scratch *s, const char *name, const char *header,
@@ -216,6 +217,10 @@ static void shards(void **state) {
     expect_error(s->dir, RLHF_E_INVALID, "no file name in the same folder");
     scratch_text(s, index, "{\"weight_map\": {\"b\": \"gone.safetensors\"}}");
     expect_error(s->dir, RLHF_E_INVALID, "gone.safetensors");
+    // What is no file is not waited for.
+    assert_int_equal(mkfifo(scratch_path(s, "pipe.safetensors"), 0600), 0);
+    scratch_text(s, index, "{\"weight_map\": {\"b\": \"pipe.safetensors\"}}");
+    expect_error(s->dir, RLHF_E_INVALID, "pipe.safetensors is no regular file");
     scratch_text(s, index, "{}");
     expect_error(s->dir, RLHF_E_INVALID, "weight_map is missing");
     make_file(s, "two.safetensors",
