@@ -23,6 +23,7 @@ static const struct {
 
 static struct sigaction earlier[N_FATAL];
 static pthread_key_t main_thread;
+static volatile sig_atomic_t json;
 
 static void append(char *out, size_t cap, const char *text) {
     size_t at = strlen(out), n = strlen(text);
@@ -30,15 +31,29 @@ static void append(char *out, size_t cap, const char *text) {
     memcpy(out + at, text, n + 1);
 }
 
-// "rlhf-host: error: <who>: <what>" in one write. Async-signal-safe.
+// What JSON has no room for inside a string is left out.
+static void keep_plain(char *text) {
+    char *to = text;
+    for (const char *c = text; *c; c++)
+        if (*c != '"' && *c != '\\' && (unsigned char)*c >= ' ') *to++ = *c;
+    *to = '\0';
+}
+
+// "rlhf-host: error: <who>: <what>", or a log line as JSON, in one write. Async-signal-safe.
 static void say(const char *what) {
     char who[512], text[1024] = "";
-    if (isatty(STDERR_FILENO)) append(text, sizeof text, "\n"); // the progress line stays above
-    append(text, sizeof text, "rlhf-host: error: ");
-    append(text, sizeof text, rlhf__running_describe(who, sizeof who) ? who : "the host");
+    if (!rlhf__running_describe(who, sizeof who)) append(who, sizeof who, "the host");
+    if (json) {
+        keep_plain(who);
+        append(text, sizeof text, "{\"event\": \"log\", \"level\": \"error\", \"message\": \"");
+    } else {
+        if (isatty(STDERR_FILENO)) append(text, sizeof text, "\n"); // the progress line stays above
+        append(text, sizeof text, "rlhf-host: error: ");
+    }
+    append(text, sizeof text, who);
     append(text, sizeof text, ": ");
     append(text, sizeof text, what);
-    append(text, sizeof text, "\n");
+    append(text, sizeof text, json ? "\"}\n" : "\n");
     const ssize_t put = write(STDERR_FILENO, text, strlen(text));
     (void)put;
 }
@@ -102,6 +117,8 @@ void rlhf__last_words_install(void) {
     if (pthread_key_create(&main_thread, on_thread_end) == 0)
         pthread_setspecific(main_thread, &mark);
 }
+
+void rlhf__last_words_json(int on) { json = on; }
 
 void rlhf__last_words_silence(void) {
     for (size_t i = 0; i < N_FATAL; i++)

@@ -11,6 +11,10 @@
 // follows: a core dump and the signal's status by default. exit() ends with status 1. [main]
 void rlhf__last_words_install(void);
 
+// 1: the sentence is the message of a JSON object, as log lines are then, but without a time.
+// [main]
+void rlhf__last_words_json(int on);
+
 // Give fatal signals their default action back, for a child whose parent tells how it ended. [main]
 void rlhf__last_words_silence(void);
 

@@ -8,9 +8,22 @@
 // A handler can only reach what is static.
 static volatile sig_atomic_t caught;
 static volatile sig_atomic_t checkpoint;
+static volatile sig_atomic_t json;
+
+#define STOPPING "stopping; press again to stop at once"
+
+// Async-signal-safe.
+static void say_stopping(void) {
+    static const char text[] = "\n" STOPPING "\n";
+    static const char object[] =
+        "{\"event\": \"log\", \"level\": \"info\", \"message\": \"" STOPPING "\"}\n";
+    const size_t from = isatty(STDERR_FILENO) ? 0 : 1; // off the line with the ^C and the bar
+    const ssize_t put = json ? write(STDERR_FILENO, object, sizeof object - 1)
+                             : write(STDERR_FILENO, text + from, sizeof text - 1 - from);
+    (void)put;
+}
 
 static void on_end(int number) {
-    static const char text[] = "\nstopping; press again to stop at once\n";
     const int error = errno;
     if (caught) { // the default action, on return from here
         signal(number, SIG_DFL);
@@ -18,9 +31,7 @@ static void on_end(int number) {
         return;
     }
     caught = number;
-    const size_t from = isatty(STDERR_FILENO) ? 0 : 1; // off the line with the ^C and the bar
-    const ssize_t put = write(STDERR_FILENO, text + from, sizeof text - 1 - from);
-    (void)put;
+    say_stopping();
     errno = error;
 }
 
@@ -48,6 +59,8 @@ void rlhf__signals_install(void) {
     handle(SIGPIPE, SIG_IGN);
     handle(SIGXFSZ, SIG_IGN);
 }
+
+void rlhf__signals_json(int on) { json = on; }
 
 const volatile sig_atomic_t *rlhf__signals_flag(void) { return &caught; }
 

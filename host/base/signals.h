@@ -12,6 +12,9 @@
 // are ignored, so that a closed pipe and a file that may not grow are errors of the write. [main]
 void rlhf__signals_install(void);
 
+// 1: what the first signal says is a JSON object, as log lines are then, but without a time. [main]
+void rlhf__signals_json(int on);
+
 // Points at 0 until a signal asked to end, then at its number. Valid for the program's life. [any]
 const volatile sig_atomic_t *rlhf__signals_flag(void);
 

@@ -1,6 +1,8 @@
 // cli.c: see cli.h.
 #include "cmd/cli.h"
 
+#include "base/last_words.h"
+#include "base/signals.h"
 #include "cmd/flags.h"
 #include "train/run_dir.h"
 
@@ -103,6 +105,13 @@ static rlhf_status print_config(const struct rlhf__config *c, struct rlhf__error
     return status;
 }
 
+// log.format=json: also what handlers of signals say.
+static void speak_json(struct rlhf__log *log) {
+    log->json = 1;
+    rlhf__signals_json(1);
+    rlhf__last_words_json(1);
+}
+
 // *exit_status is set when RLHF_OK is returned.
 static rlhf_status train(const struct rlhf__env *env, const struct options *o,
                          const struct rlhf__config_request *req, int *exit_status,
@@ -117,7 +126,7 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
     run.dry_run = o->dry_run;
     run.allow_changed_plugins = o->allow_changed_plugins;
     if (status == RLHF_OK) env->log->level = config.log.level;
-    if (status == RLHF_OK) env->log->json = config.log.format == RLHF__LOG_JSON;
+    if (status == RLHF_OK && config.log.format == RLHF__LOG_JSON) speak_json(env->log);
     if (status == RLHF_OK) status = rlhf__plugins_create(env->dirs, &run.plugins, err);
     if (status == RLHF_OK)
         status =

@@ -3,6 +3,7 @@
 #include "support/check.h"
 
 #include "base/last_words.h"
+#include "base/running.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -27,7 +28,38 @@ static void handlers_have_room(void **state) {
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static void fall(int fd) {
+    dup2(fd, STDERR_FILENO);
+    rlhf__last_words_install();
+    rlhf__last_words_json(1);
+    rlhf__running_begin("reward", "the \"odd\" \\one", "score()");
+    raise(SIGSEGV);
+    _exit(0);
+}
+
+// Where log lines are JSON the sentence is one too; quotes that a name may have are left out.
+static void the_sentence_is_json_where_lines_are(void **state) {
+    char text[512] = "";
+    int ends[2], status;
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) fall(ends[1]);
+    close(ends[1]);
+    assert_true(read(ends[0], text, sizeof text - 1) > 0);
+    close(ends[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) != 0); // sanitizers exit
+    static const char want[] = "{\"event\": \"log\", \"level\": \"error\", \"message\": "
+                               "\"reward the odd one, score(): segmentation fault\"}\n";
+    assert_memory_equal(text, want, sizeof want - 1);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(handlers_have_room)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(handlers_have_room),
+        cmocka_unit_test(the_sentence_is_json_where_lines_are),
+    };
     return cmocka_run_group_tests_name("base_last_words", tests, NULL, NULL);
 }

@@ -52,10 +52,34 @@ static void an_ignored_hangup_stays_ignored(void **state) {
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+// What the first signal says comes as a line of JSON where log lines do.
+static void stopping_is_json_where_lines_are(void **state) {
+    char text[256] = "";
+    int ends[2], status;
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        rlhf__signals_install();
+        rlhf__signals_json(1);
+        raise(SIGTERM);
+        _exit(0);
+    }
+    close(ends[1]);
+    assert_true(read(ends[0], text, sizeof text - 1) > 0);
+    close(ends[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_string_equal(text, "{\"event\": \"log\", \"level\": \"info\", \"message\": "
+                              "\"stopping; press again to stop at once\"}\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(second_signal_ends_the_program),
         cmocka_unit_test(an_ignored_hangup_stays_ignored),
+        cmocka_unit_test(stopping_is_json_where_lines_are),
     };
     return cmocka_run_group_tests_name("base_signals", tests, NULL, NULL);
 }

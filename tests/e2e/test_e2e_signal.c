@@ -78,6 +78,22 @@ static void interrupt_while_loading(void **state) {
     assert_false(e2e_exists(t, "r"));
 }
 
+// With log.format=json every line is an object, what a signal handler says too.
+static void interrupted_in_json(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(
+        e2e_run(t,
+                "--algo \"$RLHF_TEST_PLUGINS/interrupting.so\" --data texts.jsonl --policy model "
+                "--set policy.init=random --phases 2 --set log.format=json --out r"),
+        130);
+    e2e_says(t, "\"message\": \"stopping; press again to stop at once\"}\n");
+    for (const char *line = t->out; *line; line += strcspn(line, "\n") + 1) {
+        json_t *object = json_loadb(line, strcspn(line, "\n"), 0, NULL);
+        if (!json_is_object(object)) fail_msg("no JSON: %s", line);
+        json_decref(object);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(ctrl_c, e2e_setup, e2e_teardown),
@@ -85,6 +101,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(hung_up, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(interrupt_before_the_first_phase, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(interrupt_while_loading, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(interrupted_in_json, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_signal", tests, NULL, NULL);
 }
