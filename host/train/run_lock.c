@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NAME "lock"
+#define NAME    "lock"
+#define UNKNOWN "unknown" // a host without a name
 
 static struct flock whole_file(void) {
     struct flock l;
@@ -20,24 +21,26 @@ static struct flock whole_file(void) {
 
 // Who holds it, from the file: "<pid> <host>\n". A holder that has just begun has not written yet.
 static rlhf_status taken(const struct rlhf__folder *run, int fd, struct rlhf__error *err) {
-    char text[320] = "", host[256] = "an unknown host";
+    char text[320] = "", host[256] = "", on[264] = "";
     long pid = 0;
     ssize_t n = pread(fd, text, sizeof text - 1, 0);
     text[n > 0 ? n : 0] = '\0';
-    if (sscanf(text, "%ld %255s", &pid, host) < 2) {
+    if (sscanf(text, "%ld %255s", &pid, host) == 2) {
+        if (strcmp(host, UNKNOWN) != 0) snprintf(on, sizeof on, " on %s", host);
+    } else {
         struct flock l = whole_file();
         if (fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK) pid = (long)l.l_pid;
     }
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "--resume %s: the run is alive: process %ld on %s holds %s/" NAME
+                      "--resume %s: the run is alive: process %ld%s holds %s/" NAME
                       "; wait until it ends, or stop it, before it is resumed",
-                      run->path, pid, host, run->path);
+                      run->path, pid, on, run->path);
 }
 
 static void say_who(int fd) {
     char host[256] = "", text[320];
     gethostname(host, sizeof host - 1);
-    int n = snprintf(text, sizeof text, "%ld %s\n", (long)getpid(), *host ? host : "unknown");
+    int n = snprintf(text, sizeof text, "%ld %s\n", (long)getpid(), *host ? host : UNKNOWN);
     // Only for messages: a disk that is full is told by what follows.
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) return;
 }
