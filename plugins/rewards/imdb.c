@@ -69,8 +69,10 @@ static rlhf_status find_label(struct imdb *s) {
         if (name && strcmp(name, s->config->label) == 0) break;
     }
     if (s->label == s->n_labels)
-        return rlhf_failf(s->host, RLHF_E_INVALID, "label is \"%s\"; the model's labels are %s",
-                          s->config->label, names);
+        return rlhf_failf(
+            s->host, RLHF_E_INVALID,
+            "label is \"%s\"; the model's labels are %s; name the positive one with label=NAME",
+            s->config->label, names);
     rlhf_logf(s->host, RLHF_LOG_INFO, "labels: %s; the positive one is %s", names,
               s->config->label);
     return RLHF_OK;
@@ -95,7 +97,7 @@ static rlhf_status self_test(struct imdb *s) {
             h, RLHF_E_INVALID,
             "self-test failed: P(%s) is %.3f on a positive sentence and %.3f on a "
             "negative one; name the positive label with label=, and use direction=neg "
-            "to reward negative text",
+            "to reward negative text; self_test=false leaves the test out",
             s->config->label, p[0], p[1]);
     rlhf_logf(h, RLHF_LOG_INFO, "self-test: P(%s) %.3f on a positive sentence, %.3f on a negative",
               s->config->label, p[0], p[1]);

@@ -61,6 +61,7 @@ static void unknown_label_lists_the_names(void **state) {
     assert_int_equal(reward_try(&r, "imdb.so", "label=positive"), RLHF_E_INVALID);
     assert_non_null(strstr(r.host.fail_text, "\"positive\""));
     assert_non_null(strstr(r.host.fail_text, "0 NEGATIVE, 1 POSITIVE"));
+    assert_non_null(strstr(r.host.fail_text, "name the positive one with label=NAME"));
     assert_int_equal(r.host.live, 0);
     assert_int_equal(r.classifier.open_count, 0);
 }
@@ -71,6 +72,7 @@ static void inverted_labels_are_refused(void **state) {
     assert_int_equal(reward_try(&r, "imdb.so", "label=NEGATIVE"), RLHF_E_INVALID);
     assert_non_null(strstr(r.host.fail_text, "self-test"));
     assert_non_null(strstr(r.host.fail_text, "direction=neg"));
+    assert_non_null(strstr(r.host.fail_text, "self_test=false"));
     r.classifier.labels = swapped_labels;
     assert_int_equal(reward_try(&r, "imdb.so", ""), RLHF_E_INVALID);
     assert_int_equal(r.classifier.open_count, 0);
