@@ -65,6 +65,7 @@ static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rl
                              struct rlhf__error *err) {
     struct rlhf__dataset_opts d = {.paths = &o->data,
                                    .n_paths = 1,
+                                   .setting = "--data",
                                    .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
                                    .limit = o->limit,
                                    .loading = loading};

@@ -30,6 +30,7 @@ rlhf_status rlhf__eval_preferences(struct rlhf__session *session, const char *di
     if (st != RLHF_OK) return st;
     struct rlhf__preference_opts rows = {.paths = &o->data,
                                          .n_paths = 1,
+                                         .setting = "--data",
                                          .limit = o->limit,
                                          .prepend_bos = rlhf__tokenizer_has_bos(rm->model->tok),
                                          .max_tokens = o->max_tokens ? (int32_t)o->max_tokens

@@ -1,6 +1,8 @@
 // generate_prompts.c: see generate_prompts.h.
 #include "cmd/generate_prompts.h"
 
+#include "text/utf8.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@ static rlhf_status take_rows(struct rlhf__typed_prompts *p, const char *file,
                              const struct rlhf__loading *loading, struct rlhf__error *err) {
     struct rlhf__dataset_opts o = {.paths = &file,
                                    .n_paths = 1,
+                                   .setting = "--prompts",
                                    .want = RLHF__FIELD_BIT(RLHF__FIELD_PROMPT) |
                                            RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
                                    .line_field = RLHF__FIELD_PROMPT,
@@ -53,7 +56,11 @@ rlhf_status rlhf__typed_prompts_open(struct rlhf__typed_prompts *p,
     if (!p->text) return RLHF__NOMEM(err, "out of memory for %zu prompts", p->n);
     for (size_t i = 0; i < p->n; i++) {
         const char *text = typed->n ? typed->item[i] : "";
-        p->text[i] = (rlhf_str){text, strlen(text)};
+        const size_t len = strlen(text), good = rlhf__utf8_valid(text, len);
+        if (good < len)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "--prompt: invalid UTF-8 at byte %zu of prompt %zu", good + 1, i + 1);
+        p->text[i] = (rlhf_str){text, len};
     }
     return RLHF_OK;
 }

@@ -96,6 +96,7 @@ static rlhf_status label(const struct rlhf__env *env, const struct options *o,
         .max_mib = o->max_mib, .setting = "--max-mib", .cancelled = env->cancelled};
     struct rlhf__dataset_opts d = {.paths = &o->data,
                                    .n_paths = 1,
+                                   .setting = "--data",
                                    .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
                                    .skip = o->skip,
                                    .limit = o->limit,

@@ -193,7 +193,7 @@ static rlhf_status read_file(struct reader *r) {
     int text = std || ends_with(r->path, ".txt") || ends_with(r->path, ".txt.gz");
     struct rlhf__lines *lines = NULL;
     RLHF_TRY(std ? rlhf__lines_open_stdin(&lines, r->err)
-                 : rlhf__lines_open(r->path, &lines, r->err));
+                 : rlhf__lines_open(r->path, r->opts->setting, &lines, r->err));
     rlhf_status st = RLHF_OK;
     while (st == RLHF_OK && !full(r)) {
         rlhf_str line;

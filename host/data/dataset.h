@@ -22,6 +22,7 @@ enum rlhf__field {
 struct rlhf__dataset_opts {
     const char *const *paths; // [n_paths] read in this order as one sequence of rows
     size_t n_paths;
+    const char *setting;    // what gave the paths, for messages; NULL = not said
     uint32_t need;          // bits: a row without the field is an error
     uint32_t want;          // bits: read when present; fields in neither are not looked at
     const char *name[5];    // JSON key of each field; NULL = text, prompt, chosen, rejected, label

@@ -50,10 +50,14 @@ static rlhf_status open_lines(const char *path, int fd, struct rlhf__lines **out
     return st;
 }
 
-rlhf_status rlhf__lines_open(const char *path, struct rlhf__lines **out, struct rlhf__error *err) {
+rlhf_status rlhf__lines_open(const char *path, const char *setting, struct rlhf__lines **out,
+                             struct rlhf__error *err) {
+    rlhf_status st;
     if (rlhf__is_dir(path))
-        return rlhf__fail(err, RLHF_E_INVALID, "%s is a directory, expected a file", path);
-    return open_lines(path, -1, out, err);
+        st = rlhf__fail(err, RLHF_E_INVALID, "%s is a directory, expected a file", path);
+    else
+        st = open_lines(path, -1, out, err);
+    return st == RLHF_OK || !setting ? st : rlhf__error_context(err, "%s", setting);
 }
 
 rlhf_status rlhf__lines_open_stdin(struct rlhf__lines **out, struct rlhf__error *err) {

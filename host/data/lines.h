@@ -10,9 +10,11 @@
 
 struct rlhf__lines; // opaque
 
-// Caller owns *out; path must outlive it. Errors: RLHF_E_INVALID (no such file), RLHF_E_IO,
+// Caller owns *out; path must outlive it. setting: what gave the path, which messages then begin
+// with ("--data"); NULL = not said. Errors: RLHF_E_INVALID (no such file), RLHF_E_IO,
 // RLHF_E_NOMEM. [main]
-rlhf_status rlhf__lines_open(const char *path, struct rlhf__lines **out, struct rlhf__error *err);
+rlhf_status rlhf__lines_open(const char *path, const char *setting, struct rlhf__lines **out,
+                             struct rlhf__error *err);
 
 // The same of standard input, which stays open. [main]
 rlhf_status rlhf__lines_open_stdin(struct rlhf__lines **out, struct rlhf__error *err);

@@ -272,7 +272,7 @@ static rlhf_status add_file(struct reader *r) {
     int more = 1;
     int64_t before = r->seen;
     struct rlhf__lines *lines = NULL;
-    RLHF_TRY(rlhf__lines_open(r->path, &lines, r->err));
+    RLHF_TRY(rlhf__lines_open(r->path, r->opts->setting, &lines, r->err));
     rlhf_status st = RLHF_OK;
     while (st == RLHF_OK && !full(r)) {
         rlhf_str line;

@@ -26,6 +26,7 @@ enum rlhf__preference_long {
 struct rlhf__preference_opts {
     const char *const *paths; // [n_paths] .jsonl or .jsonl.gz, read as one sequence of rows
     size_t n_paths;
+    const char *setting;  // what gave the paths, for messages; NULL = not said
     int64_t skip, limit;  // leave out the first `skip` rows; keep at most `limit`, 0 = all
     int32_t prepend_bos;  // 1: bos in front of every prompt; an empty prompt is then allowed
     int32_t max_tokens;   // prompt + response, bos counted; at least 2 (3 with bos): the context

@@ -150,6 +150,7 @@ static rlhf_status open_files(struct rlhf__prompts *set, const struct rlhf__prom
                               struct rlhf__error *err) {
     struct rlhf__dataset_opts d = {.paths = o->paths,
                                    .n_paths = o->n_paths,
+                                   .setting = o->setting,
                                    .want = RLHF__FIELD_BIT(RLHF__FIELD_PROMPT),
                                    .line_field = RLHF__FIELD_PROMPT,
                                    .keep_meta = 1,

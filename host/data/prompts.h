@@ -21,6 +21,7 @@ struct rlhf__prompt_opts {
     const char *text;         // the constant prompt; used when n_paths is 0
     const char *const *paths; // [n_paths]
     size_t n_paths;
+    const char *setting;        // what gave the paths, for messages; NULL = not said
     const char *field;          // JSON key; NULL = "prompt", else "text" when that is missing
     int32_t prepend_bos;        // 1: bos in front of every prompt
     int32_t start_after_period; // 1: the prompt starts after the first "." token; texts without one

@@ -47,6 +47,7 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const st
     struct rlhf__prompt_opts o = {.text = c->text,
                                   .paths = &path,
                                   .n_paths = c->text[0] ? 0 : 1,
+                                  .setting = "prompts.path",
                                   .field = strcmp(c->field, "prompt") == 0 ? NULL : c->field,
                                   .prepend_bos = c->prepend_bos,
                                   .start_after_period = c->start_after_period,

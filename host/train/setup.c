@@ -115,7 +115,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__trainer *t, const struct rlhf__setup
     if (t->req->resume) spec.start = RLHF__START_EMPTY;
     rlhf__progress_note(t->progress, "loading the policy");
     rlhf_status st = rlhf__model_open(&t->session.models, &spec, &t->policy, err);
-    if (st != RLHF_OK) return st;
+    if (st != RLHF_OK) return rlhf__is_dir(dir) ? st : rlhf__error_context(err, "policy.path");
     rlhf__text_services_policy(t->session.text, t->policy->tok);
     uint32_t lacking = t->plan.heads & ~t->policy->info.heads;
     if (!value) lacking &= ~(uint32_t)RLHF_HEAD_VALUE;

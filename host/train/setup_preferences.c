@@ -14,11 +14,12 @@ static void set_front(const struct rlhf__trainer *t) {
                             t->config->prompts.prepend_bos || rlhf__tokenizer_has_bos(tok));
 }
 
-static struct rlhf__preference_opts row_opts(const struct rlhf__trainer *t,
-                                             const char *const *path) {
+static struct rlhf__preference_opts row_opts(const struct rlhf__trainer *t, const char *const *path,
+                                             const char *setting) {
     return (struct rlhf__preference_opts){
         .paths = path,
         .n_paths = 1,
+        .setting = setting,
         .prepend_bos = t->config->prompts.prepend_bos ||
                        (trains_reward(t) && rlhf__tokenizer_has_bos(t->policy->tok)),
         .max_tokens = t->max_tokens,
@@ -28,7 +29,7 @@ static struct rlhf__preference_opts row_opts(const struct rlhf__trainer *t,
 
 static rlhf_status open_rows(struct rlhf__trainer *t, struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
-    struct rlhf__preference_opts rows = row_opts(t, &c->data.path);
+    struct rlhf__preference_opts rows = row_opts(t, &c->data.path, "data.path");
     struct rlhf__batch_opts batches = {.batch_size = c->batch.size,
                                        .batch_tokens = c->data.batch_tokens,
                                        .epochs = c->run.phases > 0 ? 0 : c->data.epochs,
@@ -52,7 +53,7 @@ static rlhf_status open_rows(struct rlhf__trainer *t, struct rlhf__error *err) {
 static rlhf_status open_held_out(struct rlhf__trainer *t, struct rlhf__error *err) {
     const struct rlhf__data_config *c = &t->config->data;
     if (!c->eval_path[0]) return RLHF_OK;
-    struct rlhf__preference_opts rows = row_opts(t, &c->eval_path);
+    struct rlhf__preference_opts rows = row_opts(t, &c->eval_path, "data.eval_path");
     rows.limit = c->eval_limit;
     return rlhf__preferences_open(&rows, t->policy->tok, &t->held_out_pairs, err);
 }

@@ -57,6 +57,7 @@ static rlhf_status open_held_out(struct rlhf__trainer *t, struct rlhf__error *er
     if (!c->eval_path[0]) return RLHF_OK;
     struct rlhf__dataset_opts d = {.paths = &c->eval_path,
                                    .n_paths = 1,
+                                   .setting = "data.eval_path",
                                    .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
                                    .limit = c->eval_limit,
                                    .loading = &t->loading};

@@ -27,6 +27,7 @@ rlhf_status rlhf__text_source_open(struct rlhf__text_source *s, const struct rlh
     memset(s, 0, sizeof *s);
     struct rlhf__dataset_opts d = {.paths = &o->path,
                                    .n_paths = 1,
+                                   .setting = "data.path",
                                    .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
                                    .labels = o->label_names,
                                    .n_labels = o->n_labels,

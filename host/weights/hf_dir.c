@@ -35,10 +35,20 @@ static rlhf_status no_config(const char *dir, struct rlhf__error *err) {
                       dir);
 }
 
+static rlhf_status no_dir(const char *dir, struct rlhf__error *err) {
+    if (rlhf__is_file(dir))
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "%s is a file; give its directory: a model is a directory with config.json", dir);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "model directory %s does not exist; a model is a directory on this machine, "
+                      "nothing is downloaded",
+                      dir);
+}
+
 rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__error *err) {
     *out = NULL;
-    if (!rlhf__is_dir(dir))
-        return rlhf__fail(err, RLHF_E_INVALID, "model directory %s does not exist", dir);
+    if (!rlhf__is_dir(dir)) return no_dir(dir, err);
     char *path = rlhf__path_join(dir, "config.json");
     if (!path) return no_memory(err);
     rlhf_status st;

@@ -29,7 +29,7 @@ static void check_rows(const char *path, int n) {
     rlhf_str line;
     int64_t number = 0;
     int more = 1;
-    check_ok(rlhf__lines_open(path, &lines, &err), &err);
+    check_ok(rlhf__lines_open(path, NULL, &lines, &err), &err);
     for (int i = 0; i < n; i++) {
         char want[64];
         snprintf(want, sizeof want, "{\"row\": %d, \"text\": \"a\\nb \\\"c\\\"\"}", i);
