@@ -38,7 +38,7 @@ static int unknown_command(struct rlhf__log *log, const char *name) {
     return 2;
 }
 
-// help COMMAND says what COMMAND --help does.
+// help COMMAND, or --help COMMAND, says what COMMAND --help does.
 static int cmd_help(const struct rlhf__env *env, int argc, char **argv) {
     static char flag[] = "--help";
     if (argc < 2 || strcmp(argv[1], "help") == 0 || argv[1][0] == '-') {
@@ -61,10 +61,8 @@ static int dispatch(const struct rlhf__env *env, int argc, char **argv) {
         return 2;
     }
     for (int i = 1; i < argc && argv[1][0] == '-'; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            rlhf__help(stdout);
-            return 0;
-        }
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return cmd_help(env, argc - i, argv + i);
         if (strcmp(argv[i], "--version") == 0) {
             rlhf__version(stdout);
             return 0;

@@ -82,9 +82,10 @@ static rlhf_status encode_prompt(struct job *j, size_t i, struct rlhf__error *er
     char where[512];
     rlhf__typed_prompts_where(&j->prompts, i, where, sizeof where);
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s has %zu tokens; with --max-new %lld that is more than the context of "
+                      "%s has %zu token%s; with --max-new %lld that is more than the context of "
                       "'%s', %d tokens",
-                      where, n, (long long)o->max_new, j->m->dir, j->m->info.n_ctx);
+                      where, n, n == 1 ? "" : "s", (long long)o->max_new, j->m->dir,
+                      j->m->info.n_ctx);
 }
 
 static rlhf_status encode_prompts(struct job *j, struct rlhf__error *err) {
@@ -226,9 +227,11 @@ static rlhf_status open_prompts(struct job *j, const struct rlhf__env *env,
     const struct rlhf__loading loading = {
         .max_mib = j->o->max_mib, .setting = "--max-mib", .cancelled = env->cancelled};
     const char *file = j->o->prompts;
-    if (!file && j->o->prompt.n == 0 && rlhf__stdin_is_fed()) {
-        file = "-";
-        rlhf__logf(env->log, RLHF_LOG_INFO, "prompts are read from standard input, one a line");
+    if (!file && j->o->prompt.n == 0) {
+        if (rlhf__stdin_is_fed()) file = "-";
+        rlhf__logf(env->log, RLHF_LOG_INFO,
+                   file ? "prompts are read from standard input, one a line"
+                        : "no prompt is given: texts begin at the BOS token");
     }
     return rlhf__typed_prompts_open(&j->prompts, &j->o->prompt, file, &loading, err);
 }

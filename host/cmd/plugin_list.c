@@ -18,8 +18,15 @@ int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
              "  --json                   list: a JSON list; info: a JSON Schema of the options");
         return 0;
     }
-    if (strcmp(what, "list") == 0) return rlhf__plugin_list(env, argc - 1, argv + 1);
-    if (strcmp(what, "info") == 0) return rlhf__plugin_info(env, argc - 1, argv + 1);
+    static char list_name[] = "plugin list", info_name[] = "plugin info"; // in messages
+    if (strcmp(what, "list") == 0) {
+        argv[1] = list_name;
+        return rlhf__plugin_list(env, argc - 1, argv + 1);
+    }
+    if (strcmp(what, "info") == 0) {
+        argv[1] = info_name;
+        return rlhf__plugin_info(env, argc - 1, argv + 1);
+    }
     struct rlhf__nearest near = {what, NULL, 0};
     struct rlhf__error err;
     char hint[64];

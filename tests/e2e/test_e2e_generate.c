@@ -101,9 +101,11 @@ static void prompts_of_standard_input(void **state) {
     assert_int_equal(
         e2e_shell(t, "printf 'rest\\n' | (\"$HOST\" " MODEL "--prompt a >/dev/null; cat)"), 0);
     e2e_says(t, "rest");
-    assert_int_equal(e2e_shell(t, "\"$HOST\" " MODEL "--json </dev/null"), 0);
+    assert_int_equal(e2e_shell(t, "\"$HOST\" " MODEL "--json </dev/null 2>log"), 0);
     members(t, "prompt", got, sizeof got);
     assert_string_equal(got, "");
+    assert_int_equal(e2e_shell(t, "cat log"), 0);
+    e2e_says(t, "no prompt is given: texts begin at the BOS token");
     assert_int_equal(e2e_shell(t, "printf 'caf\\351\\n' | \"$HOST\" " MODEL), 2);
     e2e_says(t, "standard input:1: invalid UTF-8");
 }
