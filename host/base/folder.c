@@ -13,8 +13,8 @@
 
 static int at(const struct rlhf__folder *in) { return in ? in->fd : AT_FDCWD; }
 
-// "in/name" for messages.
-#define SHOWN(in, name) (in) ? (in)->path : "", (in) ? "/" : "", name
+// "in/name" for messages; a folder whose path is empty is where names are from.
+#define SHOWN(in, name) (in) ? (in)->path : "", (in) && *(in)->path ? "/" : "", name
 
 static rlhf_status failed(const struct rlhf__folder *in, const char *name, const char *what,
                           int why, struct rlhf__error *err) {

@@ -33,6 +33,8 @@ static json_t *typed_value(const char *raw) {
 // refused: a command line may be a script's with something appended.
 static rlhf_status given_twice(const char *flag, const char *section, const char *key,
                                const char *before, struct rlhf__error *err) {
+    if (strcmp(before, flag) == 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s.%s is given twice by %s", section, key, flag);
     return rlhf__fail(err, RLHF_E_INVALID, "%s: %s.%s is given twice, by %s and by %s", flag,
                       section, key, before, flag);
 }
@@ -42,9 +44,10 @@ static rlhf_status set_weight(const char *flag, const char *section, const json_
                               const char *raw, struct rlhf__plugin_config *p,
                               struct rlhf__error *err) {
     if (p->weight_flag) return given_twice(flag, section, "weight", p->weight_flag, err);
+    const char *quote = json_is_string(v) && *raw && *raw != '"' ? "\"" : "";
     if (!json_is_number(v))
-        return rlhf__fail(err, RLHF_E_INVALID, "%s: %s.weight must be a number, found %s", flag,
-                          section, raw);
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: %s.weight must be a number, found %s%s%s", flag,
+                          section, quote, *raw ? raw : "nothing", quote);
     p->weight = json_number_value(v);
     p->weight_flag = flag;
     return RLHF_OK;

@@ -81,7 +81,7 @@ void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
     }
 }
 
-// The value as written, at most 60 bytes of it, with its kind where that is the surprise.
+// The value as written, at most 60 bytes of it, a text in quotes; the kind of a list or an object.
 static void put_found(const json_t *v, const char *raw, struct rlhf__buf *out) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     if (raw)
@@ -89,10 +89,12 @@ static void put_found(const json_t *v, const char *raw, struct rlhf__buf *out) {
     else
         rlhf__json_write(&text, v, 0);
     const char *s = rlhf__buf_text(&text);
+    const char *quote = raw && json_is_string(v) && *s && *s != '"' ? "\"" : "";
     if (json_is_object(v) || json_is_array(v))
         rlhf__buf_puts(out, rlhf__json_kind(v));
     else
-        rlhf__buf_printf(out, text.len > 60 ? "%.60s..." : "%s", *s ? s : "nothing");
+        rlhf__buf_printf(out, text.len > 60 ? "%s%.60s...%s" : "%s%s%s", quote, *s ? s : "nothing",
+                         quote);
     rlhf__buf_free(&text);
 }
 

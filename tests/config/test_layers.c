@@ -125,7 +125,7 @@ static void wrong_settings(void **state) {
     check_refused(f, "optim.=1", "is not of the form section.key=value");
     check_refused(f, "optm.lr=1", "unknown key \"optm.lr\" (did you mean \"optim.lr\"?)");
     check_refused(f, "optim.lrr=1", "unknown key \"optim.lrr\" (did you mean \"optim.lr\"?)");
-    check_refused(f, "optim.lr=fast", "optim.lr must be a number from 0 to 10, found fast");
+    check_refused(f, "optim.lr=fast", "optim.lr must be a number from 0 to 10, found \"fast\"");
     check_refused(f, "optim.lr=", "found nothing");
     check_refused(f, "algo.stepz=1",
                   "--set: unknown key \"algo.stepz\" (did you mean \"algo.steps\"?)");
@@ -134,7 +134,7 @@ static void wrong_settings(void **state) {
     check_refused(f, "reward.1.gain=1", "there is 1 reward, numbered from 0");
     check_refused(f, "reward.x.gain=1", "write reward.<number>.<key>");
     check_refused(f, "reward.0.gian=1", "(did you mean \"reward.0.gain\"?)");
-    check_refused(f, "reward.0.weight=x", "reward.0.weight must be a number, found x");
+    check_refused(f, "reward.0.weight=x", "reward.0.weight must be a number, found \"x\"");
     check_refused(f, "reward.0.weight=1e99", "reward.0.weight must be a number from -1e9 to 1e9");
     check_refused(f, "run.seed=-1", "run.seed must be an integer of at least 0, found -1");
 }
@@ -259,7 +259,7 @@ static void nothing_is_given_twice(void **state) {
     snprintf(twice, sizeof twice, "%s:weight=1,gain=2,weight=1", f->sample);
     snprintf(once, sizeof once, "%s:weight=1", f->sample);
     add_reward(f, twice);
-    check_error(load(f, &err), RLHF_E_INVALID, &err, "--reward: reward.0.weight is given twice");
+    check_error(load(f, &err), RLHF_E_INVALID, &err, "reward.0.weight is given twice by --reward");
     f->reward[0] = once;
     add_set(f, "reward.0.weight=1");
     check_error(load(f, &err), RLHF_E_INVALID, &err,
