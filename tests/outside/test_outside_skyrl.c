@@ -34,6 +34,16 @@ static void groups_without_scaling(void **state) {
     published_row(adv, (const double[]){1.5, -1.5, -1.5, 1.5}, 4, 1e-9);
 }
 
+static void leave_one_out(void **state) {
+    (void)state;
+    const double score[5] = {6, 3, 9, 12, 1};
+    const int32_t group[5] = {0, 0, 1, 1, 2};
+    int64_t order[5];
+    double adv[5];
+    rlhf__leave_one_out(score, group, 5, order, adv);
+    published_row(adv, (const double[]){3, -3, -3, 3, 0}, 5, 1e-9);
+}
+
 static void adaptive_coefficient(void **state) {
     (void)state;
     published(rlhf__kl_adapt(0.2, 0.2, 0.1, 10, 100), 0.204, 1e-9);
@@ -63,11 +73,9 @@ static void dual_clip(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(generalised_advantages),
-        cmocka_unit_test(groups_without_scaling),
-        cmocka_unit_test(adaptive_coefficient),
-        cmocka_unit_test(kl_of_two_log_probs),
-        cmocka_unit_test(dual_clip),
+        cmocka_unit_test(generalised_advantages), cmocka_unit_test(groups_without_scaling),
+        cmocka_unit_test(leave_one_out),          cmocka_unit_test(adaptive_coefficient),
+        cmocka_unit_test(kl_of_two_log_probs),    cmocka_unit_test(dual_clip),
     };
     return cmocka_run_group_tests_name("outside_skyrl", tests, NULL, NULL);
 }

@@ -61,25 +61,12 @@ static rlhf_status bt_check(const struct bt *b, const rlhf_loss_in *in, const rl
     const rlhf_host *h = b->host;
     if (!in->heads || !in->heads->score || !out->d_heads || !out->d_heads->score)
         return h->fail(h, RLHF_E_INTERNAL, "the score head is missing");
-    if (in->n && (!in->label || !in->group))
-        return h->fail(h, RLHF_E_INTERNAL, "label or group is missing");
     if (in->n_labels > 1)
         return rlhf_failf(h, RLHF_E_INVALID, "the model has %d labels; a reward model has 1",
                           (int)in->n_labels);
     if (in->batch_sequences < 1)
         return h->fail(h, RLHF_E_INTERNAL, "batch_sequences is not positive");
     return RLHF_OK;
-}
-
-// The preferred of n >= 2 responses, or -1 when there is not exactly one.
-static int64_t preferred(const int32_t *label, int64_t n) {
-    int64_t best = -1;
-    for (int64_t j = 0; j < n; j++) {
-        if (label[j] == 0) continue;
-        if (label[j] != 1 || best >= 0) return -1;
-        best = j;
-    }
-    return n < 2 ? -1 : best;
 }
 
 // w * loss of one group with rewards r[k] and preferred response `best`; writes the derivative to
@@ -123,15 +110,10 @@ static rlhf_status bt_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *ou
     struct bt *b = self;
     RLHF_TRY(bt_check(b, in, out));
     double loss = 0;
-    for (int64_t begin = 0, end; begin < in->n; begin = end) {
-        for (end = begin + 1; end < in->n && in->group[end] == in->group[begin];)
-            end++;
-        int64_t k = end - begin, best = preferred(in->label + begin, k);
-        if (best < 0)
-            return rlhf_failf(b->host, RLHF_E_INTERNAL,
-                              "group %d has %lld responses here and not exactly one of two or more "
-                              "is preferred",
-                              (int)in->group[begin], (long long)k);
+    for (int64_t begin = 0, end, best; begin < in->n; begin = end) {
+        RLHF_TRY(rlhf__preferred(b->host, in, begin, &end, &best));
+        int64_t k = end - begin;
+        best -= begin;
         loss += group_loss(&b->config, in->heads->score + begin, k, best,
                            (double)k / (double)in->batch_sequences, out->d_heads->score + begin);
         count_group(&b->phase, in->heads->score + begin, k, best);

@@ -103,3 +103,16 @@ struct rlhf__group_stats rlhf__group_normalize(const double *y, const int32_t *g
     }
     return stats;
 }
+
+void rlhf__leave_one_out(const double *y, const int32_t *group, int64_t n, int64_t *order,
+                         double *x) {
+    sort_rows(order, group, n);
+    for (int64_t begin = 0, end; begin < n; begin = end) {
+        for (end = begin + 1; end < n && group[order[end]] == group[order[begin]];)
+            end++;
+        int spread;
+        struct rlhf__moments m = group_moments(y, order + begin, end - begin, &spread);
+        for (int64_t i = begin; i < end; i++)
+            x[order[i]] = spread ? (y[order[i]] - m.mean) * (double)m.n / (double)(m.n - 1) : 0.0;
+    }
+}

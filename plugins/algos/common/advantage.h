@@ -36,4 +36,10 @@ struct rlhf__group_stats rlhf__group_normalize(const double *y, const int32_t *g
                                                double eps, int32_t unbiased, int32_t scale,
                                                int64_t *order, double *x);
 
+// x[n] = y - mean of the others that share group[i] (Kool et al. 2019; Ahmadian et al. 2024, eq.
+// 8), which is m / (m - 1) (y - mean_g) with m rows in the group. A group without spread, a lone
+// row included, gives exactly 0. order[n] is scratch. [any]
+void rlhf__leave_one_out(const double *y, const int32_t *group, int64_t n, int64_t *order,
+                         double *x);
+
 #endif

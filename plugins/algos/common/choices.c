@@ -1,6 +1,8 @@
 // choices.c: see choices.h.
 #include "common/choices.h"
 
+#include <rlhf/log.h>
+
 const char *const rlhf__std_names[] = {"unbiased", "biased", NULL};
 const char *const rlhf__kl_placement_names[] = {"reward", "loss", "none", NULL};
 const char *const rlhf__kl_estimator_names[] = {"k1", "k2", "k3", "full", NULL};
@@ -20,4 +22,12 @@ uint32_t rlhf__plan_flags(const struct rlhf__choices *c) {
     if (c->support == RLHF__SUPPORT_FULL) flags |= RLHF_PLAN_FULL_SUPPORT;
     if (c->temperature == RLHF__TEMPERATURE_UNIT) flags |= RLHF_PLAN_UNIT_TEMPERATURE;
     return flags;
+}
+
+rlhf_status rlhf__minibatches_check(const rlhf_host *host, int64_t minibatches,
+                                    const rlhf_run_info *info) {
+    if (minibatches <= info->batch_size) return RLHF_OK;
+    return rlhf_failf(host, RLHF_E_INVALID,
+                      "minibatches is %lld, more than the %d sequences of a phase",
+                      (long long)minibatches, (int)info->batch_size);
 }

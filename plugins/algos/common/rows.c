@@ -1,6 +1,8 @@
 // rows.c: see rows.h.
 #include "common/rows.h"
 
+#include <rlhf/log.h>
+
 int64_t rlhf__response_tokens(const int32_t *offset, const int32_t *prompt_len, int64_t n) {
     int64_t count = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -8,6 +10,13 @@ int64_t rlhf__response_tokens(const int32_t *offset, const int32_t *prompt_len, 
         count += s.end - s.begin;
     }
     return count;
+}
+
+double rlhf__sum(const float *x, struct rlhf__span row) {
+    double sum = 0;
+    for (int64_t t = row.begin; t < row.end; t++)
+        sum += (double)x[t];
+    return sum;
 }
 
 double rlhf__row_reward(const rlhf_rollout *in, int64_t i) {
@@ -29,4 +38,31 @@ const char *rlhf__rows_check(const int32_t *offset, const int32_t *prompt_len, i
             return "prompt_len is outside its row";
     }
     return offset[n] == total ? NULL : "the last offset is not the number of tokens";
+}
+
+rlhf_status rlhf__logp_check(const rlhf_host *h, const rlhf_loss_in *in, const rlhf_loss_out *out) {
+    const char *wrong = rlhf__rows_check(in->offset, in->prompt_len, in->n, in->total);
+    if (wrong) return h->fail(h, RLHF_E_INTERNAL, wrong);
+    if (!in->heads || !in->heads->logp || !out->d_heads || !out->d_heads->logp)
+        return h->fail(h, RLHF_E_INTERNAL, "the logp head is missing");
+    if (in->batch_sequences < 1)
+        return h->fail(h, RLHF_E_INTERNAL, "batch_sequences is not positive");
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__preferred(const rlhf_host *h, const rlhf_loss_in *in, int64_t begin, int64_t *end,
+                            int64_t *best) {
+    if (!in->label || !in->group) return h->fail(h, RLHF_E_INTERNAL, "label or group is missing");
+    int64_t marked = 0, i = begin;
+    for (; i < in->n && in->group[i] == in->group[begin]; i++) {
+        if (in->label[i] == 0) continue;
+        marked += in->label[i] == 1 ? 1 : 2; // another label marks nothing
+        *best = i;
+    }
+    *end = i;
+    if (marked == 1 && i - begin > 1) return RLHF_OK;
+    return rlhf_failf(h, RLHF_E_INTERNAL,
+                      "group %d has %lld responses here and not exactly one of two or more is "
+                      "preferred",
+                      (int)in->group[begin], (long long)(i - begin));
 }

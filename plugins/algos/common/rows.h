@@ -20,6 +20,9 @@ static inline struct rlhf__span rlhf__response(const int32_t *offset, const int3
 // Number of response tokens of the n rows. [any]
 int64_t rlhf__response_tokens(const int32_t *offset, const int32_t *prompt_len, int64_t n);
 
+// Sum of x over a row's response tokens. [any]
+double rlhf__sum(const float *x, struct rlhf__span row);
+
 // What row i is paid in all: its score and its token rewards. [any]
 double rlhf__row_reward(const rlhf_rollout *, int64_t i);
 
@@ -27,5 +30,14 @@ double rlhf__row_reward(const rlhf_rollout *, int64_t i);
 // a sentence (static storage) that says what is wrong. [any]
 const char *rlhf__rows_check(const int32_t *offset, const int32_t *prompt_len, int64_t n,
                              int64_t total);
+
+// What a loss over log-probs relies on: rows_check, the logp head, a minibatch that is not empty.
+// RLHF_E_INTERNAL with a sentence. [any]
+rlhf_status rlhf__logp_check(const rlhf_host *, const rlhf_loss_in *, const rlhf_loss_out *);
+
+// The rows [begin, *end) share the group of row begin < n; *best is the one that label marks.
+// RLHF_E_INTERNAL with a sentence unless they are two or more and exactly one is marked. [any]
+rlhf_status rlhf__preferred(const rlhf_host *, const rlhf_loss_in *, int64_t begin, int64_t *end,
+                            int64_t *best);
 
 #endif

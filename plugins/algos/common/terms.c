@@ -4,6 +4,25 @@
 #include <math.h>
 #include <rlhf/log.h>
 
+rlhf_status rlhf__rollout_check(const rlhf_host *h, const rlhf_rollout *in) {
+    const char *wrong = rlhf__rows_check(in->offset, in->prompt_len, in->n, in->total);
+    if (wrong) return h->fail(h, RLHF_E_INTERNAL, wrong);
+    if (!in->score || !in->token_reward || !in->logp_old || !in->advantage || !in->returns)
+        return h->fail(h, RLHF_E_INTERNAL, "an array of the rollout is missing");
+    if (!in->group) return h->fail(h, RLHF_E_INTERNAL, "group is missing");
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__pg_loss_check(const rlhf_host *h, const rlhf_loss_in *in,
+                                const rlhf_loss_out *out) {
+    RLHF_TRY(rlhf__logp_check(h, in, out));
+    if (!in->heads->entropy || !out->d_heads->entropy)
+        return h->fail(h, RLHF_E_INTERNAL, "the entropy head is missing");
+    if (!in->logp_old || !in->advantage)
+        return h->fail(h, RLHF_E_INTERNAL, "logp_old or advantage is missing");
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__kl_of_token(const rlhf_host *host, int32_t kind, const rlhf_rollout *in,
                               int64_t i, int64_t t, double *kl) {
     double x = (double)in->logp_old[t], f = (double)in->logp_ref[t];
@@ -13,6 +32,18 @@ rlhf_status rlhf__kl_of_token(const rlhf_host *host, int32_t kind, const rlhf_ro
                       "the KL of token %lld of sequence %lld is not finite (log-prob %g, reference "
                       "%g)",
                       (long long)(t - in->offset[i] - in->prompt_len[i]), (long long)i, x, f);
+}
+
+rlhf_status rlhf__penalised_reward(const rlhf_host *host, int32_t kind, double coef,
+                                   const rlhf_rollout *in, int64_t i, double *paid) {
+    struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
+    double penalty = 0, kl;
+    for (int64_t t = row.begin; t < row.end; t++) {
+        RLHF_TRY(rlhf__kl_of_token(host, kind, in, i, t, &kl));
+        penalty += kl;
+    }
+    *paid = rlhf__row_reward(in, i) - coef * penalty;
+    return RLHF_OK;
 }
 
 void rlhf__count_row(struct rlhf__pg_rollout_sums *r, int32_t kind, const rlhf_rollout *in,
@@ -30,6 +61,29 @@ void rlhf__count_row(struct rlhf__pg_rollout_sums *r, int32_t kind, const rlhf_r
     if (!measured) return;
     r->kl_sequences++;
     r->kl_tokens += row.end - row.begin;
+}
+
+rlhf_status rlhf__count_paid(const rlhf_host *host, struct rlhf__pg_metrics *m, int32_t kind,
+                             const rlhf_rollout *in, const double *plain, const double *paid) {
+    struct rlhf__pg_rollout_sums *r = &m->rollout;
+    for (int64_t i = 0; i < in->n; i++) {
+        struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
+        struct rlhf__moments same = {row.end - row.begin, paid[i], 0};
+        rlhf__count_row(r, kind, in, row);
+        r->returns = rlhf__moments_merge(r->returns, same);
+        r->score += plain[i];
+    }
+    return rlhf__pg_take_rows(host, m, in, plain);
+}
+
+void rlhf__spread(const rlhf_rollout *in, const double *advantage, const double *returns) {
+    for (int64_t i = 0; i < in->n; i++) {
+        struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
+        for (int64_t t = row.begin; t < row.end; t++) {
+            in->advantage[t] = (float)advantage[i];
+            in->returns[t] = (float)returns[i];
+        }
+    }
 }
 
 static void exact_kl_term(double beta, const rlhf_loss_in *in, struct rlhf__span row, double w,

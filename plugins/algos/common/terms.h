@@ -7,10 +7,18 @@
 #include "common/metrics.h"
 #include "common/rows.h"
 
+// What advantages by group and a loss over ratios rely on. RLHF_E_INTERNAL with a sentence. [any]
+rlhf_status rlhf__rollout_check(const rlhf_host *, const rlhf_rollout *);
+rlhf_status rlhf__pg_loss_check(const rlhf_host *, const rlhf_loss_in *, const rlhf_loss_out *);
+
 // Estimate `kind` (K1, K2 or K3) of the KL of token t, which is in row i, from the rollout's
 // log-probs. RLHF_E_NUMERIC, with a sentence, when it is not finite. [step]
 rlhf_status rlhf__kl_of_token(const rlhf_host *, int32_t kind, const rlhf_rollout *, int64_t i,
                               int64_t t, double *kl);
+
+// *paid = what row i is paid in all, less coef times the sum of its tokens' KL. [step]
+rlhf_status rlhf__penalised_reward(const rlhf_host *, int32_t kind, double coef,
+                                   const rlhf_rollout *, int64_t i, double *paid);
 
 // Count row i of a rollout: tokens, -logp_old, and the KL when logp_ref is there and kind is not
 // FULL. [step]
@@ -24,6 +32,14 @@ void rlhf__count_row(struct rlhf__pg_rollout_sums *, int32_t kind, const rlhf_ro
 rlhf_status rlhf__kl_term(const rlhf_host *, int32_t kind, double beta, const rlhf_loss_in *,
                           struct rlhf__span row, double w, rlhf_heads *d,
                           struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r);
+
+// Count the n rows of a rollout whose tokens share one return: count_row, and what they are paid,
+// plain[n] without KL and paid[n] with it, the return. RLHF_E_NOMEM through host->fail. [step]
+rlhf_status rlhf__count_paid(const rlhf_host *, struct rlhf__pg_metrics *, int32_t kind,
+                             const rlhf_rollout *, const double *plain, const double *paid);
+
+// advantage[n] and returns[n], one of each a row, to all of a row's tokens. [any]
+void rlhf__spread(const rlhf_rollout *, const double *advantage, const double *returns);
 
 // -w * coef * entropy over one row: adds to u->entropy_loss, u->entropy (unweighted) and
 // d->entropy. [step]

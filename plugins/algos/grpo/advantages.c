@@ -18,18 +18,6 @@ struct work {
     int32_t counts;                  // 1: this call counts towards the metrics
 };
 
-static rlhf_status check(const struct rlhf__grpo *g, const rlhf_rollout *in) {
-    const rlhf_host *h = g->host;
-    const char *wrong = rlhf__rows_check(in->offset, in->prompt_len, in->n, in->total);
-    if (wrong) return h->fail(h, RLHF_E_INTERNAL, wrong);
-    if (!in->score || !in->token_reward || !in->logp_old || !in->advantage || !in->returns)
-        return h->fail(h, RLHF_E_INTERNAL, "an array of the rollout is missing");
-    if (!in->group) return h->fail(h, RLHF_E_INTERNAL, "group is missing");
-    if (!in->logp_ref && g->opt.kl_placement == RLHF__KL_IN_REWARD)
-        return h->fail(h, RLHF_E_INTERNAL, "logp_ref is missing");
-    return RLHF_OK;
-}
-
 static rlhf_status work_init(struct rlhf__grpo *g, int64_t n, struct work *w) {
     uint64_t bytes = 8 * (4 * (uint64_t)n + 1);
     if (bytes > g->scratch_bytes) {
@@ -51,18 +39,10 @@ static rlhf_status work_init(struct rlhf__grpo *g, int64_t n, struct work *w) {
 // S of row i, with and without KL.
 static rlhf_status sum_row(struct rlhf__grpo *g, const rlhf_rollout *in, int64_t i,
                            struct work *w) {
-    struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
-    double plain = (double)in->score[i], penalty = 0;
-    for (int64_t t = row.begin; t < row.end; t++) {
-        double kl;
-        plain += (double)in->token_reward[t];
-        if (g->opt.kl_placement != RLHF__KL_IN_REWARD) continue;
-        RLHF_TRY(rlhf__kl_of_token(g->host, g->opt.kl_estimator, in, i, t, &kl));
-        penalty += kl;
-    }
-    w->plain[i] = plain;
-    w->sum[i] = plain - (penalty != 0 ? g->kl.coef * penalty : 0);
-    if (w->counts) rlhf__count_row(&g->metrics.rollout, g->opt.kl_estimator, in, row);
+    w->plain[i] = w->sum[i] = rlhf__row_reward(in, i);
+    if (g->opt.kl_placement == RLHF__KL_IN_REWARD)
+        RLHF_TRY(
+            rlhf__penalised_reward(g->host, g->opt.kl_estimator, g->kl.coef, in, i, w->sum + i));
     return RLHF_OK;
 }
 
@@ -78,20 +58,11 @@ static void normalize(const struct rlhf__grpo_options *o, const rlhf_rollout *in
         if (w->advantage[i] != 0) w->advantage[i] /= std;
 }
 
-static rlhf_status count_batch(struct rlhf__grpo *g, const rlhf_rollout *in, const struct work *w) {
-    struct rlhf__pg_rollout_sums *r = &g->metrics.rollout;
-    for (int64_t i = 0; i < in->n; i++) {
-        struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
-        struct rlhf__moments same = {row.end - row.begin, w->sum[i], 0};
-        r->returns = rlhf__moments_merge(r->returns, same);
-        r->score += rlhf__row_reward(in, i);
-    }
-    return rlhf__pg_take_rows(g->host, &g->metrics, in, w->plain);
-}
-
 rlhf_status rlhf__grpo_advantages(struct rlhf__grpo *g, const rlhf_rollout *in) {
     struct work w = {0};
-    RLHF_TRY(check(g, in));
+    RLHF_TRY(rlhf__rollout_check(g->host, in));
+    if (!in->logp_ref && g->opt.kl_placement == RLHF__KL_IN_REWARD)
+        return g->host->fail(g->host, RLHF_E_INTERNAL, "logp_ref is missing");
     RLHF_TRY(work_init(g, in->n, &w));
     g->phase_tokens = in->batch_tokens;
     if (g->phase_tokens <= 0 && g->opt.advantage_scope == RLHF__SCOPE_BATCH)
@@ -99,13 +70,8 @@ rlhf_status rlhf__grpo_advantages(struct rlhf__grpo *g, const rlhf_rollout *in) 
     for (int64_t i = 0; i < in->n; i++)
         RLHF_TRY(sum_row(g, in, i, &w));
     normalize(&g->opt, in, &w);
-    if (w.counts) RLHF_TRY(count_batch(g, in, &w));
-    for (int64_t i = 0; i < in->n; i++) {
-        struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
-        for (int64_t t = row.begin; t < row.end; t++) {
-            in->advantage[t] = (float)w.advantage[i];
-            in->returns[t] = (float)w.sum[i];
-        }
-    }
+    if (w.counts)
+        RLHF_TRY(rlhf__count_paid(g->host, &g->metrics, g->opt.kl_estimator, in, w.plain, w.sum));
+    rlhf__spread(in, w.advantage, w.sum);
     return RLHF_OK;
 }

@@ -28,10 +28,7 @@ void rlhf__grpo_finish(struct rlhf__grpo *g) {
 
 rlhf_status rlhf__grpo_plan(const struct rlhf__grpo *g, const rlhf_run_info *info, rlhf_plan *out) {
     const struct rlhf__grpo_options *o = &g->opt;
-    if (o->minibatches > info->batch_size)
-        return rlhf_failf(g->host, RLHF_E_INVALID,
-                          "minibatches is %lld, more than the %d sequences of a phase",
-                          (long long)o->minibatches, (int)info->batch_size);
+    RLHF_TRY(rlhf__minibatches_check(g->host, o->minibatches, info));
     RLHF_TRY(rlhf__kl_control_plan(g->host, &g->kl, info->batch_size));
     struct rlhf__choices choices = {o->kl_placement, o->kl_measure,          o->advantage_scope,
                                     o->old_logp,     o->logprob_temperature, o->logprob_support};

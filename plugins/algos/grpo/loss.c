@@ -11,19 +11,14 @@
 static rlhf_status check(const struct rlhf__grpo *g, const rlhf_loss_in *in,
                          const rlhf_loss_out *out) {
     const rlhf_host *h = g->host;
-    const char *wrong = rlhf__rows_check(in->offset, in->prompt_len, in->n, in->total);
-    if (wrong) return h->fail(h, RLHF_E_INTERNAL, wrong);
+    RLHF_TRY(rlhf__pg_loss_check(h, in, out));
     const rlhf_heads *x = in->heads, *d = out->d_heads;
-    if (!x || !d || !x->logp || !d->logp || !x->entropy || !d->entropy)
-        return h->fail(h, RLHF_E_INTERNAL, "the logp or entropy head is missing");
-    if (!in->logp_old || !in->advantage)
-        return h->fail(h, RLHF_E_INTERNAL, "logp_old or advantage is missing");
     if (g->opt.kl_placement == RLHF__KL_IN_LOSS) {
         if (g->opt.kl_estimator == RLHF__KL_FULL ? !x->kl || !d->kl : !in->logp_ref)
             return h->fail(h, RLHF_E_INTERNAL, "the kl head or logp_ref is missing");
     }
-    if (in->batch_sequences < 1 || in->max_new_tokens < 1)
-        return h->fail(h, RLHF_E_INTERNAL, "batch_sequences or max_new_tokens is not positive");
+    if (in->max_new_tokens < 1)
+        return h->fail(h, RLHF_E_INTERNAL, "max_new_tokens is not positive");
     return RLHF_OK;
 }
 

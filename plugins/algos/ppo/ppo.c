@@ -48,10 +48,7 @@ void *rlhf__ppo_scratch(struct rlhf__ppo *p, uint64_t bytes) {
 static rlhf_status ppo_plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     const struct rlhf__ppo *p = self;
     const struct rlhf__ppo_options *o = &p->opt;
-    if (o->minibatches > info->batch_size)
-        return rlhf_failf(p->host, RLHF_E_INVALID,
-                          "minibatches is %lld, more than the %d sequences of a phase",
-                          (long long)o->minibatches, (int)info->batch_size);
+    RLHF_TRY(rlhf__minibatches_check(p->host, o->minibatches, info));
     RLHF_TRY(rlhf__kl_control_plan(p->host, &p->kl, info->batch_size));
     int full = o->kl_estimator == RLHF__KL_FULL && o->kl_placement == RLHF__KL_IN_LOSS;
     out->source = RLHF_SOURCE_ROLLOUT;

@@ -46,21 +46,9 @@ static rlhf_status sft_plan(void *self, const rlhf_run_info *info, rlhf_plan *ou
     return RLHF_OK;
 }
 
-static rlhf_status sft_check(const struct sft *s, const rlhf_loss_in *in,
-                             const rlhf_loss_out *out) {
-    const rlhf_host *h = s->host;
-    const char *wrong = rlhf__rows_check(in->offset, in->prompt_len, in->n, in->total);
-    if (wrong) return h->fail(h, RLHF_E_INTERNAL, wrong);
-    if (!in->heads || !in->heads->logp || !out->d_heads || !out->d_heads->logp)
-        return h->fail(h, RLHF_E_INTERNAL, "the logp head is missing");
-    if (in->batch_sequences < 1)
-        return h->fail(h, RLHF_E_INTERNAL, "batch_sequences is not positive");
-    return RLHF_OK;
-}
-
 static rlhf_status sft_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     struct sft *s = self;
-    RLHF_TRY(sft_check(s, in, out));
+    RLHF_TRY(rlhf__logp_check(s->host, in, out));
     double loss = 0;
     for (int64_t i = 0; i < in->n; i++) {
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
