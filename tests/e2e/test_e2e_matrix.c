@@ -33,7 +33,7 @@ static int models(void **state) {
     return 0;
 }
 
-static const char *const algos[] = {"ppo.so", "grpo.so", "grpo_iterative.so"};
+static const char *const algos[] = {"ppo.so", "grpo.so", "grpo_iterative.so", "rloo.so"};
 static const char *const rewards[] = {
     "--reward imdb.so:model=c/checkpoints/latest,self_test=false",
     "--reward bt_rm.so:model=r/checkpoints/latest",

@@ -1,6 +1,7 @@
 // test_outside_trl.c: constants of TRL. tests/test_ppo_trainer.py up to 0.11 (commit 70036bf87^):
 // the KL over a whole distribution. tests/test_rewards.py: the repetition penalty, whose value is
-// -1 times ngram3.so's over tokens.
+// -1 times ngram3.so's over tokens. tests/invariant/references/dpo.json: the first loss of DPO.
+#include "algos/fixture.h"
 #include "kernels/kit.h"
 #include "outside/outside.h"
 #include "rewards/fixture.h"
@@ -75,10 +76,25 @@ static void repetition(void **state) {
     reward_close(&r);
 }
 
+// The policy is the reference before the first step, whatever the rows.
+static void first_dpo_loss(void **state) {
+    (void)state;
+    struct algo a;
+    static struct batch b;
+    batch_random(&b, 8, 1);
+    memcpy(b.logp, b.ref, sizeof b.logp);
+    for (int32_t i = 0; i < b.n; i++)
+        b.label[i] = i % 2;
+    algo_open(&a, "dpo.so", "", b.n);
+    assert_true((double)(float)batch_loss(&a, &b, 0, b.n, 0) == 0.6931471824645996);
+    algo_close(&a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(kl_over_the_vocabulary, kit_setup, kit_teardown),
         cmocka_unit_test(repetition),
+        cmocka_unit_test(first_dpo_loss),
     };
     return cmocka_run_group_tests_name("outside_trl", tests, NULL, NULL);
 }

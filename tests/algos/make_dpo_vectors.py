@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Float64 reference of dpo.so, and the vectors that test_dpo checks it against.
+
+An independent reading of docs/algorithms/dpo.md in plain Python: every pair of the preferred
+response and another one, derivatives by central differences. Run it in this directory:
+python3 make_dpo_vectors.py > dpo_vectors.h
+"""
+import math
+import random
+
+from make_vectors import c_array, f32, mean
+
+CASES = [("defaults", {}), ("beta", dict(beta=0.7)), ("smoothed", dict(label_smoothing=0.2)),
+         ("even", dict(label_smoothing=0.5, beta=0.4)), ("ipo", dict(loss="ipo")),
+         ("ipo_beta", dict(loss="ipo", beta=0.5)),
+         ("ipo_smoothed", dict(loss="ipo", beta=0.3, label_smoothing=0.1))]
+# Responses of a row, the preferred one, tokens of each response; one response is empty.
+BEST = [0, 1, 2, 0, 0]
+PROMPT = [2, 1, 3, 1, 2]
+LENGTHS = [[3, 2], [4, 1], [2, 5, 3, 1], [1, 0, 2], [6, 6]]
+N = sum(len(x) for x in LENGTHS)
+
+
+def pair(chosen, rejected, o):
+    """Loss of a pair, each a list of (x - f)."""
+    beta, eps = o.get("beta", 0.1), o.get("label_smoothing", 0.0)
+    if o.get("loss") == "ipo":
+        h = math.fsum(chosen) / max(len(chosen), 1) - math.fsum(rejected) / max(len(rejected), 1)
+        at = 1 / (2 * beta)
+        return (1 - eps) * (h - at) ** 2 + eps * (-h - at) ** 2
+    z = beta * (math.fsum(chosen) - math.fsum(rejected))
+    p = 1 / (1 + math.exp(-z))
+    return -(1 - eps) * math.log(p) - eps * math.log(1 - p)
+
+
+def others(row, best):
+    return [r for j, r in enumerate(row) if j != best]
+
+
+def loss(logp, ref, o):
+    total = []
+    for row, refs, best in zip(logp, ref, BEST):
+        d = [[x - f for x, f in zip(a, b)] for a, b in zip(row, refs)]
+        total.append(len(row) / N * mean([pair(d[best], r, o) for r in others(d, best)]))
+    return math.fsum(total)
+
+
+def derivative(logp, ref, o):
+    out, h = [], 1e-5
+    for g, row in enumerate(logp):
+        for r in row:
+            out += [0.0] * PROMPT[g]
+            for t in range(len(r)):
+                x = r[t]
+                r[t] = x + h
+                up = loss(logp, ref, o)
+                r[t] = x - h
+                down = loss(logp, ref, o)
+                r[t] = x
+                out.append((up - down) / (2 * h))
+    return out
+
+
+def metrics(logp, ref, o):
+    beta = o.get("beta", 0.1)
+    m = [[] for _ in range(6)]
+    for row, refs, best in zip(logp, ref, BEST):
+        u = [beta * (math.fsum(a) - math.fsum(b)) for a, b in zip(row, refs)]
+        values = [float(u[best] > max(others(u, best))), u[best] - mean(others(u, best)), u[best],
+                  mean(others(u, best)), math.fsum(row[best]),
+                  mean([math.fsum(r) for r in others(row, best)])]
+        for k, v in enumerate(values):
+            m[k].append(v)
+    return [mean(x) for x in m]
+
+
+def main():
+    rng = random.Random(21)
+    ref = [[[f32(-rng.uniform(0.1, 4)) for _ in range(k)] for k in g] for g in LENGTHS]
+    logp = [[[f32(f + rng.gauss(0, 0.8)) for f in r] for r in g] for g in ref]
+    offset, flat = [0], [(p, k) for p, g in zip(PROMPT, LENGTHS) for k in g]
+    for p, k in flat:
+        offset.append(offset[-1] + p + k)
+    ragged = lambda rows: [x for p, g in zip(PROMPT, rows) for r in g for x in [0.0] * p + r]
+    print("// dpo_vectors.h: made by make_dpo_vectors.py from its own float64 reference.")
+    print("// clang-format off")
+    print(f"enum {{ DPO_N = {N}, DPO_TOTAL = {offset[-1]} }};")
+    c_array("dpo_offset", offset, "int32_t")
+    c_array("dpo_prompt_len", [p for p, _ in flat], "int32_t")
+    c_array("dpo_group", [3 + i for i, g in enumerate(LENGTHS) for _ in g], "int32_t")
+    c_array("dpo_label", [int(j == b) for g, b in zip(LENGTHS, BEST) for j in range(len(g))],
+            "int32_t")
+    c_array("dpo_ref", ragged(ref))
+    c_array("dpo_logp", ragged(logp))
+    for name, o in CASES:
+        c_array("dpo_" + name, derivative(logp, ref, o), exact=False)
+    print("static const struct dpo_case dpo_cases[] = {")
+    for name, o in CASES:
+        opts = ",".join(f"{k}={v}" for k, v in o.items())
+        m = ", ".join(f"{v:.12g}" for v in metrics(logp, ref, o))
+        print(f'    {{"{opts}", {loss(logp, ref, o)!r}, dpo_{name},\n     {{{m}}}}},')
+    print("};\n// clang-format on")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Float64 reference of rloo.so, and the vectors that test_rloo checks it against.
+
+An independent reading of docs/algorithms/rloo.md on the batch of make_grpo_vectors.py: the
+baseline is taken literally as the mean of the others, derivatives are central differences. Run it
+in this directory: python3 make_rloo_vectors.py > rloo_vectors.h
+"""
+import math
+
+from make_grpo_vectors import N, PROMPT, RESPONSE, groups, make_batch, print_batch, ragged, ratios
+from make_vectors import c_array, f32, flat, mean, text, var
+
+CASES = [("defaults", {}), ("kl_strong", dict(kl_coef=0.4)), ("no_kl", dict(kl_coef=0.0)),
+         ("token", dict(ratio="token")), ("token_tight", dict(ratio="token", clip_range=0.05)),
+         ("tight", dict(clip_range=0.02))]
+DEFAULTS = dict(ratio="sequence", clip_range=0.2, kl_coef=0.05)
+
+
+def advantages(b, o):
+    """A, S and S without KL of every row."""
+    plain = [s + math.fsum(r) for s, r in zip(b["score"], b["token_reward"])]
+    total = [s - o["kl_coef"] * math.fsum(x - f for x, f in zip(xs, fs))
+             for s, xs, fs in zip(plain, b["old"], b["ref"])]
+    a = [0.0] * N
+    for at in groups():
+        for i in at:
+            a[i] = total[i] - mean([total[j] for j in at if j != i])
+    return a, total, plain
+
+
+def policy(b, o, a, rows):
+    """Loss of some rows, and how many of their tokens have a ratio that no longer matters."""
+    lo, hi = 1 - o["clip_range"], 1 + o["clip_range"]
+    loss, clipped = 0.0, 0
+    for i in rows:
+        rho = ratios(b["logp"][i], b["old"][i], o["ratio"])
+        terms = [max(-a[i] * r, -a[i] * min(max(r, lo), hi)) for r in rho]
+        clipped += sum(t > -a[i] * r for t, r in zip(terms, rho))
+        loss += (math.fsum(terms) if o["ratio"] == "token" else terms[0]) / N
+    return loss, clipped
+
+
+def gradient(b, o, a):
+    out, h = [[0.0] * k for k in RESPONSE], 1e-6
+    for i in range(N):
+        for t in range(RESPONSE[i]):
+            x = b["logp"][i][t]
+            side = []
+            for s in (h, -h):
+                b["logp"][i][t] = x + s
+                side.append(policy(b, o, a, [i])[0])
+            b["logp"][i][t] = x
+            out[i][t] = (side[0] - side[1]) / (2 * h)
+    return out
+
+
+def metrics(b, o, a, total, plain):
+    loss, clipped = policy(b, o, a, range(N))
+    n = sum(RESPONSE)
+    d = [x - y for x, y in zip(flat(b["logp"]), flat(b["old"]))]
+    rho = flat([ratios(x, y, o["ratio"]) for x, y in zip(b["logp"], b["old"])])
+    ret = flat([[s] * k for s, k in zip(total, RESPONSE)])
+    m = {"loss/policy_avg": loss, "loss/total": loss, "objective/loss": loss,
+         "policy/approxkl_avg": mean([x * x / 2 for x in d]), "policy/clipfrac_avg": clipped / n,
+         "policy/entropy_avg": mean(flat(b["entropy"])),
+         "objective/entropy": -math.fsum(flat(b["old"])) / N,
+         "val/ratio": mean(rho), "val/ratio_var": var(rho, False),
+         "returns/mean": mean(ret), "returns/var": var(ret, False),
+         "objective/rlhf_reward": mean(total), "reward_std": math.sqrt(var(plain, True)),
+         "frac_reward_zero_std": mean([float(len({plain[i] for i in at}) == 1)
+                                       for at in groups()])}
+    if o["kl_coef"] > 0:
+        k = [x - f for x, f in zip(flat(b["old"]), flat(b["ref"]))]
+        m["objective/kl"], m["objective/kl_per_token"] = math.fsum(k) / N, mean(k)
+        m["objective/kl_coef"] = o["kl_coef"]
+        m["objective/non_score_reward"] = -o["kl_coef"] * math.fsum(k) / N
+    return m
+
+
+def main():
+    b = make_batch()
+    print("// rloo_vectors.h: made by make_rloo_vectors.py from its own float64 reference.")
+    print("// clang-format off\n#include \"algos/vector_case.h\"")
+    print_batch(b)
+    for name, changes in CASES:
+        o = dict(DEFAULTS, **changes)
+        a, total, plain = advantages(b, o)
+        a32 = [f32(x) for x in a]  # the plugin hands them over as floats
+        c_array(f"c_{name}_advantage", ragged([[x] * k for x, k in zip(a, RESPONSE)]), exact=False)
+        c_array(f"c_{name}_returns", ragged([[x] * k for x, k in zip(total, RESPONSE)]),
+                exact=False)
+        c_array(f"c_{name}_d_logp", ragged(gradient(b, o, a32)), exact=False)
+        print(f"static const struct vector_metric c_{name}_metrics[] = {{")
+        for k, v in metrics(b, o, a32, total, plain).items():
+            print(f'    {{"{k}", {v:.10g}}},')
+        print("    {NULL, 0}};")
+    print("static const struct vector_case vector_cases[] = {")
+    for name, changes in CASES:
+        opts = ",".join(f"{k}={text(v)}" for k, v in dict(group_size=3, **changes).items())
+        arrays = f"c_{name}_advantage, c_{name}_returns, c_{name}_d_logp"
+        print(f'    {{"{name}", "{opts}",\n     {arrays}, v_zero, v_zero, v_zero, '
+              f"c_{name}_metrics}},")
+    print("};\n// clang-format on")
+
+
+if __name__ == "__main__":
+    main()
