@@ -25,7 +25,10 @@ static rlhf_status work_init(struct rlhf__grpo *g, int64_t n, struct work *w) {
         g->scratch = g->host->alloc(g->host, bytes);
         g->scratch_bytes = g->scratch ? bytes : 0;
     }
-    if (!g->scratch) return g->host->fail(g->host, RLHF_E_NOMEM, "out of memory");
+    if (!g->scratch) {
+        g->host->fail(g->host, RLHF_E_NOMEM, "out of memory");
+        return RLHF_E_NOMEM; // what fail gives, as a constant for analysers
+    }
     w->sum = g->scratch;
     w->plain = w->sum + n;
     w->advantage = w->plain + n;
