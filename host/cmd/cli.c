@@ -4,7 +4,8 @@
 #include "base/last_words.h"
 #include "base/signals.h"
 #include "cmd/flags.h"
-#include "train/run_dir.h"
+#include "run/request.h"
+#include "run/run_dir.h"
 
 #include <stdlib.h>
 #include <string.h>

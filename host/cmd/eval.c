@@ -4,7 +4,7 @@
 #include "cmd/eval_impl.h"
 
 #include "base/json.h"
-#include "train/evaluate.h"
+#include "learn/evaluate.h"
 
 #include <stdio.h>
 #include <stdlib.h>

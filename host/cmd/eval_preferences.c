@@ -1,7 +1,7 @@
 // eval_preferences.c: `rlhf-host eval` of a reward model. See eval_impl.h.
 #include "cmd/eval_impl.h"
 
-#include "train/evaluate.h"
+#include "learn/evaluate.h"
 
 #include <stdio.h>
 

@@ -2,11 +2,12 @@
 //
 // A checkpoint is judged as it was trained; how is judged.h's.
 #include "cmd/eval_impl.h"
+#include "learn/pass.h"
 
 #include "cmd/judged.h"
-#include "train/completions.h"
-#include "train/learner.h"
-#include "train/mixing.h"
+#include "learn/learner.h"
+#include "sample/diversity.h"
+#include "sample/mixing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "cmd/generate_prompts.h"
 #include "cmd/generate_stop.h"
 #include "model/session.h"
-#include "train/decode.h"
+#include "sample/decode.h"
 
 #include <stdio.h>
 #include <stdlib.h>

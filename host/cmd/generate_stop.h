@@ -3,7 +3,7 @@
 #define RLHF_HOST_GENERATE_STOP_H
 
 #include "cmd/flags.h"
-#include "train/response_rules.h"
+#include "sample/response_rules.h"
 
 // Rules of the texts and ids that were typed; *out is destroyed by the caller. Errors:
 // RLHF_E_INVALID (an empty text, an id that is no token), RLHF_E_NOMEM. [main]

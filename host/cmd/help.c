@@ -1,5 +1,6 @@
 // help.c: see help.h.
 #include "cmd/help.h"
+#include "config/schema.h"
 
 #include "cmd/cli.h"
 #include "cmd/tuned.h"

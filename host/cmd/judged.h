@@ -10,8 +10,8 @@
 #include "cmd/commands.h"
 #include "cmd/flags.h"
 #include "model/session.h"
-#include "train/rollout.h"
-#include "train/scoring.h"
+#include "sample/rollout.h"
+#include "sample/scoring.h"
 
 struct rlhf__judged_options {
     const char *model;     // NULL = the default policy

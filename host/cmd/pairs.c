@@ -3,12 +3,12 @@
 // best of all. What reads the rows is data/preferences.h.
 #include "cmd/commands.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "cmd/judged.h"
 #include "data/line_writer.h"
 #include "report/progress.h"
-#include "train/decode.h"
-#include "train/trainer.h"
+#include "sample/decode.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 // plugin_info.c: `rlhf-host plugin info FILE [--json]`: one file's plugins and their options, as
 // text or as JSON Schema (draft 2020-12).
 #include "cmd/plugin.h"
+#include "config/schema.h"
+#include "plugin/load.h"
 
 #include "base/printable.h"
 #include "cmd/child.h"

@@ -1,5 +1,7 @@
 // plugin_list.c: `rlhf-host plugin`: which half, and the list of what can be found.
+#include "base/json.h"
 #include "cmd/plugin.h"
+#include "plugin/load.h"
 
 #include "base/nearest.h"
 #include "base/printable.h"

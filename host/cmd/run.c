@@ -1,8 +1,8 @@
 // run.c: the training command: set up, run, say how it ended.
 #include "cmd/commands.h"
 
-#include "train/run_dir.h"
-#include "train/trainer.h"
+#include "run/run_dir.h"
+#include "run/trainer.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 target_sources(rlhf_host_core PRIVATE
-  cmd/child.c cmd/cli.c cmd/eval_preferences.c cmd/flags.c cmd/generate_prompts.c
+  cmd/child.c cmd/cli.c cmd/eval_preferences.c cmd/eval_rollout.c cmd/flags.c cmd/generate_prompts.c
   cmd/generate_stop.c cmd/help.c cmd/judged.c cmd/plugin_info.c cmd/plugin_list.c cmd/tuned.c)
 foreach(command run generate eval label pairs)
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/cmd/${command}.c)

@@ -1,6 +1,7 @@
 // compute.c: see compute.h.
 #include "model/compute.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/running.h"
 #include "base/sha256.h"
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static rlhf_status find(const struct rlhf__compute_spec *spec, char out[4096],
@@ -109,12 +109,6 @@ rlhf_status rlhf__compute_fail(const rlhf_compute *t, rlhf_status st, const char
     return rlhf__fail(err, st, "%s: %s", what, text && *text ? text : rlhf__status_text(st));
 }
 
-static double seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 // Best of repeated products of `rows` rows within `budget` seconds; 0 on failure.
 static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, uint32_t rows,
                            double budget) {
@@ -127,13 +121,13 @@ static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, ui
         t->alloc(t->ctx, (uint64_t)rows * (uint64_t)dim * size, &y) == RLHF_OK &&
         t->weight_create(t->ctx, dim, dim, dtype, 0, &w) == RLHF_OK &&
         t->weight_pack(t->ctx, w, src) == RLHF_OK) {
-        double flops = 2.0 * (double)rows * (double)dim * (double)dim, start = seconds();
-        for (int i = 0; i < 3 || seconds() - start < budget; i++) {
-            double from = seconds();
+        double flops = 2.0 * (double)rows * (double)dim * (double)dim, start = rlhf__seconds();
+        for (int i = 0; i < 3 || rlhf__seconds() - start < budget; i++) {
+            double from = rlhf__seconds();
             if (t->linear(t->ctx, y, dtype, 0, x, w, NULL, rows) != RLHF_OK ||
                 t->sync(t->ctx) != RLHF_OK)
                 break;
-            double speed = flops / (seconds() - from);
+            double speed = flops / (rlhf__seconds() - from);
             if (i > 0 && speed > best) best = speed; // the first one prepares the kernel
         }
     }

@@ -3,7 +3,7 @@
 //
 // Its directory is a GPT2ForSequenceClassification of one label as transformers reads it (whose
 // logit is the raw score of the last token), with "rlhf_reward" in config.json. It trains nothing:
-// train/learner.h does, given the model and the head.
+// learn/learner.h does, given the model and the head.
 #ifndef RLHF_HOST_REWARD_MODEL_H
 #define RLHF_HOST_REWARD_MODEL_H
 

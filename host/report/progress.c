@@ -1,6 +1,7 @@
 // progress.c: see progress.h.
 #include "report/progress.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "report/columns.h"
 
@@ -9,7 +10,6 @@
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BAR_COLUMNS    24  // on a terminal wide enough for all numbers beside it
@@ -29,12 +29,6 @@ struct rlhf__progress {
     char doing[48]; // what note is about
     char note[80];
 };
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 // To the first column, the line cleared. A terminal that has become narrower since has broken the
 // bar into several lines, of which the cursor is on the last.
@@ -119,7 +113,7 @@ static void draw(struct rlhf__progress *p) {
            rlhf__buf_text(&line));
     fflush(stdout);
     p->drawn = width + used > 0 ? width + used : 1;
-    p->last = now();
+    p->last = rlhf__seconds();
     rlhf__buf_free(&bar);
     rlhf__buf_free(&text);
     rlhf__buf_free(&line);
@@ -242,7 +236,7 @@ void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_
 void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of) {
     if (!p || p->kind != RLHF__PROGRESS_BAR) return;
     int news = strncmp(p->doing, what, sizeof p->doing - 1) != 0 || (of > 0) != p->counted;
-    if (!news && now() - p->last < REDRAW_SECONDS) return;
+    if (!news && rlhf__seconds() - p->last < REDRAW_SECONDS) return;
     if (of > 0)
         snprintf(p->note, sizeof p->note, "%.40s %lld/%lld", what, (long long)done, (long long)of);
     else if (done > 0)

@@ -1,0 +1,17 @@
+// env.h: what main() set up for every command.
+#ifndef RLHF_HOST_ENV_H
+#define RLHF_HOST_ENV_H
+
+#include "base/dirs.h"
+#include "base/log.h"
+
+#include <signal.h>
+
+struct rlhf__env {
+    const struct rlhf__dirs *dirs;
+    struct rlhf__log *log;
+    const volatile sig_atomic_t *cancelled; // see base/signals.h; NULL = never
+    volatile sig_atomic_t *checkpoint;      // the same: one is wanted; NULL = never
+};
+
+#endif

@@ -1,0 +1,36 @@
+// preference_source.h: batches for algorithms that learn from preferences: the responses of a row
+// stand together, share a group number, and the preferred one has label 1.
+//
+// The rows are data/preferences.h's. It does not know configurations or phases.
+#ifndef RLHF_HOST_PREFERENCE_SOURCE_H
+#define RLHF_HOST_PREFERENCE_SOURCE_H
+
+#include "batch/episodes.h"
+#include "data/batches.h"
+#include "data/preferences.h"
+
+struct rlhf__preference_source {
+    struct rlhf__preferences *set;
+    struct rlhf__batches batches;
+};
+
+// Read and tokenise the rows; batches can be taken. *s must stay where it is. Errors: those of
+// rlhf__preferences_open. Release with rlhf__preference_source_finish, also after a failure. [main]
+rlhf_status rlhf__preference_source_open(struct rlhf__preference_source *s,
+                                         const struct rlhf__preference_opts *rows,
+                                         const struct rlhf__batch_opts *batches,
+                                         const struct rlhf__tokenizer *tok,
+                                         struct rlhf__error *err);
+void rlhf__preference_source_finish(struct rlhf__preference_source *); // zeroed allowed [main]
+
+// The next batch. *e must be zeroed or finished. [main]
+rlhf_status rlhf__preference_source_next(struct rlhf__preference_source *s,
+                                         struct rlhf__episodes *e, struct rlhf__error *err);
+
+// Rows pick[0..n) of a set, written out: every response behind its prompt, flags SHARE_PROMPTS and
+// WHOLE_GROUPS, source the row in the set. *e must be zeroed or finished. Errors: RLHF_E_INVALID
+// (over 2^31 - 1 tokens), RLHF_E_NOMEM. [any]
+rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int64_t *pick,
+                                  uint32_t n, struct rlhf__episodes *e, struct rlhf__error *err);
+
+#endif

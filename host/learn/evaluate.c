@@ -1,0 +1,179 @@
+// evaluate.c: see evaluate.h.
+#include "learn/evaluate.h"
+#include "learn/pass.h"
+
+#include "learn/learner.h"
+#include "model/classifier.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define MICROBATCH_TOKENS 4096
+#define CHUNK_TOKENS      65536 // rows are collected up to this many tokens, then scored
+
+// Rows waiting to be scored, as growing arrays.
+struct chunk {
+    struct rlhf__ids ids, offset, prompt_len, label;
+};
+
+static void chunk_finish(struct chunk *c) {
+    rlhf__ids_finish(&c->ids);
+    rlhf__ids_finish(&c->offset);
+    rlhf__ids_finish(&c->prompt_len);
+    rlhf__ids_finish(&c->label);
+}
+
+static rlhf_status chunk_add(struct chunk *c, const int32_t *ids, size_t n, int32_t prompt_len,
+                             int32_t label, struct rlhf__error *err) {
+    rlhf_status st = RLHF_OK;
+    if (c->offset.n == 0) st = rlhf__ids_push(&c->offset, 0, err);
+    for (size_t i = 0; st == RLHF_OK && i < n; i++)
+        st = rlhf__ids_push(&c->ids, ids[i], err);
+    if (st == RLHF_OK) st = rlhf__ids_push(&c->offset, (int32_t)c->ids.n, err);
+    if (st == RLHF_OK) st = rlhf__ids_push(&c->prompt_len, prompt_len, err);
+    return st == RLHF_OK ? rlhf__ids_push(&c->label, label, err) : st;
+}
+
+// A view of the chunk: only what rlhf__pass reads is set.
+static struct rlhf__episodes chunk_rows(const struct chunk *c) {
+    return (struct rlhf__episodes){.n = (uint32_t)c->prompt_len.n,
+                                   .total = (uint32_t)c->ids.n,
+                                   .ids = c->ids.data,
+                                   .offset = c->offset.data,
+                                   .prompt_len = c->prompt_len.data};
+}
+
+static void chunk_clear(struct chunk *c) {
+    c->ids.n = c->offset.n = c->prompt_len.n = c->label.n = 0;
+}
+
+// ---- text ----
+
+static rlhf_status score_text(const struct rlhf__model *m, struct chunk *c,
+                              struct rlhf__text_quality *out, struct rlhf__error *err) {
+    if (c->ids.n == 0) return RLHF_OK;
+    struct rlhf__episodes e = chunk_rows(c);
+    float *logp = calloc(c->ids.n, sizeof *logp);
+    if (!logp) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory evaluating");
+    rlhf_dist dist = {1, 1, 0, 0};
+    struct rlhf__pass_out pass = {.logp = logp};
+    rlhf_status st = rlhf__pass(m, &e, &dist, MICROBATCH_TOKENS, &pass, err);
+    for (uint32_t i = 0; st == RLHF_OK && i < e.n; i++)
+        for (int32_t k = e.offset[i] + e.prompt_len[i]; k < e.offset[i + 1]; k++) {
+            out->nats -= (double)logp[k];
+            out->tokens++;
+        }
+    free(logp);
+    chunk_clear(c);
+    return st;
+}
+
+// Cut bos + text into windows; window w begins at w * (context / 2).
+static rlhf_status add_windows(const struct rlhf__model *m, const struct rlhf__ids *ids,
+                               struct chunk *c, struct rlhf__error *err) {
+    size_t context = (size_t)m->info.n_ctx, half = context / 2 ? context / 2 : 1;
+    size_t scored = 1; // tokens before this one are scored or given
+    for (size_t begin = 0; scored < ids->n; begin += half) {
+        size_t end = begin + context < ids->n ? begin + context : ids->n;
+        if (end <= scored) continue;
+        rlhf_status st =
+            chunk_add(c, ids->data + begin, end - begin, (int32_t)(scored - begin), 0, err);
+        if (st != RLHF_OK) return st;
+        scored = end;
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__evaluate_text(const struct rlhf__model *m, const struct rlhf__dataset *ds,
+                                struct rlhf__text_quality *out, struct rlhf__error *err) {
+    *out = (struct rlhf__text_quality){0};
+    uint32_t flags = rlhf__tokenizer_info(m->tok)->bos >= 0 ? RLHF__ENCODE_BOS : 0;
+    struct chunk c = {0};
+    struct rlhf__ids ids = {0};
+    rlhf_status st = RLHF_OK;
+    for (int64_t i = 0; st == RLHF_OK && i < rlhf__dataset_rows(ds); i++) {
+        rlhf_str text = rlhf__dataset_row(ds, i).text[RLHF__FIELD_TEXT];
+        ids.n = 0;
+        st = rlhf__tokenizer_encode(m->tok, text, flags, 0, &ids, err);
+        if (st != RLHF_OK) break;
+        size_t unscored = 0;
+        if (!flags && ids.n) unscored = rlhf__tokenizer_decode(m->tok, ids.data, 1, 0, NULL, 0);
+        out->rows++;
+        out->bytes += (int64_t)(text.len - unscored);
+        st = add_windows(m, &ids, &c, err);
+        if (st == RLHF_OK && c.ids.n >= CHUNK_TOKENS) st = score_text(m, &c, out, err);
+    }
+    if (st == RLHF_OK) st = score_text(m, &c, out, err);
+    rlhf__ids_finish(&ids);
+    chunk_finish(&c);
+    if (st == RLHF_OK && out->tokens == 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "the texts have no token that can be scored");
+    return st;
+}
+
+double rlhf__bits_per_byte(const struct rlhf__text_quality *q) {
+    return q->nats / 0.69314718055994530942 / (double)q->bytes;
+}
+
+// ---- labels ----
+
+static void count_row(const float *logits, int32_t n, int32_t label,
+                      struct rlhf__label_quality *out) {
+    int32_t best = 0;
+    double sum = 0;
+    for (int32_t k = 1; k < n; k++)
+        if (logits[k] > logits[best]) best = k;
+    for (int32_t k = 0; k < n; k++)
+        sum += exp((double)logits[k] - (double)logits[best]);
+    out->rows++;
+    out->correct += best == label;
+    out->nats += (double)logits[best] + log(sum) - (double)logits[label];
+}
+
+static rlhf_status score_labels(const struct rlhf__model *m, struct chunk *c,
+                                struct rlhf__label_quality *out, struct rlhf__error *err) {
+    if (c->ids.n == 0) return RLHF_OK;
+    struct rlhf__episodes e = chunk_rows(c);
+    size_t width = (size_t)m->n_labels;
+    float *logits = calloc((size_t)e.n * width, sizeof *logits);
+    if (!logits) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory evaluating");
+    rlhf_dist dist = {1, 1, 0, 0};
+    struct rlhf__pass_out pass = {.score = logits};
+    rlhf_status st = rlhf__pass(m, &e, &dist, MICROBATCH_TOKENS, &pass, err);
+    for (uint32_t i = 0; st == RLHF_OK && i < e.n; i++)
+        count_row(logits + i * width, m->n_labels, c->label.data[i], out);
+    free(logits);
+    chunk_clear(c);
+    return st;
+}
+
+rlhf_status rlhf__evaluate_labels(const struct rlhf__model *m, const struct rlhf__dataset *ds,
+                                  int32_t max_tokens, struct rlhf__label_quality *out,
+                                  struct rlhf__error *err) {
+    *out = (struct rlhf__label_quality){0};
+    uint32_t flags = RLHF__ENCODE_TEMPLATE;
+    size_t longest = (size_t)(max_tokens > 0 ? max_tokens : m->info.n_ctx);
+    struct chunk c = {0};
+    struct rlhf__ids ids = {0};
+    rlhf_status st = RLHF_OK;
+    for (int64_t i = 0; st == RLHF_OK && i < rlhf__dataset_rows(ds); i++) {
+        struct rlhf__row row = rlhf__dataset_row(ds, i);
+        char where[512];
+        rlhf__dataset_where(ds, i, where, sizeof where);
+        ids.n = 0;
+        if (row.label < 0 || row.label >= m->n_labels)
+            st = rlhf__fail(err, RLHF_E_INVALID, "%s: label %d is outside 0..%d, what '%s' knows",
+                            where, row.label, m->n_labels - 1, m->dir);
+        if (st == RLHF_OK)
+            st = rlhf__tokenizer_encode(m->tok, row.text[RLHF__FIELD_TEXT], flags, longest, &ids,
+                                        err);
+        if (st == RLHF_OK && ids.n == 0)
+            st = rlhf__fail(err, RLHF_E_INVALID, "%s: the text has no tokens", where);
+        if (st == RLHF_OK) st = chunk_add(&c, ids.data, ids.n, 1, row.label, err);
+        if (st == RLHF_OK && c.ids.n >= CHUNK_TOKENS) st = score_labels(m, &c, out, err);
+    }
+    if (st == RLHF_OK) st = score_labels(m, &c, out, err);
+    rlhf__ids_finish(&ids);
+    chunk_finish(&c);
+    return st;
+}

@@ -1,0 +1,107 @@
+// evaluate_preferences.c: the preferences of evaluate.h, by a reward model or a policy.
+#include "batch/preference_source.h"
+#include "learn/evaluate.h"
+#include "learn/learner.h"
+#include "learn/pass.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define CHUNK_ROWS        64
+#define MICROBATCH_TOKENS 4096
+
+// One row's k rewards, the preferred one being r[best].
+static void count_row(const float *r, int32_t k, int32_t best,
+                      struct rlhf__preference_quality *out) {
+    double top = (double)r[best], sum = 0, others = 0;
+    int right = 1;
+    for (int32_t j = 0; j < k; j++) {
+        if ((double)r[j] > top) top = (double)r[j];
+        if (j == best) continue;
+        others += (double)r[j];
+        right &= r[j] < r[best];
+    }
+    for (int32_t j = 0; j < k; j++)
+        sum += exp((double)r[j] - top);
+    out->rows++;
+    out->correct += right;
+    out->nats += top + log(sum) - (double)r[best];
+    out->margin += (double)r[best] - others / (double)(k - 1);
+}
+
+// What is measured: a reward model, or (rm NULL) a policy with or without a reference.
+struct judge {
+    const struct rlhf__reward_model *rm;
+    const struct rlhf__model *policy, *reference;
+};
+
+// score[i] += sign * the log-probability of row i's response.
+static rlhf_status add_logp(const struct rlhf__model *m, const struct rlhf__episodes *e, float sign,
+                            struct rlhf__error *err) {
+    rlhf_dist dist = {1, 1, 0, 0};
+    float *logp = e->token[RLHF__LOGP_OLD];
+    struct rlhf__pass_out pass = {.logp = logp};
+    rlhf_status st = rlhf__pass(m, e, &dist, MICROBATCH_TOKENS, &pass, err);
+    for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++) {
+        double sum = 0;
+        for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++)
+            sum += (double)logp[k];
+        e->score[i] += sign * (float)sum;
+    }
+    return st;
+}
+
+static rlhf_status score(const struct judge *j, const struct rlhf__episodes *e,
+                         struct rlhf__error *err) {
+    if (j->rm)
+        return rlhf__reward_model_score(j->rm, e->n, e->ids, e->offset, e->prompt_len, 0, e->score,
+                                        NULL, err);
+    rlhf_status st = add_logp(j->policy, e, 1, err);
+    return st == RLHF_OK && j->reference ? add_logp(j->reference, e, -1, err) : st;
+}
+
+static rlhf_status score_rows(const struct judge *j, const struct rlhf__preferences *set,
+                              const int64_t *pick, uint32_t n, struct rlhf__preference_quality *out,
+                              struct rlhf__error *err) {
+    struct rlhf__episodes e = {0};
+    rlhf_status st = rlhf__preference_rows(set, pick, n, &e, err);
+    if (st != RLHF_OK) return st;
+    st = score(j, &e, err);
+    uint32_t at = 0;
+    for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
+        struct rlhf__preference p = rlhf__preferences_get(set, pick[i]);
+        count_row(e.score + at, p.n, p.best, out);
+        at += (uint32_t)p.n;
+    }
+    rlhf__episodes_finish(&e);
+    return st;
+}
+
+static rlhf_status measure(const struct judge *j, const struct rlhf__preferences *set,
+                           struct rlhf__preference_quality *out, struct rlhf__error *err) {
+    int64_t rows = rlhf__preferences_count(set), pick[CHUNK_ROWS];
+    rlhf_status st = RLHF_OK;
+    *out = (struct rlhf__preference_quality){0};
+    for (int64_t at = 0; st == RLHF_OK && at < rows; at += CHUNK_ROWS) {
+        uint32_t n = (uint32_t)(rows - at < CHUNK_ROWS ? rows - at : CHUNK_ROWS);
+        for (uint32_t i = 0; i < n; i++)
+            pick[i] = at + i;
+        st = score_rows(j, set, pick, n, out, err);
+    }
+    return st;
+}
+
+rlhf_status rlhf__evaluate_preferences(const struct rlhf__reward_model *rm,
+                                       const struct rlhf__preferences *set,
+                                       struct rlhf__preference_quality *out,
+                                       struct rlhf__error *err) {
+    return measure(&(struct judge){.rm = rm}, set, out, err);
+}
+
+rlhf_status rlhf__evaluate_policy_preferences(const struct rlhf__model *policy,
+                                              const struct rlhf__model *reference,
+                                              const struct rlhf__preferences *set,
+                                              struct rlhf__preference_quality *out,
+                                              struct rlhf__error *err) {
+    return measure(&(struct judge){.policy = policy, .reference = reference}, set, out, err);
+}

@@ -1,0 +1,218 @@
+// learner.c: see learner.h.
+#include "learn/learner.h"
+
+#include "learn/flops.h"
+#include "learn/pass.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void rlhf__learner_finish(struct rlhf__learner *l) {
+    rlhf__head_store_finish(&l->out);
+    rlhf__head_store_finish(&l->grad);
+    rlhf__head_store_finish(&l->compact);
+    rlhf__shared_batch_finish(&l->batch);
+    free(l->hidden);
+    l->hidden = NULL;
+    l->hidden_cap = 0;
+}
+
+// What the model is asked for: a reward model gives a score a token, which the host pools.
+static uint32_t model_heads(const struct rlhf__learner *l) {
+    uint32_t pooled = l->reward_head ? l->plan.heads & RLHF_HEAD_SCORE : 0;
+    return (l->plan.heads & ~pooled) | (pooled ? RLHF_HEAD_TOKEN_SCORE : 0);
+}
+
+static int learner_shares(const struct rlhf__learner *l, const struct rlhf__episodes *e) {
+    return !l->written_out && rlhf__can_share_prompts(l->model, e) &&
+           !(model_heads(l) & RLHF_HEAD_SCORE) &&
+           (!l->critic || rlhf__can_share_prompts(l->critic, e));
+}
+
+static rlhf_status reserve(struct rlhf__learner *l, const struct rlhf__episodes *e,
+                           struct rlhf__error *err) {
+    uint32_t rows, tokens, heads = l->plan.heads | model_heads(l);
+    int share = learner_shares(l, e);
+    rlhf__episodes_largest_slice(e, l->microbatch_tokens, share, &rows, &tokens);
+    rlhf_status st =
+        rlhf__head_store_reserve(&l->out, heads, rows, tokens, l->model->n_labels, err);
+    if (st == RLHF_OK)
+        st = rlhf__head_store_reserve(&l->grad, heads, rows, tokens, l->model->n_labels, err);
+    if (st == RLHF_OK && share)
+        st = rlhf__head_store_reserve(&l->compact, model_heads(l), rows, tokens, l->model->n_labels,
+                                      err);
+    return st;
+}
+
+void rlhf__learner_compare(struct rlhf__learner *l, const struct rlhf__episodes *e, uint32_t from,
+                           uint32_t to, const float *sampled, const float *again) {
+    int32_t base = e->offset[from];
+    for (uint32_t i = from; i < to; i++)
+        for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++) {
+            double d = fabs((double)sampled[k - base] - (double)again[k - base]);
+            l->difference_sum += d;
+            if (d > l->difference_max || isnan(d)) l->difference_max = d;
+            l->compared++;
+        }
+}
+
+static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__episodes *e,
+                            uint32_t from) {
+    int32_t base = e->offset[from];
+    const rlhf_batch *b = &l->batch.full;
+    rlhf_loss_in in = {.size = sizeof in,
+                       .n = b->n,
+                       .total = b->total,
+                       .batch_sequences = e->n,
+                       .batch_tokens = rlhf__episodes_response_tokens(e, 0, e->n),
+                       .max_new_tokens = l->max_new_tokens,
+                       .offset = b->offset,
+                       .prompt_len = b->prompt_len,
+                       .group = e->group + from,
+                       .heads = &l->out.heads,
+                       .logp_old = e->token[RLHF__LOGP_OLD] + base,
+                       .logp_ref = e->token[RLHF__LOGP_REF] + base,
+                       .value_old = e->token[RLHF__VALUE_OLD] + base,
+                       .advantage = e->token[RLHF__ADVANTAGE] + base,
+                       .returns = e->token[RLHF__RETURNS] + base,
+                       .label = e->label + from,
+                       .n_labels = l->model->n_labels,
+                       .minibatches = l->epoch_minibatches};
+    if (!(l->plan.flags & RLHF_PLAN_REFERENCE)) in.logp_ref = NULL;
+    if (!(l->plan.heads & RLHF_HEAD_VALUE)) in.value_old = NULL;
+    return in;
+}
+
+// The reference's hidden states in the layout that the model computes.
+static rlhf_status reference_hidden(struct rlhf__learner *l, const struct rlhf__episodes *e,
+                                    uint32_t from, const float **out, struct rlhf__error *err) {
+    size_t d = (size_t)e->d_hidden, need = (size_t)l->batch.compact.total * d;
+    const float *full = e->ref_hidden + (size_t)e->offset[from] * d;
+    *out = full;
+    if (!l->batch.is_shared) return RLHF_OK;
+    if (need > l->hidden_cap) {
+        free(l->hidden);
+        l->hidden = malloc(need * sizeof *l->hidden);
+        l->hidden_cap = l->hidden ? need : 0;
+        if (!l->hidden) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for hidden states");
+    }
+    rlhf__shared_batch_contract(&l->batch, l->hidden, full, e->d_hidden);
+    *out = l->hidden;
+    return RLHF_OK;
+}
+
+// The two forwards of a microbatch; critic's heads are 0 without one.
+struct forwards {
+    rlhf_forward model, critic;
+};
+
+static rlhf_status forward(struct rlhf__learner *l, const struct rlhf__episodes *e, uint32_t from,
+                           struct forwards *f, struct rlhf__error *err) {
+    const rlhf_batch *b = &l->batch.compact;
+    const rlhf_batch *full = &l->batch.full;
+    struct rlhf__head_store *out = l->batch.is_shared ? &l->compact : &l->out;
+    f->model = (rlhf_forward){
+        .size = sizeof f->model, .heads = model_heads(l), .train = 1, .dist = &l->dist};
+    f->model.support = rlhf__episodes_support(e, from);
+    f->critic = f->model;
+    f->critic.heads = RLHF_HEAD_VALUE;
+    if (l->critic) f->model.heads &= ~(uint32_t)RLHF_HEAD_VALUE;
+    rlhf_status st = RLHF_OK;
+    if (l->plan.heads & RLHF_HEAD_KL) {
+        f->model.kl_self = l->reference->self;
+        st = reference_hidden(l, e, from, &f->model.kl_hidden, err);
+    }
+    rlhf__head_store_clear(&l->out, full->n, full->total, l->model->n_labels);
+    rlhf__head_store_clear(&l->grad, full->n, full->total, l->model->n_labels);
+    if (l->batch.is_shared) rlhf__head_store_clear(&l->compact, 0, b->total, 0);
+    if (st == RLHF_OK) st = rlhf__model_forward(l->model, b, &f->model, &out->heads, err);
+    if (st == RLHF_OK && l->critic)
+        st = rlhf__model_forward(l->critic, b, &f->critic, &out->heads, err);
+    if (st == RLHF_OK && l->batch.is_shared)
+        rlhf__shared_heads_expand(&l->batch, &l->out.heads, &l->compact.heads);
+    if (st == RLHF_OK && l->reward_head)
+        rlhf__reward_pool(l->reward_head, full->n, full->offset, full->prompt_len,
+                          l->out.heads.token_score, l->out.heads.score);
+    return st;
+}
+
+static rlhf_status backward(struct rlhf__learner *l, const struct forwards *f,
+                            struct rlhf__error *err) {
+    const rlhf_batch *b = &l->batch.compact, *full = &l->batch.full;
+    rlhf_heads grad = l->grad.heads;
+    if (l->reward_head) {
+        rlhf__reward_pool_bwd(l->reward_head, full->n, full->offset, full->prompt_len, grad.score,
+                              grad.token_score);
+        grad.score = NULL;
+    }
+    if (l->batch.is_shared) {
+        rlhf__shared_heads_contract(&l->batch, &l->compact.heads, &grad);
+        grad = l->compact.heads;
+    }
+    rlhf_status st = rlhf__model_backward(l->model, b, &f->model, &grad, err);
+    if (st != RLHF_OK || !l->critic) return st;
+    return rlhf__model_backward(l->critic, b, &f->critic, &grad, err);
+}
+
+// Forward and backward of both models; the reference's logits (HEAD_KL) have no backward.
+static void count_flops(struct rlhf__learner *l, const struct forwards *f) {
+    const rlhf_batch *full = &l->batch.full;
+    int64_t tokens = l->batch.compact.total;
+    l->flops += 3 * rlhf__forward_flops(l->model, f->model.heads, tokens, full);
+    if (l->critic) l->flops += 3 * rlhf__forward_flops(l->critic, f->critic.heads, tokens, full);
+    if (f->model.heads & RLHF_HEAD_KL) l->flops += rlhf__lm_head_flops(l->reference, full);
+}
+
+static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__episodes *e,
+                              uint32_t from, uint32_t to, uint32_t epoch, uint32_t minibatch,
+                              double *loss, struct rlhf__error *err) {
+    struct forwards f;
+    rlhf_status st = rlhf__shared_batch_fill(&l->batch, e, from, to, learner_shares(l, e), err);
+    if (st == RLHF_OK) st = forward(l, e, from, &f, err);
+    if (st != RLHF_OK) return st;
+    l->tokens += l->batch.compact.total;
+    if (l->comparing)
+        rlhf__learner_compare(l, e, from, to, e->token[RLHF__LOGP_OLD] + e->offset[from],
+                              l->out.heads.logp);
+    rlhf_loss_in in = loss_in(l, e, from);
+    in.epoch = epoch;
+    in.minibatch = minibatch;
+    rlhf_loss_out out = {.size = sizeof out, .d_heads = &l->grad.heads};
+    struct rlhf__call call = rlhf__call_begin(l->algo, "loss()");
+    st = rlhf__call_end(&call, l->algo->plugin->ops.algo.loss(l->algo->self, &in, &out), err);
+    if (st != RLHF_OK) return st;
+    *loss += out.loss;
+    count_flops(l, &f);
+    return backward(l, &f, err);
+}
+
+rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__episodes *e,
+                                    uint32_t epoch, uint32_t minibatch, double lr_factor,
+                                    struct rlhf__error *err) {
+    rlhf_status st = reserve(l, e, err);
+    double loss = 0;
+    for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
+        to = rlhf__episodes_slice_end(e, from, l->microbatch_tokens, learner_shares(l, e));
+        st = microbatch(l, e, from, to, epoch, minibatch, &loss, err);
+        rlhf__watch_seen(l->watch, "update", l->rows + to, l->rows_all);
+    }
+    l->rows += e->n;
+    if (st != RLHF_OK) return st;
+    struct rlhf__optim_report r, rc = {.skipped = 1};
+    l->last_loss = loss;
+    st = rlhf__optim_step(l->optim, lr_factor, isfinite(loss), &r, err);
+    if (st == RLHF_OK && l->critic)
+        st = rlhf__optim_step(l->critic_optim, lr_factor, isfinite(loss), &rc, err);
+    if (st == RLHF_OK && !rc.skipped) st = rlhf__model_refresh(l->critic, err);
+    if (st != RLHF_OK) return st;
+    l->last = r;
+    l->comparing = 0;
+    l->minibatches++;
+    l->loss_sum += loss;
+    if (r.skipped) return RLHF_OK; // the weights are what they were
+    l->steps++;
+    l->norm_sum += r.grad_norm;
+    l->clipped_sum += r.grad_norm_clipped;
+    return rlhf__model_refresh(l->model, err);
+}

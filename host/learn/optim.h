@@ -1,0 +1,56 @@
+// optim.h: the optimiser: AdamW for everything, or Muon for the trunk's matrices with AdamW for the
+// rest; gradient norm, clipping and skipping of non-finite steps.
+//
+// State lives on the device, one or two f32 tensors a parameter. It does not know schedules (the
+// caller passes the factor of the step) nor files (it lists its tensors for the checkpoint).
+#ifndef RLHF_HOST_OPTIM_H
+#define RLHF_HOST_OPTIM_H
+
+#include "config/schema.h"
+
+#include <rlhf/model.h>
+
+struct rlhf__optim_item {
+    rlhf_param param;
+    int64_t n; // elements
+    int32_t muon, rows, cols, reserved;
+    rlhf_dev m, v; // v NULL for muon, where m is the momentum
+};
+
+struct rlhf__optim {
+    const rlhf_compute *compute;
+    struct rlhf__optim_config config;
+    double head_lr; // of the value head
+    struct rlhf__optim_item *items;
+    uint32_t n, reserved;
+    int64_t step;        // steps taken, without skipped ones
+    int64_t skipped;     // in all
+    int64_t skipped_row; // in a row, up to now
+};
+
+// What one step did.
+struct rlhf__optim_report {
+    double grad_norm;         // L2 over all gradients, before clipping; may be NaN or Inf
+    double grad_norm_clipped; // after clipping
+    int32_t skipped, reserved;
+};
+
+// State for n parameters; every grad must be set. params is copied. head_lr is the learning rate of
+// the value head, 0 = as the rest. [main]
+rlhf_status rlhf__optim_create(const rlhf_compute *, const rlhf_param *params, uint32_t n,
+                               const struct rlhf__optim_config *, double head_lr,
+                               struct rlhf__optim **out, struct rlhf__error *err);
+void rlhf__optim_destroy(struct rlhf__optim *); // NULL allowed [main]
+
+// One step with learning rates times `factor`, then the gradients are zeroed. A gradient norm that
+// is not finite, or loss_ok = 0, skips the update (E_NUMERIC after max_skipped in a row). The
+// caller refreshes the model. [step]
+rlhf_status rlhf__optim_step(struct rlhf__optim *, double factor, int32_t loss_ok,
+                             struct rlhf__optim_report *, struct rlhf__error *err);
+
+// State tensor i of the checkpoint: its name ("m.<param>", "v.<param>" or "momentum.<param>", at
+// most cap bytes), buffer and parameter. E_INVALID past the end. [any]
+rlhf_status rlhf__optim_tensor(const struct rlhf__optim *, uint32_t i, char *name, size_t cap,
+                               rlhf_dev *out, const rlhf_param **param);
+
+#endif

@@ -1,0 +1,88 @@
+// pass.c: see pass.h.
+#include "learn/pass.h"
+
+#include "batch/shared_batch.h"
+#include "learn/flops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int rlhf__can_share_prompts(const struct rlhf__model *m, const struct rlhf__episodes *e) {
+    return (e->flags & RLHF__SHARE_PROMPTS) && (m->info.heads & RLHF_HEAD_PREFIX);
+}
+
+// What a pass keeps between microbatches.
+struct pass {
+    const struct rlhf__model *model;
+    const struct rlhf__episodes *e;
+    rlhf_forward forward;
+    struct rlhf__shared_batch batch;
+    float *work; // [work_cap] the model's numbers where prompts are shared
+    size_t work_cap;
+};
+
+static rlhf_status pass_work(struct pass *p, size_t cells, struct rlhf__error *err) {
+    if (cells > p->work_cap) {
+        free(p->work);
+        p->work = malloc(cells * sizeof *p->work);
+        p->work_cap = p->work ? cells : 0;
+        if (!p->work) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %zu numbers", cells);
+    }
+    memset(p->work, 0, cells * sizeof *p->work);
+    return RLHF_OK;
+}
+
+// Forward of a slice with shared prompts; full's logp, value and hidden are filled.
+static rlhf_status pass_shared(struct pass *p, const rlhf_heads *full, struct rlhf__error *err) {
+    size_t total = p->batch.compact.total, d = (size_t)p->model->info.d_model;
+    rlhf_status st = pass_work(p, total * (2 + (full->hidden ? d : 0)), err);
+    if (st != RLHF_OK) return st;
+    rlhf_heads h = {.size = sizeof h};
+    if (full->logp) h.logp = p->work;
+    if (full->value) h.value = p->work + total;
+    if (full->hidden) h.hidden = p->work + 2 * total;
+    st = rlhf__model_forward(p->model, &p->batch.compact, &p->forward, &h, err);
+    if (st != RLHF_OK) return st;
+    rlhf__shared_heads_expand(&p->batch, full, &h);
+    if (h.hidden)
+        rlhf__shared_batch_expand(&p->batch, full->hidden, h.hidden, p->model->info.d_model);
+    return RLHF_OK;
+}
+
+static rlhf_status pass_slice(struct pass *p, uint32_t from, uint32_t to, int share,
+                              const struct rlhf__pass_out *out, struct rlhf__error *err) {
+    rlhf_status st = rlhf__shared_batch_fill(&p->batch, p->e, from, to, share, err);
+    if (st != RLHF_OK) return st;
+    size_t base = (size_t)p->e->offset[from];
+    rlhf_heads h = {.size = sizeof h};
+    p->forward.support = rlhf__episodes_support(p->e, from);
+    if (out->logp) h.logp = out->logp + base;
+    if (out->value) h.value = out->value + base;
+    if (out->hidden) h.hidden = out->hidden + base * (size_t)p->model->info.d_model;
+    if (out->score) h.score = out->score + (size_t)from * (size_t)p->model->n_labels;
+    if (out->flops)
+        *out->flops +=
+            rlhf__forward_flops(p->model, p->forward.heads, p->batch.compact.total, &p->batch.full);
+    if (p->batch.is_shared) return pass_shared(p, &h, err);
+    return rlhf__model_forward(p->model, &p->batch.full, &p->forward, &h, err);
+}
+
+rlhf_status rlhf__pass(const struct rlhf__model *m, const struct rlhf__episodes *e,
+                       const rlhf_dist *dist, int64_t microbatch_tokens,
+                       const struct rlhf__pass_out *out, struct rlhf__error *err) {
+    struct pass p = {.model = m, .e = e, .forward = {.size = sizeof p.forward, .dist = dist}};
+    p.forward.heads = (out->logp ? (uint32_t)RLHF_HEAD_LOGP : 0) |
+                      (out->value ? (uint32_t)RLHF_HEAD_VALUE : 0) |
+                      (out->hidden ? (uint32_t)RLHF_HEAD_HIDDEN : 0) |
+                      (out->score ? (uint32_t)RLHF_HEAD_SCORE : 0);
+    int share = rlhf__can_share_prompts(m, e) && !out->score;
+    rlhf_status st = RLHF_OK;
+    for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
+        to = rlhf__episodes_slice_end(e, from, microbatch_tokens, share);
+        st = pass_slice(&p, from, to, share, out, err);
+        if (out->watch) rlhf__watch_seen(out->watch, out->doing, to, e->n);
+    }
+    rlhf__shared_batch_finish(&p.batch);
+    free(p.work);
+    return st;
+}

@@ -1,0 +1,29 @@
+// pass.h: rows through a model without gradients, in microbatches.
+#ifndef RLHF_HOST_PASS_H
+#define RLHF_HOST_PASS_H
+
+#include "base/watch.h"
+#include "batch/episodes.h"
+#include "model/model.h"
+
+// 1 when the model computes the prompts of rows of one group once: the rows say that they share
+// them (RLHF__SHARE_PROMPTS) and the model can. [any]
+int rlhf__can_share_prompts(const struct rlhf__model *, const struct rlhf__episodes *);
+
+// What a pass over rows without gradients fills; NULL = not wanted.
+struct rlhf__pass_out {
+    float *logp, *value;             // [total]
+    float *hidden;                   // [total, d_model]
+    float *score;                    // [n, n_labels]
+    double *flops;                   // grows by those of the pass's products
+    const struct rlhf__watch *watch; // told of rows done; NULL = nobody
+    const char *doing;               // what the watch is told
+};
+
+// Forward all rows in microbatches, train = 0. Prompts are shared as in training (not for scores);
+// what is filled has every row written out. [step]
+rlhf_status rlhf__pass(const struct rlhf__model *, const struct rlhf__episodes *,
+                       const rlhf_dist *dist, int64_t microbatch_tokens,
+                       const struct rlhf__pass_out *out, struct rlhf__error *err);
+
+#endif

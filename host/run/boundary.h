@@ -1,0 +1,44 @@
+// boundary.h: the last phase boundary of a run, to which a failure of the next phase goes back:
+// what a checkpoint of it holds beside the weights, and the weights as undo.h has them.
+//
+// It is noted after every phase and kept in memory; files are checkpoint.h's.
+#ifndef RLHF_HOST_BOUNDARY_H
+#define RLHF_HOST_BOUNDARY_H
+
+#include "base/buf.h"
+#include "run/best.h"
+#include "run/undo.h"
+
+#include <jansson.h>
+
+// Counters that grow whenever something that undo.h copies may have changed.
+struct rlhf__boundary_marks {
+    int64_t step, critic_step, reward_step;
+    uint64_t syncs, rounds, pairs;
+};
+
+// Zero-initialise; release with rlhf__boundary_finish.
+struct rlhf__boundary {
+    int64_t phase;            // phases done there
+    json_t *run;              // run.json of it, without the best checkpoint
+    struct rlhf__buf *plugin; // [n_plugins] what the plugins saved
+    size_t n_plugins;
+    struct rlhf__best best;
+    struct rlhf__boundary_marks marks;
+    struct rlhf__undo undo;
+};
+
+// The run is at a boundary: note it. After an error the earlier boundary is still there. Errors:
+// RLHF_E_NOMEM, what a plugin's save() says, RLHF_E_DEVICE. [main]
+rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, struct rlhf__trainer *t,
+                                struct rlhf__error *err);
+
+// A phase was left half-way: make t what it was at the boundary, as far as a checkpoint sees it.
+// Exact before the first optimiser step of the phase; after it, by the copy. Errors:
+// rlhf__undo_back's. [main]
+rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, struct rlhf__trainer *t,
+                                   struct rlhf__error *err);
+
+void rlhf__boundary_finish(struct rlhf__boundary *b); // accepts a zeroed one [main]
+
+#endif

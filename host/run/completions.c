@@ -1,0 +1,115 @@
+// completions.c: see completions.h.
+#include "run/completions.h"
+
+#include "run/rollout_source.h"
+#include "sample/diversity.h"
+#include "sample/mixing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// ---- metrics ----
+
+static rlhf_status set_metrics(struct rlhf__trainer *t, const struct rlhf__episodes *e,
+                               struct rlhf__error *err) {
+    double n = (double)e->n, mean, std, distinct = 0, stopped = 0;
+    rlhf__mean_std(e->reward, NULL, e->n, &mean, &std);
+    for (uint32_t i = 0; i < e->n; i++)
+        stopped += e->finished[i];
+    double length = (double)rlhf__episodes_response_tokens(e, 0, e->n) / n;
+    rlhf_status st = rlhf__episodes_distinct3(e, &distinct, err);
+    if (st != RLHF_OK) return st;
+    rlhf__metrics_set(t->metrics, "objective/scores", mean);
+    rlhf__metrics_set(t->metrics, "completions/mean_length", length);
+    rlhf__metrics_set(t->metrics, "completions/clipped_ratio", 1 - stopped / n);
+    rlhf__metrics_set(t->metrics, "completions/distinct_3", distinct);
+    rlhf__metrics_set(t->metrics, "val/sequence_lengths", length);
+    rlhf__metrics_set(t->metrics, "val/num_stop_token_ids", stopped);
+    rlhf__metrics_set(t->metrics, "epoch",
+                      rlhf__order_epoch(rlhf__rollout_source_order(t->rollout)));
+    return RLHF_OK;
+}
+
+// ---- samples ----
+
+static double response_sum(const struct rlhf__episodes *e, uint32_t i, const float *x) {
+    double sum = 0;
+    for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++)
+        sum += (double)x[k];
+    return sum;
+}
+
+void rlhf__shown_finish(struct rlhf__shown *s) {
+    free(s->rows);
+    free(s->bytes);
+    *s = (struct rlhf__shown){0};
+}
+
+// The texts of the first n rows go on living in s->bytes.
+static rlhf_status keep_texts(struct rlhf__shown *s, const struct rlhf__scored *x, size_t n,
+                              struct rlhf__error *err) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        bytes += (size_t)x->prompt[i].len + (size_t)x->response[i].len;
+    s->rows = calloc(n, sizeof *s->rows);
+    s->bytes = malloc(bytes + 1);
+    if (!s->rows || !s->bytes) return RLHF__NOMEM(err, "out of memory for samples");
+    char *at = s->bytes;
+    for (size_t i = 0; i < n; i++) {
+        s->rows[i].prompt = (rlhf_str){at, x->prompt[i].len};
+        if (x->prompt[i].len) memcpy(at, x->prompt[i].ptr, (size_t)x->prompt[i].len);
+        at += x->prompt[i].len;
+        s->rows[i].response = (rlhf_str){at, x->response[i].len};
+        if (x->response[i].len) memcpy(at, x->response[i].ptr, (size_t)x->response[i].len);
+        at += x->response[i].len;
+    }
+    s->n = n;
+    return RLHF_OK;
+}
+
+// Whether they are shown is known at the phase's end only: it may be the last one.
+static rlhf_status take_samples(struct rlhf__trainer *t, const struct rlhf__episodes *e,
+                                const struct rlhf__scored *x, struct rlhf__error *err) {
+    const struct rlhf__log_config *c = &t->config->log;
+    struct rlhf__shown *s = &t->shown;
+    size_t n = (size_t)(c->samples < e->n ? c->samples : e->n);
+    rlhf__shown_finish(s);
+    if (c->samples_every == 0 || n == 0) return RLHF_OK;
+    rlhf_status st = keep_texts(s, x, n, err);
+    for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
+        s->rows[i].reward = (double)e->reward[i];
+        s->rows[i].logp = response_sum(e, i, e->token[RLHF__LOGP_OLD]);
+        s->rows[i].ref_logp =
+            rlhf__trainer_compares(t) ? response_sum(e, i, e->token[RLHF__LOGP_REF]) : NAN;
+    }
+    return st;
+}
+
+rlhf_status rlhf__completions_report(struct rlhf__trainer *t, const struct rlhf__episodes *e,
+                                     const struct rlhf__scored *x, struct rlhf__error *err) {
+    rlhf_status st = set_metrics(t, e, err);
+    return st == RLHF_OK ? take_samples(t, e, x, err) : st;
+}
+
+rlhf_status rlhf__completions_show(struct rlhf__trainer *t, struct rlhf__error *err) {
+    const struct rlhf__log_config *c = &t->config->log;
+    const struct rlhf__shown *s = &t->shown;
+    int64_t phase = t->phase + 1;
+    if (s->n == 0) return RLHF_OK;
+    int due = phase % c->samples_every == 0 || phase == 1 || phase == t->phases || t->stop;
+    if (!due) return RLHF_OK;
+    rlhf_status st = rlhf__samples_write(t->samples, phase, s->rows, s->n, t->metrics, err);
+    if (st != RLHF_OK || c->progress == RLHF__PROGRESS_OFF) return st;
+    if (t->log->json) {
+        for (size_t i = 0; i < s->n; i++)
+            rlhf__samples_event(t->log, phase, &s->rows[i]);
+        return RLHF_OK;
+    }
+    rlhf__progress_hide(t->progress);
+    rlhf__samples_table(stdout, phase, s->rows, s->n, 0, isatty(STDOUT_FILENO));
+    rlhf__progress_show(t->progress);
+    return RLHF_OK;
+}

@@ -1,0 +1,171 @@
+// manifest.c: see manifest.h.
+#include "run/manifest.h"
+
+#include "base/file.h"
+#include "run/reward_round.h"
+#include "run/run_dir.h"
+
+#include <string.h>
+
+#define FURTHER_MODEL "further model" // of a reward: matched by id, the rest by place
+
+// 0, or -1 when out of memory.
+static int add(json_t *plugins, const struct rlhf__plugin *p, const char *role) {
+    return json_array_append_new(plugins, json_pack("{s:s, s:s, s:s, s:s, s:s}", "role", role, "id",
+                                                    p->desc.id, "version", p->desc.version, "path",
+                                                    p->path, "sha256", p->sha256));
+}
+
+// Every plugin that is in use, in a fixed order. New reference, NULL = out of memory.
+static json_t *plugins_json(const struct rlhf__trainer *t) {
+    const struct rlhf__plugin *policy = t->policy->instance->plugin;
+    const struct rlhf__plugin *const *all;
+    size_t n = rlhf__plugins_list(t->req->plugins, &all);
+    json_t *plugins = json_array();
+    int bad = add(plugins, t->req->algo, "algorithm");
+    for (size_t i = 0; t->rewards && i < t->config->n_reward; i++)
+        bad |= add(plugins, t->req->rewards[i], "reward");
+    if (t->req->judge) bad |= add(plugins, t->req->judge, "judge");
+    if (t->iteration.round)
+        bad |= add(plugins, t->iteration.round->loss->plugin, "loss of the reward model");
+    bad |= add(plugins, policy, "model");
+    for (size_t i = 0; i < n; i++)
+        if (all[i]->desc.kind == RLHF_KIND_MODEL && all[i] != policy)
+            bad |= add(plugins, all[i], FURTHER_MODEL);
+    if (!bad) return plugins;
+    json_decref(plugins);
+    return NULL;
+}
+
+// New reference, NULL = out of memory.
+static json_t *manifest_json(const struct rlhf__trainer *t) {
+    const struct rlhf__compute *c = t->session.compute;
+    return json_pack("{s:s, s:{s:s, s:s, s:s, s:s, s:s}, s:{s:s, s:I}, s:o}", "version",
+                     RLHF_SDK_VERSION, "compute", "backend", c->table->name, "detail",
+                     c->table->detail, "dtype",
+                     t->session.models.dtype == RLHF_BF16 ? "bf16" : "f32", "path", c->path,
+                     "sha256", c->sha256, "policy", "path", t->policy->dir, "parameters",
+                     (json_int_t)t->policy->info.n_params, "plugins", plugins_json(t));
+}
+
+// ---- what changed -----------------------------------------------------------------------------
+
+static const char *field(const json_t *o, const char *key) {
+    const char *s = json_string_value(json_object_get(o, key));
+    return s ? s : "";
+}
+
+// The stored twin of plugin i of `now`: the same place among those of its role, or the same id.
+static const json_t *twin(const json_t *now, size_t i, const json_t *stored) {
+    const json_t *p = json_array_get(now, i), *q;
+    const char *role = field(p, "role");
+    int by_id = strcmp(role, FURTHER_MODEL) == 0;
+    size_t place = 0, k;
+    for (size_t j = 0; j < i; j++)
+        place += strcmp(field(json_array_get(now, j), "role"), role) == 0;
+    json_array_foreach(stored, k, q) {
+        if (strcmp(field(q, "role"), role) != 0) continue;
+        if (by_id ? strcmp(field(q, "id"), field(p, "id")) == 0 : place-- == 0) return q;
+    }
+    return NULL;
+}
+
+// Adds "ROLE PATH (FIELD was is now is)" to the list when a field differs; was NULL: nothing is
+// known of it.
+static void compare(struct rlhf__buf *list, const char *role, const json_t *was, const json_t *is) {
+    static const char *const fields[] = {"id", "version", "sha256"};
+    size_t start = list->len;
+    for (size_t i = 0; was && i < 3; i++) {
+        const char *a = field(was, fields[i]), *b = field(is, fields[i]);
+        if (!*a || strcmp(a, b) == 0) continue; // an older host did not keep it
+        if (list->len == start)
+            rlhf__buf_printf(list, "%s%s %s (", start ? ", " : "", role, field(is, "path"));
+        else
+            rlhf__buf_puts(list, ", ");
+        rlhf__buf_printf(list, "%s %.12s is now %.12s", fields[i], a, b);
+    }
+    if (list->len > start) rlhf__buf_putc(list, ')');
+}
+
+static rlhf_status compare_all(const json_t *stored, const json_t *now, struct rlhf__buf *list,
+                               struct rlhf__error *err) {
+    const json_t *before = json_object_get(stored, "plugins");
+    const json_t *plugins = json_object_get(now, "plugins"), *p;
+    size_t i;
+    compare(list, "compute backend", json_object_get(stored, "compute"),
+            json_object_get(now, "compute"));
+    json_array_foreach(plugins, i, p) compare(list, field(p, "role"), twin(plugins, i, before), p);
+    return rlhf__buf_ok(list, err);
+}
+
+// The stored manifest (NULL when there is none that can be read, with the reason in err), the one
+// of now, and the list of what differs. Releases nothing.
+static rlhf_status look(const struct rlhf__trainer *t, json_t **stored, json_t **now,
+                        struct rlhf__buf *list, struct rlhf__error *err) {
+    const struct rlhf__folder *run = t->req->dir->root;
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    *stored = NULL;
+    *now = manifest_json(t);
+    if (!*now) return RLHF__NOMEM(err, "out of memory for manifest.json");
+    rlhf_status st = rlhf__folder_read(run, "manifest.json", (uint64_t)64 << 20, &text, err);
+    if (st == RLHF_OK)
+        st = rlhf__json_parse("manifest.json", rlhf__buf_text(&text), text.len, stored, err);
+    rlhf__buf_free(&text);
+    if (st != RLHF_OK) return st;
+    if (!json_is_array(json_object_get(*stored, "plugins")))
+        return rlhf__fail(err, RLHF_E_INVALID, "%s/manifest.json: it has no list \"plugins\"",
+                          run->path);
+    return compare_all(*stored, *now, list, err);
+}
+
+rlhf_status rlhf__manifest_check(const struct rlhf__trainer *t, struct rlhf__error *err) {
+    struct rlhf__buf list = RLHF__BUF_INIT;
+    json_t *stored, *now;
+    if (t->req->allow_changed_plugins) return RLHF_OK;
+    rlhf_status st = look(t, &stored, &now, &list, err);
+    if (st == RLHF_E_INVALID)
+        rlhf__error_context(err, "--resume: what made the run is not known (--allow-changed-"
+                                 "plugins goes on all the same)");
+    else if (st == RLHF_OK && list.len)
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "--resume: what made the run '%s' has changed: %s; put back what it was, "
+                        "or go on with the new code by --allow-changed-plugins",
+                        t->req->resume, rlhf__buf_text(&list));
+    json_decref(stored);
+    json_decref(now);
+    rlhf__buf_free(&list);
+    return st;
+}
+
+// ---- the file ---------------------------------------------------------------------------------
+
+// now += {"earlier": [what the stored one lists as earlier ..., its code]}
+static rlhf_status keep_earlier(json_t *now, const json_t *stored, struct rlhf__error *err) {
+    json_t *before = json_object_get(stored, "earlier");
+    json_t *all = json_is_array(before) ? json_copy(before) : json_array();
+    json_t *last = json_pack("{s:O, s:O}", "compute", json_object_get(stored, "compute"), "plugins",
+                             json_object_get(stored, "plugins"));
+    int bad = json_array_append_new(all, last) != 0 || json_object_set(now, "earlier", all) != 0;
+    json_decref(all);
+    return bad ? RLHF__NOMEM(err, "out of memory for manifest.json") : RLHF_OK;
+}
+
+rlhf_status rlhf__manifest_write(const struct rlhf__trainer *t, struct rlhf__error *err) {
+    struct rlhf__buf list = RLHF__BUF_INIT;
+    struct rlhf__error unread;
+    json_t *stored = NULL, *now = NULL;
+    rlhf_status st = RLHF_OK;
+    const struct rlhf__folder *run = t->req->dir->root;
+    if (!t->req->resume) {
+        st = rlhf__json_save_new(run, "manifest.json", manifest_json(t), 2, err);
+    } else {
+        rlhf_status seen = look(t, &stored, &now, &list, &unread);
+        if (seen == RLHF_OK && list.len) st = keep_earlier(now, stored, err);
+        if (st == RLHF_OK && (seen != RLHF_OK || list.len))
+            st = rlhf__json_save_new(run, "manifest.json", json_incref(now), 2, err);
+    }
+    json_decref(stored);
+    json_decref(now);
+    rlhf__buf_free(&list);
+    return st;
+}

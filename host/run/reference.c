@@ -1,0 +1,72 @@
+// reference.c: see reference.h.
+#include "run/reference.h"
+#include "learn/pass.h"
+
+#include "model/parameters.h"
+
+#include <stdlib.h>
+
+// The full KL hands the reference's instance to the policy's plugin, which knows its own kind only.
+static rlhf_status check_family(const struct rlhf__trainer *t, struct rlhf__error *err) {
+    const struct rlhf__model *p = t->policy, *r = t->reference;
+    const struct rlhf__plugin *own = p->instance->plugin, *other = r->instance->plugin;
+    if (own != other)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the full KL needs a reference of the policy's family: '%s' is of %s, "
+                          "'%s' of %s",
+                          r->dir, other->file, p->dir, own->file);
+    if (p->info.d_model != r->info.d_model)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the full KL needs a reference of the policy's width: '%s' has %d, '%s' "
+                          "has %d",
+                          r->dir, r->info.d_model, p->dir, p->info.d_model);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__reference_open(struct rlhf__trainer *t, struct rlhf__error *err) {
+    const struct rlhf__config *c = t->config;
+    // A reward model that is trained is fitted on samples of the reference.
+    if (!rlhf__trainer_compares(t) && !(t->plan.flags & RLHF_PLAN_REWARD_MODEL)) return RLHF_OK;
+    char dir[2048];
+    rlhf__default_model(t->req->env->dirs, "policy", dir);
+    struct rlhf__model_spec spec = {
+        .dir = c->policy.path[0] ? c->policy.path : dir,
+        .role = "reference",
+        .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_WEIGHTS,
+        .frozen = !(t->plan.flags & RLHF_PLAN_MOVES_REFERENCE)};
+    if (c->reference.path[0]) {
+        spec.dir = c->reference.path;
+        spec.start = RLHF__START_WEIGHTS;
+    } else if (!t->req->resume) {
+        spec.start = RLHF__START_EMPTY; // copied below: cheaper than reading the file again
+    }
+    rlhf__progress_note(t->progress, "loading the reference");
+    rlhf_status st = rlhf__model_open(&t->session.models, &spec, &t->reference, err);
+    if (st != RLHF_OK) return st;
+    if (!rlhf__tokenizer_equal(t->reference->tok, t->policy->tok))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the vocabulary of the reference '%s' is not the policy's ('%s')",
+                          t->reference->dir, t->policy->dir);
+    if (!(t->reference->info.heads & RLHF_HEAD_LOGP))
+        return rlhf__fail(err, RLHF_E_INVALID, "the reference '%s' (%s) gives no log-probs",
+                          t->reference->dir, t->reference->instance->plugin->file);
+    if (t->plan.heads & RLHF_HEAD_KL) st = check_family(t, err);
+    if (st != RLHF_OK || spec.start != RLHF__START_EMPTY) return st;
+    return rlhf__params_copy(t->reference, t->policy, err);
+}
+
+rlhf_status rlhf__reference_pass(struct rlhf__trainer *t, struct rlhf__episodes *e,
+                                 struct rlhf__error *err) {
+    if (!rlhf__trainer_compares(t)) return RLHF_OK;
+    struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF],
+                                 .watch = rlhf__progress_watch(t->progress),
+                                 .doing = "reference"};
+    if (t->plan.heads & RLHF_HEAD_KL) {
+        e->d_hidden = t->reference->info.d_model;
+        size_t cells = (size_t)e->total * (size_t)e->d_hidden;
+        out.hidden = e->ref_hidden = calloc(cells ? cells : 1, sizeof(float));
+        if (!out.hidden) return RLHF__NOMEM(err, "out of memory for hidden states");
+    }
+    return rlhf__pass(t->reference, e, &t->learner.dist, t->config->batch.microbatch_tokens, &out,
+                      err);
+}

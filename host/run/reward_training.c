@@ -1,0 +1,192 @@
+// reward_training.c: see reward_training.h.
+#include "run/reward_training.h"
+#include "learn/pass.h"
+
+#include "data/order.h"
+#include "data/preferences.h"
+#include "data/prompts.h"
+#include "run/trainer.h"
+#include "sample/rollout.h"
+
+#include <stdlib.h>
+
+#define DEFAULT_SLOTS 64
+
+// ---- samples of the reference ----
+
+// The prompts of all rows that leave room for a response, at most `room` tokens long.
+static rlhf_status take_prompts(const struct rlhf__preferences *rows, int32_t room,
+                                const struct rlhf__model *m, struct rlhf__prompts **out,
+                                struct rlhf__error *err) {
+    int64_t all = rlhf__preferences_count(rows), n = 0;
+    const int32_t **ids = calloc((size_t)all, sizeof *ids);
+    int32_t *len = calloc((size_t)all, sizeof *len);
+    rlhf_status st = RLHF_OK;
+    if (!ids || !len) st = RLHF__NOMEM(err, "out of memory for prompts");
+    for (int64_t i = 0; st == RLHF_OK && i < all; i++) {
+        struct rlhf__preference p = rlhf__preferences_get(rows, i);
+        if (p.n_prompt > room) continue;
+        ids[n] = p.prompt;
+        len[n++] = p.n_prompt;
+    }
+    if (st == RLHF_OK && n == 0)
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "score.calibrate draws responses of sampling.max_new_tokens tokens, but no "
+                        "prompt of the rows leaves room for them in the context of '%s', %d tokens",
+                        m->dir, m->info.n_ctx);
+    if (st == RLHF_OK) st = rlhf__prompts_from_ids(ids, len, n, m->tok, out, err);
+    free(ids);
+    free(len);
+    return st;
+}
+
+static rlhf_status draw(const struct rlhf__trainer *t, const struct rlhf__model *m,
+                        const struct rlhf__prompts *prompts, struct rlhf__episodes *e,
+                        struct rlhf__error *err) {
+    const struct rlhf__config *c = t->config;
+    rlhf_dist dist = {1 / c->sampling.temperature, c->sampling.top_p, (int32_t)c->sampling.top_k,
+                      0};
+    uint32_t n = (uint32_t)c->score.calibrate;
+    struct rlhf__rollout_request q = {.model = m,
+                                      .prompts = prompts,
+                                      .n = n,
+                                      .slots = c->sampling.slots > 0 ? (uint32_t)c->sampling.slots
+                                                                     : DEFAULT_SLOTS,
+                                      .max_new = (int32_t)c->sampling.max_new_tokens,
+                                      .stop_at_eos = c->sampling.stop_at_eos,
+                                      .cut_at_stop = c->response.truncate == RLHF__TRUNCATE_STOP,
+                                      .dist = &dist,
+                                      .logp_dist = &dist,
+                                      .seed = (uint64_t)c->run.seed,
+                                      .stream = "calibrate",
+                                      .cancelled = t->req->env->cancelled,
+                                      .watch = rlhf__progress_watch(t->progress),
+                                      .doing = "samples of the reference"};
+    struct rlhf__order order = {0};
+    int64_t *row = calloc(n, sizeof *row);
+    rlhf_status st = rlhf__response_rules_create(&c->sampling, &c->response, m->tok, &q.rules, err);
+    if (st == RLHF_OK && !row) st = RLHF__NOMEM(err, "out of memory for %u samples", n);
+    if (st == RLHF_OK)
+        st = rlhf__order_init(&order, rlhf__prompts_count(prompts), q.seed, "calibrate:prompts", 1,
+                              err);
+    for (uint32_t i = 0; st == RLHF_OK && i < n; i++)
+        row[i] = rlhf__order_next(&order);
+    if (st == RLHF_OK) st = rlhf__rollout(&q, row, e, NULL, err);
+    rlhf__order_finish(&order);
+    rlhf__response_rules_destroy(q.rules);
+    free(row);
+    return st;
+}
+
+// The model that is sampled from: reference.path, or the policy as it starts.
+static rlhf_status open_reference(struct rlhf__trainer *t, int was_classifier,
+                                  struct rlhf__model **own, struct rlhf__error *err) {
+    const char *path = t->config->reference.path;
+    *own = NULL;
+    if (!path[0]) {
+        if (!was_classifier) return RLHF_OK;
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "score.calibrate draws responses of the reference, but '%s' is a "
+                          "classifier or reward model and writes none: name the reference with "
+                          "reference.path, or set score.calibrate to 0",
+                          t->policy->dir);
+    }
+    struct rlhf__model_spec spec = {.dir = path, .role = "reference", .frozen = 1};
+    rlhf_status st = rlhf__model_open(&t->session.models, &spec, own, err);
+    if (st != RLHF_OK || rlhf__tokenizer_equal((*own)->tok, t->policy->tok)) return st;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "the vocabulary of the reference '%s' is not the reward model's ('%s')",
+                      (*own)->dir, t->policy->dir);
+}
+
+static rlhf_status sample(struct rlhf__trainer *t, const struct rlhf__preferences *rows,
+                          int was_classifier, struct rlhf__episodes *e, struct rlhf__error *err) {
+    struct rlhf__model *own = NULL;
+    struct rlhf__prompts *prompts = NULL;
+    rlhf_status st = open_reference(t, was_classifier, &own, err);
+    const struct rlhf__model *m = own ? own : t->policy;
+    // Rows must fit the reference that draws and the reward model that reads.
+    int32_t least = m->info.n_ctx < t->policy->info.n_ctx ? m->info.n_ctx : t->policy->info.n_ctx;
+    int64_t room = least - t->config->sampling.max_new_tokens;
+    if (st == RLHF_OK) st = take_prompts(rows, room > 0 ? (int32_t)room : 0, m, &prompts, err);
+    if (st == RLHF_OK) st = draw(t, m, prompts, e, err);
+    rlhf__prompts_close(prompts);
+    rlhf__model_close(own);
+    return st;
+}
+
+// ---- the head ----
+
+static rlhf_status fit(struct rlhf__reward_training *r, struct rlhf__reward_head *head,
+                       struct rlhf__error *err) {
+    const struct rlhf__episodes *e = &r->samples;
+    struct rlhf__reward_model rm = {r->model, *head};
+    int fitted = 0;
+    if (e->n == 0) return RLHF_OK;
+    rlhf_status st =
+        rlhf__reward_model_calibrate(&rm, e->n, e->ids, e->offset, e->prompt_len, &fitted, err);
+    if (fitted) *head = rm.head;
+    return st;
+}
+
+static rlhf_status choose_head(const struct rlhf__trainer *t, struct rlhf__reward_head *head,
+                               int *fresh, struct rlhf__error *err) {
+    int32_t pooling = t->config->score.pooling;
+    int found;
+    rlhf_status st = rlhf__reward_head_read(t->policy->config, t->policy->dir, head, &found, err);
+    if (st != RLHF_OK) return st;
+    if (pooling == RLHF_POOL_FIRST)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "score.pooling is first; a reward model pools mean or last");
+    *fresh = !found || (pooling && pooling != head->pooling);
+    if (pooling) head->pooling = pooling;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__reward_training_create(struct rlhf__trainer *t,
+                                         const struct rlhf__preferences *rows,
+                                         struct rlhf__reward_training **out,
+                                         struct rlhf__error *err) {
+    int fresh = 0, was_classifier = rlhf__model_is_classifier(t->policy->config);
+    *out = NULL;
+    struct rlhf__reward_training *r = calloc(1, sizeof *r);
+    if (!r) return RLHF__NOMEM(err, "out of memory for the reward model");
+    r->model = t->policy;
+    r->fitted = -1;
+    rlhf_status st = choose_head(t, &r->head, &fresh, err);
+    if (st == RLHF_OK && !t->req->resume && t->config->score.calibrate > 0)
+        st = sample(t, rows, was_classifier, &r->samples, err);
+    if (st == RLHF_OK && fresh) st = fit(r, &r->head, err);
+    r->written = r->head;
+    if (st == RLHF_OK) st = rlhf__reward_model_config(t->policy, &r->written, err);
+    if (st != RLHF_OK) {
+        rlhf__reward_training_destroy(r);
+        return st;
+    }
+    if (!t->req->resume)
+        rlhf__logf(t->log, RLHF_LOG_INFO, "reward model: %s, gain %.4g, bias %.4g",
+                   r->head.pooling == RLHF_POOL_LAST ? "score of the last token"
+                                                     : "mean score of a response's tokens",
+                   r->head.gain, r->head.bias);
+    *out = r;
+    return RLHF_OK;
+}
+
+void rlhf__reward_training_destroy(struct rlhf__reward_training *r) {
+    if (!r) return;
+    rlhf__episodes_finish(&r->samples);
+    free(r);
+}
+
+const struct rlhf__reward_head *rlhf__reward_training_head(const struct rlhf__reward_training *r) {
+    return r ? &r->head : NULL;
+}
+
+rlhf_status rlhf__reward_training_fit(struct rlhf__reward_training *r, int64_t phase,
+                                      struct rlhf__error *err) {
+    if (r->fitted == phase) return RLHF_OK;
+    rlhf_status st = fit(r, &r->written, err);
+    if (st == RLHF_OK) st = rlhf__reward_model_config(r->model, &r->written, err);
+    if (st == RLHF_OK) r->fitted = phase;
+    return st;
+}

@@ -1,0 +1,49 @@
+// rollout_log.h: RUN/rollouts.jsonl: everything that a phase was trained on, so that its updates
+// can be computed again elsewhere. The format is in docs/rollouts.md.
+//
+// Lines are gathered in memory and written when the phase is whole. It computes nothing.
+#ifndef RLHF_HOST_ROLLOUT_LOG_H
+#define RLHF_HOST_ROLLOUT_LOG_H
+
+#include "base/folder.h"
+#include "base/log.h"
+#include "batch/episodes.h"
+
+struct rlhf__rollout_log; // opaque
+
+// Create or (keep_phase >= 0) cut back RUN/rollouts.jsonl as rlhf__jsonl_open does. [main]
+rlhf_status rlhf__rollout_log_open(const struct rlhf__folder *run, int64_t keep_phase,
+                                   struct rlhf__log *log, struct rlhf__rollout_log **out,
+                                   struct rlhf__error *err);
+void rlhf__rollout_log_close(struct rlhf__rollout_log *); // NULL allowed [main]
+
+// What there is of a row besides what every row has.
+enum rlhf__rollout_log_flag {
+    RLHF__LOG_REFERENCE = 1,  // log-probs of a reference
+    RLHF__LOG_VALUE = 2,      // values
+    RLHF__LOG_ADVANTAGES = 4, // advantages and returns of the whole batch
+};
+
+// Begin phase `phase` (from 1) with the rows of its batch; prompt[n] is the row of the prompt file
+// that each came from. What a phase before left unwritten is forgotten. [main]
+void rlhf__rollout_log_rows(struct rlhf__rollout_log *, int64_t phase,
+                            const struct rlhf__episodes *e, const int64_t *prompt, uint32_t flags);
+
+// One optimiser step.
+struct rlhf__rollout_log_update {
+    uint32_t epoch, minibatch, n;
+    int32_t skipped;
+    const uint32_t *row;              // [n] rows of the batch it was made from
+    const struct rlhf__episodes *own; // those rows with advantages of their own, or NULL
+    double loss;
+    double grad_norm, grad_norm_clipped; // of the policy
+};
+void rlhf__rollout_log_update(struct rlhf__rollout_log *, const struct rlhf__rollout_log_update *);
+
+// Append the phase to the file. A failure leaves the file as it was. [main]
+rlhf_status rlhf__rollout_log_write(struct rlhf__rollout_log *, struct rlhf__error *err);
+
+// fsync: before a checkpoint is committed. [main]
+rlhf_status rlhf__rollout_log_sync(struct rlhf__rollout_log *, struct rlhf__error *err);
+
+#endif

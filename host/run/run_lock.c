@@ -1,0 +1,79 @@
+// run_lock.c: see run_lock.h. A POSIX record lock: children of a plugin do not inherit it, and
+// network file systems know it.
+#include "run/run_lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME    "lock"
+#define UNKNOWN "unknown" // a host without a name
+
+static struct flock whole_file(void) {
+    struct flock l;
+    memset(&l, 0, sizeof l);
+    l.l_type = F_WRLCK;
+    l.l_whence = SEEK_SET;
+    return l;
+}
+
+// Who holds it, from the file: "<pid> <host>\n". A holder that has just begun has not written yet.
+static rlhf_status taken(const struct rlhf__folder *run, int fd, struct rlhf__error *err) {
+    char text[320] = "", host[256] = "", on[264] = "";
+    long pid = 0;
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    if (sscanf(text, "%ld %255s", &pid, host) == 2) {
+        if (strcmp(host, UNKNOWN) != 0) snprintf(on, sizeof on, " on %s", host);
+    } else {
+        struct flock l = whole_file();
+        if (fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK) pid = (long)l.l_pid;
+    }
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "--resume %s: the run is alive: process %ld%s holds %s/" NAME
+                      "; wait until it ends, or stop it, before it is resumed",
+                      run->path, pid, on, run->path);
+}
+
+static void say_who(int fd) {
+    char host[256] = "", text[320];
+    gethostname(host, sizeof host - 1);
+    int n = snprintf(text, sizeof text, "%ld %s\n", (long)getpid(), *host ? host : UNKNOWN);
+    // Only for messages: a disk that is full is told by what follows.
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) return;
+}
+
+rlhf_status rlhf__run_lock(const struct rlhf__folder *run, struct rlhf__log *log, int *fd,
+                           struct rlhf__error *err) {
+    struct flock l = whole_file();
+    int got;
+    *fd = -1;
+    RLHF_TRY(rlhf__folder_append(run, NAME, 0, &got, err));
+    if (fcntl(got, F_SETLK, &l) == 0) {
+        *fd = got;
+        say_who(got);
+        return RLHF_OK;
+    }
+    rlhf_status st = RLHF_OK;
+    if (errno == EACCES || errno == EAGAIN)
+        st = taken(run, got, err);
+    else
+        rlhf__logf(log, RLHF_LOG_WARN,
+                   "%s/" NAME ": cannot lock: %s; nothing keeps a second process from writing to "
+                   "this run",
+                   run->path, strerror(errno));
+    close(got);
+    return st;
+}
+
+rlhf_status rlhf__run_lock_probe(const struct rlhf__folder *run, struct rlhf__error *err) {
+    struct flock l = whole_file();
+    int fd = openat(run->fd, NAME, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return RLHF_OK; // no lock, or none that this user could take
+    rlhf_status st = RLHF_OK;
+    if (fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK) st = taken(run, fd, err);
+    close(fd);
+    return st;
+}

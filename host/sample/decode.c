@@ -1,0 +1,272 @@
+// decode.c: see decode.h.
+#include "sample/decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// What a slot works on.
+struct row {
+    int64_t sequence; // -1 = free
+    int32_t prefix;   // index of its shared prompt, -1 = its prompt is in its own cache
+    int32_t own;      // prompt tokens in its own cache
+};
+
+// A cache with the prompt of the sequences [first, end), without its last token.
+struct prefix {
+    uint32_t first, end;
+    uint32_t users; // rows at work
+    uint32_t used;  // 0 = free
+};
+
+// One step's rows; step row r is in slot[r], a prefix's when silent[r].
+struct decoder {
+    const struct rlhf__gen_request *q;
+    struct rlhf__gen_result *out;
+    uint32_t waiting;      // next sequence to start
+    struct row *row;       // [slots]
+    struct prefix *shared; // [prefix_slots], in the session's caches after the slots
+    int32_t *slot, *start, *offset, *next, *ids, *prefix;
+    uint8_t *silent;
+    uint64_t *counter;
+    float *logp;
+    uint32_t *support; // [rows, words], NULL: not kept
+    size_t words;
+    uint32_t rows;
+    size_t ids_cap;
+    int64_t made; // tokens, a finished sequence counting as max_new
+};
+
+void rlhf__gen_result_finish(struct rlhf__gen_result *r) {
+    free(r->ids);
+    free(r->logp);
+    free(r->len);
+    free(r->stopped);
+    free(r->support);
+    memset(r, 0, sizeof *r);
+}
+
+// The supports' pages come into being as tokens are drawn: short responses leave theirs untouched.
+static rlhf_status result_init(struct rlhf__gen_result *r, uint32_t n, int32_t max_new,
+                               size_t words, struct rlhf__error *err) {
+    size_t cells = (size_t)n * (size_t)max_new;
+    memset(r, 0, sizeof *r);
+    r->stride = max_new;
+    r->ids = calloc(cells ? cells : 1, sizeof *r->ids);
+    r->logp = calloc(cells ? cells : 1, sizeof *r->logp);
+    r->len = calloc(n ? n : 1, sizeof *r->len);
+    r->stopped = calloc(n ? n : 1, 1);
+    if (words) r->support = calloc(cells ? cells : 1, words * sizeof *r->support);
+    if (r->ids && r->logp && r->len && r->stopped && (r->support || !words)) return RLHF_OK;
+    rlhf__gen_result_finish(r);
+    return RLHF__NOMEM(err, "out of memory for %u responses of %d tokens", n, max_new);
+}
+
+uint32_t rlhf__prefix_slots(const struct rlhf__model *m, uint32_t slots, uint32_t group) {
+    if (group < 2 || !(m->info.heads & RLHF_HEAD_PREFIX)) return 0;
+    return (slots + group - 1) / group + 1;
+}
+
+static void decoder_finish(struct decoder *d) {
+    free(d->row);
+    free(d->shared);
+    free(d->slot);
+    free(d->start);
+    free(d->offset);
+    free(d->next);
+    free(d->ids);
+    free(d->prefix);
+    free(d->silent);
+    free(d->counter);
+    free(d->logp);
+    free(d->support);
+}
+
+// The largest step is a prefill of the longest prompts in every slot and every shared cache.
+static rlhf_status decoder_init(struct decoder *d, const struct rlhf__gen_request *q, size_t words,
+                                struct rlhf__gen_result *out, struct rlhf__error *err) {
+    memset(d, 0, sizeof *d);
+    d->q = q;
+    d->out = out;
+    d->words = words;
+    size_t slots = q->slots, rows = slots + q->prefix_slots, longest = 1;
+    for (uint32_t i = 0; i < q->n; i++)
+        if ((size_t)q->prompt_len[i] > longest) longest = (size_t)q->prompt_len[i];
+    d->ids_cap = rows * longest;
+    d->row = calloc(slots, sizeof *d->row);
+    d->shared = calloc(q->prefix_slots ? q->prefix_slots : 1, sizeof *d->shared);
+    d->slot = calloc(rows, sizeof *d->slot);
+    d->start = calloc(rows, sizeof *d->start);
+    d->offset = calloc(rows + 1, sizeof *d->offset);
+    d->next = calloc(rows, sizeof *d->next);
+    d->ids = calloc(d->ids_cap, sizeof *d->ids);
+    d->prefix = calloc(rows, sizeof *d->prefix);
+    d->silent = calloc(rows, sizeof *d->silent);
+    d->counter = calloc(rows, sizeof *d->counter);
+    d->logp = calloc(rows, sizeof *d->logp);
+    if (d->words) d->support = calloc(rows, d->words * sizeof *d->support);
+    if (!d->row || !d->shared || !d->slot || !d->start || !d->offset || !d->next || !d->ids ||
+        !d->prefix || !d->silent || !d->counter || !d->logp || (d->words && !d->support))
+        return RLHF__NOMEM(err, "out of memory for %zu slots", slots);
+    for (size_t s = 0; s < slots; s++)
+        d->row[s].sequence = -1;
+    return RLHF_OK;
+}
+
+// ---- one step ----
+
+static void add_row(struct decoder *d, uint32_t slot, int32_t start, const int32_t *ids, int32_t n,
+                    int32_t prefix) {
+    int32_t from = d->offset[d->rows];
+    memcpy(d->ids + from, ids, (size_t)n * sizeof *ids);
+    d->slot[d->rows] = (int32_t)slot;
+    d->start[d->rows] = start;
+    d->prefix[d->rows] = prefix < 0 ? -1 : (int32_t)d->q->slots + prefix;
+    d->silent[d->rows] = 0;
+    d->counter[d->rows] = 0;
+    d->offset[++d->rows] = from + n;
+}
+
+// End of the run of sequences from i on with the prompt of i.
+static uint32_t same_prompt(const struct rlhf__gen_request *q, uint32_t i) {
+    uint32_t end = i + 1;
+    while (end < q->n && q->prompt[end] == q->prompt[i] && q->prompt_len[end] == q->prompt_len[i])
+        end++;
+    return end;
+}
+
+// The shared prompt for sequence i, which starts now: the one of its run, or a new one when there
+// are more to come and a cache is free (a silent row then fills it in this step), else -1.
+static int32_t share(struct decoder *d, uint32_t i) {
+    const struct rlhf__gen_request *q = d->q;
+    int32_t free_one = -1;
+    for (uint32_t k = 0; k < q->prefix_slots; k++) {
+        const struct prefix *p = &d->shared[k];
+        if (p->used && p->first <= i && i < p->end) return (int32_t)k;
+        if (!p->used && free_one < 0) free_one = (int32_t)k;
+    }
+    if (free_one < 0 || q->prompt_len[i] < 2) return -1;
+    uint32_t end = same_prompt(q, i);
+    if (end - i < 2) return -1;
+    d->shared[free_one] = (struct prefix){.first = i, .end = end, .used = 1};
+    add_row(d, q->slots + (uint32_t)free_one, 0, q->prompt[i], q->prompt_len[i] - 1, -1);
+    d->silent[d->rows - 1] = 1;
+    return free_one;
+}
+
+static void begin(struct decoder *d, uint32_t s) {
+    const struct rlhf__gen_request *q = d->q;
+    uint32_t i = d->waiting++;
+    int32_t k = share(d, i), cut = k < 0 ? 0 : q->prompt_len[i] - 1;
+    if (k >= 0) d->shared[k].users++;
+    d->row[s] = (struct row){.sequence = i, .prefix = k, .own = q->prompt_len[i] - cut};
+    add_row(d, s, 0, q->prompt[i] + cut, d->row[s].own, k);
+}
+
+// Lay out one step: every occupied slot gives a row; a free slot takes the next waiting prompt.
+static void lay_out(struct decoder *d) {
+    const struct rlhf__gen_request *q = d->q;
+    d->rows = 0;
+    for (uint32_t s = 0; s < q->slots; s++) {
+        struct row *w = &d->row[s];
+        if (w->sequence < 0 && d->waiting == q->n) continue;
+        if (w->sequence < 0) {
+            begin(d, s);
+        } else {
+            size_t i = (size_t)w->sequence;
+            int32_t made = d->out->len[i];
+            const int32_t *last = d->out->ids + i * (size_t)q->max_new + (size_t)made - 1;
+            add_row(d, s, w->own + made - 1, last, 1, w->prefix);
+        }
+        size_t i = (size_t)w->sequence;
+        d->counter[d->rows - 1] = (q->first + i) * 65536 + (uint64_t)d->out->len[i];
+    }
+}
+
+// A finished sequence frees its slot, the last one of its run the shared prompt.
+static void leave(struct decoder *d, struct row *w) {
+    if (w->prefix >= 0) {
+        struct prefix *p = &d->shared[w->prefix];
+        if (--p->users == 0 && p->end <= d->waiting) p->used = 0;
+    }
+    w->sequence = -1;
+}
+
+// Whether sequence i ends with what was just drawn for it.
+static rlhf_status ends(struct decoder *d, size_t i, struct rlhf__error *err) {
+    const struct rlhf__gen_request *q = d->q;
+    const int32_t *ids = d->out->ids + i * (size_t)q->max_new;
+    int32_t n = d->out->len[i];
+    int stops = ids[n - 1] == q->stop_id;
+    if (!stops && q->rules) RLHF_TRY(rlhf__response_stops(q->rules, ids, n, &stops, err));
+    d->out->stopped[i] = (uint8_t)stops;
+    return RLHF_OK;
+}
+
+// Append what a step drew.
+static rlhf_status take(struct decoder *d, struct rlhf__error *err) {
+    const struct rlhf__gen_request *q = d->q;
+    struct rlhf__gen_result *out = d->out;
+    out->tokens += d->offset[d->rows];
+    for (uint32_t r = 0; r < d->rows; r++) {
+        if (d->silent[r]) continue;
+        struct row *w = &d->row[d->slot[r]];
+        size_t i = (size_t)w->sequence, at = i * (size_t)q->max_new + (size_t)out->len[i];
+        out->ids[at] = d->next[r];
+        out->logp[at] = d->logp[r];
+        if (d->words)
+            memcpy(out->support + at * d->words, d->support + r * d->words,
+                   d->words * sizeof *d->support);
+        out->len[i]++;
+        d->made++;
+        RLHF_TRY(ends(d, i, err));
+        if (!out->stopped[i] && out->len[i] < q->max_new) continue;
+        d->made += q->max_new - out->len[i];
+        leave(d, w);
+    }
+    if (q->watch) rlhf__watch_seen(q->watch, q->doing, d->made / q->max_new, q->n);
+    return RLHF_OK;
+}
+
+static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen *session,
+                       struct rlhf__error *err) {
+    const struct rlhf__gen_request *q = d->q;
+    for (;;) {
+        if (q->cancelled && *q->cancelled)
+            return rlhf__fail(err, RLHF_E_CANCELLED, "stopped while generating");
+        lay_out(d);
+        if (d->rows == 0) return RLHF_OK;
+        rlhf_gen_step step = {.size = sizeof step,
+                              .n = d->rows,
+                              .slot = d->slot,
+                              .start = d->start,
+                              .ids = d->ids,
+                              .offset = d->offset,
+                              .dist = q->dist,
+                              .logp_dist = q->logp_dist,
+                              .seed = q->seed,
+                              .stream = q->stream,
+                              .counter = d->counter,
+                              .next = d->next,
+                              .logp = d->logp,
+                              .prefix = q->prefix_slots ? d->prefix : NULL,
+                              .silent = q->prefix_slots ? d->silent : NULL,
+                              .support = d->support};
+        rlhf_status st = rlhf__model_gen_step(m, session, &step, err);
+        if (st == RLHF_OK) st = take(d, err);
+        if (st != RLHF_OK) return st;
+    }
+}
+
+rlhf_status rlhf__generate(const struct rlhf__model *m, rlhf_gen *session,
+                           const struct rlhf__gen_request *q, struct rlhf__gen_result *out,
+                           struct rlhf__error *err) {
+    size_t words = q->keep_support ? rlhf_support_words(m->info.n_vocab) : 0;
+    rlhf_status st = result_init(out, q->n, q->max_new, words, err);
+    if (st != RLHF_OK) return st;
+    struct decoder d;
+    st = decoder_init(&d, q, words, out, err);
+    if (st == RLHF_OK) st = run(&d, m, session, err);
+    decoder_finish(&d);
+    if (st != RLHF_OK) rlhf__gen_result_finish(out);
+    return st;
+}

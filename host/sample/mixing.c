@@ -1,0 +1,112 @@
+// mixing.c: see mixing.h.
+#include "sample/mixing.h"
+
+#include <math.h>
+#include <string.h>
+
+#define NORMALISE_EPS 1e-5
+
+void rlhf__mean_std(const float *x, const uint8_t *keep, uint32_t n, double *mean, double *std) {
+    double sum = 0, square = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (keep && !keep[i]) continue;
+        sum += (double)x[i];
+        count++;
+    }
+    *mean = count ? sum / count : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (keep && !keep[i]) continue;
+        square += ((double)x[i] - *mean) * ((double)x[i] - *mean);
+    }
+    *std = count ? sqrt(square / count) : 0;
+}
+
+static double token_sum(const struct rlhf__episodes *e, uint32_t i) {
+    double sum = 0;
+    for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++)
+        sum += (double)e->token[RLHF__TOKEN_REWARD][k];
+    return sum;
+}
+
+static void scale_tokens(struct rlhf__episodes *e, uint32_t i, double scale) {
+    float *token = e->token[RLHF__TOKEN_REWARD];
+    for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++)
+        token[k] = scale == 0 ? 0 : (float)(scale * (double)token[k]);
+}
+
+static void take_reward(struct rlhf__episodes *e, uint32_t i) {
+    e->reward[i] = (float)((double)e->score[i] + token_sum(e, i));
+}
+
+// What weight becomes when rewards of this deviation are normalised. Without any spread they say
+// nothing: 0, or what is paid token by token would only be blown up.
+static double normalised(double weight, double std) {
+    return std > 0 ? weight / (std + NORMALISE_EPS) : 0;
+}
+
+// The batch's pay grows by one reward's, normalised first when asked.
+static void add(struct rlhf__episodes *e, const struct rlhf__pay *pay, const uint8_t *keep,
+                double weight, int normalise) {
+    double mean = 0, std = 0;
+    if (normalise) rlhf__mean_std(pay->row, keep, e->n, &mean, &std);
+    double scale = normalise ? normalised(weight, std) : weight;
+    float *sum = e->token[RLHF__TOKEN_REWARD];
+    for (uint32_t i = 0; i < e->n; i++) {
+        e->score[i] += (float)(scale * ((double)pay->seq[i] - mean));
+        for (int32_t k = e->offset[i] + e->prompt_len[i]; pay->token && k < e->offset[i + 1]; k++)
+            sum[k] += (float)(scale * (double)pay->token[k]);
+    }
+}
+
+static void normalise_row(struct rlhf__episodes *e, uint32_t i, double mean, double std) {
+    double moved = (double)e->score[i] - mean;
+    e->score[i] = std > 0 ? (float)(moved / (std + NORMALISE_EPS)) : 0;
+    scale_tokens(e, i, normalised(1, std));
+    take_reward(e, i);
+}
+
+// The row's reward is in e->reward.
+static void clip(struct rlhf__episodes *e, uint32_t i, double limit) {
+    double reward = (double)e->reward[i];
+    if (!(limit > 0 && fabs(reward) > limit)) return;
+    scale_tokens(e, i, limit / fabs(reward));
+    e->score[i] = (float)(copysign(limit, reward) - token_sum(e, i));
+}
+
+static void fix_score(struct rlhf__episodes *e, uint32_t i, double score) {
+    e->score[i] = (float)score;
+    scale_tokens(e, i, 0);
+}
+
+static void penalise(struct rlhf__episodes *e, uint32_t i, const struct rlhf__response_config *r,
+                     int no_period) {
+    if (r->truncate == RLHF__TRUNCATE_PERIOD && no_period) fix_score(e, i, r->period_penalty);
+    if (e->finished[i] || r->non_stop == RLHF__NON_STOP_NONE) return;
+    if (r->non_stop == RLHF__NON_STOP_REPLACE)
+        fix_score(e, i, r->non_stop_penalty);
+    else
+        e->score[i] = (float)((double)e->score[i] - r->non_stop_penalty);
+}
+
+void rlhf__mix(const struct rlhf__config *c, const struct rlhf__pay *pay, const uint8_t *keep,
+               const uint8_t *no_period, struct rlhf__episodes *e) {
+    memset(e->score, 0, e->n * sizeof *e->score);
+    memset(e->token[RLHF__TOKEN_REWARD], 0, e->total * sizeof(float));
+    for (size_t k = 0; k < c->n_reward; k++)
+        add(e, &pay[k], keep, c->reward[k].weight, c->rewards.normalize == RLHF__NORMALIZE_BEFORE);
+    for (uint32_t i = 0; i < e->n; i++)
+        take_reward(e, i);
+    double mean = 0, std = 0;
+    int after = c->rewards.normalize == RLHF__NORMALIZE_AFTER;
+    if (after) rlhf__mean_std(e->reward, keep, e->n, &mean, &std);
+    for (uint32_t i = 0; i < e->n; i++) {
+        if (after) normalise_row(e, i, mean, std);
+        clip(e, i, (double)(float)c->rewards.clip);
+        if (keep[i])
+            penalise(e, i, &c->response, no_period[i]);
+        else
+            fix_score(e, i, 0);
+        take_reward(e, i);
+    }
+}

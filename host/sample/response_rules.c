@@ -1,0 +1,153 @@
+// response_rules.c: see response_rules.h.
+#include "sample/response_rules.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct rlhf__response_rules {
+    const struct rlhf__tokenizer *tok;
+    const struct rlhf__response_config *response;
+    json_t *stop;   // array of texts and token ids
+    size_t longest; // bytes of the longest text, 0 = there are only ids
+    int32_t period; // id that counts as a period, -1 = any token with one
+    int32_t reserved;
+    struct rlhf__buf tail; // scratch
+};
+
+static rlhf_status check_stop(struct rlhf__response_rules *r, struct rlhf__error *err) {
+    int32_t n_vocab = rlhf__tokenizer_info(r->tok)->n_vocab;
+    for (size_t i = 0; i < json_array_size(r->stop); i++) {
+        const json_t *v = json_array_get(r->stop, i);
+        if (json_is_integer(v) && json_integer_value(v) >= n_vocab)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "sampling.stop: the policy has no token %lld; its tokens are 0 to %d",
+                              (long long)json_integer_value(v), n_vocab - 1);
+        if (json_string_length(v) > r->longest) r->longest = json_string_length(v);
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status find_period(struct rlhf__response_rules *r, struct rlhf__error *err) {
+    rlhf_str text = {r->response->period_token, strlen(r->response->period_token)};
+    r->period = -1;
+    if (!text.len) return RLHF_OK;
+    struct rlhf__ids ids = {0};
+    rlhf_status st = rlhf__tokenizer_encode(r->tok, text, 0, 0, &ids, err);
+    if (st == RLHF_OK && ids.n == 1) r->period = ids.data[0];
+    if (st == RLHF_OK && ids.n != 1)
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "response.period_token: \"%s\" is %zu tokens of the policy; it must be one",
+                        text.ptr, ids.n);
+    rlhf__ids_finish(&ids);
+    return st;
+}
+
+rlhf_status rlhf__response_rules_create(const struct rlhf__sampling_config *sampling,
+                                        const struct rlhf__response_config *response,
+                                        const struct rlhf__tokenizer *tok,
+                                        struct rlhf__response_rules **out,
+                                        struct rlhf__error *err) {
+    *out = NULL;
+    struct rlhf__response_rules *r = calloc(1, sizeof *r);
+    if (!r) return RLHF__NOMEM(err, "out of memory for the response rules");
+    r->tok = tok;
+    r->response = response;
+    r->stop = json_loads(sampling->stop, 0, NULL);
+    rlhf_status st = RLHF_OK;
+    if (!r->stop) st = RLHF__NOMEM(err, "out of memory for sampling.stop");
+    if (st == RLHF_OK) st = check_stop(r, err);
+    if (st == RLHF_OK) st = find_period(r, err);
+    if (st == RLHF_OK)
+        *out = r;
+    else
+        rlhf__response_rules_destroy(r);
+    return st;
+}
+
+void rlhf__response_rules_destroy(struct rlhf__response_rules *r) {
+    if (!r) return;
+    json_decref(r->stop);
+    rlhf__buf_free(&r->tail);
+    free(r);
+}
+
+const struct rlhf__tokenizer *rlhf__response_rules_tok(const struct rlhf__response_rules *r) {
+    return r->tok;
+}
+
+// ---- stop texts and ids ----
+
+// Place of the first `text` at or after `from` in n bytes, n when there is none.
+static size_t find(const char *bytes, size_t n, size_t from, const json_t *text) {
+    size_t len = json_string_length(text);
+    for (size_t at = from; at + len <= n; at++)
+        if (memcmp(bytes + at, json_string_value(text), len) == 0) return at;
+    return n;
+}
+
+// Decode the end of a response into r->tail: the last token, *fresh bytes of it, and at least
+// longest - 1 bytes before it where there are so many.
+static rlhf_status decode_tail(struct rlhf__response_rules *r, const int32_t *ids, int32_t n,
+                               size_t *fresh, struct rlhf__error *err) {
+    int32_t from = n - 1;
+    *fresh = rlhf__tokenizer_decode(r->tok, ids + from, 1, RLHF__DECODE_SKIP_SPECIAL, NULL, 0);
+    size_t bytes = *fresh;
+    rlhf__buf_clear(&r->tail);
+    if (!bytes) return RLHF_OK;
+    while (from > 0 && bytes < *fresh + r->longest - 1) {
+        from--;
+        bytes += rlhf__tokenizer_decode(r->tok, ids + from, 1, RLHF__DECODE_SKIP_SPECIAL, NULL, 0);
+    }
+    char *room = rlhf__buf_grow(&r->tail, bytes);
+    if (!room) return rlhf__buf_ok(&r->tail, err);
+    rlhf__tokenizer_decode(r->tok, ids + from, (size_t)(n - from), RLHF__DECODE_SKIP_SPECIAL, room,
+                           bytes);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__response_stops(struct rlhf__response_rules *r, const int32_t *ids, int32_t n,
+                                 int *stops, struct rlhf__error *err) {
+    size_t fresh = 0;
+    *stops = 0;
+    if (r->longest) RLHF_TRY(decode_tail(r, ids, n, &fresh, err));
+    size_t len = r->tail.len;
+    for (size_t i = 0; !*stops && i < json_array_size(r->stop); i++) {
+        const json_t *v = json_array_get(r->stop, i);
+        if (json_is_integer(v)) {
+            *stops = json_integer_value(v) == ids[n - 1];
+            continue;
+        }
+        // A match ends in the last token, so it begins at most its length before it.
+        size_t back = fresh + json_string_length(v) - 1;
+        *stops = fresh > 0 && find(r->tail.data, len, len > back ? len - back : 0, v) < len;
+    }
+    return RLHF_OK;
+}
+
+size_t rlhf__response_text_end(const struct rlhf__response_rules *r, const char *text, size_t n) {
+    size_t end = n;
+    for (size_t i = 0; i < json_array_size(r->stop); i++) {
+        const json_t *v = json_array_get(r->stop, i);
+        if (!json_is_string(v)) continue;
+        size_t at = find(text, n, 0, v);
+        if (at < end) end = at;
+    }
+    return end;
+}
+
+// ---- the period rule ----
+
+static int is_period(const struct rlhf__response_rules *r, int32_t id) {
+    if (r->period >= 0) return id == r->period;
+    char bytes[256];
+    size_t n =
+        rlhf__tokenizer_decode(r->tok, &id, 1, RLHF__DECODE_SKIP_SPECIAL, bytes, sizeof bytes);
+    return memchr(bytes, '.', n < sizeof bytes ? n : sizeof bytes) != NULL;
+}
+
+int32_t rlhf__response_period(const struct rlhf__response_rules *r, const int32_t *ids, int32_t n) {
+    int64_t from = r->response->period_min > 1 ? r->response->period_min : 1;
+    for (int64_t k = from; k <= n && k <= r->response->period_max; k++)
+        if (is_period(r, ids[k - 1])) return (int32_t)k;
+    return -1;
+}

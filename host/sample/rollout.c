@@ -1,0 +1,188 @@
+// rollout.c: see rollout.h.
+#include "sample/rollout.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "sample/decode.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// The prompt file: the embedded one when none is named; a relative path that is not there is one of
+// the files that come with the program, as presets name them.
+static const char *prompts_file(const struct rlhf__prompts_config *c, const struct rlhf__dirs *dirs,
+                                char own[4096]) {
+    const char *name = c->path[0] ? c->path : "models/prompts.jsonl";
+    if (c->path[0] && (c->path[0] == '/' || rlhf__is_file(c->path))) return c->path;
+    snprintf(own, 4096, "%s/%s", dirs->share, name);
+    return c->path[0] && !rlhf__is_file(own) ? c->path : own;
+}
+
+rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const struct rlhf__model *m,
+                                  int32_t max_new, const struct rlhf__dirs *dirs,
+                                  struct rlhf__log *log, const struct rlhf__loading *loading,
+                                  struct rlhf__prompts **out, struct rlhf__error *err) {
+    int64_t room = (int64_t)m->info.n_ctx - max_new;
+    if (room < 1)
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "sampling.max_new_tokens is %d, but the context of '%s' is %d tokens and a "
+            "prompt needs one",
+            max_new, m->dir, m->info.n_ctx);
+    if (c->max_tokens > room)
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "prompts.max_tokens %lld and sampling.max_new_tokens %d are together more "
+            "than the context of '%s', %d tokens",
+            (long long)c->max_tokens, max_new, m->dir, m->info.n_ctx);
+    if (c->length + c->prepend_bos > room)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "prompts.length %lld%s and sampling.max_new_tokens %d are together more "
+                          "than the context of '%s', %d tokens",
+                          (long long)c->length, c->prepend_bos ? ", the BOS token" : "", max_new,
+                          m->dir, m->info.n_ctx);
+    char own[4096];
+    const char *path = prompts_file(c, dirs, own);
+    struct rlhf__prompt_opts o = {.text = c->text,
+                                  .paths = &path,
+                                  .n_paths = c->text[0] ? 0 : 1,
+                                  .setting = "prompts.path",
+                                  .field = strcmp(c->field, "prompt") == 0 ? NULL : c->field,
+                                  .prepend_bos = c->prepend_bos,
+                                  .start_after_period = c->start_after_period,
+                                  .end_at_period = c->end_at_period,
+                                  .length = (int32_t)c->length,
+                                  .min_tokens = (int32_t)c->min_tokens,
+                                  .long_rows = c->long_rows,
+                                  .max_tokens = (int32_t)(c->max_tokens ? c->max_tokens : room),
+                                  .limit = c->limit,
+                                  .loading = loading};
+    rlhf_status st = rlhf__prompts_open(&o, m->tok, out, err);
+    if (st != RLHF_OK) return st;
+    struct rlhf__buf say = RLHF__BUF_INIT;
+    rlhf__prompts_summary(*out, &say);
+    if (say.len) rlhf__logf(log, RLHF_LOG_INFO, "prompts: %s", rlhf__buf_text(&say));
+    rlhf__buf_free(&say);
+    return RLHF_OK;
+}
+
+// How much of response i is kept, and whether a stop token or text is in it.
+static int32_t kept_length(const struct rlhf__rollout_request *q, const struct rlhf__gen_result *r,
+                           uint32_t i, uint8_t *finished) {
+    const int32_t *ids = r->ids + (size_t)i * (size_t)r->stride;
+    int32_t eos = rlhf__tokenizer_info(q->model->tok)->eos;
+    *finished = r->stopped[i];
+    for (int32_t k = 0; k < r->len[i] && eos >= 0; k++) {
+        if (ids[k] != eos) continue;
+        *finished = 1;
+        return q->cut_at_stop ? k + 1 : r->len[i];
+    }
+    return r->len[i];
+}
+
+static rlhf_status assemble_support(const struct rlhf__rollout_request *q,
+                                    const struct rlhf__gen_result *r, struct rlhf__episodes *e,
+                                    struct rlhf__error *err) {
+    rlhf_status st = rlhf__episodes_add_support(e, q->model->info.n_vocab, err);
+    uint32_t *to = e->support;
+    for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++) {
+        size_t words = (size_t)rlhf__episodes_response_tokens(e, i, i + 1) * e->support_words;
+        memcpy(to, r->support + (size_t)i * (size_t)r->stride * e->support_words,
+               words * sizeof *to);
+        to += words;
+    }
+    return st;
+}
+
+static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t *row,
+                            const struct rlhf__gen_result *r, struct rlhf__episodes *e,
+                            struct rlhf__error *err) {
+    uint64_t total = 0;
+    uint8_t finished;
+    for (uint32_t i = 0; i < q->n; i++)
+        total +=
+            (uint64_t)(rlhf__prompts_get(q->prompts, row[i]).n + kept_length(q, r, i, &finished));
+    if (total > INT32_MAX)
+        return rlhf__fail(err, RLHF_E_INVALID, "a batch of %llu tokens is too large",
+                          (unsigned long long)total);
+    rlhf_status st = rlhf__episodes_init(e, q->n, (uint32_t)total, err);
+    if (st != RLHF_OK) return st;
+    for (uint32_t i = 0; i < q->n; i++) {
+        struct rlhf__prompt p = rlhf__prompts_get(q->prompts, row[i]);
+        int32_t at = e->offset[i] + p.n, len = kept_length(q, r, i, &e->finished[i]);
+        size_t from = (size_t)i * (size_t)r->stride;
+        memcpy(e->ids + e->offset[i], p.ids, (size_t)p.n * sizeof *e->ids);
+        memcpy(e->ids + at, r->ids + from, (size_t)len * sizeof *e->ids);
+        memcpy(e->token[RLHF__LOGP_OLD] + at, r->logp + from, (size_t)len * sizeof(float));
+        memcpy(e->token[RLHF__LOGP_SAMPLED] + at, r->logp + from, (size_t)len * sizeof(float));
+        e->prompt_len[i] = p.n;
+        e->source[i] = row[i];
+        e->offset[i + 1] = at + len;
+    }
+    return r->support ? assemble_support(q, r, e, err) : RLHF_OK;
+}
+
+// Draw into r with the request's session, or one of its own.
+static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *row,
+                        struct rlhf__gen_result *r, struct rlhf__error *err) {
+    const int32_t **ids = calloc(q->n ? q->n : 1, sizeof *ids);
+    int32_t *len = calloc(q->n ? q->n : 1, sizeof *len);
+    rlhf_gen *session = q->session;
+    uint32_t slots = q->slots < q->n ? q->slots : q->n;
+    rlhf_status st = RLHF_OK;
+    if (!ids || !len) st = RLHF__NOMEM(err, "out of memory for %u prompts", q->n);
+    for (uint32_t i = 0; st == RLHF_OK && i < q->n; i++) {
+        struct rlhf__prompt p = rlhf__prompts_get(q->prompts, row[i]);
+        ids[i] = p.ids;
+        len[i] = p.n;
+    }
+    int32_t eos = rlhf__tokenizer_info(q->model->tok)->eos;
+    struct rlhf__gen_request g = {.n = q->n,
+                                  .slots = slots,
+                                  .prefix_slots = q->prefix_slots,
+                                  .keep_support = q->keep_support,
+                                  .prompt = ids,
+                                  .prompt_len = len,
+                                  .max_new = q->max_new,
+                                  .stop_id = q->stop_at_eos ? eos : -1,
+                                  .rules = q->rules,
+                                  .dist = q->dist,
+                                  .logp_dist = q->logp_dist,
+                                  .seed = q->seed,
+                                  .stream = rlhf_rng_stream(q->stream),
+                                  .first = q->first,
+                                  .cancelled = q->cancelled,
+                                  .watch = q->watch,
+                                  .doing = q->doing};
+    if (st == RLHF_OK && !session)
+        st = rlhf__model_gen_open(q->model, slots + q->prefix_slots,
+                                  (uint32_t)(rlhf__prompts_longest(q->prompts) + q->max_new),
+                                  &session, err);
+    if (st == RLHF_OK) st = rlhf__generate(q->model, session, &g, r, err);
+    if (!q->session) rlhf__model_gen_close(q->model, session);
+    free(ids);
+    free(len);
+    return st;
+}
+
+rlhf_status rlhf__rollout(const struct rlhf__rollout_request *q, const int64_t *row,
+                          struct rlhf__episodes *e, int64_t *tokens, struct rlhf__error *err) {
+    struct rlhf__gen_result r = {0};
+    rlhf_status st = draw(q, row, &r, err);
+    if (st == RLHF_OK) st = assemble(q, row, &r, e, err);
+    if (tokens) *tokens += r.tokens;
+    rlhf__gen_result_finish(&r);
+    return st;
+}
+
+rlhf_status rlhf__rollout_in_turn(const struct rlhf__rollout_request *q, struct rlhf__episodes *e,
+                                  struct rlhf__error *err) {
+    int64_t *row = calloc(q->n ? q->n : 1, sizeof *row);
+    if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", q->n);
+    for (uint32_t i = 0; i < q->n; i++)
+        row[i] = (int64_t)i % rlhf__prompts_count(q->prompts);
+    rlhf_status st = rlhf__rollout(q, row, e, NULL, err);
+    free(row);
+    return st;
+}

@@ -1,0 +1,52 @@
+// rollout.h: responses to prompts, laid out as rows. What training, the check at start-up and
+// `eval` share; no cursor and no run.
+#ifndef RLHF_HOST_ROLLOUT_H
+#define RLHF_HOST_ROLLOUT_H
+
+#include "base/dirs.h"
+#include "batch/episodes.h"
+#include "config/schema.h"
+#include "data/prompts.h"
+#include "model/model.h"
+
+#include <signal.h>
+
+// Open the prompts of a config (the embedded ones when it names none) so that they leave room for
+// max_new tokens in the model's context, and say in one line what was left out or cut. loading may
+// be NULL. Errors: RLHF_E_INVALID and those of rlhf__prompts_open. [main]
+rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const struct rlhf__model *m,
+                                  int32_t max_new, const struct rlhf__dirs *dirs,
+                                  struct rlhf__log *log, const struct rlhf__loading *loading,
+                                  struct rlhf__prompts **out, struct rlhf__error *err);
+
+struct rlhf__rollout_request {
+    const struct rlhf__model *model;
+    rlhf_gen *session; // slots + prefix_slots caches of the longest prompt + max_new; NULL: its own
+    const struct rlhf__prompts *prompts;
+    uint32_t n, slots;                  // rows; rows decoded at once
+    uint32_t prefix_slots;              // caches for prompts that neighbours share (decode.h)
+    int32_t keep_support;               // rows get the supports their tokens were drawn from
+    int32_t max_new;                    // longest response
+    int32_t stop_at_eos, cut_at_stop;   // end at EOS; cut what comes after the first EOS
+    struct rlhf__response_rules *rules; // sampling.stop; NULL = none
+    const rlhf_dist *dist, *logp_dist;
+    uint64_t seed;
+    const char *stream;
+    uint64_t first; // number of row 0 in the run, for the draws
+    const volatile sig_atomic_t *cancelled;
+    const struct rlhf__watch *watch; // told of responses made; NULL = nobody
+    const char *doing;               // what the watch is told
+};
+
+// One response to prompt row[i] for every i: ids, lengths, source, finished (a stop token or
+// text was drawn), log-probs (RLHF__LOGP_OLD and RLHF__LOGP_SAMPLED) and supports where they are
+// kept. *e must be zeroed or finished. *tokens (NULL allowed) grows by what went through the model.
+// [step]
+rlhf_status rlhf__rollout(const struct rlhf__rollout_request *q, const int64_t *row,
+                          struct rlhf__episodes *e, int64_t *tokens, struct rlhf__error *err);
+
+// The same with the prompts used in turn: row i responds to prompt i % count. [step]
+rlhf_status rlhf__rollout_in_turn(const struct rlhf__rollout_request *q, struct rlhf__episodes *e,
+                                  struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,70 @@
+// scoring.h: from a batch of responses to scores: response rules, reward plugins, mixing.
+//
+// Order: the scored text is cut (response.truncate; before a stop text) -> every plugin scores ->
+// values that are not finite are handled (rewards.nan_policy) -> normalise before -> weighted sum
+// -> normalise after -> clip -> penalties (no period, no stop token). Normalising is (r - mean) /
+// (std + 1e-5) over the batch, biased std. What a row is paid token by token counts in all of it:
+// see mixing.h.
+#ifndef RLHF_HOST_SCORING_H
+#define RLHF_HOST_SCORING_H
+
+#include "batch/episodes.h"
+#include "config/schema.h"
+#include "data/prompts.h"
+#include "plugin/services.h"
+#include "sample/response_rules.h"
+
+// What scoring needs; all borrowed.
+struct rlhf__scorer {
+    const struct rlhf__config *config;
+    struct rlhf__instance *const *rewards; // [config->n_reward]
+    const struct rlhf__response_rules *rules;
+    // Set a metric: rewards/<name>/{mean,std}, rewards/not_finite. NULL = none.
+    void (*metric)(void *ctx, const char *name, double value);
+    void *metric_ctx;
+    uint64_t phase;
+    const struct rlhf__watch *watch; // told which reward is at work; NULL = nobody
+};
+
+// The scored texts of a batch.
+struct rlhf__scored {
+    rlhf_str *prompt, *response, *meta; // [n]; response owned, the others borrowed
+    char **text;                        // [n] owned bytes of response
+    int32_t *scored_len;                // [n] response tokens that are scored
+    uint8_t *no_period;                 // [n] 1 = the period rule found none
+    uint32_t n, reserved;
+};
+
+// Decode and cut the responses of e; prompt[i] belongs to row i. Release with rlhf__scored_finish.
+// Errors: RLHF_E_NOMEM. [main]
+rlhf_status rlhf__scored_init(struct rlhf__scored *, const struct rlhf__scorer *,
+                              const struct rlhf__episodes *e, const struct rlhf__prompt *prompt,
+                              struct rlhf__error *err);
+void rlhf__scored_finish(struct rlhf__scored *); // accepts a zeroed one [any]
+
+// The rows as plugins see them: each ends where scoring ends. e's prompt_len holds for them too.
+struct rlhf__cut_rows {
+    int32_t *ids, *offset; // [offset[n]], [n + 1]
+    float *token;          // [offset[n]] room for per-token rewards
+};
+
+// Release with rlhf__cut_rows_finish, also after a failure. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__cut_rows_init(struct rlhf__cut_rows *, const struct rlhf__scored *,
+                                const struct rlhf__episodes *e, struct rlhf__error *err);
+void rlhf__cut_rows_finish(struct rlhf__cut_rows *); // accepts a zeroed one [any]
+
+// raw[n] = what one plugin pays the rows, NaN where it says nothing: no weight, no mixing, no
+// penalty, no nan_policy. [step]
+rlhf_status rlhf__score_alone(const struct rlhf__scorer *, const struct rlhf__instance *plugin,
+                              const struct rlhf__scored *, const struct rlhf__episodes *e,
+                              float *raw, struct rlhf__error *err);
+
+// Fill e->score, e->reward and e->token[RLHF__TOKEN_REWARD]. keep[n] is set to 0 for rows that
+// nan_policy drop leaves out, else 1. raw: NULL, or [n_reward * n] of what each plugin pays a row,
+// per-token rewards included. Errors: RLHF_E_NUMERIC names plugin and row (nan_policy stop), or
+// says that every row was dropped or that a sum is not finite; what plugins say. [step]
+rlhf_status rlhf__score(const struct rlhf__scorer *, const struct rlhf__scored *,
+                        struct rlhf__episodes *e, uint8_t *keep, float *raw,
+                        struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,130 @@
+// test_text_source.c: batches of supervised rows: sizes, token budgets, epochs, the cursor.
+#include "e2e.h"
+
+#include "batch/text_source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fixture {
+    struct e2e *scratch; // the tiny vocabulary: bytes are ids, 259 is the end token
+    char data[512];
+    struct rlhf__tokenizer *tok;
+};
+
+// Rows "a", "ab", "abc", "abcd" again and again, 10 in all.
+static int setup(void **state) {
+    struct fixture *f = calloc(1, sizeof *f);
+    struct rlhf__error err = {0, ""};
+    void *scratch = NULL;
+    if (!f || e2e_setup(&scratch) != 0) return -1;
+    f->scratch = scratch;
+    e2e_write(f->scratch, "rows.txt", "a\nab\nabc\nabcd\na\nab\nabc\nabcd\na\nab\n");
+    snprintf(f->data, sizeof f->data, "%s/rows.txt", f->scratch->dir);
+    char model[512];
+    snprintf(model, sizeof model, "%s/model", f->scratch->dir);
+    if (rlhf__tokenizer_open(model, &f->tok, &err) != RLHF_OK) {
+        fprintf(stderr, "%s\n", err.text);
+        return -1;
+    }
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct fixture *f = *state;
+    void *scratch = f->scratch;
+    rlhf__tokenizer_close(f->tok);
+    free(f);
+    return e2e_teardown(&scratch);
+}
+
+static void open(struct fixture *f, struct rlhf__text_opts *o, struct rlhf__text_source *s) {
+    struct rlhf__error err = {0, ""};
+    o->path = f->data;
+    if (!o->max_len) o->max_len = 16;
+    o->threads = 1;
+    if (rlhf__text_source_open(s, o, &err) != RLHF_OK ||
+        rlhf__text_source_tokenise(s, o, f->tok, &err) != RLHF_OK)
+        fail_msg("%s", err.text);
+}
+
+static void rows_come_with_bos_and_eos(void **state) {
+    struct rlhf__text_opts o = {.batch_size = 4};
+    struct rlhf__text_source s;
+    struct rlhf__episodes e = {0};
+    open(*state, &o, &s);
+    assert_int_equal(rlhf__text_source_next(&s, &e, NULL), RLHF_OK);
+    const int32_t ids[] = {259, 'a', 259, 259, 'a', 'b', 259, 259, 'a',
+                           'b', 'c', 259, 259, 'a', 'b', 'c', 'd', 259};
+    assert_int_equal(e.n, 4);
+    assert_int_equal(e.total, 18);
+    assert_memory_equal(e.ids, ids, sizeof ids);
+    assert_int_equal(e.prompt_len[2], 1);
+    rlhf__episodes_finish(&e);
+    rlhf__text_source_finish(&s);
+}
+
+static void a_token_budget_is_kept(void **state) {
+    struct rlhf__text_opts o = {.batch_size = 1, .batch_tokens = 8, .epochs = 1};
+    struct rlhf__text_source s;
+    struct rlhf__episodes e = {0};
+    open(*state, &o, &s);
+    int64_t batches = 0, rows = 0, count = 0;
+    assert_int_equal(rlhf__text_source_batches(&s, &batches, NULL), RLHF_OK);
+    // Lengths 3 4 5 6 3 4 5 6 3 4: (3 4) (5) (6) (3 4) (5) (6) (3 4).
+    assert_int_equal(batches, 7);
+    for (; count < batches; count++) {
+        assert_int_equal(rlhf__text_source_next(&s, &e, NULL), RLHF_OK);
+        assert_true(e.total <= 8 && e.n > 0);
+        rows += e.n;
+        rlhf__episodes_finish(&e);
+    }
+    assert_int_equal(rows, 10);
+    assert_true(rlhf__text_source_epoch(&s) == 1);
+    rlhf__text_source_finish(&s);
+}
+
+static void epochs_may_be_fractions(void **state) {
+    struct rlhf__text_opts o = {.batch_size = 4, .epochs = 1.5, .shuffle = 1, .seed = 7};
+    struct rlhf__text_source s;
+    int64_t batches = 0;
+    open(*state, &o, &s);
+    assert_int_equal(rlhf__text_source_batches(&s, &batches, NULL), RLHF_OK);
+    assert_int_equal(batches, 4); // 15 rows
+    rlhf__text_source_finish(&s);
+}
+
+static void the_cursor_is_all_there_is(void **state) {
+    struct rlhf__text_opts o = {.batch_size = 3, .shuffle = 1, .seed = 7};
+    struct rlhf__text_source a, b;
+    struct rlhf__episodes x = {0}, y = {0};
+    open(*state, &o, &a);
+    open(*state, &o, &b);
+    for (int i = 0; i < 5; i++) { // into the second pass
+        assert_int_equal(rlhf__text_source_next(&a, &x, NULL), RLHF_OK);
+        rlhf__episodes_finish(&x);
+    }
+    assert_int_equal(
+        rlhf__order_seek(&b.batches.order, a.batches.order.pass, a.batches.order.pos, NULL),
+        RLHF_OK);
+    assert_int_equal(rlhf__text_source_next(&a, &x, NULL), RLHF_OK);
+    assert_int_equal(rlhf__text_source_next(&b, &y, NULL), RLHF_OK);
+    assert_int_equal(x.total, y.total);
+    assert_memory_equal(x.ids, y.ids, x.total * sizeof *x.ids);
+    rlhf__episodes_finish(&x);
+    rlhf__episodes_finish(&y);
+    rlhf__text_source_finish(&a);
+    rlhf__text_source_finish(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(rows_come_with_bos_and_eos, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_token_budget_is_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(epochs_may_be_fractions, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_cursor_is_all_there_is, setup, teardown),
+    };
+    return cmocka_run_group_tests_name("text_source", tests, NULL, NULL);
+}

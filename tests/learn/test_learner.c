@@ -1,0 +1,404 @@
+// test_learner.c: a minibatch through model, loss and optimiser: the same numbers whether the rows
+// of a group share their prompt or not, and however the minibatch is cut into microbatches.
+#include "e2e.h"
+#include "learn/pass.h"
+
+#include "learn/learner.h"
+#include "model/session.h"
+
+#include <math.h>
+#include <rlhf/rng.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS     8
+#define GROUP    4
+#define PROMPT   9
+#define RESPONSE 6
+#define TOTAL    (ROWS * (PROMPT + RESPONSE))
+
+// ---- an algorithm that uses every head and keeps what it saw ----
+
+struct seen {
+    int calls;
+    uint32_t at; // tokens so far
+    float logp[TOTAL], entropy[TOTAL], kl[TOTAL], value[TOTAL];
+};
+
+static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
+    struct seen *s = self;
+    const rlhf_heads *h = in->heads;
+    double n = (double)in->batch_tokens;
+    memcpy(s->logp + s->at, h->logp, in->total * sizeof(float));
+    memcpy(s->entropy + s->at, h->entropy, in->total * sizeof(float));
+    memcpy(s->kl + s->at, h->kl, in->total * sizeof(float));
+    memcpy(s->value + s->at, h->value, in->total * sizeof(float));
+    s->at += in->total;
+    s->calls++;
+    out->loss = 0;
+    for (uint32_t i = 0; i < in->n; i++)
+        for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++) {
+            double a = (double)in->advantage[t], e = (double)h->value[t] - (double)in->returns[t];
+            out->loss += (a * (double)h->logp[t] - 0.3 * (double)h->entropy[t] +
+                          0.2 * (double)h->kl[t] + 0.5 * e * e) /
+                         n;
+            out->d_heads->logp[t] = (float)(a / n);
+            out->d_heads->entropy[t] = (float)(-0.3 / n);
+            out->d_heads->kl[t] = (float)(0.2 / n);
+            out->d_heads->value[t] = (float)(e / n);
+        }
+    return RLHF_OK;
+}
+
+// ---- fixture ----
+
+struct fixture {
+    struct e2e *files;
+    struct rlhf__dirs dirs;
+    struct rlhf__plugins *plugins;
+    struct rlhf__session session;
+    struct rlhf__model *policy, *reference, *critic;
+    struct rlhf__optim *optim, *critic_optim;
+    struct rlhf__plugin plugin;
+    struct rlhf__instance algo;
+    struct seen seen;
+    struct rlhf__episodes e;
+    struct rlhf__learner learner;
+};
+
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        struct rlhf__error err = {0, ""};                                                          \
+        if ((call) != RLHF_OK) fail_msg("%s: %s", #call, err.text);                                \
+    } while (0)
+
+static int setup(void **state) {
+    struct fixture *f = calloc(1, sizeof *f);
+    const char *build = getenv("RLHF_BUILD_DIR");
+    if (!f || !build || e2e_setup((void **)&f->files) != 0) {
+        free(f);
+        return -1;
+    }
+    snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s/lib/rlhf/0", build);
+    snprintf(f->dirs.share, sizeof f->dirs.share, "%s/share/rlhf", build);
+    *state = f;
+    return rlhf__plugins_create(&f->dirs, &f->plugins, NULL) == RLHF_OK ? 0 : -1;
+}
+
+static void fixture_close(struct fixture *f) {
+    rlhf__learner_finish(&f->learner);
+    rlhf__episodes_finish(&f->e);
+    rlhf__optim_destroy(f->optim);
+    rlhf__optim_destroy(f->critic_optim);
+    rlhf__model_close(f->reference);
+    rlhf__model_close(f->critic);
+    rlhf__model_close(f->policy);
+    rlhf__session_finish(&f->session);
+    f->optim = f->critic_optim = NULL;
+    f->reference = f->critic = f->policy = NULL;
+}
+
+static int teardown(void **state) {
+    struct fixture *f = *state;
+    fixture_close(f);
+    rlhf__plugins_destroy(f->plugins);
+    int failed = e2e_teardown((void **)&f->files);
+    free(f);
+    return failed;
+}
+
+static struct rlhf__model *open_model(struct fixture *f, const char *role, uint64_t seed,
+                                      int value) {
+    char dir[300];
+    struct rlhf__model *m = NULL;
+    snprintf(dir, sizeof dir, "%s/model", f->files->dir);
+    struct rlhf__model_spec spec = {.dir = dir,
+                                    .role = role,
+                                    .start = RLHF__START_RANDOM,
+                                    .trainable = 1,
+                                    .value_kind = value ? RLHF_VALUE_MLP : RLHF_VALUE_NONE,
+                                    .value_init = RLHF_VALUE_INIT_NORMAL};
+    f->session.models.seed = seed;
+    MUST(rlhf__model_open(&f->session.models, &spec, &m, &err));
+    assert_true(m->info.heads & RLHF_HEAD_PREFIX);
+    return m;
+}
+
+// Steps of size 0, so that one case leaves the weights to the next; m is the gradient.
+static struct rlhf__optim *open_optim(struct fixture *f, const struct rlhf__model *m) {
+    static const struct rlhf__optim_config c = {.beta2 = 0.999, .eps = 1e-8, .max_skipped = 1};
+    struct rlhf__optim *o = NULL;
+    MUST(rlhf__optim_create(f->session.compute->table, m->params, m->n_params, &c, 0, &o, &err));
+    return o;
+}
+
+// Two groups of four rows with numbers drawn from the seed.
+static void make_rows(struct fixture *f) {
+    rlhf_rng r = {5, rlhf_rng_stream("rows"), 0};
+    struct rlhf__episodes *e = &f->e;
+    MUST(rlhf__episodes_init(e, ROWS, TOTAL, &err));
+    for (int32_t i = 0; i < ROWS; i++) {
+        int32_t at = e->offset[i];
+        e->offset[i + 1] = at + PROMPT + RESPONSE;
+        e->prompt_len[i] = PROMPT;
+        e->group[i] = i / GROUP;
+        for (int32_t k = 0; k < PROMPT + RESPONSE; k++)
+            e->ids[at + k] = k < PROMPT ? i / GROUP * 40 + k * 3 : (int32_t)rlhf_rng_below(&r, 260);
+        for (int32_t k = PROMPT; k < PROMPT + RESPONSE; k++) {
+            e->token[RLHF__ADVANTAGE][at + k] = (float)(2 * rlhf_rng_next(&r) - 1);
+            e->token[RLHF__RETURNS][at + k] = (float)(2 * rlhf_rng_next(&r) - 1);
+        }
+    }
+}
+
+static void fixture_open(struct fixture *f, const char *backend, int32_t dtype, int64_t threads,
+                         int critic) {
+    struct rlhf__compute_config compute = {.backend = backend, .dtype = dtype};
+    struct rlhf__run_config run = {.seed = 1, .threads = threads};
+    fixture_close(f);
+    MUST(rlhf__session_init(&f->session, &f->dirs, NULL, NULL, f->plugins, &compute, &run, &err));
+    f->policy = open_model(f, "policy", 1, !critic);
+    f->reference = open_model(f, "reference", 2, 0);
+    if (critic) f->critic = open_model(f, "critic", 3, 1);
+    f->optim = open_optim(f, f->policy);
+    if (critic) f->critic_optim = open_optim(f, f->critic);
+    make_rows(f);
+    f->e.d_hidden = f->reference->info.d_model;
+    f->e.ref_hidden = calloc((size_t)TOTAL * (size_t)f->e.d_hidden, sizeof(float));
+    assert_non_null(f->e.ref_hidden);
+    struct rlhf__pass_out out = {.hidden = f->e.ref_hidden};
+    rlhf_dist dist = {1, 1, 0, 0};
+    MUST(rlhf__pass(f->reference, &f->e, &dist, 0, &out, &err));
+    f->plugin.ops.algo.loss = loss;
+    f->algo = (struct rlhf__instance){.plugin = &f->plugin, .self = &f->seen};
+    f->learner = (struct rlhf__learner){
+        .model = f->policy,
+        .reference = f->reference,
+        .critic = f->critic,
+        .algo = &f->algo,
+        .optim = f->optim,
+        .critic_optim = f->critic_optim,
+        .plan = {.heads = RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_VALUE},
+        .dist = dist};
+}
+
+// ---- what a minibatch gives ----
+
+struct result {
+    struct seen seen;
+    double loss;
+    float *grad; // of all parameters, one after another
+    size_t n, tensors, end[128];
+    int64_t tokens;
+};
+
+static void collect(struct result *r, const struct fixture *f, const struct rlhf__optim *o) {
+    char name[256];
+    rlhf_dev dev;
+    const rlhf_param *p;
+    const rlhf_compute *c = f->session.compute->table;
+    for (uint32_t i = 0; rlhf__optim_tensor(o, i, name, sizeof name, &dev, &p) == RLHF_OK; i++) {
+        if (strncmp(name, "m.", 2) != 0) continue;
+        size_t n = (size_t)p->shape[0] * (size_t)(p->ndim > 1 ? p->shape[1] : 1);
+        r->grad = realloc(r->grad, (r->n + n) * sizeof *r->grad);
+        assert_non_null(r->grad);
+        assert_int_equal(c->download(c->ctx, r->grad + r->n, dev, n * sizeof *r->grad), RLHF_OK);
+        r->n += n;
+        assert_true(r->tensors < 128);
+        r->end[r->tensors++] = r->n;
+    }
+}
+
+static struct result *run(struct fixture *f, int share, int64_t microbatch_tokens, int calls) {
+    struct result *r = calloc(1, sizeof *r);
+    assert_non_null(r);
+    memset(&f->seen, 0, sizeof f->seen);
+    f->e.flags = share ? RLHF__SHARE_PROMPTS : 0;
+    f->learner.microbatch_tokens = microbatch_tokens;
+    f->learner.loss_sum = 0;
+    f->learner.tokens = 0;
+    MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &err));
+    assert_int_equal(f->seen.calls, calls);
+    assert_int_equal(f->seen.at, TOTAL);
+    r->seen = f->seen;
+    r->loss = f->learner.loss_sum;
+    r->tokens = f->learner.tokens;
+    collect(r, f, f->optim);
+    if (f->critic_optim) collect(r, f, f->critic_optim);
+    return r;
+}
+
+static void result_free(struct result *r) {
+    free(r->grad);
+    free(r);
+}
+
+static void same_heads(const struct seen *a, const struct seen *b) {
+    assert_memory_equal(a->logp, b->logp, sizeof a->logp);
+    assert_memory_equal(a->entropy, b->entropy, sizeof a->entropy);
+    assert_memory_equal(a->kl, b->kl, sizeof a->kl);
+    assert_memory_equal(a->value, b->value, sizeof a->value);
+}
+
+// Each tensor within `rel` of its largest element; every one has a gradient.
+static void close_gradients(const struct result *a, const struct result *b, double rel) {
+    assert_int_equal(a->tensors, b->tensors);
+    assert_int_equal(a->n, b->n);
+    for (size_t k = 0, at = 0; k < a->tensors; at = a->end[k++]) {
+        double max = 0, diff = 0;
+        for (size_t i = at; i < a->end[k]; i++) {
+            max = fmax(max, fabs((double)a->grad[i]));
+            diff = fmax(diff, fabs((double)a->grad[i] - (double)b->grad[i]));
+        }
+        assert_true(max > 0);
+        if (!(diff <= rel * max))
+            fail_msg("tensor %zu: gradients differ by %g of %g", k, diff, max);
+    }
+}
+
+// ---- tests ----
+
+// A group of 4 costs 9 + 6 + 3 * 7 = 36 tokens with a shared prompt, 60 without.
+static void sharing_gives_the_same(void **state) {
+    struct fixture *f = *state;
+    for (int critic = 0; critic < 2; critic++) {
+        fixture_open(f, "cpu", RLHF__DTYPE_F32, 2, critic);
+        struct result *off = run(f, 0, 0, 1), *on = run(f, 1, 0, 1);
+        assert_int_equal(off->tokens, TOTAL);
+        assert_int_equal(on->tokens, 72);
+        same_heads(&off->seen, &on->seen);
+        assert_true(off->loss == on->loss);
+        close_gradients(off, on, 1e-6);
+        result_free(off);
+        result_free(on);
+    }
+}
+
+static void heads_have_the_same_bits(void **state) {
+    struct fixture *f = *state;
+    static const char *const backends[] = {"cpu", "reference"};
+    for (int k = 0; k < 4; k++) {
+        fixture_open(f, backends[k / 2], k % 2 ? RLHF__DTYPE_BF16 : RLHF__DTYPE_F32, 1 + k % 2, 0);
+        struct result *off = run(f, 0, 0, 1), *on = run(f, 1, 0, 1), *two = run(f, 1, 36, 2);
+        same_heads(&off->seen, &on->seen);
+        same_heads(&off->seen, &two->seen);
+        result_free(off);
+        result_free(on);
+        result_free(two);
+    }
+}
+
+static void microbatches_do_not_matter(void **state) {
+    struct fixture *f = *state;
+    static const struct {
+        int share, calls;
+        int64_t tokens;
+    } cases[] = {{1, 2, 36}, {1, 8, 15}, {1, 4, 22}, {1, 3, 30}, {0, 1, 0}, {0, 2, 60}, {0, 8, 15}};
+    fixture_open(f, "cpu", RLHF__DTYPE_F32, 2, 0);
+    struct result *whole = run(f, 1, 72, 1);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct result *r = run(f, cases[k].share, cases[k].tokens, cases[k].calls);
+        same_heads(&whole->seen, &r->seen);
+        assert_true(fabs(whole->loss - r->loss) <= 1e-12 * fabs(whole->loss));
+        close_gradients(whole, r, 1e-6);
+        result_free(r);
+    }
+    result_free(whole);
+}
+
+static void threads_do_not_matter(void **state) {
+    struct fixture *f = *state;
+    static const int32_t dtypes[] = {RLHF__DTYPE_F32, RLHF__DTYPE_BF16};
+    for (int k = 0; k < 2; k++) {
+        fixture_open(f, "cpu", dtypes[k], 1, 0);
+        struct result *one = run(f, 1, 36, 2);
+        fixture_open(f, "cpu", dtypes[k], 2, 0);
+        struct result *two = run(f, 1, 36, 2);
+        assert_int_equal(one->n, two->n);
+        assert_memory_equal(one->grad, two->grad, one->n * sizeof *one->grad);
+        result_free(one);
+        result_free(two);
+    }
+}
+
+// Values and hidden states of prompt tokens too: the reference's feed the full KL.
+static void passes_have_the_same_bits(void **state) {
+    struct fixture *f = *state;
+    static const int32_t dtypes[] = {RLHF__DTYPE_F32, RLHF__DTYPE_BF16};
+    for (int k = 0; k < 2; k++) {
+        fixture_open(f, "cpu", dtypes[k], 2, 0);
+        size_t d = (size_t)f->policy->info.d_model, cells = TOTAL * (2 + d);
+        float *x[3];
+        for (int i = 0; i < 3; i++) {
+            x[i] = calloc(cells, sizeof **x);
+            assert_non_null(x[i]);
+            struct rlhf__pass_out out = {
+                .logp = x[i], .value = x[i] + TOTAL, .hidden = x[i] + 2 * TOTAL};
+            f->e.flags = i > 0 ? RLHF__SHARE_PROMPTS : 0;
+            MUST(rlhf__pass(f->policy, &f->e, &f->learner.dist, i == 2 ? 23 : 0, &out, &err));
+        }
+        assert_memory_equal(x[0], x[1], cells * sizeof **x);
+        assert_memory_equal(x[0], x[2], cells * sizeof **x);
+        for (int i = 0; i < 3; i++)
+            free(x[i]);
+    }
+}
+
+static void a_model_that_cannot_share_gets_full_rows(void **state) {
+    struct fixture *f = *state;
+    fixture_open(f, "cpu", RLHF__DTYPE_F32, 1, 1);
+    f->critic->info.heads &= ~(uint32_t)RLHF_HEAD_PREFIX;
+    result_free(run(f, 1, 60, 2));
+    assert_int_equal(f->learner.tokens, TOTAL);
+    f->critic->info.heads |= RLHF_HEAD_PREFIX;
+    f->policy->info.heads &= ~(uint32_t)RLHF_HEAD_PREFIX;
+    result_free(run(f, 1, 60, 2));
+    assert_int_equal(f->learner.tokens, TOTAL);
+}
+
+// ---- the work of a minibatch ----
+
+// Forward and backward of the layers (12 d^2 products a layer and token here) and of the language
+// model's head (response tokens), its forward for the reference, and the critic's layers.
+static void counts_the_products(void **state) {
+    struct fixture *f = *state;
+    const double d = 32, layers = 2 * 2 * 12 * d * d, head = 2 * d * 260;
+    for (int critic = 0; critic < 2; critic++) {
+        fixture_open(f, "cpu", RLHF__DTYPE_F32, 1, critic);
+        double flops = 0;
+        memset(&f->seen, 0, sizeof f->seen);
+        MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &err));
+        double want = 3 * (layers * TOTAL + head * ROWS * RESPONSE) + head * ROWS * RESPONSE;
+        if (critic) want += 3 * layers * TOTAL;
+        assert_true(fabs(f->learner.flops - want) < 0.5);
+        // A shared prompt's last token stands in each row, the others in one of the group.
+        f->e.flags |= RLHF__SHARE_PROMPTS;
+        f->learner.flops = 0;
+        memset(&f->seen, 0, sizeof f->seen);
+        MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &err));
+        const int copies = ROWS - ROWS / GROUP;
+        double saved = (double)copies * (PROMPT - 1);
+        want -= (critic ? 6 : 3) * layers * saved;
+        assert_true(fabs(f->learner.flops - want) < 0.5);
+        // Values alone need no head.
+        float value[TOTAL];
+        struct rlhf__pass_out out = {.value = value, .flops = &flops};
+        f->e.flags &= ~(uint32_t)RLHF__SHARE_PROMPTS;
+        MUST(rlhf__pass(critic ? f->critic : f->policy, &f->e, &f->learner.dist, 0, &out, &err));
+        assert_true(fabs(flops - layers * TOTAL) < 0.5);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(sharing_gives_the_same, setup, teardown),
+        cmocka_unit_test_setup_teardown(heads_have_the_same_bits, setup, teardown),
+        cmocka_unit_test_setup_teardown(microbatches_do_not_matter, setup, teardown),
+        cmocka_unit_test_setup_teardown(threads_do_not_matter, setup, teardown),
+        cmocka_unit_test_setup_teardown(passes_have_the_same_bits, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_model_that_cannot_share_gets_full_rows, setup, teardown),
+        cmocka_unit_test_setup_teardown(counts_the_products, setup, teardown),
+    };
+    return cmocka_run_group_tests_name("learner", tests, NULL, NULL);
+}

@@ -1,0 +1,67 @@
+// test_run_lock.c: what is said of the holder of a lock, by what it has written so far.
+#include "support/check.h"
+#include "support/scratch.h"
+
+#include "base/folder.h"
+#include "run/run_lock.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// A process that holds `path` and has written `text`; it ends when `gate` is closed.
+static pid_t hold(const char *path, const char *text, int *gate) {
+    int ready[2], wait[2];
+    char byte = 0;
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(wait), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0666);
+        close(wait[1]);
+        if (fd < 0 || fcntl(fd, F_SETLK, &l) != 0) _exit(1);
+        if (write(fd, text, strlen(text)) < 0 || write(ready[1], &byte, 1) < 0) _exit(2);
+        _exit(read(wait[0], &byte, 1) != 0);
+    }
+    close(wait[0]);
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    *gate = wait[1];
+    return pid;
+}
+
+// With a holder that wrote `text` the sentence names the process `named` (0: the holder) and `on`.
+static void check_said(struct scratch *s, const char *text, long named, const char *on) {
+    struct rlhf__error err = {0};
+    struct rlhf__folder *run = NULL;
+    char want[128];
+    int gate, status;
+    pid_t pid = hold(scratch_path(s, "lock"), text, &gate);
+    snprintf(want, sizeof want, "process %ld%s holds", named ? named : (long)pid, on);
+    check_ok(rlhf__folder_open(NULL, s->dir, &run, &err), &err);
+    check_error(rlhf__run_lock_probe(run, &err), RLHF_E_INVALID, &err, want);
+    rlhf__folder_close(run);
+    close(gate);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void a_host_is_named_only_when_known(void **state) {
+    check_said(*state, "", 0, "");
+    check_said(*state, "12", 0, "");
+    check_said(*state, "12 unknown\n", 12, "");
+    check_said(*state, "12 some.host\n", 12, " on some.host");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_host_is_named_only_when_known, scratch_setup,
+                                        scratch_teardown),
+    };
+    return cmocka_run_group_tests_name("train_run_lock", tests, NULL, NULL);
+}

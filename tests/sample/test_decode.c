@@ -1,0 +1,236 @@
+// test_decode.c: continuous batching with shared prompts against a model that is a lookup: the next
+// token is a hash of everything that its row sees and of the draw's counter.
+// clang-format off
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+// clang-format on
+
+#include "sample/decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_LEN    64
+#define MAX_CACHES 64
+#define STOP       7
+#define VOCAB      11
+
+// A session: the ids in every cache, and what the steps did.
+struct rlhf_gen {
+    uint32_t n;
+    int32_t len[MAX_CACHES], ids[MAX_CACHES][MAX_LEN];
+    int64_t tokens, silent, steps, draws;
+    char broken[128]; // the first rule of rlhf_gen_step that did not hold
+};
+
+static void broke(struct rlhf_gen *g, const char *what) {
+    if (!g->broken[0]) strncpy(g->broken, what, sizeof g->broken - 1);
+}
+
+static uint64_t mix(uint64_t h, uint64_t x) {
+    h = (h ^ x) * 0x9e3779b97f4a7c15u;
+    return h ^ (h >> 29);
+}
+
+static uint64_t mix_cache(const struct rlhf_gen *g, int32_t slot, uint64_t h) {
+    for (int32_t k = 0; k < g->len[slot]; k++)
+        h = mix(h, (uint64_t)g->ids[slot][k] + 1);
+    return h;
+}
+
+static void store(struct rlhf_gen *g, const rlhf_gen_step *s, uint32_t i) {
+    int32_t slot = s->slot[i], n = s->offset[i + 1] - s->offset[i];
+    if (slot < 0 || (uint32_t)slot >= g->n) {
+        broke(g, "slot out of range");
+        return;
+    }
+    if (s->start[i] == 0) g->len[slot] = 0;
+    if (s->start[i] != g->len[slot]) broke(g, "start is not what the slot holds");
+    if (n < 1 || g->len[slot] + n > MAX_LEN) {
+        broke(g, "tokens do not fit");
+        return;
+    }
+    memcpy(g->ids[slot] + g->len[slot], s->ids + s->offset[i], (size_t)n * sizeof *s->ids);
+    g->len[slot] += n;
+}
+
+static int is_row(const rlhf_gen_step *s, int32_t slot) {
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->slot[i] == slot && !(s->silent && s->silent[i])) return 1;
+    return 0;
+}
+
+static rlhf_status gen_step(void *self, rlhf_gen *g, const rlhf_gen_step *s) {
+    (void)self;
+    g->steps++;
+    g->tokens += s->offset[s->n];
+    for (uint32_t i = 0; i < s->n; i++) {
+        store(g, s, i);
+        for (uint32_t k = 0; k < i; k++)
+            if (s->slot[k] == s->slot[i]) broke(g, "a slot is used twice");
+    }
+    for (uint32_t i = 0; i < s->n && !g->broken[0]; i++) {
+        int32_t prefix = s->prefix ? s->prefix[i] : -1;
+        if (s->silent && s->silent[i]) {
+            g->silent++;
+            if (prefix >= 0) broke(g, "a prefix of a prefix");
+            continue;
+        }
+        if (prefix >= 0 && is_row(s, prefix)) broke(g, "a prefix that is also a row");
+        uint64_t h = prefix >= 0 ? mix_cache(g, prefix, 1) : 1;
+        h = mix_cache(g, s->slot[i], h);
+        h = mix(h, s->counter[i]);
+        s->next[i] = (int32_t)(h % VOCAB);
+        s->logp[i] = -(float)(h % 1009) / 16;
+        g->draws++;
+    }
+    return RLHF_OK;
+}
+
+static const rlhf_model_ops ops = {.size = sizeof ops, .gen_step = gen_step};
+
+static struct rlhf__model model(uint32_t heads) {
+    static const struct rlhf__plugin plugin = {.desc = {.kind = RLHF_KIND_MODEL, .id = "fake"}};
+    static struct rlhf__instance instance = {.plugin = &plugin};
+    return (struct rlhf__model){.ops = &ops, .info = {.heads = heads}, .instance = &instance};
+}
+
+// ---- requests ----
+
+struct prompts {
+    uint32_t n;
+    const int32_t *ids[64];
+    int32_t len[64];
+};
+
+static int32_t pool[256];
+
+// `groups` prompts of `len` tokens (the last one of `last`), `each` rows of each.
+static struct prompts grouped(uint32_t groups, uint32_t each, int32_t len, int32_t last) {
+    struct prompts p = {0};
+    for (int32_t k = 0; k < 256; k++)
+        pool[k] = (k * 7 + k / 13) % VOCAB;
+    for (uint32_t i = 0; i < groups * each; i++) {
+        p.ids[i] = pool + i / each * 16;
+        p.len[i] = i / each == groups - 1 ? last : len;
+    }
+    p.n = groups * each;
+    return p;
+}
+
+static struct rlhf__gen_result draw(const struct prompts *p, uint32_t slots, uint32_t prefix_slots,
+                                    int32_t stop, struct rlhf_gen *g) {
+    static const rlhf_dist dist = {1, 1, 0, 0};
+    struct rlhf__model m = model(RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX);
+    memset(g, 0, sizeof *g);
+    g->n = slots + prefix_slots;
+    struct rlhf__gen_request q = {.n = p->n,
+                                  .slots = slots,
+                                  .prefix_slots = prefix_slots,
+                                  .prompt = p->ids,
+                                  .prompt_len = p->len,
+                                  .max_new = 9,
+                                  .stop_id = stop,
+                                  .dist = &dist,
+                                  .logp_dist = &dist,
+                                  .seed = 1,
+                                  .stream = 2,
+                                  .first = 100};
+    struct rlhf__gen_result r = {0};
+    assert_int_equal(rlhf__generate(&m, g, &q, &r, NULL), RLHF_OK);
+    assert_string_equal(g->broken, "");
+    assert_int_equal(r.tokens, g->tokens);
+    return r;
+}
+
+static void same_result(const struct rlhf__gen_result *a, const struct rlhf__gen_result *b,
+                        uint32_t n) {
+    assert_memory_equal(a->len, b->len, n * sizeof *a->len);
+    assert_memory_equal(a->stopped, b->stopped, n);
+    assert_memory_equal(a->ids, b->ids, n * (size_t)a->stride * sizeof *a->ids);
+    assert_memory_equal(a->logp, b->logp, n * (size_t)a->stride * sizeof *a->logp);
+}
+
+// ---- tests ----
+
+// Slots fewer than rows, groups larger than the slots, groups that do not divide them, responses of
+// all lengths, too few caches: what is drawn is the same.
+static void sharing_changes_nothing(void **state) {
+    (void)state;
+    struct rlhf_gen *g = calloc(1, sizeof *g);
+    assert_non_null(g);
+    static const uint32_t slots[] = {1, 2, 3, 5, 8, 24}, caches[] = {1, 2, 3, 9};
+    struct prompts p = grouped(6, 4, 9, 5);
+    for (int stop = -1; stop <= STOP; stop += STOP + 1) {
+        struct rlhf__gen_result plain = draw(&p, 24, 0, stop, g);
+        for (size_t i = 0; i < 6; i++)
+            for (size_t k = 0; k < 4; k++) {
+                struct rlhf__gen_result r = draw(&p, slots[i], caches[k], stop, g);
+                same_result(&plain, &r, p.n);
+                assert_true(g->silent > 0);
+                rlhf__gen_result_finish(&r);
+            }
+        rlhf__gen_result_finish(&plain);
+    }
+    free(g);
+}
+
+// A prompt goes through the model once a group: 9 - 1 tokens, then one token a row, then what was
+// drawn but for each row's last.
+static void tokens_are_counted_once(void **state) {
+    (void)state;
+    struct rlhf_gen *g = calloc(1, sizeof *g);
+    assert_non_null(g);
+    struct prompts p = grouped(3, 8, 9, 9);
+    struct rlhf__gen_result r = draw(&p, 4, 2, -1, g); // groups larger than the slots
+    assert_int_equal(g->silent, 3);
+    assert_int_equal(r.tokens, 3 * 8 + 24 + 24 * 8);
+    rlhf__gen_result_finish(&r);
+    r = draw(&p, 4, 0, -1, g);
+    assert_int_equal(r.tokens, 24 * 9 + 24 * 8);
+    rlhf__gen_result_finish(&r);
+    // With rows that end at different times a prompt may still be at work when the next one comes;
+    // two caches are then enough for all.
+    r = draw(&p, 4, 2, STOP, g);
+    assert_int_equal(g->silent, 3);
+    rlhf__gen_result_finish(&r);
+    free(g);
+}
+
+static void what_cannot_be_shared_is_written_out(void **state) {
+    (void)state;
+    struct rlhf_gen *g = calloc(1, sizeof *g);
+    assert_non_null(g);
+    struct prompts one = grouped(2, 4, 1, 1), single = grouped(8, 1, 9, 9);
+    struct rlhf__gen_result r = draw(&one, 4, 2, -1, g); // a prompt of one token has no prefix
+    assert_int_equal(g->silent, 0);
+    rlhf__gen_result_finish(&r);
+    r = draw(&single, 4, 2, -1, g); // nobody to share with
+    assert_int_equal(g->silent, 0);
+    rlhf__gen_result_finish(&r);
+    free(g);
+}
+
+static void caches_for_a_slots_worth_of_groups(void **state) {
+    (void)state;
+    struct rlhf__model m = model(RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX);
+    assert_int_equal(rlhf__prefix_slots(&m, 64, 8), 9);
+    assert_int_equal(rlhf__prefix_slots(&m, 3, 8), 2);
+    assert_int_equal(rlhf__prefix_slots(&m, 9, 4), 4);
+    assert_int_equal(rlhf__prefix_slots(&m, 64, 1), 0);
+    m = model(RLHF_HEAD_GENERATE);
+    assert_int_equal(rlhf__prefix_slots(&m, 64, 8), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sharing_changes_nothing),
+        cmocka_unit_test(tokens_are_counted_once),
+        cmocka_unit_test(what_cannot_be_shared_is_written_out),
+        cmocka_unit_test(caches_for_a_slots_worth_of_groups),
+    };
+    return cmocka_run_group_tests_name("decode", tests, NULL, NULL);
+}
