@@ -1,0 +1,2 @@
+#define LOW(x) ((x) + LOW_BASE)
+enum { LOW_BASE = 1 };

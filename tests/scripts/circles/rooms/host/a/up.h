@@ -1,0 +1,1 @@
+typedef int (*up_call)(int n);

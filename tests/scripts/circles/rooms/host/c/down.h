@@ -1,0 +1,2 @@
+struct mid;
+int down_of(const struct mid *m);

@@ -1,0 +1,3 @@
+struct first {
+    int n;
+};

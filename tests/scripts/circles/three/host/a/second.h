@@ -1,0 +1,1 @@
+int second_of(int n);

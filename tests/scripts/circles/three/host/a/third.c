@@ -1,0 +1,3 @@
+#include "a/third.h"
+#include "a/first.h"
+int third_of(const struct first *f) { return f->n; }

@@ -1,0 +1,3 @@
+struct first;
+#define THIRD(n) ((n) + 3)
+int third_of(const struct first *f);
