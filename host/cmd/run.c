@@ -1,8 +1,8 @@
 // run.c: the training command: set up, run, say how it ended.
 #include "cmd/commands.h"
 
+#include "run/run.h"
 #include "run/run_dir.h"
-#include "run/trainer.h"
 
 #include <string.h>
 
@@ -15,16 +15,16 @@ static rlhf_status find_dir(const struct rlhf__run_request *req, struct rlhf__er
 
 int rlhf__cmd_run(const struct rlhf__run_request *req) {
     struct rlhf__error err = {0, ""};
-    struct rlhf__trainer *t = NULL;
+    struct rlhf__run *t = NULL;
     rlhf_status st = find_dir(req, &err);
-    if (st == RLHF_OK) st = rlhf__trainer_create(req, &t, &err);
-    if (st == RLHF_OK && !req->dry_run) st = rlhf__trainer_run(t, &err);
+    if (st == RLHF_OK) st = rlhf__run_create(req, &t, &err);
+    if (st == RLHF_OK && !req->dry_run) st = rlhf__run_phases(t, &err);
     if (st == RLHF_OK && req->dry_run)
         rlhf__logf(req->env->log, RLHF_LOG_INFO,
                    "dry run: all is set up for %lld phases; nothing was run or written",
-                   (long long)(t->phases - t->phase));
-    int ran = t && t->began > 0 && !t->bad_input;
-    rlhf__trainer_destroy(t);
+                   (long long)(t->count.phases - t->count.phase));
+    int ran = t && t->report.began > 0 && !t->bad_input;
+    rlhf__run_destroy(t);
     if (st != RLHF_OK) {
         int status = rlhf__cmd_end(req->env, st, &err);
         return ran && status == 2 ? 1 : status; // it failed while running, whatever the reason

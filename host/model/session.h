@@ -1,6 +1,6 @@
 // session.h: what a command needs before it can open a model: compute, plugins, services.
 //
-// The training run has its own (run/trainer.h), since its plugins come from the config.
+// The training run has its own (run/run.h), since its plugins come from the config.
 #ifndef RLHF_HOST_SESSION_H
 #define RLHF_HOST_SESSION_H
 

@@ -2,13 +2,13 @@
 #include "run/boundary.h"
 
 #include "run/reward_round.h"
+#include "run/run.h"
 #include "run/state_file.h"
-#include "run/trainer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static struct rlhf__boundary_marks marks_of(const struct rlhf__trainer *t) {
+static struct rlhf__boundary_marks marks_of(const struct rlhf__run *t) {
     const struct rlhf__iteration *it = &t->iteration;
     return (struct rlhf__boundary_marks){t->optim->step,
                                          t->critic_optim ? t->critic_optim->step : 0,
@@ -26,10 +26,10 @@ static void drop_state(struct rlhf__boundary *b) {
     b->n_plugins = 0;
 }
 
-rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, struct rlhf__trainer *t,
+rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, struct rlhf__run *t,
                                 struct rlhf__error *err) {
     struct rlhf__boundary now = {
-        .phase = t->phase, .best = t->best, .marks = marks_of(t), .undo = b->undo};
+        .phase = t->count.phase, .best = t->best, .marks = marks_of(t), .undo = b->undo};
     now.run = rlhf__state_run(t);
     rlhf_status st = now.run ? RLHF_OK : RLHF__NOMEM(err, "out of memory for run.json");
     if (st == RLHF_OK) st = rlhf__state_save_plugins(t, &now.plugin, &now.n_plugins, err);
@@ -44,16 +44,16 @@ rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, struct rlhf__trainer *
     return RLHF_OK;
 }
 
-rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, struct rlhf__trainer *t,
+rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, struct rlhf__run *t,
                                    struct rlhf__error *err) {
     struct rlhf__boundary_marks now = marks_of(t);
     if (memcmp(&now, &b->marks, sizeof now) != 0) {
         rlhf_status st = rlhf__undo_back(&b->undo, t, err);
         if (st != RLHF_OK) return st;
     }
-    t->phase = b->phase;
+    t->count.phase = b->phase;
     t->best = b->best;
-    t->stop = 0; // what the phase that was left had found
+    t->count.stop = 0; // what the phase that was left had found
     return RLHF_OK;
 }
 

@@ -30,13 +30,13 @@ struct rlhf__boundary {
 
 // The run is at a boundary: note it. After an error the earlier boundary is still there. Errors:
 // RLHF_E_NOMEM, what a plugin's save() says, RLHF_E_DEVICE. [main]
-rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, struct rlhf__trainer *t,
+rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, struct rlhf__run *t,
                                 struct rlhf__error *err);
 
 // A phase was left half-way: make t what it was at the boundary, as far as a checkpoint sees it.
 // Exact before the first optimiser step of the phase; after it, by the copy. Errors:
 // rlhf__undo_back's. [main]
-rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, struct rlhf__trainer *t,
+rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, struct rlhf__run *t,
                                    struct rlhf__error *err);
 
 void rlhf__boundary_finish(struct rlhf__boundary *b); // accepts a zeroed one [main]

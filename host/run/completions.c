@@ -13,7 +13,7 @@
 
 // ---- metrics ----
 
-static rlhf_status set_metrics(struct rlhf__trainer *t, const struct rlhf__episodes *e,
+static rlhf_status set_metrics(struct rlhf__run *t, const struct rlhf__episodes *e,
                                struct rlhf__error *err) {
     double n = (double)e->n, mean, std, distinct = 0, stopped = 0;
     rlhf__mean_std(e->reward, NULL, e->n, &mean, &std);
@@ -22,13 +22,13 @@ static rlhf_status set_metrics(struct rlhf__trainer *t, const struct rlhf__episo
     double length = (double)rlhf__episodes_response_tokens(e, 0, e->n) / n;
     rlhf_status st = rlhf__episodes_distinct3(e, &distinct, err);
     if (st != RLHF_OK) return st;
-    rlhf__metrics_set(t->metrics, "objective/scores", mean);
-    rlhf__metrics_set(t->metrics, "completions/mean_length", length);
-    rlhf__metrics_set(t->metrics, "completions/clipped_ratio", 1 - stopped / n);
-    rlhf__metrics_set(t->metrics, "completions/distinct_3", distinct);
-    rlhf__metrics_set(t->metrics, "val/sequence_lengths", length);
-    rlhf__metrics_set(t->metrics, "val/num_stop_token_ids", stopped);
-    rlhf__metrics_set(t->metrics, "epoch",
+    rlhf__metrics_set(t->report.metrics, "objective/scores", mean);
+    rlhf__metrics_set(t->report.metrics, "completions/mean_length", length);
+    rlhf__metrics_set(t->report.metrics, "completions/clipped_ratio", 1 - stopped / n);
+    rlhf__metrics_set(t->report.metrics, "completions/distinct_3", distinct);
+    rlhf__metrics_set(t->report.metrics, "val/sequence_lengths", length);
+    rlhf__metrics_set(t->report.metrics, "val/num_stop_token_ids", stopped);
+    rlhf__metrics_set(t->report.metrics, "epoch",
                       rlhf__order_epoch(rlhf__rollout_source_order(t->rollout)));
     return RLHF_OK;
 }
@@ -71,10 +71,10 @@ static rlhf_status keep_texts(struct rlhf__shown *s, const struct rlhf__scored *
 }
 
 // Whether they are shown is known at the phase's end only: it may be the last one.
-static rlhf_status take_samples(struct rlhf__trainer *t, const struct rlhf__episodes *e,
+static rlhf_status take_samples(struct rlhf__run *t, const struct rlhf__episodes *e,
                                 const struct rlhf__scored *x, struct rlhf__error *err) {
     const struct rlhf__log_config *c = &t->config->log;
-    struct rlhf__shown *s = &t->shown;
+    struct rlhf__shown *s = &t->report.shown;
     size_t n = (size_t)(c->samples < e->n ? c->samples : e->n);
     rlhf__shown_finish(s);
     if (c->samples_every == 0 || n == 0) return RLHF_OK;
@@ -83,33 +83,35 @@ static rlhf_status take_samples(struct rlhf__trainer *t, const struct rlhf__epis
         s->rows[i].reward = (double)e->reward[i];
         s->rows[i].logp = response_sum(e, i, e->token[RLHF__LOGP_OLD]);
         s->rows[i].ref_logp =
-            rlhf__trainer_compares(t) ? response_sum(e, i, e->token[RLHF__LOGP_REF]) : NAN;
+            rlhf__plan_compares(&t->cast.plan) ? response_sum(e, i, e->token[RLHF__LOGP_REF]) : NAN;
     }
     return st;
 }
 
-rlhf_status rlhf__completions_report(struct rlhf__trainer *t, const struct rlhf__episodes *e,
+rlhf_status rlhf__completions_report(struct rlhf__run *t, const struct rlhf__episodes *e,
                                      const struct rlhf__scored *x, struct rlhf__error *err) {
     rlhf_status st = set_metrics(t, e, err);
     return st == RLHF_OK ? take_samples(t, e, x, err) : st;
 }
 
-rlhf_status rlhf__completions_show(struct rlhf__trainer *t, struct rlhf__error *err) {
+rlhf_status rlhf__completions_show(struct rlhf__run *t, struct rlhf__error *err) {
     const struct rlhf__log_config *c = &t->config->log;
-    const struct rlhf__shown *s = &t->shown;
-    int64_t phase = t->phase + 1;
+    const struct rlhf__shown *s = &t->report.shown;
+    int64_t phase = t->count.phase + 1;
     if (s->n == 0) return RLHF_OK;
-    int due = phase % c->samples_every == 0 || phase == 1 || phase == t->phases || t->stop;
+    int due =
+        phase % c->samples_every == 0 || phase == 1 || phase == t->count.phases || t->count.stop;
     if (!due) return RLHF_OK;
-    rlhf_status st = rlhf__samples_write(t->samples, phase, s->rows, s->n, t->metrics, err);
+    rlhf_status st =
+        rlhf__samples_write(t->report.samples, phase, s->rows, s->n, t->report.metrics, err);
     if (st != RLHF_OK || c->progress == RLHF__PROGRESS_OFF) return st;
-    if (t->log->json) {
+    if (t->report.log->json) {
         for (size_t i = 0; i < s->n; i++)
-            rlhf__samples_event(t->log, phase, &s->rows[i]);
+            rlhf__samples_event(t->report.log, phase, &s->rows[i]);
         return RLHF_OK;
     }
-    rlhf__progress_hide(t->progress);
+    rlhf__progress_hide(t->report.progress);
     rlhf__samples_table(stdout, phase, s->rows, s->n, 0, isatty(STDOUT_FILENO));
-    rlhf__progress_show(t->progress);
+    rlhf__progress_show(t->report.progress);
     return RLHF_OK;
 }

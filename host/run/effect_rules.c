@@ -16,20 +16,20 @@ struct kind {
     int refit;    // a reward model's gain and bias are fitted
 };
 
-static struct kind kind_of(const struct rlhf__trainer *t) {
-    const rlhf_plan *p = &t->plan;
+static struct kind kind_of(const struct rlhf__run *t) {
+    const rlhf_plan *p = &t->cast.plan;
     struct kind k = {.rollout = p->source == RLHF_SOURCE_ROLLOUT,
                      .preferences = p->source == RLHF_SOURCE_PREFERENCES,
                      .labelled = p->source == RLHF_SOURCE_LABELLED};
     k.reward_model = k.preferences && (p->heads & RLHF_HEAD_SCORE);
     k.refit = k.reward_model || (p->flags & RLHF_PLAN_REWARD_MODEL);
     k.draws = k.rollout || k.reward_model;
-    k.compared = k.refit || rlhf__trainer_compares(t);
+    k.compared = k.refit || rlhf__plan_compares(&t->cast.plan);
     k.value = (p->heads & RLHF_HEAD_VALUE) != 0;
     return k;
 }
 
-rlhf_status rlhf__trainer_effect(const struct rlhf__trainer *t, struct rlhf__error *err) {
+rlhf_status rlhf__effect_rules(const struct rlhf__run *t, struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
     const struct kind k = kind_of(t);
     const int stops = rlhf__early_stop_looks_at(&c->early_stop, RLHF__EARLY_STOP_KL) ||
@@ -83,10 +83,10 @@ rlhf_status rlhf__trainer_effect(const struct rlhf__trainer *t, struct rlhf__err
          NULL},
         {"log.samples", c->log.samples_every == 0 && c->log.samples > 0, 0, NULL,
          "log.samples_every is 0", NULL},
-        {"log.progress", t->log->json && c->log.progress == RLHF__PROGRESS_BAR, 0, NULL,
+        {"log.progress", t->report.log->json && c->log.progress == RLHF__PROGRESS_BAR, 0, NULL,
          "log.format is json", NULL},
         {"compute.workspace_mib", strcmp(c->compute.backend, "reference") == 0, 0, NULL,
          "compute.backend is reference", NULL},
     };
-    return rlhf__effect_check(c, rules, sizeof rules / sizeof *rules, t->log, err);
+    return rlhf__effect_check(c, rules, sizeof rules / sizeof *rules, t->report.log, err);
 }

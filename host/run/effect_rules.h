@@ -2,10 +2,10 @@
 #ifndef RLHF_HOST_EFFECT_RULES_H
 #define RLHF_HOST_EFFECT_RULES_H
 
-#include "run/trainer.h"
+#include "run/run.h"
 
 // Refuse what was typed and has no effect in a run of this plan. Needs t->plan and t->config.
 // [main]
-rlhf_status rlhf__trainer_effect(const struct rlhf__trainer *t, struct rlhf__error *err);
+rlhf_status rlhf__effect_rules(const struct rlhf__run *t, struct rlhf__error *err);
 
 #endif

@@ -4,7 +4,7 @@
 #include "model/parameters.h"
 #include "model/reward_front.h"
 #include "run/reward_round.h"
-#include "run/trainer.h"
+#include "run/run.h"
 #include "sample/mixing.h"
 
 #include <math.h>
@@ -31,13 +31,14 @@ static rlhf_status reference_sync(void *host) {
     struct rlhf__iteration *it = host;
     struct rlhf__error err = {0, ""};
     rlhf_status st = may_call(it, "reference_sync()", &err);
-    if (st == RLHF_OK && !(it->t->plan.flags & RLHF_PLAN_MOVES_REFERENCE))
+    if (st == RLHF_OK && !(it->t->cast.plan.flags & RLHF_PLAN_MOVES_REFERENCE))
         st = rlhf__fail(&err, RLHF_E_INVALID,
                         "reference_sync() needs RLHF_PLAN_MOVES_REFERENCE in the plan");
     if (st != RLHF_OK) return tell(it, st, &err);
     it->syncs++; // before the copy: one that fails half-way changes the reference too
     // Without a reference nothing compares with it: there is nothing to move.
-    if (it->t->reference) st = rlhf__params_copy(it->t->reference, it->t->policy, &err);
+    if (it->t->cast.reference)
+        st = rlhf__params_copy(it->t->cast.reference, it->t->cast.policy, &err);
     return tell(it, st, &err);
 }
 
@@ -107,14 +108,13 @@ static rlhf_status collect_pairs(void *host, uint32_t *added) {
 }
 
 // What the algorithm cannot know; it reports the rest.
-static void report_round(struct rlhf__trainer *t, const rlhf_reward_update_report *r,
-                         double seconds) {
+static void report_round(struct rlhf__run *t, const rlhf_reward_update_report *r, double seconds) {
     const struct rlhf__reward_head *head = &t->iteration.round->rm->head;
-    rlhf__metrics_set(t->metrics, "time/reward_model", seconds);
-    rlhf__metrics_set(t->metrics, "reward_model/gain", head->gain);
-    rlhf__metrics_set(t->metrics, "reward_model/bias", head->bias);
+    rlhf__metrics_set(t->report.metrics, "time/reward_model", seconds);
+    rlhf__metrics_set(t->report.metrics, "reward_model/gain", head->gain);
+    rlhf__metrics_set(t->report.metrics, "reward_model/bias", head->bias);
     if (r->steps > 0)
-        rlhf__logf(t->log, RLHF_LOG_INFO,
+        rlhf__logf(t->report.log, RLHF_LOG_INFO,
                    "reward model: %lld new and %lld earlier pairs in %u steps; accuracy on the new "
                    "ones %.3f, now %.3f",
                    (long long)r->fresh, (long long)r->replayed, r->steps, r->fresh_before,
@@ -135,7 +135,7 @@ static rlhf_status reward_update(void *host, const rlhf_reward_update *in,
     if (st == RLHF_OK)
         st = rlhf__copy_in(&u, sizeof u, in, (uint32_t)sizeof u, "rlhf_reward_update", &err);
     double from = rlhf__seconds();
-    rlhf__progress_note(it->t->progress, "reward model");
+    rlhf__progress_note(it->t->report.progress, "reward model");
     if (st == RLHF_OK)
         st = rlhf__reward_round_run(it->round, &it->replay, it->syncs, &u, &report, &err);
     report.size = out->size;
@@ -147,19 +147,19 @@ static rlhf_status reward_update(void *host, const rlhf_reward_update *in,
 // ---- what plugins can ask for ----
 
 static const void *find_service(void *ctx, const char *id) {
-    const struct rlhf__trainer *t = ctx;
+    const struct rlhf__run *t = ctx;
     if (strcmp(id, RLHF_SVC_ITERATION) == 0) return &t->iteration.table;
     return rlhf__text_services_find(t->session.text, id);
 }
 
 static void last_failure(void *ctx, char *text, size_t cap) {
-    struct rlhf__trainer *t = ctx;
+    struct rlhf__run *t = ctx;
     rlhf__text_services_failure(t->session.text, text, cap);
     if (t->iteration.failure.text[0]) snprintf(text, cap, "%s", t->iteration.failure.text);
     t->iteration.failure = (struct rlhf__error){0, ""};
 }
 
-void rlhf__iteration_init(struct rlhf__iteration *it, struct rlhf__trainer *t) {
+void rlhf__iteration_init(struct rlhf__iteration *it, struct rlhf__run *t) {
     struct rlhf__services *s = &t->session.services;
     it->t = t;
     it->table = (rlhf_iteration_service){.size = sizeof it->table,
@@ -192,17 +192,17 @@ static rlhf_status open_judge(struct rlhf__iteration *it, struct rlhf__error *er
 }
 
 static rlhf_status check_plan(const struct rlhf__iteration *it, struct rlhf__error *err) {
-    const struct rlhf__trainer *t = it->t;
+    const struct rlhf__run *t = it->t;
     if (!t->req->judge)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s trains the reward model on pairs that a judge chooses: name one, "
                           "e.g. --judge imdb.so",
                           t->req->algo->file);
-    if (t->plan.group_size >= 2) return RLHF_OK;
+    if (t->cast.plan.group_size >= 2) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s trains the reward model on pairs from groups of responses to a prompt, "
                       "but the group size is %d; at least 2",
-                      t->req->algo->file, t->plan.group_size);
+                      t->req->algo->file, t->cast.plan.group_size);
 }
 
 // The one reward model that the run's rewards ask; *users = how often.
@@ -224,7 +224,7 @@ rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__error 
     struct rlhf__reward_service *s = rlhf__text_services_reward(it->t->session.text);
     struct rlhf__reward_model *rm = NULL;
     int64_t before = 0, after = 0;
-    int trains = (it->t->plan.flags & RLHF_PLAN_REWARD_MODEL) != 0;
+    int trains = (it->t->cast.plan.flags & RLHF_PLAN_REWARD_MODEL) != 0;
     rlhf_status st = trains ? check_plan(it, err) : RLHF_OK;
     if (st == RLHF_OK && trains) st = find_model(it, &rm, &before, err);
     rlhf__reward_service_trainable(s, 0); // a judge's own model stays as it is
@@ -242,9 +242,10 @@ rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__error 
 // ---- the phase at hand ----
 
 static rlhf_status ask_judge(struct rlhf__iteration *it, struct rlhf__error *err) {
-    struct rlhf__trainer *t = it->t;
+    struct rlhf__run *t = it->t;
     const struct rlhf__episodes *e = &it->rows;
-    struct rlhf__scorer s = {.config = t->config, .rules = t->rules, .phase = (uint64_t)t->phase};
+    struct rlhf__scorer s = {
+        .config = t->config, .rules = t->cast.rules, .phase = (uint64_t)t->count.phase};
     if (!it->judge) return RLHF_OK;
     it->judged = calloc(e->n ? e->n : 1, sizeof *it->judged);
     uint8_t *finite = calloc(e->n ? e->n : 1, 1);
@@ -258,13 +259,13 @@ static rlhf_status ask_judge(struct rlhf__iteration *it, struct rlhf__error *err
                             "the judge %s gave %g for row %u of phase %lld; rewards.nan_policy "
                             "says stop (with zero or drop its opinion is left out)",
                             it->judge->plugin->desc.id, (double)it->judged[i], i,
-                            (long long)t->phase + 1);
+                            (long long)t->count.phase + 1);
     }
     double mean, std;
     if (st == RLHF_OK && e->n > 0 && memchr(finite, 1, e->n)) {
         rlhf__mean_std(it->judged, finite, e->n, &mean, &std);
-        rlhf__metrics_set(t->metrics, "judge/mean", mean);
-        rlhf__metrics_set(t->metrics, "judge/std", std);
+        rlhf__metrics_set(t->report.metrics, "judge/mean", mean);
+        rlhf__metrics_set(t->report.metrics, "judge/std", std);
     }
     free(finite);
     return st;
@@ -281,7 +282,7 @@ rlhf_status rlhf__iteration_take(struct rlhf__iteration *it, struct rlhf__episod
 }
 
 void rlhf__iteration_begin(struct rlhf__iteration *it) {
-    it->in_phase_end = it->t->plan.source == RLHF_SOURCE_ROLLOUT;
+    it->in_phase_end = it->t->cast.plan.source == RLHF_SOURCE_ROLLOUT;
 }
 
 void rlhf__iteration_end(struct rlhf__iteration *it) {

@@ -12,12 +12,12 @@
 
 #include <rlhf/iteration.h>
 
-struct rlhf__trainer;
+struct rlhf__run;
 struct rlhf__reward_round;
 
 struct rlhf__iteration {
     rlhf_iteration_service table;
-    struct rlhf__trainer *t;
+    struct rlhf__run *t;
     struct rlhf__instance *judge; // NULL = none; owned
     struct rlhf__error failure;   // of the last service call that failed, until it was told
     // The phase at hand, from its rollout to its end.
@@ -33,7 +33,7 @@ struct rlhf__iteration {
 
 // Make the service known to the plugins of t->session. *it must stay where it is; release with
 // rlhf__iteration_finish. [main]
-void rlhf__iteration_init(struct rlhf__iteration *it, struct rlhf__trainer *t);
+void rlhf__iteration_init(struct rlhf__iteration *it, struct rlhf__run *t);
 void rlhf__iteration_finish(struct rlhf__iteration *it); // accepts a zeroed one [main]
 
 // Open the judge and, where the plan says so, what trains the reward model; the run's rewards are

@@ -17,13 +17,13 @@ static int add(json_t *plugins, const struct rlhf__plugin *p, const char *role) 
 }
 
 // Every plugin that is in use, in a fixed order. New reference, NULL = out of memory.
-static json_t *plugins_json(const struct rlhf__trainer *t) {
-    const struct rlhf__plugin *policy = t->policy->instance->plugin;
+static json_t *plugins_json(const struct rlhf__run *t) {
+    const struct rlhf__plugin *policy = t->cast.policy->instance->plugin;
     const struct rlhf__plugin *const *all;
     size_t n = rlhf__plugins_list(t->req->plugins, &all);
     json_t *plugins = json_array();
     int bad = add(plugins, t->req->algo, "algorithm");
-    for (size_t i = 0; t->rewards && i < t->config->n_reward; i++)
+    for (size_t i = 0; t->cast.rewards && i < t->config->n_reward; i++)
         bad |= add(plugins, t->req->rewards[i], "reward");
     if (t->req->judge) bad |= add(plugins, t->req->judge, "judge");
     if (t->iteration.round)
@@ -38,14 +38,14 @@ static json_t *plugins_json(const struct rlhf__trainer *t) {
 }
 
 // New reference, NULL = out of memory.
-static json_t *manifest_json(const struct rlhf__trainer *t) {
+static json_t *manifest_json(const struct rlhf__run *t) {
     const struct rlhf__compute *c = t->session.compute;
     return json_pack("{s:s, s:{s:s, s:s, s:s, s:s, s:s}, s:{s:s, s:I}, s:o}", "version",
                      RLHF_SDK_VERSION, "compute", "backend", c->table->name, "detail",
                      c->table->detail, "dtype",
                      t->session.models.dtype == RLHF_BF16 ? "bf16" : "f32", "path", c->path,
-                     "sha256", c->sha256, "policy", "path", t->policy->dir, "parameters",
-                     (json_int_t)t->policy->info.n_params, "plugins", plugins_json(t));
+                     "sha256", c->sha256, "policy", "path", t->cast.policy->dir, "parameters",
+                     (json_int_t)t->cast.policy->info.n_params, "plugins", plugins_json(t));
 }
 
 // ---- what changed -----------------------------------------------------------------------------
@@ -100,7 +100,7 @@ static rlhf_status compare_all(const json_t *stored, const json_t *now, struct r
 
 // The stored manifest (NULL when there is none that can be read, with the reason in err), the one
 // of now, and the list of what differs. Releases nothing.
-static rlhf_status look(const struct rlhf__trainer *t, json_t **stored, json_t **now,
+static rlhf_status look(const struct rlhf__run *t, json_t **stored, json_t **now,
                         struct rlhf__buf *list, struct rlhf__error *err) {
     const struct rlhf__folder *run = t->req->dir->root;
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -118,7 +118,7 @@ static rlhf_status look(const struct rlhf__trainer *t, json_t **stored, json_t *
     return compare_all(*stored, *now, list, err);
 }
 
-rlhf_status rlhf__manifest_check(const struct rlhf__trainer *t, struct rlhf__error *err) {
+rlhf_status rlhf__manifest_check(const struct rlhf__run *t, struct rlhf__error *err) {
     struct rlhf__buf list = RLHF__BUF_INIT;
     json_t *stored, *now;
     if (t->req->allow_changed_plugins) return RLHF_OK;
@@ -150,7 +150,7 @@ static rlhf_status keep_earlier(json_t *now, const json_t *stored, struct rlhf__
     return bad ? RLHF__NOMEM(err, "out of memory for manifest.json") : RLHF_OK;
 }
 
-rlhf_status rlhf__manifest_write(const struct rlhf__trainer *t, struct rlhf__error *err) {
+rlhf_status rlhf__manifest_write(const struct rlhf__run *t, struct rlhf__error *err) {
     struct rlhf__buf list = RLHF__BUF_INIT;
     struct rlhf__error unread;
     json_t *stored = NULL, *now = NULL;

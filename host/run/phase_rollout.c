@@ -1,10 +1,10 @@
-// phase_rollout.c: one phase of a rollout algorithm, rlhf__phase_rollout of trainer.h: responses,
+// phase_rollout.c: one phase of a rollout algorithm, rlhf__phase_rollout of run.h: responses,
 // scores, reference and values, advantages, epochs of minibatches.
 #include "learn/pass.h"
 #include "run/completions.h"
 #include "run/reference.h"
 #include "run/rollout_source.h"
-#include "run/trainer.h"
+#include "run/run.h"
 #include "sample/scoring.h"
 
 #include <stdlib.h>
@@ -42,15 +42,15 @@ static rlhf_status drop_rows(struct rlhf__episodes *e, struct rlhf__scored *x, c
     return st;
 }
 
-static rlhf_status score(struct rlhf__trainer *t, struct rlhf__episodes *e, struct rlhf__scored *x,
+static rlhf_status score(struct rlhf__run *t, struct rlhf__episodes *e, struct rlhf__scored *x,
                          struct rlhf__error *err) {
     struct rlhf__scorer s = {.config = t->config,
-                             .rewards = t->rewards,
-                             .rules = t->rules,
+                             .rewards = t->cast.rewards,
+                             .rules = t->cast.rules,
                              .metric = rlhf__metrics_sink,
-                             .metric_ctx = t->metrics,
-                             .phase = (uint64_t)t->phase,
-                             .watch = rlhf__progress_watch(t->progress)};
+                             .metric_ctx = t->report.metrics,
+                             .phase = (uint64_t)t->count.phase,
+                             .watch = rlhf__progress_watch(t->report.progress)};
     struct rlhf__prompt *prompt = calloc(e->n ? e->n : 1, sizeof *prompt);
     uint8_t *keep = calloc(e->n ? e->n : 1, 1);
     rlhf_status st = RLHF_OK;
@@ -66,55 +66,57 @@ static rlhf_status score(struct rlhf__trainer *t, struct rlhf__episodes *e, stru
 }
 
 // Values before any update, and old log-probs when the plan wants them from a second forward.
-static rlhf_status pass_policy(struct rlhf__trainer *t, struct rlhf__episodes *e,
+static rlhf_status pass_policy(struct rlhf__run *t, struct rlhf__episodes *e,
                                struct rlhf__error *err) {
-    int recompute = (t->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP) != 0;
+    int recompute = (t->cast.plan.flags & RLHF_PLAN_RECOMPUTE_LOGP) != 0;
     int64_t tokens = t->config->batch.microbatch_tokens;
-    struct rlhf__pass_out out = {
-        .flops = &t->learner.flops, .watch = rlhf__progress_watch(t->progress), .doing = "values"};
-    if (t->plan.heads & RLHF_HEAD_VALUE) out.value = e->token[RLHF__VALUE_OLD];
-    if (t->critic) {
-        rlhf_status st = rlhf__pass(t->critic, e, &t->learner.dist, tokens, &out, err);
+    struct rlhf__pass_out out = {.flops = &t->learner.flops,
+                                 .watch = rlhf__progress_watch(t->report.progress),
+                                 .doing = "values"};
+    if (t->cast.plan.heads & RLHF_HEAD_VALUE) out.value = e->token[RLHF__VALUE_OLD];
+    if (t->cast.critic) {
+        rlhf_status st = rlhf__pass(t->cast.critic, e, &t->learner.dist, tokens, &out, err);
         if (st != RLHF_OK) return st;
         out.value = NULL;
     }
     if (recompute) out.logp = e->token[RLHF__LOGP_OLD];
     rlhf_status st = RLHF_OK;
-    if (out.value || out.logp) st = rlhf__pass(t->policy, e, &t->learner.dist, tokens, &out, err);
+    if (out.value || out.logp)
+        st = rlhf__pass(t->cast.policy, e, &t->learner.dist, tokens, &out, err);
     if (st == RLHF_OK && recompute)
         rlhf__learner_compare(&t->learner, e, 0, e->n, e->token[RLHF__LOGP_SAMPLED],
                               e->token[RLHF__LOGP_OLD]);
     return st;
 }
 
-static rlhf_status collect(struct rlhf__trainer *t, struct rlhf__episodes *e,
-                           struct rlhf__scored *x, struct rlhf__error *err) {
+static rlhf_status collect(struct rlhf__run *t, struct rlhf__episodes *e, struct rlhf__scored *x,
+                           struct rlhf__error *err) {
     double from = rlhf__seconds();
-    rlhf__progress_note(t->progress, "rollout");
+    rlhf__progress_note(t->report.progress, "rollout");
     rlhf_status st = rlhf__rollout_source_next(t->rollout, t, e, err);
     double sampled = rlhf__seconds();
-    rlhf__progress_note(t->progress, "reward");
+    rlhf__progress_note(t->report.progress, "reward");
     if (st == RLHF_OK) st = score(t, e, x, err);
     double scored = rlhf__seconds();
-    rlhf__progress_note(t->progress, "reference");
+    rlhf__progress_note(t->report.progress, "reference");
     if (st == RLHF_OK) st = rlhf__reference_pass(t, e, err);
-    t->times.rollout = sampled - from;
-    t->times.reward = scored - sampled;
-    t->times.reference = rlhf__seconds() - scored;
+    t->report.times.rollout = sampled - from;
+    t->report.times.reward = scored - sampled;
+    t->report.times.reference = rlhf__seconds() - scored;
     return st;
 }
 
 // ---- updates ----
 
 // `batch` is the phase's whole batch, of which e may be one minibatch.
-static rlhf_status advantages(struct rlhf__trainer *t, struct rlhf__episodes *e,
+static rlhf_status advantages(struct rlhf__run *t, struct rlhf__episodes *e,
                               const struct rlhf__episodes *batch, struct rlhf__error *err) {
-    int value = (t->plan.heads & RLHF_HEAD_VALUE) != 0, part = e != batch;
+    int value = (t->cast.plan.heads & RLHF_HEAD_VALUE) != 0, part = e != batch;
     rlhf_rollout r = {.size = sizeof r,
                       .n = e->n,
                       .total = e->total,
                       .max_new_tokens = (int32_t)t->config->sampling.max_new_tokens,
-                      .phase = (uint64_t)t->phase,
+                      .phase = (uint64_t)t->count.phase,
                       .offset = e->offset,
                       .prompt_len = e->prompt_len,
                       .group = e->group,
@@ -122,7 +124,8 @@ static rlhf_status advantages(struct rlhf__trainer *t, struct rlhf__episodes *e,
                       .score = e->score,
                       .token_reward = e->token[RLHF__TOKEN_REWARD],
                       .logp_old = e->token[RLHF__LOGP_OLD],
-                      .logp_ref = rlhf__trainer_compares(t) ? e->token[RLHF__LOGP_REF] : NULL,
+                      .logp_ref =
+                          rlhf__plan_compares(&t->cast.plan) ? e->token[RLHF__LOGP_REF] : NULL,
                       .value_old = value ? e->token[RLHF__VALUE_OLD] : NULL,
                       .advantage = e->token[RLHF__ADVANTAGE],
                       .returns = e->token[RLHF__RETURNS],
@@ -131,15 +134,16 @@ static rlhf_status advantages(struct rlhf__trainer *t, struct rlhf__episodes *e,
                       .batch_n = part ? batch->n : 0};
     memset(r.advantage, 0, (size_t)e->total * sizeof *r.advantage);
     memset(r.returns, 0, (size_t)e->total * sizeof *r.returns);
-    struct rlhf__call call = rlhf__call_begin(t->algo, "advantages()");
-    return rlhf__call_end(&call, t->algo->plugin->ops.algo.advantages(t->algo->self, &r), err);
+    struct rlhf__call call = rlhf__call_begin(t->cast.algo, "advantages()");
+    return rlhf__call_end(&call, t->cast.algo->plugin->ops.algo.advantages(t->cast.algo->self, &r),
+                          err);
 }
 
 // A fresh permutation of 0..n-1: Fisher and Yates with the stream "minibatch", a block of counters
 // of its own for every (phase, epoch).
-static void permute(const struct rlhf__trainer *t, uint32_t epoch, uint32_t *perm, uint32_t n) {
+static void permute(const struct rlhf__run *t, uint32_t epoch, uint32_t *perm, uint32_t n) {
     rlhf_rng r = {(uint64_t)t->config->run.seed, rlhf_rng_stream("minibatch"),
-                  ((uint64_t)t->phase * 65536 + epoch) << 32};
+                  ((uint64_t)t->count.phase * 65536 + epoch) << 32};
     for (uint32_t i = 0; i < n; i++)
         perm[i] = i;
     for (uint32_t i = n; i > 1; i--) {
@@ -208,69 +212,69 @@ static uint32_t cut_pick(const struct cut *c, const rlhf_plan *p, uint32_t k) {
 
 // ---- what is kept of them, with log.rollouts ----
 
-static rlhf_status log_rows(struct rlhf__trainer *t, const struct rlhf__episodes *e,
+static rlhf_status log_rows(struct rlhf__run *t, const struct rlhf__episodes *e,
                             struct rlhf__error *err) {
     int64_t *prompt = calloc(e->n ? e->n : 1, sizeof *prompt);
     if (!prompt) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
     for (uint32_t i = 0; i < e->n; i++)
         prompt[i] = rlhf__rollout_source_prompt(t->rollout, e, i).row;
-    uint32_t flags = rlhf__trainer_compares(t) ? RLHF__LOG_REFERENCE : 0;
-    if (t->plan.heads & RLHF_HEAD_VALUE) flags |= RLHF__LOG_VALUE;
-    if (!(t->plan.flags & RLHF_PLAN_MINIBATCH_SCOPE)) flags |= RLHF__LOG_ADVANTAGES;
-    rlhf__rollout_log_rows(t->rollout_log, t->phase + 1, e, prompt, flags);
+    uint32_t flags = rlhf__plan_compares(&t->cast.plan) ? RLHF__LOG_REFERENCE : 0;
+    if (t->cast.plan.heads & RLHF_HEAD_VALUE) flags |= RLHF__LOG_VALUE;
+    if (!(t->cast.plan.flags & RLHF_PLAN_MINIBATCH_SCOPE)) flags |= RLHF__LOG_ADVANTAGES;
+    rlhf__rollout_log_rows(t->report.rollout_log, t->count.phase + 1, e, prompt, flags);
     free(prompt);
     return RLHF_OK;
 }
 
-static void log_update(struct rlhf__trainer *t, const struct rlhf__episodes *part,
-                       const uint32_t *pick, uint32_t epoch, uint32_t index) {
+static void log_update(struct rlhf__run *t, const struct rlhf__episodes *part, const uint32_t *pick,
+                       uint32_t epoch, uint32_t index) {
     const struct rlhf__learner *l = &t->learner;
-    int own = (t->plan.flags & RLHF_PLAN_MINIBATCH_SCOPE) != 0;
-    rlhf__rollout_log_update(t->rollout_log, &(struct rlhf__rollout_log_update){
-                                                 .epoch = epoch,
-                                                 .minibatch = index,
-                                                 .n = part->n,
-                                                 .skipped = l->last.skipped,
-                                                 .row = pick,
-                                                 .own = own ? part : NULL,
-                                                 .loss = l->last_loss,
-                                                 .grad_norm = l->last.grad_norm,
-                                                 .grad_norm_clipped = l->last.grad_norm_clipped});
+    int own = (t->cast.plan.flags & RLHF_PLAN_MINIBATCH_SCOPE) != 0;
+    rlhf__rollout_log_update(
+        t->report.rollout_log,
+        &(struct rlhf__rollout_log_update){.epoch = epoch,
+                                           .minibatch = index,
+                                           .n = part->n,
+                                           .skipped = l->last.skipped,
+                                           .row = pick,
+                                           .own = own ? part : NULL,
+                                           .loss = l->last_loss,
+                                           .grad_norm = l->last.grad_norm,
+                                           .grad_norm_clipped = l->last.grad_norm_clipped});
 }
 
-static rlhf_status minibatch(struct rlhf__trainer *t, const struct rlhf__episodes *e,
+static rlhf_status minibatch(struct rlhf__run *t, const struct rlhf__episodes *e,
                              const uint32_t *pick, uint32_t n, uint32_t epoch, uint32_t index,
                              int32_t *stop, struct rlhf__error *err) {
     struct rlhf__episodes part = {0};
     rlhf_status st = rlhf__episodes_pick(&part, e, pick, n, err);
-    if (st == RLHF_OK && (t->plan.flags & RLHF_PLAN_MINIBATCH_SCOPE))
+    if (st == RLHF_OK && (t->cast.plan.flags & RLHF_PLAN_MINIBATCH_SCOPE))
         st = advantages(t, &part, e, err);
     if (st == RLHF_OK)
-        st = rlhf__learner_minibatch(&t->learner, &part, epoch, index, rlhf__trainer_lr_factor(t),
-                                     err);
-    if (st == RLHF_OK && t->rollout_log) log_update(t, &part, pick, epoch, index);
+        st = rlhf__learner_minibatch(&t->learner, &part, epoch, index, rlhf__run_lr_factor(t), err);
+    if (st == RLHF_OK && t->report.rollout_log) log_update(t, &part, pick, epoch, index);
     rlhf__episodes_finish(&part);
     return st == RLHF_OK ? rlhf__algo_minibatch_end(t, stop, err) : st;
 }
 
-static rlhf_status update(struct rlhf__trainer *t, struct rlhf__episodes *e,
-                          struct rlhf__error *err) {
+static rlhf_status update(struct rlhf__run *t, struct rlhf__episodes *e, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
-    if (!(t->plan.flags & RLHF_PLAN_MINIBATCH_SCOPE)) st = advantages(t, e, e, err);
-    if (st == RLHF_OK && t->rollout_log) st = log_rows(t, e, err);
+    if (!(t->cast.plan.flags & RLHF_PLAN_MINIBATCH_SCOPE)) st = advantages(t, e, e, err);
+    if (st == RLHF_OK && t->report.rollout_log) st = log_rows(t, e, err);
     struct cut c;
-    if (st == RLHF_OK) st = cut_init(&c, e, &t->plan, err);
+    if (st == RLHF_OK) st = cut_init(&c, e, &t->cast.plan, err);
     if (st != RLHF_OK) return st;
     t->learner.epoch_minibatches = c.parts;
     t->learner.rows = 0;
-    t->learner.rows_all = (int64_t)e->n * t->plan.epochs;
+    t->learner.rows_all = (int64_t)e->n * t->cast.plan.epochs;
     t->learner.comparing =
-        (t->plan.heads & RLHF_HEAD_LOGP) && !(t->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP);
+        (t->cast.plan.heads & RLHF_HEAD_LOGP) && !(t->cast.plan.flags & RLHF_PLAN_RECOMPUTE_LOGP);
     int32_t stop = 0;
-    for (uint32_t epoch = 0; st == RLHF_OK && !stop && epoch < (uint32_t)t->plan.epochs; epoch++) {
+    for (uint32_t epoch = 0; st == RLHF_OK && !stop && epoch < (uint32_t)t->cast.plan.epochs;
+         epoch++) {
         permute(t, epoch, c.unit, c.units);
         for (uint32_t k = 0; st == RLHF_OK && !stop && k < c.parts; k++) {
-            uint32_t n = cut_pick(&c, &t->plan, k);
+            uint32_t n = cut_pick(&c, &t->cast.plan, k);
             st = minibatch(t, e, c.pick, n, epoch, k, &stop, err);
         }
     }
@@ -280,7 +284,7 @@ static rlhf_status update(struct rlhf__trainer *t, struct rlhf__episodes *e,
 
 // What can fail for reasons outside (a reward, a judge, a file) comes before the first step, so
 // that the weights are still those of the boundary.
-rlhf_status rlhf__phase_rollout(struct rlhf__trainer *t, struct rlhf__error *err) {
+rlhf_status rlhf__phase_rollout(struct rlhf__run *t, struct rlhf__error *err) {
     struct rlhf__episodes e = {0};
     struct rlhf__scored x = {0};
     rlhf_status st = collect(t, &e, &x, err);
@@ -292,10 +296,11 @@ rlhf_status rlhf__phase_rollout(struct rlhf__trainer *t, struct rlhf__error *err
     double judged = rlhf__seconds();
     rlhf__episodes_finish(&e);
     rlhf__scored_finish(&x);
-    rlhf__progress_note(t->progress, "update");
+    rlhf__progress_note(t->report.progress, "update");
     if (st == RLHF_OK) st = update(t, &t->iteration.rows, err);
-    if (st == RLHF_OK && t->rollout_log) st = rlhf__rollout_log_write(t->rollout_log, err);
-    t->times.reward += judged - passed;
-    t->times.update = passed - from + rlhf__seconds() - judged;
+    if (st == RLHF_OK && t->report.rollout_log)
+        st = rlhf__rollout_log_write(t->report.rollout_log, err);
+    t->report.times.reward += judged - passed;
+    t->report.times.update = passed - from + rlhf__seconds() - judged;
     return st;
 }

@@ -3,7 +3,7 @@
 
 #include "run/plan.h"
 #include "run/rollout_source.h"
-#include "run/trainer.h"
+#include "run/run.h"
 #include "sample/scoring.h"
 
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static rlhf_status open_learner(struct rlhf__reward_round *r, struct rlhf__error
     return st;
 }
 
-rlhf_status rlhf__reward_round_create(struct rlhf__trainer *t, struct rlhf__reward_model *rm,
+rlhf_status rlhf__reward_round_create(struct rlhf__run *t, struct rlhf__reward_model *rm,
                                       struct rlhf__reward_round **out, struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__reward_round *r = calloc(1, sizeof *r);
@@ -178,7 +178,7 @@ static rlhf_status fresh_accuracy(const struct rlhf__reward_round *r,
 
 static rlhf_status calibrate(struct rlhf__reward_round *r, const struct rlhf__episodes *e,
                              struct rlhf__error *err) {
-    struct rlhf__scorer s = {.config = r->t->config, .rules = r->t->rules};
+    struct rlhf__scorer s = {.config = r->t->config, .rules = r->t->cast.rules};
     struct rlhf__scored x = {0};
     struct rlhf__cut_rows c = {0};
     struct rlhf__prompt *prompt = calloc(e->n ? e->n : 1, sizeof *prompt);
@@ -194,7 +194,7 @@ static rlhf_status calibrate(struct rlhf__reward_round *r, const struct rlhf__ep
             rlhf__reward_model_calibrate(r->rm, e->n, c.ids, c.offset, e->prompt_len, &fitted, err);
     if (st == RLHF_OK && !fitted)
         rlhf__logf(
-            r->t->log, RLHF_LOG_WARN,
+            r->t->report.log, RLHF_LOG_WARN,
             "gain and bias of the reward model stay: its rewards of %u samples are all equal",
             e->n);
     rlhf__cut_rows_finish(&c);
@@ -207,8 +207,8 @@ static rlhf_status refit(struct rlhf__reward_round *r, uint64_t syncs, struct rl
     uint32_t n = (uint32_t)r->t->config->score.calibrate;
     struct rlhf__episodes e = {0};
     if (n == 0) return RLHF_OK;
-    rlhf_status st = rlhf__rollout_source_sample(r->t->rollout, r->t, r->t->reference, n, "refit",
-                                                 syncs << 24, &e, err);
+    rlhf_status st = rlhf__rollout_source_sample(r->t->rollout, r->t, r->t->cast.reference, n,
+                                                 "refit", syncs << 24, &e, err);
     if (st == RLHF_OK) st = calibrate(r, &e, err);
     rlhf__episodes_finish(&e);
     return st;

@@ -11,10 +11,10 @@
 
 #include <rlhf/iteration.h>
 
-struct rlhf__trainer;
+struct rlhf__run;
 
 struct rlhf__reward_round {
-    struct rlhf__trainer *t;
+    struct rlhf__run *t;
     struct rlhf__reward_model *rm;  // the reward service's; open as long as the rewards are
     struct rlhf__instance *loss;    // bradley_terry.so; owned
     struct rlhf__services services; // its host: metrics are caught
@@ -24,7 +24,7 @@ struct rlhf__reward_round {
 };
 
 // rm must be trainable. Caller owns *out. [main]
-rlhf_status rlhf__reward_round_create(struct rlhf__trainer *t, struct rlhf__reward_model *rm,
+rlhf_status rlhf__reward_round_create(struct rlhf__run *t, struct rlhf__reward_model *rm,
                                       struct rlhf__reward_round **out, struct rlhf__error *err);
 void rlhf__reward_round_destroy(struct rlhf__reward_round *); // before rm is closed; NULL allowed
 

@@ -5,7 +5,7 @@
 #include "data/order.h"
 #include "data/preferences.h"
 #include "data/prompts.h"
-#include "run/trainer.h"
+#include "run/run.h"
 #include "sample/rollout.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static rlhf_status take_prompts(const struct rlhf__preferences *rows, int32_t ro
     return st;
 }
 
-static rlhf_status draw(const struct rlhf__trainer *t, const struct rlhf__model *m,
+static rlhf_status draw(const struct rlhf__run *t, const struct rlhf__model *m,
                         const struct rlhf__prompts *prompts, struct rlhf__episodes *e,
                         struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
@@ -60,7 +60,7 @@ static rlhf_status draw(const struct rlhf__trainer *t, const struct rlhf__model 
                                       .seed = (uint64_t)c->run.seed,
                                       .stream = "calibrate",
                                       .cancelled = t->req->env->cancelled,
-                                      .watch = rlhf__progress_watch(t->progress),
+                                      .watch = rlhf__progress_watch(t->report.progress),
                                       .doing = "samples of the reference"};
     struct rlhf__order order = {0};
     int64_t *row = calloc(n, sizeof *row);
@@ -79,8 +79,8 @@ static rlhf_status draw(const struct rlhf__trainer *t, const struct rlhf__model 
 }
 
 // The model that is sampled from: reference.path, or the policy as it starts.
-static rlhf_status open_reference(struct rlhf__trainer *t, int was_classifier,
-                                  struct rlhf__model **own, struct rlhf__error *err) {
+static rlhf_status open_reference(struct rlhf__run *t, int was_classifier, struct rlhf__model **own,
+                                  struct rlhf__error *err) {
     const char *path = t->config->reference.path;
     *own = NULL;
     if (!path[0]) {
@@ -89,24 +89,25 @@ static rlhf_status open_reference(struct rlhf__trainer *t, int was_classifier,
                           "score.calibrate draws responses of the reference, but '%s' is a "
                           "classifier or reward model and writes none: name the reference with "
                           "reference.path, or set score.calibrate to 0",
-                          t->policy->dir);
+                          t->cast.policy->dir);
     }
     struct rlhf__model_spec spec = {.dir = path, .role = "reference", .frozen = 1};
     rlhf_status st = rlhf__model_open(&t->session.models, &spec, own, err);
-    if (st != RLHF_OK || rlhf__tokenizer_equal((*own)->tok, t->policy->tok)) return st;
+    if (st != RLHF_OK || rlhf__tokenizer_equal((*own)->tok, t->cast.policy->tok)) return st;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "the vocabulary of the reference '%s' is not the reward model's ('%s')",
-                      (*own)->dir, t->policy->dir);
+                      (*own)->dir, t->cast.policy->dir);
 }
 
-static rlhf_status sample(struct rlhf__trainer *t, const struct rlhf__preferences *rows,
+static rlhf_status sample(struct rlhf__run *t, const struct rlhf__preferences *rows,
                           int was_classifier, struct rlhf__episodes *e, struct rlhf__error *err) {
     struct rlhf__model *own = NULL;
     struct rlhf__prompts *prompts = NULL;
     rlhf_status st = open_reference(t, was_classifier, &own, err);
-    const struct rlhf__model *m = own ? own : t->policy;
+    const struct rlhf__model *m = own ? own : t->cast.policy;
     // Rows must fit the reference that draws and the reward model that reads.
-    int32_t least = m->info.n_ctx < t->policy->info.n_ctx ? m->info.n_ctx : t->policy->info.n_ctx;
+    int32_t least =
+        m->info.n_ctx < t->cast.policy->info.n_ctx ? m->info.n_ctx : t->cast.policy->info.n_ctx;
     int64_t room = least - t->config->sampling.max_new_tokens;
     if (st == RLHF_OK) st = take_prompts(rows, room > 0 ? (int32_t)room : 0, m, &prompts, err);
     if (st == RLHF_OK) st = draw(t, m, prompts, e, err);
@@ -129,11 +130,12 @@ static rlhf_status fit(struct rlhf__reward_training *r, struct rlhf__reward_head
     return st;
 }
 
-static rlhf_status choose_head(const struct rlhf__trainer *t, struct rlhf__reward_head *head,
+static rlhf_status choose_head(const struct rlhf__run *t, struct rlhf__reward_head *head,
                                int *fresh, struct rlhf__error *err) {
     int32_t pooling = t->config->score.pooling;
     int found;
-    rlhf_status st = rlhf__reward_head_read(t->policy->config, t->policy->dir, head, &found, err);
+    rlhf_status st =
+        rlhf__reward_head_read(t->cast.policy->config, t->cast.policy->dir, head, &found, err);
     if (st != RLHF_OK) return st;
     if (pooling == RLHF_POOL_FIRST)
         return rlhf__fail(err, RLHF_E_INVALID,
@@ -143,28 +145,27 @@ static rlhf_status choose_head(const struct rlhf__trainer *t, struct rlhf__rewar
     return RLHF_OK;
 }
 
-rlhf_status rlhf__reward_training_create(struct rlhf__trainer *t,
-                                         const struct rlhf__preferences *rows,
+rlhf_status rlhf__reward_training_create(struct rlhf__run *t, const struct rlhf__preferences *rows,
                                          struct rlhf__reward_training **out,
                                          struct rlhf__error *err) {
-    int fresh = 0, was_classifier = rlhf__model_is_classifier(t->policy->config);
+    int fresh = 0, was_classifier = rlhf__model_is_classifier(t->cast.policy->config);
     *out = NULL;
     struct rlhf__reward_training *r = calloc(1, sizeof *r);
     if (!r) return RLHF__NOMEM(err, "out of memory for the reward model");
-    r->model = t->policy;
+    r->model = t->cast.policy;
     r->fitted = -1;
     rlhf_status st = choose_head(t, &r->head, &fresh, err);
     if (st == RLHF_OK && !t->req->resume && t->config->score.calibrate > 0)
         st = sample(t, rows, was_classifier, &r->samples, err);
     if (st == RLHF_OK && fresh) st = fit(r, &r->head, err);
     r->written = r->head;
-    if (st == RLHF_OK) st = rlhf__reward_model_config(t->policy, &r->written, err);
+    if (st == RLHF_OK) st = rlhf__reward_model_config(t->cast.policy, &r->written, err);
     if (st != RLHF_OK) {
         rlhf__reward_training_destroy(r);
         return st;
     }
     if (!t->req->resume)
-        rlhf__logf(t->log, RLHF_LOG_INFO, "reward model: %s, gain %.4g, bias %.4g",
+        rlhf__logf(t->report.log, RLHF_LOG_INFO, "reward model: %s, gain %.4g, bias %.4g",
                    r->head.pooling == RLHF_POOL_LAST ? "score of the last token"
                                                      : "mean score of a response's tokens",
                    r->head.gain, r->head.bias);

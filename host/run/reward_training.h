@@ -12,7 +12,7 @@
 #include "model/reward_model.h"
 
 struct rlhf__preferences;
-struct rlhf__trainer;
+struct rlhf__run;
 
 struct rlhf__reward_training {
     struct rlhf__model *model;        // borrowed
@@ -26,8 +26,7 @@ struct rlhf__reward_training {
 // prompts of `rows` in a random order, and fits a new head, unless t->req->resume is set: then
 // rlhf__reward_training_load follows. Caller owns *out. Errors: RLHF_E_INVALID (score.pooling
 // first; a start that cannot be sampled from; no prompt leaves room for a response). [main]
-rlhf_status rlhf__reward_training_create(struct rlhf__trainer *t,
-                                         const struct rlhf__preferences *rows,
+rlhf_status rlhf__reward_training_create(struct rlhf__run *t, const struct rlhf__preferences *rows,
                                          struct rlhf__reward_training **out,
                                          struct rlhf__error *err);
 void rlhf__reward_training_destroy(struct rlhf__reward_training *); // NULL allowed [main]

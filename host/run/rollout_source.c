@@ -2,7 +2,7 @@
 #include "run/rollout_source.h"
 #include "learn/pass.h"
 
-#include "run/trainer.h"
+#include "run/run.h"
 #include "sample/decode.h"
 #include "sample/rollout.h"
 
@@ -28,12 +28,12 @@ struct rlhf__rollout_source {
     rlhf_dist dist;
 };
 
-static rlhf_status check_sizes(const struct rlhf__trainer *t, struct rlhf__error *err) {
+static rlhf_status check_sizes(const struct rlhf__run *t, struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
     if (c->sampling.max_new_tokens > RLHF__MAX_NEW_TOKENS)
         return rlhf__fail(err, RLHF_E_INVALID, "sampling.max_new_tokens is %lld; at most %d",
                           (long long)c->sampling.max_new_tokens, RLHF__MAX_NEW_TOKENS);
-    const rlhf_plan *p = &t->plan;
+    const rlhf_plan *p = &t->cast.plan;
     if (c->batch.size % p->group_size != 0 || c->batch.size < p->minibatches)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "batch.size is %lld; it must be a multiple of the group size %d and at "
@@ -45,17 +45,17 @@ static rlhf_status check_sizes(const struct rlhf__trainer *t, struct rlhf__error
             "batch.size %lld is %lld groups of %d, fewer than the %d minibatches, and "
             "%s does not split a group: at least %lld is needed",
             (long long)c->batch.size, (long long)(c->batch.size / p->group_size), p->group_size,
-            p->minibatches, t->algo->plugin->file, (long long)p->minibatches * p->group_size);
+            p->minibatches, t->cast.algo->plugin->file, (long long)p->minibatches * p->group_size);
     return RLHF_OK;
 }
 
 // Log-probs over what was sampled from need models that can take them so.
-static rlhf_status choose_support(struct rlhf__rollout_source *s, const struct rlhf__trainer *t,
+static rlhf_status choose_support(struct rlhf__rollout_source *s, const struct rlhf__run *t,
                                   struct rlhf__error *err) {
     const int32_t n_vocab = s->policy->info.n_vocab;
     int cuts = s->dist.top_p < 1 || (s->dist.top_k > 0 && s->dist.top_k < n_vocab);
-    s->keep_support = cuts && !(t->plan.flags & RLHF_PLAN_FULL_SUPPORT);
-    const struct rlhf__model *models[] = {s->policy, t->reference};
+    s->keep_support = cuts && !(t->cast.plan.flags & RLHF_PLAN_FULL_SUPPORT);
+    const struct rlhf__model *models[] = {s->policy, t->cast.reference};
     for (size_t i = 0; s->keep_support && i < 2; i++)
         if (models[i] && !(models[i]->info.heads & RLHF_HEAD_SUPPORT))
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,
@@ -66,7 +66,7 @@ static rlhf_status choose_support(struct rlhf__rollout_source *s, const struct r
     return RLHF_OK;
 }
 
-rlhf_status rlhf__rollout_source_create(struct rlhf__trainer *t, struct rlhf__rollout_source **out,
+rlhf_status rlhf__rollout_source_create(struct rlhf__run *t, struct rlhf__rollout_source **out,
                                         struct rlhf__error *err) {
     const struct rlhf__config *c = t->config;
     *out = NULL;
@@ -75,15 +75,15 @@ rlhf_status rlhf__rollout_source_create(struct rlhf__trainer *t, struct rlhf__ro
     struct rlhf__rollout_source *s = calloc(1, sizeof *s);
     if (!s) return RLHF__NOMEM(err, "out of memory for the rollout");
     int32_t max_new = (int32_t)c->sampling.max_new_tokens;
-    s->policy = t->policy;
+    s->policy = t->cast.policy;
     s->dist =
         (rlhf_dist){1 / c->sampling.temperature, c->sampling.top_p, (int32_t)c->sampling.top_k, 0};
     s->slots = c->sampling.slots > 0 ? (uint32_t)c->sampling.slots : DEFAULT_SLOTS;
     if (s->slots > c->batch.size) s->slots = (uint32_t)c->batch.size;
-    s->group = (uint32_t)t->plan.group_size;
+    s->group = (uint32_t)t->cast.plan.group_size;
     s->share = c->batch.share_prompts && s->group > 1;
     if (s->share) s->prefix_slots = rlhf__prefix_slots(s->policy, s->slots, s->group);
-    st = rlhf__rollout_prompts(&c->prompts, s->policy, max_new, t->req->env->dirs, t->log,
+    st = rlhf__rollout_prompts(&c->prompts, s->policy, max_new, t->req->env->dirs, t->report.log,
                                &t->loading, &s->prompts, err);
     if (st == RLHF_OK) s->n = rlhf__prompts_count(s->prompts);
     if (st == RLHF_OK)
@@ -123,7 +123,7 @@ struct rlhf__prompt rlhf__rollout_source_prompt(const struct rlhf__rollout_sourc
 
 // What both kinds of draws of a run have in common.
 static struct rlhf__rollout_request request(const struct rlhf__rollout_source *s,
-                                            const struct rlhf__trainer *t) {
+                                            const struct rlhf__run *t) {
     const struct rlhf__config *c = t->config;
     return (struct rlhf__rollout_request){.model = s->policy,
                                           .session = s->session,
@@ -134,7 +134,7 @@ static struct rlhf__rollout_request request(const struct rlhf__rollout_source *s
                                           .stop_at_eos = c->sampling.stop_at_eos,
                                           .cut_at_stop =
                                               c->response.truncate == RLHF__TRUNCATE_STOP,
-                                          .rules = t->rules,
+                                          .rules = t->cast.rules,
                                           .dist = &s->dist,
                                           .logp_dist = &t->learner.dist,
                                           .seed = (uint64_t)c->run.seed};
@@ -148,7 +148,7 @@ static void set_groups(const struct rlhf__rollout_source *s, struct rlhf__episod
         e->group[i] = (int32_t)(i / group);
 }
 
-rlhf_status rlhf__rollout_source_next(struct rlhf__rollout_source *s, struct rlhf__trainer *t,
+rlhf_status rlhf__rollout_source_next(struct rlhf__rollout_source *s, struct rlhf__run *t,
                                       struct rlhf__episodes *e, struct rlhf__error *err) {
     uint32_t n = (uint32_t)t->config->batch.size;
     int64_t *row = calloc(n, sizeof *row);
@@ -159,22 +159,21 @@ rlhf_status rlhf__rollout_source_next(struct rlhf__rollout_source *s, struct rlh
     q.n = n;
     q.max_new = (int32_t)t->config->sampling.max_new_tokens;
     q.stream = "rollout";
-    q.watch = rlhf__progress_watch(t->progress);
+    q.watch = rlhf__progress_watch(t->report.progress);
     q.doing = "rollout";
-    q.first = (uint64_t)t->episodes;
-    rlhf_status st = rlhf__rollout(&q, row, e, &t->times.model_tokens, err);
+    q.first = (uint64_t)t->count.sequences;
+    rlhf_status st = rlhf__rollout(&q, row, e, &t->report.times.model_tokens, err);
     free(row);
     if (st != RLHF_OK) return st;
     set_groups(s, e, s->group);
-    t->times.rollout_tokens = rlhf__episodes_response_tokens(e, 0, e->n);
-    t->episodes += n;
+    t->report.times.rollout_tokens = rlhf__episodes_response_tokens(e, 0, e->n);
+    t->count.sequences += n;
     return RLHF_OK;
 }
 
 rlhf_status rlhf__rollout_source_sample(const struct rlhf__rollout_source *s,
-                                        const struct rlhf__trainer *t,
-                                        const struct rlhf__model *model, uint32_t n,
-                                        const char *stream, uint64_t first,
+                                        const struct rlhf__run *t, const struct rlhf__model *model,
+                                        uint32_t n, const char *stream, uint64_t first,
                                         struct rlhf__episodes *e, struct rlhf__error *err) {
     int64_t *row = calloc(n ? n : 1, sizeof *row);
     if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", n);
@@ -205,7 +204,7 @@ static double largest_difference(const struct rlhf__episodes *e, const float *a,
     return max;
 }
 
-static rlhf_status compare(struct rlhf__trainer *t, const struct rlhf__model *m,
+static rlhf_status compare(struct rlhf__run *t, const struct rlhf__model *m,
                            const struct rlhf__episodes *e, const char *what,
                            struct rlhf__error *err) {
     // One numerical path: on a CPU the difference is exactly 0.
@@ -221,7 +220,7 @@ static rlhf_status compare(struct rlhf__trainer *t, const struct rlhf__model *m,
                       what, d);
 }
 
-rlhf_status rlhf__rollout_source_check(struct rlhf__rollout_source *s, struct rlhf__trainer *t,
+rlhf_status rlhf__rollout_source_check(struct rlhf__rollout_source *s, struct rlhf__run *t,
                                        struct rlhf__error *err) {
     struct rlhf__rollout_request q = request(s, t);
     // Two rows a prompt where prompts are shared, so that sharing is checked too.
@@ -237,9 +236,9 @@ rlhf_status rlhf__rollout_source_check(struct rlhf__rollout_source *s, struct rl
     struct rlhf__episodes e = {0};
     rlhf_status st = rlhf__rollout(&q, row, &e, NULL, err);
     if (st == RLHF_OK) set_groups(s, &e, each);
-    if (st == RLHF_OK) st = compare(t, t->policy, &e, "the training forward", err);
-    int same = t->reference && !t->config->reference.path[0] && !t->req->resume;
-    if (st == RLHF_OK && same) st = compare(t, t->reference, &e, "the reference", err);
+    if (st == RLHF_OK) st = compare(t, t->cast.policy, &e, "the training forward", err);
+    int same = t->cast.reference && !t->config->reference.path[0] && !t->req->resume;
+    if (st == RLHF_OK && same) st = compare(t, t->cast.reference, &e, "the reference", err);
     rlhf__episodes_finish(&e);
     return st;
 }

@@ -2,8 +2,8 @@
 #include "run/run_dir.h"
 
 #include "base/file.h"
+#include "run/run.h"
 #include "run/run_lock.h"
-#include "run/trainer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,15 +88,15 @@ static rlhf_status make_root(struct rlhf__run_dir *d, struct rlhf__error *err) {
     return taken ? refuse_existing(d->name, err) : RLHF_OK;
 }
 
-static rlhf_status write_start(const struct rlhf__trainer *t, struct rlhf__error *err) {
+static rlhf_status write_start(const struct rlhf__run *t, struct rlhf__error *err) {
     struct rlhf__run_dir *d = t->req->dir;
     json_t *config = NULL;
-    RLHF_TRY(rlhf__run_lock(d->root, t->log, &d->lock, err));
+    RLHF_TRY(rlhf__run_lock(d->root, t->report.log, &d->lock, err));
     RLHF_TRY(rlhf__config_to_json(t->config, &config, err));
     return rlhf__json_save_new(d->root, "config.json", config, 2, err);
 }
 
-rlhf_status rlhf__run_dir_make(struct rlhf__trainer *t, struct rlhf__error *err) {
+rlhf_status rlhf__run_dir_make(struct rlhf__run *t, struct rlhf__error *err) {
     struct rlhf__run_dir *d = t->req->dir;
     RLHF_TRY(make_root(d, err));
     rlhf_status st = write_start(t, err);

@@ -1,9 +1,9 @@
 // run_dir_resume.c: the directory of a run that goes on; see run_dir.h.
 #include "base/file.h"
 #include "run/checkpoint_dir.h"
+#include "run/run.h"
 #include "run/run_dir.h"
 #include "run/run_lock.h"
-#include "run/trainer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -94,7 +94,7 @@ static void keep_stored(json_t *now, const json_t *stored) {
             json_object_set(run, keys[i], json_object_get(was, keys[i]));
 }
 
-rlhf_status rlhf__run_dir_store(const struct rlhf__trainer *t, struct rlhf__error *err) {
+rlhf_status rlhf__run_dir_store(const struct rlhf__run *t, struct rlhf__error *err) {
     const struct rlhf__run_dir *d = t->req->dir;
     struct rlhf__buf text = RLHF__BUF_INIT;
     json_t *stored = NULL, *now = NULL;

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-struct rlhf__trainer;
+struct rlhf__run;
 
 struct rlhf__saving {
     int64_t phase; // phases done in the newest checkpoint of this run, -1 = there is none
@@ -15,17 +15,17 @@ struct rlhf__saving {
 };
 
 // The run begins (again): t->phase is in its checkpoint when it was resumed. [main]
-void rlhf__saving_begin(struct rlhf__trainer *t);
+void rlhf__saving_begin(struct rlhf__run *t);
 
 // A phase is over: write a checkpoint where one is due, by checkpoint.every, by checkpoint.every_s
 // or because SIGUSR1 asked. Time decides only whether a file is written. [main]
-rlhf_status rlhf__saving_phase(struct rlhf__trainer *t, struct rlhf__error *err);
+rlhf_status rlhf__saving_phase(struct rlhf__run *t, struct rlhf__error *err);
 
 // The run ends in order: write the checkpoint unless there is one of this phase. [main]
-rlhf_status rlhf__saving_end(struct rlhf__trainer *t, struct rlhf__error *err);
+rlhf_status rlhf__saving_end(struct rlhf__run *t, struct rlhf__error *err);
 
 // A phase or a checkpoint failed: go back to the last boundary, write its checkpoint if that was
 // not tried, and log what is kept and what is lost. t->phase is what is kept. [main]
-void rlhf__saving_rescue(struct rlhf__trainer *t);
+void rlhf__saving_rescue(struct rlhf__run *t);
 
 #endif

@@ -14,20 +14,20 @@
 
 // ---- run.json ----
 
-static struct rlhf__order *order_of(struct rlhf__trainer *t) {
+static struct rlhf__order *order_of(struct rlhf__run *t) {
     return t->rollout ? rlhf__rollout_source_order(t->rollout) : rlhf__supervised_order(t);
 }
 
-json_t *rlhf__state_run(struct rlhf__trainer *t) {
+json_t *rlhf__state_run(struct rlhf__run *t) {
     const struct rlhf__optim *o = t->optim;
     const struct rlhf__order *order = order_of(t);
-    json_t *v =
-        json_pack("{s:i, s:s, s:I, s:I, s:{s:I, s:I, s:I}, s:{s:I, s:I}, s:o}", "format",
-                  STATE_FORMAT, "algo", t->algo->plugin->desc.id, "phase", (json_int_t)t->phase,
-                  "episodes", (json_int_t)t->episodes, "optim", "step", (json_int_t)o->step,
-                  "skipped", (json_int_t)o->skipped, "skipped_in_a_row", (json_int_t)o->skipped_row,
-                  "data", "pass", (json_int_t)order->pass, "pos", (json_int_t)order->pos,
-                  "early_stop", rlhf__early_stop_save(&t->early_stop));
+    json_t *v = json_pack("{s:i, s:s, s:I, s:I, s:{s:I, s:I, s:I}, s:{s:I, s:I}, s:o}", "format",
+                          STATE_FORMAT, "algo", t->cast.algo->plugin->desc.id, "phase",
+                          (json_int_t)t->count.phase, "episodes", (json_int_t)t->count.sequences,
+                          "optim", "step", (json_int_t)o->step, "skipped", (json_int_t)o->skipped,
+                          "skipped_in_a_row", (json_int_t)o->skipped_row, "data", "pass",
+                          (json_int_t)order->pass, "pos", (json_int_t)order->pos, "early_stop",
+                          rlhf__early_stop_save(&t->early_stop));
     if (v && t->critic_optim)
         json_object_set_new(v, "critic_optim",
                             json_pack("{s:I, s:I, s:I}", "step", (json_int_t)t->critic_optim->step,
@@ -37,7 +37,7 @@ json_t *rlhf__state_run(struct rlhf__trainer *t) {
     return v;
 }
 
-rlhf_status rlhf__state_write_run(const struct rlhf__trainer *t, json_t *run,
+rlhf_status rlhf__state_write_run(const struct rlhf__run *t, json_t *run,
                                   const struct rlhf__folder *checkpoint, struct rlhf__error *err) {
     json_t *best = rlhf__best_save(&t->best, &t->config->checkpoint);
     if (best && json_object_set_new(run, "best", best) != 0)
@@ -45,7 +45,7 @@ rlhf_status rlhf__state_write_run(const struct rlhf__trainer *t, json_t *run,
     return rlhf__json_save_new(checkpoint, "state/run.json", json_incref(run), 0, err);
 }
 
-static rlhf_status take_run(struct rlhf__trainer *t, json_t *v, const char *path,
+static rlhf_status take_run(struct rlhf__run *t, json_t *v, const char *path,
                             struct rlhf__error *err) {
     int format = 0;
     const char *algo = NULL;
@@ -60,13 +60,13 @@ static rlhf_status take_run(struct rlhf__trainer *t, json_t *v, const char *path
     if (format != STATE_FORMAT)
         return rlhf__fail(err, RLHF_E_INVALID, "%s: format is %d, this host reads %d", path, format,
                           STATE_FORMAT);
-    if (strcmp(algo, t->algo->plugin->desc.id) != 0)
+    if (strcmp(algo, t->cast.algo->plugin->desc.id) != 0)
         return rlhf__fail(err, RLHF_E_INVALID, "%s: the run was made by %s, not by %s", path, algo,
-                          t->algo->plugin->desc.id);
+                          t->cast.algo->plugin->desc.id);
     if (phase < 0 || episodes < 0 || step < 0 || skipped < 0 || row < 0 || pass < 0)
         return rlhf__fail(err, RLHF_E_INVALID, "%s: a counter is negative", path);
-    t->phase = t->first_phase = phase;
-    t->episodes = episodes;
+    t->count.phase = t->count.first_phase = phase;
+    t->count.sequences = episodes;
     t->optim->step = step;
     t->optim->skipped = skipped;
     t->optim->skipped_row = row;
@@ -84,8 +84,7 @@ static rlhf_status take_run(struct rlhf__trainer *t, json_t *v, const char *path
     return rlhf__order_seek(order_of(t), (uint64_t)pass, pos, err);
 }
 
-rlhf_status rlhf__state_read_run(struct rlhf__trainer *t, const char *dir,
-                                 struct rlhf__error *err) {
+rlhf_status rlhf__state_read_run(struct rlhf__run *t, const char *dir, struct rlhf__error *err) {
     char path[4300];
     snprintf(path, sizeof path, "%s/run.json", dir);
     json_t *v = NULL;
@@ -195,23 +194,23 @@ rlhf_status rlhf__state_read_optim(struct rlhf__optim *o, const char *path,
 
 // Plugin instance i of the run (0 = the algorithm, then the rewards, then the judge) and its file;
 // NULL past the end.
-static const struct rlhf__instance *plugin_at(const struct rlhf__trainer *t, size_t i,
-                                              const char *dir, char path[4300]) {
+static const struct rlhf__instance *plugin_at(const struct rlhf__run *t, size_t i, const char *dir,
+                                              char path[4300]) {
     if (i == 0) {
         snprintf(path, 4300, "%s/algo.bin", dir);
-        return t->algo;
+        return t->cast.algo;
     }
-    if (!t->rewards || i > t->config->n_reward + 1) return NULL;
+    if (!t->cast.rewards || i > t->config->n_reward + 1) return NULL;
     if (i == t->config->n_reward + 1) {
         snprintf(path, 4300, "%s/judge.bin", dir);
         return t->iteration.judge;
     }
     snprintf(path, 4300, "%s/reward_%zu.bin", dir, i - 1);
-    return t->rewards[i - 1];
+    return t->cast.rewards[i - 1];
 }
 
-rlhf_status rlhf__state_save_plugins(const struct rlhf__trainer *t, struct rlhf__buf **out,
-                                     size_t *n, struct rlhf__error *err) {
+rlhf_status rlhf__state_save_plugins(const struct rlhf__run *t, struct rlhf__buf **out, size_t *n,
+                                     struct rlhf__error *err) {
     char name[4300];
     const struct rlhf__instance *p;
     *n = 0;
@@ -232,7 +231,7 @@ void rlhf__state_plugins_finish(struct rlhf__buf *saved, size_t n) {
     free(saved);
 }
 
-rlhf_status rlhf__state_write_plugins(const struct rlhf__trainer *t, const struct rlhf__buf *saved,
+rlhf_status rlhf__state_write_plugins(const struct rlhf__run *t, const struct rlhf__buf *saved,
                                       const struct rlhf__folder *checkpoint,
                                       struct rlhf__error *err) {
     char name[4300];
@@ -244,7 +243,7 @@ rlhf_status rlhf__state_write_plugins(const struct rlhf__trainer *t, const struc
     return RLHF_OK;
 }
 
-rlhf_status rlhf__state_read_plugins(struct rlhf__trainer *t, const char *dir,
+rlhf_status rlhf__state_read_plugins(struct rlhf__run *t, const char *dir,
                                      struct rlhf__error *err) {
     char path[4300];
     const struct rlhf__instance *p;

@@ -3,7 +3,7 @@
 
 #include "model/parameters.h"
 #include "run/reward_round.h"
-#include "run/trainer.h"
+#include "run/run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +12,10 @@
 #define OPTIMS 3
 
 // The models whose weights an update changes; NULL where there is none.
-static void changing(const struct rlhf__trainer *t, struct rlhf__model *out[MODELS]) {
-    out[0] = t->policy;
-    out[1] = t->critic;
-    out[2] = t->plan.flags & RLHF_PLAN_MOVES_REFERENCE ? t->reference : NULL;
+static void changing(const struct rlhf__run *t, struct rlhf__model *out[MODELS]) {
+    out[0] = t->cast.policy;
+    out[1] = t->cast.critic;
+    out[2] = t->cast.plan.flags & RLHF_PLAN_MOVES_REFERENCE ? t->cast.reference : NULL;
     out[3] = t->iteration.round ? t->iteration.round->rm->model : NULL;
 }
 
@@ -27,7 +27,7 @@ static void add(struct rlhf__undo *u, rlhf_dev dev, const rlhf_param *p) {
 }
 
 // Count the tensors, or list them where u->item has room.
-static void list(struct rlhf__undo *u, const struct rlhf__trainer *t) {
+static void list(struct rlhf__undo *u, const struct rlhf__run *t) {
     struct rlhf__model *model[MODELS];
     const struct rlhf__optim *optim[OPTIMS] = {
         t->optim, t->critic_optim, t->iteration.round ? t->iteration.round->optim : NULL};
@@ -47,7 +47,7 @@ static void list(struct rlhf__undo *u, const struct rlhf__trainer *t) {
     }
 }
 
-static rlhf_status reserve(struct rlhf__undo *u, const struct rlhf__trainer *t,
+static rlhf_status reserve(struct rlhf__undo *u, const struct rlhf__run *t,
                            struct rlhf__error *err) {
     if (u->n) return RLHF_OK;
     list(u, t);
@@ -58,7 +58,7 @@ static rlhf_status reserve(struct rlhf__undo *u, const struct rlhf__trainer *t,
     return RLHF_OK;
 }
 
-rlhf_status rlhf__undo_take(struct rlhf__undo *u, const struct rlhf__trainer *t,
+rlhf_status rlhf__undo_take(struct rlhf__undo *u, const struct rlhf__run *t,
                             struct rlhf__error *err) {
     const rlhf_compute *c = t->session.compute->table;
     rlhf_status st = reserve(u, t, err);
@@ -82,8 +82,7 @@ rlhf_status rlhf__undo_take(struct rlhf__undo *u, const struct rlhf__trainer *t,
     return st;
 }
 
-rlhf_status rlhf__undo_back(struct rlhf__undo *u, struct rlhf__trainer *t,
-                            struct rlhf__error *err) {
+rlhf_status rlhf__undo_back(struct rlhf__undo *u, struct rlhf__run *t, struct rlhf__error *err) {
     const rlhf_compute *c = t->session.compute->table;
     struct rlhf__model *model[MODELS];
     rlhf_status st = RLHF_OK;

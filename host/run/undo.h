@@ -13,7 +13,7 @@
 
 #include <rlhf/compute.h>
 
-struct rlhf__trainer;
+struct rlhf__run;
 
 struct rlhf__undo_item {
     rlhf_dev dev;
@@ -37,12 +37,12 @@ struct rlhf__undo {
 
 // Copy what is there now; u->taken says whether there was room. Errors: RLHF_E_NOMEM (of small
 // things; a copy that does not fit into memory is one beyond the limit), RLHF_E_DEVICE. [main]
-rlhf_status rlhf__undo_take(struct rlhf__undo *u, const struct rlhf__trainer *t,
+rlhf_status rlhf__undo_take(struct rlhf__undo *u, const struct rlhf__run *t,
                             struct rlhf__error *err);
 
 // Put the copy back and refresh the models. Errors: RLHF_E_UNSUPPORTED (there is none), and the
 // device's. [main]
-rlhf_status rlhf__undo_back(struct rlhf__undo *u, struct rlhf__trainer *t, struct rlhf__error *err);
+rlhf_status rlhf__undo_back(struct rlhf__undo *u, struct rlhf__run *t, struct rlhf__error *err);
 
 void rlhf__undo_finish(struct rlhf__undo *u); // accepts a zeroed one [any]
 

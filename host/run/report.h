@@ -1,0 +1,38 @@
+// report.h: everything that a run tells about itself: log, progress, metrics, samples and rollouts,
+// and the clocks behind their times.
+#ifndef RLHF_HOST_RUN_REPORT_H
+#define RLHF_HOST_RUN_REPORT_H
+
+#include "report/metrics.h"
+#include "report/progress.h"
+#include "report/samples.h"
+#include "run/rollout_log.h"
+
+// Wall-clock seconds of the current phase by part.
+struct rlhf__phase_times {
+    double start, rollout, reward, reference, update;
+    int64_t rollout_tokens; // response tokens that were sampled
+    int64_t model_tokens;   // that went through the model for it; a shared prompt counts once
+};
+
+// Samples of the phase at hand; their texts lie in bytes.
+struct rlhf__shown {
+    struct rlhf__sample *rows; // [n]
+    char *bytes;
+    size_t n;
+};
+
+struct rlhf__report {
+    struct rlhf__log *log; // borrowed
+    struct rlhf__progress *progress;
+    struct rlhf__metrics *metrics; // NULL until the phases begin, as the next two
+    struct rlhf__samples *samples;
+    struct rlhf__rollout_log *rollout_log; // NULL unless log.rollouts
+    struct rlhf__shown shown;
+    struct rlhf__phase_times times;
+    double started;    // clock at the start of the process
+    double began;      // clock when the phases of this process began: what an ETA goes by
+    double peak_flops; // measured after the first phase; 0 = not yet
+};
+
+#endif
