@@ -27,6 +27,13 @@ enum rlhf__cpu_ws {
     RLHF__WS_COUNT
 };
 
+// The memory behind a device address (NULL for NULL), and back: the one place of this backend that
+// knows what an rlhf_dev is.
+static inline void *rlhf__cpu_mem(rlhf_dev p) { return p; }
+static inline rlhf_dev rlhf__cpu_dev(const void *p) { return (rlhf_dev)(uintptr_t)p; }
+static inline float *rlhf__cpu_f32(rlhf_dev p) { return rlhf__cpu_mem(p); }
+static inline const int32_t *rlhf__cpu_i32(rlhf_dev p) { return rlhf__cpu_mem(p); }
+
 struct rlhf__buffer {
     void *ptr;
     uint64_t bytes;

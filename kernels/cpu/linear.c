@@ -26,7 +26,8 @@ rlhf_status rlhf__cpu_linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t
                                    .wei_packed = 1,
                                    .accumulate = accumulate != 0,
                                    .bias = bias != NULL};
-    return rlhf__product_rows(cpu, &s, rows, x, &w->fwd, (const float *)(const void *)bias, out);
+    return rlhf__product_rows(cpu, &s, rows, rlhf__cpu_mem(x), &w->fwd, rlhf__cpu_f32(bias),
+                              rlhf__cpu_mem(out));
 }
 
 rlhf_status rlhf__cpu_linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
@@ -42,7 +43,7 @@ rlhf_status rlhf__cpu_linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_
                                    .out_dtype = dx_dtype,
                                    .wei_packed = 1,
                                    .accumulate = accumulate != 0};
-    return rlhf__product_rows(cpu, &s, rows, dy, &w->bwd, NULL, dx);
+    return rlhf__product_rows(cpu, &s, rows, rlhf__cpu_mem(dy), &w->bwd, NULL, rlhf__cpu_mem(dx));
 }
 
 // db[n] += column sums of dy[rows, n]. Rows are added in ascending order; threads take column
@@ -71,6 +72,7 @@ rlhf_status rlhf__cpu_linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x,
                                    .out_dtype = RLHF_F32,
                                    .src_transposed = 1,
                                    .accumulate = 1};
-    if (db) column_sums(cpu, (float *)(void *)db, dy, w->dtype, rows, w->n);
-    return rlhf__product(cpu, &s, out_in ? dy : x, NULL, out_in ? x : dy, NULL, dw);
+    if (db) column_sums(cpu, rlhf__cpu_f32(db), rlhf__cpu_mem(dy), w->dtype, rows, w->n);
+    return rlhf__product(cpu, &s, rlhf__cpu_mem(out_in ? dy : x), NULL,
+                         rlhf__cpu_mem(out_in ? x : dy), NULL, rlhf__cpu_mem(dw));
 }

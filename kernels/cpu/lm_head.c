@@ -5,17 +5,11 @@
 #include <omp.h>
 #include <string.h>
 
-static float element(rlhf_dev p, uint32_t i) { return p ? ((const float *)(const void *)p)[i] : 0; }
+static float element(rlhf_dev p, uint32_t i) { return p ? rlhf__cpu_f32(p)[i] : 0; }
 
-static float *floats(rlhf_dev p) { return (float *)(void *)p; }
+static const int32_t *targets(const rlhf_lm_head *a) { return rlhf__cpu_i32(a->target); }
 
-static const int32_t *targets(const rlhf_lm_head *a) {
-    return (const int32_t *)(const void *)a->target;
-}
-
-static const uint32_t *supports(const rlhf_lm_head *a) {
-    return (const uint32_t *)(const void *)a->support;
-}
+static const uint32_t *supports(const rlhf_lm_head *a) { return rlhf__cpu_mem(a->support); }
 
 static uint64_t support_bytes(const rlhf_lm_head *a) {
     return a->support ? (uint64_t)a->rows * rlhf_support_words(a->vocab) * sizeof(uint32_t) : 0;
@@ -71,8 +65,9 @@ static struct rlhf__lm_block block_of(const rlhf_lm_head *a, int with_ref, int w
         .ref_weight = with_ref ? a->ref_weight : NULL,
         .dist = a->dist,
         .support = a->support ? supports(a) + first * (size_t)rlhf_support_words(a->vocab) : NULL,
-        .hidden = a->hidden + first * row_bytes(a),
-        .ref_hidden = with_ref ? a->ref_hidden + first * row_bytes(a) : NULL,
+        .hidden = rlhf__cpu_mem(rlhf_dev_at(a->hidden, first * row_bytes(a))),
+        .ref_hidden =
+            with_ref ? rlhf__cpu_mem(rlhf_dev_at(a->ref_hidden, first * row_bytes(a))) : NULL,
         .rows = rows,
         .vocab = a->vocab,
         .with_entropy = with_entropy,
@@ -119,10 +114,10 @@ static struct rlhf__lm_kept kept_of(const struct rlhf__cpu *cpu, const rlhf_lm_h
     k.ref_weight = with_ref ? a->ref_weight : NULL;
     k.dist = *a->dist;
     k.generation = cpu->weight_generation;
-    k.hidden_hash = content_hash(a->hidden, a->rows * row_bytes(a));
-    k.ref_hash = with_ref ? content_hash(a->ref_hidden, a->rows * row_bytes(a)) : 0;
+    k.hidden_hash = content_hash(rlhf__cpu_mem(a->hidden), a->rows * row_bytes(a));
+    k.ref_hash = with_ref ? content_hash(rlhf__cpu_mem(a->ref_hidden), a->rows * row_bytes(a)) : 0;
     k.with_support = a->support != NULL;
-    k.support_hash = content_hash(a->support, support_bytes(a));
+    k.support_hash = content_hash(rlhf__cpu_mem(a->support), support_bytes(a));
     return k;
 }
 
@@ -155,9 +150,9 @@ rlhf_status rlhf__cpu_lm_head(void *ctx, const rlhf_lm_head *from) {
         RLHF_TRY(block_fill(cpu, &b));
         for (uint32_t i = 0; i < rows; i++) {
             float z = b.logits[(size_t)i * (size_t)a.vocab + (size_t)targets(&a)[first + i]];
-            floats(a.logp)[first + i] = rlhf__lm_logp(&b.stat[i], z, b.scale);
-            if (a.entropy) floats(a.entropy)[first + i] = b.stat[i].entropy;
-            if (a.kl) floats(a.kl)[first + i] = b.stat[i].kl;
+            rlhf__cpu_f32(a.logp)[first + i] = rlhf__lm_logp(&b.stat[i], z, b.scale);
+            if (a.entropy) rlhf__cpu_f32(a.entropy)[first + i] = b.stat[i].entropy;
+            if (a.kl) rlhf__cpu_f32(a.kl)[first + i] = b.stat[i].kl;
         }
     }
     if (a.rows && step >= a.rows) cpu->lm_kept = kept_of(cpu, &a, with_ref, with_entropy);
@@ -192,11 +187,12 @@ static rlhf_status block_backward(struct rlhf__cpu *cpu, const rlhf_lm_head *a,
     void *dz = NULL;
     RLHF_TRY(block_grad(cpu, a, b, first, &dz));
     if (a->d_hidden)
-        RLHF_TRY(rlhf__cpu_linear_dx(cpu, a->d_hidden + first * row_bytes(a), a->dtype, 0, dz,
-                                     a->weight, b->rows));
+        RLHF_TRY(rlhf__cpu_linear_dx(cpu, rlhf_dev_at(a->d_hidden, first * row_bytes(a)), a->dtype,
+                                     0, rlhf__cpu_dev(dz), a->weight, b->rows));
     if (a->d_weight)
-        RLHF_TRY(rlhf__cpu_linear_dw(cpu, a->d_weight, NULL, a->hidden + first * row_bytes(a), dz,
-                                     a->weight, b->rows));
+        RLHF_TRY(rlhf__cpu_linear_dw(cpu, a->d_weight, NULL,
+                                     rlhf_dev_at(a->hidden, first * row_bytes(a)),
+                                     rlhf__cpu_dev(dz), a->weight, b->rows));
     return RLHF_OK;
 }
 

@@ -98,7 +98,7 @@ rlhf_status rlhf__cpu_lm_sample(void *ctx, const rlhf_lm_sample *from) {
             .weight = a.weight,
             .dist = a.logp_dist,
             .support = a.host_support ? a.host_support + first * words : NULL,
-            .hidden = a.hidden + first * row_bytes,
+            .hidden = rlhf__cpu_mem(rlhf_dev_at(a.hidden, first * row_bytes)),
             .rows = a.rows - first < step ? a.rows - first : step,
             .vocab = a.vocab,
             .scale = a.logp_dist->greedy ? 1.0f : (float)a.logp_dist->inv_temperature,

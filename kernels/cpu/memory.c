@@ -110,23 +110,23 @@ rlhf_status rlhf__cpu_workspace(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, 
 rlhf_status rlhf__cpu_alloc(void *ctx, uint64_t bytes, rlhf_dev *out) {
     void *p = NULL;
     rlhf_status st = rlhf__cpu_mem_alloc(ctx, bytes, &p);
-    *out = p;
+    *out = rlhf__cpu_dev(p);
     return st;
 }
 
-void rlhf__cpu_release(void *ctx, rlhf_dev p) { rlhf__cpu_mem_free(ctx, p); }
+void rlhf__cpu_release(void *ctx, rlhf_dev p) { rlhf__cpu_mem_free(ctx, rlhf__cpu_mem(p)); }
 
 uint64_t rlhf__cpu_bytes_in_use(void *ctx) { return ((struct rlhf__cpu *)ctx)->bytes; }
 
 rlhf_status rlhf__cpu_upload(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes) {
     (void)ctx;
-    if (bytes) memcpy(dst, host_src, bytes);
+    if (bytes) memcpy(rlhf__cpu_mem(dst), host_src, bytes);
     return RLHF_OK;
 }
 
 rlhf_status rlhf__cpu_download(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes) {
     (void)ctx;
-    if (bytes) memcpy(host_dst, src, bytes);
+    if (bytes) memcpy(host_dst, rlhf__cpu_mem(src), bytes);
     return RLHF_OK;
 }
 

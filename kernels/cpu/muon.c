@@ -22,8 +22,6 @@ struct work {
     int32_t dtype;
 };
 
-static float *floats(rlhf_dev p) { return (float *)(void *)p; }
-
 static rlhf_status work_place(struct rlhf__cpu *cpu, uint64_t n, uint64_t m, struct work *k) {
     void *p = NULL;
     const uint64_t floats_all = 2 * n * m + 3 * n * n + 64;
@@ -41,7 +39,7 @@ static rlhf_status work_place(struct rlhf__cpu *cpu, uint64_t n, uint64_t m, str
 
 static rlhf_status lower(struct rlhf__cpu *cpu, char *dst, const float *src, int32_t dtype,
                          uint64_t n) {
-    return rlhf__cpu_convert(cpu, dst, dtype, (rlhf_dev)(uintptr_t)src, RLHF_F32, n);
+    return rlhf__cpu_convert(cpu, rlhf__cpu_dev(dst), dtype, rlhf__cpu_dev(src), RLHF_F32, n);
 }
 
 // out[p, q] (+)= a[p, r] b[r, q]; b lies as [q, r] when b_transposed.
@@ -133,9 +131,9 @@ rlhf_status rlhf__cpu_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int3
     struct work k;
     RLHF_TRY(work_place(cpu, tall ? nc : nr, tall ? nr : nc, &k));
     float *u = tall ? (float *)(void *)k.low_x : k.x; // low_x has room for f32
-    momentum(cpu, u, floats(mom), floats(g), size, a);
+    momentum(cpu, u, rlhf__cpu_f32(mom), rlhf__cpu_f32(g), size, a);
     double sum = 0.0;
-    RLHF_TRY(rlhf__cpu_sumsq(cpu, (rlhf_dev)u, size, &sum));
+    RLHF_TRY(rlhf__cpu_sumsq(cpu, rlhf__cpu_dev(u), size, &sum));
     if (tall) transpose(cpu, k.x, u, nr, nc);
     scale_all(cpu, k.x, size, sum > 0.0 ? (float)(1.0 / sqrt(sum)) : 0.0f);
     RLHF_TRY(newton_schulz(cpu, &k, a->ns_steps));
@@ -145,6 +143,7 @@ rlhf_status rlhf__cpu_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int3
         transpose(cpu, result, k.x, nc, nr);
     }
     const double ratio = aspect(a, rows, cols), lr = a->lr * sqrt(ratio > 1.0 ? ratio : 1.0);
-    apply_all(cpu, floats(w), result, size, (float)(1.0 - a->lr * a->weight_decay), (float)lr);
+    apply_all(cpu, rlhf__cpu_f32(w), result, size, (float)(1.0 - a->lr * a->weight_decay),
+              (float)lr);
     return RLHF_OK;
 }

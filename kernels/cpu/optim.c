@@ -5,8 +5,6 @@
 
 #define PIECE ((uint64_t)1 << 16) // elements; fixed, so that no result depends on the threads
 
-static float *floats(rlhf_dev p) { return (float *)(void *)p; }
-
 rlhf_status rlhf__cpu_sumsq(void *ctx, rlhf_dev x, uint64_t n, double *host_out) {
     struct rlhf__cpu *cpu = ctx;
     const uint64_t pieces = (n + PIECE - 1) / PIECE;
@@ -17,7 +15,7 @@ rlhf_status rlhf__cpu_sumsq(void *ctx, rlhf_dev x, uint64_t n, double *host_out)
 #pragma omp parallel for schedule(static) num_threads(cpu->threads)
     for (uint64_t i = 0; i < pieces; i++) {
         uint64_t at = i * PIECE, len = n - at < PIECE ? n - at : PIECE;
-        cpu->hot.sumsq(&part[i], floats(x) + at, len);
+        cpu->hot.sumsq(&part[i], rlhf__cpu_f32(x) + at, len);
     }
     for (uint64_t i = 0; i < pieces; i++)
         sum += part[i];
@@ -58,7 +56,8 @@ rlhf_status rlhf__cpu_adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_
 #pragma omp parallel for schedule(static) num_threads(cpu->threads)
     for (uint64_t i = 0; i < pieces; i++) {
         uint64_t at = i * PIECE, len = n - at < PIECE ? n - at : PIECE;
-        cpu->hot.adamw(floats(w) + at, floats(g) + at, floats(m) + at, floats(v) + at, len, &s);
+        cpu->hot.adamw(rlhf__cpu_f32(w) + at, rlhf__cpu_f32(g) + at, rlhf__cpu_f32(m) + at,
+                       rlhf__cpu_f32(v) + at, len, &s);
     }
     return RLHF_OK;
 }

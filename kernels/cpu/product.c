@@ -127,8 +127,7 @@ static int needs_f32(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s) 
 static rlhf_status widen(struct rlhf__cpu *cpu, float **ws, const void **x, int32_t dtype,
                          uint64_t n) {
     if (dtype == RLHF_F32) return RLHF_OK;
-    rlhf_dev in = (rlhf_dev)(uintptr_t)*x;
-    RLHF_TRY(rlhf__cpu_convert(cpu, (rlhf_dev)*ws, RLHF_F32, in, RLHF_BF16, n));
+    RLHF_TRY(rlhf__cpu_convert(cpu, rlhf__cpu_dev(*ws), RLHF_F32, rlhf__cpu_dev(*x), RLHF_BF16, n));
     *x = *ws;
     *ws += n;
     return RLHF_OK;
@@ -149,7 +148,7 @@ static rlhf_status product_f32(struct rlhf__cpu *cpu, const struct rlhf__matmul 
     if (kn) RLHF_TRY(widen(cpu, &ws, &plain_wei, s->in_dtype, kn));
     if (s->out_dtype == RLHF_F32) return rlhf__product(cpu, &f, src, wei, plain_wei, bias, dst);
     RLHF_TRY(rlhf__product(cpu, &f, src, wei, plain_wei, bias, ws));
-    return rlhf__cpu_convert(cpu, dst, RLHF_BF16, (rlhf_dev)ws, RLHF_F32, mn);
+    return rlhf__cpu_convert(cpu, rlhf__cpu_dev(dst), RLHF_BF16, rlhf__cpu_dev(ws), RLHF_F32, mn);
 }
 
 rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,

@@ -2,9 +2,9 @@
 #include "ragged.h"
 
 struct rlhf__row rlhf__cpu_row(const rlhf_ragged *r, size_t i) {
-    const int32_t *off = (const void *)r->offset, *start = (const void *)r->start;
-    const int32_t *base = (const void *)r->kv_base, *from = (const void *)r->prefix_base;
-    const int32_t *len = (const void *)r->prefix_len;
+    const int32_t *off = rlhf__cpu_i32(r->offset), *start = rlhf__cpu_i32(r->start);
+    const int32_t *base = rlhf__cpu_i32(r->kv_base), *from = rlhf__cpu_i32(r->prefix_base);
+    const int32_t *len = rlhf__cpu_i32(r->prefix_len);
     struct rlhf__row row = {.t0 = (size_t)off[i],
                             .p0 = from ? (size_t)from[i] : 0,
                             .k0 = (size_t)base[i],
@@ -16,9 +16,9 @@ struct rlhf__row rlhf__cpu_row(const rlhf_ragged *r, size_t i) {
 }
 
 rlhf_status rlhf__cpu_check_ragged(struct rlhf__cpu *cpu, const char *op, const rlhf_ragged *r) {
-    const int32_t *off = (const void *)r->offset, *start = (const void *)r->start;
-    const int32_t *base = (const void *)r->kv_base, *from = (const void *)r->prefix_base;
-    const int32_t *len = (const void *)r->prefix_len;
+    const int32_t *off = rlhf__cpu_i32(r->offset), *start = rlhf__cpu_i32(r->start);
+    const int32_t *base = rlhf__cpu_i32(r->kv_base), *from = rlhf__cpu_i32(r->prefix_base);
+    const int32_t *len = rlhf__cpu_i32(r->prefix_len);
     if (!from != !len)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
                               "%s: prefix_base and prefix_len must both be NULL or none", op);

@@ -17,7 +17,7 @@ struct rlhf__row rlhf__cpu_row(const rlhf_ragged *r, size_t i);
 
 // True when row i shares its first keys with an earlier row. [any]
 static inline int rlhf__cpu_row_shares(const rlhf_ragged *r, size_t i) {
-    return r->prefix_len && ((const int32_t *)(const void *)r->prefix_len)[i] > 0;
+    return r->prefix_len && (rlhf__cpu_i32(r->prefix_len))[i] > 0;
 }
 
 // RLHF_E_INVALID, naming op and row, when the arrays contradict each other, total, max_q or max_k.

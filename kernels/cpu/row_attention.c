@@ -54,12 +54,12 @@ static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, 
     size_t kv = (row.k0 * (size_t)a->kv_stride + col) * es;
     size_t prefix = (row.p0 * (size_t)a->kv_stride + col) * es;
     struct rlhf__attn_item it = {
-        .q = q + (row.t0 * (size_t)a->q_stride + col) * es,
-        .k = k + kv,
-        .v = v + kv,
-        .pk = row.np ? k + prefix : NULL,
-        .pv = row.np ? v + prefix : NULL,
-        .lse = lse ? (float *)(void *)lse + row.t0 * (size_t)a->heads + h : NULL,
+        .q = rlhf__cpu_mem(rlhf_dev_at(q, (row.t0 * (size_t)a->q_stride + col) * es)),
+        .k = rlhf__cpu_mem(rlhf_dev_at(k, kv)),
+        .v = rlhf__cpu_mem(rlhf_dev_at(v, kv)),
+        .pk = row.np ? rlhf__cpu_mem(rlhf_dev_at(k, prefix)) : NULL,
+        .pv = row.np ? rlhf__cpu_mem(rlhf_dev_at(v, prefix)) : NULL,
+        .lse = lse ? rlhf__cpu_f32(lse) + row.t0 * (size_t)a->heads + h : NULL,
         .q_stride = a->q_stride,
         .kv_stride = a->kv_stride,
         .out_stride = a->out_stride,
@@ -79,7 +79,7 @@ static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, 
 // Where the next item's rows are, as seen from this one: the next head, or the next row's first.
 static void look_next(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf_ragged *r,
                       size_t i, size_t h, size_t es) {
-    const int32_t *off = (const void *)r->offset, *base = (const void *)r->kv_base;
+    const int32_t *off = rlhf__cpu_i32(r->offset), *base = rlhf__cpu_i32(r->kv_base);
     int64_t head = (int64_t)a->head_dim * (int64_t)es, back = (int64_t)h * head;
     if (h + 1 < (size_t)a->heads) {
         it->next_q = it->next_kv = it->next_out = head;
@@ -111,8 +111,8 @@ static void look_ahead(struct rlhf__attn_item *it, const rlhf_attn *a, const rlh
     size_t stride = (size_t)a->kv_stride * es, heads = (size_t)a->heads;
     size_t bytes = (other ? next.np : next.nk - next.np) * stride;
     size_t from = (other ? next.p0 : next.k0) * stride + bytes * h / heads;
-    it->ahead_k = k + from;
-    it->ahead_v = v + from;
+    it->ahead_k = rlhf__cpu_mem(rlhf_dev_at(k, from));
+    it->ahead_v = rlhf__cpu_mem(rlhf_dev_at(v, from));
     it->ahead_bytes = bytes / heads;
 }
 
@@ -135,7 +135,8 @@ static void forward_item(struct rlhf__cpu *cpu, const struct fwd *f, size_t i, s
         look_ahead(&it, a, f->r, i, h, es, f->k, f->v);
     else
         look_next(&it, a, f->r, i, h, es);
-    it.out = f->out + (t0 * (size_t)a->out_stride + h * (size_t)a->head_dim) * es;
+    it.out = rlhf__cpu_mem(
+        rlhf_dev_at(f->out, (t0 * (size_t)a->out_stride + h * (size_t)a->head_dim) * es));
     it.scratch = scratch;
     cpu->hot.attn(&it);
 }
@@ -146,11 +147,12 @@ static void forward_run(struct rlhf__cpu *cpu, const struct fwd *f, size_t i0, s
     const rlhf_attn *a = f->a;
     size_t es = rlhf_dtype_size(a->dtype), col = h * (size_t)a->head_dim;
     struct rlhf__attn_run run = {.it = item_of(a, f->r, i0, h, es, f->q, f->k, f->v, f->lse),
-                                 .start = (const int32_t *)(const void *)f->r->start + i0,
-                                 .base = (const int32_t *)(const void *)f->r->kv_base + i0};
-    run.it.k = f->k + col * es;
-    run.it.v = f->v + col * es;
-    run.it.out = f->out + (rlhf__cpu_row(f->r, i0).t0 * (size_t)a->out_stride + col) * es;
+                                 .start = rlhf__cpu_i32(f->r->start) + i0,
+                                 .base = rlhf__cpu_i32(f->r->kv_base) + i0};
+    run.it.k = rlhf__cpu_mem(rlhf_dev_at(f->k, col * es));
+    run.it.v = rlhf__cpu_mem(rlhf_dev_at(f->v, col * es));
+    run.it.out = rlhf__cpu_mem(
+        rlhf_dev_at(f->out, (rlhf__cpu_row(f->r, i0).t0 * (size_t)a->out_stride + col) * es));
     run.it.nq = (uint32_t)(i1 - i0);
     for (size_t i = 0; i < i1 - i0; i++)
         if ((uint32_t)run.start[i] + 1 > run.it.nk) run.it.nk = (uint32_t)run.start[i] + 1;
@@ -244,16 +246,16 @@ static struct rlhf__attn_item backward_row(const struct bwd *b, size_t i0, size_
     struct rlhf__attn_item it = item_of(a, b->r, i, h, es, b->q, b->k, b->v, b->lse);
     size_t o = (row.t0 * (size_t)a->out_stride + col) * es;
     size_t kv = (row.k0 * (size_t)a->kv_stride + col) * es;
-    it.out = b->out + o;
-    it.dout = b->dout + o;
-    it.dq = b->dq + (row.t0 * (size_t)a->q_stride + col) * es;
-    it.dk = b->dk + kv;
-    it.dv = b->dv + kv;
+    it.out = rlhf__cpu_mem(rlhf_dev_at(b->out, o));
+    it.dout = rlhf__cpu_mem(rlhf_dev_at(b->dout, o));
+    it.dq = rlhf__cpu_mem(rlhf_dev_at(b->dq, (row.t0 * (size_t)a->q_stride + col) * es));
+    it.dk = rlhf__cpu_mem(rlhf_dev_at(b->dk, kv));
+    it.dv = rlhf__cpu_mem(rlhf_dev_at(b->dv, kv));
     it.sum_on = i == i0 && i1 > i0 + 1;
     it.sum_out = i > i0 && i + 1 == i1;
     if (it.sum_out) {
-        it.pdk = b->dk + (row.p0 * (size_t)a->kv_stride + col) * es;
-        it.pdv = b->dv + (row.p0 * (size_t)a->kv_stride + col) * es;
+        it.pdk = rlhf__cpu_mem(rlhf_dev_at(b->dk, (row.p0 * (size_t)a->kv_stride + col) * es));
+        it.pdv = rlhf__cpu_mem(rlhf_dev_at(b->dv, (row.p0 * (size_t)a->kv_stride + col) * es));
     }
     if (i1 == i0 + 1 || h + 1 < (size_t)a->heads) look_next(&it, a, b->r, i, h, es);
     return it;

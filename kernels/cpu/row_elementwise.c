@@ -12,7 +12,8 @@ rlhf_status rlhf__cpu_copy(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes
 #pragma omp parallel for schedule(static) num_threads(cpu->threads) if (count > 1)
     for (int64_t i = 0; i < count; i++) {
         uint64_t at = (uint64_t)i * COPY_PIECE;
-        memcpy(dst + at, src + at, rlhf__split_len(bytes, COPY_PIECE, (uint64_t)i));
+        memcpy(rlhf__cpu_mem(rlhf_dev_at(dst, at)), rlhf__cpu_mem(rlhf_dev_at(src, at)),
+               rlhf__split_len(bytes, COPY_PIECE, (uint64_t)i));
     }
     return RLHF_OK;
 }
@@ -22,7 +23,8 @@ rlhf_status rlhf__cpu_zero(void *ctx, rlhf_dev dst, uint64_t bytes) {
     int64_t count = (int64_t)rlhf__split_count(bytes, COPY_PIECE);
 #pragma omp parallel for schedule(static) num_threads(cpu->threads) if (count > 1)
     for (int64_t i = 0; i < count; i++)
-        memset(dst + (uint64_t)i * COPY_PIECE, 0, rlhf__split_len(bytes, COPY_PIECE, (uint64_t)i));
+        memset(rlhf__cpu_mem(rlhf_dev_at(dst, (uint64_t)i * COPY_PIECE)), 0,
+               rlhf__split_len(bytes, COPY_PIECE, (uint64_t)i));
     return RLHF_OK;
 }
 
@@ -40,10 +42,9 @@ rlhf_status rlhf__cpu_convert(void *ctx, rlhf_dev dst, int32_t dst_dtype, rlhf_d
         uint64_t at = (uint64_t)i * RLHF__PIECE;
         size_t len = rlhf__split_len(n, RLHF__PIECE, (uint64_t)i);
         if (narrow)
-            cpu->hot.to_bf16((uint16_t *)(void *)dst + at, (const float *)(const void *)src + at,
-                             len);
+            cpu->hot.to_bf16((uint16_t *)rlhf__cpu_mem(dst) + at, rlhf__cpu_f32(src) + at, len);
         else
-            cpu->hot.to_f32((float *)(void *)dst + at, (const uint16_t *)(const void *)src + at,
+            cpu->hot.to_f32(rlhf__cpu_f32(dst) + at, (const uint16_t *)rlhf__cpu_mem(src) + at,
                             len);
     }
     return RLHF_OK;
@@ -58,7 +59,7 @@ rlhf_status rlhf__cpu_add(void *ctx, rlhf_dev dst, rlhf_dev src, int32_t src_dty
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < count; i++) {
         uint64_t at = (uint64_t)i * RLHF__PIECE;
-        cpu->hot.add((float *)(void *)dst + at, src + at * size, bf16,
+        cpu->hot.add(rlhf__cpu_f32(dst) + at, rlhf__cpu_mem(rlhf_dev_at(src, at * size)), bf16,
                      rlhf__split_len(n, RLHF__PIECE, (uint64_t)i));
     }
     return RLHF_OK;
@@ -82,8 +83,8 @@ rlhf_status rlhf__cpu_act(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < count; i++) {
         uint64_t at = (uint64_t)i * RLHF__PIECE * size;
-        cpu->hot.act(out + at, x + at, kind, dtype == RLHF_BF16,
-                     rlhf__split_len(n, RLHF__PIECE, (uint64_t)i));
+        cpu->hot.act(rlhf__cpu_mem(rlhf_dev_at(out, at)), rlhf__cpu_mem(rlhf_dev_at(x, at)), kind,
+                     dtype == RLHF_BF16, rlhf__split_len(n, RLHF__PIECE, (uint64_t)i));
     }
     return RLHF_OK;
 }
@@ -98,7 +99,8 @@ rlhf_status rlhf__cpu_act_bwd(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, i
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < count; i++) {
         uint64_t at = (uint64_t)i * RLHF__PIECE * size;
-        cpu->hot.act_bwd(dx + at, dy + at, x + at, kind, dtype == RLHF_BF16,
+        cpu->hot.act_bwd(rlhf__cpu_mem(rlhf_dev_at(dx, at)), rlhf__cpu_mem(rlhf_dev_at(dy, at)),
+                         rlhf__cpu_mem(rlhf_dev_at(x, at)), kind, dtype == RLHF_BF16,
                          rlhf__split_len(n, RLHF__PIECE, (uint64_t)i));
     }
     return RLHF_OK;

@@ -9,12 +9,12 @@ rlhf_status rlhf__cpu_embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos,
     uint64_t width = (uint64_t)d, piece = rlhf__split_rows(width);
     int threads = rlhf__split_threads(cpu, rows * width);
     int64_t count = (int64_t)rlhf__split_count(rows, piece);
-    const int32_t *id = (const void *)ids, *po = (const void *)pos;
+    const int32_t *id = rlhf__cpu_i32(ids), *po = rlhf__cpu_i32(pos);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < count; i++) {
         uint64_t t = (uint64_t)i * piece;
-        cpu->hot.embed((float *)(void *)out + t * width, id + t, po + t, (const void *)wte,
-                       (const void *)wpe, rlhf__split_len(rows, piece, (uint64_t)i), width);
+        cpu->hot.embed(rlhf__cpu_f32(out) + t * width, id + t, po + t, rlhf__cpu_f32(wte),
+                       rlhf__cpu_f32(wpe), rlhf__split_len(rows, piece, (uint64_t)i), width);
     }
     return RLHF_OK;
 }
@@ -35,7 +35,7 @@ rlhf_status rlhf__cpu_embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_de
                                 rlhf_dev ids, rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab,
                                 int32_t n_pos) {
     struct rlhf__cpu *cpu = ctx;
-    const int32_t *id = (const void *)ids, *po = (const void *)pos;
+    const int32_t *id = rlhf__cpu_i32(ids), *po = rlhf__cpu_i32(pos);
     RLHF_TRY(rlhf__cpu_check_d(cpu, "embed_bwd", d));
     RLHF_TRY(check_ids(cpu, "ids", id, rows, vocab));
     RLHF_TRY(check_ids(cpu, "pos", po, rows, n_pos));
@@ -45,8 +45,8 @@ rlhf_status rlhf__cpu_embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_de
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < count; i++) {
         size_t c0 = (size_t)i * piece, c1 = c0 + rlhf__split_len(width, piece, (uint64_t)i);
-        cpu->hot.embed_bwd((void *)dwte, (const void *)dout, id, rows, width, c0, c1);
-        cpu->hot.embed_bwd((void *)dwpe, (const void *)dout, po, rows, width, c0, c1);
+        cpu->hot.embed_bwd(rlhf__cpu_f32(dwte), rlhf__cpu_f32(dout), id, rows, width, c0, c1);
+        cpu->hot.embed_bwd(rlhf__cpu_f32(dwpe), rlhf__cpu_f32(dout), po, rows, width, c0, c1);
     }
     return RLHF_OK;
 }

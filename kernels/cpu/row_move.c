@@ -9,12 +9,13 @@ rlhf_status rlhf__cpu_gather(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev idx, 
                              int32_t d, int32_t dtype) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "gather", d));
-    const int32_t *ix = (const void *)idx;
+    const int32_t *ix = rlhf__cpu_i32(idx);
     size_t bytes = (size_t)d * rlhf_dtype_size(dtype);
     int threads = rlhf__split_threads(cpu, (uint64_t)n * (uint64_t)d);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < (int64_t)n; i++)
-        memcpy(out + (size_t)i * bytes, x + (size_t)ix[i] * bytes, bytes);
+        memcpy(rlhf__cpu_mem(rlhf_dev_at(out, (size_t)i * bytes)),
+               rlhf__cpu_mem(rlhf_dev_at(x, (size_t)ix[i] * bytes)), bytes);
     return RLHF_OK;
 }
 
@@ -23,13 +24,14 @@ rlhf_status rlhf__cpu_scatter_add(void *ctx, rlhf_dev dx, rlhf_dev dy, int32_t d
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "scatter_add", d));
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, "scatter_add", dy_dtype));
-    const int32_t *ix = (const void *)idx;
+    const int32_t *ix = rlhf__cpu_i32(idx);
     size_t width = (size_t)d, bytes = width * rlhf_dtype_size(dy_dtype);
     int threads = rlhf__split_threads(cpu, (uint64_t)n * width);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < (int64_t)n; i++)
-        cpu->hot.add((float *)(void *)dx + (size_t)ix[i] * width, dy + (size_t)i * bytes,
-                     dy_dtype == RLHF_BF16, width);
+        cpu->hot.add(rlhf__cpu_f32(dx) + (size_t)ix[i] * width,
+                     rlhf__cpu_mem(rlhf_dev_at(dy, (size_t)i * bytes)), dy_dtype == RLHF_BF16,
+                     width);
     return RLHF_OK;
 }
 
@@ -49,16 +51,16 @@ static rlhf_status check_pool(struct rlhf__cpu *cpu, const char *op, const int32
 rlhf_status rlhf__cpu_pool(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev offset, uint32_t n,
                            int32_t d, int32_t mode) {
     struct rlhf__cpu *cpu = ctx;
-    const int32_t *off = (const void *)offset;
+    const int32_t *off = rlhf__cpu_i32(offset);
     RLHF_TRY(check_pool(cpu, "pool", off, n, d, mode));
     if (!n) return RLHF_OK;
     size_t width = (size_t)d;
     int threads = rlhf__split_threads(cpu, (uint64_t)off[n] * width);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < (int64_t)n; i++) {
-        float *o = (float *)(void *)out + (size_t)i * width;
+        float *o = rlhf__cpu_f32(out) + (size_t)i * width;
         size_t a = (size_t)off[i], b = (size_t)off[i + 1];
-        const float *xf = (const void *)x;
+        const float *xf = rlhf__cpu_f32(x);
         if (mode != RLHF_POOL_MEAN) {
             memcpy(o, xf + (mode == RLHF_POOL_FIRST ? a : b - 1) * width, width * sizeof *o);
             continue;
@@ -74,17 +76,17 @@ rlhf_status rlhf__cpu_pool(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev offset,
 rlhf_status rlhf__cpu_pool_bwd(void *ctx, rlhf_dev dx, rlhf_dev dout, rlhf_dev offset, uint32_t n,
                                int32_t d, int32_t mode) {
     struct rlhf__cpu *cpu = ctx;
-    const int32_t *off = (const void *)offset;
+    const int32_t *off = rlhf__cpu_i32(offset);
     RLHF_TRY(check_pool(cpu, "pool_bwd", off, n, d, mode));
     if (!n) return RLHF_OK;
     size_t width = (size_t)d;
     int threads = rlhf__split_threads(cpu, (uint64_t)off[n] * width);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < (int64_t)n; i++) {
-        const float *g = (const float *)(const void *)dout + (size_t)i * width;
+        const float *g = rlhf__cpu_f32(dout) + (size_t)i * width;
         size_t a = (size_t)off[i], b = (size_t)off[i + 1];
         for (size_t t = a; t < b; t++) {
-            float *o = (float *)(void *)dx + t * width;
+            float *o = rlhf__cpu_f32(dx) + t * width;
             int one = (mode == RLHF_POOL_FIRST && t == a) || (mode == RLHF_POOL_LAST && t == b - 1);
             if (one)
                 memcpy(o, g, width * sizeof *o);
@@ -105,8 +107,8 @@ rlhf_status rlhf__cpu_kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rl
     RLHF_TRY(rlhf__cpu_check_d(cpu, "kv_store", d));
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, "kv_store", dtype));
     RLHF_TRY(rlhf__cpu_check_ragged(cpu, "kv_store", rows));
-    const int32_t *off = (const void *)rows->offset, *start = (const void *)rows->start;
-    const int32_t *base = (const void *)rows->kv_base, *shared = (const void *)rows->prefix_len;
+    const int32_t *off = rlhf__cpu_i32(rows->offset), *start = rlhf__cpu_i32(rows->start);
+    const int32_t *base = rlhf__cpu_i32(rows->kv_base), *shared = rlhf__cpu_i32(rows->prefix_len);
     size_t size = rlhf_dtype_size(dtype), bytes = (size_t)d * size;
     size_t src_bytes = (size_t)kv_src_stride * size;
     int threads = rlhf__split_threads(cpu, (uint64_t)rows->total * (uint64_t)d);
@@ -114,9 +116,11 @@ rlhf_status rlhf__cpu_kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rl
     for (int64_t i = 0; i < (int64_t)rows->n; i++)
         for (int32_t t = off[i]; t < off[i + 1]; t++) {
             int32_t own = start[i] - (shared ? shared[i] : 0) + (t - off[i]);
-            size_t to = (size_t)(base[i] + own) * bytes;
-            memcpy(k_cache + to, k + (size_t)t * src_bytes, bytes);
-            memcpy(v_cache + to, v + (size_t)t * src_bytes, bytes);
+            size_t to = (size_t)(base[i] + own) * bytes, from = (size_t)t * src_bytes;
+            memcpy(rlhf__cpu_mem(rlhf_dev_at(k_cache, to)), rlhf__cpu_mem(rlhf_dev_at(k, from)),
+                   bytes);
+            memcpy(rlhf__cpu_mem(rlhf_dev_at(v_cache, to)), rlhf__cpu_mem(rlhf_dev_at(v, from)),
+                   bytes);
         }
     return RLHF_OK;
 }

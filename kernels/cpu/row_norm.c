@@ -20,11 +20,10 @@ rlhf_status rlhf__cpu_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev 
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < count; i++) {
         uint64_t r = (uint64_t)i * piece;
-        cpu->hot.norm(out + r * width * size, out_dtype == RLHF_BF16,
-                      stats ? (float *)(void *)stats + 2 * r : NULL,
-                      (const float *)(const void *)x + r * width, (const void *)gamma,
-                      (const void *)beta, (float)eps, rlhf__split_len(rows, piece, (uint64_t)i),
-                      width);
+        cpu->hot.norm(rlhf__cpu_mem(rlhf_dev_at(out, r * width * size)), out_dtype == RLHF_BF16,
+                      stats ? rlhf__cpu_f32(stats) + 2 * r : NULL, rlhf__cpu_f32(x) + r * width,
+                      rlhf__cpu_f32(gamma), rlhf__cpu_f32(beta), (float)eps,
+                      rlhf__split_len(rows, piece, (uint64_t)i), width);
     }
     return RLHF_OK;
 }
@@ -49,13 +48,14 @@ rlhf_status rlhf__cpu_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_
         uint64_t r = (uint64_t)i * piece;
         float *part = sums ? (float *)ws + (uint64_t)i * 2 * width : NULL;
         if (part) memset(part, 0, 2 * width * sizeof *part);
-        cpu->hot.norm_bwd((float *)(void *)dx + r * width, accumulate, part, dy + r * width * size,
-                          dy_dtype == RLHF_BF16, (const float *)(const void *)x + r * width,
-                          (const float *)(const void *)stats + 2 * r, (const void *)gamma,
-                          rlhf__split_len(rows, piece, (uint64_t)i), width);
+        cpu->hot.norm_bwd(rlhf__cpu_f32(dx) + r * width, accumulate, part,
+                          rlhf__cpu_mem(rlhf_dev_at(dy, r * width * size)), dy_dtype == RLHF_BF16,
+                          rlhf__cpu_f32(x) + r * width, rlhf__cpu_f32(stats) + 2 * r,
+                          rlhf__cpu_f32(gamma), rlhf__split_len(rows, piece, (uint64_t)i), width);
     }
-    if (dgamma) cpu->hot.sum_parts((void *)dgamma, ws, 2 * width, (size_t)count, width);
+    if (dgamma) cpu->hot.sum_parts(rlhf__cpu_f32(dgamma), ws, 2 * width, (size_t)count, width);
     if (dbeta)
-        cpu->hot.sum_parts((void *)dbeta, (float *)ws + width, 2 * width, (size_t)count, width);
+        cpu->hot.sum_parts(rlhf__cpu_f32(dbeta), (float *)ws + width, 2 * width, (size_t)count,
+                           width);
     return RLHF_OK;
 }

@@ -114,9 +114,9 @@ static rlhf_status packed_fill(struct rlhf__cpu *cpu, const struct rlhf__packed 
 static rlhf_status round_to_bf16(struct rlhf__cpu *cpu, void *src, uint64_t n, void **out) {
     void *p = NULL;
     RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PRODUCT, n * 6, &p));
-    rlhf_dev half = rlhf_dev_at(p, n * 4);
-    RLHF_TRY(rlhf__cpu_convert(cpu, half, RLHF_BF16, src, RLHF_F32, n));
-    RLHF_TRY(rlhf__cpu_convert(cpu, p, RLHF_F32, half, RLHF_BF16, n));
+    rlhf_dev wide = rlhf__cpu_dev(p), half = rlhf_dev_at(wide, n * 4);
+    RLHF_TRY(rlhf__cpu_convert(cpu, half, RLHF_BF16, rlhf__cpu_dev(src), RLHF_F32, n));
+    RLHF_TRY(rlhf__cpu_convert(cpu, wide, RLHF_F32, half, RLHF_BF16, n));
     *out = p;
     return RLHF_OK;
 }
@@ -124,10 +124,10 @@ static rlhf_status round_to_bf16(struct rlhf__cpu *cpu, void *src, uint64_t n, v
 rlhf_status rlhf__cpu_weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     struct rlhf__cpu *cpu = ctx;
     int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
-    void *src = src_f32;
+    void *src = rlhf__cpu_mem(src_f32);
     rlhf__cpu_use_threads(cpu);
     if (w->exec_dtype != w->dtype)
-        RLHF_TRY(round_to_bf16(cpu, src_f32, (uint64_t)w->k * (uint64_t)w->n, &src));
+        RLHF_TRY(round_to_bf16(cpu, src, (uint64_t)w->k * (uint64_t)w->n, &src));
     RLHF_TRY(packed_fill(cpu, &w->fwd, w->k, w->n, w->exec_dtype, out_in, w->fwd_reorder,
                          w->fwd_src, src));
     if (w->bwd.ptr)

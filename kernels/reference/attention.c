@@ -104,8 +104,8 @@ rlhf_status rlhf__ref_kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rl
 
 // One query (element qa of q) against the row's first nk keys, from column ka of a token on; p[nk]
 // is scratch.
-static double attend(const rlhf_attn *a, double *p, rlhf_dev out, uint64_t oa, const char *q,
-                     uint64_t qa, const char *k, const char *v, const struct rlhf__ref_span *s,
+static double attend(const rlhf_attn *a, double *p, rlhf_dev out, uint64_t oa, rlhf_dev q,
+                     uint64_t qa, rlhf_dev k, rlhf_dev v, const struct rlhf__ref_span *s,
                      uint64_t ka, uint64_t nk) {
     const uint64_t dim = (uint64_t)a->head_dim, stride = (uint64_t)a->kv_stride;
     double max = -INFINITY, sum = 0.0;
@@ -130,7 +130,7 @@ static double attend(const rlhf_attn *a, double *p, rlhf_dev out, uint64_t oa, c
 
 // All queries and heads of one row.
 static void attention_row(const rlhf_attn *a, struct rlhf__ref_span s, double *p, rlhf_dev out,
-                          rlhf_dev lse, const char *q, const char *k, const char *v) {
+                          rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
     const uint64_t heads = (uint64_t)a->heads, dim = (uint64_t)a->head_dim;
     for (uint64_t t = s.q0; t < s.q0 + s.nq; t++) {
         const uint64_t seen = a->causal ? s.start + (t - s.q0) + 1 : s.nk;

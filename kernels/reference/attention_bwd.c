@@ -18,7 +18,7 @@ struct bwd {
     double *p, *ds;          // [max_k] of the query at hand
 };
 
-static double dot(const rlhf_attn *a, const char *x, uint64_t xa, const char *y, uint64_t ya) {
+static double dot(const rlhf_attn *a, rlhf_dev x, uint64_t xa, rlhf_dev y, uint64_t ya) {
     double sum = 0.0;
     for (uint64_t c = 0; c < (uint64_t)a->head_dim; c++)
         sum += rlhf__ref_get(x, a->dtype, xa + c) * rlhf__ref_get(y, a->dtype, ya + c);

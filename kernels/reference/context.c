@@ -22,11 +22,11 @@ static rlhf_status check_use(struct rlhf__ref *r, uint32_t i, struct rlhf__ref_u
         return rlhf__ref_fail(r, RLHF_E_INVALID, "range %u is NULL, %llu bytes are needed", i,
                               (unsigned long long)use.bytes);
     }
-    *out = rlhf__ref_registry_find(&r->buffers, use.p);
+    *out = rlhf__ref_registry_find(&r->buffers, rlhf__ref_mem(use.p));
     if (!*out)
         return rlhf__ref_fail(r, RLHF_E_INVALID,
                               "range %u is not device memory of this backend instance", i);
-    uint64_t left = (*out)->bytes - (uint64_t)(use.p - (*out)->base);
+    uint64_t left = (*out)->bytes - (uint64_t)((char *)rlhf__ref_mem(use.p) - (*out)->base);
     if (use.bytes > left)
         return rlhf__ref_fail(r, RLHF_E_INVALID,
                               "range %u needs %llu bytes, its buffer has %llu left", i,
@@ -58,8 +58,9 @@ rlhf_status rlhf__ref_leave(struct rlhf__ref *r, rlhf_status st) {
 }
 
 uint64_t rlhf__ref_extent(struct rlhf__ref *r, rlhf_dev p) {
-    const struct rlhf__ref_buffer *b = p ? rlhf__ref_registry_find(&r->buffers, p) : NULL;
-    return b ? b->bytes - (uint64_t)(p - b->base) : 0;
+    const struct rlhf__ref_buffer *b =
+        p ? rlhf__ref_registry_find(&r->buffers, rlhf__ref_mem(p)) : NULL;
+    return b ? b->bytes - (uint64_t)((char *)rlhf__ref_mem(p) - b->base) : 0;
 }
 
 rlhf_status rlhf__ref_scratch(struct rlhf__ref *r, uint64_t n, uint64_t size, void *out) {

@@ -12,6 +12,10 @@
 
 #define RLHF__REF_MAX_USES 16
 
+// The memory behind a device address, and back: where this backend knows what an rlhf_dev is.
+static inline void *rlhf__ref_mem(rlhf_dev p) { return p; }
+static inline rlhf_dev rlhf__ref_dev(void *p) { return p; }
+
 // A device range a call works on. bytes 0: anything inside the buffer that holds p, p may be NULL.
 struct rlhf__ref_use {
     rlhf_dev p;

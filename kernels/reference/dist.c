@@ -19,7 +19,7 @@ rlhf_status rlhf__ref_dist_check(struct rlhf__ref *r, const rlhf_dist *d) {
 
 double rlhf__ref_dist_scale(const rlhf_dist *d) { return d->greedy ? 1.0 : d->inv_temperature; }
 
-void rlhf__ref_logits(double *logits, const char *hidden, const rlhf_weight *w, uint64_t row) {
+void rlhf__ref_logits(double *logits, rlhf_dev hidden, const rlhf_weight *w, uint64_t row) {
     const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
     memset(logits, 0, n * sizeof *logits);
     for (uint64_t i = 0; i < k; i++) {

@@ -23,7 +23,7 @@ rlhf_status rlhf__ref_dist_check(struct rlhf__ref *r, const rlhf_dist *d);
 double rlhf__ref_dist_scale(const rlhf_dist *d);
 
 // logits[vocab] = row `row` of hidden (act dtype) times the weight, summed in double.
-void rlhf__ref_logits(double *logits, const char *hidden, const rlhf_weight *w, uint64_t row);
+void rlhf__ref_logits(double *logits, rlhf_dev hidden, const rlhf_weight *w, uint64_t row);
 
 // Support bits (rlhf/compute.h): the ids whose log-prob is not -inf; and -inf for the others.
 void rlhf__ref_support_store(uint32_t *bits, const double *logp, int32_t vocab);

@@ -60,8 +60,8 @@ rlhf_status rlhf__ref_linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_
 }
 
 // acc[n] = sum over rows of x[:, i] * dy[:, :]; x NULL stands for a column of ones.
-static void column_sums(double *acc, const char *x, const char *dy, const rlhf_weight *w,
-                        uint64_t i, uint64_t rows) {
+static void column_sums(double *acc, rlhf_dev x, rlhf_dev dy, const rlhf_weight *w, uint64_t i,
+                        uint64_t rows) {
     const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
     memset(acc, 0, n * sizeof *acc);
     for (uint64_t t = 0; t < rows; t++) {

@@ -18,7 +18,7 @@ static rlhf_status check_head_weight(struct rlhf__ref *r, const char *op, const 
 }
 
 static const uint32_t *support_of(const rlhf_lm_head *a, uint64_t t) {
-    return (const uint32_t *)(const void *)a->support + t * rlhf_support_words(a->vocab);
+    return (const uint32_t *)rlhf__ref_mem(a->support) + t * rlhf_support_words(a->vocab);
 }
 
 rlhf_status rlhf__ref_head_check(struct rlhf__ref *r, const char *op, rlhf_lm_head *a,

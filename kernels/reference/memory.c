@@ -10,7 +10,7 @@ rlhf_status rlhf__ref_alloc(void *ctx, uint64_t bytes, rlhf_dev *out) {
         return rlhf__ref_fail(
             r, RLHF_E_NOMEM, "cannot allocate %llu bytes of device memory (%llu in use)",
             (unsigned long long)bytes, (unsigned long long)rlhf__ref_bytes_in_use(r));
-    *out = b->base;
+    *out = rlhf__ref_dev(b->base);
     return RLHF_OK;
 }
 
@@ -18,7 +18,7 @@ void rlhf__ref_release(void *ctx, rlhf_dev p) {
     struct rlhf__ref *r = ctx;
     if (!p) return;
     r->op = "release";
-    if (!rlhf__ref_registry_remove(&r->buffers, p))
+    if (!rlhf__ref_registry_remove(&r->buffers, rlhf__ref_mem(p)))
         rlhf__ref_fail(r, RLHF_E_INVALID, "not a buffer that alloc returned");
 }
 
@@ -30,28 +30,28 @@ uint64_t rlhf__ref_bytes_in_use(void *ctx) {
 rlhf_status rlhf__ref_upload(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes) {
     const struct rlhf__ref_use uses[] = {{dst, bytes}};
     RLHF_TRY(rlhf__ref_enter(ctx, "upload", uses, 1));
-    if (bytes) memcpy(dst, host_src, bytes);
+    if (bytes) memcpy(rlhf__ref_mem(dst), host_src, bytes);
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
 rlhf_status rlhf__ref_download(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes) {
     const struct rlhf__ref_use uses[] = {{src, bytes}};
     RLHF_TRY(rlhf__ref_enter(ctx, "download", uses, 1));
-    if (bytes) memcpy(host_dst, src, bytes);
+    if (bytes) memcpy(host_dst, rlhf__ref_mem(src), bytes);
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
 rlhf_status rlhf__ref_copy(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes) {
     const struct rlhf__ref_use uses[] = {{dst, bytes}, {src, bytes}};
     RLHF_TRY(rlhf__ref_enter(ctx, "copy", uses, 2));
-    if (bytes) memcpy(dst, src, bytes);
+    if (bytes) memcpy(rlhf__ref_mem(dst), rlhf__ref_mem(src), bytes);
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
 rlhf_status rlhf__ref_zero(void *ctx, rlhf_dev dst, uint64_t bytes) {
     const struct rlhf__ref_use uses[] = {{dst, bytes}};
     RLHF_TRY(rlhf__ref_enter(ctx, "zero", uses, 1));
-    if (bytes) memset(dst, 0, bytes);
+    if (bytes) memset(rlhf__ref_mem(dst), 0, bytes);
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 

@@ -39,9 +39,8 @@ rlhf_status rlhf__ref_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev 
 }
 
 // dx of one row; dy is read at element `at`.
-static void norm_bwd_row(float *dx, int32_t accumulate, const char *dy, int32_t dy_dtype,
-                         uint64_t at, const float *x, const float *gamma, const float *stats,
-                         uint64_t n) {
+static void norm_bwd_row(float *dx, int32_t accumulate, rlhf_dev dy, int32_t dy_dtype, uint64_t at,
+                         const float *x, const float *gamma, const float *stats, uint64_t n) {
     const double mean = (double)stats[0], rstd = (double)stats[1];
     double sum_a = 0.0, sum_ax = 0.0;
     for (uint64_t c = 0; c < n; c++) {
@@ -58,7 +57,7 @@ static void norm_bwd_row(float *dx, int32_t accumulate, const char *dy, int32_t 
 }
 
 // dgamma[c] and dbeta[c] of all rows.
-static void norm_bwd_column(float *dgamma, float *dbeta, const char *dy, int32_t dy_dtype,
+static void norm_bwd_column(float *dgamma, float *dbeta, rlhf_dev dy, int32_t dy_dtype,
                             const float *x, const float *stats, uint64_t rows, uint64_t n,
                             uint64_t c) {
     double sum_g = 0.0, sum_b = 0.0;

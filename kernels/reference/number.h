@@ -5,7 +5,7 @@
 #ifndef RLHF_KERNELS_REFERENCE_NUMBER_H
 #define RLHF_KERNELS_REFERENCE_NUMBER_H
 
-#include <rlhf/compute.h>
+#include "context.h"
 #include <string.h>
 
 static inline float rlhf__ref_from_bf16(uint16_t h) {
@@ -23,21 +23,21 @@ static inline uint16_t rlhf__ref_to_bf16(float f) {
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
+static inline float *rlhf__ref_f32(rlhf_dev p) { return (float *)rlhf__ref_mem(p); }
+static inline uint16_t *rlhf__ref_u16(rlhf_dev p) { return (uint16_t *)rlhf__ref_mem(p); }
+static inline const int32_t *rlhf__ref_i32(rlhf_dev p) { return (const int32_t *)rlhf__ref_mem(p); }
+
 // Element i of an array of dtype f32 or bf16.
-static inline double rlhf__ref_get(const char *p, int32_t dtype, uint64_t i) {
-    if (dtype == RLHF_BF16)
-        return (double)rlhf__ref_from_bf16(((const uint16_t *)(const void *)p)[i]);
-    return (double)((const float *)(const void *)p)[i];
+static inline double rlhf__ref_get(rlhf_dev p, int32_t dtype, uint64_t i) {
+    if (dtype == RLHF_BF16) return (double)rlhf__ref_from_bf16(rlhf__ref_u16(p)[i]);
+    return (double)rlhf__ref_f32(p)[i];
 }
 
-static inline void rlhf__ref_put(char *p, int32_t dtype, uint64_t i, double v) {
+static inline void rlhf__ref_put(rlhf_dev p, int32_t dtype, uint64_t i, double v) {
     if (dtype == RLHF_BF16)
-        ((uint16_t *)(void *)p)[i] = rlhf__ref_to_bf16((float)v);
+        rlhf__ref_u16(p)[i] = rlhf__ref_to_bf16((float)v);
     else
-        ((float *)(void *)p)[i] = (float)v;
+        rlhf__ref_f32(p)[i] = (float)v;
 }
-
-static inline float *rlhf__ref_f32(rlhf_dev p) { return (float *)(void *)p; }
-static inline const int32_t *rlhf__ref_i32(rlhf_dev p) { return (const int32_t *)(void *)p; }
 
 #endif

@@ -37,7 +37,9 @@ rlhf_status rlhf__ref_gather(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev idx, 
     RLHF_TRY(rlhf__ref_enter(ctx, "gather", uses, RLHF__REF_COUNT(uses)));
     rlhf_status st = check_rows(ctx, x, idx, n, row_bytes);
     for (uint64_t i = 0; st == RLHF_OK && i < n; i++)
-        memcpy(out + i * row_bytes, x + (uint64_t)rlhf__ref_i32(idx)[i] * row_bytes, row_bytes);
+        memcpy(rlhf__ref_mem(rlhf_dev_at(out, i * row_bytes)),
+               rlhf__ref_mem(rlhf_dev_at(x, (uint64_t)rlhf__ref_i32(idx)[i] * row_bytes)),
+               row_bytes);
     return rlhf__ref_leave(ctx, st);
 }
 

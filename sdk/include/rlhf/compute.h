@@ -26,10 +26,14 @@ enum rlhf_dtype { RLHF_F32 = 1, RLHF_BF16 = 2, RLHF_I32 = 3 };
 
 static inline uint64_t rlhf_dtype_size(int32_t dtype) { return dtype == RLHF_BF16 ? 2 : 4; }
 
-// A device address. Never dereference.
-typedef char *rlhf_dev;
+// A device address. The struct is never completed: code outside a backend that reads through one, or
+// computes with it other than by rlhf_dev_at, does not compile.
+typedef struct rlhf_dev_mem *rlhf_dev;
 
-static inline rlhf_dev rlhf_dev_at(rlhf_dev base, uint64_t bytes) { return base + bytes; }
+// The address `bytes` after base, within base's allocation.
+static inline rlhf_dev rlhf_dev_at(rlhf_dev base, uint64_t bytes) {
+    return (rlhf_dev)(void *)((char *)base + bytes);
+}
 
 // A weight matrix in the layouts the device multiplies fastest with. Made by weight_create.
 typedef struct rlhf_weight rlhf_weight;
