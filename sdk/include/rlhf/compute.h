@@ -26,8 +26,8 @@ enum rlhf_dtype { RLHF_F32 = 1, RLHF_BF16 = 2, RLHF_I32 = 3 };
 
 static inline uint64_t rlhf_dtype_size(int32_t dtype) { return dtype == RLHF_BF16 ? 2 : 4; }
 
-// A device address. The struct is never completed: code outside a backend that reads through one, or
-// computes with it other than by rlhf_dev_at, does not compile.
+// A device address. The struct is never completed: code outside a backend that reads through one,
+// or computes with it other than by rlhf_dev_at, does not compile.
 typedef struct rlhf_dev_mem *rlhf_dev;
 
 // The address `bytes` after base, within base's allocation.
