@@ -12,6 +12,8 @@ double rlhf__token_weight(int32_t aggregation, const struct rlhf__totals *t, int
     case RLHF__AGG_MAX_LEN:
     case RLHF__AGG_DR_GRPO:
         return 1.0 / (n * (double)t->max_len);
+    case RLHF__AGG_SUM:
+        return 1.0 / n;
     case RLHF__AGG_DAPO:
         if (t->phase_tokens > 0) return (double)t->minibatches / (double)t->phase_tokens;
         return 1.0 / (double)t->tokens;

@@ -14,7 +14,7 @@ enum rlhf__ratio_level {
 };
 
 // Weights w_it of the token terms; their totals are those of the minibatch, so that a loss does not
-// depend on its split into microbatches. The last three are published names of the first three.
+// depend on its split into microbatches. GRPO, BNPO and DR_GRPO are published names of others.
 enum rlhf__aggregation {
     RLHF__AGG_TOKEN = 0,    // 1 / (tokens of the minibatch)
     RLHF__AGG_SEQUENCE = 1, // 1 / (rows * tokens of the row)
@@ -22,7 +22,8 @@ enum rlhf__aggregation {
     RLHF__AGG_DAPO = 3,     // 1 / (tokens of the phase's batch / minibatches)
     RLHF__AGG_GRPO = 4,     // = SEQUENCE
     RLHF__AGG_BNPO = 5,     // = TOKEN
-    RLHF__AGG_DR_GRPO = 6   // = MAX_LEN
+    RLHF__AGG_DR_GRPO = 6,  // = MAX_LEN
+    RLHF__AGG_SUM = 7       // 1 / rows: a response counts as the sum of its tokens
 };
 
 // Totals that weights are made of. phase_tokens 0: unknown, DAPO then equals TOKEN.

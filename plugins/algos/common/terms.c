@@ -4,25 +4,6 @@
 #include <math.h>
 #include <rlhf/log.h>
 
-rlhf_status rlhf__rollout_check(const rlhf_host *h, const rlhf_rollout *in) {
-    const char *wrong = rlhf__rows_check(in->offset, in->prompt_len, in->n, in->total);
-    if (wrong) return h->fail(h, RLHF_E_INTERNAL, wrong);
-    if (!in->score || !in->token_reward || !in->logp_old || !in->advantage || !in->returns)
-        return h->fail(h, RLHF_E_INTERNAL, "an array of the rollout is missing");
-    if (!in->group) return h->fail(h, RLHF_E_INTERNAL, "group is missing");
-    return RLHF_OK;
-}
-
-rlhf_status rlhf__pg_loss_check(const rlhf_host *h, const rlhf_loss_in *in,
-                                const rlhf_loss_out *out) {
-    RLHF_TRY(rlhf__logp_check(h, in, out));
-    if (!in->heads->entropy || !out->d_heads->entropy)
-        return h->fail(h, RLHF_E_INTERNAL, "the entropy head is missing");
-    if (!in->logp_old || !in->advantage)
-        return h->fail(h, RLHF_E_INTERNAL, "logp_old or advantage is missing");
-    return RLHF_OK;
-}
-
 rlhf_status rlhf__kl_of_token(const rlhf_host *host, int32_t kind, const rlhf_rollout *in,
                               int64_t i, int64_t t, double *kl) {
     double x = (double)in->logp_old[t], f = (double)in->logp_ref[t];

@@ -7,10 +7,6 @@
 #include "common/metrics.h"
 #include "common/rows.h"
 
-// What advantages by group and a loss over ratios rely on. RLHF_E_INTERNAL with a sentence. [any]
-rlhf_status rlhf__rollout_check(const rlhf_host *, const rlhf_rollout *);
-rlhf_status rlhf__pg_loss_check(const rlhf_host *, const rlhf_loss_in *, const rlhf_loss_out *);
-
 // Estimate `kind` (K1, K2 or K3) of the KL of token t, which is in row i, from the rollout's
 // log-probs. RLHF_E_NUMERIC, with a sentence, when it is not finite. [step]
 rlhf_status rlhf__kl_of_token(const rlhf_host *, int32_t kind, const rlhf_rollout *, int64_t i,

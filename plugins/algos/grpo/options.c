@@ -6,12 +6,6 @@
 const char *const rlhf__grpo_scale_names[] = {"group", "batch", "none", NULL};
 const char *const rlhf__grpo_loss_names[] = {"grpo", "bnpo", "dr_grpo", "dapo", "cispo", NULL};
 
-struct rlhf__clip rlhf__grpo_clip(const struct rlhf__grpo_options *o) {
-    struct rlhf__clip clip = {
-        o->clip_range, o->clip_range_high < 0 ? o->clip_range : o->clip_range_high, o->dual_clip};
-    return clip;
-}
-
 int32_t rlhf__grpo_aggregation(const struct rlhf__grpo_options *o) {
     switch (o->loss) {
     case RLHF__GRPO_LOSS_BNPO:
@@ -27,19 +21,14 @@ int32_t rlhf__grpo_aggregation(const struct rlhf__grpo_options *o) {
 }
 
 rlhf_status rlhf__grpo_options_check(const rlhf_host *host, const struct rlhf__grpo_options *o) {
-    if (o->group_size < 2)
+    if (o->pg.group_size < 2)
         return rlhf_failf(host, RLHF_E_INVALID,
                           "group_size is %lld; a response is compared with the others of its "
                           "prompt, so it must be at least 2",
-                          (long long)o->group_size);
-    struct rlhf__clip clip = rlhf__grpo_clip(o);
-    if (clip.dual > 0 && o->loss == RLHF__GRPO_LOSS_CISPO)
+                          (long long)o->pg.group_size);
+    if (o->pg.dual_clip > 0 && o->loss == RLHF__GRPO_LOSS_CISPO)
         return host->fail(host, RLHF_E_INVALID,
                           "dual_clip has no meaning with loss cispo, which bounds the ratio "
                           "anyway; leave it at 0");
-    if (clip.dual > 0 && clip.dual <= 1.0 + clip.high)
-        return rlhf_failf(host, RLHF_E_INVALID,
-                          "dual_clip is %g; it must be 0 or above 1 + clip_range_high = %g",
-                          clip.dual, 1.0 + clip.high);
     return RLHF_OK;
 }

@@ -7,14 +7,12 @@
 // With iteration_phases 1 and no replay this is the two-model variant: the reference is the policy
 // that sampled. What it is not: it holds no reward model, judges nothing and keeps no pairs; the
 // host does, behind rlhf/iteration.h. Formulas and sources: docs/algorithms/grpo_iterative.md.
-#include "grpo/core.h"
-#include "grpo_iterative/round.h"
+#include "grpo/method.h"
 
 #include <rlhf/iteration.h>
 #include <rlhf/log.h>
 
-static const char magic[4] = {'R', 'G', 'I', 'T'};
-enum { STATE_VERSION = 1 };
+enum { STATE_VERSION = 1, ROUND_BYTES = 24 };
 
 struct iterative_options {
     struct rlhf__grpo_options grpo; // must stay the first member: its option rows say so
@@ -24,60 +22,43 @@ struct iterative_options {
 };
 
 struct iterative {
-    struct rlhf__grpo grpo;
+    struct rlhf__grpo grpo; // must stay the first member
     struct iterative_options opt;
-    struct rlhf__round round;
+    // Saved. phases: of the iteration under way; fresh: pairs collected since the reward model was
+    // last trained.
+    uint64_t phases, iterations, fresh;
     int32_t moves_reference; // the plan asked for a reference
     int32_t reserved;
 };
 
+static const struct rlhf__pg_method method = {
+    .name = "grpo_iterative",
+    .magic = {'R', 'G', 'I', 'T'},
+    .state_version = STATE_VERSION,
+    .compare = rlhf__grpo_compare,
+    .terms = rlhf__grpo_terms,
+};
+
 static rlhf_status it_create(const rlhf_host *host, const void *config, void **self) {
     const struct iterative_options *opt = config;
-    struct iterative *it = host->alloc(host, sizeof *it);
-    if (!it) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    const struct rlhf__pg_options *pg = &opt->grpo.pg;
+    int32_t moves_reference = pg->kl_placement != RLHF__KL_NOWHERE || pg->kl_measure;
+    if (!moves_reference && !opt->replay)
+        return host->fail(host, RLHF_E_INVALID,
+                          "kl_placement none, kl_measure false and replay false leave nothing to "
+                          "iterate: there is no reference to move and no reward model to train");
+    RLHF_TRY(rlhf__grpo_create(host, &method, &opt->grpo, sizeof(struct iterative), self));
+    struct iterative *it = *self;
     it->opt = *opt;
-    rlhf_status st = rlhf__grpo_init(&it->grpo, host, &opt->grpo);
-    it->moves_reference = opt->grpo.kl_placement != RLHF__KL_NOWHERE || opt->grpo.kl_measure;
-    if (st == RLHF_OK && !it->moves_reference && !opt->replay)
-        st = host->fail(host, RLHF_E_INVALID,
-                        "kl_placement none, kl_measure false and replay false leave nothing to "
-                        "iterate: there is no reference to move and no reward model to train");
-    if (st < 0)
-        host->free(host, it);
-    else
-        *self = it;
-    return st;
-}
-
-static void it_destroy(void *self) {
-    struct iterative *it = self;
-    if (!it) return;
-    const rlhf_host *host = it->grpo.host;
-    rlhf__grpo_finish(&it->grpo);
-    host->free(host, it);
+    it->moves_reference = moves_reference;
+    return RLHF_OK;
 }
 
 static rlhf_status it_plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     const struct iterative *it = self;
-    RLHF_TRY(rlhf__grpo_plan(&it->grpo, info, out));
+    RLHF_TRY(rlhf__grpo_plan(self, info, out));
     if (it->opt.replay) out->flags |= RLHF_PLAN_REWARD_MODEL;
     if (it->moves_reference) out->flags |= RLHF_PLAN_MOVES_REFERENCE;
-    return RLHF_OK;
-}
-
-static rlhf_status it_advantages(void *self, const rlhf_rollout *in) {
-    struct iterative *it = self;
-    return rlhf__grpo_advantages(&it->grpo, in);
-}
-
-static rlhf_status it_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
-    struct iterative *it = self;
-    return rlhf__grpo_loss(&it->grpo, in, out);
-}
-
-static rlhf_status it_minibatch_end(void *self, int32_t *stop) {
-    struct iterative *it = self;
-    rlhf__grpo_minibatch_end(&it->grpo, stop);
     return RLHF_OK;
 }
 
@@ -96,8 +77,8 @@ static void report_round(const rlhf_host *h, const rlhf_reward_update_report *r)
 // Algorithm 1, line 12. Without a single fresh pair (the judge saw no differences) there is nothing
 // to learn from and the round is left out.
 static rlhf_status train_reward(struct iterative *it, const rlhf_iteration_service *s) {
-    const rlhf_host *h = it->grpo.host;
-    if (it->round.fresh == 0) {
+    const rlhf_host *h = it->grpo.pg.host;
+    if (it->fresh == 0) {
         h->log(h, RLHF_LOG_WARN,
                "no preference pairs in this iteration: the reward model stays as it is");
         return RLHF_OK;
@@ -111,47 +92,58 @@ static rlhf_status train_reward(struct iterative *it, const rlhf_iteration_servi
                               .history_max = it->opt.replay_history};
     rlhf_reward_update_report report = {.size = sizeof report};
     RLHF_TRY(s->reward_update(s->host, &how, &report));
-    it->round.fresh = 0;
+    it->fresh = 0;
     report_round(h, &report);
     return RLHF_OK;
 }
 
 static rlhf_status it_phase_end(void *self, uint64_t phase) {
     struct iterative *it = self;
-    const rlhf_host *h = it->grpo.host;
+    const rlhf_host *h = it->grpo.pg.host;
     const rlhf_iteration_service *s = h->service(h, RLHF_SVC_ITERATION);
-    (void)phase;
     if (!s) return h->fail(h, RLHF_E_UNSUPPORTED, "this host has no service " RLHF_SVC_ITERATION);
-    rlhf__grpo_phase_end(&it->grpo);
+    RLHF_TRY(rlhf__pg_phase_end(self, phase));
     if (it->opt.replay) {
         uint32_t added = 0;
         RLHF_TRY(s->collect_pairs(s->host, &added));
-        it->round.fresh += added;
+        it->fresh += added;
         h->metric(h, "iteration/pairs", (double)added);
     }
-    if (rlhf__round_step(&it->round, it->opt.iteration_phases)) {
+    if (++it->phases >= (uint64_t)it->opt.iteration_phases) {
+        it->phases = 0;
+        it->iterations++;
         if (it->opt.replay) RLHF_TRY(train_reward(it, s));
         if (it->moves_reference) RLHF_TRY(s->reference_sync(s->host));
     }
-    h->metric(h, "iteration/completed", (double)it->round.iterations);
+    h->metric(h, "iteration/completed", (double)it->iterations);
     return RLHF_OK;
 }
 
+// grpo's state, then phases, iterations and fresh, little-endian.
 static rlhf_status it_save(void *self, const rlhf_ostream *out) {
     const struct iterative *it = self;
-    RLHF_TRY(rlhf__kl_control_save(&it->grpo.kl, magic, out));
-    return rlhf__round_save(&it->round, out);
+    const uint64_t word[] = {it->phases, it->iterations, it->fresh};
+    uint8_t bytes[ROUND_BYTES];
+    for (int i = 0; i < ROUND_BYTES; i++)
+        bytes[i] = (uint8_t)(word[i / 8] >> (8 * (i % 8)));
+    RLHF_TRY(rlhf__pg_save(self, out));
+    return out->write(out, bytes, sizeof bytes);
 }
 
 static rlhf_status it_load(void *self, const rlhf_istream *in, uint32_t state_version) {
     struct iterative *it = self;
-    const rlhf_host *h = it->grpo.host;
-    if (state_version != STATE_VERSION)
-        return rlhf_failf(h, RLHF_E_UNSUPPORTED,
-                          "state version %u; this grpo_iterative reads version %d",
-                          (unsigned)state_version, STATE_VERSION);
-    RLHF_TRY(rlhf__kl_control_load(h, &it->grpo.kl, magic, in));
-    return rlhf__round_load(h, &it->round, in);
+    const rlhf_host *h = it->grpo.pg.host;
+    uint8_t bytes[ROUND_BYTES];
+    uint64_t word[3] = {0};
+    RLHF_TRY(rlhf__pg_load(self, in, state_version));
+    rlhf_status st = in->read(in, bytes, sizeof bytes);
+    if (st < 0) return h->fail(h, st, "the saved state is shorter than 36 bytes");
+    for (int i = 0; i < ROUND_BYTES; i++)
+        word[i / 8] |= (uint64_t)bytes[i] << (8 * (i % 8));
+    it->phases = word[0];
+    it->iterations = word[1];
+    it->fresh = word[2];
+    return RLHF_OK;
 }
 
 static const rlhf_opt options[] = {
@@ -179,9 +171,9 @@ static const rlhf_opt options[] = {
 static const rlhf_algo_ops ops = {
     .size = sizeof ops,
     .plan = it_plan,
-    .advantages = it_advantages,
-    .loss = it_loss,
-    .minibatch_end = it_minibatch_end,
+    .advantages = rlhf__pg_advantages,
+    .loss = rlhf__pg_loss,
+    .minibatch_end = rlhf__pg_minibatch_end,
     .phase_end = it_phase_end,
 };
 static const rlhf_plugin plugin = {
@@ -196,7 +188,7 @@ static const rlhf_plugin plugin = {
     .opt_stride = sizeof *options,
     .config_size = sizeof(struct iterative_options),
     .create = it_create,
-    .destroy = it_destroy,
+    .destroy = rlhf__pg_destroy,
     .save = it_save,
     .load = it_load,
     .ops = &ops,

@@ -22,28 +22,11 @@ struct work {
     int32_t counts;                               // 1: this call counts towards the metrics
 };
 
-static rlhf_status check(const struct rlhf__ppo *p, const rlhf_rollout *in) {
-    const rlhf_host *h = p->host;
-    const char *wrong = rlhf__rows_check(in->offset, in->prompt_len, in->n, in->total);
-    if (wrong) return h->fail(h, RLHF_E_INTERNAL, wrong);
-    if (!in->score || !in->token_reward || !in->logp_old || !in->advantage || !in->returns)
-        return h->fail(h, RLHF_E_INTERNAL, "an array of the rollout is missing");
-    if (!in->value_old && rlhf__ppo_has_critic(&p->opt))
-        return h->fail(h, RLHF_E_INTERNAL, "value_old is missing");
-    if (!in->group && p->opt.group_size > 1) return h->fail(h, RLHF_E_INTERNAL, "group is missing");
-    if (!in->logp_ref && p->opt.kl_placement == RLHF__KL_IN_REWARD)
-        return h->fail(h, RLHF_E_INTERNAL, "logp_ref is missing");
-    return RLHF_OK;
-}
-
 static rlhf_status work_init(struct rlhf__ppo *p, const rlhf_rollout *in, struct work *w) {
     w->in = in;
+    RLHF_TRY(rlhf__pg_begin(&p->pg, in, 4, 4, &w->reward, &w->counts));
     w->n = in->n;
     w->m = rlhf__response_tokens(in->offset, in->prompt_len, in->n);
-    uint64_t doubles = 4 * (uint64_t)w->m + 3 * (uint64_t)w->n;
-    double *at = rlhf__ppo_scratch(p, 8 * (doubles + (uint64_t)w->n + 1));
-    if (!at) return p->host->fail(p->host, RLHF_E_NOMEM, "out of memory");
-    w->reward = at;
     w->value = w->reward + w->m;
     w->advantage = w->value + w->m;
     w->returns = w->advantage + w->m;
@@ -51,9 +34,6 @@ static rlhf_status work_init(struct rlhf__ppo *p, const rlhf_rollout *in, struct
     w->plain = w->score + w->n;
     w->row = w->plain + w->n;
     w->order = (int64_t *)(void *)(w->row + w->n);
-    // In minibatch scope every epoch sees each row once; the first epoch is enough.
-    int64_t first_epoch = p->opt.whiten_scope == RLHF__SCOPE_MINIBATCH ? p->opt.minibatches : 1;
-    w->counts = p->advantage_calls++ < first_epoch;
     return RLHF_OK;
 }
 
@@ -96,16 +76,16 @@ static rlhf_status fill_row(struct rlhf__ppo *p, struct work *w, int64_t i, int6
     for (int64_t t = row.begin; t < row.end; t++, c++) {
         double r = w->token_scale * (double)in->token_reward[t];
         w->plain[i] += r;
-        if (p->opt.kl_placement == RLHF__KL_IN_REWARD) {
+        if (p->pg.opt.kl_placement == RLHF__KL_IN_REWARD) {
             double kl;
-            RLHF_TRY(rlhf__kl_of_token(p->host, p->opt.kl_estimator, in, i, t, &kl));
-            r -= p->kl.coef * kl;
+            RLHF_TRY(rlhf__kl_of_token(p->pg.host, p->pg.opt.kl_estimator, in, i, t, &kl));
+            r -= p->pg.kl.coef * kl;
         }
         if (everywhere || t == row.end - 1) r += w->score[i];
         w->reward[c] = r;
         w->value[c] = in->value_old ? (double)in->value_old[t] : 0;
     }
-    if (w->counts) rlhf__count_row(&p->metrics.rollout, p->opt.kl_estimator, in, row);
+    if (w->counts) rlhf__count_row(&p->pg.metrics.rollout, p->pg.opt.kl_estimator, in, row);
     return RLHF_OK;
 }
 
@@ -152,13 +132,13 @@ static void without_critic(const struct rlhf__ppo *p, struct work *w) {
 }
 
 static rlhf_status count_batch(struct rlhf__ppo *p, const struct work *w) {
-    struct rlhf__pg_rollout_sums *r = &p->metrics.rollout;
+    struct rlhf__pg_rollout_sums *r = &p->pg.metrics.rollout;
     const rlhf_rollout *in = w->in;
     for (int64_t i = 0; i < w->n; i++)
         r->score += rlhf__row_reward(in, i);
     r->returns = rlhf__moments_merge(r->returns, rlhf__moments(w->returns, w->m));
     r->values = rlhf__moments_merge(r->values, rlhf__moments(w->value, w->m));
-    return rlhf__pg_take_rows(p->host, &p->metrics, in, w->plain);
+    return rlhf__pg_take_rows(p->pg.host, &p->pg.metrics, in, w->plain);
 }
 
 static void store(const struct work *w) {
@@ -176,11 +156,7 @@ rlhf_status rlhf__ppo_advantages(void *self, const rlhf_rollout *in) {
     struct rlhf__ppo *p = self;
     const struct rlhf__ppo_options *o = &p->opt;
     struct work w = {0};
-    RLHF_TRY(check(p, in));
     RLHF_TRY(work_init(p, in, &w));
-    p->phase_tokens = in->batch_tokens > 0                   ? in->batch_tokens
-                      : o->whiten_scope == RLHF__SCOPE_BATCH ? w.m
-                                                             : 0;
     take_scores(p, &w);
     for (int64_t i = 0, c = 0; i < w.n; i++) {
         RLHF_TRY(fill_row(p, &w, i, c));
@@ -188,7 +164,7 @@ rlhf_status rlhf__ppo_advantages(void *self, const rlhf_rollout *in) {
         c += row.end - row.begin;
     }
     if (o->whiten_rewards) rlhf__whiten(w.reward, w.m, o->whiten_form, o->whiten_eps, 0);
-    if (rlhf__ppo_has_critic(o))
+    if (p->pg.critic)
         with_critic(p, &w);
     else
         without_critic(p, &w);

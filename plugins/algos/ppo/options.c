@@ -3,7 +3,8 @@
 
 #include <rlhf/log.h>
 
-#define T struct rlhf__ppo_options
+#define T  struct rlhf__ppo_options
+#define PG struct rlhf__pg_options // its first member
 
 static const char *const advantage_names[] = {"gae",        "one_step",         "sequence", "group",
                                               "group_mean", "broadcast_reward", NULL};
@@ -21,22 +22,22 @@ const rlhf_opt rlhf__ppo_option_table[] = {
     RLHF_OPT_F64(T, advantage_eps, 1e-4, 0, 1, "added to the standard deviation (sequence, group)"),
     RLHF_OPT_ENUM(T, advantage_std, RLHF__STD_UNBIASED, rlhf__std_names,
                   "variance over n - 1 or over n (sequence, group)"),
-    RLHF_OPT_I64(T, group_size, 1, 1, 4096, "samples a prompt; group advantages need 2 or more"),
-    RLHF_OPT_ENUM(T, kl_placement, RLHF__KL_IN_REWARD, rlhf__kl_placement_names,
+    RLHF_OPT_I64(PG, group_size, 1, 1, 4096, "samples a prompt; group advantages need 2 or more"),
+    RLHF_OPT_ENUM(PG, kl_placement, RLHF__KL_IN_REWARD, rlhf__kl_placement_names,
                   "penalty -kl_coef * KL in every token's reward, +kl_coef * KL in the loss, or "
                   "nowhere"),
-    RLHF_OPT_ENUM(T, kl_estimator, RLHF__KL_K1, rlhf__kl_estimator_names,
+    RLHF_OPT_ENUM(PG, kl_estimator, RLHF__KL_K1, rlhf__kl_estimator_names,
                   "per-token KL; full is the exact sum over the vocabulary (in the loss only)"),
-    RLHF_OPT_F64(T, kl_coef, 0.05, 0, 1000, "KL coefficient, or where the controller starts"),
-    RLHF_OPT_ENUM(T, kl_controller, RLHF__KL_FIXED, rlhf__kl_controller_names,
+    RLHF_OPT_F64(PG, kl_coef, 0.05, 0, 1000, "KL coefficient, or where the controller starts"),
+    RLHF_OPT_ENUM(PG, kl_controller, RLHF__KL_FIXED, rlhf__kl_controller_names,
                   "adaptive: move kl_coef each phase so that the measured KL meets kl_target"),
     {"kl_target", "KL the adaptive controller aims at, nats", RLHF_T_F64, RLHF_OPT_MIN_OPEN,
-     offsetof(T, kl_target), 0, 0, 0, 0, 6.0, 0, 1e6, NULL, NULL},
+     offsetof(PG, kl_target), 0, 0, 0, 0, 6.0, 0, 1e6, NULL, NULL},
     {"kl_horizon", "samples over which the adaptive controller acts", RLHF_T_F64, RLHF_OPT_MIN_OPEN,
-     offsetof(T, kl_horizon), 0, 0, 0, 0, 10000.0, 0, 1e12, NULL, NULL},
-    RLHF_OPT_ENUM(T, kl_unit, RLHF__KL_PER_SEQUENCE, rlhf__kl_unit_names,
+     offsetof(PG, kl_horizon), 0, 0, 0, 0, 10000.0, 0, 1e12, NULL, NULL},
+    RLHF_OPT_ENUM(PG, kl_unit, RLHF__KL_PER_SEQUENCE, rlhf__kl_unit_names,
                   "whether kl_target is a sum over the response or a mean over tokens"),
-    RLHF_OPT_BOOL(T, kl_measure, 1,
+    RLHF_OPT_BOOL(PG, kl_measure, 1,
                   "measure the KL with kl_placement none too (costs a reference forward)"),
     RLHF_OPT_BOOL(T, whiten_rewards, 0,
                   "scale per-token rewards to unit variance, keeping their mean"),
@@ -50,12 +51,12 @@ const rlhf_opt rlhf__ppo_option_table[] = {
     RLHF_OPT_F64(T, whiten_eps, 1e-8, 0, 1, "see whiten_form"),
     RLHF_OPT_BOOL(T, normalize_scores, 0,
                   "scores of a phase become (score - mean) / (unbiased std + 1e-5)"),
-    RLHF_OPT_F64(T, clip_range, 0.2, 0, 1, "ratio is clipped below at 1 - clip_range"),
-    RLHF_OPT_F64(T, clip_range_high, -1, -1, 100,
+    RLHF_OPT_F64(PG, clip_range, 0.2, 0, 1, "ratio is clipped below at 1 - clip_range"),
+    RLHF_OPT_F64(PG, clip_range_high, -1, -1, 100,
                  "ratio is clipped above at 1 + clip_range_high; negative: clip_range"),
-    RLHF_OPT_F64(T, dual_clip, 0, 0, 1e6,
+    RLHF_OPT_F64(PG, dual_clip, 0, 0, 1e6,
                  "bound of the ratio where the advantage is negative; 0 = off"),
-    RLHF_OPT_ENUM(T, ratio, RLHF__RATIO_TOKEN, rlhf__ratio_names,
+    RLHF_OPT_ENUM(PG, ratio, RLHF__RATIO_TOKEN, rlhf__ratio_names,
                   "one ratio a token, or one a response from its summed or mean log-prob"),
     RLHF_OPT_ENUM(T, aggregation, RLHF__AGG_TOKEN, aggregation_names,
                   "token (bnpo): mean over a minibatch's tokens; sequence (grpo): mean of "
@@ -63,16 +64,16 @@ const rlhf_opt rlhf__ppo_option_table[] = {
                   "mean over the tokens of the phase"),
     RLHF_OPT_F64(T, value_coef, 0.1, 0, 1000, "c1 in c1/2 * mean (value - return)^2"),
     RLHF_OPT_F64(T, value_clip, 0.2, 0, 1e6, "keep the value this near its rollout value; 0 = off"),
-    RLHF_OPT_F64(T, entropy_coef, 0, 0, 1000, "entropy bonus"),
-    RLHF_OPT_I64(T, epochs, 4, 1, 1000, "passes over the rollout in a phase"),
-    RLHF_OPT_I64(T, minibatches, 1, 1, 1000000, "optimiser steps an epoch"),
-    RLHF_OPT_F64(T, target_kl, 0, 0, 1000,
+    RLHF_OPT_F64(PG, entropy_coef, 0, 0, 1000, "entropy bonus"),
+    RLHF_OPT_I64(PG, epochs, 4, 1, 1000, "passes over the rollout in a phase"),
+    RLHF_OPT_I64(PG, minibatches, 1, 1, 1000000, "optimiser steps an epoch"),
+    RLHF_OPT_F64(PG, target_kl, 0, 0, 1000,
                  "end the phase's epochs once a minibatch's policy/approxkl exceeds this; 0 = off"),
-    RLHF_OPT_ENUM(T, old_logp, RLHF__OLD_ROLLOUT, rlhf__old_logp_names,
+    RLHF_OPT_ENUM(PG, old_logp, RLHF__OLD_ROLLOUT, rlhf__old_logp_names,
                   "old log-probs as sampled, or from a second forward"),
-    RLHF_OPT_ENUM(T, logprob_temperature, RLHF__TEMPERATURE_SAMPLING, rlhf__temperature_names,
+    RLHF_OPT_ENUM(PG, logprob_temperature, RLHF__TEMPERATURE_SAMPLING, rlhf__temperature_names,
                   "log-probs at the sampling temperature, or at 1"),
-    RLHF_OPT_ENUM(T, logprob_support, RLHF__SUPPORT_FULL, rlhf__support_names,
+    RLHF_OPT_ENUM(PG, logprob_support, RLHF__SUPPORT_FULL, rlhf__support_names,
                   "log-probs over the whole vocabulary, or over what top-k and top-p kept"),
 };
 _Static_assert(sizeof rlhf__ppo_option_table ==
@@ -89,27 +90,16 @@ int32_t rlhf__ppo_whitens_advantages(const struct rlhf__ppo_options *o) {
     return o->whiten_advantages == RLHF__PPO_ON;
 }
 
-struct rlhf__clip rlhf__ppo_clip(const struct rlhf__ppo_options *o) {
-    struct rlhf__clip clip = {
-        o->clip_range, o->clip_range_high < 0 ? o->clip_range : o->clip_range_high, o->dual_clip};
-    return clip;
-}
-
 rlhf_status rlhf__ppo_options_check(const rlhf_host *host, const struct rlhf__ppo_options *o) {
     int grouped = o->advantage == RLHF__PPO_GROUP || o->advantage == RLHF__PPO_GROUP_MEAN;
     const char *name = advantage_names[o->advantage];
-    if (grouped && o->group_size < 2)
+    if (grouped && o->pg.group_size < 2)
         return rlhf_failf(host, RLHF_E_INVALID,
                           "advantage %s needs group_size of at least 2, found %lld", name,
-                          (long long)o->group_size);
+                          (long long)o->pg.group_size);
     if (grouped && o->whiten_scope == RLHF__SCOPE_MINIBATCH)
         return rlhf_failf(host, RLHF_E_INVALID,
                           "advantage %s needs whiten_scope batch: a minibatch may split a group",
                           name);
-    struct rlhf__clip clip = rlhf__ppo_clip(o);
-    if (clip.dual > 0 && clip.dual <= 1.0 + clip.high)
-        return rlhf_failf(host, RLHF_E_INVALID,
-                          "dual_clip is %g; it must be 0 or above 1 + clip_range_high = %g",
-                          clip.dual, 1.0 + clip.high);
     return RLHF_OK;
 }

@@ -2,12 +2,8 @@
 #ifndef RLHF_ALGOS_PPO_OPTIONS_H
 #define RLHF_ALGOS_PPO_OPTIONS_H
 
-#include "common/choices.h"
-#include "common/kl.h"
-#include "common/surrogate.h"
+#include "common/pg.h"
 #include "common/whiten.h"
-
-#include <rlhf/plugin.h>
 
 enum rlhf__ppo_advantage {
     RLHF__PPO_GAE = 0,
@@ -21,16 +17,11 @@ enum rlhf__ppo_switch { RLHF__PPO_AUTO = 0, RLHF__PPO_OFF = 1, RLHF__PPO_ON = 2 
 
 // Filled by the host from the option table; the keys are the field names.
 struct rlhf__ppo_options {
-    int64_t group_size, epochs, minibatches;
-    double gamma, lambda, advantage_eps;
-    double kl_coef, kl_target, kl_horizon;
-    double whiten_eps, clip_range, clip_range_high, dual_clip;
-    double value_coef, value_clip, entropy_coef, target_kl;
+    struct rlhf__pg_options pg; // must stay the first member: its option rows say so
+    double gamma, lambda, advantage_eps, whiten_eps, value_coef, value_clip;
     int32_t advantage, advantage_std;
-    int32_t kl_placement, kl_estimator, kl_controller, kl_unit, kl_measure;
     int32_t whiten_rewards, whiten_advantages, whiten_scope, whiten_form, normalize_scores;
-    int32_t ratio, aggregation;
-    int32_t old_logp, logprob_temperature, logprob_support;
+    int32_t aggregation;
 };
 
 #define RLHF__PPO_OPTION_COUNT 34
@@ -41,9 +32,6 @@ int32_t rlhf__ppo_has_critic(const struct rlhf__ppo_options *);
 
 // Whether advantages are whitened after they were computed ("auto": only with a critic). [any]
 int32_t rlhf__ppo_whitens_advantages(const struct rlhf__ppo_options *);
-
-// Upper clip: clip_range_high, or clip_range when that is negative. [any]
-struct rlhf__clip rlhf__ppo_clip(const struct rlhf__ppo_options *);
 
 // Refuses combinations without a meaning, in one sentence through host->fail. [main]
 rlhf_status rlhf__ppo_options_check(const rlhf_host *, const struct rlhf__ppo_options *);

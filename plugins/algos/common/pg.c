@@ -1,0 +1,211 @@
+// pg.c: see pg.h.
+#include "common/pg.h"
+
+#include "common/terms.h"
+
+#include <rlhf/log.h>
+
+static rlhf_status check_clip(const rlhf_host *host, const struct rlhf__clip *clip) {
+    if (clip->dual <= 0 || clip->dual > 1.0 + clip->high) return RLHF_OK;
+    return rlhf_failf(host, RLHF_E_INVALID,
+                      "dual_clip is %g; it must be 0 or above 1 + clip_range_high = %g", clip->dual,
+                      1.0 + clip->high);
+}
+
+rlhf_status rlhf__pg_create(const rlhf_host *host, const struct rlhf__pg_method *method,
+                            const struct rlhf__pg_options *o, uint64_t bytes, void **self) {
+    struct rlhf__clip clip = {
+        o->clip_range, o->clip_range_high < 0 ? o->clip_range : o->clip_range_high, o->dual_clip};
+    struct rlhf__kl_control kl = {0,
+                                  o->kl_coef,
+                                  o->kl_target,
+                                  o->kl_horizon,
+                                  o->kl_placement,
+                                  o->kl_estimator,
+                                  o->kl_controller,
+                                  o->kl_unit};
+    RLHF_TRY(check_clip(host, &clip));
+    RLHF_TRY(rlhf__kl_control_init(host, &kl));
+    struct rlhf__pg *g = host->alloc(host, bytes);
+    if (!g) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    g->host = host;
+    g->method = method;
+    g->opt = *o;
+    g->clip = clip;
+    g->kl = kl;
+    rlhf__pg_metrics_reset(&g->metrics);
+    *self = g;
+    return RLHF_OK;
+}
+
+void rlhf__pg_destroy(void *self) {
+    struct rlhf__pg *g = self;
+    if (!g) return;
+    rlhf__pg_metrics_finish(g->host, &g->metrics);
+    g->host->free(g->host, g->scratch);
+    g->host->free(g->host, g);
+}
+
+rlhf_status rlhf__pg_plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
+    const struct rlhf__pg *g = self;
+    const struct rlhf__pg_options *o = &g->opt;
+    RLHF_TRY(rlhf__minibatches_check(g->host, o->minibatches, info));
+    RLHF_TRY(rlhf__kl_control_plan(g->host, &g->kl, info->batch_size));
+    struct rlhf__choices choices = {o->kl_placement, o->kl_measure,          g->scope,
+                                    o->old_logp,     o->logprob_temperature, o->logprob_support};
+    out->source = RLHF_SOURCE_ROLLOUT;
+    out->heads = RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY;
+    if (g->critic) out->heads |= RLHF_HEAD_VALUE;
+    if (o->kl_estimator == RLHF__KL_FULL) out->heads |= RLHF_HEAD_KL;
+    out->flags = rlhf__plan_flags(&choices);
+    out->epochs = (int32_t)o->epochs;
+    out->minibatches = (int32_t)o->minibatches;
+    out->group_size = (int32_t)o->group_size;
+    return RLHF_OK;
+}
+
+static rlhf_status check_rollout(const struct rlhf__pg *g, const rlhf_rollout *in) {
+    const rlhf_host *h = g->host;
+    const char *wrong = rlhf__rows_check(in->offset, in->prompt_len, in->n, in->total);
+    if (wrong) return h->fail(h, RLHF_E_INTERNAL, wrong);
+    if (!in->score || !in->token_reward || !in->logp_old || !in->advantage || !in->returns)
+        return h->fail(h, RLHF_E_INTERNAL, "an array of the rollout is missing");
+    if (!in->value_old && g->critic) return h->fail(h, RLHF_E_INTERNAL, "value_old is missing");
+    if (!in->group && g->opt.group_size > 1) return h->fail(h, RLHF_E_INTERNAL, "group is missing");
+    if (!in->logp_ref && g->opt.kl_placement == RLHF__KL_IN_REWARD)
+        return h->fail(h, RLHF_E_INTERNAL, "logp_ref is missing");
+    return RLHF_OK;
+}
+
+static rlhf_status scratch_reserve(struct rlhf__pg *g, uint64_t bytes) {
+    if (bytes > g->scratch_bytes) {
+        g->host->free(g->host, g->scratch);
+        g->scratch = g->host->alloc(g->host, bytes);
+        g->scratch_bytes = g->scratch ? bytes : 0;
+    }
+    if (g->scratch) return RLHF_OK;
+    g->host->fail(g->host, RLHF_E_NOMEM, "out of memory");
+    return RLHF_E_NOMEM; // what fail gives, as a constant for analysers
+}
+
+rlhf_status rlhf__pg_begin(struct rlhf__pg *g, const rlhf_rollout *in, int64_t per_token,
+                           int64_t per_row, double **scratch, int32_t *counts) {
+    RLHF_TRY(check_rollout(g, in));
+    int64_t tokens = rlhf__response_tokens(in->offset, in->prompt_len, in->n);
+    uint64_t numbers = (uint64_t)(per_token * tokens + per_row * (int64_t)in->n + 1);
+    RLHF_TRY(scratch_reserve(g, sizeof **scratch * numbers));
+    *scratch = g->scratch;
+    // In minibatch scope every epoch sees each row once; the first epoch is enough.
+    int64_t first_epoch = g->scope == RLHF__SCOPE_MINIBATCH ? g->opt.minibatches : 1;
+    *counts = g->advantage_calls++ < first_epoch;
+    g->phase_tokens = in->batch_tokens;
+    if (g->phase_tokens <= 0 && g->scope == RLHF__SCOPE_BATCH) g->phase_tokens = tokens;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *in) {
+    struct rlhf__pg *g = self;
+    double *paid;
+    int32_t counts;
+    RLHF_TRY(rlhf__pg_begin(g, in, 0, 4, &paid, &counts));
+    double *plain = paid + in->n, *advantage = plain + in->n;
+    int64_t *order = (int64_t *)(void *)(advantage + in->n);
+    for (int64_t i = 0; i < in->n; i++) {
+        plain[i] = paid[i] = rlhf__row_reward(in, i);
+        if (g->opt.kl_placement == RLHF__KL_IN_REWARD)
+            RLHF_TRY(
+                rlhf__penalised_reward(g->host, g->opt.kl_estimator, g->kl.coef, in, i, paid + i));
+    }
+    g->method->compare(self, in, paid, order, advantage);
+    if (counts)
+        RLHF_TRY(rlhf__count_paid(g->host, &g->metrics, g->opt.kl_estimator, in, plain, paid));
+    rlhf__spread(in, advantage, paid);
+    return RLHF_OK;
+}
+
+static rlhf_status check_loss(const struct rlhf__pg *g, const rlhf_loss_in *in,
+                              const rlhf_loss_out *out) {
+    const rlhf_host *h = g->host;
+    RLHF_TRY(rlhf__logp_check(h, in, out));
+    const rlhf_heads *x = in->heads, *d = out->d_heads;
+    if (!x->entropy || !d->entropy)
+        return h->fail(h, RLHF_E_INTERNAL, "the entropy head is missing");
+    if (!in->logp_old || !in->advantage)
+        return h->fail(h, RLHF_E_INTERNAL, "logp_old or advantage is missing");
+    if (g->critic && (!x->value || !d->value || !in->value_old || !in->returns))
+        return h->fail(h, RLHF_E_INTERNAL, "the value head, value_old or returns is missing");
+    if (g->opt.kl_placement == RLHF__KL_IN_LOSS &&
+        (g->opt.kl_estimator == RLHF__KL_FULL ? !x->kl || !d->kl : !in->logp_ref))
+        return h->fail(h, RLHF_E_INTERNAL, "the kl head or logp_ref is missing");
+    if (in->max_new_tokens < 1)
+        return h->fail(h, RLHF_E_INTERNAL, "max_new_tokens is not positive");
+    return RLHF_OK;
+}
+
+// All terms of the response `row`, which has tokens.
+static rlhf_status row_loss(struct rlhf__pg *g, const rlhf_loss_in *in, struct rlhf__span row,
+                            double w, rlhf_heads *d, struct rlhf__pg_update_sums *u) {
+    g->method->terms(g, in, row, w, d, u);
+    if (g->opt.kl_placement == RLHF__KL_IN_LOSS)
+        RLHF_TRY(rlhf__kl_term(g->host, g->opt.kl_estimator, g->kl.coef, in, row, w, d, u,
+                               &g->metrics.rollout));
+    rlhf__entropy_term(g->opt.entropy_coef, in, row, w, d, u);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__pg_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
+    struct rlhf__pg *g = self;
+    RLHF_TRY(check_loss(g, in, out));
+    struct rlhf__pg_update_sums u = {.rows = in->n};
+    struct rlhf__totals totals = {in->batch_sequences, in->batch_tokens, in->max_new_tokens,
+                                  g->phase_tokens,
+                                  in->minibatches > 0 ? in->minibatches : g->opt.minibatches};
+    g->metrics.minibatch_epoch = in->epoch;
+    for (int64_t i = 0; i < in->n; i++) {
+        struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
+        if (row.end == row.begin) continue;
+        double w = rlhf__token_weight(g->aggregation, &totals, row.end - row.begin);
+        RLHF_TRY(row_loss(g, in, row, w, out->d_heads, &u));
+    }
+    if (in->epoch == 0 && g->opt.kl_estimator == RLHF__KL_FULL)
+        g->metrics.rollout.kl_sequences += in->n;
+    out->loss = rlhf__pg_total_loss(&u);
+    rlhf__pg_add(&g->metrics.minibatch, &u);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__pg_minibatch_end(void *self, int32_t *stop) {
+    struct rlhf__pg *g = self;
+    double approx_kl = rlhf__pg_approx_kl(&g->metrics.minibatch);
+    *stop = g->opt.target_kl > 0 && approx_kl > g->opt.target_kl;
+    rlhf__pg_fold(&g->metrics);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__pg_phase_end(void *self, uint64_t phase) {
+    struct rlhf__pg *g = self;
+    (void)phase;
+    struct rlhf__pg_report how = {g->kl.coef, g->opt.kl_placement != RLHF__KL_NOWHERE, g->critic,
+                                  g->opt.logprob_support == RLHF__SUPPORT_SAMPLED,
+                                  g->opt.group_size > 1};
+    rlhf__pg_report(g->host, &g->metrics, &how);
+    rlhf__kl_control_update(&g->kl, &g->metrics.rollout);
+    rlhf__pg_metrics_reset(&g->metrics);
+    g->advantage_calls = 0;
+    g->phase_tokens = 0;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__pg_save(void *self, const rlhf_ostream *out) {
+    const struct rlhf__pg *g = self;
+    return rlhf__kl_control_save(&g->kl, g->method->magic, out);
+}
+
+rlhf_status rlhf__pg_load(void *self, const rlhf_istream *in, uint32_t state_version) {
+    struct rlhf__pg *g = self;
+    if (state_version != g->method->state_version)
+        return rlhf_failf(g->host, RLHF_E_UNSUPPORTED, "state version %u; this %s reads version %u",
+                          (unsigned)state_version, g->method->name,
+                          (unsigned)g->method->state_version);
+    return rlhf__kl_control_load(g->host, &g->kl, g->method->magic, in);
+}

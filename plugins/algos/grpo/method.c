@@ -1,0 +1,57 @@
+// method.c: see method.h.
+//
+//   A_it = (S_i - mean of its group) / (std + eps)
+//   L    = sum_it w_it (surrogate_it + beta kl_it - c2 entropy_it)
+//
+// S: common/pg.h. std: of the group (Shao et al. 2024, section 4.1.2), of all S of this call, or
+// 1 - eps (Liu et al. 2025). w_it and the surrogate: common/surrogate.h; beta only with
+// kl_placement loss. Every divisor is a total of the minibatch or of the phase, so microbatch
+// losses and derivatives add up.
+#include "grpo/method.h"
+
+#include <math.h>
+
+void rlhf__grpo_compare(const void *self, const rlhf_rollout *in, const double *paid,
+                        int64_t *order, double *advantage) {
+    const struct rlhf__grpo_options *o = &((const struct rlhf__grpo *)self)->opt;
+    int32_t unbiased = o->advantage_std == RLHF__STD_UNBIASED;
+    rlhf__group_normalize(paid, in->group, in->n, o->advantage_eps, unbiased,
+                          o->advantage_scale == RLHF__GRPO_SCALE_GROUP, order, advantage);
+    if (o->advantage_scale != RLHF__GRPO_SCALE_BATCH) return;
+    struct rlhf__moments m = rlhf__moments(paid, in->n);
+    double std = sqrt(unbiased ? rlhf__var_unbiased(m) : rlhf__var_biased(m)) + o->advantage_eps;
+    // Without any spread all advantages are 0 already, and with eps 0 so is std.
+    for (int64_t i = 0; i < in->n; i++)
+        if (advantage[i] != 0) advantage[i] /= std;
+}
+
+void rlhf__grpo_terms(const void *self, const rlhf_loss_in *in, struct rlhf__span row, double w,
+                      rlhf_heads *d, struct rlhf__pg_update_sums *u) {
+    const struct rlhf__grpo *g = self;
+    const struct rlhf__pg *pg = &g->pg;
+    int64_t b = row.begin, len = row.end - row.begin;
+    if (g->opt.loss == RLHF__GRPO_LOSS_CISPO)
+        rlhf__cispo_row(pg->opt.ratio, pg->clip.high, w, in->heads->logp + b, in->logp_old + b,
+                        in->advantage + b, len, d->logp + b, &u->pg);
+    else
+        rlhf__surrogate_row(pg->opt.ratio, &pg->clip, w, in->heads->logp + b, in->logp_old + b,
+                            in->advantage + b, len, d->logp + b, &u->pg);
+}
+
+rlhf_status rlhf__grpo_create(const rlhf_host *host, const struct rlhf__pg_method *method,
+                              const struct rlhf__grpo_options *opt, uint64_t bytes, void **self) {
+    RLHF_TRY(rlhf__grpo_options_check(host, opt));
+    RLHF_TRY(rlhf__pg_create(host, method, &opt->pg, bytes, self));
+    struct rlhf__grpo *g = *self;
+    g->opt = *opt;
+    g->pg.aggregation = rlhf__grpo_aggregation(opt);
+    g->pg.scope = opt->advantage_scope;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__grpo_plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
+    const struct rlhf__pg *g = self;
+    RLHF_TRY(rlhf__pg_plan(self, info, out));
+    if (g->scope == RLHF__SCOPE_MINIBATCH) out->flags |= RLHF_PLAN_WHOLE_GROUPS;
+    return RLHF_OK;
+}
