@@ -16,16 +16,14 @@ struct rlhf_reward_model {
 struct rlhf__reward_service {
     const struct rlhf__model_env *env;
     char *default_dir;
-    struct rlhf__error *failure;
     const struct rlhf__tokenizer *policy;
     int32_t longest, trainable;
     struct rlhf_reward_model *models; // in the order they were opened
     rlhf_reward_model_service table;
 };
 
-static rlhf_status report(struct rlhf__reward_service *s, const struct rlhf__error *err) {
-    *s->failure = *err;
-    return err->code;
+static rlhf_status report(const struct rlhf__reward_service *s, const struct rlhf__error *err) {
+    return rlhf__services_failed(s->env->services, err);
 }
 
 static rlhf_status open_fresh(struct rlhf__reward_service *s, const char *path,
@@ -86,7 +84,6 @@ static rlhf_status service_score(void *host, rlhf_reward_model *m, uint32_t n, c
 }
 
 rlhf_status rlhf__reward_service_create(const struct rlhf__model_env *env, const char *default_dir,
-                                        struct rlhf__error *failure,
                                         struct rlhf__reward_service **out,
                                         struct rlhf__error *err) {
     *out = NULL;
@@ -97,9 +94,9 @@ rlhf_status rlhf__reward_service_create(const struct rlhf__model_env *env, const
         return RLHF__NOMEM(err, "out of memory for services");
     }
     s->env = env;
-    s->failure = failure;
     s->table = (rlhf_reward_model_service){sizeof s->table, 0, s, service_open, service_close,
                                            service_score};
+    rlhf__services_offer(env->services, RLHF_SVC_REWARD_MODEL, &s->table);
     *out = s;
     return RLHF_OK;
 }
@@ -135,8 +132,4 @@ struct rlhf__reward_model *rlhf__reward_service_at(const struct rlhf__reward_ser
         m = m->next;
     if (users) *users = m ? m->users : 0;
     return m ? m->model : NULL;
-}
-
-const rlhf_reward_model_service *rlhf__reward_service_table(const struct rlhf__reward_service *s) {
-    return &s->table;
 }

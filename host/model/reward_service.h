@@ -9,10 +9,9 @@
 
 struct rlhf__reward_service;
 
-// Models opened later use env, which must outlive the service; default_dir: the directory of path
-// NULL or "default". *failure receives the sentence of a call that failed. Caller owns *out. [main]
+// Offer the service to env->services. Models opened later use env, which must outlive the service;
+// default_dir: the directory of path NULL or "default". Caller owns *out. [main]
 rlhf_status rlhf__reward_service_create(const struct rlhf__model_env *env, const char *default_dir,
-                                        struct rlhf__error *failure,
                                         struct rlhf__reward_service **out, struct rlhf__error *err);
 // Closes what plugins left open. NULL allowed. [main]
 void rlhf__reward_service_destroy(struct rlhf__reward_service *);
@@ -28,7 +27,5 @@ void rlhf__reward_service_trainable(struct rlhf__reward_service *, int32_t train
 // until its last user closes it. [main]
 struct rlhf__reward_model *rlhf__reward_service_at(const struct rlhf__reward_service *, size_t i,
                                                    int64_t *users);
-
-const rlhf_reward_model_service *rlhf__reward_service_table(const struct rlhf__reward_service *);
 
 #endif

@@ -28,6 +28,8 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
                                const struct rlhf__compute_config *compute,
                                const struct rlhf__run_config *run, struct rlhf__error *err) {
     memset(s, 0, sizeof *s);
+    rlhf__note_init(&s->failure);
+    s->services.failure = &s->failure;
     s->plugins = plugins;
     struct rlhf__compute_spec spec = {.dirs = dirs,
                                       .backend = compute->backend,
@@ -38,22 +40,22 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
     if (st != RLHF_OK) return st;
     const rlhf_compute *table = s->compute->table;
     int32_t dtype = rlhf__compute_dtype(table, dtype_name(compute->dtype));
-    s->services = (struct rlhf__services){
-        .log = log, .cancelled = cancelled, .seed = (uint64_t)run->seed, .phase = -1};
+    s->services = (struct rlhf__services){.log = log,
+                                          .cancelled = cancelled,
+                                          .seed = (uint64_t)run->seed,
+                                          .phase = -1,
+                                          .failure = &s->failure};
     s->models =
         (struct rlhf__model_env){table, plugins, &s->services, dtype, 0, (uint64_t)run->seed};
     char classifier[2048], reward[2048];
     rlhf__default_model(dirs, "classifier", classifier);
     rlhf__default_model(dirs, "reward_model", reward);
-    st = rlhf__text_services_create(&s->models, classifier, reward, &s->text, err);
-    s->services.service = rlhf__text_services_find;
-    s->services.service_ctx = s->text;
-    s->services.service_failure = rlhf__text_services_failure;
-    return st;
+    return rlhf__text_services_create(&s->models, classifier, reward, &s->text, err);
 }
 
 void rlhf__session_finish(struct rlhf__session *s) {
     rlhf__text_services_destroy(s->text);
     rlhf__compute_close(s->compute);
+    if (s->services.failure) rlhf__note_finish(&s->failure);
     memset(s, 0, sizeof *s);
 }

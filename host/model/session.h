@@ -15,6 +15,7 @@ struct rlhf__session {
     struct rlhf__plugins *plugins;
     struct rlhf__compute *compute;
     struct rlhf__services services;
+    struct rlhf__note failure; // of services
     struct rlhf__model_env models;
     struct rlhf__text_services *text;
 };

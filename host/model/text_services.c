@@ -28,16 +28,12 @@ struct rlhf__text_services {
     struct rlhf_classifier *classifiers;
     struct rlhf_tokenizer *tokenizers;
     struct rlhf__reward_service *reward;
-    struct rlhf__error failure; // the last one, until it was told
     rlhf_classifier_service classifier;
     rlhf_tokenizer_service tokenizer;
 };
 
-// A failure inside a service reaches the plugin as a status; the sentence is kept for the message
-// of the plugin's own failure.
-static rlhf_status report(struct rlhf__text_services *s, const struct rlhf__error *err) {
-    s->failure = *err;
-    return err->code;
+static rlhf_status report(const struct rlhf__text_services *s, const struct rlhf__error *err) {
+    return rlhf__services_failed(s->env->services, err);
 }
 
 // ---- classifiers ----
@@ -178,7 +174,7 @@ rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
         free(s);
         return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for services");
     }
-    rlhf_status st = rlhf__reward_service_create(env, default_reward, &s->failure, &s->reward, err);
+    rlhf_status st = rlhf__reward_service_create(env, default_reward, &s->reward, err);
     if (st != RLHF_OK) {
         rlhf__text_services_destroy(s);
         return st;
@@ -200,6 +196,8 @@ rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
                                             tokenizer_n_vocab,
                                             tokenizer_encode,
                                             tokenizer_decode};
+    rlhf__services_offer(env->services, RLHF_SVC_CLASSIFIER, &s->classifier);
+    rlhf__services_offer(env->services, RLHF_SVC_TOKENIZER, &s->tokenizer);
     *out = s;
     return RLHF_OK;
 }
@@ -228,18 +226,4 @@ void rlhf__text_services_policy(struct rlhf__text_services *s, const struct rlhf
 
 struct rlhf__reward_service *rlhf__text_services_reward(const struct rlhf__text_services *s) {
     return s->reward;
-}
-
-void rlhf__text_services_failure(void *ctx, char *text, size_t cap) {
-    struct rlhf__text_services *s = ctx;
-    snprintf(text, cap, "%s", s->failure.text);
-    s->failure = (struct rlhf__error){0, ""};
-}
-
-const void *rlhf__text_services_find(void *ctx, const char *id) {
-    struct rlhf__text_services *s = ctx;
-    if (strcmp(id, RLHF_SVC_CLASSIFIER) == 0) return &s->classifier;
-    if (strcmp(id, RLHF_SVC_TOKENIZER) == 0) return &s->tokenizer;
-    if (strcmp(id, RLHF_SVC_REWARD_MODEL) == 0) return rlhf__reward_service_table(s->reward);
-    return NULL;
 }

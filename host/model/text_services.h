@@ -9,8 +9,9 @@
 
 struct rlhf__text_services;
 
-// The models opened later use env, which must outlive the services. default_classifier,
-// default_reward: the directories of path NULL. Caller owns *out. [main]
+// Offer the services to env->services. The models opened later use env, which must outlive the
+// services. default_classifier, default_reward: the directories of path NULL. Caller owns *out.
+// [main]
 rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
                                        const char *default_classifier, const char *default_reward,
                                        struct rlhf__text_services **out, struct rlhf__error *err);
@@ -23,12 +24,5 @@ void rlhf__text_services_policy(struct rlhf__text_services *, const struct rlhf_
 
 // The reward models that plugins opened; borrowed. [main]
 struct rlhf__reward_service *rlhf__text_services_reward(const struct rlhf__text_services *);
-
-// For struct rlhf__services.service_failure: the sentence of the last service call that failed.
-// [main]
-void rlhf__text_services_failure(void *ctx, char *text, size_t cap);
-
-// For struct rlhf__services.service: ctx is the struct rlhf__text_services. [any]
-const void *rlhf__text_services_find(void *ctx, const char *id);
 
 #endif

@@ -3,6 +3,8 @@
 
 #include "plugin/instance.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,28 +20,8 @@ static void host_log(const rlhf_host *api, int32_t level, const char *msg) {
     rlhf__logf(h->services->log, level, "%s: %s", h->instance.plugin->stem, msg ? msg : "");
 }
 
-// The note of this thread, else a free one, else the oldest. Under the lock.
-static struct rlhf__fail_note *note_of(struct rlhf__host *h, int take) {
-    struct rlhf__fail_note *oldest = &h->note[0];
-    pthread_t self = pthread_self();
-    for (size_t i = 0; i < RLHF__FAIL_SLOTS; i++) {
-        struct rlhf__fail_note *n = &h->note[i];
-        if (n->age && pthread_equal(n->thread, self)) return n;
-        if (n->age < oldest->age) oldest = n;
-    }
-    return take ? oldest : NULL;
-}
-
 static rlhf_status host_fail(const rlhf_host *api, rlhf_status code, const char *msg) {
-    struct rlhf__host *h = behind(api);
-    pthread_mutex_lock(&h->lock);
-    struct rlhf__fail_note *n = note_of(h, 1);
-    n->thread = pthread_self();
-    n->age = ++h->clock;
-    size_t len = msg ? strnlen(msg, sizeof n->text - 1) : 0;
-    if (len) memcpy(n->text, msg, len);
-    n->text[len] = '\0';
-    pthread_mutex_unlock(&h->lock);
+    rlhf__note_put(&behind(api)->said, code, msg);
     return code;
 }
 
@@ -74,8 +56,25 @@ static int32_t host_cancelled(const rlhf_host *api) {
 }
 
 static const void *host_service(const rlhf_host *api, const char *id) {
-    const struct rlhf__services *s = behind(api)->services;
-    return s->service && id ? s->service(s->service_ctx, id) : NULL;
+    return id ? rlhf__services_find(behind(api)->services, id) : NULL;
+}
+
+// ---- services ---------------------------------------------------------------------------------
+
+void rlhf__services_offer(struct rlhf__services *s, const char *id, const void *table) {
+    assert(s->n_offered < RLHF__MAX_SERVICES && !rlhf__services_find(s, id));
+    s->offered[s->n_offered++] = (struct rlhf__service){id, table};
+}
+
+const void *rlhf__services_find(const struct rlhf__services *s, const char *id) {
+    for (size_t i = 0; i < s->n_offered; i++)
+        if (strcmp(s->offered[i].id, id) == 0) return s->offered[i].table;
+    return NULL;
+}
+
+rlhf_status rlhf__services_failed(const struct rlhf__services *s, const struct rlhf__error *err) {
+    if (s->failure) rlhf__note_put(s->failure, err->code, err->text);
+    return err->code;
 }
 
 // ---- instances --------------------------------------------------------------------------------
@@ -96,7 +95,7 @@ static void fill_api(rlhf_host *api) {
 }
 
 static void host_destroy(struct rlhf__host *h) {
-    pthread_mutex_destroy(&h->lock);
+    rlhf__note_finish(&h->said);
     free(h->instance.config);
     rlhf__strings_free(&h->strings);
     free(h);
@@ -110,7 +109,7 @@ rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
     struct rlhf__host *h = calloc(1, sizeof *h);
     if (!h) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", plugin->desc.id);
     struct rlhf__instance *i = &h->instance;
-    pthread_mutex_init(&h->lock, NULL);
+    rlhf__note_init(&h->said);
     fill_api(&h->api);
     h->services = services;
     i->plugin = plugin;
@@ -145,43 +144,49 @@ void rlhf__instance_destroy(struct rlhf__instance *i) {
     host_destroy(behind(i->host));
 }
 
-rlhf_status rlhf__plugin_call_failed(const struct rlhf__instance *i, const char *function,
-                                     rlhf_status status, struct rlhf__error *err) {
-    struct rlhf__host *h = behind(i->host);
-    char text[1024] = "", phase[48] = "", odd[64] = "";
-    if (status > RLHF_OK) snprintf(odd, sizeof odd, "it returned %d, which is no status", status);
-    if (status > RLHF_OK || status < RLHF_E_INTERNAL) status = RLHF_E_INTERNAL;
-    pthread_mutex_lock(&h->lock);
-    struct rlhf__fail_note *n = note_of(h, 0);
-    if (n) {
-        memcpy(text, n->text, sizeof text);
-        n->age = 0; // said once
-    }
-    pthread_mutex_unlock(&h->lock);
-    char service[sizeof text] = "";
-    if (h->services->service_failure)
-        h->services->service_failure(h->services->service_ctx, service, sizeof service);
-    if (!*text) memcpy(text, service, sizeof text);
-    if (h->services->phase >= 0)
-        snprintf(phase, sizeof phase, ", phase %lld", (long long)h->services->phase);
-    return rlhf__fail(err, status, "%s %s, %s%s: %s",
-                      rlhf__kind_name((int32_t)i->plugin->desc.kind), i->plugin->desc.id, function,
-                      phase,
-                      *text  ? text
-                      : *odd ? odd
-                             : rlhf__status_text(status));
-}
+// ---- calls ------------------------------------------------------------------------------------
 
 struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *function) {
-    return (struct rlhf__call){i, function,
-                               rlhf__running_begin(rlhf__kind_name((int32_t)i->plugin->desc.kind),
-                                                   i->plugin->desc.id, function)};
+    struct rlhf__call c = {.instance = i, .function = function};
+    const char *kind = rlhf__kind_name((int32_t)i->plugin->desc.kind);
+    c.before = rlhf__running_begin(kind, i->plugin->desc.id, function);
+    if (!i->host) return c;
+    struct rlhf__host *h = behind(i->host);
+    c.said = rlhf__note_mark(&h->said);
+    if (h->services->failure) c.service_said = rlhf__note_mark(h->services->failure);
+    return c;
+}
+
+// Why a call failed with this status, in the words of whoever has some.
+static void say_why(const struct rlhf__call *call, rlhf_status status, char *out, size_t cap) {
+    struct rlhf__host *h = behind(call->instance->host);
+    struct rlhf__note *failure = h->services->failure;
+    rlhf__note_since(&h->said, call->said, out, cap);
+    if (!*out && failure && rlhf__note_since(failure, call->service_said, out, cap) != status)
+        *out = '\0'; // that one was handled
+    if (*out) return;
+    if (status > RLHF_OK)
+        snprintf(out, cap, "it returned %d, which is no status", status);
+    else
+        snprintf(out, cap, "%s", rlhf__status_text(status));
+}
+
+static rlhf_status call_failed(const struct rlhf__call *call, rlhf_status status,
+                               struct rlhf__error *err) {
+    const struct rlhf__instance *i = call->instance;
+    const struct rlhf__services *services = behind(i->host)->services;
+    char why[sizeof err->text], phase[48] = "";
+    say_why(call, status, why, sizeof why);
+    if (services->phase >= 0)
+        snprintf(phase, sizeof phase, ", phase %lld", (long long)services->phase);
+    if (status > RLHF_OK || status < RLHF_E_INTERNAL) status = RLHF_E_INTERNAL;
+    return rlhf__fail(err, status, "%s %s, %s%s: %s",
+                      rlhf__kind_name((int32_t)i->plugin->desc.kind), i->plugin->desc.id,
+                      call->function, phase, why);
 }
 
 rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
                            struct rlhf__error *err) {
     rlhf__running_end(&call->before);
-    return status == RLHF_OK
-               ? RLHF_OK
-               : rlhf__plugin_call_failed(call->instance, call->function, status, err);
+    return status == RLHF_OK ? RLHF_OK : call_failed(call, status, err);
 }

@@ -5,30 +5,50 @@
 #include "base/log.h"
 #include "base/running.h"
 #include "plugin/load.h"
+#include "plugin/note.h"
 
 #include <signal.h>
 
-// What all instances of a run share. Filled by the run; outlives the instances.
+// A table that host->service(id) returns; both borrowed.
+struct rlhf__service {
+    const char *id;
+    const void *table;
+};
+
+enum { RLHF__MAX_SERVICES = 16 };
+
+// What all instances of a run share. Filled by the run; outlives the instances. May be copied, for
+// instances whose metrics go elsewhere.
 struct rlhf__services {
     struct rlhf__log *log;                                     // NULL = silent
     void (*metric)(void *ctx, const char *name, double value); // NULL = dropped
     void *metric_ctx;
-    const void *(*service)(void *ctx, const char *id); // NULL = none
-    void *service_ctx;
-    // What a service last failed with ("" = nothing), forgotten by the call: the message of a
-    // plugin that passes a service's status on without words of its own. NULL = none. [main] or
-    // [step]
-    void (*service_failure)(void *ctx, char *text, size_t cap);
     const volatile sig_atomic_t *cancelled; // NULL = never
     uint64_t seed;
     int64_t phase; // set by the loop, shown in messages; < 0 = not in a phase
+    // What a service last failed with, shared by copies: the message of a plugin that passes the
+    // service's status on without words of its own. NULL = not kept.
+    struct rlhf__note *failure;
+    struct rlhf__service offered[RLHF__MAX_SERVICES]; // use rlhf__services_offer
+    size_t n_offered;
 };
+
+// Offer a table under an id that is not offered yet, at most RLHF__MAX_SERVICES in all. Copies made
+// before do not have it. [main]
+void rlhf__services_offer(struct rlhf__services *, const char *id, const void *table);
+
+// The table of that id, or NULL. [any]
+const void *rlhf__services_find(const struct rlhf__services *, const char *id);
+
+// For a service whose call fails: keep the sentence for the message of the plugin that called.
+// Returns err->code. [any]
+rlhf_status rlhf__services_failed(const struct rlhf__services *, const struct rlhf__error *err);
 
 struct rlhf__instance {
     const struct rlhf__plugin *plugin;
-    void *self;   // first argument of the ops
-    void *config; // the plugin's filled config struct
-    const rlhf_host *host;
+    void *self;            // first argument of the ops
+    void *config;          // the plugin's filled config struct
+    const rlhf_host *host; // NULL: not made by rlhf__instance_create; its calls must not fail
 };
 
 // Fill a config struct from options (may be NULL; lenient per origin, see options.h) and call
@@ -39,22 +59,20 @@ rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
                                   struct rlhf__error *err);
 void rlhf__instance_destroy(struct rlhf__instance *i); // NULL allowed [main]
 
-// Turn a negative status of `function` ("score()") into err: "reward org.x.period, score(), phase
-// 12: <what the plugin said with host->fail on this thread, else the status' text>". Returns the
-// status, unknown ones as RLHF_E_INTERNAL. [any]
-rlhf_status rlhf__plugin_call_failed(const struct rlhf__instance *i, const char *function,
-                                     rlhf_status status, struct rlhf__error *err);
-
 // A call into a plugin: begin, call, end. Between the two the call is on record (base/running.h).
 struct rlhf__call {
     const struct rlhf__instance *instance;
-    const char *function;
+    const char *function; // "score()"
     struct rlhf__running before;
+    uint64_t said, service_said; // marks of what the plugin and the services failed with
 };
 struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *function); // [any]
 
-// `status` is what the plugin returned: RLHF_OK, or what rlhf__plugin_call_failed makes of it. Ends
-// the process when it is a child that the plugin forked. [any]
+// `status` is what the plugin returned. A failure becomes err: "reward org.x.period, score(), phase
+// 12: <why>", where why is what the plugin said with host->fail during the call, else what a
+// service said that failed with this status during the call, else the status' text. Returns the
+// status, unknown ones as RLHF_E_INTERNAL. Ends the process when it is a child that the plugin
+// forked. [any]
 rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
                            struct rlhf__error *err);
 

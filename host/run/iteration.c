@@ -14,10 +14,9 @@
 
 // ---- the service ----
 
-// A failure reaches the algorithm as a status; the sentence is kept for the message of its own.
-static rlhf_status tell(struct rlhf__iteration *it, rlhf_status st, const struct rlhf__error *err) {
-    if (st != RLHF_OK) it->failure = *err;
-    return st;
+static rlhf_status tell(const struct rlhf__iteration *it, rlhf_status st,
+                        const struct rlhf__error *err) {
+    return st == RLHF_OK ? st : rlhf__services_failed(&it->t->session.services, err);
 }
 
 static rlhf_status may_call(const struct rlhf__iteration *it, const char *what,
@@ -144,32 +143,14 @@ static rlhf_status reward_update(void *host, const rlhf_reward_update *in,
     return tell(it, st, &err);
 }
 
-// ---- what plugins can ask for ----
-
-static const void *find_service(void *ctx, const char *id) {
-    const struct rlhf__run *t = ctx;
-    if (strcmp(id, RLHF_SVC_ITERATION) == 0) return &t->iteration.table;
-    return rlhf__text_services_find(t->session.text, id);
-}
-
-static void last_failure(void *ctx, char *text, size_t cap) {
-    struct rlhf__run *t = ctx;
-    rlhf__text_services_failure(t->session.text, text, cap);
-    if (t->iteration.failure.text[0]) snprintf(text, cap, "%s", t->iteration.failure.text);
-    t->iteration.failure = (struct rlhf__error){0, ""};
-}
-
 void rlhf__iteration_init(struct rlhf__iteration *it, struct rlhf__run *t) {
-    struct rlhf__services *s = &t->session.services;
     it->t = t;
     it->table = (rlhf_iteration_service){.size = sizeof it->table,
                                          .host = it,
                                          .reference_sync = reference_sync,
                                          .collect_pairs = collect_pairs,
                                          .reward_update = reward_update};
-    s->service = find_service;
-    s->service_failure = last_failure;
-    s->service_ctx = t;
+    rlhf__services_offer(&t->session.services, RLHF_SVC_ITERATION, &it->table);
 }
 
 void rlhf__iteration_finish(struct rlhf__iteration *it) {

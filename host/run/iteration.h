@@ -19,7 +19,6 @@ struct rlhf__iteration {
     rlhf_iteration_service table;
     struct rlhf__run *t;
     struct rlhf__instance *judge; // NULL = none; owned
-    struct rlhf__error failure;   // of the last service call that failed, until it was told
     // The phase at hand, from its rollout to its end.
     struct rlhf__episodes rows;
     struct rlhf__scored scored;

@@ -327,7 +327,7 @@ static void shared_by_directory(void **state) {
     int64_t users;
     struct rlhf__reward_service *s = rlhf__text_services_reward(t.session.text);
     const rlhf_reward_model_service *svc =
-        rlhf__text_services_find(t.session.text, RLHF_SVC_REWARD_MODEL);
+        rlhf__services_find(&t.session.services, RLHF_SVC_REWARD_MODEL);
     rlhf_reward_model *first, *second, *third;
     path_of("rm/checkpoints/latest", a);
     path_of("rm/checkpoints/000005", b);
@@ -343,7 +343,7 @@ static void shared_by_directory(void **state) {
     assert_null(rlhf__reward_service_at(s, 1, NULL));
     assert_true(svc->open(svc->host, "nowhere", &third) < 0);
     char why[512];
-    rlhf__text_services_failure(t.session.text, why, sizeof why);
+    assert_true(rlhf__note_since(&t.session.failure, 0, why, sizeof why) < 0);
     assert_non_null(strstr(why, "nowhere"));
     svc->close(svc->host, first);
     assert_ptr_equal(rlhf__reward_service_at(s, 0, &users), rm);

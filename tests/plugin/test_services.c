@@ -10,6 +10,7 @@ struct fixture {
     struct rlhf__plugins *plugins;
     const struct rlhf__plugin *sample;
     struct rlhf__services services;
+    struct rlhf__note failure;
     struct rlhf__instance *instance;
     char metric[64];
     double value;
@@ -33,6 +34,8 @@ static int setup(void **state) {
     f->services.metric_ctx = f;
     f->services.seed = 7;
     f->services.phase = -1;
+    rlhf__note_init(&f->failure);
+    f->services.failure = &f->failure;
     *state = f;
     return rlhf__plugin_open(f->plugins, module_path("sample.so", path), RLHF_KIND_REWARD,
                              RLHF__NAME_TYPED, "test", &f->sample, &err);
@@ -42,6 +45,7 @@ static int teardown(void **state) {
     struct fixture *f = *state;
     rlhf__instance_destroy(f->instance);
     rlhf__plugins_destroy(f->plugins);
+    rlhf__note_finish(&f->failure);
     free(f);
     return 0;
 }
@@ -87,43 +91,82 @@ static void a_failing_create_is_told(void **state) {
     assert_null(f->instance);
 }
 
+// What the host makes of a call of score() with this response, or that returns `status`.
+static void fails(struct fixture *f, const char *response, rlhf_status status, const char *why) {
+    struct rlhf__error err = {0};
+    char want[256];
+    float r;
+    struct rlhf__call call = rlhf__call_begin(f->instance, "score()");
+    if (response) status = score(f, response, &r);
+    assert_true(rlhf__call_end(&call, status, &err) < 0);
+    snprintf(want, sizeof want, "reward org.example.sample, score(), phase 12: %s", why);
+    assert_string_equal(err.text, want);
+}
+
 static void failures_name_plugin_function_and_phase(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
-    float r;
     check_ok(make(f, NULL, &err), &err);
     f->services.phase = 12;
-    rlhf_status st = score(f, "bad", &r);
-    assert_int_equal(rlhf__plugin_call_failed(f->instance, "score()", st, &err), RLHF_E_NUMERIC);
-    assert_string_equal(err.text, "reward org.example.sample, score(), phase 12: row 0 is bad");
-    // The text was used up; an unknown status reads as internal.
-    assert_int_equal(rlhf__plugin_call_failed(f->instance, "score()", -99, &err), RLHF_E_INTERNAL);
-    assert_string_equal(err.text, "reward org.example.sample, score(), phase 12: internal error");
+    fails(f, "bad", 0, "row 0 is bad");
+    // The text was that call's; an unknown status reads as internal, a positive one is none.
+    fails(f, NULL, -99, "internal error");
+    fails(f, NULL, 3, "it returned 3, which is no status");
 }
 
 static void *fail_elsewhere(void *arg) {
     struct fixture *f = arg;
-    (f->instance->host->fail)(f->instance->host, RLHF_E_IO, "from the other thread");
+    (f->instance->host->fail)(f->instance->host, RLHF_E_IO, "from a thread of its own");
     return NULL;
 }
 
-static void fail_texts_are_kept_per_thread(void **state) {
+// A plugin may fail on threads of its own; what it handled is not told with a later failure.
+static void what_a_plugin_says_goes_with_the_call(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    pthread_t t;
+    check_ok(make(f, NULL, &err), &err);
+    f->services.phase = 12;
+    struct rlhf__call call = rlhf__call_begin(f->instance, "score()");
+    assert_int_equal(pthread_create(&t, NULL, fail_elsewhere, f), 0);
+    assert_int_equal(pthread_join(t, NULL), 0);
+    assert_true(rlhf__call_end(&call, RLHF_E_NOMEM, &err) == RLHF_E_NOMEM);
+    assert_non_null(strstr(err.text, ": from a thread of its own"));
+    call = rlhf__call_begin(f->instance, "score()");
+    (f->instance->host->fail)(f->instance->host, RLHF_E_IO, "the first way is closed");
+    assert_int_equal(rlhf__call_end(&call, RLHF_OK, &err), RLHF_OK);
+    fails(f, NULL, RLHF_E_IO, "input/output error");
+}
+
+static rlhf_status service_fails(struct fixture *f, rlhf_status status, const char *text) {
+    struct rlhf__error err = {0};
+    rlhf__fail(&err, status, "%s", text);
+    return rlhf__services_failed(&f->services, &err);
+}
+
+// The sentence of a service is told when the plugin passes its status on, in the same call.
+static void what_a_service_says_goes_with_the_call(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
     check_ok(make(f, NULL, &err), &err);
-    const rlhf_host *h = f->instance->host;
-    assert_int_equal((h->fail)(h, RLHF_E_NOMEM, "from this thread"), RLHF_E_NOMEM);
-    for (int i = 0; i < 20; i++) {
-        pthread_t t;
-        assert_int_equal(pthread_create(&t, NULL, fail_elsewhere, f), 0);
-        assert_int_equal(pthread_join(t, NULL), 0);
-    }
-    rlhf__plugin_call_failed(f->instance, "score()", RLHF_E_NOMEM, &err);
-    assert_string_equal(err.text, "reward org.example.sample, score(): from this thread");
-}
-
-static const void *one_service(void *ctx, const char *id) {
-    return strcmp(id, "org.example.x/1") == 0 ? ctx : NULL;
+    struct rlhf__call call = rlhf__call_begin(f->instance, "score()");
+    rlhf_status st = service_fails(f, RLHF_E_IO, "models/x: no such file");
+    assert_int_equal(rlhf__call_end(&call, st, &err), RLHF_E_IO);
+    assert_string_equal(err.text, "reward org.example.sample, score(): models/x: no such file");
+    // Handled, and then something else fails: in the same call, or in the next.
+    call = rlhf__call_begin(f->instance, "score()");
+    service_fails(f, RLHF_E_IO, "models/x: no such file");
+    assert_int_equal(rlhf__call_end(&call, RLHF_E_NOMEM, &err), RLHF_E_NOMEM);
+    assert_string_equal(err.text, "reward org.example.sample, score(): out of memory");
+    call = rlhf__call_begin(f->instance, "score()");
+    assert_int_equal(rlhf__call_end(&call, RLHF_E_IO, &err), RLHF_E_IO);
+    assert_string_equal(err.text, "reward org.example.sample, score(): input/output error");
+    // A plugin's own words come first.
+    call = rlhf__call_begin(f->instance, "score()");
+    st = service_fails(f, RLHF_E_IO, "models/x: no such file");
+    (f->instance->host->fail)(f->instance->host, st, "the judge has no model");
+    assert_int_equal(rlhf__call_end(&call, st, &err), RLHF_E_IO);
+    assert_string_equal(err.text, "reward org.example.sample, score(): the judge has no model");
 }
 
 static void the_table_does_what_it_says(void **state) {
@@ -152,8 +195,9 @@ static void the_table_does_what_it_says(void **state) {
     flag = 2;
     assert_int_not_equal(h->cancelled(h), 0);
     assert_null(h->service(h, "org.example.x/1"));
-    f->services.service = one_service;
-    f->services.service_ctx = f;
+    rlhf__services_offer(&f->services, "org.example.x/1", f);
+    rlhf__services_offer(&f->services, "org.example.y/1", &f->value);
+    assert_ptr_equal(h->service(h, "org.example.y/1"), &f->value);
     assert_ptr_equal(h->service(h, "org.example.x/1"), f);
     assert_null(h->service(h, "org.example.x/2"));
 }
@@ -186,7 +230,8 @@ int main(void) {
         T(options_reach_the_plugin),
         T(a_failing_create_is_told),
         T(failures_name_plugin_function_and_phase),
-        T(fail_texts_are_kept_per_thread),
+        T(what_a_plugin_says_goes_with_the_call),
+        T(what_a_service_says_goes_with_the_call),
         T(the_table_does_what_it_says),
         T(log_lines_carry_the_plugin),
     };
