@@ -4,6 +4,7 @@
 #include "base/last_words.h"
 #include "base/signals.h"
 #include "cmd/flags.h"
+#include "cmd/print.h"
 #include "run/request.h"
 #include "run/run_dir.h"
 
@@ -100,8 +101,7 @@ static rlhf_status print_config(const struct rlhf__config *c, struct rlhf__error
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf_status status = rlhf__config_print(c, &text, err);
     if (status == RLHF_OK) fwrite(rlhf__buf_text(&text), 1, text.len, stdout);
-    if (status == RLHF_OK && fflush(stdout) != 0)
-        status = rlhf__fail(err, RLHF_E_IO, "cannot write to standard output");
+    if (status == RLHF_OK) status = rlhf__print_flush(err);
     rlhf__buf_free(&text);
     return status;
 }

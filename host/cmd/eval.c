@@ -31,34 +31,10 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_I(O, "--max-mib", max_mib, "N", 1, 1 << 20,
                  "MiB of memory that the rows may take [1024]"),
     RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX, "seed of the draws [1]"),
-    RLHF__FLAG_I(O, "--threads", threads, "N", 0, 1024, "CPU threads; 0: all [0]"),
-    RLHF__FLAG_S(O, "--backend", backend, "NAME", "kernels: cpu or reference [cpu]"),
-    RLHF__FLAG_S(O, "--dtype", dtype, "T", "auto, f32 or bf16 [auto]"),
+    RLHF__WORKPLACE_FLAGS(O, at),
 };
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
-
-rlhf_status rlhf__eval_flush(struct rlhf__error *err) {
-    if (fflush(stdout) == 0) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_IO, "cannot write to standard output");
-}
-
-rlhf_status rlhf__eval_print_new(json_t *v, struct rlhf__error *err) {
-    if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory printing");
-    struct rlhf__buf line = RLHF__BUF_INIT;
-    rlhf__json_write(&line, v, 0);
-    rlhf_status st = rlhf__buf_ok(&line, err);
-    if (st == RLHF_OK) puts(rlhf__buf_text(&line));
-    rlhf__buf_free(&line);
-    json_decref(v);
-    return st == RLHF_OK ? rlhf__eval_flush(err) : st;
-}
-
-struct rlhf__loading rlhf__eval_loading(const struct rlhf__eval_options *o,
-                                        const struct rlhf__env *env) {
-    return (struct rlhf__loading){
-        .max_mib = o->max_mib, .setting = "--max-mib", .cancelled = env->cancelled};
-}
 
 static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rlhf__model *m,
                              const struct rlhf__loading *loading, struct rlhf__dataset **out,
@@ -77,62 +53,65 @@ static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rl
     return rlhf__dataset_open(&d, out, err);
 }
 
-static rlhf_status text_quality(const struct rlhf__eval_options *o, const struct rlhf__model *m,
-                                const struct rlhf__dataset *ds, struct rlhf__error *err) {
+static rlhf_status text_quality(struct rlhf__workplace *w, const struct rlhf__eval_options *o,
+                                const struct rlhf__model *m, const struct rlhf__dataset *ds,
+                                struct rlhf__error *err) {
     struct rlhf__text_quality q;
     if (o->max_tokens > 0)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "eval: --max-tokens has no effect here: '%s' is no classifier or reward "
                           "model",
                           m->dir);
+    rlhf__progress_note(w->progress, "measuring the rows");
     rlhf_status st = rlhf__evaluate_text(m, ds, &q, err);
+    rlhf__progress_hide(w->progress);
     if (st != RLHF_OK) return st;
     double bits = rlhf__bits_per_byte(&q);
     if (o->json)
-        return rlhf__eval_print_new(
+        return rlhf__print_json_new(
             json_pack("{s:s, s:I, s:I, s:I, s:f, s:f}", "model", m->dir, "rows", (json_int_t)q.rows,
                       "tokens", (json_int_t)q.tokens, "bytes", (json_int_t)q.bytes, "bits_per_byte",
                       bits, "nats_per_token", q.nats / (double)q.tokens),
             err);
     printf("%.4f bits per byte (%lld rows, %lld tokens, %lld bytes)\n", bits, (long long)q.rows,
            (long long)q.tokens, (long long)q.bytes);
-    return rlhf__eval_flush(err);
+    return rlhf__print_flush(err);
 }
 
-static rlhf_status label_quality(const struct rlhf__eval_options *o, const struct rlhf__model *m,
-                                 const struct rlhf__dataset *ds, struct rlhf__error *err) {
+static rlhf_status label_quality(struct rlhf__workplace *w, const struct rlhf__eval_options *o,
+                                 const struct rlhf__model *m, const struct rlhf__dataset *ds,
+                                 struct rlhf__error *err) {
     struct rlhf__label_quality q;
     if (o->max_tokens > m->info.n_ctx)
         return rlhf__fail(err, RLHF_E_INVALID, "--max-tokens is %lld; the context of '%s' is %d",
                           (long long)o->max_tokens, m->dir, m->info.n_ctx);
+    rlhf__progress_note(w->progress, "measuring the rows");
     rlhf_status st = rlhf__evaluate_labels(m, ds, (int32_t)o->max_tokens, &q, err);
+    rlhf__progress_hide(w->progress);
     if (st != RLHF_OK) return st;
     double accuracy = (double)q.correct / (double)q.rows;
     if (o->json)
-        return rlhf__eval_print_new(json_pack("{s:s, s:I, s:f, s:f}", "model", m->dir, "rows",
+        return rlhf__print_json_new(json_pack("{s:s, s:I, s:f, s:f}", "model", m->dir, "rows",
                                               (json_int_t)q.rows, "accuracy", accuracy, "loss",
                                               q.nats / (double)q.rows),
                                     err);
     printf("%.4f accuracy (%lld rows, loss %.4f)\n", accuracy, (long long)q.rows,
            q.nats / (double)q.rows);
-    return rlhf__eval_flush(err);
+    return rlhf__print_flush(err);
 }
 
-static rlhf_status eval_model(struct rlhf__session *session, const char *dir,
-                              const struct rlhf__eval_options *o,
-                              const struct rlhf__loading *loading, struct rlhf__error *err) {
+// A classifier or a language model.
+static rlhf_status eval_texts(struct rlhf__workplace *w, const char *dir,
+                              const struct rlhf__eval_options *o, struct rlhf__error *err) {
     struct rlhf__model *m = NULL;
     struct rlhf__dataset *ds = NULL;
-    json_t *config = NULL;
-    rlhf_status st = rlhf__hf_config_read(dir, &config, err);
-    int preferences = st == RLHF_OK && rlhf__reward_model_is(config);
-    json_decref(config);
-    if (preferences) return rlhf__eval_preferences(session, dir, o, loading, err);
+    struct rlhf__loading loading = rlhf__workplace_loading(w, o->max_mib);
     struct rlhf__model_spec spec = {.dir = dir, .role = "model", .n_labels = -1, .frozen = 1};
-    if (st == RLHF_OK) st = rlhf__model_open(&session->models, &spec, &m, err);
-    if (st == RLHF_OK) st = open_rows(o, m, loading, &ds, err);
+    rlhf_status st = rlhf__model_open(&w->session.models, &spec, &m, err);
+    st = rlhf__workplace_opened(o->model, st, err);
+    if (st == RLHF_OK) st = open_rows(o, m, &loading, &ds, err);
     if (st == RLHF_OK)
-        st = m->n_labels > 0 ? label_quality(o, m, ds, err) : text_quality(o, m, ds, err);
+        st = m->n_labels > 0 ? label_quality(w, o, m, ds, err) : text_quality(w, o, m, ds, err);
     rlhf__dataset_close(ds);
     rlhf__model_close(m);
     return st;
@@ -140,21 +119,20 @@ static rlhf_status eval_model(struct rlhf__session *session, const char *dir,
 
 static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eval_options *o,
                              struct rlhf__error *err) {
-    struct rlhf__plugins *plugins = NULL;
-    struct rlhf__session session = {0};
-    struct rlhf__compute_config compute = {.backend = o->backend};
-    struct rlhf__run_config run = {.seed = o->seed, .threads = o->threads};
-    char built_in[2048];
-    rlhf__default_model(env->dirs, "policy", built_in);
-    rlhf_status st = rlhf__dtype_choice(o->dtype, "--dtype", &compute.dtype, err);
-    if (st == RLHF_OK) st = rlhf__plugins_create(env->dirs, &plugins, err);
-    if (st == RLHF_OK)
-        st = rlhf__session_init(&session, env->dirs, env->log, env->cancelled, plugins, &compute,
-                                &run, err);
-    struct rlhf__loading loading = rlhf__eval_loading(o, env);
-    if (st == RLHF_OK) st = eval_model(&session, o->model ? o->model : built_in, o, &loading, err);
-    rlhf__session_finish(&session);
-    rlhf__plugins_destroy(plugins);
+    struct rlhf__workplace w = {0};
+    json_t *config = NULL;
+    char room[RLHF__PATH_CAP];
+    rlhf_status st = rlhf__workplace_init(&w, env, &o->at, RLHF__PROGRESS_AUTO, err);
+    if (st == RLHF_OK) st = rlhf__workplace_start(&w, o->seed, err);
+    if (st == RLHF_OK) {
+        const char *dir = rlhf__workplace_dir(&w, o->model, "policy", room);
+        st = rlhf__workplace_opened(o->model, rlhf__hf_config_read(dir, &config, err), err);
+        if (st == RLHF_OK)
+            st = rlhf__reward_model_is(config) ? rlhf__eval_preferences(&w, dir, o, err)
+                                               : eval_texts(&w, dir, o, err);
+    }
+    json_decref(config);
+    rlhf__workplace_finish(&w);
     return st;
 }
 
@@ -177,16 +155,11 @@ static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error 
 
 int rlhf__cmd_eval(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0, ""};
-    struct rlhf__eval_options o = {.backend = "cpu",
-                                   .dtype = "auto",
-                                   .n = NOT_GIVEN,
-                                   .seed = NOT_GIVEN,
-                                   .max_tokens = NOT_GIVEN};
-    if (rlhf__flags_want_help(argc, argv)) {
-        puts("usage: rlhf-host eval --model DIR --data FILE [flags]");
-        rlhf__flags_help(stdout, flags, N_FLAGS);
+    struct rlhf__eval_options o = {
+        .at = RLHF__WORKPLACE_DEFAULTS, .n = NOT_GIVEN, .seed = NOT_GIVEN, .max_tokens = NOT_GIVEN};
+    if (rlhf__flags_helped(flags, N_FLAGS, "rlhf-host eval --model DIR --data FILE [flags]", argc,
+                           argv))
         return 0;
-    }
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
     if (st == RLHF_OK && !o.data && o.reward.n == 0)
         st = rlhf__fail(&err, RLHF_E_INVALID, "eval: give the rows with --data FILE");

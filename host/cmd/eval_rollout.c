@@ -1,10 +1,10 @@
-// eval_rollout.c: `rlhf-host eval --reward`: fresh responses, judged. See eval_impl.h.
+// eval_rollout.c: `rlhf-host eval --reward`: fresh responses, scored. See eval_impl.h.
 //
-// A checkpoint is judged as it was trained; how is judged.h's.
+// A checkpoint is measured as it was trained; how is trial.h's.
 #include "cmd/eval_impl.h"
 #include "learn/pass.h"
 
-#include "cmd/judged.h"
+#include "cmd/trial.h"
 #include "learn/learner.h"
 #include "sample/diversity.h"
 #include "sample/mixing.h"
@@ -16,34 +16,34 @@
 #define MAX_SLOTS         64
 #define MICROBATCH_TOKENS 4096
 
-struct judge {
+struct measured {
     const struct rlhf__eval_options *o;
-    struct rlhf__judged with;
+    struct rlhf__trial with;
     struct rlhf__episodes e;
     float *raw; // [n_reward * n]
 };
 
 // ---- measuring ----
 
-static rlhf_status respond(struct judge *j, struct rlhf__error *err) {
+static rlhf_status respond(struct measured *m, struct rlhf__error *err) {
     struct rlhf__rollout_request q =
-        rlhf__judged_request(&j->with, (uint32_t)j->o->n, MAX_SLOTS, j->o->seed, "eval");
-    return rlhf__rollout_in_turn(&q, &j->e, err);
+        rlhf__trial_request(&m->with, (uint32_t)m->o->n, MAX_SLOTS, m->o->seed, "eval");
+    return rlhf__rollout_in_turn(&q, &m->e, err);
 }
 
-static rlhf_status judge_responses(struct judge *j, struct rlhf__error *err) {
-    uint32_t n = j->e.n;
+static rlhf_status score_responses(struct measured *m, struct rlhf__error *err) {
+    uint32_t n = m->e.n;
     struct rlhf__scored x = {0};
     uint8_t *keep = calloc(n, 1);
-    j->raw = calloc(j->with.config.n_reward * n, sizeof *j->raw);
+    m->raw = calloc(m->with.config.n_reward * n, sizeof *m->raw);
     rlhf_status st = RLHF_OK;
-    if (!keep || !j->raw) st = RLHF__NOMEM(err, "out of memory scoring");
-    if (st == RLHF_OK) st = rlhf__judged_score(&j->with, &j->e, &x, keep, j->raw, err);
+    if (!keep || !m->raw) st = RLHF__NOMEM(err, "out of memory scoring");
+    if (st == RLHF_OK) st = rlhf__trial_score(&m->with, &m->e, &x, keep, m->raw, err);
     rlhf__scored_finish(&x);
     free(keep);
-    if (st != RLHF_OK || !j->with.reference) return st;
-    struct rlhf__pass_out out = {.logp = j->e.token[RLHF__LOGP_REF]};
-    return rlhf__pass(j->with.reference, &j->e, &j->with.logp_dist, MICROBATCH_TOKENS, &out, err);
+    if (st != RLHF_OK || !m->with.reference) return st;
+    struct rlhf__pass_out out = {.logp = m->e.token[RLHF__LOGP_REF]};
+    return rlhf__pass(m->with.reference, &m->e, &m->with.logp_dist, MICROBATCH_TOKENS, &out, err);
 }
 
 // Mean over sequences of sum (log p - log p_ref) over the response: an estimate of the sequence KL.
@@ -55,65 +55,64 @@ static double sequence_kl(const struct rlhf__episodes *e) {
     return sum / (double)e->n;
 }
 
-static json_t *rewards_json(const struct judge *j) {
+static json_t *rewards_json(const struct measured *m) {
     json_t *all = json_object();
-    for (size_t k = 0; k < j->with.config.n_reward; k++) {
+    for (size_t k = 0; k < m->with.config.n_reward; k++) {
         double mean, std;
-        rlhf__mean_std(j->raw + k * j->e.n, NULL, j->e.n, &mean, &std);
-        json_object_set_new(all, j->with.config.reward[k].name,
+        rlhf__mean_std(m->raw + k * m->e.n, NULL, m->e.n, &mean, &std);
+        json_object_set_new(all, m->with.config.reward[k].name,
                             json_pack("{s:f, s:f}", "mean", mean, "std", std));
     }
     return all;
 }
 
-static rlhf_status print_result(const struct judge *j, struct rlhf__error *err) {
-    const struct rlhf__episodes *e = &j->e;
+static rlhf_status print_result(const struct measured *m, struct rlhf__error *err) {
+    const struct rlhf__episodes *e = &m->e;
     double mean, std, distinct;
     double length = (double)rlhf__episodes_response_tokens(e, 0, e->n) / (double)e->n;
     rlhf__mean_std(e->reward, NULL, e->n, &mean, &std);
     rlhf_status st = rlhf__episodes_distinct3(e, &distinct, err);
     if (st != RLHF_OK) return st;
-    if (j->o->json) {
+    if (m->o->json) {
         json_t *v =
-            json_pack("{s:s, s:I, s:f, s:f, s:o, s:f, s:f}", "model", j->with.model->dir, "samples",
+            json_pack("{s:s, s:I, s:f, s:f, s:o, s:f, s:f}", "model", m->with.model->dir, "samples",
                       (json_int_t)e->n, "reward", mean, "reward_std", std, "rewards",
-                      rewards_json(j), "mean_length", length, "distinct_3", distinct);
-        if (v && j->with.reference) json_object_set_new(v, "kl", json_real(sequence_kl(e)));
-        return rlhf__eval_print_new(v, err);
+                      rewards_json(m), "mean_length", length, "distinct_3", distinct);
+        if (v && m->with.reference) json_object_set_new(v, "kl", json_real(sequence_kl(e)));
+        return rlhf__print_json_new(v, err);
     }
     printf("reward      %.4f (std %.4f, %u responses)\n", mean, std, e->n);
-    for (size_t k = 0; k < j->with.config.n_reward && j->with.config.n_reward > 1; k++) {
-        rlhf__mean_std(j->raw + k * e->n, NULL, e->n, &mean, &std);
-        printf("  %-9s %.4f (std %.4f)\n", j->with.config.reward[k].name, mean, std);
+    for (size_t k = 0; k < m->with.config.n_reward && m->with.config.n_reward > 1; k++) {
+        rlhf__mean_std(m->raw + k * e->n, NULL, e->n, &mean, &std);
+        printf("  %-9s %.4f (std %.4f)\n", m->with.config.reward[k].name, mean, std);
     }
-    if (j->with.reference) printf("kl          %.4f nats a sequence\n", sequence_kl(e));
+    if (m->with.reference) printf("kl          %.4f nats a sequence\n", sequence_kl(e));
     printf("distinct-3  %.4f\nlength      %.1f tokens\n", distinct, length);
-    return rlhf__eval_flush(err);
+    return rlhf__print_flush(err);
 }
 
 rlhf_status rlhf__eval_rollout(const struct rlhf__env *env, const struct rlhf__eval_options *o,
                                struct rlhf__error *err) {
-    struct judge j = {.o = o};
-    struct rlhf__judged_options with = {.model = o->model,
-                                        .reference = o->reference,
-                                        .config = o->config,
-                                        .prompts = o->data,
-                                        .backend = o->backend,
-                                        .dtype = o->dtype,
-                                        .reward_flag = "--reward",
-                                        .command = "eval",
-                                        .reward = &o->reward,
-                                        .set = &o->set,
-                                        .limit = o->limit,
-                                        .max_mib = o->max_mib,
-                                        .seed = o->seed,
-                                        .threads = o->threads};
-    rlhf_status st = rlhf__judged_open(&j.with, env, &with, err);
-    if (st == RLHF_OK) st = respond(&j, err);
-    if (st == RLHF_OK) st = judge_responses(&j, err);
-    if (st == RLHF_OK) st = print_result(&j, err);
-    free(j.raw);
-    rlhf__episodes_finish(&j.e);
-    rlhf__judged_finish(&j.with);
+    struct measured m = {.o = o};
+    struct rlhf__trial_options with = {.model = o->model,
+                                       .reference = o->reference,
+                                       .config = o->config,
+                                       .prompts = o->data,
+                                       .at = &o->at,
+                                       .reward_flag = "--reward",
+                                       .command = "eval",
+                                       .reward = &o->reward,
+                                       .set = &o->set,
+                                       .limit = o->limit,
+                                       .max_mib = o->max_mib,
+                                       .seed = o->seed};
+    rlhf_status st = rlhf__trial_open(&m.with, env, &with, err);
+    if (st == RLHF_OK) st = respond(&m, err);
+    if (st == RLHF_OK) st = score_responses(&m, err);
+    if (m.with.at.progress) rlhf__progress_hide(m.with.at.progress);
+    if (st == RLHF_OK) st = print_result(&m, err);
+    free(m.raw);
+    rlhf__episodes_finish(&m.e);
+    rlhf__trial_finish(&m.with);
     return st;
 }

@@ -139,3 +139,11 @@ void rlhf__flags_help(FILE *out, const struct rlhf__flag *flags, size_t n) {
         fprintf(out, "  %-24s %s\n", left, flags[i].help);
     }
 }
+
+int rlhf__flags_helped(const struct rlhf__flag *flags, size_t n, const char *usage, int argc,
+                       char **argv) {
+    if (!rlhf__flags_want_help(argc, argv)) return 0;
+    printf("usage: %s\n", usage);
+    rlhf__flags_help(stdout, flags, n);
+    return 1;
+}

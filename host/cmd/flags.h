@@ -65,4 +65,8 @@ int rlhf__flags_want_help(int argc, char **argv);
 // One aligned line a flag. [main]
 void rlhf__flags_help(FILE *out, const struct rlhf__flag *flags, size_t n);
 
+// When help is wanted: print "usage: USAGE" and the flags to standard output and return 1. [main]
+int rlhf__flags_helped(const struct rlhf__flag *flags, size_t n, const char *usage, int argc,
+                       char **argv);
+
 #endif

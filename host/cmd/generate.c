@@ -3,28 +3,26 @@
 // Texts go to stdout, one after another with a line "---" between them, or as JSON Lines.
 #include "cmd/commands.h"
 
-#include "base/json.h"
-#include "base/printable.h"
-#include "cmd/flags.h"
 #include "cmd/generate_prompts.h"
 #include "cmd/generate_stop.h"
-#include "model/session.h"
+#include "cmd/generated.h"
+#include "cmd/print.h"
+#include "cmd/workplace.h"
 #include "sample/decode.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define MAX_SLOTS  64  // texts decoded at once
 #define BLOCK_ROWS 512 // texts decoded, then printed
 
 struct options {
-    const char *model, *prompts, *backend, *dtype;
+    const char *model, *prompts;
     struct rlhf__flag_list prompt, stop, stop_id;
-    int64_t n, max_new, seed, top_k, threads, max_mib;
+    int64_t n, max_new, seed, top_k, max_mib;
     double temperature, top_p;
     int32_t greedy, bos, ignore_eos, json;
+    struct rlhf__workplace_flags at;
 };
 
 #define O struct options
@@ -49,9 +47,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_L(O, "--stop", stop, "TEXT", "end before this text too, repeatable"),
     RLHF__FLAG_L(O, "--stop-id", stop_id, "ID", "end at this token too, repeatable"),
     RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX, "seed of the draws [1]"),
-    RLHF__FLAG_I(O, "--threads", threads, "N", 0, 1024, "CPU threads; 0: all [0]"),
-    RLHF__FLAG_S(O, "--backend", backend, "NAME", "kernels: cpu or reference [cpu]"),
-    RLHF__FLAG_S(O, "--dtype", dtype, "T", "auto, f32 or bf16 [auto]"),
+    RLHF__WORKPLACE_FLAGS(O, at),
     RLHF__FLAG_SW(O, "--json", json,
                   "one JSON object a line: prompt, response, logp, finished, and the tokens"),
 };
@@ -96,52 +92,7 @@ static rlhf_status encode_prompts(struct job *j, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// ---- printing ----
-
-static void put_ids(struct rlhf__buf *out, const char *before, const int32_t *ids, size_t n) {
-    for (size_t k = 0; k < n; k++)
-        rlhf__buf_printf(out, "%s%d", k ? ", " : before, ids[k]);
-}
-
-// ids and logp_sampled as in rollouts.jsonl.
-static void put_json(struct rlhf__buf *line, const struct job *j, size_t p,
-                     const struct rlhf__gen_result *r, uint32_t i, const char *text, size_t len) {
-    char number[40];
-    double sum = 0;
-    rlhf_str prompt = j->prompts.text[p];
-    const float *logp = r->logp + (size_t)i * (size_t)r->stride;
-    for (int32_t k = 0; k < r->len[i]; k++)
-        sum += (double)logp[k];
-    rlhf__buf_puts(line, "{\"prompt\": ");
-    rlhf__json_write_string(line, prompt.ptr, (size_t)prompt.len);
-    rlhf__buf_puts(line, ", \"response\": ");
-    rlhf__json_write_string(line, text, len);
-    rlhf__buf_printf(line, ", \"logp\": %s, \"finished\": %s, \"prompt_length\": %zu, \"ids\": ",
-                     rlhf__format_double(sum, 1, number), r->stopped[i] ? "true" : "false",
-                     j->at[p + 1] - j->at[p]);
-    put_ids(line, "[", j->ids.data + j->at[p], j->at[p + 1] - j->at[p]);
-    put_ids(line, ", ", r->ids + (size_t)i * (size_t)r->stride, (size_t)r->len[i]);
-    rlhf__buf_puts(line, "], \"logp_sampled\": [");
-    for (int32_t k = 0; k < r->len[i]; k++)
-        rlhf__buf_printf(line, "%s%s", k ? ", " : "", rlhf__format_float(logp[k], number));
-    rlhf__buf_puts(line, "]}\n");
-}
-
-// The text as it is, except on a terminal, which would obey what a model happens to write.
-static void put_text(struct rlhf__buf *out, rlhf_str prompt, int first, const char *text,
-                     size_t len) {
-    if (!first) rlhf__buf_puts(out, "---\n");
-    if (isatty(STDOUT_FILENO)) {
-        rlhf__put_printable(out, prompt.ptr, (size_t)prompt.len, "\n\t");
-        rlhf__put_printable(out, text, len, "\n\t");
-    } else {
-        rlhf__buf_put(out, prompt.ptr, (size_t)prompt.len);
-        rlhf__buf_put(out, text, len);
-    }
-    rlhf__buf_putc(out, '\n');
-}
-
-// n texts of which the first is number `first` of all.
+// Prints n texts of which the first is number `first` of all.
 static rlhf_status print_block(const struct job *j, const struct rlhf__gen_result *r,
                                uint64_t first, uint32_t n, struct rlhf__error *err) {
     struct rlhf__buf out = RLHF__BUF_INIT;
@@ -149,26 +100,30 @@ static rlhf_status print_block(const struct job *j, const struct rlhf__gen_resul
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
         size_t len = 0;
         size_t p = (size_t)((first + i) / (uint64_t)j->o->n);
-        char *text = rlhf__tokenizer_text(j->m->tok, r->ids + (size_t)i * (size_t)r->stride,
-                                          (size_t)r->len[i], RLHF__DECODE_SKIP_SPECIAL, &len);
+        struct rlhf__generated g = {.prompt = j->prompts.text[p],
+                                    .prompt_ids = j->ids.data + j->at[p],
+                                    .n_prompt = j->at[p + 1] - j->at[p],
+                                    .ids = r->ids + (size_t)i * (size_t)r->stride,
+                                    .logp = r->logp + (size_t)i * (size_t)r->stride,
+                                    .n = (size_t)r->len[i],
+                                    .finished = r->stopped[i]};
+        char *text = rlhf__tokenizer_text(j->m->tok, g.ids, g.n, RLHF__DECODE_SKIP_SPECIAL, &len);
         if (!text) {
             st = RLHF__NOMEM(err, "out of memory printing");
             break;
         }
-        len = rlhf__response_text_end(j->rules, text, len);
+        g.response = (rlhf_str){text, rlhf__response_text_end(j->rules, text, len)};
         rlhf__buf_clear(&out);
         if (j->o->json)
-            put_json(&out, j, p, r, i, text, len);
+            rlhf__generated_json(&g, &out);
         else
-            put_text(&out, j->prompts.text[p], first + i == 0, text, len);
+            rlhf__generated_text(&g, first + i == 0, &out);
         free(text);
         st = rlhf__buf_ok(&out, err);
         if (st == RLHF_OK) fwrite(rlhf__buf_text(&out), 1, out.len, stdout);
     }
     rlhf__buf_free(&out);
-    if (st != RLHF_OK) return st;
-    if (fflush(stdout) == 0) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_IO, "cannot write to standard output");
+    return st == RLHF_OK ? rlhf__print_flush(err) : st;
 }
 
 // ---- sampling ----
@@ -222,14 +177,13 @@ static rlhf_status sample(const struct job *j, const struct rlhf__env *env,
     return st;
 }
 
-static rlhf_status open_prompts(struct job *j, const struct rlhf__env *env,
+static rlhf_status open_prompts(struct job *j, const struct rlhf__workplace *w,
                                 struct rlhf__error *err) {
-    const struct rlhf__loading loading = {
-        .max_mib = j->o->max_mib, .setting = "--max-mib", .cancelled = env->cancelled};
+    const struct rlhf__loading loading = rlhf__workplace_loading(w, j->o->max_mib);
     const char *file = j->o->prompts;
     if (!file && j->o->prompt.n == 0) {
         if (rlhf__stdin_is_fed()) file = "-";
-        rlhf__logf(env->log, RLHF_LOG_INFO,
+        rlhf__logf(w->env->log, RLHF_LOG_INFO,
                    file ? "prompts are read from standard input, one a line"
                         : "no prompt is given: texts begin at the BOS token");
     }
@@ -238,24 +192,14 @@ static rlhf_status open_prompts(struct job *j, const struct rlhf__env *env,
 
 static rlhf_status run(const struct rlhf__env *env, const struct options *o,
                        struct rlhf__error *err) {
-    struct rlhf__plugins *plugins = NULL;
-    struct rlhf__session session = {0};
+    struct rlhf__workplace w = {0};
     struct rlhf__model *m = NULL;
     struct job j = {.o = o};
-    struct rlhf__compute_config compute = {.backend = o->backend};
-    struct rlhf__run_config run_config = {.seed = o->seed, .threads = o->threads};
-    char built_in[2048];
-    rlhf__default_model(env->dirs, "policy", built_in);
-    struct rlhf__model_spec spec = {
-        .dir = o->model ? o->model : built_in, .role = "model", .frozen = 1};
-    rlhf_status st = rlhf__dtype_choice(o->dtype, "--dtype", &compute.dtype, err);
-    if (st == RLHF_OK) st = open_prompts(&j, env, err);
-    if (st == RLHF_OK) st = rlhf__plugins_create(env->dirs, &plugins, err);
-    if (st == RLHF_OK)
-        st = rlhf__session_init(&session, env->dirs, env->log, env->cancelled, plugins, &compute,
-                                &run_config, err);
-    if (st == RLHF_OK) st = rlhf__model_open(&session.models, &spec, &m, err);
-    if (st == RLHF_OK) st = rlhf__model_writes(m, err);
+    // No bar: the texts are what the terminal is for.
+    rlhf_status st = rlhf__workplace_init(&w, env, &o->at, RLHF__PROGRESS_OFF, err);
+    if (st == RLHF_OK) st = open_prompts(&j, &w, err);
+    if (st == RLHF_OK) st = rlhf__workplace_start(&w, o->seed, err);
+    if (st == RLHF_OK) st = rlhf__workplace_writer(&w, o->model, &m, err);
     j.m = m;
     if (st == RLHF_OK) st = rlhf__typed_stops(&o->stop, &o->stop_id, m->tok, &j.rules, err);
     if (st == RLHF_OK) st = encode_prompts(&j, err);
@@ -265,8 +209,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     free(j.at);
     rlhf__response_rules_destroy(j.rules);
     rlhf__model_close(m);
-    rlhf__session_finish(&session);
-    rlhf__plugins_destroy(plugins);
+    rlhf__workplace_finish(&w);
     return st;
 }
 
@@ -287,17 +230,14 @@ static rlhf_status check_flags(struct options *o, struct rlhf__error *err) {
 
 int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0, ""};
-    struct options o = {.backend = "cpu",
-                        .dtype = "auto",
+    struct options o = {.at = RLHF__WORKPLACE_DEFAULTS,
                         .n = 1,
                         .max_new = 48,
                         .seed = -1, // of these: below what the flag allows, not given
                         .top_k = -1};
-    if (rlhf__flags_want_help(argc, argv)) {
-        puts("usage: rlhf-host generate --model DIR --prompt TEXT [flags]");
-        rlhf__flags_help(stdout, flags, N_FLAGS);
+    if (rlhf__flags_helped(flags, N_FLAGS, "rlhf-host generate --model DIR --prompt TEXT [flags]",
+                           argc, argv))
         return 0;
-    }
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
     if (st == RLHF_OK) st = check_flags(&o, &err);
     if (st == RLHF_OK) st = run(env, &o, &err);

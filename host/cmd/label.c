@@ -2,11 +2,11 @@
 // texts nobody has labelled. Writes {"text", "label", "p"} rows, p being the label's probability.
 #include "cmd/commands.h"
 
-#include "cmd/flags.h"
+#include "cmd/print.h"
+#include "cmd/workplace.h"
 #include "data/dataset.h"
 #include "data/line_writer.h"
 #include "model/classifier.h"
-#include "model/session.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,10 +16,11 @@
 #define CHUNK_ROWS 256
 
 struct options {
-    const char *model, *data, *out, *backend, *dtype;
-    int64_t limit, skip, threads, max_mib;
+    const char *model, *data, *out;
+    int64_t limit, skip, max_mib;
     double min_p;
     int32_t force, reserved;
+    struct rlhf__workplace_flags at;
 };
 
 #define O struct options
@@ -33,9 +34,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_I(O, "--max-mib", max_mib, "N", 1, 1 << 20,
                  "MiB of memory that the rows may take [1024]"),
     RLHF__FLAG_SW(O, "--force", force, "replace FILE when it exists"),
-    RLHF__FLAG_I(O, "--threads", threads, "N", 0, 1024, "CPU threads; 0: all [0]"),
-    RLHF__FLAG_S(O, "--backend", backend, "NAME", "kernels: cpu or reference [cpu]"),
-    RLHF__FLAG_S(O, "--dtype", dtype, "T", "auto, f32 or bf16 [auto]"),
+    RLHF__WORKPLACE_FLAGS(O, at),
 };
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
@@ -52,9 +51,10 @@ static int32_t pick(const float *logits, int32_t n, double *p) {
     return best;
 }
 
-static rlhf_status label_rows(const struct rlhf__env *env, const struct options *o,
+static rlhf_status label_rows(const struct rlhf__workplace *w, const struct options *o,
                               struct rlhf__classifier *c, const struct rlhf__dataset *ds,
-                              struct rlhf__line_writer *w, int64_t *kept, struct rlhf__error *err) {
+                              struct rlhf__line_writer *out, int64_t *kept,
+                              struct rlhf__error *err) {
     int32_t width = rlhf__classifier_labels(c)->n;
     int64_t rows = rlhf__dataset_rows(ds);
     float *logits = calloc((size_t)CHUNK_ROWS * (size_t)width, sizeof *logits);
@@ -62,8 +62,10 @@ static rlhf_status label_rows(const struct rlhf__env *env, const struct options 
     if (!logits) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory labelling");
     for (int64_t at = 0; st == RLHF_OK && at < rows; at += CHUNK_ROWS) {
         rlhf_str text[CHUNK_ROWS];
+        rlhf__progress_step(w->progress, "labelling", at, rows);
         uint32_t n = (uint32_t)(rows - at < CHUNK_ROWS ? rows - at : CHUNK_ROWS);
-        if (*env->cancelled) st = rlhf__fail(err, RLHF_E_CANCELLED, "stopped; nothing was written");
+        if (*w->env->cancelled)
+            st = rlhf__fail(err, RLHF_E_CANCELLED, "stopped; nothing was written");
         for (uint32_t i = 0; i < n; i++)
             text[i] = rlhf__dataset_row(ds, at + i).text[RLHF__FIELD_TEXT];
         if (st == RLHF_OK) st = rlhf__classifier_logits(c, n, text, logits, err);
@@ -71,7 +73,7 @@ static rlhf_status label_rows(const struct rlhf__env *env, const struct options 
             double p;
             int32_t label = pick(logits + (size_t)i * (size_t)width, width, &p);
             if (p < o->min_p) continue;
-            st = rlhf__line_writer_put_new(w,
+            st = rlhf__line_writer_put_new(out,
                                            json_pack("{s:s%, s:i, s:f}", "text", text[i].ptr,
                                                      (size_t)text[i].len, "label", (int)label, "p",
                                                      p),
@@ -83,17 +85,19 @@ static rlhf_status label_rows(const struct rlhf__env *env, const struct options 
     return st;
 }
 
-static rlhf_status label(const struct rlhf__env *env, const struct options *o,
+static rlhf_status say_done(const struct options *o, const struct rlhf__dataset *ds, int64_t kept,
+                            struct rlhf__error *err) {
+    printf("%lld of %lld rows labelled: %s\n", (long long)kept, (long long)rlhf__dataset_rows(ds),
+           o->out);
+    return rlhf__print_flush(err);
+}
+
+static rlhf_status label(struct rlhf__workplace *w, const struct options *o,
                          struct rlhf__error *err) {
-    struct rlhf__plugins *plugins = NULL;
-    struct rlhf__session session = {0};
     struct rlhf__classifier *c = NULL;
     struct rlhf__dataset *ds = NULL;
-    struct rlhf__line_writer *w = NULL;
-    struct rlhf__compute_config compute = {.backend = o->backend};
-    struct rlhf__run_config run = {.seed = 1, .threads = o->threads};
-    struct rlhf__loading loading = {
-        .max_mib = o->max_mib, .setting = "--max-mib", .cancelled = env->cancelled};
+    struct rlhf__line_writer *out = NULL;
+    struct rlhf__loading loading = rlhf__workplace_loading(w, o->max_mib);
     struct rlhf__dataset_opts d = {.paths = &o->data,
                                    .n_paths = 1,
                                    .setting = "--data",
@@ -101,48 +105,51 @@ static rlhf_status label(const struct rlhf__env *env, const struct options *o,
                                    .skip = o->skip,
                                    .limit = o->limit,
                                    .loading = &loading};
-    char built_in[2048];
+    char room[RLHF__PATH_CAP];
     int64_t kept = 0;
-    rlhf__default_model(env->dirs, "classifier", built_in);
-    rlhf_status st = rlhf__dtype_choice(o->dtype, "--dtype", &compute.dtype, err);
-    if (st == RLHF_OK) st = rlhf__dataset_open(&d, &ds, err);
-    if (st == RLHF_OK) st = rlhf__plugins_create(env->dirs, &plugins, err);
-    if (st == RLHF_OK)
-        st = rlhf__session_init(&session, env->dirs, env->log, env->cancelled, plugins, &compute,
-                                &run, err);
-    if (st == RLHF_OK)
-        st = rlhf__classifier_open(&session.models, o->model ? o->model : built_in, &c, err);
-    if (st == RLHF_OK) st = rlhf__line_writer_open(o->out, &w, err);
-    if (st == RLHF_OK) st = label_rows(env, o, c, ds, w, &kept, err);
+    rlhf_status st = rlhf__dataset_open(&d, &ds, err);
+    if (st == RLHF_OK) st = rlhf__workplace_start(w, 1, err);
     if (st == RLHF_OK) {
-        st = rlhf__line_writer_commit(w, err);
-        w = NULL;
+        const char *dir = rlhf__workplace_dir(w, o->model, "classifier", room);
+        st = rlhf__classifier_open(&w->session.models, dir, &c, err);
+        st = rlhf__workplace_opened(o->model, st, err);
     }
-    if (st == RLHF_OK)
-        printf("%lld of %lld rows labelled: %s\n", (long long)kept,
-               (long long)rlhf__dataset_rows(ds), o->out);
-    rlhf__line_writer_abort(w);
+    if (st == RLHF_OK) st = rlhf__line_writer_open(o->out, &out, err);
+    if (st == RLHF_OK) st = label_rows(w, o, c, ds, out, &kept, err);
+    if (st == RLHF_OK) {
+        st = rlhf__line_writer_commit(out, err);
+        out = NULL;
+    }
+    rlhf__progress_hide(w->progress);
+    if (st == RLHF_OK) st = say_done(o, ds, kept, err);
+    rlhf__line_writer_abort(out);
     rlhf__classifier_close(c);
-    rlhf__session_finish(&session);
-    rlhf__plugins_destroy(plugins);
     rlhf__dataset_close(ds);
+    return st;
+}
+
+static rlhf_status run(const struct rlhf__env *env, const struct options *o,
+                       struct rlhf__error *err) {
+    struct rlhf__workplace w = {0};
+    rlhf_status st = rlhf__workplace_init(&w, env, &o->at, RLHF__PROGRESS_AUTO, err);
+    if (st == RLHF_OK) st = label(&w, o, err);
+    rlhf__workplace_finish(&w);
     return st;
 }
 
 int rlhf__cmd_label(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0, ""};
-    struct options o = {.backend = "cpu", .dtype = "auto"};
-    if (rlhf__flags_want_help(argc, argv)) {
-        puts("usage: rlhf-host label --model DIR --data FILE --out FILE [flags]");
-        rlhf__flags_help(stdout, flags, N_FLAGS);
+    struct options o = {.at = RLHF__WORKPLACE_DEFAULTS};
+    if (rlhf__flags_helped(flags, N_FLAGS,
+                           "rlhf-host label --model DIR --data FILE --out FILE [flags]", argc,
+                           argv))
         return 0;
-    }
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
     if (st == RLHF_OK && (!o.data || !o.out))
         st = rlhf__fail(&err, RLHF_E_INVALID,
                         "label: give the rows with --data FILE and the "
                         "result's name with --out FILE");
     if (st == RLHF_OK) st = rlhf__line_writer_free_target("label", o.out, o.force, &err);
-    if (st == RLHF_OK) st = label(env, &o, &err);
+    if (st == RLHF_OK) st = run(env, &o, &err);
     return rlhf__cmd_end(env, st, &err);
 }

@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "cmd/judged.h"
+#include "cmd/print.h"
+#include "cmd/trial.h"
 #include "data/line_writer.h"
-#include "report/progress.h"
 #include "sample/decode.h"
 
 #include <math.h>
@@ -21,11 +21,12 @@
 #define PLAIN_SECONDS 10   // between two lines of progress where there is no bar
 
 struct options {
-    const char *model, *prompts, *out, *config, *backend, *dtype;
+    const char *model, *prompts, *out, *config;
     struct rlhf__flag_list judge, set;
-    int64_t n, k, seed, threads;
+    int64_t n, k, seed;
     double min_gap;
     int32_t best_of, force;
+    struct rlhf__workplace_flags at;
 };
 
 #define O struct options
@@ -47,9 +48,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_L(O, "--set", set, "PATH=VALUE", "one setting, e.g. sampling.temperature=0.7"),
     RLHF__FLAG_SW(O, "--force", force, "replace FILE when it exists"),
     RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX, "seed of the draws [1]"),
-    RLHF__FLAG_I(O, "--threads", threads, "N", 0, 1024, "CPU threads; 0: all [0]"),
-    RLHF__FLAG_S(O, "--backend", backend, "NAME", "kernels: cpu or reference [cpu]"),
-    RLHF__FLAG_S(O, "--dtype", dtype, "T", "auto, f32 or bf16 [auto]"),
+    RLHF__WORKPLACE_FLAGS(O, at),
 };
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
@@ -57,9 +56,8 @@ static const struct rlhf__flag flags[] = {
 // What is known while rows are made.
 struct maker {
     const struct options *o;
-    struct rlhf__judged with;
+    struct rlhf__trial with;
     struct rlhf__line_writer *out;
-    struct rlhf__progress *progress;
     int64_t *row;                     // [CHUNK_ROWS] prompt of each response
     uint8_t *keep;                    // [CHUNK_ROWS]
     float *raw;                       // [n_reward * CHUNK_ROWS]
@@ -169,7 +167,7 @@ static void show(struct maker *m) {
                                      .accuracy = NAN,
                                      .tokens_per_s = (double)m->tokens / now,
                                      .seconds = now};
-    rlhf__progress_phase(m->progress, &s);
+    rlhf__progress_phase(m->with.at.progress, &s);
 }
 
 // The next prompts: respond, judge, write.
@@ -178,7 +176,7 @@ static rlhf_status make_chunk(struct maker *m, struct rlhf__error *err) {
     if (prompts > m->n - m->done) prompts = m->n - m->done;
     uint32_t rows = (uint32_t)(prompts * k);
     struct rlhf__rollout_request q =
-        rlhf__judged_request(&m->with, rows, MAX_SLOTS, m->o->seed, "pairs");
+        rlhf__trial_request(&m->with, rows, MAX_SLOTS, m->o->seed, "pairs");
     struct rlhf__episodes e = {0};
     struct rlhf__scored x = {0};
     q.first = (uint64_t)(m->done * k);
@@ -186,7 +184,7 @@ static rlhf_status make_chunk(struct maker *m, struct rlhf__error *err) {
     for (uint32_t i = 0; i < rows; i++)
         m->row[i] = (m->done + i / k) % count;
     rlhf_status st = rlhf__rollout(&q, m->row, &e, &m->tokens, err);
-    if (st == RLHF_OK) st = rlhf__judged_score(&m->with, &e, &x, m->keep, m->raw, err);
+    if (st == RLHF_OK) st = rlhf__trial_score(&m->with, &e, &x, m->keep, m->raw, err);
     if (st == RLHF_OK) st = write_rows(m, &x, &e, err);
     rlhf__scored_finish(&x);
     rlhf__episodes_finish(&e);
@@ -221,43 +219,38 @@ static rlhf_status check(const struct options *o, struct rlhf__error *err) {
     return rlhf__line_writer_free_target("pairs", o->out, o->force, err);
 }
 
-static void say_done(const struct maker *m) {
+static rlhf_status say_done(const struct maker *m, struct rlhf__error *err) {
     double seconds = rlhf__seconds() - m->start;
     printf("%lld rows of %lld prompts: %s (mean gap %.4f, %.0f tokens/s, %.0f s)\n",
            (long long)m->written, (long long)m->n, m->o->out, m->gap / (double)m->written,
            (double)m->tokens / seconds, seconds);
+    return rlhf__print_flush(err);
 }
 
 static rlhf_status run(const struct rlhf__env *env, const struct options *o,
                        struct rlhf__error *err) {
     struct maker m = {.o = o};
-    struct rlhf__judged_options with = {.model = o->model,
-                                        .config = o->config,
-                                        .prompts = o->prompts,
-                                        .backend = o->backend,
-                                        .dtype = o->dtype,
-                                        .reward_flag = "--judge",
-                                        .command = "pairs",
-                                        .shows_progress = 1,
-                                        .reward = &o->judge,
-                                        .set = &o->set,
-                                        .seed = o->seed,
-                                        .threads = o->threads};
+    struct rlhf__trial_options with = {.model = o->model,
+                                       .config = o->config,
+                                       .prompts = o->prompts,
+                                       .at = &o->at,
+                                       .reward_flag = "--judge",
+                                       .command = "pairs",
+                                       .reward = &o->judge,
+                                       .set = &o->set,
+                                       .seed = o->seed};
     rlhf_status st = check(o, err);
-    if (st == RLHF_OK) st = rlhf__judged_open(&m.with, env, &with, err);
+    if (st == RLHF_OK) st = rlhf__trial_open(&m.with, env, &with, err);
     if (st == RLHF_OK) st = rlhf__line_writer_open(o->out, &m.out, err);
-    if (st == RLHF_OK)
-        st = rlhf__progress_create(m.with.config.log.progress, env->log, &m.progress, err);
     if (st == RLHF_OK) st = make_all(&m, err);
     if (st == RLHF_OK) {
         st = rlhf__line_writer_commit(m.out, err);
         m.out = NULL;
     }
-    if (m.progress) rlhf__progress_hide(m.progress);
-    rlhf__progress_destroy(m.progress);
-    if (st == RLHF_OK) say_done(&m);
+    if (m.with.at.progress) rlhf__progress_hide(m.with.at.progress);
+    if (st == RLHF_OK) st = say_done(&m, err);
     rlhf__line_writer_abort(m.out);
-    rlhf__judged_finish(&m.with);
+    rlhf__trial_finish(&m.with);
     free(m.row);
     free(m.keep);
     free(m.raw);
@@ -266,12 +259,10 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
 
 int rlhf__cmd_pairs(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0, ""};
-    struct options o = {.backend = "cpu", .dtype = "auto", .k = 4, .seed = 1};
-    if (rlhf__flags_want_help(argc, argv)) {
-        puts("usage: rlhf-host pairs --judge X.so --out FILE [flags]");
-        rlhf__flags_help(stdout, flags, N_FLAGS);
+    struct options o = {.at = RLHF__WORKPLACE_DEFAULTS, .k = 4, .seed = 1};
+    if (rlhf__flags_helped(flags, N_FLAGS, "rlhf-host pairs --judge X.so --out FILE [flags]", argc,
+                           argv))
         return 0;
-    }
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
     if (st == RLHF_OK) st = run(env, &o, &err);
     free(o.judge.item);

@@ -1,0 +1,160 @@
+// trial.c: see trial.h.
+#include "cmd/trial.h"
+
+#include "config/effect.h"
+
+#include <stdlib.h>
+
+// Only how texts are sampled and judged is taken from the settings. A run's --config has more,
+// which is no news; what was typed for nothing is.
+static rlhf_status check_effect(const struct rlhf__trial *t, const struct rlhf__trial_options *o,
+                                struct rlhf__error *err) {
+    const char *who = o->command;
+    static const char why[] = "looks at sampling, prompts and response settings only";
+    const struct rlhf__effect_rule rules[] = {
+        {"run.", 1, 0, who, why, NULL},
+        {"compute.", 1, 0, who, why, NULL},
+        {"policy.", 1, 0, who, why, NULL},
+        {"reference.", 1, 0, who, why, NULL},
+        {"value.", 1, 0, who, why, NULL},
+        {"score.", 1, 0, who, why, NULL},
+        {"data.", 1, 0, who, why, "data.max_mib"},
+        {"rewards.", 1, 0, who, why, "rewards.nan_policy"},
+        {"batch.", 1, 0, who, why, NULL},
+        {"optim.", 1, 0, who, why, NULL},
+        {"early_stop.", 1, 0, who, why, NULL},
+        {"checkpoint.", 1, 0, who, why, NULL},
+        {"log.", 1, 0, who, why, "log.progress"},
+        {"prompts.path", o->prompts != NULL, 0, NULL, "a flag names the prompts", NULL},
+        {"prompts.text", o->prompts != NULL, 0, NULL, "a flag names the prompts", NULL},
+        {"prompts.limit", o->limit > 0, 0, NULL, "--limit is given", NULL},
+        {"prompts.shuffle", 1, 0, who, "uses the prompts in turn", NULL},
+        {"sampling.slots", 1, 0, who, "chooses it", NULL},
+    };
+    return rlhf__effect_check(&t->config, rules, sizeof rules / sizeof *rules, NULL, err);
+}
+
+static rlhf_status load_config(struct rlhf__trial *t, const struct rlhf__env *env,
+                               const struct rlhf__trial_options *o, struct rlhf__error *err) {
+    struct rlhf__config_request req = {.dirs = env->dirs,
+                                       .config_file = o->config,
+                                       .default_algo = o->config ? NULL : "ppo.so",
+                                       .reward = o->reward->item,
+                                       .reward_flag = o->reward_flag,
+                                       .n_reward = o->reward->n,
+                                       .set = o->set->item,
+                                       .n_set = o->set->n};
+    const struct rlhf__plugin *judge; // of a run's config: looked on in training only
+    rlhf_status st = rlhf__config_load(&req, &t->config, err);
+    if (st < 0) rlhf__config_hint(&req, &t->config, err);
+    if (st == RLHF_OK) st = rlhf__workplace_init(&t->at, env, o->at, t->config.log.progress, err);
+    if (st == RLHF_OK)
+        st = rlhf__config_resolve(&t->config, t->at.plugins, &t->algo, &t->reward, &judge, err);
+    if (st == RLHF_OK) st = check_effect(t, o, err);
+    t->config.rewards.normalize = RLHF__NORMALIZE_NONE;
+    t->config.rewards.clip = 0;
+    const struct rlhf__sampling_config *s = &t->config.sampling;
+    t->dist = (rlhf_dist){1 / s->temperature, s->top_p, (int32_t)s->top_k, 0};
+    t->logp_dist = (rlhf_dist){1 / s->temperature, 1, 0, 0}; // KL is of whole distributions
+    return st;
+}
+
+static rlhf_status open_models(struct rlhf__trial *t, const struct rlhf__trial_options *o,
+                               struct rlhf__error *err) {
+    rlhf_status st = rlhf__workplace_start(&t->at, o->seed, err);
+    if (st == RLHF_OK) st = rlhf__workplace_writer(&t->at, o->model, &t->model, err);
+    if (st != RLHF_OK || !o->reference) return st;
+    struct rlhf__model_spec ref = {.dir = o->reference, .role = "reference", .frozen = 1};
+    rlhf__progress_note(t->at.progress, "loading the reference");
+    st = rlhf__model_open(&t->at.session.models, &ref, &t->reference, err);
+    if (st == RLHF_E_INVALID) return rlhf__error_context(err, "--reference");
+    if (st == RLHF_OK && !rlhf__tokenizer_equal(t->reference->tok, t->model->tok))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the vocabulary of the reference '%s' is not the model's ('%s')",
+                          t->reference->dir, t->model->dir);
+    return st;
+}
+
+static rlhf_status open_rewards(struct rlhf__trial *t, const char *flag, struct rlhf__error *err) {
+    rlhf__text_services_policy(t->at.session.text, t->model->tok);
+    rlhf__reward_service_longest(rlhf__text_services_reward(t->at.session.text),
+                                 rlhf__prompts_longest(t->prompts) +
+                                     (int32_t)t->config.sampling.max_new_tokens);
+    t->rewards = calloc(t->config.n_reward ? t->config.n_reward : 1, sizeof *t->rewards);
+    if (!t->rewards) return RLHF__NOMEM(err, "out of memory for rewards");
+    for (size_t i = 0; i < t->config.n_reward; i++) {
+        struct rlhf__origin from = {flag, "", NULL, 0, 0, 0};
+        rlhf_status st =
+            rlhf__instance_create(t->reward[i], &t->at.session.services,
+                                  t->config.reward[i].options, &from, &t->rewards[i], err);
+        if (st != RLHF_OK) return st;
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__trial_open(struct rlhf__trial *t, const struct rlhf__env *env,
+                             const struct rlhf__trial_options *o, struct rlhf__error *err) {
+    rlhf_status st = load_config(t, env, o, err);
+    if (st == RLHF_OK) st = open_models(t, o, err);
+    if (st != RLHF_OK) return st;
+    struct rlhf__prompts_config prompts = t->config.prompts;
+    if (o->prompts) prompts.path = o->prompts;
+    if (o->prompts) prompts.text = "";
+    if (o->limit) prompts.limit = o->limit;
+    struct rlhf__loading loading = rlhf__workplace_loading(&t->at, o->max_mib);
+    if (o->max_mib == 0) {
+        loading.max_mib = t->config.data.max_mib;
+        loading.setting = NULL;
+    }
+    st = rlhf__rollout_prompts(&prompts, t->model, (int32_t)t->config.sampling.max_new_tokens,
+                               env->dirs, env->log, &loading, &t->prompts, err);
+    if (st == RLHF_OK)
+        st = rlhf__response_rules_create(&t->config.sampling, &t->config.response, t->model->tok,
+                                         &t->rules, err);
+    return st == RLHF_OK ? open_rewards(t, o->reward_flag, err) : st;
+}
+
+void rlhf__trial_finish(struct rlhf__trial *t) {
+    for (size_t i = 0; t->rewards && i < t->config.n_reward; i++)
+        rlhf__instance_destroy(t->rewards[i]);
+    free(t->rewards);
+    free(t->reward);
+    rlhf__prompts_close(t->prompts);
+    rlhf__response_rules_destroy(t->rules);
+    rlhf__model_close(t->reference);
+    rlhf__model_close(t->model);
+    rlhf__workplace_finish(&t->at);
+    rlhf__config_free(&t->config);
+}
+
+struct rlhf__rollout_request rlhf__trial_request(const struct rlhf__trial *t, uint32_t n,
+                                                 uint32_t slots, int64_t seed, const char *stream) {
+    return (struct rlhf__rollout_request){.model = t->model,
+                                          .prompts = t->prompts,
+                                          .n = n,
+                                          .slots = slots,
+                                          .max_new = (int32_t)t->config.sampling.max_new_tokens,
+                                          .stop_at_eos = t->config.sampling.stop_at_eos,
+                                          .cut_at_stop =
+                                              t->config.response.truncate == RLHF__TRUNCATE_STOP,
+                                          .rules = t->rules,
+                                          .dist = &t->dist,
+                                          .logp_dist = &t->logp_dist,
+                                          .seed = (uint64_t)seed,
+                                          .stream = stream,
+                                          .cancelled = t->at.env->cancelled};
+}
+
+rlhf_status rlhf__trial_score(const struct rlhf__trial *t, struct rlhf__episodes *e,
+                              struct rlhf__scored *x, uint8_t *keep, float *raw,
+                              struct rlhf__error *err) {
+    struct rlhf__scorer s = {.config = &t->config, .rewards = t->rewards, .rules = t->rules};
+    struct rlhf__prompt *prompt = calloc(e->n ? e->n : 1, sizeof *prompt);
+    if (!prompt) return RLHF__NOMEM(err, "out of memory scoring");
+    for (uint32_t i = 0; i < e->n; i++)
+        prompt[i] = rlhf__prompts_get(t->prompts, e->source[i]);
+    rlhf_status st = rlhf__scored_init(x, &s, e, prompt, err);
+    if (st == RLHF_OK) st = rlhf__score(&s, x, e, keep, raw, err);
+    free(prompt);
+    return st;
+}

@@ -1,0 +1,58 @@
+// workplace.c: see workplace.h.
+#include "cmd/workplace.h"
+
+#include <string.h>
+
+rlhf_status rlhf__workplace_init(struct rlhf__workplace *w, const struct rlhf__env *env,
+                                 const struct rlhf__workplace_flags *flags, int32_t progress,
+                                 struct rlhf__error *err) {
+    memset(w, 0, sizeof *w);
+    w->env = env;
+    w->threads = flags->threads;
+    w->compute.backend = flags->backend;
+    RLHF_TRY(rlhf__dtype_choice(flags->dtype, "--dtype", &w->compute.dtype, err));
+    RLHF_TRY(rlhf__progress_create(progress, env->log, &w->progress, err));
+    return rlhf__plugins_create(env->dirs, &w->plugins, err);
+}
+
+rlhf_status rlhf__workplace_start(struct rlhf__workplace *w, int64_t seed,
+                                  struct rlhf__error *err) {
+    struct rlhf__run_config run = {.seed = seed, .threads = w->threads};
+    rlhf__progress_note(w->progress, "loading the model");
+    return rlhf__session_init(&w->session, w->env->dirs, w->env->log, w->env->cancelled, w->plugins,
+                              &w->compute, &run, err);
+}
+
+void rlhf__workplace_finish(struct rlhf__workplace *w) {
+    rlhf__session_finish(&w->session);
+    rlhf__progress_destroy(w->progress);
+    rlhf__plugins_destroy(w->plugins);
+}
+
+struct rlhf__loading rlhf__workplace_loading(const struct rlhf__workplace *w, int64_t max_mib) {
+    return (struct rlhf__loading){.max_mib = max_mib,
+                                  .setting = "--max-mib",
+                                  .cancelled = w->env->cancelled,
+                                  .watch = rlhf__progress_watch(w->progress)};
+}
+
+const char *rlhf__workplace_dir(const struct rlhf__workplace *w, const char *given,
+                                const char *name, char room[RLHF__PATH_CAP]) {
+    if (given) return given;
+    rlhf__default_model(w->env->dirs, name, room);
+    return room;
+}
+
+rlhf_status rlhf__workplace_opened(const char *given, rlhf_status st, struct rlhf__error *err) {
+    return given && st == RLHF_E_INVALID ? rlhf__error_context(err, "--model") : st;
+}
+
+rlhf_status rlhf__workplace_writer(struct rlhf__workplace *w, const char *given,
+                                   struct rlhf__model **out, struct rlhf__error *err) {
+    char room[RLHF__PATH_CAP];
+    struct rlhf__model_spec spec = {
+        .dir = rlhf__workplace_dir(w, given, "policy", room), .role = "model", .frozen = 1};
+    rlhf_status st = rlhf__model_open(&w->session.models, &spec, out, err);
+    if (st == RLHF_OK) st = rlhf__model_writes(*out, err);
+    return rlhf__workplace_opened(given, st, err);
+}

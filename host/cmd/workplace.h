@@ -1,0 +1,63 @@
+// workplace.h: what a command beside the training run (generate, eval, label, pairs) begins with:
+// plugins, a terminal bar, compute and services, and the model that --model names.
+#ifndef RLHF_HOST_WORKPLACE_H
+#define RLHF_HOST_WORKPLACE_H
+
+#include "base/env.h"
+#include "base/file.h"
+#include "cmd/flags.h"
+#include "data/loading.h"
+#include "model/session.h"
+#include "report/progress.h"
+
+// --threads, --backend and --dtype. A command embeds it in its options and lists the rows last.
+struct rlhf__workplace_flags {
+    const char *backend, *dtype;
+    int64_t threads;
+};
+
+#define RLHF__WORKPLACE_DEFAULTS                                                                   \
+    { "cpu", "auto", 0 }
+#define RLHF__WORKPLACE_FLAGS(T, at)                                                               \
+    RLHF__FLAG_I(T, "--threads", at.threads, "N", 0, 1024, "CPU threads; 0: all [0]"),             \
+        RLHF__FLAG_S(T, "--backend", at.backend, "NAME", "kernels: cpu or reference [cpu]"),       \
+        RLHF__FLAG_S(T, "--dtype", at.dtype, "T", "auto, f32 or bf16 [auto]")
+
+// Zero-initialise; release with rlhf__workplace_finish, also after a failure. Stays where it is.
+struct rlhf__workplace {
+    const struct rlhf__env *env;
+    struct rlhf__plugins *plugins;
+    struct rlhf__progress *progress;
+    struct rlhf__compute_config compute;
+    struct rlhf__session session;
+    int64_t threads;
+};
+
+// Plugins and the bar (enum rlhf__progress_kind); flags are checked. Errors: RLHF_E_INVALID names
+// the flag. [main]
+rlhf_status rlhf__workplace_init(struct rlhf__workplace *, const struct rlhf__env *,
+                                 const struct rlhf__workplace_flags *, int32_t progress,
+                                 struct rlhf__error *err);
+
+// Then compute and services; seed is that of the draws. [main]
+rlhf_status rlhf__workplace_start(struct rlhf__workplace *, int64_t seed, struct rlhf__error *err);
+
+void rlhf__workplace_finish(struct rlhf__workplace *); // accepts a zeroed one [main]
+
+// What bounds and watches the loading of rows: --max-mib. [any]
+struct rlhf__loading rlhf__workplace_loading(const struct rlhf__workplace *, int64_t max_mib);
+
+// The directory that --model gave or, when it was not given, of the model that comes with the
+// program under that name; the latter lies in `room`. [any]
+const char *rlhf__workplace_dir(const struct rlhf__workplace *, const char *given, const char *name,
+                                char room[RLHF__PATH_CAP]);
+
+// st of opening that directory; with --model in front of the message when it was bad input. [any]
+rlhf_status rlhf__workplace_opened(const char *given, rlhf_status st, struct rlhf__error *err);
+
+// The language model of --model (or the default policy), frozen, and able to write. Close it before
+// the workplace is finished. [main]
+rlhf_status rlhf__workplace_writer(struct rlhf__workplace *, const char *given,
+                                   struct rlhf__model **out, struct rlhf__error *err);
+
+#endif
