@@ -41,7 +41,7 @@ static rlhf_status load_entry(struct rlhf__compute *c, struct rlhf__error *err) 
                           "'%s' is no compute backend: it does not export " RLHF_KERNELS_SYMBOL,
                           c->path);
     c->kernels = entry();
-    if (!c->kernels || c->kernels->size < offsetof(rlhf_kernels, summary))
+    if (!c->kernels || c->kernels->size < RLHF_SIZE_TO(rlhf_kernels, destroy))
         return rlhf__fail(err, RLHF_E_INVALID, "compute backend '%s' describes itself wrongly",
                           c->path);
     if (c->kernels->abi_major != RLHF_ABI_MAJOR || c->kernels->abi_minor != RLHF_ABI_MINOR)
@@ -78,10 +78,10 @@ rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *spec, struct rlh
         if (st != RLHF_OK)
             rlhf__fail(err, st, "compute backend '%s': %s", spec->backend,
                        text[0] ? text : rlhf__status_text(st));
-        else if (c->table->size < sizeof(rlhf_compute))
+        else if (c->table->size < RLHF_SIZE_TO(rlhf_compute, muon))
             st = rlhf__fail(err, RLHF_E_INVALID,
-                            "compute backend '%s' has a table of %u bytes, this host needs %zu",
-                            c->path, c->table->size, sizeof(rlhf_compute));
+                            "compute backend '%s' has a table of %u bytes, at least %u are needed",
+                            c->path, c->table->size, RLHF_SIZE_TO(rlhf_compute, muon));
     }
     if (st != RLHF_OK) {
         rlhf__compute_close(c);

@@ -5,29 +5,23 @@
 
 #include <string.h>
 
-#define MAX_STRUCT_BYTES 65536u // a larger size field is garbage, not a struct of the future
-#define MAX_PLUGINS      256u
-#define MAX_OPTIONS      4096u
+#define MAX_PLUGINS 256u
+#define MAX_OPTIONS 4096u
 
 rlhf_status rlhf__copy_in(void *dst, uint32_t cap, const void *src, uint32_t min, const char *what,
                           struct rlhf__error *err) {
     uint32_t size;
-    memset(dst, 0, cap);
     memcpy(&size, src, sizeof size);
-    if (size < min || size > MAX_STRUCT_BYTES)
+    rlhf_status st = rlhf_copy_in(dst, cap, src, min);
+    if (st == RLHF_E_INVALID)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "its %s says it has %u bytes, %u to %u are "
-                          "possible",
-                          what, size, min, MAX_STRUCT_BYTES);
-    const char *bytes = src;
-    for (uint32_t i = cap; i < size; i++)
-        if (bytes[i])
-            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                              "its %s uses fields newer than this host "
-                              "(%u > %u bytes); use a newer rlhf-host or rebuild the plugin with "
-                              "SDK " RLHF_SDK_VERSION,
-                              what, size, cap);
-    memcpy(dst, src, size < cap ? size : cap);
+                          "its %s says it has %u bytes, %u to %u are possible", what, size, min,
+                          RLHF_STRUCT_MAX);
+    if (st < 0)
+        return rlhf__fail(err, st,
+                          "its %s uses fields newer than this host (%u > %u bytes); use a newer "
+                          "rlhf-host or rebuild the plugin with SDK " RLHF_SDK_VERSION,
+                          what, size, cap);
     return RLHF_OK;
 }
 
@@ -39,14 +33,15 @@ rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bu
                           RLHF_ENTRY_SYMBOL);
     memcpy(head, src, sizeof head);
     // The whole of v0 has built_with at this place.
-    const char *sdk = head[0] >= sizeof *src && head[1] == 0 ? src->built_with : NULL;
+    const char *sdk =
+        head[0] >= RLHF_SIZE_TO(rlhf_bundle, built_with) && head[1] == 0 ? src->built_with : NULL;
     if (head[1] != RLHF_ABI_MAJOR || head[2] != RLHF_ABI_MINOR)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s: built %s%.32s%sfor plugin ABI %u.%u, this rlhf-host speaks %d.%d "
                           "exactly; rebuild it with SDK " RLHF_SDK_VERSION,
                           path, sdk ? "with SDK " : "", sdk ? sdk : "", sdk ? " " : "", head[1],
                           head[2], RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
-    const uint32_t min = offsetof(rlhf_bundle, plugins) + sizeof src->plugins;
+    const uint32_t min = RLHF_SIZE_TO(rlhf_bundle, plugins);
     if (rlhf__copy_in(out, sizeof *out, src, min, "bundle", err) < 0)
         return rlhf__error_context(err, "%s", path);
     if (out->n_plugins == 0 || out->n_plugins > MAX_PLUGINS || !out->plugins)
@@ -132,7 +127,7 @@ static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *e
 static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
                          struct rlhf__error *err) {
     rlhf_plugin *d = &out->desc;
-    const uint32_t min = offsetof(rlhf_plugin, flags) + sizeof d->flags;
+    const uint32_t min = RLHF_SIZE_TO(rlhf_plugin, flags);
     if (!src) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its bundle lists a NULL plugin");
     RLHF_TRY(rlhf__copy_in(d, sizeof *d, src, min, "descriptor", err));
     if (!good_id(d->id))

@@ -62,8 +62,7 @@ rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
 // "algorithm", "reward", "model" (kind of RLHF_KIND_*), else "unknown kind". [any]
 const char *rlhf__kind_name(int32_t kind);
 
-// The growth rule: zero dst[cap], copy min(src.size, cap) bytes; RLHF_E_UNSUPPORTED when src is
-// longer and has a byte set beyond cap, or is shorter than min. `what` names it. [any]
+// rlhf_copy_in with a sentence; `what` names the struct. Errors: RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__copy_in(void *dst, uint32_t cap, const void *src, uint32_t min, const char *what,
                           struct rlhf__error *err);
 

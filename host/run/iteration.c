@@ -126,19 +126,23 @@ static rlhf_status reward_update(void *host, const rlhf_reward_update *in,
     struct rlhf__error err = {0, ""};
     rlhf_reward_update u = {0};
     rlhf_reward_update_report report = {.size = sizeof report};
-    uint32_t room = out->size < sizeof report ? out->size : (uint32_t)sizeof report;
     rlhf_status st = may_call(it, "reward_update()", &err);
     if (st == RLHF_OK && !it->round)
         st = rlhf__fail(&err, RLHF_E_INVALID,
                         "reward_update() needs RLHF_PLAN_REWARD_MODEL in the plan");
     if (st == RLHF_OK)
-        st = rlhf__copy_in(&u, sizeof u, in, (uint32_t)sizeof u, "rlhf_reward_update", &err);
+        st = rlhf__copy_in(&u, sizeof u, in, RLHF_SIZE_TO(rlhf_reward_update, history_max),
+                           "rlhf_reward_update", &err);
     double from = rlhf__seconds();
     rlhf__progress_note(it->t->report.progress, "reward model");
     if (st == RLHF_OK)
         st = rlhf__reward_round_run(it->round, &it->replay, it->syncs, &u, &report, &err);
-    report.size = out->size;
-    if (st == RLHF_OK) memcpy(out, &report, room);
+    if (st == RLHF_OK && rlhf_copy_out(out, &report, sizeof report,
+                                       RLHF_SIZE_TO(rlhf_reward_update_report, fresh_after)) < 0)
+        st =
+            rlhf__fail(&err, RLHF_E_UNSUPPORTED,
+                       "its rlhf_reward_update_report says it has %u bytes, at least %u are needed",
+                       out->size, RLHF_SIZE_TO(rlhf_reward_update_report, fresh_after));
     if (st == RLHF_OK) report_round(it->t, &report, rlhf__seconds() - from);
     return tell(it, st, &err);
 }

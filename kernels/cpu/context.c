@@ -29,18 +29,27 @@ static void context_free(struct rlhf__cpu *cpu) {
     free(cpu);
 }
 
-// Options as this version knows them: fields the writer did not have read as 0.
+rlhf_status rlhf__cpu_copy_in(struct rlhf__cpu *cpu, const char *op, void *dst, uint32_t own,
+                              const void *src, uint32_t first) {
+    uint32_t size;
+    memcpy(&size, src, sizeof size);
+    rlhf_status st = rlhf_copy_in(dst, own, src, first);
+    if (st == RLHF_E_UNSUPPORTED)
+        return rlhf__cpu_fail(cpu, st,
+                              "%s: the arguments set a field that this backend does not know (%u "
+                              "bytes, known are %u)",
+                              op, size, own);
+    if (st < 0)
+        return rlhf__cpu_fail(cpu, st, "%s: the arguments say %u bytes, at least %u are needed", op,
+                              size, first);
+    return RLHF_OK;
+}
+
 static rlhf_status options_read(const rlhf_kernels_options *in, rlhf_kernels_options *out,
                                 struct rlhf__cpu *cpu) {
     memset(out, 0, sizeof *out);
     if (!in) return RLHF_OK;
-    memcpy(out, in, in->size < sizeof *out ? in->size : sizeof *out);
-    for (uint32_t i = sizeof *out; i < in->size; i++)
-        if (((const unsigned char *)in)[i])
-            return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
-                                  "the kernel options have a field this backend does not know "
-                                  "(%u bytes, known are %zu)",
-                                  in->size, sizeof *out);
+    RLHF_TRY(rlhf__cpu_copy_in(cpu, "create", out, sizeof *out, in, sizeof in->size));
     if (out->threads > THREADS_MAX)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "threads is %u, allowed are 0 to %u",
                               out->threads, THREADS_MAX);

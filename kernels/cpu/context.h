@@ -76,6 +76,10 @@ struct rlhf__cpu {
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__cpu_fail(struct rlhf__cpu *cpu, rlhf_status code, const char *fmt, ...);
 
+// rlhf_copy_in with a sentence. [step]
+rlhf_status rlhf__cpu_copy_in(struct rlhf__cpu *cpu, const char *op, void *dst, uint32_t own,
+                              const void *src, uint32_t first);
+
 // 64-byte aligned zeroed memory that counts in bytes_in_use. [step]
 rlhf_status rlhf__cpu_mem_alloc(struct rlhf__cpu *cpu, uint64_t bytes, void **out);
 void rlhf__cpu_mem_free(struct rlhf__cpu *cpu, void *ptr); // NULL allowed

@@ -34,13 +34,7 @@ static rlhf_status support_check(struct rlhf__cpu *cpu, const char *op, const rl
 // Copies the caller's struct (an older one is shorter) and checks it.
 static rlhf_status head_check(struct rlhf__cpu *cpu, const char *op, rlhf_lm_head *a,
                               const rlhf_lm_head *from, int with_ref_of_backward) {
-    memset(a, 0, sizeof *a);
-    if (from->size < offsetof(rlhf_lm_head, entropy))
-        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
-                              "%s: the arguments say %u bytes, at least %zu "
-                              "are needed",
-                              op, from->size, offsetof(rlhf_lm_head, entropy));
-    memcpy(a, from, from->size < sizeof *a ? from->size : sizeof *a);
+    RLHF_TRY(rlhf__cpu_copy_in(cpu, op, a, sizeof *a, from, RLHF_SIZE_TO(rlhf_lm_head, d_weight)));
     RLHF_TRY(rlhf__lm_dist_check(cpu, op, a->dist));
     RLHF_TRY(rlhf__lm_weight_check(cpu, op, a->weight, a->d, a->vocab, a->dtype));
     if (with_ref_of_backward ? a->d_kl != NULL : a->kl != NULL)

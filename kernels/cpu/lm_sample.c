@@ -10,13 +10,8 @@
 
 static rlhf_status sample_check(struct rlhf__cpu *cpu, rlhf_lm_sample *a,
                                 const rlhf_lm_sample *from) {
-    memset(a, 0, sizeof *a);
-    if (from->size < offsetof(rlhf_lm_sample, host_support))
-        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
-                              "lm_sample: the arguments say %u bytes, %zu are "
-                              "needed",
-                              from->size, offsetof(rlhf_lm_sample, host_support));
-    memcpy(a, from, from->size < sizeof *a ? from->size : sizeof *a);
+    RLHF_TRY(rlhf__cpu_copy_in(cpu, "lm_sample", a, sizeof *a, from,
+                               RLHF_SIZE_TO(rlhf_lm_sample, host_logp)));
     RLHF_TRY(rlhf__lm_dist_check(cpu, "lm_sample", a->dist));
     RLHF_TRY(rlhf__lm_dist_check(cpu, "lm_sample", a->logp_dist));
     if (a->host_support && rlhf__lm_dist_cuts(a->logp_dist, a->vocab))

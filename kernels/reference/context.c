@@ -83,22 +83,15 @@ rlhf_status rlhf__ref_check_width(struct rlhf__ref *r, const char *op, int32_t w
     return rlhf__ref_fail(r, RLHF_E_INVALID, "width %d, must be at least 1", width);
 }
 
-rlhf_status rlhf__ref_copy_in(struct rlhf__ref *r, const char *op, void *dst, uint32_t dst_size,
-                              const void *src, uint32_t need) {
+rlhf_status rlhf__ref_copy_in(struct rlhf__ref *r, const char *op, void *dst, uint32_t own,
+                              const void *src, uint32_t first) {
     r->op = op;
     uint32_t size;
     memcpy(&size, src, sizeof size);
-    if (size < need)
-        return rlhf__ref_fail(r, RLHF_E_INVALID, "struct size %u, at least %u is needed", size,
-                              need);
-    const unsigned char *bytes = src;
-    for (uint32_t i = dst_size; i < size; i++) {
-        if (bytes[i])
-            return rlhf__ref_fail(r, RLHF_E_INVALID,
-                                  "struct size %u sets a field this backend (size %u) lacks", size,
-                                  dst_size);
-    }
-    memset(dst, 0, dst_size);
-    memcpy(dst, src, size < dst_size ? size : dst_size);
+    rlhf_status st = rlhf_copy_in(dst, own, src, first);
+    if (st == RLHF_E_UNSUPPORTED)
+        return rlhf__ref_fail(r, st, "struct size %u sets a field this backend (size %u) lacks",
+                              size, own);
+    if (st < 0) return rlhf__ref_fail(r, st, "struct size %u, at least %u is needed", size, first);
     return RLHF_OK;
 }

@@ -55,10 +55,9 @@ rlhf_status rlhf__ref_check_dtype(struct rlhf__ref *r, const char *op, int32_t d
 // RLHF_E_INVALID unless a width or count is at least 1.
 rlhf_status rlhf__ref_check_width(struct rlhf__ref *r, const char *op, int32_t width);
 
-// Reads a size-first struct by the growth rule of base.h: dst[0 .. dst_size) is src or zero.
-// RLHF_E_INVALID when src is shorter than need bytes, or longer with a tail that is not zero.
-rlhf_status rlhf__ref_copy_in(struct rlhf__ref *r, const char *op, void *dst, uint32_t dst_size,
-                              const void *src, uint32_t need);
+// rlhf_copy_in with a sentence.
+rlhf_status rlhf__ref_copy_in(struct rlhf__ref *r, const char *op, void *dst, uint32_t own,
+                              const void *src, uint32_t first);
 
 static inline struct rlhf__ref_use rlhf__ref_range(rlhf_dev p, uint64_t n, uint64_t size) {
     return (struct rlhf__ref_use){p, n * size};

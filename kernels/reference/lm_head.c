@@ -23,7 +23,7 @@ static const uint32_t *support_of(const rlhf_lm_head *a, uint64_t t) {
 
 rlhf_status rlhf__ref_head_check(struct rlhf__ref *r, const char *op, rlhf_lm_head *a,
                                  const rlhf_lm_head *from, int backward) {
-    RLHF_TRY(rlhf__ref_copy_in(r, op, a, sizeof *a, from, offsetof(rlhf_lm_head, entropy)));
+    RLHF_TRY(rlhf__ref_copy_in(r, op, a, sizeof *a, from, RLHF_SIZE_TO(rlhf_lm_head, d_weight)));
     RLHF_TRY(rlhf__ref_dist_check(r, a->dist));
     const int with_kl = backward ? a->d_kl != NULL : a->kl != NULL;
     const uint32_t flags = backward && a->d_hidden ? RLHF_WEIGHT_BACKWARD : 0;

@@ -71,7 +71,7 @@ static rlhf_status sample_row(struct rlhf__ref *r, const struct sampler *s, cons
 static rlhf_status check_sample(struct rlhf__ref *r, rlhf_lm_sample *a,
                                 const rlhf_lm_sample *from) {
     RLHF_TRY(rlhf__ref_copy_in(r, "lm_sample", a, sizeof *a, from,
-                               offsetof(rlhf_lm_sample, host_support)));
+                               RLHF_SIZE_TO(rlhf_lm_sample, host_logp)));
     RLHF_TRY(rlhf__ref_dist_check(r, a->dist));
     RLHF_TRY(rlhf__ref_dist_check(r, a->logp_dist));
     if (a->host_support && rlhf__ref_dist_cuts(a->logp_dist, a->vocab))

@@ -66,11 +66,12 @@ static rlhf_status create(const rlhf_kernels_options *opt, rlhf_compute **out, c
         return refuse(err, err_cap, RLHF_E_NOMEM, "out of memory");
     }
     rlhf_kernels_options o;
-    if (rlhf__ref_copy_in(r, "create", &o, sizeof o, opt, sizeof(uint32_t)) < 0) {
-        refuse(err, err_cap, RLHF_E_INVALID, r->error);
+    rlhf_status st = rlhf__ref_copy_in(r, "create", &o, sizeof o, opt, sizeof opt->size);
+    if (st < 0) {
+        refuse(err, err_cap, st, r->error);
         free(r);
         free(c);
-        return RLHF_E_INVALID;
+        return st;
     }
     r->buffers.guard = o.guard;
     *c = table;

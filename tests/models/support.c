@@ -179,6 +179,7 @@ struct model model_open(const char *plugin, const struct setting *settings,
     must(&m, model_create(plugin, settings, &m));
     m.c = open->compute;
     must(&m, m.ops->open(m.self, open));
+    m.info.size = sizeof m.info;
     must(&m, m.ops->info(m.self, &m.info));
     return m;
 }

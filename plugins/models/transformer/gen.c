@@ -129,11 +129,11 @@ static rlhf_status run(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s) 
     return sample(m, w, s);
 }
 
-rlhf_status rlhf__tf_gen_step(void *self, rlhf_gen *g, const rlhf_gen_step *s) {
+rlhf_status rlhf__tf_gen_step(void *self, rlhf_gen *g, const rlhf_gen_step *from) {
     struct rlhf__tf *m = self;
+    rlhf_gen_step s;
     m->failed = 0;
-    if (s->size != sizeof *s)
-        return rlhf__tf_fail(m, RLHF_E_INVALID, "gen_step: arguments of %u bytes, expected %zu",
-                             s->size, sizeof *s);
-    return rlhf__tf_done(m, run(m, g, s), "gen_step");
+    RLHF_TRY(rlhf__tf_copy_in(m, "rlhf_gen_step", &s, sizeof s, from,
+                              RLHF_SIZE_TO(rlhf_gen_step, logp)));
+    return rlhf__tf_done(m, run(m, g, &s), "gen_step");
 }

@@ -139,6 +139,10 @@ static inline int32_t rlhf__tf_has_value(const struct rlhf__tf *m) {
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__tf_fail(struct rlhf__tf *m, rlhf_status code, const char *fmt, ...);
 
+// rlhf_copy_in with a sentence that names the struct.
+rlhf_status rlhf__tf_copy_in(struct rlhf__tf *m, const char *what, void *dst, uint32_t own,
+                             const void *src, uint32_t first);
+
 // ---- slots.c: shapes ----
 struct rlhf__tf_shape {
     int32_t rows, cols; // cols 0: a vector of rows elements. Absent slots: rows 0

@@ -19,6 +19,20 @@ rlhf_status rlhf__tf_fail(struct rlhf__tf *m, rlhf_status code, const char *fmt,
     return m->host->fail(m->host, code, text);
 }
 
+rlhf_status rlhf__tf_copy_in(struct rlhf__tf *m, const char *what, void *dst, uint32_t own,
+                             const void *src, uint32_t first) {
+    uint32_t size;
+    memcpy(&size, src, sizeof size);
+    rlhf_status st = rlhf_copy_in(dst, own, src, first);
+    if (st == RLHF_E_UNSUPPORTED)
+        return rlhf__tf_fail(m, st, "%s sets a field newer than this model (%u > %u bytes)", what,
+                             size, own);
+    if (st < 0)
+        return rlhf__tf_fail(m, st, "%s says it has %u bytes, at least %u are needed", what, size,
+                             first);
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__tf_done(struct rlhf__tf *m, rlhf_status st, const char *what) {
     if (st >= 0 || m->failed) return st;
     const char *text = m->c ? m->c->last_error(m->c->ctx) : "";
@@ -51,9 +65,7 @@ void rlhf__tf_destroy(void *self) {
 
 static rlhf_status check_open(struct rlhf__tf *m, const rlhf_model_open *o) {
     if (m->opened) return rlhf__tf_fail(m, RLHF_E_INVALID, "open: the model is open already");
-    if (o->size != sizeof *o || !o->compute)
-        return rlhf__tf_fail(m, RLHF_E_INVALID, "open: arguments of %u bytes, expected %zu",
-                             o->size, sizeof *o);
+    if (!o->compute) return rlhf__tf_fail(m, RLHF_E_INVALID, "open: no compute table");
     if (o->dtype != RLHF_F32 && o->dtype != RLHF_BF16)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "open: dtype %d is neither f32 nor bf16", o->dtype);
     if (o->n_labels < 0 || o->n_labels > 65536)
@@ -75,13 +87,16 @@ static rlhf_status check_open(struct rlhf__tf *m, const rlhf_model_open *o) {
     return RLHF_OK;
 }
 
-static rlhf_status tf_open(void *self, const rlhf_model_open *o) {
+static rlhf_status tf_open(void *self, const rlhf_model_open *from) {
     struct rlhf__tf *m = self;
+    rlhf_model_open o;
     m->failed = 0;
-    RLHF_TRY(check_open(m, o));
-    m->open = *o;
-    m->c = o->compute;
-    m->dtype = o->dtype;
+    RLHF_TRY(rlhf__tf_copy_in(m, "rlhf_model_open", &o, sizeof o, from,
+                              RLHF_SIZE_TO(rlhf_model_open, compute)));
+    RLHF_TRY(check_open(m, &o));
+    m->open = o;
+    m->c = o.compute;
+    m->dtype = o.dtype;
     RLHF_TRY(rlhf__tf_done(m, rlhf__tf_params_create(m), "open"));
     RLHF_TRY(rlhf__tf_done(m, rlhf__tf_weights_create(m), "open"));
     m->opened = 1;
@@ -109,20 +124,19 @@ static rlhf_status tf_info(void *self, rlhf_model_info *out) {
     int64_t n = 0;
     for (uint32_t i = 0; i < m->n_tensors; i++)
         n += (int64_t)m->tensors[i].n;
-    memset(out, 0, sizeof *out);
-    out->size = (uint32_t)sizeof *out;
-    out->heads = capabilities(m);
-    out->n_params = n;
-    out->flops_per_token =
+    rlhf_model_info i = {.size = sizeof i};
+    i.heads = capabilities(m);
+    i.n_params = n;
+    i.flops_per_token =
         2 * (a->n_layer * (4 * d * d + 2 * d * a->d_inner) + (a->causal ? d * a->n_vocab : 0));
-    out->n_vocab = a->n_vocab;
-    out->n_ctx = a->n_ctx;
-    out->d_model = a->d;
-    out->n_layer = a->n_layer;
-    out->n_params_tensors = (int32_t)m->n_params;
-    out->causal = a->causal;
-    out->base_prefix = a->base_prefix;
-    return RLHF_OK;
+    i.n_vocab = a->n_vocab;
+    i.n_ctx = a->n_ctx;
+    i.d_model = a->d;
+    i.n_layer = a->n_layer;
+    i.n_params_tensors = (int32_t)m->n_params;
+    i.causal = a->causal;
+    i.base_prefix = a->base_prefix;
+    return rlhf_copy_out(out, &i, sizeof i, RLHF_SIZE_TO(rlhf_model_info, base_prefix));
 }
 
 static rlhf_status tf_param(void *self, uint32_t i, rlhf_param *out) {
@@ -157,12 +171,7 @@ static int32_t needs_prompt_len(uint32_t heads) {
                      RLHF_HEAD_TOKEN_SCORE)) != 0;
 }
 
-static rlhf_status check_forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_forward *f,
-                                 const rlhf_heads *h) {
-    if (f->size != sizeof *f || h->size != sizeof *h)
-        return rlhf__tf_fail(m, RLHF_E_INVALID,
-                             "forward: arguments of %u and %u bytes, not %zu, %zu", f->size,
-                             h->size, sizeof *f, sizeof *h);
+static rlhf_status check_forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_forward *f) {
     if (f->heads & ~(capabilities(m) & ~ABILITIES))
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
                              "forward: heads 0x%x wanted, this model has 0x%x", f->heads,
@@ -197,26 +206,42 @@ static rlhf_status forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_f
     return RLHF_OK;
 }
 
+// The host's structs as this model knows them.
+struct passed {
+    rlhf_forward f;
+    rlhf_heads h;
+};
+
+static rlhf_status take(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_forward *f,
+                        const rlhf_heads *h, struct passed *p) {
+    m->failed = 0;
+    RLHF_TRY(rlhf__tf_copy_in(m, "rlhf_forward", &p->f, sizeof p->f, f,
+                              RLHF_SIZE_TO(rlhf_forward, kl_hidden)));
+    RLHF_TRY(
+        rlhf__tf_copy_in(m, "rlhf_heads", &p->h, sizeof p->h, h, RLHF_SIZE_TO(rlhf_heads, hidden)));
+    return check_forward(m, b, &p->f);
+}
+
 static rlhf_status tf_forward(void *self, const rlhf_batch *b, const rlhf_forward *f,
                               const rlhf_heads *out) {
     struct rlhf__tf *m = self;
-    m->failed = 0;
-    RLHF_TRY(check_forward(m, b, f, out));
-    return rlhf__tf_done(m, forward(m, b, f, out), "forward");
+    struct passed p;
+    RLHF_TRY(take(m, b, f, out, &p));
+    return rlhf__tf_done(m, forward(m, b, &p.f, &p.h), "forward");
 }
 
 static rlhf_status tf_backward(void *self, const rlhf_batch *b, const rlhf_forward *f,
                                const rlhf_heads *grad) {
     struct rlhf__tf *m = self;
     const struct rlhf__tf_work *w = &m->train;
-    m->failed = 0;
-    RLHF_TRY(check_forward(m, b, f, grad));
-    if (!f->train || !w->valid || w->rows.n != b->n || w->rows.total != b->total ||
-        w->heads != f->heads ||
+    struct passed p;
+    RLHF_TRY(take(m, b, f, grad, &p));
+    if (!p.f.train || !w->valid || w->rows.n != b->n || w->rows.total != b->total ||
+        w->heads != p.f.heads ||
         (w->rows.ragged.prefix_base != NULL) != rlhf__tf_has_prefix(b->prefix, b->n))
         return rlhf__tf_fail(m, RLHF_E_INVALID,
                              "backward: no forward with train = 1 of this batch came before");
-    return rlhf__tf_done(m, rlhf__tf_heads_bwd(m, &m->train, b, f, grad), "backward");
+    return rlhf__tf_done(m, rlhf__tf_heads_bwd(m, &m->train, b, &p.f, &p.h), "backward");
 }
 
 const rlhf_model_ops rlhf__tf_ops = {

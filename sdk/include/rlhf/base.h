@@ -3,10 +3,14 @@
 // What it is not: it declares no function of the host and no plugin; see plugin.h for those.
 //
 // Growth rule (contract v0): a struct whose first member is `uint32_t size` only ever grows at its
-// end. The writer sets size; the reader copies min(size, its own) into a zeroed copy. An absent
-// field reads as 0 and 0 always means "old behaviour"; a longer input must have a zero tail, else
-// it is refused. Such a struct is never embedded by value and never put in an array. Structs
-// without `size` are frozen for this major version. No struct has padding holes (-Wpadded).
+// end. Who makes it sets size to what it knows; the other side reads it with rlhf_copy_in and
+// answers in it with rlhf_copy_out, and never compares a size for equality. An absent field reads
+// as 0 and 0 always means "old behaviour"; a longer struct must have a zero tail, else it is
+// refused. Such a struct is never embedded by value and never put in an array. Structs without
+// `size` are frozen for this major version. No struct has padding holes (-Wpadded).
+//
+// Reading in place is right for fields of the first version, which every size has; a later field
+// is behind RLHF_HAS. A table's function that is NULL or beyond its size is not supported.
 //
 // Thread tags, in the comment of every function:
 //   [main]  the host's control thread;
@@ -20,6 +24,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define RLHF_ABI_MAJOR   0       // v0: exact match of major and minor, loud refusal, no promise yet
 #define RLHF_ABI_MINOR   4       // sdk/ChangeLog.md says what each minor brought
@@ -27,8 +32,11 @@
 
 #define RLHF_EXPORT __attribute__((visibility("default")))
 
-// True when struct *p was written by a side that knows field f, and f is set.
-#define RLHF_HAS(T, p, f) ((p)->size >= offsetof(T, f) + sizeof((p)->f) && (p)->f)
+// The bytes of a T whose last field is f: how long it was when f was new.
+#define RLHF_SIZE_TO(T, f) ((uint32_t)(offsetof(T, f) + sizeof(((T *)0)->f)))
+
+// True when *p, a T, was made by a side that knows field f, and f is set.
+#define RLHF_HAS(T, p, f) ((p)->size >= RLHF_SIZE_TO(T, f) && (p)->f)
 
 // 0, or one of the negative codes below; an unknown negative reads as RLHF_E_INTERNAL.
 typedef int32_t rlhf_status;
@@ -57,6 +65,37 @@ enum rlhf_status_code {
         rlhf_status rlhf__st = (call);                                                             \
         if (rlhf__st < 0) return rlhf__st;                                                         \
     } while (0)
+
+// A size beyond this is garbage, not a struct of the future.
+#define RLHF_STRUCT_MAX 65536u
+
+// Reads a sized struct of the other side: dst[own] becomes its first min(size, own) bytes and
+// zeros. first is the shortest it has ever been, RLHF_SIZE_TO(T, last field of the first version).
+// RLHF_E_INVALID: src is shorter than that, or longer than RLHF_STRUCT_MAX. RLHF_E_UNSUPPORTED: a
+// field that dst has no room for is set. After an error dst reads 0. [any]
+static inline rlhf_status rlhf_copy_in(void *dst, uint32_t own, const void *src, uint32_t first) {
+    const unsigned char *bytes = (const unsigned char *)src;
+    uint32_t size;
+    memset(dst, 0, own);
+    memcpy(&size, src, sizeof size);
+    if (size < first || size > RLHF_STRUCT_MAX) return RLHF_E_INVALID;
+    for (uint32_t i = own; i < size; i++)
+        if (bytes[i]) return RLHF_E_UNSUPPORTED;
+    memcpy(dst, src, size < own ? size : own);
+    return RLHF_OK;
+}
+
+// Answers in a sized struct that the other side made: what dst has room for becomes src's own
+// bytes, the rest of it 0; its size stays. RLHF_E_INVALID as in rlhf_copy_in. [any]
+static inline rlhf_status rlhf_copy_out(void *dst, const void *src, uint32_t own, uint32_t first) {
+    uint32_t size;
+    memcpy(&size, dst, sizeof size);
+    if (size < first || size > RLHF_STRUCT_MAX) return RLHF_E_INVALID;
+    memcpy(dst, src, size < own ? size : own);
+    if (size > own) memset((char *)dst + own, 0, size - own);
+    memcpy(dst, &size, sizeof size);
+    return RLHF_OK;
+}
 
 // A borrowed byte string, not NUL-ended. ptr may be NULL when len is 0. Frozen.
 typedef struct rlhf_str {

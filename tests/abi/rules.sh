@@ -1,0 +1,29 @@
+#!/bin/sh
+# Rules of the contract that a compiler does not check.
+set -eu
+cd "$RLHF_SOURCE_DIR"
+status=0
+refuse() { # what, matching lines
+    if [ -n "$2" ]; then
+        printf 'rule of the contract broken: %s\n%s\n' "$1" "$2" >&2
+        status=1
+    fi
+}
+lines() { # pattern, where...
+    pattern=$1
+    shift
+    grep -rnE --include='*.c' --include='*.h' -e "$pattern" "$@" || true
+}
+code='host plugins kernels sdk'
+# A struct that grew must still be taken: a size is a lower bound from RLHF_SIZE_TO, read by
+# rlhf_copy_in, and neither equal to a sizeof nor at least one.
+op='(==|!=|<=|>=|<|>)'
+refuse "a size is compared with sizeof; read the struct with rlhf_copy_in" "$(
+    lines "(->|\\.)size *$op *\\(?(\\(uint32_t\\))? *sizeof" $code
+    lines "\\bsizeof\\b[^;,]* $op [a-z_]+(->|\\.)size\\b" $code
+    lines "(->|\\.)size *(==|!=) *[^ ]" $code | grep -vE 'batch\.size' || true
+)"
+refuse "the least that rlhf_copy_in takes is a sizeof; say RLHF_SIZE_TO(struct, last field it began with)" "$(
+    lines "copy_in\\(.*, *(\\(uint32_t\\) *)?sizeof[^,]*, [^,]*, *(\\(uint32_t\\) *)?sizeof [a-z]+[,)]" $code
+)"
+exit $status
