@@ -1,4 +1,6 @@
 // bad_iteration.c: an algorithm that learns nothing and misuses rlhf/iteration.h in one way.
+#include "support/plugin.h"
+
 #include <rlhf/algo.h>
 #include <rlhf/iteration.h>
 
@@ -30,22 +32,10 @@ static const rlhf_opt opts[] = {
 
 struct self {
     const rlhf_host *host;
-    struct config config;
+    const struct config *config;
 };
 
-static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
-    struct self *s = host->alloc(host, sizeof *s);
-    if (!s) return RLHF_E_NOMEM;
-    s->host = host;
-    s->config = *(const struct config *)config;
-    *self = s;
-    return RLHF_OK;
-}
-
-static void destroy(void *self) {
-    struct self *s = self;
-    if (s) s->host->free(s->host, s);
-}
+TEST_INSTANCE(struct self)
 
 static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     const struct self *s = self;
@@ -53,15 +43,15 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     out->source = RLHF_SOURCE_ROLLOUT;
     out->heads = RLHF_HEAD_LOGP;
     out->epochs = out->minibatches = 1;
-    out->group_size = s->config.how == GROUP ? 1 : 2;
-    if (s->config.how >= EPOCHS) out->flags = RLHF_PLAN_REWARD_MODEL;
+    out->group_size = s->config->how == GROUP ? 1 : 2;
+    if (s->config->how >= EPOCHS) out->flags = RLHF_PLAN_REWARD_MODEL;
     return RLHF_OK;
 }
 
 static rlhf_status advantages(void *self, const rlhf_rollout *in) {
     const struct self *s = self;
     (void)in;
-    if (s->config.how != EARLY) return RLHF_OK;
+    if (s->config->how != EARLY) return RLHF_OK;
     const rlhf_iteration_service *it = s->host->service(s->host, RLHF_SVC_ITERATION);
     return it->reference_sync(it->host);
 }
@@ -81,14 +71,14 @@ static rlhf_status phase_end(void *self, uint64_t phase) {
     rlhf_reward_update_report report = {.size = sizeof report};
     uint32_t added;
     (void)phase;
-    if (s->config.how == SYNC) return it->reference_sync(it->host);
-    if (s->config.how == UNPLANNED_PAIRS) return it->collect_pairs(it->host, &added);
-    if (s->config.how == EPOCHS) u.epochs = 0;
-    if (s->config.how == BATCH) u.batch_pairs = -1;
-    if (s->config.how == LR) u.lr = 0;
-    if (s->config.how == SHARE) u.replay_share = 1.5;
-    if (s->config.how == HISTORY) u.history_max = -1;
-    if (s->config.how == SHORT) u.size = 8;
+    if (s->config->how == SYNC) return it->reference_sync(it->host);
+    if (s->config->how == UNPLANNED_PAIRS) return it->collect_pairs(it->host, &added);
+    if (s->config->how == EPOCHS) u.epochs = 0;
+    if (s->config->how == BATCH) u.batch_pairs = -1;
+    if (s->config->how == LR) u.lr = 0;
+    if (s->config->how == SHARE) u.replay_share = 1.5;
+    if (s->config->how == HISTORY) u.history_max = -1;
+    if (s->config->how == SHORT) u.size = 8;
     return it->reward_update(it->host, &u, &report);
 }
 
@@ -100,20 +90,5 @@ static const rlhf_algo_ops ops = {
     .phase_end = phase_end,
 };
 
-static const rlhf_plugin plugin = {
-    .size = sizeof plugin,
-    .kind = RLHF_KIND_ALGO,
-    .host_minor_min = RLHF_ABI_MINOR,
-    .id = "org.rlhf-host.test.bad_iteration",
-    .version = "1",
-    .summary = "misuses the iteration service on purpose",
-    .opts = opts,
-    .n_opts = 1,
-    .opt_stride = sizeof(rlhf_opt),
-    .config_size = sizeof(struct config),
-    .create = create,
-    .destroy = destroy,
-    .ops = &ops,
-};
-
-RLHF_DEFINE_PLUGIN(plugin)
+TEST_PLUGIN(RLHF_KIND_ALGO, "bad_iteration", .summary = "misuses the iteration service on purpose",
+            TEST_OPTIONS(opts), TEST_INSTANCES)

@@ -1,5 +1,6 @@
 // bad_reward.c: a reward that gives NaN for chosen rows, or fails, or leaves rows unwritten.
-#include <rlhf/plugin.h>
+#include "support/plugin.h"
+
 #include <rlhf/reward.h>
 
 #include <math.h>
@@ -18,50 +19,23 @@ static const rlhf_opt opts[] = {
 
 struct self {
     const rlhf_host *host;
-    struct config config;
+    const struct config *config;
 };
 
-static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
-    struct self *s = host->alloc(host, sizeof *s);
-    if (!s) return RLHF_E_NOMEM;
-    s->host = host;
-    s->config = *(const struct config *)config;
-    *self = s;
-    return RLHF_OK;
-}
-
-static void destroy(void *self) {
-    struct self *s = self;
-    if (s) s->host->free(s->host, s);
-}
+TEST_INSTANCE(struct self)
 
 static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     const struct self *s = self;
-    if (s->config.how == 3) return s->host->fail(s->host, RLHF_E_INVALID, "no opinion today");
+    if (s->config->how == 3) return s->host->fail(s->host, RLHF_E_INVALID, "no opinion today");
     for (uint32_t i = 0; i < in->n; i++) {
-        int bad = i % s->config.every == s->config.every - 1;
-        if (bad && s->config.how == 2) continue;
-        out->seq[i] = !bad ? (float)(i % 3) : s->config.how == 0 ? NAN : INFINITY;
+        int bad = i % s->config->every == s->config->every - 1;
+        if (bad && s->config->how == 2) continue;
+        out->seq[i] = !bad ? (float)(i % 3) : s->config->how == 0 ? NAN : INFINITY;
     }
     return RLHF_OK;
 }
 
 static const rlhf_reward_ops ops = {sizeof ops, 0, score};
 
-static const rlhf_plugin plugin = {
-    .size = sizeof plugin,
-    .kind = RLHF_KIND_REWARD,
-    .host_minor_min = RLHF_ABI_MINOR,
-    .id = "org.rlhf-host.test.bad_reward",
-    .version = "1",
-    .summary = "misbehaves on purpose",
-    .opts = opts,
-    .n_opts = 2,
-    .opt_stride = sizeof(rlhf_opt),
-    .config_size = sizeof(struct config),
-    .create = create,
-    .destroy = destroy,
-    .ops = &ops,
-};
-
-RLHF_DEFINE_PLUGIN(plugin)
+TEST_PLUGIN(RLHF_KIND_REWARD, "bad_reward", .summary = "misbehaves on purpose", TEST_OPTIONS(opts),
+            TEST_INSTANCES)

@@ -1,6 +1,7 @@
 // even_judge.c: a reward with an opinion about every response: the share of its tokens whose id is
 // even. What a reward model can learn from pairs.
-#include <rlhf/plugin.h>
+#include "support/plugin.h"
+
 #include <rlhf/reward.h>
 
 struct config {
@@ -20,15 +21,4 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
 
 static const rlhf_reward_ops ops = {sizeof ops, 0, score};
 
-static const rlhf_plugin plugin = {
-    .size = sizeof plugin,
-    .kind = RLHF_KIND_REWARD,
-    .host_minor_min = RLHF_ABI_MINOR,
-    .id = "org.rlhf-host.test.even_judge",
-    .version = "1",
-    .summary = "share of even token ids",
-    .config_size = sizeof(struct config),
-    .ops = &ops,
-};
-
-RLHF_DEFINE_PLUGIN(plugin)
+TEST_PLUGIN(RLHF_KIND_REWARD, "even_judge", .summary = "share of even token ids")

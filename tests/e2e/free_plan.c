@@ -1,5 +1,7 @@
 // free_plan.c: an algorithm that plans what its options say. On preferences it learns as DPO does
 // (Rafailov et al. 2023), else it raises the log-probs; it reports what it was given.
+#include "support/plugin.h"
+
 #include <rlhf/algo.h>
 
 #include <math.h>
@@ -14,7 +16,7 @@ struct config {
 
 struct algo {
     const rlhf_host *host;
-    struct config c;
+    const struct config *config;
     int64_t plans;
     double apart, loss, kl, ref; // apart: the largest |logp - logp_ref|
 };
@@ -31,24 +33,12 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_ENUM(struct config, positive, NOWHERE, places, "function that returns 3"),
 };
 
-static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
-    struct algo *a = host->alloc(host, sizeof *a);
-    if (!a) return host->fail(host, RLHF_E_NOMEM, "out of memory");
-    a->host = host;
-    a->c = *(const struct config *)config;
-    *self = a;
-    return RLHF_OK;
-}
-
-static void destroy(void *self) {
-    struct algo *a = self;
-    if (a) a->host->free(a->host, a);
-}
+TEST_INSTANCE(struct algo)
 
 static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
     struct algo *a = self;
     (void)run;
-    const struct config *c = &a->c;
+    const struct config *c = a->config;
     int64_t s = a->plans++ ? c->second : 0;
     out->source = (int32_t)(s == 1 ? RLHF_SOURCE_TEXT : c->source);
     out->heads = (uint32_t)(c->heads ^ (s == 2 ? RLHF_HEAD_ENTROPY : 0));
@@ -87,7 +77,7 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     const double beta = 0.5, pairs = (double)in->batch_sequences / 2;
     out->loss = 0;
     for (uint32_t i = 0; in->heads->logp && i < in->n; i++) {
-        if (a->c.source != RLHF_SOURCE_PREFERENCES) {
+        if (a->config->source != RLHF_SOURCE_PREFERENCES) {
             out->loss -= margin(a, in, i) / (double)in->batch_tokens;
             fill(in, out, i, -1 / (double)in->batch_tokens);
         } else if (i + 1 < in->n && in->group[i] == in->group[i + 1]) {
@@ -100,7 +90,7 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
         }
     }
     a->loss += out->loss;
-    return a->c.positive == LOSS ? 3 : RLHF_OK;
+    return a->config->positive == LOSS ? 3 : RLHF_OK;
 }
 
 static rlhf_status phase_end(void *self, uint64_t phase) {
@@ -111,21 +101,10 @@ static rlhf_status phase_end(void *self, uint64_t phase) {
     a->host->metric(a->host, "test/kl", a->kl);
     a->host->metric(a->host, "test/ref", a->ref);
     a->apart = a->loss = a->kl = a->ref = 0;
-    return a->c.positive == END ? 3 : RLHF_OK;
+    return a->config->positive == END ? 3 : RLHF_OK;
 }
 
 static const rlhf_algo_ops ops = {
     .size = sizeof ops, .plan = plan, .loss = loss, .phase_end = phase_end};
-static const rlhf_plugin plugin = {.size = sizeof plugin,
-                                   .kind = RLHF_KIND_ALGO,
-                                   .id = "org.rlhf-host.test.free_plan",
-                                   .version = "1",
-                                   .summary = "plans what it is told",
-                                   .opts = opts,
-                                   .n_opts = sizeof opts / sizeof *opts,
-                                   .opt_stride = sizeof *opts,
-                                   .config_size = sizeof(struct config),
-                                   .create = create,
-                                   .destroy = destroy,
-                                   .ops = &ops};
-RLHF_DEFINE_PLUGIN(plugin)
+TEST_PLUGIN(RLHF_KIND_ALGO, "free_plan", .summary = "plans what it is told", TEST_OPTIONS(opts),
+            TEST_INSTANCES)

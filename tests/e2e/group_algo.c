@@ -2,8 +2,9 @@
 // and the rows that stand apart from the others of their group. Its loss is the mean log-prob of
 // the response tokens times the score. It compares with a reference on request, and then reports a
 // KL of its own invention, or none.
+#include "support/plugin.h"
+
 #include <rlhf/algo.h>
-#include <rlhf/plugin.h>
 
 #include <math.h>
 #include <string.h>
@@ -29,24 +30,12 @@ static const rlhf_opt opts[] = {
 
 struct self {
     const rlhf_host *host;
-    struct config config;
+    const struct config *config;
     double split, apart, minibatches; // of the phase
     double said;                      // how many minibatches an epoch has
 };
 
-static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
-    struct self *s = host->alloc(host, sizeof *s);
-    if (!s) return RLHF_E_NOMEM;
-    s->host = host;
-    s->config = *(const struct config *)config;
-    *self = s;
-    return RLHF_OK;
-}
-
-static void destroy(void *self) {
-    struct self *s = self;
-    if (s) s->host->free(s->host, s);
-}
+TEST_INSTANCE(struct self)
 
 static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     const struct self *s = self;
@@ -54,11 +43,11 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     out->source = RLHF_SOURCE_ROLLOUT;
     out->heads = RLHF_HEAD_LOGP;
     out->flags = RLHF_PLAN_MINIBATCH_SCOPE;
-    if (s->config.whole) out->flags |= RLHF_PLAN_WHOLE_GROUPS;
-    if (s->config.kl != KL_ABSENT) out->flags |= RLHF_PLAN_REFERENCE;
+    if (s->config->whole) out->flags |= RLHF_PLAN_WHOLE_GROUPS;
+    if (s->config->kl != KL_ABSENT) out->flags |= RLHF_PLAN_REFERENCE;
     out->epochs = 2;
-    out->minibatches = (int32_t)s->config.minibatches;
-    out->group_size = (int32_t)s->config.group_size;
+    out->minibatches = (int32_t)s->config->minibatches;
+    out->group_size = (int32_t)s->config->group_size;
     return RLHF_OK;
 }
 
@@ -69,7 +58,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r) {
     for (uint32_t i = 0, end; i < r->n; i = end) {
         for (end = i + 1; end < r->n && r->group[end] == r->group[i];)
             end++;
-        if (end - i != s->config.group_size) s->split++;
+        if (end - i != s->config->group_size) s->split++;
         for (uint32_t k = 0; k < i; k++)
             if (r->group[k] == r->group[i]) s->apart++;
     }
@@ -93,8 +82,8 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
 
 static rlhf_status phase_end(void *self, uint64_t phase) {
     struct self *s = self;
-    if (s->config.kl == KL_INFINITE) s->host->metric(s->host, "objective/kl", INFINITY);
-    if (s->config.kl == KL_FIRST && phase == 0) s->host->metric(s->host, "objective/kl", 1);
+    if (s->config->kl == KL_INFINITE) s->host->metric(s->host, "objective/kl", INFINITY);
+    if (s->config->kl == KL_FIRST && phase == 0) s->host->metric(s->host, "objective/kl", 1);
     s->host->metric(s->host, "test/split_groups", s->split);
     s->host->metric(s->host, "test/minibatches", s->minibatches);
     s->host->metric(s->host, "test/apart", s->apart);
@@ -105,20 +94,5 @@ static rlhf_status phase_end(void *self, uint64_t phase) {
 
 static const rlhf_algo_ops ops = {sizeof ops, 0, plan, advantages, loss, NULL, phase_end};
 
-static const rlhf_plugin plugin = {
-    .size = sizeof plugin,
-    .kind = RLHF_KIND_ALGO,
-    .host_minor_min = RLHF_ABI_MINOR,
-    .id = "org.rlhf-host.test.group_algo",
-    .version = "1",
-    .summary = "counts groups that are split",
-    .opts = opts,
-    .n_opts = sizeof opts / sizeof *opts,
-    .opt_stride = sizeof(rlhf_opt),
-    .config_size = sizeof(struct config),
-    .create = create,
-    .destroy = destroy,
-    .ops = &ops,
-};
-
-RLHF_DEFINE_PLUGIN(plugin)
+TEST_PLUGIN(RLHF_KIND_ALGO, "group_algo", .summary = "counts groups that are split",
+            TEST_OPTIONS(opts), TEST_INSTANCES)

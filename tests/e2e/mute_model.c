@@ -1,5 +1,7 @@
 // mute_model.c: a model that can be opened and no more: no gradients, no text. Its parameters are
 // none, and whatever it is asked gives zeros.
+#include "support/plugin.h"
+
 #include <rlhf/model.h>
 
 struct config {
@@ -75,14 +77,4 @@ static const rlhf_model_ops ops = {.size = sizeof ops,
                                    .gen_open = gen_open, // and no gen_step
 #endif
                                    .forward = forward};
-static const rlhf_plugin plugin = {.size = sizeof plugin,
-                                   .kind = RLHF_KIND_MODEL,
-                                   .id = "org.rlhf-host.test.mute",
-                                   .version = "1",
-                                   .summary = "says nothing",
-                                   .opts = opts,
-                                   .n_opts = sizeof opts / sizeof *opts,
-                                   .opt_stride = sizeof *opts,
-                                   .config_size = sizeof(struct config),
-                                   .ops = &ops};
-RLHF_DEFINE_PLUGIN(plugin)
+TEST_PLUGIN(RLHF_KIND_MODEL, "mute", .summary = "says nothing", TEST_OPTIONS(opts))

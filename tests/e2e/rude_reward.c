@@ -1,6 +1,7 @@
 // rude_reward.c: a reward whose every text holds what a terminal would obey: in its summary, its
 // help, its log lines, its metric and the sentence it fails with.
-#include <rlhf/plugin.h>
+#include "support/plugin.h"
+
 #include <rlhf/reward.h>
 
 // ESC, a line break, a C1 control (CSI), a bidi override and a byte that is no UTF-8.
@@ -19,27 +20,19 @@ static const rlhf_opt opts[] = {
 
 struct self {
     const rlhf_host *host;
-    struct config config;
+    const struct config *config;
 };
 
-static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
-    struct self *s = host->alloc(host, sizeof *s);
-    if (!s) return RLHF_E_NOMEM;
-    s->host = host;
-    s->config = *(const struct config *)config;
-    *self = s;
-    host->log(host, RLHF_LOG_INFO, "logs " RUDE);
-    return RLHF_OK;
-}
+TEST_INSTANCE(struct self)
 
-static void destroy(void *self) {
-    struct self *s = self;
-    if (s) s->host->free(s->host, s);
+static rlhf_status create_loud(const rlhf_host *host, const void *config, void **self) {
+    host->log(host, RLHF_LOG_INFO, "logs " RUDE);
+    return create(host, config, self);
 }
 
 static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     const struct self *s = self;
-    if (s->config.fail) return s->host->fail(s->host, RLHF_E_INVALID, "fails " RUDE);
+    if (s->config->fail) return s->host->fail(s->host, RLHF_E_INVALID, "fails " RUDE);
     for (uint32_t i = 0; i < in->n; i++)
         out->seq[i] = (float)i;
     return RLHF_OK;
@@ -47,20 +40,5 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
 
 static const rlhf_reward_ops ops = {sizeof ops, 0, score};
 
-static const rlhf_plugin plugin = {
-    .size = sizeof plugin,
-    .kind = RLHF_KIND_REWARD,
-    .host_minor_min = RLHF_ABI_MINOR,
-    .id = "org.rlhf-host.test.rude_reward",
-    .version = "1",
-    .summary = "sums up " RUDE,
-    .opts = opts,
-    .n_opts = 1,
-    .opt_stride = sizeof(rlhf_opt),
-    .config_size = sizeof(struct config),
-    .create = create,
-    .destroy = destroy,
-    .ops = &ops,
-};
-
-RLHF_DEFINE_PLUGIN(plugin)
+TEST_PLUGIN(RLHF_KIND_REWARD, "rude_reward", .summary = "sums up " RUDE, TEST_OPTIONS(opts),
+            .create = create_loud, .destroy = destroy)

@@ -1,7 +1,8 @@
 // token_reward.c: a reward of which a test knows every number: row i of a batch is worth
 // i % 4 - shift, paid at the end or, with `tokens`, half at the response's first token and half at
 // its last. `bad` makes the first token's pay of every bad-th row NaN.
-#include <rlhf/plugin.h>
+#include "support/plugin.h"
+
 #include <rlhf/reward.h>
 
 #include <math.h>
@@ -20,25 +21,13 @@ static const rlhf_opt opts[] = {
 
 struct self {
     const rlhf_host *host;
-    struct config config;
+    const struct config *config;
 };
 
-static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
-    struct self *s = host->alloc(host, sizeof *s);
-    if (!s) return RLHF_E_NOMEM;
-    s->host = host;
-    s->config = *(const struct config *)config;
-    *self = s;
-    return RLHF_OK;
-}
-
-static void destroy(void *self) {
-    struct self *s = self;
-    if (s) s->host->free(s->host, s);
-}
+TEST_INSTANCE(struct self)
 
 static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
-    const struct config *c = &((const struct self *)self)->config;
+    const struct config *c = ((const struct self *)self)->config;
     for (uint32_t i = 0; i < in->n; i++) {
         float worth = (float)(i % 4) - (float)c->shift;
         int32_t first = in->offset[i] + in->prompt_len[i], last = in->offset[i + 1] - 1;
@@ -55,20 +44,5 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
 
 static const rlhf_reward_ops ops = {sizeof ops, RLHF_REWARD_PER_TOKEN, score};
 
-static const rlhf_plugin plugin = {
-    .size = sizeof plugin,
-    .kind = RLHF_KIND_REWARD,
-    .host_minor_min = RLHF_ABI_MINOR,
-    .id = "org.rlhf-host.test.token_reward",
-    .version = "1",
-    .summary = "pays token by token",
-    .opts = opts,
-    .n_opts = sizeof opts / sizeof *opts,
-    .opt_stride = sizeof(rlhf_opt),
-    .config_size = sizeof(struct config),
-    .create = create,
-    .destroy = destroy,
-    .ops = &ops,
-};
-
-RLHF_DEFINE_PLUGIN(plugin)
+TEST_PLUGIN(RLHF_KIND_REWARD, "token_reward", .summary = "pays token by token", TEST_OPTIONS(opts),
+            TEST_INSTANCES)
