@@ -1,5 +1,6 @@
 // dpo_vectors.h: made by make_dpo_vectors.py from its own float64 reference.
 // clang-format off
+#include "algos/preference_case.h"
 enum { DPO_N = 13, DPO_TOTAL = 61 };
 static const int32_t dpo_offset[] = {
     0, 5, 9, 14, 16, 21, 29, 35, 39, 41, 42, 45, 53, 61,
@@ -102,7 +103,7 @@ static const double dpo_ipo_smoothed[] = {
     -0.082236653, -0.082236653, 0, 0, 0.082236653, 0.0822366529, 0.082236653, 0.082236653,
     0.082236653, 0.082236653,
 };
-static const struct dpo_case dpo_cases[] = {
+static const struct preference_case dpo_cases[] = {
     {"", 0.7354117087847413, dpo_defaults,
      {0.2, -0.0793210753302, -0.0982534015179, -0.0189323261877, -6.74308122993, -6.30150159796}},
     {"beta=0.7", 1.1107609682754238, dpo_beta,

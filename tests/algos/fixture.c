@@ -46,6 +46,15 @@ void algo_close(struct algo *a) {
     assert_int_equal(a->host->live, 0);
 }
 
+void algo_needs_memory(const char *file) {
+    struct algo a;
+    void *self = NULL;
+    assert_int_equal(algo_try(&a, file, ""), RLHF_OK);
+    rlhf_test_fail_alloc(a.host, 1, 0);
+    assert_int_equal(a.plugin->create(&a.host->table, a.config.bytes, &self), RLHF_E_NOMEM);
+    algo_close(&a);
+}
+
 rlhf_status batch_advantages(struct algo *a, struct batch *b) {
     memset(b->advantage, 0, sizeof b->advantage);
     memset(b->returns, 0, sizeof b->returns);

@@ -50,6 +50,9 @@ void algo_open(struct algo *, const char *file, const char *options, int32_t bat
 // destroy(), then assert that nothing leaked.
 void algo_close(struct algo *);
 
+// create() says so when there is no memory.
+void algo_needs_memory(const char *file);
+
 // Advantages of all rows.
 rlhf_status batch_advantages(struct algo *, struct batch *);
 

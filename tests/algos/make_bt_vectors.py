@@ -8,7 +8,7 @@ python3 make_bt_vectors.py > bt_vectors.h
 import math
 import random
 
-from make_vectors import c_array, f32, mean
+from make_batch import c_array, f32, mean
 
 CASES = [("plain", {}), ("margin", dict(margin=0.7)), ("centred", dict(center_coef=0.05)),
          ("both", dict(margin=0.3, center_coef=0.2))]
@@ -56,18 +56,18 @@ def main():
     rng = random.Random(8)
     groups = [[f32(rng.gauss(0.2, 1.5)) for _ in range(k)] for k in SIZES]
     print("// bt_vectors.h: made by make_bt_vectors.py from its own float64 reference.")
-    print("// clang-format off")
+    print("// clang-format off\n#include \"algos/preference_case.h\"")
     print(f"enum {{ BT_N = {sum(SIZES)}, BT_GROUPS = {len(SIZES)} }};")
     c_array("bt_group", [7 + i for i, k in enumerate(SIZES) for _ in range(k)], "int32_t")
     c_array("bt_label", [int(j == b) for k, b in zip(SIZES, BEST) for j in range(k)], "int32_t")
     c_array("bt_reward", [x for r in groups for x in r])
-    c_array("bt_metrics", metrics(groups))  # accuracy, margin, chosen, rejected
     for name, o in CASES:
         c_array("bt_" + name, derivative(groups, o), exact=False)
-    print("static const struct bt_case bt_cases[] = {")
+    print("static const struct preference_case bt_cases[] = {")
+    m = ", ".join(f"{v:.12g}" for v in metrics(groups))  # accuracy, margin, chosen, rejected
     for name, o in CASES:
         opts = ",".join(f"{k}={v}" for k, v in o.items())
-        print(f'    {{"{opts}", {loss(groups, **o)!r}, bt_{name}}},')
+        print(f'    {{"{opts}", {loss(groups, **o)!r}, bt_{name},\n     {{{m}}}}},')
     print("};\n// clang-format on")
 
 

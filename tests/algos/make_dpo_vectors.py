@@ -8,7 +8,7 @@ python3 make_dpo_vectors.py > dpo_vectors.h
 import math
 import random
 
-from make_vectors import c_array, f32, mean
+from make_batch import c_array, f32, mean
 
 CASES = [("defaults", {}), ("beta", dict(beta=0.7)), ("smoothed", dict(label_smoothing=0.2)),
          ("even", dict(label_smoothing=0.5, beta=0.4)), ("ipo", dict(loss="ipo")),
@@ -83,7 +83,7 @@ def main():
         offset.append(offset[-1] + p + k)
     ragged = lambda rows: [x for p, g in zip(PROMPT, rows) for r in g for x in [0.0] * p + r]
     print("// dpo_vectors.h: made by make_dpo_vectors.py from its own float64 reference.")
-    print("// clang-format off")
+    print("// clang-format off\n#include \"algos/preference_case.h\"")
     print(f"enum {{ DPO_N = {N}, DPO_TOTAL = {offset[-1]} }};")
     c_array("dpo_offset", offset, "int32_t")
     c_array("dpo_prompt_len", [p for p, _ in flat], "int32_t")
@@ -94,7 +94,7 @@ def main():
     c_array("dpo_logp", ragged(logp))
     for name, o in CASES:
         c_array("dpo_" + name, derivative(logp, ref, o), exact=False)
-    print("static const struct dpo_case dpo_cases[] = {")
+    print("static const struct preference_case dpo_cases[] = {")
     for name, o in CASES:
         opts = ",".join(f"{k}={v}" for k, v in o.items())
         m = ", ".join(f"{v:.12g}" for v in metrics(logp, ref, o))

@@ -6,9 +6,9 @@ differences of the loss instead of formulas, so that a mistake in a hand-written
 Run it in this directory: python3 make_grpo_vectors.py > grpo_vectors.h
 """
 import math
-import random
 
-from make_vectors import c_array, f32, flat, kl, mean, text, var
+from make_batch import (MAX_LEN, N, RESPONSE, f32, flat, groups, kl, make_batch, mean, paid,
+                        print_case, print_cases, print_head, ratios, var)
 
 DEFAULTS = dict(
     group_size=3, advantage_scale="group", advantage_eps=1e-4, advantage_std="unbiased",
@@ -52,36 +52,13 @@ CASES = [
     ("deepseek", dict(loss="grpo", advantage_eps=0.0, kl_coef=0.04)),
 ]
 
-# Rows of two groups alternate; rows 6 to 8 are a group without spread.
-PROMPT = [2, 1, 3, 1, 2, 1, 2, 2, 1]
-RESPONSE = [5, 3, 1, 4, 2, 3, 6, 2, 4]
-GROUP = [0, 1, 0, 1, 0, 1, 7, 7, 7]
-SCORE = [0.9, 0.2, 0.55, 0.7, 0.3, 0.45, 0.3, 0.3, 0.3]
-MAX_LEN, N = 8, len(PROMPT)
 AGGREGATION = {"grpo": "sequence", "bnpo": "token", "dapo": "token", "cispo": "token",
                "dr_grpo": "max_len"}
 
 
-def make_batch():
-    rng = random.Random(20250405)
-    rows = lambda f: [[f32(f()) for _ in range(k)] for k in RESPONSE]
-    b = dict(old=rows(lambda: -rng.uniform(0.1, 4)), token_reward=rows(lambda: rng.gauss(0, 0.05)),
-             entropy=rows(lambda: rng.uniform(0, 3)), kl=rows(lambda: rng.uniform(0, 0.4)))
-    near = lambda s: [[f32(x + rng.gauss(0, s)) for x in row] for row in b["old"]]
-    b["logp"], b["ref"] = near(0.15), near(0.3)
-    for i in (6, 7, 8):
-        b["token_reward"][i] = [0.0] * RESPONSE[i]
-    b["score"] = [f32(x) for x in SCORE]
-    return b
-
-
-def groups():
-    return [[i for i in range(N) if GROUP[i] == g] for g in sorted(set(GROUP))]
-
-
 def rewards(b, o):
     """S with and without the KL penalty."""
-    plain = [s + math.fsum(r) for s, r in zip(b["score"], b["token_reward"])]
+    plain = paid(b)
     if o["kl_placement"] != "reward":
         return plain, plain
     k = [math.fsum(kl(o["kl_estimator"], x, f) for x, f in zip(xs, fs))
@@ -103,15 +80,6 @@ def advantages(b, o):
         for i in at:
             a[i] = (total[i] - mean(xs)) / scale
     return [[x] * k for x, k in zip(a, RESPONSE)], [[x] * k for x, k in zip(total, RESPONSE)]
-
-
-def ratios(logp, old, level):
-    d = [x - y for x, y in zip(logp, old)]
-    if level == "sequence":
-        d = [sum(d)] * len(d)
-    elif level == "sequence_mean":
-        d = [sum(d) / len(d)] * len(d)
-    return [math.exp(x) for x in d]
 
 
 def parts(b, o, adv, rows, frozen):
@@ -177,7 +145,7 @@ def metrics(b, o, adv, ret):
     if o["kl_estimator"] in ("k2", "k3"):
         pen = [kl(o["kl_estimator"], x, f) for x, f in zip(flat(b["old"]), flat(b["ref"]))]
     m["objective/kl"], m["objective/kl_per_token"] = math.fsum(k1) / N, mean(k1)
-    m["objective/rlhf_reward"] = mean([s + math.fsum(r) for s, r in zip(b["score"], b["token_reward"])])
+    m["objective/rlhf_reward"] = mean(paid(b))
     if o["kl_placement"] != "none":
         m["objective/kl_coef"] = o["kl_coef"]
         m["objective/non_score_reward"] = -o["kl_coef"] * math.fsum(pen) / N
@@ -188,30 +156,9 @@ def metrics(b, o, adv, ret):
     return m
 
 
-def ragged(rows):
-    return [x for p, row in zip(PROMPT, rows) for x in [0.0] * p + list(row)]
-
-
-def print_batch(b):
-    offset = [0]
-    for p, k in zip(PROMPT, RESPONSE):
-        offset.append(offset[-1] + p + k)
-    print(f"enum {{ V_N = {N}, V_TOTAL = {offset[-1]}, V_MAX_LEN = {MAX_LEN} }};")
-    c_array("v_offset", offset, "int32_t")
-    c_array("v_prompt_len", PROMPT, "int32_t")
-    c_array("v_group", GROUP, "int32_t")
-    c_array("v_score", b["score"])
-    for key in ("token_reward", "old", "ref", "logp", "entropy", "kl"):
-        c_array("v_" + key, ragged(b[key]))
-    print("static const double v_zero[V_TOTAL];")
-
-
 def main():
-    b = make_batch()
-    print("// grpo_vectors.h: made by make_grpo_vectors.py from its own float64 reference.")
-    print("// clang-format off\n#include \"algos/vector_case.h\"")
-    print_batch(b)
-    names = {}
+    b, done = make_batch(), []
+    print_head("grpo")
     for name, changes in CASES:
         o = dict(DEFAULTS, **changes)
         adv, ret = advantages(b, o)
@@ -219,22 +166,9 @@ def main():
         arrays = {"advantage": adv, "returns": ret}
         for key in ("logp", "entropy", "kl"):
             arrays["d_" + key] = gradient(b, o, adv32, key)
-        names[name] = []
-        for key, rows in arrays.items():
-            zero = not any(flat(rows))
-            names[name].append("v_zero" if zero else f"c_{name}_{key}")
-            if not zero:
-                c_array(names[name][-1], ragged(rows), exact=False)
-        print(f"static const struct vector_metric c_{name}_metrics[] = {{")
-        for k, v in metrics(b, o, adv32, ret).items():
-            print(f'    {{"{k}", {v:.10g}}},')
-        print("    {NULL, 0}};")
-    print("static const struct vector_case vector_cases[] = {")
-    for name, changes in CASES:
-        opts = ",".join(f"{k}={text(v)}" for k, v in dict(group_size=3, **changes).items())
-        a = ", ".join(names[name] + ["v_zero", f"c_{name}_metrics"])
-        print(f'    {{"{name}", "{opts}",\n     {a}}},')
-    print("};\n// clang-format on")
+        print_case(name, arrays, metrics(b, o, adv32, ret))
+        done.append((name, dict(group_size=3, **changes), arrays))
+    print_cases(done)
 
 
 if __name__ == "__main__":

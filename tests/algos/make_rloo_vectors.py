@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Float64 reference of rloo.so, and the vectors that test_rloo checks it against.
 
-An independent reading of docs/algorithms/rloo.md on the batch of make_grpo_vectors.py: the
+An independent reading of docs/algorithms/rloo.md on the batch of make_batch.py: the
 baseline is taken literally as the mean of the others, derivatives are central differences. Run it
 in this directory: python3 make_rloo_vectors.py > rloo_vectors.h
 """
 import math
 
-from make_grpo_vectors import N, PROMPT, RESPONSE, groups, make_batch, print_batch, ragged, ratios
-from make_vectors import c_array, f32, flat, mean, text, var
+from make_batch import (N, RESPONSE, f32, flat, groups, make_batch, mean, paid, print_case,
+                        print_cases, print_head, ratios, var)
 
 CASES = [("defaults", {}), ("kl_strong", dict(kl_coef=0.4)), ("no_kl", dict(kl_coef=0.0)),
          ("token", dict(ratio="token")), ("token_tight", dict(ratio="token", clip_range=0.05)),
@@ -18,7 +18,7 @@ DEFAULTS = dict(ratio="sequence", clip_range=0.2, kl_coef=0.05)
 
 def advantages(b, o):
     """A, S and S without KL of every row."""
-    plain = [s + math.fsum(r) for s, r in zip(b["score"], b["token_reward"])]
+    plain = paid(b)
     total = [s - o["kl_coef"] * math.fsum(x - f for x, f in zip(xs, fs))
              for s, xs, fs in zip(plain, b["old"], b["ref"])]
     a = [0.0] * N
@@ -78,29 +78,18 @@ def metrics(b, o, a, total, plain):
 
 
 def main():
-    b = make_batch()
-    print("// rloo_vectors.h: made by make_rloo_vectors.py from its own float64 reference.")
-    print("// clang-format off\n#include \"algos/vector_case.h\"")
-    print_batch(b)
+    b, done = make_batch(), []
+    print_head("rloo")
     for name, changes in CASES:
         o = dict(DEFAULTS, **changes)
         a, total, plain = advantages(b, o)
         a32 = [f32(x) for x in a]  # the plugin hands them over as floats
-        c_array(f"c_{name}_advantage", ragged([[x] * k for x, k in zip(a, RESPONSE)]), exact=False)
-        c_array(f"c_{name}_returns", ragged([[x] * k for x, k in zip(total, RESPONSE)]),
-                exact=False)
-        c_array(f"c_{name}_d_logp", ragged(gradient(b, o, a32)), exact=False)
-        print(f"static const struct vector_metric c_{name}_metrics[] = {{")
-        for k, v in metrics(b, o, a32, total, plain).items():
-            print(f'    {{"{k}", {v:.10g}}},')
-        print("    {NULL, 0}};")
-    print("static const struct vector_case vector_cases[] = {")
-    for name, changes in CASES:
-        opts = ",".join(f"{k}={text(v)}" for k, v in dict(group_size=3, **changes).items())
-        arrays = f"c_{name}_advantage, c_{name}_returns, c_{name}_d_logp"
-        print(f'    {{"{name}", "{opts}",\n     {arrays}, v_zero, v_zero, v_zero, '
-              f"c_{name}_metrics}},")
-    print("};\n// clang-format on")
+        arrays = {"advantage": [[x] * k for x, k in zip(a, RESPONSE)],
+                  "returns": [[x] * k for x, k in zip(total, RESPONSE)],
+                  "d_logp": gradient(b, o, a32)}
+        print_case(name, arrays, metrics(b, o, a32, total, plain))
+        done.append((name, dict(group_size=3, **changes), arrays))
+    print_cases(done)
 
 
 if __name__ == "__main__":

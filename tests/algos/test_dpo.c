@@ -1,19 +1,13 @@
 // test_dpo.c: dpo.so against the float64 reference of make_dpo_vectors.py, by hand, by finite
 // differences and signs, in any split that keeps groups whole, and what it refuses.
-#include "algos/fixture.h"
+#include "algos/dpo_vectors.h"
+#include "algos/preference_case.h"
 
 #include <math.h>
 
-struct dpo_case {
-    const char *options;
-    double loss;
-    const double *d;
-    double metrics[6];
-};
-#include "algos/dpo_vectors.h"
-
-static const char *const names[] = {"dpo/accuracy", "dpo/margin",      "dpo/chosen",
-                                    "dpo/rejected", "dpo/logp_chosen", "dpo/logp_rejected"};
+static const char *const names[] = {
+    "dpo/accuracy",    "dpo/margin",        "dpo/chosen", "dpo/rejected",
+    "dpo/logp_chosen", "dpo/logp_rejected", NULL};
 static struct batch b;
 
 static void load(void) {
@@ -33,15 +27,12 @@ static void load(void) {
     }
 }
 
+static const struct preference_algo dpo = {"dpo.so", &b, b.logp, b.d_logp, DPO_TOTAL, load, names};
+
 // One row of n responses of one token each, whose x - f are lead[]; the first is preferred.
 static void one_row(const float *lead, int32_t n) {
-    memset(&b, 0, sizeof b);
-    b.n = n;
-    b.total = 2 * n;
-    b.label[0] = 1;
+    preference_group(&b, n, 1, 1);
     for (int32_t i = 0; i < n; i++) {
-        b.prompt_len[i] = 1;
-        b.offset[i + 1] = 2 * (i + 1);
         b.ref[2 * i + 1] = -2;
         b.logp[2 * i + 1] = -2 + lead[i];
     }
@@ -61,30 +52,12 @@ static void plan(void **state) {
 // The whole minibatch at once, row by row, and cut unevenly.
 static void reference(void **state) {
     (void)state;
-    static const int32_t whole[] = {0, DPO_N}, each[] = {0, 2, 4, 8, 11, DPO_N},
-                         uneven[] = {0, 4, 11, DPO_N};
-    static const int32_t *const splits[] = {whole, each, uneven};
-    for (size_t i = 0; i < 3 * sizeof dpo_cases / sizeof *dpo_cases; i++) {
-        const struct dpo_case *c = dpo_cases + i / 3;
-        struct algo a;
-        double loss = 0;
-        load();
-        algo_open(&a, "dpo.so", c->options, DPO_N);
-        for (const int32_t *cut = splits[i % 3]; cut[0] < DPO_N; cut++)
-            loss += batch_loss(&a, &b, cut[0], cut[1], 0);
-        assert_near(loss, c->loss, 1e-12, c->options);
-        for (int t = 0; t < DPO_TOTAL; t++)
-            assert_near((double)b.d_logp[t], c->d[t], 2e-7, c->options);
-        assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
-        assert_near(metric(&a, "objective/loss"), c->loss, 1e-12, "objective/loss");
-        for (int k = 0; k < 6; k++)
-            assert_near(metric(&a, names[k]), c->metrics[k], 1e-9, names[k]);
-        assert_int_equal(a.host->n_metrics, 7);
-        // The next phase starts from nothing.
-        a.host->n_metrics = 0;
-        assert_int_equal(a.ops->phase_end(a.self, 1), RLHF_OK);
-        assert_int_equal(a.host->n_metrics, 0);
-        algo_close(&a);
+    static const int32_t whole[] = {DPO_N}, each[] = {2, 4, 8, 11, DPO_N},
+                         uneven[] = {4, 11, DPO_N};
+    for (size_t i = 0; i < sizeof dpo_cases / sizeof *dpo_cases; i++) {
+        preference_check(&dpo, dpo_cases + i, whole);
+        preference_check(&dpo, dpo_cases + i, each);
+        preference_check(&dpo, dpo_cases + i, uneven);
     }
 }
 
@@ -153,75 +126,29 @@ static void signs(void **state) {
 
 static void finite_differences(void **state) {
     (void)state;
-    static const char *const options[] = {"beta=0.4,label_smoothing=0.1", "loss=ipo,beta=0.5"};
-    for (int k = 0; k < 2; k++) {
-        struct algo a;
-        algo_open(&a, "dpo.so", options[k], DPO_N);
-        load();
-        for (int32_t t = 0; t < DPO_TOTAL; t++) {
-            float keep = b.logp[t], up = keep + 1e-3f, down = keep - 1e-3f;
-            b.logp[t] = up;
-            double plus = batch_loss(&a, &b, 0, DPO_N, 0);
-            b.logp[t] = down;
-            double minus = batch_loss(&a, &b, 0, DPO_N, 0);
-            b.logp[t] = keep;
-            batch_loss(&a, &b, 0, DPO_N, 0);
-            assert_near((double)b.d_logp[t], (plus - minus) / ((double)up - (double)down), 1e-6,
-                        options[k]);
-        }
-        algo_close(&a);
-    }
+    preference_differences(&dpo, "beta=0.4,label_smoothing=0.1");
+    preference_differences(&dpo, "loss=ipo,beta=0.5");
 }
 
-static rlhf_status try_loss(struct algo *a, int32_t n, float *logp, const float *ref) {
-    rlhf_heads x = {.size = sizeof x, .logp = logp};
-    rlhf_heads d = {.size = sizeof d, .logp = b.d_logp};
-    rlhf_loss_in in = {.size = sizeof in,
-                       .n = (uint32_t)n,
-                       .total = (uint32_t)b.offset[n],
-                       .batch_sequences = b.n,
-                       .offset = b.offset,
-                       .prompt_len = b.prompt_len,
-                       .group = b.group,
-                       .heads = &x,
-                       .logp_ref = ref,
-                       .label = b.label};
-    rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
-    return a->ops->loss(a->self, &in, &out);
-}
-
-// A split group, none or two preferred, no reference, no head: a sentence, not a wrong number. No
-// rows are fine.
+// No reference, no head: a sentence, not a wrong number.
 static void broken_batches(void **state) {
     (void)state;
     static const float lead[] = {1, 2, 3};
+    rlhf_heads x = {.size = sizeof x, .logp = b.logp}, none = {.size = sizeof none};
+    rlhf_heads d = {.size = sizeof d, .logp = b.d_logp};
     struct algo a;
     algo_open(&a, "dpo.so", "", 3);
     one_row(lead, 3);
-    assert_int_equal(try_loss(&a, 3, b.logp, b.ref), RLHF_OK);
-    assert_int_equal(try_loss(&a, 0, b.logp, NULL), RLHF_OK);
-    assert_int_equal(try_loss(&a, 1, b.logp, b.ref), RLHF_E_INTERNAL);
-    assert_non_null(strstr(a.host->fail_text, "preferred"));
-    assert_int_equal(try_loss(&a, 3, b.logp, NULL), RLHF_E_INTERNAL);
+    preference_refusals(&a, &b, &x, &d);
+    assert_int_equal(preference_try(&a, &b, 3, &x, &d, NULL), RLHF_E_INTERNAL);
     assert_non_null(strstr(a.host->fail_text, "logp_ref"));
-    assert_int_equal(try_loss(&a, 3, NULL, b.ref), RLHF_E_INTERNAL);
-    b.label[1] = 1;
-    assert_int_equal(try_loss(&a, 3, b.logp, b.ref), RLHF_E_INTERNAL);
-    b.label[0] = b.label[1] = 0;
-    assert_int_equal(try_loss(&a, 3, b.logp, b.ref), RLHF_E_INTERNAL);
-    b.label[0] = 2;
-    assert_int_equal(try_loss(&a, 3, b.logp, b.ref), RLHF_E_INTERNAL);
+    assert_int_equal(preference_try(&a, &b, 3, &none, &d, b.ref), RLHF_E_INTERNAL);
     algo_close(&a);
 }
 
 static void allocation_failure(void **state) {
     (void)state;
-    struct algo a;
-    void *self = NULL;
-    algo_open(&a, "dpo.so", "", 2);
-    rlhf_test_fail_alloc(a.host, 1, 0);
-    assert_int_equal(a.plugin->create(&a.host->table, a.config.bytes, &self), RLHF_E_NOMEM);
-    algo_close(&a);
+    algo_needs_memory("dpo.so");
 }
 
 int main(void) {

@@ -4,14 +4,11 @@
 #include "algos/vector_case.h"
 
 enum { N_CASES = sizeof vector_cases / sizeof *vector_cases };
-static const struct vector_batch batch = {
-    V_N,   V_TOTAL, V_MAX_LEN, v_offset,  v_prompt_len, v_group, v_score, v_token_reward,
-    v_old, v_ref,   v_logp,    v_entropy, v_kl,         NULL,    NULL};
 
 static void every_case_and_split(void **state) {
     (void)state;
     static const int32_t uneven[] = {0, 2, 5, 6, V_N};
-    vector_check_all(vector_cases, N_CASES, &batch, "grpo.so", uneven);
+    vector_check_all(vector_cases, N_CASES, &vector_batch, "grpo.so", uneven);
 }
 
 // Those that no number shows are in test_grpo_phase.c.

@@ -1,17 +1,14 @@
-// test_ppo_vectors.c: ppo.so against the float64 reference of make_vectors.py, every option value,
-// and the same numbers whatever the split into microbatches.
+// test_ppo_vectors.c: ppo.so against the float64 reference of make_ppo_vectors.py, every option
+// value, and the same numbers whatever the split into microbatches.
+#include "algos/ppo_vectors.h"
 #include "algos/vector_case.h"
-#include "algos/vectors.h"
 
 enum { N_CASES = sizeof vector_cases / sizeof *vector_cases };
-static const struct vector_batch batch = {
-    V_N,   V_TOTAL, V_MAX_LEN, v_offset,  v_prompt_len, v_group,     v_score, v_token_reward,
-    v_old, v_ref,   v_logp,    v_entropy, v_kl,         v_value_old, v_value};
 
 static void every_case_and_split(void **state) {
     (void)state;
     static const int32_t uneven[] = {0, 2, 5, V_N};
-    vector_check_all(vector_cases, N_CASES, &batch, "ppo.so", uneven);
+    vector_check_all(vector_cases, N_CASES, &vector_batch, "ppo.so", uneven);
 }
 
 // Those that no number shows are in test_ppo_phase.c.

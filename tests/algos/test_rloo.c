@@ -6,15 +6,12 @@
 #include <math.h>
 
 enum { N_CASES = sizeof vector_cases / sizeof *vector_cases };
-static const struct vector_batch batch = {
-    V_N,   V_TOTAL, V_MAX_LEN, v_offset,  v_prompt_len, v_group, v_score, v_token_reward,
-    v_old, v_ref,   v_logp,    v_entropy, v_kl,         NULL,    NULL};
 static struct batch b;
 
 static void every_case_and_split(void **state) {
     (void)state;
     static const int32_t uneven[] = {0, 2, 5, 6, V_N};
-    vector_check_all(vector_cases, N_CASES, &batch, "rloo.so", uneven);
+    vector_check_all(vector_cases, N_CASES, &vector_batch, "rloo.so", uneven);
 }
 
 static void every_choice_has_a_case(void **state) {

@@ -1,5 +1,5 @@
-// vector_case.h: one case of a float64 reference (make_vectors.py, make_grpo_vectors.py) and how a
-// plugin is checked against it. What it is not: it knows no algorithm.
+// vector_case.h: one case of a float64 reference (make_ppo_vectors.py, make_grpo_vectors.py) and
+// how a plugin is checked against it. What it is not: it knows no algorithm.
 #ifndef RLHF_TESTS_ALGOS_VECTOR_CASE_H
 #define RLHF_TESTS_ALGOS_VECTOR_CASE_H
 

@@ -3,11 +3,12 @@
 
 An independent reading of docs/algorithms/ppo.md in plain Python, with derivatives by central
 differences of the loss instead of formulas, so that a mistake in a hand-written derivative shows.
-Run it in this directory: python3 make_vectors.py > vectors.h
+Run it in this directory: python3 make_ppo_vectors.py > ppo_vectors.h
 """
 import math
-import random
-import struct
+
+from make_batch import (MAX_LEN, N, RESPONSE, f32, flat, groups, kl, make_batch, mean, paid,
+                        print_case, print_cases, print_head, ratios, var)
 
 DEFAULTS = dict(
     advantage="gae", gamma=1.0, advantage_eps=1e-4, advantage_std="unbiased", group_size=1,
@@ -23,11 +24,11 @@ CASES = [
     ("broadcast_reward", dict(advantage="broadcast_reward", gamma=0.99)),
     ("sequence", dict(advantage="sequence")),
     ("sequence_biased", dict(advantage="sequence", advantage_std="biased", advantage_eps=0.01)),
-    ("group", dict(advantage="group", group_size=2)),
-    ("group_biased", dict(advantage="group", group_size=2, advantage_std="biased",
+    ("group", dict(advantage="group", group_size=3)),
+    ("group_biased", dict(advantage="group", group_size=3, advantage_std="biased",
                           kl_placement="loss")),
-    ("group_mean", dict(advantage="group_mean", group_size=2, kl_placement="none")),
-    ("group_whitened", dict(advantage="group", group_size=2, whiten_advantages="on")),
+    ("group_mean", dict(advantage="group_mean", group_size=3, kl_placement="none")),
+    ("group_whitened", dict(advantage="group", group_size=3, whiten_advantages="on")),
     ("kl_reward_k2", dict(kl_estimator="k2", kl_coef=0.3)),
     ("kl_reward_k3", dict(kl_estimator="k3", kl_coef=0.3)),
     ("kl_loss_k1", dict(kl_placement="loss", kl_estimator="k1", kl_coef=0.3)),
@@ -43,10 +44,10 @@ CASES = [
     ("clip_asymmetric", dict(clip_range=0.1, clip_range_high=0.28)),
     ("dual_clip", dict(clip_range=0.1, dual_clip=1.3, whiten_advantages="off")),
     ("ratio_sequence", dict(ratio="sequence")),
-    ("ratio_sequence_group", dict(ratio="sequence", advantage="group", group_size=2,
+    ("ratio_sequence_group", dict(ratio="sequence", advantage="group", group_size=3,
                                   aggregation="sequence")),
     ("ratio_sequence_mean", dict(ratio="sequence_mean", clip_range=0.01, clip_range_high=0.02,
-                                 advantage="group", group_size=2, aggregation="sequence")),
+                                 advantage="group", group_size=3, aggregation="sequence")),
     ("aggregation_sequence", dict(aggregation="sequence", entropy_coef=0.02)),
     ("aggregation_max_len", dict(aggregation="max_len", entropy_coef=0.02)),
     ("aggregation_dapo", dict(aggregation="dapo")),
@@ -63,46 +64,10 @@ CASES = [
                             normalize_scores=True)),
     ("modular_critic_free", dict(advantage="sequence", advantage_eps=1e-8, ratio="sequence",
                                  kl_coef=0.1, aggregation="sequence")),
-    ("deepseek_grpo", dict(advantage="group", group_size=2, advantage_eps=1e-8,
+    ("deepseek_grpo", dict(advantage="group", group_size=3, advantage_eps=1e-8,
                            kl_placement="loss", kl_estimator="k3", kl_coef=0.04,
                            aggregation="grpo")),
 ]
-
-PROMPT, RESPONSE, GROUP = [2, 1, 3, 1, 2, 1], [5, 3, 1, 4, 2, 3], [0, 0, 1, 1, 2, 2]
-MAX_LEN, N = 8, len(PROMPT)
-
-
-def f32(x):
-    return struct.unpack("f", struct.pack("f", x))[0]
-
-
-def make_batch():
-    rng = random.Random(20240607)
-    rows = lambda f: [[f32(f()) for _ in range(k)] for k in RESPONSE]
-    b = dict(old=rows(lambda: -rng.uniform(0.1, 4)), value_old=rows(lambda: rng.gauss(0.4, 0.5)),
-             token_reward=rows(lambda: rng.gauss(0, 0.05)), entropy=rows(lambda: rng.uniform(0, 3)),
-             kl=rows(lambda: rng.uniform(0, 0.4)))
-    near = lambda key, s: [[f32(x + rng.gauss(0, s)) for x in row] for row in b[key]]
-    b["logp"], b["ref"], b["value"] = near("old", 0.15), near("old", 0.3), near("value_old", 0.15)
-    # rows 4 and 5 are a group without spread in score + token rewards
-    b["token_reward"][4] = [0.0] * RESPONSE[4]
-    b["token_reward"][5] = [0.0] * RESPONSE[5]
-    b["score"] = [f32(x) for x in (0.9, 0.2, 0.55, 0.7, 0.3, 0.3)]
-    return b
-
-
-def flat(rows):
-    return [x for row in rows for x in row]
-
-
-def mean(xs):
-    return math.fsum(xs) / len(xs)
-
-
-def var(xs, unbiased):
-    m = mean(xs)
-    return math.fsum((x - m) ** 2 for x in xs) / (len(xs) - 1 if unbiased else len(xs))
-
 
 def unflat(xs):
     it = iter(xs)
@@ -119,10 +84,6 @@ def whiten(rows, o, shift):
     return unflat([(x - m) / s + (0 if shift else m) for x in xs])
 
 
-def kl(kind, x, f):
-    return {"k1": x - f, "k2": (x - f) ** 2 / 2, "k3": math.exp(f - x) - (f - x) - 1}[kind]
-
-
 def critic(o):
     return o["advantage"] in ("gae", "one_step", "broadcast_reward")
 
@@ -132,11 +93,6 @@ def normalized(xs, o, scale):
         return [0.0] * len(xs)
     s = math.sqrt(var(xs, o["advantage_std"] == "unbiased")) + o["advantage_eps"]
     return [(x - mean(xs)) / (s if scale else 1) for x in xs]
-
-
-def paid(b):
-    """What each row is paid in all."""
-    return [s + math.fsum(r) for s, r in zip(b["score"], b["token_reward"])]
 
 
 def scored(b, o):
@@ -170,8 +126,7 @@ def advantages(b, o):
             a = normalized(total, o, True)
         else:
             a = [0.0] * N
-            for g in set(GROUP):
-                at = [i for i in range(N) if GROUP[i] == g]
+            for at in groups():
                 for i, x in zip(at, normalized([total[i] for i in at], o, o["advantage"] == "group")):
                     a[i] = x
         adv = [[a[i]] * RESPONSE[i] for i in range(N)]
@@ -194,13 +149,9 @@ def parts(b, o, adv, ret, rows):
     clipped = value_clipped = 0
     for i in rows:
         w = {"token": 1 / tokens, "sequence": 1 / (N * RESPONSE[i]), "max_len": 1 / (N * MAX_LEN)}[agg]
-        d = [x - y for x, y in zip(b["logp"][i], b["old"][i])]
-        if o["ratio"] == "sequence":
-            d = [sum(d)] * len(d)
-        elif o["ratio"] == "sequence_mean":
-            d = [sum(d) / len(d)] * len(d)
+        rhos = ratios(b["logp"][i], b["old"][i], o["ratio"])
         for t in range(RESPONSE[i]):
-            a, rho = adv[i][t], math.exp(d[t])
+            a, rho = adv[i][t], rhos[t]
             pg1, pg2 = -a * rho, -a * min(max(rho, lo), hi)
             pg, cut = max(pg1, pg2), pg2 > pg1
             if o["dual_clip"] and a < 0 and pg > -a * o["dual_clip"]:
@@ -245,12 +196,7 @@ def metrics(b, o, adv, ret):
          "policy/entropy_avg": mean(flat(b["entropy"])),
          "objective/entropy": -math.fsum(flat(b["old"])) / N,
          "returns/mean": mean(flat(ret)), "returns/var": var(flat(ret), False)}
-    rho = [math.exp(x) for x in d]
-    if o["ratio"] != "token":
-        rho = []
-        for x, y in zip(b["logp"], b["old"]):
-            s = sum(x) - sum(y)
-            rho += [math.exp(s if o["ratio"] == "sequence" else s / len(x))] * len(x)
+    rho = flat([ratios(x, y, o["ratio"]) for x, y in zip(b["logp"], b["old"])])
     m["val/ratio"], m["val/ratio_var"] = mean(rho), var(rho, False)
     k1 = [x - f for x, f in zip(flat(b["old"]), flat(b["ref"]))]
     pen = k1 = k1 if o["kl_estimator"] != "full" else flat(b["kl"])
@@ -265,7 +211,7 @@ def metrics(b, o, adv, ret):
     plain = [s + math.fsum(r) for s, r in zip(*scored(b, o))]
     m["reward_std"] = math.sqrt(var(plain, True))
     if o["group_size"] > 1:
-        by = [[plain[i] for i in range(N) if GROUP[i] == g] for g in sorted(set(GROUP))]
+        by = [[plain[i] for i in at] for at in groups()]
         m["frac_reward_zero_std"] = mean([float(max(g) == min(g)) for g in by])
     if critic(o):
         err = mean([(x - y) ** 2 for x, y in zip(flat(b["value"]), flat(ret))])
@@ -276,41 +222,9 @@ def metrics(b, o, adv, ret):
     return m
 
 
-def c_array(name, rows, kind="double", exact=True):
-    print(f"static const {kind} {name}[] = {{")
-    xs = [repr(x) if exact else "%.9g" % x for x in rows]
-    while xs:
-        line = "   "
-        while xs and len(line) + len(xs[0]) < 97:
-            line += " " + xs.pop(0) + ","
-        print(line)
-    print("};")
-
-
-def ragged(rows):
-    return [x for p, row in zip(PROMPT, rows) for x in [0.0] * p + list(row)]
-
-
-def text(v):
-    return {True: "true", False: "false"}.get(v, str(v)) if isinstance(v, bool) else str(v)
-
-
 def main():
-    b = make_batch()
-    print("// vectors.h: made by make_vectors.py from its own float64 reference; do not edit.")
-    print("// clang-format off\n#include \"algos/vector_case.h\"")
-    offset = [0]
-    for p, k in zip(PROMPT, RESPONSE):
-        offset.append(offset[-1] + p + k)
-    print(f"enum {{ V_N = {N}, V_TOTAL = {offset[-1]}, V_TOKENS = {sum(RESPONSE)}, V_MAX_LEN = {MAX_LEN} }};")
-    c_array("v_offset", offset, "int32_t")
-    c_array("v_prompt_len", PROMPT, "int32_t")
-    c_array("v_group", GROUP, "int32_t")
-    c_array("v_score", b["score"])
-    for key in ("token_reward", "old", "ref", "value_old", "logp", "entropy", "kl", "value"):
-        c_array("v_" + key, ragged(b[key]))
-    print("static const double v_zero[V_TOTAL];")
-    names = {}
+    b, done = make_batch(), []
+    print_head("ppo")
     for name, changes in CASES:
         o = dict(DEFAULTS, **changes)
         adv, ret = advantages(b, o)
@@ -320,22 +234,9 @@ def main():
         arrays = {"advantage": adv, "returns": ret}
         for key in ("logp", "entropy", "kl", "value"):
             arrays["d_" + key] = gradient(b, o, adv32, ret32, key)
-        names[name] = []
-        for key, rows in arrays.items():
-            zero = not any(flat(rows))
-            names[name].append("v_zero" if zero else f"c_{name}_{key}")
-            if not zero:
-                c_array(names[name][-1], ragged(rows), exact=False)
-        print(f"static const struct vector_metric c_{name}_metrics[] = {{")
-        for k, v in metrics(b, o, adv32, ret32).items():
-            print(f'    {{"{k}", {v:.10g}}},')
-        print("    {NULL, 0}};")
-    print("static const struct vector_case vector_cases[] = {")
-    for name, changes in CASES:
-        opts = ",".join(f"{k}={text(v)}" for k, v in changes.items())
-        a = ", ".join(names[name] + [f"c_{name}_metrics"])
-        print(f'    {{"{name}", "{opts}",\n     {a}}},')
-    print("};\n// clang-format on")
+        print_case(name, arrays, metrics(b, o, adv32, ret32))
+        done.append((name, changes, arrays))
+    print_cases(done)
 
 
 if __name__ == "__main__":

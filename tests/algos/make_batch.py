@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""The ragged batch that the vectors of ppo.so, grpo.so and rloo.so are made on, and what their
+generators share: small statistics and the printing of C.
+
+Run it in this directory: python3 make_batch.py > batch_vectors.h
+"""
+import math
+import random
+import struct
+
+# Rows of two groups alternate; rows 6 to 8 are a group without spread in score + token rewards.
+PROMPT = [2, 1, 3, 1, 2, 1, 2, 2, 1]
+RESPONSE = [5, 3, 1, 4, 2, 3, 6, 2, 4]
+GROUP = [0, 1, 0, 1, 0, 1, 7, 7, 7]
+SCORE = [0.9, 0.2, 0.55, 0.7, 0.3, 0.45, 0.3, 0.3, 0.3]
+MAX_LEN, N = 8, len(PROMPT)
+
+
+def f32(x):
+    return struct.unpack("f", struct.pack("f", x))[0]
+
+
+def make_batch():
+    rng = random.Random(20250405)
+    rows = lambda f: [[f32(f()) for _ in range(k)] for k in RESPONSE]
+    b = dict(old=rows(lambda: -rng.uniform(0.1, 4)), token_reward=rows(lambda: rng.gauss(0, 0.05)),
+             entropy=rows(lambda: rng.uniform(0, 3)), kl=rows(lambda: rng.uniform(0, 0.4)))
+    near = lambda key, s: [[f32(x + rng.gauss(0, s)) for x in row] for row in b[key]]
+    b["logp"], b["ref"] = near("old", 0.15), near("old", 0.3)
+    b["value_old"] = rows(lambda: rng.gauss(0.4, 0.5))
+    b["value"] = near("value_old", 0.15)
+    for i in (6, 7, 8):
+        b["token_reward"][i] = [0.0] * RESPONSE[i]
+    b["score"] = [f32(x) for x in SCORE]
+    return b
+
+
+def flat(rows):
+    return [x for row in rows for x in row]
+
+
+def mean(xs):
+    return math.fsum(xs) / len(xs)
+
+
+def var(xs, unbiased):
+    m = mean(xs)
+    return math.fsum((x - m) ** 2 for x in xs) / (len(xs) - 1 if unbiased else len(xs))
+
+
+def kl(kind, x, f):
+    return {"k1": x - f, "k2": (x - f) ** 2 / 2, "k3": math.exp(f - x) - (f - x) - 1}[kind]
+
+
+def groups():
+    return [[i for i in range(N) if GROUP[i] == g] for g in sorted(set(GROUP))]
+
+
+def ratios(logp, old, level):
+    d = [x - y for x, y in zip(logp, old)]
+    if level == "sequence":
+        d = [sum(d)] * len(d)
+    elif level == "sequence_mean":
+        d = [sum(d) / len(d)] * len(d)
+    return [math.exp(x) for x in d]
+
+
+def paid(b):
+    """What each row is paid in all."""
+    return [s + math.fsum(r) for s, r in zip(b["score"], b["token_reward"])]
+
+
+def ragged(rows):
+    return [x for p, row in zip(PROMPT, rows) for x in [0.0] * p + list(row)]
+
+
+def c_array(name, rows, kind="double", exact=True):
+    print(f"static const {kind} {name}[] = {{")
+    xs = [repr(x) if exact else "%.9g" % x for x in rows]
+    while xs:
+        line = "   "
+        while xs and len(line) + len(xs[0]) < 97:
+            line += " " + xs.pop(0) + ","
+        print(line)
+    print("};")
+
+
+def print_head(what):
+    print(f"// {what}_vectors.h: made by make_{what}_vectors.py from its own float64 reference.")
+    print("// clang-format off\n#include \"algos/batch_vectors.h\"")
+
+
+def print_case(name, arrays, metrics):
+    """One case's arrays, by the names of struct vector_case, and metrics."""
+    for key, rows in arrays.items():
+        if any(flat(rows)):
+            c_array(f"c_{name}_{key}", ragged(rows), exact=False)
+    print(f"static const struct vector_metric c_{name}_metrics[] = {{")
+    for k, v in metrics.items():
+        print(f'    {{"{k}", {v:.10g}}},')
+    print("    {NULL, 0}};")
+
+
+def print_cases(cases):
+    """cases: (name, options, arrays), as they were given to print_case."""
+    text = lambda v: str(v).lower() if isinstance(v, bool) else str(v)
+    print("static const struct vector_case vector_cases[] = {")
+    for name, options, arrays in cases:
+        names = [f"c_{name}_{key}" if key in arrays and any(flat(arrays[key])) else "v_zero"
+                 for key in ("advantage", "returns", "d_logp", "d_entropy", "d_kl", "d_value")]
+        options = ",".join(f"{k}={text(v)}" for k, v in options.items())
+        print(f'    {{"{name}", "{options}",\n     {", ".join(names)}, c_{name}_metrics}},')
+    print("};\n// clang-format on")
+
+
+def main():
+    b = make_batch()
+    print("// batch_vectors.h: made by make_batch.py; the batch of ppo, grpo and rloo_vectors.h.")
+    print("// clang-format off\n#ifndef RLHF_TESTS_ALGOS_BATCH_VECTORS_H")
+    print("#define RLHF_TESTS_ALGOS_BATCH_VECTORS_H\n#include \"algos/vector_case.h\"")
+    offset = [0]
+    for p, k in zip(PROMPT, RESPONSE):
+        offset.append(offset[-1] + p + k)
+    print(f"enum {{ V_N = {N}, V_TOTAL = {offset[-1]}, V_MAX_LEN = {MAX_LEN} }};")
+    c_array("v_offset", offset, "int32_t")
+    c_array("v_prompt_len", PROMPT, "int32_t")
+    c_array("v_group", GROUP, "int32_t")
+    c_array("v_score", b["score"])
+    keys = ("token_reward", "old", "ref", "logp", "entropy", "kl", "value_old", "value")
+    for key in keys:
+        c_array("v_" + key, ragged(b[key]))
+    print("static const double v_zero[V_TOTAL];")
+    print("static const struct vector_batch vector_batch = {\n    V_N, V_TOTAL, V_MAX_LEN, v_offset, "
+          "v_prompt_len, v_group, v_score,\n    " + ", ".join("v_" + k for k in keys) + "};")
+    print("#endif\n// clang-format on")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+// preference_case.h: what the losses over preference rows have in common in a test: the checks
+// against a float64 reference, by finite differences, and of what they refuse. What it is not: it
+// knows no algorithm.
+#ifndef RLHF_TESTS_ALGOS_PREFERENCE_CASE_H
+#define RLHF_TESTS_ALGOS_PREFERENCE_CASE_H
+
+#include "algos/fixture.h"
+
+struct preference_case {
+    const char *options;
+    double loss;
+    const double *d;   // [n_values] derivative of the loss
+    double metrics[6]; // of names
+};
+
+// One algorithm and the batch it is tried on.
+struct preference_algo {
+    const char *so;
+    struct batch *batch;
+    float *value, *d;         // of the batch: what the loss is a function of, its derivative
+    int32_t n_values;         // of the reference's batch
+    void (*load)(void);       // the reference's batch
+    const char *const *names; // NULL-ended: metrics beside objective/loss
+};
+
+// n rows of one group, of prompt_len + response tokens each; the first is preferred.
+void preference_group(struct batch *, int32_t n, int32_t prompt_len, int32_t response);
+
+// The case in microbatches that end at ends[] (ascending to n), its metrics, none missing and none
+// more, and then a phase of which nothing is left.
+void preference_check(const struct preference_algo *, const struct preference_case *,
+                      const int32_t *ends);
+
+// Derivatives against differences of the loss.
+void preference_differences(const struct preference_algo *, const char *options);
+
+// The status of a loss on rows [0, n) of the batch with the given heads; ref may be NULL.
+rlhf_status preference_try(struct algo *, const struct batch *, int32_t n, const rlhf_heads *,
+                           rlhf_heads *d, const float *ref);
+
+// A part of a group, none, two or another label preferred: a sentence, not a wrong number. The
+// batch is one group of 3 rows.
+void preference_refusals(struct algo *, struct batch *, const rlhf_heads *, rlhf_heads *d);
+
+// minibatch_end, where there is one, and phase_end.
+void preference_phase_end(struct algo *);
+
+#endif
