@@ -26,33 +26,33 @@ static const rlhf_opt opts[] = {
 };
 
 static const struct rlhf__tf_name globals[] = {
-    {TF_WTE, 0, 1, 0, "distilbert.embeddings.word_embeddings.weight"},
-    {TF_WPE, 0, 1, 0, "distilbert.embeddings.position_embeddings.weight"},
-    {TF_EMB_G, 0, 1, 0, "distilbert.embeddings.LayerNorm.weight"},
-    {TF_EMB_B, 0, 1, 0, "distilbert.embeddings.LayerNorm.bias"},
-    {TF_POOL_W, 0, 1, 0, "pre_classifier.weight"},
-    {TF_POOL_B, 0, 1, 0, "pre_classifier.bias"},
-    {TF_SCORE_W, 0, 1, 0, "classifier.weight"},
-    {TF_SCORE_B, 0, 1, 0, "classifier.bias"},
-    {0, 0, 0, 0, NULL}};
+    {TF_WTE, TF_ALL, "distilbert.embeddings.word_embeddings.weight"},
+    {TF_WPE, TF_ALL, "distilbert.embeddings.position_embeddings.weight"},
+    {TF_EMB_G, TF_ALL, "distilbert.embeddings.LayerNorm.weight"},
+    {TF_EMB_B, TF_ALL, "distilbert.embeddings.LayerNorm.bias"},
+    {TF_POOL_W, TF_ALL, "pre_classifier.weight"},
+    {TF_POOL_B, TF_ALL, "pre_classifier.bias"},
+    {TF_SCORE_W, TF_ALL, "classifier.weight"},
+    {TF_SCORE_B, TF_ALL, "classifier.bias"},
+    {0, TF_ALL, NULL}};
 
-static const struct rlhf__tf_name layers[] = {{TF_QKV_W, 0, 3, 0, "attention.q_lin.weight"},
-                                              {TF_QKV_B, 0, 3, 0, "attention.q_lin.bias"},
-                                              {TF_QKV_W, 1, 3, 0, "attention.k_lin.weight"},
-                                              {TF_QKV_B, 1, 3, 0, "attention.k_lin.bias"},
-                                              {TF_QKV_W, 2, 3, 0, "attention.v_lin.weight"},
-                                              {TF_QKV_B, 2, 3, 0, "attention.v_lin.bias"},
-                                              {TF_PROJ_W, 0, 1, 0, "attention.out_lin.weight"},
-                                              {TF_PROJ_B, 0, 1, 0, "attention.out_lin.bias"},
-                                              {TF_N1_G, 0, 1, 0, "sa_layer_norm.weight"},
-                                              {TF_N1_B, 0, 1, 0, "sa_layer_norm.bias"},
-                                              {TF_FC_W, 0, 1, 0, "ffn.lin1.weight"},
-                                              {TF_FC_B, 0, 1, 0, "ffn.lin1.bias"},
-                                              {TF_OUT_W, 0, 1, 0, "ffn.lin2.weight"},
-                                              {TF_OUT_B, 0, 1, 0, "ffn.lin2.bias"},
-                                              {TF_N2_G, 0, 1, 0, "output_layer_norm.weight"},
-                                              {TF_N2_B, 0, 1, 0, "output_layer_norm.bias"},
-                                              {0, 0, 0, 0, NULL}};
+static const struct rlhf__tf_name layers[] = {{TF_QKV_W, TF_QUERIES, "attention.q_lin.weight"},
+                                              {TF_QKV_B, TF_QUERIES, "attention.q_lin.bias"},
+                                              {TF_QKV_W, TF_KEYS, "attention.k_lin.weight"},
+                                              {TF_QKV_B, TF_KEYS, "attention.k_lin.bias"},
+                                              {TF_QKV_W, TF_VALUES, "attention.v_lin.weight"},
+                                              {TF_QKV_B, TF_VALUES, "attention.v_lin.bias"},
+                                              {TF_PROJ_W, TF_ALL, "attention.out_lin.weight"},
+                                              {TF_PROJ_B, TF_ALL, "attention.out_lin.bias"},
+                                              {TF_N1_G, TF_ALL, "sa_layer_norm.weight"},
+                                              {TF_N1_B, TF_ALL, "sa_layer_norm.bias"},
+                                              {TF_FC_W, TF_ALL, "ffn.lin1.weight"},
+                                              {TF_FC_B, TF_ALL, "ffn.lin1.bias"},
+                                              {TF_OUT_W, TF_ALL, "ffn.lin2.weight"},
+                                              {TF_OUT_B, TF_ALL, "ffn.lin2.bias"},
+                                              {TF_N2_G, TF_ALL, "output_layer_norm.weight"},
+                                              {TF_N2_B, TF_ALL, "output_layer_norm.bias"},
+                                              {0, TF_ALL, NULL}};
 
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
     const struct config *c = config;
@@ -62,6 +62,8 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
                               .d = (int32_t)c->dim,
                               .n_layer = (int32_t)c->n_layers,
                               .n_head = (int32_t)c->n_heads,
+                              .n_kv_head = (int32_t)c->n_heads,
+                              .head_dim = (int32_t)(c->dim / c->n_heads),
                               .d_inner = (int32_t)c->hidden_dim,
                               .act = act,
                               .bias = 1,

@@ -32,9 +32,9 @@ enum rlhf__tf_slot {
 
     TF_N1_G = 0, // norm before (pre) or after (post) attention
     TF_N1_B,
-    TF_QKV_W, // [d, 3d], or three [d, d] one below the other when linear layers are [out, in]
+    TF_QKV_W, // d -> q + 2 kv: queries, keys, values (widths: struct rlhf__tf_widths)
     TF_QKV_B,
-    TF_PROJ_W, // attention output
+    TF_PROJ_W, // attention output, q -> d
     TF_PROJ_B,
     TF_N2_G, // norm of the MLP
     TF_N2_B,
@@ -45,16 +45,26 @@ enum rlhf__tf_slot {
     TF_N_LAYER
 };
 
-// A parameter's name in the checkpoint: part of parts equal pieces (by rows) of a slot. Lists end
-// with name NULL. In a layer list the name follows struct rlhf__tf_arch.layer_prefix.
+// Which rows of a slot a name stands for. Queries, keys and values of TF_QKV_* lie one below the
+// other when linear layers are [out, in], and need not have equally many rows.
+enum rlhf__tf_piece { TF_ALL = 0, TF_QUERIES, TF_KEYS, TF_VALUES };
+
+// A parameter's name in the checkpoint. Lists end with name NULL. In a layer list the name follows
+// struct rlhf__tf_arch.layer_prefix.
 struct rlhf__tf_name {
-    int32_t slot, part, parts, reserved;
+    int32_t slot, piece; // enum rlhf__tf_slot, enum rlhf__tf_piece
     const char *name;
 };
 
+enum rlhf__tf_norm_kind { TF_NORM_LAYER = 0, TF_NORM_RMS = 1 }; // RMS is refused: no kernel yet
+
 // One architecture with its sizes. Filled by the plugin's create(), copied by the core.
 struct rlhf__tf_arch {
-    int32_t n_vocab, n_ctx, d, n_layer, n_head, d_inner;
+    int32_t n_vocab, n_ctx, d, n_layer, d_inner;
+    int32_t n_head,
+        n_kv_head;    // heads of queries; of keys and values (other than n_head is refused)
+    int32_t head_dim; // width of a head, usually d / n_head
+    int32_t norm;     // enum rlhf__tf_norm_kind
     int32_t pre_norm; // 1: norm before each block and a final norm; 0: norm after the embedding sum
                       // and after each residual sum
     int32_t causal;   // 1: also the LM heads, the value head and generation exist
@@ -73,14 +83,15 @@ struct rlhf__tf_arch {
     const struct rlhf__tf_name *globals, *layers;
 };
 
-// Make / free an instance; what create() and destroy() of a plugin end in. [main]
+// Make / free an instance; what create() and destroy() of a plugin end in. RLHF_E_UNSUPPORTED, with
+// a sentence, for what struct rlhf__tf_arch can say and no kernel does yet. [main]
 rlhf_status rlhf__tf_create(const rlhf_host *host, const struct rlhf__tf_arch *arch, void **self);
 void rlhf__tf_destroy(void *self); // NULL allowed
 
-// ---- arch.c ----
+// ---- slots.c ----
 // enum rlhf_act of an activation as transformers names it; 0: not implemented. [any]
 int32_t rlhf__tf_activation(const char *name);
-double rlhf__tf_attn_scale(const struct rlhf__tf_arch *arch); // 1 / sqrt(head width)
+double rlhf__tf_attn_scale(const struct rlhf__tf_arch *arch); // 1 / sqrt(head_dim)
 // Refuse sizes that do not fit each other: "config.json: n_embd (30) must be a multiple of n_head
 // (4)". The keys are what the architecture's config.json calls them. [main]
 rlhf_status rlhf__tf_check(const rlhf_host *host, const struct rlhf__tf_arch *arch,

@@ -20,8 +20,7 @@ rlhf_status rlhf__tf_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rl
                              n_slots, max_len);
     rlhf_gen *g = m->host->alloc(m->host, sizeof *g);
     if (!g) return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for a generation session");
-    const uint64_t bytes =
-        (uint64_t)m->arch.n_layer * n_slots * max_len * (uint64_t)m->arch.d * rlhf__tf_esz(m);
+    const uint64_t bytes = (uint64_t)m->arch.n_layer * rlhf__tf_cache_bytes(m, n_slots, max_len);
     g->n_slots = n_slots;
     g->max_len = max_len;
     g->slots = m->host->alloc(m->host, n_slots * sizeof *g->slots);

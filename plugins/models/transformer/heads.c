@@ -12,7 +12,6 @@ enum { LM_HEADS = RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL };
 rlhf_status rlhf__tf_resp_state(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     const rlhf_compute *c = m->c;
     const uint64_t n = (uint64_t)w->rows.n_resp * (uint64_t)m->arch.d;
-    const struct rlhf__tf_tensor *g = rlhf__tf_global(m, TF_FINAL_G);
     rlhf_dev x = w->x;
     if (!w->rows.resp_is_all) {
         RLHF_TRY(rlhf__tf_reserve(m, &w->rx, n * sizeof(float)));
@@ -24,8 +23,8 @@ rlhf_status rlhf__tf_resp_state(struct rlhf__tf *m, struct rlhf__tf_work *w) {
         RLHF_TRY(rlhf__tf_reserve(m, &w->rf, n * sizeof(float)));
         RLHF_TRY(rlhf__tf_reserve(m, &w->rstats, (uint64_t)w->rows.n_resp * 2 * sizeof(float)));
         w->rf_p = w->rf.p;
-        RLHF_TRY(c->norm(c->ctx, w->rf_p, RLHF_F32, w->train ? w->rstats.p : NULL, x, g[0].value,
-                         g[1].value, m->arch.norm_eps, w->rows.n_resp, m->arch.d));
+        RLHF_TRY(rlhf__tf_norm(m, rlhf__tf_global(m, TF_FINAL_G), w->rf_p, RLHF_F32,
+                               w->train ? w->rstats.p : NULL, x, w->rows.n_resp));
     }
     w->rh_p = w->rf_p;
     if (m->dtype == RLHF_F32) return RLHF_OK;
@@ -142,14 +141,13 @@ static rlhf_status spread_all(struct rlhf__tf *m, struct rlhf__tf_work *w, const
 
 rlhf_status rlhf__tf_full_norm(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     const uint64_t total = w->rows.total;
-    const struct rlhf__tf_tensor *g = rlhf__tf_global(m, TF_FINAL_G);
     w->full_p = w->x;
     if (!m->arch.pre_norm) return RLHF_OK;
     RLHF_TRY(rlhf__tf_reserve(m, &w->full, total * (uint64_t)m->arch.d * sizeof(float)));
     RLHF_TRY(rlhf__tf_reserve(m, &w->fstats, total * 2 * sizeof(float)));
     w->full_p = w->full.p;
-    return m->c->norm(m->c->ctx, w->full_p, RLHF_F32, w->train ? w->fstats.p : NULL, w->x,
-                      g[0].value, g[1].value, m->arch.norm_eps, w->rows.total, m->arch.d);
+    return rlhf__tf_norm(m, rlhf__tf_global(m, TF_FINAL_G), w->full_p, RLHF_F32,
+                         w->train ? w->fstats.p : NULL, w->x, w->rows.total);
 }
 
 rlhf_status rlhf__tf_heads(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,

@@ -53,13 +53,12 @@ static rlhf_status value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const 
 // Back through the final norm at the scored positions and into ds.
 static rlhf_status resp_state_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev dy,
                                   int32_t dtype) {
-    const struct rlhf__tf_tensor *g = rlhf__tf_global(m, TF_FINAL_G);
     const uint32_t rows = w->rows.n_resp;
     const int32_t d = m->arch.d;
     if (m->arch.pre_norm) {
         RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.drx, (uint64_t)rows * (uint64_t)d * sizeof(float)));
-        RLHF_TRY(m->c->norm_bwd(m->c->ctx, m->bwd.drx.p, 0, g[0].grad, g[1].grad, dy, dtype,
-                                w->rx.p, w->rstats.p, g[0].value, rows, d));
+        RLHF_TRY(rlhf__tf_norm_bwd(m, rlhf__tf_global(m, TF_FINAL_G), m->bwd.drx.p, 0, dy, dtype,
+                                   w->rx.p, w->rstats.p, rows));
         dy = m->bwd.drx.p;
         dtype = RLHF_F32;
     }

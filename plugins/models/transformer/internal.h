@@ -40,9 +40,39 @@ struct rlhf__tf_layout {
     int32_t pooling, reserved;
 };
 
-// Activations of the score head over some states: gathered residual, its norm, the head's layers.
+// Activations of the score head over P states, f32.
 struct rlhf__tf_scored {
-    struct rlhf__tf_buf px, pstats, pf, p1, p1a, score;
+    struct rlhf__tf_buf px, pstats, pf; // gathered residual [P, d], its norm's [P, 2], the norm
+    struct rlhf__tf_buf p1, p1a, score; // [P, d] before and after ReLU, [P, n_labels]
+};
+
+// Elements of one token: the residual stream, all query heads, all key (or value) heads, q + 2 kv,
+// the MLP.
+struct rlhf__tf_widths {
+    int32_t d, q, kv, qkv, inner;
+};
+
+// What one layer computes from T tokens. `in` is the stream at its entry and `out` at its end,
+// which is the next layer's `in`; mid lies between attention and MLP. h1, h2, stats1, stats2 belong
+// to the block of attention and the block of the MLP.
+//   pre-norm   h1 = norm(in)   mid = in + attention(h1)   h2 = norm(mid)   out = mid + mlp(h2)
+//   post-norm  h1 = in   in += attention(h1)   mid = norm(in)   h2 = mid   mid += mlp(h2)
+//              out = norm(mid)
+// When not training, in, mid and out may be the same memory, as may h1 and h2, and fc and ac; stats
+// and lse are NULL.
+struct rlhf__tf_acts {
+    rlhf_dev in, mid, out;   // f32 [T, d]
+    rlhf_dev h1, h2;         // act dtype [T, d], inputs of qkv's and fc's products
+    rlhf_dev stats1, stats2; // f32 [T, 2], mean and 1/std of the norms of in and mid
+    rlhf_dev qkv;            // act dtype [T, q + 2 kv]
+    rlhf_dev att;            // act dtype [T, q]
+    rlhf_dev lse;            // f32 [T, n_head]
+    rlhf_dev fc, ac;         // act dtype [T, inner], before and after the activation
+};
+
+// Queries, keys and values of the first token of a qkv buffer.
+struct rlhf__tf_qkv {
+    rlhf_dev q, k, v;
 };
 
 // Activations of one batch. Two of these exist: `train` keeps every layer for backward, `infer`
@@ -50,13 +80,19 @@ struct rlhf__tf_scored {
 struct rlhf__tf_work {
     struct rlhf__tf_rows rows;
     struct rlhf__tf_buf ints;
-    // Trunk. s: f32 residual stream; h: act dtype inputs of products; stats: f32 [rows, 2].
-    struct rlhf__tf_buf s, h, stats, qkv, att, lse, fc, ac;
-    // LM and value heads: gathered residual, its norm in f32 and in the act dtype, results.
-    struct rlhf__tf_buf rx, rstats, rf, rh, ref, support, result, v1, v1a, value;
+    // Trunk: emb and emb_stats once, of the rest a share for each layer (struct rlhf__tf_acts) when
+    // training, `in` one more; else one share that every layer uses again.
+    struct rlhf__tf_buf emb, emb_stats; // f32 [T, d], [T, 2]: post-norm's sum of embeddings
+    struct rlhf__tf_buf in, mid, h1, h2, stats1, stats2, qkv, att, lse, fc, ac;
+    // LM and value heads, R = n_resp states:
+    struct rlhf__tf_buf rx, rstats;     // gathered residual f32 [R, d], its norm's [R, 2]
+    struct rlhf__tf_buf rf, rh;         // its norm, f32 and act dtype [R, d]
+    struct rlhf__tf_buf ref;            // the reference's states, f32 [R, d], then act dtype [R, d]
+    struct rlhf__tf_buf support;        // u32 [R, words of the vocabulary]
+    struct rlhf__tf_buf result;         // f32 [3, R]: logp, entropy, kl
+    struct rlhf__tf_buf v1, v1a, value; // f32 [R, 4 d] before and after ReLU, [R]
     struct rlhf__tf_scored pooled, token; // score head: one state a row; each response token
-    // Final norm of every token (hidden output, mean pooling).
-    struct rlhf__tf_buf full, fstats;
+    struct rlhf__tf_buf full, fstats;     // final norm of every token (hidden output, mean pooling)
     rlhf_dev x; // borrowed: the residual stream after the last layer, f32 [total, d]
     rlhf_dev rf_p, rh_p, ref_p, full_p; // borrowed: where rf, rh, ref, full really lie
     rlhf_dev support_p;                 // borrowed: support, or NULL when the last forward had none
@@ -64,9 +100,14 @@ struct rlhf__tf_work {
     int32_t train, valid, reserved;     // valid: backward may read this
 };
 
-struct rlhf__tf_scratch { // backward only
-    struct rlhf__tf_buf ds, ds2, dy, dinner, dqkv, dh;
-    struct rlhf__tf_buf dres, drh, drf, drx, dv1, dvalue, dscore, dp1, dpf, dpx, dfull;
+struct rlhf__tf_scratch {            // backward only; d of what is named in rlhf__tf_acts and above
+    struct rlhf__tf_buf ds, ds2, dy; // the stream: f32 [T, d], spare, in the act dtype
+    struct rlhf__tf_buf dinner, dqkv, datt, dh; // act dtype [T, inner], [T, qkv], [T, q], [T, d]
+    struct rlhf__tf_buf dres;                   // f32 [5, R]: logp, entropy, kl, value, token score
+    struct rlhf__tf_buf drh, drf, drx;          // act dtype [R, d]; f32 [R, d], [R, d]
+    struct rlhf__tf_buf dv1;                    // f32 [R, 4 d]
+    struct rlhf__tf_buf dscore, dp1, dpf, dpx;  // f32 [P, n_labels], [P, d] each
+    struct rlhf__tf_buf dfull;                  // f32 [T, d]
 };
 
 struct rlhf__tf_layer_weights {
@@ -109,7 +150,7 @@ enum rlhf__tf_use { TF_UNUSED = 0, TF_WRITTEN = 1, TF_FILLED = 2 }; // FILLED: s
 
 struct rlhf_gen {
     uint32_t n_slots, max_len;
-    struct rlhf__tf_buf k, v; // act dtype [n_layer, n_slots * max_len, d]
+    struct rlhf__tf_buf k, v; // act dtype [n_layer, n_slots * max_len, kv]
     struct rlhf__gen_slot *slots;
 };
 
@@ -131,10 +172,28 @@ static inline struct rlhf__tf_tensor *rlhf__tf_tensor(struct rlhf__tf *m, int32_
     return layer < 0 ? rlhf__tf_global(m, slot) : rlhf__tf_layer(m, layer, slot);
 }
 
+static inline struct rlhf__tf_widths rlhf__tf_widths(const struct rlhf__tf_arch *a) {
+    const int32_t q = a->n_head * a->head_dim, kv = a->n_kv_head * a->head_dim;
+    return (struct rlhf__tf_widths){a->d, q, kv, q + 2 * kv, a->d_inner};
+}
+
+static inline struct rlhf__tf_qkv rlhf__tf_qkv(const struct rlhf__tf *m, rlhf_dev qkv) {
+    const struct rlhf__tf_widths n = rlhf__tf_widths(&m->arch);
+    const uint64_t q = (uint64_t)n.q * rlhf__tf_esz(m), kv = (uint64_t)n.kv * rlhf__tf_esz(m);
+    return (struct rlhf__tf_qkv){qkv, rlhf_dev_at(qkv, q), rlhf_dev_at(qkv, q + kv)};
+}
+
+// Bytes of the keys, or the values, of one layer of a session.
+static inline uint64_t rlhf__tf_cache_bytes(const struct rlhf__tf *m, uint32_t n_slots,
+                                            uint32_t max_len) {
+    return (uint64_t)n_slots * max_len * (uint64_t)rlhf__tf_widths(&m->arch).kv * rlhf__tf_esz(m);
+}
+
 static inline int32_t rlhf__tf_has_value(const struct rlhf__tf *m) {
     return m->open.value_kind != RLHF_VALUE_NONE;
 }
 
+// ---- internal.c ----
 // Record a failure once; returns code.
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__tf_fail(struct rlhf__tf *m, rlhf_status code, const char *fmt, ...);
@@ -142,6 +201,10 @@ rlhf__tf_fail(struct rlhf__tf *m, rlhf_status code, const char *fmt, ...);
 // rlhf_copy_in with a sentence that names the struct.
 rlhf_status rlhf__tf_copy_in(struct rlhf__tf *m, const char *what, void *dst, uint32_t own,
                              const void *src, uint32_t first);
+// Ends an ops function: reports the device's own text when the failure has none yet.
+rlhf_status rlhf__tf_done(struct rlhf__tf *m, rlhf_status st, const char *what);
+// The distribution to score with: d, or temperature 1 over the whole vocabulary.
+const rlhf_dist *rlhf__tf_dist(const rlhf_dist *d);
 
 // ---- slots.c: shapes ----
 struct rlhf__tf_shape {
@@ -152,6 +215,12 @@ struct rlhf__tf_shape {
 };
 // Shape of a global (layer < 0) or layer slot under m's arch and open arguments.
 struct rlhf__tf_shape rlhf__tf_slot_shape(const struct rlhf__tf *m, int32_t layer, int32_t slot);
+// Rows of its slot that a name stands for.
+struct rlhf__tf_span {
+    int32_t from, count;
+};
+struct rlhf__tf_span rlhf__tf_piece_rows(const struct rlhf__tf *m, int32_t layer,
+                                         const struct rlhf__tf_name *name);
 // 1 when refresh() packs the slot's values and nothing else reads them.
 int32_t rlhf__tf_slot_only_packed(const struct rlhf__tf *m, int32_t layer, int32_t slot);
 
@@ -174,7 +243,7 @@ void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w);
 void rlhf__tf_scratch_finish(struct rlhf__tf *m);
 rlhf_status rlhf__tf_host_tmp(struct rlhf__tf *m, uint64_t bytes, void **out);
 
-// ---- batch.c ----
+// ---- check.c ----
 rlhf_status rlhf__tf_batch_check(struct rlhf__tf *m, const rlhf_batch *b, int32_t want_resp);
 int32_t rlhf__tf_has_prefix(const int32_t *prefix, uint32_t n); // is any entry not -1
 // ---- rows.c ----
@@ -183,12 +252,25 @@ rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
 
 // ---- trunk.c, trunk_bwd.c ----
 // Embedding and all layers over w->rows; sets w->x. gen NULL: keys are the rows' own tokens.
-rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_gen *gen);
+rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen);
+// Where a layer's activations of w lie, once the trunk has run.
+struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
+                                   int32_t layer);
 rlhf_attn rlhf__tf_attn_geometry(const struct rlhf__tf *m, int32_t layer, int32_t cached);
 // From d(loss)/d(w->x) in m->bwd.ds, f32 [total, d], to every trunk gradient.
 rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w);
 
-// ---- heads.c, heads_bwd.c, value.c, score.c ----
+// ---- norm.c ----
+// The architecture's norm of x, f32 [rows, d], with the gain at gamma (and what follows it). out in
+// dtype; stats f32 [rows, 2] for backward, or NULL.
+rlhf_status rlhf__tf_norm(const struct rlhf__tf *m, const struct rlhf__tf_tensor *gamma,
+                          rlhf_dev out, int32_t dtype, rlhf_dev stats, rlhf_dev x, uint32_t rows);
+// Gradients of the gain, and of x in dx, f32 (added to it when accumulate), from dy in dy_dtype.
+rlhf_status rlhf__tf_norm_bwd(const struct rlhf__tf *m, const struct rlhf__tf_tensor *gamma,
+                              rlhf_dev dx, int32_t accumulate, rlhf_dev dy, int32_t dy_dtype,
+                              rlhf_dev x, rlhf_dev stats, uint32_t rows);
+
+// ---- heads.c, heads_bwd.c, small_heads.c ----
 // Gather w->rows.resp from w->x, final norm in f32 (w->rf_p), copy in the act dtype (w->rh_p).
 rlhf_status rlhf__tf_resp_state(struct rlhf__tf *m, struct rlhf__tf_work *w);
 rlhf_status rlhf__tf_heads(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
@@ -216,15 +298,8 @@ rlhf_status rlhf__tf_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rl
 rlhf_status rlhf__tf_gen_step(void *self, rlhf_gen *, const rlhf_gen_step *);
 void rlhf__tf_gen_close(void *self, rlhf_gen *);
 
-// ---- gen_check.c ----
 // Refuse a step that does not fit the session; fills `use` and `after` of its slots.
 rlhf_status rlhf__tf_step_check(struct rlhf__tf *m, rlhf_gen *, const rlhf_gen_step *);
 void rlhf__tf_step_commit(rlhf_gen *, const rlhf_gen_step *); // the step is done
-
-// ---- model.c ----
-// Ends an ops function: reports the device's own text when the failure has none yet.
-rlhf_status rlhf__tf_done(struct rlhf__tf *m, rlhf_status st, const char *what);
-// The distribution to score with: d, or temperature 1 over the whole vocabulary.
-const rlhf_dist *rlhf__tf_dist(const rlhf_dist *d);
 
 #endif

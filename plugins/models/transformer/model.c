@@ -1,43 +1,7 @@
 // transformer/model.c: the ops table: life of an instance, forward and backward.
 #include "internal.h"
 
-#include <string.h>
-
 static const char magic_anchor = 0; // its address is the same only within one plugin
-
-static const rlhf_dist unit_dist = {1.0, 1.0, 0, 0};
-
-const rlhf_dist *rlhf__tf_dist(const rlhf_dist *d) { return d ? d : &unit_dist; }
-
-rlhf_status rlhf__tf_fail(struct rlhf__tf *m, rlhf_status code, const char *fmt, ...) {
-    char text[512];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    m->failed = 1;
-    return m->host->fail(m->host, code, text);
-}
-
-rlhf_status rlhf__tf_copy_in(struct rlhf__tf *m, const char *what, void *dst, uint32_t own,
-                             const void *src, uint32_t first) {
-    uint32_t size;
-    memcpy(&size, src, sizeof size);
-    rlhf_status st = rlhf_copy_in(dst, own, src, first);
-    if (st == RLHF_E_UNSUPPORTED)
-        return rlhf__tf_fail(m, st, "%s sets a field newer than this model (%u > %u bytes)", what,
-                             size, own);
-    if (st < 0)
-        return rlhf__tf_fail(m, st, "%s says it has %u bytes, at least %u are needed", what, size,
-                             first);
-    return RLHF_OK;
-}
-
-rlhf_status rlhf__tf_done(struct rlhf__tf *m, rlhf_status st, const char *what) {
-    if (st >= 0 || m->failed) return st;
-    const char *text = m->c ? m->c->last_error(m->c->ctx) : "";
-    return rlhf__tf_fail(m, st, "%s: %s", what, text[0] ? text : "failed without a message");
-}
 
 rlhf_status rlhf__tf_create(const rlhf_host *host, const struct rlhf__tf_arch *arch, void **self) {
     struct rlhf__tf *m = host->alloc(host, sizeof *m);
@@ -120,7 +84,8 @@ static uint32_t capabilities(const struct rlhf__tf *m) {
 static rlhf_status tf_info(void *self, rlhf_model_info *out) {
     const struct rlhf__tf *m = self;
     const struct rlhf__tf_arch *a = &m->arch;
-    const int64_t d = a->d;
+    const struct rlhf__tf_widths w = rlhf__tf_widths(a);
+    const int64_t d = w.d;
     int64_t n = 0;
     for (uint32_t i = 0; i < m->n_tensors; i++)
         n += (int64_t)m->tensors[i].n;
@@ -128,7 +93,7 @@ static rlhf_status tf_info(void *self, rlhf_model_info *out) {
     i.heads = capabilities(m);
     i.n_params = n;
     i.flops_per_token =
-        2 * (a->n_layer * (4 * d * d + 2 * d * a->d_inner) + (a->causal ? d * a->n_vocab : 0));
+        2 * (a->n_layer * d * (w.qkv + w.q + 2 * w.inner) + (a->causal ? d * a->n_vocab : 0));
     i.n_vocab = a->n_vocab;
     i.n_ctx = a->n_ctx;
     i.d_model = a->d;

@@ -1,7 +1,7 @@
 // transformer/params.c: storage of parameters and gradients, and the list param() reads.
 //
 // Values lie in one device allocation, gradients in a second of the same layout. Each slot starts
-// at a multiple of 64 bytes; the parts of a slot (q, k, v of one fused matrix) follow each other
+// at a multiple of 64 bytes; the pieces of a slot (q, k, v of one fused matrix) follow each other
 // without a gap, so that the products see one matrix and the checkpoint sees three. A frozen model
 // has no gradients and keeps the values that are only packed in an allocation of their own, which
 // goes with the first refresh().
@@ -67,11 +67,12 @@ static rlhf_status fill_param(struct rlhf__tf *m, const struct rlhf__tf_name *n,
     struct cursor *at = arg;
     const struct rlhf__tf_shape s = rlhf__tf_slot_shape(m, layer, n->slot);
     const struct rlhf__tf_tensor *t = rlhf__tf_tensor(m, layer, n->slot);
-    const uint64_t skip = t->n / (uint64_t)n->parts * (uint64_t)n->part * sizeof(float);
+    const struct rlhf__tf_span rows = rlhf__tf_piece_rows(m, layer, n);
+    const uint64_t skip = t->n / (uint64_t)s.rows * (uint64_t)rows.from * sizeof(float);
     rlhf_param *p = &m->params[at->i++];
     p->name = at->name;
     at->name += full_name(m, n, layer, at->name, (size_t)(at->end - at->name)) + 1;
-    p->shape[0] = s.rows / n->parts;
+    p->shape[0] = rows.count;
     p->shape[1] = s.cols;
     p->ndim = s.cols ? 2 : 1;
     p->group = s.group;

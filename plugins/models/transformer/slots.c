@@ -1,8 +1,10 @@
-// transformer/slots.c: which tensors an instance has, their shapes, and how fresh ones are filled.
-// What it is not: storage (params.c) or names (the architecture's lists).
+// transformer/slots.c: what follows from an architecture: which tensors an instance has, their
+// shapes and how fresh ones are filled; and what its plugin needs to read a config.json. What it is
+// not: storage (params.c) or names (the architecture's lists).
 #include "internal.h"
 
 #include <math.h>
+#include <string.h>
 
 static struct rlhf__tf_shape matrix(int32_t rows, int32_t cols, double std) {
     struct rlhf__tf_shape s = {rows, cols, RLHF_PARAM_DECAY, RLHF_INIT_NORMAL, RLHF_PARAM_TRUNK,
@@ -119,6 +121,7 @@ static struct rlhf__tf_shape global_shape(const struct rlhf__tf *m, int32_t slot
 
 static struct rlhf__tf_shape layer_shape(const struct rlhf__tf *m, int32_t slot) {
     const struct rlhf__tf_arch *a = &m->arch;
+    const struct rlhf__tf_widths n = rlhf__tf_widths(a);
     const double std = a->init_std;
     const double res = a->residual_init ? std / sqrt(2.0 * a->n_layer) : std;
     switch (slot) {
@@ -129,19 +132,19 @@ static struct rlhf__tf_shape layer_shape(const struct rlhf__tf *m, int32_t slot)
     case TF_N2_B:
         return vector(a->d, RLHF_INIT_ZERO);
     case TF_QKV_W:
-        return linear(m, a->d, 3 * a->d, std);
+        return linear(m, n.d, n.qkv, std);
     case TF_QKV_B:
-        return bias(m, 3 * a->d);
+        return bias(m, n.qkv);
     case TF_PROJ_W:
-        return linear(m, a->d, a->d, res);
+        return linear(m, n.q, n.d, res);
     case TF_FC_W:
-        return linear(m, a->d, a->d_inner, std);
+        return linear(m, n.d, n.inner, std);
     case TF_FC_B:
-        return bias(m, a->d_inner);
+        return bias(m, n.inner);
     case TF_OUT_W:
-        return linear(m, a->d_inner, a->d, res);
+        return linear(m, n.inner, n.d, res);
     default:
-        return bias(m, a->d); // TF_PROJ_B, TF_OUT_B
+        return bias(m, n.d); // TF_PROJ_B, TF_OUT_B
     }
 }
 
@@ -154,4 +157,47 @@ int32_t rlhf__tf_slot_only_packed(const struct rlhf__tf *m, int32_t layer, int32
 
 struct rlhf__tf_shape rlhf__tf_slot_shape(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
     return layer < 0 ? global_shape(m, slot) : layer_shape(m, slot);
+}
+
+struct rlhf__tf_span rlhf__tf_piece_rows(const struct rlhf__tf *m, int32_t layer,
+                                         const struct rlhf__tf_name *name) {
+    const struct rlhf__tf_widths n = rlhf__tf_widths(&m->arch);
+    switch (name->piece) {
+    case TF_QUERIES:
+        return (struct rlhf__tf_span){0, n.q};
+    case TF_KEYS:
+        return (struct rlhf__tf_span){n.q, n.kv};
+    case TF_VALUES:
+        return (struct rlhf__tf_span){n.q + n.kv, n.kv};
+    default:
+        return (struct rlhf__tf_span){0, rlhf__tf_slot_shape(m, layer, name->slot).rows};
+    }
+}
+
+// ---- for the architecture's plugin ----
+
+int32_t rlhf__tf_activation(const char *name) {
+    static const struct {
+        const char *name;
+        int32_t act, reserved;
+    } known[] = {{"gelu_new", RLHF_ACT_GELU_TANH, 0},
+                 {"gelu_pytorch_tanh", RLHF_ACT_GELU_TANH, 0},
+                 {"gelu", RLHF_ACT_GELU_ERF, 0},
+                 {"relu", RLHF_ACT_RELU, 0}};
+    for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
+        if (!strcmp(name, known[i].name)) return known[i].act;
+    return 0;
+}
+
+double rlhf__tf_attn_scale(const struct rlhf__tf_arch *a) {
+    return 1.0 / sqrt((double)a->head_dim);
+}
+
+rlhf_status rlhf__tf_check(const rlhf_host *host, const struct rlhf__tf_arch *a, const char *d_key,
+                           const char *head_key) {
+    if (a->d % a->n_head)
+        return rlhf_failf(host, RLHF_E_INVALID,
+                          "config.json: %s (%d) must be a multiple of %s (%d)", d_key, a->d,
+                          head_key, a->n_head);
+    return RLHF_OK;
 }

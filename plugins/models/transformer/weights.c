@@ -29,13 +29,14 @@ static rlhf_status make_heads(struct rlhf__tf *m) {
 
 rlhf_status rlhf__tf_weights_create(struct rlhf__tf *m) {
     const struct rlhf__tf_arch *a = &m->arch;
+    const struct rlhf__tf_widths n = rlhf__tf_widths(a);
     m->w = m->host->alloc(m->host, (uint64_t)a->n_layer * sizeof *m->w);
     if (!m->w) return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the weight list");
     for (int32_t l = 0; l < a->n_layer; l++) {
-        RLHF_TRY(make(m, a->d, 3 * a->d, m->dtype, a->out_in, &m->w[l].qkv));
-        RLHF_TRY(make(m, a->d, a->d, m->dtype, a->out_in, &m->w[l].proj));
-        RLHF_TRY(make(m, a->d, a->d_inner, m->dtype, a->out_in, &m->w[l].fc));
-        RLHF_TRY(make(m, a->d_inner, a->d, m->dtype, a->out_in, &m->w[l].out));
+        RLHF_TRY(make(m, n.d, n.qkv, m->dtype, a->out_in, &m->w[l].qkv));
+        RLHF_TRY(make(m, n.q, n.d, m->dtype, a->out_in, &m->w[l].proj));
+        RLHF_TRY(make(m, n.d, n.inner, m->dtype, a->out_in, &m->w[l].fc));
+        RLHF_TRY(make(m, n.inner, n.d, m->dtype, a->out_in, &m->w[l].out));
     }
     return make_heads(m);
 }

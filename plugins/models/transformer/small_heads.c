@@ -1,9 +1,52 @@
-// transformer/score.c: the score head of a sequence classifier or reward model, in f32: once a row
-// on the pooled state, or at each response token; forward and backward.
+// transformer/small_heads.c: the value head and the score head, in f32 on the final norm's output;
+// forward and backward.
 //
-// First and last pooling and token scores normalise only the positions they read; mean pooling
-// averages the final norm's output over all tokens of a row.
+// The value head is linear or d -> 4d -> ReLU -> 1 and reads the states that predict a response
+// token. The score head of a sequence classifier or reward model reads the pooled state of a row,
+// or each response token. First and last pooling and token scores normalise only the positions they
+// read; mean pooling averages the final norm's output over all tokens of a row.
 #include "internal.h"
+
+// ---- value ----
+
+rlhf_status rlhf__tf_value(struct rlhf__tf *m, struct rlhf__tf_work *w) {
+    const rlhf_compute *c = m->c;
+    const uint32_t rows = w->rows.n_resp;
+    const uint64_t wide = (uint64_t)rows * 4 * (uint64_t)m->arch.d;
+    rlhf_dev x = w->rf_p;
+    RLHF_TRY(rlhf__tf_reserve(m, &w->value, rows * sizeof(float)));
+    if (m->v1) {
+        RLHF_TRY(rlhf__tf_reserve(m, &w->v1, wide * sizeof(float)));
+        RLHF_TRY(rlhf__tf_reserve(m, &w->v1a, wide * sizeof(float)));
+        RLHF_TRY(c->linear(c->ctx, w->v1.p, RLHF_F32, 0, x, m->v1,
+                           rlhf__tf_global(m, TF_V1_B)->value, rows));
+        RLHF_TRY(c->act(c->ctx, w->v1a.p, w->v1.p, RLHF_ACT_RELU, RLHF_F32, wide));
+        x = w->v1a.p;
+    }
+    return c->linear(c->ctx, w->value.p, RLHF_F32, 0, x, m->v2, rlhf__tf_global(m, TF_V2_B)->value,
+                     rows);
+}
+
+rlhf_status rlhf__tf_value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev d_value,
+                               rlhf_dev d_rf) {
+    const rlhf_compute *c = m->c;
+    const uint32_t rows = w->rows.n_resp;
+    const uint64_t wide = (uint64_t)rows * 4 * (uint64_t)m->arch.d;
+    const struct rlhf__tf_tensor *v1 = rlhf__tf_global(m, TF_V1_W);
+    const struct rlhf__tf_tensor *v2 = rlhf__tf_global(m, TF_V2_W);
+    RLHF_TRY(c->linear_dw(c->ctx, v2[0].grad, v2[1].grad, m->v1 ? w->v1a.p : w->rf_p, d_value,
+                          m->v2, rows));
+    if (!m->v1)
+        return d_rf ? c->linear_dx(c->ctx, d_rf, RLHF_F32, 0, d_value, m->v2, rows) : RLHF_OK;
+    RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dv1, wide * sizeof(float)));
+    rlhf_dev dv1 = m->bwd.dv1.p;
+    RLHF_TRY(c->linear_dx(c->ctx, dv1, RLHF_F32, 0, d_value, m->v2, rows));
+    RLHF_TRY(c->act_bwd(c->ctx, dv1, dv1, w->v1.p, RLHF_ACT_RELU, RLHF_F32, wide));
+    RLHF_TRY(c->linear_dw(c->ctx, v1[0].grad, v1[1].grad, w->rf_p, dv1, m->v1, rows));
+    return d_rf ? c->linear_dx(c->ctx, d_rf, RLHF_F32, 0, dv1, m->v1, rows) : RLHF_OK;
+}
+
+// ---- score ----
 
 int32_t rlhf__tf_pooling(const struct rlhf__tf *m) {
     return m->open.pooling ? m->open.pooling : m->arch.pooling;
@@ -13,7 +56,6 @@ int32_t rlhf__tf_pooling(const struct rlhf__tf *m) {
 static rlhf_status states(struct rlhf__tf *m, const struct rlhf__tf_work *w,
                           struct rlhf__tf_scored *s, rlhf_dev idx, uint32_t n) {
     const rlhf_compute *c = m->c;
-    const struct rlhf__tf_tensor *g = rlhf__tf_global(m, TF_FINAL_G);
     const int32_t d = m->arch.d;
     const uint64_t bytes = (uint64_t)n * (uint64_t)d * sizeof(float);
     RLHF_TRY(rlhf__tf_reserve(m, &s->pf, bytes));
@@ -21,8 +63,8 @@ static rlhf_status states(struct rlhf__tf *m, const struct rlhf__tf_work *w,
     RLHF_TRY(rlhf__tf_reserve(m, &s->px, bytes));
     RLHF_TRY(rlhf__tf_reserve(m, &s->pstats, (uint64_t)n * 2 * sizeof(float)));
     RLHF_TRY(c->gather(c->ctx, s->px.p, w->x, idx, n, d, RLHF_F32));
-    return c->norm(c->ctx, s->pf.p, RLHF_F32, w->train ? s->pstats.p : NULL, s->px.p, g[0].value,
-                   g[1].value, m->arch.norm_eps, n, d);
+    return rlhf__tf_norm(m, rlhf__tf_global(m, TF_FINAL_G), s->pf.p, RLHF_F32,
+                         w->train ? s->pstats.p : NULL, s->px.p, n);
 }
 
 // s->score, f32 [n, n_labels], from s->pf.
@@ -70,13 +112,12 @@ rlhf_status rlhf__tf_token_score(struct rlhf__tf *m, struct rlhf__tf_work *w) {
 static rlhf_status states_bwd(struct rlhf__tf *m, const struct rlhf__tf_scored *s, rlhf_dev idx,
                               uint32_t n) {
     const rlhf_compute *c = m->c;
-    const struct rlhf__tf_tensor *g = rlhf__tf_global(m, TF_FINAL_G);
     const int32_t d = m->arch.d;
     rlhf_dev dpf = m->bwd.dpf.p;
     if (m->arch.pre_norm) {
         RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dpx, (uint64_t)n * (uint64_t)d * sizeof(float)));
-        RLHF_TRY(c->norm_bwd(c->ctx, m->bwd.dpx.p, 0, g[0].grad, g[1].grad, dpf, RLHF_F32, s->px.p,
-                             s->pstats.p, g[0].value, n, d));
+        RLHF_TRY(rlhf__tf_norm_bwd(m, rlhf__tf_global(m, TF_FINAL_G), m->bwd.dpx.p, 0, dpf,
+                                   RLHF_F32, s->px.p, s->pstats.p, n));
         dpf = m->bwd.dpx.p;
     }
     return c->scatter_add(c->ctx, m->bwd.ds.p, dpf, RLHF_F32, idx, n, d);
@@ -86,15 +127,14 @@ static rlhf_status states_bwd(struct rlhf__tf *m, const struct rlhf__tf_scored *
 static rlhf_status mean_bwd(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
     const rlhf_compute *c = m->c;
     const struct rlhf__tf_rows *r = &w->rows;
-    const struct rlhf__tf_tensor *g = rlhf__tf_global(m, TF_FINAL_G);
     const int32_t d = m->arch.d;
     const uint64_t n = (uint64_t)r->total * (uint64_t)d;
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dfull, n * sizeof(float)));
     RLHF_TRY(c->pool_bwd(c->ctx, m->bwd.dfull.p, m->bwd.dpf.p, r->ragged.offset, r->n, d,
                          RLHF_POOL_MEAN));
     if (!m->arch.pre_norm) return c->add(c->ctx, m->bwd.ds.p, m->bwd.dfull.p, RLHF_F32, n);
-    return c->norm_bwd(c->ctx, m->bwd.ds.p, 1, g[0].grad, g[1].grad, m->bwd.dfull.p, RLHF_F32, w->x,
-                       w->fstats.p, g[0].value, r->total, d);
+    return rlhf__tf_norm_bwd(m, rlhf__tf_global(m, TF_FINAL_G), m->bwd.ds.p, 1, m->bwd.dfull.p,
+                             RLHF_F32, w->x, w->fstats.p, r->total);
 }
 
 // Gradients of the head's own tensors, and of its input in bwd.dpf, from dy f32 [n, n_labels].

@@ -1,0 +1,39 @@
+// transformer/internal.c: what every file of the core uses: failures told once, structs of the host
+// read, and the distribution of whoever gave none.
+#include "internal.h"
+
+#include <string.h>
+
+static const rlhf_dist unit_dist = {1.0, 1.0, 0, 0};
+
+const rlhf_dist *rlhf__tf_dist(const rlhf_dist *d) { return d ? d : &unit_dist; }
+
+rlhf_status rlhf__tf_fail(struct rlhf__tf *m, rlhf_status code, const char *fmt, ...) {
+    char text[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    m->failed = 1;
+    return m->host->fail(m->host, code, text);
+}
+
+rlhf_status rlhf__tf_copy_in(struct rlhf__tf *m, const char *what, void *dst, uint32_t own,
+                             const void *src, uint32_t first) {
+    uint32_t size;
+    memcpy(&size, src, sizeof size);
+    rlhf_status st = rlhf_copy_in(dst, own, src, first);
+    if (st == RLHF_E_UNSUPPORTED)
+        return rlhf__tf_fail(m, st, "%s sets a field newer than this model (%u > %u bytes)", what,
+                             size, own);
+    if (st < 0)
+        return rlhf__tf_fail(m, st, "%s says it has %u bytes, at least %u are needed", what, size,
+                             first);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__tf_done(struct rlhf__tf *m, rlhf_status st, const char *what) {
+    if (st >= 0 || m->failed) return st;
+    const char *text = m->c ? m->c->last_error(m->c->ctx) : "";
+    return rlhf__tf_fail(m, st, "%s: %s", what, text[0] ? text : "failed without a message");
+}
