@@ -4,6 +4,16 @@
 static const char magic_anchor = 0; // its address is the same only within one plugin
 
 rlhf_status rlhf__tf_create(const rlhf_host *host, const struct rlhf__tf_arch *arch, void **self) {
+    *self = NULL;
+    if (arch->norm != TF_NORM_LAYER)
+        return host->fail(host, RLHF_E_UNSUPPORTED,
+                          "norms of kind rms are not implemented; known: layer");
+    if (arch->n_kv_head != arch->n_head)
+        return rlhf_failf(
+            host, RLHF_E_UNSUPPORTED,
+            "%d heads of keys and values for %d of queries are not implemented: there "
+            "must be equally many",
+            arch->n_kv_head, arch->n_head);
     struct rlhf__tf *m = host->alloc(host, sizeof *m);
     if (!m) return host->fail(host, RLHF_E_NOMEM, "out of memory for a model");
     m->magic = &magic_anchor;
