@@ -18,11 +18,12 @@ rlhf_status rlhf__episodes_init(struct rlhf__episodes *e, uint32_t n, uint32_t t
     e->group = zeroed(n, sizeof *e->group);
     e->label = zeroed(n, sizeof *e->label);
     e->source = zeroed(n, sizeof *e->source);
+    e->version = zeroed(n, sizeof *e->version);
     e->finished = zeroed(n, sizeof *e->finished);
     e->score = zeroed(n, sizeof *e->score);
     e->reward = zeroed(n, sizeof *e->reward);
     int ok = e->ids && e->offset && e->prompt_len && e->group && e->label && e->source &&
-             e->finished && e->score && e->reward;
+             e->version && e->finished && e->score && e->reward;
     for (int k = 0; k < RLHF__N_TOKEN_ARRAYS; k++) {
         e->token[k] = zeroed(total, sizeof *e->token[k]);
         ok = ok && e->token[k];
@@ -39,6 +40,7 @@ void rlhf__episodes_finish(struct rlhf__episodes *e) {
     free(e->group);
     free(e->label);
     free(e->source);
+    free(e->version);
     free(e->finished);
     free(e->score);
     free(e->reward);
@@ -64,6 +66,7 @@ static void copy_row(struct rlhf__episodes *dst, uint32_t to, const struct rlhf_
     dst->group[to] = src->group[from];
     dst->label[to] = src->label[from];
     dst->source[to] = src->source[from];
+    dst->version[to] = src->version[from];
     dst->finished[to] = src->finished[from];
     dst->score[to] = src->score[from];
     dst->reward[to] = src->reward[from];

@@ -36,6 +36,7 @@ struct rlhf__episodes {
     int32_t *group;                     // [n]
     int32_t *label;                     // [n]
     int64_t *source;                    // [n] prompt or data row it came from
+    int64_t *version;                   // [n] optimiser steps behind the weights that drew it
     uint8_t *finished;                  // [n] 1 = ended by a stop token
     float *score;                       // [n] paid at the end of a row
     float *reward;                      // [n] paid in all: score and token rewards

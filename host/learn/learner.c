@@ -79,6 +79,11 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ep
                        .label = e->label + from,
                        .n_labels = l->model->n_labels,
                        .minibatches = l->epoch_minibatches};
+    if (l->plan.source == RLHF_SOURCE_ROLLOUT) {
+        in.logp_sampled = e->token[RLHF__LOGP_SAMPLED] + base;
+        in.version = e->version + from;
+        in.steps = l->optim->step;
+    }
     if (!(l->plan.flags & RLHF_PLAN_REFERENCE)) in.logp_ref = NULL;
     if (!(l->plan.heads & RLHF_HEAD_VALUE)) in.value_old = NULL;
     return in;
@@ -187,21 +192,26 @@ static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__episod
     return backward(l, &f, err);
 }
 
-rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__episodes *e,
-                                    uint32_t epoch, uint32_t minibatch, double lr_factor,
-                                    struct rlhf__error *err) {
+// Gradients of all rows; *loss = what the algorithm says of them.
+static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__episodes *e,
+                             uint32_t epoch, uint32_t minibatch, double *loss,
+                             struct rlhf__error *err) {
     rlhf_status st = reserve(l, e, err);
-    double loss = 0;
+    *loss = 0;
     for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
         to = rlhf__episodes_slice_end(e, from, l->microbatch_tokens, learner_shares(l, e));
-        st = microbatch(l, e, from, to, epoch, minibatch, &loss, err);
+        st = microbatch(l, e, from, to, epoch, minibatch, loss, err);
         rlhf__watch_seen(l->watch, "update", l->rows + to, l->rows_all);
     }
     l->rows += e->n;
-    if (st != RLHF_OK) return st;
+    return st;
+}
+
+static rlhf_status step(struct rlhf__learner *l, double loss, double lr_factor,
+                        struct rlhf__error *err) {
     struct rlhf__optim_report r, rc = {.skipped = 1};
     l->last_loss = loss;
-    st = rlhf__optim_step(l->optim, lr_factor, isfinite(loss), &r, err);
+    rlhf_status st = rlhf__optim_step(l->optim, lr_factor, isfinite(loss), &r, err);
     if (st == RLHF_OK && l->critic)
         st = rlhf__optim_step(l->critic_optim, lr_factor, isfinite(loss), &rc, err);
     if (st == RLHF_OK && !rc.skipped) st = rlhf__model_refresh(l->critic, err);
@@ -215,4 +225,32 @@ rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__
     l->norm_sum += r.grad_norm;
     l->clipped_sum += r.grad_norm_clipped;
     return rlhf__model_refresh(l->model, err);
+}
+
+static rlhf_status tell(const struct rlhf__learner *l, uint32_t epoch, uint32_t minibatch,
+                        double lr_factor, int32_t *stop, struct rlhf__error *err) {
+    const rlhf_algo_ops *ops = &l->algo->plugin->ops.algo;
+    rlhf_step_info info = {.size = sizeof info,
+                           .epoch = epoch,
+                           .minibatch = minibatch,
+                           .skipped = l->last.skipped,
+                           .loss = l->last_loss,
+                           .grad_norm = l->last.grad_norm,
+                           .grad_norm_clipped = l->last.grad_norm_clipped,
+                           .lr = l->optim->config.lr * lr_factor,
+                           .lr_factor = lr_factor,
+                           .steps = l->optim->step};
+    if (!ops->minibatch_end) return RLHF_OK;
+    struct rlhf__call call = rlhf__call_begin(l->algo, "minibatch_end()");
+    return rlhf__call_end(&call, ops->minibatch_end(l->algo->self, &info, stop), err);
+}
+
+rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__episodes *e,
+                                    uint32_t epoch, uint32_t minibatch, double lr_factor,
+                                    int32_t *stop, struct rlhf__error *err) {
+    double loss;
+    *stop = 0;
+    RLHF_TRY(gradients(l, e, epoch, minibatch, &loss, err));
+    RLHF_TRY(step(l, loss, lr_factor, err));
+    return tell(l, epoch, minibatch, lr_factor, stop, err);
 }

@@ -54,13 +54,14 @@ struct rlhf__learner {
 void rlhf__learner_finish(struct rlhf__learner *); // frees the arrays, not what it points to [main]
 
 // One minibatch: gradients of the algorithm's loss over all rows, then an optimiser step with
-// learning rates times lr_factor, then the weights are re-packed. Prompts are shared where the rows
+// learning rates times lr_factor, then the weights are re-packed and the algorithm is told; *stop =
+// 1 when it wants no more of this phase. Prompts are shared where the rows
 // say so (RLHF__SHARE_PROMPTS) and the model can; microbatch_tokens counts what it computes. A loss
 // or gradient that is not finite skips the step; policy and critic have gradient norms and clipping
 // of their own. [step]
 rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__episodes *,
                                     uint32_t epoch, uint32_t minibatch, double lr_factor,
-                                    struct rlhf__error *err);
+                                    int32_t *stop, struct rlhf__error *err);
 
 // Fold |sampled - again| over the response tokens of rows [from, to) into the difference totals;
 // both arrays begin at row `from`'s first token. [any]

@@ -59,6 +59,14 @@ static const void *host_service(const rlhf_host *api, const char *id) {
     return id ? rlhf__services_find(behind(api)->services, id) : NULL;
 }
 
+// One process: the sum over all workers is its own.
+static rlhf_status host_reduce(const rlhf_host *api, double *sums, uint32_t n) {
+    (void)api;
+    (void)sums;
+    (void)n;
+    return RLHF_OK;
+}
+
 // ---- services ---------------------------------------------------------------------------------
 
 void rlhf__services_offer(struct rlhf__services *s, const char *id, const void *table) {
@@ -92,6 +100,7 @@ static void fill_api(rlhf_host *api) {
     api->rng = host_rng;
     api->cancelled = host_cancelled;
     api->service = host_service;
+    api->reduce = host_reduce;
 }
 
 static void host_destroy(struct rlhf__host *h) {

@@ -6,15 +6,6 @@
 #include "run/run.h"
 #include "run/run_dir.h"
 
-rlhf_status rlhf__algo_minibatch_end(const struct rlhf__run *t, int32_t *stop,
-                                     struct rlhf__error *err) {
-    const rlhf_algo_ops *ops = &t->cast.algo->plugin->ops.algo;
-    *stop = 0;
-    if (!ops->minibatch_end) return RLHF_OK;
-    struct rlhf__call call = rlhf__call_begin(t->cast.algo, "minibatch_end()");
-    return rlhf__call_end(&call, ops->minibatch_end(t->cast.algo->self, stop), err);
-}
-
 rlhf_status rlhf__algo_phase_end(const struct rlhf__run *t, struct rlhf__error *err) {
     const rlhf_algo_ops *ops = &t->cast.algo->plugin->ops.algo;
     if (!ops->phase_end) return RLHF_OK;

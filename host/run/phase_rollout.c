@@ -131,7 +131,10 @@ static rlhf_status advantages(struct rlhf__run *t, struct rlhf__episodes *e,
                       .returns = e->token[RLHF__RETURNS],
                       .batch_score = part ? batch->reward : NULL,
                       .batch_tokens = part ? rlhf__episodes_response_tokens(batch, 0, batch->n) : 0,
-                      .batch_n = part ? batch->n : 0};
+                      .batch_n = part ? batch->n : 0,
+                      .logp_sampled = e->token[RLHF__LOGP_SAMPLED],
+                      .version = e->version,
+                      .steps = t->optim->step};
     memset(r.advantage, 0, (size_t)e->total * sizeof *r.advantage);
     memset(r.returns, 0, (size_t)e->total * sizeof *r.returns);
     struct rlhf__call call = rlhf__call_begin(t->cast.algo, "advantages()");
@@ -251,10 +254,11 @@ static rlhf_status minibatch(struct rlhf__run *t, const struct rlhf__episodes *e
     if (st == RLHF_OK && (t->cast.plan.flags & RLHF_PLAN_MINIBATCH_SCOPE))
         st = advantages(t, &part, e, err);
     if (st == RLHF_OK)
-        st = rlhf__learner_minibatch(&t->learner, &part, epoch, index, rlhf__run_lr_factor(t), err);
+        st = rlhf__learner_minibatch(&t->learner, &part, epoch, index, rlhf__run_lr_factor(t), stop,
+                                     err);
     if (st == RLHF_OK && t->report.rollout_log) log_update(t, &part, pick, epoch, index);
     rlhf__episodes_finish(&part);
-    return st == RLHF_OK ? rlhf__algo_minibatch_end(t, stop, err) : st;
+    return st;
 }
 
 static rlhf_status update(struct rlhf__run *t, struct rlhf__episodes *e, struct rlhf__error *err) {

@@ -82,15 +82,14 @@ rlhf_status rlhf__phase_supervised(struct rlhf__run *t, struct rlhf__error *err)
     if (st == RLHF_OK) st = rlhf__reference_pass(t, &e, err);
     double from = rlhf__seconds();
     t->report.times.reference = from - began;
+    int32_t stop; // there is no second minibatch
     t->learner.rows = 0;
     t->learner.rows_all = e.n;
     if (st == RLHF_OK)
-        st = rlhf__learner_minibatch(&t->learner, &e, 0, 0, rlhf__run_lr_factor(t), err);
+        st = rlhf__learner_minibatch(&t->learner, &e, 0, 0, rlhf__run_lr_factor(t), &stop, err);
     double rows = (double)e.n, tokens = (double)e.total;
     t->count.sequences += e.n;
     rlhf__episodes_finish(&e);
-    int32_t stop = 0;
-    if (st == RLHF_OK) st = rlhf__algo_minibatch_end(t, &stop, err);
     t->report.times.update += rlhf__seconds() - from;
     if (st != RLHF_OK) return st;
     rlhf__metrics_set(t->report.metrics, "epoch", rlhf__order_epoch(rlhf__supervised_order(t)));

@@ -111,15 +111,11 @@ static rlhf_status step(struct rlhf__reward_round *r, const struct rlhf__replay 
                         const uint32_t *pick, uint32_t n, uint32_t k, double factor,
                         struct rlhf__error *err) {
     struct rlhf__episodes e = {0};
-    int32_t stop = 0;
+    int32_t stop; // the round decides
     rlhf_status st = rlhf__replay_rows(replay, pick, n, &e, err);
-    if (st == RLHF_OK) st = rlhf__learner_minibatch(&r->learner, &e, 0, k, factor, err);
+    if (st == RLHF_OK) st = rlhf__learner_minibatch(&r->learner, &e, 0, k, factor, &stop, err);
     rlhf__episodes_finish(&e);
-    if (st != RLHF_OK) return st;
-    const rlhf_algo_ops *ops = &r->loss->plugin->ops.algo;
-    if (!ops->minibatch_end) return RLHF_OK;
-    struct rlhf__call call = rlhf__call_begin(r->loss, "minibatch_end()");
-    return rlhf__call_end(&call, ops->minibatch_end(r->loss->self, &stop), err);
+    return st;
 }
 
 static rlhf_status train(struct rlhf__reward_round *r, const struct rlhf__replay *replay,

@@ -162,6 +162,7 @@ rlhf_status rlhf__rollout_source_next(struct rlhf__rollout_source *s, struct rlh
     q.watch = rlhf__progress_watch(t->report.progress);
     q.doing = "rollout";
     q.first = (uint64_t)t->count.sequences;
+    q.version = t->optim->step;
     rlhf_status st = rlhf__rollout(&q, row, e, &t->report.times.model_tokens, err);
     free(row);
     if (st != RLHF_OK) return st;

@@ -72,9 +72,7 @@ rlhf_status rlhf__phase_rollout(struct rlhf__run *, struct rlhf__error *err);
 // The cursor of the rows of a supervised run. [any]
 struct rlhf__order *rlhf__supervised_order(struct rlhf__run *);
 
-// The algorithm's end of a minibatch and of a phase. [step]
-rlhf_status rlhf__algo_minibatch_end(const struct rlhf__run *, int32_t *stop,
-                                     struct rlhf__error *err);
+// The algorithm's end of a phase. [step]
 rlhf_status rlhf__algo_phase_end(const struct rlhf__run *, struct rlhf__error *err);
 
 // Learning-rate factor of the current phase. [any]

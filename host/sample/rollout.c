@@ -118,6 +118,7 @@ static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t
         memcpy(e->token[RLHF__LOGP_SAMPLED] + at, r->logp + from, (size_t)len * sizeof(float));
         e->prompt_len[i] = p.n;
         e->source[i] = row[i];
+        e->version[i] = q->version;
         e->offset[i + 1] = at + len;
     }
     return r->support ? assemble_support(q, r, e, err) : RLHF_OK;

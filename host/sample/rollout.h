@@ -32,7 +32,8 @@ struct rlhf__rollout_request {
     const rlhf_dist *dist, *logp_dist;
     uint64_t seed;
     const char *stream;
-    uint64_t first; // number of row 0 in the run, for the draws
+    uint64_t first;  // number of row 0 in the run, for the draws
+    int64_t version; // optimiser steps that the model has behind it, for the rows
     const volatile sig_atomic_t *cancelled;
     const struct rlhf__watch *watch; // told of responses made; NULL = nobody
     const char *doing;               // what the watch is told

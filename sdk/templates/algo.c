@@ -55,21 +55,19 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
 
 // For each microbatch: its share of the loss, and the derivative of that by each log-prob.
 static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
-    struct state *s = self;
-    double total = 0;
+    (void)self;
     for (uint32_t i = 0; i < in->n; i++)
         for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++) {
             double w = (double)in->advantage[t] / (double)in->batch_tokens;
-            total -= w * (double)in->heads->logp[t];
+            out->loss -= w * (double)in->heads->logp[t];
             out->d_heads->logp[t] = (float)-w;
         }
-    out->loss = total;
-    s->loss += total;
     return RLHF_OK;
 }
 
-static rlhf_status minibatch_end(void *self, int32_t *stop) {
+static rlhf_status minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
     struct state *s = self;
+    s->loss += step->loss;
     s->updates++;
     *stop = 0;
     return RLHF_OK;

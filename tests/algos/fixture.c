@@ -5,6 +5,10 @@
 
 static struct rlhf_test_host the_host;
 
+const rlhf_step_info algo_step = {.size = sizeof algo_step, .lr_factor = 1, .steps = 1};
+const rlhf_step_info algo_skipped_step = {
+    .size = sizeof algo_skipped_step, .skipped = 1, .lr_factor = 1};
+
 rlhf_status algo_try(struct algo *a, const char *file, const char *options) {
     char path[4096], list[1024], *save = NULL;
     const char *build = getenv("RLHF_BUILD_DIR");

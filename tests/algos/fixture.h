@@ -41,6 +41,9 @@ struct batch {
     float class_score[MAX_ROWS * 8], d_class_score[MAX_ROWS * 8]; // [n, n_labels]
 };
 
+// For minibatch_end(): a step that was taken, and one that was skipped.
+extern const rlhf_step_info algo_step, algo_skipped_step;
+
 // Load file (e.g. "ppo.so") and set options ("a=1,b=x"); returns create()'s status.
 rlhf_status algo_try(struct algo *, const char *file, const char *options);
 

@@ -15,7 +15,8 @@ void preference_group(struct batch *b, int32_t n, int32_t prompt_len, int32_t re
 
 void preference_phase_end(struct algo *a) {
     int32_t stop = 0;
-    if (a->ops->minibatch_end) assert_int_equal(a->ops->minibatch_end(a->self, &stop), RLHF_OK);
+    if (a->ops->minibatch_end)
+        assert_int_equal(a->ops->minibatch_end(a->self, &algo_step, &stop), RLHF_OK);
     assert_int_equal(stop, 0);
     assert_int_equal(a->ops->phase_end(a->self, 0), RLHF_OK);
 }

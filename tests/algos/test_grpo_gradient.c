@@ -175,7 +175,7 @@ static void zero_spread(void **state) {
         for (int32_t t = b.offset[6]; t < b.total; t++)
             moved += b.d_logp[t] != 0;
         assert_true(moved > 0);
-        assert_int_equal(a.ops->minibatch_end(a.self, &stop), RLHF_OK);
+        assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
         assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
         assert_near(metric(&a, "frac_reward_zero_std"), 0.5, 1e-15, "counted");
         algo_close(&a);
@@ -234,7 +234,7 @@ static void infinite_log_probs(void **state) {
         for (int32_t t = 0; t < b.total; t++)
             assert_true(isfinite(b.d_logp[t]));
         int32_t stop;
-        assert_int_equal(a.ops->minibatch_end(a.self, &stop), RLHF_OK);
+        assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
         assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
         for (uint32_t k = 0; k < a.host->n_metrics; k++)
             assert_true(isfinite(a.host->metric[k].value));

@@ -70,7 +70,7 @@ static rlhf_status phase(struct algo *a, uint64_t number) {
     int32_t stop;
     assert_int_equal(batch_advantages(a, &b), RLHF_OK);
     batch_loss(a, &b, 0, b.n, 0);
-    assert_int_equal(a->ops->minibatch_end(a->self, &stop), RLHF_OK);
+    assert_int_equal(a->ops->minibatch_end(a->self, &algo_step, &stop), RLHF_OK);
     return a->ops->phase_end(a->self, number);
 }
 

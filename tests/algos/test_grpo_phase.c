@@ -77,7 +77,7 @@ static void phase(struct algo *a, uint32_t epochs) {
     assert_int_equal(batch_advantages(a, &b), RLHF_OK);
     for (uint32_t e = 0; e < epochs; e++) {
         batch_loss(a, &b, 0, b.n, e);
-        assert_int_equal(a->ops->minibatch_end(a->self, &stop), RLHF_OK);
+        assert_int_equal(a->ops->minibatch_end(a->self, &algo_step, &stop), RLHF_OK);
     }
     assert_int_equal(a->ops->phase_end(a->self, 0), RLHF_OK);
 }
@@ -132,11 +132,11 @@ static void early_stop_of_the_epochs(void **state) {
     memcpy(keep, b.logp, sizeof keep);
     memcpy(b.logp, b.old, sizeof keep);
     batch_loss(&a, &b, 0, b.n, 0);
-    assert_int_equal(a.ops->minibatch_end(a.self, &stop), RLHF_OK);
+    assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
     assert_int_equal(stop, 0);
     memcpy(b.logp, keep, sizeof keep);
     batch_loss(&a, &b, 0, b.n, 1);
-    assert_int_equal(a.ops->minibatch_end(a.self, &stop), RLHF_OK);
+    assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
     assert_int_equal(stop, 1);
     algo_close(&a);
 }
@@ -204,7 +204,7 @@ static void dapo_weights_tokens_of_the_phase(void **state) {
                 want -= (double)b.advantage[t] * (k % 2 ? (double)b.logp[t] : 1);
         for (int32_t i = 0; i < 12; i += 4) {
             loss += batch_loss(&a, &b, i, i + 4, 0);
-            assert_int_equal(a.ops->minibatch_end(a.self, &stop), RLHF_OK);
+            assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
         }
         assert_near(loss / 3, want / (double)tokens, 1e-9, losses[k]);
         b.minibatches = 0;

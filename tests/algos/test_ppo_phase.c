@@ -69,7 +69,7 @@ static void phase(struct algo *a, uint32_t epochs) {
     assert_int_equal(batch_advantages(a, &b), RLHF_OK);
     for (uint32_t e = 0; e < epochs; e++) {
         batch_loss(a, &b, 0, b.n, e);
-        assert_int_equal(a->ops->minibatch_end(a->self, &stop), RLHF_OK);
+        assert_int_equal(a->ops->minibatch_end(a->self, &algo_step, &stop), RLHF_OK);
     }
     assert_int_equal(a->ops->phase_end(a->self, 0), RLHF_OK);
 }
@@ -140,7 +140,7 @@ static void every_sample_counts_once(void **state) {
             for (uint32_t e = 0; e < 3; e++) {
                 if (i == 0 || e == 0) assert_int_equal(batch_advantages(&a, &b), RLHF_OK);
                 batch_loss(&a, &b, 0, b.n, e);
-                assert_int_equal(a.ops->minibatch_end(a.self, &stop), RLHF_OK);
+                assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
             }
             assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
         }
@@ -241,11 +241,11 @@ static void early_stop_of_the_epochs(void **state) {
     memcpy(keep, b.logp, sizeof keep);
     memcpy(b.logp, b.old, sizeof keep); // ratio 1: no reason to stop
     batch_loss(&a, &b, 0, b.n, 0);
-    assert_int_equal(a.ops->minibatch_end(a.self, &stop), RLHF_OK);
+    assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
     assert_int_equal(stop, 0);
     memcpy(b.logp, keep, sizeof keep);
     batch_loss(&a, &b, 0, b.n, 1);
-    assert_int_equal(a.ops->minibatch_end(a.self, &stop), RLHF_OK);
+    assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
     assert_int_equal(stop, 1);
     algo_close(&a);
 }
@@ -263,7 +263,8 @@ static void losses_of_epochs(void **state) {
         for (int32_t t = 0; t < b.total; t++)
             b.value[t] += e == 2 ? NAN : 0.1f;
         loss[e] = batch_loss(&a, &b, 0, b.n, e);
-        assert_int_equal(a.ops->minibatch_end(a.self, &stop), RLHF_OK);
+        const rlhf_step_info *step = e == 2 ? &algo_skipped_step : &algo_step;
+        assert_int_equal(a.ops->minibatch_end(a.self, step, &stop), RLHF_OK);
     }
     assert_true(isnan(loss[2]));
     assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
@@ -357,7 +358,7 @@ static void check_dapo(const char *options, int64_t said) {
             want -= (double)b.advantage[t];
     for (int32_t i = 0; i < 12; i += 4) { // the fixture's totals are the batch's: dapo ignores them
         loss += batch_loss(&a, &b, i, i + 4, 0);
-        assert_int_equal(a.ops->minibatch_end(a.self, &stop), RLHF_OK);
+        assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
     }
     assert_near(loss / 3, want / (double)tokens, 1e-9, options);
     b.minibatches = 0;

@@ -10,7 +10,7 @@ static double whole(struct algo *a) { return batch_loss(a, &b, 0, b.n, 0); }
 
 static void finish(struct algo *a) {
     int32_t stop = 7;
-    assert_int_equal(a->ops->minibatch_end(a->self, &stop), RLHF_OK);
+    assert_int_equal(a->ops->minibatch_end(a->self, &algo_step, &stop), RLHF_OK);
     assert_int_equal(stop, 0);
     assert_int_equal(a->ops->phase_end(a->self, 0), RLHF_OK);
 }

@@ -49,7 +49,7 @@ void vector_check(const struct vector_case *c, const struct vector_batch *v, con
     int32_t stop;
     for (; cuts[0] < v->n; cuts++)
         loss += batch_loss(&a, &b, cuts[0], cuts[1], 0);
-    assert_int_equal(a.ops->minibatch_end(a.self, &stop), RLHF_OK);
+    assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
     assert_int_equal(stop, 0);
     assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
     assert_tokens(c, "d_logp", b.d_logp, c->d_logp, 2e-7);

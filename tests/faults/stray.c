@@ -142,8 +142,9 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     return stray(s, in->epoch ? "late_loss" : in->minibatch ? "second_loss" : "loss");
 }
 
-static rlhf_status minibatch_end(void *self, int32_t *stop) {
+static rlhf_status minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
     struct self *s = self;
+    (void)step;
     *stop = 0;
     s->calls += 2;
     return stray(s, "minibatch_end");

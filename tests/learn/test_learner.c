@@ -24,6 +24,11 @@ struct seen {
     int calls;
     uint32_t at; // tokens so far
     float logp[TOTAL], entropy[TOTAL], kl[TOTAL], value[TOTAL];
+    float old[TOTAL], sampled[TOTAL]; // of rollouts
+    int64_t version[ROWS], steps;
+    uint32_t rows, reserved;
+    double bad; // what loss() adds to its number
+    rlhf_step_info step;
 };
 
 static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
@@ -34,9 +39,16 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     memcpy(s->entropy + s->at, h->entropy, in->total * sizeof(float));
     memcpy(s->kl + s->at, h->kl, in->total * sizeof(float));
     memcpy(s->value + s->at, h->value, in->total * sizeof(float));
+    if (in->logp_sampled) {
+        memcpy(s->old + s->at, in->logp_old, in->total * sizeof(float));
+        memcpy(s->sampled + s->at, in->logp_sampled, in->total * sizeof(float));
+        memcpy(s->version + s->rows, in->version, in->n * sizeof *s->version);
+    }
+    s->steps = in->steps;
+    s->rows += in->n;
     s->at += in->total;
     s->calls++;
-    out->loss = 0;
+    out->loss = s->bad;
     for (uint32_t i = 0; i < in->n; i++)
         for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++) {
             double a = (double)in->advantage[t], e = (double)h->value[t] - (double)in->returns[t];
@@ -48,6 +60,13 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
             out->d_heads->kl[t] = (float)(0.2 / n);
             out->d_heads->value[t] = (float)(e / n);
         }
+    return RLHF_OK;
+}
+
+static rlhf_status minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
+    struct seen *s = self;
+    s->step = *step;
+    *stop = step->skipped;
     return RLHF_OK;
 }
 
@@ -65,6 +84,7 @@ struct fixture {
     struct seen seen;
     struct rlhf__episodes e;
     struct rlhf__learner learner;
+    int32_t stop, reserved;
 };
 
 #define MUST(call)                                                                                 \
@@ -171,6 +191,7 @@ static void fixture_open(struct fixture *f, const char *backend, int32_t dtype, 
     rlhf_dist dist = {1, 1, 0, 0};
     MUST(rlhf__pass(f->reference, &f->e, &dist, 0, &out, &err));
     f->plugin.ops.algo.loss = loss;
+    f->plugin.ops.algo.minibatch_end = minibatch_end;
     f->algo = (struct rlhf__instance){.plugin = &f->plugin, .self = &f->seen};
     f->learner = (struct rlhf__learner){
         .model = f->policy,
@@ -218,7 +239,7 @@ static struct result *run(struct fixture *f, int share, int64_t microbatch_token
     f->learner.microbatch_tokens = microbatch_tokens;
     f->learner.loss_sum = 0;
     f->learner.tokens = 0;
-    MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &err));
+    MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
     assert_int_equal(f->seen.calls, calls);
     assert_int_equal(f->seen.at, TOTAL);
     r->seen = f->seen;
@@ -357,6 +378,61 @@ static void a_model_that_cannot_share_gets_full_rows(void **state) {
     assert_int_equal(f->learner.tokens, TOTAL);
 }
 
+// ---- what the algorithm is told ----
+
+// What the sampler gave is there beside what the updates compare with, and whose weights drew it;
+// rows of a file were drawn by nobody.
+static void who_drew_the_rows(void **state) {
+    struct fixture *f = *state;
+    fixture_open(f, "cpu", RLHF__DTYPE_F32, 1, 0);
+    f->learner.plan.source = RLHF_SOURCE_ROLLOUT;
+    f->learner.microbatch_tokens = 60;
+    f->optim->step = 7;
+    for (int32_t t = 0; t < TOTAL; t++) {
+        f->e.token[RLHF__LOGP_OLD][t] = (float)-t;
+        f->e.token[RLHF__LOGP_SAMPLED][t] = (float)(-t - 1000);
+    }
+    for (int32_t i = 0; i < ROWS; i++)
+        f->e.version[i] = i / 2;
+    memset(&f->seen, 0, sizeof f->seen);
+    MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
+    assert_memory_equal(f->seen.old, f->e.token[RLHF__LOGP_OLD], sizeof f->seen.old);
+    assert_memory_equal(f->seen.sampled, f->e.token[RLHF__LOGP_SAMPLED], sizeof f->seen.sampled);
+    assert_memory_equal(f->seen.version, f->e.version, sizeof f->seen.version);
+    assert_int_equal(f->seen.steps, 7);
+    uint32_t pick[] = {5, 2};
+    struct rlhf__episodes part = {0};
+    MUST(rlhf__episodes_pick(&part, &f->e, pick, 2, &err));
+    assert_int_equal(part.version[0], 2);
+    assert_int_equal(part.version[1], 1);
+    rlhf__episodes_finish(&part);
+    f->learner.plan.source = RLHF_SOURCE_PREFERENCES;
+    memset(&f->seen, 0, sizeof f->seen);
+    MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
+    assert_int_equal(f->seen.steps, 0);
+    assert_true(f->seen.sampled[TOTAL - 1] == 0);
+}
+
+static void the_step_is_told(void **state) {
+    struct fixture *f = *state;
+    fixture_open(f, "cpu", RLHF__DTYPE_F32, 1, 0);
+    f->optim->config.lr = 0.5;
+    f->optim->config.max_grad_norm = 1e-3;
+    memset(&f->seen, 0, sizeof f->seen);
+    MUST(rlhf__learner_minibatch(&f->learner, &f->e, 3, 4, 0.25, &f->stop, &err));
+    const rlhf_step_info *s = &f->seen.step;
+    assert_int_equal(s->size, sizeof *s);
+    assert_true(s->epoch == 3 && s->minibatch == 4 && s->steps == 1 && !s->skipped && !f->stop);
+    assert_true(s->loss == f->learner.last_loss && s->loss != 0);
+    assert_true(s->grad_norm > 1e-3 && fabs(s->grad_norm_clipped - 1e-3) < 1e-9);
+    assert_true(s->lr == 0.125 && s->lr_factor == 0.25);
+    f->optim->config.max_skipped = 0;
+    f->seen.bad = NAN;
+    MUST(rlhf__learner_minibatch(&f->learner, &f->e, 3, 5, 0.25, &f->stop, &err));
+    assert_true(s->minibatch == 5 && s->steps == 1 && s->skipped && f->stop);
+    assert_true(isnan(s->loss) && s->grad_norm_clipped == 0);
+}
+
 // ---- the work of a minibatch ----
 
 // Forward and backward of the layers (12 d^2 products a layer and token here) and of the language
@@ -368,7 +444,7 @@ static void counts_the_products(void **state) {
         fixture_open(f, "cpu", RLHF__DTYPE_F32, 1, critic);
         double flops = 0;
         memset(&f->seen, 0, sizeof f->seen);
-        MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &err));
+        MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
         double want = 3 * (layers * TOTAL + head * ROWS * RESPONSE) + head * ROWS * RESPONSE;
         if (critic) want += 3 * layers * TOTAL;
         assert_true(fabs(f->learner.flops - want) < 0.5);
@@ -376,7 +452,7 @@ static void counts_the_products(void **state) {
         f->e.flags |= RLHF__SHARE_PROMPTS;
         f->learner.flops = 0;
         memset(&f->seen, 0, sizeof f->seen);
-        MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &err));
+        MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
         const int copies = ROWS - ROWS / GROUP;
         double saved = (double)copies * (PROMPT - 1);
         want -= (critic ? 6 : 3) * layers * saved;
@@ -398,6 +474,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(threads_do_not_matter, setup, teardown),
         cmocka_unit_test_setup_teardown(passes_have_the_same_bits, setup, teardown),
         cmocka_unit_test_setup_teardown(a_model_that_cannot_share_gets_full_rows, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_drew_the_rows, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_step_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_the_products, setup, teardown),
     };
     return cmocka_run_group_tests_name("learner", tests, NULL, NULL);

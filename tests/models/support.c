@@ -83,9 +83,18 @@ static const void *fake_service(const rlhf_host *h, const char *id) {
 }
 
 const rlhf_host *fake_host(void) {
-    static const rlhf_host host = {sizeof(rlhf_host), RLHF_ABI_MINOR, "test",         "0",
-                                   fake_log,          fake_fail,      fake_alloc,     fake_free,
-                                   fake_metric,       fake_rng,       fake_cancelled, fake_service};
+    static const rlhf_host host = {.size = sizeof host,
+                                   .abi_minor = RLHF_ABI_MINOR,
+                                   .name = "test",
+                                   .version = "0",
+                                   .log = fake_log,
+                                   .fail = fake_fail,
+                                   .alloc = fake_alloc,
+                                   .free = fake_free,
+                                   .metric = fake_metric,
+                                   .rng = fake_rng,
+                                   .cancelled = fake_cancelled,
+                                   .service = fake_service};
     return &host;
 }
 

@@ -124,10 +124,13 @@ static rlhf_status bt_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *ou
     return RLHF_OK;
 }
 
-static rlhf_status bt_minibatch_end(void *self, int32_t *stop) {
+static rlhf_status bt_minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
     struct bt *b = self;
+    double seen = (double)b->seen;
+    (void)step;
     *stop = 0;
-    if (b->seen) b->minibatches++;
+    RLHF_TRY(b->host->reduce(b->host, &seen, 1));
+    if (seen > 0) b->minibatches++;
     b->seen = 0;
     return RLHF_OK;
 }
@@ -136,14 +139,16 @@ static rlhf_status bt_phase_end(void *self, uint64_t phase) {
     struct bt *b = self;
     const rlhf_host *h = b->host;
     const struct bt_sums *s = &b->phase;
-    double n = (double)s->groups;
+    double sums[] = {b->loss, s->accuracy, s->margin, s->chosen, s->rejected, (double)s->groups};
     (void)phase;
-    if (b->minibatches) h->metric(h, "objective/loss", b->loss / (double)b->minibatches);
-    if (s->groups) {
-        h->metric(h, "reward_model/accuracy", s->accuracy / n);
-        h->metric(h, "reward_model/margin", s->margin / n);
-        h->metric(h, "reward_model/chosen", s->chosen / n);
-        h->metric(h, "reward_model/rejected", s->rejected / n);
+    RLHF_TRY(h->reduce(h, sums, sizeof sums / sizeof *sums));
+    double n = sums[5];
+    if (b->minibatches) h->metric(h, "objective/loss", sums[0] / (double)b->minibatches);
+    if (n > 0) {
+        h->metric(h, "reward_model/accuracy", sums[1] / n);
+        h->metric(h, "reward_model/margin", sums[2] / n);
+        h->metric(h, "reward_model/chosen", sums[3] / n);
+        h->metric(h, "reward_model/rejected", sums[4] / n);
     }
     b->phase = (struct bt_sums){0};
     b->loss = 0;

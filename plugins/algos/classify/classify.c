@@ -101,10 +101,13 @@ static rlhf_status classify_loss(void *self, const rlhf_loss_in *in, rlhf_loss_o
     return RLHF_OK;
 }
 
-static rlhf_status classify_minibatch_end(void *self, int32_t *stop) {
+static rlhf_status classify_minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
     struct classify *c = self;
+    double seen = (double)c->seen;
+    (void)step;
     *stop = 0;
-    if (c->seen) c->minibatches++;
+    RLHF_TRY(c->host->reduce(c->host, &seen, 1));
+    if (seen > 0) c->minibatches++;
     c->seen = 0;
     return RLHF_OK;
 }
@@ -112,9 +115,11 @@ static rlhf_status classify_minibatch_end(void *self, int32_t *stop) {
 static rlhf_status classify_phase_end(void *self, uint64_t phase) {
     struct classify *c = self;
     const rlhf_host *h = c->host;
+    double sums[] = {c->loss, (double)c->correct, (double)c->rows};
     (void)phase;
-    if (c->minibatches) h->metric(h, "objective/loss", c->loss / (double)c->minibatches);
-    if (c->rows) h->metric(h, "classify/accuracy", (double)c->correct / (double)c->rows);
+    RLHF_TRY(h->reduce(h, sums, sizeof sums / sizeof *sums));
+    if (c->minibatches) h->metric(h, "objective/loss", sums[0] / (double)c->minibatches);
+    if (sums[2] > 0) h->metric(h, "classify/accuracy", sums[1] / sums[2]);
     c->loss = 0;
     c->rows = c->correct = c->minibatches = c->seen = 0;
     return RLHF_OK;

@@ -32,9 +32,45 @@ void rlhf__pg_add(struct rlhf__pg_update_sums *to, const struct rlhf__pg_update_
     to->rows += from->rows;
 }
 
-void rlhf__pg_fold(struct rlhf__pg_metrics *m) {
+// Counts are whole numbers far below 2^53, so a double holds them.
+static rlhf_status reduce_count(const rlhf_host *h, int64_t *const count[], uint32_t n) {
+    double sums[8];
+    for (uint32_t i = 0; i < n; i++)
+        sums[i] = (double)*count[i];
+    RLHF_TRY(h->reduce(h, sums, n));
+    for (uint32_t i = 0; i < n; i++)
+        *count[i] = (int64_t)sums[i];
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__pg_reduce(const rlhf_host *h, struct rlhf__pg_update_sums *u) {
+    double *const sum[] = {&u->pg.loss,    &u->pg.ratio,   &u->pg.ratio2,  &u->pg.approx_kl,
+                           &u->value_loss, &u->value_half, &u->kl_loss,    &u->entropy_loss,
+                           &u->entropy,    &u->value,      &u->value_error};
+    enum { N = sizeof sum / sizeof *sum };
+    int64_t *const count[] = {&u->pg.tokens, &u->pg.clipped, &u->pg.out_of_support,
+                              &u->value_clipped, &u->rows};
+    double sums[N];
+    for (int i = 0; i < N; i++)
+        sums[i] = *sum[i];
+    RLHF_TRY(h->reduce(h, sums, N));
+    for (int i = 0; i < N; i++)
+        *sum[i] = sums[i];
+    return reduce_count(h, count, sizeof count / sizeof *count);
+}
+
+rlhf_status rlhf__pg_reduce_kl(const rlhf_host *h, struct rlhf__pg_rollout_sums *r) {
+    double sums[] = {r->kl, r->penalty};
+    int64_t *const count[] = {&r->kl_sequences, &r->kl_tokens};
+    RLHF_TRY(h->reduce(h, sums, 2));
+    r->kl = sums[0];
+    r->penalty = sums[1];
+    return reduce_count(h, count, 2);
+}
+
+void rlhf__pg_fold(struct rlhf__pg_metrics *m, int32_t skipped) {
     double total = rlhf__pg_total_loss(&m->minibatch);
-    if (m->minibatch.rows > 0 && isfinite(total)) {
+    if (m->minibatch.rows > 0 && !skipped) {
         if (m->minibatch_epoch != m->last_epoch) {
             m->last_epoch = m->minibatch_epoch;
             m->last_epoch_loss = 0;

@@ -69,9 +69,14 @@ void rlhf__pg_add(struct rlhf__pg_update_sums *to, const struct rlhf__pg_update_
 // Mean (x - o)^2 / 2 of the minibatch under way; 0 when it has no tokens. [any]
 double rlhf__pg_approx_kl(const struct rlhf__pg_update_sums *);
 
-// Fold the minibatch under way into the phase and clear it. A minibatch whose loss is not finite
-// is left out (the host skips and counts that step). [step]
-void rlhf__pg_fold(struct rlhf__pg_metrics *);
+// Complete what loss() counted with the other workers' part: of the minibatch under way, before
+// anything is decided from it; and of the KL, where loss() measures it (kl_estimator full). [step]
+rlhf_status rlhf__pg_reduce(const rlhf_host *, struct rlhf__pg_update_sums *);
+rlhf_status rlhf__pg_reduce_kl(const rlhf_host *, struct rlhf__pg_rollout_sums *);
+
+// Fold the minibatch under way into the phase and clear it; one whose step was skipped is left out.
+// [step]
+void rlhf__pg_fold(struct rlhf__pg_metrics *, int32_t skipped);
 
 // Send the phase's metrics to host->metric. [step]
 void rlhf__pg_report(const rlhf_host *, const struct rlhf__pg_metrics *,

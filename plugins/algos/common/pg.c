@@ -174,17 +174,20 @@ rlhf_status rlhf__pg_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out
     return RLHF_OK;
 }
 
-rlhf_status rlhf__pg_minibatch_end(void *self, int32_t *stop) {
+rlhf_status rlhf__pg_minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
     struct rlhf__pg *g = self;
+    RLHF_TRY(rlhf__pg_reduce(g->host, &g->metrics.minibatch));
     double approx_kl = rlhf__pg_approx_kl(&g->metrics.minibatch);
     *stop = g->opt.target_kl > 0 && approx_kl > g->opt.target_kl;
-    rlhf__pg_fold(&g->metrics);
+    rlhf__pg_fold(&g->metrics, step->skipped);
     return RLHF_OK;
 }
 
 rlhf_status rlhf__pg_phase_end(void *self, uint64_t phase) {
     struct rlhf__pg *g = self;
     (void)phase;
+    if (g->opt.kl_estimator == RLHF__KL_FULL)
+        RLHF_TRY(rlhf__pg_reduce_kl(g->host, &g->metrics.rollout));
     struct rlhf__pg_report how = {g->kl.coef, g->opt.kl_placement != RLHF__KL_NOWHERE, g->critic,
                                   g->opt.logprob_support == RLHF__SUPPORT_SAMPLED,
                                   g->opt.group_size > 1};

@@ -67,7 +67,7 @@ void rlhf__pg_destroy(void *self);
 // the KL coefficient and forgets the phase. [main] for plan, [step] for the others.
 rlhf_status rlhf__pg_plan(void *self, const rlhf_run_info *, rlhf_plan *out);
 rlhf_status rlhf__pg_loss(void *self, const rlhf_loss_in *, rlhf_loss_out *);
-rlhf_status rlhf__pg_minibatch_end(void *self, int32_t *stop);
+rlhf_status rlhf__pg_minibatch_end(void *self, const rlhf_step_info *, int32_t *stop);
 rlhf_status rlhf__pg_phase_end(void *self, uint64_t phase);
 
 // Of rlhf_algo_ops too, for one advantage a response:

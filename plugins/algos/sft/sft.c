@@ -72,10 +72,13 @@ static rlhf_status sft_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *o
     return RLHF_OK;
 }
 
-static rlhf_status sft_minibatch_end(void *self, int32_t *stop) {
+static rlhf_status sft_minibatch_end(void *self, const rlhf_step_info *step, int32_t *stop) {
     struct sft *s = self;
+    double seen = (double)s->seen;
+    (void)step;
     *stop = 0;
-    if (s->seen) s->minibatches++;
+    RLHF_TRY(s->host->reduce(s->host, &seen, 1));
+    if (seen > 0) s->minibatches++;
     s->seen = 0;
     return RLHF_OK;
 }
@@ -83,10 +86,12 @@ static rlhf_status sft_minibatch_end(void *self, int32_t *stop) {
 static rlhf_status sft_phase_end(void *self, uint64_t phase) {
     struct sft *s = self;
     const rlhf_host *h = s->host;
+    double sums[] = {s->loss, s->nll, (double)s->tokens};
     (void)phase;
-    if (s->minibatches) h->metric(h, "objective/loss", s->loss / (double)s->minibatches);
-    if (s->tokens) {
-        double nll = s->nll / (double)s->tokens;
+    RLHF_TRY(h->reduce(h, sums, sizeof sums / sizeof *sums));
+    if (s->minibatches) h->metric(h, "objective/loss", sums[0] / (double)s->minibatches);
+    if (sums[2] > 0) {
+        double nll = sums[1] / sums[2];
         h->metric(h, "sft/perplexity", exp(nll));
         h->metric(h, "sft/bits_per_token", nll / log(2.0));
     }

@@ -11,6 +11,10 @@
 //
 // The loss must not depend on the split into microbatches: divide by the minibatch totals in
 // rlhf_loss_in, so that the microbatch losses (and derivatives) add up to the minibatch's.
+//
+// With several workers, advantages() sees the same rows on each of them, loss() some of a
+// minibatch's microbatches: sums that loss() keeps are completed by host->reduce, in
+// minibatch_end() or phase_end(), before anything is decided or reported.
 #ifndef RLHF_ALGO_H
 #define RLHF_ALGO_H
 
@@ -65,18 +69,25 @@ typedef struct rlhf_rollout {
     uint32_t size, n, total;
     int32_t max_new_tokens;
     uint64_t phase;
-    const int32_t *offset, *prompt_len;           // [n + 1], [n]
-    const int32_t *group;                         // [n] rows of one prompt sample have one number
-    const uint8_t *finished;                      // [n]
-    const float *score;                           // [n] mixed reward, after the response rules
-    const float *token_reward;                    // [total] mixed per-token rewards
-    const float *logp_old, *logp_ref, *value_old; // [total]; ref, value NULL when not planned
-    float *advantage, *returns;                   // out [total], zeroed
+    const int32_t *offset, *prompt_len; // [n + 1], [n]
+    const int32_t *group;               // [n] rows of one prompt sample have one number
+    const uint8_t *finished;            // [n]
+    const float *score;                 // [n] mixed reward, after the response rules
+    const float *token_reward;          // [total] mixed per-token rewards
+    // [total] log-probs that the updates compare with: the sampler's or, with
+    // RLHF_PLAN_RECOMPUTE_LOGP, those of a second forward. ref, value: NULL when not planned.
+    const float *logp_old, *logp_ref, *value_old;
+    float *advantage, *returns; // out [total], zeroed
     // The phase's whole batch, which this may be one minibatch of.
     // [batch_n] what its rows are paid in all, score and token_reward; NULL: this rollout is it.
     const float *batch_score;
     int64_t batch_tokens; // its response tokens; 0: this rollout's
     uint32_t batch_n, reserved;
+    const float *logp_sampled; // [total] what the sampler gave, whatever logp_old is
+    // [n] optimiser steps that the weights which drew the row had behind them; `steps` minus it is
+    // how stale the row is. Today a phase's rows are all drawn by the weights it begins with.
+    const int64_t *version;
+    int64_t steps; // that the policy's weights have behind them now
 } rlhf_rollout;
 
 typedef struct rlhf_loss_in {
@@ -93,6 +104,10 @@ typedef struct rlhf_loss_in {
     // Minibatches of an epoch of this phase: fewer than planned where dropped rows leave too few.
     // 0: not said, as many as planned.
     int64_t minibatches;
+    // As in rlhf_rollout; NULL and 0 for rows of a file, which nobody drew.
+    const float *logp_sampled; // [total]
+    const int64_t *version;    // [n]
+    int64_t steps;
 } rlhf_loss_in;
 
 typedef struct rlhf_loss_out {
@@ -101,13 +116,28 @@ typedef struct rlhf_loss_out {
     rlhf_heads *d_heads; // zeroed arrays to fill: derivative of loss for each planned head
 } rlhf_loss_out;
 
+// What the optimiser step of a minibatch did.
+typedef struct rlhf_step_info {
+    uint32_t size;
+    uint32_t epoch, minibatch; // as in rlhf_loss_in
+    // 1: the loss or a gradient was not finite, and the weights are what they were; what loss()
+    // said of this minibatch then describes no update.
+    int32_t skipped;
+    double loss;              // of the minibatch: what its microbatches gave, added up
+    double grad_norm;         // L2 over the policy's gradients, before clipping; may be NaN or Inf
+    double grad_norm_clipped; // after clipping; 0 when skipped
+    double lr, lr_factor;     // optim.lr times lr_factor, which is the schedule's
+    int64_t steps;            // that the policy's weights have behind them, this one included
+} rlhf_step_info;
+
 typedef struct rlhf_algo_ops {
     uint32_t size, flags;
     rlhf_status (*plan)(void *self, const rlhf_run_info *, rlhf_plan *out); // [main]
     rlhf_status (*advantages)(void *self, const rlhf_rollout *);            // [step]
     rlhf_status (*loss)(void *self, const rlhf_loss_in *, rlhf_loss_out *); // [step]
-    // After the optimiser step of a minibatch. *stop = 1 ends the phase's inner epochs. Optional.
-    rlhf_status (*minibatch_end)(void *self, int32_t *stop); // [step]
+    // After the optimiser step of a minibatch. *stop (0 before) = 1 ends the phase's inner epochs;
+    // all workers must decide alike. Optional. [step]
+    rlhf_status (*minibatch_end)(void *self, const rlhf_step_info *, int32_t *stop);
     // Report the phase's metrics with host->metric; update controllers. Optional. [step]
     rlhf_status (*phase_end)(void *self, uint64_t phase);
 } rlhf_algo_ops;

@@ -37,6 +37,12 @@ struct rlhf_host {
     int32_t (*cancelled)(const rlhf_host *);
     // The service table of that id, or NULL when the host has none. Valid for the run. [any]
     const void *(*service)(const rlhf_host *, const char *id);
+    // sums[i] = the sum of sums[i] over all workers that train this model, in rank order, so that
+    // every worker gets the same bits; the identity for a run of one process, as all are today.
+    // Workers share the rows of a minibatch out among them (algo.h): what loss() added up must
+    // pass through here before a decision or a metric is made of it. All workers make the same
+    // calls with the same n, so not in loss(). [step]
+    rlhf_status (*reduce)(const rlhf_host *, double *sums, uint32_t n);
 };
 
 #endif

@@ -140,6 +140,14 @@ static inline const void *rlhf__test_service(const rlhf_host *h, const char *id)
     return NULL;
 }
 
+// One worker; a test of several puts its own function into the table.
+static inline rlhf_status rlhf__test_reduce(const rlhf_host *h, double *sums, uint32_t n) {
+    (void)h;
+    (void)sums;
+    (void)n;
+    return RLHF_OK;
+}
+
 // ---- setting up and looking ----
 
 // A fresh host: nothing recorded, no services, no failures planned.
@@ -157,6 +165,7 @@ static inline void rlhf_test_init(struct rlhf_test_host *t, uint64_t seed) {
     t->table.rng = rlhf__test_rng;
     t->table.cancelled = rlhf__test_cancelled;
     t->table.service = rlhf__test_service;
+    t->table.reduce = rlhf__test_reduce;
     t->seed = seed;
 }
 
