@@ -168,6 +168,31 @@ static void a_judge_changes_nothing(void **state) {
     e2e_says(t, "\"judge\": {");
 }
 
+// ---- random numbers ----
+
+static void succeeds(struct e2e *t, const char *script) {
+    if (e2e_shell(t, "%s", script) != 0) fail_msg("%s", t->out);
+}
+
+// Of all samples of the two runs, the calibration of the reward model, the rollouts and the refits,
+// no two are drawn with one number of one stream; the trial rollout at the start has the fourth.
+static void no_number_is_drawn_with_twice(void **state) {
+    struct e2e *t = *state;
+    succeeds(t, "cp -r model spy && sed -i 's/\"gpt2\"/\"spying_gpt2\"/' spy/config.json");
+    succeeds(t, "export DRAWS=$PWD/draws; \"$HOST\" --algo bradley_terry.so --data pairs.jsonl "
+                "--policy spy --set policy.init=random --set batch.size=2 --threads 1 --phases 1 "
+                "--set score.calibrate=16 --set sampling.max_new_tokens=8 --out first && "
+                "echo '{\"add_bos_token\": true}' "
+                ">first/checkpoints/latest/tokenizer_config.json && cut -d' ' -f1 draws | sort -u "
+                ">calibration && [ $(wc -l <calibration) = 1 ] && \"$HOST\" "
+                "--algo grpo_iterative.so:replay=true,group_size=4,iteration_phases=1 --judge " EVEN
+                " --reward bt_rm.so:model=first/checkpoints/latest " BASE
+                "--policy spy --set score.calibrate=16 --phases 2 --out second");
+    succeeds(t, "sort draws | uniq -d | head -3; cut -d' ' -f1 draws | sort | uniq -c; "
+                "[ -z \"$(sort draws | uniq -d)\" ] && "
+                "[ $(cut -d' ' -f1 draws | sort -u | wc -l) = 4 ]");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_reference_follows_the_policy, setup, e2e_teardown),
@@ -178,6 +203,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(resumes_exactly, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_checkpoint_holds_a_reward_model, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_judge_changes_nothing, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(no_number_is_drawn_with_twice, setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_iterative", tests, NULL, NULL);
 }

@@ -1,17 +1,41 @@
-// plain_gpt2.c: gpt2.so as a model plugin that cannot take log-probs over a given support.
+// wrapped_gpt2.c: gpt2.so with one thing changed. plain_gpt2.so cannot take log-probs over a given
+// support; spying_gpt2.so appends "stream counter" of every draw to the file $DRAWS.
 #include <rlhf/model.h>
 #include <rlhf/plugin.h>
 
 #include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const rlhf_model_ops *real;
+
+#ifdef SPY
+#define NAME "spying_gpt2"
+
+static rlhf_status gen_step(void *self, rlhf_gen *gen, const rlhf_gen_step *step) {
+    FILE *f = fopen(getenv("DRAWS"), "a");
+    if (!f) return RLHF_E_IO;
+    for (uint32_t i = 0; i < step->n; i++)
+        if (!step->silent || !step->silent[i])
+            fprintf(f, "%016llx %016llx\n", (unsigned long long)step->stream,
+                    (unsigned long long)step->counter[i]);
+    fclose(f);
+    return real->gen_step(self, gen, step);
+}
+
+static void change(rlhf_model_ops *ops) { ops->gen_step = gen_step; }
+#else
+#define NAME "plain_gpt2"
 
 static rlhf_status info(void *self, rlhf_model_info *out) {
     rlhf_status st = real->info(self, out);
     out->heads &= ~(uint32_t)RLHF_HEAD_SUPPORT;
     return st;
 }
+
+static void change(rlhf_model_ops *ops) { ops->info = info; }
+#endif
 
 const rlhf_bundle *rlhf_plugin_v0(void) {
     static rlhf_model_ops ops;
@@ -26,8 +50,8 @@ const rlhf_bundle *rlhf_plugin_v0(void) {
     plugin = *entry()->plugins[0];
     real = plugin.ops;
     ops = *real;
-    ops.info = info;
+    change(&ops);
     plugin.ops = &ops;
-    plugin.id = "org.rlhf-host.test.plain_gpt2";
+    plugin.id = "org.rlhf-host.test." NAME;
     return &bundle;
 }
