@@ -107,7 +107,9 @@ rlhf_status rlhf__eval_rollout(const struct rlhf__env *env, const struct rlhf__e
                                        .max_mib = o->max_mib,
                                        .seed = o->seed};
     rlhf_status st = rlhf__trial_open(&m.with, env, &with, err);
+    rlhf__progress_note(m.with.at.progress, "sampling the responses");
     if (st == RLHF_OK) st = respond(&m, err);
+    rlhf__progress_note(m.with.at.progress, "scoring the responses");
     if (st == RLHF_OK) st = score_responses(&m, err);
     if (m.with.at.progress) rlhf__progress_hide(m.with.at.progress);
     if (st == RLHF_OK) st = print_result(&m, err);

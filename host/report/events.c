@@ -8,7 +8,7 @@
 
 #include "base/crc32c.h"
 #include "base/file.h"
-#include "report/jsonl.h"
+#include "report/append.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -96,8 +96,7 @@ static rlhf_status write_record(struct rlhf__events *e, const struct rlhf__buf *
     rlhf__buf_put(&record, event->data, event->len);
     rlhf__buf_u32le(&record, rlhf__crc32c_mask(rlhf__crc32c(0, event->data, event->len)));
     if (event->bad) record.bad = 1;
-    rlhf_status status = rlhf__buf_ok(&record, err);
-    if (status == RLHF_OK) status = rlhf__append_all(e->fd, e->path, record.data, record.len, err);
+    rlhf_status status = rlhf__append_buf(e->fd, e->path, &record, err);
     rlhf__buf_free(&record);
     return status;
 }
@@ -125,8 +124,7 @@ static rlhf_status write_version(struct rlhf__events *e, struct rlhf__error *err
 }
 
 rlhf_status rlhf__events_sync(struct rlhf__events *e, struct rlhf__error *err) {
-    if (fsync(e->fd) == 0 || errno == EINVAL) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_IO, "%s: cannot sync: %s", e->path, strerror(errno));
+    return rlhf__append_sync(e->fd, e->path, err);
 }
 
 // ---- opening ----------------------------------------------------------------------------------

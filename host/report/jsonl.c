@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "report/append.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -87,31 +88,11 @@ void rlhf__jsonl_close(struct rlhf__jsonl *j) {
     j->fd = -1;
 }
 
-rlhf_status rlhf__append_all(int fd, const char *path, const void *bytes, size_t n,
-                             struct rlhf__error *err) {
-    const char *p = bytes;
-    off_t start = lseek(fd, 0, SEEK_END);
-    while (n > 0) {
-        ssize_t done = write(fd, p, n);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) {
-            int why = done < 0 ? errno : ENOSPC;
-            if (start >= 0 && ftruncate(fd, start) != 0) why = errno; // half a line may stay
-            return rlhf__fail(err, RLHF_E_IO, "%s: cannot write: %s", path, strerror(why));
-        }
-        p += done;
-        n -= (size_t)done;
-    }
-    return RLHF_OK;
-}
-
 rlhf_status rlhf__jsonl_append(struct rlhf__jsonl *j, const struct rlhf__buf *lines,
                                struct rlhf__error *err) {
-    RLHF_TRY(rlhf__buf_ok(lines, err));
-    return rlhf__append_all(j->fd, j->path, rlhf__buf_text(lines), lines->len, err);
+    return rlhf__append_buf(j->fd, j->path, lines, err);
 }
 
 rlhf_status rlhf__jsonl_sync(struct rlhf__jsonl *j, struct rlhf__error *err) {
-    if (fsync(j->fd) == 0 || errno == EINVAL) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_IO, "%s: cannot sync: %s", j->path, strerror(errno));
+    return rlhf__append_sync(j->fd, j->path, err);
 }

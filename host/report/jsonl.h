@@ -28,9 +28,4 @@ rlhf_status rlhf__jsonl_append(struct rlhf__jsonl *j, const struct rlhf__buf *li
 // fsync. [main]
 rlhf_status rlhf__jsonl_sync(struct rlhf__jsonl *j, struct rlhf__error *err);
 
-// Write all bytes at the end of fd; on failure the file is cut back to where it was. `path` is for
-// the message. [any]
-rlhf_status rlhf__append_all(int fd, const char *path, const void *bytes, size_t n,
-                             struct rlhf__error *err);
-
 #endif

@@ -1,27 +1,22 @@
 // metrics.c: see metrics.h.
 #include "report/metrics.h"
 
-#include "base/json.h"
-#include "report/events.h"
-#include "report/jsonl.h"
+#include "report/sink.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct value {
-    char *name;
-    double value;
-};
+static const struct rlhf__sink *const sinks[] = {&rlhf__sink_jsonl, &rlhf__sink_events,
+                                                 &rlhf__sink_csv};
+enum { N_SINKS = sizeof sinks / sizeof *sinks };
 
 struct rlhf__metrics {
-    struct rlhf__jsonl rows;
-    struct rlhf__events events;
-    int has_events;
-    int bad;              // a value was lost: out of memory
-    pthread_mutex_t lock; // of what follows
-    struct value *value;  // sorted by name
+    void *sink[N_SINKS]; // NULL: not wanted
+    int bad;             // a value was lost: out of memory
+    int reserved;
+    pthread_mutex_t lock;       // of what follows
+    struct rlhf__metric *value; // sorted by name
     size_t n, cap;
 };
 
@@ -33,25 +28,37 @@ static void forget(struct rlhf__metrics *m) {
 
 void rlhf__metrics_close(struct rlhf__metrics *m) {
     if (!m) return;
-    rlhf__jsonl_close(&m->rows);
-    rlhf__events_close(&m->events);
+    for (size_t i = 0; i < N_SINKS; i++)
+        sinks[i]->close(m->sink[i]);
     forget(m);
     free(m->value);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }
 
-rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, int tensorboard, int64_t keep_phase,
-                               struct rlhf__log *log, struct rlhf__metrics **out,
-                               struct rlhf__error *err) {
+static rlhf_status open_sink(struct rlhf__metrics *m, size_t i, const struct rlhf__folder *run,
+                             const struct rlhf__log_config *want, int64_t keep_phase,
+                             struct rlhf__log *log, struct rlhf__error *err) {
+    const struct rlhf__sink *s = sinks[i];
+    int wanted = !s->wanted || s->wanted(want);
+    if (!wanted && (keep_phase < 0 || !rlhf__folder_has(run, s->name))) return RLHF_OK;
+    rlhf_status st = s->open(run, keep_phase, log, &m->sink[i], err);
+    if (st != RLHF_OK || wanted) return st;
+    s->close(m->sink[i]); // it was cut
+    m->sink[i] = NULL;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, const struct rlhf__log_config *want,
+                               int64_t keep_phase, struct rlhf__log *log,
+                               struct rlhf__metrics **out, struct rlhf__error *err) {
     struct rlhf__metrics *m = calloc(1, sizeof *m);
     *out = NULL;
     if (!m) return RLHF__NOMEM(err, "%s: out of memory", run->path);
     pthread_mutex_init(&m->lock, NULL);
-    m->has_events = tensorboard != 0;
-    rlhf_status status = rlhf__jsonl_open(run, "metrics.jsonl", keep_phase, log, &m->rows, err);
-    if (status == RLHF_OK && tensorboard)
-        status = rlhf__events_open(run, "tensorboard", keep_phase, &m->events, err);
+    rlhf_status status = RLHF_OK;
+    for (size_t i = 0; status == RLHF_OK && i < N_SINKS; i++)
+        status = open_sink(m, i, run, want, keep_phase, log, err);
     if (status == RLHF_OK)
         *out = m;
     else
@@ -76,7 +83,7 @@ static size_t place(const struct rlhf__metrics *m, const char *name, int *there)
 static rlhf_status insert(struct rlhf__metrics *m, size_t at, const char *name, double v) {
     if (m->n == m->cap) {
         size_t cap = m->cap ? 2 * m->cap : 64;
-        struct value *all = realloc(m->value, cap * sizeof *all);
+        struct rlhf__metric *all = realloc(m->value, cap * sizeof *all);
         if (!all) return RLHF_E_NOMEM;
         m->value = all;
         m->cap = cap;
@@ -84,7 +91,7 @@ static rlhf_status insert(struct rlhf__metrics *m, size_t at, const char *name, 
     char *copy = strdup(name);
     if (!copy) return RLHF_E_NOMEM;
     memmove(m->value + at + 1, m->value + at, (m->n - at) * sizeof *m->value);
-    m->value[at] = (struct value){copy, v};
+    m->value[at] = (struct rlhf__metric){copy, v};
     m->n++;
     return RLHF_OK;
 }
@@ -92,6 +99,7 @@ static rlhf_status insert(struct rlhf__metrics *m, size_t at, const char *name, 
 rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double value) {
     int there;
     rlhf_status status = RLHF_OK;
+    if (strcmp(name, "phase") == 0) return RLHF_OK;
     pthread_mutex_lock(&m->lock);
     size_t at = place(m, name, &there);
     if (there)
@@ -124,47 +132,28 @@ void rlhf__metrics_names(const struct rlhf__metrics *m, void (*visit)(void *arg,
         visit(arg, m->value[i].name);
 }
 
-static void write_row(const struct rlhf__metrics *m, int64_t phase, struct rlhf__buf *line) {
-    char number[40];
-    rlhf__buf_printf(line, "{\"phase\": %lld", (long long)phase);
-    for (size_t i = 0; i < m->n; i++) {
-        if (strcmp(m->value[i].name, "phase") == 0) continue; // the line has one
-        rlhf__buf_puts(line, ", ");
-        rlhf__json_write_string(line, m->value[i].name, strlen(m->value[i].name));
-        rlhf__buf_printf(line, ": %s", rlhf__format_double(m->value[i].value, 0, number));
-    }
-    rlhf__buf_puts(line, "}\n");
-}
-
 rlhf_status rlhf__metrics_flush(struct rlhf__metrics *m, int64_t phase, struct rlhf__error *err) {
-    struct rlhf__buf line = RLHF__BUF_INIT, summary = RLHF__BUF_INIT;
     pthread_mutex_lock(&m->lock);
-    write_row(m, phase, &line);
-    for (size_t i = 0; m->has_events && i < m->n; i++)
-        if (isfinite(m->value[i].value))
-            rlhf__events_scalar(&summary, m->value[i].name, m->value[i].value);
-    if (m->bad) line.bad = 1;
+    const struct rlhf__sink_row row = {phase, m->value, m->n};
+    rlhf_status status =
+        m->bad ? RLHF__NOMEM(err, "out of memory for the numbers of a phase") : RLHF_OK;
+    for (size_t i = 0; status == RLHF_OK && i < N_SINKS; i++)
+        if (m->sink[i]) status = sinks[i]->row(m->sink[i], &row, err);
     forget(m);
     pthread_mutex_unlock(&m->lock);
-    rlhf_status status = rlhf__jsonl_append(&m->rows, &line, err);
-    if (status == RLHF_OK && m->has_events)
-        status = rlhf__events_write(&m->events, phase, &summary, err);
-    rlhf__buf_free(&line);
-    rlhf__buf_free(&summary);
     return status;
 }
 
 rlhf_status rlhf__metrics_text(struct rlhf__metrics *m, int64_t phase, const char *tag,
                                rlhf_str text, struct rlhf__error *err) {
-    if (!m->has_events) return RLHF_OK;
-    struct rlhf__buf summary = RLHF__BUF_INIT;
-    rlhf__events_text(&summary, tag, text);
-    rlhf_status status = rlhf__events_write(&m->events, phase, &summary, err);
-    rlhf__buf_free(&summary);
-    return status;
+    for (size_t i = 0; i < N_SINKS; i++)
+        if (m->sink[i] && sinks[i]->text)
+            RLHF_TRY(sinks[i]->text(m->sink[i], phase, tag, text, err));
+    return RLHF_OK;
 }
 
 rlhf_status rlhf__metrics_sync(struct rlhf__metrics *m, struct rlhf__error *err) {
-    RLHF_TRY(rlhf__jsonl_sync(&m->rows, err));
-    return m->has_events ? rlhf__events_sync(&m->events, err) : RLHF_OK;
+    for (size_t i = 0; i < N_SINKS; i++)
+        if (m->sink[i]) RLHF_TRY(sinks[i]->sync(m->sink[i], err));
+    return RLHF_OK;
 }

@@ -1,5 +1,5 @@
-// metrics.h: the numbers of a run: RUN/metrics.jsonl (one object a phase) and TensorBoard events in
-// RUN/tensorboard/.
+// metrics.h: the numbers of a run: RUN/metrics.jsonl (one object a phase) and, as the settings have
+// it, TensorBoard events in RUN/tensorboard/ and RUN/metrics.csv. Each is a sink (sink.h).
 //
 // Names are a contract (docs/metrics.md). Not a timer and not an aggregator: it keeps the last
 // value of each name in the current phase.
@@ -8,21 +8,22 @@
 
 #include "base/folder.h"
 #include "base/log.h"
+#include "config/schema.h"
 
 #include <rlhf/base.h>
 
 struct rlhf__metrics;
 
 // Open for a new run (keep_phase < 0) or a resumed one: rows of phases > keep_phase are dropped
-// from both files, and an unfinished last line with them (see jsonl.h). tensorboard 0 = no event
-// file. [main]
-rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, int tensorboard, int64_t keep_phase,
-                               struct rlhf__log *log, struct rlhf__metrics **out,
-                               struct rlhf__error *err);
+// from every file, also from one that an earlier process wrote and this one is not to; what was
+// being written when a process died goes with them. run is borrowed until close. [main]
+rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, const struct rlhf__log_config *want,
+                               int64_t keep_phase, struct rlhf__log *log,
+                               struct rlhf__metrics **out, struct rlhf__error *err);
 void rlhf__metrics_close(struct rlhf__metrics *m); // NULL allowed; unflushed values are dropped
 
-// Set a value of the current phase; a later one replaces it. Non-finite values are written as null
-// and left out of TensorBoard. [any]
+// Set a value of the current phase; a later one replaces it. "phase" is the row's own and not
+// set. [any]
 rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double value);
 
 // For struct rlhf__services.metric: ctx is the struct rlhf__metrics. [any]
@@ -35,15 +36,15 @@ int rlhf__metrics_get(const struct rlhf__metrics *m, const char *name, double *o
 void rlhf__metrics_names(const struct rlhf__metrics *m, void (*visit)(void *arg, const char *name),
                          void *arg);
 
-// Write the phase: {"phase": n, <names sorted>}, and one event with all scalars; flushed to the
-// system. Then the phase's values are forgotten. [main]
+// Write the phase's row to every sink, in the order of the names; flushed to the system. Then the
+// phase's values are forgotten. [main]
 rlhf_status rlhf__metrics_flush(struct rlhf__metrics *m, int64_t phase, struct rlhf__error *err);
 
-// A text event (Markdown) under a tag. Nothing without TensorBoard. [main]
+// A Markdown text under a tag, for the sinks that keep texts (TensorBoard). [main]
 rlhf_status rlhf__metrics_text(struct rlhf__metrics *m, int64_t phase, const char *tag,
                                rlhf_str text, struct rlhf__error *err);
 
-// fsync both files: before a checkpoint is committed. [main]
+// fsync every file: before a checkpoint is committed. [main]
 rlhf_status rlhf__metrics_sync(struct rlhf__metrics *m, struct rlhf__error *err);
 
 #endif

@@ -32,8 +32,7 @@ static rlhf_status open_reports(struct rlhf__run *t, struct rlhf__error *err) {
     rlhf_status st = t->req->resume ? rlhf__run_dir_store(t, err) : rlhf__run_dir_make(t, err);
     if (st == RLHF_OK) st = rlhf__manifest_write(t, err);
     if (st == RLHF_OK)
-        st = rlhf__metrics_open(dir->root, log->tensorboard, keep, t->report.log,
-                                &t->report.metrics, err);
+        st = rlhf__metrics_open(dir->root, log, keep, t->report.log, &t->report.metrics, err);
     if (st == RLHF_OK)
         st = rlhf__samples_open(dir->root, keep, t->report.log, &t->report.samples, err);
     if (st == RLHF_OK) st = open_rollouts(t, keep, err);

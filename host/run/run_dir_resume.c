@@ -13,8 +13,9 @@
 
 // What a run directory holds that is written to.
 static rlhf_status check_links(const struct rlhf__folder *root, struct rlhf__error *err) {
-    static const char *const names[] = {"lock",           "metrics.jsonl", "samples.jsonl",
-                                        "rollouts.jsonl", "tensorboard",   "checkpoints"};
+    static const char *const names[] = {"lock",          "metrics.jsonl",  "metrics.csv",
+                                        "samples.jsonl", "rollouts.jsonl", "tensorboard",
+                                        "checkpoints"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         RLHF_TRY(rlhf__folder_no_link(root, names[i], err));
     return RLHF_OK;

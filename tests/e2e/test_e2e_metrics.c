@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define RUN                                                                                        \
@@ -113,6 +114,60 @@ static void no_opinion_is_no_metric(void **state) {
     json_decref(rows);
 }
 
+// The header of metrics.csv has every name, and its cells are the numbers of metrics.jsonl.
+static void same_numbers(struct e2e *t, const char *run, size_t n) {
+    json_t *rows = e2e_metrics(t, run), *v;
+    const char *name;
+    char *header = NULL, *line = NULL, *rest = NULL;
+    assert_int_equal(json_array_size(rows), n);
+    assert_int_equal(e2e_shell(t, "cat %s/metrics.csv", run), 0);
+    header = strtok_r(t->out, "\n", &rest);
+    for (size_t i = 0; i < n; i++) {
+        char names[8192], *name_at = NULL;
+        size_t cells = 0;
+        line = strtok_r(NULL, "\n", &rest);
+        assert_non_null(line);
+        snprintf(names, sizeof names, "%s", header);
+        for (char *h = strtok_r(names, ",", &name_at); h; h = strtok_r(NULL, ",", &name_at)) {
+            const char *cell = strsep(&line, ",");
+            assert_non_null(cell);
+            v = json_object_get(json_array_get(rows, i), h);
+            if (!v && *cell) fail_msg("%s of row %zu: %s, and there is none", h, i, cell);
+            if (json_is_number(v) && strtod(cell, NULL) != json_number_value(v))
+                fail_msg("%s of row %zu: %s", h, i, cell);
+            if (json_is_null(v)) assert_string_equal(cell, "nan");
+            cells += *cell != 0;
+        }
+        assert_null(line);
+        assert_int_equal(cells, json_object_size(json_array_get(rows, i)));
+    }
+    json_object_foreach(json_array_get(rows, 0), name, v) assert_non_null(strstr(header, name));
+    assert_null(strtok_r(NULL, "\n", &rest));
+    json_decref(rows);
+}
+
+// Also after going back, when the last phase that is left had more names than those before.
+static void a_table_of_the_same_numbers(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random "
+                                "--data texts.jsonl --set data.eval_path=texts.jsonl "
+                                "--set data.eval_every=2 --set run.phases=3 --set log.csv=true "
+                                "--set checkpoint.every=1 --set checkpoint.keep=0 --out c"),
+                     0);
+    same_numbers(t, "c", 3);
+    assert_int_equal(e2e_shell(t, "grep -q '^phase,.*eval/loss' c/metrics.csv && "
+                                  "head -n 2 c/metrics.csv | tail -n 1 >first && "
+                                  "ln -sfn 000001 c/checkpoints/latest && "
+                                  "\"$HOST\" --resume c --set run.stop_after=1 --set log.csv=false "
+                                  "&& ! grep -q eval/loss c/metrics.csv && "
+                                  "[ $(wc -l <c/metrics.csv) = 2 ] && "
+                                  "ln -sfn 000001 c/checkpoints/latest && "
+                                  "\"$HOST\" --resume c --set log.csv=true && "
+                                  "head -n 2 c/metrics.csv | tail -n 1 | cmp - first"),
+                     0);
+    same_numbers(t, "c", 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(lengths_and_speed_are_of_responses, e2e_setup,
@@ -122,6 +177,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(entropy_is_of_the_distribution_in_use, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(no_opinion_is_no_metric, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_table_of_the_same_numbers, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_metrics", tests, NULL, NULL);
 }

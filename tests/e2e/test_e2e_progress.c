@@ -36,6 +36,30 @@ static void a_terminal_shows_every_step(void **state) {
     e2e_says(t, "loading the policy\r\033[Krlhf-host: error: ");
 }
 
+// Commands that only print a result show what they wait for, and take it off the screen.
+static void other_commands_say_what_they_wait_for(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random --data "
+                                "texts.jsonl --set run.phases=1 --out a"),
+                     0);
+#define M "--model a/checkpoints/latest "
+    assert_int_equal(e2e_terminal(t, 120, "\"$HOST\" eval " M "--data texts.jsonl --json"), 0);
+    e2e_says(t, "\r\033[Kloading the model");
+    e2e_says(t, "\r\033[Kmeasuring the rows\r\033[K{\"model\"");
+    assert_int_equal(e2e_terminal(t, 120,
+                                  "\"$HOST\" eval " M "--data prompts.txt --n 4 --set "
+                                  "sampling.max_new_tokens=4 --reward period_count.so"),
+                     0);
+    e2e_says(t, "\r\033[Kscoring the responses\r\033[Kreward  ");
+    assert_int_equal(e2e_terminal(t, 120,
+                                  "\"$HOST\" pairs " M "--prompts prompts.txt --out p.jsonl --set "
+                                  "sampling.max_new_tokens=4 --judge period_count.so || true"),
+                     0);
+    e2e_says(t, "\r\033[Kloading the model");
+    assert_int_equal(e2e_shell(t, "\"$HOST\" eval " M "--data texts.jsonl"), 0);
+    assert_null(strchr(t->out, '\r'));
+}
+
 static void lines_carry_the_time(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PPO "--phases 2 --out a"), 0);
@@ -87,6 +111,8 @@ static void json_is_one_object_a_line(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_terminal_shows_every_step, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(other_commands_say_what_they_wait_for, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(lines_carry_the_time, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(nobody_has_to_look, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(json_is_one_object_a_line, e2e_setup, e2e_teardown),

@@ -10,7 +10,8 @@ static rlhf_status phases(const struct rlhf__folder *dir, int64_t keep, int64_t 
                           double base, struct rlhf__error *err) {
     struct rlhf__metrics *m;
     struct rlhf__samples *s;
-    RLHF_TRY(rlhf__metrics_open(dir, 1, keep, NULL, &m, err));
+    RLHF_TRY(
+        rlhf__metrics_open(dir, &(struct rlhf__log_config){.tensorboard = 1}, keep, NULL, &m, err));
     RLHF_TRY(rlhf__samples_open(dir, keep, NULL, &s, err));
     rlhf_status status = RLHF_OK;
     for (int64_t p = from; p <= to && status == RLHF_OK; p++) {
