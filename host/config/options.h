@@ -4,40 +4,8 @@
 #define RLHF_HOST_OPTIONS_H
 
 #include "base/json.h"
-
-#include <rlhf/option.h>
-
-// A flag of the host's own tables, for RLHF_T_STR: a list of texts that are not empty and of token
-// ids. In JSON an array of strings and integers, or one of either; in the struct the array as JSON
-// text, "[]" when it is empty.
-#define RLHF__OPT_LIST 0x10000u
-
-// Strings that config structs point to; they live until rlhf__strings_free.
-struct rlhf__strings {
-    char **item;
-    size_t n, cap;
-};
-
-void rlhf__strings_free(struct rlhf__strings *s); // [any]
-// A copy owned by s; NULL when text is NULL or memory is out. [any]
-const char *rlhf__strings_add(struct rlhf__strings *s, const char *text);
-
-// A table and the struct it describes.
-struct rlhf__opt_table {
-    const rlhf_opt *opts;
-    uint32_t n, stride; // stride 0 = sizeof(rlhf_opt)
-};
-
-// Option i, copied through the stride: fields the table does not have read 0. [any]
-void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out);
-
-// Index of the option called key, or -1. [any]
-int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key);
-
-// Refuse a table that would hurt: offsets outside config_size or misaligned, unknown type, no key,
-// duplicate keys, no choices, default outside the range: RLHF_E_UNSUPPORTED. [any]
-rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_size,
-                             struct rlhf__error *err);
+#include "config/option_table.h"
+#include "config/strings.h"
 
 // Fill every field with its default (RLHF_OPT_REQUIRED ones with zero). [any]
 rlhf_status rlhf__opts_defaults(const struct rlhf__opt_table *t, void *config,

@@ -3,21 +3,20 @@
 
 #include <rlhf/host.h>
 
-#define B(f, def, text)         RLHF_OPT_BOOL(T, f, def, text)
-#define I(f, def, lo, hi, text) RLHF_OPT_I64(T, f, def, lo, hi, text)
-#define F(f, def, lo, hi, text) RLHF_OPT_F64(T, f, def, lo, hi, text)
-#define S(f, text)              RLHF_OPT_STR(T, f, "", text)
-#define P(f, text)              RLHF_OPT_PATH(T, f, "", text)
-#define E(f, def, names, text)  RLHF_OPT_ENUM(T, f, def, names, text)
-// A number that must be above its minimum.
-#define F_ABOVE(f, def, lo, hi, text)                                                              \
-    { #f, text, RLHF_T_F64, RLHF_OPT_MIN_OPEN, offsetof(T, f), 0, 0, 0, 0, def, lo, hi, NULL, NULL }
-// A number that must be below its maximum.
-#define F_BELOW(f, def, lo, hi, text)                                                              \
-    { #f, text, RLHF_T_F64, RLHF_OPT_MAX_OPEN, offsetof(T, f), 0, 0, 0, 0, def, lo, hi, NULL, NULL }
+#define B(f, def, text)               RLHF_OPT_BOOL(T, f, def, text)
+#define I(f, def, lo, hi, text)       RLHF_OPT_I64(T, f, def, lo, hi, text)
+#define F(f, def, lo, hi, text)       RLHF_OPT_F64(T, f, def, lo, hi, text)
+#define S(f, text)                    RLHF_OPT_STR(T, f, "", text)
+#define P(f, text)                    RLHF_OPT_PATH(T, f, "", text)
+#define E(f, def, names, text)        RLHF_OPT_ENUM(T, f, def, names, text)
+#define F_ABOVE(f, def, lo, hi, text) RLHF_OPT_F64_ABOVE(T, f, def, lo, hi, text)
+#define F_BELOW(f, def, lo, hi, text) RLHF_OPT_F64_BELOW(T, f, def, lo, hi, text)
 // A list of texts and token ids.
 #define L(f, text)                                                                                 \
-    { #f, text, RLHF_T_STR, RLHF__OPT_LIST, offsetof(T, f), 0, 0, 0, 0, 0, 0, 0, "[]", NULL }
+    {                                                                                              \
+        .key = #f, .help = text, .type = RLHF_T_STR, .flags = RLHF__OPT_LIST,                      \
+        .offset = offsetof(T, f), .s_def = "[]"                                                    \
+    }
 #define BIG ((int64_t)1 << 40)
 
 static const char *const dtype_names[] = {"auto", "f32", "bf16", NULL};

@@ -162,11 +162,11 @@ static rlhf_status check_info(const struct rlhf__model *m, struct rlhf__error *e
     if ((i->heads & RLHF_HEAD_GENERATE) && !m->ops->gen_open)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s offers to generate text, but lacks the function gen_open()", id);
-    if (i->n_vocab < 1 || i->n_ctx < 1 || i->d_model < 1 || i->n_params_tensors < 0)
+    if (i->n_vocab < 1 || i->n_ctx < 1 || i->d_model < 1 || i->n_tensors < 0)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s, info(): %d tokens in the vocabulary, a context of %d, a width of %d "
                           "and %d parameters are no model",
-                          id, i->n_vocab, i->n_ctx, i->d_model, i->n_params_tensors);
+                          id, i->n_vocab, i->n_ctx, i->d_model, i->n_tensors);
     return RLHF_OK;
 }
 
@@ -193,7 +193,7 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
     st = rlhf__call_end(&call, m->ops->info(m->self, &m->info), err);
     if (st == RLHF_OK) st = check_info(m, err);
     if (st != RLHF_OK) return st;
-    m->n_params = (uint32_t)m->info.n_params_tensors;
+    m->n_params = (uint32_t)m->info.n_tensors;
     m->params = calloc(m->n_params ? m->n_params : 1, sizeof *m->params);
     if (!m->params) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a model");
     return list_params(m, err);

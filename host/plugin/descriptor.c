@@ -6,7 +6,6 @@
 #include <string.h>
 
 #define MAX_PLUGINS 256u
-#define MAX_OPTIONS 4096u
 
 rlhf_status rlhf__copy_in(void *dst, uint32_t cap, const void *src, uint32_t min, const char *what,
                           struct rlhf__error *err) {
@@ -89,6 +88,13 @@ static rlhf_status copy_ops(struct rlhf__plugin *out, const char **missing,
     return RLHF_OK;
 }
 
+static int lowest_bit(uint32_t set) {
+    int bit = 0;
+    while (!(set >> bit & 1))
+        bit++;
+    return bit;
+}
+
 // A bit that this host does not know may change what the plugin means.
 static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error *err) {
     int32_t kind = (int32_t)p->desc.kind;
@@ -97,22 +103,34 @@ static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error 
                                               : p->ops.model.flags;
     if (kind == RLHF_KIND_REWARD)
         set &= ~((uint32_t)RLHF_REWARD_PER_TOKEN | (uint32_t)RLHF_REWARD_REENTRANT);
-    int ops = set != 0, bit = 0;
+    int ops = set != 0;
     if (!ops) set = p->desc.flags;
     if (!set) return RLHF_OK;
-    while (!(set >> bit & 1))
-        bit++;
     return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                       "%s sets bit %d of the flags of its %s, which this host does not know",
-                      p->desc.id, bit, ops ? "ops" : "descriptor");
+                      p->desc.id, lowest_bit(set), ops ? "ops" : "descriptor");
+}
+
+// The host's own tables have flags beside these.
+static rlhf_status check_option_flags(const struct rlhf__opt_table *t, struct rlhf__error *err) {
+    const uint32_t known = RLHF_OPT_REQUIRED | RLHF_OPT_MIN_OPEN | RLHF_OPT_MAX_OPEN;
+    for (uint32_t i = 0; i < t->n; i++) {
+        rlhf_opt o;
+        rlhf__opt_at(t, i, &o);
+        if (o.flags & ~known)
+            return rlhf__fail(
+                err, RLHF_E_UNSUPPORTED,
+                "its option \"%s\" sets bit %d of its flags, which this host does not "
+                "know",
+                o.key ? o.key : "", lowest_bit(o.flags & ~known));
+    }
+    return RLHF_OK;
 }
 
 static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *err) {
     const rlhf_plugin *d = &out->desc;
-    if (d->n_opts > MAX_OPTIONS)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "it lists %u options, at most %u are possible",
-                          d->n_opts, MAX_OPTIONS);
-    out->table = (struct rlhf__opt_table){d->opts, d->n_opts, d->opt_stride};
+    RLHF_TRY(rlhf__opt_table_init(&out->table, d->opts, d->n_opts, d->opt_stride, err));
+    RLHF_TRY(check_option_flags(&out->table, err));
     RLHF_TRY(rlhf__opts_check(&out->table, d->config_size, err));
     if (d->kind == RLHF_KIND_MODEL) return RLHF_OK; // config.json is the model's alone
     const char *const *key = rlhf__host_keys(d->kind == RLHF_KIND_REWARD);

@@ -56,7 +56,7 @@ static rlhf_status make_plan(struct rlhf__run *t, struct rlhf__error *err) {
     rlhf_status st = rlhf__instance_create(t->req->algo, &t->session.services, c->algo.options,
                                            &from, &t->cast.algo, err);
     if (st == RLHF_OK)
-        st = ask_plan(t, c->run.phases ? c->run.phases : DEFAULT_PHASES, 2, &t->cast.plan, err);
+        st = ask_plan(t, c->run.phases ? c->run.phases : DEFAULT_PHASES, 0, &t->cast.plan, err);
     if (st != RLHF_OK) return st;
     if ((t->cast.plan.heads & RLHF_HEAD_VALUE) && c->value.kind == RLHF_VALUE_NONE)
         return rlhf__fail(err, RLHF_E_INVALID,

@@ -1,20 +1,34 @@
 #!/bin/sh
-# The layout test can fail: a field inserted in the middle of a struct must turn it red, and the
-# unpatched headers must not.
+# The layout test can fail: a field inserted in the middle of a struct of any kind must turn it red,
+# and the unpatched headers must not.
 set -eu
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-cp -r "$RLHF_SOURCE_DIR/sdk/include" "$tmp/include"
-build() {
-    "$CC" -std=c11 -D_GNU_SOURCE -I"$tmp/include" "$RLHF_SOURCE_DIR/tests/abi/test_offsets.c" \
-        -lcmocka -o "$tmp/offsets"
+passes() { # the layout test with the headers below $1
+    "$CC" -std=c11 -D_GNU_SOURCE -I"$1" "$RLHF_SOURCE_DIR/tests/abi/test_offsets.c" -lcmocka \
+        -o "$tmp/offsets"
+    "$tmp/offsets" >"$tmp/log" 2>&1
 }
-build
-"$tmp/offsets" >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
-sed -i 's/^    uint64_t phase;$/    uint64_t intruder;\n    uint64_t phase;/' "$tmp/include/rlhf/reward.h"
-grep -q intruder "$tmp/include/rlhf/reward.h"
-build
-if "$tmp/offsets" >"$tmp/log" 2>&1; then
-    echo "an inserted field went unnoticed" >&2
-    exit 1
-fi
+passes "$RLHF_SOURCE_DIR/sdk/include" || { cat "$tmp/log" >&2; exit 1; }
+while read -r header struct; do
+    rm -rf "$tmp/include"
+    cp -r "$RLHF_SOURCE_DIR/sdk/include" "$tmp/include"
+    # behind the first line of members
+    sed -i "/^\(typedef \)\?struct $struct {\$/{n;s/\$/\n    uint64_t intruder;/}" \
+        "$tmp/include/rlhf/$header"
+    grep -q intruder "$tmp/include/rlhf/$header" || { echo "$struct was not patched" >&2; exit 1; }
+    if passes "$tmp/include"; then
+        echo "a field inserted in $struct went unnoticed" >&2
+        exit 1
+    fi
+    grep -q "^$struct: offsets.txt" "$tmp/log" || { cat "$tmp/log" >&2; exit 1; }
+done <<EOF
+reward.h rlhf_reward_in
+algo.h rlhf_loss_in
+model.h rlhf_gen_step
+compute.h rlhf_compute
+plugin.h rlhf_plugin
+host.h rlhf_host
+service.h rlhf_tokenizer_service
+option.h rlhf_opt
+EOF

@@ -26,4 +26,8 @@ refuse "a size is compared with sizeof; read the struct with rlhf_copy_in" "$(
 refuse "the least that rlhf_copy_in takes is a sizeof; say RLHF_SIZE_TO(struct, last field it began with)" "$(
     lines "copy_in\\(.*, *(\\(uint32_t\\) *)?sizeof[^,]*, [^,]*, *(\\(uint32_t\\) *)?sizeof [a-z]+[,)]" $code
 )"
+# C++ reserves names with two underscores, and these headers are compiled as C++ too.
+refuse "a double underscore in a public header" "$(
+    grep -rnE '[A-Za-z0-9]__[A-Za-z0-9]' sdk/include sdk/templates | grep -v __cplusplus || true
+)"
 exit $status

@@ -142,7 +142,7 @@ static void bad_input(void **state) {
     rlhf_plan plan = {.size = sizeof plan};
     assert_int_equal(algo_try(&a, "classify.so", ""), RLHF_OK);
     assert_int_equal(a.ops->plan(a.self, &info, &plan), RLHF_E_INVALID);
-    assert_non_null(strstr(a.host->fail_text, "1 labels"));
+    assert_non_null(strstr(a.host->fail_text, "1 label;"));
     float score[3] = {0}, d[3];
     int32_t label = 3;
     rlhf_heads x = {.size = sizeof x, .score = score}, dx = {.size = sizeof dx, .score = d};

@@ -89,8 +89,9 @@ void vector_choices(const struct vector_case *cases, size_t n_cases, const char 
                     const char *const *elsewhere) {
     struct algo a;
     assert_int_equal(algo_try(&a, so, n_cases ? cases[0].options : ""), RLHF_OK);
-    for (uint32_t i = 0; i < a.plugin->n_opts; i++) {
-        const rlhf_opt *o = a.plugin->opts + i;
+    rlhf_opt row;
+    const rlhf_opt *o = &row;
+    for (uint32_t i = 0; rlhf_test_opt(a.plugin, i, &row); i++) {
         if (o->type != RLHF_T_ENUM || listed(o->key, elsewhere)) continue;
         for (int k = 0; o->choices[k]; k++) {
             char want[128];

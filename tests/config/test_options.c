@@ -13,8 +13,8 @@ struct config {
 static const char *const modes[] = {"fast", "slow", NULL};
 static const rlhf_opt opts[] = {
     RLHF_OPT_F64(struct config, rate, 0.5, 0, 1, "a rate"),
-    {"open", "an open range", RLHF_T_F64, RLHF_OPT_MIN_OPEN | RLHF_OPT_MAX_OPEN,
-     offsetof(struct config, open), 0, 0, 0, 0, 1, 0, 2, NULL, NULL},
+    RLHF_OPT_F64_FLAGS(struct config, open, RLHF_OPT_MIN_OPEN | RLHF_OPT_MAX_OPEN, 1, 0, 2,
+                       "an open range"),
     RLHF_OPT_I64(struct config, count, 3, 1, 10, "a count"),
     RLHF_OPT_I64(struct config, free_count, 0, INT64_MIN, INT64_MAX, "any integer"),
     RLHF_OPT_BOOL(struct config, on, 1, "a switch"),
@@ -151,7 +151,7 @@ static void required_keys(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
     const rlhf_opt one[] = {
-        {"rate", "a rate", RLHF_T_F64, RLHF_OPT_REQUIRED, 0, 0, 0, 0, 0, 0, 0, 1, NULL, NULL}};
+        RLHF_OPT_F64_FLAGS(struct config, rate, RLHF_OPT_REQUIRED, 0, 0, 1, "a rate")};
     const struct rlhf__opt_table t = {one, 1, sizeof *one};
     struct rlhf__origin from = {"ppo.so", "algo", NULL, 0, 0, 0};
     void *config;
@@ -195,10 +195,59 @@ static void a_table_of_a_future_sdk_has_a_longer_stride(void **state) {
     assert_true(((struct config *)config)->rate == 0.75);
     free(config);
     json_decref(o);
-    struct rlhf__opt_table shorter = table;
-    shorter.stride = 40;
-    check_error(rlhf__opts_check(&shorter, sizeof(struct config), &err), RLHF_E_UNSUPPORTED, &err,
-                "stride of 40 bytes");
+    struct rlhf__opt_table read;
+    check_error(rlhf__opt_table_init(&read, &rows[0].now, 2, sizeof *rows, &err),
+                RLHF_E_UNSUPPORTED, &err, "row 0 of its option table uses a field newer than this");
+    rows[0].unit = rows[1].unit = NULL;
+    check_ok(rlhf__opt_table_init(&read, &rows[0].now, 2, sizeof *rows, &err), &err);
+    assert_int_equal(read.n, 2);
+}
+
+static void a_table_of_the_first_sdk_has_a_shorter_stride(void **state) {
+    (void)state;
+    enum { FIRST = RLHF_SIZE_TO(rlhf_opt, choices) };
+    _Alignas(rlhf_opt) char rows[2 * FIRST];
+    memcpy(rows, opts, FIRST);
+    memcpy(rows + FIRST, opts + 2, FIRST);
+    struct rlhf__error err = {0};
+    struct rlhf__opt_table t;
+    rlhf_opt o;
+    check_ok(rlhf__opt_table_init(&t, (const void *)rows, 2, FIRST, &err), &err);
+    check_ok(rlhf__opts_check(&t, sizeof(struct config), &err), &err);
+    rlhf__opt_at(&t, 1, &o);
+    assert_string_equal(o.key, "count");
+    assert_null(o.table);
+    check_error(rlhf__opt_table_init(&t, opts, 2, FIRST - 8, &err), RLHF_E_UNSUPPORTED, &err,
+                "stride of 88 bytes; 96 to 4096");
+    check_error(rlhf__opt_table_init(&t, opts, 2, FIRST + 4, &err), RLHF_E_UNSUPPORTED, &err,
+                "stride of 100 bytes");
+}
+
+// The rows of an included table stand where the include is, at its place in the config.
+static void a_table_may_include_another(void **state) {
+    (void)state;
+    struct outer {
+        int64_t before;
+        struct config inner;
+        int64_t after;
+    };
+    const rlhf_opt rows[] = {RLHF_OPT_I64(struct outer, before, 1, 0, 9, "in front"),
+                             RLHF_OPT_TABLE(struct outer, inner, opts, CHECK_COUNT(opts)),
+                             RLHF_OPT_I64(struct outer, after, 2, 0, 9, "behind")};
+    struct rlhf__error err = {0};
+    struct rlhf__opt_table t;
+    check_ok(rlhf__opt_table_init(&t, rows, CHECK_COUNT(rows), 0, &err), &err);
+    assert_int_equal(t.n, CHECK_COUNT(opts) + 2);
+    check_ok(rlhf__opts_check(&t, sizeof(struct outer), &err), &err);
+    assert_int_equal(rlhf__opt_find(&t, "before"), 0);
+    assert_int_equal(rlhf__opt_find(&t, "count"), 3);
+    assert_int_equal(rlhf__opt_find(&t, "after"), (int)t.n - 1);
+    rlhf_opt o;
+    rlhf__opt_at(&t, 3, &o);
+    assert_int_equal(o.offset, offsetof(struct outer, inner) + offsetof(struct config, count));
+    assert_int_equal(rlhf_opt_at(rows, CHECK_COUNT(rows), 0, t.n, &o), 0);
+    check_error(rlhf__opts_check(&t, sizeof(struct outer) - 16, &err), RLHF_E_UNSUPPORTED, &err,
+                "lies outside the config struct");
 }
 
 static void schema_of_a_table(void **state) {
@@ -238,6 +287,8 @@ int main(void) {
         T(required_keys),
         T(json_and_back),
         T(a_table_of_a_future_sdk_has_a_longer_stride),
+        T(a_table_of_the_first_sdk_has_a_shorter_stride),
+        T(a_table_may_include_another),
         T(schema_of_a_table),
     };
     return cmocka_run_group_tests_name("config_options", tests, NULL, NULL);

@@ -25,7 +25,7 @@ static rlhf_status model_open(void *self, const rlhf_model_open *o) {
 static rlhf_status info(void *self, rlhf_model_info *out) {
     const struct config *c = self;
     out->heads = RLHF_HEAD_KL | RLHF_HEAD_HIDDEN | (c->says_logp ? RLHF_HEAD_LOGP : 0);
-    out->n_params_tensors = (int32_t)c->tensors;
+    out->n_tensors = (int32_t)c->tensors;
 #ifndef QUIET
     out->heads |= RLHF_HEAD_GENERATE; // not true
 #endif

@@ -159,7 +159,7 @@ static void check_params(struct model *m, int32_t trainable) {
         assert_int_equal(strstr(p.name, ".c_") && p.ndim == 2, (p.flags & RLHF_PARAM_IN_OUT) != 0);
         assert_int_equal(strstr(p.name, "v_head.") != NULL, p.group == RLHF_PARAM_VALUE);
     }
-    assert_int_equal(n, m->info.n_params_tensors);
+    assert_int_equal(n, m->info.n_tensors);
     assert_int_equal(total, m->info.n_params);
     assert_int_equal(m->ops->param(m->self, n, &p), RLHF_E_INVALID);
 }

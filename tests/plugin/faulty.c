@@ -36,6 +36,10 @@ static const char *const modes[] = {NULL};
 static const char *const modes[] = {"a", "b", NULL};
 #endif
 
+#ifdef FAULT_DEEP_TABLE
+static const rlhf_opt deep[] = {{.type = RLHF_T_TABLE, .table = deep, .n_table = 1}};
+#endif
+
 static const rlhf_opt opts[] = {
 #ifdef FAULT_DEFAULT_RANGE
     RLHF_OPT_F64(struct config, gain, 2, 0, 1, "its default is too large"),
@@ -47,8 +51,21 @@ static const rlhf_opt opts[] = {
 #endif
     RLHF_OPT_ENUM(struct config, mode, 0, modes, "a choice"),
 #ifdef FAULT_HOST_KEY
-    {"weight", "the host's", RLHF_T_F64, 0, offsetof(struct config, gain), 0, 0, 0, 0, 1, 0, 1,
-     NULL, NULL},
+    {.key = "weight",
+     .help = "the host's",
+     .type = RLHF_T_F64,
+     .offset = offsetof(struct config, gain),
+     .f_def = 1,
+     .f_max = 1},
+#endif
+#ifdef FAULT_OPTION_FLAG
+    RLHF_OPT_F64_FLAGS(struct config, gain, 1u << 16, 1, 0, 1, "a flag that is the host's own"),
+#endif
+#ifdef FAULT_DEEP_TABLE
+    {.type = RLHF_T_TABLE, .table = deep, .n_table = 1},
+#endif
+#ifdef FAULT_EMPTY_TABLE
+    {.type = RLHF_T_TABLE},
 #endif
 };
 

@@ -7,8 +7,8 @@ struct config {
 };
 
 static const rlhf_opt opts[] = {
-    {"rate", "how fast", RLHF_T_F64, RLHF_OPT_REQUIRED | RLHF_OPT_MIN_OPEN,
-     offsetof(struct config, rate), 0, 0, 0, 0, 0, 0, 1, NULL, NULL},
+    RLHF_OPT_F64_FLAGS(struct config, rate, RLHF_OPT_REQUIRED | RLHF_OPT_MIN_OPEN, 0, 0, 1,
+                       "how fast"),
     RLHF_OPT_I64(struct config, steps, 4, 0, 1000, "how often"),
 };
 

@@ -60,6 +60,9 @@ static void each_fault_has_its_sentence(void **state) {
          "org.example.faulty: its option \"gain\" has a default outside its range"},
         {"twice_key.so", "its option \"gain\" is there twice"},
         {"outside_config.so", "its option \"mode\" lies outside the config struct"},
+        {"option_flag.so", "its option \"gain\" sets bit 16 of its flags"},
+        {"deep_table.so", "row 2 of its option table includes a table that includes another"},
+        {"empty_table.so", "row 2 of its option table includes no table"},
         {"no_choices.so", "its option \"mode\" has no choices"},
     };
     for (size_t i = 0; i < CHECK_COUNT(want); i++) {

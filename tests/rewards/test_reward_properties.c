@@ -109,11 +109,11 @@ static void descriptors(void **state) {
         const rlhf_plugin *d = r.plugin;
         assert_int_equal(d->kind, RLHF_KIND_REWARD);
         assert_int_equal(strncmp(d->id, "org.rlhf-host.", 14), 0);
-        for (uint32_t i = 0; i < d->n_opts; i++) {
-            const rlhf_opt *o = d->opts + i;
-            assert_true(strlen(o->help) > 10);
-            if (o->type == RLHF_T_I64) assert_in_range(o->i_def, o->i_min, o->i_max);
-            if (o->type == RLHF_T_F64) assert_true(o->f_def >= o->f_min && o->f_def <= o->f_max);
+        rlhf_opt o;
+        for (uint32_t i = 0; rlhf_test_opt(d, i, &o); i++) {
+            assert_true(strlen(o.help) > 10);
+            if (o.type == RLHF_T_I64) assert_in_range(o.i_def, o.i_min, o.i_max);
+            if (o.type == RLHF_T_F64) assert_true(o.f_def >= o.f_min && o.f_def <= o.f_max);
         }
         reward_close(&r);
     }

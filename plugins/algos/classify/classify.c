@@ -36,10 +36,9 @@ static void classify_destroy(void *self) {
 
 static rlhf_status classify_plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     const struct classify *c = self;
-    if (info->n_labels < 2)
-        return rlhf_failf(c->host, RLHF_E_INVALID,
-                          "the model has %d labels; a classifier needs at least 2",
-                          (int)info->n_labels);
+    if (info->n_labels == 1) // 0: the rows are not read yet
+        return c->host->fail(c->host, RLHF_E_INVALID,
+                             "the model has 1 label; a classifier needs at least 2");
     out->source = RLHF_SOURCE_LABELLED;
     out->heads = RLHF_HEAD_SCORE;
     out->flags = 0;

@@ -19,7 +19,6 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
     return rlhf__grpo_create(host, &method, config, sizeof(struct rlhf__grpo), self);
 }
 
-static const rlhf_opt options[] = {RLHF__GRPO_OPTION_ROWS(struct rlhf__grpo_options)};
 static const rlhf_algo_ops ops = {
     .size = sizeof ops,
     .plan = rlhf__grpo_plan,
@@ -35,9 +34,9 @@ static const rlhf_plugin plugin = {
     .id = "org.rlhf-host.grpo",
     .version = RLHF_SDK_VERSION,
     .summary = "group relative policy optimisation: several responses a prompt, no critic",
-    .opts = options,
-    .n_opts = sizeof options / sizeof *options,
-    .opt_stride = sizeof *options,
+    .opts = rlhf__grpo_option_table,
+    .n_opts = RLHF__GRPO_OPTION_COUNT,
+    .opt_stride = sizeof(rlhf_opt),
     .config_size = sizeof(struct rlhf__grpo_options),
     .create = create,
     .destroy = rlhf__pg_destroy,

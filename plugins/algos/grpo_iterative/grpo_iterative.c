@@ -15,7 +15,7 @@
 enum { STATE_VERSION = 1, ROUND_BYTES = 24 };
 
 struct iterative_options {
-    struct rlhf__grpo_options grpo; // must stay the first member: its option rows say so
+    struct rlhf__grpo_options grpo; // must stay the first member: rlhf__grpo_create reads it there
     int64_t iteration_phases, rm_epochs, rm_batch, replay_history;
     double replay_share, rm_lr;
     int32_t replay, rm_refit;
@@ -160,13 +160,13 @@ static const rlhf_opt options[] = {
     RLHF_OPT_I64(struct iterative_options, rm_epochs, 1, 1, 1000,
                  "passes over the iteration's pairs"),
     RLHF_OPT_I64(struct iterative_options, rm_batch, 32, 1, 1000000, "pairs a reward-model step"),
-    {"rm_lr", "reward-model learning rate, annealed to 0 in each iteration", RLHF_T_F64,
-     RLHF_OPT_MIN_OPEN, offsetof(struct iterative_options, rm_lr), 0, 0, 0, 0, 5e-5, 0, 1, NULL,
-     NULL},
+    RLHF_OPT_F64_ABOVE(struct iterative_options, rm_lr, 5e-5, 0, 1,
+                       "reward-model learning rate, annealed to 0 in each iteration"),
     RLHF_OPT_BOOL(struct iterative_options, rm_refit, 1,
                   "then fit the reward's gain and bias again, to mean 0 and deviation 1 on "
                   "samples of the reference"),
-    RLHF__GRPO_OPTION_ROWS(struct rlhf__grpo_options),
+    RLHF_OPT_TABLE(struct iterative_options, grpo, rlhf__grpo_option_table,
+                   RLHF__GRPO_OPTION_COUNT),
 };
 static const rlhf_algo_ops ops = {
     .size = sizeof ops,

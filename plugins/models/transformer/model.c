@@ -108,7 +108,7 @@ static rlhf_status tf_info(void *self, rlhf_model_info *out) {
     i.n_ctx = a->n_ctx;
     i.d_model = a->d;
     i.n_layer = a->n_layer;
-    i.n_params_tensors = (int32_t)m->n_params;
+    i.n_tensors = (int32_t)m->n_params;
     i.causal = a->causal;
     i.base_prefix = a->base_prefix;
     return rlhf_copy_out(out, &i, sizeof i, RLHF_SIZE_TO(rlhf_model_info, base_prefix));

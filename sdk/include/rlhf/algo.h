@@ -50,7 +50,8 @@ typedef struct rlhf_run_info {
     int32_t phases;     // planned number of phases
     int32_t batch_size; // sequences a phase
     int32_t max_new_tokens;
-    int32_t n_labels, reserved;
+    int32_t n_labels; // of labelled rows; 0 = not known yet, or there are none
+    int32_t reserved;
     double temperature;
 } rlhf_run_info;
 
@@ -68,7 +69,7 @@ typedef struct rlhf_plan {
 typedef struct rlhf_rollout {
     uint32_t size, n, total;
     int32_t max_new_tokens;
-    uint64_t phase;
+    uint64_t phase;                     // the first is 0
     const int32_t *offset, *prompt_len; // [n + 1], [n]
     const int32_t *group;               // [n] rows of one prompt sample have one number
     const uint8_t *finished;            // [n]
@@ -138,7 +139,8 @@ typedef struct rlhf_algo_ops {
     // After the optimiser step of a minibatch. *stop (0 before) = 1 ends the phase's inner epochs;
     // all workers must decide alike. Optional. [step]
     rlhf_status (*minibatch_end)(void *self, const rlhf_step_info *, int32_t *stop);
-    // Report the phase's metrics with host->metric; update controllers. Optional. [step]
+    // Report the phase's metrics with host->metric; update controllers. The first phase is 0.
+    // Optional. [step]
     rlhf_status (*phase_end)(void *self, uint64_t phase);
 } rlhf_algo_ops;
 

@@ -54,16 +54,16 @@ typedef int32_t rlhf_status;
     X(E_INTERNAL, -8, "internal error")
 
 enum rlhf_status_code {
-#define RLHF__STATUS_ENUM(name, value, text) RLHF_##name = (value),
-    RLHF_STATUS_MAP(RLHF__STATUS_ENUM)
-#undef RLHF__STATUS_ENUM
+#define RLHF_STATUS_ENUM(name, value, text) RLHF_##name = (value),
+    RLHF_STATUS_MAP(RLHF_STATUS_ENUM)
+#undef RLHF_STATUS_ENUM
 };
 
 // Return from the calling function when a call failed.
 #define RLHF_TRY(call)                                                                             \
     do {                                                                                           \
-        rlhf_status rlhf__st = (call);                                                             \
-        if (rlhf__st < 0) return rlhf__st;                                                         \
+        rlhf_status rlhf_try_status = (call);                                                      \
+        if (rlhf_try_status < 0) return rlhf_try_status;                                           \
     } while (0)
 
 // A size beyond this is garbage, not a struct of the future.

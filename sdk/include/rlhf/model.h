@@ -57,7 +57,7 @@ typedef struct rlhf_model_info {
     int64_t n_params;     // all elements of param()
     int64_t
         flops_per_token; // forward multiply-adds * 2 a token, LM head included, no attention scores
-    int32_t n_vocab, n_ctx, d_model, n_layer, n_params_tensors, causal;
+    int32_t n_vocab, n_ctx, d_model, n_layer, n_tensors, causal;
     const char *base_prefix; // e.g. "transformer.": loaders try names with and without it
 } rlhf_model_info;
 

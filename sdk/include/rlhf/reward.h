@@ -14,8 +14,8 @@ enum rlhf_reward_flag {
 };
 
 typedef struct rlhf_reward_in {
-    uint32_t size, n; // n sequences
-    uint64_t phase;
+    uint32_t size, n;                  // n sequences
+    uint64_t phase;                    // the first is 0, as in rlhf_rollout
     const rlhf_str *prompt, *response; // [n] decoded text; the response after the response rules
     const rlhf_str *meta;              // [n] the data row as JSON, len 0 when there is none
     const int32_t *ids;                // [total] prompt + response, policy vocabulary, ragged

@@ -22,9 +22,9 @@
 #include <string.h>
 
 #ifdef __cplusplus
-#define RLHF__TEST_NEW(T, p) static_cast<T *>(p)
+#define RLHF_TEST_CAST(T, p) static_cast<T *>(p)
 #else
-#define RLHF__TEST_NEW(T, p) ((T *)(p))
+#define RLHF_TEST_CAST(T, p) ((T *)(p))
 #endif
 
 enum {
@@ -68,7 +68,7 @@ struct rlhf_test_host {
 // ---- the table's functions ----
 
 // The recording host behind a table made by rlhf_test_init.
-static inline struct rlhf_test_host *rlhf__test_of(const rlhf_host *h) {
+static inline struct rlhf_test_host *rlhf_test_host_of(const rlhf_host *h) {
     union {
         const rlhf_host *table;
         struct rlhf_test_host *host; // table is its first member
@@ -77,8 +77,8 @@ static inline struct rlhf_test_host *rlhf__test_of(const rlhf_host *h) {
     return u.host;
 }
 
-static inline void rlhf__test_log(const rlhf_host *h, int32_t level, const char *text) {
-    struct rlhf_test_host *t = rlhf__test_of(h);
+static inline void rlhf_test_do_log(const rlhf_host *h, int32_t level, const char *text) {
+    struct rlhf_test_host *t = rlhf_test_host_of(h);
     if (t->n_logs < RLHF_TEST_LOGS) {
         t->log[t->n_logs].level = level;
         snprintf(t->log[t->n_logs].text, RLHF_TEST_TEXT, "%s", text);
@@ -86,16 +86,17 @@ static inline void rlhf__test_log(const rlhf_host *h, int32_t level, const char 
     t->n_logs++;
 }
 
-static inline rlhf_status rlhf__test_fail(const rlhf_host *h, rlhf_status code, const char *text) {
-    struct rlhf_test_host *t = rlhf__test_of(h);
+static inline rlhf_status rlhf_test_do_fail(const rlhf_host *h, rlhf_status code,
+                                            const char *text) {
+    struct rlhf_test_host *t = rlhf_test_host_of(h);
     t->fail_code = code;
     t->n_fails++;
     snprintf(t->fail_text, RLHF_TEST_TEXT, "%s", text);
     return code;
 }
 
-static inline void *rlhf__test_alloc(const rlhf_host *h, uint64_t bytes) {
-    struct rlhf_test_host *t = rlhf__test_of(h);
+static inline void *rlhf_test_do_alloc(const rlhf_host *h, uint64_t bytes) {
+    struct rlhf_test_host *t = rlhf_test_host_of(h);
     if (bytes == 0 || bytes > SIZE_MAX - 64) return NULL;
     t->allocs++;
     if (t->fail_at && (t->allocs == t->fail_at || (t->fail_on && t->allocs > t->fail_at)))
@@ -107,13 +108,13 @@ static inline void *rlhf__test_alloc(const rlhf_host *h, uint64_t bytes) {
     return memset(p, 0, rounded);
 }
 
-static inline void rlhf__test_free(const rlhf_host *h, void *p) {
-    if (p) rlhf__test_of(h)->live--;
+static inline void rlhf_test_do_free(const rlhf_host *h, void *p) {
+    if (p) rlhf_test_host_of(h)->live--;
     free(p);
 }
 
-static inline void rlhf__test_metric(const rlhf_host *h, const char *name, double value) {
-    struct rlhf_test_host *t = rlhf__test_of(h);
+static inline void rlhf_test_do_metric(const rlhf_host *h, const char *name, double value) {
+    struct rlhf_test_host *t = rlhf_test_host_of(h);
     uint32_t i = 0;
     while (i < t->n_metrics && strcmp(t->metric[i].name, name) != 0)
         i++;
@@ -125,23 +126,25 @@ static inline void rlhf__test_metric(const rlhf_host *h, const char *name, doubl
     t->metric[i].value = value;
 }
 
-static inline void rlhf__test_rng(const rlhf_host *h, const char *stream, rlhf_rng *out) {
-    out->seed = rlhf__test_of(h)->seed;
+static inline void rlhf_test_do_rng(const rlhf_host *h, const char *stream, rlhf_rng *out) {
+    out->seed = rlhf_test_host_of(h)->seed;
     out->stream = rlhf_rng_stream(stream);
     out->counter = 0;
 }
 
-static inline int32_t rlhf__test_cancelled(const rlhf_host *h) { return rlhf__test_of(h)->cancel; }
+static inline int32_t rlhf_test_do_cancelled(const rlhf_host *h) {
+    return rlhf_test_host_of(h)->cancel;
+}
 
-static inline const void *rlhf__test_service(const rlhf_host *h, const char *id) {
-    const struct rlhf_test_host *t = rlhf__test_of(h);
+static inline const void *rlhf_test_do_service(const rlhf_host *h, const char *id) {
+    const struct rlhf_test_host *t = rlhf_test_host_of(h);
     for (uint32_t i = 0; i < t->n_services; i++)
         if (strcmp(t->service[i].id, id) == 0) return t->service[i].table;
     return NULL;
 }
 
 // One worker; a test of several puts its own function into the table.
-static inline rlhf_status rlhf__test_reduce(const rlhf_host *h, double *sums, uint32_t n) {
+static inline rlhf_status rlhf_test_do_reduce(const rlhf_host *h, double *sums, uint32_t n) {
     (void)h;
     (void)sums;
     (void)n;
@@ -157,15 +160,15 @@ static inline void rlhf_test_init(struct rlhf_test_host *t, uint64_t seed) {
     t->table.abi_minor = RLHF_ABI_MINOR;
     t->table.name = "rlhf-test";
     t->table.version = RLHF_SDK_VERSION;
-    t->table.log = rlhf__test_log;
-    t->table.fail = rlhf__test_fail;
-    t->table.alloc = rlhf__test_alloc;
-    t->table.free = rlhf__test_free;
-    t->table.metric = rlhf__test_metric;
-    t->table.rng = rlhf__test_rng;
-    t->table.cancelled = rlhf__test_cancelled;
-    t->table.service = rlhf__test_service;
-    t->table.reduce = rlhf__test_reduce;
+    t->table.log = rlhf_test_do_log;
+    t->table.fail = rlhf_test_do_fail;
+    t->table.alloc = rlhf_test_do_alloc;
+    t->table.free = rlhf_test_do_free;
+    t->table.metric = rlhf_test_do_metric;
+    t->table.rng = rlhf_test_do_rng;
+    t->table.cancelled = rlhf_test_do_cancelled;
+    t->table.service = rlhf_test_do_service;
+    t->table.reduce = rlhf_test_do_reduce;
     t->seed = seed;
 }
 
@@ -230,15 +233,14 @@ static inline const rlhf_plugin *rlhf_test_open(const char *path, uint32_t i) {
     return bundle->plugins[i];
 }
 
-// Option number i of a plugin.
-static inline const rlhf_opt *rlhf__test_opt(const rlhf_plugin *p, uint32_t i) {
-    const void *at = (const char *)(const void *)p->opts + (size_t)i * p->opt_stride;
-    return RLHF__TEST_NEW(const rlhf_opt, at);
+// Option number i of a plugin; 0 past the last.
+static inline int rlhf_test_opt(const rlhf_plugin *p, uint32_t i, rlhf_opt *out) {
+    return rlhf_opt_at(p->opts, p->n_opts, p->opt_stride, i, out);
 }
 
-static inline void rlhf__test_put(void *config, const rlhf_opt *o, int64_t i, double f,
-                                  const char *s) {
-    char *to = RLHF__TEST_NEW(char, config) + o->offset;
+static inline void rlhf_test_do_put(void *config, const rlhf_opt *o, int64_t i, double f,
+                                    const char *s) {
+    char *to = RLHF_TEST_CAST(char, config) + o->offset;
     int32_t small = (int32_t)i;
     if (o->type == RLHF_T_BOOL || o->type == RLHF_T_ENUM) memcpy(to, &small, sizeof small);
     if (o->type == RLHF_T_I64) memcpy(to, &i, sizeof i);
@@ -249,20 +251,21 @@ static inline void rlhf__test_put(void *config, const rlhf_opt *o, int64_t i, do
 // Fill config (p->config_size bytes) with the defaults of p's options.
 static inline void rlhf_test_config(const rlhf_plugin *p, void *config) {
     memset(config, 0, p->config_size);
-    for (uint32_t i = 0; i < p->n_opts; i++) {
-        const rlhf_opt *o = rlhf__test_opt(p, i);
-        rlhf__test_put(config, o, o->i_def, o->f_def, o->s_def);
-    }
+    rlhf_opt o;
+    for (uint32_t i = 0; rlhf_test_opt(p, i, &o); i++)
+        rlhf_test_do_put(config, &o, o.i_def, o.f_def, o.s_def);
 }
 
 // Set one option from text ("true", "3", "0.5", a choice, any string, which is borrowed). 0 when
 // the key or value is refused; ranges are checked as the host does.
 static inline int rlhf_test_set(const rlhf_plugin *p, void *config, const char *key,
                                 const char *value) {
-    const rlhf_opt *o = NULL;
-    for (uint32_t i = 0; i < p->n_opts && !o; i++)
-        if (strcmp(rlhf__test_opt(p, i)->key, key) == 0) o = rlhf__test_opt(p, i);
-    if (!o) return 0;
+    rlhf_opt found;
+    const rlhf_opt *o = &found;
+    uint32_t at = 0;
+    while (rlhf_test_opt(p, at, &found) && strcmp(found.key, key) != 0)
+        at++;
+    if (!rlhf_test_opt(p, at, &found)) return 0;
     char *end = NULL;
     int64_t whole = 0;
     double real = 0;
@@ -282,7 +285,7 @@ static inline int rlhf_test_set(const rlhf_plugin *p, void *config, const char *
         if ((o->flags & RLHF_OPT_MIN_OPEN) && real <= o->f_min) return 0;
         if ((o->flags & RLHF_OPT_MAX_OPEN) && real >= o->f_max) return 0;
     }
-    rlhf__test_put(config, o, whole, real, value);
+    rlhf_test_do_put(config, o, whole, real, value);
     return 1;
 }
 
@@ -296,7 +299,7 @@ struct rlhf_test_stream {
     uint8_t bytes[4096];
 };
 
-static inline rlhf_status rlhf__test_write(const rlhf_ostream *o, const void *bytes, uint64_t n) {
+static inline rlhf_status rlhf_test_do_write(const rlhf_ostream *o, const void *bytes, uint64_t n) {
     union {
         const rlhf_ostream *out;
         struct rlhf_test_stream *stream;
@@ -309,7 +312,7 @@ static inline rlhf_status rlhf__test_write(const rlhf_ostream *o, const void *by
     return RLHF_OK;
 }
 
-static inline rlhf_status rlhf__test_read(const rlhf_istream *i, void *bytes, uint64_t n) {
+static inline rlhf_status rlhf_test_do_read(const rlhf_istream *i, void *bytes, uint64_t n) {
     union {
         const rlhf_istream *in;
         const char *byte;
@@ -328,9 +331,9 @@ static inline rlhf_status rlhf__test_read(const rlhf_istream *i, void *bytes, ui
 static inline void rlhf_test_stream_init(struct rlhf_test_stream *s) {
     memset(s, 0, sizeof *s);
     s->out.size = (uint32_t)sizeof s->out;
-    s->out.write = rlhf__test_write;
+    s->out.write = rlhf_test_do_write;
     s->in.size = (uint32_t)sizeof s->in;
-    s->in.read = rlhf__test_read;
+    s->in.read = rlhf_test_do_read;
     s->limit = sizeof s->bytes;
 }
 
@@ -348,36 +351,37 @@ struct rlhf_test_classifier {
     uint64_t n_texts; // scored so far
 };
 
-static inline rlhf_status rlhf__test_clf_open(void *host, const char *path, rlhf_classifier **out) {
-    struct rlhf_test_classifier *c = RLHF__TEST_NEW(struct rlhf_test_classifier, host);
+static inline rlhf_status rlhf_test_do_clf_open(void *host, const char *path,
+                                                rlhf_classifier **out) {
+    struct rlhf_test_classifier *c = RLHF_TEST_CAST(struct rlhf_test_classifier, host);
     void *same = c;
     c->path = path;
     if (c->open_status < 0) return c->open_status;
     c->open_count++;
-    *out = RLHF__TEST_NEW(rlhf_classifier, same);
+    *out = RLHF_TEST_CAST(rlhf_classifier, same);
     return RLHF_OK;
 }
 
-static inline void rlhf__test_clf_close(void *host, rlhf_classifier *model) {
-    if (model) RLHF__TEST_NEW(struct rlhf_test_classifier, host)->open_count--;
+static inline void rlhf_test_do_clf_close(void *host, rlhf_classifier *model) {
+    if (model) RLHF_TEST_CAST(struct rlhf_test_classifier, host)->open_count--;
 }
 
-static inline int32_t rlhf__test_clf_n_labels(void *host, const rlhf_classifier *model) {
+static inline int32_t rlhf_test_do_clf_n_labels(void *host, const rlhf_classifier *model) {
     (void)model;
-    const struct rlhf_test_classifier *c = RLHF__TEST_NEW(struct rlhf_test_classifier, host);
+    const struct rlhf_test_classifier *c = RLHF_TEST_CAST(struct rlhf_test_classifier, host);
     return c->n_labels;
 }
 
-static inline const char *rlhf__test_clf_label(void *host, const rlhf_classifier *model,
-                                               int32_t i) {
-    const struct rlhf_test_classifier *c = RLHF__TEST_NEW(struct rlhf_test_classifier, host);
+static inline const char *rlhf_test_do_clf_label(void *host, const rlhf_classifier *model,
+                                                 int32_t i) {
+    const struct rlhf_test_classifier *c = RLHF_TEST_CAST(struct rlhf_test_classifier, host);
     (void)model;
     return i >= 0 && i < c->n_labels ? c->labels[i] : NULL;
 }
 
-static inline rlhf_status rlhf__test_clf_logits(void *host, rlhf_classifier *model, uint32_t n,
-                                                const rlhf_str *texts, float *logits) {
-    struct rlhf_test_classifier *c = RLHF__TEST_NEW(struct rlhf_test_classifier, host);
+static inline rlhf_status rlhf_test_do_clf_logits(void *host, rlhf_classifier *model, uint32_t n,
+                                                  const rlhf_str *texts, float *logits) {
+    struct rlhf_test_classifier *c = RLHF_TEST_CAST(struct rlhf_test_classifier, host);
     (void)model;
     if (c->logits_status < 0) return c->logits_status;
     for (uint32_t i = 0; i < n; i++)
@@ -393,11 +397,11 @@ static inline void rlhf_test_classifier_init(struct rlhf_test_classifier *c,
     memset(c, 0, sizeof *c);
     c->table.size = (uint32_t)sizeof c->table;
     c->table.host = c;
-    c->table.open = rlhf__test_clf_open;
-    c->table.close = rlhf__test_clf_close;
-    c->table.n_labels = rlhf__test_clf_n_labels;
-    c->table.label = rlhf__test_clf_label;
-    c->table.logits = rlhf__test_clf_logits;
+    c->table.open = rlhf_test_do_clf_open;
+    c->table.close = rlhf_test_do_clf_close;
+    c->table.n_labels = rlhf_test_do_clf_n_labels;
+    c->table.label = rlhf_test_do_clf_label;
+    c->table.logits = rlhf_test_do_clf_logits;
     c->labels = labels;
     c->n_labels = n_labels;
 }

@@ -1,0 +1,141 @@
+// option_table.c: see option_table.h.
+#include "config/option_table.h"
+
+#include <string.h>
+
+#define MAX_OPTIONS 4096u
+// A row of the first SDK; what one may have in all, so that a later field can be looked for.
+#define FIRST_ROW   RLHF_SIZE_TO(rlhf_opt, choices)
+#define LONGEST_ROW 4096u
+
+// Whether row i has a byte set in a field that this host does not know.
+static int is_newer(const struct rlhf__opt_table *t, uint64_t i) {
+    const char *row = (const char *)t->opts + t->stride * i;
+    for (uint32_t at = sizeof(rlhf_opt); at < t->stride; at++)
+        if (row[at]) return 1;
+    return 0;
+}
+
+// Adds the options of row i to t->n; what is wrong with it, NULL when nothing.
+static const char *count(struct rlhf__opt_table *t, uint32_t i) {
+    rlhf_opt o, inner;
+    rlhf_opt_row(t->opts, t->stride, i, &o);
+    if (is_newer(t, i)) return "uses a field newer than this host";
+    if (o.type != RLHF_T_TABLE) {
+        t->n++;
+        return NULL;
+    }
+    if (!o.table || o.n_table == 0) return "includes no table";
+    if (o.n_table > MAX_OPTIONS) return "includes too many options";
+    const struct rlhf__opt_table included = {o.table, 0, t->stride};
+    for (uint64_t k = 0; k < o.n_table; k++) {
+        rlhf_opt_row(o.table, t->stride, k, &inner);
+        if (is_newer(&included, k)) return "includes a field newer than this host";
+        if (inner.type == RLHF_T_TABLE) return "includes a table that includes another";
+    }
+    t->n += (uint32_t)o.n_table;
+    return NULL;
+}
+
+rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts, uint32_t rows,
+                                 uint32_t stride, struct rlhf__error *err) {
+    *t = (struct rlhf__opt_table){opts, 0, stride ? stride : (uint32_t)sizeof *opts};
+    if (rows > MAX_OPTIONS)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "it lists %u options, at most %u are possible",
+                          rows, MAX_OPTIONS);
+    if (rows > 0 && !opts) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option table is NULL");
+    if (t->stride < FIRST_ROW || t->stride > LONGEST_ROW || t->stride % _Alignof(rlhf_opt) != 0)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "its option table has a stride of %u bytes; %u to %u in steps of %zu are "
+                          "possible",
+                          stride, FIRST_ROW, LONGEST_ROW, _Alignof(rlhf_opt));
+    for (uint32_t i = 0; i < rows; i++) {
+        const char *why = count(t, i);
+        if (why)
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED, "row %u of its option table %s", i, why);
+    }
+    if (t->n > MAX_OPTIONS)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "it lists %u options, at most %u are possible",
+                          t->n, MAX_OPTIONS);
+    return RLHF_OK;
+}
+
+void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out) {
+    (void)rlhf_opt_at(t->opts, t->n, t->stride, i,
+                      out); // at least one option a row: n rows suffice
+}
+
+int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key) {
+    for (uint32_t i = 0; i < t->n; i++) {
+        rlhf_opt o;
+        rlhf__opt_at(t, i, &o);
+        if (strcmp(o.key, key) == 0) return (int32_t)i;
+    }
+    return -1;
+}
+
+static uint32_t value_size(int32_t type) {
+    switch (type) {
+    case RLHF_T_BOOL:
+    case RLHF_T_ENUM:
+        return sizeof(int32_t);
+    case RLHF_T_I64:
+        return sizeof(int64_t);
+    case RLHF_T_F64:
+        return sizeof(double);
+    case RLHF_T_STR:
+    case RLHF_T_PATH:
+        return sizeof(const char *);
+    default:
+        return 0;
+    }
+}
+
+static int in_range(const rlhf_opt *o) {
+    int low = o->flags & RLHF_OPT_MIN_OPEN ? o->f_def > o->f_min : o->f_def >= o->f_min;
+    int high = o->flags & RLHF_OPT_MAX_OPEN ? o->f_def < o->f_max : o->f_def <= o->f_max;
+    return low && high;
+}
+
+// What is wrong with one option, NULL when nothing.
+static const char *fault(const rlhf_opt *o, uint32_t config_size) {
+    uint32_t size = value_size(o->type);
+    if (size == 0) return "has a type this host does not know";
+    if (o->offset % size != 0) return "has a misaligned offset";
+    if (size > config_size || o->offset > config_size - size)
+        return "lies outside the config struct";
+    int required = (o->flags & RLHF_OPT_REQUIRED) != 0;
+    if (o->type == RLHF_T_BOOL && (o->i_def < 0 || o->i_def > 1)) return "has a default not 0 or 1";
+    if (o->type == RLHF_T_ENUM) {
+        int64_t n = 0;
+        while (o->choices && o->choices[n])
+            n++;
+        if (n == 0) return "has no choices";
+        if (o->i_def < 0 || o->i_def >= n) return "has a default that is no choice";
+    }
+    if (o->type == RLHF_T_I64) {
+        if (o->i_min > o->i_max) return "has a minimum above its maximum";
+        if (!required && (o->i_def < o->i_min || o->i_def > o->i_max))
+            return "has a default outside its range";
+    }
+    if (o->type == RLHF_T_F64) {
+        if (!(o->f_min <= o->f_max)) return "has a minimum above its maximum";
+        if (!required && !in_range(o)) return "has a default outside its range";
+    }
+    return NULL;
+}
+
+rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_size,
+                             struct rlhf__error *err) {
+    for (uint32_t i = 0; i < t->n; i++) {
+        rlhf_opt o;
+        rlhf__opt_at(t, i, &o);
+        if (!o.key || !*o.key)
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option %u has no key", i);
+        const char *why = fault(&o, config_size);
+        if (why) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option \"%s\" %s", o.key, why);
+        if (rlhf__opt_find(t, o.key) != (int32_t)i)
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option \"%s\" is there twice", o.key);
+    }
+    return RLHF_OK;
+}
