@@ -6,6 +6,7 @@
 
 #include "cmd/trial.h"
 #include "learn/learner.h"
+#include "sample/decode.h"
 #include "sample/diversity.h"
 #include "sample/mixing.h"
 
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_SLOTS         64
 #define MICROBATCH_TOKENS 4096
 
 struct measured {
@@ -27,7 +27,7 @@ struct measured {
 
 static rlhf_status respond(struct measured *m, struct rlhf__error *err) {
     struct rlhf__rollout_request q =
-        rlhf__trial_request(&m->with, (uint32_t)m->o->n, MAX_SLOTS, m->o->seed, "eval");
+        rlhf__trial_request(&m->with, (uint32_t)m->o->n, RLHF__SLOTS, m->o->seed, "eval");
     return rlhf__rollout_in_turn(&q, &m->e, err);
 }
 

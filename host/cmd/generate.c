@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAX_SLOTS  64  // texts decoded at once
 #define BLOCK_ROWS 512 // texts decoded, then printed
 
 struct options {
@@ -151,7 +150,7 @@ static rlhf_status sample(const struct job *j, const struct rlhf__env *env,
                           struct rlhf__error *err) {
     const struct options *o = j->o;
     const uint64_t all = (uint64_t)j->prompts.n * (uint64_t)o->n;
-    const uint32_t slots = all < MAX_SLOTS ? (uint32_t)all : MAX_SLOTS;
+    const uint32_t slots = all < RLHF__SLOTS ? (uint32_t)all : RLHF__SLOTS;
     const uint32_t each = o->n < BLOCK_ROWS ? (uint32_t)o->n : BLOCK_ROWS;
     rlhf_gen *session = NULL;
     rlhf_dist dist = {1 / o->temperature, o->top_p, (int32_t)o->top_k, o->greedy};

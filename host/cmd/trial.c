@@ -53,9 +53,8 @@ static rlhf_status load_config(struct rlhf__trial *t, const struct rlhf__env *en
     if (st == RLHF_OK) st = check_effect(t, o, err);
     t->config.rewards.normalize = RLHF__NORMALIZE_NONE;
     t->config.rewards.clip = 0;
-    const struct rlhf__sampling_config *s = &t->config.sampling;
-    t->dist = (rlhf_dist){1 / s->temperature, s->top_p, (int32_t)s->top_k, 0};
-    t->logp_dist = (rlhf_dist){1 / s->temperature, 1, 0, 0}; // KL is of whole distributions
+    // KL is of whole distributions
+    t->logp_dist = (rlhf_dist){1 / t->config.sampling.temperature, 1, 0, 0};
     return st;
 }
 
@@ -129,32 +128,22 @@ void rlhf__trial_finish(struct rlhf__trial *t) {
 
 struct rlhf__rollout_request rlhf__trial_request(const struct rlhf__trial *t, uint32_t n,
                                                  uint32_t slots, int64_t seed, const char *stream) {
-    return (struct rlhf__rollout_request){.model = t->model,
-                                          .prompts = t->prompts,
-                                          .n = n,
-                                          .slots = slots,
-                                          .max_new = (int32_t)t->config.sampling.max_new_tokens,
-                                          .stop_at_eos = t->config.sampling.stop_at_eos,
-                                          .cut_at_stop =
-                                              t->config.response.truncate == RLHF__TRUNCATE_STOP,
-                                          .rules = t->rules,
-                                          .dist = &t->dist,
-                                          .logp_dist = &t->logp_dist,
-                                          .seed = (uint64_t)seed,
-                                          .stream = stream,
-                                          .cancelled = t->at.env->cancelled};
+    struct rlhf__rollout_request q =
+        rlhf__rollout_request(&t->config, t->model, t->prompts, t->rules);
+    q.n = n;
+    q.slots = slots;
+    q.logp_dist = t->logp_dist;
+    q.seed = (uint64_t)seed;
+    q.stream = stream;
+    q.cancelled = t->at.env->cancelled;
+    return q;
 }
 
 rlhf_status rlhf__trial_score(const struct rlhf__trial *t, struct rlhf__episodes *e,
                               struct rlhf__scored *x, uint8_t *keep, float *raw,
                               struct rlhf__error *err) {
-    struct rlhf__scorer s = {.config = &t->config, .rewards = t->rewards, .rules = t->rules};
-    struct rlhf__prompt *prompt = calloc(e->n ? e->n : 1, sizeof *prompt);
-    if (!prompt) return RLHF__NOMEM(err, "out of memory scoring");
-    for (uint32_t i = 0; i < e->n; i++)
-        prompt[i] = rlhf__prompts_get(t->prompts, e->source[i]);
-    rlhf_status st = rlhf__scored_init(x, &s, e, prompt, err);
-    if (st == RLHF_OK) st = rlhf__score(&s, x, e, keep, raw, err);
-    free(prompt);
-    return st;
+    struct rlhf__scorer s = {
+        .config = &t->config, .rewards = t->rewards, .rules = t->rules, .prompts = t->prompts};
+    rlhf_status st = rlhf__scored_init(x, &s, e, err);
+    return st == RLHF_OK ? rlhf__score(&s, x, e, keep, raw, err) : st;
 }

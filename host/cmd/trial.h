@@ -33,7 +33,7 @@ struct rlhf__trial {
     struct rlhf__instance **rewards;           // [config.n_reward]
     struct rlhf__prompts *prompts;
     struct rlhf__response_rules *rules;
-    rlhf_dist dist, logp_dist;
+    rlhf_dist logp_dist;
 };
 
 // Errors: RLHF_E_INVALID (settings, files, a reference of another vocabulary) and what opening
@@ -42,7 +42,7 @@ rlhf_status rlhf__trial_open(struct rlhf__trial *t, const struct rlhf__env *env,
                              const struct rlhf__trial_options *o, struct rlhf__error *err);
 void rlhf__trial_finish(struct rlhf__trial *t); // accepts a zeroed one [main]
 
-// What sampling one response to each of n prompts takes, by the config: fill in session and first
+// What sampling one response to each of n prompts takes, by the config: fill in cache and first
 // if need be. stream names the draws. [any]
 struct rlhf__rollout_request rlhf__trial_request(const struct rlhf__trial *t, uint32_t n,
                                                  uint32_t slots, int64_t seed, const char *stream);

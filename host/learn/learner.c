@@ -18,6 +18,20 @@ void rlhf__learner_finish(struct rlhf__learner *l) {
     l->hidden_cap = 0;
 }
 
+void rlhf__learner_begin(struct rlhf__learner *l) {
+    l->loss_sum = l->norm_sum = l->clipped_sum = 0;
+    l->minibatches = l->steps = l->tokens = l->compared = 0;
+    l->flops = l->difference_sum = l->difference_max = 0;
+}
+
+void rlhf__learner_expect(struct rlhf__learner *l, uint32_t minibatches, int64_t rows,
+                          int compare) {
+    l->epoch_minibatches = minibatches;
+    l->rows = 0;
+    l->rows_all = rows;
+    l->comparing = compare;
+}
+
 // What the model is asked for: a reward model gives a score a token, which the host pools.
 static uint32_t model_heads(const struct rlhf__learner *l) {
     uint32_t pooled = l->reward_head ? l->plan.heads & RLHF_HEAD_SCORE : 0;
@@ -184,8 +198,7 @@ static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__episod
     in.epoch = epoch;
     in.minibatch = minibatch;
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &l->grad.heads};
-    struct rlhf__call call = rlhf__call_begin(l->algo, "loss()");
-    st = rlhf__call_end(&call, l->algo->plugin->ops.algo.loss(l->algo->self, &in, &out), err);
+    st = l->objective.loss(l->objective.self, &in, &out, err);
     if (st != RLHF_OK) return st;
     *loss += out.loss;
     count_flops(l, &f);
@@ -229,7 +242,6 @@ static rlhf_status step(struct rlhf__learner *l, double loss, double lr_factor,
 
 static rlhf_status tell(const struct rlhf__learner *l, uint32_t epoch, uint32_t minibatch,
                         double lr_factor, int32_t *stop, struct rlhf__error *err) {
-    const rlhf_algo_ops *ops = &l->algo->plugin->ops.algo;
     rlhf_step_info info = {.size = sizeof info,
                            .epoch = epoch,
                            .minibatch = minibatch,
@@ -240,9 +252,8 @@ static rlhf_status tell(const struct rlhf__learner *l, uint32_t epoch, uint32_t 
                            .lr = l->optim->config.lr * lr_factor,
                            .lr_factor = lr_factor,
                            .steps = l->optim->step};
-    if (!ops->minibatch_end) return RLHF_OK;
-    struct rlhf__call call = rlhf__call_begin(l->algo, "minibatch_end()");
-    return rlhf__call_end(&call, ops->minibatch_end(l->algo->self, &info, stop), err);
+    if (!l->objective.stepped) return RLHF_OK;
+    return l->objective.stepped(l->objective.self, &info, stop, err);
 }
 
 rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__episodes *e,

@@ -1,4 +1,4 @@
-// learner.h: the numerical core of training: a model, an algorithm and an optimiser. Given a
+// learner.h: the numerical core of training: a model, an objective and an optimiser. Given a
 // minibatch it runs forward, loss and backward in microbatches and takes one optimiser step.
 //
 // It does not know where rows come from, nor phases, files or schedules.
@@ -15,6 +15,17 @@
 
 #include <rlhf/algo.h>
 
+// What is minimised: the loss of a microbatch and its derivatives, as rlhf/algo.h has them.
+struct rlhf__objective {
+    rlhf_status (*loss)(void *self, const rlhf_loss_in *in, rlhf_loss_out *out,
+                        struct rlhf__error *err);
+    // Told what a step did; *stop, which is 0, = 1 ends the phase's epochs. NULL = it does not
+    // care.
+    rlhf_status (*stepped)(void *self, const rlhf_step_info *info, int32_t *stop,
+                           struct rlhf__error *err);
+    void *self;
+};
+
 struct rlhf__learner {
     const struct rlhf__model *model;
     const struct rlhf__model *reference; // NULL, or the model of the KL head
@@ -22,7 +33,7 @@ struct rlhf__learner {
     // Not NULL: the model is a reward model. The score head that the algorithm sees is the pooled
     // reward of each row, gain and bias applied, from the model's scores a token. Borrowed.
     const struct rlhf__reward_head *reward_head;
-    const struct rlhf__instance *algo;
+    struct rlhf__objective objective;
     struct rlhf__optim *optim, *critic_optim; // critic_optim NULL without a critic
     rlhf_plan plan;
     rlhf_dist dist; // of the log-probs
@@ -41,7 +52,7 @@ struct rlhf__learner {
     // The last minibatch: its loss and the policy's optimiser step.
     double last_loss;
     struct rlhf__optim_report last;
-    // Totals since the caller last cleared them.
+    // Totals of the phase.
     double loss_sum, norm_sum, clipped_sum;
     int64_t minibatches, steps;
     // Told of rows done, `rows` of rows_all (the caller's numbers) and on; NULL = nobody.
@@ -53,12 +64,19 @@ struct rlhf__learner {
 
 void rlhf__learner_finish(struct rlhf__learner *); // frees the arrays, not what it points to [main]
 
-// One minibatch: gradients of the algorithm's loss over all rows, then an optimiser step with
-// learning rates times lr_factor, then the weights are re-packed and the algorithm is told; *stop =
-// 1 when it wants no more of this phase. Prompts are shared where the rows
-// say so (RLHF__SHARE_PROMPTS) and the model can; microbatch_tokens counts what it computes. A loss
-// or gradient that is not finite skips the step; policy and critic have gradient norms and clipping
-// of their own. [step]
+// A phase begins: the totals are cleared. [step]
+void rlhf__learner_begin(struct rlhf__learner *);
+
+// What is to come of it: minibatches of an epoch, rows in all epochs; compare = 1: what the first
+// forward says is compared with RLHF__LOGP_OLD. [step]
+void rlhf__learner_expect(struct rlhf__learner *, uint32_t minibatches, int64_t rows, int compare);
+
+// One minibatch: gradients of the objective's loss over all rows, then an optimiser step with
+// learning rates times lr_factor, then the weights are re-packed and the objective is told; *stop =
+// 1 when it wants no more of this phase. Prompts are shared where the rows say so
+// (RLHF__SHARE_PROMPTS) and the model can; microbatch_tokens counts what it computes. A loss or
+// gradient that is not finite skips the step; policy and critic have gradient norms and clipping of
+// their own. [step]
 rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__episodes *,
                                     uint32_t epoch, uint32_t minibatch, double lr_factor,
                                     int32_t *stop, struct rlhf__error *err);

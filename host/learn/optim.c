@@ -7,6 +7,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+// ---- schedule ----
+
+double rlhf__schedule_factor(const struct rlhf__optim_config *c, int64_t phase, int64_t horizon) {
+    int64_t ahead = c->warmup_from == RLHF__WARMUP_FROM_STEP;
+    if (phase < c->warmup) return (double)(phase + ahead) / (double)c->warmup;
+    int64_t span = horizon - c->warmup;
+    double x = span > 0 ? (double)(phase - c->warmup) / (double)span : 1;
+    if (x > 1) x = 1;
+    switch (c->schedule) {
+    case RLHF__SCHEDULE_LINEAR:
+        return 1 - (1 - c->final_scale) * x;
+    case RLHF__SCHEDULE_COSINE:
+        return c->final_scale + (1 - c->final_scale) * 0.5 * (1 + cos(3.14159265358979323846 * x));
+    default:
+        return 1;
+    }
+}
+
+// ---- steps ----
+
 // Muon is for hidden matrices; embeddings, heads, vectors and gains stay with AdamW.
 static int wants_muon(const struct rlhf__optim_config *c, const rlhf_param *p) {
     return c->kind == RLHF__OPTIM_MUON && p->ndim == 2 && p->group == RLHF_PARAM_TRUNK &&

@@ -1,8 +1,8 @@
 // optim.h: the optimiser: AdamW for everything, or Muon for the trunk's matrices with AdamW for the
 // rest; gradient norm, clipping and skipping of non-finite steps.
 //
-// State lives on the device, one or two f32 tensors a parameter. It does not know schedules (the
-// caller passes the factor of the step) nor files (it lists its tensors for the checkpoint).
+// State lives on the device, one or two f32 tensors a parameter. It knows no files (it lists its
+// tensors for the checkpoint), and a step takes the factor of its learning rates from the caller.
 #ifndef RLHF_HOST_OPTIM_H
 #define RLHF_HOST_OPTIM_H
 
@@ -52,5 +52,12 @@ rlhf_status rlhf__optim_step(struct rlhf__optim *, double factor, int32_t loss_o
 // most cap bytes), buffer and parameter. E_INVALID past the end. [any]
 rlhf_status rlhf__optim_tensor(const struct rlhf__optim *, uint32_t i, char *name, size_t cap,
                                rlhf_dev *out, const rlhf_param **param);
+
+// The learning-rate schedule, a pure function. Factor of phase `phase` (0 = first) of a run of
+// `horizon` phases: (phase + 1) / warmup during the warm-up (phase / warmup with
+// RLHF__WARMUP_FROM_ZERO), then the decay of c->schedule from 1 to c->final_scale. The decay runs
+// from the end of the warm-up to the horizon, which itself is never reached: the last phase is one
+// step before. [any]
+double rlhf__schedule_factor(const struct rlhf__optim_config *c, int64_t phase, int64_t horizon);
 
 #endif

@@ -20,6 +20,11 @@ struct rlhf__cast {
     struct rlhf__instance *judge;       // NULL = none
     struct rlhf__response_rules *rules; // of responses; NULL where none are drawn
     rlhf_plan plan;
+    rlhf_dist logp_dist; // of the log-probs that are trained on
 };
+
+// 1: the rows of this run are responses, drawn for it and paid by its rewards; 0: rows of a file,
+// each seen as it is. [any]
+static inline int rlhf__cast_pays(const struct rlhf__cast *c) { return c->n_rewards > 0; }
 
 #endif

@@ -1,7 +1,7 @@
 // completions.c: see completions.h.
 #include "run/completions.h"
 
-#include "run/rollout_source.h"
+#include "run/plan.h"
 #include "sample/diversity.h"
 #include "sample/mixing.h"
 
@@ -13,8 +13,9 @@
 
 // ---- metrics ----
 
-static rlhf_status set_metrics(struct rlhf__run *t, const struct rlhf__episodes *e,
-                               struct rlhf__error *err) {
+static rlhf_status set_metrics(const struct rlhf__phase *p, struct rlhf__error *err) {
+    const struct rlhf__episodes *e = &p->x.rows;
+    struct rlhf__metrics *m = p->report->metrics;
     double n = (double)e->n, mean, std, distinct = 0, stopped = 0;
     rlhf__mean_std(e->reward, NULL, e->n, &mean, &std);
     for (uint32_t i = 0; i < e->n; i++)
@@ -22,14 +23,12 @@ static rlhf_status set_metrics(struct rlhf__run *t, const struct rlhf__episodes 
     double length = (double)rlhf__episodes_response_tokens(e, 0, e->n) / n;
     rlhf_status st = rlhf__episodes_distinct3(e, &distinct, err);
     if (st != RLHF_OK) return st;
-    rlhf__metrics_set(t->report.metrics, "objective/scores", mean);
-    rlhf__metrics_set(t->report.metrics, "completions/mean_length", length);
-    rlhf__metrics_set(t->report.metrics, "completions/clipped_ratio", 1 - stopped / n);
-    rlhf__metrics_set(t->report.metrics, "completions/distinct_3", distinct);
-    rlhf__metrics_set(t->report.metrics, "val/sequence_lengths", length);
-    rlhf__metrics_set(t->report.metrics, "val/num_stop_token_ids", stopped);
-    rlhf__metrics_set(t->report.metrics, "epoch",
-                      rlhf__order_epoch(rlhf__rollout_source_order(t->rollout)));
+    rlhf__metrics_set(m, "objective/scores", mean);
+    rlhf__metrics_set(m, "completions/mean_length", length);
+    rlhf__metrics_set(m, "completions/clipped_ratio", 1 - stopped / n);
+    rlhf__metrics_set(m, "completions/distinct_3", distinct);
+    rlhf__metrics_set(m, "val/sequence_lengths", length);
+    rlhf__metrics_set(m, "val/num_stop_token_ids", stopped);
     return RLHF_OK;
 }
 
@@ -71,47 +70,46 @@ static rlhf_status keep_texts(struct rlhf__shown *s, const struct rlhf__scored *
 }
 
 // Whether they are shown is known at the phase's end only: it may be the last one.
-static rlhf_status take_samples(struct rlhf__run *t, const struct rlhf__episodes *e,
-                                const struct rlhf__scored *x, struct rlhf__error *err) {
-    const struct rlhf__log_config *c = &t->config->log;
-    struct rlhf__shown *s = &t->report.shown;
+static rlhf_status take_samples(const struct rlhf__phase *p, struct rlhf__error *err) {
+    const struct rlhf__log_config *c = &p->config->log;
+    const struct rlhf__episodes *e = &p->x.rows;
+    struct rlhf__shown *s = &p->report->shown;
     size_t n = (size_t)(c->samples < e->n ? c->samples : e->n);
+    int compares = rlhf__plan_compares(&p->cast->plan);
     rlhf__shown_finish(s);
     if (c->samples_every == 0 || n == 0) return RLHF_OK;
-    rlhf_status st = keep_texts(s, x, n, err);
+    rlhf_status st = keep_texts(s, &p->x.scored, n, err);
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
         s->rows[i].reward = (double)e->reward[i];
         s->rows[i].logp = response_sum(e, i, e->token[RLHF__LOGP_OLD]);
-        s->rows[i].ref_logp =
-            rlhf__plan_compares(&t->cast.plan) ? response_sum(e, i, e->token[RLHF__LOGP_REF]) : NAN;
+        s->rows[i].ref_logp = compares ? response_sum(e, i, e->token[RLHF__LOGP_REF]) : NAN;
     }
     return st;
 }
 
-rlhf_status rlhf__completions_report(struct rlhf__run *t, const struct rlhf__episodes *e,
-                                     const struct rlhf__scored *x, struct rlhf__error *err) {
-    rlhf_status st = set_metrics(t, e, err);
-    return st == RLHF_OK ? take_samples(t, e, x, err) : st;
+rlhf_status rlhf__completions_report(const struct rlhf__phase *p, struct rlhf__error *err) {
+    RLHF_TRY(set_metrics(p, err));
+    return take_samples(p, err);
 }
 
-rlhf_status rlhf__completions_show(struct rlhf__run *t, struct rlhf__error *err) {
-    const struct rlhf__log_config *c = &t->config->log;
-    const struct rlhf__shown *s = &t->report.shown;
-    int64_t phase = t->count.phase + 1;
+rlhf_status rlhf__completions_show(const struct rlhf__phase *p, int is_last,
+                                   struct rlhf__error *err) {
+    const struct rlhf__log_config *c = &p->config->log;
+    const struct rlhf__report *r = p->report;
+    const struct rlhf__shown *s = &r->shown;
+    int64_t phase = p->count->phase + 1;
     if (s->n == 0) return RLHF_OK;
-    int due =
-        phase % c->samples_every == 0 || phase == 1 || phase == t->count.phases || t->count.stop;
+    int due = phase % c->samples_every == 0 || phase == 1 || phase == p->count->phases || is_last;
     if (!due) return RLHF_OK;
-    rlhf_status st =
-        rlhf__samples_write(t->report.samples, phase, s->rows, s->n, t->report.metrics, err);
+    rlhf_status st = rlhf__samples_write(r->samples, phase, s->rows, s->n, r->metrics, err);
     if (st != RLHF_OK || c->progress == RLHF__PROGRESS_OFF) return st;
-    if (t->report.log->json) {
+    if (r->log->json) {
         for (size_t i = 0; i < s->n; i++)
-            rlhf__samples_event(t->report.log, phase, &s->rows[i]);
+            rlhf__samples_event(r->log, phase, &s->rows[i]);
         return RLHF_OK;
     }
-    rlhf__progress_hide(t->report.progress);
+    rlhf__progress_hide(r->progress);
     rlhf__samples_table(stdout, phase, s->rows, s->n, 0, isatty(STDOUT_FILENO));
-    rlhf__progress_show(t->report.progress);
+    rlhf__progress_show(r->progress);
     return RLHF_OK;
 }

@@ -4,6 +4,8 @@
 #include "run/effect_rules.h"
 
 #include "config/effect.h"
+#include "run/early_stop.h"
+#include "run/plan.h"
 
 #include <string.h>
 
@@ -16,26 +18,25 @@ struct kind {
     int refit;    // a reward model's gain and bias are fitted
 };
 
-static struct kind kind_of(const struct rlhf__run *t) {
-    const rlhf_plan *p = &t->cast.plan;
+static struct kind kind_of(const rlhf_plan *p) {
     struct kind k = {.rollout = p->source == RLHF_SOURCE_ROLLOUT,
                      .preferences = p->source == RLHF_SOURCE_PREFERENCES,
                      .labelled = p->source == RLHF_SOURCE_LABELLED};
     k.reward_model = k.preferences && (p->heads & RLHF_HEAD_SCORE);
     k.refit = k.reward_model || (p->flags & RLHF_PLAN_REWARD_MODEL);
     k.draws = k.rollout || k.reward_model;
-    k.compared = k.refit || rlhf__plan_compares(&t->cast.plan);
+    k.compared = k.refit || rlhf__plan_compares(p);
     k.value = (p->heads & RLHF_HEAD_VALUE) != 0;
     return k;
 }
 
-rlhf_status rlhf__effect_rules(const struct rlhf__run *t, struct rlhf__error *err) {
-    const struct rlhf__config *c = t->config;
-    const struct kind k = kind_of(t);
+rlhf_status rlhf__effect_rules(const struct rlhf__config *c, const char *algo,
+                               const rlhf_plan *plan, struct rlhf__log *log,
+                               struct rlhf__error *err) {
+    const struct kind k = kind_of(plan);
     const int stops = rlhf__early_stop_looks_at(&c->early_stop, RLHF__EARLY_STOP_KL) ||
                       rlhf__early_stop_looks_at(&c->early_stop, RLHF__EARLY_STOP_REWARD);
     const char *no_limit = "neither early_stop.kl nor early_stop.reward is set";
-    const char *algo = t->req->algo->file;
     const int constant = c->optim.schedule == RLHF__SCHEDULE_CONSTANT;
     const char *bos = k.preferences ? "prompts.prepend_bos" : NULL;
     const char *cut = k.draws ? "response.truncate" : NULL;
@@ -83,10 +84,10 @@ rlhf_status rlhf__effect_rules(const struct rlhf__run *t, struct rlhf__error *er
          NULL},
         {"log.samples", c->log.samples_every == 0 && c->log.samples > 0, 0, NULL,
          "log.samples_every is 0", NULL},
-        {"log.progress", t->report.log->json && c->log.progress == RLHF__PROGRESS_BAR, 0, NULL,
+        {"log.progress", log->json && c->log.progress == RLHF__PROGRESS_BAR, 0, NULL,
          "log.format is json", NULL},
         {"compute.workspace_mib", strcmp(c->compute.backend, "reference") == 0, 0, NULL,
          "compute.backend is reference", NULL},
     };
-    return rlhf__effect_check(c, rules, sizeof rules / sizeof *rules, t->report.log, err);
+    return rlhf__effect_check(c, rules, sizeof rules / sizeof *rules, log, err);
 }

@@ -2,10 +2,15 @@
 #ifndef RLHF_HOST_EFFECT_RULES_H
 #define RLHF_HOST_EFFECT_RULES_H
 
-#include "run/run.h"
+#include "base/log.h"
+#include "config/config.h"
 
-// Refuse what was typed and has no effect in a run of this plan. Needs t->plan and t->config.
-// [main]
-rlhf_status rlhf__effect_rules(const struct rlhf__run *t, struct rlhf__error *err);
+#include <rlhf/algo.h>
+
+// Refuse what was typed and has no effect in a run of this plan by the algorithm in the file
+// `algo`. [main]
+rlhf_status rlhf__effect_rules(const struct rlhf__config *c, const char *algo,
+                               const rlhf_plan *plan, struct rlhf__log *log,
+                               struct rlhf__error *err);
 
 #endif

@@ -1,11 +1,11 @@
 // iteration.c: see iteration.h. The checkpoint's part is iteration_state.c.
 #include "run/iteration.h"
 
+#include "base/clock.h"
 #include "model/parameters.h"
 #include "model/reward_front.h"
+#include "model/reward_service.h"
 #include "run/reward_round.h"
-#include "run/run.h"
-#include "sample/mixing.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,12 +16,12 @@
 
 static rlhf_status tell(const struct rlhf__iteration *it, rlhf_status st,
                         const struct rlhf__error *err) {
-    return st == RLHF_OK ? st : rlhf__services_failed(&it->t->session.services, err);
+    return st == RLHF_OK ? st : rlhf__services_failed(it->services, err);
 }
 
 static rlhf_status may_call(const struct rlhf__iteration *it, const char *what,
                             struct rlhf__error *err) {
-    if (it->in_phase_end) return RLHF_OK;
+    if (it->x) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID, "%s is allowed in phase_end() of a rollout run only",
                       what);
 }
@@ -30,21 +30,20 @@ static rlhf_status reference_sync(void *host) {
     struct rlhf__iteration *it = host;
     struct rlhf__error err = {0, ""};
     rlhf_status st = may_call(it, "reference_sync()", &err);
-    if (st == RLHF_OK && !(it->t->cast.plan.flags & RLHF_PLAN_MOVES_REFERENCE))
+    if (st == RLHF_OK && !(it->cast->plan.flags & RLHF_PLAN_MOVES_REFERENCE))
         st = rlhf__fail(&err, RLHF_E_INVALID,
                         "reference_sync() needs RLHF_PLAN_MOVES_REFERENCE in the plan");
     if (st != RLHF_OK) return tell(it, st, &err);
     it->syncs++; // before the copy: one that fails half-way changes the reference too
     // Without a reference nothing compares with it: there is nothing to move.
-    if (it->t->cast.reference)
-        st = rlhf__params_copy(it->t->cast.reference, it->t->cast.policy, &err);
+    if (it->cast->reference) st = rlhf__params_copy(it->cast->reference, it->cast->policy, &err);
     return tell(it, st, &err);
 }
 
 static int same_response(const struct rlhf__iteration *it, uint32_t a, uint32_t b) {
-    const struct rlhf__episodes *e = &it->rows;
-    int32_t n = it->scored.scored_len[a];
-    return n == it->scored.scored_len[b] &&
+    const struct rlhf__episodes *e = &it->x->rows;
+    int32_t n = it->x->scored.scored_len[a];
+    return n == it->x->scored.scored_len[b] &&
            memcmp(e->ids + e->offset[a] + e->prompt_len[a],
                   e->ids + e->offset[b] + e->prompt_len[b], (size_t)n * sizeof *e->ids) == 0;
 }
@@ -68,15 +67,16 @@ static rlhf_status add_pair(struct rlhf__iteration *it, const int32_t *prompt, i
 // first of equals counts; responses of no token and scores that are not finite are left out.
 static rlhf_status collect_group(struct rlhf__iteration *it, uint32_t from, uint32_t to,
                                  uint32_t *added, struct rlhf__error *err) {
-    const struct rlhf__episodes *e = &it->rows;
-    const int32_t *len = it->scored.scored_len;
+    const struct rlhf__episodes *e = &it->x->rows;
+    const int32_t *len = it->x->scored.scored_len;
     uint32_t best = to, worst = to;
     for (uint32_t i = from; i < to; i++) {
-        if (len[i] < 1 || !isfinite(it->judged[i])) continue;
-        if (best == to || it->judged[i] > it->judged[best]) best = i;
-        if (worst == to || it->judged[i] < it->judged[worst]) worst = i;
+        if (len[i] < 1 || !isfinite(it->x->judged[i])) continue;
+        if (best == to || it->x->judged[i] > it->x->judged[best]) best = i;
+        if (worst == to || it->x->judged[i] < it->x->judged[worst]) worst = i;
     }
-    if (best == to || !(it->judged[best] > it->judged[worst]) || same_response(it, best, worst))
+    if (best == to || !(it->x->judged[best] > it->x->judged[worst]) ||
+        same_response(it, best, worst))
         return RLHF_OK;
     const int32_t *prompt = e->ids + e->offset[best];
     int32_t n = e->prompt_len[best];
@@ -88,11 +88,11 @@ static rlhf_status collect_group(struct rlhf__iteration *it, uint32_t from, uint
 static rlhf_status collect_pairs(void *host, uint32_t *added) {
     struct rlhf__iteration *it = host;
     struct rlhf__error err = {0, ""};
-    const struct rlhf__episodes *e = &it->rows;
+    const struct rlhf__episodes *e = &it->x->rows;
     rlhf_status st = may_call(it, "collect_pairs()", &err);
     *added = 0;
     if (st != RLHF_OK) return tell(it, st, &err);
-    if (!it->judged || !it->round)
+    if (!it->x->judged || !it->round)
         return tell(it,
                     rlhf__fail(&err, RLHF_E_INVALID,
                                "collect_pairs() needs a judge and RLHF_PLAN_REWARD_MODEL in the "
@@ -107,13 +107,14 @@ static rlhf_status collect_pairs(void *host, uint32_t *added) {
 }
 
 // What the algorithm cannot know; it reports the rest.
-static void report_round(struct rlhf__run *t, const rlhf_reward_update_report *r, double seconds) {
-    const struct rlhf__reward_head *head = &t->iteration.round->rm->head;
-    rlhf__metrics_set(t->report.metrics, "time/reward_model", seconds);
-    rlhf__metrics_set(t->report.metrics, "reward_model/gain", head->gain);
-    rlhf__metrics_set(t->report.metrics, "reward_model/bias", head->bias);
+static void report_round(const struct rlhf__iteration *it, const rlhf_reward_update_report *r,
+                         double seconds) {
+    const struct rlhf__reward_head *head = &it->round->rm->head;
+    rlhf__metrics_set(it->report->metrics, "time/reward_model", seconds);
+    rlhf__metrics_set(it->report->metrics, "reward_model/gain", head->gain);
+    rlhf__metrics_set(it->report->metrics, "reward_model/bias", head->bias);
     if (r->steps > 0)
-        rlhf__logf(t->report.log, RLHF_LOG_INFO,
+        rlhf__logf(it->report->log, RLHF_LOG_INFO,
                    "reward model: %lld new and %lld earlier pairs in %u steps; accuracy on the new "
                    "ones %.3f, now %.3f",
                    (long long)r->fresh, (long long)r->replayed, r->steps, r->fresh_before,
@@ -134,7 +135,7 @@ static rlhf_status reward_update(void *host, const rlhf_reward_update *in,
         st = rlhf__copy_in(&u, sizeof u, in, RLHF_SIZE_TO(rlhf_reward_update, history_max),
                            "rlhf_reward_update", &err);
     double from = rlhf__seconds();
-    rlhf__progress_note(it->t->report.progress, "reward model");
+    rlhf__progress_note(it->report->progress, "reward model");
     if (st == RLHF_OK)
         st = rlhf__reward_round_run(it->round, &it->replay, it->syncs, &u, &report, &err);
     if (st == RLHF_OK && rlhf_copy_out(out, &report, sizeof report,
@@ -143,57 +144,50 @@ static rlhf_status reward_update(void *host, const rlhf_reward_update *in,
             rlhf__fail(&err, RLHF_E_UNSUPPORTED,
                        "its rlhf_reward_update_report says it has %u bytes, at least %u are needed",
                        out->size, RLHF_SIZE_TO(rlhf_reward_update_report, fresh_after));
-    if (st == RLHF_OK) report_round(it->t, &report, rlhf__seconds() - from);
+    if (st == RLHF_OK) report_round(it, &report, rlhf__seconds() - from);
     return tell(it, st, &err);
 }
 
-void rlhf__iteration_init(struct rlhf__iteration *it, struct rlhf__run *t) {
-    it->t = t;
+// ---- life ----
+
+void rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__config *config,
+                          const struct rlhf__cast *cast, struct rlhf__report *report,
+                          struct rlhf__services *services) {
+    *it = (struct rlhf__iteration){
+        .config = config, .cast = cast, .report = report, .services = services};
     it->table = (rlhf_iteration_service){.size = sizeof it->table,
                                          .host = it,
                                          .reference_sync = reference_sync,
                                          .collect_pairs = collect_pairs,
                                          .reward_update = reward_update};
-    rlhf__services_offer(&t->session.services, RLHF_SVC_ITERATION, &it->table);
+    rlhf__services_offer(services, RLHF_SVC_ITERATION, &it->table);
 }
 
 void rlhf__iteration_finish(struct rlhf__iteration *it) {
-    rlhf__iteration_end(it);
     rlhf__replay_finish(&it->replay);
     rlhf__reward_round_destroy(it->round);
-    rlhf__instance_destroy(it->judge);
     it->round = NULL;
-    it->judge = NULL;
 }
 
-// ---- judge and reward model ----
-
-static rlhf_status open_judge(struct rlhf__iteration *it, struct rlhf__error *err) {
-    const struct rlhf__run_request *q = it->t->req;
-    struct rlhf__origin from = {"the config", "judge", NULL, 0, 0, 0};
-    if (!q->judge) return RLHF_OK;
-    return rlhf__instance_create(q->judge, &it->t->session.services, it->t->config->judge.options,
-                                 &from, &it->judge, err);
-}
-
-static rlhf_status check_plan(const struct rlhf__iteration *it, struct rlhf__error *err) {
-    const struct rlhf__run *t = it->t;
-    if (!t->req->judge)
+static rlhf_status check_plan(const struct rlhf__cast *c, const struct rlhf__plugin *judge,
+                              struct rlhf__error *err) {
+    const char *algo = c->algo->plugin->file;
+    if (!judge)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s trains the reward model on pairs that a judge chooses: name one, "
                           "e.g. --judge imdb.so",
-                          t->req->algo->file);
-    if (t->cast.plan.group_size >= 2) return RLHF_OK;
+                          algo);
+    if (c->plan.group_size >= 2) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s trains the reward model on pairs from groups of responses to a prompt, "
                       "but the group size is %d; at least 2",
-                      t->req->algo->file, t->cast.plan.group_size);
+                      algo, c->plan.group_size);
 }
 
 // The one reward model that the run's rewards ask; *users = how often.
-static rlhf_status find_model(const struct rlhf__iteration *it, struct rlhf__reward_model **out,
-                              int64_t *users, struct rlhf__error *err) {
-    const struct rlhf__reward_service *s = rlhf__text_services_reward(it->t->session.text);
+static rlhf_status find_model(const struct rlhf__cast *c, const struct rlhf__reward_service *s,
+                              struct rlhf__reward_model **out, int64_t *users,
+                              struct rlhf__error *err) {
     size_t n = 0;
     *out = rlhf__reward_service_at(s, 0, users);
     while (rlhf__reward_service_at(s, n, NULL))
@@ -202,78 +196,41 @@ static rlhf_status find_model(const struct rlhf__iteration *it, struct rlhf__rew
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s trains the run's reward model on, so the rewards must ask exactly one "
                       "(--reward bt_rm.so:model=DIR); they ask %zu",
-                      it->t->req->algo->file, n);
+                      c->algo->plugin->file, n);
 }
 
-rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__error *err) {
-    struct rlhf__reward_service *s = rlhf__text_services_reward(it->t->session.text);
+static rlhf_status open_judge(const struct rlhf__iteration *it, const struct rlhf__plugin *judge,
+                              struct rlhf__instance **out, struct rlhf__error *err) {
+    struct rlhf__origin from = {"the config", "judge", NULL, 0, 0, 0};
+    if (!judge) return RLHF_OK;
+    return rlhf__instance_create(judge, it->services, it->config->judge.options, &from, out, err);
+}
+
+rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward_service *models,
+                                 const struct rlhf__plugin *judge, const struct rlhf__feed *feed,
+                                 struct rlhf__instance **out_judge, struct rlhf__error *err) {
     struct rlhf__reward_model *rm = NULL;
     int64_t before = 0, after = 0;
-    int trains = (it->t->cast.plan.flags & RLHF_PLAN_REWARD_MODEL) != 0;
-    rlhf_status st = trains ? check_plan(it, err) : RLHF_OK;
-    if (st == RLHF_OK && trains) st = find_model(it, &rm, &before, err);
-    rlhf__reward_service_trainable(s, 0); // a judge's own model stays as it is
-    if (st == RLHF_OK) st = open_judge(it, err);
-    if (st != RLHF_OK || !trains) return st;
-    rlhf__reward_service_at(s, 0, &after);
+    int trains = (it->cast->plan.flags & RLHF_PLAN_REWARD_MODEL) != 0;
+    if (trains) RLHF_TRY(check_plan(it->cast, judge, err));
+    if (trains) RLHF_TRY(find_model(it->cast, models, &rm, &before, err));
+    rlhf__reward_service_trainable(models, 0); // a judge's own model stays as it is
+    RLHF_TRY(open_judge(it, judge, out_judge, err));
+    if (!trains) return RLHF_OK;
+    rlhf__reward_service_at(models, 0, &after);
     if (after != before)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "the judge %s is the reward being trained: it asks the model '%s' too; "
                           "choose another",
-                          it->t->req->judge->file, rm->model->dir);
-    return rlhf__reward_round_create(it->t, rm, &it->round, err);
+                          judge->file, rm->model->dir);
+    return rlhf__reward_round_create(it->config, it->cast, feed, it->report->log, rm, &it->round,
+                                     err);
 }
 
 // ---- the phase at hand ----
 
-static rlhf_status ask_judge(struct rlhf__iteration *it, struct rlhf__error *err) {
-    struct rlhf__run *t = it->t;
-    const struct rlhf__episodes *e = &it->rows;
-    struct rlhf__scorer s = {
-        .config = t->config, .rules = t->cast.rules, .phase = (uint64_t)t->count.phase};
-    if (!it->judge) return RLHF_OK;
-    it->judged = calloc(e->n ? e->n : 1, sizeof *it->judged);
-    uint8_t *finite = calloc(e->n ? e->n : 1, 1);
-    rlhf_status st = RLHF_OK;
-    if (!it->judged || !finite) st = RLHF__NOMEM(err, "out of memory judging %u responses", e->n);
-    if (st == RLHF_OK) st = rlhf__score_alone(&s, it->judge, &it->scored, e, it->judged, err);
-    for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++) {
-        finite[i] = isfinite(it->judged[i]);
-        if (!finite[i] && t->config->rewards.nan_policy == RLHF__NAN_STOP)
-            st = rlhf__fail(err, RLHF_E_NUMERIC,
-                            "the judge %s gave %g for row %u of phase %lld; rewards.nan_policy "
-                            "says stop (with zero or drop its opinion is left out)",
-                            it->judge->plugin->desc.id, (double)it->judged[i], i,
-                            (long long)t->count.phase + 1);
-    }
-    double mean, std;
-    if (st == RLHF_OK && e->n > 0 && memchr(finite, 1, e->n)) {
-        rlhf__mean_std(it->judged, finite, e->n, &mean, &std);
-        rlhf__metrics_set(t->report.metrics, "judge/mean", mean);
-        rlhf__metrics_set(t->report.metrics, "judge/std", std);
-    }
-    free(finite);
-    return st;
+void rlhf__iteration_begin(struct rlhf__iteration *it, const struct rlhf__experience *x) {
+    it->x = x->scored.n > 0 ? x : NULL;
 }
 
-rlhf_status rlhf__iteration_take(struct rlhf__iteration *it, struct rlhf__episodes *rows,
-                                 struct rlhf__scored *scored, struct rlhf__error *err) {
-    rlhf__iteration_end(it);
-    it->rows = *rows;
-    it->scored = *scored;
-    memset(rows, 0, sizeof *rows);
-    memset(scored, 0, sizeof *scored);
-    return ask_judge(it, err);
-}
-
-void rlhf__iteration_begin(struct rlhf__iteration *it) {
-    it->in_phase_end = it->t->cast.plan.source == RLHF_SOURCE_ROLLOUT;
-}
-
-void rlhf__iteration_end(struct rlhf__iteration *it) {
-    it->in_phase_end = 0;
-    rlhf__episodes_finish(&it->rows);
-    rlhf__scored_finish(&it->scored);
-    free(it->judged);
-    it->judged = NULL;
-}
+void rlhf__iteration_end(struct rlhf__iteration *it) { it->x = NULL; }

@@ -3,7 +3,6 @@
 #include "model/parameters.h"
 #include "run/iteration.h"
 #include "run/reward_round.h"
-#include "run/run.h"
 #include "run/state_file.h"
 
 #include <stdio.h>
@@ -47,8 +46,8 @@ rlhf_status rlhf__iteration_save(const struct rlhf__iteration *it, const struct 
                                  struct rlhf__error *err) {
     if (it->syncs == 0 && !it->round) return RLHF_OK;
     rlhf_status st = write_numbers(it, dir, err);
-    if (st == RLHF_OK && it->syncs > 0 && it->t->cast.reference)
-        st = rlhf__params_write(it->t->cast.reference, RLHF__PART_MODEL, RLHF_F32, dir,
+    if (st == RLHF_OK && it->syncs > 0 && it->cast->reference)
+        st = rlhf__params_write(it->cast->reference, RLHF__PART_MODEL, RLHF_F32, dir,
                                 "state/reference.safetensors", err);
     return st == RLHF_OK && it->round ? write_round(it, dir, err) : st;
 }
@@ -100,7 +99,7 @@ static rlhf_status read_round(struct rlhf__iteration *it, const char *dir,
                               struct rlhf__error *err) {
     char path[4400];
     rlhf_status st = rlhf__replay_read(&it->replay, in_dir(path, dir, "state/replay.bin"),
-                                       it->t->cast.policy->info.n_vocab, err);
+                                       it->cast->policy->info.n_vocab, err);
     if (st == RLHF_OK)
         st = rlhf__state_read_optim(it->round->optim,
                                     in_dir(path, dir, "state/reward_optimizer.safetensors"), err);
@@ -114,15 +113,15 @@ rlhf_status rlhf__iteration_load(struct rlhf__iteration *it, const char *dir,
     in_dir(path, dir, "state/iteration.json");
     if (!it->round && !rlhf__is_file(path)) return RLHF_OK;
     rlhf_status st = read_numbers(it, path, err);
-    if (st == RLHF_OK && it->syncs > 0 && it->t->cast.reference) {
-        if (!(it->t->cast.plan.flags & RLHF_PLAN_MOVES_REFERENCE))
+    if (st == RLHF_OK && it->syncs > 0 && it->cast->reference) {
+        if (!(it->cast->plan.flags & RLHF_PLAN_MOVES_REFERENCE))
             return rlhf__fail(err, RLHF_E_INVALID,
                               "%s: the reference of this run was moved, but %s with these options "
                               "leaves it where it is",
-                              path, it->t->req->algo->file);
+                              path, it->cast->algo->plugin->file);
         in_dir(path, dir, "state/reference.safetensors");
-        st = rlhf__params_read_file(it->t->cast.reference, path, RLHF_PARAM_TRUNK, err);
-        if (st == RLHF_OK) st = rlhf__model_refresh(it->t->cast.reference, err);
+        st = rlhf__params_read_file(it->cast->reference, path, RLHF_PARAM_TRUNK, err);
+        if (st == RLHF_OK) st = rlhf__model_refresh(it->cast->reference, err);
     }
     return st == RLHF_OK && it->round ? read_round(it, dir, err) : st;
 }

@@ -2,7 +2,6 @@
 #include "run/manifest.h"
 
 #include "base/file.h"
-#include "run/reward_round.h"
 #include "run/run_dir.h"
 
 #include <string.h>
@@ -26,8 +25,6 @@ static json_t *plugins_json(const struct rlhf__run *t) {
     for (size_t i = 0; t->cast.rewards && i < t->config->n_reward; i++)
         bad |= add(plugins, t->req->rewards[i], "reward");
     if (t->req->judge) bad |= add(plugins, t->req->judge, "judge");
-    if (t->iteration.round)
-        bad |= add(plugins, t->iteration.round->loss->plugin, "loss of the reward model");
     bad |= add(plugins, policy, "model");
     for (size_t i = 0; i < n; i++)
         if (all[i]->desc.kind == RLHF_KIND_MODEL && all[i] != policy)

@@ -11,8 +11,6 @@
 // Wall-clock seconds of the current phase by part.
 struct rlhf__phase_times {
     double start, rollout, reward, reference, update;
-    int64_t rollout_tokens; // response tokens that were sampled
-    int64_t model_tokens;   // that went through the model for it; a shared prompt counts once
 };
 
 // Samples of the phase at hand; their texts lie in bytes.

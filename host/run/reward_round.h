@@ -1,30 +1,32 @@
 // reward_round.h: one round of reward-model training inside a rollout run: the model that the run's
-// rewards ask, its optimiser, the loss of bradley_terry.so, and gain and bias afterwards.
+// rewards ask, its optimiser, the loss of pairs, and gain and bias afterwards.
 //
 // Which pairs a round uses is replay.h's; when it happens is the algorithm's (iteration.h).
 #ifndef RLHF_HOST_REWARD_ROUND_H
 #define RLHF_HOST_REWARD_ROUND_H
 
 #include "batch/replay.h"
-#include "learn/learner.h"
+#include "learn/pair_loss.h"
 #include "model/reward_model.h"
+#include "run/feed.h"
 
 #include <rlhf/iteration.h>
 
-struct rlhf__run;
-
 struct rlhf__reward_round {
-    struct rlhf__run *t;
-    struct rlhf__reward_model *rm;  // the reward service's; open as long as the rewards are
-    struct rlhf__instance *loss;    // bradley_terry.so; owned
-    struct rlhf__services services; // its host: metrics are caught
-    double caught_loss, caught_accuracy, caught_margin;
-    struct rlhf__optim *optim; // AdamW with the run's optim.* and the round's lr; owned
+    const struct rlhf__config *config;
+    const struct rlhf__cast *cast;
+    const struct rlhf__feed *feed; // of prompts
+    struct rlhf__log *log;
+    struct rlhf__reward_model *rm; // the reward service's; open as long as the rewards are
+    struct rlhf__optim *optim;     // AdamW with the run's optim.* and the round's lr; owned
+    struct rlhf__pair_loss loss;   // of the round at hand
     struct rlhf__learner learner;
 };
 
-// rm must be trainable. Caller owns *out. [main]
-rlhf_status rlhf__reward_round_create(struct rlhf__run *t, struct rlhf__reward_model *rm,
+// rm must be trainable; what is given is borrowed. Caller owns *out. [main]
+rlhf_status rlhf__reward_round_create(const struct rlhf__config *config,
+                                      const struct rlhf__cast *cast, const struct rlhf__feed *feed,
+                                      struct rlhf__log *log, struct rlhf__reward_model *rm,
                                       struct rlhf__reward_round **out, struct rlhf__error *err);
 void rlhf__reward_round_destroy(struct rlhf__reward_round *); // before rm is closed; NULL allowed
 

@@ -1,16 +1,12 @@
 // reward_training.c: see reward_training.h.
 #include "run/reward_training.h"
-#include "learn/pass.h"
 
 #include "data/order.h"
 #include "data/preferences.h"
 #include "data/prompts.h"
-#include "run/run.h"
 #include "sample/rollout.h"
 
 #include <stdlib.h>
-
-#define DEFAULT_SLOTS 64
 
 // ---- samples of the reference ----
 
@@ -40,36 +36,24 @@ static rlhf_status take_prompts(const struct rlhf__preferences *rows, int32_t ro
     return st;
 }
 
-static rlhf_status draw(const struct rlhf__run *t, const struct rlhf__model *m,
-                        const struct rlhf__prompts *prompts, struct rlhf__episodes *e,
-                        struct rlhf__error *err) {
-    const struct rlhf__config *c = t->config;
-    rlhf_dist dist = {1 / c->sampling.temperature, c->sampling.top_p, (int32_t)c->sampling.top_k,
-                      0};
-    uint32_t n = (uint32_t)c->score.calibrate;
-    struct rlhf__rollout_request q = {.model = m,
-                                      .prompts = prompts,
-                                      .n = n,
-                                      .slots = c->sampling.slots > 0 ? (uint32_t)c->sampling.slots
-                                                                     : DEFAULT_SLOTS,
-                                      .max_new = (int32_t)c->sampling.max_new_tokens,
-                                      .stop_at_eos = c->sampling.stop_at_eos,
-                                      .cut_at_stop = c->response.truncate == RLHF__TRUNCATE_STOP,
-                                      .dist = &dist,
-                                      .logp_dist = &dist,
-                                      .seed = (uint64_t)c->run.seed,
-                                      .stream = "calibrate",
-                                      .cancelled = t->req->env->cancelled,
-                                      .watch = rlhf__progress_watch(t->report.progress),
-                                      .doing = "samples of the reference"};
+static rlhf_status draw(const struct rlhf__feed_env *env, const volatile sig_atomic_t *cancelled,
+                        const struct rlhf__model *m, const struct rlhf__prompts *prompts,
+                        struct rlhf__episodes *e, struct rlhf__error *err) {
+    const struct rlhf__config *c = env->config;
+    struct rlhf__rollout_request q = rlhf__rollout_request(c, m, prompts, NULL);
+    q.n = (uint32_t)c->score.calibrate;
+    q.stream = "calibrate";
+    q.cancelled = cancelled;
+    q.watch = rlhf__progress_watch(env->progress);
+    q.doing = "samples of the reference";
     struct rlhf__order order = {0};
-    int64_t *row = calloc(n, sizeof *row);
+    int64_t *row = calloc(q.n, sizeof *row);
     rlhf_status st = rlhf__response_rules_create(&c->sampling, &c->response, m->tok, &q.rules, err);
-    if (st == RLHF_OK && !row) st = RLHF__NOMEM(err, "out of memory for %u samples", n);
+    if (st == RLHF_OK && !row) st = RLHF__NOMEM(err, "out of memory for %u samples", q.n);
     if (st == RLHF_OK)
         st = rlhf__order_init(&order, rlhf__prompts_count(prompts), q.seed, "calibrate:prompts", 1,
                               err);
-    for (uint32_t i = 0; st == RLHF_OK && i < n; i++)
+    for (uint32_t i = 0; st == RLHF_OK && i < q.n; i++)
         row[i] = rlhf__order_next(&order);
     if (st == RLHF_OK) st = rlhf__rollout(&q, row, e, NULL, err);
     rlhf__order_finish(&order);
@@ -79,9 +63,11 @@ static rlhf_status draw(const struct rlhf__run *t, const struct rlhf__model *m,
 }
 
 // The model that is sampled from: reference.path, or the policy as it starts.
-static rlhf_status open_reference(struct rlhf__run *t, int was_classifier, struct rlhf__model **own,
-                                  struct rlhf__error *err) {
-    const char *path = t->config->reference.path;
+static rlhf_status open_reference(const struct rlhf__feed_env *env,
+                                  const struct rlhf__model_env *models, int was_classifier,
+                                  struct rlhf__model **own, struct rlhf__error *err) {
+    const char *path = env->config->reference.path;
+    const struct rlhf__model *policy = env->cast->policy;
     *own = NULL;
     if (!path[0]) {
         if (!was_classifier) return RLHF_OK;
@@ -89,30 +75,28 @@ static rlhf_status open_reference(struct rlhf__run *t, int was_classifier, struc
                           "score.calibrate draws responses of the reference, but '%s' is a "
                           "classifier or reward model and writes none: name the reference with "
                           "reference.path, or set score.calibrate to 0",
-                          t->cast.policy->dir);
+                          policy->dir);
     }
     struct rlhf__model_spec spec = {.dir = path, .role = "reference", .frozen = 1};
-    rlhf_status st = rlhf__model_open(&t->session.models, &spec, own, err);
-    if (st != RLHF_OK || rlhf__tokenizer_equal((*own)->tok, t->cast.policy->tok)) return st;
+    rlhf_status st = rlhf__model_open(models, &spec, own, err);
+    if (st != RLHF_OK || rlhf__tokenizer_equal((*own)->tok, policy->tok)) return st;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "the vocabulary of the reference '%s' is not the reward model's ('%s')",
-                      (*own)->dir, t->cast.policy->dir);
+                      (*own)->dir, policy->dir);
 }
 
-static rlhf_status sample(struct rlhf__run *t, const struct rlhf__preferences *rows,
-                          int was_classifier, struct rlhf__episodes *e, struct rlhf__error *err) {
-    struct rlhf__model *own = NULL;
+// `own` is the reference, or NULL: the policy is.
+static rlhf_status sample(const struct rlhf__feed_env *env, const volatile sig_atomic_t *cancelled,
+                          const struct rlhf__model *own, const struct rlhf__preferences *rows,
+                          struct rlhf__episodes *e, struct rlhf__error *err) {
+    const struct rlhf__model *policy = env->cast->policy, *m = own ? own : policy;
     struct rlhf__prompts *prompts = NULL;
-    rlhf_status st = open_reference(t, was_classifier, &own, err);
-    const struct rlhf__model *m = own ? own : t->cast.policy;
     // Rows must fit the reference that draws and the reward model that reads.
-    int32_t least =
-        m->info.n_ctx < t->cast.policy->info.n_ctx ? m->info.n_ctx : t->cast.policy->info.n_ctx;
-    int64_t room = least - t->config->sampling.max_new_tokens;
-    if (st == RLHF_OK) st = take_prompts(rows, room > 0 ? (int32_t)room : 0, m, &prompts, err);
-    if (st == RLHF_OK) st = draw(t, m, prompts, e, err);
+    int32_t least = m->info.n_ctx < policy->info.n_ctx ? m->info.n_ctx : policy->info.n_ctx;
+    int64_t room = least - env->config->sampling.max_new_tokens;
+    rlhf_status st = take_prompts(rows, room > 0 ? (int32_t)room : 0, m, &prompts, err);
+    if (st == RLHF_OK) st = draw(env, cancelled, m, prompts, e, err);
     rlhf__prompts_close(prompts);
-    rlhf__model_close(own);
     return st;
 }
 
@@ -130,12 +114,12 @@ static rlhf_status fit(struct rlhf__reward_training *r, struct rlhf__reward_head
     return st;
 }
 
-static rlhf_status choose_head(const struct rlhf__run *t, struct rlhf__reward_head *head,
+static rlhf_status choose_head(const struct rlhf__feed_env *env, struct rlhf__reward_head *head,
                                int *fresh, struct rlhf__error *err) {
-    int32_t pooling = t->config->score.pooling;
+    int32_t pooling = env->config->score.pooling;
+    const struct rlhf__model *policy = env->cast->policy;
     int found;
-    rlhf_status st =
-        rlhf__reward_head_read(t->cast.policy->config, t->cast.policy->dir, head, &found, err);
+    rlhf_status st = rlhf__reward_head_read(policy->config, policy->dir, head, &found, err);
     if (st != RLHF_OK) return st;
     if (pooling == RLHF_POOL_FIRST)
         return rlhf__fail(err, RLHF_E_INVALID,
@@ -145,27 +129,33 @@ static rlhf_status choose_head(const struct rlhf__run *t, struct rlhf__reward_he
     return RLHF_OK;
 }
 
-rlhf_status rlhf__reward_training_create(struct rlhf__run *t, const struct rlhf__preferences *rows,
+rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
+                                         const struct rlhf__model_env *models,
+                                         const volatile sig_atomic_t *cancelled, int resumed,
+                                         const struct rlhf__preferences *rows,
                                          struct rlhf__reward_training **out,
                                          struct rlhf__error *err) {
-    int fresh = 0, was_classifier = rlhf__model_is_classifier(t->cast.policy->config);
+    struct rlhf__model *policy = env->cast->policy, *own = NULL;
+    int fresh = 0, was_classifier = rlhf__model_is_classifier(policy->config);
+    int samples = !resumed && env->config->score.calibrate > 0;
     *out = NULL;
     struct rlhf__reward_training *r = calloc(1, sizeof *r);
     if (!r) return RLHF__NOMEM(err, "out of memory for the reward model");
-    r->model = t->cast.policy;
+    r->model = policy;
     r->fitted = -1;
-    rlhf_status st = choose_head(t, &r->head, &fresh, err);
-    if (st == RLHF_OK && !t->req->resume && t->config->score.calibrate > 0)
-        st = sample(t, rows, was_classifier, &r->samples, err);
+    rlhf_status st = choose_head(env, &r->head, &fresh, err);
+    if (st == RLHF_OK && samples) st = open_reference(env, models, was_classifier, &own, err);
+    if (st == RLHF_OK && samples) st = sample(env, cancelled, own, rows, &r->samples, err);
+    rlhf__model_close(own);
     if (st == RLHF_OK && fresh) st = fit(r, &r->head, err);
     r->written = r->head;
-    if (st == RLHF_OK) st = rlhf__reward_model_config(t->cast.policy, &r->written, err);
+    if (st == RLHF_OK) st = rlhf__reward_model_config(policy, &r->written, err);
     if (st != RLHF_OK) {
         rlhf__reward_training_destroy(r);
         return st;
     }
-    if (!t->req->resume)
-        rlhf__logf(t->report.log, RLHF_LOG_INFO, "reward model: %s, gain %.4g, bias %.4g",
+    if (!resumed)
+        rlhf__logf(env->log, RLHF_LOG_INFO, "reward model: %s, gain %.4g, bias %.4g",
                    r->head.pooling == RLHF_POOL_LAST ? "score of the last token"
                                                      : "mean score of a response's tokens",
                    r->head.gain, r->head.bias);

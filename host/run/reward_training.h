@@ -8,11 +8,12 @@
 #ifndef RLHF_HOST_REWARD_TRAINING_H
 #define RLHF_HOST_REWARD_TRAINING_H
 
-#include "batch/episodes.h"
 #include "model/reward_model.h"
+#include "run/feed.h"
+
+#include <signal.h>
 
 struct rlhf__preferences;
-struct rlhf__run;
 
 struct rlhf__reward_training {
     struct rlhf__model *model;        // borrowed
@@ -22,11 +23,14 @@ struct rlhf__reward_training {
     int64_t fitted;                   // phases done when `written` was fitted; -1 = never
 };
 
-// For t->policy, whose config.json becomes a reward model's. Draws the samples, responses to the
-// prompts of `rows` in a random order, and fits a new head, unless t->req->resume is set: then
+// For the cast's policy, whose config.json becomes a reward model's. Draws the samples, responses
+// to the prompts of `rows` in a random order, and fits a new head, unless the run is resumed: then
 // rlhf__reward_training_load follows. Caller owns *out. Errors: RLHF_E_INVALID (score.pooling
 // first; a start that cannot be sampled from; no prompt leaves room for a response). [main]
-rlhf_status rlhf__reward_training_create(struct rlhf__run *t, const struct rlhf__preferences *rows,
+rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
+                                         const struct rlhf__model_env *models,
+                                         const volatile sig_atomic_t *cancelled, int resumed,
+                                         const struct rlhf__preferences *rows,
                                          struct rlhf__reward_training **out,
                                          struct rlhf__error *err);
 void rlhf__reward_training_destroy(struct rlhf__reward_training *); // NULL allowed [main]

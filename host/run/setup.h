@@ -1,5 +1,4 @@
-// setup.h: the parts of rlhf__run_create that differ by where rows come from, and what they
-// share.
+// setup.h: what rlhf__run_create is made of.
 #ifndef RLHF_HOST_SETUP_H
 #define RLHF_HOST_SETUP_H
 
@@ -14,22 +13,28 @@ struct rlhf__setup_head {
 
 // Where the policy starts: policy.path, the default one, or the newest checkpoint of the run that
 // is resumed. [main]
-void rlhf__setup_policy_dir(const struct rlhf__run *t, char out[4200]);
+void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]);
 
-// Open t->policy, from the newest checkpoint when resuming, and check that it has the planned
+// Open the policy, from the newest checkpoint when resuming, and check that it has the planned
 // heads. [main]
-rlhf_status rlhf__setup_policy(struct rlhf__run *t, const struct rlhf__setup_head *head,
+rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_head *head,
                                struct rlhf__error *err);
 
-// Ask the algorithm again now that t->phases and the labels are known: its plan must stay. [main]
-rlhf_status rlhf__setup_check_plan(struct rlhf__run *t, int32_t n_labels, struct rlhf__error *err);
+// A critic of its own, with its optimiser, when value.critic says so. The policy is open. [main]
+rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err);
 
-// Longest row as data.max_tokens and the policy's context say, into t->max_tokens. Errors:
-// RLHF_E_INVALID. [main]
-rlhf_status rlhf__setup_max_tokens(struct rlhf__run *t, struct rlhf__error *err);
+// The reference when the plan asks for one, whatever the rows are: reference.path, else where the
+// policy starts. The policy is open. Errors: those of rlhf__model_open; RLHF_E_INVALID for another
+// vocabulary and, with RLHF_HEAD_KL, for a model of another plugin or width. [main]
+rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err);
 
-// Policy, rows and number of phases of each supervised source. data.path is set. [main]
-rlhf_status rlhf__setup_supervised(struct rlhf__run *t, struct rlhf__error *err);
-rlhf_status rlhf__setup_preferences(struct rlhf__run *t, struct rlhf__error *err);
+// Everything that depends on the source of rows that is planned: the feed, the policy and what else
+// is needed to use its rows. [main]
+rlhf_status rlhf__setup_rows(struct rlhf__run *r, struct rlhf__error *err);
+
+// Ask the algorithm for its plan; phases and labels of a run are known only after its rows are
+// read. [main]
+rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int32_t n_labels,
+                                 rlhf_plan *out, struct rlhf__error *err);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "base/file.h"
 #include "model/parameters.h"
-#include "run/rollout_source.h"
 #include "weights/safetensors.h"
 
 #include <stdio.h>
@@ -14,13 +13,9 @@
 
 // ---- run.json ----
 
-static struct rlhf__order *order_of(struct rlhf__run *t) {
-    return t->rollout ? rlhf__rollout_source_order(t->rollout) : rlhf__supervised_order(t);
-}
-
 json_t *rlhf__state_run(struct rlhf__run *t) {
     const struct rlhf__optim *o = t->optim;
-    const struct rlhf__order *order = order_of(t);
+    const struct rlhf__order *order = t->feed->ops->order(t->feed);
     json_t *v = json_pack("{s:i, s:s, s:I, s:I, s:{s:I, s:I, s:I}, s:{s:I, s:I}, s:o}", "format",
                           STATE_FORMAT, "algo", t->cast.algo->plugin->desc.id, "phase",
                           (json_int_t)t->count.phase, "episodes", (json_int_t)t->count.sequences,
@@ -81,7 +76,7 @@ static rlhf_status take_run(struct rlhf__run *t, json_t *v, const char *path,
     if (st == RLHF_OK)
         st = rlhf__best_load(&t->best, &t->config->checkpoint, json_object_get(v, "best"), err);
     if (st != RLHF_OK) return rlhf__error_context(err, "%s", path);
-    return rlhf__order_seek(order_of(t), (uint64_t)pass, pos, err);
+    return rlhf__order_seek(t->feed->ops->order(t->feed), (uint64_t)pass, pos, err);
 }
 
 rlhf_status rlhf__state_read_run(struct rlhf__run *t, const char *dir, struct rlhf__error *err) {
@@ -203,7 +198,7 @@ static const struct rlhf__instance *plugin_at(const struct rlhf__run *t, size_t 
     if (!t->cast.rewards || i > t->config->n_reward + 1) return NULL;
     if (i == t->config->n_reward + 1) {
         snprintf(path, 4300, "%s/judge.bin", dir);
-        return t->iteration.judge;
+        return t->cast.judge;
     }
     snprintf(path, 4300, "%s/reward_%zu.bin", dir, i - 1);
     return t->cast.rewards[i - 1];

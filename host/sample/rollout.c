@@ -67,6 +67,28 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const st
     return RLHF_OK;
 }
 
+rlhf_dist rlhf__sampling_dist(const struct rlhf__sampling_config *s) {
+    return (rlhf_dist){1 / s->temperature, s->top_p, (int32_t)s->top_k, 0};
+}
+
+struct rlhf__rollout_request rlhf__rollout_request(const struct rlhf__config *c,
+                                                   const struct rlhf__model *model,
+                                                   const struct rlhf__prompts *prompts,
+                                                   struct rlhf__response_rules *rules) {
+    const rlhf_dist dist = rlhf__sampling_dist(&c->sampling);
+    return (struct rlhf__rollout_request){
+        .model = model,
+        .prompts = prompts,
+        .slots = c->sampling.slots > 0 ? (uint32_t)c->sampling.slots : RLHF__SLOTS,
+        .max_new = (int32_t)c->sampling.max_new_tokens,
+        .stop_at_eos = c->sampling.stop_at_eos,
+        .cut_at_stop = c->response.truncate == RLHF__TRUNCATE_STOP,
+        .rules = rules,
+        .dist = dist,
+        .logp_dist = dist,
+        .seed = (uint64_t)c->run.seed};
+}
+
 // How much of response i is kept, and whether a stop token or text is in it.
 static int32_t kept_length(const struct rlhf__rollout_request *q, const struct rlhf__gen_result *r,
                            uint32_t i, uint8_t *finished) {
@@ -124,12 +146,12 @@ static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t
     return r->support ? assemble_support(q, r, e, err) : RLHF_OK;
 }
 
-// Draw into r with the request's session, or one of its own.
+// Draw into r with the request's cache, or one of its own.
 static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *row,
                         struct rlhf__gen_result *r, struct rlhf__error *err) {
     const int32_t **ids = calloc(q->n ? q->n : 1, sizeof *ids);
     int32_t *len = calloc(q->n ? q->n : 1, sizeof *len);
-    rlhf_gen *session = q->session;
+    rlhf_gen *cache = q->cache;
     uint32_t slots = q->slots < q->n ? q->slots : q->n;
     rlhf_status st = RLHF_OK;
     if (!ids || !len) st = RLHF__NOMEM(err, "out of memory for %u prompts", q->n);
@@ -148,20 +170,20 @@ static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *ro
                                   .max_new = q->max_new,
                                   .stop_id = q->stop_at_eos ? eos : -1,
                                   .rules = q->rules,
-                                  .dist = q->dist,
-                                  .logp_dist = q->logp_dist,
+                                  .dist = &q->dist,
+                                  .logp_dist = &q->logp_dist,
                                   .seed = q->seed,
                                   .stream = rlhf_rng_stream(q->stream),
                                   .first = q->first,
                                   .cancelled = q->cancelled,
                                   .watch = q->watch,
                                   .doing = q->doing};
-    if (st == RLHF_OK && !session)
+    if (st == RLHF_OK && !cache)
         st = rlhf__model_gen_open(q->model, slots + q->prefix_slots,
                                   (uint32_t)(rlhf__prompts_longest(q->prompts) + q->max_new),
-                                  &session, err);
-    if (st == RLHF_OK) st = rlhf__generate(q->model, session, &g, r, err);
-    if (!q->session) rlhf__model_gen_close(q->model, session);
+                                  &cache, err);
+    if (st == RLHF_OK) st = rlhf__generate(q->model, cache, &g, r, err);
+    if (!q->cache) rlhf__model_gen_close(q->model, cache);
     free(ids);
     free(len);
     return st;

@@ -21,7 +21,8 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const st
 
 struct rlhf__rollout_request {
     const struct rlhf__model *model;
-    rlhf_gen *session; // slots + prefix_slots caches of the longest prompt + max_new; NULL: its own
+    rlhf_gen
+        *cache; // slots + prefix_slots sequences of the longest prompt + max_new; NULL: its own
     const struct rlhf__prompts *prompts;
     uint32_t n, slots;                  // rows; rows decoded at once
     uint32_t prefix_slots;              // caches for prompts that neighbours share (decode.h)
@@ -29,7 +30,7 @@ struct rlhf__rollout_request {
     int32_t max_new;                    // longest response
     int32_t stop_at_eos, cut_at_stop;   // end at EOS; cut what comes after the first EOS
     struct rlhf__response_rules *rules; // sampling.stop; NULL = none
-    const rlhf_dist *dist, *logp_dist;
+    rlhf_dist dist, logp_dist;          // what is drawn from; what log-probs are of
     uint64_t seed;
     const char *stream;
     uint64_t first;  // number of row 0 in the run, for the draws
@@ -38,6 +39,17 @@ struct rlhf__rollout_request {
     const struct rlhf__watch *watch; // told of responses made; NULL = nobody
     const char *doing;               // what the watch is told
 };
+
+// The distribution that a run draws from. [any]
+rlhf_dist rlhf__sampling_dist(const struct rlhf__sampling_config *);
+
+// What sampling by a config takes: responses of `model` to the prompts, as sampling.* and
+// response.* say, log-probs of what is drawn from. The caller fills in n, stream and what else
+// differs. [any]
+struct rlhf__rollout_request rlhf__rollout_request(const struct rlhf__config *c,
+                                                   const struct rlhf__model *model,
+                                                   const struct rlhf__prompts *prompts,
+                                                   struct rlhf__response_rules *rules);
 
 // One response to prompt row[i] for every i: ids, lengths, source, finished (a stop token or
 // text was drawn), log-probs (RLHF__LOGP_OLD and RLHF__LOGP_SAMPLED) and supports where they are

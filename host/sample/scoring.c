@@ -23,8 +23,7 @@ void rlhf__scored_finish(struct rlhf__scored *s) {
 }
 
 rlhf_status rlhf__scored_init(struct rlhf__scored *x, const struct rlhf__scorer *s,
-                              const struct rlhf__episodes *e, const struct rlhf__prompt *prompt,
-                              struct rlhf__error *err) {
+                              const struct rlhf__episodes *e, struct rlhf__error *err) {
     size_t n = e->n ? e->n : 1;
     memset(x, 0, sizeof *x);
     x->n = e->n;
@@ -49,12 +48,31 @@ rlhf_status rlhf__scored_init(struct rlhf__scored *x, const struct rlhf__scorer 
         ok = x->text[i] != NULL;
         if (ok) bytes = rlhf__response_text_end(s->rules, x->text[i], bytes);
         x->response[i] = (rlhf_str){x->text[i], bytes};
-        x->prompt[i] = prompt[i].text;
-        x->meta[i] = prompt[i].meta;
+        const struct rlhf__prompt prompt = rlhf__prompts_get(s->prompts, e->source[i]);
+        x->prompt[i] = prompt.text;
+        x->meta[i] = prompt.meta;
     }
     if (ok) return RLHF_OK;
     rlhf__scored_finish(x);
     return RLHF__NOMEM(err, "out of memory for the texts of %u responses", e->n);
+}
+
+void rlhf__scored_pick(struct rlhf__scored *x, const uint32_t *pick, uint32_t n) {
+    uint32_t to = 0;
+    for (uint32_t i = 0; i < x->n; i++) {
+        if (to == n || pick[to] != i) {
+            free(x->text[i]);
+            continue;
+        }
+        x->text[to] = x->text[i];
+        x->response[to] = x->response[i];
+        x->prompt[to] = x->prompt[i];
+        x->meta[to] = x->meta[i];
+        x->scored_len[to] = x->scored_len[i];
+        x->no_period[to] = x->no_period[i];
+        to++;
+    }
+    x->n = n;
 }
 
 // ---- plugins ----

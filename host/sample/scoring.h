@@ -19,6 +19,7 @@ struct rlhf__scorer {
     const struct rlhf__config *config;
     struct rlhf__instance *const *rewards; // [config->n_reward]
     const struct rlhf__response_rules *rules;
+    const struct rlhf__prompts *prompts; // which the rows respond to, by their source
     // Set a metric: rewards/<name>/{mean,std}, rewards/not_finite. NULL = none.
     void (*metric)(void *ctx, const char *name, double value);
     void *metric_ctx;
@@ -35,12 +36,13 @@ struct rlhf__scored {
     uint32_t n, reserved;
 };
 
-// Decode and cut the responses of e; prompt[i] belongs to row i. Release with rlhf__scored_finish.
-// Errors: RLHF_E_NOMEM. [main]
+// Decode and cut the responses of e. Release with rlhf__scored_finish. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__scored_init(struct rlhf__scored *, const struct rlhf__scorer *,
-                              const struct rlhf__episodes *e, const struct rlhf__prompt *prompt,
-                              struct rlhf__error *err);
+                              const struct rlhf__episodes *e, struct rlhf__error *err);
 void rlhf__scored_finish(struct rlhf__scored *); // accepts a zeroed one [any]
+
+// Only the rows pick[0..n), ascending, stay. [any]
+void rlhf__scored_pick(struct rlhf__scored *, const uint32_t *pick, uint32_t n);
 
 // The rows as plugins see them: each ends where scoring ends. e's prompt_len holds for them too.
 struct rlhf__cut_rows {

@@ -144,7 +144,6 @@ static void a_checkpoint_holds_a_reward_model(void **state) {
     assert_int_equal(e2e_shell(t, "cmp -s rm/model.safetensors "
                                   "a/checkpoints/latest/reward_model/model.safetensors"),
                      1);
-    assert_int_equal(e2e_shell(t, "grep -c 'loss of the reward model' a/manifest.json"), 0);
 }
 
 // ---- the judge ----

@@ -3,6 +3,7 @@
 #include "e2e.h"
 #include "learn/pass.h"
 
+#include "learn/algo.h"
 #include "learn/learner.h"
 #include "model/session.h"
 
@@ -197,7 +198,7 @@ static void fixture_open(struct fixture *f, const char *backend, int32_t dtype, 
         .model = f->policy,
         .reference = f->reference,
         .critic = f->critic,
-        .algo = &f->algo,
+        .objective = rlhf__algo_objective(&f->algo),
         .optim = f->optim,
         .critic_optim = f->critic_optim,
         .plan = {.heads = RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_VALUE},

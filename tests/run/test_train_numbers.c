@@ -9,7 +9,7 @@
 // clang-format on
 
 #include "batch/episodes.h"
-#include "learn/schedule.h"
+#include "learn/optim.h"
 #include "run/early_stop.h"
 #include "sample/diversity.h"
 #include "sample/mixing.h"

@@ -1,0 +1,128 @@
+// phase.c: see phase.h. The updates are phase_update.c.
+#include "run/phase.h"
+
+#include "base/clock.h"
+#include "learn/pass.h"
+#include "run/completions.h"
+#include "run/judge.h"
+#include "run/plan.h"
+
+#include <stdlib.h>
+
+// Pay the responses; those that rewards.nan_policy drops leave.
+static rlhf_status score(struct rlhf__phase *p, struct rlhf__error *err) {
+    struct rlhf__experience *x = &p->x;
+    struct rlhf__scorer s = {.config = p->config,
+                             .rewards = p->cast->rewards,
+                             .rules = p->cast->rules,
+                             .prompts = p->feed->prompts,
+                             .metric = rlhf__metrics_sink,
+                             .metric_ctx = p->report->metrics,
+                             .phase = (uint64_t)p->count->phase,
+                             .watch = rlhf__progress_watch(p->report->progress)};
+    if (!rlhf__cast_pays(p->cast)) return RLHF_OK;
+    rlhf__progress_note(p->report->progress, "reward");
+    uint8_t *keep = calloc(x->rows.n ? x->rows.n : 1, 1);
+    if (!keep) return RLHF__NOMEM(err, "out of memory scoring");
+    rlhf_status st = rlhf__scored_init(&x->scored, &s, &x->rows, err);
+    if (st == RLHF_OK) st = rlhf__score(&s, &x->scored, &x->rows, keep, NULL, err);
+    if (st == RLHF_OK) st = rlhf__experience_keep(x, keep, err);
+    free(keep);
+    return st;
+}
+
+// What the reference says of the rows, where the plan wants to know: log-probs and, for the full
+// KL, hidden states.
+static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err) {
+    const struct rlhf__cast *cast = p->cast;
+    struct rlhf__episodes *e = &p->x.rows;
+    if (!rlhf__plan_compares(&cast->plan)) return RLHF_OK;
+    rlhf__progress_note(p->report->progress, "reference");
+    struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF],
+                                 .watch = rlhf__progress_watch(p->report->progress),
+                                 .doing = "reference"};
+    if (cast->plan.heads & RLHF_HEAD_KL) {
+        e->d_hidden = cast->reference->info.d_model;
+        size_t cells = (size_t)e->total * (size_t)e->d_hidden;
+        out.hidden = e->ref_hidden = calloc(cells ? cells : 1, sizeof(float));
+        if (!out.hidden) return RLHF__NOMEM(err, "out of memory for hidden states");
+    }
+    return rlhf__pass(cast->reference, e, &cast->logp_dist, p->config->batch.microbatch_tokens,
+                      &out, err);
+}
+
+// Values before any update, and old log-probs when the plan wants them from a second forward.
+static rlhf_status pass_policy(struct rlhf__phase *p, struct rlhf__error *err) {
+    const struct rlhf__cast *cast = p->cast;
+    struct rlhf__episodes *e = &p->x.rows;
+    int recompute = (cast->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP) != 0;
+    int64_t tokens = p->config->batch.microbatch_tokens;
+    struct rlhf__pass_out out = {.flops = &p->learner->flops,
+                                 .watch = rlhf__progress_watch(p->report->progress),
+                                 .doing = "values"};
+    if (cast->plan.heads & RLHF_HEAD_VALUE) out.value = e->token[RLHF__VALUE_OLD];
+    if (cast->critic) {
+        rlhf_status st = rlhf__pass(cast->critic, e, &cast->logp_dist, tokens, &out, err);
+        if (st != RLHF_OK) return st;
+        out.value = NULL;
+    }
+    if (recompute) out.logp = e->token[RLHF__LOGP_OLD];
+    rlhf_status st = RLHF_OK;
+    if (out.value || out.logp)
+        st = rlhf__pass(cast->policy, e, &cast->logp_dist, tokens, &out, err);
+    if (st == RLHF_OK && recompute)
+        rlhf__learner_compare(p->learner, e, 0, e->n, e->token[RLHF__LOGP_SAMPLED],
+                              e->token[RLHF__LOGP_OLD]);
+    return st;
+}
+
+static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
+    struct rlhf__phase_times *times = &p->report->times;
+    double from = rlhf__seconds();
+    rlhf_status st = p->feed->ops->next(p->feed, (uint64_t)p->count->sequences,
+                                        p->learner->optim->step, &p->x, err);
+    double drawn = rlhf__seconds();
+    if (st == RLHF_OK) st = score(p, err);
+    double scored = rlhf__seconds();
+    if (st == RLHF_OK) st = pass_reference(p, err);
+    times->rollout = drawn - from;
+    times->reward = scored - drawn;
+    times->reference = rlhf__seconds() - scored;
+    return st;
+}
+
+// What can be said of the rows before they are learned from.
+static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
+    const struct rlhf__episodes *e = &p->x.rows;
+    struct rlhf__metrics *m = p->report->metrics;
+    rlhf__metrics_set(m, "epoch", rlhf__order_epoch(p->feed->ops->order(p->feed)));
+    if (!rlhf__cast_pays(p->cast)) {
+        rlhf__metrics_set(m, "val/sequence_lengths", (double)e->total / (double)e->n);
+        return RLHF_OK;
+    }
+    RLHF_TRY(rlhf__completions_report(p, err));
+    return rlhf__judge(p, err);
+}
+
+// Held-out rows, when their turn comes: every data.eval_every phases and after the last one.
+static rlhf_status evaluate(struct rlhf__phase *p, struct rlhf__error *err) {
+    int64_t every = p->config->data.eval_every, done = p->count->phase + 1;
+    int due = (every > 0 && done % every == 0) || done == p->count->phases;
+    const struct rlhf__held_out h = {.phase = done, .due = due, .metrics = p->report->metrics};
+    return p->feed->ops->evaluate ? p->feed->ops->evaluate(p->feed, &h, err) : RLHF_OK;
+}
+
+rlhf_status rlhf__phase_run(struct rlhf__phase *p, struct rlhf__error *err) {
+    struct rlhf__phase_times *times = &p->report->times;
+    RLHF_TRY(collect(p, err));
+    double from = rlhf__seconds();
+    RLHF_TRY(pass_policy(p, err));
+    double passed = rlhf__seconds();
+    RLHF_TRY(describe(p, err));
+    double described = rlhf__seconds();
+    rlhf__progress_note(p->report->progress, "update");
+    RLHF_TRY(rlhf__phase_update(p, err));
+    times->reward += described - passed;
+    times->update = passed - from + rlhf__seconds() - described;
+    return evaluate(p, err);
+}

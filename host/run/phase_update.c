@@ -1,0 +1,146 @@
+// phase_update.c: rlhf__phase_update of phase.h: advantages, epochs of minibatches, and what is
+// kept of them with log.rollouts.
+#include "run/phase.h"
+
+#include "batch/minibatches.h"
+#include "learn/algo.h"
+#include "learn/optim.h"
+#include "run/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int minibatch_scope(const struct rlhf__phase *p) {
+    return (p->cast->plan.flags & RLHF_PLAN_MINIBATCH_SCOPE) != 0;
+}
+
+// Of e, which is the phase's batch or one minibatch of it.
+static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__episodes *e,
+                              struct rlhf__error *err) {
+    const struct rlhf__cast *cast = p->cast;
+    const struct rlhf__episodes *batch = &p->x.rows;
+    int value = (cast->plan.heads & RLHF_HEAD_VALUE) != 0, part = minibatch_scope(p);
+    rlhf_rollout r = {.size = sizeof r,
+                      .n = e->n,
+                      .total = e->total,
+                      .max_new_tokens = (int32_t)p->config->sampling.max_new_tokens,
+                      .phase = (uint64_t)p->count->phase,
+                      .offset = e->offset,
+                      .prompt_len = e->prompt_len,
+                      .group = e->group,
+                      .finished = e->finished,
+                      .score = e->score,
+                      .token_reward = e->token[RLHF__TOKEN_REWARD],
+                      .logp_old = e->token[RLHF__LOGP_OLD],
+                      .logp_ref =
+                          rlhf__plan_compares(&cast->plan) ? e->token[RLHF__LOGP_REF] : NULL,
+                      .value_old = value ? e->token[RLHF__VALUE_OLD] : NULL,
+                      .advantage = e->token[RLHF__ADVANTAGE],
+                      .returns = e->token[RLHF__RETURNS],
+                      .batch_score = part ? batch->reward : NULL,
+                      .batch_tokens = part ? rlhf__episodes_response_tokens(batch, 0, batch->n) : 0,
+                      .batch_n = part ? batch->n : 0,
+                      .logp_sampled = e->token[RLHF__LOGP_SAMPLED],
+                      .version = e->version,
+                      .steps = p->learner->optim->step};
+    memset(r.advantage, 0, (size_t)e->total * sizeof *r.advantage);
+    memset(r.returns, 0, (size_t)e->total * sizeof *r.returns);
+    return rlhf__algo_advantages(cast->algo, &r, err);
+}
+
+// ---- what is kept, with log.rollouts ----
+
+static rlhf_status log_rows(const struct rlhf__phase *p, struct rlhf__error *err) {
+    const struct rlhf__episodes *e = &p->x.rows;
+    int64_t *prompt = calloc(e->n ? e->n : 1, sizeof *prompt);
+    if (!prompt) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
+    for (uint32_t i = 0; i < e->n; i++)
+        prompt[i] = rlhf__prompts_get(p->feed->prompts, e->source[i]).row;
+    uint32_t flags = rlhf__plan_compares(&p->cast->plan) ? RLHF__LOG_REFERENCE : 0;
+    if (p->cast->plan.heads & RLHF_HEAD_VALUE) flags |= RLHF__LOG_VALUE;
+    if (!minibatch_scope(p)) flags |= RLHF__LOG_ADVANTAGES;
+    rlhf__rollout_log_rows(p->report->rollout_log, p->count->phase + 1, e, prompt, flags);
+    free(prompt);
+    return RLHF_OK;
+}
+
+static void log_update(const struct rlhf__phase *p, const struct rlhf__episodes *part,
+                       const uint32_t *pick, uint32_t epoch, uint32_t index) {
+    const struct rlhf__learner *l = p->learner;
+    rlhf__rollout_log_update(
+        p->report->rollout_log,
+        &(struct rlhf__rollout_log_update){.epoch = epoch,
+                                           .minibatch = index,
+                                           .n = part->n,
+                                           .skipped = l->last.skipped,
+                                           .row = pick,
+                                           .own = minibatch_scope(p) ? part : NULL,
+                                           .loss = l->last_loss,
+                                           .grad_norm = l->last.grad_norm,
+                                           .grad_norm_clipped = l->last.grad_norm_clipped});
+}
+
+// ---- minibatches ----
+
+// 1: all rows of e in their order, which need no copy.
+static int is_whole(const struct rlhf__episodes *e, const uint32_t *pick, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        if (pick[i] != i) return 0;
+    return n == e->n;
+}
+
+static rlhf_status learn(struct rlhf__phase *p, struct rlhf__episodes *part, const uint32_t *pick,
+                         uint32_t epoch, uint32_t index, int32_t *stop, struct rlhf__error *err) {
+    const struct rlhf__count *c = p->count;
+    if (minibatch_scope(p)) RLHF_TRY(advantages(p, part, err));
+    double factor = rlhf__schedule_factor(&p->config->optim, c->phase, c->horizon);
+    RLHF_TRY(rlhf__learner_minibatch(p->learner, part, epoch, index, factor, stop, err));
+    if (p->report->rollout_log) log_update(p, part, pick, epoch, index);
+    return RLHF_OK;
+}
+
+static rlhf_status minibatch(struct rlhf__phase *p, const uint32_t *pick, uint32_t n,
+                             uint32_t epoch, uint32_t index, int32_t *stop,
+                             struct rlhf__error *err) {
+    struct rlhf__episodes *e = &p->x.rows, part = {0};
+    int whole = is_whole(e, pick, n);
+    rlhf_status st = whole ? RLHF_OK : rlhf__episodes_pick(&part, e, pick, n, err);
+    if (st == RLHF_OK) st = learn(p, whole ? e : &part, pick, epoch, index, stop, err);
+    rlhf__episodes_finish(&part);
+    return st;
+}
+
+// Rows of a file come once and in the order of their feed.
+static rlhf_status epochs(struct rlhf__phase *p, struct rlhf__minibatches *m,
+                          struct rlhf__error *err) {
+    const rlhf_plan *plan = &p->cast->plan;
+    int pays = rlhf__cast_pays(p->cast);
+    int compare =
+        pays && (plan->heads & RLHF_HEAD_LOGP) && !(plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
+    int32_t stop = 0;
+    rlhf_status st = RLHF_OK;
+    rlhf__learner_expect(p->learner, m->parts, (int64_t)p->x.rows.n * plan->epochs, compare);
+    for (uint32_t epoch = 0; st == RLHF_OK && !stop && epoch < (uint32_t)plan->epochs; epoch++) {
+        if (pays)
+            rlhf__minibatches_shuffle(m, (uint64_t)p->config->run.seed, p->count->phase, epoch);
+        for (uint32_t k = 0; st == RLHF_OK && !stop && k < m->parts; k++) {
+            uint32_t n = rlhf__minibatches_pick(m, k);
+            st = minibatch(p, m->pick, n, epoch, k, &stop, err);
+        }
+    }
+    return st;
+}
+
+rlhf_status rlhf__phase_update(struct rlhf__phase *p, struct rlhf__error *err) {
+    const rlhf_plan *plan = &p->cast->plan;
+    struct rlhf__minibatches m;
+    if (rlhf__cast_pays(p->cast) && !minibatch_scope(p)) RLHF_TRY(advantages(p, &p->x.rows, err));
+    if (p->report->rollout_log) RLHF_TRY(log_rows(p, err));
+    RLHF_TRY(rlhf__minibatches_init(&m, &p->x.rows, (uint32_t)plan->minibatches,
+                                    (plan->flags & RLHF_PLAN_WHOLE_GROUPS) != 0,
+                                    plan->group_size > 1, err));
+    rlhf_status st = epochs(p, &m, err);
+    rlhf__minibatches_finish(&m);
+    if (st != RLHF_OK || !p->report->rollout_log) return st;
+    return rlhf__rollout_log_write(p->report->rollout_log, err);
+}

@@ -1,0 +1,244 @@
+// prompt_feed.c: see prompt_feed.h.
+#include "run/prompt_feed.h"
+
+#include "learn/pass.h"
+#include "sample/decode.h"
+#include "sample/rollout.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define CHECK_ROWS   4
+#define CHECK_TOKENS 8
+
+struct prompt_feed {
+    struct rlhf__feed feed;
+    struct rlhf__prompts *prompts;
+    int64_t n; // prompts
+    struct rlhf__order order;
+    rlhf_gen *cache;
+    uint32_t slots, prefix_slots;
+    uint32_t group;             // rows a prompt
+    int32_t share;              // 1: they share it
+    int32_t keep_support;       // 1: log-probs are over what top-k and top-p kept
+    int32_t reference_is_start; // 1: the reference is the policy as it starts
+};
+
+static struct prompt_feed *of(struct rlhf__feed *f) { return (struct prompt_feed *)f; }
+
+static const struct prompt_feed *look(const struct rlhf__feed *f) {
+    return (const struct prompt_feed *)f;
+}
+
+// ---- drawing ----
+
+// What all draws of a run have in common.
+static struct rlhf__rollout_request request(const struct prompt_feed *f) {
+    const struct rlhf__cast *cast = f->feed.env->cast;
+    struct rlhf__rollout_request q =
+        rlhf__rollout_request(f->feed.env->config, cast->policy, f->prompts, cast->rules);
+    q.cache = f->cache;
+    q.slots = f->slots;
+    q.prefix_slots = f->prefix_slots;
+    q.keep_support = f->keep_support;
+    q.logp_dist = cast->logp_dist;
+    return q;
+}
+
+// Rows come in groups, one prompt each.
+static void set_groups(const struct prompt_feed *f, struct rlhf__episodes *e, uint32_t group) {
+    if (f->share) e->flags |= RLHF__SHARE_PROMPTS;
+    for (uint32_t i = 0; i < e->n; i++)
+        e->group[i] = (int32_t)(i / group);
+}
+
+static rlhf_status prompt_next(struct rlhf__feed *feed, uint64_t first, int64_t version,
+                               struct rlhf__experience *x, struct rlhf__error *err) {
+    struct prompt_feed *f = of(feed);
+    uint32_t n = (uint32_t)feed->env->config->batch.size;
+    int64_t *row = calloc(n, sizeof *row);
+    rlhf__progress_note(feed->env->progress, "rollout");
+    if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", n);
+    for (uint32_t i = 0; i < n; i++)
+        row[i] = i % f->group ? row[i - 1] : rlhf__order_next(&f->order);
+    struct rlhf__rollout_request q = request(f);
+    q.n = n;
+    q.stream = "rollout";
+    q.watch = rlhf__progress_watch(feed->env->progress);
+    q.doing = "rollout";
+    q.first = first;
+    q.version = version;
+    rlhf_status st = rlhf__rollout(&q, row, &x->rows, &x->tokens, err);
+    free(row);
+    if (st != RLHF_OK) return st;
+    set_groups(f, &x->rows, f->group);
+    x->sampled = rlhf__episodes_response_tokens(&x->rows, 0, n);
+    x->drawn = n;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *feed, const struct rlhf__model *model,
+                                     uint32_t n, const char *stream, uint64_t first,
+                                     struct rlhf__episodes *e, struct rlhf__error *err) {
+    struct rlhf__rollout_request q = request(look(feed));
+    q.model = model;
+    q.cache = NULL;
+    q.keep_support = 0; // texts to be scored
+    q.n = n;
+    q.stream = stream;
+    q.first = first;
+    return rlhf__rollout_in_turn(&q, e, err);
+}
+
+int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *feed) {
+    return rlhf__prompts_longest(look(feed)->prompts) +
+           (int32_t)feed->env->config->sampling.max_new_tokens;
+}
+
+static struct rlhf__order *prompt_order(struct rlhf__feed *f) { return &of(f)->order; }
+
+// ---- the check at start-up ----
+
+static double largest_difference(const struct rlhf__episodes *e, const float *a, const float *b) {
+    double max = 0;
+    for (uint32_t i = 0; i < e->n; i++)
+        for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++) {
+            double d = fabs((double)a[k] - (double)b[k]);
+            if (!(d <= max)) max = d;
+        }
+    return max;
+}
+
+static rlhf_status compare(const struct rlhf__feed_env *env, const struct rlhf__model *m,
+                           const struct rlhf__episodes *e, const char *what,
+                           struct rlhf__error *err) {
+    // One numerical path: on a CPU the difference is exactly 0.
+    double allowed = m->compute->device == 1 ? 0 : 1e-3;
+    struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
+    rlhf_status st =
+        rlhf__pass(m, e, &env->cast->logp_dist, env->config->batch.microbatch_tokens, &out, err);
+    if (st != RLHF_OK) return st;
+    double d = largest_difference(e, e->token[RLHF__LOGP_OLD], e->token[RLHF__LOGP_REF]);
+    if (d <= allowed) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INTERNAL,
+                      "before the first update the log-probs of sampling and of %s differ by %g",
+                      what, d);
+}
+
+static rlhf_status prompt_check(struct rlhf__feed *feed, struct rlhf__error *err) {
+    const struct prompt_feed *f = look(feed);
+    const struct rlhf__cast *cast = feed->env->cast;
+    struct rlhf__rollout_request q = request(f);
+    // Two rows a prompt where prompts are shared, so that sharing is checked too.
+    uint32_t each = f->share ? 2 : 1, prompts = CHECK_ROWS / each;
+    if (prompts > f->n) prompts = (uint32_t)f->n;
+    int64_t row[CHECK_ROWS];
+    rlhf__progress_note(feed->env->progress, "checking");
+    q.n = prompts * each;
+    for (uint32_t i = 0; i < q.n; i++)
+        row[i] = i / each;
+    if (q.max_new > CHECK_TOKENS) q.max_new = CHECK_TOKENS;
+    q.stream = "check";
+    struct rlhf__episodes e = {0};
+    rlhf_status st = rlhf__rollout(&q, row, &e, NULL, err);
+    if (st == RLHF_OK) set_groups(f, &e, each);
+    if (st == RLHF_OK) st = compare(feed->env, cast->policy, &e, "the training forward", err);
+    if (st == RLHF_OK && cast->reference && f->reference_is_start)
+        st = compare(feed->env, cast->reference, &e, "the reference", err);
+    rlhf__episodes_finish(&e);
+    return st;
+}
+
+// ---- life ----
+
+static rlhf_status check_sizes(const struct rlhf__feed_env *env, struct rlhf__error *err) {
+    const struct rlhf__config *c = env->config;
+    if (c->sampling.max_new_tokens > RLHF__MAX_NEW_TOKENS)
+        return rlhf__fail(err, RLHF_E_INVALID, "sampling.max_new_tokens is %lld; at most %d",
+                          (long long)c->sampling.max_new_tokens, RLHF__MAX_NEW_TOKENS);
+    const rlhf_plan *p = &env->cast->plan;
+    if (c->batch.size % p->group_size != 0 || c->batch.size < p->minibatches)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "batch.size is %lld; it must be a multiple of the group size %d and at "
+                          "least the number of minibatches %d",
+                          (long long)c->batch.size, p->group_size, p->minibatches);
+    if ((p->flags & RLHF_PLAN_WHOLE_GROUPS) && c->batch.size / p->group_size < p->minibatches)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "batch.size %lld is %lld groups of %d, fewer than the %d minibatches, "
+                          "and %s does not split a group: at least %lld is needed",
+                          (long long)c->batch.size, (long long)(c->batch.size / p->group_size),
+                          p->group_size, p->minibatches, env->cast->algo->plugin->file,
+                          (long long)p->minibatches * p->group_size);
+    return RLHF_OK;
+}
+
+// Log-probs over what was sampled from need models that can take them so.
+static rlhf_status choose_support(struct prompt_feed *f, struct rlhf__error *err) {
+    const struct rlhf__cast *cast = f->feed.env->cast;
+    const rlhf_dist d = rlhf__sampling_dist(&f->feed.env->config->sampling);
+    int cuts = d.top_p < 1 || (d.top_k > 0 && d.top_k < cast->policy->info.n_vocab);
+    f->keep_support = cuts && !(cast->plan.flags & RLHF_PLAN_FULL_SUPPORT);
+    const struct rlhf__model *models[] = {cast->policy, cast->reference};
+    for (size_t i = 0; f->keep_support && i < 2; i++)
+        if (models[i] && !(models[i]->info.heads & RLHF_HEAD_SUPPORT))
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                              "log-probs over what top-k or top-p kept "
+                              "(algo.logprob_support=sampled): %s cannot give them for '%s'; "
+                              "algo.logprob_support=full does without",
+                              models[i]->instance->plugin->file, models[i]->dir);
+    return RLHF_OK;
+}
+
+static void choose_slots(struct prompt_feed *f) {
+    const struct rlhf__config *c = f->feed.env->config;
+    const struct rlhf__cast *cast = f->feed.env->cast;
+    f->slots = c->sampling.slots > 0 ? (uint32_t)c->sampling.slots : RLHF__SLOTS;
+    if (f->slots > c->batch.size) f->slots = (uint32_t)c->batch.size;
+    f->group = (uint32_t)cast->plan.group_size;
+    f->share = c->batch.share_prompts && f->group > 1;
+    if (f->share) f->prefix_slots = rlhf__prefix_slots(cast->policy, f->slots, f->group);
+}
+
+static void prompt_destroy(struct rlhf__feed *feed) {
+    struct prompt_feed *f = of(feed);
+    rlhf__model_gen_close(feed->env->cast->policy, f->cache);
+    rlhf__prompts_close(f->prompts);
+    rlhf__order_finish(&f->order);
+    free(f);
+}
+
+static const struct rlhf__feed_ops prompt_ops = {
+    .next = prompt_next, .order = prompt_order, .check = prompt_check, .destroy = prompt_destroy};
+
+static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
+    const struct rlhf__feed_env *env = f->feed.env;
+    const struct rlhf__config *c = env->config;
+    const struct rlhf__model *policy = env->cast->policy;
+    RLHF_TRY(rlhf__rollout_prompts(&c->prompts, policy, (int32_t)c->sampling.max_new_tokens,
+                                   env->dirs, env->log, env->loading, &f->prompts, err));
+    f->feed.prompts = f->prompts;
+    f->n = rlhf__prompts_count(f->prompts);
+    RLHF_TRY(rlhf__order_init(&f->order, f->n, (uint64_t)c->run.seed, "prompts", c->prompts.shuffle,
+                              err));
+    RLHF_TRY(choose_support(f, err));
+    return rlhf__model_gen_open(policy, f->slots + f->prefix_slots,
+                                (uint32_t)rlhf__prompt_feed_longest(&f->feed), &f->cache, err);
+}
+
+rlhf_status rlhf__prompt_feed_open(const struct rlhf__feed_env *env, int reference_is_start,
+                                   struct rlhf__feed **out, struct rlhf__error *err) {
+    *out = NULL;
+    RLHF_TRY(check_sizes(env, err));
+    struct prompt_feed *f = calloc(1, sizeof *f);
+    if (!f) return RLHF__NOMEM(err, "out of memory for the rollout");
+    f->feed = (struct rlhf__feed){.ops = &prompt_ops, .env = env, .phases = RLHF__DEFAULT_PHASES};
+    f->reference_is_start = reference_is_start;
+    choose_slots(f);
+    rlhf_status st = open_feed(f, err);
+    if (st != RLHF_OK) {
+        prompt_destroy(&f->feed);
+        return st;
+    }
+    *out = &f->feed;
+    return RLHF_OK;
+}

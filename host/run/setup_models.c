@@ -1,0 +1,140 @@
+// setup_models.c: the models of setup.h: policy, critic, reference.
+#include "run/setup.h"
+
+#include "base/file.h"
+#include "model/parameters.h"
+#include "run/run_dir.h"
+
+#include <stdio.h>
+
+static int wants_value(const struct rlhf__run *r) {
+    return (r->cast.plan.heads & RLHF_HEAD_VALUE) != 0;
+}
+
+void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]) {
+    const char *path = r->config->policy.path;
+    char own[2048];
+    rlhf__default_model(r->req->env->dirs, "policy", own);
+    snprintf(out, 4200, "%s", r->req->resume ? r->req->dir->checkpoint : path[0] ? path : own);
+}
+
+// The planned heads that the policy lacks.
+static rlhf_status check_heads(const struct rlhf__run *r, int value, struct rlhf__error *err) {
+    const struct rlhf__model *policy = r->cast.policy;
+    uint32_t lacking = r->cast.plan.heads & ~policy->info.heads;
+    if (!value) lacking &= ~(uint32_t)RLHF_HEAD_VALUE;
+    if (!lacking) return RLHF_OK;
+    if (lacking & RLHF_HEAD_LOGP) RLHF_TRY(rlhf__model_writes(policy, err));
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "%s needs heads that the model '%s' (%s) does not have", r->req->algo->file,
+                      policy->dir, policy->instance->plugin->file);
+}
+
+rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_head *head,
+                               struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    char dir[4200];
+    rlhf__setup_policy_dir(r, dir);
+    int value = wants_value(r) && c->value.critic == RLHF__CRITIC_SHARED;
+    struct rlhf__model_spec spec = {
+        .dir = dir,
+        .role = "policy",
+        .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_HEADS,
+        .trainable = 1,
+        .n_labels = head->n_labels,
+        .pooling = head->pooling,
+        .score_init = head->init,
+        .value_kind = value ? c->value.kind : RLHF_VALUE_NONE,
+        .value_init = c->value.init,
+        .value_detach = c->value.detach};
+    if (r->req->resume) spec.start = RLHF__START_EMPTY;
+    rlhf__progress_note(r->report.progress, "loading the policy");
+    rlhf_status st = rlhf__model_open(&r->session.models, &spec, &r->cast.policy, err);
+    if (st != RLHF_OK) return rlhf__is_dir(dir) ? st : rlhf__error_context(err, "policy.path");
+    rlhf__text_services_policy(r->session.text, r->cast.policy->tok);
+    return check_heads(r, value, err);
+}
+
+// `what` reads the same tokens as the policy.
+static rlhf_status check_vocabulary(const struct rlhf__cast *c, const struct rlhf__model *m,
+                                    const char *what, struct rlhf__error *err) {
+    if (rlhf__tokenizer_equal(m->tok, c->policy->tok)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "the vocabulary of the %s '%s' is not the policy's ('%s')", what, m->dir,
+                      c->policy->dir);
+}
+
+rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    struct rlhf__cast *cast = &r->cast;
+    if (!wants_value(r) || c->value.critic == RLHF__CRITIC_SHARED) return RLHF_OK;
+    // From value.path, or from where the policy starts.
+    struct rlhf__model_spec spec = {.dir = c->value.path[0] ? c->value.path : cast->policy->dir,
+                                    .role = "critic",
+                                    .start = RLHF__START_WEIGHTS,
+                                    .trainable = 1,
+                                    .value_kind = c->value.kind,
+                                    .value_init = c->value.init,
+                                    .value_detach = c->value.detach};
+    if (c->policy.init == RLHF__INIT_RANDOM && !c->value.path[0]) spec.start = RLHF__START_RANDOM;
+    if (r->req->resume) spec.start = RLHF__START_EMPTY;
+    rlhf__progress_note(r->report.progress, "loading the critic");
+    rlhf_status st = rlhf__model_open(&r->session.models, &spec, &cast->critic, err);
+    if (st == RLHF_OK) st = check_vocabulary(cast, cast->critic, "critic", err);
+    if (st != RLHF_OK) return st;
+    struct rlhf__optim_config own = c->optim;
+    if (c->value.lr > 0) own.lr = c->value.lr;
+    return rlhf__optim_create(r->session.compute->table, cast->critic->params,
+                              cast->critic->n_params, &own, 0, &r->critic_optim, err);
+}
+
+// The full KL hands the reference's instance to the policy's plugin, which knows its own kind only.
+static rlhf_status check_family(const struct rlhf__cast *c, struct rlhf__error *err) {
+    const struct rlhf__model *p = c->policy, *ref = c->reference;
+    const struct rlhf__plugin *own = p->instance->plugin, *other = ref->instance->plugin;
+    if (own != other)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the full KL needs a reference of the policy's family: '%s' is of %s, "
+                          "'%s' of %s",
+                          ref->dir, other->file, p->dir, own->file);
+    if (p->info.d_model != ref->info.d_model)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the full KL needs a reference of the policy's width: '%s' has %d, '%s' "
+                          "has %d",
+                          ref->dir, ref->info.d_model, p->dir, p->info.d_model);
+    return RLHF_OK;
+}
+
+static rlhf_status check_reference(const struct rlhf__cast *c, struct rlhf__error *err) {
+    RLHF_TRY(check_vocabulary(c, c->reference, "reference", err));
+    if (!(c->reference->info.heads & RLHF_HEAD_LOGP))
+        return rlhf__fail(err, RLHF_E_INVALID, "the reference '%s' (%s) gives no log-probs",
+                          c->reference->dir, c->reference->instance->plugin->file);
+    return c->plan.heads & RLHF_HEAD_KL ? check_family(c, err) : RLHF_OK;
+}
+
+rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    struct rlhf__cast *cast = &r->cast;
+    // A reward model that is trained is fitted on samples of the reference.
+    if (!rlhf__plan_compares(&cast->plan) && !(cast->plan.flags & RLHF_PLAN_REWARD_MODEL))
+        return RLHF_OK;
+    char dir[2048];
+    rlhf__default_model(r->req->env->dirs, "policy", dir);
+    struct rlhf__model_spec spec = {
+        .dir = c->policy.path[0] ? c->policy.path : dir,
+        .role = "reference",
+        .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_WEIGHTS,
+        .frozen = !(cast->plan.flags & RLHF_PLAN_MOVES_REFERENCE)};
+    if (c->reference.path[0]) {
+        spec.dir = c->reference.path;
+        spec.start = RLHF__START_WEIGHTS;
+    } else if (!r->req->resume) {
+        spec.start = RLHF__START_EMPTY; // copied below: cheaper than reading the file again
+    }
+    rlhf__progress_note(r->report.progress, "loading the reference");
+    rlhf_status st = rlhf__model_open(&r->session.models, &spec, &cast->reference, err);
+    if (st == RLHF_OK) st = check_reference(cast, err);
+    if (st != RLHF_OK || spec.start != RLHF__START_EMPTY) return st;
+    return rlhf__params_copy(cast->reference, cast->policy, err);
+}

@@ -1,0 +1,180 @@
+// setup_rows.c: rlhf__setup_rows of setup.h: what differs by the source of rows that is planned.
+// Nothing else in a run asks which source it is.
+#include "run/setup.h"
+
+#include "model/classifier_config.h"
+#include "model/reward_model.h"
+#include "run/preference_feed.h"
+#include "run/prompt_feed.h"
+#include "run/text_feed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+// ---- prompts ----
+
+static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    if (c->n_reward == 0)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s needs at least one reward: --reward FILE.so (e.g. imdb.so)",
+                          r->req->algo->file);
+    r->cast.rewards = calloc(c->n_reward, sizeof(void *));
+    if (!r->cast.rewards) return RLHF__NOMEM(err, "out of memory for rewards");
+    r->cast.n_rewards = c->n_reward;
+    struct rlhf__reward_service *models = rlhf__text_services_reward(r->session.text);
+    rlhf__reward_service_trainable(models, (r->cast.plan.flags & RLHF_PLAN_REWARD_MODEL) != 0);
+    rlhf__reward_service_longest(models, rlhf__prompt_feed_longest(r->feed));
+    for (size_t i = 0; i < c->n_reward; i++) {
+        char section[32], loading[64];
+        snprintf(section, sizeof section, "reward.%zu", i);
+        snprintf(loading, sizeof loading, "loading %.40s", r->req->rewards[i]->file);
+        rlhf__progress_note(r->report.progress, loading);
+        struct rlhf__origin from = {"the config", section, NULL, 0, 0, 0};
+        rlhf_status st =
+            rlhf__instance_create(r->req->rewards[i], &r->session.services, c->reward[i].options,
+                                  &from, &r->cast.rewards[i], err);
+        if (st != RLHF_OK) return st;
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
+    struct rlhf__cast *cast = &r->cast;
+    int is_start = !r->config->reference.path[0] && !r->req->resume;
+    RLHF_TRY(rlhf__setup_policy(r, &(struct rlhf__setup_head){0}, err));
+    RLHF_TRY(rlhf__model_writes(cast->policy, err));
+    RLHF_TRY(rlhf__response_rules_create(&r->config->sampling, &r->config->response,
+                                         cast->policy->tok, &cast->rules, err));
+    RLHF_TRY(rlhf__setup_critic(r, err));
+    RLHF_TRY(rlhf__setup_reference(r, err));
+    RLHF_TRY(rlhf__prompt_feed_open(&r->feed_env, is_start, &r->feed, err));
+    RLHF_TRY(open_rewards(r, err));
+    if (r->req->judge) rlhf__progress_note(r->report.progress, "loading the judge");
+    return rlhf__iteration_open(&r->iteration, rlhf__text_services_reward(r->session.text),
+                                r->req->judge, r->feed, &cast->judge, err);
+}
+
+// ---- rows of a file ----
+
+static rlhf_status check_file(const struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    const char *algo = r->req->algo->file;
+    if (r->req->judge)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "--judge: %s trains on rows of a file and has no responses to judge",
+                          algo);
+    if (c->n_reward > 0)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "--reward: %s trains on rows of a file and has no responses to pay",
+                          algo);
+    if (c->log.rollouts)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "log.rollouts is true, but %s trains on rows of a file: there are no "
+                          "responses to write",
+                          algo);
+    if (!c->data.path[0])
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s trains on a file of rows: give it with --data FILE (data.path)",
+                          algo);
+    if (r->cast.plan.source != RLHF_SOURCE_TEXT && c->data.long_rows == RLHF__DATA_SPLIT)
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "data.long_rows is split, but %s trains on whole rows; truncate is allowed", algo);
+    return RLHF_OK;
+}
+
+// Phases and labels are known: the plan must stay what it was.
+static rlhf_status check_plan(const struct rlhf__run *r, int32_t n_labels,
+                              struct rlhf__error *err) {
+    int64_t phases = r->config->run.phases > 0 ? r->config->run.phases : r->feed->phases;
+    rlhf_plan again;
+    RLHF_TRY(rlhf__setup_ask_plan(r, phases, n_labels, &again, err));
+    return rlhf__plan_same(r->cast.algo, &r->cast.plan, &again, err);
+}
+
+// The names in score.labels, else those of a start that is a classifier; n = 0: neither.
+static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *labels,
+                               struct rlhf__error *err) {
+    char dir[4200];
+    json_t *config = NULL;
+    rlhf_status st = rlhf__score_labels(r->config->score.labels, labels, err);
+    if (st != RLHF_OK || labels->n > 0) return st;
+    rlhf__setup_policy_dir(r, dir);
+    st = rlhf__hf_config_read(dir, &config, err);
+    if (st == RLHF_OK && rlhf__model_is_classifier(config) && !rlhf__reward_model_is(config))
+        st = rlhf__hf_labels(config, dir, labels, err);
+    json_decref(config);
+    return st;
+}
+
+static rlhf_status open_labelled(struct rlhf__run *r, struct rlhf__labels *labels, int named,
+                                 struct rlhf__error *err) {
+    struct rlhf__setup_head head = {.pooling = r->config->score.pooling};
+    if (named) RLHF_TRY(name_labels(r, labels, err));
+    RLHF_TRY(rlhf__text_feed_open(&r->feed_env, labels, &r->feed, err));
+    if (r->cast.plan.heads & RLHF_HEAD_SCORE) head.n_labels = labels->n;
+    RLHF_TRY(rlhf__setup_policy(r, &head, err));
+    if (head.n_labels == 0) return RLHF_OK;
+    // A classifier that is trained further reads texts as it did; a fresh one begins them with bos.
+    if (!rlhf__model_is_classifier(r->cast.policy->config))
+        rlhf__tokenizer_set_bos(r->cast.policy->tok, 1);
+    return rlhf__classifier_config(r->cast.policy, labels, err);
+}
+
+static rlhf_status open_text(struct rlhf__run *r, struct rlhf__error *err) {
+    struct rlhf__labels labels = {0};
+    int named = r->cast.plan.source == RLHF_SOURCE_LABELLED;
+    RLHF_TRY(check_file(r, err));
+    rlhf_status st = open_labelled(r, &labels, named, err);
+    int32_t n_labels = labels.n;
+    rlhf__labels_finish(&labels);
+    if (st == RLHF_OK) st = rlhf__text_feed_tokenise(r->feed, err);
+    if (st == RLHF_OK) st = check_plan(r, n_labels, err);
+    return st == RLHF_OK ? rlhf__setup_reference(r, err) : st;
+}
+
+// A reward model gets a score head, which reads the last token of a row without a response; others
+// are pooled by the host. Its rows begin as its tokenizer says, which the setting only adds to: its
+// directory records what it was trained with.
+static rlhf_status open_scored_policy(struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__setup_head head = {
+        .n_labels = 1, .pooling = RLHF_POOL_LAST, .init = RLHF_SCORE_INIT_REWARD};
+    RLHF_TRY(rlhf__setup_policy(r, &head, err));
+    struct rlhf__model *policy = r->cast.policy;
+    if (!(policy->info.heads & RLHF_HEAD_TOKEN_SCORE))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s trains a reward model; the model '%s' (%s) gives no score a token",
+                          r->req->algo->file, policy->dir, policy->instance->plugin->file);
+    rlhf__tokenizer_set_bos(policy->tok,
+                            r->config->prompts.prepend_bos || rlhf__tokenizer_has_bos(policy->tok));
+    return RLHF_OK;
+}
+
+static rlhf_status train_reward(struct rlhf__run *r, struct rlhf__error *err) {
+    rlhf_status st = rlhf__reward_training_create(
+        &r->feed_env, &r->session.models, r->req->env->cancelled, r->req->resume != NULL,
+        rlhf__preference_feed_rows(r->feed), &r->reward_training, err);
+    if (st == RLHF_OK) rlhf__preference_feed_trains(r->feed, r->reward_training);
+    return st;
+}
+
+static rlhf_status open_preferences(struct rlhf__run *r, struct rlhf__error *err) {
+    int reward = (r->cast.plan.heads & RLHF_HEAD_SCORE) != 0;
+    RLHF_TRY(check_file(r, err));
+    RLHF_TRY(reward ? open_scored_policy(r, err)
+                    : rlhf__setup_policy(r, &(struct rlhf__setup_head){0}, err));
+    RLHF_TRY(rlhf__preference_feed_open(&r->feed_env, &r->feed, err));
+    if (reward) RLHF_TRY(train_reward(r, err));
+    RLHF_TRY(check_plan(r, 1, err));
+    return rlhf__setup_reference(r, err);
+}
+
+rlhf_status rlhf__setup_rows(struct rlhf__run *r, struct rlhf__error *err) {
+    static rlhf_status (*const open[])(struct rlhf__run *, struct rlhf__error *) = {
+        [RLHF_SOURCE_ROLLOUT] = open_prompts,
+        [RLHF_SOURCE_TEXT] = open_text,
+        [RLHF_SOURCE_LABELLED] = open_text,
+        [RLHF_SOURCE_PREFERENCES] = open_preferences};
+    return open[r->cast.plan.source](r, err);
+}

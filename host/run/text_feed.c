@@ -1,0 +1,154 @@
+// text_feed.c: see text_feed.h.
+#include "run/text_feed.h"
+
+#include "batch/text_source.h"
+#include "learn/evaluate.h"
+#include "model/classifier_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct text_feed {
+    struct rlhf__feed feed;
+    struct rlhf__text_source source;
+    struct rlhf__dataset *held_out; // data.eval_path, or NULL
+    int32_t max_tokens, reserved;
+};
+
+static struct text_feed *of(struct rlhf__feed *f) { return (struct text_feed *)f; }
+
+static int is_labelled(const struct rlhf__feed_env *env) {
+    return env->cast->plan.source == RLHF_SOURCE_LABELLED;
+}
+
+static struct rlhf__text_opts options(const struct rlhf__feed_env *env) {
+    const struct rlhf__config *c = env->config;
+    return (struct rlhf__text_opts){.path = c->data.path,
+                                    .limit = c->data.limit,
+                                    .skip = c->data.skip,
+                                    .batch_size = c->batch.size,
+                                    .batch_tokens = c->data.batch_tokens,
+                                    .epochs = c->run.phases > 0 ? 0 : c->data.epochs,
+                                    .split = c->data.long_rows == RLHF__DATA_SPLIT,
+                                    .labelled = is_labelled(env),
+                                    .shuffle = c->data.shuffle,
+                                    .threads = (int32_t)c->run.threads,
+                                    .seed = (uint64_t)c->run.seed,
+                                    .loading = env->loading};
+}
+
+static rlhf_status text_next(struct rlhf__feed *f, uint64_t first, int64_t version,
+                             struct rlhf__experience *x, struct rlhf__error *err) {
+    (void)first;
+    (void)version;
+    rlhf_status st = rlhf__text_source_next(&of(f)->source, &x->rows, err);
+    x->drawn = x->rows.n;
+    return st;
+}
+
+static struct rlhf__order *text_order(struct rlhf__feed *f) { return &of(f)->source.batches.order; }
+
+// ---- held-out rows ----
+
+static rlhf_status evaluate_labels(const struct text_feed *f, const struct rlhf__held_out *h,
+                                   struct rlhf__error *err) {
+    struct rlhf__label_quality q;
+    rlhf_status st =
+        rlhf__evaluate_labels(f->feed.env->cast->policy, f->held_out, f->max_tokens, &q, err);
+    if (st != RLHF_OK) return st;
+    rlhf__metrics_set(h->metrics, "eval/accuracy", (double)q.correct / (double)q.rows);
+    rlhf__metrics_set(h->metrics, "eval/loss", q.nats / (double)q.rows);
+    rlhf__logf(f->feed.env->log, RLHF_LOG_INFO, "held-out accuracy %.4f after %lld phases",
+               (double)q.correct / (double)q.rows, (long long)h->phase);
+    return RLHF_OK;
+}
+
+static rlhf_status evaluate_text(const struct text_feed *f, const struct rlhf__held_out *h,
+                                 struct rlhf__error *err) {
+    struct rlhf__text_quality q;
+    rlhf_status st = rlhf__evaluate_text(f->feed.env->cast->policy, f->held_out, &q, err);
+    if (st != RLHF_OK) return st;
+    rlhf__metrics_set(h->metrics, "eval/bits_per_byte", rlhf__bits_per_byte(&q));
+    rlhf__metrics_set(h->metrics, "eval/loss", q.nats / (double)q.tokens);
+    rlhf__logf(f->feed.env->log, RLHF_LOG_INFO, "held-out bits per byte %.4f after %lld phases",
+               rlhf__bits_per_byte(&q), (long long)h->phase);
+    return RLHF_OK;
+}
+
+static rlhf_status text_evaluate(struct rlhf__feed *feed, const struct rlhf__held_out *h,
+                                 struct rlhf__error *err) {
+    struct text_feed *f = of(feed);
+    if (!h->due || !f->held_out) return RLHF_OK;
+    rlhf__progress_note(feed->env->progress, "evaluation");
+    return is_labelled(feed->env) ? evaluate_labels(f, h, err) : evaluate_text(f, h, err);
+}
+
+// ---- life ----
+
+static void text_destroy(struct rlhf__feed *f) {
+    rlhf__text_source_finish(&of(f)->source);
+    rlhf__dataset_close(of(f)->held_out);
+    free(f);
+}
+
+static const struct rlhf__feed_ops text_ops = {
+    .next = text_next, .order = text_order, .evaluate = text_evaluate, .destroy = text_destroy};
+
+rlhf_status rlhf__text_feed_open(const struct rlhf__feed_env *env, struct rlhf__labels *labels,
+                                 struct rlhf__feed **out, struct rlhf__error *err) {
+    struct rlhf__text_opts o = options(env);
+    struct text_feed *f = calloc(1, sizeof *f);
+    *out = NULL;
+    if (!f) return RLHF__NOMEM(err, "out of memory for the rows");
+    f->feed = (struct rlhf__feed){.ops = &text_ops, .env = env};
+    o.n_labels = labels->n;
+    o.label_names = (const char *const *)labels->name;
+    rlhf_status st = rlhf__text_source_open(&f->source, &o, err);
+    if (st == RLHF_OK && o.labelled && labels->n == 0)
+        st = rlhf__score_labels_numbered(f->source.n_labels, labels, err);
+    if (st != RLHF_OK) {
+        text_destroy(&f->feed);
+        return st;
+    }
+    *out = &f->feed;
+    return RLHF_OK;
+}
+
+static rlhf_status open_held_out(struct text_feed *f, struct rlhf__error *err) {
+    const struct rlhf__feed_env *env = f->feed.env;
+    const struct rlhf__data_config *c = &env->config->data;
+    if (!c->eval_path[0]) return RLHF_OK;
+    struct rlhf__dataset_opts d = {.paths = &c->eval_path,
+                                   .n_paths = 1,
+                                   .setting = "data.eval_path",
+                                   .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
+                                   .limit = c->eval_limit,
+                                   .loading = env->loading};
+    if (is_labelled(env)) {
+        d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
+        d.labels = (const char *const *)env->cast->policy->labels.name;
+        d.n_labels = env->cast->policy->n_labels;
+    }
+    return rlhf__dataset_open(&d, &f->held_out, err);
+}
+
+rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error *err) {
+    struct text_feed *f = of(feed);
+    const struct rlhf__feed_env *env = feed->env;
+    struct rlhf__text_opts o = options(env);
+    rlhf_status st = rlhf__feed_max_tokens(env, &f->max_tokens, err);
+    o.max_len = f->max_tokens;
+    if (st == RLHF_OK) st = open_held_out(f, err);
+    if (st == RLHF_OK) st = rlhf__text_source_tokenise(&f->source, &o, env->cast->policy->tok, err);
+    if (st == RLHF_OK && env->config->run.phases == 0)
+        st = rlhf__text_source_batches(&f->source, &feed->phases, err);
+    if (st != RLHF_OK) return st;
+    const struct rlhf__token_rows *rows = &f->source.rows;
+    char cut[80] = "";
+    if (rows->truncated > 0)
+        snprintf(cut, sizeof cut, "; %lld %s cut to %d tokens", (long long)rows->truncated,
+                 rows->truncated == 1 ? "was" : "were", (int)f->max_tokens);
+    rlhf__logf(env->log, RLHF_LOG_INFO, "data: %lld rows, %lld sequences of %lld tokens in all%s",
+               (long long)f->source.n_data, (long long)rows->n, (long long)rows->total, cut);
+    return RLHF_OK;
+}

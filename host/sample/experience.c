@@ -1,0 +1,37 @@
+// experience.c: see experience.h.
+#include "sample/experience.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void rlhf__experience_finish(struct rlhf__experience *x) {
+    rlhf__episodes_finish(&x->rows);
+    rlhf__scored_finish(&x->scored);
+    free(x->judged);
+    memset(x, 0, sizeof *x);
+}
+
+// The rows pick[0..n), ascending, and everything beside them.
+static rlhf_status pick_rows(struct rlhf__experience *x, const uint32_t *pick, uint32_t n,
+                             struct rlhf__error *err) {
+    struct rlhf__episodes left = {0};
+    rlhf_status st = rlhf__episodes_pick(&left, &x->rows, pick, n, err);
+    if (st != RLHF_OK) return st;
+    rlhf__episodes_finish(&x->rows);
+    x->rows = left;
+    if (x->scored.n) rlhf__scored_pick(&x->scored, pick, n);
+    for (uint32_t i = 0; x->judged && i < n; i++)
+        x->judged[i] = x->judged[pick[i]];
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__experience_keep(struct rlhf__experience *x, const uint8_t *keep,
+                                  struct rlhf__error *err) {
+    uint32_t n = 0, *pick = calloc(x->rows.n ? x->rows.n : 1, sizeof *pick);
+    if (!pick) return RLHF__NOMEM(err, "out of memory dropping rows");
+    for (uint32_t i = 0; i < x->rows.n; i++)
+        if (keep[i]) pick[n++] = i;
+    rlhf_status st = n < x->rows.n ? pick_rows(x, pick, n, err) : RLHF_OK;
+    free(pick);
+    return st;
+}
