@@ -1,5 +1,5 @@
-// file_writer.c: the atomic writer of file.h: temporary beside the target, fsync, rename.
-#include "base/file.h"
+// file_writer.c: see file_writer.h: temporary beside the target, fsync, rename.
+#include "base/file_writer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,6 +2,7 @@
 #include "base/json.h"
 
 #include "base/file.h"
+#include "base/file_writer.h"
 #include "base/printable.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 
 #include "base/crc32c.h"
 #include "base/file.h"
+#include "base/file_writer.h"
 
 #include <string.h>
 

@@ -191,21 +191,30 @@ static rlhf_status check_best(const struct rlhf__config *c, struct rlhf__error *
                       c->checkpoint.best);
 }
 
+// The stored settings of a run, and what was given over them.
+static rlhf_status go_on(const struct rlhf__config_request *req, struct rlhf__config *out,
+                         struct rlhf__error *err) {
+    struct rlhf__config stored = {0};
+    int plain = req->n_set == 0 && req->n_reward == 0 && !req->algo && !req->judge;
+    rlhf_status status = rlhf__resume_load(req, out, err);
+    if (status == RLHF_OK) status = apply_flags(req, out, err);
+    if (status == RLHF_OK && !plain) status = built_in(&stored, err);
+    if (status == RLHF_OK && !plain) status = rlhf__resume_load(req, &stored, err);
+    if (status == RLHF_OK) status = rlhf__resume_check(req, plain ? NULL : &stored, out, err);
+    if (status == RLHF_OK) status = rlhf__resume_trust(req, out, err);
+    if (status == RLHF_OK) status = check_rewards(out, err);
+    if (status == RLHF_OK) status = check_best(out, err);
+    rlhf__config_free(&stored);
+    return status;
+}
+
 rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlhf__config *out,
                               struct rlhf__error *err) {
     struct rlhf__layer file[N_FILES];
     char stem[256] = "";
     memset(file, 0, sizeof file);
     rlhf_status status = built_in(out, err);
-    if (status == RLHF_OK && req->resume) {
-        status = rlhf__resume_load(req, out, err);
-        if (status == RLHF_OK) status = apply_flags(req, out, err);
-        if (status == RLHF_OK) status = rlhf__resume_check(req, out, err);
-        if (status == RLHF_OK) status = rlhf__resume_trust(req, out, err);
-        if (status == RLHF_OK) status = check_rewards(out, err);
-        if (status == RLHF_OK) status = check_best(out, err);
-        return status;
-    }
+    if (status == RLHF_OK && req->resume) return go_on(req, out, err);
     if (status == RLHF_OK) status = load_files(req, out, file, stem, sizeof stem, err);
     for (int i = 0; i < N_FILES && status == RLHF_OK; i++)
         if (file[i].json) status = rlhf__layer_apply(&file[i], stem, out, err);

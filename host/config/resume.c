@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/links.h"
+#include "config/config.h"
 #include "config/layer.h"
 
 #include <stdio.h>
@@ -144,25 +145,23 @@ static rlhf_status same_dir(const struct rlhf__config_request *req, struct rlhf_
     return RLHF_OK;
 }
 
-rlhf_status rlhf__resume_check(const struct rlhf__config_request *req, struct rlhf__config *c,
+static rlhf_status compare_all(const struct rlhf__config_request *req,
+                               const struct rlhf__config *stored, const struct rlhf__config *c,
                                struct rlhf__error *err) {
-    struct rlhf__config_request alone = {
-        .dirs = req->dirs, .resume = req->resume, .trust_run = 1}; // is compared, not opened
-    struct rlhf__config stored;
     json_t *was = NULL, *is = NULL;
-    int plain = req->n_set == 0 && req->n_reward == 0 && !req->algo && !req->judge;
-    rlhf_status status = RLHF_OK;
-    if (!plain) {
-        status = rlhf__config_load(&alone, &stored, err);
-        if (status == RLHF_OK) status = rlhf__config_to_json(&stored, &was, err);
-        if (status == RLHF_OK) status = rlhf__config_to_json(c, &is, err);
-        if (status == RLHF_OK) status = compare(req->resume, "", was, is, err);
-        if (status == RLHF_OK) status = same_dir(req, err);
-        json_decref(was);
-        json_decref(is);
-        rlhf__config_free(&stored);
-    }
-    if (status < 0) return status;
+    rlhf_status status = rlhf__config_to_json(stored, &was, err);
+    if (status == RLHF_OK) status = rlhf__config_to_json(c, &is, err);
+    if (status == RLHF_OK) status = compare(req->resume, "", was, is, err);
+    if (status == RLHF_OK) status = same_dir(req, err);
+    json_decref(was);
+    json_decref(is);
+    return status;
+}
+
+rlhf_status rlhf__resume_check(const struct rlhf__config_request *req,
+                               const struct rlhf__config *stored, struct rlhf__config *c,
+                               struct rlhf__error *err) {
+    if (stored) RLHF_TRY(compare_all(req, stored, c, err));
     c->run.dir = rlhf__strings_add(&c->strings, req->resume);
     return c->run.dir ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
 }

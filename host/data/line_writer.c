@@ -2,6 +2,7 @@
 #include "data/line_writer.h"
 
 #include "base/file.h"
+#include "base/file_writer.h"
 #include "base/json.h"
 
 #include <stdlib.h>

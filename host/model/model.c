@@ -1,10 +1,6 @@
 // model.c: see model.h.
 #include "model/model.h"
 
-#include "base/file.h"
-#include "model/parameters.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +40,7 @@ rlhf_status rlhf__model_backward(const struct rlhf__model *m, const rlhf_batch *
     return rlhf__call_end(&call, m->ops->backward(m->self, b, f, grad), err);
 }
 
-static rlhf_status list_params(const struct rlhf__model *m, struct rlhf__error *err) {
+rlhf_status rlhf__model_list_params(const struct rlhf__model *m, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
     for (uint32_t i = 0; st == RLHF_OK && i < m->n_params; i++) {
         struct rlhf__call call = rlhf__call_begin(m->instance, "param()");
@@ -56,7 +52,8 @@ static rlhf_status list_params(const struct rlhf__model *m, struct rlhf__error *
 rlhf_status rlhf__model_refresh(const struct rlhf__model *m, struct rlhf__error *err) {
     struct rlhf__call call = rlhf__call_begin(m->instance, "refresh()");
     rlhf_status st = rlhf__call_end(&call, m->ops->refresh(m->self), err);
-    return st == RLHF_OK && m->frozen ? list_params(m, err) : st; // some values are gone
+    return st == RLHF_OK && m->frozen ? rlhf__model_list_params(m, err)
+                                      : st; // some values are gone
 }
 
 rlhf_status rlhf__model_gen_open(const struct rlhf__model *m, uint32_t n_slots, uint32_t max_len,
@@ -79,169 +76,6 @@ void rlhf__model_gen_close(const struct rlhf__model *m, rlhf_gen *g) {
     struct rlhf__call call = rlhf__call_begin(m->instance, "gen_close()");
     m->ops->gen_close(m->self, g);
     rlhf__call_end(&call, RLHF_OK, NULL);
-}
-
-static rlhf_status read_pooling(const struct rlhf__model *m, const struct rlhf__model_spec *spec,
-                                int32_t *out, struct rlhf__error *err) {
-    static const char *const names[] = {"mean", "first", "last"};
-    *out = spec->pooling;
-    const json_t *v = json_object_get(m->config, "rlhf_pooling");
-    if (*out || !v) return RLHF_OK;
-    for (int32_t i = 0; i < 3; i++)
-        if (json_is_string(v) && strcmp(json_string_value(v), names[i]) == 0) *out = i + 1;
-    if (*out) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s/config.json: rlhf_pooling must be one of mean, first, last", m->dir);
-}
-
-static rlhf_status read_config(struct rlhf__model *m, const struct rlhf__model_spec *spec,
-                               const char **model_type, struct rlhf__error *err) {
-    rlhf_status st = rlhf__hf_config_read(m->dir, &m->config, err);
-    if (st == RLHF_OK) st = rlhf__hf_model_type(m->config, m->dir, model_type, err);
-    if (st != RLHF_OK) return st;
-    m->n_labels = spec->n_labels;
-    if (m->n_labels < 0 && !rlhf__model_is_classifier(m->config)) m->n_labels = 0;
-    if (m->n_labels == 0) return RLHF_OK;
-    st = rlhf__hf_labels(m->config, m->dir, &m->labels, err);
-    if (st != RLHF_OK) return st;
-    if (m->n_labels < 0) m->n_labels = m->labels.n;
-    if (m->n_labels < 1)
-        return rlhf__fail(
-            err, RLHF_E_INVALID,
-            "%s/config.json names a classifier but num_labels is 0 and there is no id2label",
-            m->dir);
-    return read_pooling(m, spec, &m->pooling, err);
-}
-
-// After a failure to open model_type's plugin: when there is none, that is the thing to say.
-static rlhf_status explain_type(const struct rlhf__model *m, const char *model_type,
-                                struct rlhf__error *err) {
-    struct rlhf__buf known = RLHF__BUF_INIT;
-    int there = 0;
-    rlhf_status st =
-        rlhf__plugin_stems(m->env->plugins, RLHF_KIND_MODEL, model_type, &known, &there);
-    if (st == RLHF_OK && !there)
-        rlhf__fail(err, RLHF_E_INVALID,
-                   "%s/config.json: model_type '%s' is not supported; supported: %s", m->dir,
-                   model_type, rlhf__buf_text(&known));
-    rlhf__buf_free(&known);
-    return RLHF_E_INVALID;
-}
-
-static rlhf_status open_instance(struct rlhf__model *m, const char *model_type,
-                                 struct rlhf__error *err) {
-    char name[256], where[4200];
-    snprintf(name, sizeof name, "%s.so", model_type);
-    snprintf(where, sizeof where, "%s/config.json", m->dir);
-    const struct rlhf__plugin *plugin = NULL;
-    rlhf_status st = rlhf__plugin_open(m->env->plugins, name, RLHF_KIND_MODEL, RLHF__NAME_LOOKED_UP,
-                                       where, &plugin, err);
-    if (st == RLHF_E_INVALID) st = explain_type(m, model_type, err);
-    if (st != RLHF_OK) return st;
-    struct rlhf__origin from = {where, "", NULL, 0, 1, 0};
-    st = rlhf__instance_create(plugin, m->env->services, m->config, &from, &m->instance, err);
-    if (st != RLHF_OK) return st;
-    m->ops = &plugin->ops.model;
-    m->self = m->instance->self;
-    return RLHF_OK;
-}
-
-// What the plugin must have for this use of it.
-static rlhf_status check_functions(const struct rlhf__model *m, struct rlhf__error *err) {
-    const char *id = m->instance->plugin->desc.id;
-    if (m->trainable && !m->ops->backward)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s lacks the function backward(), which a model that is trained needs",
-                          id);
-    return RLHF_OK;
-}
-
-static rlhf_status check_info(const struct rlhf__model *m, struct rlhf__error *err) {
-    const char *id = m->instance->plugin->desc.id;
-    const rlhf_model_info *i = &m->info;
-    if ((i->heads & RLHF_HEAD_GENERATE) && !m->ops->gen_open)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s offers to generate text, but lacks the function gen_open()", id);
-    if (i->n_vocab < 1 || i->n_ctx < 1 || i->d_model < 1 || i->n_tensors < 0)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s, info(): %d tokens in the vocabulary, a context of %d, a width of %d "
-                          "and %d parameters are no model",
-                          id, i->n_vocab, i->n_ctx, i->d_model, i->n_tensors);
-    return RLHF_OK;
-}
-
-static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_spec *spec,
-                                struct rlhf__error *err) {
-    rlhf_model_open o = {.size = sizeof o,
-                         .dtype = m->env->dtype,
-                         .trainable = spec->trainable,
-                         .n_labels = m->n_labels,
-                         .pooling = m->pooling,
-                         .value_kind = spec->value_kind,
-                         .value_init = spec->value_init,
-                         .value_detach = spec->value_detach,
-                         .compute = m->compute,
-                         .score_init = spec->score_init,
-                         .frozen = spec->frozen};
-    rlhf_status st = check_functions(m, err);
-    if (st != RLHF_OK) return st;
-    struct rlhf__call call = rlhf__call_begin(m->instance, "open()");
-    st = rlhf__call_end(&call, m->ops->open(m->self, &o), err);
-    if (st != RLHF_OK) return rlhf__error_context(err, "the %s '%s'", m->role, m->dir);
-    m->info.size = sizeof m->info;
-    call = rlhf__call_begin(m->instance, "info()");
-    st = rlhf__call_end(&call, m->ops->info(m->self, &m->info), err);
-    if (st == RLHF_OK) st = check_info(m, err);
-    if (st != RLHF_OK) return st;
-    m->n_params = (uint32_t)m->info.n_tensors;
-    m->params = calloc(m->n_params ? m->n_params : 1, sizeof *m->params);
-    if (!m->params) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a model");
-    return list_params(m, err);
-}
-
-static rlhf_status open_text(struct rlhf__model *m, struct rlhf__error *err) {
-    rlhf_status st = rlhf__tokenizer_open(m->dir, &m->tok, err);
-    if (st != RLHF_OK) return st;
-    char what[4200];
-    snprintf(what, sizeof what, "%s '%s'", m->role, m->dir);
-    return rlhf__tokenizer_check_model(m->tok, m->info.n_vocab, what, err);
-}
-
-static rlhf_status fill(struct rlhf__model *m, int32_t start, struct rlhf__error *err) {
-    rlhf_status st = RLHF_OK;
-    if (start == RLHF__START_EMPTY) return RLHF_OK;
-    if (start == RLHF__START_RANDOM)
-        st = rlhf__params_draw(m, -1, err);
-    else
-        st = rlhf__params_read(m, start == RLHF__START_HEADS, err);
-    return st == RLHF_OK ? rlhf__model_refresh(m, err) : st;
-}
-
-rlhf_status rlhf__model_open(const struct rlhf__model_env *env, const struct rlhf__model_spec *spec,
-                             struct rlhf__model **out, struct rlhf__error *err) {
-    *out = NULL;
-    struct rlhf__model *m = calloc(1, sizeof *m);
-    if (!m) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a model");
-    m->env = env;
-    m->compute = env->compute;
-    m->role = spec->role;
-    m->trainable = spec->trainable;
-    m->frozen = spec->frozen;
-    char real[RLHF__PATH_CAP]; // what is not there the reader of config.json says
-    m->dir = strdup(rlhf__path_real(spec->dir, real) ? real : spec->dir);
-    const char *model_type = NULL;
-    rlhf_status st = m->dir ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    if (st == RLHF_OK) st = read_config(m, spec, &model_type, err);
-    if (st == RLHF_OK) st = open_instance(m, model_type, err);
-    if (st == RLHF_OK) st = open_backend(m, spec, err);
-    if (st == RLHF_OK) st = open_text(m, err);
-    if (st == RLHF_OK) st = fill(m, spec->start, err);
-    if (st != RLHF_OK) {
-        rlhf__model_close(m);
-        return st;
-    }
-    *out = m;
-    return RLHF_OK;
 }
 
 void rlhf__model_close(struct rlhf__model *m) {

@@ -87,6 +87,9 @@ rlhf_status rlhf__model_backward(const struct rlhf__model *, const rlhf_batch *,
                                  struct rlhf__error *err);
 rlhf_status rlhf__model_refresh(const struct rlhf__model *, struct rlhf__error *err);
 
+// Fill params from the plugin, again after values have come or gone. [main]
+rlhf_status rlhf__model_list_params(const struct rlhf__model *, struct rlhf__error *err);
+
 // A generation session of n_slots caches of max_len tokens. [step]
 rlhf_status rlhf__model_gen_open(const struct rlhf__model *, uint32_t n_slots, uint32_t max_len,
                                  rlhf_gen **out, struct rlhf__error *err);

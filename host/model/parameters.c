@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "model/compute.h"
 #include "weights/safetensors.h"
+#include "weights/safetensors_writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "weights/safetensors.h"
+#include "weights/safetensors_writer.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,10 @@
 #include "run/state_file.h"
 
 #include "base/file.h"
+#include "base/file_writer.h"
 #include "model/parameters.h"
 #include "weights/safetensors.h"
+#include "weights/safetensors_writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,39 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static rlhf_status build(struct rlhf__tokenizer *tok, const char *dir, struct rlhf__error *err) {
-    rlhf_status st = RLHF_OK;
-    if (tok->info.kind == RLHF__TOKENIZER_BPE) {
-        st = rlhf__bpe_create(&tok->vocab, &tok->merges, &tok->bpe, err);
-    } else {
-        tok->piece.vocab = &tok->vocab;
-        tok->piece.unk = tok->info.unk;
-        if (tok->info.unk < 0 || tok->info.cls < 0 || tok->info.sep < 0)
-            st = rlhf__fail(err, RLHF_E_INVALID,
-                            "the vocabulary needs the tokens [UNK], [CLS] and [SEP]");
-    }
-    if (st < 0) rlhf__error_context(err, "%s", dir);
-    return st;
-}
-
-rlhf_status rlhf__tokenizer_open(const char *dir, struct rlhf__tokenizer **out,
-                                 struct rlhf__error *err) {
-    struct rlhf__tokenizer *tok = calloc(1, sizeof *tok);
-    if (!tok) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a tokenizer");
-    tok->info = (struct rlhf__tokenizer_info){
-        .bos = -1, .eos = -1, .unk = -1, .cls = -1, .sep = -1, .pad = -1};
-    rlhf_status st = rlhf__tokenizer_load(tok, dir, err);
-    if (st == RLHF_OK) st = rlhf__tokenizer_load_special(tok, dir, err);
-    if (st == RLHF_OK) st = build(tok, dir, err);
-    if (st < 0) {
-        rlhf__tokenizer_close(tok);
-        return st;
-    }
-    tok->info.n_vocab = tok->vocab.n;
-    *out = tok;
-    return RLHF_OK;
-}
-
 void rlhf__tokenizer_close(struct rlhf__tokenizer *tok) {
     if (!tok) return;
     rlhf__bpe_destroy(tok->bpe);

@@ -2,6 +2,7 @@
 #include "weights/hf_dir.h"
 
 #include "base/file.h"
+#include "base/file_writer.h"
 #include "base/json.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
 // safetensors.c: opening weight files; see safetensors.h. One file or the shards of an index.
+#include "weights/safetensors.h"
+
 #include "weights/safetensors_header.h"
 
 #include "base/file.h"

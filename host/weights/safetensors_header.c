@@ -3,24 +3,10 @@
 #include "weights/safetensors_header.h"
 
 #include "base/json.h"
-#include "weights/dtype.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-const char *rlhf__tensor_shape_text(const int64_t *shape, int32_t ndim, char *out, size_t cap) {
-    size_t len = 0;
-    if (cap) out[0] = '\0';
-    for (int32_t i = 0; i <= ndim && len < cap; i++) {
-        const char *open = i ? "" : "[", *sep = i && i < ndim ? ", " : "";
-        int n = i < ndim
-                    ? snprintf(out + len, cap - len, "%s%s%lld", open, sep, (long long)shape[i])
-                    : snprintf(out + len, cap - len, "%s]", open);
-        len += n > 0 ? (size_t)n : 0;
-    }
-    return out;
-}
 
 // A non-negative integer of the header.
 static int to_u64(const json_t *v, uint64_t *out) {

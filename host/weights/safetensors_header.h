@@ -4,7 +4,7 @@
 #ifndef RLHF_HOST_WEIGHTS_SAFETENSORS_HEADER_H
 #define RLHF_HOST_WEIGHTS_SAFETENSORS_HEADER_H
 
-#include "weights/safetensors.h"
+#include "weights/tensor.h"
 
 #include <jansson.h>
 

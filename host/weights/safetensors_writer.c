@@ -1,8 +1,9 @@
-// safetensors_writer.c: writing weight files; see safetensors.h. Nothing is kept in memory but the
-// layout; the data goes through base/file's atomic writer.
-#include "weights/dtype.h"
+// safetensors_writer.c: writing weight files; see safetensors_writer.h. Nothing is kept in memory
+// but the layout; the data goes through base/file's atomic writer.
+#include "weights/safetensors_writer.h"
 
 #include "base/file.h"
+#include "base/file_writer.h"
 #include "base/json.h"
 
 #include <stdlib.h>

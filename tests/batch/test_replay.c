@@ -1,4 +1,5 @@
 // test_replay.c: the replay buffer: which pairs a round uses, rows, and the file.
+#include "base/file_writer.h"
 #include "support/scratch.h"
 
 #include "batch/replay.h"

@@ -7,6 +7,7 @@
 #include "check.h"
 
 #include "base/file.h"
+#include "base/folder.h"
 
 #include <stdio.h>
 #include <stdlib.h>

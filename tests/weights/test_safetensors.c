@@ -2,6 +2,7 @@
 #include "support/scratch.h"
 
 #include "weights/safetensors.h"
+#include "weights/safetensors_writer.h"
 
 #include <math.h>
 #include <signal.h>

@@ -1,7 +1,8 @@
-// dtype.c: see dtype.h. IEEE 754 binary16 and the upper half of binary32.
-#include "weights/dtype.h"
+// tensor.c: see tensor.h. IEEE 754 binary16 and the upper half of binary32.
+#include "weights/tensor.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const struct {
@@ -65,6 +66,19 @@ float rlhf__f16_to_f32(uint16_t h) {
         return sign ? -x : x;
     }
     return float_of(sign | ((e + 112) << 23) | (m << 13));
+}
+
+const char *rlhf__tensor_shape_text(const int64_t *shape, int32_t ndim, char *out, size_t cap) {
+    size_t len = 0;
+    if (cap) out[0] = '\0';
+    for (int32_t i = 0; i <= ndim && len < cap; i++) {
+        const char *open = i ? "" : "[", *sep = i && i < ndim ? ", " : "";
+        int n = i < ndim
+                    ? snprintf(out + len, cap - len, "%s%s%lld", open, sep, (long long)shape[i])
+                    : snprintf(out + len, cap - len, "%s]", open);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    return out;
 }
 
 static uint16_t load16(const uint8_t *p) { return (uint16_t)(p[0] | (p[1] << 8)); }

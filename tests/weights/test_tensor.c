@@ -1,8 +1,8 @@
-// test_dtype.c: conversions to and from the 16-bit floats, over every 16-bit value and at the edges
-// of rounding.
+// test_tensor.c: conversions to and from the 16-bit floats, over every 16-bit value and at the
+// edges of rounding.
 #include "support/scratch.h"
 
-#include "weights/dtype.h"
+#include "weights/tensor.h"
 
 #include <math.h>
 

@@ -1,0 +1,47 @@
+// tools.c: what every part of rlhf-bench uses; see bench.h.
+#include "bench.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+double bench_now(const struct bench *b) {
+    struct timespec t;
+    clock_gettime(b->cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void bench_die(const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("rlhf-bench: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    exit(1);
+}
+
+void bench_check(const struct bench *b, rlhf_status st, const char *what) {
+    if (st < 0) bench_die("%s failed (%d): %s", what, st, b->c->last_error(b->c->ctx));
+}
+
+rlhf_dev bench_random(const struct bench *b, uint64_t n, int32_t dtype) {
+    const rlhf_compute *c = b->c;
+    rlhf_dev f = NULL, out = NULL;
+    float *host = malloc(n * sizeof *host);
+    if (!host) bench_die("out of memory");
+    uint32_t x = 12345;
+    for (uint64_t i = 0; i < n; i++) {
+        x = x * 1664525u + 1013904223u;
+        host[i] = ((float)(x >> 8) * 0x1p-24f - 0.5f) * 0.1f;
+    }
+    bench_check(b, c->alloc(c->ctx, n * sizeof *host, &f), "alloc");
+    bench_check(b, c->upload(c->ctx, f, host, n * sizeof *host), "upload");
+    free(host);
+    if (dtype == RLHF_F32) return f;
+    bench_check(b, c->alloc(c->ctx, n * 2, &out), "alloc");
+    bench_check(b, c->convert(c->ctx, out, dtype, f, RLHF_F32, n), "convert");
+    c->release(c->ctx, f);
+    return out;
+}

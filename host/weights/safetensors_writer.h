@@ -1,0 +1,44 @@
+// safetensors_writer.h: writing weight files in the safetensors format (safetensors.h).
+#ifndef RLHF_HOST_WEIGHTS_SAFETENSORS_WRITER_H
+#define RLHF_HOST_WEIGHTS_SAFETENSORS_WRITER_H
+
+#include "base/folder.h"
+#include "weights/tensor.h"
+
+// What a file will hold. names and shapes are read during create only.
+struct rlhf__tensor_spec {
+    const char *name;
+    int32_t dtype, ndim; // dtype: any of the map
+    int64_t shape[RLHF__TENSOR_MAX_DIMS];
+};
+
+struct rlhf__weights_writer; // opaque
+
+// Start the file `name` in a folder (NULL: name is a path): header first, then the tensors' data in
+// the order of specs. It appears only at commit. metadata: n_meta pairs key, value (NULL, 0:
+// {"format": "pt"}). Where a narrow dtype would leave a wider one unaligned, order wide dtypes
+// first (RLHF_E_INVALID). Errors: RLHF_E_INVALID (duplicate name, bad shape), RLHF_E_IO,
+// RLHF_E_NOMEM. [main]
+rlhf_status rlhf__weights_create(const struct rlhf__folder *in, const char *name,
+                                 const struct rlhf__tensor_spec *specs, size_t n,
+                                 const char *const (*metadata)[2], size_t n_meta,
+                                 struct rlhf__weights_writer **out, struct rlhf__error *err);
+
+// Append count floats to the current tensor, converting to its dtype F32, BF16 or F16 (round to
+// nearest even). The next tensor begins when one is full; a call may not cross tensors.
+// Errors: RLHF_E_INVALID (too many, dtype that is no float), RLHF_E_IO (disk full). [main]
+rlhf_status rlhf__weights_put_f32(struct rlhf__weights_writer *w, const float *data, size_t count,
+                                  struct rlhf__error *err);
+
+// The same with bytes as they are to lie in the file. [main]
+rlhf_status rlhf__weights_put_bytes(struct rlhf__weights_writer *w, const void *data, size_t len,
+                                    struct rlhf__error *err);
+
+// Check that every tensor is full, sync, rename. Frees the writer whatever comes. Errors:
+// RLHF_E_INVALID, RLHF_E_IO; then no file is left behind. [main]
+rlhf_status rlhf__weights_commit(struct rlhf__weights_writer *w, struct rlhf__error *err);
+
+// Drop the file and free the writer. NULL allowed. [main]
+void rlhf__weights_abort(struct rlhf__weights_writer *w);
+
+#endif

@@ -1,0 +1,69 @@
+// tensor.h: one tensor of a weight file: its dtype, its shape, its numbers as floats.
+//
+// What it is not: compute kernels; these conversions run once per load or save.
+#ifndef RLHF_HOST_WEIGHTS_TENSOR_H
+#define RLHF_HOST_WEIGHTS_TENSOR_H
+
+#include "base/error.h"
+
+#define RLHF__TENSOR_MAX_DIMS 8
+
+// X(name, spelling in the file, bytes an element): dtypes a file may hold. Only F32, F16 and BF16
+// can be read as floats; the others can be looked at as bytes.
+#define RLHF__TENSOR_DTYPE_MAP(X)                                                                  \
+    X(F32, 4)                                                                                      \
+    X(BF16, 2)                                                                                     \
+    X(F16, 2)                                                                                      \
+    X(F64, 8)                                                                                      \
+    X(I64, 8)                                                                                      \
+    X(I32, 4)                                                                                      \
+    X(I16, 2)                                                                                      \
+    X(I8, 1)                                                                                       \
+    X(U64, 8)                                                                                      \
+    X(U32, 4)                                                                                      \
+    X(U16, 2)                                                                                      \
+    X(U8, 1)                                                                                       \
+    X(BOOL, 1)
+
+enum rlhf__tensor_dtype {
+#define RLHF__TENSOR_ENUM(name, bytes) RLHF__TENSOR_##name,
+    RLHF__TENSOR_DTYPE_MAP(RLHF__TENSOR_ENUM)
+#undef RLHF__TENSOR_ENUM
+        RLHF__N_TENSOR_DTYPES
+};
+
+// One tensor of an open file. data points into the mapped file and need not be aligned.
+struct rlhf__tensor {
+    const char *name, *file;
+    int32_t dtype, ndim; // enum rlhf__tensor_dtype
+    int64_t shape[RLHF__TENSOR_MAX_DIMS];
+    int64_t count; // elements
+    uint64_t n_bytes;
+    const uint8_t *data;
+};
+
+// Convert a F32, BF16 or F16 tensor to out[count] floats (exact). Errors: RLHF_E_UNSUPPORTED. [any]
+rlhf_status rlhf__tensor_read_f32(const struct rlhf__tensor *t, float *out,
+                                  struct rlhf__error *err);
+
+// The spelling of a dtype, e.g. "BF16". [any]
+const char *rlhf__tensor_dtype_name(int32_t dtype);
+
+// "[2, 3]" into out[cap]; returns out. [any]
+const char *rlhf__tensor_shape_text(const int64_t *shape, int32_t ndim, char *out, size_t cap);
+
+// Bytes an element takes. [any]
+uint64_t rlhf__tensor_dtype_size(int32_t dtype);
+
+// Dtype by its spelling, -1 = unknown. [any]
+int32_t rlhf__tensor_dtype_find(const char *name);
+
+// f32 to bf16 and f16, round to nearest even; NaN stays NaN, too large becomes infinity. [any]
+uint16_t rlhf__f32_to_bf16(float x);
+uint16_t rlhf__f32_to_f16(float x);
+
+// The exact value. [any]
+float rlhf__bf16_to_f32(uint16_t h);
+float rlhf__f16_to_f32(uint16_t h);
+
+#endif
