@@ -180,6 +180,7 @@ static rlhf_status make_chunk(struct maker *m, struct rlhf__error *err) {
     struct rlhf__episodes e = {0};
     struct rlhf__scored x = {0};
     q.first = (uint64_t)(m->done * k);
+    q.group = (uint32_t)k;
     q.prefix_slots = rlhf__prefix_slots(q.model, MAX_SLOTS, (uint32_t)k);
     for (uint32_t i = 0; i < rows; i++)
         m->row[i] = (m->done + i / k) % count;

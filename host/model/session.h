@@ -8,6 +8,7 @@
 #include "config/schema.h"
 #include "model/compute.h"
 #include "model/text_services.h"
+#include "plugin/row_service.h"
 
 #include <signal.h>
 
@@ -18,6 +19,7 @@ struct rlhf__session {
     struct rlhf__note failure; // of services
     struct rlhf__model_env models;
     struct rlhf__text_services *text;
+    struct rlhf__row_service rows;
 };
 
 // Where default models lie: <share>/models/<name>. [any]

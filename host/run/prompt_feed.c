@@ -45,13 +45,6 @@ static struct rlhf__rollout_request request(const struct prompt_feed *f) {
     return q;
 }
 
-// Rows come in groups, one prompt each.
-static void set_groups(const struct prompt_feed *f, struct rlhf__episodes *e, uint32_t group) {
-    if (f->share) e->flags |= RLHF__SHARE_PROMPTS;
-    for (uint32_t i = 0; i < e->n; i++)
-        e->group[i] = (int32_t)(i / group);
-}
-
 static rlhf_status prompt_next(struct rlhf__feed *feed, uint64_t first, int64_t version,
                                struct rlhf__experience *x, struct rlhf__error *err) {
     struct prompt_feed *f = of(feed);
@@ -68,10 +61,11 @@ static rlhf_status prompt_next(struct rlhf__feed *feed, uint64_t first, int64_t 
     q.doing = "rollout";
     q.first = first;
     q.version = version;
+    q.group = f->group; // rows come in groups, one prompt each
     rlhf_status st = rlhf__rollout(&q, row, &x->rows, &x->tokens, err);
     free(row);
     if (st != RLHF_OK) return st;
-    set_groups(f, &x->rows, f->group);
+    if (f->share) x->rows.flags |= RLHF__SHARE_PROMPTS;
     x->sampled = rlhf__episodes_response_tokens(&x->rows, 0, n);
     x->drawn = n;
     return RLHF_OK;
@@ -139,9 +133,10 @@ static rlhf_status prompt_check(struct rlhf__feed *feed, struct rlhf__error *err
         row[i] = i / each;
     if (q.max_new > CHECK_TOKENS) q.max_new = CHECK_TOKENS;
     q.stream = "check";
+    q.group = each;
     struct rlhf__episodes e = {0};
     rlhf_status st = rlhf__rollout(&q, row, &e, NULL, err);
-    if (st == RLHF_OK) set_groups(f, &e, each);
+    if (f->share) e.flags |= RLHF__SHARE_PROMPTS;
     if (st == RLHF_OK) st = compare(feed->env, cast->policy, &e, "the training forward", err);
     if (st == RLHF_OK && cast->reference && f->reference_is_start)
         st = compare(feed->env, cast->reference, &e, "the reference", err);

@@ -141,6 +141,7 @@ static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t
         e->prompt_len[i] = p.n;
         e->source[i] = row[i];
         e->version[i] = q->version;
+        e->group[i] = (int32_t)(i / (q->group ? q->group : 1));
         e->offset[i + 1] = at + len;
     }
     return r->support ? assemble_support(q, r, e, err) : RLHF_OK;

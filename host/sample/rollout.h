@@ -24,7 +24,9 @@ struct rlhf__rollout_request {
     rlhf_gen
         *cache; // slots + prefix_slots sequences of the longest prompt + max_new; NULL: its own
     const struct rlhf__prompts *prompts;
-    uint32_t n, slots;                  // rows; rows decoded at once
+    uint32_t n, slots; // rows; rows decoded at once
+    uint32_t group;    // rows of one prompt that stand together; 0: 1
+    int32_t reserved;
     uint32_t prefix_slots;              // caches for prompts that neighbours share (decode.h)
     int32_t keep_support;               // rows get the supports their tokens were drawn from
     int32_t max_new;                    // longest response

@@ -113,7 +113,8 @@ static rlhf_status call(const struct rlhf__scorer *s, const struct rlhf__instanc
                          .ids = c->ids,
                          .offset = c->offset,
                          .prompt_len = e->prompt_len,
-                         .finished = e->finished};
+                         .finished = e->finished,
+                         .group = e->group};
     int per_token = (ops->flags & RLHF_REWARD_PER_TOKEN) != 0;
     rlhf_reward_out out = {sizeof out, 0, raw, per_token ? c->token : NULL};
     memset(c->token, 0, (size_t)c->offset[e->n] * sizeof *c->token);

@@ -128,7 +128,6 @@ static const rlhf_opt options[] = {
 };
 static const rlhf_reward_ops ops = {
     .size = sizeof ops,
-    .flags = RLHF_REWARD_REENTRANT,
     .score = ngram_score,
 };
 static const rlhf_plugin plugin = {

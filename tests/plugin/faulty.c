@@ -17,7 +17,7 @@ __attribute__((unused)) static rlhf_status score(void *self, const rlhf_reward_i
 }
 
 #ifdef FAULT_OPS_FLAG
-#define OPS_FLAGS (1u << 5 | RLHF_REWARD_REENTRANT)
+#define OPS_FLAGS (1u << 5 | RLHF_REWARD_PER_TOKEN)
 #else
 #define OPS_FLAGS 0
 #endif

@@ -4,7 +4,6 @@
 #include "rewards/fixture.h"
 
 #include <math.h>
-#include <pthread.h>
 
 static const char *const plugins[][2] = {
     {"imdb.so", ""},
@@ -62,45 +61,6 @@ static void batch_split_and_order(void **state) {
         }
 }
 
-struct job {
-    struct texts t;
-    int32_t failed, reserved;
-};
-
-static void *score_often(void *arg) {
-    struct job *j = arg;
-    for (int i = 0; i < 200; i++)
-        j->failed |= texts_score(&r, &j->t, 0, j->t.n) < 0;
-    return NULL;
-}
-
-// A plugin that says REENTRANT gives the same from two threads. The fake host's counters are not
-// for threads, so only plugins that allocate nothing in score() are run here.
-static void reentrant_where_declared(void **state) {
-    (void)state;
-    static struct job job[2];
-    float want[N_TEXTS];
-    reward_open(&r, "period_count.so", "");
-    assert_true(r.ops->flags & RLHF_REWARD_REENTRANT);
-    random_texts(&job[0].t, 5);
-    assert_int_equal(texts_score(&r, &job[0].t, 0, N_TEXTS), RLHF_OK);
-    memcpy(want, job[0].t.seq, sizeof want);
-    job[1] = job[0];
-    pthread_t thread[2];
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&thread[i], NULL, score_often, &job[i]), 0);
-    for (int i = 0; i < 2; i++)
-        pthread_join(thread[i], NULL);
-    for (int i = 0; i < 2; i++) {
-        assert_false(job[i].failed);
-        assert_memory_equal(job[i].t.seq, want, sizeof want);
-    }
-    reward_close(&r);
-    reward_open(&r, "imdb.so", ""); // the classifier service is not: so neither is imdb
-    assert_false(r.ops->flags & RLHF_REWARD_REENTRANT);
-    reward_close(&r);
-}
-
 // Descriptors: unique ids, help for each option, defaults inside their own range.
 static void descriptors(void **state) {
     (void)state;
@@ -121,7 +81,6 @@ static void descriptors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(batch_split_and_order),
-                                       cmocka_unit_test(reentrant_where_declared),
                                        cmocka_unit_test(descriptors)};
     return cmocka_run_group_tests_name("rewards/properties", tests, NULL, NULL);
 }

@@ -1,0 +1,159 @@
+// row_service.c: see row_service.h. A plugin's rlhf_row is the parsed row itself.
+#include "plugin/row_service.h"
+
+#include "base/json.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *row_of(const rlhf_row *row) { return (json_t *)(uintptr_t)row; }
+
+static rlhf_status fail(const struct rlhf__row_service *r, const char *path, const char *wanted,
+                        const json_t *found) {
+    struct rlhf__error err = {0, ""};
+    if (found)
+        rlhf__fail(&err, RLHF_E_INVALID, "\"%.200s\" of the data row is %s; %s is wanted", path,
+                   rlhf__json_kind(found), wanted);
+    else
+        rlhf__fail(&err, RLHF_E_INVALID, "the data row has no \"%.200s\"; %s is wanted", path,
+                   wanted);
+    return rlhf__services_failed(r->services, &err);
+}
+
+static rlhf_status row_open(void *host, rlhf_str json, rlhf_row **out) {
+    struct rlhf__error err = {0, ""};
+    const struct rlhf__row_service *r = host;
+    json_t *v = NULL;
+    *out = NULL;
+    if (json.len == 0)
+        rlhf__fail(&err, RLHF_E_INVALID,
+                   "there is no data row: the prompts come from no file of JSON rows");
+    else if (rlhf__json_parse("the data row", json.ptr, (size_t)json.len, &v, &err) == RLHF_OK &&
+             !json_is_object(v))
+        rlhf__fail(&err, RLHF_E_INVALID, "the data row is %s; an object is wanted",
+                   rlhf__json_kind(v));
+    if (err.code != 0) {
+        json_decref(v);
+        return rlhf__services_failed(r->services, &err);
+    }
+    *out = (rlhf_row *)(void *)v;
+    return RLHF_OK;
+}
+
+static void row_close(void *host, rlhf_row *row) {
+    (void)host;
+    json_decref(row_of(row));
+}
+
+// ---- paths ----
+
+// Whether key is the escaped step[0..n) of a JSON Pointer.
+static int is_step(const char *key, const char *step, size_t n) {
+    for (size_t i = 0; i < n; i++, key++) {
+        char c = step[i];
+        if (c == '~' && i + 1 < n && (step[i + 1] == '0' || step[i + 1] == '1'))
+            c = step[++i] == '1' ? '/' : '~';
+        if (!*key || *key != c) return 0;
+    }
+    return *key == '\0';
+}
+
+static json_t *member(json_t *object, const char *step, size_t n) {
+    const char *key;
+    json_t *v;
+    json_object_foreach(object, key, v) {
+        if (is_step(key, step, n)) return v;
+    }
+    return NULL;
+}
+
+// A number without leading zeros, as the RFC has it.
+static json_t *entry(const json_t *list, const char *step, size_t n) {
+    size_t at = 0;
+    if (n == 0 || n > 9 || (n > 1 && *step == '0')) return NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (step[i] < '0' || step[i] > '9') return NULL;
+        at = 10 * at + (size_t)(step[i] - '0');
+    }
+    return json_array_get(list, at);
+}
+
+static json_t *find(const rlhf_row *row, const char *path) {
+    json_t *v = row_of(row);
+    if (!path) return NULL;
+    if (*path != '/') return json_object_get(v, path);
+    while (v && *path) {
+        const char *step = path + 1;
+        size_t n = strcspn(step, "/");
+        v = json_is_object(v) ? member(v, step, n) : json_is_array(v) ? entry(v, step, n) : NULL;
+        path = step + n;
+    }
+    return v;
+}
+
+// ---- values ----
+
+static int32_t row_type(void *host, const rlhf_row *row, const char *path) {
+    const json_t *v = find(row, path);
+    (void)host;
+    if (!v) return RLHF_ROW_ABSENT;
+    switch (json_typeof(v)) {
+    case JSON_NULL:
+        return RLHF_ROW_NULL;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return RLHF_ROW_BOOL;
+    case JSON_INTEGER:
+    case JSON_REAL:
+        return RLHF_ROW_NUMBER;
+    case JSON_STRING:
+        return RLHF_ROW_STRING;
+    case JSON_ARRAY:
+        return RLHF_ROW_LIST;
+    default:
+        return RLHF_ROW_OBJECT;
+    }
+}
+
+static rlhf_status row_string(void *host, const rlhf_row *row, const char *path, rlhf_str *out) {
+    const json_t *v = find(row, path);
+    if (!json_is_string(v)) return fail(host, path, "a string", v);
+    *out = (rlhf_str){json_string_value(v), json_string_length(v)};
+    return RLHF_OK;
+}
+
+static rlhf_status row_number(void *host, const rlhf_row *row, const char *path, double *out) {
+    const json_t *v = find(row, path);
+    if (!json_is_number(v)) return fail(host, path, "a number", v);
+    *out = json_number_value(v);
+    return RLHF_OK;
+}
+
+static rlhf_status row_boolean(void *host, const rlhf_row *row, const char *path, int32_t *out) {
+    const json_t *v = find(row, path);
+    if (!json_is_boolean(v)) return fail(host, path, "true or false", v);
+    *out = json_is_true(v);
+    return RLHF_OK;
+}
+
+static rlhf_status row_length(void *host, const rlhf_row *row, const char *path, uint64_t *out) {
+    const json_t *v = find(row, path);
+    if (!json_is_array(v)) return fail(host, path, "a list", v);
+    *out = json_array_size(v);
+    return RLHF_OK;
+}
+
+void rlhf__row_service_init(struct rlhf__row_service *r, struct rlhf__services *services) {
+    r->services = services;
+    r->table = (rlhf_row_service){.size = sizeof r->table,
+                                  .host = r,
+                                  .open = row_open,
+                                  .close = row_close,
+                                  .type = row_type,
+                                  .string = row_string,
+                                  .number = row_number,
+                                  .boolean = row_boolean,
+                                  .length = row_length};
+    rlhf__services_offer(services, RLHF_SVC_ROW, &r->table);
+}

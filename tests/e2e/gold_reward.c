@@ -1,0 +1,70 @@
+// gold_reward.c: a reward that looks its answer up in the data row: "points" for a row whose
+// "answer" is the string that is wanted, else 0. It refuses a batch whose groups are not of `rows`
+// rows each, and reports what it saw under names that belong to others as well.
+#include "support/plugin.h"
+
+#include <rlhf/reward.h>
+#include <rlhf/service.h>
+
+#include <string.h>
+
+struct config {
+    const char *answer;
+    int64_t rows; // a group
+};
+
+static const rlhf_opt opts[] = {
+    RLHF_OPT_STR(struct config, answer, "yes", "what is right"),
+    RLHF_OPT_I64(struct config, rows, 1, 1, 1000, "rows of a group"),
+};
+
+struct self {
+    const rlhf_host *host;
+    const struct config *config;
+};
+
+TEST_INSTANCE(struct self)
+
+static rlhf_status look_up(const struct self *s, const rlhf_row_service *r, const rlhf_row *row,
+                           float *pays) {
+    rlhf_str answer;
+    double points;
+    RLHF_TRY(r->string(r->host, row, "answer", &answer));
+    RLHF_TRY(r->number(r->host, row, "/extra/points", &points));
+    size_t n = strlen(s->config->answer);
+    *pays = answer.len == n && memcmp(answer.ptr, s->config->answer, n) == 0 ? (float)points : 0;
+    return RLHF_OK;
+}
+
+static rlhf_status check_groups(const struct self *s, const rlhf_reward_in *in) {
+    for (uint32_t i = 0; i < in->n; i++) {
+        uint32_t same = 0;
+        for (uint32_t k = 0; k < in->n; k++)
+            same += in->group[k] == in->group[i];
+        if (same != s->config->rows || (i % s->config->rows && in->group[i] != in->group[i - 1]))
+            return s->host->fail(s->host, RLHF_E_INVALID, "the groups are not as they should be");
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
+    const struct self *s = self;
+    const rlhf_row_service *r = s->host->service(s->host, RLHF_SVC_ROW);
+    double right = 0;
+    RLHF_TRY(check_groups(s, in));
+    for (uint32_t i = 0; i < in->n; i++) {
+        rlhf_row *row;
+        RLHF_TRY(r->open(r->host, in->meta[i], &row));
+        rlhf_status st = look_up(s, r, row, &out->seq[i]);
+        r->close(r->host, row);
+        if (st < 0) return st;
+        right += out->seq[i] > 0;
+    }
+    s->host->metric(s->host, "right", right);
+    s->host->metric(s->host, "objective/kl", 1e6);
+    return RLHF_OK;
+}
+
+static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score};
+TEST_PLUGIN(RLHF_KIND_REWARD, "gold", .summary = "pays what the data row says", TEST_OPTIONS(opts),
+            TEST_INSTANCES)

@@ -1,0 +1,65 @@
+// test_e2e_rows.c: rewards that read the data row and see which rows are of one group.
+#include "e2e.h"
+
+#define GOLD "\"$RLHF_TEST_PLUGINS/gold_reward.so\""
+#define MODEL                                                                                      \
+    " --policy model --set policy.init=random --set sampling.max_new_tokens=4 "                    \
+    "--set log.progress=off --prompts rows.jsonl "
+#define RUN                                                                                        \
+    "--algo grpo.so:group_size=4,kl_placement=none,kl_measure=false" MODEL                         \
+    "--set run.phases=1 --set batch.size=8 "
+
+static int setup(void **state) {
+    if (e2e_setup(state) != 0) return -1;
+    e2e_write(*state, "rows.jsonl",
+              "{\"prompt\": \"It was\", \"answer\": \"yes\", \"extra\": {\"points\": 3}}\n"
+              "{\"prompt\": \"I think\", \"answer\": \"no\", \"extra\": {\"points\": 5}}\n");
+    return 0;
+}
+
+static void the_row_pays(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN "--reward " GOLD ":rows=4 --set run.dir=a"), 0);
+    json_t *m = e2e_metrics(t, "a");
+    assert_true(e2e_metric(m, 0, "objective/scores") == 1.5);
+    json_decref(m);
+}
+
+// Training, the judge, eval and pairs: whoever calls a reward says which rows are of one group.
+static void groups_are_said_everywhere(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(
+        e2e_run(t, RUN "--reward period_count.so --judge " GOLD ":rows=4 --set run.dir=a"), 0);
+    assert_int_equal(e2e_run(t, RUN "--reward " GOLD ":rows=2 --set run.dir=b"), 1);
+    e2e_says(t, "the groups are not as they should be");
+    assert_int_equal(e2e_shell(t, "cp -rL a/checkpoints/latest m"), 0);
+    assert_int_equal(
+        e2e_run(t, "eval --model m --data rows.jsonl --n 4 --set sampling.max_new_tokens=4 "
+                   "--reward " GOLD ":rows=1"),
+        0);
+    // Equal scores make no pairs, but they were scored.
+    e2e_run(t, "pairs --model m --judge " GOLD ":rows=4 --prompts rows.jsonl --k 4 "
+               "--set sampling.max_new_tokens=4 --out p.jsonl");
+    e2e_says(t, "the judge never preferred one response");
+}
+
+static void what_the_row_lacks_is_said(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "rows.jsonl", "{\"prompt\": \"It was\", \"answer\": \"yes\"}\n");
+    assert_int_equal(e2e_run(t, RUN "--reward " GOLD ":rows=4 --set run.dir=a"), 1);
+    e2e_says(t, "reward org.rlhf-host.test.gold, score(), phase 1: the data row has no "
+                "\"/extra/points\"; a number is wanted");
+    e2e_write(t, "rows.jsonl", "{\"prompt\": \"It was\", \"answer\": 7}\n");
+    assert_int_equal(e2e_run(t, RUN "--reward " GOLD ":rows=4 --set run.dir=b"), 1);
+    e2e_says(t, "\"answer\" of the data row is an integer; a string is wanted");
+    assert_int_equal(
+        e2e_run(t, RUN "--prompts prompts.txt --reward " GOLD ":rows=4 --set run.dir=c"), 1);
+    e2e_says(t, "there is no data row: the prompts come from no file of JSON rows");
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
+    const struct CMUnitTest tests[] = {T(the_row_pays), T(groups_are_said_everywhere),
+                                       T(what_the_row_lacks_is_said)};
+    return cmocka_run_group_tests_name("e2e_rows", tests, NULL, NULL);
+}
