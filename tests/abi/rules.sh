@@ -26,6 +26,14 @@ refuse "a size is compared with sizeof; read the struct with rlhf_copy_in" "$(
 refuse "the least that rlhf_copy_in takes is a sizeof; say RLHF_SIZE_TO(struct, last field it began with)" "$(
     lines "copy_in\\(.*, *(\\(uint32_t\\) *)?sizeof[^,]*, [^,]*, *(\\(uint32_t\\) *)?sizeof [a-z]+[,)]" $code
 )"
+# The least that is taken is what the struct began with, and test_growth.c builds plugins of.
+while read -r struct member; do
+    case $struct in '#'*) continue ;; esac
+    refuse "$struct began with $member as its last member (tests/abi/first.txt)" "$(
+        lines "RLHF_SIZE_TO\\($struct," $code |
+            grep -v "RLHF_SIZE_TO($struct, $member)" || true
+    )"
+done <tests/abi/first.txt
 # C++ reserves names with two underscores, and these headers are compiled as C++ too.
 refuse "a double underscore in a public header" "$(
     grep -rnE '[A-Za-z0-9]__[A-Za-z0-9]' sdk/include sdk/templates | grep -v __cplusplus || true

@@ -1,0 +1,49 @@
+// grown.h: the entry of a plugin whose structs are of another age than the host's. Included behind
+// <rlhf/...>, before the plugin's own source. Built with -DLONGER the plugin has headers with two
+// members more in every struct that can grow; they are zero but for the struct that the
+// environment's GROWN_SET names.
+#ifndef GROWN_H
+#define GROWN_H
+
+#include <rlhf/plugin.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+// v0 wants the host's very minor, whatever headers a plugin was built with.
+#undef RLHF_ABI_MINOR
+#define RLHF_ABI_MINOR HOST_MINOR
+
+#ifdef LONGER
+#define GROWN_TAIL(s, name) ((s)->later_number = grown_sets(name))
+static inline uint64_t grown_sets(const char *name) {
+    const char *set = getenv("GROWN_SET");
+    return set && strcmp(set, name) == 0;
+}
+#else
+#define GROWN_TAIL(s, name) ((void)(s))
+#endif
+
+// The bundle of one plugin with a table of its own.
+static inline const rlhf_bundle *grown_bundle(const rlhf_plugin *descriptor, const void *ops) {
+    static rlhf_plugin plugin;
+    static const rlhf_plugin *const list[] = {&plugin};
+    static rlhf_bundle bundle = {.size = sizeof(rlhf_bundle),
+                                 .abi_major = RLHF_ABI_MAJOR,
+                                 .abi_minor = RLHF_ABI_MINOR,
+                                 .n_plugins = 1,
+                                 .plugins = list,
+                                 .built_with = RLHF_SDK_VERSION};
+    plugin = *descriptor;
+    plugin.ops = ops;
+    GROWN_TAIL(&plugin, "descriptor");
+    GROWN_TAIL(&bundle, "bundle");
+    return &bundle;
+}
+
+// The templates end with this; their entry follows in the file that includes them.
+#undef RLHF_DEFINE_PLUGIN
+#define RLHF_DEFINE_PLUGIN(descriptor)                                                             \
+    static inline const rlhf_plugin *grown_descriptor(void) { return &(descriptor); }
+
+#endif

@@ -1,0 +1,93 @@
+// grown_model.c: gpt2.so behind structs of another age: what the host passes is read into this
+// file's, and handed on in them. So the host meets a model of that age, and gpt2.so a host of it.
+// See test_growth.c.
+#include <rlhf/model.h>
+
+#include "grown.h"
+
+#include <dlfcn.h>
+
+static const rlhf_model_ops *real; // current, though this file may know less or more of it
+
+// Reads a struct of the host and sets this age's size and what GROWN_SET asks for.
+#define TAKE(mine, from, last)                                                                     \
+    do {                                                                                           \
+        RLHF_TRY(rlhf_copy_in(mine, sizeof *(mine), from, last));                                  \
+        (mine)->size = sizeof *(mine);                                                             \
+    } while (0)
+
+static rlhf_status model_open(void *self, const rlhf_model_open *from) {
+    rlhf_model_open o;
+    TAKE(&o, from, RLHF_SIZE_TO(rlhf_model_open, compute));
+    GROWN_TAIL(&o, "open");
+    return real->open(self, &o);
+}
+
+static rlhf_status info(void *self, rlhf_model_info *out) {
+    rlhf_model_info i = {.size = sizeof i};
+    RLHF_TRY(real->info(self, &i));
+#ifndef LONGER // what needs fields that it did not have
+    i.heads &= ~(uint32_t)(RLHF_HEAD_PREFIX | RLHF_HEAD_SUPPORT | RLHF_HEAD_TOKEN_SCORE);
+#endif
+    return rlhf_copy_out(out, &i, sizeof i, RLHF_SIZE_TO(rlhf_model_info, base_prefix));
+}
+
+typedef rlhf_status pass_fn(void *, const rlhf_batch *, const rlhf_forward *, const rlhf_heads *);
+
+static rlhf_status pass(pass_fn *fn, void *self, const rlhf_batch *b, const rlhf_forward *from,
+                        const rlhf_heads *arrays) {
+    rlhf_forward f;
+    rlhf_heads h;
+    TAKE(&f, from, RLHF_SIZE_TO(rlhf_forward, kl_hidden));
+    TAKE(&h, arrays, RLHF_SIZE_TO(rlhf_heads, hidden));
+    GROWN_TAIL(&f, "forward");
+    GROWN_TAIL(&h, "heads");
+    return fn(self, b, &f, &h);
+}
+
+static rlhf_status forward(void *self, const rlhf_batch *b, const rlhf_forward *f,
+                           const rlhf_heads *out) {
+    return pass(real->forward, self, b, f, out);
+}
+
+static rlhf_status backward(void *self, const rlhf_batch *b, const rlhf_forward *f,
+                            const rlhf_heads *grad) {
+    return pass(real->backward, self, b, f, grad);
+}
+
+static rlhf_status gen_step(void *self, rlhf_gen *gen, const rlhf_gen_step *from) {
+    rlhf_gen_step s;
+    TAKE(&s, from, RLHF_SIZE_TO(rlhf_gen_step, logp));
+    GROWN_TAIL(&s, "step");
+    return real->gen_step(self, gen, &s);
+}
+
+// gpt2.so's descriptor and table as this age has them.
+static int load(rlhf_plugin *plugin, rlhf_model_ops *ops) {
+    const rlhf_bundle *(*entry)(void) = NULL;
+    void *so = dlopen(GPT2_SO, RTLD_NOW | RTLD_LOCAL), *symbol;
+    if (!so || !(symbol = dlsym(so, RLHF_ENTRY_SYMBOL))) return 0;
+    memcpy(&entry, &symbol, sizeof entry); // ISO C has no cast to a function pointer
+    if (rlhf_copy_in(plugin, sizeof *plugin, entry()->plugins[0],
+                     RLHF_SIZE_TO(rlhf_plugin, flags)) < 0)
+        return 0;
+    real = plugin->ops;
+    if (rlhf_copy_in(ops, sizeof *ops, real, RLHF_SIZE_TO(rlhf_model_ops, flags)) < 0) return 0;
+    ops->size = sizeof *ops;
+    ops->open = model_open;
+    ops->info = info;
+    ops->forward = forward;
+    ops->backward = backward;
+    ops->gen_step = gen_step;
+    plugin->size = sizeof *plugin;
+    plugin->id = "org.rlhf-host.test.grown_model";
+    return 1;
+}
+
+const rlhf_bundle *rlhf_plugin_v0(void) {
+    static rlhf_plugin plugin;
+    static rlhf_model_ops ops;
+    if (!load(&plugin, &ops)) return NULL;
+    GROWN_TAIL(&ops, "ops");
+    return grown_bundle(&plugin, &ops);
+}

@@ -1,0 +1,130 @@
+// rlhf/algo.h: algorithm plugins. An algorithm says what it needs (plan), turns rewards into
+// advantages, and turns heads into a loss and its derivative with respect to those heads. It sees
+// host arrays of per-token numbers only, never a tensor; the host owns the loop.
+//
+// Calls in one phase of a rollout algorithm:
+//   plan (at start; again when a supervised run knows its rows) .. advantages (once a phase, or
+//   once a minibatch) .. per epoch, per minibatch: loss (each microbatch) .. minibatch_end ..
+//   phase_end.
+// Supervised algorithms (source TEXT, LABELLED or PREFERENCES) have no rollout: loss,
+// minibatch_end, phase_end.
+//
+// The loss must not depend on the split into microbatches: divide by the minibatch totals in
+// rlhf_loss_in, so that the microbatch losses (and derivatives) add up to the minibatch's.
+//
+// With several workers, advantages() sees the same rows on each of them, loss() some of a
+// minibatch's microbatches: sums that loss() keeps are completed by host->reduce, in
+// minibatch_end() or phase_end(), before anything is decided or reported.
+#ifndef RLHF_ALGO_H
+#define RLHF_ALGO_H
+
+#include "model.h"
+#include "plugin.h"
+
+enum rlhf_source {
+    RLHF_SOURCE_ROLLOUT = 1,
+    RLHF_SOURCE_TEXT = 2,     // {"text"} rows; prompt_len 1
+    RLHF_SOURCE_LABELLED = 3, // {"text", "label"} rows
+    // {"prompt", "chosen", "rejected"} or {"prompt", "responses", "best"} rows: 2 or more sequences
+    // a row, which share a group number; label 1 marks the preferred one, 0 the others. A group is
+    // never split. With RLHF_HEAD_SCORE the model is a reward model and heads->score [n] holds the
+    // pooled reward of each response, gain and bias applied.
+    RLHF_SOURCE_PREFERENCES = 4
+};
+
+enum rlhf_plan_flag {
+    RLHF_PLAN_REFERENCE = 1,         // logp_ref is needed (or ref hidden states, with HEAD_KL)
+    RLHF_PLAN_MINIBATCH_SCOPE = 2,   // advantages() is called for each minibatch, not for the batch
+    RLHF_PLAN_RECOMPUTE_LOGP = 4,    // logp_old from a second forward instead of the rollout
+    RLHF_PLAN_FULL_SUPPORT = 8,      // log-probs over the full vocabulary although top-k/p samples
+    RLHF_PLAN_UNIT_TEMPERATURE = 16, // log-probs at temperature 1 whatever the sampling temperature
+    RLHF_PLAN_WHOLE_GROUPS =
+        32, // a group must not be split over minibatches: else the host refuses
+    RLHF_PLAN_REWARD_MODEL = 64,    // phase_end trains the run's reward model (iteration.h)
+    RLHF_PLAN_MOVES_REFERENCE = 128 // phase_end moves the reference (iteration.h)
+};
+
+// What the run looks like, for plan(). Read only.
+typedef struct rlhf_run_info {
+    uint32_t size;
+    int32_t phases;     // planned number of phases
+    int32_t batch_size; // sequences a phase
+    int32_t max_new_tokens;
+    int32_t n_labels; // of labelled rows; 0 = not known yet, or there are none
+    int32_t reserved;
+    double temperature;
+} rlhf_run_info;
+
+typedef struct rlhf_plan {
+    uint32_t size;
+    int32_t source;              // enum rlhf_source
+    uint32_t heads;              // heads of the training forward, bits of enum rlhf_head
+    uint32_t flags;              // bits of enum rlhf_plan_flag
+    int32_t epochs, minibatches; // per phase; 1 and 1 for supervised
+    int32_t group_size;          // samples a prompt, 1 = no groups
+    int32_t reserved;
+} rlhf_plan;
+
+// A batch (or one minibatch) of finished rollouts. Arrays [total] are 0 on prompt tokens.
+typedef struct rlhf_rollout {
+    uint32_t size, n, total;
+    int32_t max_new_tokens;
+    uint64_t phase;                     // the first is 0
+    const int32_t *offset, *prompt_len; // [n + 1], [n]
+    const int32_t *group;               // [n] rows of one prompt sample have one number
+    const uint8_t *finished;            // [n]
+    const float *score;                 // [n] mixed reward, after the response rules
+    const float *token_reward;          // [total] mixed per-token rewards
+    // [total] log-probs that the updates compare with: the sampler's or, with
+    // RLHF_PLAN_RECOMPUTE_LOGP, those of a second forward. ref, value: NULL when not planned.
+    const float *logp_old, *logp_ref, *value_old;
+    float *advantage, *returns; // out [total], zeroed
+} rlhf_rollout;
+
+typedef struct rlhf_loss_in {
+    uint32_t size, n, total;
+    uint32_t epoch, minibatch, reserved;
+    int64_t batch_sequences; // of the whole minibatch this microbatch belongs to
+    int64_t batch_tokens;    // its response tokens
+    int64_t max_new_tokens;
+    const int32_t *offset, *prompt_len, *group;
+    const rlhf_heads *heads; // what the training forward gave
+    const float *logp_old, *logp_ref, *value_old, *advantage, *returns; // [total]
+    const int32_t *label;                                               // [n], LABELLED
+    int32_t n_labels, reserved2;
+} rlhf_loss_in;
+
+typedef struct rlhf_loss_out {
+    uint32_t size, reserved;
+    double loss;         // out: this microbatch's share of the minibatch loss
+    rlhf_heads *d_heads; // zeroed arrays to fill: derivative of loss for each planned head
+} rlhf_loss_out;
+
+// What the optimiser step of a minibatch did.
+typedef struct rlhf_step_info {
+    uint32_t size;
+    uint32_t epoch, minibatch; // as in rlhf_loss_in
+    // 1: the loss or a gradient was not finite, and the weights are what they were; what loss()
+    // said of this minibatch then describes no update.
+    int32_t skipped;
+    double loss;              // of the minibatch: what its microbatches gave, added up
+    double grad_norm;         // L2 over the policy's gradients, before clipping; may be NaN or Inf
+    double grad_norm_clipped; // after clipping; 0 when skipped
+    double lr, lr_factor;     // optim.lr times lr_factor, which is the schedule's
+    int64_t steps;            // that the policy's weights have behind them, this one included
+} rlhf_step_info;
+
+typedef struct rlhf_algo_ops {
+    uint32_t size, flags;
+    rlhf_status (*plan)(void *self, const rlhf_run_info *, rlhf_plan *out); // [main]
+    rlhf_status (*advantages)(void *self, const rlhf_rollout *);            // [step]
+    rlhf_status (*loss)(void *self, const rlhf_loss_in *, rlhf_loss_out *); // [step]
+    // After the optimiser step of a minibatch. *stop (0 before) = 1 ends the phase's inner epochs;
+    // all workers must decide alike. Optional. [step]
+    rlhf_status (*minibatch_end)(void *self, const rlhf_step_info *, int32_t *stop);
+    // Report the phase's metrics with host->metric; update controllers. The first phase is 0.
+    // Optional. [step]
+    rlhf_status (*phase_end)(void *self, uint64_t phase);
+} rlhf_algo_ops;
+
+#endif

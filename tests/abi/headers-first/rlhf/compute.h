@@ -1,0 +1,274 @@
+// rlhf/compute.h: the compute table. One type for every device; kernels/ implements it
+// (kernels_cpu.so, kernels_reference.so, later kernels_cuda.so), model plugins call it.
+//
+// Device memory is opaque: an rlhf_dev is never dereferenced outside a table function. Byte offsets
+// into one allocation are allowed (rlhf_dev_at). Everything called `dev` below lives on the device;
+// host memory appears only in upload/download and where a parameter is named host_*.
+//
+// What a backend guarantees, and tests assert:
+//   row independence  the bits of output row i do not depend on which other rows are in the call,
+//                     nor on how many (linear, norm, act, attention, lm_head, lm_sample, pool);
+//   threads           no result depends on the number of threads;
+//   reductions        over rows (linear_dw, norm_bwd, embed_bwd, sumsq) have a fixed order.
+// So the log-prob seen while sampling and the one of the training forward are equal bit for bit.
+//
+// Shapes are in elements, row-major and dense unless a stride is given. `act dtype` is the dtype of
+// activations (RLHF_F32 or RLHF_BF16); products accumulate in f32. A bf16 store rounds to nearest
+// even. All functions are [step] per table: one call at a time, they may be asynchronous until
+// sync, download, or a host_ output. Unless said, outputs must not overlap inputs.
+// Errors: negative status; last_error() has the text.
+#ifndef RLHF_COMPUTE_H
+#define RLHF_COMPUTE_H
+
+#include "base.h"
+
+enum rlhf_dtype { RLHF_F32 = 1, RLHF_BF16 = 2, RLHF_I32 = 3 };
+
+static inline uint64_t rlhf_dtype_size(int32_t dtype) { return dtype == RLHF_BF16 ? 2 : 4; }
+
+// A device address. The struct is never completed: code outside a backend that reads through one,
+// or computes with it other than by rlhf_dev_at, does not compile.
+typedef struct rlhf_dev_mem *rlhf_dev;
+
+// The address `bytes` after base, within base's allocation.
+static inline rlhf_dev rlhf_dev_at(rlhf_dev base, uint64_t bytes) {
+    return (rlhf_dev)(void *)((char *)base + bytes);
+}
+
+// A weight matrix in the layouts the device multiplies fastest with. Made by weight_create.
+typedef struct rlhf_weight rlhf_weight;
+
+enum rlhf_weight_flag {
+    RLHF_WEIGHT_OUT_IN =
+        1, // the f32 source is [n, k] (torch.nn.Linear, tied embeddings), not [k, n]
+    RLHF_WEIGHT_BACKWARD = 2 // linear_dx will be called: keep that layout too
+};
+
+enum rlhf_act { RLHF_ACT_GELU_TANH = 1, RLHF_ACT_GELU_ERF = 2, RLHF_ACT_RELU = 3 };
+enum rlhf_pool { RLHF_POOL_MEAN = 1, RLHF_POOL_FIRST = 2, RLHF_POOL_LAST = 3 };
+
+// Where queries and keys of n ragged rows lie. Query token t of row i (offset[i] <= t <
+// offset[i+1]) has position start[i] + t - offset[i] and sees the row's keys 0..position (causal)
+// or all its keys, start[i] + offset[i+1] - offset[i] of them. Key j of row i is at (kv_base[i] +
+// j) * kv_stride elements from k and v.
+//
+// Rows may share a prefix: the first prefix_len[i] keys of row i are then at (prefix_base[i] + j) *
+// kv_stride, key j >= prefix_len[i] at (kv_base[i] + j - prefix_len[i]) * kv_stride. prefix_len[i]
+// <= start[i]. What a query computes depends on its keys alone, not on where they lie: same bits
+// with a shared prefix and without. Frozen; the arrays are device memory.
+typedef struct rlhf_ragged {
+    uint32_t n, total;     // rows; query tokens
+    uint32_t max_q, max_k; // longest row in queries and in keys (prefix counted)
+    rlhf_dev offset;       // i32 [n + 1]
+    rlhf_dev start;        // i32 [n], tokens before the first query (prefix counted)
+    rlhf_dev kv_base;      // i32 [n]
+    rlhf_dev prefix_base;  // i32 [n], or NULL: no row has a prefix
+    rlhf_dev prefix_len;   // i32 [n], 0 = none; NULL with prefix_base
+} rlhf_ragged;
+
+// Geometry of an attention call. Strides in elements between consecutive tokens. Frozen.
+typedef struct rlhf_attn {
+    int32_t heads, head_dim, causal, dtype;
+    int64_t q_stride, kv_stride, out_stride;
+    double scale; // usually 1/sqrt(head_dim)
+} rlhf_attn;
+
+// The distribution over the vocabulary that is sampled from and scored. Frozen.
+// Order of the rules: logits * inv_temperature, top-k, softmax, top-p, renormalise.
+typedef struct rlhf_dist {
+    double inv_temperature; // > 0; ignored when greedy
+    double top_p;           // (0, 1]; 1 = off
+    int32_t top_k;          // 0 = off
+    int32_t greedy;         // sampling only: take the arg max (lowest id on a tie)
+} rlhf_dist;
+
+// A support: the ids that a row's distribution is over. Id v is bit v % 32 of word v / 32; bits
+// past the vocabulary are 0. Words of a row:
+static inline uint32_t rlhf_support_words(int32_t vocab) { return ((uint32_t)vocab + 31) / 32; }
+
+// Arguments of lm_head and lm_head_bwd. rows is the number of scored positions.
+typedef struct rlhf_lm_head {
+    uint32_t size, rows;
+    int32_t d, vocab, dtype, reserved;
+    const rlhf_dist *dist; // top_k/top_p active: log-probs renormalised over the kept set, and a
+                           // target outside it gets -inf
+    rlhf_dev hidden;       // act dtype [rows, d], after the final norm
+    const rlhf_weight *weight;  // k = d, n = vocab
+    rlhf_dev target;            // i32 [rows]
+    rlhf_dev logp, entropy, kl; // f32 [rows] each; entropy and kl may be NULL
+    rlhf_dev ref_hidden;        // act dtype [rows, d]; needed for kl
+    const rlhf_weight *ref_weight;
+    // backward only: derivatives of the loss, f32 [rows], NULL = zero; results
+    rlhf_dev d_logp, d_entropy, d_kl;
+    rlhf_dev d_hidden; // act dtype [rows, d], overwritten
+    rlhf_dev d_weight; // f32, layout of the weight's source, accumulated; NULL = not wanted
+} rlhf_lm_head;
+
+// Arguments of lm_sample: draws one id a row by inverse CDF in vocabulary order, in the fixed order
+// of the backend, with u = first double of block {seed, stream, counter[i]} (rng.h).
+typedef struct rlhf_lm_sample {
+    uint32_t size, rows;
+    int32_t d, vocab, dtype, reserved;
+    const rlhf_dist *dist;      // what is sampled from
+    const rlhf_dist *logp_dist; // what logp is taken from (may equal dist)
+    rlhf_dev hidden;            // act dtype [rows, d]
+    const rlhf_weight *weight;
+    uint64_t seed, stream;
+    const uint64_t *host_counter; // [rows]
+    int32_t *host_id;             // out [rows]
+    float *host_logp;             // out [rows]; same bits as lm_head's logp for that id
+} rlhf_lm_sample;
+
+enum rlhf_adam_epsilon { RLHF_ADAM_TORCH = 0, RLHF_ADAM_TF1 = 1 };
+
+// torch: p -= lr * wd * p; p -= lr * mhat / (sqrt(vhat) + eps). tf1: lr_t = lr * sqrt(1 - b2^t) /
+// (1 - b1^t); p -= lr_t * m / (sqrt(v) + eps). g is multiplied by grad_scale first. Frozen.
+typedef struct rlhf_adamw {
+    double lr, beta1, beta2, eps, weight_decay, grad_scale;
+    int64_t step;    // 1 for the first
+    int32_t epsilon; // enum rlhf_adam_epsilon
+    int32_t reserved;
+} rlhf_adamw;
+
+// Muon (K. Jordan 2024): mom = momentum * mom + g; u = nesterov ? g + momentum * mom : mom;
+// u = NewtonSchulz5(u / |u|_F) with ns_steps steps of (3.4445, -4.7750, 2.0315);
+// p -= lr * wd * p; p -= lr * sqrt(max(1, outputs / inputs)) * u. The matrix is stored [outputs,
+// inputs], with in_out [inputs, outputs]. Frozen.
+typedef struct rlhf_muon {
+    double lr, momentum, weight_decay, grad_scale;
+    int32_t nesterov, ns_steps;
+    int32_t in_out, reserved;
+} rlhf_muon;
+
+typedef struct rlhf_compute {
+    uint32_t size;
+    int32_t device;     // 1 = CPU, 2 = CUDA
+    uint32_t dtypes;    // bit 1 << dtype for each activation dtype that runs at full speed
+    uint32_t threads;   // CPU threads in use
+    const char *name;   // "cpu", "reference"
+    const char *detail; // e.g. "oneDNN 2.6.3, avx512_core_bf16, 2 threads"
+    void *ctx;          // first argument of every function
+    const char *(*last_error)(void *ctx); // "" when none; borrowed until the next failing call
+
+    // ---- memory ----
+    // 64-byte aligned, zeroed. RLHF_E_NOMEM names the size. bytes 0 gives a valid empty buffer.
+    rlhf_status (*alloc)(void *ctx, uint64_t bytes, rlhf_dev *out);
+    void (*release)(void *ctx, rlhf_dev); // NULL allowed
+    uint64_t (*bytes_in_use)(void *ctx);  // buffers, packed weights and workspaces
+    rlhf_status (*upload)(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes);
+    rlhf_status (*download)(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes);
+    rlhf_status (*copy)(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes);
+    rlhf_status (*zero)(void *ctx, rlhf_dev dst, uint64_t bytes);
+    rlhf_status (*convert)(void *ctx, rlhf_dev dst, int32_t dst_dtype, rlhf_dev src,
+                           int32_t src_dtype, uint64_t n);
+    rlhf_status (*sync)(void *ctx);
+
+    // ---- weights and products ----
+    rlhf_status (*weight_create)(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
+                                 rlhf_weight **out);
+    void (*weight_destroy)(void *ctx, rlhf_weight *); // NULL allowed
+    rlhf_status (*weight_pack)(void *ctx, rlhf_weight *, rlhf_dev src_f32);
+    // out[rows, n] (+)= x[rows, k] W + bias[n]. x has the weight's dtype; out_dtype f32 or bf16;
+    // accumulate adds to out (f32 only); bias f32 or NULL.
+    rlhf_status (*linear)(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t accumulate,
+                          rlhf_dev x, const rlhf_weight *, rlhf_dev bias, uint32_t rows);
+    // dx[rows, k] (+)= dy[rows, n] W^T. dy has the weight's dtype.
+    rlhf_status (*linear_dx)(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
+                             rlhf_dev dy, const rlhf_weight *, uint32_t rows);
+    // dw += x^T dy in the layout of the weight's f32 source; db[n] += column sums of dy (NULL = no
+    // bias). x and dy have the weight's dtype; dw and db are f32.
+    rlhf_status (*linear_dw)(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
+                             const rlhf_weight *, uint32_t rows);
+
+    // ---- embedding, norm, activation, residual, rows ----
+    // out[t, :] = wte[ids[t], :] + wpe[pos[t], :]; tables and out f32.
+    rlhf_status (*embed)(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
+                         rlhf_dev wpe, uint32_t rows, int32_t d);
+    // dwte[ids[t], :] += dout[t, :]; dwpe[pos[t], :] += dout[t, :].
+    rlhf_status (*embed_bwd)(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout, rlhf_dev ids,
+                             rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos);
+    // LayerNorm over d, biased variance. x, gamma, beta f32; stats f32 [rows, 2] = mean, 1/std, or
+    // NULL; out in out_dtype.
+    rlhf_status (*norm)(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
+                        rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows, int32_t d);
+    // dx f32 (overwritten, or added to when accumulate); dgamma, dbeta f32 [d] accumulated, NULL =
+    // not wanted; dy in dy_dtype.
+    rlhf_status (*norm_bwd)(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
+                            rlhf_dev dbeta, rlhf_dev dy, int32_t dy_dtype, rlhf_dev x,
+                            rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d);
+    // out = f(x), dx = dy f'(x); out may be x, dx may be dy.
+    rlhf_status (*act)(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
+                       uint64_t n);
+    rlhf_status (*act_bwd)(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind,
+                           int32_t dtype, uint64_t n);
+    // dst f32 += src in src_dtype.
+    rlhf_status (*add)(void *ctx, rlhf_dev dst, rlhf_dev src, int32_t src_dtype, uint64_t n);
+    // out[i, :] = x[idx[i], :], same dtype.
+    rlhf_status (*gather)(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev idx, uint32_t n, int32_t d,
+                          int32_t dtype);
+    // dx[idx[i], :] += dy[i, :]; dx f32, idx distinct.
+    rlhf_status (*scatter_add)(void *ctx, rlhf_dev dx, rlhf_dev dy, int32_t dy_dtype, rlhf_dev idx,
+                               uint32_t n, int32_t d);
+    // out[i, :] = mean, first or last of x[offset[i] .. offset[i+1]-1, :]; all f32, offset i32.
+    rlhf_status (*pool)(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev offset, uint32_t n, int32_t d,
+                        int32_t mode);
+    // dx f32 [total, d] overwritten.
+    rlhf_status (*pool_bwd)(void *ctx, rlhf_dev dx, rlhf_dev dout, rlhf_dev offset, uint32_t n,
+                            int32_t d, int32_t mode);
+
+    // ---- attention ----
+    // Store k and v of total new tokens in a cache: token j of row i goes to cache row kv_base[i] +
+    // start[i] - prefix_len[i] + j. k, v: stride kv_src_stride; caches: stride d; all in dtype.
+    rlhf_status (*kv_store)(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_dev k, rlhf_dev v,
+                            int64_t kv_src_stride, const rlhf_ragged *, int32_t d, int32_t dtype);
+    // out[t, h * head_dim + c], stride out_stride. lse f32 [total, heads] (log sum exp of the
+    // scaled scores) is kept for backward, or NULL.
+    rlhf_status (*attention)(void *ctx, const rlhf_attn *, const rlhf_ragged *, rlhf_dev out,
+                             rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v);
+    // Training layout only: a row's own keys are its own tokens (kv_base = offset), start =
+    // prefix_len. A prefix is a whole earlier row p without a prefix of its own (prefix_base =
+    // offset[p], prefix_len = its length), and the rows that share it follow it directly. dq, dk,
+    // dv are overwritten, with the strides of q, k, v; dk and dv of a shared row are the sums over
+    // it and all rows that share it, in row order. dout and out with out_stride.
+    rlhf_status (*attention_bwd)(void *ctx, const rlhf_attn *, const rlhf_ragged *, rlhf_dev dq,
+                                 rlhf_dev dk, rlhf_dev dv, rlhf_dev dout, rlhf_dev out,
+                                 rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v);
+
+    // ---- language-model head ----
+    // Logits are made in row blocks that fit the workspace budget, never [rows, vocab] beyond it.
+    rlhf_status (*lm_head)(void *ctx, const rlhf_lm_head *);
+    // Right after lm_head with the same arguments, kept logits are used; otherwise recomputed.
+    rlhf_status (*lm_head_bwd)(void *ctx, const rlhf_lm_head *);
+    rlhf_status (*lm_sample)(void *ctx, const rlhf_lm_sample *);
+
+    // ---- optimiser ----
+    // Sum of squares, accumulated in f64; NaN or Inf in x shows in the result.
+    rlhf_status (*sumsq)(void *ctx, rlhf_dev x, uint64_t n, double *host_out);
+    // w, m, v f32 [n]; g f32 [n].
+    rlhf_status (*adamw)(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev v, uint64_t n,
+                         const rlhf_adamw *);
+    // w, g, mom f32 [rows, cols].
+    rlhf_status (*muon)(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows, int32_t cols,
+                        const rlhf_muon *);
+} rlhf_compute;
+
+typedef struct rlhf_kernels_options {
+    uint32_t size, threads;   // threads 0 = all cores
+    uint64_t workspace_bytes; // budget of the lm_head workspace; 0 = 384 MiB
+    uint32_t guard, reserved; // reference only: buffers are unreadable outside table functions
+} rlhf_kernels_options;
+
+// What a kernels_*.so exports: the symbol rlhf_kernels_v0 returning this.
+typedef struct rlhf_kernels {
+    uint32_t size, abi_major, abi_minor, reserved;
+    const char *name, *summary;
+    // On failure writes one sentence to err (NUL-ended, at most err_cap bytes). [main]
+    rlhf_status (*create)(const rlhf_kernels_options *, rlhf_compute **out, char *err,
+                          uint64_t err_cap);
+    void (*destroy)(rlhf_compute *); // NULL allowed [main]
+} rlhf_kernels;
+
+typedef const rlhf_kernels *(*rlhf_kernels_entry_fn)(void);
+#define RLHF_KERNELS_SYMBOL "rlhf_kernels_v0"
+
+#endif

@@ -1,0 +1,46 @@
+// rlhf/iteration.h: EXPERIMENTAL. What an outer loop over training phases may ask of the host at a
+// phase's end: make the policy the new reference; train the run's reward model on.
+//
+// What it is not: the inner loop (algo.h). The calls are allowed in rlhf_algo_ops.phase_end only.
+#ifndef RLHF_ITERATION_H
+#define RLHF_ITERATION_H
+
+#include "base.h"
+
+#define RLHF_SVC_ITERATION "rlhf.iteration/0"
+
+// One round of reward-model training on the preference pairs collected since the last round, mixed
+// with history (DeepSeekMath, Shao et al. 2024, algorithm 1, line 12).
+typedef struct rlhf_reward_update {
+    uint32_t size;
+    int32_t epochs;      // passes over the fresh pairs, > 0
+    int32_t batch_pairs; // pairs an optimiser step, > 0
+    int32_t refit;       // 1: fit gain and bias again afterwards, on samples of the reference
+    double lr;           // at the start of the round; annealed linearly to 0 in it
+    double replay_share; // share of a step's pairs that come from history, [0, 1]
+    int64_t history_max; // newest pairs kept as history after the round; 0 = all
+} rlhf_reward_update;
+
+typedef struct rlhf_reward_update_report {
+    uint32_t size, steps;
+    int64_t fresh, replayed;          // pairs used (a pair used twice counts twice)
+    int64_t history;                  // pairs in the buffer afterwards
+    double loss, accuracy, margin;    // means over the round, before each step
+    double fresh_before, fresh_after; // accuracy on the fresh pairs before and after the round
+} rlhf_reward_update_report;
+
+typedef struct rlhf_iteration_service {
+    uint32_t size, reserved;
+    void *host; // pass as the first argument
+    // The reference's weights := the policy's. Needs RLHF_PLAN_MOVES_REFERENCE. [step]
+    rlhf_status (*reference_sync)(void *host);
+    // Let the judge (config `judge`) score the phase's responses and keep, for each group, the best
+    // against the worst as a fresh pair; groups where the judge sees no difference give none.
+    // *added = pairs kept. [step]
+    rlhf_status (*collect_pairs)(void *host, uint32_t *added);
+    // Train the reward model; the fresh pairs become history. Needs RLHF_PLAN_REWARD_MODEL. [step]
+    rlhf_status (*reward_update)(void *host, const rlhf_reward_update *,
+                                 rlhf_reward_update_report *out);
+} rlhf_iteration_service;
+
+#endif

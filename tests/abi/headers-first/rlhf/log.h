@@ -1,0 +1,32 @@
+// rlhf/log.h: printf-style helpers over the host's log and fail. Text beyond 1,023 bytes is cut.
+#ifndef RLHF_LOG_H
+#define RLHF_LOG_H
+
+#include "host.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+// Log a formatted line. [any]
+__attribute__((format(printf, 3, 4))) static inline void
+rlhf_logf(const rlhf_host *host, int32_t level, const char *fmt, ...) {
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    host->log(host, level, text);
+}
+
+// Record a formatted failure; returns code. [any]
+__attribute__((format(printf, 3, 4))) static inline rlhf_status
+rlhf_failf(const rlhf_host *host, rlhf_status code, const char *fmt, ...) {
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return (host->fail)(host, code, text); // CMocka has a macro fail()
+}
+
+#endif

@@ -1,0 +1,163 @@
+// rlhf/model.h: model backends. Token ids in, per-token heads out; derivatives with respect to
+// those heads in, parameter gradients out. [n, T, vocab] never crosses this boundary.
+//
+// The descriptor's option table is read from the checkpoint's config.json (keys as Hugging Face
+// writes them; unknown keys are allowed there). The host reads and writes weights through param(),
+// so checkpoints, optimisers, "reference := policy" and export are host code written once.
+//
+// Alignment of per-token arrays [total]: entry t of logp, entropy, kl belongs to predicting ids[t]
+// from the tokens before it in its row; value[t] is the value of the state before ids[t] is chosen.
+// Only response tokens (index in row >= prompt_len >= 1) are computed; the rest read 0.
+#ifndef RLHF_MODEL_H
+#define RLHF_MODEL_H
+
+#include "compute.h"
+#include "plugin.h"
+
+enum rlhf_head {
+    RLHF_HEAD_LOGP = 1,
+    RLHF_HEAD_ENTROPY = 2,
+    RLHF_HEAD_KL = 4, // full-distribution KL(policy || reference)
+    RLHF_HEAD_VALUE = 8,
+    RLHF_HEAD_SCORE = 16,        // pooled, [n, n_labels]
+    RLHF_HEAD_HIDDEN = 32,       // hidden states after the final norm, to feed another model's kl
+    RLHF_HEAD_GENERATE = 64,     // capability only
+    RLHF_HEAD_TOKEN_SCORE = 128, // score head (n_labels 1) at each response token
+    RLHF_HEAD_PREFIX = 256,      // capability only: rlhf_batch.prefix, rlhf_gen_step.prefix
+    RLHF_HEAD_SUPPORT = 512      // capability only: rlhf_forward.support, rlhf_gen_step.support
+};
+
+enum rlhf_value_kind { RLHF_VALUE_NONE = 0, RLHF_VALUE_LINEAR = 1, RLHF_VALUE_MLP = 2 };
+enum rlhf_value_init {
+    RLHF_VALUE_INIT_ZERO = 0,
+    RLHF_VALUE_INIT_ORTHOGONAL = 1,
+    RLHF_VALUE_INIT_NORMAL = 2
+}; // NORMAL: N(0, 1/sqrt(d + 1))
+
+// How a fresh score head is drawn. REWARD: N(0, 1/sqrt(d + 1)) (Stiennon et al. 2020).
+enum rlhf_score_init { RLHF_SCORE_INIT_DEFAULT = 0, RLHF_SCORE_INIT_REWARD = 1 };
+
+typedef struct rlhf_model_open {
+    uint32_t size;
+    int32_t dtype;     // act dtype, RLHF_F32 or RLHF_BF16
+    int32_t trainable; // 0: no gradients are allocated, backward is refused
+    int32_t n_labels;  // > 0: a score head with that many outputs exists
+    int32_t pooling;   // enum rlhf_pool for the score head; 0 = the architecture's own
+    int32_t value_kind, value_init, value_detach; // value head; detach: no gradient to the trunk
+    const rlhf_compute *compute;
+    int32_t score_init; // enum rlhf_score_init
+    // 1: the host writes values before the first refresh() only and reads none after it. The model
+    // may release there what it keeps packed as well: param().value reads NULL from then on.
+    // refresh() is refused the second time. Not with trainable.
+    int32_t frozen;
+} rlhf_model_open;
+
+typedef struct rlhf_model_info {
+    uint32_t size, heads; // heads: bits of enum rlhf_head that forward can give
+    int64_t n_params;     // all elements of param()
+    int64_t
+        flops_per_token; // forward multiply-adds * 2 a token, LM head included, no attention scores
+    int32_t n_vocab, n_ctx, d_model, n_layer, n_tensors, causal;
+    const char *base_prefix; // e.g. "transformer.": loaders try names with and without it
+} rlhf_model_info;
+
+enum rlhf_param_group { RLHF_PARAM_TRUNK = 0, RLHF_PARAM_VALUE = 1, RLHF_PARAM_SCORE = 2 };
+enum rlhf_param_flag {
+    RLHF_PARAM_DECAY = 1, // weight decay applies (matrices; not norms, biases)
+    RLHF_PARAM_EMBED = 2, // an embedding table: a matrix, but not one for Muon
+    RLHF_PARAM_IN_OUT = 4 // a matrix stored [inputs, outputs]; without it [outputs, inputs]
+};
+
+// One parameter tensor; the buffers stay where they are for the model's life, or until a model
+// opened as frozen releases them. Frozen.
+typedef struct rlhf_param {
+    const char *name; // Hugging Face name, with base_prefix
+    int64_t shape[4]; // as stored in safetensors; unused = 0
+    int32_t ndim, group;
+    uint32_t flags, init; // init: enum rlhf_init
+    double init_std;      // for RLHF_INIT_NORMAL; gain for RLHF_INIT_ORTHOGONAL
+    rlhf_dev value, grad; // f32; value NULL when released, grad NULL when not trainable
+} rlhf_param;
+
+// How a fresh parameter is filled (by the host, with its own generator).
+enum rlhf_init {
+    RLHF_INIT_ZERO = 0,
+    RLHF_INIT_ONE = 1,
+    RLHF_INIT_NORMAL = 2,
+    RLHF_INIT_ORTHOGONAL = 3
+};
+
+// n ragged rows in host memory. Every row has at least one token.
+//
+// With prefix, row i continues row prefix[i] (-1: it stands alone): its first token has the
+// position after that row's last and its tokens see that row's. Rows that share a prefix follow it
+// directly, and a prefix has none of its own. The prefix row is computed once and its gradients are
+// summed; every head has the same bits as if the row were written out in full. prompt_len counts
+// the row's own tokens, so a row's first own token is always given; a prefix row has prompt_len =
+// its length. Causal models with RLHF_HEAD_PREFIX only, and not for RLHF_HEAD_SCORE. Frozen.
+typedef struct rlhf_batch {
+    uint32_t n, total;
+    const int32_t *ids;        // [total]
+    const int32_t *offset;     // [n + 1], offset[0] = 0
+    const int32_t *prompt_len; // [n], 1 <= prompt_len <= row length (for score only: ignored)
+    const int32_t *prefix;     // [n] row < i, or -1; NULL: no prefixes
+} rlhf_batch;
+
+typedef struct rlhf_forward {
+    uint32_t size, heads; // bits wanted
+    int32_t train;        // 1: keep what backward needs
+    int32_t reserved;
+    const rlhf_dist *dist;  // temperature and support of log-probs
+    const void *kl_self;    // RLHF_HEAD_KL: the reference instance (same plugin, same vocabulary)
+    const float *kl_hidden; // its hidden output for this batch, [total, d_model]
+} rlhf_forward;
+
+// Host arrays, filled by forward or read by backward (then: derivatives of the loss). NULL = not
+// wanted / zero. Index [total] unless said.
+typedef struct rlhf_heads {
+    uint32_t size, reserved;
+    float *logp, *entropy, *kl, *value;
+    float *score;  // [n, n_labels]
+    float *hidden; // [total, d_model], forward only
+} rlhf_heads;
+
+// A generation session: n_slots key/value caches of max_len tokens. Private to the model.
+typedef struct rlhf_gen rlhf_gen;
+
+// One step of continuous batching: row i appends its new tokens to slot[i] (start[i] = 0 clears the
+// slot first; else start[i] is the number of tokens the slot holds) and draws the next token.
+// Prefill and decode rows may be mixed. With prefix, the tokens of slot prefix[i] come before those
+// of slot[i]: a prompt is stored once (by a silent row, at the latest in the same step) and read by
+// all rows that share it. A slot is used as a prefix or as a row's own, not both in one step except
+// for the silent row that fills it.
+typedef struct rlhf_gen_step {
+    uint32_t size, n;
+    const int32_t *slot, *start; // [n]
+    const int32_t *ids, *offset; // ragged new tokens, at least one a row
+    const rlhf_dist *dist, *logp_dist;
+    uint64_t seed, stream;
+    const uint64_t *counter; // [n] generator counter of each draw
+    int32_t *next;           // out [n]
+    float *logp;             // out [n]
+} rlhf_gen_step;
+
+typedef struct rlhf_model_ops {
+    uint32_t size, flags;
+    // Allocate parameters (zero). Called once after create(). [main]
+    rlhf_status (*open)(void *self, const rlhf_model_open *);
+    rlhf_status (*info)(void *self, rlhf_model_info *out); // after open [any]
+    // RLHF_E_INVALID past the end. [any]
+    rlhf_status (*param)(void *self, uint32_t i, rlhf_param *out);
+    // Parameter values changed: re-pack the weights. [step]
+    rlhf_status (*refresh)(void *self);
+    rlhf_status (*forward)(void *self, const rlhf_batch *, const rlhf_forward *,
+                           const rlhf_heads *out); // [step]
+    // Adds to the gradients. Must follow forward(train = 1) of the same batch. [step]
+    rlhf_status (*backward)(void *self, const rlhf_batch *, const rlhf_forward *,
+                            const rlhf_heads *grad);
+    rlhf_status (*gen_open)(void *self, uint32_t n_slots, uint32_t max_len, rlhf_gen **out);
+    rlhf_status (*gen_step)(void *self, rlhf_gen *, const rlhf_gen_step *); // [step]
+    void (*gen_close)(void *self, rlhf_gen *);                              // NULL allowed
+} rlhf_model_ops;
+
+#endif

@@ -1,0 +1,110 @@
+// rlhf/option.h: a plugin's options as one static table.
+//
+// The host parses JSON, validates every value against the table, names the nearest key on a typo
+// and fills the plugin's config struct. A plugin never sees JSON. `rlhf-host plugin info` prints
+// the table, `--json` turns it into a JSON Schema. Model plugins use the same table to read a
+// checkpoint's config.json (there, keys that the table does not know are allowed).
+//
+// The config struct is laid out by the plugin: int32_t for BOOL and ENUM, int64_t for I64, double
+// for F64, const char * for STR and PATH (owned by the host, NULL when the default is NULL).
+#ifndef RLHF_OPTION_H
+#define RLHF_OPTION_H
+
+#include "base.h"
+
+enum rlhf_opt_type {
+    RLHF_T_BOOL = 1, // int32_t 0 or 1
+    RLHF_T_I64 = 2,
+    RLHF_T_F64 = 3,
+    RLHF_T_STR = 4,
+    RLHF_T_PATH = 5, // a STR that names a file or directory
+    RLHF_T_ENUM = 6, // int32_t index into choices
+    RLHF_T_TABLE = 7 // no option: the rows of another table stand here, see RLHF_OPT_TABLE
+};
+
+enum rlhf_opt_flag {
+    RLHF_OPT_REQUIRED = 1, // no default: the user must give it
+    RLHF_OPT_MIN_OPEN = 2, // the value must be > min
+    RLHF_OPT_MAX_OPEN = 4  // the value must be < max
+};
+
+// One row. Read with the descriptor's opt_stride, so the table can grow although it is an array.
+typedef struct rlhf_opt rlhf_opt;
+struct rlhf_opt {
+    const char *key, *help;
+    int32_t type;
+    uint32_t flags, offset, reserved; // offset into the config struct, bytes
+    int64_t i_def, i_min, i_max;      // BOOL, I64, ENUM
+    double f_def, f_min, f_max;       // F64
+    const char *s_def;                // STR, PATH
+    const char *const *choices;       // ENUM: NULL-ended list
+    const rlhf_opt *table;            // TABLE: its rows, none of which is a TABLE; same stride
+    uint64_t n_table;
+};
+
+// Rows of a table for field f of config struct T, whose key is the field's name.
+#define RLHF_OPT_BOOL(T, f, def, text)                                                             \
+    {                                                                                              \
+        .key = #f, .help = (text), .type = RLHF_T_BOOL, .offset = offsetof(T, f), .i_def = (def),  \
+        .i_max = 1                                                                                 \
+    }
+#define RLHF_OPT_I64(T, f, def, lo, hi, text)                                                      \
+    {                                                                                              \
+        .key = #f, .help = (text), .type = RLHF_T_I64, .offset = offsetof(T, f), .i_def = (def),   \
+        .i_min = (lo), .i_max = (hi)                                                               \
+    }
+// bits: enum rlhf_opt_flag.
+#define RLHF_OPT_F64_FLAGS(T, f, bits, def, lo, hi, text)                                          \
+    {                                                                                              \
+        .key = #f, .help = (text), .type = RLHF_T_F64, .flags = (bits), .offset = offsetof(T, f),  \
+        .f_def = (def), .f_min = (lo), .f_max = (hi)                                               \
+    }
+// A number from lo to hi; above lo and up to hi; from lo and below hi.
+#define RLHF_OPT_F64(T, f, def, lo, hi, text) RLHF_OPT_F64_FLAGS(T, f, 0, def, lo, hi, text)
+#define RLHF_OPT_F64_ABOVE(T, f, def, lo, hi, text)                                                \
+    RLHF_OPT_F64_FLAGS(T, f, RLHF_OPT_MIN_OPEN, def, lo, hi, text)
+#define RLHF_OPT_F64_BELOW(T, f, def, lo, hi, text)                                                \
+    RLHF_OPT_F64_FLAGS(T, f, RLHF_OPT_MAX_OPEN, def, lo, hi, text)
+#define RLHF_OPT_STR(T, f, def, text)                                                              \
+    { .key = #f, .help = (text), .type = RLHF_T_STR, .offset = offsetof(T, f), .s_def = (def) }
+#define RLHF_OPT_PATH(T, f, def, text)                                                             \
+    { .key = #f, .help = (text), .type = RLHF_T_PATH, .offset = offsetof(T, f), .s_def = (def) }
+#define RLHF_OPT_ENUM(T, f, def, names, text)                                                      \
+    {                                                                                              \
+        .key = #f, .help = (text), .type = RLHF_T_ENUM, .offset = offsetof(T, f), .i_def = (def),  \
+        .choices = (names)                                                                         \
+    }
+// The n rows of another table, whose config struct is the member f of T: several plugins can share
+// options that one of them adds to. The keys stand beside those of the including table.
+#define RLHF_OPT_TABLE(T, f, rows, n)                                                              \
+    { .type = RLHF_T_TABLE, .offset = offsetof(T, f), .table = (rows), .n_table = (n) }
+
+// Row i, copied through the stride (0: this header's): what an older table does not have reads 0.
+static inline void rlhf_opt_row(const rlhf_opt *rows, uint32_t stride, uint64_t i, rlhf_opt *out) {
+    const uint32_t step = stride ? stride : (uint32_t)sizeof *out;
+    memset(out, 0, sizeof *out);
+    memcpy(out, (const char *)rows + step * i, step < sizeof *out ? step : sizeof *out);
+}
+
+// The options of a table of n rows, included ones in their place and at their place in the config:
+// 1 and *out = option i, or 0 when there are fewer. [any]
+static inline int rlhf_opt_at(const rlhf_opt *rows, uint32_t n, uint32_t stride, uint32_t i,
+                              rlhf_opt *out) {
+    uint64_t left = i;
+    for (uint32_t row = 0; row < n; row++) {
+        rlhf_opt_row(rows, stride, row, out);
+        const uint64_t here = out->type == RLHF_T_TABLE ? out->n_table : 1;
+        if (left >= here) {
+            left -= here;
+            continue;
+        }
+        if (out->type != RLHF_T_TABLE) return 1;
+        const uint32_t base = out->offset;
+        rlhf_opt_row(out->table, stride, left, out);
+        out->offset += base;
+        return 1;
+    }
+    return 0;
+}
+
+#endif

@@ -1,0 +1,75 @@
+// rlhf/plugin.h: what a shared object must export to be a plugin of rlhf-host.
+//
+// One symbol, `rlhf_plugin_v0`, returning static const data: a bundle of plugin descriptors. It
+// must not allocate, and nothing else may be exported (-fvisibility=hidden). The ops tables of the
+// three kinds are in reward.h, algo.h and model.h.
+//
+// Smallest plugin: see sdk/templates/reward.c.
+#ifndef RLHF_PLUGIN_H
+#define RLHF_PLUGIN_H
+
+#include "base.h"
+#include "host.h"
+#include "log.h"
+#include "option.h"
+
+enum rlhf_kind { RLHF_KIND_ALGO = 1, RLHF_KIND_REWARD = 2, RLHF_KIND_MODEL = 3 };
+
+// A byte sink: returns 0, or a negative status that save() must return unchanged.
+typedef struct rlhf_ostream rlhf_ostream;
+struct rlhf_ostream {
+    uint32_t size, reserved;
+    rlhf_status (*write)(const rlhf_ostream *, const void *bytes, uint64_t n);
+};
+
+// A byte source: fills n bytes, or returns RLHF_E_IO when fewer are left.
+typedef struct rlhf_istream rlhf_istream;
+struct rlhf_istream {
+    uint32_t size, reserved;
+    rlhf_status (*read)(const rlhf_istream *, void *bytes, uint64_t n);
+};
+
+typedef struct rlhf_plugin {
+    uint32_t size, kind;
+    uint32_t host_minor_min; // oldest host minor this plugin runs on
+    uint32_t state_version;  // bump when save()'s bytes change; 0 = nothing to save
+    const char *id;          // reverse DNS, e.g. "org.example.period"
+    const char *version, *summary;
+    const rlhf_opt *opts; // NULL when n_opts is 0
+    uint32_t n_opts, opt_stride, config_size, flags;
+    // config and host outlive the instance. NULL create: self is the config. [main]
+    rlhf_status (*create)(const rlhf_host *, const void *config, void **self);
+    void (*destroy)(void *self); // NULL allowed as self [main]
+    // State that a resumed run needs (controllers, running statistics). NULL when state_version is
+    // 0. load may refuse a state_version it does not know. [main]
+    rlhf_status (*save)(void *self, const rlhf_ostream *);
+    rlhf_status (*load)(void *self, const rlhf_istream *, uint32_t state_version);
+    const void *ops; // rlhf_algo_ops, rlhf_reward_ops or rlhf_model_ops, after kind
+} rlhf_plugin;
+
+typedef struct rlhf_bundle {
+    uint32_t size, abi_major, abi_minor, n_plugins;
+    const rlhf_plugin *const *plugins; // [n_plugins]
+    const char *built_with;            // RLHF_SDK_VERSION, for messages
+} rlhf_bundle;
+
+typedef const rlhf_bundle *(*rlhf_entry_fn)(void);
+#define RLHF_ENTRY_SYMBOL "rlhf_plugin_v0"
+#ifdef __cplusplus
+extern "C" {
+#endif
+RLHF_EXPORT const rlhf_bundle *rlhf_plugin_v0(void);
+#ifdef __cplusplus
+}
+#endif
+
+// Defines the entry of a .so that holds the one plugin `descriptor`.
+#define RLHF_DEFINE_PLUGIN(descriptor)                                                             \
+    const rlhf_bundle *rlhf_plugin_v0(void) {                                                      \
+        static const rlhf_plugin *const list[] = {&(descriptor)};                                  \
+        static const rlhf_bundle bundle = {                                                        \
+            sizeof(rlhf_bundle), RLHF_ABI_MAJOR, RLHF_ABI_MINOR, 1, list, RLHF_SDK_VERSION};       \
+        return &bundle;                                                                            \
+    }
+
+#endif

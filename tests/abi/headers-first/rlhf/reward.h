@@ -1,0 +1,41 @@
+// rlhf/reward.h: reward plugins. Flat host memory only, so that a batch can cross a process.
+//
+// A reward writes one number a sequence (and, if flagged, one a token). Weighting, mixing,
+// clipping, normalising, the response rules (stop token, period window, non-stop penalty) and the
+// NaN policy are the host's.
+#ifndef RLHF_REWARD_H
+#define RLHF_REWARD_H
+
+#include "plugin.h"
+
+enum rlhf_reward_flag {
+    RLHF_REWARD_PER_TOKEN = 1, // fills out->token
+    RLHF_REWARD_REENTRANT = 2  // score() may be called from several threads at once
+};
+
+typedef struct rlhf_reward_in {
+    uint32_t size, n;                  // n sequences
+    uint64_t phase;                    // the first is 0, as in rlhf_rollout
+    const rlhf_str *prompt, *response; // [n] decoded text; the response after the response rules
+    const rlhf_str *meta;              // [n] the data row as JSON, len 0 when there is none
+    const int32_t *ids;                // [total] prompt + response, policy vocabulary, ragged
+    const int32_t *offset;             // [n + 1]
+    const int32_t *prompt_len;         // [n] tokens
+    const uint8_t *finished;           // [n] 1 = ended by a stop token
+} rlhf_reward_in;
+
+typedef struct rlhf_reward_out {
+    uint32_t size, reserved;
+    float *seq; // [n] must be written; NaN or Inf is handled by rewards.nan_policy
+    // [total] zeroed by the host; NULL unless RLHF_REWARD_PER_TOKEN. Entries of response tokens
+    // count, those of prompt tokens do not. A row's reward is seq and its token rewards together.
+    float *token;
+} rlhf_reward_out;
+
+typedef struct rlhf_reward_ops {
+    uint32_t size, flags;
+    // [step], or [any] with RLHF_REWARD_REENTRANT
+    rlhf_status (*score)(void *self, const rlhf_reward_in *, const rlhf_reward_out *);
+} rlhf_reward_ops;
+
+#endif

@@ -1,0 +1,66 @@
+// rlhf/service.h: service tables that host->service(id) returns.
+#ifndef RLHF_SERVICE_H
+#define RLHF_SERVICE_H
+
+#include "base.h"
+
+// "rlhf.classifier/0": run any sequence classifier directory (DistilBERT, GPT-2 with score head)
+// with its own tokenizer. Texts longer than its context are truncated; no padding is ever seen.
+#define RLHF_SVC_CLASSIFIER "rlhf.classifier/0"
+typedef struct rlhf_classifier rlhf_classifier;
+typedef struct rlhf_classifier_service {
+    uint32_t size, reserved;
+    void *host; // pass as the first argument
+    // Load the model directory. path NULL or "default": the embedded default classifier.
+    // Classifiers of one directory are shared. Freed with close. [main]
+    rlhf_status (*open)(void *host, const char *path, rlhf_classifier **out);
+    void (*close)(void *host, rlhf_classifier *);
+    int32_t (*n_labels)(void *host, const rlhf_classifier *);
+    // Name of label i from config.json's id2label, e.g. "POSITIVE"; NULL past the end. Borrowed.
+    const char *(*label)(void *host, const rlhf_classifier *, int32_t i);
+    // logits[n * n_labels] of n texts. [step]
+    rlhf_status (*logits)(void *host, rlhf_classifier *, uint32_t n, const rlhf_str *texts,
+                          float *logits);
+} rlhf_classifier_service;
+
+// "rlhf.tokenizer/0": tokenizers of model directories (byte-level BPE, WordPiece).
+#define RLHF_SVC_TOKENIZER "rlhf.tokenizer/0"
+typedef struct rlhf_tokenizer rlhf_tokenizer;
+typedef struct rlhf_tokenizer_service {
+    uint32_t size, reserved;
+    void *host;
+    // NULL path: the policy's tokenizer. [main]
+    rlhf_status (*open)(void *host, const char *path, rlhf_tokenizer **out);
+    void (*close)(void *host, rlhf_tokenizer *);
+    int32_t (*n_vocab)(void *host, const rlhf_tokenizer *);
+    // Writes at most cap ids, *n = how many the text has (may exceed cap). [any]
+    rlhf_status (*encode)(void *host, const rlhf_tokenizer *, rlhf_str text, int32_t *ids,
+                          uint32_t cap, uint32_t *n);
+    // Writes at most cap bytes, *len = how many there are. [any]
+    rlhf_status (*decode)(void *host, const rlhf_tokenizer *, const int32_t *ids, uint32_t n,
+                          char *utf8, uint64_t cap, uint64_t *len);
+} rlhf_tokenizer_service;
+
+// "rlhf.reward_model/0": a reward model directory (what bradley_terry.so trains): a trunk with one
+// score a token. Rewards are gain * raw + bias, both from its config.json.
+#define RLHF_SVC_REWARD_MODEL "rlhf.reward_model/0"
+typedef struct rlhf_reward_model rlhf_reward_model;
+typedef struct rlhf_reward_model_service {
+    uint32_t size, reserved;
+    void *host;
+    // Load the model directory. path NULL or "default": the embedded default reward model. Refused
+    // when its vocabulary is not the policy's, or its context is shorter than the longest prompt +
+    // response of the run. Models of one directory are shared, also with the host, which may train
+    // them between phases. Freed with close. [main]
+    rlhf_status (*open)(void *host, const char *path, rlhf_reward_model **out);
+    void (*close)(void *host, rlhf_reward_model *);
+    // Rewards of n ragged rows (arrays as in rlhf_reward_in): token[total] after reading each
+    // response token, 0 on the prompt (NULL = not wanted), and seq[n], their mean or last as
+    // `pooling` says: enum rlhf_pool, 0 = as the model was trained. A row without response tokens
+    // gets the reward of its last prompt token. [step]
+    rlhf_status (*score)(void *host, rlhf_reward_model *, uint32_t n, const int32_t *ids,
+                         const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
+                         float *seq, float *token);
+} rlhf_reward_model_service;
+
+#endif
