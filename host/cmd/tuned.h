@@ -4,7 +4,7 @@
 #define RLHF_HOST_TUNED_H
 
 #include "base/dirs.h"
-#include "config/options.h"
+#include "option/options.h"
 
 // One algorithm's file.
 struct rlhf__tuned {

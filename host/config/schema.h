@@ -5,7 +5,7 @@
 #ifndef RLHF_HOST_SCHEMA_H
 #define RLHF_HOST_SCHEMA_H
 
-#include "config/options.h"
+#include "option/options.h"
 
 struct rlhf__run_config {
     const char *dir;    // "" = runs/<algo>-<date>-<n>

@@ -5,7 +5,7 @@
 #define RLHF_HOST_PLUGIN_LOAD_H
 
 #include "base/dirs.h"
-#include "config/options.h"
+#include "option/options.h"
 #include "plugin/trust.h"
 
 #include <rlhf/algo.h>

@@ -1,7 +1,7 @@
 // test_options.c: the one validator: each type, each way to be wrong, and the sentence it gives.
 #include "support/scratch.h"
 
-#include "config/options.h"
+#include "option/options.h"
 
 struct config {
     double rate, open;

@@ -1,5 +1,5 @@
 // option_table.c: see option_table.h.
-#include "config/option_table.h"
+#include "option/option_table.h"
 
 #include <string.h>
 

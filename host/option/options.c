@@ -1,6 +1,6 @@
 // options.c: a whole config struct from a table: defaults, required keys, all at once; see
 // options.h. Values are read in option_value.c and written in option_json.c.
-#include "config/options.h"
+#include "option/options.h"
 
 #include <stdlib.h>
 #include <string.h>

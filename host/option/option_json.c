@@ -1,5 +1,5 @@
 // option_json.c: a config struct as JSON, and a table as JSON Schema (draft 2020-12).
-#include "config/options.h"
+#include "option/options.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // option_value.c: one JSON value into one field of a config struct, or a sentence that says why
 // not.
-#include "config/options.h"
+#include "option/options.h"
 
 #include "base/nearest.h"
 #include "base/printable.h"

@@ -4,8 +4,8 @@
 #define RLHF_HOST_OPTIONS_H
 
 #include "base/json.h"
-#include "config/option_table.h"
-#include "config/strings.h"
+#include "option/option_table.h"
+#include "option/strings.h"
 
 // Fill every field with its default (RLHF_OPT_REQUIRED ones with zero). [any]
 rlhf_status rlhf__opts_defaults(const struct rlhf__opt_table *t, void *config,

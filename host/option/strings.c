@@ -1,5 +1,5 @@
 // strings.c: see strings.h.
-#include "config/strings.h"
+#include "option/strings.h"
 
 #include <stdlib.h>
 #include <string.h>
