@@ -141,7 +141,7 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
     }
     free(run.rewards);
     rlhf__plugins_destroy(run.plugins);
-    rlhf__config_free(&config);
+    rlhf__config_finish(&config);
     rlhf__run_dir_finish(&dir);
     return status;
 }

@@ -79,6 +79,6 @@ void rlhf__help_settings(const struct rlhf__dirs *dirs, FILE *out) {
             rlhf__buf_free(&text);
         }
     }
-    rlhf__tuned_free(tuned, n_tuned);
+    rlhf__tuned_finish(tuned, n_tuned);
     fputs("\nalgo.*, reward.N.* and judge.*: see rlhf-host plugin info FILE\n", out);
 }

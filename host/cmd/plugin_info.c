@@ -193,7 +193,7 @@ static rlhf_status describe(void *arg, struct rlhf__buf *out) {
         }
     }
     free(found);
-    rlhf__tuned_free(tuned, n_tuned);
+    rlhf__tuned_finish(tuned, n_tuned);
     rlhf__plugins_destroy(plugins);
     return status;
 }

@@ -51,8 +51,8 @@ static rlhf_status load_config(struct rlhf__trial *t, const struct rlhf__env *en
     if (st == RLHF_OK)
         st = rlhf__config_resolve(&t->config, t->at.plugins, &t->algo, &t->reward, &judge, err);
     if (st == RLHF_OK) st = check_effect(t, o, err);
-    t->config.rewards.normalize = RLHF__NORMALIZE_NONE;
-    t->config.rewards.clip = 0;
+    t->config.mixing.normalize = RLHF__NORMALIZE_NONE;
+    t->config.mixing.clip = 0;
     // KL is of whole distributions
     t->logp_dist = (rlhf_dist){1 / t->config.sampling.temperature, 1, 0, 0};
     return st;
@@ -123,7 +123,7 @@ void rlhf__trial_finish(struct rlhf__trial *t) {
     rlhf__model_close(t->reference);
     rlhf__model_close(t->model);
     rlhf__workplace_finish(&t->at);
-    rlhf__config_free(&t->config);
+    rlhf__config_finish(&t->config);
 }
 
 struct rlhf__rollout_request rlhf__trial_request(const struct rlhf__trial *t, uint32_t n,

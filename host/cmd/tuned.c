@@ -30,7 +30,7 @@ struct rlhf__tuned *rlhf__tuned_all(const struct rlhf__dirs *dirs, size_t *n) {
     return all;
 }
 
-void rlhf__tuned_free(struct rlhf__tuned *all, size_t n) {
+void rlhf__tuned_finish(struct rlhf__tuned *all, size_t n) {
     for (size_t i = 0; i < n; i++)
         json_decref(all[i].json);
     free(all);

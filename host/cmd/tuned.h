@@ -12,10 +12,10 @@ struct rlhf__tuned {
     json_t *json;  // owned
 };
 
-// Every such file, by name; free with rlhf__tuned_free. A file that cannot be read is left out: a
+// Every such file, by name; free with rlhf__tuned_finish. A file that cannot be read is left out: a
 // run with it says what is wrong. *n = how many. [main]
 struct rlhf__tuned *rlhf__tuned_all(const struct rlhf__dirs *dirs, size_t *n);
-void rlhf__tuned_free(struct rlhf__tuned *all, size_t n);
+void rlhf__tuned_finish(struct rlhf__tuned *all, size_t n);
 
 // The value that the file gives section.key, NULL when it gives none, or o's own default. [any]
 const json_t *rlhf__tuned_value(const struct rlhf__tuned *t, const char *section,

@@ -12,14 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rlhf__config_free(struct rlhf__config *c) {
+void rlhf__config_finish(struct rlhf__config *c) {
     rlhf__plugin_config_clear(&c->algo);
     rlhf__plugin_config_clear(&c->judge);
     for (size_t i = 0; i < c->n_reward; i++)
         rlhf__plugin_config_clear(&c->reward[i]);
     free(c->reward);
     json_decref(c->given);
-    rlhf__strings_free(&c->strings);
+    rlhf__strings_finish(&c->strings);
     memset(c, 0, sizeof *c);
 }
 
@@ -204,7 +204,7 @@ static rlhf_status go_on(const struct rlhf__config_request *req, struct rlhf__co
     if (status == RLHF_OK) status = rlhf__resume_trust(req, out, err);
     if (status == RLHF_OK) status = check_rewards(out, err);
     if (status == RLHF_OK) status = check_best(out, err);
-    rlhf__config_free(&stored);
+    rlhf__config_finish(&stored);
     return status;
 }
 
@@ -227,6 +227,6 @@ rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlh
     if (status == RLHF_OK) status = check_settings(out, err);
     if (status == RLHF_OK) status = check_best(out, err);
     for (int i = 0; i < N_FILES; i++)
-        rlhf__layer_free(&file[i]);
+        rlhf__layer_finish(&file[i]);
     return status;
 }

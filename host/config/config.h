@@ -14,10 +14,10 @@ struct rlhf__plugins;
 struct rlhf__plugin;
 
 // *out gets the layered values; plugin options are not validated yet. Free with
-// rlhf__config_free even after a failure. [main]
+// rlhf__config_finish even after a failure. [main]
 rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlhf__config *out,
                               struct rlhf__error *err);
-void rlhf__config_free(struct rlhf__config *c);
+void rlhf__config_finish(struct rlhf__config *c);
 
 // After rlhf__config_load refused an assignment without a section ("kl_coef=1"): say which setting
 // it may mean, options of the algorithm included (its plugin is opened for that). [main]

@@ -28,7 +28,7 @@ rlhf_status rlhf__layer_load(const char *path, struct rlhf__layer *out, struct r
     return RLHF_OK;
 }
 
-void rlhf__layer_free(struct rlhf__layer *l) {
+void rlhf__layer_finish(struct rlhf__layer *l) {
     rlhf__buf_free(&l->text);
     json_decref(l->json);
     memset(l, 0, sizeof *l);

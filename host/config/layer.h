@@ -15,7 +15,7 @@ struct rlhf__layer {
 
 // Read a file. Its top level must be an object. [main]
 rlhf_status rlhf__layer_load(const char *path, struct rlhf__layer *out, struct rlhf__error *err);
-void rlhf__layer_free(struct rlhf__layer *l);
+void rlhf__layer_finish(struct rlhf__layer *l);
 
 // Write every value of the layer into c. Options of an algorithm that the layer names are left out
 // when it is not algo_stem ("ppo"). [main]

@@ -87,7 +87,7 @@ static rlhf_status complete(const struct rlhf__plugin *plugin, struct rlhf__plug
     }
     json_decref(full);
     free(config);
-    rlhf__strings_free(&strings);
+    rlhf__strings_finish(&strings);
     return status;
 }
 

@@ -47,7 +47,7 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
                             "checkpoint's run is the directory above checkpoints/)",
                             req->resume);
     if (status == RLHF_OK) status = rlhf__layer_apply(&layer, NULL, c, err);
-    rlhf__layer_free(&layer);
+    rlhf__layer_finish(&layer);
     return status;
 }
 

@@ -83,8 +83,8 @@ static const rlhf_opt value_opts[] = {
     F(lr, 0, 0, 10, "learning rate of the value head; 0: optim.lr"),
 };
 #undef T
-#define T struct rlhf__score_config
-static const rlhf_opt score_opts[] = {
+#define T struct rlhf__score_head_config
+static const rlhf_opt score_head_opts[] = {
     S(labels, "names of the classes, comma-separated, class 0 first; empty: those of a start "
               "that is a classifier, else LABEL_0, ..."),
     E(pooling, 0, pooling_names,
@@ -160,8 +160,8 @@ static const rlhf_opt response_opts[] = {
     F(non_stop_penalty, 0, -1e6, 1e6, "replaces all that is paid, or is subtracted from the score"),
 };
 #undef T
-#define T struct rlhf__rewards_config
-static const rlhf_opt rewards_opts[] = {
+#define T struct rlhf__mixing_config
+static const rlhf_opt mixing_opts[] = {
     E(normalize, RLHF__NORMALIZE_NONE, normalize_names,
       "(reward of a row - mean) / std over the batch, before or after mixing"),
     E(nan_policy, RLHF__NAN_STOP, nan_names,
@@ -237,12 +237,13 @@ static const rlhf_opt log_opts[] = {
 };
 #undef T
 
-#define SECTION(member, text)                                                                      \
+#define SECTION_OF(member, name, text)                                                             \
     {                                                                                              \
-#member, text,                                                                             \
-            {member##_opts, sizeof member##_opts / sizeof *member##_opts, sizeof(rlhf_opt) },      \
-             offsetof(struct rlhf__config, member), sizeof(((struct rlhf__config *)0)->member)     \
+        name, text,                                                                                \
+            {member##_opts, sizeof member##_opts / sizeof *member##_opts, sizeof(rlhf_opt)},       \
+            offsetof(struct rlhf__config, member), sizeof(((struct rlhf__config *)0)->member)      \
     }
+#define SECTION(member, text) SECTION_OF(member, #member, text)
 
 static const struct rlhf__section all_sections[] = {
     SECTION(run, "the run as a whole"),
@@ -250,12 +251,12 @@ static const struct rlhf__section all_sections[] = {
     SECTION(policy, "the model that is trained"),
     SECTION(reference, "the model that KL is measured against"),
     SECTION(value, "the critic"),
-    SECTION(score, "the score head of a classifier"),
+    SECTION_OF(score_head, "score", "the score head of a classifier"),
     SECTION(data, "rows of supervised algorithms"),
     SECTION(prompts, "prompts of rollout algorithms"),
     SECTION(sampling, "how responses are drawn"),
     SECTION(response, "what is scored"),
-    SECTION(rewards, "how scores are mixed"),
+    SECTION_OF(mixing, "rewards", "how scores are mixed"),
     SECTION(batch, "sizes"),
     SECTION(optim, "the optimiser"),
     SECTION(early_stop, "when a run ends before its last phase"),

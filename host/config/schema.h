@@ -50,7 +50,7 @@ struct rlhf__value_config {
 };
 
 // The score head that classifiers and reward models carry.
-struct rlhf__score_config {
+struct rlhf__score_head_config {
     const char *labels; // comma-separated names by label number; "" = LABEL_0, LABEL_1, ...
     int32_t pooling;    // enum rlhf_pool; 0 = the architecture's own; of a reward model: mean
     int32_t reserved;
@@ -125,7 +125,7 @@ enum rlhf__normalize {
 };
 enum rlhf__nan_policy { RLHF__NAN_STOP = 0, RLHF__NAN_ZERO = 1, RLHF__NAN_DROP = 2 };
 
-struct rlhf__rewards_config {
+struct rlhf__mixing_config {
     int32_t normalize;  // enum rlhf__normalize: (r - mean) / std before or after the weighted sum
     int32_t nan_policy; // enum rlhf__nan_policy
     double clip;        // |score| at most this after mixing; 0 = off
@@ -225,12 +225,12 @@ struct rlhf__config {
     struct rlhf__policy_config policy;
     struct rlhf__reference_config reference;
     struct rlhf__value_config value;
-    struct rlhf__score_config score;
+    struct rlhf__score_head_config score_head; // section "score"
     struct rlhf__data_config data;
     struct rlhf__prompts_config prompts;
     struct rlhf__sampling_config sampling;
     struct rlhf__response_config response;
-    struct rlhf__rewards_config rewards;
+    struct rlhf__mixing_config mixing; // section "rewards"
     struct rlhf__batch_config batch;
     struct rlhf__optim_config optim;
     struct rlhf__early_stop_config early_stop;

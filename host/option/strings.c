@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rlhf__strings_free(struct rlhf__strings *s) {
+void rlhf__strings_finish(struct rlhf__strings *s) {
     for (size_t i = 0; i < s->n; i++)
         free(s->item[i]);
     free(s->item);

@@ -4,13 +4,13 @@
 
 #include <stddef.h>
 
-// The strings live until rlhf__strings_free.
+// The strings live until rlhf__strings_finish.
 struct rlhf__strings {
     char **item;
     size_t n, cap;
 };
 
-void rlhf__strings_free(struct rlhf__strings *s); // [any]
+void rlhf__strings_finish(struct rlhf__strings *s); // [any]
 // A copy owned by s; NULL when text is NULL or memory is out. [any]
 const char *rlhf__strings_add(struct rlhf__strings *s, const char *text);
 

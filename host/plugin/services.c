@@ -106,7 +106,7 @@ static void fill_api(rlhf_host *api) {
 static void host_destroy(struct rlhf__host *h) {
     rlhf__note_finish(&h->said);
     free(h->instance.config);
-    rlhf__strings_free(&h->strings);
+    rlhf__strings_finish(&h->strings);
     free(h);
 }
 

@@ -49,14 +49,14 @@ rlhf_status rlhf__instance_save(const struct rlhf__instance *i, struct rlhf__buf
 
 // ---- reading ----------------------------------------------------------------------------------
 
-struct source {
+struct saved {
     rlhf_istream api; // first: read() casts back
     const uint8_t **at;
     const uint8_t *end;
 };
 
-static rlhf_status source_read(const rlhf_istream *api, void *bytes, uint64_t n) {
-    const struct source *s = (const struct source *)(const void *)api;
+static rlhf_status saved_read(const rlhf_istream *api, void *bytes, uint64_t n) {
+    const struct saved *s = (const struct saved *)(const void *)api;
     if (n > (uint64_t)(s->end - *s->at)) return RLHF_E_IO;
     if (n) memcpy(bytes, *s->at, (size_t)n);
     *s->at += n;
@@ -100,11 +100,11 @@ rlhf_status rlhf__instance_load(const struct rlhf__instance *i, const void *byte
     const char *why = open_block(bytes, n, d->id, &body, &body_len, &version);
     if (why) return rlhf__fail(err, RLHF_E_INVALID, "the stored state for %s %s", d->id, why);
     const uint8_t *at = body;
-    struct source source = {{sizeof(rlhf_istream), 0, source_read}, &at, body + body_len};
+    struct saved saved = {{sizeof(rlhf_istream), 0, saved_read}, &at, body + body_len};
     struct rlhf__call call = rlhf__call_begin(i, "load()");
-    rlhf_status status = rlhf__call_end(&call, d->load(i->self, &source.api, version), err);
+    rlhf_status status = rlhf__call_end(&call, d->load(i->self, &saved.api, version), err);
     if (status != RLHF_OK) return status;
-    if (at != source.end)
+    if (at != saved.end)
         return rlhf__fail(err, RLHF_E_INVALID, "%s read only %zu of the %zu bytes of its state",
                           d->id, (size_t)(at - body), body_len);
     return RLHF_OK;

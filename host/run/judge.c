@@ -12,7 +12,7 @@ static rlhf_status check(const struct rlhf__phase *p, uint8_t *finite, struct rl
     const float *judged = p->x.judged;
     for (uint32_t i = 0; i < p->x.rows.n; i++) {
         finite[i] = isfinite(judged[i]);
-        if (!finite[i] && p->config->rewards.nan_policy == RLHF__NAN_STOP)
+        if (!finite[i] && p->config->mixing.nan_policy == RLHF__NAN_STOP)
             return rlhf__fail(err, RLHF_E_NUMERIC,
                               "the judge %s gave %g for row %u of phase %lld; rewards.nan_policy "
                               "says stop (with zero or drop its opinion is left out)",

@@ -160,7 +160,7 @@ static rlhf_status calibrate(struct rlhf__reward_round *r, const struct rlhf__ep
 }
 
 static rlhf_status refit(struct rlhf__reward_round *r, uint64_t syncs, struct rlhf__error *err) {
-    uint32_t n = (uint32_t)r->config->score.calibrate;
+    uint32_t n = (uint32_t)r->config->score_head.calibrate;
     struct rlhf__episodes e = {0};
     if (n == 0) return RLHF_OK;
     rlhf_status st =

@@ -41,7 +41,7 @@ static rlhf_status draw(const struct rlhf__feed_env *env, const volatile sig_ato
                         struct rlhf__episodes *e, struct rlhf__error *err) {
     const struct rlhf__config *c = env->config;
     struct rlhf__rollout_request q = rlhf__rollout_request(c, m, prompts, NULL);
-    q.n = (uint32_t)c->score.calibrate;
+    q.n = (uint32_t)c->score_head.calibrate;
     q.stream = "calibrate";
     q.cancelled = cancelled;
     q.watch = rlhf__progress_watch(env->progress);
@@ -116,7 +116,7 @@ static rlhf_status fit(struct rlhf__reward_training *r, struct rlhf__reward_head
 
 static rlhf_status choose_head(const struct rlhf__feed_env *env, struct rlhf__reward_head *head,
                                int *fresh, struct rlhf__error *err) {
-    int32_t pooling = env->config->score.pooling;
+    int32_t pooling = env->config->score_head.pooling;
     const struct rlhf__model *policy = env->cast->policy;
     int found;
     rlhf_status st = rlhf__reward_head_read(policy->config, policy->dir, head, &found, err);
@@ -137,7 +137,7 @@ rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
                                          struct rlhf__error *err) {
     struct rlhf__model *policy = env->cast->policy, *own = NULL;
     int fresh = 0, was_classifier = rlhf__model_is_classifier(policy->config);
-    int samples = !resumed && env->config->score.calibrate > 0;
+    int samples = !resumed && env->config->score_head.calibrate > 0;
     *out = NULL;
     struct rlhf__reward_training *r = calloc(1, sizeof *r);
     if (!r) return RLHF__NOMEM(err, "out of memory for the reward model");

@@ -98,7 +98,7 @@ static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *l
                                struct rlhf__error *err) {
     char dir[4200];
     json_t *config = NULL;
-    rlhf_status st = rlhf__score_labels(r->config->score.labels, labels, err);
+    rlhf_status st = rlhf__score_labels(r->config->score_head.labels, labels, err);
     if (st != RLHF_OK || labels->n > 0) return st;
     rlhf__setup_policy_dir(r, dir);
     st = rlhf__hf_config_read(dir, &config, err);
@@ -110,7 +110,7 @@ static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *l
 
 static rlhf_status open_labelled(struct rlhf__run *r, struct rlhf__labels *labels, int named,
                                  struct rlhf__error *err) {
-    struct rlhf__setup_head head = {.pooling = r->config->score.pooling};
+    struct rlhf__setup_head head = {.pooling = r->config->score_head.pooling};
     if (named) RLHF_TRY(name_labels(r, labels, err));
     RLHF_TRY(rlhf__text_feed_open(&r->feed_env, labels, &r->feed, err));
     if (r->cast.plan.heads & RLHF_HEAD_SCORE) head.n_labels = labels->n;

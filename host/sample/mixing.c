@@ -94,15 +94,15 @@ void rlhf__mix(const struct rlhf__config *c, const struct rlhf__pay *pay, const 
     memset(e->score, 0, e->n * sizeof *e->score);
     memset(e->token[RLHF__TOKEN_REWARD], 0, e->total * sizeof(float));
     for (size_t k = 0; k < c->n_reward; k++)
-        add(e, &pay[k], keep, c->reward[k].weight, c->rewards.normalize == RLHF__NORMALIZE_BEFORE);
+        add(e, &pay[k], keep, c->reward[k].weight, c->mixing.normalize == RLHF__NORMALIZE_BEFORE);
     for (uint32_t i = 0; i < e->n; i++)
         take_reward(e, i);
     double mean = 0, std = 0;
-    int after = c->rewards.normalize == RLHF__NORMALIZE_AFTER;
+    int after = c->mixing.normalize == RLHF__NORMALIZE_AFTER;
     if (after) rlhf__mean_std(e->reward, keep, e->n, &mean, &std);
     for (uint32_t i = 0; i < e->n; i++) {
         if (after) normalise_row(e, i, mean, std);
-        clip(e, i, (double)(float)c->rewards.clip);
+        clip(e, i, (double)(float)c->mixing.clip);
         if (keep[i])
             penalise(e, i, &c->response, no_period[i]);
         else

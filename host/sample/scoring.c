@@ -220,9 +220,9 @@ static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__sc
         pay->row[i] = row_reward(c, e, i, pay->seq[i]);
         if (isfinite(pay->row[i])) continue;
         l->not_finite++;
-        if (s->config->rewards.nan_policy == RLHF__NAN_STOP)
+        if (s->config->mixing.nan_policy == RLHF__NAN_STOP)
             return refuse(s, k, x, i, pay->row[i], err);
-        if (s->config->rewards.nan_policy == RLHF__NAN_DROP) l->keep[i] = 0;
+        if (s->config->mixing.nan_policy == RLHF__NAN_DROP) l->keep[i] = 0;
         pay->seq[i] = pay->row[i] = 0;
         for (int32_t j = c->offset[i]; j < c->offset[i + 1]; j++)
             c->token[j] = 0;

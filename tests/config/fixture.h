@@ -35,7 +35,7 @@ static inline int fixture_setup(void **state) {
 static inline int fixture_teardown(void **state) {
     struct fixture *f = *state;
     void *s = f->scratch;
-    rlhf__config_free(&f->config);
+    rlhf__config_finish(&f->config);
     rlhf__plugins_destroy(f->plugins);
     int failed = scratch_teardown(&s);
     free(f);
@@ -48,7 +48,7 @@ static inline void add_reward(struct fixture *f, const char *text) {
 }
 
 static inline rlhf_status load(struct fixture *f, struct rlhf__error *err) {
-    rlhf__config_free(&f->config);
+    rlhf__config_finish(&f->config);
     return rlhf__config_load(&f->req, &f->config, err);
 }
 

@@ -37,7 +37,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     struct fixture *f = *state;
     free(f->config);
-    rlhf__strings_free(&f->strings);
+    rlhf__strings_finish(&f->strings);
     free(f);
     return 0;
 }

@@ -32,7 +32,7 @@ static void check_reads_back(const char *path, const struct rlhf__config *c) {
     FUZZ_CHECK(a.len == b.len && memcmp(a.data, b.data, a.len) == 0);
     rlhf__buf_free(&a);
     rlhf__buf_free(&b);
-    rlhf__config_free(&again);
+    rlhf__config_finish(&again);
 }
 
 static void as_file(const char *path, const uint8_t *data, size_t n) {
@@ -45,7 +45,7 @@ static void as_file(const char *path, const uint8_t *data, size_t n) {
         check_reads_back(path, &c);
     else
         FUZZ_CHECK(err.code == RLHF_E_INVALID && *err.text);
-    rlhf__config_free(&c);
+    rlhf__config_finish(&c);
 }
 
 static void as_assignments(const char *path, const uint8_t *data, size_t n) {
@@ -63,7 +63,7 @@ static void as_assignments(const char *path, const uint8_t *data, size_t n) {
         check_reads_back(path, &c);
     else
         FUZZ_CHECK(err.code == RLHF_E_INVALID && *err.text);
-    rlhf__config_free(&c);
+    rlhf__config_finish(&c);
     free(text);
 }
 

@@ -108,15 +108,15 @@ static void rewards_are_weighted_normalised_and_clipped(void **state) {
     mix(&c, raw, yes, no, score);
     close_to((double)score[0], 0, 0);
     close_to((double)score[3], 12, 0);
-    c.rewards.clip = 5;
+    c.mixing.clip = 5;
     mix(&c, raw, yes, no, score);
     close_to((double)score[3], 5, 0);
-    c.rewards.clip = 0;
-    c.rewards.normalize = RLHF__NORMALIZE_BEFORE;
+    c.mixing.clip = 0;
+    c.mixing.normalize = RLHF__NORMALIZE_BEFORE;
     mix(&c, raw, yes, no, score);
     double std = sqrt(3.5); // of 1 2 3 6, biased; the second reward has mean 2, std 2
     close_to((double)score[0], 2 * (1 - 3) / (std + 1e-5) - 0.5 * (4 - 2) / (2 + 1e-5), 1e-6);
-    c.rewards.normalize = RLHF__NORMALIZE_AFTER;
+    c.mixing.normalize = RLHF__NORMALIZE_AFTER;
     mix(&c, raw, yes, no, score);
     // Sums 0 2 6 12: mean 5, biased variance 21.
     close_to((double)score[2], 1 / (sqrt(21) + 1e-5), 1e-6);
@@ -157,8 +157,8 @@ static void token_rewards_are_part_of_the_row(void **state) {
     const uint8_t keep[4] = {1, 1, 0, 1}, finished[4] = {1, 0, 1, 1}, no_period[4] = {0, 0, 0, 1};
     for (int k = 0; k < 36; k++) {
         struct rlhf__config c = {.reward = reward, .n_reward = 2};
-        c.rewards.normalize = k % 3;
-        c.rewards.clip = k / 3 % 2;
+        c.mixing.normalize = k % 3;
+        c.mixing.clip = k / 3 % 2;
         c.response.truncate = k / 6 % 2 ? RLHF__TRUNCATE_PERIOD : RLHF__TRUNCATE_NONE;
         c.response.period_penalty = -3;
         c.response.non_stop = k / 12;
@@ -179,7 +179,7 @@ static void rewards_without_spread_normalise_to_nothing(void **state) {
     const uint8_t yes[4] = {1, 1, 1, 1}, no[4] = {0};
     for (int32_t k = 0; k < 4; k++) {
         struct rlhf__config c = {.reward = reward, .n_reward = 1};
-        c.rewards.normalize = k % 2 ? RLHF__NORMALIZE_BEFORE : RLHF__NORMALIZE_AFTER;
+        c.mixing.normalize = k % 2 ? RLHF__NORMALIZE_BEFORE : RLHF__NORMALIZE_AFTER;
         float score[4];
         mix_paid(&c, raw, yes, yes, no, k / 2, score);
         for (int i = 0; i < 4; i++)
