@@ -111,7 +111,7 @@ static void must(const struct bench *b, rlhf_status st, const char *what) {
 
 // Matrices N(0, 0.02)-like, norms 1, biases 0: what a fresh model has.
 static void fill_params(const struct bench *b, struct model *m) {
-    rlhf_param p;
+    rlhf_param p = {.size = sizeof p};
     for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
         uint64_t n = 1;
         for (int32_t k = 0; k < p.ndim; k++)
@@ -172,7 +172,7 @@ struct times {
 static void optimise(const struct bench *b, const struct model *m, struct moments *mom,
                      int64_t step, struct times *t) {
     const rlhf_compute *c = b->c;
-    rlhf_param p;
+    rlhf_param p = {.size = sizeof p};
     double norm = 0, part = 0, t0 = bench_now(b);
     uint64_t n[512];
     for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK && i < 512; i++) {
@@ -183,7 +183,8 @@ static void optimise(const struct bench *b, const struct model *m, struct moment
         norm += part;
     }
     double t1 = bench_now(b);
-    const rlhf_adamw a = {1e-5, 0.9, 0.999, 1e-8, 0.01, norm > 1 ? 0.5 : 1.0, step, 0, 0};
+    const rlhf_adamw a = {sizeof(rlhf_adamw),   0,   1e-5, 0.9, 0.999, 1e-8, 0.01,
+                          norm > 1 ? 0.5 : 1.0, step};
     for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK && i < 512; i++) {
         if (!mom[i].m) {
             must(b, c->alloc(c->ctx, n[i] * 4, &mom[i].m), "alloc");
@@ -213,8 +214,9 @@ static struct times train_step(const struct bench *b, const struct model *m, str
         offset[i] = i * b->len;
     for (int i = 0; i < b->rows; i++)
         prompt[i] = 1;
-    const rlhf_dist dist = {1, 1, 0, 0};
-    const rlhf_batch batch = {(uint32_t)b->rows, (uint32_t)total, ids, offset, prompt, NULL};
+    const rlhf_dist dist = RLHF_DIST_WHOLE;
+    const rlhf_batch batch = {
+        sizeof(rlhf_batch), (uint32_t)b->rows, (uint32_t)total, 0, ids, offset, prompt, NULL};
     const rlhf_forward fwd = {
         .size = sizeof fwd, .heads = RLHF_HEAD_LOGP, .train = 1, .dist = &dist};
     const rlhf_heads out = {.size = sizeof out, .logp = logp}, d = {.size = sizeof d, .logp = grad};
@@ -282,7 +284,7 @@ static void decode_step(const struct bench *b, const struct model *m, rlhf_gen *
         for (int k = 0; k < new_tokens; k++)
             ids[i * new_tokens + k] = step ? next[i] : (i * 131 + k * 17) % m->info.n_vocab;
     }
-    const rlhf_dist dist = {1, 1, 0, 0};
+    const rlhf_dist dist = RLHF_DIST_WHOLE;
     const rlhf_gen_step s = {.size = sizeof s,
                              .n = (uint32_t)n,
                              .slot = slot,

@@ -92,7 +92,8 @@ void bench_memory(const struct bench *b) {
     double best[3] = {1e30, 1e30, 1e30}, sum = 0;
     for (int i = 0; i < 4; i++)
         bench_check(b, c->alloc(c->ctx, n * 4, &p[i]), "alloc");
-    const rlhf_adamw a = {1e-4, 0.9, 0.999, 1e-8, 0.01, 1.0, 1, RLHF_ADAM_TORCH, 0};
+    const rlhf_adamw a = {
+        sizeof(rlhf_adamw), RLHF_ADAM_TORCH, 1e-4, 0.9, 0.999, 1e-8, 0.01, 1.0, 1};
     for (int r = 0; r < 5; r++) {
         double t[4];
         t[0] = bench_now(b);

@@ -198,7 +198,8 @@ rlhf_batch rlhf__episodes_batch(const struct rlhf__episodes *e, uint32_t from, u
                                 int32_t *offset) {
     for (uint32_t i = from; i <= to; i++)
         offset[i - from] = e->offset[i] - e->offset[from];
-    return (rlhf_batch){.n = to - from,
+    return (rlhf_batch){.size = sizeof(rlhf_batch),
+                        .n = to - from,
                         .total = (uint32_t)offset[to - from],
                         .ids = e->ids + e->offset[from],
                         .offset = offset,

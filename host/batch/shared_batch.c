@@ -81,7 +81,8 @@ rlhf_status rlhf__shared_batch_fill(struct rlhf__shared_batch *b, const struct r
     if (!share) return RLHF_OK;
     write_compact(b, &w, e, from, to, share);
     if (b->is_shared)
-        b->compact = (rlhf_batch){.n = w.rows,
+        b->compact = (rlhf_batch){.size = sizeof(rlhf_batch),
+                                  .n = w.rows,
                                   .total = (uint32_t)w.offset[w.rows],
                                   .ids = w.ids,
                                   .offset = w.offset,

@@ -153,7 +153,7 @@ static rlhf_status sample(const struct job *j, const struct rlhf__env *env,
     const uint32_t slots = all < RLHF__SLOTS ? (uint32_t)all : RLHF__SLOTS;
     const uint32_t each = o->n < BLOCK_ROWS ? (uint32_t)o->n : BLOCK_ROWS;
     rlhf_gen *session = NULL;
-    rlhf_dist dist = {1 / o->temperature, o->top_p, (int32_t)o->top_k, o->greedy};
+    rlhf_dist dist = RLHF_DIST(1 / o->temperature, o->top_p, (int32_t)o->top_k, o->greedy);
     struct rlhf__gen_request q = {.prefix_slots = rlhf__prefix_slots(j->m, slots, each),
                                   .max_new = (int32_t)o->max_new,
                                   .stop_id =

@@ -54,7 +54,7 @@ static rlhf_status load_config(struct rlhf__trial *t, const struct rlhf__env *en
     t->config.mixing.normalize = RLHF__NORMALIZE_NONE;
     t->config.mixing.clip = 0;
     // KL is of whole distributions
-    t->logp_dist = (rlhf_dist){1 / t->config.sampling.temperature, 1, 0, 0};
+    t->logp_dist = (rlhf_dist)RLHF_DIST(1 / t->config.sampling.temperature, 1, 0, 0);
     return st;
 }
 

@@ -55,7 +55,7 @@ static rlhf_status score_text(const struct rlhf__model *m, struct chunk *c,
     struct rlhf__episodes e = chunk_rows(c);
     float *logp = calloc(c->ids.n, sizeof *logp);
     if (!logp) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory evaluating");
-    rlhf_dist dist = {1, 1, 0, 0};
+    rlhf_dist dist = RLHF_DIST_WHOLE;
     struct rlhf__pass_out pass = {.logp = logp};
     rlhf_status st = rlhf__pass(m, &e, &dist, MICROBATCH_TOKENS, &pass, err);
     for (uint32_t i = 0; st == RLHF_OK && i < e.n; i++)
@@ -137,7 +137,7 @@ static rlhf_status score_labels(const struct rlhf__model *m, struct chunk *c,
     size_t width = (size_t)m->n_labels;
     float *logits = calloc((size_t)e.n * width, sizeof *logits);
     if (!logits) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory evaluating");
-    rlhf_dist dist = {1, 1, 0, 0};
+    rlhf_dist dist = RLHF_DIST_WHOLE;
     struct rlhf__pass_out pass = {.score = logits};
     rlhf_status st = rlhf__pass(m, &e, &dist, MICROBATCH_TOKENS, &pass, err);
     for (uint32_t i = 0; st == RLHF_OK && i < e.n; i++)

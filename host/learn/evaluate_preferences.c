@@ -38,7 +38,7 @@ struct judge {
 // score[i] += sign * the log-probability of row i's response.
 static rlhf_status add_logp(const struct rlhf__model *m, const struct rlhf__episodes *e, float sign,
                             struct rlhf__error *err) {
-    rlhf_dist dist = {1, 1, 0, 0};
+    rlhf_dist dist = RLHF_DIST_WHOLE;
     float *logp = e->token[RLHF__LOGP_OLD];
     struct rlhf__pass_out pass = {.logp = logp};
     rlhf_status st = rlhf__pass(m, e, &dist, MICROBATCH_TOKENS, &pass, err);

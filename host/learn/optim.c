@@ -51,10 +51,22 @@ static rlhf_status item_init(struct rlhf__optim *o, struct rlhf__optim_item *it,
     return st == RLHF_OK ? st : rlhf__compute_fail(t, st, "optimiser state", err);
 }
 
+// The name of an op that a step calls and the table lacks, or NULL.
+static const char *lacking(const rlhf_compute *t, const struct rlhf__optim_config *c) {
+    if (!RLHF_COMPUTE_HAS(t, sumsq)) return "sumsq";
+    if (!RLHF_COMPUTE_HAS(t, adamw)) return "adamw";
+    return c->kind == RLHF__OPTIM_MUON && !RLHF_COMPUTE_HAS(t, muon) ? "muon" : NULL;
+}
+
 rlhf_status rlhf__optim_create(const rlhf_compute *compute, const rlhf_param *params, uint32_t n,
                                const struct rlhf__optim_config *config, double head_lr,
                                struct rlhf__optim **out, struct rlhf__error *err) {
     *out = NULL;
+    const char *op = lacking(compute, config);
+    if (op)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "the compute backend '%s' does not support %s, which training needs",
+                          compute->name, op);
     struct rlhf__optim *o = calloc(1, sizeof *o);
     if (o) o->items = calloc(n ? n : 1, sizeof *o->items);
     if (!o || !o->items) {
@@ -106,11 +118,13 @@ static rlhf_status update_item(const struct rlhf__optim *o, const struct rlhf__o
     double decay = it->param.flags & RLHF_PARAM_DECAY ? c->weight_decay : 0;
     if (it->muon) {
         const int32_t in_out = (it->param.flags & RLHF_PARAM_IN_OUT) != 0;
-        rlhf_muon a = {c->muon_lr * factor, c->muon_momentum, decay, grad_scale, 1, 5, in_out, 0};
+        rlhf_muon a = {sizeof(rlhf_muon), 1,     5,         in_out, c->muon_lr * factor,
+                       c->muon_momentum,  decay, grad_scale};
         return t->muon(t->ctx, it->param.value, it->param.grad, it->m, it->rows, it->cols, &a);
     }
     double lr = (it->param.group == RLHF_PARAM_VALUE ? o->head_lr : c->lr) * factor;
-    rlhf_adamw a = {lr, c->beta1, c->beta2, c->eps, decay, grad_scale, o->step, c->epsilon, 0};
+    rlhf_adamw a = {sizeof(rlhf_adamw), c->epsilon, lr, c->beta1, c->beta2, c->eps, decay,
+                    grad_scale,         o->step};
     return t->adamw(t->ctx, it->param.value, it->param.grad, it->m, it->v, (uint64_t)it->n, &a);
 }
 

@@ -73,7 +73,7 @@ rlhf_status rlhf__classifier_logits(struct rlhf__classifier *c, uint32_t n, cons
     if (!offset || !ones) st = RLHF__NOMEM(err, "out of memory for %u texts", n);
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++)
         ones[i] = 1;
-    rlhf_dist dist = {1, 1, 0, 0};
+    rlhf_dist dist = RLHF_DIST_WHOLE;
     rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_SCORE, .dist = &dist};
     for (uint32_t from = 0, to; st == RLHF_OK && from < n; from = to) {
         to = encode(c, from, n, texts, &ids, offset, err);
@@ -81,7 +81,8 @@ rlhf_status rlhf__classifier_logits(struct rlhf__classifier *c, uint32_t n, cons
             st = err ? err->code : RLHF_E_NOMEM;
             break;
         }
-        rlhf_batch b = {.n = to - from,
+        rlhf_batch b = {.size = sizeof b,
+                        .n = to - from,
                         .total = (uint32_t)ids.n,
                         .ids = ids.data,
                         .offset = offset,

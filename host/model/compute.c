@@ -54,10 +54,22 @@ static rlhf_status load_entry(struct rlhf__compute *c, struct rlhf__error *err) 
 
 // libgomp's threads spin for milliseconds before they sleep. On a machine that runs anything else
 // that stalls every parallel region for a time slice (measured: 38 s instead of 2 s at a load of
-// 14), so they are told to sleep soon (no slower on a quiet machine). libgomp reads this when the
-// backend is loaded.
+// 14), so they are told to sleep soon (no slower on a quiet machine). Said here because libgomp
+// reads it when it is loaded, which is before any code of a backend that is linked with it runs.
 static void shorten_spinning(void) {
     if (!getenv("OMP_WAIT_POLICY")) setenv("GOMP_SPINCOUNT", "1000", 0);
+}
+
+#define MEMORY_OPS(X)                                                                              \
+    X(last_error)                                                                                  \
+    X(alloc) X(release) X(bytes_in_use) X(upload) X(download) X(copy) X(zero) X(convert) X(sync)
+#define RETURN_IF_LACKING(f)                                                                       \
+    if (!RLHF_COMPUTE_HAS(t, f)) return #f;
+
+// The name of a member that every table must have and this one lacks, or NULL.
+static const char *lacking(const rlhf_compute *t) {
+    MEMORY_OPS(RETURN_IF_LACKING)
+    return NULL;
 }
 
 rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *spec, struct rlhf__compute **out,
@@ -78,10 +90,14 @@ rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *spec, struct rlh
         if (st != RLHF_OK)
             rlhf__fail(err, st, "compute backend '%s': %s", spec->backend,
                        text[0] ? text : rlhf__status_text(st));
-        else if (c->table->size < RLHF_SIZE_TO(rlhf_compute, muon))
+        else if (c->table->size < RLHF_SIZE_TO(rlhf_compute, sync))
             st = rlhf__fail(err, RLHF_E_INVALID,
                             "compute backend '%s' has a table of %u bytes, at least %u are needed",
-                            c->path, c->table->size, RLHF_SIZE_TO(rlhf_compute, muon));
+                            c->path, c->table->size, RLHF_SIZE_TO(rlhf_compute, sync));
+        else if (lacking(c->table))
+            st = rlhf__fail(err, RLHF_E_INVALID,
+                            "compute backend '%s' has no %s, which every backend must have",
+                            c->path, lacking(c->table));
     }
     if (st != RLHF_OK) {
         rlhf__compute_close(c);
@@ -113,6 +129,7 @@ rlhf_status rlhf__compute_fail(const rlhf_compute *t, rlhf_status st, const char
 static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, uint32_t rows,
                            double budget) {
     uint64_t size = rlhf_dtype_size(dtype);
+    if (!RLHF_COMPUTE_HAS(t, linear)) return 0;
     rlhf_dev src = NULL, x = NULL, y = NULL;
     rlhf_weight *w = NULL;
     double best = 0;

@@ -101,7 +101,7 @@ static int32_t length(const struct rows *r, uint32_t i) { return r->offset[i + 1
 static rlhf_status forward(const struct rlhf__reward_model *rm, const struct rows *r,
                            const struct rlhf__reward_head *head, int32_t *offset, float *raw,
                            float *last, float *seq, struct rlhf__error *err) {
-    rlhf_dist dist = {1, 1, 0, 0};
+    rlhf_dist dist = RLHF_DIST_WHOLE;
     rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_TOKEN_SCORE, .dist = &dist};
     uint32_t n = r->to - r->from;
     const int32_t *prompt_len = r->prompt_len + r->from;
@@ -109,7 +109,8 @@ static rlhf_status forward(const struct rlhf__reward_model *rm, const struct row
         offset[i] = r->offset[r->from + i] - r->offset[r->from];
     for (uint32_t i = 0; i < n; i++)
         if (prompt_len[i] >= offset[i + 1] - offset[i]) f.heads |= RLHF_HEAD_SCORE;
-    rlhf_batch b = {.n = n,
+    rlhf_batch b = {.size = sizeof b,
+                    .n = n,
                     .total = (uint32_t)offset[n],
                     .ids = r->ids + r->offset[r->from],
                     .offset = offset,

@@ -106,8 +106,8 @@ static double largest_difference(const struct rlhf__episodes *e, const float *a,
 static rlhf_status compare(const struct rlhf__feed_env *env, const struct rlhf__model *m,
                            const struct rlhf__episodes *e, const char *what,
                            struct rlhf__error *err) {
-    // One numerical path: on a CPU the difference is exactly 0.
-    double allowed = m->compute->device == 1 ? 0 : 1e-3;
+    // One numerical path: where rows are exact the difference is 0.
+    double allowed = m->compute->flags & RLHF_COMPUTE_ROW_EXACT ? 0 : 1e-3;
     struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
     rlhf_status st =
         rlhf__pass(m, e, &env->cast->logp_dist, env->config->batch.microbatch_tokens, &out, err);

@@ -36,7 +36,7 @@ rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int3
 // Dist of the log-probs. What top-k and top-p left out while sampling is known from the rows
 // (prompt_feed.c), not from what they would leave out now.
 static rlhf_dist logp_dist(const struct rlhf__sampling_config *s, const rlhf_plan *plan) {
-    rlhf_dist d = {1, 1, 0, 0};
+    rlhf_dist d = RLHF_DIST_WHOLE;
     if (plan->source != RLHF_SOURCE_ROLLOUT) return d;
     if (!(plan->flags & RLHF_PLAN_UNIT_TEMPERATURE)) d.inv_temperature = 1 / s->temperature;
     return d;

@@ -68,7 +68,7 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const st
 }
 
 rlhf_dist rlhf__sampling_dist(const struct rlhf__sampling_config *s) {
-    return (rlhf_dist){1 / s->temperature, s->top_p, (int32_t)s->top_k, 0};
+    return (rlhf_dist)RLHF_DIST(1 / s->temperature, s->top_p, (int32_t)s->top_k, 0);
 }
 
 struct rlhf__rollout_request rlhf__rollout_request(const struct rlhf__config *c,

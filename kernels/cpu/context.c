@@ -76,6 +76,7 @@ static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_option
     t->device = 1;
     t->dtypes = 1u << RLHF_F32 | (cpu->has_bf16 ? 1u << RLHF_BF16 : 0u);
     t->threads = (uint32_t)cpu->threads;
+    t->flags = RLHF_COMPUTE_ROW_EXACT;
     t->name = "cpu";
     t->detail = cpu->detail;
     t->ctx = cpu;

@@ -31,11 +31,12 @@ static rlhf_status support_check(struct rlhf__cpu *cpu, const char *op, const rl
     return RLHF_OK;
 }
 
-// Copies the caller's struct (an older one is shorter) and checks it.
-static rlhf_status head_check(struct rlhf__cpu *cpu, const char *op, rlhf_lm_head *a,
-                              const rlhf_lm_head *from, int with_ref_of_backward) {
+// Copies the caller's struct and its dist, and checks them.
+static rlhf_status head_read(struct rlhf__cpu *cpu, const char *op, rlhf_lm_head *a,
+                             rlhf_dist *dist, const rlhf_lm_head *from, int with_ref_of_backward) {
     RLHF_TRY(rlhf__cpu_copy_in(cpu, op, a, sizeof *a, from, RLHF_SIZE_TO(rlhf_lm_head, d_weight)));
-    RLHF_TRY(rlhf__lm_dist_check(cpu, op, a->dist));
+    RLHF_TRY(rlhf__lm_dist_read(cpu, op, dist, a->dist));
+    a->dist = dist;
     RLHF_TRY(rlhf__lm_weight_check(cpu, op, a->weight, a->d, a->vocab, a->dtype));
     if (with_ref_of_backward ? a->d_kl != NULL : a->kl != NULL)
         RLHF_TRY(rlhf__lm_weight_check(cpu, op, a->ref_weight, a->d, a->vocab, a->dtype));
@@ -134,7 +135,8 @@ static int kept_serves(const struct rlhf__lm_kept *have, const struct rlhf__lm_k
 rlhf_status rlhf__cpu_lm_head(void *ctx, const rlhf_lm_head *from) {
     struct rlhf__cpu *cpu = ctx;
     rlhf_lm_head a;
-    RLHF_TRY(head_check(cpu, "lm_head", &a, from, 0));
+    rlhf_dist dist;
+    RLHF_TRY(head_read(cpu, "lm_head", &a, &dist, from, 0));
     cpu->lm_kept.valid = 0;
     const int with_ref = a.kl != NULL, with_entropy = a.entropy != NULL;
     const uint32_t step = rlhf__lm_block_rows(cpu, a.rows, a.vocab, a.dtype, with_ref);
@@ -193,7 +195,8 @@ static rlhf_status block_backward(struct rlhf__cpu *cpu, const rlhf_lm_head *a,
 rlhf_status rlhf__cpu_lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
     struct rlhf__cpu *cpu = ctx;
     rlhf_lm_head a;
-    RLHF_TRY(head_check(cpu, "lm_head_bwd", &a, from, 1));
+    rlhf_dist dist;
+    RLHF_TRY(head_read(cpu, "lm_head_bwd", &a, &dist, from, 1));
     if (a.rows == 0) return RLHF_OK;
     const int with_ref = a.d_kl != NULL, with_entropy = a.d_entropy != NULL;
     const uint32_t step = rlhf__lm_block_rows(cpu, a.rows, a.vocab, a.dtype, with_ref);

@@ -3,8 +3,10 @@
 
 #include <math.h>
 
-rlhf_status rlhf__lm_dist_check(struct rlhf__cpu *cpu, const char *op, const rlhf_dist *d) {
-    if (!d) return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: the distribution is NULL", op);
+rlhf_status rlhf__lm_dist_read(struct rlhf__cpu *cpu, const char *op, rlhf_dist *d,
+                               const rlhf_dist *from) {
+    if (!from) return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: the distribution is NULL", op);
+    RLHF_TRY(rlhf__cpu_copy_in(cpu, op, d, sizeof *d, from, RLHF_SIZE_TO(rlhf_dist, top_k)));
     if (!d->greedy && !(d->inv_temperature > 0.0 && isfinite(d->inv_temperature)))
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: inv_temperature is %g, must be above 0", op,
                               d->inv_temperature);

@@ -20,8 +20,9 @@ struct rlhf__lm_block {
     struct rlhf__head_stat *stat; // [rows]
 };
 
-// RLHF_E_INVALID when a field of d is out of range.
-rlhf_status rlhf__lm_dist_check(struct rlhf__cpu *cpu, const char *op, const rlhf_dist *d);
+// *d = the caller's struct. RLHF_E_INVALID when a field is out of range.
+rlhf_status rlhf__lm_dist_read(struct rlhf__cpu *cpu, const char *op, rlhf_dist *d,
+                               const rlhf_dist *from);
 
 // RLHF_E_INVALID unless w is a packed weight of k = d, n = vocab and dtype.
 rlhf_status rlhf__lm_weight_check(struct rlhf__cpu *cpu, const char *op, const rlhf_weight *w,

@@ -8,12 +8,14 @@
 #include <omp.h>
 #include <string.h>
 
-static rlhf_status sample_check(struct rlhf__cpu *cpu, rlhf_lm_sample *a,
-                                const rlhf_lm_sample *from) {
+static rlhf_status sample_read(struct rlhf__cpu *cpu, rlhf_lm_sample *a, rlhf_dist *dist,
+                               rlhf_dist *logp_dist, const rlhf_lm_sample *from) {
     RLHF_TRY(rlhf__cpu_copy_in(cpu, "lm_sample", a, sizeof *a, from,
                                RLHF_SIZE_TO(rlhf_lm_sample, host_logp)));
-    RLHF_TRY(rlhf__lm_dist_check(cpu, "lm_sample", a->dist));
-    RLHF_TRY(rlhf__lm_dist_check(cpu, "lm_sample", a->logp_dist));
+    RLHF_TRY(rlhf__lm_dist_read(cpu, "lm_sample", dist, a->dist));
+    RLHF_TRY(rlhf__lm_dist_read(cpu, "lm_sample", logp_dist, a->logp_dist));
+    a->dist = dist;
+    a->logp_dist = logp_dist;
     if (a->host_support && rlhf__lm_dist_cuts(a->logp_dist, a->vocab))
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
                               "lm_sample: logp_dist's top_k and top_p must be off where the "
@@ -82,7 +84,8 @@ rlhf_status rlhf__cpu_lm_sample(void *ctx, const rlhf_lm_sample *from) {
     struct rlhf__cpu *cpu = ctx;
     rlhf_lm_sample a;
     float *scratch = NULL;
-    RLHF_TRY(sample_check(cpu, &a, from));
+    rlhf_dist dist, logp_dist;
+    RLHF_TRY(sample_read(cpu, &a, &dist, &logp_dist, from));
     RLHF_TRY(scratch_place(cpu, a.vocab, &scratch));
     cpu->lm_kept.valid = 0;
     const uint32_t step = rlhf__lm_block_rows(cpu, a.rows, a.vocab, a.dtype, 0);

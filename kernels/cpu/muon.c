@@ -121,8 +121,12 @@ static double aspect(const rlhf_muon *a, int32_t rows, int32_t cols) {
 }
 
 rlhf_status rlhf__cpu_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows,
-                           int32_t cols, const rlhf_muon *a) {
+                           int32_t cols, const rlhf_muon *how) {
     struct rlhf__cpu *cpu = ctx;
+    rlhf_muon own;
+    const rlhf_muon *a = &own;
+    RLHF_TRY(
+        rlhf__cpu_copy_in(cpu, "muon", &own, sizeof own, how, RLHF_SIZE_TO(rlhf_muon, grad_scale)));
     if (rows < 1 || cols < 1 || a->ns_steps < 0)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "muon: a matrix of %d x %d, %d steps", rows,
                               cols, a->ns_steps);

@@ -43,8 +43,12 @@ static struct rlhf__adam_step step_of(const rlhf_adamw *a) {
 }
 
 rlhf_status rlhf__cpu_adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev v, uint64_t n,
-                            const rlhf_adamw *a) {
+                            const rlhf_adamw *how) {
     struct rlhf__cpu *cpu = ctx;
+    rlhf_adamw own;
+    const rlhf_adamw *a = &own;
+    RLHF_TRY(
+        rlhf__cpu_copy_in(cpu, "adamw", &own, sizeof own, how, RLHF_SIZE_TO(rlhf_adamw, step)));
     if (a->step < 1)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "adamw: step is %lld, the first is 1",
                               (long long)a->step);

@@ -15,7 +15,10 @@ struct rlhf__row rlhf__cpu_row(const rlhf_ragged *r, size_t i) {
     return row;
 }
 
-rlhf_status rlhf__cpu_check_ragged(struct rlhf__cpu *cpu, const char *op, const rlhf_ragged *r) {
+rlhf_status rlhf__cpu_read_ragged(struct rlhf__cpu *cpu, const char *op, rlhf_ragged *r,
+                                  const rlhf_ragged *from_caller) {
+    RLHF_TRY(rlhf__cpu_copy_in(cpu, op, r, sizeof *r, from_caller,
+                               RLHF_SIZE_TO(rlhf_ragged, prefix_len)));
     const int32_t *off = rlhf__cpu_i32(r->offset), *start = rlhf__cpu_i32(r->start);
     const int32_t *base = rlhf__cpu_i32(r->kv_base), *from = rlhf__cpu_i32(r->prefix_base);
     const int32_t *len = rlhf__cpu_i32(r->prefix_len);
@@ -38,8 +41,9 @@ rlhf_status rlhf__cpu_check_ragged(struct rlhf__cpu *cpu, const char *op, const 
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_check_training(struct rlhf__cpu *cpu, const char *op, const rlhf_ragged *r) {
-    RLHF_TRY(rlhf__cpu_check_ragged(cpu, op, r));
+rlhf_status rlhf__cpu_read_training(struct rlhf__cpu *cpu, const char *op, rlhf_ragged *r,
+                                    const rlhf_ragged *from) {
+    RLHF_TRY(rlhf__cpu_read_ragged(cpu, op, r, from));
     struct rlhf__row shared = {0};
     for (uint32_t i = 0; i < r->n; i++) {
         struct rlhf__row row = rlhf__cpu_row(r, i);

@@ -20,12 +20,14 @@ static inline int rlhf__cpu_row_shares(const rlhf_ragged *r, size_t i) {
     return r->prefix_len && (rlhf__cpu_i32(r->prefix_len))[i] > 0;
 }
 
-// RLHF_E_INVALID, naming op and row, when the arrays contradict each other, total, max_q or max_k.
-// [step]
-rlhf_status rlhf__cpu_check_ragged(struct rlhf__cpu *cpu, const char *op, const rlhf_ragged *r);
+// *r = the caller's struct. RLHF_E_INVALID, naming op and row, when the arrays contradict each
+// other, total, max_q or max_k. [step]
+rlhf_status rlhf__cpu_read_ragged(struct rlhf__cpu *cpu, const char *op, rlhf_ragged *r,
+                                  const rlhf_ragged *from_caller);
 
 // The same, and RLHF_E_UNSUPPORTED unless r is in the training layout (attention_bwd in
 // rlhf/compute.h). [step]
-rlhf_status rlhf__cpu_check_training(struct rlhf__cpu *cpu, const char *op, const rlhf_ragged *r);
+rlhf_status rlhf__cpu_read_training(struct rlhf__cpu *cpu, const char *op, rlhf_ragged *r,
+                                    const rlhf_ragged *from);
 
 #endif

@@ -34,7 +34,10 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim) {
     return 5 * keys * width + CHUNK_MAX * 2 * (keys + width) + ROWS_MAX * width;
 }
 
-static rlhf_status check_geometry(struct rlhf__cpu *cpu, const char *op, const rlhf_attn *a) {
+// *a = the caller's struct, in bounds.
+static rlhf_status read_geometry(struct rlhf__cpu *cpu, const char *op, rlhf_attn *a,
+                                 const rlhf_attn *from) {
+    RLHF_TRY(rlhf__cpu_copy_in(cpu, op, a, sizeof *a, from, RLHF_SIZE_TO(rlhf_attn, scale)));
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, op, a->dtype));
     if (a->heads <= 0)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: heads is %d, must be positive", op,
@@ -200,14 +203,18 @@ static rlhf_status forward_runs(struct rlhf__cpu *cpu, const struct fwd *f, floa
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_attention(void *ctx, const rlhf_attn *a, const rlhf_ragged *r, rlhf_dev out,
-                                rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
+rlhf_status rlhf__cpu_attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged *rows,
+                                rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
     struct rlhf__cpu *cpu = ctx;
+    rlhf_attn own_attn;
+    rlhf_ragged own_rows;
+    RLHF_TRY(read_geometry(cpu, "attention", &own_attn, attn));
+    RLHF_TRY(rlhf__cpu_read_ragged(cpu, "attention", &own_rows, rows));
+    const rlhf_attn *a = &own_attn;
+    const rlhf_ragged *r = &own_rows;
     const struct fwd f = {a, r, out, lse, q, k, v};
     float *ws;
     size_t stride, heads = (size_t)a->heads;
-    RLHF_TRY(check_geometry(cpu, "attention", a));
-    RLHF_TRY(rlhf__cpu_check_ragged(cpu, "attention", r));
     RLHF_TRY(scratch(cpu, RLHF__WS_ATTN, rlhf__attn_scratch(r->max_q, r->max_k, a->head_dim), &ws,
                      &stride));
     if (r->max_q == 1 && r->prefix_len && a->head_dim % LANES_MAX == 0)
@@ -279,15 +286,19 @@ static void backward_item(struct rlhf__cpu *cpu, const struct bwd *b, size_t i0,
     }
 }
 
-rlhf_status rlhf__cpu_attention_bwd(void *ctx, const rlhf_attn *a, const rlhf_ragged *r,
+rlhf_status rlhf__cpu_attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ragged *rows,
                                     rlhf_dev dq, rlhf_dev dk, rlhf_dev dv, rlhf_dev dout,
                                     rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k,
                                     rlhf_dev v) {
     struct rlhf__cpu *cpu = ctx;
+    rlhf_attn own_attn;
+    rlhf_ragged own_rows;
+    RLHF_TRY(read_geometry(cpu, "attention_bwd", &own_attn, attn));
+    RLHF_TRY(rlhf__cpu_read_training(cpu, "attention_bwd", &own_rows, rows));
+    const rlhf_attn *a = &own_attn;
+    const rlhf_ragged *r = &own_rows;
     float *ws;
     size_t ws_stride, heads = (size_t)a->heads;
-    RLHF_TRY(check_geometry(cpu, "attention_bwd", a));
-    RLHF_TRY(rlhf__cpu_check_training(cpu, "attention_bwd", r));
     RLHF_TRY(scratch(cpu, RLHF__WS_ATTN_BWD,
                      rlhf__attn_scratch_bwd(r->max_q, r->max_k, a->head_dim), &ws, &ws_stride));
     const struct bwd b = {a, r, dq, dk, dv, dout, out, lse, q, k, v};

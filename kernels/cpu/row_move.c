@@ -101,12 +101,14 @@ rlhf_status rlhf__cpu_pool_bwd(void *ctx, rlhf_dev dx, rlhf_dev dout, rlhf_dev o
 }
 
 rlhf_status rlhf__cpu_kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_dev k,
-                               rlhf_dev v, int64_t kv_src_stride, const rlhf_ragged *rows,
+                               rlhf_dev v, int64_t kv_src_stride, const rlhf_ragged *from_caller,
                                int32_t d, int32_t dtype) {
     struct rlhf__cpu *cpu = ctx;
+    rlhf_ragged own_rows;
+    const rlhf_ragged *rows = &own_rows;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "kv_store", d));
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, "kv_store", dtype));
-    RLHF_TRY(rlhf__cpu_check_ragged(cpu, "kv_store", rows));
+    RLHF_TRY(rlhf__cpu_read_ragged(cpu, "kv_store", &own_rows, from_caller));
     const int32_t *off = rlhf__cpu_i32(rows->offset), *start = rlhf__cpu_i32(rows->start);
     const int32_t *base = rlhf__cpu_i32(rows->kv_base), *shared = rlhf__cpu_i32(rows->prefix_len);
     size_t size = rlhf_dtype_size(dtype), bytes = (size_t)d * size;

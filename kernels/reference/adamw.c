@@ -13,7 +13,11 @@ static double step_size(const rlhf_adamw *a, double m, double v) {
 }
 
 rlhf_status rlhf__ref_adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev v, uint64_t n,
-                            const rlhf_adamw *a) {
+                            const rlhf_adamw *how) {
+    rlhf_adamw own;
+    const rlhf_adamw *a = &own;
+    RLHF_TRY(
+        rlhf__ref_copy_in(ctx, "adamw", &own, sizeof own, how, RLHF_SIZE_TO(rlhf_adamw, step)));
     const struct rlhf__ref_use uses[] = {
         rlhf__ref_range(w, n, sizeof(float)), rlhf__ref_range(g, n, sizeof(float)),
         rlhf__ref_range(m, n, sizeof(float)), rlhf__ref_range(v, n, sizeof(float))};

@@ -22,8 +22,9 @@ struct rlhf__ref_span rlhf__ref_ragged_span(const rlhf_ragged *r, uint32_t i) {
     return s;
 }
 
-rlhf_status rlhf__ref_ragged_prefix(struct rlhf__ref *r, const char *op, const rlhf_ragged *g) {
-    r->op = op;
+rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragged *g,
+                                  const rlhf_ragged *from) {
+    RLHF_TRY(rlhf__ref_copy_in(r, op, g, sizeof *g, from, RLHF_SIZE_TO(rlhf_ragged, prefix_len)));
     if (!g->prefix_base == !g->prefix_len) return RLHF_OK;
     return rlhf__ref_fail(r, RLHF_E_INVALID,
                           "prefix_base and prefix_len must both be NULL or none");
@@ -55,7 +56,9 @@ rlhf_status rlhf__ref_ragged_check(struct rlhf__ref *r, const rlhf_ragged *g) {
     return RLHF_OK;
 }
 
-rlhf_status rlhf__ref_attn_check(struct rlhf__ref *r, const char *op, const rlhf_attn *a) {
+rlhf_status rlhf__ref_attn_read(struct rlhf__ref *r, const char *op, rlhf_attn *a,
+                                const rlhf_attn *from) {
+    RLHF_TRY(rlhf__ref_copy_in(r, op, a, sizeof *a, from, RLHF_SIZE_TO(rlhf_attn, scale)));
     RLHF_TRY(rlhf__ref_check_dtype(r, op, a->dtype));
     const int64_t width = (int64_t)a->heads * a->head_dim;
     if (a->heads < 1 || a->head_dim < 1 || a->q_stride < width || a->kv_stride < width ||
@@ -74,11 +77,13 @@ uint64_t rlhf__ref_attn_bytes(const rlhf_attn *a, uint64_t tokens, int64_t strid
 }
 
 rlhf_status rlhf__ref_kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_dev k,
-                               rlhf_dev v, int64_t kv_src_stride, const rlhf_ragged *r, int32_t d,
-                               int32_t dtype) {
+                               rlhf_dev v, int64_t kv_src_stride, const rlhf_ragged *rows,
+                               int32_t d, int32_t dtype) {
+    rlhf_ragged own_rows;
+    const rlhf_ragged *r = &own_rows;
     RLHF_TRY(rlhf__ref_check_width(ctx, "kv_store", d));
     RLHF_TRY(rlhf__ref_check_dtype(ctx, "kv_store", dtype));
-    RLHF_TRY(rlhf__ref_ragged_prefix(ctx, "kv_store", r));
+    RLHF_TRY(rlhf__ref_ragged_read(ctx, "kv_store", &own_rows, rows));
     const uint64_t w = (uint64_t)d, stride = (uint64_t)kv_src_stride;
     const uint64_t src = r->total ? ((r->total - 1) * stride + w) * rlhf_dtype_size(dtype) : 0;
     const struct rlhf__ref_use uses[] = {
@@ -142,10 +147,14 @@ static void attention_row(const rlhf_attn *a, struct rlhf__ref_span s, double *p
     }
 }
 
-rlhf_status rlhf__ref_attention(void *ctx, const rlhf_attn *a, const rlhf_ragged *r, rlhf_dev out,
-                                rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
-    RLHF_TRY(rlhf__ref_attn_check(ctx, "attention", a));
-    RLHF_TRY(rlhf__ref_ragged_prefix(ctx, "attention", r));
+rlhf_status rlhf__ref_attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged *rows,
+                                rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
+    rlhf_attn own_attn;
+    rlhf_ragged own_rows;
+    const rlhf_attn *a = &own_attn;
+    const rlhf_ragged *r = &own_rows;
+    RLHF_TRY(rlhf__ref_attn_read(ctx, "attention", &own_attn, attn));
+    RLHF_TRY(rlhf__ref_ragged_read(ctx, "attention", &own_rows, rows));
     const struct rlhf__ref_use uses[] = {
         {out, rlhf__ref_attn_bytes(a, r->total, a->out_stride)},
         rlhf__ref_optional(lse, r->total, (uint64_t)a->heads * sizeof(float)),

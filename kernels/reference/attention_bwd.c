@@ -107,12 +107,16 @@ static rlhf_status check_training_layout(struct rlhf__ref *r, const rlhf_ragged 
     return RLHF_OK;
 }
 
-rlhf_status rlhf__ref_attention_bwd(void *ctx, const rlhf_attn *a, const rlhf_ragged *r,
+rlhf_status rlhf__ref_attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ragged *rows,
                                     rlhf_dev dq, rlhf_dev dk, rlhf_dev dv, rlhf_dev dout,
                                     rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k,
                                     rlhf_dev v) {
-    RLHF_TRY(rlhf__ref_attn_check(ctx, "attention_bwd", a));
-    RLHF_TRY(rlhf__ref_ragged_prefix(ctx, "attention_bwd", r));
+    rlhf_attn own_attn;
+    rlhf_ragged own_rows;
+    const rlhf_attn *a = &own_attn;
+    const rlhf_ragged *r = &own_rows;
+    RLHF_TRY(rlhf__ref_attn_read(ctx, "attention_bwd", &own_attn, attn));
+    RLHF_TRY(rlhf__ref_ragged_read(ctx, "attention_bwd", &own_rows, rows));
     const uint64_t q_bytes = rlhf__ref_attn_bytes(a, r->total, a->q_stride);
     const uint64_t kv_bytes = rlhf__ref_attn_bytes(a, r->total, a->kv_stride);
     const uint64_t out_bytes = rlhf__ref_attn_bytes(a, r->total, a->out_stride);

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-rlhf_status rlhf__ref_dist_check(struct rlhf__ref *r, const rlhf_dist *d) {
-    if (!d) return rlhf__ref_fail(r, RLHF_E_INVALID, "the distribution is NULL");
+rlhf_status rlhf__ref_dist_read(struct rlhf__ref *r, rlhf_dist *d, const rlhf_dist *from) {
+    if (!from) return rlhf__ref_fail(r, RLHF_E_INVALID, "the distribution is NULL");
+    RLHF_TRY(rlhf__ref_copy_in(r, r->op, d, sizeof *d, from, RLHF_SIZE_TO(rlhf_dist, top_k)));
     if (!d->greedy && !(d->inv_temperature > 0.0 && isfinite(d->inv_temperature)))
         return rlhf__ref_fail(r, RLHF_E_INVALID, "inv_temperature %g, must be above 0",
                               d->inv_temperature);

@@ -16,8 +16,8 @@ struct rlhf__ref_ranked {
     int64_t id;
 };
 
-// RLHF_E_INVALID when a field of d is out of range; r->op must be set.
-rlhf_status rlhf__ref_dist_check(struct rlhf__ref *r, const rlhf_dist *d);
+// *d = the caller's struct. RLHF_E_INVALID when a field is out of range; r->op must be set.
+rlhf_status rlhf__ref_dist_read(struct rlhf__ref *r, rlhf_dist *d, const rlhf_dist *from);
 
 // 1 / temperature; 1 when the distribution is greedy, as rlhf_dist says it is then ignored.
 double rlhf__ref_dist_scale(const rlhf_dist *d);

@@ -21,10 +21,11 @@ static const uint32_t *support_of(const rlhf_lm_head *a, uint64_t t) {
     return (const uint32_t *)rlhf__ref_mem(a->support) + t * rlhf_support_words(a->vocab);
 }
 
-rlhf_status rlhf__ref_head_check(struct rlhf__ref *r, const char *op, rlhf_lm_head *a,
-                                 const rlhf_lm_head *from, int backward) {
+rlhf_status rlhf__ref_head_read(struct rlhf__ref *r, const char *op, rlhf_lm_head *a,
+                                rlhf_dist *dist, const rlhf_lm_head *from, int backward) {
     RLHF_TRY(rlhf__ref_copy_in(r, op, a, sizeof *a, from, RLHF_SIZE_TO(rlhf_lm_head, d_weight)));
-    RLHF_TRY(rlhf__ref_dist_check(r, a->dist));
+    RLHF_TRY(rlhf__ref_dist_read(r, dist, a->dist));
+    a->dist = dist;
     const int with_kl = backward ? a->d_kl != NULL : a->kl != NULL;
     const uint32_t flags = backward && a->d_hidden ? RLHF_WEIGHT_BACKWARD : 0;
     RLHF_TRY(check_head_weight(r, op, "weight", a, a->weight, flags));
@@ -96,8 +97,9 @@ struct rlhf__ref_use rlhf__ref_head_support(const rlhf_lm_head *a) {
 
 rlhf_status rlhf__ref_lm_head(void *ctx, const rlhf_lm_head *from) {
     rlhf_lm_head a;
+    rlhf_dist dist;
     struct rlhf__ref_head_row s;
-    RLHF_TRY(rlhf__ref_head_check(ctx, "lm_head", &a, from, 0));
+    RLHF_TRY(rlhf__ref_head_read(ctx, "lm_head", &a, &dist, from, 0));
     const uint64_t hidden = (uint64_t)a.rows * (uint64_t)a.d * rlhf_dtype_size(a.dtype);
     const struct rlhf__ref_use uses[] = {{a.hidden, hidden},
                                          rlhf__ref_range(a.target, a.rows, sizeof(int32_t)),

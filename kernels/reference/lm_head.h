@@ -10,9 +10,10 @@ struct rlhf__ref_head_row {
     struct rlhf__ref_ranked *ranked;
 };
 
-// Copies the caller's struct into *a and checks it. backward: the fields of lm_head_bwd as well.
-rlhf_status rlhf__ref_head_check(struct rlhf__ref *r, const char *op, rlhf_lm_head *a,
-                                 const rlhf_lm_head *from, int backward);
+// Copies the caller's struct into *a, its dist into *dist, and checks them. backward: the fields of
+// lm_head_bwd as well.
+rlhf_status rlhf__ref_head_read(struct rlhf__ref *r, const char *op, rlhf_lm_head *a,
+                                rlhf_dist *dist, const rlhf_lm_head *from, int backward);
 
 rlhf_status rlhf__ref_head_row_init(struct rlhf__ref *r, struct rlhf__ref_head_row *s,
                                     int32_t vocab);

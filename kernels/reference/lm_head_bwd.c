@@ -76,8 +76,9 @@ static void all_rows(const rlhf_lm_head *a, struct rlhf__ref_head_row *s, double
 
 rlhf_status rlhf__ref_lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
     rlhf_lm_head a;
+    rlhf_dist dist;
     struct rlhf__ref_head_row s;
-    RLHF_TRY(rlhf__ref_head_check(ctx, "lm_head_bwd", &a, from, 1));
+    RLHF_TRY(rlhf__ref_head_read(ctx, "lm_head_bwd", &a, &dist, from, 1));
     const uint64_t d = (uint64_t)a.d, vocab = (uint64_t)a.vocab;
     const uint64_t hidden = a.rows * d * rlhf_dtype_size(a.dtype);
     const uint64_t weights = a.d_weight ? d * vocab : 0;

@@ -68,12 +68,14 @@ static rlhf_status sample_row(struct rlhf__ref *r, const struct sampler *s, cons
     return RLHF_OK;
 }
 
-static rlhf_status check_sample(struct rlhf__ref *r, rlhf_lm_sample *a,
-                                const rlhf_lm_sample *from) {
+static rlhf_status read_sample(struct rlhf__ref *r, rlhf_lm_sample *a, rlhf_dist *dist,
+                               rlhf_dist *logp_dist, const rlhf_lm_sample *from) {
     RLHF_TRY(rlhf__ref_copy_in(r, "lm_sample", a, sizeof *a, from,
                                RLHF_SIZE_TO(rlhf_lm_sample, host_logp)));
-    RLHF_TRY(rlhf__ref_dist_check(r, a->dist));
-    RLHF_TRY(rlhf__ref_dist_check(r, a->logp_dist));
+    RLHF_TRY(rlhf__ref_dist_read(r, dist, a->dist));
+    RLHF_TRY(rlhf__ref_dist_read(r, logp_dist, a->logp_dist));
+    a->dist = dist;
+    a->logp_dist = logp_dist;
     if (a->host_support && rlhf__ref_dist_cuts(a->logp_dist, a->vocab))
         return rlhf__ref_fail(
             r, RLHF_E_INVALID,
@@ -88,7 +90,8 @@ static rlhf_status check_sample(struct rlhf__ref *r, rlhf_lm_sample *a,
 
 rlhf_status rlhf__ref_lm_sample(void *ctx, const rlhf_lm_sample *from) {
     rlhf_lm_sample a;
-    RLHF_TRY(check_sample(ctx, &a, from));
+    rlhf_dist dist, logp_dist;
+    RLHF_TRY(read_sample(ctx, &a, &dist, &logp_dist, from));
     const uint64_t vocab = (uint64_t)a.vocab;
     const struct rlhf__ref_use uses[] = {
         rlhf__ref_range(a.hidden, a.rows * (uint64_t)a.d, rlhf_dtype_size(a.dtype))};

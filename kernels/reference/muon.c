@@ -63,7 +63,11 @@ static double aspect(const rlhf_muon *a, int32_t rows, int32_t cols) {
 }
 
 rlhf_status rlhf__ref_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows,
-                           int32_t cols, const rlhf_muon *a) {
+                           int32_t cols, const rlhf_muon *how) {
+    rlhf_muon own;
+    const rlhf_muon *a = &own;
+    RLHF_TRY(
+        rlhf__ref_copy_in(ctx, "muon", &own, sizeof own, how, RLHF_SIZE_TO(rlhf_muon, grad_scale)));
     RLHF_TRY(rlhf__ref_check_width(ctx, "muon", cols));
     RLHF_TRY(rlhf__ref_check_width(ctx, "muon", rows));
     const uint64_t nr = (uint64_t)rows, nc = (uint64_t)cols, n = nr < nc ? nr : nc, size = nr * nc;

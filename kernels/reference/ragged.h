@@ -20,11 +20,13 @@ static inline uint64_t rlhf__ref_key(const struct rlhf__ref_span *s, uint64_t j)
 struct rlhf__ref_span rlhf__ref_ragged_span(const rlhf_ragged *r, uint32_t i);
 
 // RLHF_E_INVALID when the arrays contradict n, total, max_q or max_k, hold negative numbers, or a
-// prefix is longer than what lies before the first query. Needs rlhf__ref_ragged_prefix before.
+// prefix is longer than what lies before the first query.
 rlhf_status rlhf__ref_ragged_check(struct rlhf__ref *r, const rlhf_ragged *g);
 
-// RLHF_E_INVALID when only one of the two prefix arrays is there; r->op is set to op.
-rlhf_status rlhf__ref_ragged_prefix(struct rlhf__ref *r, const char *op, const rlhf_ragged *g);
+// *g = the caller's struct. RLHF_E_INVALID when only one of the two prefix arrays is there; r->op
+// is set to op.
+rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragged *g,
+                                  const rlhf_ragged *from);
 
 // The five arrays of g as arguments of an op: the initialisers of struct rlhf__ref_use elements.
 #define RLHF__REF_RAGGED_USES(g)                                                                   \
@@ -34,8 +36,9 @@ rlhf_status rlhf__ref_ragged_prefix(struct rlhf__ref *r, const char *op, const r
         rlhf__ref_optional((g)->prefix_base, (g)->n, sizeof(int32_t)),                             \
         rlhf__ref_optional((g)->prefix_len, (g)->n, sizeof(int32_t))
 
-// RLHF_E_INVALID when the geometry is impossible; r->op is set to op.
-rlhf_status rlhf__ref_attn_check(struct rlhf__ref *r, const char *op, const rlhf_attn *a);
+// *a = the caller's struct. RLHF_E_INVALID when the geometry is impossible; r->op is set to op.
+rlhf_status rlhf__ref_attn_read(struct rlhf__ref *r, const char *op, rlhf_attn *a,
+                                const rlhf_attn *from);
 
 // Bytes that `tokens` tokens with `stride` elements between them take, heads * head_dim wide.
 uint64_t rlhf__ref_attn_bytes(const rlhf_attn *a, uint64_t tokens, int64_t stride);

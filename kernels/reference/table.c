@@ -11,6 +11,7 @@ static const rlhf_compute table = {
     .device = 1,
     .dtypes = 1u << RLHF_F32 | 1u << RLHF_BF16,
     .threads = 1,
+    .flags = RLHF_COMPUTE_ROW_EXACT,
     .name = "reference",
     .detail = "naive C, double accumulation, 1 thread",
     .last_error = last_error,

@@ -83,7 +83,8 @@ static void check_lm(const struct fixture *f, const char *name) {
         float logp[64];
         same_ids(name, m->tok, row, &ids);
         const int32_t offset[] = {0, (int32_t)ids.n}, prompt_len[] = {1};
-        const rlhf_batch b = {.n = 1,
+        const rlhf_batch b = {.size = sizeof b,
+                              .n = 1,
                               .total = (uint32_t)ids.n,
                               .ids = ids.data,
                               .offset = offset,

@@ -80,7 +80,7 @@ def main():
     ]
     for lr, b1, b2, eps, wd, scale, tf1 in configs:
         w, m, v = (adamw_tf1 if tf1 else adamw_torch)(lr, b1, b2, eps, wd, scale)
-        print(f"    {{{{{lr}, {b1}, {b2}, {eps}, {wd}, {scale}, 1, {tf1}, 0}},")
+        print(f"    {{{{sizeof(rlhf_adamw), {tf1}, {lr}, {b1}, {b2}, {eps}, {wd}, {scale}, 1}},")
         print(f"     {array(w)}, {array(m)}, {array(v)}}},")
     print("};")
     print("static const struct {\n    int32_t rows, cols, stride, n;\n    rlhf_muon how;")
@@ -100,7 +100,7 @@ def main():
     ]:
         w, mom = muon(rows, cols, 0.02, 0.95, wd, scale, nesterov, 5, in_out)
         w, mom = w[::stride][:64], mom[::stride][:64]
-        print(f"    {{{rows}, {cols}, {stride}, {len(w)}, {{0.02, 0.95, {wd}, {scale}, {nesterov}, 5, {in_out}, 0}},")
+        print(f"    {{{rows}, {cols}, {stride}, {len(w)}, {{sizeof(rlhf_muon), {nesterov}, 5, {in_out}, 0.02, 0.95, {wd}, {scale}}},")
         print(f"     {array(w)}, {array(mom)}}},")
     print("};\n// clang-format on")
 

@@ -79,7 +79,7 @@ def main():
         (1.3, 1.3, 0, 1.0),
     ]:
         bits, target, heads, dh, dw = case(sample_t, score_t, top_k, top_p)
-        print(f"    {{{{{1 / sample_t!r}, {top_p}, {top_k}, 0}}, {{{1 / score_t!r}, 1.0, 0, 0}},")
+        print(f"    {{RLHF_DIST({1 / sample_t!r}, {top_p}, {top_k}, 0), RLHF_DIST({1 / score_t!r}, 1.0, 0, 0),")
         print(f"     {array(bits, '{:#x}')}, {array(target, '{}')},")
         print("     " + ", ".join(array(x.tolist()) for x in heads) + ",")
         print(f"     {array(dh.reshape(-1).tolist())},\n     {array(dw.reshape(-1).tolist())}}},")

@@ -48,6 +48,7 @@ static struct layout make_layout(struct call *k, const struct shape *s) {
     const uint64_t d = l.d;
     int32_t *start = call_host(k, (k->n_rows + 1) * sizeof *start);
     l.offset = call_host(k, (k->n_rows + 1) * sizeof *l.offset);
+    l.ragged.size = sizeof l.ragged;
     l.ragged.n = k->n_rows;
     for (uint32_t i = 0; i < k->n_rows; i++) {
         const uint32_t len = lens[k->rows[i] % CHECK_COUNT(lens)];
@@ -68,7 +69,8 @@ static struct layout make_layout(struct call *k, const struct shape *s) {
     call_finish(&tokens);
     l.k = rlhf_dev_at(l.q, d * rlhf_dtype_size(s->dtype));
     l.v = rlhf_dev_at(l.k, d * rlhf_dtype_size(s->dtype));
-    l.attn = (rlhf_attn){.heads = s->heads,
+    l.attn = (rlhf_attn){.size = sizeof(rlhf_attn),
+                         .heads = s->heads,
                          .head_dim = s->head_dim,
                          .causal = s->causal,
                          .dtype = s->dtype,
@@ -131,7 +133,7 @@ static int cache_step(struct call *all, const struct shape *s, const struct layo
     int32_t *meta = call_host(&k, 4ull * (s->rows + 1) * sizeof *meta);
     int32_t *offset = meta, *start = meta + s->rows + 1, *base = start + s->rows + 1;
     uint32_t *row = call_host(&k, s->rows * sizeof *row), *src;
-    rlhf_ragged r = {0};
+    rlhf_ragged r = {.size = sizeof r};
     src = call_host(&k, l->ragged.total * sizeof *src);
     for (uint32_t j = 0; j < s->rows; j++) {
         const uint32_t i = s->rows - 1 - j, len = lens[i % CHECK_COUNT(lens)];

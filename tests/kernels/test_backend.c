@@ -27,6 +27,7 @@ static void description(void **state) {
         const rlhf_compute *c = backend(k, i);
         assert_int_equal(c->size, sizeof *c);
         assert_int_equal(c->device, 1);
+        assert_int_equal(c->flags, RLHF_COMPUTE_ROW_EXACT);
         assert_true(c->dtypes & 1u << RLHF_F32);
         // Every table entry is there.
         const size_t first = offsetof(rlhf_compute, last_error);
@@ -152,14 +153,14 @@ static void shapes(void **state) {
         refused(c, c->pool(c->ctx, y, x, o, 1, 16, 7), RLHF_E_UNSUPPORTED, "pooling 7");
         refused(c, c->convert(c->ctx, y, RLHF_I32, x, RLHF_F32, 16), RLHF_E_INVALID,
                 "convert to i32");
-        rlhf_ragged r = {.n = 1, .total = 4, .max_q = 4, .max_k = 4, .offset = o};
+        rlhf_ragged r = {.size = sizeof r, .n = 1, .total = 4, .max_q = 4, .max_k = 4, .offset = o};
         r.start = r.kv_base = call_zeros(&k, 1, RLHF_I32);
-        rlhf_attn a = {0, 16, 1, RLHF_F32, 16, 16, 16, 0.25};
+        rlhf_attn a = {sizeof(rlhf_attn), 0, 16, 1, RLHF_F32, 0, 16, 16, 16, 0.25};
         refused(c, c->attention(c->ctx, &a, &r, y, NULL, x, x, x), RLHF_E_INVALID, "no heads");
         a.heads = 1;
         a.dtype = RLHF_I32;
         refused(c, c->attention(c->ctx, &a, &r, y, NULL, x, x, x), RLHF_E_INVALID, "i32 heads");
-        const rlhf_adamw adam = {1e-3, 0.9, 0.999, 1e-8, 0.0, 1.0, 0, 0, 0};
+        const rlhf_adamw adam = {sizeof(rlhf_adamw), 0, 1e-3, 0.9, 0.999, 1e-8, 0.0, 1.0, 0};
         refused(c, c->adamw(c->ctx, x, y, x, y, 16, &adam), RLHF_E_INVALID, "adamw step 0");
         call_finish(&k);
     }
@@ -169,7 +170,7 @@ static void heads(void **state) {
     for (int i = 0; i < 2; i++) {
         rlhf_compute *c = backend(*state, i);
         struct call k = {.c = c};
-        rlhf_dist dist = {1.0, 1.0, 0, 0};
+        rlhf_dist dist = RLHF_DIST_WHOLE;
         int32_t target[] = {1, 2};
         float w[16 * 20] = {0};
         rlhf_lm_head a = {
@@ -188,8 +189,8 @@ static void heads(void **state) {
         bad = a;
         bad.d_hidden = call_zeros(&k, 32, RLHF_F32);
         refused(c, c->lm_head_bwd(c->ctx, &bad), RLHF_E_INVALID, "no backward weight");
-        const rlhf_dist bad_dist[] = {
-            {0.0, 1.0, 0, 0}, {1.0, 0.0, 0, 0}, {1.0, 1.5, 0, 0}, {1.0, 1.0, -1, 0}};
+        const rlhf_dist bad_dist[] = {RLHF_DIST(0.0, 1.0, 0, 0), RLHF_DIST(1.0, 0.0, 0, 0),
+                                      RLHF_DIST(1.0, 1.5, 0, 0), RLHF_DIST(1.0, 1.0, -1, 0)};
         for (size_t j = 0; j < CHECK_COUNT(bad_dist); j++) {
             bad = a;
             bad.dist = &bad_dist[j];
@@ -199,11 +200,97 @@ static void heads(void **state) {
     }
 }
 
+// ---- argument structs of other versions ----
+
+// Arguments of every op that takes a sized struct.
+struct sized_args {
+    rlhf_dev x, y;
+    rlhf_ragged rows;
+    rlhf_attn attn;
+    rlhf_lm_head head;
+};
+
+static rlhf_status call_attn(rlhf_compute *c, const struct sized_args *a, const void *s) {
+    return c->attention(c->ctx, s, &a->rows, a->y, NULL, a->x, a->x, a->x);
+}
+
+static rlhf_status call_rows(rlhf_compute *c, const struct sized_args *a, const void *s) {
+    return c->attention(c->ctx, &a->attn, s, a->y, NULL, a->x, a->x, a->x);
+}
+
+static rlhf_status call_kv_rows(rlhf_compute *c, const struct sized_args *a, const void *s) {
+    return c->kv_store(c->ctx, a->y, a->y, a->x, a->x, 16, s, 16, RLHF_F32);
+}
+
+static rlhf_status call_dist(rlhf_compute *c, const struct sized_args *a, const void *s) {
+    rlhf_lm_head h = a->head;
+    h.dist = s;
+    return c->lm_head(c->ctx, &h);
+}
+
+static rlhf_status call_adamw(rlhf_compute *c, const struct sized_args *a, const void *s) {
+    return c->adamw(c->ctx, a->x, a->y, a->x, a->y, 16, s);
+}
+
+static rlhf_status call_muon(rlhf_compute *c, const struct sized_args *a, const void *s) {
+    return c->muon(c->ctx, a->x, a->y, a->x, 4, 4, s);
+}
+
+typedef rlhf_status sized_call(rlhf_compute *c, const struct sized_args *a, const void *s);
+
+// The struct as a newer caller makes it (a longer one, its last field 0 or set), and as no caller
+// ever made it (too short).
+static void other_size(rlhf_compute *c, const struct sized_args *a, sized_call *call, const void *s,
+                       uint32_t size, const char *what) {
+    unsigned char longer[128] = {0};
+    uint32_t said = size + 8;
+    assert_true(said <= sizeof longer);
+    memcpy(longer, s, size);
+    memcpy(longer, &said, sizeof said);
+    KIT_OK(c, call(c, a, longer));
+    longer[size + 7] = 1;
+    refused(c, call(c, a, longer), RLHF_E_UNSUPPORTED, what);
+    said = size / 2;
+    memcpy(longer, &said, sizeof said);
+    refused(c, call(c, a, longer), RLHF_E_INVALID, what);
+}
+
+static void structs_of_other_sizes(void **state) {
+    const rlhf_adamw adamw = {sizeof(rlhf_adamw), 0, 1e-3, 0.9, 0.999, 1e-8, 0.0, 1.0, 1};
+    const rlhf_muon muon = {sizeof(rlhf_muon), 1, 5, 0, 0.02, 0.95, 0.0, 1.0};
+    const rlhf_dist dist = RLHF_DIST_WHOLE;
+    for (int i = 0; i < 2; i++) {
+        rlhf_compute *c = backend(*state, i);
+        struct call k = {.c = c};
+        const int32_t offset[] = {0, 4}, target[] = {1, 2};
+        float w[16 * 20] = {0};
+        struct sized_args a = {.x = call_zeros(&k, 4 * 16, RLHF_F32),
+                               .y = call_zeros(&k, 4 * 16, RLHF_F32)};
+        a.rows = (rlhf_ragged){.size = sizeof a.rows, .n = 1, .total = 4, .max_q = 4, .max_k = 4};
+        a.rows.offset = call_ints(&k, offset, 2);
+        a.rows.start = a.rows.kv_base = call_zeros(&k, 1, RLHF_I32);
+        a.attn = (rlhf_attn){sizeof(rlhf_attn), 2, 8, 1, RLHF_F32, 0, 16, 16, 16, 0.25};
+        a.head = (rlhf_lm_head){
+            .size = sizeof a.head, .rows = 2, .d = 16, .vocab = 20, .dtype = RLHF_F32};
+        a.head.hidden = a.x;
+        a.head.target = call_ints(&k, target, 2);
+        a.head.logp = call_zeros(&k, 2, RLHF_F32);
+        a.head.weight = call_weight(&k, w, 16, 20, RLHF_F32, 0);
+        other_size(c, &a, call_attn, &a.attn, sizeof a.attn, "attention geometry");
+        other_size(c, &a, call_rows, &a.rows, sizeof a.rows, "rows of attention");
+        other_size(c, &a, call_kv_rows, &a.rows, sizeof a.rows, "rows of kv_store");
+        other_size(c, &a, call_dist, &dist, sizeof dist, "a dist");
+        other_size(c, &a, call_adamw, &adamw, sizeof adamw, "adamw");
+        other_size(c, &a, call_muon, &muon, sizeof muon, "muon");
+        call_finish(&k);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(description), cmocka_unit_test(options_of_a_newer_host),
         cmocka_unit_test(memory),      cmocka_unit_test(too_large),
         cmocka_unit_test(weights),     cmocka_unit_test(shapes),
-        cmocka_unit_test(heads)};
+        cmocka_unit_test(heads),       cmocka_unit_test(structs_of_other_sizes)};
     return cmocka_run_group_tests_name("kernels: backend", tests, kit_setup, kit_teardown);
 }

@@ -237,9 +237,10 @@ struct at {
 
 static struct at attention_run(struct call *k, struct diff *d) {
     const int32_t zero[3] = {0, 0, 0};
-    struct at a = {
-        .attn = {AT_HEADS, AT_DIM, *(const int32_t *)d->shape, RLHF_F32, AT_D, AT_D, AT_D, 0.5}};
-    a.ragged = (rlhf_ragged){.n = 3,
+    struct at a = {.attn = {sizeof(rlhf_attn), AT_HEADS, AT_DIM, *(const int32_t *)d->shape,
+                            RLHF_F32, 0, AT_D, AT_D, AT_D, 0.5}};
+    a.ragged = (rlhf_ragged){.size = sizeof(rlhf_ragged),
+                             .n = 3,
                              .total = AT_TOTAL,
                              .max_q = 7,
                              .max_k = 7,
@@ -381,13 +382,13 @@ static void lm_head_is_differentiated(void **state) {
     static const struct {
         const char *name;
         struct lm s;
-    } cases[] = {{"lm_head", {{1.0, 1.0, 0, 0}, RLHF_WEIGHT_OUT_IN, 0}},
-                 {"lm_head at 0.7", {{1.0 / 0.7, 1.0, 0, 0}, 0, 0}},
-                 {"lm_head top-k", {{1.0, 1.0, 9, 0}, RLHF_WEIGHT_OUT_IN, 0}},
-                 {"lm_head top-p", {{1.2, 0.7, 0, 0}, 0, 0}},
-                 {"lm_head top-k top-p", {{1.0, 0.9, 15, 0}, RLHF_WEIGHT_OUT_IN, 0}},
-                 {"lm_head support", {{1.0, 1.0, 0, 0}, RLHF_WEIGHT_OUT_IN, 1}},
-                 {"lm_head support at 1.5", {{1.0 / 1.5, 1.0, 0, 0}, 0, 1}}};
+    } cases[] = {{"lm_head", {RLHF_DIST_WHOLE, RLHF_WEIGHT_OUT_IN, 0}},
+                 {"lm_head at 0.7", {RLHF_DIST(1.0 / 0.7, 1.0, 0, 0), 0, 0}},
+                 {"lm_head top-k", {RLHF_DIST(1.0, 1.0, 9, 0), RLHF_WEIGHT_OUT_IN, 0}},
+                 {"lm_head top-p", {RLHF_DIST(1.2, 0.7, 0, 0), 0, 0}},
+                 {"lm_head top-k top-p", {RLHF_DIST(1.0, 0.9, 15, 0), RLHF_WEIGHT_OUT_IN, 0}},
+                 {"lm_head support", {RLHF_DIST_WHOLE, RLHF_WEIGHT_OUT_IN, 1}},
+                 {"lm_head support at 1.5", {RLHF_DIST(1.0 / 1.5, 1.0, 0, 0), 0, 1}}};
     for (size_t i = 0; i < CHECK_COUNT(cases); i++)
         for (uint32_t only = 0; only <= 3; only++)
             check_lm(kit->ref, &cases[i].s, only, cases[i].name);
@@ -397,7 +398,7 @@ static void lm_head_is_differentiated(void **state) {
 static void lm_head_outside_the_kept_set(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
-    const struct lm s = {{1.0, 1.0, 1, 0}, RLHF_WEIGHT_OUT_IN, 0};
+    const struct lm s = {RLHF_DIST(1.0, 1.0, 1, 0), RLHF_WEIGHT_OUT_IN, 0};
     for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
         struct call k = {.c = backends[b]};
         struct diff d = {.name = "outside",

@@ -103,7 +103,7 @@ static void table_access_lives(void **state) {
 static void whole_head(struct call *k, const void *shape, struct outputs *out) {
     (void)shape;
     enum { N = 6, D = 32, V = 50 };
-    rlhf_dist dist = {1.3, 0.95, 20, 0};
+    rlhf_dist dist = RLHF_DIST(1.3, 0.95, 20, 0);
     snprintf(out->label, sizeof out->label, "guarded ops");
     rlhf_lm_head a = {
         .size = sizeof a, .rows = N, .d = D, .vocab = V, .dtype = RLHF_BF16, .dist = &dist};
@@ -125,8 +125,8 @@ static void whole_head(struct call *k, const void *shape, struct outputs *out) {
     KIT_OK(k->c, k->c->lm_head_bwd(k->c->ctx, &a));
     outputs_add(out, k, "kl", a.kl, RLHF_F32, N, 1, NULL);
     outputs_add(out, k, "d_weight", a.d_weight, RLHF_F32, V, D, NULL);
-    const rlhf_attn attn = {2, D / 2, 1, RLHF_BF16, D, D, D, 0.25};
-    rlhf_ragged r = {.n = 2, .total = N, .max_q = 4, .max_k = 4};
+    const rlhf_attn attn = {sizeof(rlhf_attn), 2, D / 2, 1, RLHF_BF16, 0, D, D, D, 0.25};
+    rlhf_ragged r = {.size = sizeof r, .n = 2, .total = N, .max_q = 4, .max_k = 4};
     r.offset = r.kv_base = call_ints(k, offset, 3);
     r.start = call_ints(k, start, 2);
     rlhf_dev y = call_zeros(k, N * D, RLHF_BF16), lse = call_zeros(k, N * 2, RLHF_F32);

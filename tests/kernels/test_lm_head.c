@@ -66,7 +66,7 @@ static rlhf_dev make_support(struct call *k, int32_t vocab, const int32_t *targe
 // the even rows are the likely ones (what sampling gives), so that truncated supports hold them.
 static rlhf_lm_head make_head(struct call *k, const struct shape *s, rlhf_dist *dist) {
     const uint64_t d = (uint64_t)s->d, vocab = (uint64_t)s->vocab, n = k->n_rows;
-    *dist = (rlhf_dist){s->inv_temperature, s->top_p, s->top_k, 0};
+    *dist = (rlhf_dist)RLHF_DIST(s->inv_temperature, s->top_p, s->top_k, 0);
     rlhf_lm_head a = {.size = sizeof a,
                       .rows = k->n_rows,
                       .d = s->d,

@@ -13,24 +13,23 @@ struct shape {
     int32_t support; // 1: also what was drawn from; log-probs are over it
 };
 
-#define FULL                                                                                       \
-    { 1.0, 1.0, 0, 0 }
+#define FULL RLHF_DIST_WHOLE
 
 static const struct shape shapes[] = {
     {70, 64, 97, RLHF_F32, FULL, FULL, 0},
-    {40, 64, 1000, RLHF_F32, {1.4, 1.0, 0, 0}, {1.4, 1.0, 0, 0}, 0},
-    {40, 64, 1000, RLHF_F32, {1.0, 0.9, 50, 0}, {1.0, 0.9, 50, 0}, 0},
-    {40, 64, 1000, RLHF_F32, {0.7, 1.0, 20, 0}, FULL, 0},
-    {40, 64, 1000, RLHF_F32, {1.0, 1.0, 0, 1}, FULL, 0},
+    {40, 64, 1000, RLHF_F32, RLHF_DIST(1.4, 1.0, 0, 0), RLHF_DIST(1.4, 1.0, 0, 0), 0},
+    {40, 64, 1000, RLHF_F32, RLHF_DIST(1.0, 0.9, 50, 0), RLHF_DIST(1.0, 0.9, 50, 0), 0},
+    {40, 64, 1000, RLHF_F32, RLHF_DIST(0.7, 1.0, 20, 0), FULL, 0},
+    {40, 64, 1000, RLHF_F32, RLHF_DIST(1.0, 1.0, 0, 1), FULL, 0},
     {3, 64, 50257, RLHF_F32, FULL, FULL, 0},
     {70, 64, 97, RLHF_BF16, FULL, FULL, 0},
     {40, 64, 8192, RLHF_BF16, FULL, FULL, 0},
-    {40, 64, 1000, RLHF_BF16, {1.0, 0.9, 50, 0}, {1.0, 0.9, 50, 0}, 0},
-    {40, 64, 1000, RLHF_BF16, {0.7, 0.8, 0, 0}, {0.7, 0.8, 0, 0}, 0},
-    {40, 64, 1000, RLHF_BF16, {1.0, 1.0, 0, 1}, {1.4, 1.0, 0, 0}, 0},
-    {40, 64, 1000, RLHF_F32, {1.0, 0.9, 50, 0}, FULL, 1},
-    {40, 64, 1000, RLHF_BF16, {0.7, 0.8, 0, 0}, {0.7, 1.0, 0, 0}, 1},
-    {70, 64, 97, RLHF_BF16, {1.4, 1.0, 7, 0}, FULL, 1},
+    {40, 64, 1000, RLHF_BF16, RLHF_DIST(1.0, 0.9, 50, 0), RLHF_DIST(1.0, 0.9, 50, 0), 0},
+    {40, 64, 1000, RLHF_BF16, RLHF_DIST(0.7, 0.8, 0, 0), RLHF_DIST(0.7, 0.8, 0, 0), 0},
+    {40, 64, 1000, RLHF_BF16, RLHF_DIST(1.0, 1.0, 0, 1), RLHF_DIST(1.4, 1.0, 0, 0), 0},
+    {40, 64, 1000, RLHF_F32, RLHF_DIST(1.0, 0.9, 50, 0), FULL, 1},
+    {40, 64, 1000, RLHF_BF16, RLHF_DIST(0.7, 0.8, 0, 0), RLHF_DIST(0.7, 1.0, 0, 0), 1},
+    {70, 64, 97, RLHF_BF16, RLHF_DIST(1.4, 1.0, 7, 0), FULL, 1},
 };
 
 enum { SEED = 77 };
@@ -235,8 +234,8 @@ static int32_t id_at(const struct small *s, double u) {
 static void distribution(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu2};
-    const rlhf_dist dists[] = {
-        FULL, {1.7, 1.0, 0, 0}, {1.0, 1.0, 4, 0}, {1.0, 0.6, 0, 0}, {0.8, 0.9, 6, 0}};
+    const rlhf_dist dists[] = {FULL, RLHF_DIST(1.7, 1.0, 0, 0), RLHF_DIST(1.0, 1.0, 4, 0),
+                               RLHF_DIST(1.0, 0.6, 0, 0), RLHF_DIST(0.8, 0.9, 6, 0)};
     const int want_kept[] = {SMALL, SMALL, 4, 0, 0}; // 0: what top-p gives
     for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
         for (size_t i = 0; i < CHECK_COUNT(dists); i++) {
@@ -265,7 +264,7 @@ static void distribution(void **state) {
 static void greedy_takes_the_lowest_of_equals(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
-    const rlhf_dist greedy = {0.0, 1.0, 0, 1}, full = FULL;
+    const rlhf_dist greedy = RLHF_DIST(0.0, 1.0, 0, 1), full = FULL;
     for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
         struct call k = {.c = backends[b]};
         float w[97 * 16] = {0}, x[16] = {1.0f};

@@ -111,7 +111,7 @@ static void adamw_steps(void **state) {
     float w[N], m[N], v[N], g[N], want_w[N], want_m[N], want_v[N];
     for (int b = 0; b < 4; b++) {
         struct call k = {.c = backends[b / 2]};
-        rlhf_adamw a = {3e-3, 0.9, 0.98, 1e-6, 0.02, 0.7, 0, b % 2, 0};
+        rlhf_adamw a = {sizeof(rlhf_adamw), b % 2, 3e-3, 0.9, 0.98, 1e-6, 0.02, 0.7, 0};
         rlhf_dev dw = inputs(&k, 1, N), dm = call_zeros(&k, N, RLHF_F32);
         rlhf_dev dv = call_zeros(&k, N, RLHF_F32), dg = call_zeros(&k, N, RLHF_F32);
         for (a.step = 1; a.step <= 40; a.step++) {
@@ -150,7 +150,7 @@ static const struct shape shapes[] = {{1, 1, 0},    {1, 97, 1},    {33, 65, 0}, 
 static void adamw(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     const uint64_t n = (uint64_t)s->rows * (uint64_t)s->cols;
-    const rlhf_adamw a = {1e-3, 0.9, 0.999, 1e-5, 0.01, 0.5, 7, s->epsilon, 0};
+    const rlhf_adamw a = {sizeof(rlhf_adamw), s->epsilon, 1e-3, 0.9, 0.999, 1e-5, 0.01, 0.5, 7};
     snprintf(out->label, sizeof out->label, "adamw %llu", (unsigned long long)n);
     float *v = call_normal(k, 4, n, 0.1);
     for (uint64_t i = 0; i < n; i++)
@@ -168,7 +168,7 @@ static void adamw(struct call *k, const void *shape, struct outputs *out) {
 static void muon(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     const uint64_t n = (uint64_t)s->rows * (uint64_t)s->cols;
-    const rlhf_muon a = {0.02, 0.95, 0.01, 0.5, s->epsilon, 5, s->rows % 2, 0};
+    const rlhf_muon a = {sizeof(rlhf_muon), s->epsilon, 5, s->rows % 2, 0.02, 0.95, 0.01, 0.5};
     snprintf(out->label, sizeof out->label, "muon %d x %d", s->rows, s->cols);
     rlhf_dev dw = call_floats(k, call_normal(k, 1, n, 1e-4), n, RLHF_F32); // the update shows
     rlhf_dev dg = call_floats(k, call_normal(k, 2, n, 1.0), n, RLHF_F32);

@@ -112,6 +112,7 @@ static struct batch *make_batch(struct call *k, const struct shape *s, int compa
     for (uint32_t i = 0; i < k->n_rows; i++)
         add_family(b, k->rows[i], compact);
     rlhf_ragged *r = &b->ragged;
+    r->size = sizeof *r;
     r->offset = r->kv_base = call_ints(k, b->offset, r->n + 1ull);
     r->start = call_ints(k, b->start, r->n);
     if (compact) {
@@ -123,7 +124,8 @@ static struct batch *make_batch(struct call *k, const struct shape *s, int compa
     call_finish(&tokens);
     b->k = rlhf_dev_at(b->q, d * rlhf_dtype_size(s->dtype));
     b->v = rlhf_dev_at(b->k, d * rlhf_dtype_size(s->dtype));
-    b->attn = (rlhf_attn){.heads = s->heads,
+    b->attn = (rlhf_attn){.size = sizeof(rlhf_attn),
+                          .heads = s->heads,
                           .head_dim = s->head_dim,
                           .causal = s->causal,
                           .dtype = s->dtype,
@@ -263,6 +265,7 @@ static void add_piece(struct step *s, const struct batch *b, struct cache *c, ui
 static void run_step(struct call *k, struct step *s, const struct shape *shape,
                      const struct batch *b, struct cache *c) {
     const uint64_t d = b->d, size = rlhf_dtype_size(shape->dtype), n = s->r.total;
+    s->r.size = sizeof s->r;
     s->r.offset = call_ints(k, s->offset, s->r.n + 1ull);
     s->r.start = call_ints(k, s->start, s->r.n);
     s->r.kv_base = call_ints(k, s->base, s->r.n);
@@ -481,7 +484,7 @@ static void expect(rlhf_compute *c, rlhf_status got, rlhf_status want, const cha
 static void bad_arguments(void **state) {
     struct kit *all = *state;
     rlhf_compute *backends[] = {all->ref, all->cpu1};
-    const rlhf_attn a = {1, 16, 1, RLHF_F32, 16, 16, 16, 0.25};
+    const rlhf_attn a = {sizeof(rlhf_attn), 1, 16, 1, RLHF_F32, 0, 16, 16, 16, 0.25};
     for (size_t b = 0; b < 2; b++) {
         rlhf_compute *c = backends[b];
         for (size_t i = 0; i < CHECK_COUNT(bads); i++) {
@@ -492,10 +495,12 @@ static void bad_arguments(void **state) {
             rlhf_dev x[8];
             for (size_t j = 0; j < CHECK_COUNT(x); j++)
                 x[j] = call_zeros(&k, 10 * 16, RLHF_F32);
-            rlhf_ragged r = {2,
+            rlhf_ragged r = {sizeof r,
+                             2,
                              5,
                              3,
                              7,
+                             0,
                              call_ints(&k, offset, 3),
                              call_ints(&k, start, 2),
                              call_ints(&k, base, 2),
@@ -521,7 +526,7 @@ static void bad_arguments(void **state) {
 static void bad_order(void **state) {
     struct kit *all = *state;
     rlhf_compute *backends[] = {all->ref, all->cpu1};
-    const rlhf_attn a = {1, 16, 1, RLHF_F32, 16, 16, 16, 0.25};
+    const rlhf_attn a = {sizeof(rlhf_attn), 1, 16, 1, RLHF_F32, 0, 16, 16, 16, 0.25};
     const int32_t offset[] = {0, 2, 4, 6}, start[] = {0, 0, 2}, from[] = {0, 0, 0},
                   len[] = {0, 0, 2};
     for (size_t b = 0; b < 2; b++) {
@@ -530,10 +535,12 @@ static void bad_order(void **state) {
         rlhf_dev x[8];
         for (size_t j = 0; j < CHECK_COUNT(x); j++)
             x[j] = call_zeros(&k, 6 * 16, RLHF_F32);
-        rlhf_ragged r = {3,
+        rlhf_ragged r = {sizeof r,
+                         3,
                          6,
                          2,
                          4,
+                         0,
                          call_ints(&k, offset, 4),
                          call_ints(&k, start, 3),
                          call_ints(&k, offset, 3),

@@ -127,7 +127,7 @@ static void a_draw_leaves_its_support(void **state) {
 static void greedy_draws_from_one(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
-    const rlhf_dist greedy = {0, 1, 0, 1}, full = {1, 1, 0, 0};
+    const rlhf_dist greedy = RLHF_DIST(0, 1, 0, 1), full = RLHF_DIST_WHOLE;
     for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
         struct call k = {.c = backends[b]};
         const rlhf_lm_head h = head(&k, 0);
@@ -195,7 +195,7 @@ static void what_does_not_fit_is_refused(void **state) {
     for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
         struct call k = {.c = backends[b]};
         rlhf_lm_head a = head(&k, 0);
-        const rlhf_dist cut = {1, 0.9, 0, 0};
+        const rlhf_dist cut = RLHF_DIST(1, 0.9, 0, 0);
         uint32_t bits[ROWS * WORDS];
         memcpy(bits, vectors[0].support, sizeof bits);
         const int32_t id = vectors[0].target[2];

@@ -189,7 +189,7 @@ static void fixture_open(struct fixture *f, const char *backend, int32_t dtype, 
     f->e.ref_hidden = calloc((size_t)TOTAL * (size_t)f->e.d_hidden, sizeof(float));
     assert_non_null(f->e.ref_hidden);
     struct rlhf__pass_out out = {.hidden = f->e.ref_hidden};
-    rlhf_dist dist = {1, 1, 0, 0};
+    rlhf_dist dist = RLHF_DIST_WHOLE;
     MUST(rlhf__pass(f->reference, &f->e, &dist, 0, &out, &err));
     f->plugin.ops.algo.loss = loss;
     f->plugin.ops.algo.minibatch_end = minibatch_end;

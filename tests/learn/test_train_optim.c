@@ -181,6 +181,23 @@ static void what_is_not_finite_is_skipped(void **state) {
     rlhf__optim_destroy(o);
 }
 
+// A backend without Muon serves AdamW, and says so when Muon is asked for.
+static void an_op_that_the_backend_lacks_is_named(void **state) {
+    struct fixture *f = *state;
+    rlhf_compute table = *f->t;
+    struct rlhf__optim_config c = config;
+    struct rlhf__optim *o = NULL;
+    struct rlhf__error err = {0, ""};
+    table.size = RLHF_SIZE_TO(rlhf_compute, adamw);
+    assert_int_equal(rlhf__optim_create(&table, f->p, 3, &c, 0, &o, &err), RLHF_OK);
+    rlhf__optim_destroy(o);
+    c.kind = RLHF__OPTIM_MUON;
+    assert_int_equal(rlhf__optim_create(&table, f->p, 3, &c, 0, &o, &err), RLHF_E_UNSUPPORTED);
+    assert_string_equal(err.text,
+                        "the compute backend 'reference' does not support muon, which training "
+                        "needs");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(groups_have_their_own_rates, setup, teardown),
@@ -188,6 +205,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(muon_knows_how_a_matrix_is_stored, setup, teardown),
         cmocka_unit_test_setup_teardown(the_norm_is_clipped, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_not_finite_is_skipped, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_op_that_the_backend_lacks_is_named, setup, teardown),
     };
     return cmocka_run_group_tests_name("train_optim", tests, NULL, NULL);
 }

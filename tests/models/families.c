@@ -49,6 +49,7 @@ static void put_family(struct families *f, const struct family *k, int32_t vocab
 
 struct families families_make(const struct family *k, uint32_t n, int32_t vocab) {
     struct families f = {{0}, {0}, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+    f.full.size = f.compact.size = sizeof(rlhf_batch);
     rlhf_rng g = {5, rlhf_rng_stream("families"), 0};
     int32_t **rows[] = {&f.prompt_len, &f.c_prompt_len, &f.c_prefix, &f.offset, &f.c_offset};
     int32_t **tokens[] = {&f.ids, &f.c_ids, &f.at};

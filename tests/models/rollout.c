@@ -123,6 +123,7 @@ struct rollout_batch rollout_batch(const struct rollout *r, uint32_t first, uint
         for (int32_t t = r->prompt_len[row]; t < r->len[row]; t++, to += words)
             memcpy(to, r->support[row][t], words * sizeof *to);
     }
+    b.b.size = sizeof b.b;
     b.b.n = n;
     b.b.total = (uint32_t)b.offset[n];
     b.b.ids = b.ids;

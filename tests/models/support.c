@@ -228,7 +228,7 @@ float *device_read(const rlhf_compute *c, rlhf_dev src, uint64_t n) {
 }
 
 void model_fill(struct model *m, double scale) {
-    rlhf_param p;
+    rlhf_param p = {.size = sizeof p};
     for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
         const uint64_t n = param_count(&p);
         const float base = p.init == RLHF_INIT_ONE ? 1 : 0;
@@ -247,13 +247,13 @@ void model_fill(struct model *m, double scale) {
 }
 
 void model_zero_grad(struct model *m) {
-    rlhf_param p;
+    rlhf_param p = {.size = sizeof p};
     for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++)
         must(m, m->c->zero(m->c->ctx, p.grad, param_count(&p) * sizeof(float)));
 }
 
 uint32_t model_find(struct model *m, const char *name) {
-    rlhf_param p;
+    rlhf_param p = {.size = sizeof p};
     for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++)
         if (!strcmp(p.name, name)) return i;
     fail_msg("the model has no parameter %s", name);

@@ -22,7 +22,8 @@ static int teardown(void **state) {
     return 0;
 }
 
-static const rlhf_batch batch = {VEC_ROWS, VEC_TOTAL, vec_ids, vec_offset, vec_prompt_len, NULL};
+static const rlhf_batch batch = {sizeof(rlhf_batch), VEC_ROWS,       VEC_TOTAL, 0, vec_ids,
+                                 vec_offset,         vec_prompt_len, NULL};
 
 // ---- rows ----
 
@@ -43,8 +44,9 @@ static void test_neighbours(void **state) {
     static const int32_t ids[] = {9, 8, 7, 6, 5, 4, 23073, 11, 339, 561, 1, 2};
     static const int32_t offset[] = {0, 6, 10, 12}, prompt[] = {3, 1, 1};
     static const int32_t alone_offset[] = {0, 4}, alone_prompt[] = {1};
-    const rlhf_batch all = {3, 12, ids, offset, prompt, NULL};
-    const rlhf_batch alone = {1, 4, ids + 6, alone_offset, alone_prompt, NULL};
+    const rlhf_batch all = {sizeof(rlhf_batch), 3, 12, 0, ids, offset, prompt, NULL};
+    const rlhf_batch alone = {sizeof(rlhf_batch), 1,   4, 0, ids + 6, alone_offset,
+                              alone_prompt,       NULL};
     const rlhf_model_open o = open_args(&backend, RLHF_F32, 0);
     struct model m = model_open("gpt2", s, &o);
     float a[12], b[4];
@@ -63,7 +65,7 @@ static void test_neighbours(void **state) {
 
 // Gradients of the rollout's rows in batches of `step`, all tensors one after the other.
 static float *gradients(struct model *m, const struct rollout *r, uint32_t step) {
-    rlhf_param p;
+    rlhf_param p = {.size = sizeof p};
     float *all = test_malloc((uint64_t)m->info.n_params * sizeof *all), *to = all;
     model_zero_grad(m);
     for (uint32_t first = 0; first < ROLL_ROWS; first += step) {
@@ -143,7 +145,7 @@ static void test_bf16_near_f32(void **state) {
 // ---- parameters ----
 
 static void check_params(struct model *m, int32_t trainable) {
-    rlhf_param p, q;
+    rlhf_param p = {.size = sizeof p}, q = {.size = sizeof q};
     int64_t total = 0;
     uint32_t n = 0;
     for (; m->ops->param(m->self, n, &p) == RLHF_OK; n++) {
@@ -192,7 +194,7 @@ static void test_score_init(void **state) {
     (void)state;
     static const double want[] = {0.02, 0.17407765595569785}; // 1 / sqrt(32 + 1)
     rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
-    rlhf_param p;
+    rlhf_param p = {.size = sizeof p};
     o.n_labels = 1;
     for (int32_t init = RLHF_SCORE_INIT_DEFAULT; init <= RLHF_SCORE_INIT_REWARD; init++) {
         o.score_init = init;
@@ -215,7 +217,7 @@ static void test_untied(void **state) {
     const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP, .train = 1};
     float d[VEC_TOTAL];
     const rlhf_heads none = {.size = sizeof none}, g = {.size = sizeof g, .logp = d};
-    rlhf_param head, wte;
+    rlhf_param head = {.size = sizeof head}, wte = {.size = sizeof wte};
     for (uint32_t i = 0; i < VEC_TOTAL; i++)
         d[i] = 1;
     model_fill(&m, 0.3);
@@ -269,13 +271,65 @@ static void test_refused_configs(void **state) {
     }
 }
 
+// An op that the backend lacks is named when the model is opened; one it does not need is not.
+static void test_refused_tables(void **state) {
+    (void)state;
+    rlhf_compute table = *backend.compute;
+    rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
+    struct model m;
+    o.compute = &table;
+    table.linear_dx = NULL;
+    assert_int_equal(model_create("gpt2", tiny_gpt2, &m), RLHF_OK);
+    assert_refused(m.ops->open(m.self, &o), RLHF_E_UNSUPPORTED, "does not support linear_dx");
+    o.trainable = 0;
+    table.size = RLHF_SIZE_TO(rlhf_compute, lm_sample); // an older table, without the optimiser
+    must(&m, m.ops->open(m.self, &o));
+    model_close(&m);
+    table.size = RLHF_SIZE_TO(rlhf_compute, lm_head);
+    assert_int_equal(model_create("gpt2", tiny_gpt2, &m), RLHF_OK);
+    assert_refused(m.ops->open(m.self, &o), RLHF_E_UNSUPPORTED, "does not support lm_sample");
+    model_close(&m);
+}
+
+// A batch of a newer host with a field that this model lacks; a parameter for an older one.
+static void test_other_sizes(void **state) {
+    (void)state;
+    const rlhf_model_open o = open_args(&backend, RLHF_F32, 0);
+    struct model m = model_open("gpt2", tiny_gpt2, &o);
+    float x[VEC_TOTAL];
+    struct {
+        rlhf_batch b;
+        uint64_t later;
+    } newer = {batch, 0};
+    struct {
+        rlhf_param p;
+        uint64_t later;
+    } out = {{.size = sizeof out}, 7};
+    const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP};
+    const rlhf_heads h = {.size = sizeof h, .logp = x};
+    model_fill(&m, 0.3);
+    newer.b.size = sizeof newer;
+    assert_int_equal(m.ops->forward(m.self, &newer.b, &f, &h), RLHF_OK);
+    newer.later = 1;
+    assert_refused(m.ops->forward(m.self, &newer.b, &f, &h), RLHF_E_UNSUPPORTED, "rlhf_batch");
+    newer.b.size = 8;
+    assert_refused(m.ops->forward(m.self, &newer.b, &f, &h), RLHF_E_INVALID, "rlhf_batch");
+    assert_int_equal(m.ops->param(m.self, 0, &out.p), RLHF_OK);
+    assert_int_equal(out.p.size, sizeof out);
+    assert_int_equal(out.later, 0);
+    assert_non_null(out.p.value);
+    out.p.size = 8;
+    assert_int_equal(m.ops->param(m.self, 0, &out.p), RLHF_E_INVALID);
+    model_close(&m);
+}
+
 static void test_refused_batches(void **state) {
     (void)state;
     const rlhf_model_open o = open_args(&backend, RLHF_F32, 0);
     struct model m = model_open("gpt2", tiny_gpt2, &o);
     float x[32];
     int32_t ids[32] = {0}, offset[] = {0, 3, 4}, prompt[] = {1, 1}, longer[] = {0, 25};
-    rlhf_batch b = {2, 4, ids, offset, prompt, NULL};
+    rlhf_batch b = {sizeof(rlhf_batch), 2, 4, 0, ids, offset, prompt, NULL};
     rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP};
     const rlhf_heads h = {.size = sizeof h, .logp = x};
     model_fill(&m, 0.3);
@@ -293,7 +347,7 @@ static void test_refused_batches(void **state) {
     offset[1] = 3;
     b.total = 5;
     assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, "5 tokens");
-    const rlhf_batch big = {1, 25, ids, longer, prompt, NULL};
+    const rlhf_batch big = {sizeof(rlhf_batch), 1, 25, 0, ids, longer, prompt, NULL};
     assert_refused(m.ops->forward(m.self, &big, &f, &h), RLHF_E_INVALID, "context of 24");
     b.total = 4;
     f.train = 1;
@@ -373,7 +427,8 @@ int main(void) {
         cmocka_unit_test(test_bf16_near_f32),    cmocka_unit_test(test_params),
         cmocka_unit_test(test_untied),           cmocka_unit_test(test_score_init),
         cmocka_unit_test(test_refused_configs),  cmocka_unit_test(test_refused_batches),
-        cmocka_unit_test(test_refused_backward), cmocka_unit_test(test_refused_generation)};
+        cmocka_unit_test(test_refused_backward), cmocka_unit_test(test_refused_generation),
+        cmocka_unit_test(test_refused_tables),   cmocka_unit_test(test_other_sizes)};
     int failed = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         backend_name = names[i];

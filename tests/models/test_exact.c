@@ -26,14 +26,14 @@ struct rule {
     int32_t keep; // log-probs are over what was drawn from
 };
 static const struct rule rules[] = {
-    {"temperature 0.7", {1 / 0.7, 1, 0, 0}, {1 / 0.7, 1, 0, 0}, 0},
-    {"top-k 5", {1.25, 1, 5, 0}, {1.25, 1, 5, 0}, 0},
-    {"top-p 0.8, top-k 20", {1, 0.8, 20, 0}, {1, 0.8, 20, 0}, 0},
-    {"top-k 4, scored in full", {1.5, 1, 4, 0}, {1, 1, 0, 0}, 0},
-    {"top-k 5, its support", {1.25, 1, 5, 0}, {1.25, 1, 0, 0}, 1},
-    {"top-p 0.8, its support at temperature 1", {1.4, 0.8, 0, 0}, {1, 1, 0, 0}, 1},
-    {"everything, its support", {1, 1, 0, 0}, {1, 1, 0, 0}, 1},
-    {"greedy, its support", {1, 1, 0, 1}, {1, 1, 0, 0}, 1},
+    {"temperature 0.7", RLHF_DIST(1 / 0.7, 1, 0, 0), RLHF_DIST(1 / 0.7, 1, 0, 0), 0},
+    {"top-k 5", RLHF_DIST(1.25, 1, 5, 0), RLHF_DIST(1.25, 1, 5, 0), 0},
+    {"top-p 0.8, top-k 20", RLHF_DIST(1, 0.8, 20, 0), RLHF_DIST(1, 0.8, 20, 0), 0},
+    {"top-k 4, scored in full", RLHF_DIST(1.5, 1, 4, 0), RLHF_DIST_WHOLE, 0},
+    {"top-k 5, its support", RLHF_DIST(1.25, 1, 5, 0), RLHF_DIST(1.25, 1, 0, 0), 1},
+    {"top-p 0.8, its support at temperature 1", RLHF_DIST(1.4, 0.8, 0, 0), RLHF_DIST_WHOLE, 1},
+    {"everything, its support", RLHF_DIST_WHOLE, RLHF_DIST_WHOLE, 1},
+    {"greedy, its support", RLHF_DIST(1, 1, 0, 1), RLHF_DIST_WHOLE, 1},
 };
 
 // Forward of the rollout in batches of `step` rows; every recorded log-prob must be met exactly.

@@ -22,7 +22,8 @@ static int teardown(void **state) {
     return 0;
 }
 
-static const rlhf_batch batch = {VEC_ROWS, VEC_TOTAL, vec_ids, vec_offset, vec_prompt_len, NULL};
+static const rlhf_batch batch = {sizeof(rlhf_batch), VEC_ROWS,       VEC_TOTAL, 0, vec_ids,
+                                 vec_offset,         vec_prompt_len, NULL};
 
 static const struct setting untied_gpt2[] = {{"vocab_size", "61"},
                                              {"n_positions", "24"},
@@ -85,7 +86,7 @@ static void ask(struct model *m, struct answers *a) {
 // Three tokens, each drawn after the one before.
 static void draw(struct model *m, int32_t next[3]) {
     rlhf_gen *g = NULL;
-    const rlhf_dist dist = {1, 1, 0, 0};
+    const rlhf_dist dist = RLHF_DIST_WHOLE;
     int32_t slot = 0, start = 0, id = 5, offset[] = {0, 1};
     must(m, m->ops->gen_open(m->self, 1, 8, &g));
     for (uint64_t i = 0; i < 3; i++, start++) {
@@ -173,7 +174,7 @@ static void values_are_released(void **state) {
         struct model m = open_kind(&kinds[i], RLHF_BF16, 1);
         const uint64_t before = m.c->bytes_in_use(m.c->ctx);
         uint64_t gone = 0;
-        rlhf_param p;
+        rlhf_param p = {.size = sizeof p};
         model_fill(&m, 0.3); // every value is there to be written
         for (uint32_t k = 0; m.ops->param(m.self, k, &p) == RLHF_OK; k++) {
             assert_null(p.grad);
@@ -193,7 +194,7 @@ static void values_are_released(void **state) {
 static void not_frozen_keeps_all(void **state) {
     (void)state;
     struct model m = open_kind(&kinds[1], RLHF_F32, 0);
-    rlhf_param p;
+    rlhf_param p = {.size = sizeof p};
     model_fill(&m, 0.3);
     must(&m, m.ops->refresh(m.self));
     for (uint32_t k = 0; m.ops->param(m.self, k, &p) == RLHF_OK; k++)

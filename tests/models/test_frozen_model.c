@@ -63,8 +63,12 @@ static struct rlhf__model *open_model(struct fixture *f, int32_t start, int32_t 
 
 static void logp_of(const struct rlhf__model *m, float out[N]) {
     static const int32_t ids[N] = {65, 66, 67, 68, 69, 70}, offset[] = {0, N}, prompt_len[] = {2};
-    const rlhf_batch b = {
-        .n = 1, .total = N, .ids = ids, .offset = offset, .prompt_len = prompt_len};
+    const rlhf_batch b = {.size = sizeof b,
+                          .n = 1,
+                          .total = N,
+                          .ids = ids,
+                          .offset = offset,
+                          .prompt_len = prompt_len};
     const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP};
     const rlhf_heads h = {.size = sizeof h, .logp = out};
     MUST(rlhf__model_forward(m, &b, &f, &h, &err));

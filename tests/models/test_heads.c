@@ -22,7 +22,8 @@ static int teardown(void **state) {
     return 0;
 }
 
-static const rlhf_batch batch = {VEC_ROWS, VEC_TOTAL, vec_ids, vec_offset, vec_prompt_len, NULL};
+static const rlhf_batch batch = {sizeof(rlhf_batch), VEC_ROWS,       VEC_TOTAL, 0, vec_ids,
+                                 vec_offset,         vec_prompt_len, NULL};
 
 enum { VOCAB = 61, D = 32 };
 
@@ -151,7 +152,7 @@ static double slope(struct trial *t, const rlhf_param *p, const float *x, const 
 }
 
 static void check_gradients(struct trial *t, uint32_t at_least) {
-    rlhf_param p;
+    rlhf_param p = {.size = sizeof p};
     uint32_t checked = 0;
     gradient(t);
     for (uint32_t i = 0; t->m.ops->param(t->m.self, i, &p) == RLHF_OK; i++) {
@@ -248,7 +249,8 @@ static void full_logp(struct model *m, uint32_t row, int32_t t, const rlhf_dist 
         ids[offset[v + 1] - 1] = v;
         prompt_len[v] = t;
     }
-    const rlhf_batch b = {VOCAB, (uint32_t)offset[VOCAB], ids, offset, prompt_len, NULL};
+    const rlhf_batch b = {sizeof(rlhf_batch), VOCAB, (uint32_t)offset[VOCAB], 0, ids, offset,
+                          prompt_len,         NULL};
     const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP, .dist = dist};
     const rlhf_heads h = {.size = sizeof h, .logp = logp};
     must(m, m->ops->forward(m->self, &b, &f, &h));
@@ -260,7 +262,7 @@ static void full_logp(struct model *m, uint32_t row, int32_t t, const rlhf_dist 
 
 static void test_values(void **state) {
     (void)state;
-    static const rlhf_dist warm = {1 / 0.7, 1, 0, 0};
+    static const rlhf_dist warm = RLHF_DIST(1 / 0.7, 1, 0, 0);
     struct trial t;
     struct outputs o;
     trial_open(&t, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL, (rlhf_model_open){0});
@@ -287,7 +289,7 @@ static void test_values(void **state) {
 }
 
 static float *param_read(struct model *m, const char *name) {
-    rlhf_param p;
+    rlhf_param p = {.size = sizeof p};
     must(m, m->ops->param(m->self, model_find(m, name), &p));
     return device_read(m->c, p.value, param_count(&p));
 }
@@ -371,7 +373,7 @@ static void test_kl_self(void **state) {
 // ---- detached value head ----
 
 static float *grads_of(struct trial *t, const char *name, uint64_t *n) {
-    rlhf_param p;
+    rlhf_param p = {.size = sizeof p};
     must(&t->m, t->m.ops->param(t->m.self, model_find(&t->m, name), &p));
     *n = param_count(&p);
     return device_read(t->m.c, p.grad, *n);

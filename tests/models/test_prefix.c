@@ -168,7 +168,7 @@ static void test_forward_cpu(void **state) {
 static float *gradients(struct trial *t, const rlhf_batch *b, const int32_t *at) {
     float *d = test_malloc(N_HEADS * (uint64_t)b->total * sizeof *d);
     float *all = test_malloc((uint64_t)t->m.info.n_params * sizeof *all), *to = all;
-    rlhf_param p;
+    rlhf_param p = {.size = sizeof p};
     for (uint64_t h = 0; h < N_HEADS; h++)
         for (uint64_t j = 0; j < b->total; j++) {
             const uint64_t e = at ? (uint64_t)at[j] : j;
@@ -207,7 +207,7 @@ static void same_gradients(struct trial *t, double bound) {
     const double far = distance(full, compact, n);
     const float *a = compact, *b = full;
     float top = 0;
-    rlhf_param p;
+    rlhf_param p = {.size = sizeof p};
     if (getenv("RLHF_TEST_VERBOSE")) print_message("gradients: %.3g apart\n", far);
     if (!(far <= bound)) fail_msg("gradients are %.3g apart, at most %.3g is allowed", far, bound);
     assert_memory_equal(compact, again, n * sizeof *again);
@@ -266,7 +266,7 @@ static rlhf_batch example(int32_t longer, int32_t offset[5], int32_t prompt[4], 
         prompt[i] = i ? 1 : 20;
         prefix[i] = i == 1 || i == 2 ? 0 : -1;
     }
-    return (rlhf_batch){4, (uint32_t)offset[4], ids, offset, prompt, prefix};
+    return (rlhf_batch){sizeof(rlhf_batch), 4, (uint32_t)offset[4], 0, ids, offset, prompt, prefix};
 }
 
 static void test_refused(void **state) {

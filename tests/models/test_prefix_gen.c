@@ -144,9 +144,10 @@ static struct drawn *generate(struct model *m, const rlhf_batch *b, const struct
 
 static void check(const struct setting *settings, const struct family *k, int32_t vocab,
                   const char *name, int32_t dtype, uint32_t threads) {
-    static const struct rule rules[] = {{{1 / 0.7, 1, 0, 0}, {1 / 0.7, 1, 0, 0}, 0},
-                                        {{1, 0.8, 20, 0}, {1, 0.8, 20, 0}, 0},
-                                        {{1.2, 0.8, 20, 0}, {1.2, 1, 0, 0}, 1}};
+    static const struct rule rules[] = {
+        {RLHF_DIST(1 / 0.7, 1, 0, 0), RLHF_DIST(1 / 0.7, 1, 0, 0), 0},
+        {RLHF_DIST(1, 0.8, 20, 0), RLHF_DIST(1, 0.8, 20, 0), 0},
+        {RLHF_DIST(1.2, 0.8, 20, 0), RLHF_DIST(1.2, 1, 0, 0), 1}};
     const uint32_t guard = strcmp(name, "reference") == 0; // device memory is not touched
     struct backend backend = backend_open(name, threads, guard);
     assert_non_null(backend.compute);

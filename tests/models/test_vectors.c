@@ -23,12 +23,13 @@ static int teardown(void **state) {
     return 0;
 }
 
-static const rlhf_batch batch = {VEC_ROWS, VEC_TOTAL, vec_ids, vec_offset, vec_prompt_len, NULL};
+static const rlhf_batch batch = {sizeof(rlhf_batch), VEC_ROWS,       VEC_TOTAL, 0, vec_ids,
+                                 vec_offset,         vec_prompt_len, NULL};
 
 // The largest gradient of the file: what counts as zero for the others (the gradient of a key bias
 // is exactly zero in theory).
 static double grad_scale(struct model *m, const struct vectors *v) {
-    rlhf_param p;
+    rlhf_param p = {.size = sizeof p};
     double top = 0;
     char name[256];
     for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
@@ -43,7 +44,7 @@ static double grad_scale(struct model *m, const struct vectors *v) {
 
 static void check_grads(struct model *m, const struct vectors *v) {
     const double zero = 1e-6 * grad_scale(m, v);
-    rlhf_param p;
+    rlhf_param p = {.size = sizeof p};
     char name[256];
     for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
         const uint64_t n = param_count(&p);
@@ -98,10 +99,11 @@ struct moments {
 };
 
 static void adamw(struct model *m, struct moments *s, int64_t step) {
-    rlhf_param p;
+    rlhf_param p = {.size = sizeof p};
     for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
         const uint64_t n = param_count(&p);
-        const rlhf_adamw a = {.lr = 2e-3,
+        const rlhf_adamw a = {.size = sizeof a,
+                              .lr = 2e-3,
                               .beta1 = 0.9,
                               .beta2 = 0.95,
                               .eps = 1e-4,
@@ -120,7 +122,7 @@ static void adamw(struct model *m, struct moments *s, int64_t step) {
 // After ten steps: log-probs, and the stored tensors.
 static void check_trained(struct model *m, const struct vectors *v) {
     float logp[VEC_TOTAL], *want = vectors_need(v, "adamw:logp", VEC_TOTAL);
-    rlhf_param p;
+    rlhf_param p = {.size = sizeof p};
     char name[256];
     uint32_t checked = 0;
     lm_step(m, -1, logp);

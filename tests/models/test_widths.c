@@ -77,7 +77,7 @@ struct pair {
 
 static int32_t pair_read(struct model *narrow, struct model *wide, uint32_t i, int32_t grad,
                          struct pair *out, rlhf_dev *wide_value) {
-    rlhf_param p, q;
+    rlhf_param p = {.size = sizeof p}, q = {.size = sizeof q};
     if (narrow->ops->param(narrow->self, i, &p) != RLHF_OK) return 0;
     must(wide, wide->ops->param(wide->self, i, &q));
     assert_string_equal(p.name, q.name);
@@ -113,7 +113,12 @@ static const int32_t ids[TOTAL] = {3, 14, 15, 9, 26, 5, 30, 8, 9, 7, 9, 3, 2};
 
 static void run(struct model *m, float *logp) {
     static const int32_t offset[] = {0, 6, TOTAL}, prompt[] = {2, 1};
-    rlhf_batch b = {.n = 2, .total = TOTAL, .ids = ids, .offset = offset, .prompt_len = prompt};
+    rlhf_batch b = {.size = sizeof b,
+                    .n = 2,
+                    .total = TOTAL,
+                    .ids = ids,
+                    .offset = offset,
+                    .prompt_len = prompt};
     rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP, .train = 1};
     rlhf_heads h = {.size = sizeof h, .logp = logp}, g = {.size = sizeof g};
     float d[TOTAL];
@@ -188,7 +193,12 @@ static void test_wide_heads_decode(void **state) {
     }
     m.ops->gen_close(m.self, g);
     const int32_t offset[] = {0, 10}, prompt = 3;
-    rlhf_batch batch = {.n = 1, .total = 10, .ids = row, .offset = offset, .prompt_len = &prompt};
+    rlhf_batch batch = {.size = sizeof batch,
+                        .n = 1,
+                        .total = 10,
+                        .ids = row,
+                        .offset = offset,
+                        .prompt_len = &prompt};
     rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP};
     rlhf_heads h = {.size = sizeof h, .logp = scored};
     must(&m, m.ops->forward(m.self, &batch, &f, &h));

@@ -12,7 +12,7 @@ static void full_kl(struct kit *k, rlhf_compute *c, const float *p, const float 
     struct call call = {.c = c};
     const float eye[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
     const int32_t target[2] = {0, 0};
-    const rlhf_dist dist = {.inv_temperature = 1, .top_p = 1};
+    const rlhf_dist dist = {.size = sizeof(rlhf_dist), .inv_temperature = 1, .top_p = 1};
     float log_p[6], log_q[6], kl[2];
     (void)k;
     for (uint32_t i = 0; i < rows * 3; i++) {

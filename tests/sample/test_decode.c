@@ -123,7 +123,7 @@ static struct prompts grouped(uint32_t groups, uint32_t each, int32_t len, int32
 
 static struct rlhf__gen_result draw(const struct prompts *p, uint32_t slots, uint32_t prefix_slots,
                                     int32_t stop, struct rlhf_gen *g) {
-    static const rlhf_dist dist = {1, 1, 0, 0};
+    static const rlhf_dist dist = RLHF_DIST_WHOLE;
     struct rlhf__model m = model(RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX);
     memset(g, 0, sizeof *g);
     g->n = slots + prefix_slots;

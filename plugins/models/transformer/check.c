@@ -149,7 +149,8 @@ static rlhf_status check_slot_prefix(struct rlhf__tf *m, const rlhf_gen *g, cons
 }
 
 rlhf_status rlhf__tf_step_check(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s) {
-    const rlhf_batch b = {.n = s->n,
+    const rlhf_batch b = {.size = sizeof b,
+                          .n = s->n,
                           .total = s->n ? (uint32_t)s->offset[s->n] : 0,
                           .ids = s->ids,
                           .offset = s->offset};

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const rlhf_dist unit_dist = {1.0, 1.0, 0, 0};
+static const rlhf_dist unit_dist = RLHF_DIST_WHOLE;
 
 const rlhf_dist *rlhf__tf_dist(const rlhf_dist *d) { return d ? d : &unit_dist; }
 

@@ -37,9 +37,36 @@ void rlhf__tf_destroy(void *self) {
     m->host->free(m->host, m);
 }
 
+// The ops that the core calls, and those that training adds.
+#define FORWARD_OPS(X)                                                                             \
+    X(weight_create)                                                                               \
+    X(weight_destroy) X(weight_pack) X(linear) X(embed) X(norm) X(act) X(gather) X(pool)           \
+        X(kv_store) X(attention) X(lm_head) X(lm_sample)
+#define BACKWARD_OPS(X)                                                                            \
+    X(linear_dx)                                                                                   \
+    X(linear_dw) X(embed_bwd) X(norm_bwd) X(act_bwd) X(add) X(scatter_add) X(pool_bwd)             \
+        X(attention_bwd) X(lm_head_bwd)
+#define RETURN_IF_LACKING(f)                                                                       \
+    if (!RLHF_COMPUTE_HAS(c, f)) return #f;
+
+// The name of one that the table lacks, or NULL.
+static const char *lacking(const rlhf_compute *c, int32_t trainable) {
+    FORWARD_OPS(RETURN_IF_LACKING)
+    if (trainable) {
+        BACKWARD_OPS(RETURN_IF_LACKING)
+    }
+    return NULL;
+}
+
 static rlhf_status check_open(struct rlhf__tf *m, const rlhf_model_open *o) {
     if (m->opened) return rlhf__tf_fail(m, RLHF_E_INVALID, "open: the model is open already");
     if (!o->compute) return rlhf__tf_fail(m, RLHF_E_INVALID, "open: no compute table");
+    const char *op = lacking(o->compute, o->trainable);
+    if (op)
+        return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
+                             "open: the compute backend '%s' does not support %s, which this model "
+                             "needs",
+                             o->compute->name, op);
     if (o->dtype != RLHF_F32 && o->dtype != RLHF_BF16)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "open: dtype %d is neither f32 nor bf16", o->dtype);
     if (o->n_labels < 0 || o->n_labels > 65536)
@@ -117,8 +144,7 @@ static rlhf_status tf_info(void *self, rlhf_model_info *out) {
 static rlhf_status tf_param(void *self, uint32_t i, rlhf_param *out) {
     const struct rlhf__tf *m = self;
     if (i >= m->n_params) return RLHF_E_INVALID;
-    *out = m->params[i];
-    return RLHF_OK;
+    return rlhf_copy_out(out, &m->params[i], sizeof *out, RLHF_SIZE_TO(rlhf_param, grad));
 }
 
 // What a frozen model holds packed, it holds once. An untied LM head goes too, so it is packed now.
@@ -183,6 +209,7 @@ static rlhf_status forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_f
 
 // The host's structs as this model knows them.
 struct passed {
+    rlhf_batch b;
     rlhf_forward f;
     rlhf_heads h;
 };
@@ -190,11 +217,13 @@ struct passed {
 static rlhf_status take(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_forward *f,
                         const rlhf_heads *h, struct passed *p) {
     m->failed = 0;
+    RLHF_TRY(
+        rlhf__tf_copy_in(m, "rlhf_batch", &p->b, sizeof p->b, b, RLHF_SIZE_TO(rlhf_batch, prefix)));
     RLHF_TRY(rlhf__tf_copy_in(m, "rlhf_forward", &p->f, sizeof p->f, f,
                               RLHF_SIZE_TO(rlhf_forward, kl_hidden)));
     RLHF_TRY(
         rlhf__tf_copy_in(m, "rlhf_heads", &p->h, sizeof p->h, h, RLHF_SIZE_TO(rlhf_heads, hidden)));
-    return check_forward(m, b, &p->f);
+    return check_forward(m, &p->b, &p->f);
 }
 
 static rlhf_status tf_forward(void *self, const rlhf_batch *b, const rlhf_forward *f,
@@ -202,7 +231,7 @@ static rlhf_status tf_forward(void *self, const rlhf_batch *b, const rlhf_forwar
     struct rlhf__tf *m = self;
     struct passed p;
     RLHF_TRY(take(m, b, f, out, &p));
-    return rlhf__tf_done(m, forward(m, b, &p.f, &p.h), "forward");
+    return rlhf__tf_done(m, forward(m, &p.b, &p.f, &p.h), "forward");
 }
 
 static rlhf_status tf_backward(void *self, const rlhf_batch *b, const rlhf_forward *f,
@@ -211,12 +240,12 @@ static rlhf_status tf_backward(void *self, const rlhf_batch *b, const rlhf_forwa
     const struct rlhf__tf_work *w = &m->train;
     struct passed p;
     RLHF_TRY(take(m, b, f, grad, &p));
-    if (!p.f.train || !w->valid || w->rows.n != b->n || w->rows.total != b->total ||
+    if (!p.f.train || !w->valid || w->rows.n != p.b.n || w->rows.total != p.b.total ||
         w->heads != p.f.heads ||
-        (w->rows.ragged.prefix_base != NULL) != rlhf__tf_has_prefix(b->prefix, b->n))
+        (w->rows.ragged.prefix_base != NULL) != rlhf__tf_has_prefix(p.b.prefix, p.b.n))
         return rlhf__tf_fail(m, RLHF_E_INVALID,
                              "backward: no forward with train = 1 of this batch came before");
-    return rlhf__tf_done(m, rlhf__tf_heads_bwd(m, &m->train, b, &p.f, &p.h), "backward");
+    return rlhf__tf_done(m, rlhf__tf_heads_bwd(m, &m->train, &p.b, &p.f, &p.h), "backward");
 }
 
 const rlhf_model_ops rlhf__tf_ops = {

@@ -70,6 +70,7 @@ static rlhf_status fill_param(struct rlhf__tf *m, const struct rlhf__tf_name *n,
     const struct rlhf__tf_span rows = rlhf__tf_piece_rows(m, layer, n);
     const uint64_t skip = t->n / (uint64_t)s.rows * (uint64_t)rows.from * sizeof(float);
     rlhf_param *p = &m->params[at->i++];
+    p->size = sizeof *p;
     p->name = at->name;
     at->name += full_name(m, n, layer, at->name, (size_t)(at->end - at->name)) + 1;
     p->shape[0] = rows.count;

@@ -114,6 +114,7 @@ rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
     r->target = at(w, k.target);
     r->read = at(w, k.read);
     r->pool = at(w, k.pool);
+    r->ragged.size = sizeof r->ragged;
     r->ragged.n = l->n;
     r->ragged.total = l->total;
     r->ragged.offset = at(w, k.offset);

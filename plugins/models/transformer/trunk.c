@@ -132,7 +132,8 @@ static rlhf_status act(const struct pass *p, rlhf_dev out, rlhf_dev x) {
 rlhf_attn rlhf__tf_attn_geometry(const struct rlhf__tf *m, int32_t layer, int32_t cached) {
     const struct rlhf__tf_arch *a = &m->arch;
     const struct rlhf__tf_widths n = rlhf__tf_widths(a);
-    return (rlhf_attn){.heads = a->n_head,
+    return (rlhf_attn){.size = sizeof(rlhf_attn),
+                       .heads = a->n_head,
                        .head_dim = a->head_dim,
                        .causal = a->causal,
                        .dtype = m->dtype,
