@@ -60,9 +60,11 @@ static void shorten_spinning(void) {
     if (!getenv("OMP_WAIT_POLICY")) setenv("GOMP_SPINCOUNT", "1000", 0);
 }
 
+// clang-format off
 #define MEMORY_OPS(X)                                                                              \
-    X(last_error)                                                                                  \
-    X(alloc) X(release) X(bytes_in_use) X(upload) X(download) X(copy) X(zero) X(convert) X(sync)
+    X(last_error) X(alloc) X(release) X(bytes_in_use) X(upload) X(download) X(copy) X(zero)        \
+    X(convert) X(sync)
+// clang-format on
 #define RETURN_IF_LACKING(f)                                                                       \
     if (!RLHF_COMPUTE_HAS(t, f)) return #f;
 

@@ -38,14 +38,14 @@ void rlhf__tf_destroy(void *self) {
 }
 
 // The ops that the core calls, and those that training adds.
+// clang-format off
 #define FORWARD_OPS(X)                                                                             \
-    X(weight_create)                                                                               \
-    X(weight_destroy) X(weight_pack) X(linear) X(embed) X(norm) X(act) X(gather) X(pool)           \
-        X(kv_store) X(attention) X(lm_head) X(lm_sample)
+    X(weight_create) X(weight_destroy) X(weight_pack) X(linear) X(embed) X(norm) X(act) X(gather)  \
+    X(pool) X(kv_store) X(attention) X(lm_head) X(lm_sample)
 #define BACKWARD_OPS(X)                                                                            \
-    X(linear_dx)                                                                                   \
-    X(linear_dw) X(embed_bwd) X(norm_bwd) X(act_bwd) X(add) X(scatter_add) X(pool_bwd)             \
-        X(attention_bwd) X(lm_head_bwd)
+    X(linear_dx) X(linear_dw) X(embed_bwd) X(norm_bwd) X(act_bwd) X(add) X(scatter_add)            \
+    X(pool_bwd) X(attention_bwd) X(lm_head_bwd)
+// clang-format on
 #define RETURN_IF_LACKING(f)                                                                       \
     if (!RLHF_COMPUTE_HAS(c, f)) return #f;
 
