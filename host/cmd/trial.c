@@ -82,9 +82,11 @@ static rlhf_status open_rewards(struct rlhf__trial *t, const char *flag, struct 
     t->rewards = calloc(t->config.n_reward ? t->config.n_reward : 1, sizeof *t->rewards);
     if (!t->rewards) return RLHF__NOMEM(err, "out of memory for rewards");
     for (size_t i = 0; i < t->config.n_reward; i++) {
+        char owner[192];
+        snprintf(owner, sizeof owner, "rewards/%s", t->config.reward[i].name);
         struct rlhf__origin from = {flag, "", NULL, 0, 0, 0};
         rlhf_status st =
-            rlhf__instance_create(t->reward[i], &t->at.session.services,
+            rlhf__instance_create(t->reward[i], &t->at.session.services, owner,
                                   t->config.reward[i].options, &from, &t->rewards[i], err);
         if (st != RLHF_OK) return st;
     }

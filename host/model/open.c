@@ -67,7 +67,10 @@ static rlhf_status open_instance(struct rlhf__model *m, const char *model_type,
     if (st == RLHF_E_INVALID) st = explain_type(m, model_type, err);
     if (st != RLHF_OK) return st;
     struct rlhf__origin from = {where, "", NULL, 0, 1, 0};
-    st = rlhf__instance_create(plugin, m->env->services, m->config, &from, &m->instance, err);
+    char owner[64];
+    snprintf(owner, sizeof owner, "models/%s", m->role);
+    st =
+        rlhf__instance_create(plugin, m->env->services, owner, m->config, &from, &m->instance, err);
     if (st != RLHF_OK) return st;
     m->ops = &plugin->ops.model;
     m->self = m->instance->self;

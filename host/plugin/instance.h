@@ -4,6 +4,8 @@
 
 #include "plugin/services.h"
 
+#include <stdatomic.h>
+
 // The table a plugin sees, with what its functions need behind it.
 struct rlhf__host {
     rlhf_host api; // first: the functions cast back
@@ -11,6 +13,8 @@ struct rlhf__host {
     struct rlhf__services *services;
     struct rlhf__strings strings; // of instance.config
     struct rlhf__note said;       // with host->fail
+    char owner[192];              // rlhf__instance_create's
+    atomic_int warned;            // 1: about a metric that is not the plugin's to report
 };
 
 #endif

@@ -2,6 +2,7 @@
 #include "plugin/services.h"
 
 #include "plugin/instance.h"
+#include "plugin/metric_names.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -40,8 +41,15 @@ static void host_free(const rlhf_host *api, void *p) {
 }
 
 static void host_metric(const rlhf_host *api, const char *name, double value) {
-    const struct rlhf__services *s = behind(api)->services;
-    if (s->metric && name) s->metric(s->metric_ctx, name, value);
+    struct rlhf__host *h = behind(api);
+    const struct rlhf__services *s = h->services;
+    char full[512];
+    if (!s->metric || !name) return;
+    if (rlhf__metric_name(h->owner, name, full, sizeof full))
+        s->metric(s->metric_ctx, full, value);
+    else if (!atomic_exchange(&h->warned, 1))
+        rlhf__logf(s->log, RLHF_LOG_WARN, "%s: the metric \"%s\" is the host's own and is left out",
+                   h->instance.plugin->stem, full);
 }
 
 static void host_rng(const rlhf_host *api, const char *stream, rlhf_rng *out) {
@@ -111,9 +119,9 @@ static void host_destroy(struct rlhf__host *h) {
 }
 
 rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
-                                  struct rlhf__services *services, const json_t *options,
-                                  const struct rlhf__origin *from, struct rlhf__instance **out,
-                                  struct rlhf__error *err) {
+                                  struct rlhf__services *services, const char *owner,
+                                  const json_t *options, const struct rlhf__origin *from,
+                                  struct rlhf__instance **out, struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__host *h = calloc(1, sizeof *h);
     if (!h) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", plugin->desc.id);
@@ -121,6 +129,7 @@ rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
     rlhf__note_init(&h->said);
     fill_api(&h->api);
     h->services = services;
+    snprintf(h->owner, sizeof h->owner, "%s", owner);
     i->plugin = plugin;
     i->host = &h->api;
     rlhf_status status = rlhf__opts_new(&plugin->table, plugin->desc.config_size, options, from,

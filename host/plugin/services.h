@@ -52,11 +52,12 @@ struct rlhf__instance {
 };
 
 // Fill a config struct from options (may be NULL; lenient per origin, see options.h) and call
-// create. [main]
+// create. owner is what the instance is among those of a run, in front of the names of its metrics:
+// "rewards/<name>", "judge", "models/<role>", "" for the algorithm. [main]
 rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
-                                  struct rlhf__services *services, const json_t *options,
-                                  const struct rlhf__origin *from, struct rlhf__instance **out,
-                                  struct rlhf__error *err);
+                                  struct rlhf__services *services, const char *owner,
+                                  const json_t *options, const struct rlhf__origin *from,
+                                  struct rlhf__instance **out, struct rlhf__error *err);
 void rlhf__instance_destroy(struct rlhf__instance *i); // NULL allowed [main]
 
 // A call into a plugin: begin, call, end. Between the two the call is on record (base/running.h).

@@ -203,7 +203,8 @@ static rlhf_status open_judge(const struct rlhf__iteration *it, const struct rlh
                               struct rlhf__instance **out, struct rlhf__error *err) {
     struct rlhf__origin from = {"the config", "judge", NULL, 0, 0, 0};
     if (!judge) return RLHF_OK;
-    return rlhf__instance_create(judge, it->services, it->config->judge.options, &from, out, err);
+    return rlhf__instance_create(judge, it->services, "judge", it->config->judge.options, &from,
+                                 out, err);
 }
 
 rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward_service *models,

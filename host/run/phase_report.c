@@ -63,7 +63,6 @@ static void report_speed(const struct rlhf__phase *p) {
         set(p, "perf/peak_rss_mb", (double)usage.ru_maxrss / 1024); // KiB on Linux
 }
 
-#define KL_METRIC     "objective/kl"
 #define REWARD_METRIC "objective/scores"
 
 // One of the quantities early_stop.* looks at.
@@ -83,11 +82,11 @@ static struct rlhf__progress_state progress_state(const struct rlhf__phase *p) {
     const struct rlhf__learner *l = p->learner;
     int pays = rlhf__cast_pays(p->cast);
     double reward = 0, kl = NAN, judge = NAN, accuracy = NAN;
-    rlhf__metrics_get(m, KL_METRIC, &kl);
+    rlhf__metrics_get(m, RLHF_METRIC_KL, &kl);
     rlhf__metrics_get(m, "judge/mean", &judge);
     rlhf__metrics_get(m, REWARD_METRIC, &reward);
-    if (!pays && !rlhf__metrics_get(m, "reward_model/accuracy", &accuracy))
-        rlhf__metrics_get(m, "classify/accuracy", &accuracy);
+    if (!pays && !rlhf__metrics_get(m, RLHF_METRIC_PAIR_ACCURACY, &accuracy))
+        rlhf__metrics_get(m, RLHF_METRIC_LABEL_ACCURACY, &accuracy);
     double loss = l->minibatches ? l->loss_sum / (double)l->minibatches : 0;
     double spent = pays ? p->report->times.rollout : p->report->times.update;
     int64_t tokens = pays ? p->x.sampled : l->tokens;
@@ -109,7 +108,7 @@ rlhf_status rlhf__phase_report(const struct rlhf__phase *p, struct rlhf__early_s
     report_times(p);
     report_speed(p);
     if (rlhf__cast_pays(p->cast)) {
-        *stop |= stops(p, early_stop, RLHF__EARLY_STOP_KL, KL_METRIC);
+        *stop |= stops(p, early_stop, RLHF__EARLY_STOP_KL, RLHF_METRIC_KL);
         *stop |= stops(p, early_stop, RLHF__EARLY_STOP_REWARD, REWARD_METRIC);
     }
     RLHF_TRY(rlhf__completions_show(p, *stop, err));
@@ -158,7 +157,7 @@ rlhf_status rlhf__phase_measured(const struct rlhf__phase *p, const struct rlhf_
         !rlhf__metrics_get(p->report->metrics, p->config->checkpoint.best, &value))
         return no_best(p, err);
     if (rlhf__early_stop_looks_at(s->config, RLHF__EARLY_STOP_KL) && s->kl.seen == 0)
-        return no_early_stop(p, "early_stop.kl", KL_METRIC, err);
+        return no_early_stop(p, "early_stop.kl", RLHF_METRIC_KL, err);
     if (rlhf__early_stop_looks_at(s->config, RLHF__EARLY_STOP_REWARD) && s->reward.seen == 0)
         return no_early_stop(p, "early_stop.reward", REWARD_METRIC, err);
     return RLHF_OK;

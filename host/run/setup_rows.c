@@ -26,14 +26,15 @@ static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
     rlhf__reward_service_trainable(models, (r->cast.plan.flags & RLHF_PLAN_REWARD_MODEL) != 0);
     rlhf__reward_service_longest(models, rlhf__prompt_feed_longest(r->feed));
     for (size_t i = 0; i < c->n_reward; i++) {
-        char section[32], loading[64];
+        char section[32], loading[64], owner[192];
+        snprintf(owner, sizeof owner, "rewards/%s", c->reward[i].name);
         snprintf(section, sizeof section, "reward.%zu", i);
         snprintf(loading, sizeof loading, "loading %.40s", r->req->rewards[i]->file);
         rlhf__progress_note(r->report.progress, loading);
         struct rlhf__origin from = {"the config", section, NULL, 0, 0, 0};
         rlhf_status st =
-            rlhf__instance_create(r->req->rewards[i], &r->session.services, c->reward[i].options,
-                                  &from, &r->cast.rewards[i], err);
+            rlhf__instance_create(r->req->rewards[i], &r->session.services, owner,
+                                  c->reward[i].options, &from, &r->cast.rewards[i], err);
         if (st != RLHF_OK) return st;
     }
     return RLHF_OK;

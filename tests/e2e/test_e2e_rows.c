@@ -57,9 +57,28 @@ static void what_the_row_lacks_is_said(void **state) {
     e2e_says(t, "there is no data row: the prompts come from no file of JSON rows");
 }
 
+// Two rewards of one plugin and a judge: nobody's metric takes another's place, nor one that the
+// host reads.
+static void a_metric_belongs_to_its_plugin(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN "--reward " GOLD ":rows=4,name=a --reward " GOLD
+                                    ":rows=4,answer=maybe,name=b --judge " GOLD
+                                    ":rows=4,answer=no --set run.dir=a"),
+                     0);
+    json_t *m = e2e_metrics(t, "a");
+    assert_true(e2e_metric(m, 0, "rewards/a/right") == 4);
+    assert_true(e2e_metric(m, 0, "rewards/b/right") == 0);
+    assert_true(e2e_metric(m, 0, "judge/right") == 4);
+    assert_true(e2e_metric(m, 0, "judge/mean") == 2.5);
+    assert_true(e2e_metric(m, 0, "rewards/a/objective/kl") == 1e6);
+    json_decref(m);
+    assert_int_equal(e2e_shell(t, "! grep -q '\"objective/kl\"' a/metrics.jsonl"), 0);
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
     const struct CMUnitTest tests[] = {T(the_row_pays), T(groups_are_said_everywhere),
-                                       T(what_the_row_lacks_is_said)};
+                                       T(what_the_row_lacks_is_said),
+                                       T(a_metric_belongs_to_its_plugin)};
     return cmocka_run_group_tests_name("e2e_rows", tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@ struct fixture {
     struct rlhf__services services;
     struct rlhf__note failure;
     struct rlhf__instance *instance;
+    const char *owner;
     char metric[64];
     double value;
 };
@@ -34,6 +35,7 @@ static int setup(void **state) {
     f->services.metric_ctx = f;
     f->services.seed = 7;
     f->services.phase = -1;
+    f->owner = "rewards/one";
     rlhf__note_init(&f->failure);
     f->services.failure = &f->failure;
     *state = f;
@@ -53,7 +55,8 @@ static int teardown(void **state) {
 static rlhf_status make(struct fixture *f, const char *options, struct rlhf__error *err) {
     json_t *o = options ? json_loads(options, 0, NULL) : NULL;
     rlhf__instance_destroy(f->instance);
-    rlhf_status st = rlhf__instance_create(f->sample, &f->services, o, &from, &f->instance, err);
+    rlhf_status st =
+        rlhf__instance_create(f->sample, &f->services, f->owner, o, &from, &f->instance, err);
     json_decref(o);
     return st;
 }
@@ -76,7 +79,7 @@ static void options_reach_the_plugin(void **state) {
     check_ok(make(f, "{\"gain\": -2}", &err), &err);
     assert_int_equal(score(f, "four", &r), RLHF_OK);
     assert_float_equal(r, -8, 0);
-    assert_string_equal(f->metric, "sample/calls");
+    assert_string_equal(f->metric, "rewards/one/sample/calls");
     assert_float_equal(f->value, 1, 0);
     check_error(make(f, "{\"gain\": 11}", &err), RLHF_E_INVALID, &err,
                 "test: reward.0.gain must be a number from -10 to 10, found 11");
@@ -202,6 +205,51 @@ static void the_table_does_what_it_says(void **state) {
     assert_null(h->service(h, "org.example.x/2"));
 }
 
+// A metric has its owner's name in front; one that the host reports itself is left out, and said so
+// once.
+static void metrics_have_owners(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    struct rlhf__log log;
+    static const struct {
+        const char *owner, *name, *kept; // kept "": left out
+    } cases[] = {{"rewards/a", "objective/kl", "rewards/a/objective/kl"},
+                 {"rewards/b", "objective/kl", "rewards/b/objective/kl"},
+                 {"rewards/b", "mean", ""},
+                 {"judge", "std", ""},
+                 {"judge", "meanness", "judge/meanness"},
+                 {"models/policy", "load", "models/policy/load"},
+                 {"", "objective/kl", "objective/kl"},
+                 {"", "objective/scores", ""},
+                 {"", "lr", ""},
+                 {"", "lr_factor", "lr_factor"},
+                 {"", "rewards/a/x", ""},
+                 {"", "time/mine", ""},
+                 {"", "eval/accuracy", ""},
+                 {"", "mean", "mean"}};
+    rlhf__log_init(&log);
+    log.out = tmpfile();
+    assert_non_null(log.out);
+    f->services.log = &log;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        f->owner = cases[i].owner;
+        check_ok(make(f, NULL, &err), &err);
+        f->metric[0] = '\0';
+        f->instance->host->metric(f->instance->host, cases[i].name, 3);
+        assert_string_equal(f->metric, cases[i].kept);
+        f->instance->host->metric(f->instance->host, cases[i].name, 3);
+    }
+    rewind(log.out);
+    char line[256];
+    int lines = 0;
+    while (fgets(line, sizeof line, log.out))
+        if (strstr(line, "is the host's own and is left out")) lines++;
+    assert_int_equal(lines, 7); // one an instance
+    f->services.log = NULL;
+    fclose(log.out);
+    rlhf__log_finish(&log);
+}
+
 static void log_lines_carry_the_plugin(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -233,6 +281,7 @@ int main(void) {
         T(what_a_plugin_says_goes_with_the_call),
         T(what_a_service_says_goes_with_the_call),
         T(the_table_does_what_it_says),
+        T(metrics_have_owners),
         T(log_lines_carry_the_plugin),
     };
     return cmocka_run_group_tests_name("plugin_services", tests, NULL, NULL);

@@ -22,7 +22,7 @@ static struct rlhf__instance *make(struct fixture *f, const char *module, int32_
     check_ok(rlhf__plugin_open(f->plugins, module_path(module, path), kind, RLHF__NAME_TYPED,
                                "test", &p, &err),
              &err);
-    check_ok(rlhf__instance_create(p, &f->services, o, &from, &i, &err), &err);
+    check_ok(rlhf__instance_create(p, &f->services, "rewards/sample", o, &from, &i, &err), &err);
     json_decref(o);
     return i;
 }

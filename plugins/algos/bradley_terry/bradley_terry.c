@@ -145,7 +145,7 @@ static rlhf_status bt_phase_end(void *self, uint64_t phase) {
     double n = sums[5];
     if (b->minibatches) h->metric(h, "objective/loss", sums[0] / (double)b->minibatches);
     if (n > 0) {
-        h->metric(h, "reward_model/accuracy", sums[1] / n);
+        h->metric(h, RLHF_METRIC_PAIR_ACCURACY, sums[1] / n);
         h->metric(h, "reward_model/margin", sums[2] / n);
         h->metric(h, "reward_model/chosen", sums[3] / n);
         h->metric(h, "reward_model/rejected", sums[4] / n);

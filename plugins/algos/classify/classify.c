@@ -118,7 +118,7 @@ static rlhf_status classify_phase_end(void *self, uint64_t phase) {
     (void)phase;
     RLHF_TRY(h->reduce(h, sums, sizeof sums / sizeof *sums));
     if (c->minibatches) h->metric(h, "objective/loss", sums[0] / (double)c->minibatches);
-    if (sums[2] > 0) h->metric(h, "classify/accuracy", sums[1] / sums[2]);
+    if (sums[2] > 0) h->metric(h, RLHF_METRIC_LABEL_ACCURACY, sums[1] / sums[2]);
     c->loss = 0;
     c->rows = c->correct = c->minibatches = c->seen = 0;
     return RLHF_OK;

@@ -131,7 +131,7 @@ static void report_rollout(const rlhf_host *h, const struct rlhf__pg_rollout_sum
     if (r->sequences == 0) return;
     h->metric(h, "objective/entropy", r->nll / n);
     if (r->kl_sequences) {
-        h->metric(h, "objective/kl", r->kl / (double)r->kl_sequences);
+        h->metric(h, RLHF_METRIC_KL, r->kl / (double)r->kl_sequences);
         if (r->kl_tokens) h->metric(h, "objective/kl_per_token", r->kl / (double)r->kl_tokens);
     }
     double non_score = 0;

@@ -44,6 +44,12 @@ enum rlhf_plan_flag {
     RLHF_PLAN_MOVES_REFERENCE = 128 // phase_end moves the reference (iteration.h)
 };
 
+// Metrics of an algorithm that the host reads; it reads no others, but for what checkpoint.best
+// names. All are optional. (The host reports what responses are paid itself, "objective/scores".)
+#define RLHF_METRIC_KL             "objective/kl"          // early_stop.kl, the progress line
+#define RLHF_METRIC_LABEL_ACCURACY "classify/accuracy"     // the progress line: of labelled rows
+#define RLHF_METRIC_PAIR_ACCURACY  "reward_model/accuracy" // the progress line: of preferences
+
 // What the run looks like, for plan(). Read only.
 typedef struct rlhf_run_info {
     uint32_t size;

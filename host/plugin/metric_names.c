@@ -1,0 +1,43 @@
+// metric_names.c: see metric_names.h.
+#include "plugin/metric_names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// What the host reports of a run; a slash at the end is a prefix.
+static const char *const hosts[] = {"phase",
+                                    "episode",
+                                    "epoch",
+                                    "lr",
+                                    "objective/scores",
+                                    "val/sequence_lengths",
+                                    "val/num_stop_token_ids",
+                                    "reward_model/gain",
+                                    "reward_model/bias",
+                                    "rewards/",
+                                    "judge/",
+                                    "models/",
+                                    "completions/",
+                                    "sampling/",
+                                    "eval/",
+                                    "optim/",
+                                    "time/",
+                                    "perf/"};
+
+static int is_hosts(const char *name) {
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        size_t n = strlen(hosts[i]);
+        if (hosts[i][n - 1] != '/') n++; // with its end
+        if (strncmp(name, hosts[i], n) == 0) return 1;
+    }
+    return 0;
+}
+
+int rlhf__metric_name(const char *owner, const char *name, char *out, size_t cap) {
+    if (!*owner) {
+        snprintf(out, cap, "%s", name);
+        return !is_hosts(name);
+    }
+    snprintf(out, cap, "%s/%s", owner, name);
+    return strcmp(name, "mean") != 0 && strcmp(name, "std") != 0; // of a reward or judge
+}
