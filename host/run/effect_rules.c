@@ -7,6 +7,8 @@
 #include "run/early_stop.h"
 #include "run/plan.h"
 
+#include <rlhf/draft/iteration.h>
+
 #include <string.h>
 
 // What of a run the rules go by.

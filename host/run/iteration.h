@@ -1,4 +1,4 @@
-// iteration.h: the service "rlhf.iteration/0" (rlhf/iteration.h) that an algorithm calls at a
+// iteration.h: the service "rlhf.draft.iteration/0" (rlhf/draft/iteration.h) that an algorithm calls at a
 // phase's end, and its state in a checkpoint.
 //
 // Training the reward model is reward_round.h's, the pairs are replay.h's, the phases phase.h's.
@@ -10,7 +10,7 @@
 #include "run/feed.h"
 #include "run/report.h"
 
-#include <rlhf/iteration.h>
+#include <rlhf/draft/iteration.h>
 
 struct rlhf__reward_round;
 struct rlhf__reward_service;

@@ -7,6 +7,8 @@
 #include "run/completions.h"
 #include "run/plan.h"
 
+#include <rlhf/draft/iteration.h>
+
 #include <math.h>
 #include <string.h>
 #include <sys/resource.h>

@@ -1,6 +1,8 @@
 // plan.c: see plan.h.
 #include "run/plan.h"
 
+#include <rlhf/draft/iteration.h>
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include "model/reward_model.h"
 #include "run/feed.h"
 
-#include <rlhf/iteration.h>
+#include <rlhf/draft/iteration.h>
 
 struct rlhf__reward_round {
     const struct rlhf__config *config;

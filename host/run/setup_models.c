@@ -5,6 +5,8 @@
 #include "model/parameters.h"
 #include "run/run_dir.h"
 
+#include <rlhf/draft/iteration.h>
+
 #include <stdio.h>
 
 static int wants_value(const struct rlhf__run *r) {

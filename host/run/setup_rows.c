@@ -8,6 +8,8 @@
 #include "run/prompt_feed.h"
 #include "run/text_feed.h"
 
+#include <rlhf/draft/iteration.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -5,6 +5,8 @@
 #include "run/reward_round.h"
 #include "run/run.h"
 
+#include <rlhf/draft/iteration.h>
+
 #include <stdlib.h>
 #include <string.h>
 

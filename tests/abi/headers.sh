@@ -5,8 +5,8 @@ include=$RLHF_SOURCE_DIR/sdk/include
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 flags="-Wall -Wextra -Wpedantic -Wshadow -Wcast-qual -Wvla -Wconversion -Wpadded -Werror"
-for header in "$include"/rlhf/*.h; do
-    name=rlhf/$(basename "$header")
+for header in "$include"/rlhf/*.h "$include"/rlhf/draft/*.h; do
+    name=${header#"$include/"}
     printf '#include <%s>\n' "$name" >"$tmp/one.c"
     cp "$tmp/one.c" "$tmp/one.cc"
     # test.h is for programs that may use POSIX

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include <rlhf/algo.h>
-#include <rlhf/iteration.h>
+#include <rlhf/draft/iteration.h>
 #include <rlhf/reward.h>
 #include <rlhf/rng.h>
 #include <rlhf/service.h>

@@ -4,7 +4,7 @@
 #include "algos/fixture.h"
 
 #include <math.h>
-#include <rlhf/iteration.h>
+#include <rlhf/draft/iteration.h>
 
 struct fake {
     rlhf_iteration_service table;

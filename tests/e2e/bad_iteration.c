@@ -1,8 +1,8 @@
-// bad_iteration.c: an algorithm that learns nothing and misuses rlhf/iteration.h in one way.
+// bad_iteration.c: an algorithm that learns nothing and misuses rlhf/draft/iteration.h in one way.
 #include "support/plugin.h"
 
 #include <rlhf/algo.h>
-#include <rlhf/iteration.h>
+#include <rlhf/draft/iteration.h>
 
 struct config {
     int32_t how, reserved;

@@ -5,7 +5,7 @@
 // With STRAY_OUTER set the algorithm moves the reference and trains the reward model before
 // phase_end() strays; with STRAY_VALUE it trains values too.
 #include <rlhf/algo.h>
-#include <rlhf/iteration.h>
+#include <rlhf/draft/iteration.h>
 #include <rlhf/plugin.h>
 #include <rlhf/reward.h>
 

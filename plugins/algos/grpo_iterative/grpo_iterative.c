@@ -6,10 +6,10 @@
 //
 // With iteration_phases 1 and no replay this is the two-model variant: the reference is the policy
 // that sampled. What it is not: it holds no reward model, judges nothing and keeps no pairs; the
-// host does, behind rlhf/iteration.h. Formulas and sources: docs/algorithms/grpo_iterative.md.
+// host does, behind rlhf/draft/iteration.h. Formulas and sources: docs/algorithms/grpo_iterative.md.
 #include "grpo/method.h"
 
-#include <rlhf/iteration.h>
+#include <rlhf/draft/iteration.h>
 #include <rlhf/log.h>
 
 enum { STATE_VERSION = 1, ROUND_BYTES = 24 };

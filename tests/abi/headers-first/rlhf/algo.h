@@ -38,10 +38,9 @@ enum rlhf_plan_flag {
     RLHF_PLAN_RECOMPUTE_LOGP = 4,    // logp_old from a second forward instead of the rollout
     RLHF_PLAN_FULL_SUPPORT = 8,      // log-probs over the full vocabulary although top-k/p samples
     RLHF_PLAN_UNIT_TEMPERATURE = 16, // log-probs at temperature 1 whatever the sampling temperature
-    RLHF_PLAN_WHOLE_GROUPS =
-        32, // a group must not be split over minibatches: else the host refuses
-    RLHF_PLAN_REWARD_MODEL = 64,    // phase_end trains the run's reward model (iteration.h)
-    RLHF_PLAN_MOVES_REFERENCE = 128 // phase_end moves the reference (iteration.h)
+    // A group must not be split over minibatches: else the host refuses.
+    RLHF_PLAN_WHOLE_GROUPS = 32
+    // Bits 24 and up belong to rlhf/draft/, which does not freeze.
 };
 
 // What the run looks like, for plan(). Read only.

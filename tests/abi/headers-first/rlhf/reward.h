@@ -9,19 +9,22 @@
 #include "plugin.h"
 
 enum rlhf_reward_flag {
-    RLHF_REWARD_PER_TOKEN = 1, // fills out->token
-    RLHF_REWARD_REENTRANT = 2  // score() may be called from several threads at once
+    RLHF_REWARD_PER_TOKEN = 1 // fills out->token
 };
 
 typedef struct rlhf_reward_in {
     uint32_t size, n;                  // n sequences
     uint64_t phase;                    // the first is 0, as in rlhf_rollout
     const rlhf_str *prompt, *response; // [n] decoded text; the response after the response rules
-    const rlhf_str *meta;              // [n] the data row as JSON, len 0 when there is none
-    const int32_t *ids;                // [total] prompt + response, policy vocabulary, ragged
-    const int32_t *offset;             // [n + 1]
-    const int32_t *prompt_len;         // [n] tokens
-    const uint8_t *finished;           // [n] 1 = ended by a stop token
+    // [n] the data row as JSON, len 0 when there is none: read it with "rlhf.row/0" (service.h)
+    const rlhf_str *meta;
+    const int32_t *ids;        // [total] prompt + response, policy vocabulary, ragged
+    const int32_t *offset;     // [n + 1]
+    const int32_t *prompt_len; // [n] tokens
+    const uint8_t *finished;   // [n] 1 = ended by a stop token
+    // [n] responses to one prompt that were drawn together have one number and stand together;
+    // where there are no groups each row has its own. Rows that could not be used may be missing.
+    const int32_t *group;
 } rlhf_reward_in;
 
 typedef struct rlhf_reward_out {
@@ -34,7 +37,7 @@ typedef struct rlhf_reward_out {
 
 typedef struct rlhf_reward_ops {
     uint32_t size, flags;
-    // [step], or [any] with RLHF_REWARD_REENTRANT
+    // A row's reward may depend on the rows of its group, on no others. [step]
     rlhf_status (*score)(void *self, const rlhf_reward_in *, const rlhf_reward_out *);
 } rlhf_reward_ops;
 

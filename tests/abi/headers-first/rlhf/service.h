@@ -1,4 +1,12 @@
 // rlhf/service.h: service tables that host->service(id) returns.
+//
+// Thread tags, here: [step] = one call at a time of all [step] functions of one service, whichever
+// plugin or thread calls: models are shared between plugins and compute with all threads. [any] =
+// concurrent calls, also with [step] ones, but not with open or close of the object at hand. The
+// host never runs two plugins at once, so only a plugin with threads of its own has to think of it.
+//
+// A call that fails leaves a sentence with the host. Return its status without host->fail, and the
+// user reads that sentence.
 #ifndef RLHF_SERVICE_H
 #define RLHF_SERVICE_H
 
@@ -14,9 +22,10 @@ typedef struct rlhf_classifier_service {
     // Load the model directory. path NULL or "default": the embedded default classifier.
     // Classifiers of one directory are shared. Freed with close. [main]
     rlhf_status (*open)(void *host, const char *path, rlhf_classifier **out);
-    void (*close)(void *host, rlhf_classifier *);
-    int32_t (*n_labels)(void *host, const rlhf_classifier *);
-    // Name of label i from config.json's id2label, e.g. "POSITIVE"; NULL past the end. Borrowed.
+    void (*close)(void *host, rlhf_classifier *);             // NULL allowed [main]
+    int32_t (*n_labels)(void *host, const rlhf_classifier *); // [any]
+    // Name of label i from config.json's id2label, e.g. "POSITIVE"; NULL past the end. Borrowed
+    // until close. [any]
     const char *(*label)(void *host, const rlhf_classifier *, int32_t i);
     // logits[n * n_labels] of n texts. [step]
     rlhf_status (*logits)(void *host, rlhf_classifier *, uint32_t n, const rlhf_str *texts,
@@ -31,8 +40,8 @@ typedef struct rlhf_tokenizer_service {
     void *host;
     // NULL path: the policy's tokenizer. [main]
     rlhf_status (*open)(void *host, const char *path, rlhf_tokenizer **out);
-    void (*close)(void *host, rlhf_tokenizer *);
-    int32_t (*n_vocab)(void *host, const rlhf_tokenizer *);
+    void (*close)(void *host, rlhf_tokenizer *);            // NULL allowed [main]
+    int32_t (*n_vocab)(void *host, const rlhf_tokenizer *); // [any]
     // Writes at most cap ids, *n = how many the text has (may exceed cap). [any]
     rlhf_status (*encode)(void *host, const rlhf_tokenizer *, rlhf_str text, int32_t *ids,
                           uint32_t cap, uint32_t *n);
@@ -53,7 +62,7 @@ typedef struct rlhf_reward_model_service {
     // response of the run. Models of one directory are shared, also with the host, which may train
     // them between phases. Freed with close. [main]
     rlhf_status (*open)(void *host, const char *path, rlhf_reward_model **out);
-    void (*close)(void *host, rlhf_reward_model *);
+    void (*close)(void *host, rlhf_reward_model *); // NULL allowed [main]
     // Rewards of n ragged rows (arrays as in rlhf_reward_in): token[total] after reading each
     // response token, 0 on the prompt (NULL = not wanted), and seq[n], their mean or last as
     // `pooling` says: enum rlhf_pool, 0 = as the model was trained. A row without response tokens
@@ -62,5 +71,38 @@ typedef struct rlhf_reward_model_service {
                          const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
                          float *seq, float *token);
 } rlhf_reward_model_service;
+
+// "rlhf.row/0": values of a data row, e.g. of rlhf_reward_in.meta.
+//
+// A path is a key of the row ("answer"), or from a slash on a JSON Pointer (RFC 6901) into it:
+// "/steps/0/text", where ~1 is a slash and ~0 a tilde. A value that is absent or of another type is
+// RLHF_E_INVALID; the message that the user sees then says which one, and what it is.
+#define RLHF_SVC_ROW "rlhf.row/0"
+enum rlhf_row_type {
+    RLHF_ROW_ABSENT = 0,
+    RLHF_ROW_NULL = 1,
+    RLHF_ROW_BOOL = 2,
+    RLHF_ROW_NUMBER = 3,
+    RLHF_ROW_STRING = 4,
+    RLHF_ROW_LIST = 5,
+    RLHF_ROW_OBJECT = 6
+};
+typedef struct rlhf_row rlhf_row;
+typedef struct rlhf_row_service {
+    uint32_t size, reserved;
+    void *host;
+    // Read one row; text that is no JSON object (or no text: there is no row) is RLHF_E_INVALID.
+    // Freed with close (NULL allowed). [any]
+    rlhf_status (*open)(void *host, rlhf_str json, rlhf_row **out);
+    void (*close)(void *host, rlhf_row *);
+    // What stands at path, enum rlhf_row_type: for values that may be absent. [any]
+    int32_t (*type)(void *host, const rlhf_row *, const char *path);
+    // Escapes decoded; borrowed until close. [any]
+    rlhf_status (*string)(void *host, const rlhf_row *, const char *path, rlhf_str *out);
+    rlhf_status (*number)(void *host, const rlhf_row *, const char *path, double *out);   // [any]
+    rlhf_status (*boolean)(void *host, const rlhf_row *, const char *path, int32_t *out); // [any]
+    // Entries of a list. [any]
+    rlhf_status (*length)(void *host, const rlhf_row *, const char *path, uint64_t *out);
+} rlhf_row_service;
 
 #endif

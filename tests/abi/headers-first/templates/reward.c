@@ -33,7 +33,6 @@ static const rlhf_opt options[] = {
 };
 static const rlhf_reward_ops ops = {
     .size = sizeof ops,
-    .flags = RLHF_REWARD_REENTRANT, // score() touches nothing but its arguments
     .score = score,
 };
 static const rlhf_plugin plugin = {

@@ -1,13 +1,20 @@
-// rlhf/iteration.h: EXPERIMENTAL. What an outer loop over training phases may ask of the host at a
-// phase's end: make the policy the new reference; train the run's reward model on.
+// rlhf/draft/iteration.h: DRAFT, which does not freeze with the contract: it may change or go in
+// any minor. What an outer loop over training phases may ask of the host at a phase's end: make the
+// policy the new reference; train the run's reward model on.
 //
 // What it is not: the inner loop (algo.h). The calls are allowed in rlhf_algo_ops.phase_end only.
-#ifndef RLHF_ITERATION_H
-#define RLHF_ITERATION_H
+#ifndef RLHF_DRAFT_ITERATION_H
+#define RLHF_DRAFT_ITERATION_H
 
-#include "base.h"
+#include "../base.h"
 
-#define RLHF_SVC_ITERATION "rlhf.iteration/0"
+// Bits of rlhf_plan.flags beside those of enum rlhf_plan_flag; drafts have bits 24 and up.
+enum rlhf_draft_plan_flag {
+    RLHF_PLAN_REWARD_MODEL = 1 << 24,   // phase_end trains the run's reward model
+    RLHF_PLAN_MOVES_REFERENCE = 1 << 25 // phase_end moves the reference
+};
+
+#define RLHF_SVC_ITERATION "rlhf.draft.iteration/0"
 
 // One round of reward-model training on the preference pairs collected since the last round, mixed
 // with history (DeepSeekMath, Shao et al. 2024, algorithm 1, line 12).
