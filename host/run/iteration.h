@@ -1,5 +1,5 @@
-// iteration.h: the service "rlhf.draft.iteration/0" (rlhf/draft/iteration.h) that an algorithm calls at a
-// phase's end, and its state in a checkpoint.
+// iteration.h: the service "rlhf.draft.iteration/0" (rlhf/draft/iteration.h) that an algorithm
+// calls at a phase's end, and its state in a checkpoint.
 //
 // Training the reward model is reward_round.h's, the pairs are replay.h's, the phases phase.h's.
 #ifndef RLHF_HOST_ITERATION_H

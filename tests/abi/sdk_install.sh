@@ -6,6 +6,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 "$CMAKE" --install "$RLHF_BUILD_DIR" --component sdk --prefix "$tmp/prefix" >"$tmp/log"
 cp -r "$tmp/prefix/share/rlhf/templates" "$tmp/mine"
+[ -e "$tmp/prefix/include/rlhf/draft/iteration.h" ] || { echo "the drafts were not installed" >&2; exit 1; }
 flags="-Wall -Wextra -Wpedantic -Wconversion -Werror"
 "$CMAKE" -G Ninja -S "$tmp/mine" -B "$tmp/build" -DCMAKE_PREFIX_PATH="$tmp/prefix" \
     -DCMAKE_C_COMPILER="$CC" -DCMAKE_C_FLAGS="$flags" -DCMAKE_BUILD_TYPE=Release >"$tmp/log"

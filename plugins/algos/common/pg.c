@@ -98,7 +98,7 @@ rlhf_status rlhf__pg_begin(struct rlhf__pg *g, const rlhf_rollout *in, int64_t p
     // In minibatch scope every epoch sees each row once; the first epoch is enough.
     int64_t first_epoch = g->scope == RLHF__SCOPE_MINIBATCH ? g->opt.minibatches : 1;
     *counts = g->advantage_calls++ < first_epoch;
-    g->phase_tokens = in->batch_tokens;
+    g->phase_tokens = RLHF_HAS(rlhf_rollout, in, batch_tokens) ? in->batch_tokens : 0;
     if (g->phase_tokens <= 0 && g->scope == RLHF__SCOPE_BATCH) g->phase_tokens = tokens;
     return RLHF_OK;
 }
@@ -157,9 +157,9 @@ rlhf_status rlhf__pg_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out
     struct rlhf__pg *g = self;
     RLHF_TRY(check_loss(g, in, out));
     struct rlhf__pg_update_sums u = {.rows = in->n};
-    struct rlhf__totals totals = {in->batch_sequences, in->batch_tokens, in->max_new_tokens,
-                                  g->phase_tokens,
-                                  in->minibatches > 0 ? in->minibatches : g->opt.minibatches};
+    struct rlhf__totals totals = {
+        in->batch_sequences, in->batch_tokens, in->max_new_tokens, g->phase_tokens,
+        RLHF_HAS(rlhf_loss_in, in, minibatches) ? in->minibatches : g->opt.minibatches};
     g->metrics.minibatch_epoch = in->epoch;
     for (int64_t i = 0; i < in->n; i++) {
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);

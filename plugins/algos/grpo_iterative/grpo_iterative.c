@@ -6,7 +6,8 @@
 //
 // With iteration_phases 1 and no replay this is the two-model variant: the reference is the policy
 // that sampled. What it is not: it holds no reward model, judges nothing and keeps no pairs; the
-// host does, behind rlhf/draft/iteration.h. Formulas and sources: docs/algorithms/grpo_iterative.md.
+// host does, behind rlhf/draft/iteration.h. Formulas and sources:
+// docs/algorithms/grpo_iterative.md.
 #include "grpo/method.h"
 
 #include <rlhf/draft/iteration.h>

@@ -39,7 +39,8 @@ static rlhf_status work_init(struct rlhf__ppo *p, const rlhf_rollout *in, struct
 
 // What row i of the phase's batch is paid in all.
 static double batch_reward(const rlhf_rollout *in, int64_t i) {
-    return in->batch_score ? (double)in->batch_score[i] : rlhf__row_reward(in, i);
+    return RLHF_HAS(rlhf_rollout, in, batch_score) ? (double)in->batch_score[i]
+                                                   : rlhf__row_reward(in, i);
 }
 
 // Scores as doubles; with normalize_scores the rows' rewards are z-scored over the phase's batch:
@@ -50,7 +51,7 @@ static void take_scores(const struct rlhf__ppo *p, struct work *w) {
     for (int64_t i = 0; i < w->n; i++)
         w->score[i] = (double)in->score[i];
     if (!p->opt.normalize_scores) return;
-    int64_t count = in->batch_score ? (int64_t)in->batch_n : w->n;
+    int64_t count = RLHF_HAS(rlhf_rollout, in, batch_n) ? (int64_t)in->batch_n : w->n;
     double mean = 0, m2 = 0;
     int spread = 0;
     for (int64_t i = 0; i < count; i++)

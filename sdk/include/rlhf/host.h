@@ -38,7 +38,9 @@ struct rlhf_host {
     void (*rng)(const rlhf_host *, const char *stream, rlhf_rng *out);
     // Non-zero once the user asked to stop; poll in long loops. [any]
     int32_t (*cancelled)(const rlhf_host *);
-    // The service table of that id, or NULL when the host has none. Valid for the run. [any]
+    // The service table of that id, or NULL when the host has none. What a run has is there from
+    // create() on and valid until destroy() returned: ask in create(), refuse there what cannot be
+    // done without, and keep the pointer. [any]
     const void *(*service)(const rlhf_host *, const char *id);
     // sums[i] = the sum of sums[i] over all workers that train this model, in rank order, so that
     // every worker gets the same bits; the identity for a run of one process, as all are today.
