@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -72,6 +73,11 @@ char *rlhf__path_join(const char *a, const char *b) {
     if (slash) out[na++] = '/';
     memcpy(out + na, b, nb);
     out[na + nb] = '\0';
+    return out;
+}
+
+const char *rlhf__path_in(char *out, size_t cap, const char *dir, const char *name) {
+    snprintf(out, cap, "%s/%s", dir, name);
     return out;
 }
 

@@ -25,6 +25,9 @@ char *rlhf__path_real(const char *path, char out[RLHF__PATH_CAP]);
 // "a/b" from a and b, heap, freed by the caller; NULL when out of memory. [any]
 char *rlhf__path_join(const char *a, const char *b);
 
+// "dir/name", cut to cap bytes. Returns out. [any]
+const char *rlhf__path_in(char *out, size_t cap, const char *dir, const char *name);
+
 // The part of path after its last '/'. Borrowed from path. [any]
 const char *rlhf__path_base(const char *path);
 

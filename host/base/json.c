@@ -131,3 +131,19 @@ int64_t rlhf__json_line_of(const char *text, size_t len, const char *path) {
     skip_space(&c);
     return c.line;
 }
+
+rlhf_status rlhf__json_counts(const json_t *object, const struct rlhf__json_count *list, size_t n,
+                              struct rlhf__error *err) {
+    for (size_t i = 0; i < n; i++) {
+        const json_t *v = json_object_get(object, list[i].name);
+        if (!json_is_integer(v))
+            return rlhf__fail(err, RLHF_E_INVALID, "\"%s\" must be a whole number, it is %s",
+                              list[i].name, rlhf__json_kind(v));
+        if (json_integer_value(v) < 0)
+            return rlhf__fail(err, RLHF_E_INVALID, "\"%s\" is %lld; it must be 0 or more",
+                              list[i].name, (long long)json_integer_value(v));
+    }
+    for (size_t i = 0; i < n; i++)
+        *list[i].to = json_integer_value(json_object_get(object, list[i].name));
+    return RLHF_OK;
+}

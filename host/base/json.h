@@ -51,6 +51,15 @@ const char *rlhf__format_double(double v, int real, char out[40]);
 // out. [any]
 const char *rlhf__format_float(float v, char out[40]);
 
+// Fields of an object that count something, whole numbers of 0 or more. All are read or none;
+// RLHF_E_INVALID names the field. [any]
+struct rlhf__json_count {
+    const char *name;
+    int64_t *to;
+};
+rlhf_status rlhf__json_counts(const json_t *object, const struct rlhf__json_count *list, size_t n,
+                              struct rlhf__error *err);
+
 // What a value is, in words: "a string", "an integer", "null", ...; NULL is "missing". [any]
 const char *rlhf__json_kind(const json_t *v);
 

@@ -5,8 +5,8 @@
 #include "base/signals.h"
 #include "cmd/flags.h"
 #include "cmd/print.h"
+#include "keep/run_dir.h"
 #include "run/request.h"
-#include "run/run_dir.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // run.c: the training command: set up, run, say how it ended.
 #include "cmd/commands.h"
 
+#include "keep/run_dir.h"
 #include "run/run.h"
-#include "run/run_dir.h"
 
 #include <string.h>
 

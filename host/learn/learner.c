@@ -96,7 +96,7 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ep
     if (l->plan.source == RLHF_SOURCE_ROLLOUT) {
         in.logp_sampled = e->token[RLHF__LOGP_SAMPLED] + base;
         in.version = e->version + from;
-        in.steps = l->optim->step;
+        in.steps = l->optim->count.step;
     }
     if (!(l->plan.flags & RLHF_PLAN_REFERENCE)) in.logp_ref = NULL;
     if (!(l->plan.heads & RLHF_HEAD_VALUE)) in.value_old = NULL;
@@ -251,7 +251,7 @@ static rlhf_status tell(const struct rlhf__learner *l, uint32_t epoch, uint32_t 
                            .grad_norm_clipped = l->last.grad_norm_clipped,
                            .lr = l->optim->config.lr * lr_factor,
                            .lr_factor = lr_factor,
-                           .steps = l->optim->step};
+                           .steps = l->optim->count.step};
     if (!l->objective.stepped) return RLHF_OK;
     return l->objective.stepped(l->objective.self, &info, stop, err);
 }

@@ -123,19 +123,19 @@ static rlhf_status update_item(const struct rlhf__optim *o, const struct rlhf__o
         return t->muon(t->ctx, it->param.value, it->param.grad, it->m, it->rows, it->cols, &a);
     }
     double lr = (it->param.group == RLHF_PARAM_VALUE ? o->head_lr : c->lr) * factor;
-    rlhf_adamw a = {sizeof(rlhf_adamw), c->epsilon, lr, c->beta1, c->beta2, c->eps, decay,
-                    grad_scale,         o->step};
+    rlhf_adamw a = {sizeof(rlhf_adamw), c->epsilon,   lr, c->beta1, c->beta2, c->eps, decay,
+                    grad_scale,         o->count.step};
     return t->adamw(t->ctx, it->param.value, it->param.grad, it->m, it->v, (uint64_t)it->n, &a);
 }
 
 static rlhf_status skip_step(struct rlhf__optim *o, struct rlhf__error *err) {
-    o->skipped++;
-    o->skipped_row++;
-    if (o->config.max_skipped > 0 && o->skipped_row >= o->config.max_skipped)
+    o->count.skipped++;
+    o->count.skipped_row++;
+    if (o->config.max_skipped > 0 && o->count.skipped_row >= o->config.max_skipped)
         return rlhf__fail(err, RLHF_E_NUMERIC,
                           "the loss or its gradient was not finite in %lld steps in a row "
                           "(optim.max_skipped)",
-                          (long long)o->skipped_row);
+                          (long long)o->count.skipped_row);
     return RLHF_OK;
 }
 
@@ -148,8 +148,8 @@ rlhf_status rlhf__optim_step(struct rlhf__optim *o, double factor, int32_t loss_
     if (max > 0 && norm > max) scale = max / norm;
     *report = (struct rlhf__optim_report){norm, norm * scale, !loss_ok || !isfinite(norm), 0};
     if (!report->skipped) {
-        o->step++;
-        o->skipped_row = 0;
+        o->count.step++;
+        o->count.skipped_row = 0;
     } else {
         report->grad_norm_clipped = 0;
         st = skip_step(o, err);

@@ -17,15 +17,19 @@ struct rlhf__optim_item {
     rlhf_dev m, v; // v NULL for muon, where m is the momentum
 };
 
+struct rlhf__optim_count {
+    int64_t step;        // steps taken, without skipped ones
+    int64_t skipped;     // in all
+    int64_t skipped_row; // in a row, up to now
+};
+
 struct rlhf__optim {
     const rlhf_compute *compute;
     struct rlhf__optim_config config;
     double head_lr; // of the value head
     struct rlhf__optim_item *items;
     uint32_t n, reserved;
-    int64_t step;        // steps taken, without skipped ones
-    int64_t skipped;     // in all
-    int64_t skipped_row; // in a row, up to now
+    struct rlhf__optim_count count;
 };
 
 // What one step did.

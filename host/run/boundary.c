@@ -3,37 +3,47 @@
 
 #include "run/reward_round.h"
 #include "run/run.h"
-#include "run/state_file.h"
+#include "run/run_state.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-static struct rlhf__boundary_marks marks_of(const struct rlhf__run *t) {
-    const struct rlhf__iteration *it = &t->iteration;
-    return (struct rlhf__boundary_marks){t->optim->step,
-                                         t->critic_optim ? t->critic_optim->step : 0,
-                                         it->round ? it->round->optim->step : 0,
+static struct rlhf__boundary_marks marks_of(const struct rlhf__run *r) {
+    const struct rlhf__iteration *it = &r->iteration;
+    return (struct rlhf__boundary_marks){r->optim->count.step,
+                                         r->critic_optim ? r->critic_optim->count.step : 0,
+                                         it->round ? it->round->optim->count.step : 0,
                                          it->syncs,
                                          it->replay.rounds,
                                          it->replay.n};
 }
 
-static void drop_state(struct rlhf__boundary *b) {
-    json_decref(b->run);
-    rlhf__state_plugins_finish(b->plugin, b->n_plugins);
-    b->run = NULL;
-    b->plugin = NULL;
-    b->n_plugins = 0;
+static struct rlhf__changing changing(struct rlhf__run *r) {
+    const struct rlhf__cast *c = &r->cast;
+    const struct rlhf__reward_round *round = r->iteration.round;
+    int moves = (c->plan.flags & RLHF_PLAN_MOVES_REFERENCE) != 0;
+    return (struct rlhf__changing){
+        .compute = r->session.compute->table,
+        .model = {c->policy, c->critic, moves ? c->reference : NULL,
+                  round ? round->rm->model : NULL},
+        .optim = {r->optim, r->critic_optim, round ? round->optim : NULL},
+        .iteration = &r->iteration};
 }
 
-rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, struct rlhf__run *t,
+static void drop_state(struct rlhf__boundary *b) {
+    json_decref(b->run);
+    b->run = NULL;
+    rlhf__plugin_states_finish(&b->plugins);
+}
+
+rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, struct rlhf__run *r,
                                 struct rlhf__error *err) {
     struct rlhf__boundary now = {
-        .phase = t->count.phase, .best = t->best, .marks = marks_of(t), .undo = b->undo};
-    now.run = rlhf__state_run(t);
+        .phase = r->count.phase, .best = r->best, .marks = marks_of(r), .undo = b->undo};
+    const struct rlhf__changing what = changing(r);
+    now.run = rlhf__run_state(r);
     rlhf_status st = now.run ? RLHF_OK : RLHF__NOMEM(err, "out of memory for run.json");
-    if (st == RLHF_OK) st = rlhf__state_save_plugins(t, &now.plugin, &now.n_plugins, err);
-    if (st == RLHF_OK) st = rlhf__undo_take(&now.undo, t, err);
+    if (st == RLHF_OK) st = rlhf__plugin_states_save(&now.plugins, &r->cast, err);
+    if (st == RLHF_OK) st = rlhf__undo_take(&now.undo, &what, r->config->checkpoint.undo_mib, err);
     b->undo = now.undo;
     if (st != RLHF_OK) {
         drop_state(&now);
@@ -44,16 +54,15 @@ rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, struct rlhf__run *t,
     return RLHF_OK;
 }
 
-rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, struct rlhf__run *t,
+rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, struct rlhf__run *r,
                                    struct rlhf__error *err) {
-    struct rlhf__boundary_marks now = marks_of(t);
-    if (memcmp(&now, &b->marks, sizeof now) != 0) {
-        rlhf_status st = rlhf__undo_back(&b->undo, t, err);
-        if (st != RLHF_OK) return st;
-    }
-    t->count.phase = b->phase;
-    t->best = b->best;
-    t->count.stop = 0; // what the phase that was left had found
+    struct rlhf__boundary_marks now = marks_of(r);
+    const struct rlhf__changing what = changing(r);
+    if (memcmp(&now, &b->marks, sizeof now) != 0)
+        RLHF_TRY(rlhf__undo_back(&b->undo, &what, r->config->checkpoint.undo_mib, err));
+    r->count.phase = b->phase;
+    r->best = b->best;
+    r->count.stop = 0; // what the phase that was left had found
     return RLHF_OK;
 }
 

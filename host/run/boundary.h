@@ -5,11 +5,13 @@
 #ifndef RLHF_HOST_BOUNDARY_H
 #define RLHF_HOST_BOUNDARY_H
 
-#include "base/buf.h"
 #include "run/best.h"
+#include "run/plugin_states.h"
 #include "run/undo.h"
 
 #include <jansson.h>
+
+struct rlhf__run;
 
 // Counters that grow whenever something that undo.h copies may have changed.
 struct rlhf__boundary_marks {
@@ -19,10 +21,9 @@ struct rlhf__boundary_marks {
 
 // Zero-initialise; release with rlhf__boundary_finish.
 struct rlhf__boundary {
-    int64_t phase;            // phases done there
-    json_t *run;              // run.json of it, without the best checkpoint
-    struct rlhf__buf *plugin; // [n_plugins] what the plugins saved
-    size_t n_plugins;
+    int64_t phase; // phases done there
+    json_t *run;   // run.json of it, without the best checkpoint
+    struct rlhf__plugin_states plugins;
     struct rlhf__best best;
     struct rlhf__boundary_marks marks;
     struct rlhf__undo undo;
@@ -30,13 +31,13 @@ struct rlhf__boundary {
 
 // The run is at a boundary: note it. After an error the earlier boundary is still there. Errors:
 // RLHF_E_NOMEM, what a plugin's save() says, RLHF_E_DEVICE. [main]
-rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, struct rlhf__run *t,
+rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, struct rlhf__run *r,
                                 struct rlhf__error *err);
 
-// A phase was left half-way: make t what it was at the boundary, as far as a checkpoint sees it.
+// A phase was left half-way: make r what it was at the boundary, as far as a checkpoint sees it.
 // Exact before the first optimiser step of the phase; after it, by the copy. Errors:
 // rlhf__undo_back's. [main]
-rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, struct rlhf__run *t,
+rlhf_status rlhf__boundary_restore(struct rlhf__boundary *b, struct rlhf__run *r,
                                    struct rlhf__error *err);
 
 void rlhf__boundary_finish(struct rlhf__boundary *b); // accepts a zeroed one [main]

@@ -12,17 +12,17 @@
 
 #include "run/run.h"
 
-// Write the checkpoint of t->boundary (t->phase and the weights are those of it), point `latest` at
-// it, choose checkpoints/best and remove old ones beyond checkpoint.keep (checkpoint_dir.h).
-// Nothing is done when `latest` is of this very phase. RLHF_E_IO (disk full) leaves what was there.
-// [main]
-rlhf_status rlhf__checkpoint_save(struct rlhf__run *t, struct rlhf__error *err);
+// Write the checkpoint of r->boundary (r->count.phase and the weights are those of it), point
+// `latest` at it, choose checkpoints/best and remove old ones beyond checkpoint.keep
+// (checkpoint_dir.h). Nothing is done when `latest` is of this very phase. RLHF_E_IO (disk full)
+// leaves what was there. [main]
+rlhf_status rlhf__checkpoint_save(struct rlhf__run *r, struct rlhf__error *err);
 
 // A run that goes on: the link `best` is what the state says, and checkpoints of a later phase, if
 // phases are to be run, are set aside. [main]
-rlhf_status rlhf__checkpoint_mend(const struct rlhf__run *t, struct rlhf__error *err);
+rlhf_status rlhf__checkpoint_mend(const struct rlhf__run *r, struct rlhf__error *err);
 
-// Put a fresh trainer where the checkpoint t->req->dir->checkpoint left off. [main]
-rlhf_status rlhf__checkpoint_load(struct rlhf__run *t, struct rlhf__error *err);
+// Put a fresh run where the checkpoint r->req->dir->checkpoint left off. [main]
+rlhf_status rlhf__checkpoint_load(struct rlhf__run *r, struct rlhf__error *err);
 
 #endif

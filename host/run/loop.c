@@ -1,11 +1,10 @@
 // loop.c: the phases of a run, rlhf__run_phases of run.h: everything around a phase that is
 // the same for all algorithms.
+#include "keep/run_dir.h"
 #include "learn/algo.h"
 #include "run/checkpoint.h"
-#include "run/manifest.h"
 #include "run/phase_report.h"
 #include "run/run.h"
-#include "run/run_dir.h"
 
 // Phases that a resume leaves are cut from an earlier file also where this process writes none.
 static rlhf_status open_rollouts(struct rlhf__run *r, int64_t keep, struct rlhf__error *err) {
@@ -21,10 +20,13 @@ static rlhf_status open_rollouts(struct rlhf__run *r, int64_t keep, struct rlhf_
 
 static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__log_config *log = &r->config->log;
-    const struct rlhf__run_dir *dir = r->req->dir;
-    int64_t keep = r->req->resume ? r->count.phase : -1;
-    rlhf_status st = r->req->resume ? rlhf__run_dir_store(r, err) : rlhf__run_dir_make(r, err);
-    if (st == RLHF_OK) st = rlhf__manifest_write(r, err);
+    const struct rlhf__manifest code = rlhf__run_manifest(r);
+    struct rlhf__run_dir *dir = r->req->dir;
+    int resumed = r->req->resume != NULL;
+    int64_t keep = resumed ? r->count.phase : -1;
+    rlhf_status st = resumed ? rlhf__run_dir_store(dir, r->config, err)
+                             : rlhf__run_dir_make(dir, r->config, r->report.log, err);
+    if (st == RLHF_OK) st = rlhf__manifest_write(&code, dir->root, resumed, err);
     if (st == RLHF_OK)
         st = rlhf__metrics_open(dir->root, log, keep, r->report.log, &r->report.metrics, err);
     if (st == RLHF_OK)

@@ -80,7 +80,7 @@ static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
     struct rlhf__phase_times *times = &p->report->times;
     double from = rlhf__seconds();
     rlhf_status st = p->feed->ops->next(p->feed, (uint64_t)p->count->sequences,
-                                        p->learner->optim->step, &p->x, err);
+                                        p->learner->optim->count.step, &p->x, err);
     double drawn = rlhf__seconds();
     if (st == RLHF_OK) st = score(p, err);
     double scored = rlhf__seconds();

@@ -23,7 +23,8 @@ static void report_optim(const struct rlhf__phase *p) {
     set(p, "lr",
         p->config->optim.lr * rlhf__schedule_factor(&p->config->optim, c->phase, c->horizon));
     set(p, "episode", (double)c->sequences);
-    int64_t skipped = l->optim->skipped + (l->critic_optim ? l->critic_optim->skipped : 0);
+    int64_t skipped =
+        l->optim->count.skipped + (l->critic_optim ? l->critic_optim->count.skipped : 0);
     set(p, "optim/skipped_steps", (double)skipped);
     if (l->steps > 0) {
         set(p, "optim/grad_norm", l->norm_sum / (double)l->steps);

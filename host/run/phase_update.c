@@ -42,7 +42,7 @@ static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__episodes
                       .batch_n = part ? batch->n : 0,
                       .logp_sampled = e->token[RLHF__LOGP_SAMPLED],
                       .version = e->version,
-                      .steps = p->learner->optim->step};
+                      .steps = p->learner->optim->count.step};
     memset(r.advantage, 0, (size_t)e->total * sizeof *r.advantage);
     memset(r.returns, 0, (size_t)e->total * sizeof *r.returns);
     return rlhf__algo_advantages(cast->algo, &r, err);

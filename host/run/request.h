@@ -16,7 +16,7 @@ struct rlhf__run_request {
     const struct rlhf__plugin **rewards; // [config->n_reward]
     const struct rlhf__plugin *judge;    // NULL = none
     const char *resume;                  // run directory to go on with, NULL = a new run
-    struct rlhf__run_dir *dir;           // run/run_dir.h
+    struct rlhf__run_dir *dir;           // keep/run_dir.h
     int32_t dry_run;                     // 1: set everything up, run no phase, write nothing
     int32_t allow_changed_plugins;       // 1: resume with other code than made the run
 };

@@ -47,7 +47,7 @@ rlhf_status rlhf__reward_training_fit(struct rlhf__reward_training *, int64_t ph
 rlhf_status rlhf__reward_training_save(const struct rlhf__reward_training *,
                                        const struct rlhf__folder *checkpoint,
                                        struct rlhf__error *err);
-rlhf_status rlhf__reward_training_load(struct rlhf__reward_training *, const char *state,
+rlhf_status rlhf__reward_training_load(struct rlhf__reward_training *, const char *checkpoint,
                                        struct rlhf__error *err);
 
 #endif

@@ -85,18 +85,19 @@ static rlhf_status read_samples(struct rlhf__reward_training *r, const char *pat
     return rlhf__fail(err, RLHF_E_INVALID, "%s does not hold the samples of a run", path);
 }
 
-rlhf_status rlhf__reward_training_load(struct rlhf__reward_training *r, const char *state,
+rlhf_status rlhf__reward_training_load(struct rlhf__reward_training *r, const char *dir,
                                        struct rlhf__error *err) {
-    char path[4400];
+    char path[4400], state[4300];
     json_t *v = NULL;
     int found = 0;
-    snprintf(path, sizeof path, "%s/reward_head.json", state);
+    rlhf__path_in(state, sizeof state, dir, "state");
+    rlhf__path_in(path, sizeof path, state, "reward_head.json");
     rlhf_status st = rlhf__json_load(path, &v, err);
     if (st == RLHF_OK) st = rlhf__reward_head_read(v, state, &r->head, &found, err);
     json_decref(v);
     if (st == RLHF_OK && !found)
         st = rlhf__fail(err, RLHF_E_INVALID, "%s has no rlhf_reward", path);
     r->written = r->head;
-    snprintf(path, sizeof path, "%s/samples.safetensors", state);
+    rlhf__path_in(path, sizeof path, state, "samples.safetensors");
     return st == RLHF_OK && rlhf__is_file(path) ? read_samples(r, path, err) : st;
 }

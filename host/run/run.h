@@ -7,6 +7,7 @@
 #define RLHF_HOST_RUN_H
 
 #include "base/clock.h"
+#include "keep/manifest.h"
 #include "model/session.h"
 #include "run/best.h"
 #include "run/boundary.h"
@@ -46,6 +47,9 @@ struct rlhf__run {
 rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__run **out,
                              struct rlhf__error *err);
 void rlhf__run_destroy(struct rlhf__run *); // NULL allowed [main]
+
+// The code that it runs, for manifest.json. Borrowed. [main]
+struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *);
 
 // Run the remaining phases. Ends early on early stopping or a signal (the phase at hand is finished
 // first, unless a plugin leaves it with RLHF_E_CANCELLED); always ends with a checkpoint when a

@@ -14,18 +14,18 @@ struct rlhf__saving {
     double at;     // clock of that attempt, or of the start
 };
 
-// The run begins (again): t->phase is in its checkpoint when it was resumed. [main]
-void rlhf__saving_begin(struct rlhf__run *t);
+// The run begins (again): r->phase is in its checkpoint when it was resumed. [main]
+void rlhf__saving_begin(struct rlhf__run *r);
 
 // A phase is over: write a checkpoint where one is due, by checkpoint.every, by checkpoint.every_s
 // or because SIGUSR1 asked. Time decides only whether a file is written. [main]
-rlhf_status rlhf__saving_phase(struct rlhf__run *t, struct rlhf__error *err);
+rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err);
 
 // The run ends in order: write the checkpoint unless there is one of this phase. [main]
-rlhf_status rlhf__saving_end(struct rlhf__run *t, struct rlhf__error *err);
+rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err);
 
 // A phase or a checkpoint failed: go back to the last boundary, write its checkpoint if that was
-// not tried, and log what is kept and what is lost. t->phase is what is kept. [main]
-void rlhf__saving_rescue(struct rlhf__run *t);
+// not tried, and log what is kept and what is lost. r->phase is what is kept. [main]
+void rlhf__saving_rescue(struct rlhf__run *r);
 
 #endif

@@ -1,11 +1,11 @@
 // setup.c: rlhf__run_create and rlhf__run_destroy of run.h. Models are setup_models.c's, what
 // differs by where rows come from setup_rows.c's.
 #include "run/setup.h"
+#include "keep/run_dir.h"
 #include "learn/algo.h"
 #include "run/checkpoint.h"
 #include "run/completions.h"
 #include "run/effect_rules.h"
-#include "run/manifest.h"
 
 #include <stdlib.h>
 
@@ -96,9 +96,22 @@ static void set_phases(struct rlhf__run *r) {
     c->horizon = planned > c->phases ? planned : c->phases;
 }
 
+struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *r) {
+    return (struct rlhf__manifest){.compute = r->session.compute,
+                                   .policy = r->cast.policy,
+                                   .algo = r->req->algo,
+                                   .judge = r->req->judge,
+                                   .rewards = r->req->rewards,
+                                   .n_rewards = r->cast.n_rewards,
+                                   .plugins = r->req->plugins};
+}
+
 static rlhf_status resume(struct rlhf__run *r, struct rlhf__error *err) {
-    if (!r->req->resume) return RLHF_OK;
-    RLHF_TRY(rlhf__manifest_check(r, err));
+    const struct rlhf__run_request *q = r->req;
+    const struct rlhf__manifest code = rlhf__run_manifest(r);
+    if (!q->resume) return RLHF_OK;
+    if (!q->allow_changed_plugins)
+        RLHF_TRY(rlhf__manifest_check(&code, q->dir->root, q->resume, err));
     rlhf__progress_note(r->report.progress, "loading the checkpoint");
     return rlhf__checkpoint_load(r, err);
 }

@@ -2,8 +2,8 @@
 #include "run/setup.h"
 
 #include "base/file.h"
+#include "keep/run_dir.h"
 #include "model/parameters.h"
-#include "run/run_dir.h"
 
 #include <rlhf/draft/iteration.h>
 

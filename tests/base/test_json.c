@@ -30,6 +30,35 @@ static void refusals_have_a_place(void **state) {
                 &err, "duplicate object key");
 }
 
+static void counts_are_whole_numbers(void **state) {
+    (void)state;
+    struct rlhf__error err = {0};
+    int64_t a = -1, b = -1;
+    const struct rlhf__json_count list[] = {{"a", &a}, {"b", &b}};
+    const struct {
+        const char *text, *part;
+    } bad[] = {
+        {"{\"a\": 1}", "\"b\" must be a whole number, it is missing"},
+        {"{\"a\": 1, \"b\": 1.5}", "\"b\" must be a whole number"},
+        {"{\"a\": \"1\", \"b\": 2}", "\"a\" must be a whole number, it is a string"},
+        {"{\"a\": 1, \"b\": -2}", "\"b\" is -2; it must be 0 or more"},
+        {"[]", "\"a\" must be a whole number"},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(bad); i++) {
+        json_t *v = json_loads(bad[i].text, 0, NULL);
+        rlhf_status st = rlhf__json_counts(v, list, 2, &err);
+        json_decref(v);
+        check_error(st, RLHF_E_INVALID, &err, bad[i].part);
+        assert_int_equal(a, -1); // all or none
+    }
+    json_t *v = json_loads("{\"b\": 9007199254740993, \"a\": 0, \"c\": null}", 0, NULL);
+    assert_int_equal(rlhf__json_counts(v, list, 2, &err), RLHF_OK);
+    json_decref(v);
+    assert_int_equal(a, 0);
+    assert_true(b == 9007199254740993);
+    assert_int_equal(rlhf__json_counts(NULL, list, 1, &err), RLHF_E_INVALID);
+}
+
 static void lines_of_keys(void **state) {
     (void)state;
     const char *text = "{\n"
@@ -206,6 +235,7 @@ static void integers_of_any_size(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refusals_have_a_place),
+        cmocka_unit_test(counts_are_whole_numbers),
         cmocka_unit_test(lines_of_keys),
         cmocka_unit_test(numbers_are_short_and_exact),
         cmocka_unit_test(floats_read_back_as_the_same_bits),

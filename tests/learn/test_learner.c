@@ -388,7 +388,7 @@ static void who_drew_the_rows(void **state) {
     fixture_open(f, "cpu", RLHF__DTYPE_F32, 1, 0);
     f->learner.plan.source = RLHF_SOURCE_ROLLOUT;
     f->learner.microbatch_tokens = 60;
-    f->optim->step = 7;
+    f->optim->count.step = 7;
     for (int32_t t = 0; t < TOTAL; t++) {
         f->e.token[RLHF__LOGP_OLD][t] = (float)-t;
         f->e.token[RLHF__LOGP_SAMPLED][t] = (float)(-t - 1000);

@@ -3,7 +3,7 @@
 #include "support/scratch.h"
 
 #include "base/folder.h"
-#include "run/run_lock.h"
+#include "keep/run_lock.h"
 
 #include <fcntl.h>
 #include <stdio.h>

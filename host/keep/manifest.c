@@ -1,8 +1,7 @@
 // manifest.c: see manifest.h.
-#include "run/manifest.h"
+#include "keep/manifest.h"
 
 #include "base/file.h"
-#include "run/run_dir.h"
 
 #include <string.h>
 
@@ -16,15 +15,15 @@ static int add(json_t *plugins, const struct rlhf__plugin *p, const char *role) 
 }
 
 // Every plugin that is in use, in a fixed order. New reference, NULL = out of memory.
-static json_t *plugins_json(const struct rlhf__run *t) {
-    const struct rlhf__plugin *policy = t->cast.policy->instance->plugin;
+static json_t *plugins_json(const struct rlhf__manifest *m) {
+    const struct rlhf__plugin *policy = m->policy->instance->plugin;
     const struct rlhf__plugin *const *all;
-    size_t n = rlhf__plugins_list(t->req->plugins, &all);
+    size_t n = rlhf__plugins_list(m->plugins, &all);
     json_t *plugins = json_array();
-    int bad = add(plugins, t->req->algo, "algorithm");
-    for (size_t i = 0; t->cast.rewards && i < t->config->n_reward; i++)
-        bad |= add(plugins, t->req->rewards[i], "reward");
-    if (t->req->judge) bad |= add(plugins, t->req->judge, "judge");
+    int bad = add(plugins, m->algo, "algorithm");
+    for (size_t i = 0; i < m->n_rewards; i++)
+        bad |= add(plugins, m->rewards[i], "reward");
+    if (m->judge) bad |= add(plugins, m->judge, "judge");
     bad |= add(plugins, policy, "model");
     for (size_t i = 0; i < n; i++)
         if (all[i]->desc.kind == RLHF_KIND_MODEL && all[i] != policy)
@@ -35,14 +34,14 @@ static json_t *plugins_json(const struct rlhf__run *t) {
 }
 
 // New reference, NULL = out of memory.
-static json_t *manifest_json(const struct rlhf__run *t) {
-    const struct rlhf__compute *c = t->session.compute;
+static json_t *manifest_json(const struct rlhf__manifest *m) {
+    const struct rlhf__compute *c = m->compute;
+    const char *dtype = m->policy->env->dtype == RLHF_BF16 ? "bf16" : "f32";
     return json_pack("{s:s, s:{s:s, s:s, s:s, s:s, s:s}, s:{s:s, s:I}, s:o}", "version",
                      RLHF_SDK_VERSION, "compute", "backend", c->table->name, "detail",
-                     c->table->detail, "dtype",
-                     t->session.models.dtype == RLHF_BF16 ? "bf16" : "f32", "path", c->path,
-                     "sha256", c->sha256, "policy", "path", t->cast.policy->dir, "parameters",
-                     (json_int_t)t->cast.policy->info.n_params, "plugins", plugins_json(t));
+                     c->table->detail, "dtype", dtype, "path", c->path, "sha256", c->sha256,
+                     "policy", "path", m->policy->dir, "parameters",
+                     (json_int_t)m->policy->info.n_params, "plugins", plugins_json(m));
 }
 
 // ---- what changed -----------------------------------------------------------------------------
@@ -97,12 +96,12 @@ static rlhf_status compare_all(const json_t *stored, const json_t *now, struct r
 
 // The stored manifest (NULL when there is none that can be read, with the reason in err), the one
 // of now, and the list of what differs. Releases nothing.
-static rlhf_status look(const struct rlhf__run *t, json_t **stored, json_t **now,
-                        struct rlhf__buf *list, struct rlhf__error *err) {
-    const struct rlhf__folder *run = t->req->dir->root;
+static rlhf_status look(const struct rlhf__manifest *m, const struct rlhf__folder *run,
+                        json_t **stored, json_t **now, struct rlhf__buf *list,
+                        struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     *stored = NULL;
-    *now = manifest_json(t);
+    *now = manifest_json(m);
     if (!*now) return RLHF__NOMEM(err, "out of memory for manifest.json");
     rlhf_status st = rlhf__folder_read(run, "manifest.json", (uint64_t)64 << 20, &text, err);
     if (st == RLHF_OK)
@@ -115,11 +114,11 @@ static rlhf_status look(const struct rlhf__run *t, json_t **stored, json_t **now
     return compare_all(*stored, *now, list, err);
 }
 
-rlhf_status rlhf__manifest_check(const struct rlhf__run *t, struct rlhf__error *err) {
+rlhf_status rlhf__manifest_check(const struct rlhf__manifest *m, const struct rlhf__folder *run,
+                                 const char *name, struct rlhf__error *err) {
     struct rlhf__buf list = RLHF__BUF_INIT;
     json_t *stored, *now;
-    if (t->req->allow_changed_plugins) return RLHF_OK;
-    rlhf_status st = look(t, &stored, &now, &list, err);
+    rlhf_status st = look(m, run, &stored, &now, &list, err);
     if (st == RLHF_E_INVALID)
         rlhf__error_context(err, "--resume: what made the run is not known (--allow-changed-"
                                  "plugins goes on all the same)");
@@ -127,7 +126,7 @@ rlhf_status rlhf__manifest_check(const struct rlhf__run *t, struct rlhf__error *
         st = rlhf__fail(err, RLHF_E_INVALID,
                         "--resume: what made the run '%s' has changed: %s; put back what it was, "
                         "or go on with the new code by --allow-changed-plugins",
-                        t->req->resume, rlhf__buf_text(&list));
+                        name, rlhf__buf_text(&list));
     json_decref(stored);
     json_decref(now);
     rlhf__buf_free(&list);
@@ -147,16 +146,16 @@ static rlhf_status keep_earlier(json_t *now, const json_t *stored, struct rlhf__
     return bad ? RLHF__NOMEM(err, "out of memory for manifest.json") : RLHF_OK;
 }
 
-rlhf_status rlhf__manifest_write(const struct rlhf__run *t, struct rlhf__error *err) {
+rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rlhf__folder *run,
+                                 int resumed, struct rlhf__error *err) {
     struct rlhf__buf list = RLHF__BUF_INIT;
     struct rlhf__error unread;
     json_t *stored = NULL, *now = NULL;
     rlhf_status st = RLHF_OK;
-    const struct rlhf__folder *run = t->req->dir->root;
-    if (!t->req->resume) {
-        st = rlhf__json_save_new(run, "manifest.json", manifest_json(t), 2, err);
+    if (!resumed) {
+        st = rlhf__json_save_new(run, "manifest.json", manifest_json(m), 2, err);
     } else {
-        rlhf_status seen = look(t, &stored, &now, &list, &unread);
+        rlhf_status seen = look(m, run, &stored, &now, &list, &unread);
         if (seen == RLHF_OK && list.len) st = keep_earlier(now, stored, err);
         if (st == RLHF_OK && (seen != RLHF_OK || list.len))
             st = rlhf__json_save_new(run, "manifest.json", json_incref(now), 2, err);

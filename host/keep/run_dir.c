@@ -1,9 +1,8 @@
 // run_dir.c: see run_dir.h. Resuming is in run_dir_resume.c.
-#include "run/run_dir.h"
+#include "keep/run_dir.h"
 
 #include "base/file.h"
-#include "run/run.h"
-#include "run/run_lock.h"
+#include "keep/run_lock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,18 +87,18 @@ static rlhf_status make_root(struct rlhf__run_dir *d, struct rlhf__error *err) {
     return taken ? refuse_existing(d->name, err) : RLHF_OK;
 }
 
-static rlhf_status write_start(const struct rlhf__run *t, struct rlhf__error *err) {
-    struct rlhf__run_dir *d = t->req->dir;
-    json_t *config = NULL;
-    RLHF_TRY(rlhf__run_lock(d->root, t->report.log, &d->lock, err));
-    RLHF_TRY(rlhf__config_to_json(t->config, &config, err));
-    return rlhf__json_save_new(d->root, "config.json", config, 2, err);
+static rlhf_status write_start(struct rlhf__run_dir *d, const struct rlhf__config *config,
+                               struct rlhf__log *log, struct rlhf__error *err) {
+    json_t *v = NULL;
+    RLHF_TRY(rlhf__run_lock(d->root, log, &d->lock, err));
+    RLHF_TRY(rlhf__config_to_json(config, &v, err));
+    return rlhf__json_save_new(d->root, "config.json", v, 2, err);
 }
 
-rlhf_status rlhf__run_dir_make(struct rlhf__run *t, struct rlhf__error *err) {
-    struct rlhf__run_dir *d = t->req->dir;
+rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__config *config,
+                               struct rlhf__log *log, struct rlhf__error *err) {
     RLHF_TRY(make_root(d, err));
-    rlhf_status st = write_start(t, err);
+    rlhf_status st = write_start(d, config, log, err);
     // Nothing is in it that could be resumed.
     if (st != RLHF_OK) rlhf__folder_remove(d->start, d->name, NULL);
     return st;

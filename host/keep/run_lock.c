@@ -1,6 +1,6 @@
 // run_lock.c: see run_lock.h. A POSIX record lock: children of a plugin do not inherit it, and
 // network file systems know it.
-#include "run/run_lock.h"
+#include "keep/run_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>

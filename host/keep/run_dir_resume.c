@@ -1,9 +1,8 @@
 // run_dir_resume.c: the directory of a run that goes on; see run_dir.h.
 #include "base/file.h"
-#include "run/checkpoint_dir.h"
-#include "run/run.h"
-#include "run/run_dir.h"
-#include "run/run_lock.h"
+#include "keep/checkpoint_dir.h"
+#include "keep/run_dir.h"
+#include "keep/run_lock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -95,14 +94,14 @@ static void keep_stored(json_t *now, const json_t *stored) {
             json_object_set(run, keys[i], json_object_get(was, keys[i]));
 }
 
-rlhf_status rlhf__run_dir_store(const struct rlhf__run *t, struct rlhf__error *err) {
-    const struct rlhf__run_dir *d = t->req->dir;
+rlhf_status rlhf__run_dir_store(const struct rlhf__run_dir *d, const struct rlhf__config *config,
+                                struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     json_t *stored = NULL, *now = NULL;
     rlhf_status st = rlhf__folder_read(d->root, "config.json", (uint64_t)64 << 20, &text, err);
     if (st == RLHF_OK)
         st = rlhf__json_parse("config.json", rlhf__buf_text(&text), text.len, &stored, err);
-    if (st == RLHF_OK) st = rlhf__config_to_json(t->config, &now, err);
+    if (st == RLHF_OK) st = rlhf__config_to_json(config, &now, err);
     if (st == RLHF_OK) {
         keep_stored(now, stored);
         if (!json_equal(now, stored))

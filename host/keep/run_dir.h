@@ -8,8 +8,6 @@
 #include "base/log.h"
 #include "config/config.h"
 
-struct rlhf__run;
-
 struct rlhf__run_dir {
     char name[4096];            // as messages call it
     char path[4096];            // resumed: absolute
@@ -39,9 +37,11 @@ rlhf_status rlhf__run_dir_attach(struct rlhf__run_dir *d, const char *resume, in
 
 // Make the directory of a new run, which no other process can have made, take its lock and write
 // config.json (the resolved config). [main]
-rlhf_status rlhf__run_dir_make(struct rlhf__run *t, struct rlhf__error *err);
+rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__config *config,
+                               struct rlhf__log *log, struct rlhf__error *err);
 
 // A run that goes on: config.json says what was changed for it, run.stop_after excepted. [main]
-rlhf_status rlhf__run_dir_store(const struct rlhf__run *t, struct rlhf__error *err);
+rlhf_status rlhf__run_dir_store(const struct rlhf__run_dir *d, const struct rlhf__config *config,
+                                struct rlhf__error *err);
 
 #endif

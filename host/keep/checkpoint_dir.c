@@ -1,5 +1,5 @@
 // checkpoint_dir.c: see checkpoint_dir.h.
-#include "run/checkpoint_dir.h"
+#include "keep/checkpoint_dir.h"
 
 #include "base/json.h"
 

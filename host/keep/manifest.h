@@ -1,0 +1,31 @@
+// manifest.h: manifest.json of a run: which program, plugins and kernels made it, by version and
+// sha256; and whether they are the same when it goes on.
+#ifndef RLHF_HOST_MANIFEST_H
+#define RLHF_HOST_MANIFEST_H
+
+#include "base/folder.h"
+#include "model/compute.h"
+#include "model/model.h"
+
+// The code of a run; all borrowed.
+struct rlhf__manifest {
+    const struct rlhf__compute *compute;
+    const struct rlhf__model *policy;
+    const struct rlhf__plugin *algo, *judge;   // judge NULL = none
+    const struct rlhf__plugin *const *rewards; // [n_rewards]
+    size_t n_rewards;
+    const struct rlhf__plugins *plugins; // every plugin that is open
+};
+
+// Write manifest.json into the run directory: for a new run, or, when the code of a resumed one has
+// changed, with what it was under "earlier". [main]
+rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rlhf__folder *run,
+                                 int resumed, struct rlhf__error *err);
+
+// Compare a resumed run's manifest with the code that is open now. Another id, version or sha256,
+// or no manifest: RLHF_E_INVALID naming every such file; `name` is what messages call the run.
+// [main]
+rlhf_status rlhf__manifest_check(const struct rlhf__manifest *m, const struct rlhf__folder *run,
+                                 const char *name, struct rlhf__error *err);
+
+#endif

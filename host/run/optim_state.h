@@ -1,0 +1,22 @@
+// optim_state.h: an optimiser in a checkpoint: its counters as JSON and its tensors as a
+// safetensors file, f32.
+#ifndef RLHF_HOST_OPTIM_STATE_H
+#define RLHF_HOST_OPTIM_STATE_H
+
+#include "base/folder.h"
+#include "learn/optim.h"
+
+#include <jansson.h>
+
+// {"step", "skipped", "skipped_in_a_row"}: new reference, NULL = out of memory; and back. Errors:
+// RLHF_E_INVALID, without the file's name. [main]
+json_t *rlhf__optim_count_save(const struct rlhf__optim_count *);
+rlhf_status rlhf__optim_count_load(struct rlhf__optim_count *, const json_t *,
+                                   struct rlhf__error *err);
+
+// Write the file `name` in a folder, and read it from a path. [main]
+rlhf_status rlhf__optim_write(const struct rlhf__optim *o, const struct rlhf__folder *checkpoint,
+                              const char *name, struct rlhf__error *err);
+rlhf_status rlhf__optim_read(struct rlhf__optim *o, const char *path, struct rlhf__error *err);
+
+#endif

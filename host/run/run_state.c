@@ -1,0 +1,73 @@
+// run_state.c: see run_state.h.
+#include "run/run_state.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "run/optim_state.h"
+#include "run/run.h"
+
+#include <string.h>
+
+#define STATE_FORMAT 1
+
+json_t *rlhf__run_state(const struct rlhf__run *r) {
+    const struct rlhf__order *order = r->feed->ops->order(r->feed);
+    json_t *v =
+        json_pack("{s:i, s:s, s:I, s:I, s:o, s:{s:I, s:I}, s:o}", "format", STATE_FORMAT, "algo",
+                  r->cast.algo->plugin->desc.id, "phase", (json_int_t)r->count.phase, "episodes",
+                  (json_int_t)r->count.sequences, "optim", rlhf__optim_count_save(&r->optim->count),
+                  "data", "pass", (json_int_t)order->pass, "pos", (json_int_t)order->pos,
+                  "early_stop", rlhf__early_stop_save(&r->early_stop));
+    if (v && r->critic_optim)
+        json_object_set_new(v, "critic_optim", rlhf__optim_count_save(&r->critic_optim->count));
+    return v;
+}
+
+rlhf_status rlhf__run_state_write(const struct rlhf__run *r, json_t *state,
+                                  const struct rlhf__folder *checkpoint, struct rlhf__error *err) {
+    json_t *best = rlhf__best_save(&r->best, &r->config->checkpoint);
+    if (best && json_object_set_new(state, "best", best) != 0)
+        return RLHF__NOMEM(err, "out of memory for run.json");
+    return rlhf__json_save_new(checkpoint, "state/run.json", json_incref(state), 0, err);
+}
+
+static rlhf_status check(const struct rlhf__run *r, const json_t *v, struct rlhf__error *err) {
+    const char *own = r->cast.algo->plugin->desc.id;
+    const char *algo = json_string_value(json_object_get(v, "algo"));
+    int64_t format = 0;
+    RLHF_TRY(rlhf__json_counts(v, &(struct rlhf__json_count){"format", &format}, 1, err));
+    if (format != STATE_FORMAT)
+        return rlhf__fail(err, RLHF_E_INVALID, "format is %lld, this host reads %d",
+                          (long long)format, STATE_FORMAT);
+    if (!algo || strcmp(algo, own) != 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "the run was made by %s, not by %s",
+                          algo ? algo : "an algorithm without a name", own);
+    return RLHF_OK;
+}
+
+static rlhf_status take(struct rlhf__run *r, const json_t *v, struct rlhf__error *err) {
+    const json_t *critic = json_object_get(v, "critic_optim");
+    int64_t pass = 0, pos = 0;
+    const struct rlhf__json_count own[] = {{"phase", &r->count.phase},
+                                           {"episodes", &r->count.sequences}};
+    const struct rlhf__json_count data[] = {{"pass", &pass}, {"pos", &pos}};
+    RLHF_TRY(check(r, v, err));
+    RLHF_TRY(rlhf__json_counts(v, own, 2, err));
+    RLHF_TRY(rlhf__json_counts(json_object_get(v, "data"), data, 2, err));
+    RLHF_TRY(rlhf__optim_count_load(&r->optim->count, json_object_get(v, "optim"), err));
+    if (r->critic_optim && critic)
+        RLHF_TRY(rlhf__optim_count_load(&r->critic_optim->count, critic, err));
+    RLHF_TRY(rlhf__early_stop_load(&r->early_stop, json_object_get(v, "early_stop"), err));
+    RLHF_TRY(rlhf__best_load(&r->best, &r->config->checkpoint, json_object_get(v, "best"), err));
+    r->count.first_phase = r->count.phase;
+    return rlhf__order_seek(r->feed->ops->order(r->feed), (uint64_t)pass, pos, err);
+}
+
+rlhf_status rlhf__run_state_load(struct rlhf__run *r, const char *dir, struct rlhf__error *err) {
+    char path[4400];
+    json_t *v = NULL;
+    RLHF_TRY(rlhf__json_load(rlhf__path_in(path, sizeof path, dir, "state/run.json"), &v, err));
+    rlhf_status st = take(r, v, err);
+    json_decref(v);
+    return st == RLHF_OK ? st : rlhf__error_context(err, "%s", path);
+}
