@@ -8,15 +8,20 @@
 
 #define MAX_FILE_BYTES ((uint64_t)64 << 20)
 
+rlhf_status rlhf__json_failed(const char *name, int64_t line, const json_error_t *why,
+                              struct rlhf__error *err) {
+    if (json_error_code(why) == json_error_out_of_memory)
+        return RLHF__NOMEM(err, "%s: out of memory", name);
+    return rlhf__fail(err, RLHF_E_INVALID, "%s:%lld:%d: not valid JSON: %s", name, (long long)line,
+                      why->column < 0 ? 0 : why->column, why->text);
+}
+
 rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, json_t **out,
                              struct rlhf__error *err) {
     json_error_t why;
     *out = rlhf__json_decode(text, len, JSON_REJECT_DUPLICATES, &why);
     if (*out) return RLHF_OK;
-    if (json_error_code(&why) == json_error_out_of_memory)
-        return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", name);
-    return rlhf__fail(err, RLHF_E_INVALID, "%s:%d:%d: not valid JSON: %s", name,
-                      why.line < 1 ? 1 : why.line, why.column < 0 ? 0 : why.column, why.text);
+    return rlhf__json_failed(name, why.line < 1 ? 1 : why.line, &why, err);
 }
 
 rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *err) {

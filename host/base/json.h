@@ -14,6 +14,11 @@
 // allowed) is that in text. New reference. All JSON is read through this. [any]
 json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error_t *why);
 
+// What to return when that gave NULL: "NAME:LINE:COLUMN: not valid JSON: ..." as RLHF_E_INVALID, or
+// RLHF_E_NOMEM when it is not the text that failed. [any]
+rlhf_status rlhf__json_failed(const char *name, int64_t line, const json_error_t *why,
+                              struct rlhf__error *err);
+
 // Parse text (len bytes). Duplicate keys, trailing bytes and invalid UTF-8 are refused; the message
 // is "<name>:<line>:<column>: reason". *out is a new reference. [any]
 rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, json_t **out,

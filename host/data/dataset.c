@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "data/lines.h"
-#include "text/utf8.h"
+#include "data/row_line.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,9 +111,6 @@ static rlhf_status read_label(struct reader *r, const json_t *v, int32_t *out) {
 }
 
 static rlhf_status read_fields(struct reader *r, const json_t *row, struct record *rec) {
-    if (!json_is_object(row))
-        return rlhf__fail(r->err, RLHF_E_INVALID, "%s:%lld: the row is %s, expected an object",
-                          r->path, (long long)r->line, rlhf__json_kind(row));
     for (int field = 0; field <= RLHF__FIELD_LABEL; field++) {
         if (!wants(r->opts, field)) continue;
         const json_t *v = json_object_get(row, field_name(r->opts, field));
@@ -134,13 +131,8 @@ static rlhf_status read_fields(struct reader *r, const json_t *row, struct recor
 }
 
 static rlhf_status read_json(struct reader *r, rlhf_str line, struct record *rec) {
-    json_error_t why;
-    json_t *row =
-        rlhf__json_decode(line.ptr, (size_t)line.len,
-                          JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
-    if (!row)
-        return rlhf__fail(r->err, RLHF_E_INVALID, "%s:%lld:%d: not valid JSON: %s", r->path,
-                          (long long)r->line, why.column < 0 ? 0 : why.column, why.text);
+    json_t *row;
+    RLHF_TRY(rlhf__row_line_json(line, r->path, r->line, &row, r->err));
     rlhf_status st = read_fields(r, row, rec);
     json_decref(row);
     if (st == RLHF_OK && r->opts->keep_meta) put_part(r, rec, META, line.ptr, (size_t)line.len);
@@ -158,22 +150,13 @@ static rlhf_status read_line(struct reader *r, rlhf_str line, struct record *rec
     return RLHF_OK;
 }
 
-static int blank(rlhf_str s) {
-    for (uint64_t i = 0; i < s.len; i++)
-        if (!strchr(" \t\v\f\r", s.ptr[i]) || !s.ptr[i]) return 0;
-    return 1;
-}
-
 static int ends_with(const char *s, const char *tail) {
     size_t n = strlen(s), k = strlen(tail);
     return n >= k && !strcmp(s + n - k, tail);
 }
 
 static rlhf_status read_row(struct reader *r, rlhf_str line, int text) {
-    size_t good = rlhf__utf8_valid(line.ptr, (size_t)line.len);
-    if (good < line.len)
-        return rlhf__fail(r->err, RLHF_E_INVALID, "%s:%lld: invalid UTF-8 at byte %zu of the line",
-                          r->path, (long long)r->line, good + 1);
+    RLHF_TRY(rlhf__row_line_check(line, r->path, r->line, r->err));
     struct record *rec = add_record(r);
     if (!rec) return no_memory(r->err);
     RLHF_TRY(text ? read_line(r, line, rec) : read_json(r, line, rec));
@@ -203,7 +186,7 @@ static rlhf_status read_file(struct reader *r) {
                                  r->err);
         if (st < 0) break;
         rlhf__loading_seen(r->opts->loading, "reading rows", r->line, 0);
-        if (blank(line) || r->seen++ < r->opts->skip) continue;
+        if (rlhf__row_line_blank(line) || r->seen++ < r->opts->skip) continue;
         st = read_row(r, line, text);
     }
     rlhf__lines_close(lines);

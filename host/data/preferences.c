@@ -2,9 +2,9 @@
 // row the prompt and then the responses, in one pool.
 #include "data/preferences.h"
 
-#include "base/json.h"
 #include "data/lines.h"
-#include "text/utf8.h"
+#include "data/preference_texts.h"
+#include "data/row_line.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,12 +34,6 @@ struct reader {
     struct rlhf__error *err;
 };
 
-// The texts of a row, borrowed from its JSON.
-struct texts {
-    const json_t *prompt, *response[RLHF__RESPONSES_MAX];
-    int32_t n, best;
-};
-
 static rlhf_status no_memory(struct rlhf__error *err) {
     return RLHF__NOMEM(err, "out of memory for the preference rows");
 }
@@ -49,77 +43,6 @@ static rlhf_status no_memory(struct rlhf__error *err) {
     (rlhf__fail((r)->err, RLHF_E_INVALID, "%s:%lld: " fmt, (r)->path, (long long)(r)->line,        \
                 __VA_ARGS__),                                                                      \
      RLHF_E_INVALID)
-
-// ---- a row's texts ----
-
-// A string that is not empty, unless it may be.
-static rlhf_status check_text(const struct reader *r, const json_t *v, const char *what,
-                              int may_be_empty) {
-    if (!v) return BAD(r, "the row has no field '%s'", what);
-    if (!json_is_string(v))
-        return BAD(r, "field '%s' is %s, expected a string", what, rlhf__json_kind(v));
-    if (json_string_length(v) == 0 && !may_be_empty) return BAD(r, "field '%s' is empty", what);
-    return RLHF_OK;
-}
-
-static rlhf_status take_pair(const struct reader *r, const json_t *row, struct texts *t) {
-    static const char *const name[] = {"chosen", "rejected"};
-    for (t->n = 0; t->n < 2; t->n++) {
-        t->response[t->n] = json_object_get(row, name[t->n]);
-        RLHF_TRY(check_text(r, t->response[t->n], name[t->n], 0));
-    }
-    t->best = 0;
-    if (json_equal(t->response[0], t->response[1]))
-        return BAD(r, "fields '%s' and '%s' are the same text", name[0], name[1]);
-    return RLHF_OK;
-}
-
-static rlhf_status take_best(const struct reader *r, const json_t *row, struct texts *t) {
-    const json_t *v = json_object_get(row, "best");
-    if (!v) return BAD(r, "the row has no field '%s'", "best");
-    if (!json_is_integer(v))
-        return BAD(r, "field 'best' is %s, expected an integer", rlhf__json_kind(v));
-    json_int_t best = json_integer_value(v);
-    if (best < 0 || best >= t->n)
-        return BAD(r, "field 'best' is %lld; allowed: 0 to %d, as there are %d responses",
-                   (long long)best, t->n - 1, t->n);
-    t->best = (int32_t)best;
-    for (int32_t i = 0; i < t->n; i++)
-        if (i != t->best && json_equal(t->response[i], t->response[t->best]))
-            return BAD(r, "responses %d and %d are the same text, and one is the best",
-                       i < t->best ? i : t->best, i < t->best ? t->best : i);
-    return RLHF_OK;
-}
-
-static rlhf_status take_responses(const struct reader *r, const json_t *row, struct texts *t) {
-    const json_t *list = json_object_get(row, "responses");
-    if (!json_is_array(list))
-        return BAD(r, "field 'responses' is %s, expected a list of strings", rlhf__json_kind(list));
-    size_t n = json_array_size(list);
-    if (n < 2 || n > RLHF__RESPONSES_MAX)
-        return BAD(r, "field 'responses' has %zu entries; allowed: 2 to %d", n,
-                   RLHF__RESPONSES_MAX);
-    for (t->n = 0; t->n < (int32_t)n; t->n++) {
-        char name[40];
-        snprintf(name, sizeof name, "responses[%d]", t->n);
-        t->response[t->n] = json_array_get(list, (size_t)t->n);
-        RLHF_TRY(check_text(r, t->response[t->n], name, 0));
-    }
-    return take_best(r, row, t);
-}
-
-static rlhf_status take_texts(const struct reader *r, const json_t *row, struct texts *t) {
-    if (!json_is_object(row))
-        return BAD(r, "the row is %s, expected an object", rlhf__json_kind(row));
-    t->prompt = json_object_get(row, "prompt");
-    RLHF_TRY(check_text(r, t->prompt, "prompt", r->opts->prepend_bos));
-    int pair = json_object_get(row, "chosen") || json_object_get(row, "rejected");
-    if (!json_object_get(row, "responses")) return take_pair(r, row, t);
-    if (pair)
-        return BAD(r, "the row has 'responses' and also '%s'; one form is expected",
-                   json_object_get(row, "chosen") ? "chosen" : "rejected");
-    return take_responses(r, row, t);
-}
 
 // ---- tokens ----
 
@@ -220,7 +143,7 @@ static rlhf_status keep(struct reader *r, int32_t best) {
     return RLHF_OK;
 }
 
-static rlhf_status add_texts(struct reader *r, const struct texts *t) {
+static rlhf_status add_texts(struct reader *r, const struct rlhf__preference_texts *t) {
     r->prompt.n = r->ids.n = r->len.n = 0;
     uint32_t flags = r->opts->prepend_bos ? RLHF__ENCODE_BOS : 0;
     RLHF_TRY(encode(r, t->prompt, flags, "the prompt", &r->prompt));
@@ -238,15 +161,12 @@ static rlhf_status add_texts(struct reader *r, const struct texts *t) {
 // ---- files ----
 
 static rlhf_status add_line(struct reader *r, rlhf_str line) {
-    struct texts t = {0};
-    json_error_t why;
-    size_t good = rlhf__utf8_valid(line.ptr, (size_t)line.len);
-    if (good < line.len) return BAD(r, "invalid UTF-8 at byte %zu of the line", good + 1);
-    json_t *row =
-        rlhf__json_decode(line.ptr, (size_t)line.len,
-                          JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
-    if (!row) return BAD(r, "not valid JSON: %s", why.text);
-    rlhf_status st = take_texts(r, row, &t);
+    struct rlhf__preference_texts t = {0};
+    json_t *row;
+    RLHF_TRY(rlhf__row_line_check(line, r->path, r->line, r->err));
+    RLHF_TRY(rlhf__row_line_json(line, r->path, r->line, &row, r->err));
+    rlhf_status st =
+        rlhf__preference_texts_read(row, r->opts->prepend_bos, r->path, r->line, &t, r->err);
     if (st == RLHF_OK) st = add_texts(r, &t);
     json_decref(row);
     return st;
@@ -255,12 +175,6 @@ static rlhf_status add_line(struct reader *r, rlhf_str line) {
 static int full(const struct reader *r) {
     int64_t used = (int64_t)r->set->n + r->set->dropped;
     return r->opts->limit > 0 && used >= r->opts->limit;
-}
-
-static int blank(rlhf_str s) {
-    for (uint64_t i = 0; i < s.len; i++)
-        if (!strchr(" \t\v\f\r", s.ptr[i]) || !s.ptr[i]) return 0;
-    return 1;
 }
 
 // Bytes in memory.
@@ -281,7 +195,7 @@ static rlhf_status add_file(struct reader *r) {
         st = rlhf__loading_check(r->opts->loading, held(r->set), r->path, r->line, r->err);
         if (st < 0) break;
         rlhf__loading_seen(r->opts->loading, "reading rows", r->line, 0);
-        if (blank(line) || r->seen++ < r->opts->skip) continue;
+        if (rlhf__row_line_blank(line) || r->seen++ < r->opts->skip) continue;
         st = add_line(r, line);
     }
     rlhf__lines_close(lines);

@@ -5,6 +5,7 @@
 #include "base/file_writer.h"
 #include "base/json.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,12 +116,17 @@ rlhf_status rlhf__hf_labels(const json_t *config, const char *dir, struct rlhf__
     if (names && !json_is_object(names))
         return rlhf__fail(err, RLHF_E_INVALID, "%s/config.json: id2label is %s, expected an object",
                           dir, rlhf__json_kind(names));
-    json_int_t n = names    ? (json_int_t)json_object_size(names)
-                   : number ? json_integer_value(number)
-                            : DEFAULT_LABELS;
+    if (json_is_null(number)) number = NULL;
+    double n = names    ? (double)json_object_size(names)
+               : number ? json_number_value(number)
+                        : DEFAULT_LABELS;
+    if (!names && number && (!json_is_number(number) || n != floor(n)))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s/config.json: num_labels is %s, expected an integer", dir,
+                          rlhf__json_kind(number));
     if (n < 0 || n > MAX_LABELS)
-        return rlhf__fail(err, RLHF_E_INVALID, "%s/config.json: %lld labels; allowed: 0 to %d", dir,
-                          (long long)n, MAX_LABELS);
+        return rlhf__fail(err, RLHF_E_INVALID, "%s/config.json: %.0f labels; allowed: 0 to %d", dir,
+                          n, MAX_LABELS);
     if (n == 0) return RLHF_OK;
     out->name = calloc((size_t)n, sizeof *out->name);
     if (!out->name) return no_memory(err);

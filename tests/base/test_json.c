@@ -232,6 +232,19 @@ static void integers_of_any_size(void **state) {
                 "real number overflow");
 }
 
+// What no memory did is no fault of the text.
+static void a_failure_to_decode_is_told_apart(void **state) {
+    (void)state;
+    struct rlhf__error err = {0};
+    json_error_t why = {.line = 1, .column = 7, .text = "out of memory"};
+    why.text[sizeof why.text - 1] = json_error_out_of_memory;
+    check_error(rlhf__json_failed("a.jsonl", 3, &why, &err), RLHF_E_NOMEM, &err,
+                "a.jsonl: out of memory");
+    why.text[sizeof why.text - 1] = json_error_invalid_syntax;
+    check_error(rlhf__json_failed("a.jsonl", 3, &why, &err), RLHF_E_INVALID, &err,
+                "a.jsonl:3:7: not valid JSON: ");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refusals_have_a_place),
@@ -243,6 +256,7 @@ int main(void) {
         cmocka_unit_test(strings_that_are_no_utf8),
         cmocka_unit_test(kinds_in_words),
         cmocka_unit_test(integers_of_any_size),
+        cmocka_unit_test(a_failure_to_decode_is_told_apart),
     };
     return cmocka_run_group_tests_name("base_json", tests, NULL, NULL);
 }

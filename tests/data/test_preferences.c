@@ -208,7 +208,7 @@ static void bad_rows(void **state) {
         char text[512];
         snprintf(text, sizeof text, "%s%s\n", PAIR("p", "a", "b"), bad[i].row);
         expect_error(f, (struct rlhf__preference_opts){0}, text, bad[i].says);
-        expect_error(f, (struct rlhf__preference_opts){0}, text, "p.jsonl:2: ");
+        expect_error(f, (struct rlhf__preference_opts){0}, text, "p.jsonl:2:");
     }
     // Two equal responses are fine while neither is the best.
     expect_open(f, (struct rlhf__preference_opts){0},

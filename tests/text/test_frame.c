@@ -97,9 +97,26 @@ static void nothing_changed_nothing_written(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
+// The files are read again when a run's checkpoint is written: they may be others by then.
+static void a_file_that_is_no_object(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    copy(s, "data/bpe", "vocab.json");
+    copy(s, "data/bpe", "merges.txt");
+    struct rlhf__tokenizer *tok = open_dir(s->dir);
+    rlhf__tokenizer_set_bos(tok, 1);
+    scratch_text(s, "tokenizer_config.json", "[1]");
+    struct rlhf__folder *dir = scratch_folder(s->dir);
+    check_error(rlhf__tokenizer_write_frame(tok, dir, &err), RLHF_E_INVALID, &err,
+                "/tokenizer_config.json: expected an object, found a list");
+    rlhf__folder_close(dir);
+    rlhf__tokenizer_close(tok);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {TEST(classic_files), TEST(tokenizer_json),
-                                       TEST(nothing_changed_nothing_written)};
+                                       TEST(nothing_changed_nothing_written),
+                                       TEST(a_file_that_is_no_object)};
     return cmocka_run_group_tests_name("frame", tests, NULL, NULL);
 }

@@ -98,6 +98,16 @@ static void labels(void **state) {
     assert_string_equal(l.name[2], "LABEL_2");
     rlhf__labels_finish(&l);
     json_decref(c);
+    c = parse("{\"num_labels\": 4.0}");
+    check_ok(rlhf__hf_labels(c, "DIR", &l, &err), &err);
+    assert_int_equal(l.n, 4);
+    rlhf__labels_finish(&l);
+    json_decref(c);
+    c = parse("{\"num_labels\": null}");
+    check_ok(rlhf__hf_labels(c, "DIR", &l, &err), &err);
+    assert_int_equal(l.n, 2);
+    rlhf__labels_finish(&l);
+    json_decref(c);
     c = parse("{}");
     check_ok(rlhf__hf_labels(c, "DIR", &l, &err), &err);
     assert_int_equal(l.n, 2);
@@ -116,6 +126,8 @@ static void label_errors(void **state) {
         {"{\"id2label\": {\"0\": 1}}", "\"0\" is no string"},
         {"{\"num_labels\": -1}", "-1 labels"},
         {"{\"num_labels\": 10000000}", "10000000 labels"},
+        {"{\"num_labels\": 2.5}", "num_labels is a number, expected an integer"},
+        {"{\"num_labels\": \"2\"}", "num_labels is a string, expected an integer"},
     };
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
         struct rlhf__error err = {0};

@@ -1,0 +1,21 @@
+// preference_texts.h: the texts of a row of preferences, in one of its two forms (preferences.h).
+// Internal to data/.
+#ifndef RLHF_HOST_DATA_PREFERENCE_TEXTS_H
+#define RLHF_HOST_DATA_PREFERENCE_TEXTS_H
+
+#include "data/preferences.h"
+
+#include <jansson.h>
+
+struct rlhf__preference_texts {
+    const json_t *prompt, *response[RLHF__RESPONSES_MAX]; // strings, borrowed from the row
+    int32_t n, best;                                      // responses; index of the best one
+};
+
+// Check the row and take its texts. empty_prompt: it may be empty. path and line are for messages.
+// Errors: RLHF_E_INVALID names the field. [any]
+rlhf_status rlhf__preference_texts_read(const json_t *row, int empty_prompt, const char *path,
+                                        int64_t line, struct rlhf__preference_texts *out,
+                                        struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,35 @@
+// row_line.c: see row_line.h.
+#include "data/row_line.h"
+
+#include "base/json.h"
+#include "text/utf8.h"
+
+#include <string.h>
+
+int rlhf__row_line_blank(rlhf_str line) {
+    for (uint64_t i = 0; i < line.len; i++)
+        if (!strchr(" \t\v\f\r", line.ptr[i]) || !line.ptr[i]) return 0;
+    return 1;
+}
+
+rlhf_status rlhf__row_line_check(rlhf_str line, const char *path, int64_t number,
+                                 struct rlhf__error *err) {
+    size_t good = rlhf__utf8_valid(line.ptr, (size_t)line.len);
+    if (good == line.len) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "%s:%lld: invalid UTF-8 at byte %zu of the line", path,
+                      (long long)number, good + 1);
+}
+
+rlhf_status rlhf__row_line_json(rlhf_str line, const char *path, int64_t number, json_t **out,
+                                struct rlhf__error *err) {
+    json_error_t why;
+    const size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL;
+    *out = rlhf__json_decode(line.ptr, (size_t)line.len, flags, &why);
+    if (!*out) return rlhf__json_failed(path, number, &why, err);
+    if (json_is_object(*out)) return RLHF_OK;
+    rlhf_status st = rlhf__fail(err, RLHF_E_INVALID, "%s:%lld: the row is %s, expected an object",
+                                path, (long long)number, rlhf__json_kind(*out));
+    json_decref(*out);
+    *out = NULL;
+    return st;
+}
