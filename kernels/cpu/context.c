@@ -1,16 +1,9 @@
-// context.c: create and destroy of the CPU backend, and its error text. The entry symbol is here.
+// context.c: the error text of the CPU backend, and the caller's structs read.
 #include "context.h"
 
-#include "products.h"
-
-#include <omp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define WORKSPACE_DEFAULT ((uint64_t)384 << 20)
-#define THREADS_MAX       1024u
 
 rlhf_status rlhf__cpu_fail(struct rlhf__cpu *cpu, rlhf_status code, const char *fmt, ...) {
     va_list ap;
@@ -18,15 +11,6 @@ rlhf_status rlhf__cpu_fail(struct rlhf__cpu *cpu, rlhf_status code, const char *
     vsnprintf(cpu->error, sizeof cpu->error, fmt, ap);
     va_end(ap);
     return code;
-}
-
-static const char *last_error(void *ctx) { return ((struct rlhf__cpu *)ctx)->error; }
-
-static void context_free(struct rlhf__cpu *cpu) {
-    if (!cpu) return;
-    rlhf__products_destroy(cpu);
-    rlhf__cpu_mem_free_all(cpu);
-    free(cpu);
 }
 
 rlhf_status rlhf__cpu_copy_in(struct rlhf__cpu *cpu, const char *op, void *dst, uint32_t own,
@@ -43,80 +27,4 @@ rlhf_status rlhf__cpu_copy_in(struct rlhf__cpu *cpu, const char *op, void *dst, 
         return rlhf__cpu_fail(cpu, st, "%s: the arguments say %u bytes, at least %u are needed", op,
                               size, first);
     return RLHF_OK;
-}
-
-static rlhf_status options_read(const rlhf_kernels_options *in, rlhf_kernels_options *out,
-                                struct rlhf__cpu *cpu) {
-    memset(out, 0, sizeof *out);
-    if (!in) return RLHF_OK;
-    RLHF_TRY(rlhf__cpu_copy_in(cpu, "create", out, sizeof *out, in, sizeof in->size));
-    if (out->threads > THREADS_MAX)
-        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "threads is %u, allowed are 0 to %u",
-                              out->threads, THREADS_MAX);
-    if (out->guard)
-        return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
-                              "guard mode exists in the reference backend only");
-    return RLHF_OK;
-}
-
-static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_options *options) {
-    rlhf_kernels_options opt;
-    RLHF_TRY(options_read(options, &opt, cpu));
-    cpu->threads = opt.threads ? (int)opt.threads : omp_get_num_procs();
-    cpu->workspace_bytes = opt.workspace_bytes ? opt.workspace_bytes : WORKSPACE_DEFAULT;
-    const char *cap = getenv("RLHF_CPU_ISA");
-    cpu->isa = rlhf__hot_select(&cpu->hot, cap);
-    if (cpu->isa < 0)
-        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
-                              "RLHF_CPU_ISA is \"%s\", allowed are baseline, avx2, avx512", cap);
-    cpu->isa_capped = cap && *cap;
-    RLHF_TRY(rlhf__products_create(cpu));
-    rlhf_compute *t = &cpu->table;
-    t->size = sizeof *t;
-    t->device = 1;
-    t->dtypes = 1u << RLHF_F32 | (cpu->has_bf16 ? 1u << RLHF_BF16 : 0u);
-    t->threads = (uint32_t)cpu->threads;
-    t->flags = RLHF_COMPUTE_ROW_EXACT;
-    t->name = "cpu";
-    t->detail = cpu->detail;
-    t->ctx = cpu;
-    t->last_error = last_error;
-    rlhf__cpu_fill_table(cpu);
-    return RLHF_OK;
-}
-
-static rlhf_status create(const rlhf_kernels_options *options, rlhf_compute **out, char *err,
-                          uint64_t err_cap) {
-    struct rlhf__cpu *cpu = calloc(1, sizeof *cpu);
-    if (!cpu) {
-        if (err && err_cap) snprintf(err, err_cap, "out of memory for the CPU backend");
-        return RLHF_E_NOMEM;
-    }
-    rlhf_status st = context_init(cpu, options);
-    if (st < 0) {
-        if (err && err_cap) snprintf(err, err_cap, "%s", cpu->error);
-        context_free(cpu);
-        return st;
-    }
-    *out = &cpu->table;
-    return RLHF_OK;
-}
-
-static void destroy(rlhf_compute *c) {
-    if (c) context_free(c->ctx);
-}
-
-RLHF_EXPORT const rlhf_kernels *rlhf_kernels_v0(void);
-
-const rlhf_kernels *rlhf_kernels_v0(void) {
-    static const rlhf_kernels kernels = {
-        .size = sizeof(rlhf_kernels),
-        .abi_major = RLHF_ABI_MAJOR,
-        .abi_minor = RLHF_ABI_MINOR,
-        .name = "cpu",
-        .summary = "CPU backend: oneDNN products, own row kernels for AVX-512, AVX2 and x86-64",
-        .create = create,
-        .destroy = destroy,
-    };
-    return &kernels;
 }

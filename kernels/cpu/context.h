@@ -1,7 +1,7 @@
 // context.h: the state of the CPU backend: threads, instruction set, error text, memory account,
 // workspaces, the oneDNN engine and its primitives.
 //
-// What it is not: it declares no operation; those are in rows.h (row kernels) and products.h.
+// What it is not: it declares no operation; those are in table.h.
 #ifndef RLHF_CPU_CONTEXT_H
 #define RLHF_CPU_CONTEXT_H
 
@@ -39,8 +39,6 @@ struct rlhf__buffer {
     uint64_t bytes;
 };
 
-struct rlhf__product_cache; // products.h
-
 // Which logits lie in RLHF__WS_LOGITS and RLHF__WS_REF after lm_head, for lm_head_bwd. What they
 // were made from is compared by content, so a caller cannot be given stale ones.
 struct rlhf__lm_kept {
@@ -54,18 +52,18 @@ struct rlhf__lm_kept {
 struct rlhf__cpu {
     rlhf_compute table; // what create returns points here
     int threads;
-    int isa;                    // enum rlhf__isa of hot.h
-    int isa_capped;             // the user asked for this level
-    int has_bf16;               // bf16 products with independent rows exist
-    int own_bf16;               // they are those of gemm.h, not oneDNN's
-    int own_amx;                // and run on AMX tiles
-    int has_block_gemm;         // oneDNN has f32 products with independent rows
-    struct rlhf__hot hot;       // hot loops of this instruction set
-    uint64_t workspace_bytes;   // budget of the lm_head workspace
-    uint64_t bytes;             // in use
-    struct rlhf__block *blocks; // live allocations, freed by destroy
+    int isa;                  // enum rlhf__isa of hot.h
+    int isa_capped;           // the user asked for this level
+    int has_bf16;             // bf16 products with independent rows exist
+    int own_bf16;             // they are those of gemm.h, not oneDNN's
+    int own_amx;              // and run on AMX tiles
+    int has_block_gemm;       // oneDNN has f32 products with independent rows
+    struct rlhf__hot hot;     // hot loops of this instruction set
+    uint64_t workspace_bytes; // budget of the lm_head workspace
+    uint64_t bytes;           // in use
+    void *blocks;             // live allocations, freed by destroy; memory.c's
     struct rlhf__buffer ws[RLHF__WS_COUNT];
-    struct rlhf__product_cache *products;
+    void *products;             // the primitive cache; product.c's
     uint64_t weight_generation; // counts weight_pack and weight_destroy
     struct rlhf__lm_kept lm_kept;
     char error[512];
@@ -88,16 +86,5 @@ void rlhf__cpu_mem_free_all(struct rlhf__cpu *cpu);        // for destroy
 // Workspace `which` with at least `bytes` bytes, 64-byte aligned, contents undefined. [step]
 rlhf_status rlhf__cpu_workspace(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, uint64_t bytes,
                                 void **out);
-
-// Fills the function pointers of cpu->table. table.c
-void rlhf__cpu_fill_table(struct rlhf__cpu *cpu);
-
-// ---- the table's memory functions (compute.h), memory.c ----
-rlhf_status rlhf__cpu_alloc(void *ctx, uint64_t bytes, rlhf_dev *out);
-void rlhf__cpu_release(void *ctx, rlhf_dev p);
-uint64_t rlhf__cpu_bytes_in_use(void *ctx);
-rlhf_status rlhf__cpu_upload(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes);
-rlhf_status rlhf__cpu_download(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes);
-rlhf_status rlhf__cpu_sync(void *ctx);
 
 #endif

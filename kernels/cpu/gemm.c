@@ -4,7 +4,6 @@
 
 #include "hot/amx.h"
 #include "hot/bf16.h"
-#include "rows.h"
 
 #define K_WHOLE ((int64_t)4096) // up to here k is not cut
 #define K_STEP  ((int64_t)2048)
@@ -190,12 +189,12 @@ static void cut_rows(struct job *j, int64_t m, int64_t tile) {
 }
 
 rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
-                               const struct rlhf__packed *wei, const void *plain_wei,
-                               const float *bias, void *dst) {
+                               const void *packed_wei, const void *plain_wei, const float *bias,
+                               void *dst) {
     struct job j = {.cpu = cpu, .s = s, .src = src, .bias = bias, .dst = dst};
     j.panels = panel_count(cpu, s->in_dtype, s->n);
     j.width = panel_width(cpu, s->in_dtype);
-    j.wei = wei ? wei->ptr : NULL;
+    j.wei = packed_wei;
     cut_rows(&j, s->m, tile_rows(cpu, s->in_dtype));
     if (!s->wei_packed) {
         void *p = NULL;
@@ -214,5 +213,5 @@ rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul 
     j.s = &f;
     j.dst = sum;
     RLHF_TRY(run(cpu, &j));
-    return rlhf__cpu_convert(cpu, dst, RLHF_BF16, sum, RLHF_F32, mn);
+    return cpu->table.convert(cpu, dst, RLHF_BF16, sum, RLHF_F32, mn);
 }

@@ -10,7 +10,8 @@
 #ifndef RLHF_CPU_GEMM_H
 #define RLHF_CPU_GEMM_H
 
-#include "products.h"
+#include "context.h"
+#include "dnnl_shim.h"
 
 // True when a product of operands of dtype, the right one packed or not, runs on the own tiles.
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype, int wei_packed);
@@ -23,9 +24,9 @@ uint64_t rlhf__gemm_packed_bytes(const struct rlhf__cpu *cpu, int32_t dtype, int
 void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, const void *src,
                      int32_t src_dtype, int64_t k, int64_t n, int transposed);
 
-// As rlhf__product; an f32 product has an f32 result. [step]
+// As rlhf__product, with the packed right operand or NULL; an f32 product has an f32 result. [step]
 rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
-                               const struct rlhf__packed *wei, const void *plain_wei,
-                               const float *bias, void *dst);
+                               const void *packed_wei, const void *plain_wei, const float *bias,
+                               void *dst);
 
 #endif

@@ -1,5 +1,6 @@
 // linear.c: the linear layer forward and backward on packed weights.
-#include "products.h"
+#include "product.h"
+#include "table.h"
 
 static rlhf_status check_pair(struct rlhf__cpu *cpu, const char *what, const rlhf_weight *w,
                               int32_t out_dtype, int32_t accumulate) {
@@ -15,8 +16,8 @@ static rlhf_status check_pair(struct rlhf__cpu *cpu, const char *what, const rlh
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t accumulate,
-                             rlhf_dev x, const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
+static rlhf_status linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t accumulate,
+                          rlhf_dev x, const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(check_pair(cpu, "linear", w, out_dtype, accumulate));
     const struct rlhf__matmul s = {.k = w->k,
@@ -30,8 +31,8 @@ rlhf_status rlhf__cpu_linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t
                               rlhf__cpu_mem(out));
 }
 
-rlhf_status rlhf__cpu_linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
-                                rlhf_dev dy, const rlhf_weight *w, uint32_t rows) {
+static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
+                             rlhf_dev dy, const rlhf_weight *w, uint32_t rows) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(check_pair(cpu, "linear_dx", w, dx_dtype, accumulate));
     if (!w->bwd.ptr)
@@ -60,8 +61,8 @@ static void column_sums(struct rlhf__cpu *cpu, float *db, const char *dy, int32_
     }
 }
 
-rlhf_status rlhf__cpu_linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
-                                const rlhf_weight *w, uint32_t rows) {
+static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
+                             const rlhf_weight *w, uint32_t rows) {
     struct rlhf__cpu *cpu = ctx;
     if (rows == 0) return RLHF_OK;
     int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
@@ -75,4 +76,10 @@ rlhf_status rlhf__cpu_linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x,
     if (db) column_sums(cpu, rlhf__cpu_f32(db), rlhf__cpu_mem(dy), w->dtype, rows, w->n);
     return rlhf__product(cpu, &s, rlhf__cpu_mem(out_in ? dy : x), NULL,
                          rlhf__cpu_mem(out_in ? x : dy), NULL, rlhf__cpu_mem(dw));
+}
+
+void rlhf__cpu_fill_linear(rlhf_compute *t) {
+    t->linear = linear;
+    t->linear_dx = linear_dx;
+    t->linear_dw = linear_dw;
 }

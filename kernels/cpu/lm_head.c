@@ -1,6 +1,7 @@
 // lm_head.c: log-prob, entropy and KL of scored positions, and the derivative. Logits exist for one
 // block of rows at a time; when all rows fit in one block, they are kept for lm_head_bwd.
 #include "lm_logits.h"
+#include "table.h"
 
 #include <omp.h>
 #include <string.h>
@@ -132,7 +133,7 @@ static int kept_serves(const struct rlhf__lm_kept *have, const struct rlhf__lm_k
            have->support_hash == want->support_hash;
 }
 
-rlhf_status rlhf__cpu_lm_head(void *ctx, const rlhf_lm_head *from) {
+static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
     struct rlhf__cpu *cpu = ctx;
     rlhf_lm_head a;
     rlhf_dist dist;
@@ -183,16 +184,16 @@ static rlhf_status block_backward(struct rlhf__cpu *cpu, const rlhf_lm_head *a,
     void *dz = NULL;
     RLHF_TRY(block_grad(cpu, a, b, first, &dz));
     if (a->d_hidden)
-        RLHF_TRY(rlhf__cpu_linear_dx(cpu, rlhf_dev_at(a->d_hidden, first * row_bytes(a)), a->dtype,
-                                     0, rlhf__cpu_dev(dz), a->weight, b->rows));
+        RLHF_TRY(cpu->table.linear_dx(cpu, rlhf_dev_at(a->d_hidden, first * row_bytes(a)), a->dtype,
+                                      0, rlhf__cpu_dev(dz), a->weight, b->rows));
     if (a->d_weight)
-        RLHF_TRY(rlhf__cpu_linear_dw(cpu, a->d_weight, NULL,
-                                     rlhf_dev_at(a->hidden, first * row_bytes(a)),
-                                     rlhf__cpu_dev(dz), a->weight, b->rows));
+        RLHF_TRY(cpu->table.linear_dw(cpu, a->d_weight, NULL,
+                                      rlhf_dev_at(a->hidden, first * row_bytes(a)),
+                                      rlhf__cpu_dev(dz), a->weight, b->rows));
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
+static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
     struct rlhf__cpu *cpu = ctx;
     rlhf_lm_head a;
     rlhf_dist dist;
@@ -215,4 +216,9 @@ rlhf_status rlhf__cpu_lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
         RLHF_TRY(block_backward(cpu, &a, &b, first));
     }
     return RLHF_OK;
+}
+
+void rlhf__cpu_fill_lm_head(rlhf_compute *t) {
+    t->lm_head = lm_head;
+    t->lm_head_bwd = lm_head_bwd;
 }

@@ -5,7 +5,7 @@
 #ifndef RLHF_CPU_LM_LOGITS_H
 #define RLHF_CPU_LM_LOGITS_H
 
-#include "products.h"
+#include "product.h"
 
 // Rows of one call of the head. hidden and ref_hidden start at the block's first row.
 struct rlhf__lm_block {

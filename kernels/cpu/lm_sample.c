@@ -1,6 +1,7 @@
 // lm_sample.c: draws the next token of each row by inverse CDF in vocabulary order. The logits and
 // statistics are those of lm_head (lm_logits.h), so its log-prob has the same bits.
 #include "lm_logits.h"
+#include "table.h"
 
 #include <rlhf/rng.h>
 
@@ -80,7 +81,7 @@ static int sample_row(const struct rlhf__cpu *cpu, const rlhf_lm_sample *a,
     return 1;
 }
 
-rlhf_status rlhf__cpu_lm_sample(void *ctx, const rlhf_lm_sample *from) {
+static rlhf_status lm_sample(void *ctx, const rlhf_lm_sample *from) {
     struct rlhf__cpu *cpu = ctx;
     rlhf_lm_sample a;
     float *scratch = NULL;
@@ -117,3 +118,5 @@ rlhf_status rlhf__cpu_lm_sample(void *ctx, const rlhf_lm_sample *from) {
     }
     return RLHF_OK;
 }
+
+void rlhf__cpu_fill_lm_sample(rlhf_compute *t) { t->lm_sample = lm_sample; }

@@ -1,5 +1,6 @@
 // memory.c: allocations of the CPU backend, counted, and its workspaces.
 #include "context.h"
+#include "table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -107,30 +108,39 @@ rlhf_status rlhf__cpu_workspace(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, 
 
 // ---- the table's functions ----
 
-rlhf_status rlhf__cpu_alloc(void *ctx, uint64_t bytes, rlhf_dev *out) {
+static rlhf_status alloc(void *ctx, uint64_t bytes, rlhf_dev *out) {
     void *p = NULL;
     rlhf_status st = rlhf__cpu_mem_alloc(ctx, bytes, &p);
     *out = rlhf__cpu_dev(p);
     return st;
 }
 
-void rlhf__cpu_release(void *ctx, rlhf_dev p) { rlhf__cpu_mem_free(ctx, rlhf__cpu_mem(p)); }
+static void release(void *ctx, rlhf_dev p) { rlhf__cpu_mem_free(ctx, rlhf__cpu_mem(p)); }
 
-uint64_t rlhf__cpu_bytes_in_use(void *ctx) { return ((struct rlhf__cpu *)ctx)->bytes; }
+static uint64_t bytes_in_use(void *ctx) { return ((struct rlhf__cpu *)ctx)->bytes; }
 
-rlhf_status rlhf__cpu_upload(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes) {
+static rlhf_status upload(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes) {
     (void)ctx;
     if (bytes) memcpy(rlhf__cpu_mem(dst), host_src, bytes);
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_download(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes) {
+static rlhf_status download(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes) {
     (void)ctx;
     if (bytes) memcpy(host_dst, rlhf__cpu_mem(src), bytes);
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_sync(void *ctx) {
+static rlhf_status wait_for_all(void *ctx) {
     (void)ctx;
     return RLHF_OK;
+}
+
+void rlhf__cpu_fill_memory(rlhf_compute *t) {
+    t->alloc = alloc;
+    t->release = release;
+    t->bytes_in_use = bytes_in_use;
+    t->upload = upload;
+    t->download = download;
+    t->sync = wait_for_all;
 }

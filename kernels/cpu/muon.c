@@ -3,8 +3,8 @@
 // One step is X = a X + (b A + c A A) X with A = X X^T. A matrix with more rows than columns is
 // transposed first, so that A is the smaller Gram matrix. Operands of the products are bf16 where
 // the CPU has such products; X and all sums stay f32.
-#include "products.h"
-#include "rows.h"
+#include "product.h"
+#include "table.h"
 
 #include <math.h>
 
@@ -39,7 +39,7 @@ static rlhf_status work_place(struct rlhf__cpu *cpu, uint64_t n, uint64_t m, str
 
 static rlhf_status lower(struct rlhf__cpu *cpu, char *dst, const float *src, int32_t dtype,
                          uint64_t n) {
-    return rlhf__cpu_convert(cpu, rlhf__cpu_dev(dst), dtype, rlhf__cpu_dev(src), RLHF_F32, n);
+    return cpu->table.convert(cpu, rlhf__cpu_dev(dst), dtype, rlhf__cpu_dev(src), RLHF_F32, n);
 }
 
 // out[p, q] (+)= a[p, r] b[r, q]; b lies as [q, r] when b_transposed.
@@ -120,8 +120,8 @@ static double aspect(const rlhf_muon *a, int32_t rows, int32_t cols) {
     return a->in_out ? (double)cols / (double)rows : (double)rows / (double)cols;
 }
 
-rlhf_status rlhf__cpu_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows,
-                           int32_t cols, const rlhf_muon *how) {
+static rlhf_status muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows, int32_t cols,
+                        const rlhf_muon *how) {
     struct rlhf__cpu *cpu = ctx;
     rlhf_muon own;
     const rlhf_muon *a = &own;
@@ -137,7 +137,7 @@ rlhf_status rlhf__cpu_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int3
     float *u = tall ? (float *)(void *)k.low_x : k.x; // low_x has room for f32
     momentum(cpu, u, rlhf__cpu_f32(mom), rlhf__cpu_f32(g), size, a);
     double sum = 0.0;
-    RLHF_TRY(rlhf__cpu_sumsq(cpu, rlhf__cpu_dev(u), size, &sum));
+    RLHF_TRY(cpu->table.sumsq(cpu, rlhf__cpu_dev(u), size, &sum));
     if (tall) transpose(cpu, k.x, u, nr, nc);
     scale_all(cpu, k.x, size, sum > 0.0 ? (float)(1.0 / sqrt(sum)) : 0.0f);
     RLHF_TRY(newton_schulz(cpu, &k, a->ns_steps));
@@ -151,3 +151,5 @@ rlhf_status rlhf__cpu_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int3
               (float)lr);
     return RLHF_OK;
 }
+
+void rlhf__cpu_fill_muon(rlhf_compute *t) { t->muon = muon; }

@@ -1,11 +1,12 @@
 // optim.c: AdamW (Loshchilov and Hutter 2019) and the sum of squares, over flat f32 arrays.
-#include "products.h"
+#include "product.h"
+#include "table.h"
 
 #include <math.h>
 
 #define PIECE ((uint64_t)1 << 16) // elements; fixed, so that no result depends on the threads
 
-rlhf_status rlhf__cpu_sumsq(void *ctx, rlhf_dev x, uint64_t n, double *host_out) {
+static rlhf_status sumsq(void *ctx, rlhf_dev x, uint64_t n, double *host_out) {
     struct rlhf__cpu *cpu = ctx;
     const uint64_t pieces = (n + PIECE - 1) / PIECE;
     void *p = NULL;
@@ -42,8 +43,8 @@ static struct rlhf__adam_step step_of(const rlhf_adamw *a) {
     };
 }
 
-rlhf_status rlhf__cpu_adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev v, uint64_t n,
-                            const rlhf_adamw *how) {
+static rlhf_status adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev v, uint64_t n,
+                         const rlhf_adamw *how) {
     struct rlhf__cpu *cpu = ctx;
     rlhf_adamw own;
     const rlhf_adamw *a = &own;
@@ -64,4 +65,9 @@ rlhf_status rlhf__cpu_adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_
                        rlhf__cpu_f32(v) + at, len, &s);
     }
     return RLHF_OK;
+}
+
+void rlhf__cpu_fill_optim(rlhf_compute *t) {
+    t->sumsq = sumsq;
+    t->adamw = adamw;
 }

@@ -1,12 +1,11 @@
-// product.c: the primitive cache behind every matrix product (products.h).
+// product.c: the primitive cache behind every matrix product (product.h).
 //
 // oneDNN's packed-weight products give a row the same bits whatever the number of rows and threads
 // (tests/kernels asserts it), so rows may be cut anywhere. What is cached is keyed by shape, not by
 // weight: all layers of a model share.
-#include "products.h"
+#include "product.h"
 
 #include "gemm.h"
-#include "rows.h"
 
 #include <omp.h>
 #include <stdio.h>
@@ -78,7 +77,7 @@ void rlhf__products_destroy(struct rlhf__cpu *cpu) {
 }
 
 struct rlhf__dnnl *rlhf__products_engine(struct rlhf__cpu *cpu) {
-    return cpu->products->dnnl;
+    return ((const struct rlhf__product_cache *)cpu->products)->dnnl;
 }
 
 static uint32_t key_hash(const struct rlhf__matmul *s) {
@@ -127,7 +126,8 @@ static int needs_f32(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s) 
 static rlhf_status widen(struct rlhf__cpu *cpu, float **ws, const void **x, int32_t dtype,
                          uint64_t n) {
     if (dtype == RLHF_F32) return RLHF_OK;
-    RLHF_TRY(rlhf__cpu_convert(cpu, rlhf__cpu_dev(*ws), RLHF_F32, rlhf__cpu_dev(*x), RLHF_BF16, n));
+    RLHF_TRY(
+        cpu->table.convert(cpu, rlhf__cpu_dev(*ws), RLHF_F32, rlhf__cpu_dev(*x), RLHF_BF16, n));
     *x = *ws;
     *ws += n;
     return RLHF_OK;
@@ -148,7 +148,7 @@ static rlhf_status product_f32(struct rlhf__cpu *cpu, const struct rlhf__matmul 
     if (kn) RLHF_TRY(widen(cpu, &ws, &plain_wei, s->in_dtype, kn));
     if (s->out_dtype == RLHF_F32) return rlhf__product(cpu, &f, src, wei, plain_wei, bias, dst);
     RLHF_TRY(rlhf__product(cpu, &f, src, wei, plain_wei, bias, ws));
-    return rlhf__cpu_convert(cpu, rlhf__cpu_dev(dst), RLHF_BF16, rlhf__cpu_dev(ws), RLHF_F32, mn);
+    return cpu->table.convert(cpu, rlhf__cpu_dev(dst), RLHF_BF16, rlhf__cpu_dev(ws), RLHF_F32, mn);
 }
 
 rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
@@ -157,14 +157,14 @@ rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, c
     if (s->m == 0 || s->n == 0) return RLHF_OK;
     if (needs_f32(cpu, s)) return product_f32(cpu, s, src, wei, plain_wei, bias, dst);
     if (rlhf__gemm_used(cpu, s->in_dtype, s->wei_packed))
-        return rlhf__gemm_product(cpu, s, src, wei, plain_wei, bias, dst);
+        return rlhf__gemm_product(cpu, s, src, wei ? wei->ptr : NULL, plain_wei, bias, dst);
     struct rlhf__dnnl_op *op = NULL;
     void *scratch = NULL;
     rlhf__cpu_use_threads(cpu);
     RLHF_TRY(cache_get(cpu, s, wei, &op));
     RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SCRATCH, rlhf__dnnl_op_scratch(op), &scratch));
-    int st = rlhf__dnnl_matmul(cpu->products->dnnl, op, src, wei ? wei->mem : NULL, plain_wei, bias,
-                               dst, scratch);
+    int st = rlhf__dnnl_matmul(rlhf__products_engine(cpu), op, src, wei ? wei->mem : NULL,
+                               plain_wei, bias, dst, scratch);
     if (st) return rlhf__cpu_fail(cpu, RLHF_E_DEVICE, "a oneDNN product failed (status %d)", st);
     return RLHF_OK;
 }

@@ -4,8 +4,8 @@
 // A (row, head) pair shares no sum with another, so any thread may take any pair; only in backward
 // one thread takes the rows that share a prefix, in order, because they add to the same sums.
 #include "ragged.h"
-#include "rows.h"
 #include "split.h"
+#include "table.h"
 
 #include <omp.h>
 
@@ -203,8 +203,8 @@ static rlhf_status forward_runs(struct rlhf__cpu *cpu, const struct fwd *f, floa
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged *rows,
-                                rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
+static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged *rows,
+                             rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
     struct rlhf__cpu *cpu = ctx;
     rlhf_attn own_attn;
     rlhf_ragged own_rows;
@@ -286,10 +286,9 @@ static void backward_item(struct rlhf__cpu *cpu, const struct bwd *b, size_t i0,
     }
 }
 
-rlhf_status rlhf__cpu_attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ragged *rows,
-                                    rlhf_dev dq, rlhf_dev dk, rlhf_dev dv, rlhf_dev dout,
-                                    rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k,
-                                    rlhf_dev v) {
+static rlhf_status attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ragged *rows,
+                                 rlhf_dev dq, rlhf_dev dk, rlhf_dev dv, rlhf_dev dout, rlhf_dev out,
+                                 rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
     struct rlhf__cpu *cpu = ctx;
     rlhf_attn own_attn;
     rlhf_ragged own_rows;
@@ -316,4 +315,9 @@ rlhf_status rlhf__cpu_attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf
         backward_item(cpu, &b, i, h, ws + (size_t)omp_get_thread_num() * ws_stride);
     }
     return RLHF_OK;
+}
+
+void rlhf__cpu_fill_attention(rlhf_compute *t) {
+    t->attention = attention;
+    t->attention_bwd = attention_bwd;
 }

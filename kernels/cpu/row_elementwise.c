@@ -1,12 +1,12 @@
 // row_elementwise.c: copy, zero, convert, add and the activations.
-#include "rows.h"
 #include "split.h"
+#include "table.h"
 
 #include <string.h>
 
 #define COPY_PIECE ((uint64_t)1 << 20)
 
-rlhf_status rlhf__cpu_copy(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes) {
+static rlhf_status copy(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes) {
     const struct rlhf__cpu *cpu = ctx;
     int64_t count = (int64_t)rlhf__split_count(bytes, COPY_PIECE);
 #pragma omp parallel for schedule(static) num_threads(cpu->threads) if (count > 1)
@@ -18,7 +18,7 @@ rlhf_status rlhf__cpu_copy(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_zero(void *ctx, rlhf_dev dst, uint64_t bytes) {
+static rlhf_status zero(void *ctx, rlhf_dev dst, uint64_t bytes) {
     const struct rlhf__cpu *cpu = ctx;
     int64_t count = (int64_t)rlhf__split_count(bytes, COPY_PIECE);
 #pragma omp parallel for schedule(static) num_threads(cpu->threads) if (count > 1)
@@ -28,11 +28,10 @@ rlhf_status rlhf__cpu_zero(void *ctx, rlhf_dev dst, uint64_t bytes) {
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_convert(void *ctx, rlhf_dev dst, int32_t dst_dtype, rlhf_dev src,
-                              int32_t src_dtype, uint64_t n) {
+static rlhf_status convert(void *ctx, rlhf_dev dst, int32_t dst_dtype, rlhf_dev src,
+                           int32_t src_dtype, uint64_t n) {
     struct rlhf__cpu *cpu = ctx;
-    if (dst_dtype == src_dtype)
-        return rlhf__cpu_copy(ctx, dst, src, n * rlhf_dtype_size(src_dtype));
+    if (dst_dtype == src_dtype) return copy(ctx, dst, src, n * rlhf_dtype_size(src_dtype));
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, "convert", dst_dtype));
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, "convert", src_dtype));
     int narrow = dst_dtype == RLHF_BF16, threads = rlhf__split_threads(cpu, n);
@@ -50,7 +49,7 @@ rlhf_status rlhf__cpu_convert(void *ctx, rlhf_dev dst, int32_t dst_dtype, rlhf_d
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_add(void *ctx, rlhf_dev dst, rlhf_dev src, int32_t src_dtype, uint64_t n) {
+static rlhf_status add(void *ctx, rlhf_dev dst, rlhf_dev src, int32_t src_dtype, uint64_t n) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, "add", src_dtype));
     int bf16 = src_dtype == RLHF_BF16, threads = rlhf__split_threads(cpu, n);
@@ -73,8 +72,8 @@ static rlhf_status check_act(struct rlhf__cpu *cpu, const char *op, int32_t kind
     return rlhf__cpu_check_dtype(cpu, op, dtype);
 }
 
-rlhf_status rlhf__cpu_act(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
-                          uint64_t n) {
+static rlhf_status act(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
+                       uint64_t n) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(check_act(cpu, "act", kind, dtype));
     int threads = rlhf__split_threads(cpu, n);
@@ -89,8 +88,8 @@ rlhf_status rlhf__cpu_act(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_act_bwd(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind,
-                              int32_t dtype, uint64_t n) {
+static rlhf_status act_bwd(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind,
+                           int32_t dtype, uint64_t n) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(check_act(cpu, "act_bwd", kind, dtype));
     int threads = rlhf__split_threads(cpu, n);
@@ -104,4 +103,13 @@ rlhf_status rlhf__cpu_act_bwd(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, i
                          rlhf__split_len(n, RLHF__PIECE, (uint64_t)i));
     }
     return RLHF_OK;
+}
+
+void rlhf__cpu_fill_elementwise(rlhf_compute *t) {
+    t->copy = copy;
+    t->zero = zero;
+    t->convert = convert;
+    t->act = act;
+    t->act_bwd = act_bwd;
+    t->add = add;
 }

@@ -1,9 +1,9 @@
 // row_embed.c: token and position embedding, forward and backward.
-#include "rows.h"
 #include "split.h"
+#include "table.h"
 
-rlhf_status rlhf__cpu_embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
-                            rlhf_dev wpe, uint32_t rows, int32_t d) {
+static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
+                         rlhf_dev wpe, uint32_t rows, int32_t d) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "embed", d));
     uint64_t width = (uint64_t)d, piece = rlhf__split_rows(width);
@@ -31,9 +31,8 @@ static rlhf_status check_ids(struct rlhf__cpu *cpu, const char *what, const int3
 
 // Two tokens may share a row of the table, so threads split the columns, not the tokens: each
 // column sums its tokens in order.
-rlhf_status rlhf__cpu_embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout,
-                                rlhf_dev ids, rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab,
-                                int32_t n_pos) {
+static rlhf_status embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout, rlhf_dev ids,
+                             rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos) {
     struct rlhf__cpu *cpu = ctx;
     const int32_t *id = rlhf__cpu_i32(ids), *po = rlhf__cpu_i32(pos);
     RLHF_TRY(rlhf__cpu_check_d(cpu, "embed_bwd", d));
@@ -49,4 +48,9 @@ rlhf_status rlhf__cpu_embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_de
         cpu->hot.embed_bwd(rlhf__cpu_f32(dwpe), rlhf__cpu_f32(dout), po, rows, width, c0, c1);
     }
     return RLHF_OK;
+}
+
+void rlhf__cpu_fill_embed(rlhf_compute *t) {
+    t->embed = embed;
+    t->embed_bwd = embed_bwd;
 }

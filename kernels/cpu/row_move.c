@@ -1,12 +1,12 @@
 // row_move.c: rows that move: gather, scatter_add, pooling over ragged rows, the key-value cache.
 #include "ragged.h"
-#include "rows.h"
 #include "split.h"
+#include "table.h"
 
 #include <string.h>
 
-rlhf_status rlhf__cpu_gather(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev idx, uint32_t n,
-                             int32_t d, int32_t dtype) {
+static rlhf_status gather(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev idx, uint32_t n, int32_t d,
+                          int32_t dtype) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "gather", d));
     const int32_t *ix = rlhf__cpu_i32(idx);
@@ -19,8 +19,8 @@ rlhf_status rlhf__cpu_gather(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev idx, 
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_scatter_add(void *ctx, rlhf_dev dx, rlhf_dev dy, int32_t dy_dtype,
-                                  rlhf_dev idx, uint32_t n, int32_t d) {
+static rlhf_status scatter_add(void *ctx, rlhf_dev dx, rlhf_dev dy, int32_t dy_dtype, rlhf_dev idx,
+                               uint32_t n, int32_t d) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "scatter_add", d));
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, "scatter_add", dy_dtype));
@@ -48,8 +48,8 @@ static rlhf_status check_pool(struct rlhf__cpu *cpu, const char *op, const int32
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_pool(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev offset, uint32_t n,
-                           int32_t d, int32_t mode) {
+static rlhf_status pool(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev offset, uint32_t n, int32_t d,
+                        int32_t mode) {
     struct rlhf__cpu *cpu = ctx;
     const int32_t *off = rlhf__cpu_i32(offset);
     RLHF_TRY(check_pool(cpu, "pool", off, n, d, mode));
@@ -73,8 +73,8 @@ rlhf_status rlhf__cpu_pool(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev offset,
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_pool_bwd(void *ctx, rlhf_dev dx, rlhf_dev dout, rlhf_dev offset, uint32_t n,
-                               int32_t d, int32_t mode) {
+static rlhf_status pool_bwd(void *ctx, rlhf_dev dx, rlhf_dev dout, rlhf_dev offset, uint32_t n,
+                            int32_t d, int32_t mode) {
     struct rlhf__cpu *cpu = ctx;
     const int32_t *off = rlhf__cpu_i32(offset);
     RLHF_TRY(check_pool(cpu, "pool_bwd", off, n, d, mode));
@@ -100,9 +100,9 @@ rlhf_status rlhf__cpu_pool_bwd(void *ctx, rlhf_dev dx, rlhf_dev dout, rlhf_dev o
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_dev k,
-                               rlhf_dev v, int64_t kv_src_stride, const rlhf_ragged *from_caller,
-                               int32_t d, int32_t dtype) {
+static rlhf_status kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_dev k, rlhf_dev v,
+                            int64_t kv_src_stride, const rlhf_ragged *from_caller, int32_t d,
+                            int32_t dtype) {
     struct rlhf__cpu *cpu = ctx;
     rlhf_ragged own_rows;
     const rlhf_ragged *rows = &own_rows;
@@ -125,4 +125,12 @@ rlhf_status rlhf__cpu_kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rl
                    bytes);
         }
     return RLHF_OK;
+}
+
+void rlhf__cpu_fill_move(rlhf_compute *t) {
+    t->gather = gather;
+    t->scatter_add = scatter_add;
+    t->pool = pool;
+    t->pool_bwd = pool_bwd;
+    t->kv_store = kv_store;
 }

@@ -1,6 +1,6 @@
 // row_norm.c: LayerNorm, forward and backward.
-#include "rows.h"
 #include "split.h"
+#include "table.h"
 
 #include <string.h>
 
@@ -8,8 +8,8 @@
 // order, and then the blocks in order: the order depends on the number of rows only.
 #define NORM_BLOCKS 64u
 
-rlhf_status rlhf__cpu_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
-                           rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows, int32_t d) {
+static rlhf_status norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
+                        rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows, int32_t d) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "norm", d));
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, "norm", out_dtype));
@@ -28,9 +28,9 @@ rlhf_status rlhf__cpu_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev 
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
-                               rlhf_dev dbeta, rlhf_dev dy, int32_t dy_dtype, rlhf_dev x,
-                               rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d) {
+static rlhf_status norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
+                            rlhf_dev dbeta, rlhf_dev dy, int32_t dy_dtype, rlhf_dev x,
+                            rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "norm_bwd", d));
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, "norm_bwd", dy_dtype));
@@ -58,4 +58,9 @@ rlhf_status rlhf__cpu_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_
         cpu->hot.sum_parts(rlhf__cpu_f32(dbeta), (float *)ws + width, 2 * width, (size_t)count,
                            width);
     return RLHF_OK;
+}
+
+void rlhf__cpu_fill_norm(rlhf_compute *t) {
+    t->norm = norm;
+    t->norm_bwd = norm_bwd;
 }

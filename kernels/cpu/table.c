@@ -1,43 +1,113 @@
-// table.c: the rlhf_compute of the CPU backend: which function stands behind which member.
-#include "context.h"
-#include "products.h"
-#include "rows.h"
+// table.c: the exported symbol of kernels_cpu.so: create, destroy and the table itself.
+#include "table.h"
 
-void rlhf__cpu_fill_table(struct rlhf__cpu *cpu) {
+#include "context.h"
+#include "product.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORKSPACE_DEFAULT ((uint64_t)384 << 20)
+#define THREADS_MAX       1024u
+
+static const char *last_error(void *ctx) { return ((struct rlhf__cpu *)ctx)->error; }
+
+static void context_free(struct rlhf__cpu *cpu) {
+    if (!cpu) return;
+    rlhf__products_destroy(cpu);
+    rlhf__cpu_mem_free_all(cpu);
+    free(cpu);
+}
+
+static void fill(rlhf_compute *t) {
+    rlhf__cpu_fill_memory(t);
+    rlhf__cpu_fill_weight(t);
+    rlhf__cpu_fill_linear(t);
+    rlhf__cpu_fill_elementwise(t);
+    rlhf__cpu_fill_embed(t);
+    rlhf__cpu_fill_norm(t);
+    rlhf__cpu_fill_move(t);
+    rlhf__cpu_fill_attention(t);
+    rlhf__cpu_fill_lm_head(t);
+    rlhf__cpu_fill_lm_sample(t);
+    rlhf__cpu_fill_optim(t);
+    rlhf__cpu_fill_muon(t);
+}
+
+static rlhf_status options_read(const rlhf_kernels_options *in, rlhf_kernels_options *out,
+                                struct rlhf__cpu *cpu) {
+    memset(out, 0, sizeof *out);
+    if (!in) return RLHF_OK;
+    RLHF_TRY(rlhf__cpu_copy_in(cpu, "create", out, sizeof *out, in, sizeof in->size));
+    if (out->threads > THREADS_MAX)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "threads is %u, allowed are 0 to %u",
+                              out->threads, THREADS_MAX);
+    if (out->guard)
+        return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
+                              "guard mode exists in the reference backend only");
+    return RLHF_OK;
+}
+
+static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_options *options) {
+    rlhf_kernels_options opt;
+    RLHF_TRY(options_read(options, &opt, cpu));
+    cpu->threads = opt.threads ? (int)opt.threads : omp_get_num_procs();
+    cpu->workspace_bytes = opt.workspace_bytes ? opt.workspace_bytes : WORKSPACE_DEFAULT;
+    const char *cap = getenv("RLHF_CPU_ISA");
+    cpu->isa = rlhf__hot_select(&cpu->hot, cap);
+    if (cpu->isa < 0)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                              "RLHF_CPU_ISA is \"%s\", allowed are baseline, avx2, avx512", cap);
+    cpu->isa_capped = cap && *cap;
+    RLHF_TRY(rlhf__products_create(cpu));
     rlhf_compute *t = &cpu->table;
-    t->alloc = rlhf__cpu_alloc;
-    t->release = rlhf__cpu_release;
-    t->bytes_in_use = rlhf__cpu_bytes_in_use;
-    t->upload = rlhf__cpu_upload;
-    t->download = rlhf__cpu_download;
-    t->copy = rlhf__cpu_copy;
-    t->zero = rlhf__cpu_zero;
-    t->convert = rlhf__cpu_convert;
-    t->sync = rlhf__cpu_sync;
-    t->weight_create = rlhf__cpu_weight_create;
-    t->weight_destroy = rlhf__cpu_weight_destroy;
-    t->weight_pack = rlhf__cpu_weight_pack;
-    t->linear = rlhf__cpu_linear;
-    t->linear_dx = rlhf__cpu_linear_dx;
-    t->linear_dw = rlhf__cpu_linear_dw;
-    t->embed = rlhf__cpu_embed;
-    t->embed_bwd = rlhf__cpu_embed_bwd;
-    t->norm = rlhf__cpu_norm;
-    t->norm_bwd = rlhf__cpu_norm_bwd;
-    t->act = rlhf__cpu_act;
-    t->act_bwd = rlhf__cpu_act_bwd;
-    t->add = rlhf__cpu_add;
-    t->gather = rlhf__cpu_gather;
-    t->scatter_add = rlhf__cpu_scatter_add;
-    t->pool = rlhf__cpu_pool;
-    t->pool_bwd = rlhf__cpu_pool_bwd;
-    t->kv_store = rlhf__cpu_kv_store;
-    t->attention = rlhf__cpu_attention;
-    t->attention_bwd = rlhf__cpu_attention_bwd;
-    t->lm_head = rlhf__cpu_lm_head;
-    t->lm_head_bwd = rlhf__cpu_lm_head_bwd;
-    t->lm_sample = rlhf__cpu_lm_sample;
-    t->sumsq = rlhf__cpu_sumsq;
-    t->adamw = rlhf__cpu_adamw;
-    t->muon = rlhf__cpu_muon;
+    t->size = sizeof *t;
+    t->device = 1;
+    t->dtypes = 1u << RLHF_F32 | (cpu->has_bf16 ? 1u << RLHF_BF16 : 0u);
+    t->threads = (uint32_t)cpu->threads;
+    t->flags = RLHF_COMPUTE_ROW_EXACT;
+    t->name = "cpu";
+    t->detail = cpu->detail;
+    t->ctx = cpu;
+    t->last_error = last_error;
+    fill(t);
+    return RLHF_OK;
+}
+
+static rlhf_status create(const rlhf_kernels_options *options, rlhf_compute **out, char *err,
+                          uint64_t err_cap) {
+    struct rlhf__cpu *cpu = calloc(1, sizeof *cpu);
+    if (!cpu) {
+        if (err && err_cap) snprintf(err, err_cap, "out of memory for the CPU backend");
+        return RLHF_E_NOMEM;
+    }
+    rlhf_status st = context_init(cpu, options);
+    if (st < 0) {
+        if (err && err_cap) snprintf(err, err_cap, "%s", cpu->error);
+        context_free(cpu);
+        return st;
+    }
+    *out = &cpu->table;
+    return RLHF_OK;
+}
+
+static void destroy(rlhf_compute *c) {
+    if (c) context_free(c->ctx);
+}
+
+RLHF_EXPORT const rlhf_kernels *rlhf_kernels_v0(void);
+
+const rlhf_kernels *rlhf_kernels_v0(void) {
+    static const rlhf_kernels kernels = {
+        .size = sizeof(rlhf_kernels),
+        .abi_major = RLHF_ABI_MAJOR,
+        .abi_minor = RLHF_ABI_MINOR,
+        .name = "cpu",
+        .summary = "CPU backend: oneDNN products, own row kernels for AVX-512, AVX2 and x86-64",
+        .create = create,
+        .destroy = destroy,
+    };
+    return &kernels;
 }

@@ -1,8 +1,8 @@
-// weight.c: weight matrices in packed layouts (products.h). Made from the f32 master once per
+// weight.c: weight matrices in packed layouts (product.h). Made from the f32 master once per
 // optimiser step by weight_pack, then used by every product of that step.
 #include "gemm.h"
-#include "products.h"
-#include "rows.h"
+#include "product.h"
+#include "table.h"
 
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ static void packed_free(struct rlhf__cpu *cpu, struct rlhf__packed *p) {
     rlhf__cpu_mem_free(cpu, p->ptr);
 }
 
-void rlhf__cpu_weight_destroy(void *ctx, rlhf_weight *w) {
+static void weight_destroy(void *ctx, rlhf_weight *w) {
     if (!w) return;
     ((struct rlhf__cpu *)ctx)->weight_generation++;
     rlhf__dnnl_mem_destroy(w->fwd_src);
@@ -64,8 +64,8 @@ static rlhf_status packed_create(struct rlhf__cpu *cpu, struct rlhf__packed *p, 
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
-                                    rlhf_weight **out) {
+static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
+                                 rlhf_weight **out) {
     struct rlhf__cpu *cpu = ctx;
     if (k < 1 || n < 1 || k > DIM_MAX || n > DIM_MAX)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "a weight of %d x %d: both must be 1 to %d", k,
@@ -87,7 +87,7 @@ rlhf_status rlhf__cpu_weight_create(void *ctx, int32_t k, int32_t n, int32_t dty
         st =
             packed_create(cpu, &w->bwd, n, k, w->exec_dtype, !out_in, &w->bwd_reorder, &w->bwd_src);
     if (st < 0) {
-        rlhf__cpu_weight_destroy(cpu, w);
+        weight_destroy(cpu, w);
         return st;
     }
     *out = w;
@@ -115,13 +115,13 @@ static rlhf_status round_to_bf16(struct rlhf__cpu *cpu, void *src, uint64_t n, v
     void *p = NULL;
     RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PRODUCT, n * 6, &p));
     rlhf_dev wide = rlhf__cpu_dev(p), half = rlhf_dev_at(wide, n * 4);
-    RLHF_TRY(rlhf__cpu_convert(cpu, half, RLHF_BF16, rlhf__cpu_dev(src), RLHF_F32, n));
-    RLHF_TRY(rlhf__cpu_convert(cpu, wide, RLHF_F32, half, RLHF_BF16, n));
+    RLHF_TRY(cpu->table.convert(cpu, half, RLHF_BF16, rlhf__cpu_dev(src), RLHF_F32, n));
+    RLHF_TRY(cpu->table.convert(cpu, wide, RLHF_F32, half, RLHF_BF16, n));
     *out = p;
     return RLHF_OK;
 }
 
-rlhf_status rlhf__cpu_weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
+static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     struct rlhf__cpu *cpu = ctx;
     int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
     void *src = rlhf__cpu_mem(src_f32);
@@ -136,4 +136,10 @@ rlhf_status rlhf__cpu_weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     w->packed = 1;
     cpu->weight_generation++; // logits kept by lm_head are of the old weights
     return RLHF_OK;
+}
+
+void rlhf__cpu_fill_weight(rlhf_compute *t) {
+    t->weight_create = weight_create;
+    t->weight_destroy = weight_destroy;
+    t->weight_pack = weight_pack;
 }

@@ -31,8 +31,8 @@ static rlhf_status check_kind(struct rlhf__ref *r, const char *op, int32_t kind,
     return rlhf__ref_fail(r, RLHF_E_UNSUPPORTED, "activation %d, known are 1 to 3", kind);
 }
 
-rlhf_status rlhf__ref_act(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
-                          uint64_t n) {
+static rlhf_status act(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
+                       uint64_t n) {
     RLHF_TRY(check_kind(ctx, "act", kind, dtype));
     const uint64_t size = rlhf_dtype_size(dtype);
     const struct rlhf__ref_use uses[] = {rlhf__ref_range(out, n, size),
@@ -43,8 +43,8 @@ rlhf_status rlhf__ref_act(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
-rlhf_status rlhf__ref_act_bwd(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind,
-                              int32_t dtype, uint64_t n) {
+static rlhf_status act_bwd(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind,
+                           int32_t dtype, uint64_t n) {
     RLHF_TRY(check_kind(ctx, "act_bwd", kind, dtype));
     const uint64_t size = rlhf_dtype_size(dtype);
     const struct rlhf__ref_use uses[] = {rlhf__ref_range(dx, n, size), rlhf__ref_range(dy, n, size),
@@ -54,4 +54,9 @@ rlhf_status rlhf__ref_act_bwd(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, i
         rlhf__ref_put(dx, dtype, i,
                       rlhf__ref_get(dy, dtype, i) * act_slope(kind, rlhf__ref_get(x, dtype, i)));
     return rlhf__ref_leave(ctx, RLHF_OK);
+}
+
+void rlhf__ref_fill_act(rlhf_compute *t) {
+    t->act = act;
+    t->act_bwd = act_bwd;
 }

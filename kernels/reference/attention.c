@@ -76,9 +76,9 @@ uint64_t rlhf__ref_attn_bytes(const rlhf_attn *a, uint64_t tokens, int64_t strid
     return ((tokens - 1) * (uint64_t)stride + width) * rlhf_dtype_size(a->dtype);
 }
 
-rlhf_status rlhf__ref_kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_dev k,
-                               rlhf_dev v, int64_t kv_src_stride, const rlhf_ragged *rows,
-                               int32_t d, int32_t dtype) {
+static rlhf_status kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_dev k, rlhf_dev v,
+                            int64_t kv_src_stride, const rlhf_ragged *rows, int32_t d,
+                            int32_t dtype) {
     rlhf_ragged own_rows;
     const rlhf_ragged *r = &own_rows;
     RLHF_TRY(rlhf__ref_check_width(ctx, "kv_store", d));
@@ -147,8 +147,8 @@ static void attention_row(const rlhf_attn *a, struct rlhf__ref_span s, double *p
     }
 }
 
-rlhf_status rlhf__ref_attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged *rows,
-                                rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
+static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged *rows,
+                             rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
     rlhf_attn own_attn;
     rlhf_ragged own_rows;
     const rlhf_attn *a = &own_attn;
@@ -178,4 +178,9 @@ rlhf_status rlhf__ref_attention(void *ctx, const rlhf_attn *attn, const rlhf_rag
     }
     free(p);
     return rlhf__ref_leave(ctx, st);
+}
+
+void rlhf__ref_fill_attention(rlhf_compute *t) {
+    t->kv_store = kv_store;
+    t->attention = attention;
 }

@@ -107,10 +107,9 @@ static rlhf_status check_training_layout(struct rlhf__ref *r, const rlhf_ragged 
     return RLHF_OK;
 }
 
-rlhf_status rlhf__ref_attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ragged *rows,
-                                    rlhf_dev dq, rlhf_dev dk, rlhf_dev dv, rlhf_dev dout,
-                                    rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k,
-                                    rlhf_dev v) {
+static rlhf_status attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ragged *rows,
+                                 rlhf_dev dq, rlhf_dev dk, rlhf_dev dv, rlhf_dev dout, rlhf_dev out,
+                                 rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
     rlhf_attn own_attn;
     rlhf_ragged own_rows;
     const rlhf_attn *a = &own_attn;
@@ -152,3 +151,5 @@ rlhf_status rlhf__ref_attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf
     free(scratch);
     return rlhf__ref_leave(ctx, st);
 }
+
+void rlhf__ref_fill_attention_bwd(rlhf_compute *t) { t->attention_bwd = attention_bwd; }

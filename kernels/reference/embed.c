@@ -14,8 +14,8 @@ static rlhf_status check_indices(struct rlhf__ref *r, const char *what, rlhf_dev
     return RLHF_OK;
 }
 
-rlhf_status rlhf__ref_embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
-                            rlhf_dev wpe, uint32_t rows, int32_t d) {
+static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
+                         rlhf_dev wpe, uint32_t rows, int32_t d) {
     RLHF_TRY(rlhf__ref_check_width(ctx, "embed", d));
     const uint64_t n = (uint64_t)d, row_bytes = n * sizeof(float);
     const struct rlhf__ref_use uses[] = {rlhf__ref_range(out, rows, row_bytes),
@@ -36,9 +36,8 @@ rlhf_status rlhf__ref_embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos,
     return rlhf__ref_leave(ctx, st);
 }
 
-rlhf_status rlhf__ref_embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout,
-                                rlhf_dev ids, rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab,
-                                int32_t n_pos) {
+static rlhf_status embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout, rlhf_dev ids,
+                             rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos) {
     RLHF_TRY(rlhf__ref_check_width(ctx, "embed_bwd", vocab));
     RLHF_TRY(rlhf__ref_check_width(ctx, "embed_bwd", n_pos));
     RLHF_TRY(rlhf__ref_check_width(ctx, "embed_bwd", d));
@@ -60,4 +59,9 @@ rlhf_status rlhf__ref_embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_de
         }
     }
     return rlhf__ref_leave(ctx, st);
+}
+
+void rlhf__ref_fill_embed(rlhf_compute *t) {
+    t->embed = embed;
+    t->embed_bwd = embed_bwd;
 }

@@ -12,8 +12,8 @@ static rlhf_status check_out(struct rlhf__ref *r, const char *op, int32_t dtype,
     return RLHF_OK;
 }
 
-rlhf_status rlhf__ref_linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t accumulate,
-                             rlhf_dev x, const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
+static rlhf_status linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t accumulate,
+                          rlhf_dev x, const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
     RLHF_TRY(rlhf__ref_check_weight(ctx, "linear", w, 0));
     RLHF_TRY(check_out(ctx, "linear", out_dtype, accumulate));
     const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
@@ -40,8 +40,8 @@ rlhf_status rlhf__ref_linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t
     return rlhf__ref_leave(ctx, st);
 }
 
-rlhf_status rlhf__ref_linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
-                                rlhf_dev dy, const rlhf_weight *w, uint32_t rows) {
+static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
+                             rlhf_dev dy, const rlhf_weight *w, uint32_t rows) {
     RLHF_TRY(rlhf__ref_check_weight(ctx, "linear_dx", w, RLHF_WEIGHT_BACKWARD));
     RLHF_TRY(check_out(ctx, "linear_dx", dx_dtype, accumulate));
     const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
@@ -71,8 +71,8 @@ static void column_sums(double *acc, rlhf_dev x, rlhf_dev dy, const rlhf_weight 
     }
 }
 
-rlhf_status rlhf__ref_linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
-                                const rlhf_weight *w, uint32_t rows) {
+static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
+                             const rlhf_weight *w, uint32_t rows) {
     RLHF_TRY(rlhf__ref_check_weight(ctx, "linear_dw", w, 0));
     const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
     const struct rlhf__ref_use uses[] = {rlhf__ref_range(dw, k * n, sizeof(float)),
@@ -97,4 +97,10 @@ rlhf_status rlhf__ref_linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x,
     }
     free(acc);
     return rlhf__ref_leave(ctx, st);
+}
+
+void rlhf__ref_fill_linear(rlhf_compute *t) {
+    t->linear = linear;
+    t->linear_dx = linear_dx;
+    t->linear_dw = linear_dw;
 }

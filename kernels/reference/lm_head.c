@@ -95,7 +95,7 @@ struct rlhf__ref_use rlhf__ref_head_support(const rlhf_lm_head *a) {
                               sizeof(uint32_t));
 }
 
-rlhf_status rlhf__ref_lm_head(void *ctx, const rlhf_lm_head *from) {
+static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
     rlhf_lm_head a;
     rlhf_dist dist;
     struct rlhf__ref_head_row s;
@@ -120,3 +120,5 @@ rlhf_status rlhf__ref_lm_head(void *ctx, const rlhf_lm_head *from) {
     rlhf__ref_head_row_finish(&s);
     return rlhf__ref_leave(ctx, st);
 }
+
+void rlhf__ref_fill_lm_head(rlhf_compute *t) { t->lm_head = lm_head; }

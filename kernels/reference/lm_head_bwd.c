@@ -74,7 +74,7 @@ static void all_rows(const rlhf_lm_head *a, struct rlhf__ref_head_row *s, double
     if (a->d_weight) weight_grad_store(a, sum);
 }
 
-rlhf_status rlhf__ref_lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
+static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
     rlhf_lm_head a;
     rlhf_dist dist;
     struct rlhf__ref_head_row s;
@@ -105,3 +105,5 @@ rlhf_status rlhf__ref_lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
     free(scratch);
     return st;
 }
+
+void rlhf__ref_fill_lm_head_bwd(rlhf_compute *t) { t->lm_head_bwd = lm_head_bwd; }

@@ -88,7 +88,7 @@ static rlhf_status read_sample(struct rlhf__ref *r, rlhf_lm_sample *a, rlhf_dist
     return RLHF_OK;
 }
 
-rlhf_status rlhf__ref_lm_sample(void *ctx, const rlhf_lm_sample *from) {
+static rlhf_status lm_sample(void *ctx, const rlhf_lm_sample *from) {
     rlhf_lm_sample a;
     rlhf_dist dist, logp_dist;
     RLHF_TRY(read_sample(ctx, &a, &dist, &logp_dist, from));
@@ -106,3 +106,5 @@ rlhf_status rlhf__ref_lm_sample(void *ctx, const rlhf_lm_sample *from) {
     free(s.logits);
     return rlhf__ref_leave(ctx, st);
 }
+
+void rlhf__ref_fill_lm_sample(rlhf_compute *t) { t->lm_sample = lm_sample; }

@@ -2,19 +2,24 @@
 #include "ops.h"
 #include <string.h>
 
-rlhf_status rlhf__ref_alloc(void *ctx, uint64_t bytes, rlhf_dev *out) {
+static uint64_t bytes_in_use(void *ctx) {
+    const struct rlhf__ref *r = ctx;
+    return r->buffers.bytes + r->weight_bytes;
+}
+
+static rlhf_status alloc(void *ctx, uint64_t bytes, rlhf_dev *out) {
     struct rlhf__ref *r = ctx;
     r->op = "alloc";
     struct rlhf__ref_buffer *b;
     if (rlhf__ref_registry_add(&r->buffers, bytes, &b) < 0)
-        return rlhf__ref_fail(
-            r, RLHF_E_NOMEM, "cannot allocate %llu bytes of device memory (%llu in use)",
-            (unsigned long long)bytes, (unsigned long long)rlhf__ref_bytes_in_use(r));
+        return rlhf__ref_fail(r, RLHF_E_NOMEM,
+                              "cannot allocate %llu bytes of device memory (%llu in use)",
+                              (unsigned long long)bytes, (unsigned long long)bytes_in_use(r));
     *out = rlhf__ref_dev(b->base);
     return RLHF_OK;
 }
 
-void rlhf__ref_release(void *ctx, rlhf_dev p) {
+static void release(void *ctx, rlhf_dev p) {
     struct rlhf__ref *r = ctx;
     if (!p) return;
     r->op = "release";
@@ -22,40 +27,46 @@ void rlhf__ref_release(void *ctx, rlhf_dev p) {
         rlhf__ref_fail(r, RLHF_E_INVALID, "not a buffer that alloc returned");
 }
 
-uint64_t rlhf__ref_bytes_in_use(void *ctx) {
-    const struct rlhf__ref *r = ctx;
-    return r->buffers.bytes + r->weight_bytes;
-}
-
-rlhf_status rlhf__ref_upload(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes) {
+static rlhf_status upload(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes) {
     const struct rlhf__ref_use uses[] = {{dst, bytes}};
     RLHF_TRY(rlhf__ref_enter(ctx, "upload", uses, 1));
     if (bytes) memcpy(rlhf__ref_mem(dst), host_src, bytes);
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
-rlhf_status rlhf__ref_download(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes) {
+static rlhf_status download(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes) {
     const struct rlhf__ref_use uses[] = {{src, bytes}};
     RLHF_TRY(rlhf__ref_enter(ctx, "download", uses, 1));
     if (bytes) memcpy(host_dst, rlhf__ref_mem(src), bytes);
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
-rlhf_status rlhf__ref_copy(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes) {
+static rlhf_status copy(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes) {
     const struct rlhf__ref_use uses[] = {{dst, bytes}, {src, bytes}};
     RLHF_TRY(rlhf__ref_enter(ctx, "copy", uses, 2));
     if (bytes) memcpy(rlhf__ref_mem(dst), rlhf__ref_mem(src), bytes);
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
-rlhf_status rlhf__ref_zero(void *ctx, rlhf_dev dst, uint64_t bytes) {
+static rlhf_status zero(void *ctx, rlhf_dev dst, uint64_t bytes) {
     const struct rlhf__ref_use uses[] = {{dst, bytes}};
     RLHF_TRY(rlhf__ref_enter(ctx, "zero", uses, 1));
     if (bytes) memset(rlhf__ref_mem(dst), 0, bytes);
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
-rlhf_status rlhf__ref_sync(void *ctx) {
+static rlhf_status wait_for_all(void *ctx) {
     (void)ctx; // every call has finished when it returns
     return RLHF_OK;
+}
+
+void rlhf__ref_fill_memory(rlhf_compute *t) {
+    t->alloc = alloc;
+    t->release = release;
+    t->bytes_in_use = bytes_in_use;
+    t->upload = upload;
+    t->download = download;
+    t->copy = copy;
+    t->zero = zero;
+    t->sync = wait_for_all;
 }

@@ -6,8 +6,8 @@
 #include "ops.h"
 #include <math.h>
 
-rlhf_status rlhf__ref_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
-                           rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows, int32_t d) {
+static rlhf_status norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
+                        rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows, int32_t d) {
     RLHF_TRY(rlhf__ref_check_width(ctx, "norm", d));
     RLHF_TRY(rlhf__ref_check_dtype(ctx, "norm", out_dtype));
     const uint64_t n = (uint64_t)d;
@@ -70,9 +70,9 @@ static void norm_bwd_column(float *dgamma, float *dbeta, rlhf_dev dy, int32_t dy
     if (dbeta) dbeta[c] = (float)((double)dbeta[c] + sum_b);
 }
 
-rlhf_status rlhf__ref_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
-                               rlhf_dev dbeta, rlhf_dev dy, int32_t dy_dtype, rlhf_dev x,
-                               rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d) {
+static rlhf_status norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
+                            rlhf_dev dbeta, rlhf_dev dy, int32_t dy_dtype, rlhf_dev x,
+                            rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d) {
     RLHF_TRY(rlhf__ref_check_width(ctx, "norm_bwd", d));
     RLHF_TRY(rlhf__ref_check_dtype(ctx, "norm_bwd", dy_dtype));
     const uint64_t n = (uint64_t)d;
@@ -92,4 +92,9 @@ rlhf_status rlhf__ref_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_
         norm_bwd_column(rlhf__ref_f32(dgamma), rlhf__ref_f32(dbeta), dy, dy_dtype, rlhf__ref_f32(x),
                         rlhf__ref_f32(stats), rows, n, c);
     return rlhf__ref_leave(ctx, RLHF_OK);
+}
+
+void rlhf__ref_fill_norm(rlhf_compute *t) {
+    t->norm = norm;
+    t->norm_bwd = norm_bwd;
 }

@@ -21,8 +21,8 @@ static uint64_t pool_span(const int32_t *o, uint32_t i, int32_t mode, uint64_t *
     return (uint64_t)(mode == RLHF_POOL_LAST ? o[i + 1] - 1 : o[i]);
 }
 
-rlhf_status rlhf__ref_pool(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev offset, uint32_t n,
-                           int32_t d, int32_t mode) {
+static rlhf_status pool(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev offset, uint32_t n, int32_t d,
+                        int32_t mode) {
     RLHF_TRY(rlhf__ref_check_width(ctx, "pool", d));
     const uint64_t w = (uint64_t)d;
     const struct rlhf__ref_use uses[] = {rlhf__ref_range(out, n * w, sizeof(float)),
@@ -45,8 +45,8 @@ rlhf_status rlhf__ref_pool(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev offset,
     return rlhf__ref_leave(ctx, st);
 }
 
-rlhf_status rlhf__ref_pool_bwd(void *ctx, rlhf_dev dx, rlhf_dev dout, rlhf_dev offset, uint32_t n,
-                               int32_t d, int32_t mode) {
+static rlhf_status pool_bwd(void *ctx, rlhf_dev dx, rlhf_dev dout, rlhf_dev offset, uint32_t n,
+                            int32_t d, int32_t mode) {
     RLHF_TRY(rlhf__ref_check_width(ctx, "pool_bwd", d));
     const uint64_t w = (uint64_t)d;
     const struct rlhf__ref_use uses[] = {{dx, 0},
@@ -67,4 +67,9 @@ rlhf_status rlhf__ref_pool_bwd(void *ctx, rlhf_dev dx, rlhf_dev dout, rlhf_dev o
         }
     }
     return rlhf__ref_leave(ctx, st);
+}
+
+void rlhf__ref_fill_pool(rlhf_compute *t) {
+    t->pool = pool;
+    t->pool_bwd = pool_bwd;
 }

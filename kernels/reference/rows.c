@@ -1,9 +1,22 @@
-// rows.c: add, gather and scatter_add over rows.
+// rows.c: conversion between f32 and bf16 (or to the same), and add, gather and scatter_add over
+// rows.
 #include "number.h"
 #include "ops.h"
 #include <string.h>
 
-rlhf_status rlhf__ref_add(void *ctx, rlhf_dev dst, rlhf_dev src, int32_t src_dtype, uint64_t n) {
+static rlhf_status convert(void *ctx, rlhf_dev dst, int32_t dst_dtype, rlhf_dev src,
+                           int32_t src_dtype, uint64_t n) {
+    RLHF_TRY(rlhf__ref_check_dtype(ctx, "convert", dst_dtype));
+    RLHF_TRY(rlhf__ref_check_dtype(ctx, "convert", src_dtype));
+    const struct rlhf__ref_use uses[] = {rlhf__ref_range(dst, n, rlhf_dtype_size(dst_dtype)),
+                                         rlhf__ref_range(src, n, rlhf_dtype_size(src_dtype))};
+    RLHF_TRY(rlhf__ref_enter(ctx, "convert", uses, RLHF__REF_COUNT(uses)));
+    for (uint64_t i = 0; i < n; i++)
+        rlhf__ref_put(dst, dst_dtype, i, rlhf__ref_get(src, src_dtype, i));
+    return rlhf__ref_leave(ctx, RLHF_OK);
+}
+
+static rlhf_status add(void *ctx, rlhf_dev dst, rlhf_dev src, int32_t src_dtype, uint64_t n) {
     RLHF_TRY(rlhf__ref_check_dtype(ctx, "add", src_dtype));
     const struct rlhf__ref_use uses[] = {rlhf__ref_range(dst, n, sizeof(float)),
                                          rlhf__ref_range(src, n, rlhf_dtype_size(src_dtype))};
@@ -27,8 +40,8 @@ static rlhf_status check_rows(struct rlhf__ref *r, rlhf_dev x, rlhf_dev idx, uin
     return RLHF_OK;
 }
 
-rlhf_status rlhf__ref_gather(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev idx, uint32_t n,
-                             int32_t d, int32_t dtype) {
+static rlhf_status gather(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev idx, uint32_t n, int32_t d,
+                          int32_t dtype) {
     RLHF_TRY(rlhf__ref_check_width(ctx, "gather", d));
     RLHF_TRY(rlhf__ref_check_dtype(ctx, "gather", dtype));
     const uint64_t row_bytes = (uint64_t)d * rlhf_dtype_size(dtype);
@@ -43,8 +56,8 @@ rlhf_status rlhf__ref_gather(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev idx, 
     return rlhf__ref_leave(ctx, st);
 }
 
-rlhf_status rlhf__ref_scatter_add(void *ctx, rlhf_dev dx, rlhf_dev dy, int32_t dy_dtype,
-                                  rlhf_dev idx, uint32_t n, int32_t d) {
+static rlhf_status scatter_add(void *ctx, rlhf_dev dx, rlhf_dev dy, int32_t dy_dtype, rlhf_dev idx,
+                               uint32_t n, int32_t d) {
     RLHF_TRY(rlhf__ref_check_width(ctx, "scatter_add", d));
     RLHF_TRY(rlhf__ref_check_dtype(ctx, "scatter_add", dy_dtype));
     const uint64_t w = (uint64_t)d;
@@ -59,4 +72,11 @@ rlhf_status rlhf__ref_scatter_add(void *ctx, rlhf_dev dx, rlhf_dev dy, int32_t d
             row[c] = (float)((double)row[c] + rlhf__ref_get(dy, dy_dtype, i * w + c));
     }
     return rlhf__ref_leave(ctx, st);
+}
+
+void rlhf__ref_fill_rows(rlhf_compute *t) {
+    t->convert = convert;
+    t->add = add;
+    t->gather = gather;
+    t->scatter_add = scatter_add;
 }

@@ -6,7 +6,7 @@
 
 static const char *last_error(void *ctx) { return ((struct rlhf__ref *)ctx)->error; }
 
-static const rlhf_compute table = {
+static const rlhf_compute description = {
     .size = sizeof(rlhf_compute),
     .device = 1,
     .dtypes = 1u << RLHF_F32 | 1u << RLHF_BF16,
@@ -15,42 +15,24 @@ static const rlhf_compute table = {
     .name = "reference",
     .detail = "naive C, double accumulation, 1 thread",
     .last_error = last_error,
-    .alloc = rlhf__ref_alloc,
-    .release = rlhf__ref_release,
-    .bytes_in_use = rlhf__ref_bytes_in_use,
-    .upload = rlhf__ref_upload,
-    .download = rlhf__ref_download,
-    .copy = rlhf__ref_copy,
-    .zero = rlhf__ref_zero,
-    .convert = rlhf__ref_convert,
-    .sync = rlhf__ref_sync,
-    .weight_create = rlhf__ref_weight_create,
-    .weight_destroy = rlhf__ref_weight_destroy,
-    .weight_pack = rlhf__ref_weight_pack,
-    .linear = rlhf__ref_linear,
-    .linear_dx = rlhf__ref_linear_dx,
-    .linear_dw = rlhf__ref_linear_dw,
-    .embed = rlhf__ref_embed,
-    .embed_bwd = rlhf__ref_embed_bwd,
-    .norm = rlhf__ref_norm,
-    .norm_bwd = rlhf__ref_norm_bwd,
-    .act = rlhf__ref_act,
-    .act_bwd = rlhf__ref_act_bwd,
-    .add = rlhf__ref_add,
-    .gather = rlhf__ref_gather,
-    .scatter_add = rlhf__ref_scatter_add,
-    .pool = rlhf__ref_pool,
-    .pool_bwd = rlhf__ref_pool_bwd,
-    .kv_store = rlhf__ref_kv_store,
-    .attention = rlhf__ref_attention,
-    .attention_bwd = rlhf__ref_attention_bwd,
-    .lm_head = rlhf__ref_lm_head,
-    .lm_head_bwd = rlhf__ref_lm_head_bwd,
-    .lm_sample = rlhf__ref_lm_sample,
-    .sumsq = rlhf__ref_sumsq,
-    .adamw = rlhf__ref_adamw,
-    .muon = rlhf__ref_muon,
 };
+
+static void fill(rlhf_compute *t) {
+    rlhf__ref_fill_memory(t);
+    rlhf__ref_fill_weight(t);
+    rlhf__ref_fill_linear(t);
+    rlhf__ref_fill_embed(t);
+    rlhf__ref_fill_norm(t);
+    rlhf__ref_fill_act(t);
+    rlhf__ref_fill_rows(t);
+    rlhf__ref_fill_pool(t);
+    rlhf__ref_fill_attention(t);
+    rlhf__ref_fill_attention_bwd(t);
+    rlhf__ref_fill_lm_head(t);
+    rlhf__ref_fill_lm_head_bwd(t);
+    rlhf__ref_fill_lm_sample(t);
+    rlhf__ref_fill_optim(t);
+}
 
 static rlhf_status refuse(char *err, uint64_t err_cap, rlhf_status code, const char *text) {
     if (err && err_cap) snprintf(err, err_cap, "kernels_reference: %s", text);
@@ -75,7 +57,8 @@ static rlhf_status create(const rlhf_kernels_options *opt, rlhf_compute **out, c
         return st;
     }
     r->buffers.guard = o.guard;
-    *c = table;
+    *c = description;
+    fill(c);
     c->ctx = r;
     if (o.guard) c->detail = "naive C, double accumulation, 1 thread, guarded buffers";
     *out = c;

@@ -8,8 +8,8 @@ static uint64_t weight_bytes(int32_t k, int32_t n) {
     return sizeof(rlhf_weight) + sizeof(float) * (uint64_t)k * (uint64_t)n;
 }
 
-rlhf_status rlhf__ref_weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
-                                    rlhf_weight **out) {
+static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
+                                 rlhf_weight **out) {
     struct rlhf__ref *r = ctx;
     RLHF_TRY(rlhf__ref_check_dtype(r, "weight_create", dtype));
     if (k < 1 || n < 1)
@@ -30,14 +30,14 @@ rlhf_status rlhf__ref_weight_create(void *ctx, int32_t k, int32_t n, int32_t dty
     return RLHF_OK;
 }
 
-void rlhf__ref_weight_destroy(void *ctx, rlhf_weight *w) {
+static void weight_destroy(void *ctx, rlhf_weight *w) {
     struct rlhf__ref *r = ctx;
     if (!w) return;
     r->weight_bytes -= weight_bytes(w->k, w->n);
     free(w);
 }
 
-rlhf_status rlhf__ref_weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src) {
+static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src) {
     uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
     const struct rlhf__ref_use uses[] = {rlhf__ref_range(src, k * n, sizeof(float))};
     RLHF_TRY(rlhf__ref_enter(ctx, "weight_pack", uses, 1));
@@ -61,4 +61,10 @@ rlhf_status rlhf__ref_check_weight(struct rlhf__ref *r, const char *op, const rl
         return rlhf__ref_fail(r, RLHF_E_INVALID,
                               "the weight was made without RLHF_WEIGHT_BACKWARD");
     return RLHF_OK;
+}
+
+void rlhf__ref_fill_weight(rlhf_compute *t) {
+    t->weight_create = weight_create;
+    t->weight_destroy = weight_destroy;
+    t->weight_pack = weight_pack;
 }

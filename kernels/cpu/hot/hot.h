@@ -1,8 +1,8 @@
 // hot/hot.h: the table of hot loops and the choice of instruction set. Every hot source is compiled
 // once a level (see vec.h); create asks rlhf__hot_select for the best level the CPU has.
 //
-// What it is not: no threads, no checks, no allocation. Callers (rows.h, products.h) split the
-// work, validate arguments and hand in scratch. All functions are [any].
+// What it is not: no threads, no checks, no allocation. Callers (../row_*.c, ../product.h) split
+// the work, validate arguments and hand in scratch. All functions are [any].
 #ifndef RLHF_CPU_HOT_H
 #define RLHF_CPU_HOT_H
 

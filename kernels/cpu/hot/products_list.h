@@ -1,4 +1,4 @@
-// hot/products_list.h: the hot loops of the products side (products.h), listed for hot.h.
+// hot/products_list.h: the hot loops of the products side (product.h), listed for hot.h.
 //
 // What it is not: included by anyone but hot.h.
 #ifndef RLHF_CPU_HOT_PRODUCTS_LIST_H

@@ -1,8 +1,8 @@
-// products.h: matrix products of the CPU backend: the primitive cache, packed operands, weights.
+// product.h: matrix products of the CPU backend: the primitive cache, packed operands, weights.
 //
 // What it is not: it holds no loop over elements; those are in hot/.
-#ifndef RLHF_CPU_PRODUCTS_H
-#define RLHF_CPU_PRODUCTS_H
+#ifndef RLHF_CPU_PRODUCT_H
+#define RLHF_CPU_PRODUCT_H
 
 #include "context.h"
 #include "dnnl_shim.h"
@@ -45,25 +45,5 @@ rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, c
 rlhf_status rlhf__product_rows(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, uint32_t rows,
                                const void *src, const struct rlhf__packed *wei, const float *bias,
                                void *dst);
-
-// ---- the table's functions (compute.h) ----
-rlhf_status rlhf__cpu_weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
-                                    rlhf_weight **out);
-void rlhf__cpu_weight_destroy(void *ctx, rlhf_weight *w);
-rlhf_status rlhf__cpu_weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32);
-rlhf_status rlhf__cpu_linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t accumulate,
-                             rlhf_dev x, const rlhf_weight *w, rlhf_dev bias, uint32_t rows);
-rlhf_status rlhf__cpu_linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
-                                rlhf_dev dy, const rlhf_weight *w, uint32_t rows);
-rlhf_status rlhf__cpu_linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
-                                const rlhf_weight *w, uint32_t rows);
-rlhf_status rlhf__cpu_lm_head(void *ctx, const rlhf_lm_head *a);
-rlhf_status rlhf__cpu_lm_head_bwd(void *ctx, const rlhf_lm_head *a);
-rlhf_status rlhf__cpu_lm_sample(void *ctx, const rlhf_lm_sample *a);
-rlhf_status rlhf__cpu_sumsq(void *ctx, rlhf_dev x, uint64_t n, double *host_out);
-rlhf_status rlhf__cpu_adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev v, uint64_t n,
-                            const rlhf_adamw *a);
-rlhf_status rlhf__cpu_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows,
-                           int32_t cols, const rlhf_muon *a);
 
 #endif

@@ -1,12 +1,65 @@
-// muon.c: Muon (K. Jordan 2024): momentum, orthogonalised by a quintic Newton-Schulz iteration.
-//
-// One step: X = a X + (b A + c A^2) X with A = X X^T. For a matrix with more rows than columns the
-// transpose is iterated, which is the same in exact arithmetic and makes A the smaller of the two.
+// optim.c: the sum of squares for gradient norms, AdamW (Loshchilov and Hutter 2019) and Muon (K.
+// Jordan 2024).
 #include "number.h"
 #include "ops.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+static rlhf_status sumsq(void *ctx, rlhf_dev x, uint64_t n, double *host_out) {
+    const struct rlhf__ref_use uses[] = {rlhf__ref_range(x, n, sizeof(float))};
+    RLHF_TRY(rlhf__ref_enter(ctx, "sumsq", uses, 1));
+    double sum = 0.0;
+    for (uint64_t i = 0; i < n; i++) {
+        const double v = (double)rlhf__ref_f32(x)[i];
+        sum += v * v;
+    }
+    *host_out = sum;
+    return rlhf__ref_leave(ctx, RLHF_OK);
+}
+
+// ---- AdamW ----
+
+// With torch's or TensorFlow 1's place for epsilon. m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2;
+// decoupled weight decay comes first in both forms.
+static double step_size(const rlhf_adamw *a, double m, double v) {
+    const double c1 = 1.0 - pow(a->beta1, (double)a->step);
+    const double c2 = 1.0 - pow(a->beta2, (double)a->step);
+    if (a->epsilon == RLHF_ADAM_TF1) return a->lr * sqrt(c2) / c1 * m / (sqrt(v) + a->eps);
+    return a->lr * (m / c1) / (sqrt(v / c2) + a->eps);
+}
+
+static rlhf_status adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev v, uint64_t n,
+                         const rlhf_adamw *how) {
+    rlhf_adamw own;
+    const rlhf_adamw *a = &own;
+    RLHF_TRY(
+        rlhf__ref_copy_in(ctx, "adamw", &own, sizeof own, how, RLHF_SIZE_TO(rlhf_adamw, step)));
+    const struct rlhf__ref_use uses[] = {
+        rlhf__ref_range(w, n, sizeof(float)), rlhf__ref_range(g, n, sizeof(float)),
+        rlhf__ref_range(m, n, sizeof(float)), rlhf__ref_range(v, n, sizeof(float))};
+    RLHF_TRY(rlhf__ref_enter(ctx, "adamw", uses, RLHF__REF_COUNT(uses)));
+    if (a->step < 1 || (a->epsilon != RLHF_ADAM_TORCH && a->epsilon != RLHF_ADAM_TF1))
+        return rlhf__ref_leave(ctx, rlhf__ref_fail(ctx, RLHF_E_INVALID,
+                                                   "step %lld (from 1), epsilon form %d (0 or 1)",
+                                                   (long long)a->step, a->epsilon));
+    for (uint64_t i = 0; i < n; i++) {
+        const double grad = a->grad_scale * (double)rlhf__ref_f32(g)[i];
+        const double mi = a->beta1 * (double)rlhf__ref_f32(m)[i] + (1.0 - a->beta1) * grad;
+        const double vi = a->beta2 * (double)rlhf__ref_f32(v)[i] + (1.0 - a->beta2) * grad * grad;
+        const double wi = (double)rlhf__ref_f32(w)[i] * (1.0 - a->lr * a->weight_decay);
+        rlhf__ref_f32(m)[i] = (float)mi;
+        rlhf__ref_f32(v)[i] = (float)vi;
+        rlhf__ref_f32(w)[i] = (float)(wi - step_size(a, mi, vi));
+    }
+    return rlhf__ref_leave(ctx, RLHF_OK);
+}
+
+// ---- Muon ----
+//
+// Momentum, orthogonalised by a quintic Newton-Schulz iteration. One step: X = a X + (b A + c A^2)
+// X with A = X X^T. For a matrix with more rows than columns the transpose is iterated, which is
+// the same in exact arithmetic and makes A the smaller of the two.
 
 #define NS_A 3.4445
 #define NS_B (-4.7750)
@@ -62,8 +115,8 @@ static double aspect(const rlhf_muon *a, int32_t rows, int32_t cols) {
     return a->in_out ? (double)cols / (double)rows : (double)rows / (double)cols;
 }
 
-rlhf_status rlhf__ref_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows,
-                           int32_t cols, const rlhf_muon *how) {
+static rlhf_status muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows, int32_t cols,
+                        const rlhf_muon *how) {
     rlhf_muon own;
     const rlhf_muon *a = &own;
     RLHF_TRY(
@@ -89,4 +142,10 @@ rlhf_status rlhf__ref_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int3
     }
     free(x);
     return rlhf__ref_leave(ctx, st);
+}
+
+void rlhf__ref_fill_optim(rlhf_compute *t) {
+    t->sumsq = sumsq;
+    t->adamw = adamw;
+    t->muon = muon;
 }

@@ -1,0 +1,26 @@
+// table.h: what each file of the CPU backend puts into the table. Shapes, dtypes and the meaning of
+// every argument are those of rlhf/compute.h; ctx is a struct rlhf__cpu. A file that needs
+// another's op calls it through the table.
+//
+// Each op checks its arguments (RLHF_E_INVALID, RLHF_E_UNSUPPORTED), takes workspace from the
+// context (RLHF_E_NOMEM), cuts the work into pieces that do not depend on the number of threads
+// (reductions) or whose bits do not (rows), and runs the hot loops. All are [step].
+#ifndef RLHF_CPU_TABLE_H
+#define RLHF_CPU_TABLE_H
+
+#include <rlhf/compute.h>
+
+void rlhf__cpu_fill_memory(rlhf_compute *t);      // alloc .. sync, less those of elementwise
+void rlhf__cpu_fill_weight(rlhf_compute *t);      // weight_create, weight_destroy, weight_pack
+void rlhf__cpu_fill_linear(rlhf_compute *t);      // linear, linear_dx, linear_dw
+void rlhf__cpu_fill_elementwise(rlhf_compute *t); // copy, zero, convert, act, act_bwd, add
+void rlhf__cpu_fill_embed(rlhf_compute *t);       // embed, embed_bwd
+void rlhf__cpu_fill_norm(rlhf_compute *t);        // norm, norm_bwd
+void rlhf__cpu_fill_move(rlhf_compute *t);        // gather, scatter_add, pool, pool_bwd, kv_store
+void rlhf__cpu_fill_attention(rlhf_compute *t);   // attention, attention_bwd
+void rlhf__cpu_fill_lm_head(rlhf_compute *t);     // lm_head, lm_head_bwd
+void rlhf__cpu_fill_lm_sample(rlhf_compute *t);   // lm_sample
+void rlhf__cpu_fill_optim(rlhf_compute *t);       // sumsq, adamw
+void rlhf__cpu_fill_muon(rlhf_compute *t);        // muon
+
+#endif
