@@ -32,17 +32,36 @@ static rlhf_status info(void *self, rlhf_model_info *out) {
     return rlhf_copy_out(out, &i, sizeof i, RLHF_SIZE_TO(rlhf_model_info, base_prefix));
 }
 
+static rlhf_status param(void *self, uint32_t i, rlhf_param *out) {
+    rlhf_param mine = {.size = sizeof mine};
+    RLHF_TRY(real->param(self, i, &mine));
+    return rlhf_copy_out(out, &mine, sizeof mine, RLHF_SIZE_TO(rlhf_param, grad));
+}
+
+static rlhf_status take_dist(rlhf_dist *mine, const rlhf_dist **dist) {
+    if (!*dist) return RLHF_OK;
+    TAKE(mine, *dist, RLHF_SIZE_TO(rlhf_dist, top_k));
+    GROWN_TAIL(mine, "dist");
+    *dist = mine;
+    return RLHF_OK;
+}
+
 typedef rlhf_status pass_fn(void *, const rlhf_batch *, const rlhf_forward *, const rlhf_heads *);
 
-static rlhf_status pass(pass_fn *fn, void *self, const rlhf_batch *b, const rlhf_forward *from,
+static rlhf_status pass(pass_fn *fn, void *self, const rlhf_batch *rows, const rlhf_forward *from,
                         const rlhf_heads *arrays) {
+    rlhf_batch b;
     rlhf_forward f;
     rlhf_heads h;
+    rlhf_dist dist;
+    TAKE(&b, rows, RLHF_SIZE_TO(rlhf_batch, prefix));
     TAKE(&f, from, RLHF_SIZE_TO(rlhf_forward, kl_hidden));
     TAKE(&h, arrays, RLHF_SIZE_TO(rlhf_heads, hidden));
+    RLHF_TRY(take_dist(&dist, &f.dist));
+    GROWN_TAIL(&b, "batch");
     GROWN_TAIL(&f, "forward");
     GROWN_TAIL(&h, "heads");
-    return fn(self, b, &f, &h);
+    return fn(self, &b, &f, &h);
 }
 
 static rlhf_status forward(void *self, const rlhf_batch *b, const rlhf_forward *f,
@@ -57,7 +76,10 @@ static rlhf_status backward(void *self, const rlhf_batch *b, const rlhf_forward 
 
 static rlhf_status gen_step(void *self, rlhf_gen *gen, const rlhf_gen_step *from) {
     rlhf_gen_step s;
+    rlhf_dist dist, logp_dist;
     TAKE(&s, from, RLHF_SIZE_TO(rlhf_gen_step, logp));
+    RLHF_TRY(take_dist(&dist, &s.dist));
+    RLHF_TRY(take_dist(&logp_dist, &s.logp_dist));
     GROWN_TAIL(&s, "step");
     return real->gen_step(self, gen, &s);
 }
@@ -76,6 +98,7 @@ static int load(rlhf_plugin *plugin, rlhf_model_ops *ops) {
     ops->size = sizeof *ops;
     ops->open = model_open;
     ops->info = info;
+    ops->param = param;
     ops->forward = forward;
     ops->backward = backward;
     ops->gen_step = gen_step;

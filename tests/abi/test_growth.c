@@ -68,6 +68,8 @@ static void what_the_reader_does_not_know_is_refused(void **state) {
         {"open", KINDS("x", "now", "now", "longer"), "rlhf_model_open sets a field newer than"},
         {"forward", KINDS("x", "now", "now", "longer"), "rlhf_forward sets a field newer than"},
         {"heads", KINDS("x", "now", "now", "longer"), "rlhf_heads sets a field newer than this"},
+        {"batch", KINDS("x", "now", "now", "longer"), "rlhf_batch sets a field newer than this"},
+        {"dist", KINDS("x", "now", "now", "longer"), "the arguments set a field that this backend"},
         {"step", KINDS("x", "now", "now", "longer"), "rlhf_gen_step sets a field newer than this"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -43,6 +43,12 @@ enum rlhf_plan_flag {
     // Bits 24 and up belong to rlhf/draft/, which does not freeze.
 };
 
+// Metrics of an algorithm that the host reads; it reads no others, but for what checkpoint.best
+// names. All are optional. (The host reports what responses are paid itself, "objective/scores".)
+#define RLHF_METRIC_KL             "objective/kl"          // early_stop.kl, the progress line
+#define RLHF_METRIC_LABEL_ACCURACY "classify/accuracy"     // the progress line: of labelled rows
+#define RLHF_METRIC_PAIR_ACCURACY  "reward_model/accuracy" // the progress line: of preferences
+
 // What the run looks like, for plan(). Read only.
 typedef struct rlhf_run_info {
     uint32_t size;

@@ -6,17 +6,21 @@
 // host memory appears only in upload/download and where a parameter is named host_*.
 //
 // What a backend guarantees, and tests assert:
-//   row independence  the bits of output row i do not depend on which other rows are in the call,
-//                     nor on how many (linear, norm, act, attention, lm_head, lm_sample, pool);
+//   row exactness     with RLHF_COMPUTE_ROW_EXACT: the bits of output row i do not depend on which
+//                     other rows are in the call, nor on how many (linear, norm, act, attention,
+//                     lm_head, lm_sample, pool);
 //   threads           no result depends on the number of threads;
 //   reductions        over rows (linear_dw, norm_bwd, embed_bwd, sumsq) have a fixed order.
-// So the log-prob seen while sampling and the one of the training forward are equal bit for bit.
+// So on a row-exact backend the log-prob seen while sampling and the one of the training forward
+// are equal bit for bit.
 //
 // Shapes are in elements, row-major and dense unless a stride is given. `act dtype` is the dtype of
 // activations (RLHF_F32 or RLHF_BF16); products accumulate in f32. A bf16 store rounds to nearest
 // even. All functions are [step] per table: one call at a time, they may be asynchronous until
 // sync, download, or a host_ output. Unless said, outputs must not overlap inputs.
-// Errors: negative status; last_error() has the text.
+// Errors: negative status; last_error() has the text. What a backend finds wrong in the contents of
+// device arrays (an id outside the vocabulary, offsets that contradict each other) it may report as
+// late as the next sync, download or host_ output; the outputs are then undefined.
 #ifndef RLHF_COMPUTE_H
 #define RLHF_COMPUTE_H
 
@@ -55,32 +59,42 @@ enum rlhf_pool { RLHF_POOL_MEAN = 1, RLHF_POOL_FIRST = 2, RLHF_POOL_LAST = 3 };
 // Rows may share a prefix: the first prefix_len[i] keys of row i are then at (prefix_base[i] + j) *
 // kv_stride, key j >= prefix_len[i] at (kv_base[i] + j - prefix_len[i]) * kv_stride. prefix_len[i]
 // <= start[i]. What a query computes depends on its keys alone, not on where they lie: same bits
-// with a shared prefix and without. Frozen; the arrays are device memory.
+// with a shared prefix and without. The arrays are device memory.
 typedef struct rlhf_ragged {
+    uint32_t size;
     uint32_t n, total;     // rows; query tokens
     uint32_t max_q, max_k; // longest row in queries and in keys (prefix counted)
-    rlhf_dev offset;       // i32 [n + 1]
-    rlhf_dev start;        // i32 [n], tokens before the first query (prefix counted)
-    rlhf_dev kv_base;      // i32 [n]
-    rlhf_dev prefix_base;  // i32 [n], or NULL: no row has a prefix
-    rlhf_dev prefix_len;   // i32 [n], 0 = none; NULL with prefix_base
+    uint32_t reserved;
+    rlhf_dev offset;      // i32 [n + 1]
+    rlhf_dev start;       // i32 [n], tokens before the first query (prefix counted)
+    rlhf_dev kv_base;     // i32 [n]
+    rlhf_dev prefix_base; // i32 [n], or NULL: no row has a prefix
+    rlhf_dev prefix_len;  // i32 [n], 0 = none; NULL with prefix_base
 } rlhf_ragged;
 
-// Geometry of an attention call. Strides in elements between consecutive tokens. Frozen.
+// Geometry of an attention call. Strides in elements between consecutive tokens.
 typedef struct rlhf_attn {
-    int32_t heads, head_dim, causal, dtype;
+    uint32_t size;
+    int32_t heads, head_dim, causal, dtype, reserved;
     int64_t q_stride, kv_stride, out_stride;
     double scale; // usually 1/sqrt(head_dim)
 } rlhf_attn;
 
-// The distribution over the vocabulary that is sampled from and scored. Frozen.
+// The distribution over the vocabulary that is sampled from and scored.
 // Order of the rules: logits * inv_temperature, top-k, softmax, top-p, renormalise.
 typedef struct rlhf_dist {
+    uint32_t size;
+    int32_t greedy;         // sampling only: take the arg max (lowest id on a tie)
     double inv_temperature; // > 0; ignored when greedy
     double top_p;           // (0, 1]; 1 = off
     int32_t top_k;          // 0 = off
-    int32_t greedy;         // sampling only: take the arg max (lowest id on a tie)
+    int32_t reserved;
 } rlhf_dist;
+
+// Initialisers of a dist: its fields; the whole vocabulary at temperature 1.
+#define RLHF_DIST(inv_temperature, top_p, top_k, greedy)                                           \
+    { (uint32_t)sizeof(rlhf_dist), greedy, inv_temperature, top_p, top_k, 0 }
+#define RLHF_DIST_WHOLE RLHF_DIST(1.0, 1.0, 0, 0)
 
 // A support: the ids that a row's distribution is over. Id v is bit v % 32 of word v / 32; bits
 // past the vocabulary are 0. Words of a row:
@@ -122,32 +136,44 @@ typedef struct rlhf_lm_sample {
 enum rlhf_adam_epsilon { RLHF_ADAM_TORCH = 0, RLHF_ADAM_TF1 = 1 };
 
 // torch: p -= lr * wd * p; p -= lr * mhat / (sqrt(vhat) + eps). tf1: lr_t = lr * sqrt(1 - b2^t) /
-// (1 - b1^t); p -= lr_t * m / (sqrt(v) + eps). g is multiplied by grad_scale first. Frozen.
+// (1 - b1^t); p -= lr_t * m / (sqrt(v) + eps). g is multiplied by grad_scale first.
 typedef struct rlhf_adamw {
-    double lr, beta1, beta2, eps, weight_decay, grad_scale;
-    int64_t step;    // 1 for the first
+    uint32_t size;
     int32_t epsilon; // enum rlhf_adam_epsilon
-    int32_t reserved;
+    double lr, beta1, beta2, eps, weight_decay, grad_scale;
+    int64_t step; // 1 for the first
 } rlhf_adamw;
 
 // Muon (K. Jordan 2024): mom = momentum * mom + g; u = nesterov ? g + momentum * mom : mom;
 // u = NewtonSchulz5(u / |u|_F) with ns_steps steps of (3.4445, -4.7750, 2.0315);
 // p -= lr * wd * p; p -= lr * sqrt(max(1, outputs / inputs)) * u. The matrix is stored [outputs,
-// inputs], with in_out [inputs, outputs]. Frozen.
+// inputs], with in_out [inputs, outputs].
 typedef struct rlhf_muon {
+    uint32_t size;
+    int32_t nesterov, ns_steps, in_out;
     double lr, momentum, weight_decay, grad_scale;
-    int32_t nesterov, ns_steps;
-    int32_t in_out, reserved;
 } rlhf_muon;
+
+enum rlhf_compute_flag {
+    RLHF_COMPUTE_ROW_EXACT = 1 // see the head of this file; without it rows may differ by rounding
+};
+
+// True when a backend has member f of its table. A member that is NULL, or lies past the table's
+// size, is an op that the backend does not support; the members up to sync are never NULL. Whoever
+// will call a later one asks when it is opened and refuses by name: a model for its ops, the host
+// for the optimiser's.
+#define RLHF_COMPUTE_HAS(table, f) RLHF_HAS(rlhf_compute, table, f)
 
 typedef struct rlhf_compute {
     uint32_t size;
-    int32_t device;     // 1 = CPU, 2 = CUDA
-    uint32_t dtypes;    // bit 1 << dtype for each activation dtype that runs at full speed
-    uint32_t threads;   // CPU threads in use
-    const char *name;   // "cpu", "reference"
-    const char *detail; // e.g. "oneDNN 2.6.3, avx512_core_bf16, 2 threads"
-    void *ctx;          // first argument of every function
+    int32_t device;   // 1 = CPU, 2 = CUDA
+    uint32_t dtypes;  // bit 1 << dtype for each activation dtype that runs at full speed
+    uint32_t threads; // CPU threads in use
+    uint32_t flags;   // bits of enum rlhf_compute_flag
+    uint32_t reserved;
+    const char *name;                     // "cpu", "reference"
+    const char *detail;                   // e.g. "oneDNN 2.6.3, avx512_core_bf16, 2 threads"
+    void *ctx;                            // first argument of every function
     const char *(*last_error)(void *ctx); // "" when none; borrowed until the next failing call
 
     // ---- memory ----
@@ -155,12 +181,14 @@ typedef struct rlhf_compute {
     rlhf_status (*alloc)(void *ctx, uint64_t bytes, rlhf_dev *out);
     void (*release)(void *ctx, rlhf_dev); // NULL allowed
     uint64_t (*bytes_in_use)(void *ctx);  // buffers, packed weights and workspaces
+    // host_src may be changed or freed as soon as upload returns.
     rlhf_status (*upload)(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes);
     rlhf_status (*download)(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes);
     rlhf_status (*copy)(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes);
     rlhf_status (*zero)(void *ctx, rlhf_dev dst, uint64_t bytes);
     rlhf_status (*convert)(void *ctx, rlhf_dev dst, int32_t dst_dtype, rlhf_dev src,
                            int32_t src_dtype, uint64_t n);
+    // Waits for all that was begun, and reports what of it failed.
     rlhf_status (*sync)(void *ctx);
 
     // ---- weights and products ----

@@ -29,13 +29,18 @@ struct rlhf_host {
     void *(*alloc)(const rlhf_host *, uint64_t bytes);
     void (*free)(const rlhf_host *, void *); // NULL allowed [any]
     // Report a scalar under a metric name for the current phase; a later value of the same name in
-    // the same phase replaces it. [step]
+    // the same phase replaces it. A reward's metrics are kept as rewards/<its name>/<name>, a
+    // judge's as judge/<name>, a model's as models/<role>/<name>, an algorithm's under the name as
+    // it is. Names that the host reports itself (docs/metrics.md) are left out, with a warning.
+    // [step]
     void (*metric)(const rlhf_host *, const char *name, double value);
     // out = the generator of the named stream at the run's seed, counter 0. [any]
     void (*rng)(const rlhf_host *, const char *stream, rlhf_rng *out);
     // Non-zero once the user asked to stop; poll in long loops. [any]
     int32_t (*cancelled)(const rlhf_host *);
-    // The service table of that id, or NULL when the host has none. Valid for the run. [any]
+    // The service table of that id, or NULL when the host has none. What a run has is there from
+    // create() on and valid until destroy() returned: ask in create(), refuse there what cannot be
+    // done without, and keep the pointer. [any]
     const void *(*service)(const rlhf_host *, const char *id);
 };
 

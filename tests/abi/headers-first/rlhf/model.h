@@ -69,12 +69,16 @@ enum rlhf_param_flag {
 };
 
 // One parameter tensor; the buffers stay where they are for the model's life, or until a model
-// opened as frozen releases them. Frozen.
+// opened as frozen releases them. Answered in the caller's struct (rlhf_copy_out).
 typedef struct rlhf_param {
+    uint32_t size;
+    int32_t ndim;
     const char *name; // Hugging Face name, with base_prefix
     int64_t shape[4]; // as stored in safetensors; unused = 0
-    int32_t ndim, group;
-    uint32_t flags, init; // init: enum rlhf_init
+    int32_t group;    // enum rlhf_param_group
+    uint32_t flags;   // bits of enum rlhf_param_flag
+    uint32_t init;    // enum rlhf_init
+    uint32_t reserved;
     double init_std;      // for RLHF_INIT_NORMAL; gain for RLHF_INIT_ORTHOGONAL
     rlhf_dev value, grad; // f32; value NULL when released, grad NULL when not trainable
 } rlhf_param;
@@ -94,9 +98,9 @@ enum rlhf_init {
 // directly, and a prefix has none of its own. The prefix row is computed once and its gradients are
 // summed; every head has the same bits as if the row were written out in full. prompt_len counts
 // the row's own tokens, so a row's first own token is always given; a prefix row has prompt_len =
-// its length. Causal models with RLHF_HEAD_PREFIX only, and not for RLHF_HEAD_SCORE. Frozen.
+// its length. Causal models with RLHF_HEAD_PREFIX only, and not for RLHF_HEAD_SCORE.
 typedef struct rlhf_batch {
-    uint32_t n, total;
+    uint32_t size, n, total, reserved;
     const int32_t *ids;        // [total]
     const int32_t *offset;     // [n + 1], offset[0] = 0
     const int32_t *prompt_len; // [n], 1 <= prompt_len <= row length (for score only: ignored)
@@ -146,7 +150,7 @@ typedef struct rlhf_model_ops {
     // Allocate parameters (zero). Called once after create(). [main]
     rlhf_status (*open)(void *self, const rlhf_model_open *);
     rlhf_status (*info)(void *self, rlhf_model_info *out); // after open [any]
-    // RLHF_E_INVALID past the end. [any]
+    // RLHF_E_INVALID past the end. out->size says what the caller knows. [any]
     rlhf_status (*param)(void *self, uint32_t i, rlhf_param *out);
     // Parameter values changed: re-pack the weights. [step]
     rlhf_status (*refresh)(void *self);

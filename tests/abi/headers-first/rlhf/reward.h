@@ -22,9 +22,6 @@ typedef struct rlhf_reward_in {
     const int32_t *offset;     // [n + 1]
     const int32_t *prompt_len; // [n] tokens
     const uint8_t *finished;   // [n] 1 = ended by a stop token
-    // [n] responses to one prompt that were drawn together have one number and stand together;
-    // where there are no groups each row has its own. Rows that could not be used may be missing.
-    const int32_t *group;
 } rlhf_reward_in;
 
 typedef struct rlhf_reward_out {
