@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,15 @@ int rlhf__is_dir(const char *path) {
 _Static_assert(PATH_MAX <= RLHF__PATH_CAP, "what realpath may write");
 
 char *rlhf__path_real(const char *path, char out[RLHF__PATH_CAP]) { return realpath(path, out); }
+
+const char *rlhf__path_put(char out[RLHF__PATH_CAP], const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(out, RLHF__PATH_CAP, fmt, ap);
+    va_end(ap);
+    if (n < 0 || n >= RLHF__PATH_CAP) *out = '\0';
+    return out;
+}
 
 char *rlhf__path_join(const char *a, const char *b) {
     size_t na = strlen(a), nb = strlen(b);

@@ -22,6 +22,11 @@ int rlhf__is_dir(const char *path);
 #define RLHF__PATH_CAP 4096
 char *rlhf__path_real(const char *path, char out[RLHF__PATH_CAP]);
 
+// A path by printf's rules into out; where it is longer than any may be, the empty one, which names
+// nothing. Returns out. [any]
+__attribute__((format(printf, 2, 3))) const char *rlhf__path_put(char out[RLHF__PATH_CAP],
+                                                                 const char *fmt, ...);
+
 // "a/b" from a and b, heap, freed by the caller; NULL when out of memory. [any]
 char *rlhf__path_join(const char *a, const char *b);
 

@@ -6,9 +6,9 @@
 #include "cmd/workplace.h"
 #include "data/dataset.h"
 #include "data/line_writer.h"
+#include "learn/evaluate.h"
 #include "model/classifier.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,18 +39,6 @@ static const struct rlhf__flag flags[] = {
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
 
-// Arg max of one row's logits (lowest label on a tie) and its softmax probability.
-static int32_t pick(const float *logits, int32_t n, double *p) {
-    int32_t best = 0;
-    double sum = 0;
-    for (int32_t k = 1; k < n; k++)
-        if (logits[k] > logits[best]) best = k;
-    for (int32_t k = 0; k < n; k++)
-        sum += exp((double)logits[k] - (double)logits[best]);
-    *p = 1 / sum;
-    return best;
-}
-
 static rlhf_status label_rows(const struct rlhf__workplace *w, const struct options *o,
                               struct rlhf__classifier *c, const struct rlhf__dataset *ds,
                               struct rlhf__line_writer *out, int64_t *kept,
@@ -70,13 +58,13 @@ static rlhf_status label_rows(const struct rlhf__workplace *w, const struct opti
             text[i] = rlhf__dataset_row(ds, at + i).text[RLHF__FIELD_TEXT];
         if (st == RLHF_OK) st = rlhf__classifier_logits(c, n, text, logits, err);
         for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
-            double p;
-            int32_t label = pick(logits + (size_t)i * (size_t)width, width, &p);
+            const struct rlhf__peak peak = rlhf__peak_of(logits + (size_t)i * (size_t)width, width);
+            const double p = 1 / peak.sum;
             if (p < o->min_p) continue;
             st = rlhf__line_writer_put_new(out,
                                            json_pack("{s:s%, s:i, s:f}", "text", text[i].ptr,
-                                                     (size_t)text[i].len, "label", (int)label, "p",
-                                                     p),
+                                                     (size_t)text[i].len, "label", (int)peak.at,
+                                                     "p", p),
                                            err);
             ++*kept;
         }

@@ -1,6 +1,7 @@
 // tuned.c: see tuned.h.
 #include "cmd/tuned.h"
 
+#include "base/file.h"
 #include "base/printable.h"
 
 #include <dirent.h>
@@ -9,19 +10,19 @@
 #include <string.h>
 
 struct rlhf__tuned *rlhf__tuned_all(const struct rlhf__dirs *dirs, size_t *n) {
-    char dir[1200];
+    char dir[RLHF__PATH_CAP];
     struct dirent **entry = NULL;
-    snprintf(dir, sizeof dir, "%s/configs", dirs->share);
+    rlhf__path_put(dir, "%s/configs", dirs->share);
     int found = scandir(dir, &entry, NULL, alphasort);
     struct rlhf__tuned *all = found > 0 ? calloc((size_t)found, sizeof *all) : NULL;
     *n = 0;
     for (int i = 0; i < found; free(entry[i++])) {
         const char *file = entry[i]->d_name;
         size_t len = strlen(file);
-        char path[1600];
+        char path[RLHF__PATH_CAP];
         struct rlhf__error err;
         if (!all || len < 6 || len > 60 || strcmp(file + len - 5, ".json") != 0) continue;
-        snprintf(path, sizeof path, "%s/%s", dir, file);
+        rlhf__path_put(path, "%s/%s", dir, file);
         if (rlhf__json_load(path, &all[*n].json, &err) < 0) continue;
         snprintf(all[*n].algo, sizeof all[*n].algo, "%.*s", (int)(len - 5), file);
         ++*n;

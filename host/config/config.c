@@ -66,9 +66,9 @@ static rlhf_status no_preset(const char *dir, const char *name, struct rlhf__err
 static rlhf_status load_preset(const struct rlhf__config_request *req, const char *name,
                                struct rlhf__strings *strings, struct rlhf__layer *out,
                                struct rlhf__error *err) {
-    char dir[1200], path[1600];
-    snprintf(dir, sizeof dir, "%s/configs/presets", req->dirs->share);
-    snprintf(path, sizeof path, "%s/%s.json", dir, name);
+    char dir[RLHF__PATH_CAP], path[RLHF__PATH_CAP];
+    rlhf__path_put(dir, "%s/configs/presets", req->dirs->share);
+    rlhf__path_put(path, "%s/%s.json", dir, name);
     if (strchr(name, '/') || strlen(name) > 200 || !rlhf__is_file(path))
         return no_preset(dir, name, err);
     const char *kept = rlhf__strings_add(strings, path);
@@ -111,8 +111,8 @@ static rlhf_status load_files(const struct rlhf__config_request *req, struct rlh
     *stem = '\0';
     if (!algo) return RLHF_OK;
     rlhf__plugin_stem(algo, stem, cap);
-    char path[1600];
-    snprintf(path, sizeof path, "%s/configs/%s.json", req->dirs->share, stem);
+    char path[RLHF__PATH_CAP];
+    rlhf__path_put(path, "%s/configs/%s.json", req->dirs->share, stem);
     if (!rlhf__is_file(path)) return RLHF_OK;
     const char *kept = rlhf__strings_add(&c->strings, path);
     if (!kept) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");

@@ -117,17 +117,21 @@ double rlhf__bits_per_byte(const struct rlhf__text_quality *q) {
 
 // ---- labels ----
 
+struct rlhf__peak rlhf__peak_of(const float *x, int32_t n) {
+    struct rlhf__peak p = {0};
+    for (int32_t k = 1; k < n; k++)
+        if (x[k] > x[p.at]) p.at = k;
+    for (int32_t k = 0; k < n; k++)
+        p.sum += exp((double)x[k] - (double)x[p.at]);
+    return p;
+}
+
 static void count_row(const float *logits, int32_t n, int32_t label,
                       struct rlhf__label_quality *out) {
-    int32_t best = 0;
-    double sum = 0;
-    for (int32_t k = 1; k < n; k++)
-        if (logits[k] > logits[best]) best = k;
-    for (int32_t k = 0; k < n; k++)
-        sum += exp((double)logits[k] - (double)logits[best]);
+    const struct rlhf__peak p = rlhf__peak_of(logits, n);
     out->rows++;
-    out->correct += best == label;
-    out->nats += (double)logits[best] + log(sum) - (double)logits[label];
+    out->correct += p.at == label;
+    out->nats += (double)logits[p.at] + log(p.sum) - (double)logits[label];
 }
 
 static rlhf_status score_labels(const struct rlhf__model *m, struct chunk *c,

@@ -55,4 +55,12 @@ rlhf_status rlhf__evaluate_policy_preferences(const struct rlhf__model *policy,
                                               struct rlhf__preference_quality *out,
                                               struct rlhf__error *err);
 
+// Where a row of scores is highest, the first of equals, and the sum of exp(x - x[at]): the softmax
+// probability there is 1 / sum, and -log of that of k is x[at] + log(sum) - x[k].
+struct rlhf__peak {
+    int32_t at, reserved;
+    double sum;
+};
+struct rlhf__peak rlhf__peak_of(const float *x, int32_t n); // n > 0 [any]
+
 #endif

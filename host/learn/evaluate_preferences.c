@@ -13,19 +13,17 @@
 // One row's k rewards, the preferred one being r[best].
 static void count_row(const float *r, int32_t k, int32_t best,
                       struct rlhf__preference_quality *out) {
-    double top = (double)r[best], sum = 0, others = 0;
+    const struct rlhf__peak p = rlhf__peak_of(r, k);
+    double others = 0;
     int right = 1;
     for (int32_t j = 0; j < k; j++) {
-        if ((double)r[j] > top) top = (double)r[j];
         if (j == best) continue;
         others += (double)r[j];
         right &= r[j] < r[best];
     }
-    for (int32_t j = 0; j < k; j++)
-        sum += exp((double)r[j] - top);
     out->rows++;
     out->correct += right;
-    out->nats += top + log(sum) - (double)r[best];
+    out->nats += (double)r[p.at] + log(p.sum) - (double)r[best];
     out->margin += (double)r[best] - others / (double)(k - 1);
 }
 

@@ -14,12 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static rlhf_status find(const struct rlhf__compute_spec *spec, char out[4096],
+static rlhf_status find(const struct rlhf__compute_spec *spec, char out[RLHF__PATH_CAP],
                         struct rlhf__error *err) {
     if (strchr(spec->backend, '/'))
-        snprintf(out, 4096, "%s", spec->backend);
+        rlhf__path_put(out, "%s", spec->backend);
     else
-        snprintf(out, 4096, "%s/kernels/kernels_%s.so", spec->dirs->lib, spec->backend);
+        rlhf__path_put(out, "%s/kernels/kernels_%s.so", spec->dirs->lib, spec->backend);
     char real[RLHF__PATH_CAP];
     if (access(out, R_OK) != 0 || !rlhf__path_real(out, real))
         return rlhf__fail(err, RLHF_E_INVALID,

@@ -6,6 +6,7 @@
 #define RLHF_HOST_COMPUTE_H
 
 #include "base/dirs.h"
+#include "base/file.h"
 
 #include <rlhf/compute.h>
 
@@ -13,8 +14,8 @@ struct rlhf__compute {
     void *object; // dlopen handle, never closed (worker threads may live in it)
     const rlhf_kernels *kernels;
     rlhf_compute *table;
-    char path[4096]; // resolved path of the shared object
-    char sha256[65]; // of the file
+    char path[RLHF__PATH_CAP]; // resolved path of the shared object
+    char sha256[65];           // of the file
     char reserved[7];
 };
 

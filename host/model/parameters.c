@@ -109,8 +109,8 @@ static int same_value_head(const struct rlhf__model *m, const char *path) {
 }
 
 static rlhf_status read_value_head(struct rlhf__model *m, struct rlhf__error *err) {
-    char path[4200];
-    snprintf(path, sizeof path, "%s/state/value_head.safetensors", m->dir);
+    char path[RLHF__PATH_CAP];
+    rlhf__path_put(path, "%s/state/value_head.safetensors", m->dir);
     if (!rlhf__params_has(m, RLHF__PART_VALUE)) return RLHF_OK;
     if (!rlhf__is_file(path) || !same_value_head(m, path))
         return rlhf__params_draw(m, RLHF_PARAM_VALUE, err);

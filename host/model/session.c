@@ -1,11 +1,11 @@
 // session.c: see session.h.
 #include "model/session.h"
 
-#include <stdio.h>
 #include <string.h>
 
-void rlhf__default_model(const struct rlhf__dirs *dirs, const char *name, char out[2048]) {
-    snprintf(out, 2048, "%s/models/%s", dirs->share, name);
+void rlhf__default_model(const struct rlhf__dirs *dirs, const char *name,
+                         char out[RLHF__PATH_CAP]) {
+    rlhf__path_put(out, "%s/models/%s", dirs->share, name);
 }
 
 static const char *dtype_name(int32_t choice) {
@@ -48,7 +48,7 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
     s->models =
         (struct rlhf__model_env){table, plugins, &s->services, dtype, 0, (uint64_t)run->seed};
     rlhf__row_service_init(&s->rows, &s->services);
-    char classifier[2048], reward[2048];
+    char classifier[RLHF__PATH_CAP], reward[RLHF__PATH_CAP];
     rlhf__default_model(dirs, "classifier", classifier);
     rlhf__default_model(dirs, "reward_model", reward);
     return rlhf__text_services_create(&s->models, classifier, reward, &s->text, err);

@@ -5,6 +5,7 @@
 #define RLHF_HOST_SESSION_H
 
 #include "base/dirs.h"
+#include "base/file.h"
 #include "config/schema.h"
 #include "model/compute.h"
 #include "model/text_services.h"
@@ -23,7 +24,7 @@ struct rlhf__session {
 };
 
 // Where default models lie: <share>/models/<name>. [any]
-void rlhf__default_model(const struct rlhf__dirs *dirs, const char *name, char out[2048]);
+void rlhf__default_model(const struct rlhf__dirs *dirs, const char *name, char out[RLHF__PATH_CAP]);
 
 // "auto", "f32" or "bf16" to enum rlhf__dtype_choice; `flag` names the culprit. [any]
 rlhf_status rlhf__dtype_choice(const char *text, const char *flag, int32_t *out,

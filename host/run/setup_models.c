@@ -15,7 +15,7 @@ static int wants_value(const struct rlhf__run *r) {
 
 void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]) {
     const char *path = r->config->policy.path;
-    char own[2048];
+    char own[RLHF__PATH_CAP];
     rlhf__default_model(r->req->env->dirs, "policy", own);
     snprintf(out, 4200, "%s", r->req->resume ? r->req->dir->checkpoint : path[0] ? path : own);
 }
@@ -121,7 +121,7 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
     // A reward model that is trained is fitted on samples of the reference.
     if (!rlhf__plan_compares(&cast->plan) && !(cast->plan.flags & RLHF_PLAN_REWARD_MODEL))
         return RLHF_OK;
-    char dir[2048];
+    char dir[RLHF__PATH_CAP];
     rlhf__default_model(r->req->env->dirs, "policy", dir);
     struct rlhf__model_spec spec = {
         .dir = c->policy.path[0] ? c->policy.path : dir,

@@ -188,13 +188,29 @@ static void paths_join(void **state) {
 
 #define T(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
 
+// A path that is cut would name another file.
+static void a_path_that_does_not_fit_names_nothing(void **state) {
+    (void)state;
+    static char path[RLHF__PATH_CAP], longest[RLHF__PATH_CAP];
+    memset(longest, 'x', sizeof longest - 1);
+    assert_string_equal(rlhf__path_put(path, "%s/models/%s", "/share", "policy"),
+                        "/share/models/policy");
+    assert_string_equal(rlhf__path_put(path, "%s", longest), longest);
+    assert_string_equal(rlhf__path_put(path, "%s/", longest), "");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(commit_replaces_and_abort_does_not), T(large_and_small_pieces_keep_their_order),
-        T(a_full_disk_leaves_the_old_file),    T(a_missing_directory_is_named),
-        T(reading_says_what_is_wrong),         T(trees_are_made_and_removed),
-        T(a_planted_link_is_not_followed),     T(a_folder_is_held),
+        T(commit_replaces_and_abort_does_not),
+        T(large_and_small_pieces_keep_their_order),
+        T(a_full_disk_leaves_the_old_file),
+        T(a_missing_directory_is_named),
+        T(reading_says_what_is_wrong),
+        T(trees_are_made_and_removed),
+        T(a_planted_link_is_not_followed),
+        T(a_folder_is_held),
         cmocka_unit_test(paths_join),
+        cmocka_unit_test(a_path_that_does_not_fit_names_nothing),
     };
     return cmocka_run_group_tests_name("base_file", tests, NULL, NULL);
 }
