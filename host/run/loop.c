@@ -4,7 +4,9 @@
 #include "learn/algo.h"
 #include "run/checkpoint.h"
 #include "run/phase_report.h"
+#include "run/phase_run.h"
 #include "run/run.h"
+#include "run/saving.h"
 
 // Phases that a resume leaves are cut from an earlier file also where this process writes none.
 static rlhf_status open_rollouts(struct rlhf__run *r, int64_t keep, struct rlhf__error *err) {
@@ -51,7 +53,7 @@ static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
     rlhf_status st =
         rlhf__metrics_flush(r->report.metrics, r->count.phase, known == RLHF_OK ? err : NULL);
     r->session.services.phase = -1;
-    if (known == RLHF_OK && st == RLHF_OK) return rlhf__boundary_note(&r->boundary, r, err);
+    if (known == RLHF_OK && st == RLHF_OK) return rlhf__saving_note(r, err);
     return known == RLHF_OK ? st : known;
 }
 
@@ -100,7 +102,7 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
         last = r->count.phase + c->run.stop_after;
     r->report.began = rlhf__seconds();
     rlhf__saving_begin(r);
-    st = rlhf__boundary_note(&r->boundary, r, err);
+    st = rlhf__saving_note(r, err);
     while (st == RLHF_OK && r->count.phase < last && !r->count.stop && !is_cancelled(r)) {
         st = run_phase(r, err);
         if (st == RLHF_OK) st = rlhf__saving_phase(r, err);

@@ -1,6 +1,5 @@
-// phase_update.c: rlhf__phase_update of phase.h: advantages, epochs of minibatches, and what is
-// kept of them with log.rollouts.
-#include "run/phase.h"
+// phase_update.c: see phase_update.h.
+#include "run/phase_update.h"
 
 #include "batch/minibatches.h"
 #include "learn/algo.h"

@@ -17,7 +17,13 @@
 #include "run/plan.h"
 #include "run/request.h"
 #include "run/reward_training.h"
-#include "run/saving.h"
+
+// What is kept of the run on disk.
+struct rlhf__saved {
+    int64_t phase; // phases done in the newest checkpoint of this run, -1 = there is none
+    int64_t tried; // the same of the newest attempt
+    double at;     // clock of that attempt, or of the start
+};
 
 struct rlhf__run {
     const struct rlhf__run_request *req;
@@ -35,7 +41,7 @@ struct rlhf__run {
     struct rlhf__early_stop early_stop;
     struct rlhf__best best;
     struct rlhf__boundary boundary; // the last one
-    struct rlhf__saving saving;
+    struct rlhf__saved saved;
     struct rlhf__iteration iteration; // moves of the reference, reward-model training
     int32_t bad_input; // 1: a phase showed that the config asks for what there is not
     int32_t reserved;

@@ -3,15 +3,49 @@
 
 #include "keep/run_dir.h"
 #include "run/checkpoint.h"
+#include "run/reward_round.h"
 #include "run/run.h"
+#include "run/run_state.h"
 
 void rlhf__saving_begin(struct rlhf__run *r) {
     int64_t phase = r->req->resume ? r->count.phase : -1;
-    r->saving = (struct rlhf__saving){phase, phase, rlhf__seconds()};
+    r->saved = (struct rlhf__saved){phase, phase, rlhf__seconds()};
+}
+
+static struct rlhf__changing changing(struct rlhf__run *r) {
+    const struct rlhf__cast *c = &r->cast;
+    const struct rlhf__reward_round *round = r->iteration.round;
+    int moves = (c->plan.flags & RLHF_PLAN_MOVES_REFERENCE) != 0;
+    return (struct rlhf__changing){
+        .compute = r->session.compute->table,
+        .model = {c->policy, c->critic, moves ? c->reference : NULL,
+                  round ? round->rm->model : NULL},
+        .optim = {r->optim, r->critic_optim, round ? round->optim : NULL},
+        .iteration = &r->iteration};
+}
+
+rlhf_status rlhf__saving_note(struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__boundary_now now = {.phase = r->count.phase,
+                                           .best = r->best,
+                                           .run = rlhf__run_state(r),
+                                           .cast = &r->cast,
+                                           .what = changing(r),
+                                           .undo_mib = r->config->checkpoint.undo_mib};
+    return rlhf__boundary_note(&r->boundary, &now, err);
+}
+
+// Make the run what it was at the last boundary, as far as a checkpoint sees it.
+static rlhf_status restore(struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__changing what = changing(r);
+    RLHF_TRY(rlhf__boundary_restore(&r->boundary, &what, r->config->checkpoint.undo_mib, err));
+    r->count.phase = r->boundary.phase;
+    r->best = r->boundary.best;
+    r->count.stop = 0; // what the phase that was left had found
+    return RLHF_OK;
 }
 
 static rlhf_status save(struct rlhf__run *r, struct rlhf__error *err) {
-    struct rlhf__saving *s = &r->saving;
+    struct rlhf__saved *s = &r->saved;
     s->tried = r->count.phase;
     rlhf_status st = rlhf__checkpoint_save(r, err);
     s->at = rlhf__seconds();
@@ -31,7 +65,7 @@ rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__checkpoint_config *c = &r->config->checkpoint;
     int now = asked(r);
     int due = now || (c->every > 0 && r->count.phase % c->every == 0) ||
-              (c->every_s > 0 && rlhf__seconds() - r->saving.at >= (double)c->every_s);
+              (c->every_s > 0 && rlhf__seconds() - r->saved.at >= (double)c->every_s);
     rlhf_status st = due ? save(r, err) : RLHF_OK;
     if (st == RLHF_OK && now)
         rlhf__logf(r->report.log, RLHF_LOG_INFO, "checkpoint written: %s/checkpoints/%06lld",
@@ -40,17 +74,17 @@ rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err) {
 }
 
 rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err) {
-    return r->saving.phase == r->count.phase ? RLHF_OK : save(r, err);
+    return r->saved.phase == r->count.phase ? RLHF_OK : save(r, err);
 }
 
 void rlhf__saving_rescue(struct rlhf__run *r) {
-    const struct rlhf__saving *s = &r->saving;
+    const struct rlhf__saved *s = &r->saved;
     struct rlhf__error err = {0, ""};
     int64_t boundary = r->boundary.phase;
     r->session.services.phase = -1;
     rlhf__progress_end(r->report.progress);
     if (boundary > 0 && s->tried != boundary) {
-        rlhf_status st = rlhf__boundary_restore(&r->boundary, r, &err);
+        rlhf_status st = restore(r, &err);
         if (st == RLHF_OK) st = save(r, &err);
         if (st != RLHF_OK)
             rlhf__logf(r->report.log, RLHF_LOG_WARN, "phase %lld cannot be gone back to: %s",

@@ -8,14 +8,12 @@
 
 struct rlhf__run;
 
-struct rlhf__saving {
-    int64_t phase; // phases done in the newest checkpoint of this run, -1 = there is none
-    int64_t tried; // the same of the newest attempt
-    double at;     // clock of that attempt, or of the start
-};
-
-// The run begins (again): r->phase is in its checkpoint when it was resumed. [main]
+// The run begins (again): r->count.phase is in its checkpoint when it was resumed. [main]
 void rlhf__saving_begin(struct rlhf__run *r);
+
+// The run is at a phase boundary: note it in memory (boundary.h). Errors: rlhf__boundary_note's.
+// [main]
+rlhf_status rlhf__saving_note(struct rlhf__run *r, struct rlhf__error *err);
 
 // A phase is over: write a checkpoint where one is due, by checkpoint.every, by checkpoint.every_s
 // or because SIGUSR1 asked. Time decides only whether a file is written. [main]
@@ -25,7 +23,7 @@ rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err);
 rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err);
 
 // A phase or a checkpoint failed: go back to the last boundary, write its checkpoint if that was
-// not tried, and log what is kept and what is lost. r->phase is what is kept. [main]
+// not tried, and log what is kept and what is lost. r->count.phase is what is kept. [main]
 void rlhf__saving_rescue(struct rlhf__run *r);
 
 #endif

@@ -1,10 +1,11 @@
-// phase.c: see phase.h. The updates are phase_update.c.
-#include "run/phase.h"
+// phase_run.c: see phase_run.h.
+#include "run/phase_run.h"
 
 #include "base/clock.h"
 #include "learn/pass.h"
 #include "run/completions.h"
 #include "run/judge.h"
+#include "run/phase_update.h"
 #include "run/plan.h"
 
 #include <stdlib.h>

@@ -1,0 +1,13 @@
+// phase_run.h: one phase of a run: its rows, what is said of them before they are learned from, the
+// updates, and what is held out.
+#ifndef RLHF_HOST_PHASE_RUN_H
+#define RLHF_HOST_PHASE_RUN_H
+
+#include "run/phase.h"
+
+// Fill p->x and learn from it. What can fail for reasons outside (a reward, a judge, a file) comes
+// before the first step, so that the weights are still those of the boundary; p->x.drawn is right
+// after failures too. [step]
+rlhf_status rlhf__phase_run(struct rlhf__phase *p, struct rlhf__error *err);
+
+#endif
