@@ -52,9 +52,15 @@ static void host_metric(const rlhf_host *api, const char *name, double value) {
                    h->instance.plugin->stem, full);
 }
 
+// The stream is the instance's own: the host's ("rollout", "minibatch", ...) and those of other
+// plugins are out of reach.
 static void host_rng(const rlhf_host *api, const char *stream, rlhf_rng *out) {
-    out->seed = behind(api)->services->seed;
-    out->stream = rlhf_rng_stream(stream ? stream : "");
+    const struct rlhf__host *h = behind(api);
+    char full[1024];
+    snprintf(full, sizeof full, "%s/%s/%s", h->instance.plugin->desc.id, h->owner,
+             stream ? stream : "");
+    out->seed = h->services->seed;
+    out->stream = rlhf_rng_stream(full);
     out->counter = 0;
 }
 

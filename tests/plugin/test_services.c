@@ -191,6 +191,17 @@ static void the_table_does_what_it_says(void **state) {
     h->rng(h, "a", &a);
     h->rng(h, "b", &b);
     assert_true(a.seed == 7 && a.counter == 0 && a.stream != b.stream);
+    // Nobody gets the numbers that choose tokens; the names are part of every run's bits.
+    h->rng(h, "rollout", &b);
+    assert_true(b.stream != rlhf_rng_stream("rollout"));
+    assert_true(b.stream == rlhf_rng_stream("org.example.sample/rewards/one/rollout"));
+    f->owner = "rewards/two";
+    check_ok(make(f, NULL, &err), &err);
+    h = f->instance->host;
+    h->rng(h, "a", &b);
+    assert_true(a.stream != b.stream);
+    h->rng(h, "a", &a);
+    assert_true(a.stream == b.stream);
     assert_int_equal(h->cancelled(h), 0);
     volatile sig_atomic_t flag = 0;
     f->services.cancelled = &flag;
