@@ -76,10 +76,16 @@ rlhf_status rlhf__optim_create(const rlhf_compute *compute, const rlhf_param *pa
     o->compute = compute;
     o->config = *config;
     o->head_lr = head_lr > 0 ? head_lr : config->lr;
-    o->n = n;
-    for (uint32_t i = 0; i < n; i++) {
-        rlhf_status st = item_init(o, &o->items[i], &params[i], err);
-        if (st == RLHF_OK) continue;
+    rlhf_status st = RLHF_OK;
+    for (uint32_t i = 0; st == RLHF_OK && i < n; i++)
+        if (!(params[i].flags & RLHF_PARAM_FROZEN))
+            st = item_init(o, &o->items[o->n++], &params[i], err);
+    if (st == RLHF_OK && n > 0 && o->n == 0)
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "there is nothing to train: the model says of all its %u parameters that "
+                        "they are frozen",
+                        n);
+    if (st != RLHF_OK) {
         rlhf__optim_destroy(o);
         return st;
     }
@@ -95,6 +101,19 @@ void rlhf__optim_destroy(struct rlhf__optim *o) {
     }
     free(o->items);
     free(o);
+}
+
+void rlhf__optim_range(struct rlhf__optim *o, rlhf_dev base, uint64_t bytes) {
+    o->grads = base;
+    o->grads_bytes = bytes;
+}
+
+static rlhf_status zero_grads(const struct rlhf__optim *o, struct rlhf__error *err) {
+    const rlhf_compute *t = o->compute;
+    rlhf_status st = o->grads ? t->zero(t->ctx, o->grads, o->grads_bytes) : RLHF_OK;
+    for (uint32_t i = 0; st == RLHF_OK && !o->grads && i < o->n; i++)
+        st = t->zero(t->ctx, o->items[i].param.grad, (uint64_t)o->items[i].n * 4);
+    return st == RLHF_OK ? st : rlhf__compute_fail(t, st, "zeroing the gradients", err);
 }
 
 // Sum in parameter order, so that the norm has the same bits on every run.
@@ -155,13 +174,12 @@ rlhf_status rlhf__optim_step(struct rlhf__optim *o, double factor, int32_t loss_
         st = skip_step(o, err);
         if (st != RLHF_OK) return st;
     }
-    for (uint32_t i = 0; i < o->n; i++) {
+    for (uint32_t i = 0; !report->skipped && i < o->n; i++) {
         const struct rlhf__optim_item *it = &o->items[i];
-        if (!report->skipped) st = update_item(o, it, factor, scale);
-        if (st == RLHF_OK) st = t->zero(t->ctx, it->param.grad, (uint64_t)it->n * 4);
+        st = update_item(o, it, factor, scale);
         if (st != RLHF_OK) return rlhf__compute_fail(t, st, it->param.name, err);
     }
-    return RLHF_OK;
+    return zero_grads(o, err);
 }
 
 rlhf_status rlhf__optim_tensor(const struct rlhf__optim *o, uint32_t i, char *name, size_t cap,

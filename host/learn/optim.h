@@ -30,6 +30,8 @@ struct rlhf__optim {
     struct rlhf__optim_item *items;
     uint32_t n, reserved;
     struct rlhf__optim_count count;
+    rlhf_dev grads; // all gradients as one range, or NULL
+    uint64_t grads_bytes;
 };
 
 // What one step did.
@@ -39,12 +41,17 @@ struct rlhf__optim_report {
     int32_t skipped, reserved;
 };
 
-// State for n parameters; every grad must be set. params is copied. head_lr is the learning rate of
-// the value head, 0 = as the rest. [main]
+// State for n parameters, those with RLHF_PARAM_FROZEN left out; every other one's grad must be
+// set, and there must be one. params is copied. head_lr is the learning rate of the value head, 0 =
+// as the rest. [main]
 rlhf_status rlhf__optim_create(const rlhf_compute *, const rlhf_param *params, uint32_t n,
                                const struct rlhf__optim_config *, double head_lr,
                                struct rlhf__optim **out, struct rlhf__error *err);
 void rlhf__optim_destroy(struct rlhf__optim *); // NULL allowed [main]
+
+// The gradients lie in one range and are zeroed in one go (rlhf_model_info.grad_base); base NULL:
+// each by itself. [main]
+void rlhf__optim_range(struct rlhf__optim *, rlhf_dev base, uint64_t bytes);
 
 // One step with learning rates times `factor`, then the gradients are zeroed. A gradient norm that
 // is not finite, or loss_ok = 0, skips the update (E_NUMERIC after max_skipped in a row). The

@@ -101,6 +101,21 @@ static rlhf_status check_info(const struct rlhf__model *m, struct rlhf__error *e
     return RLHF_OK;
 }
 
+static rlhf_status check_gradients(const struct rlhf__model *m, struct rlhf__error *err) {
+    uintptr_t base = (uintptr_t)m->info.grad_base;
+    for (uint32_t i = 0; base && i < m->n_params; i++) {
+        uintptr_t at = (uintptr_t)m->params[i].grad;
+        uint64_t bytes = (uint64_t)rlhf__param_count(&m->params[i]) * sizeof(float);
+        if (at &&
+            (at < base || bytes > m->info.grad_bytes || at - base > m->info.grad_bytes - bytes))
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "%s, info(): the gradient of %s lies outside of the range that it "
+                              "names",
+                              m->instance->plugin->desc.id, m->params[i].name);
+    }
+    return RLHF_OK;
+}
+
 static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_spec *spec,
                                 struct rlhf__error *err) {
     rlhf_model_open o = {.size = sizeof o,
@@ -127,7 +142,8 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
     m->n_params = (uint32_t)m->info.n_tensors;
     m->params = calloc(m->n_params ? m->n_params : 1, sizeof *m->params);
     if (!m->params) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a model");
-    return rlhf__model_list_params(m, err);
+    st = rlhf__model_list_params(m, err);
+    return st == RLHF_OK ? check_gradients(m, err) : st;
 }
 
 static rlhf_status open_text(struct rlhf__model *m, struct rlhf__error *err) {

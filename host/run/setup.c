@@ -72,6 +72,7 @@ static rlhf_status open_learner(struct rlhf__run *r, struct rlhf__error *err) {
         rlhf__optim_create(r->session.compute->table, cast->policy->params, cast->policy->n_params,
                            &c->optim, c->value.lr, &r->optim, err);
     if (st != RLHF_OK) return st;
+    rlhf__optim_range(r->optim, cast->policy->info.grad_base, cast->policy->info.grad_bytes);
     r->learner =
         (struct rlhf__learner){.model = cast->policy,
                                .reference = cast->reference,

@@ -1,5 +1,7 @@
 // wrapped_gpt2.c: gpt2.so with one thing changed. plain_gpt2.so cannot take log-probs over a given
-// support; spying_gpt2.so appends "stream counter" of every draw to the file $DRAWS.
+// support; spying_gpt2.so appends "stream counter" of every draw to the file $DRAWS;
+// frozen_gpt2.so does not train wpe (with $FREEZE_ALL: anything) and, with $NARROW, names a range
+// of gradients that is too short.
 #include <rlhf/model.h>
 #include <rlhf/plugin.h>
 
@@ -25,6 +27,27 @@ static rlhf_status gen_step(void *self, rlhf_gen *gen, const rlhf_gen_step *step
 }
 
 static void change(rlhf_model_ops *ops) { ops->gen_step = gen_step; }
+#elif defined FREEZE
+#define NAME "frozen_gpt2"
+
+static rlhf_status param(void *self, uint32_t i, rlhf_param *out) {
+    rlhf_status st = real->param(self, i, out);
+    if (st < 0 || (!getenv("FREEZE_ALL") && !strstr(out->name, "wpe"))) return st;
+    out->flags |= RLHF_PARAM_FROZEN;
+    out->grad = NULL;
+    return st;
+}
+
+static rlhf_status info(void *self, rlhf_model_info *out) {
+    rlhf_status st = real->info(self, out);
+    if (getenv("NARROW")) out->grad_bytes /= 2;
+    return st;
+}
+
+static void change(rlhf_model_ops *ops) {
+    ops->param = param;
+    ops->info = info;
+}
 #else
 #define NAME "plain_gpt2"
 

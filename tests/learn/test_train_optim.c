@@ -103,6 +103,70 @@ static void groups_have_their_own_rates(void **state) {
     rlhf__optim_destroy(o);
 }
 
+// A frozen parameter has no state and no part in the norm, and needs no gradient.
+static void frozen_parameters_stay(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0, ""};
+    char name[64];
+    rlhf_dev dev;
+    const rlhf_param *p;
+    rlhf_param without[3] = {f->p[0], f->p[1], f->p[2]};
+    without[1].flags |= RLHF_PARAM_FROZEN;
+    without[1].grad = NULL;
+    struct rlhf__optim *o = NULL;
+    struct rlhf__optim_report r;
+    assert_int_equal(rlhf__optim_create(f->t, without, 3, &config, 0.5, &o, NULL), RLHF_OK);
+    set_grads(f, 3);
+    assert_int_equal(rlhf__optim_step(o, 0.5, 1, &r, NULL), RLHF_OK);
+    assert_float_equal(weight(f, 0), -0.05f, 1e-6f);
+    assert_float_equal(weight(f, 1), 0, 0);
+    assert_float_equal(weight(f, 2), -0.25f, 1e-6f);
+    assert_float_equal((float)r.grad_norm, 3 * sqrtf(6), 1e-5f);
+    static const char *const want[] = {"m.h.w", "v.h.w", "m.v", "v.v"};
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(rlhf__optim_tensor(o, i, name, sizeof name, &dev, &p), RLHF_OK);
+        assert_string_equal(name, want[i]);
+    }
+    assert_int_equal(rlhf__optim_tensor(o, 4, name, sizeof name, &dev, &p), RLHF_E_INVALID);
+    rlhf__optim_destroy(o);
+    without[0].flags |= RLHF_PARAM_FROZEN;
+    without[2].flags |= RLHF_PARAM_FROZEN;
+    assert_int_equal(rlhf__optim_create(f->t, without, 3, &config, 0, &o, &err), RLHF_E_INVALID);
+    assert_non_null(strstr(err.text, "nothing to train"));
+    without[0].flags = 0;
+    without[0].grad = NULL;
+    assert_int_equal(rlhf__optim_create(f->t, without, 3, &config, 0, &o, &err), RLHF_E_INTERNAL);
+}
+
+// Gradients in one range are zeroed in one go, with what is between them; skipped or not.
+static void a_range_of_gradients(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__optim_report r;
+    rlhf_param in[3];
+    rlhf_dev all;
+    float g[16];
+    assert_int_equal(f->t->alloc(f->t->ctx, sizeof g, &all), RLHF_OK);
+    for (int i = 0; i < 3; i++) {
+        in[i] = f->p[i];
+        in[i].grad = rlhf_dev_at(all, (uint64_t)(20 * i)); // one float between
+    }
+    struct rlhf__optim *o = NULL;
+    assert_int_equal(rlhf__optim_create(f->t, in, 3, &config, 0, &o, NULL), RLHF_OK);
+    rlhf__optim_range(o, all, sizeof g);
+    for (int skip = 0; skip < 2; skip++) {
+        for (int i = 0; i < 16; i++)
+            g[i] = 1;
+        assert_int_equal(f->t->upload(f->t->ctx, all, g, sizeof g), RLHF_OK);
+        assert_int_equal(rlhf__optim_step(o, 1, !skip, &r, NULL), RLHF_OK);
+        assert_int_equal(f->t->download(f->t->ctx, g, all, sizeof g), RLHF_OK);
+        for (int i = 0; i < 16; i++)
+            assert_true(g[i] == 0);
+        assert_float_equal((float)r.grad_norm, sqrtf(10), 1e-5f);
+    }
+    rlhf__optim_destroy(o);
+    f->t->release(f->t->ctx, all);
+}
+
 static void muon_is_for_trunk_matrices(void **state) {
     struct fixture *f = *state;
     struct rlhf__optim_config c = config;
@@ -201,6 +265,8 @@ static void an_op_that_the_backend_lacks_is_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(groups_have_their_own_rates, setup, teardown),
+        cmocka_unit_test_setup_teardown(frozen_parameters_stay, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_range_of_gradients, setup, teardown),
         cmocka_unit_test_setup_teardown(muon_is_for_trunk_matrices, setup, teardown),
         cmocka_unit_test_setup_teardown(muon_knows_how_a_matrix_is_stored, setup, teardown),
         cmocka_unit_test_setup_teardown(the_norm_is_clipped, setup, teardown),

@@ -152,6 +152,10 @@ static void check_params(struct model *m, int32_t trainable) {
         total += (int64_t)param_count(&p);
         assert_non_null(p.value);
         assert_int_equal(p.grad != NULL, trainable);
+        if (trainable) {
+            uint64_t at = (uint64_t)((uintptr_t)p.grad - (uintptr_t)m->info.grad_base);
+            assert_true(at + 4 * param_count(&p) <= m->info.grad_bytes);
+        }
         for (uint32_t k = 0; k < n; k++) {
             assert_int_equal(m->ops->param(m->self, k, &q), RLHF_OK);
             assert_string_not_equal(p.name, q.name);
@@ -161,6 +165,8 @@ static void check_params(struct model *m, int32_t trainable) {
         assert_int_equal(strstr(p.name, ".c_") && p.ndim == 2, (p.flags & RLHF_PARAM_IN_OUT) != 0);
         assert_int_equal(strstr(p.name, "v_head.") != NULL, p.group == RLHF_PARAM_VALUE);
     }
+    assert_int_equal(m->info.grad_base != NULL, trainable);
+    assert_int_equal(m->info.grad_bytes != 0, trainable);
     assert_int_equal(n, m->info.n_tensors);
     assert_int_equal(total, m->info.n_params);
     assert_int_equal(m->ops->param(m->self, n, &p), RLHF_E_INVALID);
@@ -375,6 +381,57 @@ static void test_refused_backward(void **state) {
     model_close(&m);
 }
 
+// The range of gradients holds all of them: what lies between reads 0, and zeroing it zeroes each.
+static void test_gradient_range(void **state) {
+    (void)state;
+    const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
+    struct model m = model_open("gpt2", tiny_gpt2, &o);
+    const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP, .train = 1};
+    float d[VEC_TOTAL], logp[VEC_TOTAL];
+    for (int i = 0; i < VEC_TOTAL; i++)
+        d[i] = 1;
+    const rlhf_heads out = {.size = sizeof out, .logp = logp}, in = {.size = sizeof in, .logp = d};
+    model_fill(&m, 0.3);
+    must(&m, m.ops->forward(m.self, &batch, &f, &out));
+    must(&m, m.ops->backward(m.self, &batch, &f, &in));
+    double all = 0, each = 0, part;
+    rlhf_param p = {.size = sizeof p};
+    for (uint32_t i = 0; m.ops->param(m.self, i, &p) == RLHF_OK; i++) {
+        must(&m, m.c->sumsq(m.c->ctx, p.grad, param_count(&p), &part));
+        each += part;
+    }
+    must(&m, m.c->sumsq(m.c->ctx, m.info.grad_base, m.info.grad_bytes / 4, &all));
+    assert_true(each > 0 && all > each * (1 - 1e-6) && all < each * (1 + 1e-6));
+    must(&m, m.c->zero(m.c->ctx, m.info.grad_base, m.info.grad_bytes));
+    for (uint32_t i = 0; m.ops->param(m.self, i, &p) == RLHF_OK; i++) {
+        must(&m, m.c->sumsq(m.c->ctx, p.grad, param_count(&p), &part));
+        assert_true(part == 0);
+    }
+    model_close(&m);
+}
+
+// Without an adapter the base is the model itself.
+static void test_base(void **state) {
+    (void)state;
+    const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
+    struct model m = model_open("gpt2", tiny_gpt2, &o);
+    rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP};
+    float a[VEC_TOTAL], b[VEC_TOTAL];
+    rlhf_heads out = {.size = sizeof out, .logp = a};
+    model_fill(&m, 0.3);
+    must(&m, m.ops->forward(m.self, &batch, &f, &out));
+    f.flags = RLHF_FORWARD_BASE;
+    out.logp = b;
+    must(&m, m.ops->forward(m.self, &batch, &f, &out));
+    assert_memory_equal(a, b, sizeof a);
+    f.train = 1;
+    assert_refused(m.ops->forward(m.self, &batch, &f, &out), RLHF_E_INVALID, "not for training");
+    f.train = 0;
+    f.flags = 2;
+    assert_refused(m.ops->forward(m.self, &batch, &f, &out), RLHF_E_UNSUPPORTED, "flags 0x2");
+    model_close(&m);
+}
+
 static void test_refused_generation(void **state) {
     (void)state;
     rlhf_model_open o = open_args(&backend, RLHF_F32, 0);
@@ -428,6 +485,7 @@ int main(void) {
         cmocka_unit_test(test_untied),           cmocka_unit_test(test_score_init),
         cmocka_unit_test(test_refused_configs),  cmocka_unit_test(test_refused_batches),
         cmocka_unit_test(test_refused_backward), cmocka_unit_test(test_refused_generation),
+        cmocka_unit_test(test_gradient_range),   cmocka_unit_test(test_base),
         cmocka_unit_test(test_refused_tables),   cmocka_unit_test(test_other_sizes)};
     int failed = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -138,6 +138,8 @@ static rlhf_status tf_info(void *self, rlhf_model_info *out) {
     i.n_tensors = (int32_t)m->n_params;
     i.causal = a->causal;
     i.base_prefix = a->base_prefix;
+    i.grad_base = m->grads.p;
+    i.grad_bytes = m->grads.p ? m->grads.bytes : 0;
     return rlhf_copy_out(out, &i, sizeof i, RLHF_SIZE_TO(rlhf_model_info, base_prefix));
 }
 
@@ -177,6 +179,11 @@ static rlhf_status check_forward(struct rlhf__tf *m, const rlhf_batch *b, const 
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
                              "forward: heads 0x%x wanted, this model has 0x%x", f->heads,
                              capabilities(m));
+    if (f->flags & ~(uint32_t)RLHF_FORWARD_BASE)
+        return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "forward: flags 0x%x, this model knows 0x%x",
+                             f->flags, RLHF_FORWARD_BASE);
+    if (f->flags && f->train)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "forward: RLHF_FORWARD_BASE is not for training");
     if (f->train && !m->open.trainable)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "forward: the model was not opened for training");
     RLHF_TRY(rlhf__tf_batch_check(m, b, needs_prompt_len(f->heads)));
