@@ -1,6 +1,8 @@
 // model.c: see model.h.
 #include "model/model.h"
 
+#include "base/bits.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,12 +42,32 @@ rlhf_status rlhf__model_backward(const struct rlhf__model *m, const rlhf_batch *
     return rlhf__call_end(&call, m->ops->backward(m->self, b, f, grad), err);
 }
 
+// What the host does not know of a parameter it would get wrong.
+static rlhf_status check_param(const struct rlhf__model *m, const rlhf_param *p,
+                               struct rlhf__error *err) {
+    const uint32_t known = RLHF_PARAM_DECAY | RLHF_PARAM_EMBED | RLHF_PARAM_IN_OUT;
+    const char *id = m->instance->plugin->desc.id, *name = p->name ? p->name : "";
+    if (p->flags & ~known)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s sets bit %d of the flags of its parameter '%s', which this host does "
+                          "not know",
+                          id, rlhf__lowest_bit(p->flags & ~known), name);
+    if (p->group < RLHF_PARAM_TRUNK || p->group > RLHF_PARAM_SCORE ||
+        p->init > RLHF_INIT_ORTHOGONAL)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s: its parameter '%s' is of group %d and init %u; 0 to %d and 0 to %d "
+                          "are known to this host",
+                          id, name, p->group, p->init, RLHF_PARAM_SCORE, RLHF_INIT_ORTHOGONAL);
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__model_list_params(const struct rlhf__model *m, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
     for (uint32_t i = 0; st == RLHF_OK && i < m->n_params; i++) {
         struct rlhf__call call = rlhf__call_begin(m->instance, "param()");
         m->params[i] = (rlhf_param){.size = sizeof(rlhf_param)};
         st = rlhf__call_end(&call, m->ops->param(m->self, i, &m->params[i]), err);
+        if (st == RLHF_OK) st = check_param(m, &m->params[i], err);
     }
     return st;
 }

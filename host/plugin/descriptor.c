@@ -1,6 +1,7 @@
 // descriptor.c: see descriptor.h.
 #include "plugin/descriptor.h"
 
+#include "base/bits.h"
 #include "config/schema.h"
 
 #include <string.h>
@@ -88,13 +89,6 @@ static rlhf_status copy_ops(struct rlhf__plugin *out, const char **missing,
     return RLHF_OK;
 }
 
-static int lowest_bit(uint32_t set) {
-    int bit = 0;
-    while (!(set >> bit & 1))
-        bit++;
-    return bit;
-}
-
 // A bit that this host does not know may change what the plugin means.
 static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error *err) {
     int32_t kind = (int32_t)p->desc.kind;
@@ -107,7 +101,7 @@ static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error 
     if (!set) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                       "%s sets bit %d of the flags of its %s, which this host does not know",
-                      p->desc.id, lowest_bit(set), ops ? "ops" : "descriptor");
+                      p->desc.id, rlhf__lowest_bit(set), ops ? "ops" : "descriptor");
 }
 
 // The host's own tables have flags beside these.
@@ -121,7 +115,7 @@ static rlhf_status check_option_flags(const struct rlhf__opt_table *t, struct rl
                 err, RLHF_E_UNSUPPORTED,
                 "its option \"%s\" sets bit %d of its flags, which this host does not "
                 "know",
-                o.key ? o.key : "", lowest_bit(o.flags & ~known));
+                o.key ? o.key : "", rlhf__lowest_bit(o.flags & ~known));
     }
     return RLHF_OK;
 }

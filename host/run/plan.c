@@ -1,6 +1,8 @@
 // plan.c: see plan.h.
 #include "run/plan.h"
 
+#include "base/bits.h"
+
 #include <rlhf/draft/iteration.h>
 
 #include <stdlib.h>
@@ -58,11 +60,9 @@ static rlhf_status check_known(const char *id, const char *what, const struct bi
     for (; known->name; known++)
         set &= ~known->bit;
     if (!set) return RLHF_OK;
-    int bit = 0;
-    while (!(set >> bit & 1))
-        bit++;
     return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                      "%s plans the %s bit %d, which this host does not know", id, what, bit);
+                      "%s plans the %s bit %d, which this host does not know", id, what,
+                      rlhf__lowest_bit(set));
 }
 
 static const char *first_name(const struct bit *known, uint32_t set) {

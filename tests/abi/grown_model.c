@@ -35,6 +35,10 @@ static rlhf_status info(void *self, rlhf_model_info *out) {
 static rlhf_status param(void *self, uint32_t i, rlhf_param *out) {
     rlhf_param mine = {.size = sizeof mine};
     RLHF_TRY(real->param(self, i, &mine));
+#ifdef LONGER
+    if (grown_sets("flag")) mine.flags |= 1u << 20;
+    if (grown_sets("group")) mine.group = 7;
+#endif
     return rlhf_copy_out(out, &mine, sizeof mine, RLHF_SIZE_TO(rlhf_param, grad));
 }
 
