@@ -1,0 +1,97 @@
+// test_run_dir_race.c: processes that make one run directory at the same instant: one has it, the
+// others are told so and leave it alone.
+#include "support/check.h"
+#include "support/scratch.h"
+
+#include "keep/run_dir.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PAIRS = 60, REFUSED = 10, BROKEN = 11 };
+
+// Choose and make the directory, as a run does, with the start at the instant `gate` is closed. A
+// winner keeps the lock until `end` is closed. Exit status 0: won; REFUSED: told that it exists.
+static void contend(const struct rlhf__config *config, int ready, int gate, int done, int end) {
+    struct rlhf__error err = {0};
+    struct rlhf__run_dir dir;
+    char byte = 0;
+    rlhf__run_dir_begin(&dir, NULL);
+    if (rlhf__run_dir_choose(&dir, config, "test", &err) != RLHF_OK) _exit(BROKEN);
+    if (write(ready, &byte, 1) != 1 || read(gate, &byte, 1) != 0) _exit(BROKEN);
+    rlhf_status st = rlhf__run_dir_make(&dir, config, NULL, &err);
+    if (write(done, &byte, 1) != 1 || read(end, &byte, 1) != 0) _exit(BROKEN);
+    if (st == RLHF_OK) _exit(0);
+    _exit(st == RLHF_E_INVALID && strstr(err.text, "exists already") ? REFUSED : BROKEN);
+}
+
+struct gates {
+    int ready[2], gate[2], done[2], end[2];
+};
+
+static pid_t start(const struct rlhf__config *config, const struct gates *g) {
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid != 0) return pid;
+    close(g->gate[1]);
+    close(g->end[1]);
+    contend(config, g->ready[1], g->gate[0], g->done[1], g->end[0]);
+    _exit(BROKEN);
+}
+
+// Two processes at once; statuses[2] of their ends.
+static void race(const struct rlhf__config *config, int *statuses) {
+    struct gates g;
+    pid_t pid[2];
+    char byte;
+    assert_int_equal(pipe(g.ready) + pipe(g.gate) + pipe(g.done) + pipe(g.end), 0);
+    for (int i = 0; i < 2; i++)
+        pid[i] = start(config, &g);
+    close(g.ready[1]);
+    close(g.done[1]);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(read(g.ready[0], &byte, 1), 1);
+    close(g.gate[1]); // now
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(read(g.done[0], &byte, 1), 1);
+    close(g.end[1]);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(waitpid(pid[i], statuses + i, 0), pid[i]);
+    const int open[] = {g.ready[0], g.gate[0], g.done[0], g.end[0]};
+    for (int i = 0; i < 4; i++)
+        close(open[i]);
+}
+
+static void one_of_two_has_it(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    struct rlhf__config config;
+    static const struct rlhf__dirs dirs = {"", "/nowhere", "/nowhere"};
+    const struct rlhf__config_request req = {.dirs = &dirs, .algo = "test.so"};
+    check_ok(rlhf__config_load(&req, &config, &err), &err);
+    for (int i = 0; i < PAIRS; i++) {
+        char name[32], path[512];
+        int status[2];
+        snprintf(name, sizeof name, "run%d", i);
+        snprintf(path, sizeof path, "%s", scratch_path(s, name));
+        config.run.dir = path;
+        race(&config, status);
+        for (int k = 0; k < 2; k++)
+            if (!WIFEXITED(status[k])) fail_msg("pair %d: status %d", i, status[k]);
+        int a = WEXITSTATUS(status[0]), b = WEXITSTATUS(status[1]);
+        if (a + b != REFUSED || (a && b)) fail_msg("pair %d ended with %d and %d", i, a, b);
+        struct rlhf__folder *run = scratch_folder(path); // the loser took nothing away
+        assert_true(rlhf__folder_is_file(run, "config.json"));
+        rlhf__folder_close(run);
+    }
+    rlhf__config_finish(&config);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(one_of_two_has_it, scratch_setup, scratch_teardown),
+    };
+    return cmocka_run_group_tests_name("run_dir_race", tests, NULL, NULL);
+}
