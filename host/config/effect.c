@@ -16,28 +16,6 @@ static const struct rlhf__effect_rule *rule_of(const struct rlhf__effect_rule *r
     return NULL;
 }
 
-static int has_default(const rlhf_opt *o, const void *config) {
-    const char *at = (const char *)config + o->offset, *text;
-    int32_t small;
-    int64_t integer;
-    double number;
-    switch (o->type) {
-    case RLHF_T_BOOL:
-    case RLHF_T_ENUM:
-        memcpy(&small, at, sizeof small);
-        return small == o->i_def;
-    case RLHF_T_I64:
-        memcpy(&integer, at, sizeof integer);
-        return integer == o->i_def;
-    case RLHF_T_F64:
-        memcpy(&number, at, sizeof number);
-        return number == o->f_def;
-    default:
-        memcpy(&text, at, sizeof text);
-        return strcmp(text ? text : "", o->s_def ? o->s_def : "") == 0;
-    }
-}
-
 // 1 when the setting "section.key" of c has the value it has when nobody says anything.
 static int is_default(const struct rlhf__config *c, const char *path) {
     size_t n, len = strcspn(path, ".");
@@ -48,32 +26,51 @@ static int is_default(const struct rlhf__config *c, const char *path) {
         if (at < 0) return 1;
         rlhf_opt o;
         rlhf__opt_at(&s[i].table, (uint32_t)at, &o);
-        return has_default(&o, (const char *)c + s[i].offset);
+        return rlhf__opt_is_default(&o, (const char *)c + s[i].offset);
     }
     return 1;
 }
 
+// What files gave in vain.
+struct in_files {
+    struct rlhf__buf list;
+    const char *last; // of the files
+};
+
+// The setting `path`, given as `from` says, does nothing.
+static rlhf_status found_idle(const char *path, const json_t *from, const char *who,
+                              const char *why, struct in_files *files, struct rlhf__error *err) {
+    const char *source = json_string_value(json_object_get(from, "source"));
+    const char *space = *who ? " " : "";
+    if (json_is_true(json_object_get(from, "typed")))
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: %s has no effect here: %s%s%s", source, path,
+                          who, space, why);
+    files->last = source;
+    rlhf__buf_printf(&files->list, "%s%s (%s%s%s)", files->list.len ? ", " : "", path, who, space,
+                     why);
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__effect_check(const struct rlhf__config *c, const struct rlhf__effect_rule *rules,
                                size_t n, struct rlhf__log *log, struct rlhf__error *err) {
-    struct rlhf__buf idle = RLHF__BUF_INIT;
-    const char *path, *file = "";
+    struct in_files files = {RLHF__BUF_INIT, ""};
+    const char *path;
     json_t *from;
     rlhf_status st = RLHF_OK;
     json_object_foreach(c->given, path, from) {
         const struct rlhf__effect_rule *r = rule_of(rules, n, path);
         if (!r || is_default(c, path)) continue;
-        const char *source = json_string_value(json_object_get(from, "source"));
-        const char *who = r->who ? r->who : "", *space = r->who ? " " : "";
-        if (json_is_true(json_object_get(from, "typed"))) {
-            st = rlhf__fail(err, RLHF_E_INVALID, "%s: %s has no effect here: %s%s%s", source, path,
-                            who, space, r->why);
-            break;
-        }
-        file = source;
-        rlhf__buf_printf(&idle, "%s%s (%s%s%s)", idle.len ? ", " : "", path, who, space, r->why);
+        st = found_idle(path, from, r->who ? r->who : "", r->why, &files, err);
+        if (st != RLHF_OK) break;
     }
-    if (st == RLHF_OK && idle.len)
-        rlhf__logf(log, RLHF_LOG_WARN, "%s: without effect here: %s", file, rlhf__buf_text(&idle));
-    rlhf__buf_free(&idle);
+    json_object_foreach(c->idle, path, from) {
+        if (st != RLHF_OK) break;
+        const char *why = json_string_value(json_object_get(from, "why"));
+        st = found_idle(path, from, "", why, &files, err);
+    }
+    if (st == RLHF_OK && files.list.len)
+        rlhf__logf(log, RLHF_LOG_WARN, "%s: without effect here: %s", files.last,
+                   rlhf__buf_text(&files.list));
+    rlhf__buf_free(&files.list);
     return st;
 }

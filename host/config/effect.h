@@ -1,6 +1,8 @@
 // effect.h: nothing is silently without effect: which of the settings somebody gave a run, or a
 // command, does not look at.
 //
+// Of a plugin's options the plugin says it itself (rlhf_plugin.idle).
+//
 // A setting that has its built-in value changes nothing and is never complained of. What was typed
 // is refused; what comes from a --config file is named in one warning, since a file may hold what
 // several algorithms need.
@@ -20,8 +22,8 @@ struct rlhf__effect_rule {
     const char *except; // setting that the rule is not about; NULL = none
 };
 
-// Refuse the first idle setting that was typed (RLHF_E_INVALID), then warn of those in files; log
-// NULL = no warning. [main]
+// Refuse the first idle setting, or option of a plugin (c->idle), that was typed (RLHF_E_INVALID),
+// then warn of those in files; log NULL = no warning. [main]
 rlhf_status rlhf__effect_check(const struct rlhf__config *c, const struct rlhf__effect_rule *rules,
                                size_t n, struct rlhf__log *log, struct rlhf__error *err);
 

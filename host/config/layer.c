@@ -142,8 +142,10 @@ static rlhf_status apply_plugin(const struct rlhf__layer *l, const char *section
         }
         if (skip_options) continue;
         place(l, path, where, sizeof where);
+        json_t *from = json_pack("{ss}", "source", where);
+        if (l->users) json_object_set_new(from, "file", json_string(l->source));
         if (json_object_set(p->options, key, v) != 0 ||
-            json_object_set_new(p->origin, key, json_pack("{ss}", "source", where)) != 0)
+            json_object_set_new(p->origin, key, from) != 0)
             return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     }
     return RLHF_OK;

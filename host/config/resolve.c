@@ -66,9 +66,37 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
+// Notes in c->idle what a user gave of p that changes nothing beside the rest of `config`.
+static rlhf_status note_idle(const struct rlhf__plugin *plugin, const struct rlhf__plugin_config *p,
+                             const char *section, const void *config, struct rlhf__config *c,
+                             struct rlhf__error *err) {
+    const char *key;
+    json_t *from;
+    if (!plugin->desc.idle) return RLHF_OK;
+    json_object_foreach(p->origin, key, from) {
+        const char *file = json_string_value(json_object_get(from, "file"));
+        const int typed = json_object_get(from, "raw") != NULL;
+        const char *source = typed ? json_string_value(json_object_get(from, "source")) : file;
+        rlhf_opt o;
+        rlhf__opt_at(&plugin->table, (uint32_t)rlhf__opt_find(&plugin->table, key), &o);
+        if (!source || rlhf__opt_is_default(&o, config)) continue;
+        const char *why = plugin->desc.idle(config, key);
+        if (!why) continue;
+        char path[512];
+        snprintf(path, sizeof path, "%s.%s", section, key);
+        json_t *entry = json_pack("{ss,sb,ss}", "source", source, "typed", typed, "why", why);
+        if (json_object_set_new(c->idle, path, entry) != 0)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "%s: what its idle() says of \"%s\" is no UTF-8 text, or memory ran "
+                              "out",
+                              plugin->path, key);
+    }
+    return RLHF_OK;
+}
+
 // p->options becomes complete: every option of the plugin, in table order.
 static rlhf_status complete(const struct rlhf__plugin *plugin, struct rlhf__plugin_config *p,
-                            const char *section, struct rlhf__error *err) {
+                            const char *section, struct rlhf__config *c, struct rlhf__error *err) {
     struct rlhf__strings strings = {0};
     uint32_t size = plugin->desc.config_size;
     void *config = calloc(1, size ? size : 1);
@@ -79,6 +107,7 @@ static rlhf_status complete(const struct rlhf__plugin *plugin, struct rlhf__plug
     if (status == RLHF_OK) status = rlhf__opts_defaults(&plugin->table, config, &strings, err);
     if (status == RLHF_OK) status = set_options(plugin, p, section, config, &strings, err);
     if (status == RLHF_OK) status = rlhf__opts_required(&plugin->table, p->options, &from, err);
+    if (status == RLHF_OK) status = note_idle(plugin, p, section, config, c, err);
     if (status == RLHF_OK) status = absolute_fields(&plugin->table, config, &strings, err);
     if (status == RLHF_OK) status = rlhf__opts_to_json(&plugin->table, config, full, err);
     if (status == RLHF_OK) {
@@ -139,7 +168,7 @@ static rlhf_status resolve_rewards(struct rlhf__config *c, struct rlhf__plugins 
         const char *flag = p->flag ? p->flag : "--reward";
         RLHF_TRY(rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, &rewards[i],
                                    err));
-        RLHF_TRY(complete(rewards[i], p, section, err));
+        RLHF_TRY(complete(rewards[i], p, section, c, err));
         RLHF_TRY(name_reward(c, i, rewards[i], err));
         RLHF_TRY(keep_path(rewards[i], p, err));
     }
@@ -156,7 +185,7 @@ static rlhf_status resolve_judge(struct rlhf__config *c, struct rlhf__plugins *p
     if (!p->options) p->options = json_object();
     RLHF_TRY(
         rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, p->from, "--judge", judge, err));
-    RLHF_TRY(complete(*judge, p, "judge", err));
+    RLHF_TRY(complete(*judge, p, "judge", c, err));
     return keep_path(*judge, p, err);
 }
 
@@ -176,7 +205,7 @@ rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *p
         RLHF_TRY(absolute_fields(&s[i].table, (char *)c + s[i].offset, &c->strings, err));
     RLHF_TRY(rlhf__plugin_open(plugins, c->algo.plugin, RLHF_KIND_ALGO, c->algo.from, "--algo",
                                algo, err));
-    RLHF_TRY(complete(*algo, &c->algo, "algo", err));
+    RLHF_TRY(complete(*algo, &c->algo, "algo", c, err));
     RLHF_TRY(keep_path(*algo, &c->algo, err));
     RLHF_TRY(resolve_judge(c, plugins, judge, err));
     *rewards = calloc(c->n_reward + 1, sizeof(const struct rlhf__plugin *));

@@ -212,7 +212,9 @@ struct rlhf__plugin_config {
     int32_t from;     // enum rlhf__name_from: where `plugin` comes from
     int32_t reserved;
     json_t *options; // owned
-    json_t *origin;  // key -> {source, raw}: where each option was set, for messages; owned
+    // key -> {source, raw | file}: where each option was set, for messages; raw: as typed, file: a
+    // --config file, neither: settings that come with the program. Owned.
+    json_t *origin;
 };
 
 // Members of a plugin entry that belong to the host, NULL-ended: algo and judge have "plugin", a
@@ -244,6 +246,9 @@ struct rlhf__config {
     // What somebody gave of the sections above: path -> {source, typed}, typed: on the command
     // line, else in a --config file. Owned; not part of the config as JSON.
     json_t *given;
+    // The same for options of plugins that their plugin has no use for beside the others, with the
+    // reason as `why`. Known once the config is resolved.
+    json_t *idle;
 };
 
 // One section: its name in JSON, its table and its place in struct rlhf__config.

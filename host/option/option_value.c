@@ -257,3 +257,25 @@ rlhf_status rlhf__opts_apply(const struct rlhf__opt_table *t, const json_t *obje
     }
     return RLHF_OK;
 }
+
+int rlhf__opt_is_default(const rlhf_opt *o, const void *config) {
+    const char *at = (const char *)config + o->offset, *text;
+    int32_t small;
+    int64_t integer;
+    double number;
+    switch (o->type) {
+    case RLHF_T_BOOL:
+    case RLHF_T_ENUM:
+        memcpy(&small, at, sizeof small);
+        return small == o->i_def;
+    case RLHF_T_I64:
+        memcpy(&integer, at, sizeof integer);
+        return integer == o->i_def;
+    case RLHF_T_F64:
+        memcpy(&number, at, sizeof number);
+        return number == o->f_def;
+    default:
+        memcpy(&text, at, sizeof text);
+        return strcmp(text ? text : "", o->s_def ? o->s_def : "") == 0;
+    }
+}

@@ -58,6 +58,9 @@ rlhf_status rlhf__opts_to_json(const struct rlhf__opt_table *t, const void *conf
 // "a number from 0 to 1", "one of adamw, muon", ... [any]
 void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out);
 
+// 1 when the option's field of config has its default. [any]
+int rlhf__opt_is_default(const rlhf_opt *o, const void *config);
+
 // The default of an option as JSON; new reference, NULL when out of memory. [any]
 json_t *rlhf__opt_default(const rlhf_opt *o);
 

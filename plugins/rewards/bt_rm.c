@@ -6,6 +6,7 @@
 #include <rlhf/compute.h>
 #include <rlhf/reward.h>
 #include <rlhf/service.h>
+#include <string.h>
 
 enum { POOLING_TRAINED = 0, POOLING_MEAN = 1, POOLING_LAST = 2 };
 
@@ -80,6 +81,11 @@ static rlhf_status bt_rm_score(void *self, const rlhf_reward_in *in, const rlhf_
     return RLHF_OK;
 }
 
+static const char *bt_rm_idle(const void *config, const char *key) {
+    const struct bt_rm_config *c = config;
+    return c->per_token && strcmp(key, "pooling") == 0 ? "per_token pays out the mean" : NULL;
+}
+
 static const char *const pooling_names[] = {"trained", "mean", "last", NULL};
 static const rlhf_opt options[] = {
     RLHF_OPT_PATH(struct bt_rm_config, model, "default",
@@ -108,5 +114,6 @@ static const rlhf_plugin plugin = {
     .create = bt_rm_create,
     .destroy = bt_rm_destroy,
     .ops = &ops,
+    .idle = bt_rm_idle,
 };
 RLHF_DEFINE_PLUGIN(plugin)

@@ -48,7 +48,7 @@ static const struct entry layout[] = {
     F(rlhf_plugin, summary), F(rlhf_plugin, opts), F(rlhf_plugin, n_opts),
     F(rlhf_plugin, opt_stride), F(rlhf_plugin, config_size), F(rlhf_plugin, flags),
     F(rlhf_plugin, create), F(rlhf_plugin, destroy), F(rlhf_plugin, save), F(rlhf_plugin, load),
-    F(rlhf_plugin, ops),
+    F(rlhf_plugin, ops), F(rlhf_plugin, idle),
     S(rlhf_bundle), F(rlhf_bundle, size), F(rlhf_bundle, abi_major), F(rlhf_bundle, abi_minor),
     F(rlhf_bundle, n_plugins), F(rlhf_bundle, plugins), F(rlhf_bundle, built_with),
     S(rlhf_reward_in), F(rlhf_reward_in, size), F(rlhf_reward_in, n), F(rlhf_reward_in, phase),

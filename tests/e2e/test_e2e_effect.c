@@ -101,6 +101,33 @@ static void settings_that_another_one_switches_off(void **state) {
             "prompts.limit has no effect here: prompts.text");
 }
 
+// The plugin says which of its options the others leave without a use; the built-in settings of an
+// algorithm are nobody's fault.
+static void options_of_plugins(void **state) {
+    struct e2e *t = *state;
+    static const struct {
+        const char *args, *sentence;
+    } cases[] = {
+        {PPO "--set algo.kl_target=3",
+         "--set: algo.kl_target has no effect here: kl_controller is fixed"},
+        {"--algo grpo.so:group_size=2,kl_placement=none,kl_estimator=k1 --reward period_count.so "
+         "--prompts prompts.txt " START,
+         "--algo: algo.kl_estimator has no effect here: kl_placement is none"},
+        {PPO "--set algo.advantage=sequence --set algo.value_clip=1",
+         "algo.value_clip has no effect here: this advantage has no critic"},
+        {"--algo ppo.so --reward bt_rm.so:per_token=true,pooling=mean --prompts prompts.txt " START,
+         "--reward: reward.0.pooling has no effect here: per_token pays out the mean"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refuses(t, cases[i].args, cases[i].sentence);
+    // At its default, or in configs/ppo.json alone (kl_coef), nothing is said.
+    assert_int_equal(e2e_run(t, PPO "--set algo.kl_target=6 --set algo.kl_placement=none"), 0);
+    assert_null(strstr(t->out, "without effect"));
+    e2e_write(t, "c.json", "{\"algo\": {\"plugin\": \"ppo.so\", \"kl_unit\": \"token\"}}");
+    assert_int_equal(e2e_run(t, PPO "--config c.json --out y"), 0);
+    e2e_says(t, "warning: c.json: without effect here: algo.kl_unit (kl_controller is fixed)");
+}
+
 // A file may hold more than one algorithm needs; what is not looked at is named once.
 static void a_file_may_hold_more(void **state) {
     struct e2e *t = *state;
@@ -159,6 +186,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(settings_of_other_kinds_of_runs, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(settings_that_another_one_switches_off, e2e_setup,
                                         e2e_teardown),
+        cmocka_unit_test_setup_teardown(options_of_plugins, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_file_may_hold_more, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(flags_of_commands, e2e_setup, e2e_teardown),
     };

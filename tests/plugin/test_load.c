@@ -53,7 +53,7 @@ static void each_fault_has_its_sentence(void **state) {
         {"bad_id.so", "its id is missing or has characters"},
         {"bad_kind.so", "org.example.faulty is of kind 77"},
         {"newer_host.so", "org.example.faulty needs plugin ABI 0.1000 or newer"},
-        {"long_set.so", "its descriptor uses fields newer than this host (112 > 104 bytes)"},
+        {"long_set.so", "its descriptor uses fields newer than this host (120 > 112 bytes)"},
         {"huge_size.so", "its descriptor says it has 2147483647 bytes"},
         {"short_descriptor.so", "its descriptor says it has 16 bytes"},
         {"default_range.so",

@@ -1,9 +1,27 @@
 // pg.c: see pg.h.
 #include "common/pg.h"
 
+#include "common/idle.h"
 #include "common/terms.h"
 
 #include <rlhf/log.h>
+
+const char *rlhf__pg_idle(const struct rlhf__pg_options *o, const char *key) {
+    const int nowhere = o->kl_placement == RLHF__KL_NOWHERE;
+    const int fixed = o->kl_controller == RLHF__KL_FIXED;
+    const int measured = o->kl_estimator == RLHF__KL_FULL || o->kl_coef > 0;
+    const struct rlhf__idle rules[] = {
+        {"kl_coef", nowhere && o->kl_coef > 0, "kl_placement is none"},
+        {"kl_estimator", nowhere, "kl_placement is none"},
+        {"kl_estimator", !measured, "kl_coef is 0"},
+        {"kl_target", fixed, "kl_controller is fixed"},
+        {"kl_horizon", fixed, "kl_controller is fixed"},
+        {"kl_unit", fixed, "kl_controller is fixed"},
+        {"kl_measure", !nowhere, "kl_placement is not none, which needs the KL"},
+        {"target_kl", o->epochs * o->minibatches == 1, "a phase has one minibatch and one epoch"},
+    };
+    return rlhf__idle_why(rules, sizeof rules / sizeof *rules, key);
+}
 
 static rlhf_status check_clip(const rlhf_host *host, const struct rlhf__clip *clip) {
     if (clip->dual <= 0 || clip->dual > 1.0 + clip->high) return RLHF_OK;

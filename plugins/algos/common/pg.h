@@ -41,6 +41,10 @@ struct rlhf__pg_method {
                   rlhf_heads *d, struct rlhf__pg_update_sums *u);
 };
 
+// Why the common option `key` changes nothing beside the others, NULL: it acts, or is another's.
+// [any]
+const char *rlhf__pg_idle(const struct rlhf__pg_options *, const char *key);
+
 struct rlhf__pg {
     const rlhf_host *host;
     const struct rlhf__pg_method *method;

@@ -43,5 +43,6 @@ static const rlhf_plugin plugin = {
     .save = rlhf__pg_save,
     .load = rlhf__pg_load,
     .ops = &ops,
+    .idle = rlhf__grpo_idle,
 };
 RLHF_DEFINE_PLUGIN(plugin)

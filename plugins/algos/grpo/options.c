@@ -1,6 +1,8 @@
 // options.c: see options.h. Sources of the defaults: docs/algorithms/grpo.md.
 #include "grpo/options.h"
 
+#include "common/idle.h"
+
 #include <rlhf/log.h>
 
 #define T  struct rlhf__grpo_options
@@ -75,6 +77,20 @@ int32_t rlhf__grpo_aggregation(const struct rlhf__grpo_options *o) {
     default:
         return RLHF__AGG_SEQUENCE;
     }
+}
+
+const char *rlhf__grpo_idle(const void *config, const char *key) {
+    const struct rlhf__grpo_options *o = config;
+    const int unscaled = o->advantage_scale == RLHF__GRPO_SCALE_NONE;
+    const struct rlhf__idle rules[] = {
+        {"advantage_eps", unscaled, "advantage_scale is none"},
+        {"advantage_std", unscaled, "advantage_scale is none"},
+        {"advantage_scope", o->pg.minibatches == 1, "minibatches is 1"},
+        {"clip_range", o->loss == RLHF__GRPO_LOSS_CISPO && o->pg.clip_range_high >= 0,
+         "loss cispo has the upper bound clip_range_high alone"},
+    };
+    const char *why = rlhf__idle_why(rules, sizeof rules / sizeof *rules, key);
+    return why ? why : rlhf__pg_idle(&o->pg, key);
 }
 
 rlhf_status rlhf__grpo_options_check(const rlhf_host *host, const struct rlhf__grpo_options *o) {

@@ -30,6 +30,9 @@ extern const rlhf_opt rlhf__grpo_option_table[RLHF__GRPO_OPTION_COUNT];
 // Weights of tokens that `loss` stands for: enum rlhf__aggregation. [any]
 int32_t rlhf__grpo_aggregation(const struct rlhf__grpo_options *);
 
+// rlhf_plugin.idle, of a config that starts with struct rlhf__grpo_options. [any]
+const char *rlhf__grpo_idle(const void *config, const char *key);
+
 // Refuses combinations without a meaning, in one sentence through host->fail. [main]
 rlhf_status rlhf__grpo_options_check(const rlhf_host *, const struct rlhf__grpo_options *);
 

@@ -12,6 +12,7 @@
 
 #include <rlhf/draft/iteration.h>
 #include <rlhf/log.h>
+#include <string.h>
 
 enum { STATE_VERSION = 1, ROUND_BYTES = 24 };
 
@@ -147,6 +148,15 @@ static rlhf_status it_load(void *self, const rlhf_istream *in, uint32_t state_ve
     return RLHF_OK;
 }
 
+static const char *it_idle(const void *config, const char *key) {
+    const struct iterative_options *o = config;
+    static const char *const replay[] = {"replay_share", "replay_history", "rm_epochs",
+                                         "rm_batch",     "rm_lr",          "rm_refit"};
+    for (size_t i = 0; !o->replay && i < sizeof replay / sizeof *replay; i++)
+        if (strcmp(replay[i], key) == 0) return "replay is false";
+    return rlhf__grpo_idle(&o->grpo, key);
+}
+
 static const rlhf_opt options[] = {
     RLHF_OPT_I64(struct iterative_options, iteration_phases, 1, 1, 1000000,
                  "phases an iteration; at its end the policy becomes the reference. 1: the "
@@ -193,5 +203,6 @@ static const rlhf_plugin plugin = {
     .save = it_save,
     .load = it_load,
     .ops = &ops,
+    .idle = it_idle,
 };
 RLHF_DEFINE_PLUGIN(plugin)

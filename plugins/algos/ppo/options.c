@@ -1,6 +1,8 @@
 // options.c: see options.h. Sources of the published values: docs/algorithms/ppo.md.
 #include "ppo/options.h"
 
+#include "common/idle.h"
+
 #include <rlhf/log.h>
 
 #define T  struct rlhf__ppo_options
@@ -87,6 +89,28 @@ int32_t rlhf__ppo_has_critic(const struct rlhf__ppo_options *o) {
 int32_t rlhf__ppo_whitens_advantages(const struct rlhf__ppo_options *o) {
     if (o->whiten_advantages == RLHF__PPO_AUTO) return rlhf__ppo_has_critic(o);
     return o->whiten_advantages == RLHF__PPO_ON;
+}
+
+const char *rlhf__ppo_idle(const void *config, const char *key) {
+    const struct rlhf__ppo_options *o = config;
+    const int traces = o->advantage == RLHF__PPO_GAE || o->advantage == RLHF__PPO_BROADCAST_REWARD;
+    const int normal = o->advantage == RLHF__PPO_SEQUENCE || o->advantage == RLHF__PPO_GROUP;
+    const int whitens = o->whiten_rewards || rlhf__ppo_whitens_advantages(o);
+    const int critic = rlhf__ppo_has_critic(o);
+    const struct rlhf__idle rules[] = {
+        {"gamma", !traces, "advantage is neither gae nor broadcast_reward"},
+        {"lambda", !traces, "advantage is neither gae nor broadcast_reward"},
+        {"advantage_eps", !normal, "advantage is neither sequence nor group"},
+        {"advantage_std", !normal, "advantage is neither sequence nor group"},
+        {"whiten_scope", !whitens && o->advantage != RLHF__PPO_SEQUENCE, "nothing is whitened"},
+        {"whiten_scope", o->pg.minibatches == 1, "minibatches is 1"},
+        {"whiten_form", !whitens, "nothing is whitened"},
+        {"whiten_eps", !whitens, "nothing is whitened"},
+        {"value_coef", !critic, "this advantage has no critic"},
+        {"value_clip", !critic, "this advantage has no critic"},
+    };
+    const char *why = rlhf__idle_why(rules, sizeof rules / sizeof *rules, key);
+    return why ? why : rlhf__pg_idle(&o->pg, key);
 }
 
 rlhf_status rlhf__ppo_options_check(const rlhf_host *host, const struct rlhf__ppo_options *o) {

@@ -96,5 +96,6 @@ static const rlhf_plugin plugin = {
     .save = rlhf__pg_save,
     .load = rlhf__pg_load,
     .ops = &ops,
+    .idle = rlhf__ppo_idle,
 };
 RLHF_DEFINE_PLUGIN(plugin)

@@ -1,0 +1,66 @@
+// test_idle.c: which options of the shipped algorithms change nothing, and that the others do not
+// claim so.
+#include "algos/fixture.h"
+
+static const struct {
+    const char *so, *options, *idle; // idle: keys in table order, each with a space before it
+} cases[] = {
+    {"ppo.so", "",
+     " advantage_eps advantage_std kl_target kl_horizon kl_unit kl_measure whiten_scope"},
+    {"ppo.so", "advantage=broadcast_reward",
+     " advantage_eps advantage_std kl_target kl_horizon kl_unit kl_measure whiten_scope"},
+    {"ppo.so", "advantage=one_step,kl_controller=adaptive,minibatches=2",
+     " gamma lambda advantage_eps advantage_std kl_measure"},
+    {"ppo.so", "advantage=sequence,minibatches=2",
+     " gamma lambda kl_target kl_horizon kl_unit kl_measure whiten_form whiten_eps value_coef "
+     "value_clip"},
+    {"ppo.so", "advantage=sequence,whiten_rewards=true,minibatches=2",
+     " gamma lambda kl_target kl_horizon kl_unit kl_measure value_coef value_clip"},
+    {"ppo.so", "advantage=group,group_size=2,minibatches=2",
+     " gamma lambda kl_target kl_horizon kl_unit kl_measure whiten_scope whiten_form whiten_eps "
+     "value_coef value_clip"},
+    {"ppo.so", "advantage=group_mean,group_size=2,whiten_advantages=on,minibatches=2",
+     " gamma lambda advantage_eps advantage_std kl_target kl_horizon kl_unit kl_measure value_coef "
+     "value_clip"},
+    {"ppo.so", "kl_placement=none,minibatches=2",
+     " advantage_eps advantage_std kl_estimator kl_coef kl_target kl_horizon kl_unit"},
+    {"ppo.so", "kl_placement=none,kl_coef=0,epochs=1",
+     " advantage_eps advantage_std kl_estimator kl_target kl_horizon kl_unit whiten_scope "
+     "target_kl"},
+    {"grpo.so", "", " advantage_scope kl_target kl_horizon kl_unit kl_measure target_kl"},
+    {"grpo.so", "epochs=2,kl_coef=0",
+     " advantage_scope kl_estimator kl_target kl_horizon kl_unit kl_measure"},
+    {"grpo.so", "minibatches=2,kl_coef=0,kl_estimator=full",
+     " kl_target kl_horizon kl_unit kl_measure"},
+    {"grpo.so", "minibatches=2,advantage_scale=none,loss=cispo",
+     " advantage_eps advantage_std kl_target kl_horizon kl_unit kl_measure"},
+    {"grpo.so", "minibatches=2,loss=cispo,clip_range_high=4,kl_controller=adaptive",
+     " clip_range kl_measure"},
+    {"grpo_iterative.so", "minibatches=2,kl_controller=adaptive",
+     " replay_share replay_history rm_epochs rm_batch rm_lr rm_refit kl_measure"},
+    {"grpo_iterative.so", "minibatches=2,kl_controller=adaptive,replay=true", " kl_measure"},
+};
+
+static void table(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct algo a;
+        char idle[1024] = "";
+        assert_int_equal(algo_try(&a, cases[i].so, cases[i].options), RLHF_OK);
+        rlhf_opt o;
+        for (uint32_t k = 0;
+             rlhf_opt_at(a.plugin->opts, a.plugin->n_opts, a.plugin->opt_stride, k, &o); k++) {
+            const char *why = a.plugin->idle(a.config.bytes, o.key);
+            if (why) snprintf(idle + strlen(idle), sizeof idle - strlen(idle), " %s", o.key);
+        }
+        if (strcmp(idle, cases[i].idle) != 0)
+            fail_msg("%s:%s: idle are%s, not%s", cases[i].so, cases[i].options, idle,
+                     cases[i].idle);
+        algo_close(&a);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(table)};
+    return cmocka_run_group_tests_name("algos/idle", tests, NULL, NULL);
+}
