@@ -5,7 +5,7 @@
 
 #define PPO                                                                                        \
     "--algo ppo.so --policy model --set policy.init=random --prompts prompts.txt "                 \
-    "--reward period_count.so --set batch.size=4 --set sampling.max_new_tokens=24 "                 \
+    "--reward period_count.so --set batch.size=4 --set sampling.max_new_tokens=24 "                \
     "--set run.phases=1 --set compute.dtype=bf16 "
 
 static void a_claim_that_is_not_kept_ends_the_run(void **state) {
