@@ -46,7 +46,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_L(O, "--stop", stop, "TEXT", "end before this text too, repeatable"),
     RLHF__FLAG_L(O, "--stop-id", stop_id, "ID", "end at this token too, repeatable"),
     RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX, "seed of the draws [1]"),
-    RLHF__WORKPLACE_FLAGS(O, at),
+    RLHF__WORKPLACE_FLAGS(O),
     RLHF__FLAG_SW(O, "--json", json,
                   "one JSON object a line: prompt, response, logp, finished, and the tokens"),
 };

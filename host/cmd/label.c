@@ -34,7 +34,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_I(O, "--max-mib", max_mib, "N", 1, 1 << 20,
                  "MiB of memory that the rows may take [1024]"),
     RLHF__FLAG_SW(O, "--force", force, "replace FILE when it exists"),
-    RLHF__WORKPLACE_FLAGS(O, at),
+    RLHF__WORKPLACE_FLAGS(O),
 };
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)

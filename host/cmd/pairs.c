@@ -48,7 +48,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_L(O, "--set", set, "PATH=VALUE", "one setting, e.g. sampling.temperature=0.7"),
     RLHF__FLAG_SW(O, "--force", force, "replace FILE when it exists"),
     RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX, "seed of the draws [1]"),
-    RLHF__WORKPLACE_FLAGS(O, at),
+    RLHF__WORKPLACE_FLAGS(O),
 };
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)

@@ -10,7 +10,8 @@
 #include "model/session.h"
 #include "report/progress.h"
 
-// --threads, --backend and --dtype. A command embeds it in its options and lists the rows last.
+// --threads, --backend and --dtype. A command has it in its options as `at`, and lists the rows
+// last.
 struct rlhf__workplace_flags {
     const char *backend, *dtype;
     int64_t threads;
@@ -18,7 +19,7 @@ struct rlhf__workplace_flags {
 
 #define RLHF__WORKPLACE_DEFAULTS                                                                   \
     { "cpu", "auto", 0 }
-#define RLHF__WORKPLACE_FLAGS(T, at)                                                               \
+#define RLHF__WORKPLACE_FLAGS(T)                                                                   \
     RLHF__FLAG_I(T, "--threads", at.threads, "N", 0, 1024, "CPU threads; 0: all [0]"),             \
         RLHF__FLAG_S(T, "--backend", at.backend, "NAME", "kernels: cpu or reference [cpu]"),       \
         RLHF__FLAG_S(T, "--dtype", at.dtype, "T", "auto, f32 or bf16 [auto]")
