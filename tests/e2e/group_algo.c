@@ -33,6 +33,7 @@ struct self {
     const struct config *config;
     double split, apart, minibatches; // of the phase
     double said;                      // how many minibatches an epoch has
+    double stale, drawn, foreign;     // sums over rows and tokens, see who_drew
 };
 
 TEST_INSTANCE(struct self)
@@ -51,10 +52,23 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     return RLHF_OK;
 }
 
+// How many steps the weights are ahead of those that drew the rows, which those were, and how many
+// response tokens have another log-prob than the sampler gave.
+static void who_drew(struct self *s, const rlhf_rollout *r) {
+    for (uint32_t i = 0; i < r->n; i++) {
+        s->stale += (double)(r->steps - r->version[i]);
+        s->drawn += (double)r->version[i];
+        for (int32_t t = r->offset[i] + r->prompt_len[i]; t < r->offset[i + 1]; t++)
+            s->foreign += !(r->logp_sampled[t] < 0) || r->logp_sampled[t] != r->logp_old[t];
+    }
+    if (r->logp_sampled == r->logp_old) s->foreign += 1;
+}
+
 // A run of rows of a group that is shorter than group_size is a part of one.
 static rlhf_status advantages(void *self, const rlhf_rollout *r) {
     struct self *s = self;
     s->minibatches++;
+    who_drew(s, r);
     for (uint32_t i = 0, end; i < r->n; i = end) {
         for (end = i + 1; end < r->n && r->group[end] == r->group[i];)
             end++;
@@ -88,7 +102,10 @@ static rlhf_status phase_end(void *self, uint64_t phase) {
     s->host->metric(s->host, "test/minibatches", s->minibatches);
     s->host->metric(s->host, "test/apart", s->apart);
     s->host->metric(s->host, "test/minibatches_said", s->said);
-    s->split = s->apart = s->minibatches = 0;
+    s->host->metric(s->host, "test/stale", s->stale);
+    s->host->metric(s->host, "test/drawn", s->drawn);
+    s->host->metric(s->host, "test/foreign", s->foreign);
+    s->split = s->apart = s->minibatches = s->stale = s->drawn = s->foreign = 0;
     return RLHF_OK;
 }
 

@@ -166,6 +166,7 @@ static void groups_stay_whole(void **state) {
     static const struct {
         int minibatches, split;
     } cases[] = {{1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 1}};
+    static const double stale[] = {16, 16 * 0.5 + 16 * 2.5};
     for (int k = 0; k < 5; k++) {
         char run[16];
         snprintf(run, sizeof run, "g%d", k);
@@ -179,6 +180,11 @@ static void groups_stay_whole(void **state) {
         assert_true(e2e_metric(rows, 1, "test/minibatches") == 2 * cases[k].minibatches);
         assert_int_equal(e2e_metric(rows, 1, "test/split_groups") > 0, cases[k].split);
         assert_true(e2e_metric(rows, 1, "test/apart") == 0);
+        // The second phase's 16 rows, twice each: drawn by what 2 epochs had left, and used while
+        // the weights move on, by a step a minibatch.
+        assert_true(e2e_metric(rows, 1, "test/drawn") == 2 * 16 * 2 * cases[k].minibatches);
+        if (k < 2) assert_true(e2e_metric(rows, 1, "test/stale") == stale[k]);
+        assert_true(e2e_metric(rows, 1, "test/foreign") == 0);
         assert_true(e2e_metric(rows, 1, "sampling/logp_difference/max") == 0);
         json_decref(rows);
     }

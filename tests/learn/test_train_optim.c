@@ -77,7 +77,7 @@ static float weight(struct fixture *f, int i) {
     return w[0];
 }
 
-static struct rlhf__optim *open(struct fixture *f, const struct rlhf__optim_config *c,
+static struct rlhf__optim *made(struct fixture *f, const struct rlhf__optim_config *c,
                                 double head_lr) {
     struct rlhf__optim *o = NULL;
     assert_int_equal(rlhf__optim_create(f->t, f->p, 3, c, head_lr, &o, NULL), RLHF_OK);
@@ -87,7 +87,7 @@ static struct rlhf__optim *open(struct fixture *f, const struct rlhf__optim_conf
 // The first AdamW step moves by the learning rate, whatever the gradient.
 static void groups_have_their_own_rates(void **state) {
     struct fixture *f = *state;
-    struct rlhf__optim *o = open(f, &config, 0.5);
+    struct rlhf__optim *o = made(f, &config, 0.5);
     struct rlhf__optim_report r;
     set_grads(f, 3);
     assert_int_equal(rlhf__optim_step(o, 0.5, 1, &r, NULL), RLHF_OK);
@@ -148,7 +148,7 @@ static void a_range_of_gradients(void **state) {
     assert_int_equal(f->t->alloc(f->t->ctx, sizeof g, &all), RLHF_OK);
     for (int i = 0; i < 3; i++) {
         in[i] = f->p[i];
-        in[i].grad = rlhf_dev_at(all, (uint64_t)(20 * i)); // one float between
+        in[i].grad = rlhf_dev_at(all, 20 * (uint64_t)i); // one float between
     }
     struct rlhf__optim *o = NULL;
     assert_int_equal(rlhf__optim_create(f->t, in, 3, &config, 0, &o, NULL), RLHF_OK);
@@ -171,7 +171,7 @@ static void muon_is_for_trunk_matrices(void **state) {
     struct fixture *f = *state;
     struct rlhf__optim_config c = config;
     c.kind = RLHF__OPTIM_MUON;
-    struct rlhf__optim *o = open(f, &c, 0);
+    struct rlhf__optim *o = made(f, &c, 0);
     char name[64];
     static const char *const want[] = {"momentum.h.w", "m.wte", "v.wte", "m.v", "v.v"};
     rlhf_dev dev;
@@ -199,7 +199,7 @@ static void muon_knows_how_a_matrix_is_stored(void **state) {
         f->p[0].flags = in_out ? RLHF_PARAM_IN_OUT : 0;
         assert_int_equal(f->t->upload(f->t->ctx, f->p[0].value, zero, 16), 0);
         set_grads(f, 1);
-        struct rlhf__optim *o = open(f, &c, 0);
+        struct rlhf__optim *o = made(f, &c, 0);
         assert_int_equal(rlhf__optim_step(o, 1, 1, &r, NULL), RLHF_OK);
         w[in_out] = weight(f, 0);
         rlhf__optim_destroy(o);
@@ -213,7 +213,7 @@ static void the_norm_is_clipped(void **state) {
     struct rlhf__optim_config c = config;
     c.max_grad_norm = 1;
     c.eps = 1; // so that the size of the gradient shows in the step
-    struct rlhf__optim *o = open(f, &c, 0);
+    struct rlhf__optim *o = made(f, &c, 0);
     struct rlhf__optim_report r;
     set_grads(f, 100);
     assert_int_equal(rlhf__optim_step(o, 1, 1, &r, NULL), RLHF_OK);
@@ -225,7 +225,7 @@ static void the_norm_is_clipped(void **state) {
 
 static void what_is_not_finite_is_skipped(void **state) {
     struct fixture *f = *state;
-    struct rlhf__optim *o = open(f, &config, 0);
+    struct rlhf__optim *o = made(f, &config, 0);
     struct rlhf__optim_report r;
     struct rlhf__error err = {0, ""};
     set_grads(f, NAN);
