@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MICROBATCH_TOKENS 4096
-
 struct measured {
     const struct rlhf__eval_options *o;
     struct rlhf__trial with;
@@ -43,7 +41,8 @@ static rlhf_status score_responses(struct measured *m, struct rlhf__error *err) 
     free(keep);
     if (st != RLHF_OK || !m->with.reference) return st;
     struct rlhf__pass_out out = {.logp = m->e.token[RLHF__LOGP_REF]};
-    return rlhf__pass(m->with.reference, &m->e, &m->with.logp_dist, MICROBATCH_TOKENS, &out, err);
+    return rlhf__pass(m->with.reference, &m->e, &m->with.logp_dist, RLHF__MICROBATCH_TOKENS, &out,
+                      err);
 }
 
 // Mean over sequences of sum (log p - log p_ref) over the response: an estimate of the sequence KL.

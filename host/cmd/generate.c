@@ -128,7 +128,7 @@ static rlhf_status print_block(const struct job *j, const struct rlhf__gen_resul
 // ---- sampling ----
 
 // A draw's counter is the text's number, so blocks do not change what comes out.
-static rlhf_status sample_block(const struct job *j, rlhf_gen *session, struct rlhf__gen_request *q,
+static rlhf_status sample_block(const struct job *j, rlhf_gen *cache, struct rlhf__gen_request *q,
                                 struct rlhf__error *err) {
     const int32_t *prompt[BLOCK_ROWS];
     int32_t len[BLOCK_ROWS];
@@ -140,7 +140,7 @@ static rlhf_status sample_block(const struct job *j, rlhf_gen *session, struct r
     }
     q->prompt = prompt;
     q->prompt_len = len;
-    rlhf_status st = rlhf__generate(j->m, session, q, &r, err);
+    rlhf_status st = rlhf__generate(j->m, cache, q, &r, err);
     if (st == RLHF_OK) st = print_block(j, &r, q->first, q->n, err);
     rlhf__gen_result_finish(&r);
     return st;
@@ -152,7 +152,7 @@ static rlhf_status sample(const struct job *j, const struct rlhf__env *env,
     const uint64_t all = (uint64_t)j->prompts.n * (uint64_t)o->n;
     const uint32_t slots = all < RLHF__SLOTS ? (uint32_t)all : RLHF__SLOTS;
     const uint32_t each = o->n < BLOCK_ROWS ? (uint32_t)o->n : BLOCK_ROWS;
-    rlhf_gen *session = NULL;
+    rlhf_gen *cache = NULL;
     rlhf_dist dist = RLHF_DIST(1 / o->temperature, o->top_p, (int32_t)o->top_k, o->greedy);
     struct rlhf__gen_request q = {.prefix_slots = rlhf__prefix_slots(j->m, slots, each),
                                   .max_new = (int32_t)o->max_new,
@@ -165,14 +165,14 @@ static rlhf_status sample(const struct job *j, const struct rlhf__env *env,
                                   .stream = rlhf_rng_stream("generate"),
                                   .cancelled = env->cancelled};
     rlhf_status st = rlhf__model_gen_open(
-        j->m, slots + q.prefix_slots, (uint32_t)((int64_t)j->longest + o->max_new), &session, err);
+        j->m, slots + q.prefix_slots, (uint32_t)((int64_t)j->longest + o->max_new), &cache, err);
     for (uint64_t at = 0; st == RLHF_OK && at < all; at += q.n) {
         q.first = at;
         q.n = (uint32_t)(all - at < BLOCK_ROWS ? all - at : BLOCK_ROWS);
         q.slots = q.n < slots ? q.n : slots;
-        st = sample_block(j, session, &q, err);
+        st = sample_block(j, cache, &q, err);
     }
-    rlhf__model_gen_close(j->m, session);
+    rlhf__model_gen_close(j->m, cache);
     return st;
 }
 

@@ -8,8 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define MICROBATCH_TOKENS 4096
-#define CHUNK_TOKENS      65536 // rows are collected up to this many tokens, then scored
+#define CHUNK_TOKENS 65536 // rows are collected up to this many tokens, then scored
 
 // Rows waiting to be scored, as growing arrays.
 struct chunk {
@@ -57,7 +56,7 @@ static rlhf_status score_text(const struct rlhf__model *m, struct chunk *c,
     if (!logp) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory evaluating");
     rlhf_dist dist = RLHF_DIST_WHOLE;
     struct rlhf__pass_out pass = {.logp = logp};
-    rlhf_status st = rlhf__pass(m, &e, &dist, MICROBATCH_TOKENS, &pass, err);
+    rlhf_status st = rlhf__pass(m, &e, &dist, RLHF__MICROBATCH_TOKENS, &pass, err);
     for (uint32_t i = 0; st == RLHF_OK && i < e.n; i++)
         for (int32_t k = e.offset[i] + e.prompt_len[i]; k < e.offset[i + 1]; k++) {
             out->nats -= (double)logp[k];
@@ -143,7 +142,7 @@ static rlhf_status score_labels(const struct rlhf__model *m, struct chunk *c,
     if (!logits) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory evaluating");
     rlhf_dist dist = RLHF_DIST_WHOLE;
     struct rlhf__pass_out pass = {.score = logits};
-    rlhf_status st = rlhf__pass(m, &e, &dist, MICROBATCH_TOKENS, &pass, err);
+    rlhf_status st = rlhf__pass(m, &e, &dist, RLHF__MICROBATCH_TOKENS, &pass, err);
     for (uint32_t i = 0; st == RLHF_OK && i < e.n; i++)
         count_row(logits + i * width, m->n_labels, c->label.data[i], out);
     free(logits);

@@ -7,8 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define CHUNK_ROWS        64
-#define MICROBATCH_TOKENS 4096
+#define CHUNK_ROWS 64
 
 // One row's k rewards, the preferred one being r[best].
 static void count_row(const float *r, int32_t k, int32_t best,
@@ -39,7 +38,7 @@ static rlhf_status add_logp(const struct rlhf__model *m, const struct rlhf__epis
     rlhf_dist dist = RLHF_DIST_WHOLE;
     float *logp = e->token[RLHF__LOGP_OLD];
     struct rlhf__pass_out pass = {.logp = logp};
-    rlhf_status st = rlhf__pass(m, e, &dist, MICROBATCH_TOKENS, &pass, err);
+    rlhf_status st = rlhf__pass(m, e, &dist, RLHF__MICROBATCH_TOKENS, &pass, err);
     for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++) {
         double sum = 0;
         for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++)

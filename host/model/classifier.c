@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#define MICROBATCH_TOKENS 4096
-
 struct rlhf__classifier {
     struct rlhf__model *model;
 };
@@ -51,7 +49,7 @@ static uint32_t encode(const struct rlhf__classifier *c, uint32_t i, uint32_t n,
     size_t n_ctx = (size_t)c->model->info.n_ctx;
     uint32_t rows = 0;
     ids->n = 0;
-    for (; i < n && (rows == 0 || ids->n + n_ctx <= MICROBATCH_TOKENS); i++, rows++) {
+    for (; i < n && (rows == 0 || ids->n + n_ctx <= RLHF__MICROBATCH_TOKENS); i++, rows++) {
         size_t before = ids->n;
         rlhf_status st =
             rlhf__tokenizer_encode(tok, texts[i], RLHF__ENCODE_TEMPLATE, n_ctx, ids, err);

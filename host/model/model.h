@@ -12,6 +12,8 @@
 
 #include <rlhf/model.h>
 
+#define RLHF__MICROBATCH_TOKENS 4096 // of a forward without gradients, where nobody says
+
 // What a model opens with; shared by all models of a process.
 struct rlhf__model_env {
     const rlhf_compute *compute;
@@ -90,11 +92,11 @@ rlhf_status rlhf__model_refresh(const struct rlhf__model *, struct rlhf__error *
 // Fill params from the plugin, again after values have come or gone. [main]
 rlhf_status rlhf__model_list_params(const struct rlhf__model *, struct rlhf__error *err);
 
-// A generation session of n_slots caches of max_len tokens. [step]
+// A cache of keys and values for n_slots sequences of max_len tokens. [step]
 rlhf_status rlhf__model_gen_open(const struct rlhf__model *, uint32_t n_slots, uint32_t max_len,
                                  rlhf_gen **out, struct rlhf__error *err);
 rlhf_status rlhf__model_gen_step(const struct rlhf__model *, rlhf_gen *, const rlhf_gen_step *,
                                  struct rlhf__error *err);
-void rlhf__model_gen_close(const struct rlhf__model *, rlhf_gen *); // NULL session allowed
+void rlhf__model_gen_close(const struct rlhf__model *, rlhf_gen *); // NULL allowed
 
 #endif

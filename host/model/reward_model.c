@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MICROBATCH_TOKENS 4096
-
 int rlhf__reward_model_is(const json_t *config) {
     struct rlhf__labels labels = {0};
     int one = rlhf__model_is_classifier(config) &&
@@ -142,14 +140,14 @@ static rlhf_status score_rows(const struct rlhf__reward_model *rm, uint32_t n, s
                               const struct rlhf__reward_head *head, float *seq, float *token,
                               struct rlhf__error *err) {
     int32_t n_ctx = rm->model->info.n_ctx;
-    uint32_t most = MICROBATCH_TOKENS > n_ctx ? MICROBATCH_TOKENS : (uint32_t)n_ctx;
+    uint32_t most = RLHF__MICROBATCH_TOKENS > n_ctx ? RLHF__MICROBATCH_TOKENS : (uint32_t)n_ctx;
     int32_t *offset = calloc((size_t)most + 1, sizeof *offset); // a row has a token or more
     float *raw = calloc(2 * (size_t)most, sizeof *raw);
     rlhf_status st = RLHF_OK;
     if (!offset || !raw) st = RLHF__NOMEM(err, "out of memory for the reward model");
     while (st == RLHF_OK && r.to < n) {
         int32_t tokens = length(&r, r.from = r.to++);
-        while (r.to < n && tokens + length(&r, r.to) <= MICROBATCH_TOKENS)
+        while (r.to < n && tokens + length(&r, r.to) <= RLHF__MICROBATCH_TOKENS)
             tokens += length(&r, r.to++);
         for (uint32_t i = r.from; st == RLHF_OK && i < r.to; i++)
             if (length(&r, i) > n_ctx)

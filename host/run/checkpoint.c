@@ -35,7 +35,8 @@ static rlhf_status write_model(struct rlhf__run *r, const struct rlhf__folder *a
     struct rlhf__folder *tokenizer = NULL;
     int32_t dtype = needs_master(r) ? RLHF_BF16 : RLHF_F32;
     rlhf_status st = RLHF_OK;
-    if (r->reward_training) st = rlhf__reward_training_fit(r->reward_training, r->count.phase, err);
+    if (r->reward_training)
+        st = rlhf__reward_training_calibrate(r->reward_training, r->count.phase, err);
     if (st == RLHF_OK) st = rlhf__hf_set_dtype(r->cast.policy->config, dtype, err);
     if (st == RLHF_OK) st = rlhf__hf_config_write(dir, r->cast.policy->config, err);
     if (st == RLHF_OK) st = open_tokenizer(r, all, &tokenizer, err);

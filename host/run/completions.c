@@ -75,7 +75,7 @@ static rlhf_status take_samples(const struct rlhf__phase *p, struct rlhf__error 
     const struct rlhf__episodes *e = &p->x.rows;
     struct rlhf__shown *s = &p->report->shown;
     size_t n = (size_t)(c->samples < e->n ? c->samples : e->n);
-    int compares = rlhf__plan_compares(&p->cast->plan);
+    int compares = rlhf__plan_wants_reference(&p->cast->plan);
     rlhf__shown_finish(s);
     if (c->samples_every == 0 || n == 0) return RLHF_OK;
     rlhf_status st = keep_texts(s, &p->x.scored, n, err);

@@ -14,10 +14,10 @@
 // What of a run the rules go by.
 struct kind {
     int rollout, preferences, reward_model, labelled;
-    int draws;    // responses: a rollout's, or those a reward model is fitted on
-    int compared; // with a reference
-    int value;    // there is a critic
-    int refit;    // a reward model's gain and bias are fitted
+    int draws;      // responses: a rollout's, or those a reward model is fitted on
+    int compared;   // with a reference
+    int value;      // there is a critic
+    int calibrates; // a reward model's gain and bias are fitted
 };
 
 static struct kind kind_of(const rlhf_plan *p) {
@@ -25,9 +25,9 @@ static struct kind kind_of(const rlhf_plan *p) {
                      .preferences = p->source == RLHF_SOURCE_PREFERENCES,
                      .labelled = p->source == RLHF_SOURCE_LABELLED};
     k.reward_model = k.preferences && (p->heads & RLHF_HEAD_SCORE);
-    k.refit = k.reward_model || (p->flags & RLHF_PLAN_REWARD_MODEL);
+    k.calibrates = k.reward_model || (p->flags & RLHF_PLAN_REWARD_MODEL);
     k.draws = k.rollout || k.reward_model;
-    k.compared = k.refit || rlhf__plan_compares(p);
+    k.compared = k.calibrates || rlhf__plan_wants_reference(p);
     k.value = (p->heads & RLHF_HEAD_VALUE) != 0;
     return k;
 }
@@ -69,7 +69,7 @@ rlhf_status rlhf__effect_rules(const struct rlhf__config *c, const char *algo,
         {"score.labels", !k.labelled, 0, algo, "trains no classifier", NULL},
         {"score.pooling", !k.labelled && !k.reward_model, 0, algo,
          "trains no classifier or reward model", NULL},
-        {"score.calibrate", !k.refit && c->score_head.calibrate > 0, 0, algo,
+        {"score.calibrate", !k.calibrates && c->score_head.calibrate > 0, 0, algo,
          "trains no reward model", NULL},
         {"optim.muon_", c->optim.kind != RLHF__OPTIM_MUON, 0, NULL, "optim.kind is adamw", NULL},
         {"optim.final_scale", constant, 0, NULL, "optim.schedule is constant", NULL},

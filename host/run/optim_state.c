@@ -115,12 +115,12 @@ static rlhf_status read_tensor(const struct rlhf__optim *o, uint32_t i,
     struct tensor t;
     rlhf_status st = tensor_init(&t, o, i, err);
     const struct rlhf__tensor *from = rlhf__weights_find(file, t.name);
-    if (st == RLHF_OK && !from)
+    if (st == RLHF_OK && from) st = tensor_read(&t, from, err);
+    if (!from)
         st = rlhf__fail(err, RLHF_E_INVALID,
                         "%s has no tensor %s: optim.kind must stay what it was when a run is "
                         "resumed",
                         path, t.name);
-    if (st == RLHF_OK) st = tensor_read(&t, from, err);
     free(t.host);
     return st;
 }

@@ -45,7 +45,7 @@ static void report_times(const struct rlhf__phase *p) {
     if (!rlhf__cast_pays(p->cast)) return;
     set(p, "time/rollout", x->rollout);
     set(p, "time/reward", x->reward);
-    if (rlhf__plan_compares(&p->cast->plan)) set(p, "time/reference", x->reference);
+    if (rlhf__plan_wants_reference(&p->cast->plan)) set(p, "time/reference", x->reference);
     if (x->rollout > 0) {
         set(p, "perf/rollout_tokens_per_s", (double)p->x.sampled / x->rollout);
         set(p, "perf/rollout_model_tokens_per_s", (double)p->x.tokens / x->rollout);

@@ -37,7 +37,7 @@ static rlhf_status score(struct rlhf__phase *p, struct rlhf__error *err) {
 static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;
     struct rlhf__episodes *e = &p->x.rows;
-    if (!rlhf__plan_compares(&cast->plan)) return RLHF_OK;
+    if (!rlhf__plan_wants_reference(&cast->plan)) return RLHF_OK;
     rlhf__progress_note(p->report->progress, "reference");
     struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF],
                                  .watch = rlhf__progress_watch(p->report->progress),

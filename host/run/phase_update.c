@@ -32,7 +32,7 @@ static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__episodes
                       .token_reward = e->token[RLHF__TOKEN_REWARD],
                       .logp_old = e->token[RLHF__LOGP_OLD],
                       .logp_ref =
-                          rlhf__plan_compares(&cast->plan) ? e->token[RLHF__LOGP_REF] : NULL,
+                          rlhf__plan_wants_reference(&cast->plan) ? e->token[RLHF__LOGP_REF] : NULL,
                       .value_old = value ? e->token[RLHF__VALUE_OLD] : NULL,
                       .advantage = e->token[RLHF__ADVANTAGE],
                       .returns = e->token[RLHF__RETURNS],
@@ -55,7 +55,7 @@ static rlhf_status log_rows(const struct rlhf__phase *p, struct rlhf__error *err
     if (!prompt) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
     for (uint32_t i = 0; i < e->n; i++)
         prompt[i] = rlhf__prompts_get(p->feed->prompts, e->source[i]).row;
-    uint32_t flags = rlhf__plan_compares(&p->cast->plan) ? RLHF__LOG_REFERENCE : 0;
+    uint32_t flags = rlhf__plan_wants_reference(&p->cast->plan) ? RLHF__LOG_REFERENCE : 0;
     if (p->cast->plan.heads & RLHF_HEAD_VALUE) flags |= RLHF__LOG_VALUE;
     if (!minibatch_scope(p)) flags |= RLHF__LOG_ADVANTAGES;
     rlhf__rollout_log_rows(p->report->rollout_log, p->count->phase + 1, e, prompt, flags);

@@ -153,6 +153,6 @@ rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *
     return RLHF_OK;
 }
 
-int rlhf__plan_compares(const rlhf_plan *plan) {
+int rlhf__plan_wants_reference(const rlhf_plan *plan) {
     return (plan->flags & RLHF_PLAN_REFERENCE) || (plan->heads & RLHF_HEAD_KL);
 }

@@ -18,6 +18,6 @@ rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *
                             const rlhf_plan *is, struct rlhf__error *err);
 
 // 1 when the plan wants to know what the reference says of the rows. [any]
-int rlhf__plan_compares(const rlhf_plan *plan);
+int rlhf__plan_wants_reference(const rlhf_plan *plan);
 
 #endif

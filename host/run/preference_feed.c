@@ -36,7 +36,7 @@ static struct rlhf__order *preference_order(struct rlhf__feed *f) {
 static rlhf_status report_head(struct rlhf__reward_training *r, const struct rlhf__held_out *h,
                                struct rlhf__error *err) {
     if (!r || r->samples.n == 0 || (!h->due && h->phase > 1)) return RLHF_OK;
-    rlhf_status st = h->due ? rlhf__reward_training_fit(r, h->phase, err) : RLHF_OK;
+    rlhf_status st = h->due ? rlhf__reward_training_calibrate(r, h->phase, err) : RLHF_OK;
     const struct rlhf__reward_head *head = h->due ? &r->written : &r->head;
     if (st != RLHF_OK) return st;
     rlhf__metrics_set(h->metrics, "reward_model/gain", head->gain);

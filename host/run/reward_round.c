@@ -160,7 +160,8 @@ static rlhf_status calibrate(struct rlhf__reward_round *r, const struct rlhf__ep
     return st;
 }
 
-static rlhf_status refit(struct rlhf__reward_round *r, uint64_t syncs, struct rlhf__error *err) {
+static rlhf_status recalibrate(struct rlhf__reward_round *r, uint64_t syncs,
+                               struct rlhf__error *err) {
     uint32_t n = (uint32_t)r->config->score_head.calibrate;
     struct rlhf__episodes e = {0};
     if (n == 0) return RLHF_OK;
@@ -186,5 +187,5 @@ rlhf_status rlhf__reward_round_run(struct rlhf__reward_round *r, struct rlhf__re
     if (st != RLHF_OK) return st;
     rlhf__replay_retire(replay, (size_t)u->history_max);
     report->history = (int64_t)replay->n_history;
-    return n > 0 && u->refit ? refit(r, syncs, err) : RLHF_OK;
+    return n > 0 && u->refit ? recalibrate(r, syncs, err) : RLHF_OK;
 }

@@ -102,8 +102,8 @@ static rlhf_status sample(const struct rlhf__feed_env *env, const volatile sig_a
 
 // ---- the head ----
 
-static rlhf_status fit(struct rlhf__reward_training *r, struct rlhf__reward_head *head,
-                       struct rlhf__error *err) {
+static rlhf_status calibrate(struct rlhf__reward_training *r, struct rlhf__reward_head *head,
+                             struct rlhf__error *err) {
     const struct rlhf__episodes *e = &r->samples;
     struct rlhf__reward_model rm = {r->model, *head};
     int fitted = 0;
@@ -142,12 +142,12 @@ rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
     struct rlhf__reward_training *r = calloc(1, sizeof *r);
     if (!r) return RLHF__NOMEM(err, "out of memory for the reward model");
     r->model = policy;
-    r->fitted = -1;
+    r->calibrated = -1;
     rlhf_status st = choose_head(env, &r->head, &fresh, err);
     if (st == RLHF_OK && samples) st = open_reference(env, models, was_classifier, &own, err);
     if (st == RLHF_OK && samples) st = sample(env, cancelled, own, rows, &r->samples, err);
     rlhf__model_close(own);
-    if (st == RLHF_OK && fresh) st = fit(r, &r->head, err);
+    if (st == RLHF_OK && fresh) st = calibrate(r, &r->head, err);
     r->written = r->head;
     if (st == RLHF_OK) st = rlhf__reward_model_config(policy, &r->written, err);
     if (st != RLHF_OK) {
@@ -173,11 +173,11 @@ const struct rlhf__reward_head *rlhf__reward_training_head(const struct rlhf__re
     return r ? &r->head : NULL;
 }
 
-rlhf_status rlhf__reward_training_fit(struct rlhf__reward_training *r, int64_t phase,
-                                      struct rlhf__error *err) {
-    if (r->fitted == phase) return RLHF_OK;
-    rlhf_status st = fit(r, &r->written, err);
+rlhf_status rlhf__reward_training_calibrate(struct rlhf__reward_training *r, int64_t phase,
+                                            struct rlhf__error *err) {
+    if (r->calibrated == phase) return RLHF_OK;
+    rlhf_status st = calibrate(r, &r->written, err);
     if (st == RLHF_OK) st = rlhf__reward_model_config(r->model, &r->written, err);
-    if (st == RLHF_OK) r->fitted = phase;
+    if (st == RLHF_OK) r->calibrated = phase;
     return st;
 }

@@ -20,7 +20,7 @@ struct rlhf__reward_training {
     struct rlhf__reward_head head;    // of the training steps
     struct rlhf__reward_head written; // of checkpoints: the newest fit
     struct rlhf__episodes samples;    // n = 0: nothing is fitted
-    int64_t fitted;                   // phases done when `written` was fitted; -1 = never
+    int64_t calibrated;               // phases done when `written` was calibrated; -1 = never
 };
 
 // For the cast's policy, whose config.json becomes a reward model's. Draws the samples, responses
@@ -40,8 +40,8 @@ const struct rlhf__reward_head *rlhf__reward_training_head(const struct rlhf__re
 
 // Fit `written` for the weights as they are after `phase` phases (nothing when that was done) and
 // put it into the model's config. [step]
-rlhf_status rlhf__reward_training_fit(struct rlhf__reward_training *, int64_t phase,
-                                      struct rlhf__error *err);
+rlhf_status rlhf__reward_training_calibrate(struct rlhf__reward_training *, int64_t phase,
+                                            struct rlhf__error *err);
 
 // state/reward_head.json and state/samples.safetensors of a checkpoint; STATE/... [main]
 rlhf_status rlhf__reward_training_save(const struct rlhf__reward_training *,

@@ -59,9 +59,9 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s wants a value head, but value.kind is none; linear or mlp is allowed",
                           cast->algo->plugin->desc.id);
-    st =
-        rlhf__early_stop_check(&c->early_stop, r->req->algo->file,
-                               plan->source == RLHF_SOURCE_ROLLOUT, rlhf__plan_compares(plan), err);
+    st = rlhf__early_stop_check(&c->early_stop, r->req->algo->file,
+                                plan->source == RLHF_SOURCE_ROLLOUT,
+                                rlhf__plan_wants_reference(plan), err);
     return st == RLHF_OK ? rlhf__effect_rules(c, r->req->algo->file, plan, r->report.log, err) : st;
 }
 

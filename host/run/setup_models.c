@@ -122,7 +122,7 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
     const struct rlhf__config *c = r->config;
     struct rlhf__cast *cast = &r->cast;
     // A reward model that is trained is fitted on samples of the reference.
-    if (!rlhf__plan_compares(&cast->plan) && !(cast->plan.flags & RLHF_PLAN_REWARD_MODEL))
+    if (!rlhf__plan_wants_reference(&cast->plan) && !(cast->plan.flags & RLHF_PLAN_REWARD_MODEL))
         return RLHF_OK;
     char dir[RLHF__PATH_CAP];
     rlhf__default_model(r->req->env->dirs, "policy", dir);

@@ -24,7 +24,7 @@ struct decoder {
     struct rlhf__gen_result *out;
     uint32_t waiting;      // next sequence to start
     struct row *row;       // [slots]
-    struct prefix *shared; // [prefix_slots], in the session's caches after the slots
+    struct prefix *shared; // [prefix_slots], in the cache after the slots
     int32_t *slot, *start, *offset, *next, *ids, *prefix;
     uint8_t *silent;
     uint64_t *counter;
@@ -227,7 +227,7 @@ static rlhf_status take(struct decoder *d, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen *session,
+static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen *cache,
                        struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;
     for (;;) {
@@ -251,13 +251,13 @@ static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen 
                               .prefix = q->prefix_slots ? d->prefix : NULL,
                               .silent = q->prefix_slots ? d->silent : NULL,
                               .support = d->support};
-        rlhf_status st = rlhf__model_gen_step(m, session, &step, err);
+        rlhf_status st = rlhf__model_gen_step(m, cache, &step, err);
         if (st == RLHF_OK) st = take(d, err);
         if (st != RLHF_OK) return st;
     }
 }
 
-rlhf_status rlhf__generate(const struct rlhf__model *m, rlhf_gen *session,
+rlhf_status rlhf__generate(const struct rlhf__model *m, rlhf_gen *cache,
                            const struct rlhf__gen_request *q, struct rlhf__gen_result *out,
                            struct rlhf__error *err) {
     size_t words = q->keep_support ? rlhf_support_words(m->info.n_vocab) : 0;
@@ -265,7 +265,7 @@ rlhf_status rlhf__generate(const struct rlhf__model *m, rlhf_gen *session,
     if (st != RLHF_OK) return st;
     struct decoder d;
     st = decoder_init(&d, q, words, out, err);
-    if (st == RLHF_OK) st = run(&d, m, session, err);
+    if (st == RLHF_OK) st = run(&d, m, cache, err);
     decoder_finish(&d);
     if (st != RLHF_OK) rlhf__gen_result_finish(out);
     return st;

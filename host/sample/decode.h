@@ -52,9 +52,9 @@ struct rlhf__gen_result {
 // more. [any]
 uint32_t rlhf__prefix_slots(const struct rlhf__model *, uint32_t slots, uint32_t group);
 
-// A session must have slots + prefix_slots caches of at least prompt + max_new - 1 tokens. The
-// result is allocated; release with rlhf__gen_result_finish. [step]
-rlhf_status rlhf__generate(const struct rlhf__model *, rlhf_gen *session,
+// A cache must have room for slots + prefix_slots sequences of at least prompt + max_new - 1
+// tokens. The result is allocated; release with rlhf__gen_result_finish. [step]
+rlhf_status rlhf__generate(const struct rlhf__model *, rlhf_gen *cache,
                            const struct rlhf__gen_request *, struct rlhf__gen_result *,
                            struct rlhf__error *err);
 void rlhf__gen_result_finish(struct rlhf__gen_result *); // accepts a zeroed one [any]
