@@ -27,7 +27,7 @@ static void count_row(const float *r, int32_t k, int32_t best,
 }
 
 // What is measured: a reward model, or (rm NULL) a policy with or without a reference.
-struct judge {
+struct measured {
     const struct rlhf__reward_model *rm;
     const struct rlhf__model *policy, *reference;
 };
@@ -48,22 +48,22 @@ static rlhf_status add_logp(const struct rlhf__model *m, const struct rlhf__epis
     return st;
 }
 
-static rlhf_status score(const struct judge *j, const struct rlhf__episodes *e,
+static rlhf_status score(const struct measured *m, const struct rlhf__episodes *e,
                          struct rlhf__error *err) {
-    if (j->rm)
-        return rlhf__reward_model_score(j->rm, e->n, e->ids, e->offset, e->prompt_len, 0, e->score,
+    if (m->rm)
+        return rlhf__reward_model_score(m->rm, e->n, e->ids, e->offset, e->prompt_len, 0, e->score,
                                         NULL, err);
-    rlhf_status st = add_logp(j->policy, e, 1, err);
-    return st == RLHF_OK && j->reference ? add_logp(j->reference, e, -1, err) : st;
+    rlhf_status st = add_logp(m->policy, e, 1, err);
+    return st == RLHF_OK && m->reference ? add_logp(m->reference, e, -1, err) : st;
 }
 
-static rlhf_status score_rows(const struct judge *j, const struct rlhf__preferences *set,
+static rlhf_status score_rows(const struct measured *m, const struct rlhf__preferences *set,
                               const int64_t *pick, uint32_t n, struct rlhf__preference_quality *out,
                               struct rlhf__error *err) {
     struct rlhf__episodes e = {0};
     rlhf_status st = rlhf__preference_rows(set, pick, n, &e, err);
     if (st != RLHF_OK) return st;
-    st = score(j, &e, err);
+    st = score(m, &e, err);
     uint32_t at = 0;
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
         struct rlhf__preference p = rlhf__preferences_get(set, pick[i]);
@@ -74,7 +74,7 @@ static rlhf_status score_rows(const struct judge *j, const struct rlhf__preferen
     return st;
 }
 
-static rlhf_status measure(const struct judge *j, const struct rlhf__preferences *set,
+static rlhf_status measure(const struct measured *m, const struct rlhf__preferences *set,
                            struct rlhf__preference_quality *out, struct rlhf__error *err) {
     int64_t rows = rlhf__preferences_count(set), pick[CHUNK_ROWS];
     rlhf_status st = RLHF_OK;
@@ -83,7 +83,7 @@ static rlhf_status measure(const struct judge *j, const struct rlhf__preferences
         uint32_t n = (uint32_t)(rows - at < CHUNK_ROWS ? rows - at : CHUNK_ROWS);
         for (uint32_t i = 0; i < n; i++)
             pick[i] = at + i;
-        st = score_rows(j, set, pick, n, out, err);
+        st = score_rows(m, set, pick, n, out, err);
     }
     return st;
 }
@@ -92,7 +92,7 @@ rlhf_status rlhf__evaluate_preferences(const struct rlhf__reward_model *rm,
                                        const struct rlhf__preferences *set,
                                        struct rlhf__preference_quality *out,
                                        struct rlhf__error *err) {
-    return measure(&(struct judge){.rm = rm}, set, out, err);
+    return measure(&(struct measured){.rm = rm}, set, out, err);
 }
 
 rlhf_status rlhf__evaluate_policy_preferences(const struct rlhf__model *policy,
@@ -100,5 +100,5 @@ rlhf_status rlhf__evaluate_policy_preferences(const struct rlhf__model *policy,
                                               const struct rlhf__preferences *set,
                                               struct rlhf__preference_quality *out,
                                               struct rlhf__error *err) {
-    return measure(&(struct judge){.policy = policy, .reference = reference}, set, out, err);
+    return measure(&(struct measured){.policy = policy, .reference = reference}, set, out, err);
 }
