@@ -141,15 +141,6 @@ void RLHF__HOT(attn)(const struct rlhf__attn_item *it) {
     }
 }
 
-// Asks for n short pieces of keys and values, `stride` bytes apart.
-static void fetch_rows(const char *k, const char *v, size_t n, size_t stride, size_t bytes) {
-    for (size_t j = 0; j < n; j++)
-        for (size_t c = 0; c < bytes; c += 64) {
-            _mm_prefetch(k + j * stride + c, _MM_HINT_T1);
-            _mm_prefetch(v + j * stride + c, _MM_HINT_T1);
-        }
-}
-
 // Queries t .. t+nr-1 of a run. kt holds the prefix as far as whole vectors of it go; the keys from
 // there on are read where they lie, as are all values.
 static void run_tile(const struct rlhf__attn_run *run, const float *kt, float *s, size_t lds,
@@ -167,9 +158,6 @@ static void run_tile(const struct rlhf__attn_run *run, const float *kt, float *s
     for (size_t r = 0; r < nr; r++) {
         size_t nk = (size_t)run->start[t + r] + 1, own = (size_t)run->base[t + r] * ks;
         struct keys keys = {it->pk, (const char *)it->k + own, np, ks};
-        if (it->next_kv)
-            fetch_rows(keys.b + it->next_kv, (const char *)it->v + own + it->next_kv, nk - np, ks,
-                       hd * es);
         dots_row(it, s + r * lds, q + r * qs, &keys, packed, nk, &none);
         sum[r] = softmax_row(s + r * lds, nk, &max[r]);
     }
@@ -190,10 +178,6 @@ void RLHF__HOT(attn_run)(const struct rlhf__attn_run *run) {
     pack_keys(kt, &prefix, 0, np / VF_LANES * VF_LANES, units);
     for (size_t t = 0; t < it->nq; t += TILE_ROWS) {
         size_t nr = it->nq - t < TILE_ROWS ? it->nq - t : TILE_ROWS;
-        size_t j = np * t / it->nq, end = np * (t + nr) / it->nq;
-        if (it->next_kv)
-            fetch_rows((const char *)it->pk + it->next_kv + j * ks,
-                       (const char *)it->pv + it->next_kv + j * ks, end - j, ks, 4 * units);
         run_tile(run, kt, s, lds, o, t, nr);
     }
 }

@@ -42,8 +42,8 @@ struct rlhf__attn_item {
 
 // One head of consecutive rows, nq in number, that have one query each and share a prefix; head_dim
 // is a multiple of 16. Of `it`: q, out and lse are those of the first row, k and v are at key 0 of
-// the whole cache, nk is the largest number of keys; start, causal, ahead_*, next_q and next_out
-// are not read. Row t has start[t] + 1 keys, those behind the prefix from key base[t] of k and v
+// the whole cache, nk is the largest number of keys; start, causal, ahead_* and next_* are
+// not read. Row t has start[t] + 1 keys, those behind the prefix from key base[t] of k and v
 // on.
 struct rlhf__attn_run {
     struct rlhf__attn_item it;
