@@ -9,8 +9,8 @@
 
 #include <omp.h>
 
-// Widest head: the hot loops keep a row of it in registers and on the stack. A wider one is refused
-// by name (check: multiples of 8 up to this).
+// Widest head that hot/hot.h promises to take and tests/kernels try; a wider one is refused with a
+// sentence. Scratch is sized by the head's own width.
 enum { HEAD_DIM_MAX = 128 };
 enum { LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 
@@ -92,7 +92,8 @@ static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, 
 }
 
 // Where the next item's rows are, as seen from this one: the next head, or the next row's first.
-// Training rows of 64 tokens, measured as above: 1 to 3 % of forward, nothing that shows of backward.
+// Training rows of 64 tokens, measured as above: 1 to 3 % of forward, nothing that shows of
+// backward.
 static void look_next(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf_ragged *r,
                       size_t i, size_t h, size_t es) {
     const int32_t *off = rlhf__cpu_i32(r->offset), *base = rlhf__cpu_i32(r->kv_base);

@@ -139,7 +139,7 @@ static uint64_t decode_against_prefill(const struct backend *b, int32_t dtype) {
             start[i] = t;
             ids[i] = text[i][t];
             offset[i + 1] = i + 1;
-            counter[i] = (uint64_t)(i * CONTEXT + t);
+            counter[i] = (uint64_t)i * CONTEXT + (uint64_t)t;
         }
         const rlhf_gen_step s = {.size = sizeof s,
                                  .n = ROWS,
