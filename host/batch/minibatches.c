@@ -11,7 +11,7 @@ void rlhf__minibatches_finish(struct rlhf__minibatches *m) {
     memset(m, 0, sizeof *m);
 }
 
-rlhf_status rlhf__minibatches_init(struct rlhf__minibatches *m, const struct rlhf__episodes *e,
+rlhf_status rlhf__minibatches_init(struct rlhf__minibatches *m, const struct rlhf__rows *e,
                                    uint32_t want, int whole, int ascending,
                                    struct rlhf__error *err) {
     size_t n = e->n;
@@ -24,7 +24,7 @@ rlhf_status rlhf__minibatches_init(struct rlhf__minibatches *m, const struct rlh
         rlhf__minibatches_finish(m);
         return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
     }
-    for (uint32_t i = 0; i < e->n; i = rlhf__episodes_group_end(e, i))
+    for (uint32_t i = 0; i < e->n; i = rlhf__rows_group_end(e, i))
         m->begin[groups++] = i;
     // Rows may have been dropped since the sizes were checked: fewer groups than minibatches then
     // make fewer minibatches, if they must be whole.

@@ -5,7 +5,7 @@
 #ifndef RLHF_HOST_MINIBATCHES_H
 #define RLHF_HOST_MINIBATCHES_H
 
-#include "batch/episodes.h"
+#include "batch/rows.h"
 
 // A unit is a group or a row. Minibatch k has the units unit[k * units / parts .. (k + 1) * units /
 // parts) of an epoch.
@@ -22,7 +22,7 @@ struct rlhf__minibatches {
 // never split; ascending = 1: rows of a minibatch are sorted, so that single rows of a group stand
 // together. The first epoch's units are in order until they are shuffled. Release with
 // rlhf__minibatches_finish. Errors: RLHF_E_NOMEM. [any]
-rlhf_status rlhf__minibatches_init(struct rlhf__minibatches *m, const struct rlhf__episodes *e,
+rlhf_status rlhf__minibatches_init(struct rlhf__minibatches *m, const struct rlhf__rows *e,
                                    uint32_t want, int whole, int ascending,
                                    struct rlhf__error *err);
 void rlhf__minibatches_finish(struct rlhf__minibatches *m); // accepts a zeroed one [any]

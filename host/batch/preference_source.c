@@ -29,7 +29,7 @@ void rlhf__preference_source_finish(struct rlhf__preference_source *s) {
 
 // Rows *at.. of e: the responses of one preference.
 static void put_group(const struct rlhf__preference *p, int64_t source, int32_t group,
-                      struct rlhf__episodes *e, uint32_t *at) {
+                      struct rlhf__rows *e, uint32_t *at) {
     const int32_t *ids = p->ids;
     for (int32_t j = 0; j < p->n; j++, ++*at) {
         int32_t *to = e->ids + e->offset[*at];
@@ -45,7 +45,7 @@ static void put_group(const struct rlhf__preference *p, int64_t source, int32_t 
 }
 
 rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int64_t *pick,
-                                  uint32_t n, struct rlhf__episodes *e, struct rlhf__error *err) {
+                                  uint32_t n, struct rlhf__rows *e, struct rlhf__error *err) {
     int64_t rows = 0, total = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct rlhf__preference p = rlhf__preferences_get(set, pick[i]);
@@ -55,7 +55,7 @@ rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int
     if (total > INT32_MAX)
         return rlhf__fail(err, RLHF_E_INVALID, "a batch of %lld tokens is too large",
                           (long long)total);
-    rlhf_status st = rlhf__episodes_init(e, (uint32_t)rows, (uint32_t)total, err);
+    rlhf_status st = rlhf__rows_init(e, (uint32_t)rows, (uint32_t)total, err);
     if (st != RLHF_OK) return st;
     e->flags = RLHF__SHARE_PROMPTS | RLHF__WHOLE_GROUPS;
     uint32_t at = 0;
@@ -66,8 +66,8 @@ rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int
     return RLHF_OK;
 }
 
-rlhf_status rlhf__preference_source_next(struct rlhf__preference_source *s,
-                                         struct rlhf__episodes *e, struct rlhf__error *err) {
+rlhf_status rlhf__preference_source_next(struct rlhf__preference_source *s, struct rlhf__rows *e,
+                                         struct rlhf__error *err) {
     int64_t *pick = NULL;
     uint32_t n, total;
     rlhf_status st = rlhf__batches_next(&s->batches, &pick, &n, &total, err);

@@ -5,7 +5,7 @@
 #ifndef RLHF_HOST_PREFERENCE_SOURCE_H
 #define RLHF_HOST_PREFERENCE_SOURCE_H
 
-#include "batch/episodes.h"
+#include "batch/rows.h"
 #include "data/batches.h"
 #include "data/preferences.h"
 
@@ -24,13 +24,13 @@ rlhf_status rlhf__preference_source_open(struct rlhf__preference_source *s,
 void rlhf__preference_source_finish(struct rlhf__preference_source *); // zeroed allowed [main]
 
 // The next batch. *e must be zeroed or finished. [main]
-rlhf_status rlhf__preference_source_next(struct rlhf__preference_source *s,
-                                         struct rlhf__episodes *e, struct rlhf__error *err);
+rlhf_status rlhf__preference_source_next(struct rlhf__preference_source *s, struct rlhf__rows *e,
+                                         struct rlhf__error *err);
 
 // Rows pick[0..n) of a set, written out: every response behind its prompt, flags SHARE_PROMPTS and
 // WHOLE_GROUPS, source the row in the set. *e must be zeroed or finished. Errors: RLHF_E_INVALID
 // (over 2^31 - 1 tokens), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int64_t *pick,
-                                  uint32_t n, struct rlhf__episodes *e, struct rlhf__error *err);
+                                  uint32_t n, struct rlhf__rows *e, struct rlhf__error *err);
 
 #endif

@@ -157,7 +157,7 @@ rlhf_status rlhf__replay_round(const struct rlhf__replay *r, uint64_t seed, int3
 
 // ---- rows ----
 
-static void fill_row(const struct rlhf__replay *r, struct rlhf__episodes *e, uint32_t row,
+static void fill_row(const struct rlhf__replay *r, struct rlhf__rows *e, uint32_t row,
                      const struct rlhf__replay_pair *p, int chosen) {
     int32_t n = chosen ? p->chosen : p->rejected;
     const int32_t *prompt = r->ids.data + p->at;
@@ -171,7 +171,7 @@ static void fill_row(const struct rlhf__replay *r, struct rlhf__episodes *e, uin
 }
 
 rlhf_status rlhf__replay_rows(const struct rlhf__replay *r, const uint32_t *pick, uint32_t n,
-                              struct rlhf__episodes *e, struct rlhf__error *err) {
+                              struct rlhf__rows *e, struct rlhf__error *err) {
     uint64_t total = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct rlhf__replay_pair *p = &r->pair[pick[i]];
@@ -180,7 +180,7 @@ rlhf_status rlhf__replay_rows(const struct rlhf__replay *r, const uint32_t *pick
     if (total > INT32_MAX || n > INT32_MAX / 2)
         return rlhf__fail(err, RLHF_E_INVALID, "%u pairs of %llu tokens are too many for one step",
                           n, (unsigned long long)total);
-    rlhf_status st = rlhf__episodes_init(e, 2 * n, (uint32_t)total, err);
+    rlhf_status st = rlhf__rows_init(e, 2 * n, (uint32_t)total, err);
     if (st != RLHF_OK) return st;
     e->flags = RLHF__SHARE_PROMPTS | RLHF__WHOLE_GROUPS;
     for (uint32_t i = 0; i < n; i++) {

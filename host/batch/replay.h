@@ -6,7 +6,7 @@
 #define RLHF_HOST_REPLAY_H
 
 #include "base/folder.h"
-#include "batch/episodes.h"
+#include "batch/rows.h"
 #include "text/ids.h"
 
 // Where a pair lies in ids: the prompt, the chosen response, the rejected response.
@@ -46,7 +46,7 @@ rlhf_status rlhf__replay_round(const struct rlhf__replay *r, uint64_t seed, int3
 // position as group; a pair is never split and may share its prompt. *e must be zeroed or finished.
 // Errors: RLHF_E_NOMEM, RLHF_E_INVALID (too many tokens). [any]
 rlhf_status rlhf__replay_rows(const struct rlhf__replay *r, const uint32_t *pick, uint32_t n,
-                              struct rlhf__episodes *e, struct rlhf__error *err);
+                              struct rlhf__rows *e, struct rlhf__error *err);
 
 // A round is over: its fresh pairs are history, of which the newest `keep` stay (0 = all). [main]
 void rlhf__replay_retire(struct rlhf__replay *r, size_t keep);

@@ -39,15 +39,15 @@ static int32_t add_row(struct writer *w, const int32_t *ids, int32_t n, int32_t 
 }
 
 // End of the run of rows from `i` on that share a prompt, within [i, to).
-static uint32_t run_end(const struct rlhf__episodes *e, uint32_t i, uint32_t to, int share) {
+static uint32_t run_end(const struct rlhf__rows *e, uint32_t i, uint32_t to, int share) {
     uint32_t end = i + 1;
-    while (share && end < to && rlhf__episodes_same_prompt(e, end))
+    while (share && end < to && rlhf__rows_same_prompt(e, end))
         end++;
     return end;
 }
 
 static void write_compact(struct rlhf__shared_batch *b, struct writer *w,
-                          const struct rlhf__episodes *e, uint32_t from, uint32_t to, int share) {
+                          const struct rlhf__rows *e, uint32_t from, uint32_t to, int share) {
     w->offset[0] = 0;
     for (uint32_t i = from, end; i < to; i = end) {
         end = run_end(e, i, to, share);
@@ -63,7 +63,7 @@ static void write_compact(struct rlhf__shared_batch *b, struct writer *w,
     }
 }
 
-rlhf_status rlhf__shared_batch_fill(struct rlhf__shared_batch *b, const struct rlhf__episodes *e,
+rlhf_status rlhf__shared_batch_fill(struct rlhf__shared_batch *b, const struct rlhf__rows *e,
                                     uint32_t from, uint32_t to, int share,
                                     struct rlhf__error *err) {
     size_t n = to - from, rows = n + n / 2;
@@ -77,7 +77,7 @@ rlhf_status rlhf__shared_batch_fill(struct rlhf__shared_batch *b, const struct r
     w.prefix = w.prompt_len + rows;
     w.ids = w.prefix + rows;
     b->is_shared = 0;
-    b->full = b->compact = rlhf__episodes_batch(e, from, to, b->offset);
+    b->full = b->compact = rlhf__rows_batch(e, from, to, b->offset);
     if (!share) return RLHF_OK;
     write_compact(b, &w, e, from, to, share);
     if (b->is_shared)

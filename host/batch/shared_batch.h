@@ -3,14 +3,14 @@
 // with the same prompt share it (rlhf_batch.prefix): one row with the prompt but its last token,
 // then for each of them its last prompt token and its response.
 //
-// It moves numbers between the two layouts. It runs no model and chooses no slices (episodes.h).
+// It moves numbers between the two layouts. It runs no model and chooses no slices (rows.h).
 #ifndef RLHF_HOST_SHARED_BATCH_H
 #define RLHF_HOST_SHARED_BATCH_H
 
-#include "batch/episodes.h"
+#include "batch/rows.h"
 
 struct rlhf__shared_batch {
-    rlhf_batch full;    // the rows as they are; points into the episodes
+    rlhf_batch full;    // the rows as they are; points into the batch
     rlhf_batch compact; // the same tokens for the model; equal to full when nothing is shared
     int32_t *ints;      // the arrays of both, one block
     size_t ints_cap;
@@ -22,7 +22,7 @@ struct rlhf__shared_batch {
 
 // Lay out rows [from, to) of e; share = 0: nothing is shared. Arrays are kept from call to call;
 // release with rlhf__shared_batch_finish. e must outlive the use. Errors: RLHF_E_NOMEM. [any]
-rlhf_status rlhf__shared_batch_fill(struct rlhf__shared_batch *, const struct rlhf__episodes *e,
+rlhf_status rlhf__shared_batch_fill(struct rlhf__shared_batch *, const struct rlhf__rows *e,
                                     uint32_t from, uint32_t to, int share, struct rlhf__error *err);
 void rlhf__shared_batch_finish(struct rlhf__shared_batch *); // accepts a zeroed one [any]
 

@@ -1,3 +1,3 @@
 target_sources(rlhf_host_core PRIVATE
-  batch/episodes.c batch/minibatches.c batch/preference_source.c batch/replay.c batch/replay_file.c
+  batch/rows.c batch/minibatches.c batch/preference_source.c batch/replay.c batch/replay_file.c
   batch/shared_batch.c batch/text_source.c)

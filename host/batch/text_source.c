@@ -78,12 +78,12 @@ rlhf_status rlhf__text_source_batches(struct rlhf__text_source *s, int64_t *out,
     return rlhf__batches_count(&s->batches, out, err);
 }
 
-rlhf_status rlhf__text_source_next(struct rlhf__text_source *s, struct rlhf__episodes *e,
+rlhf_status rlhf__text_source_next(struct rlhf__text_source *s, struct rlhf__rows *e,
                                    struct rlhf__error *err) {
     int64_t *pick = NULL;
     uint32_t n, total;
     rlhf_status st = rlhf__batches_next(&s->batches, &pick, &n, &total, err);
-    if (st == RLHF_OK) st = rlhf__episodes_init(e, n, total, err);
+    if (st == RLHF_OK) st = rlhf__rows_init(e, n, total, err);
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
         int32_t len = rlhf__token_rows_len(&s->rows, pick[i]);
         rlhf__token_rows_copy(&s->rows, pick[i], e->ids + e->offset[i]);

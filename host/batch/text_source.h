@@ -6,7 +6,7 @@
 #ifndef RLHF_HOST_TEXT_SOURCE_H
 #define RLHF_HOST_TEXT_SOURCE_H
 
-#include "batch/episodes.h"
+#include "batch/rows.h"
 #include "data/batches.h"
 #include "data/token_rows.h"
 
@@ -50,7 +50,7 @@ rlhf_status rlhf__text_source_batches(struct rlhf__text_source *, int64_t *out,
                                       struct rlhf__error *err);
 
 // The next batch; prompt_len is 1 (at most the row's length). *e must be zeroed or finished. [main]
-rlhf_status rlhf__text_source_next(struct rlhf__text_source *, struct rlhf__episodes *e,
+rlhf_status rlhf__text_source_next(struct rlhf__text_source *, struct rlhf__rows *e,
                                    struct rlhf__error *err);
 
 // Passes so far, as a fraction. [any]

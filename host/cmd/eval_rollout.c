@@ -17,7 +17,7 @@
 struct measured {
     const struct rlhf__eval_options *o;
     struct rlhf__trial with;
-    struct rlhf__episodes e;
+    struct rlhf__rows e;
     float *raw; // [n_reward * n]
 };
 
@@ -46,7 +46,7 @@ static rlhf_status score_responses(struct measured *m, struct rlhf__error *err) 
 }
 
 // Mean over sequences of sum (log p - log p_ref) over the response: an estimate of the sequence KL.
-static double sequence_kl(const struct rlhf__episodes *e) {
+static double sequence_kl(const struct rlhf__rows *e) {
     double sum = 0;
     for (uint32_t i = 0; i < e->n; i++)
         for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++)
@@ -66,11 +66,11 @@ static json_t *rewards_json(const struct measured *m) {
 }
 
 static rlhf_status print_result(const struct measured *m, struct rlhf__error *err) {
-    const struct rlhf__episodes *e = &m->e;
+    const struct rlhf__rows *e = &m->e;
     double mean, std, distinct;
-    double length = (double)rlhf__episodes_response_tokens(e, 0, e->n) / (double)e->n;
+    double length = (double)rlhf__rows_response_tokens(e, 0, e->n) / (double)e->n;
     rlhf__mean_std(e->reward, NULL, e->n, &mean, &std);
-    rlhf_status st = rlhf__episodes_distinct3(e, &distinct, err);
+    rlhf_status st = rlhf__rows_distinct3(e, &distinct, err);
     if (st != RLHF_OK) return st;
     if (m->o->json) {
         json_t *v =
@@ -113,7 +113,7 @@ rlhf_status rlhf__eval_rollout(const struct rlhf__env *env, const struct rlhf__e
     if (m.with.at.progress) rlhf__progress_hide(m.with.at.progress);
     if (st == RLHF_OK) st = print_result(&m, err);
     free(m.raw);
-    rlhf__episodes_finish(&m.e);
+    rlhf__rows_finish(&m.e);
     rlhf__trial_finish(&m.with);
     return st;
 }

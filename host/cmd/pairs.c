@@ -132,7 +132,7 @@ static json_t *best_of_json(const struct rlhf__scored *x, const float *score, co
 
 // The rows of a judged chunk: k responses to each prompt, one after the other.
 static rlhf_status write_rows(struct maker *m, const struct rlhf__scored *x,
-                              const struct rlhf__episodes *e, struct rlhf__error *err) {
+                              const struct rlhf__rows *e, struct rlhf__error *err) {
     int32_t k = (int32_t)m->o->k;
     for (uint32_t at = 0; at < e->n; at += (uint32_t)k) {
         struct rlhf__scored of = {.prompt = x->prompt + at, .response = x->response + at};
@@ -177,7 +177,7 @@ static rlhf_status make_chunk(struct maker *m, struct rlhf__error *err) {
     uint32_t rows = (uint32_t)(prompts * k);
     struct rlhf__rollout_request q =
         rlhf__trial_request(&m->with, rows, MAX_SLOTS, m->o->seed, "pairs");
-    struct rlhf__episodes e = {0};
+    struct rlhf__rows e = {0};
     struct rlhf__scored x = {0};
     q.first = (uint64_t)(m->done * k);
     q.group = (uint32_t)k;
@@ -188,7 +188,7 @@ static rlhf_status make_chunk(struct maker *m, struct rlhf__error *err) {
     if (st == RLHF_OK) st = rlhf__trial_score(&m->with, &e, &x, m->keep, m->raw, err);
     if (st == RLHF_OK) st = write_rows(m, &x, &e, err);
     rlhf__scored_finish(&x);
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&e);
     m->done += prompts;
     if (st == RLHF_OK) show(m);
     return st;

@@ -141,7 +141,7 @@ struct rlhf__rollout_request rlhf__trial_request(const struct rlhf__trial *t, ui
     return q;
 }
 
-rlhf_status rlhf__trial_score(const struct rlhf__trial *t, struct rlhf__episodes *e,
+rlhf_status rlhf__trial_score(const struct rlhf__trial *t, struct rlhf__rows *e,
                               struct rlhf__scored *x, uint8_t *keep, float *raw,
                               struct rlhf__error *err) {
     struct rlhf__scorer s = {

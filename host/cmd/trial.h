@@ -50,7 +50,7 @@ struct rlhf__rollout_request rlhf__trial_request(const struct rlhf__trial *t, ui
 // Score the rows of e, made by that request: e->score, e->reward and token rewards; texts in *x
 // (zeroed; release with rlhf__scored_finish); keep[n] 0 for a row that nan_policy drop leaves out;
 // raw[n_reward * n] of the plugins' own values. [step]
-rlhf_status rlhf__trial_score(const struct rlhf__trial *t, struct rlhf__episodes *e,
+rlhf_status rlhf__trial_score(const struct rlhf__trial *t, struct rlhf__rows *e,
                               struct rlhf__scored *x, uint8_t *keep, float *raw,
                               struct rlhf__error *err);
 

@@ -34,12 +34,12 @@ static rlhf_status chunk_add(struct chunk *c, const int32_t *ids, size_t n, int3
 }
 
 // A view of the chunk: only what rlhf__pass reads is set.
-static struct rlhf__episodes chunk_rows(const struct chunk *c) {
-    return (struct rlhf__episodes){.n = (uint32_t)c->prompt_len.n,
-                                   .total = (uint32_t)c->ids.n,
-                                   .ids = c->ids.data,
-                                   .offset = c->offset.data,
-                                   .prompt_len = c->prompt_len.data};
+static struct rlhf__rows chunk_rows(const struct chunk *c) {
+    return (struct rlhf__rows){.n = (uint32_t)c->prompt_len.n,
+                               .total = (uint32_t)c->ids.n,
+                               .ids = c->ids.data,
+                               .offset = c->offset.data,
+                               .prompt_len = c->prompt_len.data};
 }
 
 static void chunk_clear(struct chunk *c) {
@@ -51,7 +51,7 @@ static void chunk_clear(struct chunk *c) {
 static rlhf_status score_text(const struct rlhf__model *m, struct chunk *c,
                               struct rlhf__text_quality *out, struct rlhf__error *err) {
     if (c->ids.n == 0) return RLHF_OK;
-    struct rlhf__episodes e = chunk_rows(c);
+    struct rlhf__rows e = chunk_rows(c);
     float *logp = calloc(c->ids.n, sizeof *logp);
     if (!logp) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory evaluating");
     rlhf_dist dist = RLHF_DIST_WHOLE;
@@ -136,7 +136,7 @@ static void count_row(const float *logits, int32_t n, int32_t label,
 static rlhf_status score_labels(const struct rlhf__model *m, struct chunk *c,
                                 struct rlhf__label_quality *out, struct rlhf__error *err) {
     if (c->ids.n == 0) return RLHF_OK;
-    struct rlhf__episodes e = chunk_rows(c);
+    struct rlhf__rows e = chunk_rows(c);
     size_t width = (size_t)m->n_labels;
     float *logits = calloc((size_t)e.n * width, sizeof *logits);
     if (!logits) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory evaluating");

@@ -33,7 +33,7 @@ struct measured {
 };
 
 // score[i] += sign * the log-probability of row i's response.
-static rlhf_status add_logp(const struct rlhf__model *m, const struct rlhf__episodes *e, float sign,
+static rlhf_status add_logp(const struct rlhf__model *m, const struct rlhf__rows *e, float sign,
                             struct rlhf__error *err) {
     rlhf_dist dist = RLHF_DIST_WHOLE;
     float *logp = e->token[RLHF__LOGP_OLD];
@@ -48,7 +48,7 @@ static rlhf_status add_logp(const struct rlhf__model *m, const struct rlhf__epis
     return st;
 }
 
-static rlhf_status score(const struct measured *m, const struct rlhf__episodes *e,
+static rlhf_status score(const struct measured *m, const struct rlhf__rows *e,
                          struct rlhf__error *err) {
     if (m->rm)
         return rlhf__reward_model_score(m->rm, e->n, e->ids, e->offset, e->prompt_len, 0, e->score,
@@ -60,7 +60,7 @@ static rlhf_status score(const struct measured *m, const struct rlhf__episodes *
 static rlhf_status score_rows(const struct measured *m, const struct rlhf__preferences *set,
                               const int64_t *pick, uint32_t n, struct rlhf__preference_quality *out,
                               struct rlhf__error *err) {
-    struct rlhf__episodes e = {0};
+    struct rlhf__rows e = {0};
     rlhf_status st = rlhf__preference_rows(set, pick, n, &e, err);
     if (st != RLHF_OK) return st;
     st = score(m, &e, err);
@@ -70,7 +70,7 @@ static rlhf_status score_rows(const struct measured *m, const struct rlhf__prefe
         count_row(e.score + at, p.n, p.best, out);
         at += (uint32_t)p.n;
     }
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&e);
     return st;
 }
 

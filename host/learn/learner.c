@@ -38,17 +38,17 @@ static uint32_t model_heads(const struct rlhf__learner *l) {
     return (l->plan.heads & ~pooled) | (pooled ? RLHF_HEAD_TOKEN_SCORE : 0);
 }
 
-static int learner_shares(const struct rlhf__learner *l, const struct rlhf__episodes *e) {
+static int learner_shares(const struct rlhf__learner *l, const struct rlhf__rows *e) {
     return !l->written_out && rlhf__can_share_prompts(l->model, e) &&
            !(model_heads(l) & RLHF_HEAD_SCORE) &&
            (!l->critic || rlhf__can_share_prompts(l->critic, e));
 }
 
-static rlhf_status reserve(struct rlhf__learner *l, const struct rlhf__episodes *e,
+static rlhf_status reserve(struct rlhf__learner *l, const struct rlhf__rows *e,
                            struct rlhf__error *err) {
     uint32_t rows, tokens, heads = l->plan.heads | model_heads(l);
     int share = learner_shares(l, e);
-    rlhf__episodes_largest_slice(e, l->microbatch_tokens, share, &rows, &tokens);
+    rlhf__rows_largest_slice(e, l->microbatch_tokens, share, &rows, &tokens);
     rlhf_status st =
         rlhf__head_store_reserve(&l->out, heads, rows, tokens, l->model->n_labels, err);
     if (st == RLHF_OK)
@@ -59,7 +59,7 @@ static rlhf_status reserve(struct rlhf__learner *l, const struct rlhf__episodes 
     return st;
 }
 
-void rlhf__learner_compare(struct rlhf__learner *l, const struct rlhf__episodes *e, uint32_t from,
+void rlhf__learner_compare(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t from,
                            uint32_t to, const float *sampled, const float *again) {
     int32_t base = e->offset[from];
     for (uint32_t i = from; i < to; i++)
@@ -71,7 +71,7 @@ void rlhf__learner_compare(struct rlhf__learner *l, const struct rlhf__episodes 
         }
 }
 
-static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__episodes *e,
+static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__rows *e,
                             uint32_t from) {
     int32_t base = e->offset[from];
     const rlhf_batch *b = &l->batch.full;
@@ -79,7 +79,7 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ep
                        .n = b->n,
                        .total = b->total,
                        .batch_sequences = e->n,
-                       .batch_tokens = rlhf__episodes_response_tokens(e, 0, e->n),
+                       .batch_tokens = rlhf__rows_response_tokens(e, 0, e->n),
                        .max_new_tokens = l->max_new_tokens,
                        .offset = b->offset,
                        .prompt_len = b->prompt_len,
@@ -104,7 +104,7 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ep
 }
 
 // The reference's hidden states in the layout that the model computes.
-static rlhf_status reference_hidden(struct rlhf__learner *l, const struct rlhf__episodes *e,
+static rlhf_status reference_hidden(struct rlhf__learner *l, const struct rlhf__rows *e,
                                     uint32_t from, const float **out, struct rlhf__error *err) {
     size_t d = (size_t)e->d_hidden, need = (size_t)l->batch.compact.total * d;
     const float *full = e->ref_hidden + (size_t)e->offset[from] * d;
@@ -126,14 +126,14 @@ struct forwards {
     rlhf_forward model, critic;
 };
 
-static rlhf_status forward(struct rlhf__learner *l, const struct rlhf__episodes *e, uint32_t from,
+static rlhf_status forward(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t from,
                            struct forwards *f, struct rlhf__error *err) {
     const rlhf_batch *b = &l->batch.compact;
     const rlhf_batch *full = &l->batch.full;
     struct rlhf__head_store *out = l->batch.is_shared ? &l->compact : &l->out;
     f->model = (rlhf_forward){
         .size = sizeof f->model, .heads = model_heads(l), .train = 1, .dist = &l->dist};
-    f->model.support = rlhf__episodes_support(e, from);
+    f->model.support = rlhf__rows_support(e, from);
     f->critic = f->model;
     f->critic.heads = RLHF_HEAD_VALUE;
     if (l->critic) f->model.heads &= ~(uint32_t)RLHF_HEAD_VALUE;
@@ -183,9 +183,9 @@ static void count_flops(struct rlhf__learner *l, const struct forwards *f) {
     if (f->model.heads & RLHF_HEAD_KL) l->flops += rlhf__lm_head_flops(l->reference, full);
 }
 
-static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__episodes *e,
-                              uint32_t from, uint32_t to, uint32_t epoch, uint32_t minibatch,
-                              double *loss, struct rlhf__error *err) {
+static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t from,
+                              uint32_t to, uint32_t epoch, uint32_t minibatch, double *loss,
+                              struct rlhf__error *err) {
     struct forwards f;
     rlhf_status st = rlhf__shared_batch_fill(&l->batch, e, from, to, learner_shares(l, e), err);
     if (st == RLHF_OK) st = forward(l, e, from, &f, err);
@@ -206,13 +206,12 @@ static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__episod
 }
 
 // Gradients of all rows; *loss = what the algorithm says of them.
-static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__episodes *e,
-                             uint32_t epoch, uint32_t minibatch, double *loss,
-                             struct rlhf__error *err) {
+static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t epoch,
+                             uint32_t minibatch, double *loss, struct rlhf__error *err) {
     rlhf_status st = reserve(l, e, err);
     *loss = 0;
     for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
-        to = rlhf__episodes_slice_end(e, from, l->microbatch_tokens, learner_shares(l, e));
+        to = rlhf__rows_slice_end(e, from, l->microbatch_tokens, learner_shares(l, e));
         st = microbatch(l, e, from, to, epoch, minibatch, loss, err);
         rlhf__watch_seen(l->watch, "update", l->rows + to, l->rows_all);
     }
@@ -256,7 +255,7 @@ static rlhf_status tell(const struct rlhf__learner *l, uint32_t epoch, uint32_t 
     return l->objective.stepped(l->objective.self, &info, stop, err);
 }
 
-rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__episodes *e,
+rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__rows *e,
                                     uint32_t epoch, uint32_t minibatch, double lr_factor,
                                     int32_t *stop, struct rlhf__error *err) {
     double loss;

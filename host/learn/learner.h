@@ -6,7 +6,7 @@
 #define RLHF_HOST_LEARNER_H
 
 #include "base/watch.h"
-#include "batch/episodes.h"
+#include "batch/rows.h"
 #include "batch/shared_batch.h"
 #include "learn/head_store.h"
 #include "learn/optim.h"
@@ -77,13 +77,13 @@ void rlhf__learner_expect(struct rlhf__learner *, uint32_t minibatches, int64_t 
 // (RLHF__SHARE_PROMPTS) and the model can; microbatch_tokens counts what it computes. A loss or
 // gradient that is not finite skips the step; policy and critic have gradient norms and clipping of
 // their own. [step]
-rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__episodes *,
+rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__rows *,
                                     uint32_t epoch, uint32_t minibatch, double lr_factor,
                                     int32_t *stop, struct rlhf__error *err);
 
 // Fold |sampled - again| over the response tokens of rows [from, to) into the difference totals;
 // both arrays begin at row `from`'s first token. [any]
-void rlhf__learner_compare(struct rlhf__learner *, const struct rlhf__episodes *, uint32_t from,
+void rlhf__learner_compare(struct rlhf__learner *, const struct rlhf__rows *, uint32_t from,
                            uint32_t to, const float *sampled, const float *again);
 
 #endif

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-int rlhf__can_share_prompts(const struct rlhf__model *m, const struct rlhf__episodes *e) {
+int rlhf__can_share_prompts(const struct rlhf__model *m, const struct rlhf__rows *e) {
     return (e->flags & RLHF__SHARE_PROMPTS) && (m->info.heads & RLHF_HEAD_PREFIX);
 }
 
 // What a pass keeps between microbatches.
 struct pass {
     const struct rlhf__model *model;
-    const struct rlhf__episodes *e;
+    const struct rlhf__rows *e;
     rlhf_forward forward;
     struct rlhf__shared_batch batch;
     float *work; // [work_cap] the model's numbers where prompts are shared
@@ -55,7 +55,7 @@ static rlhf_status pass_slice(struct pass *p, uint32_t from, uint32_t to, int sh
     if (st != RLHF_OK) return st;
     size_t base = (size_t)p->e->offset[from];
     rlhf_heads h = {.size = sizeof h};
-    p->forward.support = rlhf__episodes_support(p->e, from);
+    p->forward.support = rlhf__rows_support(p->e, from);
     if (out->logp) h.logp = out->logp + base;
     if (out->value) h.value = out->value + base;
     if (out->hidden) h.hidden = out->hidden + base * (size_t)p->model->info.d_model;
@@ -67,7 +67,7 @@ static rlhf_status pass_slice(struct pass *p, uint32_t from, uint32_t to, int sh
     return rlhf__model_forward(p->model, &p->batch.full, &p->forward, &h, err);
 }
 
-rlhf_status rlhf__pass(const struct rlhf__model *m, const struct rlhf__episodes *e,
+rlhf_status rlhf__pass(const struct rlhf__model *m, const struct rlhf__rows *e,
                        const rlhf_dist *dist, int64_t microbatch_tokens,
                        const struct rlhf__pass_out *out, struct rlhf__error *err) {
     struct pass p = {.model = m, .e = e, .forward = {.size = sizeof p.forward, .dist = dist}};
@@ -78,7 +78,7 @@ rlhf_status rlhf__pass(const struct rlhf__model *m, const struct rlhf__episodes 
     int share = rlhf__can_share_prompts(m, e) && !out->score;
     rlhf_status st = RLHF_OK;
     for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
-        to = rlhf__episodes_slice_end(e, from, microbatch_tokens, share);
+        to = rlhf__rows_slice_end(e, from, microbatch_tokens, share);
         st = pass_slice(&p, from, to, share, out, err);
         if (out->watch) rlhf__watch_seen(out->watch, out->doing, to, e->n);
     }

@@ -3,12 +3,12 @@
 #define RLHF_HOST_PASS_H
 
 #include "base/watch.h"
-#include "batch/episodes.h"
+#include "batch/rows.h"
 #include "model/model.h"
 
 // 1 when the model computes the prompts of rows of one group once: the rows say that they share
 // them (RLHF__SHARE_PROMPTS) and the model can. [any]
-int rlhf__can_share_prompts(const struct rlhf__model *, const struct rlhf__episodes *);
+int rlhf__can_share_prompts(const struct rlhf__model *, const struct rlhf__rows *);
 
 // What a pass over rows without gradients fills; NULL = not wanted.
 struct rlhf__pass_out {
@@ -22,8 +22,8 @@ struct rlhf__pass_out {
 
 // Forward all rows in microbatches, train = 0. Prompts are shared as in training (not for scores);
 // what is filled has every row written out. [step]
-rlhf_status rlhf__pass(const struct rlhf__model *, const struct rlhf__episodes *,
-                       const rlhf_dist *dist, int64_t microbatch_tokens,
-                       const struct rlhf__pass_out *out, struct rlhf__error *err);
+rlhf_status rlhf__pass(const struct rlhf__model *, const struct rlhf__rows *, const rlhf_dist *dist,
+                       int64_t microbatch_tokens, const struct rlhf__pass_out *out,
+                       struct rlhf__error *err);
 
 #endif

@@ -14,14 +14,14 @@
 // ---- metrics ----
 
 static rlhf_status set_metrics(const struct rlhf__phase *p, struct rlhf__error *err) {
-    const struct rlhf__episodes *e = &p->x.rows;
+    const struct rlhf__rows *e = &p->x.rows;
     struct rlhf__metrics *m = p->report->metrics;
     double n = (double)e->n, mean, std, distinct = 0, stopped = 0;
     rlhf__mean_std(e->reward, NULL, e->n, &mean, &std);
     for (uint32_t i = 0; i < e->n; i++)
         stopped += e->finished[i];
-    double length = (double)rlhf__episodes_response_tokens(e, 0, e->n) / n;
-    rlhf_status st = rlhf__episodes_distinct3(e, &distinct, err);
+    double length = (double)rlhf__rows_response_tokens(e, 0, e->n) / n;
+    rlhf_status st = rlhf__rows_distinct3(e, &distinct, err);
     if (st != RLHF_OK) return st;
     rlhf__metrics_set(m, "objective/scores", mean);
     rlhf__metrics_set(m, "completions/mean_length", length);
@@ -34,7 +34,7 @@ static rlhf_status set_metrics(const struct rlhf__phase *p, struct rlhf__error *
 
 // ---- samples ----
 
-static double response_sum(const struct rlhf__episodes *e, uint32_t i, const float *x) {
+static double response_sum(const struct rlhf__rows *e, uint32_t i, const float *x) {
     double sum = 0;
     for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++)
         sum += (double)x[k];
@@ -72,7 +72,7 @@ static rlhf_status keep_texts(struct rlhf__shown *s, const struct rlhf__scored *
 // Whether they are shown is known at the phase's end only: it may be the last one.
 static rlhf_status take_samples(const struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__log_config *c = &p->config->log;
-    const struct rlhf__episodes *e = &p->x.rows;
+    const struct rlhf__rows *e = &p->x.rows;
     struct rlhf__shown *s = &p->report->shown;
     size_t n = (size_t)(c->samples < e->n ? c->samples : e->n);
     int compares = rlhf__plan_wants_reference(&p->cast->plan);

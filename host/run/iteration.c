@@ -41,7 +41,7 @@ static rlhf_status reference_sync(void *host) {
 }
 
 static int same_response(const struct rlhf__iteration *it, uint32_t a, uint32_t b) {
-    const struct rlhf__episodes *e = &it->x->rows;
+    const struct rlhf__rows *e = &it->x->rows;
     int32_t n = it->x->scored.scored_len[a];
     return n == it->x->scored.scored_len[b] &&
            memcmp(e->ids + e->offset[a] + e->prompt_len[a],
@@ -67,7 +67,7 @@ static rlhf_status add_pair(struct rlhf__iteration *it, const int32_t *prompt, i
 // first of equals counts; responses of no token and scores that are not finite are left out.
 static rlhf_status collect_group(struct rlhf__iteration *it, uint32_t from, uint32_t to,
                                  uint32_t *added, struct rlhf__error *err) {
-    const struct rlhf__episodes *e = &it->x->rows;
+    const struct rlhf__rows *e = &it->x->rows;
     const int32_t *len = it->x->scored.scored_len;
     uint32_t best = to, worst = to;
     for (uint32_t i = from; i < to; i++) {
@@ -88,7 +88,7 @@ static rlhf_status collect_group(struct rlhf__iteration *it, uint32_t from, uint
 static rlhf_status collect_pairs(void *host, uint32_t *added) {
     struct rlhf__iteration *it = host;
     struct rlhf__error err = {0, ""};
-    const struct rlhf__episodes *e = &it->x->rows;
+    const struct rlhf__rows *e = &it->x->rows;
     rlhf_status st = may_call(it, "collect_pairs()", &err);
     *added = 0;
     if (st != RLHF_OK) return tell(it, st, &err);

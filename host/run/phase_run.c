@@ -36,7 +36,7 @@ static rlhf_status score(struct rlhf__phase *p, struct rlhf__error *err) {
 // KL, hidden states.
 static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;
-    struct rlhf__episodes *e = &p->x.rows;
+    struct rlhf__rows *e = &p->x.rows;
     if (!rlhf__plan_wants_reference(&cast->plan)) return RLHF_OK;
     rlhf__progress_note(p->report->progress, "reference");
     struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF],
@@ -55,7 +55,7 @@ static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err
 // Values before any update, and old log-probs when the plan wants them from a second forward.
 static rlhf_status pass_policy(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;
-    struct rlhf__episodes *e = &p->x.rows;
+    struct rlhf__rows *e = &p->x.rows;
     int recompute = (cast->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP) != 0;
     int64_t tokens = p->config->batch.microbatch_tokens;
     struct rlhf__pass_out out = {.flops = &p->learner->flops,
@@ -94,7 +94,7 @@ static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
 
 // What can be said of the rows before they are learned from.
 static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
-    const struct rlhf__episodes *e = &p->x.rows;
+    const struct rlhf__rows *e = &p->x.rows;
     struct rlhf__metrics *m = p->report->metrics;
     rlhf__metrics_set(m, "epoch", rlhf__order_epoch(p->feed->ops->order(p->feed)));
     if (!rlhf__cast_pays(p->cast)) {

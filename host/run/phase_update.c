@@ -14,10 +14,10 @@ static int minibatch_scope(const struct rlhf__phase *p) {
 }
 
 // Of e, which is the phase's batch or one minibatch of it.
-static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__episodes *e,
+static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__rows *e,
                               struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;
-    const struct rlhf__episodes *batch = &p->x.rows;
+    const struct rlhf__rows *batch = &p->x.rows;
     int value = (cast->plan.heads & RLHF_HEAD_VALUE) != 0, part = minibatch_scope(p);
     rlhf_rollout r = {.size = sizeof r,
                       .n = e->n,
@@ -37,7 +37,7 @@ static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__episodes
                       .advantage = e->token[RLHF__ADVANTAGE],
                       .returns = e->token[RLHF__RETURNS],
                       .batch_score = part ? batch->reward : NULL,
-                      .batch_tokens = part ? rlhf__episodes_response_tokens(batch, 0, batch->n) : 0,
+                      .batch_tokens = part ? rlhf__rows_response_tokens(batch, 0, batch->n) : 0,
                       .batch_n = part ? batch->n : 0,
                       .logp_sampled = e->token[RLHF__LOGP_SAMPLED],
                       .version = e->version,
@@ -50,7 +50,7 @@ static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__episodes
 // ---- what is kept, with log.rollouts ----
 
 static rlhf_status log_rows(const struct rlhf__phase *p, struct rlhf__error *err) {
-    const struct rlhf__episodes *e = &p->x.rows;
+    const struct rlhf__rows *e = &p->x.rows;
     int64_t *prompt = calloc(e->n ? e->n : 1, sizeof *prompt);
     if (!prompt) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
     for (uint32_t i = 0; i < e->n; i++)
@@ -63,7 +63,7 @@ static rlhf_status log_rows(const struct rlhf__phase *p, struct rlhf__error *err
     return RLHF_OK;
 }
 
-static void log_update(const struct rlhf__phase *p, const struct rlhf__episodes *part,
+static void log_update(const struct rlhf__phase *p, const struct rlhf__rows *part,
                        const uint32_t *pick, uint32_t epoch, uint32_t index) {
     const struct rlhf__learner *l = p->learner;
     rlhf__rollout_log_update(
@@ -82,13 +82,13 @@ static void log_update(const struct rlhf__phase *p, const struct rlhf__episodes 
 // ---- minibatches ----
 
 // 1: all rows of e in their order, which need no copy.
-static int is_whole(const struct rlhf__episodes *e, const uint32_t *pick, uint32_t n) {
+static int is_whole(const struct rlhf__rows *e, const uint32_t *pick, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
         if (pick[i] != i) return 0;
     return n == e->n;
 }
 
-static rlhf_status learn(struct rlhf__phase *p, struct rlhf__episodes *part, const uint32_t *pick,
+static rlhf_status learn(struct rlhf__phase *p, struct rlhf__rows *part, const uint32_t *pick,
                          uint32_t epoch, uint32_t index, int32_t *stop, struct rlhf__error *err) {
     const struct rlhf__count *c = p->count;
     if (minibatch_scope(p)) RLHF_TRY(advantages(p, part, err));
@@ -101,11 +101,11 @@ static rlhf_status learn(struct rlhf__phase *p, struct rlhf__episodes *part, con
 static rlhf_status minibatch(struct rlhf__phase *p, const uint32_t *pick, uint32_t n,
                              uint32_t epoch, uint32_t index, int32_t *stop,
                              struct rlhf__error *err) {
-    struct rlhf__episodes *e = &p->x.rows, part = {0};
+    struct rlhf__rows *e = &p->x.rows, part = {0};
     int whole = is_whole(e, pick, n);
-    rlhf_status st = whole ? RLHF_OK : rlhf__episodes_pick(&part, e, pick, n, err);
+    rlhf_status st = whole ? RLHF_OK : rlhf__rows_pick(&part, e, pick, n, err);
     if (st == RLHF_OK) st = learn(p, whole ? e : &part, pick, epoch, index, stop, err);
-    rlhf__episodes_finish(&part);
+    rlhf__rows_finish(&part);
     return st;
 }
 

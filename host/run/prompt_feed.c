@@ -66,14 +66,14 @@ static rlhf_status prompt_next(struct rlhf__feed *feed, uint64_t first, int64_t 
     free(row);
     if (st != RLHF_OK) return st;
     if (f->share) x->rows.flags |= RLHF__SHARE_PROMPTS;
-    x->sampled = rlhf__episodes_response_tokens(&x->rows, 0, n);
+    x->sampled = rlhf__rows_response_tokens(&x->rows, 0, n);
     x->drawn = n;
     return RLHF_OK;
 }
 
 rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *feed, const struct rlhf__model *model,
                                      uint32_t n, const char *stream, uint64_t first,
-                                     struct rlhf__episodes *e, struct rlhf__error *err) {
+                                     struct rlhf__rows *e, struct rlhf__error *err) {
     struct rlhf__rollout_request q = request(look(feed));
     q.model = model;
     q.cache = NULL;
@@ -93,7 +93,7 @@ static struct rlhf__order *prompt_order(struct rlhf__feed *f) { return &of(f)->o
 
 // ---- the check at start-up ----
 
-static double largest_difference(const struct rlhf__episodes *e, const float *a, const float *b) {
+static double largest_difference(const struct rlhf__rows *e, const float *a, const float *b) {
     double max = 0;
     for (uint32_t i = 0; i < e->n; i++)
         for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++) {
@@ -104,8 +104,7 @@ static double largest_difference(const struct rlhf__episodes *e, const float *a,
 }
 
 static rlhf_status compare(const struct rlhf__feed_env *env, const struct rlhf__model *m,
-                           const struct rlhf__episodes *e, const char *what,
-                           struct rlhf__error *err) {
+                           const struct rlhf__rows *e, const char *what, struct rlhf__error *err) {
     // One numerical path: where rows are exact the difference is 0.
     double allowed = m->compute->flags & RLHF_COMPUTE_ROW_EXACT ? 0 : 1e-3;
     struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
@@ -134,13 +133,13 @@ static rlhf_status prompt_check(struct rlhf__feed *feed, struct rlhf__error *err
     if (q.max_new > CHECK_TOKENS) q.max_new = CHECK_TOKENS;
     q.stream = "check";
     q.group = each;
-    struct rlhf__episodes e = {0};
+    struct rlhf__rows e = {0};
     rlhf_status st = rlhf__rollout(&q, row, &e, NULL, err);
     if (f->share) e.flags |= RLHF__SHARE_PROMPTS;
     if (st == RLHF_OK) st = compare(feed->env, cast->policy, &e, "the training forward", err);
     if (st == RLHF_OK && cast->reference && f->reference_is_start)
         st = compare(feed->env, cast->reference, &e, "the reference", err);
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&e);
     return st;
 }
 

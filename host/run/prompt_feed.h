@@ -23,6 +23,6 @@ int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *);
 // `first` on. The cursor stays. *e must be zeroed or finished. [step]
 rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *, const struct rlhf__model *model,
                                      uint32_t n, const char *stream, uint64_t first,
-                                     struct rlhf__episodes *e, struct rlhf__error *err);
+                                     struct rlhf__rows *e, struct rlhf__error *err);
 
 #endif

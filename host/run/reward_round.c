@@ -82,11 +82,11 @@ static rlhf_status check(const rlhf_reward_update *u, struct rlhf__error *err) {
 static rlhf_status step(struct rlhf__reward_round *r, const struct rlhf__replay *replay,
                         const uint32_t *pick, uint32_t n, uint32_t k, double factor,
                         struct rlhf__error *err) {
-    struct rlhf__episodes e = {0};
+    struct rlhf__rows e = {0};
     int32_t stop; // the round decides
     rlhf_status st = rlhf__replay_rows(replay, pick, n, &e, err);
     if (st == RLHF_OK) st = rlhf__learner_minibatch(&r->learner, &e, 0, k, factor, &stop, err);
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&e);
     return st;
 }
 
@@ -117,7 +117,7 @@ static rlhf_status fresh_accuracy(const struct rlhf__reward_round *r,
                                   const struct rlhf__replay *replay, double *out,
                                   struct rlhf__error *err) {
     uint32_t n = (uint32_t)(replay->n - replay->n_history), right = 0;
-    struct rlhf__episodes e = {0};
+    struct rlhf__rows e = {0};
     uint32_t *pick = calloc((size_t)n + 1, sizeof *pick);
     float *seq = calloc(2 * (size_t)n + 1, sizeof *seq);
     rlhf_status st = RLHF_OK;
@@ -130,7 +130,7 @@ static rlhf_status fresh_accuracy(const struct rlhf__reward_round *r,
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++)
         right += seq[2 * i] > seq[2 * i + 1];
     *out = (double)right / (double)n;
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&e);
     free(pick);
     free(seq);
     return st;
@@ -138,7 +138,7 @@ static rlhf_status fresh_accuracy(const struct rlhf__reward_round *r,
 
 // ---- gain and bias ----
 
-static rlhf_status calibrate(struct rlhf__reward_round *r, const struct rlhf__episodes *e,
+static rlhf_status calibrate(struct rlhf__reward_round *r, const struct rlhf__rows *e,
                              struct rlhf__error *err) {
     struct rlhf__scorer s = {
         .config = r->config, .rules = r->cast->rules, .prompts = r->feed->prompts};
@@ -163,12 +163,12 @@ static rlhf_status calibrate(struct rlhf__reward_round *r, const struct rlhf__ep
 static rlhf_status recalibrate(struct rlhf__reward_round *r, uint64_t syncs,
                                struct rlhf__error *err) {
     uint32_t n = (uint32_t)r->config->score_head.calibrate;
-    struct rlhf__episodes e = {0};
+    struct rlhf__rows e = {0};
     if (n == 0) return RLHF_OK;
     rlhf_status st =
         rlhf__prompt_feed_sample(r->feed, r->cast->reference, n, "refit", syncs << 24, &e, err);
     if (st == RLHF_OK) st = calibrate(r, &e, err);
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&e);
     return st;
 }
 

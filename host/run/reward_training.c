@@ -38,7 +38,7 @@ static rlhf_status take_prompts(const struct rlhf__preferences *rows, int32_t ro
 
 static rlhf_status draw(const struct rlhf__feed_env *env, const volatile sig_atomic_t *cancelled,
                         const struct rlhf__model *m, const struct rlhf__prompts *prompts,
-                        struct rlhf__episodes *e, struct rlhf__error *err) {
+                        struct rlhf__rows *e, struct rlhf__error *err) {
     const struct rlhf__config *c = env->config;
     struct rlhf__rollout_request q = rlhf__rollout_request(c, m, prompts, NULL);
     q.n = (uint32_t)c->score_head.calibrate;
@@ -88,7 +88,7 @@ static rlhf_status open_reference(const struct rlhf__feed_env *env,
 // `own` is the reference, or NULL: the policy is.
 static rlhf_status sample(const struct rlhf__feed_env *env, const volatile sig_atomic_t *cancelled,
                           const struct rlhf__model *own, const struct rlhf__preferences *rows,
-                          struct rlhf__episodes *e, struct rlhf__error *err) {
+                          struct rlhf__rows *e, struct rlhf__error *err) {
     const struct rlhf__model *policy = env->cast->policy, *m = own ? own : policy;
     struct rlhf__prompts *prompts = NULL;
     // Rows must fit the reference that draws and the reward model that reads.
@@ -104,7 +104,7 @@ static rlhf_status sample(const struct rlhf__feed_env *env, const volatile sig_a
 
 static rlhf_status calibrate(struct rlhf__reward_training *r, struct rlhf__reward_head *head,
                              struct rlhf__error *err) {
-    const struct rlhf__episodes *e = &r->samples;
+    const struct rlhf__rows *e = &r->samples;
     struct rlhf__reward_model rm = {r->model, *head};
     int fitted = 0;
     if (e->n == 0) return RLHF_OK;
@@ -165,7 +165,7 @@ rlhf_status rlhf__reward_training_create(const struct rlhf__feed_env *env,
 
 void rlhf__reward_training_destroy(struct rlhf__reward_training *r) {
     if (!r) return;
-    rlhf__episodes_finish(&r->samples);
+    rlhf__rows_finish(&r->samples);
     free(r);
 }
 

@@ -19,7 +19,7 @@ struct rlhf__reward_training {
     struct rlhf__model *model;        // borrowed
     struct rlhf__reward_head head;    // of the training steps
     struct rlhf__reward_head written; // of checkpoints: the newest fit
-    struct rlhf__episodes samples;    // n = 0: nothing is fitted
+    struct rlhf__rows samples;        // n = 0: nothing is fitted
     int64_t calibrated;               // phases done when `written` was calibrated; -1 = never
 };
 

@@ -19,7 +19,7 @@ static rlhf_status write_head(const struct rlhf__reward_head *h, const struct rl
     return st;
 }
 
-static rlhf_status write_samples(const struct rlhf__episodes *e, const struct rlhf__folder *dir,
+static rlhf_status write_samples(const struct rlhf__rows *e, const struct rlhf__folder *dir,
                                  struct rlhf__error *err) {
     const struct rlhf__tensor_spec specs[] = {
         {"ids", RLHF__TENSOR_I32, 1, {e->total}},
@@ -53,7 +53,7 @@ static const struct rlhf__tensor *find_i32(const struct rlhf__weights *file, con
     return t && t->dtype == RLHF__TENSOR_I32 && t->ndim == 1 && t->count < INT32_MAX ? t : NULL;
 }
 
-static int is_ragged(const struct rlhf__episodes *e, int32_t n_vocab) {
+static int is_ragged(const struct rlhf__rows *e, int32_t n_vocab) {
     if (e->offset[0] != 0 || e->offset[e->n] != (int32_t)e->total) return 0;
     for (uint32_t i = 0; i < e->n; i++) {
         int64_t len = (int64_t)e->offset[i + 1] - e->offset[i];
@@ -67,13 +67,13 @@ static int is_ragged(const struct rlhf__episodes *e, int32_t n_vocab) {
 static rlhf_status read_samples(struct rlhf__reward_training *r, const char *path,
                                 struct rlhf__error *err) {
     struct rlhf__weights *file = NULL;
-    struct rlhf__episodes *e = &r->samples;
+    struct rlhf__rows *e = &r->samples;
     rlhf_status st = rlhf__weights_open(path, &file, err);
     if (st != RLHF_OK) return st;
     const struct rlhf__tensor *ids = find_i32(file, "ids"), *offset = find_i32(file, "offset"),
                               *prompt = find_i32(file, "prompt_len");
     int fits = ids && offset && prompt && prompt->count > 0 && offset->count == prompt->count + 1;
-    if (fits) st = rlhf__episodes_init(e, (uint32_t)prompt->count, (uint32_t)ids->count, err);
+    if (fits) st = rlhf__rows_init(e, (uint32_t)prompt->count, (uint32_t)ids->count, err);
     if (fits && st == RLHF_OK) {
         memcpy(e->ids, ids->data, ids->n_bytes);
         memcpy(e->offset, offset->data, offset->n_bytes);

@@ -42,8 +42,8 @@ static void put_floats(struct rlhf__buf *b, const float *x, int32_t n) {
 }
 
 // The numbers of row i's response tokens; null where there are none.
-static void put_tokens(struct rlhf__buf *b, const char *key, const struct rlhf__episodes *e,
-                       uint32_t i, enum rlhf__token_array which, int there) {
+static void put_tokens(struct rlhf__buf *b, const char *key, const struct rlhf__rows *e, uint32_t i,
+                       enum rlhf__token_array which, int there) {
     int32_t from = e->offset[i] + e->prompt_len[i];
     rlhf__buf_printf(b, ", \"%s\": ", key);
     if (there)
@@ -52,7 +52,7 @@ static void put_tokens(struct rlhf__buf *b, const char *key, const struct rlhf__
         rlhf__buf_puts(b, "null");
 }
 
-static void put_row(struct rlhf__rollout_log *l, const struct rlhf__episodes *e, uint32_t i,
+static void put_row(struct rlhf__rollout_log *l, const struct rlhf__rows *e, uint32_t i,
                     int64_t prompt, uint32_t flags) {
     struct rlhf__buf *b = &l->lines;
     char text[40];
@@ -75,8 +75,8 @@ static void put_row(struct rlhf__rollout_log *l, const struct rlhf__episodes *e,
     rlhf__buf_puts(b, "}\n");
 }
 
-void rlhf__rollout_log_rows(struct rlhf__rollout_log *l, int64_t phase,
-                            const struct rlhf__episodes *e, const int64_t *prompt, uint32_t flags) {
+void rlhf__rollout_log_rows(struct rlhf__rollout_log *l, int64_t phase, const struct rlhf__rows *e,
+                            const int64_t *prompt, uint32_t flags) {
     rlhf__buf_clear(&l->lines);
     l->phase = phase;
     for (uint32_t i = 0; i < e->n; i++)
@@ -84,7 +84,7 @@ void rlhf__rollout_log_rows(struct rlhf__rollout_log *l, int64_t phase,
 }
 
 // [[...], ...]: one array a row.
-static void put_rows(struct rlhf__buf *b, const char *key, const struct rlhf__episodes *e,
+static void put_rows(struct rlhf__buf *b, const char *key, const struct rlhf__rows *e,
                      enum rlhf__token_array which) {
     rlhf__buf_printf(b, ", \"%s\": [", key);
     for (uint32_t i = 0; i < e->n; i++) {

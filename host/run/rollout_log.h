@@ -7,7 +7,7 @@
 
 #include "base/folder.h"
 #include "base/log.h"
-#include "batch/episodes.h"
+#include "batch/rows.h"
 
 struct rlhf__rollout_log; // opaque
 
@@ -26,15 +26,15 @@ enum rlhf__rollout_log_flag {
 
 // Begin phase `phase` (from 1) with the rows of its batch; prompt[n] is the row of the prompt file
 // that each came from. What a phase before left unwritten is forgotten. [main]
-void rlhf__rollout_log_rows(struct rlhf__rollout_log *, int64_t phase,
-                            const struct rlhf__episodes *e, const int64_t *prompt, uint32_t flags);
+void rlhf__rollout_log_rows(struct rlhf__rollout_log *, int64_t phase, const struct rlhf__rows *e,
+                            const int64_t *prompt, uint32_t flags);
 
 // One optimiser step.
 struct rlhf__rollout_log_update {
     uint32_t epoch, minibatch, n;
     int32_t skipped;
-    const uint32_t *row;              // [n] rows of the batch it was made from
-    const struct rlhf__episodes *own; // those rows with advantages of their own, or NULL
+    const uint32_t *row;          // [n] rows of the batch it was made from
+    const struct rlhf__rows *own; // those rows with advantages of their own, or NULL
     double loss;
     double grad_norm, grad_norm_clipped; // of the policy
 };

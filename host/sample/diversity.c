@@ -36,8 +36,7 @@ rlhf_status rlhf__distinct_n(const int32_t *ids, const int32_t *begin, const int
     return RLHF_OK;
 }
 
-rlhf_status rlhf__episodes_distinct3(const struct rlhf__episodes *e, double *out,
-                                     struct rlhf__error *err) {
+rlhf_status rlhf__rows_distinct3(const struct rlhf__rows *e, double *out, struct rlhf__error *err) {
     int32_t *begin = calloc(e->n ? e->n : 1, sizeof *begin);
     if (!begin) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for n-grams");
     for (uint32_t i = 0; i < e->n; i++)

@@ -2,7 +2,7 @@
 #ifndef RLHF_HOST_DIVERSITY_H
 #define RLHF_HOST_DIVERSITY_H
 
-#include "batch/episodes.h"
+#include "batch/rows.h"
 
 // Distinct n-grams of token ids over all n-grams of that size, n-grams not crossing rows; 1 when
 // there are none. span i is ids[begin[i] .. end[i]). Errors: RLHF_E_NOMEM. [any]
@@ -10,7 +10,6 @@ rlhf_status rlhf__distinct_n(const int32_t *ids, const int32_t *begin, const int
                              uint32_t rows, int32_t n, double *out, struct rlhf__error *err);
 
 // distinct-3 of a batch's responses. [any]
-rlhf_status rlhf__episodes_distinct3(const struct rlhf__episodes *e, double *out,
-                                     struct rlhf__error *err);
+rlhf_status rlhf__rows_distinct3(const struct rlhf__rows *e, double *out, struct rlhf__error *err);
 
 #endif

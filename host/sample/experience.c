@@ -5,7 +5,7 @@
 #include <string.h>
 
 void rlhf__experience_finish(struct rlhf__experience *x) {
-    rlhf__episodes_finish(&x->rows);
+    rlhf__rows_finish(&x->rows);
     rlhf__scored_finish(&x->scored);
     free(x->judged);
     memset(x, 0, sizeof *x);
@@ -14,10 +14,10 @@ void rlhf__experience_finish(struct rlhf__experience *x) {
 // The rows pick[0..n), ascending, and everything beside them.
 static rlhf_status pick_rows(struct rlhf__experience *x, const uint32_t *pick, uint32_t n,
                              struct rlhf__error *err) {
-    struct rlhf__episodes left = {0};
-    rlhf_status st = rlhf__episodes_pick(&left, &x->rows, pick, n, err);
+    struct rlhf__rows left = {0};
+    rlhf_status st = rlhf__rows_pick(&left, &x->rows, pick, n, err);
     if (st != RLHF_OK) return st;
-    rlhf__episodes_finish(&x->rows);
+    rlhf__rows_finish(&x->rows);
     x->rows = left;
     if (x->scored.n) rlhf__scored_pick(&x->scored, pick, n);
     for (uint32_t i = 0; x->judged && i < n; i++)

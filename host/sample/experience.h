@@ -8,7 +8,7 @@
 
 // Zero-initialise; release with rlhf__experience_finish.
 struct rlhf__experience {
-    struct rlhf__episodes rows;
+    struct rlhf__rows rows;
     struct rlhf__scored scored; // n = 0: rows of a file, which nobody scored
     float *judged;              // [rows.n] what the judge says, NaN or Inf included; NULL: nothing
     uint32_t drawn, reserved;   // rows that there were, those left out since included

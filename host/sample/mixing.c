@@ -22,20 +22,20 @@ void rlhf__mean_std(const float *x, const uint8_t *keep, uint32_t n, double *mea
     *std = count ? sqrt(square / count) : 0;
 }
 
-static double token_sum(const struct rlhf__episodes *e, uint32_t i) {
+static double token_sum(const struct rlhf__rows *e, uint32_t i) {
     double sum = 0;
     for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++)
         sum += (double)e->token[RLHF__TOKEN_REWARD][k];
     return sum;
 }
 
-static void scale_tokens(struct rlhf__episodes *e, uint32_t i, double scale) {
+static void scale_tokens(struct rlhf__rows *e, uint32_t i, double scale) {
     float *token = e->token[RLHF__TOKEN_REWARD];
     for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++)
         token[k] = scale == 0 ? 0 : (float)(scale * (double)token[k]);
 }
 
-static void take_reward(struct rlhf__episodes *e, uint32_t i) {
+static void take_reward(struct rlhf__rows *e, uint32_t i) {
     e->reward[i] = (float)((double)e->score[i] + token_sum(e, i));
 }
 
@@ -46,7 +46,7 @@ static double normalised(double weight, double std) {
 }
 
 // The batch's pay grows by one reward's, normalised first when asked.
-static void add(struct rlhf__episodes *e, const struct rlhf__pay *pay, const uint8_t *keep,
+static void add(struct rlhf__rows *e, const struct rlhf__pay *pay, const uint8_t *keep,
                 double weight, int normalise) {
     double mean = 0, std = 0;
     if (normalise) rlhf__mean_std(pay->row, keep, e->n, &mean, &std);
@@ -59,7 +59,7 @@ static void add(struct rlhf__episodes *e, const struct rlhf__pay *pay, const uin
     }
 }
 
-static void normalise_row(struct rlhf__episodes *e, uint32_t i, double mean, double std) {
+static void normalise_row(struct rlhf__rows *e, uint32_t i, double mean, double std) {
     double moved = (double)e->score[i] - mean;
     e->score[i] = std > 0 ? (float)(moved / (std + NORMALISE_EPS)) : 0;
     scale_tokens(e, i, normalised(1, std));
@@ -67,19 +67,19 @@ static void normalise_row(struct rlhf__episodes *e, uint32_t i, double mean, dou
 }
 
 // The row's reward is in e->reward.
-static void clip(struct rlhf__episodes *e, uint32_t i, double limit) {
+static void clip(struct rlhf__rows *e, uint32_t i, double limit) {
     double reward = (double)e->reward[i];
     if (!(limit > 0 && fabs(reward) > limit)) return;
     scale_tokens(e, i, limit / fabs(reward));
     e->score[i] = (float)(copysign(limit, reward) - token_sum(e, i));
 }
 
-static void fix_score(struct rlhf__episodes *e, uint32_t i, double score) {
+static void fix_score(struct rlhf__rows *e, uint32_t i, double score) {
     e->score[i] = (float)score;
     scale_tokens(e, i, 0);
 }
 
-static void penalise(struct rlhf__episodes *e, uint32_t i, const struct rlhf__response_config *r,
+static void penalise(struct rlhf__rows *e, uint32_t i, const struct rlhf__response_config *r,
                      int no_period) {
     if (r->truncate == RLHF__TRUNCATE_PERIOD && no_period) fix_score(e, i, r->period_penalty);
     if (e->finished[i] || r->non_stop == RLHF__NON_STOP_NONE) return;
@@ -90,7 +90,7 @@ static void penalise(struct rlhf__episodes *e, uint32_t i, const struct rlhf__re
 }
 
 void rlhf__mix(const struct rlhf__config *c, const struct rlhf__pay *pay, const uint8_t *keep,
-               const uint8_t *no_period, struct rlhf__episodes *e) {
+               const uint8_t *no_period, struct rlhf__rows *e) {
     memset(e->score, 0, e->n * sizeof *e->score);
     memset(e->token[RLHF__TOKEN_REWARD], 0, e->total * sizeof(float));
     for (size_t k = 0; k < c->n_reward; k++)

@@ -6,7 +6,7 @@
 #ifndef RLHF_HOST_MIXING_H
 #define RLHF_HOST_MIXING_H
 
-#include "batch/episodes.h"
+#include "batch/rows.h"
 #include "config/schema.h"
 
 // Mean and biased standard deviation of x over the rows with keep[i] (NULL = all); 0 and 0 when
@@ -24,6 +24,6 @@ struct rlhf__pay {
 // normalisation, clip and penalties; rows that are not kept get 0 and count in no mean. no_period
 // as in struct rlhf__scored. [any]
 void rlhf__mix(const struct rlhf__config *, const struct rlhf__pay *pay, const uint8_t *keep,
-               const uint8_t *no_period, struct rlhf__episodes *e);
+               const uint8_t *no_period, struct rlhf__rows *e);
 
 #endif

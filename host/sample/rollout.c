@@ -104,12 +104,12 @@ static int32_t kept_length(const struct rlhf__rollout_request *q, const struct r
 }
 
 static rlhf_status assemble_support(const struct rlhf__rollout_request *q,
-                                    const struct rlhf__gen_result *r, struct rlhf__episodes *e,
+                                    const struct rlhf__gen_result *r, struct rlhf__rows *e,
                                     struct rlhf__error *err) {
-    rlhf_status st = rlhf__episodes_add_support(e, q->model->info.n_vocab, err);
+    rlhf_status st = rlhf__rows_add_support(e, q->model->info.n_vocab, err);
     uint32_t *to = e->support;
     for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++) {
-        size_t words = (size_t)rlhf__episodes_response_tokens(e, i, i + 1) * e->support_words;
+        size_t words = (size_t)rlhf__rows_response_tokens(e, i, i + 1) * e->support_words;
         memcpy(to, r->support + (size_t)i * (size_t)r->stride * e->support_words,
                words * sizeof *to);
         to += words;
@@ -118,7 +118,7 @@ static rlhf_status assemble_support(const struct rlhf__rollout_request *q,
 }
 
 static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t *row,
-                            const struct rlhf__gen_result *r, struct rlhf__episodes *e,
+                            const struct rlhf__gen_result *r, struct rlhf__rows *e,
                             struct rlhf__error *err) {
     uint64_t total = 0;
     uint8_t finished;
@@ -128,7 +128,7 @@ static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t
     if (total > INT32_MAX)
         return rlhf__fail(err, RLHF_E_INVALID, "a batch of %llu tokens is too large",
                           (unsigned long long)total);
-    rlhf_status st = rlhf__episodes_init(e, q->n, (uint32_t)total, err);
+    rlhf_status st = rlhf__rows_init(e, q->n, (uint32_t)total, err);
     if (st != RLHF_OK) return st;
     for (uint32_t i = 0; i < q->n; i++) {
         struct rlhf__prompt p = rlhf__prompts_get(q->prompts, row[i]);
@@ -191,7 +191,7 @@ static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *ro
 }
 
 rlhf_status rlhf__rollout(const struct rlhf__rollout_request *q, const int64_t *row,
-                          struct rlhf__episodes *e, int64_t *tokens, struct rlhf__error *err) {
+                          struct rlhf__rows *e, int64_t *tokens, struct rlhf__error *err) {
     struct rlhf__gen_result r = {0};
     rlhf_status st = draw(q, row, &r, err);
     if (st == RLHF_OK) st = assemble(q, row, &r, e, err);
@@ -200,7 +200,7 @@ rlhf_status rlhf__rollout(const struct rlhf__rollout_request *q, const int64_t *
     return st;
 }
 
-rlhf_status rlhf__rollout_in_turn(const struct rlhf__rollout_request *q, struct rlhf__episodes *e,
+rlhf_status rlhf__rollout_in_turn(const struct rlhf__rollout_request *q, struct rlhf__rows *e,
                                   struct rlhf__error *err) {
     int64_t *row = calloc(q->n ? q->n : 1, sizeof *row);
     if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", q->n);

@@ -4,7 +4,7 @@
 #define RLHF_HOST_ROLLOUT_H
 
 #include "base/dirs.h"
-#include "batch/episodes.h"
+#include "batch/rows.h"
 #include "config/schema.h"
 #include "data/prompts.h"
 #include "model/model.h"
@@ -58,10 +58,10 @@ struct rlhf__rollout_request rlhf__rollout_request(const struct rlhf__config *c,
 // kept. *e must be zeroed or finished. *tokens (NULL allowed) grows by what went through the model.
 // [step]
 rlhf_status rlhf__rollout(const struct rlhf__rollout_request *q, const int64_t *row,
-                          struct rlhf__episodes *e, int64_t *tokens, struct rlhf__error *err);
+                          struct rlhf__rows *e, int64_t *tokens, struct rlhf__error *err);
 
 // The same with the prompts used in turn: row i responds to prompt i % count. [step]
-rlhf_status rlhf__rollout_in_turn(const struct rlhf__rollout_request *q, struct rlhf__episodes *e,
+rlhf_status rlhf__rollout_in_turn(const struct rlhf__rollout_request *q, struct rlhf__rows *e,
                                   struct rlhf__error *err);
 
 #endif

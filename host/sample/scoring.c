@@ -23,7 +23,7 @@ void rlhf__scored_finish(struct rlhf__scored *s) {
 }
 
 rlhf_status rlhf__scored_init(struct rlhf__scored *x, const struct rlhf__scorer *s,
-                              const struct rlhf__episodes *e, struct rlhf__error *err) {
+                              const struct rlhf__rows *e, struct rlhf__error *err) {
     size_t n = e->n ? e->n : 1;
     memset(x, 0, sizeof *x);
     x->n = e->n;
@@ -85,7 +85,7 @@ void rlhf__cut_rows_finish(struct rlhf__cut_rows *c) {
 }
 
 rlhf_status rlhf__cut_rows_init(struct rlhf__cut_rows *c, const struct rlhf__scored *x,
-                                const struct rlhf__episodes *e, struct rlhf__error *err) {
+                                const struct rlhf__rows *e, struct rlhf__error *err) {
     c->ids = calloc((size_t)e->total + 1, sizeof *c->ids);
     c->offset = calloc((size_t)e->n + 1, sizeof *c->offset);
     c->token = calloc((size_t)e->total + 1, sizeof *c->token);
@@ -101,7 +101,7 @@ rlhf_status rlhf__cut_rows_init(struct rlhf__cut_rows *c, const struct rlhf__sco
 
 // raw[n] and c->token [offset[n]] (0 without per-token rewards) of one plugin.
 static rlhf_status call(const struct rlhf__scorer *s, const struct rlhf__instance *plugin,
-                        const struct rlhf__scored *x, const struct rlhf__episodes *e,
+                        const struct rlhf__scored *x, const struct rlhf__rows *e,
                         struct rlhf__cut_rows *c, float *raw, struct rlhf__error *err) {
     const rlhf_reward_ops *ops = &plugin->plugin->ops.reward;
     rlhf_reward_in in = {.size = sizeof in,
@@ -125,7 +125,7 @@ static rlhf_status call(const struct rlhf__scorer *s, const struct rlhf__instanc
 }
 
 // What row i is paid in all: seq and what the plugin pays the response token by token.
-static float row_reward(const struct rlhf__cut_rows *c, const struct rlhf__episodes *e, uint32_t i,
+static float row_reward(const struct rlhf__cut_rows *c, const struct rlhf__rows *e, uint32_t i,
                         float seq) {
     double sum = (double)seq;
     for (int32_t k = c->offset[i] + e->prompt_len[i]; k < c->offset[i + 1]; k++)
@@ -134,8 +134,8 @@ static float row_reward(const struct rlhf__cut_rows *c, const struct rlhf__episo
 }
 
 rlhf_status rlhf__score_alone(const struct rlhf__scorer *s, const struct rlhf__instance *plugin,
-                              const struct rlhf__scored *x, const struct rlhf__episodes *e,
-                              float *raw, struct rlhf__error *err) {
+                              const struct rlhf__scored *x, const struct rlhf__rows *e, float *raw,
+                              struct rlhf__error *err) {
     struct rlhf__cut_rows c = {0};
     rlhf_status st = rlhf__cut_rows_init(&c, x, e, err);
     if (st == RLHF_OK) st = call(s, plugin, x, e, &c, raw, err);
@@ -185,8 +185,8 @@ static int pays_tokens(const struct rlhf__scorer *s, size_t k) {
 }
 
 static rlhf_status ledger_init(struct ledger *l, const struct rlhf__scorer *s,
-                               const struct rlhf__scored *x, const struct rlhf__episodes *e,
-                               float *raw, struct rlhf__error *err) {
+                               const struct rlhf__scored *x, const struct rlhf__rows *e, float *raw,
+                               struct rlhf__error *err) {
     size_t n_reward = s->config->n_reward, cells = 2 * n_reward * e->n;
     for (size_t k = 0; k < n_reward; k++)
         if (pays_tokens(s, k)) cells += e->total;
@@ -212,7 +212,7 @@ static void ledger_finish(struct ledger *l) {
 
 // pay->row, with the NaN policy: a row whose pay is not finite has none of this reward.
 static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__scored *x,
-                             const struct rlhf__episodes *e, size_t k, struct ledger *l,
+                             const struct rlhf__rows *e, size_t k, struct ledger *l,
                              struct rlhf__error *err) {
     const struct rlhf__pay *pay = &l->pay[k];
     struct rlhf__cut_rows *c = &l->cut;
@@ -231,7 +231,7 @@ static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__sc
 }
 
 static rlhf_status score_one(const struct rlhf__scorer *s, const struct rlhf__scored *x,
-                             const struct rlhf__episodes *e, size_t k, struct ledger *l,
+                             const struct rlhf__rows *e, size_t k, struct ledger *l,
                              struct rlhf__error *err) {
     const struct rlhf__pay *pay = &l->pay[k];
     const struct rlhf__cut_rows *c = &l->cut;
@@ -244,7 +244,7 @@ static rlhf_status score_one(const struct rlhf__scorer *s, const struct rlhf__sc
 }
 
 static rlhf_status score_all(const struct rlhf__scorer *s, const struct rlhf__scored *x,
-                             const struct rlhf__episodes *e, struct ledger *l,
+                             const struct rlhf__rows *e, struct ledger *l,
                              struct rlhf__error *err) {
     for (size_t k = 0; k < s->config->n_reward; k++) {
         char doing[64];
@@ -263,8 +263,7 @@ static rlhf_status score_all(const struct rlhf__scorer *s, const struct rlhf__sc
 }
 
 rlhf_status rlhf__score(const struct rlhf__scorer *s, const struct rlhf__scored *x,
-                        struct rlhf__episodes *e, uint8_t *keep, float *raw,
-                        struct rlhf__error *err) {
+                        struct rlhf__rows *e, uint8_t *keep, float *raw, struct rlhf__error *err) {
     struct ledger l = {.keep = keep};
     memset(keep, 1, e->n);
     rlhf_status st = ledger_init(&l, s, x, e, raw, err);

@@ -8,7 +8,7 @@
 #ifndef RLHF_HOST_SCORING_H
 #define RLHF_HOST_SCORING_H
 
-#include "batch/episodes.h"
+#include "batch/rows.h"
 #include "config/schema.h"
 #include "data/prompts.h"
 #include "plugin/services.h"
@@ -38,7 +38,7 @@ struct rlhf__scored {
 
 // Decode and cut the responses of e. Release with rlhf__scored_finish. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__scored_init(struct rlhf__scored *, const struct rlhf__scorer *,
-                              const struct rlhf__episodes *e, struct rlhf__error *err);
+                              const struct rlhf__rows *e, struct rlhf__error *err);
 void rlhf__scored_finish(struct rlhf__scored *); // accepts a zeroed one [any]
 
 // Only the rows pick[0..n), ascending, stay. [any]
@@ -52,21 +52,20 @@ struct rlhf__cut_rows {
 
 // Release with rlhf__cut_rows_finish, also after a failure. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__cut_rows_init(struct rlhf__cut_rows *, const struct rlhf__scored *,
-                                const struct rlhf__episodes *e, struct rlhf__error *err);
+                                const struct rlhf__rows *e, struct rlhf__error *err);
 void rlhf__cut_rows_finish(struct rlhf__cut_rows *); // accepts a zeroed one [any]
 
 // raw[n] = what one plugin pays the rows, NaN where it says nothing: no weight, no mixing, no
 // penalty, no nan_policy. [step]
 rlhf_status rlhf__score_alone(const struct rlhf__scorer *, const struct rlhf__instance *plugin,
-                              const struct rlhf__scored *, const struct rlhf__episodes *e,
-                              float *raw, struct rlhf__error *err);
+                              const struct rlhf__scored *, const struct rlhf__rows *e, float *raw,
+                              struct rlhf__error *err);
 
 // Fill e->score, e->reward and e->token[RLHF__TOKEN_REWARD]. keep[n] is set to 0 for rows that
 // nan_policy drop leaves out, else 1. raw: NULL, or [n_reward * n] of what each plugin pays a row,
 // per-token rewards included. Errors: RLHF_E_NUMERIC names plugin and row (nan_policy stop), or
 // says that every row was dropped or that a sum is not finite; what plugins say. [step]
 rlhf_status rlhf__score(const struct rlhf__scorer *, const struct rlhf__scored *,
-                        struct rlhf__episodes *e, uint8_t *keep, float *raw,
-                        struct rlhf__error *err);
+                        struct rlhf__rows *e, uint8_t *keep, float *raw, struct rlhf__error *err);
 
 #endif

@@ -5,12 +5,12 @@
 #include "batch/minibatches.h"
 
 // Rows of one token in the groups that are listed, -1 ends them.
-static void make_rows(struct rlhf__episodes *e, const int32_t *groups) {
+static void make_rows(struct rlhf__rows *e, const int32_t *groups) {
     struct rlhf__error err = {0};
     uint32_t n = 0;
     while (groups[n] >= 0)
         n++;
-    check_ok(rlhf__episodes_init(e, n, n, &err), &err);
+    check_ok(rlhf__rows_init(e, n, n, &err), &err);
     for (uint32_t i = 0; i < n; i++) {
         e->offset[i + 1] = (int32_t)i + 1;
         e->group[i] = groups[i];
@@ -18,7 +18,7 @@ static void make_rows(struct rlhf__episodes *e, const int32_t *groups) {
 }
 
 // Each row is in one minibatch; returns how many rows the largest has.
-static uint32_t check_partition(struct rlhf__minibatches *m, const struct rlhf__episodes *e) {
+static uint32_t check_partition(struct rlhf__minibatches *m, const struct rlhf__rows *e) {
     uint32_t seen[32] = {0}, most = 0;
     for (uint32_t k = 0; k < m->parts; k++) {
         uint32_t n = rlhf__minibatches_pick(m, k);
@@ -34,7 +34,7 @@ static uint32_t check_partition(struct rlhf__minibatches *m, const struct rlhf__
 static void every_row_is_used_once(void **state) {
     (void)state;
     struct rlhf__error err = {0};
-    struct rlhf__episodes e;
+    struct rlhf__rows e;
     struct rlhf__minibatches m;
     make_rows(&e, (int32_t[]){0, 1, 2, 3, 4, 5, 6, -1});
     check_ok(rlhf__minibatches_init(&m, &e, 3, 0, 0, &err), &err);
@@ -44,13 +44,13 @@ static void every_row_is_used_once(void **state) {
         assert_int_equal(check_partition(&m, &e), 3); // 2, 2 and 3 rows
     }
     rlhf__minibatches_finish(&m);
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&e);
 }
 
 static void groups_stay_whole(void **state) {
     (void)state;
     struct rlhf__error err = {0};
-    struct rlhf__episodes e;
+    struct rlhf__rows e;
     struct rlhf__minibatches m;
     make_rows(&e, (int32_t[]){5, 5, 5, 8, 8, 2, 2, 2, 2, -1});
     check_ok(rlhf__minibatches_init(&m, &e, 3, 0, 1, &err), &err);
@@ -78,13 +78,13 @@ static void groups_stay_whole(void **state) {
         for (uint32_t n = rlhf__minibatches_pick(&m, k), i = 1; i < n; i++)
             assert_true(m.pick[i - 1] < m.pick[i]); // ascending
     rlhf__minibatches_finish(&m);
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&e);
 }
 
 static void the_order_has_a_key(void **state) {
     (void)state;
     struct rlhf__error err = {0};
-    struct rlhf__episodes e;
+    struct rlhf__rows e;
     struct rlhf__minibatches m;
     uint32_t first[16];
     make_rows(&e, (int32_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, -1});
@@ -107,7 +107,7 @@ static void the_order_has_a_key(void **state) {
         assert_int_equal(memcmp(first, m.pick, sizeof(uint32_t) * 12) == 0, key[i].same);
     }
     rlhf__minibatches_finish(&m);
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&e);
 }
 
 int main(void) {

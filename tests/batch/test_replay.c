@@ -102,7 +102,7 @@ static void history_keeps_the_newest(void **state) {
     (void)state;
     struct rlhf__replay r = {0};
     struct rlhf__error err = {0};
-    struct rlhf__episodes e = {0};
+    struct rlhf__rows e = {0};
     add_pairs(&r, 10, 20);
     rlhf__replay_retire(&r, 12);
     assert_int_equal(r.n_history, 10);
@@ -117,7 +117,7 @@ static void history_keeps_the_newest(void **state) {
                            24, 1, 4, 24, 25, 1,  2, 25, 3,  25, 1, 4, 25};
     assert_int_equal(e.total, sizeof ids / sizeof *ids);
     assert_memory_equal(e.ids, ids, sizeof ids);
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&e);
     rlhf__replay_finish(&r);
 }
 
@@ -143,7 +143,7 @@ static void rows_are_chosen_then_rejected(void **state) {
     (void)state;
     struct rlhf__replay r = {0};
     struct rlhf__error err = {0};
-    struct rlhf__episodes e = {0};
+    struct rlhf__rows e = {0};
     add_pairs(&r, 10, 20);
     check_ok(rlhf__replay_rows(&r, (uint32_t[]){7, 2}, 2, &e, &err), &err);
     const int32_t ids[] = {17, 1, 2, 17, 3, 17, 1, 4, 17, 12, 1, 2, 12, 3, 12, 1, 4, 12};
@@ -157,7 +157,7 @@ static void rows_are_chosen_then_rejected(void **state) {
     assert_memory_equal(e.group, group, sizeof group);
     for (int i = 0; i < 4; i++)
         assert_int_equal(e.prompt_len[i], 2);
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&e);
     rlhf__replay_finish(&r);
 }
 

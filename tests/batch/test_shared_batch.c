@@ -27,13 +27,13 @@ static const int32_t rows[ROWS][2] = {{4, 2}, {4, 1}, {4, 0}, {4, 2},
 static const int32_t groups[ROWS] = {0, 0, 0, 1, 2, 2, 3, 3};
 static const int32_t first_id[ROWS] = {1, 1, 1, 1, 5, 5, 6, 6};
 
-static struct rlhf__episodes episodes(uint32_t flags) {
-    struct rlhf__episodes e = {0};
+static struct rlhf__rows episodes(uint32_t flags) {
+    struct rlhf__rows e = {0};
     uint32_t total = 0;
     int32_t next = 10;
     for (int i = 0; i < ROWS; i++)
         total += (uint32_t)(rows[i][0] + rows[i][1]);
-    assert_int_equal(rlhf__episodes_init(&e, ROWS, total, NULL), RLHF_OK);
+    assert_int_equal(rlhf__rows_init(&e, ROWS, total, NULL), RLHF_OK);
     for (int i = 0; i < ROWS; i++) {
         int32_t at = e.offset[i];
         for (int32_t k = 0; k < rows[i][0]; k++)
@@ -50,7 +50,7 @@ static struct rlhf__episodes episodes(uint32_t flags) {
 
 static void a_prompt_stands_once(void **state) {
     (void)state;
-    struct rlhf__episodes e = episodes(RLHF__SHARE_PROMPTS);
+    struct rlhf__rows e = episodes(RLHF__SHARE_PROMPTS);
     struct rlhf__shared_batch b = {0};
     assert_int_equal(rlhf__shared_batch_fill(&b, &e, 0, ROWS, 1, NULL), RLHF_OK);
     static const int32_t ids[] = {1,  2,  3, 4,  10, 11, 4,  12, 4, 1,  2, 3,  4,
@@ -69,12 +69,12 @@ static void a_prompt_stands_once(void **state) {
     assert_int_equal(b.full.total, e.total);
     assert_null(b.full.prefix);
     rlhf__shared_batch_finish(&b);
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&e);
 }
 
 static void nothing_to_share(void **state) {
     (void)state;
-    struct rlhf__episodes e = episodes(RLHF__SHARE_PROMPTS);
+    struct rlhf__rows e = episodes(RLHF__SHARE_PROMPTS);
     struct rlhf__shared_batch b = {0};
     // Rows 2 to 5: one row of a group, one of another, prompts of one token.
     assert_int_equal(rlhf__shared_batch_fill(&b, &e, 2, 6, 1, NULL), RLHF_OK);
@@ -89,13 +89,13 @@ static void nothing_to_share(void **state) {
     assert_int_equal(rlhf__shared_batch_fill(&b, &e, 0, 2, 1, NULL), RLHF_OK);
     assert_int_equal(b.is_shared, 0);
     rlhf__shared_batch_finish(&b);
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&e);
 }
 
 // Numbers that are a function of what a token's row holds up to it survive both ways.
 static void numbers_move_between_the_layouts(void **state) {
     (void)state;
-    struct rlhf__episodes e = episodes(RLHF__SHARE_PROMPTS);
+    struct rlhf__rows e = episodes(RLHF__SHARE_PROMPTS);
     struct rlhf__shared_batch b = {0};
     float full[80] = {0}, compact[80] = {0}, back[80] = {0};
     assert_int_equal(rlhf__shared_batch_fill(&b, &e, 0, ROWS, 1, NULL), RLHF_OK);
@@ -126,24 +126,24 @@ static void numbers_move_between_the_layouts(void **state) {
     for (uint32_t t = 0; t < b.compact.total; t++)
         assert_true(cvalue[t] == 100 + compact[2 * t]);
     rlhf__shared_batch_finish(&b);
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&e);
 }
 
 static void slices_count_what_the_model_computes(void **state) {
     (void)state;
-    struct rlhf__episodes e = episodes(RLHF__SHARE_PROMPTS);
+    struct rlhf__rows e = episodes(RLHF__SHARE_PROMPTS);
     // Compact: row 0 costs 6, row 1 two more, row 2 one, row 3 six.
-    assert_int_equal(rlhf__episodes_slice_end(&e, 0, 9, 1), 3);
-    assert_int_equal(rlhf__episodes_slice_end(&e, 0, 8, 1), 2);
-    assert_int_equal(rlhf__episodes_slice_end(&e, 0, 15, 1), 4);
-    assert_int_equal(rlhf__episodes_slice_end(&e, 0, 11, 0), 2);
+    assert_int_equal(rlhf__rows_slice_end(&e, 0, 9, 1), 3);
+    assert_int_equal(rlhf__rows_slice_end(&e, 0, 8, 1), 2);
+    assert_int_equal(rlhf__rows_slice_end(&e, 0, 15, 1), 4);
+    assert_int_equal(rlhf__rows_slice_end(&e, 0, 11, 0), 2);
     // From row 1 on its prompt has to be written: 5, then 1.
-    assert_int_equal(rlhf__episodes_slice_end(&e, 1, 5, 1), 2);
-    assert_int_equal(rlhf__episodes_slice_end(&e, 1, 6, 1), 3);
+    assert_int_equal(rlhf__rows_slice_end(&e, 1, 5, 1), 2);
+    assert_int_equal(rlhf__rows_slice_end(&e, 1, 6, 1), 3);
     for (int64_t max = 1; max < 40; max++)
         for (uint32_t from = 0; from < ROWS; from++) {
             struct rlhf__shared_batch b = {0};
-            uint32_t to = rlhf__episodes_slice_end(&e, from, max, 1);
+            uint32_t to = rlhf__rows_slice_end(&e, from, max, 1);
             assert_int_equal(rlhf__shared_batch_fill(&b, &e, from, to, 1, NULL), RLHF_OK);
             assert_true(b.compact.total <= max || to == from + 1);
             if (to < ROWS) {
@@ -152,24 +152,24 @@ static void slices_count_what_the_model_computes(void **state) {
             }
             rlhf__shared_batch_finish(&b);
         }
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&e);
 }
 
 static void whole_groups_are_not_split(void **state) {
     (void)state;
-    struct rlhf__episodes e = episodes(RLHF__WHOLE_GROUPS);
-    assert_int_equal(rlhf__episodes_group_end(&e, 0), 3);
-    assert_int_equal(rlhf__episodes_group_end(&e, 1), 3);
-    assert_int_equal(rlhf__episodes_slice_end(&e, 0, 1, 0), 3); // one group although it is too long
-    assert_int_equal(rlhf__episodes_slice_end(&e, 0, 21, 0), 4);
-    assert_int_equal(rlhf__episodes_slice_end(&e, 0, 23, 0), 4); // half of group 2 would fit
-    assert_int_equal(rlhf__episodes_slice_end(&e, 0, 26, 0), 6);
+    struct rlhf__rows e = episodes(RLHF__WHOLE_GROUPS);
+    assert_int_equal(rlhf__rows_group_end(&e, 0), 3);
+    assert_int_equal(rlhf__rows_group_end(&e, 1), 3);
+    assert_int_equal(rlhf__rows_slice_end(&e, 0, 1, 0), 3); // one group although it is too long
+    assert_int_equal(rlhf__rows_slice_end(&e, 0, 21, 0), 4);
+    assert_int_equal(rlhf__rows_slice_end(&e, 0, 23, 0), 4); // half of group 2 would fit
+    assert_int_equal(rlhf__rows_slice_end(&e, 0, 26, 0), 6);
     const uint32_t pick[] = {4, 5};
-    struct rlhf__episodes p = {0};
-    assert_int_equal(rlhf__episodes_pick(&p, &e, pick, 2, NULL), RLHF_OK);
+    struct rlhf__rows p = {0};
+    assert_int_equal(rlhf__rows_pick(&p, &e, pick, 2, NULL), RLHF_OK);
     assert_int_equal(p.flags, RLHF__WHOLE_GROUPS);
-    rlhf__episodes_finish(&p);
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&p);
+    rlhf__rows_finish(&e);
 }
 
 int main(void) {

@@ -53,7 +53,7 @@ static void open(struct fixture *f, struct rlhf__text_opts *o, struct rlhf__text
 static void rows_come_with_bos_and_eos(void **state) {
     struct rlhf__text_opts o = {.batch_size = 4};
     struct rlhf__text_source s;
-    struct rlhf__episodes e = {0};
+    struct rlhf__rows e = {0};
     open(*state, &o, &s);
     assert_int_equal(rlhf__text_source_next(&s, &e, NULL), RLHF_OK);
     const int32_t ids[] = {259, 'a', 259, 259, 'a', 'b', 259, 259, 'a',
@@ -62,14 +62,14 @@ static void rows_come_with_bos_and_eos(void **state) {
     assert_int_equal(e.total, 18);
     assert_memory_equal(e.ids, ids, sizeof ids);
     assert_int_equal(e.prompt_len[2], 1);
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&e);
     rlhf__text_source_finish(&s);
 }
 
 static void a_token_budget_is_kept(void **state) {
     struct rlhf__text_opts o = {.batch_size = 1, .batch_tokens = 8, .epochs = 1};
     struct rlhf__text_source s;
-    struct rlhf__episodes e = {0};
+    struct rlhf__rows e = {0};
     open(*state, &o, &s);
     int64_t batches = 0, rows = 0, count = 0;
     assert_int_equal(rlhf__text_source_batches(&s, &batches, NULL), RLHF_OK);
@@ -79,7 +79,7 @@ static void a_token_budget_is_kept(void **state) {
         assert_int_equal(rlhf__text_source_next(&s, &e, NULL), RLHF_OK);
         assert_true(e.total <= 8 && e.n > 0);
         rows += e.n;
-        rlhf__episodes_finish(&e);
+        rlhf__rows_finish(&e);
     }
     assert_int_equal(rows, 10);
     assert_true(rlhf__text_source_epoch(&s) == 1);
@@ -99,12 +99,12 @@ static void epochs_may_be_fractions(void **state) {
 static void the_cursor_is_all_there_is(void **state) {
     struct rlhf__text_opts o = {.batch_size = 3, .shuffle = 1, .seed = 7};
     struct rlhf__text_source a, b;
-    struct rlhf__episodes x = {0}, y = {0};
+    struct rlhf__rows x = {0}, y = {0};
     open(*state, &o, &a);
     open(*state, &o, &b);
     for (int i = 0; i < 5; i++) { // into the second pass
         assert_int_equal(rlhf__text_source_next(&a, &x, NULL), RLHF_OK);
-        rlhf__episodes_finish(&x);
+        rlhf__rows_finish(&x);
     }
     assert_int_equal(
         rlhf__order_seek(&b.batches.order, a.batches.order.pass, a.batches.order.pos, NULL),
@@ -113,8 +113,8 @@ static void the_cursor_is_all_there_is(void **state) {
     assert_int_equal(rlhf__text_source_next(&b, &y, NULL), RLHF_OK);
     assert_int_equal(x.total, y.total);
     assert_memory_equal(x.ids, y.ids, x.total * sizeof *x.ids);
-    rlhf__episodes_finish(&x);
-    rlhf__episodes_finish(&y);
+    rlhf__rows_finish(&x);
+    rlhf__rows_finish(&y);
     rlhf__text_source_finish(&a);
     rlhf__text_source_finish(&b);
 }

@@ -83,7 +83,7 @@ struct fixture {
     struct rlhf__plugin plugin;
     struct rlhf__instance algo;
     struct seen seen;
-    struct rlhf__episodes e;
+    struct rlhf__rows e;
     struct rlhf__learner learner;
     int32_t stop, reserved;
 };
@@ -109,7 +109,7 @@ static int setup(void **state) {
 
 static void fixture_close(struct fixture *f) {
     rlhf__learner_finish(&f->learner);
-    rlhf__episodes_finish(&f->e);
+    rlhf__rows_finish(&f->e);
     rlhf__optim_destroy(f->optim);
     rlhf__optim_destroy(f->critic_optim);
     rlhf__model_close(f->reference);
@@ -158,8 +158,8 @@ static struct rlhf__optim *open_optim(struct fixture *f, const struct rlhf__mode
 // Two groups of four rows with numbers drawn from the seed.
 static void make_rows(struct fixture *f) {
     rlhf_rng r = {5, rlhf_rng_stream("rows"), 0};
-    struct rlhf__episodes *e = &f->e;
-    MUST(rlhf__episodes_init(e, ROWS, TOTAL, &err));
+    struct rlhf__rows *e = &f->e;
+    MUST(rlhf__rows_init(e, ROWS, TOTAL, &err));
     for (int32_t i = 0; i < ROWS; i++) {
         int32_t at = e->offset[i];
         e->offset[i + 1] = at + PROMPT + RESPONSE;
@@ -403,11 +403,11 @@ static void who_drew_the_rows(void **state) {
     assert_memory_equal(f->seen.version, f->e.version, sizeof f->seen.version);
     assert_int_equal(f->seen.steps, 7);
     uint32_t pick[] = {5, 2};
-    struct rlhf__episodes part = {0};
-    MUST(rlhf__episodes_pick(&part, &f->e, pick, 2, &err));
+    struct rlhf__rows part = {0};
+    MUST(rlhf__rows_pick(&part, &f->e, pick, 2, &err));
     assert_int_equal(part.version[0], 2);
     assert_int_equal(part.version[1], 1);
-    rlhf__episodes_finish(&part);
+    rlhf__rows_finish(&part);
     f->learner.plan.source = RLHF_SOURCE_PREFERENCES;
     memset(&f->seen, 0, sizeof f->seen);
     MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "batch/episodes.h"
+#include "batch/rows.h"
 #include "learn/optim.h"
 #include "run/early_stop.h"
 #include "sample/diversity.h"
@@ -64,10 +64,10 @@ static void schedule_warms_up_from_zero(void **state) {
 static void mix_paid(struct rlhf__config *c, const float *raw, const uint8_t *keep,
                      const uint8_t *finished, const uint8_t *no_period, int per_token,
                      float *score) {
-    struct rlhf__episodes e = {0};
+    struct rlhf__rows e = {0};
     struct rlhf__pay pay[2] = {{0}};
     float seq[8] = {0}, row[8] = {0}, token[2][12] = {{0}};
-    assert_int_equal(rlhf__episodes_init(&e, 4, 12, NULL), RLHF_OK);
+    assert_int_equal(rlhf__rows_init(&e, 4, 12, NULL), RLHF_OK);
     for (int32_t i = 0; i < 4; i++) {
         e.offset[i + 1] = 3 * (i + 1);
         e.prompt_len[i] = 1;
@@ -89,7 +89,7 @@ static void mix_paid(struct rlhf__config *c, const float *raw, const uint8_t *ke
         close_to((double)e.reward[i], (double)e.score[i] + (double)t[1] + (double)t[2], 1e-5);
     }
     memcpy(score, e.reward, 4 * sizeof *score);
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&e);
 }
 
 static void mix(struct rlhf__config *c, const float *raw, const uint8_t *finished,
@@ -274,38 +274,38 @@ static void early_stop_survives_a_checkpoint(void **state) {
 
 static void slices_hold_whole_rows(void **state) {
     (void)state;
-    struct rlhf__episodes e = {0};
-    assert_int_equal(rlhf__episodes_init(&e, 4, 20, NULL), RLHF_OK);
+    struct rlhf__rows e = {0};
+    assert_int_equal(rlhf__rows_init(&e, 4, 20, NULL), RLHF_OK);
     const int32_t offset[5] = {0, 9, 12, 15, 20};
     memcpy(e.offset, offset, sizeof offset);
     for (int32_t i = 0; i < 20; i++)
         e.ids[i] = i;
     for (int i = 0; i < 4; i++)
         e.prompt_len[i] = 1;
-    assert_int_equal(rlhf__episodes_slice_end(&e, 0, 8, 0), 1); // one row although it is too long
-    assert_int_equal(rlhf__episodes_slice_end(&e, 1, 6, 0), 3);
-    assert_int_equal(rlhf__episodes_slice_end(&e, 1, 0, 0), 4);
-    assert_int_equal(rlhf__episodes_response_tokens(&e, 1, 4), 8);
-    assert_null(rlhf__episodes_support(&e, 2));
-    assert_int_equal(rlhf__episodes_add_support(&e, 40, NULL), RLHF_OK); // two words a token
+    assert_int_equal(rlhf__rows_slice_end(&e, 0, 8, 0), 1); // one row although it is too long
+    assert_int_equal(rlhf__rows_slice_end(&e, 1, 6, 0), 3);
+    assert_int_equal(rlhf__rows_slice_end(&e, 1, 0, 0), 4);
+    assert_int_equal(rlhf__rows_response_tokens(&e, 1, 4), 8);
+    assert_null(rlhf__rows_support(&e, 2));
+    assert_int_equal(rlhf__rows_add_support(&e, 40, NULL), RLHF_OK); // two words a token
     for (uint32_t w = 0; w < 2 * 16; w++)
         e.support[w] = w;
-    assert_int_equal(*rlhf__episodes_support(&e, 2), 2 * (8 + 2));
+    assert_int_equal(*rlhf__rows_support(&e, 2), 2 * (8 + 2));
     const uint32_t pick[2] = {3, 1};
-    struct rlhf__episodes p = {0};
-    assert_int_equal(rlhf__episodes_pick(&p, &e, pick, 2, NULL), RLHF_OK);
+    struct rlhf__rows p = {0};
+    assert_int_equal(rlhf__rows_pick(&p, &e, pick, 2, NULL), RLHF_OK);
     assert_int_equal(p.total, 8);
     assert_int_equal(p.ids[0], 15);
     assert_int_equal(p.ids[5], 9);
     const uint32_t kept[12] = {24, 25, 26, 27, 28, 29, 30, 31, 16, 17, 18, 19};
     assert_memory_equal(p.support, kept, sizeof kept); // 4 tokens of row 3, 2 of row 1
     int32_t rebased[3];
-    rlhf_batch b = rlhf__episodes_batch(&p, 1, 2, rebased);
+    rlhf_batch b = rlhf__rows_batch(&p, 1, 2, rebased);
     assert_int_equal(b.total, 3);
     assert_int_equal(b.ids[0], 9);
     assert_int_equal(b.offset[1], 3);
-    rlhf__episodes_finish(&p);
-    rlhf__episodes_finish(&e);
+    rlhf__rows_finish(&p);
+    rlhf__rows_finish(&e);
 }
 
 static void distinct_counts_ngrams_inside_rows(void **state) {

@@ -11,7 +11,7 @@ static void make(struct rlhf__experience *x) {
     struct rlhf__error err = {0};
     struct rlhf__scored *s = &x->scored;
     memset(x, 0, sizeof *x);
-    check_ok(rlhf__episodes_init(&x->rows, ROWS, 20, &err), &err);
+    check_ok(rlhf__rows_init(&x->rows, ROWS, 20, &err), &err);
     s->n = ROWS;
     s->prompt = calloc(ROWS, sizeof *s->prompt);
     s->response = calloc(ROWS, sizeof *s->response);

@@ -1,5 +1,5 @@
-// episodes.c: see episodes.h.
-#include "batch/episodes.h"
+// rows.c: see rows.h.
+#include "batch/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 // calloc that gives a valid pointer for 0 elements.
 static void *zeroed(size_t n, size_t size) { return calloc(n ? n : 1, size); }
 
-rlhf_status rlhf__episodes_init(struct rlhf__episodes *e, uint32_t n, uint32_t total,
-                                struct rlhf__error *err) {
+rlhf_status rlhf__rows_init(struct rlhf__rows *e, uint32_t n, uint32_t total,
+                            struct rlhf__error *err) {
     memset(e, 0, sizeof *e);
     e->n = n;
     e->total = total;
@@ -29,11 +29,11 @@ rlhf_status rlhf__episodes_init(struct rlhf__episodes *e, uint32_t n, uint32_t t
         ok = ok && e->token[k];
     }
     if (ok) return RLHF_OK;
-    rlhf__episodes_finish(e);
+    rlhf__rows_finish(e);
     return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a batch of %u tokens", total);
 }
 
-void rlhf__episodes_finish(struct rlhf__episodes *e) {
+void rlhf__rows_finish(struct rlhf__rows *e) {
     free(e->ids);
     free(e->offset);
     free(e->prompt_len);
@@ -51,7 +51,7 @@ void rlhf__episodes_finish(struct rlhf__episodes *e) {
     memset(e, 0, sizeof *e);
 }
 
-static void copy_row(struct rlhf__episodes *dst, uint32_t to, const struct rlhf__episodes *src,
+static void copy_row(struct rlhf__rows *dst, uint32_t to, const struct rlhf__rows *src,
                      uint32_t from) {
     size_t a = (size_t)dst->offset[to], b = (size_t)src->offset[from];
     size_t len = (size_t)(src->offset[from + 1] - src->offset[from]);
@@ -72,30 +72,29 @@ static void copy_row(struct rlhf__episodes *dst, uint32_t to, const struct rlhf_
     dst->reward[to] = src->reward[from];
 }
 
-static rlhf_status make_support(struct rlhf__episodes *e, uint32_t words, struct rlhf__error *err) {
-    size_t tokens = (size_t)rlhf__episodes_response_tokens(e, 0, e->n);
+static rlhf_status make_support(struct rlhf__rows *e, uint32_t words, struct rlhf__error *err) {
+    size_t tokens = (size_t)rlhf__rows_response_tokens(e, 0, e->n);
     e->support_words = words;
     e->support = zeroed(tokens * words, sizeof *e->support);
     if (e->support) return RLHF_OK;
     return RLHF__NOMEM(err, "out of memory for what %zu tokens were sampled from", tokens);
 }
 
-rlhf_status rlhf__episodes_add_support(struct rlhf__episodes *e, int32_t n_vocab,
-                                       struct rlhf__error *err) {
+rlhf_status rlhf__rows_add_support(struct rlhf__rows *e, int32_t n_vocab, struct rlhf__error *err) {
     return make_support(e, rlhf_support_words(n_vocab), err);
 }
 
-uint32_t *rlhf__episodes_support(const struct rlhf__episodes *e, uint32_t from) {
+uint32_t *rlhf__rows_support(const struct rlhf__rows *e, uint32_t from) {
     if (!e->support) return NULL;
-    return e->support + (size_t)rlhf__episodes_response_tokens(e, 0, from) * e->support_words;
+    return e->support + (size_t)rlhf__rows_response_tokens(e, 0, from) * e->support_words;
 }
 
-static rlhf_status pick_support(struct rlhf__episodes *dst, const struct rlhf__episodes *src,
+static rlhf_status pick_support(struct rlhf__rows *dst, const struct rlhf__rows *src,
                                 const uint32_t *pick, struct rlhf__error *err) {
     size_t *first = calloc((size_t)src->n + 1, sizeof *first); // response tokens before a row
     if (!first) return RLHF__NOMEM(err, "out of memory for %u rows", src->n);
     for (uint32_t i = 0; i < src->n; i++)
-        first[i + 1] = first[i] + (size_t)rlhf__episodes_response_tokens(src, i, i + 1);
+        first[i + 1] = first[i] + (size_t)rlhf__rows_response_tokens(src, i, i + 1);
     rlhf_status st = make_support(dst, src->support_words, err);
     size_t words = src->support_words, at = 0;
     for (uint32_t i = 0; st == RLHF_OK && i < dst->n; i++) {
@@ -108,19 +107,19 @@ static rlhf_status pick_support(struct rlhf__episodes *dst, const struct rlhf__e
     return st;
 }
 
-rlhf_status rlhf__episodes_pick(struct rlhf__episodes *dst, const struct rlhf__episodes *src,
-                                const uint32_t *pick, uint32_t n, struct rlhf__error *err) {
+rlhf_status rlhf__rows_pick(struct rlhf__rows *dst, const struct rlhf__rows *src,
+                            const uint32_t *pick, uint32_t n, struct rlhf__error *err) {
     uint32_t total = 0;
     for (uint32_t i = 0; i < n; i++)
         total += (uint32_t)(src->offset[pick[i] + 1] - src->offset[pick[i]]);
-    rlhf_status st = rlhf__episodes_init(dst, n, total, err);
+    rlhf_status st = rlhf__rows_init(dst, n, total, err);
     if (st != RLHF_OK) return st;
     dst->d_hidden = src->d_hidden;
     dst->flags = src->flags;
     if (src->ref_hidden) {
         dst->ref_hidden = zeroed((size_t)total * (size_t)src->d_hidden, sizeof(float));
         if (!dst->ref_hidden) {
-            rlhf__episodes_finish(dst);
+            rlhf__rows_finish(dst);
             return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for hidden states");
         }
     }
@@ -131,25 +130,25 @@ rlhf_status rlhf__episodes_pick(struct rlhf__episodes *dst, const struct rlhf__e
     }
     if (!src->support) return RLHF_OK;
     st = pick_support(dst, src, pick, err);
-    if (st != RLHF_OK) rlhf__episodes_finish(dst);
+    if (st != RLHF_OK) rlhf__rows_finish(dst);
     return st;
 }
 
-int64_t rlhf__episodes_response_tokens(const struct rlhf__episodes *e, uint32_t from, uint32_t to) {
+int64_t rlhf__rows_response_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to) {
     int64_t sum = 0;
     for (uint32_t i = from; i < to; i++)
         sum += e->offset[i + 1] - e->offset[i] - e->prompt_len[i];
     return sum;
 }
 
-uint32_t rlhf__episodes_group_end(const struct rlhf__episodes *e, uint32_t i) {
+uint32_t rlhf__rows_group_end(const struct rlhf__rows *e, uint32_t i) {
     uint32_t to = i + 1;
     while (to < e->n && e->group[to] == e->group[i])
         to++;
     return to;
 }
 
-int rlhf__episodes_same_prompt(const struct rlhf__episodes *e, uint32_t i) {
+int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i) {
     int32_t n = e->prompt_len[i];
     if (e->group[i] != e->group[i - 1] || n != e->prompt_len[i - 1] || n < 2) return 0;
     return memcmp(e->ids + e->offset[i - 1], e->ids + e->offset[i], (size_t)n * sizeof *e->ids) ==
@@ -159,23 +158,23 @@ int rlhf__episodes_same_prompt(const struct rlhf__episodes *e, uint32_t i) {
 // Tokens that rows [at, to) add to a slice that starts at `from`. A prompt of p tokens written out
 // once costs p; as a prefix p - 1, and one more in each row: so every row after the first adds its
 // response and one token.
-static int64_t slice_cost(const struct rlhf__episodes *e, uint32_t from, uint32_t at, uint32_t to,
+static int64_t slice_cost(const struct rlhf__rows *e, uint32_t from, uint32_t at, uint32_t to,
                           int share) {
     int64_t sum = 0;
     for (uint32_t i = at; i < to; i++) {
         sum += e->offset[i + 1] - e->offset[i];
-        if (share && i > from && rlhf__episodes_same_prompt(e, i)) sum -= e->prompt_len[i] - 1;
+        if (share && i > from && rlhf__rows_same_prompt(e, i)) sum -= e->prompt_len[i] - 1;
     }
     return sum;
 }
 
-uint32_t rlhf__episodes_slice_end(const struct rlhf__episodes *e, uint32_t from, int64_t max_tokens,
-                                  int share) {
+uint32_t rlhf__rows_slice_end(const struct rlhf__rows *e, uint32_t from, int64_t max_tokens,
+                              int share) {
     if (max_tokens <= 0) return e->n;
     int64_t used = 0;
     uint32_t to = from;
     while (to < e->n) {
-        uint32_t end = e->flags & RLHF__WHOLE_GROUPS ? rlhf__episodes_group_end(e, to) : to + 1;
+        uint32_t end = e->flags & RLHF__WHOLE_GROUPS ? rlhf__rows_group_end(e, to) : to + 1;
         used += slice_cost(e, from, to, end, share);
         if (used > max_tokens && to > from) break;
         to = end;
@@ -183,19 +182,19 @@ uint32_t rlhf__episodes_slice_end(const struct rlhf__episodes *e, uint32_t from,
     return to;
 }
 
-void rlhf__episodes_largest_slice(const struct rlhf__episodes *e, int64_t max_tokens, int share,
-                                  uint32_t *rows, uint32_t *tokens) {
+void rlhf__rows_largest_slice(const struct rlhf__rows *e, int64_t max_tokens, int share,
+                              uint32_t *rows, uint32_t *tokens) {
     *rows = *tokens = 0;
     for (uint32_t from = 0, to; from < e->n; from = to) {
-        to = rlhf__episodes_slice_end(e, from, max_tokens, share);
+        to = rlhf__rows_slice_end(e, from, max_tokens, share);
         uint32_t t = (uint32_t)(e->offset[to] - e->offset[from]);
         if (to - from > *rows) *rows = to - from;
         if (t > *tokens) *tokens = t;
     }
 }
 
-rlhf_batch rlhf__episodes_batch(const struct rlhf__episodes *e, uint32_t from, uint32_t to,
-                                int32_t *offset) {
+rlhf_batch rlhf__rows_batch(const struct rlhf__rows *e, uint32_t from, uint32_t to,
+                            int32_t *offset) {
     for (uint32_t i = from; i <= to; i++)
         offset[i - from] = e->offset[i] - e->offset[from];
     return (rlhf_batch){.size = sizeof(rlhf_batch),

@@ -1,16 +1,16 @@
-// episodes.h: a ragged batch of sequences with everything known about them: the rows that a rollout
+// rows.h: a ragged batch of sequences with everything known about them: the rows that a rollout
 // makes, rewards score, and minibatches are cut from. Supervised batches use the same type.
 //
 // One flat ids[total] and offset[n + 1], per-token arrays beside it, no padding. It holds numbers
 // only; it runs no model.
-#ifndef RLHF_HOST_EPISODES_H
-#define RLHF_HOST_EPISODES_H
+#ifndef RLHF_HOST_BATCH_ROWS_H
+#define RLHF_HOST_BATCH_ROWS_H
 
 #include "base/error.h"
 
 #include <rlhf/model.h>
 
-// The per-token float arrays, in the order of rlhf__episodes.token. Prompt tokens read 0.
+// The per-token float arrays, in the order of rlhf__rows.token. Prompt tokens read 0.
 enum rlhf__token_array {
     RLHF__TOKEN_REWARD = 0,
     RLHF__LOGP_OLD = 1,
@@ -23,12 +23,12 @@ enum rlhf__token_array {
 };
 
 // What is known about how rows belong together.
-enum rlhf__episodes_flag {
+enum rlhf__rows_flag {
     RLHF__SHARE_PROMPTS = 1, // neighbours of one group may have the same prompt: compute it once
     RLHF__WHOLE_GROUPS = 2   // a group is never split over microbatches
 };
 
-struct rlhf__episodes {
+struct rlhf__rows {
     uint32_t n, total;
     int32_t *ids;                       // [total]
     int32_t *offset;                    // [n + 1]
@@ -43,7 +43,7 @@ struct rlhf__episodes {
     float *token[RLHF__N_TOKEN_ARRAYS]; // [total] each
     float *ref_hidden;                  // [total, d_hidden] of the reference, or NULL
     int32_t d_hidden;
-    uint32_t flags;         // bits of enum rlhf__episodes_flag
+    uint32_t flags;         // bits of enum rlhf__rows_flag
     uint32_t *support;      // [response tokens, support_words], rows one after the other: what each
     uint32_t support_words; // was sampled from (rlhf_forward.support); NULL: the whole vocabulary
     uint32_t reserved;
@@ -51,44 +51,43 @@ struct rlhf__episodes {
 
 // Zeroed arrays for n rows of total tokens (both may be 0). Rows must be filled in by the caller,
 // offset included. Errors: RLHF_E_NOMEM. Zero-initialised or finished *e. [any]
-rlhf_status rlhf__episodes_init(struct rlhf__episodes *e, uint32_t n, uint32_t total,
-                                struct rlhf__error *err);
-void rlhf__episodes_finish(struct rlhf__episodes *e); // accepts a zeroed struct [any]
+rlhf_status rlhf__rows_init(struct rlhf__rows *e, uint32_t n, uint32_t total,
+                            struct rlhf__error *err);
+void rlhf__rows_finish(struct rlhf__rows *e); // accepts a zeroed struct [any]
 
 // dst = the rows pick[0..n) of src, in that order. Errors: RLHF_E_NOMEM. [any]
-rlhf_status rlhf__episodes_pick(struct rlhf__episodes *dst, const struct rlhf__episodes *src,
-                                const uint32_t *pick, uint32_t n, struct rlhf__error *err);
+rlhf_status rlhf__rows_pick(struct rlhf__rows *dst, const struct rlhf__rows *src,
+                            const uint32_t *pick, uint32_t n, struct rlhf__error *err);
 
 // Zeroed supports for the rows, which are laid out, over n_vocab ids. Errors: RLHF_E_NOMEM. [any]
-rlhf_status rlhf__episodes_add_support(struct rlhf__episodes *e, int32_t n_vocab,
-                                       struct rlhf__error *err);
+rlhf_status rlhf__rows_add_support(struct rlhf__rows *e, int32_t n_vocab, struct rlhf__error *err);
 
 // The supports from row `from` on; NULL without. [any]
-uint32_t *rlhf__episodes_support(const struct rlhf__episodes *e, uint32_t from);
+uint32_t *rlhf__rows_support(const struct rlhf__rows *e, uint32_t from);
 
 // Response tokens (index in row >= prompt_len) of rows [from, to). [any]
-int64_t rlhf__episodes_response_tokens(const struct rlhf__episodes *e, uint32_t from, uint32_t to);
+int64_t rlhf__rows_response_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
 // End of the run of rows of row i's group that starts there. [any]
-uint32_t rlhf__episodes_group_end(const struct rlhf__episodes *e, uint32_t i);
+uint32_t rlhf__rows_group_end(const struct rlhf__rows *e, uint32_t i);
 
 // 1 when row i > 0 is of the same group as row i - 1 and has the same prompt, of 2 tokens or
 // more. [any]
-int rlhf__episodes_same_prompt(const struct rlhf__episodes *e, uint32_t i);
+int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i);
 
 // End of the microbatch that starts at row `from`: as many whole rows (groups, with
 // RLHF__WHOLE_GROUPS) as fit in max_tokens, at least one; max_tokens 0 = all. With `share` a prompt
 // counts once for neighbours that have it. Depends on rows `from` and later alone. [any]
-uint32_t rlhf__episodes_slice_end(const struct rlhf__episodes *e, uint32_t from, int64_t max_tokens,
-                                  int share);
+uint32_t rlhf__rows_slice_end(const struct rlhf__rows *e, uint32_t from, int64_t max_tokens,
+                              int share);
 
 // Tokens (each row written out) and rows of the largest microbatch that max_tokens gives. [any]
-void rlhf__episodes_largest_slice(const struct rlhf__episodes *e, int64_t max_tokens, int share,
-                                  uint32_t *rows, uint32_t *tokens);
+void rlhf__rows_largest_slice(const struct rlhf__rows *e, int64_t max_tokens, int share,
+                              uint32_t *rows, uint32_t *tokens);
 
 // A view of rows [from, to): offsets are rebased into offset[to - from + 1], everything else points
 // into e. [any]
-rlhf_batch rlhf__episodes_batch(const struct rlhf__episodes *e, uint32_t from, uint32_t to,
-                                int32_t *offset);
+rlhf_batch rlhf__rows_batch(const struct rlhf__rows *e, uint32_t from, uint32_t to,
+                            int32_t *offset);
 
 #endif
