@@ -45,7 +45,8 @@ rlhf_status rlhf__model_backward(const struct rlhf__model *m, const rlhf_batch *
 // What the host does not know of a parameter it would get wrong.
 static rlhf_status check_param(const struct rlhf__model *m, const rlhf_param *p,
                                struct rlhf__error *err) {
-    const uint32_t known = RLHF_PARAM_DECAY | RLHF_PARAM_EMBED | RLHF_PARAM_IN_OUT;
+    const uint32_t known =
+        RLHF_PARAM_DECAY | RLHF_PARAM_EMBED | RLHF_PARAM_IN_OUT | RLHF_PARAM_FROZEN;
     const char *id = m->instance->plugin->desc.id, *name = p->name ? p->name : "";
     if (p->flags & ~known)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,

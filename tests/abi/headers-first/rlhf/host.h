@@ -34,7 +34,9 @@ struct rlhf_host {
     // it is. Names that the host reports itself (docs/metrics.md) are left out, with a warning.
     // [step]
     void (*metric)(const rlhf_host *, const char *name, double value);
-    // out = the generator of the named stream at the run's seed, counter 0. [any]
+    // out = the generator of the named stream at the run's seed, counter 0. Streams belong to the
+    // instance: the same name gives other numbers to another plugin, to another reward of the same
+    // plugin, and to the host. [any]
     void (*rng)(const rlhf_host *, const char *stream, rlhf_rng *out);
     // Non-zero once the user asked to stop; poll in long loops. [any]
     int32_t (*cancelled)(const rlhf_host *);

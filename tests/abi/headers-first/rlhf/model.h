@@ -65,6 +65,9 @@ enum rlhf_param_group { RLHF_PARAM_TRUNK = 0, RLHF_PARAM_VALUE = 1, RLHF_PARAM_S
 enum rlhf_param_flag {
     RLHF_PARAM_DECAY = 1, // weight decay applies (matrices; not norms, biases)
     RLHF_PARAM_EMBED = 2, // an embedding table: a matrix, but not one for Muon
+    // Not trained: no optimiser state, no part in the gradient's norm; grad may be NULL although
+    // the model is trainable. Checkpoints hold it like any other.
+    RLHF_PARAM_FROZEN = 8,
     RLHF_PARAM_IN_OUT = 4 // a matrix stored [inputs, outputs]; without it [outputs, inputs]
 };
 
@@ -91,6 +94,12 @@ enum rlhf_init {
     RLHF_INIT_ORTHOGONAL = 3
 };
 
+enum rlhf_forward_flag {
+    // The model without its adapter, e.g. as its own reference. Not with train. A model that has no
+    // adapter is its own base: the flag changes nothing.
+    RLHF_FORWARD_BASE = 1
+};
+
 // n ragged rows in host memory. Every row has at least one token.
 //
 // With prefix, row i continues row prefix[i] (-1: it stands alone): its first token has the
@@ -108,9 +117,9 @@ typedef struct rlhf_batch {
 } rlhf_batch;
 
 typedef struct rlhf_forward {
-    uint32_t size, heads; // bits wanted
-    int32_t train;        // 1: keep what backward needs
-    int32_t reserved;
+    uint32_t size, heads;   // bits wanted
+    int32_t train;          // 1: keep what backward needs
+    uint32_t flags;         // enum rlhf_forward_flag; a bit the model does not know is refused
     const rlhf_dist *dist;  // temperature and support of log-probs
     const void *kl_self;    // RLHF_HEAD_KL: the reference instance (same plugin, same vocabulary)
     const float *kl_hidden; // its hidden output for this batch, [total, d_model]

@@ -45,6 +45,11 @@ typedef struct rlhf_plugin {
     rlhf_status (*save)(void *self, const rlhf_ostream *);
     rlhf_status (*load)(void *self, const rlhf_istream *, uint32_t state_version);
     const void *ops; // rlhf_algo_ops, rlhf_reward_ops or rlhf_model_ops, after kind
+    // Why option `key` changes nothing beside the others of config ("kl_controller is fixed",
+    // static text), NULL: it acts. What a user gave in vain is then refused with that reason, or
+    // warned of when it comes from a file; options at their default are not asked about. NULL: all
+    // act. [any]
+    const char *(*idle)(const void *config, const char *key);
 } rlhf_plugin;
 
 typedef struct rlhf_bundle {
