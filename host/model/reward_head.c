@@ -8,25 +8,25 @@ struct rlhf__reward_head rlhf__reward_head_default(void) {
     return (struct rlhf__reward_head){RLHF_POOL_MEAN, 0, 1, 0};
 }
 
-static rlhf_status bad(const char *dir, const char *what, struct rlhf__error *err) {
-    return rlhf__fail(err, RLHF_E_INVALID, "%s/config.json: %s", dir, what);
+static rlhf_status bad(const char *file, const char *what, struct rlhf__error *err) {
+    return rlhf__fail(err, RLHF_E_INVALID, "%s: %s", file, what);
 }
 
-rlhf_status rlhf__reward_head_read(const json_t *config, const char *dir,
+rlhf_status rlhf__reward_head_read(const json_t *config, const char *file,
                                    struct rlhf__reward_head *out, int *found,
                                    struct rlhf__error *err) {
     *out = rlhf__reward_head_default();
     const json_t *v = json_object_get(config, "rlhf_reward");
     *found = v != NULL;
     if (!v) return RLHF_OK;
-    if (!json_is_object(v)) return bad(dir, "rlhf_reward must be an object", err);
+    if (!json_is_object(v)) return bad(file, "rlhf_reward must be an object", err);
     const char *pooling = json_string_value(json_object_get(v, "pooling"));
     const json_t *gain = json_object_get(v, "gain"), *bias = json_object_get(v, "bias");
     if (!pooling || (strcmp(pooling, "mean") != 0 && strcmp(pooling, "last") != 0))
-        return bad(dir, "rlhf_reward.pooling must be one of mean, last", err);
+        return bad(file, "rlhf_reward.pooling must be one of mean, last", err);
     if (!json_is_number(gain) || !(json_number_value(gain) > 0))
-        return bad(dir, "rlhf_reward.gain must be a number above 0", err);
-    if (!json_is_number(bias)) return bad(dir, "rlhf_reward.bias must be a number", err);
+        return bad(file, "rlhf_reward.gain must be a number above 0", err);
+    if (!json_is_number(bias)) return bad(file, "rlhf_reward.bias must be a number", err);
     out->pooling = strcmp(pooling, "mean") == 0 ? RLHF_POOL_MEAN : RLHF_POOL_LAST;
     out->gain = json_number_value(gain);
     out->bias = json_number_value(bias);

@@ -22,9 +22,10 @@ struct rlhf__reward_head {
 struct rlhf__reward_head rlhf__reward_head_default(void);
 
 // "rlhf_reward": {"pooling", "gain", "bias"} of a config.json; 1 when the config is that of a
-// reward model (*out is the default where it is not). dir is for the message. Errors:
-// RLHF_E_INVALID (a member that is missing, of the wrong type or out of range). [any]
-rlhf_status rlhf__reward_head_read(const json_t *config, const char *dir,
+// reward model (*out is the default where it is not). file is where config was read, for the
+// message. Errors: RLHF_E_INVALID (a member that is missing, of the wrong type or out of range).
+// [any]
+rlhf_status rlhf__reward_head_read(const json_t *config, const char *file,
                                    struct rlhf__reward_head *out, int *found,
                                    struct rlhf__error *err);
 // Put the member into config. Errors: RLHF_E_NOMEM. [any]

@@ -64,12 +64,13 @@ rlhf_status rlhf__reward_model_open(const struct rlhf__model_env *env,
                                  .n_labels = -1,
                                  .pooling = RLHF_POOL_LAST, // for rows without a response
                                  .frozen = !spec->trainable};
+    char file[4400];
     int found;
     rlhf_status st = check_config(spec->dir, err);
     if (st == RLHF_OK) st = rlhf__model_open(env, &m, &rm->model, err);
     if (st == RLHF_OK) st = check(spec, rm->model, err);
-    if (st == RLHF_OK)
-        st = rlhf__reward_head_read(rm->model->config, rm->model->dir, &rm->head, &found, err);
+    if (st == RLHF_OK) rlhf__path_in(file, sizeof file, rm->model->dir, "config.json");
+    if (st == RLHF_OK) st = rlhf__reward_head_read(rm->model->config, file, &rm->head, &found, err);
     // One that transformers or TRL trained: its logit is the score of the last token.
     if (st == RLHF_OK && !found) rm->head.pooling = RLHF_POOL_LAST;
     if (st != RLHF_OK) {

@@ -71,10 +71,11 @@ static rlhf_status read_reward_model(struct rlhf__reward_model *rm, const char *
     char path[4500];
     json_t *config = NULL;
     int found = 0;
-    rlhf__path_in(path, sizeof path, dir, "model.safetensors");
+    rlhf__path_in(path, sizeof path, dir, "config.json");
     rlhf_status st = rlhf__hf_config_read(dir, &config, err);
-    if (st == RLHF_OK) st = rlhf__reward_head_read(config, dir, &rm->head, &found, err);
+    if (st == RLHF_OK) st = rlhf__reward_head_read(config, path, &rm->head, &found, err);
     json_decref(config);
+    rlhf__path_in(path, sizeof path, dir, "model.safetensors");
     if (st == RLHF_OK) st = rlhf__params_read_file(rm->model, path, RLHF_PARAM_TRUNK, err);
     if (st == RLHF_OK) st = rlhf__params_read_file(rm->model, path, RLHF_PARAM_SCORE, err);
     return st == RLHF_OK ? rlhf__model_refresh(rm->model, err) : st;

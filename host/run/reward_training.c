@@ -1,5 +1,6 @@
 // reward_training.c: see reward_training.h.
 #include "run/reward_training.h"
+#include "base/file.h"
 
 #include "data/order.h"
 #include "data/preferences.h"
@@ -118,8 +119,10 @@ static rlhf_status choose_head(const struct rlhf__feed_env *env, struct rlhf__re
                                int *fresh, struct rlhf__error *err) {
     int32_t pooling = env->config->score_head.pooling;
     const struct rlhf__model *policy = env->cast->policy;
+    char file[4400];
     int found;
-    rlhf_status st = rlhf__reward_head_read(policy->config, policy->dir, head, &found, err);
+    rlhf__path_in(file, sizeof file, policy->dir, "config.json");
+    rlhf_status st = rlhf__reward_head_read(policy->config, file, head, &found, err);
     if (st != RLHF_OK) return st;
     if (pooling == RLHF_POOL_FIRST)
         return rlhf__fail(err, RLHF_E_INVALID,

@@ -93,7 +93,7 @@ rlhf_status rlhf__reward_training_load(struct rlhf__reward_training *r, const ch
     rlhf__path_in(state, sizeof state, dir, "state");
     rlhf__path_in(path, sizeof path, state, "reward_head.json");
     rlhf_status st = rlhf__json_load(path, &v, err);
-    if (st == RLHF_OK) st = rlhf__reward_head_read(v, state, &r->head, &found, err);
+    if (st == RLHF_OK) st = rlhf__reward_head_read(v, path, &r->head, &found, err);
     json_decref(v);
     if (st == RLHF_OK && !found)
         st = rlhf__fail(err, RLHF_E_INVALID, "%s has no rlhf_reward", path);

@@ -110,13 +110,13 @@ static void config_keeps_every_bit(void **state) {
     struct rlhf__reward_head h = {RLHF_POOL_LAST, 0, 1 / 3.0, -0.1}, back;
     json_t *config = json_object();
     int found = 9;
-    assert_int_equal(rlhf__reward_head_read(config, "dir", &back, &found, NULL), RLHF_OK);
+    assert_int_equal(rlhf__reward_head_read(config, "config.json", &back, &found, NULL), RLHF_OK);
     assert_int_equal(found, 0);
     assert_int_equal(back.pooling, RLHF_POOL_MEAN);
     close_to(back.gain, 1, 0);
     close_to(back.bias, 0, 0);
     assert_int_equal(rlhf__reward_head_write(&h, config, NULL), RLHF_OK);
-    assert_int_equal(rlhf__reward_head_read(config, "dir", &back, &found, NULL), RLHF_OK);
+    assert_int_equal(rlhf__reward_head_read(config, "config.json", &back, &found, NULL), RLHF_OK);
     assert_int_equal(found, 1);
     assert_memory_equal(&back, &h, sizeof h);
     json_decref(config);
@@ -140,7 +140,7 @@ static void config_with_errors(void **state) {
         int found;
         json_t *config = json_loads(cases[i][0], 0, NULL);
         assert_non_null(config);
-        assert_int_equal(rlhf__reward_head_read(config, "some/dir", &h, &found, &err),
+        assert_int_equal(rlhf__reward_head_read(config, "some/dir/config.json", &h, &found, &err),
                          RLHF_E_INVALID);
         assert_non_null(strstr(err.text, "some/dir/config.json"));
         if (!strstr(err.text, cases[i][1])) fail_msg("%s", err.text);
