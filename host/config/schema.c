@@ -14,7 +14,7 @@
 // A list of texts and token ids.
 #define L(f, text)                                                                                 \
     {                                                                                              \
-        .key = #f, .help = text, .type = RLHF_T_STR, .flags = RLHF__OPT_LIST,                      \
+        .key = #f, .help = (text), .type = RLHF_T_STR, .flags = RLHF__OPT_LIST,                    \
         .offset = offsetof(T, f), .s_def = "[]"                                                    \
     }
 #define BIG ((int64_t)1 << 40)
