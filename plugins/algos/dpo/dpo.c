@@ -10,9 +10,10 @@
 
 enum { SIGMOID, IPO };
 static const char *const loss_names[] = {"sigmoid", "ipo", NULL};
-enum { ACCURACY, MARGIN, CHOSEN, REJECTED, LOGP_CHOSEN, LOGP_REJECTED, ROWS, N_SUMS };
-static const char *const metric_names[] = {"dpo/accuracy", "dpo/margin",      "dpo/chosen",
-                                           "dpo/rejected", "dpo/logp_chosen", "dpo/logp_rejected"};
+enum { LOSS, ACCURACY, MARGIN, CHOSEN, REJECTED, LOGP_CHOSEN, LOGP_REJECTED, ROWS, N_SUMS };
+static const char *const names[] = {"objective/loss",   "dpo/accuracy", "dpo/margin",
+                                    "dpo/chosen",       "dpo/rejected", "dpo/logp_chosen",
+                                    "dpo/logp_rejected"};
 
 struct config {
     double beta, label_smoothing;
@@ -22,7 +23,7 @@ struct config {
 struct state {
     const rlhf_host *host;
     struct config config;
-    double loss, sums[N_SUMS]; // of the phase, which is one minibatch; sums over its rows
+    double sums[N_SUMS]; // of the phase, which is one minibatch, over its rows
 };
 
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
@@ -55,12 +56,11 @@ struct response {
     double logp, u, scale;
 };
 
-static struct response measure(const struct state *s, const rlhf_loss_in *in, int64_t i) {
+static struct response measure(const struct config *c, const rlhf_loss_in *in, int64_t i) {
     struct response r = {.row = rlhf__response(in->offset, in->prompt_len, i)};
     r.logp = rlhf__sum(in->heads->logp, r.row);
     r.u = r.logp - rlhf__sum(in->logp_ref, r.row);
-    double len = fmax((double)(r.row.end - r.row.begin), 1);
-    r.scale = s->config.loss == IPO ? 1 / len : s->config.beta;
+    r.scale = c->loss == IPO ? 1 / fmax((double)(r.row.end - r.row.begin), 1) : c->beta;
     return r;
 }
 
@@ -81,11 +81,11 @@ static double group_loss(struct state *s, const rlhf_loss_in *in, int64_t begin,
                          int64_t best, float *d_logp) {
     double loss = 0, up = 0, e = s->config.label_smoothing, others = (double)(end - begin - 1);
     double w = (double)(end - begin) / ((double)in->batch_sequences * others);
-    struct response b = measure(s, in, best);
-    double sums[N_SUMS] = {1, 0, s->config.beta * b.u, 0, b.logp, 0, 1};
+    struct response b = measure(&s->config, in, best);
+    double sums[N_SUMS] = {0, 1, 0, s->config.beta * b.u, 0, b.logp, 0, 1};
     for (int64_t j = begin; j < end; j++) {
         if (j == best) continue;
-        struct response r = measure(s, in, j);
+        struct response r = measure(&s->config, in, j);
         double right, wrong, d = b.scale * b.u - r.scale * r.u;
         loss += w * (1 - e) * loss_of(&s->config, d, &right);
         loss += w * e * loss_of(&s->config, -d, &wrong);
@@ -111,16 +111,16 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
         RLHF_TRY(rlhf__preferred(s->host, in, begin, &end, &best));
         out->loss += group_loss(s, in, begin, end, best, out->d_heads->logp);
     }
-    s->loss += out->loss;
+    s->sums[LOSS] += out->loss;
     return RLHF_OK;
 }
 
 static rlhf_status phase_end(void *self, uint64_t phase) {
     struct state *s = self;
     (void)phase;
-    if (s->sums[ROWS] > 0) s->host->metric(s->host, "objective/loss", s->loss);
+    RLHF_TRY(s->host->reduce(s->host, s->sums, N_SUMS));
     for (int k = 0; s->sums[ROWS] > 0 && k < ROWS; k++)
-        s->host->metric(s->host, metric_names[k], s->sums[k] / s->sums[ROWS]);
+        s->host->metric(s->host, names[k], s->sums[k] / (k == LOSS ? 1 : s->sums[ROWS]));
     *s = (struct state){.host = s->host, .config = s->config};
     return RLHF_OK;
 }
