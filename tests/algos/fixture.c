@@ -4,10 +4,9 @@
 #include <math.h>
 
 static struct rlhf_test_host the_host;
+struct rlhf_test_service algo_offer;
 
 const rlhf_step_info algo_step = {.size = sizeof algo_step, .lr_factor = 1, .steps = 1};
-const rlhf_step_info algo_skipped_step = {
-    .size = sizeof algo_skipped_step, .skipped = 1, .lr_factor = 1};
 
 rlhf_status algo_try(struct algo *a, const char *file, const char *options) {
     char path[4096], list[1024], *save = NULL;
@@ -16,6 +15,7 @@ rlhf_status algo_try(struct algo *a, const char *file, const char *options) {
     memset(a, 0, sizeof *a);
     a->host = &the_host;
     rlhf_test_init(a->host, 1);
+    if (algo_offer.id) rlhf_test_offer(a->host, algo_offer.id, algo_offer.table);
     a->plugin = rlhf_test_open(path, 0);
     assert_non_null(a->plugin);
     assert_true(a->plugin->config_size <= sizeof a->config);
@@ -129,6 +129,15 @@ double batch_loss(struct algo *a, struct batch *b, int32_t from, int32_t to, uin
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
     assert_int_equal(a->ops->loss(a->self, &in, &out), RLHF_OK);
     return out.loss;
+}
+
+int32_t algo_step_end(struct algo *a, uint32_t epoch, int32_t skipped) {
+    int32_t stop = 0;
+    rlhf_step_info step = algo_step;
+    step.epoch = epoch;
+    step.skipped = skipped;
+    assert_int_equal(a->ops->minibatch_end(a->self, &step, &stop), RLHF_OK);
+    return stop;
 }
 
 double metric(const struct algo *a, const char *name) {

@@ -41,8 +41,11 @@ struct batch {
     float class_score[MAX_ROWS * 8], d_class_score[MAX_ROWS * 8]; // [n, n_labels]
 };
 
-// For minibatch_end(): a step that was taken, and one that was skipped.
-extern const rlhf_step_info algo_step, algo_skipped_step;
+// For minibatch_end(): a step that was taken in the first epoch.
+extern const rlhf_step_info algo_step;
+
+// A service that the host of the next algo_try offers already in create(); id NULL: none.
+extern struct rlhf_test_service algo_offer;
 
 // Load file (e.g. "ppo.so") and set options ("a=1,b=x"); returns create()'s status.
 rlhf_status algo_try(struct algo *, const char *file, const char *options);
@@ -62,6 +65,9 @@ rlhf_status batch_advantages(struct algo *, struct batch *);
 // Loss of rows [from, to) as one microbatch of the minibatch that is the whole batch; fills those
 // rows of d_*. Returns the microbatch's loss.
 double batch_loss(struct algo *, struct batch *, int32_t from, int32_t to, uint32_t epoch);
+
+// minibatch_end() after a step of that epoch, skipped or not; 1: the algorithm wants no more.
+int32_t algo_step_end(struct algo *, uint32_t epoch, int32_t skipped);
 
 // A metric that must have been reported.
 double metric(const struct algo *, const char *name);

@@ -55,7 +55,6 @@ static rlhf_status fake_update(void *host, const rlhf_reward_update *how,
 }
 
 static void open_with_fake(struct algo *a, const char *options) {
-    algo_open(a, "grpo_iterative.so", options, b.n);
     memset(&fake, 0, sizeof fake);
     fake.table = (rlhf_iteration_service){.size = sizeof fake.table,
                                           .host = &fake,
@@ -63,7 +62,8 @@ static void open_with_fake(struct algo *a, const char *options) {
                                           .collect_pairs = fake_collect,
                                           .reward_update = fake_update};
     fake.pairs = 4;
-    assert_true(rlhf_test_offer(a->host, RLHF_SVC_ITERATION, &fake.table));
+    algo_offer = (struct rlhf_test_service){RLHF_SVC_ITERATION, &fake.table};
+    algo_open(a, "grpo_iterative.so", options, b.n);
 }
 
 static rlhf_status phase(struct algo *a, uint64_t number) {
@@ -170,11 +170,12 @@ static void what_is_refused(void **state) {
                  {"dual_clip=1.1", "dual_clip"}};
     struct algo a;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        algo_offer = (struct rlhf_test_service){RLHF_SVC_ITERATION, &fake.table};
         assert_int_equal(algo_try(&a, "grpo_iterative.so", cases[i].options), RLHF_E_INVALID);
         assert_non_null(strstr(a.host->fail_text, cases[i].word));
         assert_int_equal(a.host->live, 0);
     }
-    assert_int_equal(algo_try(&a, "grpo_iterative.so", ""), RLHF_OK);
+    open_with_fake(&a, "");
     static const char *const out_of_range[][2] = {
         {"replay_share", "1.01"}, {"replay_share", "-0.1"}, {"rm_lr", "0"},
         {"rm_epochs", "0"},       {"rm_batch", "0"},        {"iteration_phases", "0"}};
@@ -197,10 +198,17 @@ static void failures_are_passed_on(void **state) {
     fake.update_status = RLHF_OK;
     fake.sync_status = RLHF_E_DEVICE;
     assert_int_equal(phase(&a, 2), RLHF_E_DEVICE);
-    a.host->n_services = 0; // a host without the service
-    assert_int_equal(phase(&a, 3), RLHF_E_UNSUPPORTED);
-    assert_non_null(strstr(a.host->fail_text, RLHF_SVC_ITERATION));
     algo_close(&a);
+}
+
+// A host without the service is told so before anything runs.
+static void without_the_service(void **state) {
+    (void)state;
+    struct algo a;
+    algo_offer = (struct rlhf_test_service){0};
+    assert_int_equal(algo_try(&a, "grpo_iterative.so", ""), RLHF_E_UNSUPPORTED);
+    assert_non_null(strstr(a.host->fail_text, RLHF_SVC_ITERATION));
+    assert_int_equal(a.host->live, 0);
 }
 
 // Advantages, losses and metrics of the inner loop are those of grpo.so.
@@ -293,7 +301,7 @@ int main(void) {
         cmocka_unit_test(two_model_variant),    cmocka_unit_test(outer_loop_with_replay),
         cmocka_unit_test(no_pairs_no_training), cmocka_unit_test(without_a_reference),
         cmocka_unit_test(what_is_refused),      cmocka_unit_test(failures_are_passed_on),
-        cmocka_unit_test(inner_loop_is_grpo),   cmocka_unit_test(state_round_trip),
-        cmocka_unit_test(allocation_failure)};
+        cmocka_unit_test(without_the_service),  cmocka_unit_test(inner_loop_is_grpo),
+        cmocka_unit_test(state_round_trip),     cmocka_unit_test(allocation_failure)};
     return cmocka_run_group_tests_name("algos/grpo_iterative", tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
 // claim so.
 #include "algos/fixture.h"
 
+#include <rlhf/draft/iteration.h>
+
 static const struct {
     const char *so, *options, *idle; // idle: keys in table order, each with a space before it
 } cases[] = {
@@ -46,6 +48,8 @@ static void table(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct algo a;
         char idle[1024] = "";
+        static const rlhf_iteration_service unused = {.size = sizeof unused};
+        algo_offer = (struct rlhf_test_service){RLHF_SVC_ITERATION, &unused};
         assert_int_equal(algo_try(&a, cases[i].so, cases[i].options), RLHF_OK);
         rlhf_opt o;
         for (uint32_t k = 0;

@@ -26,6 +26,7 @@ struct iterative_options {
 struct iterative {
     struct rlhf__grpo grpo; // must stay the first member
     struct iterative_options opt;
+    const rlhf_iteration_service *service;
     // Saved. phases: of the iteration under way; fresh: pairs collected since the reward model was
     // last trained.
     uint64_t phases, iterations, fresh;
@@ -49,9 +50,13 @@ static rlhf_status it_create(const rlhf_host *host, const void *config, void **s
         return host->fail(host, RLHF_E_INVALID,
                           "kl_placement none, kl_measure false and replay false leave nothing to "
                           "iterate: there is no reference to move and no reward model to train");
+    const rlhf_iteration_service *s = host->service(host, RLHF_SVC_ITERATION);
+    if (!s)
+        return host->fail(host, RLHF_E_UNSUPPORTED, "this host has no service " RLHF_SVC_ITERATION);
     RLHF_TRY(rlhf__grpo_create(host, &method, &opt->grpo, sizeof(struct iterative), self));
     struct iterative *it = *self;
     it->opt = *opt;
+    it->service = s;
     it->moves_reference = moves_reference;
     return RLHF_OK;
 }
@@ -102,8 +107,7 @@ static rlhf_status train_reward(struct iterative *it, const rlhf_iteration_servi
 static rlhf_status it_phase_end(void *self, uint64_t phase) {
     struct iterative *it = self;
     const rlhf_host *h = it->grpo.pg.host;
-    const rlhf_iteration_service *s = h->service(h, RLHF_SVC_ITERATION);
-    if (!s) return h->fail(h, RLHF_E_UNSUPPORTED, "this host has no service " RLHF_SVC_ITERATION);
+    const rlhf_iteration_service *s = it->service;
     RLHF_TRY(rlhf__pg_phase_end(self, phase));
     if (it->opt.replay) {
         uint32_t added = 0;
