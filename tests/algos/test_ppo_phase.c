@@ -65,11 +65,10 @@ static void plan_says_what_is_needed(void **state) {
 
 // One phase: advantages, `epochs` passes over the batch as one minibatch, end.
 static void phase(struct algo *a, uint32_t epochs) {
-    int32_t stop;
     assert_int_equal(batch_advantages(a, &b), RLHF_OK);
     for (uint32_t e = 0; e < epochs; e++) {
         batch_loss(a, &b, 0, b.n, e);
-        assert_int_equal(a->ops->minibatch_end(a->self, &algo_step, &stop), RLHF_OK);
+        algo_step_end(a, e, 0);
     }
     assert_int_equal(a->ops->phase_end(a->self, 0), RLHF_OK);
 }
@@ -126,7 +125,6 @@ static void every_sample_counts_once(void **state) {
         "kl_controller=adaptive,kl_target=1e-6,kl_horizon=100,kl_placement=loss,kl_estimator=full"};
     for (int i = 0; i < 2; i++) {
         struct algo a;
-        int32_t stop;
         batch_random(&b, 8, 6);
         for (int32_t t = 0; t < b.total; t++)
             b.ref[t] = b.old[t] - 1;
@@ -140,7 +138,7 @@ static void every_sample_counts_once(void **state) {
             for (uint32_t e = 0; e < 3; e++) {
                 if (i == 0 || e == 0) assert_int_equal(batch_advantages(&a, &b), RLHF_OK);
                 batch_loss(&a, &b, 0, b.n, e);
-                assert_int_equal(a.ops->minibatch_end(a.self, &algo_step, &stop), RLHF_OK);
+                algo_step_end(&a, e, 0);
             }
             assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
         }
@@ -254,7 +252,6 @@ static void early_stop_of_the_epochs(void **state) {
 static void losses_of_epochs(void **state) {
     (void)state;
     struct algo a;
-    int32_t stop;
     batch_random(&b, 8, 5);
     algo_open(&a, "ppo.so", "", b.n);
     assert_int_equal(batch_advantages(&a, &b), RLHF_OK);
@@ -263,8 +260,7 @@ static void losses_of_epochs(void **state) {
         for (int32_t t = 0; t < b.total; t++)
             b.value[t] += e == 2 ? NAN : 0.1f;
         loss[e] = batch_loss(&a, &b, 0, b.n, e);
-        const rlhf_step_info *step = e == 2 ? &algo_skipped_step : &algo_step;
-        assert_int_equal(a.ops->minibatch_end(a.self, step, &stop), RLHF_OK);
+        algo_step_end(&a, e, e == 2);
     }
     assert_true(isnan(loss[2]));
     assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);

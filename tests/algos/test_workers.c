@@ -42,7 +42,7 @@ static void *run(void *arg) {
     struct batch *own = malloc(sizeof *own); // what this worker may write
     if (!own) return NULL;
     *own = *b;
-    int32_t base = b->offset[w->from], offset[MAX_ROWS + 1], stop = 0;
+    int32_t base = b->offset[w->from], offset[MAX_ROWS + 1], stop = 0, n_labels = b->n_labels;
     rlhf_rollout all = {.size = sizeof all,
                         .n = (uint32_t)b->n,
                         .total = (uint32_t)b->total,
@@ -64,12 +64,12 @@ static void *run(void *arg) {
                         .logp = own->logp + base,
                         .entropy = own->entropy + base,
                         .kl = own->kl + base,
-                        .score = own->class_score + w->from};
+                        .score = own->class_score + w->from * n_labels};
     rlhf_heads d = {.size = sizeof d,
                     .logp = own->d_logp + base,
                     .entropy = own->d_entropy + base,
                     .kl = own->d_kl + base,
-                    .score = own->d_class_score + w->from};
+                    .score = own->d_class_score + w->from * n_labels};
     rlhf_loss_in in = {.size = sizeof in,
                        .n = (uint32_t)(w->to - w->from),
                        .total = (uint32_t)offset[w->to - w->from],
@@ -85,13 +85,15 @@ static void *run(void *arg) {
                        .advantage = own->advantage + base,
                        .returns = own->returns + base,
                        .label = b->label + w->from,
-                       .n_labels = 1};
+                       .n_labels = n_labels};
     for (uint32_t k = 0; k < 2; k++) {
         rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
         rlhf_step_info step = {.size = sizeof step, .epoch = k, .lr_factor = 1};
         in.epoch = k;
-        if (ops->loss(w->self, &in, &out) < 0) w->stops = -100;
-        if (ops->minibatch_end(w->self, &step, &stop) < 0) w->stops = -100;
+        for (int32_t t = base; k && t < b->offset[w->to]; t++)
+            own->logp[t] -= own->logp[t] < 0 ? 0.01f : 0; // what the step before changed
+        if (in.n && ops->loss(w->self, &in, &out) < 0) w->stops = -100;
+        if (ops->minibatch_end && ops->minibatch_end(w->self, &step, &stop) < 0) w->stops = -100;
         w->stops += stop;
     }
     if (ops->phase_end(w->self, 0) < 0) w->stops = -100;
@@ -119,15 +121,17 @@ static void close_worker(struct worker *w) {
     assert_int_equal(w->host.live, 0);
 }
 
-// Half of the rows each, unlike halves.
-static void compare(const char *file, const char *options, int32_t stops) {
+// Rows [0, first) and the others, which are unlike the first half; the second worker may have none.
+static void compare_split(const char *file, const char *options, int32_t first, int32_t stops) {
     static struct batch b;
     pthread_t thread[2];
     batch_random(&b, 8, 11);
+    b.n_labels = strcmp(file, "classify.so") == 0 ? 2 : 1;
     for (int32_t i = 0; i < b.n; i++) {
         b.label[i] = i % 2;
         b.group[i] = i / 2;
-        b.class_score[i] = (float)(i * i % 7) / 5;
+        for (int32_t k = 0; k < b.n_labels; k++)
+            b.class_score[i * b.n_labels + k] = (float)((i + 3 * k) * i % 7) / 5;
     }
     for (int32_t t = b.offset[4]; t < b.total; t++)
         if (b.logp[t] < 0) b.logp[t] = b.old[t] + 0.4f; // the second half moved
@@ -135,7 +139,7 @@ static void compare(const char *file, const char *options, int32_t stops) {
         b.logp[t] = b.old[t];
     pthread_barrier_init(&meeting.barrier, NULL, 2);
     for (int32_t r = 0; r < 2; r++) {
-        open_worker(&worker[r], file, options, &b, 4 * r, 4 * r + 4);
+        open_worker(&worker[r], file, options, &b, r ? first : 0, r ? b.n : first);
         worker[r].rank = r;
         worker[r].host.table.reduce = sum_over_both;
     }
@@ -164,12 +168,17 @@ static void compare(const char *file, const char *options, int32_t stops) {
     close_worker(&alone);
 }
 
+static void compare(const char *file, const char *options, int32_t stops) {
+    compare_split(file, options, 4, stops);
+}
+
 // The first half alone would go on, the second alone would stop.
 static void policy_gradients(void **state) {
     (void)state;
     compare("ppo.so", "advantage=group,group_size=2,target_kl=0.02", 2);
     compare("grpo.so", "group_size=2,target_kl=0.02", 2);
     compare("grpo.so", "group_size=2,target_kl=0.2", 0);
+    compare("rloo.so", "group_size=2", 0);
 }
 
 // The KL that moves the coefficient is measured in loss() with the full estimator.
@@ -183,11 +192,29 @@ static void the_measured_kl(void **state) {
 static void preferences(void **state) {
     (void)state;
     compare("bradley_terry.so", "", 0);
+    compare("dpo.so", "", 0);
+}
+
+// A worker that gets no microbatch is never asked for a loss, and reports what the other does.
+static void no_microbatch(void **state) {
+    (void)state;
+    compare_split("grpo.so", "group_size=2", 8, 0);
+    compare_split("ppo.so", "advantage=group,group_size=2,target_kl=0.02", 8, 2);
+    compare_split("dpo.so", "", 8, 0);
+    compare_split("sft.so", "", 8, 0);
+}
+
+static void texts_and_labels(void **state) {
+    (void)state;
+    compare("sft.so", "aggregation=sequence", 0);
+    compare("sft.so", "", 0);
+    compare("classify.so", "label_smoothing=0.1", 0);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(policy_gradients),
-                                       cmocka_unit_test(the_measured_kl),
-                                       cmocka_unit_test(preferences)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(policy_gradients), cmocka_unit_test(the_measured_kl),
+        cmocka_unit_test(preferences), cmocka_unit_test(texts_and_labels),
+        cmocka_unit_test(no_microbatch)};
     return cmocka_run_group_tests_name("algos/workers", tests, NULL, NULL);
 }

@@ -68,11 +68,11 @@ rlhf_status rlhf__pg_reduce_kl(const rlhf_host *h, struct rlhf__pg_rollout_sums 
     return reduce_count(h, count, 2);
 }
 
-void rlhf__pg_fold(struct rlhf__pg_metrics *m, int32_t skipped) {
+void rlhf__pg_fold(struct rlhf__pg_metrics *m, const rlhf_step_info *step) {
     double total = rlhf__pg_total_loss(&m->minibatch);
-    if (m->minibatch.rows > 0 && !skipped) {
-        if (m->minibatch_epoch != m->last_epoch) {
-            m->last_epoch = m->minibatch_epoch;
+    if (m->minibatch.rows > 0 && !step->skipped) {
+        if (step->epoch != m->last_epoch) {
+            m->last_epoch = step->epoch;
             m->last_epoch_loss = 0;
             m->last_epoch_count = 0;
         }

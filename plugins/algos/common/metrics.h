@@ -46,7 +46,6 @@ struct rlhf__pg_metrics {
     double last_epoch_loss;   // sum of total losses in the latest epoch
     int64_t last_epoch_count; // its minibatches
     int64_t last_epoch;       // -1 before the first
-    int64_t minibatch_epoch;  // of the minibatch under way
 };
 
 // Which metrics exist under the current options.
@@ -76,7 +75,7 @@ rlhf_status rlhf__pg_reduce_kl(const rlhf_host *, struct rlhf__pg_rollout_sums *
 
 // Fold the minibatch under way into the phase and clear it; one whose step was skipped is left out.
 // [step]
-void rlhf__pg_fold(struct rlhf__pg_metrics *, int32_t skipped);
+void rlhf__pg_fold(struct rlhf__pg_metrics *, const rlhf_step_info *);
 
 // Send the phase's metrics to host->metric. [step]
 void rlhf__pg_report(const rlhf_host *, const struct rlhf__pg_metrics *,

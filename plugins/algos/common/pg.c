@@ -178,7 +178,6 @@ rlhf_status rlhf__pg_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out
     struct rlhf__totals totals = {
         in->batch_sequences, in->batch_tokens, in->max_new_tokens, g->phase_tokens,
         RLHF_HAS(rlhf_loss_in, in, minibatches) ? in->minibatches : g->opt.minibatches};
-    g->metrics.minibatch_epoch = in->epoch;
     for (int64_t i = 0; i < in->n; i++) {
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         if (row.end == row.begin) continue;
@@ -197,7 +196,7 @@ rlhf_status rlhf__pg_minibatch_end(void *self, const rlhf_step_info *step, int32
     RLHF_TRY(rlhf__pg_reduce(g->host, &g->metrics.minibatch));
     double approx_kl = rlhf__pg_approx_kl(&g->metrics.minibatch);
     *stop = g->opt.target_kl > 0 && approx_kl > g->opt.target_kl;
-    rlhf__pg_fold(&g->metrics, step->skipped);
+    rlhf__pg_fold(&g->metrics, step);
     return RLHF_OK;
 }
 
