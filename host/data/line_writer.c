@@ -1,12 +1,12 @@
 // line_writer.c: see line_writer.h.
 #include "data/line_writer.h"
 
-#include "base/file.h"
 #include "base/file_writer.h"
 #include "base/json.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 struct rlhf__line_writer {
@@ -21,12 +21,20 @@ static int ends_with_gz(const char *s) {
     return n >= 3 && strcmp(s + n - 3, ".gz") == 0;
 }
 
+// The name itself is asked, not what it links to: the file would take the link's place.
 rlhf_status rlhf__line_writer_free_target(const char *command, const char *target, int force,
                                           struct rlhf__error *err) {
-    int dir = rlhf__is_dir(target);
-    if (!dir && (force || !rlhf__is_file(target))) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID, "%s: --out '%s' exists already%s", command, target,
-                      dir ? " and is a directory" : "; --force replaces it");
+    struct stat there;
+    const char *why = "; --force replaces it";
+    if (lstat(target, &there) != 0) return RLHF_OK; // where it cannot be, opening says why
+    if (S_ISREG(there.st_mode) && force) return RLHF_OK;
+    if (S_ISDIR(there.st_mode))
+        why = " and is a directory";
+    else if (S_ISLNK(there.st_mode))
+        why = " and is a link, not a regular file";
+    else if (!S_ISREG(there.st_mode))
+        why = " and is not a regular file";
+    return rlhf__fail(err, RLHF_E_INVALID, "%s: --out '%s' exists already%s", command, target, why);
 }
 
 rlhf_status rlhf__line_writer_open(const char *target, struct rlhf__line_writer **out,

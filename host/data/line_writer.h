@@ -10,7 +10,8 @@
 struct rlhf__line_writer; // opaque
 
 // Refuse a target that is there: "pairs: --out 'x' exists already; --force replaces it". With force
-// only a directory is refused. command names the culprit. Errors: RLHF_E_INVALID. [main]
+// a regular file may be there; links (dangling ones too), devices, pipes and directories are never
+// replaced. command names the culprit. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__line_writer_free_target(const char *command, const char *target, int force,
                                           struct rlhf__error *err);
 

@@ -4,6 +4,9 @@
 #include "data/line_writer.h"
 #include "data/lines.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 static rlhf_status put_rows(struct rlhf__line_writer *w, int n, struct rlhf__error *err) {
     for (int i = 0; i < n; i++) {
         rlhf_status st = rlhf__line_writer_put_new(
@@ -80,11 +83,39 @@ static void aborted(void **state) {
     rlhf__line_writer_abort(NULL);
 }
 
+// Only a regular file is replaced, and only by force.
+static void targets(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    const char *none = scratch_path(s, "none"), *file = scratch_path(s, "file");
+    const char *pipe = scratch_path(s, "pipe"), *link = scratch_path(s, "link");
+    const char *dangling = scratch_path(s, "dangling");
+    write_rows(file, 1);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_int_equal(symlink("file", link), 0);
+    assert_int_equal(symlink("nowhere", dangling), 0);
+    for (int force = 0; force < 2; force++) {
+        check_ok(rlhf__line_writer_free_target("pairs", none, force, &err), &err);
+        check_error(rlhf__line_writer_free_target("pairs", pipe, force, &err), RLHF_E_INVALID, &err,
+                    "is not a regular file");
+        check_error(rlhf__line_writer_free_target("pairs", link, force, &err), RLHF_E_INVALID, &err,
+                    "is a link, not a regular file");
+        check_error(rlhf__line_writer_free_target("pairs", dangling, force, &err), RLHF_E_INVALID,
+                    &err, "is a link, not a regular file");
+        check_error(rlhf__line_writer_free_target("pairs", s->dir, force, &err), RLHF_E_INVALID,
+                    &err, "is a directory");
+    }
+    check_error(rlhf__line_writer_free_target("pairs", file, 0, &err), RLHF_E_INVALID, &err,
+                "--force replaces it");
+    check_ok(rlhf__line_writer_free_target("pairs", file, 1, &err), &err);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(plain, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(gzip, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(aborted, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(targets, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("line_writer", tests, NULL, NULL);
 }
