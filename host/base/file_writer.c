@@ -17,7 +17,6 @@ struct rlhf__file_writer {
     int why;   // errno of the first failure, 0 = none
     int named; // 1: the temporary exists
     int reserved;
-    uint64_t total;
     size_t used;
     char *buffer;
 };
@@ -102,11 +101,8 @@ rlhf_status rlhf__file_writer_put(struct rlhf__file_writer *w, const void *bytes
         memcpy(w->buffer + w->used, bytes, n);
         w->used += n;
     }
-    w->total += n;
     return w->why ? failed(w, err) : RLHF_OK;
 }
-
-uint64_t rlhf__file_writer_size(const struct rlhf__file_writer *w) { return w->total; }
 
 static rlhf_status sync_parent(const struct rlhf__file_writer *w, struct rlhf__error *err) {
     char *dir = strdup(w->name);

@@ -18,9 +18,6 @@ rlhf_status rlhf__file_writer_open(const struct rlhf__folder *in, const char *na
 rlhf_status rlhf__file_writer_put(struct rlhf__file_writer *w, const void *bytes, size_t n,
                                   struct rlhf__error *err);
 
-// Bytes put so far.
-uint64_t rlhf__file_writer_size(const struct rlhf__file_writer *w);
-
 // Flush, fsync, rename over the target, fsync the directory; frees w. On failure the temporary is
 // removed, the target is what it was, and w is freed all the same.
 rlhf_status rlhf__file_writer_commit(struct rlhf__file_writer *w, struct rlhf__error *err);

@@ -1,7 +1,6 @@
 // json_write.c: writing JSON; see json.h.
 #include "base/json.h"
 
-#include "base/file.h"
 #include "base/file_writer.h"
 #include "base/printable.h"
 

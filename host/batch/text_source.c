@@ -96,7 +96,3 @@ rlhf_status rlhf__text_source_next(struct rlhf__text_source *s, struct rlhf__row
     free(pick);
     return st;
 }
-
-double rlhf__text_source_epoch(const struct rlhf__text_source *s) {
-    return rlhf__order_epoch(&s->batches.order);
-}

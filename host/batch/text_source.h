@@ -53,7 +53,4 @@ rlhf_status rlhf__text_source_batches(struct rlhf__text_source *, int64_t *out,
 rlhf_status rlhf__text_source_next(struct rlhf__text_source *, struct rlhf__rows *e,
                                    struct rlhf__error *err);
 
-// Passes so far, as a fraction. [any]
-double rlhf__text_source_epoch(const struct rlhf__text_source *);
-
 #endif

@@ -5,7 +5,6 @@
 #include "learn/pass.h"
 
 #include "cmd/trial.h"
-#include "learn/learner.h"
 #include "sample/decode.h"
 #include "sample/diversity.h"
 #include "sample/mixing.h"

@@ -4,7 +4,6 @@
 #include "cmd/commands.h"
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "cmd/print.h"
 #include "cmd/trial.h"
 #include "data/line_writer.h"

@@ -1,8 +1,5 @@
 // manifest.c: see manifest.h.
 #include "keep/manifest.h"
-
-#include "base/file.h"
-
 #include <string.h>
 
 #define FURTHER_MODEL "further model" // of a reward: matched by id, the rest by place

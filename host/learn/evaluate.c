@@ -2,9 +2,6 @@
 #include "learn/evaluate.h"
 #include "learn/pass.h"
 
-#include "learn/learner.h"
-#include "model/classifier.h"
-
 #include <math.h>
 #include <stdlib.h>
 

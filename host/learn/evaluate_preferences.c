@@ -1,7 +1,6 @@
 // evaluate_preferences.c: the preferences of evaluate.h, by a reward model or a policy.
 #include "batch/preference_source.h"
 #include "learn/evaluate.h"
-#include "learn/learner.h"
 #include "learn/pass.h"
 
 #include <math.h>

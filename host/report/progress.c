@@ -254,10 +254,6 @@ void rlhf__progress_note(struct rlhf__progress *p, const char *what) {
 
 const struct rlhf__watch *rlhf__progress_watch(const struct rlhf__progress *p) { return &p->watch; }
 
-int rlhf__progress_is_text(const struct rlhf__progress *p) {
-    return p->kind != RLHF__PROGRESS_OFF && !(p->log && p->log->json);
-}
-
 void rlhf__progress_hide(struct rlhf__progress *p) {
     p->hidden = 1;
     alone(p, erase);

@@ -44,9 +44,6 @@ void rlhf__progress_note(struct rlhf__progress *p, const char *what); // without
 // long as p. [any]
 const struct rlhf__watch *rlhf__progress_watch(const struct rlhf__progress *p);
 
-// 1 when tables and other text for people may be printed: there is neither "off" nor JSON. [any]
-int rlhf__progress_is_text(const struct rlhf__progress *p);
-
 // The run is over: the bar stays where it is, and what is printed later comes below it. [main]
 void rlhf__progress_end(struct rlhf__progress *p);
 

@@ -120,10 +120,6 @@ uint64_t rlhf__dnnl_layout_bytes(const struct rlhf__dnnl_layout *l) {
     return dnnl_memory_desc_get_size(MD_IN(l));
 }
 
-int rlhf__dnnl_layout_equal(const struct rlhf__dnnl_layout *a, const struct rlhf__dnnl_layout *b) {
-    return dnnl_memory_desc_equal(MD_IN(a), MD_IN(b));
-}
-
 int rlhf__dnnl_mem_create(struct rlhf__dnnl *d, const struct rlhf__dnnl_layout *l, void *ptr,
                           struct rlhf__dnnl_mem **out) {
     struct rlhf__dnnl_mem *m = calloc(1, sizeof *m);

@@ -37,7 +37,6 @@ int rlhf__dnnl_layout_plain(int64_t rows, int64_t cols, int32_t dtype, int trans
                             struct rlhf__dnnl_layout **out);
 void rlhf__dnnl_layout_destroy(struct rlhf__dnnl_layout *l);
 uint64_t rlhf__dnnl_layout_bytes(const struct rlhf__dnnl_layout *l);
-int rlhf__dnnl_layout_equal(const struct rlhf__dnnl_layout *a, const struct rlhf__dnnl_layout *b);
 
 int rlhf__dnnl_mem_create(struct rlhf__dnnl *d, const struct rlhf__dnnl_layout *l, void *ptr,
                           struct rlhf__dnnl_mem **out);

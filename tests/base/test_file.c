@@ -56,7 +56,6 @@ static void large_and_small_pieces_keep_their_order(void **state) {
     check_ok(rlhf__file_writer_put(w, "a", 1, &err), &err);
     check_ok(rlhf__file_writer_put(w, big, BIG, &err), &err);
     check_ok(rlhf__file_writer_put(w, "c", 1, &err), &err);
-    assert_int_equal(rlhf__file_writer_size(w), BIG + 2);
     check_ok(rlhf__file_writer_commit(w, &err), &err);
     struct rlhf__buf b = RLHF__BUF_INIT;
     check_ok(rlhf__file_read(path, 1 << 20, &b, &err), &err);

@@ -27,7 +27,7 @@ static const int32_t rows[ROWS][2] = {{4, 2}, {4, 1}, {4, 0}, {4, 2},
 static const int32_t groups[ROWS] = {0, 0, 0, 1, 2, 2, 3, 3};
 static const int32_t first_id[ROWS] = {1, 1, 1, 1, 5, 5, 6, 6};
 
-static struct rlhf__rows episodes(uint32_t flags) {
+static struct rlhf__rows make_rows(uint32_t flags) {
     struct rlhf__rows e = {0};
     uint32_t total = 0;
     int32_t next = 10;
@@ -50,7 +50,7 @@ static struct rlhf__rows episodes(uint32_t flags) {
 
 static void a_prompt_stands_once(void **state) {
     (void)state;
-    struct rlhf__rows e = episodes(RLHF__SHARE_PROMPTS);
+    struct rlhf__rows e = make_rows(RLHF__SHARE_PROMPTS);
     struct rlhf__shared_batch b = {0};
     assert_int_equal(rlhf__shared_batch_fill(&b, &e, 0, ROWS, 1, NULL), RLHF_OK);
     static const int32_t ids[] = {1,  2,  3, 4,  10, 11, 4,  12, 4, 1,  2, 3,  4,
@@ -74,7 +74,7 @@ static void a_prompt_stands_once(void **state) {
 
 static void nothing_to_share(void **state) {
     (void)state;
-    struct rlhf__rows e = episodes(RLHF__SHARE_PROMPTS);
+    struct rlhf__rows e = make_rows(RLHF__SHARE_PROMPTS);
     struct rlhf__shared_batch b = {0};
     // Rows 2 to 5: one row of a group, one of another, prompts of one token.
     assert_int_equal(rlhf__shared_batch_fill(&b, &e, 2, 6, 1, NULL), RLHF_OK);
@@ -95,7 +95,7 @@ static void nothing_to_share(void **state) {
 // Numbers that are a function of what a token's row holds up to it survive both ways.
 static void numbers_move_between_the_layouts(void **state) {
     (void)state;
-    struct rlhf__rows e = episodes(RLHF__SHARE_PROMPTS);
+    struct rlhf__rows e = make_rows(RLHF__SHARE_PROMPTS);
     struct rlhf__shared_batch b = {0};
     float full[80] = {0}, compact[80] = {0}, back[80] = {0};
     assert_int_equal(rlhf__shared_batch_fill(&b, &e, 0, ROWS, 1, NULL), RLHF_OK);
@@ -131,7 +131,7 @@ static void numbers_move_between_the_layouts(void **state) {
 
 static void slices_count_what_the_model_computes(void **state) {
     (void)state;
-    struct rlhf__rows e = episodes(RLHF__SHARE_PROMPTS);
+    struct rlhf__rows e = make_rows(RLHF__SHARE_PROMPTS);
     // Compact: row 0 costs 6, row 1 two more, row 2 one, row 3 six.
     assert_int_equal(rlhf__rows_slice_end(&e, 0, 9, 1), 3);
     assert_int_equal(rlhf__rows_slice_end(&e, 0, 8, 1), 2);
@@ -157,7 +157,7 @@ static void slices_count_what_the_model_computes(void **state) {
 
 static void whole_groups_are_not_split(void **state) {
     (void)state;
-    struct rlhf__rows e = episodes(RLHF__WHOLE_GROUPS);
+    struct rlhf__rows e = make_rows(RLHF__WHOLE_GROUPS);
     assert_int_equal(rlhf__rows_group_end(&e, 0), 3);
     assert_int_equal(rlhf__rows_group_end(&e, 1), 3);
     assert_int_equal(rlhf__rows_slice_end(&e, 0, 1, 0), 3); // one group although it is too long

@@ -82,7 +82,7 @@ static void a_token_budget_is_kept(void **state) {
         rlhf__rows_finish(&e);
     }
     assert_int_equal(rows, 10);
-    assert_true(rlhf__text_source_epoch(&s) == 1);
+    assert_true(rlhf__order_epoch(&s.batches.order) == 1);
     rlhf__text_source_finish(&s);
 }
 
