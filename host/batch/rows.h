@@ -25,7 +25,8 @@ enum rlhf__token_array {
 // What is known about how rows belong together.
 enum rlhf__rows_flag {
     RLHF__SHARE_PROMPTS = 1, // neighbours of one group may have the same prompt: compute it once
-    RLHF__WHOLE_GROUPS = 2   // a group is never split over microbatches
+    RLHF__WHOLE_GROUPS = 2,  // a group is never split over microbatches
+    RLHF__DRAWN = 4          // by a policy: version and RLHF__LOGP_SAMPLED are known
 };
 
 struct rlhf__rows {

@@ -2,6 +2,7 @@
 #include "cmd/trial.h"
 
 #include "config/effect.h"
+#include "sample/rewards.h"
 
 #include <stdlib.h>
 
@@ -79,18 +80,12 @@ static rlhf_status open_rewards(struct rlhf__trial *t, const char *flag, struct 
     rlhf__reward_service_longest(rlhf__text_services_reward(t->at.session.text),
                                  rlhf__prompts_longest(t->prompts) +
                                      (int32_t)t->config.sampling.max_new_tokens);
-    t->rewards = calloc(t->config.n_reward ? t->config.n_reward : 1, sizeof *t->rewards);
-    if (!t->rewards) return RLHF__NOMEM(err, "out of memory for rewards");
-    for (size_t i = 0; i < t->config.n_reward; i++) {
-        char owner[192];
-        snprintf(owner, sizeof owner, "rewards/%s", t->config.reward[i].name);
-        struct rlhf__origin from = {flag, "", NULL, 0, 0, 0};
-        rlhf_status st =
-            rlhf__instance_create(t->reward[i], &t->at.session.services, owner,
-                                  t->config.reward[i].options, &from, &t->rewards[i], err);
-        if (st != RLHF_OK) return st;
-    }
-    return RLHF_OK;
+    const struct rlhf__rewards_request q = {.config = &t->config,
+                                            .plugin = t->reward,
+                                            .services = &t->at.session.services,
+                                            .flag = flag,
+                                            .watch = rlhf__progress_watch(t->at.progress)};
+    return rlhf__rewards_open(&q, &t->rewards, err);
 }
 
 rlhf_status rlhf__trial_open(struct rlhf__trial *t, const struct rlhf__env *env,
@@ -116,9 +111,7 @@ rlhf_status rlhf__trial_open(struct rlhf__trial *t, const struct rlhf__env *env,
 }
 
 void rlhf__trial_finish(struct rlhf__trial *t) {
-    for (size_t i = 0; t->rewards && i < t->config.n_reward; i++)
-        rlhf__instance_destroy(t->rewards[i]);
-    free(t->rewards);
+    rlhf__rewards_close(t->rewards, t->config.n_reward);
     free(t->reward);
     rlhf__prompts_close(t->prompts);
     rlhf__response_rules_destroy(t->rules);

@@ -1,5 +1,5 @@
 // feed.h: where the rows of a run come from, whatever they are: prompts that the policy responds
-// to, texts, preferences. Which it is, the set-up alone asks; the rest of a run calls through ops.
+// to, texts, preferences. Which it is, the set-up alone asks; phases call through ops.
 #ifndef RLHF_HOST_FEED_H
 #define RLHF_HOST_FEED_H
 

@@ -6,6 +6,7 @@
 #include "run/checkpoint.h"
 #include "run/completions.h"
 #include "run/effect_rules.h"
+#include "sample/rewards.h"
 
 #include <stdlib.h>
 
@@ -170,9 +171,7 @@ static void finish_report(struct rlhf__report *p) {
 
 static void finish_plugins(struct rlhf__cast *c) {
     rlhf__instance_destroy(c->judge);
-    for (size_t i = 0; i < c->n_rewards; i++)
-        rlhf__instance_destroy(c->rewards[i]);
-    free(c->rewards);
+    rlhf__rewards_close(c->rewards, c->n_rewards);
     rlhf__instance_destroy(c->algo);
 }
 

@@ -1,5 +1,6 @@
-// setup_rows.c: rlhf__setup_rows of setup.h: what differs by the source of rows that is planned.
-// Nothing else in a run asks which source it is.
+// setup_rows.c: rlhf__setup_rows of setup.h: opens what the planned source of rows needs. What
+// looks at settings by the plan (plan.c, setup.c, effect_rules.c) asks which source it is too; once
+// rows are there nobody does.
 #include "run/setup.h"
 
 #include "model/classifier_config.h"
@@ -7,11 +8,9 @@
 #include "run/preference_feed.h"
 #include "run/prompt_feed.h"
 #include "run/text_feed.h"
+#include "sample/rewards.h"
 
 #include <rlhf/draft/iteration.h>
-
-#include <stdio.h>
-#include <stdlib.h>
 
 // ---- prompts ----
 
@@ -21,24 +20,15 @@ static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s needs at least one reward: --reward FILE.so (e.g. imdb.so)",
                           r->req->algo->file);
-    r->cast.rewards = calloc(c->n_reward, sizeof(void *));
-    if (!r->cast.rewards) return RLHF__NOMEM(err, "out of memory for rewards");
-    r->cast.n_rewards = c->n_reward;
     struct rlhf__reward_service *models = rlhf__text_services_reward(r->session.text);
     rlhf__reward_service_trainable(models, (r->cast.plan.flags & RLHF_PLAN_REWARD_MODEL) != 0);
     rlhf__reward_service_longest(models, rlhf__prompt_feed_longest(r->feed));
-    for (size_t i = 0; i < c->n_reward; i++) {
-        char section[32], loading[64], owner[192];
-        snprintf(owner, sizeof owner, "rewards/%s", c->reward[i].name);
-        snprintf(section, sizeof section, "reward.%zu", i);
-        snprintf(loading, sizeof loading, "loading %.40s", r->req->rewards[i]->file);
-        rlhf__progress_note(r->report.progress, loading);
-        struct rlhf__origin from = {"the config", section, NULL, 0, 0, 0};
-        rlhf_status st =
-            rlhf__instance_create(r->req->rewards[i], &r->session.services, owner,
-                                  c->reward[i].options, &from, &r->cast.rewards[i], err);
-        if (st != RLHF_OK) return st;
-    }
+    const struct rlhf__rewards_request q = {.config = c,
+                                            .plugin = r->req->rewards,
+                                            .services = &r->session.services,
+                                            .watch = rlhf__progress_watch(r->report.progress)};
+    RLHF_TRY(rlhf__rewards_open(&q, &r->cast.rewards, err));
+    r->cast.n_rewards = c->n_reward;
     return RLHF_OK;
 }
 
@@ -80,10 +70,16 @@ static rlhf_status check_file(const struct rlhf__run *r, struct rlhf__error *err
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s trains on a file of rows: give it with --data FILE (data.path)",
                           algo);
-    if (r->cast.plan.source != RLHF_SOURCE_TEXT && c->data.long_rows == RLHF__DATA_SPLIT)
+    return RLHF_OK;
+}
+
+static rlhf_status check_whole_rows(const struct rlhf__run *r, struct rlhf__error *err) {
+    RLHF_TRY(check_file(r, err));
+    if (r->config->data.long_rows == RLHF__DATA_SPLIT)
         return rlhf__fail(
             err, RLHF_E_INVALID,
-            "data.long_rows is split, but %s trains on whole rows; truncate is allowed", algo);
+            "data.long_rows is split, but %s trains on whole rows; truncate is allowed",
+            r->req->algo->file);
     return RLHF_OK;
 }
 
@@ -111,11 +107,25 @@ static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *l
     return st;
 }
 
-static rlhf_status open_labelled(struct rlhf__run *r, struct rlhf__labels *labels, int named,
-                                 struct rlhf__error *err) {
+// Rows and policy are open: tokens, then what is left.
+static rlhf_status finish_text(struct rlhf__run *r, int32_t n_labels, struct rlhf__error *err) {
+    RLHF_TRY(rlhf__text_feed_tokenise(r->feed, err));
+    RLHF_TRY(check_plan(r, n_labels, err));
+    return rlhf__setup_reference(r, err);
+}
+
+static rlhf_status open_text(struct rlhf__run *r, struct rlhf__error *err) {
+    RLHF_TRY(check_file(r, err));
+    RLHF_TRY(rlhf__text_feed_open(&r->feed_env, &r->feed, err));
+    RLHF_TRY(rlhf__setup_policy(r, &(struct rlhf__setup_head){0}, err));
+    return finish_text(r, 0, err);
+}
+
+static rlhf_status open_classifier(struct rlhf__run *r, struct rlhf__labels *labels,
+                                   struct rlhf__error *err) {
     struct rlhf__setup_head head = {.pooling = r->config->score_head.pooling};
-    if (named) RLHF_TRY(name_labels(r, labels, err));
-    RLHF_TRY(rlhf__text_feed_open(&r->feed_env, labels, &r->feed, err));
+    RLHF_TRY(name_labels(r, labels, err));
+    RLHF_TRY(rlhf__labelled_feed_open(&r->feed_env, labels, &r->feed, err));
     if (r->cast.plan.heads & RLHF_HEAD_SCORE) head.n_labels = labels->n;
     RLHF_TRY(rlhf__setup_policy(r, &head, err));
     if (head.n_labels == 0) return RLHF_OK;
@@ -125,16 +135,13 @@ static rlhf_status open_labelled(struct rlhf__run *r, struct rlhf__labels *label
     return rlhf__classifier_config(r->cast.policy, labels, err);
 }
 
-static rlhf_status open_text(struct rlhf__run *r, struct rlhf__error *err) {
+static rlhf_status open_labelled(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__labels labels = {0};
-    int named = r->cast.plan.source == RLHF_SOURCE_LABELLED;
-    RLHF_TRY(check_file(r, err));
-    rlhf_status st = open_labelled(r, &labels, named, err);
+    RLHF_TRY(check_whole_rows(r, err));
+    rlhf_status st = open_classifier(r, &labels, err);
     int32_t n_labels = labels.n;
     rlhf__labels_finish(&labels);
-    if (st == RLHF_OK) st = rlhf__text_feed_tokenise(r->feed, err);
-    if (st == RLHF_OK) st = check_plan(r, n_labels, err);
-    return st == RLHF_OK ? rlhf__setup_reference(r, err) : st;
+    return st == RLHF_OK ? finish_text(r, n_labels, err) : st;
 }
 
 // A reward model gets a score head, which reads the last token of a row without a response; others
@@ -164,7 +171,7 @@ static rlhf_status train_reward(struct rlhf__run *r, struct rlhf__error *err) {
 
 static rlhf_status open_preferences(struct rlhf__run *r, struct rlhf__error *err) {
     int reward = (r->cast.plan.heads & RLHF_HEAD_SCORE) != 0;
-    RLHF_TRY(check_file(r, err));
+    RLHF_TRY(check_whole_rows(r, err));
     RLHF_TRY(reward ? open_scored_policy(r, err)
                     : rlhf__setup_policy(r, &(struct rlhf__setup_head){0}, err));
     RLHF_TRY(rlhf__preference_feed_open(&r->feed_env, &r->feed, err));
@@ -177,7 +184,7 @@ rlhf_status rlhf__setup_rows(struct rlhf__run *r, struct rlhf__error *err) {
     static rlhf_status (*const open[])(struct rlhf__run *, struct rlhf__error *) = {
         [RLHF_SOURCE_ROLLOUT] = open_prompts,
         [RLHF_SOURCE_TEXT] = open_text,
-        [RLHF_SOURCE_LABELLED] = open_text,
+        [RLHF_SOURCE_LABELLED] = open_labelled,
         [RLHF_SOURCE_PREFERENCES] = open_preferences};
     return open[r->cast.plan.source](r, err);
 }

@@ -12,16 +12,14 @@ struct text_feed {
     struct rlhf__feed feed;
     struct rlhf__text_source source;
     struct rlhf__dataset *held_out; // data.eval_path, or NULL
-    int32_t max_tokens, reserved;
+    int32_t max_tokens;
+    int32_t labelled; // 1: a classifier's rows
 };
 
 static struct text_feed *of(struct rlhf__feed *f) { return (struct text_feed *)f; }
 
-static int is_labelled(const struct rlhf__feed_env *env) {
-    return env->cast->plan.source == RLHF_SOURCE_LABELLED;
-}
-
-static struct rlhf__text_opts options(const struct rlhf__feed_env *env) {
+static struct rlhf__text_opts options(const struct text_feed *f) {
+    const struct rlhf__feed_env *env = f->feed.env;
     const struct rlhf__config *c = env->config;
     return (struct rlhf__text_opts){.path = c->data.path,
                                     .limit = c->data.limit,
@@ -30,7 +28,7 @@ static struct rlhf__text_opts options(const struct rlhf__feed_env *env) {
                                     .batch_tokens = c->data.batch_tokens,
                                     .epochs = c->run.phases > 0 ? 0 : c->data.epochs,
                                     .split = c->data.long_rows == RLHF__DATA_SPLIT,
-                                    .labelled = is_labelled(env),
+                                    .labelled = f->labelled,
                                     .shuffle = c->data.shuffle,
                                     .threads = (int32_t)c->run.threads,
                                     .seed = (uint64_t)c->run.seed,
@@ -50,9 +48,17 @@ static struct rlhf__order *text_order(struct rlhf__feed *f) { return &of(f)->sou
 
 // ---- held-out rows ----
 
-static rlhf_status evaluate_labels(const struct text_feed *f, const struct rlhf__held_out *h,
+static int is_due(const struct text_feed *f, const struct rlhf__held_out *h) {
+    if (!h->due || !f->held_out) return 0;
+    rlhf__progress_note(f->feed.env->progress, "evaluation");
+    return 1;
+}
+
+static rlhf_status evaluate_labels(struct rlhf__feed *feed, const struct rlhf__held_out *h,
                                    struct rlhf__error *err) {
+    const struct text_feed *f = of(feed);
     struct rlhf__label_quality q;
+    if (!is_due(f, h)) return RLHF_OK;
     rlhf_status st =
         rlhf__evaluate_labels(f->feed.env->cast->policy, f->held_out, f->max_tokens, &q, err);
     if (st != RLHF_OK) return st;
@@ -63,9 +69,11 @@ static rlhf_status evaluate_labels(const struct text_feed *f, const struct rlhf_
     return RLHF_OK;
 }
 
-static rlhf_status evaluate_text(const struct text_feed *f, const struct rlhf__held_out *h,
+static rlhf_status evaluate_text(struct rlhf__feed *feed, const struct rlhf__held_out *h,
                                  struct rlhf__error *err) {
+    const struct text_feed *f = of(feed);
     struct rlhf__text_quality q;
+    if (!is_due(f, h)) return RLHF_OK;
     rlhf_status st = rlhf__evaluate_text(f->feed.env->cast->policy, f->held_out, &q, err);
     if (st != RLHF_OK) return st;
     rlhf__metrics_set(h->metrics, "eval/bits_per_byte", rlhf__bits_per_byte(&q));
@@ -73,14 +81,6 @@ static rlhf_status evaluate_text(const struct text_feed *f, const struct rlhf__h
     rlhf__logf(f->feed.env->log, RLHF_LOG_INFO, "held-out bits per byte %.4f after %lld phases",
                rlhf__bits_per_byte(&q), (long long)h->phase);
     return RLHF_OK;
-}
-
-static rlhf_status text_evaluate(struct rlhf__feed *feed, const struct rlhf__held_out *h,
-                                 struct rlhf__error *err) {
-    struct text_feed *f = of(feed);
-    if (!h->due || !f->held_out) return RLHF_OK;
-    rlhf__progress_note(feed->env->progress, "evaluation");
-    return is_labelled(feed->env) ? evaluate_labels(f, h, err) : evaluate_text(f, h, err);
 }
 
 // ---- life ----
@@ -92,19 +92,25 @@ static void text_destroy(struct rlhf__feed *f) {
 }
 
 static const struct rlhf__feed_ops text_ops = {
-    .next = text_next, .order = text_order, .evaluate = text_evaluate, .destroy = text_destroy};
+    .next = text_next, .order = text_order, .evaluate = evaluate_text, .destroy = text_destroy};
+static const struct rlhf__feed_ops labelled_ops = {
+    .next = text_next, .order = text_order, .evaluate = evaluate_labels, .destroy = text_destroy};
 
-rlhf_status rlhf__text_feed_open(const struct rlhf__feed_env *env, struct rlhf__labels *labels,
-                                 struct rlhf__feed **out, struct rlhf__error *err) {
-    struct rlhf__text_opts o = options(env);
+// labels: NULL = rows without.
+static rlhf_status open_rows(const struct rlhf__feed_env *env, struct rlhf__labels *labels,
+                             struct rlhf__feed **out, struct rlhf__error *err) {
     struct text_feed *f = calloc(1, sizeof *f);
     *out = NULL;
     if (!f) return RLHF__NOMEM(err, "out of memory for the rows");
-    f->feed = (struct rlhf__feed){.ops = &text_ops, .env = env};
-    o.n_labels = labels->n;
-    o.label_names = (const char *const *)labels->name;
+    f->feed = (struct rlhf__feed){.ops = labels ? &labelled_ops : &text_ops, .env = env};
+    f->labelled = labels != NULL;
+    struct rlhf__text_opts o = options(f);
+    if (labels) {
+        o.n_labels = labels->n;
+        o.label_names = (const char *const *)labels->name;
+    }
     rlhf_status st = rlhf__text_source_open(&f->source, &o, err);
-    if (st == RLHF_OK && o.labelled && labels->n == 0)
+    if (st == RLHF_OK && labels && labels->n == 0)
         st = rlhf__score_labels_numbered(f->source.n_labels, labels, err);
     if (st != RLHF_OK) {
         text_destroy(&f->feed);
@@ -112,6 +118,16 @@ rlhf_status rlhf__text_feed_open(const struct rlhf__feed_env *env, struct rlhf__
     }
     *out = &f->feed;
     return RLHF_OK;
+}
+
+rlhf_status rlhf__text_feed_open(const struct rlhf__feed_env *env, struct rlhf__feed **out,
+                                 struct rlhf__error *err) {
+    return open_rows(env, NULL, out, err);
+}
+
+rlhf_status rlhf__labelled_feed_open(const struct rlhf__feed_env *env, struct rlhf__labels *labels,
+                                     struct rlhf__feed **out, struct rlhf__error *err) {
+    return open_rows(env, labels, out, err);
 }
 
 static rlhf_status open_held_out(struct text_feed *f, struct rlhf__error *err) {
@@ -124,7 +140,7 @@ static rlhf_status open_held_out(struct text_feed *f, struct rlhf__error *err) {
                                    .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
                                    .limit = c->eval_limit,
                                    .loading = env->loading};
-    if (is_labelled(env)) {
+    if (f->labelled) {
         d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
         d.labels = (const char *const *)env->cast->policy->labels.name;
         d.n_labels = env->cast->policy->n_labels;
@@ -135,7 +151,7 @@ static rlhf_status open_held_out(struct text_feed *f, struct rlhf__error *err) {
 rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error *err) {
     struct text_feed *f = of(feed);
     const struct rlhf__feed_env *env = feed->env;
-    struct rlhf__text_opts o = options(env);
+    struct rlhf__text_opts o = options(f);
     rlhf_status st = rlhf__feed_max_tokens(env, &f->max_tokens, err);
     o.max_len = f->max_tokens;
     if (st == RLHF_OK) st = open_held_out(f, err);

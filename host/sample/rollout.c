@@ -130,6 +130,7 @@ static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t
                           (unsigned long long)total);
     rlhf_status st = rlhf__rows_init(e, q->n, (uint32_t)total, err);
     if (st != RLHF_OK) return st;
+    e->flags |= RLHF__DRAWN;
     for (uint32_t i = 0; i < q->n; i++) {
         struct rlhf__prompt p = rlhf__prompts_get(q->prompts, row[i]);
         int32_t at = e->offset[i] + p.n, len = kept_length(q, r, i, &e->finished[i]);

@@ -53,7 +53,8 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
 }
 
 // How many steps the weights are ahead of those that drew the rows, which those were, and how many
-// response tokens have another log-prob than the sampler gave.
+// response tokens have another log-prob than the sampler gave. (loss() adds the microbatches that
+// do not say who drew them.)
 static void who_drew(struct self *s, const rlhf_rollout *r) {
     for (uint32_t i = 0; i < r->n; i++) {
         s->stale += (double)(r->steps - r->version[i]);
@@ -85,6 +86,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r) {
 static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     struct self *s = self;
     s->said = (double)in->minibatches;
+    s->foreign += !in->version || !in->logp_sampled || in->logp_sampled == in->logp_old;
     for (uint32_t i = 0; i < in->n; i++)
         for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++) {
             double w = -(double)in->advantage[t] / (double)in->batch_tokens;

@@ -387,7 +387,7 @@ static void a_model_that_cannot_share_gets_full_rows(void **state) {
 static void who_drew_the_rows(void **state) {
     struct fixture *f = *state;
     fixture_open(f, "cpu", RLHF__DTYPE_F32, 1, 0);
-    f->learner.plan.source = RLHF_SOURCE_ROLLOUT;
+    f->e.flags = RLHF__DRAWN;
     f->learner.microbatch_tokens = 60;
     f->optim->count.step = 7;
     for (int32_t t = 0; t < TOTAL; t++) {
@@ -405,10 +405,11 @@ static void who_drew_the_rows(void **state) {
     uint32_t pick[] = {5, 2};
     struct rlhf__rows part = {0};
     MUST(rlhf__rows_pick(&part, &f->e, pick, 2, &err));
+    assert_true(part.flags & RLHF__DRAWN);
     assert_int_equal(part.version[0], 2);
     assert_int_equal(part.version[1], 1);
     rlhf__rows_finish(&part);
-    f->learner.plan.source = RLHF_SOURCE_PREFERENCES;
+    f->e.flags = 0;
     memset(&f->seen, 0, sizeof f->seen);
     MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
     assert_int_equal(f->seen.steps, 0);

@@ -1,4 +1,4 @@
-// test_train_optim.c: the optimiser around the kernels: groups, clipping, skipping, state tensors.
+// test_optim.c: the optimiser around the kernels: groups, clipping, skipping, state tensors.
 // The arithmetic of AdamW and Muon themselves is tested in tests/kernels.
 // clang-format off
 #include <stdarg.h>
@@ -273,5 +273,5 @@ int main(void) {
         cmocka_unit_test_setup_teardown(what_is_not_finite_is_skipped, setup, teardown),
         cmocka_unit_test_setup_teardown(an_op_that_the_backend_lacks_is_named, setup, teardown),
     };
-    return cmocka_run_group_tests_name("train_optim", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("optim", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-// test_train_numbers.c: the pure functions of host/train: schedule, mixing, early stopping,
+// test_formulas.c: functions of numbers alone: schedule, mixing, early stopping,
 // microbatch slices, distinct n-grams.
 // clang-format off
 #include <stdarg.h>
@@ -335,5 +335,5 @@ int main(void) {
         cmocka_unit_test(slices_hold_whole_rows),
         cmocka_unit_test(distinct_counts_ngrams_inside_rows),
     };
-    return cmocka_run_group_tests_name("train_numbers", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("formulas", tests, NULL, NULL);
 }

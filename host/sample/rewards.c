@@ -1,0 +1,40 @@
+// rewards.c: see rewards.h.
+#include "sample/rewards.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static rlhf_status open_one(const struct rlhf__rewards_request *q, size_t i,
+                            struct rlhf__instance **out, struct rlhf__error *err) {
+    const struct rlhf__plugin_config *reward = &q->config->reward[i];
+    char section[32] = "", loading[64], owner[192];
+    snprintf(owner, sizeof owner, "rewards/%s", reward->name);
+    if (!q->flag) snprintf(section, sizeof section, "reward.%zu", i);
+    snprintf(loading, sizeof loading, "loading %.40s", q->plugin[i]->file);
+    rlhf__watch_seen(q->watch, loading, 0, 0);
+    struct rlhf__origin from = {q->flag ? q->flag : "the config", section, NULL, 0, 0, 0};
+    return rlhf__instance_create(q->plugin[i], q->services, owner, reward->options, &from, out,
+                                 err);
+}
+
+rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *q, struct rlhf__instance ***out,
+                               struct rlhf__error *err) {
+    size_t n = q->config->n_reward;
+    struct rlhf__instance **all = calloc(n ? n : 1, sizeof(void *));
+    rlhf_status st = RLHF_OK;
+    *out = NULL;
+    if (!all) return RLHF__NOMEM(err, "out of memory for rewards");
+    for (size_t i = 0; st == RLHF_OK && i < n; i++)
+        st = open_one(q, i, &all[i], err);
+    if (st == RLHF_OK)
+        *out = all;
+    else
+        rlhf__rewards_close(all, n);
+    return st;
+}
+
+void rlhf__rewards_close(struct rlhf__instance **rewards, size_t n) {
+    for (size_t i = 0; rewards && i < n; i++)
+        rlhf__instance_destroy(rewards[i]);
+    free(rewards);
+}

@@ -1,0 +1,23 @@
+// rewards.h: the reward plugins of a config, opened in its order.
+#ifndef RLHF_HOST_REWARDS_H
+#define RLHF_HOST_REWARDS_H
+
+#include "base/watch.h"
+#include "config/config.h"
+#include "plugin/services.h"
+
+struct rlhf__rewards_request {
+    const struct rlhf__config *config;        // reward[n_reward]: names and options
+    const struct rlhf__plugin *const *plugin; // [config->n_reward]
+    struct rlhf__services *services;
+    const char *flag;                // where the options came from, for messages; NULL = the config
+    const struct rlhf__watch *watch; // told what is loading; NULL = nobody
+};
+
+// *out = the instances, [config->n_reward], each the owner of its metrics rewards/<name>; caller
+// owns them. NULL after a failure. Errors: RLHF_E_NOMEM, what creating them says. [main]
+rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *, struct rlhf__instance ***out,
+                               struct rlhf__error *err);
+void rlhf__rewards_close(struct rlhf__instance **, size_t n); // NULL allowed [main]
+
+#endif
