@@ -42,17 +42,50 @@ rlhf_status rlhf__model_backward(const struct rlhf__model *m, const rlhf_batch *
     return rlhf__call_end(&call, m->ops->backward(m->self, b, f, grad), err);
 }
 
+// Names are keys of files, and the optimiser's are longer by a word.
+static rlhf_status check_name(const char *id, uint32_t i, const rlhf_param *p,
+                              struct rlhf__error *err) {
+    if (!p->name || !*p->name)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s, param(): its parameter %u has no name", id, i);
+    size_t n = strlen(p->name);
+    if (n <= RLHF_PARAM_NAME_MAX) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s, param(): the name of its parameter %u, '%.40s...', has %zu bytes; at "
+                      "most %d",
+                      id, i, p->name, n, RLHF_PARAM_NAME_MAX);
+}
+
+static rlhf_status check_shape(const char *id, const rlhf_param *p, struct rlhf__error *err) {
+    int64_t most = INT64_MAX / (int64_t)sizeof(float); // elements whose bytes can be counted
+    if (p->ndim < 1 || p->ndim > 4)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s, param(): its parameter '%s' has %d dimensions; 1 to 4", id, p->name,
+                          p->ndim);
+    for (int32_t d = 0; d < p->ndim; d++) {
+        if (p->shape[d] < 1)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "%s, param(): dimension %d of its parameter '%s' is %lld; at least 1",
+                              id, d, p->name, (long long)p->shape[d]);
+        most /= p->shape[d];
+    }
+    if (most > 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s, param(): the shape of its parameter '%s' has more elements than memory "
+                      "can hold",
+                      id, p->name);
+}
+
 // What the host does not know of a parameter it would get wrong.
-static rlhf_status check_param(const struct rlhf__model *m, const rlhf_param *p,
+static rlhf_status check_param(const struct rlhf__model *m, uint32_t i, const rlhf_param *p,
                                struct rlhf__error *err) {
-    const uint32_t known =
-        RLHF_PARAM_DECAY | RLHF_PARAM_EMBED | RLHF_PARAM_IN_OUT | RLHF_PARAM_FROZEN;
-    const char *id = m->instance->plugin->desc.id, *name = p->name ? p->name : "";
-    if (p->flags & ~known)
+    const char *id = m->instance->plugin->desc.id, *name = p->name;
+    RLHF_TRY(check_name(id, i, p, err));
+    RLHF_TRY(check_shape(id, p, err));
+    if (p->flags & ~(uint32_t)RLHF_PARAM_KNOWN)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s sets bit %d of the flags of its parameter '%s', which this host does "
                           "not know",
-                          id, rlhf__lowest_bit(p->flags & ~known), name);
+                          id, rlhf__lowest_bit(p->flags & ~(uint32_t)RLHF_PARAM_KNOWN), name);
     if (p->group < RLHF_PARAM_TRUNK || p->group > RLHF_PARAM_SCORE ||
         p->init > RLHF_INIT_ORTHOGONAL)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
@@ -68,7 +101,7 @@ rlhf_status rlhf__model_list_params(const struct rlhf__model *m, struct rlhf__er
         struct rlhf__call call = rlhf__call_begin(m->instance, "param()");
         m->params[i] = (rlhf_param){.size = sizeof(rlhf_param)};
         st = rlhf__call_end(&call, m->ops->param(m->self, i, &m->params[i]), err);
-        if (st == RLHF_OK) st = check_param(m, &m->params[i], err);
+        if (st == RLHF_OK) st = check_param(m, i, &m->params[i], err);
     }
     return st;
 }

@@ -2,6 +2,7 @@
 // filled.
 #include "model/model.h"
 
+#include "base/bits.h"
 #include "base/file.h"
 #include "model/parameters.h"
 
@@ -90,6 +91,10 @@ static rlhf_status check_functions(const struct rlhf__model *m, struct rlhf__err
 static rlhf_status check_info(const struct rlhf__model *m, struct rlhf__error *err) {
     const char *id = m->instance->plugin->desc.id;
     const rlhf_model_info *i = &m->info;
+    if (i->heads & ~(uint32_t)RLHF_HEAD_KNOWN)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s, info(), sets bit %d of the heads, which this host does not know", id,
+                          rlhf__lowest_bit(i->heads & ~(uint32_t)RLHF_HEAD_KNOWN));
     if ((i->heads & RLHF_HEAD_GENERATE) && !m->ops->gen_open)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s offers to generate text, but lacks the function gen_open()", id);
@@ -98,6 +103,18 @@ static rlhf_status check_info(const struct rlhf__model *m, struct rlhf__error *e
                           "%s, info(): %d tokens in the vocabulary, a context of %d, a width of %d "
                           "and %d parameters are no model",
                           id, i->n_vocab, i->n_ctx, i->d_model, i->n_tensors);
+    return RLHF_OK;
+}
+
+// Until the first refresh() every value has a place.
+static rlhf_status check_values(const struct rlhf__model *m, struct rlhf__error *err) {
+    for (uint32_t i = 0; i < m->n_params; i++)
+        if (!m->params[i].value)
+            return rlhf__fail(
+                err, RLHF_E_INVALID,
+                "%s, param(): its parameter '%s' has no value (NULL) before the first "
+                "refresh()",
+                m->instance->plugin->desc.id, m->params[i].name);
     return RLHF_OK;
 }
 
@@ -143,6 +160,7 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
     m->params = calloc(m->n_params ? m->n_params : 1, sizeof *m->params);
     if (!m->params) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a model");
     st = rlhf__model_list_params(m, err);
+    if (st == RLHF_OK) st = check_values(m, err);
     return st == RLHF_OK ? check_gradients(m, err) : st;
 }
 

@@ -1,5 +1,5 @@
 // test_e2e_frozen.c: a model that says which of its parameters are not trained, and where its
-// gradients lie.
+// gradients lie; and what is refused of what a model says of its parameters.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -86,9 +86,36 @@ static void gradients_lie_in_their_range(void **state) {
     e2e_says(t, " lies outside of the range that it names");
 }
 
+// One sentence with the plugin and the parameter, status 2, and no run directory.
+static void parameters_are_checked(void **state) {
+    struct e2e *t = *state;
+    static const char *const cases[][2] = {
+        {"nameless", " has no name"},
+        {"empty", " has no name"},
+        {"long", "xxxxx...', has 300 bytes; at most 299"},
+        {"flat", "its parameter 'transformer.wpe.weight' has 0 dimensions; 1 to 4"},
+        {"deep", "its parameter 'transformer.wpe.weight' has 5 dimensions; 1 to 4"},
+        {"negative", "dimension 1 of its parameter 'transformer.wpe.weight' is -32; at least 1"},
+        {"huge", "'transformer.wpe.weight' has more elements than memory can hold"},
+        {"nowhere", "'transformer.wpe.weight' has no value (NULL) before the first refresh()"},
+        {"flag", "bit 30 of the flags of its parameter 'transformer.wpe.weight'"},
+        {"head", "info(), sets bit 30 of the heads, which this host does not know"},
+    };
+    assert_int_equal(e2e_shell(t, "sed -i 's/frozen_gpt2/bad_gpt2/' model/config.json"), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int status =
+            e2e_shell(t, "BAD=%s \"$HOST\" " RUN "--set run.phases=1 --set run.dir=a", cases[i][0]);
+        if (status != 2) fail_msg("%s: status %d", cases[i][0], status);
+        e2e_says(t, "org.rlhf-host.test.bad_gpt2");
+        e2e_says(t, cases[i][1]);
+        assert_false(e2e_exists(t, "a"));
+    }
+    assert_int_equal(e2e_shell(t, "\"$HOST\" " RUN "--set run.phases=1 --set run.dir=a"), 0);
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
     const struct CMUnitTest tests[] = {T(what_is_frozen_stays), T(a_model_that_does_not_train),
-                                       T(gradients_lie_in_their_range)};
+                                       T(gradients_lie_in_their_range), T(parameters_are_checked)};
     return cmocka_run_group_tests_name("e2e_frozen", tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 // wrapped_gpt2.c: gpt2.so with one thing changed. plain_gpt2.so cannot take log-probs over a given
 // support; spying_gpt2.so appends "stream counter" of every draw to the file $DRAWS;
 // frozen_gpt2.so does not train wpe (with $FREEZE_ALL: anything) and, with $NARROW, names a range
-// of gradients that is too short.
+// of gradients that is too short; bad_gpt2.so says of wpe or of itself what $BAD tells.
 #include <rlhf/model.h>
 #include <rlhf/plugin.h>
 
@@ -41,6 +41,41 @@ static rlhf_status param(void *self, uint32_t i, rlhf_param *out) {
 static rlhf_status info(void *self, rlhf_model_info *out) {
     rlhf_status st = real->info(self, out);
     if (getenv("NARROW")) out->grad_bytes /= 2;
+    return st;
+}
+
+static void change(rlhf_model_ops *ops) {
+    ops->param = param;
+    ops->info = info;
+}
+#elif defined BAD
+#define NAME "bad_gpt2"
+
+static int is(const char *what) {
+    const char *bad = getenv("BAD");
+    return bad && strcmp(bad, what) == 0;
+}
+
+static rlhf_status param(void *self, uint32_t i, rlhf_param *out) {
+    static char longest[RLHF_PARAM_NAME_MAX + 2];
+    rlhf_status st = real->param(self, i, out);
+    if (st < 0 || !strstr(out->name, "wpe")) return st;
+    memset(longest, 'x', sizeof longest - 1);
+    if (is("nameless")) out->name = NULL;
+    if (is("empty")) out->name = "";
+    if (is("long")) out->name = longest;
+    if (is("flat")) out->ndim = 0;
+    if (is("deep")) out->ndim = 5;
+    if (is("negative")) out->shape[1] = -32;
+    if (is("huge")) out->shape[1] = INT64_MAX / 8;
+    if (is("nowhere")) out->value = NULL;
+    if (is("flag")) out->flags |= 1u << 30;
+    return st;
+}
+
+static rlhf_status info(void *self, rlhf_model_info *out) {
+    rlhf_status st = real->info(self, out);
+    if (is("head")) out->heads |= 1u << 30;
     return st;
 }
 

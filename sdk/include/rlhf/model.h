@@ -26,6 +26,8 @@ enum rlhf_head {
     RLHF_HEAD_PREFIX = 256,      // capability only: rlhf_batch.prefix, rlhf_gen_step.prefix
     RLHF_HEAD_SUPPORT = 512      // capability only: rlhf_forward.support, rlhf_gen_step.support
 };
+// All bits of this header; others are refused.
+#define RLHF_HEAD_KNOWN (2 * RLHF_HEAD_SUPPORT - 1)
 
 enum rlhf_value_kind { RLHF_VALUE_NONE = 0, RLHF_VALUE_LINEAR = 1, RLHF_VALUE_MLP = 2 };
 enum rlhf_value_init {
@@ -67,21 +69,25 @@ typedef struct rlhf_model_info {
 
 enum rlhf_param_group { RLHF_PARAM_TRUNK = 0, RLHF_PARAM_VALUE = 1, RLHF_PARAM_SCORE = 2 };
 enum rlhf_param_flag {
-    RLHF_PARAM_DECAY = 1, // weight decay applies (matrices; not norms, biases)
-    RLHF_PARAM_EMBED = 2, // an embedding table: a matrix, but not one for Muon
+    RLHF_PARAM_DECAY = 1,  // weight decay applies (matrices; not norms, biases)
+    RLHF_PARAM_EMBED = 2,  // an embedding table: a matrix, but not one for Muon
+    RLHF_PARAM_IN_OUT = 4, // a matrix stored [inputs, outputs]; without it [outputs, inputs]
     // Not trained: no optimiser state, no part in the gradient's norm; grad may be NULL although
     // the model is trainable. Checkpoints hold it like any other.
-    RLHF_PARAM_FROZEN = 8,
-    RLHF_PARAM_IN_OUT = 4 // a matrix stored [inputs, outputs]; without it [outputs, inputs]
+    RLHF_PARAM_FROZEN = 8
 };
+// All bits of this header; others are refused.
+#define RLHF_PARAM_KNOWN                                                                           \
+    (RLHF_PARAM_DECAY | RLHF_PARAM_EMBED | RLHF_PARAM_IN_OUT | RLHF_PARAM_FROZEN)
+#define RLHF_PARAM_NAME_MAX 299 // bytes of a parameter's name
 
 // One parameter tensor; the buffers stay where they are for the model's life, or until a model
 // opened as frozen releases them. Answered in the caller's struct (rlhf_copy_out).
 typedef struct rlhf_param {
     uint32_t size;
-    int32_t ndim;
-    const char *name; // Hugging Face name, with base_prefix
-    int64_t shape[4]; // as stored in safetensors; unused = 0
+    int32_t ndim;     // 1 to 4
+    const char *name; // Hugging Face name, with base_prefix; 1 to RLHF_PARAM_NAME_MAX bytes
+    int64_t shape[4]; // as stored in safetensors; each at least 1, unused = 0
     int32_t group;    // enum rlhf_param_group
     uint32_t flags;   // bits of enum rlhf_param_flag
     uint32_t init;    // enum rlhf_init
