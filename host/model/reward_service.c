@@ -32,7 +32,10 @@ static rlhf_status open_fresh(struct rlhf__reward_service *s, const char *path,
     struct rlhf__reward_model_spec spec = {
         .dir = path, .trainable = s->trainable, .longest = s->longest, .policy = s->policy};
     struct rlhf_reward_model *m = calloc(1, sizeof *m), **end = &s->models;
-    if (!m) return RLHF_E_NOMEM;
+    if (!m) {
+        rlhf__fail(&err, RLHF_E_NOMEM, "out of memory opening the reward model '%s'", path);
+        return report(s, &err);
+    }
     rlhf_status st = rlhf__reward_model_open(s->env, &spec, &m->model, &err);
     if (st != RLHF_OK) {
         free(m);
@@ -96,7 +99,11 @@ rlhf_status rlhf__reward_service_create(const struct rlhf__model_env *env, const
     s->env = env;
     s->table = (rlhf_reward_model_service){sizeof s->table, 0, s, service_open, service_close,
                                            service_score};
-    rlhf__services_offer(env->services, RLHF_SVC_REWARD_MODEL, &s->table);
+    rlhf_status st = rlhf__services_offer(env->services, RLHF_SVC_REWARD_MODEL, &s->table, err);
+    if (st != RLHF_OK) {
+        rlhf__reward_service_destroy(s);
+        return st;
+    }
     *out = s;
     return RLHF_OK;
 }

@@ -52,7 +52,10 @@ static rlhf_status classifier_open(void *host, const char *path, rlhf_classifier
         }
     struct rlhf__error err = {0, ""};
     c = calloc(1, sizeof *c);
-    if (!c) return RLHF_E_NOMEM;
+    if (!c) {
+        rlhf__fail(&err, RLHF_E_NOMEM, "out of memory opening the classifier '%s'", path);
+        return report(s, &err);
+    }
     rlhf_status st = rlhf__classifier_open(s->env, path, &c->model, &err);
     if (st != RLHF_OK) {
         free(c);
@@ -99,9 +102,12 @@ static rlhf_status classifier_logits(void *host, rlhf_classifier *c, uint32_t n,
 static rlhf_status tokenizer_open(void *host, const char *path, rlhf_tokenizer **out) {
     struct rlhf__text_services *s = host;
     *out = NULL;
-    struct rlhf_tokenizer *t = calloc(1, sizeof *t);
-    if (!t) return RLHF_E_NOMEM;
     struct rlhf__error err = {0, ""};
+    struct rlhf_tokenizer *t = calloc(1, sizeof *t);
+    if (!t) {
+        rlhf__fail(&err, RLHF_E_NOMEM, "out of memory opening a tokenizer");
+        return report(s, &err);
+    }
     rlhf_status st = RLHF_OK;
     if (path)
         st = rlhf__tokenizer_open(path, &t->owned, &err);
@@ -151,10 +157,13 @@ static rlhf_status tokenizer_encode(void *host, const rlhf_tokenizer *t, rlhf_st
 
 static rlhf_status tokenizer_decode(void *host, const rlhf_tokenizer *t, const int32_t *ids,
                                     uint32_t n, char *utf8, uint64_t cap, uint64_t *len) {
-    (void)host;
     size_t found = 0;
     char *text = rlhf__tokenizer_text(t->tok, ids, n, 0, &found);
-    if (!text) return RLHF_E_NOMEM;
+    if (!text) {
+        struct rlhf__error err = {0, ""};
+        rlhf__fail(&err, RLHF_E_NOMEM, "out of memory for the text of %u tokens", n);
+        return report(host, &err);
+    }
     size_t fit = found < cap ? found : (size_t)cap;
     if (fit) memcpy(utf8, text, fit);
     *len = found;
@@ -174,11 +183,6 @@ rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
         free(s);
         return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for services");
     }
-    rlhf_status st = rlhf__reward_service_create(env, default_reward, &s->reward, err);
-    if (st != RLHF_OK) {
-        rlhf__text_services_destroy(s);
-        return st;
-    }
     s->env = env;
     s->classifier = (rlhf_classifier_service){sizeof s->classifier,
                                               0,
@@ -196,8 +200,15 @@ rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
                                             tokenizer_n_vocab,
                                             tokenizer_encode,
                                             tokenizer_decode};
-    rlhf__services_offer(env->services, RLHF_SVC_CLASSIFIER, &s->classifier);
-    rlhf__services_offer(env->services, RLHF_SVC_TOKENIZER, &s->tokenizer);
+    rlhf_status st = rlhf__reward_service_create(env, default_reward, &s->reward, err);
+    if (st == RLHF_OK)
+        st = rlhf__services_offer(env->services, RLHF_SVC_CLASSIFIER, &s->classifier, err);
+    if (st == RLHF_OK)
+        st = rlhf__services_offer(env->services, RLHF_SVC_TOKENIZER, &s->tokenizer, err);
+    if (st != RLHF_OK) {
+        rlhf__text_services_destroy(s);
+        return st;
+    }
     *out = s;
     return RLHF_OK;
 }

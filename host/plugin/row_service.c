@@ -144,7 +144,8 @@ static rlhf_status row_length(void *host, const rlhf_row *row, const char *path,
     return RLHF_OK;
 }
 
-void rlhf__row_service_init(struct rlhf__row_service *r, struct rlhf__services *services) {
+rlhf_status rlhf__row_service_init(struct rlhf__row_service *r, struct rlhf__services *services,
+                                   struct rlhf__error *err) {
     r->services = services;
     r->table = (rlhf_row_service){.size = sizeof r->table,
                                   .host = r,
@@ -155,5 +156,5 @@ void rlhf__row_service_init(struct rlhf__row_service *r, struct rlhf__services *
                                   .number = row_number,
                                   .boolean = row_boolean,
                                   .length = row_length};
-    rlhf__services_offer(services, RLHF_SVC_ROW, &r->table);
+    return rlhf__services_offer(services, RLHF_SVC_ROW, &r->table, err);
 }

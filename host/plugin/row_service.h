@@ -12,7 +12,9 @@ struct rlhf__row_service {
     const struct rlhf__services *services; // told of failures
 };
 
-// Offer it. *r must stay where it is; there is nothing to release. [main]
-void rlhf__row_service_init(struct rlhf__row_service *r, struct rlhf__services *);
+// Offer it. *r must stay where it is; there is nothing to release. Errors as of
+// rlhf__services_offer. [main]
+rlhf_status rlhf__row_service_init(struct rlhf__row_service *r, struct rlhf__services *,
+                                   struct rlhf__error *err);
 
 #endif

@@ -4,7 +4,6 @@
 #include "plugin/instance.h"
 #include "plugin/metric_names.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,9 +82,15 @@ static rlhf_status host_reduce(const rlhf_host *api, double *sums, uint32_t n) {
 
 // ---- services ---------------------------------------------------------------------------------
 
-void rlhf__services_offer(struct rlhf__services *s, const char *id, const void *table) {
-    assert(s->n_offered < RLHF__MAX_SERVICES && !rlhf__services_find(s, id));
+rlhf_status rlhf__services_offer(struct rlhf__services *s, const char *id, const void *table,
+                                 struct rlhf__error *err) {
+    if (rlhf__services_find(s, id))
+        return rlhf__fail(err, RLHF_E_INTERNAL, "the service %s is offered twice", id);
+    if (s->n_offered == RLHF__MAX_SERVICES)
+        return rlhf__fail(err, RLHF_E_INTERNAL, "no room for the service %s: there are %d already",
+                          id, RLHF__MAX_SERVICES);
     s->offered[s->n_offered++] = (struct rlhf__service){id, table};
+    return RLHF_OK;
 }
 
 const void *rlhf__services_find(const struct rlhf__services *s, const char *id) {

@@ -33,9 +33,10 @@ struct rlhf__services {
     size_t n_offered;
 };
 
-// Offer a table under an id that is not offered yet, at most RLHF__MAX_SERVICES in all. Copies made
-// before do not have it. [main]
-void rlhf__services_offer(struct rlhf__services *, const char *id, const void *table);
+// Offer a table under an id. Copies made before do not have it. Errors: RLHF_E_INTERNAL when the id
+// is offered already, or RLHF__MAX_SERVICES others are. [main]
+rlhf_status rlhf__services_offer(struct rlhf__services *, const char *id, const void *table,
+                                 struct rlhf__error *err);
 
 // The table of that id, or NULL. [any]
 const void *rlhf__services_find(const struct rlhf__services *, const char *id);

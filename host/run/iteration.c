@@ -88,7 +88,6 @@ static rlhf_status collect_group(struct rlhf__iteration *it, uint32_t from, uint
 static rlhf_status collect_pairs(void *host, uint32_t *added) {
     struct rlhf__iteration *it = host;
     struct rlhf__error err = {0, ""};
-    const struct rlhf__rows *e = &it->x->rows;
     rlhf_status st = may_call(it, "collect_pairs()", &err);
     *added = 0;
     if (st != RLHF_OK) return tell(it, st, &err);
@@ -98,6 +97,7 @@ static rlhf_status collect_pairs(void *host, uint32_t *added) {
                                "collect_pairs() needs a judge and RLHF_PLAN_REWARD_MODEL in the "
                                "plan"),
                     &err);
+    const struct rlhf__rows *e = &it->x->rows;
     for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
         for (to = from + 1; to < e->n && e->group[to] == e->group[from];)
             to++;
@@ -150,9 +150,9 @@ static rlhf_status reward_update(void *host, const rlhf_reward_update *in,
 
 // ---- life ----
 
-void rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__config *config,
-                          const struct rlhf__cast *cast, struct rlhf__report *report,
-                          struct rlhf__services *services) {
+rlhf_status rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__config *config,
+                                 const struct rlhf__cast *cast, struct rlhf__report *report,
+                                 struct rlhf__services *services, struct rlhf__error *err) {
     *it = (struct rlhf__iteration){
         .config = config, .cast = cast, .report = report, .services = services};
     it->table = (rlhf_iteration_service){.size = sizeof it->table,
@@ -160,7 +160,7 @@ void rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__config 
                                          .reference_sync = reference_sync,
                                          .collect_pairs = collect_pairs,
                                          .reward_update = reward_update};
-    rlhf__services_offer(services, RLHF_SVC_ITERATION, &it->table);
+    return rlhf__services_offer(services, RLHF_SVC_ITERATION, &it->table, err);
 }
 
 void rlhf__iteration_finish(struct rlhf__iteration *it) {

@@ -29,10 +29,10 @@ struct rlhf__iteration {
 };
 
 // Offer the service. What is given is borrowed; *it must stay where it is; release with
-// rlhf__iteration_finish. [main]
-void rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__config *config,
-                          const struct rlhf__cast *cast, struct rlhf__report *report,
-                          struct rlhf__services *services);
+// rlhf__iteration_finish. Errors as of rlhf__services_offer. [main]
+rlhf_status rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__config *config,
+                                 const struct rlhf__cast *cast, struct rlhf__report *report,
+                                 struct rlhf__services *services, struct rlhf__error *err);
 void rlhf__iteration_finish(struct rlhf__iteration *it); // accepts a zeroed one [main]
 
 // Open the judge (NULL = none) and, where the plan says so, what trains the reward model that the

@@ -132,7 +132,8 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
                                           .progress = r->report.progress,
                                           .loading = &r->loading};
     RLHF_TRY(open_compute(r, err));
-    rlhf__iteration_init(&r->iteration, r->config, &r->cast, &r->report, &r->session.services);
+    RLHF_TRY(rlhf__iteration_init(&r->iteration, r->config, &r->cast, &r->report,
+                                  &r->session.services, err));
     RLHF_TRY(make_plan(r, err));
     RLHF_TRY(rlhf__setup_rows(r, err));
     RLHF_TRY(open_learner(r, err));

@@ -10,6 +10,7 @@ struct config {
 
 enum {
     EARLY,
+    EARLY_PAIRS,
     SYNC,
     UNPLANNED_PAIRS,
     UNPLANNED_UPDATE,
@@ -22,9 +23,10 @@ enum {
     GROUP
 };
 
-static const char *const ways[] = {"early", "sync", "unplanned_pairs", "unplanned_update", "epochs",
-                                   "batch", "lr",   "share",           "history",          "short",
-                                   "group", NULL};
+static const char *const ways[] = {
+    "early",  "early_pairs", "sync", "unplanned_pairs", "unplanned_update",
+    "epochs", "batch",       "lr",   "share",           "history",
+    "short",  "group",       NULL};
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_ENUM(struct config, how, 0, ways, "what it does wrong"),
@@ -51,9 +53,11 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
 static rlhf_status advantages(void *self, const rlhf_rollout *in) {
     const struct self *s = self;
     (void)in;
-    if (s->config->how != EARLY) return RLHF_OK;
+    uint32_t added;
     const rlhf_iteration_service *it = s->host->service(s->host, RLHF_SVC_ITERATION);
-    return it->reference_sync(it->host);
+    if (s->config->how == EARLY) return it->reference_sync(it->host);
+    if (s->config->how == EARLY_PAIRS) return it->collect_pairs(it->host, &added);
+    return RLHF_OK;
 }
 
 static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {

@@ -68,6 +68,7 @@ static void the_service_is_not_misused(void **state) {
     struct e2e *t = *state;
     static const char *const cases[][2] = {
         {"early", "reference_sync() is allowed in phase_end() of a rollout run only"},
+        {"early_pairs", "collect_pairs() is allowed in phase_end() of a rollout run only"},
         {"sync", "reference_sync() needs RLHF_PLAN_MOVES_REFERENCE in the plan"},
         {"unplanned_pairs", "collect_pairs() needs a judge and RLHF_PLAN_REWARD_MODEL"},
         {"unplanned_update", "reward_update() needs RLHF_PLAN_REWARD_MODEL in the plan"},

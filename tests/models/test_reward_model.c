@@ -352,6 +352,57 @@ static void shared_by_directory(void **state) {
     assert_null(rlhf__reward_service_at(s, 0, NULL));
 }
 
+// ---- out of memory ----
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+
+static int32_t no_memory; // allocations of this program and the host's objects in it fail
+
+void *__wrap_malloc(size_t n) { return no_memory ? NULL : __real_malloc(n); }
+void *__wrap_calloc(size_t n, size_t size) { return no_memory ? NULL : __real_calloc(n, size); }
+
+// What the service said since `mark`, of a call that got no memory.
+static void said_of_memory(rlhf_status st, uint64_t *mark, const char *text) {
+    char why[512];
+    no_memory = 0;
+    assert_int_equal(st, RLHF_E_NOMEM);
+    assert_int_equal(rlhf__note_since(&t.session.failure, *mark, why, sizeof why), RLHF_E_NOMEM);
+    if (!strstr(why, text)) fail_msg("\"%s\" is not in \"%s\"", text, why);
+    *mark = rlhf__note_mark(&t.session.failure);
+}
+
+// A service that gets no memory says for what.
+static void services_say_what_memory_was_for(void **state) {
+    (void)state;
+    char path[512], text[64];
+    path_of("rm/checkpoints/latest", path);
+    const struct rlhf__services *s = &t.session.services;
+    const rlhf_reward_model_service *models = rlhf__services_find(s, RLHF_SVC_REWARD_MODEL);
+    const rlhf_classifier_service *classifiers = rlhf__services_find(s, RLHF_SVC_CLASSIFIER);
+    const rlhf_tokenizer_service *toks = rlhf__services_find(s, RLHF_SVC_TOKENIZER);
+    rlhf_reward_model *m;
+    rlhf_classifier *c;
+    rlhf_tokenizer *tok, *other;
+    uint64_t mark = rlhf__note_mark(&t.session.failure), len;
+    const int32_t id = 1;
+    assert_int_equal(toks->open(toks->host, path, &tok), RLHF_OK);
+    no_memory = 1;
+    rlhf_status st = models->open(models->host, path, &m);
+    said_of_memory(st, &mark, "out of memory opening the reward model '");
+    no_memory = 1;
+    st = classifiers->open(classifiers->host, path, &c);
+    said_of_memory(st, &mark, "out of memory opening the classifier '");
+    no_memory = 1;
+    st = toks->open(toks->host, path, &other);
+    said_of_memory(st, &mark, "out of memory opening a tokenizer");
+    no_memory = 1;
+    st = toks->decode(toks->host, tok, &id, 1, text, sizeof text, &len);
+    said_of_memory(st, &mark, "out of memory for the text of 1 tokens");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(calibrated_on_its_samples, setup, teardown),
@@ -364,6 +415,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(as_transformers_writes_it, setup, teardown),
         cmocka_unit_test_setup_teardown(written_and_read, setup, teardown),
         cmocka_unit_test_setup_teardown(shared_by_directory, setup, teardown),
+        cmocka_unit_test_setup_teardown(services_say_what_memory_was_for, setup, teardown),
     };
     return cmocka_run_group_tests_name("reward_model", tests, NULL, NULL);
 }

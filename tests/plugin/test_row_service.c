@@ -15,7 +15,7 @@ static int setup(void **state) {
     (void)state;
     services = (struct rlhf__services){.phase = -1, .failure = &failure};
     rlhf__note_init(&failure);
-    rlhf__row_service_init(&rows, &services);
+    if (rlhf__row_service_init(&rows, &services, NULL) != RLHF_OK) return -1;
     svc = rlhf__services_find(&services, RLHF_SVC_ROW);
     return svc ? 0 : -1;
 }

@@ -209,11 +209,30 @@ static void the_table_does_what_it_says(void **state) {
     flag = 2;
     assert_int_not_equal(h->cancelled(h), 0);
     assert_null(h->service(h, "org.example.x/1"));
-    rlhf__services_offer(&f->services, "org.example.x/1", f);
-    rlhf__services_offer(&f->services, "org.example.y/1", &f->value);
+    check_ok(rlhf__services_offer(&f->services, "org.example.x/1", f, &err), &err);
+    check_ok(rlhf__services_offer(&f->services, "org.example.y/1", &f->value, &err), &err);
     assert_ptr_equal(h->service(h, "org.example.y/1"), &f->value);
     assert_ptr_equal(h->service(h, "org.example.x/1"), f);
     assert_null(h->service(h, "org.example.x/2"));
+}
+
+// Of a service there is one, and the table of them ends.
+static void services_are_offered_once(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    static char id[RLHF__MAX_SERVICES + 1][24];
+    for (int i = 0; i <= RLHF__MAX_SERVICES; i++)
+        snprintf(id[i], sizeof id[i], "org.example.%d/1", i);
+    check_ok(rlhf__services_offer(&f->services, id[0], f, &err), &err);
+    assert_int_equal(rlhf__services_offer(&f->services, id[0], &f->value, &err), RLHF_E_INTERNAL);
+    assert_string_equal(err.text, "the service org.example.0/1 is offered twice");
+    assert_ptr_equal(rlhf__services_find(&f->services, id[0]), f);
+    for (int i = 1; i < RLHF__MAX_SERVICES; i++)
+        check_ok(rlhf__services_offer(&f->services, id[i], f, &err), &err);
+    assert_int_equal(rlhf__services_offer(&f->services, id[RLHF__MAX_SERVICES], f, &err),
+                     RLHF_E_INTERNAL);
+    assert_string_equal(err.text, "no room for the service org.example.16/1: there are 16 already");
+    assert_int_equal(f->services.n_offered, RLHF__MAX_SERVICES);
 }
 
 // A metric has its owner's name in front; one that the host reports itself is left out, and said so
@@ -292,6 +311,7 @@ int main(void) {
         T(what_a_plugin_says_goes_with_the_call),
         T(what_a_service_says_goes_with_the_call),
         T(the_table_does_what_it_says),
+        T(services_are_offered_once),
         T(metrics_have_owners),
         T(log_lines_carry_the_plugin),
     };
