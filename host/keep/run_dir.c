@@ -2,8 +2,10 @@
 #include "keep/run_dir.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "keep/run_lock.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,16 +37,69 @@ void rlhf__run_dir_finish(struct rlhf__run_dir *d) {
 
 // ---- a new run ----
 
-static int exists(const char *path) {
+enum there { NOTHING, EMPTY, NO_DIRECTORY, OTHER, MODEL, NO_CHECKPOINT, RUN };
+
+// Whether nothing lies in the directory.
+static int is_empty(const char *path) {
+    DIR *d = opendir(path);
+    int n = 0;
+    for (struct dirent *e; d && n == 0 && (e = readdir(d)) != NULL;)
+        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    if (d) closedir(d);
+    return d && n == 0;
+}
+
+// What a directory that is not empty holds, by its config.json.
+static enum there held(const char *path) {
+    struct rlhf__folder *f = NULL;
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    json_t *config = NULL;
+    enum there is = OTHER;
+    if (rlhf__folder_open(NULL, path, &f, NULL) != RLHF_OK) return OTHER;
+    if (rlhf__folder_read(f, "config.json", (uint64_t)64 << 20, &text, NULL) == RLHF_OK)
+        rlhf__json_parse("config.json", rlhf__buf_text(&text), text.len, &config, NULL);
+    if (json_object_get(config, "model_type"))
+        is = MODEL;
+    else if (json_object_get(config, "run"))
+        is = rlhf__folder_has(f, "checkpoints/latest") ? RUN : NO_CHECKPOINT;
+    json_decref(config);
+    rlhf__buf_free(&text);
+    rlhf__folder_close(f);
+    return is;
+}
+
+static enum there what_is(const char *path) {
     struct stat s;
-    return lstat(path, &s) == 0;
+    if (lstat(path, &s) != 0) return NOTHING;
+    if (!S_ISDIR(s.st_mode)) return rlhf__is_dir(path) ? held(path) : NO_DIRECTORY;
+    return is_empty(path) ? EMPTY : held(path);
 }
 
 static rlhf_status refuse_existing(const char *name, struct rlhf__error *err) {
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "the run directory '%s' exists already; choose another run.dir, or go on "
-                      "with that run by --resume '%s'",
-                      name, name);
+    char how[4200] = "; choose another run.dir";
+    switch (what_is(name)) {
+    case RUN:
+        snprintf(how, sizeof how,
+                 "; choose another run.dir, or go on with that run by --resume '%s'", name);
+        break;
+    case NO_CHECKPOINT:
+        snprintf(how, sizeof how,
+                 " and has no checkpoint to go on from; choose another run.dir, or remove it");
+        break;
+    case MODEL:
+        snprintf(how, sizeof how, " and is a model directory; choose another run.dir");
+        break;
+    case NO_DIRECTORY:
+        snprintf(how, sizeof how, " and is not a directory; choose another run.dir");
+        break;
+    case OTHER:
+        snprintf(how, sizeof how, " and holds something else than a run; choose another run.dir");
+        break;
+    case NOTHING:
+    case EMPTY:
+        break;
+    }
+    return rlhf__fail(err, RLHF_E_INVALID, "the run directory '%s' exists already%s", name, how);
 }
 
 rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__config *config,
@@ -63,7 +118,9 @@ rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__con
     if (strlen(wanted) >= 4000)
         return rlhf__fail(err, RLHF_E_INVALID, "run.dir is longer than 4,000 bytes");
     snprintf(d->name, sizeof d->name, "%s", wanted);
-    return exists(wanted) ? refuse_existing(wanted, err) : RLHF_OK;
+    const enum there is = what_is(wanted);
+    d->found = is == EMPTY;
+    return is == NOTHING || d->found ? RLHF_OK : refuse_existing(wanted, err);
 }
 
 // Whoever makes the directory has it: another process that chose the same name gets the next one.
@@ -84,13 +141,13 @@ static rlhf_status make_root(struct rlhf__run_dir *d, struct rlhf__error *err) {
     RLHF_TRY(rlhf__folder_make_above(d->start, d->name, err));
     if (d->numbered) return make_numbered(d, err);
     RLHF_TRY(rlhf__folder_make(d->start, d->name, &taken, &d->root, err));
+    if (taken && d->found) return rlhf__folder_open(d->start, d->name, &d->root, err);
     return taken ? refuse_existing(d->name, err) : RLHF_OK;
 }
 
-static rlhf_status write_start(struct rlhf__run_dir *d, const struct rlhf__config *config,
-                               struct rlhf__log *log, struct rlhf__error *err) {
+static rlhf_status write_start(const struct rlhf__run_dir *d, const struct rlhf__config *config,
+                               struct rlhf__error *err) {
     json_t *v = NULL;
-    RLHF_TRY(rlhf__run_lock(d->root, log, &d->lock, err));
     RLHF_TRY(rlhf__config_to_json(config, &v, err));
     return rlhf__json_save_new(d->root, "config.json", v, 2, err);
 }
@@ -98,8 +155,14 @@ static rlhf_status write_start(struct rlhf__run_dir *d, const struct rlhf__confi
 rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                struct rlhf__log *log, struct rlhf__error *err) {
     RLHF_TRY(make_root(d, err));
-    rlhf_status st = write_start(d, config, log, err);
+    // An empty directory may have been found by two: the lock tells them apart, and who comes when
+    // the other has ended sees what it left.
+    rlhf_status st = rlhf__run_lock(d->root, log, &d->lock, err);
+    if (st == RLHF_E_INVALID || (st == RLHF_OK && rlhf__folder_has(d->root, "config.json")))
+        return refuse_existing(d->name, err);
+    if (st != RLHF_OK) return st;
+    st = write_start(d, config, err);
     // Nothing is in it that could be resumed.
-    if (st != RLHF_OK) rlhf__folder_remove(d->start, d->name, NULL);
+    if (st != RLHF_OK && !d->found) rlhf__folder_remove(d->start, d->name, NULL);
     return st;
 }

@@ -154,6 +154,31 @@ static void a_run_without_a_checkpoint_says_so(void **state) {
     fine(t, e2e_run(t, "--config early/config.json --out again"));
 }
 
+// What is in the way is called what it is; --resume is offered where it can work.
+static void a_name_that_is_taken(void **state) {
+    struct e2e *t = *state;
+    fine(t, e2e_shell(t, "mkdir empty other && touch other/x && ln -s nowhere link"));
+    fine(t, e2e_run(t, SFT "--set run.phases=1 --out empty"));
+    refused(t, e2e_run(t, SFT "--out empty"), "/empty'");
+    e2e_says(t, "go on with that run by --resume '");
+    fine(t, e2e_shell(t, "rm -r empty/checkpoints"));
+    refused(t, e2e_run(t, SFT "--out empty"), "empty' exists already and has no checkpoint");
+    refused(t, e2e_run(t, SFT "--out model"), "model' exists already and is a model directory");
+    refused(t, e2e_run(t, SFT "--out texts.jsonl"), "exists already and is not a directory");
+    refused(t, e2e_run(t, SFT "--out other"), "exists already and holds something else");
+    refused(t, e2e_run(t, SFT "--out link"), "link' exists already and is not a directory");
+}
+
+// The reference is read again from where the policy started.
+static void a_reference_that_is_gone(void **state) {
+    struct e2e *t = *state;
+    fine(t, e2e_run(t, RL "--reward period_count.so --set run.phases=1 --out r"));
+    fine(t, e2e_shell(t, "mv model moved"));
+    refused(t, e2e_run(t, "--resume r --set run.phases=2"), "model directory ");
+    e2e_says(t, "the reference (policy.path, as reference.path is empty): ");
+    fine(t, e2e_shell(t, "mv moved model"));
+}
+
 static void a_bad_row_costs_no_other(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set run.phases=4 --out r"));
@@ -214,6 +239,8 @@ int main(void) {
         T(nothing_is_written_through_a_link),
         T(closed_descriptors_are_not_reused),
         T(a_run_without_a_checkpoint_says_so),
+        T(a_name_that_is_taken),
+        T(a_reference_that_is_gone),
         T(a_bad_row_costs_no_other),
         T(more_phases_are_kept),
         T(it_works_without_proc),
