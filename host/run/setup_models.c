@@ -139,6 +139,10 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
     }
     rlhf__progress_note(r->report.progress, "loading the reference");
     rlhf_status st = rlhf__model_open(&r->session.models, &spec, &cast->reference, err);
+    if (st != RLHF_OK && !rlhf__is_dir(spec.dir))
+        rlhf__error_context(err, "the reference (%s)",
+                            c->reference.path[0] ? "reference.path"
+                                                 : "policy.path, as reference.path is empty");
     if (st == RLHF_OK) st = check_reference(cast, err);
     if (st != RLHF_OK || spec.start != RLHF__START_EMPTY) return st;
     return rlhf__params_copy(cast->reference, cast->policy, err);
