@@ -2,22 +2,41 @@
 #include "plugin/row_service.h"
 
 #include "base/json.h"
+#include "base/printable.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { START_BYTES = 60 }; // of a row in a message
+
 static json_t *row_of(const rlhf_row *row) { return (json_t *)(uintptr_t)row; }
 
-static rlhf_status fail(const struct rlhf__row_service *r, const char *path, const char *wanted,
-                        const json_t *found) {
+// How a row begins, in whole characters, for who looks for it in a file.
+static void put_start(struct rlhf__buf *out, const rlhf_row *row) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__json_write(&text, row_of(row), 0);
+    const char *s = rlhf__buf_text(&text);
+    size_t n = text.len < START_BYTES ? text.len : START_BYTES;
+    while (n < text.len && ((unsigned char)s[n] & 0xc0) == 0x80)
+        n--;
+    rlhf__put_printable(out, s, n, "");
+    if (n < text.len) rlhf__buf_puts(out, "...");
+    rlhf__buf_free(&text);
+}
+
+static rlhf_status fail(const struct rlhf__row_service *r, const rlhf_row *row, const char *path,
+                        const char *wanted, const json_t *found) {
     struct rlhf__error err = {0, ""};
+    struct rlhf__buf start = RLHF__BUF_INIT;
+    put_start(&start, row);
     if (found)
-        rlhf__fail(&err, RLHF_E_INVALID, "\"%.200s\" of the data row is %s; %s is wanted", path,
-                   rlhf__json_kind(found), wanted);
+        rlhf__fail(&err, RLHF_E_INVALID, "\"%.200s\" of the data row is %s; %s is wanted: %s", path,
+                   rlhf__json_kind(found), wanted, rlhf__buf_text(&start));
     else
-        rlhf__fail(&err, RLHF_E_INVALID, "the data row has no \"%.200s\"; %s is wanted", path,
-                   wanted);
+        rlhf__fail(&err, RLHF_E_INVALID, "the data row has no \"%.200s\"; %s is wanted: %s", path,
+                   wanted, rlhf__buf_text(&start));
+    rlhf__buf_free(&start);
     return rlhf__services_failed(r->services, &err);
 }
 
@@ -118,28 +137,28 @@ static int32_t row_type(void *host, const rlhf_row *row, const char *path) {
 
 static rlhf_status row_string(void *host, const rlhf_row *row, const char *path, rlhf_str *out) {
     const json_t *v = find(row, path);
-    if (!json_is_string(v)) return fail(host, path, "a string", v);
+    if (!json_is_string(v)) return fail(host, row, path, "a string", v);
     *out = (rlhf_str){json_string_value(v), json_string_length(v)};
     return RLHF_OK;
 }
 
 static rlhf_status row_number(void *host, const rlhf_row *row, const char *path, double *out) {
     const json_t *v = find(row, path);
-    if (!json_is_number(v)) return fail(host, path, "a number", v);
+    if (!json_is_number(v)) return fail(host, row, path, "a number", v);
     *out = json_number_value(v);
     return RLHF_OK;
 }
 
 static rlhf_status row_boolean(void *host, const rlhf_row *row, const char *path, int32_t *out) {
     const json_t *v = find(row, path);
-    if (!json_is_boolean(v)) return fail(host, path, "true or false", v);
+    if (!json_is_boolean(v)) return fail(host, row, path, "true or false", v);
     *out = json_is_true(v);
     return RLHF_OK;
 }
 
 static rlhf_status row_length(void *host, const rlhf_row *row, const char *path, uint64_t *out) {
     const json_t *v = find(row, path);
-    if (!json_is_array(v)) return fail(host, path, "a list", v);
+    if (!json_is_array(v)) return fail(host, row, path, "a list", v);
     *out = json_array_size(v);
     return RLHF_OK;
 }

@@ -92,6 +92,9 @@ static void types(void **state) {
     svc->close(svc->host, row);
 }
 
+// How the sample begins: 60 bytes, of which no character is cut.
+#define START ": {\"answer\": \"7 \xc3\xa9\", \"a.b\": 2.5, \"big\": 1.8446744073709552e+19..."
+
 static void what_is_not_there_is_said(void **state) {
     (void)state;
     rlhf_row *row;
@@ -101,13 +104,25 @@ static void what_is_not_there_is_said(void **state) {
     int32_t yes;
     assert_int_equal(open_row(sample, &row), RLHF_OK);
     assert_int_equal(svc->string(svc->host, row, "gold", &s), RLHF_E_INVALID);
-    said("the data row has no \"gold\"; a string is wanted");
+    said("the data row has no \"gold\"; a string is wanted" START);
     assert_int_equal(svc->number(svc->host, row, "answer", &x), RLHF_E_INVALID);
-    said("\"answer\" of the data row is a string; a number is wanted");
+    said("\"answer\" of the data row is a string; a number is wanted" START);
     assert_int_equal(svc->boolean(svc->host, row, "none", &yes), RLHF_E_INVALID);
-    said("\"none\" of the data row is null; true or false is wanted");
+    said("\"none\" of the data row is null; true or false is wanted" START);
     assert_int_equal(svc->length(svc->host, row, "/steps/0", &n), RLHF_E_INVALID);
-    said("\"/steps/0\" of the data row is an object; a list is wanted");
+    said("\"/steps/0\" of the data row is an object; a list is wanted" START);
+    svc->close(svc->host, row);
+    assert_int_equal(open_row("{\"text\": \"a\\u001b[31m\"}", &row), RLHF_OK);
+    assert_int_equal(svc->number(svc->host, row, "n", &x), RLHF_E_INVALID);
+    said("the data row has no \"n\"; a number is wanted: {\"text\": \"a\\u001b[31m\"}");
+    svc->close(svc->host, row);
+    assert_int_equal(open_row("{\"x\": \"123456789012345678901234567890123456789012345678901"
+                              "\xc3\xa9\xc3\xa9\xc3\xa9\"}",
+                              &row),
+                     RLHF_OK);
+    assert_int_equal(svc->number(svc->host, row, "n", &x), RLHF_E_INVALID);
+    said("the data row has no \"n\"; a number is wanted: "
+         "{\"x\": \"123456789012345678901234567890123456789012345678901\xc3\xa9...");
     svc->close(svc->host, row);
     assert_int_equal(open_row("[1]", &row), RLHF_E_INVALID);
     said("the data row is a list; an object is wanted");
