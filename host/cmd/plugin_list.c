@@ -79,16 +79,36 @@ static const char *text_of(const json_t *row, const char *key) {
     return s ? s : "";
 }
 
+static int same_text(const json_t *a, const json_t *b, const char *key) {
+    return strcmp(text_of(a, key), text_of(b, key)) == 0;
+}
+
 static void add_row(struct list *l, json_t *row) {
     size_t i;
     json_t *other;
     json_array_foreach(l->rows, i, other) {
-        if (strcmp(text_of(other, "id"), text_of(row, "id")) != 0) continue;
-        if (strcmp(text_of(other, "path"), text_of(row, "path")) == 0) return; // found twice
-        rlhf__logf(l->env->log, RLHF_LOG_WARN, "the plugin id \"%s\" is in two files, %s and %s",
-                   text_of(row, "id"), text_of(other, "path"), text_of(row, "path"));
+        if (same_text(other, row, "id") && same_text(other, row, "path")) return; // found twice
     }
     json_array_append(l->rows, row);
+}
+
+// One line for each id that several files have.
+static void warn_shared(const struct list *l) {
+    size_t i, k;
+    json_t *row, *other;
+    json_array_foreach(l->rows, i, row) {
+        struct rlhf__buf files = RLHF__BUF_INIT;
+        size_t n = 0, first = i;
+        json_array_foreach(l->rows, k, other) {
+            if (!same_text(other, row, "id")) continue;
+            if (k < first) first = k;
+            rlhf__buf_printf(&files, "%s%s", n++ ? ", " : "", text_of(other, "path"));
+        }
+        if (n > 1 && first == i)
+            rlhf__logf(l->env->log, RLHF_LOG_WARN, "the plugin id \"%s\" is in %zu files: %s",
+                       text_of(row, "id"), n, rlhf__buf_text(&files));
+        rlhf__buf_free(&files);
+    }
 }
 
 static rlhf_status visit(void *arg, int32_t kind, const char *path) {
@@ -166,6 +186,7 @@ int rlhf__plugin_list(const struct rlhf__env *env, int argc, char **argv) {
     }
     struct list l = {env, json_array(), NULL};
     rlhf__plugin_each_file(env->dirs, visit, &l);
+    warn_shared(&l);
     if (o.json) {
         struct rlhf__buf text = RLHF__BUF_INIT;
         rlhf__json_write(&text, l.rows, 2);

@@ -73,6 +73,19 @@ static void eval_names_a_bad_label(void **state) {
     e2e_says(t, "three.jsonl:2");
 }
 
+// One line for an id, whatever the number of its files.
+static void the_list_names_an_id_in_many_files_once(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t,
+                               "mkdir -p p/rewards && for i in 1 2 3 4; do cp "
+                               "$RLHF_TEST_PLUGINS/even_judge.so p/rewards/j$i.so; done; "
+                               "RLHF_PLUGIN_PATH=$PWD/p \"$HOST\" plugin list 2>log; cat log; "
+                               "[ $(grep -c 'is in 4 files' log) = 1 ] && [ $(wc -l <log) = 1 ]"),
+                     0);
+    e2e_says(t, "p/rewards/j1.so, ");
+    e2e_says(t, "p/rewards/j4.so");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(generate_is_a_function_of_the_seed, e2e_setup,
@@ -80,6 +93,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(eval_judges_responses, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(eval_notices_a_full_disk, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(eval_names_a_bad_label, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(the_list_names_an_id_in_many_files_once, e2e_setup,
+                                        e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_commands", tests, NULL, NULL);
 }
