@@ -46,7 +46,8 @@ static const rlhf_opt run_opts[] = {
     P(dir, "run directory; empty: runs/<algo>-<date>-<n>"),
     S(preset, "preset under this config: share/rlhf/configs/presets/<name>.json"),
     S(note, "free text that is kept with the run; presets name their source here"),
-    I(phases, 0, 0, BIG, "phases to run; 0: the algorithm's default, or data.epochs"),
+    I(phases, 0, 0, BIG,
+      "phases to run; 0: as many as data.epochs makes, 100 of an algorithm that draws responses"),
     I(stop_after, 0, 0, BIG,
       "stop with a checkpoint after this many phases of this process; 0: never"),
     I(seed, 1, 0, INT64_MAX, "seed of every random number of the run"),
@@ -117,7 +118,9 @@ static const rlhf_opt prompts_opts[] = {
       "prompts: .jsonl, .jsonl.gz or .txt (a line each), also looked for in share/rlhf; empty: "
       "the default prompts"),
     S(text, "one constant prompt in place of a file"),
-    RLHF_OPT_STR(T, field, "prompt", "member of a JSONL row that holds the prompt"),
+    RLHF_OPT_STR(T, field, "prompt",
+                 "member of a JSONL row that holds the prompt; a row without \"prompt\" may have "
+                 "it as \"text\""),
     I(length, 0, 0, 1 << 20, "cut prompts to exactly this many tokens; shorter ones are skipped"),
     I(min_tokens, 1, 1, 1 << 20, "skip shorter prompts"),
     I(max_tokens, 0, 0, 1 << 20, "longest prompt in tokens; 0: what the context leaves"),
