@@ -76,11 +76,10 @@ static void full_disk_keeps_the_old_checkpoint(void **state) {
 
 static void existing_run_directory_is_refused(void **state) {
     struct e2e *t = *state;
-    assert_int_equal(e2e_shell(t, "mkdir taken"), 0);
+    assert_int_equal(e2e_shell(t, "mkdir taken && touch taken/mine"), 0);
     assert_int_equal(e2e_run(t, SFT "--policy model --set run.phases=1 --set run.dir=taken"), 2);
-    e2e_says(t, "taken");
-    e2e_says(t, "--resume");
-    assert_int_equal(e2e_shell(t, "test -z \"$(ls -A taken)\""), 0);
+    e2e_says(t, "taken' exists already and holds something else than a run");
+    assert_int_equal(e2e_shell(t, "test \"$(ls -A taken)\" = mine"), 0);
     assert_int_equal(e2e_run(t, "--resume taken"), 2);
     assert_int_equal(e2e_run(t, "--resume nowhere"), 2);
 }
