@@ -11,85 +11,146 @@
 
 #include <string.h>
 
-// What of a run the rules go by.
-struct kind {
-    int rollout, preferences, reward_model, labelled;
-    int draws;      // responses: a rollout's, or those a reward model is fitted on
-    int compared;   // with a reference
-    int value;      // there is a critic
-    int calibrates; // a reward model's gain and bias are fitted
+// What of a run the rules go by: its plan, then its settings.
+enum fact {
+    ROLLOUT = 1 << 0, // rows are responses
+    FILE_ROWS = 1 << 1,
+    PREFERENCES = 1 << 2,
+    NO_PROMPTS = 1 << 3,
+    DRAWS = 1 << 4, // responses: a rollout's, or those a reward model is fitted on
+    NO_DRAWS = 1 << 5,
+    NO_REFERENCE = 1 << 6,
+    NO_CRITIC = 1 << 7,
+    NO_CLASSIFIER = 1 << 8,
+    NO_SCORES = 1 << 9,       // neither a classifier nor a reward model is trained
+    NO_CALIBRATION = 1 << 10, // of a reward model's gain and bias
+    NO_HELD_OUT = 1 << 11,
+    PHASES_GIVEN = 1 << 12,
+    BY_TOKENS = 1 << 13,
+    ONE_PROMPT = 1 << 14,
+    NO_PERIOD = 1 << 15,
+    NO_STOP_RULE = 1 << 16,
+    NO_VALUE_KIND = 1 << 17,
+    SHARED_CRITIC = 1 << 18,
+    CALIBRATE_SET = 1 << 19,
+    ADAMW = 1 << 20,
+    CONSTANT = 1 << 21,
+    NO_WARMUP = 1 << 22,
+    NO_STOP_LIMIT = 1 << 23,
+    NO_CHECKPOINTS = 1 << 24,
+    NO_BEST = 1 << 25,
+    SAMPLES_SET = 1 << 26,
+    SAMPLES_EVERY_SET = 1 << 27,
+    SAMPLES_NEVER = 1 << 28,
+    BAR_IN_JSON = 1 << 29,
+    REFERENCE_BACKEND = 1 << 30
 };
 
-static struct kind kind_of(const rlhf_plan *p) {
-    struct kind k = {.rollout = p->source == RLHF_SOURCE_ROLLOUT,
-                     .preferences = p->source == RLHF_SOURCE_PREFERENCES,
-                     .labelled = p->source == RLHF_SOURCE_LABELLED};
-    k.reward_model = k.preferences && (p->heads & RLHF_HEAD_SCORE);
-    k.calibrates = k.reward_model || (p->flags & RLHF_PLAN_REWARD_MODEL);
-    k.draws = k.rollout || k.reward_model;
-    k.compared = k.calibrates || rlhf__plan_wants_reference(p);
-    k.value = (p->heads & RLHF_HEAD_VALUE) != 0;
-    return k;
+static uint32_t if_true(int is, uint32_t fact) { return is ? fact : 0; }
+
+static uint32_t facts_of_plan(const rlhf_plan *p) {
+    const int rollout = p->source == RLHF_SOURCE_ROLLOUT;
+    const int preferences = p->source == RLHF_SOURCE_PREFERENCES;
+    const int labelled = p->source == RLHF_SOURCE_LABELLED;
+    const int reward_model = preferences && (p->heads & RLHF_HEAD_SCORE);
+    const int calibrates = reward_model || (p->flags & RLHF_PLAN_REWARD_MODEL);
+    const int draws = rollout || reward_model;
+    const int compared = calibrates || rlhf__plan_wants_reference(p);
+    return if_true(preferences, PREFERENCES) | if_true(!rollout && !preferences, NO_PROMPTS) |
+           if_true(!compared, NO_REFERENCE) | if_true(!(p->heads & RLHF_HEAD_VALUE), NO_CRITIC) |
+           if_true(!labelled, NO_CLASSIFIER) | if_true(!labelled && !reward_model, NO_SCORES) |
+           if_true(!calibrates, NO_CALIBRATION) | (rollout ? ROLLOUT : FILE_ROWS) |
+           (draws ? DRAWS : NO_DRAWS);
 }
+
+static uint32_t facts_of_config(const struct rlhf__config *c, const struct rlhf__log *log) {
+    const int stops = rlhf__early_stop_looks_at(&c->early_stop, RLHF__EARLY_STOP_KL) ||
+                      rlhf__early_stop_looks_at(&c->early_stop, RLHF__EARLY_STOP_REWARD);
+    const int bar = c->log.progress == RLHF__PROGRESS_BAR;
+    return if_true(!c->data.eval_path[0], NO_HELD_OUT) | if_true(c->run.phases > 0, PHASES_GIVEN) |
+           if_true(c->data.batch_tokens > 0, BY_TOKENS) |
+           if_true(c->prompts.text[0] != '\0', ONE_PROMPT) |
+           if_true(c->response.truncate != RLHF__TRUNCATE_PERIOD, NO_PERIOD) |
+           if_true(c->response.non_stop == RLHF__NON_STOP_NONE, NO_STOP_RULE) |
+           if_true(c->value.kind == RLHF_VALUE_NONE, NO_VALUE_KIND) |
+           if_true(c->value.critic == RLHF__CRITIC_SHARED, SHARED_CRITIC) |
+           if_true(c->score_head.calibrate > 0, CALIBRATE_SET) |
+           if_true(c->optim.kind != RLHF__OPTIM_MUON, ADAMW) |
+           if_true(c->optim.schedule == RLHF__SCHEDULE_CONSTANT, CONSTANT) |
+           if_true(c->optim.warmup == 0, NO_WARMUP) | if_true(!stops, NO_STOP_LIMIT) |
+           if_true(c->checkpoint.every == 0, NO_CHECKPOINTS) |
+           if_true(!c->checkpoint.best[0], NO_BEST) | if_true(c->log.samples > 0, SAMPLES_SET) |
+           if_true(c->log.samples_every > 0, SAMPLES_EVERY_SET) |
+           if_true(c->log.samples_every == 0, SAMPLES_NEVER) |
+           if_true(log->json && bar, BAR_IN_JSON) |
+           if_true(strcmp(c->compute.backend, "reference") == 0, REFERENCE_BACKEND);
+}
+
+// `path` is idle when all facts of `when` hold; not so `except` when all of `unless` do too.
+static const struct rule {
+    const char *path;
+    uint32_t when, of_algo; // of_algo 1: the reason is the algorithm's, 0: another setting's
+    const char *why;
+    const char *except;
+    uint32_t unless, reserved;
+} table[] = {
+    {"data.", ROLLOUT, 1, "responds to prompts (--prompts FILE) and reads no rows", "data.max_mib",
+     0, 0},
+    {"data.eval_limit", NO_HELD_OUT, 0, "data.eval_path is not given", NULL, 0, 0},
+    {"data.eval_every", NO_HELD_OUT, 0, "data.eval_path is not given", NULL, 0, 0},
+    {"data.epochs", PHASES_GIVEN, 0, "run.phases says when the run ends", NULL, 0, 0},
+    {"batch.size", FILE_ROWS | BY_TOKENS, 0, "data.batch_tokens says how many rows a phase has",
+     NULL, 0, 0},
+    {"batch.share_prompts", NO_PROMPTS, 1, "has no prompts", NULL, 0, 0},
+    {"prompts.", FILE_ROWS, 1, "learns from rows of a file (--data FILE)", "prompts.prepend_bos",
+     PREFERENCES, 0},
+    {"prompts.field", ONE_PROMPT, 0, "prompts.text is the one prompt", NULL, 0, 0},
+    {"prompts.limit", ONE_PROMPT, 0, "prompts.text is the one prompt", NULL, 0, 0},
+    {"sampling.", NO_DRAWS, 1, "draws no responses", NULL, 0, 0},
+    {"response.", FILE_ROWS, 1, "has no responses to pay", "response.truncate", DRAWS, 0},
+    {"response.period_", NO_PERIOD, 0, "response.truncate is not period", NULL, 0, 0},
+    {"response.non_stop_penalty", NO_STOP_RULE, 0, "response.non_stop is none", NULL, 0, 0},
+    {"rewards.", FILE_ROWS, 1, "has no rewards", NULL, 0, 0},
+    {"value.", NO_CRITIC, 1, "has no critic", "value.kind", NO_VALUE_KIND, 0},
+    {"value.path", SHARED_CRITIC, 0, "value.critic is shared", NULL, 0, 0},
+    {"reference.path", NO_REFERENCE, 1, "does not compare with a reference", NULL, 0, 0},
+    {"score.labels", NO_CLASSIFIER, 1, "trains no classifier", NULL, 0, 0},
+    {"score.pooling", NO_SCORES, 1, "trains no classifier or reward model", NULL, 0, 0},
+    {"score.calibrate", NO_CALIBRATION | CALIBRATE_SET, 1, "trains no reward model", NULL, 0, 0},
+    {"optim.muon_", ADAMW, 0, "optim.kind is adamw", NULL, 0, 0},
+    {"optim.final_scale", CONSTANT, 0, "optim.schedule is constant", NULL, 0, 0},
+    {"optim.warmup_from", NO_WARMUP, 0, "optim.warmup is 0", NULL, 0, 0},
+    {"optim.schedule_phases", CONSTANT, 0, "optim.schedule is constant", NULL, 0, 0},
+    {"early_stop.window", NO_STOP_LIMIT, 0, "neither early_stop.kl nor early_stop.reward is set",
+     NULL, 0, 0},
+    {"early_stop.patience", NO_STOP_LIMIT, 0, "neither early_stop.kl nor early_stop.reward is set",
+     NULL, 0, 0},
+    {"checkpoint.best", NO_CHECKPOINTS, 0,
+     "checkpoint.every is 0, so the last checkpoint is always the best", NULL, 0, 0},
+    {"checkpoint.best_mode", NO_BEST, 0, "checkpoint.best is not given", NULL, 0, 0},
+    {"log.samples", FILE_ROWS | SAMPLES_SET, 1, "draws no responses", NULL, 0, 0},
+    {"log.samples_every", FILE_ROWS | SAMPLES_EVERY_SET, 1, "draws no responses", NULL, 0, 0},
+    {"log.samples", SAMPLES_SET | SAMPLES_NEVER, 0, "log.samples_every is 0", NULL, 0, 0},
+    {"log.progress", BAR_IN_JSON, 0, "log.format is json", NULL, 0, 0},
+    {"compute.workspace_mib", REFERENCE_BACKEND, 0, "compute.backend is reference", NULL, 0, 0},
+};
+
+#define N_RULES (sizeof table / sizeof *table)
+
+static int hold(uint32_t facts, uint32_t all) { return (facts & all) == all; }
 
 rlhf_status rlhf__effect_rules(const struct rlhf__config *c, const char *algo,
                                const rlhf_plan *plan, struct rlhf__log *log,
                                struct rlhf__error *err) {
-    const struct kind k = kind_of(plan);
-    const int stops = rlhf__early_stop_looks_at(&c->early_stop, RLHF__EARLY_STOP_KL) ||
-                      rlhf__early_stop_looks_at(&c->early_stop, RLHF__EARLY_STOP_REWARD);
-    const char *no_limit = "neither early_stop.kl nor early_stop.reward is set";
-    const int constant = c->optim.schedule == RLHF__SCHEDULE_CONSTANT;
-    const char *bos = k.preferences ? "prompts.prepend_bos" : NULL;
-    const char *cut = k.draws ? "response.truncate" : NULL;
-    const char *none = c->value.kind == RLHF_VALUE_NONE ? "value.kind" : NULL;
-    const struct rlhf__effect_rule rules[] = {
-        {"data.", k.rollout, 0, algo, "responds to prompts (--prompts FILE) and reads no rows",
-         "data.max_mib"},
-        {"data.eval_limit", !c->data.eval_path[0], 0, NULL, "data.eval_path is not given", NULL},
-        {"data.eval_every", !c->data.eval_path[0], 0, NULL, "data.eval_path is not given", NULL},
-        {"data.epochs", c->run.phases > 0, 0, NULL, "run.phases says when the run ends", NULL},
-        {"batch.size", !k.rollout && c->data.batch_tokens > 0, 0, NULL,
-         "data.batch_tokens says how many rows a phase has", NULL},
-        {"batch.share_prompts", !k.rollout && !k.preferences, 0, algo, "has no prompts", NULL},
-        {"prompts.", !k.rollout, 0, algo, "learns from rows of a file (--data FILE)", bos},
-        {"prompts.field", c->prompts.text[0], 0, NULL, "prompts.text is the one prompt", NULL},
-        {"prompts.limit", c->prompts.text[0], 0, NULL, "prompts.text is the one prompt", NULL},
-        {"sampling.", !k.draws, 0, algo, "draws no responses", NULL},
-        {"response.", !k.rollout, 0, algo, "has no responses to pay", cut},
-        {"response.period_", c->response.truncate != RLHF__TRUNCATE_PERIOD, 0, NULL,
-         "response.truncate is not period", NULL},
-        {"response.non_stop_penalty", c->response.non_stop == RLHF__NON_STOP_NONE, 0, NULL,
-         "response.non_stop is none", NULL},
-        {"rewards.", !k.rollout, 0, algo, "has no rewards", NULL},
-        {"value.", !k.value, 0, algo, "has no critic", none},
-        {"value.path", c->value.critic == RLHF__CRITIC_SHARED, 0, NULL, "value.critic is shared",
-         NULL},
-        {"reference.path", !k.compared, 0, algo, "does not compare with a reference", NULL},
-        {"score.labels", !k.labelled, 0, algo, "trains no classifier", NULL},
-        {"score.pooling", !k.labelled && !k.reward_model, 0, algo,
-         "trains no classifier or reward model", NULL},
-        {"score.calibrate", !k.calibrates && c->score_head.calibrate > 0, 0, algo,
-         "trains no reward model", NULL},
-        {"optim.muon_", c->optim.kind != RLHF__OPTIM_MUON, 0, NULL, "optim.kind is adamw", NULL},
-        {"optim.final_scale", constant, 0, NULL, "optim.schedule is constant", NULL},
-        {"optim.warmup_from", c->optim.warmup == 0, 0, NULL, "optim.warmup is 0", NULL},
-        {"optim.schedule_phases", constant, 0, NULL, "optim.schedule is constant", NULL},
-        {"early_stop.window", !stops, 0, NULL, no_limit, NULL},
-        {"early_stop.patience", !stops, 0, NULL, no_limit, NULL},
-        {"checkpoint.best", c->checkpoint.every == 0, 0, NULL,
-         "checkpoint.every is 0, so the last checkpoint is always the best", NULL},
-        {"checkpoint.best_mode", !c->checkpoint.best[0], 0, NULL, "checkpoint.best is not given",
-         NULL},
-        {"log.samples", !k.rollout && c->log.samples > 0, 0, algo, "draws no responses", NULL},
-        {"log.samples_every", !k.rollout && c->log.samples_every > 0, 0, algo, "draws no responses",
-         NULL},
-        {"log.samples", c->log.samples_every == 0 && c->log.samples > 0, 0, NULL,
-         "log.samples_every is 0", NULL},
-        {"log.progress", log->json && c->log.progress == RLHF__PROGRESS_BAR, 0, NULL,
-         "log.format is json", NULL},
-        {"compute.workspace_mib", strcmp(c->compute.backend, "reference") == 0, 0, NULL,
-         "compute.backend is reference", NULL},
-    };
-    return rlhf__effect_check(c, rules, sizeof rules / sizeof *rules, log, err);
+    const uint32_t facts = facts_of_plan(plan) | facts_of_config(c, log);
+    struct rlhf__effect_rule rules[N_RULES];
+    for (size_t i = 0; i < N_RULES; i++) {
+        const struct rule *r = &table[i];
+        rules[i] = (struct rlhf__effect_rule){.path = r->path,
+                                              .idle = hold(facts, r->when),
+                                              .who = r->of_algo ? algo : NULL,
+                                              .why = r->why,
+                                              .except = hold(facts, r->unless) ? r->except : NULL};
+    }
+    return rlhf__effect_check(c, rules, N_RULES, log, err);
 }
