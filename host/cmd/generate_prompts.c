@@ -30,7 +30,7 @@ static rlhf_status take_rows(struct rlhf__typed_prompts *p, const char *file,
     p->text = calloc((size_t)n, sizeof *p->text);
     if (!p->text) return RLHF__NOMEM(err, "out of memory for %lld prompts", (long long)n);
     for (int64_t i = 0; i < n; i++) {
-        struct rlhf__row row = rlhf__dataset_row(p->rows, i);
+        struct rlhf__data_row row = rlhf__dataset_row(p->rows, i);
         rlhf_str text = row.text[RLHF__FIELD_PROMPT];
         if (!text.ptr) text = row.text[RLHF__FIELD_TEXT];
         if (!text.ptr) {

@@ -249,9 +249,9 @@ uint64_t rlhf__dataset_bytes(const struct rlhf__dataset *ds) {
 
 int64_t rlhf__dataset_rows(const struct rlhf__dataset *ds) { return (int64_t)ds->n; }
 
-struct rlhf__row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t i) {
+struct rlhf__data_row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t i) {
     const struct record *rec = &ds->row[i];
-    struct rlhf__row out = {.label = rec->label, .file = rec->file, .line = rec->line};
+    struct rlhf__data_row out = {.label = rec->label, .file = rec->file, .line = rec->line};
     const char *at = ds->bytes.data + rec->at;
     for (int p = 0; p < PARTS; p++) {
         if (rec->len[p] == ABSENT) continue;

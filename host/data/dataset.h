@@ -37,7 +37,7 @@ struct rlhf__dataset_opts {
 };
 
 // Borrowed from the dataset; ptr NULL and len 0 when the row has no such field.
-struct rlhf__row {
+struct rlhf__data_row {
     rlhf_str text[RLHF__N_TEXT_FIELDS]; // by enum rlhf__field, decoded UTF-8
     rlhf_str meta;                      // the row as JSON text, with keep_meta
     int32_t label;                      // -1 = none
@@ -66,7 +66,7 @@ uint64_t rlhf__dataset_bytes(const struct rlhf__dataset *ds);
 int64_t rlhf__dataset_rows(const struct rlhf__dataset *ds);
 
 // Row i, 0 <= i < rows. The strings live as long as the dataset. [any]
-struct rlhf__row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t i);
+struct rlhf__data_row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t i);
 
 // Path of file i as it was given. [any]
 const char *rlhf__dataset_path(const struct rlhf__dataset *ds, int32_t i);

@@ -176,7 +176,7 @@ static rlhf_status add_rows(struct rlhf__prompts *set, const struct rlhf__prompt
                             struct rlhf__error *err) {
     int64_t rows = rlhf__dataset_rows(set->ds);
     for (int64_t i = 0; i < rows; i++) {
-        struct rlhf__row row = rlhf__dataset_row(set->ds, i);
+        struct rlhf__data_row row = rlhf__dataset_row(set->ds, i);
         rlhf_str text = row.text[RLHF__FIELD_PROMPT];
         RLHF_TRY(rlhf__loading_check(o->loading, held(set), rlhf__dataset_path(set->ds, row.file),
                                      row.line, err));

@@ -157,7 +157,7 @@ rlhf_status rlhf__evaluate_labels(const struct rlhf__model *m, const struct rlhf
     struct rlhf__ids ids = {0};
     rlhf_status st = RLHF_OK;
     for (int64_t i = 0; st == RLHF_OK && i < rlhf__dataset_rows(ds); i++) {
-        struct rlhf__row row = rlhf__dataset_row(ds, i);
+        struct rlhf__data_row row = rlhf__dataset_row(ds, i);
         char where[512];
         rlhf__dataset_where(ds, i, where, sizeof where);
         ids.n = 0;

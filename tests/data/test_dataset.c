@@ -55,7 +55,7 @@ static void fields(void **state) {
     struct rlhf__dataset *ds = expect_open(&o);
     assert_int_equal(rlhf__dataset_rows(ds), 3);
     assert_int_equal(rlhf__dataset_labels(ds), 2);
-    struct rlhf__row row = rlhf__dataset_row(ds, 0);
+    struct rlhf__data_row row = rlhf__dataset_row(ds, 0);
     check_str(row.text[RLHF__FIELD_TEXT], "one \xC3\xA9\n");
     check_str(row.meta, "{\"text\": \"one \\u00e9\\n\", \"label\": 1, \"id\": 7}");
     assert_int_equal(row.label, 1);

@@ -13,7 +13,7 @@ static void write_file(const char *path, const uint8_t *data, size_t n) {
     FUZZ_CHECK(f && fwrite(data, 1, n, f) == n && fclose(f) == 0);
 }
 
-static void check_row(const struct rlhf__row *row) {
+static void check_row(const struct rlhf__data_row *row) {
     for (int f = 0; f < RLHF__N_TEXT_FIELDS; f++)
         FUZZ_CHECK(rlhf__utf8_valid(row->text[f].ptr, row->text[f].len) == row->text[f].len);
     FUZZ_CHECK(rlhf__utf8_valid(row->meta.ptr, row->meta.len) == row->meta.len);
@@ -35,7 +35,7 @@ static void check_skip(struct rlhf__dataset_opts *o, const struct rlhf__dataset 
     if (st < 0) return;
     FUZZ_CHECK(rlhf__dataset_rows(rest) == n - 1);
     for (int64_t i = 1; i < n; i++) {
-        struct rlhf__row a = rlhf__dataset_row(all, i), b = rlhf__dataset_row(rest, i - 1);
+        struct rlhf__data_row a = rlhf__dataset_row(all, i), b = rlhf__dataset_row(rest, i - 1);
         FUZZ_CHECK(same(a.text[0], b.text[0]) && same(a.meta, b.meta) && a.label == b.label);
     }
     rlhf__dataset_close(rest);
@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     if (rlhf__dataset_open(&o, &ds, &err) == RLHF_OK) {
         FUZZ_CHECK(rlhf__dataset_rows(ds) >= 1 && rlhf__dataset_labels(ds) <= 3);
         for (int64_t i = 0; i < rlhf__dataset_rows(ds); i++) {
-            struct rlhf__row row = rlhf__dataset_row(ds, i);
+            struct rlhf__data_row row = rlhf__dataset_row(ds, i);
             check_row(&row);
         }
         check_skip(&o, ds);
