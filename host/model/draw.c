@@ -93,7 +93,7 @@ static rlhf_status draw_one(const struct rlhf__model *m, const rlhf_param *p,
 }
 
 rlhf_status rlhf__params_draw(struct rlhf__model *m, int32_t group, struct rlhf__error *err) {
-    for (uint32_t i = 0; i < m->n_params; i++) {
+    for (uint32_t i = 0; i < m->n_tensors; i++) {
         if (group >= 0 && m->params[i].group != group) continue;
         rlhf_status st = draw_one(m, &m->params[i], err);
         if (st != RLHF_OK) return st;

@@ -97,7 +97,7 @@ static rlhf_status check_param(const struct rlhf__model *m, uint32_t i, const rl
 
 rlhf_status rlhf__model_list_params(const struct rlhf__model *m, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
-    for (uint32_t i = 0; st == RLHF_OK && i < m->n_params; i++) {
+    for (uint32_t i = 0; st == RLHF_OK && i < m->n_tensors; i++) {
         struct rlhf__call call = rlhf__call_begin(m->instance, "param()");
         m->params[i] = (rlhf_param){.size = sizeof(rlhf_param)};
         st = rlhf__call_end(&call, m->ops->param(m->self, i, &m->params[i]), err);

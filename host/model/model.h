@@ -60,8 +60,8 @@ struct rlhf__model {
     struct rlhf__labels labels; // n = 0 without a score head
     struct rlhf__tokenizer *tok;
     rlhf_model_info info;
-    rlhf_param *params; // [n_params]
-    uint32_t n_params;
+    rlhf_param *params; // [n_tensors]
+    uint32_t n_tensors;
     int32_t n_labels, pooling, trainable;
     int32_t frozen;
 };

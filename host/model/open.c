@@ -108,7 +108,7 @@ static rlhf_status check_info(const struct rlhf__model *m, struct rlhf__error *e
 
 // Until the first refresh() every value has a place.
 static rlhf_status check_values(const struct rlhf__model *m, struct rlhf__error *err) {
-    for (uint32_t i = 0; i < m->n_params; i++)
+    for (uint32_t i = 0; i < m->n_tensors; i++)
         if (!m->params[i].value)
             return rlhf__fail(
                 err, RLHF_E_INVALID,
@@ -120,7 +120,7 @@ static rlhf_status check_values(const struct rlhf__model *m, struct rlhf__error 
 
 static rlhf_status check_gradients(const struct rlhf__model *m, struct rlhf__error *err) {
     uintptr_t base = (uintptr_t)m->info.grad_base;
-    for (uint32_t i = 0; base && i < m->n_params; i++) {
+    for (uint32_t i = 0; base && i < m->n_tensors; i++) {
         uintptr_t at = (uintptr_t)m->params[i].grad;
         uint64_t bytes = (uint64_t)rlhf__param_count(&m->params[i]) * sizeof(float);
         if (at &&
@@ -156,8 +156,8 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
     st = rlhf__call_end(&call, m->ops->info(m->self, &m->info), err);
     if (st == RLHF_OK) st = check_info(m, err);
     if (st != RLHF_OK) return st;
-    m->n_params = (uint32_t)m->info.n_tensors;
-    m->params = calloc(m->n_params ? m->n_params : 1, sizeof *m->params);
+    m->n_tensors = (uint32_t)m->info.n_tensors;
+    m->params = calloc(m->n_tensors ? m->n_tensors : 1, sizeof *m->params);
     if (!m->params) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a model");
     st = rlhf__model_list_params(m, err);
     if (st == RLHF_OK) st = check_values(m, err);

@@ -84,7 +84,7 @@ rlhf_status rlhf__params_read_file(struct rlhf__model *m, const char *path, int3
                                    struct rlhf__error *err) {
     struct rlhf__weights *w = NULL;
     rlhf_status st = rlhf__weights_open(path, &w, err);
-    for (uint32_t i = 0; st == RLHF_OK && i < m->n_params; i++) {
+    for (uint32_t i = 0; st == RLHF_OK && i < m->n_tensors; i++) {
         const rlhf_param *p = &m->params[i];
         if (group >= 0 && p->group != group) continue;
         const struct rlhf__tensor *t = find(w, m, p->name);
@@ -98,7 +98,7 @@ rlhf_status rlhf__params_read_file(struct rlhf__model *m, const char *path, int3
 static int same_value_head(const struct rlhf__model *m, const char *path) {
     struct rlhf__weights *w = NULL;
     int same = rlhf__weights_open(path, &w, NULL) == RLHF_OK;
-    for (uint32_t i = 0; same && i < m->n_params; i++) {
+    for (uint32_t i = 0; same && i < m->n_tensors; i++) {
         const rlhf_param *p = &m->params[i];
         if (p->group != RLHF_PARAM_VALUE) continue;
         const struct rlhf__tensor *t = find(w, m, p->name);
@@ -121,7 +121,7 @@ rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf
     struct rlhf__weights *w = NULL;
     rlhf_status st = rlhf__weights_open(m->dir, &w, err);
     int draw = 0;
-    for (uint32_t i = 0; st == RLHF_OK && i < m->n_params; i++) {
+    for (uint32_t i = 0; st == RLHF_OK && i < m->n_tensors; i++) {
         const rlhf_param *p = &m->params[i];
         if (p->group == RLHF_PARAM_VALUE) continue;
         const struct rlhf__tensor *t = find(w, m, p->name);
@@ -140,9 +140,9 @@ rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf
 rlhf_status rlhf__params_copy(struct rlhf__model *dst, const struct rlhf__model *src,
                               struct rlhf__error *err) {
     const rlhf_compute *c = dst->compute;
-    for (uint32_t i = 0; i < dst->n_params; i++) {
+    for (uint32_t i = 0; i < dst->n_tensors; i++) {
         const rlhf_param *p = &dst->params[i], *q = NULL;
-        for (uint32_t k = 0; k < src->n_params && !q; k++)
+        for (uint32_t k = 0; k < src->n_tensors && !q; k++)
             if (strcmp(src->params[k].name, p->name) == 0) q = &src->params[k];
         if (!q && p->group != RLHF_PARAM_TRUNK) continue;
         if (!q || rlhf__param_count(q) != rlhf__param_count(p))
@@ -162,7 +162,7 @@ static int in_part(const rlhf_param *p, int32_t part) {
 }
 
 int rlhf__params_has(const struct rlhf__model *m, int32_t part) {
-    for (uint32_t i = 0; i < m->n_params; i++)
+    for (uint32_t i = 0; i < m->n_tensors; i++)
         if (in_part(&m->params[i], part)) return 1;
     return 0;
 }
@@ -170,7 +170,7 @@ int rlhf__params_has(const struct rlhf__model *m, int32_t part) {
 static rlhf_status write_data(const struct rlhf__model *m, int32_t part,
                               struct rlhf__weights_writer *w, struct rlhf__error *err) {
     const rlhf_compute *c = m->compute;
-    for (uint32_t i = 0; i < m->n_params; i++) {
+    for (uint32_t i = 0; i < m->n_tensors; i++) {
         const rlhf_param *p = &m->params[i];
         if (!in_part(p, part)) continue;
         rlhf_status st = rlhf__param_check(m, p, err);
@@ -192,10 +192,10 @@ static rlhf_status write_data(const struct rlhf__model *m, int32_t part,
 rlhf_status rlhf__params_write(const struct rlhf__model *m, int32_t part, int32_t dtype,
                                const struct rlhf__folder *in, const char *name,
                                struct rlhf__error *err) {
-    struct rlhf__tensor_spec *specs = calloc(m->n_params ? m->n_params : 1, sizeof *specs);
+    struct rlhf__tensor_spec *specs = calloc(m->n_tensors ? m->n_tensors : 1, sizeof *specs);
     if (!specs) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory writing %s", name);
     size_t n = 0;
-    for (uint32_t i = 0; i < m->n_params; i++) {
+    for (uint32_t i = 0; i < m->n_tensors; i++) {
         const rlhf_param *p = &m->params[i];
         if (!in_part(p, part)) continue;
         specs[n].name = p->name;

@@ -70,7 +70,7 @@ static rlhf_status open_learner(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     const struct rlhf__cast *cast = &r->cast;
     rlhf_status st =
-        rlhf__optim_create(r->session.compute->table, cast->policy->params, cast->policy->n_params,
+        rlhf__optim_create(r->session.compute->table, cast->policy->params, cast->policy->n_tensors,
                            &c->optim, c->value.lr, &r->optim, err);
     if (st != RLHF_OK) return st;
     rlhf__optim_range(r->optim, cast->policy->info.grad_base, cast->policy->info.grad_bytes);

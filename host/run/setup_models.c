@@ -86,8 +86,8 @@ rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err) {
     if (st != RLHF_OK) return st;
     struct rlhf__optim_config own = c->optim;
     if (c->value.lr > 0) own.lr = c->value.lr;
-    st = rlhf__optim_create(r->session.compute->table, cast->critic->params, cast->critic->n_params,
-                            &own, 0, &r->critic_optim, err);
+    st = rlhf__optim_create(r->session.compute->table, cast->critic->params,
+                            cast->critic->n_tensors, &own, 0, &r->critic_optim, err);
     const rlhf_model_info *info = &cast->critic->info;
     if (st == RLHF_OK) rlhf__optim_range(r->critic_optim, info->grad_base, info->grad_bytes);
     return st;

@@ -94,12 +94,12 @@ static void filled_and_run(void **state) {
     assert_memory_equal(a, b, sizeof a);
     logp_of(copied, b);
     assert_memory_equal(a, b, sizeof a);
-    for (uint32_t i = 0; i < whole->n_params; i++) {
+    for (uint32_t i = 0; i < whole->n_tensors; i++) {
         assert_non_null(whole->params[i].value);
         assert_true(!drawn->params[i].value == !copied->params[i].value);
         released += !drawn->params[i].value;
     }
-    assert_true(released > 0 && released < whole->n_params);
+    assert_true(released > 0 && released < whole->n_tensors);
     rlhf__model_close(copied);
     rlhf__model_close(drawn);
     rlhf__model_close(whole);

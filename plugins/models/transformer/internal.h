@@ -120,10 +120,10 @@ struct rlhf__tf {
     const rlhf_compute *c;
     struct rlhf__tf_arch arch;
     rlhf_model_open open;
-    int32_t dtype, failed; // act dtype; failed: host->fail has the text already
-    uint32_t n_tensors, n_params;
-    struct rlhf__tf_tensor *tensors; // TF_N_GLOBAL, then TF_N_LAYER a layer; absent: n = 0
-    rlhf_param *params;
+    int32_t dtype, failed;           // act dtype; failed: host->fail has the text already
+    uint32_t n_tensors, n_all;       // n_all: those that are absent too
+    struct rlhf__tf_tensor *tensors; // [n_all] TF_N_GLOBAL, then TF_N_LAYER a layer; absent: n = 0
+    rlhf_param *params;              // [n_tensors]
     char *names;
     struct rlhf__tf_buf values, grads;
     struct rlhf__tf_buf passing; // values of the tensors that are released

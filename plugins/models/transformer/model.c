@@ -124,7 +124,7 @@ static rlhf_status tf_info(void *self, rlhf_model_info *out) {
     const struct rlhf__tf_widths w = rlhf__tf_widths(a);
     const int64_t d = w.d;
     int64_t n = 0;
-    for (uint32_t i = 0; i < m->n_tensors; i++)
+    for (uint32_t i = 0; i < m->n_all; i++)
         n += (int64_t)m->tensors[i].n;
     rlhf_model_info i = {.size = sizeof i};
     i.heads = capabilities(m);
@@ -135,7 +135,7 @@ static rlhf_status tf_info(void *self, rlhf_model_info *out) {
     i.n_ctx = a->n_ctx;
     i.d_model = a->d;
     i.n_layer = a->n_layer;
-    i.n_tensors = (int32_t)m->n_params;
+    i.n_tensors = (int32_t)m->n_tensors;
     i.causal = a->causal;
     i.base_prefix = a->base_prefix;
     i.grad_base = m->grads.p;
@@ -145,7 +145,7 @@ static rlhf_status tf_info(void *self, rlhf_model_info *out) {
 
 static rlhf_status tf_param(void *self, uint32_t i, rlhf_param *out) {
     const struct rlhf__tf *m = self;
-    if (i >= m->n_params) return RLHF_E_INVALID;
+    if (i >= m->n_tensors) return RLHF_E_INVALID;
     return rlhf_copy_out(out, &m->params[i], sizeof *out, RLHF_SIZE_TO(rlhf_param, grad));
 }
 

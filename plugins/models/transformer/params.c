@@ -102,7 +102,7 @@ static void lay_out(struct rlhf__tf *m, uint64_t size[2]) {
 
 static void place(struct rlhf__tf *m) {
     uint64_t at[2] = {0, 0};
-    for (uint32_t i = 0; i < m->n_tensors; i++) {
+    for (uint32_t i = 0; i < m->n_all; i++) {
         struct rlhf__tf_tensor *t = &m->tensors[i];
         if (!t->n) continue;
         const uint64_t skip = at[t->passing] * sizeof(float);
@@ -114,8 +114,8 @@ static void place(struct rlhf__tf *m) {
 
 rlhf_status rlhf__tf_params_create(struct rlhf__tf *m) {
     struct totals t = {0, 0, 0};
-    m->n_tensors = (uint32_t)(TF_N_GLOBAL + m->arch.n_layer * TF_N_LAYER);
-    m->tensors = m->host->alloc(m->host, m->n_tensors * sizeof *m->tensors);
+    m->n_all = (uint32_t)(TF_N_GLOBAL + m->arch.n_layer * TF_N_LAYER);
+    m->tensors = m->host->alloc(m->host, m->n_all * sizeof *m->tensors);
     if (!m->tensors) return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the tensor list");
     uint64_t size[2];
     lay_out(m, size);
@@ -124,7 +124,7 @@ rlhf_status rlhf__tf_params_create(struct rlhf__tf *m) {
     if (m->open.trainable) RLHF_TRY(rlhf__tf_reserve(m, &m->grads, size[0] * sizeof(float)));
     place(m);
     RLHF_TRY(each_name(m, count_name, &t));
-    m->n_params = t.count;
+    m->n_tensors = t.count;
     m->params = m->host->alloc(m->host, t.count * sizeof *m->params);
     m->names = m->host->alloc(m->host, t.chars);
     if (!m->params || !m->names)
@@ -144,7 +144,7 @@ static rlhf_status forget_value(struct rlhf__tf *m, const struct rlhf__tf_name *
 rlhf_status rlhf__tf_params_release(struct rlhf__tf *m) {
     struct cursor at = {NULL, NULL, 0, 0};
     RLHF_TRY(each_name(m, forget_value, &at));
-    for (uint32_t i = 0; i < m->n_tensors; i++)
+    for (uint32_t i = 0; i < m->n_all; i++)
         if (m->tensors[i].passing) m->tensors[i].value = NULL;
     rlhf__tf_buf_finish(m, &m->passing);
     return RLHF_OK;
