@@ -20,7 +20,6 @@ struct rlhf__preferences {
     struct item *item;         // [n]
     size_t n, cap;
     int64_t truncated, dropped;
-    int32_t widest, longest;
 };
 
 // What a reading loop carries along.
@@ -135,10 +134,6 @@ static rlhf_status keep(struct reader *r, int32_t best) {
     RLHF_TRY(append(&set->ids, &r->prompt, r->err));
     RLHF_TRY(append(&set->ids, &r->ids, r->err));
     RLHF_TRY(append(&set->len, &r->len, r->err));
-    for (size_t i = 0; i < r->len.n; i++)
-        if (it.n_prompt + r->len.data[i] > set->longest)
-            set->longest = it.n_prompt + r->len.data[i];
-    if (it.n > set->widest) set->widest = it.n;
     set->item[set->n++] = it;
     return RLHF_OK;
 }
@@ -271,7 +266,5 @@ int64_t rlhf__preferences_count(const struct rlhf__preferences *set) { return (i
 int64_t rlhf__preferences_responses(const struct rlhf__preferences *set) {
     return (int64_t)set->len.n;
 }
-int32_t rlhf__preferences_widest(const struct rlhf__preferences *set) { return set->widest; }
-int32_t rlhf__preferences_longest(const struct rlhf__preferences *set) { return set->longest; }
 int64_t rlhf__preferences_truncated(const struct rlhf__preferences *set) { return set->truncated; }
 int64_t rlhf__preferences_dropped(const struct rlhf__preferences *set) { return set->dropped; }

@@ -72,10 +72,6 @@ struct rlhf__preference rlhf__preferences_get(const struct rlhf__preferences *se
 // Responses in all rows: the sequences of one pass over the data. [any]
 int64_t rlhf__preferences_responses(const struct rlhf__preferences *set);
 
-// Most responses in a row; longest prompt + response in tokens. [any]
-int32_t rlhf__preferences_widest(const struct rlhf__preferences *set);
-int32_t rlhf__preferences_longest(const struct rlhf__preferences *set);
-
 // Rows that lost tokens; rows left out because their tokens are equal. [any]
 int64_t rlhf__preferences_truncated(const struct rlhf__preferences *set);
 int64_t rlhf__preferences_dropped(const struct rlhf__preferences *set);

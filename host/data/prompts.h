@@ -75,7 +75,8 @@ struct rlhf__prompt_counts {
     int64_t too_short, too_long;
     int64_t cut; // used, but not whole
 };
-struct rlhf__prompt_counts rlhf__prompts_counts(const struct rlhf__prompts *set); // [any]
+// As numbers, for tests; the host says it in the words below. [any]
+struct rlhf__prompt_counts rlhf__prompts_counts(const struct rlhf__prompts *set);
 
 // Append "3 of 4 rows are used; left out: 1 under 1 token", or nothing when every row is used
 // whole. [any]

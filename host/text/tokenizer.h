@@ -69,7 +69,8 @@ char *rlhf__tokenizer_text(const struct rlhf__tokenizer *tok, const int32_t *ids
 // Id of a token by its exact bytes (BPE: "." or " the"; WordPiece: "##ing"), -1 = none. [any]
 int32_t rlhf__tokenizer_find(const struct rlhf__tokenizer *tok, rlhf_str token);
 
-// 1 when id is a special token (bos, eos, cls, ... or an added special token). [any]
+// 1 when id is a special token (bos, eos, cls, ... or an added special token). Tests hold encoding
+// to it: plain text gives none. [any]
 int rlhf__tokenizer_is_special(const struct rlhf__tokenizer *tok, int32_t id);
 
 // Check that a model with n_vocab embedding rows can be used with this tokenizer: every id must

@@ -23,7 +23,7 @@ rlhf_status rlhf__weights_open(const char *path, struct rlhf__weights **out,
 // NULL allowed. [main]
 void rlhf__weights_close(struct rlhf__weights *weights);
 
-// Number of tensors. [any]
+// Number of tensors. The host asks by name; tests go through all of a file. [any]
 size_t rlhf__weights_count(const struct rlhf__weights *weights);
 
 // Tensor i < count, ordered by name; borrowed. [any]
@@ -33,7 +33,8 @@ const struct rlhf__tensor *rlhf__weights_at(const struct rlhf__weights *weights,
 const struct rlhf__tensor *rlhf__weights_find(const struct rlhf__weights *weights,
                                               const char *name);
 
-// Value of a metadata string; NULL = none. Borrowed. [any]
+// Value of a metadata string, which only people and other programs read (and tests); NULL = none.
+// Borrowed. [any]
 const char *rlhf__weights_metadata(const struct rlhf__weights *weights, const char *key);
 
 #endif

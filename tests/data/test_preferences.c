@@ -85,7 +85,6 @@ static void both_forms(void **state) {
                                                     "\" b\", \" c\"], \"best\": 2}\n");
     assert_int_equal(rlhf__preferences_count(f->set), 2);
     assert_int_equal(rlhf__preferences_responses(f->set), 5);
-    assert_int_equal(rlhf__preferences_widest(f->set), 3);
     struct rlhf__preference p = rlhf__preferences_get(f->set, 0);
     assert_int_equal(p.n, 2);
     assert_int_equal(p.best, 0);
@@ -95,8 +94,6 @@ static void both_forms(void **state) {
     check_response(f, 0, 0, " was calm");
     check_response(f, 0, 1, " burned");
     assert_int_equal(rlhf__preference_tokens(&p), 2 * p.n_prompt + p.len[0] + p.len[1]);
-    int32_t longest = p.n_prompt + (p.len[0] > p.len[1] ? p.len[0] : p.len[1]);
-    assert_int_equal(rlhf__preferences_longest(f->set), longest);
     p = rlhf__preferences_get(f->set, 1);
     assert_int_equal(p.best, 2);
     assert_int_equal(p.row, 1);

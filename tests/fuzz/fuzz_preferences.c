@@ -48,12 +48,11 @@ static int64_t check_row(const struct rlhf__preference *p, const struct rlhf__pr
 
 static void check_set(const struct rlhf__preferences *set, const struct rlhf__preference_opts *o) {
     int64_t n = rlhf__preferences_count(set), responses = 0;
-    FUZZ_CHECK(n >= 1 && rlhf__preferences_longest(set) <= o->max_tokens);
+    FUZZ_CHECK(n >= 1);
     for (int64_t i = 0; i < n; i++) {
         struct rlhf__preference p = rlhf__preferences_get(set, i);
         int64_t sum = check_row(&p, o);
         FUZZ_CHECK(rlhf__preference_tokens(&p) == sum + (int64_t)p.n * p.n_prompt);
-        FUZZ_CHECK(p.n <= rlhf__preferences_widest(set));
         responses += p.n;
     }
     FUZZ_CHECK(responses == rlhf__preferences_responses(set));
