@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+int rlhf__plan_wants_reference(const rlhf_plan *plan) {
+    return (plan->flags & RLHF_PLAN_REFERENCE) || (plan->heads & RLHF_HEAD_KL);
+}
+
 void rlhf__learner_finish(struct rlhf__learner *l) {
     rlhf__head_store_finish(&l->out);
     rlhf__head_store_finish(&l->grad);
@@ -98,7 +102,7 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ro
         in.version = e->version + from;
         in.steps = l->optim->count.step;
     }
-    if (!(l->plan.flags & RLHF_PLAN_REFERENCE)) in.logp_ref = NULL;
+    if (!rlhf__plan_wants_reference(&l->plan)) in.logp_ref = NULL;
     if (!(l->plan.heads & RLHF_HEAD_VALUE)) in.value_old = NULL;
     return in;
 }

@@ -62,6 +62,9 @@ struct rlhf__learner {
     double flops;   // of the products of all forwards and backwards; no attention scores
 };
 
+// 1 when the plan wants to know what the reference says of the rows. [any]
+int rlhf__plan_wants_reference(const rlhf_plan *plan);
+
 void rlhf__learner_finish(struct rlhf__learner *); // frees the arrays, not what it points to [main]
 
 // A phase begins: the totals are cleared. [step]

@@ -4,6 +4,7 @@
 #include "run/effect_rules.h"
 
 #include "config/effect.h"
+#include "learn/learner.h"
 #include "run/early_stop.h"
 #include "run/plan.h"
 

@@ -152,7 +152,3 @@ rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *
                               (long long)field[i].is);
     return RLHF_OK;
 }
-
-int rlhf__plan_wants_reference(const rlhf_plan *plan) {
-    return (plan->flags & RLHF_PLAN_REFERENCE) || (plan->heads & RLHF_HEAD_KL);
-}

@@ -17,7 +17,4 @@ rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_inf
 rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *was,
                             const rlhf_plan *is, struct rlhf__error *err);
 
-// 1 when the plan wants to know what the reference says of the rows. [any]
-int rlhf__plan_wants_reference(const rlhf_plan *plan);
-
 #endif

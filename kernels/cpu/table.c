@@ -64,7 +64,7 @@ static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_option
     RLHF_TRY(rlhf__products_create(cpu));
     rlhf_compute *t = &cpu->table;
     t->size = sizeof *t;
-    t->device = 1;
+    t->device = RLHF_DEVICE_CPU;
     t->dtypes = 1u << RLHF_F32 | (cpu->has_bf16 ? 1u << RLHF_BF16 : 0u);
     t->threads = (uint32_t)cpu->threads;
     t->flags = RLHF_COMPUTE_ROW_EXACT;

@@ -8,7 +8,7 @@ static const char *last_error(void *ctx) { return ((struct rlhf__ref *)ctx)->err
 
 static const rlhf_compute description = {
     .size = sizeof(rlhf_compute),
-    .device = 1,
+    .device = RLHF_DEVICE_CPU,
     .dtypes = 1u << RLHF_F32 | 1u << RLHF_BF16,
     .threads = 1,
     .flags = RLHF_COMPUTE_ROW_EXACT,

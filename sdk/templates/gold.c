@@ -62,15 +62,13 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
         RLHF_TRY(check(s, in->meta[i], in->response[i], &right));
         out->seq[i] = (float)right;
     }
-    // Rows of a group need not be neighbours, and some may be missing.
-    for (uint32_t i = 0; i < in->n; i++) {
-        uint32_t size = 0, wrong = 0;
-        for (uint32_t k = 0; k < in->n; k++) {
-            if (in->group[k] != in->group[i]) continue;
-            size++;
-            wrong += out->seq[k] == 0;
-        }
-        if (out->seq[i] > 0) out->seq[i] += (float)(s->config->rare * wrong / size);
+    // Rows of a group stand together; some may be missing.
+    for (uint32_t begin = 0, end; begin < in->n; begin = end) {
+        uint32_t wrong = 0;
+        for (end = begin; end < in->n && in->group[end] == in->group[begin]; end++)
+            wrong += out->seq[end] == 0;
+        for (uint32_t i = begin; i < end; i++)
+            if (out->seq[i] > 0) out->seq[i] += (float)(s->config->rare * wrong / (end - begin));
     }
     return RLHF_OK;
 }

@@ -26,7 +26,7 @@ static void description(void **state) {
     for (int i = 0; i < 2; i++) {
         const rlhf_compute *c = backend(k, i);
         assert_int_equal(c->size, sizeof *c);
-        assert_int_equal(c->device, 1);
+        assert_int_equal(c->device, RLHF_DEVICE_CPU);
         assert_int_equal(c->flags, RLHF_COMPUTE_ROW_EXACT);
         assert_true(c->dtypes & 1u << RLHF_F32);
         // Every table entry is there.

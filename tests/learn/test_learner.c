@@ -26,6 +26,7 @@ struct seen {
     uint32_t at; // tokens so far
     float logp[TOTAL], entropy[TOTAL], kl[TOTAL], value[TOTAL];
     float old[TOTAL], sampled[TOTAL]; // of rollouts
+    float ref[TOTAL];                 // where the plan asks for it
     int64_t version[ROWS], steps;
     uint32_t rows, reserved;
     double bad; // what loss() adds to its number
@@ -38,13 +39,14 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
     double n = (double)in->batch_tokens;
     memcpy(s->logp + s->at, h->logp, in->total * sizeof(float));
     memcpy(s->entropy + s->at, h->entropy, in->total * sizeof(float));
-    memcpy(s->kl + s->at, h->kl, in->total * sizeof(float));
+    if (h->kl) memcpy(s->kl + s->at, h->kl, in->total * sizeof(float));
     memcpy(s->value + s->at, h->value, in->total * sizeof(float));
     if (in->logp_sampled) {
         memcpy(s->old + s->at, in->logp_old, in->total * sizeof(float));
         memcpy(s->sampled + s->at, in->logp_sampled, in->total * sizeof(float));
         memcpy(s->version + s->rows, in->version, in->n * sizeof *s->version);
     }
+    if (in->logp_ref) memcpy(s->ref + s->at, in->logp_ref, in->total * sizeof(float));
     s->steps = in->steps;
     s->rows += in->n;
     s->at += in->total;
@@ -54,11 +56,11 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
         for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++) {
             double a = (double)in->advantage[t], e = (double)h->value[t] - (double)in->returns[t];
             out->loss += (a * (double)h->logp[t] - 0.3 * (double)h->entropy[t] +
-                          0.2 * (double)h->kl[t] + 0.5 * e * e) /
+                          0.2 * (h->kl ? (double)h->kl[t] : 0) + 0.5 * e * e) /
                          n;
             out->d_heads->logp[t] = (float)(a / n);
             out->d_heads->entropy[t] = (float)(-0.3 / n);
-            out->d_heads->kl[t] = (float)(0.2 / n);
+            if (h->kl) out->d_heads->kl[t] = (float)(0.2 / n);
             out->d_heads->value[t] = (float)(e / n);
         }
     return RLHF_OK;
@@ -416,6 +418,29 @@ static void who_drew_the_rows(void **state) {
     assert_true(f->seen.sampled[TOTAL - 1] == 0);
 }
 
+// The reference's log-probs are there with its flag and with the exact KL, which needs it too.
+static void what_the_reference_says(void **state) {
+    struct fixture *f = *state;
+    static const struct {
+        uint32_t without, flags; // heads that are not planned
+        int there;
+    } cases[] = {{0, 0, 1},
+                 {RLHF_HEAD_KL, 0, 0},
+                 {RLHF_HEAD_KL, RLHF_PLAN_REFERENCE, 1},
+                 {0, RLHF_PLAN_REFERENCE, 1}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        fixture_open(f, "cpu", RLHF__DTYPE_F32, 1, 0);
+        f->learner.plan.heads &= ~cases[k].without;
+        f->learner.plan.flags = cases[k].flags;
+        for (int32_t t = 0; t < TOTAL; t++)
+            f->e.token[RLHF__LOGP_REF][t] = (float)(-t - 1);
+        memset(&f->seen, 0, sizeof f->seen);
+        MUST(rlhf__learner_minibatch(&f->learner, &f->e, 0, 0, 0, &f->stop, &err));
+        assert_int_equal(f->seen.at, TOTAL);
+        assert_true(f->seen.ref[TOTAL - 1] == (float)(cases[k].there ? -TOTAL : 0));
+    }
+}
+
 static void the_step_is_told(void **state) {
     struct fixture *f = *state;
     fixture_open(f, "cpu", RLHF__DTYPE_F32, 1, 0);
@@ -431,6 +456,7 @@ static void the_step_is_told(void **state) {
     assert_true(s->lr == 0.125 && s->lr_factor == 0.25);
     f->optim->config.max_skipped = 0;
     f->seen.bad = NAN;
+    f->seen.at = f->seen.rows = 0;
     MUST(rlhf__learner_minibatch(&f->learner, &f->e, 3, 5, 0.25, &f->stop, &err));
     assert_true(s->minibatch == 5 && s->steps == 1 && s->skipped && f->stop);
     assert_true(isnan(s->loss) && s->grad_norm_clipped == 0);
@@ -478,6 +504,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(passes_have_the_same_bits, setup, teardown),
         cmocka_unit_test_setup_teardown(a_model_that_cannot_share_gets_full_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(who_drew_the_rows, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_the_reference_says, setup, teardown),
         cmocka_unit_test_setup_teardown(the_step_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(counts_the_products, setup, teardown),
     };

@@ -162,6 +162,8 @@ typedef struct rlhf_muon {
     double lr, momentum, weight_decay, grad_scale;
 } rlhf_muon;
 
+enum rlhf_device { RLHF_DEVICE_CPU = 1, RLHF_DEVICE_CUDA = 2 };
+
 enum rlhf_compute_flag {
     RLHF_COMPUTE_ROW_EXACT = 1 // see the head of this file; without it rows may differ by rounding
 };
@@ -174,7 +176,7 @@ enum rlhf_compute_flag {
 
 typedef struct rlhf_compute {
     uint32_t size;
-    int32_t device;   // 1 = CPU, 2 = CUDA
+    int32_t device;   // enum rlhf_device
     uint32_t dtypes;  // bit 1 << dtype for each activation dtype that runs at full speed
     uint32_t threads; // CPU threads in use
     uint32_t flags;   // bits of enum rlhf_compute_flag

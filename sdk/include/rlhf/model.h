@@ -7,7 +7,8 @@
 //
 // Alignment of per-token arrays [total]: entry t of logp, entropy, kl belongs to predicting ids[t]
 // from the tokens before it in its row; value[t] is the value of the state before ids[t] is chosen.
-// Only response tokens (index in row >= prompt_len >= 1) are computed; the rest read 0.
+// Only response tokens (index in row >= prompt_len >= 1) are computed; the rest read 0. logp,
+// entropy and kl are natural logarithms (nats).
 #ifndef RLHF_MODEL_H
 #define RLHF_MODEL_H
 
@@ -60,7 +61,8 @@ typedef struct rlhf_model_info {
     int64_t
         flops_per_token; // forward multiply-adds * 2 a token, LM head included, no attention scores
     int32_t n_vocab, n_ctx, d_model, n_layer, n_tensors, causal;
-    const char *base_prefix; // e.g. "transformer.": loaders try names with and without it
+    // e.g. "transformer.": loaders try names with and without it; lives until destroy()
+    const char *base_prefix;
     // All gradients lie in this one range of device memory, in any order, and what is between them
     // reads 0: what workers add up, and what is zeroed, in one go. NULL and 0: each by itself.
     rlhf_dev grad_base;
@@ -85,8 +87,9 @@ enum rlhf_param_flag {
 // opened as frozen releases them. Answered in the caller's struct (rlhf_copy_out).
 typedef struct rlhf_param {
     uint32_t size;
-    int32_t ndim;     // 1 to 4
-    const char *name; // Hugging Face name, with base_prefix; 1 to RLHF_PARAM_NAME_MAX bytes
+    int32_t ndim; // 1 to 4
+    // Hugging Face name, with base_prefix; 1 to RLHF_PARAM_NAME_MAX bytes; lives until destroy()
+    const char *name;
     int64_t shape[4]; // as stored in safetensors; each at least 1, unused = 0
     int32_t group;    // enum rlhf_param_group
     uint32_t flags;   // bits of enum rlhf_param_flag
@@ -189,9 +192,10 @@ typedef struct rlhf_model_ops {
     // Adds to the gradients. Must follow forward(train = 1) of the same batch. [step]
     rlhf_status (*backward)(void *self, const rlhf_batch *, const rlhf_forward *,
                             const rlhf_heads *grad);
-    rlhf_status (*gen_open)(void *self, uint32_t n_slots, uint32_t max_len, rlhf_gen **out);
+    rlhf_status (*gen_open)(void *self, uint32_t n_slots, uint32_t max_len,
+                            rlhf_gen **out);                                // [step]
     rlhf_status (*gen_step)(void *self, rlhf_gen *, const rlhf_gen_step *); // [step]
-    void (*gen_close)(void *self, rlhf_gen *);                              // NULL allowed
+    void (*gen_close)(void *self, rlhf_gen *);                              // NULL allowed [step]
 } rlhf_model_ops;
 
 #endif

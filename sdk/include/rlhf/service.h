@@ -92,9 +92,9 @@ typedef struct rlhf_row_service {
     uint32_t size, reserved;
     void *host;
     // Read one row; text that is no JSON object (or no text: there is no row) is RLHF_E_INVALID.
-    // Freed with close (NULL allowed). [any]
+    // Freed with close. [any]
     rlhf_status (*open)(void *host, rlhf_str json, rlhf_row **out);
-    void (*close)(void *host, rlhf_row *);
+    void (*close)(void *host, rlhf_row *); // NULL allowed [any]
     // What stands at path, enum rlhf_row_type: for values that may be absent. [any]
     int32_t (*type)(void *host, const rlhf_row *, const char *path);
     // Escapes decoded; borrowed until close. [any]

@@ -9,6 +9,8 @@
 // Supervised algorithms (source TEXT, LABELLED or PREFERENCES) have no rollout: loss,
 // minibatch_end, phase_end.
 //
+// Log-probs, entropies and KLs are natural logarithms (nats).
+//
 // The loss must not depend on the split into microbatches: divide by the minibatch totals in
 // rlhf_loss_in, so that the microbatch losses (and derivatives) add up to the minibatch's.
 //
@@ -21,6 +23,14 @@
 #include "model.h"
 #include "plugin.h"
 
+// What a plan may ask of a source of rows; the host refuses the rest by name.
+//
+//   ROLLOUT      logp, entropy, kl, value    every flag    epochs, minibatches, groups of 1 or more
+//   TEXT         logp, entropy, kl           file flags    1 of each
+//   LABELLED     logp, entropy, kl, score    file flags    1 of each
+//   PREFERENCES  logp, entropy, kl, score    file flags    1 of each
+//
+// ROLLOUT needs advantages(). File flags: REFERENCE, FULL_SUPPORT, UNIT_TEMPERATURE, WHOLE_GROUPS.
 enum rlhf_source {
     RLHF_SOURCE_ROLLOUT = 1,
     RLHF_SOURCE_TEXT = 2,     // {"text"} rows; prompt_len 1
@@ -33,7 +43,7 @@ enum rlhf_source {
 };
 
 enum rlhf_plan_flag {
-    RLHF_PLAN_REFERENCE = 1,         // logp_ref is needed (or ref hidden states, with HEAD_KL)
+    RLHF_PLAN_REFERENCE = 1,         // logp_ref is needed; it is there with RLHF_HEAD_KL as well
     RLHF_PLAN_MINIBATCH_SCOPE = 2,   // advantages() is called for each minibatch, not for the batch
     RLHF_PLAN_RECOMPUTE_LOGP = 4,    // logp_old from a second forward instead of the rollout
     RLHF_PLAN_FULL_SUPPORT = 8,      // log-probs over the full vocabulary although top-k/p samples
@@ -81,9 +91,12 @@ typedef struct rlhf_rollout {
     const float *score;                 // [n] mixed reward, after the response rules
     const float *token_reward;          // [total] mixed per-token rewards
     // [total] log-probs that the updates compare with: the sampler's or, with
-    // RLHF_PLAN_RECOMPUTE_LOGP, those of a second forward. ref, value: NULL when not planned.
+    // RLHF_PLAN_RECOMPUTE_LOGP, those of a second forward. logp_ref is NULL unless
+    // RLHF_PLAN_REFERENCE or RLHF_HEAD_KL is planned, value_old unless RLHF_HEAD_VALUE is.
     const float *logp_old, *logp_ref, *value_old;
-    float *advantage, *returns; // out [total], zeroed
+    // out [total], zeroed: what loss() then finds under these names. returns is what a value head
+    // learns to foretell; the host hands both on and keeps them in a rollout log, no more.
+    float *advantage, *returns;
 } rlhf_rollout;
 
 typedef struct rlhf_loss_in {
@@ -94,8 +107,14 @@ typedef struct rlhf_loss_in {
     int64_t max_new_tokens;
     const int32_t *offset, *prompt_len, *group;
     const rlhf_heads *heads; // what the training forward gave
-    const float *logp_old, *logp_ref, *value_old, *advantage, *returns; // [total]
-    const int32_t *label;                                               // [n], LABELLED
+    // [total] as in rlhf_rollout, also where they are NULL. For rows of a file, which nobody drew
+    // or paid, logp_old, advantage and returns are zeros.
+    const float *logp_old, *logp_ref, *value_old, *advantage, *returns;
+    // [n] LABELLED: the row's label, from 0 up. PREFERENCES: 1 = the preferred one of its group, 0
+    // = another. Else zeros.
+    const int32_t *label;
+    // Outputs of the score head, so that heads->score is [n, n_labels]: the number of labels; 1 for
+    // a reward model; 0 when the model has no such head.
     int32_t n_labels, reserved2;
 } rlhf_loss_in;
 
@@ -112,11 +131,15 @@ typedef struct rlhf_step_info {
     // 1: the loss or a gradient was not finite, and the weights are what they were; what loss()
     // said of this minibatch then describes no update.
     int32_t skipped;
-    double loss;              // of the minibatch: what its microbatches gave, added up
+    // Of the whole minibatch, what its microbatches gave, added up over all workers: all that is
+    // in this struct is the same on each of them, and passes through no host->reduce.
+    double loss;
     double grad_norm;         // L2 over the policy's gradients, before clipping; may be NaN or Inf
     double grad_norm_clipped; // after clipping; 0 when skipped
-    double lr, lr_factor;     // optim.lr times lr_factor, which is the schedule's
-    int64_t steps;            // that the policy's weights have behind them, this one included
+    // AdamW's rate for the policy, optim.lr times lr_factor, which is the schedule's. Matrices that
+    // Muon moves have optim.muon_lr, value heads value.lr, times the same factor.
+    double lr, lr_factor;
+    int64_t steps; // that the policy's weights have behind them, this one included
 } rlhf_step_info;
 
 typedef struct rlhf_algo_ops {

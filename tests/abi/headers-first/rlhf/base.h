@@ -9,8 +9,10 @@
 // refused. Such a struct is never embedded by value and never put in an array. Structs without
 // `size` are frozen for this major version. No struct has padding holes (-Wpadded).
 //
-// Reading in place is right for fields of the first version, which every size has; a later field
-// is behind RLHF_HAS. A table's function that is NULL or beyond its size is not supported.
+// Reading in place: while v0, host and plugin are of one minor, so every field of that minor is
+// there. The first version of v1 is the layout at the freeze. From then on a field that came with a
+// later minor is asked for with RLHF_HAS, or required with rlhf_plugin.host_minor_min. A table's
+// function that is NULL or beyond its size is not supported.
 //
 // Thread tags, in the comment of every function:
 //   [main]  the host's control thread;

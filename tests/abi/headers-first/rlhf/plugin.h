@@ -15,18 +15,20 @@
 
 enum rlhf_kind { RLHF_KIND_ALGO = 1, RLHF_KIND_REWARD = 2, RLHF_KIND_MODEL = 3 };
 
-// A byte sink: returns 0, or a negative status that save() must return unchanged.
+// A byte sink, for the save() that it was given to: returns 0, or a negative status that save()
+// must return unchanged.
 typedef struct rlhf_ostream rlhf_ostream;
 struct rlhf_ostream {
     uint32_t size, reserved;
-    rlhf_status (*write)(const rlhf_ostream *, const void *bytes, uint64_t n);
+    rlhf_status (*write)(const rlhf_ostream *, const void *bytes, uint64_t n); // [main]
 };
 
-// A byte source: fills n bytes, or returns RLHF_E_IO when fewer are left.
+// A byte source, for the load() that it was given to: fills n bytes, or returns RLHF_E_IO when
+// fewer are left.
 typedef struct rlhf_istream rlhf_istream;
 struct rlhf_istream {
     uint32_t size, reserved;
-    rlhf_status (*read)(const rlhf_istream *, void *bytes, uint64_t n);
+    rlhf_status (*read)(const rlhf_istream *, void *bytes, uint64_t n); // [main]
 };
 
 typedef struct rlhf_plugin {

@@ -1,5 +1,7 @@
 // rlhf/reward.h: reward plugins. Flat host memory only, so that a batch can cross a process.
 //
+// In the comments total is offset[n], the tokens of all rows together.
+//
 // A reward writes one number a sequence (and, if flagged, one a token). Weighting, mixing,
 // clipping, normalising, the response rules (stop token, period window, non-stop penalty) and the
 // NaN policy are the host's.
