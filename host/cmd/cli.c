@@ -15,7 +15,7 @@ struct options {
     const char *algo, *judge, *config, *preset, *resume;
     const char *policy, *data, *prompts, *out, *phases, *seed, *threads;
     struct rlhf__flag_list reward, set;
-    int32_t print_config, dry_run, trust_run, allow_changed_plugins;
+    int32_t print_config, dry_run, trust_run, allow_changed_plugins, allow_changed_inputs;
 };
 
 #define O struct options
@@ -41,6 +41,8 @@ static const struct rlhf__flag flags[] = {
                   "with --resume: open the code that the run names, wherever it lies"),
     RLHF__FLAG_SW(O, "--allow-changed-plugins", allow_changed_plugins,
                   "with --resume: plugins and kernels may differ from those that made the run"),
+    RLHF__FLAG_SW(O, "--allow-changed-inputs", allow_changed_inputs,
+                  "with --resume: rows, prompts and frozen models may differ from the run's"),
     RLHF__FLAG_SW(O, "--print-config", print_config,
                   "print the resolved settings as JSON and stop"),
     RLHF__FLAG_SW(O, "--dry-run", dry_run, "set everything up, run no phase, write nothing"),
@@ -126,6 +128,7 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
     if (status < 0) rlhf__config_hint(req, &config, err);
     run.dry_run = o->dry_run;
     run.allow_changed_plugins = o->allow_changed_plugins;
+    run.allow_changed_inputs = o->allow_changed_inputs;
     if (status == RLHF_OK) env->log->level = config.log.level;
     if (status == RLHF_OK && config.log.format == RLHF__LOG_JSON) speak_json(env->log);
     if (status == RLHF_OK) status = rlhf__plugins_create(env->dirs, &run.plugins, err);
@@ -152,9 +155,12 @@ int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0};
     int exit_status = 0;
     rlhf_status status = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
-    if (status == RLHF_OK && (o.trust_run || o.allow_changed_plugins) && !o.resume)
-        status = rlhf__fail(&err, RLHF_E_INVALID, "%s goes with --resume RUN",
-                            o.trust_run ? "--trust-run" : "--allow-changed-plugins");
+    const char *resumes = o.trust_run               ? "--trust-run"
+                          : o.allow_changed_plugins ? "--allow-changed-plugins"
+                          : o.allow_changed_inputs  ? "--allow-changed-inputs"
+                                                    : NULL;
+    if (status == RLHF_OK && resumes && !o.resume)
+        status = rlhf__fail(&err, RLHF_E_INVALID, "%s goes with --resume RUN", resumes);
     if (status == RLHF_OK && o.dry_run && o.print_config)
         status = rlhf__fail(&err, RLHF_E_INVALID, "--dry-run has no effect beside --print-config");
     if (status == RLHF_OK) status = collect(&o, &a, &err);

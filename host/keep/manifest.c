@@ -1,5 +1,8 @@
 // manifest.c: see manifest.h.
 #include "keep/manifest.h"
+
+#include "keep/inputs.h"
+
 #include <string.h>
 
 #define FURTHER_MODEL "further model" // of a reward: matched by id, the rest by place
@@ -34,11 +37,11 @@ static json_t *plugins_json(const struct rlhf__manifest *m) {
 static json_t *manifest_json(const struct rlhf__manifest *m) {
     const struct rlhf__compute *c = m->compute;
     const char *dtype = m->policy->env->dtype == RLHF_BF16 ? "bf16" : "f32";
-    return json_pack("{s:s, s:{s:s, s:s, s:s, s:s, s:s}, s:{s:s, s:I}, s:o}", "version",
-                     RLHF_SDK_VERSION, "compute", "backend", c->table->name, "detail",
-                     c->table->detail, "dtype", dtype, "path", c->path, "sha256", c->sha256,
-                     "policy", "path", m->policy->dir, "parameters",
-                     (json_int_t)m->policy->info.n_params, "plugins", plugins_json(m));
+    return json_pack(
+        "{s:s, s:{s:s, s:s, s:s, s:s, s:s}, s:{s:s, s:I}, s:o, s:O}", "version", RLHF_SDK_VERSION,
+        "compute", "backend", c->table->name, "detail", c->table->detail, "dtype", dtype, "path",
+        c->path, "sha256", c->sha256, "policy", "path", m->policy->dir, "parameters",
+        (json_int_t)m->policy->info.n_params, "plugins", plugins_json(m), "inputs", m->inputs);
 }
 
 // ---- what changed -----------------------------------------------------------------------------
@@ -91,23 +94,29 @@ static rlhf_status compare_all(const json_t *stored, const json_t *now, struct r
     return rlhf__buf_ok(list, err);
 }
 
-// The stored manifest (NULL when there is none that can be read, with the reason in err), the one
-// of now, and the list of what differs. Releases nothing.
-static rlhf_status look(const struct rlhf__manifest *m, const struct rlhf__folder *run,
-                        json_t **stored, json_t **now, struct rlhf__buf *list,
-                        struct rlhf__error *err) {
+// NULL when there is none that can be read, with the reason in err.
+static rlhf_status read_stored(const struct rlhf__folder *run, json_t **stored,
+                               struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     *stored = NULL;
-    *now = manifest_json(m);
-    if (!*now) return RLHF__NOMEM(err, "out of memory for manifest.json");
     rlhf_status st = rlhf__folder_read(run, "manifest.json", (uint64_t)64 << 20, &text, err);
     if (st == RLHF_OK)
         st = rlhf__json_parse("manifest.json", rlhf__buf_text(&text), text.len, stored, err);
     rlhf__buf_free(&text);
     if (st != RLHF_OK) return st;
-    if (!json_is_array(json_object_get(*stored, "plugins")))
-        return rlhf__fail(err, RLHF_E_INVALID, "%s/manifest.json: it has no list \"plugins\"",
-                          run->path);
+    if (json_is_array(json_object_get(*stored, "plugins"))) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "%s/manifest.json: it has no list \"plugins\"",
+                      run->path);
+}
+
+// The stored manifest, the one of now, and the list of what differs in the code. Releases nothing.
+static rlhf_status look(const struct rlhf__manifest *m, const struct rlhf__folder *run,
+                        json_t **stored, json_t **now, struct rlhf__buf *list,
+                        struct rlhf__error *err) {
+    *stored = NULL;
+    *now = manifest_json(m);
+    if (!*now) return RLHF__NOMEM(err, "out of memory for manifest.json");
+    RLHF_TRY(read_stored(run, stored, err));
     return compare_all(*stored, *now, list, err);
 }
 
@@ -130,15 +139,39 @@ rlhf_status rlhf__manifest_check(const struct rlhf__manifest *m, const struct rl
     return st;
 }
 
+rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
+                                        const struct rlhf__folder *run, const char *name,
+                                        struct rlhf__error *err) {
+    struct rlhf__buf list = RLHF__BUF_INIT;
+    struct rlhf__error unread;
+    json_t *stored;
+    if (read_stored(run, &stored, &unread) == RLHF_OK)
+        rlhf__inputs_compare(json_object_get(stored, "inputs"), m->inputs, &list);
+    rlhf_status st = rlhf__buf_ok(&list, err);
+    if (st == RLHF_OK && list.len)
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "--resume: what the run '%s' reads has changed: %s; put back what it was, "
+                        "or go on with what is there now by --allow-changed-inputs",
+                        name, rlhf__buf_text(&list));
+    json_decref(stored);
+    rlhf__buf_free(&list);
+    return st;
+}
+
 // ---- the file ---------------------------------------------------------------------------------
 
-// now += {"earlier": [what the stored one lists as earlier ..., its code]}
-static rlhf_status keep_earlier(json_t *now, const json_t *stored, struct rlhf__error *err) {
+// now += {"earlier": [what the stored one lists as earlier ..., if it changed its code and inputs]}
+static rlhf_status keep_earlier(json_t *now, const json_t *stored, int changed,
+                                struct rlhf__error *err) {
     json_t *before = json_object_get(stored, "earlier");
     json_t *all = json_is_array(before) ? json_copy(before) : json_array();
-    json_t *last = json_pack("{s:O, s:O}", "compute", json_object_get(stored, "compute"), "plugins",
-                             json_object_get(stored, "plugins"));
-    int bad = json_array_append_new(all, last) != 0 || json_object_set(now, "earlier", all) != 0;
+    int bad = 0;
+    if (changed)
+        bad = json_array_append_new(all, json_pack("{s:O, s:O, s:O*}", "compute",
+                                                   json_object_get(stored, "compute"), "plugins",
+                                                   json_object_get(stored, "plugins"), "inputs",
+                                                   json_object_get(stored, "inputs"))) != 0;
+    if (json_array_size(all) > 0) bad |= json_object_set(now, "earlier", all) != 0;
     json_decref(all);
     return bad ? RLHF__NOMEM(err, "out of memory for manifest.json") : RLHF_OK;
 }
@@ -153,8 +186,10 @@ rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rl
         st = rlhf__json_save_new(run, "manifest.json", manifest_json(m), 2, err);
     } else {
         rlhf_status seen = look(m, run, &stored, &now, &list, &unread);
-        if (seen == RLHF_OK && list.len) st = keep_earlier(now, stored, err);
-        if (st == RLHF_OK && (seen != RLHF_OK || list.len))
+        const json_t *inputs = json_object_get(stored, "inputs"); // NULL: of an older host
+        if (seen == RLHF_OK) rlhf__inputs_compare(inputs, m->inputs, &list);
+        if (seen == RLHF_OK) st = keep_earlier(now, stored, list.len > 0, err);
+        if (st == RLHF_OK && (seen != RLHF_OK || list.len || !inputs))
             st = rlhf__json_save_new(run, "manifest.json", json_incref(now), 2, err);
     }
     json_decref(stored);

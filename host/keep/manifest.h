@@ -1,5 +1,5 @@
 // manifest.h: manifest.json of a run: which program, plugins and kernels made it, by version and
-// sha256; and whether they are the same when it goes on.
+// sha256, and what it reads beside its checkpoints; and whether they are the same when it goes on.
 #ifndef RLHF_HOST_MANIFEST_H
 #define RLHF_HOST_MANIFEST_H
 
@@ -7,7 +7,7 @@
 #include "model/compute.h"
 #include "model/model.h"
 
-// The code of a run; all borrowed.
+// The code of a run and what it reads; all borrowed.
 struct rlhf__manifest {
     const struct rlhf__compute *compute;
     const struct rlhf__model *policy;
@@ -15,10 +15,11 @@ struct rlhf__manifest {
     const struct rlhf__plugin *const *rewards; // [n_rewards]
     size_t n_rewards;
     const struct rlhf__plugins *plugins; // every plugin that is open
+    json_t *inputs;                      // as keep/inputs.h lists them
 };
 
-// Write manifest.json into the run directory: for a new run, or, when the code of a resumed one has
-// changed, with what it was under "earlier". [main]
+// Write manifest.json into the run directory: for a new run, or, when code or inputs of a resumed
+// one have changed, with what they were under "earlier". [main]
 rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                                  int resumed, struct rlhf__error *err);
 
@@ -27,5 +28,11 @@ rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rl
 // [main]
 rlhf_status rlhf__manifest_check(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                                  const char *name, struct rlhf__error *err);
+
+// The same of the inputs: another size or sha256 is RLHF_E_INVALID naming every such input. Those
+// that the stored manifest does not list, or all when there is none, are not compared. [main]
+rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
+                                        const struct rlhf__folder *run, const char *name,
+                                        struct rlhf__error *err);
 
 #endif

@@ -235,6 +235,13 @@ void rlhf__text_services_policy(struct rlhf__text_services *s, const struct rlhf
     rlhf__reward_service_policy(s->reward, tok);
 }
 
+const char *rlhf__text_services_classifier_dir(const struct rlhf__text_services *s, size_t i) {
+    const struct rlhf_classifier *c = s->classifiers;
+    while (c && i-- > 0)
+        c = c->next;
+    return c ? rlhf__classifier_dir(c->model) : NULL;
+}
+
 struct rlhf__reward_service *rlhf__text_services_reward(const struct rlhf__text_services *s) {
     return s->reward;
 }

@@ -19,6 +19,8 @@ struct rlhf__run_request {
     struct rlhf__run_dir *dir;           // keep/run_dir.h
     int32_t dry_run;                     // 1: set everything up, run no phase, write nothing
     int32_t allow_changed_plugins;       // 1: resume with other code than made the run
+    int32_t allow_changed_inputs;        // 1: resume with other rows and frozen models
+    int32_t reserved;
 };
 
 #endif

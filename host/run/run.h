@@ -43,6 +43,7 @@ struct rlhf__run {
     struct rlhf__boundary boundary; // the last one
     struct rlhf__saved saved;
     struct rlhf__iteration iteration; // moves of the reference, reward-model training
+    json_t *inputs;    // what it reads beside its checkpoints, as keep/inputs.h lists it
     int32_t bad_input; // 1: a phase showed that the config asks for what there is not
     int32_t reserved;
 };

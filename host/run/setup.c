@@ -105,7 +105,8 @@ struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *r) {
                                    .judge = r->req->judge,
                                    .rewards = r->req->rewards,
                                    .n_rewards = r->cast.n_rewards,
-                                   .plugins = r->req->plugins};
+                                   .plugins = r->req->plugins,
+                                   .inputs = r->inputs};
 }
 
 static rlhf_status resume(struct rlhf__run *r, struct rlhf__error *err) {
@@ -114,6 +115,8 @@ static rlhf_status resume(struct rlhf__run *r, struct rlhf__error *err) {
     if (!q->resume) return RLHF_OK;
     if (!q->allow_changed_plugins)
         RLHF_TRY(rlhf__manifest_check(&code, q->dir->root, q->resume, err));
+    if (!q->allow_changed_inputs)
+        RLHF_TRY(rlhf__manifest_check_inputs(&code, q->dir->root, q->resume, err));
     rlhf__progress_note(r->report.progress, "loading the checkpoint");
     return rlhf__checkpoint_load(r, err);
 }
@@ -136,6 +139,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
                                   &r->session.services, err));
     RLHF_TRY(make_plan(r, err));
     RLHF_TRY(rlhf__setup_rows(r, err));
+    RLHF_TRY(rlhf__setup_inputs(r, err));
     RLHF_TRY(open_learner(r, err));
     set_phases(r);
     RLHF_TRY(resume(r, err));
@@ -196,6 +200,7 @@ void rlhf__run_destroy(struct rlhf__run *r) {
     rlhf__feed_destroy(r->feed);
     rlhf__reward_training_destroy(r->reward_training);
     finish_models(&r->cast);
+    json_decref(r->inputs);
     rlhf__session_finish(&r->session);
     free(r);
 }

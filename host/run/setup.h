@@ -32,6 +32,11 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err);
 // is needed to use its rows. [main]
 rlhf_status rlhf__setup_rows(struct rlhf__run *r, struct rlhf__error *err);
 
+// List in r->inputs what a resume opens again: the rows, the reference unless the checkpoint has
+// one, and what rewards and judge opened, but for a reward model that the run trains. All of it is
+// open. [main]
+rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err);
+
 // Ask the algorithm for its plan; phases and labels of a run are known only after its rows are
 // read. [main]
 rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int32_t n_labels,

@@ -1,0 +1,57 @@
+// read_inputs.c: rlhf__setup_inputs of setup.h.
+#include "run/setup.h"
+
+#include "base/file.h"
+#include "keep/inputs.h"
+#include "keep/run_dir.h"
+#include "model/reward_model.h"
+
+static rlhf_status add_rows(const struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    const struct {
+        const char *setting, *path;
+        int prompts;
+    } files[] = {{"data.path", c->data.path, 0},
+                 {"data.eval_path", c->data.eval_path, 0},
+                 {"prompts.path", c->prompts.path, 1}};
+    int prompts = r->cast.plan.source == RLHF_SOURCE_ROLLOUT;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i].prompts == prompts && files[i].path[0])
+            RLHF_TRY(rlhf__inputs_add_file(r->inputs, files[i].setting, files[i].path, err));
+    return RLHF_OK;
+}
+
+// A reference that has moved with the policy lies in the checkpoint.
+static rlhf_status add_reference(const struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    char moved[4400];
+    if (!r->cast.reference) return RLHF_OK;
+    if (r->req->resume && rlhf__is_file(rlhf__path_in(moved, sizeof moved, r->req->dir->checkpoint,
+                                                      "state/reference.safetensors")))
+        return RLHF_OK;
+    int own = c->reference.path[0] != '\0', drawn = c->policy.init == RLHF__INIT_RANDOM && !own;
+    return rlhf__inputs_add_model(r->inputs, own ? "reference.path" : "policy.path (the reference)",
+                                  r->cast.reference->dir, !drawn, err);
+}
+
+static rlhf_status add_opened(const struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__text_services *text = r->session.text;
+    const struct rlhf__reward_service *models = rlhf__text_services_reward(text);
+    const struct rlhf__reward_model *m;
+    const char *dir;
+    for (size_t i = 0; (dir = rlhf__text_services_classifier_dir(text, i)); i++)
+        RLHF_TRY(rlhf__inputs_add_model(r->inputs, "a reward's classifier", dir, 1, err));
+    for (size_t i = 0; (m = rlhf__reward_service_at(models, i, NULL)); i++)
+        if (!m->model->trainable)
+            RLHF_TRY(rlhf__inputs_add_model(r->inputs, "a reward's reward model", m->model->dir, 1,
+                                            err));
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err) {
+    r->inputs = json_array();
+    if (!r->inputs) return RLHF__NOMEM(err, "out of memory for the list of inputs");
+    RLHF_TRY(add_rows(r, err));
+    RLHF_TRY(add_reference(r, err));
+    return add_opened(r, err);
+}

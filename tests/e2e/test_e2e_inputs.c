@@ -1,0 +1,152 @@
+// test_e2e_inputs.c: a resumed run reads the rows and the models that it read before, or says what
+// has changed.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SFT                                                                                        \
+    "--algo sft.so --data texts.jsonl --policy model --set policy.init=random "                    \
+    "--set batch.size=4 --set data.eval_path=labelled.jsonl --set data.eval_every=1 "
+#define PPO                                                                                        \
+    "--algo ppo.so --prompts prompts.txt --set batch.size=4 --set sampling.max_new_tokens=4 "      \
+    "--set algo.minibatches=1 --reward bt_rm.so:model=rm "                                         \
+    "--judge imdb.so:model=c,self_test=false "
+// One byte of the last weight.
+#define FLIP(dir)                                                                                  \
+    "f=" dir "/model.safetensors; s=$(wc -c < $f); "                                               \
+    "printf '\\001' | dd of=$f bs=1 seek=$((s - 3)) conv=notrunc 2>/dev/null"
+
+// A policy p/, a classifier c/ and a reward model rm/.
+static int setup(void **state) {
+    if (e2e_setup(state) != 0) return -1;
+    struct e2e *t = *state;
+    e2e_write(t, "pairs.jsonl",
+              "{\"prompt\": \"It was\", \"chosen\": \" a fine film\", \"rejected\": \" dull\"}\n"
+              "{\"prompt\": \"I think\", \"chosen\": \" it is\", \"rejected\": \" not\"}\n");
+    return e2e_shell(t,
+                     "H=\"$HOST --threads 1 --policy model --set policy.init=random --phases 1 "
+                     "--set batch.size=2\"; $H --algo sft.so --data texts.jsonl --out a && "
+                     "$H --algo classify.so --data labelled.jsonl "
+                     "--set score.labels=NEGATIVE,POSITIVE --out b && $H --algo bradley_terry.so "
+                     "--data pairs.jsonl --set score.calibrate=0 --out d && "
+                     "mv a/checkpoints/000001 p && mv b/checkpoints/000001 c && "
+                     "mv d/checkpoints/000001 rm && rm -rf a b d && "
+                     "echo '{\"add_bos_token\": true}' > rm/tokenizer_config.json")
+               ? -1
+               : 0;
+}
+
+// The resume of run r is refused for one thing, and leaves the run as it was.
+static void refused(struct e2e *t, const char *setting, const char *path, const char *what) {
+    char says[128];
+    snprintf(says, sizeof says, "has changed: %s ", setting);
+    assert_int_equal(e2e_shell(t, "rm -rf before; rm r/lock; cp -a r before; \"$HOST\" --resume r "
+                                  "--phases 9 --threads 1"),
+                     2);
+    e2e_says(t, says);
+    e2e_says(t, path);
+    e2e_says(t, what);
+    e2e_says(t, "--allow-changed-inputs");
+    assert_null(strstr(t->out, "), "));
+    assert_int_equal(e2e_shell(t, "rm r/lock"), 0);
+    e2e_same_tree(t, "r", "before");
+    assert_int_equal(e2e_run(t, "--resume r --phases 9 --dry-run"), 2);
+}
+
+static void rows_of_a_file(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, SFT "--phases 1 --out r"), 0);
+    assert_int_equal(e2e_run(t, "--resume r --phases 2"), 0);
+    assert_int_equal(e2e_shell(t, "cp texts.jsonl kept; sed -i '1s/a/e/' texts.jsonl"), 0);
+    refused(t, "data.path", "/texts.jsonl (", "sha256 ");
+    assert_int_equal(e2e_shell(t, "cp kept texts.jsonl; cp labelled.jsonl kept; "
+                                  "head -n 1 kept >> labelled.jsonl"),
+                     0);
+    refused(t, "data.eval_path", "/labelled.jsonl (", "bytes ");
+    assert_int_equal(e2e_shell(t, "cp kept labelled.jsonl"), 0);
+    assert_int_equal(e2e_run(t, "--resume r --phases 3"), 0);
+}
+
+static void prompts(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, PPO "--policy p --phases 1 --out r"), 0);
+    assert_int_equal(e2e_shell(t, "cp prompts.txt kept; echo 'It is' >> prompts.txt"), 0);
+    refused(t, "prompts.path", "/prompts.txt (", "bytes ");
+    assert_int_equal(e2e_run(t, "--resume r --phases 2 --allow-changed-plugins"), 2);
+    // What goes on is compared with what is there now; what was is kept.
+    assert_int_equal(e2e_run(t, "--resume r --phases 2 --allow-changed-inputs"), 0);
+    assert_int_equal(e2e_run(t, "--resume r --phases 3"), 0);
+    assert_int_equal(e2e_shell(t, "grep -q '\"earlier\"' r/manifest.json && "
+                                  "test $(grep -c '\"prompts.path\"' r/manifest.json) = 2"),
+                     0);
+    assert_int_equal(e2e_shell(t, "cp kept prompts.txt"), 0);
+    refused(t, "prompts.path", "/prompts.txt (", "bytes ");
+    assert_int_equal(e2e_run(t, SFT "--allow-changed-inputs --out n"), 2);
+    e2e_says(t, "--allow-changed-inputs goes with --resume");
+}
+
+static void models(void **state) {
+    struct e2e *t = *state;
+    static const struct {
+        const char *change, *setting, *path;
+    } cases[] = {
+        {FLIP("p"), "policy.path (the reference)", "/p ("},
+        {FLIP("rm"), "a reward's reward model", "/rm ("},
+        {FLIP("c"), "a reward's classifier", "/c ("},
+        {"sed -i 's/\"NEGATIVE\"/\"BAD\"/g' c/config.json", "a reward's classifier", "/c ("},
+    };
+    assert_int_equal(e2e_run(t, PPO "--policy p --phases 1 --out r"), 0);
+    assert_int_equal(e2e_shell(t, "cp -r r as_it_was; cp -r p p0; cp -r rm rm0; cp -r c c0"), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(e2e_shell(t, "%s", cases[i].change), 0);
+        refused(t, cases[i].setting, cases[i].path, "is now ");
+        assert_int_equal(e2e_shell(t, "for d in p rm c; do rm -r $d; cp -r $d\"0\" $d; done"), 0);
+    }
+    assert_int_equal(e2e_run(t, "--resume r --phases 2"), 0);
+    assert_int_equal(e2e_run(t, PPO "--policy p --phases 2 --out straight"), 0);
+    e2e_same_tree(t, "r/checkpoints/000002", "straight/checkpoints/000002");
+    // A run of an older host: nothing is known, from then on it is.
+    assert_int_equal(e2e_shell(t, "rm -r r; mv as_it_was r; sed -i "
+                                  "'/^  \"inputs\": \\[/,/^  \\]/d; s/^  \\],$/  ]/' "
+                                  "r/manifest.json; ! grep inputs r/manifest.json"),
+                     0);
+    assert_int_equal(e2e_shell(t, FLIP("rm")), 0);
+    assert_int_equal(e2e_run(t, "--resume r --phases 2"), 0);
+    assert_int_equal(e2e_shell(t, "rm -r rm; mv rm0 rm"), 0);
+    refused(t, "a reward's reward model", "/rm (", "sha256 ");
+}
+
+static void a_reference_of_its_own(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, "--algo dpo.so --data pairs.jsonl --policy p --set "
+                                "reference.path=p --set batch.size=2 --phases 1 --out r"),
+                     0);
+    assert_int_equal(e2e_shell(t, FLIP("p")), 0);
+    refused(t, "reference.path", "/p (", "sha256 ");
+}
+
+// The reference that moves and the reward model that is trained on are in the checkpoint.
+static void what_the_checkpoint_holds_may_change(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, "--algo grpo_iterative.so:replay=true,group_size=4,rm_batch=4,"
+                                "iteration_phases=1 --reward bt_rm.so:model=rm --judge "
+                                "\"$RLHF_TEST_PLUGINS/even_judge.so\" --policy p "
+                                "--prompts prompts.txt --set sampling.max_new_tokens=4 "
+                                "--set batch.size=8 --set score.calibrate=0 --phases 1 --out r"),
+                     0);
+    assert_int_equal(e2e_shell(t, FLIP("p") "; " FLIP("rm")), 0);
+    assert_int_equal(e2e_run(t, "--resume r --trust-run --phases 2"), 0);
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
+    const struct CMUnitTest tests[] = {
+        T(rows_of_a_file),
+        T(prompts),
+        T(models),
+        T(a_reference_of_its_own),
+        T(what_the_checkpoint_holds_may_change),
+    };
+    return cmocka_run_group_tests_name("e2e_inputs", tests, NULL, NULL);
+}
