@@ -15,6 +15,14 @@ static const struct rlhf__flag *find(const struct rlhf__flag *flags, size_t n, c
     return NULL;
 }
 
+// A model directory is --policy where it is trained and --model elsewhere.
+static const char *other_name(const struct rlhf__flag *flags, size_t n, const char *typed) {
+    const char *other = strcmp(typed, "--model") == 0    ? "--policy"
+                        : strcmp(typed, "--policy") == 0 ? "--model"
+                                                         : "";
+    return find(flags, n, other, strlen(other)) ? other : NULL;
+}
+
 static rlhf_status unknown(const struct rlhf__flag *flags, size_t n, const char *name, size_t len,
                            const char *command, struct rlhf__error *err) {
     char typed[64], hint[128];
@@ -23,6 +31,8 @@ static rlhf_status unknown(const struct rlhf__flag *flags, size_t n, const char 
     for (size_t i = 0; i < n; i++)
         rlhf__nearest_offer(&near, flags[i].name);
     rlhf__nearest_hint(&near, hint, sizeof hint);
+    const char *other = other_name(flags, n, typed);
+    if (other) snprintf(hint, sizeof hint, "; here it is %s", other);
     return rlhf__fail(err, RLHF_E_INVALID, "%s%sunknown option \"%s\"%s", command,
                       *command ? ": " : "", typed, hint);
 }

@@ -52,8 +52,7 @@ static rlhf_status label_rows(const struct rlhf__workplace *w, const struct opti
         rlhf_str text[CHUNK_ROWS];
         rlhf__progress_step(w->progress, "labelling", at, rows);
         uint32_t n = (uint32_t)(rows - at < CHUNK_ROWS ? rows - at : CHUNK_ROWS);
-        if (*w->env->cancelled)
-            st = rlhf__fail(err, RLHF_E_CANCELLED, "stopped; nothing was written");
+        if (*w->env->cancelled) st = rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
         for (uint32_t i = 0; i < n; i++)
             text[i] = rlhf__dataset_row(ds, at + i).text[RLHF__FIELD_TEXT];
         if (st == RLHF_OK) st = rlhf__classifier_logits(c, n, text, logits, err);
@@ -75,8 +74,9 @@ static rlhf_status label_rows(const struct rlhf__workplace *w, const struct opti
 
 static rlhf_status say_done(const struct options *o, const struct rlhf__dataset *ds, int64_t kept,
                             struct rlhf__error *err) {
-    printf("%lld of %lld rows labelled: %s\n", (long long)kept, (long long)rlhf__dataset_rows(ds),
-           o->out);
+    const int64_t rows = rlhf__dataset_rows(ds);
+    printf("%lld of %lld row%s labelled: %s\n", (long long)kept, (long long)rows,
+           rows == 1 ? "" : "s", o->out);
     return rlhf__print_flush(err);
 }
 
@@ -110,6 +110,8 @@ static rlhf_status label(struct rlhf__workplace *w, const struct options *o,
     }
     rlhf__progress_hide(w->progress);
     if (st == RLHF_OK) st = say_done(o, ds, kept, err);
+    if (st == RLHF_E_CANCELLED)
+        rlhf__logf(w->env->log, RLHF_LOG_INFO, "stopped; '%s' was not written", o->out);
     rlhf__line_writer_abort(out);
     rlhf__classifier_close(c);
     rlhf__dataset_close(ds);

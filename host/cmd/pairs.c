@@ -221,9 +221,9 @@ static rlhf_status check(const struct options *o, struct rlhf__error *err) {
 
 static rlhf_status say_done(const struct maker *m, struct rlhf__error *err) {
     double seconds = rlhf__seconds() - m->start;
-    printf("%lld rows of %lld prompts: %s (mean gap %.4f, %.0f tokens/s, %.0f s)\n",
-           (long long)m->written, (long long)m->n, m->o->out, m->gap / (double)m->written,
-           (double)m->tokens / seconds, seconds);
+    printf("%lld row%s of %lld prompt%s: %s (mean gap %.4f, %.0f tokens/s, %.0f s)\n",
+           (long long)m->written, m->written == 1 ? "" : "s", (long long)m->n, m->n == 1 ? "" : "s",
+           m->o->out, m->gap / (double)m->written, (double)m->tokens / seconds, seconds);
     return rlhf__print_flush(err);
 }
 
@@ -249,6 +249,8 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     }
     if (m.with.at.progress) rlhf__progress_hide(m.with.at.progress);
     if (st == RLHF_OK) st = say_done(&m, err);
+    if (st == RLHF_E_CANCELLED)
+        rlhf__logf(env->log, RLHF_LOG_INFO, "stopped; '%s' was not written", o->out);
     rlhf__line_writer_abort(m.out);
     rlhf__trial_finish(&m.with);
     free(m.row);

@@ -19,10 +19,12 @@ int rlhf__cmd_run(const struct rlhf__run_request *req) {
     rlhf_status st = find_dir(req, &err);
     if (st == RLHF_OK) st = rlhf__run_create(req, &t, &err);
     if (st == RLHF_OK && !req->dry_run) st = rlhf__run_phases(t, &err);
-    if (st == RLHF_OK && req->dry_run)
+    if (st == RLHF_OK && req->dry_run) {
+        const int64_t left = t->count.phases - t->count.phase;
         rlhf__logf(req->env->log, RLHF_LOG_INFO,
-                   "dry run: all is set up for %lld phases; nothing was run or written",
-                   (long long)(t->count.phases - t->count.phase));
+                   "dry run: all is set up for %lld phase%s; nothing was run or written",
+                   (long long)left, left == 1 ? "" : "s");
+    }
     int ran = t && t->report.began > 0 && !t->bad_input;
     rlhf__run_destroy(t);
     if (st != RLHF_OK) {

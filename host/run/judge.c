@@ -16,7 +16,8 @@ static rlhf_status check(const struct rlhf__phase *p, uint8_t *finite, struct rl
             return rlhf__fail(err, RLHF_E_NUMERIC,
                               "the judge %s gave %g for row %u of phase %lld; rewards.nan_policy "
                               "says stop (with zero or drop its opinion is left out)",
-                              p->cast->judge->plugin->desc.id, (double)judged[i], i,
+                              p->cast->judge->plugin->desc.id,
+                              isnan(judged[i]) ? (double)NAN : (double)judged[i], i,
                               (long long)p->count->phase + 1);
     }
     return RLHF_OK;

@@ -88,9 +88,10 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     if (r->req->resume) RLHF_TRY(rlhf__checkpoint_mend(r, err));
     if (r->count.phase >= r->count.phases) {
         rlhf__logf(r->report.log, RLHF_LOG_WARN,
-                   "nothing to do: %lld phases are done and run.phases is %lld; --set "
+                   "nothing to do: %lld phase%s done and run.phases is %lld; --set "
                    "run.phases=N goes on: %s",
-                   (long long)r->count.phase, (long long)r->count.phases, r->req->dir->name);
+                   (long long)r->count.phase, r->count.phase == 1 ? " is" : "s are",
+                   (long long)r->count.phases, r->req->dir->name);
         return RLHF_OK;
     }
     if (is_cancelled(r)) // while things were loaded: there is nothing to keep, so nothing is made
@@ -111,8 +112,8 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     if (st != RLHF_OK) rlhf__saving_rescue(r);
     if (st != RLHF_OK && (st != RLHF_E_CANCELLED || !is_cancelled(r))) return st;
     rlhf__progress_end(r->report.progress);
-    rlhf__logf(r->report.log, RLHF_LOG_INFO, "%s after %lld of %lld phases: %s",
+    rlhf__logf(r->report.log, RLHF_LOG_INFO, "%s after %lld of %lld phase%s: %s",
                is_cancelled(r) ? "stopped" : "done", (long long)r->count.phase,
-               (long long)r->count.phases, r->req->dir->name);
+               (long long)r->count.phases, r->count.phases == 1 ? "" : "s", r->req->dir->name);
     return RLHF_OK;
 }

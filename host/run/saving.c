@@ -93,9 +93,13 @@ void rlhf__saving_rescue(struct rlhf__run *r) {
     r->count.phase = s->phase > 0 ? s->phase : 0;
     if (s->phase > 0)
         rlhf__logf(r->report.log, RLHF_LOG_INFO,
-                   "%lld phases are kept; --resume '%s' goes on from there", (long long)s->phase,
-                   r->req->dir->name);
+                   "%lld phase%s kept; --resume '%s' goes on from there", (long long)s->phase,
+                   s->phase == 1 ? " is" : "s are", r->req->dir->name);
     else if (boundary > 0)
-        rlhf__logf(r->report.log, RLHF_LOG_WARN, "nothing is kept of %lld phases",
-                   (long long)boundary);
+        rlhf__logf(r->report.log, RLHF_LOG_WARN, "nothing is kept of %lld phase%s",
+                   (long long)boundary, boundary == 1 ? "" : "s");
+    else
+        rlhf__logf(r->report.log, RLHF_LOG_WARN,
+                   "nothing is kept: no phase had ended; %s has no checkpoint to go on from",
+                   r->req->dir->name);
 }

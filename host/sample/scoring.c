@@ -154,7 +154,8 @@ static rlhf_status refuse(const struct rlhf__scorer *s, size_t k, const struct r
     return rlhf__fail(err, RLHF_E_NUMERIC,
                       "reward %s (%s) gave %g for row %u of phase %llu, response \"%.*s\"; "
                       "rewards.nan_policy says stop (zero and drop are allowed too)",
-                      s->config->reward[k].name, p->plugin->desc.id, (double)value, i,
+                      s->config->reward[k].name, p->plugin->desc.id,
+                      isnan(value) ? (double)NAN : (double)value, i, // no "-nan"
                       (unsigned long long)s->phase + 1, shown, x->response[i].ptr);
 }
 

@@ -30,7 +30,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     for (uint32_t i = 0; i < in->n; i++) {
         int bad = i % s->config->every == s->config->every - 1;
         if (bad && s->config->how == 2) continue;
-        out->seq[i] = !bad ? (float)(i % 3) : s->config->how == 0 ? NAN : INFINITY;
+        out->seq[i] = !bad ? (float)(i % 3) : s->config->how == 0 ? -NAN : INFINITY;
     }
     return RLHF_OK;
 }

@@ -175,6 +175,19 @@ static void refusals(void **state) {
     assert_int_equal(e2e_shell(t, "ls b.jsonl* 2>/dev/null"), 2); // nothing half written
 }
 
+static void stopped_it_says_that_nothing_was_written(void **state) {
+    struct e2e *t = *state;
+    make_policy(t);
+    assert_int_equal(e2e_run(t, "pairs --model s/checkpoints/latest --prompts prompts.txt --judge "
+                                "\"$RLHF_TEST_PLUGINS/interrupting.so\" --n 1 --out b.jsonl"),
+                     130);
+    e2e_says(t, "stopped; 'b.jsonl' was not written");
+    assert_int_equal(e2e_run(t, "pairs --policy s/checkpoints/latest"), 2);
+    e2e_says(t, "unknown option \"--policy\"; here it is --model");
+    assert_int_equal(e2e_run(t, "--algo sft.so --model model"), 2);
+    e2e_says(t, "unknown option \"--model\"; here it is --policy");
+}
+
 // ---- label ----
 
 static void labels_of_a_classifier(void **state) {
@@ -221,6 +234,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(rows_can_be_trained_on, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(bytes_depend_on_the_seed_alone, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(refusals, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(stopped_it_says_that_nothing_was_written, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(labels_of_a_classifier, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_pairs", tests, NULL, NULL);
