@@ -73,8 +73,8 @@ static rlhf_status text_quality(struct rlhf__workplace *w, const struct rlhf__ev
                       "tokens", (json_int_t)q.tokens, "bytes", (json_int_t)q.bytes, "bits_per_byte",
                       bits, "nats_per_token", q.nats / (double)q.tokens),
             err);
-    printf("%.4f bits per byte (%lld rows, %lld tokens, %lld bytes)\n", bits, (long long)q.rows,
-           (long long)q.tokens, (long long)q.bytes);
+    printf("%.4f bits per byte (%lld row%s, %lld tokens, %lld bytes)\n", bits, (long long)q.rows,
+           q.rows == 1 ? "" : "s", (long long)q.tokens, (long long)q.bytes);
     return rlhf__print_flush(err);
 }
 
@@ -95,8 +95,8 @@ static rlhf_status label_quality(struct rlhf__workplace *w, const struct rlhf__e
                                               (json_int_t)q.rows, "accuracy", accuracy, "loss",
                                               q.nats / (double)q.rows),
                                     err);
-    printf("%.4f accuracy (%lld rows, loss %.4f)\n", accuracy, (long long)q.rows,
-           q.nats / (double)q.rows);
+    printf("%.4f accuracy (%lld row%s, loss %.4f)\n", accuracy, (long long)q.rows,
+           q.rows == 1 ? "" : "s", q.nats / (double)q.rows);
     return rlhf__print_flush(err);
 }
 

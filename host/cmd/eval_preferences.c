@@ -14,8 +14,8 @@ static rlhf_status print_quality(const struct rlhf__eval_options *o, const char 
                                               (json_int_t)q->rows, "accuracy", accuracy, "margin",
                                               q->margin / rows, "loss", q->nats / rows),
                                     err);
-    printf("%.4f accuracy (%lld rows, margin %.4f, loss %.4f)\n", accuracy, (long long)q->rows,
-           q->margin / rows, q->nats / rows);
+    printf("%.4f accuracy (%lld row%s, margin %.4f, loss %.4f)\n", accuracy, (long long)q->rows,
+           q->rows == 1 ? "" : "s", q->margin / rows, q->nats / rows);
     return rlhf__print_flush(err);
 }
 

@@ -68,8 +68,8 @@ static rlhf_status preference_evaluate(struct rlhf__feed *feed, const struct rlh
     rlhf__metrics_set(h->metrics, "eval/margin", q.margin / rows);
     // The loss of a policy is its algorithm's own.
     if (f->reward_training) rlhf__metrics_set(h->metrics, "eval/loss", q.nats / rows);
-    rlhf__logf(feed->env->log, RLHF_LOG_INFO, "held-out accuracy %.4f after %lld phases",
-               (double)q.correct / rows, (long long)h->phase);
+    rlhf__logf(feed->env->log, RLHF_LOG_INFO, "held-out accuracy %.4f after %lld phase%s",
+               (double)q.correct / rows, (long long)h->phase, h->phase == 1 ? "" : "s");
     return RLHF_OK;
 }
 

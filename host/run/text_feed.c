@@ -64,8 +64,8 @@ static rlhf_status evaluate_labels(struct rlhf__feed *feed, const struct rlhf__h
     if (st != RLHF_OK) return st;
     rlhf__metrics_set(h->metrics, "eval/accuracy", (double)q.correct / (double)q.rows);
     rlhf__metrics_set(h->metrics, "eval/loss", q.nats / (double)q.rows);
-    rlhf__logf(f->feed.env->log, RLHF_LOG_INFO, "held-out accuracy %.4f after %lld phases",
-               (double)q.correct / (double)q.rows, (long long)h->phase);
+    rlhf__logf(f->feed.env->log, RLHF_LOG_INFO, "held-out accuracy %.4f after %lld phase%s",
+               (double)q.correct / (double)q.rows, (long long)h->phase, h->phase == 1 ? "" : "s");
     return RLHF_OK;
 }
 
@@ -78,8 +78,8 @@ static rlhf_status evaluate_text(struct rlhf__feed *feed, const struct rlhf__hel
     if (st != RLHF_OK) return st;
     rlhf__metrics_set(h->metrics, "eval/bits_per_byte", rlhf__bits_per_byte(&q));
     rlhf__metrics_set(h->metrics, "eval/loss", q.nats / (double)q.tokens);
-    rlhf__logf(f->feed.env->log, RLHF_LOG_INFO, "held-out bits per byte %.4f after %lld phases",
-               rlhf__bits_per_byte(&q), (long long)h->phase);
+    rlhf__logf(f->feed.env->log, RLHF_LOG_INFO, "held-out bits per byte %.4f after %lld phase%s",
+               rlhf__bits_per_byte(&q), (long long)h->phase, h->phase == 1 ? "" : "s");
     return RLHF_OK;
 }
 
@@ -164,7 +164,8 @@ rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error
     if (rows->truncated > 0)
         snprintf(cut, sizeof cut, "; %lld %s cut to %d tokens", (long long)rows->truncated,
                  rows->truncated == 1 ? "was" : "were", (int)f->max_tokens);
-    rlhf__logf(env->log, RLHF_LOG_INFO, "data: %lld rows, %lld sequences of %lld tokens in all%s",
-               (long long)f->source.n_data, (long long)rows->n, (long long)rows->total, cut);
+    rlhf__logf(env->log, RLHF_LOG_INFO, "data: %lld row%s, %lld sequence%s of %lld tokens in all%s",
+               (long long)f->source.n_data, f->source.n_data == 1 ? "" : "s", (long long)rows->n,
+               rows->n == 1 ? "" : "s", (long long)rows->total, cut);
     return RLHF_OK;
 }

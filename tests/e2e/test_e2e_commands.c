@@ -73,6 +73,19 @@ static void eval_names_a_bad_label(void **state) {
     e2e_says(t, "three.jsonl:2");
 }
 
+static void one_row_is_no_rows(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "one.jsonl", "{\"text\": \"It was a film.\"}\n");
+    assert_int_equal(e2e_run(t, "--algo sft.so --policy model --data one.jsonl --set "
+                                "data.eval_path=one.jsonl --set policy.init=random "
+                                "--set batch.size=1 --set run.phases=1 --set run.dir=o"),
+                     0);
+    e2e_says(t, "data: 1 row, 1 sequence of ");
+    e2e_says(t, " after 1 phase\n");
+    assert_int_equal(e2e_run(t, "eval --model o/checkpoints/latest --data one.jsonl"), 0);
+    e2e_says(t, "(1 row, ");
+}
+
 // One line for an id, whatever the number of its files.
 static void the_list_names_an_id_in_many_files_once(void **state) {
     struct e2e *t = *state;
@@ -93,6 +106,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(eval_judges_responses, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(eval_notices_a_full_disk, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(eval_names_a_bad_label, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(one_row_is_no_rows, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(the_list_names_an_id_in_many_files_once, e2e_setup,
                                         e2e_teardown),
     };
