@@ -99,10 +99,19 @@ void rlhf__sha256_init(struct rlhf__sha256 *s) {
     s->hardware = has_instructions();
 }
 
+static void one_block(struct rlhf__sha256 *s, const uint8_t block[64]) {
+    if (s->hardware)
+        compress_fast(s->h, block);
+    else
+        compress(s->h, block);
+}
+
 void rlhf__sha256_put(struct rlhf__sha256 *s, const void *bytes, size_t n) {
     const uint8_t *p = bytes;
     s->total += n;
     while (n > 0) {
+        for (; s->used == 0 && n >= 64; p += 64, n -= 64)
+            one_block(s, p);
         size_t take = 64 - s->used;
         if (take > n) take = n;
         memcpy(s->block + s->used, p, take);
@@ -110,10 +119,7 @@ void rlhf__sha256_put(struct rlhf__sha256 *s, const void *bytes, size_t n) {
         p += take;
         n -= take;
         if (s->used < 64) return;
-        if (s->hardware)
-            compress_fast(s->h, s->block);
-        else
-            compress(s->h, s->block);
+        one_block(s, s->block);
         s->used = 0;
     }
 }
