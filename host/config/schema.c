@@ -119,8 +119,8 @@ static const rlhf_opt prompts_opts[] = {
       "the default prompts"),
     S(text, "one constant prompt in place of a file"),
     RLHF_OPT_STR(T, field, "prompt",
-                 "member of a JSONL row that holds the prompt; a row without \"prompt\" may have "
-                 "it as \"text\""),
+                 "member of a JSONL row that holds the prompt; by default \"text\" where "
+                 "\"prompt\" is missing"),
     I(length, 0, 0, 1 << 20, "cut prompts to exactly this many tokens; shorter ones are skipped"),
     I(min_tokens, 1, 1, 1 << 20, "skip shorter prompts"),
     I(max_tokens, 0, 0, 1 << 20, "longest prompt in tokens; 0: what the context leaves"),
