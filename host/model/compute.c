@@ -1,11 +1,13 @@
 // compute.c: see compute.h.
 #include "model/compute.h"
 
+#include "base/bits.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/running.h"
 #include "base/sha256.h"
 #include "base/shared_object.h"
+#include "plugin/load.h"
 #include "plugin/trust.h"
 
 #include <dlfcn.h>
@@ -40,16 +42,23 @@ static rlhf_status load_entry(struct rlhf__compute *c, struct rlhf__error *err) 
         return rlhf__fail(err, RLHF_E_INVALID,
                           "'%s' is no compute backend: it does not export " RLHF_KERNELS_SYMBOL,
                           c->path);
-    c->kernels = entry();
-    if (!c->kernels || c->kernels->size < RLHF_SIZE_TO(rlhf_kernels, destroy))
-        return rlhf__fail(err, RLHF_E_INVALID, "compute backend '%s' describes itself wrongly",
-                          c->path);
-    if (c->kernels->abi_major != RLHF_ABI_MAJOR || c->kernels->abi_minor != RLHF_ABI_MINOR)
+    const rlhf_kernels *made = entry();
+    uint32_t head[3]; // size, abi_major, abi_minor: never move
+    if (!made)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "compute backend '%s' is for contract %u.%u, this host needs %u.%u",
-                          c->path, c->kernels->abi_major, c->kernels->abi_minor, RLHF_ABI_MAJOR,
-                          RLHF_ABI_MINOR);
-    return RLHF_OK;
+                          "compute backend '%s': " RLHF_KERNELS_SYMBOL "() returned nothing",
+                          c->path);
+    memcpy(head, made, sizeof head);
+    if (head[1] != RLHF_ABI_MAJOR || head[2] != RLHF_ABI_MINOR)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "compute backend '%s' is for contract %u.%u, this host needs %d.%d",
+                          c->path, head[1], head[2], RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
+    st = rlhf__copy_in(&c->kernels, sizeof c->kernels, made, RLHF_SIZE_TO(rlhf_kernels, destroy),
+                       "rlhf_kernels", err);
+    if (st != RLHF_OK) return rlhf__error_context(err, "compute backend '%s'", c->path);
+    if (c->kernels.create && c->kernels.destroy) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "compute backend '%s' lacks the function %s()", c->path,
+                      c->kernels.create ? "destroy" : "create");
 }
 
 // libgomp's threads spin for milliseconds before they sleep. On a machine that runs anything else
@@ -61,8 +70,8 @@ static void shorten_spinning(void) {
 }
 
 // clang-format off
-#define MEMORY_OPS(X)                                                                              \
-    X(last_error) X(alloc) X(release) X(bytes_in_use) X(upload) X(download) X(copy) X(zero)        \
+#define MUST_HAVE(X)                                                                              \
+    X(name) X(detail) X(last_error) X(alloc) X(release) X(bytes_in_use) X(upload) X(download) X(copy) X(zero)        \
     X(convert) X(sync)
 // clang-format on
 #define RETURN_IF_LACKING(f)                                                                       \
@@ -70,8 +79,31 @@ static void shorten_spinning(void) {
 
 // The name of a member that every table must have and this one lacks, or NULL.
 static const char *lacking(const rlhf_compute *t) {
-    MEMORY_OPS(RETURN_IF_LACKING)
+    MUST_HAVE(RETURN_IF_LACKING)
     return NULL;
+}
+
+// The table that create() made becomes the host's own.
+static rlhf_status read_table(struct rlhf__compute *c, struct rlhf__error *err) {
+    rlhf_compute *t = &c->read;
+    if (!c->made)
+        return rlhf__fail(err, RLHF_E_INVALID, "compute backend '%s': create() made no table",
+                          c->path);
+    rlhf_status st =
+        rlhf__copy_in(t, sizeof *t, c->made, RLHF_SIZE_TO(rlhf_compute, sync), "rlhf_compute", err);
+    if (st != RLHF_OK) return rlhf__error_context(err, "compute backend '%s'", c->path);
+    t->size = sizeof *t; // what a shorter one lacks reads NULL
+    if (lacking(t))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "compute backend '%s' has no %s, which every backend must have", c->path,
+                          lacking(t));
+    if (t->flags & ~(uint32_t)RLHF_COMPUTE_KNOWN)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "compute backend '%s' sets bit %d of the flags of its table, which this "
+                          "host does not know",
+                          c->path, rlhf__lowest_bit(t->flags & ~(uint32_t)RLHF_COMPUTE_KNOWN));
+    c->table = t;
+    return RLHF_OK;
 }
 
 rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *spec, struct rlhf__compute **out,
@@ -87,19 +119,13 @@ rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *spec, struct rlh
         char text[512] = "";
         rlhf_kernels_options o = {sizeof o, spec->threads, spec->workspace_bytes, spec->guard, 0};
         struct rlhf__running before = rlhf__running_begin("compute backend", c->path, "create()");
-        st = c->kernels->create(&o, &c->table, text, sizeof text);
+        st = c->kernels.create(&o, &c->made, text, sizeof text);
         rlhf__running_end(&before);
         if (st != RLHF_OK)
             rlhf__fail(err, st, "compute backend '%s': %s", spec->backend,
                        text[0] ? text : rlhf__status_text(st));
-        else if (c->table->size < RLHF_SIZE_TO(rlhf_compute, sync))
-            st = rlhf__fail(err, RLHF_E_INVALID,
-                            "compute backend '%s' has a table of %u bytes, at least %u are needed",
-                            c->path, c->table->size, RLHF_SIZE_TO(rlhf_compute, sync));
-        else if (lacking(c->table))
-            st = rlhf__fail(err, RLHF_E_INVALID,
-                            "compute backend '%s' has no %s, which every backend must have",
-                            c->path, lacking(c->table));
+        else
+            st = read_table(c, err);
     }
     if (st != RLHF_OK) {
         rlhf__compute_close(c);
@@ -111,7 +137,7 @@ rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *spec, struct rlh
 
 void rlhf__compute_close(struct rlhf__compute *c) {
     if (!c) return;
-    if (c->table) c->kernels->destroy(c->table);
+    if (c->made) c->kernels.destroy(c->made);
     free(c);
 }
 

@@ -11,9 +11,11 @@
 #include <rlhf/compute.h>
 
 struct rlhf__compute {
-    void *object; // dlopen handle, never closed (worker threads may live in it)
-    const rlhf_kernels *kernels;
-    rlhf_compute *table;
+    void *object;              // dlopen handle, never closed (worker threads may live in it)
+    rlhf_kernels kernels;      // what the object describes itself with
+    rlhf_compute *made;        // by its create(); for its destroy()
+    rlhf_compute read;         // made, as far as this host knows it
+    rlhf_compute *table;       // &read: what everybody uses
     char path[RLHF__PATH_CAP]; // resolved path of the shared object
     char sha256[65];           // of the file
     char reserved[7];

@@ -72,6 +72,10 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
                               n, DIM_MAX);
     if (dtype != RLHF_F32 && dtype != RLHF_BF16)
         return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED, "a weight of dtype %d: f32 or bf16", dtype);
+    if (flags & ~(uint32_t)RLHF_WEIGHT_KNOWN)
+        return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
+                              "a weight with flags 0x%x: allowed bits are 0x%x", flags,
+                              (unsigned)RLHF_WEIGHT_KNOWN);
     rlhf_weight *w = calloc(1, sizeof *w);
     if (!w) return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory for a weight");
     w->k = k;

@@ -14,8 +14,9 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
     RLHF_TRY(rlhf__ref_check_dtype(r, "weight_create", dtype));
     if (k < 1 || n < 1)
         return rlhf__ref_fail(r, RLHF_E_INVALID, "k = %d, n = %d, both must be at least 1", k, n);
-    if (flags & ~(uint32_t)(RLHF_WEIGHT_OUT_IN | RLHF_WEIGHT_BACKWARD))
-        return rlhf__ref_fail(r, RLHF_E_INVALID, "flags 0x%x, allowed bits are 0x3", flags);
+    if (flags & ~(uint32_t)RLHF_WEIGHT_KNOWN)
+        return rlhf__ref_fail(r, RLHF_E_UNSUPPORTED, "flags 0x%x, allowed bits are 0x%x", flags,
+                              (unsigned)RLHF_WEIGHT_KNOWN);
     const uint64_t bytes = weight_bytes(k, n);
     rlhf_weight *w = bytes <= rlhf__ref_machine_bytes() ? calloc(1, bytes) : NULL;
     if (!w)

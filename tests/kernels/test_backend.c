@@ -141,6 +141,19 @@ static void weights(void **state) {
     }
 }
 
+static void unknown_flags(void **state) {
+    for (int i = 0; i < 2; i++) {
+        rlhf_compute *c = backend(*state, i);
+        const uint64_t before = c->bytes_in_use(c->ctx);
+        rlhf_weight *w = NULL;
+        refused(c, c->weight_create(c->ctx, 16, 16, RLHF_F32, RLHF_WEIGHT_KNOWN | 1u << 30, &w),
+                RLHF_E_UNSUPPORTED, "flags");
+        assert_non_null(strstr(c->last_error(c->ctx), "0x40000003"));
+        assert_null(w);
+        assert_int_equal(c->bytes_in_use(c->ctx), before);
+    }
+}
+
 static void shapes(void **state) {
     for (int i = 0; i < 2; i++) {
         rlhf_compute *c = backend(*state, i);
@@ -287,10 +300,14 @@ static void structs_of_other_sizes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(description), cmocka_unit_test(options_of_a_newer_host),
-        cmocka_unit_test(memory),      cmocka_unit_test(too_large),
-        cmocka_unit_test(weights),     cmocka_unit_test(shapes),
-        cmocka_unit_test(heads),       cmocka_unit_test(structs_of_other_sizes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(description),
+                                       cmocka_unit_test(options_of_a_newer_host),
+                                       cmocka_unit_test(memory),
+                                       cmocka_unit_test(too_large),
+                                       cmocka_unit_test(weights),
+                                       cmocka_unit_test(unknown_flags),
+                                       cmocka_unit_test(shapes),
+                                       cmocka_unit_test(heads),
+                                       cmocka_unit_test(structs_of_other_sizes)};
     return cmocka_run_group_tests_name("kernels: backend", tests, kit_setup, kit_teardown);
 }

@@ -47,6 +47,8 @@ enum rlhf_weight_flag {
         1, // the f32 source is [n, k] (torch.nn.Linear, tied embeddings), not [k, n]
     RLHF_WEIGHT_BACKWARD = 2 // linear_dx will be called: keep that layout too
 };
+// All bits of this header; weight_create refuses others (RLHF_E_UNSUPPORTED).
+#define RLHF_WEIGHT_KNOWN (RLHF_WEIGHT_OUT_IN | RLHF_WEIGHT_BACKWARD)
 
 enum rlhf_act { RLHF_ACT_GELU_TANH = 1, RLHF_ACT_GELU_ERF = 2, RLHF_ACT_RELU = 3 };
 enum rlhf_pool { RLHF_POOL_MEAN = 1, RLHF_POOL_FIRST = 2, RLHF_POOL_LAST = 3 };
@@ -159,11 +161,12 @@ enum rlhf_device { RLHF_DEVICE_CPU = 1, RLHF_DEVICE_CUDA = 2 };
 enum rlhf_compute_flag {
     RLHF_COMPUTE_ROW_EXACT = 1 // see the head of this file; without it rows may differ by rounding
 };
+#define RLHF_COMPUTE_KNOWN RLHF_COMPUTE_ROW_EXACT // all bits of this header; others are refused
 
 // True when a backend has member f of its table. A member that is NULL, or lies past the table's
-// size, is an op that the backend does not support; the members up to sync are never NULL. Whoever
-// will call a later one asks when it is opened and refuses by name: a model for its ops, the host
-// for the optimiser's.
+// size, is an op that the backend does not support; name, detail and the functions up to sync are
+// never NULL. Whoever will call a later one asks when it is opened and refuses by name: a model for
+// its ops, the host for the optimiser's.
 #define RLHF_COMPUTE_HAS(table, f) RLHF_HAS(rlhf_compute, table, f)
 
 typedef struct rlhf_compute {

@@ -1,0 +1,43 @@
+// test_e2e_backend.c: what the host refuses of a compute backend that describes itself wrongly, and
+// what it takes of a newer one.
+#include "e2e.h"
+
+#define RUN                                                                                        \
+    "--algo sft.so --data texts.jsonl --policy model --set policy.init=random "                    \
+    "--set batch.size=4 --set run.phases=1 --set run.dir=a --set compute.backend=" BAD_KERNELS_SO
+
+static void a_wrong_description_is_refused(void **state) {
+    struct e2e *t = *state;
+    static const char *const cases[][2] = {
+        {"minor", "is for contract 0."},
+        {"short_kernels", "its rlhf_kernels says it has 24 bytes"},
+        {"newer_kernels", "its rlhf_kernels uses fields newer than this host"},
+        {"no_create", "lacks the function create()"},
+        {"no_table", "create() made no table"},
+        {"short_table", "its rlhf_compute says it has 64 bytes"},
+        {"newer_table", "its rlhf_compute uses fields newer than this host"},
+        {"nameless", "has no name, which every backend must have"},
+        {"no_detail", "has no detail, which every backend must have"},
+        {"no_zero", "has no zero, which every backend must have"},
+        {"flag", "sets bit 30 of the flags of its table, which this host does not know"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int status = e2e_shell(t, "BAD=%s \"$HOST\" " RUN, cases[i][0]);
+        if (status != 2) fail_msg("%s: status %d\n%s", cases[i][0], status, t->out);
+        e2e_says(t, "bad_kernels.so");
+        e2e_says(t, cases[i][1]);
+        assert_false(e2e_exists(t, "a"));
+    }
+}
+
+static void longer_structs_are_taken(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t, "BAD=longer \"$HOST\" " RUN), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_wrong_description_is_refused, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(longer_structs_are_taken, e2e_setup, e2e_teardown)};
+    return cmocka_run_group_tests_name("e2e_backend", tests, NULL, NULL);
+}
