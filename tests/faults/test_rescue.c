@@ -18,7 +18,7 @@ static void fails(struct e2e *t, const char *run, const char *how, int status, i
     if (got != status) fail_msg("%s: status %d, expected %d:\n%s", how, got, status, t->out);
     char link[64], text[64];
     snprintf(link, sizeof link, "x/checkpoints/%06d/state/run.json", kept);
-    snprintf(text, sizeof text, "%d phases are kept", kept);
+    snprintf(text, sizeof text, kept == 1 ? "%d phase is kept" : "%d phases are kept", kept);
     if (e2e_exists(t, "x/checkpoints/latest") != (kept > 0) || (kept && !e2e_exists(t, link)))
         fail_msg("%s: not %d phases are kept:\n%s", how, kept, t->out);
     if (kept) e2e_says(t, text);
