@@ -19,6 +19,15 @@ static int error, onwards;
 static long target;
 static pid_t self;
 static atomic_long count;
+static long log_fd = -1; // FAULT_LOG
+
+__attribute__((constructor)) static void open_log(void) {
+    const char *path = getenv("FAULT_LOG");
+    if (path)
+        log_fd =
+            syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    self = getpid();
+}
 
 __attribute__((constructor)) static void read_plan(void) {
     const char *plan = getenv("FAULT");
@@ -45,6 +54,24 @@ __attribute__((destructor)) static void write_count(void) {
     if (fd < 0) return;
     syscall(SYS_write, fd, text, n);
     syscall(SYS_close, fd);
+}
+
+void fault_note(const char *op, int dir, const char *path) {
+    char in[4096] = "", link[64], line[8300];
+    int saved = errno;
+    if (log_fd < 0 || getpid() != self) return;
+    if (!path || *path != '/') {
+        if (dir == AT_FDCWD)
+            snprintf(link, sizeof link, "/proc/self/cwd");
+        else
+            snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
+        long got = syscall(SYS_readlinkat, AT_FDCWD, link, in, sizeof in - 1);
+        in[got > 0 ? got : 0] = '\0';
+    }
+    int n = snprintf(line, sizeof line, "%s %s%s%s\n", op, in, *in && path ? "/" : "",
+                     path ? path : "");
+    syscall(SYS_write, log_fd, line, (size_t)n);
+    errno = saved;
 }
 
 static void end(void) {

@@ -8,6 +8,7 @@
 //                         count         nothing goes wrong
 //                         n             1 = the first; "7+" = the seventh and all after it
 //   FAULT_COUNT=<file>    gets the number of operations when the program ends by itself
+//   FAULT_LOG=<file>      gets a line for each operation on files: its name, a space, the path
 //
 // Only the process that was started counts, not its children. Everything is done by system calls
 // and glibc's __libc_ functions, so that nothing here allocates or counts itself.
@@ -19,5 +20,10 @@
 // Count one operation. 1: it is to fail, and errno is set. Does not return when the program is to
 // be killed; a torn write of bytes[n] to fd leaves its half first (bytes NULL: no write).
 int fault_strikes(int fd, const void *bytes, size_t n);
+
+// Write operation `op` on path in directory dir, or on descriptor dir itself (path NULL), to
+// FAULT_LOG. Paths are absolute; errno stays. Operations: make (a name that was not there), open,
+// empty, write, sync, from and rename, remove.
+void fault_note(const char *op, int dir, const char *path);
 
 #endif

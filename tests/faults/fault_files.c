@@ -10,11 +10,22 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int fails(void) { return fault_strikes(-1, NULL, 0); }
+// Count operation `op` on path in dir, or on descriptor dir itself (path NULL).
+static int fails(const char *op, int dir, const char *path) {
+    fault_note(op, dir, path);
+    return fault_strikes(-1, NULL, 0);
+}
+
+static int is_new(int dir, const char *path) {
+    int saved = errno, new = syscall(SYS_faccessat, dir, path, F_OK) != 0;
+    errno = saved;
+    return new;
+}
 
 static int open_at(int dir, const char *path, int flags, mode_t mode) {
     int writes = (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) != 0;
-    if (writes && fails()) return -1;
+    int makes = flags & O_CREAT && is_new(dir, path);
+    if (writes && fails(makes ? "make" : flags & O_TRUNC ? "empty" : "open", dir, path)) return -1;
     return (int)syscall(SYS_openat, dir, path, flags, mode);
 }
 
@@ -56,28 +67,34 @@ int openat64(int dir, const char *path, int flags, ...) {
 }
 
 ssize_t write(int fd, const void *bytes, size_t n) {
+    if (fd > 2) fault_note("write", fd, NULL);
     if (fd > 2 && fault_strikes(fd, bytes, n)) return -1;
     return syscall(SYS_write, fd, bytes, n);
 }
 
-int ftruncate(int fd, off_t n) { return fails() ? -1 : (int)syscall(SYS_ftruncate, fd, n); }
-int fsync(int fd) { return fails() ? -1 : (int)syscall(SYS_fsync, fd); }
-int fdatasync(int fd) { return fails() ? -1 : (int)syscall(SYS_fdatasync, fd); }
+int ftruncate(int fd, off_t n) {
+    return fails("write", fd, NULL) ? -1 : (int)syscall(SYS_ftruncate, fd, n);
+}
+int fsync(int fd) { return fails("sync", fd, NULL) ? -1 : (int)syscall(SYS_fsync, fd); }
+int fdatasync(int fd) { return fails("sync", fd, NULL) ? -1 : (int)syscall(SYS_fdatasync, fd); }
 
 int renameat(int from_dir, const char *from, int to_dir, const char *to) {
-    return fails() ? -1 : (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
+    fault_note("from", from_dir, from);
+    return fails("rename", to_dir, to) ? -1
+                                       : (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
 }
 
 int rename(const char *from, const char *to) { return renameat(AT_FDCWD, from, AT_FDCWD, to); }
 
 int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags) {
-    return fails() ? -1 : (int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags);
+    return fails("make", to_dir, to) ? -1
+                                     : (int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags);
 }
 
 int link(const char *from, const char *to) { return linkat(AT_FDCWD, from, AT_FDCWD, to, 0); }
 
 int symlinkat(const char *target_path, int dir, const char *path) {
-    return fails() ? -1 : (int)syscall(SYS_symlinkat, target_path, dir, path);
+    return fails("make", dir, path) ? -1 : (int)syscall(SYS_symlinkat, target_path, dir, path);
 }
 
 int symlink(const char *target_path, const char *path) {
@@ -85,7 +102,7 @@ int symlink(const char *target_path, const char *path) {
 }
 
 int unlinkat(int dir, const char *path, int flags) {
-    return fails() ? -1 : (int)syscall(SYS_unlinkat, dir, path, flags);
+    return fails("remove", dir, path) ? -1 : (int)syscall(SYS_unlinkat, dir, path, flags);
 }
 
 int unlink(const char *path) { return unlinkat(AT_FDCWD, path, 0); }
@@ -94,7 +111,7 @@ int rmdir(const char *path) { return unlinkat(AT_FDCWD, path, AT_REMOVEDIR); }
 // C's remove() would call the two inside libc, out of our sight.
 int remove(const char *path) {
     int saved = errno;
-    if (fails()) return -1;
+    if (fails("remove", AT_FDCWD, path)) return -1;
     if (syscall(SYS_unlinkat, AT_FDCWD, path, 0) == 0) return 0;
     if (errno != EISDIR) return -1;
     errno = saved;
@@ -102,7 +119,9 @@ int remove(const char *path) {
 }
 
 int mkdirat(int dir, const char *path, mode_t mode) {
-    return fails() ? -1 : (int)syscall(SYS_mkdirat, dir, path, mode);
+    return fails(is_new(dir, path) ? "make" : "open", dir, path)
+               ? -1
+               : (int)syscall(SYS_mkdirat, dir, path, mode);
 }
 
 int mkdir(const char *path, mode_t mode) { return mkdirat(AT_FDCWD, path, mode); }

@@ -1,0 +1,165 @@
+// test_order.c: what a power cut leaves. A run's operations on files, in order, are replayed
+// against what a file system promises: a file's bytes are safe once it was synced after its last
+// write, a name once its directory was. A name that says "this is whole" may be given only to what
+// is safe.
+#include "e2e.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ENTRIES 4096
+
+// A path, and what of it a power cut would take: the bytes of a file, its name in its directory.
+// (A name that was removed may come back; that harms nothing.)
+struct entry {
+    char path[512];
+    int bytes, name;
+};
+
+struct disk {
+    struct entry entry[ENTRIES];
+    int n, renames, links;
+    char run[512]; // only what is below it counts
+};
+
+// snprintf into a path; the test fails when it does not fit.
+__attribute__((format(printf, 2, 3))) static void put(char to[512], const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(to, 512, fmt, ap);
+    va_end(ap);
+    assert_in_range(n, 0, 511);
+}
+
+static struct entry *entry_of(struct disk *d, const char *path) {
+    for (int i = 0; i < d->n; i++)
+        if (strcmp(d->entry[i].path, path) == 0) return &d->entry[i];
+    assert_true(d->n < ENTRIES);
+    struct entry *e = &d->entry[d->n++];
+    memset(e, 0, sizeof *e);
+    put(e->path, "%s", path);
+    return e;
+}
+
+static int below(const char *path, const char *dir) {
+    size_t n = strlen(dir);
+    return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+static int directly_in(const char *path, const char *dir) {
+    return below(path, dir) && strrchr(path, '/') == path + strlen(dir);
+}
+
+// What was synced: the bytes of a file, or the names in a directory.
+static void synced(struct disk *d, const char *path) {
+    entry_of(d, path)->bytes = 0;
+    for (int i = 0; i < d->n; i++)
+        if (directly_in(d->entry[i].path, path)) d->entry[i].name = 0;
+}
+
+// Fails the test when something at or below `path` would be lost, the name of `path` apart.
+static void must_be_safe(const struct disk *d, const char *path, const char *what) {
+    for (int i = 0; i < d->n; i++) {
+        const struct entry *e = &d->entry[i];
+        if (!below(e->path, path)) continue;
+        if (e->bytes) fail_msg("%s, but the bytes of %s were not synced", what, e->path);
+        if (e->name && strcmp(e->path, path) != 0)
+            fail_msg("%s, but the directory of %s was not synced", what, e->path);
+    }
+}
+
+// Nothing is at or below `path` any more that could be lost.
+static void gone(struct disk *d, const char *path) {
+    for (int i = 0; i < d->n; i++)
+        if (below(d->entry[i].path, path)) d->entry[i].bytes = d->entry[i].name = 0;
+}
+
+static int ends(const char *path, const char *with) {
+    size_t n = strlen(path), m = strlen(with);
+    return n >= m && strcmp(path + n - m, with) == 0;
+}
+
+static void rename_to(struct disk *d, const char *from, const char *to) {
+    char what[512];
+    put(what, "%s got its name", to);
+    must_be_safe(d, from, what);
+    gone(d, from);
+    if (ends(to, "/checkpoints/latest") || ends(to, "/checkpoints/best")) {
+        put(what, "%s was pointed at a checkpoint", to);
+        must_be_safe(d, d->run, what); // the checkpoint, its name, and the rows up to it
+        d->links++;
+    }
+    gone(d, to);
+    entry_of(d, to)->name = 1;
+    d->renames++;
+}
+
+static void replay_line(struct disk *d, const char *op, const char *path, char from[512]) {
+    if (strcmp(op, "from") == 0) {
+        put(from, "%s", path);
+        return;
+    }
+    if (!below(path, d->run) || ends(path, "/lock")) return; // who holds a run is of no use later
+    if (strcmp(op, "rename") == 0)
+        rename_to(d, from, path);
+    else if (strcmp(op, "sync") == 0)
+        synced(d, path);
+    else if (strcmp(op, "write") == 0 || strcmp(op, "empty") == 0)
+        entry_of(d, path)->bytes = 1;
+    else if (strcmp(op, "remove") == 0)
+        gone(d, path);
+    else if (strcmp(op, "make") == 0)
+        entry_of(d, path)->name = 1;
+}
+
+// Replays the log; what it finds missing fails the test.
+static struct disk *replay(const char *log, const char *run) {
+    struct disk *d = calloc(1, sizeof *d);
+    assert_non_null(d);
+    put(d->run, "%s", run);
+    FILE *f = fopen(log, "r");
+    assert_non_null(f);
+    char op[16], path[4096], from[512] = "";
+    while (fscanf(f, "%15s %4095[^\n]", op, path) == 2)
+        replay_line(d, op, path, from);
+    fclose(f);
+    return d;
+}
+
+static void run_and_replay(struct e2e *t, const char *args, int links) {
+    char log[512], run[512];
+    put(log, "%s/log", t->dir);
+    put(run, "%s/r", t->dir);
+    remove(log);
+    assert_int_equal(
+        e2e_shell(t,
+                  "FAULT_LOG=\"$PWD/log\" "
+                  "LD_PRELOAD=\"$RLHF_BUILD_DIR/tests/faults/fault_files.so\" \"$HOST\" %s",
+                  args),
+        0);
+    struct disk *d = replay(log, run);
+    assert_int_equal(d->links, links);
+    assert_true(d->renames > links);
+    must_be_safe(d, run, "the program ended");
+    free(d);
+}
+
+static void every_name_is_given_to_what_is_safe(void **state) {
+    run_and_replay(*state,
+                   "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "
+                   "--set batch.size=16 --set run.phases=4 --set checkpoint.every=1 "
+                   "--set checkpoint.keep=2 --set checkpoint.best=objective/loss "
+                   "--set checkpoint.best_mode=min --set run.stop_after=3 --threads 1 --out r",
+                   6);
+    run_and_replay(*state, "--resume r --set run.stop_after=0 --threads 1", 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_name_is_given_to_what_is_safe, e2e_setup,
+                                        e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("faults_order", tests, NULL, NULL);
+}
