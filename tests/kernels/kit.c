@@ -11,8 +11,11 @@ const rlhf_kernels *kit_load(const char *name, void **so) {
     const char *build = getenv("RLHF_BUILD_DIR");
     if (!build) fail_msg("RLHF_BUILD_DIR is not set; run through ctest");
     char path[4096];
-    snprintf(path, sizeof path, "%s/lib/rlhf/%d/kernels/kernels_%s.so", build, RLHF_ABI_MAJOR,
-             name);
+    if (strcmp(name, "cuda_emu") == 0)
+        snprintf(path, sizeof path, "%s/tests/cuda/kernels_cuda_emu.so", build);
+    else
+        snprintf(path, sizeof path, "%s/lib/rlhf/%d/kernels/kernels_%s.so", build, RLHF_ABI_MAJOR,
+                 name);
     // RTLD_NODELETE: OpenMP's threads and sanitizer reports outlive the test.
     *so = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!*so) fail_msg("%s", dlerror());
@@ -36,11 +39,13 @@ rlhf_compute *kit_create(const rlhf_kernels *k, uint32_t threads, uint32_t guard
 int kit_setup(void **state) {
     struct kit *k = calloc(1, sizeof *k);
     k->kernels_ref = kit_load("reference", &k->so_ref);
-    k->kernels_cpu = kit_load("cpu", &k->so_cpu);
+    const char *backend =
+        getenv("RLHF_TEST_BACKEND"); // cpu, cuda_emu, or cuda on a machine with one
+    k->kernels_cpu = kit_load(backend ? backend : "cpu", &k->so_cpu);
     k->ref = kit_create(k->kernels_ref, 1, 0, 0);
     k->cpu1 = kit_create(k->kernels_cpu, 1, 0, 0);
     k->cpu2 = kit_create(k->kernels_cpu, 2, 0, 0);
-    printf("cpu backend: %s\n", k->cpu2->detail);
+    printf("%s backend: %s\n", k->cpu2->name, k->cpu2->detail);
     *state = k;
     return 0;
 }

@@ -1,0 +1,114 @@
+// context.h: the state of the CUDA backend: the card, its one stream, the memory account,
+// workspaces, the error text, and what kernels found wrong in device arrays.
+//
+// What it is not: it declares no operation; those are in table.h.
+#ifndef RLHF_CUDA_CONTEXT_H
+#define RLHF_CUDA_CONTEXT_H
+
+#include "cuda.h"
+#include "fault.h"
+
+#include <rlhf/compute.h>
+
+// Workspaces that live in the context; each grows and stays. Work of one stream runs in order, so
+// the next op may take the same one.
+enum rlhf__cuda_ws {
+    RLHF__CUDA_WS_PARTIAL, // partial sums of reductions over rows
+    RLHF__CUDA_WS_PRODUCT, // converted operands and biases of a product
+    RLHF__CUDA_WS_LIBRARY, // cuBLASLt's own
+    RLHF__CUDA_WS_ATTN,
+    RLHF__CUDA_WS_LOGITS,
+    RLHF__CUDA_WS_REF,
+    RLHF__CUDA_WS_DLOGITS,
+    RLHF__CUDA_WS_ROWS, // small per-row arrays of the head
+    RLHF__CUDA_WS_LIST, // tensors of one optimiser call
+    RLHF__CUDA_WS_MUON,
+    RLHF__CUDA_WS_COUNT
+};
+
+struct rlhf__cuda_buffer {
+    void *ptr;
+    uint64_t bytes;
+};
+
+struct rlhf__cuda_block; // one allocation; memory.cu's
+struct rlhf__cuda_lt;    // cuBLASLt; NULL: own products only
+
+// A range of device memory.
+struct rlhf__cuda_range {
+    const char *at;
+    uint64_t bytes;
+};
+
+// What the logits that lm_head left for lm_head_bwd were made from; a write to any drops them.
+struct rlhf__cuda_kept {
+    int valid;
+    struct rlhf__cuda_range from[4]; // bytes 0: none
+};
+
+struct rlhf__cuda {
+    rlhf_compute table; // what create returns points here
+    cudaStream_t stream;
+    int gpu, sm;              // index; compute capability, 10 * major + minor
+    int guard;                // faults are reported by the call itself
+    uint64_t workspace_bytes; // budget of the lm_head workspace
+    uint64_t bytes;           // in use
+    struct rlhf__cuda_block *blocks;
+    struct rlhf__cuda_buffer ws[RLHF__CUDA_WS_COUNT];
+    struct rlhf__fault *fault;      // device
+    struct rlhf__fault *fault_host; // pinned: its copy
+    struct rlhf__cuda_lt *lt;
+    struct rlhf__cuda_kept kept;
+    uint64_t weight_generation; // counts weight_pack and weight_destroy
+    char error[512];
+    char detail[256];
+};
+
+// The memory behind a device address (NULL for NULL), and back: the one place of this backend that
+// knows what an rlhf_dev is. Host code never reads through it.
+template <class T = void> static inline T *rlhf__cuda_mem(rlhf_dev p) { return (T *)(void *)p; }
+static inline float *rlhf__cuda_f32(rlhf_dev p) { return rlhf__cuda_mem<float>(p); }
+static inline const int32_t *rlhf__cuda_i32(rlhf_dev p) { return rlhf__cuda_mem<const int32_t>(p); }
+static inline rlhf_dev rlhf__cuda_dev(const void *p) { return (rlhf_dev)(uintptr_t)p; }
+
+// Set the error text and return code. [step]
+__attribute__((format(printf, 3, 4))) rlhf_status
+rlhf__cuda_fail(struct rlhf__cuda *cu, rlhf_status code, const char *fmt, ...);
+
+// RLHF_OK for cudaSuccess, else RLHF_E_DEVICE (RLHF_E_NOMEM for want of memory) with a sentence
+// that says what was being done and what CUDA said. [step]
+rlhf_status rlhf__cuda_check(struct rlhf__cuda *cu, const char *what, cudaError_t e);
+
+// rlhf_copy_in with a sentence. [step]
+rlhf_status rlhf__cuda_copy_in(struct rlhf__cuda *cu, const char *op, void *dst, uint32_t own,
+                               const void *src, uint32_t first);
+
+// f32 or bf16, else RLHF_E_UNSUPPORTED; d at least 1, else RLHF_E_INVALID. [step]
+rlhf_status rlhf__cuda_check_dtype(struct rlhf__cuda *cu, const char *op, int32_t dtype);
+rlhf_status rlhf__cuda_check_d(struct rlhf__cuda *cu, const char *op, int32_t d);
+
+// Launches on the stream; returns from the calling function when that fails.
+#define RUN(cu, kernel, grid, block, smem, ...)                                                    \
+    RLHF_TRY(rlhf__cuda_check((cu), #kernel,                                                       \
+                              LAUNCH(kernel, (grid), (block), (smem), (cu)->stream, __VA_ARGS__)))
+
+// The end of every op that may have raised a fault: with guard it waits and reports. [step]
+rlhf_status rlhf__cuda_done(struct rlhf__cuda *cu);
+
+// Waits for the stream and reports the first fault since the last wait. [step]
+rlhf_status rlhf__cuda_wait(struct rlhf__cuda *cu);
+
+// Says that [p, p + bytes) was or will be written: logits kept from it are dropped. Every op calls
+// it for its outputs. [step]
+void rlhf__cuda_wrote(struct rlhf__cuda *cu, const void *p, uint64_t bytes);
+
+// Device memory that counts in bytes_in_use, 256-byte aligned; contents undefined. [step]
+rlhf_status rlhf__cuda_mem_alloc(struct rlhf__cuda *cu, uint64_t bytes, void **out);
+void rlhf__cuda_mem_free(struct rlhf__cuda *cu, void *ptr); // NULL allowed
+void rlhf__cuda_mem_free_all(struct rlhf__cuda *cu);        // for destroy
+
+// Workspace `which` with at least `bytes` bytes, 256-byte aligned, contents undefined. [step]
+rlhf_status rlhf__cuda_workspace(struct rlhf__cuda *cu, enum rlhf__cuda_ws which, uint64_t bytes,
+                                 void **out);
+
+#endif

@@ -1,0 +1,68 @@
+// cuda.h: the words the kernels are written in. nvcc reads CUDA's own; any other C++ compiler reads
+// the emulation of tests/cuda (emu.h on its include path), where a CUDA thread is a fiber.
+//
+// A kernel uses nothing beside these: no cooperative groups, no <<<>>>, no float atomics (their
+// order is not fixed), no shuffles of part of a warp, no return of part of a block before a
+// barrier.
+#ifndef RLHF_CUDA_CUDA_H
+#define RLHF_CUDA_CUDA_H
+
+#include <stdint.h>
+
+// SHARED(T, name): static shared memory; T may be an array type. DYN_SHARED(name): the launch's
+// own. LAUNCH(kernel, grid, block, shared bytes, stream, arguments ...): a cudaError_t. A kernel
+// that wants more than 48 KiB of dynamic shared memory is first passed to ALLOW_SHARED(kernel,
+// bytes).
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+template <class T> using rlhf__whole = T; // an array type before its name
+#define SHARED(T, name)  __shared__ rlhf__whole<T> name
+#define DYN_SHARED(name) extern __shared__ __align__(128) unsigned char name[]
+#define ALLOW_SHARED(kernel, bytes)                                                                \
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
+#define LAUNCH(kernel, grid, block, smem, stream, ...)                                             \
+    (kernel<<<(grid), (block), (smem), (stream)>>>(__VA_ARGS__), cudaGetLastError())
+#else
+#include "emu.h"
+#endif
+
+// ---- bf16 as its bits ----
+
+typedef uint16_t rlhf__bf16;
+
+static __device__ __forceinline__ float rlhf__from_bf16(rlhf__bf16 b) {
+    return __uint_as_float((unsigned)b << 16);
+}
+
+// To nearest even; NaN stays NaN.
+static __device__ __forceinline__ rlhf__bf16 rlhf__to_bf16(float f) {
+    const unsigned u = __float_as_uint(f);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return (rlhf__bf16)(u >> 16 | 64u);
+    return (rlhf__bf16)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+}
+
+// Element i of an array of T = float or rlhf__bf16, as a float.
+static __device__ __forceinline__ float rlhf__get(const float *p, uint64_t i) { return p[i]; }
+static __device__ __forceinline__ float rlhf__get(const rlhf__bf16 *p, uint64_t i) {
+    return rlhf__from_bf16(p[i]);
+}
+static __device__ __forceinline__ void rlhf__put(float *p, uint64_t i, float v) { p[i] = v; }
+static __device__ __forceinline__ void rlhf__put(rlhf__bf16 *p, uint64_t i, float v) {
+    p[i] = rlhf__to_bf16(v);
+}
+
+// ---- sums in a fixed order ----
+
+// The sum and the largest of a value over a whole warp, in every lane.
+template <class T> static __device__ __forceinline__ T rlhf__warp_sum(T v) {
+    for (int m = 16; m; m >>= 1)
+        v += __shfl_xor_sync(~0u, v, m);
+    return v;
+}
+static __device__ __forceinline__ float rlhf__warp_max(float v) {
+    for (int m = 16; m; m >>= 1)
+        v = fmaxf(v, __shfl_xor_sync(~0u, v, m));
+    return v;
+}
+
+#endif

@@ -1,0 +1,86 @@
+// table.cu: the exported symbol of kernels_cuda.so: create, destroy and the table itself.
+#include "table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORKSPACE_DEFAULT ((uint64_t)4 << 30)
+
+static const char *last_error(void *ctx) { return ((struct rlhf__cuda *)ctx)->error; }
+
+static void context_free(struct rlhf__cuda *cu) {
+    if (!cu) return;
+    rlhf__cuda_mem_free_all(cu);
+    if (cu->fault) cudaFree(cu->fault);
+    if (cu->fault_host) cudaFreeHost(cu->fault_host);
+    if (cu->stream) cudaStreamDestroy(cu->stream);
+    free(cu);
+}
+
+static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_options *in) {
+    rlhf_kernels_options opt;
+    memset(&opt, 0, sizeof opt);
+    if (in) RLHF_TRY(rlhf__cuda_copy_in(cu, "create", &opt, sizeof opt, in, sizeof in->size));
+    cu->guard = opt.guard != 0;
+    cu->workspace_bytes = opt.workspace_bytes ? opt.workspace_bytes : WORKSPACE_DEFAULT;
+    RLHF_TRY(rlhf__cuda_check(cu, "cudaSetDevice", cudaSetDevice(cu->gpu)));
+    RLHF_TRY(rlhf__cuda_check(cu, "cudaStreamCreate",
+                              cudaStreamCreateWithFlags(&cu->stream, cudaStreamNonBlocking)));
+    RLHF_TRY(
+        rlhf__cuda_check(cu, "cudaMalloc", cudaMalloc((void **)&cu->fault, sizeof *cu->fault)));
+    RLHF_TRY(rlhf__cuda_check(cu, "cudaMallocHost",
+                              cudaMallocHost((void **)&cu->fault_host, sizeof *cu->fault_host)));
+    RLHF_TRY(rlhf__cuda_check(cu, "cudaMemset",
+                              cudaMemsetAsync(cu->fault, 0, sizeof *cu->fault, cu->stream)));
+    rlhf_compute *t = &cu->table;
+    t->size = sizeof *t;
+    t->device = RLHF_DEVICE_CUDA;
+    t->dtypes = 1u << RLHF_F32 | 1u << RLHF_BF16;
+    t->threads = 1;
+    t->flags = RLHF_COMPUTE_ROW_EXACT;
+    t->name = "cuda";
+    t->detail = cu->detail;
+    t->ctx = cu;
+    t->last_error = last_error;
+#define FILL(file) rlhf__cuda_fill_##file(t);
+    RLHF__CUDA_FILES(FILL)
+#undef FILL
+    return RLHF_OK;
+}
+
+static rlhf_status create(const rlhf_kernels_options *options, rlhf_compute **out, char *err,
+                          uint64_t err_cap) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)calloc(1, sizeof *cu);
+    if (!cu) {
+        if (err && err_cap) snprintf(err, err_cap, "out of memory for the CUDA backend");
+        return RLHF_E_NOMEM;
+    }
+    const rlhf_status st = context_init(cu, options);
+    if (st < 0) {
+        if (err && err_cap) snprintf(err, err_cap, "%s", cu->error);
+        context_free(cu);
+        return st;
+    }
+    *out = &cu->table;
+    return RLHF_OK;
+}
+
+static void destroy(rlhf_compute *c) {
+    if (c) context_free((struct rlhf__cuda *)c->ctx);
+}
+
+extern "C" RLHF_EXPORT const rlhf_kernels *rlhf_kernels_v0(void);
+
+extern "C" const rlhf_kernels *rlhf_kernels_v0(void) {
+    static const rlhf_kernels kernels = {
+        sizeof(rlhf_kernels),
+        RLHF_ABI_MAJOR,
+        RLHF_ABI_MINOR,
+        0,
+        "cuda",
+        "CUDA backend: own kernels and cuBLASLt for compute capability 8.0 and newer",
+        create,
+        destroy};
+    return &kernels;
+}

@@ -1,0 +1,23 @@
+// table.h: what each file of the CUDA backend puts into the table. Shapes, dtypes and the meaning
+// of every argument are those of rlhf/compute.h; ctx is a struct rlhf__cuda. A file that needs
+// another's op calls it through the table.
+//
+// Each op checks its arguments (RLHF_E_INVALID, RLHF_E_UNSUPPORTED), takes workspace from the
+// context (RLHF_E_NOMEM), says what it writes (rlhf__cuda_wrote), launches on the one stream in
+// pieces that do not depend on the card (reductions) or whose bits do not (rows), and ends with
+// rlhf__cuda_done. All are [step].
+#ifndef RLHF_CUDA_TABLE_H
+#define RLHF_CUDA_TABLE_H
+
+#include "context.h"
+
+// X(file): every file has one rlhf__cuda_fill_<file>(t)
+#define RLHF__CUDA_FILES(X)                                                                        \
+    X(memory)      /* alloc .. sync, less those of elementwise */                                  \
+    X(elementwise) /* copy, zero, convert, act, act_bwd, add */
+
+#define RLHF__CUDA_DECLARE(file) void rlhf__cuda_fill_##file(rlhf_compute *t);
+RLHF__CUDA_FILES(RLHF__CUDA_DECLARE)
+#undef RLHF__CUDA_DECLARE
+
+#endif
