@@ -11,7 +11,8 @@
 struct bench {
     const rlhf_compute *c;
     char lib_dir[4096];                  // .../lib/rlhf/0
-    const char *backend;                 // its name
+    const char *backend;                 // its name, or a path
+    int tiny;                            // shapes that an emulated device can do
     uint32_t threads;                    // 0: all cores
     int cpu_time;                        // count processor time of the process instead of wall time
     int32_t dtype;                       // act dtype of the model parts
@@ -20,7 +21,7 @@ struct bench {
     char *const *set;                    // key=value for the model's integer options, NULL-ended
 };
 
-// Seconds of the chosen clock.
+// Seconds of the chosen clock, once the device has done all that was begun.
 double bench_now(const struct bench *b);
 
 // Ends the program with the backend's text when a call failed.
@@ -30,9 +31,10 @@ void bench_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noretu
 // A device buffer of n elements filled with small random numbers.
 rlhf_dev bench_random(const struct bench *b, uint64_t n, int32_t dtype);
 
-void bench_peak(struct bench *b);         // fills peak_bf16 and peak_f32
-void bench_memory(const struct bench *b); // copy, sum of squares, AdamW
-void bench_ops(const struct bench *b);    // each product of a GPT-2 124M step
+void bench_peak(struct bench *b); // fills peak_bf16 and peak_f32
+void bench_memory(
+    const struct bench *b);            // copy, sum of squares, AdamW; row kernels beside the copy
+void bench_ops(const struct bench *b); // each product of a GPT-2 124M step
 
 // Training step and decode at GPT-2 124M, or one of them.
 enum bench_part { BENCH_BOTH, BENCH_TRAIN, BENCH_DECODE };

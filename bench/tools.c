@@ -8,6 +8,7 @@
 
 double bench_now(const struct bench *b) {
     struct timespec t;
+    if (b->c->device != RLHF_DEVICE_CPU) bench_check(b, b->c->sync(b->c->ctx), "sync");
     clock_gettime(b->cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
