@@ -18,4 +18,74 @@ static __device__ __forceinline__ void rlhf__mma_bf16(float d[4], const unsigned
 #endif
 }
 
+// ---- fragments from shared memory ----
+
+// Four 8x8 matrices of 16-bit elements into the fragments of mma: lane l gives the 16-byte row l %
+// 8 of matrix l / 8 and gets, of matrix i, elements 2 (l % 4) and the next of row l / 4. trans: of
+// the transposed matrices. Rows are 16-byte aligned.
+static __device__ __forceinline__ void rlhf__ldmatrix_x4(unsigned r[4], const void *row) {
+#ifdef __CUDACC__
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"((unsigned)__cvta_generic_to_shared(row))
+                 : "memory");
+#else
+    emu_ldmatrix_x4(r, row, 0);
+#endif
+}
+static __device__ __forceinline__ void rlhf__ldmatrix_x4_trans(unsigned r[4], const void *row) {
+#ifdef __CUDACC__
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"((unsigned)__cvta_generic_to_shared(row))
+                 : "memory");
+#else
+    emu_ldmatrix_x4(r, row, 1);
+#endif
+}
+
+// ---- loads that do not wait ----
+
+// Copies `bytes` (0 .. 16, 0 .. 4) from global to shared memory and zeroes the rest of the 16 (4).
+// Both addresses are 16-byte (4-byte) aligned; `from` is not read when bytes is 0. The data are
+// there for the thread after a wait, for others after a barrier behind it.
+static __device__ __forceinline__ void rlhf__cp_async16(void *to, const void *from,
+                                                        unsigned bytes = 16) {
+#ifdef __CUDACC__
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                     (unsigned)__cvta_generic_to_shared(to)),
+                 "l"(from), "r"(bytes)
+                 : "memory");
+#else
+    emu_cp_async(to, from, bytes, 16);
+#endif
+}
+static __device__ __forceinline__ void rlhf__cp_async4(void *to, const void *from,
+                                                       unsigned bytes = 4) {
+#ifdef __CUDACC__
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(
+                     (unsigned)__cvta_generic_to_shared(to)),
+                 "l"(from), "r"(bytes)
+                 : "memory");
+#else
+    emu_cp_async(to, from, bytes, 4);
+#endif
+}
+
+// Ends a group of copies of this thread; waits until at most `left` of its groups are under way.
+static __device__ __forceinline__ void rlhf__cp_async_commit() {
+#ifdef __CUDACC__
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#else
+    emu_cp_async_commit();
+#endif
+}
+template <int left> static __device__ __forceinline__ void rlhf__cp_async_wait() {
+#ifdef __CUDACC__
+    asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");
+#else
+    emu_cp_async_wait(left);
+#endif
+}
+
 #endif

@@ -462,4 +462,27 @@ inline void emu_mma_bf16(float d[4], const unsigned a[4], const unsigned b[2]) {
     for (int i = 0; i < 4; i++)
         d[i] += w.out[p][g + (i >> 1) * 8][2 * t + (i & 1)];
 }
+// ldmatrix.x4: every lane gives the address of a 16-byte row.
+inline void emu_ldmatrix_x4(unsigned r[4], const void *row, int trans, EMU_LINE) {
+    if ((uintptr_t)row % 16) emu::die("ldmatrix: a row that is not 16-byte aligned", line);
+    const uint64_t(*s)[4] = emu::exchange(~0u, (uint64_t)(uintptr_t)row, line);
+    const unsigned g = emu::self->lane / 4, t = emu::self->lane % 4 * 2;
+    for (unsigned i = 0; i < 4; i++) {
+        uint16_t e[2];
+        for (unsigned j = 0; j < 2; j++) {
+            const unsigned at = trans ? t + j : g, col = trans ? g : t + j;
+            e[j] = ((const uint16_t *)(uintptr_t)s[i * 8 + at][0])[col];
+        }
+        r[i] = (unsigned)e[0] | (unsigned)e[1] << 16;
+    }
+}
+// cp.async: done at once.
+inline void emu_cp_async(void *to, const void *from, unsigned bytes, unsigned width, EMU_LINE) {
+    if ((uintptr_t)to % width || (bytes && (uintptr_t)from % width) || bytes > width)
+        emu::die("cp.async: an address that is not aligned, or too many bytes", line);
+    if (bytes) memcpy(to, from, bytes);
+    memset((char *)to + bytes, 0, width - bytes);
+}
+inline void emu_cp_async_commit() {}
+inline void emu_cp_async_wait(int) {}
 #endif
