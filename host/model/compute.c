@@ -117,7 +117,10 @@ rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *spec, struct rlh
     if (st == RLHF_OK) st = load_entry(c, err);
     if (st == RLHF_OK) {
         char text[512] = "";
-        rlhf_kernels_options o = {sizeof o, spec->threads, spec->workspace_bytes, spec->guard, 0};
+        const rlhf_kernels_options o = {.size = sizeof o,
+                                        .threads = spec->threads,
+                                        .workspace_bytes = spec->workspace_bytes,
+                                        .guard = spec->guard};
         struct rlhf__running before = rlhf__running_begin("compute backend", c->path, "create()");
         st = c->kernels.create(&o, &c->made, text, sizeof text);
         rlhf__running_end(&before);

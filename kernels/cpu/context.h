@@ -61,6 +61,7 @@ struct rlhf__cpu {
     struct rlhf__hot hot;     // hot loops of this instruction set
     uint64_t workspace_bytes; // budget of the lm_head workspace
     uint64_t bytes;           // in use
+    uint64_t tickets;         // given out by mark
     void *blocks;             // live allocations, freed by destroy; memory.c's
     struct rlhf__buffer ws[RLHF__WS_COUNT];
     void *products;             // the primitive cache; product.c's

@@ -31,6 +31,14 @@ static rlhf_status linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t ac
                               rlhf__cpu_mem(out));
 }
 
+static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
+                              const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
+    const rlhf_compute *t = &((struct rlhf__cpu *)ctx)->table;
+    if (out != add)
+        RLHF_TRY(t->copy(ctx, out, add, (uint64_t)rows * (uint64_t)w->n * sizeof(float)));
+    return linear(ctx, out, RLHF_F32, 1, x, w, bias, rows);
+}
+
 static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
                              rlhf_dev dy, const rlhf_weight *w, uint32_t rows) {
     struct rlhf__cpu *cpu = ctx;
@@ -80,6 +88,7 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
 
 void rlhf__cpu_fill_linear(rlhf_compute *t) {
     t->linear = linear;
+    t->linear_add = linear_add;
     t->linear_dx = linear_dx;
     t->linear_dw = linear_dw;
 }

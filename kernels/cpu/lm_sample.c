@@ -17,6 +17,16 @@ static rlhf_status sample_read(struct rlhf__cpu *cpu, rlhf_lm_sample *a, rlhf_di
     RLHF_TRY(rlhf__lm_dist_read(cpu, "lm_sample", logp_dist, a->logp_dist));
     a->dist = dist;
     a->logp_dist = logp_dist;
+    if (a->id) {
+        if (!a->counter || !a->logp)
+            return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                                  "lm_sample: %s is NULL; with id set, counter and logp are too",
+                                  a->counter ? "logp" : "counter");
+        a->host_counter = rlhf__cpu_mem(a->counter);
+        a->host_id = rlhf__cpu_mem(a->id);
+        a->host_logp = rlhf__cpu_mem(a->logp);
+        a->host_support = rlhf__cpu_mem(a->support);
+    }
     if (a->host_support && rlhf__lm_dist_cuts(a->logp_dist, a->vocab))
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
                               "lm_sample: logp_dist's top_k and top_p must be off where the "

@@ -136,6 +136,27 @@ static rlhf_status wait_for_all(void *ctx) {
     return RLHF_OK;
 }
 
+// ---- memory of the host, and copies that need not wait: here all is done when the call returns
+// ----
+
+static rlhf_status alloc_host(void *ctx, uint64_t bytes, void **out) {
+    return rlhf__cpu_mem_alloc(ctx, bytes, out);
+}
+
+static void release_host(void *ctx, void *p) { rlhf__cpu_mem_free(ctx, p); }
+
+static rlhf_status mark(void *ctx, uint64_t *ticket) {
+    *ticket = ++((struct rlhf__cpu *)ctx)->tickets;
+    return RLHF_OK;
+}
+
+static rlhf_status wait_for(void *ctx, uint64_t ticket) {
+    struct rlhf__cpu *cpu = ctx;
+    if (ticket <= cpu->tickets) return RLHF_OK;
+    return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "wait: ticket %llu, mark gave 1 to %llu",
+                          (unsigned long long)ticket, (unsigned long long)cpu->tickets);
+}
+
 void rlhf__cpu_fill_memory(rlhf_compute *t) {
     t->alloc = alloc;
     t->release = release;
@@ -143,4 +164,10 @@ void rlhf__cpu_fill_memory(rlhf_compute *t) {
     t->upload = upload;
     t->download = download;
     t->sync = wait_for_all;
+    t->alloc_host = alloc_host;
+    t->release_host = release_host;
+    t->upload_async = upload;
+    t->download_async = download;
+    t->mark = mark;
+    t->wait = wait_for;
 }

@@ -54,6 +54,10 @@ static rlhf_status read_geometry(struct rlhf__cpu *cpu, const char *op, rlhf_att
     if (a->heads <= 0)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: heads is %d, must be positive", op,
                               a->heads);
+    if (a->kv_heads && a->kv_heads != a->heads)
+        return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
+                              "%s: kv_heads is %d, supported are 0 and the number of heads (%d)",
+                              op, a->kv_heads, a->heads);
     if (a->head_dim <= 0 || a->head_dim > HEAD_DIM_MAX || a->head_dim % 8)
         return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
                               "%s: head_dim is %d, supported are multiples of 8 up to %d", op,

@@ -44,6 +44,11 @@ static rlhf_status options_read(const rlhf_kernels_options *in, rlhf_kernels_opt
     if (out->threads > THREADS_MAX)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "threads is %u, allowed are 0 to %u",
                               out->threads, THREADS_MAX);
+    if (out->gpu)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                              "gpu is %u, the CPU backend has none: allowed "
+                              "is 0",
+                              out->gpu);
     if (out->guard)
         return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
                               "guard mode exists in the reference backend only");

@@ -25,7 +25,8 @@ struct rlhf__ref_use {
 struct rlhf__ref {
     struct rlhf__ref_registry buffers;
     uint64_t weight_bytes;
-    const char *op; // table function that runs now
+    uint64_t tickets; // given out by mark
+    const char *op;   // table function that runs now
     uint32_t n_open;
     struct rlhf__ref_buffer *open[RLHF__REF_MAX_USES];
     char error[512];

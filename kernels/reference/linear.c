@@ -40,6 +40,18 @@ static rlhf_status linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t ac
     return rlhf__ref_leave(ctx, st);
 }
 
+static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
+                              const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
+    RLHF_TRY(rlhf__ref_check_weight(ctx, "linear_add", w, 0));
+    const uint64_t n = rows * (uint64_t)w->n;
+    const struct rlhf__ref_use uses[] = {rlhf__ref_range(out, n, sizeof(float)),
+                                         rlhf__ref_range(add, n, sizeof(float))};
+    RLHF_TRY(rlhf__ref_enter(ctx, "linear_add", uses, RLHF__REF_COUNT(uses)));
+    if (out != add) memcpy(rlhf__ref_mem(out), rlhf__ref_mem(add), n * sizeof(float));
+    RLHF_TRY(rlhf__ref_leave(ctx, RLHF_OK));
+    return linear(ctx, out, RLHF_F32, 1, x, w, bias, rows);
+}
+
 static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
                              rlhf_dev dy, const rlhf_weight *w, uint32_t rows) {
     RLHF_TRY(rlhf__ref_check_weight(ctx, "linear_dx", w, RLHF_WEIGHT_BACKWARD));
@@ -101,6 +113,7 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
 
 void rlhf__ref_fill_linear(rlhf_compute *t) {
     t->linear = linear;
+    t->linear_add = linear_add;
     t->linear_dx = linear_dx;
     t->linear_dw = linear_dw;
 }

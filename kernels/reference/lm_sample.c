@@ -76,6 +76,16 @@ static rlhf_status read_sample(struct rlhf__ref *r, rlhf_lm_sample *a, rlhf_dist
     RLHF_TRY(rlhf__ref_dist_read(r, logp_dist, a->logp_dist));
     a->dist = dist;
     a->logp_dist = logp_dist;
+    if (a->id) {
+        if (!a->counter || !a->logp)
+            return rlhf__ref_fail(r, RLHF_E_INVALID,
+                                  "%s is NULL; with id set, counter and logp are too",
+                                  a->counter ? "logp" : "counter");
+        a->host_counter = rlhf__ref_mem(a->counter);
+        a->host_id = rlhf__ref_mem(a->id);
+        a->host_logp = rlhf__ref_mem(a->logp);
+        a->host_support = rlhf__ref_mem(a->support);
+    }
     if (a->host_support && rlhf__ref_dist_cuts(a->logp_dist, a->vocab))
         return rlhf__ref_fail(
             r, RLHF_E_INVALID,
@@ -94,12 +104,17 @@ static rlhf_status lm_sample(void *ctx, const rlhf_lm_sample *from) {
     RLHF_TRY(read_sample(ctx, &a, &dist, &logp_dist, from));
     const uint64_t vocab = (uint64_t)a.vocab;
     const struct rlhf__ref_use uses[] = {
-        rlhf__ref_range(a.hidden, a.rows * (uint64_t)a.d, rlhf_dtype_size(a.dtype))};
+        rlhf__ref_range(a.hidden, a.rows * (uint64_t)a.d, rlhf_dtype_size(a.dtype)),
+        rlhf__ref_optional(a.id, a.rows, sizeof *a.host_id),
+        rlhf__ref_optional(a.id ? a.counter : NULL, a.rows, sizeof *a.host_counter),
+        rlhf__ref_optional(a.id ? a.logp : NULL, a.rows, sizeof *a.host_logp),
+        rlhf__ref_optional(a.id ? a.support : NULL, a.rows * (uint64_t)rlhf_support_words(a.vocab),
+                           sizeof *a.host_support)};
     struct sampler s = {NULL, NULL, NULL};
     RLHF_TRY(rlhf__ref_scratch(ctx, 2 * vocab, sizeof(double), &s.logits));
     s.logp = s.logits + vocab;
     rlhf_status st = rlhf__ref_scratch(ctx, vocab, sizeof *s.ranked, &s.ranked);
-    if (st == RLHF_OK) st = rlhf__ref_enter(ctx, "lm_sample", uses, 1);
+    if (st == RLHF_OK) st = rlhf__ref_enter(ctx, "lm_sample", uses, RLHF__REF_COUNT(uses));
     for (uint32_t t = 0; st == RLHF_OK && t < a.rows; t++)
         st = sample_row(ctx, &s, &a, t);
     free(s.ranked);

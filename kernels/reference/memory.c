@@ -1,5 +1,6 @@
 // memory.c: alloc, release and the transfers of the reference backend.
 #include "ops.h"
+#include <stdlib.h>
 #include <string.h>
 
 static uint64_t bytes_in_use(void *ctx) {
@@ -60,6 +61,36 @@ static rlhf_status wait_for_all(void *ctx) {
     return RLHF_OK;
 }
 
+// Plain memory of the host: it stays readable in guard mode.
+static rlhf_status alloc_host(void *ctx, uint64_t bytes, void **out) {
+    struct rlhf__ref *r = ctx;
+    r->op = "alloc_host";
+    *out = NULL;
+    if (bytes > rlhf__ref_machine_bytes() || posix_memalign(out, 64, bytes ? bytes : 1))
+        return rlhf__ref_fail(r, RLHF_E_NOMEM, "cannot allocate %llu bytes of host memory",
+                              (unsigned long long)bytes);
+    memset(*out, 0, bytes ? bytes : 1);
+    return RLHF_OK;
+}
+
+static void release_host(void *ctx, void *p) {
+    (void)ctx;
+    free(p);
+}
+
+static rlhf_status mark(void *ctx, uint64_t *ticket) {
+    *ticket = ++((struct rlhf__ref *)ctx)->tickets;
+    return RLHF_OK;
+}
+
+static rlhf_status wait_for(void *ctx, uint64_t ticket) {
+    struct rlhf__ref *r = ctx;
+    r->op = "wait";
+    if (ticket <= r->tickets) return RLHF_OK;
+    return rlhf__ref_fail(r, RLHF_E_INVALID, "ticket %llu, mark gave 1 to %llu",
+                          (unsigned long long)ticket, (unsigned long long)r->tickets);
+}
+
 void rlhf__ref_fill_memory(rlhf_compute *t) {
     t->alloc = alloc;
     t->release = release;
@@ -69,4 +100,10 @@ void rlhf__ref_fill_memory(rlhf_compute *t) {
     t->copy = copy;
     t->zero = zero;
     t->sync = wait_for_all;
+    t->alloc_host = alloc_host;
+    t->release_host = release_host;
+    t->upload_async = upload;
+    t->download_async = download;
+    t->mark = mark;
+    t->wait = wait_for;
 }

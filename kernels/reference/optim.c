@@ -55,6 +55,58 @@ static rlhf_status adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
+// ---- many tensors ----
+
+static rlhf_status tensors_read(struct rlhf__ref *r, const char *op, rlhf_tensors *t,
+                                const rlhf_tensors *from) {
+    return rlhf__ref_copy_in(r, op, t, sizeof *t, from, RLHF_SIZE_TO(rlhf_tensors, weight_decay));
+}
+
+static rlhf_status sumsq_many(void *ctx, const rlhf_tensors *from, double max_norm, int32_t skip,
+                              rlhf_dev clip) {
+    rlhf_tensors t;
+    RLHF_TRY(tensors_read(ctx, "sumsq_many", &t, from));
+    double sum = 0, part = 0;
+    for (uint32_t i = 0; i < t.n; i++) {
+        RLHF_TRY(sumsq(ctx, t.g[i], t.len[i], &part));
+        sum += part;
+    }
+    const double norm = sqrt(sum);
+    const double scale = max_norm > 0 && norm > max_norm ? max_norm / norm : 1;
+    const struct rlhf__ref_use uses[] = {rlhf__ref_range(clip, 1, sizeof(rlhf_clip))};
+    RLHF_TRY(rlhf__ref_enter(ctx, "sumsq_many", uses, RLHF__REF_COUNT(uses)));
+    *(rlhf_clip *)rlhf__ref_mem(clip) = (rlhf_clip){sum, norm, scale, skip || !isfinite(norm), 0};
+    return rlhf__ref_leave(ctx, RLHF_OK);
+}
+
+static rlhf_status adamw_many(void *ctx, const rlhf_tensors *from, const rlhf_adamw *how,
+                              rlhf_dev clip_at) {
+    rlhf_tensors t;
+    rlhf_adamw all;
+    RLHF_TRY(tensors_read(ctx, "adamw_many", &t, from));
+    RLHF_TRY(rlhf__ref_copy_in(ctx, "adamw_many", &all, sizeof all, how,
+                               RLHF_SIZE_TO(rlhf_adamw, step)));
+    rlhf_clip clip = {0, 0, 1, 0, 0};
+    const struct rlhf__ref_use uses[] = {rlhf__ref_optional(clip_at, 1, sizeof clip)};
+    RLHF_TRY(rlhf__ref_enter(ctx, "adamw_many", uses, RLHF__REF_COUNT(uses)));
+    if (clip_at) memcpy(&clip, rlhf__ref_mem(clip_at), sizeof clip);
+    RLHF_TRY(rlhf__ref_leave(ctx, RLHF_OK));
+    for (uint32_t i = 0; i < t.n; i++) {
+        rlhf_adamw a = all;
+        if (!clip.skip && t.w[i]) {
+            a.lr *= t.lr[i];
+            a.weight_decay *= t.weight_decay[i];
+            a.grad_scale *= clip.scale;
+            RLHF_TRY(adamw(ctx, t.w[i], t.g[i], t.m[i], t.v[i], t.len[i], &a));
+        }
+        const struct rlhf__ref_use g[] = {rlhf__ref_range(t.g[i], t.len[i], sizeof(float))};
+        RLHF_TRY(rlhf__ref_enter(ctx, "adamw_many", g, RLHF__REF_COUNT(g)));
+        memset(rlhf__ref_mem(t.g[i]), 0, t.len[i] * sizeof(float));
+        RLHF_TRY(rlhf__ref_leave(ctx, RLHF_OK));
+    }
+    return RLHF_OK;
+}
+
 // ---- Muon ----
 //
 // Momentum, orthogonalised by a quintic Newton-Schulz iteration. One step: X = a X + (b A + c A^2)
@@ -147,5 +199,7 @@ static rlhf_status muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t
 void rlhf__ref_fill_optim(rlhf_compute *t) {
     t->sumsq = sumsq;
     t->adamw = adamw;
+    t->sumsq_many = sumsq_many;
+    t->adamw_many = adamw_many;
     t->muon = muon;
 }

@@ -50,6 +50,9 @@ static rlhf_status create(const rlhf_kernels_options *opt, rlhf_compute **out, c
     }
     rlhf_kernels_options o;
     rlhf_status st = rlhf__ref_copy_in(r, "create", &o, sizeof o, opt, sizeof opt->size);
+    if (st == RLHF_OK && o.gpu)
+        st = rlhf__ref_fail(r, RLHF_E_INVALID, "gpu is %u, this backend has none: allowed is 0",
+                            o.gpu);
     if (st < 0) {
         refuse(err, err_cap, st, r->error);
         free(r);

@@ -168,7 +168,7 @@ static void shapes(void **state) {
                 "convert to i32");
         rlhf_ragged r = {.size = sizeof r, .n = 1, .total = 4, .max_q = 4, .max_k = 4, .offset = o};
         r.start = r.kv_base = call_zeros(&k, 1, RLHF_I32);
-        rlhf_attn a = {sizeof(rlhf_attn), 0, 16, 1, RLHF_F32, 0, 16, 16, 16, 0.25};
+        rlhf_attn a = {sizeof(rlhf_attn), 0, 16, 1, RLHF_F32, 0, 16, 16, 16, 0.25, 0, 0};
         refused(c, c->attention(c->ctx, &a, &r, y, NULL, x, x, x), RLHF_E_INVALID, "no heads");
         a.heads = 1;
         a.dtype = RLHF_I32;
@@ -282,7 +282,7 @@ static void structs_of_other_sizes(void **state) {
         a.rows = (rlhf_ragged){.size = sizeof a.rows, .n = 1, .total = 4, .max_q = 4, .max_k = 4};
         a.rows.offset = call_ints(&k, offset, 2);
         a.rows.start = a.rows.kv_base = call_zeros(&k, 1, RLHF_I32);
-        a.attn = (rlhf_attn){sizeof(rlhf_attn), 2, 8, 1, RLHF_F32, 0, 16, 16, 16, 0.25};
+        a.attn = (rlhf_attn){sizeof(rlhf_attn), 2, 8, 1, RLHF_F32, 0, 16, 16, 16, 0.25, 0, 0};
         a.head = (rlhf_lm_head){
             .size = sizeof a.head, .rows = 2, .d = 16, .vocab = 20, .dtype = RLHF_F32};
         a.head.hidden = a.x;

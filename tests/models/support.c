@@ -125,7 +125,7 @@ struct backend backend_open(const char *name, uint32_t threads, uint32_t guard) 
     if (!b.dl) return b;
     symbol(b.dl, RLHF_KERNELS_SYMBOL, &entry);
     b.kernels = entry();
-    const rlhf_kernels_options o = {sizeof o, threads, 0, guard, 0};
+    const rlhf_kernels_options o = {.size = sizeof o, .threads = threads, .guard = guard};
     if (b.kernels->create(&o, &b.compute, err, sizeof err) < 0)
         fail_msg("backend %s: %s", name, err);
     return b;

@@ -17,10 +17,11 @@
 // Shapes are in elements, row-major and dense unless a stride is given. `act dtype` is the dtype of
 // activations (RLHF_F32 or RLHF_BF16); products accumulate in f32. A bf16 store rounds to nearest
 // even. All functions are [step] per table: one call at a time, they may be asynchronous until
-// sync, download, or a host_ output. Unless said, outputs must not overlap inputs.
-// Errors: negative status; last_error() has the text. What a backend finds wrong in the contents of
-// device arrays (an id outside the vocabulary, offsets that contradict each other) it may report as
-// late as the next sync, download or host_ output; the outputs are then undefined.
+// sync, download, or a host_ output. Unless said, outputs must not overlap inputs. What was begun
+// is done in the order of the calls. Errors: negative status; last_error() has the text. What a
+// backend finds wrong in the contents of device arrays (an id outside the vocabulary, offsets that
+// contradict each other) it may report as late as the next sync, download or host_ output; the
+// outputs are then undefined.
 #ifndef RLHF_COMPUTE_H
 #define RLHF_COMPUTE_H
 
@@ -80,6 +81,9 @@ typedef struct rlhf_attn {
     int32_t heads, head_dim, causal, dtype, reserved;
     int64_t q_stride, kv_stride, out_stride;
     double scale; // usually 1/sqrt(head_dim)
+    // Heads of k and v; 0 = heads. It divides heads: query head h reads key and value head h /
+    // (heads / kv_heads), and a row of k, v, dk or dv has kv_heads * head_dim columns.
+    int32_t kv_heads, reserved2;
 } rlhf_attn;
 
 // The distribution over the vocabulary that is sampled from and scored.
@@ -141,6 +145,12 @@ typedef struct rlhf_lm_sample {
     // id alone); logp is then over it, at logp_dist's temperature, whose top_k and top_p are off.
     // NULL: not wanted.
     uint32_t *host_support;
+    // The same on the device. With id set, counter and logp are too, the host_ arrays are neither
+    // read nor written, and the call does not wait for its results.
+    rlhf_dev counter; // u64 [rows]
+    rlhf_dev id;      // i32 [rows]; NULL: the host_ arrays
+    rlhf_dev logp;    // f32 [rows]
+    rlhf_dev support; // u32 [rows, rlhf_support_words(vocab)], or NULL
 } rlhf_lm_sample;
 
 enum rlhf_adam_epsilon { RLHF_ADAM_TORCH = 0, RLHF_ADAM_TF1 = 1 };
@@ -164,12 +174,35 @@ typedef struct rlhf_muon {
     double lr, momentum, weight_decay, grad_scale;
 } rlhf_muon;
 
+// The tensors of one optimiser step, and what differs between them: one element a tensor in every
+// array. The arrays are host memory, borrowed until the call returns.
+typedef struct rlhf_tensors {
+    uint32_t size, n;
+    const uint64_t *len; // elements, f32
+    const rlhf_dev *g;   // gradients
+    const rlhf_dev *w;   // weights; one that is NULL: adamw_many only zeroes its gradient
+    const rlhf_dev *m, *v;
+    const double *lr, *weight_decay;
+} rlhf_tensors;
+
+// What sumsq_many found and adamw_many goes by: device memory, 8-byte aligned. Frozen.
+typedef struct rlhf_clip {
+    double sumsq; // of all gradients: each tensor's as sumsq has it, added in the order of the list
+    double norm;  // its square root
+    double scale; // max_norm / norm where max_norm > 0 and norm > max_norm, else 1
+    int32_t skip; // 1: the caller asked for it, or norm is not finite
+    int32_t reserved; // 0
+} rlhf_clip;
+
 enum rlhf_device { RLHF_DEVICE_CPU = 1, RLHF_DEVICE_CUDA = 2 };
 
 enum rlhf_compute_flag {
     RLHF_COMPUTE_ROW_EXACT = 1 // see the head of this file; without it rows may differ by rounding
 };
 #define RLHF_COMPUTE_KNOWN RLHF_COMPUTE_ROW_EXACT // all bits of this header; others are refused
+
+// What a caller of record does next.
+enum rlhf_record { RLHF_RECORD_RUN = 0, RLHF_RECORD_CAPTURE = 1, RLHF_RECORD_REPLAY = 2 };
 
 // True when a backend has member f of its table. A member that is NULL, or lies past the table's
 // size, is an op that the backend does not support; name, detail and the functions up to sync are
@@ -184,7 +217,7 @@ typedef struct rlhf_compute {
     uint32_t threads; // CPU threads in use
     uint32_t flags;   // bits of enum rlhf_compute_flag
     uint32_t reserved;
-    const char *name;                     // "cpu", "reference"
+    const char *name;                     // "cpu", "reference", "cuda"
     const char *detail;                   // e.g. "oneDNN 2.6.3, avx512_core_bf16, 2 threads"
     void *ctx;                            // first argument of every function
     const char *(*last_error)(void *ctx); // "" when none; borrowed until the next failing call
@@ -291,12 +324,68 @@ typedef struct rlhf_compute {
     // w, g, mom f32 [rows, cols].
     rlhf_status (*muon)(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows, int32_t cols,
                         const rlhf_muon *);
+
+    // ---- since 0.5 ----
+    // What the device works best with: rows in flight while sampling, tokens of a microbatch. 0 =
+    // no wish. No bit of what a row computes depends on either.
+    uint32_t slots_hint, microbatch_hint;
+
+    // Host memory that the device reads and writes by itself, 64-byte aligned, zeroed. It may be
+    // given to upload and download too. bytes 0 gives a valid empty buffer.
+    rlhf_status (*alloc_host)(void *ctx, uint64_t bytes, void **out);
+    // Waits for what still uses it. NULL allowed.
+    void (*release_host)(void *ctx, void *);
+    // upload and download that do not wait. The host range lies in one buffer of alloc_host; until
+    // the copy is done (sync, or wait for a later mark) it may be neither written (upload) nor read
+    // or written (download).
+    rlhf_status (*upload_async)(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes);
+    rlhf_status (*download_async)(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes);
+    // A ticket for all that was begun up to now; it does not wait. Tickets grow and are never 0.
+    rlhf_status (*mark)(void *ctx, uint64_t *ticket);
+    // Waits until all that was begun before that mark is done, and reports what of it failed. What
+    // was begun later may go on. 0 is nothing to wait for.
+    rlhf_status (*wait)(void *ctx, uint64_t ticket);
+
+    // out[rows, n] = add[rows, n] + x[rows, k] W + bias[n]; out and add f32, add may be out; x has
+    // the weight's dtype; bias f32 or NULL. The bits are those of a copy of add to out and a linear
+    // that accumulates; rows are exact as in linear.
+    rlhf_status (*linear_add)(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
+                              const rlhf_weight *, rlhf_dev bias, uint32_t rows);
+
+    // The optimiser over many tensors, without a word to the host. sumsq_many fills *clip, device
+    // memory of sizeof(rlhf_clip) bytes, from all gradients g; it reads no w, m or v (they may be
+    // NULL). max_norm <= 0 does not clip; skip is 1 when the step must not be taken.
+    rlhf_status (*sumsq_many)(void *ctx, const rlhf_tensors *, double max_norm, int32_t skip,
+                              rlhf_dev clip);
+    // adamw for each tensor, and its gradient is zero afterwards. lr, weight_decay and grad_scale
+    // of rlhf_adamw are multiplied by the tensor's lr, its weight_decay and the scale of *clip.
+    // Where its skip is set, w, m and v stay and only the gradients are zeroed. Without a clip
+    // (NULL): scale 1, no skip. The bits are those of adamw with these numbers, then zero.
+    rlhf_status (*adamw_many)(void *ctx, const rlhf_tensors *, const rlhf_adamw *, rlhf_dev clip);
+
+    // Calls that repeat: what is called between record and record_end is kept under key and done
+    // again, with less work for the host, when record comes with that key. *what says how:
+    // RLHF_RECORD_RUN: issue the calls, they run as ever; RLHF_RECORD_CAPTURE: issue them, they run
+    // at record_end; RLHF_RECORD_REPLAY: do not issue them, record_end runs what was kept.
+    // The caller sees to it that all calls of one key have the same arguments, device addresses
+    // included: only the contents of device memory may differ (what a call takes by value, or reads
+    // from host memory, is kept). What is kept is dropped when memory or a weight that the backend
+    // gave out before is released or packed anew, and record then says RUN or CAPTURE again. In
+    // between, alloc, release, alloc_host, release_host, upload, download (async or not), sync,
+    // mark, wait, weight_create, weight_destroy, weight_pack and host_ outputs are errors
+    // (RLHF_E_INVALID); a failing call ends the recording, and record_end returns its status.
+    // Recordings do not nest. key is any number but 0.
+    rlhf_status (*record)(void *ctx, uint64_t key, int32_t *what);
+    rlhf_status (*record_end)(void *ctx);
 } rlhf_compute;
 
 typedef struct rlhf_kernels_options {
     uint32_t size, threads;   // threads 0 = all cores
     uint64_t workspace_bytes; // budget of the lm_head workspace; 0 = 384 MiB
-    uint32_t guard, reserved; // reference only: buffers are unreadable outside table functions
+    // reference: buffers are unreadable outside table functions; cuda: every call reports at once
+    // what it finds wrong in device arrays
+    uint32_t guard, reserved;
+    uint32_t gpu, reserved2; // index of the card; backends without one take 0 only
 } rlhf_kernels_options;
 
 // What a kernels_*.so exports: the symbol rlhf_kernels_v0 returning this.
