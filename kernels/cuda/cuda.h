@@ -9,14 +9,14 @@
 
 #include <stdint.h>
 
-// SHARED(T, name): static shared memory; T may be an array type. DYN_SHARED(name): the launch's
-// own. LAUNCH(kernel, grid, block, shared bytes, stream, arguments ...): a cudaError_t. A kernel
-// that wants more than 48 KiB of dynamic shared memory is first passed to ALLOW_SHARED(kernel,
-// bytes).
+// SHARED(T, name): static shared memory, 16-byte aligned; T may be an array type. DYN_SHARED(name):
+// the launch's own. LAUNCH(kernel, grid, block, shared bytes, stream, arguments ...): a
+// cudaError_t. A kernel that wants more than 48 KiB of dynamic shared memory is first passed to
+// ALLOW_SHARED(kernel, bytes).
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 template <class T> using rlhf__whole = T; // an array type before its name
-#define SHARED(T, name)  __shared__ rlhf__whole<T> name
+#define SHARED(T, name)  __shared__ __align__(16) rlhf__whole<T> name
 #define DYN_SHARED(name) extern __shared__ __align__(128) unsigned char name[]
 #define ALLOW_SHARED(kernel, bytes)                                                                \
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))

@@ -44,6 +44,28 @@ static __device__ __forceinline__ void rlhf__ldmatrix_x4_trans(unsigned r[4], co
 #endif
 }
 
+// The same of two matrices; lanes 0 .. 15 give the rows.
+static __device__ __forceinline__ void rlhf__ldmatrix_x2(unsigned r[2], const void *row) {
+#ifdef __CUDACC__
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"((unsigned)__cvta_generic_to_shared(row))
+                 : "memory");
+#else
+    emu_ldmatrix_x2(r, row, 0);
+#endif
+}
+static __device__ __forceinline__ void rlhf__ldmatrix_x2_trans(unsigned r[2], const void *row) {
+#ifdef __CUDACC__
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"((unsigned)__cvta_generic_to_shared(row))
+                 : "memory");
+#else
+    emu_ldmatrix_x2(r, row, 1);
+#endif
+}
+
 // ---- loads that do not wait ----
 
 // Copies `bytes` (0 .. 16, 0 .. 4) from global to shared memory and zeroes the rest of the 16 (4).

@@ -15,10 +15,12 @@
 namespace {
 const size_t ARENA = 1ull << 36, PAGE = 4096;
 char *arena, *top;
-int key = -2;                            // -1: no protection keys, mprotect instead
-std::map<char *, size_t> live;           // device: base -> bytes
-std::map<char *, size_t> pinned;         // host
-std::deque<std::function<void()>> queue; // one stream in this prototype
+int key = -2;                                    // -1: no protection keys, mprotect instead
+std::map<char *, size_t> live;                   // device: base -> bytes
+std::map<char *, size_t> pinned;                 // host
+std::deque<std::function<void()>> queue;         // one stream
+std::map<const void *, unsigned> shared_allowed; // kernel -> bytes of dynamic shared memory
+const uint64_t SHARED_OPTIN = 227 * 1024;
 
 void guard(bool open) {
     if (key >= 0)
@@ -47,11 +49,34 @@ void flush() {
 }
 } // namespace
 
-extern "C" void emu_enqueue(void (*run)(void *), void *arg, void (*drop)(void *), cudaStream_t) {
+extern "C" cudaError_t emu_enqueue(void (*run)(void *), void *arg, void (*drop)(void *),
+                                   cudaStream_t) {
     queue.push_back([=] {
         run(arg);
         drop(arg);
     });
+    return cudaSuccess;
+}
+
+extern "C" cudaError_t emu_allow_shared(const void *kernel, uint64_t bytes) {
+    if (bytes > SHARED_OPTIN) return cudaErrorInvalidValue;
+    shared_allowed[kernel] = (unsigned)bytes;
+    return cudaSuccess;
+}
+extern "C" unsigned emu_allowed_shared(const void *kernel) {
+    const auto it = shared_allowed.find(kernel);
+    return it == shared_allowed.end() ? 48 * 1024 : it->second;
+}
+
+extern "C" void emu_describe_address(const void *p, char *text, size_t cap) {
+    const char *at = (const char *)p;
+    auto it = live.upper_bound((char *)p);
+    if (it != live.begin() && at < arena + ARENA) {
+        const auto b = std::prev(it);
+        snprintf(text, cap, "address %p is %zu bytes past the end of %zu bytes of device memory", p,
+                 (size_t)(at - b->first) - b->second, b->second);
+    } else
+        snprintf(text, cap, "address %p is no memory of the device", p);
 }
 
 extern "C" cudaError_t cudaMalloc(void **out, size_t n) {

@@ -4,6 +4,7 @@
 #define RLHF_TESTS_CUDA_FAKE_RUNTIME_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum cudaError {
     cudaSuccess = 0,
@@ -37,7 +38,12 @@ cudaError_t cudaGetLastError(void);
 cudaError_t cudaMemGetInfo(size_t *, size_t *);
 const char *cudaGetErrorString(cudaError_t);
 
-// Of the emulation: a launch. run(arg) makes it happen, drop(arg) frees it.
-void emu_enqueue(void (*run)(void *), void *arg, void (*drop)(void *), cudaStream_t);
+// Of the emulation. A launch is queued: run(arg) makes it happen, drop(arg) frees it.
+cudaError_t emu_enqueue(void (*run)(void *), void *arg, void (*drop)(void *), cudaStream_t);
+// Lets a kernel take `bytes` of dynamic shared memory; how much it may take (48 KiB unless said).
+cudaError_t emu_allow_shared(const void *kernel, uint64_t bytes);
+unsigned emu_allowed_shared(const void *kernel);
+// What an address is to the device, as the end of a sentence.
+void emu_describe_address(const void *p, char *text, size_t cap);
 }
 #endif

@@ -1,0 +1,86 @@
+// shared.h: shared memory of a block. Every variable, and the launch's own piece, has its pages: it
+// ends at an unreadable one and is NaN (all bits set) when a block begins.
+#ifndef RLHF_TESTS_CUDA_EMU_SHARED_H
+#define RLHF_TESTS_CUDA_EMU_SHARED_H
+
+#include "fiber.h"
+
+namespace emu {
+
+enum { SHARED_DEFAULT = 48 * 1024, SHARED_MAX = 227 * 1024, SLOTS = 1024 };
+
+// Memory that ends at an unreadable page.
+struct guarded {
+    unsigned char *map;
+    size_t bytes; // readable, whole pages
+};
+inline guarded guarded_map(size_t bytes) {
+    guarded g;
+    g.bytes = (bytes + PAGE - 1) / PAGE * PAGE;
+    g.map = (unsigned char *)mmap(NULL, g.bytes + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+                                  -1, 0);
+    if (g.map == MAP_FAILED) die("no memory for shared memory", 0);
+    g.map += PAGE;
+    mprotect(g.map, g.bytes, PROT_READ | PROT_WRITE);
+    return g;
+}
+
+struct slot { // one SHARED variable
+    uint64_t block;
+    unsigned char *p;
+    unsigned bytes;
+};
+inline slot *slots[SLOTS]; // all that were ever used
+inline unsigned n_slots;
+inline guarded dyn;
+inline unsigned char *dyn_shared; // the launch's own
+inline unsigned dyn_bytes, static_bytes;
+inline uint64_t block_serial; // tells blocks apart over the life of the process
+
+EMU_UNSEEN inline void *shared_take(slot *s, unsigned bytes) {
+    if (s->block == block_serial) return s->p;
+    const unsigned used = (bytes + 15) / 16 * 16;
+    if (!s->p) {
+        if (n_slots == SLOTS) die("too many SHARED variables for the emulation", 0);
+        const guarded g = guarded_map(used);
+        s->p = g.map + g.bytes - used;
+        s->bytes = bytes;
+        slots[n_slots++] = s;
+    }
+    s->block = block_serial;
+    memset(s->p, 0xff, used);
+    static_bytes += used;
+    if (static_bytes > SHARED_DEFAULT) die("more than 48 KiB of static shared memory", 0);
+    if (static_bytes + dyn_bytes > SHARED_MAX) die("more than 227 KiB of shared memory", 0);
+    return s->p;
+}
+
+EMU_UNSEEN inline void shared_begin() {
+    block_serial++;
+    static_bytes = 0;
+    if (!dyn.map) dyn = guarded_map(SHARED_MAX);
+    dyn_shared = dyn.map + dyn.bytes - (dyn_bytes + 127) / 128 * 128;
+    memset(dyn_shared, 0xff, (size_t)(dyn.map + dyn.bytes - dyn_shared));
+}
+
+// Whether [p, p + bytes) is shared memory of the block.
+EMU_UNSEEN inline bool is_shared(const void *p, unsigned bytes) {
+    const unsigned char *at = (const unsigned char *)p;
+    if (at >= dyn_shared && at + bytes <= dyn_shared + dyn_bytes) return true;
+    for (unsigned i = 0; i < n_slots; i++)
+        if (slots[i]->block == block_serial && at >= slots[i]->p &&
+            at + bytes <= slots[i]->p + slots[i]->bytes)
+            return true;
+    return false;
+}
+
+} // namespace emu
+
+template <class T> using emu_type = T; // lets an array type stand before its name
+#define SHARED(T, name)                                                                            \
+    static emu::slot name##_slot;                                                                  \
+    emu_type<T> &name =                                                                            \
+        *(emu_type<T> *)emu::shared_take(&name##_slot, (unsigned)sizeof(emu_type<T>))
+#define DYN_SHARED(name) unsigned char *const name = emu::dyn_shared
+
+#endif
