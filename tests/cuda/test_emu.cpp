@@ -253,7 +253,7 @@ __global__ void broken(float *out, int fault) {
         out[t + 1] = v;
         break;
     case BEFORE_THE_BEGIN:
-        v = out[-4096];
+        v = out[-1024];
         break;
     case NO_MEMORY:
         v = *(float *)((uintptr_t)(t + 16) * 4);
@@ -303,10 +303,10 @@ const plant plants[] = {
     {DIVERGENT_SHUFFLE, "not every thread reaches the barrier"},
     {OUTSIDE_MASK, "lanes meet in different warp operations"},
     {PAST_THE_END, "bytes past the end of 1024 bytes of device memory"},
-    {BEFORE_THE_BEGIN, "is no memory of the device"},
+    {BEFORE_THE_BEGIN, "bytes past the end of 1024 bytes of device memory"},
     {NO_MEMORY, "is no memory of the device"},
-    {PAST_SHARED, "is no memory of the device"},
-    {PAST_DYNAMIC, "is no memory of the device"},
+    {PAST_SHARED, "0 bytes past the end of 1024 bytes of shared memory"},
+    {PAST_DYNAMIC, "bytes past the end of 0 bytes of shared memory"},
     {NO_WAIT, "leaves without waiting for its copies"},
     {UNALIGNED_COPY, "not aligned to its width"},
     {UNALIGNED_LOAD, "aligned"},

@@ -3,7 +3,7 @@
 #define RLHF_TESTS_CUDA_EMU_CRASH_H
 
 #include "../fake_runtime.h"
-#include "fiber.h"
+#include "shared.h"
 
 #include <dlfcn.h>
 #include <signal.h>
@@ -41,7 +41,8 @@ inline void crash_say(int sig, siginfo_t *info, void *context) {
         return;
     }
     char what[256] = "an access that is not aligned to its size";
-    if (sig != SIGILL) emu_describe_address(info->si_addr, what, sizeof what);
+    if (sig != SIGILL && !describe_shared(info->si_addr, what, sizeof what))
+        emu_describe_address(info->si_addr, what, sizeof what);
     fprintf(stderr, "emu: kernel %s, block (%u,%u,%u), thread %u, after line %d: %s\n", kernel_name,
             block_idx.x, block_idx.y, block_idx.z, self->linear, self->line, what);
     crash_line((const void *)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP]);

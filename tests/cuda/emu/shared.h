@@ -74,6 +74,20 @@ EMU_UNSEEN inline bool is_shared(const void *p, unsigned bytes) {
     return false;
 }
 
+// Whether p lies in the unreadable page after a piece of shared memory; the end of a sentence.
+inline bool describe_shared(const void *p, char *text, size_t cap) {
+    const unsigned char *at = (const unsigned char *)p, *end = dyn.map + dyn.bytes;
+    size_t bytes = dyn_bytes;
+    for (unsigned i = 0; i < n_slots && !(at >= end && at < end + PAGE); i++) {
+        bytes = slots[i]->bytes;
+        end = slots[i]->p + (bytes + 15) / 16 * 16;
+    }
+    if (at < end || at >= end + PAGE) return false;
+    snprintf(text, cap, "address %p is %zu bytes past the end of %zu bytes of shared memory", p,
+             (size_t)(at - end), bytes);
+    return true;
+}
+
 } // namespace emu
 
 template <class T> using emu_type = T; // lets an array type stand before its name
