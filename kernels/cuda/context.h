@@ -31,8 +31,9 @@ struct rlhf__cuda_buffer {
     uint64_t bytes;
 };
 
-struct rlhf__cuda_block; // one allocation; memory.cu's
-struct rlhf__cuda_lt;    // cuBLASLt; NULL: own products only
+struct rlhf__cuda_block;        // one allocation; memory.cu's
+struct rlhf__cuda_lt;           // cuBLASLt; lt.cu's
+struct rlhf__cuda_product_spec; // product.h
 
 // A range of device memory.
 struct rlhf__cuda_range {
@@ -58,6 +59,8 @@ struct rlhf__cuda {
     struct rlhf__fault *fault;      // device
     struct rlhf__fault *fault_host; // pinned: its copy
     struct rlhf__cuda_lt *lt;
+    // The library product: sets *taken when it runs the product; NULL: own products only.
+    rlhf_status (*library)(struct rlhf__cuda *, const struct rlhf__cuda_product_spec *, int *taken);
     struct rlhf__cuda_kept kept;
     uint64_t weight_generation; // counts weight_pack and weight_destroy
     char error[512];

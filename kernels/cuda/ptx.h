@@ -18,6 +18,21 @@ static __device__ __forceinline__ void rlhf__mma_bf16(float d[4], const unsigned
 #endif
 }
 
+// sum[M][N] += a[M] b[N], an FMA each.
+template <int M, int N>
+static __device__ __forceinline__ void rlhf__fma_outer(float (&sum)[M][N], const float (&a)[M],
+                                                       const float (&b)[N]) {
+#ifdef __CUDACC__
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int n = 0; n < N; n++)
+            sum[m][n] = fmaf(a[m], b[n], sum[m][n]);
+#else
+    emu_fma_outer<M, N>(&sum[0][0], a, b);
+#endif
+}
+
 // ---- fragments from shared memory ----
 
 // Four 8x8 matrices of 16-bit elements into the fragments of mma: lane l gives the 16-byte row l %

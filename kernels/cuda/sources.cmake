@@ -2,6 +2,13 @@
 set(RLHF_CUDA_SOURCES
   context.cu
   elementwise.cu
+  linear.cu
   memory.cu
-  table.cu)
+  muon.cu
+  product.cu
+  product_bf16.cu
+  product_dot.cu
+  product_f32.cu
+  table.cu
+  weight.cu)
 list(TRANSFORM RLHF_CUDA_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

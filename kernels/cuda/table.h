@@ -14,7 +14,10 @@
 // X(file): every file has one rlhf__cuda_fill_<file>(t)
 #define RLHF__CUDA_FILES(X)                                                                        \
     X(memory)      /* alloc .. sync, less those of elementwise */                                  \
-    X(elementwise) /* copy, zero, convert, act, act_bwd, add */
+    X(elementwise) /* copy, zero, convert, act, act_bwd, add */                                    \
+    X(weight)      /* weight_create, weight_destroy, weight_pack */                                \
+    X(linear)      /* linear, linear_add, linear_dx, linear_dw */                                  \
+    X(muon)        /* muon */
 
 #define RLHF__CUDA_DECLARE(file) void rlhf__cuda_fill_##file(rlhf_compute *t);
 RLHF__CUDA_FILES(RLHF__CUDA_DECLARE)

@@ -107,4 +107,25 @@ inline void emu_ldmatrix_x2(unsigned r[2], const void *row, int trans,
     emu::ldmatrix(r, 2, row, trans != 0, line);
 }
 
+// sum[M][N] += a[M] b[N] with the machine's FMA where it has one: the same bits, sooner.
+namespace emu {
+template <int M, int N>
+__attribute__((target("avx2,fma"), noinline)) inline void fma_outer_fast(float *sum, const float *a,
+                                                                         const float *b) {
+    for (int m = 0; m < M; m++)
+        for (int n = 0; n < N; n++)
+            sum[m * N + n] = __builtin_fmaf(a[m], b[n], sum[m * N + n]);
+}
+} // namespace emu
+template <int M, int N> inline void emu_fma_outer(float *sum, const float *a, const float *b) {
+    static const bool fast = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (fast) {
+        emu::fma_outer_fast<M, N>(sum, a, b);
+        return;
+    }
+    for (int m = 0; m < M; m++)
+        for (int n = 0; n < N; n++)
+            sum[m * N + n] = fmaf(a[m], b[n], sum[m * N + n]);
+}
+
 #endif

@@ -1,0 +1,172 @@
+// linear.cu: the linear layer forward and backward on packed weights.
+#include "product.h"
+#include "table.h"
+#include "weight.h"
+
+static rlhf_status check_pair(struct rlhf__cuda *cu, const char *what, const rlhf_weight *w,
+                              int32_t out_dtype, int32_t accumulate) {
+    if (!w->packed)
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: weight_pack was never called", what);
+    if (out_dtype != RLHF_F32 && out_dtype != RLHF_BF16)
+        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
+                               "%s: result of dtype %d, allowed are f32 and bf16", what, out_dtype);
+    if (accumulate && out_dtype != RLHF_F32)
+        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED, "%s: only an f32 result accumulates", what);
+    return RLHF_OK;
+}
+
+// out[rows, n] = addend + x W + bias.
+static rlhf_status forward(struct rlhf__cuda *cu, rlhf_dev out, int32_t out_dtype,
+                           const float *addend, rlhf_dev x, const rlhf_weight *w, rlhf_dev bias,
+                           uint32_t rows) {
+    const uint64_t n = (uint64_t)w->n;
+    if (!rows) return RLHF_OK;
+    struct rlhf__cuda_product_spec s = {};
+    s.rows = rows;
+    s.cols = (uint32_t)w->n;
+    s.depth = (uint32_t)w->k;
+    s.in_dtype = w->dtype;
+    s.out_dtype = out_dtype;
+    s.left = {rlhf__cuda_mem(x), (uint64_t)w->k, 0};
+    s.right = {w->ptr, (uint64_t)w->k_pad, 0};
+    s.bias = rlhf__cuda_f32(bias);
+    s.addend = addend;
+    s.out = rlhf__cuda_mem(out);
+    s.out_ld = n;
+    s.rows_exact = 1;
+    rlhf__cuda_wrote(cu, s.out, rows * n * rlhf_dtype_size(out_dtype));
+    RLHF_TRY(rlhf__cuda_product(cu, &s));
+    return rlhf__cuda_done(cu);
+}
+
+static rlhf_status linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t accumulate,
+                          rlhf_dev x, const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    RLHF_TRY(check_pair(cu, "linear", w, out_dtype, accumulate));
+    return forward(cu, out, out_dtype, accumulate ? rlhf__cuda_f32(out) : NULL, x, w, bias, rows);
+}
+
+static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
+                              const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    RLHF_TRY(check_pair(cu, "linear_add", w, RLHF_F32, 1));
+    return forward(cu, out, RLHF_F32, rlhf__cuda_f32(add), x, w, bias, rows);
+}
+
+static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
+                             rlhf_dev dy, const rlhf_weight *w, uint32_t rows) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    RLHF_TRY(check_pair(cu, "linear_dx", w, dx_dtype, accumulate));
+    if (!(w->flags & RLHF_WEIGHT_BACKWARD))
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID,
+                               "linear_dx: the weight was made without RLHF_WEIGHT_BACKWARD");
+    if (!rows) return RLHF_OK;
+    struct rlhf__cuda_product_spec s = {};
+    s.rows = rows;
+    s.cols = (uint32_t)w->k;
+    s.depth = (uint32_t)w->n;
+    s.in_dtype = w->dtype;
+    s.out_dtype = dx_dtype;
+    s.left = {rlhf__cuda_mem(dy), (uint64_t)w->n, 0};
+    s.right = {w->ptr, (uint64_t)w->k_pad, 1};
+    s.addend = accumulate ? rlhf__cuda_f32(dx) : NULL;
+    s.out = rlhf__cuda_mem(dx);
+    s.out_ld = (uint64_t)w->k;
+    s.rows_exact = 1;
+    rlhf__cuda_wrote(cu, s.out, rows * s.out_ld * rlhf_dtype_size(dx_dtype));
+    RLHF_TRY(rlhf__cuda_product(cu, &s));
+    return rlhf__cuda_done(cu);
+}
+
+// ---- sums over rows ----
+
+// Column sums of 64 rows each, [chunks, n].
+enum { CHUNK = 64, COLS = 128 };
+template <class T>
+static __global__ void __launch_bounds__(COLS)
+    chunk_sums(float *to, const T *dy, unsigned rows, unsigned n) {
+    const unsigned c = blockIdx.y * COLS + threadIdx.x, first = blockIdx.x * CHUNK;
+    if (c >= n) return;
+    const unsigned end = rows - first < CHUNK ? rows : first + CHUNK;
+    float sum = 0.0f;
+#pragma unroll 8
+    for (unsigned r = first; r < end; r++)
+        sum += rlhf__get(dy, (uint64_t)r * n + c);
+    to[(uint64_t)blockIdx.x * n + c] = sum;
+}
+
+// db += the chunks: eight interleaved chains, added in order.
+enum { LANES = 32, CHAINS = 8 };
+static __global__ void __launch_bounds__(LANES *CHAINS)
+    add_chunks(float *db, const float *sums, unsigned chunks, unsigned n) {
+    SHARED(float[CHAINS][LANES], part);
+    const unsigned lane = threadIdx.x % LANES, chain = threadIdx.x / LANES;
+    const unsigned c = blockIdx.x * LANES + lane;
+    float sum = 0.0f;
+    if (c < n)
+#pragma unroll 8
+        for (unsigned i = chain; i < chunks; i += CHAINS)
+            sum += sums[(uint64_t)i * n + c];
+    part[chain][lane] = sum;
+    __syncthreads();
+    if (chain || c >= n) return;
+    for (unsigned i = 1; i < CHAINS; i++)
+        sum += part[i][lane];
+    db[c] += sum;
+}
+
+static rlhf_status column_sums(struct rlhf__cuda *cu, float *db, rlhf_dev dy, int32_t dtype,
+                               uint32_t rows, uint32_t n) {
+    const unsigned chunks = (rows + CHUNK - 1) / CHUNK;
+    const dim3 grid(chunks, (n + COLS - 1) / COLS);
+    void *p = NULL;
+    RLHF_TRY(
+        rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PARTIAL, (uint64_t)chunks * n * sizeof(float), &p));
+    float *sums = (float *)p;
+    if (grid.y > 65535)
+        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED, "linear_dw: a bias of %u, at most %u", n,
+                               65535 * COLS);
+    if (dtype == RLHF_BF16)
+        RUN(cu, chunk_sums<rlhf__bf16>, grid, dim3(COLS), 0, sums, rlhf__cuda_mem<rlhf__bf16>(dy),
+            rows, n);
+    else
+        RUN(cu, chunk_sums<float>, grid, dim3(COLS), 0, sums, rlhf__cuda_f32(dy), rows, n);
+    RUN(cu, add_chunks, dim3((n + LANES - 1) / LANES), dim3(LANES * CHAINS), 0, db, sums, chunks,
+        n);
+    return RLHF_OK;
+}
+
+static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
+                             const rlhf_weight *w, uint32_t rows) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    if (!rows) return RLHF_OK;
+    const bool out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
+    const uint32_t k = (uint32_t)w->k, n = (uint32_t)w->n;
+    const struct rlhf__cuda_operand in = {rlhf__cuda_mem(x), k, 1},
+                                    out = {rlhf__cuda_mem(dy), n, 1};
+    struct rlhf__cuda_product_spec s = {};
+    s.rows = out_in ? n : k;
+    s.cols = out_in ? k : n;
+    s.depth = rows;
+    s.in_dtype = w->dtype;
+    s.out_dtype = RLHF_F32;
+    s.left = out_in ? out : in;
+    s.right = out_in ? in : out;
+    s.addend = rlhf__cuda_f32(dw);
+    s.out = rlhf__cuda_mem(dw);
+    s.out_ld = s.cols;
+    rlhf__cuda_wrote(cu, s.out, (uint64_t)k * n * sizeof(float));
+    if (db) {
+        rlhf__cuda_wrote(cu, rlhf__cuda_mem(db), n * sizeof(float));
+        RLHF_TRY(column_sums(cu, rlhf__cuda_f32(db), dy, w->dtype, rows, n));
+    }
+    RLHF_TRY(rlhf__cuda_product(cu, &s));
+    return rlhf__cuda_done(cu);
+}
+
+void rlhf__cuda_fill_linear(rlhf_compute *t) {
+    t->linear = linear;
+    t->linear_add = linear_add;
+    t->linear_dx = linear_dx;
+    t->linear_dw = linear_dw;
+}

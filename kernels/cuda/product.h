@@ -1,0 +1,42 @@
+// product.h: the one matrix product behind linear, linear_add, linear_dx, linear_dw, the LM head
+// and Muon.
+//
+// An output is one chain of sums over depth in ascending order, whatever the other rows, their
+// number, the tile or the card: the own kernels give a row the same bits in any company.
+#ifndef RLHF_CUDA_PRODUCT_H
+#define RLHF_CUDA_PRODUCT_H
+
+#include "context.h"
+
+// One operand, [lines, depth]: rows of the left one, columns of the right one are its lines.
+struct rlhf__cuda_operand {
+    const void *ptr;
+    uint64_t ld;    // elements between two lines; across: between two steps of depth
+    int32_t across; // 0: ptr[line * ld + d], as a packed weight lies; 1: ptr[d * ld + line]
+};
+
+// out[r * out_ld + c] = addend[r * out_ld + c] + (sum over d of left[r, d] right[c, d] + bias[c])
+struct rlhf__cuda_product_spec {
+    uint32_t rows, cols, depth;
+    int32_t in_dtype, out_dtype; // f32 or bf16; out is bf16 only without addend
+    struct rlhf__cuda_operand left, right;
+    const float *bias;   // [cols], NULL: none
+    const float *addend; // f32, may be out; NULL: none
+    void *out;
+    uint64_t out_ld;    // at least cols
+    int32_t rows_exact; // the bits of a row may not depend on rows nor on the other rows (0 for
+                        // sums over the rows of a batch, which only repeat themselves)
+};
+
+// Runs it on the stream: a library product where cu->library takes it, else own kernels. The
+// arguments are the caller's to check; outputs are the caller's to announce (rlhf__cuda_wrote).
+// rows, cols or depth 0: nothing is launched for an empty result, an empty sum is 0. [step]
+rlhf_status rlhf__cuda_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s);
+
+// Own kernels only. tile: -1 the backend's choice, else 0 .. RLHF__CUDA_TILES - 1. All tiles give
+// the same bits. [step]
+#define RLHF__CUDA_TILES 3
+rlhf_status rlhf__cuda_product_own(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
+                                   int tile);
+
+#endif

@@ -1,0 +1,97 @@
+// weight.cu: weight matrices in the layout of weight.h. Made from the f32 master once per optimiser
+// step by weight_pack, then used by every product of that step.
+#include "table.h"
+#include "weight.h"
+
+#include <new>
+
+#define DIM_MAX (1 << 24)
+
+enum { TILE = 64, THREADS = 256 };
+
+static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
+                                 rlhf_weight **out) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    if (k < 1 || n < 1 || k > DIM_MAX || n > DIM_MAX)
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID, "a weight of %d x %d: both must be 1 to %d", k,
+                               n, DIM_MAX);
+    if (dtype != RLHF_F32 && dtype != RLHF_BF16)
+        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED, "a weight of dtype %d: f32 or bf16", dtype);
+    if (flags & ~(uint32_t)RLHF_WEIGHT_KNOWN)
+        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
+                               "a weight with flags 0x%x: allowed bits are 0x%x", flags,
+                               (unsigned)RLHF_WEIGHT_KNOWN);
+    rlhf_weight *w = new (std::nothrow) rlhf_weight();
+    if (!w) return rlhf__cuda_fail(cu, RLHF_E_NOMEM, "out of memory for a weight");
+    w->k = k;
+    w->n = n;
+    w->k_pad = (k + 7) / 8 * 8;
+    w->n_pad = (n + TILE - 1) / TILE * TILE;
+    w->dtype = dtype;
+    w->flags = flags;
+    const uint64_t bytes = (uint64_t)w->n_pad * (uint64_t)w->k_pad * rlhf_dtype_size(dtype);
+    const rlhf_status st = rlhf__cuda_mem_alloc(cu, bytes, &w->ptr);
+    if (st < 0) {
+        delete w;
+        return st;
+    }
+    *out = w;
+    return RLHF_OK;
+}
+
+static void weight_destroy(void *ctx, rlhf_weight *w) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    if (!w) return;
+    cu->weight_generation++;
+    rlhf__cuda_mem_free(cu, w->ptr);
+    delete w;
+}
+
+// One tile of 64 outputs x 64 inputs. A source [k, n] turns in shared memory, so both sides are
+// read and written along their lines.
+template <class T>
+static __global__ void __launch_bounds__(THREADS)
+    pack(T *to, const float *from, unsigned k, unsigned n, unsigned k_pad, int out_in) {
+    SHARED(float[TILE][TILE + 1], s); // [output][input]
+    const unsigned tiles = (k_pad + TILE - 1) / TILE;
+    const unsigned k0 = blockIdx.x % tiles * TILE, n0 = blockIdx.x / tiles * TILE;
+#pragma unroll 4
+    for (unsigned i = threadIdx.x; i < TILE * TILE; i += THREADS) {
+        const unsigned high = i / TILE, low = i % TILE;
+        const unsigned o = out_in ? high : low, in = out_in ? low : high;
+        const uint64_t at =
+            out_in ? (uint64_t)(n0 + o) * k + k0 + in : (uint64_t)(k0 + in) * n + n0 + o;
+        s[o][in] = n0 + o < n && k0 + in < k ? from[at] : 0.0f;
+    }
+    __syncthreads();
+#pragma unroll 4
+    for (unsigned i = threadIdx.x; i < TILE * TILE / 2; i += THREADS) {
+        const unsigned o = i / (TILE / 2), in = i % (TILE / 2) * 2;
+        if (k0 + in >= k_pad) continue;
+        T *p = to + (uint64_t)(n0 + o) * k_pad + k0 + in;
+        rlhf__put(p, 0, s[o][in]);
+        rlhf__put(p, 1, s[o][in + 1]);
+    }
+}
+
+static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    const unsigned k = (unsigned)w->k, n = (unsigned)w->n, k_pad = (unsigned)w->k_pad;
+    const int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
+    const dim3 grid((k_pad + TILE - 1) / TILE * ((unsigned)w->n_pad / TILE));
+    const float *from = rlhf__cuda_f32(src_f32);
+    if (w->dtype == RLHF_BF16)
+        RUN(cu, pack<rlhf__bf16>, grid, dim3(THREADS), 0, (rlhf__bf16 *)w->ptr, from, k, n, k_pad,
+            out_in);
+    else
+        RUN(cu, pack<float>, grid, dim3(THREADS), 0, (float *)w->ptr, from, k, n, k_pad, out_in);
+    w->packed = 1;
+    cu->weight_generation++; // logits kept by lm_head are of the old weights
+    return rlhf__cuda_done(cu);
+}
+
+void rlhf__cuda_fill_weight(rlhf_compute *t) {
+    t->weight_create = weight_create;
+    t->weight_destroy = weight_destroy;
+    t->weight_pack = weight_pack;
+}
