@@ -10,7 +10,25 @@
 // X(name, status, sentence with index, value, limit as three %lld in this order)
 #define RLHF__FAULT_MAP(X)                                                                         \
     X(EMBED_ID, RLHF_E_INVALID, "embed: ids[%lld] = %lld, vocabulary %lld")                        \
-    X(EMBED_POS, RLHF_E_INVALID, "embed: pos[%lld] = %lld, positions %lld")
+    X(EMBED_POS, RLHF_E_INVALID, "embed: pos[%lld] = %lld, positions %lld")                        \
+    X(RAGGED_OFFSET, RLHF_E_INVALID, "ragged row %lld ends at token %lld of %lld")                 \
+    X(RAGGED_QUERIES, RLHF_E_INVALID,                                                              \
+      "ragged row %lld has %lld queries, declared are at most %lld")                               \
+    X(RAGGED_KEYS, RLHF_E_INVALID, "ragged row %lld has %lld keys, declared are at most %lld")     \
+    X(RAGGED_BASE, RLHF_E_INVALID, "ragged row %lld has kv_base %lld, must be at least %lld")      \
+    X(RAGGED_PREFIX, RLHF_E_INVALID,                                                               \
+      "ragged row %lld has a prefix of %lld tokens, allowed are 0 to start, %lld")                 \
+    X(RAGGED_PLACE, RLHF_E_INVALID, "ragged row %lld has prefix_base %lld, must be at least %lld") \
+    X(TRAINING_START, RLHF_E_UNSUPPORTED,                                                          \
+      "attention_bwd: row %lld has start %lld, backward needs its prefix_len, %lld")               \
+    X(TRAINING_BASE, RLHF_E_UNSUPPORTED,                                                           \
+      "attention_bwd: row %lld has kv_base %lld, backward needs its offset, %lld")                 \
+    X(TRAINING_PLACE, RLHF_E_UNSUPPORTED,                                                          \
+      "attention_bwd: row %lld has its prefix at token %lld, backward needs the row that it and "  \
+      "its neighbours follow, at %lld")                                                            \
+    X(TRAINING_PREFIX, RLHF_E_UNSUPPORTED,                                                         \
+      "attention_bwd: row %lld has a prefix of %lld tokens, backward needs the whole row that it " \
+      "and its neighbours follow, %lld")
 
 enum rlhf__fault_code {
     RLHF__FAULT_NONE,

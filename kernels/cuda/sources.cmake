@@ -1,5 +1,8 @@
 # What kernels_cuda.so is made of; tests/cuda builds the same files as C++ on the emulation.
 set(RLHF_CUDA_SOURCES
+  attention.cu
+  attention_bf16.cu
+  attention_f32.cu
   context.cu
   elementwise.cu
   linear.cu
@@ -9,6 +12,7 @@ set(RLHF_CUDA_SOURCES
   product_bf16.cu
   product_dot.cu
   product_f32.cu
+  ragged.cu
   table.cu
   weight.cu)
 list(TRANSFORM RLHF_CUDA_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

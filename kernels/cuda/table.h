@@ -13,6 +13,7 @@
 
 // X(file): every file has one rlhf__cuda_fill_<file>(t)
 #define RLHF__CUDA_FILES(X)                                                                        \
+    X(attention)   /* attention */                                                                 \
     X(memory)      /* alloc .. sync, less those of elementwise */                                  \
     X(elementwise) /* copy, zero, convert, act, act_bwd, add */                                    \
     X(weight)      /* weight_create, weight_destroy, weight_pack */                                \

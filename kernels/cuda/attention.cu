@@ -1,0 +1,81 @@
+// attention.cu: attention of the CUDA backend: arguments read and checked, the dtype chosen.
+#include "attention.h"
+
+#include "table.h"
+
+// Elements from the first of n rows to behind the last.
+static uint64_t extent(uint64_t n, int64_t stride, int64_t width) {
+    return n ? (n - 1) * (uint64_t)stride + (uint64_t)width : 0;
+}
+
+// *own = the caller's struct, in bounds.
+static rlhf_status read_geometry(struct rlhf__cuda *cu, const char *op, rlhf_attn *own,
+                                 const rlhf_attn *from) {
+    RLHF_TRY(rlhf__cuda_copy_in(cu, op, own, sizeof *own, from, RLHF_SIZE_TO(rlhf_attn, scale)));
+    RLHF_TRY(rlhf__cuda_check_dtype(cu, op, own->dtype));
+    if (own->heads < 1 || own->heads > 65535)
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: heads is %d, allowed are 1 to 65535", op,
+                               own->heads);
+    if (own->head_dim < 1 || own->head_dim > RLHF__ATTN_HEAD_DIM_MAX)
+        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED, "%s: head_dim is %d, supported are 1 to %d",
+                               op, own->head_dim, RLHF__ATTN_HEAD_DIM_MAX);
+    if (!own->kv_heads) own->kv_heads = own->heads;
+    if (own->kv_heads < 1 || own->heads % own->kv_heads)
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: kv_heads is %d, must divide heads (%d)", op,
+                               own->kv_heads, own->heads);
+    const int64_t width = (int64_t)own->heads * own->head_dim;
+    if (own->q_stride < width || own->out_stride < width ||
+        own->kv_stride < (int64_t)own->kv_heads * own->head_dim)
+        return rlhf__cuda_fail(
+            cu, RLHF_E_INVALID,
+            "%s: %d heads (%d of keys) of %d do not fit strides q %lld, kv %lld, "
+            "out %lld",
+            op, own->heads, own->kv_heads, own->head_dim, (long long)own->q_stride,
+            (long long)own->kv_stride, (long long)own->out_stride);
+    return RLHF_OK;
+}
+
+// What forward and backward pass on alike. wide: 0 when the geometry forbids 16-byte moves.
+static void arguments(struct rlhf__attn_args *a, const rlhf_attn *own) {
+    const int64_t chunk = 16 / (int64_t)rlhf_dtype_size(own->dtype);
+    a->q_stride = own->q_stride;
+    a->kv_stride = own->kv_stride;
+    a->out_stride = own->out_stride;
+    a->heads = own->heads;
+    a->group = own->heads / own->kv_heads;
+    a->head_dim = own->head_dim;
+    a->causal = own->causal;
+    a->wide = !(own->head_dim % chunk || own->q_stride % chunk || own->kv_stride % chunk ||
+                own->out_stride % chunk);
+    a->tiles = 1;
+    a->scale = (float)own->scale;
+    a->scale_log2 = (float)(own->scale * 1.4426950408889634);
+}
+
+static int aligned(const void *p) { return (uintptr_t)p % 16 == 0; }
+
+static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged *ragged,
+                             rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    rlhf_attn own;
+    struct rlhf__attn_args a;
+    RLHF_TRY(read_geometry(cu, "attention", &own, attn));
+    RLHF_TRY(rlhf__cuda_read_ragged(cu, "attention", &a.rows, ragged));
+    arguments(&a, &own);
+    a.q = rlhf__cuda_mem(q);
+    a.k = rlhf__cuda_mem(k);
+    a.v = rlhf__cuda_mem(v);
+    a.out = rlhf__cuda_mem(out);
+    a.lse = rlhf__cuda_f32(lse);
+    a.wide = a.wide && aligned(a.q) && aligned(a.k) && aligned(a.v) && aligned(a.out);
+    if (!a.rows.n) return RLHF_OK;
+    const uint64_t total = a.rows.total, width = (uint64_t)own.heads * (uint64_t)own.head_dim;
+    rlhf__cuda_wrote(cu, a.out,
+                     extent(total, own.out_stride, (int64_t)width) * rlhf_dtype_size(own.dtype));
+    if (a.lse) rlhf__cuda_wrote(cu, a.lse, total * (uint64_t)own.heads * sizeof(float));
+    RLHF_TRY(own.dtype == RLHF_BF16 ? rlhf__cuda_attention_bf16(cu, &a)
+                                    : rlhf__cuda_attention_f32(cu, &a));
+    return rlhf__cuda_done(cu);
+}
+
+void rlhf__cuda_fill_attention(rlhf_compute *t) { t->attention = attention; }

@@ -1,0 +1,187 @@
+// attention_bf16.cu: attention forward in bf16: a warp owns 16 queries, keys come in tiles of 64.
+#include "attention_bf16.h"
+
+enum { KEYS = 64 };
+
+// What a thread holds of its two queries (rows g and g + 8 of the warp's 16): the largest score in
+// units of log2, the sum of exponentials (of the thread's columns until a segment ends, then of
+// all), and its part of the output.
+template <int HD> struct state { float m[2], l[2], o[HD / 8][4]; };
+
+template <int HD> static __device__ __forceinline__ void begin(struct state<HD> &x) {
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+        x.m[h] = -INFINITY, x.l[h] = 0.0f;
+#pragma unroll
+    for (int n = 0; n < HD / 8; n++)
+        x.o[n][0] = x.o[n][1] = x.o[n][2] = x.o[n][3] = 0.0f;
+}
+
+// Scores of a tile of keys from j0 on become probabilities; query h sees keys below seen[h].
+template <int HD>
+static __device__ __forceinline__ void softmax(struct state<HD> &x, float (*s)[4], int j0,
+                                               const int seen[2], float scale) {
+    const int t = (int)threadIdx.x % 4;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float top = x.m[h];
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+            for (int i = 2 * h; i < 2 * h + 2; i++) {
+                s[n][i] = j0 + n * 8 + 2 * t + (i & 1) < seen[h] ? s[n][i] * scale : -INFINITY;
+                top = fmaxf(top, s[n][i]);
+            }
+        top = rlhf__attn_quad_max(top);
+        const float base = top == -INFINITY ? 0.0f : top, fade = rlhf__attn_exp2(x.m[h] - base);
+        x.m[h] = top;
+        x.l[h] *= fade;
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+            for (int i = 2 * h; i < 2 * h + 2; i++)
+                x.l[h] += s[n][i] = rlhf__attn_exp2(s[n][i] - base);
+#pragma unroll
+        for (int n = 0; n < HD / 8; n++)
+            x.o[n][2 * h] *= fade, x.o[n][2 * h + 1] *= fade;
+    }
+}
+
+// The end of a segment: the segments before it, kept in shared memory, come first.
+template <int HD, int THREADS>
+static __device__ __forceinline__ void merge(struct state<HD> &x, const float *kept) {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const float m = kept[h * THREADS], top = fmaxf(m, x.m[h]);
+        const float was = rlhf__attn_exp2(m - top), now = rlhf__attn_exp2(x.m[h] - top);
+        x.m[h] = top;
+        x.l[h] = fmaf(x.l[h], now, kept[(2 + h) * THREADS] * was);
+#pragma unroll
+        for (int n = 0; n < HD / 8; n++)
+#pragma unroll
+            for (int i = 2 * h; i < 2 * h + 2; i++)
+                x.o[n][i] = fmaf(x.o[n][i], now, kept[(4 + n * 4 + i) * THREADS] * was);
+    }
+}
+template <int HD, int THREADS>
+static __device__ __forceinline__ void keep(float *kept, const struct state<HD> &x) {
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+        kept[h * THREADS] = x.m[h], kept[(2 + h) * THREADS] = x.l[h];
+#pragma unroll
+    for (int n = 0; n < HD / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            kept[(4 + n * 4 + i) * THREADS] = x.o[n][i];
+}
+
+// Block: WARPS * 16 queries of one head of one row. Shared memory: two stages of 64 keys and their
+// values; behind them, with more than one segment, what is kept of each thread's state.
+template <int HD, int WARPS>
+static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__attn_args a) {
+    enum { THREADS = WARPS * 32, TILE = KEYS * (HD + 8) };
+    DYN_SHARED(bytes);
+    rlhf__bf16 *stage = (rlhf__bf16 *)bytes;
+    float *kept = (float *)(bytes + 4 * TILE * sizeof(rlhf__bf16)) + threadIdx.x;
+    const int head = (int)blockIdx.y, warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * WARPS * 16;
+    struct rlhf__cuda_row row;
+    if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return; // the block
+    if (first >= row.nq) return;
+
+    const int64_t col = (int64_t)head * a.head_dim, kv_col = (int64_t)(head / a.group) * a.head_dim;
+    const rlhf__bf16 *k = (const rlhf__bf16 *)a.k + kv_col, *v = (const rlhf__bf16 *)a.v + kv_col;
+    const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, row.t0};
+    rlhf__attn_load<HD, WARPS * 16, THREADS>(stage + 2 * TILE, (const rlhf__bf16 *)a.q + col,
+                                             a.q_stride, queries, first, row.nq, a.head_dim,
+                                             a.wide);
+    rlhf__cp_async_commit();
+    rlhf__attn_load<HD, KEYS, THREADS>(stage, k, a.kv_stride, row, 0, row.nk, a.head_dim, a.wide);
+    rlhf__attn_load<HD, KEYS, THREADS>(stage + TILE, v, a.kv_stride, row, 0, row.nk, a.head_dim,
+                                       a.wide);
+    rlhf__cp_async_commit();
+    rlhf__cp_async_wait<1>();
+    __syncthreads();
+    unsigned qf[HD / 16][4];
+    rlhf__attn_left<HD>(qf, stage + 2 * TILE + warp * 16 * (HD + 8));
+
+    const int own = first + warp * 16,
+              last = rlhf__attn_min(own + 16, row.nq); // the warp's queries
+    const int block_last = rlhf__attn_min(first + WARPS * 16, row.nq);
+    const int keys = a.causal ? row.start + block_last : row.nk; // that the block sees
+    const int warp_keys = own >= row.nq ? 0 : a.causal ? row.start + last : row.nk;
+    int seen[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int r = own + lane / 4 + 8 * h;
+        seen[h] = r >= row.nq ? 0 : a.causal ? row.start + r + 1 : row.nk;
+    }
+    struct state<HD> x;
+    begin(x);
+    for (int j0 = 0; j0 < keys; j0 += KEYS) {
+        rlhf__bf16 *ks = stage + (j0 / KEYS & 1) * 2 * TILE, *vs = ks + TILE;
+        rlhf__cp_async_wait<0>();
+        __syncthreads(); // the tile is there, and the other stage is done with
+        if (j0 + KEYS < keys) {
+            rlhf__bf16 *next = stage + (~(j0 / KEYS) & 1) * 2 * TILE;
+            rlhf__attn_load<HD, KEYS, THREADS>(next, k, a.kv_stride, row, j0 + KEYS, row.nk,
+                                               a.head_dim, a.wide);
+            rlhf__attn_load<HD, KEYS, THREADS>(next + TILE, v, a.kv_stride, row, j0 + KEYS, row.nk,
+                                               a.head_dim, a.wide);
+            rlhf__cp_async_commit();
+        }
+        if (j0 >= warp_keys) continue; // the whole warp
+        float s[KEYS / 8][4];
+        rlhf__attn_by_rows<HD, KEYS>(s, qf, ks);
+        softmax(x, s, j0, seen, a.scale_log2);
+        rlhf__attn_by_cols<HD, KEYS>(x.o, s, vs);
+        const int end = j0 + KEYS, done = end >= warp_keys;
+        if (!done && end % RLHF__ATTN_SEGMENT) continue;
+        x.l[0] = rlhf__attn_quad_sum(x.l[0]);
+        x.l[1] = rlhf__attn_quad_sum(x.l[1]);
+        if (j0 >= RLHF__ATTN_SEGMENT) merge<HD, THREADS>(x, kept);
+        if (done) continue;
+        keep<HD, THREADS>(kept, x);
+        begin(x);
+    }
+    __syncthreads(); // all stages are done with: the output goes through them
+    rlhf__bf16 *mine = stage + warp * 16 * (HD + 8);
+    rlhf__attn_put<HD>(mine, x.o, 1.0f / x.l[0], 1.0f / x.l[1]);
+    __syncwarp();
+    rlhf__attn_store<HD>((rlhf__bf16 *)a.out + (row.t0 + own) * a.out_stride + col, a.out_stride,
+                         mine, row.nq - own, a.head_dim, a.wide);
+    if (!a.lse || lane % 4) return;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int r = own + lane / 4 + 8 * h;
+        if (r < row.nq)
+            a.lse[(int64_t)(row.t0 + r) * a.heads + head] =
+                fmaf(x.m[h], 0.693147181f, rlhf__logf(x.l[h]));
+    }
+}
+
+template <int HD, int WARPS>
+static rlhf_status launch(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
+    const unsigned queries = WARPS * 16, n = (a->rows.max_q + queries - 1) / queries;
+    size_t bytes = 4 * KEYS * (HD + 8) * sizeof(rlhf__bf16);
+    if (a->rows.max_k > RLHF__ATTN_SEGMENT) bytes += WARPS * 32 * (4 + HD / 2) * sizeof(float);
+    RLHF_TRY(rlhf__cuda_check(cu, "attend_bf16", ALLOW_SHARED((attend_bf16<HD, WARPS>), bytes)));
+    a->tiles = n ? (int32_t)n : 1;
+    RUN(cu, (attend_bf16<HD, WARPS>), dim3((unsigned)a->tiles * a->rows.n, (unsigned)a->heads),
+        dim3(WARPS * 32), bytes, *a);
+    return RLHF_OK;
+}
+
+template <int HD> static rlhf_status run(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
+    return a->rows.max_q <= 16 ? launch<HD, 1>(cu, a) : launch<HD, 4>(cu, a);
+}
+
+rlhf_status rlhf__cuda_attention_bf16(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
+    const int32_t d = a->head_dim;
+    return d <= 16   ? run<16>(cu, a)
+           : d <= 32 ? run<32>(cu, a)
+           : d <= 64 ? run<64>(cu, a)
+           : d <= 80 ? run<80>(cu, a)
+           : d <= 96 ? run<96>(cu, a)
+                     : run<128>(cu, a);
+}

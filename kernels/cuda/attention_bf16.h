@@ -1,0 +1,118 @@
+// attention_bf16.h: tiles in shared memory for the bf16 attention kernels, and products of a warp's
+// 16 rows with them. Rows of a tile are HD + 8 elements apart, so that ldmatrix meets no bank
+// twice.
+#ifndef RLHF_CUDA_ATTENTION_BF16_H
+#define RLHF_CUDA_ATTENTION_BF16_H
+
+#include "attention.h"
+#include "ptx.h"
+
+static __device__ __forceinline__ unsigned rlhf__attn_pack(float lo, float hi) {
+    return (unsigned)rlhf__to_bf16(lo) | (unsigned)rlhf__to_bf16(hi) << 16;
+}
+
+// Begins to copy keys (or, of a row without keys, queries) first .. first+ROWS-1 into `to`; zeroes
+// from `end` on and columns from head_dim on. x points at the head's first column.
+template <int HD, int ROWS, int THREADS>
+static __device__ __forceinline__ void
+rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struct rlhf__cuda_row &r,
+                int first, int end, int head_dim, int wide) {
+    enum { CHUNKS = HD / 8 };
+#pragma unroll
+    for (int i = (int)threadIdx.x; i < ROWS * CHUNKS; i += THREADS) {
+        const int j = first + i / CHUNKS, col = i % CHUNKS * 8;
+        const int n = j < end && col < head_dim ? head_dim - col : 0; // elements that are there
+        const rlhf__bf16 *from = n ? x + rlhf__cuda_key(r, j) * stride + col : x;
+        rlhf__bf16 *at = to + i / CHUNKS * (HD + 8) + col;
+        if (wide)
+            rlhf__cp_async16(at, from, n ? 16u : 0u);
+        else
+            for (int e = 0; e < 8; e++)
+                at[e] = e < n ? from[e] : (rlhf__bf16)0;
+    }
+}
+
+// The warp's 16 rows of `tile` from row `row` on go to tokens of x, those below `rows` of them.
+template <int HD>
+static __device__ __forceinline__ void rlhf__attn_store(rlhf__bf16 *x, int64_t stride,
+                                                        const rlhf__bf16 *tile, int rows,
+                                                        int head_dim, int wide) {
+    enum { CHUNKS = HD / 8 };
+#pragma unroll
+    for (int i = (int)threadIdx.x % 32; i < 16 * CHUNKS; i += 32) {
+        const int r = i / CHUNKS, col = i % CHUNKS * 8;
+        const rlhf__bf16 *from = tile + r * (HD + 8) + col;
+        if (r >= rows || col >= head_dim) continue;
+        if (wide)
+            *(uint4 *)(x + r * stride + col) = *(const uint4 *)from;
+        else
+            for (int e = 0; e < 8 && col + e < head_dim; e++)
+                x[r * stride + col + e] = from[e];
+    }
+}
+
+// Accumulators d[16 x HD], times scale, into 16 rows of a tile. -0 becomes +0.
+template <int HD>
+static __device__ __forceinline__ void rlhf__attn_put(rlhf__bf16 *tile, const float (*d)[4],
+                                                      float lo, float hi) {
+    const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+    for (int n = 0; n < HD / 8; n++) {
+        unsigned *at = (unsigned *)(tile + g * (HD + 8) + n * 8 + 2 * t);
+        at[0] = rlhf__attn_pack(fmaf(d[n][0], lo, 0.0f), fmaf(d[n][1], lo, 0.0f));
+        at[4 * (HD + 8)] = rlhf__attn_pack(fmaf(d[n][2], hi, 0.0f), fmaf(d[n][3], hi, 0.0f));
+    }
+}
+
+// a[HD / 16]: 16 rows of a tile as the left side of products.
+template <int HD>
+static __device__ __forceinline__ void rlhf__attn_left(unsigned (*a)[4], const rlhf__bf16 *tile) {
+    const int lane = (int)threadIdx.x % 32;
+    const rlhf__bf16 *at = tile + lane % 16 * (HD + 8) + lane / 16 * 8;
+#pragma unroll
+    for (int k = 0; k < HD / 16; k++)
+        rlhf__ldmatrix_x4(a[k], at + k * 16);
+}
+
+// s[16 x COLS] = the left side times the transpose of COLS rows of a tile.
+template <int HD, int COLS>
+static __device__ __forceinline__ void rlhf__attn_by_rows(float (*s)[4], const unsigned (*a)[4],
+                                                          const rlhf__bf16 *tile) {
+    const int lane = (int)threadIdx.x % 32;
+    const rlhf__bf16 *at = tile + (lane / 16 * 8 + lane % 8) * (HD + 8) + lane / 8 % 2 * 8;
+#pragma unroll
+    for (int n = 0; n < COLS / 8; n++)
+        s[n][0] = s[n][1] = s[n][2] = s[n][3] = 0.0f;
+#pragma unroll
+    for (int k = 0; k < HD / 16; k++)
+#pragma unroll
+        for (int n = 0; n < COLS / 16; n++) {
+            unsigned b[4];
+            rlhf__ldmatrix_x4(b, at + n * 16 * (HD + 8) + k * 16);
+            rlhf__mma_bf16(s[2 * n], a[k], b);
+            rlhf__mma_bf16(s[2 * n + 1], a[k], b + 2);
+        }
+}
+
+// d[16 x HD] += s[16 x COLS], rounded to bf16, times COLS rows of a tile.
+template <int HD, int COLS>
+static __device__ __forceinline__ void rlhf__attn_by_cols(float (*d)[4], const float (*s)[4],
+                                                          const rlhf__bf16 *tile) {
+    const int lane = (int)threadIdx.x % 32;
+    const rlhf__bf16 *at = tile + lane % 16 * (HD + 8) + lane / 16 * 8;
+#pragma unroll
+    for (int k = 0; k < COLS / 16; k++) {
+        const float *x = s[2 * k], *y = s[2 * k + 1];
+        const unsigned a[4] = {rlhf__attn_pack(x[0], x[1]), rlhf__attn_pack(x[2], x[3]),
+                               rlhf__attn_pack(y[0], y[1]), rlhf__attn_pack(y[2], y[3])};
+#pragma unroll
+        for (int n = 0; n < HD / 16; n++) {
+            unsigned b[4];
+            rlhf__ldmatrix_x4_trans(b, at + k * 16 * (HD + 8) + n * 16);
+            rlhf__mma_bf16(d[2 * n], a, b);
+            rlhf__mma_bf16(d[2 * n + 1], a, b + 2);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,97 @@
+// ragged.h: the ragged rows of an attention call, as its kernels see and check them.
+//
+// What it is not: it moves no keys. Whether keys lie inside their buffer is not known here.
+#ifndef RLHF_CUDA_RAGGED_H
+#define RLHF_CUDA_RAGGED_H
+
+#include "context.h"
+
+// A kernel's argument: the arrays of an rlhf_ragged (device memory) and where faults go.
+struct rlhf__cuda_rows {
+    const int32_t *offset, *start, *kv_base, *prefix_base, *prefix_len;
+    uint32_t n, total, max_q, max_k;
+    struct rlhf__fault *fault;
+};
+
+// One row: queries t0 .. t0+nq-1, the first at position start; of nk keys np from token p0 on, the
+// others from token k0 on.
+struct rlhf__cuda_row {
+    int32_t t0, nq, start, nk, np, p0, k0;
+};
+
+// *rows = the caller's struct. RLHF_E_INVALID when only one of the two prefix arrays is there. What
+// the arrays hold is checked by the kernels. [step]
+rlhf_status rlhf__cuda_read_ragged(struct rlhf__cuda *cu, const char *op,
+                                   struct rlhf__cuda_rows *rows, const rlhf_ragged *from);
+
+// Token of k and v that key j of the row is.
+static __device__ __forceinline__ int64_t rlhf__cuda_key(const struct rlhf__cuda_row &r,
+                                                         int32_t j) {
+    return j < r.np ? (int64_t)r.p0 + j : (int64_t)r.k0 + (j - r.np);
+}
+
+// Row i as its arrays have it, unchecked.
+static __device__ __forceinline__ struct rlhf__cuda_row
+rlhf__cuda_row_at(const struct rlhf__cuda_rows &r, uint32_t i) {
+    struct rlhf__cuda_row row;
+    row.t0 = r.offset[i];
+    row.nq = (int32_t)((uint32_t)r.offset[i + 1] - (uint32_t)row.t0);
+    row.start = r.start[i];
+    row.nk = (int32_t)((uint32_t)row.start + (uint32_t)row.nq);
+    row.k0 = r.kv_base[i];
+    row.np = r.prefix_len ? r.prefix_len[i] : 0;
+    row.p0 = r.prefix_len ? r.prefix_base[i] : 0;
+    return row;
+}
+
+// *row = row i. Returns 0, having raised a fault, when its numbers contradict each other, total,
+// max_q or max_k; the caller then does nothing for the row. Every thread that asks gets the same.
+static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cuda_rows &r,
+                                                           uint32_t i, struct rlhf__cuda_row *row) {
+    *row = rlhf__cuda_row_at(r, i);
+    const int64_t q = (int64_t)r.offset[i + 1] - row->t0, k = (int64_t)row->start + q;
+    int code = RLHF__FAULT_NONE;
+    int64_t value = 0, limit = 0;
+    if (row->t0 < 0 || q < 0 || row->t0 + q > r.total)
+        code = RLHF__FAULT_RAGGED_OFFSET, value = row->t0 + q, limit = r.total;
+    else if (q > r.max_q)
+        code = RLHF__FAULT_RAGGED_QUERIES, value = q, limit = r.max_q;
+    else if (row->start < 0 || k > r.max_k)
+        code = RLHF__FAULT_RAGGED_KEYS, value = k, limit = r.max_k;
+    else if (row->k0 < 0)
+        code = RLHF__FAULT_RAGGED_BASE, value = row->k0;
+    else if (row->np < 0 || row->np > row->start)
+        code = RLHF__FAULT_RAGGED_PREFIX, value = row->np, limit = row->start;
+    else if (row->p0 < 0)
+        code = RLHF__FAULT_RAGGED_PLACE, value = row->p0;
+    if (code) rlhf__fault_raise(r.fault, code, i, value, limit);
+    return !code;
+}
+
+// The same for the training layout (attention_bwd in rlhf/compute.h). That a prefix is the row
+// that its neighbours share follows from each row's being that of the row before it.
+static __device__ __forceinline__ int rlhf__cuda_row_check_training(const struct rlhf__cuda_rows &r,
+                                                                    uint32_t i,
+                                                                    struct rlhf__cuda_row *row) {
+    if (!rlhf__cuda_row_check(r, i, row)) return 0;
+    int code = RLHF__FAULT_NONE;
+    int64_t value = 0, limit = 0;
+    if (row->start != row->np)
+        code = RLHF__FAULT_TRAINING_START, value = row->start, limit = row->np;
+    else if (row->k0 != row->t0)
+        code = RLHF__FAULT_TRAINING_BASE, value = row->k0, limit = row->t0;
+    else if (row->np) {
+        struct rlhf__cuda_row before = {0, 0, 0, 0, 0, 0, 0};
+        if (i) before = rlhf__cuda_row_at(r, i - 1);
+        const int32_t p0 = before.np ? before.p0 : before.t0;
+        const int32_t np = before.np ? before.np : before.nq;
+        if (row->p0 != p0 || (int64_t)row->p0 + row->np > row->t0)
+            code = RLHF__FAULT_TRAINING_PLACE, value = row->p0, limit = p0;
+        else if (row->np != np)
+            code = RLHF__FAULT_TRAINING_PREFIX, value = row->np, limit = np;
+    }
+    if (code) rlhf__fault_raise(r.fault, code, i, value, limit);
+    return !code;
+}
+
+#endif
