@@ -1,0 +1,54 @@
+// fake_lt.h: a libcublasLt that needs no GPU. It checks every argument against the documented rules
+// of the library and sums in f32, k ascending, as queued work of the fake runtime.
+//
+// Environment, read by cublasLtGetVersion and cublasLtCreate: FAKE_LT =
+//   (unset)   every algorithm that keeps k in one piece is row exact
+//   hostile   none is: how k is summed depends on the number of columns; nothing for odd alignments
+//   splitk    algorithms that split k come first although they were not asked for
+//   none      no algorithm is ever offered
+//   old       version 11.6.0
+//   nodriver  cublasLtCreate fails as on a machine without a GPU
+// A broken rule ends the process with a sentence; with FAKE_LT_ANSWER set the status comes back as
+// from the library.
+#ifndef RLHF_TESTS_CUDA_FAKE_LT_H
+#define RLHF_TESTS_CUDA_FAKE_LT_H
+
+#include "lt_api.h"
+
+// What NVIDIA's headers have beyond lt_api.h and the fake knows.
+enum { FAKE_LT_TILE_64 = 15, FAKE_LT_TILE_128 = 20, FAKE_LT_COMPUTE_TYPE_REDUCTION = 2 };
+
+enum fake_lt_sum {
+    FAKE_LT_CHAIN,  // k in one piece, ascending
+    FAKE_LT_SPLIT,  // in four pieces, summed at the end
+    FAKE_LT_TF32,   // f32 inputs cut to TF32
+    FAKE_LT_BY_COLS // pieces of k by the number of columns: not row exact
+};
+
+struct fake_lt_matrix {
+    const void *p;
+    int64_t ld;
+    int bf16, trans;
+};
+
+// D [m, n] = alpha op(A) op(B) + beta C + bias.
+struct fake_lt_work {
+    int64_t m, n, k;
+    struct fake_lt_matrix a, b;
+    const void *c;
+    void *d;
+    int64_t ldc, ldd;
+    int d_bf16;
+    const void *bias; // D's type, or NULL
+    float alpha, beta;
+    enum fake_lt_sum sum;
+};
+
+void fake_lt_compute(const struct fake_lt_work *w);
+
+// Exported beside the library's own functions.
+#define FAKE_LT_EXTRAS(X)                                                                          \
+    X(fake_lt_products, uint64_t, (void)) /* products that were made since the start */            \
+    X(fake_lt_why, const char *, (void))  /* the last broken rule, or "" */
+
+#endif
