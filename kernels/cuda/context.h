@@ -110,6 +110,9 @@ rlhf_status rlhf__cuda_mem_alloc(struct rlhf__cuda *cu, uint64_t bytes, void **o
 void rlhf__cuda_mem_free(struct rlhf__cuda *cu, void *ptr); // NULL allowed
 void rlhf__cuda_mem_free_all(struct rlhf__cuda *cu);        // for destroy
 
+// Bytes from p to the end of its allocation; 0 when p is in none. [step]
+uint64_t rlhf__cuda_extent(const struct rlhf__cuda *cu, const void *p);
+
 // Workspace `which` with at least `bytes` bytes, 256-byte aligned, contents undefined. [step]
 rlhf_status rlhf__cuda_workspace(struct rlhf__cuda *cu, enum rlhf__cuda_ws which, uint64_t bytes,
                                  void **out);

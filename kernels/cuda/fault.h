@@ -28,7 +28,15 @@
       "its neighbours follow, at %lld")                                                            \
     X(TRAINING_PREFIX, RLHF_E_UNSUPPORTED,                                                         \
       "attention_bwd: row %lld has a prefix of %lld tokens, backward needs the whole row that it " \
-      "and its neighbours follow, %lld")
+      "and its neighbours follow, %lld")                                                           \
+    X(EMBED_BWD_ID, RLHF_E_INVALID, "embed_bwd: ids[%lld] = %lld, vocabulary %lld")                \
+    X(EMBED_BWD_POS, RLHF_E_INVALID, "embed_bwd: pos[%lld] = %lld, positions %lld")                \
+    X(GATHER_ROW, RLHF_E_INVALID, "gather: idx[%lld] = %lld, x has room for %lld rows")            \
+    X(SCATTER_ROW, RLHF_E_INVALID, "scatter_add: idx[%lld] = %lld, dx has room for %lld rows")     \
+    X(POOL_ROW, RLHF_E_INVALID, "pool: row %lld has no tokens (offsets %lld, %lld)")               \
+    X(POOL_END, RLHF_E_INVALID, "pool: row %lld ends at token %lld, x has room for %lld")          \
+    X(POOL_BWD_ROW, RLHF_E_INVALID, "pool_bwd: row %lld has no tokens (offsets %lld, %lld)")       \
+    X(POOL_BWD_END, RLHF_E_INVALID, "pool_bwd: row %lld ends at token %lld, dx has room for %lld")
 
 enum rlhf__fault_code {
     RLHF__FAULT_NONE,

@@ -63,6 +63,14 @@ void rlhf__cuda_mem_free_all(struct rlhf__cuda *cu) {
         rlhf__cuda_mem_free(cu, cu->blocks->ptr);
 }
 
+uint64_t rlhf__cuda_extent(const struct rlhf__cuda *cu, const void *p) {
+    for (const rlhf__cuda_block *b = cu->blocks; b; b = b->next) {
+        const uint64_t at = (uint64_t)((uintptr_t)p - (uintptr_t)b->ptr);
+        if (at < b->bytes) return b->bytes - at;
+    }
+    return 0;
+}
+
 rlhf_status rlhf__cuda_workspace(struct rlhf__cuda *cu, enum rlhf__cuda_ws which, uint64_t bytes,
                                  void **out) {
     struct rlhf__cuda_buffer *w = &cu->ws[which];

@@ -15,10 +15,15 @@
 #define RLHF__CUDA_FILES(X)                                                                        \
     X(attention)   /* attention */                                                                 \
     X(memory)      /* alloc .. sync, less those of elementwise */                                  \
-    X(elementwise) /* copy, zero, convert, act, act_bwd, add */                                    \
+    X(elementwise) /* copy, zero, convert, add */                                                  \
     X(weight)      /* weight_create, weight_destroy, weight_pack */                                \
     X(linear)      /* linear, linear_add, linear_dx, linear_dw */                                  \
-    X(muon)        /* muon */
+    X(muon)        /* muon */                                                                      \
+    X(act)         /* act, act_bwd */                                                              \
+    X(embed)       /* embed, embed_bwd */                                                          \
+    X(norm)        /* norm, norm_bwd */                                                            \
+    X(pool)        /* pool, pool_bwd */                                                            \
+    X(rows)        /* gather, scatter_add */
 
 #define RLHF__CUDA_DECLARE(file) void rlhf__cuda_fill_##file(rlhf_compute *t);
 RLHF__CUDA_FILES(RLHF__CUDA_DECLARE)

@@ -54,8 +54,8 @@ float our_density(float x) {
 
 // The edges: 0, where a case of the function ends, where its result leaves the range of f32.
 const function functions[] = {
-    {"exp", rlhf__expf, std::exp, 1.0, {88.722839f, 89.0f, -87.336545f, -103.97208f, -104.0f}},
-    {"exp2", rlhf__exp2f, std::exp2, 1.0, {128.0f, -126.0f, -149.0f, -150.0f, 0.5f}},
+    {"exp", rlhf__expf, std::exp, 1.1, {88.722839f, 89.0f, -87.336545f, -103.97208f, -104.0f}},
+    {"exp2", rlhf__exp2f, std::exp2, 1.1, {128.0f, -126.0f, -149.0f, -150.0f, 0.5f}},
     {"log", rlhf__logf, std::log, 1.0, {1.0f, 0.66666667f, 1.3333333f, 0x1p-126f, 0x1p-149f}},
     {"tanh", rlhf__tanhf, std::tanh, 1.5, {0.6f, -0.6f, 9.01f, -9.01f}},
     {"erf", rlhf__erff, std::erf, 1.6, {0.92f, -0.92f, 3.92f, 11.0f, 15.0f}},
