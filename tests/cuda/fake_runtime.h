@@ -1,49 +1,72 @@
 // fake_runtime.h: the part of CUDA's runtime that the backend uses, declared as NVIDIA's header
-// does.
+// does, for a machine without a GPU; and what the emulation and tests say to it.
+//
+// Work is queued and runs when something waits for it, so what forgets to wait sees old data.
+// Device memory is out of reach of the host, every allocation ends at an unreadable page and is NaN
+// until written; addresses are never used again.
 #ifndef RLHF_TESTS_CUDA_FAKE_RUNTIME_H
 #define RLHF_TESTS_CUDA_FAKE_RUNTIME_H
+
+#include "fake_list.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum cudaError {
-    cudaSuccess = 0,
-    cudaErrorInvalidValue = 1,
-    cudaErrorMemoryAllocation = 2,
-    cudaErrorInvalidConfiguration = 9,
-    cudaErrorInvalidDevice = 101
-};
+#define FAKE_ENUM(name, value) name = value,
+enum cudaError { FAKE_ERRORS(FAKE_ENUM) };
 typedef enum cudaError cudaError_t;
-enum cudaMemcpyKind {
-    cudaMemcpyHostToHost = 0,
-    cudaMemcpyHostToDevice = 1,
-    cudaMemcpyDeviceToHost = 2,
-    cudaMemcpyDeviceToDevice = 3
-};
+enum cudaMemcpyKind { FAKE_MEMCPY_KINDS(FAKE_ENUM) };
+enum cudaStreamCaptureMode { FAKE_CAPTURE_MODES(FAKE_ENUM) };
+enum cudaStreamCaptureStatus { FAKE_CAPTURE_STATES(FAKE_ENUM) };
+enum cudaDeviceAttr { FAKE_ATTRIBUTES(FAKE_ENUM) };
+enum cudaMemPoolAttr { FAKE_POOL_ATTRIBUTES(FAKE_ENUM) };
+enum { FAKE_FLAGS(FAKE_ENUM) };
+#undef FAKE_ENUM
+
 typedef struct CUstream_st *cudaStream_t;
-#define cudaStreamNonBlocking 1u
+typedef struct CUevent_st *cudaEvent_t;
+typedef struct CUgraph_st *cudaGraph_t;
+typedef struct CUgraphExec_st *cudaGraphExec_t;
+typedef struct CUmemPoolHandle_st *cudaMemPool_t;
+
+struct cudaDeviceProp {
+    char name[256];
+#define FAKE_MEMBER(type, name) type name;
+    FAKE_PROPERTIES(FAKE_MEMBER)
+#undef FAKE_MEMBER
+};
 
 extern "C" {
-cudaError_t cudaSetDevice(int);
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *, unsigned);
-cudaError_t cudaStreamDestroy(cudaStream_t);
-cudaError_t cudaStreamSynchronize(cudaStream_t);
-cudaError_t cudaMalloc(void **, size_t);
-cudaError_t cudaFree(void *);
-cudaError_t cudaMallocHost(void **, size_t);
-cudaError_t cudaFreeHost(void *);
-cudaError_t cudaMemcpyAsync(void *, const void *, size_t, cudaMemcpyKind, cudaStream_t);
-cudaError_t cudaMemsetAsync(void *, int, size_t, cudaStream_t);
-cudaError_t cudaGetLastError(void);
-cudaError_t cudaMemGetInfo(size_t *, size_t *);
-const char *cudaGetErrorString(cudaError_t);
+#define FAKE_DECLARE(type, name, parameters) type name parameters;
+FAKE_FUNCTIONS(FAKE_DECLARE)
+#undef FAKE_DECLARE
 
-// Of the emulation. A launch is queued: run(arg) makes it happen, drop(arg) frees it.
+// ---- to the emulation ----
+
+// A launch: run(arg) makes it happen, maybe more than once (graphs), drop(arg) frees it.
 cudaError_t emu_enqueue(void (*run)(void *), void *arg, void (*drop)(void *), cudaStream_t);
 // Lets a kernel take `bytes` of dynamic shared memory; how much it may take (48 KiB unless said).
 cudaError_t emu_allow_shared(const void *kernel, uint64_t bytes);
 unsigned emu_allowed_shared(const void *kernel);
 // What an address is to the device, as the end of a sentence.
 void emu_describe_address(const void *p, char *text, size_t cap);
+
+// ---- to tests ----
+
+// What the machine is and what fails on it: words key=value with commas between; what is not named
+// is as on a machine where all is well. The environment variable RLHF_FAKE_CUDA says the same of a
+// process's begin. A list with a / is one value a device, the last for all further ones. N counts
+// the calls from here on, from 1; bytes take K, M or G.
+//   driver=13000     version of the driver; 0: there is none
+//   devices=1        how many
+//   name=TEXT        sm=90[/75]    memory=8G[/1G]
+//   fail=CALL:CODE@N the N-th call of CALL (a function's name, "launch", or "any") gives error
+//                    CODE; codes after which CUDA's context is lost stay for all later calls
+// False for what it does not understand.
+bool rlhf__fake_cuda(const char *settings);
+// Calls of any kind since then; what is allocated on the device; work that nobody has waited for.
+uint64_t rlhf__fake_cuda_calls(void);
+uint64_t rlhf__fake_cuda_bytes(void);
+uint64_t rlhf__fake_cuda_pending(void);
 }
 #endif

@@ -395,6 +395,7 @@ void launch_limits(void **) {
     assert_int_equal(LAUNCH(nothing, dim3(2147483648u), dim3(32), 0, NULL, 0), shape);
     assert_int_equal(LAUNCH(nothing, dim3(1), dim3(32), 48 * 1024 + 1, NULL, 0), memory);
     assert_int_equal(ALLOW_SHARED(nothing, 227 * 1024 + 1), memory);
+    assert_int_equal(cudaGetLastError(), memory);
     assert_int_equal(ALLOW_SHARED(nothing, 227 * 1024), cudaSuccess);
     assert_int_equal(LAUNCH(nothing, dim3(1), dim3(32), 227 * 1024, NULL, 0), cudaSuccess);
     assert_int_equal(LAUNCH(nothing, dim3(1), dim3(32), 227 * 1024 + 1, NULL, 0), memory);

@@ -1,0 +1,73 @@
+// fake_state.h: what the files of the fake runtime know of each other.
+#ifndef RLHF_TESTS_CUDA_FAKE_STATE_H
+#define RLHF_TESTS_CUDA_FAKE_STATE_H
+
+#include "fake_runtime.h"
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+typedef std::function<void()> fake_work; // may run again: a graph's
+
+struct CUstream_st {
+    std::deque<fake_work> queue;
+    uint64_t begun = 0, done = 0;
+    CUgraph_st *graph = NULL; // being captured into
+    bool broken = false;      // the capture
+};
+struct CUevent_st {
+    CUstream_st *stream = NULL; // NULL: never recorded, which counts as done
+    uint64_t at = 0;
+};
+struct CUgraph_st {
+    std::vector<fake_work> nodes;
+};
+struct CUgraphExec_st {
+    std::shared_ptr<std::vector<fake_work>> nodes;
+};
+
+namespace fake {
+
+struct device {
+    std::string name;
+    int sm = 90;
+    uint64_t memory = 0;
+};
+
+// ---- device.cpp: settings and errors ----
+device device_of(int index);
+int current();
+// The begin of every function: the error it gives without doing anything.
+cudaError_t enter(const char *call);
+// Keeps e for cudaGetLastError, and returns it.
+cudaError_t failed(cudaError_t e);
+cudaError_t take_last_error();
+unsigned shared_limit(); // of a block, with the attribute
+
+// ---- memory.cpp ----
+void memory_open(); // to the OS thread, while work runs
+void memory_shut();
+bool is_device(const void *p, size_t n);
+bool is_pinned(const void *p, size_t n);
+
+// ---- stream.cpp ----
+CUstream_st *stream_of(cudaStream_t s); // NULL: the default stream
+// Queues, or captures.
+cudaError_t submit(cudaStream_t s, fake_work work);
+void run_all();
+// An error when some stream is being captured, which then breaks: of calls that may not happen.
+cudaError_t refuse_while_capturing();
+cudaError_t refuse_while_capturing(CUstream_st *s);
+
+} // namespace fake
+
+#define FAKE_ENTER()                                                                               \
+    do {                                                                                           \
+        const cudaError_t no_ = fake::enter(__func__);                                             \
+        if (no_ != cudaSuccess) return no_;                                                        \
+    } while (0)
+
+#endif
