@@ -25,7 +25,7 @@ double rlhf__schedule_factor(const struct rlhf__optim_config *c, int64_t phase, 
     }
 }
 
-// ---- steps ----
+// ---- life ----
 
 // Muon is for hidden matrices; embeddings, heads, vectors and gains stay with AdamW.
 static int wants_muon(const struct rlhf__optim_config *c, const rlhf_param *p) {
@@ -48,6 +48,31 @@ static rlhf_status item_init(struct rlhf__optim *o, struct rlhf__optim_item *it,
     }
     rlhf_status st = t->alloc(t->ctx, (uint64_t)it->n * 4, &it->m);
     if (st == RLHF_OK && !it->muon) st = t->alloc(t->ctx, (uint64_t)it->n * 4, &it->v);
+    return st == RLHF_OK ? st : rlhf__compute_fail(t, st, "optimiser state", err);
+}
+
+// The list of all tensors that sumsq_many and adamw_many read, where the backend has both: the
+// items and, behind them, room for what else lies in the range of the gradients.
+static rlhf_status list_init(struct rlhf__optim *o, struct rlhf__error *err) {
+    const rlhf_compute *t = o->compute;
+    const size_t n = 2 * (size_t)o->n + 1;
+    if (!RLHF_COMPUTE_HAS(t, sumsq_many) || !RLHF_COMPUTE_HAS(t, adamw_many)) return RLHF_OK;
+    o->len = calloc(n, sizeof *o->len);
+    o->places = calloc(n * 4, sizeof *o->places);
+    o->rates = calloc(n * 2, sizeof *o->rates);
+    if (!o->len || !o->places || !o->rates)
+        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the optimiser");
+    rlhf_dev *g = o->places, *w = g + n, *m = w + n, *v = m + n;
+    for (uint32_t i = 0; i < o->n; i++) {
+        const struct rlhf__optim_item *it = &o->items[i];
+        o->len[i] = (uint64_t)it->n;
+        g[i] = it->param.grad;
+        w[i] = it->muon ? NULL : it->param.value;
+        m[i] = it->m;
+        v[i] = it->v;
+    }
+    o->list = (rlhf_tensors){sizeof o->list, o->n, o->len, g, w, m, v, o->rates, o->rates + n};
+    const rlhf_status st = t->alloc(t->ctx, sizeof(rlhf_clip), &o->clip);
     return st == RLHF_OK ? st : rlhf__compute_fail(t, st, "optimiser state", err);
 }
 
@@ -77,14 +102,17 @@ rlhf_status rlhf__optim_create(const rlhf_compute *compute, const rlhf_param *pa
     o->config = *config;
     o->head_lr = head_lr > 0 ? head_lr : config->lr;
     rlhf_status st = RLHF_OK;
-    for (uint32_t i = 0; st == RLHF_OK && i < n; i++)
-        if (!(params[i].flags & RLHF_PARAM_FROZEN))
-            st = item_init(o, &o->items[o->n++], &params[i], err);
+    for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
+        if (params[i].flags & RLHF_PARAM_FROZEN) continue;
+        st = item_init(o, &o->items[o->n++], &params[i], err);
+        o->muon |= o->items[o->n - 1].muon;
+    }
     if (st == RLHF_OK && n > 0 && o->n == 0)
         st = rlhf__fail(err, RLHF_E_INVALID,
                         "there is nothing to train: the model says of all its %u parameters that "
                         "they are frozen",
                         n);
+    if (st == RLHF_OK) st = list_init(o, err);
     if (st != RLHF_OK) {
         rlhf__optim_destroy(o);
         return st;
@@ -99,6 +127,10 @@ void rlhf__optim_destroy(struct rlhf__optim *o) {
         o->compute->release(o->compute->ctx, o->items[i].m);
         o->compute->release(o->compute->ctx, o->items[i].v);
     }
+    o->compute->release(o->compute->ctx, o->clip);
+    free(o->rates);
+    free(o->places);
+    free(o->len);
     free(o->items);
     free(o);
 }
@@ -106,80 +138,24 @@ void rlhf__optim_destroy(struct rlhf__optim *o) {
 void rlhf__optim_range(struct rlhf__optim *o, rlhf_dev base, uint64_t bytes) {
     o->grads = base;
     o->grads_bytes = bytes;
-}
-
-static rlhf_status zero_grads(const struct rlhf__optim *o, struct rlhf__error *err) {
-    const rlhf_compute *t = o->compute;
-    rlhf_status st = o->grads ? t->zero(t->ctx, o->grads, o->grads_bytes) : RLHF_OK;
-    for (uint32_t i = 0; st == RLHF_OK && !o->grads && i < o->n; i++)
-        st = t->zero(t->ctx, o->items[i].param.grad, (uint64_t)o->items[i].n * 4);
-    return st == RLHF_OK ? st : rlhf__compute_fail(t, st, "zeroing the gradients", err);
-}
-
-// Sum in parameter order, so that the norm has the same bits on every run.
-static rlhf_status grad_norm(const struct rlhf__optim *o, double *norm, struct rlhf__error *err) {
-    double sum = 0;
-    for (uint32_t i = 0; i < o->n; i++) {
-        double part = 0;
-        rlhf_status st = o->compute->sumsq(o->compute->ctx, o->items[i].param.grad,
-                                           (uint64_t)o->items[i].n, &part);
-        if (st != RLHF_OK) return rlhf__compute_fail(o->compute, st, "gradient norm", err);
-        sum += part;
+    o->n_between = 0;
+    if (!o->list.size || !base) return;
+    const uintptr_t from = (uintptr_t)base;
+    for (uint64_t at = 0; at < bytes;) {
+        uint64_t next = bytes, end = bytes; // the first item at or after `at`
+        for (uint32_t i = 0; i < o->n; i++) {
+            const uint64_t start = (uintptr_t)o->items[i].param.grad - from;
+            if (o->items[i].n == 0 || start < at || start >= next) continue;
+            next = start;
+            end = start + (uint64_t)o->items[i].n * sizeof(float);
+        }
+        if (next > at) {
+            const uint32_t k = o->n + o->n_between++;
+            o->places[k] = rlhf_dev_at(base, at);
+            o->len[k] = (next - at) / sizeof(float);
+        }
+        at = end;
     }
-    *norm = sqrt(sum);
-    return RLHF_OK;
-}
-
-static rlhf_status update_item(const struct rlhf__optim *o, const struct rlhf__optim_item *it,
-                               double factor, double grad_scale) {
-    const struct rlhf__optim_config *c = &o->config;
-    const rlhf_compute *t = o->compute;
-    double decay = it->param.flags & RLHF_PARAM_DECAY ? c->weight_decay : 0;
-    if (it->muon) {
-        const int32_t in_out = (it->param.flags & RLHF_PARAM_IN_OUT) != 0;
-        rlhf_muon a = {sizeof(rlhf_muon), 1,     5,         in_out, c->muon_lr * factor,
-                       c->muon_momentum,  decay, grad_scale};
-        return t->muon(t->ctx, it->param.value, it->param.grad, it->m, it->rows, it->cols, &a);
-    }
-    double lr = (it->param.group == RLHF_PARAM_VALUE ? o->head_lr : c->lr) * factor;
-    rlhf_adamw a = {sizeof(rlhf_adamw), c->epsilon,   lr, c->beta1, c->beta2, c->eps, decay,
-                    grad_scale,         o->count.step};
-    return t->adamw(t->ctx, it->param.value, it->param.grad, it->m, it->v, (uint64_t)it->n, &a);
-}
-
-static rlhf_status skip_step(struct rlhf__optim *o, struct rlhf__error *err) {
-    o->count.skipped++;
-    o->count.skipped_row++;
-    if (o->config.max_skipped > 0 && o->count.skipped_row >= o->config.max_skipped)
-        return rlhf__fail(err, RLHF_E_NUMERIC,
-                          "the loss or its gradient was not finite in %lld steps in a row "
-                          "(optim.max_skipped)",
-                          (long long)o->count.skipped_row);
-    return RLHF_OK;
-}
-
-rlhf_status rlhf__optim_step(struct rlhf__optim *o, double factor, int32_t loss_ok,
-                             struct rlhf__optim_report *report, struct rlhf__error *err) {
-    const rlhf_compute *t = o->compute;
-    double norm = 0, scale = 1, max = o->config.max_grad_norm;
-    rlhf_status st = grad_norm(o, &norm, err);
-    if (st != RLHF_OK) return st;
-    if (max > 0 && norm > max) scale = max / norm;
-    *report = (struct rlhf__optim_report){norm, norm * scale, !loss_ok || !isfinite(norm), 0};
-    if (!report->skipped) {
-        o->count.step++;
-        o->count.skipped_row = 0;
-    } else {
-        report->grad_norm_clipped = 0;
-        st = skip_step(o, err);
-        if (st != RLHF_OK) return st;
-    }
-    for (uint32_t i = 0; !report->skipped && i < o->n; i++) {
-        const struct rlhf__optim_item *it = &o->items[i];
-        st = update_item(o, it, factor, scale);
-        if (st != RLHF_OK) return rlhf__compute_fail(t, st, it->param.name, err);
-    }
-    return zero_grads(o, err);
 }
 
 rlhf_status rlhf__optim_tensor(const struct rlhf__optim *o, uint32_t i, char *name, size_t cap,

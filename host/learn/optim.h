@@ -28,10 +28,20 @@ struct rlhf__optim {
     struct rlhf__optim_config config;
     double head_lr; // of the value head
     struct rlhf__optim_item *items;
-    uint32_t n, reserved;
+    uint32_t n;
+    int32_t muon; // 1: some are Muon's
     struct rlhf__optim_count count;
     rlhf_dev grads; // all gradients as one range, or NULL
     uint64_t grads_bytes;
+    // All items as one list, those of Muon without a weight, then n_between ranges of grads that
+    // are no item's; size 0: the backend takes one tensor a call. Its arrays are len, places and
+    // rates.
+    rlhf_tensors list;
+    uint32_t n_between, reserved;
+    rlhf_dev clip; // rlhf_clip
+    uint64_t *len;
+    rlhf_dev *places; // g, w, m, v
+    double *rates;    // lr, weight_decay; of the step that is taken
 };
 
 // What one step did.
@@ -55,7 +65,8 @@ void rlhf__optim_range(struct rlhf__optim *, rlhf_dev base, uint64_t bytes);
 
 // One step with learning rates times `factor`, then the gradients are zeroed. A gradient norm that
 // is not finite, or loss_ok = 0, skips the update (E_NUMERIC after max_skipped in a row). The
-// caller refreshes the model. [step]
+// caller refreshes the model. It waits for the device once where that takes lists of tensors.
+// [step]
 rlhf_status rlhf__optim_step(struct rlhf__optim *, double factor, int32_t loss_ok,
                              struct rlhf__optim_report *, struct rlhf__error *err);
 

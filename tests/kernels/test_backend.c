@@ -29,10 +29,15 @@ static void description(void **state) {
         assert_int_equal(c->device, RLHF_DEVICE_CPU);
         assert_int_equal(c->flags, RLHF_COMPUTE_ROW_EXACT);
         assert_true(c->dtypes & 1u << RLHF_F32);
-        // Every table entry is there.
+        assert_true(c->slots_hint == 0 && c->microbatch_hint == 0);
+        assert_true(!c->record && !c->record_end); // nothing to gain by repeating calls
+        // Every other table entry is there.
         const size_t first = offsetof(rlhf_compute, last_error);
         for (size_t at = first; at + sizeof(void *) <= sizeof *c; at += sizeof(void *)) {
             void *p;
+            if (at == offsetof(rlhf_compute, slots_hint) || at == offsetof(rlhf_compute, record) ||
+                at == offsetof(rlhf_compute, record_end))
+                continue;
             memcpy(&p, (const char *)c + at, sizeof p);
             if (!p) fail_msg("%s: table entry at byte %zu is NULL", c->name, at);
         }
@@ -93,6 +98,67 @@ static void memory(void **state) {
             c->release(c->ctx, p[j]);
         c->release(c->ctx, NULL);
         assert_int_equal(c->bytes_in_use(c->ctx), before);
+    }
+}
+
+// Copies that need not wait are done after wait for a later mark, or sync.
+static void memory_of_the_host(void **state) {
+    for (int i = 0; i < 2; i++) {
+        rlhf_compute *c = backend(*state, i);
+        const uint64_t before = c->bytes_in_use(c->ctx);
+        void *p[2] = {NULL, NULL}, *none = NULL;
+        rlhf_dev d = NULL;
+        uint64_t first = 0, ticket = 0;
+        KIT_OK(c, c->alloc(c->ctx, 4096, &d));
+        KIT_OK(c, c->alloc_host(c->ctx, 0, &none));
+        assert_non_null(none);
+        for (int j = 0; j < 2; j++) {
+            KIT_OK(c, c->alloc_host(c->ctx, 4096, &p[j]));
+            assert_true((uintptr_t)p[j] % 64 == 0);
+        }
+        unsigned char *from = p[0], *to = p[1];
+        for (int j = 0; j < 4096; j++)
+            assert_true(from[j] == 0 && to[j] == 0);
+        KIT_OK(c, c->mark(c->ctx, &first));
+        assert_true(first > 0);
+        for (int j = 0; j < 4096; j++)
+            from[j] = (unsigned char)(j % 251);
+        KIT_OK(c, c->upload_async(c->ctx, d, from, 4096));
+        KIT_OK(c, c->download_async(c->ctx, to + 8, rlhf_dev_at(d, 16), 1000));
+        KIT_OK(c, c->mark(c->ctx, &ticket));
+        assert_true(ticket > first);
+        KIT_OK(c, c->wait(c->ctx, first));
+        KIT_OK(c, c->wait(c->ctx, ticket));
+        KIT_OK(c, c->wait(c->ctx, ticket)); // once more is no harm
+        KIT_OK(c, c->wait(c->ctx, 0));
+        for (int j = 0; j < 1000; j++)
+            assert_int_equal(to[8 + j], (16 + j) % 251);
+        assert_true(to[7] == 0 && to[1008] == 0);
+        memset(from, 7, 4096); // ours again
+        KIT_OK(c, c->upload(c->ctx, d, from, 100));
+        KIT_OK(c, c->download_async(c->ctx, to, d, 200));
+        KIT_OK(c, c->sync(c->ctx));
+        assert_true(to[99] == 7 && to[100] == 100);
+        refused(c, c->wait(c->ctx, ticket + 1000), RLHF_E_INVALID, "a ticket nobody gave");
+        for (int j = 0; j < 2; j++)
+            c->release_host(c->ctx, p[j]);
+        c->release_host(c->ctx, none);
+        c->release_host(c->ctx, NULL);
+        c->release(c->ctx, d);
+        assert_int_equal(c->bytes_in_use(c->ctx), before);
+    }
+}
+
+static void a_card_that_is_not_there(void **state) {
+    struct kit *k = *state;
+    const rlhf_kernels *kernels[] = {k->kernels_ref, k->kernels_cpu};
+    const rlhf_kernels_options opt = {.size = sizeof opt, .threads = 1, .gpu = 7};
+    for (int i = 0; i < 2; i++) {
+        rlhf_compute *c = NULL;
+        char err[256] = "";
+        assert_true(kernels[i]->create(&opt, &c, err, sizeof err) < 0);
+        printf("  %s: %s\n", kernels[i]->name, err);
+        assert_non_null(strstr(err, "7"));
     }
 }
 
@@ -303,6 +369,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(description),
                                        cmocka_unit_test(options_of_a_newer_host),
                                        cmocka_unit_test(memory),
+                                       cmocka_unit_test(memory_of_the_host),
+                                       cmocka_unit_test(a_card_that_is_not_there),
                                        cmocka_unit_test(too_large),
                                        cmocka_unit_test(weights),
                                        cmocka_unit_test(unknown_flags),

@@ -141,6 +141,46 @@ static void no_rows(void **state) {
     }
 }
 
+// out = add + x W + bias has the bits of a copy and a linear that accumulates, add being out or
+// not.
+static void linear_add_is_copy_and_linear(void **state) {
+    struct kit *kit = *state;
+    rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
+    static const struct shape add[] = {{1, 64, 48, RLHF_F32, RLHF_F32, IO, 1, 1},
+                                       {65, 96, 80, RLHF_BF16, RLHF_F32, IO, 1, 1},
+                                       {130, 100, 97, RLHF_BF16, RLHF_F32, OI, 1, 0},
+                                       {37, 97, 3, RLHF_F32, RLHF_F32, OI, 1, 1},
+                                       {0, 64, 16, RLHF_F32, RLHF_F32, IO, 1, 1}};
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++)
+        for (size_t i = 0; i < CHECK_COUNT(add); i++) {
+            const struct shape *s = &add[i];
+            const uint64_t n = (uint64_t)s->n, rows = s->rows, all = rows * n;
+            struct call k = {.c = backends[b]};
+            rlhf_compute *c = k.c;
+            rlhf_weight *w = weight(&k, s);
+            rlhf_dev x = call_floats(&k, call_normal(&k, 2, rows * (uint64_t)s->k, 1.0),
+                                     rows * (uint64_t)s->k, s->dtype);
+            rlhf_dev bias =
+                s->bias ? call_floats(&k, call_normal(&k, 4, n, 1.0), n, RLHF_F32) : NULL;
+            float *from = call_normal(&k, 3, all, 1.0), *got = call_host(&k, all * sizeof *got),
+                  *want = call_host(&k, all * sizeof *want);
+            rlhf_dev res = call_floats(&k, from, all, RLHF_F32),
+                     out = call_zeros(&k, all, RLHF_F32);
+            KIT_OK(c, c->linear_add(c->ctx, out, res, x, w, bias, s->rows));
+            kit_read(c, got, res, all, RLHF_F32);
+            assert_memory_equal(got, from, all * sizeof *got); // add stays as it was
+            KIT_OK(c, c->linear_add(c->ctx, res, res, x, w, bias, s->rows));
+            rlhf_dev acc = call_floats(&k, from, all, RLHF_F32);
+            KIT_OK(c, c->linear(c->ctx, acc, RLHF_F32, 1, x, w, bias, s->rows));
+            kit_read(c, want, acc, all, RLHF_F32);
+            kit_read(c, got, out, all, RLHF_F32);
+            assert_memory_equal(got, want, all * sizeof *got);
+            kit_read(c, got, res, all, RLHF_F32);
+            assert_memory_equal(got, want, all * sizeof *got);
+            call_finish(&k);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(linear_matches),
                                        cmocka_unit_test(linear_dx_matches),
@@ -148,6 +188,7 @@ int main(void) {
                                        cmocka_unit_test(linear_rows),
                                        cmocka_unit_test(linear_dx_rows),
                                        cmocka_unit_test(threads),
+                                       cmocka_unit_test(linear_add_is_copy_and_linear),
                                        cmocka_unit_test(no_rows)};
     return cmocka_run_group_tests_name("kernels: linear", tests, kit_setup, kit_teardown);
 }

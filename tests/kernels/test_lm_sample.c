@@ -292,12 +292,54 @@ static void greedy_takes_the_lowest_of_equals(void **state) {
     }
 }
 
+// The arrays in device memory get what the host's get, and the host's stay as they are.
+static void device_arrays_are_the_hosts(void **state) {
+    struct kit *kit = *state;
+    rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++)
+        for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
+            const struct shape *s = &shapes[i];
+            uint32_t rows[70];
+            for (uint32_t r = 0; r < s->rows; r++)
+                rows[r] = r;
+            struct call k = {.c = backends[b], .rows = rows, .n_rows = s->rows};
+            const uint64_t n = s->rows, words = rlhf_support_words(s->vocab);
+            rlhf_lm_sample a = make_sample(&k, s);
+            KIT_OK(k.c, k.c->lm_sample(k.c->ctx, &a));
+            rlhf_lm_sample d = a;
+            int32_t *id = call_host(&k, n * sizeof *id);
+            float *logp = call_host(&k, n * sizeof *logp);
+            uint32_t *support = call_host(&k, n * words * sizeof *support);
+            d.host_counter = NULL;
+            d.host_id = NULL;
+            d.host_logp = NULL;
+            d.host_support = NULL;
+            d.counter = call_ints(&k, (const int32_t *)(const void *)a.host_counter, 2 * n);
+            d.id = call_zeros(&k, n, RLHF_I32);
+            d.logp = call_zeros(&k, n, RLHF_F32);
+            if (s->support) d.support = call_zeros(&k, n * words, RLHF_I32);
+            KIT_OK(k.c, k.c->lm_sample(k.c->ctx, &d));
+            KIT_OK(k.c, k.c->download(k.c->ctx, id, d.id, n * sizeof *id));
+            KIT_OK(k.c, k.c->download(k.c->ctx, logp, d.logp, n * sizeof *logp));
+            assert_memory_equal(id, a.host_id, n * sizeof *id);
+            assert_memory_equal(logp, a.host_logp, n * sizeof *logp);
+            if (s->support) {
+                KIT_OK(k.c, k.c->download(k.c->ctx, support, d.support, n * words * 4));
+                assert_memory_equal(support, a.host_support, n * words * 4);
+            }
+            d.counter = NULL;
+            assert_int_equal(k.c->lm_sample(k.c->ctx, &d), RLHF_E_INVALID);
+            call_finish(&k);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(logp_is_that_of_lm_head),
                                        cmocka_unit_test(match),
                                        cmocka_unit_test(rows),
                                        cmocka_unit_test(threads),
                                        cmocka_unit_test(distribution),
+                                       cmocka_unit_test(device_arrays_are_the_hosts),
                                        cmocka_unit_test(greedy_takes_the_lowest_of_equals)};
     return cmocka_run_group_tests_name("kernels: lm_sample", tests, kit_setup, kit_teardown);
 }

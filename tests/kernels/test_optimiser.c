@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 // The formula make_adamw_vectors.py knows as inputs().
 static float input(int64_t tag, int64_t i) {
@@ -232,12 +233,135 @@ static void sumsq_shows_what_is_not_finite(void **state) {
     }
 }
 
+// ---- many tensors ----
+
+enum { LIST = 5 };
+static const uint64_t list_len[LIST] = {1, 97, 70000, 0, 4099};
+static const double list_lr[LIST] = {1e-3, 2e-3, 1e-3, 1, 3e-2}, list_decay[LIST] = {0, 0.01, 0.1};
+
+struct many {
+    rlhf_dev g[LIST], w[LIST], m[LIST], v[LIST];
+};
+
+// The fourth tensor is empty, the second has no weight.
+static rlhf_tensors make_list(struct call *k, struct many *l, float odd) {
+    for (uint64_t i = 0; i < LIST; i++) {
+        const uint64_t n = list_len[i];
+        float *g = call_normal(k, 10 + i, n, 1.0), *v = call_normal(k, 40 + i, n, 0.1);
+        for (uint64_t j = 0; j < n; j++)
+            v[j] = fabsf(v[j]);
+        if (i == 2 && odd != 0) g[69999] = odd;
+        l->g[i] = call_floats(k, g, n, RLHF_F32);
+        l->w[i] = i == 1 ? NULL : call_floats(k, call_normal(k, 20 + i, n, 1.0), n, RLHF_F32);
+        l->m[i] = i == 1 ? NULL : call_floats(k, call_normal(k, 30 + i, n, 0.1), n, RLHF_F32);
+        l->v[i] = i == 1 ? NULL : call_floats(k, v, n, RLHF_F32);
+    }
+    return (rlhf_tensors){
+        sizeof(rlhf_tensors), LIST, list_len, l->g, l->w, l->m, l->v, list_lr, list_decay};
+}
+
+static void assert_same(rlhf_compute *c, rlhf_dev a, rlhf_dev b, uint64_t n, const char *what) {
+    float *x = calloc(2 * n + 1, sizeof *x), *y = x + n;
+    kit_read(c, x, a, n, RLHF_F32);
+    kit_read(c, y, b, n, RLHF_F32);
+    if (memcmp(x, y, n * sizeof *x) != 0) fail_msg("%s: %s differs in its bits", c->name, what);
+    free(x);
+}
+
+// The step that sumsq_many and adamw_many take, with sumsq, adamw and zero.
+static rlhf_clip one_by_one(rlhf_compute *c, const struct many *l, const rlhf_adamw *how,
+                            double max_norm, int32_t skip) {
+    rlhf_clip clip = {.scale = 1};
+    for (int i = 0; i < LIST; i++) {
+        double part = 0;
+        KIT_OK(c, c->sumsq(c->ctx, l->g[i], list_len[i], &part));
+        clip.sumsq += part;
+    }
+    clip.norm = sqrt(clip.sumsq);
+    if (max_norm > 0 && clip.norm > max_norm) clip.scale = max_norm / clip.norm;
+    clip.skip = skip || !isfinite(clip.norm);
+    for (int i = 0; i < LIST; i++) {
+        rlhf_adamw a = *how;
+        a.lr *= list_lr[i];
+        a.weight_decay *= list_decay[i];
+        a.grad_scale *= clip.scale;
+        if (!clip.skip && l->w[i])
+            KIT_OK(c, c->adamw(c->ctx, l->w[i], l->g[i], l->m[i], l->v[i], list_len[i], &a));
+        KIT_OK(c, c->zero(c->ctx, l->g[i], list_len[i] * sizeof(float)));
+    }
+    return clip;
+}
+
+static void check_many(rlhf_compute *c, double max_norm, int32_t skip, float odd) {
+    const rlhf_adamw how = {sizeof how, RLHF_ADAM_TORCH, 0.5, 0.9, 0.999, 1e-5, 2, 0.25, 7};
+    struct call a = {.c = c}, b = {.c = c};
+    struct many many, single;
+    const rlhf_tensors list = make_list(&a, &many, odd);
+    make_list(&b, &single, odd);
+    rlhf_dev at = call_zeros(&a, sizeof(rlhf_clip) / sizeof(float), RLHF_F32);
+    rlhf_clip got, want = one_by_one(c, &single, &how, max_norm, skip);
+    KIT_OK(c, c->sumsq_many(c->ctx, &list, max_norm, skip, at));
+    KIT_OK(c, c->adamw_many(c->ctx, &list, &how, at));
+    KIT_OK(c, c->download(c->ctx, &got, at, sizeof got));
+    if (isnan(want.norm)) { // of NaN only that it is one
+        assert_true(isnan(got.norm) && isnan(got.sumsq));
+        got.norm = got.sumsq = want.norm = want.sumsq = 0;
+    }
+    assert_memory_equal(&got, &want, sizeof got);
+    for (int i = 0; i < LIST; i++) {
+        assert_same(c, many.g[i], single.g[i], list_len[i], "a gradient");
+        if (i == 1) continue;
+        assert_same(c, many.w[i], single.w[i], list_len[i], "a weight");
+        assert_same(c, many.m[i], single.m[i], list_len[i], "m");
+        assert_same(c, many.v[i], single.v[i], list_len[i], "v");
+    }
+    call_finish(&a);
+    call_finish(&b);
+}
+
+static void many_tensors_are_one_by_one(void **state) {
+    struct kit *kit = *state;
+    rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
+        check_many(backends[b], 0, 0, 0);     // no clipping
+        check_many(backends[b], 1e9, 0, 0);   // nothing to clip
+        check_many(backends[b], 0.5, 0, 0);   // clipped
+        check_many(backends[b], 0.5, 1, 0);   // not taken
+        check_many(backends[b], 0.5, 0, NAN); // not finite
+        check_many(backends[b], 0.5, 0, INFINITY);
+    }
+}
+
+static void many_tensors_without_a_clip(void **state) {
+    struct kit *kit = *state;
+    rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
+    const rlhf_adamw how = {sizeof how, RLHF_ADAM_TF1, 1, 0.9, 0.999, 1e-5, 1, 1, 3};
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
+        rlhf_compute *c = backends[b];
+        struct call a = {.c = c}, s = {.c = c};
+        struct many many, single;
+        const rlhf_tensors list = make_list(&a, &many, 0);
+        make_list(&s, &single, 0);
+        one_by_one(c, &single, &how, 0, 0);
+        KIT_OK(c, c->adamw_many(c->ctx, &list, &how, NULL));
+        for (int i = 0; i < LIST; i++)
+            if (i != 1) assert_same(c, many.w[i], single.w[i], list_len[i], "a weight");
+        rlhf_adamw bad = how;
+        bad.step = 0;
+        assert_true(c->adamw_many(c->ctx, &list, &bad, NULL) < 0);
+        call_finish(&a);
+        call_finish(&s);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(adamw_equals_torch),
                                        cmocka_unit_test(muon_equals_numpy),
                                        cmocka_unit_test(adamw_steps),
                                        cmocka_unit_test(match),
                                        cmocka_unit_test(threads),
+                                       cmocka_unit_test(many_tensors_are_one_by_one),
+                                       cmocka_unit_test(many_tensors_without_a_clip),
                                        cmocka_unit_test(sumsq_shows_what_is_not_finite)};
     return cmocka_run_group_tests_name("kernels: optimiser", tests, kit_setup, kit_teardown);
 }

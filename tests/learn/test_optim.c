@@ -245,6 +245,124 @@ static void what_is_not_finite_is_skipped(void **state) {
     rlhf__optim_destroy(o);
 }
 
+// ---- lists of tensors ----
+
+// The reference's table with calls counted, and without the calls for lists when `singly`.
+struct counting {
+    const rlhf_compute *inner;
+    rlhf_compute table;
+    int downloads, syncs, sumsqs;
+};
+
+static rlhf_status counted_download(void *ctx, void *dst, rlhf_dev src, uint64_t bytes) {
+    struct counting *c = ctx;
+    c->downloads++;
+    return c->inner->download(c->inner->ctx, dst, src, bytes);
+}
+
+static rlhf_status counted_sync(void *ctx) {
+    struct counting *c = ctx;
+    c->syncs++;
+    return c->inner->sync(c->inner->ctx);
+}
+
+static rlhf_status counted_sumsq(void *ctx, rlhf_dev x, uint64_t n, double *out) {
+    struct counting *c = ctx;
+    c->sumsqs++;
+    return c->inner->sumsq(c->inner->ctx, x, n, out);
+}
+
+#define PASS(name, declared, passed)                                                               \
+    static rlhf_status pass_##name declared {                                                      \
+        const rlhf_compute *t = ((struct counting *)ctx)->inner;                                   \
+        return t->name passed;                                                                     \
+    }
+PASS(alloc, (void *ctx, uint64_t bytes, rlhf_dev *out), (t->ctx, bytes, out))
+PASS(zero, (void *ctx, rlhf_dev p, uint64_t bytes), (t->ctx, p, bytes))
+PASS(adamw,
+     (void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev v, uint64_t n, const rlhf_adamw *a),
+     (t->ctx, w, g, m, v, n, a))
+PASS(muon,
+     (void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, int32_t rows, int32_t cols,
+      const rlhf_muon *a),
+     (t->ctx, w, g, m, rows, cols, a))
+PASS(sumsq_many, (void *ctx, const rlhf_tensors *list, double max, int32_t skip, rlhf_dev clip),
+     (t->ctx, list, max, skip, clip))
+PASS(adamw_many, (void *ctx, const rlhf_tensors *list, const rlhf_adamw *a, rlhf_dev clip),
+     (t->ctx, list, a, clip))
+
+static void pass_release(void *ctx, rlhf_dev p) {
+    const rlhf_compute *t = ((struct counting *)ctx)->inner;
+    t->release(t->ctx, p);
+}
+
+static void counting_init(struct counting *c, const rlhf_compute *inner, int singly) {
+    *c = (struct counting){.inner = inner, .table = *inner};
+    c->table.ctx = c;
+    c->table.alloc = pass_alloc;
+    c->table.release = pass_release;
+    c->table.download = counted_download;
+    c->table.zero = pass_zero;
+    c->table.sync = counted_sync;
+    c->table.sumsq = counted_sumsq;
+    c->table.adamw = pass_adamw;
+    c->table.muon = pass_muon;
+    c->table.sumsq_many = pass_sumsq_many;
+    c->table.adamw_many = pass_adamw_many;
+    if (singly) c->table.size = RLHF_SIZE_TO(rlhf_compute, muon);
+}
+
+// Four steps, one clipped, one with NaN, one whose loss is not finite, one plain; the learning rate
+// changes in between.
+static void four_steps(struct fixture *f, struct counting *c, const struct rlhf__optim_config *how,
+                       struct rlhf__optim_report r[4], float w[3][4]) {
+    const float start[4] = {0.5f, -0.25f, 0.125f, 1}, grad[4] = {3, 0.01f, NAN, 0.02f};
+    struct rlhf__optim *o = NULL;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(f->t->upload(f->t->ctx, f->p[i].value, start, 16), 0);
+    assert_int_equal(rlhf__optim_create(&c->table, f->p, 3, how, 0.5, &o, NULL), RLHF_OK);
+    for (int s = 0; s < 4; s++) {
+        set_grads(f, grad[s]);
+        if (s == 3) o->config.lr = o->head_lr = 0.03;
+        assert_int_equal(rlhf__optim_step(o, 0.7, s != 1, &r[s], NULL), RLHF_OK);
+        if (s == 1) o->count.skipped_row = 0;
+    }
+    assert_int_equal(o->count.step, 2);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(f->t->download(f->t->ctx, w[i], f->p[i].value, 16), 0);
+    rlhf__optim_destroy(o);
+}
+
+// The same bits as a tensor a call, with one download and no other wait a step.
+static void a_list_is_a_tensor_a_call(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__optim_config c = config;
+    c.max_grad_norm = 1;
+    c.weight_decay = 0.1;
+    for (int kind = 0; kind < 2; kind++) {
+        struct counting list, singly;
+        struct rlhf__optim_report got[4], want[4];
+        float got_w[3][4], want_w[3][4];
+        c.kind = kind ? RLHF__OPTIM_MUON : RLHF__OPTIM_ADAMW;
+        counting_init(&singly, f->t, 1);
+        four_steps(f, &singly, &c, want, want_w);
+        counting_init(&list, f->t, 0);
+        four_steps(f, &list, &c, got, got_w);
+        assert_memory_equal(got_w, want_w, sizeof want_w);
+        assert_true(want[0].grad_norm > want[0].grad_norm_clipped);
+        for (int s = 0; s < 4; s++) {
+            assert_int_equal(got[s].skipped, want[s].skipped);
+            assert_memory_equal(&got[s].grad_norm_clipped, &want[s].grad_norm_clipped, 8);
+            if (s != 2) assert_true(got[s].grad_norm == want[s].grad_norm);
+        }
+        assert_int_equal(want[1].skipped + want[2].skipped, 2);
+        assert_int_equal(singly.sumsqs, 12);
+        assert_int_equal(list.sumsqs, 0);
+        assert_int_equal(list.downloads, 4);
+        assert_int_equal(list.syncs, 0);
+    }
+}
+
 // A backend without Muon serves AdamW, and says so when Muon is asked for.
 static void an_op_that_the_backend_lacks_is_named(void **state) {
     struct fixture *f = *state;
@@ -271,6 +389,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(muon_knows_how_a_matrix_is_stored, setup, teardown),
         cmocka_unit_test_setup_teardown(the_norm_is_clipped, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_not_finite_is_skipped, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_list_is_a_tensor_a_call, setup, teardown),
         cmocka_unit_test_setup_teardown(an_op_that_the_backend_lacks_is_named, setup, teardown),
     };
     return cmocka_run_group_tests_name("optim", tests, NULL, NULL);

@@ -101,12 +101,6 @@ static rlhf_status lower(const struct pass *p, rlhf_dev h, rlhf_dev stream) {
                          (uint64_t)p->rows * (uint64_t)p->n.d);
 }
 
-// The stream goes on in another buffer.
-static rlhf_status carry(const struct pass *p, rlhf_dev to, rlhf_dev from) {
-    if (to == from) return RLHF_OK;
-    return p->c->copy(p->c->ctx, to, from, (uint64_t)p->rows * (uint64_t)p->n.d * sizeof(float));
-}
-
 static rlhf_dev bias(const struct pass *p, int32_t slot) {
     const struct rlhf__tf_tensor *b = rlhf__tf_layer(p->m, p->layer, slot);
     return b->n ? b->value : NULL;
@@ -118,10 +112,15 @@ static rlhf_status linear(const struct pass *p, rlhf_dev out, rlhf_dev x, const 
     return p->c->linear(p->c->ctx, out, p->m->dtype, 0, x, w, bias(p, bias_slot), p->rows);
 }
 
-// stream += x W + b.
-static rlhf_status linear_add(const struct pass *p, rlhf_dev stream, rlhf_dev x,
+// out = stream + x W + b: the stream goes on in out, which may be where it was.
+static rlhf_status linear_add(const struct pass *p, rlhf_dev out, rlhf_dev stream, rlhf_dev x,
                               const rlhf_weight *w, int32_t bias_slot) {
-    return p->c->linear(p->c->ctx, stream, RLHF_F32, 1, x, w, bias(p, bias_slot), p->rows);
+    const rlhf_compute *c = p->c;
+    const uint64_t bytes = (uint64_t)p->rows * (uint64_t)p->n.d * sizeof(float);
+    if (out != stream && RLHF_COMPUTE_HAS(c, linear_add))
+        return c->linear_add(c->ctx, out, stream, x, w, bias(p, bias_slot), p->rows);
+    if (out != stream) RLHF_TRY(c->copy(c->ctx, out, stream, bytes));
+    return c->linear(c->ctx, out, RLHF_F32, 1, x, w, bias(p, bias_slot), p->rows);
 }
 
 static rlhf_status act(const struct pass *p, rlhf_dev out, rlhf_dev x) {
@@ -166,13 +165,11 @@ static rlhf_status pre_norm_layer(const struct pass *p, const struct rlhf__tf_ac
     RLHF_TRY(norm(p, a->h1, p->m->dtype, a->stats1, a->in, TF_N1_G));
     RLHF_TRY(linear(p, a->qkv, a->h1, w->qkv, TF_QKV_B));
     RLHF_TRY(attend(p, a));
-    RLHF_TRY(carry(p, a->mid, a->in));
-    RLHF_TRY(linear_add(p, a->mid, a->att, w->proj, TF_PROJ_B));
+    RLHF_TRY(linear_add(p, a->mid, a->in, a->att, w->proj, TF_PROJ_B));
     RLHF_TRY(norm(p, a->h2, p->m->dtype, a->stats2, a->mid, TF_N2_G));
     RLHF_TRY(linear(p, a->fc, a->h2, w->fc, TF_FC_B));
     RLHF_TRY(act(p, a->ac, a->fc));
-    RLHF_TRY(carry(p, a->out, a->mid));
-    return linear_add(p, a->out, a->ac, w->out, TF_OUT_B);
+    return linear_add(p, a->out, a->mid, a->ac, w->out, TF_OUT_B);
 }
 
 static rlhf_status post_norm_layer(const struct pass *p, const struct rlhf__tf_acts *a,
@@ -180,12 +177,12 @@ static rlhf_status post_norm_layer(const struct pass *p, const struct rlhf__tf_a
     RLHF_TRY(lower(p, a->h1, a->in));
     RLHF_TRY(linear(p, a->qkv, a->h1, w->qkv, TF_QKV_B));
     RLHF_TRY(attend(p, a));
-    RLHF_TRY(linear_add(p, a->in, a->att, w->proj, TF_PROJ_B));
+    RLHF_TRY(linear_add(p, a->in, a->in, a->att, w->proj, TF_PROJ_B));
     RLHF_TRY(norm(p, a->mid, RLHF_F32, a->stats1, a->in, TF_N1_G));
     RLHF_TRY(lower(p, a->h2, a->mid));
     RLHF_TRY(linear(p, a->fc, a->h2, w->fc, TF_FC_B));
     RLHF_TRY(act(p, a->ac, a->fc));
-    RLHF_TRY(linear_add(p, a->mid, a->ac, w->out, TF_OUT_B));
+    RLHF_TRY(linear_add(p, a->mid, a->mid, a->ac, w->out, TF_OUT_B));
     return norm(p, a->out, RLHF_F32, a->stats2, a->mid, TF_N2_G);
 }
 
