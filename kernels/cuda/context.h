@@ -58,7 +58,7 @@ struct rlhf__cuda {
     struct rlhf__cuda_buffer ws[RLHF__CUDA_WS_COUNT];
     struct rlhf__fault *fault;      // device
     struct rlhf__fault *fault_host; // pinned: its copy
-    struct rlhf__cuda_lt *lt;
+    struct rlhf__cuda_lt *lt;       // NULL only before create is through
     // The library product: sets *taken when it runs the product; NULL: own products only.
     rlhf_status (*library)(struct rlhf__cuda *, const struct rlhf__cuda_product_spec *, int *taken);
     struct rlhf__cuda_kept kept;

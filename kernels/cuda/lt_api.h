@@ -22,6 +22,7 @@ typedef int rlhf__lt_status;                         // 0: success
     X(RLHF__LT_NOT_INITIALIZED, CUBLAS_STATUS_NOT_INITIALIZED, 1)                                  \
     X(RLHF__LT_ALLOC_FAILED, CUBLAS_STATUS_ALLOC_FAILED, 3)                                        \
     X(RLHF__LT_INVALID_VALUE, CUBLAS_STATUS_INVALID_VALUE, 7)                                      \
+    X(RLHF__LT_EXECUTION_FAILED, CUBLAS_STATUS_EXECUTION_FAILED, 13)                               \
     X(RLHF__LT_NOT_SUPPORTED, CUBLAS_STATUS_NOT_SUPPORTED, 15)                                     \
     X(RLHF__LT_R_32F, CUDA_R_32F, 0)                                                               \
     X(RLHF__LT_R_16BF, CUDA_R_16BF, 14)                                                            \

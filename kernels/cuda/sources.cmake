@@ -4,10 +4,14 @@ set(RLHF_CUDA_SOURCES
   attention.cu
   attention_bf16.cu
   attention_f32.cu
+  canary.cu
   context.cu
   elementwise.cu
   embed.cu
   linear.cu
+  lt.cu
+  lt_plan.cu
+  lt_product.cu
   memory.cu
   muon.cu
   norm.cu

@@ -1,4 +1,5 @@
 // table.cu: the exported symbol of kernels_cuda.so: create, destroy and the table itself.
+#include "lt.h"
 #include "table.h"
 
 #include <stdio.h>
@@ -11,6 +12,7 @@ static const char *last_error(void *ctx) { return ((struct rlhf__cuda *)ctx)->er
 
 static void context_free(struct rlhf__cuda *cu) {
     if (!cu) return;
+    rlhf__lt_close(cu);
     rlhf__cuda_mem_free_all(cu);
     if (cu->fault) cudaFree(cu->fault);
     if (cu->fault_host) cudaFreeHost(cu->fault_host);
@@ -46,7 +48,7 @@ static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_option
 #define FILL(file) rlhf__cuda_fill_##file(t);
     RLHF__CUDA_FILES(FILL)
 #undef FILL
-    return RLHF_OK;
+    return rlhf__lt_open(cu);
 }
 
 static rlhf_status create(const rlhf_kernels_options *options, rlhf_compute **out, char *err,

@@ -1,5 +1,6 @@
 // weight.cu: weight matrices in the layout of weight.h. Made from the f32 master once per optimiser
 // step by weight_pack, then used by every product of that step.
+#include "lt.h"
 #include "table.h"
 #include "weight.h"
 
@@ -85,6 +86,7 @@ static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
             out_in);
     else
         RUN(cu, pack<float>, grid, dim3(THREADS), 0, (float *)w->ptr, from, k, n, k_pad, out_in);
+    if (!w->packed) RLHF_TRY(rlhf__lt_prepare(cu, w));
     w->packed = 1;
     cu->weight_generation++; // logits kept by lm_head are of the old weights
     return rlhf__cuda_done(cu);

@@ -512,11 +512,8 @@ EXPORT int cublasLtMatmul(rlhf__lt_handle h, rlhf__lt_desc o, const void *alpha,
     n_products++;
     void (*run)(void *) = [](void *p) { fake_lt_compute(&((queued *)p)->work); };
     void (*drop)(void *) = [](void *p) { delete (queued *)p; };
-    if (h->enqueue) {
-        h->enqueue(run, q, drop, stream);
-    } else {
-        run(q);
-        drop(q);
-    }
+    if (h->enqueue) return h->enqueue(run, q, drop, stream) ? RLHF__LT_EXECUTION_FAILED : 0;
+    run(q);
+    drop(q);
     return 0;
 }

@@ -77,7 +77,8 @@ __attribute__((visibility("default"))) uint64_t rlhf__fake_cuda_pending(void) {
 
 // ---- work ----
 
-cudaError_t emu_enqueue(void (*run)(void *), void *arg, void (*drop)(void *), cudaStream_t s) {
+__attribute__((visibility("default"))) cudaError_t
+emu_enqueue(void (*run)(void *), void *arg, void (*drop)(void *), cudaStream_t s) {
     const std::shared_ptr<void> held(arg, drop);
     const cudaError_t no = fake::enter("launch");
     if (no != cudaSuccess) return no;

@@ -1,0 +1,196 @@
+// canary.cu: the proof that a library product is row exact on this card: random rows, alone and in
+// any company, bit for bit.
+#include "lt.h"
+
+enum {
+    THREADS = 256,
+    ROWS = 513,  // of the whole
+    WAVES = 3,   // the tall one has more tiles than the card takes in this many turns ...
+    TILE = 128,  // ... if they are as large as this
+    STRIDE = 211 // without a divisor in common with ROWS
+};
+
+// A choice of rows: row i of it is row (first + i * step) % ROWS of the whole.
+struct canary_pick {
+    unsigned n, first, step;
+};
+
+// Numbers in (-1, 1) with 24 random bits, each from its index alone.
+static __device__ __forceinline__ float noise(uint64_t i, unsigned tag) {
+    uint64_t z = (i + 1) * 0x9e3779b97f4a7c15ull + tag * 0xd1b54a32d192ed03ull;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+    z ^= z >> 31;
+    return (float)(int)(z >> 40) * 0x1p-23f - 1.0f;
+}
+
+// A matrix of lines of `depth` numbers in the library's storage: element (line, l) at line * ld +
+// l, or with `across` at l * ld + line.
+struct canary_lines {
+    uint64_t n, ld, depth; // n: elements in all
+    int across;
+    int cancel; // 0 as they come; 1, -1: see below
+    unsigned tag;
+};
+
+// What would be hidden by a store in bf16 is brought out: the second half of a row repeats the
+// first, and every other line of the weight takes it with the other sign. Such a sum is nothing but
+// its roundings, and another order of summing leaves others.
+template <class T>
+static __global__ void __launch_bounds__(THREADS) canary_fill(T *to, canary_lines m) {
+    const uint64_t half = m.depth / 2;
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < m.n;
+         i += (uint64_t)gridDim.x * THREADS) {
+        const uint64_t line = m.across ? i % m.ld : i / m.ld, l = m.across ? i / m.ld : i % m.ld;
+        const int again = l >= half && l < 2 * half && (m.cancel > 0 || (m.cancel && line % 2));
+        const float v = noise((line << 32) + (again ? l - half : l), m.tag);
+        rlhf__put(to, i, again && m.cancel < 0 ? -v : v);
+    }
+}
+
+// Rows of `words` 4-byte words.
+static __global__ void __launch_bounds__(THREADS)
+    canary_gather(unsigned *to, const unsigned *from, uint64_t words, canary_pick p) {
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < p.n * words;
+         i += (uint64_t)gridDim.x * THREADS)
+        to[i] = from[(p.first + i / words * p.step) % ROWS * words + i % words];
+}
+
+// Sets *differ when a row of the choice has other bits than in the whole. What lies behind
+// `width` of a row's words is not looked at.
+static __global__ void __launch_bounds__(THREADS)
+    canary_compare(int *differ, const unsigned short *some, const unsigned short *whole,
+                   uint64_t ld, uint64_t width, canary_pick p) {
+    int found = 0;
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < p.n * width;
+         i += (uint64_t)gridDim.x * THREADS) {
+        const uint64_t r = i / width, c = i % width;
+        found |= some[r * ld + c] != whole[(p.first + r * p.step) % ROWS * ld + c];
+    }
+    if (found) atomicCAS(differ, 0, 1);
+}
+
+static dim3 blocks_for(uint64_t n) {
+    const uint64_t b = (n / 16 + THREADS - 1) / THREADS; // 16 turns a thread
+    return dim3((unsigned)(b < 1 ? 1 : b > 4096 ? 4096 : b));
+}
+
+struct buffers {
+    void *w, *x, *c, *out;          // the whole
+    void *x_some, *c_some, *o_some; // a choice
+    float *bias;
+    int *differ;
+    uint64_t x_words, out_words; // of a row
+    uint64_t some;               // rows of the largest choice
+};
+
+static uint64_t words_of(int64_t ld, int32_t dtype) {
+    return (uint64_t)ld * rlhf_dtype_size(dtype) / 4;
+}
+
+static rlhf_status fill(struct rlhf__cuda *cu, void *to, int32_t dtype, canary_lines m) {
+    if (dtype == RLHF_BF16)
+        RUN(cu, (canary_fill<rlhf__bf16>), blocks_for(m.n), dim3(THREADS), 0, (rlhf__bf16 *)to, m);
+    else
+        RUN(cu, (canary_fill<float>), blocks_for(m.n), dim3(THREADS), 0, (float *)to, m);
+    return RLHF_OK;
+}
+
+// One allocation for all; *base is what to free.
+static rlhf_status buffers_make(struct rlhf__cuda *cu, const struct rlhf__lt_shape *s,
+                                struct buffers *b, void **base) {
+    const uint64_t w_n = (uint64_t)s->lda * (uint64_t)(s->trans_a ? s->m : s->k);
+    const uint64_t x_n = (uint64_t)s->ldb * ROWS, out_n = (uint64_t)s->ldd * ROWS;
+    b->x_words = words_of(s->ldb, s->dtype);
+    b->out_words = words_of(s->ldd, s->out_dtype);
+    const uint64_t add = s->out_dtype == RLHF_F32;
+    const uint64_t bytes[9] = {
+        w_n * rlhf_dtype_size(s->dtype), b->x_words * 4 * ROWS,    b->out_words * 4 * ROWS * add,
+        b->out_words * 4 * ROWS,         b->x_words * 4 * b->some, b->out_words * 4 * b->some * add,
+        b->out_words * 4 * b->some,      (uint64_t)s->m * 4,       sizeof *b->differ};
+    void **to[7] = {&b->w, &b->x, &b->c, &b->out, &b->x_some, &b->c_some, &b->o_some};
+    uint64_t total = 0;
+    for (uint64_t n : bytes)
+        total += (n + 255) / 256 * 256;
+    RLHF_TRY(rlhf__cuda_mem_alloc(cu, total, base));
+    char *at = (char *)*base;
+    for (int i = 0; i < 7; at += (bytes[i] + 255) / 256 * 256, i++)
+        *to[i] = at;
+    b->bias = (float *)at;
+    b->differ = (int *)(at + (bytes[7] + 255) / 256 * 256);
+    const uint64_t lda = (uint64_t)s->lda, ldb = (uint64_t)s->ldb, ldd = (uint64_t)s->ldd,
+                   k = (uint64_t)s->k, m = (uint64_t)s->m;
+    RLHF_TRY(fill(cu, b->w, s->dtype, {w_n, lda, k, !s->trans_a, -1, 1}));
+    RLHF_TRY(fill(cu, b->x, s->dtype, {x_n, ldb, k, 0, 1, 2}));
+    if (add) RLHF_TRY(fill(cu, b->c, s->out_dtype, {out_n, ldd, ldd, 0, 0, 3}));
+    RLHF_TRY(fill(cu, b->bias, RLHF_F32, {m, m, m, 0, 0, 4}));
+    return rlhf__cuda_check(cu, "cudaMemset",
+                            cudaMemsetAsync(b->differ, 0, sizeof *b->differ, cu->stream));
+}
+
+// A refusal of the library to run what it has offered counts as a difference.
+static int product(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const struct buffers *b,
+                   const void *x, const void *c, void *out, unsigned rows) {
+    const struct rlhf__lt_operands o = {b->w, x, c, out, b->bias};
+    return rlhf__lt_run(cu, p, &o, rows) == RLHF__LT_SUCCESS;
+}
+
+static rlhf_status gather(struct rlhf__cuda *cu, void *to, const void *from, uint64_t words,
+                          canary_pick p) {
+    RUN(cu, canary_gather, blocks_for(p.n * words), dim3(THREADS), 0, (unsigned *)to,
+        (const unsigned *)from, words, p);
+    return RLHF_OK;
+}
+
+// Compares the choices with the whole, with c or without.
+static rlhf_status compare_all(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
+                               const struct rlhf__lt_shape *s, const struct buffers *b,
+                               const canary_pick *picks, unsigned n, int add, int *runs) {
+    const uint64_t half = rlhf_dtype_size(s->out_dtype) / 2; // 2-byte words of an element
+    *runs = product(cu, p, b, b->x, add ? b->c : NULL, b->out, ROWS);
+    for (unsigned i = 0; i < n && *runs; i++) {
+        RLHF_TRY(gather(cu, b->x_some, b->x, b->x_words, picks[i]));
+        if (add) RLHF_TRY(gather(cu, b->c_some, b->c, b->out_words, picks[i]));
+        *runs = product(cu, p, b, b->x_some, add ? b->c_some : NULL, b->o_some, picks[i].n);
+        RUN(cu, canary_compare, blocks_for(picks[i].n * (uint64_t)s->m * half), dim3(THREADS), 0,
+            b->differ, (const unsigned short *)b->o_some, (const unsigned short *)b->out,
+            (uint64_t)s->ldd * half, (uint64_t)s->m * half, picks[i]);
+    }
+    return RLHF_OK;
+}
+
+// Rows with which the product has tiles for WAVES turns of the card; at most 8192 and 64 MiB.
+static unsigned tall_rows(int sm_count, const struct rlhf__lt_shape *s) {
+    const uint64_t across = ((uint64_t)s->m + TILE - 1) / TILE;
+    uint64_t rows = (uint64_t)WAVES * (uint64_t)sm_count / across * TILE;
+    const uint64_t most = ((uint64_t)64 << 20) / (words_of(s->ldd, s->out_dtype) * 4);
+    if (rows > most) rows = most;
+    return (unsigned)(rows > 8192 ? 8192 : rows);
+}
+
+rlhf_status rlhf__lt_canary(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
+                            const struct rlhf__lt_shape *s, int *same) {
+    canary_pick picks[] = {{1, 300, 1},   {2, 0, 1},     {17, 496, 1},    {64, 40, 1},
+                           {129, 200, 1}, {256, 257, 1}, {96, 7, STRIDE}, {0, 0, STRIDE}};
+    unsigned n = sizeof picks / sizeof *picks - 1;
+    const unsigned tall = tall_rows(cu->lt->multiprocessors, s);
+    struct buffers b = {};
+    void *base = NULL;
+    int differ = 0, runs = 1;
+    b.some = 256;
+    if (tall > ROWS) {
+        picks[n++].n = tall;
+        b.some = tall;
+    }
+    rlhf_status st = buffers_make(cu, s, &b, &base);
+    for (int add = 0; add <= (s->out_dtype == RLHF_F32) && runs && st == RLHF_OK; add++)
+        st = compare_all(cu, p, s, &b, picks, n, add, &runs);
+    if (st == RLHF_OK)
+        st = rlhf__cuda_check(
+            cu, "reading what the canary found",
+            cudaMemcpyAsync(&differ, b.differ, sizeof differ, cudaMemcpyDeviceToHost, cu->stream));
+    if (st == RLHF_OK) st = rlhf__cuda_wait(cu);
+    rlhf__cuda_mem_free(cu, base);
+    *same = runs && !differ;
+    return st;
+}

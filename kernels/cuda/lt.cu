@@ -1,0 +1,143 @@
+// lt.cu: cuBLASLt opened by name, its version and functions checked, and what is said of it.
+#include "lt.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Files by the name of their soname. The emulation opens one by path only: the real library would
+// not know its memory.
+#ifdef __CUDACC__
+static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
+enum { N_NAMES = sizeof names / sizeof *names };
+#else
+static const char *const *const names = NULL;
+enum { N_NAMES = 0 };
+#endif
+
+enum { LEAST_SM = 90 }; // below, splitting k is not the only thing that ties rows together
+
+__attribute__((format(printf, 2, 3))) static void say(struct rlhf__cuda *cu, const char *fmt, ...) {
+    const size_t at = cu->lt->detail_at;
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = snprintf(cu->detail + at, sizeof cu->detail - at, at ? ", " : "");
+    vsnprintf(cu->detail + at + n, sizeof cu->detail - at - (size_t)n, fmt, ap);
+    va_end(ap);
+}
+
+static unsigned long long part(size_t version, int which) {
+    return which == 0 ? version / 10000 : which == 1 ? version / 100 % 100 : version % 100;
+}
+#define VERSION(v) part((v), 0), part((v), 1), part((v), 2)
+
+void rlhf__lt_say(struct rlhf__cuda *cu) {
+    const struct rlhf__cuda_lt *lt = cu->lt;
+    char none[64] = "", inexact[64] = "";
+    if (lt->offered_none) snprintf(none, sizeof none, ", %u that it offers none", lt->offered_none);
+    if (lt->not_exact)
+        snprintf(inexact, sizeof inexact, ", %u that it is not row exact on", lt->not_exact);
+    say(cu, "cuBLASLt %llu.%llu.%llu%s%s%s", VERSION(lt->version),
+        lt->offered_none || lt->not_exact ? "; own products for shapes" : "", none, inexact);
+}
+
+static void *open_one(const char *file, char *why, size_t cap) {
+    void *so = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!so) {
+        const char *text = dlerror();
+        snprintf(why, cap, "%s", text ? text : file);
+    }
+    return so;
+}
+
+// The library, or NULL with the reason (of the newest, where there are several names).
+static void *open_any(char *why, size_t cap) {
+    const char *file = getenv("RLHF_CUBLASLT");
+    if (file && *file) return open_one(file, why, cap);
+    snprintf(why, cap, "RLHF_CUBLASLT names no file");
+    for (int i = 0; i < N_NAMES; i++) {
+        char later[160];
+        void *so = open_one(names[i], i ? later : why, i ? sizeof later : cap);
+        if (so) return so;
+    }
+    return NULL;
+}
+
+// The name of a function that the library lacks, or NULL.
+static const char *functions_find(struct rlhf__cuda_lt *lt) {
+#define FIND(name, result, params)                                                                 \
+    {                                                                                              \
+        void *f = dlsym(lt->so, #name);                                                            \
+        if (!f) return #name;                                                                      \
+        memcpy(&lt->api.name, &f, sizeof f);                                                       \
+    }
+    RLHF__LT_FUNCTIONS(FIND)
+#undef FIND
+    return NULL;
+}
+
+// Leaves the library open with a handle, or says why there is none.
+static void start(struct rlhf__cuda *cu) {
+    struct rlhf__cuda_lt *lt = cu->lt;
+    char why[160];
+    lt->so = open_any(why, sizeof why);
+    if (!lt->so) {
+        say(cu, "own products (cuBLASLt: %s)", why);
+        return;
+    }
+    const char *lacks = functions_find(lt);
+    if (lacks) {
+        say(cu, "own products (cuBLASLt lacks %s)", lacks);
+        return;
+    }
+    lt->version = lt->api.cublasLtGetVersion();
+    if (part(lt->version, 0) < 12 || part(lt->version, 0) > 13) {
+        say(cu, "own products (cuBLASLt %llu.%llu.%llu, used are 12 and 13)", VERSION(lt->version));
+        return;
+    }
+    const rlhf__lt_status st = lt->api.cublasLtCreate(&lt->handle);
+    if (st != RLHF__LT_SUCCESS) {
+        lt->handle = NULL;
+        say(cu, "own products (cuBLASLt %llu.%llu.%llu does not start: %s)", VERSION(lt->version),
+            lt->api.cublasLtGetStatusName(st));
+        return;
+    }
+    cu->library = rlhf__lt_product;
+    rlhf__lt_say(cu);
+}
+
+rlhf_status rlhf__lt_open(struct rlhf__cuda *cu) {
+    const char *mode = getenv("RLHF_CUDA_LT");
+    const int off = mode && strcmp(mode, "off") == 0, force = mode && strcmp(mode, "force") == 0;
+    if (mode && *mode && !off && !force)
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID, "RLHF_CUDA_LT is \"%s\", allowed are off, force",
+                               mode);
+    struct rlhf__cuda_lt *lt = (struct rlhf__cuda_lt *)calloc(1, sizeof *lt);
+    cu->lt = lt;
+    if (!lt) return rlhf__cuda_fail(cu, RLHF_E_NOMEM, "out of host memory for cuBLASLt");
+    lt->detail_at = strlen(cu->detail);
+    if (off)
+        say(cu, "own products (RLHF_CUDA_LT=off)");
+    else if (cu->sm < LEAST_SM && !force)
+        say(cu, "own products (cuBLASLt is used from compute capability 9.0 on)");
+    else
+        start(cu);
+    if (!lt->handle) return RLHF_OK;
+    return rlhf__cuda_check(
+        cu, "cudaDeviceGetAttribute",
+        cudaDeviceGetAttribute(&lt->multiprocessors, cudaDevAttrMultiProcessorCount, cu->gpu));
+}
+
+void rlhf__lt_close(struct rlhf__cuda *cu) {
+    struct rlhf__cuda_lt *lt = cu->lt;
+    if (!lt) return;
+    cu->library = NULL;
+    cudaStreamSynchronize(cu->stream); // products that are under way are the library's code
+    rlhf__lt_plans_free(lt);
+    if (lt->handle) lt->api.cublasLtDestroy(lt->handle);
+    if (lt->so) dlclose(lt->so);
+    free(lt);
+    cu->lt = NULL;
+}

@@ -1,0 +1,83 @@
+// lt.h: cuBLASLt behind the products of product.h: the library opened, one algorithm for each
+// shape, and the proof (canary.cu) that its rows do not depend on each other.
+//
+// The library is never a must: without it, with one that is too old or lacks a function, and for
+// every shape that it cannot take or is not row exact on, the own product is used. Which of the two
+// makes a product depends on its shape alone, never on the row count, on addresses or on timing: a
+// run repeats itself, and a row has the same bits in any company.
+//
+// Environment: RLHF_CUBLASLT, the file to open; RLHF_CUDA_LT, "off" (own products only) or "force"
+// (the library on cards below compute capability 9.0, too).
+#ifndef RLHF_CUDA_LT_H
+#define RLHF_CUDA_LT_H
+
+#include "context.h"
+#include "lt_api.h"
+#include "product.h"
+
+// A product in the library's terms: column-major D [m, n] = op(A) op(B), sums in f32. One of n and
+// k is the row count of the call and 0 here; the other sizes are at least 1.
+struct rlhf__lt_shape {
+    int32_t dtype, out_dtype; // of A and B; of D and C
+    int32_t trans_a, trans_b; // A is stored [m, k], with trans_a [k, m]; B [k, n] or [n, k]
+    int64_t m, n, k;
+    int64_t lda, ldb, ldd; // elements between columns
+    int32_t bias;          // f32 [m] is added to every column
+    int32_t exact;         // n is the row count; a column's bits may depend on nothing else
+};
+
+// Operands on the device. c [m, n] (leading dimension ldd, may be d) is added; NULL: nothing is.
+struct rlhf__lt_operands {
+    const void *a, *b, *c;
+    void *d;
+    const float *bias;
+};
+
+struct rlhf__lt_plan; // what was decided about a shape
+
+struct rlhf__cuda_lt {
+    struct rlhf__lt_api api;
+    void *so;
+    rlhf__lt_handle handle; // NULL: own products only
+    size_t version;
+    int multiprocessors; // of the card
+    struct rlhf__lt_plan *plans;
+    unsigned offered_none, not_exact; // shapes that the own product makes, and why
+    size_t detail_at;                 // where the library's part of the context's detail begins
+};
+
+// Opens the library and says in cu->detail (behind what is there) which it is or why there is none.
+// RLHF_E_INVALID for another value of RLHF_CUDA_LT, RLHF_E_NOMEM; else RLHF_OK. [main]
+rlhf_status rlhf__lt_open(struct rlhf__cuda *cu);
+void rlhf__lt_close(struct rlhf__cuda *cu); // before the stream and the memory go [main]
+
+// Writes the library's part of cu->detail again. [step]
+void rlhf__lt_say(struct rlhf__cuda *cu);
+
+// cu->library: makes the product and sets *taken, or leaves both to the own product. Decides about
+// a shape that is new: that waits for the GPU and takes memory for the time of the call, so it is
+// not done inside a recording; rows 0 (depth 0 without rows_exact) only decides, and reads no
+// operand's address. [step]
+rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
+                             int *taken);
+
+// Decides about the shapes that linear, linear_add and linear_dx make of a weight, before anybody
+// needs one in a hurry. Returns at once without the library. [step]
+rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w);
+
+// ---- between the files of this header ----
+
+// The plan of a shape, made if there is none; *out NULL: the own product's. [step]
+rlhf_status rlhf__lt_plan_of(struct rlhf__cuda *cu, const struct rlhf__lt_shape *s,
+                             struct rlhf__lt_plan **out);
+void rlhf__lt_plans_free(struct rlhf__cuda_lt *lt);
+
+// Queues one product of a plan that the library makes. Every operand at a multiple of 16 bytes.
+rlhf__lt_status rlhf__lt_run(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
+                             const struct rlhf__lt_operands *o, uint32_t rows);
+
+// Sets *same: 513 random rows have the same bits alone and in any company, with c and without.
+rlhf_status rlhf__lt_canary(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
+                            const struct rlhf__lt_shape *s, int *same);
+
+#endif

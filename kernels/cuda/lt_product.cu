@@ -1,0 +1,132 @@
+// lt_product.cu: a product of product.h in the library's terms.
+//
+// Row-major out [rows, cols] is column-major D [cols, rows], so the right operand is the library's
+// A and the left one its B.
+#include "lt.h"
+#include "product_tile.h"
+#include "weight.h"
+
+#include <string.h>
+
+enum { ALIGN = 16 };
+
+static struct rlhf__lt_shape shape_of(const struct rlhf__cuda_product_spec *s) {
+    struct rlhf__lt_shape t;
+    memset(&t, 0, sizeof t); // compared as bytes
+    t.dtype = s->in_dtype;
+    t.out_dtype = s->out_dtype;
+    t.trans_a = !s->right.across;
+    t.trans_b = s->left.across != 0;
+    t.m = s->cols;
+    t.n = s->rows_exact ? 0 : s->rows;
+    t.k = s->rows_exact ? s->depth : 0;
+    t.lda = (int64_t)s->right.ld;
+    t.ldb = (int64_t)s->left.ld;
+    t.ldd = (int64_t)s->out_ld;
+    t.bias = s->bias != NULL;
+    t.exact = s->rows_exact != 0;
+    return t;
+}
+
+static int odd(const void *p) { return (uintptr_t)p % ALIGN != 0; }
+
+// Bytes from the first to the last element of `lines` lines.
+static uint64_t extent(uint64_t lines, uint64_t ld, uint64_t width, int32_t dtype) {
+    return ((lines - 1) * ld + width) * rlhf_dtype_size(dtype);
+}
+
+static uint64_t operand_bytes(const struct rlhf__cuda_operand *o, uint32_t lines, uint32_t depth,
+                              int32_t dtype) {
+    return o->across ? extent(depth, o->ld, lines, dtype) : extent(lines, o->ld, depth, dtype);
+}
+
+// Replaces an operand at an odd address by a copy, so that the address does not show in the bits.
+static rlhf_status straighten(struct rlhf__cuda *cu, const void **p, uint64_t bytes, char **ws) {
+    if (!*p || !odd(*p)) return RLHF_OK;
+    char *to = *ws;
+    *ws += (bytes + 255) / 256 * 256;
+    RLHF_TRY(
+        rlhf__cuda_check(cu, "copy of an operand",
+                         cudaMemcpyAsync(to, *p, bytes, cudaMemcpyDeviceToDevice, cu->stream)));
+    *p = to;
+    return RLHF_OK;
+}
+
+// The product with at least one operand at an odd address: on copies.
+static rlhf_status run_on_copies(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
+                                 const struct rlhf__cuda_product_spec *s,
+                                 struct rlhf__lt_operands *o, rlhf__lt_status *lt_st) {
+    const uint64_t a = operand_bytes(&s->right, s->cols, s->depth, s->in_dtype),
+                   b = operand_bytes(&s->left, s->rows, s->depth, s->in_dtype),
+                   d = extent(s->rows, s->out_ld, s->cols, s->out_dtype), bias = s->cols * 4ull;
+    void *ws;
+    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LIBRARY, a + b + 2 * d + bias + 5 * 256, &ws));
+    char *at = (char *)ws;
+    RLHF_TRY(straighten(cu, &o->a, a, &at));
+    RLHF_TRY(straighten(cu, &o->b, b, &at));
+    RLHF_TRY(straighten(cu, &o->c, d, &at));
+    const void *copy = o->bias;
+    RLHF_TRY(straighten(cu, &copy, bias, &at));
+    o->bias = (const float *)copy;
+    // Of the output, too: what lies between its rows is kept.
+    const void *out = o->d;
+    RLHF_TRY(straighten(cu, &out, d, &at));
+    o->d = (void *)(uintptr_t)out;
+    *lt_st = rlhf__lt_run(cu, p, o, s->rows);
+    if (o->d == s->out || *lt_st != RLHF__LT_SUCCESS) return RLHF_OK;
+    return rlhf__cuda_check(cu, "copy of a product",
+                            cudaMemcpyAsync(s->out, o->d, d, cudaMemcpyDeviceToDevice, cu->stream));
+}
+
+rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
+                             int *taken) {
+    const struct rlhf__lt_shape shape = shape_of(s);
+    struct rlhf__lt_plan *p = NULL;
+    struct rlhf__lt_operands o = {s->right.ptr, s->left.ptr, s->addend, s->out, s->bias};
+    rlhf__lt_status lt_st;
+    *taken = 0;
+    if (!s->cols || (s->rows_exact ? !s->depth : !s->rows)) return RLHF_OK;
+    RLHF_TRY(rlhf__lt_plan_of(cu, &shape, &p));
+    if (!p || !s->rows || !s->depth) return RLHF_OK;
+    const int copies = odd(o.a) || odd(o.b) || odd(o.c) || odd(o.d) || odd(o.bias);
+    if (!copies)
+        lt_st = rlhf__lt_run(cu, p, &o, s->rows_exact ? s->rows : s->depth);
+    else if (s->rows_exact)
+        RLHF_TRY(run_on_copies(cu, p, s, &o, &lt_st));
+    else
+        return RLHF_OK;
+    // A sum over rows may be too short for the algorithm; a product of rows may not change hands.
+    if (!s->rows_exact && lt_st != RLHF__LT_SUCCESS) return RLHF_OK;
+    if (lt_st != RLHF__LT_SUCCESS)
+        return rlhf__cuda_fail(cu, RLHF_E_DEVICE, "a product of %u x %u over %u: cuBLASLt says %s",
+                               s->rows, s->cols, s->depth,
+                               cu->lt->api.cublasLtGetStatusName(lt_st));
+    *taken = 1;
+    return RLHF_OK;
+}
+
+static rlhf_status prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w, int across,
+                           int32_t out_dtype, const float *bias) {
+    struct rlhf__cuda_product_spec s = {};
+    int taken;
+    s.cols = (uint32_t)(across ? w->k : w->n);
+    s.depth = (uint32_t)(across ? w->n : w->k);
+    s.in_dtype = w->dtype;
+    s.out_dtype = out_dtype;
+    s.left.ld = s.depth;
+    s.right = {w->ptr, (uint64_t)w->k_pad, across};
+    s.bias = bias;
+    s.out_ld = s.cols;
+    s.rows_exact = 1;
+    return s.cols <= RLHF__CUDA_DOT_COLS ? RLHF_OK : cu->library(cu, &s, &taken);
+}
+
+rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w) {
+    const float *any = (const float *)w->ptr; // that there is a bias; nobody reads it
+    if (!cu->library) return RLHF_OK;
+    for (int across = 0; across <= ((w->flags & RLHF_WEIGHT_BACKWARD) != 0); across++) {
+        RLHF_TRY(prepare(cu, w, across, RLHF_F32, NULL));
+        if (w->dtype == RLHF_BF16) RLHF_TRY(prepare(cu, w, across, RLHF_BF16, NULL));
+    }
+    return prepare(cu, w, 0, RLHF_F32, any);
+}

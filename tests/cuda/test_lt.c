@@ -1,0 +1,328 @@
+// test_lt.c: products by cuBLASLt, on the fake of it: the values of the own products, row for row
+// the same bits in any company, and own products wherever the library is missing, too old, offers
+// nothing, cannot take a shape, or is not row exact.
+#include "cuda/fake_lt.h"
+#include "kernels/kit.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct world {
+    struct kit kit; // reference, and no more of it
+    void *so_cuda, *so_fake;
+    const rlhf_kernels *cuda;
+    rlhf_compute *own; // without the library
+    uint64_t (*products)(void);
+    char fake[4096], lacking[4096];
+};
+
+// A backend with RLHF_CUBLASLT, RLHF_CUDA_LT and FAKE_LT set so; NULL: not set.
+static rlhf_compute *backend(struct world *w, const char *file, const char *lt, const char *fake) {
+    const char *const names[] = {"RLHF_CUBLASLT", "RLHF_CUDA_LT", "FAKE_LT"};
+    const char *const values[] = {file, lt, fake};
+    for (int i = 0; i < 3; i++)
+        if (values[i])
+            setenv(names[i], values[i], 1);
+        else
+            unsetenv(names[i]);
+    return kit_create(w->cuda, 1, 0, 0);
+}
+
+static rlhf_compute *with_fake(struct world *w, const char *mode) {
+    return backend(w, w->fake, "force", mode);
+}
+
+static int setup(void **state) {
+    struct world *w = calloc(1, sizeof *w);
+    const char *build = getenv("RLHF_BUILD_DIR");
+    if (!build) fail_msg("RLHF_BUILD_DIR is not set; run through ctest");
+    snprintf(w->fake, sizeof w->fake, "%s/tests/cuda/fake_cublaslt.so", build);
+    snprintf(w->lacking, sizeof w->lacking, "%s/tests/cuda/fake_cublaslt_short.so", build);
+    w->kit.kernels_ref = kit_load("reference", &w->kit.so_ref);
+    w->kit.ref = kit_create(w->kit.kernels_ref, 1, 0, 0);
+    w->cuda = kit_load("cuda_emu", &w->so_cuda);
+    w->own = backend(w, NULL, "off", NULL);
+    w->so_fake = dlopen(w->fake, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!w->so_fake) fail_msg("%s", dlerror());
+    void *f = dlsym(w->so_fake, "fake_lt_products");
+    assert_non_null(f);
+    memcpy(&w->products, &f, sizeof f);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct world *w = *state;
+    w->cuda->destroy(w->own);
+    w->kit.kernels_ref->destroy(w->kit.ref);
+    free(w);
+    return 0;
+}
+
+// ---- ops ----
+
+enum op { LINEAR, LINEAR_ADD, LINEAR_DX, LINEAR_DW };
+
+struct shape {
+    enum op op;
+    uint32_t rows;
+    int32_t k, n, dtype, out_dtype, flags, accumulate, bias;
+    uint32_t shift; // elements by which every operand lies behind a multiple of 16 bytes
+};
+
+static rlhf_dev shifted(struct call *k, const float *x, uint64_t n, int32_t dtype, uint32_t by) {
+    float *y = call_host(k, (n + by) * sizeof *y);
+    memcpy(y + by, x, n * sizeof *y);
+    return rlhf_dev_at(call_floats(k, y, n + by, dtype), by * rlhf_dtype_size(dtype));
+}
+
+static void run(struct call *c, const void *shape, struct outputs *out) {
+    const struct shape *s = shape;
+    rlhf_compute *t = c->c;
+    const uint64_t rows = c->n_rows, k = (uint64_t)s->k, n = (uint64_t)s->n;
+    const int dx = s->op == LINEAR_DX, dw = s->op == LINEAR_DW;
+    const uint64_t in = dx ? n : k, cols = dx ? k : n;
+    static const char *const names[] = {"linear", "linear_add", "linear_dx", "linear_dw"};
+    snprintf(out->label, sizeof out->label, "%s %u x %d x %d %s -> %s%s%s%s, shifted by %u",
+             names[s->op], s->rows, s->k, s->n, s->dtype == RLHF_BF16 ? "bf16" : "f32",
+             s->out_dtype == RLHF_BF16 ? "bf16" : "f32", s->flags ? " [n,k]" : "",
+             s->accumulate ? " add" : "", s->bias ? " bias" : "", s->shift);
+    rlhf_weight *w = call_weight(c, call_normal(c, 1, k * n, 0.1), s->k, s->n, s->dtype,
+                                 (uint32_t)s->flags | RLHF_WEIGHT_BACKWARD);
+    rlhf_dev x = shifted(c, call_normal_rows(c, 2, in, 1.0), rows * in, s->dtype, s->shift);
+    rlhf_dev bias = NULL;
+    if (s->bias) bias = shifted(c, call_normal(c, 4, n, 1.0), n, RLHF_F32, s->shift);
+    if (dw) {
+        rlhf_dev dy = shifted(c, call_normal_rows(c, 3, n, 1.0), rows * n, s->dtype, s->shift);
+        rlhf_dev to = shifted(c, call_normal(c, 5, n * k, 1.0), n * k, RLHF_F32, s->shift);
+        KIT_OK(t, t->linear_dw(t->ctx, to, NULL, x, dy, w, (uint32_t)rows));
+        outputs_add(out, c, "dw", to, RLHF_F32, n, k, NULL);
+        return;
+    }
+    rlhf_dev y = shifted(c, call_normal_rows(c, 3, cols, 1.0), rows * cols, s->out_dtype, s->shift);
+    if (s->op == LINEAR_ADD) {
+        rlhf_dev add =
+            shifted(c, call_normal_rows(c, 6, cols, 1.0), rows * cols, RLHF_F32, s->shift);
+        KIT_OK(t, t->linear_add(t->ctx, y, add, x, w, bias, (uint32_t)rows));
+    } else if (dx)
+        KIT_OK(t, t->linear_dx(t->ctx, y, s->out_dtype, s->accumulate, x, w, (uint32_t)rows));
+    else
+        KIT_OK(t, t->linear(t->ctx, y, s->out_dtype, s->accumulate, x, w, bias, (uint32_t)rows));
+    outputs_add(out, c, "out", y, s->out_dtype, rows, cols, c->rows);
+}
+
+enum { F = RLHF_F32, B = RLHF_BF16, OI = RLHF_WEIGHT_OUT_IN };
+
+// What the library takes.
+static const struct shape taken[] = {
+    {LINEAR, 70, 64, 96, B, F, 0, 0, 1, 0},     {LINEAR, 70, 64, 96, B, F, OI, 1, 0, 0},
+    {LINEAR, 70, 64, 96, B, B, 0, 0, 0, 0},     {LINEAR, 70, 128, 24, F, F, OI, 0, 1, 0},
+    {LINEAR, 70, 128, 24, F, F, 0, 1, 1, 0},    {LINEAR_ADD, 70, 96, 64, B, F, 0, 0, 1, 0},
+    {LINEAR_ADD, 70, 96, 64, F, F, 0, 0, 0, 0}, {LINEAR_DX, 70, 64, 96, B, B, 0, 0, 0, 0},
+    {LINEAR_DX, 70, 64, 96, B, F, 0, 1, 0, 0},  {LINEAR_DX, 70, 128, 24, F, F, OI, 0, 0, 0},
+    {LINEAR_DW, 70, 64, 96, B, F, 0, 0, 0, 0},  {LINEAR_DW, 70, 64, 96, B, F, OI, 0, 0, 0},
+    {LINEAR_DW, 333, 32, 24, F, F, 0, 0, 0, 0}, {LINEAR_DW, 333, 32, 24, F, F, OI, 0, 0, 0}};
+
+// What it is not asked for: a bias before a store in bf16, lines that do not end at 16 bytes, a
+// handful of outputs.
+static const struct shape own[] = {
+    {LINEAR, 70, 64, 96, B, B, 0, 0, 1, 0},   {LINEAR, 70, 100, 96, B, F, 0, 0, 0, 0},
+    {LINEAR, 70, 64, 97, B, F, 0, 0, 1, 0},   {LINEAR, 70, 66, 98, F, F, OI, 0, 1, 0},
+    {LINEAR, 70, 64, 2, F, F, OI, 0, 1, 0},   {LINEAR_DX, 70, 64, 97, B, F, 0, 0, 0, 0},
+    {LINEAR_DW, 70, 63, 97, B, F, 0, 0, 0, 0}};
+
+static void same_bits(const struct outputs *a, const struct outputs *b) {
+    assert_int_equal(a->n, b->n);
+    for (uint32_t i = 0; i < a->n; i++)
+        for (uint64_t j = 0; j < a->o[i].n * a->o[i].width; j++)
+            if (a->o[i].v[j] != b->o[i].v[j])
+                fail_msg("%s: element %llu is %.9g and %.9g", a->label, (unsigned long long)j,
+                         a->o[i].v[j], b->o[i].v[j]);
+}
+
+static void compare_bits(rlhf_compute *a, rlhf_compute *b, const struct shape *s) {
+    struct outputs x, y;
+    op_run(a, run, s, s->rows, &x);
+    op_run(b, run, s, s->rows, &y);
+    same_bits(&x, &y);
+    outputs_finish(&x);
+    outputs_finish(&y);
+}
+
+// ---- the library as it should be ----
+
+static void honest(void **state) {
+    struct world *w = *state;
+    static const struct bound f32 = {2e-11, 5e-5}, bf16 = {1e-8, 2e-2};
+    rlhf_compute *c = with_fake(w, NULL);
+    assert_string_equal(c->detail + strlen(c->detail) - strlen("cuBLASLt 13.1.0"),
+                        "cuBLASLt 13.1.0");
+    struct kit k = w->kit;
+    k.cpu1 = k.cpu2 = c;
+    for (size_t i = 0; i < CHECK_COUNT(taken); i++) {
+        check_match(&k, run, &taken[i], taken[i].rows, f32, bf16);
+        const uint64_t before = w->products();
+        struct outputs out;
+        op_run(c, run, &taken[i], taken[i].rows, &out);
+        outputs_finish(&out);
+        // Nothing but the product: the shape is known.
+        if (w->products() != before + 1)
+            fail_msg("%s: %llu library products, expected 1", out.label,
+                     (unsigned long long)(w->products() - before));
+        if (taken[i].op != LINEAR_DW) check_rows(c, run, &taken[i], taken[i].rows);
+        compare_bits(c, c, &taken[i]);
+    }
+    w->cuda->destroy(c);
+}
+
+static void not_for_the_library(void **state) {
+    struct world *w = *state;
+    rlhf_compute *c = with_fake(w, NULL);
+    for (size_t i = 0; i < CHECK_COUNT(own); i++) {
+        struct outputs out;
+        compare_bits(c, w->own, &own[i]);
+        const uint64_t before = w->products();
+        op_run(c, run, &own[i], own[i].rows, &out);
+        outputs_finish(&out);
+        assert_int_equal(w->products(), before);
+    }
+    w->cuda->destroy(c);
+}
+
+// The canary runs when a weight is packed for the first time, and no later product of it searches.
+static void decided_at_pack(void **state) {
+    struct world *w = *state;
+    rlhf_compute *c = with_fake(w, NULL);
+    struct call k = {.c = c};
+    const uint64_t before = w->products();
+    call_weight(&k, call_normal(&k, 1, 64 * 96, 0.1), 64, 96, RLHF_BF16, RLHF_WEIGHT_BACKWARD);
+    const uint64_t canary = w->products() - before;
+    assert_true(canary >= 40);
+    call_weight(&k, call_normal(&k, 1, 64 * 96, 0.1), 64, 96, RLHF_BF16, RLHF_WEIGHT_BACKWARD);
+    assert_int_equal(w->products(), before + canary); // the same shape again
+    const struct shape forms[] = {
+        {LINEAR, 9, 64, 96, B, F, 0, 0, 1, 0},    {LINEAR, 9, 64, 96, B, F, 0, 1, 0, 0},
+        {LINEAR, 9, 64, 96, B, B, 0, 0, 0, 0},    {LINEAR_ADD, 9, 64, 96, B, F, 0, 0, 1, 0},
+        {LINEAR_DX, 9, 64, 96, B, B, 0, 0, 0, 0}, {LINEAR_DX, 9, 64, 96, B, F, 0, 1, 0, 0}};
+    for (size_t i = 0; i < CHECK_COUNT(forms); i++) {
+        struct outputs out;
+        op_run(c, run, &forms[i], forms[i].rows, &out);
+        outputs_finish(&out);
+        assert_int_equal(w->products(), before + canary + i + 1);
+    }
+    call_finish(&k);
+    const uint64_t in_use = c->bytes_in_use(c->ctx);
+    assert_true(in_use < 64 << 20); // the canary's buffers are gone
+    w->cuda->destroy(c);
+}
+
+// An operand at an odd address does not change hands, and not a bit.
+static void odd_addresses(void **state) {
+    struct world *w = *state;
+    rlhf_compute *c = with_fake(w, NULL);
+    for (size_t i = 0; i < CHECK_COUNT(taken); i++) {
+        if (taken[i].op == LINEAR_DW) continue; // repeats itself, no more
+        struct shape s = taken[i];
+        struct outputs x, y;
+        op_run(c, run, &s, s.rows, &x);
+        s.shift = 1;
+        const uint64_t before = w->products();
+        op_run(c, run, &s, s.rows, &y);
+        assert_int_equal(w->products(), before + 1);
+        same_bits(&x, &y);
+        outputs_finish(&x);
+        outputs_finish(&y);
+    }
+    w->cuda->destroy(c);
+}
+
+// ---- the library as it should not be ----
+
+static void ends_with(const rlhf_compute *c, const char *text) {
+    const size_t n = strlen(text), len = strlen(c->detail);
+    printf("  %s\n", c->detail);
+    if (len < n || strcmp(c->detail + len - n, text) != 0)
+        fail_msg("the detail is \"%s\", expected \"%s\" at its end", c->detail, text);
+}
+
+static void hostile(void **state) {
+    struct world *w = *state;
+    rlhf_compute *c = with_fake(w, "hostile");
+    for (size_t i = 0; i < CHECK_COUNT(taken); i++) {
+        if (taken[i].op == LINEAR_DW) continue;
+        compare_bits(c, w->own, &taken[i]);
+        check_rows(c, run, &taken[i], taken[i].rows);
+    }
+    ends_with(c, "cuBLASLt 13.1.0; own products for shapes, 16 that it is not row exact on");
+    w->cuda->destroy(c);
+}
+
+// The product over again with the hostile library: what the canary is there for.
+static void split_unasked(void **state) {
+    struct world *w = *state;
+    rlhf_compute *c = with_fake(w, "splitk");
+    for (size_t i = 0; i < CHECK_COUNT(taken); i++) {
+        if (taken[i].op == LINEAR_DW) continue;
+        struct outputs out;
+        op_run(c, run, &taken[i], taken[i].rows, &out);
+        outputs_finish(&out);
+        check_rows(c, run, &taken[i], taken[i].rows);
+    }
+    ends_with(c, "cuBLASLt 13.1.0"); // dropped before the canary saw them
+    w->cuda->destroy(c);
+}
+
+static void own_products_only(void **state) {
+    struct world *w = *state;
+    const struct {
+        const char *file, *lt, *fake, *text;
+    } cases[] = {
+        {"/nowhere/libcublasLt.so.13", "force", NULL,
+         "own products (cuBLASLt: /nowhere/libcublasLt.so.13: cannot open shared object file: No "
+         "such file or directory)"},
+        {w->lacking, "force", NULL,
+         "own products (cuBLASLt lacks cublasLtMatmulAlgoCapGetAttribute)"},
+        {w->fake, "force", "old", "own products (cuBLASLt 11.6.0, used are 12 and 13)"},
+        {w->fake, "force", "nodriver",
+         "own products (cuBLASLt 13.1.0 does not start: CUBLAS_STATUS_NOT_INITIALIZED)"},
+        {w->fake, "off", NULL, "own products (RLHF_CUDA_LT=off)"},
+        {NULL, "force", NULL, "own products (cuBLASLt: RLHF_CUBLASLT names no file)"},
+        {w->fake, "force", "none", "cuBLASLt 13.1.0"}};
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        rlhf_compute *c = backend(w, cases[i].file, cases[i].lt, cases[i].fake);
+        const uint64_t before = w->products();
+        ends_with(c, cases[i].text);
+        compare_bits(c, w->own, &taken[0]);
+        compare_bits(c, w->own, &taken[10]);
+        assert_int_equal(w->products(), before);
+        w->cuda->destroy(c);
+    }
+    rlhf_compute *c = with_fake(w, "none");
+    compare_bits(c, w->own, &taken[10]);
+    ends_with(c, "cuBLASLt 13.1.0; own products for shapes, 6 that it offers none");
+    w->cuda->destroy(c);
+}
+
+static void refused_setting(void **state) {
+    struct world *w = *state;
+    char err[256] = "";
+    rlhf_compute *c = NULL;
+    const rlhf_kernels_options opt = {.size = sizeof opt, .threads = 1};
+    setenv("RLHF_CUDA_LT", "maybe", 1);
+    assert_int_equal(w->cuda->create(&opt, &c, err, sizeof err), RLHF_E_INVALID);
+    assert_string_equal(err, "RLHF_CUDA_LT is \"maybe\", allowed are off, force");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(honest),
+                                       cmocka_unit_test(not_for_the_library),
+                                       cmocka_unit_test(decided_at_pack),
+                                       cmocka_unit_test(odd_addresses),
+                                       cmocka_unit_test(hostile),
+                                       cmocka_unit_test(split_unasked),
+                                       cmocka_unit_test(own_products_only),
+                                       cmocka_unit_test(refused_setting)};
+    return cmocka_run_group_tests_name("cuda: cuBLASLt", tests, setup, teardown);
+}
