@@ -33,6 +33,7 @@
     X(EMBED_BWD_POS, RLHF_E_INVALID, "embed_bwd: pos[%lld] = %lld, positions %lld")                \
     X(GATHER_ROW, RLHF_E_INVALID, "gather: idx[%lld] = %lld, x has room for %lld rows")            \
     X(SCATTER_ROW, RLHF_E_INVALID, "scatter_add: idx[%lld] = %lld, dx has room for %lld rows")     \
+    X(KV_ROW, RLHF_E_INVALID, "kv_store: row %lld reaches cache row %lld of %lld")                 \
     X(POOL_ROW, RLHF_E_INVALID, "pool: row %lld has no tokens (offsets %lld, %lld)")               \
     X(POOL_END, RLHF_E_INVALID, "pool: row %lld ends at token %lld, x has room for %lld")          \
     X(POOL_BWD_ROW, RLHF_E_INVALID, "pool_bwd: row %lld has no tokens (offsets %lld, %lld)")       \

@@ -8,6 +8,7 @@ set(RLHF_CUDA_SOURCES
   context.cu
   elementwise.cu
   embed.cu
+  kv_store.cu
   linear.cu
   lt.cu
   lt_plan.cu
@@ -15,6 +16,7 @@ set(RLHF_CUDA_SOURCES
   memory.cu
   muon.cu
   norm.cu
+  optim.cu
   pool.cu
   product.cu
   product_bf16.cu

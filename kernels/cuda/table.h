@@ -22,6 +22,8 @@
     X(act)         /* act, act_bwd */                                                              \
     X(embed)       /* embed, embed_bwd */                                                          \
     X(norm)        /* norm, norm_bwd */                                                            \
+    X(kv_store)    /* kv_store */                                                                  \
+    X(optim)       /* sumsq, adamw, sumsq_many, adamw_many */                                      \
     X(pool)        /* pool, pool_bwd */                                                            \
     X(rows)        /* gather, scatter_add */
 
