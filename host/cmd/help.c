@@ -16,6 +16,7 @@ void rlhf__help(FILE *out) {
         "       rlhf-host label --data FILE --out FILE ...            label texts by a classifier\n"
         "       rlhf-host pairs --judge X.so --out FILE ...           make preference rows\n"
         "       rlhf-host plugin list | info FILE [--json]            look at plugins\n"
+        "       rlhf-host devices [--json]                            look at CPU and GPUs\n"
         "       rlhf-host help COMMAND                                flags of a command\n"
         "       rlhf-host help settings                               all settings\n"
         "       rlhf-host --help | --version\n"

@@ -2,7 +2,7 @@ target_sources(rlhf_host_core PRIVATE
   cmd/child.c cmd/cli.c cmd/eval_preferences.c cmd/eval_rollout.c cmd/flags.c cmd/generate_prompts.c
   cmd/generate_stop.c cmd/generated.c cmd/help.c cmd/plugin_info.c cmd/plugin_list.c cmd/print.c
   cmd/trial.c cmd/tuned.c cmd/workplace.c)
-foreach(command run generate eval label pairs)
+foreach(command run generate eval label pairs devices)
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/cmd/${command}.c)
     target_sources(rlhf_host_core PRIVATE cmd/${command}.c)
   endif()

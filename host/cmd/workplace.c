@@ -10,6 +10,7 @@ rlhf_status rlhf__workplace_init(struct rlhf__workplace *w, const struct rlhf__e
     w->env = env;
     w->threads = flags->threads;
     w->compute.backend = flags->backend;
+    w->compute.gpu = flags->gpu;
     RLHF_TRY(rlhf__dtype_choice(flags->dtype, "--dtype", &w->compute.dtype, err));
     RLHF_TRY(rlhf__progress_create(progress, env->log, &w->progress, err));
     return rlhf__plugins_create(env->dirs, &w->plugins, err);
@@ -19,8 +20,14 @@ rlhf_status rlhf__workplace_start(struct rlhf__workplace *w, int64_t seed,
                                   struct rlhf__error *err) {
     struct rlhf__run_config run = {.seed = seed, .threads = w->threads};
     rlhf__progress_note(w->progress, "loading the model");
-    return rlhf__session_init(&w->session, w->env->dirs, w->env->log, w->env->cancelled, w->plugins,
-                              &w->compute, &run, err);
+    RLHF_TRY(rlhf__session_init(&w->session, w->env->dirs, w->env->log, w->env->cancelled,
+                                w->plugins, &w->compute, &run, err));
+    const struct rlhf__compute *found = w->session.compute;
+    if (found->passed_over[0])
+        rlhf__logf(w->env->log, found->passed_level, "no GPU is used: %s", found->passed_over);
+    if (w->compute.gpu && found->table->device == RLHF_DEVICE_CPU)
+        return rlhf__fail(err, RLHF_E_INVALID, "--gpu has no effect here: no GPU is used");
+    return RLHF_OK;
 }
 
 void rlhf__workplace_finish(struct rlhf__workplace *w) {

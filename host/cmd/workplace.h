@@ -10,18 +10,20 @@
 #include "model/session.h"
 #include "report/progress.h"
 
-// --threads, --backend and --dtype. A command has it in its options as `at`, and lists the rows
-// last.
+// --threads, --backend, --gpu and --dtype. A command has it in its options as `at`, and lists the
+// rows last.
 struct rlhf__workplace_flags {
     const char *backend, *dtype;
-    int64_t threads;
+    int64_t threads, gpu;
 };
 
 #define RLHF__WORKPLACE_DEFAULTS                                                                   \
-    { "cpu", "auto", 0 }
+    { "auto", "auto", 0, 0 }
 #define RLHF__WORKPLACE_FLAGS(T)                                                                   \
     RLHF__FLAG_I(T, "--threads", at.threads, "N", 0, 1024, "CPU threads; 0: all [0]"),             \
-        RLHF__FLAG_S(T, "--backend", at.backend, "NAME", "kernels: cpu or reference [cpu]"),       \
+        RLHF__FLAG_S(T, "--backend", at.backend, "NAME",                                           \
+                     "kernels: auto, cpu, cuda or reference [auto]"),                              \
+        RLHF__FLAG_I(T, "--gpu", at.gpu, "N", 0, 1023, "which GPU [0]"),                           \
         RLHF__FLAG_S(T, "--dtype", at.dtype, "T", "auto, f32 or bf16 [auto]")
 
 // Zero-initialise; release with rlhf__workplace_finish, also after a failure. Stays where it is.

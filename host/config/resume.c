@@ -13,6 +13,8 @@
 static const char *const may_change[] = {"run.phases",
                                          "run.stop_after",
                                          "run.threads",
+                                         "compute.backend",
+                                         "compute.gpu",
                                          "compute.workspace_mib",
                                          "data.max_mib",
                                          "checkpoint.",
@@ -68,8 +70,9 @@ static rlhf_status changed(const char *run, const char *path, const json_t *was,
     if (is) rlhf__json_write(&b, is, 0);
     rlhf__fail(err, RLHF_E_INVALID,
                "--resume: %s cannot change from %.100s to %.100s in a run that "
-               "goes on (what can: run.phases, run.stop_after, run.threads, compute.workspace_mib, "
-               "data.max_mib, checkpoint.*, early_stop.*, log.*); start a new run with --policy "
+               "goes on (what can: run.phases, run.stop_after, run.threads, compute.backend, "
+               "compute.gpu, compute.workspace_mib, data.max_mib, checkpoint.*, early_stop.*, "
+               "log.*); start a new run with --policy "
                "%s/checkpoints/latest instead",
                path, a.len ? rlhf__buf_text(&a) : "nothing", b.len ? rlhf__buf_text(&b) : "nothing",
                run);

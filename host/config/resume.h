@@ -11,9 +11,9 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
                               struct rlhf__error *err);
 
 // Refuse what differs from the stored config (NULL: nothing was given that could), except
-// run.phases, run.stop_after, run.threads, compute.workspace_mib, data.max_mib, checkpoint.*,
-// early_stop.* and log.*: anything else would make the rest of the run a different run. Then
-// c->run.dir is the resumed directory. [main]
+// run.phases, run.stop_after, run.threads, compute.backend, compute.gpu, compute.workspace_mib,
+// data.max_mib, checkpoint.*, early_stop.* and log.*: anything else would make the rest of the run
+// a different run. Then c->run.dir is the resumed directory. [main]
 rlhf_status rlhf__resume_check(const struct rlhf__config_request *req,
                                const struct rlhf__config *stored, struct rlhf__config *c,
                                struct rlhf__error *err);

@@ -56,9 +56,14 @@ static const rlhf_opt run_opts[] = {
 #undef T
 #define T struct rlhf__compute_config
 static const rlhf_opt compute_opts[] = {
-    RLHF_OPT_STR(T, backend, "cpu", "kernels to use: cpu, reference (slow, plain C)"),
+    RLHF_OPT_STR(T, backend, "auto",
+                 "kernels to use: auto (the GPU where one can be used, else the CPU), cpu, cuda, "
+                 "reference (slow, plain C), or a file"),
+    I(gpu, 0, 0, 1023, "which GPU, counted from 0; rlhf-host devices lists them"),
     E(dtype, RLHF__DTYPE_AUTO, dtype_names, "precision of products; auto: bf16 where it is fast"),
-    B(guard, 0, "reference backend: make device memory unreadable for the host"),
+    B(guard, 0,
+      "look after device memory: reference makes it unreadable for the host, cuda reports what is "
+      "wrong in it at once"),
     I(workspace_mib, 0, 0, 1 << 20, "memory for the language-model head in MiB; 0: the default"),
 };
 #undef T

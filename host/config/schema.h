@@ -20,9 +20,10 @@ struct rlhf__run_config {
 enum rlhf__dtype_choice { RLHF__DTYPE_AUTO = 0, RLHF__DTYPE_F32 = 1, RLHF__DTYPE_BF16 = 2 };
 
 struct rlhf__compute_config {
-    const char *backend;   // kernels_<backend>.so
-    int32_t dtype;         // enum rlhf__dtype_choice
-    int32_t guard;         // reference backend: device buffers unreadable for the host
+    const char *backend; // kernels_<backend>.so, a path, or "auto"
+    int64_t gpu;         // index of the card
+    int32_t dtype;       // enum rlhf__dtype_choice
+    int32_t guard;       // reference: device buffers unreadable for the host; cuda: checks at once
     int64_t workspace_mib; // 0 = the backend's default
 };
 

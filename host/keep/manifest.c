@@ -83,13 +83,21 @@ static void compare(struct rlhf__buf *list, const char *role, const json_t *was,
     if (list->len > start) rlhf__buf_putc(list, ')');
 }
 
+// 1 when the run was computed on another backend than now.
+static int moved(const json_t *stored, const json_t *now) {
+    const char *was = field(json_object_get(stored, "compute"), "backend");
+    return was[0] && strcmp(was, field(json_object_get(now, "compute"), "backend")) != 0;
+}
+
 static rlhf_status compare_all(const json_t *stored, const json_t *now, struct rlhf__buf *list,
                                struct rlhf__error *err) {
     const json_t *before = json_object_get(stored, "plugins");
     const json_t *plugins = json_object_get(now, "plugins"), *p;
     size_t i;
-    compare(list, "compute backend", json_object_get(stored, "compute"),
-            json_object_get(now, "compute"));
+    // Another backend is no change of code: it was asked for, and is said (rlhf__manifest_moved).
+    if (!moved(stored, now))
+        compare(list, "compute backend", json_object_get(stored, "compute"),
+                json_object_get(now, "compute"));
     json_array_foreach(plugins, i, p) compare(list, field(p, "role"), twin(plugins, i, before), p);
     return rlhf__buf_ok(list, err);
 }
@@ -158,6 +166,23 @@ rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
     return st;
 }
 
+void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__folder *run,
+                          struct rlhf__log *log) {
+    struct rlhf__error unread;
+    json_t *stored = NULL, *now = manifest_json(m);
+    if (now && read_stored(run, &stored, &unread) == RLHF_OK && moved(stored, now)) {
+        const json_t *was = json_object_get(stored, "compute"),
+                     *is = json_object_get(now, "compute");
+        rlhf__logf(log, RLHF_LOG_WARN,
+                   "the run was computed by the backend %s in %s and goes on with %s in %s: each "
+                   "gives the same bits every time, but not those of the other",
+                   field(was, "backend"), field(was, "dtype"), field(is, "backend"),
+                   field(is, "dtype"));
+    }
+    json_decref(stored);
+    json_decref(now);
+}
+
 // ---- the file ---------------------------------------------------------------------------------
 
 // now += {"earlier": [what the stored one lists as earlier ..., if it changed its code and inputs]}
@@ -188,8 +213,9 @@ rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rl
         rlhf_status seen = look(m, run, &stored, &now, &list, &unread);
         const json_t *inputs = json_object_get(stored, "inputs"); // NULL: of an older host
         if (seen == RLHF_OK) rlhf__inputs_compare(inputs, m->inputs, &list);
-        if (seen == RLHF_OK) st = keep_earlier(now, stored, list.len > 0, err);
-        if (st == RLHF_OK && (seen != RLHF_OK || list.len || !inputs))
+        const int changed = list.len > 0 || moved(stored, now);
+        if (seen == RLHF_OK) st = keep_earlier(now, stored, changed, err);
+        if (st == RLHF_OK && (seen != RLHF_OK || changed || !inputs))
             st = rlhf__json_save_new(run, "manifest.json", json_incref(now), 2, err);
     }
     json_decref(stored);

@@ -4,6 +4,7 @@
 #define RLHF_HOST_MANIFEST_H
 
 #include "base/folder.h"
+#include "base/log.h"
 #include "model/compute.h"
 #include "model/model.h"
 
@@ -34,5 +35,10 @@ rlhf_status rlhf__manifest_check(const struct rlhf__manifest *m, const struct rl
 rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
                                         const struct rlhf__folder *run, const char *name,
                                         struct rlhf__error *err);
+
+// Warn when the run was computed on another backend than now; what is asked for by compute.backend
+// is no change that rlhf__manifest_check refuses. [main]
+void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__folder *run,
+                          struct rlhf__log *log);
 
 #endif

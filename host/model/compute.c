@@ -2,64 +2,16 @@
 #include "model/compute.h"
 
 #include "base/bits.h"
-#include "base/clock.h"
-#include "base/file.h"
 #include "base/running.h"
 #include "base/sha256.h"
-#include "base/shared_object.h"
+#include "model/compute_load.h"
 #include "plugin/load.h"
-#include "plugin/trust.h"
 
-#include <dlfcn.h>
+#include <rlhf/log.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-static rlhf_status find(const struct rlhf__compute_spec *spec, char out[RLHF__PATH_CAP],
-                        struct rlhf__error *err) {
-    if (strchr(spec->backend, '/'))
-        rlhf__path_put(out, "%s", spec->backend);
-    else
-        rlhf__path_put(out, "%s/kernels/kernels_%s.so", spec->dirs->lib, spec->backend);
-    char real[RLHF__PATH_CAP];
-    if (access(out, R_OK) != 0 || !rlhf__path_real(out, real))
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "no compute backend '%s': the file '%s' does not exist", spec->backend,
-                          out);
-    memcpy(out, real, strlen(real) + 1);
-    return rlhf__trust_code(out, spec->dirs, err);
-}
-
-static rlhf_status load_entry(struct rlhf__compute *c, struct rlhf__error *err) {
-    rlhf_status st = rlhf__shared_object_open(c->path, &c->object, err);
-    if (st < 0) return rlhf__error_context(err, "compute backend");
-    // POSIX: a function pointer may be stored through an object pointer of the same size.
-    rlhf_kernels_entry_fn entry = NULL;
-    void *symbol = dlsym(c->object, RLHF_KERNELS_SYMBOL);
-    memcpy(&entry, &symbol, sizeof entry);
-    if (!entry)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "'%s' is no compute backend: it does not export " RLHF_KERNELS_SYMBOL,
-                          c->path);
-    const rlhf_kernels *made = entry();
-    uint32_t head[3]; // size, abi_major, abi_minor: never move
-    if (!made)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "compute backend '%s': " RLHF_KERNELS_SYMBOL "() returned nothing",
-                          c->path);
-    memcpy(head, made, sizeof head);
-    if (head[1] != RLHF_ABI_MAJOR || head[2] != RLHF_ABI_MINOR)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "compute backend '%s' is for contract %u.%u, this host needs %d.%d",
-                          c->path, head[1], head[2], RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
-    st = rlhf__copy_in(&c->kernels, sizeof c->kernels, made, RLHF_SIZE_TO(rlhf_kernels, destroy),
-                       "rlhf_kernels", err);
-    if (st != RLHF_OK) return rlhf__error_context(err, "compute backend '%s'", c->path);
-    if (c->kernels.create && c->kernels.destroy) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID, "compute backend '%s' lacks the function %s()", c->path,
-                      c->kernels.create ? "destroy" : "create");
-}
 
 // libgomp's threads spin for milliseconds before they sleep. On a machine that runs anything else
 // that stalls every parallel region for a time slice (measured: 38 s instead of 2 s at a load of
@@ -106,36 +58,116 @@ static rlhf_status read_table(struct rlhf__compute *c, struct rlhf__error *err) 
     return RLHF_OK;
 }
 
-rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *spec, struct rlhf__compute **out,
-                               struct rlhf__error *err) {
+#define CONTEXT "compute backend '%s': "
+
+// A table of the loaded backend.
+static rlhf_status make_table(struct rlhf__compute *c, const struct rlhf__compute_spec *spec,
+                              struct rlhf__error *err) {
+    char text[512] = "";
+    const rlhf_kernels_options o = {.size = sizeof o,
+                                    .threads = spec->threads,
+                                    .workspace_bytes = spec->workspace_bytes,
+                                    .guard = spec->guard,
+                                    .gpu = spec->gpu};
+    struct rlhf__running before = rlhf__running_begin("compute backend", c->path, "create()");
+    const rlhf_status st = c->kernels.create(&o, &c->made, text, sizeof text);
+    rlhf__running_end(&before);
+    if (st != RLHF_OK)
+        return rlhf__fail(err, st, CONTEXT "%s", spec->backend,
+                          text[0] ? text : rlhf__status_text(st));
+    return read_table(c, err);
+}
+
+// What a device of its own has left for models.
+static rlhf_status look_at_memory(struct rlhf__compute *c, const struct rlhf__compute_spec *spec,
+                                  struct rlhf__error *err) {
+    rlhf_device_info d;
+    if (c->table->device == RLHF_DEVICE_CPU) return RLHF_OK;
+    RLHF_TRY(rlhf__compute_describe(&c->kernels, c->path, spec->gpu, &d, err));
+    c->room = (struct rlhf__room){d.memory_free + c->table->bytes_in_use(c->table->ctx), d.memory};
+    return RLHF_OK;
+}
+
+static rlhf_status open_into(struct rlhf__compute *c, const struct rlhf__compute_spec *spec,
+                             struct rlhf__error *err) {
+    RLHF_TRY(rlhf__compute_find(spec->dirs, spec->backend, c->path, err));
+    shorten_spinning();
+    RLHF_TRY(rlhf__compute_load(c->path, &c->object, &c->kernels, err));
+    RLHF_TRY(make_table(c, spec, err));
+    RLHF_TRY(look_at_memory(c, spec, err));
+    return rlhf__sha256_file(c->path, c->sha256, err);
+}
+
+static rlhf_status open_named(const struct rlhf__compute_spec *spec, struct rlhf__compute **out,
+                              struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__compute *c = calloc(1, sizeof *c);
     if (!c) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a compute backend");
-    rlhf_status st = find(spec, c->path, err);
-    shorten_spinning();
-    if (st == RLHF_OK) st = rlhf__sha256_file(c->path, c->sha256, err);
-    if (st == RLHF_OK) st = load_entry(c, err);
-    if (st == RLHF_OK) {
-        char text[512] = "";
-        const rlhf_kernels_options o = {.size = sizeof o,
-                                        .threads = spec->threads,
-                                        .workspace_bytes = spec->workspace_bytes,
-                                        .guard = spec->guard};
-        struct rlhf__running before = rlhf__running_begin("compute backend", c->path, "create()");
-        st = c->kernels.create(&o, &c->made, text, sizeof text);
-        rlhf__running_end(&before);
-        if (st != RLHF_OK)
-            rlhf__fail(err, st, "compute backend '%s': %s", spec->backend,
-                       text[0] ? text : rlhf__status_text(st));
-        else
-            st = read_table(c, err);
-    }
+    rlhf_status st = open_into(c, spec, err);
     if (st != RLHF_OK) {
         rlhf__compute_close(c);
         return st;
     }
     *out = c;
     return RLHF_OK;
+}
+
+// ---- auto: the GPU where there is one that can be used, else the CPU ----
+
+#define PCI_DEVICES "/sys/bus/pci/devices"
+
+// What is known of the card that could not be used; zeros where the backend cannot even say that.
+static void look_again(const char *path, uint32_t gpu, rlhf_device_info *d) {
+    void *object;
+    rlhf_kernels kernels;
+    struct rlhf__error unread;
+    memset(d, 0, sizeof *d);
+    if (rlhf__compute_load(path, &object, &kernels, &unread) != RLHF_OK ||
+        rlhf__compute_describe(&kernels, path, gpu, d, &unread) != RLHF_OK)
+        memset(d, 0, sizeof *d);
+}
+
+// The CPU, since the GPU cannot be used for the reason in `why`. Who has a card or its driver is
+// told so, others only where they ask for every line.
+static rlhf_status open_cpu(const struct rlhf__compute_spec *spec, const char *why, int has_card,
+                            struct rlhf__compute **out, struct rlhf__error *err) {
+    struct rlhf__compute_spec cpu = *spec;
+    cpu.backend = "cpu";
+    cpu.gpu = 0;
+    RLHF_TRY(open_named(&cpu, out, err));
+    (*out)->passed_level =
+        has_card || rlhf__nvidia_cards(PCI_DEVICES) > 0 ? RLHF_LOG_INFO : RLHF_LOG_DEBUG;
+    snprintf((*out)->passed_over, sizeof(*out)->passed_over, "%.1000s", why);
+    return RLHF_OK;
+}
+
+static rlhf_status open_auto(const struct rlhf__compute_spec *spec, struct rlhf__compute **out,
+                             struct rlhf__error *err) {
+    struct rlhf__compute_spec gpu = *spec;
+    char path[RLHF__PATH_CAP];
+    struct rlhf__error why;
+    rlhf_device_info d;
+    gpu.backend = "cuda";
+    rlhf__path_put(path, "%s/kernels/kernels_cuda.so", spec->dirs->lib);
+    if (!rlhf__is_file(path))
+        return open_cpu(spec, "rlhf-host was built without the CUDA backend (no nvcc was there)", 0,
+                        out, err);
+    const rlhf_status st = open_named(&gpu, out, &why);
+    if (st == RLHF_OK) return RLHF_OK;
+    look_again(path, spec->gpu, &d);
+    if (d.devices && spec->gpu >= d.devices) { // whoever names a card means it
+        *err = why;
+        return st;
+    }
+    static const char context[] = "compute backend 'cuda': ";
+    const size_t n = strncmp(why.text, context, sizeof context - 1) == 0 ? sizeof context - 1 : 0;
+    return open_cpu(spec, why.text + n, d.devices > 0 || d.driver[0], out, err);
+}
+
+rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *spec, struct rlhf__compute **out,
+                               struct rlhf__error *err) {
+    return strcmp(spec->backend, "auto") == 0 ? open_auto(spec, out, err)
+                                              : open_named(spec, out, err);
 }
 
 void rlhf__compute_close(struct rlhf__compute *c) {
@@ -154,40 +186,4 @@ rlhf_status rlhf__compute_fail(const rlhf_compute *t, rlhf_status st, const char
                                struct rlhf__error *err) {
     const char *text = t->last_error(t->ctx);
     return rlhf__fail(err, st, "%s: %s", what, text && *text ? text : rlhf__status_text(st));
-}
-
-// Best of repeated products of `rows` rows within `budget` seconds; 0 on failure.
-static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, uint32_t rows,
-                           double budget) {
-    uint64_t size = rlhf_dtype_size(dtype);
-    if (!RLHF_COMPUTE_HAS(t, linear)) return 0;
-    rlhf_dev src = NULL, x = NULL, y = NULL;
-    rlhf_weight *w = NULL;
-    double best = 0;
-    if (t->alloc(t->ctx, (uint64_t)dim * (uint64_t)dim * 4, &src) == RLHF_OK &&
-        t->alloc(t->ctx, (uint64_t)rows * (uint64_t)dim * size, &x) == RLHF_OK &&
-        t->alloc(t->ctx, (uint64_t)rows * (uint64_t)dim * size, &y) == RLHF_OK &&
-        t->weight_create(t->ctx, dim, dim, dtype, 0, &w) == RLHF_OK &&
-        t->weight_pack(t->ctx, w, src) == RLHF_OK) {
-        double flops = 2.0 * (double)rows * (double)dim * (double)dim, start = rlhf__seconds();
-        for (int i = 0; i < 3 || rlhf__seconds() - start < budget; i++) {
-            double from = rlhf__seconds();
-            if (t->linear(t->ctx, y, dtype, 0, x, w, NULL, rows) != RLHF_OK ||
-                t->sync(t->ctx) != RLHF_OK)
-                break;
-            double speed = flops / (rlhf__seconds() - from);
-            if (i > 0 && speed > best) best = speed; // the first one prepares the kernel
-        }
-    }
-    t->weight_destroy(t->ctx, w);
-    t->release(t->ctx, src);
-    t->release(t->ctx, x);
-    t->release(t->ctx, y);
-    return best;
-}
-
-double rlhf__compute_peak(const rlhf_compute *t, int32_t dtype) {
-    double small = best_product(t, dtype, 256, 32, 0.002);
-    if (small < 2e10) return small; // a naive backend: a large product would take seconds
-    return best_product(t, dtype, 1024, 1024, 0.05);
 }

@@ -10,6 +10,11 @@
 
 #include <rlhf/compute.h>
 
+// Memory of a device of its own, in bytes; zeros: it computes in the host's memory.
+struct rlhf__room {
+    uint64_t left, total; // left: for us, when the backend was opened
+};
+
 struct rlhf__compute {
     void *object;              // dlopen handle, never closed (worker threads may live in it)
     rlhf_kernels kernels;      // what the object describes itself with
@@ -18,21 +23,27 @@ struct rlhf__compute {
     rlhf_compute *table;       // &read: what everybody uses
     char path[RLHF__PATH_CAP]; // resolved path of the shared object
     char sha256[65];           // of the file
-    char reserved[7];
+    char reserved[3];
+    int32_t passed_level;   // log level that passed_over is worth
+    char passed_over[1024]; // "auto" and no GPU: why; else ""
+    struct rlhf__room room;
 };
 
 // What to open. Zero in every field but `backend` and `dirs` is a valid default.
 struct rlhf__compute_spec {
     const struct rlhf__dirs *dirs; // kernels are in <lib>/kernels
-    const char *backend;           // "cpu", "reference", or a path to a .so
+    const char *backend;           // "auto", "cpu", "cuda", "reference", or a path to a .so
     uint32_t threads;              // 0 = all cores
-    uint32_t guard;                // reference only
-    uint64_t workspace_bytes;      // 0 = the backend's own default
+    uint32_t guard;                // reference, cuda
+    uint32_t gpu;                  // index of the card
+    uint32_t reserved;
+    uint64_t workspace_bytes; // 0 = the backend's own default
 };
 
-// Open kernels_<backend>.so and create its table. E_INVALID names the file when it is missing, is
-// no backend, was built for another contract version or may be changed by others; E_NOMEM, E_DEVICE
-// from the backend. [main]
+// Open kernels_<backend>.so and create its table; "auto": the GPU where the backend, a driver and a
+// card are there that can be used, else the CPU, and passed_over says why. E_INVALID names the file
+// when it is missing, is no backend, was built for another contract version or may be changed by
+// others, and a card that is not there; E_NOMEM, E_DEVICE from the backend. [main]
 rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *, struct rlhf__compute **out,
                                struct rlhf__error *err);
 
@@ -48,8 +59,8 @@ rlhf_status rlhf__compute_fail(const rlhf_compute *, rlhf_status st, const char 
                                struct rlhf__error *err);
 
 // Measured speed of a large product in `dtype`, in floating-point operations a second; about 50 ms
-// of work on a fast backend. 0 when it cannot be measured. Used only as the base of perf/mfu.
-// [step]
+// of work on a fast backend. compute_peak.c. 0 when it cannot be measured. Used only as the base of
+// perf/mfu. [step]
 double rlhf__compute_peak(const rlhf_compute *, int32_t dtype);
 
 #endif

@@ -6,6 +6,7 @@
 #ifndef RLHF_HOST_MODEL_H
 #define RLHF_HOST_MODEL_H
 
+#include "model/compute.h"
 #include "plugin/services.h"
 #include "text/tokenizer.h"
 #include "weights/hf_dir.h"
@@ -22,6 +23,7 @@ struct rlhf__model_env {
     int32_t dtype; // activation dtype, RLHF_F32 or RLHF_BF16
     int32_t reserved;
     uint64_t seed; // of parameters that are drawn
+    struct rlhf__room room;
 };
 
 enum rlhf__model_start {
@@ -45,7 +47,8 @@ struct rlhf__model_spec {
     // 1: filled once, then only run. Values that the plugin keeps packed are released by the first
     // refresh (here, or by rlhf__params_copy after RLHF__START_EMPTY): whoever reads or writes
     // parameters afterwards gets RLHF_E_INTERNAL.
-    int32_t frozen, reserved;
+    int32_t frozen;
+    int32_t moments; // values that the optimiser will keep of each parameter, for model/room.h
 };
 
 struct rlhf__model {

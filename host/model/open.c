@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "base/file.h"
 #include "model/parameters.h"
+#include "model/room.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,6 +198,7 @@ rlhf_status rlhf__model_open(const struct rlhf__model_env *env, const struct rlh
     const char *model_type = NULL;
     rlhf_status st = m->dir ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (st == RLHF_OK) st = read_config(m, spec, &model_type, err);
+    if (st == RLHF_OK) st = rlhf__room_check(env, spec, m->config, err);
     if (st == RLHF_OK) st = open_instance(m, model_type, err);
     if (st == RLHF_OK) st = open_backend(m, spec, err);
     if (st == RLHF_OK) st = open_text(m, err);

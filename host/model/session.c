@@ -31,10 +31,14 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
     rlhf__note_init(&s->failure);
     s->services.failure = &s->failure;
     s->plugins = plugins;
+    // A card that nobody looks at is for the caller to complain of (run/effect_rules.h).
+    const int host =
+        strcmp(compute->backend, "cpu") == 0 || strcmp(compute->backend, "reference") == 0;
     struct rlhf__compute_spec spec = {.dirs = dirs,
                                       .backend = compute->backend,
                                       .threads = (uint32_t)run->threads,
                                       .guard = (uint32_t)compute->guard,
+                                      .gpu = host ? 0 : (uint32_t)compute->gpu,
                                       .workspace_bytes = (uint64_t)compute->workspace_mib << 20};
     rlhf_status st = rlhf__compute_open(&spec, &s->compute, err);
     if (st != RLHF_OK) return st;
@@ -45,8 +49,8 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
                                           .seed = (uint64_t)run->seed,
                                           .phase = -1,
                                           .failure = &s->failure};
-    s->models =
-        (struct rlhf__model_env){table, plugins, &s->services, dtype, 0, (uint64_t)run->seed};
+    s->models = (struct rlhf__model_env){
+        table, plugins, &s->services, dtype, 0, (uint64_t)run->seed, s->compute->room};
     RLHF_TRY(rlhf__row_service_init(&s->rows, &s->services, err));
     char classifier[RLHF__PATH_CAP], reward[RLHF__PATH_CAP];
     rlhf__default_model(dirs, "classifier", classifier);

@@ -46,6 +46,11 @@ enum fact {
     BAR_IN_JSON = 1 << 29,
     REFERENCE_BACKEND = 1 << 30
 };
+#define NO_GPU (1u << 31)
+
+static int is_backend(const struct rlhf__config *c, const char *name) {
+    return strcmp(c->compute.backend, name) == 0;
+}
 
 static uint32_t if_true(int is, uint32_t fact) { return is ? fact : 0; }
 
@@ -84,7 +89,8 @@ static uint32_t facts_of_config(const struct rlhf__config *c, const struct rlhf_
            if_true(c->log.samples_every > 0, SAMPLES_EVERY_SET) |
            if_true(c->log.samples_every == 0, SAMPLES_NEVER) |
            if_true(log->json && bar, BAR_IN_JSON) |
-           if_true(strcmp(c->compute.backend, "reference") == 0, REFERENCE_BACKEND);
+           if_true(is_backend(c, "reference"), REFERENCE_BACKEND) |
+           if_true(is_backend(c, "cpu") || is_backend(c, "reference"), NO_GPU);
 }
 
 // `path` is idle when all facts of `when` hold; not so `except` when all of `unless` do too.
@@ -134,6 +140,7 @@ static const struct rule {
     {"log.samples", SAMPLES_SET | SAMPLES_NEVER, 0, "log.samples_every is 0", NULL, 0, 0},
     {"log.progress", BAR_IN_JSON, 0, "log.format is json", NULL, 0, 0},
     {"compute.workspace_mib", REFERENCE_BACKEND, 0, "compute.backend is reference", NULL, 0, 0},
+    {"compute.gpu", NO_GPU, 0, "no GPU is used", NULL, 0, 0},
 };
 
 #define N_RULES (sizeof table / sizeof *table)

@@ -10,7 +10,7 @@ struct rlhf__run_dir;
 
 struct rlhf__run_request {
     const struct rlhf__env *env;
-    const struct rlhf__config *config;
+    struct rlhf__config *config;   // setting up writes the backend that "auto" found into it
     struct rlhf__plugins *plugins; // open models through it
     const struct rlhf__plugin *algo;
     const struct rlhf__plugin **rewards; // [config->n_reward]

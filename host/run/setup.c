@@ -3,22 +3,57 @@
 #include "run/setup.h"
 #include "keep/run_dir.h"
 #include "learn/algo.h"
+#include "model/room.h"
 #include "run/checkpoint.h"
 #include "run/completions.h"
 #include "run/effect_rules.h"
 #include "sample/rewards.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
+static rlhf_status open_session(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     const struct rlhf__env *env = r->req->env;
-    rlhf_status st = rlhf__session_init(&r->session, env->dirs, r->report.log, env->cancelled,
-                                        r->req->plugins, &c->compute, &c->run, err);
-    if (st != RLHF_OK) return st;
+    return rlhf__session_init(&r->session, env->dirs, r->report.log, env->cancelled,
+                              r->req->plugins, &c->compute, &c->run, err);
+}
+
+// One line: what computes and, where a GPU is passed over that somebody may have counted on, why.
+static void say_compute(const struct rlhf__run *r, const char *passed_over, int32_t level) {
     const rlhf_compute *table = r->session.compute->table;
-    rlhf__logf(r->report.log, RLHF_LOG_INFO, "compute: %s, %s, products in %s", table->name,
-               table->detail, r->session.models.dtype == RLHF_BF16 ? "bf16" : "f32");
+    const int says = passed_over[0] && level >= r->report.log->level;
+    rlhf__logf(r->report.log, RLHF_LOG_INFO, "compute: %s, %s, products in %s%s%s", table->name,
+               table->detail, r->session.models.dtype == RLHF_BF16 ? "bf16" : "f32",
+               says ? "; no GPU: " : "", says ? passed_over : "");
+}
+
+// "auto" becomes what it found: a run goes on where it began, unless it is told otherwise.
+static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
+    struct rlhf__compute_config *c = &r->req->config->compute;
+    const int is_auto = strcmp(c->backend, "auto") == 0;
+    char dir[4200];
+    struct rlhf__error full;
+    rlhf_status st = open_session(r, err);
+    if (st != RLHF_OK && r->req->resume && strcmp(c->backend, "cuda") == 0)
+        return rlhf__error_context(err, "the run was made on a GPU (--set compute.backend=cpu goes "
+                                        "on without one)");
+    if (st != RLHF_OK) return st;
+    const struct rlhf__compute *found = r->session.compute;
+    if (!is_auto) {
+        say_compute(r, "", 0);
+        return RLHF_OK;
+    }
+    c->backend = found->table->device == RLHF_DEVICE_CPU ? "cpu" : "cuda";
+    rlhf__setup_policy_dir(r, dir);
+    if (rlhf__room_check_dir(&r->session.models, dir, rlhf__setup_moments(r), &full) == RLHF_OK) {
+        say_compute(r, found->passed_over, found->passed_level);
+        return RLHF_OK;
+    }
+    rlhf__session_finish(&r->session);
+    c->backend = "cpu";
+    RLHF_TRY(open_session(r, err));
+    say_compute(r, full.text, RLHF_LOG_INFO);
     return RLHF_OK;
 }
 
@@ -117,6 +152,7 @@ static rlhf_status resume(struct rlhf__run *r, struct rlhf__error *err) {
         RLHF_TRY(rlhf__manifest_check(&code, q->dir->root, q->resume, err));
     if (!q->allow_changed_inputs)
         RLHF_TRY(rlhf__manifest_check_inputs(&code, q->dir->root, q->resume, err));
+    rlhf__manifest_moved(&code, q->dir->root, r->report.log);
     rlhf__progress_note(r->report.progress, "loading the checkpoint");
     return rlhf__checkpoint_load(r, err);
 }

@@ -15,6 +15,9 @@ struct rlhf__setup_head {
 // is resumed. [main]
 void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]);
 
+// Values that the optimiser keeps of each parameter. [any]
+int32_t rlhf__setup_moments(const struct rlhf__run *r);
+
 // Open the policy, from the newest checkpoint when resuming, and check that it has the planned
 // heads. [main]
 rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_head *head,

@@ -20,6 +20,10 @@ void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]) {
     snprintf(out, 4200, "%s", r->req->resume ? r->req->dir->checkpoint : path[0] ? path : own);
 }
 
+int32_t rlhf__setup_moments(const struct rlhf__run *r) {
+    return r->config->optim.kind == RLHF__OPTIM_MUON ? 1 : 2;
+}
+
 // The planned heads that the policy lacks.
 static rlhf_status check_heads(const struct rlhf__run *r, int value, struct rlhf__error *err) {
     const struct rlhf__model *policy = r->cast.policy;
@@ -43,6 +47,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
         .role = "policy",
         .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_HEADS,
         .trainable = 1,
+        .moments = rlhf__setup_moments(r),
         .n_labels = head->n_labels,
         .pooling = head->pooling,
         .score_init = head->init,
@@ -75,6 +80,7 @@ rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err) {
                                     .role = "critic",
                                     .start = RLHF__START_WEIGHTS,
                                     .trainable = 1,
+                                    .moments = rlhf__setup_moments(r),
                                     .value_kind = c->value.kind,
                                     .value_init = c->value.init,
                                     .value_detach = c->value.detach};

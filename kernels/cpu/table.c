@@ -102,8 +102,6 @@ static void destroy(rlhf_compute *c) {
     if (c) context_free(c->ctx);
 }
 
-RLHF_EXPORT const rlhf_kernels *rlhf_kernels_v0(void);
-
 const rlhf_kernels *rlhf_kernels_v0(void) {
     static const rlhf_kernels kernels = {
         .size = sizeof(rlhf_kernels),
@@ -113,6 +111,7 @@ const rlhf_kernels *rlhf_kernels_v0(void) {
         .summary = "CPU backend: oneDNN products, own row kernels for AVX-512, AVX2 and x86-64",
         .create = create,
         .destroy = destroy,
+        .describe = rlhf__cpu_describe,
     };
     return &kernels;
 }

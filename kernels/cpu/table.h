@@ -23,4 +23,8 @@ void rlhf__cpu_fill_lm_sample(rlhf_compute *t);   // lm_sample
 void rlhf__cpu_fill_optim(rlhf_compute *t);       // sumsq, adamw
 void rlhf__cpu_fill_muon(rlhf_compute *t);        // muon
 
+// Of rlhf_kernels.
+rlhf_status rlhf__cpu_describe(uint32_t gpu, rlhf_device_info *out);
+RLHF_EXPORT const rlhf_kernels *rlhf_kernels_v0(void);
+
 #endif

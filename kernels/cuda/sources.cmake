@@ -6,6 +6,7 @@ set(RLHF_CUDA_SOURCES
   attention_f32.cu
   canary.cu
   context.cu
+  devices.cu
   elementwise.cu
   embed.cu
   kv_store.cu

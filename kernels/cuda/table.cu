@@ -2,6 +2,8 @@
 #include "lt.h"
 #include "table.h"
 
+#include "devices.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +28,7 @@ static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_option
     if (in) RLHF_TRY(rlhf__cuda_copy_in(cu, "create", &opt, sizeof opt, in, sizeof in->size));
     cu->guard = opt.guard != 0;
     cu->workspace_bytes = opt.workspace_bytes ? opt.workspace_bytes : WORKSPACE_DEFAULT;
-    RLHF_TRY(rlhf__cuda_check(cu, "cudaSetDevice", cudaSetDevice(cu->gpu)));
+    RLHF_TRY(rlhf__cuda_device_open(cu, opt.gpu));
     RLHF_TRY(rlhf__cuda_check(cu, "cudaStreamCreate",
                               cudaStreamCreateWithFlags(&cu->stream, cudaStreamNonBlocking)));
     RLHF_TRY(
@@ -83,6 +85,7 @@ extern "C" const rlhf_kernels *rlhf_kernels_v0(void) {
         "cuda",
         "CUDA backend: own kernels and cuBLASLt for compute capability 8.0 and newer",
         create,
-        destroy};
+        destroy,
+        rlhf__cuda_describe};
     return &kernels;
 }

@@ -22,4 +22,6 @@ void rlhf__ref_fill_lm_head_bwd(rlhf_compute *t);   // lm_head_bwd
 void rlhf__ref_fill_lm_sample(rlhf_compute *t);     // lm_sample
 void rlhf__ref_fill_optim(rlhf_compute *t);         // sumsq, adamw, muon
 
+rlhf_status rlhf__ref_describe(uint32_t gpu, rlhf_device_info *out); // of rlhf_kernels
+
 #endif

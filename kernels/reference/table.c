@@ -84,6 +84,7 @@ static const rlhf_kernels entry = {
     .summary = "naive plain C; what the other backends are checked against",
     .create = create,
     .destroy = destroy,
+    .describe = rlhf__ref_describe,
 };
 
 RLHF_EXPORT const rlhf_kernels *rlhf_kernels_v0(void);

@@ -388,6 +388,20 @@ typedef struct rlhf_kernels_options {
     uint32_t gpu, reserved2; // index of the card; backends without one take 0 only
 } rlhf_kernels_options;
 
+// What a backend's describe() finds of one device, without making a table. Texts are NUL-ended;
+// "" = there is none, or nobody knows.
+typedef struct rlhf_device_info {
+    uint32_t size;
+    uint32_t devices;   // how many there are, usable or not; 0: `missing` says why
+    int32_t capability; // CUDA's, 10 * major + minor; 0: none
+    int32_t reserved;
+    uint64_t memory, memory_free; // bytes, the host's where the device has none of its own
+    char name[128];               // "NVIDIA H100 80GB HBM3"
+    char driver[64], runtime[64]; // versions
+    char library[128];            // of products
+    char missing[512];            // one sentence: why create() would refuse it; "" = it would not
+} rlhf_device_info;
+
 // What a kernels_*.so exports: the symbol rlhf_kernels_v0 returning this.
 typedef struct rlhf_kernels {
     uint32_t size, abi_major, abi_minor, reserved;
@@ -396,6 +410,9 @@ typedef struct rlhf_kernels {
     rlhf_status (*create)(const rlhf_kernels_options *, rlhf_compute **out, char *err,
                           uint64_t err_cap);
     void (*destroy)(rlhf_compute *); // NULL allowed [main]
+    // Answers in *out about device `gpu`, also where it cannot be used (RLHF_OK, `missing` is set).
+    // NULL: the backend has one device, which create() knows all about. [main]
+    rlhf_status (*describe)(uint32_t gpu, rlhf_device_info *out);
 } rlhf_kernels;
 
 typedef const rlhf_kernels *(*rlhf_kernels_entry_fn)(void);

@@ -370,6 +370,20 @@ typedef struct rlhf_kernels_options {
     uint32_t guard, reserved;
 } rlhf_kernels_options;
 
+// What a backend's describe() finds of one device, without making a table. Texts are NUL-ended;
+// "" = there is none, or nobody knows.
+typedef struct rlhf_device_info {
+    uint32_t size;
+    uint32_t devices;   // how many there are, usable or not; 0: `missing` says why
+    int32_t capability; // CUDA's, 10 * major + minor; 0: none
+    int32_t reserved;
+    uint64_t memory, memory_free; // bytes, the host's where the device has none of its own
+    char name[128];               // "NVIDIA H100 80GB HBM3"
+    char driver[64], runtime[64]; // versions
+    char library[128];            // of products
+    char missing[512];            // one sentence: why create() would refuse it; "" = it would not
+} rlhf_device_info;
+
 // What a kernels_*.so exports: the symbol rlhf_kernels_v0 returning this.
 typedef struct rlhf_kernels {
     uint32_t size, abi_major, abi_minor, reserved;

@@ -1,0 +1,167 @@
+// devices.c: `rlhf-host devices`: what the backends that are installed can compute on, and what is
+// missing where they cannot. Each is asked in a child, so a driver that hangs or crashes is a line.
+#include "cmd/commands.h"
+
+#include "base/json.h"
+#include "base/printable.h"
+#include "cmd/child.h"
+#include "cmd/flags.h"
+#include "cmd/print.h"
+#include "model/compute_load.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct options {
+    const char *backend;
+    int32_t json, reserved;
+};
+
+#define O struct options
+static const struct rlhf__flag flags[] = {
+    RLHF__FLAG_S(O, "--backend", backend, "NAME", "only this one: cpu, cuda, reference or a file"),
+    RLHF__FLAG_SW(O, "--json", json, "print a JSON list"),
+};
+#undef O
+#define N_FLAGS (sizeof flags / sizeof *flags)
+
+struct look {
+    const struct rlhf__dirs *dirs;
+    const char *name;
+};
+
+static json_t *bytes_json(uint64_t bytes) {
+    return bytes ? json_integer((json_int_t)bytes) : json_null();
+}
+
+static json_t *text_json(const char *text) { return text[0] ? rlhf__json_text(text) : json_null(); }
+
+static json_t *row_of(const char *backend, uint32_t gpu, const char *path,
+                      const rlhf_device_info *d) {
+    char capability[24] = "";
+    if (d->capability)
+        snprintf(capability, sizeof capability, "%d.%d", d->capability / 10, d->capability % 10);
+    return json_pack("{ss,si,so,so,so,so,so,so,so,so,so}", "backend", backend, "gpu", (int)gpu,
+                     "name", text_json(d->name), "memory", bytes_json(d->memory), "memory_free",
+                     bytes_json(d->memory_free), "compute_capability", text_json(capability),
+                     "driver", text_json(d->driver), "runtime", text_json(d->runtime), "library",
+                     text_json(d->library), "missing", text_json(d->missing), "path",
+                     text_json(path));
+}
+
+// In the child: the backend's devices as a JSON list.
+static rlhf_status describe(void *arg, struct rlhf__buf *out) {
+    const struct look *l = arg;
+    struct rlhf__error err;
+    char path[RLHF__PATH_CAP];
+    void *object;
+    rlhf_kernels k;
+    json_t *rows = json_array();
+    rlhf_status st = rlhf__compute_find(l->dirs, l->name, path, &err);
+    if (st == RLHF_OK) st = rlhf__compute_load(path, &object, &k, &err);
+    for (uint32_t gpu = 0, n = 1; st == RLHF_OK && gpu < n; gpu++) {
+        rlhf_device_info d;
+        st = rlhf__compute_describe(&k, path, gpu, &d, &err);
+        if (st == RLHF_OK) json_array_append_new(rows, row_of(k.name, gpu, path, &d));
+        n = d.devices;
+    }
+    if (st == RLHF_OK)
+        rlhf__json_write(out, rows, 0);
+    else
+        rlhf__buf_puts(out, err.text);
+    json_decref(rows);
+    return st;
+}
+
+// The rows of one backend, appended to `all`; what cannot be asked is a row that says why.
+static void look_at(const struct rlhf__dirs *dirs, const char *name, json_t *all) {
+    struct look l = {dirs, name};
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    struct rlhf__error err;
+    rlhf_device_info none = {.size = sizeof none};
+    json_t *rows = NULL;
+    char path[RLHF__PATH_CAP];
+    rlhf_status st = RLHF_OK;
+    if (strcmp(name, "cuda") == 0 && rlhf__compute_find(dirs, name, path, &err) != RLHF_OK)
+        st = rlhf__fail(&err, RLHF_E_INVALID,
+                        "the CUDA backend was not built; build rlhf-host where CUDA's nvcc is");
+    if (st == RLHF_OK) st = rlhf__child_run(name, describe, &l, &text, &err);
+    if (st == RLHF_OK) st = rlhf__json_parse(name, rlhf__buf_text(&text), text.len, &rows, &err);
+    if (st == RLHF_OK) {
+        json_array_extend(all, rows);
+    } else {
+        snprintf(none.missing, sizeof none.missing, "%.500s", err.text);
+        json_array_append_new(all, row_of(name, 0, "", &none));
+    }
+    json_decref(rows);
+    rlhf__buf_free(&text);
+}
+
+static const char *text_of(const json_t *row, const char *key) {
+    const char *s = json_string_value(json_object_get(row, key));
+    return s ? s : "";
+}
+
+static double gib_of(const json_t *row, const char *key) {
+    return (double)json_integer_value(json_object_get(row, key)) / (1 << 30);
+}
+
+// ", what text" for what there is to say.
+static void put(struct rlhf__buf *out, const char *what, const char *text) {
+    if (text[0]) rlhf__buf_printf(out, ", %s%s", what, text);
+}
+
+static void print_row(const json_t *row) {
+    struct rlhf__buf line = RLHF__BUF_INIT, shown = RLHF__BUF_INIT;
+    const json_int_t gpu = json_integer_value(json_object_get(row, "gpu"));
+    const char *capability = text_of(row, "compute_capability"), *missing = text_of(row, "missing");
+    char name[64];
+    snprintf(name, sizeof name, *capability ? "%.40s %d" : "%.40s", text_of(row, "backend"),
+             (int)gpu);
+    rlhf__buf_printf(&line, "%-10s %s", name, text_of(row, "name"));
+    if (json_is_integer(json_object_get(row, "memory_free")))
+        rlhf__buf_printf(&line, ", %.1f of %.1f GiB free", gib_of(row, "memory_free"),
+                         gib_of(row, "memory"));
+    else if (json_is_integer(json_object_get(row, "memory")))
+        rlhf__buf_printf(&line, ", %.1f GiB", gib_of(row, "memory"));
+    if (text_of(row, "name")[0]) {
+        put(&line, "compute capability ", capability);
+        put(&line, "driver ", text_of(row, "driver"));
+        put(&line, "runtime ", text_of(row, "runtime"));
+        put(&line, "", text_of(row, "library"));
+        if (*missing) rlhf__buf_puts(&line, "; ");
+    }
+    if (*missing) rlhf__buf_printf(&line, "not usable: %s", missing);
+    rlhf__put_printable(&shown, rlhf__buf_text(&line), line.len, "");
+    puts(rlhf__buf_text(&shown));
+    rlhf__buf_free(&line);
+    rlhf__buf_free(&shown);
+}
+
+int rlhf__cmd_devices(const struct rlhf__env *env, int argc, char **argv) {
+    static const char *const all[] = {"cpu", "reference", "cuda"};
+    struct options o = {NULL, 0, 0};
+    struct rlhf__error err = {0, ""};
+    if (rlhf__flags_helped(flags, N_FLAGS, "rlhf-host devices [--json]", argc, argv)) return 0;
+    if (rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err) < 0) {
+        rlhf__log_error(env->log, err.text);
+        return 2;
+    }
+    json_t *rows = json_array();
+    if (o.backend)
+        look_at(env->dirs, o.backend, rows);
+    else
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+            look_at(env->dirs, all[i], rows);
+    rlhf_status st = RLHF_OK;
+    if (o.json) {
+        st = rlhf__print_json_new(rows, &err);
+    } else {
+        size_t i;
+        const json_t *row;
+        json_array_foreach(rows, i, row) print_row(row);
+        json_decref(rows);
+        st = rlhf__print_flush(&err);
+    }
+    return st == RLHF_OK ? 0 : rlhf__cmd_end(env, st, &err);
+}

@@ -1,0 +1,101 @@
+// compute_load.c: see compute_load.h.
+#include "model/compute_load.h"
+
+#include "base/running.h"
+#include "base/shared_object.h"
+#include "plugin/load.h"
+#include "plugin/trust.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+rlhf_status rlhf__compute_find(const struct rlhf__dirs *dirs, const char *name,
+                               char out[RLHF__PATH_CAP], struct rlhf__error *err) {
+    if (strchr(name, '/'))
+        rlhf__path_put(out, "%s", name);
+    else
+        rlhf__path_put(out, "%s/kernels/kernels_%s.so", dirs->lib, name);
+    char real[RLHF__PATH_CAP];
+    if (access(out, R_OK) != 0 || !rlhf__path_real(out, real))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "no compute backend '%s': the file '%s' does not exist", name, out);
+    memcpy(out, real, strlen(real) + 1);
+    return rlhf__trust_code(out, dirs, err);
+}
+
+rlhf_status rlhf__compute_load(const char *path, void **object, rlhf_kernels *out,
+                               struct rlhf__error *err) {
+    rlhf_status st = rlhf__shared_object_open(path, object, err);
+    if (st < 0) return rlhf__error_context(err, "compute backend");
+    // POSIX: a function pointer may be stored through an object pointer of the same size.
+    rlhf_kernels_entry_fn entry = NULL;
+    void *symbol = dlsym(*object, RLHF_KERNELS_SYMBOL);
+    memcpy(&entry, &symbol, sizeof entry);
+    if (!entry)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "'%s' is no compute backend: it does not export " RLHF_KERNELS_SYMBOL,
+                          path);
+    const rlhf_kernels *made = entry();
+    uint32_t head[3]; // size, abi_major, abi_minor: never move
+    if (!made)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "compute backend '%s': " RLHF_KERNELS_SYMBOL "() returned nothing", path);
+    memcpy(head, made, sizeof head);
+    if (head[1] != RLHF_ABI_MAJOR || head[2] != RLHF_ABI_MINOR)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "compute backend '%s' is for contract %u.%u, this host needs %d.%d", path,
+                          head[1], head[2], RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
+    st = rlhf__copy_in(out, sizeof *out, made, RLHF_SIZE_TO(rlhf_kernels, destroy), "rlhf_kernels",
+                       err);
+    if (st != RLHF_OK) return rlhf__error_context(err, "compute backend '%s'", path);
+    if (out->create && out->destroy) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "compute backend '%s' lacks the function %s()", path,
+                      out->create ? "destroy" : "create");
+}
+
+rlhf_status rlhf__compute_describe(const rlhf_kernels *k, const char *path, uint32_t gpu,
+                                   rlhf_device_info *out, struct rlhf__error *err) {
+    memset(out, 0, sizeof *out);
+    out->size = sizeof *out;
+    out->devices = 1;
+    if (!k->describe) return RLHF_OK;
+    struct rlhf__running before = rlhf__running_begin("compute backend", path, "describe()");
+    const rlhf_status st = k->describe(gpu, out);
+    rlhf__running_end(&before);
+    if (st < 0)
+        return rlhf__fail(err, st, "compute backend '%s', describe(): %s", path,
+                          rlhf__status_text(st));
+    char *const texts[] = {out->name, out->driver, out->runtime, out->library, out->missing};
+    const size_t caps[] = {sizeof out->name, sizeof out->driver, sizeof out->runtime,
+                           sizeof out->library, sizeof out->missing};
+    for (size_t i = 0; i < sizeof caps / sizeof *caps; i++)
+        texts[i][caps[i] - 1] = 0;
+    return RLHF_OK;
+}
+
+// The number in root/device/name, as "0x10de"; 0 when there is none.
+static unsigned long pci_number(const char *root, const char *device, const char *name) {
+    char path[RLHF__PATH_CAP], text[32] = "";
+    FILE *f = fopen(rlhf__path_put(path, "%s/%s/%s", root, device, name), "r");
+    if (!f) return 0;
+    if (!fgets(text, sizeof text, f)) text[0] = 0;
+    fclose(f);
+    return strtoul(text, NULL, 16);
+}
+
+int rlhf__nvidia_cards(const char *root) {
+    int n = 0;
+    DIR *d = opendir(root);
+    if (!d) return 0;
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        if (e->d_name[0] == '.' || pci_number(root, e->d_name, "vendor") != 0x10de) continue;
+        const unsigned long kind = pci_number(root, e->d_name, "class") >> 16;
+        n += kind == 0x03 || kind == 0x12; // not the sound of a card
+    }
+    closedir(d);
+    return n;
+}

@@ -1,0 +1,130 @@
+// devices.cu: see devices.h.
+#include "devices.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SM_LEAST 80 // compute capability that the kernels are built for, and newer
+
+// "13.0" of CUDA's 13000.
+static void put_version(char *out, size_t cap, int version) {
+    snprintf(out, cap, "%d.%d", version / 1000, version % 1000 / 10);
+}
+
+// "580.65.06" of the kernel module; "" when nobody says it.
+static void read_module(char *out, size_t cap) {
+    char line[256] = "";
+    out[0] = 0;
+    FILE *f = fopen("/proc/driver/nvidia/version", "r");
+    if (!f) return;
+    if (fgets(line, sizeof line, f)) {
+        // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  ..."
+        const char *at = strstr(line, "Module");
+        if (at) at += strcspn(at, "0123456789\n");
+        if (at) snprintf(out, cap, "%.*s", (int)strspn(at, "0123456789."), at);
+    }
+    fclose(f);
+}
+
+// Versions of the driver and of the runtime. Returns what the driver supports, 0: there is none.
+static int read_versions(rlhf_device_info *d) {
+    int driver = 0, runtime = 0;
+    char module[32], cuda[16];
+    if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
+    if (cudaRuntimeGetVersion(&runtime) == cudaSuccess)
+        put_version(d->runtime, sizeof d->runtime, runtime);
+    read_module(module, sizeof module);
+    put_version(cuda, sizeof cuda, driver);
+    if (driver && module[0])
+        snprintf(d->driver, sizeof d->driver, "%s (CUDA %s)", module, cuda);
+    else if (driver || module[0])
+        snprintf(d->driver, sizeof d->driver, "%s%s", driver ? "CUDA " : "",
+                 driver ? cuda : module);
+    return driver;
+}
+
+// Why there are no devices to count.
+static void say_no_devices(rlhf_device_info *d, int driver, cudaError_t e) {
+    if (!driver)
+        snprintf(d->missing, sizeof d->missing,
+                 "there is no NVIDIA driver (libcuda.so.1 cannot be loaded); install the driver of "
+                 "the card");
+    else if (e == cudaErrorInsufficientDriver)
+        snprintf(d->missing, sizeof d->missing,
+                 "the NVIDIA driver is %s, older than the CUDA %s that this backend was built "
+                 "with; install a newer driver",
+                 d->driver, d->runtime);
+    else if (e == cudaErrorNoDevice || e == cudaSuccess)
+        snprintf(d->missing, sizeof d->missing,
+                 "the NVIDIA driver sees no card (CUDA_VISIBLE_DEVICES may hide it)");
+    else
+        snprintf(d->missing, sizeof d->missing, "the cards cannot be counted: %s (CUDA error %d)",
+                 cudaGetErrorString(e), (int)e);
+}
+
+static void read_card(rlhf_device_info *d, int gpu) {
+    cudaDeviceProp p;
+    size_t left = 0, total = 0;
+    cudaError_t e = cudaGetDeviceProperties(&p, gpu);
+    if (e == cudaSuccess) {
+        snprintf(d->name, sizeof d->name, "%.127s", p.name);
+        d->memory = p.totalGlobalMem;
+        d->capability = 10 * p.major + p.minor;
+        if (d->capability < SM_LEAST) {
+            snprintf(d->missing, sizeof d->missing,
+                     "GPU %d (%s) has compute capability %d.%d; %d.%d and newer are supported", gpu,
+                     d->name, p.major, p.minor, SM_LEAST / 10, SM_LEAST % 10);
+            return;
+        }
+        e = cudaSetDevice(gpu);
+    }
+    if (e == cudaSuccess) e = cudaMemGetInfo(&left, &total);
+    if (e == cudaSuccess) {
+        d->memory = total;
+        d->memory_free = left;
+        return;
+    }
+    cudaGetLastError();
+    snprintf(d->missing, sizeof d->missing, "GPU %d cannot be used: %s (CUDA error %d)", gpu,
+             cudaGetErrorString(e), (int)e);
+}
+
+static void look(uint32_t gpu, rlhf_device_info *d) {
+    int count = 0;
+    memset(d, 0, sizeof *d);
+    d->size = sizeof *d;
+    const int driver = read_versions(d);
+    const cudaError_t e = cudaGetDeviceCount(&count);
+    if (e != cudaSuccess) cudaGetLastError();
+    if (e != cudaSuccess || count <= 0) {
+        say_no_devices(d, driver, e);
+        return;
+    }
+    d->devices = (uint32_t)count;
+    if (gpu < d->devices)
+        read_card(d, (int)gpu);
+    else if (count == 1)
+        snprintf(d->missing, sizeof d->missing, "gpu is %u, but there is one card, 0", gpu);
+    else
+        snprintf(d->missing, sizeof d->missing, "gpu is %u, but there are %d cards, 0 to %d", gpu,
+                 count, count - 1);
+}
+
+rlhf_status rlhf__cuda_describe(uint32_t gpu, rlhf_device_info *out) {
+    rlhf_device_info d;
+    look(gpu, &d);
+    return rlhf_copy_out(out, &d, sizeof d, RLHF_SIZE_TO(rlhf_device_info, missing));
+}
+
+rlhf_status rlhf__cuda_device_open(struct rlhf__cuda *cu, uint32_t gpu) {
+    rlhf_device_info d;
+    look(gpu, &d);
+    if (d.missing[0])
+        return rlhf__cuda_fail(cu, d.devices && gpu >= d.devices ? RLHF_E_INVALID : RLHF_E_DEVICE,
+                               "%s", d.missing);
+    cu->gpu = (int)gpu;
+    cu->sm = d.capability;
+    snprintf(cu->detail, sizeof cu->detail, "GPU %u, %s, %.1f GiB, sm_%d, driver %s", gpu, d.name,
+             (double)d.memory / (1 << 30), d.capability, d.driver);
+    return rlhf__cuda_check(cu, "cudaSetDevice", cudaSetDevice(cu->gpu));
+}

@@ -1,0 +1,15 @@
+// devices.h: which cards there are and whether this backend can use them, found without a context
+// of the backend.
+#ifndef RLHF_CUDA_DEVICES_H
+#define RLHF_CUDA_DEVICES_H
+
+#include "context.h"
+
+// rlhf_kernels.describe. [main]
+rlhf_status rlhf__cuda_describe(uint32_t gpu, rlhf_device_info *out);
+
+// Makes card `gpu` the current one, and fills in cu's gpu, sm and detail. RLHF_E_DEVICE, or
+// RLHF_E_INVALID for a card that is not there, with the sentence of describe's `missing`. [main]
+rlhf_status rlhf__cuda_device_open(struct rlhf__cuda *cu, uint32_t gpu);
+
+#endif
