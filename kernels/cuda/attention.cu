@@ -78,4 +78,38 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
     return rlhf__cuda_done(cu);
 }
 
-void rlhf__cuda_fill_attention(rlhf_compute *t) { t->attention = attention; }
+static rlhf_status attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ragged *ragged,
+                                 rlhf_dev dq, rlhf_dev dk, rlhf_dev dv, rlhf_dev dout, rlhf_dev out,
+                                 rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    rlhf_attn own;
+    struct rlhf__attn_bwd_args b;
+    RLHF_TRY(read_geometry(cu, "attention_bwd", &own, attn));
+    RLHF_TRY(rlhf__cuda_read_ragged(cu, "attention_bwd", &b.a.rows, ragged));
+    arguments(&b.a, &own);
+    b.a.q = rlhf__cuda_mem(q);
+    b.a.k = rlhf__cuda_mem(k);
+    b.a.v = rlhf__cuda_mem(v);
+    b.a.out = rlhf__cuda_mem(out);
+    b.a.lse = rlhf__cuda_f32(lse);
+    b.dq = rlhf__cuda_mem(dq);
+    b.dk = rlhf__cuda_mem(dk);
+    b.dv = rlhf__cuda_mem(dv);
+    b.dout = rlhf__cuda_mem(dout);
+    b.a.wide = b.a.wide && aligned(b.a.q) && aligned(b.a.k) && aligned(b.a.v) && aligned(b.a.out) &&
+               aligned(b.dq) && aligned(b.dk) && aligned(b.dv) && aligned(b.dout);
+    if (!b.a.rows.n) return RLHF_OK;
+    const uint64_t total = b.a.rows.total, es = rlhf_dtype_size(own.dtype);
+    const int64_t width = (int64_t)own.heads * own.head_dim;
+    const int64_t kv_width = (int64_t)own.kv_heads * own.head_dim;
+    rlhf__cuda_wrote(cu, b.dq, extent(total, own.q_stride, width) * es);
+    rlhf__cuda_wrote(cu, b.dk, extent(total, own.kv_stride, kv_width) * es);
+    rlhf__cuda_wrote(cu, b.dv, extent(total, own.kv_stride, kv_width) * es);
+    RLHF_TRY(rlhf__cuda_attention_bwd(cu, &b, own.dtype));
+    return rlhf__cuda_done(cu);
+}
+
+void rlhf__cuda_fill_attention(rlhf_compute *t) {
+    t->attention = attention;
+    t->attention_bwd = attention_bwd;
+}

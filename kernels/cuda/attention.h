@@ -1,5 +1,5 @@
 // attention.h: what the attention kernels of both dtypes share: the arguments of a launch, tiles of
-// keys by logical index, segments, and the exponential.
+// keys by logical index, segments, the exponential, and the order of sums over queries.
 //
 // Whatever the layout, key j of a row is in tile j / KEYS of segment j / SEGMENT. A segment has an
 // online softmax of its own; segments are merged in order. So a query has the same bits alone
@@ -37,6 +37,12 @@ struct rlhf__attn_bwd_args {
 rlhf_status rlhf__cuda_attention_bf16(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 rlhf_status rlhf__cuda_attention_f32(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 
+// The same for backward, which makes delta, and its two halves. [step]
+rlhf_status rlhf__cuda_attention_bwd(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b,
+                                     int32_t dtype);
+rlhf_status rlhf__cuda_attention_bwd_bf16(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b);
+rlhf_status rlhf__cuda_attention_bwd_f32(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b);
+
 // 2^x for x <= 127 with a relative error of 8e-8; 0 below -127. NaN stays NaN. Shorter than
 // rlhf__exp2f by what denormals and infinity take there.
 static __device__ __forceinline__ float rlhf__attn_exp2(float x) {
@@ -53,6 +59,44 @@ static __device__ __forceinline__ float rlhf__attn_exp2(float x) {
 }
 
 static __device__ __forceinline__ int rlhf__attn_min(int a, int b) { return a < b ? a : b; }
+
+// ---- backward: the queries that add to a tile of keys ----
+
+// In turn: tiles of STEP queries by position, of the row that the keys belong to, then of the rows
+// that share it, for each query head of the group.
+struct rlhf__attn_walk {
+    struct rlhf__cuda_row row; // whose queries these are
+    uint32_t index;            // its number
+    int32_t head, pos;         // position of the tile's first query: a multiple of STEP
+};
+
+template <int STEP>
+static __device__ __forceinline__ void rlhf__attn_walk_row(struct rlhf__attn_walk *w,
+                                                           const struct rlhf__cuda_row &row,
+                                                           uint32_t index, int32_t pos) {
+    w->row = row;
+    w->index = index;
+    w->pos = pos / STEP * STEP;
+}
+
+// The next tile; 0 when there is none. own: the keys' row, number `index`, its first query that
+// sees one of the keys at position pos. end: behind the last head.
+template <int STEP>
+static __device__ __forceinline__ int
+rlhf__attn_walk_next(struct rlhf__attn_walk *w, const struct rlhf__cuda_rows &rows,
+                     const struct rlhf__cuda_row &own, uint32_t index, int32_t pos, int32_t end) {
+    w->pos += STEP;
+    if (w->pos < w->row.nk) return 1;
+    for (uint32_t i = w->index + 1; !own.np && rows.prefix_len && i < rows.n; i++) {
+        struct rlhf__cuda_row next;
+        if (rows.prefix_len[i] <= 0 || !rlhf__cuda_row_check_training(rows, i, &next)) break;
+        if (!next.nq) continue;
+        rlhf__attn_walk_row<STEP>(w, next, i, next.start);
+        return 1;
+    }
+    rlhf__attn_walk_row<STEP>(w, own, index, pos);
+    return ++w->head < end;
+}
 
 static __device__ __forceinline__ float rlhf__attn_quad_max(float v) {
     v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));

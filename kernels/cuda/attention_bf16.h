@@ -12,7 +12,7 @@ static __device__ __forceinline__ unsigned rlhf__attn_pack(float lo, float hi) {
 }
 
 // Begins to copy keys (or, of a row without keys, queries) first .. first+ROWS-1 into `to`; zeroes
-// from `end` on and columns from head_dim on. x points at the head's first column.
+// below 0, from `end` on and columns from head_dim on. x points at the head's first column.
 template <int HD, int ROWS, int THREADS>
 static __device__ __forceinline__ void
 rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struct rlhf__cuda_row &r,
@@ -21,7 +21,7 @@ rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struc
 #pragma unroll
     for (int i = (int)threadIdx.x; i < ROWS * CHUNKS; i += THREADS) {
         const int j = first + i / CHUNKS, col = i % CHUNKS * 8;
-        const int n = j < end && col < head_dim ? head_dim - col : 0; // elements that are there
+        const int n = (unsigned)j < (unsigned)end && col < head_dim ? head_dim - col : 0;
         const rlhf__bf16 *from = n ? x + rlhf__cuda_key(r, j) * stride + col : x;
         rlhf__bf16 *at = to + i / CHUNKS * (HD + 8) + col;
         if (wide)
@@ -94,8 +94,15 @@ static __device__ __forceinline__ void rlhf__attn_by_rows(float (*s)[4], const u
         }
 }
 
-// d[16 x HD] += s[16 x COLS], rounded to bf16, times COLS rows of a tile.
-template <int HD, int COLS>
+// What rounding the two numbers to bf16 left of them, as bf16.
+static __device__ __forceinline__ unsigned rlhf__attn_rest(float lo, float hi, unsigned packed) {
+    return rlhf__attn_pack(lo - rlhf__from_bf16((rlhf__bf16)packed),
+                           hi - rlhf__from_bf16((rlhf__bf16)(packed >> 16)));
+}
+
+// d[16 x HD] += s[16 x COLS] times COLS rows of a tile; s is rounded to bf16, or with PARTS = 2 to
+// the sum of two of them.
+template <int HD, int COLS, int PARTS = 1>
 static __device__ __forceinline__ void rlhf__attn_by_cols(float (*d)[4], const float (*s)[4],
                                                           const rlhf__bf16 *tile) {
     const int lane = (int)threadIdx.x % 32;
@@ -105,12 +112,23 @@ static __device__ __forceinline__ void rlhf__attn_by_cols(float (*d)[4], const f
         const float *x = s[2 * k], *y = s[2 * k + 1];
         const unsigned a[4] = {rlhf__attn_pack(x[0], x[1]), rlhf__attn_pack(x[2], x[3]),
                                rlhf__attn_pack(y[0], y[1]), rlhf__attn_pack(y[2], y[3])};
+        unsigned rest[4] = {0, 0, 0, 0};
+        if (PARTS == 2) {
+            rest[0] = rlhf__attn_rest(x[0], x[1], a[0]);
+            rest[1] = rlhf__attn_rest(x[2], x[3], a[1]);
+            rest[2] = rlhf__attn_rest(y[0], y[1], a[2]);
+            rest[3] = rlhf__attn_rest(y[2], y[3], a[3]);
+        }
 #pragma unroll
         for (int n = 0; n < HD / 16; n++) {
             unsigned b[4];
             rlhf__ldmatrix_x4_trans(b, at + k * 16 * (HD + 8) + n * 16);
             rlhf__mma_bf16(d[2 * n], a, b);
             rlhf__mma_bf16(d[2 * n + 1], a, b + 2);
+            if (PARTS == 2) {
+                rlhf__mma_bf16(d[2 * n], rest, b);
+                rlhf__mma_bf16(d[2 * n + 1], rest, b + 2);
+            }
         }
     }
 }

@@ -9,8 +9,9 @@
 
 enum { RLHF__ATTN_OWN = 8, RLHF__ATTN_OTHERS = 32, RLHF__ATTN_WARPS = 4 };
 
-// Keys (or, of a row without keys, queries) first .. first+rows-1 into `to`; zeroes from `end` on
-// and columns from head_dim to the next multiple of 4. x points at the head's first column.
+// Keys (or, of a row without keys, queries) first .. first+rows-1 into `to`; zeroes below 0, from
+// `end` on and columns from head_dim to the next multiple of 4. x points at the head's first
+// column.
 template <int HD>
 static __device__ __forceinline__ void rlhf__attn_load(float *to, const float *x, int64_t stride,
                                                        const struct rlhf__cuda_row &r, int first,
@@ -18,7 +19,7 @@ static __device__ __forceinline__ void rlhf__attn_load(float *to, const float *x
     const int chunks = (head_dim + 3) / 4;
     for (int i = (int)threadIdx.x; i < rows * chunks; i += (int)blockDim.x) {
         const int j = first + i / chunks, col = i % chunks * 4;
-        const int n = j < end ? head_dim - col : 0; // elements that are there
+        const int n = (unsigned)j < (unsigned)end ? head_dim - col : 0; // elements that are there
         const float *from = n ? x + rlhf__cuda_key(r, j) * stride + col : x;
         float *at = to + i / chunks * (HD + 4) + col;
         if (wide && n)

@@ -3,6 +3,9 @@ set(RLHF_CUDA_SOURCES
   act.cu
   attention.cu
   attention_bf16.cu
+  attention_bwd.cu
+  attention_bwd_bf16.cu
+  attention_bwd_f32.cu
   attention_f32.cu
   canary.cu
   context.cu

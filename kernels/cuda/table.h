@@ -13,7 +13,7 @@
 
 // X(file): every file has one rlhf__cuda_fill_<file>(t)
 #define RLHF__CUDA_FILES(X)                                                                        \
-    X(attention)   /* attention */                                                                 \
+    X(attention)   /* attention, attention_bwd */                                                  \
     X(memory)      /* alloc .. sync, less those of elementwise */                                  \
     X(elementwise) /* copy, zero, convert, add */                                                  \
     X(weight)      /* weight_create, weight_destroy, weight_pack */                                \
