@@ -1,57 +1,96 @@
 // product_f32.cu: the product of f32 operands: every sum is one chain of fmaf over ascending depth,
 // never of reduced precision.
 //
-// Slices of 16 steps of depth stream through shared memory as [step, line], whichever way the
-// operand lies, in two stages.
+// Slices of 16 steps of depth stream through shared memory in two stages, as the operand lies: with
+// depth contiguous as [line, 16] in lines of 20, across as [16, line]. Either way neighbours in a
+// warp read neighbouring banks.
 #include "product_tile.h"
 #include "ptx.h"
 
 #define SLICE 16
 
-// Begins the copy of slice d0 .. d0 + 15 of lines line0 ... Neighbours in a warp read neighbours.
+template <int LINES, bool ACROSS> struct slice {
+    enum {
+        HIGH = ACROSS ? SLICE : LINES,         // rows of chunks
+        CHUNKS = (ACROSS ? LINES : SLICE) / 4, // of 4 floats
+        LD = CHUNKS * 4 + 4,
+        FLOATS = HIGH * LD
+    };
+};
+
+// Begins the copy of slice d0 .. d0 + 15 of lines line0 ...
 template <int LINES, bool ACROSS, int THREADS>
 static __device__ __forceinline__ void fetch(float *to, const float *from, uint64_t ld,
                                              unsigned line0, unsigned lines, unsigned d0,
-                                             unsigned depth) {
+                                             unsigned depth, int wide) {
+    typedef slice<LINES, ACROSS> S;
+    static_assert(S::HIGH * S::CHUNKS % THREADS == 0, "");
 #pragma unroll
-    for (unsigned i = 0; i < LINES * SLICE / THREADS; i++) {
-        const unsigned id = i * THREADS + threadIdx.x;
-        const unsigned l = ACROSS ? id % LINES : id / SLICE, d = ACROSS ? id / LINES : id % SLICE;
-        const bool in = line0 + l < lines && d0 + d < depth;
-        const uint64_t at =
-            ACROSS ? (uint64_t)(d0 + d) * ld + line0 + l : (uint64_t)(line0 + l) * ld + d0 + d;
-        rlhf__cp_async4(to + d * (LINES + 4) + l, in ? from + at : from, in ? 4 : 0);
+    for (unsigned i = 0; i < S::HIGH * S::CHUNKS / THREADS; i++) {
+        const unsigned id = i * THREADS + threadIdx.x, row = id / S::CHUNKS,
+                       col = id % S::CHUNKS * 4;
+        const unsigned high = (ACROSS ? d0 : line0) + row, along = (ACROSS ? line0 : d0) + col;
+        const unsigned end = ACROSS ? lines : depth;
+        const unsigned n = high >= (ACROSS ? depth : lines) || along >= end ? 0
+                           : end - along < 4                                ? end - along
+                                                                            : 4;
+        const float *p = n ? from + (uint64_t)high * ld + along : from;
+        float *q = to + row * S::LD + col;
+        if (wide)
+            rlhf__cp_async16(q, p, n * 4);
+        else
+#pragma unroll
+            for (unsigned j = 0; j < 4; j++)
+                rlhf__cp_async4(q + j, j < n ? p + j : from, j < n ? 4 : 0);
     }
 }
 
-// N floats of a line in groups of four, GAP apart: neighbours in a warp read neighbours.
-template <int N, int GAP>
-static __device__ __forceinline__ void read(float v[N], const float *from) {
+// Which line of the tile number i of thread t of T is.
+template <bool ACROSS, int T>
+static __device__ __forceinline__ unsigned line_of(unsigned t, int i) {
+    return ACROSS ? t * 4 + i / 4 * 4 * T + i % 4 : t + i * T;
+}
+
+// v[step][i]: four steps of N lines.
+template <int LINES, bool ACROSS, int N, int T>
+static __device__ __forceinline__ void read(float (&v)[4][N], const float *s, unsigned t,
+                                            unsigned step) {
+    enum { LD = slice<LINES, ACROSS>::LD };
+    if (ACROSS) {
 #pragma unroll
-    for (int i = 0; i < N; i += 4) {
-        const float4 f = *(const float4 *)(from + i / 4 * GAP);
-        v[i] = f.x, v[i + 1] = f.y, v[i + 2] = f.z, v[i + 3] = f.w;
+        for (int d = 0; d < 4; d++)
+#pragma unroll
+            for (int i = 0; i < N; i += 4) {
+                const float4 f = *(const float4 *)(s + (step + d) * LD + line_of<ACROSS, T>(t, i));
+                v[d][i] = f.x, v[d][i + 1] = f.y, v[d][i + 2] = f.z, v[d][i + 3] = f.w;
+            }
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const float4 f = *(const float4 *)(s + line_of<ACROSS, T>(t, i) * LD + step);
+        v[0][i] = f.x, v[1][i] = f.y, v[2][i] = f.z, v[3][i] = f.w;
     }
 }
 
-// A tile BM x BN; a thread makes TM x TN sums in groups of 4 x 4.
+// A tile BM x BN; a thread makes TM x TN sums.
 template <int BM, int BN, int TM, int TN, bool LEFT_ACROSS, bool RIGHT_ACROSS>
 static __global__ void __launch_bounds__(BM / TM * BN / TN) product(struct rlhf__tiles p) {
     enum { TX = BN / TN, TY = BM / TM, THREADS = TX * TY };
-    enum { LEFT = SLICE * (BM + 4), STAGE = LEFT + SLICE * (BN + 4) };
+    enum { LEFT = slice<BM, LEFT_ACROSS>::FLOATS, STAGE = LEFT + slice<BN, RIGHT_ACROSS>::FLOATS };
     DYN_SHARED(memory);
     float *stage = (float *)memory;
     const struct rlhf__tile_at tile = rlhf__tile_of(p, blockIdx.x);
     const unsigned row0 = tile.row * BM, col0 = tile.col * BN;
-    const unsigned x = threadIdx.x % TX * 4, y = threadIdx.x / TX * 4;
+    const unsigned x = threadIdx.x % TX, y = threadIdx.x / TX;
     const unsigned slices = (p.depth + SLICE - 1) / SLICE;
     const auto fetch_slice = [&](unsigned i) {
         float *to = stage + i % 2 * STAGE;
         if (i < slices) {
             fetch<BM, LEFT_ACROSS, THREADS>(to, (const float *)p.left, p.left_ld, row0, p.rows,
-                                            i * SLICE, p.depth);
+                                            i * SLICE, p.depth, p.left_wide);
             fetch<BN, RIGHT_ACROSS, THREADS>(to + LEFT, (const float *)p.right, p.right_ld, col0,
-                                             p.cols, i * SLICE, p.depth);
+                                             p.cols, i * SLICE, p.depth, p.right_wide);
         }
         rlhf__cp_async_commit();
     };
@@ -62,12 +101,14 @@ static __global__ void __launch_bounds__(BM / TM * BN / TN) product(struct rlhf_
         __syncthreads(); // slice i is there for all, and nobody reads the other stage
         fetch_slice(i + 1);
         const float *left = stage + i % 2 * STAGE, *right = left + LEFT;
-#pragma unroll 4
-        for (unsigned d = 0; d < SLICE; d++) {
-            float a[TM], b[TN];
-            read<TM, 4 * TY>(a, left + d * (BM + 4) + y);
-            read<TN, 4 * TX>(b, right + d * (BN + 4) + x);
-            rlhf__fma_outer<TM, TN>(acc, a, b);
+#pragma unroll 1
+        for (unsigned step = 0; step < SLICE; step += 4) {
+            float a[4][TM], b[4][TN];
+            read<BM, LEFT_ACROSS, TM, TY>(a, left, y, step);
+            read<BN, RIGHT_ACROSS, TN, TX>(b, right, x, step);
+#pragma unroll
+            for (int d = 0; d < 4; d++)
+                rlhf__fma_outer<TM, TN>(acc, a[d], b[d]);
         }
     }
     rlhf__cp_async_wait<0>();
@@ -75,11 +116,9 @@ static __global__ void __launch_bounds__(BM / TM * BN / TN) product(struct rlhf_
 #pragma unroll
     for (int m = 0; m < TM; m++)
 #pragma unroll
-        for (int n = 0; n < TN; n += 4) {
-            float4 v;
-            v.x = acc[m][n], v.y = acc[m][n + 1], v.z = acc[m][n + 2], v.w = acc[m][n + 3];
-            *(float4 *)(stage + (y + m / 4 * 4 * TY + m % 4) * (BN + 8) + x + n / 4 * 4 * TX) = v;
-        }
+        for (int n = 0; n < TN; n++)
+            stage[line_of<LEFT_ACROSS, TY>(y, m) * (BN + 8) + line_of<RIGHT_ACROSS, TX>(x, n)] =
+                acc[m][n];
     __syncthreads();
     rlhf__tile_out<BM, BN, THREADS>(p, stage, row0, col0);
 }
@@ -87,7 +126,7 @@ static __global__ void __launch_bounds__(BM / TM * BN / TN) product(struct rlhf_
 template <int BM, int BN, int TM, int TN, bool LEFT_ACROSS, bool RIGHT_ACROSS>
 static rlhf_status run(struct rlhf__cuda *cu, const struct rlhf__tiles *p) {
     enum {
-        STAGES = 2 * SLICE * (BM + BN + 8) * 4,
+        STAGES = 2 * (slice<BM, LEFT_ACROSS>::FLOATS + slice<BN, RIGHT_ACROSS>::FLOATS) * 4,
         SUMS = BM * (BN + 8) * 4,
         BYTES = STAGES > SUMS ? STAGES : SUMS
     };
