@@ -1,0 +1,188 @@
+// test_contents.c: what the row kernels find wrong in the contents of device arrays: refused by the
+// next sync with a sentence, or by the call itself with guard; nothing is touched through a bad
+// index (the fake runtime would fault), the rows with good ones are right, and the call after
+// works.
+#include "kernels/kit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { D = 20, ROWS = 6, TABLE = 9 };
+
+struct contents {
+    rlhf_compute *late, *at_once; // without and with guard
+    const rlhf_kernels *kernels;
+    void *so;
+};
+
+static int setup(void **state) {
+    const char *name = getenv("RLHF_TEST_BACKEND");
+    struct contents *s = calloc(1, sizeof *s);
+    s->kernels = kit_load(name ? name : "cuda_emu", &s->so);
+    s->late = kit_create(s->kernels, 1, 0, 0);
+    s->at_once = kit_create(s->kernels, 1, 1, 0);
+    *state = s;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct contents *s = *state;
+    s->kernels->destroy(s->late);
+    s->kernels->destroy(s->at_once);
+    free(s);
+    return 0;
+}
+
+// Buffers of exactly the size that an op needs.
+struct args {
+    rlhf_dev idx, pos, offset, table, other, rows;
+};
+
+typedef rlhf_status op_call(rlhf_compute *c, const struct args *a);
+
+static rlhf_status embed(rlhf_compute *c, const struct args *a) {
+    return c->embed(c->ctx, a->rows, a->idx, a->pos, a->table, a->other, ROWS, D);
+}
+static rlhf_status embed_bwd(rlhf_compute *c, const struct args *a) {
+    return c->embed_bwd(c->ctx, a->table, a->other, a->rows, a->idx, a->pos, ROWS, D, TABLE, TABLE);
+}
+static rlhf_status gather(rlhf_compute *c, const struct args *a) {
+    return c->gather(c->ctx, a->rows, a->table, a->idx, ROWS, D, RLHF_F32);
+}
+static rlhf_status scatter_add(rlhf_compute *c, const struct args *a) {
+    return c->scatter_add(c->ctx, a->table, a->rows, RLHF_F32, a->idx, ROWS, D);
+}
+static rlhf_status pool(rlhf_compute *c, const struct args *a) {
+    return c->pool(c->ctx, a->rows, a->table, a->offset, ROWS, D, RLHF_POOL_MEAN);
+}
+static rlhf_status pool_bwd(rlhf_compute *c, const struct args *a) {
+    return c->pool_bwd(c->ctx, a->table, a->rows, a->offset, ROWS, D, RLHF_POOL_LAST);
+}
+static rlhf_status kv_store(rlhf_compute *c, const struct args *a) {
+    const rlhf_ragged r = {.size = sizeof r,
+                           .n = ROWS,
+                           .total = ROWS,
+                           .max_q = 1,
+                           .max_k = TABLE,
+                           .offset = a->offset,
+                           .start = a->pos,
+                           .kv_base = a->idx};
+    return c->kv_store(c->ctx, a->table, a->other, a->rows, a->rows, D, &r, D, RLHF_F32);
+}
+
+struct bad {
+    const char *what;
+    op_call *call;
+    int32_t idx, pos, offset; // of row 4; offset: where the row begins
+    const char *text;         // part of the sentence; NULL: fine
+};
+
+static const struct bad bads[] = {
+    {"embed", embed, 4, 4, 4, NULL},
+    {"an id past the table", embed, TABLE, 4, 4, "embed: ids[4] = 9"},
+    {"a negative id", embed, -1, 4, 4, "embed: ids[4] = -1"},
+    {"a position past the table", embed, 4, 100000000, 4, "embed: pos[4] = 100000000"},
+    {"embed_bwd", embed_bwd, 4, 4, 4, NULL},
+    {"an id past the table", embed_bwd, TABLE, 4, 4, "embed_bwd: ids[4] = 9, vocabulary 9"},
+    {"a negative position", embed_bwd, 4, -7, 4, "embed_bwd: pos[4] = -7, positions 9"},
+    {"gather", gather, 4, 4, 4, NULL},
+    {"a row past x", gather, TABLE, 4, 4, "gather: idx[4] = 9"},
+    {"a negative row", gather, -2147483647, 4, 4, "gather: idx[4] = -2147483647"},
+    {"scatter_add", scatter_add, 4, 4, 4, NULL},
+    {"a row past dx", scatter_add, TABLE, 4, 4, "scatter_add: idx[4] = 9"},
+    {"pool", pool, 4, 4, 4, NULL},
+    {"a row without tokens", pool, 4, 4, 5, "pool: row 4 has no tokens (offsets 5, 5)"},
+    {"a row that goes back", pool, 4, 4, 20, "pool: row"},
+    {"tokens before the first", pool, 4, 4, -3, "pool: row"},
+    {"pool_bwd", pool_bwd, 4, 4, 4, NULL},
+    {"a row without tokens", pool_bwd, 4, 4, 5, "pool_bwd: row 4 has no tokens"},
+    {"kv_store", kv_store, 4, 4, 4, NULL},
+    {"a cache row past the cache", kv_store, TABLE - 4, 4, 4, "kv_store: row 4 reaches cache row"},
+    {"a cache row before it", kv_store, -1, 4, 4, "ragged row 4 has kv_base -1"},
+    {"more keys than declared", kv_store, 0, TABLE, 4, "ragged row 4 has 10 keys"},
+    {"a row of two tokens", kv_store, 4, 4, 3, "ragged row"},
+};
+
+static void arrays(struct call *k, const struct bad *b, struct args *a) {
+    int32_t idx[ROWS], pos[ROWS], offset[ROWS + 1];
+    for (int32_t i = 0; i <= ROWS; i++)
+        offset[i] = i == 4 ? b->offset : i;
+    for (int32_t i = 0; i < ROWS; i++) {
+        idx[i] = b->call == kv_store ? 0 : i; // in the cache row i goes to i
+        pos[i] = i;
+    }
+    if (b->call == kv_store) pos[4] = b->pos, idx[4] = b->idx == 4 ? 0 : b->idx;
+    if (b->call != kv_store) pos[4] = b->pos, idx[4] = b->idx;
+    const uint64_t table = TABLE * D, rows = ROWS * D;
+    a->idx = call_ints(k, idx, ROWS);
+    a->pos = call_ints(k, pos, ROWS);
+    a->offset = call_ints(k, offset, ROWS + 1);
+    a->table = call_floats(k, call_normal(k, 1, table, 1.0), table, RLHF_F32);
+    a->other = call_floats(k, call_normal(k, 2, table, 1.0), table, RLHF_F32);
+    a->rows = call_floats(k, call_normal(k, 3, rows, 1.0), rows, RLHF_F32);
+}
+
+static void check_text(rlhf_compute *c, rlhf_status st, const struct bad *b) {
+    const char *text = c->last_error(c->ctx);
+    if (st != RLHF_E_INVALID || !strstr(text, b->text))
+        fail_msg("%s: status %d, \"%s\", expected \"%s\"", b->what, st, text, b->text);
+}
+
+static void late(void **state) {
+    rlhf_compute *c = ((struct contents *)*state)->late;
+    for (size_t i = 0; i < CHECK_COUNT(bads); i++) {
+        struct call k = {.c = c};
+        struct args a;
+        arrays(&k, &bads[i], &a);
+        KIT_OK(c, bads[i].call(c, &a));
+        if (bads[i].text)
+            check_text(c, c->sync(c->ctx), &bads[i]);
+        else
+            KIT_OK(c, c->sync(c->ctx));
+        KIT_OK(c, c->sync(c->ctx)); // said once
+        call_finish(&k);
+    }
+}
+
+static void at_once(void **state) {
+    rlhf_compute *c = ((struct contents *)*state)->at_once;
+    for (size_t i = 0; i < CHECK_COUNT(bads); i++) {
+        struct call k = {.c = c};
+        struct args a;
+        arrays(&k, &bads[i], &a);
+        const rlhf_status st = bads[i].call(c, &a);
+        if (bads[i].text)
+            check_text(c, st, &bads[i]);
+        else
+            KIT_OK(c, st);
+        call_finish(&k);
+    }
+}
+
+// Row 4 has a bad index; the others' rows are what they are without it.
+static void other_rows_are_right(void **state) {
+    rlhf_compute *c = ((struct contents *)*state)->late;
+    const struct bad good = {"", gather, 4, 4, 4, NULL}, bad = {"", gather, TABLE, 4, 4, ""};
+    op_call *const calls[] = {embed, gather};
+    float rows[2][ROWS * D];
+    for (size_t i = 0; i < CHECK_COUNT(calls); i++)
+        for (int b = 0; b < 2; b++) {
+            struct call k = {.c = c};
+            struct args a;
+            arrays(&k, b ? &bad : &good, &a);
+            KIT_OK(c, calls[i](c, &a));
+            assert_int_equal(c->sync(c->ctx), b ? RLHF_E_INVALID : RLHF_OK);
+            kit_read(c, rows[b], a.rows, ROWS * D, RLHF_F32);
+            call_finish(&k);
+            if (!b) continue;
+            assert_memory_equal(rows[0], rows[1], 4 * D * sizeof(float));
+            assert_memory_equal(rows[0] + 5 * D, rows[1] + 5 * D, D * sizeof(float));
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(late), cmocka_unit_test(at_once),
+                                       cmocka_unit_test(other_rows_are_right)};
+    return cmocka_run_group_tests_name("cuda: contents", tests, setup, teardown);
+}
