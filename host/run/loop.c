@@ -109,6 +109,7 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
         if (st == RLHF_OK) st = rlhf__saving_phase(r, err);
     }
     if (st == RLHF_OK) st = rlhf__saving_end(r, err);
+    rlhf__run_advise(r, st, err); // before others fail
     if (st != RLHF_OK) rlhf__saving_rescue(r);
     if (st != RLHF_OK && (st != RLHF_E_CANCELLED || !is_cancelled(r))) return st;
     rlhf__progress_end(r->report.progress);

@@ -55,6 +55,10 @@ rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__r
                              struct rlhf__error *err);
 void rlhf__run_destroy(struct rlhf__run *); // NULL allowed [main]
 
+// Say behind the failure st, when it is want of memory on a device of its own, what of the settings
+// takes less. Returns st. [main]
+rlhf_status rlhf__run_advise(const struct rlhf__run *, rlhf_status st, struct rlhf__error *err);
+
 // The code that it runs, for manifest.json. Borrowed. [main]
 struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *);
 

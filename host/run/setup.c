@@ -9,6 +9,7 @@
 #include "run/effect_rules.h"
 #include "sample/rewards.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,6 +183,20 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     return r->feed->ops->check ? r->feed->ops->check(r->feed, err) : RLHF_OK;
 }
 
+rlhf_status rlhf__run_advise(const struct rlhf__run *r, rlhf_status st, struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    const rlhf_compute *t = r->session.compute ? r->session.compute->table : NULL;
+    if (st != RLHF_E_NOMEM || !t || t->device == RLHF_DEVICE_CPU) return st;
+    const char *said = t->last_error(t->ctx);
+    if (!said || !*said || !strstr(err->text, said)) return st; // the host's own memory
+    const size_t n = strlen(err->text);
+    snprintf(err->text + n, sizeof err->text - n,
+             "; less is taken with a lower batch.microbatch_tokens (now %lld), sampling.slots, "
+             "sampling.max_new_tokens (now %lld) or compute.workspace_mib",
+             (long long)c->batch.microbatch_tokens, (long long)c->sampling.max_new_tokens);
+    return st;
+}
+
 rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__run **out,
                              struct rlhf__error *err) {
     *out = NULL;
@@ -191,7 +206,7 @@ rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__r
     r->req = req;
     r->config = req->config;
     r->report.log = req->env->log;
-    rlhf_status st = set_up(r, err);
+    rlhf_status st = rlhf__run_advise(r, set_up(r, err), err);
     if (st != RLHF_OK) {
         rlhf__run_destroy(r);
         return st;

@@ -1,7 +1,9 @@
 // devices.cu: see devices.h.
 #include "devices.h"
+#include "lt.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SM_LEAST 80 // compute capability that the kernels are built for, and newer
@@ -110,9 +112,24 @@ static void look(uint32_t gpu, rlhf_device_info *d) {
                  count, count - 1);
 }
 
+// What makes the products there: the library, or why it is not used.
+static void read_library(rlhf_device_info *d, uint32_t gpu) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)calloc(1, sizeof *cu);
+    if (!cu) return;
+    cu->gpu = (int)gpu;
+    cu->sm = d->capability;
+    if (rlhf__lt_open(cu) < 0)
+        snprintf(d->missing, sizeof d->missing, "%s", cu->error);
+    else
+        snprintf(d->library, sizeof d->library, "%.*s", (int)sizeof d->library - 1, cu->detail);
+    rlhf__lt_close(cu);
+    free(cu);
+}
+
 rlhf_status rlhf__cuda_describe(uint32_t gpu, rlhf_device_info *out) {
     rlhf_device_info d;
     look(gpu, &d);
+    if (!d.missing[0]) read_library(&d, gpu);
     return rlhf_copy_out(out, &d, sizeof d, RLHF_SIZE_TO(rlhf_device_info, missing));
 }
 
@@ -120,8 +137,8 @@ rlhf_status rlhf__cuda_device_open(struct rlhf__cuda *cu, uint32_t gpu) {
     rlhf_device_info d;
     look(gpu, &d);
     if (d.missing[0])
-        return rlhf__cuda_fail(cu, d.devices && gpu >= d.devices ? RLHF_E_INVALID : RLHF_E_DEVICE,
-                               "%s", d.missing);
+        return rlhf__cuda_fail(cu, d.capability >= SM_LEAST ? RLHF_E_DEVICE : RLHF_E_INVALID, "%s",
+                               d.missing);
     cu->gpu = (int)gpu;
     cu->sm = d.capability;
     snprintf(cu->detail, sizeof cu->detail, "GPU %u, %s, %.1f GiB, sm_%d, driver %s", gpu, d.name,

@@ -8,8 +8,9 @@
 // rlhf_kernels.describe. [main]
 rlhf_status rlhf__cuda_describe(uint32_t gpu, rlhf_device_info *out);
 
-// Makes card `gpu` the current one, and fills in cu's gpu, sm and detail. RLHF_E_DEVICE, or
-// RLHF_E_INVALID for a card that is not there, with the sentence of describe's `missing`. [main]
+// Makes card `gpu` the current one, and fills in cu's gpu, sm and detail. With the sentence of
+// describe's `missing`: RLHF_E_INVALID for a machine without such a card that this backend can use,
+// RLHF_E_DEVICE for a card that fails. [main]
 rlhf_status rlhf__cuda_device_open(struct rlhf__cuda *cu, uint32_t gpu);
 
 #endif

@@ -1,0 +1,24 @@
+// cuda.h: an installation of the program whose kernels_cuda.so is the emulated one.
+#ifndef E2E_CUDA_H
+#define E2E_CUDA_H
+
+#include "e2e.h"
+
+// The program below t->dir after e2e_cuda_install, and the backend as a file.
+#define CUDA_HOST "gpu/bin/rlhf-host"
+#define CUDA_SO   "gpu/lib/rlhf/0/kernels/kernels_cuda.so"
+
+// Make gpu/ in t->dir: the program, links to what it opens, the emulated backend as its
+// kernels_cuda.so. What machine it sees RLHF_FAKE_CUDA says (tests/cuda/fake_runtime.h).
+static inline void e2e_cuda_install(struct e2e *t) {
+    const int status = e2e_shell(
+        t,
+        "b=$(dirname \"$(dirname \"$HOST\")\") && l=gpu/lib/rlhf/0 && "
+        "mkdir -p gpu/bin $l/kernels && cp \"$HOST\" gpu/bin/ && "
+        "ln -s \"$b\"/share gpu/share && ln -s \"$b\"/lib/rlhf/0/kernels/*.so "
+        "$l/kernels/ && for k in algos models rewards; do ln -s "
+        "\"$b\"/lib/rlhf/0/$k $l/; done && ln -sf \"$b\"/tests/cuda/kernels_cuda_emu.so " CUDA_SO);
+    if (status) fail_msg("no installation: %s", t->out);
+}
+
+#endif

@@ -1,0 +1,100 @@
+// test_e2e_cuda_faults.c: a GPU that fails before or in the middle of a run, or is full: one
+// sentence, status 1, no hang, and the last checkpoint goes on to the bytes of a run that nothing
+// happened to.
+#include "cuda.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SFT                                                                                        \
+    "--algo sft.so --data texts.jsonl --policy model --set policy.init=random --phases 6 "         \
+    "--set batch.size=2 --set checkpoint.every=2 --set checkpoint.keep=0 --set "                   \
+    "log.tensorboard=false --set log.progress=off --set compute.backend=cuda --set "               \
+    "compute.dtype=f32 --threads 1 "
+#define ECC    214
+#define LAUNCH 719
+#define MEMORY 2
+
+static int install(void **state) {
+    if (e2e_setup(state)) return 1;
+    struct e2e *t = *state;
+    e2e_cuda_install(t);
+    int status = e2e_shell(t, CUDA_HOST " " SFT "--out whole");
+    if (status) fail_msg("exit status %d:\n%s", status, t->out);
+    return 0;
+}
+
+static int broken_run(struct e2e *t, const char *call, int code, long n) {
+    return e2e_shell(t, "rm -rf a; RLHF_FAKE_CUDA=fail=%s:%d@%ld " CUDA_HOST " " SFT "--out a",
+                     call, code, n);
+}
+
+// Whatever happened: the last sentence of the program, and no more than one.
+static void one_sentence(const struct e2e *t, int status) {
+    if (status != 1 && status != 2) fail_msg("status %d:\n%s", status, t->out);
+    const char *first = strstr(t->out, "rlhf-host: error: ");
+    if (!first || strstr(first + 1, "rlhf-host: error: ")) fail_msg("not one:\n%s", t->out);
+}
+
+// The number of the call by which it fails after `checkpoint` was written and before the end.
+static long middle(struct e2e *t, const char *call, int code, const char *checkpoint) {
+    for (long n = 16; n < 1000000; n += n / 4) {
+        const int status = broken_run(t, call, code, n);
+        if (status == 0) break;
+        one_sentence(t, status);
+        if (e2e_exists(t, checkpoint)) return n;
+    }
+    fail_msg("%s never failed after %s was there", call, checkpoint);
+    return 0;
+}
+
+static void goes_on(struct e2e *t) {
+    int status = e2e_shell(t, CUDA_HOST " --resume a");
+    if (status) fail_msg("exit status %d:\n%s", status, t->out);
+    e2e_same_tree(t, "whole/checkpoints/000006", "a/checkpoints/000006");
+}
+
+static void a_lost_device_ends_the_run(void **state) {
+    struct e2e *t = *state;
+    middle(t, "any", ECC, "a/checkpoints/000002");
+    e2e_says(t, "(CUDA error 214)");
+    e2e_says(t, "2 phases are kept; --resume 'a' goes on from there");
+    goes_on(t);
+}
+
+static void a_launch_that_fails_ends_the_run(void **state) {
+    struct e2e *t = *state;
+    middle(t, "launch", LAUNCH, "a/checkpoints/000002");
+    e2e_says(t, "(CUDA error 719)");
+    e2e_says(t, "phases are kept; --resume 'a' goes on from there");
+    goes_on(t);
+}
+
+// The card is full, but works: the last phase is kept, though no checkpoint was due.
+static void a_full_card_loses_nothing(void **state) {
+    struct e2e *t = *state;
+    middle(t, "cudaMalloc", MEMORY, "a/checkpoints/000001");
+    e2e_says(t, "out of device memory: ");
+    e2e_says(t, "; less is taken with a lower batch.microbatch_tokens (now ");
+    e2e_says(t, "kept; --resume 'a' goes on from there");
+    goes_on(t);
+}
+
+// From the first call on: a sentence, and neither a crash nor a hang.
+static void a_failure_anywhere_is_a_sentence(void **state) {
+    struct e2e *t = *state;
+    for (long n = 1; n < 400; n += 1 + n / 3) {
+        const int status = broken_run(t, "any", ECC, n);
+        if (status != 0) one_sentence(t, status);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_lost_device_ends_the_run, install, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_launch_that_fails_ends_the_run, install, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_full_card_loses_nothing, install, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_failure_anywhere_is_a_sentence, install, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_cuda_faults", tests, NULL, NULL);
+}
