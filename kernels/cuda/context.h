@@ -43,8 +43,12 @@ struct rlhf__cuda_range {
 
 // What the logits that lm_head left for lm_head_bwd were made from; a write to any drops them.
 struct rlhf__cuda_kept {
-    int valid;
-    struct rlhf__cuda_range from[4]; // bytes 0: none
+    int valid, with_ref;
+    struct rlhf__cuda_range from[4]; // hidden, ref_hidden, support; bytes 0: none
+    const rlhf_weight *weight, *ref_weight;
+    uint64_t generation; // weight_generation of then
+    uint32_t rows;
+    rlhf_dist dist;
 };
 
 struct rlhf__cuda {
@@ -62,7 +66,8 @@ struct rlhf__cuda {
     // The library product: sets *taken when it runs the product; NULL: own products only.
     rlhf_status (*library)(struct rlhf__cuda *, const struct rlhf__cuda_product_spec *, int *taken);
     struct rlhf__cuda_kept kept;
-    uint64_t weight_generation; // counts weight_pack and weight_destroy
+    struct rlhf__cuda_buffer staging; // pinned: lm_sample's results on their way
+    uint64_t weight_generation;       // counts weight_pack and weight_destroy
     char error[512];
     char detail[256];
 };

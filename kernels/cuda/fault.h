@@ -37,7 +37,13 @@
     X(POOL_ROW, RLHF_E_INVALID, "pool: row %lld has no tokens (offsets %lld, %lld)")               \
     X(POOL_END, RLHF_E_INVALID, "pool: row %lld ends at token %lld, x has room for %lld")          \
     X(POOL_BWD_ROW, RLHF_E_INVALID, "pool_bwd: row %lld has no tokens (offsets %lld, %lld)")       \
-    X(POOL_BWD_END, RLHF_E_INVALID, "pool_bwd: row %lld ends at token %lld, dx has room for %lld")
+    X(POOL_BWD_END, RLHF_E_INVALID, "pool_bwd: row %lld ends at token %lld, dx has room for %lld") \
+    X(HEAD_TARGET, RLHF_E_INVALID, "lm_head: target[%lld] is %lld, the vocabulary has %lld")       \
+    X(HEAD_SUPPORT, RLHF_E_INVALID, "lm_head: target[%lld] is %lld, outside its support")          \
+    X(HEAD_BWD_TARGET, RLHF_E_INVALID,                                                             \
+      "lm_head_bwd: target[%lld] is %lld, the vocabulary has %lld")                                \
+    X(HEAD_BWD_SUPPORT, RLHF_E_INVALID, "lm_head_bwd: target[%lld] is %lld, outside its support")  \
+    X(SAMPLE_ROW, RLHF_E_NUMERIC, "lm_sample: the logits of row %lld are not finite")
 
 enum rlhf__fault_code {
     RLHF__FAULT_NONE,

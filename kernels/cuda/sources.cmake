@@ -12,6 +12,9 @@ set(RLHF_CUDA_SOURCES
   devices.cu
   elementwise.cu
   embed.cu
+  head.cu
+  head_bwd.cu
+  head_fwd.cu
   kv_store.cu
   linear.cu
   lt.cu
@@ -28,6 +31,7 @@ set(RLHF_CUDA_SOURCES
   product_f32.cu
   ragged.cu
   rows.cu
+  sample.cu
   table.cu
   weight.cu)
 list(TRANSFORM RLHF_CUDA_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

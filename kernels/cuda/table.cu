@@ -18,6 +18,7 @@ static void context_free(struct rlhf__cuda *cu) {
     rlhf__cuda_mem_free_all(cu);
     if (cu->fault) cudaFree(cu->fault);
     if (cu->fault_host) cudaFreeHost(cu->fault_host);
+    if (cu->staging.ptr) cudaFreeHost(cu->staging.ptr);
     if (cu->stream) cudaStreamDestroy(cu->stream);
     free(cu);
 }

@@ -25,7 +25,10 @@
     X(kv_store)    /* kv_store */                                                                  \
     X(optim)       /* sumsq, adamw, sumsq_many, adamw_many */                                      \
     X(pool)        /* pool, pool_bwd */                                                            \
-    X(rows)        /* gather, scatter_add */
+    X(rows)        /* gather, scatter_add */                                                       \
+    X(head_fwd)    /* lm_head */                                                                   \
+    X(head_bwd)    /* lm_head_bwd */                                                               \
+    X(sample)      /* lm_sample */
 
 #define RLHF__CUDA_DECLARE(file) void rlhf__cuda_fill_##file(rlhf_compute *t);
 RLHF__CUDA_FILES(RLHF__CUDA_DECLARE)

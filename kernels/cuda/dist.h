@@ -1,0 +1,195 @@
+// dist.h: the distribution over one row of logits, on the device: softmax sums in a fixed tree, and
+// the kept set of top-k and top-p. One block a row; every function here is called by all of it.
+//
+// Which ids a thread takes depends on the vocabulary alone: warp w has its share of the row in one
+// piece, its lanes take four ids each in turn. So a row's bits depend on the row alone, and are the
+// same in lm_head and lm_sample. Weights that are ranked or drawn from are integers (fixed point):
+// their sums do not depend on any order.
+#ifndef RLHF_CUDA_DIST_H
+#define RLHF_CUDA_DIST_H
+
+#include "context.h"
+#include "mathf.h"
+
+enum { RLHF__DIST_THREADS = 512, RLHF__DIST_WARPS = RLHF__DIST_THREADS / 32 };
+
+// Threads of a block for rows of n.
+static inline unsigned rlhf__dist_threads(int32_t n) {
+    return n <= 256 ? 32 : n <= 4096 ? 128 : RLHF__DIST_THREADS;
+}
+
+// What a kernel needs of an rlhf_dist; made by rlhf__dist_rule.
+struct rlhf__dist_rule {
+    double top_p;  // 1 = off
+    float it;      // inverse temperature, 1 when greedy
+    int32_t top_k; // 0 = off
+    int32_t greedy;
+};
+
+// A row of n logits; ids outside the support (NULL: none are) count as -inf.
+struct rlhf__dist_row {
+    const float *z; // 16-byte aligned, readable up to a multiple of four
+    const uint32_t *support;
+    int32_t n;
+};
+
+// Shared memory of a block. Every field is written and read once between two barriers.
+struct rlhf__dist_shared {
+    unsigned key[RLHF__DIST_WARPS][3]; // largest and smallest logit, largest of the reference
+    double sum[RLHF__DIST_WARPS][4];
+    uint64_t scan[RLHF__DIST_WARPS];
+    unsigned low[4 * RLHF__DIST_THREADS], high[4 * RLHF__DIST_THREADS]; // histogram, in two words
+    uint64_t rank[RLHF__DIST_THREADS], weight[RLHF__DIST_THREADS];      // candidates
+    unsigned candidates, bin;
+    uint64_t above, found;
+};
+
+// ---- order of logits ----
+
+// Unsigned integers in the order of the floats; -0 counts as +0, NaN is above all.
+static __device__ __forceinline__ unsigned rlhf__dist_key(float z) {
+    const unsigned u = __float_as_uint(z + 0.0f);
+    if (z != z) return ~0u;
+    return u & 0x80000000u ? ~u : u | 0x80000000u;
+}
+static __device__ __forceinline__ float rlhf__dist_unkey(unsigned key) {
+    return __uint_as_float(key & 0x80000000u ? key ^ 0x80000000u : ~key);
+}
+enum { RLHF__DIST_KEY_INF = 0xff800000u, RLHF__DIST_KEY_LOW = 0x007fffffu }; // of +inf and -inf
+
+// Bits that an id of n takes.
+static __device__ __forceinline__ int rlhf__dist_id_bits(int32_t n) {
+    int bits = 0;
+    while (bits < 31 && (n - 1) >> bits)
+        bits++;
+    return bits;
+}
+
+// The ranking as numbers, all different: larger logit, larger rank; of equal ones the lower id.
+static __device__ __forceinline__ uint64_t rlhf__dist_rank(unsigned key, int32_t id, int32_t n,
+                                                           int id_bits) {
+    return (uint64_t)key << id_bits | (unsigned)(n - 1 - id);
+}
+
+// ---- walking a row ----
+
+// v[4] = logits of ids 4 c .. 4 c + 3; -inf outside the support and past the end.
+static __device__ __forceinline__ void rlhf__dist_load(const struct rlhf__dist_row &r, int32_t c,
+                                                       float v[4]) {
+    const float low = -__uint_as_float(0x7f800000u);
+    const int32_t i = 4 * c;
+    const float4 q = *(const float4 *)(r.z + i);
+    const uint32_t bits = r.support ? r.support[i / 32] >> i % 32 : ~0u;
+    v[0] = q.x, v[1] = q.y, v[2] = q.z, v[3] = q.w;
+    for (int j = 0; j < 4; j++)
+        v[j] = i + j < r.n && (bits >> j & 1) ? v[j] : low;
+}
+
+// The groups of four ids that warp w of a block has.
+struct rlhf__dist_span {
+    int32_t from, to;
+};
+static __device__ __forceinline__ struct rlhf__dist_span rlhf__dist_part(struct rlhf__dist_span all,
+                                                                         int warp, int warps) {
+    const int32_t share = (all.to - all.from + warps - 1) / warps, from = all.from + warp * share;
+    return {from < all.to ? from : all.to, from + share < all.to ? from + share : all.to};
+}
+static __device__ __forceinline__ struct rlhf__dist_span rlhf__dist_own(int32_t n) {
+    return rlhf__dist_part({0, (n + 3) / 4}, (int)threadIdx.x / 32, (int)blockDim.x / 32);
+}
+
+// f(id, logit) for each of this thread's ids, in order.
+template <class F>
+static __device__ __forceinline__ void rlhf__dist_each(const struct rlhf__dist_row &r, F f) {
+    const struct rlhf__dist_span own = rlhf__dist_own(r.n);
+    for (int32_t c = own.from + (int32_t)threadIdx.x % 32; c < own.to; c += 32) {
+        float v[4];
+        rlhf__dist_load(r, c, v);
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            if (4 * c + j < r.n) f(4 * c + j, v[j]);
+    }
+}
+
+// The same of two rows: f(id, logit, reference's logit).
+template <class F>
+static __device__ __forceinline__ void rlhf__dist_each_pair(const struct rlhf__dist_row &r,
+                                                            const float *ref, F f) {
+    const struct rlhf__dist_span own = rlhf__dist_own(r.n);
+    for (int32_t c = own.from + (int32_t)threadIdx.x % 32; c < own.to; c += 32) {
+        float v[4];
+        rlhf__dist_load(r, c, v);
+        const float4 q = *(const float4 *)(ref + 4 * c);
+        const float w[4] = {q.x, q.y, q.z, q.w};
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            if (4 * c + j < r.n) f(4 * c + j, v[j], w[j]);
+    }
+}
+
+// ---- over the block ----
+
+static __device__ __forceinline__ unsigned rlhf__warp_umax(unsigned v) {
+    for (int m = 16; m; m >>= 1) {
+        const unsigned o = __shfl_xor_sync(~0u, v, m);
+        v = o > v ? o : v;
+    }
+    return v;
+}
+
+// Largest of a, smallest of b, largest of c, in every thread. One barrier.
+static __device__ __forceinline__ void rlhf__dist_extremes(struct rlhf__dist_shared &s, unsigned *a,
+                                                           unsigned *b, unsigned *c) {
+    const int warp = (int)threadIdx.x / 32;
+    const unsigned x = rlhf__warp_umax(*a), y = rlhf__warp_umax(~*b), z = rlhf__warp_umax(*c);
+    if (threadIdx.x % 32 == 0) s.key[warp][0] = x, s.key[warp][1] = y, s.key[warp][2] = z;
+    __syncthreads();
+    unsigned top = s.key[0][0], low = s.key[0][1], ref = s.key[0][2];
+    for (int w = 1; w < (int)blockDim.x / 32; w++) {
+        top = s.key[w][0] > top ? s.key[w][0] : top;
+        low = s.key[w][1] > low ? s.key[w][1] : low;
+        ref = s.key[w][2] > ref ? s.key[w][2] : ref;
+    }
+    *a = top, *b = ~low, *c = ref;
+}
+
+// v[n] becomes its sum over the block, warps in order, in every thread. One barrier.
+template <int N>
+static __device__ __forceinline__ void rlhf__dist_sum(struct rlhf__dist_shared &s, double v[N]) {
+    for (int i = 0; i < N; i++)
+        v[i] = rlhf__warp_sum(v[i]);
+    for (int i = 0; i < N; i++)
+        if (threadIdx.x % 32 == 0) s.sum[threadIdx.x / 32][i] = v[i];
+    __syncthreads();
+    for (int i = 0; i < N; i++) {
+        v[i] = s.sum[0][i];
+        for (int w = 1; w < (int)blockDim.x / 32; w++)
+            v[i] += s.sum[w][i];
+    }
+}
+
+// ---- weights ----
+
+// The scaled, shifted logit: log of the unnormalised probability. The floor stands for log 0 where
+// it is multiplied by a probability of 0; NaN stays.
+static __device__ __forceinline__ float rlhf__dist_log_weight(float z, float max, float it) {
+    const float a = (z - max) * it;
+    return a < -1e30f ? -1e30f : a;
+}
+
+// Log-prob of an id of the kept set.
+static __device__ __forceinline__ float rlhf__dist_logp(float z, float max, float it,
+                                                        float log_sum) {
+    return (z - max) * it - log_sum;
+}
+
+// Weights as integers: e^a 2^bits, so many that n of them fit 62 bits.
+static __device__ __forceinline__ int rlhf__dist_weight_bits(int32_t n) {
+    return 61 - rlhf__dist_id_bits(n);
+}
+static __device__ __forceinline__ uint64_t rlhf__dist_weight(float z, float max, float it,
+                                                             float one) {
+    return (uint64_t)(rlhf__expf(rlhf__dist_log_weight(z, max, it)) * one);
+}
+
+#endif

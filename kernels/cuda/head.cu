@@ -1,0 +1,137 @@
+// head.cu: the arguments of the language-model head checked, its logits made, and what is kept of
+// them. Kernels: head_fwd.cu, head_bwd.cu, sample.cu.
+#include "head.h"
+
+#include <math.h>
+#include <string.h>
+
+rlhf_status rlhf__head_dist(struct rlhf__cuda *cu, const char *op, rlhf_dist *d,
+                            const rlhf_dist *from, int32_t vocab, struct rlhf__dist_rule *rule) {
+    if (!from) return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: the distribution is NULL", op);
+    RLHF_TRY(rlhf__cuda_copy_in(cu, op, d, sizeof *d, from, RLHF_SIZE_TO(rlhf_dist, top_k)));
+    if (!d->greedy && !(d->inv_temperature > 0.0 && isfinite(d->inv_temperature)))
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: inv_temperature is %g, must be above 0", op,
+                               d->inv_temperature);
+    if (!(d->top_p > 0.0 && d->top_p <= 1.0))
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: top_p is %g, must be in (0, 1]", op,
+                               d->top_p);
+    if (d->top_k < 0)
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: top_k is %d, must not be negative", op,
+                               d->top_k);
+    rule->top_p = d->top_p;
+    rule->it = d->greedy ? 1.0f : (float)d->inv_temperature;
+    rule->top_k = d->top_k < vocab ? d->top_k : 0;
+    rule->greedy = d->greedy != 0;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__head_weight(struct rlhf__cuda *cu, const char *op, const rlhf_weight *w,
+                              int32_t d, int32_t vocab, int32_t dtype) {
+    if (!w || !w->packed)
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s: the weight is missing or not packed", op);
+    if (w->k != d || w->n != vocab || w->dtype != dtype)
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID,
+                               "%s: the weight is %d x %d of dtype %d, the call says %d x %d of "
+                               "dtype %d",
+                               op, w->k, w->n, w->dtype, d, vocab, dtype);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__head_logits(struct rlhf__cuda *cu, float *logits, const void *hidden,
+                              const rlhf_weight *w, uint32_t rows) {
+    struct rlhf__cuda_product_spec s = {};
+    s.rows = rows;
+    s.cols = (uint32_t)w->n_pad;
+    s.depth = (uint32_t)w->k;
+    s.in_dtype = w->dtype;
+    s.out_dtype = RLHF_F32;
+    s.left = {hidden, (uint64_t)w->k, 0};
+    s.right = {w->ptr, (uint64_t)w->k_pad, 0};
+    s.out = logits;
+    s.out_ld = (uint64_t)w->n_pad;
+    s.rows_exact = 1;
+    return rlhf__cuda_product(cu, &s);
+}
+
+uint32_t rlhf__head_fit(uint64_t budget, uint64_t bytes) {
+    const uint64_t fit = budget / bytes / 64 * 64;
+    return fit < 64 ? 64 : fit < RLHF__HEAD_CHUNK ? (uint32_t)fit : RLHF__HEAD_CHUNK;
+}
+
+rlhf_status rlhf__head_read(struct rlhf__cuda *cu, const char *op, struct rlhf__head_call *c,
+                            const rlhf_lm_head *from, int backward) {
+    rlhf_lm_head *a = &c->a;
+    RLHF_TRY(rlhf__cuda_copy_in(cu, op, a, sizeof *a, from, RLHF_SIZE_TO(rlhf_lm_head, d_weight)));
+    RLHF_TRY(rlhf__head_dist(cu, op, &c->dist, a->dist, a->vocab, &c->rule));
+    a->dist = &c->dist;
+    RLHF_TRY(rlhf__head_weight(cu, op, a->weight, a->d, a->vocab, a->dtype));
+    c->with_ref = backward ? a->d_kl != NULL : a->kl != NULL;
+    if (c->with_ref) RLHF_TRY(rlhf__head_weight(cu, op, a->ref_weight, a->d, a->vocab, a->dtype));
+    if (a->support && rlhf__head_cuts(c->rule))
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID,
+                               "%s: top_k and top_p must be off where rows have a support", op);
+    if (backward && a->d_hidden && !(a->weight->flags & RLHF_WEIGHT_BACKWARD))
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID,
+                               "%s: the weight was made without RLHF_WEIGHT_BACKWARD", op);
+    c->ld = (uint64_t)a->weight->n_pad;
+    return RLHF_OK;
+}
+
+const uint32_t *rlhf__head_support(const struct rlhf__head_call *c, uint32_t i) {
+    const uint32_t *bits = rlhf__cuda_mem<const uint32_t>(c->a.support);
+    return bits ? bits + (uint64_t)i * rlhf_support_words(c->a.vocab) : NULL;
+}
+
+// ---- what is kept for the backward call ----
+
+struct rlhf__cuda_kept rlhf__head_kept(const struct rlhf__cuda *cu,
+                                       const struct rlhf__head_call *c) {
+    const rlhf_lm_head *a = &c->a;
+    const uint64_t hidden = (uint64_t)a->rows * (uint64_t)a->d * rlhf_dtype_size(a->dtype);
+    const uint64_t bits = (uint64_t)a->rows * rlhf_support_words(a->vocab) * sizeof(uint32_t);
+    struct rlhf__cuda_kept k = {};
+    k.valid = 1;
+    k.with_ref = c->with_ref;
+    k.from[0] = {rlhf__cuda_mem<const char>(a->hidden), hidden};
+    if (c->with_ref) k.from[1] = {rlhf__cuda_mem<const char>(a->ref_hidden), hidden};
+    if (a->support) k.from[2] = {rlhf__cuda_mem<const char>(a->support), bits};
+    k.weight = a->weight;
+    k.ref_weight = c->with_ref ? a->ref_weight : NULL;
+    k.generation = cu->weight_generation;
+    k.rows = a->rows;
+    k.dist = c->dist;
+    return k;
+}
+
+static int same_range(const struct rlhf__cuda_range &a, const struct rlhf__cuda_range &b) {
+    return a.at == b.at && a.bytes == b.bytes;
+}
+
+static int same_dist(const rlhf_dist *a, const rlhf_dist *b) {
+    return a->inv_temperature == b->inv_temperature && a->top_p == b->top_p &&
+           a->top_k == b->top_k && a->greedy == b->greedy;
+}
+
+int rlhf__head_serves(const struct rlhf__cuda_kept *have, const struct rlhf__cuda_kept *want) {
+    return have->valid && have->rows == want->rows && have->with_ref >= want->with_ref &&
+           have->weight == want->weight && have->generation == want->generation &&
+           same_dist(&have->dist, &want->dist) && same_range(have->from[0], want->from[0]) &&
+           same_range(have->from[2], want->from[2]) &&
+           (!want->with_ref ||
+            (have->ref_weight == want->ref_weight && same_range(have->from[1], want->from[1])));
+}
+
+rlhf_status rlhf__head_place(struct rlhf__cuda *cu, const struct rlhf__head_call *c, uint32_t rows,
+                             struct rlhf__head_block *b) {
+    const uint64_t bytes = rows * c->ld * sizeof(float);
+    void *p = NULL;
+    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LOGITS, bytes, &p));
+    b->logits = (float *)p;
+    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_ROWS, rows * sizeof *b->stat, &p));
+    b->stat = (struct rlhf__head_stat *)p;
+    b->ref = NULL;
+    if (!c->with_ref) return RLHF_OK;
+    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_REF, bytes, &p));
+    b->ref = (float *)p;
+    return RLHF_OK;
+}

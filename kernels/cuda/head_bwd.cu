@@ -1,0 +1,239 @@
+// head_bwd.cu: lm_head_bwd: derivatives of the logits, and through them of hidden states and
+// weight.
+//
+// With p = softmax over the kept set (held fixed), H the entropy, K the kl, y the target:
+//   d loss / d logit v = it (d_logp ([v = y] - p_v) - d_entropy p_v (log p_v + H)
+//                            + d_kl p_v (log p_v - log q_v - K))
+#include "dist_cut.h"
+#include "head.h"
+#include "table.h"
+
+namespace {
+struct grad_args {
+    const float *z, *ref; // [rows, ld]
+    uint64_t ld;
+    const uint32_t *support; // [rows, words], or NULL
+    uint32_t words, first;   // first: row of the call
+    int32_t n;
+    float it;
+    const struct rlhf__head_stat *stat;     // [rows]
+    const int32_t *target;                  // [rows]
+    const float *d_logp, *d_entropy, *d_kl; // [rows]; NULL: 0
+    struct rlhf__fault *fault;
+};
+} // namespace
+
+// Four numbers in one store.
+static __device__ __forceinline__ void put4(float *to, const float g[4]) {
+    *(float4 *)to = {g[0], g[1], g[2], g[3]};
+}
+static __device__ __forceinline__ void put4(rlhf__bf16 *to, const float g[4]) {
+    uint64_t bits = 0;
+    for (int j = 0; j < 4; j++)
+        bits |= (uint64_t)rlhf__to_bf16(g[j]) << 16 * j;
+    *(uint64_t *)to = bits;
+}
+
+// The row's target if its log-prob has a gradient, else -1; one that cannot be is reported.
+static __device__ __forceinline__ int32_t grad_target(const struct grad_args &a, unsigned row,
+                                                      const struct rlhf__dist_row &r,
+                                                      uint64_t cut) {
+    const int32_t id = a.target[row];
+    if (id < 0 || id >= a.n) {
+        if (threadIdx.x == 0)
+            rlhf__fault_raise(a.fault, RLHF__FAULT_HEAD_BWD_TARGET, a.first + row, id, a.n);
+        return -1;
+    }
+    if (r.support && !(r.support[id / 32] >> id % 32 & 1)) {
+        if (threadIdx.x == 0)
+            rlhf__fault_raise(a.fault, RLHF__FAULT_HEAD_BWD_SUPPORT, a.first + row, id, 0);
+        return -1;
+    }
+    const float z = r.z[id];
+    if (!(z > -__uint_as_float(0x7f800000u))) return -1;
+    return rlhf__cut_keeps(cut, z, id, a.n, rlhf__dist_id_bits(a.n)) ? id : -1;
+}
+
+// dz[rows, ld], which may be z itself.
+template <class T, bool REF>
+static __global__ void __launch_bounds__(RLHF__DIST_THREADS) head_grad(T *dz, struct grad_args a) {
+    const unsigned row = blockIdx.x;
+    const struct rlhf__dist_row r = {a.z + row * a.ld,
+                                     a.support ? a.support + (uint64_t)row * a.words : NULL, a.n};
+    const float none = -__uint_as_float(0x7f800000u);
+    const struct rlhf__head_stat st = a.stat[row];
+    const int32_t target = grad_target(a, row, r, st.cut);
+    const float d_logp = a.d_logp && target >= 0 ? a.d_logp[row] : 0.0f;
+    const float d_entropy = a.d_entropy ? a.d_entropy[row] : 0.0f;
+    const float d_kl = REF ? a.d_kl[row] : 0.0f;
+    const int id_bits = rlhf__dist_id_bits(a.n);
+    __syncthreads(); // the target's logit is read before it is overwritten
+    for (uint64_t c = threadIdx.x; 4 * c < a.ld; c += blockDim.x) {
+        float v[4], q[4], g[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        const int32_t first = 4 * (int32_t)c;
+        if (first < a.n) {
+            rlhf__dist_load(r, (int32_t)c, v);
+            if (REF) {
+                const float4 w = *(const float4 *)(a.ref + row * a.ld + 4 * c);
+                q[0] = w.x, q[1] = w.y, q[2] = w.z, q[3] = w.w;
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            const int32_t id = first + j;
+            if (id >= a.n || v[j] == none || !rlhf__cut_keeps(st.cut, v[j], id, a.n, id_bits))
+                continue;
+            const float lp = rlhf__dist_log_weight(v[j], st.max, a.it) - st.log_sum;
+            const float p = rlhf__expf(lp);
+            float f = fmaf(d_entropy, lp + st.entropy, d_logp);
+            if (REF) {
+                const float lq = rlhf__dist_log_weight(q[j], st.ref_max, a.it) - st.ref_log_sum;
+                f = fmaf(-d_kl, lp - lq - st.kl, f);
+            }
+            g[j] = p == 0.0f ? 0.0f : -a.it * (p * f);
+            if (id == target) g[j] += a.it * d_logp;
+        }
+        put4(dz + row * a.ld + 4 * c, g);
+    }
+}
+
+static const float *at(rlhf_dev p, uint32_t i) { return p ? rlhf__cuda_f32(p) + i : NULL; }
+
+// dz[rows, ld] in act dtype of the block's rows.
+static rlhf_status block_grad(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
+                              const struct rlhf__head_block *b, void *dz) {
+    const rlhf_lm_head *a = &c->a;
+    struct grad_args k = {};
+    k.z = b->logits;
+    k.ref = b->ref;
+    k.ld = c->ld;
+    k.support = rlhf__head_support(c, b->first);
+    k.words = rlhf_support_words(a->vocab);
+    k.first = b->first;
+    k.n = a->vocab;
+    k.it = c->rule.it;
+    k.stat = b->stat;
+    k.target = rlhf__cuda_i32(a->target) + b->first;
+    k.d_logp = at(a->d_logp, b->first);
+    k.d_entropy = at(a->d_entropy, b->first);
+    k.d_kl = at(a->d_kl, b->first);
+    k.fault = cu->fault;
+    const dim3 threads(rlhf__dist_threads(a->vocab));
+    if (a->dtype == RLHF_F32 && b->ref)
+        RUN(cu, (head_grad<float, true>), dim3(b->rows), threads, 0, (float *)dz, k);
+    else if (a->dtype == RLHF_F32)
+        RUN(cu, (head_grad<float, false>), dim3(b->rows), threads, 0, (float *)dz, k);
+    else if (b->ref)
+        RUN(cu, (head_grad<rlhf__bf16, true>), dim3(b->rows), threads, 0, (rlhf__bf16 *)dz, k);
+    else
+        RUN(cu, (head_grad<rlhf__bf16, false>), dim3(b->rows), threads, 0, (rlhf__bf16 *)dz, k);
+    return RLHF_OK;
+}
+
+// d_hidden and d_weight of rows first .. first + rows - 1 from dz[rows, ld].
+static rlhf_status products(struct rlhf__cuda *cu, const struct rlhf__head_call *c, const void *dz,
+                            uint32_t first, uint32_t rows) {
+    const rlhf_lm_head *a = &c->a;
+    const rlhf_weight *w = a->weight;
+    const uint64_t skip = (uint64_t)first * (uint64_t)a->d * rlhf_dtype_size(a->dtype);
+    struct rlhf__cuda_product_spec s = {};
+    s.in_dtype = a->dtype;
+    s.rows = rows;
+    s.cols = (uint32_t)w->k;
+    s.depth = (uint32_t)w->n_pad;
+    s.out_dtype = a->dtype;
+    s.left = {dz, c->ld, 0};
+    s.right = {w->ptr, (uint64_t)w->k_pad, 1};
+    s.out_ld = (uint64_t)w->k;
+    s.rows_exact = 1;
+    if (a->d_hidden) {
+        s.out = rlhf__cuda_mem(rlhf_dev_at(a->d_hidden, skip));
+        RLHF_TRY(rlhf__cuda_product(cu, &s));
+    }
+    if (!a->d_weight) return RLHF_OK;
+    const bool out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
+    const struct rlhf__cuda_operand in = {rlhf__cuda_mem(rlhf_dev_at(a->hidden, skip)),
+                                          (uint64_t)w->k, 1},
+                                    out = {dz, c->ld, 1};
+    s.rows = (uint32_t)(out_in ? w->n : w->k);
+    s.cols = (uint32_t)(out_in ? w->k : w->n);
+    s.depth = rows;
+    s.out_dtype = RLHF_F32;
+    s.left = out_in ? out : in;
+    s.right = out_in ? in : out;
+    s.out = rlhf__cuda_mem(a->d_weight);
+    s.addend = (const float *)s.out;
+    s.out_ld = s.cols;
+    s.rows_exact = 0;
+    return rlhf__cuda_product(cu, &s);
+}
+
+// Rows first .. first + rows - 1, whose logits are not at hand, in blocks of step.
+static rlhf_status recompute(struct rlhf__cuda *cu, const struct rlhf__head_call *c, uint32_t first,
+                             uint32_t rows, uint32_t step, void *dz) {
+    const uint64_t line = c->ld * rlhf_dtype_size(c->a.dtype);
+    struct rlhf__head_block b;
+    RLHF_TRY(rlhf__head_place(cu, c, step < rows ? step : rows, &b));
+    if (!dz) dz = b.logits;
+    for (uint32_t i = 0; i < rows; i += step) {
+        b.first = first + i;
+        b.rows = rows - i < step ? rows - i : step;
+        RLHF_TRY(rlhf__head_fill(cu, c, &b, 0));
+        RLHF_TRY(block_grad(cu, c, &b, (char *)dz + i * line));
+    }
+    return products(cu, c, dz, first, rows);
+}
+
+static rlhf_status kept_backward(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
+                                 const struct rlhf__head_block *all, uint32_t chunk, void *dz) {
+    for (uint32_t first = 0; first < c->a.rows; first += chunk) {
+        struct rlhf__head_block b = *all;
+        b.first = first;
+        b.rows = c->a.rows - first < chunk ? c->a.rows - first : chunk;
+        b.logits += first * c->ld;
+        b.stat += first;
+        if (b.ref) b.ref += first * c->ld;
+        void *to = dz ? dz : b.logits;
+        RLHF_TRY(block_grad(cu, c, &b, to));
+        RLHF_TRY(products(cu, c, to, first, b.rows));
+    }
+    return RLHF_OK;
+}
+
+// The derivatives of a chunk's logits are there whole, for d_weight's sake; its logits in blocks
+// that fit what is left of the budget. Over the logits themselves where these are f32 and whole.
+static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    struct rlhf__head_call c;
+    RLHF_TRY(rlhf__head_read(cu, "lm_head_bwd", &c, from, 1));
+    const rlhf_lm_head *a = &c.a;
+    if (!a->rows) return RLHF_OK;
+    const struct rlhf__cuda_kept want = rlhf__head_kept(cu, &c);
+    const int kept = rlhf__head_serves(&cu->kept, &want);
+    cu->kept.valid = 0; // f32 derivatives overwrite the logits
+    const uint64_t size = rlhf_dtype_size(a->dtype), line = c.ld * size;
+    const uint64_t row = c.ld * sizeof(float) * (c.with_ref ? 2 : 1);
+    const uint32_t chunk = a->rows < RLHF__HEAD_CHUNK ? a->rows : RLHF__HEAD_CHUNK;
+    const int over = a->dtype == RLHF_F32 && (kept || chunk * row <= cu->workspace_bytes);
+    const uint64_t grad = over ? 0 : chunk * line;
+    const uint64_t left = cu->workspace_bytes > grad ? cu->workspace_bytes - grad : 0;
+    rlhf__cuda_wrote(cu, rlhf__cuda_mem(a->d_hidden),
+                     a->d_hidden ? (uint64_t)a->rows * (uint64_t)a->d * size : 0);
+    rlhf__cuda_wrote(cu, rlhf__cuda_mem(a->d_weight),
+                     a->d_weight ? (uint64_t)a->d * (uint64_t)a->vocab * sizeof(float) : 0);
+    void *dz = NULL;
+    if (!over) RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_DLOGITS, grad, &dz));
+    if (kept) {
+        struct rlhf__head_block all;
+        RLHF_TRY(rlhf__head_place(cu, &c, a->rows, &all)); // the sizes of lm_head: nothing moves
+        RLHF_TRY(kept_backward(cu, &c, &all, chunk, dz));
+        return rlhf__cuda_done(cu);
+    }
+    const uint32_t step = over || chunk * row <= left ? chunk : rlhf__head_fit(left, row);
+    for (uint32_t first = 0; first < a->rows; first += chunk)
+        RLHF_TRY(
+            recompute(cu, &c, first, a->rows - first < chunk ? a->rows - first : chunk, step, dz));
+    return rlhf__cuda_done(cu);
+}
+
+void rlhf__cuda_fill_head_bwd(rlhf_compute *t) { t->lm_head_bwd = lm_head_bwd; }
