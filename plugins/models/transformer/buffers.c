@@ -5,6 +5,9 @@
 
 rlhf_status rlhf__tf_reserve(struct rlhf__tf *m, struct rlhf__tf_buf *b, uint64_t bytes) {
     if (b->p && b->bytes >= bytes) return RLHF_OK;
+    // By a quarter at least: batches that get longer step by step do not each wait for the device.
+    const uint64_t grown = b->bytes + b->bytes / 4;
+    if (bytes < grown) bytes = grown;
     rlhf__tf_buf_finish(m, b);
     RLHF_TRY(m->c->alloc(m->c->ctx, bytes, &b->p));
     b->bytes = bytes;
@@ -24,11 +27,11 @@ static void scored_finish(struct rlhf__tf *m, struct rlhf__tf_scored *s) {
 }
 
 void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w) {
-    struct rlhf__tf_buf *all[] = {
-        &w->ints,   &w->emb,    &w->emb_stats, &w->in,     &w->mid,    &w->h1,     &w->h2,
-        &w->stats1, &w->stats2, &w->qkv,       &w->att,    &w->lse,    &w->fc,     &w->ac,
-        &w->rx,     &w->rstats, &w->rf,        &w->rh,     &w->ref,    &w->result, &w->v1,
-        &w->v1a,    &w->value,  &w->full,      &w->fstats, &w->support};
+    struct rlhf__tf_buf *all[] = {&w->ints,   &w->emb, &w->emb_stats, &w->in,     &w->mid,
+                                  &w->h1,     &w->h2,  &w->stats1,    &w->stats2, &w->qkv,
+                                  &w->att,    &w->lse, &w->fc,        &w->ac,     &w->rx,
+                                  &w->rstats, &w->rf,  &w->rh,        &w->ref,    &w->result,
+                                  &w->v1,     &w->v1a, &w->full,      &w->fstats, &w->support};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         rlhf__tf_buf_finish(m, all[i]);
     scored_finish(m, &w->pooled);

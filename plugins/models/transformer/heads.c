@@ -63,7 +63,6 @@ static rlhf_status upload_reference(struct rlhf__tf *m, struct rlhf__tf_work *w,
 
 void rlhf__tf_lm_args(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
                       const rlhf_forward *f, rlhf_lm_head *out) {
-    const uint64_t row = (uint64_t)w->rows.n_resp * sizeof(float);
     memset(out, 0, sizeof *out);
     out->size = (uint32_t)sizeof *out;
     out->rows = w->rows.n_resp;
@@ -75,11 +74,12 @@ void rlhf__tf_lm_args(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
     out->weight = m->lm;
     out->target = w->rows.target;
     out->support = w->support_p;
-    out->logp = w->result.p;
-    if (f->heads & RLHF_HEAD_ENTROPY) out->entropy = rlhf_dev_at(w->result.p, row);
+    out->logp = rlhf__tf_result(&w->result, &w->rows, TF_LOGP);
+    if (f->heads & RLHF_HEAD_ENTROPY)
+        out->entropy = rlhf__tf_result(&w->result, &w->rows, TF_ENTROPY);
     if (f->heads & RLHF_HEAD_KL) {
         const struct rlhf__tf *ref = f->kl_self;
-        out->kl = rlhf_dev_at(w->result.p, 2 * row);
+        out->kl = rlhf__tf_result(&w->result, &w->rows, TF_KL);
         out->ref_hidden = w->ref_p;
         out->ref_weight = ref->lm;
     }
@@ -102,40 +102,48 @@ static rlhf_status lm(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_ba
     RLHF_TRY(rlhf__tf_lm_ready(m));
     if (f->heads & RLHF_HEAD_KL) RLHF_TRY(upload_reference(m, w, b, f));
     RLHF_TRY(upload_support(m, w, f));
-    RLHF_TRY(rlhf__tf_reserve(m, &w->result, 3 * (uint64_t)w->rows.n_resp * sizeof(float)));
     rlhf__tf_lm_args(m, w, f, &args);
     return m->c->lm_head(m->c->ctx, &args);
 }
 
-// Spread n_resp device values over out[total]; prompt entries read 0.
-static rlhf_status spread(struct rlhf__tf *m, const struct rlhf__tf_work *w, const rlhf_batch *b,
-                          rlhf_dev src, float *out) {
-    void *tmp;
-    if (!out) return RLHF_OK;
+// n_resp values of one head to out[total]; prompt entries read 0.
+static void spread(const struct rlhf__tf_work *w, const rlhf_batch *b, const float *from,
+                   float *out) {
     memset(out, 0, b->total * sizeof *out);
-    if (!w->rows.n_resp) return RLHF_OK;
-    RLHF_TRY(rlhf__tf_host_tmp(m, w->rows.n_resp * sizeof(float), &tmp));
-    RLHF_TRY(m->c->download(m->c->ctx, tmp, src, w->rows.n_resp * sizeof(float)));
-    const float *from = tmp;
-    for (uint32_t i = 0; i < b->n; i++) {
+    for (uint32_t i = 0; w->rows.n_resp && i < b->n; i++) {
         const int32_t first = b->offset[i] + b->prompt_len[i];
         const uint64_t len = (uint64_t)(b->offset[i + 1] - first);
         if (len) memcpy(out + first, from, len * sizeof *out);
         from += len;
     }
-    return RLHF_OK;
 }
 
+// The heads that were made and are wanted come down in one piece: the device is waited for once.
 static rlhf_status spread_all(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
                               uint32_t heads, const rlhf_heads *out) {
-    const uint64_t row = (uint64_t)w->rows.n_resp * sizeof(float);
-    if (heads & RLHF_HEAD_LOGP) RLHF_TRY(spread(m, w, b, w->result.p, out->logp));
-    if (heads & RLHF_HEAD_ENTROPY)
-        RLHF_TRY(spread(m, w, b, rlhf_dev_at(w->result.p, row), out->entropy));
-    if (heads & RLHF_HEAD_KL) RLHF_TRY(spread(m, w, b, rlhf_dev_at(w->result.p, 2 * row), out->kl));
-    if (heads & RLHF_HEAD_VALUE) RLHF_TRY(spread(m, w, b, w->value.p, out->value));
-    if (heads & RLHF_HEAD_TOKEN_SCORE)
-        RLHF_TRY(spread(m, w, b, w->token.score.p, out->token_score));
+    float *const to[TF_N_RESULT] = {[TF_LOGP] = heads & RLHF_HEAD_LOGP ? out->logp : NULL,
+                                    [TF_ENTROPY] = heads & RLHF_HEAD_ENTROPY ? out->entropy : NULL,
+                                    [TF_KL] = heads & RLHF_HEAD_KL ? out->kl : NULL,
+                                    [TF_VALUE] = heads & RLHF_HEAD_VALUE ? out->value : NULL,
+                                    [TF_TOKEN_SCORE] =
+                                        heads & RLHF_HEAD_TOKEN_SCORE ? out->token_score : NULL};
+    const uint64_t stride = rlhf__tf_result_stride(&w->rows);
+    int32_t first = 0, end = TF_N_RESULT;
+    while (end > 0 && !to[end - 1])
+        end--;
+    while (first < end && !to[first])
+        first++;
+    if (first == end) return RLHF_OK;
+    void *tmp = NULL;
+    if (w->rows.n_resp) {
+        const uint64_t bytes = (uint64_t)(end - first) * stride * sizeof(float);
+        RLHF_TRY(rlhf__tf_host_tmp(m, bytes, &tmp));
+        const rlhf_dev from = rlhf__tf_result(&w->result, &w->rows, (enum rlhf__tf_result)first);
+        RLHF_TRY(m->c->download(m->c->ctx, tmp, from, bytes));
+    }
+    const float *row = tmp;
+    for (int32_t i = first; i < end; i++, row += w->rows.n_resp ? stride : 0)
+        if (to[i]) spread(w, b, row, to[i]);
     return RLHF_OK;
 }
 
@@ -153,6 +161,8 @@ rlhf_status rlhf__tf_full_norm(struct rlhf__tf *m, struct rlhf__tf_work *w) {
 rlhf_status rlhf__tf_heads(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
                            const rlhf_forward *f, const rlhf_heads *out) {
     const int32_t mean = (f->heads & RLHF_HEAD_SCORE) && rlhf__tf_pooling(m) == RLHF_POOL_MEAN;
+    RLHF_TRY(rlhf__tf_reserve(m, &w->result,
+                              TF_N_RESULT * rlhf__tf_result_stride(&w->rows) * sizeof(float)));
     if ((f->heads & RLHF_HEAD_HIDDEN) || mean) RLHF_TRY(rlhf__tf_full_norm(m, w));
     if (f->heads & RLHF_HEAD_HIDDEN) {
         if (m->arch.causal) RLHF_TRY(rlhf__tf_lm_ready(m)); // it will be a reference

@@ -2,34 +2,57 @@
 // with respect to the residual stream, m->bwd.ds.
 #include "internal.h"
 
-// Derivatives of one head at the scored positions, in region i of bwd.dres. NULL in: NULL out.
-static rlhf_status gather_grad(struct rlhf__tf *m, const struct rlhf__tf_work *w,
-                               const rlhf_batch *b, const float *src, uint64_t i, rlhf_dev *out) {
-    const uint64_t bytes = (uint64_t)w->rows.n_resp * sizeof(float);
+#include <string.h>
+
+// Where the derivatives of each head lie in bwd.dres, NULL where there are none.
+struct derivatives {
+    rlhf_dev of[TF_N_RESULT];
+};
+
+// All derivatives at the scored positions go up in one piece.
+static rlhf_status upload(struct rlhf__tf *m, const struct rlhf__tf_work *w, const rlhf_batch *b,
+                          const rlhf_heads *g, struct derivatives *d) {
+    const float *const from[TF_N_RESULT] = {[TF_LOGP] = g->logp,
+                                            [TF_ENTROPY] = g->entropy,
+                                            [TF_KL] = g->kl,
+                                            [TF_VALUE] = g->value,
+                                            [TF_TOKEN_SCORE] = g->token_score};
+    const uint64_t stride = rlhf__tf_result_stride(&w->rows);
+    const uint64_t bytes = TF_N_RESULT * stride * sizeof(float);
+    int32_t first = TF_N_RESULT, end = 0;
     void *tmp;
-    *out = NULL;
-    if (!src) return RLHF_OK;
     RLHF_TRY(rlhf__tf_host_tmp(m, bytes, &tmp));
-    float *to = tmp;
-    for (uint32_t r = 0; r < b->n; r++)
-        for (int32_t t = b->offset[r] + b->prompt_len[r]; t < b->offset[r + 1]; t++)
-            *to++ = src[t];
-    *out = rlhf_dev_at(m->bwd.dres.p, i * bytes);
-    return m->c->upload(m->c->ctx, *out, tmp, bytes);
+    RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dres, bytes));
+    float *host = tmp;
+    memset(host, 0, bytes);
+    for (int32_t i = 0; i < TF_N_RESULT; i++) {
+        float *to = host + (uint64_t)i * stride;
+        d->of[i] = NULL;
+        if (!from[i]) continue;
+        if (first > i) first = i;
+        end = i + 1;
+        d->of[i] = rlhf__tf_result(&m->bwd.dres, &w->rows, (enum rlhf__tf_result)i);
+        for (uint32_t r = 0; r < b->n; r++)
+            for (int32_t t = b->offset[r] + b->prompt_len[r]; t < b->offset[r + 1]; t++)
+                *to++ = from[i][t];
+    }
+    if (first >= end) return RLHF_OK;
+    return m->c->upload(m->c->ctx, d->of[first], host + (uint64_t)first * stride,
+                        (uint64_t)(end - first) * stride * sizeof(float));
 }
 
 // d(loss)/d(final norm output) from the LM head, act dtype, in bwd.drh; *made says whether any.
-static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
-                          const rlhf_forward *f, const rlhf_heads *g, int32_t *made) {
+static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f,
+                          const struct derivatives *d, int32_t *made) {
     rlhf_lm_head a;
     *made = 0;
-    if (!g->logp && !g->entropy && !g->kl) return RLHF_OK;
+    if (!d->of[TF_LOGP] && !d->of[TF_ENTROPY] && !d->of[TF_KL]) return RLHF_OK;
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.drh,
                               (uint64_t)w->rows.n_resp * (uint64_t)m->arch.d * rlhf__tf_esz(m)));
     rlhf__tf_lm_args(m, w, f, &a);
-    RLHF_TRY(gather_grad(m, w, b, g->logp, 0, &a.d_logp));
-    RLHF_TRY(gather_grad(m, w, b, g->entropy, 1, &a.d_entropy));
-    RLHF_TRY(gather_grad(m, w, b, g->kl, 2, &a.d_kl));
+    a.d_logp = d->of[TF_LOGP];
+    a.d_entropy = d->of[TF_ENTROPY];
+    a.d_kl = d->of[TF_KL];
     a.d_hidden = m->bwd.drh.p;
     a.d_weight = rlhf__tf_global(m, m->arch.tied ? TF_WTE : TF_LM)->grad;
     *made = 1;
@@ -37,11 +60,9 @@ static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlh
 }
 
 // The value head; its share of d(final norm output), f32, in bwd.drf unless detached.
-static rlhf_status value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
-                             const rlhf_heads *g, int32_t *made) {
-    rlhf_dev d_value;
+static rlhf_status value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev d_value,
+                             int32_t *made) {
     *made = 0;
-    RLHF_TRY(gather_grad(m, w, b, g->value, 3, &d_value));
     if (!d_value) return RLHF_OK;
     if (m->open.value_detach) return rlhf__tf_value_bwd(m, w, d_value, NULL);
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.drf,
@@ -65,26 +86,17 @@ static rlhf_status resp_state_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, r
     return m->c->scatter_add(m->c->ctx, m->bwd.ds.p, dy, dtype, w->rows.resp, rows, d);
 }
 
-static rlhf_status resp_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
-                            const rlhf_forward *f, const rlhf_heads *g, int32_t *trunk) {
+static rlhf_status resp_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f,
+                            const struct derivatives *d, int32_t *trunk) {
     const uint64_t n = (uint64_t)w->rows.n_resp * (uint64_t)m->arch.d;
     int32_t from_lm, from_value;
-    RLHF_TRY(lm_bwd(m, w, b, f, g, &from_lm));
-    RLHF_TRY(value_bwd(m, w, b, g, &from_value));
+    RLHF_TRY(lm_bwd(m, w, f, d, &from_lm));
+    RLHF_TRY(value_bwd(m, w, d->of[TF_VALUE], &from_value));
     if (!from_lm && !from_value) return RLHF_OK;
     *trunk = 1;
     if (!from_value) return resp_state_bwd(m, w, m->bwd.drh.p, m->dtype);
     if (from_lm) RLHF_TRY(m->c->add(m->c->ctx, m->bwd.drf.p, m->bwd.drh.p, m->dtype, n));
     return resp_state_bwd(m, w, m->bwd.drf.p, RLHF_F32);
-}
-
-static rlhf_status token_score_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
-                                   const rlhf_heads *g, int32_t *trunk) {
-    rlhf_dev d;
-    RLHF_TRY(gather_grad(m, w, b, g->token_score, 4, &d));
-    if (!d) return RLHF_OK;
-    *trunk = 1;
-    return rlhf__tf_token_score_bwd(m, w, d);
 }
 
 rlhf_status rlhf__tf_heads_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
@@ -100,9 +112,13 @@ rlhf_status rlhf__tf_heads_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, cons
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.ds, bytes));
     RLHF_TRY(m->c->zero(m->c->ctx, m->bwd.ds.p, bytes));
     if (w->rows.n_resp) {
-        RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dres, 5 * (uint64_t)w->rows.n_resp * sizeof(float)));
-        RLHF_TRY(resp_bwd(m, w, b, f, &g, &trunk));
-        RLHF_TRY(token_score_bwd(m, w, b, &g, &trunk));
+        struct derivatives d;
+        RLHF_TRY(upload(m, w, b, &g, &d));
+        RLHF_TRY(resp_bwd(m, w, f, &d, &trunk));
+        if (d.of[TF_TOKEN_SCORE]) {
+            RLHF_TRY(rlhf__tf_token_score_bwd(m, w, d.of[TF_TOKEN_SCORE]));
+            trunk = 1;
+        }
     }
     if ((f->heads & RLHF_HEAD_SCORE) && g.score) {
         RLHF_TRY(rlhf__tf_score_bwd(m, w, g.score));

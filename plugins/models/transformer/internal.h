@@ -5,7 +5,7 @@
 
 #include "core.h"
 
-// A device buffer that only grows. Contents are lost when it grows.
+// A device buffer that only grows, by a quarter or more. Contents are lost when it grows.
 struct rlhf__tf_buf {
     rlhf_dev p;
     uint64_t bytes;
@@ -43,7 +43,8 @@ struct rlhf__tf_layout {
 // Activations of the score head over P states, f32.
 struct rlhf__tf_scored {
     struct rlhf__tf_buf px, pstats, pf; // gathered residual [P, d], its norm's [P, 2], the norm
-    struct rlhf__tf_buf p1, p1a, score; // [P, d] before and after ReLU, [P, n_labels]
+    struct rlhf__tf_buf p1, p1a;        // [P, d] before and after ReLU
+    struct rlhf__tf_buf score;          // [P, n_labels]; the token scores are in the work's result
 };
 
 // Elements of one token: the residual stream, all query heads, all key (or value) heads, q + 2 kv,
@@ -85,12 +86,12 @@ struct rlhf__tf_work {
     struct rlhf__tf_buf emb, emb_stats; // f32 [T, d], [T, 2]: post-norm's sum of embeddings
     struct rlhf__tf_buf in, mid, h1, h2, stats1, stats2, qkv, att, lse, fc, ac;
     // LM and value heads, R = n_resp states:
-    struct rlhf__tf_buf rx, rstats;     // gathered residual f32 [R, d], its norm's [R, 2]
-    struct rlhf__tf_buf rf, rh;         // its norm, f32 and act dtype [R, d]
-    struct rlhf__tf_buf ref;            // the reference's states, f32 [R, d], then act dtype [R, d]
-    struct rlhf__tf_buf support;        // u32 [R, words of the vocabulary]
-    struct rlhf__tf_buf result;         // f32 [3, R]: logp, entropy, kl
-    struct rlhf__tf_buf v1, v1a, value; // f32 [R, 4 d] before and after ReLU, [R]
+    struct rlhf__tf_buf rx, rstats; // gathered residual f32 [R, d], its norm's [R, 2]
+    struct rlhf__tf_buf rf, rh;     // its norm, f32 and act dtype [R, d]
+    struct rlhf__tf_buf ref;        // the reference's states, f32 [R, d], then act dtype [R, d]
+    struct rlhf__tf_buf support;    // u32 [R, words of the vocabulary]
+    struct rlhf__tf_buf result;     // what a response token has of each head; rlhf__tf_result
+    struct rlhf__tf_buf v1, v1a;    // f32 [R, 4 d] before and after ReLU
     struct rlhf__tf_scored pooled, token; // score head: one state a row; each response token
     struct rlhf__tf_buf full, fstats;     // final norm of every token (hidden output, mean pooling)
     rlhf_dev x; // borrowed: the residual stream after the last layer, f32 [total, d]
@@ -103,7 +104,7 @@ struct rlhf__tf_work {
 struct rlhf__tf_scratch {            // backward only; d of what is named in rlhf__tf_acts and above
     struct rlhf__tf_buf ds, ds2, dy; // the stream: f32 [T, d], spare, in the act dtype
     struct rlhf__tf_buf dinner, dqkv, datt, dh; // act dtype [T, inner], [T, qkv], [T, q], [T, d]
-    struct rlhf__tf_buf dres;                   // f32 [5, R]: logp, entropy, kl, value, token score
+    struct rlhf__tf_buf dres;                   // derivatives, laid out as the work's result
     struct rlhf__tf_buf drh, drf, drx;          // act dtype [R, d]; f32 [R, d], [R, d]
     struct rlhf__tf_buf dv1;                    // f32 [R, 4 d]
     struct rlhf__tf_buf dscore, dp1, dpf, dpx;  // f32 [P, n_labels], [P, d] each
@@ -187,6 +188,21 @@ static inline struct rlhf__tf_qkv rlhf__tf_qkv(const struct rlhf__tf *m, rlhf_de
 static inline uint64_t rlhf__tf_cache_bytes(const struct rlhf__tf *m, uint32_t n_slots,
                                             uint32_t max_len) {
     return (uint64_t)n_slots * max_len * (uint64_t)rlhf__tf_widths(&m->arch).kv * rlhf__tf_esz(m);
+}
+
+// Heads of a response token, in the order in which they lie in result and dres.
+enum rlhf__tf_result { TF_LOGP, TF_ENTROPY, TF_KL, TF_VALUE, TF_TOKEN_SCORE, TF_N_RESULT };
+
+// Numbers from one head's row of result (f32 [TF_N_RESULT, stride]) to the next: n_resp, rounded up
+// to 64 bytes.
+static inline uint64_t rlhf__tf_result_stride(const struct rlhf__tf_rows *r) {
+    return ((uint64_t)r->n_resp + 15) & ~(uint64_t)15;
+}
+
+// One head's row of result, or of dres.
+static inline rlhf_dev rlhf__tf_result(const struct rlhf__tf_buf *b, const struct rlhf__tf_rows *r,
+                                       enum rlhf__tf_result head) {
+    return rlhf_dev_at(b->p, (uint64_t)head * rlhf__tf_result_stride(r) * sizeof(float));
 }
 
 static inline int32_t rlhf__tf_has_value(const struct rlhf__tf *m) {
@@ -286,7 +302,7 @@ rlhf_status rlhf__tf_value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf
                                rlhf_dev d_rf);
 rlhf_status rlhf__tf_full_norm(struct rlhf__tf *m, struct rlhf__tf_work *w);
 rlhf_status rlhf__tf_score(struct rlhf__tf *m, struct rlhf__tf_work *w, float *host_out);
-// w->token.score, f32 [n_resp]: the score head at each response token.
+// The score head at each response token, in w->result.
 rlhf_status rlhf__tf_token_score(struct rlhf__tf *m, struct rlhf__tf_work *w);
 // Add the gradient of the score head to m->bwd.ds. host_d [n, n_labels]; d device f32 [n_resp].
 rlhf_status rlhf__tf_score_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const float *host_d);

@@ -14,7 +14,6 @@ rlhf_status rlhf__tf_value(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     const uint32_t rows = w->rows.n_resp;
     const uint64_t wide = (uint64_t)rows * 4 * (uint64_t)m->arch.d;
     rlhf_dev x = w->rf_p;
-    RLHF_TRY(rlhf__tf_reserve(m, &w->value, rows * sizeof(float)));
     if (m->v1) {
         RLHF_TRY(rlhf__tf_reserve(m, &w->v1, wide * sizeof(float)));
         RLHF_TRY(rlhf__tf_reserve(m, &w->v1a, wide * sizeof(float)));
@@ -23,8 +22,8 @@ rlhf_status rlhf__tf_value(struct rlhf__tf *m, struct rlhf__tf_work *w) {
         RLHF_TRY(c->act(c->ctx, w->v1a.p, w->v1.p, RLHF_ACT_RELU, RLHF_F32, wide));
         x = w->v1a.p;
     }
-    return c->linear(c->ctx, w->value.p, RLHF_F32, 0, x, m->v2, rlhf__tf_global(m, TF_V2_B)->value,
-                     rows);
+    return c->linear(c->ctx, rlhf__tf_result(&w->result, &w->rows, TF_VALUE), RLHF_F32, 0, x, m->v2,
+                     rlhf__tf_global(m, TF_V2_B)->value, rows);
 }
 
 rlhf_status rlhf__tf_value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev d_value,
@@ -67,8 +66,8 @@ static rlhf_status states(struct rlhf__tf *m, const struct rlhf__tf_work *w,
                          w->train ? s->pstats.p : NULL, s->px.p, n);
 }
 
-// s->score, f32 [n, n_labels], from s->pf.
-static rlhf_status head(struct rlhf__tf *m, struct rlhf__tf_scored *s, uint32_t n) {
+// out f32 [n, n_labels] from s->pf.
+static rlhf_status head(struct rlhf__tf *m, struct rlhf__tf_scored *s, rlhf_dev out, uint32_t n) {
     const rlhf_compute *c = m->c;
     const uint64_t wide = (uint64_t)n * (uint64_t)m->arch.d;
     const struct rlhf__tf_tensor *b = rlhf__tf_global(m, TF_SCORE_B);
@@ -81,9 +80,7 @@ static rlhf_status head(struct rlhf__tf *m, struct rlhf__tf_scored *s, uint32_t 
         RLHF_TRY(c->act(c->ctx, s->p1a.p, s->p1.p, RLHF_ACT_RELU, RLHF_F32, wide));
         x = s->p1a.p;
     }
-    RLHF_TRY(
-        rlhf__tf_reserve(m, &s->score, (uint64_t)n * (uint64_t)m->open.n_labels * sizeof(float)));
-    return c->linear(c->ctx, s->score.p, RLHF_F32, 0, x, m->score, b->n ? b->value : NULL, n);
+    return c->linear(c->ctx, out, RLHF_F32, 0, x, m->score, b->n ? b->value : NULL, n);
 }
 
 rlhf_status rlhf__tf_score(struct rlhf__tf *m, struct rlhf__tf_work *w, float *host_out) {
@@ -98,14 +95,16 @@ rlhf_status rlhf__tf_score(struct rlhf__tf *m, struct rlhf__tf_work *w, float *h
     } else {
         RLHF_TRY(states(m, w, s, w->rows.pool, n));
     }
-    RLHF_TRY(head(m, s, n));
+    RLHF_TRY(rlhf__tf_reserve(m, &s->score, n * labels * sizeof(float)));
+    RLHF_TRY(head(m, s, s->score.p, n));
     return host_out ? c->download(c->ctx, host_out, s->score.p, n * labels * sizeof(float))
                     : RLHF_OK;
 }
 
 rlhf_status rlhf__tf_token_score(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     RLHF_TRY(states(m, w, &w->token, w->rows.read, w->rows.n_resp));
-    return head(m, &w->token, w->rows.n_resp);
+    return head(m, &w->token, rlhf__tf_result(&w->result, &w->rows, TF_TOKEN_SCORE),
+                w->rows.n_resp);
 }
 
 // From bwd.dpf, the gradient of the states at idx, into ds.
