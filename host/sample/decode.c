@@ -162,13 +162,17 @@ static void begin(struct decoder *d, uint32_t s) {
     add_row(d, s, 0, q->prompt[i] + cut, d->row[s].own, k);
 }
 
+// Which rows a step has: those at work, with one token each, and those that start now.
+enum rows { GOING_ON = 1, STARTING = 2 };
+
 // Lay out one step: every occupied slot gives a row; a free slot takes the next waiting prompt.
-static void lay_out(struct decoder *d) {
+static void lay_out(struct decoder *d, int which) {
     const struct rlhf__gen_request *q = d->q;
     d->rows = 0;
     for (uint32_t s = 0; s < q->slots; s++) {
         struct row *w = &d->row[s];
         if (w->sequence < 0 && d->waiting == q->n) continue;
+        if (!(which & (w->sequence < 0 ? STARTING : GOING_ON))) continue;
         if (w->sequence < 0) {
             begin(d, s);
         } else {
@@ -227,33 +231,44 @@ static rlhf_status take(struct decoder *d, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
+static rlhf_status step(struct decoder *d, const struct rlhf__model *m, rlhf_gen *cache, int which,
+                        struct rlhf__error *err) {
+    const struct rlhf__gen_request *q = d->q;
+    lay_out(d, which);
+    if (d->rows == 0) return RLHF_OK;
+    const rlhf_gen_step s = {.size = sizeof s,
+                             .n = d->rows,
+                             .slot = d->slot,
+                             .start = d->start,
+                             .ids = d->ids,
+                             .offset = d->offset,
+                             .dist = q->dist,
+                             .logp_dist = q->logp_dist,
+                             .seed = q->seed,
+                             .stream = q->stream,
+                             .counter = d->counter,
+                             .next = d->next,
+                             .logp = d->logp,
+                             .prefix = q->prefix_slots ? d->prefix : NULL,
+                             .silent = q->prefix_slots ? d->silent : NULL,
+                             .support = d->support};
+    const rlhf_status st = rlhf__model_gen_step(m, cache, &s, err);
+    return st == RLHF_OK ? take(d, err) : st;
+}
+
+// A device that records calls gets the rows at work by themselves: such steps are alike, and a
+// model repeats them without issuing them anew.
 static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen *cache,
                        struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;
+    const int apart = m->compute && RLHF_COMPUTE_HAS(m->compute, record);
     for (;;) {
         if (q->cancelled && *q->cancelled)
             return rlhf__fail(err, RLHF_E_CANCELLED, "stopped while generating");
-        lay_out(d);
-        if (d->rows == 0) return RLHF_OK;
-        rlhf_gen_step step = {.size = sizeof step,
-                              .n = d->rows,
-                              .slot = d->slot,
-                              .start = d->start,
-                              .ids = d->ids,
-                              .offset = d->offset,
-                              .dist = q->dist,
-                              .logp_dist = q->logp_dist,
-                              .seed = q->seed,
-                              .stream = q->stream,
-                              .counter = d->counter,
-                              .next = d->next,
-                              .logp = d->logp,
-                              .prefix = q->prefix_slots ? d->prefix : NULL,
-                              .silent = q->prefix_slots ? d->silent : NULL,
-                              .support = d->support};
-        rlhf_status st = rlhf__model_gen_step(m, cache, &step, err);
-        if (st == RLHF_OK) st = take(d, err);
-        if (st != RLHF_OK) return st;
+        RLHF_TRY(step(d, m, cache, apart ? GOING_ON : GOING_ON | STARTING, err));
+        uint32_t rows = d->rows;
+        if (apart) RLHF_TRY(step(d, m, cache, STARTING, err));
+        if (rows + (apart ? d->rows : 0) == 0) return RLHF_OK;
     }
 }
 

@@ -23,6 +23,8 @@ struct rlhf_gen {
     uint32_t n;
     int32_t len[MAX_CACHES], ids[MAX_CACHES][MAX_LEN];
     int64_t tokens, silent, steps, draws;
+    int32_t apart; // 1: rows that start and rows that go on come in steps of their own
+    int32_t reserved;
     char broken[128]; // the first rule of rlhf_gen_step that did not hold
 };
 
@@ -68,6 +70,7 @@ static rlhf_status gen_step(void *self, rlhf_gen *g, const rlhf_gen_step *s) {
     g->steps++;
     g->tokens += s->offset[s->n];
     for (uint32_t i = 0; i < s->n; i++) {
+        if (g->apart && !s->start[i] != !s->start[0]) broke(g, "starting and going on in one step");
         store(g, s, i);
         for (uint32_t k = 0; k < i; k++)
             if (s->slot[k] == s->slot[i]) broke(g, "a slot is used twice");
@@ -121,11 +124,14 @@ static struct prompts grouped(uint32_t groups, uint32_t each, int32_t len, int32
     return p;
 }
 
-static struct rlhf__gen_result draw(const struct prompts *p, uint32_t slots, uint32_t prefix_slots,
-                                    int32_t stop, struct rlhf_gen *g) {
+static struct rlhf__gen_result draw_on(const rlhf_compute *compute, const struct prompts *p,
+                                       uint32_t slots, uint32_t prefix_slots, int32_t stop,
+                                       struct rlhf_gen *g) {
     static const rlhf_dist dist = RLHF_DIST_WHOLE;
     struct rlhf__model m = model(RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX);
     memset(g, 0, sizeof *g);
+    m.compute = compute;
+    g->apart = compute != NULL;
     g->n = slots + prefix_slots;
     struct rlhf__gen_request q = {.n = p->n,
                                   .slots = slots,
@@ -144,6 +150,11 @@ static struct rlhf__gen_result draw(const struct prompts *p, uint32_t slots, uin
     assert_string_equal(g->broken, "");
     assert_int_equal(r.tokens, g->tokens);
     return r;
+}
+
+static struct rlhf__gen_result draw(const struct prompts *p, uint32_t slots, uint32_t prefix_slots,
+                                    int32_t stop, struct rlhf_gen *g) {
+    return draw_on(NULL, p, slots, prefix_slots, stop, g);
 }
 
 static void same_result(const struct rlhf__gen_result *a, const struct rlhf__gen_result *b,
@@ -171,6 +182,35 @@ static void sharing_changes_nothing(void **state) {
                 struct rlhf__gen_result r = draw(&p, slots[i], caches[k], stop, g);
                 same_result(&plain, &r, p.n);
                 assert_true(g->silent > 0);
+                rlhf__gen_result_finish(&r);
+            }
+        rlhf__gen_result_finish(&plain);
+    }
+    free(g);
+}
+
+static rlhf_status record(void *ctx, uint64_t key, int32_t *what) {
+    (void)ctx;
+    (void)key;
+    (void)what;
+    return RLHF_OK;
+}
+
+// On a device that records calls the rows at work are steps of their own; what is drawn is the
+// same.
+static void steps_apart_draw_the_same(void **state) {
+    (void)state;
+    struct rlhf_gen *g = calloc(1, sizeof *g);
+    assert_non_null(g);
+    const rlhf_compute table = {.size = sizeof table, .record = record};
+    static const uint32_t slots[] = {1, 3, 8, 24}, caches[] = {0, 2, 9};
+    struct prompts p = grouped(6, 4, 9, 5);
+    for (int stop = -1; stop <= STOP; stop += STOP + 1) {
+        struct rlhf__gen_result plain = draw(&p, 24, 0, stop, g);
+        for (size_t i = 0; i < 4; i++)
+            for (size_t k = 0; k < 3; k++) {
+                struct rlhf__gen_result r = draw_on(&table, &p, slots[i], caches[k], stop, g);
+                same_result(&plain, &r, p.n);
                 rlhf__gen_result_finish(&r);
             }
         rlhf__gen_result_finish(&plain);
@@ -228,6 +268,7 @@ static void caches_for_a_slots_worth_of_groups(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sharing_changes_nothing),
+        cmocka_unit_test(steps_apart_draw_the_same),
         cmocka_unit_test(tokens_are_counted_once),
         cmocka_unit_test(what_cannot_be_shared_is_written_out),
         cmocka_unit_test(caches_for_a_slots_worth_of_groups),

@@ -15,17 +15,20 @@ rlhf_status rlhf__tf_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rl
         return rlhf__tf_fail(m, RLHF_E_INVALID,
                              "generation: %u slots of %u tokens; a slot needs 1 .. %d tokens",
                              n_slots, max_len, m->arch.n_ctx);
-    if ((uint64_t)n_slots * max_len > INT32_MAX)
+    if (((uint64_t)n_slots + 1) * max_len > INT32_MAX)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "generation: %u slots of %u tokens are too many",
                              n_slots, max_len);
     rlhf_gen *g = m->host->alloc(m->host, sizeof *g);
     if (!g) return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for a generation session");
-    const uint64_t bytes = (uint64_t)m->arch.n_layer * rlhf__tf_cache_bytes(m, n_slots, max_len);
+    rlhf_status st = rlhf__tf_recorded_create(m, n_slots, &g->recorded);
+    g->cache_slots = n_slots + (g->recorded ? 1 : 0);
+    const uint64_t bytes =
+        (uint64_t)m->arch.n_layer * rlhf__tf_cache_bytes(m, g->cache_slots, max_len);
     g->n_slots = n_slots;
     g->max_len = max_len;
     g->slots = m->host->alloc(m->host, n_slots * sizeof *g->slots);
-    rlhf_status st =
-        g->slots ? RLHF_OK : rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for %u slots", n_slots);
+    if (st >= 0 && !g->slots)
+        st = rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for %u slots", n_slots);
     for (uint32_t i = 0; g->slots && i < n_slots; i++)
         g->slots[i].prefix = -1;
     if (st >= 0) st = rlhf__tf_reserve(m, &g->k, bytes);
@@ -43,6 +46,7 @@ void rlhf__tf_gen_close(void *self, rlhf_gen *g) {
     if (!g) return;
     rlhf__tf_buf_finish(m, &g->k);
     rlhf__tf_buf_finish(m, &g->v);
+    rlhf__tf_recorded_destroy(m, g->recorded);
     m->host->free(m->host, g->slots);
     m->host->free(m->host, g);
 }
@@ -110,6 +114,7 @@ static rlhf_status sample(struct rlhf__tf *m, const struct rlhf__tf_work *w,
 static rlhf_status run(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s) {
     struct rlhf__tf_work *w = &m->infer;
     RLHF_TRY(rlhf__tf_step_check(m, g, s));
+    if (rlhf__tf_is_recorded(g, s)) return rlhf__tf_gen_recorded(m, g, s);
     const struct rlhf__tf_layout l = {.n = s->n,
                                       .total = (uint32_t)s->offset[s->n],
                                       .ids = s->ids,

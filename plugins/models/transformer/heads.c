@@ -9,26 +9,33 @@
 
 enum { LM_HEADS = RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL };
 
+rlhf_status rlhf__tf_resp_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w) {
+    const uint64_t n = (uint64_t)w->rows.n_resp * (uint64_t)m->arch.d;
+    if (!w->rows.resp_is_all) RLHF_TRY(rlhf__tf_reserve(m, &w->rx, n * sizeof(float)));
+    if (m->arch.pre_norm) {
+        RLHF_TRY(rlhf__tf_reserve(m, &w->rf, n * sizeof(float)));
+        RLHF_TRY(rlhf__tf_reserve(m, &w->rstats, (uint64_t)w->rows.n_resp * 2 * sizeof(float)));
+    }
+    return m->dtype == RLHF_F32 ? RLHF_OK : rlhf__tf_reserve(m, &w->rh, n * rlhf__tf_esz(m));
+}
+
 rlhf_status rlhf__tf_resp_state(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     const rlhf_compute *c = m->c;
     const uint64_t n = (uint64_t)w->rows.n_resp * (uint64_t)m->arch.d;
     rlhf_dev x = w->x;
+    RLHF_TRY(rlhf__tf_resp_reserve(m, w));
     if (!w->rows.resp_is_all) {
-        RLHF_TRY(rlhf__tf_reserve(m, &w->rx, n * sizeof(float)));
         x = w->rx.p;
         RLHF_TRY(c->gather(c->ctx, x, w->x, w->rows.resp, w->rows.n_resp, m->arch.d, RLHF_F32));
     }
     w->rf_p = x;
     if (m->arch.pre_norm) {
-        RLHF_TRY(rlhf__tf_reserve(m, &w->rf, n * sizeof(float)));
-        RLHF_TRY(rlhf__tf_reserve(m, &w->rstats, (uint64_t)w->rows.n_resp * 2 * sizeof(float)));
         w->rf_p = w->rf.p;
         RLHF_TRY(rlhf__tf_norm(m, rlhf__tf_global(m, TF_FINAL_G), w->rf_p, RLHF_F32,
                                w->train ? w->rstats.p : NULL, x, w->rows.n_resp));
     }
     w->rh_p = w->rf_p;
     if (m->dtype == RLHF_F32) return RLHF_OK;
-    RLHF_TRY(rlhf__tf_reserve(m, &w->rh, n * rlhf__tf_esz(m)));
     w->rh_p = w->rh.p;
     return c->convert(c->ctx, w->rh_p, m->dtype, w->rf_p, RLHF_F32, n);
 }

@@ -38,6 +38,7 @@ struct rlhf__tf_layout {
     const int32_t *slot, *start;
     const uint8_t *silent;
     int32_t pooling, reserved;
+    const struct rlhf__tf_recorded *recorded; // NULL; or the block lies there, at fixed addresses
 };
 
 // Activations of the score head over P states, f32.
@@ -136,6 +137,7 @@ struct rlhf__tf {
     struct rlhf__tf_scratch bwd;
     void *host_tmp; // host scratch that only grows
     uint64_t host_tmp_bytes;
+    uint64_t sessions; // opened up to now
 };
 
 // One slot of the cache. after: tokens once the present step is done. stamp counts the steps that
@@ -149,10 +151,25 @@ struct rlhf__gen_slot {
 
 enum rlhf__tf_use { TF_UNUSED = 0, TF_WRITTEN = 1, TF_FILLED = 2 }; // FILLED: silently, no prefix
 
+// What a session decodes with on a backend that records calls: everything at fixed addresses, for
+// as many rows as the largest bucket. A step is padded to a bucket of rows; the padding is in the
+// spare slot. Sessions of other backends have none of it.
+struct rlhf__tf_recorded {
+    uint32_t max_rows, words;  // words of a support, 0: none yet
+    uint64_t session;          // tells sessions apart
+    void *host;                // alloc_host: the step's integers, then its counters u64 [rows]
+    void *host_drawn;          // alloc_host: what was drawn
+    struct rlhf__tf_buf ints;  // what host holds, on the device
+    struct rlhf__tf_buf drawn; // i32 [rows] ids, f32 [rows] log-probs, u32 [rows, words] supports
+    int32_t *slot, *start, *offset, *ids, *prefix; // the padded step; one allocation
+};
+
 struct rlhf_gen {
     uint32_t n_slots, max_len;
-    struct rlhf__tf_buf k, v; // act dtype [n_layer, n_slots * max_len, kv]
+    uint32_t cache_slots, reserved; // n_slots, and the spare one where calls are recorded
+    struct rlhf__tf_buf k, v;       // act dtype [n_layer, cache_slots * max_len, kv]
     struct rlhf__gen_slot *slots;
+    struct rlhf__tf_recorded *recorded; // NULL: calls are not recorded
 };
 
 // ---- small helpers ----
@@ -184,7 +201,7 @@ static inline struct rlhf__tf_qkv rlhf__tf_qkv(const struct rlhf__tf *m, rlhf_de
     return (struct rlhf__tf_qkv){qkv, rlhf_dev_at(qkv, q), rlhf_dev_at(qkv, q + kv)};
 }
 
-// Bytes of the keys, or the values, of one layer of a session.
+// Bytes of the keys, or the values, of one layer of n_slots slots of a session.
 static inline uint64_t rlhf__tf_cache_bytes(const struct rlhf__tf *m, uint32_t n_slots,
                                             uint32_t max_len) {
     return (uint64_t)n_slots * max_len * (uint64_t)rlhf__tf_widths(&m->arch).kv * rlhf__tf_esz(m);
@@ -265,10 +282,14 @@ int32_t rlhf__tf_has_prefix(const int32_t *prefix, uint32_t n); // is any entry 
 // ---- rows.c ----
 rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
                                  const struct rlhf__tf_layout *l);
+// Integers of a step of n rows of one token each.
+uint64_t rlhf__tf_rows_ints(uint64_t n);
 
 // ---- trunk.c, trunk_bwd.c ----
 // Embedding and all layers over w->rows; sets w->x. gen NULL: keys are the rows' own tokens.
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen);
+// Makes room for what the trunk computes from w->rows, so that it allocates nothing.
+rlhf_status rlhf__tf_trunk_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w);
 // Where a layer's activations of w lie, once the trunk has run.
 struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
                                    int32_t layer);
@@ -289,6 +310,7 @@ rlhf_status rlhf__tf_norm_bwd(const struct rlhf__tf *m, const struct rlhf__tf_te
 // ---- heads.c, heads_bwd.c, small_heads.c ----
 // Gather w->rows.resp from w->x, final norm in f32 (w->rf_p), copy in the act dtype (w->rh_p).
 rlhf_status rlhf__tf_resp_state(struct rlhf__tf *m, struct rlhf__tf_work *w);
+rlhf_status rlhf__tf_resp_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w); // as trunk_reserve
 rlhf_status rlhf__tf_heads(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
                            const rlhf_forward *f, const rlhf_heads *out);
 rlhf_status rlhf__tf_heads_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
@@ -317,5 +339,15 @@ void rlhf__tf_gen_close(void *self, rlhf_gen *);
 // Refuse a step that does not fit the session; fills `use` and `after` of its slots.
 rlhf_status rlhf__tf_step_check(struct rlhf__tf *m, rlhf_gen *, const rlhf_gen_step *);
 void rlhf__tf_step_commit(rlhf_gen *, const rlhf_gen_step *); // the step is done
+
+// ---- gen_record.c ----
+// What a session of n_slots needs to record its steps; *out NULL where the backend does not record.
+rlhf_status rlhf__tf_recorded_create(struct rlhf__tf *m, uint32_t n_slots,
+                                     struct rlhf__tf_recorded **out);
+void rlhf__tf_recorded_destroy(struct rlhf__tf *m, struct rlhf__tf_recorded *r); // NULL allowed
+// 1 when the checked step s is one that the session records: a token a row, and every row draws.
+int32_t rlhf__tf_is_recorded(const rlhf_gen *g, const rlhf_gen_step *s);
+// Such a step, checked, up to what it draws.
+rlhf_status rlhf__tf_gen_recorded(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s);
 
 #endif

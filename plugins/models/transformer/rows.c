@@ -7,6 +7,7 @@
 // Segments of the block, each starting at a multiple of 64 bytes.
 struct block {
     int32_t *host;
+    rlhf_dev dev;
     uint64_t ids, pos, offset, start, kv_base, prefix_base, prefix_len, resp, target, read, pool,
         end;
 };
@@ -88,40 +89,58 @@ static void fill_resp(const struct block *k, const struct rlhf__tf_layout *l) {
     }
 }
 
-static rlhf_dev at(const struct rlhf__tf_work *w, uint64_t segment) {
-    return rlhf_dev_at(w->ints.p, segment * sizeof(int32_t));
+uint64_t rlhf__tf_rows_ints(uint64_t n) {
+    struct block k;
+    block_lay_out(&k, n, n, n);
+    return k.end;
+}
+
+// Where the block is made and where it goes; a recorded one's caller sends it.
+static rlhf_status place(struct rlhf__tf *m, struct rlhf__tf_work *w,
+                         const struct rlhf__tf_layout *l, struct block *k) {
+    void *tmp = NULL;
+    k->dev = l->recorded ? l->recorded->ints.p : NULL;
+    k->host = l->recorded ? l->recorded->host : NULL;
+    if (l->recorded) return RLHF_OK;
+    RLHF_TRY(rlhf__tf_host_tmp(m, k->end * sizeof(int32_t), &tmp));
+    RLHF_TRY(rlhf__tf_reserve(m, &w->ints, k->end * sizeof(int32_t)));
+    k->host = tmp;
+    k->dev = w->ints.p;
+    return RLHF_OK;
+}
+
+static rlhf_dev at(const struct block *k, uint64_t segment) {
+    return rlhf_dev_at(k->dev, segment * sizeof(int32_t));
 }
 
 rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
                                  const struct rlhf__tf_layout *l) {
     struct rlhf__tf_rows *r = &w->rows;
     struct block k;
-    void *tmp;
     r->n = l->n;
     r->total = l->total;
     r->n_resp = count_resp(l);
     r->resp_is_all = l->gen && r->n_resp == l->total;
     block_lay_out(&k, l->n, l->total, r->n_resp);
-    RLHF_TRY(rlhf__tf_host_tmp(m, k.end * sizeof(int32_t), &tmp));
-    RLHF_TRY(rlhf__tf_reserve(m, &w->ints, k.end * sizeof(int32_t)));
-    k.host = tmp;
+    RLHF_TRY(place(m, w, l, &k));
     fill_rows(&k, l, r);
     fill_resp(&k, l);
-    RLHF_TRY(m->c->upload(m->c->ctx, w->ints.p, k.host, k.end * sizeof(int32_t)));
-    r->ids = at(w, k.ids);
-    r->pos = at(w, k.pos);
-    r->resp = at(w, k.resp);
-    r->target = at(w, k.target);
-    r->read = at(w, k.read);
-    r->pool = at(w, k.pool);
+    if (!l->recorded) RLHF_TRY(m->c->upload(m->c->ctx, k.dev, k.host, k.end * sizeof(int32_t)));
+    r->ids = at(&k, k.ids);
+    r->pos = at(&k, k.pos);
+    r->resp = at(&k, k.resp);
+    r->target = at(&k, k.target);
+    r->read = at(&k, k.read);
+    r->pool = at(&k, k.pool);
     r->ragged.size = sizeof r->ragged;
     r->ragged.n = l->n;
     r->ragged.total = l->total;
-    r->ragged.offset = at(w, k.offset);
-    r->ragged.start = at(w, k.start);
-    r->ragged.kv_base = at(w, k.kv_base);
-    const int32_t shared = rlhf__tf_has_prefix(l->prefix, l->n);
-    r->ragged.prefix_base = shared ? at(w, k.prefix_base) : NULL;
-    r->ragged.prefix_len = shared ? at(w, k.prefix_len) : NULL;
+    r->ragged.offset = at(&k, k.offset);
+    r->ragged.start = at(&k, k.start);
+    r->ragged.kv_base = at(&k, k.kv_base);
+    // A recorded step has the arrays wherever its session may share: they are arguments.
+    const int32_t shared = l->recorded ? l->prefix != NULL : rlhf__tf_has_prefix(l->prefix, l->n);
+    r->ragged.prefix_base = shared ? at(&k, k.prefix_base) : NULL;
+    r->ragged.prefix_len = shared ? at(&k, k.prefix_len) : NULL;
     return RLHF_OK;
 }

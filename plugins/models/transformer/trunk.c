@@ -31,7 +31,7 @@ static struct share share_of(const struct rlhf__tf *m, const struct rlhf__tf_wor
                           .wide = act * (uint64_t)n.inner};
 }
 
-static rlhf_status reserve(struct rlhf__tf *m, struct rlhf__tf_work *w) {
+rlhf_status rlhf__tf_trunk_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     const struct share one = share_of(m, w);
     const uint64_t layers = w->train ? (uint64_t)m->arch.n_layer : 1;
     const int32_t pre = m->arch.pre_norm;
@@ -148,7 +148,7 @@ static rlhf_status attend(const struct pass *p, const struct rlhf__tf_acts *a) {
     const rlhf_attn g = rlhf__tf_attn_geometry(m, p->layer, p->gen != NULL);
     struct rlhf__tf_qkv s = rlhf__tf_qkv(m, a->qkv);
     if (p->gen) {
-        const uint64_t cache = rlhf__tf_cache_bytes(m, p->gen->n_slots, p->gen->max_len);
+        const uint64_t cache = rlhf__tf_cache_bytes(m, p->gen->cache_slots, p->gen->max_len);
         rlhf_dev k = part(&p->gen->k, (uint64_t)p->layer, cache);
         rlhf_dev v = part(&p->gen->v, (uint64_t)p->layer, cache);
         RLHF_TRY(p->c->kv_store(p->c->ctx, k, v, s.k, s.v, g.q_stride, r, p->n.kv, m->dtype));
@@ -200,7 +200,7 @@ static rlhf_status embed(const struct pass *p) {
 
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen) {
     struct pass p = {m, w, m->c, gen, rlhf__tf_widths(&m->arch), 0, w->rows.total};
-    RLHF_TRY(reserve(m, w));
+    RLHF_TRY(rlhf__tf_trunk_reserve(m, w));
     RLHF_TRY(embed(&p));
     for (p.layer = 0; p.layer < m->arch.n_layer; p.layer++) {
         const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, p.layer);

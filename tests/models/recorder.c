@@ -1,0 +1,288 @@
+// tests/models/recorder.c: see recorder.h.
+#include "recorder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum kind { COPY, ZERO, CONVERT, LINEAR, LINEAR_ADD, EMBED, NORM, ACT, GATHER, KV, ATTN, SAMPLE };
+
+// A call with all that it takes by value.
+struct recorded_op {
+    enum kind kind;
+    int32_t i[4];
+    rlhf_dev p[6];
+    uint64_t n[2];
+    double eps;
+    const rlhf_weight *w;
+    rlhf_ragged rows;
+    rlhf_attn attn;
+    rlhf_lm_sample sample;
+    rlhf_dist dist, logp_dist;
+};
+
+static rlhf_status run(const rlhf_compute *c, const struct recorded_op *o) {
+    const rlhf_dev *p = o->p;
+    const int32_t *i = o->i;
+    const uint32_t rows = (uint32_t)o->n[0];
+    switch (o->kind) {
+    case COPY:
+        return c->copy(c->ctx, p[0], p[1], o->n[0]);
+    case ZERO:
+        return c->zero(c->ctx, p[0], o->n[0]);
+    case CONVERT:
+        return c->convert(c->ctx, p[0], i[0], p[1], i[1], o->n[0]);
+    case LINEAR:
+        return c->linear(c->ctx, p[0], i[0], i[1], p[1], o->w, p[2], rows);
+    case LINEAR_ADD:
+        return c->linear_add(c->ctx, p[0], p[1], p[2], o->w, p[3], rows);
+    case EMBED:
+        return c->embed(c->ctx, p[0], p[1], p[2], p[3], p[4], rows, i[0]);
+    case NORM:
+        return c->norm(c->ctx, p[0], i[0], p[1], p[2], p[3], p[4], o->eps, rows, i[1]);
+    case ACT:
+        return c->act(c->ctx, p[0], p[1], i[0], i[1], o->n[0]);
+    case GATHER:
+        return c->gather(c->ctx, p[0], p[1], p[2], rows, i[0], i[1]);
+    case KV:
+        return c->kv_store(c->ctx, p[0], p[1], p[2], p[3], (int64_t)o->n[0], &o->rows, i[0], i[1]);
+    case ATTN:
+        return c->attention(c->ctx, &o->attn, &o->rows, p[0], p[1], p[2], p[3], p[4]);
+    default: {
+        rlhf_lm_sample s = o->sample;
+        s.dist = &o->dist;
+        s.logp_dist = &o->logp_dist;
+        return c->lm_sample(c->ctx, &s);
+    }
+    }
+}
+
+static rlhf_status broke(struct recorder *r, const char *what) {
+    if (!r->broken[0]) snprintf(r->broken, sizeof r->broken, "%s", what);
+    return RLHF_E_INVALID;
+}
+
+static rlhf_status issue(void *ctx, const struct recorded_op *o) {
+    struct recorder *r = ctx;
+    if (!r->inside || r->what == RLHF_RECORD_RUN) return run(r->inner, o);
+    if (r->what == RLHF_RECORD_REPLAY) return broke(r, "a call during a replay");
+    struct recording *k = r->open;
+    k->ops = realloc(k->ops, (k->n + 1) * sizeof *k->ops);
+    k->ops[k->n++] = *o;
+    return RLHF_OK;
+}
+
+// ---- calls that may be recorded ----
+
+static rlhf_status copy(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes) {
+    return issue(ctx, &(struct recorded_op){.kind = COPY, .p = {dst, src}, .n = {bytes}});
+}
+static rlhf_status zero(void *ctx, rlhf_dev dst, uint64_t bytes) {
+    return issue(ctx, &(struct recorded_op){.kind = ZERO, .p = {dst}, .n = {bytes}});
+}
+static rlhf_status convert(void *ctx, rlhf_dev dst, int32_t to, rlhf_dev src, int32_t from,
+                           uint64_t n) {
+    return issue(
+        ctx, &(struct recorded_op){.kind = CONVERT, .i = {to, from}, .p = {dst, src}, .n = {n}});
+}
+static rlhf_status linear(void *ctx, rlhf_dev out, int32_t dtype, int32_t add, rlhf_dev x,
+                          const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
+    return issue(ctx,
+                 &(struct recorded_op){
+                     .kind = LINEAR, .i = {dtype, add}, .p = {out, x, bias}, .n = {rows}, .w = w});
+}
+static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
+                              const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
+    return issue(ctx, &(struct recorded_op){
+                          .kind = LINEAR_ADD, .p = {out, add, x, bias}, .n = {rows}, .w = w});
+}
+static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
+                         rlhf_dev wpe, uint32_t rows, int32_t d) {
+    return issue(ctx, &(struct recorded_op){
+                          .kind = EMBED, .i = {d}, .p = {out, ids, pos, wte, wpe}, .n = {rows}});
+}
+static rlhf_status norm(void *ctx, rlhf_dev out, int32_t dtype, rlhf_dev stats, rlhf_dev x,
+                        rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows, int32_t d) {
+    return issue(ctx, &(struct recorded_op){.kind = NORM,
+                                            .i = {dtype, d},
+                                            .p = {out, stats, x, gamma, beta},
+                                            .n = {rows},
+                                            .eps = eps});
+}
+static rlhf_status act(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
+                       uint64_t n) {
+    return issue(ctx,
+                 &(struct recorded_op){.kind = ACT, .i = {kind, dtype}, .p = {out, x}, .n = {n}});
+}
+static rlhf_status gather(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev idx, uint32_t n, int32_t d,
+                          int32_t dtype) {
+    return issue(
+        ctx, &(struct recorded_op){.kind = GATHER, .i = {d, dtype}, .p = {out, x, idx}, .n = {n}});
+}
+static rlhf_status kv_store(void *ctx, rlhf_dev kc, rlhf_dev vc, rlhf_dev k, rlhf_dev v,
+                            int64_t stride, const rlhf_ragged *rows, int32_t d, int32_t dtype) {
+    return issue(ctx, &(struct recorded_op){.kind = KV,
+                                            .i = {d, dtype},
+                                            .p = {kc, vc, k, v},
+                                            .n = {(uint64_t)stride},
+                                            .rows = *rows});
+}
+static rlhf_status attention(void *ctx, const rlhf_attn *a, const rlhf_ragged *rows, rlhf_dev out,
+                             rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
+    return issue(ctx, &(struct recorded_op){
+                          .kind = ATTN, .p = {out, lse, q, k, v}, .rows = *rows, .attn = *a});
+}
+static rlhf_status lm_sample(void *ctx, const rlhf_lm_sample *s) {
+    struct recorder *r = ctx;
+    if (r->inside && !s->id) return broke(r, "a host_ output");
+    return issue(ctx,
+                 &(struct recorded_op){
+                     .kind = SAMPLE, .sample = *s, .dist = *s->dist, .logp_dist = *s->logp_dist});
+}
+
+// ---- calls that may not ----
+
+#define OUTSIDE(r, what)                                                                           \
+    if ((r)->inside) return broke((r), what)
+
+static rlhf_status alloc(void *ctx, uint64_t bytes, rlhf_dev *out) {
+    struct recorder *r = ctx;
+    OUTSIDE(r, "alloc");
+    return r->inner->alloc(r->inner->ctx, bytes, out);
+}
+static void release(void *ctx, rlhf_dev p) {
+    struct recorder *r = ctx;
+    if (p && r->inside) broke(r, "release");
+    for (uint32_t i = 0; p && i < r->n; i++) {
+        free(r->kept[i].ops);
+        r->drops++;
+    }
+    if (p) r->n = 0;
+    r->inner->release(r->inner->ctx, p);
+}
+static rlhf_status upload(void *ctx, rlhf_dev dst, const void *src, uint64_t bytes) {
+    struct recorder *r = ctx;
+    OUTSIDE(r, "upload");
+    r->uploads++;
+    return r->inner->upload(r->inner->ctx, dst, src, bytes);
+}
+static rlhf_status download(void *ctx, void *dst, rlhf_dev src, uint64_t bytes) {
+    struct recorder *r = ctx;
+    OUTSIDE(r, "download");
+    r->downloads++;
+    return r->inner->download(r->inner->ctx, dst, src, bytes);
+}
+static rlhf_status alloc_host(void *ctx, uint64_t bytes, void **out) {
+    struct recorder *r = ctx;
+    OUTSIDE(r, "alloc_host");
+    return r->inner->alloc_host(r->inner->ctx, bytes, out);
+}
+static void release_host(void *ctx, void *p) {
+    struct recorder *r = ctx;
+    if (p && r->inside) broke(r, "release_host");
+    r->inner->release_host(r->inner->ctx, p);
+}
+static rlhf_status wait_for_all(void *ctx) {
+    struct recorder *r = ctx;
+    OUTSIDE(r, "sync");
+    r->waits++;
+    return r->inner->sync(r->inner->ctx);
+}
+static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
+                                 rlhf_weight **out) {
+    struct recorder *r = ctx;
+    OUTSIDE(r, "weight_create");
+    return r->inner->weight_create(r->inner->ctx, k, n, dtype, flags, out);
+}
+static void weight_destroy(void *ctx, rlhf_weight *w) {
+    struct recorder *r = ctx;
+    if (w && r->inside) broke(r, "weight_destroy");
+    r->inner->weight_destroy(r->inner->ctx, w);
+}
+static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src) {
+    struct recorder *r = ctx;
+    OUTSIDE(r, "weight_pack");
+    return r->inner->weight_pack(r->inner->ctx, w, src);
+}
+
+// ---- recordings ----
+
+static rlhf_status record(void *ctx, uint64_t key, int32_t *what) {
+    struct recorder *r = ctx;
+    if (r->inside || !key) return broke(r, "record in a recording, or without a key");
+    uint32_t i = 0;
+    while (i < r->n && r->kept[i].key != key)
+        i++;
+    if (i == RECORDINGS) return broke(r, "more keys than a caller should need");
+    r->open = &r->kept[i];
+    r->what = i == r->n            ? RLHF_RECORD_RUN
+              : !r->open->captured ? RLHF_RECORD_CAPTURE
+                                   : RLHF_RECORD_REPLAY;
+    if (i == r->n) r->kept[r->n++] = (struct recording){.key = key};
+    r->inside = 1;
+    *what = r->what;
+    return RLHF_OK;
+}
+
+static rlhf_status record_end(void *ctx) {
+    struct recorder *r = ctx;
+    if (!r->inside) return broke(r, "record_end without record");
+    r->inside = 0;
+    if (r->what == RLHF_RECORD_RUN) {
+        r->runs++;
+        return RLHF_OK;
+    }
+    if (r->what == RLHF_RECORD_CAPTURE) r->captures++;
+    if (r->what == RLHF_RECORD_REPLAY) r->replays++;
+    r->open->captured = 1;
+    for (uint32_t i = 0; i < r->open->n; i++)
+        RLHF_TRY(run(r->inner, &r->open->ops[i]));
+    return RLHF_OK;
+}
+
+void recorder_init(struct recorder *r, const rlhf_compute *inner) {
+    memset(r, 0, sizeof *r);
+    r->inner = inner;
+    r->table = (rlhf_compute){.size = sizeof r->table,
+                              .device = inner->device,
+                              .dtypes = inner->dtypes,
+                              .threads = inner->threads,
+                              .flags = inner->flags,
+                              .name = inner->name,
+                              .detail = inner->detail,
+                              .last_error = inner->last_error,
+                              .ctx = r,
+                              .alloc = alloc,
+                              .release = release,
+                              .upload = upload,
+                              .upload_async = upload,
+                              .download = download,
+                              .alloc_host = alloc_host,
+                              .release_host = release_host,
+                              .sync = wait_for_all,
+                              .weight_create = weight_create,
+                              .weight_destroy = weight_destroy,
+                              .weight_pack = weight_pack,
+                              .copy = copy,
+                              .zero = zero,
+                              .convert = convert,
+                              .linear = linear,
+                              .linear_add = linear_add,
+                              .embed = embed,
+                              .norm = norm,
+                              .act = act,
+                              .gather = gather,
+                              .kv_store = kv_store,
+                              .attention = attention,
+                              .lm_sample = lm_sample,
+                              // asked for when a model is opened, and not called while it generates
+                              .pool = inner->pool,
+                              .lm_head = inner->lm_head,
+                              .record = record,
+                              .record_end = record_end};
+}
+
+void recorder_finish(struct recorder *r) {
+    for (uint32_t i = 0; i < r->n; i++)
+        free(r->kept[i].ops);
+}

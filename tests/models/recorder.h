@@ -1,0 +1,38 @@
+// tests/models/recorder.h: a compute table that records calls, around one that does not: what
+// record of rlhf/compute.h promises to callers, and what it asks of them.
+//
+// A key's calls run the first time, are kept the second time and run at record_end, and are
+// replayed from then on; a release drops all that is kept. What a caller may not do in between is
+// refused and remembered.
+#ifndef TESTS_MODELS_RECORDER_H
+#define TESTS_MODELS_RECORDER_H
+
+#include <rlhf/compute.h>
+
+struct recorded_op;
+
+struct recording {
+    uint64_t key;
+    uint32_t n, captured; // calls kept
+    struct recorded_op *ops;
+};
+
+enum { RECORDINGS = 64 };
+
+struct recorder {
+    const rlhf_compute *inner;
+    rlhf_compute table;
+    struct recording kept[RECORDINGS];
+    uint32_t n;
+    int32_t what, inside, reserved; // of the recording that is open
+    struct recording *open;
+    int32_t runs, captures, replays, drops;
+    uint64_t downloads, uploads, waits; // outside of recordings
+    char broken[128];                   // the first rule that a caller broke, "" = none
+};
+
+// The table is &r->table; inner outlives it.
+void recorder_init(struct recorder *r, const rlhf_compute *inner);
+void recorder_finish(struct recorder *r);
+
+#endif
