@@ -51,7 +51,7 @@ __attribute__((format(printf, 2, 3))) int broken(int status, const char *fmt, ..
 
 struct rlhf__lt_context {
     uint64_t magic;
-    int hostile, splitk, none;
+    int hostile, unasked, none;
     enqueue_fn enqueue; // NULL: products are made at once
 };
 struct rlhf__lt_desc_mem {
@@ -185,8 +185,11 @@ uint32_t ld_alignment(rlhf__lt_layout l) {
     return a;
 }
 
+enum { IN_TURN = 5, IN_TURN_WORKSPACE = 65536 }; // an algorithm that shares out k as it comes
+
 uint64_t workspace_of(const algo &x, const layouts &l) {
-    return x.split > 1 ? (uint64_t)x.split * l.d->rows * l.d->cols * 4 : 0;
+    if (x.id == IN_TURN) return IN_TURN_WORKSPACE;
+    return x.reduction == FAKE_LT_COMPUTE_TYPE ? (uint64_t)x.split * l.d->rows * l.d->cols * 4 : 0;
 }
 
 int algo_rules(rlhf__lt_desc o, const layouts &l, const rlhf__lt_algo *in, algo *x) {
@@ -239,20 +242,25 @@ void offers(rlhf__lt_handle h, rlhf__lt_desc o, const layouts &l, rlhf__lt_pref 
     const algo tall = {0, 1, FAKE_LT_TILE_128, 1, 0, 16, sum, one, sig, {}};
     const algo small = {0, 1, FAKE_LT_TILE_64, 1, 0, 16, sum, one, sig, {}};
     const algo any = {0, 2, FAKE_LT_TILE_64, 1, 0, size, sum, one, sig, {}};
-    algo split = {
-        0, 3, FAKE_LT_TILE_128, 4, FAKE_LT_COMPUTE_TYPE_REDUCTION, 16, FAKE_LT_SPLIT, one, sig, {}};
+    const algo cut = {0, 4, FAKE_LT_TILE_128, 1, 0, 16, FAKE_LT_TF32, tf32, sig, {}};
+    const algo split = {0,   3, FAKE_LT_TILE_128, 4, FAKE_LT_COMPUTE_TYPE, 16, FAKE_LT_SPLIT, one,
+                        sig, {}};
+    algo in_place = split, in_turn = tall, wild = split;
+    in_place.reduction = wild.reduction = FAKE_LT_IN_PLACE;
+    in_turn.id = IN_TURN;
+    in_turn.sum = wild.sum = FAKE_LT_BY_COLS;
     if (h->none) return;
-    if (f32 && !(tf32 & ~p->impl)) // fastest, where it is allowed
-        offer(to, l, p->workspace, {0, 4, FAKE_LT_TILE_128, 1, 0, 16, FAKE_LT_TF32, tf32, sig, {}});
+    if (f32 && !(tf32 & ~p->impl)) return offer(to, l, p->workspace, cut);
     if (one & ~p->impl) return;
-    if (h->splitk) { // unasked, and by the number of columns
-        split.sum = FAKE_LT_BY_COLS;
-        split.split = 2;
-        offer(to, l, ~(uint64_t)0, split);
-        to->at[to->n - 1].workspace = 0;
-    } else if (p->reduction & FAKE_LT_COMPUTE_TYPE_REDUCTION && align >= 16 &&
-               workspace_of(split, l) <= p->workspace)
-        offer(to, l, p->workspace, split);
+    if (h->unasked) offer(to, l, p->workspace, wild);
+    if (h->unasked && f32) offer(to, l, p->workspace, cut);
+    if (align >= 16 && p->reduction) {
+        if (p->reduction & FAKE_LT_IN_PLACE) offer(to, l, p->workspace, in_place);
+        if (p->reduction & FAKE_LT_COMPUTE_TYPE && workspace_of(split, l) <= p->workspace)
+            offer(to, l, p->workspace, split);
+        return;
+    }
+    if (align >= 16 && p->workspace >= IN_TURN_WORKSPACE) offer(to, l, p->workspace, in_turn);
     if (align >= 16) {
         offer(to, l, p->workspace, l.d->cols > 256 ? tall : small);
         offer(to, l, p->workspace, l.d->cols > 256 ? small : tall);
@@ -298,7 +306,7 @@ EXPORT int cublasLtCreate(rlhf__lt_handle *out) {
     RULE(out, "create: nowhere to put it");
     if (mode("nodriver")) return RLHF__LT_NOT_INITIALIZED;
     *out = new rlhf__lt_context();
-    **out = {HANDLE, mode("hostile"), mode("splitk"), mode("none"), NULL};
+    **out = {HANDLE, mode("hostile"), mode("unasked"), mode("none"), NULL};
     // The caller is the backend, and the fake runtime is in the same file.
     Dl_info from;
     void *so = NULL, *f = NULL;
@@ -414,7 +422,7 @@ EXPORT int cublasLtMatmulAlgoCheck(rlhf__lt_handle h, rlhf__lt_desc o, rlhf__lt_
     TRY(product_rules(h, o, l));
     TRY(algo_rules(o, l, in, &x));
     RULE(out, "check: nowhere to put the result");
-    out->workspace = h->splitk ? 0 : workspace_of(x, l);
+    out->workspace = workspace_of(x, l);
     out->state = 0;
     out->waves = 1;
     return 0;
@@ -491,8 +499,8 @@ EXPORT int cublasLtMatmul(rlhf__lt_handle h, rlhf__lt_desc o, const void *alpha,
     }
     RULE(!bytes || (workspace && (uintptr_t)workspace % 256 == 0),
          "the workspace is not at a multiple of 256 bytes");
-    RULE(bytes >= (h->splitk ? 0 : workspace_of(x, l)), "a workspace of %zu bytes, needed are %llu",
-         bytes, (unsigned long long)workspace_of(x, l));
+    RULE(bytes >= workspace_of(x, l), "a workspace of %zu bytes, needed are %llu", bytes,
+         (unsigned long long)workspace_of(x, l));
     RULE(stream || !h->enqueue, "the default stream");
     const int a16 = al->type == RLHF__LT_R_16BF, d16 = dl->type == RLHF__LT_R_16BF;
     queued *q = new queued{{(int64_t)dl->rows,

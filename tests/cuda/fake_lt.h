@@ -2,12 +2,17 @@
 // of the library and sums in f32, k ascending, as queued work of the fake runtime.
 //
 // Environment, read by cublasLtGetVersion and cublasLtCreate: FAKE_LT =
-//   (unset)   every algorithm that keeps k in one piece is row exact
+//   honest    (and unset) every algorithm that keeps k in one piece is row exact
 //   hostile   none is: how k is summed depends on the number of columns; nothing for odd alignments
-//   splitk    algorithms that split k come first although they were not asked for
+//   unasked   splits of k and TF32 come first although the search forbids them
 //   none      no algorithm is ever offered
 //   old       version 11.6.0
 //   nodriver  cublasLtCreate fails as on a machine without a GPU
+//
+// What the search allows crowds out the rest, as in a list of bounded length: TF32 where it is
+// allowed, splits of k where those are, and with a workspace an algorithm first that is not row
+// exact.
+//
 // A broken rule ends the process with a sentence; with FAKE_LT_ANSWER set the status comes back as
 // from the library.
 #ifndef RLHF_TESTS_CUDA_FAKE_LT_H
@@ -16,7 +21,12 @@
 #include "lt_api.h"
 
 // What NVIDIA's headers have beyond lt_api.h and the fake knows.
-enum { FAKE_LT_TILE_64 = 15, FAKE_LT_TILE_128 = 20, FAKE_LT_COMPUTE_TYPE_REDUCTION = 2 };
+enum {
+    FAKE_LT_TILE_64 = 15,
+    FAKE_LT_TILE_128 = 20,
+    FAKE_LT_IN_PLACE = 1, // reduction schemes
+    FAKE_LT_COMPUTE_TYPE = 2
+};
 
 enum fake_lt_sum {
     FAKE_LT_CHAIN,  // k in one piece, ascending

@@ -5,6 +5,7 @@
 #include "kernels/kit.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ struct world {
     const rlhf_kernels *cuda;
     rlhf_compute *own; // without the library
     uint64_t (*products)(void);
+    bool (*fake_cuda)(const char *settings);
     char fake[4096], lacking[4096];
 };
 
@@ -31,7 +33,7 @@ static rlhf_compute *backend(struct world *w, const char *file, const char *lt, 
 }
 
 static rlhf_compute *with_fake(struct world *w, const char *mode) {
-    return backend(w, w->fake, "force", mode);
+    return backend(w, w->fake, NULL, mode);
 }
 
 static int setup(void **state) {
@@ -49,6 +51,9 @@ static int setup(void **state) {
     void *f = dlsym(w->so_fake, "fake_lt_products");
     assert_non_null(f);
     memcpy(&w->products, &f, sizeof f);
+    f = dlsym(w->so_cuda, "rlhf__fake_cuda");
+    assert_non_null(f);
+    memcpy(&w->fake_cuda, &f, sizeof f);
     *state = w;
     return 0;
 }
@@ -151,18 +156,19 @@ static void compare_bits(rlhf_compute *a, rlhf_compute *b, const struct shape *s
     outputs_finish(&y);
 }
 
+static const struct bound f32_bound = {2e-11, 5e-5}, bf16_bound = {1e-8, 2e-2};
+
 // ---- the library as it should be ----
 
 static void honest(void **state) {
     struct world *w = *state;
-    static const struct bound f32 = {2e-11, 5e-5}, bf16 = {1e-8, 2e-2};
     rlhf_compute *c = with_fake(w, NULL);
     assert_string_equal(c->detail + strlen(c->detail) - strlen("cuBLASLt 13.1.0"),
                         "cuBLASLt 13.1.0");
     struct kit k = w->kit;
     k.cpu1 = k.cpu2 = c;
     for (size_t i = 0; i < CHECK_COUNT(taken); i++) {
-        check_match(&k, run, &taken[i], taken[i].rows, f32, bf16);
+        check_match(&k, run, &taken[i], taken[i].rows, f32_bound, bf16_bound);
         const uint64_t before = w->products();
         struct outputs out;
         op_run(c, run, &taken[i], taken[i].rows, &out);
@@ -259,18 +265,20 @@ static void hostile(void **state) {
     w->cuda->destroy(c);
 }
 
-// The product over again with the hostile library: what the canary is there for.
-static void split_unasked(void **state) {
+// A split of k and TF32, offered although the search forbids them, are dropped before the canary.
+static void unasked(void **state) {
     struct world *w = *state;
-    rlhf_compute *c = with_fake(w, "splitk");
+    rlhf_compute *c = with_fake(w, "unasked");
+    struct kit k = w->kit;
+    k.cpu1 = k.cpu2 = c;
     for (size_t i = 0; i < CHECK_COUNT(taken); i++) {
         if (taken[i].op == LINEAR_DW) continue;
-        struct outputs out;
-        op_run(c, run, &taken[i], taken[i].rows, &out);
-        outputs_finish(&out);
+        const uint64_t before = w->products();
+        check_match(&k, run, &taken[i], taken[i].rows, f32_bound, bf16_bound);
         check_rows(c, run, &taken[i], taken[i].rows);
+        assert_true(w->products() > before);
     }
-    ends_with(c, "cuBLASLt 13.1.0"); // dropped before the canary saw them
+    ends_with(c, "cuBLASLt 13.1.0");
     w->cuda->destroy(c);
 }
 
@@ -279,17 +287,16 @@ static void own_products_only(void **state) {
     const struct {
         const char *file, *lt, *fake, *text;
     } cases[] = {
-        {"/nowhere/libcublasLt.so.13", "force", NULL,
+        {"/nowhere/libcublasLt.so.13", NULL, NULL,
          "own products (cuBLASLt: /nowhere/libcublasLt.so.13: cannot open shared object file: No "
          "such file or directory)"},
-        {w->lacking, "force", NULL,
-         "own products (cuBLASLt lacks cublasLtMatmulAlgoCapGetAttribute)"},
-        {w->fake, "force", "old", "own products (cuBLASLt 11.6.0, used are 12 and 13)"},
-        {w->fake, "force", "nodriver",
+        {w->lacking, NULL, NULL, "own products (cuBLASLt lacks cublasLtMatmulAlgoCapGetAttribute)"},
+        {w->fake, NULL, "old", "own products (cuBLASLt 11.6.0, used are 12 and 13)"},
+        {w->fake, NULL, "nodriver",
          "own products (cuBLASLt 13.1.0 does not start: CUBLAS_STATUS_NOT_INITIALIZED)"},
         {w->fake, "off", NULL, "own products (RLHF_CUDA_LT=off)"},
-        {NULL, "force", NULL, "own products (cuBLASLt: RLHF_CUBLASLT names no file)"},
-        {w->fake, "force", "none", "cuBLASLt 13.1.0"}};
+        {NULL, NULL, NULL, "own products (cuBLASLt: RLHF_CUBLASLT names no file)"},
+        {w->fake, NULL, "none", "cuBLASLt 13.1.0"}};
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
         rlhf_compute *c = backend(w, cases[i].file, cases[i].lt, cases[i].fake);
         const uint64_t before = w->products();
@@ -303,6 +310,20 @@ static void own_products_only(void **state) {
     compare_bits(c, w->own, &taken[10]);
     ends_with(c, "cuBLASLt 13.1.0; own products for shapes, 6 that it offers none");
     w->cuda->destroy(c);
+}
+
+// Below compute capability 9.0 splitting k is not the only thing that ties rows together.
+static void older_card(void **state) {
+    struct world *w = *state;
+    assert_true(w->fake_cuda("sm=80"));
+    rlhf_compute *c = with_fake(w, NULL);
+    ends_with(c, "own products (cuBLASLt is used from compute capability 9.0 on)");
+    compare_bits(c, w->own, &taken[0]);
+    w->cuda->destroy(c);
+    c = backend(w, w->fake, "force", NULL);
+    ends_with(c, "cuBLASLt 13.1.0");
+    w->cuda->destroy(c);
+    assert_true(w->fake_cuda(""));
 }
 
 static void refused_setting(void **state) {
@@ -321,8 +342,9 @@ int main(void) {
                                        cmocka_unit_test(decided_at_pack),
                                        cmocka_unit_test(odd_addresses),
                                        cmocka_unit_test(hostile),
-                                       cmocka_unit_test(split_unasked),
+                                       cmocka_unit_test(unasked),
                                        cmocka_unit_test(own_products_only),
+                                       cmocka_unit_test(older_card),
                                        cmocka_unit_test(refused_setting)};
     return cmocka_run_group_tests_name("cuda: cuBLASLt", tests, setup, teardown);
 }
