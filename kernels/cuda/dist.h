@@ -73,16 +73,31 @@ static __device__ __forceinline__ uint64_t rlhf__dist_rank(unsigned key, int32_t
 
 // ---- walking a row ----
 
-// v[4] = logits of ids 4 c .. 4 c + 3; -inf outside the support and past the end.
+static __device__ __forceinline__ bool rlhf__dist_in(const struct rlhf__dist_row &r, int32_t id) {
+    return !r.support || (r.support[id / 32] >> id % 32 & 1);
+}
+
+// The logit of id, -inf outside the support.
+static __device__ __forceinline__ float rlhf__dist_at(const struct rlhf__dist_row &r, int32_t id) {
+    return rlhf__dist_in(r, id) ? r.z[id] : -__uint_as_float(0x7f800000u);
+}
+
+// v[4] = logits of ids 4 c .. 4 c + 3, all inside the row; -inf outside the support.
 static __device__ __forceinline__ void rlhf__dist_load(const struct rlhf__dist_row &r, int32_t c,
                                                        float v[4]) {
-    const float low = -__uint_as_float(0x7f800000u);
-    const int32_t i = 4 * c;
-    const float4 q = *(const float4 *)(r.z + i);
-    const uint32_t bits = r.support ? r.support[i / 32] >> i % 32 : ~0u;
+    const float4 q = __ldg((const float4 *)(r.z + 4 * c));
     v[0] = q.x, v[1] = q.y, v[2] = q.z, v[3] = q.w;
+    if (!r.support) return;
+    const uint32_t bits = r.support[c / 8] >> 4 * (c % 8);
     for (int j = 0; j < 4; j++)
-        v[j] = i + j < r.n && (bits >> j & 1) ? v[j] : low;
+        v[j] = bits >> j & 1 ? v[j] : -__uint_as_float(0x7f800000u);
+}
+
+// The same past the row's end as well: -inf there.
+static __device__ __forceinline__ void rlhf__dist_load_end(const struct rlhf__dist_row &r,
+                                                           int32_t c, float v[4]) {
+    for (int j = 0; j < 4; j++)
+        v[j] = 4 * c + j < r.n ? rlhf__dist_at(r, 4 * c + j) : -__uint_as_float(0x7f800000u);
 }
 
 // The groups of four ids that warp w of a block has.
@@ -98,33 +113,43 @@ static __device__ __forceinline__ struct rlhf__dist_span rlhf__dist_own(int32_t 
     return rlhf__dist_part({0, (n + 3) / 4}, (int)threadIdx.x / 32, (int)blockDim.x / 32);
 }
 
-// f(id, logit) for each of this thread's ids, in order.
-template <class F>
+// f(id, logit) for each of this thread's ids, in order; UNROLL loads are under way at once.
+template <int UNROLL = 1, class F>
 static __device__ __forceinline__ void rlhf__dist_each(const struct rlhf__dist_row &r, F f) {
     const struct rlhf__dist_span own = rlhf__dist_own(r.n);
-    for (int32_t c = own.from + (int32_t)threadIdx.x % 32; c < own.to; c += 32) {
+    const int32_t whole = own.to < r.n / 4 ? own.to : r.n / 4;
+    int32_t c = own.from + (int32_t)threadIdx.x % 32;
+#pragma unroll(UNROLL)
+    for (; c < whole; c += 32) {
         float v[4];
         rlhf__dist_load(r, c, v);
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            if (4 * c + j < r.n) f(4 * c + j, v[j]);
+            f(4 * c + j, v[j]);
     }
+    for (int32_t id = 4 * c; c < own.to && id < r.n; id++) // the row's end
+        f(id, rlhf__dist_at(r, id));
 }
 
 // The same of two rows: f(id, logit, reference's logit).
-template <class F>
+template <int UNROLL = 1, class F>
 static __device__ __forceinline__ void rlhf__dist_each_pair(const struct rlhf__dist_row &r,
                                                             const float *ref, F f) {
     const struct rlhf__dist_span own = rlhf__dist_own(r.n);
-    for (int32_t c = own.from + (int32_t)threadIdx.x % 32; c < own.to; c += 32) {
+    const int32_t whole = own.to < r.n / 4 ? own.to : r.n / 4;
+    int32_t c = own.from + (int32_t)threadIdx.x % 32;
+#pragma unroll(UNROLL)
+    for (; c < whole; c += 32) {
         float v[4];
         rlhf__dist_load(r, c, v);
-        const float4 q = *(const float4 *)(ref + 4 * c);
-        const float w[4] = {q.x, q.y, q.z, q.w};
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            if (4 * c + j < r.n) f(4 * c + j, v[j], w[j]);
+        const float4 q = __ldg((const float4 *)(ref + 4 * c));
+        f(4 * c, v[0], q.x);
+        f(4 * c + 1, v[1], q.y);
+        f(4 * c + 2, v[2], q.z);
+        f(4 * c + 3, v[3], q.w);
     }
+    for (int32_t id = 4 * c; c < own.to && id < r.n; id++)
+        f(id, rlhf__dist_at(r, id), ref[id]);
 }
 
 // ---- over the block ----

@@ -44,7 +44,7 @@ static __device__ __forceinline__ int32_t grad_target(const struct grad_args &a,
             rlhf__fault_raise(a.fault, RLHF__FAULT_HEAD_BWD_TARGET, a.first + row, id, a.n);
         return -1;
     }
-    if (r.support && !(r.support[id / 32] >> id % 32 & 1)) {
+    if (!rlhf__dist_in(r, id)) {
         if (threadIdx.x == 0)
             rlhf__fault_raise(a.fault, RLHF__FAULT_HEAD_BWD_SUPPORT, a.first + row, id, 0);
         return -1;
@@ -72,16 +72,18 @@ static __global__ void __launch_bounds__(RLHF__DIST_THREADS) head_grad(T *dz, st
         float v[4], q[4], g[4] = {0.0f, 0.0f, 0.0f, 0.0f};
         const int32_t first = 4 * (int32_t)c;
         if (first < a.n) {
-            rlhf__dist_load(r, (int32_t)c, v);
+            const float4 u = *(const float4 *)(r.z + first); // z may be dz
+            v[0] = u.x, v[1] = u.y, v[2] = u.z, v[3] = u.w;
             if (REF) {
-                const float4 w = *(const float4 *)(a.ref + row * a.ld + 4 * c);
+                const float4 w = __ldg((const float4 *)(a.ref + row * a.ld + 4 * c));
                 q[0] = w.x, q[1] = w.y, q[2] = w.z, q[3] = w.w;
             }
         }
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             const int32_t id = first + j;
-            if (id >= a.n || v[j] == none || !rlhf__cut_keeps(st.cut, v[j], id, a.n, id_bits))
+            if (id >= a.n || v[j] == none || !rlhf__dist_in(r, id) ||
+                !rlhf__cut_keeps(st.cut, v[j], id, a.n, id_bits))
                 continue;
             const float lp = rlhf__dist_log_weight(v[j], st.max, a.it) - st.log_sum;
             const float p = rlhf__expf(lp);

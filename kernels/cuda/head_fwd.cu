@@ -30,7 +30,7 @@ static __device__ __forceinline__ float target_logp(const struct rows_args &a, u
         rlhf__fault_raise(a.fault, RLHF__FAULT_HEAD_TARGET, a.first + row, id, a.n);
         return low;
     }
-    if (r.support && !(r.support[id / 32] >> id % 32 & 1)) {
+    if (!rlhf__dist_in(r, id)) {
         rlhf__fault_raise(a.fault, RLHF__FAULT_HEAD_SUPPORT, a.first + row, id, 0);
         return low;
     }
@@ -40,7 +40,7 @@ static __device__ __forceinline__ float target_logp(const struct rows_args &a, u
 
 // Keys of the largest and smallest logit, and of the reference's largest where the policy's is not
 // -inf.
-template <bool REF>
+template <bool REF, bool CUT>
 static __device__ __forceinline__ void
 row_extremes(struct rlhf__dist_shared &s, const struct rlhf__dist_row &r, const float *ref,
              unsigned *top, unsigned *low, unsigned *ref_top) {
@@ -52,13 +52,13 @@ row_extremes(struct rlhf__dist_shared &s, const struct rlhf__dist_row &r, const 
         least = k < least ? k : least;
     };
     if (REF)
-        rlhf__dist_each_pair(r, ref, [&](int32_t, float z, float q) {
+        rlhf__dist_each_pair<CUT ? 1 : 2>(r, ref, [&](int32_t, float z, float q) {
             add(z);
             const unsigned k = z == none ? 0 : rlhf__dist_key(q);
             most_ref = k > most_ref ? k : most_ref;
         });
     else
-        rlhf__dist_each(r, [&](int32_t, float z) { add(z); });
+        rlhf__dist_each<CUT ? 1 : 2>(r, [&](int32_t, float z) { add(z); });
     rlhf__dist_extremes(s, &most, &least, &most_ref);
     *top = most, *low = least, *ref_top = most_ref;
 }
@@ -78,7 +78,7 @@ static __device__ __forceinline__ unsigned kept_ref_top(struct rlhf__dist_shared
 }
 
 // Fills st but for its cut and maxima, which are given.
-template <bool REF>
+template <bool REF, bool CUT>
 static __device__ __forceinline__ void row_sums(struct rlhf__dist_shared &s,
                                                 const struct rlhf__dist_row &r, const float *ref,
                                                 float it, struct rlhf__head_stat &st) {
@@ -86,7 +86,7 @@ static __device__ __forceinline__ void row_sums(struct rlhf__dist_shared &s,
     const int id_bits = rlhf__dist_id_bits(r.n);
     float sum = 0.0f, dot = 0.0f, ref_sum = 0.0f, ref_dot = 0.0f;
     auto add = [&](int32_t id, float z, float q) {
-        if (z == none || !rlhf__cut_keeps(st.cut, z, id, r.n, id_bits)) return;
+        if (z == none || (CUT && !rlhf__cut_keeps(st.cut, z, id, r.n, id_bits))) return;
         const float a = rlhf__dist_log_weight(z, st.max, it), e = rlhf__expf(a);
         sum += e;
         dot = fmaf(e, a, dot);
@@ -96,9 +96,9 @@ static __device__ __forceinline__ void row_sums(struct rlhf__dist_shared &s,
         ref_dot = fmaf(e, a - c, ref_dot);
     };
     if (REF)
-        rlhf__dist_each_pair(r, ref, add);
+        rlhf__dist_each_pair<CUT ? 1 : 2>(r, ref, add);
     else
-        rlhf__dist_each(r, [&](int32_t id, float z) { add(id, z, 0.0f); });
+        rlhf__dist_each<CUT ? 1 : 2>(r, [&](int32_t id, float z) { add(id, z, 0.0f); });
     double v[REF ? 4 : 2];
     v[0] = (double)sum;
     v[1] = (double)dot;
@@ -112,7 +112,8 @@ static __device__ __forceinline__ void row_sums(struct rlhf__dist_shared &s,
     st.kl = (float)(v[3] / v[0] + (double)rlhf__logf((float)(v[2] / v[0])));
 }
 
-template <bool REF>
+// REF: with a reference; CUT: top-k or top-p is on.
+template <bool REF, bool CUT>
 static __global__ void __launch_bounds__(RLHF__DIST_THREADS) head_rows(struct rows_args a) {
     SHARED(struct rlhf__dist_shared, s);
     const unsigned row = blockIdx.x;
@@ -121,12 +122,12 @@ static __global__ void __launch_bounds__(RLHF__DIST_THREADS) head_rows(struct ro
     const float *ref = REF ? a.ref + row * a.ld : NULL;
     struct rlhf__head_stat st = {};
     unsigned top, low, ref_top;
-    row_extremes<REF>(s, r, ref, &top, &low, &ref_top);
-    if (a.rule.top_k > 0 || a.rule.top_p < 1.0) st.cut = rlhf__cut_of(s, r, a.rule, top, low);
-    if (REF && st.cut) ref_top = kept_ref_top(s, r, ref, st.cut);
+    row_extremes<REF, CUT>(s, r, ref, &top, &low, &ref_top);
+    if (CUT) st.cut = rlhf__cut_of(s, r, a.rule, top, low);
+    if (REF && CUT && st.cut) ref_top = kept_ref_top(s, r, ref, st.cut);
     st.max = rlhf__dist_unkey(top);
     if (REF) st.ref_max = rlhf__dist_unkey(ref_top);
-    row_sums<REF>(s, r, ref, a.rule.it, st);
+    row_sums<REF, CUT>(s, r, ref, a.rule.it, st);
     if (threadIdx.x) return;
     a.stat[row] = st;
     if (!a.target) return;
@@ -164,10 +165,15 @@ rlhf_status rlhf__head_fill(struct rlhf__cuda *cu, const struct rlhf__head_call 
         k.kl = at(a->kl, b->first);
     }
     const dim3 threads(rlhf__dist_threads(a->vocab));
-    if (b->ref)
-        RUN(cu, head_rows<true>, dim3(b->rows), threads, 0, k);
+    const bool cut = rlhf__head_cuts(c->rule);
+    if (b->ref && cut)
+        RUN(cu, (head_rows<true, true>), dim3(b->rows), threads, 0, k);
+    else if (b->ref)
+        RUN(cu, (head_rows<true, false>), dim3(b->rows), threads, 0, k);
+    else if (cut)
+        RUN(cu, (head_rows<false, true>), dim3(b->rows), threads, 0, k);
     else
-        RUN(cu, head_rows<false>, dim3(b->rows), threads, 0, k);
+        RUN(cu, (head_rows<false, false>), dim3(b->rows), threads, 0, k);
     return RLHF_OK;
 }
 

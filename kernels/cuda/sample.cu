@@ -58,6 +58,7 @@ static __device__ __forceinline__ bool is_drawn_from(const struct sampled_row &w
 }
 
 // Fills w->log_sum; returns the weights' sum of this thread's warp.
+template <bool CUT>
 static __device__ __forceinline__ uint64_t row_sums(struct rlhf__dist_shared &s,
                                                     const struct sample_args &a,
                                                     struct sampled_row *w) {
@@ -66,7 +67,7 @@ static __device__ __forceinline__ uint64_t row_sums(struct rlhf__dist_shared &s,
     const int id_bits = rlhf__dist_id_bits(a.n);
     float sum = 0.0f;
     uint64_t weight = 0;
-    rlhf__dist_each(w->r, [&](int32_t id, float z) {
+    rlhf__dist_each<CUT ? 1 : 2>(w->r, [&](int32_t id, float z) {
         const bool drawn = is_drawn_from(*w, id, z, id_bits);
         const bool scored = a.support ? drawn : rlhf__cut_keeps(w->scored, z, id, a.n, id_bits);
         const float e = rlhf__expf(rlhf__dist_log_weight(z, max, draw_it));
@@ -81,6 +82,14 @@ static __device__ __forceinline__ uint64_t row_sums(struct rlhf__dist_shared &s,
     return weight;
 }
 
+static __device__ __forceinline__ void load_any(const struct rlhf__dist_row &r, int32_t c,
+                                                float v[4]) {
+    if (4 * c + 4 <= r.n)
+        rlhf__dist_load(r, c, v);
+    else
+        rlhf__dist_load_end(r, c, v);
+}
+
 // The weights' sum of this warp over a span.
 static __device__ __forceinline__ uint64_t weight_of(const struct sampled_row &w, float it,
                                                      struct rlhf__dist_span span) {
@@ -89,7 +98,7 @@ static __device__ __forceinline__ uint64_t weight_of(const struct sampled_row &w
     uint64_t sum = 0;
     for (int32_t c = span.from + (int32_t)threadIdx.x % 32; c < span.to; c += 32) {
         float v[4];
-        rlhf__dist_load(w.r, c, v);
+        load_any(w.r, c, v);
         for (int j = 0; j < 4; j++)
             if (is_drawn_from(w, 4 * c + j, v[j], id_bits))
                 sum += rlhf__dist_weight(v[j], w.max, it, one);
@@ -130,7 +139,7 @@ static __device__ __forceinline__ int32_t walk(const struct sampled_row &w, floa
         uint64_t e[4] = {0, 0, 0, 0}, own = 0;
         float v[4];
         if (c + lane < span.to) {
-            rlhf__dist_load(w.r, c + lane, v);
+            load_any(w.r, c + lane, v);
             for (int j = 0; j < 4; j++)
                 if (is_drawn_from(w, 4 * (c + lane) + j, v[j], id_bits))
                     own += e[j] = rlhf__dist_weight(v[j], w.max, it, one);
@@ -182,12 +191,24 @@ static __device__ __forceinline__ void put_support(uint32_t *bits, const struct 
     }
 }
 
+// Fills w's cuts.
+static __device__ __forceinline__ void cut_row(struct rlhf__dist_shared &s,
+                                               const struct sample_args &a, struct sampled_row *w,
+                                               unsigned top, unsigned low) {
+    if (!a.drawn.greedy) w->drawn = rlhf__cut_of(s, w->r, a.drawn, top, low);
+    const bool same = !a.drawn.greedy && a.drawn.top_k == a.scored.top_k &&
+                      a.drawn.top_p == a.scored.top_p && a.drawn.it == a.scored.it;
+    w->scored = same ? w->drawn : rlhf__cut_of(s, w->r, a.scored, top, low);
+}
+
+// CUT: top-k or top-p is on in either distribution.
+template <bool CUT>
 static __global__ void __launch_bounds__(RLHF__DIST_THREADS) sample_rows(struct sample_args a) {
     SHARED(struct rlhf__dist_shared, s);
     const unsigned row = blockIdx.x;
     struct sampled_row w = {{a.z + row * a.ld, NULL, a.n}, 0.0f, 0.0f, 0, 0, -1};
     unsigned top = 0, low = ~0u, unused = 0;
-    rlhf__dist_each(w.r, [&](int32_t, float z) {
+    rlhf__dist_each<CUT ? 1 : 2>(w.r, [&](int32_t, float z) {
         const unsigned k = rlhf__dist_key(z);
         top = k > top ? k : top;
         low = k < low ? k : low;
@@ -201,17 +222,9 @@ static __global__ void __launch_bounds__(RLHF__DIST_THREADS) sample_rows(struct 
         return;
     }
     w.max = rlhf__dist_unkey(top);
-    if (a.drawn.greedy)
-        w.greedy_id = lowest_of(s, w.r, top);
-    else if (a.drawn.top_k > 0 || a.drawn.top_p < 1.0)
-        w.drawn = rlhf__cut_of(s, w.r, a.drawn, top, low);
-    const bool same = !a.drawn.greedy && a.drawn.top_k == a.scored.top_k &&
-                      a.drawn.top_p == a.scored.top_p && a.drawn.it == a.scored.it;
-    if (same)
-        w.scored = w.drawn;
-    else if (a.scored.top_k > 0 || a.scored.top_p < 1.0)
-        w.scored = rlhf__cut_of(s, w.r, a.scored, top, low);
-    const uint64_t own = row_sums(s, a, &w);
+    if (a.drawn.greedy) w.greedy_id = lowest_of(s, w.r, top);
+    if (CUT) cut_row(s, a, &w, top, low);
+    const uint64_t own = row_sums<CUT>(s, a, &w);
     const int32_t drawn = draw(s, a, w, a.counter[row], own);
     if (a.support) put_support(a.support + (uint64_t)row * a.words, w);
     if (drawn < 0) return;
@@ -247,6 +260,7 @@ static rlhf_status sample_all(struct rlhf__cuda *cu, const rlhf_lm_sample *a,
     const uint64_t row = (uint64_t)a->weight->n_pad * sizeof(float);
     const uint32_t fit = rlhf__head_fit(cu->workspace_bytes, row);
     const uint32_t step = a->rows < fit ? a->rows : fit;
+    const dim3 threads(rlhf__dist_threads(a->vocab));
     void *z = NULL;
     RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LOGITS, step * row, &z));
     for (uint32_t first = 0; first < a->rows; first += step) {
@@ -261,7 +275,10 @@ static rlhf_status sample_all(struct rlhf__cuda *cu, const rlhf_lm_sample *a,
         if (k.support) k.support += (uint64_t)first * k.words;
         RLHF_TRY(rlhf__head_logits(cu, (float *)z, rlhf__cuda_mem(rlhf_dev_at(a->hidden, skip)),
                                    a->weight, rows));
-        RUN(cu, sample_rows, dim3(rows), dim3(rlhf__dist_threads(a->vocab)), 0, k);
+        if (rlhf__head_cuts(k.drawn) || rlhf__head_cuts(k.scored))
+            RUN(cu, sample_rows<true>, dim3(rows), threads, 0, k);
+        else
+            RUN(cu, sample_rows<false>, dim3(rows), threads, 0, k);
     }
     return RLHF_OK;
 }
