@@ -54,7 +54,8 @@ static struct cut find_cut(const float *z, const float *weight, size_t n, double
     size_t equal = 0;
     for (size_t i = 0; i < n; i++)
         equal += key_of(z[i]) == prefix;
-    while (c.ties < equal && above + last * ((double)c.ties / (double)equal) < want)
+    const double each = last / (double)equal; // exact: equal logits have equal weights
+    while (c.ties < equal && above + each * (double)c.ties < want)
         c.ties++;
     return c;
 }
