@@ -114,7 +114,8 @@ static void command_of(const struct e2e *t, const char *script, const char *to, 
     assert_non_null(build);
     int n = snprintf(command, cap,
                      "cd '%s' && HOST='%s/bin/rlhf-host' RLHF_PLUGIN_PATH='%s/tests/e2e' "
-                     "RLHF_TEST_PLUGINS='%s/tests/e2e'; export HOST RLHF_PLUGIN_PATH; { %s\n} %s",
+                     "RLHF_TEST_PLUGINS='%s/tests/e2e' CUDA_VISIBLE_DEVICES=; export HOST "
+                     "RLHF_PLUGIN_PATH CUDA_VISIBLE_DEVICES; { %s\n} %s",
                      t->dir, build, build, build, script, to);
     assert_true(n > 0 && (size_t)n < cap);
 }

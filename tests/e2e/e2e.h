@@ -27,6 +27,9 @@ struct e2e {
 int e2e_setup(void **state);
 int e2e_teardown(void **state);
 
+// The program sees no NVIDIA card of the machine, so that a run is the CPU's unless the test has a
+// GPU of its own (cuda.h).
+
 // Run `rlhf-host <args>` in dir with threads 1 unless the arguments say otherwise; returns its exit
 // status, 128 + n for signal n. Output goes to t->out.
 __attribute__((format(printf, 2, 3))) int e2e_run(struct e2e *t, const char *args, ...);
