@@ -1,4 +1,5 @@
 // linear.cu: the linear layer forward and backward on packed weights.
+#include "lanes.h"
 #include "product.h"
 #include "table.h"
 #include "weight.h"
@@ -80,19 +81,24 @@ static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t a
 
 // ---- sums over rows ----
 
-// Column sums of 64 rows each, [chunks, n].
-enum { CHUNK = 64, COLS = 128 };
-template <class T>
+// Column sums of 64 rows each, [chunks, n]; four columns a thread.
+enum { CHUNK = 64, COLS = 128, EACH = 4 };
+template <bool WIDE, class T>
 static __global__ void __launch_bounds__(COLS)
     chunk_sums(float *to, const T *dy, unsigned rows, unsigned n) {
-    const unsigned c = blockIdx.y * COLS + threadIdx.x, first = blockIdx.x * CHUNK;
+    const unsigned c = (blockIdx.y * COLS + threadIdx.x) * EACH, first = blockIdx.x * CHUNK;
     if (c >= n) return;
     const unsigned end = rows - first < CHUNK ? rows : first + CHUNK;
-    float sum = 0.0f;
-#pragma unroll 8
-    for (unsigned r = first; r < end; r++)
-        sum += rlhf__get(dy, (uint64_t)r * n + c);
-    to[(uint64_t)blockIdx.x * n + c] = sum;
+    float sum[EACH] = {};
+#pragma unroll 4
+    for (unsigned r = first; r < end; r++) {
+        float v[EACH];
+        rlhf__load<WIDE>(v, dy + (uint64_t)r * n, c, n);
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            sum[i] += v[i];
+    }
+    rlhf__store<WIDE>(to + (uint64_t)blockIdx.x * n, sum, c, n);
 }
 
 // db += the chunks: eight interleaved chains, added in order.
@@ -115,22 +121,19 @@ static __global__ void __launch_bounds__(LANES *CHAINS)
     db[c] += sum;
 }
 
-static rlhf_status column_sums(struct rlhf__cuda *cu, float *db, rlhf_dev dy, int32_t dtype,
-                               uint32_t rows, uint32_t n) {
+template <class T>
+static rlhf_status column_sums(struct rlhf__cuda *cu, float *db, const T *dy, uint32_t rows,
+                               uint32_t n) {
     const unsigned chunks = (rows + CHUNK - 1) / CHUNK;
-    const dim3 grid(chunks, (n + COLS - 1) / COLS);
+    const dim3 grid(chunks, (n + COLS * EACH - 1) / (COLS * EACH));
     void *p = NULL;
     RLHF_TRY(
         rlhf__cuda_workspace(cu, RLHF__CUDA_WS_PARTIAL, (uint64_t)chunks * n * sizeof(float), &p));
     float *sums = (float *)p;
-    if (grid.y > 65535)
-        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED, "linear_dw: a bias of %u, at most %u", n,
-                               65535 * COLS);
-    if (dtype == RLHF_BF16)
-        RUN(cu, chunk_sums<rlhf__bf16>, grid, dim3(COLS), 0, sums, rlhf__cuda_mem<rlhf__bf16>(dy),
-            rows, n);
+    if (rlhf__aligned<EACH>(dy, n))
+        RUN(cu, (chunk_sums<true, T>), grid, dim3(COLS), 0, sums, dy, rows, n);
     else
-        RUN(cu, chunk_sums<float>, grid, dim3(COLS), 0, sums, rlhf__cuda_f32(dy), rows, n);
+        RUN(cu, (chunk_sums<false, T>), grid, dim3(COLS), 0, sums, dy, rows, n);
     RUN(cu, add_chunks, dim3((n + LANES - 1) / LANES), dim3(LANES * CHAINS), 0, db, sums, chunks,
         n);
     return RLHF_OK;
@@ -158,7 +161,11 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
     rlhf__cuda_wrote(cu, s.out, (uint64_t)k * n * sizeof(float));
     if (db) {
         rlhf__cuda_wrote(cu, rlhf__cuda_mem(db), n * sizeof(float));
-        RLHF_TRY(column_sums(cu, rlhf__cuda_f32(db), dy, w->dtype, rows, n));
+        float *sum = rlhf__cuda_f32(db);
+        if (w->dtype == RLHF_BF16)
+            RLHF_TRY(column_sums(cu, sum, rlhf__cuda_mem<const rlhf__bf16>(dy), rows, n));
+        else
+            RLHF_TRY(column_sums(cu, sum, rlhf__cuda_mem<const float>(dy), rows, n));
     }
     RLHF_TRY(rlhf__cuda_product(cu, &s));
     return rlhf__cuda_done(cu);

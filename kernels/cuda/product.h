@@ -24,8 +24,9 @@ struct rlhf__cuda_product_spec {
     const float *addend; // f32, may be out; NULL: none
     void *out;
     uint64_t out_ld;    // at least cols
-    int32_t rows_exact; // the bits of a row may not depend on rows nor on the other rows (0 for
-                        // sums over the rows of a batch, which only repeat themselves)
+    int32_t rows_exact; // 1: the bits of a row may not depend on rows nor on the other rows.
+                        // 0: they need only repeat themselves; own kernels then make an f32
+                        // result without bias of sums of 4096 steps of depth, added in order
 };
 
 // Runs it on the stream: a library product where cu->library takes it, else own kernels. The

@@ -91,6 +91,7 @@ static __global__ void __launch_bounds__(32 * WM * WN, BM == 128 ? 2 : 4)
     product(struct rlhf__tiles p) {
     enum { THREADS = 32 * WM * WN, M = BM / WM, N = BN / WN, STAGE = (BM + BN) * SLICE };
     DYN_SHARED(memory);
+    rlhf__tile_chunk<LEFT_ACROSS, RIGHT_ACROSS, rlhf__bf16>(p);
     rlhf__bf16 *stage = (rlhf__bf16 *)memory;
     const struct rlhf__tile_at tile = rlhf__tile_of(p, blockIdx.x);
     const unsigned row0 = tile.row * BM, col0 = tile.col * BN, warp = threadIdx.x / 32;
@@ -156,7 +157,7 @@ static rlhf_status run(struct rlhf__cuda *cu, const struct rlhf__tiles *p) {
     static_assert(BYTES >= BM * (BN + 8) * 4, "the sums of a tile fit where its stages were");
     const auto product_tile = product<BM, BN, WM, WN, STAGES, LEFT_ACROSS, RIGHT_ACROSS>;
     RLHF_TRY(rlhf__cuda_check(cu, "product", ALLOW_SHARED(product_tile, BYTES)));
-    RUN(cu, product_tile, dim3(p->tile_rows * p->tile_cols), dim3(32 * WM * WN), BYTES, *p);
+    RUN(cu, product_tile, rlhf__tile_grid(p), dim3(32 * WM * WN), BYTES, *p);
     return RLHF_OK;
 }
 

@@ -1,8 +1,34 @@
-// product_dot.cu: products with few columns (value and score heads): a warp makes a row, every lane
-// a chain over its own steps of depth, then a tree.
+// product_dot.cu: products with few columns (value and score heads): a warp makes a row. A lane
+// takes eight steps of depth of every 256, one chain of fmaf over them all; a tree over the lanes
+// makes the sum.
 #include "product_tile.h"
 
-enum { ROWS = 4 }; // warps of a block
+enum { ROWS = 4, STEP = 8 }; // warps of a block; steps a lane takes at once
+
+static __device__ __forceinline__ void wide8(float (&v)[STEP], const rlhf__bf16 *x) {
+    rlhf__wide_get(v, x);
+}
+static __device__ __forceinline__ void wide8(float (&v)[STEP], const float *x) {
+    float low[4], high[4];
+    rlhf__wide_get(low, x);
+    rlhf__wide_get(high, x + 4);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        v[i] = low[i], v[i + 4] = high[i];
+}
+
+// v = x[d .. d + 7], zero from depth on.
+template <class T>
+static __device__ __forceinline__ void take8(float (&v)[STEP], const T *x, unsigned d,
+                                             unsigned depth, int wide) {
+    if (wide && d + STEP <= depth) {
+        wide8(v, x + d);
+        return;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < STEP; i++)
+        v[i] = d + i < depth ? rlhf__get(x, d + i) : 0.0f;
+}
 
 template <class T, int COLS>
 static __global__ void __launch_bounds__(32 * ROWS) dot(struct rlhf__tiles p) {
@@ -10,16 +36,23 @@ static __global__ void __launch_bounds__(32 * ROWS) dot(struct rlhf__tiles p) {
     const T *x = (const T *)p.left + (uint64_t)(row < p.rows ? row : p.rows - 1) * p.left_ld;
     const T *w = (const T *)p.right;
     float sum[COLS] = {};
-#pragma unroll 2
-    for (unsigned d = lane; d < p.depth; d += 32) {
-        const float v = rlhf__get(x, d);
+    for (unsigned d = lane * STEP; d < p.depth; d += 32 * STEP) {
+        float v[STEP];
+        take8(v, x, d, p.depth, p.left_wide);
 #pragma unroll
-        for (int c = 0; c < COLS; c++)
-            if ((unsigned)c < p.cols) sum[c] = fmaf(v, rlhf__get(w, c * p.right_ld + d), sum[c]);
+        for (int c = 0; c < COLS; c++) {
+            if ((unsigned)c >= p.cols) break;
+            float u[STEP];
+            take8(u, w + c * p.right_ld, d, p.depth, p.right_wide);
+#pragma unroll
+            for (int i = 0; i < STEP; i++)
+                sum[c] = fmaf(v[i], u[i], sum[c]);
+        }
     }
     float mine = 0.0f; // column `lane`
 #pragma unroll
     for (int c = 0; c < COLS; c++) {
+        if ((unsigned)c >= p.cols) break;
         const float all = rlhf__warp_sum(sum[c]);
         if (lane == (unsigned)c) mine = all;
     }

@@ -79,6 +79,7 @@ static __global__ void __launch_bounds__(BM / TM * BN / TN) product(struct rlhf_
     enum { TX = BN / TN, TY = BM / TM, THREADS = TX * TY };
     enum { LEFT = slice<BM, LEFT_ACROSS>::FLOATS, STAGE = LEFT + slice<BN, RIGHT_ACROSS>::FLOATS };
     DYN_SHARED(memory);
+    rlhf__tile_chunk<LEFT_ACROSS, RIGHT_ACROSS, float>(p);
     float *stage = (float *)memory;
     const struct rlhf__tile_at tile = rlhf__tile_of(p, blockIdx.x);
     const unsigned row0 = tile.row * BM, col0 = tile.col * BN;
@@ -132,14 +133,14 @@ static rlhf_status run(struct rlhf__cuda *cu, const struct rlhf__tiles *p) {
     };
     const auto product_tile = product<BM, BN, TM, TN, LEFT_ACROSS, RIGHT_ACROSS>;
     RLHF_TRY(rlhf__cuda_check(cu, "product", ALLOW_SHARED(product_tile, BYTES)));
-    RUN(cu, product_tile, dim3(p->tile_rows * p->tile_cols), dim3(BM / TM * BN / TN), BYTES, *p);
+    RUN(cu, product_tile, rlhf__tile_grid(p), dim3(BM / TM * BN / TN), BYTES, *p);
     return RLHF_OK;
 }
 
 template <bool LEFT_ACROSS, bool RIGHT_ACROSS>
 static rlhf_status run_tile(struct rlhf__cuda *cu, const struct rlhf__tiles *p, int tile) {
     if (tile == 0) return run<128, 128, 8, 8, LEFT_ACROSS, RIGHT_ACROSS>(cu, p);
-    if (tile == 1) return run<64, 64, 8, 8, LEFT_ACROSS, RIGHT_ACROSS>(cu, p);
+    if (tile == 1) return run<64, 64, 4, 8, LEFT_ACROSS, RIGHT_ACROSS>(cu, p);
     return run<16, 64, 4, 8, LEFT_ACROSS, RIGHT_ACROSS>(cu, p);
 }
 

@@ -3,6 +3,7 @@
 #ifndef RLHF_CUDA_PRODUCT_TILE_H
 #define RLHF_CUDA_PRODUCT_TILE_H
 
+#include "lanes.h"
 #include "product.h"
 
 // A product as its kernel sees it. Wide: base and ld let 16 bytes (four floats of the addend) be
@@ -14,6 +15,8 @@ struct rlhf__tiles {
     uint64_t left_ld, right_ld, out_ld;
     unsigned rows, cols, depth;
     unsigned tile_rows, tile_cols; // the result in tiles
+    unsigned chunk;                // depth that a block sums; blockIdx.y says which
+    uint64_t piece;                // elements of f32 between the results of two chunks
     int left_wide, right_wide, out_wide, out_bf16;
 };
 
@@ -29,6 +32,16 @@ static __device__ __forceinline__ struct rlhf__tile_at rlhf__tile_of(const struc
     return {first + in % tall, in / tall};
 }
 
+// p becomes the product over the block's chunk of depth.
+template <bool LEFT_ACROSS, bool RIGHT_ACROSS, class T>
+static __device__ __forceinline__ void rlhf__tile_chunk(struct rlhf__tiles &p) {
+    const unsigned from = blockIdx.y * p.chunk;
+    p.left = (const T *)p.left + (uint64_t)from * (LEFT_ACROSS ? p.left_ld : 1);
+    p.right = (const T *)p.right + (uint64_t)from * (RIGHT_ACROSS ? p.right_ld : 1);
+    p.out = (char *)p.out + blockIdx.y * p.piece * sizeof(float);
+    p.depth = p.depth - from < p.chunk ? p.depth - from : p.chunk;
+}
+
 // The sum of one element becomes an output.
 static __device__ __forceinline__ void rlhf__tile_put(const struct rlhf__tiles &p, uint64_t at,
                                                       float v) {
@@ -39,30 +52,23 @@ static __device__ __forceinline__ void rlhf__tile_put(const struct rlhf__tiles &
         ((float *)p.out)[at] = v;
 }
 
-static __device__ __forceinline__ unsigned rlhf__pack2(float lo, float hi) {
-    return (unsigned)rlhf__to_bf16(lo) | (unsigned)rlhf__to_bf16(hi) << 16;
-}
-
 // Eight sums, bias included, to out[at ..], all inside the result and 16-byte aligned.
 static __device__ __forceinline__ void rlhf__tile_put8(const struct rlhf__tiles &p, uint64_t at,
-                                                       float v[8]) {
-    if (p.addend) {
-        const float4 a = *(const float4 *)(p.addend + at), b = *(const float4 *)(p.addend + at + 4);
-        v[0] = a.x + v[0], v[1] = a.y + v[1], v[2] = a.z + v[2], v[3] = a.w + v[3];
-        v[4] = b.x + v[4], v[5] = b.y + v[5], v[6] = b.z + v[6], v[7] = b.w + v[7];
+                                                       float (&v)[8]) {
+#pragma unroll
+    for (int i = 0; p.addend && i < 8; i += 4) {
+        float a[4];
+        rlhf__wide_get(a, p.addend + at + i);
+        v[i] = a[0] + v[i], v[i + 1] = a[1] + v[i + 1];
+        v[i + 2] = a[2] + v[i + 2], v[i + 3] = a[3] + v[i + 3];
     }
     if (p.out_bf16) {
-        uint4 w;
-        w.x = rlhf__pack2(v[0], v[1]), w.y = rlhf__pack2(v[2], v[3]);
-        w.z = rlhf__pack2(v[4], v[5]), w.w = rlhf__pack2(v[6], v[7]);
-        *(uint4 *)((rlhf__bf16 *)p.out + at) = w;
+        rlhf__wide_put((rlhf__bf16 *)p.out + at, v);
         return;
     }
-    float4 a, b;
-    a.x = v[0], a.y = v[1], a.z = v[2], a.w = v[3];
-    b.x = v[4], b.y = v[5], b.z = v[6], b.w = v[7];
-    *(float4 *)((float *)p.out + at) = a;
-    *(float4 *)((float *)p.out + at + 4) = b;
+    const float low[4] = {v[0], v[1], v[2], v[3]}, high[4] = {v[4], v[5], v[6], v[7]};
+    rlhf__wide_put((float *)p.out + at, low);
+    rlhf__wide_put((float *)p.out + at + 4, high);
 }
 
 // A tile of sums [BM, BN] in shared memory, lines of BN + 8, goes out: 8 columns a thread, whole
@@ -92,6 +98,10 @@ rlhf__tile_out(const struct rlhf__tiles &p, const float *sums, unsigned row0, un
         for (int i = 0; i < 8; i++)
             if ((unsigned)i < n) rlhf__tile_put(p, at + i, v[i]);
     }
+}
+
+static inline dim3 rlhf__tile_grid(const struct rlhf__tiles *p) {
+    return dim3(p->tile_rows * p->tile_cols, p->depth ? (p->depth + p->chunk - 1) / p->chunk : 1);
 }
 
 // The files behind product.cu. tile as in product.h; p without tile_rows and tile_cols. [step]

@@ -32,9 +32,11 @@ void context_free(struct rlhf__cuda *cu) {
     free(cu);
 }
 
+// Exact in bf16, of many magnitudes: the order of a sum shows in its bits.
 float number(unsigned tag, uint64_t i) {
-    const uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u * (tag + 1);
-    return (float)(int)(z >> 40 & 0xff) / 64.0f - 2.0f; // exact in bf16
+    const uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u * (tag + 1) >> 33;
+    const float v = ldexpf((float)(128 + (z & 127)) / 128.0f, -(int)(z >> 7 & 7));
+    return z >> 10 & 1 ? v : -v;
 }
 
 // Numbers [high, wide] in device memory, `off` elements into a buffer, lines of ld; what lies
@@ -60,10 +62,23 @@ void *operand(struct rlhf__cuda *cu, unsigned tag, int32_t dtype, uint64_t high,
 struct variant {
     int32_t in_dtype, out_dtype, left_across, right_across, bias, addend;
     uint64_t off, odd; // elements before the operands and added to their lines
+    int32_t rows_exact;
 };
 
-// The bytes of one product.
-std::vector<unsigned char> run(const shape &s, const variant &v, int tile) {
+// The product in parts of `step` of its depth, each added to the one before.
+void run_parts(struct rlhf__cuda *cu, struct rlhf__cuda_product_spec p, int tile, uint32_t step) {
+    const uint64_t size = rlhf_dtype_size(p.in_dtype);
+    for (uint32_t from = 0, depth = p.depth; from < depth; from += step) {
+        p.depth = depth - from < step ? depth - from : step;
+        assert_int_equal(rlhf__cuda_product_own(cu, &p, tile), RLHF_OK);
+        p.left.ptr = (const char *)p.left.ptr + step * size * (p.left.across ? p.left.ld : 1);
+        p.right.ptr = (const char *)p.right.ptr + step * size * (p.right.across ? p.right.ld : 1);
+        p.addend = (const float *)p.out;
+    }
+}
+
+// The bytes of one product; step 0: at once.
+std::vector<unsigned char> run(const shape &s, const variant &v, int tile, uint32_t step = 0) {
     struct rlhf__cuda *cu = context();
     struct rlhf__cuda_product_spec p = {};
     p.rows = s.rows, p.cols = s.cols, p.depth = s.depth;
@@ -80,7 +95,11 @@ std::vector<unsigned char> run(const shape &s, const variant &v, int tile) {
     p.out_ld = (s.cols + 7) / 8 * 8 + v.odd;
     p.out = operand(cu, 4, v.out_dtype, s.rows, s.cols, p.out_ld, v.off, false);
     if (v.addend) p.addend = (const float *)p.out;
-    assert_int_equal(rlhf__cuda_product_own(cu, &p, tile), RLHF_OK);
+    p.rows_exact = v.rows_exact;
+    if (step)
+        run_parts(cu, p, tile, step);
+    else
+        assert_int_equal(rlhf__cuda_product_own(cu, &p, tile), RLHF_OK);
     const uint64_t size = rlhf_dtype_size(v.out_dtype);
     std::vector<unsigned char> all(((s.rows - 1) * p.out_ld + s.cols) * size), out;
     assert_int_equal(
@@ -143,10 +162,46 @@ void all_layouts(const variant &base) {
         }
 }
 
-void bf16_to_bf16(void **) { all_layouts({RLHF_BF16, RLHF_BF16, 0, 0, 1, 0, 0, 0}); }
-void bf16_to_f32(void **) { all_layouts({RLHF_BF16, RLHF_F32, 0, 0, 1, 1, 0, 0}); }
-void f32_to_f32(void **) { all_layouts({RLHF_F32, RLHF_F32, 0, 0, 0, 1, 0, 0}); }
-void f32_to_bf16(void **) { all_layouts({RLHF_F32, RLHF_BF16, 0, 0, 1, 0, 0, 0}); }
+void bf16_to_bf16(void **) { all_layouts({RLHF_BF16, RLHF_BF16, 0, 0, 1, 0, 0, 0, 0}); }
+void bf16_to_f32(void **) { all_layouts({RLHF_BF16, RLHF_F32, 0, 0, 1, 1, 0, 0, 0}); }
+void f32_to_f32(void **) { all_layouts({RLHF_F32, RLHF_F32, 0, 0, 0, 1, 0, 0, 0}); }
+void f32_to_bf16(void **) { all_layouts({RLHF_F32, RLHF_BF16, 0, 0, 1, 0, 0, 0, 0}); }
+
+// Few columns: dot products, with and without alignment.
+void few_columns(void **) {
+    const shape few[] = {{9, 1, 300}, {5, 3, 7}, {6, 16, 258}, {2, 2, 0}};
+    for (const shape &s : few)
+        for (int32_t dtype : {RLHF_F32, RLHF_BF16}) {
+            variant v = {dtype, RLHF_F32, 0, 0, 1, 1, 0, 0, 1};
+            const std::vector<unsigned char> first = run(s, v, -1);
+            check_right(s, v, first);
+            v.off = 1, v.odd = 1;
+            if (run(s, v, -1) != first)
+                fail_msg("%u x %u x %u dtype %d: operands without alignment give other bits",
+                         s.rows, s.cols, s.depth, dtype);
+        }
+}
+
+// A sum over many rows has the bits of its chunks of 4096 added in order: side by side, or one
+// after another where the result has many tiles.
+void long_sums(void **) {
+    const struct {
+        shape s;
+        int32_t dtype;
+        int tile;
+    } sums[] = {{{20, 9, 8192 + 40}, RLHF_F32, 0},
+                {{20, 9, 8192 + 40}, RLHF_BF16, 1},
+                {{20, 9, 8192 + 40}, RLHF_BF16, 2},
+                {{528, 512, 4097}, RLHF_F32, 2}};
+    for (const auto &a : sums) {
+        const variant v = {a.dtype, RLHF_F32, 1, 1, 0, 1, 0, 0, 0};
+        const std::vector<unsigned char> out = run(a.s, v, a.tile);
+        if (run(a.s, v, 2, 4096) != out)
+            fail_msg("%u x %u x %u dtype %d tile %d: not the sum of its chunks", a.s.rows, a.s.cols,
+                     a.s.depth, a.dtype, a.tile);
+        if (a.s.rows < 100) check_right(a.s, v, out);
+    }
+}
 
 // The library is asked first, and own kernels follow when it declines.
 int asked, takes;
@@ -192,6 +247,7 @@ void library_first(void **) {
 int main() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bf16_to_bf16), cmocka_unit_test(bf16_to_f32), cmocka_unit_test(f32_to_f32),
-        cmocka_unit_test(f32_to_bf16), cmocka_unit_test(library_first)};
+        cmocka_unit_test(f32_to_bf16),  cmocka_unit_test(few_columns), cmocka_unit_test(long_sums),
+        cmocka_unit_test(library_first)};
     return cmocka_run_group_tests_name("cuda: products", tests, NULL, NULL);
 }
