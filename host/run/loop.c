@@ -104,8 +104,10 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     r->report.began = rlhf__seconds();
     rlhf__saving_begin(r);
     st = rlhf__saving_note(r, err);
+    rlhf__run_say_compute(r);
     while (st == RLHF_OK && r->count.phase < last && !r->count.stop && !is_cancelled(r)) {
         st = run_phase(r, err);
+        rlhf__run_say_compute(r);
         if (st == RLHF_OK) st = rlhf__saving_phase(r, err);
     }
     if (st == RLHF_OK) st = rlhf__saving_end(r, err);

@@ -46,6 +46,7 @@ struct rlhf__run {
     json_t *inputs;    // what it reads beside its checkpoints, as keep/inputs.h lists it
     int32_t bad_input; // 1: a phase showed that the config asks for what there is not
     int32_t reserved;
+    char said_compute[256]; // what was said of the backend last
 };
 
 // Open compute, models, plugins and data as the config says and, with req->resume, put everything
@@ -58,6 +59,10 @@ void rlhf__run_destroy(struct rlhf__run *); // NULL allowed [main]
 // Say behind the failure st, when it is want of memory on a device of its own, what of the settings
 // takes less. Returns st. [main]
 rlhf_status rlhf__run_advise(const struct rlhf__run *, rlhf_status st, struct rlhf__error *err);
+
+// Say what the backend says of itself now, if that is another thing than before: it learns of the
+// shapes it multiplies while they come. [main]
+void rlhf__run_say_compute(struct rlhf__run *);
 
 // The code that it runs, for manifest.json. Borrowed. [main]
 struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *);

@@ -20,13 +20,22 @@ static rlhf_status open_session(struct rlhf__run *r, struct rlhf__error *err) {
                               r->req->plugins, &c->compute, &c->run, err);
 }
 
+void rlhf__run_say_compute(struct rlhf__run *r) {
+    const rlhf_compute *table = r->session.compute->table;
+    if (strncmp(r->said_compute, table->detail, sizeof r->said_compute - 1) == 0) return;
+    if (r->said_compute[0])
+        rlhf__logf(r->report.log, RLHF_LOG_INFO, "compute: %s, now %s", table->name, table->detail);
+    snprintf(r->said_compute, sizeof r->said_compute, "%s", table->detail);
+}
+
 // One line: what computes and, where a GPU is passed over that somebody may have counted on, why.
-static void say_compute(const struct rlhf__run *r, const char *passed_over, int32_t level) {
+static void say_compute(struct rlhf__run *r, const char *passed_over, int32_t level) {
     const rlhf_compute *table = r->session.compute->table;
     const int says = passed_over[0] && level >= r->report.log->level;
     rlhf__logf(r->report.log, RLHF_LOG_INFO, "compute: %s, %s, products in %s%s%s", table->name,
                table->detail, r->session.models.dtype == RLHF_BF16 ? "bf16" : "f32",
                says ? "; no GPU: " : "", says ? passed_over : "");
+    rlhf__run_say_compute(r);
 }
 
 // "auto" becomes what it found: a run goes on where it began, unless it is told otherwise.

@@ -180,6 +180,7 @@ static int offer_fits(struct rlhf__cuda_lt *lt, const struct rlhf__lt_plan *p,
 static int runs_on_all(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p,
                        const rlhf__lt_algo *algo) {
     for (uint64_t rows : check_rows) {
+        if (!p->shape.exact && rows < search_rows[1]) continue; // a short sum may change hands
         rlhf__lt_found f;
         memset(&f, 0, sizeof f);
         if (rows_set(lt, p, rows) != RLHF__LT_SUCCESS ||

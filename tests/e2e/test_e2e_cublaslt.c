@@ -1,0 +1,59 @@
+// test_e2e_cublaslt.c: runs whose products are cuBLASLt's, on the fake of it: exact with the
+// library as it should be; with one whose rows depend on each other the canary finds it, own
+// products take over, the log says so, and the run is as exact.
+#include "cuda.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ARGS                                                                                       \
+    "--policy model --set policy.init=random --set log.samples_every=0 --set "                     \
+    "log.tensorboard=false --set log.progress=off --threads 1 --phases 2 --prompts prompts.txt "   \
+    "--set sampling.max_new_tokens=5 --set batch.size=4 --set algo.group_size=2 --set "            \
+    "batch.microbatch_tokens=64 --reward period_count.so --algo grpo.so --set "                    \
+    "compute.backend=cuda "
+
+static int install(void **state) {
+    if (e2e_setup(state)) return 1;
+    e2e_cuda_install(*state);
+    return 0;
+}
+
+static void run(struct e2e *t, int seed, const char *mode, const char *dtype, const char *out) {
+    const int status = e2e_shell(
+        t,
+        "EMU_SEED=%d FAKE_LT=%s RLHF_CUBLASLT=\"$(dirname \"$(dirname \"$HOST\")\")\"/tests/"
+        "cuda/fake_cublaslt.so " CUDA_HOST " --out %s " ARGS "--set compute.dtype=%s",
+        seed, mode, out, dtype);
+    if (status) fail_msg("exit status %d:\n%s", status, t->out);
+}
+
+// Log-probs of sampling and training agree to the bit, and so do two runs. The log says by whom the
+// products are made.
+static void exact(struct e2e *t, const char *mode, const char *dtype, int taken_over) {
+    run(t, 2, mode, dtype, "b");
+    run(t, 1, mode, dtype, "a");
+    e2e_says(t, "cuBLASLt 13.1.0, products in ");
+    if (taken_over) {
+        e2e_says(t, "cuBLASLt 13.1.0; own products for shapes, ");
+        e2e_says(t, " that it is not row exact on");
+    } else if (strstr(t->out, "own products"))
+        fail_msg("all are the library's:\n%s", t->out);
+    json_t *rows = e2e_metrics(t, "a");
+    assert_int_equal(json_array_size(rows), 2);
+    assert_true(e2e_metric(rows, 0, "sampling/logp_difference/max") == 0);
+    assert_true(e2e_metric(rows, 1, "sampling/logp_difference/max") == 0);
+    json_decref(rows);
+    e2e_same_tree(t, "a/checkpoints", "b/checkpoints");
+}
+
+static void honest(void **state) { exact(*state, "honest", "bf16", 0); }
+static void hostile(void **state) { exact(*state, "hostile", "f32", 1); }
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(honest, install, e2e_teardown),
+        cmocka_unit_test_setup_teardown(hostile, install, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_cublaslt", tests, NULL, NULL);
+}
