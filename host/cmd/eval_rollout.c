@@ -23,8 +23,9 @@ struct measured {
 // ---- measuring ----
 
 static rlhf_status respond(struct measured *m, struct rlhf__error *err) {
+    const uint32_t slots = rlhf__compute_slots(m->with.model->compute, 0);
     struct rlhf__rollout_request q =
-        rlhf__trial_request(&m->with, (uint32_t)m->o->n, RLHF__SLOTS, m->o->seed, "eval");
+        rlhf__trial_request(&m->with, (uint32_t)m->o->n, slots, m->o->seed, "eval");
     return rlhf__rollout_in_turn(&q, &m->e, err);
 }
 

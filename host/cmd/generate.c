@@ -150,7 +150,8 @@ static rlhf_status sample(const struct job *j, const struct rlhf__env *env,
                           struct rlhf__error *err) {
     const struct options *o = j->o;
     const uint64_t all = (uint64_t)j->prompts.n * (uint64_t)o->n;
-    const uint32_t slots = all < RLHF__SLOTS ? (uint32_t)all : RLHF__SLOTS;
+    const uint32_t wish = rlhf__compute_slots(j->m->compute, 0);
+    const uint32_t slots = all < wish ? (uint32_t)all : wish;
     const uint32_t each = o->n < BLOCK_ROWS ? (uint32_t)o->n : BLOCK_ROWS;
     rlhf_gen *cache = NULL;
     rlhf_dist dist = RLHF_DIST(1 / o->temperature, o->top_p, (int32_t)o->top_k, o->greedy);

@@ -146,7 +146,7 @@ static const rlhf_opt sampling_opts[] = {
     F_ABOVE(top_p, 1, 0, 1, "keep the most likely tokens up to this mass; 1: all"),
     I(top_k, 0, 0, 1 << 24, "keep this many most likely tokens; 0: all"),
     I(max_new_tokens, 48, 1, 1 << 20, "longest response in tokens"),
-    I(slots, 0, 0, 1 << 16, "rows decoded at once; 0: chosen by the host"),
+    I(slots, 0, 0, 1 << 16, "rows decoded at once; 0: what suits the device, 64 on a CPU"),
     B(stop_at_eos, 1,
       "end a response at the end token; off: it is a token like others, and responses have full "
       "length unless sampling.stop ends them"),
@@ -180,7 +180,8 @@ static const rlhf_opt mixing_opts[] = {
 #define T struct rlhf__batch_config
 static const rlhf_opt batch_opts[] = {
     I(size, 64, 1, 1 << 20, "sequences a phase"),
-    I(microbatch_tokens, 4096, 1, 1 << 24, "tokens of one forward and backward"),
+    I(microbatch_tokens, 0, 0, 1 << 24,
+      "tokens of one forward and backward; 0: what suits the device, 4096 on a CPU"),
     B(share_prompts, 1, "compute the prompt of a group's rows once; the results are the same"),
 };
 #undef T

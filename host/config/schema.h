@@ -96,7 +96,7 @@ struct rlhf__sampling_config {
     double temperature, top_p;
     int64_t top_k; // 0 = off
     int64_t max_new_tokens;
-    int64_t slots;       // rows decoded at once, 0 = chosen by the host
+    int64_t slots;       // rows decoded at once, 0 = what suits the device
     const char *stop;    // RLHF__OPT_LIST: texts and token ids that end a response
     int32_t stop_at_eos; // 0: EOS is an ordinary token
     int32_t reserved;
@@ -134,7 +134,7 @@ struct rlhf__mixing_config {
 
 struct rlhf__batch_config {
     int64_t size;              // sequences a phase
-    int64_t microbatch_tokens; // tokens of one forward/backward
+    int64_t microbatch_tokens; // tokens of one forward/backward, 0 = what suits the device
     int32_t share_prompts;     // rows of a group compute their prompt once
     int32_t reserved;
 };

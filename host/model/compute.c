@@ -176,6 +176,16 @@ void rlhf__compute_close(struct rlhf__compute *c) {
     free(c);
 }
 
+uint32_t rlhf__compute_slots(const rlhf_compute *t, int64_t configured) {
+    if (configured > 0) return (uint32_t)configured;
+    return RLHF_COMPUTE_HAS(t, slots_hint) ? t->slots_hint : 64;
+}
+
+int64_t rlhf__compute_microbatch(const rlhf_compute *t, int64_t configured) {
+    if (configured > 0) return configured;
+    return RLHF_COMPUTE_HAS(t, microbatch_hint) ? t->microbatch_hint : 4096;
+}
+
 int32_t rlhf__compute_dtype(const rlhf_compute *t, const char *configured) {
     if (strcmp(configured, "f32") == 0) return RLHF_F32;
     if (strcmp(configured, "bf16") == 0) return RLHF_BF16;

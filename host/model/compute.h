@@ -50,6 +50,11 @@ rlhf_status rlhf__compute_open(const struct rlhf__compute_spec *, struct rlhf__c
 // NULL allowed. Every buffer and weight of the table must have been released. [main]
 void rlhf__compute_close(struct rlhf__compute *);
 
+// Rows decoded at once, and tokens of a microbatch: what was configured, or where that is 0 what
+// suits the device: its hint, else 64 and 4096. [any]
+uint32_t rlhf__compute_slots(const rlhf_compute *, int64_t configured);
+int64_t rlhf__compute_microbatch(const rlhf_compute *, int64_t configured);
+
 // RLHF_F32 or RLHF_BF16 for a configured "auto", "f32" or "bf16": auto is bf16 where the table says
 // that it runs at full speed. [any]
 int32_t rlhf__compute_dtype(const rlhf_compute *, const char *configured);

@@ -48,8 +48,8 @@ static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err
         out.hidden = e->ref_hidden = calloc(cells ? cells : 1, sizeof(float));
         if (!out.hidden) return RLHF__NOMEM(err, "out of memory for hidden states");
     }
-    return rlhf__pass(cast->reference, e, &cast->logp_dist, p->config->batch.microbatch_tokens,
-                      &out, err);
+    return rlhf__pass(cast->reference, e, &cast->logp_dist, p->learner->microbatch_tokens, &out,
+                      err);
 }
 
 // Values before any update, and old log-probs when the plan wants them from a second forward.
@@ -57,7 +57,7 @@ static rlhf_status pass_policy(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;
     struct rlhf__rows *e = &p->x.rows;
     int recompute = (cast->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP) != 0;
-    int64_t tokens = p->config->batch.microbatch_tokens;
+    int64_t tokens = p->learner->microbatch_tokens;
     struct rlhf__pass_out out = {.flops = &p->learner->flops,
                                  .watch = rlhf__progress_watch(p->report->progress),
                                  .doing = "values"};

@@ -108,8 +108,9 @@ static rlhf_status compare(const struct rlhf__feed_env *env, const struct rlhf__
     // One numerical path: where rows are exact the difference is 0.
     double allowed = m->compute->flags & RLHF_COMPUTE_ROW_EXACT ? 0 : 1e-3;
     struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
-    rlhf_status st =
-        rlhf__pass(m, e, &env->cast->logp_dist, env->config->batch.microbatch_tokens, &out, err);
+    const int64_t tokens =
+        rlhf__compute_microbatch(m->compute, env->config->batch.microbatch_tokens);
+    rlhf_status st = rlhf__pass(m, e, &env->cast->logp_dist, tokens, &out, err);
     if (st != RLHF_OK) return st;
     double d = largest_difference(e, e->token[RLHF__LOGP_OLD], e->token[RLHF__LOGP_REF]);
     if (d <= allowed) return RLHF_OK;
@@ -186,7 +187,7 @@ static rlhf_status choose_support(struct prompt_feed *f, struct rlhf__error *err
 static void choose_slots(struct prompt_feed *f) {
     const struct rlhf__config *c = f->feed.env->config;
     const struct rlhf__cast *cast = f->feed.env->cast;
-    f->slots = c->sampling.slots > 0 ? (uint32_t)c->sampling.slots : RLHF__SLOTS;
+    f->slots = rlhf__compute_slots(cast->policy->compute, c->sampling.slots);
     if (f->slots > c->batch.size) f->slots = (uint32_t)c->batch.size;
     f->group = (uint32_t)cast->plan.group_size;
     f->share = c->batch.share_prompts && f->group > 1;

@@ -129,7 +129,8 @@ static rlhf_status open_learner(struct rlhf__run *r, struct rlhf__error *err) {
                                .optim = r->optim,
                                .plan = cast->plan,
                                .dist = cast->logp_dist,
-                               .microbatch_tokens = c->batch.microbatch_tokens,
+                               .microbatch_tokens = rlhf__compute_microbatch(
+                                   cast->policy->compute, c->batch.microbatch_tokens),
                                .written_out = !c->batch.share_prompts,
                                .max_new_tokens = c->sampling.max_new_tokens,
                                .watch = rlhf__progress_watch(r->report.progress)};
@@ -202,7 +203,8 @@ rlhf_status rlhf__run_advise(const struct rlhf__run *r, rlhf_status st, struct r
     snprintf(err->text + n, sizeof err->text - n,
              "; less is taken with a lower batch.microbatch_tokens (now %lld), sampling.slots, "
              "sampling.max_new_tokens (now %lld) or compute.workspace_mib",
-             (long long)c->batch.microbatch_tokens, (long long)c->sampling.max_new_tokens);
+             (long long)rlhf__compute_microbatch(t, c->batch.microbatch_tokens),
+             (long long)c->sampling.max_new_tokens);
     return st;
 }
 

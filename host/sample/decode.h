@@ -16,7 +16,6 @@
 #include <signal.h>
 
 #define RLHF__MAX_NEW_TOKENS 65535 // what the counters have room for
-#define RLHF__SLOTS          64    // sequences decoded at once, where nobody says how many
 
 struct rlhf__gen_request {
     uint32_t n, slots;            // sequences; sequences decoded at once

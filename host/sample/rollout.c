@@ -79,7 +79,7 @@ struct rlhf__rollout_request rlhf__rollout_request(const struct rlhf__config *c,
     return (struct rlhf__rollout_request){
         .model = model,
         .prompts = prompts,
-        .slots = c->sampling.slots > 0 ? (uint32_t)c->sampling.slots : RLHF__SLOTS,
+        .slots = rlhf__compute_slots(model->compute, c->sampling.slots),
         .max_new = (int32_t)c->sampling.max_new_tokens,
         .stop_at_eos = c->sampling.stop_at_eos,
         .cut_at_stop = c->response.truncate == RLHF__TRUNCATE_STOP,

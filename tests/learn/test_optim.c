@@ -363,6 +363,22 @@ static void a_list_is_a_tensor_a_call(void **state) {
     }
 }
 
+// What is configured holds; 0 is the device's wish, or what suits a CPU.
+static void a_device_may_wish(void **state) {
+    const struct fixture *f = *state;
+    rlhf_compute t = *f->t;
+    assert_int_equal(rlhf__compute_slots(&t, 0), 64);
+    assert_int_equal(rlhf__compute_microbatch(&t, 0), 4096);
+    t.slots_hint = 512;
+    t.microbatch_hint = 32768;
+    assert_int_equal(rlhf__compute_slots(&t, 0), 512);
+    assert_int_equal(rlhf__compute_microbatch(&t, 0), 32768);
+    assert_int_equal(rlhf__compute_slots(&t, 7), 7);
+    assert_int_equal(rlhf__compute_microbatch(&t, 9), 9);
+    t.size = RLHF_SIZE_TO(rlhf_compute, muon); // an older table
+    assert_int_equal(rlhf__compute_slots(&t, 0), 64);
+}
+
 // A backend without Muon serves AdamW, and says so when Muon is asked for.
 static void an_op_that_the_backend_lacks_is_named(void **state) {
     struct fixture *f = *state;
@@ -390,6 +406,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(the_norm_is_clipped, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_not_finite_is_skipped, setup, teardown),
         cmocka_unit_test_setup_teardown(a_list_is_a_tensor_a_call, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_device_may_wish, setup, teardown),
         cmocka_unit_test_setup_teardown(an_op_that_the_backend_lacks_is_named, setup, teardown),
     };
     return cmocka_run_group_tests_name("optim", tests, NULL, NULL);

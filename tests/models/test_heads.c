@@ -406,17 +406,85 @@ static void test_detach(void **state) {
     trial_close(&b);
 }
 
+// ---- what waits for the device ----
+
+static int downloads, uploads;
+
+static rlhf_status counted_download(void *ctx, void *dst, rlhf_dev src, uint64_t bytes) {
+    downloads++;
+    return backend.compute->download(ctx, dst, src, bytes);
+}
+
+static rlhf_status counted_upload(void *ctx, rlhf_dev dst, const void *src, uint64_t bytes) {
+    uploads++;
+    return backend.compute->upload(ctx, dst, src, bytes);
+}
+
+// However many heads: forward sends the batch and reads the results once, backward sends the
+// derivatives once; and an instance whose table cannot add in a product gives the same bits.
+static void test_one_transfer_each_way(void **state) {
+    (void)state;
+    struct outputs o, plain;
+    float *want = NULL;
+    for (int without = 0; without < 2; without++) {
+        struct trial t;
+        rlhf_compute table = *backend.compute;
+        table.download = counted_download;
+        table.upload = counted_upload;
+        if (without) table.linear_add = NULL;
+        rlhf_model_open open = {.size = sizeof open,
+                                .dtype = RLHF_F32,
+                                .trainable = 1,
+                                .n_labels = 1,
+                                .value_kind = RLHF_VALUE_MLP,
+                                .compute = &table};
+        memset(&t, 0, sizeof t);
+        t.m = model_open("gpt2", tiny_gpt2, &open);
+        model_fill(&t.m, 0.3);
+        t.f.size = sizeof t.f;
+        t.f.heads = RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_VALUE | RLHF_HEAD_TOKEN_SCORE;
+        t.f.train = 1;
+        downloads = uploads = 0;
+        loss(&t, &o);
+        assert_int_equal(downloads, 1);
+        assert_int_equal(uploads, 1);
+        gradient(&t); // forward once more, and backward
+        assert_int_equal(downloads, 2);
+        assert_int_equal(uploads, 3);
+        const uint64_t n = t.m.info.grad_bytes / sizeof(float);
+        float *got = device_read(backend.compute, t.m.info.grad_base, n);
+        if (without) {
+            assert_memory_equal(&o, &plain, sizeof o);
+            assert_memory_equal(got, want, n * sizeof *got);
+            test_free(got);
+        } else {
+            plain = o;
+            want = got;
+        }
+        trial_close(&t);
+    }
+    test_free(want);
+}
+
 int main(void) {
     static const char *const names[] = {"reference", "cpu"};
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),       cmocka_unit_test(test_kl_self),
-        cmocka_unit_test(test_value_mlp),    cmocka_unit_test(test_value_linear),
-        cmocka_unit_test(test_entropy),      cmocka_unit_test(test_kl),
-        cmocka_unit_test(test_together),     cmocka_unit_test(test_together_mean),
-        cmocka_unit_test(test_encoder_mean), cmocka_unit_test(test_value_values),
-        cmocka_unit_test(test_score_mean),   cmocka_unit_test(test_score_first),
-        cmocka_unit_test(test_detach),       cmocka_unit_test(test_token_score_values),
-        cmocka_unit_test(test_token_score),  cmocka_unit_test(test_together_token)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values),
+                                       cmocka_unit_test(test_kl_self),
+                                       cmocka_unit_test(test_value_mlp),
+                                       cmocka_unit_test(test_value_linear),
+                                       cmocka_unit_test(test_entropy),
+                                       cmocka_unit_test(test_kl),
+                                       cmocka_unit_test(test_together),
+                                       cmocka_unit_test(test_together_mean),
+                                       cmocka_unit_test(test_encoder_mean),
+                                       cmocka_unit_test(test_value_values),
+                                       cmocka_unit_test(test_score_mean),
+                                       cmocka_unit_test(test_score_first),
+                                       cmocka_unit_test(test_detach),
+                                       cmocka_unit_test(test_token_score_values),
+                                       cmocka_unit_test(test_token_score),
+                                       cmocka_unit_test(test_together_token),
+                                       cmocka_unit_test(test_one_transfer_each_way)};
     int failed = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         backend_name = names[i];

@@ -66,7 +66,7 @@ enum rlhf_pool { RLHF_POOL_MEAN = 1, RLHF_POOL_FIRST = 2, RLHF_POOL_LAST = 3 };
 typedef struct rlhf_ragged {
     uint32_t size;
     uint32_t n, total;     // rows; query tokens
-    uint32_t max_q, max_k; // longest row in queries and in keys (prefix counted)
+    uint32_t max_q, max_k; // at least the longest row's queries and keys (prefix counted)
     uint32_t reserved;
     rlhf_dev offset;      // i32 [n + 1]
     rlhf_dev start;       // i32 [n], tokens before the first query (prefix counted)
@@ -351,9 +351,9 @@ typedef struct rlhf_compute {
     // RLHF_RECORD_RUN: issue the calls, they run as ever; RLHF_RECORD_CAPTURE: issue them, they run
     // at record_end; RLHF_RECORD_REPLAY: do not issue them, record_end runs what was kept.
     // The caller sees to it that all calls of one key have the same arguments, device addresses
-    // included: only the contents of device memory may differ (what a call takes by value, or reads
-    // from host memory, is kept). What is kept is dropped when memory or a weight that the backend
-    // gave out before is released or packed anew, and record then says RUN or CAPTURE again. In
+    // included: only the contents of device memory and of weights may differ (what a call takes by
+    // value, or reads from host memory, is kept). What is kept is dropped when memory or a weight
+    // that the backend gave out before is released, and record then says RUN or CAPTURE again. In
     // between, alloc, release, alloc_host, release_host, upload, download (async or not), sync,
     // mark, wait, weight_create, weight_destroy, weight_pack and host_ outputs are errors
     // (RLHF_E_INVALID); a failing call ends the recording, and record_end returns its status.

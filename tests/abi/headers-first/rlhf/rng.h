@@ -8,6 +8,13 @@
 
 #include <stdint.h>
 
+// Device code draws the same numbers.
+#ifdef __CUDACC__
+#define RLHF_RNG_ANYWHERE static __host__ __device__ inline
+#else
+#define RLHF_RNG_ANYWHERE static inline
+#endif
+
 // Frozen. counter addresses a block of four 32-bit words.
 typedef struct rlhf_rng {
     uint64_t seed, stream, counter;
@@ -22,7 +29,7 @@ static inline uint64_t rlhf_rng_stream(const char *name) {
 }
 
 // out[4] = Philox4x32-10 with key = seed and counter words (counter, stream). [any]
-static inline void rlhf_rng_block(const rlhf_rng *r, uint32_t out[4]) {
+RLHF_RNG_ANYWHERE void rlhf_rng_block(const rlhf_rng *r, uint32_t out[4]) {
     uint32_t c0 = (uint32_t)r->counter, c1 = (uint32_t)(r->counter >> 32);
     uint32_t c2 = (uint32_t)r->stream, c3 = (uint32_t)(r->stream >> 32);
     uint32_t k0 = (uint32_t)r->seed, k1 = (uint32_t)(r->seed >> 32);
