@@ -2,7 +2,8 @@
 // the first of them perhaps shared between rows.
 //
 // For query t of row i and head h: s_j = scale q_t . k_j over the keys it sees, p = softmax(s),
-// out_t = sum_j p_j v_j, lse_t = log sum_j exp s_j.
+// out_t = sum_j p_j v_j, lse_t = log sum_j exp s_j. Neighbouring query heads may share a head of k
+// and v.
 #include "number.h"
 #include "ops.h"
 #include "ragged.h"
@@ -60,19 +61,24 @@ rlhf_status rlhf__ref_attn_read(struct rlhf__ref *r, const char *op, rlhf_attn *
                                 const rlhf_attn *from) {
     RLHF_TRY(rlhf__ref_copy_in(r, op, a, sizeof *a, from, RLHF_SIZE_TO(rlhf_attn, scale)));
     RLHF_TRY(rlhf__ref_check_dtype(r, op, a->dtype));
+    if (!a->kv_heads) a->kv_heads = a->heads;
+    if (a->heads < 1 || a->kv_heads < 1 || a->heads % a->kv_heads)
+        return rlhf__ref_fail(r, RLHF_E_INVALID, "kv_heads is %d, must divide heads (%d)",
+                              a->kv_heads, a->heads);
     const int64_t width = (int64_t)a->heads * a->head_dim;
-    if (a->heads < 1 || a->head_dim < 1 || a->q_stride < width || a->kv_stride < width ||
-        a->out_stride < width)
+    const int64_t kv_width = (int64_t)a->kv_heads * a->head_dim;
+    if (a->head_dim < 1 || a->q_stride < width || a->kv_stride < kv_width || a->out_stride < width)
         return rlhf__ref_fail(r, RLHF_E_INVALID,
-                              "%d heads of %d do not fit strides q %lld, kv %lld, out %lld",
-                              a->heads, a->head_dim, (long long)a->q_stride,
+                              "%d heads (%d of keys) of %d do not fit strides q %lld, kv %lld, "
+                              "out %lld",
+                              a->heads, a->kv_heads, a->head_dim, (long long)a->q_stride,
                               (long long)a->kv_stride, (long long)a->out_stride);
     return RLHF_OK;
 }
 
-uint64_t rlhf__ref_attn_bytes(const rlhf_attn *a, uint64_t tokens, int64_t stride) {
+uint64_t rlhf__ref_attn_bytes(const rlhf_attn *a, int32_t heads, uint64_t tokens, int64_t stride) {
     if (tokens == 0) return 0;
-    const uint64_t width = (uint64_t)a->heads * (uint64_t)a->head_dim;
+    const uint64_t width = (uint64_t)heads * (uint64_t)a->head_dim;
     return ((tokens - 1) * (uint64_t)stride + width) * rlhf_dtype_size(a->dtype);
 }
 
@@ -137,11 +143,13 @@ static double attend(const rlhf_attn *a, double *p, rlhf_dev out, uint64_t oa, r
 static void attention_row(const rlhf_attn *a, struct rlhf__ref_span s, double *p, rlhf_dev out,
                           rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
     const uint64_t heads = (uint64_t)a->heads, dim = (uint64_t)a->head_dim;
+    const uint64_t group = heads / (uint64_t)a->kv_heads;
     for (uint64_t t = s.q0; t < s.q0 + s.nq; t++) {
         const uint64_t seen = a->causal ? s.start + (t - s.q0) + 1 : s.nk;
         for (uint64_t h = 0; h < heads; h++) {
-            const double l = attend(a, p, out, t * (uint64_t)a->out_stride + h * dim, q,
-                                    t * (uint64_t)a->q_stride + h * dim, k, v, &s, h * dim, seen);
+            const double l =
+                attend(a, p, out, t * (uint64_t)a->out_stride + h * dim, q,
+                       t * (uint64_t)a->q_stride + h * dim, k, v, &s, h / group * dim, seen);
             if (lse) rlhf__ref_f32(lse)[t * heads + h] = (float)l;
         }
     }
@@ -156,9 +164,9 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
     RLHF_TRY(rlhf__ref_attn_read(ctx, "attention", &own_attn, attn));
     RLHF_TRY(rlhf__ref_ragged_read(ctx, "attention", &own_rows, rows));
     const struct rlhf__ref_use uses[] = {
-        {out, rlhf__ref_attn_bytes(a, r->total, a->out_stride)},
+        {out, rlhf__ref_attn_bytes(a, a->heads, r->total, a->out_stride)},
         rlhf__ref_optional(lse, r->total, (uint64_t)a->heads * sizeof(float)),
-        {q, rlhf__ref_attn_bytes(a, r->total, a->q_stride)},
+        {q, rlhf__ref_attn_bytes(a, a->heads, r->total, a->q_stride)},
         {k, 0},
         {v, 0},
         RLHF__REF_RAGGED_USES(r)};
@@ -168,8 +176,9 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
     if (st == RLHF_OK) st = rlhf__ref_ragged_check(ctx, r);
     for (uint32_t i = 0; st == RLHF_OK && i < r->n; i++) {
         const struct rlhf__ref_span s = rlhf__ref_ragged_span(r, i);
-        const uint64_t own = rlhf__ref_attn_bytes(a, s.k0 + s.nk - s.np, a->kv_stride);
-        const uint64_t prefix = s.np ? rlhf__ref_attn_bytes(a, s.p0 + s.np, a->kv_stride) : 0;
+        const uint64_t own = rlhf__ref_attn_bytes(a, a->kv_heads, s.k0 + s.nk - s.np, a->kv_stride);
+        const uint64_t prefix =
+            s.np ? rlhf__ref_attn_bytes(a, a->kv_heads, s.p0 + s.np, a->kv_stride) : 0;
         const uint64_t end = own > prefix ? own : prefix;
         if (s.nq && (end > rlhf__ref_extent(ctx, k) || end > rlhf__ref_extent(ctx, v)))
             st = rlhf__ref_fail(ctx, RLHF_E_INVALID, "keys of row %u end behind k or v", i);

@@ -14,7 +14,7 @@
 struct bwd {
     const rlhf_attn *a;
     rlhf_dev dq, dk, dv, dout, lse, q, k, v;
-    double *dk_sum, *dv_sum; // [max_k, head_dim] of the row and head at hand, prefix first
+    double *dk_sum, *dv_sum; // [max_k, head_dim] of the row and key head at hand, prefix first
     double *p, *ds;          // [max_k] of the query at hand
 };
 
@@ -31,7 +31,8 @@ static void query_bwd(const struct bwd *b, const struct rlhf__ref_span *s, uint6
     const rlhf_attn *a = b->a;
     const uint64_t dim = (uint64_t)a->head_dim, kvs = (uint64_t)a->kv_stride;
     const uint64_t qa = t * (uint64_t)a->q_stride + h * dim;
-    const uint64_t oa = t * (uint64_t)a->out_stride + h * dim, ka = h * dim;
+    const uint64_t group = (uint64_t)(a->heads / a->kv_heads);
+    const uint64_t oa = t * (uint64_t)a->out_stride + h * dim, ka = h / group * dim;
     const double lse = (double)rlhf__ref_f32(b->lse)[t * (uint64_t)a->heads + h];
     double mean = 0.0;
     for (uint64_t j = 0; j < seen; j++) {
@@ -52,7 +53,7 @@ static void query_bwd(const struct bwd *b, const struct rlhf__ref_span *s, uint6
     }
 }
 
-// Keys j0 .. j1-1 of the sums go where the row's keys are.
+// Keys j0 .. j1-1 of the sums go where key head h of the row's keys is.
 static void put_sums(const struct bwd *b, const struct rlhf__ref_span *s, uint64_t h, uint64_t j0,
                      uint64_t j1) {
     const uint64_t dim = (uint64_t)b->a->head_dim, kvs = (uint64_t)b->a->kv_stride;
@@ -67,14 +68,16 @@ static void put_sums(const struct bwd *b, const struct rlhf__ref_span *s, uint64
 // which are the first keys of every row, grow from row to row and are stored last.
 static void family_bwd(const struct bwd *b, const rlhf_ragged *g, uint32_t i0, uint32_t i1) {
     const uint64_t dim = (uint64_t)b->a->head_dim;
+    const uint64_t group = (uint64_t)(b->a->heads / b->a->kv_heads);
     const struct rlhf__ref_span first = rlhf__ref_ragged_span(g, i0);
-    for (uint64_t h = 0; h < (uint64_t)b->a->heads; h++) {
+    for (uint64_t h = 0; h < (uint64_t)b->a->kv_heads; h++) {
         for (uint32_t i = i0; i < i1; i++) {
             const struct rlhf__ref_span s = rlhf__ref_ragged_span(g, i);
             memset(b->dk_sum + s.np * dim, 0, (s.nk - s.np) * dim * sizeof(double));
             memset(b->dv_sum + s.np * dim, 0, (s.nk - s.np) * dim * sizeof(double));
-            for (uint64_t t = 0; t < s.nq; t++)
-                query_bwd(b, &s, s.q0 + t, h, b->a->causal ? s.start + t + 1 : s.nk);
+            for (uint64_t q = h * group; q < (h + 1) * group; q++)
+                for (uint64_t t = 0; t < s.nq; t++)
+                    query_bwd(b, &s, s.q0 + t, q, b->a->causal ? s.start + t + 1 : s.nk);
             if (i > i0) put_sums(b, &s, h, s.np, s.nk);
         }
         put_sums(b, &first, h, 0, first.nk);
@@ -116,9 +119,9 @@ static rlhf_status attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ra
     const rlhf_ragged *r = &own_rows;
     RLHF_TRY(rlhf__ref_attn_read(ctx, "attention_bwd", &own_attn, attn));
     RLHF_TRY(rlhf__ref_ragged_read(ctx, "attention_bwd", &own_rows, rows));
-    const uint64_t q_bytes = rlhf__ref_attn_bytes(a, r->total, a->q_stride);
-    const uint64_t kv_bytes = rlhf__ref_attn_bytes(a, r->total, a->kv_stride);
-    const uint64_t out_bytes = rlhf__ref_attn_bytes(a, r->total, a->out_stride);
+    const uint64_t q_bytes = rlhf__ref_attn_bytes(a, a->heads, r->total, a->q_stride);
+    const uint64_t kv_bytes = rlhf__ref_attn_bytes(a, a->kv_heads, r->total, a->kv_stride);
+    const uint64_t out_bytes = rlhf__ref_attn_bytes(a, a->heads, r->total, a->out_stride);
     const struct rlhf__ref_use uses[] = {
         {dq, q_bytes},    {dk, kv_bytes},
         {dv, kv_bytes},   {dout, out_bytes},

@@ -36,11 +36,12 @@ rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragg
         rlhf__ref_optional((g)->prefix_base, (g)->n, sizeof(int32_t)),                             \
         rlhf__ref_optional((g)->prefix_len, (g)->n, sizeof(int32_t))
 
-// *a = the caller's struct. RLHF_E_INVALID when the geometry is impossible; r->op is set to op.
+// *a = the caller's struct, kv_heads never 0. RLHF_E_INVALID when the geometry is impossible; r->op
+// is set to op.
 rlhf_status rlhf__ref_attn_read(struct rlhf__ref *r, const char *op, rlhf_attn *a,
                                 const rlhf_attn *from);
 
 // Bytes that `tokens` tokens with `stride` elements between them take, heads * head_dim wide.
-uint64_t rlhf__ref_attn_bytes(const rlhf_attn *a, uint64_t tokens, int64_t stride);
+uint64_t rlhf__ref_attn_bytes(const rlhf_attn *a, int32_t heads, uint64_t tokens, int64_t stride);
 
 #endif

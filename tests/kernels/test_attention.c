@@ -4,10 +4,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct shape {
     uint32_t rows; // ragged rows; row i has lens[i % 8] tokens
     int32_t heads, head_dim, causal, dtype;
+    int32_t kv_heads; // 0: heads
+    uint32_t pad;     // elements that lie unused between two tokens
 };
 
 static const uint32_t lens[] = {7, 1, 33, 64, 2, 17, 70, 31};
@@ -15,22 +18,38 @@ static const uint32_t lens[] = {7, 1, 33, 64, 2, 17, 70, 31};
 static const struct bound f32_bound = {1e-11, 5e-5}, bf16_bound = {2e-5, 5e-2};
 
 static const struct shape shapes[] = {
-    {8, 2, 16, 1, RLHF_F32},  {8, 4, 32, 1, RLHF_F32},  {5, 3, 64, 1, RLHF_F32},
-    {8, 2, 16, 0, RLHF_F32},  {8, 4, 64, 0, RLHF_F32},  {3, 1, 24, 1, RLHF_F32},
-    {8, 2, 16, 1, RLHF_BF16}, {8, 4, 32, 1, RLHF_BF16}, {5, 3, 64, 1, RLHF_BF16},
-    {8, 2, 16, 0, RLHF_BF16}, {8, 4, 64, 0, RLHF_BF16}, {3, 1, 24, 1, RLHF_BF16},
+    {8, 2, 16, 1, RLHF_F32, 0, 0},  {8, 4, 32, 1, RLHF_F32, 0, 0},  {5, 3, 64, 1, RLHF_F32, 0, 0},
+    {8, 2, 16, 0, RLHF_F32, 0, 0},  {8, 4, 64, 0, RLHF_F32, 0, 0},  {3, 1, 24, 1, RLHF_F32, 0, 0},
+    {8, 2, 16, 1, RLHF_BF16, 0, 0}, {8, 4, 32, 1, RLHF_BF16, 0, 0}, {5, 3, 64, 1, RLHF_BF16, 0, 0},
+    {8, 2, 16, 0, RLHF_BF16, 0, 0}, {8, 4, 64, 0, RLHF_BF16, 0, 0}, {3, 1, 24, 1, RLHF_BF16, 0, 0},
+};
+
+// What a backend may refuse, naming it: grouped heads; head widths that are no multiple of 8, with
+// 16-byte rows and without.
+static const struct shape others[] = {
+    {8, 4, 16, 1, RLHF_F32, 2, 0},  {8, 4, 16, 1, RLHF_BF16, 2, 0}, {5, 3, 64, 1, RLHF_BF16, 1, 0},
+    {4, 6, 24, 0, RLHF_F32, 2, 0},  {4, 6, 24, 0, RLHF_BF16, 3, 0}, {5, 2, 20, 1, RLHF_F32, 0, 0},
+    {5, 2, 20, 1, RLHF_BF16, 0, 0}, {5, 1, 7, 1, RLHF_F32, 0, 0},   {5, 1, 7, 0, RLHF_BF16, 0, 0},
+};
+
+// Heads as wide as models have them.
+static const struct shape wide[] = {
+    {3, 2, 80, 1, RLHF_BF16, 0, 0}, {3, 1, 96, 1, RLHF_BF16, 0, 0}, {3, 1, 128, 1, RLHF_BF16, 0, 0},
+    {3, 2, 80, 1, RLHF_F32, 0, 0},  {3, 1, 96, 0, RLHF_F32, 0, 0},  {3, 1, 128, 1, RLHF_F32, 0, 0},
 };
 
 static void label(struct outputs *out, const char *op, const struct shape *s) {
-    snprintf(out->label, sizeof out->label, "%s %u rows, %d x %d %s %s", op, s->rows, s->heads,
-             s->head_dim, s->causal ? "causal" : "full", s->dtype == RLHF_BF16 ? "bf16" : "f32");
+    snprintf(out->label, sizeof out->label, "%s %u rows, %d (%d) x %d %s %s", op, s->rows, s->heads,
+             s->kv_heads, s->head_dim, s->causal ? "causal" : "full",
+             s->dtype == RLHF_BF16 ? "bf16" : "f32");
 }
 
 // Ragged rows in the training layout, with a fused [q k v] buffer as GPT-2 makes it.
 struct layout {
     rlhf_attn attn;
     rlhf_ragged ragged;
-    uint64_t d;
+    uint64_t d, kd;  // columns of q, of k
+    uint64_t stride; // of q, k and v: d + 2 kd + pad
     int32_t *offset;
     uint32_t *key; // [total] number of the token in the whole shape
     rlhf_dev q, k, v;
@@ -43,9 +62,20 @@ static uint32_t first_token(uint32_t row) {
     return at;
 }
 
+// [q k v] of the tokens, each a row of l->stride.
+static float *make_qkv(struct call *tokens, const struct layout *l, uint32_t pad) {
+    const uint64_t width = l->stride - pad;
+    const float *x = call_normal_rows(tokens, 1, width, 1.0);
+    float *padded = call_host(tokens, tokens->n_rows * l->stride * sizeof *padded);
+    for (uint64_t i = 0; i < tokens->n_rows * width; i++)
+        padded[i / width * l->stride + i % width] = x[i];
+    return padded;
+}
+
 static struct layout make_layout(struct call *k, const struct shape *s) {
     struct layout l = {.d = (uint64_t)s->heads * (uint64_t)s->head_dim};
-    const uint64_t d = l.d;
+    l.kd = (uint64_t)(s->kv_heads ? s->kv_heads : s->heads) * (uint64_t)s->head_dim;
+    l.stride = l.d + 2 * l.kd + s->pad;
     int32_t *start = call_host(k, (k->n_rows + 1) * sizeof *start);
     l.offset = call_host(k, (k->n_rows + 1) * sizeof *l.offset);
     l.ragged.size = sizeof l.ragged;
@@ -64,20 +94,21 @@ static struct layout make_layout(struct call *k, const struct shape *s) {
     l.ragged.start = call_ints(k, start, k->n_rows);
     l.ragged.kv_base = call_ints(k, l.offset, k->n_rows);
     struct call tokens = {.rows = l.key, .n_rows = l.ragged.total};
-    float *qkv = call_normal_rows(&tokens, 1, 3 * d, 1.0);
-    l.q = call_floats(k, qkv, l.ragged.total * 3 * d, s->dtype);
+    float *qkv = make_qkv(&tokens, &l, s->pad);
+    l.q = call_floats(k, qkv, l.ragged.total * l.stride, s->dtype);
     call_finish(&tokens);
-    l.k = rlhf_dev_at(l.q, d * rlhf_dtype_size(s->dtype));
-    l.v = rlhf_dev_at(l.k, d * rlhf_dtype_size(s->dtype));
+    l.k = rlhf_dev_at(l.q, l.d * rlhf_dtype_size(s->dtype));
+    l.v = rlhf_dev_at(l.k, l.kd * rlhf_dtype_size(s->dtype));
     l.attn = (rlhf_attn){.size = sizeof(rlhf_attn),
                          .heads = s->heads,
                          .head_dim = s->head_dim,
                          .causal = s->causal,
                          .dtype = s->dtype,
-                         .q_stride = (int64_t)(3 * d),
-                         .kv_stride = (int64_t)(3 * d),
-                         .out_stride = (int64_t)d,
-                         .scale = 1.0 / sqrt((double)s->head_dim)};
+                         .q_stride = (int64_t)l.stride,
+                         .kv_stride = (int64_t)l.stride,
+                         .out_stride = (int64_t)l.d,
+                         .scale = 1.0 / sqrt((double)s->head_dim),
+                         .kv_heads = s->kv_heads};
     return l;
 }
 
@@ -102,15 +133,15 @@ static void attention_bwd(struct call *k, const void *shape, struct outputs *out
     const uint64_t size = rlhf_dtype_size(s->dtype);
     label(out, "attention_bwd", s);
     rlhf_dev y = call_zeros(k, total * l.d, s->dtype), lse = call_zeros(k, total * heads, RLHF_F32);
-    rlhf_dev dqkv = call_zeros(k, total * 3 * l.d, s->dtype);
+    rlhf_dev dqkv = call_zeros(k, total * l.stride, s->dtype);
     struct call tokens = {.rows = l.key, .n_rows = l.ragged.total};
     rlhf_dev dy = call_floats(k, call_normal_rows(&tokens, 2, l.d, 1.0), total * l.d, s->dtype);
     call_finish(&tokens);
     KIT_OK(k->c, k->c->attention(k->c->ctx, &l.attn, &l.ragged, y, lse, l.q, l.k, l.v));
     KIT_OK(k->c,
            k->c->attention_bwd(k->c->ctx, &l.attn, &l.ragged, dqkv, rlhf_dev_at(dqkv, l.d * size),
-                               rlhf_dev_at(dqkv, 2 * l.d * size), dy, y, lse, l.q, l.k, l.v));
-    outputs_add(out, k, "dq dk dv", dqkv, s->dtype, total, 3 * l.d, l.key);
+                               rlhf_dev_at(dqkv, (l.d + l.kd) * size), dy, y, lse, l.q, l.k, l.v));
+    outputs_add(out, k, "dq dk dv", dqkv, s->dtype, total, l.stride, l.key);
 }
 
 // The rows of `attention`, fed to a cache in pieces of different sizes (in step j row i appends
@@ -155,16 +186,15 @@ static int cache_step(struct call *all, const struct shape *s, const struct layo
         r.start = call_ints(&k, start, r.n);
         r.kv_base = call_ints(&k, base, r.n);
         struct call pick = {.rows = src, .n_rows = r.total};
-        rlhf_dev q = call_floats(&k, call_normal_rows(&pick, 1, 3 * l->d, 1.0), r.total * 3 * l->d,
-                                 s->dtype);
+        rlhf_dev q = call_floats(&k, make_qkv(&pick, l, s->pad), r.total * l->stride, s->dtype);
         call_finish(&pick);
         const uint64_t size = rlhf_dtype_size(s->dtype);
         rlhf_dev y = call_zeros(&k, r.total * l->d, s->dtype);
         rlhf_attn a = l->attn;
-        a.kv_stride = (int64_t)l->d;
+        a.kv_stride = (int64_t)l->kd;
         KIT_OK(k.c, k.c->kv_store(k.c->ctx, c->k, c->v, rlhf_dev_at(q, l->d * size),
-                                  rlhf_dev_at(q, 2 * l->d * size), (int64_t)(3 * l->d), &r,
-                                  (int32_t)l->d, s->dtype));
+                                  rlhf_dev_at(q, (l->d + l->kd) * size), (int64_t)l->stride, &r,
+                                  (int32_t)l->kd, s->dtype));
         KIT_OK(k.c, k.c->attention(k.c->ctx, &a, &r, y, NULL, q, c->k, c->v));
         float *f = call_host(&k, r.total * l->d * sizeof *f);
         kit_read(k.c, f, y, r.total * l->d, s->dtype);
@@ -182,8 +212,8 @@ static void cached(struct call *k, const void *shape, struct outputs *out) {
     const struct layout l = make_layout(k, s);
     struct cache c = {.len = 72};
     label(out, "cached attention", s);
-    c.k = call_zeros(k, s->rows * c.len * l.d, s->dtype);
-    c.v = call_zeros(k, s->rows * c.len * l.d, s->dtype);
+    c.k = call_zeros(k, s->rows * c.len * l.kd, s->dtype);
+    c.v = call_zeros(k, s->rows * c.len * l.kd, s->dtype);
     c.held = call_host(k, s->rows * sizeof *c.held);
     c.out = call_host(k, l.ragged.total * l.d * sizeof *c.out);
     for (uint32_t step = 0; cache_step(k, s, &l, &c, step); step++) {
@@ -192,13 +222,17 @@ static void cached(struct call *k, const void *shape, struct outputs *out) {
     out->o[0].dtype = s->dtype;
 }
 
+static void match_shape(struct kit *k, const struct shape *s) {
+    // Sums over the heads of a group have larger elements, of which one place is more.
+    const struct bound bf16 = {bf16_bound.nmse, (s->kv_heads ? 2 : 1) * bf16_bound.max};
+    check_match(k, attention, s, s->rows, f32_bound, bf16);
+    check_match(k, attention_bwd, s, s->rows, f32_bound, bf16);
+    if (s->causal) check_match(k, cached, s, s->rows, f32_bound, bf16);
+}
+
 static void match(void **state) {
-    for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
-        check_match(*state, attention, &shapes[i], shapes[i].rows, f32_bound, bf16_bound);
-        check_match(*state, attention_bwd, &shapes[i], shapes[i].rows, f32_bound, bf16_bound);
-        if (shapes[i].causal)
-            check_match(*state, cached, &shapes[i], shapes[i].rows, f32_bound, bf16_bound);
-    }
+    for (size_t i = 0; i < CHECK_COUNT(shapes); i++)
+        match_shape(*state, &shapes[i]);
 }
 
 static void rows(void **state) {
@@ -213,28 +247,33 @@ static void rows(void **state) {
     }
 }
 
+// Output 0 of two ops has the same bits.
+static void same_output(rlhf_compute *c, op_fn one, const void *s, uint32_t rows, op_fn two,
+                        const void *t, uint32_t rows2) {
+    struct outputs x, y;
+    op_run(c, one, s, rows, &x);
+    op_run(c, two, t, rows2, &y);
+    const uint64_t n = x.o[0].n * x.o[0].width;
+    uint64_t bad = 0;
+    assert_true(n > 0 && n == y.o[0].n * y.o[0].width);
+    for (uint64_t j = 0; j < n; j++)
+        bad += x.o[0].v[j] != y.o[0].v[j];
+    if (bad)
+        fail_msg("%s on %s: %llu of %llu elements are not those of %s", y.label, c->name,
+                 (unsigned long long)bad, (unsigned long long)n, x.label);
+    outputs_finish(&x);
+    outputs_finish(&y);
+}
+
 // One token at a time from a cache gives the bits of the training forward.
 static void cache_equals_training(void **state) {
     struct kit *k = *state;
     rlhf_compute *backends[] = {k->cpu1, k->cpu2, k->ref};
-    for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
-        for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
-            if (!shapes[i].causal) continue;
-            struct outputs whole, steps;
-            op_run(backends[b], attention, &shapes[i], shapes[i].rows, &whole);
-            op_run(backends[b], cached, &shapes[i], shapes[i].rows, &steps);
-            const uint64_t n = whole.o[0].n * whole.o[0].width;
-            uint64_t bad = 0;
-            for (uint64_t j = 0; j < n; j++)
-                bad += whole.o[0].v[j] != steps.o[0].v[j];
-            if (bad)
-                fail_msg("%s on %s: %llu of %llu elements are not those of the training layout",
-                         steps.label, backends[b]->name, (unsigned long long)bad,
-                         (unsigned long long)n);
-            outputs_finish(&whole);
-            outputs_finish(&steps);
-        }
-    }
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++)
+        for (size_t i = 0; i < CHECK_COUNT(shapes); i++)
+            if (shapes[i].causal)
+                same_output(backends[b], attention, &shapes[i], shapes[i].rows, cached, &shapes[i],
+                            shapes[i].rows);
 }
 
 static void threads(void **state) {
@@ -245,9 +284,135 @@ static void threads(void **state) {
     }
 }
 
+// ---- shapes that a backend may refuse ----
+
+// The backend takes the shape; when it does not, both ops refuse it in a sentence that names what
+// it lacks.
+static int takes(rlhf_compute *c, const struct shape *s) {
+    const uint32_t first = 0;
+    struct call k = {.c = c, .rows = &first, .n_rows = 1};
+    const struct layout l = make_layout(&k, s);
+    rlhf_dev x = call_zeros(&k, l.ragged.total * l.stride, RLHF_F32), y = x;
+    const rlhf_status st = c->attention(c->ctx, &l.attn, &l.ragged, y, NULL, l.q, l.k, l.v);
+    if (st < 0) {
+        const char *what = s->kv_heads ? "kv_heads" : "head_dim";
+        assert_int_equal(st, RLHF_E_UNSUPPORTED);
+        assert_non_null(strstr(c->last_error(c->ctx), what));
+        assert_int_equal(
+            c->attention_bwd(c->ctx, &l.attn, &l.ragged, x, x, x, y, y, y, l.q, l.k, l.v),
+            RLHF_E_UNSUPPORTED);
+        assert_non_null(strstr(c->last_error(c->ctx), what));
+    }
+    call_finish(&k);
+    return st == RLHF_OK;
+}
+
+static void grouped_and_odd(void **state) {
+    struct kit *k = *state;
+    for (size_t i = 0; i < CHECK_COUNT(others); i++) {
+        const struct shape *s = &others[i];
+        if (!takes(k->cpu1, s)) continue;
+        match_shape(k, s);
+        check_rows(k->cpu1, attention, s, s->rows);
+        check_rows(k->cpu1, attention_bwd, s, s->rows);
+        if (s->causal) same_output(k->cpu1, attention, s, s->rows, cached, s, s->rows);
+    }
+}
+
+static void wide_heads(void **state) {
+    for (size_t i = 0; i < CHECK_COUNT(wide); i++)
+        match_shape(*state, &wide[i]);
+}
+
+// Rows that are not 16-byte aligned have the bits of those that are.
+static void strides(void **state) {
+    struct kit *k = *state;
+    static const struct shape even[] = {{4, 2, 24, 1, RLHF_BF16, 0, 0},
+                                        {4, 2, 24, 1, RLHF_F32, 0, 0}};
+    for (size_t i = 0; i < CHECK_COUNT(even); i++) {
+        struct shape odd = even[i];
+        odd.pad = 1;
+        same_output(k->cpu1, attention, &even[i], even[i].rows, attention, &odd, odd.rows);
+    }
+}
+
+// ---- grouped heads of reference against the same heads written out ----
+
+// Every head of k and v stands before each query head that reads it. Returns l with the copies.
+static struct layout write_out(struct call *k, const struct shape *s, const struct layout *from) {
+    struct layout l = *from;
+    const uint64_t total = l.ragged.total, hd = (uint64_t)s->head_dim;
+    const uint64_t group = (uint64_t)(s->heads / s->kv_heads);
+    float *x = call_host(k, total * l.stride * sizeof *x);
+    float *y = call_host(k, total * 3 * l.d * sizeof *y);
+    kit_read(k->c, x, l.q, total * l.stride, s->dtype);
+    for (uint64_t i = 0; i < total * 3 * l.d; i++) {
+        const uint64_t t = i / (3 * l.d), col = i % (3 * l.d), h = col % l.d / hd;
+        const uint64_t src =
+            col < l.d ? col : l.d + (col / l.d - 1) * l.kd + h / group * hd + col % hd;
+        y[i] = x[t * l.stride + src];
+    }
+    l.q = call_floats(k, y, total * 3 * l.d, s->dtype);
+    l.k = rlhf_dev_at(l.q, l.d * rlhf_dtype_size(s->dtype));
+    l.v = rlhf_dev_at(l.k, l.d * rlhf_dtype_size(s->dtype));
+    l.kd = l.d;
+    l.stride = 3 * l.d;
+    l.attn.q_stride = l.attn.kv_stride = (int64_t)l.stride;
+    l.attn.kv_heads = 0;
+    return l;
+}
+
+// out and [dq dk dv] of a layout, into host memory of the call.
+static float *run_both(struct call *k, const struct shape *s, const struct layout *l,
+                       float **grad) {
+    const uint64_t total = l->ragged.total, size = rlhf_dtype_size(s->dtype);
+    rlhf_dev y = call_zeros(k, total * l->d, s->dtype),
+             dqkv = call_zeros(k, total * l->stride, s->dtype);
+    rlhf_dev lse = call_zeros(k, total * (uint64_t)s->heads, RLHF_F32);
+    rlhf_dev dy = call_floats(k, call_normal(k, 2, total * l->d, 1.0), total * l->d, s->dtype);
+    float *out = call_host(k, total * l->d * sizeof *out);
+    *grad = call_host(k, total * l->stride * sizeof **grad);
+    KIT_OK(k->c, k->c->attention(k->c->ctx, &l->attn, &l->ragged, y, lse, l->q, l->k, l->v));
+    KIT_OK(k->c, k->c->attention_bwd(
+                     k->c->ctx, &l->attn, &l->ragged, dqkv, rlhf_dev_at(dqkv, l->d * size),
+                     rlhf_dev_at(dqkv, (l->d + l->kd) * size), dy, y, lse, l->q, l->k, l->v));
+    kit_read(k->c, out, y, total * l->d, s->dtype);
+    kit_read(k->c, *grad, dqkv, total * l->stride, s->dtype);
+    return out;
+}
+
+static void grouped_reference(void **state) {
+    struct kit *kit = *state;
+    static const struct shape s = {4, 6, 8, 1, RLHF_F32, 2, 0};
+    static const uint32_t rows[] = {0, 1, 2, 5};
+    struct call k = {.c = kit->ref, .rows = rows, .n_rows = 4};
+    const struct layout l = make_layout(&k, &s), w = write_out(&k, &s, &l);
+    float *dl, *dw;
+    const float *yl = run_both(&k, &s, &l, &dl), *yw = run_both(&k, &s, &w, &dw);
+    const uint64_t total = l.ragged.total, hd = (uint64_t)s.head_dim, group = 3;
+    for (uint64_t i = 0; i < total * l.d; i++) {
+        assert_true(yl[i] == yw[i] && isfinite(yl[i]) && yl[i] != 0.0f);
+        assert_true(dl[i / l.d * l.stride + i % l.d] == dw[i / l.d * w.stride + i % l.d]);
+    }
+    for (uint64_t i = 0; i < total * 2 * l.kd; i++) { // dk, dv: sums over the group
+        const uint64_t t = i / (2 * l.kd), part = i % (2 * l.kd) / l.kd, col = i % l.kd;
+        double sum = 0.0;
+        for (uint64_t q = col / hd * group; q < (col / hd + 1) * group; q++)
+            sum += (double)dw[t * w.stride + (1 + part) * l.d + q * hd + col % hd];
+        const double got = (double)dl[t * l.stride + l.d + i % (2 * l.kd)];
+        if (!(fabs(got - sum) <= 1e-5)) fail_msg("dk, dv: %.9g, heads written out %.9g", got, sum);
+    }
+    call_finish(&k);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(match), cmocka_unit_test(rows),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(match),
+                                       cmocka_unit_test(rows),
                                        cmocka_unit_test(cache_equals_training),
-                                       cmocka_unit_test(threads)};
+                                       cmocka_unit_test(threads),
+                                       cmocka_unit_test(grouped_and_odd),
+                                       cmocka_unit_test(wide_heads),
+                                       cmocka_unit_test(strides),
+                                       cmocka_unit_test(grouped_reference)};
     return cmocka_run_group_tests_name("kernels: attention", tests, kit_setup, kit_teardown);
 }
