@@ -47,7 +47,8 @@ static void arguments(struct rlhf__attn_args *a, const rlhf_attn *own) {
     a->causal = own->causal;
     a->wide = !(own->head_dim % chunk || own->q_stride % chunk || own->kv_stride % chunk ||
                 own->out_stride % chunk);
-    a->tiles = 1;
+    a->tiles = a->segments = 1;
+    a->parts = NULL;
     a->scale = (float)own->scale;
     a->scale_log2 = (float)(own->scale * 1.4426950408889634);
 }

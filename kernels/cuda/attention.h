@@ -23,7 +23,9 @@ struct rlhf__attn_args {
     int32_t heads, group, head_dim, causal; // group: query heads that share a head of k and v
     int32_t wide;                           // rows of all tensors may be moved 16 bytes at a time
     int32_t tiles;                          // query tiles of the longest row, the launch's
+    int32_t segments;                       // of the longest row, where parts are
     float scale, scale_log2;                // scale, and scale * log2(e)
+    float *parts;                           // workspace: what segments of long rows leave
 };
 
 struct rlhf__attn_bwd_args {

@@ -1,7 +1,9 @@
 // attention_bf16.cu: attention forward in bf16: a warp owns 16 queries, keys come in tiles of 64.
 #include "attention_bf16.h"
 
-enum { KEYS = 64 };
+// PARTS_BELOW: fewer blocks than this leave parts of a large card idle; long rows are then taken
+// apart.
+enum { KEYS = 64, PARTS_BELOW = 1024 };
 
 // What a thread holds of its two queries (rows g and g + 8 of the warp's 16): the largest score in
 // units of log2, the sum of exponentials (of the thread's columns until a segment ends, then of
@@ -75,29 +77,63 @@ static __device__ __forceinline__ void keep(float *kept, const struct state<HD> 
             kept[(4 + n * 4 + i) * THREADS] = x.o[n][i];
 }
 
-// Block: WARPS * 16 queries of one head of one row. Shared memory: two stages of 64 keys and their
-// values; behind them, with more than one segment, what is kept of each thread's state.
-template <int HD, int WARPS>
+// Where a query's head of segment s leaves its largest score, sum and output of a.head_dim columns.
+static __device__ __forceinline__ float *part_of(const struct rlhf__attn_args &a, int64_t token,
+                                                 int head, int s) {
+    return a.parts + ((token * a.heads + head) * a.segments + s) * (2 + a.head_dim);
+}
+template <int HD>
+static __device__ __forceinline__ void leave(const struct rlhf__attn_args &a,
+                                             const struct state<HD> &x,
+                                             const struct rlhf__cuda_row &row, int own, int rows) {
+    const int lane = (int)threadIdx.x % 32, t = lane % 4;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int r = own + lane / 4 + 8 * h;
+        if (r >= rows) continue;
+        float *part = part_of(a, row.t0 + r / a.group, (int)blockIdx.y * a.group + r % a.group,
+                              (int)blockIdx.z);
+        if (t == 0) part[0] = x.m[h], part[1] = x.l[h];
+#pragma unroll
+        for (int n = 0; n < HD / 8; n++)
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                if (n * 8 + 2 * t + i < a.head_dim) part[2 + n * 8 + 2 * t + i] = x.o[n][2 * h + i];
+    }
+}
+
+// Block: WARPS * 16 rows of one head of k and v of one ragged row; row r is query head r % group of
+// query r / group, so that the heads of a group read their keys once. Shared memory: two stages of
+// 64 keys and their values; behind them, with more than one segment, what is kept of each thread's
+// state. PART: the block sees segment blockIdx.z alone and leaves its state in a.parts.
+template <int HD, int WARPS, bool PART>
 static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__attn_args a) {
     enum { THREADS = WARPS * 32, TILE = KEYS * (HD + 8) };
     DYN_SHARED(bytes);
     rlhf__bf16 *stage = (rlhf__bf16 *)bytes;
     float *kept = (float *)(bytes + 4 * TILE * sizeof(rlhf__bf16)) + threadIdx.x;
-    const int head = (int)blockIdx.y, warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * WARPS * 16;
+    const int from = PART ? (int)blockIdx.z * RLHF__ATTN_SEGMENT : 0; // first key of the block
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return; // the block
-    if (first >= row.nq) return;
+    const int rows = row.nq * a.group;
+    if (first >= rows) return;
+    const int block_last = rlhf__attn_min(first + WARPS * 16, rows) - 1;
+    int keys = a.causal ? row.start + block_last / a.group + 1 : row.nk; // that the block sees
+    if (from >= keys) return;
+    if (PART) keys = rlhf__attn_min(keys, from + RLHF__ATTN_SEGMENT);
 
-    const int64_t col = (int64_t)head * a.head_dim, kv_col = (int64_t)(head / a.group) * a.head_dim;
+    const int64_t kv_col = (int64_t)blockIdx.y * a.head_dim, col = kv_col * a.group;
     const rlhf__bf16 *k = (const rlhf__bf16 *)a.k + kv_col, *v = (const rlhf__bf16 *)a.v + kv_col;
     const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, row.t0};
     rlhf__attn_load<HD, WARPS * 16, THREADS>(stage + 2 * TILE, (const rlhf__bf16 *)a.q + col,
-                                             a.q_stride, queries, first, row.nq, a.head_dim,
-                                             a.wide);
+                                             a.q_stride, queries, first, rows, a.head_dim, a.wide,
+                                             a.group);
     rlhf__cp_async_commit();
-    rlhf__attn_load<HD, KEYS, THREADS>(stage, k, a.kv_stride, row, 0, row.nk, a.head_dim, a.wide);
-    rlhf__attn_load<HD, KEYS, THREADS>(stage + TILE, v, a.kv_stride, row, 0, row.nk, a.head_dim,
+    rlhf__attn_load<HD, KEYS, THREADS>(stage, k, a.kv_stride, row, from, row.nk, a.head_dim,
+                                       a.wide);
+    rlhf__attn_load<HD, KEYS, THREADS>(stage + TILE, v, a.kv_stride, row, from, row.nk, a.head_dim,
                                        a.wide);
     rlhf__cp_async_commit();
     rlhf__cp_async_wait<1>();
@@ -105,20 +141,17 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
     unsigned qf[HD / 16][4];
     rlhf__attn_left<HD>(qf, stage + 2 * TILE + warp * 16 * (HD + 8));
 
-    const int own = first + warp * 16,
-              last = rlhf__attn_min(own + 16, row.nq); // the warp's queries
-    const int block_last = rlhf__attn_min(first + WARPS * 16, row.nq);
-    const int keys = a.causal ? row.start + block_last : row.nk; // that the block sees
-    const int warp_keys = own >= row.nq ? 0 : a.causal ? row.start + last : row.nk;
+    const int own = first + warp * 16, last = rlhf__attn_min(own + 16, rows) - 1; // the warp's
+    const int warp_keys = own >= rows ? 0 : a.causal ? row.start + last / a.group + 1 : row.nk;
     int seen[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int r = own + lane / 4 + 8 * h;
-        seen[h] = r >= row.nq ? 0 : a.causal ? row.start + r + 1 : row.nk;
+        seen[h] = r >= rows ? 0 : a.causal ? row.start + r / a.group + 1 : row.nk;
     }
     struct state<HD> x;
     begin(x);
-    for (int j0 = 0; j0 < keys; j0 += KEYS) {
+    for (int j0 = from; j0 < keys; j0 += KEYS) {
         rlhf__bf16 *ks = stage + (j0 / KEYS & 1) * 2 * TILE, *vs = ks + TILE;
         rlhf__cp_async_wait<0>();
         __syncthreads(); // the tile is there, and the other stage is done with
@@ -139,41 +172,109 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
         if (!done && end % RLHF__ATTN_SEGMENT) continue;
         x.l[0] = rlhf__attn_quad_sum(x.l[0]);
         x.l[1] = rlhf__attn_quad_sum(x.l[1]);
+        if (PART) continue; // the last tile of the block
         if (j0 >= RLHF__ATTN_SEGMENT) merge<HD, THREADS>(x, kept);
         if (done) continue;
         keep<HD, THREADS>(kept, x);
         begin(x);
     }
+    if (PART) {
+        leave(a, x, row, own, rows);
+        return;
+    }
     __syncthreads(); // all stages are done with: the output goes through them
     rlhf__bf16 *mine = stage + warp * 16 * (HD + 8);
     rlhf__attn_put<HD>(mine, x.o, 1.0f / x.l[0], 1.0f / x.l[1]);
     __syncwarp();
-    rlhf__attn_store<HD>((rlhf__bf16 *)a.out + (row.t0 + own) * a.out_stride + col, a.out_stride,
-                         mine, row.nq - own, a.head_dim, a.wide);
+    rlhf__attn_store<HD>((rlhf__bf16 *)a.out + row.t0 * a.out_stride + col, a.out_stride, mine, own,
+                         rows, a.head_dim, a.wide, a.group);
     if (!a.lse || lane % 4) return;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int r = own + lane / 4 + 8 * h;
-        if (r < row.nq)
-            a.lse[(int64_t)(row.t0 + r) * a.heads + head] =
-                fmaf(x.m[h], 0.693147181f, rlhf__logf(x.l[h]));
+        if (r < rows)
+            a.lse[(int64_t)(row.t0 + r / a.group) * a.heads + (int)blockIdx.y * a.group +
+                  r % a.group] = fmaf(x.m[h], 0.693147181f, rlhf__logf(x.l[h]));
     }
+}
+
+// Warp: one query and head; merges what the blocks of its segments left, in order, as merge does.
+template <int HD>
+static __global__ void __launch_bounds__(128) attend_parts(struct rlhf__attn_args a) {
+    const int lane = (int)threadIdx.x % 32, items = (int)(a.rows.max_q * (unsigned)a.heads);
+    const int item = (int)blockIdx.y * 4 + (int)threadIdx.x / 32; // of the ragged row
+    const int query = item / a.heads, head = item % a.heads;
+    struct rlhf__cuda_row row;
+    if (item >= items || !rlhf__cuda_row_check(a.rows, blockIdx.x, &row) || query >= row.nq) return;
+    const int seen = a.causal ? row.start + query + 1 : row.nk;
+    const float *part = part_of(a, row.t0 + query, head, 0);
+    float m = part[0], l = part[1], o[(HD + 31) / 32];
+#pragma unroll
+    for (int i = 0; i < (HD + 31) / 32; i++)
+        o[i] = lane + 32 * i < a.head_dim ? part[2 + lane + 32 * i] : 0.0f;
+    for (int s = 1; s * RLHF__ATTN_SEGMENT < seen; s++) {
+        part += 2 + a.head_dim;
+        const float top = fmaxf(m, part[0]);
+        const float was = rlhf__attn_exp2(m - top), now = rlhf__attn_exp2(part[0] - top);
+        m = top;
+        l = fmaf(part[1], now, l * was);
+#pragma unroll
+        for (int i = 0; i < (HD + 31) / 32; i++)
+            if (lane + 32 * i < a.head_dim) o[i] = fmaf(part[2 + lane + 32 * i], now, o[i] * was);
+    }
+    const float inv = 1.0f / l;
+    rlhf__bf16 *out =
+        (rlhf__bf16 *)a.out + (row.t0 + query) * a.out_stride + (int64_t)head * a.head_dim;
+#pragma unroll
+    for (int i = 0; i < (HD + 31) / 32; i++)
+        if (lane + 32 * i < a.head_dim) out[lane + 32 * i] = rlhf__to_bf16(fmaf(o[i], inv, 0.0f));
+    if (a.lse && lane == 0)
+        a.lse[(int64_t)(row.t0 + query) * a.heads + head] = fmaf(m, 0.693147181f, rlhf__logf(l));
+}
+
+// Few rows with many keys: a block for each segment. The bits are those of one block for all.
+template <int HD>
+static rlhf_status launch_parts(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
+    const size_t bytes = 4 * KEYS * (HD + 8) * sizeof(rlhf__bf16);
+    const unsigned n = a->rows.n, groups = (unsigned)(a->heads / a->group);
+    void *p;
+    a->segments = (int32_t)((a->rows.max_k + RLHF__ATTN_SEGMENT - 1) / RLHF__ATTN_SEGMENT);
+    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_ATTN,
+                                  (uint64_t)a->rows.total * (uint64_t)a->heads *
+                                      (uint64_t)a->segments * (uint64_t)(2 + a->head_dim) *
+                                      sizeof(float),
+                                  &p));
+    a->parts = (float *)p;
+    a->tiles = 1;
+    RLHF_TRY(rlhf__cuda_check(cu, "attend_bf16", ALLOW_SHARED((attend_bf16<HD, 1, true>), bytes)));
+    RUN(cu, (attend_bf16<HD, 1, true>), dim3(n, groups, (unsigned)a->segments), dim3(32), bytes,
+        *a);
+    RUN(cu, attend_parts<HD>, dim3(n, (a->rows.max_q * (unsigned)a->heads + 3) / 4), dim3(128), 0,
+        *a);
+    return RLHF_OK;
 }
 
 template <int HD, int WARPS>
 static rlhf_status launch(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
-    const unsigned queries = WARPS * 16, n = (a->rows.max_q + queries - 1) / queries;
+    const unsigned rows = a->rows.max_q * (unsigned)a->group;
+    const unsigned n = (rows + WARPS * 16 - 1) / (WARPS * 16);
     size_t bytes = 4 * KEYS * (HD + 8) * sizeof(rlhf__bf16);
     if (a->rows.max_k > RLHF__ATTN_SEGMENT) bytes += WARPS * 32 * (4 + HD / 2) * sizeof(float);
-    RLHF_TRY(rlhf__cuda_check(cu, "attend_bf16", ALLOW_SHARED((attend_bf16<HD, WARPS>), bytes)));
+    RLHF_TRY(
+        rlhf__cuda_check(cu, "attend_bf16", ALLOW_SHARED((attend_bf16<HD, WARPS, false>), bytes)));
     a->tiles = n ? (int32_t)n : 1;
-    RUN(cu, (attend_bf16<HD, WARPS>), dim3((unsigned)a->tiles * a->rows.n, (unsigned)a->heads),
-        dim3(WARPS * 32), bytes, *a);
+    RUN(cu, (attend_bf16<HD, WARPS, false>),
+        dim3((unsigned)a->tiles * a->rows.n, (unsigned)(a->heads / a->group)), dim3(WARPS * 32),
+        bytes, *a);
     return RLHF_OK;
 }
 
 template <int HD> static rlhf_status run(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
-    return a->rows.max_q <= 16 ? launch<HD, 1>(cu, a) : launch<HD, 4>(cu, a);
+    const uint64_t rows = (uint64_t)a->rows.max_q * (uint64_t)a->group;
+    const uint64_t blocks = (uint64_t)a->rows.n * (uint64_t)(a->heads / a->group);
+    if (rows > 16) return launch<HD, 4>(cu, a);
+    if (a->rows.max_k <= RLHF__ATTN_SEGMENT || blocks >= PARTS_BELOW) return launch<HD, 1>(cu, a);
+    return launch_parts<HD>(cu, a);
 }
 
 rlhf_status rlhf__cuda_attention_bf16(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {

@@ -12,17 +12,19 @@ static __device__ __forceinline__ unsigned rlhf__attn_pack(float lo, float hi) {
 }
 
 // Begins to copy keys (or, of a row without keys, queries) first .. first+ROWS-1 into `to`; zeroes
-// below 0, from `end` on and columns from head_dim on. x points at the head's first column.
+// below 0, from `end` on and columns from head_dim on. x points at the head's first column. pack:
+// row j is head j % pack of token j / pack.
 template <int HD, int ROWS, int THREADS>
 static __device__ __forceinline__ void
 rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struct rlhf__cuda_row &r,
-                int first, int end, int head_dim, int wide) {
+                int first, int end, int head_dim, int wide, int pack = 1) {
     enum { CHUNKS = HD / 8 };
 #pragma unroll
     for (int i = (int)threadIdx.x; i < ROWS * CHUNKS; i += THREADS) {
         const int j = first + i / CHUNKS, col = i % CHUNKS * 8;
         const int n = (unsigned)j < (unsigned)end && col < head_dim ? head_dim - col : 0;
-        const rlhf__bf16 *from = n ? x + rlhf__cuda_key(r, j) * stride + col : x;
+        const rlhf__bf16 *from =
+            n ? x + rlhf__cuda_key(r, j / pack) * stride + j % pack * head_dim + col : x;
         rlhf__bf16 *at = to + i / CHUNKS * (HD + 8) + col;
         if (wide)
             rlhf__cp_async16(at, from, n ? 16u : 0u);
@@ -32,22 +34,24 @@ rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struc
     }
 }
 
-// The warp's 16 rows of `tile` from row `row` on go to tokens of x, those below `rows` of them.
+// The 16 rows of `tile` are rows first .. first+15, packed as above, of x; those below `end` go
+// there.
 template <int HD>
 static __device__ __forceinline__ void rlhf__attn_store(rlhf__bf16 *x, int64_t stride,
-                                                        const rlhf__bf16 *tile, int rows,
-                                                        int head_dim, int wide) {
+                                                        const rlhf__bf16 *tile, int first, int end,
+                                                        int head_dim, int wide, int pack = 1) {
     enum { CHUNKS = HD / 8 };
 #pragma unroll
     for (int i = (int)threadIdx.x % 32; i < 16 * CHUNKS; i += 32) {
-        const int r = i / CHUNKS, col = i % CHUNKS * 8;
-        const rlhf__bf16 *from = tile + r * (HD + 8) + col;
-        if (r >= rows || col >= head_dim) continue;
+        const int r = first + i / CHUNKS, col = i % CHUNKS * 8;
+        const rlhf__bf16 *from = tile + i / CHUNKS * (HD + 8) + col;
+        if (r >= end || col >= head_dim) continue;
+        rlhf__bf16 *to = x + r / pack * stride + r % pack * head_dim + col;
         if (wide)
-            *(uint4 *)(x + r * stride + col) = *(const uint4 *)from;
+            *(uint4 *)to = *(const uint4 *)from;
         else
             for (int e = 0; e < 8 && col + e < head_dim; e++)
-                x[r * stride + col + e] = from[e];
+                to[e] = from[e];
     }
 }
 

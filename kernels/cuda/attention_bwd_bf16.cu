@@ -116,8 +116,8 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
     __syncwarp();
     rlhf__attn_put<HD>(mine, dq, a.scale, a.scale);
     __syncwarp();
-    rlhf__attn_store<HD>((rlhf__bf16 *)b.dq + (row.t0 + own) * a.q_stride + col, a.q_stride, mine,
-                         row.nq - own, a.head_dim, a.wide);
+    rlhf__attn_store<HD>((rlhf__bf16 *)b.dq + row.t0 * a.q_stride + col, a.q_stride, mine, own,
+                         row.nq, a.head_dim, a.wide);
 }
 
 // A step's queries, their dout, lse and delta into one stage.
@@ -206,10 +206,10 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
     rlhf__attn_put<HD>(mine, dk, a.scale, a.scale);
     rlhf__attn_put<HD>(other, dv, 1.0f, 1.0f);
     __syncwarp();
-    const int64_t at = (row.t0 + own) * a.kv_stride + col;
-    rlhf__attn_store<HD>((rlhf__bf16 *)b.dk + at, a.kv_stride, mine, row.nq - own, a.head_dim,
+    const int64_t at = row.t0 * a.kv_stride + col;
+    rlhf__attn_store<HD>((rlhf__bf16 *)b.dk + at, a.kv_stride, mine, own, row.nq, a.head_dim,
                          a.wide);
-    rlhf__attn_store<HD>((rlhf__bf16 *)b.dv + at, a.kv_stride, other, row.nq - own, a.head_dim,
+    rlhf__attn_store<HD>((rlhf__bf16 *)b.dv + at, a.kv_stride, other, own, row.nq, a.head_dim,
                          a.wide);
 }
 
