@@ -2,13 +2,11 @@
 //
 // Row-major out [rows, cols] is column-major D [cols, rows], so the right operand is the library's
 // A and the left one its B.
-#include "lt.h"
+#include "lt_plan.h"
 #include "product_tile.h"
 #include "weight.h"
 
 #include <string.h>
-
-enum { ALIGN = 16 };
 
 static struct rlhf__lt_shape shape_of(const struct rlhf__cuda_product_spec *s) {
     struct rlhf__lt_shape t;
@@ -28,7 +26,7 @@ static struct rlhf__lt_shape shape_of(const struct rlhf__cuda_product_spec *s) {
     return t;
 }
 
-static int odd(const void *p) { return (uintptr_t)p % ALIGN != 0; }
+static int odd(const void *p) { return (uintptr_t)p % RLHF__LT_ALIGN != 0; }
 
 // Bytes from the first to the last element of `lines` lines.
 static uint64_t extent(uint64_t lines, uint64_t ld, uint64_t width, int32_t dtype) {

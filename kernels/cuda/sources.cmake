@@ -20,6 +20,7 @@ set(RLHF_CUDA_SOURCES
   lt.cu
   lt_plan.cu
   lt_product.cu
+  lt_search.cu
   memory.cu
   muon.cu
   norm.cu

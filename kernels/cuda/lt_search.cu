@@ -1,0 +1,154 @@
+// lt_search.cu: one algorithm of cuBLASLt for a shape, chosen once from what the library offers at
+// two fixed row counts.
+#include "lt_plan.h"
+
+#include <new>
+#include <string.h>
+
+enum { OFFERS = 16 };
+
+static const uint64_t search_rows[2] = {RLHF__LT_ROWS_LARGE, RLHF__LT_ROWS_SMALL};
+// What the algorithm must be able to run on.
+static const uint64_t check_rows[] = {1, 17, 256, 513, 16384};
+
+// Arithmetic that an algorithm may use: no TF32, no emulation of f32 by smaller types.
+static uint64_t impl_allowed(const struct rlhf__lt_shape *s) {
+    if (s->dtype == RLHF_F32)
+        return RLHF__LT_IMPL_FMA | RLHF__LT_IMPL_SUM_32F | RLHF__LT_IMPL_IN_32F;
+    return RLHF__LT_IMPL_FMA | RLHF__LT_IMPL_TENSOR | RLHF__LT_IMPL_SUM_32F |
+           RLHF__LT_IMPL_IN_16BF | RLHF__LT_IMPL_IN_32F;
+}
+
+static rlhf__lt_status pref_set(struct rlhf__cuda_lt *lt, rlhf__lt_pref pref,
+                                const struct rlhf__lt_plan *p) {
+    const uint32_t reduction = p->shape.exact ? RLHF__LT_REDUCTION_NONE : RLHF__LT_REDUCTION_ALL;
+    const uint32_t align = RLHF__LT_ALIGN;
+    const uint64_t impl = impl_allowed(&p->shape);
+#define SET(attribute, value)                                                                      \
+    LT_TRY(lt->api.cublasLtMatmulPreferenceSetAttribute(pref, attribute, &(value), sizeof(value)))
+    SET(RLHF__LT_PREF_WORKSPACE, p->workspace);
+    SET(RLHF__LT_PREF_REDUCTION, reduction);
+    SET(RLHF__LT_PREF_IMPL, impl);
+    for (int a = RLHF__LT_PREF_ALIGN_A; a <= RLHF__LT_PREF_ALIGN_D; a++)
+        SET(a, align);
+#undef SET
+    return RLHF__LT_SUCCESS;
+}
+
+struct config {
+    int64_t v[RLHF__LT_CONFIG_CLUSTER + 1];
+};
+
+// What an algorithm is, apart from the shape it was found for.
+static rlhf__lt_status config_get(struct rlhf__cuda_lt *lt, const rlhf__lt_algo *algo,
+                                  struct config *to) {
+    memset(to, 0, sizeof *to);
+    for (int i = 0; i <= RLHF__LT_CONFIG_CLUSTER; i++) {
+        const size_t size = i == RLHF__LT_CONFIG_INNER || i == RLHF__LT_CONFIG_CLUSTER ? 2 : 4;
+        size_t written = 0;
+        LT_TRY(lt->api.cublasLtMatmulAlgoConfigGetAttribute(algo, i, &to->v[i], size, &written));
+    }
+    return RLHF__LT_SUCCESS;
+}
+
+// The library may offer what was not asked for: k is in one piece, the arithmetic is allowed, and
+// addresses at multiples of 16 bytes are enough.
+static int offer_fits(struct rlhf__cuda_lt *lt, const struct rlhf__lt_plan *p,
+                      const rlhf__lt_found *f, struct config *config) {
+    uint64_t impl = 0;
+    size_t written = 0;
+    if (f->state != RLHF__LT_SUCCESS || f->workspace > p->workspace) return 0;
+    if (config_get(lt, &f->algo, config) != RLHF__LT_SUCCESS) return 0;
+    if (p->shape.exact && (config->v[RLHF__LT_CONFIG_SPLITK] > 1 ||
+                           config->v[RLHF__LT_CONFIG_REDUCTION] != RLHF__LT_REDUCTION_NONE))
+        return 0;
+    if (lt->api.cublasLtMatmulAlgoCapGetAttribute(&f->algo, RLHF__LT_CAP_IMPL, &impl, sizeof impl,
+                                                  &written) != RLHF__LT_SUCCESS ||
+        impl & ~impl_allowed(&p->shape))
+        return 0;
+    for (int a = RLHF__LT_CAP_ALIGN_A; a <= RLHF__LT_CAP_ALIGN_D; a++) {
+        uint32_t align = 0;
+        if (lt->api.cublasLtMatmulAlgoCapGetAttribute(&f->algo, a, &align, sizeof align,
+                                                      &written) != RLHF__LT_SUCCESS ||
+            align > RLHF__LT_ALIGN)
+            return 0;
+    }
+    return 1;
+}
+
+static int runs_on_all(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p,
+                       const rlhf__lt_algo *algo) {
+    for (uint64_t rows : check_rows) {
+        if (!p->shape.exact && rows < RLHF__LT_ROWS_SMALL) continue; // a short sum may change hands
+        rlhf__lt_found f;
+        memset(&f, 0, sizeof f);
+        if (rlhf__lt_rows_set(lt, p, rows) != RLHF__LT_SUCCESS ||
+            lt->api.cublasLtMatmulAlgoCheck(lt->handle, p->desc, p->a, p->b, p->d, p->d, algo,
+                                            &f) != RLHF__LT_SUCCESS ||
+            f.workspace > p->workspace)
+            return 0;
+    }
+    return 1;
+}
+
+struct offers {
+    int n;
+    rlhf__lt_found found[OFFERS];
+    struct config config[OFFERS];
+};
+
+// What the library offers at a row count, in its order, less what does not fit.
+static void offers_get(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, rlhf__lt_pref pref,
+                       uint64_t rows, struct offers *to) {
+    int n = 0;
+    to->n = 0;
+    if (rlhf__lt_rows_set(lt, p, rows) != RLHF__LT_SUCCESS ||
+        lt->api.cublasLtMatmulAlgoGetHeuristic(lt->handle, p->desc, p->a, p->b, p->d, p->d, pref,
+                                               OFFERS, to->found, &n) != RLHF__LT_SUCCESS)
+        return;
+    for (int i = 0; i < n; i++) {
+        struct config c;
+        if (!offer_fits(lt, p, &to->found[i], &c) || !runs_on_all(lt, p, &to->found[i].algo))
+            continue;
+        to->found[to->n] = to->found[i];
+        to->config[to->n++] = c;
+    }
+}
+
+// The choice: what is offered at both row counts, with the least sum of places in the two lists
+// (the large one's order decides between equals); else the first of the large, else of the small.
+static int choose(struct rlhf__lt_plan *p, const struct offers *large, const struct offers *small) {
+    int best = -1, best_sum = 0;
+    for (int i = 0; i < large->n; i++)
+        for (int j = 0; j < small->n; j++)
+            if (memcmp(&large->config[i], &small->config[j], sizeof large->config[i]) == 0 &&
+                (best < 0 || i + j < best_sum)) {
+                best = i;
+                best_sum = i + j;
+            }
+    if (best < 0 && large->n) best = 0;
+    if (best >= 0)
+        p->algo = large->found[best].algo;
+    else if (small->n)
+        p->algo = small->found[0].algo;
+    else
+        return 0;
+    return 1;
+}
+
+// Finds the plan's algorithm; 0 when the library has none.
+int rlhf__lt_search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p) {
+    rlhf__lt_pref pref = NULL;
+    struct offers *o = new (std::nothrow) struct offers[2]();
+    int found = 0;
+    if (o && lt->api.cublasLtMatmulPreferenceCreate(&pref) == RLHF__LT_SUCCESS) {
+        if (pref_set(lt, pref, p) == RLHF__LT_SUCCESS) {
+            for (int i = 0; i < 2; i++)
+                offers_get(lt, p, pref, search_rows[i], &o[i]);
+            found = choose(p, &o[0], &o[1]);
+        }
+        lt->api.cublasLtMatmulPreferenceDestroy(pref);
+    }
+    delete[] o;
+    return found;
+}
