@@ -148,6 +148,26 @@ static void a_step_waits_once(void **state) {
     recorder_finish(&r);
 }
 
+// The emulated GPU's own recordings: as the same table without them.
+static void on_the_emulated_gpu(void **state) {
+    (void)state;
+    struct backend b = backend_open("cuda_emu", 1, 0);
+    if (!b.compute || !RLHF_COMPUTE_HAS(b.compute, record)) skip();
+    rlhf_compute plain = *b.compute;
+    plain.record = NULL;
+    int32_t ids[2][ROWS][STEPS] = {0};
+    float logp[2][ROWS][STEPS] = {0};
+    const rlhf_compute *table[] = {&plain, b.compute};
+    for (int i = 0; i < 2; i++) {
+        struct model m = open_on(table[i], RLHF_BF16);
+        shared_prompt(&m, ids[i], logp[i]);
+        model_close(&m);
+    }
+    assert_memory_equal(ids[0], ids[1], sizeof ids[0]);
+    assert_memory_equal(logp[0], logp[1], sizeof logp[0]);
+    backend_close(&b);
+}
+
 static int setup(void **state) {
     static struct backend b;
     b = backend_open("cpu", 2, 0);
@@ -162,8 +182,8 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(draws_the_same),
-                                       cmocka_unit_test(shares_prompts),
-                                       cmocka_unit_test(a_step_waits_once)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(draws_the_same), cmocka_unit_test(shares_prompts),
+        cmocka_unit_test(a_step_waits_once), cmocka_unit_test(on_the_emulated_gpu)};
     return cmocka_run_group_tests_name("models: recorded decoding", tests, setup, teardown);
 }
