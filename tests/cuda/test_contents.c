@@ -74,8 +74,9 @@ static rlhf_status kv_store(rlhf_compute *c, const struct args *a) {
 struct bad {
     const char *what;
     op_call *call;
-    int32_t idx, pos, offset; // of row 4; offset: where the row begins
-    const char *text;         // part of the sentence; NULL: fine
+    int32_t idx, pos, offset; // of row 4; offset: where it begins, or the first row (negative), or
+                              // where the last ends (past ROWS)
+    const char *text; // part of the sentence; NULL: fine
 };
 
 static const struct bad bads[] = {
@@ -93,10 +94,12 @@ static const struct bad bads[] = {
     {"a row past dx", scatter_add, TABLE, 4, 4, "scatter_add: idx[4] = 9"},
     {"pool", pool, 4, 4, 4, NULL},
     {"a row without tokens", pool, 4, 4, 5, "pool: row 4 has no tokens (offsets 5, 5)"},
-    {"a row that goes back", pool, 4, 4, 20, "pool: row"},
-    {"tokens before the first", pool, 4, 4, -3, "pool: row"},
+    {"a row that goes back", pool, 4, 4, 2, "pool: row"},
+    {"tokens before the first", pool, 4, 4, -3, "pool: row 0 has no tokens (offsets -3, 1)"},
+    {"tokens past the last", pool, 4, 4, 10, "pool: row 5 ends at token 10, x has room for 9"},
     {"pool_bwd", pool_bwd, 4, 4, 4, NULL},
     {"a row without tokens", pool_bwd, 4, 4, 5, "pool_bwd: row 4 has no tokens"},
+    {"tokens before the first", pool_bwd, 4, 4, -3, "pool_bwd: row 0 has no tokens"},
     {"kv_store", kv_store, 4, 4, 4, NULL},
     {"a cache row past the cache", kv_store, TABLE - 4, 4, 4, "kv_store: row 4 reaches cache row"},
     {"a cache row before it", kv_store, -1, 4, 4, "ragged row 4 has kv_base -1"},
@@ -106,8 +109,9 @@ static const struct bad bads[] = {
 
 static void arrays(struct call *k, const struct bad *b, struct args *a) {
     int32_t idx[ROWS], pos[ROWS], offset[ROWS + 1];
+    const int32_t changed = b->offset < 0 ? 0 : b->offset > ROWS ? ROWS : 4;
     for (int32_t i = 0; i <= ROWS; i++)
-        offset[i] = i == 4 ? b->offset : i;
+        offset[i] = i == changed ? b->offset : i;
     for (int32_t i = 0; i < ROWS; i++) {
         idx[i] = b->call == kv_store ? 0 : i; // in the cache row i goes to i
         pos[i] = i;
