@@ -76,7 +76,7 @@ struct bad {
     op_call *call;
     int32_t idx, pos, offset; // of row 4; offset: where it begins, or the first row (negative), or
                               // where the last ends (past ROWS)
-    const char *text; // part of the sentence; NULL: fine
+    const char *text;         // part of the sentence; NULL: fine
 };
 
 static const struct bad bads[] = {
