@@ -156,7 +156,8 @@ static rlhf_status run(struct rlhf__cuda *cu, const struct rlhf__tiles *p) {
     enum { BYTES = STAGES * (BM + BN) * SLICE * 2 };
     static_assert(BYTES >= BM * (BN + 8) * 4, "the sums of a tile fit where its stages were");
     const auto product_tile = product<BM, BN, WM, WN, STAGES, LEFT_ACROSS, RIGHT_ACROSS>;
-    RLHF_TRY(rlhf__cuda_check(cu, "product", ALLOW_SHARED(product_tile, BYTES)));
+    if (BYTES > 48 * 1024)
+        RLHF_TRY(rlhf__cuda_check(cu, "product", ALLOW_SHARED(product_tile, BYTES)));
     RUN(cu, product_tile, rlhf__tile_grid(p), dim3(32 * WM * WN), BYTES, *p);
     return RLHF_OK;
 }

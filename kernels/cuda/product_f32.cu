@@ -107,9 +107,7 @@ static __global__ void __launch_bounds__(BM / TM * BN / TN) product(struct rlhf_
             float a[4][TM], b[4][TN];
             read<BM, LEFT_ACROSS, TM, TY>(a, left, y, step);
             read<BN, RIGHT_ACROSS, TN, TX>(b, right, x, step);
-#pragma unroll
-            for (int d = 0; d < 4; d++)
-                rlhf__fma_outer<TM, TN>(acc, a[d], b[d]);
+            rlhf__fma_outer(acc, a, b);
         }
     }
     rlhf__cp_async_wait<0>();
@@ -132,7 +130,8 @@ static rlhf_status run(struct rlhf__cuda *cu, const struct rlhf__tiles *p) {
         BYTES = STAGES > SUMS ? STAGES : SUMS
     };
     const auto product_tile = product<BM, BN, TM, TN, LEFT_ACROSS, RIGHT_ACROSS>;
-    RLHF_TRY(rlhf__cuda_check(cu, "product", ALLOW_SHARED(product_tile, BYTES)));
+    if (BYTES > 48 * 1024)
+        RLHF_TRY(rlhf__cuda_check(cu, "product", ALLOW_SHARED(product_tile, BYTES)));
     RUN(cu, product_tile, rlhf__tile_grid(p), dim3(BM / TM * BN / TN), BYTES, *p);
     return RLHF_OK;
 }

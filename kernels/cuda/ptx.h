@@ -18,18 +18,20 @@ static __device__ __forceinline__ void rlhf__mma_bf16(float d[4], const unsigned
 #endif
 }
 
-// sum[M][N] += a[M] b[N], an FMA each.
-template <int M, int N>
-static __device__ __forceinline__ void rlhf__fma_outer(float (&sum)[M][N], const float (&a)[M],
-                                                       const float (&b)[N]) {
+// D times sum[M][N] += a[d][M] b[d][N], an FMA each, d ascending.
+template <int D, int M, int N>
+static __device__ __forceinline__ void rlhf__fma_outer(float (&sum)[M][N], const float (&a)[D][M],
+                                                       const float (&b)[D][N]) {
 #ifdef __CUDACC__
 #pragma unroll
-    for (int m = 0; m < M; m++)
+    for (int d = 0; d < D; d++)
 #pragma unroll
-        for (int n = 0; n < N; n++)
-            sum[m][n] = fmaf(a[m], b[n], sum[m][n]);
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int n = 0; n < N; n++)
+                sum[m][n] = fmaf(a[d][m], b[d][n], sum[m][n]);
 #else
-    emu_fma_outer<M, N>(&sum[0][0], a, b);
+    emu_fma_outer<D, M, N>(&sum[0][0], &a[0][0], &b[0][0]);
 #endif
 }
 

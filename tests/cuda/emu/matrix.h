@@ -5,6 +5,8 @@
 #include "barrier.h"
 #include "shared.h"
 
+#include <immintrin.h>
+
 namespace emu {
 
 inline float widen(unsigned b) {
@@ -107,25 +109,33 @@ inline void emu_ldmatrix_x2(unsigned r[2], const void *row, int trans,
     emu::ldmatrix(r, 2, row, trans != 0, line);
 }
 
-// sum[M][N] += a[M] b[N] with the machine's FMA where it has one: the same bits, sooner.
+// D times sum[M][N] += a[M] b[N], with the machine's FMA where it has one: the same bits, sooner.
 namespace emu {
-template <int M, int N>
+template <int D, int M, int N>
 __attribute__((target("avx2,fma"), noinline)) inline void fma_outer_fast(float *sum, const float *a,
                                                                          const float *b) {
+    static_assert(N % 8 == 0, "whole vectors");
     for (int m = 0; m < M; m++)
-        for (int n = 0; n < N; n++)
-            sum[m * N + n] = __builtin_fmaf(a[m], b[n], sum[m * N + n]);
+        for (int n = 0; n < N; n += 8) {
+            __m256 v = _mm256_loadu_ps(sum + m * N + n);
+            for (int d = 0; d < D; d++)
+                v = _mm256_fmadd_ps(_mm256_set1_ps(a[d * M + m]), _mm256_loadu_ps(b + d * N + n),
+                                    v);
+            _mm256_storeu_ps(sum + m * N + n, v);
+        }
 }
 } // namespace emu
-template <int M, int N> inline void emu_fma_outer(float *sum, const float *a, const float *b) {
+template <int D, int M, int N>
+inline void emu_fma_outer(float *sum, const float *a, const float *b) {
     static const bool fast = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     if (fast) {
-        emu::fma_outer_fast<M, N>(sum, a, b);
+        emu::fma_outer_fast<D, M, N>(sum, a, b);
         return;
     }
-    for (int m = 0; m < M; m++)
-        for (int n = 0; n < N; n++)
-            sum[m * N + n] = fmaf(a[m], b[n], sum[m * N + n]);
+    for (int d = 0; d < D; d++)
+        for (int m = 0; m < M; m++)
+            for (int n = 0; n < N; n++)
+                sum[m * N + n] = fmaf(a[d * M + m], b[d * N + n], sum[m * N + n]);
 }
 
 #endif
