@@ -125,6 +125,8 @@ struct backend backend_open(const char *name, uint32_t threads, uint32_t guard) 
     rlhf_kernels_entry_fn entry;
     char err[256] = "";
     setenv("OMP_WAIT_POLICY", "passive", 0); // tiny products on a busy machine: do not spin
+    const char *other = getenv("RLHF_TEST_BACKEND");
+    if (other && strcmp(name, "cpu") == 0) name = other;
     b.dl = open_so("kernels", "kernels_", name);
     if (!b.dl) return b;
     symbol(b.dl, RLHF_KERNELS_SYMBOL, &entry);
@@ -133,6 +135,11 @@ struct backend backend_open(const char *name, uint32_t threads, uint32_t guard) 
     if (b.kernels->create(&o, &b.compute, err, sizeof err) < 0)
         fail_msg("backend %s: %s", name, err);
     return b;
+}
+
+int backend_is_slow(void) {
+    const char *other = getenv("RLHF_TEST_BACKEND");
+    return other && strcmp(other, "cuda_emu") == 0;
 }
 
 void backend_close(struct backend *b) {

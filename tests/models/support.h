@@ -15,7 +15,8 @@
 
 #include <cmocka.h>
 
-// A backend of RLHF_BUILD_DIR. compute is NULL when the build has none of that name.
+// A backend of RLHF_BUILD_DIR. compute is NULL when the build has none of that name. "cpu" is what
+// RLHF_TEST_BACKEND names instead (cuda_emu, or cuda on a machine with a card).
 struct backend {
     void *dl;
     const rlhf_kernels *kernels;
@@ -24,6 +25,10 @@ struct backend {
 
 struct backend backend_open(const char *name, uint32_t threads, uint32_t guard);
 void backend_close(struct backend *b);
+
+// 1 when "cpu" is the emulation, which takes seconds for what a backend does in milliseconds: wide
+// shapes are left out, and numbers of threads, which it does not have.
+int backend_is_slow(void);
 
 // key = value of a config.json.
 struct setting {

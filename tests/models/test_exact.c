@@ -118,10 +118,12 @@ static void test_cpu_bf16(void **state) {
 }
 static void test_cpu_f32_wide(void **state) {
     (void)state;
+    if (backend_is_slow()) skip();
     check(&wide_shape, "cpu", RLHF_F32);
 }
 static void test_cpu_bf16_wide(void **state) {
     (void)state;
+    if (backend_is_slow()) skip();
     check(&wide_shape, "cpu", RLHF_BF16);
 }
 

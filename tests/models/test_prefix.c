@@ -157,6 +157,7 @@ static void test_forward_cpu(void **state) {
     for (uint32_t threads = 1; threads < 3; threads++) {
         check_forward(&tiny, "cpu", RLHF_F32, threads);
         check_forward(&tiny, "cpu", RLHF_BF16, threads);
+        if (backend_is_slow()) return;
         check_forward(&wider, "cpu", RLHF_F32, threads);
         check_forward(&wider, "cpu", RLHF_BF16, threads);
     }
@@ -242,6 +243,10 @@ static void test_backward_cpu(void **state) {
     (void)state;
     for (uint32_t threads = 1; threads < 3; threads++) {
         check_backward(&tiny, "cpu", RLHF_F32, threads, 1e-6);
+        if (backend_is_slow()) {
+            check_backward(&tiny, "cpu", RLHF_BF16, threads, 1e-2);
+            return;
+        }
         check_backward(&wider, "cpu", RLHF_F32, threads, 1e-6);
         check_backward(&wider, "cpu", RLHF_BF16, threads, 1e-2);
     }
