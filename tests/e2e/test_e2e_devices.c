@@ -153,6 +153,22 @@ static void a_model_that_does_not_fit_is_refused(void **state) {
     e2e_says(t, "; no GPU: the policy '");
 }
 
+// A process that has called CUDA must not fork and go on with it: what forks has called nothing,
+// and asks in the child. The fake runtime ends the process at its first call when it is told
+// nonsense.
+static void forks_come_before_cuda(void **state) {
+    struct e2e *t = *state;
+#define NONSENSE "RLHF_FAKE_CUDA=nonsense " CUDA_HOST " "
+    assert_int_equal(e2e_shell(t, NONSENSE "plugin list"), 0);
+    assert_int_equal(e2e_shell(t, NONSENSE "plugin info ppo.so"), 0);
+    assert_int_equal(e2e_shell(t, NONSENSE "--algo ppo.so --reward period_count.so "
+                                           "--print-config"),
+                     0);
+    assert_int_equal(e2e_shell(t, NONSENSE "devices"), 0);
+    e2e_says(t, "not usable: cuda: crashed while being loaded (signal 6");
+    assert_int_equal(e2e_shell(t, NONSENSE SFT "--out a"), 134); // there it is called
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_card_is_listed, install, e2e_teardown),
@@ -160,6 +176,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_machine_without_a_card_is_not_bothered, install,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(a_card_that_is_not_there_is_refused, install, e2e_teardown),
+        cmocka_unit_test_setup_teardown(forks_come_before_cuda, install, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_model_that_does_not_fit_is_refused, install,
                                         e2e_teardown),
     };
