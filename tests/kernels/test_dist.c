@@ -227,6 +227,32 @@ static void a_row_that_is_not_finite_is_named(void **state) {
         }
 }
 
+// Said by the call, or by the next sync.
+static void a_target_outside_the_vocabulary_is_refused(void **state) {
+    struct kit *kit = *state;
+    rlhf_compute *backends[] = {kit->ref, kit->cpu1};
+    const uint32_t rows[] = {0, 1, 2};
+    const int32_t bad[] = {-1, 97, INT32_MIN, INT32_MAX};
+    const rlhf_dist whole = RLHF_DIST_WHOLE;
+    const struct shape s = {3, 16, 97, RLHF_F32};
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++)
+        for (size_t i = 0; i < 2 * CHECK_COUNT(bad); i++) {
+            struct call k = {.c = backends[b], .rows = rows, .n_rows = 3};
+            rlhf_lm_head a = make_head(&k, &s, &whole);
+            const int32_t target[] = {5, bad[i / 2], 7};
+            char value[16];
+            snprintf(value, sizeof value, "%d", bad[i / 2]);
+            a.target = call_ints(&k, target, 3);
+            rlhf_status st = i % 2 ? k.c->lm_head_bwd(k.c->ctx, &a) : k.c->lm_head(k.c->ctx, &a);
+            if (st == RLHF_OK) st = k.c->sync(k.c->ctx);
+            assert_int_equal(st, RLHF_E_INVALID);
+            const char *said = k.c->last_error(k.c->ctx);
+            if (!strstr(said, "target[1]") || !strstr(said, value))
+                fail_msg("%s: \"%s\" does not name target[1], %s", k.c->name, said, value);
+            call_finish(&k);
+        }
+}
+
 // ---- more rows than a chunk ----
 
 static void both(struct call *k, const void *shape, struct outputs *out) {
@@ -270,6 +296,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(of_equal_logits_the_lowest_ids_are_kept),
                                        cmocka_unit_test(a_write_drops_what_was_kept),
                                        cmocka_unit_test(a_row_that_is_not_finite_is_named),
+                                       cmocka_unit_test(a_target_outside_the_vocabulary_is_refused),
                                        cmocka_unit_test(many_rows)};
     return cmocka_run_group_tests_name("kernels: dist", tests, kit_setup, kit_teardown);
 }
