@@ -10,11 +10,39 @@ rlhf_status rlhf__cuda_fail(struct rlhf__cuda *cu, rlhf_status code, const char 
     va_start(ap, fmt);
     vsnprintf(cu->error, sizeof cu->error, fmt, ap);
     va_end(ap);
+    if (cu->recordings.now && cu->recordings.status == RLHF_OK) cu->recordings.status = code;
     return code;
+}
+
+// Errors after which CUDA gives the same one to every call of the process.
+static const char *lost_by(cudaError_t e) {
+    switch (e) {
+    case cudaErrorECCUncorrectable:
+        return "the GPU's memory has an error that it cannot correct (ECC)";
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorUnknown:
+        return "the GPU was lost";
+    case cudaErrorIllegalAddress:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+        return "a kernel broke off, and the GPU's state with it";
+    default:
+        return NULL;
+    }
 }
 
 rlhf_status rlhf__cuda_check(struct rlhf__cuda *cu, const char *what, cudaError_t e) {
     if (e == cudaSuccess) return RLHF_OK;
+    cudaGetLastError(); // else the next launch would be blamed
+    const char *lost = lost_by(e);
+    if (lost)
+        return rlhf__cuda_fail(cu, RLHF_E_DEVICE,
+                               "%s: %s: %s (CUDA error %d); nothing more can be done on it in this "
+                               "process",
+                               what, lost, cudaGetErrorString(e), (int)e);
     return rlhf__cuda_fail(cu, e == cudaErrorMemoryAllocation ? RLHF_E_NOMEM : RLHF_E_DEVICE,
                            "%s: %s (CUDA error %d)", what, cudaGetErrorString(e), (int)e);
 }
@@ -48,7 +76,7 @@ rlhf_status rlhf__cuda_check_d(struct rlhf__cuda *cu, const char *op, int32_t d)
 
 // ---- faults ----
 
-static rlhf_status fault_report(struct rlhf__cuda *cu) {
+rlhf_status rlhf__cuda_fault_report(struct rlhf__cuda *cu, const struct rlhf__fault *from) {
     static const struct {
         rlhf_status status;
         const char *text;
@@ -57,8 +85,9 @@ static rlhf_status fault_report(struct rlhf__cuda *cu) {
                  RLHF__FAULT_MAP(RLHF__FAULT_ROW)
 #undef RLHF__FAULT_ROW
     };
-    const struct rlhf__fault f = *cu->fault_host;
+    const struct rlhf__fault f = *from;
     if (!f.code) return RLHF_OK;
+    cu->marks.reported = cu->marks.given; // marks until here have the same one
     RLHF_TRY(rlhf__cuda_check(cu, "clearing a fault",
                               cudaMemsetAsync(cu->fault, 0, sizeof f, cu->stream)));
     if (f.code < 0 || f.code >= RLHF__FAULT_COUNT)
@@ -66,17 +95,20 @@ static rlhf_status fault_report(struct rlhf__cuda *cu) {
     return rlhf__cuda_fail(cu, known[f.code].status, known[f.code].text, f.index, f.value, f.limit);
 }
 
-rlhf_status rlhf__cuda_wait(struct rlhf__cuda *cu) {
+static rlhf_status wait_now(struct rlhf__cuda *cu) {
     RLHF_TRY(rlhf__cuda_check(cu, "reading faults",
                               cudaMemcpyAsync(cu->fault_host, cu->fault, sizeof *cu->fault,
                                               cudaMemcpyDeviceToHost, cu->stream)));
     RLHF_TRY(rlhf__cuda_check(cu, "waiting for the GPU", cudaStreamSynchronize(cu->stream)));
-    return fault_report(cu);
+    return rlhf__cuda_fault_report(cu, cu->fault_host);
 }
 
-rlhf_status rlhf__cuda_done(struct rlhf__cuda *cu) {
-    return cu->guard ? rlhf__cuda_wait(cu) : RLHF_OK;
+rlhf_status rlhf__cuda_wait(struct rlhf__cuda *cu) {
+    RLHF_TRY(rlhf__cuda_not_recording(cu, "a wait for results"));
+    return wait_now(cu);
 }
+
+rlhf_status rlhf__cuda_done(struct rlhf__cuda *cu) { return cu->guard ? wait_now(cu) : RLHF_OK; }
 
 void rlhf__cuda_wrote(struct rlhf__cuda *cu, const void *p, uint64_t bytes) {
     const char *at = (const char *)p;

@@ -5,6 +5,7 @@
 #ifndef RLHF_CUDA_CONTEXT_H
 #define RLHF_CUDA_CONTEXT_H
 
+#include "blocks.h"
 #include "cuda.h"
 #include "fault.h"
 
@@ -31,7 +32,6 @@ struct rlhf__cuda_buffer {
     uint64_t bytes;
 };
 
-struct rlhf__cuda_block;        // one allocation; memory.cu's
 struct rlhf__cuda_lt;           // cuBLASLt; lt.cu's
 struct rlhf__cuda_product_spec; // product.h
 
@@ -51,14 +51,58 @@ struct rlhf__cuda_kept {
     rlhf_dist dist;
 };
 
+enum {
+    RLHF__CUDA_STAGE_BYTES = 1 << 20, // of a piece of the ring that uploads go through
+    RLHF__CUDA_STAGE_PIECES = 4,
+    RLHF__CUDA_MARKS = 64,
+    RLHF__CUDA_RECORDINGS = 64
+};
+
+// Pinned memory that copies go through; transfer.cu's.
+struct rlhf__cuda_stage {
+    char *ring;                                // [pieces][bytes]
+    char *landing;                             // [bytes], of downloads
+    cudaEvent_t read[RLHF__CUDA_STAGE_PIECES]; // the piece has been read
+    uint32_t at;                               // the piece in use
+    uint64_t used;                             // bytes of it
+};
+
+// Ticket t has place t % RLHF__CUDA_MARKS.
+struct rlhf__cuda_marks {
+    cudaEvent_t reached[RLHF__CUDA_MARKS];
+    struct rlhf__fault *fault; // pinned, a place each
+    uint64_t given, reported;  // tickets; up to which faults have been reported
+};
+
+struct rlhf__cuda_recording {
+    uint64_t key;     // 0: none
+    uint64_t serial;  // of the newest memory when it was captured
+    uint64_t weights; // weight_generation of then
+    uint64_t used;    // when
+    int ran;          // once as ever
+    cudaGraphExec_t graph;
+};
+struct rlhf__cuda_recordings {
+    struct rlhf__cuda_recording kept[RLHF__CUDA_RECORDINGS];
+    struct rlhf__cuda_recording *now; // between record and record_end
+    int32_t what;                     // and what record said
+    rlhf_status status;               // of the first call since that failed
+    uint64_t clock;
+};
+
 struct rlhf__cuda {
     rlhf_compute table; // what create returns points here
     cudaStream_t stream;
     int gpu, sm;              // index; compute capability, 10 * major + minor
     int guard;                // faults are reported by the call itself
     uint64_t workspace_bytes; // budget of the lm_head workspace
+    cudaMemPool_t pool;       // the driver's; NULL: it has none
     uint64_t bytes;           // in use
-    struct rlhf__cuda_block *blocks;
+    uint64_t serial;          // of the newest allocation
+    struct rlhf__cuda_blocks device, host;
+    struct rlhf__cuda_stage stage;
+    struct rlhf__cuda_marks marks;
+    struct rlhf__cuda_recordings recordings;
     struct rlhf__cuda_buffer ws[RLHF__CUDA_WS_COUNT];
     struct rlhf__fault *fault;      // device
     struct rlhf__fault *fault_host; // pinned: its copy
@@ -103,8 +147,20 @@ rlhf_status rlhf__cuda_check_d(struct rlhf__cuda *cu, const char *op, int32_t d)
 // The end of every op that may have raised a fault: with guard it waits and reports. [step]
 rlhf_status rlhf__cuda_done(struct rlhf__cuda *cu);
 
-// Waits for the stream and reports the first fault since the last wait. [step]
+// Waits for the stream and reports the first fault since the last wait; RLHF_E_INVALID between
+// record and record_end. [step]
 rlhf_status rlhf__cuda_wait(struct rlhf__cuda *cu);
+
+// The sentence of a fault that was copied to the host, and the device's word cleared; RLHF_OK when
+// there is none. [step]
+rlhf_status rlhf__cuda_fault_report(struct rlhf__cuda *cu, const struct rlhf__fault *f);
+
+// RLHF_E_INVALID with `what` between record and record_end; the second in a capture only. [step]
+rlhf_status rlhf__cuda_not_recording(struct rlhf__cuda *cu, const char *what);
+rlhf_status rlhf__cuda_not_capturing(struct rlhf__cuda *cu, const char *what);
+
+// Drops recordings captured when the allocation `serial` was there already; 0: all. [step]
+void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial);
 
 // Says that [p, p + bytes) was or will be written: logits kept from it are dropped. Every op calls
 // it for its outputs. [step]
@@ -121,5 +177,14 @@ uint64_t rlhf__cuda_extent(const struct rlhf__cuda *cu, const void *p);
 // Workspace `which` with at least `bytes` bytes, 256-byte aligned, contents undefined. [step]
 rlhf_status rlhf__cuda_workspace(struct rlhf__cuda *cu, enum rlhf__cuda_ws which, uint64_t bytes,
                                  void **out);
+
+// `bytes` from host memory to the device in the order of the stream; `from` has been read when it
+// returns. For lists that an op hands to its kernel. [step]
+rlhf_status rlhf__cuda_send(struct rlhf__cuda *cu, void *to, const void *from, uint64_t bytes);
+
+// Of create and destroy: what allocations and transfers need. [main]
+rlhf_status rlhf__cuda_memory_open(struct rlhf__cuda *cu);
+rlhf_status rlhf__cuda_transfer_open(struct rlhf__cuda *cu);
+void rlhf__cuda_transfer_close(struct rlhf__cuda *cu);
 
 #endif

@@ -1,85 +1,116 @@
-// memory.cu: allocations of the CUDA backend, counted, its workspaces, and moves to and from the
-// host.
+// memory.cu: device memory of the CUDA backend, counted, and its workspaces. It comes from the
+// driver's pool in the order of the stream: neither an allocation nor a release waits.
 #include "table.h"
 
-#include <new>
+#include <stdlib.h>
 
-struct rlhf__cuda_block {
-    struct rlhf__cuda_block *prev, *next;
-    uint64_t bytes;
-    void *ptr;
-};
+// Nothing that was freed goes back to the driver before memory runs out.
+rlhf_status rlhf__cuda_memory_open(struct rlhf__cuda *cu) {
+    int has = 0;
+    RLHF_TRY(
+        rlhf__cuda_check(cu, "asking for memory pools",
+                         cudaDeviceGetAttribute(&has, cudaDevAttrMemoryPoolsSupported, cu->gpu)));
+    if (!has) return RLHF_OK; // some virtual machines: cudaMalloc
+    RLHF_TRY(rlhf__cuda_check(cu, "cudaDeviceGetDefaultMemPool",
+                              cudaDeviceGetDefaultMemPool(&cu->pool, cu->gpu)));
+    uint64_t keep = UINT64_MAX;
+    return rlhf__cuda_check(
+        cu, "cudaMemPoolSetAttribute",
+        cudaMemPoolSetAttribute(cu->pool, cudaMemPoolAttrReleaseThreshold, &keep));
+}
+
+static cudaError_t take(struct rlhf__cuda *cu, uint64_t bytes, void **out) {
+    const size_t n = bytes ? bytes : 1;
+    if (!cu->pool) return cudaMalloc(out, n);
+    cudaError_t e = cudaMallocAsync(out, n, cu->stream);
+    if (e != cudaErrorMemoryAllocation) return e;
+    // What is freed but still under way, and what lies in the pool in pieces of another size.
+    cudaGetLastError();
+    e = cudaStreamSynchronize(cu->stream);
+    if (e == cudaSuccess) e = cudaMemPoolTrimTo(cu->pool, 0);
+    return e == cudaSuccess ? cudaMallocAsync(out, n, cu->stream) : e;
+}
+
+static rlhf_status out_of_memory(struct rlhf__cuda *cu, uint64_t bytes) {
+    const double mib = 1.0 / (1 << 20);
+    size_t left = 0, total = 0;
+    cudaGetLastError(); // an allocation that failed harms nothing later
+    if (cudaMemGetInfo(&left, &total) != cudaSuccess) cudaGetLastError();
+    return rlhf__cuda_fail(
+        cu, RLHF_E_NOMEM,
+        "out of device memory: %llu bytes (%.1f MiB) asked for, %.1f MiB in use here, %.1f MiB "
+        "free "
+        "of %.1f; lower batch.microbatch_tokens, sampling.slots or compute.workspace_mib",
+        (unsigned long long)bytes, (double)bytes * mib, (double)cu->bytes * mib, (double)left * mib,
+        (double)total * mib);
+}
 
 rlhf_status rlhf__cuda_mem_alloc(struct rlhf__cuda *cu, uint64_t bytes, void **out) {
     *out = NULL;
-    rlhf__cuda_block *b = new (std::nothrow) rlhf__cuda_block();
-    if (!b) return rlhf__cuda_fail(cu, RLHF_E_NOMEM, "out of host memory for a block");
-    const cudaError_t e = cudaMalloc(&b->ptr, bytes ? bytes : 1);
-    if (e != cudaSuccess) {
-        delete b;
-        if (e != cudaErrorMemoryAllocation) return rlhf__cuda_check(cu, "cudaMalloc", e);
-        cudaGetLastError(); // an allocation that failed harms nothing later
-        size_t left = 0, total = 0;
-        cudaMemGetInfo(&left, &total);
-        return rlhf__cuda_fail(cu, RLHF_E_NOMEM,
-                               "out of device memory: %llu bytes asked for, %llu in use here, %llu "
-                               "free of %llu",
-                               (unsigned long long)bytes, (unsigned long long)cu->bytes,
-                               (unsigned long long)left, (unsigned long long)total);
+    RLHF_TRY(rlhf__cuda_not_capturing(cu, "an allocation"));
+    void *p = NULL;
+    const cudaError_t e = take(cu, bytes, &p);
+    if (e == cudaErrorMemoryAllocation) return out_of_memory(cu, bytes);
+    RLHF_TRY(rlhf__cuda_check(cu, "allocating device memory", e));
+    if (!rlhf__cuda_blocks_add(&cu->device, p, bytes, ++cu->serial)) {
+        if (cu->pool)
+            cudaFreeAsync(p, cu->stream);
+        else
+            cudaFree(p);
+        return rlhf__cuda_fail(cu, RLHF_E_NOMEM, "out of host memory for a block");
     }
-    b->bytes = bytes;
-    b->next = cu->blocks;
-    if (b->next) b->next->prev = b;
-    cu->blocks = b;
     cu->bytes += bytes;
-    *out = b->ptr;
+    *out = p;
     return RLHF_OK;
 }
 
-// The block that begins at ptr, or NULL.
-static rlhf__cuda_block *block_of(const struct rlhf__cuda *cu, const void *ptr) {
-    rlhf__cuda_block *b = cu->blocks;
-    while (b && b->ptr != ptr)
-        b = b->next;
-    return b;
-}
-
 void rlhf__cuda_mem_free(struct rlhf__cuda *cu, void *ptr) {
-    rlhf__cuda_block *b = ptr ? block_of(cu, ptr) : NULL;
-    if (!b) return;
-    rlhf__cuda_wrote(cu, b->ptr, b->bytes);
-    if (b->prev)
-        b->prev->next = b->next;
-    else
-        cu->blocks = b->next;
-    if (b->next) b->next->prev = b->prev;
+    struct rlhf__cuda_block *b = ptr ? rlhf__cuda_blocks_find(&cu->device, ptr) : NULL;
+    if (!b || b->at != ptr) return;
+    rlhf__cuda_wrote(cu, b->at, b->bytes);
+    rlhf__cuda_recordings_drop(cu, b->serial);
     cu->bytes -= b->bytes;
-    cudaFree(b->ptr);
-    delete b;
+    rlhf__cuda_blocks_remove(&cu->device, b);
+    if (cu->pool)
+        cudaFreeAsync(ptr, cu->stream);
+    else
+        cudaFree(ptr);
 }
 
 void rlhf__cuda_mem_free_all(struct rlhf__cuda *cu) {
-    while (cu->blocks)
-        rlhf__cuda_mem_free(cu, cu->blocks->ptr);
+    while (cu->device.n)
+        rlhf__cuda_mem_free(cu, cu->device.all[cu->device.n - 1].at);
+    free(cu->device.all);
+    cu->device = {};
+    if (!cu->pool) return;
+    cudaStreamSynchronize(cu->stream);
+    cudaMemPoolTrimTo(cu->pool, 0);
 }
 
 uint64_t rlhf__cuda_extent(const struct rlhf__cuda *cu, const void *p) {
-    for (const rlhf__cuda_block *b = cu->blocks; b; b = b->next) {
-        const uint64_t at = (uint64_t)((uintptr_t)p - (uintptr_t)b->ptr);
-        if (at < b->bytes) return b->bytes - at;
-    }
-    return 0;
+    const struct rlhf__cuda_block *b = rlhf__cuda_blocks_find(&cu->device, p);
+    return b ? b->bytes - (uint64_t)((const char *)p - b->at) : 0;
 }
 
+// One that must grow grows by a quarter, so that batches that get longer and longer do not allocate
+// every time.
 rlhf_status rlhf__cuda_workspace(struct rlhf__cuda *cu, enum rlhf__cuda_ws which, uint64_t bytes,
                                  void **out) {
     struct rlhf__cuda_buffer *w = &cu->ws[which];
     if (w->bytes < bytes) {
+        const uint64_t roomy = w->bytes + w->bytes / 4;
+        RLHF_TRY(rlhf__cuda_not_capturing(cu, "a workspace that grows"));
         rlhf__cuda_mem_free(cu, w->ptr);
         w->ptr = NULL;
         w->bytes = 0;
-        RLHF_TRY(rlhf__cuda_mem_alloc(cu, bytes, &w->ptr));
-        w->bytes = bytes;
+        rlhf_status st = RLHF_E_NOMEM;
+        if (roomy > bytes) st = rlhf__cuda_mem_alloc(cu, roomy, &w->ptr);
+        if (st == RLHF_OK)
+            w->bytes = roomy;
+        else {
+            RLHF_TRY(rlhf__cuda_mem_alloc(cu, bytes, &w->ptr));
+            w->bytes = bytes;
+        }
     }
     *out = w->ptr;
     return RLHF_OK;
@@ -91,10 +122,11 @@ static rlhf_status alloc(void *ctx, uint64_t bytes, rlhf_dev *out) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
     void *p = NULL;
     *out = NULL;
+    RLHF_TRY(rlhf__cuda_not_recording(cu, "alloc"));
     RLHF_TRY(rlhf__cuda_mem_alloc(cu, bytes, &p));
-    rlhf_status st =
-        bytes ? rlhf__cuda_check(cu, "cudaMemset", cudaMemsetAsync(p, 0, bytes, cu->stream))
-              : RLHF_OK;
+    rlhf_status st = bytes ? rlhf__cuda_check(cu, "zeroing device memory",
+                                              cudaMemsetAsync(p, 0, bytes, cu->stream))
+                           : RLHF_OK;
     if (st < 0) {
         rlhf__cuda_mem_free(cu, p);
         return st;
@@ -104,36 +136,15 @@ static rlhf_status alloc(void *ctx, uint64_t bytes, rlhf_dev *out) {
 }
 
 static void release(void *ctx, rlhf_dev p) {
-    rlhf__cuda_mem_free((struct rlhf__cuda *)ctx, rlhf__cuda_mem(p));
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    if (p && rlhf__cuda_not_recording(cu, "release") == RLHF_OK)
+        rlhf__cuda_mem_free(cu, rlhf__cuda_mem(p));
 }
 
 static uint64_t bytes_in_use(void *ctx) { return ((struct rlhf__cuda *)ctx)->bytes; }
-
-static rlhf_status upload(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes) {
-    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
-    if (!bytes) return RLHF_OK;
-    rlhf__cuda_wrote(cu, rlhf__cuda_mem(dst), bytes);
-    return rlhf__cuda_check(
-        cu, "upload",
-        cudaMemcpyAsync(rlhf__cuda_mem(dst), host_src, bytes, cudaMemcpyHostToDevice, cu->stream));
-}
-
-static rlhf_status download(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes) {
-    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
-    if (bytes)
-        RLHF_TRY(rlhf__cuda_check(cu, "download",
-                                  cudaMemcpyAsync(host_dst, rlhf__cuda_mem(src), bytes,
-                                                  cudaMemcpyDeviceToHost, cu->stream)));
-    return rlhf__cuda_wait(cu);
-}
-
-static rlhf_status wait_for_all(void *ctx) { return rlhf__cuda_wait((struct rlhf__cuda *)ctx); }
 
 void rlhf__cuda_fill_memory(rlhf_compute *t) {
     t->alloc = alloc;
     t->release = release;
     t->bytes_in_use = bytes_in_use;
-    t->upload = upload;
-    t->download = download;
-    t->sync = wait_for_all;
 }

@@ -7,6 +7,7 @@ set(RLHF_CUDA_SOURCES
   attention_bwd_bf16.cu
   attention_bwd_f32.cu
   attention_f32.cu
+  blocks.cu
   canary.cu
   context.cu
   devices.cu
@@ -31,8 +32,10 @@ set(RLHF_CUDA_SOURCES
   product_dot.cu
   product_f32.cu
   ragged.cu
+  record.cu
   rows.cu
   sample.cu
   table.cu
+  transfer.cu
   weight.cu)
 list(TRANSFORM RLHF_CUDA_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

@@ -14,8 +14,11 @@ static const char *last_error(void *ctx) { return ((struct rlhf__cuda *)ctx)->er
 
 static void context_free(struct rlhf__cuda *cu) {
     if (!cu) return;
+    if (cu->recordings.now) cu->table.record_end(cu);
+    rlhf__cuda_recordings_drop(cu, 0);
     rlhf__lt_close(cu);
     rlhf__cuda_mem_free_all(cu);
+    rlhf__cuda_transfer_close(cu);
     if (cu->fault) cudaFree(cu->fault);
     if (cu->fault_host) cudaFreeHost(cu->fault_host);
     if (cu->staging.ptr) cudaFreeHost(cu->staging.ptr);
@@ -32,6 +35,8 @@ static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_option
     RLHF_TRY(rlhf__cuda_device_open(cu, opt.gpu));
     RLHF_TRY(rlhf__cuda_check(cu, "cudaStreamCreate",
                               cudaStreamCreateWithFlags(&cu->stream, cudaStreamNonBlocking)));
+    RLHF_TRY(rlhf__cuda_memory_open(cu));
+    RLHF_TRY(rlhf__cuda_transfer_open(cu));
     RLHF_TRY(
         rlhf__cuda_check(cu, "cudaMalloc", cudaMalloc((void **)&cu->fault, sizeof *cu->fault)));
     RLHF_TRY(rlhf__cuda_check(cu, "cudaMallocHost",

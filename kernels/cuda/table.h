@@ -14,7 +14,9 @@
 // X(file): every file has one rlhf__cuda_fill_<file>(t)
 #define RLHF__CUDA_FILES(X)                                                                        \
     X(attention)   /* attention, attention_bwd */                                                  \
-    X(memory)      /* alloc .. sync, less those of elementwise */                                  \
+    X(memory)      /* alloc, release, bytes_in_use */                                              \
+    X(transfer)    /* upload, download, sync, pinned memory, marks */                              \
+    X(record)      /* record, record_end */                                                        \
     X(elementwise) /* copy, zero, convert, add */                                                  \
     X(weight)      /* weight_create, weight_destroy, weight_pack */                                \
     X(linear)      /* linear, linear_add, linear_dx, linear_dw */                                  \

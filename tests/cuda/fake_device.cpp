@@ -16,8 +16,8 @@ struct failure {
 };
 
 struct machine {
-    int driver = RUNTIME, devices = 1;
-    std::string names = "Emulated GPU", sms = "90", memories = "8G";
+    int driver = RUNTIME, cards = 1, pools = 1;
+    std::string names, sms = "90", memories = "64G";
     std::vector<failure> failures;
     cudaError_t sticky = cudaSuccess, last = cudaSuccess;
     int current = 0;
@@ -59,7 +59,8 @@ bool read_word(machine *m, const std::string &key, const std::string &value) {
     if (key == "memory") return m->memories = value, number(nth(value, 0), &n);
     if (!number(value, &n)) return false;
     if (key == "driver") return m->driver = (int)n, true;
-    if (key == "devices") return m->devices = (int)n, true;
+    if (key == "pools") return m->pools = (int)n, true;
+    if (key == "cards") return m->cards = (int)n, true;
     return false;
 }
 
@@ -75,12 +76,16 @@ bool read_machine(machine *m, const std::string &text) {
 }
 
 machine machine_of_environment() {
+    static const char *const words[][2] = {
+        {"EMU_DRIVER", "driver"}, {"EMU_CARDS", "cards"}, {"EMU_NAME", "name"}, {"EMU_SM", "sm"},
+        {"EMU_MEMORY", "memory"}, {"EMU_POOLS", "pools"}, {"EMU_FAIL", "fail"}};
     machine m;
-    const char *text = getenv("RLHF_FAKE_CUDA");
-    if (text && !read_machine(&m, text)) {
-        fprintf(stderr, "RLHF_FAKE_CUDA=%s is not understood (fake_runtime.h says what is)\n",
-                text);
-        abort();
+    for (const auto &w : words) {
+        const char *text = getenv(w[0]);
+        if (text && *text && !read_word(&m, w[1], text)) {
+            fprintf(stderr, "%s=%s is not understood (fake_runtime.h says what is)\n", w[0], text);
+            abort();
+        }
     }
     return m;
 }
@@ -109,7 +114,7 @@ const struct {
 cudaError_t usable() {
     const machine &m = here();
     if (m.driver / 1000 < RUNTIME / 1000) return cudaErrorInsufficientDriver;
-    return m.devices < 1 ? cudaErrorNoDevice : cudaSuccess;
+    return m.cards < 1 ? cudaErrorNoDevice : cudaSuccess;
 }
 
 } // namespace
@@ -119,7 +124,8 @@ namespace fake {
 device device_of(int index) {
     device d;
     uint64_t n = 0;
-    d.name = nth(here().names, index);
+    d.name =
+        here().names.empty() ? "emulated card " + std::to_string(index) : nth(here().names, index);
     number(nth(here().sms, index), &n);
     d.sm = (int)n;
     number(nth(here().memories, index), &d.memory);
@@ -178,12 +184,12 @@ cudaError_t cudaRuntimeGetVersion(int *out) {
 cudaError_t cudaGetDeviceCount(int *out) {
     *out = 0;
     FAKE_ENTER();
-    *out = here().devices;
+    *out = here().cards;
     return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int index) {
     FAKE_ENTER();
-    if (index < 0 || index >= here().devices) return fake::failed(cudaErrorInvalidDevice);
+    if (index < 0 || index >= here().cards) return fake::failed(cudaErrorInvalidDevice);
     here().current = index;
     return cudaSuccess;
 }
@@ -194,7 +200,7 @@ cudaError_t cudaGetDevice(int *out) {
 }
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int index) {
     FAKE_ENTER();
-    if (index < 0 || index >= here().devices) return fake::failed(cudaErrorInvalidDevice);
+    if (index < 0 || index >= here().cards) return fake::failed(cudaErrorInvalidDevice);
     const fake::device d = fake::device_of(index);
     memset(out, 0, sizeof *out);
     snprintf(out->name, sizeof out->name, "%s", d.name.c_str());
@@ -206,7 +212,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int index) {
 }
 cudaError_t cudaDeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, int index) {
     FAKE_ENTER();
-    if (index < 0 || index >= here().devices) return fake::failed(cudaErrorInvalidDevice);
+    if (index < 0 || index >= here().cards) return fake::failed(cudaErrorInvalidDevice);
     const int sm = fake::device_of(index).sm;
     switch (attribute) {
     case cudaDevAttrMultiProcessorCount:
@@ -222,7 +228,7 @@ cudaError_t cudaDeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, int 
         *out = (int)fake::shared_limit();
         return cudaSuccess;
     case cudaDevAttrMemoryPoolsSupported:
-        *out = 1;
+        *out = here().pools;
         return cudaSuccess;
     }
     return fake::failed(cudaErrorInvalidValue);

@@ -1,0 +1,110 @@
+// record.cu: calls that repeat, kept as CUDA graphs.
+//
+// The first time that a key comes its calls run as ever, so that workspaces have their size and
+// kernels their attributes; the second time they are captured; from then on the graph is launched.
+// A graph holds addresses: it is dropped when memory that was there when it was captured is
+// released, a workspace grows or a weight is packed.
+#include "table.h"
+
+#include <string.h>
+
+static void drop(struct rlhf__cuda_recording *r) {
+    if (r->graph) cudaGraphExecDestroy(r->graph);
+    memset(r, 0, sizeof *r);
+}
+
+void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial) {
+    for (struct rlhf__cuda_recording &r : cu->recordings.kept)
+        if (r.key && r.serial >= serial) drop(&r);
+}
+
+rlhf_status rlhf__cuda_not_recording(struct rlhf__cuda *cu, const char *what) {
+    if (!cu->recordings.now) return RLHF_OK;
+    return rlhf__cuda_fail(cu, RLHF_E_INVALID, "%s between record and record_end", what);
+}
+
+rlhf_status rlhf__cuda_not_capturing(struct rlhf__cuda *cu, const char *what) {
+    return cu->recordings.what == RLHF_RECORD_CAPTURE ? rlhf__cuda_not_recording(cu, what)
+                                                      : RLHF_OK;
+}
+
+// The recording of key: what is kept, or the place of the one that was used longest ago.
+static struct rlhf__cuda_recording *place_of(struct rlhf__cuda *cu, uint64_t key) {
+    struct rlhf__cuda_recording *oldest = cu->recordings.kept;
+    for (struct rlhf__cuda_recording &r : cu->recordings.kept) {
+        if (r.key == key && r.weights == cu->weight_generation) return &r;
+        if (r.key == key) {
+            oldest = &r;
+            break;
+        }
+        if (r.used < oldest->used) oldest = &r;
+    }
+    drop(oldest);
+    oldest->key = key;
+    oldest->weights = cu->weight_generation;
+    return oldest;
+}
+
+static rlhf_status record(void *ctx, uint64_t key, int32_t *what) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    struct rlhf__cuda_recordings *all = &cu->recordings;
+    RLHF_TRY(rlhf__cuda_not_recording(cu, "record"));
+    if (!key) return rlhf__cuda_fail(cu, RLHF_E_INVALID, "record: key 0, any other is allowed");
+    *what = RLHF_RECORD_RUN;
+    all->status = RLHF_OK;
+    struct rlhf__cuda_recording *r = place_of(cu, key);
+    r->used = ++all->clock;
+    if (cu->guard) { // each call waits and reports
+        all->what = *what;
+        all->now = r;
+        return RLHF_OK;
+    }
+    if (r->graph)
+        *what = RLHF_RECORD_REPLAY;
+    else if (r->ran) {
+        RLHF_TRY(
+            rlhf__cuda_check(cu, "beginning a capture",
+                             cudaStreamBeginCapture(cu->stream, cudaStreamCaptureModeThreadLocal)));
+        *what = RLHF_RECORD_CAPTURE;
+    }
+    all->what = *what;
+    all->now = r;
+    return RLHF_OK;
+}
+
+// Ends the capture whatever happened in it; the graph, or NULL and the error.
+static cudaError_t end_capture(struct rlhf__cuda *cu, cudaGraphExec_t *out) {
+    cudaGraph_t graph = NULL;
+    *out = NULL;
+    cudaError_t e = cudaStreamEndCapture(cu->stream, &graph);
+    if (e == cudaSuccess) e = cudaGraphInstantiate(out, graph, 0);
+    if (graph) cudaGraphDestroy(graph);
+    return e;
+}
+
+static rlhf_status record_end(void *ctx) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    struct rlhf__cuda_recordings *all = &cu->recordings;
+    struct rlhf__cuda_recording *r = all->now;
+    if (!r) return rlhf__cuda_fail(cu, RLHF_E_INVALID, "record_end without record");
+    all->now = NULL;
+    rlhf_status st = all->status; // of the first call that failed; its text is last_error
+    if (all->what == RLHF_RECORD_CAPTURE) {
+        const cudaError_t e = end_capture(cu, &r->graph);
+        if (st == RLHF_OK) st = rlhf__cuda_check(cu, "keeping what was recorded", e);
+        if (e != cudaSuccess) cudaGetLastError();
+        r->serial = cu->serial;
+    }
+    if (st < 0) {
+        drop(r);
+        return st;
+    }
+    r->ran = 1;
+    if (all->what == RLHF_RECORD_RUN) return RLHF_OK;
+    return rlhf__cuda_check(cu, "running what was recorded", cudaGraphLaunch(r->graph, cu->stream));
+}
+
+void rlhf__cuda_fill_record(rlhf_compute *t) {
+    t->record = record;
+    t->record_end = record_end;
+}

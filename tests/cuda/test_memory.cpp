@@ -1,0 +1,427 @@
+// test_memory.cpp: memory, transfers, marks and recordings of the CUDA backend, on the fake
+// runtime.
+#include "fake_runtime.h"
+#include <rlhf/compute.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <string>
+#include <vector>
+extern "C" {
+#include "support/check.h"
+}
+
+namespace {
+
+// The backend's own fake runtime, not this executable's.
+bool (*fake)(const char *);
+uint64_t (*calls)(void), (*in_use)(void), (*pending)(void);
+const rlhf_kernels *kernels;
+
+struct backend {
+    rlhf_compute *c;
+    void *ctx;
+};
+
+template <class F> void find(void *so, const char *name, F *f) {
+    void *p = dlsym(so, name);
+    if (!p) fail_msg("%s", dlerror());
+    memcpy(f, &p, sizeof p);
+}
+int load(void **) {
+    const std::string path =
+        std::string(getenv("RLHF_BUILD_DIR")) + "/tests/cuda/kernels_cuda_emu.so";
+    void *so = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!so) fail_msg("%s", dlerror());
+    rlhf_kernels_entry_fn entry;
+    find(so, RLHF_KERNELS_SYMBOL, &entry);
+    find(so, "rlhf__fake_cuda", &fake);
+    find(so, "rlhf__fake_cuda_calls", &calls);
+    find(so, "rlhf__fake_cuda_bytes", &in_use);
+    find(so, "rlhf__fake_cuda_pending", &pending);
+    kernels = entry();
+    return 0;
+}
+
+rlhf_compute *make(uint32_t guard) {
+    rlhf_kernels_options o = {};
+    o.size = sizeof o;
+    o.guard = guard;
+    rlhf_compute *c = NULL;
+    char err[512] = "";
+    if (kernels->create(&o, &c, err, sizeof err) < 0) fail_msg("create: %s", err);
+    return c;
+}
+int setup(void **state) {
+    assert_true(fake(""));
+    backend *b = new backend();
+    b->c = make(0);
+    b->ctx = b->c->ctx;
+    *state = b;
+    return 0;
+}
+int teardown(void **state) {
+    backend *b = (backend *)*state;
+    fake("");
+    kernels->destroy(b->c);
+    delete b;
+    if (in_use()) fail_msg("%llu bytes of device memory are left", (unsigned long long)in_use());
+    return 0;
+}
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        const rlhf_status st_ = (call);                                                            \
+        if (st_ != RLHF_OK) fail_msg("%s: %d, %s", #call, st_, b->c->last_error(b->ctx));          \
+    } while (0)
+#define SAYS(text)                                                                                 \
+    if (!strstr(b->c->last_error(b->ctx), (text)))                                                 \
+    fail_msg("\"%s\" is not in \"%s\"", (text), b->c->last_error(b->ctx))
+
+rlhf_dev take(backend *b, uint64_t bytes) {
+    rlhf_dev p = NULL;
+    OK(b->c->alloc(b->ctx, bytes, &p));
+    return p;
+}
+std::vector<float> numbers(size_t n, float from) {
+    std::vector<float> v(n);
+    for (size_t i = 0; i < n; i++)
+        v[i] = from + (float)(i % 1000);
+    return v;
+}
+void same(backend *b, rlhf_dev p, const std::vector<float> &want) {
+    std::vector<float> got(want.size());
+    OK(b->c->download(b->ctx, got.data(), p, got.size() * 4));
+    assert_memory_equal(got.data(), want.data(), got.size() * 4);
+}
+
+// ---- allocations ----
+
+void blocks(void **state) {
+    backend *b = (backend *)*state;
+    const uint64_t before = b->c->bytes_in_use(b->ctx);
+    rlhf_dev p[200];
+    for (int i = 0; i < 200; i++) // in an order that is not that of their addresses
+        p[i * 7 % 200] = take(b, (uint64_t)(i % 5) * 100);
+    assert_int_equal(b->c->bytes_in_use(b->ctx) - before, 40 * 1000);
+    same(b, p[7], std::vector<float>(25, 0.0f)); // zeroed
+    for (int i = 0; i < 200; i++)
+        b->c->release(b->ctx, p[i * 11 % 200]);
+    b->c->release(b->ctx, NULL);
+    assert_int_equal(b->c->bytes_in_use(b->ctx), before);
+}
+
+void no_allocation_waits(void **state) {
+    backend *b = (backend *)*state;
+    rlhf_dev p = take(b, 4000);
+    const uint64_t queued = pending();
+    assert_true(queued > 0);
+    b->c->release(b->ctx, p);
+    p = take(b, 8000);
+    assert_true(pending() > queued);
+    b->c->release(b->ctx, p);
+}
+
+void memory_runs_out(void **state) {
+    backend *b = (backend *)*state;
+    rlhf_dev p, q, r;
+    assert_true(fake("memory=8M"));
+    p = take(b, 3 << 20);
+    q = take(b, 3 << 20);
+    assert_int_equal(b->c->alloc(b->ctx, 4 << 20, &r), RLHF_E_NOMEM);
+    assert_null(r);
+    SAYS("out of device memory: 4194304 bytes (4.0 MiB) asked for, 6.0 MiB in use here, ");
+    SAYS("MiB free of 8.0; lower batch.microbatch_tokens");
+    OK(b->c->sync(b->ctx)); // nothing else is harmed
+    b->c->release(b->ctx, p);
+    r = take(b, 4 << 20); // what was freed under way is waited for
+    b->c->release(b->ctx, q);
+    b->c->release(b->ctx, r);
+}
+
+void without_pools(void **) {
+    assert_true(fake("pools=0,memory=8M"));
+    backend one = {make(0), NULL}, *b = &one;
+    b->ctx = b->c->ctx;
+    rlhf_dev p = take(b, 6 << 20), q;
+    assert_int_equal(b->c->alloc(b->ctx, 4 << 20, &q), RLHF_E_NOMEM);
+    b->c->release(b->ctx, p);
+    q = take(b, 6 << 20);
+    b->c->release(b->ctx, q);
+    kernels->destroy(b->c);
+}
+
+// ---- transfers ----
+
+void upload_reads_at_once(void **state) {
+    backend *b = (backend *)*state;
+    const size_t n = 5 << 18; // five pieces of the ring
+    rlhf_dev p = take(b, n * 4), q = take(b, 400);
+    std::vector<float> v = numbers(n, 1.0f), w = v;
+    OK(b->c->upload(b->ctx, p, w.data(), n * 4));
+    std::fill(w.begin(), w.end(), -1.0f);
+    void *pinned;
+    OK(b->c->alloc_host(b->ctx, 400, &pinned));
+    memcpy(pinned, v.data(), 400);
+    OK(b->c->upload(b->ctx, q, pinned, 400)); // pinned memory too
+    memset(pinned, 0, 400);
+    same(b, p, v);
+    same(b, q, std::vector<float>(v.begin(), v.begin() + 100));
+    for (int i = 0; i < 3000; i++) { // the ring goes round
+        const float x = (float)i;
+        OK(b->c->upload(b->ctx, rlhf_dev_at(p, (uint64_t)i * 4), &x, 4));
+        v[(size_t)i] = x;
+    }
+    same(b, p, v);
+    b->c->release_host(b->ctx, pinned);
+    b->c->release(b->ctx, p);
+    b->c->release(b->ctx, q);
+}
+
+void small_uploads_do_not_wait(void **state) {
+    backend *b = (backend *)*state;
+    rlhf_dev p = take(b, 64);
+    const float v[16] = {0};
+    const uint64_t queued = pending();
+    for (int i = 0; i < 10; i++)
+        OK(b->c->upload(b->ctx, p, v, sizeof v));
+    assert_int_equal(pending(), queued + 10);
+    b->c->release(b->ctx, p);
+}
+
+void asynchronous_transfers(void **state) {
+    backend *b = (backend *)*state;
+    rlhf_dev p = take(b, 4000);
+    float *h, local[16];
+    OK(b->c->alloc_host(b->ctx, 4000, (void **)&h));
+    assert_true((uintptr_t)h % 64 == 0 && h[0] == 0.0f && h[999] == 0.0f);
+    h[0] = 5.0f;
+    uint64_t first, second;
+    OK(b->c->upload_async(b->ctx, p, h, 4000));
+    OK(b->c->download_async(b->ctx, h + 500, p, 4));
+    OK(b->c->mark(b->ctx, &first));
+    OK(b->c->download_async(b->ctx, h + 501, p, 4));
+    OK(b->c->mark(b->ctx, &second));
+    assert_true(first > 0 && second > first);
+    assert_true(h[500] == 0.0f);
+    OK(b->c->wait(b->ctx, first));
+    assert_true(h[500] == 5.0f && h[501] == 0.0f); // the later one goes on
+    OK(b->c->wait(b->ctx, second));
+    assert_true(h[501] == 5.0f);
+    OK(b->c->wait(b->ctx, 0));
+    OK(b->c->wait(b->ctx, first)); // again
+    assert_int_equal(b->c->wait(b->ctx, second + 1), RLHF_E_INVALID);
+    SAYS("wait: ticket 3, mark gave 1 to 2");
+    for (int i = 0; i < 200; i++)
+        OK(b->c->mark(b->ctx, &second));
+    OK(b->c->wait(b->ctx, 3)); // its event has been used again
+    assert_int_equal(b->c->upload_async(b->ctx, p, local, 64), RLHF_E_INVALID);
+    SAYS("upload_async: 64 bytes of host memory that do not lie in one buffer of alloc_host");
+    assert_int_equal(b->c->download_async(b->ctx, h + 990, p, 64), RLHF_E_INVALID);
+    b->c->release_host(b->ctx, h);
+    b->c->release_host(b->ctx, NULL);
+    b->c->release(b->ctx, p);
+}
+
+// A wrong id, which embed says as late as a wait for it.
+void faults_at_marks(void **state) {
+    backend *b = (backend *)*state;
+    const int32_t ids[4] = {0, 1, 9, 2}, none[4] = {0, 0, 0, 0};
+    rlhf_dev t = take(b, 256), out = take(b, 256), i = take(b, 16), z = take(b, 16);
+    uint64_t before, after;
+    OK(b->c->upload(b->ctx, i, ids, 16));
+    OK(b->c->upload(b->ctx, z, none, 16));
+    rlhf_dev wte = take(b, 4 * 16);
+    OK(b->c->mark(b->ctx, &before));
+    OK(b->c->gather(b->ctx, out, wte, z, 4, 4, RLHF_F32));
+    OK(b->c->embed(b->ctx, out, i, z, wte, t, 4, 4));
+    OK(b->c->mark(b->ctx, &after));
+    OK(b->c->wait(b->ctx, before));
+    const rlhf_status st = b->c->wait(b->ctx, after);
+    if (st != RLHF_E_INVALID) fail_msg("status %d", st);
+    SAYS("embed");
+    OK(b->c->wait(b->ctx, after)); // once
+    OK(b->c->sync(b->ctx));
+    for (rlhf_dev p : {t, out, i, z, wte})
+        b->c->release(b->ctx, p);
+}
+
+// ---- recordings ----
+
+struct sum {
+    rlhf_dev to, from;
+};
+void two_adds(backend *b, const sum *s) {
+    OK(b->c->add(b->ctx, s->to, s->from, RLHF_F32, 100));
+    OK(b->c->add(b->ctx, s->to, s->from, RLHF_F32, 100));
+}
+int32_t once(backend *b, uint64_t key, const sum *s) {
+    int32_t what = -1;
+    OK(b->c->record(b->ctx, key, &what));
+    if (what != RLHF_RECORD_REPLAY) two_adds(b, s);
+    OK(b->c->record_end(b->ctx));
+    return what;
+}
+
+void recordings(void **state) {
+    backend *b = (backend *)*state;
+    const sum s = {take(b, 400), take(b, 400)};
+    rlhf_dev other = take(b, 400);
+    std::vector<float> v = numbers(100, 1.0f), want(100);
+    OK(b->c->upload(b->ctx, s.from, v.data(), 400));
+    const int32_t how[6] = {RLHF_RECORD_RUN,    RLHF_RECORD_CAPTURE, RLHF_RECORD_REPLAY,
+                            RLHF_RECORD_REPLAY, RLHF_RECORD_REPLAY,  RLHF_RECORD_REPLAY};
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(once(b, 7, &s), how[i]);
+        for (int k = 0; k < 100; k++)
+            want[(size_t)k] += 2 * v[(size_t)k];
+        if (i == 3) { // contents may change
+            v[0] = 50.0f;
+            OK(b->c->upload(b->ctx, s.from, v.data(), 400));
+        }
+    }
+    same(b, s.to, want);
+    assert_int_equal(once(b, 8, &s), RLHF_RECORD_RUN); // another key
+    // Memory that was given out later does not matter; what was there drops the recording.
+    b->c->release(b->ctx, take(b, 400));
+    assert_int_equal(once(b, 7, &s), RLHF_RECORD_REPLAY);
+    b->c->release(b->ctx, other);
+    assert_int_equal(once(b, 7, &s), RLHF_RECORD_RUN);
+    assert_int_equal(once(b, 7, &s), RLHF_RECORD_CAPTURE);
+    for (uint64_t key = 100; key < 300; key++) { // more than are kept
+        assert_int_equal(once(b, key, &s), RLHF_RECORD_RUN);
+        assert_int_equal(once(b, key, &s), RLHF_RECORD_CAPTURE);
+    }
+    assert_int_equal(once(b, 299, &s), RLHF_RECORD_REPLAY);
+    assert_int_equal(once(b, 100, &s), RLHF_RECORD_RUN);
+    b->c->release(b->ctx, s.to);
+    b->c->release(b->ctx, s.from);
+}
+
+void a_replay_is_few_calls(void **state) {
+    backend *b = (backend *)*state;
+    const sum s = {take(b, 400), take(b, 400)};
+    once(b, 1, &s);
+    once(b, 1, &s);
+    const uint64_t before = calls();
+    once(b, 1, &s);
+    assert_int_equal(calls() - before, 1); // cudaGraphLaunch
+    b->c->release(b->ctx, s.to);
+    b->c->release(b->ctx, s.from);
+}
+
+void what_may_not_be_recorded(void **state) {
+    backend *b = (backend *)*state;
+    const sum s = {take(b, 400), take(b, 400)};
+    rlhf_dev p = NULL;
+    void *h;
+    float x = 0;
+    uint64_t t;
+    int32_t what;
+    assert_int_equal(b->c->record(b->ctx, 0, &what), RLHF_E_INVALID);
+    assert_int_equal(b->c->record_end(b->ctx), RLHF_E_INVALID);
+    for (int capture = 0; capture < 2; capture++)
+        for (int i = 0; i < 9; i++) {
+            const uint64_t key = (uint64_t)(100 * capture + i + 1);
+            if (capture) once(b, key, &s);
+            OK(b->c->record(b->ctx, key, &what));
+            assert_int_equal(what, capture ? RLHF_RECORD_CAPTURE : RLHF_RECORD_RUN);
+            two_adds(b, &s);
+            const rlhf_status st = i == 0   ? b->c->alloc(b->ctx, 4, &p)
+                                   : i == 1 ? b->c->upload(b->ctx, s.to, &x, 4)
+                                   : i == 2 ? b->c->download(b->ctx, &x, s.to, 4)
+                                   : i == 3 ? b->c->sync(b->ctx)
+                                   : i == 4 ? b->c->alloc_host(b->ctx, 4, &h)
+                                   : i == 5 ? b->c->mark(b->ctx, &t)
+                                   : i == 6 ? b->c->wait(b->ctx, 0)
+                                   : i == 7 ? b->c->record(b->ctx, 5, &what)
+                                            : b->c->upload_async(b->ctx, s.to, &x, 4);
+            if (st != RLHF_E_INVALID) fail_msg("call %d: %d", i, st);
+            SAYS("between record and record_end");
+            assert_int_equal(b->c->record_end(b->ctx), RLHF_E_INVALID);
+            SAYS("between record and record_end");
+            assert_int_equal(once(b, key, &s), RLHF_RECORD_RUN); // from the begin
+        }
+    b->c->release(b->ctx, s.to);
+    b->c->release(b->ctx, s.from);
+}
+
+void guard_records_nothing(void **) {
+    backend one = {make(1), NULL}, *b = &one;
+    b->ctx = b->c->ctx;
+    const sum s = {take(b, 400), take(b, 400)};
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(once(b, 1, &s), RLHF_RECORD_RUN);
+    kernels->destroy(b->c); // with what was not released
+}
+
+// ---- errors of the card ----
+
+void lost_cards(void **state) {
+    backend *b = (backend *)*state;
+    rlhf_dev p = take(b, 400);
+    static const struct {
+        const char *plan, *sentence;
+    } losses[] = {
+        {"fail=any:214@1", "the GPU's memory has an error that it cannot correct (ECC)"},
+        {"fail=any:46@1", "the GPU was lost"},
+        {"fail=any:700@2", "a kernel broke off"},
+        {"fail=cudaStreamSynchronize:719@1", "waiting for the GPU: a kernel broke off"},
+    };
+    for (const auto &l : losses) {
+        assert_true(fake(l.plan));
+        assert_int_equal(b->c->sync(b->ctx), RLHF_E_DEVICE);
+        SAYS(l.sentence);
+        SAYS("nothing more can be done on it in this process");
+        assert_int_equal(b->c->add(b->ctx, p, p, RLHF_F32, 100), RLHF_E_DEVICE); // stays
+        SAYS("add");
+    }
+    assert_true(fake("fail=launch:701@1"));
+    assert_int_equal(b->c->add(b->ctx, p, p, RLHF_F32, 100), RLHF_E_DEVICE);
+    SAYS("too many resources requested for launch (CUDA error 701)");
+    OK(b->c->add(b->ctx, p, p, RLHF_F32, 100)); // that one alone
+    b->c->release(b->ctx, p);
+}
+
+// Whatever call fails first, create says it and leaves nothing behind.
+void create_fails_cleanly(void **) {
+    const uint64_t before = in_use();
+    for (int n = 1;; n++) {
+        char plan[64], err[512] = "";
+        snprintf(plan, sizeof plan, "fail=any:2@%d", n);
+        assert_true(fake(plan));
+        rlhf_compute *c = NULL;
+        const rlhf_status st = kernels->create(NULL, &c, err, sizeof err);
+        if (st == RLHF_OK) {
+            kernels->destroy(c);
+            break;
+        }
+        assert_true(n < 500 && err[0] && !c);
+        assert_int_equal(in_use(), before);
+    }
+}
+
+} // namespace
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(blocks),
+        TEST(no_allocation_waits),
+        TEST(memory_runs_out),
+        TEST(without_pools),
+        TEST(upload_reads_at_once),
+        TEST(small_uploads_do_not_wait),
+        TEST(asynchronous_transfers),
+        TEST(faults_at_marks),
+        TEST(recordings),
+        TEST(a_replay_is_few_calls),
+        TEST(what_may_not_be_recorded),
+        TEST(guard_records_nothing),
+        TEST(lost_cards),
+        TEST(create_fails_cleanly),
+    };
+    return cmocka_run_group_tests_name("cuda: memory", tests, load, NULL);
+}
