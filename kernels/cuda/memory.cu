@@ -39,8 +39,7 @@ static rlhf_status out_of_memory(struct rlhf__cuda *cu, uint64_t bytes) {
     return rlhf__cuda_fail(
         cu, RLHF_E_NOMEM,
         "out of device memory: %llu bytes (%.1f MiB) asked for, %.1f MiB in use here, %.1f MiB "
-        "free "
-        "of %.1f; lower batch.microbatch_tokens, sampling.slots or compute.workspace_mib",
+        "free of %.1f",
         (unsigned long long)bytes, (double)bytes * mib, (double)cu->bytes * mib, (double)left * mib,
         (double)total * mib);
 }

@@ -12,12 +12,12 @@ enum { RUNTIME = 13000 };
 struct failure {
     std::string call; // a function's name, "launch", "any"
     int code;
-    uint64_t left; // calls until then
+    uint64_t at, n; // counts from now on; which calls fail
 };
 
 struct machine {
-    int driver = RUNTIME, cards = 1, pools = 1;
-    std::string names, sms = "90", memories = "64G";
+    int driver = RUNTIME, devices = 1, pools = 1;
+    std::string names = "Emulated GPU", sms = "90", memories = "8G";
     std::vector<failure> failures;
     cudaError_t sticky = cudaSuccess, last = cudaSuccess;
     int current = 0;
@@ -43,12 +43,15 @@ bool number(const std::string &text, uint64_t *out) {
 
 bool read_failure(machine *m, const std::string &text) {
     const size_t colon = text.find(':'), at = text.find('@');
-    uint64_t code, n;
+    const size_t times = text.find('x', at == text.npos ? 0 : at);
+    uint64_t code, first, n = 1;
     if (colon == text.npos || at == text.npos || at < colon) return false;
-    if (!number(text.substr(colon + 1, at - colon - 1), &code) || !number(text.substr(at + 1), &n))
+    if (!number(text.substr(colon + 1, at - colon - 1), &code) ||
+        !number(text.substr(at + 1, times == text.npos ? times : times - at - 1), &first) ||
+        (times != text.npos && !number(text.substr(times + 1), &n)))
         return false;
-    m->failures.push_back({text.substr(0, colon), (int)code, n});
-    return n > 0;
+    m->failures.push_back({text.substr(0, colon), (int)code, first, n});
+    return first > 0;
 }
 
 bool read_word(machine *m, const std::string &key, const std::string &value) {
@@ -60,7 +63,7 @@ bool read_word(machine *m, const std::string &key, const std::string &value) {
     if (!number(value, &n)) return false;
     if (key == "driver") return m->driver = (int)n, true;
     if (key == "pools") return m->pools = (int)n, true;
-    if (key == "cards") return m->cards = (int)n, true;
+    if (key == "devices") return m->devices = (int)n, true;
     return false;
 }
 
@@ -76,16 +79,12 @@ bool read_machine(machine *m, const std::string &text) {
 }
 
 machine machine_of_environment() {
-    static const char *const words[][2] = {
-        {"EMU_DRIVER", "driver"}, {"EMU_CARDS", "cards"}, {"EMU_NAME", "name"}, {"EMU_SM", "sm"},
-        {"EMU_MEMORY", "memory"}, {"EMU_POOLS", "pools"}, {"EMU_FAIL", "fail"}};
     machine m;
-    for (const auto &w : words) {
-        const char *text = getenv(w[0]);
-        if (text && *text && !read_word(&m, w[1], text)) {
-            fprintf(stderr, "%s=%s is not understood (fake_runtime.h says what is)\n", w[0], text);
-            abort();
-        }
+    const char *text = getenv("RLHF_FAKE_CUDA");
+    if (text && !read_machine(&m, text)) {
+        fprintf(stderr, "RLHF_FAKE_CUDA=%s is not understood (fake_runtime.h says what is)\n",
+                text);
+        abort();
     }
     return m;
 }
@@ -114,7 +113,7 @@ const struct {
 cudaError_t usable() {
     const machine &m = here();
     if (m.driver / 1000 < RUNTIME / 1000) return cudaErrorInsufficientDriver;
-    return m.cards < 1 ? cudaErrorNoDevice : cudaSuccess;
+    return m.devices < 1 ? cudaErrorNoDevice : cudaSuccess;
 }
 
 } // namespace
@@ -124,8 +123,7 @@ namespace fake {
 device device_of(int index) {
     device d;
     uint64_t n = 0;
-    d.name =
-        here().names.empty() ? "emulated card " + std::to_string(index) : nth(here().names, index);
+    d.name = nth(here().names, index);
     number(nth(here().sms, index), &n);
     d.sm = (int)n;
     number(nth(here().memories, index), &d.memory);
@@ -151,8 +149,10 @@ cudaError_t enter(const char *call) {
     cudaError_t e = usable();
     if (e == cudaSuccess) e = m.sticky;
     for (failure &f : m.failures)
-        if ((f.call == "any" || f.call == call) && f.left && --f.left == 0 && e == cudaSuccess)
-            e = (cudaError_t)f.code;
+        if ((f.call == "any" || f.call == call) && f.n && (f.at == 0 || --f.at == 0)) {
+            f.n--;
+            if (e == cudaSuccess) e = (cudaError_t)f.code;
+        }
     return e == cudaSuccess ? e : failed(e);
 }
 
@@ -184,12 +184,12 @@ cudaError_t cudaRuntimeGetVersion(int *out) {
 cudaError_t cudaGetDeviceCount(int *out) {
     *out = 0;
     FAKE_ENTER();
-    *out = here().cards;
+    *out = here().devices;
     return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int index) {
     FAKE_ENTER();
-    if (index < 0 || index >= here().cards) return fake::failed(cudaErrorInvalidDevice);
+    if (index < 0 || index >= here().devices) return fake::failed(cudaErrorInvalidDevice);
     here().current = index;
     return cudaSuccess;
 }
@@ -200,7 +200,7 @@ cudaError_t cudaGetDevice(int *out) {
 }
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int index) {
     FAKE_ENTER();
-    if (index < 0 || index >= here().cards) return fake::failed(cudaErrorInvalidDevice);
+    if (index < 0 || index >= here().devices) return fake::failed(cudaErrorInvalidDevice);
     const fake::device d = fake::device_of(index);
     memset(out, 0, sizeof *out);
     snprintf(out->name, sizeof out->name, "%s", d.name.c_str());
@@ -212,7 +212,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int index) {
 }
 cudaError_t cudaDeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, int index) {
     FAKE_ENTER();
-    if (index < 0 || index >= here().cards) return fake::failed(cudaErrorInvalidDevice);
+    if (index < 0 || index >= here().devices) return fake::failed(cudaErrorInvalidDevice);
     const int sm = fake::device_of(index).sm;
     switch (attribute) {
     case cudaDevAttrMultiProcessorCount:

@@ -54,15 +54,16 @@ void emu_describe_address(const void *p, char *text, size_t cap);
 // ---- to tests ----
 
 // What the machine is and what fails on it: words key=value with commas between; what is not named
-// is as on a machine where all is well. In the environment of a process the same are EMU_DRIVER,
-// EMU_CARDS, EMU_NAME, EMU_SM, EMU_MEMORY, EMU_POOLS and EMU_FAIL. A list with a / is one value a
-// card, the last for all further ones. Bytes take K, M or G.
+// is as on a machine where all is well. The environment variable RLHF_FAKE_CUDA says the same of a
+// process's begin. A list with a / is one value a device, the last for all further ones. Bytes take
+// K, M or G.
 //   driver=13000     version of the driver; 0: there is none
-//   cards=1          how many
-//   name=TEXT        sm=90[/75]    memory=64G[/1G]    pools=1 (0: no cudaMallocAsync)
-//   fail=CALL:CODE@N the N-th call from here on (1: the next) of CALL (a function's name, "launch",
-//                    or "any") gives error CODE; codes after which CUDA's context is lost stay for
-//                    all later calls
+//   devices=1        how many
+//   name=TEXT        sm=90[/75]    memory=8G[/1G]    pools=1 (0: no cudaMallocAsync)
+//   fail=CALL:CODE@N[xK]
+//                    the N-th call from here on (1: the next) of CALL (a function's name, "launch",
+//                    or "any") gives error CODE, as do the K - 1 after it; codes after which CUDA's
+//                    context is lost stay for all later calls
 // False for what it does not understand.
 bool rlhf__fake_cuda(const char *settings);
 // Calls of any kind since then; what is allocated on the device; work that nobody has waited for.

@@ -293,9 +293,9 @@ void machines(void **) {
     assert_int_equal(cudaGetDeviceCount(&n), cudaErrorInsufficientDriver);
     assert_true(rlhf__fake_cuda("driver=12040"));
     assert_int_equal(cudaSetDevice(0), cudaErrorInsufficientDriver);
-    assert_true(rlhf__fake_cuda("cards=0"));
+    assert_true(rlhf__fake_cuda("devices=0"));
     assert_int_equal(cudaGetDeviceCount(&n), cudaErrorNoDevice);
-    assert_true(rlhf__fake_cuda("cards=3,name=One/Two,sm=90/75,memory=2G/1M,driver=13010"));
+    assert_true(rlhf__fake_cuda("devices=3,name=One/Two,sm=90/75,memory=2G/1M,driver=13010"));
     OK(cudaGetDeviceCount(&n));
     assert_int_equal(n, 3);
     OK(cudaGetDeviceProperties(&p, 0));
@@ -311,7 +311,7 @@ void machines(void **) {
     assert_true(rlhf__fake_cuda("sm=86"));
     assert_int_equal(ALLOW_SHARED(increase, 100 << 10), cudaErrorInvalidValue);
     OK(ALLOW_SHARED(increase, 99 << 10));
-    assert_false(rlhf__fake_cuda("devices=2"));
+    assert_false(rlhf__fake_cuda("cards=2"));
     assert_false(rlhf__fake_cuda("fail=launch"));
     assert_false(rlhf__fake_cuda("memory=lots"));
 }
@@ -329,6 +329,11 @@ void planned_failures(void **state) {
     cudaGetLastError();
     OK(run(f->dev, f->s));
     OK(cudaStreamSynchronize(f->s));
+    assert_true(rlhf__fake_cuda("fail=cudaMalloc:2@1x2"));
+    assert_int_equal(cudaMalloc(&p, 4), cudaErrorMemoryAllocation);
+    assert_int_equal(cudaMalloc(&p, 4), cudaErrorMemoryAllocation);
+    OK(cudaMalloc(&p, 4));
+    OK(cudaFree(p));
     assert_true(rlhf__fake_cuda("fail=any:214@3"));
     OK(run(f->dev, f->s));
     OK(run(f->dev, f->s));

@@ -66,11 +66,17 @@ EMU_UNSEEN inline void shared_begin() {
 // Whether [p, p + bytes) is shared memory of the block.
 EMU_UNSEEN inline bool is_shared(const void *p, unsigned bytes) {
     const unsigned char *at = (const unsigned char *)p;
+    static const slot *last; // a kernel asks for the same one again and again
+    const auto inside = [=](const slot *s) {
+        return s->block == block_serial && at >= s->p && at + bytes <= s->p + s->bytes;
+    };
     if (at >= dyn_shared && at + bytes <= dyn_shared + dyn_bytes) return true;
+    if (last && inside(last)) return true;
     for (unsigned i = 0; i < n_slots; i++)
-        if (slots[i]->block == block_serial && at >= slots[i]->p &&
-            at + bytes <= slots[i]->p + slots[i]->bytes)
+        if (inside(slots[i])) {
+            last = slots[i];
             return true;
+        }
     return false;
 }
 
