@@ -36,6 +36,10 @@ void bench_memory(
     const struct bench *b);            // copy, sum of squares, AdamW; row kernels beside the copy
 void bench_ops(const struct bench *b); // each product of a GPT-2 124M step
 
+// Rows of products of many shapes, alone and in company, bit for bit. Ends the program when rows of
+// a row-exact backend differ.
+void bench_exact(const struct bench *b);
+
 // Training step and decode at GPT-2 124M, or one of them.
 enum bench_part { BENCH_BOTH, BENCH_TRAIN, BENCH_DECODE };
 void bench_model(const struct bench *b, enum bench_part part);

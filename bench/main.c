@@ -1,7 +1,7 @@
 // main.c: rlhf-bench: prints what the machine can do and how near the backend and model come.
 //
 //   rlhf-bench [--backend cpu|cuda|PATH] [--threads N] [--dtype bf16|f32] [--cpu-time] [--tiny]
-//              [--only peak|memory|ops|model|train|decode|phase] [--rows 16] [--len 64]
+//              [--only peak|memory|ops|exact|model|train|decode|phase] [--rows 16] [--len 64]
 //              [--slots 32] [--prompt 16] [--new 48] [--set n_embd=256]...
 //
 // --cpu-time with --threads 1 gives usable figures on a machine that other programs share. --tiny
@@ -116,9 +116,10 @@ int main(int argc, char **argv) {
     const int has_bf16 = (b.c->dtypes & 1u << RLHF_BF16) != 0;
     b.dtype = strcmp(a.dtype, "f32") == 0 || (!*a.dtype && !has_bf16) ? RLHF_F32 : RLHF_BF16;
     printf("%s: %s%s\n", b.c->name, b.c->detail, b.cpu_time ? ", processor time" : "");
-    if (strcmp(a.only, "phase") != 0) bench_peak(&b);
+    if (strcmp(a.only, "phase") != 0 && strcmp(a.only, "exact") != 0) bench_peak(&b);
     if (!*a.only || strcmp(a.only, "memory") == 0) bench_memory(&b);
     if (strcmp(a.only, "ops") == 0) bench_ops(&b);
+    if (strcmp(a.only, "exact") == 0) bench_exact(&b);
     if (!*a.only || strcmp(a.only, "model") == 0) bench_model(&b, BENCH_BOTH);
     if (strcmp(a.only, "train") == 0) bench_model(&b, BENCH_TRAIN);
     if (strcmp(a.only, "decode") == 0) bench_model(&b, BENCH_DECODE);
