@@ -139,6 +139,10 @@ void memory_runs_out(void **state) {
     r = take(b, 4 << 20); // what was freed under way is waited for
     b->c->release(b->ctx, q);
     b->c->release(b->ctx, r);
+    assert_true(fake("fail=cudaMallocAsync:2@1")); // tried again when the stream has caught up
+    p = take(b, 400);
+    assert_int_equal(pending(), 1);
+    b->c->release(b->ctx, p);
 }
 
 void without_pools(void **) {
