@@ -39,7 +39,8 @@ void rlhf__lt_say(struct rlhf__cuda *cu) {
     if (lt->offered_none) snprintf(none, sizeof none, ", %u that it offers none", lt->offered_none);
     if (lt->not_exact)
         snprintf(inexact, sizeof inexact, ", %u that it is not row exact on", lt->not_exact);
-    say(cu, "cuBLASLt %llu.%llu.%llu%s%s%s", VERSION(lt->version),
+    say(cu, "cuBLASLt %llu.%llu.%llu%s%s%s%s", VERSION(lt->version),
+        lt->free ? ", not row exact (RLHF_CUDA_LT=free)" : "",
         lt->offered_none || lt->not_exact ? "; own products for shapes" : "", none, inexact);
 }
 
@@ -105,22 +106,25 @@ static void start(struct rlhf__cuda *cu) {
         return;
     }
     cu->library = rlhf__lt_product;
+    if (lt->free) cu->table.flags &= ~(uint32_t)RLHF_COMPUTE_ROW_EXACT;
     rlhf__lt_say(cu);
 }
 
 rlhf_status rlhf__lt_open(struct rlhf__cuda *cu) {
     const char *mode = getenv("RLHF_CUDA_LT");
-    const int off = mode && strcmp(mode, "off") == 0, force = mode && strcmp(mode, "force") == 0;
-    if (mode && *mode && !off && !force)
-        return rlhf__cuda_fail(cu, RLHF_E_INVALID, "RLHF_CUDA_LT is \"%s\", allowed are off, force",
-                               mode);
+    const int off = mode && strcmp(mode, "off") == 0, force = mode && strcmp(mode, "force") == 0,
+              any = mode && strcmp(mode, "free") == 0;
+    if (mode && *mode && !off && !force && !any)
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID,
+                               "RLHF_CUDA_LT is \"%s\", allowed are off, force, free", mode);
     struct rlhf__cuda_lt *lt = (struct rlhf__cuda_lt *)calloc(1, sizeof *lt);
     cu->lt = lt;
     if (!lt) return rlhf__cuda_fail(cu, RLHF_E_NOMEM, "out of host memory for cuBLASLt");
     lt->detail_at = strlen(cu->detail);
+    lt->free = any;
     if (off)
         say(cu, "own products (RLHF_CUDA_LT=off)");
-    else if (cu->sm < LEAST_SM && !force)
+    else if (cu->sm < LEAST_SM && !force && !any)
         say(cu, "own products (cuBLASLt is used from compute capability 9.0 on)");
     else
         start(cu);

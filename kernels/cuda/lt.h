@@ -6,8 +6,10 @@
 // makes a product depends on its shape alone, never on the row count, on addresses or on timing: a
 // run repeats itself, and a row has the same bits in any company.
 //
-// Environment: RLHF_CUBLASLT, the file to open; RLHF_CUDA_LT, "off" (own products only) or "force"
-// (the library on cards below compute capability 9.0, too).
+// Environment: RLHF_CUBLASLT, the file to open; RLHF_CUDA_LT, "off" (own products only), "force"
+// (the library on cards below compute capability 9.0, too) or "free": to measure what all this
+// costs, the library may split sums and share them out as it likes, with an algorithm of its choice
+// for each row count and without a proof. The table then does not claim row exactness.
 #ifndef RLHF_CUDA_LT_H
 #define RLHF_CUDA_LT_H
 
@@ -41,6 +43,7 @@ struct rlhf__cuda_lt {
     rlhf__lt_handle handle; // NULL: own products only
     size_t version;
     int multiprocessors; // of the card
+    int free;            // RLHF_CUDA_LT=free
     struct rlhf__lt_plan *plans;
     unsigned offered_none, not_exact; // shapes that the own product makes, and why
     size_t detail_at;                 // where the library's part of the context's detail begins
@@ -62,7 +65,8 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
                              int *taken);
 
 // Decides about the shapes that linear, linear_add and linear_dx make of a weight, before anybody
-// needs one in a hurry. Returns at once without the library. [step]
+// needs one in a hurry. Returns at once without the library, or when it is
+// free. [step]
 rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w);
 
 // ---- between the files of this header ----

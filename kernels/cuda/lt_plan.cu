@@ -4,7 +4,7 @@
 #include <new>
 #include <string.h>
 
-enum { DW_WORKSPACE = 32 << 20 };
+enum { FREE_WORKSPACE = 32 << 20 }; // of products whose sums may be taken apart
 
 static void plan_free(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p) {
     if (!p) return;
@@ -96,10 +96,11 @@ static rlhf_status plan_make(struct rlhf__cuda *cu, struct rlhf__lt_plan *p) {
     struct rlhf__cuda_lt *lt = cu->lt;
     int same = 1;
     p->own = 1;
-    p->workspace = p->shape.exact ? 0 : DW_WORKSPACE;
+    p->workspace = p->shape.exact ? 0 : FREE_WORKSPACE;
     if (!shape_fits(&p->shape)) return RLHF_OK;
     if (desc_make(lt, p) != RLHF__LT_SUCCESS ||
-        layouts_make(lt, p, RLHF__LT_ROWS_LARGE) != RLHF__LT_SUCCESS || !rlhf__lt_search(lt, p)) {
+        layouts_make(lt, p, RLHF__LT_ROWS_LARGE) != RLHF__LT_SUCCESS ||
+        (!lt->free && !rlhf__lt_search(lt, p))) {
         lt->offered_none++;
         rlhf__lt_say(cu);
         return RLHF_OK;
@@ -142,6 +143,8 @@ rlhf__lt_status rlhf__lt_run(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
     struct rlhf__cuda_lt *lt = cu->lt;
     const float one = 1, beta = o->c ? 1 : 0;
     void *ws = NULL;
+    if (lt->free && p->searched != rows && !rlhf__lt_search_at(lt, p, rows))
+        return RLHF__LT_NOT_SUPPORTED;
     LT_TRY(rlhf__lt_rows_set(lt, p, rows));
     if (p->shape.bias)
         LT_TRY(lt->api.cublasLtMatmulDescSetAttribute(p->desc, RLHF__LT_DESC_BIAS, &o->bias,

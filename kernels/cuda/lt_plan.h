@@ -18,6 +18,7 @@ struct rlhf__lt_plan {
     rlhf__lt_algo algo;
     uint64_t workspace; // it may take
     uint64_t rows;      // what the layouts say now
+    uint64_t searched;  // the row count that algo was chosen for; 0: all, or none yet
 };
 
 #define LT_TRY(expr)                                                                               \
@@ -31,5 +32,8 @@ rlhf__lt_status rlhf__lt_rows_set(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan
 
 // Finds the algorithm of a plan whose descriptors are made; 0 when the library has none for it.
 int rlhf__lt_search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p);
+
+// With RLHF_CUDA_LT=free: the library's own choice for `rows`; 0 when it has none.
+int rlhf__lt_search_at(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, uint64_t rows);
 
 #endif

@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-static struct rlhf__lt_shape shape_of(const struct rlhf__cuda_product_spec *s) {
+static struct rlhf__lt_shape shape_of(const struct rlhf__cuda_lt *lt,
+                                      const struct rlhf__cuda_product_spec *s) {
     struct rlhf__lt_shape t;
     memset(&t, 0, sizeof t); // compared as bytes
     t.dtype = s->in_dtype;
@@ -22,7 +23,7 @@ static struct rlhf__lt_shape shape_of(const struct rlhf__cuda_product_spec *s) {
     t.ldb = (int64_t)s->left.ld;
     t.ldd = (int64_t)s->out_ld;
     t.bias = s->bias != NULL;
-    t.exact = s->rows_exact != 0;
+    t.exact = s->rows_exact && !lt->free;
     return t;
 }
 
@@ -78,7 +79,7 @@ static rlhf_status run_on_copies(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
 
 rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                              int *taken) {
-    const struct rlhf__lt_shape shape = shape_of(s);
+    const struct rlhf__lt_shape shape = shape_of(cu->lt, s);
     struct rlhf__lt_plan *p = NULL;
     struct rlhf__lt_operands o = {s->right.ptr, s->left.ptr, s->addend, s->out, s->bias};
     rlhf__lt_status lt_st;
@@ -94,7 +95,7 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
     else
         return RLHF_OK;
     // A sum over rows may be too short for the algorithm; a product of rows may not change hands.
-    if (!s->rows_exact && lt_st != RLHF__LT_SUCCESS) return RLHF_OK;
+    if (!shape.exact && lt_st != RLHF__LT_SUCCESS) return RLHF_OK;
     if (lt_st != RLHF__LT_SUCCESS)
         return rlhf__cuda_fail(cu, RLHF_E_DEVICE, "a product of %u x %u over %u: cuBLASLt says %s",
                                s->rows, s->cols, s->depth,
@@ -121,7 +122,7 @@ static rlhf_status prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w, i
 
 rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w) {
     const float *any = (const float *)w->ptr; // that there is a bias; nobody reads it
-    if (!cu->library) return RLHF_OK;
+    if (!cu->library || cu->lt->free) return RLHF_OK;
     for (int across = 0; across <= ((w->flags & RLHF_WEIGHT_BACKWARD) != 0); across++) {
         RLHF_TRY(prepare(cu, w, across, RLHF_F32, NULL));
         if (w->dtype == RLHF_BF16) RLHF_TRY(prepare(cu, w, across, RLHF_BF16, NULL));

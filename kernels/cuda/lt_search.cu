@@ -108,7 +108,8 @@ static void offers_get(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, rlhf__
         return;
     for (int i = 0; i < n; i++) {
         struct config c;
-        if (!offer_fits(lt, p, &to->found[i], &c) || !runs_on_all(lt, p, &to->found[i].algo))
+        if (!offer_fits(lt, p, &to->found[i], &c) ||
+            (!lt->free && !runs_on_all(lt, p, &to->found[i].algo)))
             continue;
         to->found[to->n] = to->found[i];
         to->config[to->n++] = c;
@@ -136,19 +137,29 @@ static int choose(struct rlhf__lt_plan *p, const struct offers *large, const str
     return 1;
 }
 
-// Finds the plan's algorithm; 0 when the library has none.
-int rlhf__lt_search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p) {
+// Chooses from what is offered at one row count or two.
+static int search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, const uint64_t *rows, int n) {
     rlhf__lt_pref pref = NULL;
     struct offers *o = new (std::nothrow) struct offers[2]();
     int found = 0;
     if (o && lt->api.cublasLtMatmulPreferenceCreate(&pref) == RLHF__LT_SUCCESS) {
         if (pref_set(lt, pref, p) == RLHF__LT_SUCCESS) {
-            for (int i = 0; i < 2; i++)
-                offers_get(lt, p, pref, search_rows[i], &o[i]);
+            for (int i = 0; i < n; i++)
+                offers_get(lt, p, pref, rows[i], &o[i]);
             found = choose(p, &o[0], &o[1]);
         }
         lt->api.cublasLtMatmulPreferenceDestroy(pref);
     }
     delete[] o;
+    return found;
+}
+
+int rlhf__lt_search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p) {
+    return search(lt, p, search_rows, 2);
+}
+
+int rlhf__lt_search_at(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, uint64_t rows) {
+    const int found = search(lt, p, &rows, 1);
+    p->searched = found ? rows : 0;
     return found;
 }

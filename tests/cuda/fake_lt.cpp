@@ -243,8 +243,8 @@ void offers(rlhf__lt_handle h, rlhf__lt_desc o, const layouts &l, rlhf__lt_pref 
     const algo small = {0, 1, FAKE_LT_TILE_64, 1, 0, 16, sum, one, sig, {}};
     const algo any = {0, 2, FAKE_LT_TILE_64, 1, 0, size, sum, one, sig, {}};
     const algo cut = {0, 4, FAKE_LT_TILE_128, 1, 0, 16, FAKE_LT_TF32, tf32, sig, {}};
-    const algo split = {0,   3, FAKE_LT_TILE_128, 4, FAKE_LT_COMPUTE_TYPE, 16, FAKE_LT_SPLIT, one,
-                        sig, {}};
+    algo split = {0, 3, FAKE_LT_TILE_128, 4, FAKE_LT_COMPUTE_TYPE, 16, FAKE_LT_SPLIT, one, sig, {}};
+    if (h->hostile) split.sum = FAKE_LT_BY_COLS;
     algo in_place = split, in_turn = tall, wild = split;
     in_place.reduction = wild.reduction = FAKE_LT_IN_PLACE;
     in_turn.id = IN_TURN;

@@ -326,6 +326,40 @@ static void older_card(void **state) {
     assert_true(w->fake_cuda(""));
 }
 
+// For measuring only: sums taken apart as the library likes, and a row's bits show in what company
+// it came.
+static void free_choice(void **state) {
+    struct world *w = *state;
+    assert_true(w->own->flags & RLHF_COMPUTE_ROW_EXACT);
+    assert_true(w->fake_cuda("sm=80"));
+    rlhf_compute *c = backend(w, w->fake, "free", "hostile");
+    assert_true(w->fake_cuda(""));
+    assert_false(c->flags & RLHF_COMPUTE_ROW_EXACT);
+    ends_with(c, "cuBLASLt 13.1.0, not row exact (RLHF_CUDA_LT=free)");
+    struct kit k = w->kit;
+    k.cpu1 = k.cpu2 = c;
+    for (size_t i = 0; i < CHECK_COUNT(taken); i++) {
+        const uint64_t before = w->products();
+        check_match(&k, run, &taken[i], taken[i].rows, f32_bound, bf16_bound);
+        assert_true(w->products() == before + 1); // nothing but the product: no canary
+    }
+    const struct shape s = {LINEAR, 70, 64, 96, B, F, 0, 0, 0, 0};
+    struct outputs some, all;
+    uint64_t differ = 0;
+    op_run(c, run, &s, 40, &some);
+    op_run(c, run, &s, 70, &all);
+    for (uint64_t i = 0; i < 40 * 96; i++)
+        differ += some.o[0].v[i] != all.o[0].v[i];
+    assert_true(differ > 0);
+    outputs_finish(&some);
+    outputs_finish(&all);
+    ends_with(c, "cuBLASLt 13.1.0, not row exact (RLHF_CUDA_LT=free)");
+    w->cuda->destroy(c);
+    c = backend(w, NULL, "free", NULL); // own products only
+    assert_true(c->flags & RLHF_COMPUTE_ROW_EXACT);
+    w->cuda->destroy(c);
+}
+
 static void refused_setting(void **state) {
     struct world *w = *state;
     char err[256] = "";
@@ -333,7 +367,7 @@ static void refused_setting(void **state) {
     const rlhf_kernels_options opt = {.size = sizeof opt, .threads = 1};
     setenv("RLHF_CUDA_LT", "maybe", 1);
     assert_int_equal(w->cuda->create(&opt, &c, err, sizeof err), RLHF_E_INVALID);
-    assert_string_equal(err, "RLHF_CUDA_LT is \"maybe\", allowed are off, force");
+    assert_string_equal(err, "RLHF_CUDA_LT is \"maybe\", allowed are off, force, free");
 }
 
 int main(void) {
@@ -345,6 +379,7 @@ int main(void) {
                                        cmocka_unit_test(unasked),
                                        cmocka_unit_test(own_products_only),
                                        cmocka_unit_test(older_card),
+                                       cmocka_unit_test(free_choice),
                                        cmocka_unit_test(refused_setting)};
     return cmocka_run_group_tests_name("cuda: cuBLASLt", tests, setup, teardown);
 }
