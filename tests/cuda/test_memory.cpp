@@ -97,6 +97,28 @@ void same(backend *b, rlhf_dev p, const std::vector<float> &want) {
     assert_memory_equal(got.data(), want.data(), got.size() * 4);
 }
 
+// ---- what the card wishes ----
+
+// Small cards have no wish: the host's own numbers hold.
+void hints(void **) {
+    const struct {
+        const char *card;
+        uint32_t slots, microbatch;
+    } cases[] = {{"", 0, 0},
+                 {"memory=14G", 0, 0},
+                 {"memory=15G", 256, 16384},
+                 {"memory=24G", 256, 16384},
+                 {"memory=31G", 512, 32768},
+                 {"memory=80G", 512, 32768}};
+    for (const auto &x : cases) {
+        assert_true(fake(x.card));
+        rlhf_compute *c = make(0);
+        if (c->slots_hint != x.slots || c->microbatch_hint != x.microbatch)
+            fail_msg("%s: %u slots, %u tokens", x.card, c->slots_hint, c->microbatch_hint);
+        kernels->destroy(c);
+    }
+}
+
 // ---- allocations ----
 
 void blocks(void **state) {
@@ -412,6 +434,7 @@ void create_fails_cleanly(void **) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(hints),
         TEST(blocks),
         TEST(no_allocation_waits),
         TEST(memory_runs_out),
