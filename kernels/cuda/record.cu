@@ -52,6 +52,7 @@ static rlhf_status record(void *ctx, uint64_t key, int32_t *what) {
     if (!key) return rlhf__cuda_fail(cu, RLHF_E_INVALID, "record: key 0, any other is allowed");
     *what = RLHF_RECORD_RUN;
     all->status = RLHF_OK;
+    cu->kept.valid = 0; // a replayed call does not say what it writes
     struct rlhf__cuda_recording *r = place_of(cu, key);
     r->used = ++all->clock;
     if (cu->guard) { // each call waits and reports

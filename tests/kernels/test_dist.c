@@ -181,6 +181,37 @@ static void a_write_drops_what_was_kept(void **state) {
     }
 }
 
+// The same when the write is a recorded call.
+static void a_replayed_write_drops_what_was_kept(void **state) {
+    struct kit *kit = *state;
+    const uint32_t rows[] = {0, 1, 2, 3, 4};
+    const struct shape s = {5, 16, 97, RLHF_F32};
+    const rlhf_dist whole = RLHF_DIST_WHOLE;
+    struct call k = {.c = kit->cpu1, .rows = rows, .n_rows = 5};
+    float want[97 * 16], got[97 * 16];
+    int32_t what = RLHF_RECORD_RUN;
+    if (!RLHF_COMPUTE_HAS(k.c, record)) skip();
+    const rlhf_lm_head a = make_head(&k, &s, &whole);
+    KIT_OK(k.c, k.c->lm_head_bwd(k.c->ctx, &a));
+    kit_read(k.c, want, a.d_weight, 97 * 16, RLHF_F32);
+    rlhf_dev own = call_floats(&k, call_normal_rows(&k, 2, 16, 1.0), 5 * 16, RLHF_F32);
+    rlhf_dev other = call_floats(&k, call_normal_rows(&k, 9, 16, 1.0), 5 * 16, RLHF_F32);
+    for (int i = 0; i < 3; i++) {
+        KIT_OK(k.c, k.c->zero(k.c->ctx, a.d_weight, sizeof want));
+        KIT_OK(k.c, k.c->copy(k.c->ctx, a.hidden, other, 5 * 16 * sizeof(float)));
+        KIT_OK(k.c, k.c->lm_head(k.c->ctx, &a));
+        KIT_OK(k.c, k.c->record(k.c->ctx, 5, &what));
+        if (what != RLHF_RECORD_REPLAY)
+            KIT_OK(k.c, k.c->copy(k.c->ctx, a.hidden, own, 5 * 16 * sizeof(float)));
+        KIT_OK(k.c, k.c->record_end(k.c->ctx));
+        KIT_OK(k.c, k.c->lm_head_bwd(k.c->ctx, &a));
+        kit_read(k.c, got, a.d_weight, 97 * 16, RLHF_F32);
+        assert_memory_equal(got, want, sizeof want);
+    }
+    assert_int_equal(what, RLHF_RECORD_REPLAY);
+    call_finish(&k);
+}
+
 // ---- not finite ----
 
 // NaN and infinities in hidden states of row 2 only.
@@ -295,6 +326,7 @@ static void many_rows(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(of_equal_logits_the_lowest_ids_are_kept),
                                        cmocka_unit_test(a_write_drops_what_was_kept),
+                                       cmocka_unit_test(a_replayed_write_drops_what_was_kept),
                                        cmocka_unit_test(a_row_that_is_not_finite_is_named),
                                        cmocka_unit_test(a_target_outside_the_vocabulary_is_refused),
                                        cmocka_unit_test(many_rows)};
