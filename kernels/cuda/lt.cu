@@ -35,13 +35,17 @@ static unsigned long long part(size_t version, int which) {
 
 void rlhf__lt_say(struct rlhf__cuda *cu) {
     const struct rlhf__cuda_lt *lt = cu->lt;
-    char none[64] = "", inexact[64] = "";
+    char none[48] = "", inexact[48] = "", no_room[64] = "";
     if (lt->offered_none) snprintf(none, sizeof none, ", %u that it offers none", lt->offered_none);
     if (lt->not_exact)
         snprintf(inexact, sizeof inexact, ", %u that it is not row exact on", lt->not_exact);
-    say(cu, "cuBLASLt %llu.%llu.%llu%s%s%s%s", VERSION(lt->version),
+    if (lt->no_room)
+        snprintf(no_room, sizeof no_room, ", %u that there was no memory to prove it on",
+                 lt->no_room);
+    say(cu, "cuBLASLt %llu.%llu.%llu%s%s%s%s%s", VERSION(lt->version),
         lt->free ? ", not row exact (RLHF_CUDA_LT=free)" : "",
-        lt->offered_none || lt->not_exact ? "; own products for shapes" : "", none, inexact);
+        lt->offered_none || lt->not_exact || lt->no_room ? "; own products for shapes" : "", none,
+        inexact, no_room);
 }
 
 static void *open_one(const char *file, char *why, size_t cap) {

@@ -45,8 +45,8 @@ struct rlhf__cuda_lt {
     int multiprocessors; // of the card
     int free;            // RLHF_CUDA_LT=free
     struct rlhf__lt_plan *plans;
-    unsigned offered_none, not_exact; // shapes that the own product makes, and why
-    size_t detail_at;                 // where the library's part of the context's detail begins
+    unsigned offered_none, not_exact, no_room; // shapes that the own product makes, and why
+    size_t detail_at; // where the library's part of the context's detail begins
 };
 
 // Opens the library and says in cu->detail (behind what is there) which it is or why there is none.
@@ -64,9 +64,9 @@ void rlhf__lt_say(struct rlhf__cuda *cu);
 rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                              int *taken);
 
-// Decides about the shapes that linear, linear_add and linear_dx make of a weight, before anybody
-// needs one in a hurry. Returns at once without the library, or when it is
-// free. [step]
+// Decides about the shapes that linear, linear_add, linear_dx and the LM head make of a weight,
+// before anybody needs one in a hurry or in a recording. Returns at once without the library, or
+// when it is free. [step]
 rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w);
 
 // ---- between the files of this header ----
@@ -81,6 +81,7 @@ rlhf__lt_status rlhf__lt_run(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                              const struct rlhf__lt_operands *o, uint32_t rows);
 
 // Sets *same: 513 random rows have the same bits alone and in any company, with c and without.
+// RLHF_E_NOMEM when there is no room for them: nothing is known then.
 rlhf_status rlhf__lt_canary(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                             const struct rlhf__lt_shape *s, int *same);
 

@@ -105,12 +105,12 @@ static rlhf_status plan_make(struct rlhf__cuda *cu, struct rlhf__lt_plan *p) {
         rlhf__lt_say(cu);
         return RLHF_OK;
     }
-    if (p->shape.exact) RLHF_TRY(rlhf__lt_canary(cu, p, &p->shape, &same));
-    p->own = !same;
-    if (!same) {
-        lt->not_exact++;
-        rlhf__lt_say(cu);
-    }
+    const rlhf_status st = p->shape.exact ? rlhf__lt_canary(cu, p, &p->shape, &same) : RLHF_OK;
+    if (st < 0 && st != RLHF_E_NOMEM) return st;
+    p->own = st < 0 || !same;
+    lt->no_room += st < 0;
+    lt->not_exact += st == RLHF_OK && !same;
+    if (p->own) rlhf__lt_say(cu);
     return RLHF_OK;
 }
 

@@ -104,12 +104,13 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
     return RLHF_OK;
 }
 
-static rlhf_status prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w, int across,
-                           int32_t out_dtype, const float *bias) {
+// One shape of a weight [k, n], forward or, with across, back.
+static rlhf_status prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w, int32_t n,
+                           int across, int32_t out_dtype, const float *bias) {
     struct rlhf__cuda_product_spec s = {};
     int taken;
-    s.cols = (uint32_t)(across ? w->k : w->n);
-    s.depth = (uint32_t)(across ? w->n : w->k);
+    s.cols = (uint32_t)(across ? w->k : n);
+    s.depth = (uint32_t)(across ? n : w->k);
     s.in_dtype = w->dtype;
     s.out_dtype = out_dtype;
     s.left.ld = s.depth;
@@ -122,10 +123,14 @@ static rlhf_status prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w, i
 
 rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w) {
     const float *any = (const float *)w->ptr; // that there is a bias; nobody reads it
+    const int backward = (w->flags & RLHF_WEIGHT_BACKWARD) != 0;
     if (!cu->library || cu->lt->free) return RLHF_OK;
-    for (int across = 0; across <= ((w->flags & RLHF_WEIGHT_BACKWARD) != 0); across++) {
-        RLHF_TRY(prepare(cu, w, across, RLHF_F32, NULL));
-        if (w->dtype == RLHF_BF16) RLHF_TRY(prepare(cu, w, across, RLHF_BF16, NULL));
+    for (int across = 0; across <= backward; across++) {
+        RLHF_TRY(prepare(cu, w, w->n, across, RLHF_F32, NULL));
+        if (w->dtype == RLHF_BF16) RLHF_TRY(prepare(cu, w, w->n, across, RLHF_BF16, NULL));
     }
-    return prepare(cu, w, 0, RLHF_F32, any);
+    RLHF_TRY(prepare(cu, w, w->n, 0, RLHF_F32, any));
+    // The LM head's rows are as wide as the weight is with what fills it up.
+    RLHF_TRY(prepare(cu, w, w->n_pad, 0, RLHF_F32, NULL));
+    return backward ? prepare(cu, w, w->n_pad, 1, w->dtype, NULL) : RLHF_OK;
 }

@@ -224,6 +224,39 @@ static void decided_at_pack(void **state) {
     w->cuda->destroy(c);
 }
 
+// The LM head's products are as wide as what fills up the weight: decided at pack, too, so the
+// first of them may lie in a recording.
+static void head_decided_at_pack(void **state) {
+    struct world *w = *state;
+    rlhf_compute *c = with_fake(w, NULL);
+    for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++) {
+        struct call k = {.c = c};
+        const rlhf_dist whole = RLHF_DIST_WHOLE;
+        rlhf_lm_head a = {.size = sizeof a, .rows = 5, .d = 64, .vocab = 97, .dtype = dtype};
+        a.dist = &whole;
+        a.weight = call_weight(&k, call_normal(&k, 1, 64 * 97, 0.1), 64, 97, dtype,
+                               RLHF_WEIGHT_OUT_IN | RLHF_WEIGHT_BACKWARD);
+        a.hidden = call_floats(&k, call_normal(&k, 2, 5 * 64, 1.0), 5 * 64, dtype);
+        a.target = call_ints(&k, call_host(&k, 5 * sizeof(int32_t)), 5);
+        a.logp = call_zeros(&k, 5, RLHF_F32);
+        a.d_logp = call_floats(&k, call_normal(&k, 3, 5, 1.0), 5, RLHF_F32);
+        a.d_hidden = call_zeros(&k, 5 * 64, dtype);
+        for (uint64_t i = 0; i < 3; i++) {
+            int32_t what;
+            const uint64_t before = w->products();
+            KIT_OK(c, c->record(c->ctx, 7 + (uint64_t)dtype, &what));
+            if (what != RLHF_RECORD_REPLAY) KIT_OK(c, c->lm_head(c->ctx, &a));
+            KIT_OK(c, c->record_end(c->ctx));
+            assert_int_equal(w->products(), before + (what != RLHF_RECORD_REPLAY));
+        }
+        const uint64_t before = w->products();
+        KIT_OK(c, c->lm_head_bwd(c->ctx, &a));
+        assert_in_range(w->products(), before + 1, before + 2); // the logits may have been kept
+        call_finish(&k);
+    }
+    w->cuda->destroy(c);
+}
+
 // An operand at an odd address does not change hands, and not a bit.
 static void odd_addresses(void **state) {
     struct world *w = *state;
@@ -261,7 +294,7 @@ static void hostile(void **state) {
         compare_bits(c, w->own, &taken[i]);
         check_rows(c, run, &taken[i], taken[i].rows);
     }
-    ends_with(c, "cuBLASLt 13.1.0; own products for shapes, 16 that it is not row exact on");
+    ends_with(c, "cuBLASLt 13.1.0; own products for shapes, 20 that it is not row exact on");
     w->cuda->destroy(c);
 }
 
@@ -308,7 +341,21 @@ static void own_products_only(void **state) {
     }
     rlhf_compute *c = with_fake(w, "none");
     compare_bits(c, w->own, &taken[10]);
-    ends_with(c, "cuBLASLt 13.1.0; own products for shapes, 6 that it offers none");
+    ends_with(c, "cuBLASLt 13.1.0; own products for shapes, 8 that it offers none");
+    w->cuda->destroy(c);
+}
+
+// Without memory for the proof the own product takes over, and nobody fails.
+static void no_room_to_prove(void **state) {
+    struct world *w = *state;
+    assert_true(w->fake_cuda("memory=600K"));
+    rlhf_compute *c = with_fake(w, NULL);
+    compare_bits(c, w->own, &taken[0]);
+    ends_with(c, "own products for shapes, 7 that there was no memory to prove it on");
+    assert_true(w->fake_cuda(""));
+    const uint64_t before = w->products();
+    compare_bits(c, w->own, &taken[0]); // what was decided holds
+    assert_int_equal(w->products(), before);
     w->cuda->destroy(c);
 }
 
@@ -374,6 +421,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(honest),
                                        cmocka_unit_test(not_for_the_library),
                                        cmocka_unit_test(decided_at_pack),
+                                       cmocka_unit_test(head_decided_at_pack),
+                                       cmocka_unit_test(no_room_to_prove),
                                        cmocka_unit_test(odd_addresses),
                                        cmocka_unit_test(hostile),
                                        cmocka_unit_test(unasked),
