@@ -37,6 +37,14 @@ static rlhf_status absolute_fields(const struct rlhf__opt_table *t, void *config
     return RLHF_OK;
 }
 
+// compute.backend is a path only with a '/'.
+static rlhf_status absolute_backend(struct rlhf__config *c, struct rlhf__error *err) {
+    char full[RLHF__PATH_CAP];
+    if (!strchr(c->compute.backend, '/') || !absolute(c->compute.backend, full)) return RLHF_OK;
+    c->compute.backend = rlhf__strings_add(&c->strings, full);
+    return c->compute.backend ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+}
+
 // ---- plugin options ---------------------------------------------------------------------------
 
 // Every option of p into config, each with the place it came from.
@@ -203,6 +211,7 @@ rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *p
                           "(rlhf-host plugin list shows them)");
     for (size_t i = 0; i < n; i++)
         RLHF_TRY(absolute_fields(&s[i].table, (char *)c + s[i].offset, &c->strings, err));
+    RLHF_TRY(absolute_backend(c, err));
     RLHF_TRY(rlhf__plugin_open(plugins, c->algo.plugin, RLHF_KIND_ALGO, c->algo.from, "--algo",
                                algo, err));
     RLHF_TRY(complete(*algo, &c->algo, "algo", c, err));

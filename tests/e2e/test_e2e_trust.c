@@ -134,6 +134,9 @@ static void changed_code_is_named(void **state) {
     assert_int_equal(e2e_run(t, PPO "--reward p/own.so:every=1000 --set run.phases=1 "
                                     "--set compute.backend=p/k.so --set run.dir=r"),
                      0);
+    // From wherever: paths of code are kept whole.
+    assert_int_equal(e2e_shell(t, "grep -q \"\\\"backend\\\": \\\"$PWD/p/k.so\\\"\" r/config.json"),
+                     0);
     assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=2"), 0);
     assert_int_equal(e2e_shell(t, "printf x >> p/own.so; printf x >> p/k.so"), 0);
     for (int i = 0; i < 2; i++) {
