@@ -1,6 +1,7 @@
 // setup.c: rlhf__run_create and rlhf__run_destroy of run.h. Models are setup_models.c's, what
 // differs by where rows come from setup_rows.c's.
 #include "run/setup.h"
+#include "config/layer.h"
 #include "keep/run_dir.h"
 #include "learn/algo.h"
 #include "model/room.h"
@@ -45,7 +46,8 @@ static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
     char dir[4200];
     struct rlhf__error full;
     rlhf_status st = open_session(r, err);
-    if (st != RLHF_OK && r->req->resume && strcmp(c->backend, "cuda") == 0)
+    if (st != RLHF_OK && r->req->resume && strcmp(c->backend, "cuda") == 0 &&
+        !rlhf__layer_typed_by(r->config, "compute", "backend"))
         return rlhf__error_context(err, "the run was made on a GPU (--set compute.backend=cpu goes "
                                         "on without one)");
     if (st != RLHF_OK) return st;

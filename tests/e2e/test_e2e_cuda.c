@@ -131,6 +131,12 @@ static void a_run_changes_devices(void **state) {
                 "gives the same bits every time, but not those of the other");
     fine(t, e2e_shell(t, "grep -q '\"backend\": \"cpu\"' a/config.json a/manifest.json && "
                          "grep -q '\"earlier\"' a/manifest.json"));
+    // Typed for a run of the CPU, the GPU is what is asked for, not what made the run.
+    assert_int_equal(e2e_shell(t, "RLHF_FAKE_CUDA=driver=0 " CUDA_HOST
+                                  " --resume a --set run.phases=4 --set compute.backend=cuda"),
+                     2);
+    e2e_says(t, "there is no NVIDIA driver");
+    if (strstr(t->out, "made on a GPU")) fail_msg("it was made on the CPU:\n%s", t->out);
     goes_on(t, "a", "--set run.phases=4"); // remembered
     if (strstr(t->out, "goes on with")) fail_msg("nothing changed:\n%s", t->out);
     e2e_says(t, "compute: cpu, ");
