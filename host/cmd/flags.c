@@ -15,12 +15,17 @@ static const struct rlhf__flag *find(const struct rlhf__flag *flags, size_t n, c
     return NULL;
 }
 
-// A model directory is --policy where it is trained and --model elsewhere.
+// A model directory is --policy where it is trained and --model elsewhere; what a run computes on
+// is a setting.
 static const char *other_name(const struct rlhf__flag *flags, size_t n, const char *typed) {
     const char *other = strcmp(typed, "--model") == 0    ? "--policy"
                         : strcmp(typed, "--policy") == 0 ? "--model"
                                                          : "";
-    return find(flags, n, other, strlen(other)) ? other : NULL;
+    if (find(flags, n, other, strlen(other))) return other;
+    if (!find(flags, n, "--set", strlen("--set"))) return NULL;
+    return strcmp(typed, "--backend") == 0 ? "--set compute.backend="
+           : strcmp(typed, "--gpu") == 0   ? "--set compute.gpu="
+                                           : NULL;
 }
 
 static rlhf_status unknown(const struct rlhf__flag *flags, size_t n, const char *name, size_t len,

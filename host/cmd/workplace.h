@@ -22,7 +22,7 @@ struct rlhf__workplace_flags {
 #define RLHF__WORKPLACE_FLAGS(T)                                                                   \
     RLHF__FLAG_I(T, "--threads", at.threads, "N", 0, 1024, "CPU threads; 0: all [0]"),             \
         RLHF__FLAG_S(T, "--backend", at.backend, "NAME",                                           \
-                     "kernels: auto, cpu, cuda or reference [auto]"),                              \
+                     "kernels: auto, cpu, cuda, reference or a file [auto]"),                      \
         RLHF__FLAG_I(T, "--gpu", at.gpu, "N", 0, 1023, "which GPU [0]"),                           \
         RLHF__FLAG_S(T, "--dtype", at.dtype, "T", "auto, f32 or bf16 [auto]")
 

@@ -127,16 +127,17 @@ static void look_again(const char *path, uint32_t gpu, rlhf_device_info *d) {
         memset(d, 0, sizeof *d);
 }
 
-// The CPU, since the GPU cannot be used for the reason in `why`. Who has a card or its driver is
-// told so, others only where they ask for every line.
+// The CPU, since the GPU cannot be used for the reason in `why`. Who has a card or its driver, or
+// names a card, is told so, others only where they ask for every line.
 static rlhf_status open_cpu(const struct rlhf__compute_spec *spec, const char *why, int has_card,
                             struct rlhf__compute **out, struct rlhf__error *err) {
     struct rlhf__compute_spec cpu = *spec;
     cpu.backend = "cpu";
     cpu.gpu = 0;
     RLHF_TRY(open_named(&cpu, out, err));
-    (*out)->passed_level =
-        has_card || rlhf__nvidia_cards(PCI_DEVICES) > 0 ? RLHF_LOG_INFO : RLHF_LOG_DEBUG;
+    (*out)->passed_level = has_card || spec->gpu > 0 || rlhf__nvidia_cards(PCI_DEVICES) > 0
+                               ? RLHF_LOG_INFO
+                               : RLHF_LOG_DEBUG;
     snprintf((*out)->passed_over, sizeof(*out)->passed_over, "%.1000s", why);
     return RLHF_OK;
 }

@@ -13,6 +13,19 @@
 #include <string.h>
 #include <unistd.h>
 
+static rlhf_status is_missing(const char *name, const char *path, struct rlhf__error *err) {
+    if (strchr(name, '/'))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "no compute backend '%s': the file '%s' does not exist", name, path);
+    if (strcmp(name, "cuda") == 0)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the CUDA backend was not built; build rlhf-host where CUDA's nvcc is");
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "no compute backend '%s'; allowed are %scpu, cuda, reference and a path "
+                      "with a '/' (no file '%s')",
+                      name, strcmp(name, "auto") == 0 ? "" : "auto, ", path);
+}
+
 rlhf_status rlhf__compute_find(const struct rlhf__dirs *dirs, const char *name,
                                char out[RLHF__PATH_CAP], struct rlhf__error *err) {
     if (strchr(name, '/'))
@@ -20,9 +33,7 @@ rlhf_status rlhf__compute_find(const struct rlhf__dirs *dirs, const char *name,
     else
         rlhf__path_put(out, "%s/kernels/kernels_%s.so", dirs->lib, name);
     char real[RLHF__PATH_CAP];
-    if (access(out, R_OK) != 0 || !rlhf__path_real(out, real))
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "no compute backend '%s': the file '%s' does not exist", name, out);
+    if (access(out, R_OK) != 0 || !rlhf__path_real(out, real)) return is_missing(name, out, err);
     memcpy(out, real, strlen(real) + 1);
     return rlhf__trust_code(out, dirs, err);
 }

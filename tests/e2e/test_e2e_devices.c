@@ -110,6 +110,36 @@ static void a_machine_without_a_card_is_not_bothered(void **state) {
     e2e_same_tree(t, "a/checkpoints", "d/checkpoints");
     assert_int_equal(e2e_shell(t, CUDA_HOST " devices"), 0);
     e2e_says(t, "not usable: the CUDA backend was not built");
+    assert_int_equal(e2e_shell(t, CUDA_HOST " " SFT "--set compute.backend=cuda --out e"), 2);
+    e2e_says(t, "error: the CUDA backend was not built; build rlhf-host where CUDA's nvcc is");
+    assert_int_equal(e2e_shell(t, CUDA_HOST " generate --model model --prompt a --backend cuda"),
+                     2);
+    e2e_says(t, "error: the CUDA backend was not built; build rlhf-host where CUDA's nvcc is");
+}
+
+static void a_backend_that_is_not_there_is_refused(void **state) {
+    struct e2e *t = *state;
+    static const char *const names[] = {"cud", "GPU", "kernels_cpu.so"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char text[128];
+        assert_int_equal(e2e_run(t, SFT "--set compute.backend=%s --out a", names[i]), 2);
+        snprintf(text, sizeof text, "no compute backend '%s'; allowed are auto, cpu, cuda, ",
+                 names[i]);
+        e2e_says(t, text);
+        e2e_says(t, "reference and a path with a '/' (no file '");
+        assert_false(e2e_exists(t, "a"));
+    }
+    assert_int_equal(e2e_run(t, SFT "--set compute.backend=./cpu --out a"), 2);
+    e2e_says(t, "no compute backend './cpu': the file './cpu' does not exist");
+    // Where a run is told, elsewhere it is a flag.
+    assert_int_equal(e2e_run(t, SFT "--backend cpu --out a"), 2);
+    e2e_says(t, "unknown option \"--backend\"; here it is --set compute.backend=");
+    assert_int_equal(e2e_run(t, SFT "--gpu 0 --out a"), 2);
+    e2e_says(t, "unknown option \"--gpu\"; here it is --set compute.gpu=");
+    assert_int_equal(e2e_run(t, "devices --backend auto"), 0); // not one of them
+    e2e_says(t, "no compute backend 'auto'; allowed are cpu, cuda, reference and a path");
+    assert_int_equal(e2e_run(t, "plugin list --gpu 0"), 2);
+    lacks(t, "here it is");
 }
 
 static void a_card_that_is_not_there_is_refused(void **state) {
@@ -135,6 +165,11 @@ static void a_card_that_is_not_there_is_refused(void **state) {
                                   "--set compute.gpu=1 --set run.dir=a"),
                      2);
     e2e_says(t, "compute.gpu has no effect here: no GPU is used");
+    e2e_says(t, "; no GPU: there is no NVIDIA driver"); // who names a card is told why
+    assert_int_equal(e2e_shell(t, "RLHF_FAKE_CUDA=driver=0 " CUDA_HOST
+                                  " generate --model model --prompt a --gpu 1"),
+                     2);
+    e2e_says(t, "no GPU is used: there is no NVIDIA driver");
     assert_int_equal(e2e_run(t, "generate --model model --prompt a --backend cpu --gpu 1"), 2);
     e2e_says(t, "--gpu has no effect here: no GPU is used");
 }
@@ -176,6 +211,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_machine_without_a_card_is_not_bothered, install,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(a_card_that_is_not_there_is_refused, install, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_backend_that_is_not_there_is_refused, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(forks_come_before_cuda, install, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_model_that_does_not_fit_is_refused, install,
                                         e2e_teardown),
