@@ -1,16 +1,35 @@
 #!/bin/sh
-# What RLHF_CUDA may be, and that a build without the CUDA backend leaves none from an earlier one.
+# What RLHF_CUDA may be, which nvcc is taken, and that a build without the CUDA backend leaves none from an earlier one.
 # $1: the source tree
 set -eu
+unset CUDACXX
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 configure() { "$CMAKE" -S "$1" -B "$tmp/build" -G Ninja -DRLHF_TESTS=OFF -DRLHF_CUDA="$2" >"$tmp/log" 2>&1; }
+first_asked() { # the directory whose nvcc was to be taken
+    head -1 "$tmp/asked" | grep -q "^$tmp/$1/nvcc" || { echo "not $1:" >&2; cat "$tmp/asked" >&2; exit 1; }
+    rm -rf "$tmp/build" "$tmp/asked"
+}
 
 if configure "$1" yes; then
     echo "RLHF_CUDA=yes was let pass" >&2
     exit 1
 fi
 grep -q 'RLHF_CUDA is "yes", allowed are AUTO, ON, OFF' "$tmp/log" || { cat "$tmp/log" >&2; exit 1; }
+if CUDACXX=$tmp/none/nvcc configure "$1" AUTO; then
+    echo "a CUDACXX that is not there was let pass" >&2
+    exit 1
+fi
+grep -q "CUDACXX is \"$tmp/none/nvcc\", which is no program" "$tmp/log" || { cat "$tmp/log" >&2; exit 1; }
+# Other compilers than the one of /usr/local: CUDACXX, then PATH.
+mkdir -p "$tmp/one" "$tmp/two"
+printf '#!/bin/sh\necho "$0 was asked" >>"%s/asked"\nexit 1\n' "$tmp" |
+    tee "$tmp/one/nvcc" >"$tmp/two/nvcc"
+chmod +x "$tmp/one/nvcc" "$tmp/two/nvcc"
+PATH=$tmp/one:$PATH configure "$1" ON || :
+first_asked one
+PATH=$tmp/one:$PATH CUDACXX=$tmp/two/nvcc configure "$1" ON || :
+first_asked two
 old=$tmp/build/lib/rlhf/0/kernels/kernels_cuda.so
 mkdir -p "$(dirname "$old")"
 : >"$old"
