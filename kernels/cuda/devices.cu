@@ -2,6 +2,7 @@
 #include "devices.h"
 #include "lt.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,11 +127,30 @@ static void read_library(rlhf_device_info *d, uint32_t gpu) {
     free(cu);
 }
 
+namespace {
+struct question {
+    uint32_t gpu;
+    rlhf_device_info answer;
+};
+} // namespace
+
+static void *ask(void *arg) {
+    struct question *q = (struct question *)arg;
+    look(q->gpu, &q->answer);
+    if (!q->answer.missing[0]) read_library(&q->answer, q->gpu);
+    return NULL;
+}
+
+// Looking at a card makes it the thread's current one, and calls of a context need theirs to be. So
+// a thread of its own looks: to go back to the current one would take memory of a card that nobody
+// may have used yet.
 rlhf_status rlhf__cuda_describe(uint32_t gpu, rlhf_device_info *out) {
-    rlhf_device_info d;
-    look(gpu, &d);
-    if (!d.missing[0]) read_library(&d, gpu);
-    return rlhf_copy_out(out, &d, sizeof d, RLHF_SIZE_TO(rlhf_device_info, missing));
+    struct question q;
+    q.gpu = gpu;
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, ask, &q) != 0) return RLHF_E_NOMEM;
+    pthread_join(thread, NULL);
+    return rlhf_copy_out(out, &q.answer, sizeof q.answer, RLHF_SIZE_TO(rlhf_device_info, missing));
 }
 
 rlhf_status rlhf__cuda_device_open(struct rlhf__cuda *cu, uint32_t gpu) {

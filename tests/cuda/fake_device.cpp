@@ -20,7 +20,6 @@ struct machine {
     std::string names = "Emulated GPU", sms = "90", memories = "8G";
     std::vector<failure> failures;
     cudaError_t sticky = cudaSuccess, last = cudaSuccess;
-    int current = 0;
     uint64_t calls = 0;
 };
 
@@ -93,6 +92,8 @@ machine &here() {
     return m;
 }
 
+thread_local int current_device;
+
 // After these the context is lost: every later call gives them again.
 bool is_sticky(cudaError_t e) {
     return e == cudaErrorDevicesUnavailable || e == cudaErrorECCUncorrectable ||
@@ -129,7 +130,7 @@ device device_of(int index) {
     number(nth(here().memories, index), &d.memory);
     return d;
 }
-int current() { return here().current; }
+int current() { return current_device; }
 
 cudaError_t failed(cudaError_t e) {
     machine &m = here();
@@ -169,6 +170,7 @@ __attribute__((visibility("default"))) bool rlhf__fake_cuda(const char *settings
     machine m;
     if (!read_machine(&m, settings)) return false;
     here() = m;
+    current_device = 0;
     return true;
 }
 __attribute__((visibility("default"))) uint64_t rlhf__fake_cuda_calls(void) { return here().calls; }
@@ -190,12 +192,12 @@ cudaError_t cudaGetDeviceCount(int *out) {
 cudaError_t cudaSetDevice(int index) {
     FAKE_ENTER();
     if (index < 0 || index >= here().devices) return fake::failed(cudaErrorInvalidDevice);
-    here().current = index;
+    current_device = index;
     return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int *out) {
     FAKE_ENTER();
-    *out = here().current;
+    *out = current_device;
     return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int index) {

@@ -13,6 +13,7 @@
 typedef std::function<void()> fake_work; // may run again: a graph's
 
 struct CUstream_st {
+    int device = 0;
     std::deque<fake_work> queue;
     uint64_t begun = 0, done = 0;
     CUgraph_st *graph = NULL; // being captured into
@@ -39,7 +40,7 @@ struct device {
 
 // ---- device.cpp: settings and errors ----
 device device_of(int index);
-int current();
+int current(); // of the thread
 // The begin of every function: the error it gives without doing anything.
 cudaError_t enter(const char *call);
 // Keeps e for cudaGetLastError, and returns it.

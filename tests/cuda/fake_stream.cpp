@@ -82,6 +82,8 @@ emu_enqueue(void (*run)(void *), void *arg, void (*drop)(void *), cudaStream_t s
     const std::shared_ptr<void> held(arg, drop);
     const cudaError_t no = fake::enter("launch");
     if (no != cudaSuccess) return no;
+    if (s && streams.count(s) && s->device != fake::current()) // of another card
+        return fake::failed(cudaErrorInvalidResourceHandle), fake::take_last_error();
     const cudaError_t e = fake::submit(s, [=] { run(held.get()); });
     // A launch is followed by cudaGetLastError, which tells of whatever failed since it was asked.
     return e != cudaSuccess ? e : fake::take_last_error();
@@ -130,6 +132,7 @@ cudaError_t cudaMemsetAsync(void *to, int v, size_t n, cudaStream_t s) {
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned) {
     FAKE_ENTER();
     streams.insert(*out = new CUstream_st);
+    (*out)->device = fake::current();
     return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t s) {

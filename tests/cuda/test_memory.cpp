@@ -119,6 +119,29 @@ void hints(void **) {
     }
 }
 
+// A look at another card leaves a context's own the current one, also where it cannot be used.
+void a_look_changes_no_card(void **) {
+    assert_true(fake("devices=3,sm=90/90/75"));
+    rlhf_kernels_options o = {};
+    o.size = sizeof o;
+    for (o.gpu = 0; o.gpu < 2; o.gpu++) {
+        backend one = {NULL, NULL}, *b = &one;
+        char err[512] = "";
+        if (kernels->create(&o, &b->c, err, sizeof err) < 0) fail_msg("create: %s", err);
+        b->ctx = b->c->ctx;
+        rlhf_dev p = take(b, 400);
+        for (uint32_t other = 0; other < 4; other++) {
+            rlhf_device_info d = {};
+            d.size = sizeof d;
+            assert_int_equal(kernels->describe(other, &d), RLHF_OK);
+            assert_int_equal(d.missing[0] != 0, other >= 2);
+            OK(b->c->add(b->ctx, p, p, RLHF_F32, 100));
+        }
+        OK(b->c->sync(b->ctx));
+        kernels->destroy(b->c);
+    }
+}
+
 // ---- allocations ----
 
 void blocks(void **state) {
@@ -435,6 +458,7 @@ int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(hints),
+        TEST(a_look_changes_no_card),
         TEST(blocks),
         TEST(no_allocation_waits),
         TEST(memory_runs_out),
