@@ -47,6 +47,7 @@ void rlhf__rows_finish(struct rlhf__rows *e) {
     for (int k = 0; k < RLHF__N_TOKEN_ARRAYS; k++)
         free(e->token[k]);
     free(e->ref_hidden);
+    free(e->ref_row);
     free(e->support);
     memset(e, 0, sizeof *e);
 }
@@ -89,18 +90,40 @@ uint32_t *rlhf__rows_support(const struct rlhf__rows *e, uint32_t from) {
     return e->support + (size_t)rlhf__rows_response_tokens(e, 0, from) * e->support_words;
 }
 
-static rlhf_status pick_support(struct rlhf__rows *dst, const struct rlhf__rows *src,
-                                const uint32_t *pick, struct rlhf__error *err) {
+static rlhf_status make_refs(struct rlhf__rows *e, rlhf_dev hidden, struct rlhf__error *err) {
+    size_t tokens = (size_t)rlhf__rows_response_tokens(e, 0, e->n);
+    e->ref_dev_hidden = hidden;
+    e->ref_row = zeroed(tokens, sizeof *e->ref_row);
+    if (e->ref_row) return RLHF_OK;
+    return RLHF__NOMEM(err, "out of memory for the reference's states of %zu tokens", tokens);
+}
+
+rlhf_status rlhf__rows_refer(struct rlhf__rows *e, rlhf_dev hidden, struct rlhf__error *err) {
+    RLHF_TRY(make_refs(e, hidden, err));
+    int64_t tokens = rlhf__rows_response_tokens(e, 0, e->n);
+    for (int32_t t = 0; t < tokens; t++)
+        e->ref_row[t] = t;
+    return RLHF_OK;
+}
+
+// What there is of each response token: supports, and where the reference's states are.
+static rlhf_status pick_responses(struct rlhf__rows *dst, const struct rlhf__rows *src,
+                                  const uint32_t *pick, struct rlhf__error *err) {
+    if (!src->support && !src->ref_row) return RLHF_OK;
     size_t *first = calloc((size_t)src->n + 1, sizeof *first); // response tokens before a row
     if (!first) return RLHF__NOMEM(err, "out of memory for %u rows", src->n);
     for (uint32_t i = 0; i < src->n; i++)
         first[i + 1] = first[i] + (size_t)rlhf__rows_response_tokens(src, i, i + 1);
-    rlhf_status st = make_support(dst, src->support_words, err);
+    rlhf_status st = src->support ? make_support(dst, src->support_words, err) : RLHF_OK;
+    if (st == RLHF_OK && src->ref_row) st = make_refs(dst, src->ref_dev_hidden, err);
     size_t words = src->support_words, at = 0;
     for (uint32_t i = 0; st == RLHF_OK && i < dst->n; i++) {
         size_t from = first[pick[i]], len = first[pick[i] + 1] - from;
-        memcpy(dst->support + at * words, src->support + from * words,
-               len * words * sizeof *dst->support);
+        if (src->support)
+            memcpy(dst->support + at * words, src->support + from * words,
+                   len * words * sizeof *dst->support);
+        if (src->ref_row)
+            memcpy(dst->ref_row + at, src->ref_row + from, len * sizeof *dst->ref_row);
         at += len;
     }
     free(first);
@@ -128,8 +151,7 @@ rlhf_status rlhf__rows_pick(struct rlhf__rows *dst, const struct rlhf__rows *src
         dst->offset[i + 1] = dst->offset[i] + len;
         copy_row(dst, i, src, pick[i]);
     }
-    if (!src->support) return RLHF_OK;
-    st = pick_support(dst, src, pick, err);
+    st = pick_responses(dst, src, pick, err);
     if (st != RLHF_OK) rlhf__rows_finish(dst);
     return st;
 }

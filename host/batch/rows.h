@@ -42,7 +42,12 @@ struct rlhf__rows {
     float *score;                       // [n] paid at the end of a row
     float *reward;                      // [n] paid in all: score and token rewards
     float *token[RLHF__N_TOKEN_ARRAYS]; // [total] each
-    float *ref_hidden;                  // [total, d_hidden] of the reference, or NULL
+    // Hidden states of the reference, where they are wanted, as a model takes them: from the host
+    // (rlhf_forward.kl_hidden, [total, d_hidden]), or from the device, by row (kl_dev_hidden,
+    // kl_dev_row). The device's belong to somebody else and are the same for all that was picked.
+    float *ref_hidden;
+    rlhf_dev ref_dev_hidden;
+    int32_t *ref_row; // [response tokens], rows one after the other
     int32_t d_hidden;
     uint32_t flags;         // bits of enum rlhf__rows_flag
     uint32_t *support;      // [response tokens, support_words], rows one after the other: what each
@@ -65,6 +70,10 @@ rlhf_status rlhf__rows_add_support(struct rlhf__rows *e, int32_t n_vocab, struct
 
 // The supports from row `from` on; NULL without. [any]
 uint32_t *rlhf__rows_support(const struct rlhf__rows *e, uint32_t from);
+
+// The reference's states lie on the device at `hidden`, one for each response token of the rows,
+// which are laid out. Borrowed. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__rows_refer(struct rlhf__rows *e, rlhf_dev hidden, struct rlhf__error *err);
 
 // Response tokens (index in row >= prompt_len) of rows [from, to). [any]
 int64_t rlhf__rows_response_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to);

@@ -107,12 +107,18 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ro
     return in;
 }
 
-// The reference's hidden states in the layout that the model computes.
+// The reference's hidden states in the layout that the model computes. Those of response tokens are
+// the same in both.
 static rlhf_status reference_hidden(struct rlhf__learner *l, const struct rlhf__rows *e,
-                                    uint32_t from, const float **out, struct rlhf__error *err) {
+                                    uint32_t from, rlhf_forward *f, struct rlhf__error *err) {
+    if (e->ref_row) {
+        f->kl_dev_hidden = e->ref_dev_hidden;
+        f->kl_dev_row = e->ref_row + rlhf__rows_response_tokens(e, 0, from);
+        return RLHF_OK;
+    }
     size_t d = (size_t)e->d_hidden, need = (size_t)l->batch.compact.total * d;
     const float *full = e->ref_hidden + (size_t)e->offset[from] * d;
-    *out = full;
+    f->kl_hidden = full;
     if (!l->batch.is_shared) return RLHF_OK;
     if (need > l->hidden_cap) {
         free(l->hidden);
@@ -121,7 +127,7 @@ static rlhf_status reference_hidden(struct rlhf__learner *l, const struct rlhf__
         if (!l->hidden) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for hidden states");
     }
     rlhf__shared_batch_contract(&l->batch, l->hidden, full, e->d_hidden);
-    *out = l->hidden;
+    f->kl_hidden = l->hidden;
     return RLHF_OK;
 }
 
@@ -144,7 +150,7 @@ static rlhf_status forward(struct rlhf__learner *l, const struct rlhf__rows *e, 
     rlhf_status st = RLHF_OK;
     if (l->plan.heads & RLHF_HEAD_KL) {
         f->model.kl_self = l->reference->self;
-        st = reference_hidden(l, e, from, &f->model.kl_hidden, err);
+        st = reference_hidden(l, e, from, &f->model, err);
     }
     rlhf__head_store_clear(&l->out, full->n, full->total, l->model->n_labels);
     rlhf__head_store_clear(&l->grad, full->n, full->total, l->model->n_labels);

@@ -11,6 +11,10 @@ int rlhf__can_share_prompts(const struct rlhf__model *m, const struct rlhf__rows
     return (e->flags & RLHF__SHARE_PROMPTS) && (m->info.heads & RLHF_HEAD_PREFIX);
 }
 
+uint64_t rlhf__state_bytes(const struct rlhf__model *m) {
+    return (uint64_t)m->info.d_model * rlhf_dtype_size(m->env->dtype);
+}
+
 // What a pass keeps between microbatches.
 struct pass {
     const struct rlhf__model *model;
@@ -37,7 +41,7 @@ static rlhf_status pass_shared(struct pass *p, const rlhf_heads *full, struct rl
     size_t total = p->batch.compact.total, d = (size_t)p->model->info.d_model;
     rlhf_status st = pass_work(p, total * (2 + (full->hidden ? d : 0)), err);
     if (st != RLHF_OK) return st;
-    rlhf_heads h = {.size = sizeof h};
+    rlhf_heads h = {.size = sizeof h, .dev_hidden = full->dev_hidden}; // the same in both layouts
     if (full->logp) h.logp = p->work;
     if (full->value) h.value = p->work + total;
     if (full->hidden) h.hidden = p->work + 2 * total;
@@ -59,6 +63,10 @@ static rlhf_status pass_slice(struct pass *p, uint32_t from, uint32_t to, int sh
     if (out->logp) h.logp = out->logp + base;
     if (out->value) h.value = out->value + base;
     if (out->hidden) h.hidden = out->hidden + base * (size_t)p->model->info.d_model;
+    if (out->dev_hidden)
+        h.dev_hidden =
+            rlhf_dev_at(out->dev_hidden, (uint64_t)rlhf__rows_response_tokens(p->e, 0, from) *
+                                             rlhf__state_bytes(p->model));
     if (out->score) h.score = out->score + (size_t)from * (size_t)p->model->n_labels;
     if (out->flops)
         *out->flops +=
@@ -73,7 +81,7 @@ rlhf_status rlhf__pass(const struct rlhf__model *m, const struct rlhf__rows *e,
     struct pass p = {.model = m, .e = e, .forward = {.size = sizeof p.forward, .dist = dist}};
     p.forward.heads = (out->logp ? (uint32_t)RLHF_HEAD_LOGP : 0) |
                       (out->value ? (uint32_t)RLHF_HEAD_VALUE : 0) |
-                      (out->hidden ? (uint32_t)RLHF_HEAD_HIDDEN : 0) |
+                      (out->hidden || out->dev_hidden ? (uint32_t)RLHF_HEAD_HIDDEN : 0) |
                       (out->score ? (uint32_t)RLHF_HEAD_SCORE : 0);
     int share = rlhf__can_share_prompts(m, e) && !out->score;
     rlhf_status st = RLHF_OK;

@@ -10,10 +10,14 @@
 // them (RLHF__SHARE_PROMPTS) and the model can. [any]
 int rlhf__can_share_prompts(const struct rlhf__model *, const struct rlhf__rows *);
 
+// Bytes of one row of dev_hidden. [any]
+uint64_t rlhf__state_bytes(const struct rlhf__model *);
+
 // What a pass over rows without gradients fills; NULL = not wanted.
 struct rlhf__pass_out {
     float *logp, *value;             // [total]
     float *hidden;                   // [total, d_model]
+    rlhf_dev dev_hidden;             // as rlhf_heads has it; models with RLHF_HEAD_DEV_HIDDEN only
     float *score;                    // [n, n_labels]
     double *flops;                   // grows by those of the pass's products
     const struct rlhf__watch *watch; // told of rows done; NULL = nobody

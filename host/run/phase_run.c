@@ -32,6 +32,29 @@ static rlhf_status score(struct rlhf__phase *p, struct rlhf__error *err) {
     return st;
 }
 
+// Room for the reference's hidden states: on the device where its model and the policy's can have
+// them there, else in the host's memory.
+static rlhf_status hidden_room(struct rlhf__phase *p, struct rlhf__pass_out *out,
+                               struct rlhf__error *err) {
+    const struct rlhf__model *ref = p->cast->reference;
+    struct rlhf__rows *e = &p->x.rows;
+    e->d_hidden = ref->info.d_model;
+    if (ref->info.heads & p->learner->model->info.heads & RLHF_HEAD_DEV_HIDDEN) {
+        uint64_t tokens = (uint64_t)rlhf__rows_response_tokens(e, 0, e->n);
+        p->x.compute = ref->compute;
+        rlhf_status st = ref->compute->alloc(ref->compute->ctx, tokens * rlhf__state_bytes(ref),
+                                             &p->x.ref_hidden);
+        if (st != RLHF_OK)
+            return rlhf__compute_fail(ref->compute, st, "the reference's hidden states", err);
+        out->dev_hidden = p->x.ref_hidden;
+        return rlhf__rows_refer(e, p->x.ref_hidden, err);
+    }
+    size_t cells = (size_t)e->total * (size_t)e->d_hidden;
+    out->hidden = e->ref_hidden = calloc(cells ? cells : 1, sizeof(float));
+    if (!out->hidden) return RLHF__NOMEM(err, "out of memory for hidden states");
+    return RLHF_OK;
+}
+
 // What the reference says of the rows, where the plan wants to know: log-probs and, for the full
 // KL, hidden states.
 static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err) {
@@ -42,12 +65,7 @@ static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err
     struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF],
                                  .watch = rlhf__progress_watch(p->report->progress),
                                  .doing = "reference"};
-    if (cast->plan.heads & RLHF_HEAD_KL) {
-        e->d_hidden = cast->reference->info.d_model;
-        size_t cells = (size_t)e->total * (size_t)e->d_hidden;
-        out.hidden = e->ref_hidden = calloc(cells ? cells : 1, sizeof(float));
-        if (!out.hidden) return RLHF__NOMEM(err, "out of memory for hidden states");
-    }
+    if (cast->plan.heads & RLHF_HEAD_KL) RLHF_TRY(hidden_room(p, &out, err));
     return rlhf__pass(cast->reference, e, &cast->logp_dist, p->learner->microbatch_tokens, &out,
                       err);
 }

@@ -9,14 +9,16 @@
 // Zero-initialise; release with rlhf__experience_finish.
 struct rlhf__experience {
     struct rlhf__rows rows;
-    struct rlhf__scored scored; // n = 0: rows of a file, which nobody scored
-    float *judged;              // [rows.n] what the judge says, NaN or Inf included; NULL: nothing
-    uint32_t drawn, reserved;   // rows that there were, those left out since included
-    int64_t sampled;            // response tokens that were sampled for them
-    int64_t tokens;             // that went through the model for it; a shared prompt counts once
+    struct rlhf__scored scored;  // n = 0: rows of a file, which nobody scored
+    float *judged;               // [rows.n] what the judge says, NaN or Inf included; NULL: nothing
+    uint32_t drawn, reserved;    // rows that there were, those left out since included
+    int64_t sampled;             // response tokens that were sampled for them
+    int64_t tokens;              // that went through the model for it; a shared prompt counts once
+    const rlhf_compute *compute; // where ref_hidden lies
+    rlhf_dev ref_hidden;         // what rows.ref_dev_hidden borrows; NULL: nothing
 };
 
-void rlhf__experience_finish(struct rlhf__experience *x); // accepts a zeroed one [any]
+void rlhf__experience_finish(struct rlhf__experience *x); // accepts a zeroed one [step]
 
 // Only the rows with keep[i] != 0 stay, in their order. Errors: RLHF_E_NOMEM, and *x is what it
 // was. [any]

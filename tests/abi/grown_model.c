@@ -27,7 +27,7 @@ static rlhf_status info(void *self, rlhf_model_info *out) {
     rlhf_model_info i = {.size = sizeof i};
     RLHF_TRY(real->info(self, &i));
 #ifndef LONGER // what needs fields that it did not have
-    i.heads &= ~(uint32_t)(RLHF_HEAD_PREFIX | RLHF_HEAD_SUPPORT | RLHF_HEAD_TOKEN_SCORE);
+    i.heads &= 2u * RLHF_HEAD_GENERATE - 1;
 #endif
     return rlhf_copy_out(out, &i, sizeof i, RLHF_SIZE_TO(rlhf_model_info, base_prefix));
 }

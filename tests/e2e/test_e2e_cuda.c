@@ -75,6 +75,15 @@ static void grpo(void **state) {
     runs_exactly(*state, TWO COMMON ROLLOUT PAID F32 ALONE "--algo grpo.so", 1);
 }
 
+// The reference's states stay on the GPU from its forward to the last minibatch.
+static void full_kl(void **state) {
+    runs_exactly(*state,
+                 TWO COMMON ROLLOUT PAID BF16 SHARED
+                 "--algo grpo.so --set algo.minibatches=2 --set algo.kl_placement=loss --set "
+                 "algo.kl_estimator=full",
+                 1);
+}
+
 static void rloo(void **state) {
     runs_exactly(*state, TWO COMMON ROLLOUT PAID BF16 SHARED "--algo rloo.so", 1);
 }
@@ -157,6 +166,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(ppo, install, e2e_teardown),
         cmocka_unit_test_setup_teardown(grpo, install, e2e_teardown),
+        cmocka_unit_test_setup_teardown(full_kl, install, e2e_teardown),
         cmocka_unit_test_setup_teardown(rloo, install, e2e_teardown),
         cmocka_unit_test_setup_teardown(grpo_iterative, install, e2e_teardown),
         cmocka_unit_test_setup_teardown(rows_of_files, install, e2e_teardown),

@@ -101,12 +101,42 @@ static void a_model_that_cannot_is_refused(void **state) {
         e2e_run(t, RUN "--policy plain --algo ppo.so --set run.phases=1 --set run.dir=y"), 0);
 }
 
+// A full KL over more minibatches than one: the reference's states stay on the device, or go
+// through the host where the model cannot keep them, and the bits are the same.
+static void hidden_states_either_way(void **state) {
+    struct e2e *t = *state;
+    static const char args[] =
+        RUN "--algo grpo.so --set algo.group_size=4 --set algo.kl_placement=loss "
+            "--set algo.kl_estimator=full --set algo.minibatches=2 --set run.phases=2 ";
+    char command[1024];
+    assert_int_equal(e2e_shell(t, "cp -r model plain && "
+                                  "sed -i 's/\"gpt2\"/\"plain_gpt2\"/' plain/config.json"),
+                     0);
+    for (int dtype = 0; dtype < 2; dtype++)
+        for (int share = 0; share < 2; share++) {
+            for (int k = 0; k < 2; k++) {
+                snprintf(command, sizeof command,
+                         "%s --policy %s --set run.dir=%c --set compute.dtype=%s "
+                         "--set batch.share_prompts=%s",
+                         args, k ? "plain" : "model", "ab"[k], dtype ? "bf16" : "f32",
+                         share ? "true" : "false");
+                if (e2e_run(t, command) != 0) fail_msg("%s", t->out);
+            }
+            assert_int_equal(
+                e2e_shell(t, "for f in model.safetensors state/optimizer.safetensors; do cmp "
+                             "a/checkpoints/latest/$f b/checkpoints/latest/$f || exit 1; done; "
+                             "rm -r a b"),
+                0);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_kl_is_finite, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(same_seed_same_bits, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(guarded, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_model_that_cannot_is_refused, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(hidden_states_either_way, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_support", tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 // wrapped_gpt2.c: gpt2.so with one thing changed. plain_gpt2.so cannot take log-probs over a given
-// support; spying_gpt2.so appends "stream counter" of every draw to the file $DRAWS;
-// frozen_gpt2.so does not train wpe (with $FREEZE_ALL: anything) and, with $NARROW, names a range
-// of gradients that is too short; bad_gpt2.so says of wpe or of itself what $BAD tells.
+// support nor keep hidden states on the device; spying_gpt2.so appends "stream counter" of every
+// draw to the file $DRAWS; frozen_gpt2.so does not train wpe (with $FREEZE_ALL: anything) and, with
+// $NARROW, names a range of gradients that is too short; bad_gpt2.so says of wpe or of itself what
+// $BAD tells.
 #include <rlhf/model.h>
 #include <rlhf/plugin.h>
 
@@ -88,7 +89,7 @@ static void change(rlhf_model_ops *ops) {
 
 static rlhf_status info(void *self, rlhf_model_info *out) {
     rlhf_status st = real->info(self, out);
-    out->heads &= ~(uint32_t)RLHF_HEAD_SUPPORT;
+    out->heads &= ~(uint32_t)(RLHF_HEAD_SUPPORT | RLHF_HEAD_DEV_HIDDEN);
     return st;
 }
 

@@ -75,10 +75,10 @@ static void ask(struct model *m, struct answers *a) {
                           .score = a->score,
                           .hidden = a->hidden,
                           .token_score = a->token_score};
-    const rlhf_forward f = {.size = sizeof f,
-                            .heads =
-                                m->info.heads & ~(uint32_t)(RLHF_HEAD_KL | RLHF_HEAD_GENERATE |
-                                                            RLHF_HEAD_PREFIX | RLHF_HEAD_SUPPORT)};
+    const rlhf_forward f = {
+        .size = sizeof f,
+        .heads = m->info.heads & ~(uint32_t)(RLHF_HEAD_KL | RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX |
+                                             RLHF_HEAD_SUPPORT | RLHF_HEAD_DEV_HIDDEN)};
     memset(a, 0, sizeof *a);
     must(m, m->ops->forward(m->self, &batch, &f, &h));
 }

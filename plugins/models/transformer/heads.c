@@ -40,13 +40,17 @@ rlhf_status rlhf__tf_resp_state(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     return c->convert(c->ctx, w->rh_p, m->dtype, w->rf_p, RLHF_F32, n);
 }
 
-// The reference's hidden states at the scored positions, in the act dtype.
-static rlhf_status upload_reference(struct rlhf__tf *m, struct rlhf__tf_work *w,
-                                    const rlhf_batch *b, const rlhf_forward *f) {
+int32_t rlhf__tf_gives_dev_hidden(uint32_t heads, const rlhf_heads *out) {
+    return (heads & RLHF_HEAD_HIDDEN) && out->dev_hidden;
+}
+
+const int32_t *rlhf__tf_reference_rows(const rlhf_forward *f) {
+    return (f->heads & RLHF_HEAD_KL) && f->kl_dev_hidden ? f->kl_dev_row : NULL;
+}
+
+static rlhf_status check_reference(struct rlhf__tf *m, const rlhf_forward *f) {
     const struct rlhf__tf *ref = f->kl_self;
-    const uint64_t d = (uint64_t)m->arch.d, n = w->rows.n_resp * d;
-    void *tmp;
-    if (!ref || !f->kl_hidden)
+    if (!ref || (!f->kl_hidden && !f->kl_dev_hidden))
         return rlhf__tf_fail(m, RLHF_E_INVALID, "kl head: no reference model was given");
     if (ref->magic != m->magic || ref->arch.d != m->arch.d || ref->dtype != m->dtype ||
         ref->arch.n_vocab != m->arch.n_vocab)
@@ -54,6 +58,30 @@ static rlhf_status upload_reference(struct rlhf__tf *m, struct rlhf__tf_work *w,
                              "kl head: policy and reference differ in width, vocabulary or dtype");
     if (!ref->lm_fresh)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "kl head: the reference has not been run");
+    return RLHF_OK;
+}
+
+// The reference's hidden states at the scored positions, in the act dtype: from the device, where
+// they may lie in another order, or from the host.
+static rlhf_status gather_reference(struct rlhf__tf *m, struct rlhf__tf_work *w,
+                                    const rlhf_forward *f) {
+    w->ref_p = f->kl_dev_hidden;
+    if (!f->kl_dev_row) return RLHF_OK;
+    for (uint32_t i = 0; i < w->rows.n_resp; i++)
+        if (f->kl_dev_row[i] < 0)
+            return rlhf__tf_fail(m, RLHF_E_INVALID, "kl head: kl_dev_row[%u] is %d; at least 0", i,
+                                 f->kl_dev_row[i]);
+    RLHF_TRY(rlhf__tf_reserve(m, &w->ref,
+                              (uint64_t)w->rows.n_resp * (uint64_t)m->arch.d * rlhf__tf_esz(m)));
+    w->ref_p = w->ref.p;
+    return m->c->gather(m->c->ctx, w->ref_p, f->kl_dev_hidden, w->rows.ref, w->rows.n_resp,
+                        m->arch.d, m->dtype);
+}
+
+static rlhf_status upload_reference(struct rlhf__tf *m, struct rlhf__tf_work *w,
+                                    const rlhf_batch *b, const rlhf_forward *f) {
+    const uint64_t d = (uint64_t)m->arch.d, n = w->rows.n_resp * d;
+    void *tmp;
     RLHF_TRY(rlhf__tf_host_tmp(m, n * sizeof(float), &tmp));
     float *to = tmp;
     for (uint32_t i = 0; i < b->n; i++)
@@ -107,7 +135,10 @@ static rlhf_status lm(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_ba
                       const rlhf_forward *f) {
     rlhf_lm_head args;
     RLHF_TRY(rlhf__tf_lm_ready(m));
-    if (f->heads & RLHF_HEAD_KL) RLHF_TRY(upload_reference(m, w, b, f));
+    if (f->heads & RLHF_HEAD_KL) {
+        RLHF_TRY(check_reference(m, f));
+        RLHF_TRY(f->kl_dev_hidden ? gather_reference(m, w, f) : upload_reference(m, w, b, f));
+    }
     RLHF_TRY(upload_support(m, w, f));
     rlhf__tf_lm_args(m, w, f, &args);
     return m->c->lm_head(m->c->ctx, &args);
@@ -170,17 +201,22 @@ rlhf_status rlhf__tf_heads(struct rlhf__tf *m, struct rlhf__tf_work *w, const rl
     const int32_t mean = (f->heads & RLHF_HEAD_SCORE) && rlhf__tf_pooling(m) == RLHF_POOL_MEAN;
     RLHF_TRY(rlhf__tf_reserve(m, &w->result,
                               TF_N_RESULT * rlhf__tf_result_stride(&w->rows) * sizeof(float)));
-    if ((f->heads & RLHF_HEAD_HIDDEN) || mean) RLHF_TRY(rlhf__tf_full_norm(m, w));
+    const int32_t whole = (f->heads & RLHF_HEAD_HIDDEN) && out->hidden;
+    const int32_t dev = rlhf__tf_gives_dev_hidden(f->heads, out);
+    if (whole || mean) RLHF_TRY(rlhf__tf_full_norm(m, w));
     if (f->heads & RLHF_HEAD_HIDDEN) {
         if (m->arch.causal) RLHF_TRY(rlhf__tf_lm_ready(m)); // it will be a reference
-        if (out->hidden)
+        if (whole)
             RLHF_TRY(m->c->download(m->c->ctx, out->hidden, w->full_p,
                                     b->total * (uint64_t)m->arch.d * sizeof(float)));
     }
     if (f->heads & RLHF_HEAD_SCORE) RLHF_TRY(rlhf__tf_score(m, w, out->score));
     if (w->rows.n_resp && (f->heads & RLHF_HEAD_TOKEN_SCORE)) RLHF_TRY(rlhf__tf_token_score(m, w));
-    if (w->rows.n_resp && (f->heads & (LM_HEADS | RLHF_HEAD_VALUE))) {
+    if (w->rows.n_resp && ((f->heads & (LM_HEADS | RLHF_HEAD_VALUE)) || dev)) {
         RLHF_TRY(rlhf__tf_resp_state(m, w));
+        if (dev)
+            RLHF_TRY(m->c->copy(m->c->ctx, out->dev_hidden, w->rh_p,
+                                (uint64_t)w->rows.n_resp * (uint64_t)m->arch.d * rlhf__tf_esz(m)));
         if (f->heads & RLHF_HEAD_VALUE) RLHF_TRY(rlhf__tf_value(m, w));
         if (f->heads & LM_HEADS) RLHF_TRY(lm(m, w, b, f));
     }

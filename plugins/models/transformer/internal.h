@@ -26,6 +26,7 @@ struct rlhf__tf_rows {
     uint32_t n, total, n_resp, resp_is_all; // resp_is_all: resp is 0 .. total-1
     rlhf_ragged ragged;
     rlhf_dev ids, pos, resp, target, read, pool;
+    rlhf_dev ref; // rows of the reference's states, NULL: not given
 };
 
 // What the device's rows are made from: a batch, or with gen the step of that session (then start,
@@ -39,6 +40,7 @@ struct rlhf__tf_layout {
     const uint8_t *silent;
     int32_t pooling, reserved;
     const struct rlhf__tf_recorded *recorded; // NULL; or the block lies there, at fixed addresses
+    const int32_t *ref; // [response tokens] rows of the reference's states on the device, or NULL
 };
 
 // Activations of the score head over P states, f32.
@@ -89,10 +91,11 @@ struct rlhf__tf_work {
     // LM and value heads, R = n_resp states:
     struct rlhf__tf_buf rx, rstats; // gathered residual f32 [R, d], its norm's [R, 2]
     struct rlhf__tf_buf rf, rh;     // its norm, f32 and act dtype [R, d]
-    struct rlhf__tf_buf ref;        // the reference's states, f32 [R, d], then act dtype [R, d]
-    struct rlhf__tf_buf support;    // u32 [R, words of the vocabulary]
-    struct rlhf__tf_buf result;     // what a response token has of each head; rlhf__tf_result
-    struct rlhf__tf_buf v1, v1a;    // f32 [R, 4 d] before and after ReLU
+    // The reference's states: act dtype [R, d]; behind f32 [R, d] when they came from the host.
+    struct rlhf__tf_buf ref;
+    struct rlhf__tf_buf support;          // u32 [R, words of the vocabulary]
+    struct rlhf__tf_buf result;           // what a response token has of each head; rlhf__tf_result
+    struct rlhf__tf_buf v1, v1a;          // f32 [R, 4 d] before and after ReLU
     struct rlhf__tf_scored pooled, token; // score head: one state a row; each response token
     struct rlhf__tf_buf full, fstats;     // final norm of every token (hidden output, mean pooling)
     rlhf_dev x; // borrowed: the residual stream after the last layer, f32 [total, d]
@@ -330,6 +333,11 @@ rlhf_status rlhf__tf_token_score(struct rlhf__tf *m, struct rlhf__tf_work *w);
 rlhf_status rlhf__tf_score_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const float *host_d);
 rlhf_status rlhf__tf_token_score_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev d);
 int32_t rlhf__tf_pooling(const struct rlhf__tf *m);
+
+// 1 when a forward for these heads fills out->dev_hidden.
+int32_t rlhf__tf_gives_dev_hidden(uint32_t heads, const rlhf_heads *out);
+// f->kl_dev_row where f reads it, else NULL.
+const int32_t *rlhf__tf_reference_rows(const rlhf_forward *f);
 
 // ---- gen.c ----
 rlhf_status rlhf__tf_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rlhf_gen **out);

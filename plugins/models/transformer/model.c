@@ -105,13 +105,14 @@ static rlhf_status tf_open(void *self, const rlhf_model_open *from) {
 }
 
 // Bits that say what the model can, not heads of a forward.
-#define ABILITIES ((uint32_t)(RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX | RLHF_HEAD_SUPPORT))
+#define ABILITIES                                                                                  \
+    ((uint32_t)(RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX | RLHF_HEAD_SUPPORT | RLHF_HEAD_DEV_HIDDEN))
 
 static uint32_t capabilities(const struct rlhf__tf *m) {
     uint32_t h = RLHF_HEAD_HIDDEN;
     if (m->arch.causal)
         h |= RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_GENERATE |
-             RLHF_HEAD_PREFIX | RLHF_HEAD_SUPPORT;
+             RLHF_HEAD_PREFIX | RLHF_HEAD_SUPPORT | RLHF_HEAD_DEV_HIDDEN;
     if (rlhf__tf_has_value(m)) h |= RLHF_HEAD_VALUE;
     if (m->open.n_labels > 0) h |= RLHF_HEAD_SCORE;
     if (m->arch.causal && m->open.n_labels == 1) h |= RLHF_HEAD_TOKEN_SCORE;
@@ -169,12 +170,14 @@ static rlhf_status tf_refresh(void *self) {
     return m->open.frozen ? rlhf__tf_done(m, settle(m), "refresh") : RLHF_OK;
 }
 
-static int32_t needs_prompt_len(uint32_t heads) {
+static int32_t needs_prompt_len(uint32_t heads, const rlhf_heads *out) {
     return (heads & (RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_VALUE |
-                     RLHF_HEAD_TOKEN_SCORE)) != 0;
+                     RLHF_HEAD_TOKEN_SCORE)) != 0 ||
+           rlhf__tf_gives_dev_hidden(heads, out);
 }
 
-static rlhf_status check_forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_forward *f) {
+static rlhf_status check_forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_forward *f,
+                                 const rlhf_heads *out) {
     if (f->heads & ~(capabilities(m) & ~ABILITIES))
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
                              "forward: heads 0x%x wanted, this model has 0x%x", f->heads,
@@ -186,7 +189,10 @@ static rlhf_status check_forward(struct rlhf__tf *m, const rlhf_batch *b, const 
         return rlhf__tf_fail(m, RLHF_E_INVALID, "forward: RLHF_FORWARD_BASE is not for training");
     if (f->train && !m->open.trainable)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "forward: the model was not opened for training");
-    RLHF_TRY(rlhf__tf_batch_check(m, b, needs_prompt_len(f->heads)));
+    if (rlhf__tf_gives_dev_hidden(f->heads, out) && !m->arch.causal)
+        return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
+                             "forward: an encoder predicts no tokens, so it has no dev_hidden");
+    RLHF_TRY(rlhf__tf_batch_check(m, b, needs_prompt_len(f->heads, out)));
     if ((f->heads & RLHF_HEAD_SCORE) && rlhf__tf_has_prefix(b->prefix, b->n))
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
                              "forward: pooled scores of rows that share prefixes");
@@ -201,9 +207,10 @@ static rlhf_status forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_f
                                       .ids = b->ids,
                                       .offset = b->offset,
                                       .prompt_len =
-                                          needs_prompt_len(f->heads) ? b->prompt_len : NULL,
+                                          needs_prompt_len(f->heads, out) ? b->prompt_len : NULL,
                                       .prefix = b->prefix,
-                                      .pooling = rlhf__tf_pooling(m)};
+                                      .pooling = rlhf__tf_pooling(m),
+                                      .ref = rlhf__tf_reference_rows(f)};
     w->valid = 0;
     w->train = f->train != 0;
     w->heads = f->heads;
@@ -230,7 +237,7 @@ static rlhf_status take(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_forw
                               RLHF_SIZE_TO(rlhf_forward, kl_hidden)));
     RLHF_TRY(
         rlhf__tf_copy_in(m, "rlhf_heads", &p->h, sizeof p->h, h, RLHF_SIZE_TO(rlhf_heads, hidden)));
-    return check_forward(m, &p->b, &p->f);
+    return check_forward(m, &p->b, &p->f, &p->h);
 }
 
 static rlhf_status tf_forward(void *self, const rlhf_batch *b, const rlhf_forward *f,

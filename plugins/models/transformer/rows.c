@@ -8,13 +8,14 @@
 struct block {
     int32_t *host;
     rlhf_dev dev;
-    uint64_t ids, pos, offset, start, kv_base, prefix_base, prefix_len, resp, target, read, pool,
-        end;
+    uint64_t ids, pos, offset, start, kv_base, prefix_base, prefix_len, resp, target, read, ref,
+        pool, end;
 };
 
 static uint64_t seg(uint64_t at, uint64_t n) { return (at + n + 15) & ~(uint64_t)15; }
 
-static void block_lay_out(struct block *k, uint64_t n, uint64_t total, uint64_t n_resp) {
+static void block_lay_out(struct block *k, uint64_t n, uint64_t total, uint64_t n_resp,
+                          uint64_t n_ref) {
     k->ids = 0;
     k->pos = seg(k->ids, total);
     k->offset = seg(k->pos, total);
@@ -25,7 +26,8 @@ static void block_lay_out(struct block *k, uint64_t n, uint64_t total, uint64_t 
     k->resp = seg(k->prefix_len, n);
     k->target = seg(k->resp, n_resp);
     k->read = seg(k->target, n_resp);
-    k->pool = seg(k->read, n_resp);
+    k->ref = seg(k->read, n_resp);
+    k->pool = seg(k->ref, n_ref);
     k->end = seg(k->pool, n);
 }
 
@@ -91,7 +93,7 @@ static void fill_resp(const struct block *k, const struct rlhf__tf_layout *l) {
 
 uint64_t rlhf__tf_rows_ints(uint64_t n) {
     struct block k;
-    block_lay_out(&k, n, n, n);
+    block_lay_out(&k, n, n, n, 0);
     return k.end;
 }
 
@@ -121,16 +123,18 @@ rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
     r->total = l->total;
     r->n_resp = count_resp(l);
     r->resp_is_all = l->gen && r->n_resp == l->total;
-    block_lay_out(&k, l->n, l->total, r->n_resp);
+    block_lay_out(&k, l->n, l->total, r->n_resp, l->ref ? r->n_resp : 0);
     RLHF_TRY(place(m, w, l, &k));
     fill_rows(&k, l, r);
     fill_resp(&k, l);
+    if (l->ref) memcpy(k.host + k.ref, l->ref, r->n_resp * sizeof *k.host);
     if (!l->recorded) RLHF_TRY(m->c->upload(m->c->ctx, k.dev, k.host, k.end * sizeof(int32_t)));
     r->ids = at(&k, k.ids);
     r->pos = at(&k, k.pos);
     r->resp = at(&k, k.resp);
     r->target = at(&k, k.target);
     r->read = at(&k, k.read);
+    r->ref = l->ref ? at(&k, k.ref) : NULL;
     r->pool = at(&k, k.pool);
     r->ragged.size = sizeof r->ragged;
     r->ragged.n = l->n;

@@ -25,10 +25,11 @@ enum rlhf_head {
     RLHF_HEAD_GENERATE = 64,     // capability only
     RLHF_HEAD_TOKEN_SCORE = 128, // score head (n_labels 1) at each response token
     RLHF_HEAD_PREFIX = 256,      // capability only: rlhf_batch.prefix, rlhf_gen_step.prefix
-    RLHF_HEAD_SUPPORT = 512      // capability only: rlhf_forward.support, rlhf_gen_step.support
+    RLHF_HEAD_SUPPORT = 512,     // capability only: rlhf_forward.support, rlhf_gen_step.support
+    RLHF_HEAD_DEV_HIDDEN = 1024  // capability only: dev_hidden and kl_dev_hidden, on the device
 };
 // All bits of this header; others are refused.
-#define RLHF_HEAD_KNOWN (2 * RLHF_HEAD_SUPPORT - 1)
+#define RLHF_HEAD_KNOWN (2 * RLHF_HEAD_DEV_HIDDEN - 1)
 
 enum rlhf_value_kind { RLHF_VALUE_NONE = 0, RLHF_VALUE_LINEAR = 1, RLHF_VALUE_MLP = 2 };
 enum rlhf_value_init {
@@ -140,6 +141,11 @@ typedef struct rlhf_forward {
     // token's distribution is over (and the reference's, for kl), as compute.h has it; dist's top_k
     // and top_p are off then. logp, entropy and kl are over it. NULL: over what dist keeps.
     const uint32_t *support;
+    // RLHF_HEAD_KL, instead of kl_hidden: the reference's dev_hidden, which stays as it is until
+    // backward is done. kl_dev_row [response tokens]: which of its rows is each response token's;
+    // NULL: 0, 1, 2 and on. That the rows are there is the host's care.
+    rlhf_dev kl_dev_hidden;
+    const int32_t *kl_dev_row;
 } rlhf_forward;
 
 // Host arrays, filled by forward or read by backward (then: derivatives of the loss). NULL = not
@@ -150,6 +156,10 @@ typedef struct rlhf_heads {
     float *score;       // [n, n_labels]
     float *hidden;      // [total, d_model], forward only
     float *token_score; // [total] score head after reading ids[t]; 0 on prompt tokens
+    // Device memory, act dtype [response tokens, d_model], rows one after the other: of `hidden`
+    // the state that predicts each response token, which is what kl reads. Forward only, with
+    // RLHF_HEAD_HIDDEN; models with RLHF_HEAD_DEV_HIDDEN only.
+    rlhf_dev dev_hidden;
 } rlhf_heads;
 
 // A generation session: n_slots key/value caches of max_len tokens. Private to the model.

@@ -25,10 +25,11 @@ enum rlhf_head {
     RLHF_HEAD_GENERATE = 64,     // capability only
     RLHF_HEAD_TOKEN_SCORE = 128, // score head (n_labels 1) at each response token
     RLHF_HEAD_PREFIX = 256,      // capability only: rlhf_batch.prefix, rlhf_gen_step.prefix
-    RLHF_HEAD_SUPPORT = 512      // capability only: rlhf_forward.support, rlhf_gen_step.support
+    RLHF_HEAD_SUPPORT = 512,     // capability only: rlhf_forward.support, rlhf_gen_step.support
+    RLHF_HEAD_DEV_HIDDEN = 1024  // capability only: dev_hidden and kl_dev_hidden, on the device
 };
 // All bits of this header; others are refused.
-#define RLHF_HEAD_KNOWN (2 * RLHF_HEAD_SUPPORT - 1)
+#define RLHF_HEAD_KNOWN (2 * RLHF_HEAD_DEV_HIDDEN - 1)
 
 enum rlhf_value_kind { RLHF_VALUE_NONE = 0, RLHF_VALUE_LINEAR = 1, RLHF_VALUE_MLP = 2 };
 enum rlhf_value_init {
