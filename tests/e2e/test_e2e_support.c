@@ -109,8 +109,8 @@ static void hidden_states_either_way(void **state) {
         RUN "--algo grpo.so --set algo.group_size=4 --set algo.kl_placement=loss "
             "--set algo.kl_estimator=full --set algo.minibatches=2 --set run.phases=2 ";
     char command[1024];
-    assert_int_equal(e2e_shell(t, "cp -r model plain && "
-                                  "sed -i 's/\"gpt2\"/\"plain_gpt2\"/' plain/config.json"),
+    assert_int_equal(e2e_shell(t, "for m in plain device; do cp -r model $m && sed -i "
+                                  "\"s/\\\"gpt2\\\"/\\\"${m}_gpt2\\\"/\" $m/config.json; done"),
                      0);
     for (int dtype = 0; dtype < 2; dtype++)
         for (int share = 0; share < 2; share++) {
@@ -118,7 +118,7 @@ static void hidden_states_either_way(void **state) {
                 snprintf(command, sizeof command,
                          "%s --policy %s --set run.dir=%c --set compute.dtype=%s "
                          "--set batch.share_prompts=%s",
-                         args, k ? "plain" : "model", "ab"[k], dtype ? "bf16" : "f32",
+                         args, k ? "plain" : "device", "ab"[k], dtype ? "bf16" : "f32",
                          share ? "true" : "false");
                 if (e2e_run(t, command) != 0) fail_msg("%s", t->out);
             }

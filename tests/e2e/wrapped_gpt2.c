@@ -1,4 +1,5 @@
-// wrapped_gpt2.c: gpt2.so with one thing changed. plain_gpt2.so cannot take log-probs over a given
+// wrapped_gpt2.c: gpt2.so with one thing changed. device_gpt2.so refuses hidden states through the
+// host; plain_gpt2.so cannot take log-probs over a given
 // support nor keep hidden states on the device; spying_gpt2.so appends "stream counter" of every
 // draw to the file $DRAWS; frozen_gpt2.so does not train wpe (with $FREEZE_ALL: anything) and, with
 // $NARROW, names a range of gradients that is too short; bad_gpt2.so says of wpe or of itself what
@@ -84,6 +85,15 @@ static void change(rlhf_model_ops *ops) {
     ops->param = param;
     ops->info = info;
 }
+#elif defined ON_DEVICE
+#define NAME "device_gpt2"
+
+static rlhf_status forward(void *self, const rlhf_batch *b, const rlhf_forward *f,
+                           const rlhf_heads *out) {
+    return f->kl_hidden || out->hidden ? RLHF_E_INVALID : real->forward(self, b, f, out);
+}
+
+static void change(rlhf_model_ops *ops) { ops->forward = forward; }
 #else
 #define NAME "plain_gpt2"
 
