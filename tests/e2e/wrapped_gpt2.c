@@ -1,9 +1,8 @@
-// wrapped_gpt2.c: gpt2.so with one thing changed. device_gpt2.so refuses hidden states through the
-// host; plain_gpt2.so cannot take log-probs over a given
-// support nor keep hidden states on the device; spying_gpt2.so appends "stream counter" of every
-// draw to the file $DRAWS; frozen_gpt2.so does not train wpe (with $FREEZE_ALL: anything) and, with
-// $NARROW, names a range of gradients that is too short; bad_gpt2.so says of wpe or of itself what
-// $BAD tells.
+// wrapped_gpt2.c: gpt2.so with one thing changed. plain_gpt2.so can neither take log-probs over a
+// given support nor keep hidden states on the device; device_gpt2.so refuses them through the host;
+// spying_gpt2.so appends "stream counter" of every draw to the file $DRAWS; frozen_gpt2.so does not
+// train wpe (with $FREEZE_ALL: anything) and, with $NARROW, names a range of gradients that is too
+// short; bad_gpt2.so says of wpe or of itself what $BAD tells.
 #include <rlhf/model.h>
 #include <rlhf/plugin.h>
 

@@ -88,10 +88,41 @@ static void all_and_none(void **state) {
     rlhf__experience_finish(&x);
 }
 
+// ---- the reference's states ----
+
+static void count_release(void *ctx, rlhf_dev dev) {
+    if (dev) ++*(int *)ctx;
+}
+
+// Rows that stay know where theirs are, and the memory is given back once, with the experience.
+static void states_are_known_by_row(void **state) {
+    (void)state;
+    struct rlhf__error err = {0};
+    struct rlhf__experience x;
+    int released = 0, there = 0;
+    const rlhf_compute c = {.size = sizeof c, .ctx = &released, .release = count_release};
+    make(&x);
+    x.compute = &c;
+    x.ref_hidden = (rlhf_dev)&there;
+    check_ok(rlhf__rows_refer(&x.rows, x.ref_hidden, &err), &err);
+    for (int32_t i = 0; i < 15; i++) // 1 + 2 + 3 + 4 + 5 response tokens
+        assert_int_equal(x.rows.ref_row[i], i);
+    check_ok(rlhf__experience_keep(&x, (uint8_t[]){0, 1, 0, 1, 0}, &err), &err);
+    static const int32_t left[] = {1, 2, 6, 7, 8, 9};
+    assert_memory_equal(x.rows.ref_row, left, sizeof left);
+    assert_ptr_equal(x.rows.ref_dev_hidden, &there);
+    assert_int_equal(released, 0);
+    rlhf__experience_finish(&x);
+    assert_int_equal(released, 1);
+    rlhf__experience_finish(&x);
+    assert_int_equal(released, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_kept_stays_together),
         cmocka_unit_test(all_and_none),
+        cmocka_unit_test(states_are_known_by_row),
     };
     return cmocka_run_group_tests_name("sample/experience", tests, NULL, NULL);
 }
