@@ -15,9 +15,15 @@ namespace {
 struct shape {
     uint32_t rows, cols, depth;
 };
+#ifdef __SANITIZE_THREAD__ // 50 times slower: a part of a tile, slices of two stages and more
+enum { SMALL = 1 };
+const shape shapes[] = {{18, 72, 140}};
+#else
+enum { SMALL = 0 };
 // Parts of tiles and slices, less than one, and an empty sum.
 const shape shapes[] = {{130, 72, 90}, {17, 129, 150}, {1, 5, 64},
                         {3, 1, 7},     {16, 64, 16},   {2, 3, 0}};
+#endif
 
 struct rlhf__cuda *context(void) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)calloc(1, sizeof *cu);
@@ -194,6 +200,7 @@ void long_sums(void **) {
                 {{20, 9, 8192 + 40}, RLHF_BF16, 2},
                 {{528, 512, 4097}, RLHF_F32, 2}};
     for (const auto &a : sums) {
+        if (SMALL && (a.tile != 2 || a.s.rows > 100)) continue;
         const variant v = {a.dtype, RLHF_F32, 1, 1, 0, 1, 0, 0, 0};
         const std::vector<unsigned char> out = run(a.s, v, a.tile);
         if (run(a.s, v, 2, 4096) != out)

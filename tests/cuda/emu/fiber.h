@@ -14,8 +14,7 @@
 #ifdef __SANITIZE_THREAD__
 extern "C" void *__tsan_create_fiber(unsigned), *__tsan_get_current_fiber(void);
 extern "C" void __tsan_switch_to_fiber(void *, unsigned), __tsan_acquire(void *),
-    __tsan_release(void *), AnnotateIgnoreWritesBegin(const char *, int),
-    AnnotateIgnoreWritesEnd(const char *, int);
+    __tsan_release(void *);
 #define EMU_TSAN(x) x
 #define EMU_UNSEEN  __attribute__((no_sanitize("thread"), noinline))
 #else

@@ -29,6 +29,7 @@ struct slot { // one SHARED variable
     uint64_t block;
     unsigned char *p;
     unsigned bytes;
+    char token; // for the race detector: it is there
 };
 inline slot *slots[SLOTS]; // all that were ever used
 inline unsigned n_slots;
@@ -38,10 +39,13 @@ inline unsigned dyn_bytes, static_bytes;
 inline uint64_t block_serial; // tells blocks apart over the life of the process
 
 EMU_UNSEEN inline void *shared_take(slot *s, unsigned bytes) {
-    if (s->block == block_serial) return s->p;
+    if (s->block == block_serial) {
+        EMU_TSAN(__tsan_acquire(&s->token));
+        return s->p;
+    }
     const unsigned used = (bytes + 15) / 16 * 16;
-    // What one thread does for all is no write of that thread.
-    EMU_TSAN(AnnotateIgnoreWritesBegin(__FILE__, __LINE__));
+    // To the race detector the launcher does this, before the block begins.
+    EMU_TSAN(__tsan_switch_to_fiber(launcher_tsan, 1));
     if (!s->p) {
         if (n_slots == SLOTS) die("too many SHARED variables for the emulation", 0);
         const guarded g = guarded_map(used);
@@ -51,7 +55,8 @@ EMU_UNSEEN inline void *shared_take(slot *s, unsigned bytes) {
     }
     s->block = block_serial;
     memset(s->p, 0xff, used);
-    EMU_TSAN(AnnotateIgnoreWritesEnd(__FILE__, __LINE__));
+    EMU_TSAN(__tsan_release(&s->token); __tsan_switch_to_fiber(self->tsan, 1);
+             __tsan_acquire(&s->token));
     static_bytes += used;
     if (static_bytes > SHARED_DEFAULT) die("more than 48 KiB of static shared memory", 0);
     if (static_bytes + dyn_bytes > SHARED_MAX) die("more than 227 KiB of shared memory", 0);

@@ -1,0 +1,414 @@
+// test_races.c: every family of kernels on shapes that take each of its variants, as small as they
+// can be. Built with -fsanitize=thread every CUDA thread is a thread to the race detector, which
+// ends the program with a report; with other sanitizers the same shapes are a look at memory. What
+// comes out is not looked at: the kernel suite does that.
+#include "kernels/kit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct world {
+    const rlhf_kernels *kernels;
+    void *so;
+    rlhf_compute *c;
+};
+
+static int setup(void **state) {
+    struct world *w = calloc(1, sizeof *w);
+    w->kernels = kit_load("cuda_emu", &w->so);
+    w->c = kit_create(w->kernels, 1, 0, 0);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct world *w = *state;
+    w->kernels->destroy(w->c);
+    free(w);
+    return 0;
+}
+
+static struct call begin(void **state) { return (struct call){.c = ((struct world *)*state)->c}; }
+
+// What was begun has run; the call's buffers are free again.
+static void end(struct call *k) {
+    KIT_OK(k->c, k->c->sync(k->c->ctx));
+    call_finish(k);
+    *k = (struct call){.c = k->c};
+}
+#define OK(k, f, ...) KIT_OK((k)->c, (k)->c->f((k)->c->ctx, __VA_ARGS__))
+
+// n normal numbers that begin `off` elements into a buffer.
+static rlhf_dev numbers(struct call *k, uint64_t n, int32_t dtype, uint64_t off) {
+    rlhf_dev p = call_floats(k, call_normal(k, n, n + off, 1.0), n + off, dtype);
+    return rlhf_dev_at(p, off * rlhf_dtype_size(dtype));
+}
+
+static const int32_t dtypes[] = {RLHF_F32, RLHF_BF16};
+
+// ---- rows ----
+
+static void elementwise_of(struct call *k, uint64_t n, int32_t dtype, uint64_t off) {
+    rlhf_dev x = numbers(k, n, dtype, off), y = numbers(k, n, dtype, off);
+    rlhf_dev f = numbers(k, n, RLHF_F32, off), b = numbers(k, n, RLHF_BF16, off);
+    OK(k, convert, b, RLHF_BF16, f, RLHF_F32, n);
+    OK(k, convert, f, RLHF_F32, b, RLHF_BF16, n);
+    OK(k, add, f, x, dtype, n);
+    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_RELU; kind++) {
+        OK(k, act, y, x, kind, dtype, n);
+        OK(k, act_bwd, y, y, x, kind, dtype, n);
+    }
+    OK(k, copy, y, x, n * rlhf_dtype_size(dtype));
+    OK(k, zero, y, n * rlhf_dtype_size(dtype));
+    end(k);
+}
+
+static void elementwise(void **state) {
+    struct call k = begin(state);
+    for (int i = 0; i < 2; i++)
+        for (uint64_t off = 0; off < 2; off++)
+            elementwise_of(&k, 301, dtypes[i], off);
+}
+
+static void norm_of(struct call *k, uint32_t rows, int32_t d, int32_t dtype, uint64_t off) {
+    const uint64_t w = (uint64_t)d, n = rows * w;
+    rlhf_dev x = numbers(k, n, RLHF_F32, off), y = numbers(k, n, dtype, off);
+    rlhf_dev gamma = numbers(k, w, RLHF_F32, off), beta = numbers(k, w, RLHF_F32, off);
+    rlhf_dev dx = numbers(k, n, RLHF_F32, off), stats = call_zeros(k, 2ull * rows, RLHF_F32);
+    rlhf_dev dgamma = numbers(k, w, RLHF_F32, off), dbeta = numbers(k, w, RLHF_F32, off);
+    OK(k, norm, y, dtype, stats, x, gamma, beta, 1e-5, rows, d);
+    OK(k, norm_bwd, dx, 0, dgamma, dbeta, y, dtype, x, stats, gamma, rows, d);
+    OK(k, norm_bwd, dx, 1, NULL, NULL, y, dtype, x, stats, gamma, rows, d);
+    end(k);
+}
+
+// Widths of every kernel: a few columns, those that a block keeps, and more.
+static void norms(void **state) {
+    static const int32_t widths[] = {1, 33, 64, 512, 768, 1024, 1200};
+    struct call k = begin(state);
+    for (int i = 0; i < 2; i++) {
+        for (size_t j = 0; j < sizeof widths / sizeof *widths; j++)
+            norm_of(&k, 3, widths[j], dtypes[i], 0);
+        norm_of(&k, 70, 36, dtypes[i], 0);
+        norm_of(&k, 5, 260, dtypes[i], 1);
+    }
+}
+
+static void embed_of(struct call *k, int32_t d) {
+    static const int32_t ids[] = {3, 1, 3, 3, 0, 8, 1, 3, 7}, pos[] = {0, 1, 2, 0, 1, 2, 0, 1, 2};
+    const uint64_t w = (uint64_t)d;
+    rlhf_dev id = call_ints(k, ids, 9), po = call_ints(k, pos, 9),
+             y = numbers(k, 9 * w, RLHF_F32, 0);
+    rlhf_dev wte = numbers(k, 9 * w, RLHF_F32, 0), wpe = numbers(k, 3 * w, RLHF_F32, 0);
+    OK(k, embed, y, id, po, wte, wpe, 9, d);
+    OK(k, embed_bwd, wte, wpe, y, id, po, 9, d, 9, 3);
+    end(k);
+}
+
+static void move_of(struct call *k, int32_t d, int32_t dtype) {
+    static const int32_t at[] = {4, 0, 2, 1, 3}, ends[] = {0, 1, 4, 9};
+    const uint64_t w = (uint64_t)d;
+    rlhf_dev idx = call_ints(k, at, 5), x = numbers(k, 9 * w, dtype, 0),
+             y = numbers(k, 9 * w, dtype, 0);
+    rlhf_dev f = numbers(k, 9 * w, RLHF_F32, 0), g = numbers(k, 9 * w, RLHF_F32, 0);
+    rlhf_dev offset = call_ints(k, ends, 4);
+    OK(k, gather, y, x, idx, 5, d, dtype);
+    OK(k, scatter_add, f, x, dtype, idx, 5, d);
+    for (int32_t mode = RLHF_POOL_MEAN; mode <= RLHF_POOL_LAST; mode++) {
+        OK(k, pool, g, f, offset, 3, d, mode);
+        OK(k, pool_bwd, f, g, offset, 3, d, mode);
+    }
+    end(k);
+}
+
+static void rows(void **state) {
+    static const int32_t widths[] = {1, 36, 133};
+    struct call k = begin(state);
+    for (int i = 0; i < 3; i++) {
+        embed_of(&k, widths[i]);
+        move_of(&k, widths[i], RLHF_F32);
+        move_of(&k, widths[i], RLHF_BF16);
+    }
+}
+
+// ---- optimisers ----
+
+static void adam(void **state) {
+    const rlhf_adamw a = {sizeof a, RLHF_ADAM_TORCH, 1e-3, 0.9, 0.99, 1e-8, 0.1, 1.0, 1};
+    const uint64_t len[] = {5000, 1, 0, 333};
+    const double one[] = {1, 1, 1, 1};
+    struct call k = begin(state);
+    rlhf_dev w[4], g[4], m[4], v[4], clip = call_zeros(&k, sizeof(rlhf_clip) / 4, RLHF_F32);
+    for (int i = 0; i < 4; i++) {
+        w[i] = numbers(&k, len[i], RLHF_F32, 0), g[i] = numbers(&k, len[i], RLHF_F32, 0);
+        m[i] = call_zeros(&k, len[i], RLHF_F32), v[i] = call_zeros(&k, len[i], RLHF_F32);
+    }
+    const rlhf_tensors t = {sizeof t, 4, len, g, w, m, v, one, one};
+    double sum = 0.0;
+    OK(&k, sumsq, g[0], len[0], &sum);
+    OK(&k, adamw, w[0], g[0], m[0], v[0], len[0], &a);
+    OK(&k, sumsq_many, &t, 1.0, 0, clip);
+    OK(&k, adamw_many, &t, &a, clip);
+    end(&k);
+}
+
+static void muon_of(struct call *k, int32_t high, int32_t wide, int32_t in_out) {
+    const rlhf_muon a = {sizeof a, 1, 2, in_out, 0.02, 0.95, 0.1, 1.0};
+    const uint64_t n = (uint64_t)high * (uint64_t)wide;
+    OK(k, muon, numbers(k, n, RLHF_F32, 0), numbers(k, n, RLHF_F32, 0), numbers(k, n, RLHF_F32, 0),
+       high, wide, &a);
+    end(k);
+}
+
+static void muon(void **state) {
+    struct call k = begin(state);
+    muon_of(&k, 20, 37, 0);
+    muon_of(&k, 37, 20, 1);
+}
+
+// ---- products; every tile of them: test_product.cpp ----
+
+static void linear_of(struct call *k, uint32_t n_rows, int32_t in, int32_t out, int32_t dtype,
+                      uint32_t flags) {
+    const uint64_t n = n_rows * (uint64_t)out, nx = n_rows * (uint64_t)in;
+    const uint64_t nw = (uint64_t)in * (uint64_t)out;
+    rlhf_weight *w =
+        call_weight(k, call_normal(k, 1, nw, 1.0), in, out, dtype, flags | RLHF_WEIGHT_BACKWARD);
+    rlhf_dev x = numbers(k, nx, dtype, 0), dy = numbers(k, n, dtype, 0),
+             y = numbers(k, n, RLHF_F32, 0);
+    rlhf_dev bias = numbers(k, (uint64_t)out, RLHF_F32, 0), dx = numbers(k, nx, RLHF_F32, 0);
+    rlhf_dev dw = numbers(k, nw, RLHF_F32, 0), db = numbers(k, (uint64_t)out, RLHF_F32, 0);
+    OK(k, linear, y, RLHF_F32, 1, x, w, bias, n_rows);
+    OK(k, linear, dy, dtype, 0, x, w, NULL, n_rows);
+    OK(k, linear_add, y, y, x, w, bias, n_rows);
+    OK(k, linear_dx, dx, RLHF_F32, 1, dy, w, n_rows);
+    OK(k, linear_dw, dw, db, x, dy, w, n_rows);
+    end(k);
+}
+
+static void products(void **state) {
+    struct call k = begin(state);
+    for (int i = 0; i < 2; i++) {
+        linear_of(&k, 18, 70, 40, dtypes[i], 0);
+        linear_of(&k, 3, 24, 67, dtypes[i], RLHF_WEIGHT_OUT_IN);
+        linear_of(&k, 5, 33, 1, dtypes[i], RLHF_WEIGHT_OUT_IN);
+        linear_of(&k, 2, 8, 3, dtypes[i], 0);
+        linear_of(&k, 1, 300, 16, dtypes[i], 0);
+    }
+}
+
+// The library's rows are compared when its plan is made; the library itself is not looked at.
+static void canary(void **state) {
+    struct world *w = *state;
+    char lt[4096];
+    snprintf(lt, sizeof lt, "%s/tests/cuda/fake_cublaslt.so", getenv("RLHF_BUILD_DIR"));
+    setenv("RLHF_CUBLASLT", lt, 1);
+    setenv("FAKE_LT", "honest", 1);
+    struct call k = {.c = kit_create(w->kernels, 1, 0, 0)};
+    unsetenv("RLHF_CUBLASLT");
+    rlhf_compute *c = k.c;
+    assert_non_null(strstr(c->detail, "cuBLASLt"));
+    rlhf_weight *weight = call_weight(&k, call_normal(&k, 1, 8 * 24, 1.0), 8, 24, RLHF_BF16, 0);
+    rlhf_dev x = numbers(&k, 16, RLHF_BF16, 0), y = numbers(&k, 48, RLHF_F32, 0);
+    OK(&k, linear, y, RLHF_F32, 1, x, weight, NULL, 2);
+    end(&k);
+    w->kernels->destroy(c);
+}
+
+// ---- attention ----
+
+enum { MOST = 4 };
+
+// n rows of q queries each behind start keys of their own (prefix 0), or, with a prefix, rows 1 ..
+// n - 2 behind row 0 and the last alone.
+static rlhf_ragged ragged(struct call *k, int n, const int32_t *q, int32_t start, int prefix) {
+    int32_t offset[MOST + 1] = {0}, from[MOST] = {0}, base[MOST] = {0}, len[MOST] = {0};
+    int32_t zero[MOST] = {0};
+    rlhf_ragged r = {.size = sizeof r, .n = (uint32_t)n};
+    int32_t keys = 0;
+    for (int i = 0; i < n; i++) {
+        offset[i + 1] = offset[i] + q[i];
+        if (prefix && i && i < n - 1) len[i] = q[0];
+        from[i] = prefix ? len[i] : start;
+        base[i] = prefix ? offset[i] : keys;
+        keys += from[i] + q[i];
+        if ((uint32_t)q[i] > r.max_q) r.max_q = (uint32_t)q[i];
+        if ((uint32_t)(from[i] + q[i]) > r.max_k) r.max_k = (uint32_t)(from[i] + q[i]);
+    }
+    r.total = (uint32_t)offset[n];
+    r.offset = call_ints(k, offset, (uint64_t)n + 1);
+    r.start = call_ints(k, from, (uint64_t)n);
+    r.kv_base = call_ints(k, base, (uint64_t)n);
+    if (prefix) {
+        r.prefix_base = call_ints(k, zero, (uint64_t)n);
+        r.prefix_len = call_ints(k, len, (uint64_t)n);
+    }
+    return r;
+}
+
+static rlhf_attn geometry(int32_t heads, int32_t kv_heads, int32_t head_dim, int32_t dtype) {
+    const int64_t w = (int64_t)heads * head_dim, kv = (int64_t)kv_heads * head_dim;
+    return (rlhf_attn){sizeof(rlhf_attn),    heads,    head_dim, 1, dtype, 0, w, kv, w,
+                       1.0 / sqrt(head_dim), kv_heads, 0};
+}
+
+// Forward and backward of rows that share a prefix, two heads on one of keys.
+static void train(struct call *k, int32_t head_dim, int32_t dtype) {
+    static const int32_t q[] = {18, 5, 3, 2};
+    const rlhf_attn a = geometry(2, 1, head_dim, dtype);
+    const rlhf_ragged r = ragged(k, 4, q, 0, 1);
+    const uint64_t n = r.total * (uint64_t)a.q_stride, kv = r.total * (uint64_t)a.kv_stride;
+    rlhf_dev x = numbers(k, n, dtype, 0), key = numbers(k, kv, dtype, 0),
+             v = numbers(k, kv, dtype, 0);
+    rlhf_dev out = call_zeros(k, n, dtype), lse = call_zeros(k, 2ull * r.total, RLHF_F32);
+    rlhf_dev dout = numbers(k, n, dtype, 0), dq = call_zeros(k, n, dtype);
+    rlhf_dev dk = call_zeros(k, kv, dtype), dv = call_zeros(k, kv, dtype);
+    OK(k, attention, &a, &r, out, lse, x, key, v);
+    OK(k, attention_bwd, &a, &r, dq, dk, dv, dout, out, lse, x, key, v);
+    end(k);
+}
+
+// n rows of q queries each behind `start` keys.
+static void decode(struct call *k, int n, int32_t q, int32_t start, int32_t head_dim,
+                   int32_t dtype) {
+    const int32_t each[MOST] = {q, q, q, q};
+    const rlhf_attn a = geometry(2, 2, head_dim, dtype);
+    const rlhf_ragged r = ragged(k, n, each, start, 0);
+    const uint64_t nq = r.total * (uint64_t)a.q_stride;
+    const uint64_t kv = (uint64_t)n * r.max_k * (uint64_t)a.kv_stride;
+    rlhf_dev x = numbers(k, nq, dtype, 0), key = numbers(k, kv, dtype, 0),
+             v = numbers(k, kv, dtype, 0);
+    OK(k, kv_store, key, v, x, x, a.q_stride, &r, (int32_t)a.kv_stride, dtype);
+    OK(k, attention, &a, &r, call_zeros(k, nq, dtype), NULL, x, key, v);
+    end(k);
+}
+
+// Head widths of every kernel, with and without accesses of 16 bytes.
+static void attention_bf16(void **state) {
+    static const int32_t dims[] = {7, 16, 24, 64, 80, 96, 128};
+    struct call k = begin(state);
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
+        train(&k, dims[i], RLHF_BF16);
+        decode(&k, 2, 1, 20, dims[i], RLHF_BF16);
+    }
+}
+
+static void attention_f32(void **state) {
+    static const int32_t dims[] = {7, 32, 64, 96, 128};
+    struct call k = begin(state);
+    for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
+        train(&k, dims[i], RLHF_F32);
+        decode(&k, 2, 1, 20, dims[i], RLHF_F32);
+    }
+}
+
+// More keys than a segment has: taken apart, and merged by one block.
+static void attention_long(void **state) {
+    struct call k = begin(state);
+    for (int i = 0; i < 2; i++) {
+        decode(&k, 1, 1, 520, 16, dtypes[i]);
+        decode(&k, 1, 17, 505, 16, dtypes[i]);
+    }
+}
+
+// ---- head ----
+
+static rlhf_dev targets(struct call *k, int32_t vocab, uint32_t n) {
+    int32_t ids[8];
+    for (uint32_t i = 0; i < n; i++)
+        ids[i] = (int32_t)(i * 31) % vocab;
+    return call_ints(k, ids, n);
+}
+
+// What lm_head is asked for beside log-probs.
+enum { PLAIN, REFERENCE, SUPPORT };
+
+static void head_of(struct call *k, int32_t vocab, int32_t dtype, rlhf_dist dist, int what) {
+    enum { D = 8, ROWS = 2 };
+    const uint64_t words = ROWS * rlhf_support_words(vocab);
+    const float *x = call_normal(k, 5, (uint64_t)vocab * D, 1.0);
+    rlhf_lm_head a = {.size = sizeof a, .rows = ROWS, .d = D, .vocab = vocab, .dtype = dtype};
+    a.dist = &dist;
+    a.hidden = numbers(k, ROWS * D, dtype, 0);
+    a.weight = call_weight(k, x, D, vocab, dtype, RLHF_WEIGHT_OUT_IN | RLHF_WEIGHT_BACKWARD);
+    a.target = targets(k, vocab, ROWS);
+    a.logp = call_zeros(k, ROWS, RLHF_F32), a.entropy = call_zeros(k, ROWS, RLHF_F32);
+    if (what == REFERENCE) {
+        a.kl = call_zeros(k, ROWS, RLHF_F32);
+        a.ref_hidden = numbers(k, ROWS * D, dtype, 0);
+        a.ref_weight = a.weight;
+        a.d_kl = numbers(k, ROWS, RLHF_F32, 0);
+    }
+    if (what == SUPPORT) {
+        int32_t *all = call_host(k, words * sizeof *all);
+        for (uint64_t i = 0; i < words; i++)
+            all[i] = (i + 1) % (words / ROWS) || vocab % 32 == 0 ? -1 : (1 << vocab % 32) - 1;
+        a.support = call_ints(k, all, words);
+    }
+    a.d_logp = numbers(k, ROWS, RLHF_F32, 0), a.d_entropy = numbers(k, ROWS, RLHF_F32, 0);
+    a.d_hidden = call_zeros(k, ROWS * D, dtype);
+    a.d_weight = call_zeros(k, (uint64_t)vocab * D, RLHF_F32);
+    OK(k, lm_head, &a);
+    OK(k, lm_head_bwd, &a);
+    end(k);
+}
+
+static void sample_of(struct call *k, int32_t vocab, int32_t dtype, rlhf_dist dist, int support) {
+    enum { D = 8, ROWS = 2 };
+    const rlhf_dist whole = RLHF_DIST_WHOLE;
+    const float *x = call_normal(k, 5, (uint64_t)vocab * D, 1.0);
+    rlhf_lm_sample a = {.size = sizeof a, .rows = ROWS, .d = D, .vocab = vocab, .dtype = dtype};
+    a.dist = &dist;
+    a.logp_dist = support ? &whole : &dist;
+    a.hidden = numbers(k, ROWS * D, dtype, 0);
+    a.weight = call_weight(k, x, D, vocab, dtype, RLHF_WEIGHT_OUT_IN);
+    a.counter = call_zeros(k, 2 * ROWS, RLHF_I32);
+    a.id = call_zeros(k, ROWS, RLHF_I32), a.logp = call_zeros(k, ROWS, RLHF_F32);
+    if (support) a.support = call_zeros(k, ROWS * rlhf_support_words(vocab), RLHF_I32);
+    OK(k, lm_sample, &a);
+    end(k);
+}
+
+// One warp, four, and as many as there are.
+static const int32_t vocabs[] = {97, 300, 4099};
+
+static void head(void **state) {
+    const rlhf_dist whole = RLHF_DIST_WHOLE, k_first = RLHF_DIST(0.8, 1.0, 20, 0),
+                    p_first = RLHF_DIST(1.2, 0.9, 0, 0);
+    struct call k = begin(state);
+    for (int i = 0; i < 3; i++) {
+        const int32_t dtype = dtypes[i % 2];
+        head_of(&k, vocabs[i], dtype, whole, REFERENCE);
+        head_of(&k, vocabs[i], dtype, whole, SUPPORT);
+        head_of(&k, vocabs[i], dtype, k_first, REFERENCE);
+        head_of(&k, vocabs[i], dtype, p_first, PLAIN);
+    }
+    head_of(&k, 97, RLHF_BF16, whole, PLAIN);
+}
+
+static void sampling(void **state) {
+    const rlhf_dist whole = RLHF_DIST_WHOLE, greedy = RLHF_DIST(1.0, 1.0, 0, 1),
+                    both = RLHF_DIST(0.8, 0.9, 20, 0);
+    struct call k = begin(state);
+    for (int i = 0; i < 3; i++) {
+        const int32_t dtype = dtypes[i % 2];
+        sample_of(&k, vocabs[i], dtype, whole, 0);
+        sample_of(&k, vocabs[i], dtype, greedy, 1);
+        sample_of(&k, vocabs[i], dtype, both, 0);
+        sample_of(&k, vocabs[i], dtype, both, 1);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(elementwise),   cmocka_unit_test(norms),
+        cmocka_unit_test(rows),          cmocka_unit_test(adam),
+        cmocka_unit_test(muon),          cmocka_unit_test(products),
+        cmocka_unit_test(canary),        cmocka_unit_test(attention_bf16),
+        cmocka_unit_test(attention_f32), cmocka_unit_test(attention_long),
+        cmocka_unit_test(head),          cmocka_unit_test(sampling),
+    };
+    return cmocka_run_group_tests_name("cuda: races", tests, setup, teardown);
+}
