@@ -89,6 +89,20 @@ static int moved(const json_t *stored, const json_t *now) {
     return was[0] && strcmp(was, field(json_object_get(now, "compute"), "backend")) != 0;
 }
 
+// What a backend says of itself, less what it learned while it computed, behind a ';'.
+static int fixed_part(const char *detail) { return (int)strcspn(detail, ";"); }
+
+// 1 when the same backend has another card or another library than then. Not asked of a CPU: its
+// detail counts threads, and no bit depends on those.
+static int equipped_otherwise(const struct rlhf__manifest *m, const json_t *stored,
+                              const json_t *now) {
+    const char *was = field(json_object_get(stored, "compute"), "detail");
+    const char *is = field(json_object_get(now, "compute"), "detail");
+    const int n = fixed_part(was);
+    if (m->compute->table->device == RLHF_DEVICE_CPU || !was[0] || moved(stored, now)) return 0;
+    return fixed_part(is) != n || strncmp(was, is, (size_t)n) != 0;
+}
+
 static rlhf_status compare_all(const json_t *stored, const json_t *now, struct rlhf__buf *list,
                                struct rlhf__error *err) {
     const json_t *before = json_object_get(stored, "plugins");
@@ -170,15 +184,21 @@ void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__fol
                           struct rlhf__log *log) {
     struct rlhf__error unread;
     json_t *stored = NULL, *now = manifest_json(m);
-    if (now && read_stored(run, &stored, &unread) == RLHF_OK && moved(stored, now)) {
-        const json_t *was = json_object_get(stored, "compute"),
-                     *is = json_object_get(now, "compute");
+    const rlhf_status st = now ? read_stored(run, &stored, &unread) : RLHF_E_NOMEM;
+    const json_t *was = json_object_get(stored, "compute"), *is = json_object_get(now, "compute");
+    if (st == RLHF_OK && moved(stored, now))
         rlhf__logf(log, RLHF_LOG_WARN,
                    "the run was computed by the backend %s in %s and goes on with %s in %s: each "
                    "gives the same bits every time, but not those of the other",
                    field(was, "backend"), field(was, "dtype"), field(is, "backend"),
                    field(is, "dtype"));
-    }
+    else if (st == RLHF_OK && equipped_otherwise(m, stored, now))
+        rlhf__logf(
+            log, RLHF_LOG_WARN,
+            "the run was computed by %s with %.*s and goes on with %.*s: each gives the same "
+            "bits every time, but perhaps not those of the other",
+            field(is, "backend"), fixed_part(field(was, "detail")), field(was, "detail"),
+            fixed_part(field(is, "detail")), field(is, "detail"));
     json_decref(stored);
     json_decref(now);
 }
@@ -213,7 +233,8 @@ rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rl
         rlhf_status seen = look(m, run, &stored, &now, &list, &unread);
         const json_t *inputs = json_object_get(stored, "inputs"); // NULL: of an older host
         if (seen == RLHF_OK) rlhf__inputs_compare(inputs, m->inputs, &list);
-        const int changed = list.len > 0 || moved(stored, now);
+        const int changed =
+            list.len > 0 || moved(stored, now) || equipped_otherwise(m, stored, now);
         if (seen == RLHF_OK) st = keep_earlier(now, stored, changed, err);
         if (st == RLHF_OK && (seen != RLHF_OK || changed || !inputs))
             st = rlhf__json_save_new(run, "manifest.json", json_incref(now), 2, err);

@@ -36,8 +36,9 @@ rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
                                         const struct rlhf__folder *run, const char *name,
                                         struct rlhf__error *err);
 
-// Warn when the run was computed on another backend than now; what is asked for by compute.backend
-// is no change that rlhf__manifest_check refuses. [main]
+// Warn when the run was computed on another backend than now, or on a GPU by another card, driver
+// or library; what is asked for by compute.backend or lies at hand is no change that
+// rlhf__manifest_check refuses. [main]
 void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                           struct rlhf__log *log);
 

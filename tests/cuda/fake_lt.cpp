@@ -292,7 +292,9 @@ int overlap(const void *p, rlhf__lt_layout l, const void *q, rlhf__lt_layout k) 
 EXPORT uint64_t fake_lt_products(void) { return n_products; }
 EXPORT const char *fake_lt_why(void) { return why; }
 
-EXPORT size_t cublasLtGetVersion(void) { return mode("old") ? 110600 : 130100; }
+EXPORT size_t cublasLtGetVersion(void) {
+    return mode("old") ? 110600 : mode("newer") ? 130200 : 130100;
+}
 
 EXPORT const char *cublasLtGetStatusName(int status) {
     return status == 0    ? "CUBLAS_STATUS_SUCCESS"

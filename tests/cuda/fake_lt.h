@@ -7,6 +7,7 @@
 //   unasked   splits of k and TF32 come first although the search forbids them
 //   none      no algorithm is ever offered
 //   old       version 11.6.0
+//   newer     version 13.2.0
 //   nodriver  cublasLtCreate fails as on a machine without a GPU
 //
 // What the search allows crowds out the rest, as in a list of bounded length: TF32 where it is

@@ -19,11 +19,11 @@ static int install(void **state) {
     return 0;
 }
 
+#define LIBRARY "RLHF_CUBLASLT=\"$(dirname \"$(dirname \"$HOST\")\")\"/tests/cuda/fake_cublaslt.so "
+
 static void run(struct e2e *t, int seed, const char *mode, const char *dtype, const char *out) {
     const int status = e2e_shell(
-        t,
-        "EMU_SEED=%d FAKE_LT=%s RLHF_CUBLASLT=\"$(dirname \"$(dirname \"$HOST\")\")\"/tests/"
-        "cuda/fake_cublaslt.so " CUDA_HOST " --out %s " ARGS "--set compute.dtype=%s",
+        t, "EMU_SEED=%d FAKE_LT=%s " LIBRARY CUDA_HOST " --out %s " ARGS "--set compute.dtype=%s",
         seed, mode, out, dtype);
     if (status) fail_msg("exit status %d:\n%s", status, t->out);
 }
@@ -50,10 +50,41 @@ static void exact(struct e2e *t, const char *mode, const char *dtype, int taken_
 static void honest(void **state) { exact(*state, "honest", "bf16", 0); }
 static void hostile(void **state) { exact(*state, "hostile", "f32", 1); }
 
+static void goes_on(struct e2e *t, const char *mode, int phases) {
+    const int status = e2e_shell(
+        t, "FAKE_LT=%s " LIBRARY CUDA_HOST " --resume a --set run.phases=%d", mode, phases);
+    if (status) fail_msg("exit status %d:\n%s", status, t->out);
+}
+
+#define SAID "goes on with GPU 0, "
+
+// Said once and kept in the manifest; what the backend learned of its shapes is no change.
+static void another_version(void **state) {
+    struct e2e *t = *state;
+    const int status =
+        e2e_shell(t, "FAKE_LT=hostile " LIBRARY CUDA_HOST
+                     " --out a --policy model --set policy.init=random --set "
+                     "log.samples_every=0 --set log.tensorboard=false --set log.progress=off "
+                     "--threads 1 --phases 1 --set optim.schedule_phases=9 --set batch.size=2 "
+                     "--algo sft.so --data texts.jsonl --set compute.dtype=f32");
+    if (status) fail_msg("exit status %d:\n%s", status, t->out);
+    goes_on(t, "honest", 2);
+    if (strstr(t->out, SAID)) fail_msg("nothing changed:\n%s", t->out);
+    goes_on(t, "newer", 3);
+    e2e_says(t, "the run was computed by cuda with GPU 0, ");
+    e2e_says(t, "cuBLASLt 13.1.0 and " SAID);
+    e2e_says(t, "cuBLASLt 13.2.0: each gives the same bits every time, but perhaps not those of "
+                "the other");
+    if (e2e_shell(t, "grep -q '\"earlier\"' a/manifest.json")) fail_msg("the manifest forgot");
+    goes_on(t, "newer", 4); // remembered
+    if (strstr(t->out, SAID)) fail_msg("nothing changed:\n%s", t->out);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(honest, install, e2e_teardown),
         cmocka_unit_test_setup_teardown(hostile, install, e2e_teardown),
+        cmocka_unit_test_setup_teardown(another_version, install, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_cublaslt", tests, NULL, NULL);
 }
