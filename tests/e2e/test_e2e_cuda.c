@@ -12,6 +12,7 @@
     "--prompts prompts.txt --set sampling.max_new_tokens=5 --set batch.size=4 "                    \
     "--set algo.group_size=2 --set batch.microbatch_tokens=64 "
 #define PAID "--reward period_count.so --reward ngram3.so:weight=-0.5 "
+#define FIT  "--set score.calibrate=8 " // responses that a reward model's gain is fitted on
 #define ROWS "--set batch.size=4 --set batch.microbatch_tokens=64 "
 
 static int install(void **state) {
@@ -90,9 +91,12 @@ static void rloo(void **state) {
 
 static void grpo_iterative(void **state) {
     struct e2e *t = *state;
-    run(t, 3, "cuda", TWO COMMON ROWS F32 "--algo bradley_terry.so --data pairs.jsonl", "r");
+    run(t, 3, "cuda",
+        TWO COMMON ROWS FIT F32
+        "--algo bradley_terry.so --data pairs.jsonl --set sampling.max_new_tokens=5",
+        "r");
     runs_exactly(t,
-                 TWO COMMON ROLLOUT BF16 SHARED
+                 TWO COMMON ROLLOUT FIT BF16 SHARED
                  "--algo grpo_iterative.so:replay=true,iteration_phases=1 --reward "
                  "bt_rm.so:model=r/checkpoints/latest --judge period_count.so",
                  1);
@@ -105,7 +109,8 @@ static void rows_of_files(void **state) {
         TWO COMMON ROWS BF16 SHARED "--algo dpo.so --data pairs.jsonl",
         TWO COMMON ROWS F32 ALONE "--algo dpo.so --data pairs.jsonl",
         TWO COMMON ROWS F32 "--algo classify.so --data labelled.jsonl",
-        TWO COMMON ROWS BF16 "--algo bradley_terry.so --data pairs.jsonl",
+        TWO COMMON ROWS FIT BF16
+        "--algo bradley_terry.so --data pairs.jsonl --set sampling.max_new_tokens=5",
     };
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
         runs_exactly(*state, runs[i], 0);
