@@ -33,8 +33,6 @@ static int shape_fits(const struct rlhf__lt_shape *s) {
                   out = (int64_t)rlhf_dtype_size(s->out_dtype);
     if (s->dtype == RLHF_F32 && s->out_dtype != RLHF_F32) return 0;
     if (s->exact && s->trans_b) return 0; // rows that do not lie together: nobody has them
-    // With D in bf16 the library wants a bias in bf16; ours is f32 and is added before rounding.
-    if (s->bias && s->out_dtype != RLHF_F32) return 0;
     return s->lda * in % RLHF__LT_ALIGN == 0 && s->ldb * in % RLHF__LT_ALIGN == 0 &&
            s->ldd * out % RLHF__LT_ALIGN == 0;
 }
