@@ -254,12 +254,18 @@ static rlhf_status launch_parts(struct rlhf__cuda *cu, struct rlhf__attn_args *a
     return RLHF_OK;
 }
 
+// Bytes of shared memory of attend_bf16<HD, WARPS, false>.
+template <int HD, int WARPS> static size_t room(const struct rlhf__attn_args *a) {
+    const size_t kept = WARPS * 32 * (4 + HD / 2) * sizeof(float);
+    return 4 * KEYS * (HD + 8) * sizeof(rlhf__bf16) +
+           (a->rows.max_k > RLHF__ATTN_SEGMENT ? kept : 0);
+}
+
 template <int HD, int WARPS>
 static rlhf_status launch(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     const unsigned rows = a->rows.max_q * (unsigned)a->group;
     const unsigned n = (rows + WARPS * 16 - 1) / (WARPS * 16);
-    size_t bytes = 4 * KEYS * (HD + 8) * sizeof(rlhf__bf16);
-    if (a->rows.max_k > RLHF__ATTN_SEGMENT) bytes += WARPS * 32 * (4 + HD / 2) * sizeof(float);
+    const size_t bytes = room<HD, WARPS>(a);
     RLHF_TRY(
         rlhf__cuda_check(cu, "attend_bf16", ALLOW_SHARED((attend_bf16<HD, WARPS, false>), bytes)));
     a->tiles = n ? (int32_t)n : 1;
@@ -269,10 +275,14 @@ static rlhf_status launch(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     return RLHF_OK;
 }
 
+// Cards whose blocks have 99 KiB take two warps where heads are wide and rows are long: the warps
+// of a block share nothing but the keys, so the bits are the same.
 template <int HD> static rlhf_status run(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     const uint64_t rows = (uint64_t)a->rows.max_q * (uint64_t)a->group;
     const uint64_t blocks = (uint64_t)a->rows.n * (uint64_t)(a->heads / a->group);
-    if (rows > 16) return launch<HD, 4>(cu, a);
+    if (rows > 16)
+        return room<HD, 4>(a) <= (size_t)cu->shared_most ? launch<HD, 4>(cu, a)
+                                                         : launch<HD, 2>(cu, a);
     if (a->rows.max_k <= RLHF__ATTN_SEGMENT || blocks >= PARTS_BELOW) return launch<HD, 1>(cu, a);
     return launch_parts<HD>(cu, a);
 }

@@ -94,6 +94,7 @@ struct rlhf__cuda {
     rlhf_compute table; // what create returns points here
     cudaStream_t stream;
     int gpu, sm;              // index; compute capability, 10 * major + minor
+    int shared_most;          // bytes of shared memory that a block may ask for
     int guard;                // faults are reported by the call itself
     uint64_t workspace_bytes; // budget of the lm_head workspace
     cudaMemPool_t pool;       // the driver's; NULL: it has none

@@ -163,5 +163,8 @@ rlhf_status rlhf__cuda_device_open(struct rlhf__cuda *cu, uint32_t gpu) {
     cu->sm = d.capability;
     snprintf(cu->detail, sizeof cu->detail, "GPU %u, %s, %.1f GiB, sm_%d, driver %s", gpu, d.name,
              (double)d.memory / (1 << 30), d.capability, d.driver);
-    return rlhf__cuda_check(cu, "cudaSetDevice", cudaSetDevice(cu->gpu));
+    RLHF_TRY(rlhf__cuda_check(cu, "cudaSetDevice", cudaSetDevice(cu->gpu)));
+    return rlhf__cuda_check(
+        cu, "cudaDeviceGetAttribute",
+        cudaDeviceGetAttribute(&cu->shared_most, cudaDevAttrMaxSharedMemoryPerBlockOptin, cu->gpu));
 }

@@ -14,7 +14,8 @@ struct far {
 
 static const struct far fars[] = {
     {500, 30, 1, 16, RLHF_BF16}, {500, 30, 1, 16, RLHF_F32},  {1016, 14, 2, 24, RLHF_BF16},
-    {1016, 14, 2, 24, RLHF_F32}, {1534, 4, 1, 64, RLHF_BF16},
+    {1016, 14, 2, 24, RLHF_F32}, {1534, 4, 1, 64, RLHF_BF16}, {505, 18, 1, 128, RLHF_BF16},
+    {505, 18, 1, 128, RLHF_F32},
 };
 
 static void far_call(struct call *k, const struct far *f, struct outputs *out, int alone) {
