@@ -53,6 +53,22 @@ static void arguments(struct rlhf__attn_args *a, const rlhf_attn *own) {
     a->scale_log2 = (float)(own->scale * 1.4426950408889634);
 }
 
+// Tokens that the allocation behind p has room for: one every own->kv_stride elements.
+static int64_t tokens(const struct rlhf__cuda *cu, const rlhf_attn *own, const void *p) {
+    const int64_t width = (int64_t)own->kv_heads * own->head_dim;
+    const int64_t n = (int64_t)(rlhf__cuda_extent(cu, p) / rlhf_dtype_size(own->dtype));
+    return n < width ? 0 : (n - width) / own->kv_stride + 1;
+}
+
+// The keys and values of forward and backward.
+static void keys(const struct rlhf__cuda *cu, struct rlhf__attn_args *a, const rlhf_attn *own,
+                 rlhf_dev k, rlhf_dev v) {
+    a->k = rlhf__cuda_mem(k);
+    a->v = rlhf__cuda_mem(v);
+    const int64_t of_k = tokens(cu, own, a->k), of_v = tokens(cu, own, a->v);
+    a->rows.tokens = of_k < of_v ? of_k : of_v;
+}
+
 static int aligned(const void *p) { return (uintptr_t)p % 16 == 0; }
 
 static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged *ragged,
@@ -64,8 +80,7 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
     RLHF_TRY(rlhf__cuda_read_ragged(cu, "attention", &a.rows, ragged));
     arguments(&a, &own);
     a.q = rlhf__cuda_mem(q);
-    a.k = rlhf__cuda_mem(k);
-    a.v = rlhf__cuda_mem(v);
+    keys(cu, &a, &own, k, v);
     a.out = rlhf__cuda_mem(out);
     a.lse = rlhf__cuda_f32(lse);
     a.wide = a.wide && aligned(a.q) && aligned(a.k) && aligned(a.v) && aligned(a.out);
@@ -89,8 +104,7 @@ static rlhf_status attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ra
     RLHF_TRY(rlhf__cuda_read_ragged(cu, "attention_bwd", &b.a.rows, ragged));
     arguments(&b.a, &own);
     b.a.q = rlhf__cuda_mem(q);
-    b.a.k = rlhf__cuda_mem(k);
-    b.a.v = rlhf__cuda_mem(v);
+    keys(cu, &b.a, &own, k, v);
     b.a.out = rlhf__cuda_mem(out);
     b.a.lse = rlhf__cuda_f32(lse);
     b.dq = rlhf__cuda_mem(dq);

@@ -19,6 +19,10 @@
     X(RAGGED_PREFIX, RLHF_E_INVALID,                                                               \
       "ragged row %lld has a prefix of %lld tokens, allowed are 0 to start, %lld")                 \
     X(RAGGED_PLACE, RLHF_E_INVALID, "ragged row %lld has prefix_base %lld, must be at least %lld") \
+    X(RAGGED_END, RLHF_E_INVALID,                                                                  \
+      "ragged row %lld has its keys up to token %lld, k and v have room for %lld")                 \
+    X(RAGGED_PREFIX_END, RLHF_E_INVALID,                                                           \
+      "ragged row %lld has its prefix up to token %lld, k and v have room for %lld")               \
     X(TRAINING_START, RLHF_E_UNSUPPORTED,                                                          \
       "attention_bwd: row %lld has start %lld, backward needs its prefix_len, %lld")               \
     X(TRAINING_BASE, RLHF_E_UNSUPPORTED,                                                           \

@@ -1,6 +1,6 @@
 // ragged.h: the ragged rows of an attention call, as its kernels see and check them.
 //
-// What it is not: it moves no keys. Whether keys lie inside their buffer is not known here.
+// What it is not: it moves no keys.
 #ifndef RLHF_CUDA_RAGGED_H
 #define RLHF_CUDA_RAGGED_H
 
@@ -10,6 +10,7 @@
 struct rlhf__cuda_rows {
     const int32_t *offset, *start, *kv_base, *prefix_base, *prefix_len;
     uint32_t n, total, max_q, max_k;
+    int64_t tokens; // that k and v have room for
     struct rlhf__fault *fault;
 };
 
@@ -20,7 +21,8 @@ struct rlhf__cuda_row {
 };
 
 // *rows = the caller's struct. RLHF_E_INVALID when only one of the two prefix arrays is there. What
-// the arrays hold is checked by the kernels. [step]
+// the arrays hold is checked by the kernels. tokens is as if there were no end: it is the caller's.
+// [step]
 rlhf_status rlhf__cuda_read_ragged(struct rlhf__cuda *cu, const char *op,
                                    struct rlhf__cuda_rows *rows, const rlhf_ragged *from);
 
@@ -45,7 +47,8 @@ rlhf__cuda_row_at(const struct rlhf__cuda_rows &r, uint32_t i) {
 }
 
 // *row = row i. Returns 0, having raised a fault, when its numbers contradict each other, total,
-// max_q or max_k; the caller then does nothing for the row. Every thread that asks gets the same.
+// max_q, max_k or tokens; the caller then does nothing for the row. Every thread that asks gets the
+// same.
 static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cuda_rows &r,
                                                            uint32_t i, struct rlhf__cuda_row *row) {
     *row = rlhf__cuda_row_at(r, i);
@@ -64,6 +67,11 @@ static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cu
         code = RLHF__FAULT_RAGGED_PREFIX, value = row->np, limit = row->start;
     else if (row->p0 < 0)
         code = RLHF__FAULT_RAGGED_PLACE, value = row->p0;
+    else if (q && k > row->np && row->k0 + k - row->np > r.tokens)
+        code = RLHF__FAULT_RAGGED_END, value = row->k0 + k - row->np - 1, limit = r.tokens;
+    else if (q && row->np && (int64_t)row->p0 + row->np > r.tokens)
+        code = RLHF__FAULT_RAGGED_PREFIX_END, value = (int64_t)row->p0 + row->np - 1,
+        limit = r.tokens;
     if (code) rlhf__fault_raise(r.fault, code, i, value, limit);
     return !code;
 }

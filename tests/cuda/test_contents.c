@@ -1,4 +1,4 @@
-// test_contents.c: what the row kernels find wrong in the contents of device arrays: refused by the
+// test_contents.c: what kernels find wrong in the contents of device arrays: refused by the
 // next sync with a sentence, or by the call itself with guard; nothing is touched through a bad
 // index (the fake runtime would fault), the rows with good ones are right, and the call after
 // works.
@@ -36,7 +36,7 @@ static int teardown(void **state) {
 
 // Buffers of exactly the size that an op needs.
 struct args {
-    rlhf_dev idx, pos, offset, table, other, rows;
+    rlhf_dev idx, pos, offset, table, other, rows, out, first;
 };
 
 typedef rlhf_status op_call(rlhf_compute *c, const struct args *a);
@@ -69,6 +69,45 @@ static rlhf_status kv_store(rlhf_compute *c, const struct args *a) {
                            .start = a->pos,
                            .kv_base = a->idx};
     return c->kv_store(c->ctx, a->table, a->other, a->rows, a->rows, D, &r, D, RLHF_F32);
+}
+
+// One query a row, at position pos; its keys are those of the cache from token idx on.
+static rlhf_status attend(rlhf_compute *c, const struct args *a, int32_t dtype,
+                          const rlhf_ragged *keys) {
+    rlhf_ragged r = *keys;
+    r.size = sizeof r;
+    r.n = r.total = ROWS;
+    r.max_q = 1;
+    r.max_k = TABLE;
+    r.offset = a->first;
+    r.start = a->pos;
+    const rlhf_attn attn = {.size = sizeof attn,
+                            .heads = 1,
+                            .head_dim = D,
+                            .causal = 1,
+                            .dtype = dtype,
+                            .q_stride = D,
+                            .kv_stride = D,
+                            .out_stride = D,
+                            .scale = 0.25};
+    return c->attention(c->ctx, &attn, &r, a->out, NULL, a->rows, a->table, a->other);
+}
+static rlhf_status attention(rlhf_compute *c, const struct args *a) {
+    return attend(c, a, RLHF_F32, &(rlhf_ragged){.kv_base = a->idx});
+}
+static rlhf_status attention_bf16(rlhf_compute *c, const struct args *a) {
+    return attend(c, a, RLHF_BF16, &(rlhf_ragged){.kv_base = a->idx});
+}
+// The query's own key is token `offset`, the others lie from token idx on.
+static rlhf_status attention_prefix(rlhf_compute *c, const struct args *a) {
+    return attend(
+        c, a, RLHF_F32,
+        &(rlhf_ragged){.kv_base = a->offset, .prefix_base = a->idx, .prefix_len = a->pos});
+}
+
+static int of_cache(op_call *call) {
+    return call == kv_store || call == attention || call == attention_bf16 ||
+           call == attention_prefix;
 }
 
 struct bad {
@@ -105,26 +144,43 @@ static const struct bad bads[] = {
     {"a cache row before it", kv_store, -1, 4, 4, "ragged row 4 has kv_base -1"},
     {"more keys than declared", kv_store, 0, TABLE, 4, "ragged row 4 has 10 keys"},
     {"a row of two tokens", kv_store, 4, 4, 3, "ragged row"},
+    {"attention", attention, 4, 4, 4, NULL},
+    {"the last keys that there are", attention, TABLE - 5, 4, 4, NULL},
+    {"keys past the last", attention, TABLE - 4, 4, 4,
+     "ragged row 4 has its keys up to token 9, k and v have room for 9"},
+    {"keys far past the last", attention, 2147483647, 4, 4, "up to token 2147483651, k and v"},
+    {"attention, bf16", attention_bf16, 2 * TABLE - 5, 4, 4, NULL},
+    {"keys past the last", attention_bf16, 2 * TABLE - 4, 4, 4,
+     "ragged row 4 has its keys up to token 18, k and v have room for 18"},
+    {"attention behind a prefix", attention_prefix, TABLE - 4, 4, 4, NULL},
+    {"a prefix past the last", attention_prefix, TABLE - 3, 4, 4,
+     "ragged row 4 has its prefix up to token 9, k and v have room for 9"},
+    {"a key past the last", attention_prefix, 0, 4, TABLE,
+     "ragged row 4 has its keys up to token 9, k and v have room for 9"},
 };
 
 static void arrays(struct call *k, const struct bad *b, struct args *a) {
     int32_t idx[ROWS], pos[ROWS], offset[ROWS + 1];
-    const int32_t changed = b->offset < 0 ? 0 : b->offset > ROWS ? ROWS : 4;
+    const int attends = b->call == attention_prefix; // offset is its kv_base
+    const int32_t changed = b->offset < 0 ? 0 : b->offset > ROWS && !attends ? ROWS : 4;
+    int32_t first[ROWS + 1];
     for (int32_t i = 0; i <= ROWS; i++)
-        offset[i] = i == changed ? b->offset : i;
+        first[i] = i, offset[i] = i == changed ? b->offset : i;
     for (int32_t i = 0; i < ROWS; i++) {
-        idx[i] = b->call == kv_store ? 0 : i; // in the cache row i goes to i
+        idx[i] = of_cache(b->call) ? 0 : i; // in the cache row i goes to i
         pos[i] = i;
     }
-    if (b->call == kv_store) pos[4] = b->pos, idx[4] = b->idx == 4 ? 0 : b->idx;
-    if (b->call != kv_store) pos[4] = b->pos, idx[4] = b->idx;
+    pos[4] = b->pos;
+    idx[4] = of_cache(b->call) && b->idx == 4 ? 0 : b->idx;
     const uint64_t table = TABLE * D, rows = ROWS * D;
     a->idx = call_ints(k, idx, ROWS);
     a->pos = call_ints(k, pos, ROWS);
     a->offset = call_ints(k, offset, ROWS + 1);
+    a->first = call_ints(k, first, ROWS + 1);
     a->table = call_floats(k, call_normal(k, 1, table, 1.0), table, RLHF_F32);
     a->other = call_floats(k, call_normal(k, 2, table, 1.0), table, RLHF_F32);
     a->rows = call_floats(k, call_normal(k, 3, rows, 1.0), rows, RLHF_F32);
+    a->out = call_zeros(k, rows, RLHF_F32);
 }
 
 static void check_text(rlhf_compute *c, rlhf_status st, const struct bad *b) {
