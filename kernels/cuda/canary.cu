@@ -173,7 +173,7 @@ rlhf_status rlhf__lt_canary(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
     canary_pick picks[] = {{1, 300, 1},   {2, 0, 1},     {17, 496, 1},    {64, 40, 1},
                            {129, 200, 1}, {256, 257, 1}, {96, 7, STRIDE}, {0, 0, STRIDE}};
     unsigned n = sizeof picks / sizeof *picks - 1;
-    const unsigned tall = tall_rows(cu->lt->multiprocessors, s);
+    const unsigned tall = tall_rows(rlhf__lt_of(cu)->multiprocessors, s);
     struct buffers b = {};
     void *base = NULL;
     int differ = 0, runs = 1;

@@ -8,6 +8,7 @@
 #include "blocks.h"
 #include "cuda.h"
 #include "fault.h"
+#include "product_spec.h"
 
 #include <rlhf/compute.h>
 
@@ -31,9 +32,6 @@ struct rlhf__cuda_buffer {
     void *ptr;
     uint64_t bytes;
 };
-
-struct rlhf__cuda_lt;           // cuBLASLt; lt.cu's
-struct rlhf__cuda_product_spec; // product.h
 
 // A range of device memory.
 struct rlhf__cuda_range {
@@ -107,7 +105,7 @@ struct rlhf__cuda {
     struct rlhf__cuda_buffer ws[RLHF__CUDA_WS_COUNT];
     struct rlhf__fault *fault;      // device
     struct rlhf__fault *fault_host; // pinned: its copy
-    struct rlhf__cuda_lt *lt;       // NULL only before create is through
+    void *lt;                       // cuBLASLt's state; lt.h's, NULL only in create
     // The library product: sets *taken when it runs the product; NULL: own products only.
     rlhf_status (*library)(struct rlhf__cuda *, const struct rlhf__cuda_product_spec *, int *taken);
     struct rlhf__cuda_kept kept;

@@ -20,7 +20,7 @@ enum { N_NAMES = 0 };
 enum { LEAST_SM = 90 }; // below, splitting k is not the only thing that ties rows together
 
 __attribute__((format(printf, 2, 3))) static void say(struct rlhf__cuda *cu, const char *fmt, ...) {
-    const size_t at = cu->lt->detail_at;
+    const size_t at = rlhf__lt_of(cu)->detail_at;
     va_list ap;
     va_start(ap, fmt);
     const int n = snprintf(cu->detail + at, sizeof cu->detail - at, at ? ", " : "");
@@ -34,7 +34,7 @@ static unsigned long long part(size_t version, int which) {
 #define VERSION(v) part((v), 0), part((v), 1), part((v), 2)
 
 void rlhf__lt_say(struct rlhf__cuda *cu) {
-    const struct rlhf__cuda_lt *lt = cu->lt;
+    const struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     char none[48] = "", inexact[48] = "", no_room[64] = "";
     if (lt->offered_none) snprintf(none, sizeof none, ", %u that it offers none", lt->offered_none);
     if (lt->not_exact)
@@ -85,7 +85,7 @@ static const char *functions_find(struct rlhf__cuda_lt *lt) {
 
 // Leaves the library open with a handle, or says why there is none.
 static void start(struct rlhf__cuda *cu) {
-    struct rlhf__cuda_lt *lt = cu->lt;
+    struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     char why[160];
     lt->so = open_any(why, sizeof why);
     if (!lt->so) {
@@ -139,7 +139,7 @@ rlhf_status rlhf__lt_open(struct rlhf__cuda *cu) {
 }
 
 void rlhf__lt_close(struct rlhf__cuda *cu) {
-    struct rlhf__cuda_lt *lt = cu->lt;
+    struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     if (!lt) return;
     cu->library = NULL;
     cudaStreamSynchronize(cu->stream); // products that are under way are the library's code

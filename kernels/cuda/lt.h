@@ -49,6 +49,11 @@ struct rlhf__cuda_lt {
     size_t detail_at; // where the library's part of the context's detail begins
 };
 
+// The library's state of a context.
+static inline struct rlhf__cuda_lt *rlhf__lt_of(const struct rlhf__cuda *cu) {
+    return (struct rlhf__cuda_lt *)cu->lt;
+}
+
 // Opens the library and says in cu->detail (behind what is there) which it is or why there is none.
 // RLHF_E_INVALID for another value of RLHF_CUDA_LT, RLHF_E_NOMEM; else RLHF_OK. [main]
 rlhf_status rlhf__lt_open(struct rlhf__cuda *cu);

@@ -91,7 +91,7 @@ rlhf__lt_status rlhf__lt_rows_set(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan
 
 // Makes the plan of a new shape: the library's when it fits, is offered, and is row exact.
 static rlhf_status plan_make(struct rlhf__cuda *cu, struct rlhf__lt_plan *p) {
-    struct rlhf__cuda_lt *lt = cu->lt;
+    struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     int same = 1;
     p->own = 1;
     p->workspace = p->shape.exact ? 0 : FREE_WORKSPACE;
@@ -114,7 +114,7 @@ static rlhf_status plan_make(struct rlhf__cuda *cu, struct rlhf__lt_plan *p) {
 
 rlhf_status rlhf__lt_plan_of(struct rlhf__cuda *cu, const struct rlhf__lt_shape *s,
                              struct rlhf__lt_plan **out) {
-    struct rlhf__cuda_lt *lt = cu->lt;
+    struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     struct rlhf__lt_plan *p = lt->plans;
     while (p && memcmp(&p->shape, s, sizeof *s) != 0)
         p = p->next;
@@ -138,7 +138,7 @@ rlhf_status rlhf__lt_plan_of(struct rlhf__cuda *cu, const struct rlhf__lt_shape 
 
 rlhf__lt_status rlhf__lt_run(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                              const struct rlhf__lt_operands *o, uint32_t rows) {
-    struct rlhf__cuda_lt *lt = cu->lt;
+    struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     const float one = 1, beta = o->c ? 1 : 0;
     void *ws = NULL;
     if (lt->free && p->searched != rows && !rlhf__lt_search_at(lt, p, rows))

@@ -122,7 +122,7 @@ static rlhf_status rounded(struct rlhf__cuda *cu, const struct rlhf__cuda_produc
     void *ws = NULL;
     part.out_dtype = RLHF_F32;
     part.out_ld = ld;
-    const struct rlhf__lt_shape shape = shape_of(cu->lt, &part);
+    const struct rlhf__lt_shape shape = shape_of(rlhf__lt_of(cu), &part);
     struct rlhf__lt_plan *p = NULL;
     if (!s->rows_exact || s->left.across || s->depth < BIAS_DEPTH) return RLHF_OK;
     RLHF_TRY(rlhf__lt_plan_of(cu, &shape, &p));
@@ -155,7 +155,7 @@ static rlhf_status rounded(struct rlhf__cuda *cu, const struct rlhf__cuda_produc
 
 rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                              int *taken) {
-    const struct rlhf__lt_shape shape = shape_of(cu->lt, s);
+    const struct rlhf__lt_shape shape = shape_of(rlhf__lt_of(cu), s);
     struct rlhf__lt_plan *p = NULL;
     struct rlhf__lt_operands o = {s->right.ptr, s->left.ptr, s->addend, s->out, s->bias};
     rlhf__lt_status lt_st;
@@ -176,7 +176,7 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
     if (lt_st != RLHF__LT_SUCCESS)
         return rlhf__cuda_fail(cu, RLHF_E_DEVICE, "a product of %u x %u over %u: cuBLASLt says %s",
                                s->rows, s->cols, s->depth,
-                               cu->lt->api.cublasLtGetStatusName(lt_st));
+                               rlhf__lt_of(cu)->api.cublasLtGetStatusName(lt_st));
     *taken = 1;
     return RLHF_OK;
 }
@@ -201,7 +201,7 @@ static rlhf_status prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w, i
 rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w) {
     const float *any = (const float *)w->ptr; // that there is a bias; nobody reads it
     const int backward = (w->flags & RLHF_WEIGHT_BACKWARD) != 0;
-    if (!cu->library || cu->lt->free) return RLHF_OK;
+    if (!cu->library || rlhf__lt_of(cu)->free) return RLHF_OK;
     for (int across = 0; across <= backward; across++) {
         RLHF_TRY(prepare(cu, w, w->n, across, RLHF_F32, NULL));
         if (w->dtype == RLHF_BF16) RLHF_TRY(prepare(cu, w, w->n, across, RLHF_BF16, NULL));

@@ -31,7 +31,7 @@ static void what_cannot_be_given_is_refused(void **state) {
         {"source=7", "pairs.jsonl", "plans the source 7, which this host does not know"},
         {"source=0", "pairs.jsonl", "plans the source 0, which this host does not know"},
         {"flags=512", "pairs.jsonl", "plans the flag bit 9, which this host does not know"},
-        {"heads=1025", "pairs.jsonl", "plans the head bit 10, which this host does not know"},
+        {"heads=2049", "pairs.jsonl", "plans the head bit 11, which this host does not know"},
         {"heads=0", "pairs.jsonl", "plans no heads"},
         {"heads=65", "pairs.jsonl", "head 'generate' cannot be planned"},
         {"heads=513", "pairs.jsonl", "head 'support' cannot be planned"},
