@@ -19,13 +19,22 @@ static const char *lost_by(cudaError_t e) {
     switch (e) {
     case cudaErrorECCUncorrectable:
         return "the GPU's memory has an error that it cannot correct (ECC)";
+    case cudaErrorNvlinkUncorrectable:
+        return "the GPU's links have an error that they cannot correct (NVLink)";
     case cudaErrorDevicesUnavailable:
+        return "the GPU was lost, or another process has it for itself";
     case cudaErrorUnknown:
         return "the GPU was lost";
+    case cudaErrorMpsClientTerminated:
+        return "the MPS server has ended this process's work";
+    case cudaErrorContained:
     case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
     case cudaErrorHardwareStackError:
     case cudaErrorIllegalInstruction:
     case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
         return "a kernel broke off, and the GPU's state with it";

@@ -97,7 +97,8 @@ thread_local int current_device;
 // After these the context is lost: every later call gives them again.
 bool is_sticky(cudaError_t e) {
     return e == cudaErrorDevicesUnavailable || e == cudaErrorECCUncorrectable ||
-           e == cudaErrorUnknown ||
+           e == cudaErrorNvlinkUncorrectable || e == cudaErrorContained ||
+           e == cudaErrorMpsClientTerminated || e == cudaErrorUnknown ||
            (e >= cudaErrorIllegalAddress && e <= cudaErrorLaunchFailure &&
             e != cudaErrorLaunchOutOfResources);
 }

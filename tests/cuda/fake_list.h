@@ -15,16 +15,22 @@
     X(cudaErrorInvalidDevice, 101)                                                                 \
     X(cudaErrorNoKernelImageForDevice, 209)                                                        \
     X(cudaErrorECCUncorrectable, 214)                                                              \
+    X(cudaErrorNvlinkUncorrectable, 220)                                                           \
+    X(cudaErrorContained, 226)                                                                     \
     X(cudaErrorInvalidResourceHandle, 400)                                                         \
     X(cudaErrorNotReady, 600)                                                                      \
     X(cudaErrorIllegalAddress, 700)                                                                \
     X(cudaErrorLaunchOutOfResources, 701)                                                          \
+    X(cudaErrorLaunchTimeout, 702)                                                                 \
+    X(cudaErrorAssert, 710)                                                                        \
     X(cudaErrorHardwareStackError, 714)                                                            \
     X(cudaErrorIllegalInstruction, 715)                                                            \
     X(cudaErrorMisalignedAddress, 716)                                                             \
+    X(cudaErrorInvalidAddressSpace, 717)                                                           \
     X(cudaErrorInvalidPc, 718)                                                                     \
     X(cudaErrorLaunchFailure, 719)                                                                 \
     X(cudaErrorSystemDriverMismatch, 803)                                                          \
+    X(cudaErrorMpsClientTerminated, 810)                                                           \
     X(cudaErrorStreamCaptureUnsupported, 900)                                                      \
     X(cudaErrorStreamCaptureInvalidated, 901)                                                      \
     X(cudaErrorStreamCaptureUnmatched, 903)                                                        \
