@@ -13,6 +13,7 @@ enum { TILE = 64, THREADS = 256 };
 static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
                                  rlhf_weight **out) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    RLHF_TRY(rlhf__cuda_not_recording(cu, "weight_create"));
     if (k < 1 || n < 1 || k > DIM_MAX || n > DIM_MAX)
         return rlhf__cuda_fail(cu, RLHF_E_INVALID, "a weight of %d x %d: both must be 1 to %d", k,
                                n, DIM_MAX);
@@ -42,7 +43,7 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
 
 static void weight_destroy(void *ctx, rlhf_weight *w) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
-    if (!w) return;
+    if (!w || rlhf__cuda_not_recording(cu, "weight_destroy") < 0) return;
     cu->weight_generation++;
     rlhf__cuda_mem_free(cu, w->ptr);
     delete w;
@@ -77,6 +78,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    RLHF_TRY(rlhf__cuda_not_recording(cu, "weight_pack"));
     const unsigned k = (unsigned)w->k, n = (unsigned)w->n, k_pad = (unsigned)w->k_pad;
     const int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
     const dim3 grid((k_pad + TILE - 1) / TILE * ((unsigned)w->n_pad / TILE));
