@@ -74,7 +74,7 @@ struct rlhf__cuda_marks {
 
 struct rlhf__cuda_recording {
     uint64_t key;     // 0: none
-    uint64_t serial;  // of the newest memory when it was captured
+    uint64_t serial;  // of the newest memory when it ran or was captured
     uint64_t weights; // weight_generation of then
     uint64_t used;    // when
     int ran;          // once as ever
@@ -158,7 +158,8 @@ rlhf_status rlhf__cuda_fault_report(struct rlhf__cuda *cu, const struct rlhf__fa
 rlhf_status rlhf__cuda_not_recording(struct rlhf__cuda *cu, const char *what);
 rlhf_status rlhf__cuda_not_capturing(struct rlhf__cuda *cu, const char *what);
 
-// Drops recordings captured when the allocation `serial` was there already; 0: all. [step]
+// Drops recordings that ran or were captured when the allocation `serial` was there already; 0:
+// all. [step]
 void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial);
 
 // Says that [p, p + bytes) was or will be written: logits kept from it are dropped. Every op calls
@@ -170,12 +171,19 @@ rlhf_status rlhf__cuda_mem_alloc(struct rlhf__cuda *cu, uint64_t bytes, void **o
 void rlhf__cuda_mem_free(struct rlhf__cuda *cu, void *ptr); // NULL allowed
 void rlhf__cuda_mem_free_all(struct rlhf__cuda *cu);        // for destroy
 
+// Gives the driver back what was freed but is still under way, and what lies in the pool in pieces
+// of another size; for a call that had no memory and is tried again. [step]
+cudaError_t rlhf__cuda_memory_spare(struct rlhf__cuda *cu);
+
 // Bytes from p to the end of its allocation; 0 when p is in none. [step]
 uint64_t rlhf__cuda_extent(const struct rlhf__cuda *cu, const void *p);
 
 // Workspace `which` with at least `bytes` bytes, 256-byte aligned, contents undefined. [step]
 rlhf_status rlhf__cuda_workspace(struct rlhf__cuda *cu, enum rlhf__cuda_ws which, uint64_t bytes,
                                  void **out);
+
+// Its memory released; for a call that goes on with less. [step]
+void rlhf__cuda_workspace_drop(struct rlhf__cuda *cu, enum rlhf__cuda_ws which);
 
 // `bytes` from host memory to the device in the order of the stream; `from` has been read when it
 // returns. For lists that an op hands to its kernel. [step]

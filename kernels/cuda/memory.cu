@@ -19,15 +19,18 @@ rlhf_status rlhf__cuda_memory_open(struct rlhf__cuda *cu) {
         cudaMemPoolSetAttribute(cu->pool, cudaMemPoolAttrReleaseThreshold, &keep));
 }
 
+cudaError_t rlhf__cuda_memory_spare(struct rlhf__cuda *cu) {
+    cudaGetLastError();
+    const cudaError_t e = cudaStreamSynchronize(cu->stream);
+    return e == cudaSuccess && cu->pool ? cudaMemPoolTrimTo(cu->pool, 0) : e;
+}
+
 static cudaError_t take(struct rlhf__cuda *cu, uint64_t bytes, void **out) {
     const size_t n = bytes ? bytes : 1;
     if (!cu->pool) return cudaMalloc(out, n);
     cudaError_t e = cudaMallocAsync(out, n, cu->stream);
     if (e != cudaErrorMemoryAllocation) return e;
-    // What is freed but still under way, and what lies in the pool in pieces of another size.
-    cudaGetLastError();
-    e = cudaStreamSynchronize(cu->stream);
-    if (e == cudaSuccess) e = cudaMemPoolTrimTo(cu->pool, 0);
+    e = rlhf__cuda_memory_spare(cu);
     return e == cudaSuccess ? cudaMallocAsync(out, n, cu->stream) : e;
 }
 
@@ -92,21 +95,33 @@ uint64_t rlhf__cuda_extent(const struct rlhf__cuda *cu, const void *p) {
 }
 
 // One that must grow grows by a quarter, so that batches that get longer and longer do not allocate
-// every time.
+// every time; not where a quarter is much of the card.
+static uint64_t roomy(const struct rlhf__cuda *cu, enum rlhf__cuda_ws which) {
+    const uint64_t had = cu->ws[which].bytes;
+    const int logits = which == RLHF__CUDA_WS_LOGITS || which == RLHF__CUDA_WS_REF ||
+                       which == RLHF__CUDA_WS_DLOGITS;
+    return logits ? 0 : had + had / 4;
+}
+
+void rlhf__cuda_workspace_drop(struct rlhf__cuda *cu, enum rlhf__cuda_ws which) {
+    rlhf__cuda_mem_free(cu, cu->ws[which].ptr);
+    cu->ws[which] = {};
+}
+
 rlhf_status rlhf__cuda_workspace(struct rlhf__cuda *cu, enum rlhf__cuda_ws which, uint64_t bytes,
                                  void **out) {
     struct rlhf__cuda_buffer *w = &cu->ws[which];
     if (w->bytes < bytes) {
-        const uint64_t roomy = w->bytes + w->bytes / 4;
+        const uint64_t more = roomy(cu, which);
+        const rlhf_status before = cu->recordings.status;
         RLHF_TRY(rlhf__cuda_not_capturing(cu, "a workspace that grows"));
-        rlhf__cuda_mem_free(cu, w->ptr);
-        w->ptr = NULL;
-        w->bytes = 0;
+        rlhf__cuda_workspace_drop(cu, which);
         rlhf_status st = RLHF_E_NOMEM;
-        if (roomy > bytes) st = rlhf__cuda_mem_alloc(cu, roomy, &w->ptr);
-        if (st == RLHF_OK)
-            w->bytes = roomy;
-        else {
+        if (more > bytes) st = rlhf__cuda_mem_alloc(cu, more, &w->ptr);
+        w->bytes = more;
+        if (st < 0) {
+            cu->recordings.status = before; // what is needed may fit
+            w->bytes = 0;
             RLHF_TRY(rlhf__cuda_mem_alloc(cu, bytes, &w->ptr));
             w->bytes = bytes;
         }

@@ -3,7 +3,8 @@
 // The first time that a key comes its calls run as ever, so that workspaces have their size and
 // kernels their attributes; the second time they are captured; from then on the graph is launched.
 // A graph holds addresses: it is dropped when memory that was there when it was captured is
-// released, a workspace grows or a weight is packed.
+// released, a workspace grows or a weight is packed. So is what only ran: other calls may come
+// under its key.
 #include "table.h"
 
 #include <string.h>
@@ -15,7 +16,7 @@ static void drop(struct rlhf__cuda_recording *r) {
 
 void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial) {
     for (struct rlhf__cuda_recording &r : cu->recordings.kept)
-        if (r.key && r.serial >= serial) drop(&r);
+        if (r.key && r.serial >= serial && &r != cu->recordings.now) drop(&r);
 }
 
 rlhf_status rlhf__cuda_not_recording(struct rlhf__cuda *cu, const char *what) {
@@ -79,6 +80,8 @@ static cudaError_t end_capture(struct rlhf__cuda *cu, cudaGraphExec_t *out) {
     *out = NULL;
     cudaError_t e = cudaStreamEndCapture(cu->stream, &graph);
     if (e == cudaSuccess) e = cudaGraphInstantiate(out, graph, 0);
+    if (e == cudaErrorMemoryAllocation && rlhf__cuda_memory_spare(cu) == cudaSuccess)
+        e = cudaGraphInstantiate(out, graph, 0);
     if (graph) cudaGraphDestroy(graph);
     return e;
 }
@@ -94,8 +97,8 @@ static rlhf_status record_end(void *ctx) {
         const cudaError_t e = end_capture(cu, &r->graph);
         if (st == RLHF_OK) st = rlhf__cuda_check(cu, "keeping what was recorded", e);
         if (e != cudaSuccess) cudaGetLastError();
-        r->serial = cu->serial;
     }
+    r->serial = cu->serial;
     if (st < 0) {
         drop(r);
         return st;

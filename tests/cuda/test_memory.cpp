@@ -338,7 +338,15 @@ void recordings(void **state) {
     assert_int_equal(once(b, 7, &s), RLHF_RECORD_REPLAY);
     b->c->release(b->ctx, other);
     assert_int_equal(once(b, 7, &s), RLHF_RECORD_RUN);
+    b->c->release(b->ctx, take(b, 400));
     assert_int_equal(once(b, 7, &s), RLHF_RECORD_CAPTURE);
+    // Of what only ran, too: another model may come to where one was.
+    other = take(b, 400);
+    assert_int_equal(once(b, 9, &s), RLHF_RECORD_RUN);
+    b->c->release(b->ctx, other);
+    assert_int_equal(once(b, 9, &s), RLHF_RECORD_RUN);
+    assert_int_equal(once(b, 9, &s), RLHF_RECORD_CAPTURE);
+    assert_int_equal(once(b, 7, &s), RLHF_RECORD_REPLAY);
     for (uint64_t key = 100; key < 300; key++) { // more than are kept
         assert_int_equal(once(b, key, &s), RLHF_RECORD_RUN);
         assert_int_equal(once(b, key, &s), RLHF_RECORD_CAPTURE);
@@ -347,6 +355,34 @@ void recordings(void **state) {
     assert_int_equal(once(b, 100, &s), RLHF_RECORD_RUN);
     b->c->release(b->ctx, s.to);
     b->c->release(b->ctx, s.from);
+}
+
+// Without memory a call goes on with less, and the recording knows nothing of it; where there is no
+// way to go on, the next one begins anew.
+void recordings_without_memory(void **state) {
+    backend *b = (backend *)*state;
+    const sum s = {take(b, 400), take(b, 400)};
+    rlhf_dev x = take(b, 600 * 4), stats = take(b, 600 * 8), dgamma = take(b, 400);
+    int32_t what;
+    for (uint32_t rows = 500; rows <= 550; rows += 50) { // sums of chunks of rows
+        OK(b->c->record(b->ctx, rows, &what));
+        if (rows == 550) assert_true(fake("fail=cudaMallocAsync:2@1x2")); // for more than is needed
+        OK(b->c->norm_bwd(b->ctx, x, 0, dgamma, NULL, x, RLHF_F32, x, stats, dgamma, rows, 1));
+        OK(b->c->record_end(b->ctx));
+    }
+    once(b, 7, &s);
+    assert_true(fake("fail=cudaGraphInstantiate:2@1"));
+    assert_int_equal(once(b, 7, &s), RLHF_RECORD_CAPTURE); // tried again
+    assert_int_equal(once(b, 7, &s), RLHF_RECORD_REPLAY);
+    once(b, 8, &s);
+    assert_true(fake("fail=cudaGraphInstantiate:2@1x2"));
+    OK(b->c->record(b->ctx, 8, &what));
+    two_adds(b, &s);
+    assert_int_equal(b->c->record_end(b->ctx), RLHF_E_NOMEM);
+    SAYS("keeping what was recorded: out of memory");
+    assert_int_equal(once(b, 8, &s), RLHF_RECORD_RUN);
+    for (rlhf_dev p : {s.to, s.from, x, stats, dgamma})
+        b->c->release(b->ctx, p);
 }
 
 void a_replay_is_few_calls(void **state) {
@@ -369,10 +405,12 @@ void what_may_not_be_recorded(void **state) {
     float x = 0;
     uint64_t t;
     int32_t what;
+    rlhf_weight *w, *other;
+    OK(b->c->weight_create(b->ctx, 8, 8, RLHF_F32, 0, &w));
     assert_int_equal(b->c->record(b->ctx, 0, &what), RLHF_E_INVALID);
     assert_int_equal(b->c->record_end(b->ctx), RLHF_E_INVALID);
     for (int capture = 0; capture < 2; capture++)
-        for (int i = 0; i < 9; i++) {
+        for (int i = 0; i < 12; i++) {
             const uint64_t key = (uint64_t)(100 * capture + i + 1);
             if (capture) once(b, key, &s);
             OK(b->c->record(b->ctx, key, &what));
@@ -386,13 +424,18 @@ void what_may_not_be_recorded(void **state) {
                                    : i == 5 ? b->c->mark(b->ctx, &t)
                                    : i == 6 ? b->c->wait(b->ctx, 0)
                                    : i == 7 ? b->c->record(b->ctx, 5, &what)
-                                            : b->c->upload_async(b->ctx, s.to, &x, 4);
+                                   : i == 8 ? b->c->weight_create(b->ctx, 8, 8, RLHF_F32, 0, &other)
+                                   : i == 9 ? b->c->weight_pack(b->ctx, w, s.from)
+                                   : i == 10 ? (b->c->weight_destroy(b->ctx, w), RLHF_E_INVALID)
+                                             : b->c->upload_async(b->ctx, s.to, &x, 4);
             if (st != RLHF_E_INVALID) fail_msg("call %d: %d", i, st);
             SAYS("between record and record_end");
             assert_int_equal(b->c->record_end(b->ctx), RLHF_E_INVALID);
             SAYS("between record and record_end");
             assert_int_equal(once(b, key, &s), RLHF_RECORD_RUN); // from the begin
         }
+    OK(b->c->weight_pack(b->ctx, w, s.from)); // still there
+    b->c->weight_destroy(b->ctx, w);
     b->c->release(b->ctx, s.to);
     b->c->release(b->ctx, s.from);
 }
@@ -406,6 +449,78 @@ void guard_records_nothing(void **) {
     kernels->destroy(b->c); // with what was not released
 }
 
+// ---- logits ----
+
+struct scores {
+    std::vector<float> logp, kl, d_hidden, d_weight;
+};
+// lm_head and lm_head_bwd of 300 rows, with a reference, under a plan of what fails between weights
+// and head.
+scores head(backend *b, int32_t dtype, const char *plan) {
+    enum { ROWS = 300, D = 8, VOCAB = 200 };
+    const uint64_t size = rlhf_dtype_size(dtype);
+    const rlhf_dist dist = RLHF_DIST_WHOLE;
+    rlhf_lm_head a = {};
+    a.size = sizeof a, a.rows = ROWS, a.d = D, a.vocab = VOCAB, a.dtype = dtype, a.dist = &dist;
+    std::vector<float> v = numbers(ROWS * D, -3.0f);
+    for (size_t i = 0; i < v.size(); i++)
+        v[i] = (float)((i * 7919) % 97) / 97.0f - 0.5f;
+    rlhf_weight *w[2];
+    rlhf_dev from = take(b, ROWS * D * 4), hidden = take(b, ROWS * D * size);
+    rlhf_dev out[4] = {take(b, ROWS * 4), take(b, ROWS * 4), take(b, ROWS * D * size),
+                       take(b, VOCAB * D * 4)};
+    rlhf_dev target = take(b, ROWS * 4), ones = take(b, ROWS * 4);
+    OK(b->c->upload(b->ctx, from, v.data(), v.size() * 4));
+    OK(b->c->upload(b->ctx, ones, std::vector<float>(ROWS, 1.0f).data(), ROWS * 4));
+    OK(b->c->convert(b->ctx, hidden, dtype, from, RLHF_F32, ROWS * D));
+    for (int i = 0; i < 2; i++) {
+        OK(b->c->weight_create(b->ctx, D, VOCAB, dtype, RLHF_WEIGHT_BACKWARD, &w[i]));
+        OK(b->c->weight_pack(b->ctx, w[i], rlhf_dev_at(from, (uint64_t)i * 64)));
+    }
+    a.hidden = a.ref_hidden = hidden, a.weight = w[0], a.ref_weight = w[1], a.target = target;
+    a.logp = out[0], a.kl = out[1], a.d_hidden = out[2], a.d_weight = out[3];
+    a.d_logp = a.d_kl = ones;
+    int32_t what;
+    assert_true(fake(plan));
+    OK(b->c->record(b->ctx, 77, &what));
+    OK(b->c->lm_head(b->ctx, &a));
+    OK(b->c->lm_head_bwd(b->ctx, &a));
+    OK(b->c->record_end(b->ctx));
+    scores s = {std::vector<float>(ROWS), std::vector<float>(ROWS),
+                std::vector<float>(ROWS * D * size / 4), std::vector<float>(VOCAB * D)};
+    std::vector<float> *to[4] = {&s.logp, &s.kl, &s.d_hidden, &s.d_weight};
+    for (int i = 0; i < 4; i++)
+        OK(b->c->download(b->ctx, to[i]->data(), out[i], to[i]->size() * 4));
+    for (rlhf_dev p : {from, hidden, out[0], out[1], out[2], out[3], target, ones})
+        b->c->release(b->ctx, p);
+    for (rlhf_weight *p : w)
+        b->c->weight_destroy(b->ctx, p);
+    return s;
+}
+
+// Where the logits of all rows find no room they are made in blocks, with the same bits.
+void a_head_without_memory(void **) {
+    const char *const plans[] = {"", "fail=cudaMallocAsync:2@1x2", // the logits
+                                 "fail=cudaMallocAsync:2@3x2",     // the reference's
+                                 "fail=cudaMallocAsync:2@1x4"};    // and those of half the rows
+    for (int32_t dtype : {RLHF_F32, RLHF_BF16}) {
+        scores want;
+        for (const char *plan : plans) {
+            backend one = {make(0), NULL}, *b = &one;
+            b->ctx = b->c->ctx;
+            const scores got = head(b, dtype, plan);
+            if (!*plan) want = got;
+            assert_true(got.kl[5] > 0.0f && got.logp[5] < 0.0f);
+            assert_memory_equal(got.logp.data(), want.logp.data(), got.logp.size() * 4);
+            assert_memory_equal(got.kl.data(), want.kl.data(), got.kl.size() * 4);
+            assert_memory_equal(got.d_hidden.data(), want.d_hidden.data(), got.d_hidden.size() * 4);
+            assert_memory_equal(got.d_weight.data(), want.d_weight.data(), got.d_weight.size() * 4);
+            kernels->destroy(b->c);
+            assert_true(fake(""));
+        }
+    }
+}
+
 // ---- errors of the card ----
 
 void lost_cards(void **state) {
@@ -415,7 +530,14 @@ void lost_cards(void **state) {
         const char *plan, *sentence;
     } losses[] = {
         {"fail=any:214@1", "the GPU's memory has an error that it cannot correct (ECC)"},
-        {"fail=any:46@1", "the GPU was lost"},
+        {"fail=any:46@1", "the GPU was lost, or another process has it for itself"},
+        {"fail=any:220@1", "the GPU's links have an error that they cannot correct (NVLink)"},
+        {"fail=any:226@1", "a kernel broke off"},
+        {"fail=any:702@1", "a kernel broke off"},
+        {"fail=any:710@1", "a kernel broke off"},
+        {"fail=any:717@1", "a kernel broke off"},
+        {"fail=any:810@1", "the MPS server has ended this process's work"},
+        {"fail=any:999@1", "the GPU was lost"},
         {"fail=any:700@2", "a kernel broke off"},
         {"fail=cudaStreamSynchronize:719@1", "waiting for the GPU: a kernel broke off"},
     };
@@ -468,9 +590,11 @@ int main(void) {
         TEST(asynchronous_transfers),
         TEST(faults_at_marks),
         TEST(recordings),
+        TEST(recordings_without_memory),
         TEST(a_replay_is_few_calls),
         TEST(what_may_not_be_recorded),
         TEST(guard_records_nothing),
+        TEST(a_head_without_memory),
         TEST(lost_cards),
         TEST(create_fails_cleanly),
     };
