@@ -43,10 +43,12 @@ template <int KIND> static __device__ __forceinline__ float act_back(float x, fl
     return dy * act_slope<KIND>(x);
 }
 
+namespace {
 // N elements an access: 8 of bf16, 4 of f32.
 template <class T> struct lanes_of {
     enum { N = 16 / sizeof(T), GROUPS = RLHF__FLAT_EACH / N };
 };
+} // namespace
 
 // out may be x: all of a thread's elements are read before any is written.
 template <class T, int KIND, bool WIDE>

@@ -5,10 +5,12 @@
 // apart.
 enum { KEYS = 64, PARTS_BELOW = 1024 };
 
+namespace {
 // What a thread holds of its two queries (rows g and g + 8 of the warp's 16): the largest score in
 // units of log2, the sum of exponentials (of the thread's columns until a segment ends, then of
 // all), and its part of the output.
 template <int HD> struct state { float m[2], l[2], o[HD / 8][4]; };
+} // namespace
 
 template <int HD> static __device__ __forceinline__ void begin(struct state<HD> &x) {
 #pragma unroll

@@ -7,10 +7,12 @@
 
 enum { TILE = 64, STEP = 32, THREADS = 128, WARPS = 4 };
 
+namespace {
 // Shared memory: two tiles of the block's own rows, two stages of two steps of the others.
 template <int HD> struct room {
     enum { PITCH = HD + 8, OWN = TILE * PITCH, OTHER = STEP * PITCH, ALL = 2 * OWN + 4 * OTHER };
 };
+} // namespace
 
 // s = own rows (16 from `own` on) times the transpose of STEP rows of a tile.
 template <int HD>

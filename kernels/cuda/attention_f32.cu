@@ -3,9 +3,11 @@
 
 enum { OWN = RLHF__ATTN_OWN, KEYS = RLHF__ATTN_OTHERS };
 
+namespace {
 // Of query lane / 4: largest score in units of log2, sum of exponentials (of the lane's keys until
 // a segment ends, then of all). Of all 8 queries: columns lane + 32 i of the output.
 template <int HD> struct state { float m, l, o[OWN][HD / 32]; };
+} // namespace
 
 template <int HD> static __device__ __forceinline__ void begin(struct state<HD> &x) {
     x.m = -INFINITY;

@@ -4,6 +4,7 @@
 
 enum { THREADS = 128 };
 
+namespace {
 // Both sides of a copy of rows of `units` U; strides in U between tokens.
 template <class U> struct kv_copy {
     U *k_to, *v_to;
@@ -12,6 +13,7 @@ template <class U> struct kv_copy {
     uint32_t units;
     int64_t limit; // rows that the caches have room for
 };
+} // namespace
 
 // The last row that begins at token t or before; row 0 when none does.
 static __device__ __forceinline__ uint32_t row_of(const rlhf__cuda_rows &r, uint32_t t) {

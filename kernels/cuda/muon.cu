@@ -14,6 +14,7 @@
 
 enum { TILE = 64, THREADS = 256, WARPS = THREADS / 32, LINE = 4 * THREADS };
 
+namespace {
 // Workspace of one call: n is the smaller side, m the larger.
 struct work {
     uint32_t n, m;
@@ -23,13 +24,16 @@ struct work {
     double *squares;         // of each tile
     float *scale;            // 1 / norm
 };
+} // namespace
 
 // ---- between the matrix as it is stored and X ----
 
+namespace {
 struct direction {
     float momentum, grad_scale;
     int nesterov;
 };
+} // namespace
 
 // One tile: momentum, the direction to x (as it lies or transposed) and its sum of squares.
 static __global__ void __launch_bounds__(THREADS)

@@ -8,6 +8,7 @@
 
 enum { N = 4, COLUMNS = 32 * N, FORWARD_WARPS = 4, WARPS = 8, CHUNK = 64 };
 
+namespace {
 // A row of d numbers, or of as many as GROUPS holds.
 template <class T, int GROUPS, bool WIDE> struct norm_row {
     const T *p;
@@ -35,6 +36,7 @@ template <class T, int GROUPS, bool WIDE> struct norm_row {
         return WIDE ? at(g) < d : at(g) + (uint32_t)j < d;
     }
 };
+} // namespace
 
 // ---- forward ----
 
@@ -114,6 +116,7 @@ static rlhf_status norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev sta
 // dgamma and dbeta: a chunk is 64 rows; warp w sums its rows 8 w .. 8 w + 7, the 8 warps' sums are
 // added in order to the chunk's, and a second kernel adds the chunks'. All orders are fixed.
 
+namespace {
 struct norm_bwd_args {
     float *dx;
     const float *x, *stats, *gamma;
@@ -121,6 +124,7 @@ struct norm_bwd_args {
     uint32_t rows, d;
     int32_t accumulate;
 };
+} // namespace
 
 // dx of row t; adds the row's part of dgamma and dbeta to sums when there are any.
 template <class T, int GROUPS, bool WIDE, int SUMS>

@@ -12,6 +12,7 @@
 
 enum { N = 4, THREADS = 256, SUM_CHUNK = 16384, STEP_CHUNK = 4096 };
 
+namespace {
 // One tensor of a list. With w NULL a step only zeroes g.
 struct item {
     float *w, *g, *m, *v;
@@ -19,6 +20,7 @@ struct item {
     uint64_t chunk; // of the first element, counted through the list
     float decay, step;
 };
+} // namespace
 
 static uint64_t chunks_of(uint64_t n, uint64_t chunk) { return (n + chunk - 1) / chunk; }
 
@@ -132,12 +134,14 @@ static rlhf_status sumsq(void *ctx, rlhf_dev x, uint64_t n, double *host_out) {
 
 // ---- AdamW ----
 
+namespace {
 // What is the same for all elements, as the CPU backend has it: torch: lr (m / c1) / (sqrt(v / c2)
 // + eps); tf1: lr sqrt(c2) / c1 m / (sqrt(v) + eps); ci = 1 - bi^t.
 struct adam {
     double grad_scale;
     float beta1, beta1_rest, beta2, beta2_rest, root_scale, eps;
 };
+} // namespace
 
 static adam adam_of(const rlhf_adamw *a) {
     const double c2 = 1.0 - pow(a->beta2, (double)a->step);

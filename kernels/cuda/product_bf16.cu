@@ -9,6 +9,7 @@
 
 #define SLICE 64 // depth of a stage
 
+namespace {
 // Shared memory of an operand slice: [LINES, 64] with depth contiguous, or [64, LINES] when the
 // operand lies across. In chunks of 8 elements.
 template <int LINES, bool ACROSS> struct slice {
@@ -23,6 +24,7 @@ template <int LINES, bool ACROSS> struct slice {
         return row * CHUNKS * 8 + (chunk ^ (row / SHARE & MASK)) * 8;
     }
 };
+} // namespace
 
 // Up to eight elements of an operand without alignment, the rest zero.
 static __device__ __forceinline__ uint4 take(const rlhf__bf16 *from, unsigned n) {

@@ -9,6 +9,7 @@
 
 #define SLICE 16
 
+namespace {
 template <int LINES, bool ACROSS> struct slice {
     enum {
         HIGH = ACROSS ? SLICE : LINES,         // rows of chunks
@@ -17,6 +18,7 @@ template <int LINES, bool ACROSS> struct slice {
         FLOATS = HIGH * LD
     };
 };
+} // namespace
 
 // Begins the copy of slice d0 .. d0 + 15 of lines line0 ...
 template <int LINES, bool ACROSS, int THREADS>
