@@ -81,7 +81,11 @@ static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     RLHF_TRY(rlhf__cuda_not_recording(cu, "weight_pack"));
     const unsigned k = (unsigned)w->k, n = (unsigned)w->n, k_pad = (unsigned)w->k_pad;
     const int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
-    const dim3 grid((k_pad + TILE - 1) / TILE * ((unsigned)w->n_pad / TILE));
+    const uint64_t tiles = (uint64_t)((k_pad + TILE - 1) / TILE) * ((unsigned)w->n_pad / TILE);
+    if (tiles > 0x7fffffffu)
+        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
+                               "weight_pack of %u x %u: more tiles than a launch can have", k, n);
+    const dim3 grid((unsigned)tiles);
     const float *from = rlhf__cuda_f32(src_f32);
     if (w->dtype == RLHF_BF16)
         RUN(cu, pack<rlhf__bf16>, grid, dim3(THREADS), 0, (rlhf__bf16 *)w->ptr, from, k, n, k_pad,
