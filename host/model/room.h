@@ -1,5 +1,7 @@
 // room.h: will a model find room on a device with memory of its own? Asked before anything of it is
-// loaded, from what its config.json says; a model that nothing is known of is let through.
+// loaded, from what its config.json says; a model that nothing is known of is let through. What is
+// counted is what weights and their training need at least: not activations, caches, or the LM
+// head's workspace.
 #ifndef RLHF_HOST_ROOM_H
 #define RLHF_HOST_ROOM_H
 
