@@ -143,6 +143,8 @@ static rlhf_status sample_block(const struct job *j, rlhf_gen *cache, struct rlh
     rlhf_status st = rlhf__generate(j->m, cache, q, &r, err);
     if (st == RLHF_OK) st = print_block(j, &r, q->first, q->n, err);
     rlhf__gen_result_finish(&r);
+    q->prompt = NULL; // they were this call's
+    q->prompt_len = NULL;
     return st;
 }
 

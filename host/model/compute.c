@@ -134,11 +134,13 @@ static rlhf_status open_cpu(const struct rlhf__compute_spec *spec, const char *w
     struct rlhf__compute_spec cpu = *spec;
     cpu.backend = "cpu";
     cpu.gpu = 0;
-    RLHF_TRY(open_named(&cpu, out, err));
-    (*out)->passed_level = has_card || spec->gpu > 0 || rlhf__nvidia_cards(PCI_DEVICES) > 0
-                               ? RLHF_LOG_INFO
-                               : RLHF_LOG_DEBUG;
-    snprintf((*out)->passed_over, sizeof(*out)->passed_over, "%.1000s", why);
+    struct rlhf__compute *c = NULL;
+    rlhf_status st = open_named(&cpu, &c, err);
+    if (st != RLHF_OK || !c) return st;
+    const int bothered = has_card || spec->gpu > 0 || rlhf__nvidia_cards(PCI_DEVICES) > 0;
+    c->passed_level = bothered ? RLHF_LOG_INFO : RLHF_LOG_DEBUG;
+    snprintf(c->passed_over, sizeof c->passed_over, "%.1000s", why);
+    *out = c;
     return RLHF_OK;
 }
 
