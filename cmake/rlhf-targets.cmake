@@ -37,8 +37,10 @@ set(RLHF_TEST_ENV "GOMP_SPINCOUNT=1000"
 
 # Seconds that a test may take unless it says otherwise; sanitizers cost a factor of about ten.
 set(RLHF_TEST_TIMEOUT 120)
+set(RLHF_EMULATED_TIMEOUT 600) # what runs on the emulated GPU takes half a minute of a core, or more
 if(RLHF_SANITIZE)
   set(RLHF_TEST_TIMEOUT 1200)
+  set(RLHF_EMULATED_TIMEOUT 1200)
 endif()
 
 # rlhf_add_test(NAME SOURCES ... [LIBS ...] [LABEL quick|full] [TIMEOUT s]): one CMocka executable.

@@ -364,7 +364,7 @@ typedef struct rlhf_compute {
 
 typedef struct rlhf_kernels_options {
     uint32_t size, threads;   // threads 0 = all cores
-    uint64_t workspace_bytes; // budget of the lm_head workspace; 0 = 384 MiB
+    uint64_t workspace_bytes; // budget of the lm_head workspace; 0 = cpu 384 MiB, cuda 4 GiB
     // reference: buffers are unreadable outside table functions; cuda: every call reports at once
     // what it finds wrong in device arrays
     uint32_t guard, reserved;
