@@ -50,11 +50,19 @@ static int differing(struct sweep *s, uint32_t rows) {
     return bad;
 }
 
+static int32_t depth_of(const struct bench *b, const struct matrix *m) {
+    return b->tiny ? m->k / 20 + 1 : m->k;
+}
+
+static int32_t width_of(const struct bench *b, const struct matrix *m) {
+    return b->tiny ? m->n / 50 + 1 : m->n;
+}
+
 static int sweep_matrix(const struct bench *b, const struct matrix *m, int32_t dtype,
                         int backward) {
     const rlhf_compute *c = b->c;
     const uint32_t rows = b->tiny ? TINY_ROWS : ROWS;
-    const int32_t k = b->tiny ? m->k / 20 + 1 : m->k, n = b->tiny ? m->n / 50 + 1 : m->n;
+    const int32_t k = depth_of(b, m), n = width_of(b, m);
     const uint64_t cells = (uint64_t)rows * (uint64_t)(k > n ? k : n);
     struct sweep s = {.b = b, .dtype = dtype, .backward = backward};
     rlhf_dev master = bench_random(b, (uint64_t)k * (uint64_t)n, RLHF_F32);
@@ -86,7 +94,7 @@ void bench_exact(const struct bench *b) {
         {"Qwen2.5-0.5B down", 4864, 896}, {"Llama-1B gate", 2048, 8192}};
     int all = 0;
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        printf("%-20s %5d x %-5d", list[i].name, list[i].k, list[i].n);
+        printf("%-20s %5d x %-5d", list[i].name, depth_of(b, &list[i]), width_of(b, &list[i]));
         for (int kind = 0; kind < 4; kind++) {
             const int32_t dtype = kind % 2 ? RLHF_F32 : RLHF_BF16;
             if (!(b->c->dtypes & 1u << dtype)) continue;
