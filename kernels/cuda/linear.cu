@@ -16,26 +16,25 @@ static rlhf_status check_pair(struct rlhf__cuda *cu, const char *what, const rlh
     return RLHF_OK;
 }
 
-// out[rows, n] = addend + x W + bias.
-static rlhf_status forward(struct rlhf__cuda *cu, rlhf_dev out, int32_t out_dtype,
-                           const float *addend, rlhf_dev x, const rlhf_weight *w, rlhf_dev bias,
-                           uint32_t rows) {
-    const uint64_t n = (uint64_t)w->n;
+// out = addend + x W + bias; across: out = addend + x W^T. Widths are the weight's.
+static rlhf_status rows_product(struct rlhf__cuda *cu, rlhf_dev out, int32_t out_dtype,
+                                rlhf_dev addend, rlhf_dev x, const rlhf_weight *w, int across,
+                                rlhf_dev bias, uint32_t rows) {
     if (!rows) return RLHF_OK;
     struct rlhf__cuda_product_spec s = {};
     s.rows = rows;
-    s.cols = (uint32_t)w->n;
-    s.depth = (uint32_t)w->k;
+    s.cols = (uint32_t)(across ? w->k : w->n);
+    s.depth = (uint32_t)(across ? w->n : w->k);
     s.in_dtype = w->dtype;
     s.out_dtype = out_dtype;
-    s.left = {rlhf__cuda_mem(x), (uint64_t)w->k, 0};
-    s.right = {w->ptr, (uint64_t)w->k_pad, 0};
+    s.left = {rlhf__cuda_mem(x), s.depth, 0};
+    s.right = {w->ptr, (uint64_t)w->k_pad, across};
     s.bias = rlhf__cuda_f32(bias);
-    s.addend = addend;
+    s.addend = rlhf__cuda_f32(addend);
     s.out = rlhf__cuda_mem(out);
-    s.out_ld = n;
+    s.out_ld = s.cols;
     s.rows_exact = 1;
-    rlhf__cuda_wrote(cu, s.out, rows * n * rlhf_dtype_size(out_dtype));
+    rlhf__cuda_wrote(cu, s.out, rows * s.out_ld * rlhf_dtype_size(out_dtype));
     RLHF_TRY(rlhf__cuda_product(cu, &s));
     return rlhf__cuda_done(cu);
 }
@@ -44,14 +43,14 @@ static rlhf_status linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t ac
                           rlhf_dev x, const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
     RLHF_TRY(check_pair(cu, "linear", w, out_dtype, accumulate));
-    return forward(cu, out, out_dtype, accumulate ? rlhf__cuda_f32(out) : NULL, x, w, bias, rows);
+    return rows_product(cu, out, out_dtype, accumulate ? out : NULL, x, w, 0, bias, rows);
 }
 
 static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
                               const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
     RLHF_TRY(check_pair(cu, "linear_add", w, RLHF_F32, 1));
-    return forward(cu, out, RLHF_F32, rlhf__cuda_f32(add), x, w, bias, rows);
+    return rows_product(cu, out, RLHF_F32, add, x, w, 0, bias, rows);
 }
 
 static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
@@ -61,22 +60,7 @@ static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t a
     if (!(w->flags & RLHF_WEIGHT_BACKWARD))
         return rlhf__cuda_fail(cu, RLHF_E_INVALID,
                                "linear_dx: the weight was made without RLHF_WEIGHT_BACKWARD");
-    if (!rows) return RLHF_OK;
-    struct rlhf__cuda_product_spec s = {};
-    s.rows = rows;
-    s.cols = (uint32_t)w->k;
-    s.depth = (uint32_t)w->n;
-    s.in_dtype = w->dtype;
-    s.out_dtype = dx_dtype;
-    s.left = {rlhf__cuda_mem(dy), (uint64_t)w->n, 0};
-    s.right = {w->ptr, (uint64_t)w->k_pad, 1};
-    s.addend = accumulate ? rlhf__cuda_f32(dx) : NULL;
-    s.out = rlhf__cuda_mem(dx);
-    s.out_ld = (uint64_t)w->k;
-    s.rows_exact = 1;
-    rlhf__cuda_wrote(cu, s.out, rows * s.out_ld * rlhf_dtype_size(dx_dtype));
-    RLHF_TRY(rlhf__cuda_product(cu, &s));
-    return rlhf__cuda_done(cu);
+    return rows_product(cu, dx, dx_dtype, accumulate ? dx : NULL, dy, w, 1, NULL, rows);
 }
 
 // ---- sums over rows ----

@@ -164,6 +164,8 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
     if (!s->cols || (s->rows_exact ? !s->depth : !s->rows)) return RLHF_OK;
     RLHF_TRY(rlhf__lt_plan_of(cu, &shape, &p));
     if (!p || !s->rows || !s->depth) return RLHF_OK;
+    void *ws = NULL; // made here, where its want is a sentence
+    if (p->workspace) RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LIBRARY, p->workspace, &ws));
     const int copies = odd(o.a) || odd(o.b) || odd(o.c) || odd(o.d) || odd(o.bias);
     if (!copies)
         lt_st = rlhf__lt_run(cu, p, &o, s->rows_exact ? s->rows : s->depth);
@@ -171,8 +173,10 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
         RLHF_TRY(run_on_copies(cu, p, s, &o, &lt_st));
     else
         return RLHF_OK;
-    // A sum over rows may be too short for the algorithm; a product of rows may not change hands.
-    if (!shape.exact && lt_st != RLHF__LT_SUCCESS) return RLHF_OK;
+    // A sum over rows may be too short for the algorithm, which depends on their number alone.
+    // Nothing else makes a product change hands: its bits would depend on it.
+    const int refused = lt_st == RLHF__LT_NOT_SUPPORTED || lt_st == RLHF__LT_INVALID_VALUE;
+    if (!shape.exact && refused) return RLHF_OK;
     if (lt_st != RLHF__LT_SUCCESS)
         return rlhf__cuda_fail(cu, RLHF_E_DEVICE, "a product of %u x %u over %u: cuBLASLt says %s",
                                s->rows, s->cols, s->depth,

@@ -390,6 +390,23 @@ static void no_room_to_prove(void **state) {
     w->cuda->destroy(c);
 }
 
+// Without memory for its workspace a sum over rows fails: it does not become the own product's.
+static void no_room_to_sum(void **state) {
+    struct world *w = *state;
+    static const uint32_t rows[70];
+    assert_true(w->fake_cuda("memory=8M"));
+    rlhf_compute *c = with_fake(w, NULL);
+    struct call k = {.c = c, .rows = rows, .n_rows = 70};
+    rlhf_weight *m = call_weight(&k, call_normal(&k, 1, 64 * 96, 0.1), 64, 96, B, 0);
+    rlhf_dev x = call_zeros(&k, 70 * 64, B), dy = call_zeros(&k, 70 * 96, B);
+    rlhf_dev dw = call_zeros(&k, 64 * 96, F);
+    assert_int_equal(c->linear_dw(c->ctx, dw, NULL, x, dy, m, 70), RLHF_E_NOMEM);
+    assert_non_null(strstr(c->last_error(c->ctx), "out of device memory"));
+    call_finish(&k);
+    w->cuda->destroy(c);
+    assert_true(w->fake_cuda(""));
+}
+
 // Below compute capability 9.0 splitting k is not the only thing that ties rows together.
 static void older_card(void **state) {
     struct world *w = *state;
@@ -455,6 +472,7 @@ int main(void) {
                                        cmocka_unit_test(decided_at_pack),
                                        cmocka_unit_test(head_decided_at_pack),
                                        cmocka_unit_test(no_room_to_prove),
+                                       cmocka_unit_test(no_room_to_sum),
                                        cmocka_unit_test(odd_addresses),
                                        cmocka_unit_test(hostile),
                                        cmocka_unit_test(unasked),
