@@ -1,0 +1,82 @@
+// learner_kit.h: a learner on two groups of four rows: models of random weights, an algorithm that
+// uses every head and keeps what it saw, and what a minibatch gives.
+#ifndef RLHF_TESTS_LEARNER_KIT_H
+#define RLHF_TESTS_LEARNER_KIT_H
+
+#include "e2e.h"
+#include "learn/algo.h"
+#include "learn/learner.h"
+#include "learn/pass.h"
+#include "model/session.h"
+
+#define ROWS     8
+#define GROUP    4
+#define PROMPT   9
+#define RESPONSE 6
+#define TOTAL    (ROWS * (PROMPT + RESPONSE))
+
+// What the algorithm saw.
+struct seen {
+    int calls;
+    uint32_t at; // tokens so far
+    float logp[TOTAL], entropy[TOTAL], kl[TOTAL], value[TOTAL];
+    float old[TOTAL], sampled[TOTAL]; // of rollouts
+    float ref[TOTAL];                 // where the plan asks for it
+    int64_t version[ROWS], steps;
+    uint32_t rows, reserved;
+    double bad; // what loss() adds to its number
+    rlhf_step_info step;
+};
+
+struct fixture {
+    struct e2e *files;
+    struct rlhf__dirs dirs;
+    struct rlhf__plugins *plugins;
+    struct rlhf__session session;
+    struct rlhf__model *policy, *reference, *critic;
+    struct rlhf__optim *optim, *critic_optim;
+    struct rlhf__plugin plugin;
+    struct rlhf__instance algo;
+    struct seen seen;
+    struct rlhf__rows e;
+    struct rlhf__learner learner;
+    int32_t stop, reserved;
+};
+
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        struct rlhf__error err = {0, ""};                                                          \
+        if ((call) != RLHF_OK) fail_msg("%s: %s", #call, err.text);                                \
+    } while (0)
+
+// For cmocka: *state = struct fixture, without models.
+int learner_setup(void **state);
+int learner_teardown(void **state);
+
+// Opens models, optimisers and rows anew; dtype as compute.dtype. critic: a model of its own.
+void learner_open(struct fixture *f, const char *backend, int32_t dtype, int64_t threads,
+                  int critic);
+
+// What a minibatch gives.
+struct result {
+    struct seen seen;
+    double loss;
+    float *grad; // of all parameters, one after another
+    size_t n, tensors, end[128];
+    int64_t tokens;
+};
+
+// The whole batch as one minibatch, which must take `calls` microbatches. learner_result_free
+// frees.
+struct result *learner_run(struct fixture *f, int share, int64_t microbatch_tokens, int calls);
+void learner_result_free(struct result *r);
+
+// Appends the gradients that o keeps as its first moments.
+void learner_collect(struct result *r, const struct fixture *f, const struct rlhf__optim *o);
+
+void learner_same_heads(const struct seen *a, const struct seen *b);
+
+// Each tensor within `rel` of its largest element; every one has a gradient.
+void learner_close_gradients(const struct result *a, const struct result *b, double rel);
+
+#endif
