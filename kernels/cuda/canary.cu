@@ -1,9 +1,9 @@
 // canary.cu: the proof that a library product is row exact on this card: random rows, alone and in
 // any company, bit for bit.
-#include "lt.h"
+#include "canary.h"
 
 enum {
-    THREADS = 256,
+    THREADS = RLHF__CANARY_THREADS,
     ROWS = 513,  // of the whole
     WAVES = 3,   // the tall one has more tiles than the card takes in this many turns ...
     TILE = 128,  // ... if they are as large as this
@@ -24,20 +24,8 @@ static __device__ __forceinline__ float noise(uint64_t i, unsigned tag) {
     return (float)(int)(z >> 40) * 0x1p-23f - 1.0f;
 }
 
-// A matrix of lines of `depth` numbers in the library's storage: element (line, l) at line * ld +
-// l, or with `across` at l * ld + line.
-struct canary_lines {
-    uint64_t n, ld, depth; // n: elements in all
-    int across;
-    int cancel; // 0 as they come; 1, -1: see below
-    unsigned tag;
-};
-
-// What would be hidden by a store in bf16 is brought out: the second half of a row repeats the
-// first, and every other line of the weight takes it with the other sign. Such a sum is nothing but
-// its roundings, and another order of summing leaves others.
 template <class T>
-static __global__ void __launch_bounds__(THREADS) canary_fill(T *to, canary_lines m) {
+static __global__ void __launch_bounds__(THREADS) canary_fill(T *to, rlhf__canary_lines m) {
     const uint64_t half = m.depth / 2;
     for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < m.n;
          i += (uint64_t)gridDim.x * THREADS) {
@@ -70,11 +58,6 @@ static __global__ void __launch_bounds__(THREADS)
     if (found) atomicCAS(differ, 0, 1);
 }
 
-static dim3 blocks_for(uint64_t n) {
-    const uint64_t b = (n / 16 + THREADS - 1) / THREADS; // 16 turns a thread
-    return dim3((unsigned)(b < 1 ? 1 : b > 4096 ? 4096 : b));
-}
-
 struct buffers {
     void *w, *x, *c, *out;          // the whole
     void *x_some, *c_some, *o_some; // a choice
@@ -88,11 +71,13 @@ static uint64_t words_of(int64_t ld, int32_t dtype) {
     return (uint64_t)ld * rlhf_dtype_size(dtype) / 4;
 }
 
-static rlhf_status fill(struct rlhf__cuda *cu, void *to, int32_t dtype, canary_lines m) {
+rlhf_status rlhf__canary_fill(struct rlhf__cuda *cu, void *to, int32_t dtype,
+                              rlhf__canary_lines m) {
+    const dim3 blocks = rlhf__canary_blocks(m.n);
     if (dtype == RLHF_BF16)
-        RUN(cu, (canary_fill<rlhf__bf16>), blocks_for(m.n), dim3(THREADS), 0, (rlhf__bf16 *)to, m);
+        RUN(cu, (canary_fill<rlhf__bf16>), blocks, dim3(THREADS), 0, (rlhf__bf16 *)to, m);
     else
-        RUN(cu, (canary_fill<float>), blocks_for(m.n), dim3(THREADS), 0, (float *)to, m);
+        RUN(cu, (canary_fill<float>), blocks, dim3(THREADS), 0, (float *)to, m);
     return RLHF_OK;
 }
 
@@ -120,10 +105,10 @@ static rlhf_status buffers_make(struct rlhf__cuda *cu, const struct rlhf__lt_sha
     b->differ = (int *)(at + (bytes[7] + 255) / 256 * 256);
     const uint64_t lda = (uint64_t)s->lda, ldb = (uint64_t)s->ldb, ldd = (uint64_t)s->ldd,
                    k = (uint64_t)s->k, m = (uint64_t)s->m;
-    RLHF_TRY(fill(cu, b->w, s->dtype, {w_n, lda, k, !s->trans_a, -1, 1}));
-    RLHF_TRY(fill(cu, b->x, s->dtype, {x_n, ldb, k, 0, 1, 2}));
-    if (add) RLHF_TRY(fill(cu, b->c, s->out_dtype, {out_n, ldd, ldd, 0, 0, 3}));
-    RLHF_TRY(fill(cu, b->bias, RLHF_F32, {m, m, m, 0, 0, 4}));
+    RLHF_TRY(rlhf__canary_fill(cu, b->w, s->dtype, {w_n, lda, k, !s->trans_a, -1, 1}));
+    RLHF_TRY(rlhf__canary_fill(cu, b->x, s->dtype, {x_n, ldb, k, 0, 1, 2}));
+    if (add) RLHF_TRY(rlhf__canary_fill(cu, b->c, s->out_dtype, {out_n, ldd, ldd, 0, 0, 3}));
+    RLHF_TRY(rlhf__canary_fill(cu, b->bias, RLHF_F32, {m, m, m, 0, 0, 4}));
     return rlhf__cuda_check(cu, "cudaMemset",
                             cudaMemsetAsync(b->differ, 0, sizeof *b->differ, cu->stream));
 }
@@ -137,7 +122,7 @@ static int product(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const struct 
 
 static rlhf_status gather(struct rlhf__cuda *cu, void *to, const void *from, uint64_t words,
                           canary_pick p) {
-    RUN(cu, canary_gather, blocks_for(p.n * words), dim3(THREADS), 0, (unsigned *)to,
+    RUN(cu, canary_gather, rlhf__canary_blocks(p.n * words), dim3(THREADS), 0, (unsigned *)to,
         (const unsigned *)from, words, p);
     return RLHF_OK;
 }
@@ -152,9 +137,10 @@ static rlhf_status compare_all(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
         RLHF_TRY(gather(cu, b->x_some, b->x, b->x_words, picks[i]));
         if (add) RLHF_TRY(gather(cu, b->c_some, b->c, b->out_words, picks[i]));
         *runs = product(cu, p, b, b->x_some, add ? b->c_some : NULL, b->o_some, picks[i].n);
-        RUN(cu, canary_compare, blocks_for(picks[i].n * (uint64_t)s->m * half), dim3(THREADS), 0,
-            b->differ, (const unsigned short *)b->o_some, (const unsigned short *)b->out,
-            (uint64_t)s->ldd * half, (uint64_t)s->m * half, picks[i]);
+        RUN(cu, canary_compare, rlhf__canary_blocks(picks[i].n * (uint64_t)s->m * half),
+            dim3(THREADS), 0, b->differ, (const unsigned short *)b->o_some,
+            (const unsigned short *)b->out, (uint64_t)s->ldd * half, (uint64_t)s->m * half,
+            picks[i]);
     }
     return RLHF_OK;
 }
@@ -168,8 +154,8 @@ static unsigned tall_rows(int sm_count, const struct rlhf__lt_shape *s) {
     return (unsigned)(rows > 8192 ? 8192 : rows);
 }
 
-rlhf_status rlhf__lt_canary(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
-                            const struct rlhf__lt_shape *s, int *same) {
+rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
+                                 const struct rlhf__lt_shape *s, int *same) {
     canary_pick picks[] = {{1, 300, 1},   {2, 0, 1},     {17, 496, 1},    {64, 40, 1},
                            {129, 200, 1}, {256, 257, 1}, {96, 7, STRIDE}, {0, 0, STRIDE}};
     unsigned n = sizeof picks / sizeof *picks - 1;

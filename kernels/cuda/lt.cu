@@ -35,17 +35,20 @@ static unsigned long long part(size_t version, int which) {
 
 void rlhf__lt_say(struct rlhf__cuda *cu) {
     const struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
-    char none[48] = "", inexact[48] = "", no_room[64] = "";
+    char none[48] = "", inexact[48] = "", unlike[48] = "", no_room[64] = "";
     if (lt->offered_none) snprintf(none, sizeof none, ", %u that it offers none", lt->offered_none);
     if (lt->not_exact)
         snprintf(inexact, sizeof inexact, ", %u that it is not row exact on", lt->not_exact);
+    if (lt->not_same) snprintf(unlike, sizeof unlike, ", %u that it does not repeat", lt->not_same);
     if (lt->no_room)
         snprintf(no_room, sizeof no_room, ", %u that there was no memory to prove it on",
                  lt->no_room);
-    say(cu, "cuBLASLt %llu.%llu.%llu%s%s%s%s%s", VERSION(lt->version),
+    say(cu, "cuBLASLt %llu.%llu.%llu%s%s%s%s%s%s", VERSION(lt->version),
         lt->free ? ", not row exact (RLHF_CUDA_LT=free)" : "",
-        lt->offered_none || lt->not_exact || lt->no_room ? "; own products for shapes" : "", none,
-        inexact, no_room);
+        lt->offered_none || lt->not_exact || lt->not_same || lt->no_room
+            ? "; own products for shapes"
+            : "",
+        none, inexact, unlike, no_room);
 }
 
 static void *open_one(const char *file, char *why, size_t cap) {

@@ -2,9 +2,12 @@
 // shape, and the proof (canary.cu) that its rows do not depend on each other.
 //
 // The library is never a must: without it, with one that is too old or lacks a function, and for
-// every shape that it cannot take or is not row exact on, the own product is used. Which of the two
-// makes a product depends on its shape alone, never on the row count, on addresses or on timing: a
-// run repeats itself, and a row has the same bits in any company.
+// every shape that it cannot take or that the canary finds fault with, the own product is used.
+// Which of the two makes rows (rows_exact) depends on their shape alone, never on the row count, on
+// addresses or on timing: a row has the same bits in any company. A sum over rows is the own
+// product's, too, where it is too short for the algorithm or an operand is at an odd address; its
+// bits may depend on the row count, and a run repeats itself as long as its batches and addresses
+// do. Nothing depends on timing.
 //
 // Environment: RLHF_CUBLASLT, the file to open; RLHF_CUDA_LT, "off" (own products only), "force"
 // (the library on cards below compute capability 9.0, too) or "free": to measure what all this
@@ -17,8 +20,8 @@
 #include "lt_api.h"
 #include "product.h"
 
-// A product in the library's terms: column-major D [m, n] = op(A) op(B), sums in f32. One of n and
-// k is the row count of the call and 0 here; the other sizes are at least 1.
+// A product in the library's terms: column-major D [m, n] = op(A) op(B), sums in f32. Of rows, n is
+// the row count of the call and 0 here; of a sum over rows, k is; Muon's products have all sizes.
 struct rlhf__lt_shape {
     int32_t dtype, out_dtype; // of A and B; of D and C
     int32_t trans_a, trans_b; // A is stored [m, k], with trans_a [k, m]; B [k, n] or [n, k]
@@ -45,7 +48,7 @@ struct rlhf__cuda_lt {
     int multiprocessors; // of the card
     int free;            // RLHF_CUDA_LT=free
     struct rlhf__lt_plan *plans;
-    unsigned offered_none, not_exact, no_room; // shapes that the own product makes, and why
+    unsigned offered_none, not_exact, not_same, no_room; // own products' shapes, and why
     size_t detail_at; // where the library's part of the context's detail begins
 };
 
@@ -69,9 +72,9 @@ void rlhf__lt_say(struct rlhf__cuda *cu);
 rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                              int *taken);
 
-// Decides about the shapes that linear, linear_add, linear_dx and the LM head make of a weight,
-// before anybody needs one in a hurry or in a recording. Returns at once without the library, or
-// when it is free. [step]
+// Decides about the shapes that the linear ops and the LM head make of a weight, its gradient's
+// included, before anybody needs one in a hurry or in a recording. Returns at once without the
+// library, or when it is free. [step]
 rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w);
 
 // ---- between the files of this header ----
@@ -81,13 +84,17 @@ rlhf_status rlhf__lt_plan_of(struct rlhf__cuda *cu, const struct rlhf__lt_shape 
                              struct rlhf__lt_plan **out);
 void rlhf__lt_plans_free(struct rlhf__cuda_lt *lt);
 
-// Queues one product of a plan that the library makes. Every operand at a multiple of 16 bytes.
+// Queues one product of a plan that the library makes; rows: the size that the shape leaves open.
+// Every operand at a multiple of 16 bytes.
 rlhf__lt_status rlhf__lt_run(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                              const struct rlhf__lt_operands *o, uint32_t rows);
 
-// Sets *same: 513 random rows have the same bits alone and in any company, with c and without.
-// RLHF_E_NOMEM when there is no room for them: nothing is known then.
-rlhf_status rlhf__lt_canary(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
-                            const struct rlhf__lt_shape *s, int *same);
+// Set *same, of an exact shape: 513 random rows have the same bits alone and in any company, with c
+// and without. Of another one: the product has the same bits when it is made again at once, and
+// after other products of the plan. RLHF_E_NOMEM when there is no room: nothing is known then.
+rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
+                                 const struct rlhf__lt_shape *s, int *same);
+rlhf_status rlhf__lt_canary_sums(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
+                                 const struct rlhf__lt_shape *s, int *same);
 
 #endif

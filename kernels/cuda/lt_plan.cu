@@ -77,7 +77,7 @@ static rlhf__lt_status layouts_make(struct rlhf__cuda_lt *lt, struct rlhf__lt_pl
 // factors of a sum over rows.
 rlhf__lt_status rlhf__lt_rows_set(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p,
                                   uint64_t rows) {
-    if (p->rows == rows) return RLHF__LT_SUCCESS;
+    if (p->rows == rows || (p->shape.n && p->shape.k)) return RLHF__LT_SUCCESS;
     rlhf__lt_layout has[2] = {p->b, p->shape.n ? p->a : p->d};
     p->rows = 0; // half set is not set
     for (int i = 0; i < 2; i++)
@@ -89,7 +89,7 @@ rlhf__lt_status rlhf__lt_rows_set(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan
 
 // ---- plans ----
 
-// Makes the plan of a new shape: the library's when it fits, is offered, and is row exact.
+// Makes the plan of a new shape: the library's when it fits, is offered, and the canary lives.
 static rlhf_status plan_make(struct rlhf__cuda *cu, struct rlhf__lt_plan *p) {
     struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     int same = 1;
@@ -103,11 +103,16 @@ static rlhf_status plan_make(struct rlhf__cuda *cu, struct rlhf__lt_plan *p) {
         rlhf__lt_say(cu);
         return RLHF_OK;
     }
-    const rlhf_status st = p->shape.exact ? rlhf__lt_canary(cu, p, &p->shape, &same) : RLHF_OK;
+    rlhf_status st = RLHF_OK;
+    if (p->shape.exact)
+        st = rlhf__lt_canary_rows(cu, p, &p->shape, &same);
+    else if (!lt->free)
+        st = rlhf__lt_canary_sums(cu, p, &p->shape, &same);
     if (st < 0 && st != RLHF_E_NOMEM) return st;
     p->own = st < 0 || !same;
     lt->no_room += st < 0;
-    lt->not_exact += st == RLHF_OK && !same;
+    lt->not_exact += st == RLHF_OK && !same && p->shape.exact;
+    lt->not_same += st == RLHF_OK && !same && !p->shape.exact;
     if (p->own) rlhf__lt_say(cu);
     return RLHF_OK;
 }

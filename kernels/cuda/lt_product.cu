@@ -12,6 +12,7 @@
 static struct rlhf__lt_shape shape_of(const struct rlhf__cuda_lt *lt,
                                       const struct rlhf__cuda_product_spec *s) {
     struct rlhf__lt_shape t;
+    const int over_rows = !s->rows_exact && s->left.across && s->right.across;
     memset(&t, 0, sizeof t); // compared as bytes
     t.dtype = s->in_dtype;
     t.out_dtype = s->out_dtype;
@@ -19,7 +20,7 @@ static struct rlhf__lt_shape shape_of(const struct rlhf__cuda_lt *lt,
     t.trans_b = s->left.across != 0;
     t.m = s->cols;
     t.n = s->rows_exact ? 0 : s->rows;
-    t.k = s->rows_exact ? s->depth : 0;
+    t.k = over_rows ? 0 : s->depth;
     t.lda = (int64_t)s->right.ld;
     t.ldb = (int64_t)s->left.ld;
     t.ldd = (int64_t)s->out_ld;
@@ -185,7 +186,7 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
     return RLHF_OK;
 }
 
-// One shape of a weight [k, n], forward or, with across, back.
+// One shape of a weight [k, n] that rows are multiplied with, forward or, with across, back.
 static rlhf_status prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w, int32_t n,
                            int across, int32_t out_dtype, const float *bias) {
     struct rlhf__cuda_product_spec s = {};
@@ -202,6 +203,23 @@ static rlhf_status prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w, i
     return s.cols <= RLHF__CUDA_DOT_COLS ? RLHF_OK : cu->library(cu, &s, &taken);
 }
 
+// The shape of a weight's gradient; derivatives of outputs lie in lines of n.
+static rlhf_status prepare_sum(struct rlhf__cuda *cu, const struct rlhf_weight *w, int32_t n) {
+    const bool out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
+    const struct rlhf__cuda_operand in = {w->ptr, (uint64_t)w->k, 1},
+                                    out = {w->ptr, (uint64_t)n, 1};
+    struct rlhf__cuda_product_spec s = {};
+    int taken;
+    s.rows = (uint32_t)(out_in ? w->n : w->k);
+    s.cols = (uint32_t)(out_in ? w->k : w->n);
+    s.in_dtype = w->dtype;
+    s.out_dtype = RLHF_F32;
+    s.left = out_in ? out : in;
+    s.right = out_in ? in : out;
+    s.out_ld = s.cols;
+    return cu->library(cu, &s, &taken);
+}
+
 rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w) {
     const float *any = (const float *)w->ptr; // that there is a bias; nobody reads it
     const int backward = (w->flags & RLHF_WEIGHT_BACKWARD) != 0;
@@ -214,5 +232,8 @@ rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w)
     if (w->dtype == RLHF_BF16) RLHF_TRY(prepare(cu, w, w->n, 0, RLHF_BF16, any));
     // The LM head's rows are as wide as the weight is with what fills it up.
     RLHF_TRY(prepare(cu, w, w->n_pad, 0, RLHF_F32, NULL));
-    return backward ? prepare(cu, w, w->n_pad, 1, w->dtype, NULL) : RLHF_OK;
+    if (!backward) return RLHF_OK;
+    RLHF_TRY(prepare(cu, w, w->n_pad, 1, w->dtype, NULL));
+    RLHF_TRY(prepare_sum(cu, w, w->n));
+    return prepare_sum(cu, w, w->n_pad);
 }

@@ -9,6 +9,7 @@ set(RLHF_CUDA_SOURCES
   attention_f32.cu
   blocks.cu
   canary.cu
+  canary_sums.cu
   context.cu
   devices.cu
   elementwise.cu

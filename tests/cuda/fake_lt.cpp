@@ -13,7 +13,7 @@ namespace {
 const uint64_t HANDLE = 0x68616e646c65, DESC = 0x64657363, LAYOUT = 0x6c61796f7574,
                PREF = 0x70726566, ALGO = 0x616c676f, GONE = 0xdead;
 
-uint64_t n_products;
+uint64_t n_products, n_short;
 int n_handles, n_objects;
 char why[256];
 
@@ -51,7 +51,7 @@ __attribute__((format(printf, 2, 3))) int broken(int status, const char *fmt, ..
 
 struct rlhf__lt_context {
     uint64_t magic;
-    int hostile, unasked, none;
+    int hostile, unasked, none, restless, residue;
     enqueue_fn enqueue; // NULL: products are made at once
 };
 struct rlhf__lt_desc_mem {
@@ -245,6 +245,7 @@ void offers(rlhf__lt_handle h, rlhf__lt_desc o, const layouts &l, rlhf__lt_pref 
     const algo cut = {0, 4, FAKE_LT_TILE_128, 1, 0, 16, FAKE_LT_TF32, tf32, sig, {}};
     algo split = {0, 3, FAKE_LT_TILE_128, 4, FAKE_LT_COMPUTE_TYPE, 16, FAKE_LT_SPLIT, one, sig, {}};
     if (h->hostile) split.sum = FAKE_LT_BY_COLS;
+    if (h->restless || h->residue) split.sum = FAKE_LT_BY_TURN;
     algo in_place = split, in_turn = tall, wild = split;
     in_place.reduction = wild.reduction = FAKE_LT_IN_PLACE;
     in_turn.id = IN_TURN;
@@ -308,7 +309,9 @@ EXPORT int cublasLtCreate(rlhf__lt_handle *out) {
     RULE(out, "create: nowhere to put it");
     if (mode("nodriver")) return RLHF__LT_NOT_INITIALIZED;
     *out = new rlhf__lt_context();
-    **out = {HANDLE, mode("hostile"), mode("unasked"), mode("none"), NULL};
+    **out = {HANDLE,       mode("hostile"),  mode("unasked"),
+             mode("none"), mode("restless"), mode("residue"),
+             NULL};
     // The caller is the backend, and the fake runtime is in the same file.
     Dl_info from;
     void *so = NULL, *f = NULL;
@@ -518,8 +521,10 @@ EXPORT int cublasLtMatmul(rlhf__lt_handle h, rlhf__lt_desc o, const void *alpha,
                             o->epilogue == RLHF__LT_EPILOGUE_BIAS ? o->bias : NULL,
                             by,
                             plus,
-                            (fake_lt_sum)x.sum}};
+                            (fake_lt_sum)x.sum,
+                            h->residue ? n_short : n_products}};
     n_products++;
+    n_short += q->work.k < 300;
     void (*run)(void *) = [](void *p) { fake_lt_compute(&((queued *)p)->work); };
     void (*drop)(void *) = [](void *p) { delete (queued *)p; };
     if (h->enqueue) return h->enqueue(run, q, drop, stream) ? RLHF__LT_EXECUTION_FAILED : 0;

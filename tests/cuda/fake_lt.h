@@ -4,6 +4,8 @@
 // Environment, read by cublasLtGetVersion and cublasLtCreate: FAKE_LT =
 //   honest    (and unset) every algorithm that keeps k in one piece is row exact
 //   hostile   none is: how k is summed depends on the number of columns; nothing for odd alignments
+//   restless  sums that may be taken apart are, and differently each time
+//   residue   they are differently after each product that is less than 300 deep
 //   unasked   splits of k and TF32 come first although the search forbids them
 //   none      no algorithm is ever offered
 //   old       version 11.6.0
@@ -30,10 +32,11 @@ enum {
 };
 
 enum fake_lt_sum {
-    FAKE_LT_CHAIN,  // k in one piece, ascending
-    FAKE_LT_SPLIT,  // in four pieces, summed at the end
-    FAKE_LT_TF32,   // f32 inputs cut to TF32
-    FAKE_LT_BY_COLS // pieces of k by the number of columns: not row exact
+    FAKE_LT_CHAIN,   // k in one piece, ascending
+    FAKE_LT_SPLIT,   // in four pieces, summed at the end
+    FAKE_LT_TF32,    // f32 inputs cut to TF32
+    FAKE_LT_BY_COLS, // pieces of k by the number of columns: not row exact
+    FAKE_LT_BY_TURN  // pieces of k by `turn`: does not repeat itself
 };
 
 struct fake_lt_matrix {
@@ -53,6 +56,7 @@ struct fake_lt_work {
     const void *bias; // D's type, or NULL
     float alpha, beta;
     enum fake_lt_sum sum;
+    uint64_t turn;
 };
 
 void fake_lt_compute(const struct fake_lt_work *w);

@@ -329,6 +329,73 @@ static void hostile(void **state) {
     w->cuda->destroy(c);
 }
 
+// A sum over rows that does not repeat itself, at once or after other work, is the own product's.
+static void restless(void **state) {
+    static const char *const modes[] = {"restless", "residue"};
+    struct world *w = *state;
+    for (size_t m = 0; m < CHECK_COUNT(modes); m++) {
+        rlhf_compute *c = with_fake(w, modes[m]);
+        for (size_t i = 0; i < CHECK_COUNT(taken); i++) {
+            if (taken[i].op != LINEAR_DW) continue;
+            compare_bits(c, w->own, &taken[i]);
+            const uint64_t before = w->products();
+            compare_bits(c, c, &taken[i]);
+            assert_int_equal(w->products(), before);
+        }
+        ends_with(c, "cuBLASLt 13.1.0; own products for shapes, 8 that it does not repeat");
+        w->cuda->destroy(c);
+    }
+}
+
+// ---- Muon: all sizes of its products are the matrix's ----
+
+struct matrix {
+    int32_t rows, cols;
+};
+
+static void muon_run(struct call *c, const void *shape, struct outputs *out) {
+    const struct matrix *s = shape;
+    const uint64_t n = (uint64_t)s->rows * (uint64_t)s->cols;
+    const rlhf_muon a = {sizeof a, 1, 5, 0, 0.02, 0.95, 0.1, 1.0};
+    rlhf_dev w = call_floats(c, call_normal(c, 1, n, 1.0), n, RLHF_F32);
+    rlhf_dev g = call_floats(c, call_normal(c, 2, n, 1.0), n, RLHF_F32);
+    rlhf_dev m = call_floats(c, call_normal(c, 3, n, 1.0), n, RLHF_F32);
+    snprintf(out->label, sizeof out->label, "muon %d x %d", s->rows, s->cols);
+    KIT_OK(c->c, c->c->muon(c->c->ctx, w, g, m, s->rows, s->cols, &a));
+    outputs_add(out, c, "w", w, RLHF_F32, (uint64_t)s->rows, (uint64_t)s->cols, NULL);
+}
+
+static void muon_products(void **state) {
+    static const struct matrix sizes[] = {{64, 96}, {200, 48}, {64, 64}};
+    static const struct bound bound = {1e-5, 1e-2};
+    static const char *const lt[] = {NULL, "free"};
+    struct world *w = *state;
+    for (int f = 0; f < 2; f++) {
+        rlhf_compute *c = backend(w, w->fake, lt[f], "honest");
+        struct kit k = w->kit;
+        k.cpu1 = k.cpu2 = c;
+        for (size_t i = 0; i < CHECK_COUNT(sizes); i++) {
+            check_match(&k, muon_run, &sizes[i], 1, bound, bound);
+            const uint64_t before = w->products();
+            struct outputs out;
+            op_run(c, muon_run, &sizes[i], 1, &out);
+            outputs_finish(&out);
+            assert_int_equal(w->products(), before + 3 * 5);
+        }
+        ends_with(c, f ? "not row exact (RLHF_CUDA_LT=free)" : "cuBLASLt 13.1.0");
+        w->cuda->destroy(c);
+    }
+    rlhf_compute *c = with_fake(w, "restless");
+    struct outputs x, y;
+    op_run(c, muon_run, &sizes[0], 1, &x);
+    op_run(w->own, muon_run, &sizes[0], 1, &y);
+    same_bits(&x, &y);
+    outputs_finish(&x);
+    outputs_finish(&y);
+    ends_with(c, "; own products for shapes, 3 that it does not repeat");
+    w->cuda->destroy(c);
+}
+
 // A split of k and TF32, offered although the search forbids them, are dropped before the canary.
 static void unasked(void **state) {
     struct world *w = *state;
@@ -372,7 +439,7 @@ static void own_products_only(void **state) {
     }
     rlhf_compute *c = with_fake(w, "none");
     compare_bits(c, w->own, &taken[10]);
-    ends_with(c, "cuBLASLt 13.1.0; own products for shapes, 8 that it offers none");
+    ends_with(c, "cuBLASLt 13.1.0; own products for shapes, 9 that it offers none");
     w->cuda->destroy(c);
 }
 
@@ -382,7 +449,7 @@ static void no_room_to_prove(void **state) {
     assert_true(w->fake_cuda("memory=600K"));
     rlhf_compute *c = with_fake(w, NULL);
     compare_bits(c, w->own, &taken[0]);
-    ends_with(c, "own products for shapes, 7 that there was no memory to prove it on");
+    ends_with(c, "own products for shapes, 9 that there was no memory to prove it on");
     assert_true(w->fake_cuda(""));
     const uint64_t before = w->products();
     compare_bits(c, w->own, &taken[0]); // what was decided holds
@@ -390,12 +457,22 @@ static void no_room_to_prove(void **state) {
     w->cuda->destroy(c);
 }
 
-// Without memory for its workspace a sum over rows fails: it does not become the own product's.
+// A sum over rows that cannot be proved for want of its workspace is the own product's for good;
+// free, without a proof, it fails.
 static void no_room_to_sum(void **state) {
     struct world *w = *state;
     static const uint32_t rows[70];
     assert_true(w->fake_cuda("memory=8M"));
     rlhf_compute *c = with_fake(w, NULL);
+    compare_bits(c, w->own, &taken[10]);
+    ends_with(c, " that there was no memory to prove it on");
+    assert_true(w->fake_cuda(""));
+    const uint64_t before = w->products();
+    compare_bits(c, w->own, &taken[10]);
+    assert_int_equal(w->products(), before);
+    w->cuda->destroy(c);
+    assert_true(w->fake_cuda("memory=8M"));
+    c = backend(w, w->fake, "free", NULL);
     struct call k = {.c = c, .rows = rows, .n_rows = 70};
     rlhf_weight *m = call_weight(&k, call_normal(&k, 1, 64 * 96, 0.1), 64, 96, B, 0);
     rlhf_dev x = call_zeros(&k, 70 * 64, B), dy = call_zeros(&k, 70 * 96, B);
@@ -475,6 +552,8 @@ int main(void) {
                                        cmocka_unit_test(no_room_to_sum),
                                        cmocka_unit_test(odd_addresses),
                                        cmocka_unit_test(hostile),
+                                       cmocka_unit_test(restless),
+                                       cmocka_unit_test(muon_products),
                                        cmocka_unit_test(unasked),
                                        cmocka_unit_test(own_products_only),
                                        cmocka_unit_test(older_card),

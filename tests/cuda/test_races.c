@@ -210,7 +210,8 @@ static void canary(void **state) {
     unsetenv("RLHF_CUBLASLT");
     rlhf_compute *c = k.c;
     assert_non_null(strstr(c->detail, "cuBLASLt"));
-    rlhf_weight *weight = call_weight(&k, call_normal(&k, 1, 8 * 24, 1.0), 8, 24, RLHF_BF16, 0);
+    rlhf_weight *weight =
+        call_weight(&k, call_normal(&k, 1, 8 * 24, 1.0), 8, 24, RLHF_BF16, RLHF_WEIGHT_BACKWARD);
     rlhf_dev x = numbers(&k, 16, RLHF_BF16, 0), y = numbers(&k, 48, RLHF_F32, 0);
     OK(&k, linear, y, RLHF_F32, 1, x, weight, NULL, 2);
     end(&k);
