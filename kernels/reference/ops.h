@@ -8,11 +8,13 @@
 #include "context.h"
 
 void rlhf__ref_fill_memory(rlhf_compute *t);        // alloc .. sync, less convert
-void rlhf__ref_fill_weight(rlhf_compute *t);        // weight_create, weight_destroy, weight_pack
+void rlhf__ref_fill_weight(rlhf_compute *t);        // weight_create, _destroy, _pack, _bytes
 void rlhf__ref_fill_linear(rlhf_compute *t);        // linear, linear_dx, linear_dw
 void rlhf__ref_fill_embed(rlhf_compute *t);         // embed, embed_bwd
 void rlhf__ref_fill_norm(rlhf_compute *t);          // norm, norm_bwd
-void rlhf__ref_fill_act(rlhf_compute *t);           // act, act_bwd
+void rlhf__ref_fill_rms_norm(rlhf_compute *t);      // rms_norm, rms_norm_bwd
+void rlhf__ref_fill_act(rlhf_compute *t);           // act, act_bwd, gate, gate_bwd
+void rlhf__ref_fill_rope(rlhf_compute *t);          // rope, rope_bwd
 void rlhf__ref_fill_rows(rlhf_compute *t);          // convert, add, gather, scatter_add
 void rlhf__ref_fill_pool(rlhf_compute *t);          // pool, pool_bwd
 void rlhf__ref_fill_attention(rlhf_compute *t);     // kv_store, attention

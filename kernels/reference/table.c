@@ -23,7 +23,9 @@ static void fill(rlhf_compute *t) {
     rlhf__ref_fill_linear(t);
     rlhf__ref_fill_embed(t);
     rlhf__ref_fill_norm(t);
+    rlhf__ref_fill_rms_norm(t);
     rlhf__ref_fill_act(t);
+    rlhf__ref_fill_rope(t);
     rlhf__ref_fill_rows(t);
     rlhf__ref_fill_pool(t);
     rlhf__ref_fill_attention(t);

@@ -4,20 +4,31 @@
 #include "ops.h"
 #include <stdlib.h>
 
-static uint64_t weight_bytes(int32_t k, int32_t n) {
+static uint64_t bytes_of(int32_t k, int32_t n) {
     return sizeof(rlhf_weight) + sizeof(float) * (uint64_t)k * (uint64_t)n;
 }
 
-static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
-                                 rlhf_weight **out) {
-    struct rlhf__ref *r = ctx;
-    RLHF_TRY(rlhf__ref_check_dtype(r, "weight_create", dtype));
+// RLHF_OK when a weight of these arguments can be.
+static rlhf_status check_shape(struct rlhf__ref *r, const char *op, int32_t k, int32_t n,
+                               int32_t dtype, uint32_t flags) {
+    RLHF_TRY(rlhf__ref_check_dtype(r, op, dtype));
     if (k < 1 || n < 1)
         return rlhf__ref_fail(r, RLHF_E_INVALID, "k = %d, n = %d, both must be at least 1", k, n);
     if (flags & ~(uint32_t)RLHF_WEIGHT_KNOWN)
         return rlhf__ref_fail(r, RLHF_E_UNSUPPORTED, "flags 0x%x, allowed bits are 0x%x", flags,
                               (unsigned)RLHF_WEIGHT_KNOWN);
-    const uint64_t bytes = weight_bytes(k, n);
+    return RLHF_OK;
+}
+
+static uint64_t weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags) {
+    return check_shape(ctx, "weight_bytes", k, n, dtype, flags) < 0 ? 0 : bytes_of(k, n);
+}
+
+static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
+                                 rlhf_weight **out) {
+    struct rlhf__ref *r = ctx;
+    RLHF_TRY(check_shape(r, "weight_create", k, n, dtype, flags));
+    const uint64_t bytes = bytes_of(k, n);
     rlhf_weight *w = bytes <= rlhf__ref_machine_bytes() ? calloc(1, bytes) : NULL;
     if (!w)
         return rlhf__ref_fail(r, RLHF_E_NOMEM, "cannot allocate %llu bytes for a %d x %d weight",
@@ -34,7 +45,7 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
 static void weight_destroy(void *ctx, rlhf_weight *w) {
     struct rlhf__ref *r = ctx;
     if (!w) return;
-    r->weight_bytes -= weight_bytes(w->k, w->n);
+    r->weight_bytes -= bytes_of(w->k, w->n);
     free(w);
 }
 
@@ -68,4 +79,5 @@ void rlhf__ref_fill_weight(rlhf_compute *t) {
     t->weight_create = weight_create;
     t->weight_destroy = weight_destroy;
     t->weight_pack = weight_pack;
+    t->weight_bytes = weight_bytes;
 }

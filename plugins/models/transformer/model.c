@@ -81,6 +81,8 @@ static rlhf_status check_open(struct rlhf__tf *m, const rlhf_model_open *o) {
         return rlhf__tf_fail(m, RLHF_E_INVALID, "open: unknown value head %d", o->value_kind);
     if (o->frozen && o->trainable)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "open: a frozen model cannot be trained");
+    if (o->recompute)
+        return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "open: unknown recompute %d", o->recompute);
     if (o->value_kind && !m->arch.causal)
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
                              "an encoder reads whole texts and cannot write them, so it has no "

@@ -7,10 +7,11 @@
 //
 // What a backend guarantees, and tests assert:
 //   row exactness     with RLHF_COMPUTE_ROW_EXACT: the bits of output row i do not depend on which
-//                     other rows are in the call, nor on how many (linear, norm, act, attention,
-//                     lm_head, lm_sample, pool);
+//                     other rows are in the call, nor on how many (linear, norm, rms_norm, act,
+//                     gate, rope, attention, lm_head, lm_sample, pool);
 //   threads           no result depends on the number of threads;
-//   reductions        over rows (linear_dw, norm_bwd, embed_bwd, sumsq) have a fixed order.
+//   reductions        over rows (linear_dw, norm_bwd, rms_norm_bwd, rope_bwd, embed_bwd, sumsq)
+//                     have a fixed order.
 // So on a row-exact backend the log-prob seen while sampling and the one of the training forward
 // are equal bit for bit.
 //
@@ -51,7 +52,12 @@ enum rlhf_weight_flag {
 // All bits of this header; weight_create refuses others (RLHF_E_UNSUPPORTED).
 #define RLHF_WEIGHT_KNOWN (RLHF_WEIGHT_OUT_IN | RLHF_WEIGHT_BACKWARD)
 
-enum rlhf_act { RLHF_ACT_GELU_TANH = 1, RLHF_ACT_GELU_ERF = 2, RLHF_ACT_RELU = 3 };
+enum rlhf_act {
+    RLHF_ACT_GELU_TANH = 1,
+    RLHF_ACT_GELU_ERF = 2,
+    RLHF_ACT_RELU = 3,
+    RLHF_ACT_SILU = 4 // x / (1 + e^-x) (Elfwing et al. 2017)
+};
 enum rlhf_pool { RLHF_POOL_MEAN = 1, RLHF_POOL_FIRST = 2, RLHF_POOL_LAST = 3 };
 
 // Where queries and keys of n ragged rows lie. Query token t of row i (offset[i] <= t <
@@ -85,6 +91,31 @@ typedef struct rlhf_attn {
     // (heads / kv_heads), and a row of k, v, dk or dv has kv_heads * head_dim columns.
     int32_t kv_heads, reserved2;
 } rlhf_attn;
+
+// Rotary positions (Su et al. 2021), the form that turns the halves of a head: for pair (c, c + h)
+// with h = head_dim / 2, y_c = x_c cos - x_{c+h} sin and y_{c+h} = x_{c+h} cos + x_c sin, cos and
+// sin from the position's row of turn. They act on rows, `stride` elements apart, that begin with
+// the queries, heads * head_dim elements, and the keys, kv_heads * head_dim; what comes after
+// stays.
+//
+// With gamma_q and gamma_k each head is RMS-normalised first: x = gamma * x / sqrt(mean(x^2) +
+// eps). Norm and rotation are done in f32 from what is stored, and rounded once.
+typedef struct rlhf_rope {
+    uint32_t size;
+    int32_t heads, kv_heads; // of queries and of keys; 0 keys = as many
+    int32_t head_dim;        // even
+    int32_t dtype;           // of x, dx and raw
+    int32_t n_pos;           // rows of turn
+    int64_t stride;          // elements between rows of x, at least those of queries and keys
+    double eps;              // of the norms
+    rlhf_dev pos;            // i32 [rows], 0 .. n_pos - 1 (others: RLHF_E_INVALID, as with ids)
+    rlhf_dev turn; // f32 [n_pos, head_dim]: cosines of the position's h angles, then their sines
+    rlhf_dev gamma_q, gamma_k; // f32 [head_dim] each; both NULL: no norms
+    // What backward needs with norms, written by rope and read by rope_bwd; NULL without norms, and
+    // both NULL in a forward that has no backward.
+    rlhf_dev raw;   // dtype [rows, (heads + kv_heads) * head_dim]: what x was before
+    rlhf_dev stats; // f32 [rows, heads + kv_heads]: 1 / sqrt(mean(x^2) + eps) of each head
+} rlhf_rope;
 
 // The distribution over the vocabulary that is sampled from and scored.
 // Order of the rules: logits * inv_temperature, top-k, softmax, top-p, renormalise.
@@ -255,10 +286,12 @@ typedef struct rlhf_compute {
                              const rlhf_weight *, uint32_t rows);
 
     // ---- embedding, norm, activation, residual, rows ----
-    // out[t, :] = wte[ids[t], :] + wpe[pos[t], :]; tables and out f32.
+    // out[t, :] = wte[ids[t], :] + wpe[pos[t], :]; tables and out f32. wpe and pos NULL together:
+    // no positions are added.
     rlhf_status (*embed)(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
                          rlhf_dev wpe, uint32_t rows, int32_t d);
-    // dwte[ids[t], :] += dout[t, :]; dwpe[pos[t], :] += dout[t, :].
+    // dwte[ids[t], :] += dout[t, :]; dwpe[pos[t], :] += dout[t, :]. Without positions dwpe and pos
+    // are NULL and n_pos is 0.
     rlhf_status (*embed_bwd)(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout, rlhf_dev ids,
                              rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos);
     // LayerNorm over d, biased variance. x, gamma, beta f32; stats f32 [rows, 2] = mean, 1/std, or
@@ -377,6 +410,36 @@ typedef struct rlhf_compute {
     // Recordings do not nest. key is any number but 0.
     rlhf_status (*record)(void *ctx, uint64_t key, int32_t *what);
     rlhf_status (*record_end)(void *ctx);
+
+    // ---- since 0.6 ----
+    // RMS norm over d (Zhang and Sennrich 2019): out = gamma * x / sqrt(mean(x^2) + eps). x, gamma
+    // f32; stats f32 [rows] = 1 / sqrt(mean(x^2) + eps), or NULL; out in out_dtype.
+    rlhf_status (*rms_norm)(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
+                            rlhf_dev gamma, double eps, uint32_t rows, int32_t d);
+    // dx f32 (overwritten, or added to when accumulate); dgamma f32 [d] accumulated, NULL = not
+    // wanted; dy in dy_dtype.
+    rlhf_status (*rms_norm_bwd)(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
+                                rlhf_dev dy, int32_t dy_dtype, rlhf_dev x, rlhf_dev stats,
+                                rlhf_dev gamma, uint32_t rows, int32_t d);
+    // Gated unit (Shazeer 2020): out[t, j] = f(x[t, j]) * x[t, inner + j], in f32, rounded once; x
+    // [rows, 2 * inner] and out [rows, inner] in dtype; kind: enum rlhf_act.
+    rlhf_status (*gate)(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
+                        uint32_t rows, int32_t inner);
+    // dx [rows, 2 * inner] overwritten, may be x; dy [rows, inner]. With a = x[t, j], b = x[t,
+    // inner
+    // + j]: dx[t, j] = dy[t, j] b f'(a), dx[t, inner + j] = dy[t, j] f(a).
+    rlhf_status (*gate_bwd)(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind,
+                            int32_t dtype, uint32_t rows, int32_t inner);
+    // Turns the queries and keys of x in place, and normalises them before where rlhf_rope says so.
+    rlhf_status (*rope)(void *ctx, const rlhf_rope *, rlhf_dev x, uint32_t rows);
+    // dx in place, laid out as x: the loss's derivatives after what rope stored become those after
+    // what x was. dgamma_q and dgamma_k f32 [head_dim] accumulated, in a fixed order over rows and
+    // heads; NULL = not wanted, and without norms.
+    rlhf_status (*rope_bwd)(void *ctx, const rlhf_rope *, rlhf_dev dx, rlhf_dev dgamma_q,
+                            rlhf_dev dgamma_k, uint32_t rows);
+    // Bytes that a weight of these arguments takes once packed: what bytes_in_use grows by. It
+    // allocates nothing; 0 where weight_create would refuse them.
+    uint64_t (*weight_bytes)(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags);
 } rlhf_compute;
 
 typedef struct rlhf_kernels_options {

@@ -41,6 +41,14 @@ enum rlhf_value_init {
 // How a fresh score head is drawn. REWARD: N(0, 1/sqrt(d + 1)) (Stiennon et al. 2020).
 enum rlhf_score_init { RLHF_SCORE_INIT_DEFAULT = 0, RLHF_SCORE_INIT_REWARD = 1 };
 
+// What of the trunk is kept for backward, and what is computed again.
+enum rlhf_recompute {
+    RLHF_RECOMPUTE_NONE = 0, // all of it is kept
+    // Of each layer its input alone is kept; the rest is computed again, with the same bits (Chen
+    // et al. 2016, "Training Deep Nets with Sublinear Memory Cost").
+    RLHF_RECOMPUTE_LAYER = 1
+};
+
 typedef struct rlhf_model_open {
     uint32_t size;
     int32_t dtype;     // act dtype, RLHF_F32 or RLHF_BF16
@@ -54,6 +62,8 @@ typedef struct rlhf_model_open {
     // may release there what it keeps packed as well: param().value reads NULL from then on.
     // refresh() is refused the second time. Not with trainable.
     int32_t frozen;
+    int32_t recompute; // enum rlhf_recompute; one the model does not know is refused
+    int32_t reserved;
 } rlhf_model_open;
 
 typedef struct rlhf_model_info {
