@@ -7,14 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
 struct rlhf__bpe {
     const struct rlhf__vocab *vocab;
     struct rlhf__merges merges;
     struct rlhf__vocab words; // tokens that are what their own bytes merge into
-    pcre2_code *pattern;
     int32_t byte_id[256];
 };
 
@@ -47,31 +43,6 @@ size_t rlhf__bpe_token_bytes(const char *s, size_t len, char *out) {
         i += step;
     }
     return n;
-}
-
-// Unicode's White_Space, which is what \s means to the tokenizers library.
-#define SPACE                                                                                      \
-    "\\t-\\r "                                                                                     \
-    "\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}"
-static const char pattern_text[] = "'(?:[sdmt]|ll|ve|re)"
-                                   "| ?\\p{L}+"
-                                   "| ?\\p{N}+"
-                                   "| ?[^" SPACE "\\p{L}\\p{N}]+"
-                                   "|[" SPACE "]+(?![^" SPACE "])"
-                                   "|[" SPACE "]+";
-
-static rlhf_status compile(pcre2_code **out, struct rlhf__error *err) {
-    int code = 0;
-    size_t at = 0;
-    *out = pcre2_compile((PCRE2_SPTR)pattern_text, PCRE2_ZERO_TERMINATED,
-                         PCRE2_UTF | PCRE2_NO_UTF_CHECK, &code, &at, NULL);
-    if (!*out && code == PCRE2_ERROR_HEAP_FAILED)
-        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the pattern of words");
-    if (!*out)
-        return rlhf__fail(err, RLHF_E_INTERNAL, "PCRE2 refuses the pattern of words (code %d)",
-                          code);
-    pcre2_jit_compile(*out, PCRE2_JIT_COMPLETE); // without a JIT the interpreter gives the same
-    return RLHF_OK;
 }
 
 // Merge the bytes of one word behind out->n.
@@ -123,7 +94,6 @@ rlhf_status rlhf__bpe_create(const struct rlhf__vocab *vocab, struct rlhf__merge
             st = rlhf__fail(err, RLHF_E_INVALID,
                             "no token for byte 0x%02x: this is no byte-level vocabulary", b);
     }
-    if (st == RLHF_OK) st = compile(&bpe->pattern, err);
     if (st == RLHF_OK) st = find_words(bpe, err);
     if (st < 0) {
         rlhf__bpe_destroy(bpe);
@@ -137,53 +107,11 @@ void rlhf__bpe_destroy(struct rlhf__bpe *bpe) {
     if (!bpe) return;
     rlhf__merges_finish(&bpe->merges);
     free(bpe->words.slot);
-    pcre2_code_free(bpe->pattern);
     free(bpe);
 }
 
-static rlhf_status encode_word(const struct rlhf__bpe *bpe, const char *s, size_t n,
-                               struct rlhf__ids *out, struct rlhf__error *err) {
+rlhf_status rlhf__bpe_encode(const struct rlhf__bpe *bpe, const char *s, size_t n,
+                             struct rlhf__ids *out, struct rlhf__error *err) {
     int32_t id = rlhf__vocab_find(&bpe->words, s, n);
     return id >= 0 ? rlhf__ids_push(out, id, err) : encode_bytes(bpe, s, n, out, err);
-}
-
-// Words of well-formed UTF-8.
-static rlhf_status encode_valid(const struct rlhf__bpe *bpe, pcre2_match_data *match, const char *s,
-                                size_t n, size_t stop_at, struct rlhf__ids *out,
-                                struct rlhf__error *err) {
-    const size_t *range = pcre2_get_ovector_pointer(match);
-    for (size_t at = 0; at < n && out->n < stop_at;) {
-        int found =
-            pcre2_match(bpe->pattern, (PCRE2_SPTR)s, n, at, PCRE2_NO_UTF_CHECK, match, NULL);
-        if (found == PCRE2_ERROR_JIT_STACKLIMIT)
-            found = pcre2_match(bpe->pattern, (PCRE2_SPTR)s, n, at,
-                                PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match, NULL);
-        // Every character is in some alternative, so a match begins at `at` unless PCRE2 gave up.
-        if (found < 1 || range[0] != at || range[1] <= at)
-            return rlhf__fail(err, RLHF_E_INTERNAL, "PCRE2 failed to cut a text (code %d)", found);
-        RLHF_TRY(encode_word(bpe, s + at, range[1] - at, out, err));
-        at = range[1];
-    }
-    return RLHF_OK;
-}
-
-rlhf_status rlhf__bpe_encode(const struct rlhf__bpe *bpe, const char *s, size_t n, size_t stop_at,
-                             struct rlhf__ids *out, struct rlhf__error *err) {
-    pcre2_match_data *match = pcre2_match_data_create(1, NULL);
-    if (!match) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a tokenizer");
-    rlhf_status st = RLHF_OK;
-    for (size_t at = 0; at < n && st == RLHF_OK && out->n < stop_at;) {
-        size_t good = rlhf__utf8_valid(s + at, n - at), bad = 0;
-        st = encode_valid(bpe, match, s + at, good, stop_at, out, err);
-        at += good;
-        while (st == RLHF_OK && at + bad < n) { // the run of ill-formed bytes
-            size_t part = 1;
-            if (rlhf__utf8_next(s + at + bad, n - at - bad, NULL, &part)) break;
-            bad += part;
-        }
-        if (st == RLHF_OK && bad && out->n < stop_at) st = encode_bytes(bpe, s + at, bad, out, err);
-        at += bad;
-    }
-    pcre2_match_data_free(match);
-    return st;
 }

@@ -1,7 +1,6 @@
-// bpe.h: byte-level BPE, GPT-2's tokenizer: text is cut into words by a pattern, each word's bytes
-// are merged into tokens.
+// bpe.h: byte-level BPE: the bytes of each word are merged into tokens.
 //
-// What it is not: it reads no files and knows no special tokens; internal to text/.
+// What it is not: it reads no files, cuts no words and knows no special tokens; internal to text/.
 #ifndef RLHF_HOST_TEXT_BPE_H
 #define RLHF_HOST_TEXT_BPE_H
 
@@ -19,15 +18,14 @@ size_t rlhf__bpe_token_bytes(const char *s, size_t len, char *out);
 struct rlhf__bpe; // opaque
 
 // vocab (borrowed, must outlive it) holds the tokens' bytes, all hashed; *merges is taken over.
-// Errors: RLHF_E_INVALID (a byte without a token), RLHF_E_NOMEM, RLHF_E_INTERNAL (PCRE2). [main]
+// Errors: RLHF_E_INVALID (a byte without a token), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__bpe_create(const struct rlhf__vocab *vocab, struct rlhf__merges *merges,
                              struct rlhf__bpe **out, struct rlhf__error *err);
 
 void rlhf__bpe_destroy(struct rlhf__bpe *bpe); // NULL allowed
 
-// Append the ids of s[0..n), stopping early once out->n >= stop_at (a whole word may overshoot).
-// Any bytes; ill-formed UTF-8 is its own word. [any]
-rlhf_status rlhf__bpe_encode(const struct rlhf__bpe *bpe, const char *s, size_t n, size_t stop_at,
+// Append the ids of the word s[0..n), any bytes. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__bpe_encode(const struct rlhf__bpe *bpe, const char *s, size_t n,
                              struct rlhf__ids *out, struct rlhf__error *err);
 
 #endif

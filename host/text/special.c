@@ -196,7 +196,8 @@ static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *file,
                           "CodeGenTokenizer and, with a tokenizer.json that cuts words by GPT-2's "
                           "pattern, PreTrainedTokenizerFast and TokenizersBackend",
                           class, tok->has_json ? "" : " without a tokenizer.json");
-    struct rlhf__bert_opts *o = &tok->piece.opts;
+    struct rlhf__bert_opts *o = rlhf__normaliser_bert(tok->normaliser);
+    if (!o) return RLHF_OK;
     const json_t *lower = json_object_get(file, "do_lower_case");
     const json_t *strip = json_object_get(file, "strip_accents");
     const json_t *cjk = json_object_get(file, "tokenize_chinese_chars");

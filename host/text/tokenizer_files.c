@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "text/decoder.h"
 #include "text/utf8.h"
 
 #include <stdio.h>
@@ -209,17 +210,37 @@ static rlhf_status check_old(const struct rlhf__tokenizer *tok, const char *dir,
     return st;
 }
 
+// The parts that the older files mean without naming them.
+static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normaliser, const char *cut,
+                         struct rlhf__error *err) {
+    json_t *normal = json_pack("{s:s}", "type", normaliser),
+           *pre = json_pack("{s:s, s:b}", "type", cut, "add_prefix_space", 0);
+    rlhf_status st = pre && normal ? RLHF_OK : RLHF__NOMEM(err, "out of memory for a tokenizer");
+    if (st == RLHF_OK && *normaliser) st = rlhf__normaliser_create(normal, &tok->normaliser, err);
+    if (st == RLHF_OK) st = rlhf__pre_tokenizer_create(pre, &tok->pre_tokenizer, err);
+    if (st == RLHF_OK)
+        st = rlhf__decoder_read(NULL, tok->info.kind == RLHF__TOKENIZER_BPE, &tok->decoder, err);
+    json_decref(normal);
+    json_decref(pre);
+    return st;
+}
+
 rlhf_status rlhf__tokenizer_load(struct rlhf__tokenizer *tok, const char *dir,
                                  struct rlhf__error *err) {
-    tok->piece.opts = (struct rlhf__bert_opts){.lower = 1, .strip_accents = 1, .split_cjk = 1};
     int merges = has(dir, "merges.txt"), vocab = has(dir, "vocab.json");
     // tokenizer.json says the most, so it is the one to go by.
     if (has(dir, "tokenizer.json")) {
         RLHF_TRY(rlhf__tokenizer_load_json(tok, dir, err));
         return check_old(tok, dir, err);
     }
-    if (merges && vocab) return load_bpe(tok, dir, err);
-    if (has(dir, "vocab.txt")) return load_lines(tok, dir, err);
+    if (merges && vocab) {
+        RLHF_TRY(load_bpe(tok, dir, err));
+        return imply(tok, "", "ByteLevel", err);
+    }
+    if (has(dir, "vocab.txt")) {
+        RLHF_TRY(load_lines(tok, dir, err));
+        return imply(tok, "BertNormalizer", "BertPreTokenizer", err);
+    }
     if (merges || vocab)
         return rlhf__fail(err, RLHF_E_INVALID, "%s has %s but no %s", dir,
                           merges ? "merges.txt" : "vocab.json",

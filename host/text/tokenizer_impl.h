@@ -5,6 +5,8 @@
 #define RLHF_HOST_TEXT_TOKENIZER_IMPL_H
 
 #include "text/bpe.h"
+#include "text/normaliser.h"
+#include "text/pre_tokenizer.h"
 #include "text/tokenizer.h"
 #include "text/wordpiece.h"
 
@@ -20,12 +22,16 @@ struct rlhf__frame {
 struct rlhf__tokenizer {
     struct rlhf__tokenizer_info info;
     struct rlhf__vocab vocab;
-    struct rlhf__merges merges;   // until bpe takes them over
-    struct rlhf__bpe *bpe;        // kind BPE
-    struct rlhf__wordpiece piece; // kind WORDPIECE
-    int32_t *special;             // [n_special] special and added ids, longest token first
-    size_t n_special, n_added;    // n_added: those that are not special, found in every text
+    struct rlhf__normaliser *normaliser;       // NULL = none
+    struct rlhf__pre_tokenizer *pre_tokenizer; // NULL = the text is one word
+    struct rlhf__works *works;                 // for the calls that encode
+    struct rlhf__merges merges;                // until bpe takes them over
+    struct rlhf__bpe *bpe;                     // kind BPE
+    struct rlhf__wordpiece piece;              // kind WORDPIECE
+    int32_t *special;          // [n_special] special and added ids, longest token first
+    size_t n_special, n_added; // n_added: those that are not special, found in every text
     struct rlhf__frame frame;
+    int32_t decoder;           // enum rlhf__decoder_kind
     int has_json, frame_given; // tokenizer.json was read; its post_processor is the frame
     int frame_changed;         // by rlhf__tokenizer_set_bos
 };
@@ -60,9 +66,6 @@ rlhf_status rlhf__frame_read(struct rlhf__tokenizer *tok, const json_t *post,
 // Where tokenizer.json gave none: [CLS] and [SEP] for WordPiece; for BPE what add_bos_token and
 // add_eos_token of tokenizer_config.json (NULL allowed) say. After the roles are known. [main]
 void rlhf__frame_default(struct rlhf__tokenizer *tok, const json_t *config);
-
-// "Sequence[Digits, ByteLevel]": the type of a part of tokenizer.json, "none" for null. [any]
-void rlhf__tokenizer_type_name(const json_t *part, char *out, size_t cap);
 
 // Add [{"id", "content", "special"}] of tokenizer.json to the vocabulary. [main]
 rlhf_status rlhf__tokenizer_add_tokens(struct rlhf__tokenizer *tok, const json_t *added,

@@ -1,74 +1,26 @@
-// tokenizer_json.c: reading tokenizer.json, the file of the tokenizers library, when it holds one
-// of the two kinds: GPT-2's byte-level BPE or BERT's WordPiece.
+// tokenizer_json.c: reading tokenizer.json, the file of the tokenizers library: the pipeline's
+// parts read themselves, what is here is the model.
 //
-// What it is not: a general pipeline. A part that would change ids and is not implemented is
-// refused by the name of its type.
+// A part that would change ids and is not implemented is refused by the name of its type.
 #include "text/tokenizer_impl.h"
 
 #include "base/json.h"
+#include "text/decoder.h"
+#include "text/tokenizer_part.h"
 
-#include <stdio.h>
 #include <string.h>
-
-static const char *type_of(const json_t *part) {
-    const char *type = json_string_value(json_object_get(part, "type"));
-    return type ? type : "none";
-}
-
-// The parts of a Sequence; NULL for another type.
-static const json_t *parts_of(const json_t *part) {
-    static const char *const keys[] = {"pretokenizers", "normalizers", "processors", "decoders"};
-    const json_t *found = NULL;
-    for (size_t i = 0; !found && i < sizeof keys / sizeof *keys; i++)
-        found = json_object_get(part, keys[i]);
-    return found;
-}
-
-void rlhf__tokenizer_type_name(const json_t *part, char *out, size_t cap) {
-    const json_t *inner = parts_of(part), *item;
-    size_t at = (size_t)snprintf(out, cap, "%.60s", type_of(part)), i;
-    if (!inner) return;
-    json_array_foreach(inner, i, item) {
-        if (at >= cap) return;
-        at += (size_t)snprintf(out + at, cap - at, "%s%.60s", i ? ", " : "[", type_of(item));
-    }
-    if (at < cap) snprintf(out + at, cap - at, "]");
-}
-
-// file[key], a Sequence of one part being that part; NULL when there is nothing to do.
-static const json_t *part(const json_t *file, const char *key) {
-    const json_t *v = json_object_get(file, key), *inner = parts_of(v);
-    if (inner && json_array_size(inner) <= 1) v = json_array_get(inner, 0);
-    return json_is_null(v) ? NULL : v;
-}
-
-static int is(const json_t *v, const char *type) { return strcmp(type_of(v), type) == 0; }
-
-static rlhf_status refuse(const char *key, const json_t *v, const char *allowed,
-                          struct rlhf__error *err) {
-    char name[400];
-    rlhf__tokenizer_type_name(v, name, sizeof name);
-    return rlhf__fail(err, RLHF_E_UNSUPPORTED, "the %s '%s' is not supported; allowed: %s", key,
-                      name, allowed);
-}
 
 static int text_is(const json_t *v, const char *key, const char *want) {
     const char *s = json_string_value(json_object_get(v, key));
     return !s || strcmp(s, want) == 0;
 }
 
-// Everything around a BPE model that would change ids.
-static rlhf_status check_bpe(const json_t *file, const json_t *model, struct rlhf__error *err) {
-    const json_t *pre = part(file, "pre_tokenizer"), *norm = part(file, "normalizer");
-    const json_t *decoder = part(file, "decoder");
-    if (norm) return refuse("normalizer", norm, "none", err);
-    if (!is(pre, "ByteLevel")) return refuse("pre_tokenizer", pre, "ByteLevel", err);
-    if (json_is_true(json_object_get(pre, "add_prefix_space")) ||
-        json_is_false(json_object_get(pre, "use_regex")))
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "the pre_tokenizer ByteLevel is only supported with add_prefix_space = "
-                          "false and use_regex = true");
-    if (decoder && !is(decoder, "ByteLevel")) return refuse("decoder", decoder, "ByteLevel", err);
+// What would change ids in a BPE model.
+static rlhf_status check_bpe(const struct rlhf__tokenizer *tok, const json_t *file,
+                             const json_t *model, struct rlhf__error *err) {
+    if (!rlhf__pre_tokenizer_bytes(tok->pre_tokenizer))
+        return rlhf__part_refuse("pre_tokenizer", json_object_get(file, "pre_tokenizer"),
+                                 "ByteLevel", err);
     if (json_is_true(json_object_get(model, "ignore_merges")) ||
         json_real_value(json_object_get(model, "dropout")) > 0 ||
         !text_is(model, "continuing_subword_prefix", "") ||
@@ -83,7 +35,7 @@ static rlhf_status read_bpe(struct rlhf__tokenizer *tok, const json_t *file, con
                             struct rlhf__error *err) {
     const json_t *merges = json_object_get(model, "merges"), *item;
     tok->info.kind = RLHF__TOKENIZER_BPE;
-    RLHF_TRY(check_bpe(file, model, err));
+    RLHF_TRY(check_bpe(tok, file, model, err));
     RLHF_TRY(rlhf__tokenizer_add_vocab(tok, json_object_get(model, "vocab"), 1, err));
     RLHF_TRY(rlhf__merges_init(&tok->merges, json_array_size(merges), err));
     size_t i;
@@ -106,35 +58,15 @@ static rlhf_status read_bpe(struct rlhf__tokenizer *tok, const json_t *file, con
     return RLHF_OK;
 }
 
-static rlhf_status check_wordpiece(const json_t *file, const json_t *model,
-                                   struct rlhf__error *err) {
-    const json_t *pre = part(file, "pre_tokenizer"), *norm = part(file, "normalizer");
-    const json_t *decoder = part(file, "decoder");
+static rlhf_status read_wordpiece(struct rlhf__tokenizer *tok, const json_t *model,
+                                  struct rlhf__error *err) {
     const json_t *longest = json_object_get(model, "max_input_chars_per_word");
-    if (!is(norm, "BertNormalizer")) return refuse("normalizer", norm, "BertNormalizer", err);
-    if (!is(pre, "BertPreTokenizer")) return refuse("pre_tokenizer", pre, "BertPreTokenizer", err);
-    if (decoder && !is(decoder, "WordPiece")) return refuse("decoder", decoder, "WordPiece", err);
-    if (json_is_false(json_object_get(norm, "clean_text")))
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "the normalizer BertNormalizer with clean_text = false is not supported");
+    tok->info.kind = RLHF__TOKENIZER_WORDPIECE;
     if (!text_is(model, "continuing_subword_prefix", "##") ||
         !text_is(model, "unk_token", "[UNK]") || (longest && json_integer_value(longest) != 100))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "a WordPiece model is only supported with the prefix ##, the token [UNK] "
                           "and words of up to 100 characters");
-    return RLHF_OK;
-}
-
-static rlhf_status read_wordpiece(struct rlhf__tokenizer *tok, const json_t *file,
-                                  const json_t *model, struct rlhf__error *err) {
-    const json_t *norm = part(file, "normalizer"), *strip;
-    tok->info.kind = RLHF__TOKENIZER_WORDPIECE;
-    RLHF_TRY(check_wordpiece(file, model, err));
-    struct rlhf__bert_opts *o = &tok->piece.opts;
-    o->lower = !json_is_false(json_object_get(norm, "lowercase"));
-    strip = json_object_get(norm, "strip_accents");
-    o->strip_accents = json_is_boolean(strip) ? json_is_true(strip) : o->lower;
-    o->split_cjk = !json_is_false(json_object_get(norm, "handle_chinese_chars"));
     return rlhf__tokenizer_add_vocab(tok, json_object_get(model, "vocab"), 0, err);
 }
 
@@ -160,7 +92,7 @@ static rlhf_status check_added(const struct rlhf__tokenizer *tok, const json_t *
 
 // Older files do not name the model: what it holds says it.
 static const char *model_type(const json_t *model) {
-    if (json_object_get(model, "type")) return type_of(model);
+    if (json_object_get(model, "type")) return rlhf__part_type(model);
     if (json_object_get(model, "merges")) return "BPE";
     return json_object_get(model, "max_input_chars_per_word") ? "WordPiece" : "none";
 }
@@ -171,12 +103,17 @@ static rlhf_status read_file(struct rlhf__tokenizer *tok, const json_t *file,
     const json_t *added = json_object_get(file, "added_tokens");
     if (!json_is_object(json_object_get(model, "vocab")))
         return rlhf__fail(err, RLHF_E_INVALID, "model.vocab is missing or no object");
+    RLHF_TRY(rlhf__normaliser_create(json_object_get(file, "normalizer"), &tok->normaliser, err));
+    RLHF_TRY(rlhf__pre_tokenizer_create(json_object_get(file, "pre_tokenizer"), &tok->pre_tokenizer,
+                                        err));
     if (!strcmp(model_type(model), "BPE"))
         RLHF_TRY(read_bpe(tok, file, model, err));
     else if (!strcmp(model_type(model), "WordPiece"))
-        RLHF_TRY(read_wordpiece(tok, file, model, err));
+        RLHF_TRY(read_wordpiece(tok, model, err));
     else
-        return refuse("model", model, "BPE, WordPiece", err);
+        return rlhf__part_refuse("model", model, "BPE, WordPiece", err);
+    RLHF_TRY(rlhf__decoder_read(json_object_get(file, "decoder"),
+                                rlhf__pre_tokenizer_bytes(tok->pre_tokenizer), &tok->decoder, err));
     RLHF_TRY(check_added(tok, added, err));
     RLHF_TRY(rlhf__tokenizer_add_tokens(tok, added, err));
     return rlhf__frame_read(tok, json_object_get(file, "post_processor"), err);

@@ -24,7 +24,13 @@ rlhf_status rlhf__tokenizer_open(const char *dir, struct rlhf__tokenizer **out,
     if (!tok) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a tokenizer");
     tok->info = (struct rlhf__tokenizer_info){
         .bos = -1, .eos = -1, .unk = -1, .cls = -1, .sep = -1, .pad = -1};
-    rlhf_status st = rlhf__tokenizer_load(tok, dir, err);
+    rlhf_status st = RLHF_OK;
+    tok->works = malloc(sizeof *tok->works);
+    if (tok->works)
+        rlhf__works_init(tok->works);
+    else
+        st = RLHF__NOMEM(err, "out of memory for a tokenizer");
+    if (st == RLHF_OK) st = rlhf__tokenizer_load(tok, dir, err);
     if (st == RLHF_OK) st = rlhf__tokenizer_load_special(tok, dir, err);
     if (st == RLHF_OK) st = build(tok, dir, err);
     if (st < 0) {

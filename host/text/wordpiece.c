@@ -3,7 +3,6 @@
 
 #include "text/utf8.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { WORD_MAX = 100, WORD_BYTES = WORD_MAX * 4 };
@@ -32,14 +31,28 @@ static size_t longest(const struct rlhf__vocab *v, struct word *w, size_t from, 
     return 0;
 }
 
-static rlhf_status encode_word(const struct rlhf__wordpiece *wp, const uint32_t *cp, size_t n,
-                               struct rlhf__ids *out, struct rlhf__error *err) {
-    if (n > WORD_MAX) return rlhf__ids_push(out, wp->unk, err);
-    struct word w = {.end = {2}, .n = n};
-    for (size_t i = 0; i < n; i++)
-        w.end[i + 1] = w.end[i] + rlhf__utf8_put(cp[i], w.bytes + w.end[i]);
+// The characters of s[0..n) into w; 0 when there are too many or one is ill-formed.
+static int read_word(struct word *w, const char *s, size_t n) {
+    size_t at = 0;
+    w->n = 0;
+    w->end[0] = 2;
+    while (at < n && w->n < WORD_MAX) {
+        size_t len = rlhf__utf8_next(s + at, n - at, NULL, NULL);
+        if (!len) return 0;
+        at += len;
+        w->end[++w->n] = 2 + at;
+    }
+    if (at < n) return 0;
+    memcpy(w->bytes + 2, s, n);
+    return 1;
+}
+
+rlhf_status rlhf__wordpiece_encode(const struct rlhf__wordpiece *wp, const char *s, size_t n,
+                                   struct rlhf__ids *out, struct rlhf__error *err) {
+    struct word w;
+    if (!read_word(&w, s, n)) return rlhf__ids_push(out, wp->unk, err);
     size_t before = out->n;
-    for (size_t at = 0; at < n;) {
+    for (size_t at = 0; at < w.n;) {
         int32_t id = -1;
         size_t taken = longest(wp->vocab, &w, at, &id);
         if (!taken) {
@@ -50,25 +63,4 @@ static rlhf_status encode_word(const struct rlhf__wordpiece *wp, const uint32_t 
         at += taken;
     }
     return RLHF_OK;
-}
-
-rlhf_status rlhf__wordpiece_encode(const struct rlhf__wordpiece *wp, const char *s, size_t n,
-                                   size_t stop_at, struct rlhf__ids *out, struct rlhf__error *err) {
-    struct rlhf__codepoints text = {0};
-    rlhf_status st = rlhf__bert_normalise(&wp->opts, s, n, &text, err);
-    for (size_t at = 0; st == RLHF_OK && at < text.n && out->n < stop_at;) {
-        if (rlhf__bert_is_space(text.cp[at])) {
-            at++;
-            continue;
-        }
-        size_t end = at + 1;
-        if (!rlhf__bert_is_punct(text.cp[at]))
-            while (end < text.n && !rlhf__bert_is_space(text.cp[end]) &&
-                   !rlhf__bert_is_punct(text.cp[end]))
-                end++;
-        st = encode_word(wp, text.cp + at, end - at, out, err);
-        at = end;
-    }
-    free(text.cp);
-    return st;
 }

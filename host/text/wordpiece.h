@@ -5,19 +5,16 @@
 #ifndef RLHF_HOST_TEXT_WORDPIECE_H
 #define RLHF_HOST_TEXT_WORDPIECE_H
 
-#include "text/bert_normal.h"
 #include "text/ids.h"
 #include "text/vocab.h"
 
 struct rlhf__wordpiece {
     const struct rlhf__vocab *vocab; // borrowed
-    struct rlhf__bert_opts opts;
     int32_t unk; // id for words that no tokens make up and for words of over 100 characters
 };
 
-// Append the ids of s[0..n), stopping early once out->n >= stop_at (a whole word may overshoot).
-// Errors: RLHF_E_NOMEM. [any]
+// Append the ids of the word s[0..n); ill-formed UTF-8 is unknown. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__wordpiece_encode(const struct rlhf__wordpiece *wp, const char *s, size_t n,
-                                   size_t stop_at, struct rlhf__ids *out, struct rlhf__error *err);
+                                   struct rlhf__ids *out, struct rlhf__error *err);
 
 #endif

@@ -1,0 +1,32 @@
+// normaliser.h: what is done to a text before it is cut: the "normalizer" of tokenizer.json as a
+// list of steps.
+//
+// What it is not: it finds no added tokens (added.h) and cuts nothing (pre_tokenizer.h); internal
+// to text/.
+#ifndef RLHF_HOST_TEXT_NORMALISER_H
+#define RLHF_HOST_TEXT_NORMALISER_H
+
+#include "base/buf.h"
+#include "text/bert_normal.h"
+
+#include <jansson.h>
+
+struct rlhf__normaliser; // opaque
+
+// From a "normalizer" of tokenizer.json; NULL or null gives *out NULL, which changes nothing.
+// Errors: RLHF_E_UNSUPPORTED names a type that is not there, RLHF_E_INVALID, RLHF_E_NOMEM. [main]
+rlhf_status rlhf__normaliser_create(const json_t *part, struct rlhf__normaliser **out,
+                                    struct rlhf__error *err);
+
+void rlhf__normaliser_destroy(struct rlhf__normaliser *normaliser); // NULL allowed
+
+// *out becomes the normal form of s[0..n); any bytes are allowed, ill-formed ones stay as they are
+// (BERT's drops them). spare is overwritten. s lies in neither. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__normaliser_apply(const struct rlhf__normaliser *normaliser, const char *s,
+                                   size_t n, struct rlhf__buf *out, struct rlhf__buf *spare,
+                                   struct rlhf__error *err);
+
+// The options of its BertNormalizer, to change before its first use; NULL = it has none. [main]
+struct rlhf__bert_opts *rlhf__normaliser_bert(struct rlhf__normaliser *normaliser);
+
+#endif

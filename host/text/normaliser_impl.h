@@ -1,0 +1,30 @@
+// normaliser_impl.h: the steps that a normaliser is made of.
+//
+// What it is not: for others than normaliser*.c.
+#ifndef RLHF_HOST_TEXT_NORMALISER_IMPL_H
+#define RLHF_HOST_TEXT_NORMALISER_IMPL_H
+
+#include "text/normaliser.h"
+
+enum { RLHF__NORMAL_STEPS_MAX = 16 };
+
+struct rlhf__normal_step {
+    // Append the normal form of s[0..n) to out, which is empty.
+    rlhf_status (*apply)(const struct rlhf__normal_step *step, const char *s, size_t n,
+                         struct rlhf__buf *out, struct rlhf__error *err);
+    struct rlhf__bert_opts bert;
+    int32_t is_bert;
+};
+
+struct rlhf__normaliser {
+    struct rlhf__normal_step step[RLHF__NORMAL_STEPS_MAX];
+    size_t n;
+};
+
+// Fill *step (zeros) from a part of tokenizer.json that is no Sequence. What it holds is released
+// by rlhf__normal_step_finish, also after a failure. [main]
+rlhf_status rlhf__normal_step_read(const json_t *part, struct rlhf__normal_step *step,
+                                   struct rlhf__error *err);
+void rlhf__normal_step_finish(struct rlhf__normal_step *step);
+
+#endif

@@ -1,0 +1,26 @@
+// tokenizer_part.h: a part of tokenizer.json, {"type": ..., ...}: its type and the refusal of it.
+//
+// What it is not: it knows no type; internal to text/.
+#ifndef RLHF_HOST_TEXT_TOKENIZER_PART_H
+#define RLHF_HOST_TEXT_TOKENIZER_PART_H
+
+#include "base/error.h"
+
+#include <jansson.h>
+
+enum { RLHF__PART_DEPTH_MAX = 8 }; // sequences inside sequences
+
+// "none" when it has none. Borrowed. [any]
+const char *rlhf__part_type(const json_t *part);
+
+// 1 when that is its type. [any]
+int rlhf__part_is(const json_t *part, const char *type);
+
+// "Sequence[Digits, ByteLevel]": the type with those of its parts. [any]
+void rlhf__part_name(const json_t *part, char *out, size_t cap);
+
+// RLHF_E_UNSUPPORTED: "the KEY 'TYPE' is not supported; allowed: ALLOWED". [any]
+rlhf_status rlhf__part_refuse(const char *key, const json_t *part, const char *allowed,
+                              struct rlhf__error *err);
+
+#endif
