@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CHUNK = 1 << 18 }; // floats that are read or written at once, 1 MiB
+
 int64_t rlhf__param_count(const rlhf_param *p) {
     int64_t n = 1;
     for (int32_t d = 0; d < p->ndim; d++)
@@ -52,25 +54,28 @@ static rlhf_status check_shape(const struct rlhf__tensor *t, const rlhf_param *p
                       rlhf__tensor_shape_text(p->shape, p->ndim, wanted, sizeof wanted));
 }
 
+// Through a chunk of floats: of the file no more than that is in memory at a time.
+static rlhf_status upload_chunks(const rlhf_compute *c, const struct rlhf__tensor *t, rlhf_dev to,
+                                 float *chunk, struct rlhf__error *err) {
+    for (int64_t at = 0; at < t->count; at += CHUNK) {
+        const int64_t n = t->count - at < CHUNK ? t->count - at : CHUNK;
+        RLHF_TRY(rlhf__tensor_read_f32(t, at, n, chunk, err));
+        const rlhf_dev part = rlhf_dev_at(to, (uint64_t)at * sizeof *chunk);
+        const rlhf_status st = c->upload(c->ctx, part, chunk, (uint64_t)n * sizeof *chunk);
+        if (st != RLHF_OK) return rlhf__compute_fail(c, st, t->name, err);
+    }
+    return RLHF_OK;
+}
+
 static rlhf_status upload_tensor(const struct rlhf__model *m, const struct rlhf__tensor *t,
                                  const rlhf_param *p, struct rlhf__error *err) {
     rlhf_status st = check_shape(t, p, err);
     if (st == RLHF_OK) st = rlhf__param_check(m, p, err);
     if (st != RLHF_OK) return st;
-    const rlhf_compute *c = m->compute;
-    const void *from = t->data;
-    float *copy = NULL;
-    if (t->dtype != RLHF__TENSOR_F32) { // f32 goes straight from the mapped file
-        copy = malloc((size_t)t->count * sizeof *copy + 1);
-        if (!copy) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory reading %s", t->name);
-        st = rlhf__tensor_read_f32(t, copy, err);
-        from = copy;
-    }
-    if (st == RLHF_OK) {
-        st = c->upload(c->ctx, p->value, from, (uint64_t)t->count * sizeof(float));
-        if (st != RLHF_OK) rlhf__compute_fail(c, st, t->name, err);
-    }
-    free(copy);
+    float *chunk = malloc((size_t)(t->count < CHUNK ? t->count : CHUNK) * sizeof *chunk + 1);
+    if (!chunk) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory reading %s", t->name);
+    st = upload_chunks(m->compute, t, p->value, chunk, err);
+    free(chunk);
     return st;
 }
 
@@ -167,26 +172,32 @@ int rlhf__params_has(const struct rlhf__model *m, int32_t part) {
     return 0;
 }
 
-static rlhf_status write_data(const struct rlhf__model *m, int32_t part,
-                              struct rlhf__weights_writer *w, struct rlhf__error *err) {
-    const rlhf_compute *c = m->compute;
-    for (uint32_t i = 0; i < m->n_tensors; i++) {
-        const rlhf_param *p = &m->params[i];
-        if (!in_part(p, part)) continue;
-        rlhf_status st = rlhf__param_check(m, p, err);
-        if (st != RLHF_OK) return st;
-        size_t n = (size_t)rlhf__param_count(p);
-        float *host = malloc(n * sizeof *host + 1);
-        if (!host) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory writing %s", p->name);
-        st = c->download(c->ctx, host, p->value, n * sizeof *host);
-        if (st != RLHF_OK)
-            rlhf__compute_fail(c, st, p->name, err);
-        else
-            st = rlhf__weights_put_f32(w, host, n, err);
-        free(host);
-        if (st != RLHF_OK) return st;
+static rlhf_status write_chunks(const rlhf_compute *c, const rlhf_param *p, float *chunk,
+                                struct rlhf__weights_writer *w, struct rlhf__error *err) {
+    const int64_t count = rlhf__param_count(p);
+    for (int64_t at = 0; at < count; at += CHUNK) {
+        const size_t n = (size_t)(count - at < CHUNK ? count - at : CHUNK);
+        const rlhf_dev part = rlhf_dev_at(p->value, (uint64_t)at * sizeof *chunk);
+        const rlhf_status st = c->download(c->ctx, chunk, part, n * sizeof *chunk);
+        if (st != RLHF_OK) return rlhf__compute_fail(c, st, p->name, err);
+        RLHF_TRY(rlhf__weights_put_f32(w, chunk, n, err));
     }
     return RLHF_OK;
+}
+
+static rlhf_status write_data(const struct rlhf__model *m, int32_t part,
+                              struct rlhf__weights_writer *w, struct rlhf__error *err) {
+    float *chunk = malloc(CHUNK * sizeof *chunk);
+    if (!chunk) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory writing parameters");
+    rlhf_status st = RLHF_OK;
+    for (uint32_t i = 0; st == RLHF_OK && i < m->n_tensors; i++) {
+        const rlhf_param *p = &m->params[i];
+        if (!in_part(p, part)) continue;
+        st = rlhf__param_check(m, p, err);
+        if (st == RLHF_OK) st = write_chunks(m->compute, p, chunk, w, err);
+    }
+    free(chunk);
+    return st;
 }
 
 rlhf_status rlhf__params_write(const struct rlhf__model *m, int32_t part, int32_t dtype,

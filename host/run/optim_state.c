@@ -82,7 +82,7 @@ static rlhf_status tensor_read(const struct tensor *t, const struct rlhf__tensor
     if (from->dtype != RLHF__TENSOR_F32 || (size_t)from->count != t->count)
         return rlhf__fail(err, RLHF_E_INVALID, "%s: tensor %s does not fit the model", from->file,
                           t->name);
-    RLHF_TRY(rlhf__tensor_read_f32(from, t->host, err));
+    RLHF_TRY(rlhf__tensor_read_f32(from, 0, from->count, t->host, err));
     rlhf_status st = c->upload(c->ctx, t->dev, t->host, t->count * sizeof *t->host);
     return st == RLHF_OK ? st : rlhf__compute_fail(c, st, t->name, err);
 }

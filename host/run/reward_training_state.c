@@ -75,10 +75,10 @@ static rlhf_status read_samples(struct rlhf__reward_training *r, const char *pat
     int fits = ids && offset && prompt && prompt->count > 0 && offset->count == prompt->count + 1;
     if (fits) st = rlhf__rows_init(e, (uint32_t)prompt->count, (uint32_t)ids->count, err);
     if (fits && st == RLHF_OK) {
-        memcpy(e->ids, ids->data, ids->n_bytes);
-        memcpy(e->offset, offset->data, offset->n_bytes);
-        memcpy(e->prompt_len, prompt->data, prompt->n_bytes);
-        fits = is_ragged(e, r->model->info.n_vocab);
+        st = rlhf__tensor_read_bytes(ids, e->ids, err);
+        if (st == RLHF_OK) st = rlhf__tensor_read_bytes(offset, e->offset, err);
+        if (st == RLHF_OK) st = rlhf__tensor_read_bytes(prompt, e->prompt_len, err);
+        fits = st == RLHF_OK && is_ragged(e, r->model->info.n_vocab);
     }
     rlhf__weights_close(file);
     if (st != RLHF_OK || fits) return st;

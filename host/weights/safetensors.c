@@ -5,21 +5,16 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "weights/other_formats.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_SHARDS = 4096 };
+enum { MAX_SHARDS = 512 }; // each has a descriptor; the largest checkpoints have some 200
 
 struct shard {
-    char *path;
-    void *map;
-    size_t len;
+    struct rlhf__mapped file;
     json_t *header;
 };
 
@@ -30,44 +25,58 @@ struct rlhf__weights {
     size_t n;
 };
 
-static rlhf_status map_file(struct shard *s, struct rlhf__error *err) {
-    int fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe is not waited for
-    if (fd < 0)
-        return rlhf__fail(err,
-                          errno == ENOENT || errno == ENAMETOOLONG ? RLHF_E_INVALID : RLHF_E_IO,
-                          "cannot open %s: %s", s->path, strerror(errno));
-    struct stat info;
-    rlhf_status st = RLHF_OK;
-    if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
-        st = rlhf__fail(err, RLHF_E_INVALID, "%s is no regular file", s->path);
-    else if (info.st_size < 8)
-        st = rlhf__fail(err, RLHF_E_INVALID, "%s: the file has %lld bytes; no safetensors file",
-                        s->path, (long long)info.st_size);
-    if (st == RLHF_OK) {
-        s->len = (size_t)info.st_size;
-        s->map = mmap(NULL, s->len, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (s->map == MAP_FAILED) {
-            s->map = NULL;
-            st = rlhf__fail(err, RLHF_E_IO, "cannot map %s: %s", s->path, strerror(errno));
-        }
-    }
-    close(fd);
-    return st;
+// The first bytes of a file, into memory of our own: it may change under us.
+struct head {
+    const uint8_t *from;
+    uint8_t *to;
+    size_t n;
+};
+
+static void copy_head(void *head) {
+    const struct head *h = head;
+    memcpy(h->to, h->from, h->n);
 }
 
-// Append the tensors of one file. Takes over path.
-static rlhf_status add_shard(struct rlhf__weights *w, char *path, struct rlhf__error *err) {
+// The header's text, heap.
+static rlhf_status read_text(const struct rlhf__mapped *f, uint8_t **text, uint64_t *size,
+                             struct rlhf__error *err) {
+    uint8_t first[8];
+    struct head head = {f->bytes, first, sizeof first};
+    if (f->len < sizeof first)
+        return rlhf__fail(err, RLHF_E_INVALID, "the file has %llu bytes; no safetensors file",
+                          (unsigned long long)f->len);
+    RLHF_TRY(rlhf__mapped_read(f, copy_head, &head, err));
+    RLHF_TRY(rlhf__safetensors_size(first, f->len, size, err));
+    *text = malloc((size_t)*size + 1);
+    if (!*text) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the header");
+    head = (struct head){f->bytes + sizeof first, *text, (size_t)*size};
+    return rlhf__mapped_read(f, copy_head, &head, err);
+}
+
+// The tensors of one mapped file.
+static rlhf_status read_header(struct shard *s, struct rlhf__tensor **fresh, size_t *n,
+                               struct rlhf__error *err) {
+    const struct rlhf__mapped *f = &s->file;
+    uint8_t *text = NULL;
+    uint64_t size = 0;
+    rlhf_status st = read_text(f, &text, &size, err);
+    if (st == RLHF_OK)
+        st = rlhf__safetensors_parse(f->path, (const char *)text, size, f->bytes + 8 + size,
+                                     f->len - 8 - size, &s->header, fresh, n, err);
+    free(text);
+    for (size_t i = 0; st == RLHF_OK && i < *n; i++)
+        (*fresh)[i].in = f;
+    return st == RLHF_OK ? st : rlhf__error_context(err, "%s", f->path);
+}
+
+// Append the tensors of one file.
+static rlhf_status add_shard(struct rlhf__weights *w, const char *path, struct rlhf__error *err) {
     struct shard *s = &w->shard[w->n_shards++];
     struct rlhf__tensor *fresh = NULL;
     size_t n = 0;
-    s->path = path;
-    if (!path) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a path");
-    RLHF_TRY(map_file(s, err));
-    rlhf_status st = rlhf__safetensors_parse(s->path, s->map, s->len, &s->header, &fresh, &n, err);
-    if (st < 0) {
-        rlhf__error_context(err, "%s", s->path);
-        return st;
-    }
+    RLHF_TRY(rlhf__mapped_open(path, &s->file, err));
+    RLHF_TRY(read_header(s, &fresh, &n, err));
+    rlhf_status st = RLHF_OK;
     struct rlhf__tensor *all = realloc(w->tensor, (w->n + n + 1) * sizeof *all);
     if (all) {
         w->tensor = all;
@@ -99,9 +108,11 @@ static char *dir_of(const char *path) {
     return len ? strndup(path, len > 1 ? len - 1 : 1) : strdup(".");
 }
 
+// ---- the index of a sharded checkpoint ----
+
 static int known_shard(const struct rlhf__weights *w, const char *name) {
     for (size_t i = 0; i < w->n_shards; i++)
-        if (!strcmp(rlhf__path_base(w->shard[i].path), name)) return 1;
+        if (!strcmp(rlhf__path_base(w->shard[i].file.path), name)) return 1;
     return 0;
 }
 
@@ -112,10 +123,40 @@ static rlhf_status check_index(struct rlhf__weights *w, json_t *map, struct rlhf
     json_object_foreach(map, name, file) {
         const struct rlhf__tensor *t = rlhf__weights_find(w, name);
         if (!t || strcmp(rlhf__path_base(t->file), json_string_value(file)) != 0)
-            return rlhf__fail(err, RLHF_E_INVALID, "tensor '%s' is not in %s", name,
-                              json_string_value(file));
+            return rlhf__fail(err, RLHF_E_INVALID, "weight_map: tensor '%s' is not in %s, but %s%s",
+                              name, json_string_value(file), t ? "in " : "in no shard",
+                              t ? rlhf__path_base(t->file) : "");
     }
     return RLHF_OK;
+}
+
+// One entry of weight_map: its shard is opened when it is the first of it. A name stays in the
+// folder of the index; where it is a link it is followed, since in the cache of huggingface_hub
+// every file is one.
+static rlhf_status open_entry(struct rlhf__weights *w, const char *dir, const char *name,
+                              const json_t *file, struct rlhf__error *err) {
+    const char *base = json_string_value(file);
+    if (!base)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "weight_map: the entry of '%s' is %s, expected the name of a file", name,
+                          rlhf__json_kind(file));
+    if (!*base || strchr(base, '/'))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "weight_map: the entry of '%s', '%s', is no file name in the same folder",
+                          name, base);
+    if (known_shard(w, base)) return RLHF_OK;
+    if (w->n_shards == MAX_SHARDS)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "more than %d shards", MAX_SHARDS);
+    char *path = rlhf__path_join(dir, base);
+    if (!path) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a path");
+    const int there = access(path, F_OK) == 0;
+    const rlhf_status st = there ? add_shard(w, path, err) : RLHF_E_INVALID;
+    free(path);
+    if (there) return st;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "the shard %s, which weight_map names for '%s', is not there; was all of the "
+                      "checkpoint copied?",
+                      base, name);
 }
 
 static rlhf_status open_shards(struct rlhf__weights *w, json_t *map, const char *dir,
@@ -123,20 +164,11 @@ static rlhf_status open_shards(struct rlhf__weights *w, json_t *map, const char 
     const char *name;
     json_t *file;
     if (!json_is_object(map))
-        return rlhf__fail(err, RLHF_E_INVALID, "weight_map is missing or no object");
+        return rlhf__fail(err, RLHF_E_INVALID, "weight_map is %s, expected an object",
+                          rlhf__json_kind(map));
     w->shard = calloc(MAX_SHARDS, sizeof *w->shard);
     if (!w->shard) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the shards");
-    json_object_foreach(map, name, file) {
-        const char *base = json_string_value(file);
-        if (!base || !*base || strchr(base, '/'))
-            return rlhf__fail(err, RLHF_E_INVALID,
-                              "weight_map: the entry of '%s' is no file name in the same folder",
-                              name);
-        if (known_shard(w, base)) continue;
-        if (w->n_shards == MAX_SHARDS)
-            return rlhf__fail(err, RLHF_E_UNSUPPORTED, "more than %d shards", MAX_SHARDS);
-        RLHF_TRY(add_shard(w, rlhf__path_join(dir, base), err));
-    }
+    json_object_foreach(map, name, file) RLHF_TRY(open_entry(w, dir, name, file, err));
     RLHF_TRY(sort(w, err));
     return check_index(w, map, err);
 }
@@ -153,24 +185,13 @@ static rlhf_status open_index(struct rlhf__weights *w, const char *path, struct 
     return st;
 }
 
+// ---- opening ----
+
 static rlhf_status open_file(struct rlhf__weights *w, const char *path, struct rlhf__error *err) {
     w->shard = calloc(1, sizeof *w->shard);
     if (!w->shard) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for weights");
-    RLHF_TRY(add_shard(w, strdup(path), err));
+    RLHF_TRY(add_shard(w, path, err));
     return sort(w, err);
-}
-
-static rlhf_status no_weights(const char *dir, struct rlhf__error *err) {
-    char *pickle = rlhf__path_join(dir, "pytorch_model.bin");
-    int there = pickle && rlhf__is_file(pickle);
-    free(pickle);
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s holds no weights; expected model.safetensors or "
-                      "model.safetensors.index.json%s",
-                      dir,
-                      there ? ": pytorch_model.bin is a pickle, which is never read; "
-                              "save_pretrained of transformers writes safetensors"
-                            : "");
 }
 
 static rlhf_status open_dir(struct rlhf__weights *w, const char *dir, struct rlhf__error *err) {
@@ -184,7 +205,7 @@ static rlhf_status open_dir(struct rlhf__weights *w, const char *dir, struct rlh
     else if (rlhf__is_file(index))
         st = open_index(w, index, err);
     else
-        st = no_weights(dir, err);
+        st = rlhf__other_formats(dir, err);
     free(file);
     free(index);
     return st;
@@ -210,9 +231,8 @@ rlhf_status rlhf__weights_open(const char *path, struct rlhf__weights **out,
 void rlhf__weights_close(struct rlhf__weights *w) {
     if (!w) return;
     for (size_t i = 0; i < w->n_shards; i++) {
-        if (w->shard[i].map) munmap(w->shard[i].map, w->shard[i].len);
+        rlhf__mapped_close(&w->shard[i].file);
         json_decref(w->shard[i].header);
-        free(w->shard[i].path);
     }
     free(w->shard);
     free(w->tensor);

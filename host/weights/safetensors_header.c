@@ -109,7 +109,7 @@ static rlhf_status check_cover(struct rlhf__tensor *t, size_t n, const uint8_t *
 }
 
 static rlhf_status check_metadata(const json_t *meta, struct rlhf__error *err) {
-    if (!meta) return RLHF_OK;
+    if (!meta || json_is_null(meta)) return RLHF_OK;
     if (!json_is_object(meta))
         return rlhf__fail(err, RLHF_E_INVALID, "__metadata__ is %s, expected an object",
                           rlhf__json_kind(meta));
@@ -138,25 +138,25 @@ static rlhf_status read_all(const char *file, json_t *header, const uint8_t *dat
     return check_cover(t, *n, data, len, err);
 }
 
-rlhf_status rlhf__safetensors_parse(const char *file, const uint8_t *bytes, uint64_t len,
-                                    json_t **header, struct rlhf__tensor **tensors, size_t *n,
+rlhf_status rlhf__safetensors_size(const uint8_t first[8], uint64_t len, uint64_t *size,
+                                   struct rlhf__error *err) {
+    *size = 0;
+    for (int i = 7; i >= 0; i--)
+        *size = (*size << 8) | first[i];
+    if (*size <= RLHF__SAFETENSORS_HEADER_MAX && *size <= len - 8) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "the header is said to have %llu bytes but the file has %llu; a truncated "
+                      "file or no safetensors file",
+                      (unsigned long long)*size, (unsigned long long)len);
+}
+
+rlhf_status rlhf__safetensors_parse(const char *file, const char *text, uint64_t size,
+                                    const uint8_t *data, uint64_t len, json_t **header,
+                                    struct rlhf__tensor **tensors, size_t *n,
                                     struct rlhf__error *err) {
     *header = NULL;
     *tensors = NULL;
     *n = 0;
-    if (len < 8)
-        return rlhf__fail(err, RLHF_E_INVALID, "the file has %llu bytes; no safetensors file",
-                          (unsigned long long)len);
-    uint64_t size = 0;
-    for (int i = 7; i >= 0; i--)
-        size = (size << 8) | bytes[i];
-    if (size > RLHF__SAFETENSORS_HEADER_MAX || size > len - 8)
-        return rlhf__fail(
-            err, RLHF_E_INVALID,
-            "the header is said to have %llu bytes but the file has %llu; a truncated "
-            "file or no safetensors file",
-            (unsigned long long)size, (unsigned long long)len);
-    const char *text = (const char *)bytes + 8;
     RLHF_TRY(rlhf__json_parse("header", text, (size_t)size, header, err));
     rlhf_status st = RLHF_OK;
     if (!json_is_object(*header))
@@ -164,7 +164,7 @@ rlhf_status rlhf__safetensors_parse(const char *file, const uint8_t *bytes, uint
                         rlhf__json_kind(*header));
     if (st == RLHF_OK) {
         *tensors = calloc(json_object_size(*header) + 1, sizeof **tensors);
-        st = *tensors ? read_all(file, *header, bytes + 8 + size, len - 8 - size, *tensors, n, err)
+        st = *tensors ? read_all(file, *header, data, len, *tensors, n, err)
                       : rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the header");
     }
     if (st < 0) {

@@ -4,7 +4,7 @@
 #ifndef RLHF_HOST_WEIGHTS_TENSOR_H
 #define RLHF_HOST_WEIGHTS_TENSOR_H
 
-#include "base/error.h"
+#include "base/mapped.h"
 
 #define RLHF__TENSOR_MAX_DIMS 8
 
@@ -32,19 +32,28 @@ enum rlhf__tensor_dtype {
         RLHF__N_TENSOR_DTYPES
 };
 
-// One tensor of an open file. data points into the mapped file and need not be aligned.
+// One tensor of an open file. data points into the mapped file and need not be aligned; it is read
+// through the functions below, since the file may change under it.
 struct rlhf__tensor {
     const char *name, *file;
-    int32_t dtype, ndim; // enum rlhf__tensor_dtype
+    const struct rlhf__mapped *in; // the file; NULL: data is ordinary memory
+    int32_t dtype, ndim;           // enum rlhf__tensor_dtype
     int64_t shape[RLHF__TENSOR_MAX_DIMS];
     int64_t count; // elements
     uint64_t n_bytes;
     const uint8_t *data;
 };
 
-// Convert a F32, BF16 or F16 tensor to out[count] floats (exact). Errors: RLHF_E_UNSUPPORTED. [any]
-rlhf_status rlhf__tensor_read_f32(const struct rlhf__tensor *t, float *out,
+// Convert elements [from, from + n) of a F32, BF16 or F16 tensor to out[n] floats (exact). A tensor
+// is meant to be read from its front to its end, in pieces of any length: pages of the file that
+// are behind leave the process. Errors: RLHF_E_UNSUPPORTED (other dtypes), RLHF_E_IO (the file was
+// cut short). [main]
+rlhf_status rlhf__tensor_read_f32(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out,
                                   struct rlhf__error *err);
+
+// Copy a tensor's n_bytes as they are. Errors: RLHF_E_IO. [main]
+rlhf_status rlhf__tensor_read_bytes(const struct rlhf__tensor *t, void *out,
+                                    struct rlhf__error *err);
 
 // The spelling of a dtype, e.g. "BF16". [any]
 const char *rlhf__tensor_dtype_name(int32_t dtype);

@@ -13,7 +13,7 @@ static void read_all(const struct rlhf__tensor *t) {
                    t->dtype == RLHF__TENSOR_BF16;
     float *out = malloc(((size_t)t->count + 1) * sizeof *out);
     FUZZ_CHECK(out);
-    FUZZ_CHECK((rlhf__tensor_read_f32(t, out, &err) == RLHF_OK) == is_float);
+    FUZZ_CHECK((rlhf__tensor_read_f32(t, 0, t->count, out, &err) == RLHF_OK) == is_float);
     free(out);
 }
 
@@ -22,7 +22,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     struct rlhf__tensor *t = NULL;
     size_t count = 0;
     struct rlhf__error err = {0};
-    if (rlhf__safetensors_parse("input", data, n, &header, &t, &count, &err) < 0) {
+    uint64_t size;
+    if (n < 8) return 0;
+    if (rlhf__safetensors_size(data, n, &size, &err) < 0 ||
+        rlhf__safetensors_parse("input", (const char *)data + 8, size, data + 8 + size,
+                                n - 8 - size, &header, &t, &count, &err) < 0) {
         FUZZ_CHECK(!header && !t && !count && err.text[0] && err.code < 0);
         return 0;
     }

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 // A file of this header and n_data bytes 0, 1, 2, ...
 static const char *make_file(struct scratch *s, const char *name, const char *header,
@@ -34,6 +35,10 @@ static struct rlhf__weights *expect_open(const char *path) {
     struct rlhf__error err = {0};
     check_ok(rlhf__weights_open(path, &w, &err), &err);
     return w;
+}
+
+static rlhf_status read_f32(const struct rlhf__tensor *t, float *out, struct rlhf__error *err) {
+    return rlhf__tensor_read_f32(t, 0, t->count, out, err);
 }
 
 static const struct rlhf__tensor_spec specs[] = {
@@ -76,21 +81,20 @@ static void round_trip(void **state) {
     assert_int_equal(t->ndim, 2);
     assert_int_equal(t->shape[1], 3);
     assert_int_equal((uintptr_t)t->data % 8, 0); // the first tensor is aligned
-    check_ok(rlhf__tensor_read_f32(t, got, &err), &err);
+    check_ok(read_f32(t, got, &err), &err);
     assert_memory_equal(got, wide, sizeof wide);
     t = rlhf__weights_find(w, "scalar");
     assert_int_equal(t->count, 1);
     assert_int_equal(rlhf__weights_find(w, "empty")->count, 0);
-    check_ok(rlhf__tensor_read_f32(rlhf__weights_find(w, "empty"), got, &err), &err);
-    check_ok(rlhf__tensor_read_f32(rlhf__weights_find(w, specs[3].name), got, &err), &err);
+    check_ok(read_f32(rlhf__weights_find(w, "empty"), got, &err), &err);
+    check_ok(read_f32(rlhf__weights_find(w, specs[3].name), got, &err), &err);
     const float rounded[] = {1.0f, 1.0f, 1.015625f, -0.10009765625f, 0x1.c4p+127f};
     assert_memory_equal(got, rounded, sizeof rounded); // ties go to even
-    check_ok(rlhf__tensor_read_f32(rlhf__weights_find(w, "small"), got, &err), &err);
+    check_ok(read_f32(rlhf__weights_find(w, "small"), got, &err), &err);
     assert_true(got[1] == -2.5f);
     t = rlhf__weights_find(w, "bytes");
     assert_memory_equal(t->data, "xyz", 3);
-    check_error(rlhf__tensor_read_f32(t, got, &err), RLHF_E_UNSUPPORTED, &err,
-                "tensor 'bytes' is U8");
+    check_error(read_f32(t, got, &err), RLHF_E_UNSUPPORTED, &err, "tensor 'bytes' is U8");
     for (size_t i = 1; i < N_SPECS; i++) // by name
         assert_true(strcmp(rlhf__weights_at(w, i - 1)->name, rlhf__weights_at(w, i)->name) < 0);
     rlhf__weights_close(w);
@@ -179,11 +183,6 @@ static void bad_files(void **state) {
                  RLHF_E_INVALID, "truncated");
     expect_error(scratch_text(s, "d.safetensors", "<html>not a weight file</html>"), RLHF_E_INVALID,
                  "no safetensors file");
-    scratch_text(s, "a.safetensors", "");
-    expect_error(s->dir, RLHF_E_INVALID, "holds no weights");
-    scratch_text(s, "pytorch_model.bin", "x");
-    expect_error(s->dir, RLHF_E_INVALID, "pytorch_model.bin is a pickle, which is never read");
-    assert_int_equal(remove(scratch_path(s, "pytorch_model.bin")), 0);
     // Cut anywhere, the file is refused.
     struct rlhf__buf all = RLHF__BUF_INIT;
     struct rlhf__error err = {0};
@@ -193,6 +192,60 @@ static void bad_files(void **state) {
         expect_error(scratch_bytes(s, "cut.safetensors", all.data, n), RLHF_E_INVALID,
                      "cut.safetensors");
     rlhf__buf_free(&all);
+}
+
+// What a directory without safetensors is told, by the file that it has.
+static void other_formats(void **state) {
+    static const struct {
+        const char *name, *part;
+    } cases[] = {
+        {NULL, "holds no weights; expected model.safetensors or model.safetensors.index.json"},
+        {"consolidated.00.pth", "consolidated.00.pth is a pickle"},
+        {"weights.pt", "weights.pt is a pickle, which is never read; load it in Python as its"},
+        {"model.fp16.safetensors", "model.fp16.safetensors has a name that no loader looks for; a "
+                                   "checkpoint in pieces needs its index"},
+        {"adapter_model.safetensors",
+         "adapter_model.safetensors is an adapter, not a model; merge"},
+        {"flax_model.msgpack", "flax_model.msgpack holds Flax's weights"},
+        {"tf_model.h5", "tf_model.h5 holds TensorFlow's weights"},
+        {"q8.gguf", "q8.gguf is GGUF, which is not read; convert it once, in Python: "
+                    "transformers.AutoModelForCausalLM.from_pretrained(\"DIR\", "
+                    "gguf_file=\"FILE.gguf\").save_pretrained(\"DIR\")"},
+        {"pytorch_model.bin.index.json", "names pickles, which are never read; convert"},
+        {"pytorch_model.bin",
+         "holds no model.safetensors or model.safetensors.index.json: pytorch_model.bin is a "
+         "pickle, which is never read; convert it once, in Python: "
+         "transformers.AutoModelForCausalLM.from_pretrained(\"DIR\").save_pretrained(\"DIR\") (of "
+         "a classifier, AutoModelForSequenceClassification)"},
+    };
+    struct scratch *s = *state;
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) { // each goes before those above it
+        if (cases[i].name) scratch_text(s, cases[i].name, "x");
+        expect_error(s->dir, RLHF_E_INVALID, cases[i].part);
+    }
+}
+
+// A file that shrinks after it was opened ends in a sentence, not in a signal.
+static void cut_while_read(void **state) {
+    struct scratch *s = *state;
+    enum { N = 1 << 16 };
+    const struct rlhf__tensor_spec big = {"big", RLHF__TENSOR_BF16, 1, {N}};
+    const char *path = scratch_path(s, "cut.safetensors");
+    struct rlhf__weights_writer *out = NULL;
+    struct rlhf__error err = {0};
+    static float values[N];
+    check_ok(rlhf__weights_create(NULL, path, &big, 1, NULL, 0, &out, &err), &err);
+    check_ok(rlhf__weights_put_f32(out, values, N, &err), &err);
+    check_ok(rlhf__weights_commit(out, &err), &err);
+    struct rlhf__weights *w = expect_open(path);
+    const struct rlhf__tensor *t = rlhf__weights_find(w, "big");
+    check_ok(rlhf__tensor_read_f32(t, 0, N, values, &err), &err);
+    assert_int_equal(truncate(path, 4096), 0);
+    check_error(rlhf__tensor_read_f32(t, N / 2, N / 2, values, &err), RLHF_E_IO, &err,
+                "cut.safetensors had ");
+    check_error(rlhf__tensor_read_bytes(t, values, &err), RLHF_E_IO, &err,
+                "became shorter, or unreadable, while it was read");
+    rlhf__weights_close(w);
 }
 
 static void shards(void **state) {
@@ -209,26 +262,59 @@ static void shards(void **state) {
     assert_string_equal(rlhf__weights_at(w, 0)->name, "a");
     assert_non_null(strstr(rlhf__weights_find(w, "b")->file, "one.safetensors"));
     rlhf__weights_close(w);
-    scratch_text(s, index, "{\"weight_map\": {\"c\": \"one.safetensors\"}}");
-    expect_error(s->dir, RLHF_E_INVALID, "tensor 'c' is not in one.safetensors");
+    // total_size is whatever its writer counted: bytes of tensors, of files, of another dtype.
     scratch_text(s, index,
-                 "{\"weight_map\": {\"b\": \"two.safetensors\", \"a\": \"one.safetensors\"}}");
-    expect_error(s->dir, RLHF_E_INVALID, "is not in");
-    scratch_text(s, index, "{\"weight_map\": {\"b\": \"../one.safetensors\"}}");
-    expect_error(s->dir, RLHF_E_INVALID, "no file name in the same folder");
-    scratch_text(s, index, "{\"weight_map\": {\"b\": \"gone.safetensors\"}}");
-    expect_error(s->dir, RLHF_E_INVALID, "gone.safetensors");
-    // What is no file is not waited for.
-    assert_int_equal(mkfifo(scratch_path(s, "pipe.safetensors"), 0600), 0);
-    scratch_text(s, index, "{\"weight_map\": {\"b\": \"pipe.safetensors\"}}");
-    expect_error(s->dir, RLHF_E_INVALID, "pipe.safetensors is no regular file");
-    scratch_text(s, index, "{}");
-    expect_error(s->dir, RLHF_E_INVALID, "weight_map is missing");
+                 "{\"metadata\": {\"total_size\": 1e30}, \"weight_map\": {\"b\": "
+                 "\"one.safetensors\", \"a\": \"two.safetensors\"}}");
+    rlhf__weights_close(expect_open(s->dir));
+    // In huggingface_hub's cache every file is a link to somewhere else.
+    assert_int_equal(symlink("two.safetensors", scratch_path(s, "link.safetensors")), 0);
+    scratch_text(s, index,
+                 "{\"weight_map\": {\"b\": \"one.safetensors\", \"a\": \"link.safetensors\"}}");
+    rlhf__weights_close(expect_open(s->dir));
+}
+
+static void lying_indexes(void **state) {
+    static const struct {
+        const char *index, *part;
+    } cases[] = {
+        {"{\"weight_map\": {\"c\": \"one.safetensors\"}}",
+         "weight_map: tensor 'c' is not in one.safetensors, but in no shard"},
+        {"{\"weight_map\": {\"b\": \"two.safetensors\", \"a\": \"one.safetensors\"}}",
+         "weight_map: tensor 'b' is not in two.safetensors, but in one.safetensors"},
+        {"{\"weight_map\": {\"b\": \"../one.safetensors\"}}",
+         "the entry of 'b', '../one.safetensors', is no file name in the same folder"},
+        {"{\"weight_map\": {\"b\": \"/etc/passwd\"}}", "is no file name in the same folder"},
+        {"{\"weight_map\": {\"b\": \"\"}}", "'', is no file name in the same folder"},
+        {"{\"weight_map\": {\"b\": \"..\"}}", ".. is no regular file"},
+        {"{\"weight_map\": {\"b\": 3}}", "the entry of 'b' is an integer, expected the name"},
+        {"{\"weight_map\": {\"b\": null}}", "the entry of 'b' is null, expected the name"},
+        {"{\"weight_map\": {\"b\": \"gone.safetensors\"}}",
+         "the shard gone.safetensors, which weight_map names for 'b', is not there; was all of "
+         "the"},
+        {"{\"weight_map\": {\"b\": \"pipe.safetensors\"}}",
+         "pipe.safetensors is no regular file"}, // and is not waited for
+        {"{\"weight_map\": {\"b\": \"model.safetensors.index.json\"}}", "no safetensors file"},
+        {"{}", "weight_map is missing, expected an object"},
+        {"{\"weight_map\": []}", "weight_map is a list, expected an object"},
+        {"[]", "weight_map is missing"},
+        {"{\"weight_map\": {\"b\": \"one.safetensors\", \"b\": \"one.safetensors\"}}", "duplicate"},
+        {"{\"weight_map\": {\"b\": \"one.safetensors\", \"a\": \"both.safetensors\"}}",
+         "tensor 'b' is in both"},
+    };
+    struct scratch *s = *state;
+    make_file(s, "one.safetensors",
+              "{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4);
     make_file(s, "two.safetensors",
+              "{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2);
+    make_file(s, "both.safetensors",
               "{\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2);
-    scratch_text(s, index,
-                 "{\"weight_map\": {\"b\": \"one.safetensors\", \"a\": \"two.safetensors\"}}");
-    expect_error(s->dir, RLHF_E_INVALID, "tensor 'b' is in both");
+    assert_int_equal(mkfifo(scratch_path(s, "pipe.safetensors"), 0600), 0);
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        scratch_text(s, "model.safetensors.index.json", cases[i].index);
+        expect_error(s->dir, RLHF_E_INVALID, cases[i].part);
+        expect_error(s->dir, RLHF_E_INVALID, "model.safetensors.index.json"); // and it is named
+    }
 }
 
 static void writer_refusals(void **state) {
@@ -270,14 +356,14 @@ static void written_by_python(void **state) {
     float got[8];
     assert_int_equal(rlhf__weights_count(w), 5);
     assert_string_equal(rlhf__weights_metadata(w, "made by"), "torch");
-    check_ok(rlhf__tensor_read_f32(rlhf__weights_find(w, "f32"), got, &err), &err);
+    check_ok(read_f32(rlhf__weights_find(w, "f32"), got, &err), &err);
     assert_memory_equal(got, values, sizeof values);
-    check_ok(rlhf__tensor_read_f32(rlhf__weights_find(w, "f16"), got, &err), &err);
+    check_ok(read_f32(rlhf__weights_find(w, "f16"), got, &err), &err);
     for (int i = 0; i < 8; i++)
         assert_true(fabsf(got[i] - values[i]) <= fabsf(values[i]) / 2e3f + 3e-8f);
     const struct rlhf__tensor *t = rlhf__weights_find(w, "bf16");
     assert_int_equal(t->ndim, 3);
-    check_ok(rlhf__tensor_read_f32(t, got, &err), &err);
+    check_ok(read_f32(t, got, &err), &err);
     for (int i = 0; i < 8; i++)
         assert_true(fabsf(got[i] - values[i]) <= fabsf(values[i]) / 250.0f);
     assert_int_equal(rlhf__weights_find(w, "i64")->dtype, RLHF__TENSOR_I64);
@@ -337,7 +423,10 @@ int main(void) {
         TEST(same_input_same_bytes),
         TEST(lies),
         TEST(bad_files),
+        TEST(other_formats),
+        TEST(cut_while_read),
         TEST(shards),
+        TEST(lying_indexes),
         TEST(writer_refusals),
         TEST(metadata),
         TEST(disk_full),

@@ -51,11 +51,39 @@ static void edges(void **state) {
     assert_true(rlhf__f16_to_f32(1) == 0x1p-24f);
 }
 
+// Tensors of 16-bit floats widen to the exact values, wherever they begin and in whatever pieces.
+static void tensors_widen(void **state) {
+    (void)state;
+    enum { N = 65536 };
+    static uint8_t bytes[2 * N + 1]; // from its second byte on: unaligned
+    static float got[N];
+    for (uint32_t h = 0; h < N; h++)
+        memcpy(bytes + 1 + 2 * h, &(uint16_t){(uint16_t)h}, 2);
+    for (int f16 = 0; f16 < 2; f16++) {
+        const struct rlhf__tensor t = {.name = "t",
+                                       .file = "f",
+                                       .dtype = f16 ? RLHF__TENSOR_F16 : RLHF__TENSOR_BF16,
+                                       .count = N,
+                                       .n_bytes = 2 * N,
+                                       .data = bytes + 1};
+        struct rlhf__error err = {0};
+        for (int64_t at = 0, n = 1; at < N; at += n, n = n % 101 + 1)
+            check_ok(rlhf__tensor_read_f32(&t, at, at + n < N ? n : N - at, got + at, &err), &err);
+        for (uint32_t h = 0; h < N; h++) {
+            float want = f16 ? rlhf__f16_to_f32((uint16_t)h) : rlhf__bf16_to_f32((uint16_t)h);
+            if (memcmp(&got[h], &want, sizeof want))
+                fail_msg("%s 0x%04x: %a, expected %a", f16 ? "f16" : "bf16", h, (double)got[h],
+                         (double)want);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_half_comes_back),
         cmocka_unit_test(nearest_even),
         cmocka_unit_test(edges),
+        cmocka_unit_test(tensors_widen),
     };
     return cmocka_run_group_tests_name("dtype", tests, NULL, NULL);
 }
