@@ -157,6 +157,10 @@ static rlhf_status open_auto(const struct rlhf__compute_spec *spec, struct rlhf_
                         out, err);
     const rlhf_status st = open_named(&gpu, out, &why);
     if (st == RLHF_OK) return RLHF_OK;
+    if (st == RLHF_E_UNSUPPORTED) { // what options or environment ask for, not what is there
+        *err = why;
+        return st;
+    }
     look_again(path, spec->gpu, &d);
     if (d.devices && spec->gpu >= d.devices) { // whoever names a card means it
         *err = why;

@@ -16,7 +16,8 @@ rlhf_status rlhf__cuda_fail(struct rlhf__cuda *cu, rlhf_status code, const char 
 
 // Errors after which CUDA gives the same one to every call of the process.
 static const char *lost_by(cudaError_t e) {
-    switch (e) {
+    enum { CONTAINED = 226 }; // cudaErrorContained, which the headers of CUDA 12.0 lack
+    switch ((int)e) {
     case cudaErrorECCUncorrectable:
         return "the GPU's memory has an error that it cannot correct (ECC)";
     case cudaErrorNvlinkUncorrectable:
@@ -27,7 +28,7 @@ static const char *lost_by(cudaError_t e) {
         return "the GPU was lost";
     case cudaErrorMpsClientTerminated:
         return "the MPS server has ended this process's work";
-    case cudaErrorContained:
+    case CONTAINED:
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchTimeout:
     case cudaErrorAssert:

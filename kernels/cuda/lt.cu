@@ -117,13 +117,21 @@ static void start(struct rlhf__cuda *cu) {
     rlhf__lt_say(cu);
 }
 
-rlhf_status rlhf__lt_open(struct rlhf__cuda *cu) {
+static int mode_is(const char *name) {
     const char *mode = getenv("RLHF_CUDA_LT");
-    const int off = mode && strcmp(mode, "off") == 0, force = mode && strcmp(mode, "force") == 0,
-              any = mode && strcmp(mode, "free") == 0;
-    if (mode && *mode && !off && !force && !any)
-        return rlhf__cuda_fail(cu, RLHF_E_INVALID,
-                               "RLHF_CUDA_LT is \"%s\", allowed are off, force, free", mode);
+    return mode && strcmp(mode, name) == 0;
+}
+
+rlhf_status rlhf__lt_mode_check(struct rlhf__cuda *cu) {
+    const char *mode = getenv("RLHF_CUDA_LT");
+    if (!mode || !*mode || mode_is("off") || mode_is("force") || mode_is("free")) return RLHF_OK;
+    return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
+                           "RLHF_CUDA_LT is \"%s\", allowed are off, force, free", mode);
+}
+
+rlhf_status rlhf__lt_open(struct rlhf__cuda *cu) {
+    const int off = mode_is("off"), force = mode_is("force"), any = mode_is("free");
+    RLHF_TRY(rlhf__lt_mode_check(cu));
     struct rlhf__cuda_lt *lt = (struct rlhf__cuda_lt *)calloc(1, sizeof *lt);
     cu->lt = lt;
     if (!lt) return rlhf__cuda_fail(cu, RLHF_E_NOMEM, "out of host memory for cuBLASLt");

@@ -57,8 +57,11 @@ static inline struct rlhf__cuda_lt *rlhf__lt_of(const struct rlhf__cuda *cu) {
     return (struct rlhf__cuda_lt *)cu->lt;
 }
 
+// RLHF_E_UNSUPPORTED with a sentence for another value of RLHF_CUDA_LT. [main]
+rlhf_status rlhf__lt_mode_check(struct rlhf__cuda *cu);
+
 // Opens the library and says in cu->detail (behind what is there) which it is or why there is none.
-// RLHF_E_INVALID for another value of RLHF_CUDA_LT, RLHF_E_NOMEM; else RLHF_OK. [main]
+// RLHF_E_UNSUPPORTED as above, RLHF_E_NOMEM; else RLHF_OK. [main]
 rlhf_status rlhf__lt_open(struct rlhf__cuda *cu);
 void rlhf__lt_close(struct rlhf__cuda *cu); // before the stream and the memory go [main]
 

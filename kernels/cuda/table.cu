@@ -43,6 +43,7 @@ static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_option
     rlhf_kernels_options opt;
     memset(&opt, 0, sizeof opt);
     if (in) RLHF_TRY(rlhf__cuda_copy_in(cu, "create", &opt, sizeof opt, in, sizeof in->size));
+    RLHF_TRY(rlhf__lt_mode_check(cu)); // whether there is a card or not
     cu->guard = opt.guard != 0;
     cu->workspace_bytes = opt.workspace_bytes ? opt.workspace_bytes : WORKSPACE_DEFAULT;
     RLHF_TRY(rlhf__cuda_device_open(cu, opt.gpu));

@@ -538,7 +538,7 @@ static void refused_setting(void **state) {
     rlhf_compute *c = NULL;
     const rlhf_kernels_options opt = {.size = sizeof opt, .threads = 1};
     setenv("RLHF_CUDA_LT", "maybe", 1);
-    assert_int_equal(w->cuda->create(&opt, &c, err, sizeof err), RLHF_E_INVALID);
+    assert_int_equal(w->cuda->create(&opt, &c, err, sizeof err), RLHF_E_UNSUPPORTED);
     assert_string_equal(err, "RLHF_CUDA_LT is \"maybe\", allowed are off, force, free");
 }
 

@@ -7,6 +7,10 @@
 #include <cuda_runtime_api.h>
 #include <type_traits>
 
+#if CUDART_VERSION < 12080
+enum { cudaErrorContained = 226 }; // newer than these headers
+#endif
+
 #define SAME_FUNCTION(type, name, parameters)                                                      \
     static_assert(std::is_same<decltype(&name), type(*) parameters>::value, #name);
 FAKE_FUNCTIONS(SAME_FUNCTION)

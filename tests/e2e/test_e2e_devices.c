@@ -174,6 +174,23 @@ static void a_card_that_is_not_there_is_refused(void **state) {
     e2e_says(t, "--gpu has no effect here: no GPU is used");
 }
 
+// A variable that the user set is no reason to go elsewhere: with a card and without, found or
+// named.
+static void a_variable_of_nonsense_is_refused(void **state) {
+    struct e2e *t = *state;
+    static const char *const cards[] = {"devices=1", "driver=0"};
+    static const char *const backends[] = {"auto", "cuda"};
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(e2e_shell(t,
+                                   "RLHF_FAKE_CUDA=%s RLHF_CUDA_LT=fast " CUDA_HOST " " SFT
+                                   "--set compute.backend=%s --out a",
+                                   cards[i % 2], backends[i / 2]),
+                         2);
+        e2e_says(t, "RLHF_CUDA_LT is \"fast\", allowed are off, force, free");
+        assert_false(e2e_exists(t, "a"));
+    }
+}
+
 // 2 blocks of 32, 260 tokens, 64 positions: 35,840 parameters, 18 or 20 bytes each.
 static void a_model_that_does_not_fit_is_refused(void **state) {
     struct e2e *t = *state;
@@ -214,6 +231,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_backend_that_is_not_there_is_refused, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(forks_come_before_cuda, install, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_variable_of_nonsense_is_refused, install, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_model_that_does_not_fit_is_refused, install,
                                         e2e_teardown),
     };

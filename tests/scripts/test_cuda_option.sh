@@ -30,6 +30,26 @@ PATH=$tmp/one:$PATH configure "$1" ON || :
 first_asked one
 PATH=$tmp/one:$PATH CUDACXX=$tmp/two/nvcc configure "$1" ON || :
 first_asked two
+# One that is broken, or too old: a warning and a build without, where it need not be there.
+hindered() { # nvcc's body, what is said
+    mkdir -p "$tmp/three"
+    printf '#!/bin/sh\n%s\n' "$1" >"$tmp/three/nvcc"
+    chmod +x "$tmp/three/nvcc"
+    for how in AUTO ON; do
+        rm -rf "$tmp/build"
+        status=0
+        PATH=$tmp/three:$PATH configure "$2" "$how" || status=$?
+        tr -s ' \n' ' ' <"$tmp/log" | grep -q "$3" || { cat "$tmp/log" >&2; exit 1; }
+        [ "$how" = ON ] || [ $status -eq 0 ] || { cat "$tmp/log" >&2; exit 1; }
+        [ "$how" = AUTO ] || [ $status -ne 0 ] || { echo "RLHF_CUDA=ON went on" >&2; exit 1; }
+        [ "$how" = ON ] || grep -q 'CUDA backend: not built' "$tmp/log"
+    done
+    rm -rf "$tmp/build"
+}
+hindered 'exit 1' "$1" 'nvcc --version does not say one'
+hindered 'echo "Cuda compilation tools, release 11.8, V11.8.89"' "$1" 'is of CUDA 11.8, needed is 12.0 or newer'
+hindered '[ "$1" = --version ] && echo "Cuda compilation tools, release 13.0, V13.0.48"; exit $(($# != 1))' \
+    "$1" 'nvcc does not compile'
 old=$tmp/build/lib/rlhf/0/kernels/kernels_cuda.so
 mkdir -p "$(dirname "$old")"
 : >"$old"
