@@ -5,6 +5,8 @@
 #include "base/folder.h"
 #include "model/model.h"
 
+#define RLHF__PARAM_CHUNK (1 << 18) // floats that are read or written at once: 1 MiB of host memory
+
 // Elements of a parameter. [any]
 int64_t rlhf__param_count(const rlhf_param *p);
 
@@ -14,9 +16,11 @@ rlhf_status rlhf__param_check(const struct rlhf__model *m, const rlhf_param *p,
                               struct rlhf__error *err);
 
 // Read DIR/model.safetensors into trunk and score parameters, names tried with and without the
-// plugin's base_prefix, shapes checked. Value parameters come from DIR/state/value_head.safetensors
-// when that holds a head of the same kind, else they are drawn. A score head that is absent is
-// drawn when draw_score is set, else an error. Does not refresh. [main]
+// plugin's base_prefix, shapes checked. What the file holds beyond them is refused by name, unless
+// surplus.h knows it. Of a tied LM head one copy is enough, under either name. Value parameters
+// come from DIR/state/value_head.safetensors when that holds a head of the same kind, else they are
+// drawn. A score head that is absent is drawn when draw_score is set, else an error. Does not
+// refresh. [main]
 rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf__error *err);
 
 // Read every parameter of `group` (enum rlhf_param_group; -1 = all) from one file; all must be

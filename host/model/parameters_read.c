@@ -1,0 +1,184 @@
+// parameters_read.c: parameters from weight files; see parameters.h.
+#include "model/parameters.h"
+
+#include "base/file.h"
+#include "model/compute.h"
+#include "model/surplus.h"
+#include "weights/safetensors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A tensor by the parameter's name, with and without the base prefix.
+static const struct rlhf__tensor *find(const struct rlhf__weights *w, const struct rlhf__model *m,
+                                       const char *name) {
+    const struct rlhf__tensor *t = rlhf__weights_find(w, name);
+    const char *prefix = m->info.base_prefix;
+    size_t n = prefix ? strlen(prefix) : 0;
+    if (t || n == 0) return t;
+    if (strncmp(name, prefix, n) == 0) return rlhf__weights_find(w, name + n);
+    char longer[512];
+    snprintf(longer, sizeof longer, "%s%s", prefix, name);
+    return rlhf__weights_find(w, longer);
+}
+
+static rlhf_status check_shape(const struct rlhf__tensor *t, const rlhf_param *p,
+                               struct rlhf__error *err) {
+    int same = t->ndim == p->ndim;
+    for (int32_t d = 0; same && d < p->ndim; d++)
+        same = t->shape[d] == p->shape[d];
+    if (same) return RLHF_OK;
+    char found[128], wanted[128];
+    return rlhf__fail(err, RLHF_E_INVALID, "%s: tensor %s has shape %s, the model needs %s",
+                      t->file, t->name,
+                      rlhf__tensor_shape_text(t->shape, t->ndim, found, sizeof found),
+                      rlhf__tensor_shape_text(p->shape, p->ndim, wanted, sizeof wanted));
+}
+
+// Through a chunk of floats: of the file no more than that is in memory at a time.
+static rlhf_status upload_chunks(const rlhf_compute *c, const struct rlhf__tensor *t, rlhf_dev to,
+                                 float *chunk, struct rlhf__error *err) {
+    for (int64_t at = 0; at < t->count; at += RLHF__PARAM_CHUNK) {
+        const int64_t n = t->count - at < RLHF__PARAM_CHUNK ? t->count - at : RLHF__PARAM_CHUNK;
+        RLHF_TRY(rlhf__tensor_read_f32(t, at, n, chunk, err));
+        const rlhf_dev part = rlhf_dev_at(to, (uint64_t)at * sizeof *chunk);
+        const rlhf_status st = c->upload(c->ctx, part, chunk, (uint64_t)n * sizeof *chunk);
+        if (st != RLHF_OK) return rlhf__compute_fail(c, st, t->name, err);
+    }
+    return RLHF_OK;
+}
+
+// t has the shape of p.
+static rlhf_status upload_tensor(const struct rlhf__model *m, const struct rlhf__tensor *t,
+                                 const rlhf_param *p, struct rlhf__error *err) {
+    rlhf_status st = rlhf__param_check(m, p, err);
+    if (st != RLHF_OK) return st;
+    float *chunk = malloc(
+        (size_t)(t->count < RLHF__PARAM_CHUNK ? t->count : RLHF__PARAM_CHUNK) * sizeof *chunk + 1);
+    if (!chunk) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory reading %s", t->name);
+    st = upload_chunks(m->compute, t, p->value, chunk, err);
+    free(chunk);
+    return st;
+}
+
+static rlhf_status missing(const struct rlhf__model *m, const char *path, const char *name,
+                           struct rlhf__error *err) {
+    const char *why = strcmp(name, "lm_head.weight") == 0
+                          ? ", since its config.json does not tie the LM head to the embedding"
+                          : "";
+    return rlhf__fail(err, RLHF_E_INVALID, "%s has no tensor %s, which the %s '%s' needs%s", path,
+                      name, m->role, m->dir, why);
+}
+
+rlhf_status rlhf__params_read_file(struct rlhf__model *m, const char *path, int32_t group,
+                                   struct rlhf__error *err) {
+    struct rlhf__weights *w = NULL;
+    rlhf_status st = rlhf__weights_open(path, &w, err);
+    for (uint32_t i = 0; st == RLHF_OK && i < m->n_tensors; i++) {
+        const rlhf_param *p = &m->params[i];
+        if (group >= 0 && p->group != group) continue;
+        const struct rlhf__tensor *t = find(w, m, p->name);
+        st = t ? check_shape(t, p, err) : missing(m, path, p->name, err);
+        if (st == RLHF_OK) st = upload_tensor(m, t, p, err);
+    }
+    rlhf__weights_close(w);
+    return st;
+}
+
+// Whether a file holds a value head of the kind that this model has.
+static int same_value_head(const struct rlhf__model *m, const char *path) {
+    struct rlhf__weights *w = NULL;
+    int same = rlhf__weights_open(path, &w, NULL) == RLHF_OK;
+    for (uint32_t i = 0; same && i < m->n_tensors; i++) {
+        const rlhf_param *p = &m->params[i];
+        if (p->group != RLHF_PARAM_VALUE) continue;
+        const struct rlhf__tensor *t = find(w, m, p->name);
+        same = t && check_shape(t, p, NULL) == RLHF_OK;
+    }
+    rlhf__weights_close(w);
+    return same;
+}
+
+static rlhf_status read_value_head(struct rlhf__model *m, struct rlhf__error *err) {
+    char path[RLHF__PATH_CAP];
+    rlhf__path_put(path, "%s/state/value_head.safetensors", m->dir);
+    if (!rlhf__params_has(m, RLHF__PART_VALUE)) return RLHF_OK;
+    if (!rlhf__is_file(path) || !same_value_head(m, path))
+        return rlhf__params_draw(m, RLHF_PARAM_VALUE, err);
+    return rlhf__params_read_file(m, path, RLHF_PARAM_VALUE, err);
+}
+
+// ---- a model directory ----
+
+// Which tensor each parameter is read from.
+struct matches {
+    const struct rlhf__weights *w;
+    const struct rlhf__tensor **of; // [n_tensors], NULL: none, it is drawn or lies elsewhere
+    uint8_t *taken;                 // [tensors of w]
+    const struct rlhf__tensor *embedding;
+    int32_t draw; // a score head is absent and may be
+};
+
+static rlhf_status matches_init(struct matches *k, const struct rlhf__weights *w,
+                                const struct rlhf__model *m, struct rlhf__error *err) {
+    *k = (struct matches){.w = w};
+    k->of = calloc((size_t)m->n_tensors + 1, sizeof *k->of);
+    k->taken = calloc(rlhf__weights_count(w) + 1, 1);
+    return k->of && k->taken ? RLHF_OK : RLHF__NOMEM(err, "out of memory reading '%s'", m->dir);
+}
+
+static void matches_finish(struct matches *k) {
+    free(k->of);
+    free(k->taken);
+}
+
+// A token embedding that is absent is the LM head it is tied to, where that was kept in its place.
+static const struct rlhf__tensor *find_tied(const struct matches *k, const struct rlhf__model *m,
+                                            const rlhf_param *p) {
+    if (!(p->flags & RLHF_PARAM_EMBED) || k->embedding) return NULL;
+    for (uint32_t i = 0; i < m->n_tensors; i++)
+        if (!strcmp(m->params[i].name, "lm_head.weight")) return NULL;
+    return m->info.causal ? rlhf__weights_find(k->w, "lm_head.weight") : NULL;
+}
+
+static rlhf_status match(struct matches *k, const struct rlhf__model *m, uint32_t i, int draw_score,
+                         struct rlhf__error *err) {
+    const rlhf_param *p = &m->params[i];
+    const struct rlhf__tensor *t = find(k->w, m, p->name);
+    if (!t) t = find_tied(k, m, p);
+    if (!t && p->group == RLHF_PARAM_SCORE && draw_score) {
+        k->draw = 1;
+        return RLHF_OK;
+    }
+    if (!t) return missing(m, m->dir, p->name, err);
+    RLHF_TRY(check_shape(t, p, err));
+    // The first table is the tokens'; what follows may be that of the positions.
+    if ((p->flags & RLHF_PARAM_EMBED) && !k->embedding) k->embedding = t;
+    k->of[i] = t;
+    k->taken[t - rlhf__weights_at(k->w, 0)] = 1;
+    return RLHF_OK;
+}
+
+// All names and shapes are looked at before anything is read.
+static rlhf_status read_model(struct rlhf__model *m, struct matches *k, int draw_score,
+                              struct rlhf__error *err) {
+    for (uint32_t i = 0; i < m->n_tensors; i++)
+        if (m->params[i].group != RLHF_PARAM_VALUE) RLHF_TRY(match(k, m, i, draw_score, err));
+    RLHF_TRY(rlhf__surplus_check(m, k->w, k->taken, k->embedding, err));
+    for (uint32_t i = 0; i < m->n_tensors; i++)
+        if (k->of[i]) RLHF_TRY(upload_tensor(m, k->of[i], &m->params[i], err));
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf__error *err) {
+    struct rlhf__weights *w = NULL;
+    struct matches k = {0};
+    rlhf_status st = rlhf__weights_open(m->dir, &w, err);
+    if (st == RLHF_OK) st = matches_init(&k, w, m, err);
+    if (st == RLHF_OK) st = read_model(m, &k, draw_score, err);
+    rlhf__weights_close(w);
+    if (st == RLHF_OK && k.draw) st = rlhf__params_draw(m, RLHF_PARAM_SCORE, err);
+    matches_finish(&k);
+    return st == RLHF_OK ? read_value_head(m, err) : st;
+}
