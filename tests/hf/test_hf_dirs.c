@@ -1,128 +1,13 @@
 // test_hf_dirs.c: the directories of dirs/, written by transformers, opened as a user's own models:
 // ids, log-probs, logits and labels against expected.json (both made by make_dirs.py).
-#include "support/scratch.h"
-
-#include "base/json.h"
-#include "model/classifier.h"
-#include "model/session.h"
-
-#include <math.h>
-
-struct fixture {
-    struct rlhf__dirs dirs;
-    struct rlhf__plugins *plugins;
-    struct rlhf__session session;
-    json_t *expected;
-};
-
-static int setup(void **state) {
-    struct fixture *f = calloc(1, sizeof *f);
-    const char *build = getenv("RLHF_BUILD_DIR");
-    *state = f;
-    if (!f || !build || rlhf__json_load("expected.json", &f->expected, NULL) != RLHF_OK) return -1;
-    snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s/lib/rlhf/0", build);
-    snprintf(f->dirs.share, sizeof f->dirs.share, "%s/share/rlhf", build);
-    if (rlhf__plugins_create(&f->dirs, &f->plugins, NULL) != RLHF_OK) return -1;
-    struct rlhf__compute_config compute = {.backend = "reference", .dtype = RLHF__DTYPE_F32};
-    struct rlhf__run_config run = {.seed = 1, .threads = 1};
-    return rlhf__session_init(&f->session, &f->dirs, NULL, NULL, f->plugins, &compute, &run, NULL);
-}
-
-static int teardown(void **state) {
-    struct fixture *f = *state;
-    rlhf__session_finish(&f->session);
-    rlhf__plugins_destroy(f->plugins);
-    json_decref(f->expected);
-    free(f);
-    return 0;
-}
-
-static const char *dir_of(const char *name, char out[128]) {
-    snprintf(out, 128, "dirs/%s", name);
-    return out;
-}
-
-static rlhf_str text_of(const json_t *row) {
-    const json_t *v = json_object_get(row, "text");
-    return (rlhf_str){json_string_value(v), json_string_length(v)};
-}
-
-static void same_numbers(const char *name, const json_t *want, const float *got, size_t n) {
-    assert_int_equal(json_array_size(want), n);
-    for (size_t i = 0; i < n; i++) {
-        double w = json_real_value(json_array_get(want, i));
-        if (!(fabs(w - (double)got[i]) <= 1e-5 * (1 + fabs(w))))
-            fail_msg("%s: number %zu is %.9g, expected %.9g", name, i, (double)got[i], w);
-    }
-}
-
-// The ids of a text are those of transformers, special tokens and all.
-static void same_ids(const char *name, const struct rlhf__tokenizer *tok, const json_t *row,
-                     struct rlhf__ids *ids) {
-    struct rlhf__error err = {0};
-    const json_t *want = json_object_get(row, "ids");
-    ids->n = 0;
-    check_ok(rlhf__tokenizer_encode(tok, text_of(row), RLHF__ENCODE_TEMPLATE, 0, ids, &err), &err);
-    if (ids->n != json_array_size(want))
-        fail_msg("%s: \"%.40s\" has %zu ids, expected %zu", name, text_of(row).ptr, ids->n,
-                 json_array_size(want));
-    for (size_t i = 0; i < ids->n; i++)
-        assert_int_equal(ids->data[i], json_integer_value(json_array_get(want, i)));
-}
-
-static void check_lm(const struct fixture *f, const char *name) {
-    char dir[128];
-    struct rlhf__error err = {0};
-    struct rlhf__model *m = NULL;
-    struct rlhf__model_spec spec = {.dir = dir_of(name, dir), .role = "policy"};
-    check_ok(rlhf__model_open(&f->session.models, &spec, &m, &err), &err);
-    struct rlhf__ids ids = {0};
-    const json_t *row;
-    size_t i;
-    json_array_foreach(json_object_get(f->expected, name), i, row) {
-        float logp[64];
-        same_ids(name, m->tok, row, &ids);
-        const int32_t offset[] = {0, (int32_t)ids.n}, prompt_len[] = {1};
-        const rlhf_batch b = {.size = sizeof b,
-                              .n = 1,
-                              .total = (uint32_t)ids.n,
-                              .ids = ids.data,
-                              .offset = offset,
-                              .prompt_len = prompt_len};
-        const rlhf_forward how = {.size = sizeof how, .heads = RLHF_HEAD_LOGP};
-        const rlhf_heads heads = {.size = sizeof heads, .logp = logp};
-        check_ok(rlhf__model_forward(m, &b, &how, &heads, &err), &err);
-        same_numbers(name, json_object_get(row, "logp"), logp + 1, ids.n - 1);
-    }
-    assert_true(i > 3);
-    rlhf__ids_finish(&ids);
-    rlhf__model_close(m);
-}
-
-static void check_classifier(const struct fixture *f, const char *name, int32_t n_labels,
-                             const char *first) {
-    char dir[128];
-    struct rlhf__error err = {0};
-    struct rlhf__classifier *c = NULL;
-    check_ok(rlhf__classifier_open(&f->session.models, dir_of(name, dir), &c, &err), &err);
-    assert_int_equal(rlhf__classifier_labels(c)->n, n_labels);
-    assert_string_equal(rlhf__classifier_labels(c)->name[0], first);
-    const json_t *row;
-    size_t i;
-    json_array_foreach(json_object_get(f->expected, name), i, row) {
-        float logits[8];
-        rlhf_str text = text_of(row);
-        check_ok(rlhf__classifier_logits(c, 1, &text, logits, &err), &err);
-        same_numbers(name, json_object_get(row, "logits"), logits, (size_t)n_labels);
-    }
-    assert_true(i > 3);
-    rlhf__classifier_close(c);
-}
+#include "kit.h"
 
 #define LM(test, name)                                                                             \
-    static void test(void **state) { check_lm(*state, name); }
+    static void test(void **state) { hf_check_lm(*state, "dirs/" name, name); }
 #define CLASSIFIER(test, name, labels, first)                                                      \
-    static void test(void **state) { check_classifier(*state, name, labels, first); }
+    static void test(void **state) {                                                               \
+        hf_check_classifier(*state, "dirs/" name, name, labels, first);                            \
+    }
 
 LM(one_tokenizer_file, "gpt2")
 LM(classic_files_and_f16, "gpt2-classic-f16")
@@ -142,5 +27,5 @@ int main(void) {
         cmocka_unit_test(gpt2_with_one_label_and_bos),
         cmocka_unit_test(distilbert_with_named_labels),
     };
-    return cmocka_run_group_tests_name("directories of transformers", tests, setup, teardown);
+    return cmocka_run_group_tests_name("directories of transformers", tests, hf_setup, hf_teardown);
 }

@@ -1,0 +1,30 @@
+// kit.h: model directories opened on the reference backend, and what they compute against
+// expected.json, which make_dirs.py made with transformers.
+#ifndef RLHF_TESTS_HF_KIT_H
+#define RLHF_TESTS_HF_KIT_H
+
+#include "support/scratch.h"
+
+#include "model/session.h"
+
+struct hf {
+    struct scratch *scratch;
+    struct rlhf__dirs dirs;
+    struct rlhf__plugins *plugins;
+    struct rlhf__session session;
+    json_t *expected;
+};
+
+// Setup and teardown for cmocka: *state = struct hf.
+int hf_setup(void **state);
+int hf_teardown(void **state);
+
+// The ids and log-probs of the language model in `dir` are those that expected.json has under
+// `name`.
+void hf_check_lm(const struct hf *f, const char *dir, const char *name);
+
+// The same of a classifier: its logits, the number of its labels and the name of the first.
+void hf_check_classifier(const struct hf *f, const char *dir, const char *name, int32_t n_labels,
+                         const char *first);
+
+#endif

@@ -1,0 +1,187 @@
+// test_hf_tensors.c: the tensors of real checkpoints: under other names, with more than the model
+// takes, and with less. dirs/gpt2 is written again with its tensors changed.
+#include "kit.h"
+
+#include "base/json.h"
+#include "weights/safetensors.h"
+#include "weights/safetensors_writer.h"
+
+#include <unistd.h>
+
+// What becomes of dirs/gpt2 or dirs/gpt2-classifier.
+struct change {
+    const char *bare;       // names begin without this
+    const char *drop, *add; // leave out; append a tensor of this name,
+    const char *like;       // with the numbers of that one,
+    float shift;            // all higher by this,
+    int32_t dtype;          // in this dtype (F32 = 0)
+    const char *second;     // append one more, of zeros
+    const char *set;        // a key of config.json that becomes
+    const char *to;         // this JSON
+};
+
+enum { MAX = 40 };
+
+struct plan {
+    struct rlhf__tensor_spec spec[MAX];
+    const struct rlhf__tensor *from[MAX];
+    float shift[MAX];
+    size_t n;
+};
+
+static void plan_add(struct plan *p, const char *name, const struct rlhf__tensor *from,
+                     int32_t dtype, float shift) {
+    struct rlhf__tensor_spec *s = &p->spec[p->n];
+    assert_true(p->n < MAX);
+    *s = (struct rlhf__tensor_spec){.name = name, .dtype = dtype, .ndim = from->ndim};
+    memcpy(s->shape, from->shape, sizeof s->shape);
+    p->from[p->n] = from;
+    p->shift[p->n++] = shift;
+}
+
+static void make_plan(struct plan *p, const struct rlhf__weights *w, const struct change *c) {
+    p->n = 0;
+    for (size_t i = 0; i < rlhf__weights_count(w); i++) {
+        const struct rlhf__tensor *t = rlhf__weights_at(w, i);
+        const size_t bare =
+            c->bare && !strncmp(t->name, c->bare, strlen(c->bare)) ? strlen(c->bare) : 0;
+        if (!c->drop || strcmp(t->name, c->drop) != 0)
+            plan_add(p, t->name + bare, t, RLHF__TENSOR_F32, 0);
+    }
+    const char *like = c->like ? c->like : "transformer.ln_f.bias";
+    if (c->second) plan_add(p, c->second, rlhf__weights_find(w, like), RLHF__TENSOR_F32, 0);
+    if (c->add) plan_add(p, c->add, rlhf__weights_find(w, like), c->dtype, c->shift);
+}
+
+static void write_plan(const struct plan *p, const char *path) {
+    struct rlhf__weights_writer *out = NULL;
+    struct rlhf__error err = {0};
+    float values[8192];
+    check_ok(rlhf__weights_create(NULL, path, p->spec, p->n, NULL, 0, &out, &err), &err);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct rlhf__tensor *t = p->from[i];
+        assert_true(t->count <= 8192);
+        check_ok(rlhf__tensor_read_f32(t, 0, t->count, values, &err), &err);
+        for (int64_t k = 0; k < t->count; k++)
+            values[k] += p->shift[i];
+        if (p->spec[i].dtype == RLHF__TENSOR_I32)
+            check_ok(rlhf__weights_put_bytes(out, values, (size_t)t->n_bytes, &err), &err);
+        else
+            check_ok(rlhf__weights_put_f32(out, values, (size_t)t->count, &err), &err);
+    }
+    check_ok(rlhf__weights_commit(out, &err), &err);
+}
+
+static void write_config(const char *from, const char *to, const struct change *c) {
+    json_t *config = NULL;
+    struct rlhf__error err = {0};
+    check_ok(rlhf__json_load(from, &config, &err), &err);
+    if (c->set) json_object_set_new(config, c->set, json_loads(c->to, JSON_DECODE_ANY, NULL));
+    check_ok(rlhf__json_save_new(NULL, to, config, 2, &err), &err);
+}
+
+// A copy of dirs/<name> with the change.
+static const char *changed(const struct hf *f, const char *name, const struct change *c) {
+    static const char *const tokenizer[] = {"tokenizer.json", "tokenizer_config.json"};
+    struct scratch *s = f->scratch;
+    struct rlhf__weights *w = NULL;
+    struct rlhf__error err = {0};
+    struct plan p;
+    char from[256];
+    check_ok(rlhf__make_dirs(scratch_path(s, "dir"), &err), &err);
+    for (size_t i = 0; i < 2; i++) {
+        char here[512], file[64];
+        snprintf(file, sizeof file, "dir/%s", tokenizer[i]);
+        snprintf(from, sizeof from, "dirs/%s/%s", name, tokenizer[i]);
+        assert_non_null(realpath(from, here));
+        (void)unlink(scratch_path(s, file));
+        assert_int_equal(symlink(here, scratch_path(s, file)), 0); // as in a hub's cache
+    }
+    snprintf(from, sizeof from, "dirs/%s/config.json", name);
+    write_config(from, scratch_path(s, "dir/config.json"), c);
+    snprintf(from, sizeof from, "dirs/%s", name);
+    check_ok(rlhf__weights_open(from, &w, &err), &err);
+    make_plan(&p, w, c);
+    write_plan(&p, scratch_path(s, "dir/model.safetensors"));
+    rlhf__weights_close(w);
+    return scratch_path(s, "dir");
+}
+
+#define WTE "transformer.wte.weight"
+
+// The same model each time: what it computes is what transformers computes.
+static void the_same_model(void **state) {
+    static const struct change same[] = {
+        {.bare = "transformer."},                                // as GPT2Model saves it
+        {.add = "transformer.h.0.attn.bias"},                    // masks of old versions
+        {.bare = "transformer.", .add = "h.0.attn.masked_bias"}, // and without prefix
+        {.add = "transformer.rotary_emb.inv_freq"},              // tables of others
+        {.add = "transformer.h.0.attn.rotary_emb.inv_freq"},     //
+        {.add = "score.weight"},                                 // heads of other uses
+        {.add = "v_head.summary.weight", .second = "v_head.summary.bias"},
+        {.add = "lm_head.weight", .like = WTE},              // the tied head, written out
+        {.drop = WTE, .add = "lm_head.weight", .like = WTE}, // and in its place
+        {.bare = "transformer.", .drop = WTE, .add = "lm_head.weight", .like = WTE},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(same); i++)
+        hf_check_lm(*state, changed(*state, "gpt2", &same[i]), "gpt2");
+    // Nobody asks a classifier for its LM head.
+    const struct change head = {.add = "lm_head.weight", .like = WTE, .shift = 1};
+    hf_check_classifier(*state, changed(*state, "gpt2-classifier", &head), "gpt2-classifier", 2,
+                        "LABEL_0");
+}
+
+static void refusals(void **state) {
+    static const struct {
+        struct change change;
+        const char *part;
+    } cases[] = {
+        {{.drop = "transformer.ln_f.bias"},
+         "/dir has no tensor transformer.ln_f.bias, which the policy '"},
+        {{.set = "tie_word_embeddings", .to = "false"},
+         "has no tensor lm_head.weight, which the policy '"},
+        {{.set = "tie_word_embeddings", .to = "false"},
+         "needs, since its config.json does not tie the LM head to the embedding"},
+        {{.add = "lm_head.weight", .like = WTE, .shift = 1},
+         "model.safetensors: lm_head.weight is not transformer.wte.weight, but "},
+        {{.add = "lm_head.weight"}, "tie_word_embeddings must be false for a head of its own"},
+        {{.add = "transformer.h.1.ln_1.weight"},
+         "/dir/model.safetensors holds the tensor transformer.h.1.ln_1.weight, for which the model "
+         "that "},
+        {{.add = "transformer.h.1.ln_1.weight", .second = "transformer.h.1.ln_1.bias"},
+         "holds the tensor transformer.h.1.ln_1.bias and 1 more, for which"},
+        {{.add = "wte.weight", .like = WTE}, "holds the tensor wte.weight, for which"},
+        {{.add = "lm_head.bias"}, "holds the tensor lm_head.bias, for which"},
+        {{.add = "transformer.h.0.cross_attn.bias"}, "holds the tensor"},
+        {{.set = "n_positions", .to = "32"},
+         "model.safetensors: tensor transformer.wpe.weight has shape [64, 16], the model needs "
+         "[32, 16]"},
+        {{.set = "vocab_size", .to = "300"},
+         "tensor transformer.wte.weight has shape [290, 16], the model needs [300, 16]"},
+        {{.drop = "transformer.ln_f.bias",
+          .add = "transformer.ln_f.bias",
+          .dtype = RLHF__TENSOR_I32},
+         "tensor 'transformer.ln_f.bias' is I32; weights must be F32, F16 or BF16"},
+        {{.set = "n_layer", .to = "2"}, "has no tensor transformer.h.1.ln_1.weight, which"},
+    };
+    struct hf *f = *state;
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct rlhf__error err = {0};
+        struct rlhf__model *m = NULL;
+        struct rlhf__model_spec spec = {.dir = changed(f, "gpt2", &cases[i].change),
+                                        .role = "policy"};
+        rlhf_status st = rlhf__model_open(&f->session.models, &spec, &m, &err);
+        if (rlhf__exit_status(st) != 2) fail_msg("case %zu: status %d %s", i, st, err.text);
+        if (!strstr(err.text, cases[i].part))
+            fail_msg("case %zu: \"%s\" (expected \"%s\" in it)", i, err.text, cases[i].part);
+        assert_null(m);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_same_model, hf_setup, hf_teardown),
+        cmocka_unit_test_setup_teardown(refusals, hf_setup, hf_teardown),
+    };
+    return cmocka_run_group_tests_name("tensors of checkpoints", tests, NULL, NULL);
+}
