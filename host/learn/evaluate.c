@@ -94,6 +94,7 @@ rlhf_status rlhf__evaluate_text(const struct rlhf__model *m, const struct rlhf__
         if (st != RLHF_OK) break;
         size_t unscored = 0;
         if (!flags && ids.n) unscored = rlhf__tokenizer_decode(m->tok, ids.data, 1, 0, NULL, 0);
+        if (unscored > text.len) unscored = (size_t)text.len; // a space that no text has
         out->rows++;
         out->bytes += (int64_t)(text.len - unscored);
         st = add_windows(m, &ids, &c, err);

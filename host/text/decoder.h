@@ -1,21 +1,36 @@
-// decoder.h: ids to text: the "decoder" of tokenizer.json.
+// decoder.h: ids to text: the "decoder" of tokenizer.json as a list of steps.
 //
-// What it is not: it finds no tokens in texts; internal to text/, see rlhf__tokenizer_decode.
+// What it is not: it finds no tokens in texts and knows no special ones; internal to text/, see
+// rlhf__tokenizer_text.
 #ifndef RLHF_HOST_TEXT_DECODER_H
 #define RLHF_HOST_TEXT_DECODER_H
 
-#include "base/error.h"
+#include "text/decoder_step.h"
+#include "text/vocab.h"
 
-#include <jansson.h>
+struct rlhf__decoder; // opaque
 
-enum rlhf__decoder_kind {
-    RLHF__DECODER_BYTES = 1, // the tokens' bytes, one after the other
-    RLHF__DECODER_WORDPIECE  // words with a space between, pieces that begin with ## without
-};
+// From a "decoder" of tokenizer.json; NULL or null is ByteLevel where the model sees bytes, else
+// the tokens with a space between. bytes: the model sees bytes, its tokens are bytes. Errors:
+// RLHF_E_UNSUPPORTED names the type, RLHF_E_INVALID, RLHF_E_NOMEM. [main]
+rlhf_status rlhf__decoder_create(const json_t *part, int bytes, struct rlhf__decoder **out,
+                                 struct rlhf__error *err);
 
-// From a "decoder" of tokenizer.json, NULL and null allowed; bytes: the model sees bytes. Errors:
-// RLHF_E_UNSUPPORTED names the type. [main]
-rlhf_status rlhf__decoder_read(const json_t *part, int bytes, int32_t *kind,
-                               struct rlhf__error *err);
+void rlhf__decoder_destroy(struct rlhf__decoder *decoder); // NULL allowed
+
+// Keep what each token of the vocabulary stands for inside a text, for rlhf__decoder_piece. After
+// the last token is added. Errors: RLHF_E_NOMEM. [main]
+rlhf_status rlhf__decoder_prepare(struct rlhf__decoder *decoder, const struct rlhf__vocab *vocab,
+                                  struct rlhf__error *err);
+
+// The bytes that a token stands for inside a text: {NULL, 0} for ids that the vocabulary, that of
+// prepare, does not have. Borrowed. [any]
+rlhf_str rlhf__decoder_piece(const struct rlhf__decoder *decoder, const struct rlhf__vocab *vocab,
+                             int32_t id);
+
+// *list, the tokens of a text, becomes its text in parts, well-formed UTF-8 where the tokens are.
+// spare is overwritten. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__decoder_run(const struct rlhf__decoder *decoder, struct rlhf__spans *list,
+                              struct rlhf__spans *spare, int inside, struct rlhf__error *err);
 
 #endif

@@ -9,6 +9,7 @@ void rlhf__tokenizer_close(struct rlhf__tokenizer *tok) {
     rlhf__bpe_destroy(tok->bpe);
     rlhf__normaliser_destroy(tok->normaliser);
     rlhf__pre_tokenizer_destroy(tok->pre_tokenizer);
+    rlhf__decoder_destroy(tok->decoder);
     if (tok->works) rlhf__works_finish(tok->works);
     free(tok->works);
     rlhf__merges_finish(&tok->merges);

@@ -6,7 +6,6 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "text/decoder.h"
 #include "text/utf8.h"
 
 #include <stdio.h>
@@ -214,14 +213,17 @@ static rlhf_status check_old(const struct rlhf__tokenizer *tok, const char *dir,
 static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normaliser, const char *cut,
                          struct rlhf__error *err) {
     json_t *normal = json_pack("{s:s}", "type", normaliser),
-           *pre = json_pack("{s:s, s:b}", "type", cut, "add_prefix_space", 0);
-    rlhf_status st = pre && normal ? RLHF_OK : RLHF__NOMEM(err, "out of memory for a tokenizer");
+           *pre = json_pack("{s:s, s:b}", "type", cut, "add_prefix_space", 0),
+           *words = json_pack("{s:s}", "type", "WordPiece");
+    int bytes = tok->info.kind == RLHF__TOKENIZER_BPE;
+    rlhf_status st =
+        pre && normal && words ? RLHF_OK : RLHF__NOMEM(err, "out of memory for a tokenizer");
     if (st == RLHF_OK && *normaliser) st = rlhf__normaliser_create(normal, &tok->normaliser, err);
     if (st == RLHF_OK) st = rlhf__pre_tokenizer_create(pre, &tok->pre_tokenizer, err);
-    if (st == RLHF_OK)
-        st = rlhf__decoder_read(NULL, tok->info.kind == RLHF__TOKENIZER_BPE, &tok->decoder, err);
+    if (st == RLHF_OK) st = rlhf__decoder_create(bytes ? NULL : words, bytes, &tok->decoder, err);
     json_decref(normal);
     json_decref(pre);
+    json_decref(words);
     return st;
 }
 

@@ -5,6 +5,7 @@
 #define RLHF_HOST_TEXT_TOKENIZER_IMPL_H
 
 #include "text/bpe.h"
+#include "text/decoder.h"
 #include "text/normaliser.h"
 #include "text/pre_tokenizer.h"
 #include "text/tokenizer.h"
@@ -31,7 +32,7 @@ struct rlhf__tokenizer {
     int32_t *special;          // [n_special] special and added ids, longest token first
     size_t n_special, n_added; // n_added: those that are not special, found in every text
     struct rlhf__frame frame;
-    int32_t decoder;           // enum rlhf__decoder_kind
+    struct rlhf__decoder *decoder;
     int has_json, frame_given; // tokenizer.json was read; its post_processor is the frame
     int frame_changed;         // by rlhf__tokenizer_set_bos
 };

@@ -5,7 +5,6 @@
 #include "text/tokenizer_impl.h"
 
 #include "base/json.h"
-#include "text/decoder.h"
 #include "text/tokenizer_part.h"
 
 #include <string.h>
@@ -112,8 +111,9 @@ static rlhf_status read_file(struct rlhf__tokenizer *tok, const json_t *file,
         RLHF_TRY(read_wordpiece(tok, model, err));
     else
         return rlhf__part_refuse("model", model, "BPE, WordPiece", err);
-    RLHF_TRY(rlhf__decoder_read(json_object_get(file, "decoder"),
-                                rlhf__pre_tokenizer_bytes(tok->pre_tokenizer), &tok->decoder, err));
+    RLHF_TRY(rlhf__decoder_create(json_object_get(file, "decoder"),
+                                  rlhf__pre_tokenizer_bytes(tok->pre_tokenizer), &tok->decoder,
+                                  err));
     RLHF_TRY(check_added(tok, added, err));
     RLHF_TRY(rlhf__tokenizer_add_tokens(tok, added, err));
     return rlhf__frame_read(tok, json_object_get(file, "post_processor"), err);

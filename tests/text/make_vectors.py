@@ -5,6 +5,7 @@ gives for the texts below. Run it from this folder; needs the `tokenizers` packa
   data/wordpiece/  vocab.txt, tokenizer_config.json                lower-casing WordPiece
   data/cased/      the same vocabulary, do_lower_case false
   data/vectors.jsonl  {"text", "bpe", "bpe_special", "wordpiece", "cased"} a line
+  data/decoders.jsonl {"decoder", "tokens", "text"} a line
 """
 import json
 import os
@@ -102,7 +103,40 @@ def wordpiece_vocabulary():
             f.write("".join(t + "\n" for t in base))
 
 
+def decoder_vectors():
+    llama = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(),
+                               decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    words = ["the", "light", "##house", "##s", "do", "n't", " do not", "'", "s", "!", ".", "[SEP]",
+             "'s", "##'s", "a ' b", "''", "##"]
+    runs = ["x", "<0xE2>", "<0x82>", "<0xAC>", "<0xe2>", "<0x82>", "y", "<0x+A>", "<0x4>", "<0xGG>",
+            "<0x41>", "<0xE2>", "<0x82>", "<0xAC>"]
+    cases = [
+        (decoders.Metaspace("\u2581", "always"), ["\u2581\u2581Hi", "\u2581wor\u2581ld", "a"]),
+        (decoders.Metaspace("\u2581", "never"), ["\u2581Hello", "\u2581world"]),
+        (decoders.Metaspace("_", "first"), ["_Hello", "_world"]),
+        (decoders.ByteFallback(), runs), (decoders.ByteFallback(), ["<0xFF>"]), (llama, runs),
+        (llama, ["\u2581", "\u2581Hi", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>", "\u2581", "<0xFF>"]),
+        (llama, ["\u2581a"]), (llama, []), (decoders.Fuse(), ["a", "", "b"]),
+        (decoders.Strip("x", 1, 2), ["xxaxb", "xb", "cxxx", "xx\u00e9"]),
+        (decoders.Sequence([decoders.Fuse(), decoders.Strip("\u2581", 2, 1)]),
+         ["\u2581", "\u2581\u2581a", "b\u2581\u2581"]),
+        (decoders.Sequence([decoders.ByteFallback(), decoders.Strip("\ufffd", 1, 0)]),
+         ["<0xFF>", "<0xFE>", "a"]),
+        (decoders.WordPiece("##", True), words), (decoders.WordPiece("##", False), words),
+        (decoders.WordPiece("##", True), ["##the", "light"]), (decoders.WordPiece("", False), words),
+        (decoders.Replace("aa", "b"), ["aaa", "caac", "b"]), (decoders.Replace("aa", ""), ["aaa", "b"]),
+        (decoders.Sequence([decoders.Sequence([decoders.Fuse()]), decoders.Replace("ab", " ")]),
+         ["a", "b", "ab", "c"]),
+    ]
+    with open("data/decoders.jsonl", "w") as f:
+        for decoder, tokens in cases:
+            row = {"decoder": json.loads(decoder.__getstate__()), "tokens": tokens,
+                   "text": decoder.decode(tokens)}
+            f.write(json.dumps(row, ensure_ascii=True, separators=(",", ":")) + "\n")
+
+
 def main():
+    decoder_vectors()
     bpe = bpe_vocabulary()
     plain = Tokenizer(bpe.model)  # without added tokens, special text is text
     plain.pre_tokenizer = bpe.pre_tokenizer

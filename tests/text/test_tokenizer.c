@@ -144,7 +144,7 @@ static void wordpiece_text(void **state) {
     struct rlhf__error err = {0};
     encode(tok, "The LIGHTHOUSE\xFF keeper!", 23, RLHF__ENCODE_TEMPLATE, 0, &ids);
     char *text = rlhf__tokenizer_text(tok, ids.data, ids.n, RLHF__DECODE_SKIP_SPECIAL, NULL);
-    assert_string_equal(text, "the lighthouse keeper !");
+    assert_string_equal(text, "the lighthouse keeper!");
     free(text);
     check_error(rlhf__tokenizer_encode(tok, (rlhf_str){"a", 1}, RLHF__ENCODE_BOS, 0, &ids, &err),
                 RLHF_E_INVALID, &err, "no bos token");
