@@ -241,6 +241,24 @@ rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, con
     return stored ? RLHF_OK : refuse(&o, v, raw, from, err);
 }
 
+// What is in an object or a list that a lenient table does not know by its own name: the options
+// "key.member", and "key[]" for each item.
+static rlhf_status apply_inside(const struct rlhf__opt_table *t, const char *key, const json_t *v,
+                                const struct rlhf__origin *from, void *config,
+                                struct rlhf__strings *strings, struct rlhf__error *err) {
+    char name[256];
+    const char *member;
+    json_t *inner;
+    json_object_foreach((json_t *)(uintptr_t)v, member, inner) {
+        if ((size_t)snprintf(name, sizeof name, "%s.%s", key, member) >= sizeof name) continue;
+        RLHF_TRY(rlhf__opts_set(t, name, inner, NULL, from, config, strings, err));
+    }
+    if ((size_t)snprintf(name, sizeof name, "%s[]", key) >= sizeof name) return RLHF_OK;
+    for (size_t i = 0; i < json_array_size(v); i++)
+        RLHF_TRY(rlhf__opts_set(t, name, json_array_get(v, i), NULL, from, config, strings, err));
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__opts_apply(const struct rlhf__opt_table *t, const json_t *object,
                              const char *const *skip, const struct rlhf__origin *from, void *config,
                              struct rlhf__strings *strings, struct rlhf__error *err) {
@@ -253,7 +271,10 @@ rlhf_status rlhf__opts_apply(const struct rlhf__opt_table *t, const json_t *obje
         if (s && *s) continue;
         if (!from->lenient && rlhf__opt_find(t, key) < 0)
             return rlhf__opts_unknown(t, key, skip, from, err);
-        RLHF_TRY(rlhf__opts_set(t, key, v, NULL, from, config, strings, err));
+        if (from->lenient && rlhf__opt_find(t, key) < 0)
+            RLHF_TRY(apply_inside(t, key, v, from, config, strings, err));
+        else
+            RLHF_TRY(rlhf__opts_set(t, key, v, NULL, from, config, strings, err));
     }
     return RLHF_OK;
 }

@@ -17,7 +17,9 @@ struct rlhf__origin {
     const char *section; // "optim", "algo", "reward.0"; "" = none
     const char *text;    // the source's text to look lines up in, or NULL
     size_t text_len;
-    int32_t lenient; // 1: keys the table does not know are skipped, null means the default
+    // 1: keys the table does not know are skipped, null means the default, and what is inside
+    // objects and lists are the options "object.member" and "list[]" (each item is looked at)
+    int32_t lenient;
     int32_t reserved;
 };
 

@@ -134,6 +134,57 @@ static void lenient_origins_skip_and_default(void **state) {
     check_error(read_text(f, "{\"count\": 99}", 1, &err), RLHF_E_INVALID, &err, "found 99");
 }
 
+// Of a checkpoint's config.json: members of objects, and items of lists.
+static void lenient_origins_look_inside(void **state) {
+    struct fixture *f = *state;
+    static const char *const words[] = {"full", "half", NULL};
+    const rlhf_opt rows[] = {{.key = "rope.rate",
+                              .type = RLHF_T_F64,
+                              .offset = offsetof(struct config, rate),
+                              .f_max = 1},
+                             {.key = "kinds[]",
+                              .type = RLHF_T_ENUM,
+                              .offset = offsetof(struct config, mode),
+                              .choices = words},
+                             {.key = "none",
+                              .type = RLHF_T_ENUM,
+                              .offset = offsetof(struct config, on),
+                              .choices = words}};
+    const struct rlhf__opt_table inside = {rows, 3, sizeof *rows};
+    static const struct {
+        const char *text, *error;
+        double rate;
+        int32_t mode, lenient;
+    } cases[] = {
+        {"{\"rope\": {\"rate\": 0.5, \"other\": [1]}, \"kinds\": [\"full\", \"half\"]}", NULL, 0.5,
+         1, 1},
+        {"{\"rope\": {\"rate\": null}, \"kinds\": [], \"rope.rates\": 3}", NULL, 0, 0, 1},
+        {"{\"rope\": null, \"kinds\": \"half\"}", NULL, 0, 0, 1},
+        {"{\"rope\": {\"rate\": 2}}", "rope.rate must be a number from 0 to 1, found 2", 0, 0, 1},
+        {"{\"kinds\": [\"full\", \"less\", \"half\"]}",
+         "kinds[] must be one of full, half, found \"less\"", 0, 0, 1},
+        {"{\"none\": {\"full\": 1}}", "none must be one of full, half, found an object", 0, 0, 1},
+        {"{\"rope\": {\"rate\": 0.5}}", "unknown key \"rope\"", 0, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rlhf__origin from = {"config.json", "", NULL, 0, cases[i].lenient, 0};
+        struct rlhf__error err = {0};
+        json_t *o = json_loads(cases[i].text, 0, NULL);
+        void *made = NULL;
+        rlhf_status st =
+            rlhf__opts_new(&inside, sizeof(struct config), o, &from, &f->strings, &made, &err);
+        json_decref(o);
+        if (cases[i].error) {
+            check_error(st, RLHF_E_INVALID, &err, cases[i].error);
+            continue;
+        }
+        check_ok(st, &err);
+        const struct config *c = made;
+        assert_true(c->rate == cases[i].rate && c->mode == cases[i].mode);
+        free(made);
+    }
+}
+
 static void typed_text_is_a_string_where_one_is_wanted(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -283,6 +334,7 @@ int main(void) {
         T(every_wrong_value_has_its_sentence),
         T(a_long_value_is_cut),
         T(lenient_origins_skip_and_default),
+        T(lenient_origins_look_inside),
         T(typed_text_is_a_string_where_one_is_wanted),
         T(required_keys),
         T(json_and_back),

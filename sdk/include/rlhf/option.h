@@ -3,7 +3,8 @@
 // The host parses JSON, validates every value against the table, names the nearest key on a typo
 // and fills the plugin's config struct. A plugin never sees JSON. `rlhf-host plugin info` prints
 // the table, `--json` turns it into a JSON Schema. Model plugins use the same table to read a
-// checkpoint's config.json (there, keys that the table does not know are allowed).
+// checkpoint's config.json (there, keys that the table does not know are allowed, and "a.b" is
+// member b of object a, "a[]" each item of list a).
 //
 // The config struct is laid out by the plugin: int32_t for BOOL and ENUM, int64_t for I64, double
 // for F64, const char * for STR and PATH (owned by the host, NULL when the default is NULL).
