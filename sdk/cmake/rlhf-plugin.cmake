@@ -1,8 +1,9 @@
-# rlhf_add_plugin(NAME KIND algo|reward|model SOURCES a.c ... [LIBS ...])
+# rlhf_add_plugin(NAME KIND algo|reward|model SOURCES a.c ... [LIBS ...] [ALIASES ...])
 # Target plugin_NAME: a module NAME.so that exports rlhf_plugin_v0 and nothing else and imports
-# nothing from the host. Installed to <libdir>/rlhf/<abi>/<kind>s under the prefix.
+# nothing from the host. Installed to <libdir>/rlhf/<abi>/<kind>s under the prefix. An alias is a
+# symbolic link beside it: a model plugin is looked for as <model_type>.so.
 function(rlhf_add_plugin name)
-  cmake_parse_arguments(P "" "KIND" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(P "" "KIND" "SOURCES;LIBS;ALIASES" ${ARGN})
   if(NOT P_KIND MATCHES "^(algo|reward|model)$")
     message(FATAL_ERROR "rlhf_add_plugin(${name}): KIND must be algo, reward or model")
   endif()
@@ -29,4 +30,10 @@ function(rlhf_add_plugin name)
     set(subdir ${CMAKE_INSTALL_LIBDIR}/rlhf/${RLHF_PLUGIN_ABI})
   endif()
   install(TARGETS ${target} LIBRARY DESTINATION ${subdir}/${P_KIND}s)
+  foreach(alias ${P_ALIASES})
+    add_custom_command(TARGET ${target} POST_BUILD
+      COMMAND ${CMAKE_COMMAND} -E create_symlink ${name}.so
+              $<TARGET_FILE_DIR:${target}>/${alias}.so)
+    install(FILES $<TARGET_FILE_DIR:${target}>/${alias}.so DESTINATION ${subdir}/${P_KIND}s)
+  endforeach()
 endfunction()
