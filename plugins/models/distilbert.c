@@ -18,7 +18,8 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, n_layers, 6, 1, 1024, "number of layers"),
     RLHF_OPT_I64(struct config, n_heads, 12, 1, 1024, "attention heads a layer"),
     RLHF_OPT_I64(struct config, hidden_dim, 3072, 1, 1 << 17, "width of the MLP"),
-    RLHF_OPT_STR(struct config, activation, "gelu", "gelu, gelu_new, gelu_pytorch_tanh or relu"),
+    RLHF_OPT_STR(struct config, activation, "gelu",
+                 "gelu, gelu_new, gelu_pytorch_tanh, relu or silu"),
     RLHF_OPT_F64(struct config, initializer_range, 0.02, 0, 10,
                  "standard deviation of fresh matrices"),
     RLHF_OPT_BOOL(struct config, sinusoidal_pos_embds, 0,
@@ -66,7 +67,7 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
                               .head_dim = (int32_t)(c->dim / c->n_heads),
                               .d_inner = (int32_t)c->hidden_dim,
                               .act = act,
-                              .bias = 1,
+                              .bias = TF_BIAS_ALL,
                               .out_in = 1,
                               .score_hidden = 1,
                               .score_bias = 1,
@@ -80,7 +81,7 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
     if (!act)
         return rlhf_failf(host, RLHF_E_UNSUPPORTED,
                           "config.json: activation \"%s\" is not implemented; known: gelu, "
-                          "gelu_new, gelu_pytorch_tanh, relu",
+                          "gelu_new, gelu_pytorch_tanh, relu, silu",
                           c->activation);
     if (c->sinusoidal_pos_embds)
         return host->fail(host, RLHF_E_UNSUPPORTED,

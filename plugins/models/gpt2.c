@@ -22,7 +22,7 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, n_head, 12, 1, 1024, "attention heads a layer"),
     RLHF_OPT_I64(struct config, n_inner, 0, 0, 1 << 17, "width of the MLP; 0 or null: 4 n_embd"),
     RLHF_OPT_STR(struct config, activation_function, "gelu_new",
-                 "gelu_new, gelu_pytorch_tanh, gelu or relu"),
+                 "gelu_new, gelu_pytorch_tanh, gelu, relu or silu"),
     RLHF_OPT_F64_ABOVE(struct config, layer_norm_epsilon, 1e-5, 0, 1,
                        "added to the variance in norms"),
     RLHF_OPT_F64(struct config, initializer_range, 0.02, 0, 10,
@@ -78,7 +78,7 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
                               .pre_norm = 1,
                               .causal = 1,
                               .act = act,
-                              .bias = 1,
+                              .bias = TF_BIAS_ALL,
                               .tied = c->tie_word_embeddings,
                               .pooling = pools[c->rlhf_pooling],
                               .scale_by_layer = c->scale_attn_by_inverse_layer_idx,
@@ -92,7 +92,7 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
     if (!act)
         return rlhf_failf(host, RLHF_E_UNSUPPORTED,
                           "config.json: activation_function \"%s\" is not implemented; known: "
-                          "gelu_new, gelu_pytorch_tanh, gelu, relu",
+                          "gelu_new, gelu_pytorch_tanh, gelu, relu, silu",
                           c->activation_function);
     if (c->add_cross_attention)
         return host->fail(host, RLHF_E_UNSUPPORTED,

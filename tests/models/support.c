@@ -183,12 +183,13 @@ rlhf_status model_create(const char *plugin, const struct setting *settings, str
     out->plugin = entry()->plugins[0];
     out->ops = out->plugin->ops;
     out->config = calloc(1, out->plugin->config_size);
-    for (uint32_t i = 0; i < out->plugin->n_opts; i++) {
-        const rlhf_opt *o = &out->plugin->opts[i];
+    rlhf_opt o;
+    for (uint32_t i = 0;
+         rlhf_opt_at(out->plugin->opts, out->plugin->n_opts, out->plugin->opt_stride, i, &o); i++) {
         const char *text = NULL;
         for (const struct setting *s = settings; s->key; s++)
-            if (!strcmp(s->key, o->key)) text = s->text;
-        set_field(out->config, o, text);
+            if (!strcmp(s->key, o.key)) text = s->text;
+        set_field(out->config, &o, text);
     }
     return out->plugin->create(fake_host(), out->config, &out->self);
 }

@@ -180,12 +180,22 @@ static void test_params(void **state) {
     for (int32_t trainable = 0; trainable < 2; trainable++) {
         rlhf_model_open o = open_args(&backend, RLHF_F32, trainable);
         o.value_kind = RLHF_VALUE_MLP;
-        o.n_labels = 3;
         struct model m = model_open("gpt2", untied, &o);
         check_params(&m, trainable);
         model_find(&m, "lm_head.weight");
-        model_find(&m, "score.weight");
         assert_int_equal(m.info.n_ctx, 1024);
+        model_close(&m);
+        o.n_labels = 3; // a classifier's checkpoint has no LM head, so the model has none
+        m = model_open("gpt2", untied, &o);
+        check_params(&m, trainable);
+        model_find(&m, "score.weight");
+        rlhf_param p = {.size = sizeof p};
+        for (uint32_t i = 0; m.ops->param(m.self, i, &p) == RLHF_OK; i++)
+            assert_string_not_equal(p.name, "lm_head.weight");
+        assert_false(m.info.heads & (RLHF_HEAD_LOGP | RLHF_HEAD_KL | RLHF_HEAD_GENERATE));
+        rlhf_gen *g = NULL;
+        assert_int_equal(m.ops->gen_open(m.self, 1, 8, &g), RLHF_E_UNSUPPORTED);
+        assert_non_null(strstr(host_failure(), "without an LM head"));
         model_close(&m);
     }
     rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
@@ -260,10 +270,10 @@ static void test_refused_configs(void **state) {
         struct setting s;
         const char *text;
     } cases[] = {
-        {"gpt2", {"activation_function", "swish"}, "activation_function \"swish\""},
+        {"gpt2", {"activation_function", "mish"}, "activation_function \"mish\""},
         {"gpt2", {"add_cross_attention", "1"}, "add_cross_attention"},
         {"gpt2", {"n_head", "7"}, "n_embd (768) must be a multiple of n_head (7)"},
-        {"distilbert", {"activation", "silu"}, "activation \"silu\""},
+        {"distilbert", {"activation", "mish"}, "activation \"mish\""},
         {"distilbert", {"sinusoidal_pos_embds", "1"}, "sinusoidal_pos_embds"},
         {"distilbert", {"dim", "100"}, "dim (100) must be a multiple of n_heads (12)"},
     };

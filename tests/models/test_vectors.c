@@ -9,8 +9,6 @@ static const char *backend_name; // set by main for each group
 static uint32_t guard;
 static struct backend backend;
 
-static const double RTOL = 1e-4;
-
 static int setup(void **state) {
     (void)state;
     backend = backend_open(backend_name, 2, guard);
@@ -23,60 +21,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-static const rlhf_batch batch = {sizeof(rlhf_batch), VEC_ROWS,       VEC_TOTAL, 0, vec_ids,
-                                 vec_offset,         vec_prompt_len, NULL};
-
-// The largest gradient of the file: what counts as zero for the others (the gradient of a key bias
-// is exactly zero in theory).
-static double grad_scale(struct model *m, const struct vectors *v) {
-    rlhf_param p = {.size = sizeof p};
-    double top = 0;
-    char name[256];
-    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
-        snprintf(name, sizeof name, "grad:%s", p.name);
-        float *g = vectors_need(v, name, param_count(&p));
-        for (uint64_t j = 0; j < param_count(&p); j++)
-            if (g[j] > top) top = g[j];
-        test_free(g);
-    }
-    return top;
-}
-
-static void check_grads(struct model *m, const struct vectors *v) {
-    const double zero = 1e-6 * grad_scale(m, v);
-    rlhf_param p = {.size = sizeof p};
-    char name[256];
-    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
-        const uint64_t n = param_count(&p);
-        snprintf(name, sizeof name, "grad:%s", p.name);
-        float *want = vectors_need(v, name, n), *got = device_read(m->c, p.grad, n);
-        assert_tensor_close(got, want, n, RTOL, zero, name);
-        test_free(want);
-        test_free(got);
-    }
-}
-
 // ---- GPT-2, language model ----
-
-static rlhf_forward lm_forward(void) {
-    rlhf_forward f = {0};
-    f.size = sizeof f;
-    f.heads = RLHF_HEAD_LOGP;
-    f.train = 1;
-    return f;
-}
-
-// forward, then backward of sign * sum_t weight_t logp_t; logp receives the log-probs.
-static void lm_step(struct model *m, float sign, float *logp) {
-    const rlhf_forward f = lm_forward();
-    float d_logp[VEC_TOTAL];
-    rlhf_heads out = {.size = sizeof out, .logp = logp};
-    rlhf_heads grad = {.size = sizeof grad, .logp = d_logp};
-    for (uint64_t i = 0; i < VEC_TOTAL; i++)
-        d_logp[i] = sign * vec_weight(i);
-    must(m, m->ops->forward(m->self, &batch, &f, &out));
-    must(m, m->ops->backward(m->self, &batch, &f, &grad));
-}
 
 static void test_gpt2_lm(void **state) {
     (void)state;
@@ -85,9 +30,9 @@ static void test_gpt2_lm(void **state) {
     struct vectors v = vectors_open("gpt2_lm.bin");
     float logp[VEC_TOTAL], *want = vectors_need(&v, "logp", VEC_TOTAL);
     model_fill(&m, 0.3);
-    lm_step(&m, 1, logp);
-    assert_tensor_close(logp, want, VEC_TOTAL, RTOL, 0, "logp");
-    check_grads(&m, &v);
+    vec_lm_step(&m, 1, logp);
+    assert_tensor_close(logp, want, VEC_TOTAL, VEC_RTOL, 0, "logp");
+    vec_check_grads(&m, &v, 0);
     test_free(want);
     vectors_close(&v);
     model_close(&m);
@@ -125,8 +70,8 @@ static void check_trained(struct model *m, const struct vectors *v) {
     rlhf_param p = {.size = sizeof p};
     char name[256];
     uint32_t checked = 0;
-    lm_step(m, -1, logp);
-    assert_tensor_close(logp, want, VEC_TOTAL, RTOL, 0, "logp after 10 steps");
+    vec_lm_step(m, -1, logp);
+    assert_tensor_close(logp, want, VEC_TOTAL, VEC_RTOL, 0, "logp after 10 steps");
     test_free(want);
     for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
         uint64_t n = 0;
@@ -134,7 +79,7 @@ static void check_trained(struct model *m, const struct vectors *v) {
         want = vectors_get(v, name, &n);
         if (!want) continue;
         float *got = device_read(m->c, p.value, n);
-        assert_tensor_close(got, want, n, RTOL, 0, name);
+        assert_tensor_close(got, want, n, VEC_RTOL, 0, name);
         test_free(got);
         test_free(want);
         checked++;
@@ -152,7 +97,7 @@ static void test_gpt2_adamw(void **state) {
     model_fill(&m, 0.3);
     for (int64_t step = 1; step <= 10; step++) {
         model_zero_grad(&m);
-        lm_step(&m, -1, logp);
+        vec_lm_step(&m, -1, logp);
         adamw(&m, s, step);
     }
     check_trained(&m, &v);
@@ -167,25 +112,7 @@ static void test_gpt2_adamw(void **state) {
 // ---- classifiers ----
 
 static void classifier(const char *plugin, const struct setting *settings, const char *file) {
-    rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
-    float score[VEC_ROWS * VEC_LABELS], d[VEC_ROWS * VEC_LABELS];
-    rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_SCORE, .train = 1};
-    rlhf_heads out = {.size = sizeof out, .score = score};
-    rlhf_heads grad = {.size = sizeof grad, .score = d};
-    o.n_labels = VEC_LABELS;
-    struct model m = model_open(plugin, settings, &o);
-    struct vectors v = vectors_open(file);
-    float *want = vectors_need(&v, "score", VEC_ROWS * VEC_LABELS);
-    model_fill(&m, 0.3);
-    for (uint64_t i = 0; i < VEC_ROWS * VEC_LABELS; i++)
-        d[i] = vec_weight(i);
-    must(&m, m.ops->forward(m.self, &batch, &f, &out));
-    must(&m, m.ops->backward(m.self, &batch, &f, &grad));
-    assert_tensor_close(score, want, VEC_ROWS * VEC_LABELS, RTOL, 0, "score");
-    check_grads(&m, &v);
-    test_free(want);
-    vectors_close(&v);
-    model_close(&m);
+    vec_classifier(&backend, plugin, settings, file);
 }
 
 static const struct setting scorer[] = {{"vocab_size", "61"},
@@ -217,10 +144,10 @@ static void test_gpt2_token_score(void **state) {
     model_fill(&m, 0.3);
     for (uint64_t i = 0; i < VEC_TOTAL; i++)
         d[i] = vec_weight(i);
-    must(&m, m.ops->forward(m.self, &batch, &f, &out));
-    must(&m, m.ops->backward(m.self, &batch, &f, &grad));
-    assert_tensor_close(score, want, VEC_TOTAL, RTOL, 0, "token_score");
-    check_grads(&m, &v);
+    must(&m, m.ops->forward(m.self, &vec_batch, &f, &out));
+    must(&m, m.ops->backward(m.self, &vec_batch, &f, &grad));
+    assert_tensor_close(score, want, VEC_TOTAL, VEC_RTOL, 0, "token_score");
+    vec_check_grads(&m, &v, 0);
     test_free(want);
     vectors_close(&v);
     model_close(&m);

@@ -224,28 +224,32 @@ static void test_unequal_pieces(void **state) {
     }
 }
 
-static void test_refused(void **state) {
+// The halves of a gated product, and what an architecture does without.
+static void test_gated_pieces(void **state) {
     (void)state;
-    struct rlhf__tf_arch rms = arch_of(DIM), grouped = arch_of(DIM);
-    void *self = &rms;
-    rms.norm = TF_NORM_RMS;
-    grouped.n_kv_head = 1;
-    assert_int_equal(rlhf__tf_create(fake_host(), &rms, &self), RLHF_E_UNSUPPORTED);
-    assert_null(self);
-    assert_string_equal(host_failure(), "norms of kind rms are not implemented; known: layer");
-    assert_int_equal(rlhf__tf_create(fake_host(), &grouped, &self), RLHF_E_UNSUPPORTED);
-    assert_string_equal(host_failure(),
-                        "1 heads of keys and values for 3 of queries are not implemented: there "
-                        "must be equally many");
+    struct rlhf__tf m = {.arch = arch_of(DIM)};
+    m.arch.gated = 1;
+    m.arch.norm = TF_NORM_RMS;
+    m.arch.bias = TF_BIAS_PROJ;
+    const struct rlhf__tf_name gate = {TF_FC_W, TF_GATE, "gate"}, up = {TF_FC_W, TF_UP, "up"};
+    assert_int_equal(rlhf__tf_piece_rows(&m, 0, &gate).from, 0);
+    assert_int_equal(rlhf__tf_piece_rows(&m, 0, &up).from, 20);
+    assert_int_equal(rlhf__tf_piece_rows(&m, 0, &up).count, 20);
+    assert_int_equal(rlhf__tf_slot_shape(&m, 0, TF_FC_W).rows, 40);
+    assert_int_equal(rlhf__tf_slot_shape(&m, 0, TF_N1_G).rows, D);
+    assert_int_equal(rlhf__tf_slot_shape(&m, 0, TF_N1_B).rows, 0);
+    assert_int_equal(rlhf__tf_slot_shape(&m, -1, TF_FINAL_B).rows, 0);
+    assert_int_equal(rlhf__tf_slot_shape(&m, 0, TF_QKV_B).rows, 0);
+    assert_int_equal(rlhf__tf_slot_shape(&m, 0, TF_PROJ_B).rows, D);
+    assert_int_equal(rlhf__tf_slot_shape(&m, 0, TF_OUT_B).rows, 0);
+    assert_int_equal(rlhf__tf_slot_shape(&m, 0, TF_QN_G).rows, 0);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wide_heads_reference),
-        cmocka_unit_test(test_wide_heads_cpu),
-        cmocka_unit_test(test_wide_heads_decode),
-        cmocka_unit_test(test_unequal_pieces),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_wide_heads_reference), cmocka_unit_test(test_wide_heads_cpu),
+        cmocka_unit_test(test_wide_heads_decode),    cmocka_unit_test(test_unequal_pieces),
+        cmocka_unit_test(test_gated_pieces),
     };
     return cmocka_run_group_tests_name("widths", tests, NULL, NULL);
 }

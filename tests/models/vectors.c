@@ -58,3 +58,81 @@ float *vectors_need(const struct vectors *v, const char *name, uint64_t n) {
                  (unsigned long long)n);
     return x;
 }
+
+// ---- a model against them ----
+
+const rlhf_batch vec_batch = {sizeof(rlhf_batch), VEC_ROWS,       VEC_TOTAL, 0, vec_ids,
+                              vec_offset,         vec_prompt_len, NULL};
+
+void vec_lm_step(struct model *m, float sign, float *logp) {
+    const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP, .train = 1};
+    float d_logp[VEC_TOTAL];
+    rlhf_heads out = {.size = sizeof out, .logp = logp};
+    rlhf_heads grad = {.size = sizeof grad, .logp = d_logp};
+    for (uint64_t i = 0; i < VEC_TOTAL; i++)
+        d_logp[i] = sign * vec_weight(i);
+    must(m, m->ops->forward(m->self, &vec_batch, &f, &out));
+    must(m, m->ops->backward(m->self, &vec_batch, &f, &grad));
+}
+
+// The file's gradient of p, or NULL.
+static float *grad_of(const struct vectors *v, const rlhf_param *p, int32_t partly) {
+    char name[256];
+    uint64_t n;
+    snprintf(name, sizeof name, "grad:%s", p->name);
+    return partly ? vectors_get(v, name, &n) : vectors_need(v, name, param_count(p));
+}
+
+// The largest gradient of the file: what counts as zero for the others (the gradient of a key bias
+// is exactly zero in theory).
+static double grad_scale(struct model *m, const struct vectors *v, int32_t partly) {
+    rlhf_param p = {.size = sizeof p};
+    double top = 0;
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
+        float *g = grad_of(v, &p, partly);
+        for (uint64_t j = 0; g && j < param_count(&p); j++)
+            if (g[j] > top) top = g[j];
+        test_free(g);
+    }
+    return top;
+}
+
+void vec_check_grads(struct model *m, const struct vectors *v, int32_t partly) {
+    const double zero = 1e-6 * grad_scale(m, v, partly);
+    rlhf_param p = {.size = sizeof p};
+    uint32_t checked = 0;
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
+        const uint64_t n = param_count(&p);
+        float *want = grad_of(v, &p, partly);
+        if (!want) continue;
+        float *got = device_read(m->c, p.grad, n);
+        assert_tensor_close(got, want, n, VEC_RTOL, zero, p.name);
+        test_free(want);
+        test_free(got);
+        checked++;
+    }
+    assert_true(checked > 0);
+}
+
+void vec_classifier(const struct backend *b, const char *plugin, const struct setting *settings,
+                    const char *file) {
+    rlhf_model_open o = open_args(b, RLHF_F32, 1);
+    float score[VEC_ROWS * VEC_LABELS], d[VEC_ROWS * VEC_LABELS];
+    rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_SCORE, .train = 1};
+    rlhf_heads out = {.size = sizeof out, .score = score};
+    rlhf_heads grad = {.size = sizeof grad, .score = d};
+    o.n_labels = VEC_LABELS;
+    struct model m = model_open(plugin, settings, &o);
+    struct vectors v = vectors_open(file);
+    float *want = vectors_need(&v, "score", VEC_ROWS * VEC_LABELS);
+    model_fill(&m, 0.3);
+    for (uint64_t i = 0; i < VEC_ROWS * VEC_LABELS; i++)
+        d[i] = vec_weight(i);
+    must(&m, m.ops->forward(m.self, &vec_batch, &f, &out));
+    must(&m, m.ops->backward(m.self, &vec_batch, &f, &grad));
+    assert_tensor_close(score, want, VEC_ROWS * VEC_LABELS, VEC_RTOL, 0, "score");
+    vec_check_grads(&m, &v, 0);
+    test_free(want);
+    vectors_close(&v);
+    model_close(&m);
+}

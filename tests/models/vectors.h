@@ -22,4 +22,14 @@ float *vectors_need(const struct vectors *v, const char *name, uint64_t n);
 
 float vec_weight(uint64_t i); // loss weight of entry i
 
+#define VEC_RTOL 1e-4 // of a tensor's largest value
+extern const rlhf_batch vec_batch;
+// forward, then backward of sign * sum_t weight_t logp_t; logp receives the log-probs.
+void vec_lm_step(struct model *m, float sign, float *logp);
+// The model's gradients are those of the file; partly: of those that the file has, at least one.
+void vec_check_grads(struct model *m, const struct vectors *v, int32_t partly);
+// A classifier of VEC_LABELS labels has the file's scores and gradients.
+void vec_classifier(const struct backend *b, const char *plugin, const struct setting *settings,
+                    const char *file);
+
 #endif

@@ -27,11 +27,11 @@ static void scored_finish(struct rlhf__tf *m, struct rlhf__tf_scored *s) {
 }
 
 void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w) {
-    struct rlhf__tf_buf *all[] = {&w->ints,   &w->emb, &w->emb_stats, &w->in,     &w->mid,
-                                  &w->h1,     &w->h2,  &w->stats1,    &w->stats2, &w->qkv,
-                                  &w->att,    &w->lse, &w->fc,        &w->ac,     &w->rx,
-                                  &w->rstats, &w->rf,  &w->rh,        &w->ref,    &w->result,
-                                  &w->v1,     &w->v1a, &w->full,      &w->fstats, &w->support};
+    struct rlhf__tf_buf *all[] = {
+        &w->ints,   &w->emb,    &w->emb_stats, &w->in,  &w->mid,       &w->h1,     &w->h2,
+        &w->stats1, &w->stats2, &w->qkv,       &w->raw, &w->raw_stats, &w->sum,    &w->att,
+        &w->lse,    &w->fc,     &w->ac,        &w->rx,  &w->rstats,    &w->rf,     &w->rh,
+        &w->ref,    &w->result, &w->v1,        &w->v1a, &w->full,      &w->fstats, &w->support};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         rlhf__tf_buf_finish(m, all[i]);
     scored_finish(m, &w->pooled);
@@ -41,9 +41,9 @@ void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w) {
 
 void rlhf__tf_scratch_finish(struct rlhf__tf *m) {
     struct rlhf__tf_scratch *s = &m->bwd;
-    struct rlhf__tf_buf *all[] = {&s->ds,     &s->ds2,  &s->dy,  &s->dinner, &s->dqkv, &s->datt,
-                                  &s->dh,     &s->dres, &s->drh, &s->drf,    &s->drx,  &s->dv1,
-                                  &s->dscore, &s->dp1,  &s->dpf, &s->dpx,    &s->dfull};
+    struct rlhf__tf_buf *all[] = {&s->ds,     &s->ds2,  &s->dy,  &s->dinner, &s->dqkv,  &s->datt,
+                                  &s->dh,     &s->dres, &s->drh, &s->drf,    &s->drx,   &s->dv1,
+                                  &s->dscore, &s->dp1,  &s->dpf, &s->dpx,    &s->dfull, &s->dfc};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         rlhf__tf_buf_finish(m, all[i]);
 }

@@ -1,4 +1,4 @@
-// transformer/core.h: what an architecture plugin (gpt2.c, distilbert.c) says about itself to the
+// transformer/core.h: what an architecture plugin (gpt2.c, llama.c, ...) says about itself to the
 // shared transformer core, and the ops table it gets for that.
 //
 // What it is not: it holds no tensor and does no arithmetic. Device memory is touched only through
@@ -14,7 +14,7 @@
 // exist follows from struct rlhf__tf_arch and the open arguments.
 enum rlhf__tf_slot {
     TF_WTE,   // token embedding [vocab, d]
-    TF_WPE,   // position embedding [ctx, d]
+    TF_WPE,   // position embedding [ctx, d], unless positions are rotary
     TF_EMB_G, // norm of the embedding sum (post-norm stacks)
     TF_EMB_B,
     TF_FINAL_G, // final norm (pre-norm stacks)
@@ -34,11 +34,13 @@ enum rlhf__tf_slot {
     TF_N1_B,
     TF_QKV_W, // d -> q + 2 kv: queries, keys, values (widths: struct rlhf__tf_widths)
     TF_QKV_B,
+    TF_QN_G, // norm of each head of queries, and of keys [head_dim]
+    TF_KN_G,
     TF_PROJ_W, // attention output, q -> d
     TF_PROJ_B,
     TF_N2_G, // norm of the MLP
     TF_N2_B,
-    TF_FC_W, // d -> inner
+    TF_FC_W, // d -> inner; gated: d -> 2 inner, the gate and what it lets through
     TF_FC_B,
     TF_OUT_W, // inner -> d
     TF_OUT_B,
@@ -46,8 +48,9 @@ enum rlhf__tf_slot {
 };
 
 // Which rows of a slot a name stands for. Queries, keys and values of TF_QKV_* lie one below the
-// other when linear layers are [out, in], and need not have equally many rows.
-enum rlhf__tf_piece { TF_ALL = 0, TF_QUERIES, TF_KEYS, TF_VALUES };
+// other when linear layers are [out, in], and need not have equally many rows; so do the halves of
+// a gated TF_FC_*.
+enum rlhf__tf_piece { TF_ALL = 0, TF_QUERIES, TF_KEYS, TF_VALUES, TF_GATE, TF_UP };
 
 // A parameter's name in the checkpoint. Lists end with name NULL. In a layer list the name follows
 // struct rlhf__tf_arch.layer_prefix.
@@ -56,35 +59,50 @@ struct rlhf__tf_name {
     const char *name;
 };
 
-enum rlhf__tf_norm_kind { TF_NORM_LAYER = 0, TF_NORM_RMS = 1 }; // RMS is refused: no kernel yet
+enum rlhf__tf_norm_kind { TF_NORM_LAYER = 0, TF_NORM_RMS = 1 }; // RMS has no bias
+
+// Linear layers of the trunk that have biases.
+enum rlhf__tf_bias { TF_BIAS_QKV = 1, TF_BIAS_PROJ = 2, TF_BIAS_MLP = 4, TF_BIAS_ALL = 7 };
+
+// Angles of rotary positions (Su et al. 2021): pair (c, c + head_dim / 2) of a head turns by
+// position * frequency[c], and both are then scaled.
+struct rlhf__tf_rotary {
+    double *frequency; // [head_dim / 2]; NULL: positions are embedded (TF_WPE)
+    double scale;
+};
 
 // One architecture with its sizes. Filled by the plugin's create(), copied by the core.
 struct rlhf__tf_arch {
     int32_t n_vocab, n_ctx, d, n_layer, d_inner;
-    int32_t n_head,
-        n_kv_head;    // heads of queries; of keys and values (other than n_head is refused)
-    int32_t head_dim; // width of a head, usually d / n_head
-    int32_t norm;     // enum rlhf__tf_norm_kind
+    int32_t n_head, n_kv_head; // heads of queries; of keys and values, which divides it
+    int32_t head_dim;          // width of a head, usually d / n_head
+    int32_t norm;              // enum rlhf__tf_norm_kind
     int32_t pre_norm; // 1: norm before each block and a final norm; 0: norm after the embedding sum
                       // and after each residual sum
     int32_t causal;   // 1: also the LM heads, the value head and generation exist
     int32_t act;      // enum rlhf_act
-    int32_t bias;     // 1: linear layers of the trunk have biases
-    int32_t out_in;   // 1: linear layers of the trunk are stored [out, in]
-    int32_t tied;     // 1: the LM head is the token embedding
+    int32_t gated;    // 1: the MLP is act(gate) * up (Shazeer 2020)
+    int32_t head_norm; // 1: queries and keys are normed head by head before they turn (RMS, rotary)
+    int32_t bias;      // bits of enum rlhf__tf_bias
+    int32_t out_in;    // 1: linear layers of the trunk are stored [out, in]
+    int32_t tied;      // 1: the LM head is the token embedding
     int32_t score_hidden; // 1: a d -> d layer with ReLU before the score matrix
     int32_t score_bias;
-    int32_t pooling;        // enum rlhf_pool the architecture uses by itself
+    int32_t pooling; // enum rlhf_pool the architecture uses by itself
+    int32_t pads;    // 1: RLHF_POOL_LAST is the last token that is not pad_id, as
+                     // transformers has it; the first where all are
+    int32_t pad_id;
     int32_t scale_by_layer; // 1: attention scores are also divided by layer + 1
     int32_t residual_init;  // 1: output matrices start at init_std / sqrt(2 n_layer)
     double attn_scale, norm_eps, init_std;
-    const char *layer_prefix; // format with one %d, e.g. "transformer.h.%d."
-    const char *base_prefix;  // e.g. "transformer."
+    struct rlhf__tf_rotary rotary; // frequency is host memory, the core's once created
+    const char *layer_prefix;      // format with one %d, e.g. "transformer.h.%d."
+    const char *base_prefix;       // e.g. "transformer."
     const struct rlhf__tf_name *globals, *layers;
 };
 
-// Make / free an instance; what create() and destroy() of a plugin end in. RLHF_E_UNSUPPORTED, with
-// a sentence, for what struct rlhf__tf_arch can say and no kernel does yet. [main]
+// Make / free an instance; what create() and destroy() of a plugin end in. Takes
+// arch->rotary.frequency, also when it fails. [main]
 rlhf_status rlhf__tf_create(const rlhf_host *host, const struct rlhf__tf_arch *arch, void **self);
 void rlhf__tf_destroy(void *self); // NULL allowed
 

@@ -11,6 +11,9 @@ rlhf_status rlhf__tf_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rl
     *out = NULL;
     if (!m->arch.causal)
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "this model is an encoder: it cannot generate");
+    if (!rlhf__tf_has_lm(m))
+        return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
+                             "this model is a classifier without an LM head: it cannot generate");
     if (!n_slots || !max_len || max_len > (uint32_t)m->arch.n_ctx)
         return rlhf__tf_fail(m, RLHF_E_INVALID,
                              "generation: %u slots of %u tokens; a slot needs 1 .. %d tokens",

@@ -14,7 +14,8 @@ rlhf_status rlhf__tf_resp_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     if (!w->rows.resp_is_all) RLHF_TRY(rlhf__tf_reserve(m, &w->rx, n * sizeof(float)));
     if (m->arch.pre_norm) {
         RLHF_TRY(rlhf__tf_reserve(m, &w->rf, n * sizeof(float)));
-        RLHF_TRY(rlhf__tf_reserve(m, &w->rstats, (uint64_t)w->rows.n_resp * 2 * sizeof(float)));
+        RLHF_TRY(rlhf__tf_reserve(m, &w->rstats,
+                                  (uint64_t)w->rows.n_resp * rlhf__tf_stats(m) * sizeof(float)));
     }
     return m->dtype == RLHF_F32 ? RLHF_OK : rlhf__tf_reserve(m, &w->rh, n * rlhf__tf_esz(m));
 }
@@ -190,7 +191,7 @@ rlhf_status rlhf__tf_full_norm(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     w->full_p = w->x;
     if (!m->arch.pre_norm) return RLHF_OK;
     RLHF_TRY(rlhf__tf_reserve(m, &w->full, total * (uint64_t)m->arch.d * sizeof(float)));
-    RLHF_TRY(rlhf__tf_reserve(m, &w->fstats, total * 2 * sizeof(float)));
+    RLHF_TRY(rlhf__tf_reserve(m, &w->fstats, total * rlhf__tf_stats(m) * sizeof(float)));
     w->full_p = w->full.p;
     return rlhf__tf_norm(m, rlhf__tf_global(m, TF_FINAL_G), w->full_p, RLHF_F32,
                          w->train ? w->fstats.p : NULL, w->x, w->rows.total);
@@ -205,7 +206,7 @@ rlhf_status rlhf__tf_heads(struct rlhf__tf *m, struct rlhf__tf_work *w, const rl
     const int32_t dev = rlhf__tf_gives_dev_hidden(f->heads, out);
     if (whole || mean) RLHF_TRY(rlhf__tf_full_norm(m, w));
     if (f->heads & RLHF_HEAD_HIDDEN) {
-        if (m->arch.causal) RLHF_TRY(rlhf__tf_lm_ready(m)); // it will be a reference
+        if (rlhf__tf_has_lm(m)) RLHF_TRY(rlhf__tf_lm_ready(m)); // it will be a reference
         if (whole)
             RLHF_TRY(m->c->download(m->c->ctx, out->hidden, w->full_p,
                                     b->total * (uint64_t)m->arch.d * sizeof(float)));

@@ -51,27 +51,30 @@ struct rlhf__tf_scored {
 };
 
 // Elements of one token: the residual stream, all query heads, all key (or value) heads, q + 2 kv,
-// the MLP.
+// the MLP, and what its first product gives: inner, or 2 inner where it is gated.
 struct rlhf__tf_widths {
-    int32_t d, q, kv, qkv, inner;
+    int32_t d, q, kv, qkv, inner, fc;
 };
 
 // What one layer computes from T tokens. `in` is the stream at its entry and `out` at its end,
 // which is the next layer's `in`; mid lies between attention and MLP. h1, h2, stats1, stats2 belong
 // to the block of attention and the block of the MLP.
 //   pre-norm   h1 = norm(in)   mid = in + attention(h1)   h2 = norm(mid)   out = mid + mlp(h2)
-//   post-norm  h1 = in   in += attention(h1)   mid = norm(in)   h2 = mid   mid += mlp(h2)
+//   post-norm  h1 = in   sum = in + attention(h1)   mid = norm(sum)   h2 = mid   mid += mlp(h2)
 //              out = norm(mid)
-// When not training, in, mid and out may be the same memory, as may h1 and h2, and fc and ac; stats
-// and lse are NULL.
+// sum is where in was, unless in is kept to compute the layer again.
+// When not training, in, mid and out may be the same memory, as may h1 and h2, and fc and ac; raw,
+// the stats and lse are NULL.
 struct rlhf__tf_acts {
-    rlhf_dev in, mid, out;   // f32 [T, d]
-    rlhf_dev h1, h2;         // act dtype [T, d], inputs of qkv's and fc's products
-    rlhf_dev stats1, stats2; // f32 [T, 2], mean and 1/std of the norms of in and mid
-    rlhf_dev qkv;            // act dtype [T, q + 2 kv]
-    rlhf_dev att;            // act dtype [T, q]
-    rlhf_dev lse;            // f32 [T, n_head]
-    rlhf_dev fc, ac;         // act dtype [T, inner], before and after the activation
+    rlhf_dev in, sum, mid, out; // f32 [T, d]
+    rlhf_dev h1, h2;            // act dtype [T, d], inputs of qkv's and fc's products
+    rlhf_dev stats1, stats2;    // f32 [T, 2], mean and 1/std of both norms; RMS: [T]
+    rlhf_dev qkv;               // act dtype [T, q + 2 kv], turned where positions are rotary
+    rlhf_dev raw;               // act dtype [T, q + kv], queries and keys before their norms, and
+    rlhf_dev raw_stats;         // f32 [T, heads + kv heads], 1/rms; where heads are normed
+    rlhf_dev att;               // act dtype [T, q]
+    rlhf_dev lse;               // f32 [T, n_head]
+    rlhf_dev fc, ac;            // act dtype [T, fc], [T, inner], before and after the activation
 };
 
 // Queries, keys and values of the first token of a qkv buffer.
@@ -85,9 +88,10 @@ struct rlhf__tf_work {
     struct rlhf__tf_rows rows;
     struct rlhf__tf_buf ints;
     // Trunk: emb and emb_stats once, of the rest a share for each layer (struct rlhf__tf_acts) when
-    // training, `in` one more; else one share that every layer uses again.
+    // training, `in` one more; else one share that every layer uses again. What is computed again
+    // (recompute of rlhf_model_open) has a share for each layer of `in` alone.
     struct rlhf__tf_buf emb, emb_stats; // f32 [T, d], [T, 2]: post-norm's sum of embeddings
-    struct rlhf__tf_buf in, mid, h1, h2, stats1, stats2, qkv, att, lse, fc, ac;
+    struct rlhf__tf_buf in, sum, mid, h1, h2, stats1, stats2, qkv, raw, raw_stats, att, lse, fc, ac;
     // LM and value heads, R = n_resp states:
     struct rlhf__tf_buf rx, rstats; // gathered residual f32 [R, d], its norm's [R, 2]
     struct rlhf__tf_buf rf, rh;     // its norm, f32 and act dtype [R, d]
@@ -108,6 +112,7 @@ struct rlhf__tf_work {
 struct rlhf__tf_scratch {            // backward only; d of what is named in rlhf__tf_acts and above
     struct rlhf__tf_buf ds, ds2, dy; // the stream: f32 [T, d], spare, in the act dtype
     struct rlhf__tf_buf dinner, dqkv, datt, dh; // act dtype [T, inner], [T, qkv], [T, q], [T, d]
+    struct rlhf__tf_buf dfc;                    // act dtype [T, fc], where the MLP is gated
     struct rlhf__tf_buf dres;                   // derivatives, laid out as the work's result
     struct rlhf__tf_buf drh, drf, drx;          // act dtype [R, d]; f32 [R, d], [R, d]
     struct rlhf__tf_buf dv1;                    // f32 [R, 4 d]
@@ -132,6 +137,8 @@ struct rlhf__tf {
     char *names;
     struct rlhf__tf_buf values, grads;
     struct rlhf__tf_buf passing; // values of the tensors that are released
+    struct rlhf__tf_buf turn;    // rotary: f32 [turn_rows, head_dim]; grows with the positions seen
+    uint32_t turn_rows, reserved2;
     struct rlhf__tf_layer_weights *w;
     rlhf_weight *lm, *pool, *score, *v1, *v2;
     int32_t lm_fresh, opened;  // lm_fresh: the LM head is packed from the present values
@@ -195,13 +202,19 @@ static inline struct rlhf__tf_tensor *rlhf__tf_tensor(struct rlhf__tf *m, int32_
 
 static inline struct rlhf__tf_widths rlhf__tf_widths(const struct rlhf__tf_arch *a) {
     const int32_t q = a->n_head * a->head_dim, kv = a->n_kv_head * a->head_dim;
-    return (struct rlhf__tf_widths){a->d, q, kv, q + 2 * kv, a->d_inner};
+    return (struct rlhf__tf_widths){a->d,       q,          kv,
+                                    q + 2 * kv, a->d_inner, a->gated ? 2 * a->d_inner : a->d_inner};
 }
 
 static inline struct rlhf__tf_qkv rlhf__tf_qkv(const struct rlhf__tf *m, rlhf_dev qkv) {
     const struct rlhf__tf_widths n = rlhf__tf_widths(&m->arch);
     const uint64_t q = (uint64_t)n.q * rlhf__tf_esz(m), kv = (uint64_t)n.kv * rlhf__tf_esz(m);
     return (struct rlhf__tf_qkv){qkv, rlhf_dev_at(qkv, q), rlhf_dev_at(qkv, q + kv)};
+}
+
+// Floats that a norm keeps of a row for backward.
+static inline uint64_t rlhf__tf_stats(const struct rlhf__tf *m) {
+    return m->arch.norm == TF_NORM_RMS ? 1 : 2;
 }
 
 // Bytes of the keys, or the values, of one layer of n_slots slots of a session.
@@ -223,6 +236,12 @@ static inline uint64_t rlhf__tf_result_stride(const struct rlhf__tf_rows *r) {
 static inline rlhf_dev rlhf__tf_result(const struct rlhf__tf_buf *b, const struct rlhf__tf_rows *r,
                                        enum rlhf__tf_result head) {
     return rlhf_dev_at(b->p, (uint64_t)head * rlhf__tf_result_stride(r) * sizeof(float));
+}
+
+// 1 when there is an LM head: an encoder has none, nor has a classifier whose head is not the
+// embedding (its checkpoints do not have the matrix).
+static inline int32_t rlhf__tf_has_lm(const struct rlhf__tf *m) {
+    return m->arch.causal && (m->arch.tied || m->open.n_labels == 0);
 }
 
 static inline int32_t rlhf__tf_has_value(const struct rlhf__tf *m) {
@@ -258,7 +277,7 @@ struct rlhf__tf_span {
 struct rlhf__tf_span rlhf__tf_piece_rows(const struct rlhf__tf *m, int32_t layer,
                                          const struct rlhf__tf_name *name);
 // 1 when refresh() packs the slot's values and nothing else reads them.
-int32_t rlhf__tf_slot_only_packed(const struct rlhf__tf *m, int32_t layer, int32_t slot);
+int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot);
 
 // ---- params.c ----
 rlhf_status rlhf__tf_params_create(struct rlhf__tf *m);
@@ -291,6 +310,8 @@ uint64_t rlhf__tf_rows_ints(uint64_t n);
 // ---- trunk.c, trunk_bwd.c ----
 // Embedding and all layers over w->rows; sets w->x. gen NULL: keys are the rows' own tokens.
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen);
+// The activations of layer of w that backward reads, computed again from the layer's input.
+rlhf_status rlhf__tf_layer_again(struct rlhf__tf *m, const struct rlhf__tf_work *w, int32_t layer);
 // Makes room for what the trunk computes from w->rows, so that it allocates nothing.
 rlhf_status rlhf__tf_trunk_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w);
 // Where a layer's activations of w lie, once the trunk has run.
@@ -300,9 +321,16 @@ rlhf_attn rlhf__tf_attn_geometry(const struct rlhf__tf *m, int32_t layer, int32_
 // From d(loss)/d(w->x) in m->bwd.ds, f32 [total, d], to every trunk gradient.
 rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w);
 
+// ---- rotary.c ----
+// Sees to it that m->turn has the first `positions` positions. Before anything is recorded.
+rlhf_status rlhf__tf_turn_reserve(struct rlhf__tf *m, uint32_t positions);
+// Arguments of rope and rope_bwd for layer; raw, stats: struct rlhf__tf_acts.
+rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_rows *rows,
+                             int32_t layer, rlhf_dev raw, rlhf_dev stats);
+
 // ---- norm.c ----
 // The architecture's norm of x, f32 [rows, d], with the gain at gamma (and what follows it). out in
-// dtype; stats f32 [rows, 2] for backward, or NULL.
+// dtype; stats f32 [rows, rlhf__tf_stats()] for backward, or NULL.
 rlhf_status rlhf__tf_norm(const struct rlhf__tf *m, const struct rlhf__tf_tensor *gamma,
                           rlhf_dev out, int32_t dtype, rlhf_dev stats, rlhf_dev x, uint32_t rows);
 // Gradients of the gain, and of x in dx, f32 (added to it when accumulate), from dy in dy_dtype.

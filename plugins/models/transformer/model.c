@@ -5,17 +5,11 @@ static const char magic_anchor = 0; // its address is the same only within one p
 
 rlhf_status rlhf__tf_create(const rlhf_host *host, const struct rlhf__tf_arch *arch, void **self) {
     *self = NULL;
-    if (arch->norm != TF_NORM_LAYER)
-        return host->fail(host, RLHF_E_UNSUPPORTED,
-                          "norms of kind rms are not implemented; known: layer");
-    if (arch->n_kv_head != arch->n_head)
-        return rlhf_failf(
-            host, RLHF_E_UNSUPPORTED,
-            "%d heads of keys and values for %d of queries are not implemented: there "
-            "must be equally many",
-            arch->n_kv_head, arch->n_head);
     struct rlhf__tf *m = host->alloc(host, sizeof *m);
-    if (!m) return host->fail(host, RLHF_E_NOMEM, "out of memory for a model");
+    if (!m) {
+        host->free(host, arch->rotary.frequency);
+        return host->fail(host, RLHF_E_NOMEM, "out of memory for a model");
+    }
     m->magic = &magic_anchor;
     m->host = host;
     m->arch = *arch;
@@ -32,7 +26,9 @@ void rlhf__tf_destroy(void *self) {
         rlhf__tf_work_finish(m, &m->infer);
         rlhf__tf_scratch_finish(m);
     }
+    if (m->c) rlhf__tf_buf_finish(m, &m->turn);
     rlhf__tf_params_destroy(m);
+    m->host->free(m->host, m->arch.rotary.frequency);
     m->host->free(m->host, m->host_tmp);
     m->host->free(m->host, m);
 }
@@ -40,28 +36,38 @@ void rlhf__tf_destroy(void *self) {
 // The ops that the core calls, and those that training adds.
 // clang-format off
 #define FORWARD_OPS(X)                                                                             \
-    X(weight_create) X(weight_destroy) X(weight_pack) X(linear) X(embed) X(norm) X(act) X(gather)  \
-    X(pool) X(kv_store) X(attention) X(lm_head) X(lm_sample)
+    X(weight_create) X(weight_destroy) X(weight_pack) X(linear) X(embed) X(act) X(gather) X(pool)  \
+    X(kv_store) X(attention) X(lm_head) X(lm_sample)
 #define BACKWARD_OPS(X)                                                                            \
-    X(linear_dx) X(linear_dw) X(embed_bwd) X(norm_bwd) X(act_bwd) X(add) X(scatter_add)            \
-    X(pool_bwd) X(attention_bwd) X(lm_head_bwd)
+    X(linear_dx) X(linear_dw) X(embed_bwd) X(act_bwd) X(add) X(scatter_add) X(pool_bwd)            \
+    X(attention_bwd) X(lm_head_bwd)
 // clang-format on
 #define RETURN_IF_LACKING(f)                                                                       \
     if (!RLHF_COMPUTE_HAS(c, f)) return #f;
+#define RETURN_IF_NEEDED(when, f, f_bwd)                                                           \
+    if (when) {                                                                                    \
+        RETURN_IF_LACKING(f)                                                                       \
+        if (trainable) RETURN_IF_LACKING(f_bwd)                                                    \
+    }
 
 // The name of one that the table lacks, or NULL.
-static const char *lacking(const rlhf_compute *c, int32_t trainable) {
+static const char *lacking(const rlhf_compute *c, const struct rlhf__tf_arch *a,
+                           int32_t trainable) {
     FORWARD_OPS(RETURN_IF_LACKING)
     if (trainable) {
         BACKWARD_OPS(RETURN_IF_LACKING)
     }
+    RETURN_IF_NEEDED(a->norm == TF_NORM_LAYER, norm, norm_bwd)
+    RETURN_IF_NEEDED(a->norm == TF_NORM_RMS, rms_norm, rms_norm_bwd)
+    RETURN_IF_NEEDED(a->gated, gate, gate_bwd)
+    RETURN_IF_NEEDED(a->rotary.frequency, rope, rope_bwd)
     return NULL;
 }
 
 static rlhf_status check_open(struct rlhf__tf *m, const rlhf_model_open *o) {
     if (m->opened) return rlhf__tf_fail(m, RLHF_E_INVALID, "open: the model is open already");
     if (!o->compute) return rlhf__tf_fail(m, RLHF_E_INVALID, "open: no compute table");
-    const char *op = lacking(o->compute, o->trainable);
+    const char *op = lacking(o->compute, &m->arch, o->trainable);
     if (op)
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
                              "open: the compute backend '%s' does not support %s, which this model "
@@ -81,7 +87,7 @@ static rlhf_status check_open(struct rlhf__tf *m, const rlhf_model_open *o) {
         return rlhf__tf_fail(m, RLHF_E_INVALID, "open: unknown value head %d", o->value_kind);
     if (o->frozen && o->trainable)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "open: a frozen model cannot be trained");
-    if (o->recompute)
+    if (o->recompute < RLHF_RECOMPUTE_NONE || o->recompute > RLHF_RECOMPUTE_LAYER)
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "open: unknown recompute %d", o->recompute);
     if (o->value_kind && !m->arch.causal)
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
@@ -112,9 +118,10 @@ static rlhf_status tf_open(void *self, const rlhf_model_open *from) {
 
 static uint32_t capabilities(const struct rlhf__tf *m) {
     uint32_t h = RLHF_HEAD_HIDDEN;
-    if (m->arch.causal)
+    if (m->arch.causal) h |= RLHF_HEAD_PREFIX | RLHF_HEAD_DEV_HIDDEN;
+    if (rlhf__tf_has_lm(m))
         h |= RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_GENERATE |
-             RLHF_HEAD_PREFIX | RLHF_HEAD_SUPPORT | RLHF_HEAD_DEV_HIDDEN;
+             RLHF_HEAD_SUPPORT;
     if (rlhf__tf_has_value(m)) h |= RLHF_HEAD_VALUE;
     if (m->open.n_labels > 0) h |= RLHF_HEAD_SCORE;
     if (m->arch.causal && m->open.n_labels == 1) h |= RLHF_HEAD_TOKEN_SCORE;
@@ -132,8 +139,8 @@ static rlhf_status tf_info(void *self, rlhf_model_info *out) {
     rlhf_model_info i = {.size = sizeof i};
     i.heads = capabilities(m);
     i.n_params = n;
-    i.flops_per_token =
-        2 * (a->n_layer * d * (w.qkv + w.q + 2 * w.inner) + (a->causal ? d * a->n_vocab : 0));
+    i.flops_per_token = 2 * (a->n_layer * d * (w.qkv + w.q + w.fc + w.inner) +
+                             (rlhf__tf_has_lm(m) ? d * a->n_vocab : 0));
     i.n_vocab = a->n_vocab;
     i.n_ctx = a->n_ctx;
     i.d_model = a->d;

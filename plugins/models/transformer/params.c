@@ -94,7 +94,7 @@ static void lay_out(struct rlhf__tf *m, uint64_t size[2]) {
             const struct rlhf__tf_shape s = rlhf__tf_slot_shape(m, layer, slot);
             struct rlhf__tf_tensor *t = rlhf__tf_tensor(m, layer, slot);
             t->n = elements(&s);
-            t->passing = m->open.frozen && t->n && rlhf__tf_slot_only_packed(m, layer, slot);
+            t->passing = m->open.frozen && t->n && rlhf__tf_slot_only_packed(layer, slot);
             size[t->passing] += round16(t->n);
         }
     }

@@ -53,8 +53,18 @@ static int32_t prefix_of(const struct rlhf__tf_layout *l, uint32_t i, int32_t *b
     return l->gen ? l->gen->slots[p].after : l->offset[p + 1] - l->offset[p];
 }
 
-static void fill_rows(const struct block *k, const struct rlhf__tf_layout *l,
-                      struct rlhf__tf_rows *rows) {
+// The token of l's row i that its score is read at.
+static int32_t pooled(const struct rlhf__tf_arch *a, const struct rlhf__tf_layout *l, uint32_t i) {
+    const int32_t first = l->offset[i], end = l->offset[i + 1];
+    if (l->pooling == RLHF_POOL_FIRST) return first;
+    if (!a->pads || l->gen) return end - 1;
+    for (int32_t t = end - 1; t >= first; t--)
+        if (l->ids[t] != a->pad_id) return t;
+    return first;
+}
+
+static void fill_rows(const struct rlhf__tf_arch *arch, const struct block *k,
+                      const struct rlhf__tf_layout *l, struct rlhf__tf_rows *rows) {
     int32_t *h = k->host;
     memcpy(h + k->ids, l->ids, l->total * sizeof *h);
     memcpy(h + k->offset, l->offset, (l->n + 1) * sizeof *h);
@@ -68,7 +78,7 @@ static void fill_rows(const struct block *k, const struct rlhf__tf_layout *l,
         h[k->prefix_len + i] = shared;
         h[k->start + i] = start;
         h[k->kv_base + i] = l->gen ? l->slot[i] * (int32_t)l->gen->max_len : a;
-        h[k->pool + i] = l->pooling == RLHF_POOL_FIRST ? a : z - 1;
+        h[k->pool + i] = pooled(arch, l, i);
         if ((uint32_t)(z - a) > rows->ragged.max_q) rows->ragged.max_q = (uint32_t)(z - a);
         if ((uint32_t)(start + z - a) > rows->ragged.max_k)
             rows->ragged.max_k = (uint32_t)(start + z - a);
@@ -125,8 +135,9 @@ rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
     r->resp_is_all = l->gen && r->n_resp == l->total;
     block_lay_out(&k, l->n, l->total, r->n_resp, l->ref ? r->n_resp : 0);
     RLHF_TRY(place(m, w, l, &k));
-    fill_rows(&k, l, r);
+    fill_rows(&m->arch, &k, l, r);
     fill_resp(&k, l);
+    RLHF_TRY(rlhf__tf_turn_reserve(m, r->ragged.max_k));
     if (l->ref) memcpy(k.host + k.ref, l->ref, r->n_resp * sizeof *k.host);
     if (!l->recorded) RLHF_TRY(m->c->upload(m->c->ctx, k.dev, k.host, k.end * sizeof(int32_t)));
     r->ids = at(&k, k.ids);

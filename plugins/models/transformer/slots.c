@@ -26,8 +26,15 @@ static struct rlhf__tf_shape linear(const struct rlhf__tf *m, int32_t k, int32_t
     return s;
 }
 
-static struct rlhf__tf_shape bias(const struct rlhf__tf *m, int32_t n) {
-    return m->arch.bias ? vector(n, RLHF_INIT_ZERO) : absent();
+static struct rlhf__tf_shape bias(const struct rlhf__tf *m, int32_t which, int32_t n) {
+    return m->arch.bias & which ? vector(n, RLHF_INIT_ZERO) : absent();
+}
+
+// Of a norm over n.
+static struct rlhf__tf_shape gain(int32_t n) { return vector(n, RLHF_INIT_ONE); }
+
+static struct rlhf__tf_shape offset(const struct rlhf__tf *m, int32_t n) {
+    return m->arch.norm == TF_NORM_RMS ? absent() : vector(n, RLHF_INIT_ZERO);
 }
 
 static struct rlhf__tf_shape in_group(struct rlhf__tf_shape s, int32_t group) {
@@ -93,19 +100,20 @@ static struct rlhf__tf_shape global_shape(const struct rlhf__tf *m, int32_t slot
         s.flags |= RLHF_PARAM_EMBED;
         return s;
     case TF_WPE:
+        if (a->rotary.frequency) return s;
         s = matrix(a->n_ctx, a->d, a->init_std);
         s.flags |= RLHF_PARAM_EMBED;
         return s;
     case TF_EMB_G:
-        return !a->pre_norm ? vector(a->d, RLHF_INIT_ONE) : s;
+        return !a->pre_norm ? gain(a->d) : s;
     case TF_EMB_B:
-        return !a->pre_norm ? vector(a->d, RLHF_INIT_ZERO) : s;
+        return !a->pre_norm ? offset(m, a->d) : s;
     case TF_FINAL_G:
-        return a->pre_norm ? vector(a->d, RLHF_INIT_ONE) : s;
+        return a->pre_norm ? gain(a->d) : s;
     case TF_FINAL_B:
-        return a->pre_norm ? vector(a->d, RLHF_INIT_ZERO) : s;
+        return a->pre_norm ? offset(m, a->d) : s;
     case TF_LM:
-        if (!a->causal || a->tied) return s;
+        if (a->tied || !rlhf__tf_has_lm(m)) return s;
         s = matrix(a->n_vocab, a->d, a->init_std);
         s.flags |= RLHF_PARAM_EMBED;
         return s;
@@ -127,32 +135,37 @@ static struct rlhf__tf_shape layer_shape(const struct rlhf__tf *m, int32_t slot)
     switch (slot) {
     case TF_N1_G:
     case TF_N2_G:
-        return vector(a->d, RLHF_INIT_ONE);
+        return gain(a->d);
     case TF_N1_B:
     case TF_N2_B:
-        return vector(a->d, RLHF_INIT_ZERO);
+        return offset(m, a->d);
+    case TF_QN_G:
+    case TF_KN_G:
+        return a->head_norm ? gain(a->head_dim) : absent();
     case TF_QKV_W:
         return linear(m, n.d, n.qkv, std);
     case TF_QKV_B:
-        return bias(m, n.qkv);
+        return bias(m, TF_BIAS_QKV, n.qkv);
     case TF_PROJ_W:
         return linear(m, n.q, n.d, res);
     case TF_FC_W:
-        return linear(m, n.d, n.inner, std);
+        return linear(m, n.d, n.fc, std);
     case TF_FC_B:
-        return bias(m, n.inner);
+        return bias(m, TF_BIAS_MLP, n.fc);
     case TF_OUT_W:
         return linear(m, n.inner, n.d, res);
+    case TF_PROJ_B:
+        return bias(m, TF_BIAS_PROJ, n.d);
     default:
-        return bias(m, n.d); // TF_PROJ_B, TF_OUT_B
+        return bias(m, TF_BIAS_MLP, n.d); // TF_OUT_B
     }
 }
 
-int32_t rlhf__tf_slot_only_packed(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
+int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot) {
     if (layer >= 0)
         return slot == TF_QKV_W || slot == TF_PROJ_W || slot == TF_FC_W || slot == TF_OUT_W;
-    if (slot == TF_LM) return m->open.n_labels == 0; // a classifier's is packed on first use
-    return slot == TF_POOL_W || slot == TF_SCORE_W || slot == TF_V1_W || slot == TF_V2_W;
+    return slot == TF_LM || slot == TF_POOL_W || slot == TF_SCORE_W || slot == TF_V1_W ||
+           slot == TF_V2_W;
 }
 
 struct rlhf__tf_shape rlhf__tf_slot_shape(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
@@ -169,6 +182,10 @@ struct rlhf__tf_span rlhf__tf_piece_rows(const struct rlhf__tf *m, int32_t layer
         return (struct rlhf__tf_span){n.q, n.kv};
     case TF_VALUES:
         return (struct rlhf__tf_span){n.q + n.kv, n.kv};
+    case TF_GATE:
+        return (struct rlhf__tf_span){0, n.inner};
+    case TF_UP:
+        return (struct rlhf__tf_span){n.inner, n.inner};
     default:
         return (struct rlhf__tf_span){0, rlhf__tf_slot_shape(m, layer, name->slot).rows};
     }
@@ -180,10 +197,9 @@ int32_t rlhf__tf_activation(const char *name) {
     static const struct {
         const char *name;
         int32_t act, reserved;
-    } known[] = {{"gelu_new", RLHF_ACT_GELU_TANH, 0},
-                 {"gelu_pytorch_tanh", RLHF_ACT_GELU_TANH, 0},
-                 {"gelu", RLHF_ACT_GELU_ERF, 0},
-                 {"relu", RLHF_ACT_RELU, 0}};
+    } known[] = {{"gelu_new", RLHF_ACT_GELU_TANH, 0}, {"gelu_pytorch_tanh", RLHF_ACT_GELU_TANH, 0},
+                 {"gelu", RLHF_ACT_GELU_ERF, 0},      {"relu", RLHF_ACT_RELU, 0},
+                 {"silu", RLHF_ACT_SILU, 0},          {"swish", RLHF_ACT_SILU, 0}};
     for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
         if (!strcmp(name, known[i].name)) return known[i].act;
     return 0;

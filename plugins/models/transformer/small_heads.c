@@ -60,7 +60,7 @@ static rlhf_status states(struct rlhf__tf *m, const struct rlhf__tf_work *w,
     RLHF_TRY(rlhf__tf_reserve(m, &s->pf, bytes));
     if (!m->arch.pre_norm) return c->gather(c->ctx, s->pf.p, w->x, idx, n, d, RLHF_F32);
     RLHF_TRY(rlhf__tf_reserve(m, &s->px, bytes));
-    RLHF_TRY(rlhf__tf_reserve(m, &s->pstats, (uint64_t)n * 2 * sizeof(float)));
+    RLHF_TRY(rlhf__tf_reserve(m, &s->pstats, (uint64_t)n * rlhf__tf_stats(m) * sizeof(float)));
     RLHF_TRY(c->gather(c->ctx, s->px.p, w->x, idx, n, d, RLHF_F32));
     return rlhf__tf_norm(m, rlhf__tf_global(m, TF_FINAL_G), s->pf.p, RLHF_F32,
                          w->train ? s->pstats.p : NULL, s->px.p, n);

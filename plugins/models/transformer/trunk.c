@@ -16,7 +16,7 @@ struct pass {
 
 // Bytes of one layer's share of each buffer.
 struct share {
-    uint64_t stream, h, stats, qkv, att, lse, wide;
+    uint64_t stream, h, stats, qkv, raw, raw_stats, att, lse, fc, inner;
 };
 
 static struct share share_of(const struct rlhf__tf *m, const struct rlhf__tf_work *w) {
@@ -24,31 +24,44 @@ static struct share share_of(const struct rlhf__tf *m, const struct rlhf__tf_wor
     const uint64_t rows = w->rows.total, act = rows * rlhf__tf_esz(m), f32 = rows * sizeof(float);
     return (struct share){.stream = f32 * (uint64_t)n.d,
                           .h = act * (uint64_t)n.d,
-                          .stats = f32 * 2,
+                          .stats = f32 * rlhf__tf_stats(m),
                           .qkv = act * (uint64_t)n.qkv,
+                          .raw = act * (uint64_t)(n.q + n.kv),
+                          .raw_stats = f32 * (uint64_t)(m->arch.n_head + m->arch.n_kv_head),
                           .att = act * (uint64_t)n.q,
                           .lse = f32 * (uint64_t)m->arch.n_head,
-                          .wide = act * (uint64_t)n.inner};
+                          .fc = act * (uint64_t)n.fc,
+                          .inner = act * (uint64_t)n.inner};
+}
+
+// Layers whose activations are kept.
+static uint64_t kept(const struct rlhf__tf *m, const struct rlhf__tf_work *w) {
+    return w->train && !m->open.recompute ? (uint64_t)m->arch.n_layer : 1;
 }
 
 rlhf_status rlhf__tf_trunk_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     const struct share one = share_of(m, w);
-    const uint64_t layers = w->train ? (uint64_t)m->arch.n_layer : 1;
+    const uint64_t layers = kept(m, w), streams = w->train ? (uint64_t)m->arch.n_layer + 1 : 1;
     const int32_t pre = m->arch.pre_norm;
-    RLHF_TRY(rlhf__tf_reserve(m, &w->in, (w->train ? layers + 1 : 1) * one.stream));
+    RLHF_TRY(rlhf__tf_reserve(m, &w->in, streams * one.stream));
     if (w->train || !pre) RLHF_TRY(rlhf__tf_reserve(m, &w->mid, layers * one.stream));
     RLHF_TRY(rlhf__tf_reserve(m, &w->h1, layers * one.h));
     RLHF_TRY(rlhf__tf_reserve(m, &w->qkv, layers * one.qkv));
     RLHF_TRY(rlhf__tf_reserve(m, &w->att, layers * one.att));
-    RLHF_TRY(rlhf__tf_reserve(m, &w->fc, layers * one.wide));
+    RLHF_TRY(rlhf__tf_reserve(m, &w->fc, layers * one.fc));
+    if (w->train || m->arch.gated) RLHF_TRY(rlhf__tf_reserve(m, &w->ac, layers * one.inner));
     if (!w->train) return RLHF_OK;
+    if (!pre && m->open.recompute) RLHF_TRY(rlhf__tf_reserve(m, &w->sum, one.stream));
+    if (m->arch.head_norm) {
+        RLHF_TRY(rlhf__tf_reserve(m, &w->raw, layers * one.raw));
+        RLHF_TRY(rlhf__tf_reserve(m, &w->raw_stats, layers * one.raw_stats));
+    }
     if (!pre) RLHF_TRY(rlhf__tf_reserve(m, &w->emb, one.stream));
     if (!pre) RLHF_TRY(rlhf__tf_reserve(m, &w->emb_stats, one.stats));
     RLHF_TRY(rlhf__tf_reserve(m, &w->h2, layers * one.h));
     RLHF_TRY(rlhf__tf_reserve(m, &w->stats1, layers * one.stats));
     RLHF_TRY(rlhf__tf_reserve(m, &w->stats2, layers * one.stats));
-    RLHF_TRY(rlhf__tf_reserve(m, &w->lse, layers * one.lse));
-    return rlhf__tf_reserve(m, &w->ac, layers * one.wide);
+    return rlhf__tf_reserve(m, &w->lse, layers * one.lse);
 }
 
 static rlhf_dev part(const struct rlhf__tf_buf *b, uint64_t i, uint64_t bytes) {
@@ -58,26 +71,31 @@ static rlhf_dev part(const struct rlhf__tf_buf *b, uint64_t i, uint64_t bytes) {
 struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
                                    int32_t layer) {
     const struct share one = share_of(m, w);
-    const uint64_t l = w->train ? (uint64_t)layer : 0;
-    struct rlhf__tf_acts a = {.in = part(&w->in, l, one.stream),
+    const uint64_t l = kept(m, w) > 1 ? (uint64_t)layer : 0;
+    struct rlhf__tf_acts a = {.in = part(&w->in, w->train ? (uint64_t)layer : 0, one.stream),
                               .h1 = part(&w->h1, l, one.h),
                               .qkv = part(&w->qkv, l, one.qkv),
                               .att = part(&w->att, l, one.att),
-                              .fc = part(&w->fc, l, one.wide)};
+                              .fc = part(&w->fc, l, one.fc)};
+    a.sum = a.in;
     if (w->train) {
+        if (m->open.recompute && !m->arch.pre_norm) a.sum = w->sum.p;
         a.mid = part(&w->mid, l, one.stream);
-        a.out = part(&w->in, l + 1, one.stream);
+        a.out = part(&w->in, (uint64_t)layer + 1, one.stream);
         a.h2 = part(&w->h2, l, one.h);
         a.stats1 = part(&w->stats1, l, one.stats);
         a.stats2 = part(&w->stats2, l, one.stats);
         a.lse = part(&w->lse, l, one.lse);
-        a.ac = part(&w->ac, l, one.wide);
+        a.ac = part(&w->ac, l, one.inner);
+        if (!m->arch.head_norm) return a;
+        a.raw = part(&w->raw, l, one.raw);
+        a.raw_stats = part(&w->raw_stats, l, one.raw_stats);
         return a;
     }
     a.mid = m->arch.pre_norm ? a.in : w->mid.p;
     a.out = a.in;
     a.h2 = a.h1;
-    a.ac = a.fc;
+    a.ac = m->arch.gated ? w->ac.p : a.fc;
     if (!m->arch.pre_norm &&
         m->dtype == RLHF_F32) { // the stream itself, read before it is added to
         a.h1 = a.in;
@@ -124,6 +142,8 @@ static rlhf_status linear_add(const struct pass *p, rlhf_dev out, rlhf_dev strea
 }
 
 static rlhf_status act(const struct pass *p, rlhf_dev out, rlhf_dev x) {
+    if (p->m->arch.gated)
+        return p->c->gate(p->c->ctx, out, x, p->m->arch.act, p->m->dtype, p->rows, p->n.inner);
     return p->c->act(p->c->ctx, out, x, p->m->arch.act, p->m->dtype,
                      (uint64_t)p->rows * (uint64_t)p->n.inner);
 }
@@ -139,7 +159,8 @@ rlhf_attn rlhf__tf_attn_geometry(const struct rlhf__tf *m, int32_t layer, int32_
                        .q_stride = n.qkv,
                        .kv_stride = cached ? n.kv : n.qkv,
                        .out_stride = n.q,
-                       .scale = a->attn_scale / (a->scale_by_layer ? layer + 1.0 : 1.0)};
+                       .scale = a->attn_scale / (a->scale_by_layer ? layer + 1.0 : 1.0),
+                       .kv_heads = a->n_kv_head};
 }
 
 static rlhf_status attend(const struct pass *p, const struct rlhf__tf_acts *a) {
@@ -147,6 +168,10 @@ static rlhf_status attend(const struct pass *p, const struct rlhf__tf_acts *a) {
     const rlhf_ragged *r = &p->w->rows.ragged;
     const rlhf_attn g = rlhf__tf_attn_geometry(m, p->layer, p->gen != NULL);
     struct rlhf__tf_qkv s = rlhf__tf_qkv(m, a->qkv);
+    if (m->arch.rotary.frequency) {
+        const rlhf_rope turn = rlhf__tf_rope_args(m, &p->w->rows, p->layer, a->raw, a->raw_stats);
+        RLHF_TRY(p->c->rope(p->c->ctx, &turn, a->qkv, p->rows));
+    }
     if (p->gen) {
         const uint64_t cache = rlhf__tf_cache_bytes(m, p->gen->cache_slots, p->gen->max_len);
         rlhf_dev k = part(&p->gen->k, (uint64_t)p->layer, cache);
@@ -160,15 +185,21 @@ static rlhf_status attend(const struct pass *p, const struct rlhf__tf_acts *a) {
 
 // ---- layers ----
 
-static rlhf_status pre_norm_layer(const struct pass *p, const struct rlhf__tf_acts *a,
-                                  const struct rlhf__tf_layer_weights *w) {
+// Up to what backward reads; then the end of the layer.
+static rlhf_status pre_norm_most(const struct pass *p, const struct rlhf__tf_acts *a,
+                                 const struct rlhf__tf_layer_weights *w) {
     RLHF_TRY(norm(p, a->h1, p->m->dtype, a->stats1, a->in, TF_N1_G));
     RLHF_TRY(linear(p, a->qkv, a->h1, w->qkv, TF_QKV_B));
     RLHF_TRY(attend(p, a));
     RLHF_TRY(linear_add(p, a->mid, a->in, a->att, w->proj, TF_PROJ_B));
     RLHF_TRY(norm(p, a->h2, p->m->dtype, a->stats2, a->mid, TF_N2_G));
     RLHF_TRY(linear(p, a->fc, a->h2, w->fc, TF_FC_B));
-    RLHF_TRY(act(p, a->ac, a->fc));
+    return act(p, a->ac, a->fc);
+}
+
+static rlhf_status pre_norm_layer(const struct pass *p, const struct rlhf__tf_acts *a,
+                                  const struct rlhf__tf_layer_weights *w) {
+    RLHF_TRY(pre_norm_most(p, a, w));
     return linear_add(p, a->out, a->mid, a->ac, w->out, TF_OUT_B);
 }
 
@@ -177,8 +208,8 @@ static rlhf_status post_norm_layer(const struct pass *p, const struct rlhf__tf_a
     RLHF_TRY(lower(p, a->h1, a->in));
     RLHF_TRY(linear(p, a->qkv, a->h1, w->qkv, TF_QKV_B));
     RLHF_TRY(attend(p, a));
-    RLHF_TRY(linear_add(p, a->in, a->in, a->att, w->proj, TF_PROJ_B));
-    RLHF_TRY(norm(p, a->mid, RLHF_F32, a->stats1, a->in, TF_N1_G));
+    RLHF_TRY(linear_add(p, a->sum, a->in, a->att, w->proj, TF_PROJ_B));
+    RLHF_TRY(norm(p, a->mid, RLHF_F32, a->stats1, a->sum, TF_N1_G));
     RLHF_TRY(lower(p, a->h2, a->mid));
     RLHF_TRY(linear(p, a->fc, a->h2, w->fc, TF_FC_B));
     RLHF_TRY(act(p, a->ac, a->fc));
@@ -190,12 +221,19 @@ static rlhf_status embed(const struct pass *p) {
     struct rlhf__tf *m = p->m;
     const struct rlhf__tf_acts first = rlhf__tf_acts(m, p->w, 0);
     rlhf_dev sum = m->arch.pre_norm ? first.in : p->w->train ? p->w->emb.p : first.mid;
-    RLHF_TRY(p->c->embed(p->c->ctx, sum, p->w->rows.ids, p->w->rows.pos,
-                         rlhf__tf_global(m, TF_WTE)->value, rlhf__tf_global(m, TF_WPE)->value,
-                         p->rows, p->n.d));
+    RLHF_TRY(p->c->embed(
+        p->c->ctx, sum, p->w->rows.ids, m->arch.rotary.frequency ? NULL : p->w->rows.pos,
+        rlhf__tf_global(m, TF_WTE)->value, rlhf__tf_global(m, TF_WPE)->value, p->rows, p->n.d));
     if (m->arch.pre_norm) return RLHF_OK;
     return rlhf__tf_norm(m, rlhf__tf_global(m, TF_EMB_G), first.in, RLHF_F32,
                          p->w->train ? p->w->emb_stats.p : NULL, sum, p->rows);
+}
+
+rlhf_status rlhf__tf_layer_again(struct rlhf__tf *m, const struct rlhf__tf_work *w, int32_t layer) {
+    const struct pass p = {m, w, m->c, NULL, rlhf__tf_widths(&m->arch), layer, w->rows.total};
+    const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, layer);
+    return m->arch.pre_norm ? pre_norm_most(&p, &a, &m->w[layer])
+                            : post_norm_layer(&p, &a, &m->w[layer]);
 }
 
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen) {

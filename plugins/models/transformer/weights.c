@@ -35,7 +35,7 @@ rlhf_status rlhf__tf_weights_create(struct rlhf__tf *m) {
     for (int32_t l = 0; l < a->n_layer; l++) {
         RLHF_TRY(make(m, n.d, n.qkv, m->dtype, a->out_in, &m->w[l].qkv));
         RLHF_TRY(make(m, n.q, n.d, m->dtype, a->out_in, &m->w[l].proj));
-        RLHF_TRY(make(m, n.d, n.inner, m->dtype, a->out_in, &m->w[l].fc));
+        RLHF_TRY(make(m, n.d, n.fc, m->dtype, a->out_in, &m->w[l].fc));
         RLHF_TRY(make(m, n.inner, n.d, m->dtype, a->out_in, &m->w[l].out));
     }
     return make_heads(m);

@@ -1,0 +1,102 @@
+// llama.so: Llama (Touvron et al. 2023; Dubey et al. 2024) and what is built like it, SmolLM2,
+// TinyLlama and Mistral without its window, as transformers stores them: LlamaForCausalLM,
+// MistralForCausalLM and their *ForSequenceClassification. What it is not: arithmetic; that is
+// transformer/.
+#include "transformer/decoder.h"
+
+enum family { LLAMA, MISTRAL };
+static const char *const families[] = {"llama", "mistral", NULL};
+
+struct config {
+    struct rlhf__tf_decoder common;
+    int64_t pretraining_tp, sliding_window;
+    int32_t model_type, attention_bias, mlp_bias, reserved;
+};
+
+static const rlhf_opt opts[] = {
+    RLHF_OPT_ENUM(struct config, model_type, LLAMA, families, "which of them it is"),
+    RLHF_OPT_TABLE(struct config, common, rlhf__tf_decoder_opts, TF_N_DECODER_OPTS),
+    RLHF_OPT_BOOL(struct config, attention_bias, 0, "llama: the products of attention have biases"),
+    RLHF_OPT_BOOL(struct config, mlp_bias, 0, "llama: the products of the MLP have biases"),
+    RLHF_OPT_I64(struct config, pretraining_tp, 1, 0, 1 << 20, "llama: must be 1"),
+    RLHF_OPT_I64(struct config, sliding_window, 0, 0, 1 << 30,
+                 "mistral: must be null, or reach over the whole context"),
+};
+
+static const struct rlhf__tf_name globals[] = {{TF_WTE, TF_ALL, "model.embed_tokens.weight"},
+                                               {TF_FINAL_G, TF_ALL, "model.norm.weight"},
+                                               {TF_LM, TF_ALL, "lm_head.weight"},
+                                               {TF_SCORE_W, TF_ALL, "score.weight"},
+                                               {TF_V1_W, TF_ALL, "v_head.fc.weight"},
+                                               {TF_V1_B, TF_ALL, "v_head.fc.bias"},
+                                               {TF_V2_W, TF_ALL, "v_head.out.weight"},
+                                               {TF_V2_B, TF_ALL, "v_head.out.bias"},
+                                               {0, TF_ALL, NULL}};
+
+static const struct rlhf__tf_name layers[] = {{TF_N1_G, TF_ALL, "input_layernorm.weight"},
+                                              {TF_QKV_W, TF_QUERIES, "self_attn.q_proj.weight"},
+                                              {TF_QKV_B, TF_QUERIES, "self_attn.q_proj.bias"},
+                                              {TF_QKV_W, TF_KEYS, "self_attn.k_proj.weight"},
+                                              {TF_QKV_B, TF_KEYS, "self_attn.k_proj.bias"},
+                                              {TF_QKV_W, TF_VALUES, "self_attn.v_proj.weight"},
+                                              {TF_QKV_B, TF_VALUES, "self_attn.v_proj.bias"},
+                                              {TF_PROJ_W, TF_ALL, "self_attn.o_proj.weight"},
+                                              {TF_PROJ_B, TF_ALL, "self_attn.o_proj.bias"},
+                                              {TF_N2_G, TF_ALL, "post_attention_layernorm.weight"},
+                                              {TF_FC_W, TF_GATE, "mlp.gate_proj.weight"},
+                                              {TF_FC_B, TF_GATE, "mlp.gate_proj.bias"},
+                                              {TF_FC_W, TF_UP, "mlp.up_proj.weight"},
+                                              {TF_FC_B, TF_UP, "mlp.up_proj.bias"},
+                                              {TF_OUT_W, TF_ALL, "mlp.down_proj.weight"},
+                                              {TF_OUT_B, TF_ALL, "mlp.down_proj.bias"},
+                                              {0, TF_ALL, NULL}};
+
+// What one of the two has and the other ignores.
+static rlhf_status check(const rlhf_host *host, const struct config *c) {
+    if (c->model_type == LLAMA && c->pretraining_tp > 1)
+        return rlhf_failf(host, RLHF_E_UNSUPPORTED,
+                          "config.json: pretraining_tp %lld is not implemented; known: 1",
+                          (long long)c->pretraining_tp);
+    if (c->model_type == MISTRAL && c->sliding_window &&
+        c->sliding_window < c->common.max_position_embeddings)
+        return rlhf_failf(host, RLHF_E_UNSUPPORTED,
+                          "config.json: sliding_window %lld, shorter than max_position_embeddings "
+                          "(%lld), is not implemented; known: null",
+                          (long long)c->sliding_window,
+                          (long long)c->common.max_position_embeddings);
+    if (c->model_type == MISTRAL && !c->common.num_key_value_heads)
+        return host->fail(host, RLHF_E_INVALID,
+                          "config.json: num_key_value_heads is missing; mistral needs it");
+    return RLHF_OK;
+}
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    const struct config *c = config;
+    struct rlhf__tf_arch a;
+    RLHF_TRY(check(host, c));
+    RLHF_TRY(rlhf__tf_decoder_arch(host, &c->common, 0, &a));
+    if (c->model_type == LLAMA)
+        a.bias =
+            (c->attention_bias ? TF_BIAS_QKV | TF_BIAS_PROJ : 0) | (c->mlp_bias ? TF_BIAS_MLP : 0);
+    a.globals = globals;
+    a.layers = layers;
+    return rlhf__tf_create(host, &a, self);
+}
+
+static const rlhf_plugin descriptor = {
+    .size = sizeof(rlhf_plugin),
+    .kind = RLHF_KIND_MODEL,
+    .host_minor_min = RLHF_ABI_MINOR,
+    .id = "org.rlhf-host.model.llama",
+    .version = RLHF_SDK_VERSION,
+    .summary = "llama, mistral: causal language model and sequence classifier",
+    .opts = opts,
+    .n_opts = sizeof opts / sizeof *opts,
+    .opt_stride = sizeof *opts,
+    .config_size = sizeof(struct config),
+    .create = create,
+    .destroy = rlhf__tf_destroy,
+    .ops = &rlhf__tf_ops,
+};
+
+RLHF_DEFINE_PLUGIN(descriptor)

@@ -1,0 +1,101 @@
+// qwen.so: Qwen2, Qwen2.5 (Yang et al. 2024) and dense Qwen3 (2025) as transformers stores them:
+// Qwen2ForCausalLM, Qwen3ForCausalLM and their *ForSequenceClassification. What it is not:
+// arithmetic; that is transformer/.
+#include "transformer/decoder.h"
+
+enum family { QWEN2, QWEN3 };
+static const char *const families[] = {"qwen2", "qwen3", NULL};
+static const char *const layer_types[] = {"full_attention", NULL};
+
+struct config {
+    struct rlhf__tf_decoder common;
+    int64_t sliding_window, max_window_layers;
+    int32_t model_type, attention_bias, use_sliding_window, layer_type;
+};
+
+static const rlhf_opt opts[] = {
+    RLHF_OPT_ENUM(struct config, model_type, QWEN2, families, "which of them it is"),
+    RLHF_OPT_TABLE(struct config, common, rlhf__tf_decoder_opts, TF_N_DECODER_OPTS),
+    RLHF_OPT_BOOL(struct config, attention_bias, 0, "qwen3: the products of attention have biases"),
+    RLHF_OPT_BOOL(struct config, use_sliding_window, 0, "layers have a window"),
+    RLHF_OPT_I64(struct config, sliding_window, 4096, 0, 1 << 30, "reach of such a layer"),
+    RLHF_OPT_I64(struct config, max_window_layers, 28, 0, 1 << 20, "layers before the first such"),
+    {.key = "layer_types[]",
+     .help = "what each layer reads",
+     .type = RLHF_T_ENUM,
+     .offset = offsetof(struct config, layer_type),
+     .choices = layer_types},
+};
+
+static const struct rlhf__tf_name globals[] = {{TF_WTE, TF_ALL, "model.embed_tokens.weight"},
+                                               {TF_FINAL_G, TF_ALL, "model.norm.weight"},
+                                               {TF_LM, TF_ALL, "lm_head.weight"},
+                                               {TF_SCORE_W, TF_ALL, "score.weight"},
+                                               {TF_V1_W, TF_ALL, "v_head.fc.weight"},
+                                               {TF_V1_B, TF_ALL, "v_head.fc.bias"},
+                                               {TF_V2_W, TF_ALL, "v_head.out.weight"},
+                                               {TF_V2_B, TF_ALL, "v_head.out.bias"},
+                                               {0, TF_ALL, NULL}};
+
+static const struct rlhf__tf_name layers[] = {{TF_N1_G, TF_ALL, "input_layernorm.weight"},
+                                              {TF_QKV_W, TF_QUERIES, "self_attn.q_proj.weight"},
+                                              {TF_QKV_B, TF_QUERIES, "self_attn.q_proj.bias"},
+                                              {TF_QKV_W, TF_KEYS, "self_attn.k_proj.weight"},
+                                              {TF_QKV_B, TF_KEYS, "self_attn.k_proj.bias"},
+                                              {TF_QKV_W, TF_VALUES, "self_attn.v_proj.weight"},
+                                              {TF_QKV_B, TF_VALUES, "self_attn.v_proj.bias"},
+                                              {TF_QN_G, TF_ALL, "self_attn.q_norm.weight"},
+                                              {TF_KN_G, TF_ALL, "self_attn.k_norm.weight"},
+                                              {TF_PROJ_W, TF_ALL, "self_attn.o_proj.weight"},
+                                              {TF_PROJ_B, TF_ALL, "self_attn.o_proj.bias"},
+                                              {TF_N2_G, TF_ALL, "post_attention_layernorm.weight"},
+                                              {TF_FC_W, TF_GATE, "mlp.gate_proj.weight"},
+                                              {TF_FC_W, TF_UP, "mlp.up_proj.weight"},
+                                              {TF_OUT_W, TF_ALL, "mlp.down_proj.weight"},
+                                              {0, TF_ALL, NULL}};
+
+static rlhf_status check(const rlhf_host *host, const struct config *c) {
+    if (c->use_sliding_window && c->max_window_layers < c->common.num_hidden_layers &&
+        c->sliding_window < c->common.max_position_embeddings)
+        return rlhf_failf(
+            host, RLHF_E_UNSUPPORTED,
+            "config.json: use_sliding_window true, with a sliding_window of %lld from "
+            "layer %lld, is not implemented",
+            (long long)c->sliding_window, (long long)c->max_window_layers);
+    if (!c->common.num_key_value_heads)
+        return rlhf_failf(host, RLHF_E_INVALID,
+                          "config.json: num_key_value_heads is missing; %s needs it",
+                          families[c->model_type]);
+    return RLHF_OK;
+}
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    const struct config *c = config;
+    const int32_t three = c->model_type == QWEN3;
+    struct rlhf__tf_arch a;
+    RLHF_TRY(check(host, c));
+    RLHF_TRY(rlhf__tf_decoder_arch(host, &c->common, three ? 128 : 0, &a));
+    a.bias = three ? (c->attention_bias ? TF_BIAS_QKV | TF_BIAS_PROJ : 0) : TF_BIAS_QKV;
+    a.head_norm = three;
+    a.globals = globals;
+    a.layers = layers;
+    return rlhf__tf_create(host, &a, self);
+}
+
+static const rlhf_plugin descriptor = {
+    .size = sizeof(rlhf_plugin),
+    .kind = RLHF_KIND_MODEL,
+    .host_minor_min = RLHF_ABI_MINOR,
+    .id = "org.rlhf-host.model.qwen",
+    .version = RLHF_SDK_VERSION,
+    .summary = "qwen2, qwen3: causal language model and sequence classifier",
+    .opts = opts,
+    .n_opts = sizeof opts / sizeof *opts,
+    .opt_stride = sizeof *opts,
+    .config_size = sizeof(struct config),
+    .create = create,
+    .destroy = rlhf__tf_destroy,
+    .ops = &rlhf__tf_ops,
+};
+
+RLHF_DEFINE_PLUGIN(descriptor)

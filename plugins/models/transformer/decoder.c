@@ -1,0 +1,165 @@
+// transformer/decoder.c: see decoder.h.
+#include "decoder.h"
+
+typedef struct rlhf__tf_decoder config;
+
+static const char *const null_only[] = {"null", NULL};
+
+// Options of one of the two objects that rotary positions are described in.
+// clang-format off
+#define ROPE_OPTS(o)                                                                               \
+    RLHF_OPT_STR(config, o.rope_type, NULL, "default, linear, llama3 or yarn"),                    \
+    RLHF_OPT_STR(config, o.type, NULL, "what rope_type was called before"),                        \
+    RLHF_OPT_F64(config, o.rope_theta, 0, 0, 1e15, "base of the wavelengths"),                     \
+    RLHF_OPT_F64(config, o.factor, 0, 0, 1e6, "wavelengths are stretched by this"),                \
+    RLHF_OPT_F64(config, o.low_freq_factor, 0, 0, 1e6, "llama3: longer waves are stretched"),      \
+    RLHF_OPT_F64(config, o.high_freq_factor, 0, 0, 1e6, "llama3: shorter waves are not"),          \
+    RLHF_OPT_F64(config, o.attention_factor, 0, 0, 1e6, "yarn: scale of cosines and sines"),       \
+    RLHF_OPT_F64(config, o.beta_fast, 0, 0, 1e6, "yarn: rotations above which nothing changes"),   \
+    RLHF_OPT_F64(config, o.beta_slow, 0, 0, 1e6, "yarn: rotations below which all is stretched"),  \
+    RLHF_OPT_F64(config, o.mscale, 0, 0, 1e6, "yarn: of attention_factor, where it is not given"), \
+    RLHF_OPT_F64(config, o.mscale_all_dim, 0, 0, 1e6, "yarn: likewise"),                           \
+    RLHF_OPT_F64(config, o.partial_rotary_factor, 1, 0, 1, "must be 1: all of a head turns"),      \
+    RLHF_OPT_I64(config, o.original_max_position_embeddings, 0, 0, 1 << 24,                        \
+                 "context before it was stretched"),                                               \
+    RLHF_OPT_BOOL(config, o.truncate, 1, "yarn: the bounds are whole pairs"),                      \
+    RLHF_OPT_ENUM(config, o.full_attention, 0, null_only, "no positions by kind of layer"),        \
+    RLHF_OPT_ENUM(config, o.sliding_attention, 0, null_only, "no positions by kind of layer")
+// clang-format on
+#define SIZE(f, hi, text)                                                                          \
+    {                                                                                              \
+        .key = #f, .help = (text), .type = RLHF_T_I64, .flags = RLHF_OPT_REQUIRED,                 \
+        .offset = offsetof(config, f), .i_min = 1, .i_max = (hi)                                   \
+    }
+
+const rlhf_opt rlhf__tf_decoder_opts[TF_N_DECODER_OPTS] = {
+    SIZE(vocab_size, 1 << 24, "number of token ids"),
+    SIZE(hidden_size, 1 << 15, "width of the residual stream"),
+    SIZE(intermediate_size, 1 << 18, "width of the MLP"),
+    SIZE(num_hidden_layers, 1024, "number of layers"),
+    SIZE(num_attention_heads, 1024, "heads of queries a layer"),
+    SIZE(max_position_embeddings, 1 << 24, "context length in tokens"),
+    RLHF_OPT_I64(config, num_key_value_heads, 0, 0, 1024, "heads of keys and values a layer"),
+    RLHF_OPT_I64(config, head_dim, 0, 0, 1024, "width of a head"),
+    RLHF_OPT_I64(config, pad_token_id, -1, INT32_MIN, INT32_MAX,
+                 "the score head reads the last token that is not this one"),
+    RLHF_OPT_STR(config, hidden_act, "silu", "silu, gelu, gelu_new, gelu_pytorch_tanh or relu"),
+    RLHF_OPT_F64_ABOVE(config, rms_norm_eps, 1e-6, 0, 1, "added to the mean square in norms"),
+    RLHF_OPT_F64(config, initializer_range, 0.02, 0, 10, "standard deviation of fresh matrices"),
+    RLHF_OPT_BOOL(config, tie_word_embeddings, 0, "the LM head is the token embedding"),
+    RLHF_OPT_F64(config, rope_theta, 0, 0, 1e15, "rope_parameters.rope_theta of older files"),
+    RLHF_OPT_F64(config, partial_rotary_factor, 1, 0, 1, "must be 1: all of a head turns"),
+    RLHF_OPT_I64(config, original_max_position_embeddings, 0, 0, 1 << 24,
+                 "context before it was stretched; goes before that of rope_parameters"),
+    RLHF_OPT_F64(config, attn_logit_softcapping, 0, 0, 1e9, "must be null"),
+    RLHF_OPT_F64(config, final_logit_softcapping, 0, 0, 1e9, "must be null"),
+    RLHF_OPT_I64(config, num_experts, 0, 0, 1 << 20, "must be null: the MLP is one"),
+    RLHF_OPT_I64(config, num_local_experts, 0, 0, 1 << 20, "must be null: the MLP is one"),
+    RLHF_OPT_ENUM(config, quantization_config, 0, null_only, "weights are f32, f16 or bf16"),
+    ROPE_OPTS(rope_parameters),
+    ROPE_OPTS(rope_scaling),
+};
+_Static_assert(sizeof rlhf__tf_decoder_opts / sizeof *rlhf__tf_decoder_opts == TF_N_DECODER_OPTS,
+               "the header says how many there are");
+
+// ---- what is refused ----
+
+static rlhf_status refuse_number(const rlhf_host *host, const char *key, double found) {
+    return rlhf_failf(host, RLHF_E_UNSUPPORTED, "config.json: %s %.10g is not implemented", key,
+                      found);
+}
+
+static rlhf_status check_known(const rlhf_host *host, const config *c) {
+    const struct {
+        const char *key;
+        double found, only;
+    } fields[] = {
+        {"attn_logit_softcapping", c->attn_logit_softcapping, 0},
+        {"final_logit_softcapping", c->final_logit_softcapping, 0},
+        {"num_experts", (double)c->num_experts, 0},
+        {"num_local_experts", (double)c->num_local_experts, 0},
+        {"partial_rotary_factor", c->partial_rotary_factor, 1},
+        {"rope_parameters.partial_rotary_factor", c->rope_parameters.partial_rotary_factor, 1},
+        {"rope_scaling.partial_rotary_factor", c->rope_scaling.partial_rotary_factor, 1},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (fields[i].found != fields[i].only)
+            return refuse_number(host, fields[i].key, fields[i].found);
+    return RLHF_OK;
+}
+
+// A size that is null; those that are missing, or below 1, the host has refused.
+static rlhf_status check_sizes(const rlhf_host *host, const config *c) {
+    const struct {
+        const char *key;
+        int64_t found;
+    } sizes[] = {{"vocab_size", c->vocab_size},
+                 {"hidden_size", c->hidden_size},
+                 {"intermediate_size", c->intermediate_size},
+                 {"num_hidden_layers", c->num_hidden_layers},
+                 {"num_attention_heads", c->num_attention_heads},
+                 {"max_position_embeddings", c->max_position_embeddings}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].found < 1)
+            return rlhf_failf(host, RLHF_E_INVALID,
+                              "config.json: %s must be an integer of at least 1, found null",
+                              sizes[i].key);
+    return RLHF_OK;
+}
+
+static rlhf_status check_heads(const rlhf_host *host, const struct rlhf__tf_arch *a) {
+    if (a->head_dim % 2)
+        return rlhf_failf(host, RLHF_E_INVALID,
+                          "config.json: head_dim (%d) must be even: rotary positions turn pairs",
+                          a->head_dim);
+    if (a->n_head % a->n_kv_head)
+        return rlhf_failf(
+            host, RLHF_E_INVALID,
+            "config.json: num_attention_heads (%d) must be a multiple of num_key_value_heads (%d)",
+            a->n_head, a->n_kv_head);
+    return RLHF_OK;
+}
+
+// ---- the architecture ----
+
+rlhf_status rlhf__tf_decoder_arch(const rlhf_host *host, const config *c, int64_t head_dim,
+                                  struct rlhf__tf_arch *out) {
+    struct rlhf__tf_arch *a = out;
+    *a = (struct rlhf__tf_arch){.n_vocab = (int32_t)c->vocab_size,
+                                .n_ctx = (int32_t)c->max_position_embeddings,
+                                .d = (int32_t)c->hidden_size,
+                                .n_layer = (int32_t)c->num_hidden_layers,
+                                .d_inner = (int32_t)c->intermediate_size,
+                                .n_head = (int32_t)c->num_attention_heads,
+                                .n_kv_head = (int32_t)c->num_key_value_heads,
+                                .head_dim = (int32_t)(c->head_dim ? c->head_dim : head_dim),
+                                .norm = TF_NORM_RMS,
+                                .pre_norm = 1,
+                                .causal = 1,
+                                .act = rlhf__tf_activation(c->hidden_act),
+                                .gated = 1,
+                                .out_in = 1,
+                                .tied = c->tie_word_embeddings,
+                                .pooling = RLHF_POOL_LAST,
+                                .pads = c->pad_token_id >= 0,
+                                .pad_id = (int32_t)c->pad_token_id,
+                                .norm_eps = c->rms_norm_eps,
+                                .init_std = c->initializer_range,
+                                .layer_prefix = "model.layers.%d.",
+                                .base_prefix = "model."};
+    RLHF_TRY(check_sizes(host, c));
+    RLHF_TRY(check_known(host, c));
+    if (!a->act)
+        return rlhf_failf(host, RLHF_E_UNSUPPORTED,
+                          "config.json: hidden_act \"%s\" is not implemented; known: silu, gelu, "
+                          "gelu_new, gelu_pytorch_tanh, relu",
+                          c->hidden_act);
+    if (!a->n_kv_head) a->n_kv_head = a->n_head;
+    if (!a->head_dim) {
+        RLHF_TRY(rlhf__tf_check(host, a, "hidden_size", "num_attention_heads"));
+        a->head_dim = a->d / a->n_head;
+    }
+    RLHF_TRY(check_heads(host, a));
+    a->attn_scale = rlhf__tf_attn_scale(a);
+    return rlhf__tf_rotary_read(host, c, a->head_dim, &a->rotary);
+}

@@ -1,0 +1,50 @@
+// transformer/decoder.h: what the config.json of Llama and its descendants have in common, as
+// transformers writes it: the options, and the architecture that follows from them.
+//
+// Objects and lists of config.json are reached by keys with a dot ("rope_scaling.factor") and with
+// brackets ("layer_types[]", each item). What it is not: names of tensors, or what one family alone
+// has (llama.c, qwen.c).
+#ifndef RLHF_MODELS_TRANSFORMER_DECODER_H
+#define RLHF_MODELS_TRANSFORMER_DECODER_H
+
+#include "core.h"
+
+// rope_parameters, as transformers 5 nests it, or rope_scaling of older ones. 0, or NULL: not
+// given.
+struct rlhf__tf_rope_config {
+    const char *rope_type, *type;
+    double rope_theta, factor, low_freq_factor, high_freq_factor;
+    double attention_factor, beta_fast, beta_slow, mscale, mscale_all_dim, partial_rotary_factor;
+    int64_t original_max_position_embeddings;
+    int32_t truncate, full_attention, sliding_attention, reserved;
+};
+
+struct rlhf__tf_decoder {
+    int64_t vocab_size, hidden_size, intermediate_size, num_hidden_layers, num_attention_heads;
+    int64_t num_key_value_heads, head_dim; // 0: not given
+    int64_t max_position_embeddings, original_max_position_embeddings, pad_token_id;
+    int64_t num_experts, num_local_experts;
+    const char *hidden_act;
+    double rms_norm_eps, initializer_range, rope_theta, partial_rotary_factor;
+    double attn_logit_softcapping, final_logit_softcapping;
+    int32_t tie_word_embeddings, quantization_config;
+    struct rlhf__tf_rope_config rope_parameters, rope_scaling;
+};
+
+enum { TF_N_DECODER_OPTS = 53 };
+extern const rlhf_opt rlhf__tf_decoder_opts[TF_N_DECODER_OPTS]; // for RLHF_OPT_TABLE
+
+// Fills *out but for names, biases and head_norm, and refuses what is not implemented or does not
+// fit. head_dim: where config.json gives none, 0: hidden_size / num_attention_heads. Allocates
+// out->rotary.frequency, which rlhf__tf_create takes. [main]
+rlhf_status rlhf__tf_decoder_arch(const rlhf_host *host, const struct rlhf__tf_decoder *c,
+                                  int64_t head_dim, struct rlhf__tf_arch *out);
+
+// ---- rotary_config.c ----
+// The frequencies of head_dim / 2 pairs, and the scale, as modeling_rope_utils of transformers has
+// them: default, linear, llama3 (Dubey et al. 2024), yarn (Peng et al. 2023). Allocates
+// out->frequency. [main]
+rlhf_status rlhf__tf_rotary_read(const rlhf_host *host, const struct rlhf__tf_decoder *c,
+                                 int32_t head_dim, struct rlhf__tf_rotary *out);
+
+#endif

@@ -1,0 +1,66 @@
+// transformer/rotary.c: rotary positions: the table of cosines and sines on the device, and the
+// arguments of the ops that turn with it. What it is not: where the frequencies come from (the
+// architecture's plugin), or the turning (rlhf/compute.h).
+#include "internal.h"
+
+#include <math.h>
+
+// The table grows to the longest row seen and not to the context, which is often a hundred times
+// longer.
+enum { FIRST_ROWS = 1024 };
+
+static uint32_t rows_for(const struct rlhf__tf *m, uint32_t positions) {
+    uint64_t rows = FIRST_ROWS;
+    while (rows < positions)
+        rows *= 2;
+    return rows < (uint64_t)m->arch.n_ctx ? (uint32_t)rows : (uint32_t)m->arch.n_ctx;
+}
+
+// Cosines, then sines, of one position's angles: in f64, rounded once.
+static void fill(const struct rlhf__tf_arch *a, uint32_t position, float *out) {
+    const int32_t half = a->head_dim / 2;
+    for (int32_t c = 0; c < half; c++) {
+        const double angle = position * a->rotary.frequency[c];
+        out[c] = (float)(cos(angle) * a->rotary.scale);
+        out[half + c] = (float)(sin(angle) * a->rotary.scale);
+    }
+}
+
+rlhf_status rlhf__tf_turn_reserve(struct rlhf__tf *m, uint32_t positions) {
+    if (!m->arch.rotary.frequency || positions <= m->turn_rows) return RLHF_OK;
+    const uint32_t rows = rows_for(m, positions);
+    const uint64_t n = (uint64_t)rows * (uint64_t)m->arch.head_dim;
+    float *host = m->host->alloc(m->host, n * sizeof *host);
+    if (!host)
+        return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the turns of %u positions", rows);
+    for (uint32_t i = 0; i < rows; i++)
+        fill(&m->arch, i, host + (uint64_t)i * (uint64_t)m->arch.head_dim);
+    m->turn_rows = 0;
+    rlhf_status st = rlhf__tf_reserve(m, &m->turn, n * sizeof *host);
+    if (st >= 0) st = m->c->upload(m->c->ctx, m->turn.p, host, n * sizeof *host);
+    m->host->free(m->host, host);
+    if (st >= 0) m->turn_rows = rows;
+    return st;
+}
+
+rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_rows *rows,
+                             int32_t layer, rlhf_dev raw, rlhf_dev stats) {
+    const struct rlhf__tf_arch *a = &m->arch;
+    rlhf_rope r = {.size = sizeof r,
+                   .heads = a->n_head,
+                   .kv_heads = a->n_kv_head,
+                   .head_dim = a->head_dim,
+                   .dtype = m->dtype,
+                   .n_pos = (int32_t)m->turn_rows,
+                   .stride = rlhf__tf_widths(a).qkv,
+                   .eps = a->norm_eps,
+                   .pos = rows->pos,
+                   .turn = m->turn.p,
+                   .raw = raw,
+                   .stats = stats};
+    if (a->head_norm) {
+        r.gamma_q = m->tensors[TF_N_GLOBAL + layer * TF_N_LAYER + TF_QN_G].value;
+        r.gamma_k = m->tensors[TF_N_GLOBAL + layer * TF_N_LAYER + TF_KN_G].value;
+    }
+    return r;
+}

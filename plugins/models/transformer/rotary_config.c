@@ -1,0 +1,129 @@
+// transformer/rotary_config.c: the frequencies of rotary positions from config.json, in f64, by the
+// formulas of modeling_rope_utils of transformers; see decoder.h.
+#include "decoder.h"
+
+#include <math.h>
+#include <string.h>
+
+#define PI 3.14159265358979323846
+
+// What the formulas read, with all defaults in.
+struct rope {
+    const struct rlhf__tf_rope_config *o;
+    const char *object; // what o is called in config.json
+    const char *type;
+    double theta, factor, context; // context: before it was stretched
+    double *frequency;
+    int32_t dim, reserved; // head_dim
+};
+
+// Whether an object says anything: rope_scaling of older files goes before rope_parameters then.
+static int given(const struct rlhf__tf_rope_config *o) {
+    return o->rope_type || o->type || o->rope_theta > 0 || o->factor > 0;
+}
+
+static rlhf_status refuse(const rlhf_host *host, const struct rope *r, const char *key,
+                          const char *why) {
+    return rlhf_failf(host, RLHF_E_INVALID, "config.json: %s.%s %s", r->object, key, why);
+}
+
+// Plain: theta^(-2 c / dim).
+static void plain(const struct rope *r) {
+    for (int32_t c = 0; c < r->dim / 2; c++)
+        r->frequency[c] = pow(r->theta, -2.0 * c / r->dim);
+}
+
+static rlhf_status linear(const rlhf_host *host, const struct rope *r) {
+    if (!(r->factor > 0)) return refuse(host, r, "factor", "is missing; it must be above 0");
+    for (int32_t c = 0; c < r->dim / 2; c++)
+        r->frequency[c] /= r->factor;
+    return RLHF_OK;
+}
+
+// Long waves are stretched by the factor, short ones are left, those between are mixed.
+static rlhf_status llama3(const rlhf_host *host, const struct rope *r) {
+    const double low = r->o->low_freq_factor, high = r->o->high_freq_factor;
+    if (!(r->factor > 0)) return refuse(host, r, "factor", "is missing; it must be above 0");
+    if (!(low > 0)) return refuse(host, r, "low_freq_factor", "is missing; it must be above 0");
+    if (!(high > low)) return refuse(host, r, "high_freq_factor", "must be above low_freq_factor");
+    for (int32_t c = 0; c < r->dim / 2; c++) {
+        double *f = &r->frequency[c];
+        const double wave = 2 * PI / *f, share = (r->context / wave - low) / (high - low);
+        if (wave > r->context / low)
+            *f /= r->factor;
+        else if (wave >= r->context / high)
+            *f = (1 - share) * *f / r->factor + share * *f;
+    }
+    return RLHF_OK;
+}
+
+// The pair that turns `rotations` times in the context, as a real number.
+static double yarn_pair(const struct rope *r, double rotations) {
+    return r->dim * log(r->context / (rotations * 2 * PI)) / (2 * log(r->theta));
+}
+
+static double yarn_mscale(double factor, double mscale) {
+    return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
+}
+
+static rlhf_status yarn(const rlhf_host *host, const struct rope *r, double *scale) {
+    const struct rlhf__tf_rope_config *o = r->o;
+    if (!(r->theta > 1)) return refuse(host, r, "rope_theta", "must be above 1 with yarn");
+    *scale = o->attention_factor;
+    if (!(*scale > 0)) {
+        *scale = yarn_mscale(r->factor, 1);
+        if (o->mscale > 0 && o->mscale_all_dim > 0)
+            *scale = yarn_mscale(r->factor, o->mscale) / yarn_mscale(r->factor, o->mscale_all_dim);
+    }
+    double low = yarn_pair(r, o->beta_fast > 0 ? o->beta_fast : 32);
+    double high = yarn_pair(r, o->beta_slow > 0 ? o->beta_slow : 1);
+    if (o->truncate) low = floor(low);
+    if (o->truncate) high = ceil(high);
+    low = fmax(low, 0);
+    high = fmin(high, r->dim - 1);
+    if (low == high) high += 0.001;
+    for (int32_t c = 0; c < r->dim / 2; c++) {
+        const double f = r->frequency[c], ramp = fmin(fmax((c - low) / (high - low), 0), 1);
+        r->frequency[c] = f / r->factor * ramp + f * (1 - ramp);
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status compute(const rlhf_host *host, const struct rope *r, double *scale) {
+    *scale = 1;
+    plain(r);
+    if (!strcmp(r->type, "default")) return RLHF_OK;
+    if (!strcmp(r->type, "linear")) return linear(host, r);
+    if (!strcmp(r->type, "llama3")) return llama3(host, r);
+    if (!strcmp(r->type, "yarn")) return yarn(host, r, scale);
+    return rlhf_failf(host, RLHF_E_UNSUPPORTED,
+                      "config.json: %s.%s \"%s\" is not implemented; known: default, linear, "
+                      "llama3, yarn",
+                      r->object, r->o->rope_type ? "rope_type" : "type", r->type);
+}
+
+rlhf_status rlhf__tf_rotary_read(const rlhf_host *host, const struct rlhf__tf_decoder *c,
+                                 int32_t head_dim, struct rlhf__tf_rotary *out) {
+    const int old = given(&c->rope_scaling);
+    const struct rlhf__tf_rope_config *o = old ? &c->rope_scaling : &c->rope_parameters;
+    struct rope r = {.o = o, .object = old ? "rope_scaling" : "rope_parameters", .dim = head_dim};
+    const int64_t context = c->original_max_position_embeddings
+                                ? c->original_max_position_embeddings
+                                : o->original_max_position_embeddings;
+    r.type = o->rope_type ? o->rope_type : o->type ? o->type : "default";
+    r.theta = o->rope_theta > 0 ? o->rope_theta : c->rope_theta > 0 ? c->rope_theta : 10000;
+    r.context = (double)(context ? context : c->max_position_embeddings);
+    r.factor = o->factor;
+    if (!strcmp(r.type, "yarn") && !(r.factor > 0))
+        r.factor = (double)c->max_position_embeddings / r.context;
+    r.frequency = host->alloc(host, (uint64_t)head_dim / 2 * sizeof *r.frequency);
+    if (!r.frequency)
+        return host->fail(host, RLHF_E_NOMEM, "out of memory for the frequencies of positions");
+    out->frequency = r.frequency;
+    rlhf_status st = compute(host, &r, &out->scale);
+    if (st < 0) {
+        host->free(host, r.frequency);
+        out->frequency = NULL;
+    }
+    return st;
+}

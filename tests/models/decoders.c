@@ -1,0 +1,57 @@
+// tests/models/decoders.c: see decoders.h.
+#include "decoders.h"
+
+// clang-format off
+#define SHAPE                                                                                      \
+    {"vocab_size", "61"}, {"hidden_size", "16"}, {"intermediate_size", "20"},                      \
+    {"num_hidden_layers", "2"}, {"num_attention_heads", "4"}, {"num_key_value_heads", "2"},        \
+    {"max_position_embeddings", "24"}
+#define END {NULL, NULL}
+#define ROPE(key, value) {"rope_parameters." key, value}
+#define SCALED SHAPE, {"head_dim", "8"}, ROPE("rope_theta", "100")
+
+static const struct setting llama[] = {SHAPE, END};
+static const struct setting llama_bias[] = {
+    SHAPE, {"attention_bias", "1"}, {"mlp_bias", "1"}, {"tie_word_embeddings", "1"}, END};
+static const struct setting mistral[] = {
+    SHAPE, {"model_type", "mistral"}, {"head_dim", "8"}, {"hidden_act", "gelu_new"}, END};
+const struct setting tiny_qwen2[] = {
+    SHAPE, {"tie_word_embeddings", "1"}, {"rope_theta", "1000"}, END};
+static const struct setting qwen3[] = {
+    SHAPE, {"model_type", "qwen3"}, {"head_dim", "8"}, {"rms_norm_eps", "1e-3"}, END};
+const struct setting tiny_qwen3[] = {
+    SCALED, {"model_type", "qwen3"}, ROPE("rope_type", "yarn"), ROPE("factor", "3"),
+    ROPE("beta_fast", "2"), ROPE("beta_slow", "0.25"), ROPE("mscale", "1.5"),
+    ROPE("mscale_all_dim", "0.5"), ROPE("truncate", "0"),
+    ROPE("original_max_position_embeddings", "8"), END};
+const struct setting llama_score[] = {SHAPE, {"pad_token_id", "29"}, END};
+const struct setting qwen3_score[] = {
+    SHAPE, {"model_type", "qwen3"}, {"head_dim", "8"}, {"pad_token_id", "29"}, END};
+
+static const struct setting linear[] = {
+    SCALED, ROPE("rope_type", "linear"), ROPE("factor", "3"), END};
+static const struct setting llama3[] = {
+    SCALED, ROPE("rope_type", "llama3"), ROPE("factor", "4"), ROPE("low_freq_factor", "0.5"),
+    ROPE("high_freq_factor", "2"), ROPE("original_max_position_embeddings", "16"), END};
+// As older files have it.
+static const struct setting yarn[] = {
+    SHAPE, {"head_dim", "8"}, {"rope_theta", "100"}, {"rope_scaling.type", "yarn"},
+    {"rope_scaling.factor", "3"}, {"rope_scaling.beta_fast", "2"},
+    {"rope_scaling.beta_slow", "0.25"}, {"rope_scaling.original_max_position_embeddings", "8"},
+    END};
+static const struct setting yarn_factor[] = {
+    SCALED, {"model_type", "qwen3"}, ROPE("rope_type", "yarn"), ROPE("factor", "3"),
+    ROPE("attention_factor", "0.7"), ROPE("original_max_position_embeddings", "8"), END};
+
+const struct decoder decoders[N_DECODERS] = {
+    {"llama", "llama", llama, 0, 0},
+    {"llama_bias", "llama", llama_bias, 0, 0},
+    {"mistral", "mistral", mistral, 0, 0},
+    {"qwen2", "qwen2", tiny_qwen2, 0, 0},
+    {"qwen3", "qwen3", qwen3, 0, 0},
+    {"rope_linear", "llama", linear, 1, 0},
+    {"rope_llama3", "llama", llama3, 1, 0},
+    {"rope_yarn", "llama", yarn, 1, 0},
+    {"rope_yarn_mscale", "qwen", tiny_qwen3, 1, 0},
+    {"rope_yarn_factor", "qwen", yarn_factor, 1, 0},
+};

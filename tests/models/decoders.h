@@ -1,0 +1,21 @@
+// tests/models/decoders.h: the configs of Llama and its descendants that make_vectors.py has.
+#ifndef TESTS_MODELS_DECODERS_H
+#define TESTS_MODELS_DECODERS_H
+
+#include "support.h"
+
+// file: vectors/<file>.bin. partly: it has some gradients only.
+struct decoder {
+    const char *file, *plugin;
+    const struct setting *settings;
+    int32_t partly, reserved;
+};
+
+enum { N_DECODERS = 10 };
+extern const struct decoder decoders[N_DECODERS];
+// Two of them that between them have everything: grouped heads, biases, tied head; norms of heads,
+// wide heads, untied head, stretched positions.
+extern const struct setting tiny_qwen2[], tiny_qwen3[];
+extern const struct setting llama_score[], qwen3_score[]; // pad_token_id 29
+
+#endif

@@ -1,0 +1,133 @@
+// tests/models/test_decoder_config.c: what a config.json of Llama and its descendants may ask for,
+// and what is refused by field and value.
+#include "decoders.h"
+
+#include <string.h>
+
+enum { N_SHAPE = 7, MAX_MORE = 6 };
+static const struct setting shape[N_SHAPE] = {{"vocab_size", "61"},
+                                              {"hidden_size", "16"},
+                                              {"intermediate_size", "20"},
+                                              {"num_hidden_layers", "2"},
+                                              {"num_attention_heads", "4"},
+                                              {"num_key_value_heads", "2"},
+                                              {"max_position_embeddings", "24"}};
+
+struct a_case {
+    const char *plugin;
+    struct setting more[MAX_MORE]; // over the shape
+    const char *text;              // NULL: it is accepted
+};
+
+static void check(const struct a_case *c) {
+    struct setting all[N_SHAPE + MAX_MORE] = {{NULL, NULL}};
+    int32_t n = 0;
+    memcpy(all, shape, sizeof shape);
+    for (n = 0; c->more[n].key; n++)
+        all[N_SHAPE + n] = c->more[n];
+    struct model m;
+    const rlhf_status st = model_create(c->plugin, all, &m);
+    if (!c->text && st < 0) fail_msg("refused: %s", host_failure());
+    if (c->text && st >= 0) fail_msg("accepted, expected \"%s\"", c->text);
+    if (c->text && !strstr(host_failure(), c->text))
+        fail_msg("\"%s\" does not say \"%s\"", host_failure(), c->text);
+    if (c->text) assert_null(m.self);
+    model_close(&m);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    static const struct a_case cases[] = {
+        {"llama", {{"hidden_act", "mish"}}, "hidden_act \"mish\" is not implemented; known: silu"},
+        {"llama", {{"pretraining_tp", "2"}}, "pretraining_tp 2 is not implemented"},
+        {"llama", {{"attn_logit_softcapping", "50"}}, "attn_logit_softcapping 50 is not"},
+        {"qwen", {{"final_logit_softcapping", "30"}}, "final_logit_softcapping 30 is not"},
+        {"qwen", {{"num_experts", "8"}}, "num_experts 8 is not implemented"},
+        {"llama", {{"num_local_experts", "8"}}, "num_local_experts 8 is not implemented"},
+        {"llama", {{"partial_rotary_factor", "0.5"}}, "partial_rotary_factor 0.5 is not"},
+        {"llama",
+         {{"rope_parameters.partial_rotary_factor", "0.5"}},
+         "rope_parameters.partial_rotary_factor 0.5 is not"},
+        {"llama", {{"num_attention_heads", "3"}}, "num_attention_heads"},
+        {"llama",
+         {{"num_attention_heads", "3"}, {"head_dim", "8"}},
+         "num_attention_heads (3) must be a multiple of num_key_value_heads (2)"},
+        {"llama",
+         {{"hidden_size", "18"}},
+         "hidden_size (18) must be a multiple of num_attention_heads (4)"},
+        {"llama", {{"head_dim", "7"}}, "head_dim (7) must be even"},
+        {"llama", {{"vocab_size", "0"}}, "vocab_size must be an integer of at least 1"},
+        {"mistral", {{"model_type", "mistral"}, {"sliding_window", "16"}}, "sliding_window 16,"},
+        {"mistral",
+         {{"model_type", "mistral"}, {"num_key_value_heads", "0"}},
+         "num_key_value_heads is missing; mistral needs it"},
+        {"qwen",
+         {{"use_sliding_window", "1"}, {"sliding_window", "8"}, {"max_window_layers", "1"}},
+         "use_sliding_window true, with a sliding_window of 8 from layer 1,"},
+        {"qwen", {{"num_key_value_heads", "0"}}, "num_key_value_heads is missing; qwen2 needs it"},
+        {"llama",
+         {{"rope_parameters.rope_type", "dynamic"}},
+         "rope_parameters.rope_type \"dynamic\" is not implemented; known: default, linear"},
+        {"llama", {{"rope_scaling.type", "longrope"}}, "rope_scaling.type \"longrope\" is not"},
+        {"llama", {{"rope_scaling.rope_type", "linear"}}, "rope_scaling.factor is missing"},
+        {"llama",
+         {{"rope_parameters.rope_type", "llama3"}, {"rope_parameters.factor", "2"}},
+         "rope_parameters.low_freq_factor is missing"},
+        {"llama",
+         {{"rope_parameters.rope_type", "llama3"},
+          {"rope_parameters.factor", "2"},
+          {"rope_parameters.low_freq_factor", "2"},
+          {"rope_parameters.high_freq_factor", "2"}},
+         "rope_parameters.high_freq_factor must be above low_freq_factor"},
+        {"llama",
+         {{"rope_parameters.rope_type", "yarn"}, {"rope_parameters.rope_theta", "1"}},
+         "rope_parameters.rope_theta must be above 1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check(&cases[i]);
+}
+
+// What is set, and changes nothing.
+static void test_accepted(void **state) {
+    (void)state;
+    static const struct a_case cases[] = {
+        {"llama", {{"pretraining_tp", "1"}, {"sliding_window", "8"}}, NULL},
+        {"llama", {{"num_key_value_heads", "0"}}, NULL},
+        {"mistral", {{"model_type", "mistral"}, {"sliding_window", "24"}}, NULL},
+        {"qwen", {{"use_sliding_window", "1"}, {"sliding_window", "24"}}, NULL},
+        {"qwen",
+         {{"use_sliding_window", "1"}, {"sliding_window", "8"}, {"max_window_layers", "2"}},
+         NULL},
+        {"qwen", {{"sliding_window", "8"}, {"max_window_layers", "0"}}, NULL},
+        {"qwen", {{"rope_parameters.rope_type", "yarn"}}, NULL}, // factor: the contexts' ratio
+        {"qwen", {{"hidden_size", "18"}, {"head_dim", "4"}}, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check(&cases[i]);
+}
+
+// qwen3 has heads of 128 where config.json says nothing, qwen2 its share of the stream.
+static void test_head_dim(void **state) {
+    (void)state;
+    struct backend b = backend_open("reference", 1, 0);
+    const rlhf_model_open o = open_args(&b, RLHF_F32, 0);
+    for (int32_t three = 0; three < 2; three++) {
+        struct setting all[N_SHAPE + 2] = {{NULL, NULL}};
+        memcpy(all, shape, sizeof shape);
+        if (three) all[N_SHAPE] = (struct setting){"model_type", "qwen3"};
+        struct model m = model_open("qwen", all, &o);
+        rlhf_param p = {.size = sizeof p};
+        must(&m,
+             m.ops->param(m.self, model_find(&m, "model.layers.0.self_attn.k_proj.weight"), &p));
+        assert_int_equal(p.shape[0], three ? 2 * 128 : 2 * 4);
+        model_close(&m);
+    }
+    backend_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_accepted),
+                                       cmocka_unit_test(test_head_dim)};
+    return cmocka_run_group_tests_name("decoders' config.json", tests, NULL, NULL);
+}
