@@ -1,8 +1,9 @@
 // row_attention.c: attention over ragged rows, forward and backward: checks, scratch, and one hot
-// call per (row, head).
+// call per row and key head.
 //
-// A (row, head) pair shares no sum with another, so any thread may take any pair; only in backward
-// one thread takes the rows that share a prefix, in order, because they add to the same sums.
+// A row and query head share no sum with others, so any thread may take any; only in backward one
+// thread takes the heads that read one key head, and the rows that share a prefix, in order,
+// because they add to the same sums.
 #include "ragged.h"
 #include "split.h"
 #include "table.h"
@@ -25,11 +26,11 @@ enum { LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 enum { RUN_PREFIX = 16, RUN_ROWS = 16 };
 enum { FEW_QUERIES = 3 };
 
-// Items a thread takes at a time, of `rows` rows of equal worth: neighbouring heads, for the
-// prefetch, but enough pieces to even out rows of different lengths.
-static int chunk_of(const rlhf_attn *a, uint64_t rows, int threads) {
-    uint64_t most = rows * (uint64_t)a->heads / ((uint64_t)threads * 8);
-    return most < 1 ? 1 : most < (uint64_t)a->heads ? (int)most : a->heads;
+// Items a thread takes at a time, of `rows` rows of equal worth with a_row items each: neighbouring
+// heads, for the prefetch, but enough pieces to even out rows of different lengths.
+static int chunk_of(size_t a_row, uint64_t rows, int threads) {
+    uint64_t most = rows * a_row / ((uint64_t)threads * 8);
+    return most < 1 ? 1 : most < a_row ? (int)most : (int)a_row;
 }
 
 static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }
@@ -54,10 +55,10 @@ static rlhf_status read_geometry(struct rlhf__cpu *cpu, const char *op, rlhf_att
     if (a->heads <= 0)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: heads is %d, must be positive", op,
                               a->heads);
-    if (a->kv_heads && a->kv_heads != a->heads)
-        return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
-                              "%s: kv_heads is %d, supported are 0 and the number of heads (%d)",
-                              op, a->kv_heads, a->heads);
+    if (!a->kv_heads) a->kv_heads = a->heads;
+    if (a->kv_heads < 1 || a->heads % a->kv_heads)
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: kv_heads is %d, must divide heads (%d)", op,
+                              a->kv_heads, a->heads);
     if (a->head_dim <= 0 || a->head_dim > HEAD_DIM_MAX || a->head_dim % 8)
         return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
                               "%s: head_dim is %d, supported are multiples of 8 up to %d", op,
@@ -65,20 +66,46 @@ static rlhf_status read_geometry(struct rlhf__cpu *cpu, const char *op, rlhf_att
     return RLHF_OK;
 }
 
+// A piece of the work: query heads h .. h+group-1, which read one key head, of row i (or of rows
+// from i on).
+struct piece {
+    size_t i, h, group;
+};
+
+// How the heads of a row are cut: each key head's query heads go in `parts` pieces.
+struct cut {
+    size_t group, parts, a_row; // query heads a key head; pieces a key head and a row
+};
+
+static struct piece piece_at(const struct cut *c, size_t n) {
+    size_t at = n % c->a_row, key = at / c->parts, p = at % c->parts;
+    size_t from = c->group * p / c->parts, to = c->group * (p + 1) / c->parts;
+    return (struct piece){n / c->a_row, key * c->group + from, to - from};
+}
+
+// Pieces as large as they can be, since one reads its keys once, but some for every thread.
+static struct cut cut_of(const rlhf_attn *a, uint64_t rows, int threads) {
+    size_t keys = (size_t)a->kv_heads, group = (size_t)a->heads / keys, parts = 1;
+    uint64_t items = rows * keys, many = 2 * (uint64_t)threads;
+    while (parts < group && items * parts < many && items * parts % (uint64_t)threads)
+        parts++;
+    return (struct cut){group, parts, keys * parts};
+}
+
 // The parts of an item that forward and backward share. es = bytes an element.
-static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, size_t i, size_t h,
+static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, struct piece p,
                                       size_t es, rlhf_dev q, rlhf_dev k, rlhf_dev v, rlhf_dev lse) {
-    struct rlhf__row row = rlhf__cpu_row(r, i);
-    size_t col = h * (size_t)a->head_dim;
+    struct rlhf__row row = rlhf__cpu_row(r, p.i);
+    size_t hd = (size_t)a->head_dim, col = p.h / ((size_t)a->heads / (size_t)a->kv_heads) * hd;
     size_t kv = (row.k0 * (size_t)a->kv_stride + col) * es;
     size_t prefix = (row.p0 * (size_t)a->kv_stride + col) * es;
     struct rlhf__attn_item it = {
-        .q = rlhf__cpu_mem(rlhf_dev_at(q, (row.t0 * (size_t)a->q_stride + col) * es)),
+        .q = rlhf__cpu_mem(rlhf_dev_at(q, (row.t0 * (size_t)a->q_stride + p.h * hd) * es)),
         .k = rlhf__cpu_mem(rlhf_dev_at(k, kv)),
         .v = rlhf__cpu_mem(rlhf_dev_at(v, kv)),
         .pk = row.np ? rlhf__cpu_mem(rlhf_dev_at(k, prefix)) : NULL,
         .pv = row.np ? rlhf__cpu_mem(rlhf_dev_at(v, prefix)) : NULL,
-        .lse = lse ? rlhf__cpu_f32(lse) + row.t0 * (size_t)a->heads + h : NULL,
+        .lse = lse ? rlhf__cpu_f32(lse) + row.t0 * (size_t)a->heads + p.h : NULL,
         .q_stride = a->q_stride,
         .kv_stride = a->kv_stride,
         .out_stride = a->out_stride,
@@ -88,6 +115,7 @@ static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, 
         .np = row.np,
         .start = row.start,
         .head_dim = a->head_dim,
+        .group = (int32_t)p.group,
         .causal = a->causal,
         .dtype = a->dtype,
         .scale = (float)a->scale,
@@ -95,20 +123,19 @@ static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, 
     return it;
 }
 
-// Where the next item's rows are, as seen from this one: the next head, or the next row's first.
+// Where the next item's rows are, as seen from this one: the next heads, or the next row's first.
 // Training rows of 64 tokens, measured as above: 1 to 3 % of forward, nothing that shows of
 // backward.
 static void look_next(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf_ragged *r,
-                      size_t i, size_t h, size_t es) {
+                      struct piece p, struct piece next, size_t es) {
+    if (next.i >= r->n) return;
     const int32_t *off = rlhf__cpu_i32(r->offset), *base = rlhf__cpu_i32(r->kv_base);
-    int64_t head = (int64_t)a->head_dim * (int64_t)es, back = (int64_t)h * head;
-    if (h + 1 < (size_t)a->heads) {
-        it->next_q = it->next_kv = it->next_out = head;
-    } else if (i + 1 < r->n) {
-        it->next_q = (off[i + 1] - off[i]) * a->q_stride * (int64_t)es - back;
-        it->next_kv = (base[i + 1] - base[i]) * a->kv_stride * (int64_t)es - back;
-        it->next_out = (off[i + 1] - off[i]) * a->out_stride * (int64_t)es - back;
-    }
+    const int64_t hd = a->head_dim, size = (int64_t)es, group = a->heads / a->kv_heads;
+    const int64_t q = ((int64_t)next.h - (int64_t)p.h) * hd;
+    const int64_t kv = ((int64_t)next.h / group - (int64_t)p.h / group) * hd;
+    it->next_q = ((off[next.i] - off[p.i]) * a->q_stride + q) * size;
+    it->next_kv = ((int64_t)(base[next.i] - base[p.i]) * a->kv_stride + kv) * size;
+    it->next_out = ((off[next.i] - off[p.i]) * a->out_stride + q) * size;
 }
 
 // Scratch for every thread; *stride floats lie between two threads.
@@ -121,61 +148,66 @@ static rlhf_status scratch(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, size_
     return RLHF_OK;
 }
 
-// While head h of row i is worked on, its share of the keys and values of row i + 1 is fetched: a
+// While a piece of row i is worked on, its share of the keys and values of row i + 1 is fetched: a
 // head reads short pieces at a long stride, which the hardware does not foresee. Of a row with
 // another prefix, that is the prefix; one with the same prefix finds it in the cache.
 static void look_ahead(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf_ragged *r,
-                       size_t i, size_t h, size_t es, rlhf_dev k, rlhf_dev v) {
-    if (i + 1 >= r->n) return;
-    struct rlhf__row row = rlhf__cpu_row(r, i), next = rlhf__cpu_row(r, i + 1);
+                       struct piece p, size_t es, rlhf_dev k, rlhf_dev v) {
+    if (p.i + 1 >= r->n) return;
+    struct rlhf__row row = rlhf__cpu_row(r, p.i), next = rlhf__cpu_row(r, p.i + 1);
     int other = next.np && !(row.np && row.p0 == next.p0);
     size_t stride = (size_t)a->kv_stride * es, heads = (size_t)a->heads;
     size_t bytes = (other ? next.np : next.nk - next.np) * stride;
-    size_t from = (other ? next.p0 : next.k0) * stride + bytes * h / heads;
+    size_t from = (other ? next.p0 : next.k0) * stride + bytes * p.h / heads;
     it->ahead_k = rlhf__cpu_mem(rlhf_dev_at(k, from));
     it->ahead_v = rlhf__cpu_mem(rlhf_dev_at(v, from));
-    it->ahead_bytes = bytes / heads;
+    it->ahead_bytes = bytes * p.group / heads;
 }
 
-// The tensors of a forward call.
+// The tensors of a forward call, and how it is cut.
 struct fwd {
     const rlhf_attn *a;
     const rlhf_ragged *r;
     rlhf_dev out, lse, q, k, v;
+    struct cut cut;
 };
 
-// One piece of forward: head h of row i.
-static void forward_item(struct rlhf__cpu *cpu, const struct fwd *f, size_t i, size_t h,
-                         float *scratch) {
+// Where the results of a piece go.
+static void *out_of(const struct fwd *f, struct piece p, size_t es) {
+    const rlhf_attn *a = f->a;
+    size_t row = rlhf__cpu_row(f->r, p.i).t0 * (size_t)a->out_stride;
+    return rlhf__cpu_mem(rlhf_dev_at(f->out, (row + p.h * (size_t)a->head_dim) * es));
+}
+
+static void forward_item(struct rlhf__cpu *cpu, const struct fwd *f, struct piece p,
+                         struct piece next, float *scratch) {
     const rlhf_attn *a = f->a;
     size_t es = rlhf_dtype_size(a->dtype);
-    struct rlhf__attn_item it = item_of(a, f->r, i, h, es, f->q, f->k, f->v, f->lse);
-    size_t t0 = rlhf__cpu_row(f->r, i).t0;
+    struct rlhf__attn_item it = item_of(a, f->r, p, es, f->q, f->k, f->v, f->lse);
     if (!it.nq) return;
     if (it.nq <= FEW_QUERIES)
-        look_ahead(&it, a, f->r, i, h, es, f->k, f->v);
+        look_ahead(&it, a, f->r, p, es, f->k, f->v);
     else
-        look_next(&it, a, f->r, i, h, es);
-    it.out = rlhf__cpu_mem(
-        rlhf_dev_at(f->out, (t0 * (size_t)a->out_stride + h * (size_t)a->head_dim) * es));
+        look_next(&it, a, f->r, p, next, es);
+    it.out = out_of(f, p, es);
     it.scratch = scratch;
     cpu->hot.attn(&it);
 }
 
-// Head h of rows i0 .. i1-1, which have one query each and share a prefix.
-static void forward_run(struct rlhf__cpu *cpu, const struct fwd *f, size_t i0, size_t i1, size_t h,
+// The heads of a piece in rows p.i .. i1-1, which have one query each and share a prefix.
+static void forward_run(struct rlhf__cpu *cpu, const struct fwd *f, struct piece p, size_t i1,
                         float *scratch) {
     const rlhf_attn *a = f->a;
-    size_t es = rlhf_dtype_size(a->dtype), col = h * (size_t)a->head_dim;
-    struct rlhf__attn_run run = {.it = item_of(a, f->r, i0, h, es, f->q, f->k, f->v, f->lse),
-                                 .start = rlhf__cpu_i32(f->r->start) + i0,
-                                 .base = rlhf__cpu_i32(f->r->kv_base) + i0};
+    size_t es = rlhf_dtype_size(a->dtype), n = i1 - p.i;
+    size_t col = p.h / f->cut.group * (size_t)a->head_dim;
+    struct rlhf__attn_run run = {.it = item_of(a, f->r, p, es, f->q, f->k, f->v, f->lse),
+                                 .start = rlhf__cpu_i32(f->r->start) + p.i,
+                                 .base = rlhf__cpu_i32(f->r->kv_base) + p.i};
     run.it.k = rlhf__cpu_mem(rlhf_dev_at(f->k, col * es));
     run.it.v = rlhf__cpu_mem(rlhf_dev_at(f->v, col * es));
-    run.it.out = rlhf__cpu_mem(
-        rlhf_dev_at(f->out, (rlhf__cpu_row(f->r, i0).t0 * (size_t)a->out_stride + col) * es));
-    run.it.nq = (uint32_t)(i1 - i0);
-    for (size_t i = 0; i < i1 - i0; i++)
+    run.it.out = out_of(f, p, es);
+    run.it.nq = (uint32_t)n;
+    for (size_t i = 0; i < n; i++)
         if ((uint32_t)run.start[i] + 1 > run.it.nk) run.it.nk = (uint32_t)run.start[i] + 1;
     run.it.scratch = scratch;
     cpu->hot.attn_run(&run);
@@ -197,25 +229,27 @@ static uint32_t find_runs(const rlhf_ragged *r, uint32_t *first) {
 }
 
 // Forward for rows of one query, of which some share a prefix.
-static rlhf_status forward_runs(struct rlhf__cpu *cpu, const struct fwd *f, float *ws,
-                                size_t stride) {
-    void *p = NULL;
-    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_ATTN_RUNS, (f->r->n + 1ull) * sizeof(uint32_t), &p));
-    uint32_t *first = p;
-    size_t heads = (size_t)f->a->heads;
+static rlhf_status forward_runs(struct rlhf__cpu *cpu, struct fwd *f, float *ws, size_t stride) {
+    void *ws_first = NULL;
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_ATTN_RUNS, (f->r->n + 1ull) * sizeof(uint32_t),
+                                 &ws_first));
+    uint32_t *first = ws_first;
     uint32_t runs = find_runs(f->r, first);
-    int64_t count = (int64_t)runs * f->a->heads;
+    f->cut = cut_of(f->a, runs, cpu->threads);
+    int64_t count = (int64_t)(runs * f->cut.a_row);
     int threads = count > 1 ? cpu->threads : 1;
     // Read by the pragma alone.
-    int chunk = chunk_of(f->a, runs, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
+    int chunk = chunk_of(f->cut.a_row, runs, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
 #pragma omp parallel for schedule(dynamic, chunk) num_threads(threads) if (threads > 1)
     for (int64_t n = 0; n < count; n++) {
-        size_t i0 = first[(size_t)n / heads], i1 = first[(size_t)n / heads + 1];
+        struct piece p = piece_at(&f->cut, (size_t)n);
+        size_t i1 = first[p.i + 1];
         float *own = ws + (size_t)omp_get_thread_num() * stride;
-        if (i1 == i0 + 1)
-            forward_item(cpu, f, i0, (size_t)n % heads, own);
+        p.i = first[p.i];
+        if (i1 == p.i + 1)
+            forward_item(cpu, f, p, (struct piece){f->r->n, 0, 0}, own);
         else
-            forward_run(cpu, f, i0, i1, (size_t)n % heads, own);
+            forward_run(cpu, f, p, i1, own);
     }
     return RLHF_OK;
 }
@@ -229,26 +263,26 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
     RLHF_TRY(rlhf__cpu_read_ragged(cpu, "attention", &own_rows, rows));
     const rlhf_attn *a = &own_attn;
     const rlhf_ragged *r = &own_rows;
-    const struct fwd f = {a, r, out, lse, q, k, v};
+    struct fwd f = {a, r, out, lse, q, k, v, cut_of(a, r->n, cpu->threads)};
     float *ws;
-    size_t stride, heads = (size_t)a->heads;
+    size_t stride;
     RLHF_TRY(scratch(cpu, RLHF__WS_ATTN, rlhf__attn_scratch(r->max_q, r->max_k, a->head_dim), &ws,
                      &stride));
     if (r->max_q == 1 && r->prefix_len && a->head_dim % LANES_MAX == 0)
         return forward_runs(cpu, &f, ws, stride);
-    int64_t count = (int64_t)r->n * a->heads;
+    int64_t count = (int64_t)(r->n * f.cut.a_row);
     int threads = count > 1 ? cpu->threads : 1;
     // Read by the pragma alone.
-    int chunk = chunk_of(a, r->n, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
-    if (r->max_q <= FEW_QUERIES) {          // neighbouring rows on one thread, for look_ahead
+    int chunk = chunk_of(f.cut.a_row, r->n, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
+    if (r->max_q <= FEW_QUERIES) { // neighbouring rows on one thread, for look_ahead
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
         for (int64_t n = 0; n < count; n++)
-            forward_item(cpu, &f, (size_t)n / heads, (size_t)n % heads,
+            forward_item(cpu, &f, piece_at(&f.cut, (size_t)n), piece_at(&f.cut, (size_t)n + 1),
                          ws + (size_t)omp_get_thread_num() * stride);
     } else {
 #pragma omp parallel for schedule(dynamic, chunk) num_threads(threads) if (threads > 1)
         for (int64_t n = 0; n < count; n++)
-            forward_item(cpu, &f, (size_t)n / heads, (size_t)n % heads,
+            forward_item(cpu, &f, piece_at(&f.cut, (size_t)n), piece_at(&f.cut, (size_t)n + 1),
                          ws + (size_t)omp_get_thread_num() * stride);
     }
     return RLHF_OK;
@@ -261,33 +295,33 @@ struct bwd {
     rlhf_dev dq, dk, dv, dout, out, lse, q, k, v;
 };
 
-// Head h of row i, one of rows i0 .. i1-1, which share scratch: row i0 and those that share it.
-static struct rlhf__attn_item backward_row(const struct bwd *b, size_t i0, size_t i1, size_t i,
-                                           size_t h) {
+// A piece of row p.i, one of rows i0 .. i1-1, which share scratch: row i0 and those that share it.
+static struct rlhf__attn_item backward_row(const struct bwd *b, size_t i0, size_t i1,
+                                           struct piece p) {
     const rlhf_attn *a = b->a;
-    size_t es = rlhf_dtype_size(a->dtype), col = h * (size_t)a->head_dim;
-    struct rlhf__row row = rlhf__cpu_row(b->r, i);
-    struct rlhf__attn_item it = item_of(a, b->r, i, h, es, b->q, b->k, b->v, b->lse);
-    size_t o = (row.t0 * (size_t)a->out_stride + col) * es;
-    size_t kv = (row.k0 * (size_t)a->kv_stride + col) * es;
+    size_t es = rlhf_dtype_size(a->dtype), hd = (size_t)a->head_dim, q = p.h * hd;
+    size_t col = p.h / p.group * hd, ks = (size_t)a->kv_stride;
+    struct rlhf__row row = rlhf__cpu_row(b->r, p.i);
+    struct rlhf__attn_item it = item_of(a, b->r, p, es, b->q, b->k, b->v, b->lse);
+    size_t o = (row.t0 * (size_t)a->out_stride + q) * es, kv = (row.k0 * ks + col) * es;
     it.out = rlhf__cpu_mem(rlhf_dev_at(b->out, o));
     it.dout = rlhf__cpu_mem(rlhf_dev_at(b->dout, o));
-    it.dq = rlhf__cpu_mem(rlhf_dev_at(b->dq, (row.t0 * (size_t)a->q_stride + col) * es));
+    it.dq = rlhf__cpu_mem(rlhf_dev_at(b->dq, (row.t0 * (size_t)a->q_stride + q) * es));
     it.dk = rlhf__cpu_mem(rlhf_dev_at(b->dk, kv));
     it.dv = rlhf__cpu_mem(rlhf_dev_at(b->dv, kv));
-    it.sum_on = i == i0 && i1 > i0 + 1;
-    it.sum_out = i > i0 && i + 1 == i1;
+    it.sum_on = p.i == i0 && i1 > i0 + 1;
+    it.sum_out = p.i > i0 && p.i + 1 == i1;
     if (it.sum_out) {
-        it.pdk = rlhf__cpu_mem(rlhf_dev_at(b->dk, (row.p0 * (size_t)a->kv_stride + col) * es));
-        it.pdv = rlhf__cpu_mem(rlhf_dev_at(b->dv, (row.p0 * (size_t)a->kv_stride + col) * es));
+        it.pdk = rlhf__cpu_mem(rlhf_dev_at(b->dk, (row.p0 * ks + col) * es));
+        it.pdv = rlhf__cpu_mem(rlhf_dev_at(b->dv, (row.p0 * ks + col) * es));
     }
-    if (i1 == i0 + 1 || h + 1 < (size_t)a->heads) look_next(&it, a, b->r, i, h, es);
     return it;
 }
 
-// One piece of backward: head h of row i0 and of all rows that share it.
-static void backward_item(struct rlhf__cpu *cpu, const struct bwd *b, size_t i0, size_t h,
+// One piece of backward: in row p.i and in all rows that share it.
+static void backward_item(struct rlhf__cpu *cpu, const struct bwd *b, struct piece p,
                           float *scratch) {
+    const size_t i0 = p.i, es = rlhf_dtype_size(b->a->dtype);
     size_t i1 = i0 + 1;
     uint32_t room = rlhf__cpu_row(b->r, i0).nk;
     for (; i1 < b->r->n && rlhf__cpu_row_shares(b->r, i1); i1++) {
@@ -295,8 +329,13 @@ static void backward_item(struct rlhf__cpu *cpu, const struct bwd *b, size_t i0,
         if (nk > room) room = nk;
     }
     if (!room) return;
-    for (size_t i = i0; i < i1; i++) {
-        struct rlhf__attn_item it = backward_row(b, i0, i1, i, h);
+    const size_t after = p.h + p.group; // the next query head
+    for (; p.i < i1; p.i++) {
+        struct rlhf__attn_item it = backward_row(b, i0, i1, p);
+        if (after < (size_t)b->a->heads)
+            look_next(&it, b->a, b->r, p, (struct piece){p.i, after, p.group}, es);
+        else if (i1 == i0 + 1)
+            look_next(&it, b->a, b->r, p, (struct piece){p.i + 1, 0, p.group}, es);
         it.scratch = scratch;
         it.room = room;
         cpu->hot.attn_bwd(&it);
@@ -314,22 +353,22 @@ static rlhf_status attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ra
     const rlhf_attn *a = &own_attn;
     const rlhf_ragged *r = &own_rows;
     float *ws;
-    size_t ws_stride, heads = (size_t)a->heads;
+    size_t ws_stride, keys = (size_t)a->kv_heads, group = (size_t)a->heads / keys;
     RLHF_TRY(scratch(cpu, RLHF__WS_ATTN_BWD,
                      rlhf__attn_scratch_bwd(r->max_q, r->max_k, a->head_dim), &ws, &ws_stride));
     const struct bwd b = {a, r, dq, dk, dv, dout, out, lse, q, k, v};
     uint64_t alone = 0; // rows without a prefix
     for (uint32_t i = 0; i < r->n; i++)
         alone += !rlhf__cpu_row_shares(r, i);
-    int64_t count = (int64_t)r->n * a->heads;
+    int64_t count = (int64_t)r->n * a->kv_heads;
     int threads = count > 1 ? cpu->threads : 1;
     // Read by the pragma alone.
-    int chunk = chunk_of(a, alone, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
+    int chunk = chunk_of(keys, alone, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
 #pragma omp parallel for schedule(dynamic, chunk) num_threads(threads) if (threads > 1)
     for (int64_t n = 0; n < count; n++) {
-        size_t i = (size_t)n / heads, h = (size_t)n % heads;
-        if (rlhf__cpu_row_shares(r, i)) continue; // with the row that it shares
-        backward_item(cpu, &b, i, h, ws + (size_t)omp_get_thread_num() * ws_stride);
+        struct piece p = {(size_t)n / keys, (size_t)n % keys * group, group};
+        if (rlhf__cpu_row_shares(r, p.i)) continue; // with the row that it shares
+        backward_item(cpu, &b, p, ws + (size_t)omp_get_thread_num() * ws_stride);
     }
     return RLHF_OK;
 }

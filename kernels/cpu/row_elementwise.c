@@ -1,4 +1,4 @@
-// row_elementwise.c: copy, zero, convert, add and the activations.
+// row_elementwise.c: copy, zero, convert, add, the activations and the units they gate.
 #include "split.h"
 #include "table.h"
 
@@ -65,10 +65,10 @@ static rlhf_status add(void *ctx, rlhf_dev dst, rlhf_dev src, int32_t src_dtype,
 }
 
 static rlhf_status check_act(struct rlhf__cpu *cpu, const char *op, int32_t kind, int32_t dtype) {
-    if (kind < RLHF_ACT_GELU_TANH || kind > RLHF_ACT_RELU)
-        return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
-                              "%s: kind is %d, known are gelu_tanh 1, gelu_erf 2 and relu 3", op,
-                              kind);
+    if (kind < RLHF_ACT_GELU_TANH || kind > RLHF_ACT_SILU)
+        return rlhf__cpu_fail(
+            cpu, RLHF_E_UNSUPPORTED,
+            "%s: kind is %d, known are gelu_tanh 1, gelu_erf 2, relu 3 and silu 4", op, kind);
     return rlhf__cpu_check_dtype(cpu, op, dtype);
 }
 
@@ -105,11 +105,63 @@ static rlhf_status act_bwd(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int3
     return RLHF_OK;
 }
 
+// Where piece i of the halves of rows of `inner` lies: pieces do not cross rows.
+struct half_piece {
+    uint64_t at, row; // elements before it in [rows, inner], and its row
+    size_t len;
+};
+
+static struct half_piece half_piece(uint64_t inner, uint64_t i) {
+    uint64_t a_row = rlhf__split_count(inner, RLHF__PIECE), row = i / a_row;
+    return (struct half_piece){row * inner + i % a_row * RLHF__PIECE, row,
+                               rlhf__split_len(inner, RLHF__PIECE, i % a_row)};
+}
+
+static rlhf_status gate(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
+                        uint32_t rows, int32_t inner) {
+    struct rlhf__cpu *cpu = ctx;
+    RLHF_TRY(check_act(cpu, "gate", kind, dtype));
+    RLHF_TRY(rlhf__cpu_check_d(cpu, "gate", inner));
+    uint64_t n = (uint64_t)inner, size = rlhf_dtype_size(dtype);
+    int threads = rlhf__split_threads(cpu, rows * n);
+    int64_t count = (int64_t)(rows * rlhf__split_count(n, RLHF__PIECE));
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        struct half_piece p = half_piece(n, (uint64_t)i);
+        rlhf_dev a = rlhf_dev_at(x, (p.at + p.row * n) * size);
+        cpu->hot.gate(rlhf__cpu_mem(rlhf_dev_at(out, p.at * size)), rlhf__cpu_mem(a),
+                      rlhf__cpu_mem(rlhf_dev_at(a, n * size)), kind, dtype == RLHF_BF16, p.len);
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status gate_bwd(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind,
+                            int32_t dtype, uint32_t rows, int32_t inner) {
+    struct rlhf__cpu *cpu = ctx;
+    RLHF_TRY(check_act(cpu, "gate_bwd", kind, dtype));
+    RLHF_TRY(rlhf__cpu_check_d(cpu, "gate_bwd", inner));
+    uint64_t n = (uint64_t)inner, size = rlhf_dtype_size(dtype);
+    int threads = rlhf__split_threads(cpu, rows * n);
+    int64_t count = (int64_t)(rows * rlhf__split_count(n, RLHF__PIECE));
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        struct half_piece p = half_piece(n, (uint64_t)i);
+        uint64_t at = (p.at + p.row * n) * size;
+        rlhf_dev a = rlhf_dev_at(x, at), da = rlhf_dev_at(dx, at);
+        cpu->hot.gate_bwd(rlhf__cpu_mem(da), rlhf__cpu_mem(rlhf_dev_at(da, n * size)),
+                          rlhf__cpu_mem(rlhf_dev_at(dy, p.at * size)), rlhf__cpu_mem(a),
+                          rlhf__cpu_mem(rlhf_dev_at(a, n * size)), kind, dtype == RLHF_BF16, p.len);
+    }
+    return RLHF_OK;
+}
+
 void rlhf__cpu_fill_elementwise(rlhf_compute *t) {
     t->copy = copy;
     t->zero = zero;
     t->convert = convert;
     t->act = act;
     t->act_bwd = act_bwd;
+    t->gate = gate;
+    t->gate_bwd = gate_bwd;
     t->add = add;
 }

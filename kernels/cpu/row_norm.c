@@ -1,10 +1,10 @@
-// row_norm.c: LayerNorm, forward and backward.
+// row_norm.c: LayerNorm and RMS norm, forward and backward.
 #include "split.h"
 #include "table.h"
 
 #include <string.h>
 
-// Backward sums dgamma and dbeta in at most this many blocks of consecutive rows, each in row
+// Backward sums gamma and beta in at most this many blocks of consecutive rows, each in row
 // order, and then the blocks in order: the order depends on the number of rows only.
 #define NORM_BLOCKS 64u
 
@@ -60,7 +60,59 @@ static rlhf_status norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev
     return RLHF_OK;
 }
 
+static rlhf_status rms_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
+                            rlhf_dev gamma, double eps, uint32_t rows, int32_t d) {
+    struct rlhf__cpu *cpu = ctx;
+    RLHF_TRY(rlhf__cpu_check_d(cpu, "rms_norm", d));
+    RLHF_TRY(rlhf__cpu_check_dtype(cpu, "rms_norm", out_dtype));
+    uint64_t width = (uint64_t)d, piece = rlhf__split_rows(width);
+    uint64_t size = rlhf_dtype_size(out_dtype);
+    int threads = rlhf__split_threads(cpu, rows * width);
+    int64_t count = (int64_t)rlhf__split_count(rows, piece);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t r = (uint64_t)i * piece;
+        cpu->hot.rms_norm(rlhf__cpu_mem(rlhf_dev_at(out, r * width * size)), out_dtype == RLHF_BF16,
+                          stats ? rlhf__cpu_f32(stats) + r : NULL, rlhf__cpu_f32(x) + r * width,
+                          rlhf__cpu_f32(gamma), (float)eps,
+                          rlhf__split_len(rows, piece, (uint64_t)i), width);
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status rms_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
+                                rlhf_dev dy, int32_t dy_dtype, rlhf_dev x, rlhf_dev stats,
+                                rlhf_dev gamma, uint32_t rows, int32_t d) {
+    struct rlhf__cpu *cpu = ctx;
+    RLHF_TRY(rlhf__cpu_check_d(cpu, "rms_norm_bwd", d));
+    RLHF_TRY(rlhf__cpu_check_dtype(cpu, "rms_norm_bwd", dy_dtype));
+    if (!rows) return RLHF_OK;
+    uint64_t width = (uint64_t)d, piece = rlhf__split_count(rows, NORM_BLOCKS);
+    uint64_t size = rlhf_dtype_size(dy_dtype);
+    int64_t count = (int64_t)rlhf__split_count(rows, piece);
+    int threads = rlhf__split_threads(cpu, rows * width);
+    void *ws = NULL;
+    if (dgamma)
+        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PARTIAL, (uint64_t)count * width * sizeof(float),
+                                     &ws));
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t r = (uint64_t)i * piece;
+        float *part = dgamma ? (float *)ws + (uint64_t)i * width : NULL;
+        if (part) memset(part, 0, width * sizeof *part);
+        cpu->hot.rms_norm_bwd(rlhf__cpu_f32(dx) + r * width, accumulate, part,
+                              rlhf__cpu_mem(rlhf_dev_at(dy, r * width * size)),
+                              dy_dtype == RLHF_BF16, rlhf__cpu_f32(x) + r * width,
+                              rlhf__cpu_f32(stats) + r, rlhf__cpu_f32(gamma),
+                              rlhf__split_len(rows, piece, (uint64_t)i), width);
+    }
+    if (dgamma) cpu->hot.sum_parts(rlhf__cpu_f32(dgamma), ws, width, (size_t)count, width);
+    return RLHF_OK;
+}
+
 void rlhf__cpu_fill_norm(rlhf_compute *t) {
     t->norm = norm;
     t->norm_bwd = norm_bwd;
+    t->rms_norm = rms_norm;
+    t->rms_norm_bwd = rms_norm_bwd;
 }

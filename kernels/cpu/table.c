@@ -28,6 +28,7 @@ static void fill(rlhf_compute *t) {
     rlhf__cpu_fill_elementwise(t);
     rlhf__cpu_fill_embed(t);
     rlhf__cpu_fill_norm(t);
+    rlhf__cpu_fill_rope(t);
     rlhf__cpu_fill_move(t);
     rlhf__cpu_fill_attention(t);
     rlhf__cpu_fill_lm_head(t);

@@ -11,11 +11,12 @@
 #include <rlhf/compute.h>
 
 void rlhf__cpu_fill_memory(rlhf_compute *t);      // alloc .. sync, less those of elementwise
-void rlhf__cpu_fill_weight(rlhf_compute *t);      // weight_create, weight_destroy, weight_pack
+void rlhf__cpu_fill_weight(rlhf_compute *t);      // weight_create, _destroy, _pack, _bytes
 void rlhf__cpu_fill_linear(rlhf_compute *t);      // linear, linear_dx, linear_dw
-void rlhf__cpu_fill_elementwise(rlhf_compute *t); // copy, zero, convert, act, act_bwd, add
+void rlhf__cpu_fill_elementwise(rlhf_compute *t); // copy, zero, convert, add, act, gate
 void rlhf__cpu_fill_embed(rlhf_compute *t);       // embed, embed_bwd
-void rlhf__cpu_fill_norm(rlhf_compute *t);        // norm, norm_bwd
+void rlhf__cpu_fill_norm(rlhf_compute *t);        // norm, rms_norm, and backward
+void rlhf__cpu_fill_rope(rlhf_compute *t);        // rope, rope_bwd
 void rlhf__cpu_fill_move(rlhf_compute *t);        // gather, scatter_add, pool, pool_bwd, kv_store
 void rlhf__cpu_fill_attention(rlhf_compute *t);   // attention, attention_bwd
 void rlhf__cpu_fill_lm_head(rlhf_compute *t);     // lm_head, lm_head_bwd

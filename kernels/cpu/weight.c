@@ -26,16 +26,23 @@ static void weight_destroy(void *ctx, rlhf_weight *w) {
     free(w);
 }
 
+// The layout that oneDNN multiplies a [k, n] operand fastest in.
+static int layout_of(struct rlhf__dnnl *d, int64_t k, int64_t n, int32_t dtype,
+                     struct rlhf__dnnl_layout **out) {
+    const struct rlhf__matmul s = {
+        .m = 64, .k = k, .n = n, .in_dtype = dtype, .out_dtype = RLHF_F32, .wei_packed = 1};
+    struct rlhf__dnnl_op *op = NULL;
+    int st = rlhf__dnnl_matmul_create(d, &s, NULL, out, &op);
+    rlhf__dnnl_op_destroy(op);
+    return st;
+}
+
 // A packed [k, n] operand in oneDNN's layout and the reorder that fills it from dense f32 memory,
 // which lies as [n, k] when src_transposed.
 static int packed_dnnl(struct rlhf__dnnl *d, struct rlhf__packed *p, int64_t k, int64_t n,
                        int32_t dtype, int src_transposed, struct rlhf__dnnl_op **reorder,
                        struct rlhf__dnnl_mem **src) {
-    const struct rlhf__matmul s = {
-        .m = 64, .k = k, .n = n, .in_dtype = dtype, .out_dtype = RLHF_F32, .wei_packed = 1};
-    struct rlhf__dnnl_op *op = NULL;
-    int st = rlhf__dnnl_matmul_create(d, &s, NULL, &p->layout, &op);
-    rlhf__dnnl_op_destroy(op);
+    int st = layout_of(d, k, n, dtype, &p->layout);
     if (st) return st;
     struct rlhf__dnnl_layout *plain = NULL;
     st = rlhf__dnnl_layout_plain(k, n, RLHF_F32, src_transposed, &plain);
@@ -64,9 +71,14 @@ static rlhf_status packed_create(struct rlhf__cpu *cpu, struct rlhf__packed *p, 
     return RLHF_OK;
 }
 
-static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
-                                 rlhf_weight **out) {
-    struct rlhf__cpu *cpu = ctx;
+// What a weight of this dtype is multiplied in.
+static int32_t exec_dtype(const struct rlhf__cpu *cpu, int32_t dtype) {
+    return cpu->has_bf16 ? dtype : RLHF_F32;
+}
+
+// RLHF_OK when a weight of these arguments can be.
+static rlhf_status check_shape(struct rlhf__cpu *cpu, int32_t k, int32_t n, int32_t dtype,
+                               uint32_t flags) {
     if (k < 1 || n < 1 || k > DIM_MAX || n > DIM_MAX)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "a weight of %d x %d: both must be 1 to %d", k,
                               n, DIM_MAX);
@@ -76,12 +88,19 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
         return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
                               "a weight with flags 0x%x: allowed bits are 0x%x", flags,
                               (unsigned)RLHF_WEIGHT_KNOWN);
+    return RLHF_OK;
+}
+
+static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
+                                 rlhf_weight **out) {
+    struct rlhf__cpu *cpu = ctx;
+    RLHF_TRY(check_shape(cpu, k, n, dtype, flags));
     rlhf_weight *w = calloc(1, sizeof *w);
     if (!w) return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory for a weight");
     w->k = k;
     w->n = n;
     w->dtype = dtype;
-    w->exec_dtype = cpu->has_bf16 ? dtype : RLHF_F32;
+    w->exec_dtype = exec_dtype(cpu, dtype);
     w->flags = flags;
     rlhf__cpu_use_threads(cpu);
     int out_in = (flags & RLHF_WEIGHT_OUT_IN) != 0;
@@ -96,6 +115,25 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
     }
     *out = w;
     return RLHF_OK;
+}
+
+// Bytes of a packed [k, n] operand, 0 when there is no layout for it.
+static uint64_t packed_bytes(struct rlhf__cpu *cpu, int64_t k, int64_t n, int32_t dtype) {
+    if (rlhf__gemm_used(cpu, dtype, 1)) return rlhf__gemm_packed_bytes(cpu, dtype, k, n);
+    struct rlhf__dnnl_layout *layout = NULL;
+    const int st = layout_of(rlhf__products_engine(cpu), k, n, dtype, &layout);
+    const uint64_t bytes = st ? 0 : rlhf__dnnl_layout_bytes(layout);
+    rlhf__dnnl_layout_destroy(layout);
+    return bytes;
+}
+
+static uint64_t weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags) {
+    struct rlhf__cpu *cpu = ctx;
+    if (check_shape(cpu, k, n, dtype, flags) < 0) return 0;
+    rlhf__cpu_use_threads(cpu);
+    const int32_t exec = exec_dtype(cpu, dtype);
+    const uint64_t fwd = packed_bytes(cpu, k, n, exec);
+    return flags & RLHF_WEIGHT_BACKWARD ? fwd + packed_bytes(cpu, n, k, exec) : fwd;
 }
 
 static rlhf_status packed_fill(struct rlhf__cpu *cpu, const struct rlhf__packed *p, int64_t k,
@@ -146,4 +184,5 @@ void rlhf__cpu_fill_weight(rlhf_compute *t) {
     t->weight_create = weight_create;
     t->weight_destroy = weight_destroy;
     t->weight_pack = weight_pack;
+    t->weight_bytes = weight_bytes;
 }

@@ -44,14 +44,9 @@ static const struct lack {
     const char *backend, *what;
     uint64_t at; // of the op in the table; 0: none
 } lacks[] = {
-    OP("cuda", rms_norm),     OP("cuda", rms_norm_bwd),
-    OP("cuda", gate),         OP("cuda", gate_bwd),
-    OP("cuda", rope),         OP("cuda", rope_bwd),
-    OP("cuda", weight_bytes), OP("cpu", rms_norm),
-    OP("cpu", rms_norm_bwd),  OP("cpu", gate),
-    OP("cpu", gate_bwd),      OP("cpu", rope),
-    OP("cpu", rope_bwd),      OP("cpu", weight_bytes),
-    {"cuda", "silu", 0},      {"cuda", "no positions", 0},
+    OP("cuda", rms_norm),     OP("cuda", rms_norm_bwd), OP("cuda", gate),
+    OP("cuda", gate_bwd),     OP("cuda", rope),         OP("cuda", rope_bwd),
+    OP("cuda", weight_bytes), {"cuda", "silu", 0},      {"cuda", "no positions", 0},
 };
 
 int kit_lacks(const rlhf_compute *c, const char *what) {

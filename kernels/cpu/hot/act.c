@@ -1,10 +1,12 @@
-// hot/act.c: GELU (tanh and erf forms) and ReLU with their derivatives. Level source, see vec.h.
+// hot/act.c: GELU (tanh and erf forms), ReLU and SiLU with their derivatives, and the units they
+// gate. Level source, see vec.h.
 //
+// SiLU: f = x s, s = 1 / (1 + e^-x); f' = s (1 + x (1 - s)).
 // GELU tanh: f = x s, s = 1 / (1 + e^-2u), u = sqrt(2/pi) (x + 0.044715 x^3), because
 // (1 + tanh u) / 2 = s; f' = s + x s (1 - s) 2u'. One exp and one division, and no cancellation.
 // GELU erf: f = x Phi(x), Phi(x) = erfc(-x / sqrt 2) / 2; f' = Phi + x e^(-x^2 / 2) / sqrt(2 pi).
+#include "any.h"
 #include "hot.h"
-#include "vec.h"
 
 #include <rlhf/compute.h>
 
@@ -13,6 +15,16 @@
 
 static inline vf relu(vf x) { return vf_gt(vf_zero(), x, vf_zero(), x); }
 static inline vf relu_d(vf x, vf dy) { return vf_gt(x, vf_zero(), dy, vf_zero()); }
+
+static inline vf sigmoid(vf x) {
+    vf e = vf_exp(vf_sub(vf_zero(), x));
+    return vf_div(vf_set1(1.0f), vf_add(e, vf_set1(1.0f)));
+}
+static inline vf silu(vf x) { return vf_mul(x, sigmoid(x)); }
+static inline vf silu_d(vf x, vf dy) {
+    vf s = sigmoid(x), t = vf_mul(vf_mul(x, s), vf_sub(vf_set1(1.0f), s));
+    return vf_mul(dy, vf_add(t, s));
+}
 
 // s(2u) = 1 / (1 + e^-2u)
 static inline vf gelu_gate(vf x, vf xx) {
@@ -75,12 +87,46 @@ static inline vf gelu_erf_d(vf x, vf dy) {
         if (m) vf_store_n(dx + i, f(vf_load_n(x + i, m), vf_load_n(dy + i, m)), m);                \
     }
 
-FORWARD(relu)
-FORWARD(gelu_tanh)
-FORWARD(gelu_erf)
-BACKWARD(relu_d)
-BACKWARD(gelu_tanh_d)
-BACKWARD(gelu_erf_d)
+// Gated units: out = f(a) b; da = dy b f'(a), db = dy f(a), which may lie where a and b do.
+#define GATED(f)                                                                                   \
+    INLINE void f##_gate_vec(void *out, const void *a, const void *b, const int bf16, size_t i,    \
+                             size_t m) {                                                           \
+        store_any(out, bf16, i, vf_mul(f(load_any(a, bf16, i, m)), load_any(b, bf16, i, m)), m);   \
+    }                                                                                              \
+    INLINE void f##_gate_loop(void *out, const void *a, const void *b, const int bf16, size_t n) { \
+        size_t i = 0;                                                                              \
+        for (; i + VF_LANES <= n; i += VF_LANES)                                                   \
+            f##_gate_vec(out, a, b, bf16, i, VF_LANES);                                            \
+        if (i < n) f##_gate_vec(out, a, b, bf16, i, n - i);                                        \
+    }                                                                                              \
+    INLINE void f##_gate_vec_bwd(void *da, void *db, const void *dy, const void *a, const void *b, \
+                                 const int bf16, size_t i, size_t m) {                             \
+        vf x = load_any(a, bf16, i, m), d = load_any(dy, bf16, i, m);                              \
+        vf dx = f##_d(x, vf_mul(d, load_any(b, bf16, i, m)));                                      \
+        store_any(da, bf16, i, dx, m);                                                             \
+        store_any(db, bf16, i, vf_mul(d, f(x)), m);                                                \
+    }                                                                                              \
+    INLINE void f##_gate_loop_bwd(void *da, void *db, const void *dy, const void *a,               \
+                                  const void *b, const int bf16, size_t n) {                       \
+        size_t i = 0;                                                                              \
+        for (; i + VF_LANES <= n; i += VF_LANES)                                                   \
+            f##_gate_vec_bwd(da, db, dy, a, b, bf16, i, VF_LANES);                                 \
+        if (i < n) f##_gate_vec_bwd(da, db, dy, a, b, bf16, i, n - i);                             \
+    }                                                                                              \
+    static void f##_gate(void *out, const void *a, const void *b, int bf16, size_t n) {            \
+        bf16 ? f##_gate_loop(out, a, b, 1, n) : f##_gate_loop(out, a, b, 0, n);                    \
+    }                                                                                              \
+    static void f##_gate_bwd(void *da, void *db, const void *dy, const void *a, const void *b,     \
+                             int bf16, size_t n) {                                                 \
+        bf16 ? f##_gate_loop_bwd(da, db, dy, a, b, 1, n)                                           \
+             : f##_gate_loop_bwd(da, db, dy, a, b, 0, n);                                          \
+    }
+
+#define KIND(f) FORWARD(f) BACKWARD(f##_d) GATED(f)
+KIND(relu)
+KIND(gelu_tanh)
+KIND(gelu_erf)
+KIND(silu)
 
 void RLHF__HOT(act)(void *out, const void *x, int kind, int bf16, size_t n) {
     switch (kind) {
@@ -89,6 +135,9 @@ void RLHF__HOT(act)(void *out, const void *x, int kind, int bf16, size_t n) {
         break;
     case RLHF_ACT_GELU_ERF:
         bf16 ? gelu_erf_bf16(out, x, n) : gelu_erf_f32(out, x, n);
+        break;
+    case RLHF_ACT_SILU:
+        bf16 ? silu_bf16(out, x, n) : silu_f32(out, x, n);
         break;
     default:
         bf16 ? relu_bf16(out, x, n) : relu_f32(out, x, n);
@@ -104,8 +153,46 @@ void RLHF__HOT(act_bwd)(void *dx, const void *dy, const void *x, int kind, int b
     case RLHF_ACT_GELU_ERF:
         bf16 ? gelu_erf_d_bf16(dx, dy, x, n) : gelu_erf_d_f32(dx, dy, x, n);
         break;
+    case RLHF_ACT_SILU:
+        bf16 ? silu_d_bf16(dx, dy, x, n) : silu_d_f32(dx, dy, x, n);
+        break;
     default:
         bf16 ? relu_d_bf16(dx, dy, x, n) : relu_d_f32(dx, dy, x, n);
+        break;
+    }
+}
+
+void RLHF__HOT(gate)(void *out, const void *a, const void *b, int kind, int bf16, size_t n) {
+    switch (kind) {
+    case RLHF_ACT_GELU_TANH:
+        gelu_tanh_gate(out, a, b, bf16, n);
+        break;
+    case RLHF_ACT_GELU_ERF:
+        gelu_erf_gate(out, a, b, bf16, n);
+        break;
+    case RLHF_ACT_SILU:
+        silu_gate(out, a, b, bf16, n);
+        break;
+    default:
+        relu_gate(out, a, b, bf16, n);
+        break;
+    }
+}
+
+void RLHF__HOT(gate_bwd)(void *da, void *db, const void *dy, const void *a, const void *b, int kind,
+                         int bf16, size_t n) {
+    switch (kind) {
+    case RLHF_ACT_GELU_TANH:
+        gelu_tanh_gate_bwd(da, db, dy, a, b, bf16, n);
+        break;
+    case RLHF_ACT_GELU_ERF:
+        gelu_erf_gate_bwd(da, db, dy, a, b, bf16, n);
+        break;
+    case RLHF_ACT_SILU:
+        silu_gate_bwd(da, db, dy, a, b, bf16, n);
+        break;
+    default:
+        relu_gate_bwd(da, db, dy, a, b, bf16, n);
         break;
     }
 }

@@ -1,10 +1,11 @@
-// hot/attn_bwd.c: derivative of attention for one (row, head) pair. Level source, see vec.h.
+// hot/attn_bwd.c: derivative of attention for one row and the query heads of one key head. Level
+// source, see vec.h.
 //
 // With P = exp(scale q k' - lse) and D = sum(dout * out) per query:
 //   dP = dout v';  dS = scale P (dP - D);  dq = dS k;  dk = dS' q;  dv = P' dout.
-// Queries go in chunks of QUERY_CHUNK; P and dS of a chunk are kept, then keys sum over the chunk's
-// queries in order. All sums are f32. Of a prefix that rows share, the packed keys and the sums
-// stay in scratch from row to row (see hot.h).
+// Queries go head after head in chunks of QUERY_CHUNK; P and dS of a chunk are kept, then keys sum
+// over the chunk's queries in order. All sums are f32. Of a prefix that rows share, the packed keys
+// and the sums stay in scratch from row to row (see hot.h).
 #include "attn_tile.h"
 
 enum { QUERY_CHUNK = 64 };
@@ -14,6 +15,8 @@ enum { QUERY_CHUNK = 64 };
 struct bwd {
     const struct rlhf__attn_item *it;
     size_t es, hd, units, width, lds;
+    size_t head; // bytes to the query head at hand
+    const float *lse;
     float *kt, *vt;     // packed keys and values
     float *k, *dk, *dv; // f32 [nk, width]
     float *q, *dout;    // f32 [QUERY_CHUNK, width]
@@ -42,7 +45,7 @@ static struct bwd layout(const struct rlhf__attn_item *it) {
 
 // D of query t: sum over channels of dout * out, a lane a channel.
 static float dout_dot_out(const struct bwd *b, const float *dout, size_t t) {
-    const char *o = (const char *)b->it->out + t * (size_t)b->it->out_stride * b->es;
+    const char *o = (const char *)b->it->out + t * (size_t)b->it->out_stride * b->es + b->head;
     vf s = vf_zero();
     for (size_t c = 0; c < b->hd; c += VF_LANES) {
         size_t m = b->hd - c < VF_LANES ? b->hd - c : VF_LANES;
@@ -76,18 +79,20 @@ static void query_rows(const struct bwd *b, size_t t, size_t row0, size_t nr) {
     size_t last = it->causal ? it->start + t + nr : it->nk;
     float *p = b->p + row0 * b->lds, *ds = b->ds + row0 * b->lds;
     int pairs = b->es == 2;
-    dots(p, b->lds, (const char *)it->q + t * qs, qs, b->kt, last, b->units, it->scale, pairs, nr);
-    dots(ds, b->lds, (const char *)it->dout + t * os, os, b->vt, last, b->units, 1.0f, pairs, nr);
+    dots(p, b->lds, (const char *)it->q + t * qs + b->head, qs, b->kt, last, b->units, it->scale,
+         pairs, nr);
+    dots(ds, b->lds, (const char *)it->dout + t * os + b->head, os, b->vt, last, b->units, 1.0f,
+         pairs, nr);
     for (size_t r = 0; r < nr; r++) {
         float d = dout_dot_out(b, b->dout + (row0 + r) * b->width, t + r);
         softmax_bwd_row(p + r * b->lds, ds + r * b->lds,
                         it->causal ? it->start + t + r + 1 : it->nk, last, it->scale,
-                        it->lse[(t + r) * (size_t)it->lse_stride], d);
+                        b->lse[(t + r) * (size_t)it->lse_stride], d);
     }
-    axpys(b->dq, b->width, (struct weights){ds, b->lds, 1}, b->k, b->width, b->width, 0, last, 0,
+    axpys(b->dq, b->width, (struct weights){ds, b->lds, 1}, b->k, 0, b->width, b->width, 0, last, 0,
           nr);
     for (size_t r = 0; r < nr; r++)
-        narrow_row((char *)it->dq + (t + r) * qs, pairs, b->dq + r * b->width, b->hd,
+        narrow_row((char *)it->dq + (t + r) * qs + b->head, pairs, b->dq + r * b->width, b->hd,
                    vf_set1(1.0f));
 }
 
@@ -99,9 +104,9 @@ static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
     for (size_t j = 0; j < keys; j += TILE_ROWS) {
         size_t nr = keys - j < TILE_ROWS ? keys - j : TILE_ROWS;
         size_t from = it->causal && j > first ? j - first : 0;
-        axpys(b->dk + j * b->width, b->width, (struct weights){b->ds + j, 1, b->lds}, b->q,
+        axpys(b->dk + j * b->width, b->width, (struct weights){b->ds + j, 1, b->lds}, b->q, 0,
               b->width, b->width, from, nq, 1, nr);
-        axpys(b->dv + j * b->width, b->width, (struct weights){b->p + j, 1, b->lds}, b->dout,
+        axpys(b->dv + j * b->width, b->width, (struct weights){b->p + j, 1, b->lds}, b->dout, 0,
               b->width, b->width, from, nq, 1, nr);
     }
 }
@@ -112,8 +117,9 @@ static void take_keys(const struct bwd *b) {
     const struct rlhf__attn_item *it = b->it;
     size_t np = it->np, own = it->nk - np, ks = (size_t)it->kv_stride;
     struct keys k = {it->pk, it->k, np, ks * b->es}, v = {it->pv, it->v, np, ks * b->es};
-    pack_keys(b->kt, &k, np / VF_LANES * VF_LANES, it->nk, b->units);
-    pack_keys(b->vt, &v, np / VF_LANES * VF_LANES, it->nk, b->units);
+    struct ahead none = {0};
+    pack_keys(b->kt, &k, np / VF_LANES * VF_LANES, it->nk, b->units, &none);
+    pack_keys(b->vt, &v, np / VF_LANES * VF_LANES, it->nk, b->units, &none);
     widen_rows(b->k + np * b->width, b->width, it->k, b->es == 2, ks, own, b->hd);
     memset(b->dk + np * b->width, 0, own * b->width * sizeof *b->dk);
     memset(b->dv + np * b->width, 0, own * b->width * sizeof *b->dv);
@@ -129,22 +135,33 @@ static void put_keys(const struct bwd *b, char *dk, char *dv, size_t j, size_t n
     }
 }
 
-void RLHF__HOT(attn_bwd)(const struct rlhf__attn_item *it) {
-    struct bwd b = layout(it);
-    int bf16 = b.es == 2;
+// The queries of head g.
+static void head_rows(struct bwd *b, size_t g) {
+    const struct rlhf__attn_item *it = b->it;
     size_t qs = (size_t)it->q_stride, os = (size_t)it->out_stride;
-    take_keys(&b);
+    int bf16 = b->es == 2;
+    b->head = g * b->hd * b->es;
+    b->lse = it->lse + g;
     for (size_t t = 0; t < it->nq; t += QUERY_CHUNK) {
         size_t nq = it->nq - t < QUERY_CHUNK ? it->nq - t : QUERY_CHUNK;
-        widen_rows(b.q, b.width, (const char *)it->q + t * qs * b.es, bf16, qs, nq, b.hd);
-        widen_rows(b.dout, b.width, (const char *)it->dout + t * os * b.es, bf16, os, nq, b.hd);
+        widen_rows(b->q, b->width, (const char *)it->q + t * qs * b->es + b->head, bf16, qs, nq,
+                   b->hd);
+        widen_rows(b->dout, b->width, (const char *)it->dout + t * os * b->es + b->head, bf16, os,
+                   nq, b->hd);
         for (size_t r = 0; r < nq; r += TILE_ROWS) {
             size_t nr = nq - r < TILE_ROWS ? nq - r : TILE_ROWS;
-            fetch_next(it, t + r, nr, b.es);
-            query_rows(&b, t + r, r, nr);
+            fetch_next(it, g, t + r, nr, b->es);
+            query_rows(b, t + r, r, nr);
         }
-        key_rows(&b, t, nq);
+        key_rows(b, t, nq);
     }
+}
+
+void RLHF__HOT(attn_bwd)(const struct rlhf__attn_item *it) {
+    struct bwd b = layout(it);
+    take_keys(&b);
+    for (size_t g = 0; g < (size_t)it->group; g++)
+        head_rows(&b, g);
     if (!it->sum_on) put_keys(&b, it->dk, it->dv, it->np, it->nk - it->np);
     if (it->sum_out) put_keys(&b, it->pdk, it->pdv, 0, it->np);
 }

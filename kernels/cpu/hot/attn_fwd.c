@@ -1,5 +1,5 @@
-// hot/attn_fwd.c: attention of one (row, head) pair, or of a run of rows with one query each that
-// share a prefix. Level source, see vec.h.
+// hot/attn_fwd.c: attention of one row and the query heads of one key head, or of a run of rows
+// with one query each that share a prefix. Level source, see vec.h.
 //
 // For each query: all scores (keys in order, a lane a key), the maximum, the exponentials and their
 // sum over lanes in key order, then the weighted sum of values, a lane a channel, keys in order,
@@ -48,38 +48,33 @@ static struct values values_of(const struct rlhf__attn_item *it, float *scratch)
     return (struct values){NULL, scratch, 0, width, width, 0};
 }
 
+// Queries that are worked on together: of one head at consecutive tokens, or of consecutive heads
+// at one token. Query r sees keys 0 .. limit + r * grow - 1.
+struct tile {
+    const char *q;
+    char *out;
+    float *lse;              // may be NULL
+    size_t q_step, out_step; // bytes from a query to the next
+    size_t lse_step;         // floats
+    size_t n, limit, grow;   // n <= TILE_ROWS
+};
+
 // o[nr][width] (+)= weights * values of keys j0 .. j1-1, all in a or all in b.
 static void mix_keys(float *o, const struct values *val, const float *s, size_t lds, size_t j0,
                      size_t j1, size_t nr) {
     const int in_a = j0 < val->na;
-    const size_t base = in_a ? 0 : val->na, from = j0 - base, to = j1 - base;
-    const void *v = in_a ? val->a : val->b;
-    struct weights w = {s + base, lds, 1};
-    if (!val->bf16) {
-        axpys(o, val->width, w, v, val->ld, val->width, from, to, j0 > 0, nr);
-        return;
-    }
-    if (nr == TILE_ROWS && j0 == 0) {
-        axpys_rows(o, val->width, w, v, 1, val->ld, val->width, from, to, 0, TILE_ROWS);
-        return;
-    }
-    for (size_t r = 0; r < nr; r++, w.w += lds) {
-        float * or = o + r * val->width;
-        if (j0)
-            axpys_rows(or, val->width, w, v, 1, val->ld, val->width, from, to, 1, 1);
-        else
-            axpys_rows(or, val->width, w, v, 1, val->ld, val->width, from, to, 0, 1);
-    }
+    const size_t base = in_a ? 0 : val->na;
+    axpys(o, val->width, (struct weights){s + base, lds, 1}, in_a ? val->a : val->b, val->bf16,
+          val->ld, val->width, j0 - base, j1 - base, j0 > 0, nr);
 }
 
-// o[nr][width] = sum of weights * values, keys in order; row r sums keys 0 .. limit[r]-1.
-static void mix(float *o, const struct values *val, const float *s, size_t lds, const size_t *limit,
-                size_t nr) {
-    if (val->na) mix_keys(o, val, s, lds, 0, val->na, nr);
-    mix_keys(o, val, s, lds, val->na, limit[0], nr);
-    for (size_t r = 1; r < nr; r++)
-        if (limit[r] > limit[0])
-            mix_keys(o + r * val->width, val, s + r * lds, lds, limit[0], limit[r], 1);
+// o[n][width] = sum of weights * values, keys in order.
+static void mix(float *o, const struct values *val, const float *s, size_t lds,
+                const struct tile *q) {
+    if (val->na) mix_keys(o, val, s, lds, 0, val->na, q->n);
+    mix_keys(o, val, s, lds, val->na, q->limit, q->n);
+    for (size_t r = 1; q->grow && r < q->n; r++)
+        mix_keys(o + r * val->width, val, s + r * lds, lds, q->limit, q->limit + r * q->grow, 1);
 }
 
 // Scores of one query and keys j0 .. n-1 as they lie in memory.
@@ -92,92 +87,170 @@ static void dots_row(const struct rlhf__attn_item *it, float *s, const char *q,
         dots_one(s, q, keys, j0, n, hd, it->scale, 0, ahead);
 }
 
-// Scores of queries t .. t+nr-1, softmaxed; sum and max of each.
+// Scores of a tile, softmaxed; sum and max of each query. kt: the packed keys, NULL: as they lie.
 static void scores(const struct rlhf__attn_item *it, float *s, size_t lds, const float *kt,
-                   size_t t, size_t nr, const size_t *limit, struct ahead *ahead, float *sum,
-                   float *max) {
+                   const struct tile *q, struct ahead *ahead, float *sum, float *max) {
     int pairs = it->dtype == RLHF_BF16;
     size_t es = pairs ? 2 : 4, units = (size_t)it->head_dim * es / 4;
-    size_t qs = (size_t)it->q_stride * es;
-    const char *q = (const char *)it->q + t * qs;
     struct keys keys = {it->pk, it->k, it->np, (size_t)it->kv_stride * es};
-    if (kt) dots(s, lds, q, qs, kt, limit[nr - 1], units, it->scale, pairs, nr);
-    for (size_t r = 0; r < nr; r++) {
-        if (!kt) dots_row(it, s + r * lds, q + r * qs, &keys, 0, limit[r], ahead);
-        sum[r] = softmax_row(s + r * lds, limit[r], &max[r]);
+    if (kt)
+        dots(s, lds, q->q, q->q_step, kt, q->limit + (q->n - 1) * q->grow, units, it->scale, pairs,
+             q->n);
+    for (size_t r = 0; r < q->n; r++) {
+        size_t limit = q->limit + r * q->grow;
+        if (!kt) dots_row(it, s + r * lds, q->q + r * q->q_step, &keys, 0, limit, ahead);
+        sum[r] = softmax_row(s + r * lds, limit, &max[r]);
     }
 }
 
-// Results of query t: sums over keys o, divided by the sum of the weights.
-static void put_query(const struct rlhf__attn_item *it, size_t t, const float *o, float sum,
-                      float max) {
-    int bf16 = it->dtype == RLHF_BF16;
-    char *out = (char *)it->out + t * (size_t)it->out_stride * (bf16 ? 2 : 4);
-    narrow_row(out, bf16, o, (size_t)it->head_dim, vf_set1(1.0f / sum));
-    if (it->lse) it->lse[t * (size_t)it->lse_stride] = max + logf(sum);
+// Results of query r: sums over keys o, divided by the sum of the weights.
+static void put_query(const struct rlhf__attn_item *it, const struct tile *q, size_t r,
+                      const float *o, float sum, float max) {
+    narrow_row(q->out + r * q->out_step, it->dtype == RLHF_BF16, o, (size_t)it->head_dim,
+               vf_set1(1.0f / sum));
+    if (q->lse) q->lse[r * q->lse_step] = max + logf(sum);
+}
+
+// What the tiles of an item work with: packed keys or NULL, scores, sums over keys.
+struct work {
+    float *kt, *s, *o;
+    size_t lds;
+};
+
+static void do_tile(const struct rlhf__attn_item *it, const struct work *w,
+                    const struct values *val, const struct tile *q, struct ahead *ahead) {
+    float sum[TILE_ROWS], max[TILE_ROWS];
+    scores(it, w->s, w->lds, w->kt, q, ahead, sum, max);
+    mix(w->o, val, w->s, w->lds, q);
+    for (size_t r = 0; r < q->n; r++)
+        put_query(it, q, r, w->o + r * val->width, sum[r], max[r]);
+}
+
+// The first query of a tile: head g at token t.
+static struct tile tile_at(const struct rlhf__attn_item *it, size_t g, size_t t) {
+    size_t es = it->dtype == RLHF_BF16 ? 2 : 4, head = g * (size_t)it->head_dim * es;
+    return (struct tile){
+        .q = (const char *)it->q + t * (size_t)it->q_stride * es + head,
+        .out = (char *)it->out + t * (size_t)it->out_stride * es + head,
+        .lse = it->lse ? it->lse + t * (size_t)it->lse_stride + g : NULL,
+    };
+}
+
+// Queries of head g, in tiles of consecutive tokens.
+static void tokens_of(const struct rlhf__attn_item *it, const struct work *w,
+                      const struct values *val, size_t g, struct ahead *ahead) {
+    size_t es = it->dtype == RLHF_BF16 ? 2 : 4;
+    for (size_t t = 0; t < it->nq; t += TILE_ROWS) {
+        struct tile q = tile_at(it, g, t);
+        q.q_step = (size_t)it->q_stride * es;
+        q.out_step = (size_t)it->out_stride * es;
+        q.lse_step = (size_t)it->lse_stride;
+        q.n = it->nq - t < TILE_ROWS ? it->nq - t : TILE_ROWS;
+        q.limit = it->causal ? it->start + t + 1 : it->nk;
+        q.grow = it->causal != 0;
+        fetch_next(it, g, t, q.n, es);
+        do_tile(it, w, val, &q, ahead);
+    }
+}
+
+// Queries of token t, in tiles of consecutive heads, as even as they come.
+static void heads_of(const struct rlhf__attn_item *it, const struct work *w,
+                     const struct values *val, size_t t, size_t limit) {
+    size_t group = (size_t)it->group, tiles = (group + TILE_ROWS - 1) / TILE_ROWS;
+    struct ahead none = {0};
+    for (size_t g = 0; tiles; tiles--) {
+        struct tile q = tile_at(it, g, t);
+        q.q_step = q.out_step = (size_t)it->head_dim * (it->dtype == RLHF_BF16 ? 2 : 4);
+        q.lse_step = 1;
+        q.n = (group - g + tiles - 1) / tiles;
+        q.limit = limit;
+        do_tile(it, w, val, &q, &none);
+        g += q.n;
+    }
+}
+
+// Scratch of an item of `nk` keys.
+static struct work work_of(const struct rlhf__attn_item *it) {
+    size_t units = (size_t)it->head_dim * (it->dtype == RLHF_BF16 ? 2 : 4) / 4;
+    size_t lds = round_up(it->nk, KEY_BLOCK);
+    float *kt = it->scratch, *s = kt + lds * units;
+    return (struct work){kt, s, s + TILE_ROWS * lds, lds};
 }
 
 void RLHF__HOT(attn)(const struct rlhf__attn_item *it) {
-    int bf16 = it->dtype == RLHF_BF16, pack = it->nq >= TILE_ROWS;
-    size_t es = bf16 ? 2 : 4, hd = (size_t)it->head_dim, units = hd * es / 4;
-    size_t lds = round_up(it->nk, KEY_BLOCK), width = round_up(hd, VF_LANES);
-    float *kt = it->scratch, *s = kt + lds * units, *o = s + TILE_ROWS * lds;
+    size_t es = it->dtype == RLHF_BF16 ? 2 : 4, units = (size_t)it->head_dim * es / 4;
+    size_t width = round_up((size_t)it->head_dim, VF_LANES);
+    struct work w = work_of(it);
     size_t steps = round_up(it->nk, VF_LANES) / VF_LANES * (round_up(units, VF_LANES) / VF_LANES);
     struct ahead ahead = {it->ahead_k, it->ahead_v, it->ahead_bytes / 64,
                           it->ahead_bytes / 64 / steps + 1};
     struct keys keys = {it->pk, it->k, it->np, (size_t)it->kv_stride * es};
-    if (pack) pack_keys(kt, &keys, 0, it->nk, units);
-    struct values val = values_of(it, o + TILE_ROWS * width);
-    for (size_t t = 0; t < it->nq; t += TILE_ROWS) {
-        size_t nr = it->nq - t < TILE_ROWS ? it->nq - t : TILE_ROWS, limit[TILE_ROWS] = {0};
-        float sum[TILE_ROWS], max[TILE_ROWS];
-        for (size_t r = 0; r < nr; r++)
-            limit[r] = it->causal ? it->start + t + r + 1 : it->nk;
-        fetch_next(it, t, nr, es);
-        scores(it, s, lds, pack ? kt : NULL, t, nr, limit, &ahead, sum, max);
-        mix(o, &val, s, lds, limit, nr);
-        for (size_t r = 0; r < nr; r++)
-            put_query(it, t + r, o + r * width, sum[r], max[r]);
+    struct values val = values_of(it, w.o + TILE_ROWS * width);
+    if (it->group > 1 || it->nq >= TILE_ROWS)
+        pack_keys(w.kt, &keys, 0, it->nk, units, &ahead);
+    else
+        w.kt = NULL;
+    if (it->nq >= TILE_ROWS || it->group == 1)
+        for (size_t g = 0; g < (size_t)it->group; g++)
+            tokens_of(it, &w, &val, g, &ahead);
+    else
+        for (size_t t = 0; t < it->nq; t++)
+            heads_of(it, &w, &val, t, it->causal ? it->start + t + 1 : it->nk);
+}
+
+// Queries t .. t+n-1 of a run of one head. w->kt holds the prefix as far as whole vectors of it go;
+// the keys from there on are read where they lie, as are all values.
+static void run_tile(const struct rlhf__attn_run *run, const struct work *w, struct values val,
+                     size_t t, size_t n) {
+    const struct rlhf__attn_item *it = &run->it;
+    int bf16 = it->dtype == RLHF_BF16;
+    size_t es = bf16 ? 2 : 4, hd = (size_t)it->head_dim, np = it->np;
+    size_t packed = np / VF_LANES * VF_LANES, ks = (size_t)it->kv_stride * es;
+    struct tile q = tile_at(it, 0, t);
+    struct ahead none = {0};
+    float sum[TILE_ROWS], max[TILE_ROWS];
+    q.q_step = (size_t)it->q_stride * es;
+    q.out_step = (size_t)it->out_stride * es;
+    q.lse_step = (size_t)it->lse_stride;
+    dots(w->s, w->lds, q.q, q.q_step, w->kt, packed, hd * es / 4, it->scale, bf16, n);
+    for (size_t r = 0; r < n; r++) {
+        size_t nk = (size_t)run->start[t + r] + 1, own = (size_t)run->base[t + r] * ks;
+        struct keys keys = {it->pk, (const char *)it->k + own, np, ks};
+        dots_row(it, w->s + r * w->lds, q.q + r * q.q_step, &keys, packed, nk, &none);
+        sum[r] = softmax_row(w->s + r * w->lds, nk, &max[r]);
+    }
+    mix_keys(w->o, &val, w->s, w->lds, 0, np, n);
+    for (size_t r = 0; r < n; r++) {
+        val.b = (const char *)it->v + (size_t)run->base[t + r] * ks;
+        mix_keys(w->o + r * hd, &val, w->s + r * w->lds, w->lds, np, (size_t)run->start[t + r] + 1,
+                 1);
+        put_query(it, &q, r, w->o + r * hd, sum[r], max[r]);
     }
 }
 
-// Queries t .. t+nr-1 of a run. kt holds the prefix as far as whole vectors of it go; the keys from
-// there on are read where they lie, as are all values.
-static void run_tile(const struct rlhf__attn_run *run, const float *kt, float *s, size_t lds,
-                     float *o, size_t t, size_t nr) {
+// Row t of a run of several heads: its keys are packed behind the prefix.
+static void run_heads(const struct rlhf__attn_run *run, const struct work *w, struct values val,
+                      size_t t) {
     const struct rlhf__attn_item *it = &run->it;
-    int bf16 = it->dtype == RLHF_BF16;
-    size_t es = bf16 ? 2 : 4, hd = (size_t)it->head_dim, np = it->np, packed = np / VF_LANES;
-    size_t qs = (size_t)it->q_stride * es, ks = (size_t)it->kv_stride * es;
-    const char *q = (const char *)it->q + t * qs;
-    struct values val = {it->pv, NULL, np, (size_t)it->kv_stride, hd, bf16};
+    size_t es = it->dtype == RLHF_BF16 ? 2 : 4, ks = (size_t)it->kv_stride * es;
+    size_t own = (size_t)run->base[t] * ks, np = it->np, nk = (size_t)run->start[t] + 1;
+    struct keys keys = {it->pk, (const char *)it->k + own, np, ks};
     struct ahead none = {0};
-    float sum[TILE_ROWS], max[TILE_ROWS];
-    packed *= VF_LANES;
-    dots(s, lds, q, qs, kt, packed, hd * es / 4, it->scale, bf16, nr);
-    for (size_t r = 0; r < nr; r++) {
-        size_t nk = (size_t)run->start[t + r] + 1, own = (size_t)run->base[t + r] * ks;
-        struct keys keys = {it->pk, (const char *)it->k + own, np, ks};
-        dots_row(it, s + r * lds, q + r * qs, &keys, packed, nk, &none);
-        sum[r] = softmax_row(s + r * lds, nk, &max[r]);
-    }
-    mix_keys(o, &val, s, lds, 0, np, nr);
-    for (size_t r = 0; r < nr; r++) {
-        val.b = (const char *)it->v + (size_t)run->base[t + r] * ks;
-        mix_keys(o + r * hd, &val, s + r * lds, lds, np, (size_t)run->start[t + r] + 1, 1);
-        put_query(it, t + r, o + r * hd, sum[r], max[r]);
-    }
+    pack_keys(w->kt, &keys, np / VF_LANES * VF_LANES, nk, (size_t)it->head_dim * es / 4, &none);
+    val.b = (const char *)it->v + own;
+    heads_of(it, w, &val, t, nk);
 }
 
 void RLHF__HOT(attn_run)(const struct rlhf__attn_run *run) {
     const struct rlhf__attn_item *it = &run->it;
-    size_t es = it->dtype == RLHF_BF16 ? 2 : 4, units = (size_t)it->head_dim * es / 4;
-    size_t lds = round_up(it->nk, KEY_BLOCK), ks = (size_t)it->kv_stride * es, np = it->np;
-    float *kt = it->scratch, *s = kt + lds * units, *o = s + TILE_ROWS * lds;
-    struct keys prefix = {it->pk, NULL, np, ks};
-    pack_keys(kt, &prefix, 0, np / VF_LANES * VF_LANES, units);
-    for (size_t t = 0; t < it->nq; t += TILE_ROWS) {
-        size_t nr = it->nq - t < TILE_ROWS ? it->nq - t : TILE_ROWS;
-        run_tile(run, kt, s, lds, o, t, nr);
-    }
+    size_t es = it->dtype == RLHF_BF16 ? 2 : 4, np = it->np, hd = (size_t)it->head_dim;
+    struct work w = work_of(it);
+    struct keys prefix = {it->pk, NULL, np, (size_t)it->kv_stride * es};
+    struct values val = {it->pv, NULL, np, (size_t)it->kv_stride, hd, es == 2};
+    struct ahead none = {0};
+    pack_keys(w.kt, &prefix, 0, np / VF_LANES * VF_LANES, hd * es / 4, &none);
+    for (size_t t = 0; it->group == 1 && t < it->nq; t += TILE_ROWS)
+        run_tile(run, &w, val, t, it->nq - t < TILE_ROWS ? it->nq - t : TILE_ROWS);
+    for (size_t t = 0; it->group > 1 && t < it->nq; t++)
+        run_heads(run, &w, val, t);
 }

@@ -9,12 +9,10 @@
 #ifndef RLHF_CPU_HOT_ATTN_TILE_H
 #define RLHF_CPU_HOT_ATTN_TILE_H
 
+#include "any.h"
 #include "hot.h"
-#include "vec.h"
 
 #include <rlhf/compute.h>
-
-#define INLINE static inline __attribute__((always_inline))
 
 enum {
     TILE_ROWS = 4,
@@ -30,21 +28,25 @@ INLINE vf set1_unit(const char *p) {
     return vf_set1(f);
 }
 
-// Asks for rows t .. t+n-1 of the item that the same thread will most likely work on next, `es`
-// bytes an element: a head's rows are short pieces at a long stride, which the hardware does not
-// foresee.
-static inline void fetch_next(const struct rlhf__attn_item *it, size_t t, size_t n, size_t es) {
+// Asks for rows t .. t+n-1 of head g of the item that the same thread will most likely work on
+// next, `es` bytes an element: a head's rows are short pieces at a long stride, which the hardware
+// does not foresee.
+static inline void fetch_next(const struct rlhf__attn_item *it, size_t g, size_t t, size_t n,
+                              size_t es) {
     if (!it->next_q) return;
     size_t bytes = (size_t)it->head_dim * es, qs = (size_t)it->q_stride * es;
     size_t ks = (size_t)it->kv_stride * es, os = (size_t)it->out_stride * es;
     for (size_t r = t; r < t + n; r++)
         for (size_t c = 0; c < bytes; c += 64) {
-            _mm_prefetch((const char *)it->q + it->next_q + r * qs + c, _MM_HINT_T1);
-            _mm_prefetch((const char *)it->k + it->next_kv + r * ks + c, _MM_HINT_T1);
-            _mm_prefetch((const char *)it->v + it->next_kv + r * ks + c, _MM_HINT_T1);
+            size_t at = g * bytes + c;
+            _mm_prefetch((const char *)it->q + it->next_q + r * qs + at, _MM_HINT_T1);
+            if (!g) {
+                _mm_prefetch((const char *)it->k + it->next_kv + r * ks + c, _MM_HINT_T1);
+                _mm_prefetch((const char *)it->v + it->next_kv + r * ks + c, _MM_HINT_T1);
+            }
             if (!it->dout) continue;
-            _mm_prefetch((const char *)it->dout + it->next_out + r * os + c, _MM_HINT_T1);
-            _mm_prefetch((const char *)it->out + it->next_out + r * os + c, _MM_HINT_T1);
+            _mm_prefetch((const char *)it->dout + it->next_out + r * os + at, _MM_HINT_T1);
+            _mm_prefetch((const char *)it->out + it->next_out + r * os + at, _MM_HINT_T1);
         }
 }
 
@@ -97,8 +99,9 @@ INLINE void load_keys(vf r[VF_LANES], const struct keys *k, const char *src, int
 }
 
 // dst[block][unit][KEY_BLOCK] = transpose of keys j0 .. n-1 of `units` units; j0 is a multiple of
-// VF_LANES. Lanes past n hold 0 as far as the last vector that has a key.
-static inline void pack_keys(float *dst, const struct keys *k, size_t j0, size_t n, size_t units) {
+// VF_LANES. Lanes past n hold 0 as far as the last vector that has a key. Reads `ahead` in passing.
+static inline void pack_keys(float *dst, const struct keys *k, size_t j0, size_t n, size_t units,
+                             struct ahead *ahead) {
     const struct keys keys = *k; // no store below can change it
     for (size_t j = j0; j < n; j += VF_LANES) {
         float *block = dst + j / KEY_BLOCK * KEY_BLOCK * units + j % KEY_BLOCK;
@@ -109,6 +112,7 @@ static inline void pack_keys(float *dst, const struct keys *k, size_t j0, size_t
             size_t m = units - u < VF_LANES ? units - u : VF_LANES;
             vf r[VF_LANES];
             load_keys(r, &keys, src, split, j, rows, u, m);
+            ahead_step(ahead);
             for (size_t i = 0; i < m; i++)
                 vf_store(block + (u + i) * KEY_BLOCK, r[i]);
         }
@@ -182,19 +186,22 @@ INLINE void dots_rows(float *s, size_t lds, const char *q, size_t q_stride, cons
 // whole vector). q_stride in bytes.
 static inline void dots(float *s, size_t lds, const char *q, size_t q_stride, const float *kt,
                         size_t n, size_t units, float mul, int pairs, size_t nr) {
-    if (nr == TILE_ROWS) {
-        if (pairs)
-            dots_rows(s, lds, q, q_stride, kt, n, units, mul, 1, TILE_ROWS);
-        else
-            dots_rows(s, lds, q, q_stride, kt, n, units, mul, 0, TILE_ROWS);
-        return;
+#define DOTS(pairs, nr) dots_rows(s, lds, q, q_stride, kt, n, units, mul, pairs, nr)
+    switch (nr) {
+    case 4:
+        pairs ? DOTS(1, 4) : DOTS(0, 4);
+        break;
+    case 3:
+        pairs ? DOTS(1, 3) : DOTS(0, 3);
+        break;
+    case 2:
+        pairs ? DOTS(1, 2) : DOTS(0, 2);
+        break;
+    default:
+        pairs ? DOTS(1, 1) : DOTS(0, 1);
+        break;
     }
-    for (size_t r = 0; r < nr; r++) {
-        if (pairs)
-            dots_rows(s + r * lds, lds, q + r * q_stride, q_stride, kt, n, units, mul, 1, 1);
-        else
-            dots_rows(s + r * lds, lds, q + r * q_stride, q_stride, kt, n, units, mul, 0, 1);
-    }
+#undef DOTS
 }
 
 // Weights of a sum over j: weight of row r and index j is w[r * row + j * col].
@@ -244,24 +251,29 @@ INLINE void axpys_rows(float *o, size_t ldo, struct weights w, const void *x, co
     }
 }
 
-// o[r][0..width) (+)= sum over j = j0 .. j1-1, in that order, of weight(r, j) * x[j][0..width).
-// width is a multiple of VF_LANES; x is f32 with ldx floats a row.
-static inline void axpys(float *o, size_t ldo, struct weights w, const float *x, size_t ldx,
-                         size_t width, size_t j0, size_t j1, int add, size_t nr) {
-    if (nr == TILE_ROWS) {
-        if (add)
-            axpys_rows(o, ldo, w, x, 0, ldx, width, j0, j1, 1, TILE_ROWS);
-        else
-            axpys_rows(o, ldo, w, x, 0, ldx, width, j0, j1, 0, TILE_ROWS);
-        return;
+// o[r][0..width) (+)= sum over j = j0 .. j1-1, in that order, of weight(r, j) * x[j][0..width), nr
+// <= TILE_ROWS rows. width is a multiple of VF_LANES; x is bf16 or f32 with ldx elements a row.
+static inline void axpys(float *o, size_t ldo, struct weights w, const void *x, int bf16,
+                         size_t ldx, size_t width, size_t j0, size_t j1, int add, size_t nr) {
+#define AXPYS(bf16, add, nr) axpys_rows(o, ldo, w, x, bf16, ldx, width, j0, j1, add, nr)
+#define AXPYS_EITHER(nr)                                                                           \
+    bf16 ? (add ? AXPYS(1, 1, nr) : AXPYS(1, 0, nr)) : (add ? AXPYS(0, 1, nr) : AXPYS(0, 0, nr))
+    switch (nr) {
+    case 4:
+        AXPYS_EITHER(4);
+        break;
+    case 3:
+        AXPYS_EITHER(3);
+        break;
+    case 2:
+        AXPYS_EITHER(2);
+        break;
+    default:
+        AXPYS_EITHER(1);
+        break;
     }
-    for (size_t r = 0; r < nr; r++) {
-        struct weights wr = {w.w + r * w.row, w.row, w.col};
-        if (add)
-            axpys_rows(o + r * ldo, ldo, wr, x, 0, ldx, width, j0, j1, 1, 1);
-        else
-            axpys_rows(o + r * ldo, ldo, wr, x, 0, ldx, width, j0, j1, 0, 1);
-    }
+#undef AXPYS_EITHER
+#undef AXPYS
 }
 
 // dst[n][width] f32 = rows of hd elements (bf16 or f32), `stride` elements apart; lanes past hd =

@@ -4,7 +4,9 @@
 
 void RLHF__HOT(embed)(float *out, const int32_t *ids, const int32_t *pos, const float *wte,
                       const float *wpe, size_t rows, size_t d) {
-    for (size_t t = 0; t < rows; t++) {
+    for (size_t t = 0; !pos && t < rows; t++)
+        memcpy(out + t * d, wte + (size_t)ids[t] * d, d * sizeof *out);
+    for (size_t t = 0; pos && t < rows; t++) {
         const float *a = wte + (size_t)ids[t] * d, *b = wpe + (size_t)pos[t] * d;
         float *o = out + t * d;
         size_t i = 0;

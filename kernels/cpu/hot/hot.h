@@ -11,11 +11,12 @@
 
 enum rlhf__isa { RLHF__ISA_BASELINE, RLHF__ISA_AVX2, RLHF__ISA_AVX512, RLHF__ISA_COUNT };
 
-// One (row, head) pair of an attention call. Pointers are at the row's first query or key and at
-// the head's first element; strides in elements. Of nk keys the first np lie in pk and pv, key np
-// is the first in k and v; query t sees keys 0 .. start + t when causal, else all nk. lse has
-// stride lse_stride, may be NULL in forward. dtype is enum rlhf_dtype; head_dim a multiple of 8, at
-// most 128.
+// One row of an attention call and `group` neighbouring query heads that read one key head.
+// Pointers are at the row's first query or key and at the (first) head's first element; the next
+// query head is head_dim elements on in q, out, dout and dq, and one on in lse. Strides in
+// elements. Of nk keys the first np lie in pk and pv, key np is the first in k and v; query t sees
+// keys 0 .. start + t when causal, else all nk. lse has stride lse_stride, may be NULL in forward.
+// dtype is enum rlhf_dtype; head_dim a multiple of 8, at most 128.
 //
 // Backward of rows that share a prefix: one thread takes the shared row and then those that share
 // it, with the same scratch and the same room. The shared row has sum_on, so its keys and their
@@ -36,18 +37,31 @@ struct rlhf__attn_item {
     int64_t q_stride, kv_stride, out_stride, lse_stride;
     uint32_t nq, nk, np, start;
     uint32_t room; // backward: largest nk of the rows that share scratch
-    int32_t head_dim, causal, dtype, sum_on, sum_out;
+    int32_t head_dim, group, causal, dtype, sum_on, sum_out;
     float scale;
 };
 
-// One head of consecutive rows, nq in number, that have one query each and share a prefix; head_dim
-// is a multiple of 16. Of `it`: q, out and lse are those of the first row, k and v are at key 0 of
-// the whole cache, nk is the largest number of keys; start, causal, ahead_* and next_* are
-// not read. Row t has start[t] + 1 keys, those behind the prefix from key base[t] of k and v
-// on.
+// The heads of an item, of consecutive rows, nq in number, that have one query each and share a
+// prefix; head_dim is a multiple of 16. Of `it`: q, out and lse are those of the first row, k and v
+// are at key 0 of the whole cache, nk is the largest number of keys; start, causal, ahead_* and
+// next_* are not read. Row t has start[t] + 1 keys, those behind the prefix from key base[t] of k
+// and v on.
 struct rlhf__attn_run {
     struct rlhf__attn_item it;
     const int32_t *start, *base;
+};
+
+// Rows of queries and keys that are turned, `stride` elements apart; what the fields are is in
+// rlhf_rope. All at the first row; gamma_k is read and part, raw and stats may be there only with
+// gamma_q.
+struct rlhf__rope_rows {
+    void *x, *raw;
+    const int32_t *pos;
+    const float *turn, *gamma_q, *gamma_k;
+    float *stats;
+    float *part; // backward: [4 * half] += the sums of gamma_q, then gamma_k; NULL: not wanted
+    size_t rows, stride, heads, kv_heads, half;
+    float eps;
 };
 
 // Floats of scratch that an item with at most nq queries and nk keys needs at any level.
@@ -59,10 +73,15 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 // to_bf16, to_f32  n elements
 // add              dst[n] += src[n]
 // act, act_bwd     n elements of dtype; kind is enum rlhf_act; in place allowed
-// embed            rows: out[t] = wte[ids[t]] + wpe[pos[t]], each d floats
+// gate             n elements of dtype: out = f(a) b
+// gate_bwd         da = dy b f'(a), db = dy f(a); where a and b are, allowed
+// embed            rows: out[t] = wte[ids[t]] + wpe[pos[t]], each d floats; pos NULL: wte alone
 // embed_bwd        columns c0 .. c1-1 of every row, in row order: dw[idx[t]] += dout[t]
 // norm             rows of d: out (bf16 when bf16 != 0) and stats (NULL allowed)
 // norm_bwd         rows of d: dx (+)=; part[0..d) += dgamma, part[d..2d) += dbeta when not NULL
+// rms_norm         rows of d: out (bf16 when bf16 != 0) and stats (NULL allowed)
+// rms_norm_bwd     rows of d: dx (+)=; part[0..d) += dgamma when not NULL
+// rope, rope_bwd   rows
 // sum_parts        dst[c] += part[0][c] + part[1][c] + ... with part stride `stride`, count parts
 // attn, attn_bwd   one item
 // attn_run         attn of every row of the run, the prefix read once for all
@@ -72,6 +91,9 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
     X(add, (float *dst, const void *src, int bf16, size_t n))                                      \
     X(act, (void *out, const void *x, int kind, int bf16, size_t n))                               \
     X(act_bwd, (void *dx, const void *dy, const void *x, int kind, int bf16, size_t n))            \
+    X(gate, (void *out, const void *a, const void *b, int kind, int bf16, size_t n))               \
+    X(gate_bwd, (void *da, void *db, const void *dy, const void *a, const void *b, int kind,       \
+                 int bf16, size_t n))                                                              \
     X(embed, (float *out, const int32_t *ids, const int32_t *pos, const float *wte,                \
               const float *wpe, size_t rows, size_t d))                                            \
     X(embed_bwd, (float *dw, const float *dout, const int32_t *idx, size_t rows, size_t d,         \
@@ -80,6 +102,13 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
              const float *beta, float eps, size_t rows, size_t d))                                 \
     X(norm_bwd, (float *dx, int accumulate, float *part, const void *dy, int bf16, const float *x, \
                  const float *stats, const float *gamma, size_t rows, size_t d))                   \
+    X(rms_norm, (void *out, int bf16, float *stats, const float *x, const float *gamma, float eps, \
+                 size_t rows, size_t d))                                                           \
+    X(rms_norm_bwd,                                                                                \
+      (float *dx, int accumulate, float *part, const void *dy, int bf16, const float *x,           \
+       const float *stats, const float *gamma, size_t rows, size_t d))                             \
+    X(rope, (const struct rlhf__rope_rows *r, int bf16))                                           \
+    X(rope_bwd, (const struct rlhf__rope_rows *r, int bf16))                                       \
     X(sum_parts, (float *dst, const float *part, size_t stride, size_t count, size_t n))           \
     X(attn, (const struct rlhf__attn_item *it))                                                    \
     X(attn_run, (const struct rlhf__attn_run *run))                                                \

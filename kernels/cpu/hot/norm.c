@@ -2,28 +2,8 @@
 //
 // Per lane the sums run over the row in steps of VF_LANES, then over lanes in halving order, so the
 // bits of a row depend on the row alone.
+#include "any.h"
 #include "hot.h"
-#include "vec.h"
-
-#define INLINE static inline __attribute__((always_inline))
-
-// Element i.. of an array that is bf16 or f32; m lanes are valid.
-INLINE vf load_any(const void *p, int bf16, size_t i, size_t m) {
-    if (bf16)
-        return m == VF_LANES ? vf_load_bf16((const uint16_t *)p + i)
-                             : vf_load_bf16_n((const uint16_t *)p + i, m);
-    return m == VF_LANES ? vf_load((const float *)p + i) : vf_load_n((const float *)p + i, m);
-}
-INLINE void store_any(void *p, int bf16, size_t i, vf v, size_t m) {
-    if (bf16 && m == VF_LANES)
-        vf_store_bf16((uint16_t *)p + i, v);
-    else if (bf16)
-        vf_store_bf16_n((uint16_t *)p + i, v, m);
-    else if (m == VF_LANES)
-        vf_store((float *)p + i, v);
-    else
-        vf_store_n((float *)p + i, v, m);
-}
 
 // mean and 1 / sqrt(var + eps) of x[0..d)
 INLINE void moments(const float *x, float eps, size_t d, float *mean, float *rstd) {
