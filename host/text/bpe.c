@@ -4,14 +4,16 @@
 
 #include "text/utf8.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct rlhf__bpe {
+    struct rlhf__bpe_opts opts;
     const struct rlhf__vocab *vocab;
     struct rlhf__merges merges;
     struct rlhf__vocab words; // tokens that are what their own bytes merge into
-    int32_t byte_id[256];
+    int32_t byte_id[256];     // of a byte, or of <0xHH>; -1 = none
 };
 
 void rlhf__bpe_byte_chars(uint16_t chars[256]) {
@@ -45,15 +47,78 @@ size_t rlhf__bpe_token_bytes(const char *s, size_t len, char *out) {
     return n;
 }
 
-// Merge the bytes of one word behind out->n.
-static rlhf_status encode_bytes(const struct rlhf__bpe *bpe, const char *s, size_t n,
-                                struct rlhf__ids *out, struct rlhf__error *err) {
+// The symbols of one word, before any merge.
+struct symbols {
+    const struct rlhf__bpe *bpe;
+    struct rlhf__ids *out;
+    int waits; // an unk that more may be fused into
+};
+
+static rlhf_status end_unk(struct symbols *to, struct rlhf__error *err) {
+    int waits = to->waits;
+    to->waits = 0;
+    return waits ? rlhf__ids_push(to->out, to->bpe->opts.unk, err) : RLHF_OK;
+}
+
+// Whether all of these bytes have a token.
+static int have_tokens(const struct rlhf__bpe *bpe, const char *s, size_t n) {
+    int have = bpe->opts.byte_fallback;
+    for (size_t i = 0; i < n && have; i++)
+        have = bpe->byte_id[(uint8_t)s[i]] >= 0;
+    return have;
+}
+
+// A character that is no token. An unk that waits stays behind the bytes that follow it, as in the
+// tokenizers library.
+static rlhf_status put_unknown(struct symbols *to, const char *s, size_t n,
+                               struct rlhf__error *err) {
+    const struct rlhf__bpe *bpe = to->bpe;
+    if (have_tokens(bpe, s, n)) {
+        for (size_t i = 0; i < n; i++)
+            RLHF_TRY(rlhf__ids_push(to->out, bpe->byte_id[(uint8_t)s[i]], err));
+        return RLHF_OK;
+    }
+    if (bpe->opts.unk < 0) return RLHF_OK;
+    if (to->waits && !bpe->opts.fuse_unk) RLHF_TRY(end_unk(to, err));
+    to->waits = 1;
+    return RLHF_OK;
+}
+
+static rlhf_status put_characters(const struct rlhf__bpe *bpe, const char *s, size_t n,
+                                  struct rlhf__ids *out, struct rlhf__error *err) {
+    struct symbols to = {.bpe = bpe, .out = out};
+    for (size_t at = 0, len; at < n; at += len) {
+        size_t bad = 1;
+        len = rlhf__utf8_next(s + at, n - at, NULL, &bad);
+        int32_t id = len ? rlhf__vocab_find(bpe->vocab, s + at, len) : -1;
+        if (!len) len = bad;
+        if (id < 0) {
+            RLHF_TRY(put_unknown(&to, s + at, len, err));
+        } else {
+            RLHF_TRY(end_unk(&to, err));
+            RLHF_TRY(rlhf__ids_push(out, id, err));
+        }
+    }
+    return end_unk(&to, err);
+}
+
+static rlhf_status put_bytes(const struct rlhf__bpe *bpe, const char *s, size_t n,
+                             struct rlhf__ids *out, struct rlhf__error *err) {
     RLHF_TRY(rlhf__ids_reserve(out, n, err));
-    int32_t *ids = out->data + out->n;
     for (size_t i = 0; i < n; i++)
-        ids[i] = bpe->byte_id[(uint8_t)s[i]];
-    RLHF_TRY(rlhf__merges_apply(&bpe->merges, ids, &n, err));
-    out->n += n;
+        out->data[out->n++] = bpe->byte_id[(uint8_t)s[i]];
+    return RLHF_OK;
+}
+
+// Merge the symbols of one word behind out->n.
+static rlhf_status merge_word(const struct rlhf__bpe *bpe, const char *s, size_t n,
+                              struct rlhf__ids *out, struct rlhf__error *err) {
+    size_t from = out->n;
+    RLHF_TRY(bpe->opts.bytes ? put_bytes(bpe, s, n, out, err)
+                             : put_characters(bpe, s, n, out, err));
+    size_t left = out->n - from;
+    RLHF_TRY(rlhf__merges_apply(&bpe->merges, out->data + from, &left, err));
+    out->n = from + left;
     return RLHF_OK;
 }
 
@@ -70,7 +135,7 @@ static rlhf_status find_words(struct rlhf__bpe *bpe, struct rlhf__error *err) {
         rlhf_str b = rlhf__vocab_bytes(v, id);
         if (!b.len) continue;
         ids.n = 0;
-        st = encode_bytes(bpe, b.ptr, (size_t)b.len, &ids, err);
+        st = merge_word(bpe, b.ptr, (size_t)b.len, &ids, err);
         if (st < 0 || ids.n != 1 || ids.data[0] != id) continue;
         rlhf__vocab_hash(&bpe->words, id);
         if (b.len > bpe->words.longest) bpe->words.longest = (uint32_t)b.len;
@@ -79,22 +144,30 @@ static rlhf_status find_words(struct rlhf__bpe *bpe, struct rlhf__error *err) {
     return st;
 }
 
-rlhf_status rlhf__bpe_create(const struct rlhf__vocab *vocab, struct rlhf__merges *merges,
-                             struct rlhf__bpe **out, struct rlhf__error *err) {
+static rlhf_status find_bytes(struct rlhf__bpe *bpe, struct rlhf__error *err) {
+    for (int b = 0; b < 256; b++) {
+        char c = (char)b, name[8];
+        snprintf(name, sizeof name, "<0x%02X>", b);
+        bpe->byte_id[b] = bpe->opts.bytes ? rlhf__vocab_find(bpe->vocab, &c, 1)
+                                          : rlhf__vocab_find(bpe->vocab, name, 6);
+        if (bpe->byte_id[b] < 0 && bpe->opts.bytes)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "no token for byte 0x%02x: this is no byte-level vocabulary", b);
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__bpe_create(const struct rlhf__bpe_opts *opts, const struct rlhf__vocab *vocab,
+                             struct rlhf__merges *merges, struct rlhf__bpe **out,
+                             struct rlhf__error *err) {
     struct rlhf__bpe *bpe = calloc(1, sizeof *bpe);
     if (!bpe) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a tokenizer");
+    bpe->opts = *opts;
     bpe->vocab = vocab;
     bpe->merges = *merges;
     *merges = (struct rlhf__merges){0};
-    rlhf_status st = RLHF_OK;
-    for (int b = 0; b < 256 && st == RLHF_OK; b++) {
-        char c = (char)b;
-        bpe->byte_id[b] = rlhf__vocab_find(vocab, &c, 1);
-        if (bpe->byte_id[b] < 0)
-            st = rlhf__fail(err, RLHF_E_INVALID,
-                            "no token for byte 0x%02x: this is no byte-level vocabulary", b);
-    }
-    if (st == RLHF_OK) st = find_words(bpe, err);
+    rlhf_status st = find_bytes(bpe, err);
+    if (st == RLHF_OK && !opts->ignore_merges) st = find_words(bpe, err);
     if (st < 0) {
         rlhf__bpe_destroy(bpe);
         return st;
@@ -112,6 +185,7 @@ void rlhf__bpe_destroy(struct rlhf__bpe *bpe) {
 
 rlhf_status rlhf__bpe_encode(const struct rlhf__bpe *bpe, const char *s, size_t n,
                              struct rlhf__ids *out, struct rlhf__error *err) {
-    int32_t id = rlhf__vocab_find(&bpe->words, s, n);
-    return id >= 0 ? rlhf__ids_push(out, id, err) : encode_bytes(bpe, s, n, out, err);
+    const struct rlhf__vocab *words = bpe->opts.ignore_merges ? bpe->vocab : &bpe->words;
+    int32_t id = rlhf__vocab_find(words, s, n);
+    return id >= 0 ? rlhf__ids_push(out, id, err) : merge_word(bpe, s, n, out, err);
 }

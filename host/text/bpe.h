@@ -1,4 +1,4 @@
-// bpe.h: byte-level BPE: the bytes of each word are merged into tokens.
+// bpe.h: BPE: the bytes or characters of each word are merged into tokens.
 //
 // What it is not: it reads no files, cuts no words and knows no special tokens; internal to text/.
 #ifndef RLHF_HOST_TEXT_BPE_H
@@ -17,10 +17,21 @@ size_t rlhf__bpe_token_bytes(const char *s, size_t len, char *out);
 
 struct rlhf__bpe; // opaque
 
-// vocab (borrowed, must outlive it) holds the tokens' bytes, all hashed; *merges is taken over.
-// Errors: RLHF_E_INVALID (a byte without a token), RLHF_E_NOMEM. [main]
-rlhf_status rlhf__bpe_create(const struct rlhf__vocab *vocab, struct rlhf__merges *merges,
-                             struct rlhf__bpe **out, struct rlhf__error *err);
+// What the file says of the model. Flags are 0 or 1.
+struct rlhf__bpe_opts {
+    int32_t bytes;         // words are bytes; else characters
+    int32_t ignore_merges; // a word that is a token is that token, whatever the merges make of it
+    int32_t byte_fallback; // a character without a token becomes the tokens <0x00> to <0xFF>
+    int32_t fuse_unk;      // neighbours without a token become one unk
+    int32_t unk;           // -1 = what has no token is dropped
+    int32_t reserved;
+};
+
+// vocab (borrowed, must outlive it) holds the tokens, all that words may become hashed; *merges is
+// taken over. Errors: RLHF_E_INVALID (a byte without a token), RLHF_E_NOMEM. [main]
+rlhf_status rlhf__bpe_create(const struct rlhf__bpe_opts *opts, const struct rlhf__vocab *vocab,
+                             struct rlhf__merges *merges, struct rlhf__bpe **out,
+                             struct rlhf__error *err);
 
 void rlhf__bpe_destroy(struct rlhf__bpe *bpe); // NULL allowed
 

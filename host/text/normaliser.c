@@ -1,6 +1,7 @@
 // normaliser.c: see normaliser.h. The list of steps: reading it and running it.
 #include "text/normaliser_impl.h"
 
+#include "base/json.h"
 #include "text/tokenizer_part.h"
 
 #include <stdlib.h>
@@ -20,6 +21,10 @@ static rlhf_status add_all(struct rlhf__normaliser *list, const json_t *part, in
     const json_t *inner = json_object_get(part, "normalizers"), *item;
     if (depth == RLHF__PART_DEPTH_MAX)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "the normalizer has sequences inside sequences");
+    if (!json_is_array(inner))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the normalizer Sequence: normalizers: expected an array, found %s",
+                          rlhf__json_kind(inner));
     size_t i;
     json_array_foreach(inner, i, item) RLHF_TRY(add_all(list, item, depth + 1, err));
     return RLHF_OK;

@@ -5,6 +5,7 @@
 #define RLHF_HOST_TEXT_NORMALISER_IMPL_H
 
 #include "text/normaliser.h"
+#include "text/pattern.h"
 
 enum { RLHF__NORMAL_STEPS_MAX = 16 };
 
@@ -13,7 +14,11 @@ struct rlhf__normal_step {
     rlhf_status (*apply)(const struct rlhf__normal_step *step, const char *s, size_t n,
                          struct rlhf__buf *out, struct rlhf__error *err);
     struct rlhf__bert_opts bert;
-    int32_t is_bert;
+    struct rlhf__pattern *pattern; // Replace: owned
+    char *text;                    // Replace: instead; Prepend: in front; owned
+    size_t n_text;
+    int32_t is_bert, left, right; // Strip: white space where
+    int32_t form;                 // utf8proc's options of NFC, NFD, NFKC, NFKD
 };
 
 struct rlhf__normaliser {
@@ -26,5 +31,9 @@ struct rlhf__normaliser {
 rlhf_status rlhf__normal_step_read(const json_t *part, struct rlhf__normal_step *step,
                                    struct rlhf__error *err);
 void rlhf__normal_step_finish(struct rlhf__normal_step *step);
+
+// `apply` of NFC, NFD, NFKC and NFKD, by step->form.
+rlhf_status rlhf__normal_form(const struct rlhf__normal_step *step, const char *s, size_t n,
+                              struct rlhf__buf *out, struct rlhf__error *err);
 
 #endif

@@ -1,10 +1,13 @@
 // normaliser_step.c: each type of normaliser that there is, from its part of tokenizer.json.
 #include "text/normaliser_impl.h"
 
+#include "base/json.h"
 #include "text/tokenizer_part.h"
+#include "text/unicode.h"
 #include "text/utf8.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static rlhf_status apply_bert(const struct rlhf__normal_step *step, const char *s, size_t n,
                               struct rlhf__buf *out, struct rlhf__error *err) {
@@ -32,10 +35,190 @@ static rlhf_status read_bert(const json_t *part, struct rlhf__normal_step *step,
     return RLHF_OK;
 }
 
-rlhf_status rlhf__normal_step_read(const json_t *part, struct rlhf__normal_step *step,
-                                   struct rlhf__error *err) {
-    if (rlhf__part_is(part, "BertNormalizer")) return read_bert(part, step, err);
-    return rlhf__part_refuse("normalizer", part, "BertNormalizer, a Sequence of them", err);
+// ---- character by character; ill-formed bytes stay
+// -----------------------------------------------------------------
+
+static rlhf_status apply_lower(const struct rlhf__normal_step *step, const char *s, size_t n,
+                               struct rlhf__buf *out, struct rlhf__error *err) {
+    (void)step;
+    (void)err;
+    for (size_t at = 0, len; at < n; at += len) {
+        uint32_t cp = 0, lower[2];
+        size_t bad = 1;
+        len = rlhf__utf8_next(s + at, n - at, &cp, &bad);
+        if (!len) {
+            rlhf__buf_put(out, s + at, len = bad);
+            continue;
+        }
+        size_t k = rlhf__unicode_lower(cp, lower);
+        for (size_t i = 0; i < k; i++) {
+            char c[4];
+            rlhf__buf_put(out, c, rlhf__utf8_put(lower[i], c));
+        }
+    }
+    return RLHF_OK;
 }
 
-void rlhf__normal_step_finish(struct rlhf__normal_step *step) { (void)step; }
+static rlhf_status apply_strip_accents(const struct rlhf__normal_step *step, const char *s,
+                                       size_t n, struct rlhf__buf *out, struct rlhf__error *err) {
+    (void)step;
+    (void)err;
+    for (size_t at = 0, len; at < n; at += len) {
+        uint32_t cp = 0;
+        size_t bad = 1;
+        len = rlhf__utf8_next(s + at, n - at, &cp, &bad);
+        int mark = len && rlhf__unicode_is_mark(cp);
+        if (!len) len = bad;
+        if (!mark) rlhf__buf_put(out, s + at, len);
+    }
+    return RLHF_OK;
+}
+
+// Length of the white space that s[0..n) begins with, or ends with.
+static size_t space_before(const char *s, size_t n) {
+    uint32_t cp = 0;
+    size_t at = 0, len;
+    while (at < n && (len = rlhf__utf8_next(s + at, n - at, &cp, NULL)) != 0 &&
+           rlhf__unicode_is_space(cp))
+        at += len;
+    return at;
+}
+
+static size_t space_behind(const char *s, size_t n) {
+    size_t end = n;
+    while (end > 0) {
+        size_t at = end - 1;
+        uint32_t cp = 0;
+        while (at > 0 && end - at < 4 && ((uint8_t)s[at] & 0xC0) == 0x80)
+            at--;
+        if (rlhf__utf8_next(s + at, end - at, &cp, NULL) != end - at || !rlhf__unicode_is_space(cp))
+            break;
+        end = at;
+    }
+    return n - end;
+}
+
+static rlhf_status apply_strip(const struct rlhf__normal_step *step, const char *s, size_t n,
+                               struct rlhf__buf *out, struct rlhf__error *err) {
+    (void)err;
+    size_t skip = step->left ? space_before(s, n) : 0;
+    size_t drop = step->right ? space_behind(s + skip, n - skip) : 0;
+    rlhf__buf_put(out, s + skip, n - skip - drop);
+    return RLHF_OK;
+}
+
+// ---- Prepend and Replace
+// --------------------------------------------------------
+
+static rlhf_status apply_prepend(const struct rlhf__normal_step *step, const char *s, size_t n,
+                                 struct rlhf__buf *out, struct rlhf__error *err) {
+    (void)err;
+    if (n) rlhf__buf_put(out, step->text, step->n_text);
+    rlhf__buf_put(out, s, n);
+    return RLHF_OK;
+}
+
+// A run of well-formed bytes.
+static rlhf_status replace_run(const struct rlhf__normal_step *step, const char *s, size_t n,
+                               struct rlhf__search *match, struct rlhf__buf *out,
+                               struct rlhf__error *err) {
+    size_t from = 0;
+    rlhf_status st = 0;
+    rlhf__search_reset(match);
+    while (n && (st = rlhf__pattern_next(step->pattern, s, n, match, err)) == 1) {
+        rlhf__buf_put(out, s + from, match->begin - from);
+        rlhf__buf_put(out, step->text, step->n_text);
+        from = match->end;
+    }
+    rlhf__buf_put(out, s + from, n - from);
+    return st;
+}
+
+static rlhf_status apply_replace(const struct rlhf__normal_step *step, const char *s, size_t n,
+                                 struct rlhf__buf *out, struct rlhf__error *err) {
+    struct rlhf__search match = {0};
+    rlhf_status st = RLHF_OK;
+    for (size_t at = 0; at < n && st == RLHF_OK;) {
+        size_t good = rlhf__utf8_valid(s + at, n - at), bad = 1;
+        st = replace_run(step, s + at, good, &match, out, err);
+        at += good;
+        if (at == n) break;
+        rlhf__utf8_next(s + at, n - at, NULL, &bad);
+        rlhf__buf_put(out, s + at, bad);
+        at += bad;
+    }
+    rlhf__search_finish(&match);
+    return st;
+}
+
+// ---- reading
+// ----------------------------------------------------------
+
+// step->text from a string member.
+static rlhf_status read_text(const json_t *part, const char *key, struct rlhf__normal_step *step,
+                             struct rlhf__error *err) {
+    const json_t *value = json_object_get(part, key);
+    if (!json_is_string(value))
+        return rlhf__fail(err, RLHF_E_INVALID, "the normalizer %s: %s: expected a text, found %s",
+                          rlhf__part_type(part), key, rlhf__json_kind(value));
+    step->n_text = json_string_length(value);
+    step->text = malloc(step->n_text + 1);
+    if (!step->text) return RLHF__NOMEM(err, "out of memory for a tokenizer");
+    memcpy(step->text, json_string_value(value), step->n_text);
+    return RLHF_OK;
+}
+
+static rlhf_status read_replace(const json_t *part, struct rlhf__normal_step *step,
+                                struct rlhf__error *err) {
+    step->apply = apply_replace;
+    RLHF_TRY(read_text(part, "content", step, err));
+    rlhf_status st = rlhf__pattern_read(json_object_get(part, "pattern"), &step->pattern, err);
+    if (st < 0) rlhf__error_context(err, "the normalizer Replace");
+    return st;
+}
+
+// NFC, NFD, NFKC, NFKD; 0 = none of them.
+static int32_t form_of(const char *type) {
+    if (strncmp(type, "NF", 2) != 0) return 0;
+    const char *name = type + 2;
+    int32_t form = UTF8PROC_STABLE;
+    if (*name == 'K') {
+        form |= UTF8PROC_COMPAT;
+        name++;
+    }
+    if (!strcmp(name, "C")) return form | UTF8PROC_COMPOSE;
+    return strcmp(name, "D") ? 0 : form | UTF8PROC_DECOMPOSE;
+}
+
+rlhf_status rlhf__normal_step_read(const json_t *part, struct rlhf__normal_step *step,
+                                   struct rlhf__error *err) {
+    const char *type = rlhf__part_type(part);
+    if (!strcmp(type, "BertNormalizer")) return read_bert(part, step, err);
+    if (!strcmp(type, "Replace")) return read_replace(part, step, err);
+    step->form = form_of(type);
+    step->left = json_is_true(json_object_get(part, "strip_left"));
+    step->right = json_is_true(json_object_get(part, "strip_right"));
+    if (step->form) {
+        step->apply = rlhf__normal_form;
+    } else if (!strcmp(type, "Lowercase")) {
+        step->apply = apply_lower;
+    } else if (!strcmp(type, "StripAccents")) {
+        step->apply = apply_strip_accents;
+    } else if (!strcmp(type, "Strip")) {
+        step->apply = apply_strip;
+    } else if (!strcmp(type, "Prepend")) {
+        step->apply = apply_prepend;
+        return read_text(part, "prepend", step, err);
+    } else {
+        return rlhf__part_refuse("normalizer", part,
+                                 "NFC, NFD, NFKC, NFKD, Lowercase, Prepend, Replace, Strip, "
+                                 "StripAccents, BertNormalizer, a Sequence of them",
+                                 err);
+    }
+    return RLHF_OK;
+}
+
+void rlhf__normal_step_finish(struct rlhf__normal_step *step) {
+    rlhf__pattern_destroy(step->pattern);
+    free(step->text);
+}

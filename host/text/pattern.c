@@ -1,60 +1,179 @@
 // pattern.c: see pattern.h.
 #include "text/pattern.h"
 
+#include "base/json.h"
+#include "text/word_rule.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+// One of the three.
 struct rlhf__pattern {
+    int32_t rule; // enum rlhf__word_rule
     pcre2_code *code;
+    char *literal; // [n_literal]
+    size_t n_literal;
 };
 
-// Unicode's White_Space, which is what \s means to the tokenizers library.
-#define SPACE                                                                                      \
-    "\\t-\\r "                                                                                     \
-    "\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}"
-static const char gpt2[] = "'(?:[sdmt]|ll|ve|re)"
-                           "| ?\\p{L}+"
-                           "| ?\\p{N}+"
-                           "| ?[^" SPACE "\\p{L}\\p{N}]+"
-                           "|[" SPACE "]+(?![^" SPACE "])"
-                           "|[" SPACE "]+";
+static rlhf_status refuse(const char *text, size_t n, const char *why, struct rlhf__error *err) {
+    struct rlhf__buf quoted = RLHF__BUF_INIT;
+    rlhf__json_write_string(&quoted, text, n);
+    rlhf_status st = rlhf__buf_ok(&quoted, err);
+    if (st == RLHF_OK)
+        st = rlhf__fail(err, RLHF_E_UNSUPPORTED, "the pattern %s is not supported: %s",
+                        rlhf__buf_text(&quoted), why);
+    rlhf__buf_free(&quoted);
+    return st;
+}
 
-rlhf_status rlhf__pattern_gpt2(struct rlhf__pattern **out, struct rlhf__error *err) {
+// Compile the PCRE2 form; \n alone ends a line, which ^ and $ stand at.
+static rlhf_status compile(struct rlhf__pattern *pattern, const char *text, size_t n,
+                           struct rlhf__error *err) {
+    struct rlhf__buf form = RLHF__BUF_INIT;
+    const char *untold = rlhf__pattern_translate(text, n, &form);
+    rlhf_status st = rlhf__buf_ok(&form, err);
     int code = 0;
     size_t at = 0;
+    char why[256];
+    if (st == RLHF_OK && untold) {
+        snprintf(why, sizeof why, "it has %s", untold);
+        st = refuse(text, n, why, err);
+    }
+    if (st == RLHF_OK) {
+        pcre2_compile_context *how = pcre2_compile_context_create(NULL);
+        if (how) pcre2_set_newline(how, PCRE2_NEWLINE_LF);
+        pattern->code = pcre2_compile((PCRE2_SPTR)rlhf__buf_text(&form), form.len,
+                                      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &code, &at, how);
+        if (how) pcre2_compile_context_free(how);
+        if (!how || (!pattern->code && code == PCRE2_ERROR_HEAP_FAILED)) {
+            st = RLHF__NOMEM(err, "out of memory for a pattern");
+        } else if (!pattern->code) {
+            char message[128] = "";
+            pcre2_get_error_message(code, (PCRE2_UCHAR *)message, sizeof message);
+            snprintf(why, sizeof why, "PCRE2 says '%s'", message);
+            st = refuse(text, n, why, err);
+        }
+    }
+    rlhf__buf_free(&form);
+    if (st == RLHF_OK) pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE); // or interpreted
+    return st;
+}
+
+rlhf_status rlhf__pattern_create(const char *text, size_t n, int by_hand,
+                                 struct rlhf__pattern **out, struct rlhf__error *err) {
     struct rlhf__pattern *pattern = *out = calloc(1, sizeof *pattern);
-    if (!pattern) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a tokenizer");
-    pattern->code = pcre2_compile((PCRE2_SPTR)gpt2, PCRE2_ZERO_TERMINATED,
-                                  PCRE2_UTF | PCRE2_NO_UTF_CHECK, &code, &at, NULL);
-    if (!pattern->code && code == PCRE2_ERROR_HEAP_FAILED)
-        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the pattern of words");
-    if (!pattern->code)
-        return rlhf__fail(err, RLHF_E_INTERNAL, "PCRE2 refuses the pattern of words (code %d)",
-                          code);
-    pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE); // without, the interpreter does the same
+    if (!pattern) return RLHF__NOMEM(err, "out of memory for a pattern");
+    pattern->rule = by_hand ? rlhf__word_rule_of(text, n) : 0;
+    rlhf_status st = pattern->rule ? RLHF_OK : compile(pattern, text, n, err);
+    if (st < 0) {
+        rlhf__pattern_destroy(pattern);
+        *out = NULL;
+    }
+    return st;
+}
+
+static rlhf_status create_literal(const char *text, size_t n, struct rlhf__pattern **out,
+                                  struct rlhf__error *err) {
+    struct rlhf__pattern *pattern = calloc(1, sizeof *pattern);
+    char *literal = malloc(n + 1);
+    *out = NULL;
+    if (!pattern || !literal) {
+        free(pattern);
+        free(literal);
+        return RLHF__NOMEM(err, "out of memory for a pattern");
+    }
+    memcpy(literal, text, n);
+    pattern->literal = literal;
+    pattern->n_literal = n;
+    *out = pattern;
     return RLHF_OK;
+}
+
+rlhf_status rlhf__pattern_read(const json_t *pattern, struct rlhf__pattern **out,
+                               struct rlhf__error *err) {
+    const json_t *regex = json_object_get(pattern, "Regex");
+    const json_t *text = json_object_get(pattern, "String");
+    *out = NULL;
+    if (json_is_string(regex))
+        return rlhf__pattern_create(json_string_value(regex), json_string_length(regex), 1, out,
+                                    err);
+    if (json_is_string(text) && json_string_length(text))
+        return create_literal(json_string_value(text), json_string_length(text), out, err);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "pattern: expected {\"Regex\": text} or {\"String\": text}, found %s",
+                      json_is_string(text) ? "an empty text" : rlhf__json_kind(pattern));
 }
 
 void rlhf__pattern_destroy(struct rlhf__pattern *pattern) {
     if (!pattern) return;
     pcre2_code_free(pattern->code);
+    free(pattern->literal);
     free(pattern);
 }
 
-rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *s, size_t n,
-                               struct rlhf__found *found, struct rlhf__error *err) {
-    pcre2_match_data *match = pcre2_match_data_create(1, NULL);
-    if (!match) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a tokenizer");
-    size_t at = found->end;
-    int code = pcre2_match(pattern->code, (PCRE2_SPTR)s, n, at, PCRE2_NO_UTF_CHECK, match, NULL);
+// ---- finding
+// -------------------------------------------------------------------------------------
+
+void rlhf__search_reset(struct rlhf__search *match) {
+    match->begin = match->end = match->from = 0;
+    match->seen = 0;
+}
+
+void rlhf__search_finish(struct rlhf__search *match) {
+    pcre2_match_data_free(match->room);
+    *match = (struct rlhf__search){0};
+}
+
+static int next_literal(const struct rlhf__pattern *pattern, const char *s, size_t n,
+                        struct rlhf__search *match) {
+    const char *at = memmem(s + match->from, n - match->from, pattern->literal, pattern->n_literal);
+    if (!at) return 0;
+    match->begin = (size_t)(at - s);
+    match->end = match->from = match->begin + pattern->n_literal;
+    return 1;
+}
+
+static rlhf_status search(const struct rlhf__pattern *pattern, const char *s, size_t n,
+                          struct rlhf__search *match, struct rlhf__error *err) {
+    if (!match->room) match->room = pcre2_match_data_create(1, NULL);
+    if (!match->room) return RLHF__NOMEM(err, "out of memory for a pattern");
+    int code = pcre2_match(pattern->code, (PCRE2_SPTR)s, n, match->from, PCRE2_NO_UTF_CHECK,
+                           match->room, NULL);
     if (code == PCRE2_ERROR_JIT_STACKLIMIT)
-        code = pcre2_match(pattern->code, (PCRE2_SPTR)s, n, at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
-                           match, NULL);
-    const size_t *range = pcre2_get_ovector_pointer(match);
-    *found = code < 1 ? (struct rlhf__found){n, n} : (struct rlhf__found){range[0], range[1]};
-    pcre2_match_data_free(match);
-    if (code >= 1 || code == PCRE2_ERROR_NOMATCH) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INTERNAL, "PCRE2 failed to cut a text (code %d)", code);
+        code = pcre2_match(pattern->code, (PCRE2_SPTR)s, n, match->from,
+                           PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match->room, NULL);
+    if (code == PCRE2_ERROR_NOMATCH) return 0;
+    if (code < 0)
+        return rlhf__fail(err, RLHF_E_INTERNAL, "PCRE2 gave up on a text (code %d)", code);
+    const size_t *range = pcre2_get_ovector_pointer(match->room);
+    match->begin = range[0];
+    match->end = match->from = range[1];
+    return 1;
+}
+
+rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *s, size_t n,
+                               struct rlhf__search *match, struct rlhf__error *err) {
+    if (pattern->rule) {
+        if (match->from == n) return 0;
+        match->begin = match->from;
+        match->end = match->from = rlhf__word_end(pattern->rule, s, n, match->from);
+        return 1;
+    }
+    if (pattern->literal) return next_literal(pattern, s, n, match);
+    for (;;) {
+        if (match->from > n) return 0;
+        size_t last = match->seen ? match->end : SIZE_MAX;
+        rlhf_status st = search(pattern, s, n, match, err);
+        if (st != 1) return st;
+        if (match->begin < match->end || match->end != last) {
+            match->seen = 1;
+            return 1;
+        }
+        do // an empty match directly behind the last one
+            match->from++;
+        while (match->from < n && ((uint8_t)s[match->from] & 0xC0) == 0x80);
+    }
 }

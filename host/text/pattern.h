@@ -1,26 +1,55 @@
-// pattern.h: a regular expression of a tokenizer, found in texts by PCRE2.
+// pattern.h: the regular expression of a part of tokenizer.json, and finding it in texts.
+//
+// Patterns are Oniguruma's (the tokenizers library's engine). The two that nearly all models use
+// are matched by hand (word_rule.h); others are translated and given to PCRE2.
 //
 // What it is not: it decides nothing about what is done with what it finds; internal to text/.
 #ifndef RLHF_HOST_TEXT_PATTERN_H
 #define RLHF_HOST_TEXT_PATTERN_H
 
-#include "base/error.h"
+#include "base/buf.h"
+
+#include <jansson.h>
 
 struct rlhf__pattern; // opaque
 
-// The pattern of GPT-2. Errors: RLHF_E_NOMEM, RLHF_E_INTERNAL. [main]
-rlhf_status rlhf__pattern_gpt2(struct rlhf__pattern **out, struct rlhf__error *err);
+// From {"Regex": text} or {"String": text}. Errors: RLHF_E_UNSUPPORTED with the pattern's text when
+// it cannot be translated or does not compile, RLHF_E_INVALID, RLHF_E_NOMEM. [main]
+rlhf_status rlhf__pattern_read(const json_t *pattern, struct rlhf__pattern **out,
+                               struct rlhf__error *err);
+
+// From the text of a regular expression; by_hand 0: by PCRE2 even if it could be matched by hand.
+// Errors as above. [main]
+rlhf_status rlhf__pattern_create(const char *text, size_t n, int by_hand,
+                                 struct rlhf__pattern **out, struct rlhf__error *err);
+
+// The pattern of GPT-2, which ByteLevel stands for.
+#define RLHF__PATTERN_GPT2                                                                         \
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 
 void rlhf__pattern_destroy(struct rlhf__pattern *pattern); // NULL allowed
 
-// Where a match is: bytes [begin, end) of the text.
-struct rlhf__found {
+// A search: zero-initialise, release with rlhf__search_finish. [begin, end) is the last match.
+struct rlhf__search {
     size_t begin, end;
+    size_t from;  // where the next search begins
+    int32_t seen; // there was a match
+    int32_t reserved;
+    void *room; // PCRE2's
 };
 
-// The next match in s[0..n), well-formed UTF-8, behind found->end; begin and end are n when there
-// is none. Errors: RLHF_E_NOMEM, RLHF_E_INTERNAL. [any]
+// Begin a search in another text. [any, one thread per search]
+void rlhf__search_reset(struct rlhf__search *match);
+void rlhf__search_finish(struct rlhf__search *match);
+
+// The next match in s[0..n), well-formed UTF-8, as Oniguruma's find_iter: an empty match directly
+// behind another is none. Returns 1 when there is one, 0, or an error: RLHF_E_NOMEM,
+// RLHF_E_INTERNAL (PCRE2 gave up). [any, one thread per search]
 rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *s, size_t n,
-                               struct rlhf__found *found, struct rlhf__error *err);
+                               struct rlhf__search *match, struct rlhf__error *err);
+
+// Append the PCRE2 form of an Oniguruma pattern to out. Returns NULL, or what is in it that has no
+// translation. [main]
+const char *rlhf__pattern_translate(const char *text, size_t n, struct rlhf__buf *out);
 
 #endif

@@ -9,12 +9,31 @@
 
 enum { RLHF__CUT_STEPS_MAX = 16 };
 
+// What becomes of a delimiter: the "behavior" of tokenizer.json, in its order.
+enum rlhf__cut_behaviour {
+    RLHF__CUT_REMOVED,
+    RLHF__CUT_ISOLATED,
+    RLHF__CUT_PREVIOUS, // goes with what is before it
+    RLHF__CUT_NEXT,     // goes with what is behind it
+    RLHF__CUT_RUNS      // neighbours of a kind go together
+};
+
+enum rlhf__cut_prefix {
+    RLHF__PREFIX_NEVER,
+    RLHF__PREFIX_FIRST, // where the whole text begins
+    RLHF__PREFIX_ALWAYS
+};
+
+// Delimiters are what `is` or `pattern` finds, in both NULL none are.
 struct rlhf__cut_step {
-    // Append the pieces of s[at..at + n), well-formed UTF-8, to out, in order; what a step leaves
-    // out is dropped. s is in->text.
-    rlhf_status (*cut)(const struct rlhf__cut_step *step, const char *s, size_t at, size_t n,
-                       struct rlhf__pieces *out, struct rlhf__error *err);
+    int (*is)(uint32_t cp);
     struct rlhf__pattern *pattern; // owned
+    int32_t behaviour, invert;     // invert: delimiters are what is not found
+    // Before that, with `replaces`, spaces become `space`, one character; and by `prefix` it goes
+    // in front of a piece that does not begin with it.
+    char space[4];
+    size_t n_space;
+    int32_t prefix, replaces; // enum rlhf__cut_prefix
 };
 
 struct rlhf__pre_tokenizer {
@@ -26,5 +45,10 @@ struct rlhf__pre_tokenizer {
 // Add the steps of a part of tokenizer.json that is no Sequence. [main]
 rlhf_status rlhf__cut_steps_read(const json_t *part, struct rlhf__pre_tokenizer *pre,
                                  struct rlhf__error *err);
+
+// Append the pieces of s[at..at + n), well-formed UTF-8, to out. [any]
+rlhf_status rlhf__cut_piece(const struct rlhf__cut_step *step, const char *s, size_t at, size_t n,
+                            uint32_t flags, struct rlhf__search *match, struct rlhf__pieces *out,
+                            struct rlhf__error *err);
 
 #endif

@@ -65,14 +65,23 @@ rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab
     return st;
 }
 
-rlhf_status rlhf__tokenizer_add_merge(struct rlhf__tokenizer *tok, const char *left, size_t n_left,
-                                      const char *right, size_t n_right, uint32_t rank,
-                                      struct rlhf__error *err) {
-    char bytes[512];
-    if (!n_left || !n_right || n_left + n_right > sizeof bytes)
+// The bytes of a token in out; returns how many, SIZE_MAX when it is not written in stand-ins.
+static size_t token_bytes(int bytes, const char *s, size_t n, char *out) {
+    if (bytes) return rlhf__bpe_token_bytes(s, n, out);
+    memcpy(out, s, n);
+    return n;
+}
+
+rlhf_status rlhf__tokenizer_add_merge(struct rlhf__tokenizer *tok, int byte_level, const char *left,
+                                      size_t n_left, const char *right, size_t n_right,
+                                      uint32_t rank, struct rlhf__error *err) {
+    char bytes[4096];
+    if (!n_left || !n_right)
         return rlhf__fail(err, RLHF_E_INVALID, "expected two tokens with one space between");
-    size_t a = rlhf__bpe_token_bytes(left, n_left, bytes);
-    size_t b = a == SIZE_MAX ? a : rlhf__bpe_token_bytes(right, n_right, bytes + a);
+    if (n_left > sizeof bytes - n_right || n_right > sizeof bytes)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "a token of more than %zu bytes", sizeof bytes);
+    size_t a = token_bytes(byte_level, left, n_left, bytes);
+    size_t b = a == SIZE_MAX ? a : token_bytes(byte_level, right, n_right, bytes + a);
     if (a == SIZE_MAX || b == SIZE_MAX)
         return rlhf__fail(err, RLHF_E_INVALID, "'%.*s %.*s' is not written in byte characters",
                           (int)n_left, left, (int)n_right, right);
@@ -106,7 +115,7 @@ static rlhf_status parse_merges(struct rlhf__tokenizer *tok, const char *dir, co
         size_t left = space ? (size_t)(space - (s + at)) : 0;
         size_t right = space ? len - left - 1 : 0;
         rlhf_status st =
-            rlhf__tokenizer_add_merge(tok, s + at, left, s + at + left + 1, right, rank++, err);
+            rlhf__tokenizer_add_merge(tok, 1, s + at, left, s + at + left + 1, right, rank++, err);
         if (st < 0) {
             rlhf__error_context(err, "%s/merges.txt:%zu", dir, line);
             return st;
@@ -119,6 +128,7 @@ static rlhf_status load_bpe(struct rlhf__tokenizer *tok, const char *dir, struct
     json_t *vocab = NULL;
     struct rlhf__buf merges = RLHF__BUF_INIT;
     tok->info.kind = RLHF__TOKENIZER_BPE;
+    tok->bpe_opts = (struct rlhf__bpe_opts){.bytes = 1, .unk = -1};
     rlhf_status st = rlhf__tokenizer_json(dir, "vocab.json", &vocab, err);
     if (st == RLHF_OK) {
         st = rlhf__tokenizer_add_vocab(tok, vocab, 1, err);

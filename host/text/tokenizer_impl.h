@@ -26,11 +26,12 @@ struct rlhf__tokenizer {
     struct rlhf__normaliser *normaliser;       // NULL = none
     struct rlhf__pre_tokenizer *pre_tokenizer; // NULL = the text is one word
     struct rlhf__works *works;                 // for the calls that encode
-    struct rlhf__merges merges;                // until bpe takes them over
-    struct rlhf__bpe *bpe;                     // kind BPE
-    struct rlhf__wordpiece piece;              // kind WORDPIECE
-    int32_t *special;          // [n_special] special and added ids, longest token first
-    size_t n_special, n_added; // n_added: those that are not special, found in every text
+    struct rlhf__bpe_opts bpe_opts;
+    struct rlhf__merges merges;   // until bpe takes them over
+    struct rlhf__bpe *bpe;        // kind BPE
+    struct rlhf__wordpiece piece; // kind WORDPIECE
+    int32_t *special;             // [n_special] special and added ids, longest token first
+    size_t n_special, n_added;    // n_added: those that are not special, found in every text
     struct rlhf__frame frame;
     struct rlhf__decoder *decoder;
     int has_json, frame_given; // tokenizer.json was read; its post_processor is the frame
@@ -55,10 +56,10 @@ rlhf_status rlhf__tokenizer_load_json(struct rlhf__tokenizer *tok, const char *d
 rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab, int byte_level,
                                       struct rlhf__error *err);
 
-// Add one merge of two tokens written in stand-ins. [main]
-rlhf_status rlhf__tokenizer_add_merge(struct rlhf__tokenizer *tok, const char *left, size_t n_left,
-                                      const char *right, size_t n_right, uint32_t rank,
-                                      struct rlhf__error *err);
+// Add one merge of two tokens; bytes: written in stand-ins. [main]
+rlhf_status rlhf__tokenizer_add_merge(struct rlhf__tokenizer *tok, int bytes, const char *left,
+                                      size_t n_left, const char *right, size_t n_right,
+                                      uint32_t rank, struct rlhf__error *err);
 
 // Take the frame from a post_processor of tokenizer.json (NULL or null: none is given). [main]
 rlhf_status rlhf__frame_read(struct rlhf__tokenizer *tok, const json_t *post,

@@ -14,28 +14,51 @@ static int text_is(const json_t *v, const char *key, const char *want) {
     return !s || strcmp(s, want) == 0;
 }
 
-// What would change ids in a BPE model.
-static rlhf_status check_bpe(const struct rlhf__tokenizer *tok, const json_t *file,
-                             const json_t *model, struct rlhf__error *err) {
-    if (!rlhf__pre_tokenizer_bytes(tok->pre_tokenizer))
-        return rlhf__part_refuse("pre_tokenizer", json_object_get(file, "pre_tokenizer"),
-                                 "ByteLevel", err);
-    if (json_is_true(json_object_get(model, "ignore_merges")) ||
-        json_real_value(json_object_get(model, "dropout")) > 0 ||
-        !text_is(model, "continuing_subword_prefix", "") ||
-        !text_is(model, "end_of_word_suffix", ""))
+static int is_set(const json_t *model, const char *key) {
+    return json_is_true(json_object_get(model, key));
+}
+
+// The options of a BPE model, but for unk; what would change ids and is not implemented is refused.
+static rlhf_status read_bpe_opts(struct rlhf__tokenizer *tok, const json_t *model,
+                                 struct rlhf__error *err) {
+    static const char *const affixes[] = {"continuing_subword_prefix", "end_of_word_suffix"};
+    if (json_number_value(json_object_get(model, "dropout")) > 0)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "a BPE model with ignore_merges, dropout, continuing_subword_prefix or "
-                          "end_of_word_suffix is not supported");
+                          "a BPE model with dropout is not supported; allowed: null or 0");
+    for (size_t i = 0; i < 2; i++)
+        if (!text_is(model, affixes[i], ""))
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                              "a BPE model with %s is not supported; allowed: null or \"\"",
+                              affixes[i]);
+    tok->bpe_opts = (struct rlhf__bpe_opts){
+        .bytes = rlhf__pre_tokenizer_bytes(tok->pre_tokenizer),
+        .ignore_merges = is_set(model, "ignore_merges"),
+        .byte_fallback = is_set(model, "byte_fallback"),
+        .fuse_unk = is_set(model, "fuse_unk"),
+        .unk = -1,
+    };
     return RLHF_OK;
 }
 
-static rlhf_status read_bpe(struct rlhf__tokenizer *tok, const json_t *file, const json_t *model,
+// What stands for characters without a token; bytes all have one.
+static rlhf_status read_unk(struct rlhf__tokenizer *tok, const json_t *model,
+                            struct rlhf__error *err) {
+    const json_t *unk = json_object_get(model, "unk_token");
+    const char *text = json_string_value(unk);
+    if (!text || tok->bpe_opts.bytes) return RLHF_OK;
+    tok->bpe_opts.unk = rlhf__vocab_find(&tok->vocab, text, json_string_length(unk));
+    if (tok->bpe_opts.unk >= 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "unk_token: '%.60s' is not in the vocabulary", text);
+}
+
+static rlhf_status read_bpe(struct rlhf__tokenizer *tok, const json_t *model,
                             struct rlhf__error *err) {
     const json_t *merges = json_object_get(model, "merges"), *item;
     tok->info.kind = RLHF__TOKENIZER_BPE;
-    RLHF_TRY(check_bpe(tok, file, model, err));
-    RLHF_TRY(rlhf__tokenizer_add_vocab(tok, json_object_get(model, "vocab"), 1, err));
+    RLHF_TRY(read_bpe_opts(tok, model, err));
+    int bytes = tok->bpe_opts.bytes;
+    RLHF_TRY(rlhf__tokenizer_add_vocab(tok, json_object_get(model, "vocab"), bytes, err));
+    RLHF_TRY(read_unk(tok, model, err));
     RLHF_TRY(rlhf__merges_init(&tok->merges, json_array_size(merges), err));
     size_t i;
     json_array_foreach(merges, i, item) {
@@ -47,7 +70,7 @@ static rlhf_status read_bpe(struct rlhf__tokenizer *tok, const json_t *file, con
             right = space ? space + 1 : NULL;
             n_left = space ? (size_t)(space - left) : 0;
         }
-        rlhf_status st = rlhf__tokenizer_add_merge(tok, left, right ? n_left : 0, right,
+        rlhf_status st = rlhf__tokenizer_add_merge(tok, bytes, left, right ? n_left : 0, right,
                                                    right ? strlen(right) : 0, (uint32_t)i, err);
         if (st < 0) {
             rlhf__error_context(err, "merge %zu", i);
@@ -106,7 +129,7 @@ static rlhf_status read_file(struct rlhf__tokenizer *tok, const json_t *file,
     RLHF_TRY(rlhf__pre_tokenizer_create(json_object_get(file, "pre_tokenizer"), &tok->pre_tokenizer,
                                         err));
     if (!strcmp(model_type(model), "BPE"))
-        RLHF_TRY(read_bpe(tok, file, model, err));
+        RLHF_TRY(read_bpe(tok, model, err));
     else if (!strcmp(model_type(model), "WordPiece"))
         RLHF_TRY(read_wordpiece(tok, model, err));
     else

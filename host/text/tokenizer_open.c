@@ -6,7 +6,7 @@
 static rlhf_status build(struct rlhf__tokenizer *tok, const char *dir, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
     if (tok->info.kind == RLHF__TOKENIZER_BPE) {
-        st = rlhf__bpe_create(&tok->vocab, &tok->merges, &tok->bpe, err);
+        st = rlhf__bpe_create(&tok->bpe_opts, &tok->vocab, &tok->merges, &tok->bpe, err);
     } else {
         tok->piece.vocab = &tok->vocab;
         tok->piece.unk = tok->info.unk;

@@ -34,6 +34,7 @@ void rlhf__works_finish(struct rlhf__works *store) {
         rlhf__buf_free(&work->spare);
         rlhf__pieces_finish(&work->pieces);
         rlhf__pieces_finish(&work->cut);
+        rlhf__search_finish(&work->search);
         free(work);
     }
     pthread_mutex_destroy(&store->lock);

@@ -7,6 +7,7 @@
 #ifndef RLHF_HOST_TEXT_WORK_H
 #define RLHF_HOST_TEXT_WORK_H
 
+#include "text/pattern.h"
 #include "text/pieces.h"
 
 #include <pthread.h>
@@ -15,6 +16,7 @@ struct rlhf__work {
     struct rlhf__work *next;
     struct rlhf__buf normal, spare;  // a normaliser's result, and what it needs meanwhile
     struct rlhf__pieces pieces, cut; // a pre-tokeniser's result, and what it needs meanwhile
+    struct rlhf__search search;
 };
 
 struct rlhf__works {

@@ -240,8 +240,8 @@ static void one_file_refused(void **state) {
     scratch_text(s, "tokenizer.json",
                  "{\"model\": {\"type\": \"BPE\", \"vocab\": {}},"
                  " \"pre_tokenizer\": {\"type\": \"Sequence\"}}");
-    expect_error(s, RLHF_E_UNSUPPORTED,
-                 "the pre_tokenizer 'Sequence' is not supported; allowed: ByteLevel");
+    expect_error(s, RLHF_E_INVALID,
+                 "the pre_tokenizer Sequence: pretokenizers: expected an array, found missing");
     scratch_text(s, "tokenizer.json", "{}");
     expect_error(s, RLHF_E_INVALID, "model.vocab is missing");
 }

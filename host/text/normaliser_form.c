@@ -1,0 +1,144 @@
+// normaliser_form.c: NFC, NFD, NFKC and NFKD by utf8proc, for the characters that the tokenizers
+// library's own tables know (unicode.h): others stay where they are, and nothing joins over them.
+#include "text/normaliser_impl.h"
+
+#include "text/unicode.h"
+#include "text/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DECOMPOSED_MAX = 32, FEW = 16 };
+
+struct chars {
+    utf8proc_int32_t *cp;
+    size_t n, cap;
+};
+
+static rlhf_status reserve(struct chars *c, struct rlhf__error *err) {
+    if (c->cap - c->n >= DECOMPOSED_MAX) return RLHF_OK;
+    size_t cap = c->cap ? c->cap * 2 : 256;
+    utf8proc_int32_t *cp =
+        cap <= SIZE_MAX / 2 / sizeof *cp ? realloc(c->cp, cap * sizeof *cp) : NULL;
+    if (!cp) return RLHF__NOMEM(err, "out of memory for a text");
+    c->cp = cp;
+    c->cap = cap;
+    return RLHF_OK;
+}
+
+static int class_of(utf8proc_int32_t cp) { return utf8proc_get_property(cp)->combining_class; }
+
+// Stable order of cp[0..n) by combining class; by counting, as a text may be one long run.
+static rlhf_status sort_marks(utf8proc_int32_t *cp, size_t n, struct rlhf__error *err) {
+    if (n <= FEW) {
+        for (size_t i = 1; i < n; i++) {
+            utf8proc_int32_t c = cp[i];
+            size_t k = i;
+            for (int class = class_of(c); k > 0 && class_of(cp[k - 1]) > class; k--)
+                cp[k] = cp[k - 1];
+            cp[k] = c;
+        }
+        return RLHF_OK;
+    }
+    size_t start[257] = {0};
+    utf8proc_int32_t *copy = malloc(n * sizeof *copy);
+    if (!copy) return RLHF__NOMEM(err, "out of memory for a text");
+    memcpy(copy, cp, n * sizeof *copy);
+    for (size_t i = 0; i < n; i++)
+        start[class_of(copy[i]) + 1]++;
+    for (size_t i = 0; i < 256; i++)
+        start[i + 1] += start[i];
+    for (size_t i = 0; i < n; i++)
+        cp[start[class_of(copy[i])]++] = copy[i];
+    free(copy);
+    return RLHF_OK;
+}
+
+// Put what was gathered into canonical order, compose it where the form says so, write it.
+static rlhf_status flush(int32_t form, struct chars *c, struct rlhf__buf *out,
+                         struct rlhf__error *err) {
+    for (size_t i = 0, end; i < c->n; i = end) {
+        for (end = i; end < c->n && class_of(c->cp[end]);)
+            end++;
+        if (end > i) RLHF_TRY(sort_marks(c->cp + i, end - i, err));
+        if (end == i) end++;
+    }
+    utf8proc_ssize_t n = utf8proc_normalize_utf32(c->cp, (utf8proc_ssize_t)c->n, form);
+    c->n = 0;
+    if (n < 0) return rlhf__fail(err, RLHF_E_INTERNAL, "utf8proc: %s", utf8proc_errmsg(n));
+    for (utf8proc_ssize_t i = 0; i < n; i++) {
+        char bytes[4];
+        rlhf__buf_put(out, bytes, rlhf__utf8_put((uint32_t)c->cp[i], bytes));
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status put_region(int32_t form, const char *s, size_t n, struct chars *c,
+                              struct rlhf__buf *out, struct rlhf__error *err) {
+    for (size_t at = 0, len; at < n; at += len) {
+        uint32_t cp = 0;
+        size_t bad = 1;
+        len = rlhf__utf8_next(s + at, n - at, &cp, &bad);
+        if (!len || rlhf__unicode_is_young(cp)) {
+            RLHF_TRY(flush(form, c, out, err));
+            if (!len) len = bad;
+            rlhf__buf_put(out, s + at, len);
+            continue;
+        }
+        RLHF_TRY(reserve(c, err));
+        utf8proc_ssize_t k = utf8proc_decompose_char((utf8proc_int32_t)cp, c->cp + c->n,
+                                                     DECOMPOSED_MAX, (utf8proc_option_t)form, NULL);
+        if (k < 0 || k > DECOMPOSED_MAX) {
+            c->cp[c->n] = (utf8proc_int32_t)cp;
+            k = 1;
+        }
+        c->n += (size_t)k;
+    }
+    return flush(form, c, out, err);
+}
+
+// Bytes of s[0..n) from `at` on that are below `limit`: characters that stay as they are.
+static size_t easy_end(const char *s, size_t n, size_t at, uint8_t limit) {
+    while (at < n) {
+        uint64_t w;
+        if (n - at >= sizeof w) {
+            memcpy(&w, s + at, sizeof w);
+            if (!(w & 0x8080808080808080u)) {
+                at += sizeof w;
+                continue;
+            }
+        }
+        if ((uint8_t)s[at] >= limit) break;
+        at++;
+    }
+    return at;
+}
+
+rlhf_status rlhf__normal_form(const struct rlhf__normal_step *step, const char *s, size_t n,
+                              struct rlhf__buf *out, struct rlhf__error *err) {
+    // NFC leaves all below U+0300 (0xCC 0x80) alone, the others all of ASCII. Bytes that continue a
+    // character are below the limit too, but only behind a lead byte that is.
+    int nfc = step->form == (UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    uint8_t limit = nfc ? 0xCC : 0x80;
+    struct chars c = {0};
+    rlhf_status st = RLHF_OK;
+    for (size_t at = 0; at < n && st == RLHF_OK;) {
+        size_t end = easy_end(s, n, at, limit);
+        if (end == n) {
+            rlhf__buf_put(out, s + at, n - at);
+            break;
+        }
+        size_t from = end; // the last easy character may join what follows
+        if (from > at) from--;
+        while (from > at && ((uint8_t)s[from] & 0xC0) == 0x80)
+            from--;
+        rlhf__buf_put(out, s + at, from - at);
+        while (end < n && (uint8_t)s[end] >= 0x80 &&
+               ((uint8_t)s[end] >= limit || ((uint8_t)s[end] & 0xC0) == 0x80))
+            end++;
+        st = put_region(step->form, s + from, end - from, &c, out, err);
+        at = end;
+    }
+    free(c.cp);
+    return st;
+}
