@@ -21,13 +21,9 @@ static const struct {
     const char *name;
     command_fn run;
 } commands[] = {
-    {"generate", rlhf__cmd_generate},
-    {"eval", rlhf__cmd_eval},
-    {"label", rlhf__cmd_label},
-    {"pairs", rlhf__cmd_pairs},
-    {"plugin", rlhf__cmd_plugin},
-    {"devices", rlhf__cmd_devices},
-    {"help", cmd_help},
+    {"generate", rlhf__cmd_generate}, {"eval", rlhf__cmd_eval},     {"label", rlhf__cmd_label},
+    {"pairs", rlhf__cmd_pairs},       {"export", rlhf__cmd_export}, {"plugin", rlhf__cmd_plugin},
+    {"devices", rlhf__cmd_devices},   {"help", cmd_help},
 };
 
 static int unknown_command(struct rlhf__log *log, const char *name) {

@@ -15,6 +15,8 @@ void rlhf__help(FILE *out) {
         "       rlhf-host eval --model DIR --data FILE ...            measure a model\n"
         "       rlhf-host label --data FILE --out FILE ...            label texts by a classifier\n"
         "       rlhf-host pairs --judge X.so --out FILE ...           make preference rows\n"
+        "       rlhf-host export RUN|DIR --to DIR ...                 a directory for "
+        "transformers\n"
         "       rlhf-host plugin list | info FILE [--json]            look at plugins\n"
         "       rlhf-host devices [--json]                            look at CPU and GPUs\n"
         "       rlhf-host help COMMAND                                flags of a command\n"

@@ -85,6 +85,16 @@ rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const cha
     return RLHF_OK;
 }
 
+int rlhf__hf_tied(const json_t *config) {
+    static const char *const untied[] = {"llama", "mistral", "qwen2", "qwen3"};
+    const json_t *tied = json_object_get(config, "tie_word_embeddings");
+    const char *type = json_string_value(json_object_get(config, "model_type"));
+    if (json_is_boolean(tied)) return json_is_true(tied);
+    for (size_t i = 0; type && i < sizeof untied / sizeof *untied; i++)
+        if (!strcmp(type, untied[i])) return 0;
+    return 1;
+}
+
 static rlhf_status set_name(struct rlhf__labels *labels, int32_t i, const char *name,
                             struct rlhf__error *err) {
     labels->name[i] = strdup(name);
@@ -203,7 +213,9 @@ rlhf_status rlhf__hf_copy_tokenizer(const struct rlhf__folder *from, const struc
                                         "tokenizer_config.json",
                                         "special_tokens_map.json",
                                         "added_tokens.json",
+                                        "tokenizer.model",
                                         "generation_config.json",
+                                        "chat_template.json",
                                         "chat_template.jinja"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         RLHF_TRY(copy_file(from, to, names[i], err));

@@ -25,6 +25,10 @@ rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__err
 rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const char **out,
                                 struct rlhf__error *err);
 
+// Whether the output table is the embedding: tie_word_embeddings, else what transformers takes for
+// the model_type. [any]
+int rlhf__hf_tied(const json_t *config);
+
 // Labels of a config: id2label {"0": "NEGATIVE", ...}, else num_labels as LABEL_0, ...; two of
 // these when the config has neither, as in transformers. Release with rlhf__labels_finish. Errors:
 // RLHF_E_INVALID (a gap, not a string), RLHF_E_NOMEM. [any]
@@ -50,8 +54,9 @@ rlhf_status rlhf__hf_config_write(const struct rlhf__folder *dir, json_t *config
                                   struct rlhf__error *err);
 
 // Copy the tokenizer files that `from` has (vocab.json, merges.txt, vocab.txt, tokenizer.json,
-// tokenizer_config.json, special_tokens_map.json, added_tokens.json, generation_config.json,
-// chat_template.jinja) into the directory `to`, each atomically. Errors: RLHF_E_IO. [main]
+// tokenizer_config.json, special_tokens_map.json, added_tokens.json, tokenizer.model,
+// generation_config.json, chat_template.json, chat_template.jinja) into the directory `to`, each
+// atomically. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__hf_copy_tokenizer(const struct rlhf__folder *from, const struct rlhf__folder *to,
                                     struct rlhf__error *err);
 

@@ -4,6 +4,7 @@
 //
 //   FAULT=<how>:<n>       kill          SIGKILL before the operation
 //                         torn          the same, after half of the bytes of a write
+//                         int           SIGINT before the operation, which then succeeds
 //                         enospc, eio, enomem   it fails with that error
 //                         count         nothing goes wrong
 //                         n             1 = the first; "7+" = the seventh and all after it

@@ -78,10 +78,15 @@ int ftruncate(int fd, off_t n) {
 int fsync(int fd) { return fails("sync", fd, NULL) ? -1 : (int)syscall(SYS_fsync, fd); }
 int fdatasync(int fd) { return fails("sync", fd, NULL) ? -1 : (int)syscall(SYS_fdatasync, fd); }
 
-int renameat(int from_dir, const char *from, int to_dir, const char *to) {
+int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags) {
     fault_note("from", from_dir, from);
-    return fails("rename", to_dir, to) ? -1
-                                       : (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
+    return fails("rename", to_dir, to)
+               ? -1
+               : (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
+}
+
+int renameat(int from_dir, const char *from, int to_dir, const char *to) {
+    return renameat2(from_dir, from, to_dir, to, 0);
 }
 
 int rename(const char *from, const char *to) { return renameat(AT_FDCWD, from, AT_FDCWD, to); }

@@ -1,0 +1,183 @@
+// export.c: `rlhf-host export`: a checkpoint of a run, or any model directory, as a directory for
+// transformers (from_pretrained) with its model card. Nothing is computed: what is in the weight
+// files is copied or rounded.
+#include "cmd/commands.h"
+
+#include "cmd/export_card.h"
+#include "cmd/export_config.h"
+#include "cmd/export_place.h"
+#include "cmd/export_tensors.h"
+#include "cmd/flags.h"
+#include "cmd/hub_id.h"
+#include "cmd/print.h"
+#include "weights/shards.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct options {
+    const char *to, *dtype, *checkpoint, *shard_size, *base_model;
+    int32_t force, reserved;
+    const char *source;
+    uint64_t shard_bytes;
+    int32_t to_dtype, reserved2; // enum rlhf__tensor_dtype, -1 = as stored
+};
+
+#define O struct options
+static const struct rlhf__flag flags[] = {
+    RLHF__FLAG_S(O, "--to", to, "DIR", "the directory to make"),
+    RLHF__FLAG_S(O, "--dtype", dtype, "T", "f32, bf16 or f16 [as stored]"),
+    RLHF__FLAG_S(O, "--checkpoint", checkpoint, "NAME",
+                 "of a run: best, last or a name [best where the run keeps one, else last]"),
+    RLHF__FLAG_S(O, "--shard-size", shard_size, "SIZE",
+                 "bytes of weights in a file, as 500MB, 2GiB [5GB]"),
+    RLHF__FLAG_S(O, "--base-model", base_model, "ID",
+                 "the model on the hub that it was made from, for the card"),
+    RLHF__FLAG_SW(O, "--force", force, "replace DIR when it holds a model"),
+};
+#undef O
+#define N_FLAGS (sizeof flags / sizeof *flags)
+
+// ---- flags ----
+
+static rlhf_status parse_size(const char *text, uint64_t *out, struct rlhf__error *err) {
+    static const struct {
+        const char *unit;
+        uint64_t bytes;
+    } units[] = {{"", 1},          {"KB", 1000},     {"MB", 1000000}, {"GB", 1000000000},
+                 {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
+    char *end;
+    errno = 0;
+    const unsigned long long n = strtoull(text, &end, 10);
+    const int digits = text[0] >= '0' && text[0] <= '9' && !errno;
+    for (size_t i = 0; digits && n > 0 && i < sizeof units / sizeof *units; i++)
+        if (strcmp(end, units[i].unit) == 0 && n <= ((uint64_t)1 << 50) / units[i].bytes) {
+            *out = n * units[i].bytes;
+            return RLHF_OK;
+        }
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "--shard-size must be a number of bytes from 1 to 1024 TiB, as 500MB, 5GB or "
+                      "2GiB, found %s",
+                      *text ? text : "nothing");
+}
+
+static rlhf_status parse_dtype(const char *text, int32_t *out, struct rlhf__error *err) {
+    static const struct {
+        const char *name;
+        int32_t dtype;
+    } names[] = {{"f32", RLHF__TENSOR_F32}, {"bf16", RLHF__TENSOR_BF16}, {"f16", RLHF__TENSOR_F16}};
+    *out = -1;
+    for (size_t i = 0; text && i < 3; i++)
+        if (strcmp(text, names[i].name) == 0) *out = names[i].dtype;
+    if (!text || *out >= 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "--dtype must be f32, bf16 or f16, found %s",
+                      *text ? text : "nothing");
+}
+
+static rlhf_status check(struct options *o, const struct rlhf__flag_list *rest,
+                         struct rlhf__error *err) {
+    if (rest->n != 1 || !o->to)
+        return rlhf__fail(err, RLHF_E_INVALID, "export: give %s, as in export RUN --to DIR",
+                          rest->n == 0  ? "a run's directory or a model's"
+                          : rest->n > 1 ? "one directory"
+                                        : "the result's name with --to DIR");
+    o->source = rest->item[0];
+    RLHF_TRY(parse_dtype(o->dtype, &o->to_dtype, err));
+    RLHF_TRY(parse_size(o->shard_size, &o->shard_bytes, err));
+    if (!o->base_model || rlhf__is_hub_id(o->base_model)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "--base-model must be NAME or OWNER/NAME as on the hub, found %s",
+                      *o->base_model ? o->base_model : "nothing");
+}
+
+// ---- the export ----
+
+static const char *dtype_text(int32_t dtype) {
+    return dtype == RLHF__TENSOR_F32    ? "f32"
+           : dtype == RLHF__TENSOR_BF16 ? "bf16"
+           : dtype == RLHF__TENSOR_F16  ? "f16"
+                                        : NULL;
+}
+
+struct job {
+    const struct rlhf__env *env;
+    const struct options *o;
+    struct rlhf__export_source source;
+    struct rlhf__export_tensors tensors;
+    struct rlhf__export_place place;
+    int32_t dtype, reserved; // of what is written, -1 = mixed
+};
+
+static rlhf_status choose_place(struct job *j, struct rlhf__error *err) {
+    char real[RLHF__PATH_CAP];
+    RLHF_TRY(rlhf__export_place_choose(&j->place, j->o->to, j->o->force, real, err));
+    if (!rlhf__export_source_holds(&j->source, real)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "export: --to '%s' lies in what is exported; choose a name outside of it",
+                      j->o->to);
+}
+
+static rlhf_status write_dir(struct job *j, struct rlhf__shards_done *done,
+                             struct rlhf__error *err) {
+    const struct rlhf__shards shards = {.tensor = j->tensors.tensor,
+                                        .n = j->tensors.n,
+                                        .dtype = j->o->to_dtype,
+                                        .limit = j->o->shard_bytes,
+                                        .cancelled = j->env->cancelled};
+    RLHF_TRY(rlhf__export_place_open(&j->place, err));
+    RLHF_TRY(rlhf__export_config_write(&j->source, j->place.dir, err));
+    RLHF_TRY(rlhf__shards_write(&shards, j->place.dir, done, err));
+    const struct rlhf__export_card card = {.source = &j->source,
+                                           .title = rlhf__path_base(j->place.to),
+                                           .base_model = j->o->base_model,
+                                           .dtype = dtype_text(j->dtype),
+                                           .n_parameters = done->n_parameters};
+    RLHF_TRY(rlhf__export_card_write(&card, j->place.dir, err));
+    if (*j->env->cancelled) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
+    return rlhf__export_place_commit(&j->place, err);
+}
+
+static rlhf_status say_done(const struct job *j, const struct rlhf__shards_done *done,
+                            struct rlhf__error *err) {
+    const char *dtype = dtype_text(j->dtype);
+    printf("%lld parameters%s%s in %zu file%s: %s\n", (long long)done->n_parameters,
+           dtype ? " as " : "", dtype ? dtype : "", done->n_files, done->n_files == 1 ? "" : "s",
+           j->o->to);
+    return rlhf__print_flush(err);
+}
+
+static rlhf_status run(struct job *j, struct rlhf__error *err) {
+    const struct options *o = j->o;
+    struct rlhf__shards_done done;
+    struct rlhf__log *log = j->env->log;
+    RLHF_TRY(rlhf__export_source_open(&j->source, o->source, o->checkpoint, log, err));
+    RLHF_TRY(choose_place(j, err));
+    // bf16 of the exact weights is what the checkpoint holds already
+    const int exact = o->to_dtype == RLHF__TENSOR_F32 || o->to_dtype == RLHF__TENSOR_F16;
+    RLHF_TRY(rlhf__export_tensors_open(&j->tensors, &j->source, exact, log, err));
+    j->dtype = o->to_dtype >= 0 ? o->to_dtype : j->tensors.dtype;
+    RLHF_TRY(rlhf__export_config_set(&j->source, j->tensors.weights, j->dtype, err));
+    RLHF_TRY(write_dir(j, &done, err));
+    return say_done(j, &done, err);
+}
+
+int rlhf__cmd_export(const struct rlhf__env *env, int argc, char **argv) {
+    struct rlhf__error err = {0, ""};
+    struct rlhf__flag_list rest = {0};
+    struct options o = {.shard_size = "5GB"};
+    struct job j = {.env = env, .o = &o};
+    if (rlhf__flags_helped(flags, N_FLAGS, "rlhf-host export RUN|DIR --to DIR [flags]", argc, argv))
+        return 0;
+    rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, &rest, &err);
+    if (st == RLHF_OK) st = check(&o, &rest, &err);
+    if (st == RLHF_OK) st = run(&j, &err);
+    if (st == RLHF_E_CANCELLED)
+        rlhf__logf(env->log, RLHF_LOG_INFO, "stopped; '%s' was not written", o.to);
+    rlhf__export_place_finish(&j.place);
+    rlhf__export_tensors_finish(&j.tensors);
+    rlhf__export_source_finish(&j.source);
+    free(rest.item);
+    return rlhf__cmd_end(env, st, &err);
+}

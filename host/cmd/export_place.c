@@ -1,0 +1,165 @@
+// export_place.c: see export_place.h.
+#include "cmd/export_place.h"
+
+#include "base/json.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// ---- the name ----
+
+// What lies in a directory: entries, and those that are no regular file.
+static void count(const char *path, int *all, int *other) {
+    DIR *d = opendir(path);
+    *all = *other = 0;
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        struct stat st;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        ++*all;
+        *other +=
+            fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode);
+    }
+    if (d) closedir(d);
+}
+
+static int is_model(const char *dir) {
+    char path[RLHF__PATH_CAP];
+    json_t *config = NULL;
+    rlhf__path_put(path, "%s/config.json", dir);
+    if (rlhf__is_file(path) && rlhf__json_load(path, &config, NULL) != RLHF_OK) config = NULL;
+    const int is = json_object_get(config, "model_type") != NULL;
+    json_decref(config);
+    return is;
+}
+
+// --force takes away a whole directory, so it has to be one that an export could have left.
+static rlhf_status check_taken(struct rlhf__export_place *p, int force, struct rlhf__error *err) {
+    struct stat st;
+    int all, other;
+    if (lstat(p->to, &st) != 0) return RLHF_OK;
+    if (!S_ISDIR(st.st_mode))
+        return rlhf__fail(err, RLHF_E_INVALID, "export: --to '%s' exists already and is %s", p->to,
+                          S_ISLNK(st.st_mode) ? "a link" : "no directory");
+    count(p->to, &all, &other);
+    if (all == 0) return RLHF_OK;
+    if (other > 0 || !is_model(p->to))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "export: --to '%s' exists already and holds something else than an "
+                          "exported model; choose another name",
+                          p->to);
+    if (!force)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "export: --to '%s' exists already and holds a model; --force replaces it",
+                          p->to);
+    p->replaces = 1;
+    return RLHF_OK;
+}
+
+// The longest part of `path` that exists, without links, and the rest as it is.
+static void real_path(const char *path, char real[RLHF__PATH_CAP]) {
+    char part[RLHF__PATH_CAP], found[RLHF__PATH_CAP];
+    size_t n = strlen(path);
+    rlhf__path_put(part, "%s", path);
+    while (n > 0 && !rlhf__path_real(part, found)) {
+        while (n > 0 && path[n - 1] != '/')
+            n--;
+        while (n > 0 && path[n - 1] == '/')
+            n--;
+        rlhf__path_put(part, "%.*s", (int)n, path);
+    }
+    if (n == 0 && !rlhf__path_real(path[0] == '/' ? "/" : ".", found)) found[0] = '\0';
+    rlhf__path_put(real, "%s%s%s", found, n < strlen(path) && path[n] != '/' ? "/" : "", path + n);
+}
+
+rlhf_status rlhf__export_place_choose(struct rlhf__export_place *p, const char *to, int force,
+                                      char real[RLHF__PATH_CAP], struct rlhf__error *err) {
+    rlhf__path_put(p->to, "%s", to);
+    size_t n = strlen(p->to);
+    while (n > 1 && p->to[n - 1] == '/')
+        p->to[--n] = '\0';
+    const char *base = rlhf__path_base(p->to);
+    if (n > RLHF__PATH_CAP - 64 || (n == 0 && *to))
+        return rlhf__fail(err, RLHF_E_INVALID, "export: --to is longer than a path may be");
+    if (!*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "export: --to '%s' is no name for a new directory",
+                          to);
+    real_path(p->to, real);
+    return check_taken(p, force, err);
+}
+
+// ---- filling it ----
+
+// A name beside `to` that only this process uses.
+static void beside(const struct rlhf__export_place *p, const char *what, char out[RLHF__PATH_CAP]) {
+    const size_t above = (size_t)(rlhf__path_base(p->to) - p->to);
+    rlhf__path_put(out, "%.*s.rlhf-export-%s-%ld", (int)above, p->to, what, (long)getpid());
+}
+
+rlhf_status rlhf__export_place_open(struct rlhf__export_place *p, struct rlhf__error *err) {
+    char fresh[RLHF__PATH_CAP];
+    int taken = 0;
+    beside(p, "new", fresh);
+    rlhf_status st = rlhf__folder_make_above(NULL, p->to, err);
+    if (st == RLHF_OK) st = rlhf__folder_remove(NULL, fresh, err); // of a killed one of this number
+    if (st == RLHF_OK) memcpy(p->fresh, fresh, sizeof fresh);      // to be removed from now on
+    if (st == RLHF_OK) st = rlhf__folder_make(NULL, fresh, &taken, &p->dir, err);
+    if (st == RLHF_OK && taken)
+        st = rlhf__fail(err, RLHF_E_IO, "%s: cannot create the directory: it exists", fresh);
+    if (st != RLHF_OK) return rlhf__error_context(err, "export: --to");
+    char *shown = strdup(p->to); // messages are about the name it is to have
+    if (!shown) return RLHF__NOMEM(err, "out of memory for a path");
+    free(p->dir->path);
+    p->dir->path = shown;
+    return RLHF_OK;
+}
+
+static rlhf_status no_name(const struct rlhf__export_place *p, int why, struct rlhf__error *err) {
+    const int taken = why == EEXIST || why == ENOTEMPTY || why == ENOTDIR;
+    return rlhf__fail(err, taken ? RLHF_E_INVALID : RLHF_E_IO,
+                      "export: cannot give '%s' its name: %s", p->to, strerror(why));
+}
+
+// The two directories change their names in one step; in two where the file system cannot do that.
+static int swap(const struct rlhf__export_place *p, char old[RLHF__PATH_CAP]) {
+    rlhf__path_put(old, "%s", p->fresh);
+    if (renameat2(AT_FDCWD, p->fresh, AT_FDCWD, p->to, RENAME_EXCHANGE) == 0) return 0;
+    if (errno != EINVAL && errno != ENOSYS) return -1;
+    beside(p, "old", old);
+    if (rename(p->to, old) != 0) return -1;
+    if (rename(p->fresh, p->to) == 0) return 0;
+    const int why = errno;
+    rename(old, p->to);
+    errno = why;
+    return -1;
+}
+
+rlhf_status rlhf__export_place_commit(struct rlhf__export_place *p, struct rlhf__error *err) {
+    char old[RLHF__PATH_CAP], above[RLHF__PATH_CAP];
+    const size_t n = (size_t)(rlhf__path_base(p->to) - p->to);
+    RLHF_TRY(rlhf__folder_sync(p->dir, ".", err));
+    if ((p->replaces ? swap(p, old) : rename(p->fresh, p->to)) != 0) return no_name(p, errno, err);
+    p->fresh[0] = '\0';
+    rlhf__path_put(above, "%.*s", (int)n, n ? p->to : "");
+    RLHF_TRY(rlhf__folder_sync(NULL, n ? above : ".", err));
+    return p->replaces ? rlhf__folder_remove(NULL, old, err) : RLHF_OK;
+}
+
+void rlhf__export_place_finish(struct rlhf__export_place *p) {
+    rlhf__folder_close(p->dir);
+    if (p->fresh[0]) rlhf__folder_remove(NULL, p->fresh, NULL);
+    memset(p, 0, sizeof *p);
+}
+
+const char *rlhf__export_place_inside(const struct rlhf__export_place *p, const char *file) {
+    const char *base = rlhf__path_base(file);
+    size_t n = (size_t)(base - file);
+    while (n > 1 && file[n - 1] == '/')
+        n--;
+    return n && n == strlen(p->to) && strncmp(file, p->to, n) == 0 ? base : NULL;
+}

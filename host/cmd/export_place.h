@@ -1,0 +1,38 @@
+// export_place.h: a directory that appears whole or not at all: it is filled under another name
+// beside its own and renamed when it is complete.
+#ifndef RLHF_HOST_EXPORT_PLACE_H
+#define RLHF_HOST_EXPORT_PLACE_H
+
+#include "base/file.h"
+#include "base/folder.h"
+
+// Zero-initialise; release with rlhf__export_place_finish, also after a failure.
+struct rlhf__export_place {
+    char to[RLHF__PATH_CAP];    // its name, without '/' at the end
+    char fresh[RLHF__PATH_CAP]; // where it is filled; "" = nothing is there
+    struct rlhf__folder *dir;   // that one
+    int32_t replaces;           // 1: a model directory of that name goes
+    int32_t reserved;
+};
+
+// Check the name: free, an empty directory or, with force, a model directory without folders. Its
+// path without links goes to real (what of it exists, followed by the rest). Nothing is made.
+// Errors: RLHF_E_INVALID. [main]
+rlhf_status rlhf__export_place_choose(struct rlhf__export_place *, const char *to, int force,
+                                      char real[RLHF__PATH_CAP], struct rlhf__error *err);
+
+// Make `dir`, and the directories above it where they are missing. Errors: RLHF_E_IO. [main]
+rlhf_status rlhf__export_place_open(struct rlhf__export_place *, struct rlhf__error *err);
+
+// Give the directory its name; one that is replaced has it until the new one has it. Errors:
+// RLHF_E_INVALID (somebody else made one), RLHF_E_IO; the old one is what it was. [main]
+rlhf_status rlhf__export_place_commit(struct rlhf__export_place *, struct rlhf__error *err);
+
+// Remove what was not committed. [main]
+void rlhf__export_place_finish(struct rlhf__export_place *);
+
+// The name of `file` in the directory when that is where it lies (TO/NAME), else NULL; borrowed
+// from file. [any]
+const char *rlhf__export_place_inside(const struct rlhf__export_place *, const char *file);
+
+#endif

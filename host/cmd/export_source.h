@@ -1,0 +1,39 @@
+// export_source.h: what `rlhf-host export` was pointed at: a checkpoint of a run, with what the run
+// says of itself, or any model directory.
+#ifndef RLHF_HOST_EXPORT_SOURCE_H
+#define RLHF_HOST_EXPORT_SOURCE_H
+
+#include "base/file.h"
+#include "base/log.h"
+
+#include <jansson.h>
+
+// Zero-initialise; release with rlhf__export_source_finish, also after a failure.
+struct rlhf__export_source {
+    char dir[RLHF__PATH_CAP]; // the model directory, absolute and without links
+    char run[RLHF__PATH_CAP]; // its run, the same; "" = it is of no run
+    char checkpoint[64];      // its name in the run
+    int32_t is_best, reserved;
+    json_t *config; // of the model
+    // What the run left, each NULL where it did not.
+    json_t *settings, *manifest, *state, *metrics; // metrics: the numbers of the checkpoint's phase
+};
+
+// Find what `given` is. choice: --checkpoint (NULL = the best where the run keeps one, else the
+// last). Says in the log which checkpoint of a run it is. Errors: RLHF_E_INVALID, RLHF_E_IO. [main]
+rlhf_status rlhf__export_source_open(struct rlhf__export_source *, const char *given,
+                                     const char *choice, struct rlhf__log *log,
+                                     struct rlhf__error *err);
+
+void rlhf__export_source_finish(struct rlhf__export_source *); // [main]
+
+// 1 when `path`, absolute and without links, is the run, the model directory or below either. [any]
+int rlhf__export_source_holds(const struct rlhf__export_source *, const char *path);
+
+// DIR/name of the model parsed, NULL where it is not there or cannot be read. New reference. [main]
+json_t *rlhf__export_source_json(const struct rlhf__export_source *, const char *name);
+
+// Whether it is a language model that writes, by the architectures of its config. [any]
+int rlhf__export_source_writes(const struct rlhf__export_source *);
+
+#endif

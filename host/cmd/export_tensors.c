@@ -1,0 +1,117 @@
+// export_tensors.c: see export_tensors.h.
+#include "cmd/export_tensors.h"
+
+#include "weights/hf_dir.h"
+#include "weights/rounding.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int begins(const char *text, const char *with) {
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static int ends(const char *text, const char *with) {
+    const size_t n = strlen(text), m = strlen(with);
+    return n >= m && strcmp(text + n - m, with) == 0;
+}
+
+// trl names them v_head.summary, we v_head.fc and v_head.out.
+static int is_value_head(const char *name) { return begins(name, "v_head."); }
+
+// What models compute for themselves and older versions of transformers wrote: masks, angles.
+static int is_buffer(const char *name) {
+    return ends(name, ".attn.bias") || ends(name, ".attn.masked_bias") ||
+           ends(name, ".rotary_emb.inv_freq");
+}
+
+static rlhf_status same_numbers(const struct rlhf__tensor *a, const struct rlhf__tensor *b,
+                                int *same, struct rlhf__error *err) {
+    float x[4096], y[4096];
+    rlhf_status st = RLHF_OK;
+    *same = a->dtype == b->dtype && a->count == b->count;
+    for (int64_t at = 0; st == RLHF_OK && *same && at < a->count; at += 4096) {
+        const int64_t n = a->count - at < 4096 ? a->count - at : 4096;
+        st = rlhf__tensor_read_f32(a, at, n, x, err);
+        if (st == RLHF_OK) st = rlhf__tensor_read_f32(b, at, n, y, err);
+        if (st == RLHF_OK) *same = memcmp(x, y, (size_t)n * sizeof *x) == 0;
+    }
+    return st;
+}
+
+// lm_head.weight beside the embedding that it is tied to, with the same numbers.
+static rlhf_status is_twin(const struct rlhf__weights *w, const struct rlhf__tensor *t,
+                           const json_t *config, int *twin, struct rlhf__error *err) {
+    static const char *const tables[] = {"model.embed_tokens.weight", "transformer.wte.weight",
+                                         "wte.weight"};
+    *twin = 0;
+    if (strcmp(t->name, "lm_head.weight") != 0 || !rlhf__hf_tied(config) ||
+        !rlhf__tensor_is_float(t->dtype))
+        return RLHF_OK;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        const struct rlhf__tensor *e = rlhf__weights_find(w, tables[i]);
+        if (e) return same_numbers(e, t, twin, err);
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status choose(struct rlhf__export_tensors *x, const struct rlhf__export_source *s,
+                          struct rlhf__log *log, struct rlhf__error *err) {
+    const size_t all = rlhf__weights_count(x->weights);
+    size_t values = 0, buffers = 0, twins = 0;
+    x->dtype = -1;
+    x->tensor = calloc(all + 1, sizeof *x->tensor);
+    if (!x->tensor) return RLHF__NOMEM(err, "out of memory for the list of tensors");
+    for (size_t i = 0; i < all; i++) {
+        const struct rlhf__tensor *t = rlhf__weights_at(x->weights, i);
+        const int value = is_value_head(t->name), buffer = !value && is_buffer(t->name);
+        int twin = 0;
+        if (!value && !buffer) RLHF_TRY(is_twin(x->weights, t, s->config, &twin, err));
+        values += (size_t)value;
+        buffers += (size_t)buffer;
+        twins += (size_t)twin;
+        if (!value && !buffer && !twin) x->tensor[x->n++] = t;
+    }
+    char path[RLHF__PATH_CAP];
+    rlhf__path_put(path, "%s/state/value_head.safetensors", s->dir);
+    if (values > 0 || rlhf__is_file(path))
+        rlhf__logf(log, RLHF_LOG_INFO,
+                   "the value head is left out: it is the training's, and transformers has no "
+                   "place for it");
+    if (buffers > 0)
+        rlhf__logf(log, RLHF_LOG_INFO, "%zu buffer%s (masks, angles) left out: models compute them",
+                   buffers, buffers == 1 ? " is" : "s are");
+    if (twins > 0)
+        rlhf__logf(log, RLHF_LOG_INFO, "lm_head.weight is left out: it is tied to the embedding");
+    if (x->n > 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "export: the weights in %s have no tensors", s->dir);
+}
+
+static void find_dtype(struct rlhf__export_tensors *x) {
+    for (size_t i = 0; i < x->n; i++) {
+        if (!rlhf__tensor_is_float(x->tensor[i]->dtype)) continue;
+        if (x->dtype >= 0 && x->dtype != x->tensor[i]->dtype) {
+            x->dtype = -1;
+            return;
+        }
+        x->dtype = x->tensor[i]->dtype;
+    }
+}
+
+rlhf_status rlhf__export_tensors_open(struct rlhf__export_tensors *x,
+                                      const struct rlhf__export_source *s, int exact,
+                                      struct rlhf__log *log, struct rlhf__error *err) {
+    char path[RLHF__PATH_CAP];
+    rlhf__path_put(path, "%s/state/master.safetensors", s->dir);
+    exact = exact && rlhf__is_file(path);
+    RLHF_TRY(rlhf__weights_open(exact ? path : s->dir, &x->weights, err));
+    RLHF_TRY(choose(x, s, log, err));
+    find_dtype(x);
+    return RLHF_OK;
+}
+
+void rlhf__export_tensors_finish(struct rlhf__export_tensors *x) {
+    free(x->tensor);
+    rlhf__weights_close(x->weights);
+    memset(x, 0, sizeof *x);
+}

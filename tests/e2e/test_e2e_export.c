@@ -1,0 +1,157 @@
+// test_e2e_export.c: a run exported: which checkpoint, which files, what they say, and nothing of
+// where it was made.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PPO                                                                                        \
+    "--algo ppo.so --reward period_count.so --policy model --prompts prompts.txt "                 \
+    "--set policy.init=random --set batch.size=4 --set sampling.max_new_tokens=6 "                 \
+    "--set sampling.temperature=0.7 --set sampling.top_k=5 --set sampling.top_p=0.9 "              \
+    "--set 'sampling.stop=[\"x\", 13]' --set run.phases=3 --set checkpoint.every=1 "               \
+    "--set checkpoint.keep=0 --set optim.weight_decay=0.1 --set run.note='for nobody' "
+
+static json_t *json_of(struct e2e *t, const char *name) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", t->dir, name);
+    json_t *v = json_load_file(path, 0, NULL);
+    if (!v) fail_msg("%s is missing or no JSON", name);
+    return v;
+}
+
+static void says(json_t *v, const char *key, const char *want) {
+    char *text = json_dumps(json_object_get(v, key), JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+    assert_string_equal(text ? text : "missing", want);
+    free(text);
+}
+
+static void ok(struct e2e *t, int status) {
+    if (status != 0) fail_msg("exit %d: %s", status, t->out);
+}
+
+static void the_last_checkpoint(void **state) {
+    struct e2e *t = *state;
+    if (e2e_run(t, PPO "--out r") != 0) fail_msg("%s", t->out);
+    ok(t, e2e_shell(t, "\"$HOST\" export r --to new/out"));
+    e2e_says(t, "checkpoint 000003 of r");
+    e2e_says(t, "the value head is left out");
+    e2e_says(t, "parameters as f32 in 1 file: new/out");
+    ok(t, e2e_shell(t, "cmp new/out/vocab.json r/checkpoints/latest/vocab.json && "
+                       "cmp new/out/merges.txt r/checkpoints/latest/merges.txt && "
+                       "ls -A new new/out"));
+    assert_string_equal(t->out, "new:\nout\n\nnew/out:\nREADME.md\nconfig.json\n"
+                                "generation_config.json\nmerges.txt\nmodel.safetensors\n"
+                                "vocab.json\n");
+    json_t *g = json_of(t, "new/out/generation_config.json");
+    says(g, "do_sample", "true");
+    says(g, "temperature", "0.7");
+    says(g, "top_k", "5");
+    says(g, "top_p", "0.9");
+    says(g, "max_new_tokens", "6");
+    says(g, "eos_token_id", "[259, 13]");
+    json_decref(g);
+    json_t *c = json_of(t, "new/out/config.json");
+    says(c, "dtype", "\"float32\"");
+    says(c, "architectures", "[\"GPT2LMHeadModel\"]");
+    json_decref(c);
+    // The program takes it as any model directory; the same weights write the same.
+    ok(t, e2e_shell(t, "for m in new/out r/checkpoints/latest; do \"$HOST\" generate "
+                       "--model $m --prompt 'The th' --seed 3 --max-new 12 || exit; done "
+                       ">both 2>log; n=$(wc -l <both); head -n $((n/2)) both >a; "
+                       "tail -n $((n/2)) both | cmp - a"));
+}
+
+static void best_last_or_by_name(void **state) {
+    struct e2e *t = *state;
+    ok(t, e2e_run(t, PPO "--set checkpoint.best=objective/entropy "
+                         "--set checkpoint.best_mode=max --out r"));
+    ok(t, e2e_shell(t, "ln -sfn 000001 r/checkpoints/best"));
+    ok(t, e2e_shell(t, "\"$HOST\" export r --to a"));
+    e2e_says(t, "checkpoint 000001 of r: its best; --checkpoint last takes the newest");
+    ok(t, e2e_shell(t, "\"$HOST\" export r --to b --checkpoint last"));
+    e2e_says(t, "checkpoint 000003 of r\n");
+    ok(t, e2e_shell(t, "\"$HOST\" export r --to c --checkpoint 000002"));
+    ok(t, e2e_shell(t, "\"$HOST\" export r/checkpoints/000002 --to d")); // of its run all the same
+    ok(t, e2e_shell(t, "cmp c/model.safetensors d/model.safetensors && "
+                       "! cmp -s a/model.safetensors b/model.safetensors && "
+                       "grep -c '^| `objective/entropy`' a/README.md && "
+                       "sed 's/^# c$/# d/' c/README.md | cmp - d/README.md"));
+    for (const char *const *bad = (const char *const[]){"000009", "../000001", ".", "", NULL}; *bad;
+         bad++) {
+        assert_int_equal(e2e_shell(t, "\"$HOST\" export r --to e --checkpoint '%s'", *bad), 2);
+        e2e_says(t, "has no checkpoint '");
+    }
+    assert_false(e2e_exists(t, "e"));
+}
+
+// Rounded checkpoints have the exact weights beside them.
+static void exact_weights_of_a_rounded_checkpoint(void **state) {
+    struct e2e *t = *state;
+    ok(t, e2e_run(t, PPO "--set checkpoint.dtype=bf16 --out r"));
+    ok(t, e2e_run(t, PPO "--out exact"));
+    ok(t, e2e_shell(t, "\"$HOST\" export r --to a"));
+    e2e_says(t, "as bf16");
+    ok(t, e2e_shell(t, "\"$HOST\" export r --to b --dtype f32"));
+    ok(t, e2e_shell(t, "\"$HOST\" export exact --to c --dtype bf16"));
+    ok(t, e2e_shell(t, "\"$HOST\" export exact --to d"));
+    ok(t, e2e_shell(t, "cmp b/model.safetensors d/model.safetensors && "
+                       "cmp a/model.safetensors c/model.safetensors && "
+                       "cmp b/config.json d/config.json && "
+                       "cmp a/config.json c/config.json"));
+}
+
+static void the_card(void **state) {
+    struct e2e *t = *state;
+    ok(t, e2e_shell(t, "mkdir -p hub/models--Some--Model-1/snapshots/abc && "
+                       "cp model/* hub/models--Some--Model-1/snapshots/abc && "
+                       "\"$HOST\" " PPO "--threads 1 --out r "
+                       "--policy \"$PWD/hub/models--Some--Model-1/snapshots/abc\""));
+    ok(t, e2e_shell(t, "\"$HOST\" export r --to out"));
+    ok(t, e2e_shell(t, "cat out/README.md; ! grep -e \"$PWD\" -e /tmp "
+                       "-e nobody out/* >&2"));
+    e2e_says(t, "---\nlibrary_name: transformers\npipeline_tag: text-generation\n"
+                "base_model: \"Some/Model-1\"\ntags:\n- rlhf-host\n- \"ppo\"\n---\n\n# out\n");
+    e2e_says(t, "| start | `Some/Model-1`, random weights |");
+    e2e_says(t, "| reward | `{\"plugin\": \"period_count.so\"");
+    e2e_says(t, "| phases | `3` |");
+    e2e_says(t, "| sequences | `12` |");
+    e2e_says(t, "| input `prompts.path` | `prompts.txt`, ");
+    e2e_says(t, "org.rlhf-host.ppo` 0.");
+    e2e_says(t, "| `objective/kl` | ");
+    e2e_says(t, "    \"temperature\": 0.7,\n");
+    assert_null(strstr(t->out, "perf/"));
+    ok(t, e2e_shell(t, "\"$HOST\" export r --to out --force --base-model My-Own"));
+    ok(t, e2e_shell(t, "cat out/README.md"));
+    e2e_says(t, "base_model: \"My-Own\"\n");
+}
+
+// A model of no run keeps its own card and generation config.
+static void a_model_directory(void **state) {
+    struct e2e *t = *state;
+    ok(t, e2e_run(t, PPO "--out r"));
+    ok(t,
+       e2e_shell(t, "cp -r r/checkpoints/latest/ m && rm -r m/state && echo mine >m/README.md && "
+                    "echo '{\"repetition_penalty\": 1.1, \"eos_token_id\": [1, 2]}' "
+                    ">m/generation_config.json && sed -i '/architectures/,/]/d' m/config.json && "
+                    "\"$HOST\" export m --to out --dtype f16 --shard-size 20KB && ls out && "
+                    "cat out/README.md out/config.json out/generation_config.json"));
+    e2e_says(t, "model.safetensors.index.json");
+    e2e_says(t, "mine\n");
+    e2e_says(t, "\"dtype\": \"float16\"");
+    e2e_says(t, "GPT2LMHeadModel");
+    e2e_says(t, "\"repetition_penalty\": 1.1");
+    assert_null(strstr(t->out, "value head"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_last_checkpoint, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(best_last_or_by_name, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(exact_weights_of_a_rounded_checkpoint, e2e_setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(the_card, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_model_directory, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_export", tests, NULL, NULL);
+}

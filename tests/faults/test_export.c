@@ -1,0 +1,121 @@
+// test_export.c: an export that ends at any operation on files leaves what was there, or the whole
+// new directory, and says in one sentence why.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// After FAULT=...
+#define EXPORT                                                                                     \
+    "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_files.so\" \"$HOST\" export r --to deep/out " \
+    "--shard-size 30KB --dtype bf16 "
+
+static void make_run(struct e2e *t) {
+    assert_int_equal(e2e_run(t, "--algo sft.so --policy model --data texts.jsonl "
+                                "--set policy.init=random --set batch.size=4 --set run.phases=2 "
+                                "--set checkpoint.every=1 --out r"),
+                     0);
+}
+
+// How many operations an export has.
+static int operations(struct e2e *t) {
+    assert_int_equal(e2e_shell(t, "FAULT=count:0 FAULT_COUNT=$PWD/n " EXPORT "--force && cat n"),
+                     0);
+    const char *last = strrchr(t->out, ':');
+    const int n = atoi(strchr(last ? last : t->out, '\n') + 1);
+    assert_in_range(n, 20, 400);
+    return n;
+}
+
+// One that fails at operation i leaves no directory and nothing beside it.
+static void disk_full_once(void **state) {
+    struct e2e *t = *state;
+    int failed = 0;
+    make_run(t);
+    const int n = operations(t);
+    for (int i = 1; i <= n; i++) {
+        assert_int_equal(e2e_shell(t, "rm -rf deep; mkdir deep"), 0);
+        const int status = e2e_shell(t, "FAULT=enospc:%d " EXPORT, i);
+        if (status != 0) {
+            e2e_says(t, "rlhf-host: error: ");
+            e2e_says(t, "No space left on device");
+            assert_int_equal(status, 1);
+            failed++;
+        }
+        // A failure of the very last step, the new name's way to the disk, comes after it is there.
+        if (status != 0 && !e2e_exists(t, "deep/out"))
+            assert_int_equal(e2e_shell(t, "test -z \"$(ls -A deep)\""), 0);
+        else
+            assert_int_equal(
+                e2e_shell(t, "cd deep && test -s out/README.md && test $(ls -A) = out"), 0);
+    }
+    assert_in_range(failed, n - 3, n);
+}
+
+// old/ is an export with one more file, new/ one without it; deep/ is either.
+static int old_and_new(struct e2e *t) {
+    make_run(t);
+    assert_int_equal(e2e_shell(t, EXPORT), 0);
+    const int n = operations(t);
+    assert_int_equal(e2e_shell(t, "cp -r deep new && cp -r deep old && echo x >old/out/mark"), 0);
+    return n;
+}
+
+static void is_old_or_new(struct e2e *t, int i) {
+    if (e2e_shell(t, "rm -rf deep/.rlhf-export-*; diff -r old deep >log || diff -r new deep") != 0)
+        fail_msg("operation %d: %s", i, t->out);
+}
+
+// A disk that stays full.
+static void disk_full_for_good(void **state) {
+    struct e2e *t = *state;
+    const int n = old_and_new(t);
+    for (int i = 1; i <= n; i += 2) {
+        assert_int_equal(e2e_shell(t, "rm -rf deep; cp -r old deep"), 0);
+        const int status = e2e_shell(t, "FAULT=enospc:%d+ " EXPORT "--force", i);
+        assert_true(status == 1 || i > n - 20);
+        is_old_or_new(t, i);
+    }
+}
+
+static void killed(void **state) {
+    struct e2e *t = *state;
+    const int n = old_and_new(t);
+    for (int i = 1; i <= n; i++) {
+        assert_int_equal(e2e_shell(t, "rm -rf deep; cp -r old deep"), 0);
+        assert_int_equal(e2e_shell(t, "FAULT=torn:%d " EXPORT "--force", i), 128 + 9);
+        is_old_or_new(t, i);
+    }
+}
+
+static void interrupted(void **state) {
+    struct e2e *t = *state;
+    int stopped = 0;
+    make_run(t);
+    const int n = operations(t);
+    for (int i = 1; i <= n; i++) {
+        assert_int_equal(e2e_shell(t, "rm -rf deep; mkdir deep"), 0);
+        const int status = e2e_shell(t, "FAULT=int:%d " EXPORT, i);
+        if (status == 130) {
+            e2e_says(t, "stopped; 'deep/out' was not written");
+            assert_int_equal(e2e_shell(t, "test -z \"$(ls -A deep)\""), 0);
+            stopped++;
+            continue;
+        }
+        assert_int_equal(status, 0);
+        assert_int_equal(e2e_shell(t, "cd deep && test -s out/README.md && test $(ls -A) = out"),
+                         0);
+    }
+    assert_in_range(stopped, n - 6, n); // once the new name is being given it is given
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(disk_full_once, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(disk_full_for_good, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(killed, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(interrupted, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("export", tests, NULL, NULL);
+}
