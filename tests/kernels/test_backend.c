@@ -217,6 +217,34 @@ static void weights(void **state) {
     }
 }
 
+// What a weight will take is what bytes_in_use grows by.
+static void weights_foretold(void **state) {
+    static const struct {
+        int32_t k, n;
+    } sizes[] = {{1, 1}, {16, 16}, {97, 33}, {64, 300}, {896, 128}};
+    for (int i = 0; i < 2; i++) {
+        rlhf_compute *c = backend(*state, i);
+        if (kit_lacks(c, "weight_bytes")) continue;
+        for (size_t j = 0; j < 8 * CHECK_COUNT(sizes); j++) {
+            const int32_t k = sizes[j / 8].k, n = sizes[j / 8].n;
+            const int32_t dtype = j & 4 ? RLHF_F32 : RLHF_BF16;
+            const uint32_t flags = (uint32_t)j & 3;
+            const uint64_t before = c->bytes_in_use(c->ctx);
+            const uint64_t bytes = c->weight_bytes(c->ctx, k, n, dtype, flags);
+            rlhf_weight *w = NULL;
+            assert_true(bytes >= (uint64_t)k * (uint64_t)n * rlhf_dtype_size(dtype));
+            assert_int_equal(c->bytes_in_use(c->ctx), before);
+            KIT_OK(c, c->weight_create(c->ctx, k, n, dtype, flags, &w));
+            assert_int_equal(c->bytes_in_use(c->ctx) - before, bytes);
+            c->weight_destroy(c->ctx, w);
+        }
+        assert_int_equal(c->weight_bytes(c->ctx, 0, 16, RLHF_F32, 0), 0);
+        assert_int_equal(c->weight_bytes(c->ctx, 16, -1, RLHF_F32, 0), 0);
+        assert_int_equal(c->weight_bytes(c->ctx, 16, 16, RLHF_I32, 0), 0);
+        assert_int_equal(c->weight_bytes(c->ctx, 16, 16, RLHF_F32, 1u << 30), 0);
+    }
+}
+
 static void unknown_flags(void **state) {
     for (int i = 0; i < 2; i++) {
         rlhf_compute *c = backend(*state, i);
@@ -249,6 +277,11 @@ static void shapes(void **state) {
         a.heads = 1;
         a.dtype = RLHF_I32;
         refused(c, c->attention(c->ctx, &a, &r, y, NULL, x, x, x), RLHF_E_INVALID, "i32 heads");
+        a.dtype = RLHF_F32;
+        a.kv_heads = 2;
+        refused(c, c->attention(c->ctx, &a, &r, y, NULL, x, x, x), RLHF_E_INVALID, "2 heads of 1");
+        a.kv_heads = -1;
+        refused(c, c->attention(c->ctx, &a, &r, y, NULL, x, x, x), RLHF_E_INVALID, "-1 heads");
         const rlhf_adamw adam = {sizeof(rlhf_adamw), 0, 1e-3, 0.9, 0.999, 1e-8, 0.0, 1.0, 0};
         refused(c, c->adamw(c->ctx, x, y, x, y, 16, &adam), RLHF_E_INVALID, "adamw step 0");
         call_finish(&k);
@@ -383,6 +416,7 @@ int main(void) {
                                        cmocka_unit_test(a_card_that_is_not_there),
                                        cmocka_unit_test(too_large),
                                        cmocka_unit_test(weights),
+                                       cmocka_unit_test(weights_foretold),
                                        cmocka_unit_test(unknown_flags),
                                        cmocka_unit_test(shapes),
                                        cmocka_unit_test(heads),

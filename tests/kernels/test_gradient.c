@@ -77,8 +77,8 @@ static void act_backward(struct call *k, struct diff *d) {
 
 static void act_is_differentiated(void **state) {
     struct kit *kit = *state;
-    const char *names[] = {"gelu_tanh", "gelu_erf", "relu"};
-    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_RELU; kind++) {
+    const char *names[] = {"gelu_tanh", "gelu_erf", "relu", "silu"};
+    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_SILU; kind++) {
         struct call k = {.c = kit->ref};
         struct diff d = {.name = names[kind - 1],
                          .shape = &kind,
@@ -229,6 +229,11 @@ static void pool_is_differentiated(void **state) {
 enum { AT_TOTAL = 13, AT_HEADS = 2, AT_DIM = 8, AT_D = AT_HEADS * AT_DIM };
 static const int32_t at_offset[] = {0, 1, 8, AT_TOTAL};
 
+struct at_shape {
+    const char *name;
+    int32_t causal, kv_heads;
+};
+
 struct at {
     rlhf_attn attn;
     rlhf_ragged ragged;
@@ -237,8 +242,10 @@ struct at {
 
 static struct at attention_run(struct call *k, struct diff *d) {
     const int32_t zero[3] = {0, 0, 0};
-    struct at a = {.attn = {sizeof(rlhf_attn), AT_HEADS, AT_DIM, *(const int32_t *)d->shape,
-                            RLHF_F32, 0, AT_D, AT_D, AT_D, 0.5}};
+    const struct at_shape *s = d->shape;
+    const int32_t kv = s->kv_heads * AT_DIM;
+    struct at a = {.attn = {sizeof(rlhf_attn), AT_HEADS, AT_DIM, s->causal, RLHF_F32, 0, AT_D, kv,
+                            AT_D, 0.5, s->kv_heads, 0}};
     a.ragged = (rlhf_ragged){.size = sizeof(rlhf_ragged),
                              .n = 3,
                              .total = AT_TOTAL,
@@ -248,8 +255,8 @@ static struct at attention_run(struct call *k, struct diff *d) {
                              .start = call_ints(k, zero, 3),
                              .kv_base = call_ints(k, at_offset, 3)};
     a.q = up(k, d->in[0], AT_TOTAL * AT_D);
-    a.k = up(k, d->in[1], AT_TOTAL * AT_D);
-    a.v = up(k, d->in[2], AT_TOTAL * AT_D);
+    a.k = up(k, d->in[1], d->in_n[1]);
+    a.v = up(k, d->in[2], d->in_n[2]);
     a.out = zeros(k, AT_TOTAL * AT_D);
     a.lse = zeros(k, AT_TOTAL * AT_HEADS);
     KIT_OK(k->c, k->c->attention(k->c->ctx, &a.attn, &a.ragged, a.out, a.lse, a.q, a.k, a.v));
@@ -265,22 +272,26 @@ static void attention_backward(struct call *k, struct diff *d) {
     const struct at a = attention_run(k, d);
     rlhf_dev dout = up(k, d->r[0], AT_TOTAL * AT_D), g[3];
     for (int i = 0; i < 3; i++)
-        g[i] = zeros(k, AT_TOTAL * AT_D);
+        g[i] = zeros(k, d->in_n[i]);
     KIT_OK(k->c, k->c->attention_bwd(k->c->ctx, &a.attn, &a.ragged, g[0], g[1], g[2], dout, a.out,
                                      a.lse, a.q, a.k, a.v));
     for (int i = 0; i < 3; i++)
-        down(k, d->grad[i], g[i], AT_TOTAL * AT_D);
+        down(k, d->grad[i], g[i], d->in_n[i]);
 }
 
 static void attention_is_differentiated(void **state) {
     struct kit *kit = *state;
-    for (int32_t causal = 0; causal < 2; causal++) {
+    static const struct at_shape at_shapes[] = {{"full attention", 0, AT_HEADS},
+                                                {"causal attention", 1, AT_HEADS},
+                                                {"attention of a group", 1, 1}};
+    for (size_t i = 0; i < CHECK_COUNT(at_shapes); i++) {
         struct call k = {.c = kit->ref};
-        struct diff d = {.name = causal ? "causal attention" : "full attention",
-                         .shape = &causal,
+        const uint64_t kv = AT_TOTAL * AT_DIM * (uint64_t)at_shapes[i].kv_heads;
+        struct diff d = {.name = at_shapes[i].name,
+                         .shape = &at_shapes[i],
                          .n_in = 3,
                          .n_out = 1,
-                         .in_n = {AT_TOTAL * AT_D, AT_TOTAL * AT_D, AT_TOTAL * AT_D},
+                         .in_n = {AT_TOTAL * AT_D, kv, kv},
                          .out_n = {AT_TOTAL * AT_D},
                          .forward = attention_forward,
                          .backward = attention_backward};

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Writes decoder_vectors.h: RMS norms, gated units and rotary positions, and their gradients, as
+float64 autograd of torch has them.
+
+Usage: make_decoder_vectors.py > decoder_vectors.h   (needs torch and transformers)
+
+Inputs are a formula both sides know, input(tag, i); only results are stored. The rotation is that of
+transformers' Qwen3, which turns queries and keys behind a norm of each head.
+"""
+import numpy as np
+import torch
+import torch.nn.functional as F
+from transformers.models.qwen3.modeling_qwen3 import apply_rotary_pos_emb
+
+ROWS, D, INNER = 3, 10, 6
+HEADS, KV_HEADS, DIM, N_POS = 4, 2, 8, 12
+POS = [0, 5, 11]
+EPS = 0.0625
+
+
+def inputs(tag, *shape):
+    n = int(np.prod(shape))
+    i = np.arange(n, dtype=np.int64)
+    x = (((i * 7919 + tag * 104729 + i * i % 1009) % 2003) / 1001.0 - 1.0).astype(np.float32)
+    return torch.tensor(x.astype(np.float64)).reshape(shape)
+
+
+def rms():
+    x = (3 * inputs(1, ROWS, D)).requires_grad_()
+    gamma = inputs(2, D).requires_grad_()
+    out = F.rms_norm(x, (D,), gamma, EPS)
+    out.backward(inputs(3, ROWS, D))
+    return out, x.grad, gamma.grad
+
+
+def gated(f):
+    x = (3 * inputs(1, ROWS, 2 * INNER)).requires_grad_()
+    out = f(x[:, :INNER]) * x[:, INNER:]
+    out.backward(inputs(3, ROWS, INNER))
+    return out, x.grad
+
+
+def silu():
+    x = (9 * inputs(1, ROWS, D)).requires_grad_()
+    out = F.silu(x)
+    out.backward(inputs(3, ROWS, D))
+    return out, x.grad
+
+
+def table():
+    """cosines and sines as the op reads them, rounded to f32 once."""
+    half = DIM // 2
+    angle = np.arange(N_POS)[:, None] * 100.0 ** -(np.arange(half)[None, :] / half)
+    return torch.tensor(np.concatenate([np.cos(angle), np.sin(angle)], 1).astype(np.float32).astype(np.float64))
+
+
+def rope(norms):
+    x = (2 * inputs(1, ROWS, HEADS + KV_HEADS, DIM)).requires_grad_()
+    gamma = [inputs(2, DIM).requires_grad_(), inputs(4, DIM).requires_grad_()]
+    q, k = x[:, :HEADS], x[:, HEADS:]
+    if norms:
+        q, k = F.rms_norm(q, (DIM,), gamma[0], EPS), F.rms_norm(k, (DIM,), gamma[1], EPS)
+    t = table()[POS]
+    cos, sin = t[:, : DIM // 2].repeat(1, 2)[None], t[:, DIM // 2 :].repeat(1, 2)[None]
+    q, k = apply_rotary_pos_emb(q.transpose(0, 1)[None], k.transpose(0, 1)[None], cos, sin)
+    out = torch.cat([q, k], 1)[0].transpose(0, 1)
+    out.backward(inputs(3, ROWS, HEADS + KV_HEADS, DIM))
+    return (out, x.grad, gamma[0].grad, gamma[1].grad) if norms else (out, x.grad)
+
+
+def array(name, x):
+    v = ["{:.9e}f".format(e) for e in x.detach().reshape(-1).tolist()]
+    lines = [", ".join(v[i : i + 5]) for i in range(0, len(v), 5)]
+    print(f"static const float {name}[] = {{\n    " + ",\n    ".join(lines) + "};")
+
+
+def main():
+    print("// decoder_vectors.h: made by make_decoder_vectors.py, with torch", end=" ")
+    print(torch.__version__.split("+")[0] + ". Do not edit.")
+    print("// clang-format off")
+    print(f"enum {{ ROWS = {ROWS}, D = {D}, INNER = {INNER}, HEADS = {HEADS}, KV_HEADS = {KV_HEADS},")
+    print(f"       DIM = {DIM}, N_POS = {N_POS} }};")
+    print(f"static const double vec_eps = {EPS};")
+    print("static const int32_t vec_pos[] = {" + ", ".join(map(str, POS)) + "};")
+    array("vec_turn", table())
+    for name, x in zip(("out", "dx", "dgamma"), rms()):
+        array("rms_" + name, x)
+    for name, x in zip(("out", "dx"), silu()):
+        array("silu_" + name, x)
+    kinds = [
+        ("gelu_tanh", lambda v: F.gelu(v, approximate="tanh")),
+        ("gelu_erf", F.gelu),
+        ("relu", F.relu),
+        ("silu", F.silu),
+    ]
+    for kind, f in kinds:
+        for name, x in zip(("out", "dx"), gated(f)):
+            array(f"gate_{kind}_{name}", x)
+    for name, x in zip(("out", "dx"), rope(False)):
+        array("rope_" + name, x)
+    for name, x in zip(("out", "dx", "dgamma_q", "dgamma_k"), rope(True)):
+        array("norm_rope_" + name, x)
+    print("// clang-format on")
+
+
+if __name__ == "__main__":
+    main()

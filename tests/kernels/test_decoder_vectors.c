@@ -1,0 +1,114 @@
+// test_decoder_vectors.c: the ops of test_decoder.c against float64 autograd (decoder_vectors.h).
+#include "kit.h"
+#include "support/tensor_close.h"
+#include <stdio.h>
+
+#include "decoder_vectors.h"
+
+// Number i of tensor `tag`, as make_decoder_vectors.py has it.
+static float input(uint64_t tag, uint64_t i) {
+    return (float)((double)((i * 7919 + tag * 104729 + i * i % 1009) % 2003) / 1001.0 - 1.0);
+}
+
+static rlhf_dev inputs(struct call *k, uint64_t tag, uint64_t n, float scale) {
+    float *x = call_host(k, n * sizeof *x);
+    for (uint64_t i = 0; i < n; i++)
+        x[i] = scale * input(tag, i);
+    return call_floats(k, x, n, RLHF_F32);
+}
+
+static void check(struct call *k, rlhf_dev p, const float *want, uint64_t n, const char *what) {
+    float *got = call_host(k, n * sizeof *got);
+    char label[96];
+    snprintf(label, sizeof label, "%s, %s", k->c->name, what);
+    kit_read(k->c, got, p, n, RLHF_F32);
+    assert_tensor_close(got, want, n, 1e-6, 1e-6, label);
+}
+
+static void rms_norm(struct call *k) {
+    rlhf_dev x = inputs(k, 1, ROWS * D, 3.0f), gamma = inputs(k, 2, D, 1.0f);
+    rlhf_dev y = call_zeros(k, ROWS * D, RLHF_F32), stats = call_zeros(k, ROWS, RLHF_F32);
+    rlhf_dev dx = call_zeros(k, ROWS * D, RLHF_F32), dgamma = call_zeros(k, D, RLHF_F32);
+    KIT_OK(k->c, k->c->rms_norm(k->c->ctx, y, RLHF_F32, stats, x, gamma, vec_eps, ROWS, D));
+    KIT_OK(k->c, k->c->rms_norm_bwd(k->c->ctx, dx, 0, dgamma, inputs(k, 3, ROWS * D, 1.0f),
+                                    RLHF_F32, x, stats, gamma, ROWS, D));
+    check(k, y, rms_out, ROWS * D, "rms_norm");
+    check(k, dx, rms_dx, ROWS * D, "rms_norm dx");
+    check(k, dgamma, rms_dgamma, D, "rms_norm dgamma");
+}
+
+static void silu(struct call *k) {
+    rlhf_dev x = inputs(k, 1, ROWS * D, 9.0f), dx = inputs(k, 3, ROWS * D, 1.0f);
+    KIT_OK(k->c, k->c->act_bwd(k->c->ctx, dx, dx, x, RLHF_ACT_SILU, RLHF_F32, ROWS * D));
+    KIT_OK(k->c, k->c->act(k->c->ctx, x, x, RLHF_ACT_SILU, RLHF_F32, ROWS * D));
+    check(k, x, silu_out, ROWS * D, "silu");
+    check(k, dx, silu_dx, ROWS * D, "silu dx");
+}
+
+static void gate(struct call *k) {
+    static const float *const out[] = {gate_gelu_tanh_out, gate_gelu_erf_out, gate_relu_out,
+                                       gate_silu_out};
+    static const float *const grad[] = {gate_gelu_tanh_dx, gate_gelu_erf_dx, gate_relu_dx,
+                                        gate_silu_dx};
+    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_SILU; kind++) {
+        rlhf_dev x = inputs(k, 1, 2 * ROWS * INNER, 3.0f), y = inputs(k, 9, ROWS * INNER, 1.0f);
+        KIT_OK(k->c, k->c->gate(k->c->ctx, y, x, kind, RLHF_F32, ROWS, INNER));
+        KIT_OK(k->c, k->c->gate_bwd(k->c->ctx, x, inputs(k, 3, ROWS * INNER, 1.0f), x, kind,
+                                    RLHF_F32, ROWS, INNER));
+        check(k, y, out[kind - 1], ROWS * INNER, "gate");
+        check(k, x, grad[kind - 1], 2 * ROWS * INNER, "gate dx");
+    }
+}
+
+static void rope(struct call *k) {
+    enum { WIDTH = (HEADS + KV_HEADS) * DIM };
+    rlhf_rope g = {.size = sizeof g,
+                   .heads = HEADS,
+                   .kv_heads = KV_HEADS,
+                   .head_dim = DIM,
+                   .dtype = RLHF_F32,
+                   .n_pos = N_POS,
+                   .stride = WIDTH,
+                   .eps = vec_eps};
+    g.pos = call_ints(k, vec_pos, ROWS);
+    g.turn = call_floats(k, vec_turn, N_POS * DIM, RLHF_F32);
+    rlhf_dev x = inputs(k, 1, ROWS * WIDTH, 2.0f), dx = inputs(k, 3, ROWS * WIDTH, 1.0f);
+    KIT_OK(k->c, k->c->rope(k->c->ctx, &g, x, ROWS));
+    KIT_OK(k->c, k->c->rope_bwd(k->c->ctx, &g, dx, NULL, NULL, ROWS));
+    check(k, x, rope_out, ROWS * WIDTH, "rope");
+    check(k, dx, rope_dx, ROWS * WIDTH, "rope dx");
+    g.gamma_q = inputs(k, 2, DIM, 1.0f);
+    g.gamma_k = inputs(k, 4, DIM, 1.0f);
+    g.raw = call_zeros(k, ROWS * WIDTH, RLHF_F32);
+    g.stats = call_zeros(k, ROWS * (HEADS + KV_HEADS), RLHF_F32);
+    x = inputs(k, 1, ROWS * WIDTH, 2.0f);
+    dx = inputs(k, 3, ROWS * WIDTH, 1.0f);
+    rlhf_dev dq = call_zeros(k, DIM, RLHF_F32), dk = call_zeros(k, DIM, RLHF_F32);
+    KIT_OK(k->c, k->c->rope(k->c->ctx, &g, x, ROWS));
+    KIT_OK(k->c, k->c->rope_bwd(k->c->ctx, &g, dx, dq, dk, ROWS));
+    check(k, x, norm_rope_out, ROWS * WIDTH, "rope with norms");
+    check(k, dx, norm_rope_dx, ROWS * WIDTH, "rope with norms, dx");
+    check(k, dq, norm_rope_dgamma_q, DIM, "rope with norms, dgamma_q");
+    check(k, dk, norm_rope_dgamma_k, DIM, "rope with norms, dgamma_k");
+}
+
+static void on_all(void **state, void (*run)(struct call *), const char *needs) {
+    struct kit *kit = *state;
+    rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
+        struct call k = {.c = backends[b]};
+        if (!kit_lacks(k.c, needs)) run(&k);
+        call_finish(&k);
+    }
+}
+
+static void rms_norms(void **state) { on_all(state, rms_norm, "rms_norm"); }
+static void silus(void **state) { on_all(state, silu, "silu"); }
+static void gates(void **state) { on_all(state, gate, "gate"); }
+static void ropes(void **state) { on_all(state, rope, "rope"); }
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rms_norms), cmocka_unit_test(silus),
+                                       cmocka_unit_test(gates), cmocka_unit_test(ropes)};
+    return cmocka_run_group_tests_name("kernels: decoder vectors", tests, kit_setup, kit_teardown);
+}
