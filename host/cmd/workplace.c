@@ -11,6 +11,7 @@ rlhf_status rlhf__workplace_init(struct rlhf__workplace *w, const struct rlhf__e
     w->threads = flags->threads;
     w->compute.backend = flags->backend;
     w->compute.gpu = flags->gpu;
+    w->compute.memory_check = 1;
     RLHF_TRY(rlhf__dtype_choice(flags->dtype, "--dtype", &w->compute.dtype, err));
     RLHF_TRY(rlhf__progress_create(progress, env->log, &w->progress, err));
     return rlhf__plugins_create(env->dirs, &w->plugins, err);

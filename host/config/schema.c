@@ -65,6 +65,7 @@ static const rlhf_opt compute_opts[] = {
       "look after device memory: reference makes it unreadable for the host, cuda reports what is "
       "wrong in it at once"),
     I(workspace_mib, 0, 0, 1 << 20, "memory for the language-model head in MiB; 0: the default"),
+    B(memory_check, 1, "refuse what does not fit into memory before it is loaded"),
 };
 #undef T
 #define T struct rlhf__policy_config

@@ -25,6 +25,8 @@ struct rlhf__compute_config {
     int32_t dtype;       // enum rlhf__dtype_choice
     int32_t guard;       // reference: device buffers unreadable for the host; cuda: checks at once
     int64_t workspace_mib; // 0 = the backend's default
+    int32_t memory_check;  // 1: what does not fit into memory is refused before it is loaded
+    int32_t reserved;
 };
 
 enum rlhf__policy_init { RLHF__INIT_PRETRAINED = 0, RLHF__INIT_RANDOM = 1 };

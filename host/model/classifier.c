@@ -33,6 +33,14 @@ void rlhf__classifier_close(struct rlhf__classifier *c) {
     free(c);
 }
 
+rlhf_status rlhf__classifier_load(struct rlhf__classifier *c, struct rlhf__error *err) {
+    return rlhf__model_load(c->model, err);
+}
+
+const struct rlhf__model *rlhf__classifier_model(const struct rlhf__classifier *c) {
+    return c->model;
+}
+
 const char *rlhf__classifier_dir(const struct rlhf__classifier *c) { return c->model->dir; }
 
 const struct rlhf__labels *rlhf__classifier_labels(const struct rlhf__classifier *c) {

@@ -10,6 +10,11 @@ struct rlhf__classifier;
 // Errors: those of rlhf__model_open; RLHF_E_INVALID when it is no classifier. [main]
 rlhf_status rlhf__classifier_open(const struct rlhf__model_env *env, const char *dir,
                                   struct rlhf__classifier **out, struct rlhf__error *err);
+// The classifier's model is loaded if it was opened on paper. [main]
+rlhf_status rlhf__classifier_load(struct rlhf__classifier *c, struct rlhf__error *err);
+// Its model; borrowed. [any]
+const struct rlhf__model *rlhf__classifier_model(const struct rlhf__classifier *c);
+
 void rlhf__classifier_close(struct rlhf__classifier *); // NULL allowed [main]
 
 const char *rlhf__classifier_dir(const struct rlhf__classifier *); // absolute [any]

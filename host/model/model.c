@@ -28,9 +28,15 @@ rlhf_status rlhf__model_writes(const struct rlhf__model *m, struct rlhf__error *
                       m->role, m->dir, json_string_value(json_object_get(m->config, "model_type")));
 }
 
+// On paper, what a call allocates is the model's.
+static void account(const struct rlhf__model *m, int32_t use) {
+    if (m->on_paper) rlhf__paper_account(m->env->paper, m->role, use);
+}
+
 rlhf_status rlhf__model_forward(const struct rlhf__model *m, const rlhf_batch *b,
                                 const rlhf_forward *f, const rlhf_heads *out,
                                 struct rlhf__error *err) {
+    account(m, RLHF__USE_ACTIVATIONS);
     struct rlhf__call call = rlhf__call_begin(m->instance, "forward()");
     return rlhf__call_end(&call, m->ops->forward(m->self, b, f, out), err);
 }
@@ -38,6 +44,7 @@ rlhf_status rlhf__model_forward(const struct rlhf__model *m, const rlhf_batch *b
 rlhf_status rlhf__model_backward(const struct rlhf__model *m, const rlhf_batch *b,
                                  const rlhf_forward *f, const rlhf_heads *grad,
                                  struct rlhf__error *err) {
+    account(m, RLHF__USE_ACTIVATIONS);
     struct rlhf__call call = rlhf__call_begin(m->instance, "backward()");
     return rlhf__call_end(&call, m->ops->backward(m->self, b, f, grad), err);
 }
@@ -118,12 +125,14 @@ rlhf_status rlhf__model_gen_open(const struct rlhf__model *m, uint32_t n_slots, 
     if (!m->ops->gen_open || !(m->info.heads & RLHF_HEAD_GENERATE))
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "the %s '%s' cannot generate text", m->role,
                           m->dir);
+    account(m, RLHF__USE_CACHE);
     struct rlhf__call call = rlhf__call_begin(m->instance, "gen_open()");
     return rlhf__call_end(&call, m->ops->gen_open(m->self, n_slots, max_len, out), err);
 }
 
 rlhf_status rlhf__model_gen_step(const struct rlhf__model *m, rlhf_gen *g, const rlhf_gen_step *s,
                                  struct rlhf__error *err) {
+    account(m, RLHF__USE_ACTIVATIONS);
     struct rlhf__call call = rlhf__call_begin(m->instance, "gen_step()");
     return rlhf__call_end(&call, m->ops->gen_step(m->self, g, s), err);
 }

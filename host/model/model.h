@@ -7,6 +7,7 @@
 #define RLHF_HOST_MODEL_H
 
 #include "model/compute.h"
+#include "model/paper.h"
 #include "plugin/services.h"
 #include "text/tokenizer.h"
 #include "weights/hf_dir.h"
@@ -24,6 +25,10 @@ struct rlhf__model_env {
     int32_t reserved;
     uint64_t seed; // of parameters that are drawn
     struct rlhf__room room;
+    // Not NULL: models open on paper, where what they take is counted, until rlhf__model_load.
+    struct rlhf__paper *paper;
+    int32_t unchecked; // 1: nobody asks whether there is memory for a model (model/room.h)
+    int32_t reserved2;
 };
 
 enum rlhf__model_start {
@@ -49,6 +54,7 @@ struct rlhf__model_spec {
     // parameters afterwards gets RLHF_E_INTERNAL.
     int32_t frozen;
     int32_t moments; // values that the optimiser will keep of each parameter, for model/room.h
+    int32_t reserved;
 };
 
 struct rlhf__model {
@@ -67,6 +73,9 @@ struct rlhf__model {
     uint32_t n_tensors;
     int32_t n_labels, pooling, trainable;
     int32_t frozen;
+    struct rlhf__model_spec spec; // what it was opened with; its dir is `dir`
+    int32_t on_paper;             // 1: its values, gradients and packed weights are not there yet
+    int32_t reserved;
 };
 
 // Open, check and fill a model. Caller owns *out; free with rlhf__model_close. Errors name the file
@@ -75,6 +84,16 @@ struct rlhf__model {
 rlhf_status rlhf__model_open(const struct rlhf__model_env *, const struct rlhf__model_spec *,
                              struct rlhf__model **out, struct rlhf__error *err);
 void rlhf__model_close(struct rlhf__model *); // NULL allowed [main]
+
+// A model that was opened on paper becomes a real one: *m stays where it is, and what was its
+// compute, params, ops and info change. Others stay as they are. Errors: those of rlhf__model_open.
+// [main]
+rlhf_status rlhf__model_load(struct rlhf__model *m, struct rlhf__error *err);
+
+// The most that opening a model as m takes at a time, whose config is read. Nothing is allocated.
+// [main]
+rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *out,
+                              struct rlhf__error *err);
 
 // 1 when config.json says that the directory holds a sequence classifier. [any]
 int rlhf__model_is_classifier(const json_t *config);

@@ -25,9 +25,10 @@ static rlhf_status read_pooling(const struct rlhf__model *m, const struct rlhf__
 }
 
 static rlhf_status read_config(struct rlhf__model *m, const struct rlhf__model_spec *spec,
-                               const char **model_type, struct rlhf__error *err) {
+                               struct rlhf__error *err) {
+    const char *model_type;
     rlhf_status st = rlhf__hf_config_read(m->dir, &m->config, err);
-    if (st == RLHF_OK) st = rlhf__hf_model_type(m->config, m->dir, model_type, err);
+    if (st == RLHF_OK) st = rlhf__hf_model_type(m->config, m->dir, &model_type, err);
     if (st != RLHF_OK) return st;
     m->n_labels = spec->n_labels;
     if (m->n_labels < 0 && !rlhf__model_is_classifier(m->config)) m->n_labels = 0;
@@ -58,9 +59,10 @@ static rlhf_status explain_type(const struct rlhf__model *m, const char *model_t
     return RLHF_E_INVALID;
 }
 
-static rlhf_status open_instance(struct rlhf__model *m, const char *model_type,
-                                 struct rlhf__error *err) {
+static rlhf_status open_instance(struct rlhf__model *m, struct rlhf__error *err) {
     char name[256], where[4200];
+    const char *model_type = NULL;
+    RLHF_TRY(rlhf__hf_model_type(m->config, m->dir, &model_type, err));
     snprintf(name, sizeof name, "%s.so", model_type);
     snprintf(where, sizeof where, "%s/config.json", m->dir);
     const struct rlhf__plugin *plugin = NULL;
@@ -183,6 +185,75 @@ static rlhf_status fill(struct rlhf__model *m, int32_t start, struct rlhf__error
     return st == RLHF_OK ? rlhf__model_refresh(m, err) : st;
 }
 
+// ---- on paper ----
+
+// Values and gradients are allocated by open(), packed weights by then or by the first refresh().
+static rlhf_status open_on_paper(struct rlhf__model *m, struct rlhf__paper *paper,
+                                 struct rlhf__error *err) {
+    m->compute = rlhf__paper_table(paper);
+    rlhf__paper_account(paper, m->role, RLHF__USE_WEIGHTS);
+    RLHF_TRY(open_backend(m, &m->spec, err));
+    rlhf__paper_retag(paper, m->info.grad_base, RLHF__USE_GRADIENTS);
+    for (uint32_t i = 0; !m->info.grad_base && i < m->n_tensors; i++)
+        rlhf__paper_retag(paper, m->params[i].grad, RLHF__USE_GRADIENTS);
+    rlhf_status st = m->frozen ? rlhf__model_refresh(m, err) : RLHF_OK;
+    rlhf__paper_account(paper, m->role, RLHF__USE_ACTIVATIONS);
+    return st;
+}
+
+static void drop_instance(struct rlhf__model *m) {
+    rlhf__instance_destroy(m->instance);
+    free(m->params);
+    m->instance = NULL;
+    m->params = NULL;
+    m->n_tensors = 0;
+}
+
+rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *out,
+                              struct rlhf__error *err) {
+    struct rlhf__model other = *m;
+    struct rlhf__paper *paper = NULL;
+    other.instance = NULL;
+    other.params = NULL;
+    rlhf_status st = rlhf__paper_create(m->env->compute, 0, &paper, err);
+    if (st == RLHF_OK) st = open_instance(&other, err);
+    if (st == RLHF_OK) st = open_on_paper(&other, paper, err);
+    if (st == RLHF_OK) *out = *rlhf__paper_peak(paper);
+    drop_instance(&other);
+    rlhf__paper_destroy(paper);
+    return st;
+}
+
+static rlhf_status open_for_good(struct rlhf__model *m, struct rlhf__error *err) {
+    m->compute = m->env->compute;
+    RLHF_TRY(open_instance(m, err));
+    return open_backend(m, &m->spec, err);
+}
+
+rlhf_status rlhf__model_load(struct rlhf__model *m, struct rlhf__error *err) {
+    if (!m->on_paper) return RLHF_OK;
+    if (m->env->paper) RLHF_TRY(rlhf__room_check_model(m, err)); // all else is on paper
+    drop_instance(m);
+    m->on_paper = 0;
+    RLHF_TRY(open_for_good(m, err));
+    return fill(m, m->spec.start, err);
+}
+
+static rlhf_status open_into(struct rlhf__model *m, struct rlhf__error *err) {
+    const struct rlhf__model_env *env = m->env;
+    RLHF_TRY(read_config(m, &m->spec, err));
+    if (env->paper) {
+        m->on_paper = 1;
+        RLHF_TRY(open_instance(m, err));
+        RLHF_TRY(open_on_paper(m, env->paper, err));
+        return open_text(m, err);
+    }
+    RLHF_TRY(rlhf__room_check_model(m, err));
+    RLHF_TRY(open_for_good(m, err));
+    RLHF_TRY(open_text(m, err));
+    return fill(m, m->spec.start, err);
+}
+
 rlhf_status rlhf__model_open(const struct rlhf__model_env *env, const struct rlhf__model_spec *spec,
                              struct rlhf__model **out, struct rlhf__error *err) {
     *out = NULL;
@@ -195,14 +266,9 @@ rlhf_status rlhf__model_open(const struct rlhf__model_env *env, const struct rlh
     m->frozen = spec->frozen;
     char real[RLHF__PATH_CAP]; // what is not there the reader of config.json says
     m->dir = strdup(rlhf__path_real(spec->dir, real) ? real : spec->dir);
-    const char *model_type = NULL;
-    rlhf_status st = m->dir ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    if (st == RLHF_OK) st = read_config(m, spec, &model_type, err);
-    if (st == RLHF_OK) st = rlhf__room_check(env, spec, m->config, err);
-    if (st == RLHF_OK) st = open_instance(m, model_type, err);
-    if (st == RLHF_OK) st = open_backend(m, spec, err);
-    if (st == RLHF_OK) st = open_text(m, err);
-    if (st == RLHF_OK) st = fill(m, spec->start, err);
+    m->spec = *spec;
+    m->spec.dir = m->dir;
+    rlhf_status st = m->dir ? open_into(m, err) : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (st != RLHF_OK) {
         rlhf__model_close(m);
         return st;

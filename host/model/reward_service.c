@@ -81,8 +81,10 @@ static rlhf_status service_score(void *host, rlhf_reward_model *m, uint32_t n, c
         rlhf__fail(&err, RLHF_E_INVALID, "a reward model pools mean or last");
         return report(host, &err);
     }
-    rlhf_status st =
-        rlhf__reward_model_score(m->model, n, ids, offset, prompt_len, pooling, seq, token, &err);
+    rlhf_status st = rlhf__model_load(m->model->model, &err); // asked while the run is set up
+    if (st == RLHF_OK)
+        st = rlhf__reward_model_score(m->model, n, ids, offset, prompt_len, pooling, seq, token,
+                                      &err);
     return st == RLHF_OK ? st : report(host, &err);
 }
 

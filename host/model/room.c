@@ -1,56 +1,151 @@
 // room.c: see room.h.
 #include "model/room.h"
 
-// The first of two names that the config has as a number; 0 = neither.
-static uint64_t number(const json_t *config, const char *a, const char *b) {
-    const json_t *v = json_object_get(config, a);
-    if (!json_is_integer(v)) v = json_object_get(config, b);
-    const json_int_t n = json_is_integer(v) ? json_integer_value(v) : 0;
-    return n > 0 && n < 1 << 24 ? (uint64_t)n : 0;
+#include "base/host_memory.h"
+
+#include <stdio.h>
+
+// "1.20 GiB", "3.4 MiB", "120 KiB".
+struct size_text {
+    char text[32];
+};
+
+static struct size_text size_text(uint64_t bytes) {
+    struct size_text t;
+    if (bytes >= (uint64_t)1 << 30)
+        snprintf(t.text, sizeof t.text, "%.2f GiB", (double)bytes / (1 << 30));
+    else if (bytes >= (uint64_t)1 << 20)
+        snprintf(t.text, sizeof t.text, "%.1f MiB", (double)bytes / (1 << 20));
+    else
+        snprintf(t.text, sizeof t.text, "%.0f KiB", (double)bytes / (1 << 10));
+    return t;
+}
+static double mib(uint64_t bytes) { return (double)bytes / (1 << 20); }
+
+void rlhf__room_look(const struct rlhf__model_env *env, struct rlhf__room_need *need) {
+    need->own_memory = env->room.total > 0;
+    need->known = 1;
+    need->there = env->compute->bytes_in_use(env->compute->ctx);
+    if (need->own_memory) {
+        need->room = env->room;
+        need->room.left = env->room.left > need->there ? env->room.left - need->there : 0;
+        return;
+    }
+    const struct rlhf__host_memory m = rlhf__host_memory("");
+    need->room = (struct rlhf__room){m.left, m.total};
 }
 
-uint64_t rlhf__room_parameters(const json_t *config) {
-    const uint64_t d = number(config, "n_embd", "dim"),
-                   blocks = number(config, "n_layer", "n_layers");
-    const uint64_t vocab = number(config, "vocab_size", "");
-    const uint64_t positions = number(config, "n_positions", "max_position_embeddings");
-    uint64_t inner = number(config, "n_inner", "hidden_dim");
-    if (!d || !blocks || !vocab || !positions) return 0;
-    if (!inner) inner = 4 * d;
-    // Two norms, four products of the attention and two of the feed-forward part, with biases.
-    const uint64_t block = 2 * 2 * d + 4 * (d * d + d) + 2 * d * inner + inner + d;
-    return (vocab + positions) * d + blocks * block + 2 * d;
+// 1: of the process, whatever computes.
+static int is_hosts(int32_t use) {
+    return use == RLHF__USE_ROWS || use == RLHF__USE_UNDO || use == RLHF__USE_PROGRAM;
 }
 
-rlhf_status rlhf__room_check(const struct rlhf__model_env *env, const struct rlhf__model_spec *spec,
-                             const json_t *config, struct rlhf__error *err) {
-    if (!env->room.total) return RLHF_OK;
-    const uint64_t n = rlhf__room_parameters(config);
-    const uint64_t used = env->compute->bytes_in_use(env->compute->ctx);
-    const uint64_t left = env->room.left > used ? env->room.left - used : 0;
-    uint64_t each = sizeof(float); // values
-    if (spec->trainable) each += sizeof(float) + (uint64_t)spec->moments * sizeof(float);
-    if (!spec->frozen) each += rlhf_dtype_size(env->dtype); // the products' own copy
-    if (n * each <= left) return RLHF_OK;
-    const double gib = 1 << 30;
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "the %s '%s' has about %.1f million parameters and needs at least %.2f GiB "
-                      "on the GPU, %llu bytes each%s, but %.2f GiB of %.2f are free; take a "
-                      "smaller model, another card (compute.gpu) or compute.backend=cpu",
-                      spec->role, spec->dir, (double)n / 1e6, (double)(n * each) / gib,
-                      (unsigned long long)each,
-                      spec->trainable ? " for value, gradient, optimiser and products" : "",
-                      (double)left / gib, (double)env->room.total / gib);
+// Of one role, or of all (u->n): what is wanted of the memory that is looked at.
+static uint64_t wanted_by(const struct rlhf__room_need *need, uint32_t role) {
+    const struct rlhf__uses *u = &need->uses;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < u->n; i++)
+        for (int32_t k = 0; k < RLHF__USE_PROGRAM && (i == role || role == u->n); k++)
+            if (!need->own_memory || !is_hosts(k)) sum += u->bytes[i][k];
+    return sum;
+}
+
+uint64_t rlhf__room_wanted(const struct rlhf__room_need *need) {
+    const uint64_t all = wanted_by(need, need->uses.n);
+    return all > need->there ? all - need->there : 0;
+}
+
+// "policy 1.20 GiB (weights 470.1 MiB, moments 940.2 MiB), reference 470.1 MiB (...)".
+static void put_roles(struct rlhf__buf *out, const struct rlhf__room_need *need) {
+    const struct rlhf__uses *u = &need->uses;
+    const char *comma = "";
+    for (uint32_t i = 0; i < u->n; i++) {
+        if (!wanted_by(need, i)) continue;
+        rlhf__buf_printf(out, "%s%s %s (", comma, u->name[i], size_text(wanted_by(need, i)).text);
+        comma = "";
+        for (int32_t k = 0; k < RLHF__USE_PROGRAM; k++) {
+            if (!u->bytes[i][k] || (need->own_memory && is_hosts(k))) continue;
+            rlhf__buf_printf(out, "%s%s %s", comma, rlhf__use_name(k),
+                             size_text(u->bytes[i][k]).text);
+            comma = ", ";
+        }
+        rlhf__buf_puts(out, ")");
+        comma = ", ";
+    }
+}
+
+rlhf_status rlhf__room_check(const struct rlhf__room_need *need, struct rlhf__error *err) {
+    const uint64_t wanted = rlhf__room_wanted(need);
+    if (!need->room.total || wanted <= need->room.left) return RLHF_OK;
+    struct rlhf__buf roles = RLHF__BUF_INIT;
+    put_roles(&roles, need);
+    rlhf__fail(err, RLHF_E_INVALID, "%s of memory are needed%s, %s of %s are free: %s; %s",
+               size_text(wanted).text, need->own_memory ? " on the GPU" : "",
+               size_text(need->room.left).text, size_text(need->room.total).text,
+               rlhf__buf_text(&roles), need->lower);
+    rlhf__buf_free(&roles);
+    return RLHF_E_INVALID;
+}
+
+// ---- one model ----
+
+rlhf_status rlhf__room_check_model(const struct rlhf__model *m, struct rlhf__error *err) {
+    struct rlhf__room_need need = {.lower = "take a smaller model"};
+    struct rlhf__error unread;
+    if (m->env->unchecked) return RLHF_OK;
+    if (rlhf__model_weigh(m, &need.uses, &unread) != RLHF_OK) return RLHF_OK;
+    uint64_t *own = need.uses.bytes[rlhf__uses_owner(&need.uses, m->role)];
+    own[RLHF__USE_MOMENTS] = own[RLHF__USE_GRADIENTS] * (uint64_t)m->spec.moments;
+    rlhf__room_look(m->env, &need);
+    need.there = 0; // it comes on top
+    if (need.own_memory)
+        need.lower = "take a smaller model, another card (compute.gpu) or compute.backend=cpu";
+    if (rlhf__room_check(&need, err) == RLHF_OK) return RLHF_OK;
+    return rlhf__error_context(err, "the %s '%s'", m->role, m->dir);
 }
 
 rlhf_status rlhf__room_check_dir(const struct rlhf__model_env *env, const char *dir,
                                  int32_t moments, struct rlhf__error *err) {
+    struct rlhf__model_env on_paper = *env;
     const struct rlhf__model_spec spec = {
         .dir = dir, .role = "policy", .trainable = 1, .moments = moments};
     struct rlhf__error unread;
-    json_t *config = NULL;
-    if (!env->room.total || rlhf__hf_config_read(dir, &config, &unread) != RLHF_OK) return RLHF_OK;
-    const rlhf_status st = rlhf__room_check(env, &spec, config, err);
-    json_decref(config);
+    struct rlhf__model *m = NULL;
+    if (!env->room.total) return RLHF_OK;
+    rlhf_status st = rlhf__paper_create(env->compute, 0, &on_paper.paper, &unread);
+    if (st == RLHF_OK) st = rlhf__model_open(&on_paper, &spec, &m, &unread);
+    if (m) m->env = env;
+    st = st == RLHF_OK ? rlhf__room_check_model(m, err) : RLHF_OK;
+    rlhf__model_close(m);
+    rlhf__paper_destroy(on_paper.paper);
     return st;
+}
+
+// ---- for those who ask ----
+
+void rlhf__room_table(const struct rlhf__room_need *need, struct rlhf__buf *out) {
+    const struct rlhf__uses *u = &need->uses;
+    rlhf__buf_printf(out, "%-16s %-16s %12s\n", "memory of", "for", "MiB");
+    for (uint32_t i = 0; i < u->n; i++)
+        for (int32_t k = 0; k < RLHF__USES; k++)
+            if (u->bytes[i][k])
+                rlhf__buf_printf(out, "%-16s %-16s %12.1f\n", u->name[i], rlhf__use_name(k),
+                                 mib(u->bytes[i][k]));
+    rlhf__buf_printf(out, "%-16s %-16s %12.1f\n", "all", "", mib(rlhf__uses_total(u)));
+    if (need->room.total)
+        rlhf__buf_printf(out, "%-16s %-16s %12.1f\n", need->own_memory ? "free on the GPU" : "free",
+                         "", mib(need->room.left));
+}
+
+json_t *rlhf__room_json(const struct rlhf__room_need *need) {
+    const struct rlhf__uses *u = &need->uses;
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < u->n; i++)
+        for (int32_t k = 0; k < RLHF__USES; k++)
+            if (u->bytes[i][k])
+                json_array_append_new(list, json_pack("{ss ss sI}", "role", u->name[i], "use",
+                                                      rlhf__use_name(k), "bytes",
+                                                      (json_int_t)u->bytes[i][k]));
+    return json_pack("{ss so sI sI}", "event", "memory", "buffers", list, "total_bytes",
+                     (json_int_t)rlhf__uses_total(u), "free_bytes", (json_int_t)need->room.left);
 }

@@ -49,8 +49,16 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
                                           .seed = (uint64_t)run->seed,
                                           .phase = -1,
                                           .failure = &s->failure};
-    s->models = (struct rlhf__model_env){
-        table, plugins, &s->services, dtype, 0, (uint64_t)run->seed, s->compute->room};
+    s->models = (struct rlhf__model_env){table,
+                                         plugins,
+                                         &s->services,
+                                         dtype,
+                                         0,
+                                         (uint64_t)run->seed,
+                                         s->compute->room,
+                                         NULL,
+                                         !compute->memory_check,
+                                         0};
     RLHF_TRY(rlhf__row_service_init(&s->rows, &s->services, err));
     char classifier[RLHF__PATH_CAP], reward[RLHF__PATH_CAP];
     rlhf__default_model(dirs, "classifier", classifier);

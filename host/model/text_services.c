@@ -93,7 +93,8 @@ static const char *classifier_label(void *host, const rlhf_classifier *c, int32_
 static rlhf_status classifier_logits(void *host, rlhf_classifier *c, uint32_t n,
                                      const rlhf_str *texts, float *logits) {
     struct rlhf__error err = {0, ""};
-    rlhf_status st = rlhf__classifier_logits(c->model, n, texts, logits, &err);
+    rlhf_status st = rlhf__classifier_load(c->model, &err); // asked while the run is set up
+    if (st == RLHF_OK) st = rlhf__classifier_logits(c->model, n, texts, logits, &err);
     return st == RLHF_OK ? st : report(host, &err);
 }
 
@@ -235,11 +236,21 @@ void rlhf__text_services_policy(struct rlhf__text_services *s, const struct rlhf
     rlhf__reward_service_policy(s->reward, tok);
 }
 
-const char *rlhf__text_services_classifier_dir(const struct rlhf__text_services *s, size_t i) {
+rlhf_status rlhf__text_services_load(struct rlhf__text_services *s, struct rlhf__error *err) {
+    for (struct rlhf_classifier *c = s->classifiers; c; c = c->next)
+        RLHF_TRY(rlhf__classifier_load(c->model, err));
+    struct rlhf__reward_model *rm;
+    for (size_t i = 0; (rm = rlhf__reward_service_at(s->reward, i, NULL)) != NULL; i++)
+        RLHF_TRY(rlhf__model_load(rm->model, err));
+    return RLHF_OK;
+}
+
+const struct rlhf__model *rlhf__text_services_classifier(const struct rlhf__text_services *s,
+                                                         size_t i) {
     const struct rlhf_classifier *c = s->classifiers;
     while (c && i-- > 0)
         c = c->next;
-    return c ? rlhf__classifier_dir(c->model) : NULL;
+    return c ? rlhf__classifier_model(c->model) : NULL;
 }
 
 struct rlhf__reward_service *rlhf__text_services_reward(const struct rlhf__text_services *s) {

@@ -22,8 +22,14 @@ void rlhf__text_services_destroy(struct rlhf__text_services *);
 // set. [main]
 void rlhf__text_services_policy(struct rlhf__text_services *, const struct rlhf__tokenizer *);
 
-// The directory of classifier i of those that are open, in a fixed order; NULL past the end. [main]
-const char *rlhf__text_services_classifier_dir(const struct rlhf__text_services *, size_t i);
+// Models of plugins that were opened on paper are loaded; one that a plugin asks before is loaded
+// then. Errors: those of rlhf__model_load. [main]
+rlhf_status rlhf__text_services_load(struct rlhf__text_services *, struct rlhf__error *err);
+
+// The model of classifier i of those that are open, in a fixed order; NULL past the end. Borrowed.
+// [main]
+const struct rlhf__model *rlhf__text_services_classifier(const struct rlhf__text_services *,
+                                                         size_t i);
 
 // The reward models that plugins opened; borrowed. [main]
 struct rlhf__reward_service *rlhf__text_services_reward(const struct rlhf__text_services *);

@@ -40,8 +40,18 @@ struct rlhf__feed_ops {
     // `version` how many optimiser steps the policy has behind it. [step]
     rlhf_status (*next)(struct rlhf__feed *, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err);
+    // Rows as large as those of a phase, as far as they are known before it: of rows to come the
+    // most tokens; responses are as long as they may be. Models are on paper, the cursor stays. *x
+    // is zeroed before. [step]
+    rlhf_status (*largest)(struct rlhf__feed *, struct rlhf__experience *x,
+                           struct rlhf__error *err);
+    // Do on paper what makes such rows and takes memory. NULL = nothing does. [step]
+    rlhf_status (*rehearse)(struct rlhf__feed *, const struct rlhf__experience *x,
+                            struct rlhf__error *err);
     // The cursor, for epochs and the checkpoint. [any]
     struct rlhf__order *(*order)(struct rlhf__feed *);
+    // The models are loaded: make what needs them. NULL = nothing. [main]
+    rlhf_status (*ready)(struct rlhf__feed *, struct rlhf__error *err);
     // Before the first phase: what can be checked only now. NULL = nothing. [step]
     rlhf_status (*check)(struct rlhf__feed *, struct rlhf__error *err);
     // Measure on held-out rows; called after every phase. NULL = nothing is held out. [step]
@@ -60,6 +70,10 @@ struct rlhf__feed {
 };
 
 void rlhf__feed_destroy(struct rlhf__feed *); // NULL allowed [main]
+
+// `largest` of feeds whose rows are there: those of the next phases. [step]
+rlhf_status rlhf__feed_largest(struct rlhf__feed *, struct rlhf__experience *x,
+                               struct rlhf__error *err);
 
 // Longest row of a file as data.max_tokens and the policy's context say. Errors: RLHF_E_INVALID.
 // [any]

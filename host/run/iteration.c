@@ -208,7 +208,7 @@ static rlhf_status open_judge(const struct rlhf__iteration *it, const struct rlh
 }
 
 rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward_service *models,
-                                 const struct rlhf__plugin *judge, const struct rlhf__feed *feed,
+                                 const struct rlhf__plugin *judge,
                                  struct rlhf__instance **out_judge, struct rlhf__error *err) {
     struct rlhf__reward_model *rm = NULL;
     int64_t before = 0, after = 0;
@@ -224,8 +224,15 @@ rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward
                           "the judge %s is the reward being trained: it asks the model '%s' too; "
                           "choose another",
                           judge->file, rm->model->dir);
-    return rlhf__reward_round_create(it->config, it->cast, feed, it->report->log, rm, &it->round,
-                                     err);
+    it->trained = rm;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__iteration_ready(struct rlhf__iteration *it, const struct rlhf__feed *feed,
+                                  struct rlhf__error *err) {
+    if (!it->trained) return RLHF_OK;
+    return rlhf__reward_round_create(it->config, it->cast, feed, it->report->log, it->trained,
+                                     &it->round, err);
 }
 
 // ---- the phase at hand ----

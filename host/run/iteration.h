@@ -12,6 +12,7 @@
 
 #include <rlhf/draft/iteration.h>
 
+struct rlhf__reward_model;
 struct rlhf__reward_round;
 struct rlhf__reward_service;
 
@@ -25,7 +26,8 @@ struct rlhf__iteration {
         *x;                     // of the phase that ends; NULL: the service is not to be called
     uint64_t syncs;             // of the reference with the policy
     struct rlhf__replay replay; // with RLHF_PLAN_REWARD_MODEL
-    struct rlhf__reward_round *round; // the reward model that is trained, or NULL; owned
+    struct rlhf__reward_model *trained; // the reward model that is trained, or NULL; borrowed
+    struct rlhf__reward_round *round;   // what trains it, once it is loaded; owned
 };
 
 // Offer the service. What is given is borrowed; *it must stay where it is; release with
@@ -35,13 +37,17 @@ rlhf_status rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__
                                  struct rlhf__services *services, struct rlhf__error *err);
 void rlhf__iteration_finish(struct rlhf__iteration *it); // accepts a zeroed one [main]
 
-// Open the judge (NULL = none) and, where the plan says so, what trains the reward model that the
-// run's rewards, which are open, ask; feed is one of prompts. Errors: RLHF_E_INVALID when the plan
-// needs a judge and there is none, when not exactly one reward model is asked for rewards, when the
-// judge asks that model too, when groups are of one; and what plugins say. [main]
+// Open the judge (NULL = none) and, where the plan says so, find the reward model that is trained:
+// the one that the run's rewards, which are open, ask. Errors: RLHF_E_INVALID when the plan needs a
+// judge and there is none, when not exactly one reward model is asked for rewards, when the judge
+// asks that model too, when groups are of one; and what plugins say. [main]
 rlhf_status rlhf__iteration_open(struct rlhf__iteration *it, struct rlhf__reward_service *models,
-                                 const struct rlhf__plugin *judge, const struct rlhf__feed *feed,
+                                 const struct rlhf__plugin *judge,
                                  struct rlhf__instance **out_judge, struct rlhf__error *err);
+
+// Make what trains that model, if there is one, once it is loaded; feed is one of prompts. [main]
+rlhf_status rlhf__iteration_ready(struct rlhf__iteration *it, const struct rlhf__feed *feed,
+                                  struct rlhf__error *err);
 
 // Allow the service's calls about the responses of x, or refuse them again. [main]
 void rlhf__iteration_begin(struct rlhf__iteration *it, const struct rlhf__experience *x);

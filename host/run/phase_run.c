@@ -95,6 +95,11 @@ static rlhf_status pass_policy(struct rlhf__phase *p, struct rlhf__error *err) {
     return st;
 }
 
+rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err) {
+    RLHF_TRY(pass_reference(p, err));
+    return pass_policy(p, err);
+}
+
 static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
     struct rlhf__phase_times *times = &p->report->times;
     double from = rlhf__seconds();

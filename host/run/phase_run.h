@@ -10,4 +10,7 @@
 // after failures too. [step]
 rlhf_status rlhf__phase_run(struct rlhf__phase *p, struct rlhf__error *err);
 
+// Of it, what looks at the rows in p->x without gradients: reference, values, log-probs. [step]
+rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err);
+
 #endif

@@ -82,6 +82,7 @@ static void preference_destroy(struct rlhf__feed *f) {
 }
 
 static const struct rlhf__feed_ops preference_ops = {.next = preference_next,
+                                                     .largest = rlhf__feed_largest,
                                                      .order = preference_order,
                                                      .evaluate = preference_evaluate,
                                                      .destroy = preference_destroy};

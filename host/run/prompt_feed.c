@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define CHECK_ROWS   4
 #define CHECK_TOKENS 8
@@ -16,7 +17,7 @@ struct prompt_feed {
     struct rlhf__prompts *prompts;
     int64_t n; // prompts
     struct rlhf__order order;
-    rlhf_gen *cache;
+    rlhf_gen *cache; // NULL until the policy is loaded
     uint32_t slots, prefix_slots;
     uint32_t group;             // rows a prompt
     int32_t share;              // 1: they share it
@@ -45,6 +46,15 @@ static struct rlhf__rollout_request request(const struct prompt_feed *f) {
     return q;
 }
 
+// Of a phase: rows come in groups, one prompt each.
+static struct rlhf__rollout_request batch_request(const struct prompt_feed *f) {
+    struct rlhf__rollout_request q = request(f);
+    q.n = (uint32_t)f->feed.env->config->batch.size;
+    q.stream = "rollout";
+    q.group = f->group;
+    return q;
+}
+
 static rlhf_status prompt_next(struct rlhf__feed *feed, uint64_t first, int64_t version,
                                struct rlhf__experience *x, struct rlhf__error *err) {
     struct prompt_feed *f = of(feed);
@@ -54,14 +64,11 @@ static rlhf_status prompt_next(struct rlhf__feed *feed, uint64_t first, int64_t 
     if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", n);
     for (uint32_t i = 0; i < n; i++)
         row[i] = i % f->group ? row[i - 1] : rlhf__order_next(&f->order);
-    struct rlhf__rollout_request q = request(f);
-    q.n = n;
-    q.stream = "rollout";
+    struct rlhf__rollout_request q = batch_request(f);
     q.watch = rlhf__progress_watch(feed->env->progress);
     q.doing = "rollout";
     q.first = first;
     q.version = version;
-    q.group = f->group; // rows come in groups, one prompt each
     rlhf_status st = rlhf__rollout(&q, row, &x->rows, &x->tokens, err);
     free(row);
     if (st != RLHF_OK) return st;
@@ -202,8 +209,106 @@ static void prompt_destroy(struct rlhf__feed *feed) {
     free(f);
 }
 
-static const struct rlhf__feed_ops prompt_ops = {
-    .next = prompt_next, .order = prompt_order, .check = prompt_check, .destroy = prompt_destroy};
+static rlhf_status open_cache(const struct prompt_feed *f, rlhf_gen **out,
+                              struct rlhf__error *err) {
+    return rlhf__model_gen_open(f->feed.env->cast->policy, f->slots + f->prefix_slots,
+                                (uint32_t)rlhf__prompt_feed_longest(&f->feed), out, err);
+}
+
+// ---- as large as it may be ----
+
+#define LOOK_AHEAD 64 // phases
+
+// The prompts of that one of the next phases which has the most tokens of them.
+static void longest_prompts(struct prompt_feed *f, uint32_t n, int64_t *row, int64_t *best) {
+    int64_t most = -1;
+    for (int k = 0; k < LOOK_AHEAD; k++) {
+        int64_t tokens = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            row[i] = i % f->group ? row[i - 1] : rlhf__order_next(&f->order);
+            tokens += rlhf__prompts_get(f->prompts, row[i]).n;
+        }
+        if (tokens > most) memcpy(best, row, n * sizeof *row);
+        if (tokens > most) most = tokens;
+    }
+}
+
+// Rows of those prompts with responses of max_new tokens.
+static rlhf_status lay_out(const struct prompt_feed *f, const int64_t *row, uint32_t n,
+                           int32_t max_new, struct rlhf__rows *e, struct rlhf__error *err) {
+    int64_t total = 0;
+    for (uint32_t i = 0; i < n; i++)
+        total += rlhf__prompts_get(f->prompts, row[i]).n + max_new;
+    if (total > INT32_MAX)
+        return rlhf__fail(err, RLHF_E_INVALID, "a batch of %lld tokens is too large",
+                          (long long)total);
+    RLHF_TRY(rlhf__rows_init(e, n, (uint32_t)total, err));
+    e->flags |= RLHF__DRAWN | (f->share ? RLHF__SHARE_PROMPTS : 0u);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct rlhf__prompt p = rlhf__prompts_get(f->prompts, row[i]);
+        memcpy(e->ids + e->offset[i], p.ids, (size_t)p.n * sizeof *e->ids);
+        e->prompt_len[i] = p.n;
+        e->source[i] = row[i];
+        e->group[i] = (int32_t)(i / f->group);
+        e->offset[i + 1] = e->offset[i] + p.n + max_new;
+    }
+    if (!f->keep_support) return RLHF_OK;
+    return rlhf__rows_add_support(e, f->feed.env->cast->policy->info.n_vocab, err);
+}
+
+static rlhf_status prompt_largest(struct rlhf__feed *feed, struct rlhf__experience *x,
+                                  struct rlhf__error *err) {
+    struct prompt_feed *f = of(feed);
+    const size_t n = (size_t)feed->env->config->batch.size;
+    const uint64_t pass = f->order.pass;
+    const int64_t pos = f->order.pos;
+    int64_t *row = calloc(2 * n, sizeof *row);
+    if (!row) return RLHF__NOMEM(err, "out of memory for %zu prompts", n);
+    longest_prompts(f, (uint32_t)n, row + n, row);
+    rlhf_status st = rlhf__order_seek(&f->order, pass, pos, err);
+    if (st == RLHF_OK)
+        st = lay_out(f, row, (uint32_t)n, (int32_t)feed->env->config->sampling.max_new_tokens,
+                     &x->rows, err);
+    free(row);
+    return st;
+}
+
+// Every slot is filled and goes on by a token.
+static rlhf_status prompt_rehearse(struct rlhf__feed *feed, const struct rlhf__experience *x,
+                                   struct rlhf__error *err) {
+    struct prompt_feed *f = of(feed);
+    const struct rlhf__model *policy = feed->env->cast->policy;
+    struct rlhf__rollout_request q = batch_request(f);
+    struct rlhf__rows few = {0};
+    q.stream = "paper";
+    q.n = f->slots;
+    q.max_new = q.max_new < 2 ? q.max_new : 2;
+    q.keep_support = 0;
+    q.rules = NULL;
+    int64_t *row = calloc(q.n, sizeof *row);
+    if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", q.n);
+    for (uint32_t i = 0; i < q.n; i++)
+        row[i] = x->rows.source[i];
+    rlhf_status st = open_cache(f, &q.cache, err);
+    if (st == RLHF_OK) st = rlhf__rollout(&q, row, &few, NULL, err);
+    rlhf__model_gen_close(policy, q.cache);
+    rlhf__rows_finish(&few);
+    free(row);
+    return st;
+}
+
+static rlhf_status prompt_ready(struct rlhf__feed *feed, struct rlhf__error *err) {
+    struct prompt_feed *f = of(feed);
+    return open_cache(f, &f->cache, err);
+}
+
+static const struct rlhf__feed_ops prompt_ops = {.next = prompt_next,
+                                                 .largest = prompt_largest,
+                                                 .rehearse = prompt_rehearse,
+                                                 .order = prompt_order,
+                                                 .ready = prompt_ready,
+                                                 .check = prompt_check,
+                                                 .destroy = prompt_destroy};
 
 static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = f->feed.env;
@@ -215,9 +320,7 @@ static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
     f->n = rlhf__prompts_count(f->prompts);
     RLHF_TRY(rlhf__order_init(&f->order, f->n, (uint64_t)c->run.seed, "prompts", c->prompts.shuffle,
                               err));
-    RLHF_TRY(choose_support(f, err));
-    return rlhf__model_gen_open(policy, f->slots + f->prefix_slots,
-                                (uint32_t)rlhf__prompt_feed_longest(&f->feed), &f->cache, err);
+    return choose_support(f, err);
 }
 
 rlhf_status rlhf__prompt_feed_open(const struct rlhf__feed_env *env, int reference_is_start,

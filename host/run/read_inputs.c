@@ -38,9 +38,9 @@ static rlhf_status add_opened(const struct rlhf__run *r, struct rlhf__error *err
     const struct rlhf__text_services *text = r->session.text;
     const struct rlhf__reward_service *models = rlhf__text_services_reward(text);
     const struct rlhf__reward_model *m;
-    const char *dir;
-    for (size_t i = 0; (dir = rlhf__text_services_classifier_dir(text, i)); i++)
-        RLHF_TRY(rlhf__inputs_add_model(r->inputs, "a reward's classifier", dir, 1, err));
+    const struct rlhf__model *c;
+    for (size_t i = 0; (c = rlhf__text_services_classifier(text, i)); i++)
+        RLHF_TRY(rlhf__inputs_add_model(r->inputs, "a reward's classifier", c->dir, 1, err));
     for (size_t i = 0; (m = rlhf__reward_service_at(models, i, NULL)); i++)
         if (!m->model->trainable)
             RLHF_TRY(rlhf__inputs_add_model(r->inputs, "a reward's reward model", m->model->dir, 1,

@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "plugin/load.h"
 
+struct rlhf__room_need;
 struct rlhf__run_dir;
 
 struct rlhf__run_request {
@@ -21,6 +22,7 @@ struct rlhf__run_request {
     int32_t allow_changed_plugins;       // 1: resume with other code than made the run
     int32_t allow_changed_inputs;        // 1: resume with other rows and frozen models
     int32_t reserved;
+    struct rlhf__room_need *need; // filled with the memory that the run takes; NULL = not wanted
 };
 
 #endif

@@ -46,7 +46,8 @@ struct rlhf__run {
     json_t *inputs;    // what it reads beside its checkpoints, as keep/inputs.h lists it
     int32_t bad_input; // 1: a phase showed that the config asks for what there is not
     int32_t reserved;
-    char said_compute[256]; // what was said of the backend last
+    char said_compute[256];    // what was said of the backend last
+    struct rlhf__paper *paper; // what models were opened on before they were loaded; NULL: nothing
 };
 
 // Open compute, models, plugins and data as the config says and, with req->resume, put everything

@@ -3,11 +3,12 @@
 #include "run/setup.h"
 #include "config/layer.h"
 #include "keep/run_dir.h"
-#include "learn/algo.h"
 #include "model/room.h"
 #include "run/checkpoint.h"
 #include "run/completions.h"
 #include "run/effect_rules.h"
+#include "run/rehearsal.h"
+#include "run/trainer.h"
 #include "sample/rewards.h"
 
 #include <stdio.h>
@@ -58,7 +59,8 @@ static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
     }
     c->backend = found->table->device == RLHF_DEVICE_CPU ? "cpu" : "cuda";
     rlhf__setup_policy_dir(r, dir);
-    if (rlhf__room_check_dir(&r->session.models, dir, rlhf__setup_moments(r), &full) == RLHF_OK) {
+    if (rlhf__room_check_dir(&r->session.models, dir, rlhf__trainer_moments(r->config), &full) ==
+        RLHF_OK) {
         say_compute(r, found->passed_over, found->passed_level);
         return RLHF_OK;
     }
@@ -67,18 +69,6 @@ static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(open_session(r, err));
     say_compute(r, full.text, RLHF_LOG_INFO);
     return RLHF_OK;
-}
-
-rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int32_t n_labels,
-                                 rlhf_plan *out, struct rlhf__error *err) {
-    const struct rlhf__config *c = r->config;
-    rlhf_run_info info = {.size = sizeof info,
-                          .phases = (int32_t)(phases < INT32_MAX ? phases : INT32_MAX),
-                          .batch_size = (int32_t)c->batch.size,
-                          .max_new_tokens = (int32_t)c->sampling.max_new_tokens,
-                          .n_labels = n_labels,
-                          .temperature = c->sampling.temperature};
-    return rlhf__plan_ask(r->cast.algo, &info, out, err);
 }
 
 // Dist of the log-probs. What top-k and top-p left out while sampling is known from the rows
@@ -114,29 +104,11 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
 }
 
 static rlhf_status open_learner(struct rlhf__run *r, struct rlhf__error *err) {
-    const struct rlhf__config *c = r->config;
     const struct rlhf__cast *cast = &r->cast;
-    rlhf_status st =
-        rlhf__optim_create(r->session.compute->table, cast->policy->params, cast->policy->n_tensors,
-                           &c->optim, c->value.lr, &r->optim, err);
-    if (st != RLHF_OK) return st;
-    rlhf__optim_range(r->optim, cast->policy->info.grad_base, cast->policy->info.grad_bytes);
-    r->learner =
-        (struct rlhf__learner){.model = cast->policy,
-                               .reference = cast->reference,
-                               .critic = cast->critic,
-                               .reward_head = rlhf__reward_training_head(r->reward_training),
-                               .critic_optim = r->critic_optim,
-                               .objective = rlhf__algo_objective(cast->algo),
-                               .optim = r->optim,
-                               .plan = cast->plan,
-                               .dist = cast->logp_dist,
-                               .microbatch_tokens = rlhf__compute_microbatch(
-                                   cast->policy->compute, c->batch.microbatch_tokens),
-                               .written_out = !c->batch.share_prompts,
-                               .max_new_tokens = c->sampling.max_new_tokens,
-                               .watch = rlhf__progress_watch(r->report.progress)};
-    return rlhf__early_stop_init(&r->early_stop, &c->early_stop, err);
+    RLHF_TRY(rlhf__trainer_optim(r, cast->policy, &r->optim, err));
+    if (cast->critic) RLHF_TRY(rlhf__trainer_optim(r, cast->critic, &r->critic_optim, err));
+    r->learner = rlhf__trainer_learner(r, r->optim, r->critic_optim);
+    return rlhf__early_stop_init(&r->early_stop, &r->config->early_stop, err);
 }
 
 static void set_phases(struct rlhf__run *r) {
@@ -170,6 +142,20 @@ static rlhf_status resume(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__checkpoint_load(r, err);
 }
 
+// On paper first: what does not fit is refused before anything of it is loaded.
+static rlhf_status open_models(struct rlhf__run *r, struct rlhf__error *err) {
+    struct rlhf__model_env *env = &r->session.models;
+    const uint64_t budget = (uint64_t)r->config->compute.workspace_mib << 20;
+    if (env->unchecked && !r->req->dry_run) return rlhf__setup_rows(r, err);
+    RLHF_TRY(rlhf__paper_create(env->compute, budget, &r->paper, err));
+    env->paper = r->paper;
+    RLHF_TRY(rlhf__setup_rows(r, err));
+    rlhf__progress_note(r->report.progress, "counting memory");
+    RLHF_TRY(rlhf__rehearse(r, r->req->need, err));
+    env->paper = NULL;
+    return rlhf__setup_load(r, err);
+}
+
 static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__env *env = r->req->env;
     RLHF_TRY(
@@ -187,8 +173,9 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(rlhf__iteration_init(&r->iteration, r->config, &r->cast, &r->report,
                                   &r->session.services, err));
     RLHF_TRY(make_plan(r, err));
-    RLHF_TRY(rlhf__setup_rows(r, err));
+    RLHF_TRY(open_models(r, err));
     RLHF_TRY(rlhf__setup_inputs(r, err));
+    RLHF_TRY(rlhf__setup_ready(r, err));
     RLHF_TRY(open_learner(r, err));
     set_phases(r);
     RLHF_TRY(resume(r, err));
@@ -266,5 +253,6 @@ void rlhf__run_destroy(struct rlhf__run *r) {
     finish_models(&r->cast);
     json_decref(r->inputs);
     rlhf__session_finish(&r->session);
+    rlhf__paper_destroy(r->paper);
     free(r);
 }

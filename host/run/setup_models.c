@@ -1,9 +1,10 @@
-// setup_models.c: the models of setup.h: policy, critic, reference.
-#include "run/setup.h"
+// setup_models.c: see setup_models.h.
+#include "run/setup_models.h"
 
 #include "base/file.h"
 #include "keep/run_dir.h"
 #include "model/parameters.h"
+#include "run/trainer.h"
 
 #include <rlhf/draft/iteration.h>
 
@@ -13,15 +14,23 @@ static int wants_value(const struct rlhf__run *r) {
     return (r->cast.plan.heads & RLHF_HEAD_VALUE) != 0;
 }
 
+rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int32_t n_labels,
+                                 rlhf_plan *out, struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    rlhf_run_info info = {.size = sizeof info,
+                          .phases = (int32_t)(phases < INT32_MAX ? phases : INT32_MAX),
+                          .batch_size = (int32_t)c->batch.size,
+                          .max_new_tokens = (int32_t)c->sampling.max_new_tokens,
+                          .n_labels = n_labels,
+                          .temperature = c->sampling.temperature};
+    return rlhf__plan_ask(r->cast.algo, &info, out, err);
+}
+
 void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]) {
     const char *path = r->config->policy.path;
     char own[RLHF__PATH_CAP];
     rlhf__default_model(r->req->env->dirs, "policy", own);
     snprintf(out, 4200, "%s", r->req->resume ? r->req->dir->checkpoint : path[0] ? path : own);
-}
-
-int32_t rlhf__setup_moments(const struct rlhf__run *r) {
-    return r->config->optim.kind == RLHF__OPTIM_MUON ? 1 : 2;
 }
 
 // The planned heads that the policy lacks.
@@ -47,7 +56,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
         .role = "policy",
         .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_HEADS,
         .trainable = 1,
-        .moments = rlhf__setup_moments(r),
+        .moments = rlhf__trainer_moments(r->config),
         .n_labels = head->n_labels,
         .pooling = head->pooling,
         .score_init = head->init,
@@ -80,7 +89,7 @@ rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err) {
                                     .role = "critic",
                                     .start = RLHF__START_WEIGHTS,
                                     .trainable = 1,
-                                    .moments = rlhf__setup_moments(r),
+                                    .moments = rlhf__trainer_moments(r->config),
                                     .value_kind = c->value.kind,
                                     .value_init = c->value.init,
                                     .value_detach = c->value.detach};
@@ -88,15 +97,7 @@ rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err) {
     if (r->req->resume) spec.start = RLHF__START_EMPTY;
     rlhf__progress_note(r->report.progress, "loading the critic");
     rlhf_status st = rlhf__model_open(&r->session.models, &spec, &cast->critic, err);
-    if (st == RLHF_OK) st = check_vocabulary(cast, cast->critic, "critic", err);
-    if (st != RLHF_OK) return st;
-    struct rlhf__optim_config own = c->optim;
-    if (c->value.lr > 0) own.lr = c->value.lr;
-    st = rlhf__optim_create(r->session.compute->table, cast->critic->params,
-                            cast->critic->n_tensors, &own, 0, &r->critic_optim, err);
-    const rlhf_model_info *info = &cast->critic->info;
-    if (st == RLHF_OK) rlhf__optim_range(r->critic_optim, info->grad_base, info->grad_bytes);
-    return st;
+    return st == RLHF_OK ? check_vocabulary(cast, cast->critic, "critic", err) : st;
 }
 
 // The full KL hands the reference's instance to the policy's plugin, which knows its own kind only.
@@ -141,7 +142,7 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
         spec.dir = c->reference.path;
         spec.start = RLHF__START_WEIGHTS;
     } else if (!r->req->resume) {
-        spec.start = RLHF__START_EMPTY; // copied below: cheaper than reading the file again
+        spec.start = RLHF__START_EMPTY; // copied when loaded: cheaper than reading the file again
     }
     rlhf__progress_note(r->report.progress, "loading the reference");
     rlhf_status st = rlhf__model_open(&r->session.models, &spec, &cast->reference, err);
@@ -149,7 +150,24 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
         rlhf__error_context(err, "the reference (%s)",
                             c->reference.path[0] ? "reference.path"
                                                  : "policy.path, as reference.path is empty");
-    if (st == RLHF_OK) st = check_reference(cast, err);
-    if (st != RLHF_OK || spec.start != RLHF__START_EMPTY) return st;
-    return rlhf__params_copy(cast->reference, cast->policy, err);
+    return st == RLHF_OK ? check_reference(cast, err) : st;
+}
+
+rlhf_status rlhf__setup_load(struct rlhf__run *r, struct rlhf__error *err) {
+    struct rlhf__cast *cast = &r->cast;
+    const struct {
+        struct rlhf__model *model;
+        const char *note;
+    } own[] = {{cast->policy, "loading the policy"},
+               {cast->critic, "loading the critic"},
+               {cast->reference, "loading the reference"}};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        if (!own[i].model) continue;
+        rlhf__progress_note(r->report.progress, own[i].note);
+        RLHF_TRY(rlhf__model_load(own[i].model, err));
+    }
+    if (cast->reference && cast->reference->spec.start == RLHF__START_EMPTY)
+        RLHF_TRY(rlhf__params_copy(cast->reference, cast->policy, err));
+    rlhf__progress_note(r->report.progress, "loading the rewards");
+    return rlhf__text_services_load(r->session.text, err);
 }

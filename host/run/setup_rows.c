@@ -45,7 +45,7 @@ static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(open_rewards(r, err));
     if (r->req->judge) rlhf__progress_note(r->report.progress, "loading the judge");
     return rlhf__iteration_open(&r->iteration, rlhf__text_services_reward(r->session.text),
-                                r->req->judge, r->feed, &cast->judge, err);
+                                r->req->judge, &cast->judge, err);
 }
 
 // ---- rows of a file ----
@@ -175,7 +175,6 @@ static rlhf_status open_preferences(struct rlhf__run *r, struct rlhf__error *err
     RLHF_TRY(reward ? open_scored_policy(r, err)
                     : rlhf__setup_policy(r, &(struct rlhf__setup_head){0}, err));
     RLHF_TRY(rlhf__preference_feed_open(&r->feed_env, &r->feed, err));
-    if (reward) RLHF_TRY(train_reward(r, err));
     RLHF_TRY(check_plan(r, 1, err));
     return rlhf__setup_reference(r, err);
 }
@@ -187,4 +186,12 @@ rlhf_status rlhf__setup_rows(struct rlhf__run *r, struct rlhf__error *err) {
         [RLHF_SOURCE_LABELLED] = open_labelled,
         [RLHF_SOURCE_PREFERENCES] = open_preferences};
     return open[r->cast.plan.source](r, err);
+}
+
+rlhf_status rlhf__setup_ready(struct rlhf__run *r, struct rlhf__error *err) {
+    const rlhf_plan *plan = &r->cast.plan;
+    if (plan->source == RLHF_SOURCE_PREFERENCES && plan->heads & RLHF_HEAD_SCORE)
+        RLHF_TRY(train_reward(r, err));
+    if (r->feed->ops->ready) RLHF_TRY(r->feed->ops->ready(r->feed, err));
+    return rlhf__iteration_ready(&r->iteration, r->feed, err);
 }

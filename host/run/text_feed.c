@@ -91,10 +91,16 @@ static void text_destroy(struct rlhf__feed *f) {
     free(f);
 }
 
-static const struct rlhf__feed_ops text_ops = {
-    .next = text_next, .order = text_order, .evaluate = evaluate_text, .destroy = text_destroy};
-static const struct rlhf__feed_ops labelled_ops = {
-    .next = text_next, .order = text_order, .evaluate = evaluate_labels, .destroy = text_destroy};
+static const struct rlhf__feed_ops text_ops = {.next = text_next,
+                                               .largest = rlhf__feed_largest,
+                                               .order = text_order,
+                                               .evaluate = evaluate_text,
+                                               .destroy = text_destroy};
+static const struct rlhf__feed_ops labelled_ops = {.next = text_next,
+                                                   .largest = rlhf__feed_largest,
+                                                   .order = text_order,
+                                                   .evaluate = evaluate_labels,
+                                                   .destroy = text_destroy};
 
 // labels: NULL = rows without.
 static rlhf_status open_rows(const struct rlhf__feed_env *env, struct rlhf__labels *labels,

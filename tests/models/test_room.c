@@ -1,4 +1,6 @@
-// test_room.c: cards that the machine has, seen without a driver, and what a model needs on one.
+// test_room.c: cards that the machine has, seen without a driver, how much memory there is, and
+// what is said when it is not enough.
+#include "base/host_memory.h"
 #include "model/compute_load.h"
 #include "model/room.h"
 
@@ -14,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void put(const char *root, const char *device, const char *vendor, const char *class) {
     char path[512];
@@ -45,75 +48,115 @@ static void cards_are_counted(void **state) {
     assert_int_equal(system(command), 0);
 }
 
-static json_t *parse(const char *text) {
-    json_t *v = json_loads(text, 0, NULL);
-    assert_non_null(v);
-    return v;
+// ---- what the machine has ----
+
+static void say(const char *root, const char *path, const char *text) {
+    char file[512];
+    snprintf(file, sizeof file, "mkdir -p %s/$(dirname %s)", root, path);
+    assert_int_equal(system(file), 0);
+    snprintf(file, sizeof file, "%s/%s", root, path);
+    FILE *f = fopen(file, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
 }
 
-#define GPT2                                                                                       \
-    "{\"n_embd\": 768, \"n_layer\": 12, \"vocab_size\": 50257, \"n_positions\": 1024, "            \
-    "\"n_inner\": null}"
-#define DISTILBERT                                                                                 \
-    "{\"dim\": 768, \"n_layers\": 6, \"vocab_size\": 30522, \"max_position_embeddings\": 512, "    \
-    "\"hidden_dim\": 3072}"
+#define KIB ((uint64_t)1 << 10)
 
-static void parameters_are_those_of_the_published_models(void **state) {
+static void a_control_group_limits_what_is_left(void **state) {
     (void)state;
-    json_t *gpt2 = parse(GPT2), *bert = parse(DISTILBERT), *other = parse("{\"width\": 7}");
-    assert_int_equal(rlhf__room_parameters(gpt2), 124439808);
-    assert_int_equal(rlhf__room_parameters(bert), 66362880);
-    assert_int_equal(rlhf__room_parameters(other), 0);
-    json_decref(gpt2);
-    json_decref(bert);
-    json_decref(other);
+    char root[] = "/tmp/rlhf-room-XXXXXX", command[64];
+    assert_non_null(mkdtemp(root));
+    assert_int_equal(rlhf__host_memory(root).total, 0); // nobody knows
+    say(root, "proc/meminfo", "MemTotal:  9000 kB\nMemFree: 5 kB\nMemAvailable: 8000 kB\n");
+    say(root, "proc/self/statm", "900 7 1 1 0 1 0\n");
+    struct rlhf__host_memory m = rlhf__host_memory(root);
+    assert_int_equal(m.total, 9000 * KIB);
+    assert_int_equal(m.left, 8000 * KIB);
+    assert_int_equal(m.own, 7 * (uint64_t)sysconf(_SC_PAGESIZE));
+    // Version 2: a limit of a group above counts, "max" is none, pages of files can be had.
+    say(root, "proc/self/cgroup", "0::/a/b\n");
+    say(root, "sys/fs/cgroup/a/b/memory.max", "max\n");
+    say(root, "sys/fs/cgroup/a/b/memory.current", "4096\n");
+    assert_int_equal(rlhf__host_memory(root).left, 8000 * KIB);
+    say(root, "sys/fs/cgroup/a/memory.max", "1000000\n");
+    say(root, "sys/fs/cgroup/a/memory.current", "300000\n");
+    say(root, "sys/fs/cgroup/a/memory.stat", "anon 1\ninactive_file 100000\n");
+    m = rlhf__host_memory(root);
+    assert_int_equal(m.total, 1000000);
+    assert_int_equal(m.left, 800000);
+    // Version 1, in a container that shows its own group as the top.
+    say(root, "proc/self/cgroup", "5:cpu:/x\n4:memory:/not/ours\n0::/\n");
+    say(root, "sys/fs/cgroup/memory/memory.limit_in_bytes", "500000\n");
+    say(root, "sys/fs/cgroup/memory/memory.usage_in_bytes", "600000\n");
+    m = rlhf__host_memory(root);
+    assert_int_equal(m.total, 500000);
+    assert_int_equal(m.left, 0);
+    snprintf(command, sizeof command, "rm -r %s", root);
+    assert_int_equal(system(command), 0);
 }
 
-static uint64_t in_use;
-static uint64_t bytes_in_use(void *ctx) {
-    (void)ctx;
-    return in_use;
+// ---- what is wanted ----
+
+// A policy of 100 + 200 bytes on the backend and 1000 of the host, of which `program` is there.
+static struct rlhf__room_need need_of(uint64_t left, int32_t own_memory) {
+    struct rlhf__room_need need = {
+        .lower = "take less", .room = {left, 4096}, .own_memory = own_memory, .known = 1};
+    uint64_t *policy = need.uses.bytes[rlhf__uses_owner(&need.uses, "policy")];
+    uint64_t *host = need.uses.bytes[rlhf__uses_owner(&need.uses, "host")];
+    policy[RLHF__USE_WEIGHTS] = 100;
+    policy[RLHF__USE_MOMENTS] = 200;
+    host[RLHF__USE_ROWS] = 1000;
+    host[RLHF__USE_PROGRAM] = 50000;
+    return need;
 }
 
-static rlhf_status check(uint64_t left, const struct rlhf__model_spec *spec,
-                         struct rlhf__error *err) {
-    const rlhf_compute table = {.bytes_in_use = bytes_in_use};
-    const struct rlhf__model_env env = {
-        .compute = &table, .dtype = RLHF_BF16, .room = {left, left ? (uint64_t)16 << 30 : 0}};
-    json_t *gpt2 = parse(GPT2);
-    const rlhf_status st = rlhf__room_check(&env, spec, gpt2, err);
-    json_decref(gpt2);
-    return st;
-}
-
-static void a_model_needs_what_it_will_hold(void **state) {
+static void what_does_not_fit_is_refused(void **state) {
     (void)state;
-    const uint64_t n = 124439808;
-    const struct {
-        struct rlhf__model_spec spec;
-        uint64_t each;
-    } cases[] = {
-        {{.dir = "d", .role = "policy", .trainable = 1, .moments = 2}, 18},
-        {{.dir = "d", .role = "policy", .trainable = 1, .moments = 1}, 14},
-        {{.dir = "d", .role = "reference"}, 6},
-        {{.dir = "d", .role = "reference", .frozen = 1}, 4},
-    };
     struct rlhf__error err;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (in_use = 0; in_use < 2000; in_use += 1000) {
-            assert_int_equal(check(n * cases[i].each + in_use, &cases[i].spec, &err), RLHF_OK);
-            assert_int_equal(check(n * cases[i].each + in_use - 1, &cases[i].spec, &err),
-                             RLHF_E_INVALID);
-            assert_non_null(strstr(err.text, "124.4 million parameters and needs at least"));
-            assert_int_equal(check(0, &cases[i].spec, &err), RLHF_OK); // the host's memory
-        }
-    in_use = 0;
+    for (int own = 0; own < 2; own++) {
+        const uint64_t wanted = own ? 300 : 1300; // a device's memory holds no rows
+        struct rlhf__room_need need = need_of(wanted, own);
+        assert_int_equal(rlhf__room_wanted(&need), wanted);
+        assert_int_equal(rlhf__room_check(&need, &err), RLHF_OK);
+        need = need_of(wanted - 1, own);
+        assert_int_equal(rlhf__room_check(&need, &err), RLHF_E_INVALID);
+        assert_non_null(strstr(err.text, "policy 0 KiB (weights 0 KiB, moments 0 KiB)"));
+        assert_non_null(strstr(err.text, "; take less"));
+        assert_true(!strstr(err.text, "on the GPU") == !own);
+        assert_true(!strstr(err.text, "rows") == !!own);
+        need.there = 1; // loaded already
+        assert_int_equal(rlhf__room_check(&need, &err), RLHF_OK);
+        need = need_of(0, own);
+        need.room.total = 0; // nobody knows
+        assert_int_equal(rlhf__room_check(&need, &err), RLHF_OK);
+    }
+}
+
+static void every_buffer_is_listed(void **state) {
+    (void)state;
+    const struct rlhf__room_need need = need_of(1 << 20, 0);
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__room_table(&need, &text);
+    const char *const lines[] = {"policy           weights",
+                                 "policy           moments",
+                                 "host             rows",
+                                 "host             program",
+                                 "all  ",
+                                 "free                                       1.0"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        assert_non_null(strstr(rlhf__buf_text(&text), lines[i]));
+    rlhf__buf_free(&text);
+    json_t *v = rlhf__room_json(&need);
+    assert_int_equal(json_array_size(json_object_get(v, "buffers")), 4);
+    assert_int_equal(json_integer_value(json_object_get(v, "total_bytes")), 51300);
+    assert_int_equal(json_integer_value(json_object_get(v, "free_bytes")), 1 << 20);
+    json_decref(v);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cards_are_counted),
-        cmocka_unit_test(parameters_are_those_of_the_published_models),
-        cmocka_unit_test(a_model_needs_what_it_will_hold)};
+        cmocka_unit_test(cards_are_counted), cmocka_unit_test(a_control_group_limits_what_is_left),
+        cmocka_unit_test(what_does_not_fit_is_refused), cmocka_unit_test(every_buffer_is_listed)};
     return cmocka_run_group_tests_name("models: room on a device", tests, NULL, NULL);
 }

@@ -1,0 +1,416 @@
+// paper.c: see paper.h. Addresses count up from a place where nothing is; what is kept of an
+// allocation is its place, its length and whose it is.
+#include "model/paper.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Ops that do nothing name their arguments as the table does.
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#define FIRST ((uint64_t)1 << 40) // bytes; an address below is nobody's
+#define MOST  ((uint64_t)1 << 60) // that can be given out
+
+// Workspaces of a backend: each grows to the largest size asked for and stays.
+enum work { WORK_LOGITS, WORK_REF, WORK_DLOGITS, WORK_PRODUCT, WORK_WIDE, WORK_MUON, WORK_N };
+
+struct block {
+    uint64_t at, bytes;
+    uint32_t owner;
+    int32_t use; // -1: released
+};
+
+struct rlhf__paper {
+    rlhf_compute table;
+    const rlhf_compute *real;
+    uint64_t budget, next, now, peak;
+    struct rlhf__uses uses, at_peak;
+    uint32_t owner;
+    int32_t use;
+    struct block *block; // [n], ascending
+    size_t n, cap;
+    uint64_t work[WORK_N];
+    char error[160];
+};
+
+// A weight on paper.
+struct sheet {
+    int32_t k, n, dtype;
+    uint32_t flags;
+    rlhf_dev at;
+};
+
+const char *rlhf__use_name(int32_t use) {
+    static const char *const names[] = {"weights",     "packed weights", "gradients", "moments",
+                                        "activations", "cache",          "workspace", "rows",
+                                        "undo copy",   "program"};
+    return use >= 0 && use < RLHF__USES ? names[use] : "memory";
+}
+
+uint32_t rlhf__uses_owner(struct rlhf__uses *u, const char *name) {
+    uint32_t i = 0;
+    while (i < u->n && strcmp(u->name[i], name) != 0)
+        i++;
+    if (i == RLHF__OWNERS) return i - 1;
+    if (i == u->n) snprintf(u->name[u->n++], sizeof u->name[0], "%s", name);
+    return i;
+}
+
+uint64_t rlhf__uses_total(const struct rlhf__uses *u) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < u->n; i++)
+        for (int32_t k = 0; k < RLHF__USES; k++)
+            sum += u->bytes[i][k];
+    return sum;
+}
+
+// ---- the account ----
+
+static void grow(struct rlhf__paper *p, uint32_t owner, int32_t use, uint64_t bytes) {
+    p->uses.bytes[owner][use] += bytes;
+    p->now += bytes;
+    if (p->now <= p->peak) return;
+    p->peak = p->now;
+    p->at_peak = p->uses;
+}
+
+static void shrink(struct rlhf__paper *p, uint32_t owner, int32_t use, uint64_t bytes) {
+    p->uses.bytes[owner][use] -= bytes;
+    p->now -= bytes;
+}
+
+static rlhf_status take(struct rlhf__paper *p, uint64_t bytes, int32_t use, rlhf_dev *out) {
+    *out = NULL;
+    if (p->n == p->cap) {
+        const size_t cap = p->cap ? 2 * p->cap : 256;
+        struct block *more = realloc(p->block, cap * sizeof *more);
+        if (more) p->block = more;
+        if (more) p->cap = cap;
+    }
+    if (p->n == p->cap || bytes > MOST || p->next > MOST) {
+        snprintf(p->error, sizeof p->error, "out of memory: %llu bytes asked for",
+                 (unsigned long long)bytes);
+        return RLHF_E_NOMEM;
+    }
+    p->block[p->n++] = (struct block){p->next, bytes, p->owner, use};
+    *out = (rlhf_dev)(uintptr_t)p->next;
+    p->next += (bytes + 127) / 64 * 64;
+    grow(p, p->owner, use, bytes);
+    return RLHF_OK;
+}
+
+static struct block *find(const struct rlhf__paper *p, rlhf_dev dev) {
+    const uint64_t at = (uintptr_t)dev;
+    size_t from = 0, to = p->n; // the last block that does not begin behind it
+    while (to - from > 1) {
+        const size_t mid = from + (to - from) / 2;
+        if (p->block[mid].at <= at)
+            from = mid;
+        else
+            to = mid;
+    }
+    if (p->n == 0 || p->block[from].at > at || p->block[from].use < 0) return NULL;
+    return &p->block[from];
+}
+
+static void give(struct rlhf__paper *p, rlhf_dev dev) {
+    struct block *b = dev ? find(p, dev) : NULL;
+    if (!b) return;
+    shrink(p, b->owner, b->use, b->bytes);
+    b->use = -1;
+    while (p->n && p->block[p->n - 1].use < 0)
+        p->n--;
+}
+
+static uint64_t times(uint64_t a, uint64_t b) { return b && a > MOST / b ? MOST : a * b; }
+
+// Workspaces are the backend's, whoever makes them grow.
+static void work(struct rlhf__paper *p, enum work which, uint64_t bytes) {
+    if (bytes <= p->work[which]) return;
+    grow(p, rlhf__uses_owner(&p->uses, p->real->name), RLHF__USE_WORKSPACE, bytes - p->work[which]);
+    p->work[which] = bytes;
+}
+
+// ---- memory ----
+
+static rlhf_status p_alloc(void *ctx, uint64_t bytes, rlhf_dev *out) {
+    struct rlhf__paper *p = ctx;
+    return take(p, bytes, p->use, out);
+}
+static void p_release(void *ctx, rlhf_dev dev) { give(ctx, dev); }
+static uint64_t p_bytes_in_use(void *ctx) { return ((struct rlhf__paper *)ctx)->now; }
+static const char *p_last_error(void *ctx) { return ((struct rlhf__paper *)ctx)->error; }
+
+// The one thing that is really there: models write into it.
+static rlhf_status p_alloc_host(void *ctx, uint64_t bytes, void **out) {
+    *out = bytes > MOST ? NULL : aligned_alloc(64, (bytes + 127) / 64 * 64);
+    if (!*out) return RLHF_E_NOMEM;
+    memset(*out, 0, bytes);
+    return RLHF_OK;
+}
+static void p_release_host(void *ctx, void *at) { free(at); }
+
+static rlhf_status p_download(void *ctx, void *host_dst, rlhf_dev src, uint64_t bytes) {
+    if (bytes) memset(host_dst, 0, bytes);
+    return RLHF_OK;
+}
+static rlhf_status p_mark(void *ctx, uint64_t *ticket) {
+    *ticket = 1;
+    return RLHF_OK;
+}
+static rlhf_status p_record(void *ctx, uint64_t key, int32_t *what) {
+    *what = RLHF_RECORD_RUN;
+    return RLHF_OK;
+}
+static rlhf_status p_sumsq(void *ctx, rlhf_dev x, uint64_t n, double *host_out) {
+    *host_out = 0;
+    return RLHF_OK;
+}
+
+// ---- weights and products ----
+
+static uint64_t weight_bytes(const struct rlhf__paper *p, int32_t k, int32_t n, int32_t dtype,
+                             uint32_t flags) {
+    const rlhf_compute *r = p->real;
+    if (RLHF_COMPUTE_HAS(r, weight_bytes)) return r->weight_bytes(r->ctx, k, n, dtype, flags);
+    const uint64_t one = times(times((uint64_t)k, (uint64_t)n), rlhf_dtype_size(dtype));
+    return flags & RLHF_WEIGHT_BACKWARD ? 2 * one : one;
+}
+
+static uint64_t p_weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags) {
+    return weight_bytes(ctx, k, n, dtype, flags);
+}
+
+static rlhf_status p_weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
+                                   rlhf_weight **out) {
+    struct sheet *w = calloc(1, sizeof *w);
+    *out = NULL;
+    if (!w) return RLHF_E_NOMEM;
+    *w = (struct sheet){.k = k, .n = n, .dtype = dtype, .flags = flags};
+    const rlhf_status st =
+        take(ctx, weight_bytes(ctx, k, n, dtype, flags), RLHF__USE_PACKED, &w->at);
+    if (st != RLHF_OK) {
+        free(w);
+        return st;
+    }
+    *out = (rlhf_weight *)(void *)w;
+    return RLHF_OK;
+}
+
+static void p_weight_destroy(void *ctx, rlhf_weight *weight) {
+    struct sheet *w = (struct sheet *)(void *)weight;
+    if (!w) return;
+    give(ctx, w->at);
+    free(w);
+}
+
+// bf16 without products of bf16 is computed on f32 copies.
+static int is_widened(const struct rlhf__paper *p, int32_t dtype) {
+    return dtype == RLHF_BF16 && p->real->device == RLHF_DEVICE_CPU &&
+           !(p->real->dtypes & (1u << RLHF_BF16));
+}
+
+static const struct sheet *sheet_of(const rlhf_weight *w) { return (const void *)w; }
+
+static rlhf_status p_weight_pack(void *ctx, rlhf_weight *weight, rlhf_dev src_f32) {
+    const struct sheet *w = sheet_of(weight);
+    if (is_widened(ctx, w->dtype))
+        work(ctx, WORK_PRODUCT, times(times((uint64_t)w->k, (uint64_t)w->n), 6));
+    return RLHF_OK;
+}
+
+static void product(struct rlhf__paper *p, const rlhf_weight *weight, uint32_t rows) {
+    const struct sheet *w = sheet_of(weight);
+    const uint64_t cells = times(rows, (uint64_t)w->k + (uint64_t)w->n);
+    if (is_widened(p, w->dtype)) work(p, WORK_WIDE, times(cells, sizeof(float)));
+}
+
+static rlhf_status p_linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t accumulate,
+                            rlhf_dev x, const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
+    product(ctx, w, rows);
+    return RLHF_OK;
+}
+static rlhf_status p_linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
+                                const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
+    product(ctx, w, rows);
+    return RLHF_OK;
+}
+static rlhf_status p_linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
+                               rlhf_dev dy, const rlhf_weight *w, uint32_t rows) {
+    product(ctx, w, rows);
+    return RLHF_OK;
+}
+// One operand is packed for the call.
+static rlhf_status p_linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
+                               const rlhf_weight *weight, uint32_t rows) {
+    const struct sheet *w = sheet_of(weight);
+    const int32_t columns = w->flags & RLHF_WEIGHT_OUT_IN ? w->k : w->n;
+    const uint64_t cells = times(rows, (uint64_t)columns);
+    product(ctx, weight, rows);
+    work(ctx, WORK_PRODUCT,
+         times(cells, is_widened(ctx, w->dtype) ? 4 : rlhf_dtype_size(w->dtype)));
+    return RLHF_OK;
+}
+
+// ---- the language-model head ----
+
+// Logits of as many rows as the budget has room for, with those of the reference and, for backward
+// in bf16, their derivatives.
+static void logits(struct rlhf__paper *p, const rlhf_lm_head *a, int with_ref) {
+    const uint64_t n = (uint64_t)a->vocab, half = a->dtype == RLHF_BF16 ? 2 : 0;
+    uint64_t fit = p->budget / (n * (4u + (with_ref ? 4u : 0u) + half));
+    if (fit > a->rows) fit = a->rows;
+    if (!fit) fit = 1;
+    work(p, WORK_LOGITS, times(fit * n, 4));
+    if (with_ref) work(p, WORK_REF, times(fit * n, 4));
+}
+
+static rlhf_status p_lm_head(void *ctx, const rlhf_lm_head *a) {
+    logits(ctx, a, a->kl != NULL);
+    return RLHF_OK;
+}
+static rlhf_status p_lm_head_bwd(void *ctx, const rlhf_lm_head *a) {
+    struct rlhf__paper *p = ctx;
+    logits(p, a, a->d_kl != NULL);
+    if (a->dtype == RLHF_BF16) work(p, WORK_DLOGITS, p->work[WORK_LOGITS] / 2);
+    return RLHF_OK;
+}
+static rlhf_status p_lm_sample(void *ctx, const rlhf_lm_sample *a) {
+    const rlhf_lm_head as_head = {.rows = a->rows, .vocab = a->vocab, .dtype = a->dtype};
+    logits(ctx, &as_head, 0);
+    if (a->id) return RLHF_OK;
+    if (a->host_id) memset(a->host_id, 0, a->rows * sizeof *a->host_id);
+    if (a->host_logp) memset(a->host_logp, 0, a->rows * sizeof *a->host_logp);
+    if (a->host_support)
+        memset(a->host_support, 0,
+               a->rows * (size_t)rlhf_support_words(a->vocab) * sizeof *a->host_support);
+    return RLHF_OK;
+}
+
+static rlhf_status p_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows,
+                          int32_t cols, const rlhf_muon *a) {
+    const uint64_t n = (uint64_t)(rows < cols ? rows : cols);
+    const uint64_t m = (uint64_t)(rows < cols ? cols : rows);
+    work(ctx, WORK_MUON, times(times(n, 2 * m + 3 * n), sizeof(float)));
+    return RLHF_OK;
+}
+
+// ---- ops that take nothing ----
+
+#define IDLE(name, ...)                                                                            \
+    static rlhf_status p_##name(void *ctx, __VA_ARGS__) { return RLHF_OK; }
+
+IDLE(upload, rlhf_dev dst, const void *src, uint64_t bytes)
+IDLE(upload_async, rlhf_dev dst, const void *src, uint64_t bytes)
+IDLE(copy, rlhf_dev dst, rlhf_dev src, uint64_t bytes)
+IDLE(zero, rlhf_dev dst, uint64_t bytes)
+IDLE(convert, rlhf_dev dst, int32_t to, rlhf_dev src, int32_t from, uint64_t n)
+IDLE(embed, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte, rlhf_dev wpe, uint32_t rows,
+     int32_t d)
+IDLE(embed_bwd, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout, rlhf_dev ids, rlhf_dev pos,
+     uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos)
+IDLE(norm, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x, rlhf_dev gamma,
+     rlhf_dev beta, double eps, uint32_t rows, int32_t d)
+IDLE(norm_bwd, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma, rlhf_dev dbeta, rlhf_dev dy,
+     int32_t dy_dtype, rlhf_dev x, rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d)
+IDLE(act, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype, uint64_t n)
+IDLE(act_bwd, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind, int32_t dtype, uint64_t n)
+IDLE(add, rlhf_dev dst, rlhf_dev src, int32_t src_dtype, uint64_t n)
+IDLE(gather, rlhf_dev out, rlhf_dev x, rlhf_dev idx, uint32_t n, int32_t d, int32_t dtype)
+IDLE(scatter_add, rlhf_dev dx, rlhf_dev dy, int32_t dy_dtype, rlhf_dev idx, uint32_t n, int32_t d)
+IDLE(pool, rlhf_dev out, rlhf_dev x, rlhf_dev offset, uint32_t n, int32_t d, int32_t mode)
+IDLE(pool_bwd, rlhf_dev dx, rlhf_dev dout, rlhf_dev offset, uint32_t n, int32_t d, int32_t mode)
+IDLE(kv_store, rlhf_dev kc, rlhf_dev vc, rlhf_dev k, rlhf_dev v, int64_t stride,
+     const rlhf_ragged *r, int32_t d, int32_t dtype)
+IDLE(attention, const rlhf_attn *a, const rlhf_ragged *r, rlhf_dev out, rlhf_dev lse, rlhf_dev q,
+     rlhf_dev k, rlhf_dev v)
+IDLE(attention_bwd, const rlhf_attn *a, const rlhf_ragged *r, rlhf_dev dq, rlhf_dev dk, rlhf_dev dv,
+     rlhf_dev dout, rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v)
+IDLE(adamw, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev v, uint64_t n, const rlhf_adamw *a)
+IDLE(sumsq_many, const rlhf_tensors *t, double max_norm, int32_t skip, rlhf_dev clip)
+IDLE(adamw_many, const rlhf_tensors *t, const rlhf_adamw *a, rlhf_dev clip)
+IDLE(wait, uint64_t ticket)
+IDLE(rms_norm, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x, rlhf_dev gamma,
+     double eps, uint32_t rows, int32_t d)
+IDLE(rms_norm_bwd, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma, rlhf_dev dy, int32_t dy_dtype,
+     rlhf_dev x, rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d)
+IDLE(gate, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype, uint32_t rows, int32_t inner)
+IDLE(gate_bwd, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind, int32_t dtype, uint32_t rows,
+     int32_t inner)
+IDLE(rope, const rlhf_rope *r, rlhf_dev x, uint32_t rows)
+IDLE(rope_bwd, const rlhf_rope *r, rlhf_dev dx, rlhf_dev dgamma_q, rlhf_dev dgamma_k, uint32_t rows)
+static rlhf_status p_sync(void *ctx) { return RLHF_OK; }
+static rlhf_status p_record_end(void *ctx) { return RLHF_OK; }
+#define p_download_async p_download
+
+// clang-format off
+#define OPS(X)                                                                                     \
+    X(last_error) X(alloc) X(release) X(bytes_in_use) X(upload) X(download) X(copy) X(zero)        \
+    X(convert) X(sync) X(weight_create) X(weight_destroy) X(weight_pack) X(linear) X(linear_dx)    \
+    X(linear_dw) X(embed) X(embed_bwd) X(norm) X(norm_bwd) X(act) X(act_bwd) X(add) X(gather)      \
+    X(scatter_add) X(pool) X(pool_bwd) X(kv_store) X(attention) X(attention_bwd) X(lm_head)        \
+    X(lm_head_bwd) X(lm_sample) X(sumsq) X(adamw) X(muon) X(alloc_host) X(release_host)            \
+    X(upload_async) X(download_async) X(mark) X(wait) X(linear_add) X(sumsq_many) X(adamw_many)    \
+    X(record) X(record_end) X(rms_norm) X(rms_norm_bwd) X(gate) X(gate_bwd) X(rope) X(rope_bwd)    \
+    X(weight_bytes)
+// clang-format on
+#define PUT(f)                                                                                     \
+    if (RLHF_COMPUTE_HAS(real, f)) t->f = p_##f;
+
+_Static_assert(sizeof(rlhf_compute) ==
+                   offsetof(rlhf_compute, weight_bytes) + sizeof(((rlhf_compute *)0)->weight_bytes),
+               "an op that is new in the table needs its line in OPS");
+
+// ---- life ----
+
+rlhf_status rlhf__paper_create(const rlhf_compute *real, uint64_t budget, struct rlhf__paper **out,
+                               struct rlhf__error *err) {
+    *out = NULL;
+    struct rlhf__paper *p = calloc(1, sizeof *p);
+    if (!p) return RLHF__NOMEM(err, "out of memory for an account of memory");
+    rlhf_compute *t = &p->table;
+    p->real = real;
+    p->next = FIRST;
+    p->budget = budget ? budget : (uint64_t)(real->device == RLHF_DEVICE_CPU ? 384 : 4096) << 20;
+    *t = (rlhf_compute){.size = sizeof *t,
+                        .device = real->device,
+                        .dtypes = real->dtypes,
+                        .threads = real->threads,
+                        .flags = real->flags,
+                        .name = real->name,
+                        .detail = real->detail,
+                        .ctx = p,
+                        .slots_hint = real->slots_hint,
+                        .microbatch_hint = real->microbatch_hint};
+    OPS(PUT)
+    rlhf__paper_account(p, "models", RLHF__USE_ACTIVATIONS);
+    *out = p;
+    return RLHF_OK;
+}
+
+void rlhf__paper_destroy(struct rlhf__paper *p) {
+    if (!p) return;
+    free(p->block);
+    free(p);
+}
+
+const rlhf_compute *rlhf__paper_table(const struct rlhf__paper *p) { return &p->table; }
+
+void rlhf__paper_account(struct rlhf__paper *p, const char *owner, int32_t use) {
+    p->owner = rlhf__uses_owner(&p->uses, owner);
+    p->use = use;
+}
+
+void rlhf__paper_retag(struct rlhf__paper *p, rlhf_dev dev, int32_t use) {
+    struct block *b = dev ? find(p, dev) : NULL;
+    if (!b) return;
+    p->uses.bytes[b->owner][b->use] -= b->bytes;
+    p->uses.bytes[b->owner][use] += b->bytes;
+    b->use = use;
+    if (p->now == p->peak) p->at_peak = p->uses;
+}
+
+const struct rlhf__uses *rlhf__paper_uses(const struct rlhf__paper *p) { return &p->uses; }
+const struct rlhf__uses *rlhf__paper_peak(const struct rlhf__paper *p) { return &p->at_peak; }

@@ -1,0 +1,61 @@
+// paper.h: a compute backend on paper: a table of the same ops as a real one, whose allocations are
+// addresses that nobody may read and whose ops compute nothing. What a model would allocate is
+// counted, by who it is for and what it is, by the code that will allocate it.
+//
+// It knows no models, and nothing of how much memory there is (room.h).
+#ifndef RLHF_HOST_PAPER_H
+#define RLHF_HOST_PAPER_H
+
+#include "base/error.h"
+
+#include <rlhf/compute.h>
+
+// What memory is for.
+enum rlhf__use {
+    RLHF__USE_WEIGHTS,     // f32 values of parameters
+    RLHF__USE_PACKED,      // the products' own copy of them
+    RLHF__USE_GRADIENTS,   // f32
+    RLHF__USE_MOMENTS,     // of the optimiser
+    RLHF__USE_ACTIVATIONS, // of the largest microbatch, and what a forward without gradients takes
+    RLHF__USE_CACHE,       // keys and values while sampling
+    RLHF__USE_WORKSPACE,   // of the backend: logits, operands of products
+    RLHF__USE_ROWS,        // tokens and numbers of a phase, texts
+    RLHF__USE_UNDO,        // what an update changes, copied (run/undo.h)
+    RLHF__USE_PROGRAM,     // what the process has before models are loaded: code, data, tokenizers
+    RLHF__USES
+};
+const char *rlhf__use_name(int32_t use); // "packed weights" [any]
+
+#define RLHF__OWNERS 12
+
+// Bytes by owner and use. name: a role, "policy"; n owners in the order they were first named.
+struct rlhf__uses {
+    uint32_t n, reserved;
+    char name[RLHF__OWNERS][32];
+    uint64_t bytes[RLHF__OWNERS][RLHF__USES];
+};
+
+// The row of an owner, made when there is none; the last one takes those that are too many. [any]
+uint32_t rlhf__uses_owner(struct rlhf__uses *u, const char *name);
+uint64_t rlhf__uses_total(const struct rlhf__uses *u); // [any]
+
+struct rlhf__paper;
+
+// A table like `real`, borrowed: a member that it lacks is NULL. budget: bytes of its workspace for
+// logits, 0 = the backend's default. Errors: RLHF_E_NOMEM. [main]
+rlhf_status rlhf__paper_create(const rlhf_compute *real, uint64_t budget, struct rlhf__paper **out,
+                               struct rlhf__error *err);
+void rlhf__paper_destroy(struct rlhf__paper *); // NULL allowed [main]
+
+const rlhf_compute *rlhf__paper_table(const struct rlhf__paper *);
+
+// What is allocated from now on is `owner`'s, for `use`; packed weights and workspaces tell
+// themselves apart. [step]
+void rlhf__paper_account(struct rlhf__paper *, const char *owner, int32_t use);
+// The allocation that `dev` lies in is for `use`. [step]
+void rlhf__paper_retag(struct rlhf__paper *, rlhf_dev dev, int32_t use);
+// What is allocated now, and what was when that was the most. [any]
+const struct rlhf__uses *rlhf__paper_uses(const struct rlhf__paper *);
+const struct rlhf__uses *rlhf__paper_peak(const struct rlhf__paper *);
+
+#endif

@@ -1,0 +1,260 @@
+// rehearsal.c: see rehearsal.h.
+#include "run/rehearsal.h"
+
+#include "base/host_memory.h"
+#include "batch/minibatches.h"
+#include "run/phase_run.h"
+#include "run/trainer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+// ---- the update ----
+
+static rlhf_status no_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out,
+                           struct rlhf__error *err) {
+    (void)self;
+    (void)in;
+    (void)out;
+    (void)err;
+    return RLHF_OK;
+}
+
+// The minibatch whose largest microbatch has the most tokens, of the first epoch.
+static rlhf_status largest_minibatch(const struct rlhf__phase *p, struct rlhf__rows *out,
+                                     struct rlhf__error *err) {
+    const struct rlhf__rows *e = &p->x.rows;
+    const rlhf_plan *plan = &p->cast->plan;
+    struct rlhf__minibatches m;
+    struct rlhf__rows part = {0};
+    uint32_t rows, tokens, most = 0;
+    RLHF_TRY(rlhf__minibatches_init(&m, e, (uint32_t)plan->minibatches,
+                                    (plan->flags & RLHF_PLAN_WHOLE_GROUPS) != 0,
+                                    plan->group_size > 1, err));
+    rlhf_status st = RLHF_OK;
+    for (uint32_t k = 0; st == RLHF_OK && k < m.parts; k++) {
+        const uint32_t n = rlhf__minibatches_pick(&m, k);
+        st = rlhf__rows_pick(&part, e, m.pick, n, err);
+        if (st != RLHF_OK) break;
+        rlhf__rows_largest_slice(&part, p->learner->microbatch_tokens, 0, &rows, &tokens);
+        const struct rlhf__rows less = tokens > most ? *out : part;
+        if (tokens > most) *out = part;
+        if (tokens > most) most = tokens;
+        part = less;
+        rlhf__rows_finish(&part);
+    }
+    rlhf__minibatches_finish(&m);
+    return st;
+}
+
+static rlhf_status update(struct rlhf__phase *p, struct rlhf__error *err) {
+    struct rlhf__rows part = {0};
+    int32_t stop = 0;
+    rlhf__learner_begin(p->learner);
+    rlhf_status st = largest_minibatch(p, &part, err);
+    if (st == RLHF_OK) st = rlhf__learner_minibatch(p->learner, &part, 0, 0, 1, &stop, err);
+    rlhf__rows_finish(&part);
+    return st;
+}
+
+// ---- models of rewards ----
+
+// As many rows as a classifier takes at a time, as long as they may be.
+static rlhf_status classify(const struct rlhf__model *m, const struct rlhf__rows *e,
+                            struct rlhf__error *err) {
+    const int32_t n_ctx = m->info.n_ctx;
+    int32_t *ids = calloc((size_t)RLHF__MICROBATCH_TOKENS + (size_t)n_ctx, sizeof *ids);
+    int32_t *offset = calloc((size_t)e->n + 1, sizeof *offset);
+    int32_t *ones = calloc((size_t)e->n + 1, sizeof *ones);
+    float *score = calloc((size_t)e->n + 1, (size_t)m->n_labels * sizeof *score);
+    uint32_t n = 0;
+    rlhf_status st = RLHF_OK;
+    if (!ids || !offset || !ones || !score)
+        st = RLHF__NOMEM(err, "out of memory for %u rows", e->n);
+    for (; st == RLHF_OK && n < e->n; n++) {
+        const int32_t len = e->offset[n + 1] - e->offset[n];
+        if (n && offset[n] + n_ctx > RLHF__MICROBATCH_TOKENS) break;
+        offset[n + 1] = offset[n] + (len < n_ctx ? len : n_ctx);
+        ones[n] = 1;
+    }
+    const rlhf_dist dist = RLHF_DIST_WHOLE;
+    const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_SCORE, .dist = &dist};
+    const rlhf_heads h = {.size = sizeof h, .score = score};
+    const rlhf_batch b = {.size = sizeof b,
+                          .n = n,
+                          .total = n ? (uint32_t)offset[n] : 0,
+                          .ids = ids,
+                          .offset = offset,
+                          .prompt_len = ones};
+    if (st == RLHF_OK && n) st = rlhf__model_forward(m, &b, &f, &h, err);
+    free(ids);
+    free(offset);
+    free(ones);
+    free(score);
+    return st;
+}
+
+static rlhf_status score(const struct rlhf__reward_model *rm, const struct rlhf__rows *e,
+                         struct rlhf__error *err) {
+    float *seq = calloc((size_t)e->n + 1, sizeof *seq);
+    if (!seq) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
+    rlhf_status st =
+        rlhf__reward_model_score(rm, e->n, e->ids, e->offset, e->prompt_len, 0, seq, NULL, err);
+    free(seq);
+    return st;
+}
+
+// Models of rewards on paper; of one that a reward has asked already, and which is loaded, another.
+struct twins {
+    struct rlhf__model *model[RLHF__OWNERS];
+    size_t n;
+};
+
+static rlhf_status on_paper(const struct rlhf__run *r, const struct rlhf__model *m, struct twins *t,
+                            const struct rlhf__model **out, struct rlhf__error *err) {
+    *out = m;
+    if (m->on_paper) return RLHF_OK;
+    *out = NULL;
+    if (t->n == RLHF__OWNERS) return RLHF_OK;
+    RLHF_TRY(rlhf__model_open(&r->session.models, &m->spec, &t->model[t->n], err));
+    *out = t->model[t->n++];
+    return RLHF_OK;
+}
+
+static rlhf_status ask_rewards(const struct rlhf__run *r, const struct rlhf__rows *e,
+                               struct twins *t, struct rlhf__error *err) {
+    const struct rlhf__text_services *text = r->session.text;
+    const struct rlhf__reward_service *models = rlhf__text_services_reward(text);
+    const struct rlhf__model *c;
+    const struct rlhf__reward_model *rm;
+    for (size_t i = 0; (c = rlhf__text_services_classifier(text, i)); i++) {
+        RLHF_TRY(on_paper(r, c, t, &c, err));
+        if (c) RLHF_TRY(classify(c, e, err));
+    }
+    for (size_t i = 0; (rm = rlhf__reward_service_at(models, i, NULL)); i++) {
+        const struct rlhf__model *m;
+        RLHF_TRY(on_paper(r, rm->model, t, &m, err));
+        struct rlhf__reward_model twin = *rm;
+        twin.model = (struct rlhf__model *)(uintptr_t)m;
+        if (m) RLHF_TRY(score(&twin, e, err));
+    }
+    return RLHF_OK;
+}
+
+// ---- what is the host's ----
+
+static uint64_t params_bytes(const struct rlhf__model *m) {
+    return m ? (uint64_t)m->info.n_params * sizeof(float) : 0;
+}
+
+// A copy of all that an update changes, where it is allowed (run/undo.h).
+static uint64_t undo_bytes(const struct rlhf__run *r) {
+    const struct rlhf__cast *c = &r->cast;
+    const uint64_t each = 1 + (uint64_t)rlhf__trainer_moments(r->config);
+    uint64_t bytes = each * (params_bytes(c->policy) + params_bytes(c->critic));
+    if (c->reference && !c->reference->frozen) bytes += params_bytes(c->reference);
+    if (r->iteration.trained) bytes += 3 * params_bytes(r->iteration.trained->model);
+    return bytes >> 20 < (uint64_t)r->config->checkpoint.undo_mib ? bytes : 0;
+}
+
+// The rows, a copy of those of a minibatch, and supports as they were drawn.
+static uint64_t rows_bytes(const struct rlhf__rows *e) {
+    const uint64_t token = sizeof *e->ids + RLHF__N_TOKEN_ARRAYS * sizeof(float);
+    const uint64_t support =
+        (uint64_t)rlhf__rows_response_tokens(e, 0, e->n) * e->support_words * sizeof *e->support;
+    const uint64_t hidden = e->ref_hidden ? (uint64_t)e->total * (uint64_t)e->d_hidden * 4 : 0;
+    return 2 * (e->total * token + hidden) + 3 * support;
+}
+
+static void count_host(const struct rlhf__run *r, const struct rlhf__rows *e, uint64_t own,
+                       struct rlhf__uses *u) {
+    const uint32_t host = rlhf__uses_owner(u, "host");
+    u->bytes[host][RLHF__USE_ROWS] = rows_bytes(e);
+    u->bytes[host][RLHF__USE_UNDO] = undo_bytes(r);
+    u->bytes[host][RLHF__USE_PROGRAM] = own;
+}
+
+// ---- all of it ----
+
+static rlhf_status play(const struct rlhf__run *r, struct rlhf__phase *p, struct twins *t,
+                        struct rlhf__error *err) {
+    rlhf__paper_account(r->paper, r->cast.policy->role, RLHF__USE_ACTIVATIONS);
+    RLHF_TRY(rlhf__phase_passes(p, err));
+    RLHF_TRY(update(p, err));
+    if (rlhf__cast_pays(p->cast)) RLHF_TRY(ask_rewards(r, &p->x.rows, t, err));
+    return r->feed->ops->rehearse ? r->feed->ops->rehearse(r->feed, &p->x, err) : RLHF_OK;
+}
+
+static rlhf_status optimisers(const struct rlhf__run *r, struct rlhf__optim *made[2],
+                              struct rlhf__error *err) {
+    const struct rlhf__model *const own[] = {r->cast.policy, r->cast.critic};
+    for (int i = 0; i < 2; i++) {
+        if (!own[i]) continue;
+        rlhf__paper_account(r->paper, own[i]->role, RLHF__USE_MOMENTS);
+        RLHF_TRY(rlhf__trainer_optim(r, own[i], &made[i], err));
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status rehearse(const struct rlhf__run *r, struct rlhf__phase *p,
+                            struct rlhf__error *err) {
+    static const struct rlhf__reward_head head = {.pooling = RLHF_POOL_MEAN, .gain = 1};
+    struct rlhf__optim *made[2] = {NULL, NULL};
+    struct twins twins = {.n = 0};
+    rlhf_status st = optimisers(r, made, err);
+    struct rlhf__learner l = rlhf__trainer_learner(r, made[0], made[1]);
+    l.objective = (struct rlhf__objective){.loss = no_loss};
+    if (r->cast.plan.source == RLHF_SOURCE_PREFERENCES && r->cast.plan.heads & RLHF_HEAD_SCORE)
+        l.reward_head = &head;
+    l.watch = NULL;
+    p->learner = &l;
+    if (st == RLHF_OK) st = r->feed->ops->largest(r->feed, &p->x, err);
+    if (st == RLHF_OK) st = play(r, p, &twins, err);
+    rlhf__learner_finish(&l);
+    while (twins.n > 0)
+        rlhf__model_close(twins.model[--twins.n]);
+    for (int i = 0; i < 2; i++)
+        rlhf__optim_destroy(made[i]);
+    return st;
+}
+
+static const char *advice(const struct rlhf__run *r, char *out, size_t cap) {
+    const struct rlhf__config *c = &r->config[0];
+    const rlhf_compute *t = r->session.compute->table;
+    snprintf(out, cap,
+             "less is taken with a lower batch.microbatch_tokens (now %lld), sampling.slots (now "
+             "%u), sampling.max_new_tokens (now %lld), compute.workspace_mib or "
+             "checkpoint.undo_mib, with compute.dtype=bf16%s, or by a smaller model%s; "
+             "compute.memory_check=false runs it all the same",
+             (long long)rlhf__compute_microbatch(t, c->batch.microbatch_tokens),
+             rlhf__compute_slots(t, c->sampling.slots), (long long)c->sampling.max_new_tokens,
+             c->optim.kind == RLHF__OPTIM_MUON ? "" : ", with optim.kind=muon",
+             t->device == RLHF_DEVICE_CPU ? "" : " or compute.backend=cpu");
+    return out;
+}
+
+rlhf_status rlhf__rehearse(struct rlhf__run *r, struct rlhf__room_need *out,
+                           struct rlhf__error *err) {
+    struct rlhf__phase p = {.config = r->config,
+                            .cast = &r->cast,
+                            .count = &r->count,
+                            .feed = r->feed,
+                            .report = &r->report};
+    struct rlhf__room_need own, *need = out ? out : &own;
+    char lower[512];
+    struct rlhf__error failed = {0, ""};
+    const uint64_t resident = rlhf__host_memory("").own;
+    if (rehearse(r, &p, &failed) != RLHF_OK)
+        rlhf__logf(r->report.log, RLHF_LOG_WARN,
+                   "what memory the run takes is known in part only: %s", failed.text);
+    *need = (struct rlhf__room_need){.uses = *rlhf__paper_peak(r->paper)};
+    rlhf__room_look(&r->session.models, need);
+    // What rewards have asked already is in the process.
+    const uint64_t loaded = need->own_memory ? 0 : need->there;
+    count_host(r, &p.x.rows, resident > loaded ? resident - loaded : 0, &need->uses);
+    rlhf__experience_finish(&p.x);
+    need->lower = advice(r, lower, sizeof lower);
+    rlhf_status st = r->session.models.unchecked ? RLHF_OK : rlhf__room_check(need, err);
+    need->lower = NULL;
+    return st;
+}

@@ -1,0 +1,72 @@
+// test_e2e_memory.c: what memory a run will take is told by a dry run, and one that does not fit is
+// refused before anything of it is loaded.
+#include "e2e.h"
+
+#include <string.h>
+
+#define PPO                                                                                        \
+    "--algo ppo.so --reward period_count.so --policy model --set policy.init=random "              \
+    "--set prompts.path=prompts.txt --set sampling.max_new_tokens=8 --set batch.size=4 "           \
+    "--set log.progress=off --phases 1 "
+
+static void a_dry_run_lists_every_buffer(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, PPO "--dry-run"), 0);
+    static const char *const lines[] = {"policy           weights ",
+                                        "policy           packed weights ",
+                                        "policy           gradients ",
+                                        "policy           moments ",
+                                        "policy           activations ",
+                                        "policy           cache ",
+                                        "reference        weights ",
+                                        "cpu              workspace ",
+                                        "host             rows ",
+                                        "host             undo copy ",
+                                        "host             program ",
+                                        "all    ",
+                                        "free   "};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        e2e_says(t, lines[i]);
+    assert_int_equal(e2e_run(t, PPO "--set optim.kind=muon --dry-run --set log.format=json"), 0);
+    e2e_says(t,
+             "{\"event\": \"memory\", \"buffers\": [{\"role\": \"policy\", \"use\": \"weights\", ");
+    e2e_says(t, "\"total_bytes\": ");
+}
+
+// 12 * 40 * 16,384^2 parameters: nobody's machine. Nothing of them is drawn or read before.
+static void a_run_that_does_not_fit_is_refused(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t,
+                               "cp -r model huge && sed -i 's/\"n_embd\": 32/\"n_embd\": 16384/; "
+                               "s/\"n_layer\": 2/\"n_layer\": 40/' huge/config.json"),
+                     0);
+    assert_int_equal(e2e_run(t, PPO "--policy huge --out x"), 2);
+    e2e_says(t, " of memory are needed, ");
+    e2e_says(t, " are free: policy ");
+    e2e_says(t, " GiB (weights 484.");
+    e2e_says(t, "gradients 484.");
+    e2e_says(t, "moments 968.");
+    e2e_says(t, "; less is taken with a lower batch.microbatch_tokens (now 4096), sampling.slots");
+    e2e_says(t, "compute.memory_check=false");
+    assert_false(e2e_exists(t, "x"));
+    // The numbers are there when it is only asked for, too.
+    assert_int_equal(e2e_run(t, PPO "--policy huge --dry-run"), 2);
+    e2e_says(t, "policy           moments ");
+    // Whoever says so gets as far as the backend lets him.
+    assert_int_not_equal(e2e_run(t, PPO "--policy huge --set compute.memory_check=false --out x"),
+                         0);
+    assert_null(strstr(t->out, "are free: policy"));
+    // Of other commands too.
+    assert_int_equal(e2e_run(t, "generate --model huge --prompt It"), 2);
+    e2e_says(t, "the model '");
+    e2e_says(t, " of memory are needed, ");
+    e2e_says(t, "take a smaller model");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_dry_run_lists_every_buffer, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_run_that_does_not_fit_is_refused, e2e_setup,
+                                        e2e_teardown)};
+    return cmocka_run_group_tests_name("e2e_memory", tests, NULL, NULL);
+}
