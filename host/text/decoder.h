@@ -6,9 +6,9 @@
 #define RLHF_HOST_TEXT_DECODER_H
 
 #include "text/decoder_step.h"
-#include "text/vocab.h"
 
 struct rlhf__decoder; // opaque
+struct rlhf__tokenizer;
 
 // From a "decoder" of tokenizer.json; NULL or null is ByteLevel where the model sees bytes, else
 // the tokens with a space between. bytes: the model sees bytes, its tokens are bytes. Errors:
@@ -18,14 +18,14 @@ rlhf_status rlhf__decoder_create(const json_t *part, int bytes, struct rlhf__dec
 
 void rlhf__decoder_destroy(struct rlhf__decoder *decoder); // NULL allowed
 
-// Keep what each token of the vocabulary stands for inside a text, for rlhf__decoder_piece. After
-// the last token is added. Errors: RLHF_E_NOMEM. [main]
-rlhf_status rlhf__decoder_prepare(struct rlhf__decoder *decoder, const struct rlhf__vocab *vocab,
+// Keep what each token of tok, whose decoder this is, stands for inside a text, for
+// rlhf__decoder_piece. After the last token is added. Errors: RLHF_E_NOMEM. [main]
+rlhf_status rlhf__decoder_prepare(struct rlhf__decoder *decoder, const struct rlhf__tokenizer *tok,
                                   struct rlhf__error *err);
 
-// The bytes that a token stands for inside a text: {NULL, 0} for ids that the vocabulary, that of
-// prepare, does not have. Borrowed. [any]
-rlhf_str rlhf__decoder_piece(const struct rlhf__decoder *decoder, const struct rlhf__vocab *vocab,
+// The bytes that a token of tok, that of prepare, stands for inside a text: {NULL, 0} for ids
+// without a token. Borrowed. [any]
+rlhf_str rlhf__decoder_piece(const struct rlhf__decoder *decoder, const struct rlhf__tokenizer *tok,
                              int32_t id);
 
 // *list, the tokens of a text, becomes its text in parts, well-formed UTF-8 where the tokens are.

@@ -14,7 +14,7 @@ void rlhf__tokenizer_close(struct rlhf__tokenizer *tok) {
     free(tok->works);
     rlhf__merges_finish(&tok->merges);
     rlhf__vocab_finish(&tok->vocab);
-    free(tok->special);
+    rlhf__added_finish(&tok->added);
     free(tok);
 }
 
@@ -24,10 +24,7 @@ const struct rlhf__tokenizer_info *rlhf__tokenizer_info(const struct rlhf__token
 
 int32_t rlhf__tokenizer_find(const struct rlhf__tokenizer *tok, rlhf_str token) {
     int32_t id = rlhf__vocab_find(&tok->vocab, token.ptr, (size_t)token.len);
-    for (size_t i = 0; id < 0 && i < tok->n_special; i++) {
-        rlhf_str b = rlhf__vocab_bytes(&tok->vocab, tok->special[i]);
-        if (b.len == token.len && !memcmp(b.ptr, token.ptr, (size_t)b.len)) id = tok->special[i];
-    }
+    if (id < 0) id = rlhf__added_id(tok, token.ptr, (size_t)token.len);
     return id;
 }
 

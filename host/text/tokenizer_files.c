@@ -57,7 +57,7 @@ rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab
         if (st < 0) break;
         int32_t at = (int32_t)json_integer_value(id);
         if (byte_level && n == SIZE_MAX)
-            tok->vocab.token[at].special = 1;
+            tok->vocab.token[at].special = !tok->has_json; // there added_tokens says it
         else
             rlhf__vocab_hash(&tok->vocab, at);
     }

@@ -4,6 +4,7 @@
 #ifndef RLHF_HOST_TEXT_TOKENIZER_IMPL_H
 #define RLHF_HOST_TEXT_TOKENIZER_IMPL_H
 
+#include "text/added_tokens.h"
 #include "text/bpe.h"
 #include "text/decoder.h"
 #include "text/normaliser.h"
@@ -30,10 +31,10 @@ struct rlhf__tokenizer {
     struct rlhf__merges merges;   // until bpe takes them over
     struct rlhf__bpe *bpe;        // kind BPE
     struct rlhf__wordpiece piece; // kind WORDPIECE
-    int32_t *special;             // [n_special] special and added ids, longest token first
-    size_t n_special, n_added;    // n_added: those that are not special, found in every text
+    struct rlhf__added added;
     struct rlhf__frame frame;
     struct rlhf__decoder *decoder;
+    int32_t prefix;            // enum rlhf__prefix
     int has_json, frame_given; // tokenizer.json was read; its post_processor is the frame
     int frame_changed;         // by rlhf__tokenizer_set_bos
 };
@@ -68,10 +69,6 @@ rlhf_status rlhf__frame_read(struct rlhf__tokenizer *tok, const json_t *post,
 // Where tokenizer.json gave none: [CLS] and [SEP] for WordPiece; for BPE what add_bos_token and
 // add_eos_token of tokenizer_config.json (NULL allowed) say. After the roles are known. [main]
 void rlhf__frame_default(struct rlhf__tokenizer *tok, const json_t *config);
-
-// Add [{"id", "content", "special"}] of tokenizer.json to the vocabulary. [main]
-rlhf_status rlhf__tokenizer_add_tokens(struct rlhf__tokenizer *tok, const json_t *added,
-                                       struct rlhf__error *err);
 
 // DIR/name parsed; *out NULL when there is no such file. [main]
 rlhf_status rlhf__tokenizer_json(const char *dir, const char *name, json_t **out,

@@ -5,6 +5,7 @@
 #include "text/tokenizer_impl.h"
 
 #include "base/json.h"
+#include "text/tokenizer_config.h"
 #include "text/tokenizer_part.h"
 
 #include <string.h>
@@ -92,26 +93,6 @@ static rlhf_status read_wordpiece(struct rlhf__tokenizer *tok, const json_t *mod
     return rlhf__tokenizer_add_vocab(tok, json_object_get(model, "vocab"), 0, err);
 }
 
-// An added token is found as it is written, wherever it stands.
-static rlhf_status check_added(const struct rlhf__tokenizer *tok, const json_t *added,
-                               struct rlhf__error *err) {
-    static const char *const keys[] = {"single_word", "lstrip", "rstrip", "normalized"};
-    int piece = tok->info.kind == RLHF__TOKENIZER_WORDPIECE;
-    size_t i;
-    const json_t *item;
-    json_array_foreach(added, i, item) {
-        const char *text = json_string_value(json_object_get(item, "content"));
-        // Without a normalizer there is nothing to normalise; special tokens never are.
-        int plain = piece && !json_is_true(json_object_get(item, "special"));
-        for (size_t k = 0; k < (plain ? 4 : 3); k++)
-            if (json_is_true(json_object_get(item, keys[k])))
-                return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                                  "the added token '%.60s' with %s = true is not supported",
-                                  text ? text : "", keys[k]);
-    }
-    return RLHF_OK;
-}
-
 // Older files do not name the model: what it holds says it.
 static const char *model_type(const json_t *model) {
     if (json_object_get(model, "type")) return rlhf__part_type(model);
@@ -128,6 +109,7 @@ static rlhf_status read_file(struct rlhf__tokenizer *tok, const json_t *file,
     RLHF_TRY(rlhf__normaliser_create(json_object_get(file, "normalizer"), &tok->normaliser, err));
     RLHF_TRY(rlhf__pre_tokenizer_create(json_object_get(file, "pre_tokenizer"), &tok->pre_tokenizer,
                                         err));
+    tok->prefix = rlhf__tokenizer_prefix(file);
     if (!strcmp(model_type(model), "BPE"))
         RLHF_TRY(read_bpe(tok, model, err));
     else if (!strcmp(model_type(model), "WordPiece"))
@@ -137,8 +119,7 @@ static rlhf_status read_file(struct rlhf__tokenizer *tok, const json_t *file,
     RLHF_TRY(rlhf__decoder_create(json_object_get(file, "decoder"),
                                   rlhf__pre_tokenizer_bytes(tok->pre_tokenizer), &tok->decoder,
                                   err));
-    RLHF_TRY(check_added(tok, added, err));
-    RLHF_TRY(rlhf__tokenizer_add_tokens(tok, added, err));
+    RLHF_TRY(rlhf__added_read(tok, added, err));
     return rlhf__frame_read(tok, json_object_get(file, "post_processor"), err);
 }
 

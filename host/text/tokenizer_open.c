@@ -14,7 +14,7 @@ static rlhf_status build(struct rlhf__tokenizer *tok, const char *dir, struct rl
             st = rlhf__fail(err, RLHF_E_INVALID,
                             "the vocabulary needs the tokens [UNK], [CLS] and [SEP]");
     }
-    if (st == RLHF_OK) st = rlhf__decoder_prepare(tok->decoder, &tok->vocab, err);
+    if (st == RLHF_OK) st = rlhf__decoder_prepare(tok->decoder, tok, err);
     if (st < 0) rlhf__error_context(err, "%s", dir);
     return st;
 }

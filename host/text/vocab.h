@@ -12,7 +12,7 @@ struct rlhf__vocab_token {
     uint32_t at, len; // bytes of the token in `bytes`; len 0 with used 0 = no token has this id
     uint8_t used, special; // special: found only where special tokens are looked for
     uint8_t added;         // found in every text before it is cut into words
-    uint8_t reserved;
+    uint8_t shown;         // decodes as something else, see added_tokens.h
 };
 
 // Zero-initialise; release with rlhf__vocab_finish.

@@ -6,6 +6,8 @@ gives for the texts below. Run it from this folder; needs the `tokenizers` packa
   data/cased/      the same vocabulary, do_lower_case false
   data/vectors.jsonl  {"text", "bpe", "bpe_special", "wordpiece", "cased"} a line
   data/decoders.jsonl {"decoder", "tokens", "text"} a line
+  data/added.jsonl    {"file": a tokenizer.json, "rows": [[text, ids, ids with special tokens spelled
+                      out, text of the ids, the same without special tokens]]} a line
 """
 import json
 import os
@@ -135,7 +137,56 @@ def decoder_vectors():
             f.write(json.dumps(row, ensure_ascii=True, separators=(",", ":")) + "\n")
 
 
+def added(number, content, **flags):
+    return {"id": number, "content": content, "single_word": False, "lstrip": False, "rstrip": False,
+            "normalized": False, "special": False, **flags}
+
+
+def added_vectors():
+    sets = [
+        (None, [added(256, "<S>", special=True), added(257, "S>x"), added(258, "S"),
+                added(259, "<S>x<", special=True)],
+         ["a<S>x", "<S>S", "S>x<S", "<S>x<S>x", "S<S", "", "<S", "<S>x<S>"]),
+        (None, [added(256, "<l>", lstrip=True), added(257, "<r>", rstrip=True), added(258, "  "),
+                added(259, "wo", single_word=True),
+                added(260, "<b>", lstrip=True, rstrip=True, special=True)],
+         ["a  <l>  b", "a  <r>     b", "wo woa awo a_wo wo1 wo\u0301 wo.", "wo\u200d \u24b6wo wo\u20dd \u2160wo wo\u00bd wo",
+          "a  <b>   <b>  b <l>", "<r>   ", "   <l>", "\u3000<l>\u00a0\u2028<r>\u1680\u0085x\u200b<l>",
+          "<r> <l> wo <r>  <l>", "\ud7a3wo wo\ud7a3 wo", "<b>\n\t <b>"]),
+        ("lower", [added(256, "ABC", normalized=True), added(257, "Def"),
+                   added(258, "abcd", normalized=True), added(259, "\u00c9t", normalized=True),
+                   added(260, "<Sp>", special=True), added(261, "ab", single_word=True, normalized=True),
+                   added(262, "ZZ", normalized=True), added(263, "zZ", normalized=True, special=True)],
+         ["ABC abc abCD Def def", "\u00e9T \u00c9t e\u0301t", "<sp><Sp>ABC", "AB aB xab ab", "abDefc", "", "aZzzz"]),
+        (None, [added(256, "\u4e2d\u6587"), added(257, "<\u0401>"), added(258, "b c"),
+                added(259, "b cd"), added(260, "b")],
+         ["\u4e2d\u6587\u4e2d", "\u4e2d<\u0401>\u0401", "ab cdb c", "b b cb", "bb"]),
+        # Written in the bytes' stand-ins alone: the library decodes it as if it were bytes.
+        (None, [added(256, "caf\u00e9", special=True)], ["caf\u00e9", "une caf\u00e9 caf"]),
+    ]
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    with open("data/added.jsonl", "w") as f:
+        for normal, tokens, texts in sets:
+            tok = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(letters)}, merges=[]))
+            tok.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+            tok.decoder = decoders.ByteLevel()
+            if normal:
+                tok.normalizer = normalizers.BertNormalizer(lowercase=True)
+            file = json.loads(tok.to_str()) | {"added_tokens": tokens}
+            tok, rows = Tokenizer.from_str(json.dumps(file)), []
+            file = json.loads(tok.to_str())  # with the ids that the library gives
+            for text in texts:
+                tok.encode_special_tokens = False
+                ids = tok.encode(text).ids
+                tok.encode_special_tokens = True
+                rows.append([text, ids, tok.encode(text).ids,
+                             *(tok.decode(ids, skip_special_tokens=s) for s in (False, True))])
+            row = {"file": file, "rows": rows}
+            f.write(json.dumps(row, ensure_ascii=True, separators=(",", ":")) + "\n")
+
+
 def main():
+    added_vectors()
     decoder_vectors()
     bpe = bpe_vocabulary()
     plain = Tokenizer(bpe.model)  # without added tokens, special text is text
