@@ -347,10 +347,9 @@ rlhf_status rlhf__added_ready(struct rlhf__tokenizer *tok, struct rlhf__error *e
     struct rlhf__added *a = &tok->added;
     struct rlhf__buf normal = RLHF__BUF_INIT, spare = RLHF__BUF_INIT;
     rlhf_status st = RLHF_OK;
-    // Of two that look alike the special one counts, then the first.
-    for (int special = 1; special >= 0; special--)
-        for (size_t i = 0; i < a->n && st == RLHF_OK; i++)
-            if (a->item[i].special == special) st = add_needle(tok, i, &normal, &spare, err);
+    // Of two with the same normal form the first counts (the library takes either, by chance).
+    for (size_t i = 0; i < a->n && st == RLHF_OK; i++)
+        st = add_needle(tok, i, &normal, &spare, err);
     for (size_t i = 0; i < a->n; i++) {
         const struct rlhf__added_token *t = &a->item[i];
         struct rlhf__vocab_token *v = &tok->vocab.token[t->id];
