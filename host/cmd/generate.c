@@ -42,7 +42,7 @@ static const struct rlhf__flag flags[] = {
                  "MiB of memory that the prompts may take [1024]"),
     RLHF__FLAG_SW(O, "--greedy", greedy, "always the most likely token"),
     RLHF__FLAG_SW(O, "--bos", bos, "put the BOS token in front of the prompt"),
-    RLHF__FLAG_SW(O, "--ignore-eos", ignore_eos, "do not end at the end token"),
+    RLHF__FLAG_SW(O, "--ignore-eos", ignore_eos, "do not end at the end tokens"),
     RLHF__FLAG_L(O, "--stop", stop, "TEXT", "end before this text too, repeatable"),
     RLHF__FLAG_L(O, "--stop-id", stop_id, "ID", "end at this token too, repeatable"),
     RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX, "seed of the draws [1]"),
@@ -159,8 +159,7 @@ static rlhf_status sample(const struct job *j, const struct rlhf__env *env,
     rlhf_dist dist = RLHF_DIST(1 / o->temperature, o->top_p, (int32_t)o->top_k, o->greedy);
     struct rlhf__gen_request q = {.prefix_slots = rlhf__prefix_slots(j->m, slots, each),
                                   .max_new = (int32_t)o->max_new,
-                                  .stop_id =
-                                      o->ignore_eos ? -1 : rlhf__tokenizer_info(j->m->tok)->eos,
+                                  .ends = o->ignore_eos ? NULL : &j->m->ends,
                                   .rules = j->rules,
                                   .dist = &dist,
                                   .logp_dist = &dist,

@@ -149,7 +149,7 @@ static const rlhf_opt sampling_opts[] = {
     I(max_new_tokens, 48, 1, 1 << 20, "longest response in tokens"),
     I(slots, 0, 0, 1 << 16, "rows decoded at once; 0: what suits the device, 64 on a CPU"),
     B(stop_at_eos, 1,
-      "end a response at the end token; off: it is a token like others, and responses have full "
+      "end a response at an end token; off: they are tokens like others, and responses have full "
       "length unless sampling.stop ends them"),
     L(stop,
       "texts and token ids that end a response too, such as [\"\\n\\n\", 13]; the scored text "

@@ -7,6 +7,7 @@
 #define RLHF_HOST_MODEL_H
 
 #include "model/compute.h"
+#include "model/ends.h"
 #include "model/paper.h"
 #include "plugin/services.h"
 #include "text/tokenizer.h"
@@ -68,6 +69,7 @@ struct rlhf__model {
     json_t *config;             // config.json as read
     struct rlhf__labels labels; // n = 0 without a score head
     struct rlhf__tokenizer *tok;
+    struct rlhf__ends ends; // of its texts; none unless it writes
     rlhf_model_info info;
     rlhf_param *params; // [n_tensors]
     uint32_t n_tensors;

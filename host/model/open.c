@@ -4,6 +4,7 @@
 
 #include "base/bits.h"
 #include "base/file.h"
+#include "model/config_common.h"
 #include "model/parameters.h"
 #include "model/room.h"
 
@@ -29,6 +30,7 @@ static rlhf_status read_config(struct rlhf__model *m, const struct rlhf__model_s
     const char *model_type;
     rlhf_status st = rlhf__hf_config_read(m->dir, &m->config, err);
     if (st == RLHF_OK) st = rlhf__hf_model_type(m->config, m->dir, &model_type, err);
+    if (st == RLHF_OK) st = rlhf__config_common(m->config, m->dir, err);
     if (st != RLHF_OK) return st;
     m->n_labels = spec->n_labels;
     if (m->n_labels < 0 && !rlhf__model_is_classifier(m->config)) m->n_labels = 0;
@@ -41,6 +43,7 @@ static rlhf_status read_config(struct rlhf__model *m, const struct rlhf__model_s
             err, RLHF_E_INVALID,
             "%s/config.json names a classifier but num_labels is 0 and there is no id2label",
             m->dir);
+    RLHF_TRY(rlhf__config_labels(m->config, m->dir, m->n_labels, err));
     return read_pooling(m, spec, &m->pooling, err);
 }
 
@@ -52,9 +55,12 @@ static rlhf_status explain_type(const struct rlhf__model *m, const char *model_t
     rlhf_status st =
         rlhf__plugin_stems(m->env->plugins, RLHF_KIND_MODEL, model_type, &known, &there);
     if (st == RLHF_OK && !there)
-        rlhf__fail(err, RLHF_E_INVALID,
-                   "%s/config.json: model_type '%s' is not supported; supported: %s", m->dir,
-                   model_type, rlhf__buf_text(&known));
+        rlhf__fail(
+            err, RLHF_E_INVALID,
+            "%s/config.json: model_type '%s' is not supported%s; supported: %s", m->dir, model_type,
+            json_object_get(m->config, "auto_map") ? ", and code of its own (auto_map) is never run"
+                                                   : "",
+            rlhf__buf_text(&known));
     rlhf__buf_free(&known);
     return RLHF_E_INVALID;
 }
@@ -172,7 +178,10 @@ static rlhf_status open_text(struct rlhf__model *m, struct rlhf__error *err) {
     if (st != RLHF_OK) return st;
     char what[4200];
     snprintf(what, sizeof what, "%s '%s'", m->role, m->dir);
-    return rlhf__tokenizer_check_model(m->tok, m->info.n_vocab, what, err);
+    RLHF_TRY(rlhf__tokenizer_check_model(m->tok, m->info.n_vocab, what, err));
+    // A reward model that is trained from a policy writes too: what its scores are set to 0 on.
+    const int writes = m->info.heads & RLHF_HEAD_GENERATE;
+    return writes ? rlhf__ends_read(m->dir, m->config, m->tok, &m->ends, err) : RLHF_OK;
 }
 
 static rlhf_status fill(struct rlhf__model *m, int32_t start, struct rlhf__error *err) {

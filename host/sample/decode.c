@@ -200,7 +200,7 @@ static rlhf_status ends(struct decoder *d, size_t i, struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;
     const int32_t *ids = d->out->ids + i * (size_t)q->max_new;
     int32_t n = d->out->len[i];
-    int stops = ids[n - 1] == q->stop_id;
+    int stops = rlhf__ends_has(q->ends, ids[n - 1]);
     if (!stops && q->rules) RLHF_TRY(rlhf__response_stops(q->rules, ids, n, &stops, err));
     d->out->stopped[i] = (uint8_t)stops;
     return RLHF_OK;

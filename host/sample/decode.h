@@ -18,13 +18,13 @@
 #define RLHF__MAX_NEW_TOKENS 65535 // what the counters have room for
 
 struct rlhf__gen_request {
-    uint32_t n, slots;            // sequences; sequences decoded at once
-    uint32_t prefix_slots;        // caches for shared prompts, 0 = none; see below
-    int32_t keep_support;         // 1: keep what each token was drawn from; log-probs are over it
-    const int32_t *const *prompt; // [n] ids
-    const int32_t *prompt_len;    // [n], at least 1
-    int32_t max_new;              // longest response
-    int32_t stop_id;              // token that ends a response (it is kept), -1 = none
+    uint32_t n, slots;             // sequences; sequences decoded at once
+    uint32_t prefix_slots;         // caches for shared prompts, 0 = none; see below
+    int32_t keep_support;          // 1: keep what each token was drawn from; log-probs are over it
+    const int32_t *const *prompt;  // [n] ids
+    const int32_t *prompt_len;     // [n], at least 1
+    int32_t max_new;               // longest response
+    const struct rlhf__ends *ends; // tokens that end a response (they are kept), NULL = none
     struct rlhf__response_rules *rules; // what else ends one, NULL = nothing
     const rlhf_dist *dist, *logp_dist;
     uint64_t seed, stream;
@@ -40,7 +40,7 @@ struct rlhf__gen_result {
     int32_t *ids;      // [n * stride]
     float *logp;       // [n * stride]
     int32_t *len;      // [n]
-    uint8_t *stopped;  // [n] 1 = the last id is stop_id, or the rules say so
+    uint8_t *stopped;  // [n] 1 = the last id is an end, or the rules say so
     int64_t stride;    // max_new
     uint32_t *support; // [n * stride, rlhf_support_words] with keep_support, else NULL
     int64_t tokens;    // prompt and response tokens that went through the model

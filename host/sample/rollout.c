@@ -93,10 +93,9 @@ struct rlhf__rollout_request rlhf__rollout_request(const struct rlhf__config *c,
 static int32_t kept_length(const struct rlhf__rollout_request *q, const struct rlhf__gen_result *r,
                            uint32_t i, uint8_t *finished) {
     const int32_t *ids = r->ids + (size_t)i * (size_t)r->stride;
-    int32_t eos = rlhf__tokenizer_info(q->model->tok)->eos;
     *finished = r->stopped[i];
-    for (int32_t k = 0; k < r->len[i] && eos >= 0; k++) {
-        if (ids[k] != eos) continue;
+    for (int32_t k = 0; k < r->len[i]; k++) {
+        if (!rlhf__ends_has(&q->model->ends, ids[k])) continue;
         *finished = 1;
         return q->cut_at_stop ? k + 1 : r->len[i];
     }
@@ -162,7 +161,6 @@ static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *ro
         ids[i] = p.ids;
         len[i] = p.n;
     }
-    int32_t eos = rlhf__tokenizer_info(q->model->tok)->eos;
     struct rlhf__gen_request g = {.n = q->n,
                                   .slots = slots,
                                   .prefix_slots = q->prefix_slots,
@@ -170,7 +168,7 @@ static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *ro
                                   .prompt = ids,
                                   .prompt_len = len,
                                   .max_new = q->max_new,
-                                  .stop_id = q->stop_at_eos ? eos : -1,
+                                  .ends = q->stop_at_eos ? &q->model->ends : NULL,
                                   .rules = q->rules,
                                   .dist = &q->dist,
                                   .logp_dist = &q->logp_dist,

@@ -30,7 +30,7 @@ struct rlhf__rollout_request {
     uint32_t prefix_slots;              // caches for prompts that neighbours share (decode.h)
     int32_t keep_support;               // rows get the supports their tokens were drawn from
     int32_t max_new;                    // longest response
-    int32_t stop_at_eos, cut_at_stop;   // end at EOS; cut what comes after the first EOS
+    int32_t stop_at_eos, cut_at_stop;   // end at the model's ends; cut what comes after the first
     struct rlhf__response_rules *rules; // sampling.stop; NULL = none
     rlhf_dist dist, logp_dist;          // what is drawn from; what log-probs are of
     uint64_t seed;

@@ -4,7 +4,9 @@
 #include "base/json.h"
 #include "model/classifier.h"
 
+#include <dirent.h>
 #include <math.h>
+#include <unistd.h>
 
 int hf_setup(void **state) {
     struct hf *f = calloc(1, sizeof *f);
@@ -32,6 +34,37 @@ int hf_teardown(void **state) {
     scratch_teardown(&scratch);
     free(f);
     return 0;
+}
+
+static void link_files(const char *from, const char *to) {
+    DIR *d = opendir(from);
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));) {
+        char source[512], real[RLHF__PATH_CAP], target[1024];
+        if (e->d_name[0] == '.') continue;
+        snprintf(source, sizeof source, "%s/%s", from, e->d_name);
+        snprintf(target, sizeof target, "%s/%s", to, e->d_name);
+        assert_non_null(realpath(source, real));
+        assert_int_equal(symlink(real, target), 0);
+    }
+    closedir(d);
+}
+
+const char *hf_variant(const struct hf *f, const char *name, const char *patch) {
+    const char *dir = scratch_path(f->scratch, "dir");
+    char from[256], file[512];
+    struct rlhf__error err = {0};
+    json_t *config = NULL, *more = patch ? json_loads(patch, 0, NULL) : json_object();
+    check_ok(rlhf__folder_remove(NULL, dir, &err), &err);
+    check_ok(rlhf__make_dirs(dir, &err), &err);
+    snprintf(from, sizeof from, "dirs/%s", name);
+    link_files(from, dir);
+    snprintf(file, sizeof file, "%s/config.json", dir);
+    check_ok(rlhf__json_load(file, &config, &err), &err);
+    assert_int_equal(json_object_update(config, more), 0);
+    json_decref(more);
+    check_ok(rlhf__json_save_new(NULL, file, config, 2, &err), &err); // in the link's place
+    return dir;
 }
 
 static rlhf_str text_of(const json_t *row) {

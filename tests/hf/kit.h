@@ -19,6 +19,10 @@ struct hf {
 int hf_setup(void **state);
 int hf_teardown(void **state);
 
+// A copy of dirs/<name>, its files being links to it, as in the hub's cache, and config.json with
+// the keys of the JSON object `patch` (NULL: as it is). The next call makes it anew. Borrowed.
+const char *hf_variant(const struct hf *f, const char *name, const char *patch);
+
 // The ids and log-probs of the language model in `dir` are those that expected.json has under
 // `name`.
 void hf_check_lm(const struct hf *f, const char *dir, const char *name);

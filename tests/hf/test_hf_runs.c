@@ -120,6 +120,75 @@ static void a_classifier_keeps_its_front(void **state) {
         "the same record");
 }
 
+// ---- several end tokens ----
+
+// Rows of a JSON Lines file below t->dir: each response ends at its first end token (an id below
+// `ends`) and says so, or is `most` tokens long and has none; returns how many ended.
+static int ended_rows(struct e2e *t, const char *name, int ends, size_t most) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", t->dir, name);
+    FILE *f = fopen(path, "rb");
+    if (!f) fail_msg("%s is missing", name);
+    int ended = 0, rows = 0;
+    for (json_t *row; (row = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL)); json_decref(row)) {
+        const json_t *ids = json_object_get(row, "ids");
+        const size_t from = (size_t)json_integer_value(json_object_get(row, "prompt_length"));
+        const size_t n = json_array_size(ids);
+        const int finished = json_is_true(json_object_get(row, "finished"));
+        if (!ids) continue; // a minibatch of rollouts.jsonl
+        for (size_t k = from; k < n; k++) {
+            const int end = json_integer_value(json_array_get(ids, k)) < ends;
+            if (end != (finished && k + 1 == n)) fail_msg("%s: row %d, token %zu", name, rows, k);
+        }
+        if (!finished) assert_int_equal(n - from, most);
+        ended += finished;
+        rows++;
+    }
+    fclose(f);
+    assert_true(rows >= 24);
+    return ended;
+}
+
+// All of eos_token_id in config.json and generation_config.json end a text, wherever one is drawn.
+static void several_end_tokens(void **state) {
+    struct e2e *t = *state;
+    must(t,
+         e2e_shell(t,
+                   "cp -rL hf/gpt2 chat && chmod -R u+w chat && "
+                   "sed -i 's/\"eos_token_id\": 0/\"eos_token_id\": [1, 2]/' chat/config.json && "
+                   "echo '{\"eos_token_id\": [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15], "
+                   "\"temperature\": 0.1}' > chat/generation_config.json"),
+         "copy");
+    must(t,
+         e2e_shell(t,
+                   "$HOST generate --model chat --prompt The --n 48 --max-new 9 --json > a.jsonl"),
+         "generate");
+    assert_in_range(ended_rows(t, "a.jsonl", 16, 9), 5, 43);
+    must(t,
+         e2e_shell(t, "$HOST generate --model chat --prompt The --n 48 --max-new 9 --json "
+                      "--ignore-eos | grep -c '\"finished\": false' | grep -x 48"),
+         "--ignore-eos");
+    static const char *const ways[] = {"stop_at_eos=true", "stop_at_eos=false"};
+    for (int i = 0; i < 2; i++) {
+        char file[64];
+        must(t,
+             e2e_run(t,
+                     "--algo ppo.so --policy chat --prompts prompts.txt --reward period_count.so "
+                     "--set batch.size=24 --set sampling.max_new_tokens=9 --set sampling.%s "
+                     "--set response.truncate=stop --set run.phases=1 --set log.rollouts=true "
+                     "--out p%d " QUIET,
+                     ways[i], i),
+             ways[i]);
+        snprintf(file, sizeof file, "p%d/rollouts.jsonl", i);
+        const int ended = ended_rows(t, file, 16, 9);
+        assert_in_range(ended, 3, 21);
+        snprintf(file, sizeof file, "p%d", i);
+        json_t *metrics = e2e_metrics(t, file);
+        assert_int_equal((int)e2e_metric(metrics, 0, "val/num_stop_token_ids"), ended);
+        json_decref(metrics);
+    }
+}
+
 static void refused(struct e2e *t, const char *args, const char *why) {
     int status = e2e_run(t, "%s", args);
     if (status != 2) fail_msg("%s: exit %d\n%s", args, status, t->out);
@@ -147,9 +216,9 @@ static void an_encoder_writes_nothing(void **state) {
 static void other_architectures(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "model/config.json",
-              "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"]}\n");
+              "{\"model_type\": \"bloom\", \"architectures\": [\"BloomForCausalLM\"]}\n");
     refused(t, "generate --model model --prompt a",
-            "model/config.json: model_type 'llama' is not supported; supported: distilbert, gpt2");
+            "model/config.json: model_type 'bloom' is not supported; supported: ");
 }
 
 // Files of rows in other forms are called by their names, with what to do.
@@ -184,9 +253,13 @@ static void rows_in_other_forms(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(the_dtype_is_that_of_the_file), TEST(classes_keep_their_names),
-        TEST(a_classifier_keeps_its_front),  TEST(an_encoder_writes_nothing),
-        TEST(other_architectures),           TEST(rows_in_other_forms),
+        TEST(the_dtype_is_that_of_the_file),
+        TEST(classes_keep_their_names),
+        TEST(a_classifier_keeps_its_front),
+        TEST(an_encoder_writes_nothing),
+        TEST(several_end_tokens),
+        TEST(other_architectures),
+        TEST(rows_in_other_forms),
     };
     return cmocka_run_group_tests_name("runs from directories of transformers", tests, NULL, NULL);
 }

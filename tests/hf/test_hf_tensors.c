@@ -2,11 +2,8 @@
 // takes, and with less. dirs/gpt2 is written again with its tensors changed.
 #include "kit.h"
 
-#include "base/json.h"
 #include "weights/safetensors.h"
 #include "weights/safetensors_writer.h"
-
-#include <unistd.h>
 
 // What becomes of dirs/gpt2 or dirs/gpt2-classifier.
 struct change {
@@ -16,8 +13,7 @@ struct change {
     float shift;            // all higher by this,
     int32_t dtype;          // in this dtype (F32 = 0)
     const char *second;     // append one more, of zeros
-    const char *set;        // a key of config.json that becomes
-    const char *to;         // this JSON
+    const char *patch;      // what config.json says instead
 };
 
 enum { MAX = 40 };
@@ -72,39 +68,19 @@ static void write_plan(const struct plan *p, const char *path) {
     check_ok(rlhf__weights_commit(out, &err), &err);
 }
 
-static void write_config(const char *from, const char *to, const struct change *c) {
-    json_t *config = NULL;
-    struct rlhf__error err = {0};
-    check_ok(rlhf__json_load(from, &config, &err), &err);
-    if (c->set) json_object_set_new(config, c->set, json_loads(c->to, JSON_DECODE_ANY, NULL));
-    check_ok(rlhf__json_save_new(NULL, to, config, 2, &err), &err);
-}
-
 // A copy of dirs/<name> with the change.
 static const char *changed(const struct hf *f, const char *name, const struct change *c) {
-    static const char *const tokenizer[] = {"tokenizer.json", "tokenizer_config.json"};
-    struct scratch *s = f->scratch;
     struct rlhf__weights *w = NULL;
     struct rlhf__error err = {0};
     struct plan p;
-    char from[256];
-    check_ok(rlhf__make_dirs(scratch_path(s, "dir"), &err), &err);
-    for (size_t i = 0; i < 2; i++) {
-        char here[512], file[64];
-        snprintf(file, sizeof file, "dir/%s", tokenizer[i]);
-        snprintf(from, sizeof from, "dirs/%s/%s", name, tokenizer[i]);
-        assert_non_null(realpath(from, here));
-        (void)unlink(scratch_path(s, file));
-        assert_int_equal(symlink(here, scratch_path(s, file)), 0); // as in a hub's cache
-    }
-    snprintf(from, sizeof from, "dirs/%s/config.json", name);
-    write_config(from, scratch_path(s, "dir/config.json"), c);
-    snprintf(from, sizeof from, "dirs/%s", name);
-    check_ok(rlhf__weights_open(from, &w, &err), &err);
+    char path[512];
+    const char *dir = hf_variant(f, name, c->patch);
+    check_ok(rlhf__weights_open(dir, &w, &err), &err);
     make_plan(&p, w, c);
-    write_plan(&p, scratch_path(s, "dir/model.safetensors"));
+    snprintf(path, sizeof path, "%s/model.safetensors", dir);
+    write_plan(&p, path); // in the link's place
     rlhf__weights_close(w);
-    return scratch_path(s, "dir");
+    return dir;
 }
 
 #define WTE "transformer.wte.weight"
@@ -138,9 +114,9 @@ static void refusals(void **state) {
     } cases[] = {
         {{.drop = "transformer.ln_f.bias"},
          "/dir has no tensor transformer.ln_f.bias, which the policy '"},
-        {{.set = "tie_word_embeddings", .to = "false"},
+        {{.patch = "{\"tie_word_embeddings\": false}"},
          "has no tensor lm_head.weight, which the policy '"},
-        {{.set = "tie_word_embeddings", .to = "false"},
+        {{.patch = "{\"tie_word_embeddings\": false}"},
          "needs, since its config.json does not tie the LM head to the embedding"},
         {{.add = "lm_head.weight", .like = WTE, .shift = 1},
          "model.safetensors: lm_head.weight is not transformer.wte.weight, but "},
@@ -153,16 +129,16 @@ static void refusals(void **state) {
         {{.add = "wte.weight", .like = WTE}, "holds the tensor wte.weight, for which"},
         {{.add = "lm_head.bias"}, "holds the tensor lm_head.bias, for which"},
         {{.add = "transformer.h.0.cross_attn.bias"}, "holds the tensor"},
-        {{.set = "n_positions", .to = "32"},
+        {{.patch = "{\"n_positions\": 32}"},
          "model.safetensors: tensor transformer.wpe.weight has shape [64, 16], the model needs "
          "[32, 16]"},
-        {{.set = "vocab_size", .to = "300"},
+        {{.patch = "{\"vocab_size\": 300}"},
          "tensor transformer.wte.weight has shape [290, 16], the model needs [300, 16]"},
         {{.drop = "transformer.ln_f.bias",
           .add = "transformer.ln_f.bias",
           .dtype = RLHF__TENSOR_I32},
          "tensor 'transformer.ln_f.bias' is I32; weights must be F32, F16 or BF16"},
-        {{.set = "n_layer", .to = "2"}, "has no tensor transformer.h.1.ln_1.weight, which"},
+        {{.patch = "{\"n_layer\": 2}"}, "has no tensor transformer.h.1.ln_1.weight, which"},
     };
     struct hf *f = *state;
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {

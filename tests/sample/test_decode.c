@@ -133,13 +133,14 @@ static struct rlhf__gen_result draw_on(const rlhf_compute *compute, const struct
     m.compute = compute;
     g->apart = compute != NULL;
     g->n = slots + prefix_slots;
+    const struct rlhf__ends ends = {.n = 2, .id = {-7, stop}}; // -7: never drawn
     struct rlhf__gen_request q = {.n = p->n,
                                   .slots = slots,
                                   .prefix_slots = prefix_slots,
                                   .prompt = p->ids,
                                   .prompt_len = p->len,
                                   .max_new = 9,
-                                  .stop_id = stop,
+                                  .ends = &ends,
                                   .dist = &dist,
                                   .logp_dist = &dist,
                                   .seed = 1,
