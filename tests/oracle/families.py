@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Model directories of every family as transformers writes them, and what it computes with them.
+
+    families.py make DIR            writes DIR/<name>/ with random weights, one for each of FAMILIES
+    families.py check DIR HEADS     runs HEADS (tests/oracle/heads.c) on each and compares:
+                                    log-probs of the whole vocabulary and all gradients in f32,
+                                    with float64 as judge; log-probs in bf16 beside autocast
+    families.py names               the names, one a line
+
+Needs torch, transformers and tokenizers. The models are small but have everything that the real ones
+have: grouped heads, a head width of its own, biases, q/k norms, tied and untied heads, each kind of
+rotary scaling with positions on both sides of its original context.
+"""
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+import torch
+import transformers as hf
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+VOCAB, POSITIONS = 264, 128
+BASE = {"vocab_size": VOCAB, "max_position_embeddings": POSITIONS, "hidden_size": 48, "intermediate_size": 88,
+        "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 16,
+        "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": None}
+LLAMA3 = {"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 32}
+YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 32}
+LINEAR = {"rope_type": "linear", "rope_theta": 1e4, "factor": 4.0}
+
+
+def config(kind, **more):
+    return kind(**{**BASE, **more})
+
+
+FAMILIES = {
+    "llama2": lambda: config(hf.LlamaConfig, num_key_value_heads=6, head_dim=8, tie_word_embeddings=False),
+    "llama3": lambda: config(hf.LlamaConfig, rope_parameters=dict(LLAMA3), tie_word_embeddings=False),
+    "smollm2": lambda: config(hf.LlamaConfig, num_key_value_heads=3, tie_word_embeddings=True),
+    "llama-linear": lambda: config(hf.LlamaConfig, rope_parameters=dict(LINEAR)),
+    "mistral": lambda: config(hf.MistralConfig, sliding_window=None, head_dim=24),
+    "qwen2": lambda: config(hf.Qwen2Config, tie_word_embeddings=True, head_dim=8),
+    "qwen2-yarn": lambda: config(hf.Qwen2Config, rope_parameters=dict(YARN), head_dim=8),
+    "qwen3": lambda: config(hf.Qwen3Config, head_dim=32, tie_word_embeddings=True),
+    "gpt2": lambda: hf.GPT2Config(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=48, n_layer=3, n_head=6,
+                                  bos_token_id=1, eos_token_id=2),
+}
+LIMITS = {
+    "log-prob f32": 1e-4,  # largest difference relative to the largest log-prob
+    "f32 error over PyTorch's": 2.0,  # root mean squares, float64 as judge
+    "1 - cosine of a gradient": 1e-5,  # of the worst tensor
+    "norm ratio of a gradient - 1": 1e-4,
+    "bf16 error over autocast's": 1.1,  # root mean squares, float64 as judge
+}
+
+
+def tokenizer():
+    """Bytes, in GPT-2's order, behind two special tokens and one more."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocab = {t: i for i, t in enumerate(["<unk>", "<s>", "</s>"] + alphabet)}
+    tok = Tokenizer(models.BPE(vocab=vocab, merges=[]))
+    tok.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    from tokenizers import decoders
+    tok.decoder = decoders.ByteLevel()
+    tok.add_special_tokens(["<unk>", "<s>", "</s>"])
+    return hf.PreTrainedTokenizerFast(tokenizer_object=tok, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+
+
+def fill(model, seed):
+    """Weights of the size that trained ones have, gains around 1, biases that matter."""
+    g = torch.Generator().manual_seed(seed)
+    for name, p in model.named_parameters():
+        x = torch.randn(p.shape, generator=g)
+        gain = p.dim() == 1 and name.endswith("weight")
+        p.data = 1 + 0.2 * x if gain else 0.1 * x if p.dim() == 1 else x * (0.5 / p.shape[-1] ** 0.5)
+        if "embed" in name or "wte" in name or "wpe" in name:
+            p.data = x * 0.5
+    return model.eval()
+
+
+def make(root):
+    tok = tokenizer()
+    for i, (name, cfg) in enumerate(FAMILIES.items()):
+        fill(hf.AutoModelForCausalLM.from_config(cfg()), i).save_pretrained(f"{root}/{name}")
+        tok.save_pretrained(f"{root}/{name}")
+
+
+# ---- our side ----
+
+
+def heads(program, directory, dtype, rows, weight):
+    """Log-probs of each row's tokens (0 for the first), and gradients of sum(weight * log-prob)."""
+    with tempfile.TemporaryDirectory() as tmp:
+        with open(f"{tmp}/rows.json", "w") as f:
+            json.dump({"rows": rows, "weight": weight}, f)
+        subprocess.run([program, directory, dtype, f"{tmp}/rows.json", f"{tmp}/out"], check=True)
+        data, at, out = open(f"{tmp}/out", "rb").read(), 0, {}
+    while at < len(data):
+        (n,) = struct.unpack_from("<I", data, at)
+        name = data[at + 4:at + 4 + n].decode()
+        (count,) = struct.unpack_from("<I", data, at + 4 + n)
+        at += 8 + n
+        out[name] = torch.frombuffer(bytearray(data[at:at + 4 * count]), dtype=torch.float32).double()
+        at += 4 * count
+    return out
+
+
+# ---- transformers' side ----
+
+
+def row_logp(model, row):
+    """Log-probs of the whole vocabulary after each token, [len, vocab]."""
+    return torch.log_softmax(model(input_ids=torch.tensor([row])).logits[0].double(), -1)
+
+
+def load(directory, dtype):
+    return hf.AutoModelForCausalLM.from_pretrained(directory, dtype=dtype, attn_implementation="eager").eval()
+
+
+def vocabulary(model, row, autocast=False):
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        return row_logp(model, row)[-1]
+
+
+def gradients(model, rows, weight):
+    at = 0
+    loss = 0.0
+    for row in rows:
+        logp = row_logp(model, row)
+        for t in range(1, len(row)):
+            loss = loss + weight[at + t] * logp[t - 1, row[t]]
+        at += len(row)
+    loss.backward()
+    return {n: p.grad.reshape(-1).double() for n, p in model.named_parameters()}
+
+
+# ---- the comparison ----
+
+
+def rows_of(seed, n, longest):
+    g = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(2, longest, (n,), generator=g).tolist()
+    lengths[0] = longest
+    return [torch.randint(3, VOCAB - 5, (k,), generator=g).tolist() for k in lengths]
+
+
+def rms(x):
+    return x.square().mean().sqrt().item()
+
+
+def whole_vocabulary(program, directory, dtype, rows):
+    """Each row ends with every token in turn: the log-probs of all, as our side gives them."""
+    out = []
+    for row in rows:
+        ends = [row + [t] for t in range(VOCAB)]
+        got = heads(program, directory, dtype, ends, [0.0] * (VOCAB * (len(row) + 1)))["logp"]
+        out.append(got.reshape(VOCAB, len(row) + 1)[:, -1])
+    return torch.cat(out)
+
+
+def check_one(program, directory):
+    worst = {}
+    rows = rows_of(1, 6, 60)
+    exact, single = load(directory, torch.float64), load(directory, torch.float32)
+    judge = torch.cat([vocabulary(exact, r) for r in rows])
+    ours = whole_vocabulary(program, directory, "f32", rows)
+    theirs = torch.cat([vocabulary(single, r) for r in rows])
+    cast = torch.cat([vocabulary(single, r, autocast=True) for r in rows])
+    half = whole_vocabulary(program, directory, "bf16", rows)
+    worst["log-prob f32"] = ((ours - judge).abs().max() / judge.abs().max()).item()
+    worst["f32 error over PyTorch's"] = rms(ours - judge) / rms(theirs - judge)
+    worst["bf16 error over autocast's"] = rms(half - judge) / rms(cast - judge)
+    weight = [(i * 7 % 11 - 3) / 8 for i in range(sum(map(len, rows)))]
+    want, got = gradients(exact, rows, weight), heads(program, directory, "f32", rows, weight)
+    cosine, ratio = 0.0, 0.0
+    for name, w in want.items():
+        g = got.pop("grad:" + name)
+        cosine = max(cosine, 1 - (torch.dot(g, w) / (g.norm() * w.norm())).item())
+        ratio = max(ratio, abs((g.norm() / w.norm()).item() - 1))
+    worst["1 - cosine of a gradient"], worst["norm ratio of a gradient - 1"] = cosine, ratio
+    left = [n for n in got if n.startswith("grad:")]
+    if left:
+        sys.exit(f"{directory}: gradients that transformers does not have: {left}")
+    return worst
+
+
+def check(root, program):
+    bad = 0
+    for name in FAMILIES:
+        for what, x in check_one(program, f"{root}/{name}").items():
+            wrong = not x <= LIMITS[what]
+            bad += wrong
+            print(f"{name:<14} {what:<30} {x:9.2e}   limit {LIMITS[what]:.0e}{'   WRONG' if wrong else ''}", flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    hf.logging.set_verbosity_error()
+    if sys.argv[1:2] == ["make"]:
+        make(sys.argv[2])
+    elif sys.argv[1:2] == ["check"]:
+        sys.exit(check(sys.argv[2], sys.argv[3]))
+    else:
+        print("\n".join(FAMILIES))
