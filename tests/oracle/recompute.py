@@ -8,8 +8,8 @@ It needs torch; a run needs log.rollouts=true, checkpoint.every=1 and compute.dt
 From RUN/checkpoints/<PHASE - 1> (weights, value head, AdamW's moments), the lines of PHASE in
 RUN/rollouts.jsonl and RUN/config.json it computes log-probs, values, advantages, losses, gradients,
 clipping and steps, and compares them with the file and with RUN/checkpoints/<PHASE>. Nothing here
-knows the program's code: the model is GPT-2 as published, the formulas are those of
-docs/algorithms/.
+knows the program's code: the model is GPT-2 as published, or for any other model_type what
+transformers makes of the checkpoint; the formulas are those of docs/algorithms/.
 
 Exit status 0: all agree; 1: something does not; 2: the run uses what this script does not cover.
 """
@@ -34,6 +34,7 @@ LIMITS = {
     "1 - cosine of the gradient": 1e-7,
     "1 - cosine of the step": 1e-7,
     "length of the step": 1e-5,  # relative
+    "parameters": 1e-5,  # length of the difference, relative
 }
 
 
@@ -68,8 +69,6 @@ class Policy:
     def __init__(self, checkpoint, inv_temperature):
         with open(os.path.join(checkpoint, "config.json")) as f:
             self.c = json.load(f)
-        if self.c["model_type"] != "gpt2":
-            refuse(f"the policy is {self.c['model_type']}, this script knows gpt2")
         self.p = tensors(os.path.join(checkpoint, "model.safetensors"))
         head = os.path.join(checkpoint, "state", "value_head.safetensors")
         if os.path.exists(head):
@@ -101,18 +100,52 @@ class Policy:
             x = torch.relu(x @ self.p["v_head.fc.weight"].T + self.p["v_head.fc.bias"])
         return (x @ self.p["v_head.out.weight"].T + self.p["v_head.out.bias"])[:, 0]
 
+    def states(self, ids):
+        """After the final norm, [len, d]."""
+        x = self.p["transformer.wte.weight"][ids] + self.p["transformer.wpe.weight"][: len(ids)]
+        for layer in range(self.c["n_layer"]):
+            x = self.block(x, f"transformer.h.{layer}")
+        return self.norm(x, "transformer.ln_f")
+
+    def head(self):
+        return self.p.get("lm_head.weight", self.p["transformer.wte.weight"])
+
     def __call__(self, row):
         """Log-prob and entropy of each response token, value of the state before it (or None)."""
         ids = torch.tensor(row["ids"])
         n, first = len(ids), row["prompt_length"]
-        x = self.p["transformer.wte.weight"][ids] + self.p["transformer.wpe.weight"][:n]
-        for layer in range(self.c["n_layer"]):
-            x = self.block(x, f"transformer.h.{layer}")
-        x = self.norm(x, "transformer.ln_f")[first - 1 : n - 1]
-        logits = x @ self.p.get("lm_head.weight", self.p["transformer.wte.weight"]).T
+        x = self.states(ids)[first - 1 : n - 1]
+        logits = x @ self.head().T
         logp = (logits * self.inv_temperature).log_softmax(-1)
         value = self.value(x) if "v_head.out.weight" in self.p else None
         return logp.gather(1, ids[first:, None])[:, 0], -(logp.exp() * logp).sum(-1), value
+
+
+class Published(Policy):
+    """Any causal language model of transformers with that value head, its weights in float64."""
+
+    def __init__(self, checkpoint, inv_temperature):
+        import transformers
+
+        super().__init__(checkpoint, inv_temperature)
+        self.model = transformers.AutoModelForCausalLM.from_pretrained(
+            checkpoint, dtype=F64, attn_implementation="eager")
+        for name, t in self.model.named_parameters():
+            if name not in self.p or not torch.equal(t, self.p[name]):
+                refuse(f"{checkpoint}: transformers has other values of {name} than its file")
+            self.p[name] = t
+
+    def states(self, ids):
+        return self.model.base_model(input_ids=ids[None]).last_hidden_state[0]
+
+    def head(self):
+        return self.model.get_output_embeddings().weight
+
+
+def policy_of(checkpoint, inv_temperature):
+    with open(os.path.join(checkpoint, "config.json")) as f:
+        kind = json.load(f)["model_type"]
+    return (Policy if kind == "gpt2" else Published)(checkpoint, inv_temperature)
 
 
 # ---- formulas ----
@@ -328,9 +361,11 @@ def check_heads(policy, rows, report):
 def compare_step(before, after, policy, optim, run, phase, report):
     """Weights and first moments of the phase's checkpoint against those computed here."""
     end = os.path.join(run, "checkpoints", f"{phase:06d}")
-    theirs = Policy(end, 1.0).p
+    theirs = policy_of(end, 1.0).p
     moments = tensors(os.path.join(end, "state", "optimizer.safetensors"))
-    d, names = policy.c["n_embd"], sorted(before)
+    d, names = policy.c.get("n_embd"), sorted(before)
+    x, y = flat(theirs, names), flat(after, names)
+    report.add("parameters", (x - y).norm() / y.norm())
     a, b, w = (without_key_bias(p, d) for p in (theirs, after, before))
     x, y = (flat(p, names) - flat(w, names) for p in (a, b))
     report.add("1 - cosine of the step", 1 - torch.dot(x, y) / (x.norm() * y.norm()))
@@ -354,7 +389,7 @@ def recompute(run, phase):
         refuse("logprob_support sampled is not covered")
     unit = o["logprob_temperature"] == "unit"
     begin = os.path.join(run, "checkpoints", f"{phase - 1:06d}")
-    policy = Policy(begin, 1.0 if unit else 1 / sampling["temperature"])
+    policy = policy_of(begin, 1.0 if unit else 1 / sampling["temperature"])
     before = {k: v.detach().clone() for k, v in policy.p.items()}
     factor = metrics["lr"] / c["lr"]
     optim = AdamW(begin, c, config["value"]["lr"] or c["lr"], factor)
@@ -384,7 +419,8 @@ def recompute(run, phase):
         value.backward()
         norm = optim.step(policy.p)
         report.add("loss", abs(value.item() - u["loss"]) / (1 + abs(u["loss"])))
-        report.add("gradient norm", abs(norm / u["grad_norm"] - 1))
+        # Where no advantage is left there is only the noise of a gradient: nothing to be relative to.
+        report.add("gradient norm", abs(norm - u["grad_norm"]) / max(u["grad_norm"], 1e-3))
     compare_step(before, policy.p, policy, optim, run, phase, report)
     print(f"{algo}, phase {phase}: {len(rows)} rows, {len(updates)} updates")
     return report.status()

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""100 steps of AdamW on four texts: the loss curve of sft.so beside PyTorch's.
+
+    curve.py DIR RUN    DIR: a directory of families.py; RUN: the run that curve.sh made from it
+
+Needs torch, transformers and tokenizers. PyTorch trains in float32 with torch.optim.AdamW, weight
+decay on matrices and clipping by the global norm, on ids from the tokenizer of the directory.
+"""
+import json
+import sys
+
+import torch
+import transformers as hf
+
+STEPS, LIMIT = 100, 1e-4  # largest difference of a loss, relative to 1 + |loss|
+TEXTS = ["It was late, and the road went on.", "Nobody in the house had seen the letter.", "Seven!",
+         "The tide turned before the boats were in, so they waited."]
+
+
+def curve(directory):
+    tok = hf.AutoTokenizer.from_pretrained(directory)
+    model = hf.AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager")
+    matrices = [p for p in model.parameters() if p.dim() == 2]
+    others = [p for p in model.parameters() if p.dim() != 2]
+    optim = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
+                              lr=1e-3, betas=(0.9, 0.95), eps=1e-6)
+    rows = [[1] + tok(t, add_special_tokens=False).input_ids + [2] for t in TEXTS]
+    losses = []
+    for _ in range(STEPS):
+        total, n = 0.0, sum(len(r) - 1 for r in rows)
+        for r in rows:
+            logp = torch.log_softmax(model(input_ids=torch.tensor([r])).logits[0].float(), -1)
+            total = total - logp[torch.arange(len(r) - 1), r[1:]].sum()
+        loss = total / n
+        losses.append(loss.item())
+        optim.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optim.step()
+    return losses
+
+
+def main():
+    torch.set_num_threads(1)
+    hf.logging.set_verbosity_error()
+    want = curve(sys.argv[1])
+    with open(f"{sys.argv[2]}/metrics.jsonl") as f:
+        got = [m["objective/loss"] for m in map(json.loads, f) if "objective/loss" in m]
+    if len(got) != STEPS:
+        sys.exit(f"{sys.argv[2]}: {len(got)} losses, {STEPS} steps")
+    worst = max(abs(a - b) / (1 + abs(b)) for a, b in zip(got, want))
+    wrong = not worst <= LIMIT
+    print(f"{sys.argv[1]}: loss {want[0]:.4f} to {want[-1]:.4f}, apart by {worst:.1e}   limit {LIMIT:.0e}"
+          f"{'   WRONG' if wrong else ''}")
+    sys.exit(int(wrong))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["rows"]:
+        print("\n".join(json.dumps({"text": t}) for t in TEXTS))
+    else:
+        main()
