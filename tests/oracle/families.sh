@@ -21,7 +21,7 @@ host() {
 rollouts() {
     host "$@" --prompts prompts.txt --reward "$RLHF_BUILD_DIR/tests/e2e/bad_reward.so:every=1000" \
         --set batch.size=12 --set sampling.max_new_tokens=8 --set run.phases=2 --set checkpoint.every=1 \
-        --set log.rollouts=true
+        --set log.rollouts=true --set optim.eps=1e-5
 }
 status=0
 if [ "$what" = heads ]; then
@@ -38,7 +38,7 @@ for name in $("$python" "$here/families.py" names); do
         "$python" "$here/curve.py" "models/$name" "$name" 2>log || status=1
     else
         rollouts --algo ppo.so --policy "models/$name" --set run.dir="$name-ppo" --set value.init=orthogonal
-        rollouts --algo grpo.so:group_size=3 --policy "models/$name" --set run.dir="$name-grpo"
+        rollouts --algo grpo.so:group_size=3,minibatches=2 --policy "models/$name" --set run.dir="$name-grpo"
         echo "$name"
         "$python" "$here/recompute.py" "$name-ppo" 2 "$name-grpo" 2 2>log || status=1
     fi

@@ -30,7 +30,7 @@ LIMITS = {
     "value": 1e-5,  # largest difference
     "advantage": 1e-5,  # largest difference
     "loss": 2e-6,  # relative to 1 + |loss|
-    "gradient norm": 1e-5,  # relative
+    "gradient norm": 1e-5,  # relative to the largest of the phase
     "1 - cosine of the gradient": 1e-7,
     "1 - cosine of the step": 1e-7,
     "length of the step": 1e-5,  # relative
@@ -419,8 +419,8 @@ def recompute(run, phase):
         value.backward()
         norm = optim.step(policy.p)
         report.add("loss", abs(value.item() - u["loss"]) / (1 + abs(u["loss"])))
-        # Where no advantage is left there is only the noise of a gradient: nothing to be relative to.
-        report.add("gradient norm", abs(norm - u["grad_norm"]) / max(u["grad_norm"], 1e-3))
+        # A minibatch whose groups have no spread has only the noise of a gradient.
+        report.add("gradient norm", abs(norm - u["grad_norm"]) / max(v["grad_norm"] for v in updates))
     compare_step(before, policy.p, policy, optim, run, phase, report)
     print(f"{algo}, phase {phase}: {len(rows)} rows, {len(updates)} updates")
     return report.status()
