@@ -77,7 +77,7 @@ def fill(model, seed):
         gain = p.dim() == 1 and name.endswith("weight")
         p.data = 1 + 0.2 * x if gain else 0.1 * x if p.dim() == 1 else x * (0.5 / p.shape[-1] ** 0.5)
         if "embed" in name or "wte" in name or "wpe" in name:
-            p.data = x * 0.5
+            p.data = x * 0.2
     return model.eval()
 
 
@@ -113,7 +113,8 @@ def heads(program, directory, dtype, rows, weight):
 
 def row_logp(model, row):
     """Log-probs of the whole vocabulary after each token, [len, vocab]."""
-    return torch.log_softmax(model(input_ids=torch.tensor([row])).logits[0].double(), -1)
+    logits = model(input_ids=torch.tensor([row])).logits[0]
+    return torch.log_softmax(logits.float() if logits.dtype == torch.bfloat16 else logits, -1).double()
 
 
 def load(directory, dtype):

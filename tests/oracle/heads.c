@@ -1,8 +1,9 @@
-// heads.c: log-probs and gradients of a model directory, for families.py: `heads DIR DTYPE ROWS OUT`.
+// heads.c: log-probs and gradients of a model directory, for families.py: `heads DIR DTYPE ROWS
+// OUT`.
 //
-// ROWS is {"rows": [[id, ...], ...], "weight": [one number a token]}. OUT is a list of records (name
-// length u32, name, count u32, count f32): "logp" of every token given those before it in its row (0
-// for the first), and "grad:NAME" of every parameter: of the sum of weight * logp.
+// ROWS is {"rows": [[id, ...], ...], "weight": [one number a token]}. OUT is a list of records
+// (name length u32, name, count u32, count f32): "logp" of every token given those before it in its
+// row (0 for the first), and "grad:NAME" of every parameter: of the sum of weight * logp.
 #include "base/json.h"
 #include "model/parameters.h"
 #include "model/session.h"
@@ -100,7 +101,7 @@ int main(int argc, char **argv) {
     struct rlhf__error err = {0};
     struct rows r = {0};
     struct rlhf__compute_config compute = {.backend = "cpu"};
-    struct rlhf__run_config run_config = {.seed = 1, .threads = 2};
+    struct rlhf__run_config run_config = {.seed = 1, .threads = 1};
     struct rlhf__model_spec spec = {.dir = argv[1], .role = "policy", .trainable = 1};
     snprintf(dirs.lib, sizeof dirs.lib, "%s/lib/rlhf/0", build);
     snprintf(dirs.share, sizeof dirs.share, "%s/share/rlhf", build);
