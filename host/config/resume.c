@@ -10,17 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const may_change[] = {"run.phases",
-                                         "run.stop_after",
-                                         "run.threads",
-                                         "compute.backend",
-                                         "compute.gpu",
-                                         "compute.workspace_mib",
-                                         "data.max_mib",
-                                         "checkpoint.",
-                                         "early_stop.",
-                                         "log.",
-                                         NULL};
+static const char *const may_change[] = {
+    "run.phases",        "run.stop_after", "run.threads",
+    "compute.backend",   "compute.gpu",    "compute.workspace_mib",
+    "compute.recompute", "data.max_mib",   "checkpoint.",
+    "early_stop.",       "log.",           NULL};
 
 rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlhf__config *c,
                               struct rlhf__error *err) {
@@ -71,8 +65,8 @@ static rlhf_status changed(const char *run, const char *path, const json_t *was,
     rlhf__fail(err, RLHF_E_INVALID,
                "--resume: %s cannot change from %.100s to %.100s in a run that "
                "goes on (what can: run.phases, run.stop_after, run.threads, compute.backend, "
-               "compute.gpu, compute.workspace_mib, data.max_mib, checkpoint.*, early_stop.*, "
-               "log.*); start a new run with --policy "
+               "compute.gpu, compute.workspace_mib, compute.recompute, data.max_mib, checkpoint.*, "
+               "early_stop.*, log.*); start a new run with --policy "
                "%s/checkpoints/latest instead",
                path, a.len ? rlhf__buf_text(&a) : "nothing", b.len ? rlhf__buf_text(&b) : "nothing",
                run);

@@ -20,6 +20,7 @@
 #define BIG ((int64_t)1 << 40)
 
 static const char *const dtype_names[] = {"auto", "f32", "bf16", NULL};
+static const char *const recompute_names[] = {"none", "layer", NULL}; // enum rlhf_recompute
 static const char *const init_names[] = {"pretrained", "random", NULL};
 static const char *const value_names[] = {"none", "linear", "mlp", NULL};
 static const char *const value_init_names[] = {"zero", "orthogonal", "normal", NULL};
@@ -66,6 +67,9 @@ static const rlhf_opt compute_opts[] = {
       "wrong in it at once"),
     I(workspace_mib, 0, 0, 1 << 20, "memory for the language-model head in MiB; 0: the default"),
     B(memory_check, 1, "refuse what does not fit into memory before it is loaded"),
+    E(recompute, 0, recompute_names,
+      "layer: keep each layer's input alone for backward and compute the rest again, which takes "
+      "less memory and a third more time; the results are the same"),
 };
 #undef T
 #define T struct rlhf__policy_config

@@ -26,6 +26,7 @@ struct rlhf__compute_config {
     int32_t guard;       // reference: device buffers unreadable for the host; cuda: checks at once
     int64_t workspace_mib; // 0 = the backend's default
     int32_t memory_check;  // 1: what does not fit into memory is refused before it is loaded
+    int32_t recompute;     // enum rlhf_recompute, of models that are trained
     int32_t reserved;
 };
 

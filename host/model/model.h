@@ -22,9 +22,9 @@ struct rlhf__model_env {
     const rlhf_compute *compute;
     struct rlhf__plugins *plugins;
     struct rlhf__services *services;
-    int32_t dtype; // activation dtype, RLHF_F32 or RLHF_BF16
-    int32_t reserved;
-    uint64_t seed; // of parameters that are drawn
+    int32_t dtype;     // activation dtype, RLHF_F32 or RLHF_BF16
+    int32_t recompute; // enum rlhf_recompute, of those that are trained
+    uint64_t seed;     // of parameters that are drawn
     struct rlhf__room room;
     // Not NULL: models open on paper, where what they take is counted, until rlhf__model_load.
     struct rlhf__paper *paper;

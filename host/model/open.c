@@ -154,7 +154,8 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
                          .value_detach = spec->value_detach,
                          .compute = m->compute,
                          .score_init = spec->score_init,
-                         .frozen = spec->frozen};
+                         .frozen = spec->frozen,
+                         .recompute = spec->trainable ? m->env->recompute : 0};
     rlhf_status st = check_functions(m, err);
     if (st != RLHF_OK) return st;
     struct rlhf__call call = rlhf__call_begin(m->instance, "open()");

@@ -53,7 +53,7 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
                                          plugins,
                                          &s->services,
                                          dtype,
-                                         0,
+                                         compute->recompute,
                                          (uint64_t)run->seed,
                                          s->compute->room,
                                          NULL,

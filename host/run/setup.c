@@ -191,9 +191,10 @@ rlhf_status rlhf__run_advise(const struct rlhf__run *r, rlhf_status st, struct r
     const size_t n = strlen(err->text);
     snprintf(err->text + n, sizeof err->text - n,
              "; less is taken with a lower batch.microbatch_tokens (now %lld), sampling.slots, "
-             "sampling.max_new_tokens (now %lld) or compute.workspace_mib",
+             "sampling.max_new_tokens (now %lld) or compute.workspace_mib%s",
              (long long)rlhf__compute_microbatch(t, c->batch.microbatch_tokens),
-             (long long)c->sampling.max_new_tokens);
+             (long long)c->sampling.max_new_tokens,
+             c->compute.recompute ? "" : ", or with compute.recompute=layer");
     return st;
 }
 

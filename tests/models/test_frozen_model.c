@@ -1,5 +1,6 @@
 // test_frozen_model.c: a model that the host opens as frozen: it can be filled and run, and whoever
-// wants its weights back is told why they are gone.
+// wants its weights back is told why they are gone. One that it trains keeps what compute.recompute
+// says.
 #include "e2e.h"
 
 #include "model/parameters.h"
@@ -36,8 +37,10 @@ static int setup(void **state) {
     *state = f;
     if (rlhf__plugins_create(&f->dirs, &f->plugins, NULL) != RLHF_OK) return -1;
     // The guard: buffers are unreadable outside the backend.
-    struct rlhf__compute_config compute = {
-        .backend = "reference", .dtype = RLHF__DTYPE_F32, .guard = 1};
+    struct rlhf__compute_config compute = {.backend = "reference",
+                                           .dtype = RLHF__DTYPE_F32,
+                                           .guard = 1,
+                                           .recompute = RLHF_RECOMPUTE_LAYER};
     struct rlhf__run_config run = {.seed = 1, .threads = 1};
     return rlhf__session_init(&f->session, &f->dirs, NULL, NULL, f->plugins, &compute, &run, NULL);
 }
@@ -122,9 +125,39 @@ static void weights_are_gone(void **state) {
     rlhf__model_close(whole);
 }
 
+// Device memory of a forward that backward can follow.
+static uint64_t trained_bytes(struct fixture *f) {
+    static const int32_t ids[N] = {65, 66, 67, 68, 69, 70}, offset[] = {0, N}, prompt_len[] = {2};
+    const rlhf_batch b = {.size = sizeof b,
+                          .n = 1,
+                          .total = N,
+                          .ids = ids,
+                          .offset = offset,
+                          .prompt_len = prompt_len};
+    const rlhf_forward train = {.size = sizeof train, .heads = RLHF_HEAD_LOGP, .train = 1};
+    const rlhf_heads none = {.size = sizeof none};
+    struct rlhf__model *m = NULL;
+    struct rlhf__model_spec spec = {
+        .dir = f->dir, .role = "policy", .start = RLHF__START_RANDOM, .trainable = 1};
+    MUST(rlhf__model_open(&f->session.models, &spec, &m, &err));
+    MUST(rlhf__model_forward(m, &b, &train, &none, &err));
+    const uint64_t bytes = m->compute->bytes_in_use(m->compute->ctx);
+    rlhf__model_close(m);
+    return bytes;
+}
+
+static void layers_are_computed_again(void **state) {
+    struct fixture *f = *state;
+    assert_int_equal(f->session.models.recompute, RLHF_RECOMPUTE_LAYER);
+    const uint64_t less = trained_bytes(f);
+    f->session.models.recompute = RLHF_RECOMPUTE_NONE;
+    assert_true(less < trained_bytes(f));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(filled_and_run, setup, teardown),
-        cmocka_unit_test_setup_teardown(weights_are_gone, setup, teardown)};
+        cmocka_unit_test_setup_teardown(weights_are_gone, setup, teardown),
+        cmocka_unit_test_setup_teardown(layers_are_computed_again, setup, teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,177 @@
+// tests/models/test_recompute.c: a model that keeps only its layers' inputs for backward has the
+// bits of one that keeps all, in heads and in gradients, and holds less.
+#include "decoders.h"
+#include "families.h"
+#include "vectors.h"
+
+#include <string.h>
+
+static struct backend backend;
+static const char *backend_name; // set by main for each group
+static uint32_t guard;
+
+static int setup(void **state) {
+    (void)state;
+    backend = backend_open(backend_name, 2, guard);
+    return backend.compute ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    backend_close(&backend);
+    return 0;
+}
+
+static const struct setting post_norm[] = {{"vocab_size", "61"}, {"max_position_embeddings", "24"},
+                                           {"dim", "32"},        {"n_layers", "3"},
+                                           {"n_heads", "2"},     {"hidden_dim", "64"},
+                                           {NULL, NULL}};
+
+static const struct kind {
+    const char *plugin;
+    const struct setting *settings;
+    uint32_t heads;
+    int32_t n_labels, value_kind, reserved;
+} kinds[] = {
+    {"gpt2", tiny_gpt2, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_VALUE, 0, RLHF_VALUE_MLP, 0},
+    {"qwen", tiny_qwen2, RLHF_HEAD_LOGP | RLHF_HEAD_TOKEN_SCORE, 1, RLHF_VALUE_NONE, 0},
+    {"qwen", tiny_qwen3, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY, 0, RLHF_VALUE_NONE, 0},
+    {"distilbert", post_norm, RLHF_HEAD_SCORE, VEC_LABELS, RLHF_VALUE_NONE, 0},
+};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+static struct model open_kind(const struct kind *k, int32_t dtype, int32_t recompute) {
+    rlhf_model_open o = open_args(&backend, dtype, 1);
+    o.n_labels = k->n_labels;
+    o.value_kind = k->value_kind;
+    o.recompute = recompute;
+    struct model m = model_open(k->plugin, k->settings, &o);
+    model_fill(&m, 0.3);
+    return m;
+}
+
+// All heads, then all gradients, of one step; backward twice, as a caller may. test_free.
+static float *step(struct model *m, const struct kind *k, const rlhf_batch *b, uint64_t *n) {
+    enum { HEADS = 5 };
+    const uint64_t total = b->total + VEC_ROWS * VEC_LABELS;
+    *n = HEADS * total + (uint64_t)m->info.n_params;
+    float *all = test_calloc(*n, sizeof *all), *d = test_calloc(total, sizeof *d);
+    float *to = all + HEADS * total;
+    const rlhf_forward f = {.size = sizeof f, .heads = k->heads, .train = 1};
+    const rlhf_heads h = {.size = sizeof h,
+                          .logp = all,
+                          .entropy = all + total,
+                          .value = all + 2 * total,
+                          .token_score = all + 3 * total,
+                          .score = all + 4 * total};
+    const rlhf_heads g = {
+        .size = sizeof g, .logp = d, .entropy = d, .value = d, .token_score = d, .score = d};
+    rlhf_param p = {.size = sizeof p};
+    for (uint64_t i = 0; i < total; i++)
+        d[i] = vec_weight(i);
+    must(m, m->ops->forward(m->self, b, &f, &h));
+    must(m, m->ops->backward(m->self, b, &f, &g));
+    must(m, m->ops->backward(m->self, b, &f, &g));
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {
+        float *x = device_read(m->c, p.grad, param_count(&p));
+        memcpy(to, x, param_count(&p) * sizeof *x);
+        to += param_count(&p);
+        test_free(x);
+    }
+    test_free(d);
+    return all;
+}
+
+static void same_bits_of(const struct kind *k, int32_t dtype, const rlhf_batch *b) {
+    uint64_t n = 0, used[2];
+    float *x[2];
+    for (int32_t r = 0; r < 2; r++) {
+        const uint64_t before = backend.compute->bytes_in_use(backend.compute->ctx);
+        struct model m = open_kind(k, dtype, r);
+        x[r] = step(&m, k, b, &n);
+        used[r] = backend.compute->bytes_in_use(backend.compute->ctx) - before;
+        model_close(&m);
+    }
+    assert_memory_equal(x[0], x[1], n * sizeof *x[0]);
+    assert_true(used[1] < used[0]);
+    test_free(x[0]);
+    test_free(x[1]);
+}
+
+static void same_bits(void **state) {
+    (void)state;
+    for (int32_t i = 0; i < N_KINDS; i++) {
+        same_bits_of(&kinds[i], RLHF_F32, &vec_batch);
+        same_bits_of(&kinds[i], RLHF_BF16, &vec_batch);
+    }
+}
+
+static void shared_prompts(void **state) {
+    (void)state;
+    struct families rows = families_make(tiny_families, N_FAMILIES, TINY_VOCAB);
+    for (int32_t i = 0; i < N_KINDS; i++) {
+        if (kinds[i].heads & RLHF_HEAD_SCORE) continue;
+        same_bits_of(&kinds[i], RLHF_F32, &rows.compact);
+        same_bits_of(&kinds[i], RLHF_BF16, &rows.compact);
+    }
+    families_free(&rows);
+}
+
+// What is kept of a layer is its input: another layer costs what the stream takes, and its
+// weights and gradients.
+static void holds_less(void **state) {
+    (void)state;
+    uint64_t used[2][2];
+    for (int32_t deep = 0; deep < 2; deep++) {
+        const struct setting settings[] = {
+            {"vocab_size", "61"}, {"n_positions", "128"},        {"n_embd", "16"},
+            {"n_head", "2"},      {"n_layer", deep ? "8" : "2"}, {NULL, NULL}};
+        const struct kind k = {"gpt2", settings, RLHF_HEAD_LOGP, 0, RLHF_VALUE_NONE, 0};
+        enum { LONG = 128 };
+        int32_t *ids = test_calloc(LONG, sizeof *ids), offset[] = {0, LONG}, prompt = 1;
+        const rlhf_batch b = {sizeof b, 1, LONG, 0, ids, offset, &prompt, NULL};
+        for (int32_t r = 0; r < 2; r++) {
+            uint64_t n = 0;
+            struct model m = open_kind(&k, RLHF_F32, r);
+            const uint64_t before = m.c->bytes_in_use(m.c->ctx);
+            test_free(step(&m, &k, &b, &n));
+            used[deep][r] = m.c->bytes_in_use(m.c->ctx) - before;
+            model_close(&m);
+        }
+        test_free(ids);
+    }
+    const uint64_t stream = 128 * 16 * sizeof(float);
+    assert_int_equal(used[1][1] - used[0][1], 6 * stream);
+    assert_true(used[1][0] - used[0][0] >
+                6 * 12 * stream); // in, mid, h1, h2, 3 qkv, att, 8 of the MLP
+}
+
+static void refused(void **state) {
+    (void)state;
+    rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
+    struct model m;
+    o.recompute = 2;
+    assert_int_equal(model_create("gpt2", tiny_gpt2, &m), RLHF_OK);
+    assert_int_equal(m.ops->open(m.self, &o), RLHF_E_UNSUPPORTED);
+    assert_string_equal(host_failure(), "open: unknown recompute 2");
+    model_close(&m);
+}
+
+int main(void) {
+    static const struct {
+        const char *backend, *title;
+        uint32_t guard, reserved;
+    } groups[] = {{"reference", "recompute: reference", 0, 0},
+                  {"reference", "recompute: reference, guard mode", 1, 0},
+                  {"cpu", "recompute: cpu", 0, 0}};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),
+                                       cmocka_unit_test(shared_prompts),
+                                       cmocka_unit_test(holds_less), cmocka_unit_test(refused)};
+    int failed = 0;
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+        backend_name = groups[i].backend;
+        guard = groups[i].guard;
+        failed += cmocka_run_group_tests_name(groups[i].title, tests, setup, teardown);
+    }
+    return failed != 0;
+}
