@@ -27,7 +27,6 @@ struct rlhf__compute_config {
     int64_t workspace_mib; // 0 = the backend's default
     int32_t memory_check;  // 1: what does not fit into memory is refused before it is loaded
     int32_t recompute;     // enum rlhf_recompute, of models that are trained
-    int32_t reserved;
 };
 
 enum rlhf__policy_init { RLHF__INIT_PRETRAINED = 0, RLHF__INIT_RANDOM = 1 };

@@ -63,22 +63,26 @@ static rlhf_status draw(const struct rlhf__feed_env *env, const volatile sig_ato
     return st;
 }
 
-// The model that is sampled from: reference.path, or the policy as it starts.
+// The model that is sampled from: reference.path, or the policy as it starts (*own NULL: itself;
+// one whose score head took the place of its LM head is opened again with that).
 static rlhf_status open_reference(const struct rlhf__feed_env *env,
                                   const struct rlhf__model_env *models, int was_classifier,
                                   struct rlhf__model **own, struct rlhf__error *err) {
     const char *path = env->config->reference.path;
     const struct rlhf__model *policy = env->cast->policy;
     *own = NULL;
+    struct rlhf__model_spec spec = {.dir = path, .role = "reference", .frozen = 1};
     if (!path[0]) {
-        if (!was_classifier) return RLHF_OK;
+        const int headless = policy->info.causal && !(policy->info.heads & RLHF_HEAD_GENERATE);
+        spec.dir = policy->dir;
+        if (env->config->policy.init == RLHF__INIT_RANDOM) spec.start = RLHF__START_RANDOM;
+        if (!was_classifier) return headless ? rlhf__model_open(models, &spec, own, err) : RLHF_OK;
         return rlhf__fail(err, RLHF_E_INVALID,
                           "score.calibrate draws responses of the reference, but '%s' is a "
                           "classifier or reward model and writes none: name the reference with "
                           "reference.path, or set score.calibrate to 0",
                           policy->dir);
     }
-    struct rlhf__model_spec spec = {.dir = path, .role = "reference", .frozen = 1};
     rlhf_status st = rlhf__model_open(models, &spec, own, err);
     if (st != RLHF_OK || rlhf__tokenizer_equal((*own)->tok, policy->tok)) return st;
     return rlhf__fail(err, RLHF_E_INVALID,

@@ -1,0 +1,146 @@
+// test_e2e_decoders.c: Llama and Qwen directories as policy, reference, critic, classifier and
+// reward model: the exactness of a run, its resumption, layers computed again, and what is refused.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define QUIET "--set log.samples_every=0 --set log.tensorboard=false "
+#define SHAPE                                                                                      \
+    "\"vocab_size\": 260, \"hidden_size\": 32, \"intermediate_size\": 48, "                        \
+    "\"num_hidden_layers\": 2, \"max_position_embeddings\": 64, \"bos_token_id\": 259, "           \
+    "\"eos_token_id\": 259, \"hidden_act\": \"silu\", \"rms_norm_eps\": 1e-06"
+
+// As transformers writes them: an untied Llama with scaled positions, a tied Qwen3.
+static const char llama[] =
+    "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], " SHAPE ", "
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": null, "
+    "\"attention_bias\": false, \"pretraining_tp\": 1, \"tie_word_embeddings\": false, "
+    "\"rope_parameters\": {\"rope_type\": \"llama3\", \"rope_theta\": 1e4, \"factor\": 2.0, "
+    "\"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, "
+    "\"original_max_position_embeddings\": 32}}\n";
+static const char qwen3[] =
+    "{\"model_type\": \"qwen3\", \"architectures\": [\"Qwen3ForCausalLM\"], " SHAPE ", "
+    "\"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"head_dim\": 24, "
+    "\"use_sliding_window\": false, \"sliding_window\": null, \"max_window_layers\": 2, "
+    "\"layer_types\": [\"full_attention\", \"full_attention\"], \"tie_word_embeddings\": true, "
+    "\"rope_theta\": 1000000.0, \"rope_scaling\": null}\n";
+
+static void done(struct e2e *t, int status) {
+    if (status) fail_msg("exit %d\n%s", status, t->out);
+}
+
+static int models(void **state) {
+    if (e2e_setup(state)) return 1;
+    struct e2e *t = *state;
+    done(t, e2e_shell(t, "cp -r model llama && cp -r model qwen3"));
+    e2e_write(t, "llama/config.json", llama);
+    e2e_write(t, "qwen3/config.json", qwen3);
+    e2e_write(
+        t, "pairs.jsonl",
+        "{\"prompt\": \"the film\", \"chosen\": \" was good.\", \"rejected\": \" was bad\"}\n"
+        "{\"prompt\": \"a story\", \"chosen\": \" of the end.\", \"rejected\": \" of it\"}\n");
+    return 0;
+}
+
+static void start(struct e2e *t, const char *model) {
+    done(t, e2e_run(t,
+                    "--algo sft.so --data texts.jsonl --policy %s --set policy.init=random --set "
+                    "run.phases=2 --out s " QUIET,
+                    model));
+    done(t, e2e_shell(t, "cp -rL s/checkpoints/latest policy && rm -rf s"));
+}
+
+#define RUN                                                                                        \
+    "--policy policy --prompts prompts.txt --reward period_count.so --set "                        \
+    "sampling.max_new_tokens=24 --set batch.size=8 --set algo.group_size=4 --set "                 \
+    "optim.schedule_phases=4 " QUIET
+
+// Two phases and two more, with other threads and layers computed again, are four; what was drawn
+// is scored to the bit.
+static void goes_on(struct e2e *t, const char *algo, const char *more) {
+    done(t, e2e_run(t, "--algo %s %s --set run.phases=4 --out a --threads 2 " RUN, algo, more));
+    done(t, e2e_run(t, "--algo %s %s --set run.phases=2 --out b " RUN, algo, more));
+    done(t, e2e_run(t, "--resume b --set run.phases=4 --set compute.recompute=layer"));
+    e2e_same_tree(t, "a/checkpoints/000004", "b/checkpoints/000004");
+    json_t *rows = e2e_metrics(t, "a");
+    assert_int_equal(json_array_size(rows), 4);
+    double moved = 0;
+    for (int i = 0; i < 4; i++) {
+        assert_true(e2e_metric(rows, i, "sampling/logp_difference/max") == 0);
+        moved += e2e_metric(rows, i, "optim/grad_norm");
+    }
+    assert_true(moved > 0);
+    json_decref(rows);
+    done(t, e2e_shell(t, "cmp policy/config.json a/checkpoints/latest/config.json || grep -q "
+                         "'\"rope_' a/checkpoints/latest/config.json"));
+    done(t, e2e_run(t, "generate --model a/checkpoints/latest --prompt 'It was' --max-new 4"));
+    done(t, e2e_shell(t, "rm -rf a b"));
+}
+
+static void runs_of(struct e2e *t, const char *model) {
+    start(t, model);
+    goes_on(t, "ppo.so", "");
+    goes_on(t, "grpo.so", "--set batch.microbatch_tokens=32 --set compute.dtype=bf16");
+}
+
+static void llama_runs(void **state) { runs_of(*state, "llama"); }
+static void qwen_runs(void **state) { runs_of(*state, "qwen3"); }
+
+// A language model begins a classifier and a reward model, which reward the next run.
+static void judges_of(struct e2e *t, const char *model) {
+    start(t, model);
+    done(t, e2e_run(t, "--algo classify.so --data labelled.jsonl --policy policy --set "
+                       "score.labels=NEGATIVE,POSITIVE --set run.phases=2 --out c " QUIET));
+    done(t, e2e_run(t, "--algo bradley_terry.so --data pairs.jsonl --policy policy --set "
+                       "run.phases=2 --set sampling.max_new_tokens=6 --out r " QUIET));
+    done(t, e2e_shell(t, "grep -q ForSequenceClassification c/checkpoints/latest/config.json && ! "
+                         "grep -q lm_head c/checkpoints/latest/model.safetensors"));
+    done(t, e2e_run(t, "--algo grpo.so --reward imdb.so:model=c/checkpoints/latest,self_test=false "
+                       "--reward bt_rm.so:model=r/checkpoints/latest --policy policy --prompts "
+                       "prompts.txt --set sampling.max_new_tokens=6 --set batch.size=8 --set "
+                       "algo.group_size=4 --set run.phases=1 --out g " QUIET));
+}
+
+static void llama_judges(void **state) { judges_of(*state, "llama"); }
+static void qwen_judges(void **state) { judges_of(*state, "qwen3"); }
+
+static void refused(void **state) {
+    struct e2e *t = *state;
+    static const struct {
+        const char *model, *edit, *says;
+    } cases[] = {
+        {"llama", "s/\"llama3\"/\"dynamic\"/",
+         "rope_parameters.rope_type \"dynamic\" is not implemented"},
+        {"llama", "s/\"head_dim\": null/\"head_dim\": 5/", "head_dim (5) must be even"},
+        {"llama", "s/\"hidden_size\": 32, //", "hidden_size is missing"},
+        {"llama", "s/\"llama\"/\"mistral\"/; s/\"pretraining_tp\"/\"sliding_window\": 8, &/",
+         "sliding_window 8"},
+        {"llama", "s/\"factor\": 2.0/\"factor\": \"2\"/",
+         "rope_parameters.factor must be a number"},
+        {"llama", "s/\"pretraining_tp\"/\"quantization_config\": {\"bits\": 4}, &/",
+         "quantization_config must be one of null, found an object"},
+        {"qwen3", "s/\"full_attention\"]/\"sliding_attention\"]/",
+         "layer_types[] must be one of full_attention, found \"sliding_attention\""},
+        {"qwen3", "s/\"qwen3\"/\"qwen3_moe\"/",
+         "model_type 'qwen3_moe' is not supported; supported: distilbert, gpt2, llama, mistral"},
+        {"qwen3", "s/\"qwen3\"/\"qwen\"/",
+         "model_type must be one of qwen2, qwen3, found \"qwen\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        done(t, e2e_shell(t, "rm -rf x && cp -r %s x && sed -i '%s' x/config.json", cases[i].model,
+                          cases[i].edit));
+        assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl --policy x --set "
+                                    "policy.init=random --out no"),
+                         2);
+        e2e_says(t, cases[i].says);
+        assert_false(e2e_exists(t, "no"));
+    }
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, models, e2e_teardown)
+    const struct CMUnitTest tests[] = {T(llama_runs), T(qwen_runs), T(llama_judges), T(qwen_judges),
+                                       T(refused)};
+    return cmocka_run_group_tests_name("e2e_decoders", tests, NULL, NULL);
+}
