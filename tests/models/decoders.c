@@ -4,29 +4,38 @@
 // clang-format off
 #define SHAPE                                                                                      \
     {"vocab_size", "61"}, {"hidden_size", "16"}, {"intermediate_size", "20"},                      \
-    {"num_hidden_layers", "2"}, {"num_attention_heads", "4"}, {"num_key_value_heads", "2"},        \
-    {"max_position_embeddings", "24"}
+    {"num_hidden_layers", "2"}, {"max_position_embeddings", "24"}
+#define TINY SHAPE, {"num_attention_heads", "2"}, {"num_key_value_heads", "1"}
+#define WIDE                                                                                       \
+    SHAPE, {"num_attention_heads", "4"}, {"num_key_value_heads", "2"}, {"head_dim", "8"}
 #define END {NULL, NULL}
 #define ROPE(key, value) {"rope_parameters." key, value}
-#define SCALED SHAPE, {"head_dim", "8"}, ROPE("rope_theta", "100")
+#define SCALED WIDE, ROPE("rope_theta", "100")
 
-static const struct setting llama[] = {SHAPE, END};
+static const struct setting llama[] = {TINY, END};
 static const struct setting llama_bias[] = {
-    SHAPE, {"attention_bias", "1"}, {"mlp_bias", "1"}, {"tie_word_embeddings", "1"}, END};
+    TINY, {"attention_bias", "1"}, {"mlp_bias", "1"}, {"tie_word_embeddings", "1"}, END};
 static const struct setting mistral[] = {
-    SHAPE, {"model_type", "mistral"}, {"head_dim", "8"}, {"hidden_act", "gelu_new"}, END};
+    WIDE, {"model_type", "mistral"}, {"hidden_act", "gelu_new"}, END};
 const struct setting tiny_qwen2[] = {
-    SHAPE, {"tie_word_embeddings", "1"}, {"rope_theta", "1000"}, END};
+    TINY, {"tie_word_embeddings", "1"}, {"rope_theta", "1000"}, END};
 static const struct setting qwen3[] = {
-    SHAPE, {"model_type", "qwen3"}, {"head_dim", "8"}, {"rms_norm_eps", "1e-3"}, END};
+    WIDE, {"model_type", "qwen3"}, {"rms_norm_eps", "1e-3"}, END};
 const struct setting tiny_qwen3[] = {
     SCALED, {"model_type", "qwen3"}, ROPE("rope_type", "yarn"), ROPE("factor", "3"),
-    ROPE("beta_fast", "2"), ROPE("beta_slow", "0.25"), ROPE("mscale", "1.5"),
+    ROPE("beta_fast", "2"), ROPE("beta_slow", "0.5"), ROPE("mscale", "1.5"),
     ROPE("mscale_all_dim", "0.5"), ROPE("truncate", "0"),
-    ROPE("original_max_position_embeddings", "8"), END};
-const struct setting llama_score[] = {SHAPE, {"pad_token_id", "29"}, END};
+    ROPE("original_max_position_embeddings", "64"), END};
+const struct setting tied_qwen3[] = {
+    WIDE, {"model_type", "qwen3"}, {"tie_word_embeddings", "1"}, END};
+const struct setting wider_qwen3[] = {
+    {"vocab_size", "1037"}, {"hidden_size", "80"}, {"intermediate_size", "112"},
+    {"num_hidden_layers", "3"}, {"num_attention_heads", "6"}, {"num_key_value_heads", "2"},
+    {"max_position_embeddings", "96"}, {"model_type", "qwen3"}, {"head_dim", "16"},
+    {"tie_word_embeddings", "1"}, END};
+const struct setting llama_score[] = {TINY, {"pad_token_id", "29"}, END};
 const struct setting qwen3_score[] = {
-    SHAPE, {"model_type", "qwen3"}, {"head_dim", "8"}, {"pad_token_id", "29"}, END};
+    WIDE, {"model_type", "qwen3"}, {"pad_token_id", "29"}, END};
 
 static const struct setting linear[] = {
     SCALED, ROPE("rope_type", "linear"), ROPE("factor", "3"), END};
@@ -35,9 +44,9 @@ static const struct setting llama3[] = {
     ROPE("high_freq_factor", "2"), ROPE("original_max_position_embeddings", "16"), END};
 // As older files have it.
 static const struct setting yarn[] = {
-    SHAPE, {"head_dim", "8"}, {"rope_theta", "100"}, {"rope_scaling.type", "yarn"},
+    WIDE, {"rope_theta", "100"}, {"rope_scaling.type", "yarn"},
     {"rope_scaling.factor", "3"}, {"rope_scaling.beta_fast", "2"},
-    {"rope_scaling.beta_slow", "0.25"}, {"rope_scaling.original_max_position_embeddings", "8"},
+    {"rope_scaling.beta_slow", "0.5"}, {"rope_scaling.original_max_position_embeddings", "64"},
     END};
 static const struct setting yarn_factor[] = {
     SCALED, {"model_type", "qwen3"}, ROPE("rope_type", "yarn"), ROPE("factor", "3"),

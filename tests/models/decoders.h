@@ -16,6 +16,8 @@ extern const struct decoder decoders[N_DECODERS];
 // Two of them that between them have everything: grouped heads, biases, tied head; norms of heads,
 // wide heads, untied head, stretched positions.
 extern const struct setting tiny_qwen2[], tiny_qwen3[];
+// With a tied head; as wide as wider_gpt2 of families.h, with more heads than d / head_dim.
+extern const struct setting tied_qwen3[], wider_qwen3[];
 extern const struct setting llama_score[], qwen3_score[]; // pad_token_id 29
 
 #endif

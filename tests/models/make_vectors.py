@@ -165,12 +165,13 @@ def gpt2_classifier(labels):
 # ---- Llama and its descendants ----
 
 TINY = dict(vocab_size=61, hidden_size=16, intermediate_size=20, num_hidden_layers=2,
-            num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=24,
+            num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=24,
             bos_token_id=1, eos_token_id=1, pad_token_id=None, attn_implementation="eager")
+WIDE = dict(TINY, num_attention_heads=4, num_key_value_heads=2, head_dim=8)
 
 
 def scaled(kind, **more):
-    return dict(TINY, head_dim=8, rope_parameters=dict(rope_type=kind, rope_theta=100.0, **more))
+    return dict(WIDE, rope_parameters=dict(rope_type=kind, rope_theta=100.0, **more))
 
 
 # Name of the file: class of the model, its config; what test_vectors.c has in `decoders`.
@@ -179,10 +180,10 @@ DECODERS = {
     "llama_bias": (hf.LlamaForCausalLM, hf.LlamaConfig(
         **TINY, attention_bias=True, mlp_bias=True, tie_word_embeddings=True)),
     "mistral": (hf.MistralForCausalLM, hf.MistralConfig(
-        **TINY, sliding_window=None, head_dim=8, hidden_act="gelu_new")),
+        **WIDE, sliding_window=None, hidden_act="gelu_new")),
     "qwen2": (hf.Qwen2ForCausalLM, hf.Qwen2Config(
         **TINY, tie_word_embeddings=True, rope_theta=1000.0)),
-    "qwen3": (hf.Qwen3ForCausalLM, hf.Qwen3Config(**TINY, head_dim=8, rms_norm_eps=1e-3)),
+    "qwen3": (hf.Qwen3ForCausalLM, hf.Qwen3Config(**WIDE, rms_norm_eps=1e-3)),
 }
 # The same with other positions: log-probs and the gradients of one matrix.
 ROTARY = {
@@ -191,11 +192,11 @@ ROTARY = {
         "llama3", factor=4.0, low_freq_factor=0.5, high_freq_factor=2.0,
         original_max_position_embeddings=16))),
     "rope_yarn": (hf.LlamaForCausalLM, hf.LlamaConfig(**scaled(
-        "yarn", factor=3.0, beta_fast=2.0, beta_slow=0.25,
-        original_max_position_embeddings=8))),
+        "yarn", factor=3.0, beta_fast=2.0, beta_slow=0.5,
+        original_max_position_embeddings=64))),
     "rope_yarn_mscale": (hf.Qwen3ForCausalLM, hf.Qwen3Config(**scaled(
-        "yarn", factor=3.0, beta_fast=2.0, beta_slow=0.25, mscale=1.5, mscale_all_dim=0.5,
-        truncate=False, original_max_position_embeddings=8))),
+        "yarn", factor=3.0, beta_fast=2.0, beta_slow=0.5, mscale=1.5, mscale_all_dim=0.5,
+        truncate=False, original_max_position_embeddings=64))),
     "rope_yarn_factor": (hf.Qwen3ForCausalLM, hf.Qwen3Config(**scaled(
         "yarn", factor=3.0, attention_factor=0.7, original_max_position_embeddings=8))),
 }
@@ -227,11 +228,11 @@ def main():
     for name, (cls, cfg) in ROTARY.items():
         decoder(name, cls, cfg, "layers.1.self_attn.k_proj")
     # Token 29 ends a row, and is read over there.
-    padded = dict(TINY, pad_token_id=29, num_labels=3)
+    padded = dict(pad_token_id=29, num_labels=3)
     classifier("llama_score.bin", hf.LlamaForSequenceClassification(
-        hf.LlamaConfig(**padded)).double())
+        hf.LlamaConfig(**dict(TINY, **padded))).double())
     classifier("qwen3_score.bin", hf.Qwen3ForSequenceClassification(
-        hf.Qwen3Config(**padded, head_dim=8)).double())
+        hf.Qwen3Config(**dict(WIDE, **padded))).double())
 
 
 main()

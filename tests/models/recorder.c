@@ -5,7 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { COPY, ZERO, CONVERT, LINEAR, LINEAR_ADD, EMBED, NORM, ACT, GATHER, KV, ATTN, SAMPLE };
+enum kind {
+    COPY,
+    ZERO,
+    CONVERT,
+    LINEAR,
+    LINEAR_ADD,
+    EMBED,
+    NORM,
+    RMS,
+    ACT,
+    GATE,
+    ROPE,
+    GATHER,
+    KV,
+    ATTN,
+    SAMPLE
+};
 
 // A call with all that it takes by value.
 struct recorded_op {
@@ -17,6 +33,7 @@ struct recorded_op {
     const rlhf_weight *w;
     rlhf_ragged rows;
     rlhf_attn attn;
+    rlhf_rope rope;
     rlhf_lm_sample sample;
     rlhf_dist dist, logp_dist;
 };
@@ -40,6 +57,12 @@ static rlhf_status run(const rlhf_compute *c, const struct recorded_op *o) {
         return c->embed(c->ctx, p[0], p[1], p[2], p[3], p[4], rows, i[0]);
     case NORM:
         return c->norm(c->ctx, p[0], i[0], p[1], p[2], p[3], p[4], o->eps, rows, i[1]);
+    case RMS:
+        return c->rms_norm(c->ctx, p[0], i[0], p[1], p[2], p[3], o->eps, rows, i[1]);
+    case GATE:
+        return c->gate(c->ctx, p[0], p[1], i[0], i[1], rows, i[2]);
+    case ROPE:
+        return c->rope(c->ctx, &o->rope, p[0], rows);
     case ACT:
         return c->act(c->ctx, p[0], p[1], i[0], i[1], o->n[0]);
     case GATHER:
@@ -108,6 +131,21 @@ static rlhf_status norm(void *ctx, rlhf_dev out, int32_t dtype, rlhf_dev stats, 
                                             .p = {out, stats, x, gamma, beta},
                                             .n = {rows},
                                             .eps = eps});
+}
+static rlhf_status rms_norm(void *ctx, rlhf_dev out, int32_t dtype, rlhf_dev stats, rlhf_dev x,
+                            rlhf_dev gamma, double eps, uint32_t rows, int32_t d) {
+    return issue(
+        ctx,
+        &(struct recorded_op){
+            .kind = RMS, .i = {dtype, d}, .p = {out, stats, x, gamma}, .n = {rows}, .eps = eps});
+}
+static rlhf_status gate(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
+                        uint32_t rows, int32_t inner) {
+    return issue(ctx, &(struct recorded_op){
+                          .kind = GATE, .i = {kind, dtype, inner}, .p = {out, x}, .n = {rows}});
+}
+static rlhf_status rope(void *ctx, const rlhf_rope *r, rlhf_dev x, uint32_t rows) {
+    return issue(ctx, &(struct recorded_op){.kind = ROPE, .p = {x}, .n = {rows}, .rope = *r});
 }
 static rlhf_status act(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
                        uint64_t n) {
@@ -270,7 +308,10 @@ void recorder_init(struct recorder *r, const rlhf_compute *inner) {
                               .linear_add = linear_add,
                               .embed = embed,
                               .norm = norm,
+                              .rms_norm = rms_norm,
                               .act = act,
+                              .gate = gate,
+                              .rope = rope,
                               .gather = gather,
                               .kv_store = kv_store,
                               .attention = attention,

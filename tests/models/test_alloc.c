@@ -1,6 +1,7 @@
 // tests/models/test_alloc.c: each allocation of host memory and of device memory fails in turn
 // (once, then for good): the call says so, nothing crashes, nothing is left behind, and a later
 // call works.
+#include "decoders.h"
 #include "vectors.h"
 
 #include <stdio.h>
@@ -12,6 +13,8 @@ static rlhf_compute table;
 static int64_t device_left = -1;
 static int32_t device_forever;
 static int64_t device_blocks;
+static const char *plugin; // of the present sweep
+static const struct setting *settings;
 
 static int32_t device_fails(void) {
     if (device_left < 0) return 0;
@@ -82,7 +85,7 @@ static rlhf_status use(struct model *m) {
     float d[VEC_TOTAL] = {1};
     const rlhf_heads h = {.size = sizeof h};
     const rlhf_heads g = {.size = sizeof g, .logp = d, .value = d, .score = d, .token_score = d};
-    RLHF_TRY(model_create("gpt2", tiny_gpt2, m));
+    RLHF_TRY(model_create(plugin, settings, m));
     o.compute = &table;
     o.value_kind = RLHF_VALUE_MLP;
     o.n_labels = 1;
@@ -97,7 +100,7 @@ static rlhf_status use(struct model *m) {
 }
 
 // Fails allocation after allocation until the scenario gets through untouched.
-static void sweep(int32_t device, int32_t forever) {
+static void sweep_one(int32_t device, int32_t forever) {
     for (int64_t i = 0; i < 1000; i++) {
         struct model m;
         if (device) {
@@ -124,6 +127,15 @@ static void sweep(int32_t device, int32_t forever) {
         }
     }
     fail_msg("the scenario never got through");
+}
+
+static void sweep(int32_t device, int32_t forever) {
+    plugin = "gpt2";
+    settings = tiny_gpt2;
+    sweep_one(device, forever);
+    plugin = "qwen";
+    settings = tied_qwen3;
+    sweep_one(device, forever);
 }
 
 static void test_host_once(void **state) {

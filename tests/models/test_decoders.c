@@ -21,11 +21,6 @@ static int teardown(void **state) {
     return 0;
 }
 
-// A backend older than these models.
-static void skip_if_older(void) {
-    if (!RLHF_COMPUTE_HAS(backend.compute, rope)) skip();
-}
-
 static void check(const struct decoder *d) {
     const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
     struct model m = model_open(d->plugin, d->settings, &o);
@@ -44,23 +39,78 @@ static void check(const struct decoder *d) {
 
 static void test_families(void **state) {
     (void)state;
-    skip_if_older();
     for (uint32_t i = 0; i < N_DECODERS; i++)
         if (!decoders[i].partly) check(&decoders[i]);
 }
 
 static void test_positions(void **state) {
     (void)state;
-    skip_if_older();
     for (uint32_t i = 0; i < N_DECODERS; i++)
         if (decoders[i].partly) check(&decoders[i]);
 }
 
 static void test_scores(void **state) {
     (void)state;
-    skip_if_older();
     vec_classifier(&backend, "llama", llama_score, "llama_score.bin");
     vec_classifier(&backend, "qwen", qwen3_score, "qwen3_score.bin");
+}
+
+// The table of positions grows with the rows that come: a forward and a backward with a longer
+// forward between them have the bits of those alone, and so has what a grown table says.
+static void test_longer_rows(void **state) {
+    (void)state;
+    static const struct setting settings[] = {{"vocab_size", "61"},
+                                              {"hidden_size", "8"},
+                                              {"intermediate_size", "8"},
+                                              {"num_hidden_layers", "1"},
+                                              {"num_attention_heads", "1"},
+                                              {"num_key_value_heads", "1"},
+                                              {"model_type", "qwen3"},
+                                              {"head_dim", "8"},
+                                              {"max_position_embeddings", "4096"},
+                                              {"tie_word_embeddings", "1"},
+                                              {NULL, NULL}};
+    enum { LONG = 1100 };
+    const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
+    struct model m = model_open("qwen", settings, &o), other = model_open("qwen", settings, &o);
+    const rlhf_forward train = {.size = sizeof train, .heads = RLHF_HEAD_LOGP, .train = 1};
+    const rlhf_forward only = {.size = sizeof only, .heads = RLHF_HEAD_LOGP};
+    int32_t *ids = test_calloc(LONG, sizeof *ids), offset[] = {0, LONG}, prompt = 1;
+    float *all = test_calloc(LONG, sizeof *all), got[VEC_TOTAL], want[VEC_TOTAL];
+    const rlhf_batch b = {sizeof b, 1, LONG, 0, ids, offset, &prompt, NULL};
+    const rlhf_heads h = {.size = sizeof h, .logp = all};
+    rlhf_param p = {.size = sizeof p}, q = {.size = sizeof q};
+    for (int32_t t = 0; t < LONG; t++)
+        ids[t] = t * 7 % 61;
+    model_fill(&m, 0.3);
+    model_fill(&other, 0.3);
+    vec_lm_step(&other, 1, want);
+    const uint64_t before = m.c->bytes_in_use(m.c->ctx);
+    const rlhf_heads none = {.size = sizeof none};
+    must(&m, m.ops->forward(m.self, &vec_batch, &train, &none));
+    must(&m, m.ops->forward(m.self, &b, &only, &h));
+    assert_true(m.c->bytes_in_use(m.c->ctx) > before);
+    vec_lm_step(&m, 1, got);
+    assert_memory_equal(got, want, sizeof got);
+    for (uint32_t i = 0; m.ops->param(m.self, i, &p) == RLHF_OK; i++) {
+        must(&other, other.ops->param(other.self, i, &q));
+        float *x = device_read(m.c, p.grad, param_count(&p));
+        float *y = device_read(m.c, q.grad, param_count(&q));
+        assert_memory_equal(x, y, param_count(&p) * sizeof *x);
+        test_free(x);
+        test_free(y);
+    }
+    must(&other, other.ops->forward(other.self, &b, &train, &h)); // at once, and in training
+    float *again = test_calloc(LONG, sizeof *again);
+    const rlhf_heads h2 = {.size = sizeof h2, .logp = again};
+    must(&m, m.ops->forward(m.self, &b, &only, &h2));
+    assert_memory_equal(all, again, LONG * sizeof *all);
+    assert_true(all[LONG - 1] < 0);
+    test_free(again);
+    test_free(all);
+    test_free(ids);
+    model_close(&other);
+    model_close(&m);
 }
 
 int main(void) {
@@ -70,9 +120,9 @@ int main(void) {
     } groups[] = {{"reference", "decoders: reference", 0, 0},
                   {"reference", "decoders: reference, guard mode", 1, 0},
                   {"cpu", "decoders: cpu", 0, 0}};
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_families),
-                                       cmocka_unit_test(test_positions),
-                                       cmocka_unit_test(test_scores)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_families), cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_scores), cmocka_unit_test(test_longer_rows)};
     int failed = 0;
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         backend_name = groups[i].backend;

@@ -1,6 +1,7 @@
 // tests/models/test_exact.c: one numerical path. Log-probs recorded while sampling (ragged prompts,
 // continuous batching, random admission, any number of slots) and those of the training forward
 // (any split into batches, any thread count) are the same bits; so are the ids drawn.
+#include "decoders.h"
 #include "rollout.h"
 
 #include <math.h>
@@ -8,17 +9,21 @@
 #include <string.h>
 
 struct shape {
-    const char *name;
+    const char *name, *plugin;
     const struct setting *settings;
-    int32_t vocab, max_prompt, max_new, reserved;
+    int32_t vocab, max_prompt, max_new;
+    int32_t n_rules; // of `rules`, the first; 0: all
 };
 
 // Longer rows and a wider vocabulary, so that no block of a fast kernel holds everything.
 static const struct setting wider[] = {{"vocab_size", "1037"}, {"n_positions", "96"},
                                        {"n_embd", "80"},       {"n_layer", "3"},
                                        {"n_head", "5"},        {NULL, NULL}};
-static const struct shape tiny_shape = {"tiny", tiny_gpt2, 61, 7, 12, 0};
-static const struct shape wide_shape = {"wide", wider, 1037, 40, 50, 0};
+static const struct shape tiny_shape = {"tiny", "gpt2", tiny_gpt2, 61, 7, 12, 0};
+static const struct shape wide_shape = {"wide", "gpt2", wider, 1037, 40, 50, 0};
+static const struct shape tiny_decoders[] = {{"qwen2", "qwen", tiny_qwen2, 61, 7, 12, 5},
+                                             {"qwen3", "qwen", tiny_qwen3, 61, 7, 12, 5}};
+static const struct shape wide_decoder = {"wide", "qwen", wider_qwen3, 1037, 40, 50, 2};
 
 struct rule {
     const char *name;
@@ -71,10 +76,11 @@ static void check_config(const struct shape *s, const char *name, int32_t dtype,
     struct backend backend = backend_open(name, threads, 0);
     assert_non_null(backend.compute);
     const rlhf_model_open o = open_args(&backend, dtype, 1);
-    struct model m = model_open("gpt2", s->settings, &o);
+    struct model m = model_open(s->plugin, s->settings, &o);
     struct rollout *r = test_malloc(sizeof *r);
     model_fill(&m, 0.3);
-    for (uint32_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+    const uint32_t n_rules = s->n_rules ? (uint32_t)s->n_rules : sizeof rules / sizeof *rules;
+    for (uint32_t i = 0; i < n_rules; i++) {
         for (uint32_t k = 0; k < 3; k++) {
             rollout_init(r, s->vocab, s->max_prompt, s->max_new);
             rollout_run(r, &m, slots[k], 100 + k, &rules[i].dist, &rules[i].logp_dist,
@@ -127,10 +133,29 @@ static void test_cpu_bf16_wide(void **state) {
     check(&wide_shape, "cpu", RLHF_BF16);
 }
 
+// Grouped heads, rotary positions, norms of heads, gated MLPs.
+static void test_decoders_reference(void **state) {
+    (void)state;
+    check(&tiny_decoders[0], "reference", RLHF_BF16);
+    check(&tiny_decoders[1], "reference", RLHF_F32);
+}
+static void test_decoders_cpu(void **state) {
+    (void)state;
+    check(&tiny_decoders[0], "cpu", RLHF_F32);
+    check(&tiny_decoders[1], "cpu", RLHF_BF16);
+    if (backend_is_slow()) return;
+    check(&wide_decoder, "cpu", RLHF_F32);
+    check(&wide_decoder, "cpu", RLHF_BF16);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference_f32), cmocka_unit_test(test_reference_bf16),
-        cmocka_unit_test(test_cpu_f32),       cmocka_unit_test(test_cpu_bf16),
-        cmocka_unit_test(test_cpu_f32_wide),  cmocka_unit_test(test_cpu_bf16_wide)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reference_f32),
+                                       cmocka_unit_test(test_reference_bf16),
+                                       cmocka_unit_test(test_cpu_f32),
+                                       cmocka_unit_test(test_cpu_bf16),
+                                       cmocka_unit_test(test_cpu_f32_wide),
+                                       cmocka_unit_test(test_cpu_bf16_wide),
+                                       cmocka_unit_test(test_decoders_reference),
+                                       cmocka_unit_test(test_decoders_cpu)};
     return cmocka_run_group_tests_name("sampled log-probs = forward", tests, NULL, NULL);
 }

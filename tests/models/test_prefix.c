@@ -1,6 +1,7 @@
 // tests/models/test_prefix.c: rows that share a prefix give the bits of the rows written out in
 // full, in every head, and the same gradients up to the order of sums; batches that break the
 // rules of prefixes are refused.
+#include "decoders.h"
 #include "families.h"
 
 #include <math.h>
@@ -9,12 +10,15 @@
 #include <string.h>
 
 struct shape {
+    const char *plugin;
     const struct setting *settings;
     const struct family *families;
     int32_t vocab, reserved;
 };
-static const struct shape tiny = {tiny_gpt2, tiny_families, TINY_VOCAB, 0};
-static const struct shape wider = {wider_gpt2, wider_families, WIDER_VOCAB, 0};
+static const struct shape tiny = {"gpt2", tiny_gpt2, tiny_families, TINY_VOCAB, 0};
+static const struct shape wider = {"gpt2", wider_gpt2, wider_families, WIDER_VOCAB, 0};
+static const struct shape tiny_decoder = {"qwen", tied_qwen3, tiny_families, TINY_VOCAB, 0};
+static const struct shape wider_decoder = {"qwen", wider_qwen3, wider_families, WIDER_VOCAB, 0};
 
 enum {
     HEADS =
@@ -49,10 +53,10 @@ static void trial_open(struct trial *t, const struct shape *s, const char *backe
     rlhf_model_open o = open_args(&t->backend, dtype, 1);
     o.value_kind = RLHF_VALUE_MLP;
     o.n_labels = 1;
-    t->m = model_open("gpt2", s->settings, &o);
+    t->m = model_open(s->plugin, s->settings, &o);
     model_fill(&t->m, 0.3);
     o = open_args(&t->backend, dtype, 0);
-    t->ref = model_open("gpt2", s->settings, &o);
+    t->ref = model_open(s->plugin, s->settings, &o);
     model_fill(&t->ref, 0.25);
     t->rows = families_make(s->families, N_FAMILIES, s->vocab);
     t->support = with_support ? make_support(&t->rows.full, s->vocab) : NULL;
@@ -151,15 +155,21 @@ static void test_forward_reference(void **state) {
     (void)state;
     check_forward(&tiny, "reference", RLHF_F32, 1);
     check_forward(&tiny, "reference", RLHF_BF16, 1);
+    check_forward(&tiny_decoder, "reference", RLHF_F32, 1);
+    check_forward(&tiny_decoder, "reference", RLHF_BF16, 1);
 }
 static void test_forward_cpu(void **state) {
     (void)state;
     for (uint32_t threads = 1; threads < 3; threads++) {
         check_forward(&tiny, "cpu", RLHF_F32, threads);
         check_forward(&tiny, "cpu", RLHF_BF16, threads);
+        check_forward(&tiny_decoder, "cpu", RLHF_F32, threads);
+        check_forward(&tiny_decoder, "cpu", RLHF_BF16, threads);
         if (backend_is_slow()) return;
         check_forward(&wider, "cpu", RLHF_F32, threads);
         check_forward(&wider, "cpu", RLHF_BF16, threads);
+        check_forward(&wider_decoder, "cpu", RLHF_F32, threads);
+        check_forward(&wider_decoder, "cpu", RLHF_BF16, threads);
     }
 }
 
@@ -238,17 +248,22 @@ static void test_backward_reference(void **state) {
     (void)state;
     check_backward(&tiny, "reference", RLHF_F32, 1, 1e-6);
     check_backward(&tiny, "reference", RLHF_BF16, 1, 1e-2);
+    check_backward(&tiny_decoder, "reference", RLHF_F32, 1, 1e-6);
+    check_backward(&tiny_decoder, "reference", RLHF_BF16, 1, 1e-2);
 }
 static void test_backward_cpu(void **state) {
     (void)state;
     for (uint32_t threads = 1; threads < 3; threads++) {
         check_backward(&tiny, "cpu", RLHF_F32, threads, 1e-6);
+        check_backward(&tiny_decoder, "cpu", RLHF_F32, threads, 1e-6);
         if (backend_is_slow()) {
             check_backward(&tiny, "cpu", RLHF_BF16, threads, 1e-2);
             return;
         }
         check_backward(&wider, "cpu", RLHF_F32, threads, 1e-6);
         check_backward(&wider, "cpu", RLHF_BF16, threads, 1e-2);
+        check_backward(&wider_decoder, "cpu", RLHF_F32, threads, 1e-6);
+        check_backward(&wider_decoder, "cpu", RLHF_BF16, threads, 1e-2);
     }
 }
 

@@ -1,6 +1,7 @@
 // tests/models/test_prefix_gen.c: generation on prompts stored once draws what it draws on prompts
 // written out, bit for bit, in whatever steps the prompts are stored; silent rows draw nothing;
 // steps that break the rules of prefix slots are refused.
+#include "decoders.h"
 #include "families.h"
 
 #include <stdio.h>
@@ -142,8 +143,8 @@ static struct drawn *generate(struct model *m, const rlhf_batch *b, const struct
     return out;
 }
 
-static void check(const struct setting *settings, const struct family *k, int32_t vocab,
-                  const char *name, int32_t dtype, uint32_t threads) {
+static void check(const char *plugin, const struct setting *settings, const struct family *k,
+                  int32_t vocab, const char *name, int32_t dtype, uint32_t threads) {
     static const struct rule rules[] = {
         {RLHF_DIST(1 / 0.7, 1, 0, 0), RLHF_DIST(1 / 0.7, 1, 0, 0), 0},
         {RLHF_DIST(1, 0.8, 20, 0), RLHF_DIST(1, 0.8, 20, 0), 0},
@@ -152,7 +153,7 @@ static void check(const struct setting *settings, const struct family *k, int32_
     struct backend backend = backend_open(name, threads, guard);
     assert_non_null(backend.compute);
     const rlhf_model_open o = open_args(&backend, dtype, 0);
-    struct model m = model_open("gpt2", settings, &o);
+    struct model m = model_open(plugin, settings, &o);
     struct families rows = families_make(k, N_FAMILIES, vocab);
     model_fill(&m, 0.3);
     for (uint32_t r = 0; r < sizeof rules / sizeof *rules; r++) {
@@ -175,19 +176,24 @@ static void check(const struct setting *settings, const struct family *k, int32_
 
 static void test_reference(void **state) {
     (void)state;
-    check(tiny_gpt2, tiny_families, TINY_VOCAB, "reference", RLHF_F32, 1);
-    check(tiny_gpt2, tiny_families, TINY_VOCAB, "reference", RLHF_BF16, 1);
+    check("gpt2", tiny_gpt2, tiny_families, TINY_VOCAB, "reference", RLHF_F32, 1);
+    check("gpt2", tiny_gpt2, tiny_families, TINY_VOCAB, "reference", RLHF_BF16, 1);
+    check("qwen", tiny_qwen3, tiny_families, TINY_VOCAB, "reference", RLHF_F32, 1);
+    check("qwen", tiny_qwen2, tiny_families, TINY_VOCAB, "reference", RLHF_BF16, 1);
 }
 static void test_cpu(void **state) {
     (void)state;
     for (uint32_t threads = 1; threads < 3; threads++) {
-        check(tiny_gpt2, tiny_families, TINY_VOCAB, "cpu", RLHF_BF16, threads);
+        check("gpt2", tiny_gpt2, tiny_families, TINY_VOCAB, "cpu", RLHF_BF16, threads);
+        check("qwen", tiny_qwen3, tiny_families, TINY_VOCAB, "cpu", RLHF_BF16, threads);
         if (backend_is_slow()) {
-            check(tiny_gpt2, tiny_families, TINY_VOCAB, "cpu", RLHF_F32, threads);
+            check("gpt2", tiny_gpt2, tiny_families, TINY_VOCAB, "cpu", RLHF_F32, threads);
             return;
         }
-        check(wider_gpt2, wider_families, WIDER_VOCAB, "cpu", RLHF_F32, threads);
-        check(wider_gpt2, wider_families, WIDER_VOCAB, "cpu", RLHF_BF16, threads);
+        check("gpt2", wider_gpt2, wider_families, WIDER_VOCAB, "cpu", RLHF_F32, threads);
+        check("gpt2", wider_gpt2, wider_families, WIDER_VOCAB, "cpu", RLHF_BF16, threads);
+        check("qwen", wider_qwen3, wider_families, WIDER_VOCAB, "cpu", RLHF_F32, threads);
+        check("qwen", wider_qwen3, wider_families, WIDER_VOCAB, "cpu", RLHF_BF16, threads);
     }
 }
 

@@ -1,14 +1,21 @@
 // test_record.c: decoding on a backend that records calls draws what it draws on one that does not,
 // and keeps to the rules of record.
+#include "decoders.h"
 #include "recorder.h"
 #include "rollout.h"
 
 #include <string.h>
 
-// A tiny GPT-2 on the table c.
-static struct model open_on(const rlhf_compute *c, int32_t dtype) {
+static const struct kind {
+    const char *plugin;
+    const struct setting *settings;
+} kinds[] = {{"gpt2", tiny_gpt2}, {"qwen", tiny_qwen3}};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+// A tiny model on the table c.
+static struct model open_on(const struct kind *k, const rlhf_compute *c, int32_t dtype) {
     rlhf_model_open o = {.size = sizeof o, .dtype = dtype, .compute = c};
-    struct model m = model_open("gpt2", tiny_gpt2, &o);
+    struct model m = model_open(k->plugin, k->settings, &o);
     model_fill(&m, 0.3);
     return m;
 }
@@ -24,21 +31,20 @@ static const struct shape shapes[] = {
     {RLHF_BF16, 1, RLHF_DIST(1.0, 0.8, 0, 0), RLHF_DIST_WHOLE},
     {RLHF_F32, 1, RLHF_DIST(1.0, 1.0, 0, 1), RLHF_DIST_WHOLE}};
 
-static void draws_the_same(void **state) {
-    const struct backend *b = *state;
+static void draws_the_same_as(const struct backend *b, const struct kind *kind) {
     static const uint32_t slots[] = {1, 5, 9, 13};
     struct rollout *plain = test_calloc(1, sizeof *plain), *got = test_calloc(1, sizeof *got);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (size_t k = 0; k < sizeof slots / sizeof *slots; k++) {
             const struct shape *s = &shapes[i];
             struct recorder r;
-            struct model m = open_on(b->compute, s->dtype);
+            struct model m = open_on(kind, b->compute, s->dtype);
             rollout_init(plain, m.info.n_vocab, 9, 20);
             *got = *plain;
             rollout_run(plain, &m, slots[k], 1, &s->dist, &s->logp_dist, s->keep);
             model_close(&m);
             recorder_init(&r, b->compute);
-            m = open_on(&r.table, s->dtype);
+            m = open_on(kind, &r.table, s->dtype);
             rollout_run(got, &m, slots[k], 1, &s->dist, &s->logp_dist, s->keep);
             assert_string_equal(r.broken, "");
             assert_memory_equal(got, plain, sizeof *got);
@@ -49,6 +55,11 @@ static void draws_the_same(void **state) {
         }
     test_free(plain);
     test_free(got);
+}
+
+static void draws_the_same(void **state) {
+    for (int i = 0; i < N_KINDS; i++)
+        draws_the_same_as(*state, &kinds[i]);
 }
 
 enum { ROWS = 11, FILL = ROWS, STEPS = 12, LEN = 24 };
@@ -105,17 +116,16 @@ static void shared_prompt(struct model *m, int32_t ids[ROWS][STEPS], float logp[
     m->ops->gen_close(m->self, g);
 }
 
-static void shares_prompts(void **state) {
-    const struct backend *b = *state;
+static void shares_prompts_of(const struct backend *b, const struct kind *kind) {
     for (int32_t dtype = RLHF_F32; dtype <= RLHF_BF16; dtype++) {
         int32_t ids[2][ROWS][STEPS] = {0};
         float logp[2][ROWS][STEPS] = {0};
         struct recorder r;
-        struct model m = open_on(b->compute, dtype);
+        struct model m = open_on(kind, b->compute, dtype);
         shared_prompt(&m, ids[0], logp[0]);
         model_close(&m);
         recorder_init(&r, b->compute);
-        m = open_on(&r.table, dtype);
+        m = open_on(kind, &r.table, dtype);
         shared_prompt(&m, ids[1], logp[1]);
         assert_string_equal(r.broken, "");
         assert_memory_equal(ids[0], ids[1], sizeof ids[0]);
@@ -131,6 +141,11 @@ static void shares_prompts(void **state) {
     }
 }
 
+static void shares_prompts(void **state) {
+    for (int i = 0; i < N_KINDS; i++)
+        shares_prompts_of(*state, &kinds[i]);
+}
+
 // One upload and one download a step.
 static void a_step_waits_once(void **state) {
     const struct backend *b = *state;
@@ -138,7 +153,7 @@ static void a_step_waits_once(void **state) {
     float logp[ROWS][STEPS];
     struct recorder r;
     recorder_init(&r, b->compute);
-    struct model m = open_on(&r.table, RLHF_F32);
+    struct model m = open_on(&kinds[0], &r.table, RLHF_F32);
     r.downloads = r.uploads = r.waits = 0;
     shared_prompt(&m, ids, logp);
     assert_int_equal(r.uploads, STEPS + 1);
@@ -159,7 +174,7 @@ static void on_the_emulated_gpu(void **state) {
     float logp[2][ROWS][STEPS] = {0};
     const rlhf_compute *table[] = {&plain, b.compute};
     for (int i = 0; i < 2; i++) {
-        struct model m = open_on(table[i], RLHF_BF16);
+        struct model m = open_on(&kinds[0], table[i], RLHF_BF16);
         shared_prompt(&m, ids[i], logp[i]);
         model_close(&m);
     }
