@@ -1,4 +1,4 @@
-// embed.cu: token and position embedding, forward and backward.
+// embed.cu: token embedding, and that of positions where there are any, forward and backward.
 #include "lanes.h"
 #include "table.h"
 
@@ -14,27 +14,38 @@ static __global__ void __launch_bounds__(THREADS)
     const uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
     const uint64_t t = i / groups, c = i % groups * N;
     if (t >= rows) return;
-    const int32_t id = ids[t], p = pos[t];
+    const int32_t id = ids[t], p = pos ? pos[t] : 0;
     if (id < 0 || id >= n_ids) {
         rlhf__fault_raise(fault, RLHF__FAULT_EMBED_ID, (long long)t, id, n_ids);
         return;
     }
-    if (p < 0 || p >= n_pos) {
+    if (pos && (p < 0 || p >= n_pos)) {
         rlhf__fault_raise(fault, RLHF__FAULT_EMBED_POS, (long long)t, p, n_pos);
         return;
     }
     float a[N], b[N];
     rlhf__load<WIDE>(a, wte + (uint64_t)id * d, c, d);
-    rlhf__load<WIDE>(b, wpe + (uint64_t)p * d, c, d);
-    for (int j = 0; j < N; j++)
-        a[j] += b[j];
+    if (pos) {
+        rlhf__load<WIDE>(b, wpe + (uint64_t)p * d, c, d);
+        for (int j = 0; j < N; j++)
+            a[j] += b[j];
+    }
     rlhf__store<WIDE>(out + t * d, a, c, d);
+}
+
+// Positions come with a table, and without one there are none.
+static rlhf_status check_positions(struct rlhf__cuda *cu, const char *op, rlhf_dev pos,
+                                   rlhf_dev table) {
+    if (!pos == !table) return RLHF_OK;
+    return rlhf__cuda_fail(cu, RLHF_E_INVALID,
+                           "%s: positions and their table must both be NULL or none", op);
 }
 
 static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
                          rlhf_dev wpe, uint32_t rows, int32_t d) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
     RLHF_TRY(rlhf__cuda_check_d(cu, "embed", d));
+    RLHF_TRY(check_positions(cu, "embed", pos, wpe));
     if (!rows) return RLHF_OK;
     const uint64_t width = (uint64_t)d, row_bytes = width * sizeof(float);
     const uint32_t groups = ((uint32_t)d + N - 1) / N;
@@ -42,7 +53,7 @@ static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rl
                  *const p = rlhf__cuda_f32(wpe);
     // The table has no vocabulary here: what the tables' memory holds is the limit.
     const int64_t n_ids = (int64_t)(rlhf__cuda_extent(cu, e) / row_bytes);
-    const int64_t n_pos = (int64_t)(rlhf__cuda_extent(cu, p) / row_bytes);
+    const int64_t n_pos = p ? (int64_t)(rlhf__cuda_extent(cu, p) / row_bytes) : 0;
     const bool wide =
         rlhf__aligned<N>(o, width) && rlhf__aligned<N>(e, width) && rlhf__aligned<N>(p, width);
     const dim3 grid((unsigned)(((uint64_t)rows * groups + THREADS - 1) / THREADS));
@@ -138,9 +149,13 @@ static rlhf_status embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev d
                              rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
     RLHF_TRY(rlhf__cuda_check_d(cu, "embed_bwd", d));
+    RLHF_TRY(check_positions(cu, "embed_bwd", pos, dwpe));
+    if (pos ? n_pos < 1 : n_pos != 0)
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID, "embed_bwd: n_pos is %d, %s", n_pos,
+                               pos ? "must be at least 1" : "without positions it is 0");
     if (!rows) return RLHF_OK;
     RLHF_TRY(one_table(cu, dwte, dout, ids, rows, d, vocab, RLHF__FAULT_EMBED_BWD_ID));
-    RLHF_TRY(one_table(cu, dwpe, dout, pos, rows, d, n_pos, RLHF__FAULT_EMBED_BWD_POS));
+    if (pos) RLHF_TRY(one_table(cu, dwpe, dout, pos, rows, d, n_pos, RLHF__FAULT_EMBED_BWD_POS));
     return rlhf__cuda_done(cu);
 }
 

@@ -35,6 +35,8 @@
       "and its neighbours follow, %lld")                                                           \
     X(EMBED_BWD_ID, RLHF_E_INVALID, "embed_bwd: ids[%lld] = %lld, vocabulary %lld")                \
     X(EMBED_BWD_POS, RLHF_E_INVALID, "embed_bwd: pos[%lld] = %lld, positions %lld")                \
+    X(ROPE_POS, RLHF_E_INVALID, "rope: pos[%lld] = %lld, positions %lld")                          \
+    X(ROPE_BWD_POS, RLHF_E_INVALID, "rope_bwd: pos[%lld] = %lld, positions %lld")                  \
     X(GATHER_ROW, RLHF_E_INVALID, "gather: idx[%lld] = %lld, x has room for %lld rows")            \
     X(SCATTER_ROW, RLHF_E_INVALID, "scatter_add: idx[%lld] = %lld, dx has room for %lld rows")     \
     X(KV_ROW, RLHF_E_INVALID, "kv_store: row %lld reaches cache row %lld of %lld")                 \

@@ -87,6 +87,11 @@ static inline dim3 rlhf__flat_grid(uint64_t n) {
     return dim3((unsigned)((n + each - 1) / each));
 }
 
+// Elements an access of 16 bytes has, and the accesses of a thread.
+template <class T> struct rlhf__flat_lanes {
+    enum { N = 16 / sizeof(T), GROUPS = RLHF__FLAT_EACH / N };
+};
+
 // Where access g of this thread begins.
 template <int N> static __device__ __forceinline__ uint64_t rlhf__flat_at(int g) {
     return (uint64_t)blockIdx.x * (RLHF__FLAT_THREADS * RLHF__FLAT_EACH) +

@@ -95,6 +95,14 @@ static __device__ __forceinline__ float rlhf__tanhf(float x) {
     return rlhf__with_sign(1.0f - 2.0f / (rlhf__expf(a + a) + 1.0f), x);
 }
 
+// 1 / (1 + e^-x), and through *rest what is missing to 1: no cancellation and no overflow; 3 units
+// of the last place.
+static __device__ __forceinline__ float rlhf__sigmoidf(float x, float *rest) {
+    const float e = rlhf__expf(-fabsf(x)), large = 1.0f / (1.0f + e), small = e * large;
+    *rest = x < 0.0f ? large : small;
+    return x < 0.0f ? small : large;
+}
+
 // e^(z z) erfc z for z >= 0: t Q(t) with t = 1 / (1 + 0.4 z); polynomial 2.4e-9, relative error
 // 3e-7 up to z = 11.
 static __device__ __forceinline__ float rlhf__erfcxf(float z) {

@@ -1,42 +1,9 @@
 // norm.cu: LayerNorm, forward and backward.
-//
-// A warp takes a row; lane l has columns 128 g + 4 l .. + 3, g = 0, 1, ... Kernels with GROUPS > 0
-// keep the row in registers, those with 0 read it again for each pass (rows too wide, or not
-// aligned): the sums are the same.
-#include "lanes.h"
+#include "norm_row.h"
+#include "parts.h"
 #include "table.h"
 
-enum { N = 4, COLUMNS = 32 * N, FORWARD_WARPS = 4, WARPS = 8, CHUNK = 64 };
-
-namespace {
-// A row of d numbers, or of as many as GROUPS holds.
-template <class T, int GROUPS, bool WIDE> struct norm_row {
-    const T *p;
-    uint32_t d, lane;
-    float kept[GROUPS ? GROUPS : 1][N];
-
-    __device__ __forceinline__ norm_row(const T *row, uint32_t width)
-        : p(row), d(width), lane(threadIdx.x % 32) {
-        for (int g = 0; g < GROUPS; g++)
-            rlhf__load<WIDE>(kept[g], p, at(g), d);
-    }
-    __device__ __forceinline__ uint32_t at(int g) const { return (uint32_t)g * COLUMNS + lane * N; }
-    __device__ __forceinline__ int groups() const {
-        return GROUPS ? GROUPS : (int)((d + COLUMNS - 1) / COLUMNS);
-    }
-    __device__ __forceinline__ void get(float (&v)[N], int g) const {
-        if (GROUPS)
-            for (int j = 0; j < N; j++)
-                v[j] = kept[GROUPS ? g : 0][j];
-        else
-            rlhf__load<WIDE>(v, p, at(g), d);
-    }
-    // Whether element j of group g is in the row.
-    __device__ __forceinline__ bool has(int g, int j) const {
-        return WIDE ? at(g) < d : at(g) + (uint32_t)j < d;
-    }
-};
-} // namespace
+enum { N = RLHF__NORM_N, COLUMNS = RLHF__NORM_COLUMNS, FORWARD_WARPS = 4, WARPS = 8, CHUNK = 64 };
 
 // ---- forward ----
 
@@ -46,7 +13,7 @@ static __global__ void __launch_bounds__(32 * FORWARD_WARPS)
               float eps, uint32_t rows, uint32_t d) {
     const uint64_t t = (uint64_t)blockIdx.x * FORWARD_WARPS + threadIdx.x / 32;
     if (t >= rows) return; // a whole warp
-    const norm_row<float, GROUPS, WIDE> row(x + t * d, d);
+    const rlhf__norm_row<float, GROUPS, WIDE> row(x + t * d, d);
     float v[N], scale[N], shift[N], sum = 0.0f, square = 0.0f;
 #pragma unroll
     for (int g = 0; g < row.groups(); g++) {
@@ -130,8 +97,8 @@ struct norm_bwd_args {
 template <class T, int GROUPS, bool WIDE, int SUMS>
 static __device__ __forceinline__ void norm_bwd_row(const norm_bwd_args &a, const T *dy, uint64_t t,
                                                     float (&sums)[2][SUMS][N]) {
-    const norm_row<float, GROUPS, WIDE> x(a.x + t * a.d, a.d);
-    const norm_row<T, GROUPS, WIDE> y(dy + t * a.d, a.d);
+    const rlhf__norm_row<float, GROUPS, WIDE> x(a.x + t * a.d, a.d);
+    const rlhf__norm_row<T, GROUPS, WIDE> y(dy + t * a.d, a.d);
     const float mean = a.stats[2 * t], rstd = a.stats[2 * t + 1];
     float xv[N], yv[N], scale[N], old[N], sum = 0.0f, sum_x = 0.0f;
 #pragma unroll
@@ -232,24 +199,6 @@ static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_sums(norm_bwd_args
     a.part[((uint64_t)blockIdx.x * 2 + k) * a.d + c0 + own] = s;
 }
 
-// d[c] += the parts' column c, warp w taking parts w, w + 8, ... of 32 columns.
-static __global__ void __launch_bounds__(32 * WARPS)
-    norm_bwd_add(float *dgamma, float *dbeta, const float *part, uint32_t chunks, uint32_t d) {
-    SHARED(float[WARPS][32], of_warps);
-    const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, c = blockIdx.x * 32 + lane;
-    float *const to = blockIdx.y ? dbeta : dgamma;
-    if (!to) return; // the whole block
-    float s = 0.0f;
-    for (uint32_t i = warp; c < d && i < chunks; i += WARPS)
-        s += part[((uint64_t)i * 2 + blockIdx.y) * d + c];
-    of_warps[warp][lane] = s;
-    __syncthreads();
-    if (warp || c >= d) return;
-    for (int w = 1; w < WARPS; w++)
-        s += of_warps[w][lane];
-    to[c] += s;
-}
-
 template <class T>
 static rlhf_status norm_bwd_as(struct rlhf__cuda *cu, const norm_bwd_args &a, const T *dy) {
     const dim3 chunks((a.rows + CHUNK - 1) / CHUNK), block(32 * WARPS);
@@ -302,11 +251,8 @@ static rlhf_status norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev
     else
         RLHF_TRY(norm_bwd_as(cu, a, rlhf__cuda_f32(dy)));
     if (!part) return rlhf__cuda_done(cu);
-    float *const dg = rlhf__cuda_f32(dgamma), *const db = rlhf__cuda_f32(dbeta);
-    if (dg) rlhf__cuda_wrote(cu, dg, width * sizeof(float));
-    if (db) rlhf__cuda_wrote(cu, db, width * sizeof(float));
-    RUN(cu, norm_bwd_add, dim3((width + 31) / 32, 2), dim3(32 * WARPS), 0, dg, db,
-        (const float *)part, chunks, width);
+    float *const to[2] = {rlhf__cuda_f32(dgamma), rlhf__cuda_f32(dbeta)};
+    RLHF_TRY(rlhf__cuda_add_parts(cu, to, a.part, chunks, 2, width));
     return rlhf__cuda_done(cu);
 }
 

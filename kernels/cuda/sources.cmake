@@ -14,6 +14,7 @@ set(RLHF_CUDA_SOURCES
   devices.cu
   elementwise.cu
   embed.cu
+  gate.cu
   head.cu
   head_bwd.cu
   head_fwd.cu
@@ -27,6 +28,7 @@ set(RLHF_CUDA_SOURCES
   muon.cu
   norm.cu
   optim.cu
+  parts.cu
   pool.cu
   product.cu
   product_bf16.cu
@@ -34,6 +36,9 @@ set(RLHF_CUDA_SOURCES
   product_f32.cu
   ragged.cu
   record.cu
+  rms_norm.cu
+  rope.cu
+  rope_bwd.cu
   rows.cu
   sample.cu
   table.cu

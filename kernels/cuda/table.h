@@ -18,12 +18,16 @@
     X(transfer)    /* upload, download, sync, pinned memory, marks */                              \
     X(record)      /* record, record_end */                                                        \
     X(elementwise) /* copy, zero, convert, add */                                                  \
-    X(weight)      /* weight_create, weight_destroy, weight_pack */                                \
+    X(weight)      /* weight_create, weight_destroy, weight_pack, weight_bytes */                  \
     X(linear)      /* linear, linear_add, linear_dx, linear_dw */                                  \
     X(muon)        /* muon */                                                                      \
     X(act)         /* act, act_bwd */                                                              \
+    X(gate)        /* gate, gate_bwd */                                                            \
     X(embed)       /* embed, embed_bwd */                                                          \
     X(norm)        /* norm, norm_bwd */                                                            \
+    X(rms_norm)    /* rms_norm, rms_norm_bwd */                                                    \
+    X(rope)        /* rope */                                                                      \
+    X(rope_bwd)    /* rope_bwd */                                                                  \
     X(kv_store)    /* kv_store */                                                                  \
     X(optim)       /* sumsq, adamw, sumsq_many, adamw_many */                                      \
     X(pool)        /* pool, pool_bwd */                                                            \

@@ -10,10 +10,17 @@
 
 enum { TILE = 64, THREADS = 256 };
 
-static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
-                                 rlhf_weight **out) {
-    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
-    RLHF_TRY(rlhf__cuda_not_recording(cu, "weight_create"));
+// What is beyond k and n is there, too.
+static int32_t padded_k(int32_t k) { return (k + 7) / 8 * 8; }
+static int32_t padded_n(int32_t n) { return (n + TILE - 1) / TILE * TILE; }
+
+static uint64_t bytes_of(int32_t k, int32_t n, int32_t dtype) {
+    return (uint64_t)padded_n(n) * (uint64_t)padded_k(k) * rlhf_dtype_size(dtype);
+}
+
+// RLHF_OK when a weight of these arguments can be.
+static rlhf_status check_shape(struct rlhf__cuda *cu, int32_t k, int32_t n, int32_t dtype,
+                               uint32_t flags) {
     if (k < 1 || n < 1 || k > DIM_MAX || n > DIM_MAX)
         return rlhf__cuda_fail(cu, RLHF_E_INVALID, "a weight of %d x %d: both must be 1 to %d", k,
                                n, DIM_MAX);
@@ -23,16 +30,28 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
         return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
                                "a weight with flags 0x%x: allowed bits are 0x%x", flags,
                                (unsigned)RLHF_WEIGHT_KNOWN);
+    return RLHF_OK;
+}
+
+static uint64_t weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    return check_shape(cu, k, n, dtype, flags) < 0 ? 0 : bytes_of(k, n, dtype);
+}
+
+static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
+                                 rlhf_weight **out) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    RLHF_TRY(rlhf__cuda_not_recording(cu, "weight_create"));
+    RLHF_TRY(check_shape(cu, k, n, dtype, flags));
     rlhf_weight *w = new (std::nothrow) rlhf_weight();
     if (!w) return rlhf__cuda_fail(cu, RLHF_E_NOMEM, "out of memory for a weight");
     w->k = k;
     w->n = n;
-    w->k_pad = (k + 7) / 8 * 8;
-    w->n_pad = (n + TILE - 1) / TILE * TILE;
+    w->k_pad = padded_k(k);
+    w->n_pad = padded_n(n);
     w->dtype = dtype;
     w->flags = flags;
-    const uint64_t bytes = (uint64_t)w->n_pad * (uint64_t)w->k_pad * rlhf_dtype_size(dtype);
-    const rlhf_status st = rlhf__cuda_mem_alloc(cu, bytes, &w->ptr);
+    const rlhf_status st = rlhf__cuda_mem_alloc(cu, bytes_of(k, n, dtype), &w->ptr);
     if (st < 0) {
         delete w;
         return st;
@@ -102,4 +121,5 @@ void rlhf__cuda_fill_weight(rlhf_compute *t) {
     t->weight_create = weight_create;
     t->weight_destroy = weight_destroy;
     t->weight_pack = weight_pack;
+    t->weight_bytes = weight_bytes;
 }

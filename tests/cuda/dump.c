@@ -203,6 +203,66 @@ static void norm(struct run *r, const struct shape *s) {
     output(r, "dbeta", dbeta, d, RLHF_F32);
 }
 
+static void rms_norm(struct run *r, const struct shape *s) {
+    const uint64_t d = (uint64_t)s->d, n = s->rows * d;
+    rlhf_dev x = floats(r, 1, n, RLHF_F32), gamma = floats(r, 2, d, RLHF_F32);
+    rlhf_dev y = floats(r, 4, n, s->dtype), stats = floats(r, 5, s->rows, RLHF_F32);
+    rlhf_dev dx = floats(r, 6, n, RLHF_F32), dgamma = floats(r, 7, d, RLHF_F32);
+    MUST(r, r->c->rms_norm(r->c->ctx, y, s->dtype, stats, x, gamma, 1e-6, s->rows, s->d));
+    output(r, "out", y, n, s->dtype);
+    output(r, "stats", stats, s->rows, RLHF_F32);
+    MUST(r, r->c->rms_norm_bwd(r->c->ctx, dx, s->kind, dgamma, y, s->dtype, x, stats, gamma,
+                               s->rows, s->d));
+    output(r, "dx", dx, n, RLHF_F32);
+    output(r, "dgamma", dgamma, d, RLHF_F32);
+}
+
+static void gate(struct run *r, const struct shape *s) {
+    const uint64_t n = s->rows * (uint64_t)s->d;
+    rlhf_dev x = floats(r, 1, 2 * n, s->dtype), y = floats(r, 2, n, s->dtype);
+    rlhf_dev dy = floats(r, 3, n, s->dtype);
+    MUST(r, r->c->gate(r->c->ctx, y, x, s->kind, s->dtype, s->rows, s->d));
+    output(r, "out", y, n, s->dtype);
+    MUST(r, r->c->gate_bwd(r->c->ctx, x, dy, x, s->kind, s->dtype, s->rows, s->d));
+    output(r, "dx", x, 2 * n, s->dtype);
+}
+
+// 3 heads of queries, 1 of keys, and the values behind them; with norms where the kind is 1.
+static void rope(struct run *r, const struct shape *s) {
+    enum { HEADS = 4, PLACES = 30 };
+    const int32_t dim = s->d > 256 ? s->d / 12 & ~1 : s->d + s->d % 2;
+    const uint64_t w = (uint64_t)dim, stride = (HEADS + 1) * w, n = s->rows * stride;
+    int32_t *pos = host(s->rows * sizeof *pos);
+    for (uint32_t i = 0; i < s->rows; i++)
+        pos[i] = (int32_t)(i * 7 % PLACES);
+    rlhf_rope g = {.size = sizeof g, .heads = HEADS - 1, .kv_heads = 1, .head_dim = dim};
+    g.dtype = s->dtype;
+    g.n_pos = PLACES;
+    g.stride = (int64_t)stride;
+    g.eps = 1e-6;
+    g.pos = ints(r, pos, s->rows);
+    g.turn = floats(r, 1, PLACES * w, RLHF_F32);
+    free(pos);
+    rlhf_dev x = floats(r, 2, n, s->dtype), dgamma_q = NULL, dgamma_k = NULL;
+    if (s->kind) {
+        g.gamma_q = floats(r, 3, w, RLHF_F32);
+        g.gamma_k = floats(r, 4, w, RLHF_F32);
+        g.raw = floats(r, 5, s->rows * HEADS * w, s->dtype);
+        g.stats = floats(r, 6, s->rows * (uint64_t)HEADS, RLHF_F32);
+        dgamma_q = floats(r, 7, w, RLHF_F32);
+        dgamma_k = floats(r, 8, w, RLHF_F32);
+    }
+    MUST(r, r->c->rope(r->c->ctx, &g, x, s->rows));
+    output(r, "x", x, n, s->dtype);
+    if (s->kind) output(r, "raw", g.raw, s->rows * HEADS * w, s->dtype);
+    if (s->kind) output(r, "stats", g.stats, s->rows * (uint64_t)HEADS, RLHF_F32);
+    MUST(r, r->c->rope_bwd(r->c->ctx, &g, x, dgamma_q, dgamma_k, s->rows));
+    output(r, "dx", x, n, s->dtype);
+    if (s->kind) output(r, "dgamma_q", dgamma_q, w, RLHF_F32);
+    if (s->kind) output(r, "dgamma_k", dgamma_k, w, RLHF_F32);
+}
+
+// Without positions where the kind is 1.
 static void embed(struct run *r, const struct shape *s) {
     enum { IDS = 41, PLACES = 30 };
     const uint64_t d = (uint64_t)s->d, n = s->rows * d;
@@ -216,6 +276,13 @@ static void embed(struct run *r, const struct shape *s) {
     rlhf_dev y = floats(r, 3, n, RLHF_F32);
     free(ids);
     free(pos);
+    if (s->kind) {
+        MUST(r, r->c->embed(r->c->ctx, y, id, NULL, wte, NULL, s->rows, s->d));
+        output(r, "out", y, n, RLHF_F32);
+        MUST(r, r->c->embed_bwd(r->c->ctx, wte, NULL, y, id, NULL, s->rows, s->d, IDS, 0));
+        output(r, "dwte", wte, IDS * d, RLHF_F32);
+        return;
+    }
     MUST(r, r->c->embed(r->c->ctx, y, id, po, wte, wpe, s->rows, s->d));
     output(r, "out", y, n, RLHF_F32);
     MUST(r, r->c->embed_bwd(r->c->ctx, wte, wpe, y, id, po, s->rows, s->d, IDS, PLACES));
@@ -336,20 +403,29 @@ static void optimiser_many(struct run *r, const struct shape *s) {
 
 // ---- what runs ----
 
+enum { KINDS = 4 };
+
 struct op {
     const char *name;
     void (*run)(struct run *, const struct shape *);
-    int32_t kinds[3]; // the kinds that it runs with, 0 after the first ends them
+    int32_t kinds[KINDS]; // the kinds that it runs with, 0 after the first ends them
 };
 
 static const struct op ops[] = {
-    {"convert", convert, {0, 0, 0}},     {"act", act, {1, 2, 3}},
-    {"norm", norm, {0, 1, 0}},           {"embed", embed, {0, 0, 0}},
-    {"move", move, {0, 0, 0}},           {"pool", pool, {1, 2, 3}},
-    {"kv_store", kv_store, {0, 0, 0}},   {"optimiser", optimiser, {0, 1, 0}},
-    {"many", optimiser_many, {0, 1, 0}},
+    {"convert", convert, {0}},
+    {"act", act, {1, 2, 3, 4}},
+    {"norm", norm, {0, 1}},
+    {"embed", embed, {0, 1}},
+    {"move", move, {0}},
+    {"pool", pool, {1, 2, 3}},
+    {"kv_store", kv_store, {0}},
+    {"optimiser", optimiser, {0, 1}},
+    {"many", optimiser_many, {0, 1}},
+    {"rms_norm", rms_norm, {0, 1}},
+    {"gate", gate, {1, 2, 3, 4}},
+    {"rope", rope, {0, 1}},
 };
-static const struct op everywhere = {"act everywhere", act_everywhere, {1, 2, 3}};
+static const struct op everywhere = {"act everywhere", act_everywhere, {1, 2, 3, 4}};
 
 static const struct shape shapes[] = {
     {131, 768, RLHF_BF16, 0}, {67, 768, RLHF_F32, 0},  {9, 97, RLHF_BF16, 0},
@@ -370,7 +446,7 @@ static void run_one(struct run *r, const struct op *op, struct shape s, int32_t 
 }
 
 static void run_op(struct run *r, const struct op *op, const struct shape *s) {
-    for (int k = 0; k < 3 && (k == 0 || op->kinds[k]); k++)
+    for (int k = 0; k < KINDS && (k == 0 || op->kinds[k]); k++)
         run_one(r, op, *s, op->kinds[k]);
 }
 

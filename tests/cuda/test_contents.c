@@ -47,6 +47,38 @@ static rlhf_status embed(rlhf_compute *c, const struct args *a) {
 static rlhf_status embed_bwd(rlhf_compute *c, const struct args *a) {
     return c->embed_bwd(c->ctx, a->table, a->other, a->rows, a->idx, a->pos, ROWS, D, TABLE, TABLE);
 }
+static rlhf_status embed_ids(rlhf_compute *c, const struct args *a) {
+    return c->embed(c->ctx, a->rows, a->idx, NULL, a->table, NULL, ROWS, D);
+}
+static rlhf_status embed_ids_bwd(rlhf_compute *c, const struct args *a) {
+    return c->embed_bwd(c->ctx, a->table, NULL, a->rows, a->idx, NULL, ROWS, D, TABLE, 0);
+}
+// One head of queries and one of keys; with norms where there is gamma.
+static rlhf_status turn(rlhf_compute *c, const struct args *a, rlhf_dev gamma, int back) {
+    const rlhf_rope g = {.size = sizeof g,
+                         .heads = 1,
+                         .head_dim = D / 2,
+                         .dtype = RLHF_F32,
+                         .n_pos = 2 * TABLE, // as many as the table has
+                         .stride = D,
+                         .eps = 1e-6,
+                         .pos = a->pos,
+                         .turn = a->table,
+                         .gamma_q = gamma,
+                         .gamma_k = gamma,
+                         .raw = gamma ? a->out : NULL,
+                         .stats = gamma ? a->first : NULL};
+    if (back) return c->rope_bwd(c->ctx, &g, a->rows, gamma, gamma, ROWS);
+    return c->rope(c->ctx, &g, a->rows, ROWS);
+}
+static rlhf_status rope(rlhf_compute *c, const struct args *a) { return turn(c, a, NULL, 0); }
+static rlhf_status rope_bwd(rlhf_compute *c, const struct args *a) { return turn(c, a, NULL, 1); }
+static rlhf_status rope_norm(rlhf_compute *c, const struct args *a) {
+    return turn(c, a, a->other, 0);
+}
+static rlhf_status rope_norm_bwd(rlhf_compute *c, const struct args *a) {
+    return turn(c, a, a->other, 1);
+}
 static rlhf_status gather(rlhf_compute *c, const struct args *a) {
     return c->gather(c->ctx, a->rows, a->table, a->idx, ROWS, D, RLHF_F32);
 }
@@ -126,6 +158,16 @@ static const struct bad bads[] = {
     {"embed_bwd", embed_bwd, 4, 4, 4, NULL},
     {"an id past the table", embed_bwd, TABLE, 4, 4, "embed_bwd: ids[4] = 9, vocabulary 9"},
     {"a negative position", embed_bwd, 4, -7, 4, "embed_bwd: pos[4] = -7, positions 9"},
+    {"an id past the table, without positions", embed_ids, TABLE, 4, 4, "embed: ids[4] = 9"},
+    {"likewise", embed_ids_bwd, TABLE, 4, 4, "embed_bwd: ids[4] = 9, vocabulary 9"},
+    {"rope", rope, 4, 2 * TABLE - 1, 4, NULL},
+    {"a position past the table", rope, 4, 2 * TABLE, 4, "rope: pos[4] = 18, positions 18"},
+    {"a negative position", rope, 4, -1, 4, "rope: pos[4] = -1, positions 18"},
+    {"a position far past the table", rope_bwd, 4, 100000000, 4, "rope_bwd: pos[4] = 100000000"},
+    {"rope with norms", rope_norm, 4, 2 * TABLE - 1, 4, NULL},
+    {"a position past the table", rope_norm, 4, 2 * TABLE, 4, "rope: pos[4] = 18, positions 18"},
+    {"rope_bwd with norms", rope_norm_bwd, 4, 2 * TABLE - 1, 4, NULL},
+    {"a position past the table", rope_norm_bwd, 4, 2 * TABLE, 4, "rope_bwd: pos[4] = 18"},
     {"gather", gather, 4, 4, 4, NULL},
     {"a row past x", gather, TABLE, 4, 4, "gather: idx[4] = 9"},
     {"a negative row", gather, -2147483647, 4, 4, "gather: idx[4] = -2147483647"},
@@ -163,7 +205,7 @@ static void arrays(struct call *k, const struct bad *b, struct args *a) {
     int32_t idx[ROWS], pos[ROWS], offset[ROWS + 1];
     const int attends = b->call == attention_prefix; // offset is its kv_base
     const int32_t changed = b->offset < 0 ? 0 : b->offset > ROWS && !attends ? ROWS : 4;
-    int32_t first[ROWS + 1];
+    int32_t first[2 * ROWS] = {0}; // some take it for as many f32
     for (int32_t i = 0; i <= ROWS; i++)
         first[i] = i, offset[i] = i == changed ? b->offset : i;
     for (int32_t i = 0; i < ROWS; i++) {
@@ -176,7 +218,7 @@ static void arrays(struct call *k, const struct bad *b, struct args *a) {
     a->idx = call_ints(k, idx, ROWS);
     a->pos = call_ints(k, pos, ROWS);
     a->offset = call_ints(k, offset, ROWS + 1);
-    a->first = call_ints(k, first, ROWS + 1);
+    a->first = call_ints(k, first, 2 * ROWS);
     a->table = call_floats(k, call_normal(k, 1, table, 1.0), table, RLHF_F32);
     a->other = call_floats(k, call_normal(k, 2, table, 1.0), table, RLHF_F32);
     a->rows = call_floats(k, call_normal(k, 3, rows, 1.0), rows, RLHF_F32);
@@ -224,13 +266,14 @@ static void at_once(void **state) {
 static void other_rows_are_right(void **state) {
     rlhf_compute *c = ((struct contents *)*state)->late;
     const struct bad good = {"", gather, 4, 4, 4, NULL}, bad = {"", gather, TABLE, 4, 4, ""};
-    op_call *const calls[] = {embed, gather};
+    const struct bad turned = {"", rope, 4, -1, 4, ""};
+    op_call *const calls[] = {embed, gather, rope, rope_norm, rope_bwd, rope_norm_bwd};
     float rows[2][ROWS * D];
     for (size_t i = 0; i < CHECK_COUNT(calls); i++)
         for (int b = 0; b < 2; b++) {
             struct call k = {.c = c};
             struct args a;
-            arrays(&k, b ? &bad : &good, &a);
+            arrays(&k, b ? i < 2 ? &bad : &turned : &good, &a);
             KIT_OK(c, calls[i](c, &a));
             assert_int_equal(c->sync(c->ctx), b ? RLHF_E_INVALID : RLHF_OK);
             kit_read(c, rows[b], a.rows, ROWS * D, RLHF_F32);

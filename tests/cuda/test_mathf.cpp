@@ -51,6 +51,17 @@ float our_density(float x) {
     rlhf__normal_cdf(x, &d);
     return d;
 }
+double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+double sigmoid_rest(double x) { return 1.0 / (1.0 + std::exp(x)); }
+float our_sigmoid(float x) {
+    float rest;
+    return rlhf__sigmoidf(x, &rest);
+}
+float our_sigmoid_rest(float x) {
+    float rest;
+    rlhf__sigmoidf(x, &rest);
+    return rest;
+}
 
 // The edges: 0, where a case of the function ends, where its result leaves the range of f32.
 const function functions[] = {
@@ -61,6 +72,8 @@ const function functions[] = {
     {"erf", rlhf__erff, std::erf, 1.6, {0.92f, -0.92f, 3.92f, 11.0f, 15.0f}},
     {"cdf", our_cdf, cdf, 8.0, {-13.0f, 5.4f, -15.0f, -15.6f}},
     {"density", our_density, density, 4.0, {-13.0f, 13.0f, 15.0f}},
+    {"sigmoid", our_sigmoid, sigmoid, 3.0, {-87.4f, -88.8f, -103.97f, 16.6f}},
+    {"its rest", our_sigmoid_rest, sigmoid_rest, 3.0, {87.4f, 88.8f, 103.97f, -16.6f}},
 };
 
 // EVERY=1 in the environment: all 2^32 of them (minutes).

@@ -56,7 +56,7 @@ static void elementwise_of(struct call *k, uint64_t n, int32_t dtype, uint64_t o
     OK(k, convert, b, RLHF_BF16, f, RLHF_F32, n);
     OK(k, convert, f, RLHF_F32, b, RLHF_BF16, n);
     OK(k, add, f, x, dtype, n);
-    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_RELU; kind++) {
+    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_SILU; kind++) {
         OK(k, act, y, x, kind, dtype, n);
         OK(k, act_bwd, y, y, x, kind, dtype, n);
     }
@@ -96,6 +96,78 @@ static void norms(void **state) {
     }
 }
 
+static void rms_norm_of(struct call *k, uint32_t rows, int32_t d, int32_t dtype, uint64_t off) {
+    const uint64_t w = (uint64_t)d, n = rows * w;
+    rlhf_dev x = numbers(k, n, RLHF_F32, off), y = numbers(k, n, dtype, off);
+    rlhf_dev gamma = numbers(k, w, RLHF_F32, off), dx = numbers(k, n, RLHF_F32, off);
+    rlhf_dev dgamma = numbers(k, w, RLHF_F32, off), stats = call_zeros(k, rows, RLHF_F32);
+    OK(k, rms_norm, y, dtype, stats, x, gamma, 1e-6, rows, d);
+    OK(k, rms_norm_bwd, dx, 0, dgamma, y, dtype, x, stats, gamma, rows, d);
+    OK(k, rms_norm_bwd, dx, 1, NULL, y, dtype, x, stats, gamma, rows, d);
+    end(k);
+}
+
+static void rms_norms(void **state) {
+    static const int32_t widths[] = {1, 33, 64, 896, 1200, 2100};
+    struct call k = begin(state);
+    for (int i = 0; i < 2; i++) {
+        for (size_t j = 0; j < sizeof widths / sizeof *widths; j++)
+            rms_norm_of(&k, 3, widths[j], dtypes[i], 0);
+        rms_norm_of(&k, 70, 36, dtypes[i], 0);
+        rms_norm_of(&k, 5, 260, dtypes[i], 1);
+    }
+}
+
+static void gate_of(struct call *k, uint32_t rows, int32_t inner, int32_t dtype) {
+    const uint64_t n = rows * (uint64_t)inner;
+    rlhf_dev x = numbers(k, 2 * n, dtype, 0), y = numbers(k, n, dtype, 0);
+    for (int32_t kind = RLHF_ACT_GELU_TANH; kind <= RLHF_ACT_SILU; kind++) {
+        OK(k, gate, y, x, kind, dtype, rows, inner);
+        OK(k, gate_bwd, x, y, x, kind, dtype, rows, inner);
+    }
+    end(k);
+}
+
+static void gates(void **state) {
+    struct call k = begin(state);
+    for (int i = 0; i < 2; i++) {
+        gate_of(&k, 9, 24, dtypes[i]);
+        gate_of(&k, 5, 33, dtypes[i]);
+    }
+}
+
+// 2 heads of queries on 1 of keys; 21 rows are more than a chunk of the sums.
+static void rope_of(struct call *k, int32_t head_dim, int32_t dtype, int norms) {
+    enum { ROWS = 21, HEADS = 3 };
+    const uint64_t w = (uint64_t)head_dim, stride = HEADS * w + 4;
+    int32_t at[ROWS];
+    for (int32_t i = 0; i < ROWS; i++)
+        at[i] = i % 5;
+    rlhf_rope g = {.size = sizeof g, .heads = 2, .kv_heads = 1, .head_dim = head_dim, .n_pos = 5};
+    g.dtype = dtype, g.stride = (int64_t)stride, g.eps = 1e-6;
+    g.pos = call_ints(k, at, ROWS), g.turn = numbers(k, 5 * w, RLHF_F32, 0);
+    rlhf_dev x = numbers(k, ROWS * stride, dtype, 0), dq = NULL, dk = NULL;
+    if (norms) {
+        g.gamma_q = numbers(k, w, RLHF_F32, 0), g.gamma_k = numbers(k, w, RLHF_F32, 0);
+        g.raw = call_zeros(k, ROWS * HEADS * w, dtype);
+        g.stats = call_zeros(k, ROWS * HEADS, RLHF_F32);
+        dq = call_zeros(k, w, RLHF_F32), dk = call_zeros(k, w, RLHF_F32);
+    }
+    OK(k, rope, &g, x, ROWS);
+    OK(k, rope_bwd, &g, x, dq, dk, ROWS);
+    end(k);
+}
+
+static void ropes(void **state) {
+    static const int32_t dims[] = {2, 18, 64, 264};
+    struct call k = begin(state);
+    for (int i = 0; i < 2; i++)
+        for (size_t j = 0; j < sizeof dims / sizeof *dims; j++) {
+            rope_of(&k, dims[j], dtypes[i], 0);
+            rope_of(&k, dims[j], dtypes[i], 1);
+        }
+}
+
 static void embed_of(struct call *k, int32_t d) {
     static const int32_t ids[] = {3, 1, 3, 3, 0, 8, 1, 3, 7}, pos[] = {0, 1, 2, 0, 1, 2, 0, 1, 2};
     const uint64_t w = (uint64_t)d;
@@ -104,6 +176,8 @@ static void embed_of(struct call *k, int32_t d) {
     rlhf_dev wte = numbers(k, 9 * w, RLHF_F32, 0), wpe = numbers(k, 3 * w, RLHF_F32, 0);
     OK(k, embed, y, id, po, wte, wpe, 9, d);
     OK(k, embed_bwd, wte, wpe, y, id, po, 9, d, 9, 3);
+    OK(k, embed, y, id, NULL, wte, NULL, 9, d);
+    OK(k, embed_bwd, wte, NULL, y, id, NULL, 9, d, 9, 0);
     end(k);
 }
 
@@ -404,12 +478,14 @@ static void sampling(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elementwise),   cmocka_unit_test(norms),
-        cmocka_unit_test(rows),          cmocka_unit_test(adam),
-        cmocka_unit_test(muon),          cmocka_unit_test(products),
-        cmocka_unit_test(canary),        cmocka_unit_test(attention_bf16),
-        cmocka_unit_test(attention_f32), cmocka_unit_test(attention_long),
-        cmocka_unit_test(head),          cmocka_unit_test(sampling),
+        cmocka_unit_test(elementwise),    cmocka_unit_test(norms),
+        cmocka_unit_test(rms_norms),      cmocka_unit_test(gates),
+        cmocka_unit_test(ropes),          cmocka_unit_test(rows),
+        cmocka_unit_test(adam),           cmocka_unit_test(muon),
+        cmocka_unit_test(products),       cmocka_unit_test(canary),
+        cmocka_unit_test(attention_bf16), cmocka_unit_test(attention_f32),
+        cmocka_unit_test(attention_long), cmocka_unit_test(head),
+        cmocka_unit_test(sampling),
     };
     return cmocka_run_group_tests_name("cuda: races", tests, setup, teardown);
 }

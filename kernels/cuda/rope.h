@@ -1,0 +1,59 @@
+// rope.h: what the kernels of rotary positions are given; rope.cu and rope_bwd.cu.
+#ifndef RLHF_CUDA_ROPE_H
+#define RLHF_CUDA_ROPE_H
+
+#include "context.h"
+#include "lanes.h"
+
+// One call, for the device. A head has `dim` elements, pairs (c, c + half); row t of x has its
+// heads from t * stride on, the queries' first.
+struct rlhf__rope_args {
+    const int32_t *pos;
+    const float *turn; // [n_pos, dim]: cosines, sines
+    const float *gamma_q, *gamma_k;
+    void *raw;    // [rows, heads * dim], or NULL
+    float *stats; // [rows, heads], or NULL
+    int64_t stride;
+    uint32_t rows, heads, queries; // heads: of queries and of keys
+    uint32_t dim, half;
+    int32_t n_pos;
+    float eps;
+    struct rlhf__fault *fault;
+    int code; // of a position that is none
+};
+
+// The caller's struct read and checked into *a; with x NULL, or where nothing is to be done, fault
+// and code are the caller's to fill in. RLHF_E_INVALID, RLHF_E_UNSUPPORTED with a sentence. [step]
+rlhf_status rlhf__rope_read(struct rlhf__cuda *cu, const char *op, struct rlhf__rope_args *a,
+                            const rlhf_rope *from, uint32_t rows, int32_t *dtype);
+
+// Turns heads without norms; back: the other way. [step]
+rlhf_status rlhf__rope_turn(struct rlhf__cuda *cu, const struct rlhf__rope_args *a, rlhf_dev x,
+                            int32_t dtype, int back);
+
+// Whether heads of x (and raw) can be fetched N elements at a time.
+template <int N, class T> static inline bool rlhf__rope_aligned(const rlhf__rope_args &a, T *x) {
+    return rlhf__aligned<N>(x, (uint64_t)a.stride) && rlhf__aligned<N>((T *)a.raw, 0) &&
+           rlhf__aligned<N>(a.turn, 0) && rlhf__aligned<N>(a.gamma_q, 0) &&
+           rlhf__aligned<N>(a.gamma_k, 0) && a.half % N == 0;
+}
+
+// The row of the table of row t's position; NULL and a fault, by the caller `first`, for a position
+// that is none.
+static __device__ __forceinline__ const float *rlhf__rope_at(const rlhf__rope_args &a, uint64_t t,
+                                                             bool first) {
+    const int32_t p = a.pos[t];
+    if (p >= 0 && p < a.n_pos) return a.turn + (uint64_t)p * a.dim;
+    if (first) rlhf__fault_raise(a.fault, a.code, (long long)t, p, a.n_pos);
+    return NULL;
+}
+
+// (u, v) turned by the angle whose cosine and sine these are.
+static __device__ __forceinline__ void rlhf__rope_pair(float *u, float *v, float cosine,
+                                                       float sine) {
+    const float a = *u, b = *v;
+    *u = fmaf(a, cosine, -(b * sine));
+    *v = fmaf(b, cosine, a * sine);
+}
+
+#endif
