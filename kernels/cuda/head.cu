@@ -135,3 +135,27 @@ rlhf_status rlhf__head_place(struct rlhf__cuda *cu, const struct rlhf__head_call
     b->ref = (float *)p;
     return RLHF_OK;
 }
+
+uint64_t rlhf__head_row(const struct rlhf__head_call *c) {
+    return c->ld * sizeof(float) * (c->with_ref ? 2 : 1);
+}
+
+void rlhf__head_drop(struct rlhf__cuda *cu, rlhf_status before) {
+    cu->recordings.status = before;
+    cu->kept.valid = 0;
+    rlhf__cuda_workspace_drop(cu, RLHF__CUDA_WS_LOGITS);
+    rlhf__cuda_workspace_drop(cu, RLHF__CUDA_WS_REF);
+}
+
+rlhf_status rlhf__head_place_fewer(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
+                                   uint32_t *rows, struct rlhf__head_block *b) {
+    const uint64_t row = rlhf__head_row(c);
+    for (;;) {
+        const rlhf_status before = cu->recordings.status;
+        const rlhf_status st = rlhf__head_place(cu, c, *rows, b);
+        if (st != RLHF_E_NOMEM || *rows <= 64) return st;
+        rlhf__head_drop(cu, before);
+        cu->workspace_bytes = *rows * row / 2;
+        *rows = rlhf__head_fit(cu->workspace_bytes, row);
+    }
+}

@@ -73,8 +73,20 @@ struct rlhf__cuda_kept rlhf__head_kept(const struct rlhf__cuda *cu,
                                        const struct rlhf__head_call *c);
 int rlhf__head_serves(const struct rlhf__cuda_kept *have, const struct rlhf__cuda_kept *want);
 
+// Bytes of a row's logits, those of the reference included.
+uint64_t rlhf__head_row(const struct rlhf__head_call *c);
+
 // *b = workspaces for `rows` rows at the head of each. [step]
 rlhf_status rlhf__head_place(struct rlhf__cuda *cu, const struct rlhf__head_call *c, uint32_t rows,
                              struct rlhf__head_block *b);
+
+// The same; where the card has no room for *rows rows, for fewer, which changes no bits, and later
+// calls do not ask for so many again. [step]
+rlhf_status rlhf__head_place_fewer(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
+                                   uint32_t *rows, struct rlhf__head_block *b);
+
+// Gives the memory of logits back, for a call that was refused some; `before` is what
+// recordings.status was before that. [step]
+void rlhf__head_drop(struct rlhf__cuda *cu, rlhf_status before);
 
 #endif

@@ -170,12 +170,13 @@ static rlhf_status products(struct rlhf__cuda *cu, const struct rlhf__head_call 
     return rlhf__cuda_product(cu, &s);
 }
 
-// Rows first .. first + rows - 1, whose logits are not at hand, in blocks of step.
-static rlhf_status recompute(struct rlhf__cuda *cu, const struct rlhf__head_call *c, uint32_t first,
-                             uint32_t rows, uint32_t step, void *dz) {
+// Rows first .. first + rows - 1, whose logits are not at hand, in blocks of step at `all`; dz
+// NULL: over the logits of the one block.
+static rlhf_status recompute(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
+                             const struct rlhf__head_block *all, uint32_t first, uint32_t rows,
+                             uint32_t step, void *dz) {
     const uint64_t line = c->ld * rlhf_dtype_size(c->a.dtype);
-    struct rlhf__head_block b;
-    RLHF_TRY(rlhf__head_place(cu, c, step < rows ? step : rows, &b));
+    struct rlhf__head_block b = *all;
     if (!dz) dz = b.logits;
     for (uint32_t i = 0; i < rows; i += step) {
         b.first = first + i;
@@ -202,8 +203,52 @@ static rlhf_status kept_backward(struct rlhf__cuda *cu, const struct rlhf__head_
     return RLHF_OK;
 }
 
-// The derivatives of a chunk's logits are there whole, for d_weight's sake; its logits in blocks
-// that fit what is left of the budget. Over the logits themselves where these are f32 and whole.
+namespace {
+// Where a backward call has what it works on.
+struct places {
+    void *dz;                    // of a chunk; NULL: over its logits
+    struct rlhf__head_block all; // logits of step rows, or of all that are kept
+    uint32_t chunk, step;
+    int kept;
+};
+} // namespace
+
+// Room for the derivatives of a chunk's logits, which are there whole for d_weight's sake; what
+// lm_head kept goes for it where there is no other.
+static rlhf_status place_dz(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
+                            struct places *p) {
+    const uint64_t bytes = p->chunk * c->ld * rlhf_dtype_size(c->a.dtype);
+    const rlhf_status before = cu->recordings.status;
+    const rlhf_status st = rlhf__cuda_workspace(cu, RLHF__CUDA_WS_DLOGITS, bytes, &p->dz);
+    if (st != RLHF_E_NOMEM) return st;
+    rlhf__head_drop(cu, before);
+    p->kept = 0;
+    return rlhf__cuda_workspace(cu, RLHF__CUDA_WS_DLOGITS, bytes, &p->dz);
+}
+
+// The derivatives over the logits themselves where these are f32, whole and the card has room for
+// them; else on their own, and logits in blocks that fit what is left of the budget, and the card.
+static rlhf_status place_all(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
+                             struct places *p) {
+    const uint64_t row = rlhf__head_row(c), budget = cu->workspace_bytes;
+    const uint64_t line = c->ld * rlhf_dtype_size(c->a.dtype);
+    const int over = c->a.dtype == RLHF_F32;
+    if (p->kept && over) // the sizes of lm_head: nothing moves
+        return rlhf__head_place(cu, c, c->a.rows, &p->all);
+    p->step = p->chunk;
+    if (!p->kept && over && p->chunk * row <= budget) {
+        const rlhf_status before = cu->recordings.status;
+        const rlhf_status st = rlhf__head_place(cu, c, p->chunk, &p->all);
+        if (st != RLHF_E_NOMEM) return st;
+        rlhf__head_drop(cu, before);
+    }
+    RLHF_TRY(place_dz(cu, c, p));
+    if (p->kept) return rlhf__head_place(cu, c, c->a.rows, &p->all); // likewise
+    const uint64_t left = budget > p->chunk * line ? budget - p->chunk * line : 0;
+    if (p->chunk * row > left) p->step = rlhf__head_fit(left, row);
+    return rlhf__head_place_fewer(cu, c, &p->step, &p->all);
+}
+
 static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
     struct rlhf__head_call c;
@@ -211,30 +256,23 @@ static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
     const rlhf_lm_head *a = &c.a;
     if (!a->rows) return RLHF_OK;
     const struct rlhf__cuda_kept want = rlhf__head_kept(cu, &c);
-    const int kept = rlhf__head_serves(&cu->kept, &want);
+    struct places p = {};
+    p.chunk = a->rows < RLHF__HEAD_CHUNK ? a->rows : RLHF__HEAD_CHUNK;
+    p.kept = rlhf__head_serves(&cu->kept, &want);
     cu->kept.valid = 0; // f32 derivatives overwrite the logits
-    const uint64_t size = rlhf_dtype_size(a->dtype), line = c.ld * size;
-    const uint64_t row = c.ld * sizeof(float) * (c.with_ref ? 2 : 1);
-    const uint32_t chunk = a->rows < RLHF__HEAD_CHUNK ? a->rows : RLHF__HEAD_CHUNK;
-    const int over = a->dtype == RLHF_F32 && (kept || chunk * row <= cu->workspace_bytes);
-    const uint64_t grad = over ? 0 : chunk * line;
-    const uint64_t left = cu->workspace_bytes > grad ? cu->workspace_bytes - grad : 0;
     rlhf__cuda_wrote(cu, rlhf__cuda_mem(a->d_hidden),
-                     a->d_hidden ? (uint64_t)a->rows * (uint64_t)a->d * size : 0);
+                     a->d_hidden ? (uint64_t)a->rows * (uint64_t)a->d * rlhf_dtype_size(a->dtype)
+                                 : 0);
     rlhf__cuda_wrote(cu, rlhf__cuda_mem(a->d_weight),
                      a->d_weight ? (uint64_t)a->d * (uint64_t)a->vocab * sizeof(float) : 0);
-    void *dz = NULL;
-    if (!over) RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_DLOGITS, grad, &dz));
-    if (kept) {
-        struct rlhf__head_block all;
-        RLHF_TRY(rlhf__head_place(cu, &c, a->rows, &all)); // the sizes of lm_head: nothing moves
-        RLHF_TRY(kept_backward(cu, &c, &all, chunk, dz));
+    RLHF_TRY(place_all(cu, &c, &p));
+    if (p.kept) {
+        RLHF_TRY(kept_backward(cu, &c, &p.all, p.chunk, p.dz));
         return rlhf__cuda_done(cu);
     }
-    const uint32_t step = over || chunk * row <= left ? chunk : rlhf__head_fit(left, row);
-    for (uint32_t first = 0; first < a->rows; first += chunk)
-        RLHF_TRY(
-            recompute(cu, &c, first, a->rows - first < chunk ? a->rows - first : chunk, step, dz));
+    for (uint32_t first = 0; first < a->rows; first += p.chunk)
+        RLHF_TRY(recompute(cu, &c, &p.all, first,
+                           a->rows - first < p.chunk ? a->rows - first : p.chunk, p.step, p.dz));
     return rlhf__cuda_done(cu);
 }
 

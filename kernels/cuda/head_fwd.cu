@@ -177,22 +177,6 @@ rlhf_status rlhf__head_fill(struct rlhf__cuda *cu, const struct rlhf__head_call 
     return RLHF_OK;
 }
 
-// Workspaces for *rows rows of `row` bytes. Where the card has no room for them, for fewer, which
-// changes no bits; and later calls do not ask for so many again.
-static rlhf_status place_or_fewer(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
-                                  uint64_t row, uint32_t *rows, struct rlhf__head_block *all) {
-    for (;;) {
-        const rlhf_status before = cu->recordings.status;
-        const rlhf_status st = rlhf__head_place(cu, c, *rows, all);
-        if (st != RLHF_E_NOMEM || *rows <= 64) return st;
-        cu->recordings.status = before;
-        rlhf__cuda_workspace_drop(cu, RLHF__CUDA_WS_LOGITS);
-        rlhf__cuda_workspace_drop(cu, RLHF__CUDA_WS_REF);
-        cu->workspace_bytes = *rows * row / 2;
-        *rows = rlhf__head_fit(cu->workspace_bytes, row);
-    }
-}
-
 static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
     struct rlhf__head_call c;
@@ -203,14 +187,14 @@ static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
     rlhf__cuda_wrote(cu, rlhf__cuda_mem(a->logp), a->rows * sizeof(float));
     rlhf__cuda_wrote(cu, rlhf__cuda_mem(a->entropy), a->entropy ? a->rows * sizeof(float) : 0);
     rlhf__cuda_wrote(cu, rlhf__cuda_mem(a->kl), a->kl ? a->rows * sizeof(float) : 0);
-    const uint64_t row = c.ld * sizeof(float) * (c.with_ref ? 2 : 1);
+    const uint64_t row = rlhf__head_row(&c);
     const uint32_t chunk = a->rows < RLHF__HEAD_CHUNK ? a->rows : RLHF__HEAD_CHUNK;
     const uint64_t grad = a->dtype == RLHF_BF16 ? chunk * c.ld * sizeof(rlhf__bf16) : 0;
     const int fits = a->rows * row + grad <= cu->workspace_bytes;
     const uint32_t fit = rlhf__head_fit(cu->workspace_bytes, row);
     uint32_t rows = fits ? a->rows : fit < chunk ? fit : chunk;
     struct rlhf__head_block all;
-    RLHF_TRY(place_or_fewer(cu, &c, row, &rows, &all));
+    RLHF_TRY(rlhf__head_place_fewer(cu, &c, &rows, &all));
     const int keep = fits && rows == a->rows;
     const uint32_t step = rows < chunk ? rows : chunk;
     for (uint32_t first = 0; first < a->rows; first += step) {

@@ -454,9 +454,9 @@ void guard_records_nothing(void **) {
 struct scores {
     std::vector<float> logp, kl, d_hidden, d_weight;
 };
-// lm_head and lm_head_bwd of 300 rows, with a reference, under a plan of what fails between weights
-// and head.
-scores head(backend *b, int32_t dtype, const char *plan) {
+// lm_head, where forward says so, and lm_head_bwd of 300 rows, with a reference, under a plan of
+// what fails between weights and head.
+scores head(backend *b, int32_t dtype, const char *plan, int forward) {
     enum { ROWS = 300, D = 8, VOCAB = 200 };
     const uint64_t size = rlhf_dtype_size(dtype);
     const rlhf_dist dist = RLHF_DIST_WHOLE;
@@ -483,7 +483,7 @@ scores head(backend *b, int32_t dtype, const char *plan) {
     int32_t what;
     assert_true(fake(plan));
     OK(b->c->record(b->ctx, 77, &what));
-    OK(b->c->lm_head(b->ctx, &a));
+    if (forward) OK(b->c->lm_head(b->ctx, &a));
     OK(b->c->lm_head_bwd(b->ctx, &a));
     OK(b->c->record_end(b->ctx));
     scores s = {std::vector<float>(ROWS), std::vector<float>(ROWS),
@@ -508,11 +508,39 @@ void a_head_without_memory(void **) {
         for (const char *plan : plans) {
             backend one = {make(0), NULL}, *b = &one;
             b->ctx = b->c->ctx;
-            const scores got = head(b, dtype, plan);
+            const scores got = head(b, dtype, plan, 1);
             if (!*plan) want = got;
             assert_true(got.kl[5] > 0.0f && got.logp[5] < 0.0f);
             assert_memory_equal(got.logp.data(), want.logp.data(), got.logp.size() * 4);
             assert_memory_equal(got.kl.data(), want.kl.data(), got.kl.size() * 4);
+            assert_memory_equal(got.d_hidden.data(), want.d_hidden.data(), got.d_hidden.size() * 4);
+            assert_memory_equal(got.d_weight.data(), want.d_weight.data(), got.d_weight.size() * 4);
+            kernels->destroy(b->c);
+            assert_true(fake(""));
+        }
+    }
+}
+
+// Nor does the way back fail for want of it: what lm_head kept goes, derivatives are no longer made
+// over their logits, and these in smaller blocks.
+void a_way_back_without_memory(void **) {
+    const struct {
+        const char *plan;
+        int forward;
+    } plans[] = {{"", 1},
+                 {"fail=cudaMallocAsync:2@4x2", 1}, // bf16: the derivatives' own
+                 {"", 0},
+                 {"fail=cudaMallocAsync:2@1x2", 0},  // f32: the logits; bf16: the derivatives
+                 {"fail=cudaMallocAsync:2@2x2", 0},  // bf16: the logits
+                 {"fail=cudaMallocAsync:2@2x4", 0}}; // and those of half the rows
+    for (int32_t dtype : {RLHF_F32, RLHF_BF16}) {
+        scores want;
+        for (const auto &p : plans) {
+            backend one = {make(0), NULL}, *b = &one;
+            b->ctx = b->c->ctx;
+            const scores got = head(b, dtype, p.plan, p.forward);
+            if (!*p.plan && p.forward) want = got;
+            assert_true(want.d_weight[5] != 0.0f);
             assert_memory_equal(got.d_hidden.data(), want.d_hidden.data(), got.d_hidden.size() * 4);
             assert_memory_equal(got.d_weight.data(), want.d_weight.data(), got.d_weight.size() * 4);
             kernels->destroy(b->c);
@@ -595,6 +623,7 @@ int main(void) {
         TEST(what_may_not_be_recorded),
         TEST(guard_records_nothing),
         TEST(a_head_without_memory),
+        TEST(a_way_back_without_memory),
         TEST(lost_cards),
         TEST(create_fails_cleanly),
     };
