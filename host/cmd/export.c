@@ -1,6 +1,6 @@
 // export.c: `rlhf-host export`: a checkpoint of a run, or any model directory, as a directory for
-// transformers (from_pretrained) with its model card. Nothing is computed: what is in the weight
-// files is copied or rounded.
+// transformers (from_pretrained) with its model card, and as a GGUF file for llama.cpp. Nothing is
+// computed: what is in the weight files is copied or rounded.
 #include "cmd/commands.h"
 
 #include "cmd/export_card.h"
@@ -10,15 +10,17 @@
 #include "cmd/flags.h"
 #include "cmd/hub_id.h"
 #include "cmd/print.h"
+#include "weights/gguf.h"
 #include "weights/shards.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct options {
-    const char *to, *dtype, *checkpoint, *shard_size, *base_model;
+    const char *to, *gguf, *dtype, *checkpoint, *shard_size, *base_model;
     int32_t force, reserved;
     const char *source;
     uint64_t shard_bytes;
@@ -28,6 +30,7 @@ struct options {
 #define O struct options
 static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--to", to, "DIR", "the directory to make"),
+    RLHF__FLAG_S(O, "--gguf", gguf, "FILE", "the model for llama.cpp; beside --to or without it"),
     RLHF__FLAG_S(O, "--dtype", dtype, "T", "f32, bf16 or f16 [as stored]"),
     RLHF__FLAG_S(O, "--checkpoint", checkpoint, "NAME",
                  "of a run: best, last or a name [best where the run keeps one, else last]"),
@@ -35,7 +38,7 @@ static const struct rlhf__flag flags[] = {
                  "bytes of weights in a file, as 500MB, 2GiB [5GB]"),
     RLHF__FLAG_S(O, "--base-model", base_model, "ID",
                  "the model on the hub that it was made from, for the card"),
-    RLHF__FLAG_SW(O, "--force", force, "replace DIR when it holds a model"),
+    RLHF__FLAG_SW(O, "--force", force, "replace DIR when it holds a model, and FILE"),
 };
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
@@ -78,14 +81,17 @@ static rlhf_status parse_dtype(const char *text, int32_t *out, struct rlhf__erro
 
 static rlhf_status check(struct options *o, const struct rlhf__flag_list *rest,
                          struct rlhf__error *err) {
-    if (rest->n != 1 || !o->to)
+    const struct rlhf__flag_idle of_dir[] = {{"--shard-size", o->shard_size != NULL, 0},
+                                             {"--base-model", o->base_model != NULL, 0}};
+    if (rest->n != 1 || (!o->to && !o->gguf))
         return rlhf__fail(err, RLHF_E_INVALID, "export: give %s, as in export RUN --to DIR",
                           rest->n == 0  ? "a run's directory or a model's"
                           : rest->n > 1 ? "one directory"
-                                        : "the result's name with --to DIR");
+                                        : "the result's name with --to DIR or --gguf FILE");
+    if (!o->to) RLHF_TRY(rlhf__flags_idle(of_dir, 2, "export", "without --to", err));
     o->source = rest->item[0];
     RLHF_TRY(parse_dtype(o->dtype, &o->to_dtype, err));
-    RLHF_TRY(parse_size(o->shard_size, &o->shard_bytes, err));
+    RLHF_TRY(parse_size(o->shard_size ? o->shard_size : "5GB", &o->shard_bytes, err));
     if (!o->base_model || rlhf__is_hub_id(o->base_model)) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "--base-model must be NAME or OWNER/NAME as on the hub, found %s",
@@ -106,17 +112,48 @@ struct job {
     const struct options *o;
     struct rlhf__export_source source;
     struct rlhf__export_tensors tensors;
-    struct rlhf__export_place place;
-    int32_t dtype, reserved; // of what is written, -1 = mixed
+    struct rlhf__export_place place; // with --to
+    struct rlhf__gguf_model gguf;    // with --gguf
+    char name[256];                  // of the model in it
+    int32_t dtype, reserved;         // of what is written, -1 = mixed
 };
+
+static rlhf_status outside(const struct job *j, const char *flag, const char *given,
+                           const char *real, struct rlhf__error *err) {
+    if (!rlhf__export_source_holds(&j->source, real)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "export: %s '%s' lies in what is exported; choose a name outside of it", flag,
+                      given);
+}
+
+static rlhf_status choose_gguf(const struct job *j, struct rlhf__error *err) {
+    const char *file = j->o->gguf;
+    char real[RLHF__PATH_CAP];
+    struct stat st;
+    rlhf__export_place_real(file, real);
+    RLHF_TRY(outside(j, "--gguf", file, real, err));
+    if (!*rlhf__path_base(file))
+        return rlhf__fail(err, RLHF_E_INVALID, "export: --gguf '%s' is no name for a file", file);
+    if (lstat(file, &st) != 0 || (S_ISREG(st.st_mode) && j->o->force)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "export: --gguf '%s' exists already%s", file,
+                      S_ISREG(st.st_mode) ? "; --force replaces it" : " and is no regular file");
+}
 
 static rlhf_status choose_place(struct job *j, struct rlhf__error *err) {
     char real[RLHF__PATH_CAP];
-    RLHF_TRY(rlhf__export_place_choose(&j->place, j->o->to, j->o->force, real, err));
-    if (!rlhf__export_source_holds(&j->source, real)) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "export: --to '%s' lies in what is exported; choose a name outside of it",
-                      j->o->to);
+    if (j->o->to) {
+        RLHF_TRY(rlhf__export_place_choose(&j->place, j->o->to, j->o->force, err));
+        rlhf__export_place_real(j->place.to, real);
+        RLHF_TRY(outside(j, "--to", j->o->to, real, err));
+    }
+    return j->o->gguf ? choose_gguf(j, err) : RLHF_OK;
+}
+
+// FILE, in the directory that is being filled when that is where it is to lie.
+static rlhf_status write_gguf(const struct job *j, struct rlhf__error *err) {
+    const char *inside = j->o->to ? rlhf__export_place_inside(&j->place, j->o->gguf) : NULL;
+    return rlhf__gguf_write(&j->gguf, inside ? j->place.dir : NULL, inside ? inside : j->o->gguf,
+                            err);
 }
 
 static rlhf_status write_dir(struct job *j, struct rlhf__shards_done *done,
@@ -126,7 +163,6 @@ static rlhf_status write_dir(struct job *j, struct rlhf__shards_done *done,
                                         .dtype = j->o->to_dtype,
                                         .limit = j->o->shard_bytes,
                                         .cancelled = j->env->cancelled};
-    RLHF_TRY(rlhf__export_place_open(&j->place, err));
     RLHF_TRY(rlhf__export_config_write(&j->source, j->place.dir, err));
     RLHF_TRY(rlhf__shards_write(&shards, j->place.dir, done, err));
     const struct rlhf__export_card card = {.source = &j->source,
@@ -134,23 +170,49 @@ static rlhf_status write_dir(struct job *j, struct rlhf__shards_done *done,
                                            .base_model = j->o->base_model,
                                            .dtype = dtype_text(j->dtype),
                                            .n_parameters = done->n_parameters};
-    RLHF_TRY(rlhf__export_card_write(&card, j->place.dir, err));
+    return rlhf__export_card_write(&card, j->place.dir, err);
+}
+
+static rlhf_status write_all(struct job *j, struct rlhf__shards_done *done,
+                             struct rlhf__error *err) {
+    if (j->o->to) RLHF_TRY(rlhf__export_place_open(&j->place, err));
+    if (j->o->to) RLHF_TRY(write_dir(j, done, err));
+    if (j->o->gguf) RLHF_TRY(write_gguf(j, err));
     if (*j->env->cancelled) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
-    return rlhf__export_place_commit(&j->place, err);
+    return j->o->to ? rlhf__export_place_commit(&j->place, err) : RLHF_OK;
+}
+
+// What is asked of a GGUF file; refused before anything is written.
+static rlhf_status prepare_gguf(struct job *j, struct rlhf__error *err) {
+    const char *base = rlhf__path_base(j->o->to ? j->place.to : j->o->gguf);
+    const char *dot = j->o->to ? NULL : strrchr(base, '.');
+    snprintf(j->name, sizeof j->name, "%.*s", (int)(dot && dot > base ? dot - base : 200), base);
+    j->gguf = (struct rlhf__gguf_model){.dir = j->source.dir,
+                                        .name = j->name,
+                                        .config = j->source.config,
+                                        .tensor = j->tensors.tensor,
+                                        .n = j->tensors.n,
+                                        .dtype = j->o->to_dtype,
+                                        .cancelled = j->env->cancelled};
+    return rlhf__gguf_check(&j->gguf, err) == RLHF_OK ? RLHF_OK
+                                                      : rlhf__error_context(err, "export: --gguf");
 }
 
 static rlhf_status say_done(const struct job *j, const struct rlhf__shards_done *done,
                             struct rlhf__error *err) {
     const char *dtype = dtype_text(j->dtype);
-    printf("%lld parameters%s%s in %zu file%s: %s\n", (long long)done->n_parameters,
-           dtype ? " as " : "", dtype ? dtype : "", done->n_files, done->n_files == 1 ? "" : "s",
-           j->o->to);
+    if (j->o->to)
+        printf("%lld parameters%s%s in %zu file%s: %s\n", (long long)done->n_parameters,
+               dtype ? " as " : "", dtype ? dtype : "", done->n_files,
+               done->n_files == 1 ? "" : "s", j->o->to);
+    if (j->o->gguf)
+        printf("for llama.cpp%s%s: %s\n", dtype ? " as " : "", dtype ? dtype : "", j->o->gguf);
     return rlhf__print_flush(err);
 }
 
 static rlhf_status run(struct job *j, struct rlhf__error *err) {
     const struct options *o = j->o;
-    struct rlhf__shards_done done;
+    struct rlhf__shards_done done = {0};
     struct rlhf__log *log = j->env->log;
     RLHF_TRY(rlhf__export_source_open(&j->source, o->source, o->checkpoint, log, err));
     RLHF_TRY(choose_place(j, err));
@@ -159,22 +221,24 @@ static rlhf_status run(struct job *j, struct rlhf__error *err) {
     RLHF_TRY(rlhf__export_tensors_open(&j->tensors, &j->source, exact, log, err));
     j->dtype = o->to_dtype >= 0 ? o->to_dtype : j->tensors.dtype;
     RLHF_TRY(rlhf__export_config_set(&j->source, j->tensors.weights, j->dtype, err));
-    RLHF_TRY(write_dir(j, &done, err));
+    if (o->gguf) RLHF_TRY(prepare_gguf(j, err));
+    RLHF_TRY(write_all(j, &done, err));
     return say_done(j, &done, err);
 }
 
 int rlhf__cmd_export(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0, ""};
     struct rlhf__flag_list rest = {0};
-    struct options o = {.shard_size = "5GB"};
+    struct options o = {0};
     struct job j = {.env = env, .o = &o};
-    if (rlhf__flags_helped(flags, N_FLAGS, "rlhf-host export RUN|DIR --to DIR [flags]", argc, argv))
+    if (rlhf__flags_helped(flags, N_FLAGS,
+                           "rlhf-host export RUN|DIR --to DIR [--gguf FILE] [flags]", argc, argv))
         return 0;
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, &rest, &err);
     if (st == RLHF_OK) st = check(&o, &rest, &err);
     if (st == RLHF_OK) st = run(&j, &err);
     if (st == RLHF_E_CANCELLED)
-        rlhf__logf(env->log, RLHF_LOG_INFO, "stopped; '%s' was not written", o.to);
+        rlhf__logf(env->log, RLHF_LOG_INFO, "stopped; '%s' was not written", o.to ? o.to : o.gguf);
     rlhf__export_place_finish(&j.place);
     rlhf__export_tensors_finish(&j.tensors);
     rlhf__export_source_finish(&j.source);

@@ -62,7 +62,7 @@ static rlhf_status check_taken(struct rlhf__export_place *p, int force, struct r
 }
 
 // The longest part of `path` that exists, without links, and the rest as it is.
-static void real_path(const char *path, char real[RLHF__PATH_CAP]) {
+void rlhf__export_place_real(const char *path, char real[RLHF__PATH_CAP]) {
     char part[RLHF__PATH_CAP], found[RLHF__PATH_CAP];
     size_t n = strlen(path);
     rlhf__path_put(part, "%s", path);
@@ -78,7 +78,7 @@ static void real_path(const char *path, char real[RLHF__PATH_CAP]) {
 }
 
 rlhf_status rlhf__export_place_choose(struct rlhf__export_place *p, const char *to, int force,
-                                      char real[RLHF__PATH_CAP], struct rlhf__error *err) {
+                                      struct rlhf__error *err) {
     rlhf__path_put(p->to, "%s", to);
     size_t n = strlen(p->to);
     while (n > 1 && p->to[n - 1] == '/')
@@ -89,7 +89,6 @@ rlhf_status rlhf__export_place_choose(struct rlhf__export_place *p, const char *
     if (!*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
         return rlhf__fail(err, RLHF_E_INVALID, "export: --to '%s' is no name for a new directory",
                           to);
-    real_path(p->to, real);
     return check_taken(p, force, err);
 }
 

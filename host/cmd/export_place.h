@@ -15,11 +15,13 @@ struct rlhf__export_place {
     int32_t reserved;
 };
 
-// Check the name: free, an empty directory or, with force, a model directory without folders. Its
-// path without links goes to real (what of it exists, followed by the rest). Nothing is made.
-// Errors: RLHF_E_INVALID. [main]
+// Check the name: free, an empty directory or, with force, a model directory without folders.
+// Nothing is made. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__export_place_choose(struct rlhf__export_place *, const char *to, int force,
-                                      char real[RLHF__PATH_CAP], struct rlhf__error *err);
+                                      struct rlhf__error *err);
+
+// A path, absolute and without links as far as it exists, the rest as it is. [main]
+void rlhf__export_place_real(const char *path, char real[RLHF__PATH_CAP]);
 
 // Make `dir`, and the directories above it where they are missing. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__export_place_open(struct rlhf__export_place *, struct rlhf__error *err);

@@ -9,7 +9,7 @@
 // After FAULT=...
 #define EXPORT                                                                                     \
     "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_files.so\" \"$HOST\" export r --to deep/out " \
-    "--shard-size 30KB --dtype bf16 "
+    "--shard-size 50KB --dtype bf16 --gguf deep/out/m.gguf "
 
 static void make_run(struct e2e *t) {
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --data texts.jsonl "

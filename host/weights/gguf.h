@@ -1,0 +1,35 @@
+// gguf.h: a language model as one GGUF file, for llama.cpp: the Llama, Qwen and
+// GPT-2 forms.
+#ifndef RLHF_HOST_WEIGHTS_GGUF_H
+#define RLHF_HOST_WEIGHTS_GGUF_H
+
+#include "base/folder.h"
+#include "weights/tensor.h"
+
+#include <jansson.h>
+#include <signal.h>
+
+struct rlhf__gguf_model {
+    const char *dir;  // of the tokenizer, and for messages
+    const char *name; // general.name
+    const json_t *config;
+    const struct rlhf__tensor *const *tensor; // [n]
+    size_t n;
+    int32_t dtype; // of matrices: F32, F16 or BF16; -1 = each as it is. Norms,
+                   // biases and learnt positions are F32, as llama.cpp wants them
+    int32_t reserved;
+    const volatile sig_atomic_t *cancelled; // NULL = never
+};
+
+// Refuse what such a file cannot hold, before anything is written: the
+// architecture, the tokenizer's form, tensors without a place, tensors that are
+// missing. Errors: RLHF_E_INVALID. [main]
+rlhf_status rlhf__gguf_check(const struct rlhf__gguf_model *, struct rlhf__error *err);
+
+// Write the file `name` in a folder (NULL: name is a path); it appears when it
+// is whole. Errors: as above, RLHF_E_INVALID (a number that dtype cannot hold),
+// RLHF_E_IO, RLHF_E_CANCELLED. [main]
+rlhf_status rlhf__gguf_write(const struct rlhf__gguf_model *, const struct rlhf__folder *in,
+                             const char *name, struct rlhf__error *err);
+
+#endif

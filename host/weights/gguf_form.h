@@ -1,0 +1,43 @@
+// gguf_form.h: which of the tokenizers that llama.cpp knows a tokenizer.json
+// is.
+#ifndef RLHF_HOST_WEIGHTS_GGUF_FORM_H
+#define RLHF_HOST_WEIGHTS_GGUF_FORM_H
+
+#include "base/error.h"
+
+#include <jansson.h>
+
+struct rlhf__gguf_form {
+    const char *pre;      // tokenizer.ggml.pre
+    int32_t spm;          // 1: byte fallback, a SentencePiece vocabulary; 0: byte-level BPE
+    int32_t space_prefix; // spm: a space comes in front of a text
+};
+
+// One merge, borrowed from its JSON.
+struct rlhf__gguf_merge {
+    const char *left, *right;
+    size_t n_left, n_right;
+};
+
+// The form of vocab.json with merges.txt. [any]
+struct rlhf__gguf_form rlhf__gguf_form_gpt2(void);
+
+// The form of a tokenizer.json; what llama.cpp has no form for is
+// RLHF_E_INVALID with the part's type. dir is for messages. [main]
+rlhf_status rlhf__gguf_form_of(const json_t *tokenizer, const char *dir,
+                               struct rlhf__gguf_form *out, struct rlhf__error *err);
+
+// "a b" or ["a", "b"]; 0 = neither. [any]
+int rlhf__gguf_merge_of(const json_t *v, struct rlhf__gguf_merge *out);
+
+// Whether llama.cpp, which joins any two pieces whose sum is a piece, best
+// piece first, gives the ids of these merges: every such pair is one of them,
+// and a piece's merges stand together. Else RLHF_E_INVALID with a pair. [main]
+rlhf_status rlhf__gguf_form_spm(const json_t *vocab, const json_t *merges, const json_t *added,
+                                const char *dir, struct rlhf__error *err);
+
+// Whether its post_processor puts that token in front of a text (behind: after
+// it). [any]
+int rlhf__gguf_form_puts(const json_t *tokenizer, const char *token, int behind);
+
+#endif

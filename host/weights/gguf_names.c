@@ -1,0 +1,132 @@
+// gguf_names.c: see gguf_names.h. The names are those of llama.cpp's
+// architectures llama, qwen2, qwen3 and gpt2.
+#include "weights/gguf_names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A stem and what it is called; ".weight" and ".bias" follow both.
+struct name {
+    const char *hf, *gguf;
+    int32_t rows, reserved;
+};
+
+static const struct name rotary_block[] = {
+    {"input_layernorm", "attn_norm", RLHF__GGUF_AS_IS, 0},
+    {"self_attn.q_proj", "attn_q", RLHF__GGUF_PAIR_Q, 0},
+    {"self_attn.k_proj", "attn_k", RLHF__GGUF_PAIR_K, 0},
+    {"self_attn.v_proj", "attn_v", RLHF__GGUF_AS_IS, 0},
+    {"self_attn.o_proj", "attn_output", RLHF__GGUF_AS_IS, 0},
+    {"self_attn.q_norm", "attn_q_norm", RLHF__GGUF_AS_IS, 0},
+    {"self_attn.k_norm", "attn_k_norm", RLHF__GGUF_AS_IS, 0},
+    {"post_attention_layernorm", "ffn_norm", RLHF__GGUF_AS_IS, 0},
+    {"mlp.gate_proj", "ffn_gate", RLHF__GGUF_AS_IS, 0},
+    {"mlp.up_proj", "ffn_up", RLHF__GGUF_AS_IS, 0},
+    {"mlp.down_proj", "ffn_down", RLHF__GGUF_AS_IS, 0},
+    {NULL, NULL, 0, 0},
+};
+static const struct name rotary_outside[] = {
+    {"embed_tokens", "token_embd", RLHF__GGUF_AS_IS, 0},
+    {"norm", "output_norm", RLHF__GGUF_AS_IS, 0},
+    {"lm_head", "output", RLHF__GGUF_AS_IS, 0},
+    {NULL, NULL, 0, 0},
+};
+static const struct name gpt2_block[] = {
+    {"ln_1", "attn_norm", RLHF__GGUF_AS_IS, 0},
+    {"attn.c_attn", "attn_qkv", RLHF__GGUF_TRANSPOSED, 0},
+    {"attn.c_proj", "attn_output", RLHF__GGUF_TRANSPOSED, 0},
+    {"ln_2", "ffn_norm", RLHF__GGUF_AS_IS, 0},
+    {"mlp.c_fc", "ffn_up", RLHF__GGUF_TRANSPOSED, 0},
+    {"mlp.c_proj", "ffn_down", RLHF__GGUF_TRANSPOSED, 0},
+    {NULL, NULL, 0, 0},
+};
+static const struct name gpt2_outside[] = {
+    {"wte", "token_embd", RLHF__GGUF_AS_IS, 0},
+    {"wpe", "position_embd", RLHF__GGUF_AS_IS, 0},
+    {"ln_f", "output_norm", RLHF__GGUF_AS_IS, 0},
+    {"lm_head", "output", RLHF__GGUF_AS_IS, 0},
+    {NULL, NULL, 0, 0},
+};
+
+static const struct {
+    const char *prefix, *block; // "model." may be missing; "layers.3."
+    const struct name *in_block, *outside;
+} families[RLHF__GGUF_N_FAMILIES] = {
+    [RLHF__GGUF_LLAMA] = {"model.", "layers.", rotary_block, rotary_outside},
+    [RLHF__GGUF_QWEN] = {"model.", "layers.", rotary_block, rotary_outside},
+    [RLHF__GGUF_GPT2] = {"transformer.", "h.", gpt2_block, gpt2_outside},
+};
+
+// "3." at *text: the number, and *text behind it; -1 = none.
+static int32_t layer_of(const char **text) {
+    char *end;
+    if (**text < '0' || **text > '9') return -1;
+    const long n = strtol(*text, &end, 10);
+    if (*end != '.' || n > 100000) return -1;
+    *text = end + 1;
+    return (int32_t)n;
+}
+
+static const struct name *find(const struct name *list, const char *stem, size_t len) {
+    for (; list->hf; list++)
+        if (strlen(list->hf) == len && memcmp(list->hf, stem, len) == 0) return list;
+    return NULL;
+}
+
+rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
+                            char out[RLHF__GGUF_NAME_CAP], int32_t *layer, int32_t *rows,
+                            struct rlhf__error *err) {
+    const char *stem = t->name, *prefix = families[family].prefix;
+    const char *block = families[family].block;
+    if (strncmp(stem, prefix, strlen(prefix)) == 0) stem += strlen(prefix);
+    *layer = -1;
+    if (strncmp(stem, block, strlen(block)) == 0) {
+        stem += strlen(block);
+        *layer = layer_of(&stem);
+    }
+    const char *dot = strrchr(stem, '.');
+    const int is_weight = dot && strcmp(dot, ".weight") == 0;
+    const struct name *n = NULL;
+    if (is_weight || (dot && strcmp(dot, ".bias") == 0))
+        n = find(*layer >= 0 ? families[family].in_block : families[family].outside, stem,
+                 (size_t)(dot - stem));
+    if (!n)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s: tensor %s has no place in a GGUF file of this architecture", t->file,
+                          t->name);
+    *rows = n->rows;
+    if (*rows == RLHF__GGUF_TRANSPOSED && !is_weight) *rows = RLHF__GGUF_AS_IS;
+    if (family == RLHF__GGUF_QWEN) *rows = RLHF__GGUF_AS_IS; // its rotary pairs stay halves
+    if (*layer >= 0)
+        snprintf(out, RLHF__GGUF_NAME_CAP, "blk.%d.%s%s", (int)*layer, n->gguf, dot);
+    else
+        snprintf(out, RLHF__GGUF_NAME_CAP, "%s%s", n->gguf, dot);
+    return RLHF_OK;
+}
+
+const char *rlhf__gguf_required(int32_t family, size_t i) {
+    static const char *const rotary[] = {
+        "token_embd.weight",         "output_norm.weight",     "blk.%d.attn_norm.weight",
+        "blk.%d.attn_q.weight",      "blk.%d.attn_k.weight",   "blk.%d.attn_v.weight",
+        "blk.%d.attn_output.weight", "blk.%d.ffn_norm.weight", "blk.%d.ffn_gate.weight",
+        "blk.%d.ffn_up.weight",      "blk.%d.ffn_down.weight", NULL};
+    static const char *const gpt2[] = {"token_embd.weight",
+                                       "position_embd.weight",
+                                       "output_norm.weight",
+                                       "output_norm.bias",
+                                       "blk.%d.attn_norm.weight",
+                                       "blk.%d.attn_norm.bias",
+                                       "blk.%d.attn_qkv.weight",
+                                       "blk.%d.attn_qkv.bias",
+                                       "blk.%d.attn_output.weight",
+                                       "blk.%d.attn_output.bias",
+                                       "blk.%d.ffn_norm.weight",
+                                       "blk.%d.ffn_norm.bias",
+                                       "blk.%d.ffn_up.weight",
+                                       "blk.%d.ffn_up.bias",
+                                       "blk.%d.ffn_down.weight",
+                                       "blk.%d.ffn_down.bias",
+                                       NULL};
+    return family == RLHF__GGUF_GPT2 ? gpt2[i] : rotary[i];
+}

@@ -1,0 +1,38 @@
+// gguf_names.h: the tensors of a language model as llama.cpp names and lays
+// them out.
+#ifndef RLHF_HOST_WEIGHTS_GGUF_NAMES_H
+#define RLHF_HOST_WEIGHTS_GGUF_NAMES_H
+
+#include "weights/tensor.h"
+
+enum { RLHF__GGUF_NAME_CAP = 64 };
+
+enum rlhf__gguf_family {
+    RLHF__GGUF_LLAMA, // llama, mistral
+    RLHF__GGUF_QWEN,  // qwen2, qwen3
+    RLHF__GGUF_GPT2,
+    RLHF__GGUF_N_FAMILIES
+};
+
+// How the rows of a tensor are written.
+enum rlhf__gguf_rows {
+    RLHF__GGUF_AS_IS,
+    // Queries and keys of the llama form: rotary pairs (c, c + head_dim / 2) come
+    // to lie side by side, row h, 2 j + s of the file is row h, s head_dim / 2 +
+    // j of the weight.
+    RLHF__GGUF_PAIR_Q,
+    RLHF__GGUF_PAIR_K,
+    RLHF__GGUF_TRANSPOSED // GPT-2's weights are [in, out]
+};
+
+// The name of a tensor and how it is written. layer: of its block, -1 = none.
+// RLHF_E_INVALID when the form has no such tensor. [any]
+rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
+                            char out[RLHF__GGUF_NAME_CAP], int32_t *layer, int32_t *rows,
+                            struct rlhf__error *err);
+
+// The i-th name that a model of the family must have, in every block where it
+// has a %d; NULL after the last. [any]
+const char *rlhf__gguf_required(int32_t family, size_t i);
+
+#endif

@@ -1,0 +1,300 @@
+// gguf_tokens.c: see gguf_tokens.h. Which form a tokenizer has is
+// gguf_form.c's.
+#include "weights/gguf_tokens.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "weights/gguf_form.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// llama.cpp's types of tokens.
+enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, BYTE = 6 };
+
+struct token {
+    const char *text; // NULL = the id has none; borrowed
+    int32_t type;
+    float score; // rank of the merge that makes it, negated
+};
+
+struct tokens {
+    const char *dir;
+    struct token *token; // [n]
+    int32_t n, reserved;
+    json_t *full, *vocab,
+        *added;     // tokenizer.json or NULL; {"text": id}; [{"id", "content", ..}]
+    json_t *merges; // ["a b"] or [["a", "b"]]
+    json_t *config; // tokenizer_config.json or NULL
+    struct rlhf__gguf_form form;
+};
+
+// ---- reading ----
+
+static json_t *read_json(const char *dir, const char *name) {
+    char path[RLHF__PATH_CAP];
+    json_t *v = NULL;
+    rlhf__path_put(path, "%s/%s", dir, name);
+    if (rlhf__is_file(path) && rlhf__json_load(path, &v, NULL) != RLHF_OK) v = NULL;
+    return v;
+}
+
+// merges.txt as a list of "a b".
+static rlhf_status read_merges(struct tokens *t, struct rlhf__error *err) {
+    char path[RLHF__PATH_CAP];
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__path_put(path, "%s/merges.txt", t->dir);
+    rlhf_status st = rlhf__file_read(path, (uint64_t)256 << 20, &text, err);
+    t->merges = json_array();
+    const char *at = rlhf__buf_text(&text);
+    while (st == RLHF_OK && *at) {
+        size_t len = strcspn(at, "\n"), next = len + (at[len] == '\n');
+        if (len && at[len - 1] == '\r') len--;
+        if (len && strncmp(at, "#version", 8) != 0 &&
+            json_array_append_new(t->merges, json_stringn(at, len)) != 0)
+            st = rlhf__fail(err, RLHF_E_INVALID, "%s: a line is not UTF-8", path);
+        at += next;
+    }
+    rlhf__buf_free(&text);
+    return st;
+}
+
+// vocab.json with merges.txt, as GPT-2 has them.
+static rlhf_status read_classic(struct tokens *t, struct rlhf__error *err) {
+    const char *text;
+    json_t *id, *more = read_json(t->dir, "added_tokens.json");
+    t->vocab = read_json(t->dir, "vocab.json");
+    t->added = json_array();
+    json_object_foreach(more, text, id) {
+        json_array_append_new(
+            t->added, json_pack("{s:O, s:s, s:b}", "id", id, "content", text, "special", 1));
+    }
+    json_decref(more);
+    if (!t->vocab)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s: no tokenizer that a GGUF file can hold: neither "
+                          "tokenizer.json nor "
+                          "vocab.json with merges.txt",
+                          t->dir);
+    t->form = rlhf__gguf_form_gpt2();
+    return read_merges(t, err);
+}
+
+static rlhf_status read_all(struct tokens *t, struct rlhf__error *err) {
+    t->full = read_json(t->dir, "tokenizer.json");
+    t->config = read_json(t->dir, "tokenizer_config.json");
+    if (!t->full) return read_classic(t, err);
+    RLHF_TRY(rlhf__gguf_form_of(t->full, t->dir, &t->form, err));
+    const json_t *model = json_object_get(t->full, "model");
+    t->vocab = json_incref(json_object_get(model, "vocab"));
+    t->merges = json_incref(json_object_get(model, "merges"));
+    t->added = json_incref(json_object_get(t->full, "added_tokens"));
+    if (json_is_object(t->vocab) && json_is_array(t->merges)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "%s/tokenizer.json: model has no vocab or no merges",
+                      t->dir);
+}
+
+// ---- tokens and their types ----
+
+static rlhf_status set(struct tokens *t, const char *text, const json_t *id, int32_t type,
+                       struct rlhf__error *err) {
+    const json_int_t at = json_is_integer(id) ? json_integer_value(id) : -1;
+    if (at < 0 || at >= t->n)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s: the token '%.60s' has the id %lld, and the model has %d rows",
+                          t->dir, text, (long long)at, (int)t->n);
+    t->token[at].text = text;
+    t->token[at].type = type;
+    return RLHF_OK;
+}
+
+static int is_byte(const char *text) {
+    unsigned v;
+    char end;
+    return strlen(text) == 6 && sscanf(text, "<0x%2X%c", &v, &end) == 2 && end == '>';
+}
+
+static rlhf_status fill(struct tokens *t, struct rlhf__error *err) {
+    const char *text;
+    json_t *v;
+    size_t i;
+    const int spm = t->form.spm;
+    json_object_foreach(t->vocab, text, v) {
+        RLHF_TRY(set(t, text, v, spm && is_byte(text) ? BYTE : NORMAL, err));
+    }
+    json_array_foreach(t->added, i, v) {
+        text = json_string_value(json_object_get(v, "content"));
+        if (!text)
+            return rlhf__fail(err, RLHF_E_INVALID, "%s: an added token has no content", t->dir);
+        const int special = json_is_true(json_object_get(v, "special"));
+        RLHF_TRY(set(t, text, json_object_get(v, "id"), special ? CONTROL : USER_DEFINED, err));
+    }
+    return RLHF_OK;
+}
+
+// ---- ids with a role ----
+
+static int32_t id_of(const struct tokens *t, const char *text) {
+    for (int32_t i = 0; text && i < t->n; i++)
+        if (t->token[i].text && strcmp(t->token[i].text, text) == 0) return i;
+    return -1;
+}
+
+// "bos" -> the id of bos_token in one of the tokenizer's files, else
+// bos_token_id of the model.
+static int32_t role(const struct tokens *t, const json_t *config, const char *name) {
+    char key[32];
+    json_t *map = read_json(t->dir, "special_tokens_map.json");
+    const json_t *from[] = {t->config, map};
+    int32_t id = -1;
+    for (size_t i = 0; i < 2 && id < 0; i++) {
+        snprintf(key, sizeof key, "%s_token", name);
+        const json_t *v = json_object_get(from[i], key);
+        if (json_is_object(v)) v = json_object_get(v, "content");
+        id = id_of(t, json_string_value(v));
+    }
+    json_decref(map);
+    snprintf(key, sizeof key, "%s_token_id", name);
+    const json_t *v = json_object_get(config, key);
+    if (json_is_array(v)) v = json_array_get(v, 0);
+    if (id < 0 && json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) < t->n)
+        id = (int32_t)json_integer_value(v);
+    return id;
+}
+
+// What the tokenizer puts in front of a text, or behind it: post_processor of
+// tokenizer.json, else add_bos_token and add_eos_token.
+static int puts_around(const struct tokens *t, const char *token, const char *flag, int behind) {
+    if (t->full) return rlhf__gguf_form_puts(t->full, token, behind);
+    return json_is_true(json_object_get(t->config, flag));
+}
+
+static void put_roles(struct rlhf__gguf *g, struct tokens *t, const json_t *config) {
+    static const char *const names[] = {"bos", "eos", "unk", "pad"};
+    static const char *const keys[] = {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id",
+                                       "tokenizer.ggml.unknown_token_id",
+                                       "tokenizer.ggml.padding_token_id"};
+    int32_t id[4];
+    for (int i = 0; i < 4; i++) {
+        id[i] = role(t, config, names[i]);
+        if (id[i] < 0) continue;
+        struct token *token = &t->token[id[i]];
+        if (token->text && token->type == NORMAL) token->type = CONTROL;
+        if (i == 2 && t->form.spm) token->type = UNKNOWN;
+        rlhf__gguf_u32(g, keys[i], (uint32_t)id[i]);
+    }
+    const char *bos = id[0] >= 0 ? t->token[id[0]].text : NULL;
+    const char *eos = id[1] >= 0 ? t->token[id[1]].text : NULL;
+    rlhf__gguf_bool(g, "tokenizer.ggml.add_bos_token",
+                    bos && puts_around(t, bos, "add_bos_token", 0));
+    rlhf__gguf_bool(g, "tokenizer.ggml.add_eos_token",
+                    eos && puts_around(t, eos, "add_eos_token", 1));
+    if (t->form.spm) rlhf__gguf_bool(g, "tokenizer.ggml.add_space_prefix", t->form.space_prefix);
+}
+
+// ---- lists ----
+
+static void put_tokens(struct rlhf__gguf *g, const struct tokens *t) {
+    char none[32];
+    rlhf__gguf_array(g, "tokenizer.ggml.tokens", RLHF__GGUF_STR, (uint64_t)t->n);
+    for (int32_t i = 0; i < t->n; i++) {
+        const char *text = t->token[i].text;
+        snprintf(none, sizeof none, "[PAD%d]", (int)i);
+        rlhf__gguf_item_str(g, text ? text : none, strlen(text ? text : none));
+    }
+    rlhf__gguf_array(g, "tokenizer.ggml.token_type", RLHF__GGUF_I32, (uint64_t)t->n);
+    for (int32_t i = 0; i < t->n; i++)
+        rlhf__gguf_item_i32(g, t->token[i].text ? t->token[i].type : UNUSED);
+    if (!t->form.spm) return;
+    rlhf__gguf_array(g, "tokenizer.ggml.scores", RLHF__GGUF_F32, (uint64_t)t->n);
+    for (int32_t i = 0; i < t->n; i++)
+        rlhf__gguf_item_f32(g, t->token[i].score);
+}
+
+static rlhf_status put_merges(struct rlhf__gguf *g, const struct tokens *t,
+                              struct rlhf__error *err) {
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    size_t i;
+    const json_t *v;
+    rlhf_status st = RLHF_OK;
+    rlhf__gguf_array(g, "tokenizer.ggml.merges", RLHF__GGUF_STR, json_array_size(t->merges));
+    json_array_foreach(t->merges, i, v) {
+        struct rlhf__gguf_merge m;
+        if (!rlhf__gguf_merge_of(v, &m)) {
+            st = rlhf__fail(err, RLHF_E_INVALID, "%s: merge %zu is not two tokens", t->dir, i);
+            break;
+        }
+        rlhf__buf_clear(&line);
+        rlhf__buf_put(&line, m.left, m.n_left);
+        rlhf__buf_putc(&line, ' ');
+        rlhf__buf_put(&line, m.right, m.n_right);
+        rlhf__gguf_item_str(g, rlhf__buf_text(&line), line.len);
+    }
+    if (st == RLHF_OK) st = rlhf__buf_ok(&line, err);
+    rlhf__buf_free(&line);
+    return st;
+}
+
+// A SentencePiece vocabulary has scores for merges: the better a piece's, the
+// earlier it is made.
+static rlhf_status score(struct tokens *t, struct rlhf__error *err) {
+    RLHF_TRY(rlhf__gguf_form_spm(t->vocab, t->merges, t->added, t->dir, err));
+    size_t i;
+    const json_t *v;
+    json_array_foreach(t->merges, i, v) {
+        struct rlhf__gguf_merge m;
+        char piece[1024];
+        if (!rlhf__gguf_merge_of(v, &m) || m.n_left + m.n_right >= sizeof piece) continue;
+        snprintf(piece, sizeof piece, "%.*s%.*s", (int)m.n_left, m.left, (int)m.n_right, m.right);
+        const json_t *id = json_object_get(t->vocab, piece);
+        struct token *token = id ? &t->token[json_integer_value(id)] : NULL;
+        if (token && token->score == 0) token->score = -(float)(i + 1);
+    }
+    return RLHF_OK;
+}
+
+static void put_template(struct rlhf__gguf *g, const struct tokens *t) {
+    const char *text = json_string_value(json_object_get(t->config, "chat_template"));
+    char path[RLHF__PATH_CAP];
+    struct rlhf__buf file = RLHF__BUF_INIT;
+    rlhf__path_put(path, "%s/chat_template.jinja", t->dir);
+    if (rlhf__is_file(path) && rlhf__file_read(path, 1 << 24, &file, NULL) == RLHF_OK)
+        text = rlhf__buf_text(&file);
+    json_t *json = text ? NULL : read_json(t->dir, "chat_template.json");
+    if (json) text = json_string_value(json_object_get(json, "chat_template"));
+    if (text) rlhf__gguf_str(g, "tokenizer.chat_template", text);
+    json_decref(json);
+    rlhf__buf_free(&file);
+}
+
+// ---- all of it ----
+
+static rlhf_status put(struct rlhf__gguf *g, struct tokens *t, const json_t *config,
+                       struct rlhf__error *err) {
+    RLHF_TRY(read_all(t, err));
+    RLHF_TRY(fill(t, err));
+    if (t->form.spm) RLHF_TRY(score(t, err));
+    rlhf__gguf_str(g, "tokenizer.ggml.model", t->form.spm ? "llama" : "gpt2");
+    rlhf__gguf_str(g, "tokenizer.ggml.pre", t->form.pre);
+    put_roles(g, t, config); // types of special tokens are known after it
+    put_tokens(g, t);
+    if (!t->form.spm) RLHF_TRY(put_merges(g, t, err));
+    put_template(g, t);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__gguf_tokens_put(struct rlhf__gguf *g, const char *dir, const json_t *config,
+                                  int32_t n_vocab, struct rlhf__error *err) {
+    struct tokens t = {.dir = dir, .n = n_vocab};
+    t.token = calloc((size_t)n_vocab, sizeof *t.token);
+    rlhf_status st = t.token ? put(g, &t, config, err)
+                             : RLHF__NOMEM(err, "out of memory for %d tokens", (int)n_vocab);
+    free(t.token);
+    json_decref(t.full);
+    json_decref(t.vocab);
+    json_decref(t.added);
+    json_decref(t.merges);
+    json_decref(t.config);
+    return st;
+}

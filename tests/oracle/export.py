@@ -1,0 +1,383 @@
+#!/usr/bin/env python3
+"""Models of every family, exported by the program: what transformers loads, what it writes, and what
+llama.cpp's own reader (the package gguf) reads.
+
+Usage: export.py HOST WORK
+
+HOST is the program, WORK an empty directory. Weights are random, tokenizers in the forms that the
+families come with (forms.py). For each model and dtype: from_pretrained finds every tensor and no
+other, in that dtype, rounded as torch rounds; the GGUF file has all keys and no others, with the
+config's values, and every tensor, once the documented permutation (llama) or transposition (gpt2) is
+undone; a SentencePiece vocabulary's scores give the tokenizer's ids. In f32 the program's 50 greedy
+tokens after 20 prompts are transformers', of the exported directory and, where transformers can read
+it, of the GGUF file. Exit status 0: all so; 1: something is not.
+"""
+import json
+import math
+import shutil
+import subprocess
+import sys
+
+import forms
+import numpy as np
+import torch
+import transformers as hf
+from gguf import GGUFReader
+from tokenizers import Tokenizer
+
+HOST, WORK = sys.argv[1:3]
+DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+LINES = ["The river was better than the bread.", "A film. It wasn't so, and in 1987 it was.",
+         "She said that they'd seen 12345 of them; nobody knew why.", "naïve café — “quoted” text",
+         "def f(x):\n    return x + 1\n\n", "What the house had lost the garden kept."] * 8
+PROMPTS = [f"{a} {b}" for a in ("The river", "It was", "She said", "A film of 1987,", "Why")
+           for b in ("that", "the house", "because they", "and 12")]
+ROTARY = dict(vocab_size=0, hidden_size=48, intermediate_size=88, num_hidden_layers=2,
+              num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=128,
+              initializer_range=0.2)
+# What transformers reads all of in a GGUF file: neither scaled rotary positions, nor GPT-2's widths
+# other than its own, nor the width of Qwen3's heads, and Mistral is a Llama to it.
+READ = ("gpt2", "smollm", "qwen2")
+failed = []
+
+
+def scaled(kind, **more):
+    return {"rope_type": kind, "rope_theta": 50000.0, **more}
+
+
+# name: config's class, what is special about it, form of the tokenizer, llama.cpp's architecture
+CASES = {
+    "gpt2": (hf.GPT2Config, dict(n_embd=32, n_layer=2, n_head=2, n_positions=1024,
+                                 initializer_range=0.2), "gpt2", "gpt2"),
+    "gpt2-untied": (hf.GPT2Config, dict(n_embd=32, n_layer=1, n_head=2, n_positions=128, n_inner=72,
+                                        initializer_range=0.2, tie_word_embeddings=False),
+                    "gpt2", "gpt2"),
+    "llama3": (hf.LlamaConfig, ROTARY | dict(head_dim=16, tie_word_embeddings=False,
+               rope_parameters=scaled("llama3", factor=8.0, low_freq_factor=1.0,
+                                      high_freq_factor=4.0,
+                                      original_max_position_embeddings=32)), "llama3", "llama"),
+    "llama2": (hf.LlamaConfig, ROTARY | dict(hidden_size=64, num_key_value_heads=4, attention_bias=True,
+               tie_word_embeddings=False, rope_parameters=scaled("linear", factor=2.0)),
+               "llama2", "llama"),
+    "smollm": (hf.LlamaConfig, ROTARY | dict(head_dim=16, tie_word_embeddings=True), "smollm",
+               "llama"),
+    "mistral": (hf.MistralConfig, ROTARY | dict(head_dim=16, sliding_window=None),
+                "llama2-metaspace", "llama"),
+    "qwen2": (hf.Qwen2Config, ROTARY | dict(num_attention_heads=3, num_key_value_heads=1,
+                                            tie_word_embeddings=True), "qwen2", "qwen2"),
+    "qwen2-yarn": (hf.Qwen2Config, ROTARY | dict(tie_word_embeddings=False,
+                   num_attention_heads=3, num_key_value_heads=3, rope_parameters=scaled(
+                       "yarn", factor=4.0, original_max_position_embeddings=32)), "qwen2",
+                   "qwen2"),
+    "qwen3": (hf.Qwen3Config, ROTARY | dict(head_dim=16, tie_word_embeddings=True), "qwen2",
+              "qwen3"),
+}
+
+
+def say(name, what, good, detail=""):
+    print(f"{name}: {what}: {'ok' if good else 'WRONG'}{' ' if detail else ''}{detail}", flush=True)
+    if not good:
+        failed.append(f"{name}: {what}")
+
+
+def host(*args, ok=True):
+    done = subprocess.run([HOST, *args], capture_output=True, text=True, cwd=WORK)
+    if ok and done.returncode:
+        sys.exit(f"{' '.join(args)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout if ok else done.stderr
+
+
+def whole(tok):
+    """Merges as a SentencePiece vocabulary means them: every two pieces whose sum is one, best sum
+    first."""
+    file = json.loads(tok.to_str())
+    model, added = file["model"], {t["content"] for t in file["added_tokens"]}
+    vocab = [t for t in model["vocab"] if t not in added and not t.startswith("<0x")]
+    rank = {}
+    for i, m in enumerate(model["merges"]):
+        rank.setdefault("".join(m if isinstance(m, list) else m.split(" ")), i)
+    rank |= {t: len(rank) + i for i, t in enumerate(t for t in vocab if len(t) > 1 and t not in rank)}
+    have = set(vocab)
+    model["merges"] = [[t[:k], t[k:]] for t in sorted(rank, key=rank.get)
+                       for k in range(1, len(t)) if t[:k] in have and t[k:] in have]
+    return Tokenizer.from_str(json.dumps(file))
+
+
+def make(name):
+    kind, fields, form, _ = CASES[name]
+    tok = forms.make(form, LINES, 700)
+    if form.startswith("llama2"):
+        tok = whole(tok)
+    forms.save(tok, form, f"{WORK}/{name}")
+    torch.manual_seed(7)
+    extra = {"bos_token_id": 1, "eos_token_id": 2} if form.startswith("llama2") else {
+        "bos_token_id": None, "eos_token_id": tok.token_to_id(forms.FORMS[form][2]["eos"])}
+    fields = fields | extra | {"vocab_size": tok.get_vocab_size() + 5}
+    model = hf.AutoModelForCausalLM.from_config(kind(**fields))
+    for key, p in model.named_parameters():  # norms and biases that are none would hide a mistake
+        if p.ndim == 1:
+            torch.nn.init.normal_(p, 1.0 if "norm" in key or "ln_" in key else 0.0, 0.1)
+    model.save_pretrained(f"{WORK}/{name}")
+    return model.eval(), tok
+
+
+# ---- the directory ----
+
+
+def check_directory(name, directory, dtype, start):
+    model, info = hf.AutoModelForCausalLM.from_pretrained(directory, output_loading_info=True)
+    empty = not any(info[k] for k in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    want = {k: v.to(DTYPES[dtype]) for k, v in start.state_dict().items()}
+    got = model.state_dict()
+    wrong = [k for k in want if got[k].dtype != DTYPES[dtype] or not torch.equal(got[k], want[k])]
+    say(name, f"{dtype}: {len(want)} tensors", empty and not wrong and want.keys() == got.keys(),
+        f"{info} {wrong[:3]}" if wrong or not empty else "")
+    return model.eval()
+
+
+def greedy(model, ids):
+    config = hf.GenerationConfig(max_new_tokens=50, do_sample=False, pad_token_id=0)
+    model.generation_config.eos_token_id = None  # else it stands in for none
+    with torch.no_grad():
+        return model.generate(torch.tensor([ids]), generation_config=config,
+                              attention_mask=torch.ones(1, len(ids), dtype=torch.long)
+                              )[0, len(ids):].tolist()
+
+
+def with_plain_tokenizer(directory):
+    """A copy with the tokenizer of GPT-2, for models whose own form the program does not read."""
+    there = directory + "-plain"
+    shutil.copytree(directory, there, ignore=shutil.ignore_patterns("*.gguf", "tokenizer*"))
+    forms.make("gpt2", LINES, 500).save(f"{there}/tokenizer.json")
+    with open(f"{there}/tokenizer_config.json", "w") as f:
+        json.dump({"tokenizer_class": "PreTrainedTokenizerFast"}, f)
+    return there
+
+
+def check_greedy(name, directory, models):
+    if "is not supported" in host("generate", "--model", directory, "--prompt", "It", "--max-new",
+                                  "1", ok=False):
+        directory = with_plain_tokenizer(directory)
+    with open(f"{WORK}/prompts.txt", "w") as f:
+        f.write("\n".join(PROMPTS) + "\n")
+    rows = [json.loads(line) for line in host(
+        "generate", "--model", directory, "--prompts", "prompts.txt", "--greedy", "--max-new", "50",
+        "--ignore-eos", "--json", "--dtype", "f32").splitlines()]
+    tok = hf.AutoTokenizer.from_pretrained(directory)
+    for what, model in models.items():
+        same = 0
+        for row in rows:
+            ids = tok(row["prompt"], add_special_tokens=False).input_ids
+            same += row["ids"] == ids + greedy(model, ids) and len(row["ids"]) == len(ids) + 50
+        say(name, f"50 greedy tokens of {what}", same == len(PROMPTS) == len(rows),
+            f"{same} of {len(rows)} prompts")
+
+
+# ---- the GGUF file ----
+
+
+def as_stored(key, t, config, arch):
+    """What llama.cpp's converter makes of a weight: the name and the numbers of it."""
+    stem, end = key.rsplit(".", 1)
+    stem = stem.removeprefix("model.").removeprefix("transformer.")
+    names = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output",
+             "wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm"}
+    block = {"input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q",
+             "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+             "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
+             "self_attn.k_norm": "attn_k_norm", "post_attention_layernorm": "ffn_norm",
+             "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+             "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv",
+             "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
+    if stem.startswith(("layers.", "h.")):
+        _, layer, stem = stem.split(".", 2)
+        name = f"blk.{layer}.{block[stem]}.{end}"
+    else:
+        name = f"{names[stem]}.{end}"
+    if arch == "gpt2" and stem in ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj"):
+        t = t.T if t.ndim == 2 else t
+    if arch == "llama" and stem in ("self_attn.q_proj", "self_attn.k_proj"):
+        heads = config.num_attention_heads if "q_proj" in stem else config.num_key_value_heads
+        t = t.reshape(heads, 2, t.shape[0] // heads // 2, *t.shape[1:]).swapaxes(1, 2).reshape(
+            t.shape)
+    return name, t
+
+
+def numbers(tensor):
+    data = np.asarray(tensor.data)
+    if tensor.tensor_type.name == "BF16":
+        data = (data.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    return torch.from_numpy(np.array(data.reshape([int(n) for n in tensor.shape[::-1]]),
+                                     dtype=np.float32))
+
+
+def rope_freqs(config):
+    """Llama 3.1's, as transformers' own function has them: what each frequency is divided by."""
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+    plain = 1 / config.rope_parameters["rope_theta"] ** (
+        torch.arange(0, config.head_dim, 2).float() / config.head_dim)
+    return plain / ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")[0]
+
+
+def check_tensors(name, reader, dtype, start, arch):
+    config, wrong = start.config, []
+    want = dict(as_stored(k, v, config, arch) for k, v in start.state_dict().items()
+                if not (k == "lm_head.weight" and config.tie_word_embeddings))
+    if (getattr(config, "rope_parameters", None) or {}).get("rope_type") == "llama3":
+        freqs = {t.name: t for t in reader.tensors}.get("rope_freqs.weight")
+        if freqs is None or not torch.allclose(numbers(freqs), rope_freqs(config), rtol=2e-6):
+            wrong.append("rope_freqs.weight")
+        want["rope_freqs.weight"] = None
+    for t in reader.tensors:
+        x = want.get(t.name)
+        narrow = x is not None and x.ndim > 1 and t.name != "position_embd.weight"
+        kind = dtype.upper() if narrow else "F32"
+        if t.tensor_type.name != kind or t.data_offset % 32:
+            wrong.append(f"{t.name} {t.tensor_type.name}")
+        if x is not None and not torch.equal(numbers(t), x.to(DTYPES[kind.lower()]).float()):
+            wrong.append(t.name)
+    names = [t.name for t in reader.tensors]
+    say(name, f"{dtype}: {len(names)} tensors of the GGUF file",
+        not wrong and sorted(names) == sorted(want), " ".join(wrong[:4]))
+
+
+def expected_keys(name, c, arch, dtype, tok):
+    gpt2 = arch == "gpt2"
+    keys = {
+        "general.architecture": arch, "general.type": "model", "general.name": f"{name}-{dtype}",
+        "general.file_type": {"f32": 0, "f16": 1, "bf16": 32}[dtype],
+        "general.quantization_version": 2,
+        f"{arch}.vocab_size": c.vocab_size, f"{arch}.context_length": c.max_position_embeddings,
+        f"{arch}.embedding_length": c.hidden_size, f"{arch}.block_count": c.num_hidden_layers,
+        f"{arch}.feed_forward_length": (c.n_inner or 4 * c.n_embd) if gpt2 else c.intermediate_size,
+        f"{arch}.attention.head_count": c.num_attention_heads}
+    if gpt2:
+        keys[f"{arch}.attention.layer_norm_epsilon"] = c.layer_norm_epsilon
+        return keys
+    width = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
+    rope = c.rope_parameters
+    keys |= {f"{arch}.attention.layer_norm_rms_epsilon": c.rms_norm_eps,
+             f"{arch}.attention.head_count_kv": c.num_key_value_heads,
+             f"{arch}.attention.key_length": width, f"{arch}.attention.value_length": width,
+             f"{arch}.rope.dimension_count": width, f"{arch}.rope.freq_base": rope["rope_theta"]}
+    if rope["rope_type"] in ("linear", "yarn"):
+        keys |= {f"{arch}.rope.scaling.type": rope["rope_type"],
+                 f"{arch}.rope.scaling.factor": rope["factor"]}
+    if rope["rope_type"] == "yarn":
+        keys |= {f"{arch}.rope.scaling.original_context_length":
+                 rope["original_max_position_embeddings"],
+                 f"{arch}.rope.scaling.yarn_beta_fast": 32.0,
+                 f"{arch}.rope.scaling.yarn_beta_slow": 1.0}
+    return keys
+
+
+def tokenizer_keys(c, form, tok):
+    spm = form.startswith("llama2")
+    file = json.loads(tok.to_str())
+    roles = {r: tok.token_to_id(t) for r, t in forms.FORMS[form][2].items()}
+    if c.bos_token_id is not None and not isinstance(c.bos_token_id, list):
+        roles.setdefault("bos", c.bos_token_id)
+    added = {t["id"]: t for t in file["added_tokens"]}
+    tokens, types = [], []
+    back = {i: t for t, i in tok.get_vocab(with_added_tokens=True).items()}
+    for i in range(c.vocab_size):
+        tokens.append(back.get(i, f"[PAD{i}]"))
+        kind = 1 if i in back else 5
+        if spm and i in back and back[i].startswith("<0x"):
+            kind = 6
+        if i in added:
+            kind = 3 if added[i]["special"] else 4
+        if spm and i == roles["unk"]:
+            kind = 2
+        types.append(kind)
+    names = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
+    keys = {f"tokenizer.ggml.{names[r]}_token_id": i for r, i in roles.items()}
+    keys |= {"tokenizer.ggml.model": "llama" if spm else "gpt2",
+             "tokenizer.ggml.pre": {"gpt2": "gpt-2", "llama3": "llama-bpe", "qwen2": "qwen2",
+                                    "smollm": "smollm"}.get(form, "default"),
+             "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": types,
+             "tokenizer.ggml.add_bos_token": form in ("llama3", "llama2", "llama2-metaspace"),
+             "tokenizer.ggml.add_eos_token": False}
+    if spm:
+        keys["tokenizer.ggml.add_space_prefix"] = True
+    else:
+        keys["tokenizer.ggml.merges"] = [" ".join(m) if isinstance(m, list) else m
+                                         for m in file["model"]["merges"]]
+    return keys
+
+
+def same_value(a, b):
+    return math.isclose(a, b, rel_tol=1e-6) if isinstance(b, float) else a == b
+
+
+def check_keys(name, reader, dtype, start, form, arch, tok):
+    want = expected_keys(name, start.config, arch, dtype, tok) | tokenizer_keys(start.config, form,
+                                                                                tok)
+    got = {k: f.contents() for k, f in reader.fields.items() if not k.startswith("GGUF.")}
+    scores = got.pop("tokenizer.ggml.scores", None)
+    wrong = [k for k in want.keys() | got.keys()
+             if k not in got or k not in want or not same_value(got[k], want[k])]
+    say(name, f"{dtype}: {len(got)} keys", not wrong, " ".join(wrong))
+    if form.startswith("llama2"):
+        check_scores(name, got["tokenizer.ggml.tokens"], scores, tok)
+
+
+def check_scores(name, tokens, scores, tok):
+    """llama.cpp's way with a SentencePiece vocabulary: of all neighbours whose sum is a piece, join
+    the best sum, the leftmost of equals; what is no piece in the end is spelt in bytes."""
+    ids = {t: i for i, t in enumerate(tokens)}
+    same = 0
+    for text in LINES[:6] + PROMPTS:
+        parts = list("▁" + text.replace(" ", "▁"))
+        while True:
+            best = max(((scores[ids[a + b]], -k) for k, (a, b) in enumerate(zip(parts, parts[1:]))
+                        if a + b in ids), default=None)
+            if best is None:
+                break
+            k = -best[1]
+            parts[k:k + 2] = ["".join(parts[k:k + 2])]
+        got = [i for p in parts for i in ([ids[p]] if p in ids else
+                                          [ids[f"<0x{b:02X}>"] for b in p.encode()])]
+        same += got == tok.encode(text, add_special_tokens=False).ids
+    say(name, "ids by scores", same == 6 + len(PROMPTS), f"{same} of {6 + len(PROMPTS)} texts")
+
+
+def check_gguf_model(name, directory, file, start):
+    model = hf.AutoModelForCausalLM.from_pretrained(directory, gguf_file=file, dtype=torch.float32)
+    ids = torch.tensor([[5, 9, 300, 4, 77, 12]])
+    with torch.no_grad():
+        a, b = model.eval()(ids).logits, start(ids).logits
+    worst = (a - b).abs().max().item()
+    say(name, "logits of the GGUF file", worst <= 1e-5 * b.abs().max().item(), f"{worst:.1e}")
+    return model
+
+
+def check(name):
+    _, _, form, arch = CASES[name]
+    start, tok = make(name)
+    for dtype in DTYPES:
+        out = f"{name}-{dtype}"
+        host("export", name, "--to", out, "--gguf", f"{out}/model.gguf", "--dtype", dtype)
+        model = check_directory(name, f"{WORK}/{out}", dtype, start)
+        reader = GGUFReader(f"{WORK}/{out}/model.gguf")
+        check_tensors(name, reader, dtype, start, arch)
+        check_keys(name, reader, dtype, start, form, arch, tok)
+        if dtype != "f32":
+            continue
+        models = {"the directory": model}
+        if name in READ:
+            models["the GGUF file"] = check_gguf_model(name, f"{WORK}/{out}", "model.gguf", start)
+        check_greedy(name, f"{WORK}/{out}", models)
+
+
+def main():
+    hf.logging.set_verbosity_error()
+    hf.utils.logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    for name in sys.argv[3:] or CASES:
+        check(name)
+    if failed:
+        sys.exit("wrong: " + "; ".join(failed))
+
+
+main()

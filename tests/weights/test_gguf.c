@@ -1,0 +1,439 @@
+// test_gguf.c: GGUF files byte by byte, read by a reader of the test's own; and what is refused.
+#include "support/scratch.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "weights/gguf.h"
+
+// ---- a reader: the head of a file as lines of text ----
+
+struct reader {
+    const uint8_t *p, *end;
+    struct rlhf__buf out;
+};
+
+static uint64_t number(struct reader *r, int bytes) {
+    uint64_t v = 0;
+    assert_true(r->end - r->p >= bytes);
+    for (int i = 0; i < bytes; i++)
+        v |= (uint64_t)r->p[i] << (8 * i);
+    r->p += bytes;
+    return v;
+}
+
+static void text(struct reader *r) {
+    const uint64_t n = number(r, 8);
+    assert_true((uint64_t)(r->end - r->p) >= n);
+    rlhf__buf_put(&r->out, r->p, n);
+    r->p += n;
+}
+
+static void value(struct reader *r, uint64_t type) {
+    uint32_t bits;
+    float f;
+    uint64_t n;
+    switch (type) {
+    case 4:
+    case 5:
+        rlhf__buf_printf(&r->out, "%d", (int)(int32_t)number(r, 4));
+        break;
+    case 6:
+        bits = (uint32_t)number(r, 4);
+        memcpy(&f, &bits, sizeof f);
+        rlhf__buf_printf(&r->out, "%g", (double)f);
+        break;
+    case 7:
+        rlhf__buf_puts(&r->out, number(r, 1) ? "true" : "false");
+        break;
+    case 8:
+        text(r);
+        break;
+    case 9:
+        type = number(r, 4);
+        n = number(r, 8);
+        for (uint64_t i = 0; i < n; i++) {
+            if (i) rlhf__buf_putc(&r->out, ',');
+            value(r, type);
+        }
+        break;
+    default:
+        fail_msg("type %llu", (unsigned long long)type);
+    }
+}
+
+// "key type value" and "tensor name shape type offset" lines; leaves r->p at the data.
+static const char *head(struct reader *r, const uint8_t *bytes, size_t len) {
+    *r = (struct reader){bytes, bytes + len, RLHF__BUF_INIT};
+    assert_memory_equal(bytes, "GGUF", 4);
+    r->p += 4;
+    assert_int_equal(number(r, 4), 3);
+    const uint64_t tensors = number(r, 8), keys = number(r, 8);
+    for (uint64_t i = 0; i < keys; i++) {
+        text(r);
+        const uint64_t type = number(r, 4);
+        rlhf__buf_printf(&r->out, " %d ", (int)type);
+        value(r, type);
+        rlhf__buf_putc(&r->out, '\n');
+    }
+    for (uint64_t i = 0; i < tensors; i++) {
+        text(r);
+        for (uint64_t d = number(r, 4); d > 0; d--)
+            rlhf__buf_printf(&r->out, " %d", (int)number(r, 8));
+        rlhf__buf_printf(&r->out, " type %d", (int)number(r, 4));
+        rlhf__buf_printf(&r->out, " at %d\n", (int)number(r, 8));
+    }
+    while ((r->p - bytes) % 32)
+        assert_int_equal(number(r, 1), 0);
+    return rlhf__buf_text(&r->out);
+}
+
+// ---- models ----
+
+#define MAX_TENSORS 24
+
+struct model {
+    struct scratch *s;
+    struct rlhf__gguf_model m;
+    struct rlhf__tensor tensor[MAX_TENSORS];
+    const struct rlhf__tensor *list[MAX_TENSORS];
+    float data[MAX_TENSORS][64];
+    struct rlhf__buf file;
+};
+
+// Element i of tensor k is k + i / 64.
+static void add(struct model *m, const char *name, int64_t rows, int64_t columns) {
+    const size_t k = m->m.n++;
+    const int64_t n = rows * (columns ? columns : 1);
+    assert_true(k < MAX_TENSORS && n <= 64);
+    for (int64_t i = 0; i < n; i++)
+        m->data[k][i] = (float)k + (float)i / 64;
+    m->tensor[k] = (struct rlhf__tensor){.name = name,
+                                         .file = "weights",
+                                         .dtype = RLHF__TENSOR_F32,
+                                         .ndim = columns ? 2 : 1,
+                                         .shape = {rows, columns},
+                                         .count = n,
+                                         .n_bytes = (uint64_t)n * 4,
+                                         .data = (const uint8_t *)m->data[k]};
+    m->list[k] = &m->tensor[k];
+}
+
+static void begin(struct model *m, struct scratch *s, const char *config, const char *tokenizer) {
+    struct rlhf__error err = {0};
+    json_t *v = NULL;
+    memset(m, 0, sizeof *m);
+    m->s = s;
+    check_ok(rlhf__json_parse("config", config, strlen(config), &v, &err), &err);
+    scratch_text(s, "tokenizer.json", tokenizer);
+    m->m = (struct rlhf__gguf_model){
+        .dir = s->dir, .name = "tiny", .config = v, .tensor = m->list, .dtype = -1};
+}
+
+static void end(struct model *m) {
+    rlhf__buf_free(&m->file);
+    json_decref((json_t *)(uintptr_t)m->m.config);
+}
+
+static const uint8_t *written(struct model *m, size_t *len) {
+    struct rlhf__error err = {0};
+    const char *path = scratch_path(m->s, "tiny.gguf");
+    check_ok(rlhf__gguf_check(&m->m, &err), &err);
+    check_ok(rlhf__gguf_write(&m->m, NULL, path, &err), &err);
+    check_ok(rlhf__file_read(path, 1 << 20, &m->file, &err), &err);
+    *len = m->file.len;
+    return (const uint8_t *)m->file.data;
+}
+
+static void refused(const struct model *m, const char *part) {
+    struct rlhf__error err = {0};
+    check_error(rlhf__gguf_check(&m->m, &err), RLHF_E_INVALID, &err, part);
+}
+
+#define LLAMA                                                                                      \
+    "\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], \"vocab_size\": 6, "    \
+    "\"hidden_size\": 4, \"intermediate_size\": 3, \"num_hidden_layers\": 1, "                     \
+    "\"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"head_dim\": 4, "                    \
+    "\"max_position_embeddings\": 16, \"rms_norm_eps\": 0.5, \"bos_token_id\": 1"
+#define BPE                                                                                        \
+    "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 2, \"ab\": 3}, "                 \
+    "\"merges\": [[\"a\", \"b\"]]}, \"added_tokens\": [{\"id\": 1, \"content\": \"<s>\", "         \
+    "\"special\": true}, {\"id\": 4, \"content\": \"<tool>\", \"special\": false}], "
+#define BYTE_LEVEL "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": true}"
+#define GPT2_FORM  BPE "\"pre_tokenizer\": " BYTE_LEVEL "}"
+
+static void add_llama(struct model *m) {
+    add(m, "model.embed_tokens.weight", 6, 4);
+    add(m, "model.layers.0.input_layernorm.weight", 4, 0);
+    add(m, "model.layers.0.self_attn.q_proj.weight", 8, 4);
+    add(m, "model.layers.0.self_attn.k_proj.weight", 4, 4);
+    add(m, "model.layers.0.self_attn.k_proj.bias", 4, 0);
+    add(m, "model.layers.0.self_attn.v_proj.weight", 4, 4);
+    add(m, "model.layers.0.self_attn.o_proj.weight", 4, 8);
+    add(m, "model.layers.0.post_attention_layernorm.weight", 4, 0);
+    add(m, "model.layers.0.mlp.gate_proj.weight", 3, 4);
+    add(m, "model.layers.0.mlp.up_proj.weight", 3, 4);
+    add(m, "model.layers.0.mlp.down_proj.weight", 4, 3);
+    add(m, "model.norm.weight", 4, 0);
+}
+
+// ---- files ----
+
+static void llama(void **state) {
+    struct model m;
+    struct reader r;
+    size_t len;
+    begin(&m, *state,
+          "{" LLAMA ", \"rope_parameters\": {\"rope_type\": \"llama3\", \"rope_theta\": 9.0, "
+          "\"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, "
+          "\"original_max_position_embeddings\": 32}}",
+          GPT2_FORM);
+    add_llama(&m);
+    m.m.dtype = RLHF__TENSOR_BF16;
+    const uint8_t *bytes = written(&m, &len);
+    assert_string_equal(head(&r, bytes, len), "general.architecture 8 llama\n"
+                                              "general.type 8 model\n"
+                                              "general.name 8 tiny\n"
+                                              "general.file_type 4 32\n"
+                                              "general.quantization_version 4 2\n"
+                                              "llama.vocab_size 4 6\n"
+                                              "llama.context_length 4 16\n"
+                                              "llama.embedding_length 4 4\n"
+                                              "llama.block_count 4 1\n"
+                                              "llama.feed_forward_length 4 3\n"
+                                              "llama.attention.head_count 4 2\n"
+                                              "llama.attention.layer_norm_rms_epsilon 6 0.5\n"
+                                              "llama.attention.head_count_kv 4 1\n"
+                                              "llama.attention.key_length 4 4\n"
+                                              "llama.attention.value_length 4 4\n"
+                                              "llama.rope.dimension_count 4 4\n"
+                                              "llama.rope.freq_base 6 9\n"
+                                              "tokenizer.ggml.model 8 gpt2\n"
+                                              "tokenizer.ggml.pre 8 gpt-2\n"
+                                              "tokenizer.ggml.bos_token_id 4 1\n"
+                                              "tokenizer.ggml.add_bos_token 7 false\n"
+                                              "tokenizer.ggml.add_eos_token 7 false\n"
+                                              "tokenizer.ggml.tokens 9 a,<s>,b,ab,<tool>,[PAD5]\n"
+                                              "tokenizer.ggml.token_type 9 1,3,1,1,4,5\n"
+                                              "tokenizer.ggml.merges 9 a b\n"
+                                              "token_embd.weight 4 6 type 30 at 0\n"
+                                              "blk.0.attn_norm.weight 4 type 0 at 64\n"
+                                              "blk.0.attn_q.weight 4 8 type 30 at 96\n"
+                                              "blk.0.attn_k.weight 4 4 type 30 at 160\n"
+                                              "blk.0.attn_k.bias 4 type 0 at 192\n"
+                                              "blk.0.attn_v.weight 4 4 type 30 at 224\n"
+                                              "blk.0.attn_output.weight 8 4 type 30 at 256\n"
+                                              "blk.0.ffn_norm.weight 4 type 0 at 320\n"
+                                              "blk.0.ffn_gate.weight 4 3 type 30 at 352\n"
+                                              "blk.0.ffn_up.weight 4 3 type 30 at 384\n"
+                                              "blk.0.ffn_down.weight 3 4 type 30 at 416\n"
+                                              "output_norm.weight 4 type 0 at 448\n"
+                                              "rope_freqs.weight 2 type 0 at 480\n");
+    const uint8_t *data = r.p;
+    assert_int_equal(r.end - data, 512); // padded behind the last one too
+    // Rows of a head of 4: 0, 2, 1, 3.
+    const int order[4] = {0, 2, 1, 3};
+    for (int head_of = 0; head_of < 2; head_of++)
+        for (int row = 0; row < 4; row++)
+            for (int c = 0; c < 4; c++) {
+                const float want = m.data[2][(head_of * 4 + order[row]) * 4 + c];
+                uint16_t got;
+                memcpy(&got, data + 96 + ((head_of * 4 + row) * 4 + c) * 2, sizeof got);
+                assert_int_equal(got, rlhf__f32_to_bf16(want));
+            }
+    for (int row = 0; row < 4; row++) { // and of the bias
+        float got;
+        memcpy(&got, data + 192 + row * 4, sizeof got);
+        assert_true(got == m.data[4][order[row]]);
+    }
+    // Frequencies 1 and 1/3: a turn of 6.3, short of 32 / 4, and one of 18.8, between that and 32.
+    float divisor[2];
+    memcpy(divisor, data + 480, sizeof divisor);
+    assert_true(divisor[0] == 1);
+    assert_float_equal(divisor[1], 3.044306, 1e-5);
+    rlhf__buf_free(&r.out);
+    end(&m);
+}
+
+static void gpt2(void **state) {
+    struct model m;
+    struct reader r;
+    size_t len;
+    begin(&m, *state,
+          "{\"model_type\": \"gpt2\", \"architectures\": [\"GPT2LMHeadModel\"], \"vocab_size\": 5, "
+          "\"n_embd\": 2, \"n_layer\": 1, \"n_head\": 1, \"n_positions\": 3, \"n_inner\": null, "
+          "\"layer_norm_epsilon\": 0.25, \"eos_token_id\": [1, 4]}",
+          GPT2_FORM);
+    static const struct {
+        const char *name;
+        int64_t rows, columns;
+    } t[] = {{"transformer.wte.weight", 5, 2},  {"transformer.wpe.weight", 3, 2},
+             {"h.0.ln_1.weight", 2, 0},         {"h.0.ln_1.bias", 2, 0},
+             {"h.0.attn.c_attn.weight", 2, 6},  {"h.0.attn.c_attn.bias", 6, 0},
+             {"h.0.attn.c_proj.weight", 2, 2},  {"h.0.attn.c_proj.bias", 2, 0},
+             {"h.0.ln_2.weight", 2, 0},         {"h.0.ln_2.bias", 2, 0},
+             {"h.0.mlp.c_fc.weight", 2, 8},     {"h.0.mlp.c_fc.bias", 8, 0},
+             {"h.0.mlp.c_proj.weight", 8, 2},   {"h.0.mlp.c_proj.bias", 2, 0},
+             {"transformer.ln_f.weight", 2, 0}, {"transformer.ln_f.bias", 2, 0},
+             {"lm_head.weight", 5, 2}};
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        add(&m, t[i].name, t[i].rows, t[i].columns);
+    const uint8_t *bytes = written(&m, &len);
+    const char *got = head(&r, bytes, len);
+    assert_non_null(strstr(got, "gpt2.feed_forward_length 4 8\n"));
+    assert_non_null(strstr(got, "gpt2.attention.layer_norm_epsilon 6 0.25\n"));
+    assert_non_null(strstr(got, "tokenizer.ggml.eos_token_id 4 1\n"));
+    assert_non_null(strstr(got, "\nblk.0.attn_qkv.weight 2 6 type 0 at 160\n"));
+    assert_non_null(strstr(got, "\nblk.0.ffn_down.weight 8 2 type 0 at "));
+    assert_non_null(strstr(got, "\noutput.weight 2 5 type 0 at "));
+    for (int row = 0; row < 6; row++) // [in, out] is turned
+        for (int c = 0; c < 2; c++) {
+            float x;
+            memcpy(&x, r.p + 160 + (row * 2 + c) * 4, sizeof x);
+            assert_true(x == m.data[4][c * 6 + row]);
+        }
+    rlhf__buf_free(&r.out);
+    end(&m);
+}
+
+#define SP "\xE2\x96\x81"
+#define SPM(merges)                                                                                \
+    "{\"model\": {\"type\": \"BPE\", \"byte_fallback\": true, \"vocab\": {\"<unk>\": 0, "          \
+    "\"<0x0A>\": 1, \"" SP "\": 2, \"a\": 3, \"aa\": 4, \"" SP "aa\": 5}, \"merges\": [" merges    \
+    "]}, \"added_tokens\": [{\"id\": 0, \"content\": \"<unk>\", \"special\": true}], "             \
+    "\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Prepend\", "          \
+    "\"prepend\": \"" SP "\"}, {\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, "         \
+    "\"content\": \"" SP "\"}]}, \"pre_tokenizer\": null, \"post_processor\": {\"type\": "         \
+    "\"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"<unk>\"}}, "               \
+    "{\"Sequence\": {\"id\": \"A\"}}]}}"
+
+static void sentence_pieces(void **state) {
+    struct model m;
+    struct reader r;
+    size_t len;
+    scratch_text(*state, "tokenizer_config.json",
+                 "{\"unk_token\": \"<unk>\", \"bos_token\": {\"content\": \"<unk>\"}, "
+                 "\"chat_template\": \"{{ x }}\"}");
+    begin(&m, *state, "{" LLAMA "}", SPM("\"a a\", \"" SP " aa\""));
+    add_llama(&m);
+    const uint8_t *bytes = written(&m, &len);
+    const char *got = head(&r, bytes, len);
+    assert_non_null(strstr(got, "tokenizer.ggml.model 8 llama\n"
+                                "tokenizer.ggml.pre 8 default\n"
+                                "tokenizer.ggml.bos_token_id 4 0\n"
+                                "tokenizer.ggml.unknown_token_id 4 0\n"
+                                "tokenizer.ggml.add_bos_token 7 true\n"
+                                "tokenizer.ggml.add_eos_token 7 false\n"
+                                "tokenizer.ggml.add_space_prefix 7 true\n"
+                                "tokenizer.ggml.tokens 9 <unk>,<0x0A>," SP ",a,aa," SP "aa\n"
+                                "tokenizer.ggml.token_type 9 2,6,1,1,1,1\n"
+                                "tokenizer.ggml.scores 9 0,0,0,0,-1,-2\n"
+                                "tokenizer.chat_template 8 {{ x }}\n"));
+    rlhf__buf_free(&r.out);
+    end(&m);
+}
+
+// ---- refusals ----
+
+static void configs(void **state) {
+    static const struct {
+        const char *config, *says;
+    } cases[] = {
+        {"{\"model_type\": \"distilbert\"}", "this is distilbert"},
+        {"{}", "this is none"},
+        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"]}",
+         "holds a language model; this is LlamaForSequenceClassification"},
+        {"{" LLAMA ", \"hidden_act\": \"gelu\"}", "hidden_act is \"gelu\", which a GGUF file"},
+        {"{\"model_type\": \"gpt2\", \"activation_function\": \"gelu\"}",
+         "activation_function is \"gelu\""},
+        {"{\"model_type\": \"mistral\", \"sliding_window\": 4096}", "sliding_window is 4096"},
+        {"{\"model_type\": \"qwen2\", \"use_sliding_window\": true}", "use_sliding_window is true"},
+        {"{\"model_type\": \"llama\"}", "vocab_size is missing, expected a whole number"},
+        {"{\"model_type\": \"gpt2\", \"vocab_size\": 0}", "vocab_size is out of range"},
+        {"{" LLAMA ", \"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2.0}}",
+         "rope_type of the rotary positions is \"dynamic\""},
+        {"{" LLAMA ", \"rope_scaling\": {\"rope_type\": \"linear\"}}", "factor of the rotary"},
+        {"{" LLAMA ", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4, "
+         "\"original_max_position_embeddings\": 8, \"attention_factor\": 2.0}}",
+         "attention_factor of the rotary positions is 2.0"},
+        {"{" LLAMA ", \"partial_rotary_factor\": 0.5}", "partial_rotary_factor is 0.5"},
+        {"{" LLAMA ", \"rope_theta\": -1}", "rope_theta is -1"},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct model m;
+        begin(&m, *state, cases[i].config, GPT2_FORM);
+        add_llama(&m);
+        refused(&m, cases[i].says);
+        end(&m);
+    }
+}
+
+static void tokenizers(void **state) {
+#define WITH(model, rest) "{\"model\": {\"type\": " model "}, " rest "}"
+    static const char *const cases[][2] = {
+        {WITH("\"Unigram\"", "\"x\": 0"), "llama.cpp has no form for the model Unigram"},
+        {WITH("\"WordPiece\"", "\"x\": 0"), "the model WordPiece"},
+        {WITH("\"BPE\", \"end_of_word_suffix\": \"</w>\"", "\"x\": 0"), "end_of_word_suffix </w>"},
+        {BPE "\"pre_tokenizer\": {\"type\": \"Whitespace\"}}", "the pre_tokenizer {\"type\":"},
+        {BPE "\"normalizer\": {\"type\": \"NFKC\"}, \"pre_tokenizer\": " BYTE_LEVEL "}",
+         "the normalizer NFKC"},
+        {WITH("\"BPE\", \"ignore_merges\": true, \"vocab\": {}, \"merges\": []",
+              "\"pre_tokenizer\": " BYTE_LEVEL),
+         "with ignore_merges"},
+        {SPM("\"a a\""), "'" SP "' and 'aa' are pieces and so is their sum, but they are no merge"},
+        {SPM("\"a a\", \"" SP " aa\", \"a a\""), "the merges of 'aa' do not stand together"},
+        {SPM("\"aa\", \"" SP " aa\""), "merge 0 is not two tokens"},
+        {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 6}, \"merges\": []}, "
+         "\"pre_tokenizer\": " BYTE_LEVEL "}",
+         "the token 'a' has the id 6, and the model has 6 rows"},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct model m;
+        begin(&m, *state, "{" LLAMA "}", cases[i][0]);
+        add_llama(&m);
+        refused(&m, cases[i][1]);
+        end(&m);
+    }
+}
+
+static void tensors(void **state) {
+    struct model m;
+    struct rlhf__error err = {0};
+    begin(&m, *state, "{" LLAMA "}", GPT2_FORM);
+    add_llama(&m);
+    m.m.n--;
+    refused(&m, "the weights lack what is output_norm.weight in a GGUF file");
+    m.m.n++;
+    add(&m, "model.layers.0.mlp.experts.weight", 2, 2);
+    refused(&m, "tensor model.layers.0.mlp.experts.weight has no place in a GGUF file");
+    m.tensor[m.m.n - 1].name = "model.layers.1.mlp.up_proj.weight";
+    refused(&m, "is of layer 1; the model has 1");
+    m.tensor[m.m.n - 1].name = "lm_head.weight";
+    m.tensor[m.m.n - 1].dtype = RLHF__TENSOR_I32;
+    refused(&m, "tensor lm_head.weight is no vector or matrix of F32, F16 or BF16");
+    m.m.n--;
+    m.tensor[3].shape[0] = 2;
+    m.tensor[3].count = 8;
+    refused(&m, "has 2 rows, the config says 1 heads of width 4");
+    m.tensor[3].shape[0] = 4;
+    m.tensor[3].count = 16;
+    m.data[3][7] = 70000;
+    m.m.dtype = RLHF__TENSOR_F16;
+    const char *path = scratch_path(*state, "x.gguf");
+    check_error(rlhf__gguf_write(&m.m, NULL, path, &err), RLHF_E_INVALID, &err,
+                "element 7 of tensor model.layers.0.self_attn.k_proj.weight is 70000, which is "
+                "more than f16 holds");
+    assert_false(rlhf__is_file(path));
+    end(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(llama, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(gpt2, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(sentence_pieces, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(configs, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(tokenizers, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(tensors, scratch_setup, scratch_teardown),
+    };
+    return cmocka_run_group_tests_name("gguf", tests, NULL, NULL);
+}
