@@ -210,6 +210,15 @@ static rlhf_status say_done(const struct job *j, const struct rlhf__shards_done 
     return rlhf__print_flush(err);
 }
 
+static void warn_of_pooling(const struct job *j) {
+    const char *theirs, *pooling = rlhf__export_pooling(&j->source, &theirs);
+    if (pooling && j->o->to)
+        rlhf__logf(j->env->log, RLHF_LOG_WARN,
+                   "scores come from the %s of the tokens here and from the %s one in "
+                   "transformers, whose logits differ",
+                   pooling, theirs);
+}
+
 static rlhf_status run(struct job *j, struct rlhf__error *err) {
     const struct options *o = j->o;
     struct rlhf__shards_done done = {0};
@@ -222,6 +231,7 @@ static rlhf_status run(struct job *j, struct rlhf__error *err) {
     j->dtype = o->to_dtype >= 0 ? o->to_dtype : j->tensors.dtype;
     RLHF_TRY(rlhf__export_config_set(&j->source, j->tensors.weights, j->dtype, err));
     if (o->gguf) RLHF_TRY(prepare_gguf(j, err));
+    warn_of_pooling(j);
     RLHF_TRY(write_all(j, &done, err));
     return say_done(j, &done, err);
 }

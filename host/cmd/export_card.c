@@ -4,6 +4,7 @@
 #include "base/file_writer.h"
 #include "base/json.h"
 #include "cmd/export_card_run.h"
+#include "cmd/export_config.h"
 #include "cmd/hub_id.h"
 
 #include <stdio.h>
@@ -71,6 +72,23 @@ static void what_it_is(struct rlhf__buf *out, const struct rlhf__export_card *c)
     rlhf__buf_puts(out, ".\n");
 }
 
+static void how_it_scores(struct rlhf__buf *out, const struct rlhf__export_source *s) {
+    const json_t *reward = json_object_get(s->config, "rlhf_reward");
+    const char *theirs, *pooling = rlhf__export_pooling(s, &theirs);
+    if (reward) {
+        rlhf__buf_puts(out, "\nA reward model: rlhf-host takes gain x score + bias of a response's "
+                            "tokens, pooled as `rlhf_reward` in config.json says: ");
+        rlhf__export_json(out, reward, 0);
+        rlhf__buf_puts(out, ". `transformers` gives the last token's score as it is.\n");
+    } else if (pooling) {
+        rlhf__buf_puts(out, "\nrlhf-host pools hidden states as `rlhf_pooling` in config.json "
+                            "says (");
+        rlhf__export_code(out, pooling, 1);
+        rlhf__buf_printf(out, "); `transformers` reads the %s token's, so its logits differ.\n",
+                         theirs);
+    }
+}
+
 static void how_to_load(struct rlhf__buf *out, const struct rlhf__export_source *s) {
     const int writes = rlhf__export_source_writes(s);
     const char *task = task_of(s);
@@ -88,20 +106,7 @@ static void how_to_load(struct rlhf__buf *out, const struct rlhf__export_source 
         rlhf__buf_puts(out, "out = model.generate(**tokenizer(\"PROMPT\", return_tensors=\"pt\"))\n"
                             "print(tokenizer.decode(out[0]))\n");
     rlhf__buf_puts(out, "```\n");
-    const json_t *reward = json_object_get(s->config, "rlhf_reward");
-    const char *pooling = json_string_value(json_object_get(s->config, "rlhf_pooling"));
-    if (reward) {
-        rlhf__buf_puts(out,
-                       "\nA reward model: rlhf-host takes gain x score + bias of the scores "
-                       "of a response's tokens, pooled as `rlhf_reward` in config.json says: ");
-        rlhf__export_json(out, reward, 0);
-        rlhf__buf_puts(out, ". `transformers` gives the last token's score as it is.\n");
-    } else if (pooling && strcmp(pooling, "last") != 0) {
-        rlhf__buf_puts(out, "\nrlhf-host pools hidden states as `rlhf_pooling` in config.json "
-                            "says (");
-        rlhf__export_code(out, pooling, 1);
-        rlhf__buf_puts(out, "); `transformers` reads the last token's, so its logits differ.\n");
-    }
+    how_it_scores(out, s);
 }
 
 static rlhf_status keep_own(const struct rlhf__export_source *s, const struct rlhf__folder *to,

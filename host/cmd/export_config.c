@@ -53,6 +53,17 @@ rlhf_status rlhf__export_config_set(struct rlhf__export_source *s, const struct 
     return bad ? RLHF__NOMEM(err, "out of memory for config.json") : RLHF_OK;
 }
 
+const char *rlhf__export_pooling(const struct rlhf__export_source *s, const char **theirs) {
+    const char *type = json_string_value(json_object_get(s->config, "model_type"));
+    const json_t *reward = json_object_get(s->config, "rlhf_reward");
+    const json_t *v =
+        reward ? json_object_get(reward, "pooling") : json_object_get(s->config, "rlhf_pooling");
+    const char *same = type && strcmp(type, "distilbert") == 0 ? "first" : "last";
+    if (theirs) *theirs = same;
+    return json_is_string(v) && strcmp(json_string_value(v), same) != 0 ? json_string_value(v)
+                                                                        : NULL;
+}
+
 // ---- generation_config.json ----
 
 const json_t *rlhf__export_sampling(const struct rlhf__export_source *s) {

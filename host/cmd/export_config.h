@@ -17,6 +17,10 @@ rlhf_status rlhf__export_config_set(struct rlhf__export_source *, const struct r
 rlhf_status rlhf__export_config_write(const struct rlhf__export_source *,
                                       const struct rlhf__folder *to, struct rlhf__error *err);
 
+// How a classifier or a reward model pools hidden states ("mean", ...), NULL where transformers
+// does the same; *theirs (NULL allowed) is what that takes: "first", "last". Borrowed. [any]
+const char *rlhf__export_pooling(const struct rlhf__export_source *, const char **theirs);
+
 // The settings that a run drew responses with, NULL where it drew none; borrowed. [any]
 const json_t *rlhf__export_sampling(const struct rlhf__export_source *);
 
