@@ -115,7 +115,7 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
         rlhf__attn_by_cols<HD, STEP>(dq, dp, ks);
     }
     rlhf__bf16 *mine = qs + warp * 16 * room<HD>::PITCH; // read by this warp alone
-    __syncwarp();
+    __syncwarp(); // memory order: it was read for the last product
     rlhf__attn_put<HD>(mine, dq, a.scale, a.scale);
     __syncwarp();
     rlhf__attn_store<HD>((rlhf__bf16 *)b.dq + row.t0 * a.q_stride + col, a.q_stride, mine, own,

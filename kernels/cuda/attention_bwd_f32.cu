@@ -91,8 +91,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__att
             const float w = probability(s[q], a.scale_log2, lse[q]);
             dp[q] = j0 + lane < seen ? w * (dp[q] - delta[q]) : 0.0f;
         }
-        __syncwarp(); // p is read
-        put(p + lane * OWN, dp);
+        put(p + lane * OWN, dp); // read before the barriers above
         __syncwarp();
         rlhf__attn_add<HD>(dq, p, ks, rlhf__attn_min(warp_keys - j0, STEP), a.head_dim);
     }
@@ -153,8 +152,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__at
             s[q] = seen && there ? probability(s[q], a.scale_log2, lse) : 0.0f;
             dp[q] = s[q] * (dp[q] - delta);
         }
-        __syncwarp(); // p and ds are read
-        put(p + lane * OWN, s);
+        put(p + lane * OWN, s); // read before the barriers above
         put(ds + lane * OWN, dp);
         __syncwarp();
         rlhf__attn_add<HD>(dv, p, os, STEP, a.head_dim);

@@ -52,7 +52,7 @@ static __device__ __forceinline__ void merge(struct state<HD> &x, const float *k
     const float f = rlhf__attn_exp2(m - top), h = rlhf__attn_exp2(x.m - top);
     x.l = fmaf(x.l, h, kept[THREADS] * f);
     x.m = top;
-    __syncwarp(); // the factors that were there are read
+    __syncwarp(); // memory order: the factors that were there are read
     if (lane % 4 == 0) was[lane / 4] = f, now[lane / 4] = h;
     __syncwarp();
 #pragma unroll
@@ -122,10 +122,8 @@ static __global__ void __launch_bounds__(WARPS * 32, 3) attend_f32(struct rlhf__
                 x.o[q][i] *= was[q];
         const int end = j0 + KEYS, done = end >= warp_keys;
         rlhf__attn_add<HD>(x.o, p, vs, done ? warp_keys - j0 : KEYS, a.head_dim);
-        if (!done && end % RLHF__ATTN_SEGMENT) {
-            __syncwarp(); // p and was are read
-            continue;
-        }
+        if (!done && end % RLHF__ATTN_SEGMENT)
+            continue; // p and was are read before the next barrier
         x.l = rlhf__attn_quad_sum(x.l);
         if (j0 >= RLHF__ATTN_SEGMENT) merge<HD, THREADS>(x, kept, was, now);
         if (done) continue;
