@@ -204,7 +204,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
     }
     rlhf__bf16 *mine = ks + warp * 16 * room<HD>::PITCH; // these two are read by this warp alone
     rlhf__bf16 *other = vs + warp * 16 * room<HD>::PITCH;
-    __syncwarp();
+    __syncwarp(); // memory order: they were read for the last product
     rlhf__attn_put<HD>(mine, dk, a.scale, a.scale);
     rlhf__attn_put<HD>(other, dv, 1.0f, 1.0f);
     __syncwarp();

@@ -135,8 +135,7 @@ static __global__ void __launch_bounds__(32 * WM * WN, BM == 128 ? 2 : 4)
                     rlhf__mma_bf16(acc[m][n], a[m], b[n / 2] + n % 2 * 2);
         }
     }
-    rlhf__cp_async_wait<0>();
-    __syncthreads(); // the stages become the tile of sums
+    __syncthreads(); // the stages become the tile of sums; no copy is under way
     float *sums = (float *)memory;
     const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4 * 2;
 #pragma unroll

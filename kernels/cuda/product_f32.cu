@@ -112,8 +112,7 @@ static __global__ void __launch_bounds__(BM / TM * BN / TN) product(struct rlhf_
             rlhf__fma_outer(acc, a, b);
         }
     }
-    rlhf__cp_async_wait<0>();
-    __syncthreads(); // the stages become the tile of sums
+    __syncthreads(); // the stages become the tile of sums; no copy is under way
 #pragma unroll
     for (int m = 0; m < TM; m++)
 #pragma unroll
