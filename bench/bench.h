@@ -12,6 +12,7 @@ struct bench {
     const rlhf_compute *c;
     char lib_dir[4096];                  // .../lib/rlhf/0
     const char *backend;                 // its name, or a path
+    const char *model;                   // name of the plugin
     int tiny;                            // shapes that an emulated device can do
     uint32_t threads;                    // 0: all cores
     int cpu_time;                        // count processor time of the process instead of wall time
@@ -40,7 +41,7 @@ void bench_ops(const struct bench *b); // each product of a GPT-2 124M step
 // a row-exact backend differ.
 void bench_exact(const struct bench *b);
 
-// Training step and decode at GPT-2 124M, or one of them.
+// Training step and decode of the model, or one of them.
 enum bench_part { BENCH_BOTH, BENCH_TRAIN, BENCH_DECODE };
 void bench_model(const struct bench *b, enum bench_part part);
 

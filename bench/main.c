@@ -2,7 +2,7 @@
 //
 //   rlhf-bench [--backend cpu|cuda|PATH] [--threads N] [--dtype bf16|f32] [--cpu-time] [--tiny]
 //              [--only peak|memory|ops|exact|model|train|decode|phase] [--rows 16] [--len 64]
-//              [--slots 32] [--prompt 16] [--new 48] [--set n_embd=256]...
+//              [--slots 32] [--prompt 16] [--new 48] [--model gpt2] [--set n_embd=256]...
 //
 // --cpu-time with --threads 1 gives usable figures on a machine that other programs share. --tiny
 // is for devices that are emulated: its figures say nothing, but every part of the program runs.
@@ -85,6 +85,8 @@ static void parse(struct bench *b, struct args *a, int argc, char **argv) {
             b->backend = value_of(&i, argc, argv);
         else if (strcmp(argv[i], "--threads") == 0)
             b->threads = (uint32_t)number_of(&i, argc, argv);
+        else if (strcmp(argv[i], "--model") == 0)
+            b->model = value_of(&i, argc, argv);
         else if (strcmp(argv[i], "--dtype") == 0)
             a->dtype = value_of(&i, argc, argv);
         else if (strcmp(argv[i], "--only") == 0)
@@ -103,6 +105,7 @@ static void parse(struct bench *b, struct args *a, int argc, char **argv) {
 int main(int argc, char **argv) {
     struct args a = {.only = "", .dtype = ""};
     struct bench b = {.backend = "cpu",
+                      .model = "gpt2",
                       .rows = 16,
                       .len = 64,
                       .slots = 32,

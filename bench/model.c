@@ -1,5 +1,6 @@
-// model.c: GPT-2 124M with random weights: a training step of 16 rows x 64 tokens and decoding of
-// 32 rows, through the model plugin as the host drives it.
+// model.c: a model with random weights, GPT-2 124M unless --model and --set say otherwise: a
+// training step of 16 rows x 64 tokens and decoding of 32 rows, through the plugin as the host
+// drives it.
 #include "bench.h"
 
 #include <dlfcn.h>
@@ -88,19 +89,21 @@ static int64_t integer_of(const struct bench *b, const rlhf_opt *o) {
     return o->i_def;
 }
 
-// The defaults of the option table are GPT-2 124M.
+// The defaults of gpt2.so's option table are GPT-2 124M; other plugins need sizes from --set.
 static void *config_of(const struct bench *b, const rlhf_plugin *p) {
     char *config = calloc(1, p->config_size);
+    rlhf_opt o;
     if (!config) bench_die("out of memory");
-    for (uint32_t i = 0; i < p->n_opts; i++) {
-        const rlhf_opt *o = (const void *)((const char *)p->opts + (size_t)i * p->opt_stride);
-        void *at = config + o->offset;
-        const int64_t number = integer_of(b, o);
-        if (o->type == RLHF_T_I64) memcpy(at, &number, sizeof number);
-        if (o->type == RLHF_T_F64) memcpy(at, &o->f_def, sizeof o->f_def);
-        if (o->type == RLHF_T_STR || o->type == RLHF_T_PATH) memcpy(at, &o->s_def, sizeof o->s_def);
-        const int32_t small = (int32_t)o->i_def;
-        if (o->type == RLHF_T_BOOL || o->type == RLHF_T_ENUM) memcpy(at, &small, sizeof small);
+    for (uint32_t i = 0; rlhf_opt_at(p->opts, p->n_opts, p->opt_stride, i, &o); i++) {
+        void *at = config + o.offset;
+        const int64_t number = integer_of(b, &o);
+        const int32_t small = (int32_t)number;
+        if ((o.flags & RLHF_OPT_REQUIRED) && number < o.i_min)
+            bench_die("%s.so needs --set %s=...", b->model, o.key);
+        if (o.type == RLHF_T_I64) memcpy(at, &number, sizeof number);
+        if (o.type == RLHF_T_F64) memcpy(at, &o.f_def, sizeof o.f_def);
+        if (o.type == RLHF_T_STR || o.type == RLHF_T_PATH) memcpy(at, &o.s_def, sizeof o.s_def);
+        if (o.type == RLHF_T_BOOL || o.type == RLHF_T_ENUM) memcpy(at, &small, sizeof small);
     }
     return config;
 }
@@ -132,7 +135,7 @@ static void fill_params(const struct bench *b, struct model *m) {
 static struct model model_open(const struct bench *b) {
     struct model m = {0};
     char path[4200];
-    snprintf(path, sizeof path, "%s/models/gpt2.so", b->lib_dir);
+    snprintf(path, sizeof path, "%s/models/%s.so", b->lib_dir, b->model);
     void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!lib) bench_die("%s", dlerror());
     rlhf_entry_fn entry;
@@ -340,7 +343,7 @@ static void bench_decode(const struct bench *b, const struct model *m) {
 
 void bench_model(const struct bench *b, enum bench_part part) {
     struct model m = model_open(b);
-    printf("GPT-2, %.1f M parameters, random weights, %s\n", (double)m.info.n_params * 1e-6,
+    printf("%s, %.1f M parameters, random weights, %s\n", b->model, (double)m.info.n_params * 1e-6,
            b->dtype == RLHF_BF16 ? "bf16" : "f32");
     if (part != BENCH_DECODE) bench_train(b, &m);
     if (part != BENCH_TRAIN) bench_decode(b, &m);

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""A training step and a generation in PyTorch and transformers on the CPU, at the shape of bench/qwen.
+
+    qwen_peer.py train eager|compiled | generate     [--rows 8 --len 128 --slots 16 --prompt 16 --new 48]
+
+Random weights, bfloat16 autocast where the processor has instructions for it, AdamW and clipping by the
+global norm. Prints the shortest of some runs in milliseconds, as rlhf-bench does. Needs torch and
+transformers; exits with status 77 and a sentence when one is missing.
+"""
+import argparse
+import sys
+import time
+
+try:
+    import torch
+    import transformers as hf
+except ImportError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+
+SHAPE = {"vocab_size": 151936, "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24,
+         "num_attention_heads": 14, "num_key_value_heads": 2, "max_position_embeddings": 32768,
+         "tie_word_embeddings": True}
+
+
+def has_bf16():
+    with open("/proc/cpuinfo") as f:
+        return "avx512_bf16" in f.read()
+
+
+def best_of(run, times):
+    shortest = float("inf")
+    for i in range(times + 1):
+        start = time.perf_counter()
+        run()
+        if i:
+            shortest = min(shortest, time.perf_counter() - start)
+    return shortest
+
+
+def train(model, a):
+    ids = torch.randint(0, SHAPE["vocab_size"], (a.rows, a.len))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+    forward = torch.compile(model) if a.how == "compiled" else model
+
+    def step():
+        with torch.autocast("cpu", torch.bfloat16, enabled=has_bf16()):
+            loss = forward(ids, labels=ids).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=False)
+
+    best = best_of(step, 3)
+    print(f"training step, {a.rows} x {a.len} tokens, {a.how:<12} {best * 1e3:10.1f} ms, "
+          f"{a.rows * a.len / best:.0f} tokens/s")
+
+
+def generate(model, a):
+    if has_bf16():
+        model = model.bfloat16()
+    ids = torch.randint(0, SHAPE["vocab_size"], (a.slots, a.prompt))
+
+    def run(new):
+        with torch.no_grad():
+            model.generate(ids, do_sample=True, top_k=0, max_new_tokens=new, min_new_tokens=new, pad_token_id=0)
+
+    some = best_of(lambda: run(a.new), 2) - best_of(lambda: run(1), 2)
+    print(f"generate, {a.slots} rows, {a.prompt} + {a.new} tokens      {some * 1e3 / (a.new - 1):10.2f} ms a step, "
+          f"{a.slots * (a.new - 1) / some:.0f} tokens/s")
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("what", choices=("train", "generate"))
+    p.add_argument("how", nargs="?", choices=("eager", "compiled"), default="eager")
+    for name, size in (("rows", 8), ("len", 128), ("slots", 16), ("prompt", 16), ("new", 48)):
+        p.add_argument(f"--{name}", type=int, default=size)
+    a = p.parse_args()
+    torch.manual_seed(0)
+    model = hf.AutoModelForCausalLM.from_config(hf.Qwen2Config(**SHAPE))
+    (train if a.what == "train" else generate)(model, a)
+
+
+if __name__ == "__main__":
+    main()
