@@ -1,30 +1,24 @@
-// bert_normal.h: BERT's text cleaning, up to words and punctuation marks, as code points.
+// bert_normal.h: BERT's text cleaning, the BertNormalizer of tokenizer.json.
 //
-// What it is not: it does not look into a vocabulary (wordpiece.c does); internal to text/.
+// What it is not: it cuts no words (pre_tokenizer.h) and looks into no vocabulary; internal to
+// text/.
 #ifndef RLHF_HOST_TEXT_BERT_NORMAL_H
 #define RLHF_HOST_TEXT_BERT_NORMAL_H
 
-#include "base/error.h"
+#include "base/buf.h"
 
 struct rlhf__bert_opts {
-    int32_t lower, strip_accents, split_cjk;
+    int32_t clean, lower, strip_accents, split_cjk;
 };
 
-// Zero-initialise; free `cp` with free().
-struct rlhf__codepoints {
-    uint32_t *cp;
-    size_t n, cap;
-};
+// Append s[0..n) to out, with clean: control characters, NUL and U+FFFD dropped and white space as
+// ' '; with split_cjk: CJK ideographs between spaces. Ill-formed UTF-8 counts as U+FFFD. [any]
+void rlhf__bert_clean(const struct rlhf__bert_opts *opts, const char *s, size_t n,
+                      struct rlhf__buf *out);
 
-// Append the cleaned text to *out: control characters, NUL and U+FFFD dropped (ill-formed UTF-8
-// counts as U+FFFD), white space as ' ', CJK ideographs between spaces, with strip_accents the
-// canonical decomposition (NFD) without non-spacing marks, with lower the lower case.
-// Errors: RLHF_E_NOMEM. [any]
-rlhf_status rlhf__bert_normalise(const struct rlhf__bert_opts *opts, const char *s, size_t n,
-                                 struct rlhf__codepoints *out, struct rlhf__error *err);
-
-// 1 for white space / for what BERT splits off as a mark of its own. [any]
-int rlhf__bert_is_space(uint32_t cp);
-int rlhf__bert_is_punct(uint32_t cp);
+// Append s[0..n), in NFD where accents are stripped, to out without non-spacing marks and in lower
+// case, as the options say. [any]
+void rlhf__bert_finish(const struct rlhf__bert_opts *opts, const char *s, size_t n,
+                       struct rlhf__buf *out);
 
 #endif

@@ -13,6 +13,7 @@ struct rlhf__bpe {
     const struct rlhf__vocab *vocab;
     struct rlhf__merges merges;
     struct rlhf__vocab words; // tokens that are what their own bytes merge into
+    uint8_t cuts[256];        // a part ends at this byte where a space character follows
     int32_t byte_id[256];     // of a byte, or of <0xHH>; -1 = none
 };
 
@@ -144,6 +145,47 @@ static rlhf_status find_words(struct rlhf__bpe *bpe, struct rlhf__error *err) {
     return st;
 }
 
+static const char space[] = "\xE2\x96\x81"; // U+2581
+enum { SPACE_LEN = 3 };
+
+// Fill `cuts`: all but the last bytes of what some merge joins to a space character. Where that may
+// be an unknown character or a byte, its text does not say what it ends with.
+static void find_cuts(struct rlhf__bpe *bpe) {
+    if (bpe->opts.bytes || bpe->opts.ignore_merges ||
+        rlhf__vocab_find(bpe->vocab, space, SPACE_LEN) < 0)
+        return;
+    memset(bpe->cuts, 1, sizeof bpe->cuts);
+    for (size_t i = 0; i < bpe->merges.n_slots; i++) {
+        const struct rlhf__merge *m = &bpe->merges.slot[i];
+        if (m->id < 0) continue;
+        int32_t left_id = (int32_t)(m->pair >> 32);
+        rlhf_str left = rlhf__vocab_bytes(bpe->vocab, left_id);
+        rlhf_str right = rlhf__vocab_bytes(bpe->vocab, (int32_t)(m->pair & UINT32_MAX));
+        if (right.len < SPACE_LEN || memcmp(right.ptr, space, SPACE_LEN) != 0) continue;
+        int odd = left_id == bpe->opts.unk || !left.len;
+        for (int b = 0; b < 256; b++)
+            odd |= left_id == bpe->byte_id[b];
+        if (odd)
+            memset(bpe->cuts, 0, sizeof bpe->cuts);
+        else
+            bpe->cuts[(uint8_t)left.ptr[left.len - 1]] = 0;
+        if (odd) return;
+    }
+}
+
+size_t rlhf__bpe_part_end(const struct rlhf__bpe *bpe, const char *s, size_t n, size_t at) {
+    if (bpe->opts.bytes || bpe->opts.ignore_merges) return n;
+    for (size_t from = at + 1; from + SPACE_LEN <= n;) {
+        const char *next = memchr(s + from, space[0], n - from);
+        if (!next) return n;
+        size_t i = (size_t)(next - s);
+        if (n - i < SPACE_LEN) return n;
+        if (memcmp(next, space, SPACE_LEN) == 0 && bpe->cuts[(uint8_t)s[i - 1]]) return i;
+        from = i + 1;
+    }
+    return n;
+}
+
 static rlhf_status find_bytes(struct rlhf__bpe *bpe, struct rlhf__error *err) {
     for (int b = 0; b < 256; b++) {
         char c = (char)b, name[8];
@@ -168,6 +210,7 @@ rlhf_status rlhf__bpe_create(const struct rlhf__bpe_opts *opts, const struct rlh
     *merges = (struct rlhf__merges){0};
     rlhf_status st = find_bytes(bpe, err);
     if (st == RLHF_OK && !opts->ignore_merges) st = find_words(bpe, err);
+    find_cuts(bpe);
     if (st < 0) {
         rlhf__bpe_destroy(bpe);
         return st;

@@ -35,6 +35,11 @@ rlhf_status rlhf__bpe_create(const struct rlhf__bpe_opts *opts, const struct rlh
 
 void rlhf__bpe_destroy(struct rlhf__bpe *bpe); // NULL allowed
 
+// Where the part of the word s[0..n) that begins at `at` ends: parts encode alone to what they are
+// in the word. A word is one part but where a space character (U+2581) begins another and no merge
+// joins it to what is before. [any]
+size_t rlhf__bpe_part_end(const struct rlhf__bpe *bpe, const char *s, size_t n, size_t at);
+
 // Append the ids of the word s[0..n), any bytes. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__bpe_encode(const struct rlhf__bpe *bpe, const char *s, size_t n,
                              struct rlhf__ids *out, struct rlhf__error *err);

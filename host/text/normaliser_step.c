@@ -11,25 +11,28 @@
 
 static rlhf_status apply_bert(const struct rlhf__normal_step *step, const char *s, size_t n,
                               struct rlhf__buf *out, struct rlhf__error *err) {
-    struct rlhf__codepoints text = {0};
-    rlhf_status st = rlhf__bert_normalise(&step->bert, s, n, &text, err);
-    for (size_t i = 0; st == RLHF_OK && i < text.n; i++) {
-        char c[4];
-        rlhf__buf_put(out, c, rlhf__utf8_put(text.cp[i], c));
+    struct rlhf__buf clean = RLHF__BUF_INIT, form = RLHF__BUF_INIT;
+    const struct rlhf__buf *last = &clean;
+    rlhf__bert_clean(&step->bert, s, n, &clean);
+    rlhf_status st = rlhf__buf_ok(&clean, err);
+    if (st == RLHF_OK && step->bert.strip_accents) {
+        st = rlhf__normal_form(step, rlhf__buf_text(&clean), clean.len, &form, err);
+        if (st == RLHF_OK) st = rlhf__buf_ok(&form, err);
+        last = &form;
     }
-    free(text.cp);
+    if (st == RLHF_OK) rlhf__bert_finish(&step->bert, rlhf__buf_text(last), last->len, out);
+    rlhf__buf_free(&clean);
+    rlhf__buf_free(&form);
     return st;
 }
 
-static rlhf_status read_bert(const json_t *part, struct rlhf__normal_step *step,
-                             struct rlhf__error *err) {
+static rlhf_status read_bert(const json_t *part, struct rlhf__normal_step *step) {
     const json_t *strip = json_object_get(part, "strip_accents");
-    if (json_is_false(json_object_get(part, "clean_text")))
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "the normalizer BertNormalizer with clean_text = false is not supported");
+    step->bert.clean = !json_is_false(json_object_get(part, "clean_text"));
     step->bert.lower = !json_is_false(json_object_get(part, "lowercase"));
     step->bert.strip_accents = json_is_boolean(strip) ? json_is_true(strip) : step->bert.lower;
     step->bert.split_cjk = !json_is_false(json_object_get(part, "handle_chinese_chars"));
+    step->form = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE; // of strip_accents
     step->is_bert = 1;
     step->apply = apply_bert;
     return RLHF_OK;
@@ -193,7 +196,7 @@ static int32_t form_of(const char *type) {
 rlhf_status rlhf__normal_step_read(const json_t *part, struct rlhf__normal_step *step,
                                    struct rlhf__error *err) {
     const char *type = rlhf__part_type(part);
-    if (!strcmp(type, "BertNormalizer")) return read_bert(part, step, err);
+    if (!strcmp(type, "BertNormalizer")) return read_bert(part, step);
     if (!strcmp(type, "Replace")) return read_replace(part, step, err);
     step->form = form_of(type);
     step->left = json_is_true(json_object_get(part, "strip_left"));

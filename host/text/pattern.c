@@ -114,6 +114,8 @@ void rlhf__pattern_destroy(struct rlhf__pattern *pattern) {
     free(pattern);
 }
 
+int32_t rlhf__pattern_rule(const struct rlhf__pattern *pattern) { return pattern->rule; }
+
 // ---- finding
 // -------------------------------------------------------------------------------------
 

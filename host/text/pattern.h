@@ -48,6 +48,9 @@ void rlhf__search_finish(struct rlhf__search *match);
 rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *s, size_t n,
                                struct rlhf__search *match, struct rlhf__error *err);
 
+// The rule (word_rule.h) that matches it by hand, 0 = none does. [any]
+int32_t rlhf__pattern_rule(const struct rlhf__pattern *pattern);
+
 // Append the PCRE2 form of an Oniguruma pattern to out. Returns NULL, or what is in it that has no
 // translation. [main]
 const char *rlhf__pattern_translate(const char *text, size_t n, struct rlhf__buf *out);

@@ -50,7 +50,7 @@ static const char *put_set(struct reader *r, const char *inside, const char *con
     return NULL;
 }
 
-// \p{Name}, \P{Name}, \p{^Name}: general categories, and Han.
+// \p{Name}, \P{Name}, \p{^Name}: general categories, Han, Alphabetic (new marks left out).
 static const char *put_property(struct reader *r, int negated) {
     static const char *const known[] = {"L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",  "Mn", "Mc",
                                         "Me", "N",  "Nd", "Nl", "No", "P",  "Pc", "Pd", "Ps",
@@ -65,10 +65,11 @@ static const char *put_property(struct reader *r, int negated) {
     }
     size_t n = (size_t)(close - name);
     r->s = close + 1;
-    if (n == 3 && !memcmp(name, "Han", 3)) {
-        static const char *const none[] = {NULL};
-        return put_set(r, "\\p{Han}\\x{2EBF0}-\\x{2EE5D}\\x{31350}-\\x{323AF}\\x{2FFC}-\\x{2FFF}",
-                       none, negated);
+    if (n == 3 && !memcmp(name, "Han", 3)) // the script, not where else its characters are used
+        return put_set(r, "\\p{sc:Han}\\x{2EBF0}-\\x{2EE5D}\\x{31350}-\\x{323AF}", NULL, negated);
+    if (n == 10 && !memcmp(name, "Alphabetic", 10)) {
+        static const char *const letters[] = {"L", NULL};
+        return put_set(r, "\\p{Alphabetic}", letters, negated);
     }
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strlen(known[i]) != n || memcmp(known[i], name, n) != 0) continue;
@@ -77,7 +78,7 @@ static const char *put_property(struct reader *r, int negated) {
         snprintf(inside, sizeof inside, "\\p{%s}", known[i]);
         return put_set(r, inside, fresh, negated);
     }
-    return "a property that is no general category";
+    return "a property other than general categories, Han and Alphabetic";
 }
 
 static const char *put_word_set(struct reader *r, int negated) {

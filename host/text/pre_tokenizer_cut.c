@@ -2,6 +2,7 @@
 #include "text/pre_tokenizer_impl.h"
 
 #include "text/utf8.h"
+#include "text/word_rule.h"
 
 // The spans of a piece, delimiters and others, in order, to pieces.
 struct joiner {
@@ -81,11 +82,23 @@ static rlhf_status by_pattern(struct joiner *j, const char *s, size_t n,
     return from < n ? put(j, from, n, 0) : RLHF_OK;
 }
 
+// The words of a rule, each alone: the way of nearly every text.
+static rlhf_status by_rule(struct joiner *j, const char *s, size_t n, int32_t rule) {
+    for (size_t at = 0, end; at < n; at = end) {
+        end = rlhf__word_end(rule, s, n, at);
+        RLHF_TRY(push(j, at, end));
+    }
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__cut_piece(const struct rlhf__cut_step *step, const char *s, size_t at, size_t n,
                             uint32_t flags, struct rlhf__search *match, struct rlhf__pieces *out,
                             struct rlhf__error *err) {
     struct joiner j = {.step = step, .out = out, .err = err, .base = at, .flags = flags};
-    if (step->is)
+    int32_t rule = step->pattern ? rlhf__pattern_rule(step->pattern) : 0;
+    if (rule && step->behaviour == RLHF__CUT_ISOLATED)
+        RLHF_TRY(by_rule(&j, s + at, n, rule));
+    else if (step->is)
         RLHF_TRY(by_character(&j, s + at, n));
     else if (step->pattern)
         RLHF_TRY(by_pattern(&j, s + at, n, match));

@@ -111,9 +111,11 @@ static rlhf_status read_delimiter(const json_t *part, struct rlhf__cut_step *ste
     return st;
 }
 
-// The words of Whitespace; what is not found goes.
+// The words of Whitespace, \w+|[^\w\s]+ to Rust's regular expressions, whose \w has the joiners and
+// no superscripts; what is not found goes.
 static rlhf_status read_whitespace(struct rlhf__cut_step *step, struct rlhf__error *err) {
-    static const char words[] = "\\w+|[^\\w\\s]+";
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}"
+    static const char words[] = "[" WORD "]+|[^" WORD "\\s]+";
     step->invert = 1;
     return rlhf__pattern_create(words, sizeof words - 1, 1, &step->pattern, err);
 }

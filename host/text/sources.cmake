@@ -1,5 +1,5 @@
 target_sources(rlhf_host_core PRIVATE
-  text/ids.c text/utf8.c text/unicode.c text/unicode_new.c text/vocab.c text/pieces.c text/work.c
+  text/ids.c text/utf8.c text/unicode.c text/unicode_new.c text/vocab.c text/pieces.c text/word_cache.c text/work.c
   text/word_rule.c text/pattern.c text/pattern_translate.c text/tokenizer_part.c
   text/bert_normal.c text/normaliser.c text/normaliser_step.c text/normaliser_form.c
   text/pre_tokenizer.c text/pre_tokenizer_step.c text/pre_tokenizer_cut.c

@@ -124,3 +124,27 @@ int rlhf__unicode_is_mark(uint32_t cp) {
     return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME &&
            !IS_IN(cp, young_marks);
 }
+
+int rlhf__unicode_is_control(uint32_t cp) {
+    static const struct range young[] = {
+        {0x890, 0x891}, {0x8E2, 0x8E2}, {0x110CD, 0x110CD}, {0x13430, 0x1343F}};
+    if (cp < 0x80) return (cp < ' ' && cp != '\t' && cp != '\n' && cp != '\r') || cp == 0x7F;
+    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)cp);
+    return c == UTF8PROC_CATEGORY_CC || c == UTF8PROC_CATEGORY_CO ||
+           (c == UTF8PROC_CATEGORY_CF && !IS_IN(cp, young));
+}
+
+int rlhf__unicode_is_accent(uint32_t cp) {
+    // Of Unicode 9, whose marks are not young to normal forms.
+    static const struct range young[] = {
+        {0x8D4, 0x8E1},     {0x1885, 0x1886},   {0x1DFB, 0x1DFB},   {0xA8C5, 0xA8C5},
+        {0xA9BD, 0xA9BD},   {0x1123E, 0x1123E}, {0x11438, 0x1143F}, {0x11442, 0x11444},
+        {0x11446, 0x11446}, {0x11C30, 0x11C36}, {0x11C38, 0x11C3D}, {0x11C3F, 0x11C3F},
+        {0x11C92, 0x11CA7}, {0x11CAA, 0x11CB0}, {0x11CB2, 0x11CB3}, {0x11CB5, 0x11CB6},
+        {0x1E000, 0x1E006}, {0x1E008, 0x1E018}, {0x1E01B, 0x1E021}, {0x1E023, 0x1E024},
+        {0x1E026, 0x1E02A}, {0x1E944, 0x1E94A}};
+    if (cp < 0x300) return 0;
+    if (cp == 0x1734) return 1; // was one then
+    return utf8proc_category((utf8proc_int32_t)cp) == UTF8PROC_CATEGORY_MN &&
+           !IS_IN(cp, young_marks) && !IS_IN(cp, young);
+}

@@ -40,4 +40,8 @@ int rlhf__unicode_is_young(uint32_t cp);
 // What StripAccents drops: a combining mark that is not young. [any]
 int rlhf__unicode_is_mark(uint32_t cp);
 
+// BERT's control characters and accents: categories C but tab and ends of lines, and Mn. [any]
+int rlhf__unicode_is_control(uint32_t cp);
+int rlhf__unicode_is_accent(uint32_t cp);
+
 #endif

@@ -14,8 +14,14 @@ rlhf_status rlhf__works_take(struct rlhf__works *store, struct rlhf__work **out,
     struct rlhf__work *work = store->unused;
     if (work) store->unused = work->next;
     pthread_mutex_unlock(&store->lock);
-    if (!work) work = calloc(1, sizeof *work);
-    if (!work) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a tokenizer");
+    if (!work) {
+        work = calloc(1, sizeof *work);
+        if (work) work->cache = rlhf__word_cache_create();
+        if (!work || !work->cache) {
+            free(work);
+            return RLHF__NOMEM(err, "out of memory for a tokenizer");
+        }
+    }
     *out = work;
     return RLHF_OK;
 }
@@ -35,6 +41,7 @@ void rlhf__works_finish(struct rlhf__works *store) {
         rlhf__pieces_finish(&work->pieces);
         rlhf__pieces_finish(&work->cut);
         rlhf__search_finish(&work->search);
+        free(work->cache);
         free(work);
     }
     pthread_mutex_destroy(&store->lock);

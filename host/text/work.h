@@ -9,6 +9,7 @@
 
 #include "text/pattern.h"
 #include "text/pieces.h"
+#include "text/word_cache.h"
 
 #include <pthread.h>
 
@@ -17,6 +18,7 @@ struct rlhf__work {
     struct rlhf__buf normal, spare;  // a normaliser's result, and what it needs meanwhile
     struct rlhf__pieces pieces, cut; // a pre-tokeniser's result, and what it needs meanwhile
     struct rlhf__search search;
+    struct rlhf__word_cache *cache;
 };
 
 struct rlhf__works {

@@ -109,7 +109,6 @@ static void wordpiece_contradictions(void **state) {
                        " \"model\": {\"type\": \"WordPiece\"%s, \"vocab\": {\"[UNK]\": 0,"
                        " \"[CLS]\": 1, \"[SEP]\": 2, \"ab\": 3}}}";
     static const char *const refused[][3] = {
-        {", \"clean_text\": false", "", "clean_text = false"},
         {"", ", \"max_input_chars_per_word\": 64", "words of up to 100 characters"},
         {"", ", \"unk_token\": \"<unk>\"", "the token [UNK]"},
     };
