@@ -1,0 +1,196 @@
+// test_pattern.c: the patterns of known tokenizers, matched by hand, find the words that PCRE2
+// finds; what cannot be translated is refused with its text; characters are what they are to the
+// tokenizers library.
+#include "support/scratch.h"
+
+#include "text/pattern.h"
+#include "text/unicode.h"
+#include "text/utf8.h"
+#include "text/word_rule.h"
+
+#include <rlhf/rng.h>
+
+#define LLAMA3(digits)                                                                             \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" digits                     \
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+static const char *const known[] = {RLHF__PATTERN_GPT2, LLAMA3("{1,3}"), LLAMA3("")};
+
+// What the alternatives look at, and characters that only some of them mean.
+static const char *const bits[] = {
+    " ",
+    " ",
+    "  ",
+    "\t",
+    "\n",
+    "\r",
+    "\r\n",
+    "\xC2\xA0",
+    "\xE2\x80\xA8",
+    "\xC2\x85",
+    "\xE3\x80\x80",
+    "'",
+    "'s",
+    "'S",
+    "'\xC5\xBF",
+    "'ll",
+    "'Ll",
+    "'re",
+    "'v",
+    "'t",
+    "a",
+    "the",
+    "Z",
+    "\xC3\xA9",
+    "\xE4\xB8\xAD",
+    "\xF0\x9F\x98\x80",
+    "e\xCC\x81",
+    "\xCC\x81",
+    "1",
+    "12",
+    "2024",
+    "\xC2\xBD",
+    "\xD9\xA3",
+    "\xE2\x85\xA7",
+    "!",
+    "...",
+    "_",
+    "-",
+    "$",
+    "\xE2\x80\x94",
+    "\xF0\xB1\x8D\x90",
+    "\xF0\x96\x84\xB0",
+    "\x01",
+    "\xE2\x80\x8B",
+};
+
+static size_t odd_text(rlhf_rng *rng, char *s, size_t cap) {
+    size_t n = 0, parts = 1 + (size_t)rlhf_rng_below(rng, 14);
+    for (size_t i = 0; i < parts && n + 8 < cap; i++) {
+        if (rlhf_rng_below(rng, 8)) {
+            const char *bit = bits[rlhf_rng_below(rng, CHECK_COUNT(bits))];
+            memcpy(s + n, bit, strlen(bit));
+            n += strlen(bit);
+            continue;
+        }
+        uint32_t cp = (uint32_t)rlhf_rng_below(rng, rlhf_rng_below(rng, 2) ? 0x3400 : 0x110000);
+        if (cp < 0xD800 || cp >= 0xE000) n += rlhf__utf8_put(cp, s + n);
+    }
+    return n;
+}
+
+static void check_words(const struct rlhf__pattern *hand, const struct rlhf__pattern *pcre,
+                        const char *s, size_t n) {
+    struct rlhf__search a = {0}, b = {0};
+    struct rlhf__error err = {0};
+    for (;;) {
+        rlhf_status x = rlhf__pattern_next(hand, s, n, &a, &err);
+        rlhf_status y = rlhf__pattern_next(pcre, s, n, &b, &err);
+        check_ok(x < 0 ? x : y < 0 ? y : RLHF_OK, &err);
+        if (x != y || (x && (a.begin != b.begin || a.end != b.end)))
+            fail_msg("'%.*s': by hand %zu to %zu, by PCRE2 %zu to %zu", (int)n, s, a.begin, a.end,
+                     b.begin, b.end);
+        if (!x) break;
+    }
+    assert_true(a.end == n); // every character is in a word
+    rlhf__search_finish(&a);
+    rlhf__search_finish(&b);
+}
+
+static void words_by_hand_are_those_of_pcre2(void **state) {
+    (void)state;
+    for (size_t k = 0; k < CHECK_COUNT(known); k++) {
+        struct rlhf__pattern *hand = NULL, *pcre = NULL;
+        struct rlhf__error err = {0};
+        rlhf_rng rng = {.seed = 3 + k};
+        char s[256];
+        check_ok(rlhf__pattern_create(known[k], strlen(known[k]), 1, &hand, &err), &err);
+        check_ok(rlhf__pattern_create(known[k], strlen(known[k]), 0, &pcre, &err), &err);
+        assert_int_equal(rlhf__pattern_rule(hand), (int)k + 1);
+        assert_int_equal(rlhf__pattern_rule(pcre), 0);
+        for (int i = 0; i < 20000; i++)
+            check_words(hand, pcre, s, odd_text(&rng, s, sizeof s));
+        for (uint32_t cp = 0; cp < 0x110000; cp += cp < 0x3400 ? 1 : 7) { // each beside a letter
+            if (cp >= 0xD800 && cp < 0xE000) continue;
+            size_t n = rlhf__utf8_put(cp, s);
+            s[n++] = 'a';
+            n += rlhf__utf8_put(cp, s + n);
+            s[n++] = '\n';
+            check_words(hand, pcre, s, n);
+        }
+        rlhf__pattern_destroy(hand);
+        rlhf__pattern_destroy(pcre);
+    }
+}
+
+static void refused_with_their_text(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"[a[bc]]", "a class inside [...]"},
+        {"[a-z&&[^b]]", "&& inside [...]"},
+        {"(?<x>a)", "a kind of group"},
+        {"(?m:a)", "a kind of group"},
+        {"a(?i)b", "a kind of group"},
+        {"(*FAIL)", "it has (*"},
+        {"(a)\\1", "an escape"},
+        {"\\K", "an escape"},
+        {"[\\W]", "a negated set inside"},
+        {"\\p{Greek}", "a property other than"},
+        {"a{1,2}+", "followed by + or *"},
+        {"a{2}?", "{n}?"},
+        {"[ab", "a [ without its ]"},
+        {"a)", "a ) without its ("},
+        {"[]a]", "[] or []...]"},
+        {"\\xE9", "\\x above 7F"},
+        {"\\", "a \\ at the end"},
+        {"*a", "PCRE2 says 'quantifier does not follow"},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct rlhf__pattern *pattern = NULL;
+        struct rlhf__error err = {0};
+        check_error(rlhf__pattern_create(cases[i][0], strlen(cases[i][0]), 1, &pattern, &err),
+                    RLHF_E_UNSUPPORTED, &err, cases[i][1]);
+        assert_non_null(strstr(err.text, "the pattern \""));
+        assert_null(pattern);
+    }
+}
+
+static int is_letter(uint32_t cp) {
+    utf8proc_category_t c = rlhf__unicode_category(cp);
+    return c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_LO;
+}
+
+static int is_changed(uint32_t cp) {
+    uint32_t out[2];
+    return rlhf__unicode_lower(cp, out) != 1 || out[0] != cp;
+}
+
+// How many of all code points; counted with the tokenizers library (0.23).
+static void characters_are_the_librarys(void **state) {
+    (void)state;
+    static const struct {
+        const char *what;
+        int (*is)(uint32_t);
+        int n;
+    } sets[] = {
+        {"\\p{L}", is_letter, 141028},
+        {"Digits", rlhf__unicode_is_number, 1924},
+        {"WhitespaceSplit", rlhf__unicode_is_space, 25},
+        {"Punctuation", rlhf__unicode_is_punct, 726},
+        {"Lowercase", is_changed, 1488},
+        {"StripAccents", rlhf__unicode_is_mark, 2097},
+        {"BertNormalizer's accents", rlhf__unicode_is_accent, 1567},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(sets); i++) {
+        int n = 0;
+        for (uint32_t cp = 0; cp < 0x110000; cp++)
+            n += (cp < 0xD800 || cp >= 0xE000) && sets[i].is(cp);
+        if (n != sets[i].n) fail_msg("%s: %d code points, expected %d", sets[i].what, n, sets[i].n);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(words_by_hand_are_those_of_pcre2),
+                                       cmocka_unit_test(refused_with_their_text),
+                                       cmocka_unit_test(characters_are_the_librarys)};
+    return cmocka_run_group_tests_name("patterns", tests, NULL, NULL);
+}
