@@ -15,7 +15,7 @@
 #define WORDS "\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"}"
 #define MERGES                                                                                     \
     "\"a b\",[\"" S "\",\"ab\"],[\"" S "\",\"a\"],[\"b\",\"c\"],[\"" S "\",\"" S "\"],[\"c\","     \
-                                                                                 "\"a\"]"
+    "\"a\"]"
 
 static struct rlhf__tokenizer *open_form(struct scratch *s, const char *parts, const char *model,
                                          const char *merges) {
