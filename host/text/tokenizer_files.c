@@ -114,8 +114,8 @@ static rlhf_status parse_merges(struct rlhf__tokenizer *tok, const char *dir, co
         const char *space = memchr(s + at, ' ', len);
         size_t left = space ? (size_t)(space - (s + at)) : 0;
         size_t right = space ? len - left - 1 : 0;
-        rlhf_status st =
-            rlhf__tokenizer_add_merge(tok, 1, s + at, left, s + at + left + 1, right, rank++, err);
+        rlhf_status st = rlhf__tokenizer_add_merge(tok, tok->bpe_opts.bytes, s + at, left,
+                                                   s + at + left + 1, right, rank++, err);
         if (st < 0) {
             rlhf__error_context(err, "%s/merges.txt:%zu", dir, line);
             return st;
@@ -124,14 +124,16 @@ static rlhf_status parse_merges(struct rlhf__tokenizer *tok, const char *dir, co
     return RLHF_OK;
 }
 
-static rlhf_status load_bpe(struct rlhf__tokenizer *tok, const char *dir, struct rlhf__error *err) {
+// bytes: tokens are written in stand-ins.
+static rlhf_status load_bpe(struct rlhf__tokenizer *tok, const char *dir, int bytes,
+                            struct rlhf__error *err) {
     json_t *vocab = NULL;
     struct rlhf__buf merges = RLHF__BUF_INIT;
     tok->info.kind = RLHF__TOKENIZER_BPE;
-    tok->bpe_opts = (struct rlhf__bpe_opts){.bytes = 1, .unk = -1};
+    tok->bpe_opts = (struct rlhf__bpe_opts){.bytes = bytes, .unk = -1};
     rlhf_status st = rlhf__tokenizer_json(dir, "vocab.json", &vocab, err);
     if (st == RLHF_OK) {
-        st = rlhf__tokenizer_add_vocab(tok, vocab, 1, err);
+        st = rlhf__tokenizer_add_vocab(tok, vocab, bytes, err);
         if (st < 0) rlhf__error_context(err, "%s/vocab.json", dir);
     }
     if (st == RLHF_OK) st = read_text(dir, "merges.txt", &merges, err);
@@ -212,7 +214,8 @@ static rlhf_status check_old(const struct rlhf__tokenizer *tok, const char *dir,
     int lines = tok->info.kind == RLHF__TOKENIZER_WORDPIECE;
     if (lines ? !has(dir, "vocab.txt") : !(has(dir, "merges.txt") && has(dir, "vocab.json")))
         return RLHF_OK;
-    rlhf_status st = lines ? load_lines(&old, dir, err) : load_bpe(&old, dir, err);
+    rlhf_status st =
+        lines ? load_lines(&old, dir, err) : load_bpe(&old, dir, tok->bpe_opts.bytes, err);
     if (st == RLHF_OK) st = agree(tok, &old, dir, lines ? "vocab.txt" : "vocab.json", err);
     rlhf__merges_finish(&old.merges);
     rlhf__vocab_finish(&old.vocab);
@@ -246,7 +249,7 @@ rlhf_status rlhf__tokenizer_load(struct rlhf__tokenizer *tok, const char *dir,
         return check_old(tok, dir, err);
     }
     if (merges && vocab) {
-        RLHF_TRY(load_bpe(tok, dir, err));
+        RLHF_TRY(load_bpe(tok, dir, 1, err));
         return imply(tok, "", "ByteLevel", err);
     }
     if (has(dir, "vocab.txt")) {

@@ -155,6 +155,25 @@ static void more_words_than_are_remembered(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
+// Older files beside a tokenizer.json of characters are written in characters too.
+static void older_files(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__tokenizer *tok = NULL;
+    struct rlhf__error err = {0};
+    scratch_text(s, "vocab.json", "{\"" S "\": 0, \"a\": 1, \"" S "a\": 2}");
+    scratch_text(s, "merges.txt", "#version: 0.2\n" S " a\n");
+    scratch_text(s, "tokenizer.json",
+                 "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"" S "\":0,\"a\":1,\"" S
+                 "a\":2},\"merges\":[\"" S " a\"]}}");
+    check_ok(rlhf__tokenizer_open(s->dir, &tok, &err), &err);
+    check_ids(tok, S "a", IDS(2));
+    rlhf__tokenizer_close(tok);
+    tok = NULL;
+    scratch_text(s, "merges.txt", "#version: 0.2\n");
+    check_error(rlhf__tokenizer_open(s->dir, &tok, &err), RLHF_E_INVALID, &err,
+                "merges.txt and tokenizer.json contradict each other");
+}
+
 static void refused(void **state) {
     struct scratch *s = *state;
     static const char *const cases[][2] = {
@@ -184,6 +203,7 @@ int main(void) {
         TEST(words_that_are_tokens),
         TEST(long_texts),
         TEST(more_words_than_are_remembered),
+        TEST(older_files),
         TEST(refused),
     };
     return cmocka_run_group_tests_name("BPE", tests, NULL, NULL);
