@@ -167,9 +167,33 @@ static void a_run_changes_devices(void **state) {
     json_decref(y);
 }
 
+// Llama's family, with heads of keys that two query heads read, and Qwen3's with its norms of
+// heads.
+#define SHAPE                                                                                      \
+    "\"vocab_size\": 260, \"hidden_size\": 32, \"intermediate_size\": 48, "                        \
+    "\"num_hidden_layers\": 2, \"max_position_embeddings\": 64, \"bos_token_id\": 259, "           \
+    "\"eos_token_id\": 259, \"hidden_act\": \"silu\", \"rms_norm_eps\": 1e-06, "                   \
+    "\"rope_theta\": 10000.0, "
+
+static void decoders(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "model/config.json",
+              "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], " SHAPE
+              "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, "
+              "\"tie_word_embeddings\": false}\n");
+    runs_exactly(t, TWO COMMON ROLLOUT PAID F32 ALONE "--algo ppo.so --set compute.recompute=layer",
+                 1);
+    e2e_write(t, "model/config.json",
+              "{\"model_type\": \"qwen3\", \"architectures\": [\"Qwen3ForCausalLM\"], " SHAPE
+              "\"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"head_dim\": 24, "
+              "\"tie_word_embeddings\": true}\n");
+    runs_exactly(t, TWO COMMON ROLLOUT PAID BF16 SHARED "--algo grpo.so", 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(ppo, install, e2e_teardown),
+        cmocka_unit_test_setup_teardown(decoders, install, e2e_teardown),
         cmocka_unit_test_setup_teardown(grpo, install, e2e_teardown),
         cmocka_unit_test_setup_teardown(full_kl, install, e2e_teardown),
         cmocka_unit_test_setup_teardown(rloo, install, e2e_teardown),
