@@ -67,5 +67,7 @@ rlhf_status rlhf__compute_fail(const rlhf_compute *, rlhf_status st, const char 
 // of work on a fast backend. compute_peak.c. 0 when it cannot be measured. Used only as the base of
 // perf/mfu. [step]
 double rlhf__compute_peak(const rlhf_compute *, int32_t dtype);
+// Bytes of the host's memory that it takes while it measures. [any]
+uint64_t rlhf__compute_peak_bytes(const rlhf_compute *, int32_t dtype);
 
 #endif

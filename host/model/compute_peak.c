@@ -66,10 +66,12 @@ static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, ui
     return best;
 }
 
+#define LARGE 1024
+
 double rlhf__compute_peak(const rlhf_compute *t, int32_t dtype) {
     double small = best_product(t, dtype, 256, 32, 0.002);
     if (small < 2e10) return small; // a naive backend: a large product would take seconds
-    double best = best_product(t, dtype, 1024, 1024, 0.05);
+    double best = best_product(t, dtype, LARGE, LARGE, 0.05);
     // A GPU has done that before it is full: the largest product that finds room.
     for (int32_t dim = 8192; t->device != RLHF_DEVICE_CPU && best > 1e12 && dim > 1024; dim /= 2) {
         double large = best_product(t, dtype, dim, (uint32_t)dim, 0.05);
@@ -77,4 +79,9 @@ double rlhf__compute_peak(const rlhf_compute *t, int32_t dtype) {
         if (large > 0) break;
     }
     return best;
+}
+
+uint64_t rlhf__compute_peak_bytes(const rlhf_compute *t, int32_t dtype) {
+    const uint64_t cells = (uint64_t)LARGE * LARGE;
+    return t->device == RLHF_DEVICE_CPU ? cells * (4 + 3 * rlhf_dtype_size(dtype)) : 0;
 }

@@ -206,7 +206,7 @@ static rlhf_status open_on_paper(struct rlhf__model *m, struct rlhf__paper *pape
     rlhf__paper_retag(paper, m->info.grad_base, RLHF__USE_GRADIENTS);
     for (uint32_t i = 0; !m->info.grad_base && i < m->n_tensors; i++)
         rlhf__paper_retag(paper, m->params[i].grad, RLHF__USE_GRADIENTS);
-    rlhf_status st = m->frozen ? rlhf__model_refresh(m, err) : RLHF_OK;
+    rlhf_status st = rlhf__model_refresh(m, err);
     rlhf__paper_account(paper, m->role, RLHF__USE_ACTIVATIONS);
     return st;
 }

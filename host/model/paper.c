@@ -13,8 +13,25 @@
 #define FIRST ((uint64_t)1 << 40) // bytes; an address below is nobody's
 #define MOST  ((uint64_t)1 << 60) // that can be given out
 
+// Of a product: rows of a block, and the longest sum that is not cut.
+#define BLOCK_ROWS 240u
+#define BLOCK_K    4096u
+
 // Workspaces of a backend: each grows to the largest size asked for and stays.
-enum work { WORK_LOGITS, WORK_REF, WORK_DLOGITS, WORK_PRODUCT, WORK_WIDE, WORK_MUON, WORK_N };
+enum work {
+    WORK_LOGITS,
+    WORK_REF,
+    WORK_DLOGITS,
+    WORK_PRODUCT, // the operand that is packed for a call
+    WORK_BLOCK,   // rows of the other, a thread
+    WORK_WIDE,
+    WORK_KEEP, // top-k and top-p, a thread
+    WORK_ATTENTION,
+    WORK_ATTENTION_BWD,
+    WORK_PARTIAL,
+    WORK_MUON,
+    WORK_N
+};
 
 struct block {
     uint64_t at, bytes;
@@ -31,6 +48,7 @@ struct rlhf__paper {
     int32_t use;
     struct block *block; // [n], ascending
     size_t n, cap;
+    int32_t keeps_none, reserved; // 1: the backend has no workspaces between calls
     uint64_t work[WORK_N];
     char error[160];
 };
@@ -124,13 +142,19 @@ static void give(struct rlhf__paper *p, rlhf_dev dev) {
         p->n--;
 }
 
+static uint64_t up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 static uint64_t times(uint64_t a, uint64_t b) { return b && a > MOST / b ? MOST : a * b; }
 
 // Workspaces are the backend's, whoever makes them grow.
 static void work(struct rlhf__paper *p, enum work which, uint64_t bytes) {
-    if (bytes <= p->work[which]) return;
+    if (bytes <= p->work[which] || p->keeps_none) return;
     grow(p, rlhf__uses_owner(&p->uses, p->real->name), RLHF__USE_WORKSPACE, bytes - p->work[which]);
     p->work[which] = bytes;
+}
+
+// A workspace of every thread of a CPU.
+static void on_host(struct rlhf__paper *p, enum work which, uint64_t bytes) {
+    if (p->real->device == RLHF_DEVICE_CPU) work(p, which, times(bytes, p->real->threads));
 }
 
 // ---- memory ----
@@ -221,7 +245,7 @@ static rlhf_status p_weight_pack(void *ctx, rlhf_weight *weight, rlhf_dev src_f3
     return RLHF_OK;
 }
 
-static void product(struct rlhf__paper *p, const rlhf_weight *weight, uint32_t rows) {
+static void product(struct rlhf__paper *p, const rlhf_weight *weight, uint64_t rows) {
     const struct sheet *w = sheet_of(weight);
     const uint64_t cells = times(rows, (uint64_t)w->k + (uint64_t)w->n);
     if (is_widened(p, w->dtype)) work(p, WORK_WIDE, times(cells, sizeof(float)));
@@ -242,15 +266,21 @@ static rlhf_status p_linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t
     product(ctx, w, rows);
     return RLHF_OK;
 }
-// One operand is packed for the call.
+// One operand is packed for the call, and rows of the other.
+static void product_dw(struct rlhf__paper *p, const rlhf_weight *weight, uint64_t rows) {
+    const struct sheet *w = sheet_of(weight);
+    const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
+    const int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0, wide = is_widened(p, w->dtype);
+    const uint64_t size = wide ? sizeof(float) : rlhf_dtype_size(w->dtype);
+    const uint64_t block = up(out_in ? n : k, 16), deep = rows < BLOCK_K ? rows : BLOCK_K;
+    if (wide) work(p, WORK_WIDE, times(times(rows, k + n) + times(k, n), sizeof(float)));
+    work(p, WORK_PRODUCT, times(times(rows, out_in ? k : n), size));
+    on_host(p, WORK_BLOCK, times(block < BLOCK_ROWS ? block : BLOCK_ROWS, deep * size));
+}
+
 static rlhf_status p_linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
                                const rlhf_weight *weight, uint32_t rows) {
-    const struct sheet *w = sheet_of(weight);
-    const int32_t columns = w->flags & RLHF_WEIGHT_OUT_IN ? w->k : w->n;
-    const uint64_t cells = times(rows, (uint64_t)columns);
-    product(ctx, weight, rows);
-    work(ctx, WORK_PRODUCT,
-         times(cells, is_widened(ctx, w->dtype) ? 4 : rlhf_dtype_size(w->dtype)));
+    product_dw(ctx, weight, rows);
     return RLHF_OK;
 }
 
@@ -258,13 +288,15 @@ static rlhf_status p_linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, 
 
 // Logits of as many rows as the budget has room for, with those of the reference and, for backward
 // in bf16, their derivatives.
-static void logits(struct rlhf__paper *p, const rlhf_lm_head *a, int with_ref) {
+static uint64_t logits(struct rlhf__paper *p, const rlhf_lm_head *a, int with_ref) {
     const uint64_t n = (uint64_t)a->vocab, half = a->dtype == RLHF_BF16 ? 2 : 0;
     uint64_t fit = p->budget / (n * (4u + (with_ref ? 4u : 0u) + half));
     if (fit > a->rows) fit = a->rows;
     if (!fit) fit = 1;
     work(p, WORK_LOGITS, times(fit * n, 4));
     if (with_ref) work(p, WORK_REF, times(fit * n, 4));
+    product(p, a->weight, fit);
+    return fit;
 }
 
 static rlhf_status p_lm_head(void *ctx, const rlhf_lm_head *a) {
@@ -273,13 +305,16 @@ static rlhf_status p_lm_head(void *ctx, const rlhf_lm_head *a) {
 }
 static rlhf_status p_lm_head_bwd(void *ctx, const rlhf_lm_head *a) {
     struct rlhf__paper *p = ctx;
-    logits(p, a, a->d_kl != NULL);
-    if (a->dtype == RLHF_BF16) work(p, WORK_DLOGITS, p->work[WORK_LOGITS] / 2);
+    const uint64_t fit = logits(p, a, a->d_kl != NULL);
+    if (a->dtype == RLHF_BF16) work(p, WORK_DLOGITS, times(fit * (uint64_t)a->vocab, 2));
+    if (a->d_weight) product_dw(p, a->weight, fit);
     return RLHF_OK;
 }
 static rlhf_status p_lm_sample(void *ctx, const rlhf_lm_sample *a) {
-    const rlhf_lm_head as_head = {.rows = a->rows, .vocab = a->vocab, .dtype = a->dtype};
+    const rlhf_lm_head as_head = {
+        .rows = a->rows, .vocab = a->vocab, .dtype = a->dtype, .weight = a->weight};
     logits(ctx, &as_head, 0);
+    on_host(ctx, WORK_KEEP, 8 * (uint64_t)a->vocab);
     if (a->id) return RLHF_OK;
     if (a->host_id) memset(a->host_id, 0, a->rows * sizeof *a->host_id);
     if (a->host_logp) memset(a->host_logp, 0, a->rows * sizeof *a->host_logp);
@@ -294,6 +329,31 @@ static rlhf_status p_muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32
     const uint64_t n = (uint64_t)(rows < cols ? rows : cols);
     const uint64_t m = (uint64_t)(rows < cols ? cols : rows);
     work(ctx, WORK_MUON, times(times(n, 2 * m + 3 * n), sizeof(float)));
+    return RLHF_OK;
+}
+
+// Scores of a few queries with all keys, and keys and values in another order.
+static rlhf_status p_attention(void *ctx, const rlhf_attn *a, const rlhf_ragged *r, rlhf_dev out,
+                               rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
+    const uint64_t keys = up(r->max_k, 64), width = up((uint64_t)a->head_dim, 16);
+    const uint64_t floats = (keys + r->max_k) * width + 8 * (keys + width);
+    on_host(ctx, WORK_ATTENTION, times(up(floats, 64) + 64, sizeof(float)));
+    return RLHF_OK;
+}
+static rlhf_status p_attention_bwd(void *ctx, const rlhf_attn *a, const rlhf_ragged *r, rlhf_dev dq,
+                                   rlhf_dev dk, rlhf_dev dv, rlhf_dev dout, rlhf_dev out,
+                                   rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
+    const uint64_t keys = up(r->max_k, 64), width = up((uint64_t)a->head_dim, 16);
+    const uint64_t floats = 5 * keys * width + 128 * (keys + width) + 8 * width;
+    on_host(ctx, WORK_ATTENTION_BWD, times(up(floats, 64) + 64, sizeof(float)));
+    return RLHF_OK;
+}
+
+// Sums over rows: up to 64 partial ones.
+static rlhf_status p_norm_bwd(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
+                              rlhf_dev dbeta, rlhf_dev dy, int32_t dy_dtype, rlhf_dev x,
+                              rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d) {
+    if (dgamma || dbeta) work(ctx, WORK_PARTIAL, times(rows < 64 ? rows : 64, 8 * (uint64_t)d));
     return RLHF_OK;
 }
 
@@ -313,8 +373,7 @@ IDLE(embed_bwd, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout, rlhf_dev ids, rlhf_
      uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos)
 IDLE(norm, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x, rlhf_dev gamma,
      rlhf_dev beta, double eps, uint32_t rows, int32_t d)
-IDLE(norm_bwd, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma, rlhf_dev dbeta, rlhf_dev dy,
-     int32_t dy_dtype, rlhf_dev x, rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d)
+
 IDLE(act, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype, uint64_t n)
 IDLE(act_bwd, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind, int32_t dtype, uint64_t n)
 IDLE(add, rlhf_dev dst, rlhf_dev src, int32_t src_dtype, uint64_t n)
@@ -324,10 +383,7 @@ IDLE(pool, rlhf_dev out, rlhf_dev x, rlhf_dev offset, uint32_t n, int32_t d, int
 IDLE(pool_bwd, rlhf_dev dx, rlhf_dev dout, rlhf_dev offset, uint32_t n, int32_t d, int32_t mode)
 IDLE(kv_store, rlhf_dev kc, rlhf_dev vc, rlhf_dev k, rlhf_dev v, int64_t stride,
      const rlhf_ragged *r, int32_t d, int32_t dtype)
-IDLE(attention, const rlhf_attn *a, const rlhf_ragged *r, rlhf_dev out, rlhf_dev lse, rlhf_dev q,
-     rlhf_dev k, rlhf_dev v)
-IDLE(attention_bwd, const rlhf_attn *a, const rlhf_ragged *r, rlhf_dev dq, rlhf_dev dk, rlhf_dev dv,
-     rlhf_dev dout, rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v)
+
 IDLE(adamw, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev v, uint64_t n, const rlhf_adamw *a)
 IDLE(sumsq_many, const rlhf_tensors *t, double max_norm, int32_t skip, rlhf_dev clip)
 IDLE(adamw_many, const rlhf_tensors *t, const rlhf_adamw *a, rlhf_dev clip)
@@ -373,6 +429,7 @@ rlhf_status rlhf__paper_create(const rlhf_compute *real, uint64_t budget, struct
     rlhf_compute *t = &p->table;
     p->real = real;
     p->next = FIRST;
+    p->keeps_none = strcmp(real->name, "reference") == 0;
     p->budget = budget ? budget : (uint64_t)(real->device == RLHF_DEVICE_CPU ? 384 : 4096) << 20;
     *t = (rlhf_compute){.size = sizeof *t,
                         .device = real->device,

@@ -48,7 +48,7 @@ static rlhf_status list_specs(const struct rlhf__optim *o, struct rlhf__tensor_s
     return RLHF_OK;
 }
 
-// One tensor of the state; host has room for it.
+// One tensor of the state; host has room for RLHF__PARAM_CHUNK of its numbers.
 struct tensor {
     const rlhf_compute *compute;
     char name[NAME_BYTES];
@@ -63,7 +63,7 @@ static rlhf_status tensor_init(struct tensor *t, const struct rlhf__optim *o, ui
     t->compute = o->compute;
     rlhf__optim_tensor(o, i, t->name, sizeof t->name, &t->dev, &p);
     t->count = (size_t)rlhf__param_count(p);
-    t->host = malloc(t->count * sizeof *t->host + 1);
+    t->host = malloc(RLHF__PARAM_CHUNK * sizeof *t->host);
     return t->host ? RLHF_OK
                    : rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the state %s", t->name);
 }
@@ -71,9 +71,14 @@ static rlhf_status tensor_init(struct tensor *t, const struct rlhf__optim *o, ui
 static rlhf_status tensor_write(const struct tensor *t, struct rlhf__weights_writer *w,
                                 struct rlhf__error *err) {
     const rlhf_compute *c = t->compute;
-    rlhf_status st = c->download(c->ctx, t->host, t->dev, t->count * sizeof *t->host);
-    if (st != RLHF_OK) return rlhf__compute_fail(c, st, t->name, err);
-    return rlhf__weights_put_f32(w, t->host, t->count, err);
+    for (size_t at = 0, n; at < t->count; at += n) {
+        n = t->count - at < RLHF__PARAM_CHUNK ? t->count - at : RLHF__PARAM_CHUNK;
+        const rlhf_dev from = rlhf_dev_at(t->dev, at * sizeof *t->host);
+        const rlhf_status st = c->download(c->ctx, t->host, from, n * sizeof *t->host);
+        if (st != RLHF_OK) return rlhf__compute_fail(c, st, t->name, err);
+        RLHF_TRY(rlhf__weights_put_f32(w, t->host, n, err));
+    }
+    return RLHF_OK;
 }
 
 static rlhf_status tensor_read(const struct tensor *t, const struct rlhf__tensor *from,
@@ -82,9 +87,14 @@ static rlhf_status tensor_read(const struct tensor *t, const struct rlhf__tensor
     if (from->dtype != RLHF__TENSOR_F32 || (size_t)from->count != t->count)
         return rlhf__fail(err, RLHF_E_INVALID, "%s: tensor %s does not fit the model", from->file,
                           t->name);
-    RLHF_TRY(rlhf__tensor_read_f32(from, 0, from->count, t->host, err));
-    rlhf_status st = c->upload(c->ctx, t->dev, t->host, t->count * sizeof *t->host);
-    return st == RLHF_OK ? st : rlhf__compute_fail(c, st, t->name, err);
+    for (size_t at = 0, n; at < t->count; at += n) {
+        n = t->count - at < RLHF__PARAM_CHUNK ? t->count - at : RLHF__PARAM_CHUNK;
+        const rlhf_dev to = rlhf_dev_at(t->dev, at * sizeof *t->host);
+        RLHF_TRY(rlhf__tensor_read_f32(from, (int64_t)at, (int64_t)n, t->host, err));
+        const rlhf_status st = c->upload(c->ctx, to, t->host, n * sizeof *t->host);
+        if (st != RLHF_OK) return rlhf__compute_fail(c, st, t->name, err);
+    }
+    return RLHF_OK;
 }
 
 rlhf_status rlhf__optim_write(const struct rlhf__optim *o, const struct rlhf__folder *checkpoint,

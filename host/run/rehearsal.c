@@ -171,6 +171,8 @@ static void count_host(const struct rlhf__run *r, const struct rlhf__rows *e, ui
     const uint32_t host = rlhf__uses_owner(u, "host");
     u->bytes[host][RLHF__USE_ROWS] = rows_bytes(e);
     u->bytes[host][RLHF__USE_UNDO] = undo_bytes(r);
+    u->bytes[host][RLHF__USE_WORKSPACE] =
+        rlhf__compute_peak_bytes(r->session.compute->table, r->session.models.dtype);
     u->bytes[host][RLHF__USE_PROGRAM] = own;
 }
 
