@@ -221,15 +221,16 @@ static rlhf_status rehearse(const struct rlhf__run *r, struct rlhf__phase *p,
 }
 
 static const char *advice(const struct rlhf__run *r, char *out, size_t cap) {
-    const struct rlhf__config *c = &r->config[0];
+    const struct rlhf__config *c = r->config;
     const rlhf_compute *t = r->session.compute->table;
     snprintf(out, cap,
              "less is taken with a lower batch.microbatch_tokens (now %lld), sampling.slots (now "
              "%u), sampling.max_new_tokens (now %lld), compute.workspace_mib or "
-             "checkpoint.undo_mib, with compute.dtype=bf16%s, or by a smaller model%s; "
+             "checkpoint.undo_mib, with compute.dtype=bf16%s%s, or by a smaller model%s; "
              "compute.memory_check=false runs it all the same",
              (long long)rlhf__compute_microbatch(t, c->batch.microbatch_tokens),
              rlhf__compute_slots(t, c->sampling.slots), (long long)c->sampling.max_new_tokens,
+             c->compute.recompute ? "" : ", with compute.recompute=layer",
              c->optim.kind == RLHF__OPTIM_MUON ? "" : ", with optim.kind=muon",
              t->device == RLHF_DEVICE_CPU ? "" : " or compute.backend=cpu");
     return out;
