@@ -47,6 +47,7 @@ static void a_run_that_does_not_fit_is_refused(void **state) {
     e2e_says(t, "gradients 484.");
     e2e_says(t, "moments 968.");
     e2e_says(t, "; less is taken with a lower batch.microbatch_tokens (now 4096), sampling.slots");
+    e2e_says(t, ", with compute.recompute=layer, ");
     e2e_says(t, "compute.memory_check=false");
     assert_false(e2e_exists(t, "x"));
     // The numbers are there when it is only asked for, too.
