@@ -119,7 +119,7 @@ static void refused(void **state) {
         {"llama", "s/\"factor\": 2.0/\"factor\": \"2\"/",
          "rope_parameters.factor must be a number"},
         {"llama", "s/\"pretraining_tp\"/\"quantization_config\": {\"bits\": 4}, &/",
-         "quantization_config must be one of null, found an object"},
+         "quantization_config: quantized weights"},
         {"qwen3", "s/\"full_attention\"]/\"sliding_attention\"]/",
          "layer_types[] must be one of full_attention, found \"sliding_attention\""},
         {"qwen3", "s/\"qwen3\"/\"qwen3_moe\"/",
