@@ -32,10 +32,17 @@ void bench_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noretu
 // A device buffer of n elements filled with small random numbers.
 rlhf_dev bench_random(const struct bench *b, uint64_t n, int32_t dtype);
 
+// n integers (first + i * step) modulo `of`, on the device.
+rlhf_dev bench_numbers(const struct bench *b, uint64_t n, uint64_t first, uint64_t step,
+                       uint64_t of);
+
 void bench_peak(struct bench *b); // fills peak_bf16 and peak_f32
 void bench_memory(
-    const struct bench *b);            // copy, sum of squares, AdamW; row kernels beside the copy
-void bench_ops(const struct bench *b); // each product of a GPT-2 124M step
+    const struct bench *b); // copy, sum of squares, AdamW; row kernels beside the copy
+void bench_ops(
+    const struct bench *b); // each product of a GPT-2 124M step, and some of Qwen2.5-0.5B
+void bench_decoder(const struct bench *b); // the row ops of Qwen2.5-0.5B beside the copy
+void bench_grouped(const struct bench *b, double copy); // its attention; copy: GB/s
 
 // Rows of products of many shapes, alone and in company, bit for bit. Ends the program when rows of
 // a row-exact backend differ.

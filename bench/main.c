@@ -122,6 +122,7 @@ int main(int argc, char **argv) {
     if (strcmp(a.only, "phase") != 0 && strcmp(a.only, "exact") != 0) bench_peak(&b);
     if (!*a.only || strcmp(a.only, "memory") == 0) bench_memory(&b);
     if (strcmp(a.only, "ops") == 0) bench_ops(&b);
+    if (strcmp(a.only, "ops") == 0) bench_decoder(&b);
     if (strcmp(a.only, "exact") == 0) bench_exact(&b);
     if (!*a.only || strcmp(a.only, "model") == 0) bench_model(&b, BENCH_BOTH);
     if (strcmp(a.only, "train") == 0) bench_model(&b, BENCH_TRAIN);

@@ -118,12 +118,19 @@ void bench_ops(const struct bench *b) {
                 {"fc, 256 rows", {256, 768, 3072}, 0},
                 {"out, 256 rows", {256, 3072, 768}, 0},
                 {"fc, 256 wide", {1024, 256, 1024}, 0},
-                {"lm head, 8192", {1024, 256, 8192}, RLHF_WEIGHT_OUT_IN}};
+                {"lm head, 8192", {1024, 256, 8192}, RLHF_WEIGHT_OUT_IN},
+                {"qwen qkv", {1024, 896, 1152}, RLHF_WEIGHT_OUT_IN},
+                {"qwen out", {1024, 896, 896}, RLHF_WEIGHT_OUT_IN},
+                {"qwen gate and up", {1024, 896, 9728}, RLHF_WEIGHT_OUT_IN},
+                {"qwen down", {1024, 4864, 896}, RLHF_WEIGHT_OUT_IN},
+                {"qwen gate, 16 rows", {16, 896, 9728}, RLHF_WEIGHT_OUT_IN},
+                {"qwen down, 16 rows", {16, 4864, 896}, RLHF_WEIGHT_OUT_IN},
+                {"qwen head, 16 rows", {16, 896, 151936}, RLHF_WEIGHT_OUT_IN}};
     static const char *const kinds[] = {"forward", "dx", "dw"};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         const struct shape s = sized(b, list[i].s);
         struct product p = product_open(b, s, b->dtype, list[i].flags | RLHF_WEIGHT_BACKWARD);
-        printf("%-18s", list[i].name);
+        printf("%-19s", list[i].name);
         for (int k = FORWARD; k <= DW; k++) {
             double t = product_time(b, &p, (enum kind)k, s, b->dtype);
             printf("  %s %6.0f GFLOP/s %8.3f ms", kinds[k], flops(s) / t * 1e-9, t * 1e3);

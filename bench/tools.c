@@ -46,3 +46,16 @@ rlhf_dev bench_random(const struct bench *b, uint64_t n, int32_t dtype) {
     c->release(c->ctx, f);
     return out;
 }
+
+rlhf_dev bench_numbers(const struct bench *b, uint64_t n, uint64_t first, uint64_t step,
+                       uint64_t of) {
+    int32_t *host = malloc(n * sizeof *host);
+    rlhf_dev dev = NULL;
+    if (!host) bench_die("out of memory");
+    for (uint64_t i = 0; i < n; i++)
+        host[i] = (int32_t)((first + i * step) % of);
+    bench_check(b, b->c->alloc(b->c->ctx, n * sizeof *host, &dev), "alloc");
+    bench_check(b, b->c->upload(b->c->ctx, dev, host, n * sizeof *host), "upload");
+    free(host);
+    return dev;
+}

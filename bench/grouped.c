@@ -1,0 +1,106 @@
+// grouped.c: attention where several query heads read one head of keys, at Qwen2.5-0.5B's widths
+// and beside as many heads of keys: training rows forward and backward, and one step of decoding.
+#include "bench.h"
+
+#include <stdio.h>
+
+enum { HEADS = 14, KV_HEADS = 2, DIM = 64 };
+
+// `rows` rows of `len` keys; decoding has one query a row, training len.
+struct grouped {
+    uint32_t rows, len;
+    int32_t kv_heads, decoding;
+    rlhf_attn how;
+    rlhf_ragged ragged;
+    rlhf_dev q, k, v, out, lse, dq, dk, dv;
+};
+
+static struct grouped grouped_open(const struct bench *b, uint32_t rows, uint32_t len,
+                                   int32_t kv_heads, int32_t decoding) {
+    struct grouped g = {.rows = rows, .len = len, .kv_heads = kv_heads, .decoding = decoding};
+    const uint64_t nq = (uint64_t)rows * (decoding ? 1 : len), nk = (uint64_t)rows * len;
+    const int64_t q = HEADS * DIM, kv = (int64_t)kv_heads * DIM;
+    g.how = (rlhf_attn){sizeof g.how, HEADS, DIM, 1, RLHF_BF16, 0, q, kv, q, 0.125, kv_heads, 0};
+    g.ragged = (rlhf_ragged){.size = sizeof g.ragged,
+                             .n = rows,
+                             .total = (uint32_t)nq,
+                             .max_q = decoding ? 1 : len,
+                             .max_k = len,
+                             .offset = bench_numbers(b, rows + 1ull, 0, decoding ? 1 : len, nq + 1),
+                             .start = bench_numbers(b, rows, decoding ? len - 1 : 0, 0, len),
+                             .kv_base = bench_numbers(b, rows, 0, len, nk)};
+    g.q = bench_random(b, nq * (uint64_t)q, RLHF_BF16);
+    g.out = bench_random(b, nq * (uint64_t)q, RLHF_BF16);
+    g.dq = bench_random(b, nq * (uint64_t)q, RLHF_BF16);
+    g.k = bench_random(b, nk * (uint64_t)kv, RLHF_BF16);
+    g.v = bench_random(b, nk * (uint64_t)kv, RLHF_BF16);
+    g.dk = bench_random(b, nk * (uint64_t)kv, RLHF_BF16);
+    g.dv = bench_random(b, nk * (uint64_t)kv, RLHF_BF16);
+    g.lse = bench_random(b, nq * HEADS, RLHF_F32);
+    return g;
+}
+
+static void grouped_close(const struct bench *b, const struct grouped *g) {
+    const rlhf_dev all[] = {g->q,   g->k,  g->v,  g->out, g->ragged.offset, g->ragged.start,
+                            g->lse, g->dq, g->dk, g->dv,  g->ragged.kv_base};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        b->c->release(b->c->ctx, all[i]);
+}
+
+static rlhf_status forward(const struct bench *b, const struct grouped *g) {
+    return b->c->attention(b->c->ctx, &g->how, &g->ragged, g->out, g->decoding ? NULL : g->lse,
+                           g->q, g->k, g->v);
+}
+
+// With out for its own derivative: the time does not depend on the numbers.
+static rlhf_status backward(const struct bench *b, const struct grouped *g) {
+    return b->c->attention_bwd(b->c->ctx, &g->how, &g->ragged, g->dq, g->dk, g->dv, g->out, g->out,
+                               g->lse, g->q, g->k, g->v);
+}
+
+// The shortest of some calls, in seconds.
+static double time_of(const struct bench *b, const struct grouped *g,
+                      rlhf_status (*run)(const struct bench *, const struct grouped *)) {
+    double best = 1e30;
+    for (int i = 0; i < (b->tiny ? 1 : 9); i++) {
+        const double t = bench_now(b);
+        bench_check(b, run(b, g), "attention");
+        const double spent = bench_now(b) - t;
+        if (spent < best) best = spent;
+    }
+    return best;
+}
+
+static void train(const struct bench *b, uint32_t rows, uint32_t len, int32_t kv_heads) {
+    const struct grouped g = grouped_open(b, rows, len, kv_heads, 0);
+    // Operations of one product over the pairs of a query and a key that it sees.
+    const double product = (double)rows * len * (len + 1.0) * HEADS * DIM * 1e-9;
+    const double fwd = time_of(b, &g, forward), bwd = time_of(b, &g, backward);
+    char title[64];
+    snprintf(title, sizeof title, "attention, %u x %u, %d (%d) heads", rows, len, HEADS, kv_heads);
+    printf("%-44s %10.3f ms, %.0f GFLOP/s; backward %.3f ms, %.0f GFLOP/s\n", title, fwd * 1e3,
+           2 * product / fwd, bwd * 1e3, 5 * product / bwd);
+    grouped_close(b, &g);
+}
+
+static void decode(const struct bench *b, uint32_t rows, uint32_t len, int32_t kv_heads,
+                   double copy) {
+    const struct grouped g = grouped_open(b, rows, len, kv_heads, 1);
+    const double spent = time_of(b, &g, forward);
+    const double rate = (double)rows * len * kv_heads * DIM * 4e-9 / spent;
+    char title[64];
+    snprintf(title, sizeof title, "decode, %u x %u keys, %d (%d) heads", rows, len, HEADS,
+             kv_heads);
+    printf("%-44s %10.3f ms, %.1f GB/s, %.2f of copy\n", title, spent * 1e3, rate, rate / copy);
+    grouped_close(b, &g);
+}
+
+void bench_grouped(const struct bench *b, double copy) {
+    static const int32_t kv_heads[] = {KV_HEADS, HEADS};
+    for (int i = 0; i < 2; i++) {
+        train(b, b->tiny ? 2 : 8, b->tiny ? 16 : 128, kv_heads[i]);
+        train(b, 2, b->tiny ? 16 : 512, kv_heads[i]);
+        decode(b, b->tiny ? 2 : 16, b->tiny ? 16 : 256, kv_heads[i], copy);
+        decode(b, b->tiny ? 2 : 128, b->tiny ? 16 : 1024, kv_heads[i], copy);
+    }
+}
