@@ -57,6 +57,7 @@ struct rlhf__cpu {
     int has_bf16;             // bf16 products with independent rows exist
     int own_bf16;             // they are those of gemm.h, not oneDNN's
     int own_amx;              // and run on AMX tiles
+    int64_t half_l2;          // bytes of half of a core's second-level cache
     int has_block_gemm;       // oneDNN has f32 products with independent rows
     struct rlhf__hot hot;     // hot loops of this instruction set
     uint64_t workspace_bytes; // budget of the lm_head workspace

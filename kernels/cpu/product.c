@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CACHE_SLOTS 8192u // a power of two; emptied when half full
 #define ROW_STEP    64u
@@ -50,6 +51,8 @@ rlhf_status rlhf__products_create(struct rlhf__cpu *cpu) {
     int lowered = cpu->isa_capped && cpu->isa < RLHF__ISA_AVX512;
     cpu->has_block_gemm = !lowered && is_block_gemm(c->dnnl, RLHF_F32);
     cpu->own_bf16 = cpu->isa == RLHF__ISA_AVX512;
+    const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE); // 0: not known
+    cpu->half_l2 = (l2 > 0 ? l2 : 1 << 20) / 2;
     cpu->own_amx = cpu->own_bf16 && !cpu->isa_capped && rlhf__isa_has_amx();
     cpu->has_bf16 = cpu->own_bf16 || (cpu->has_block_gemm && is_block_gemm(c->dnnl, RLHF_BF16));
     int v[3];
