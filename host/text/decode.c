@@ -17,7 +17,7 @@ size_t rlhf__tokenizer_decode(const struct rlhf__tokenizer *tok, const int32_t *
     size_t len = 0;
     for (size_t i = 0; i < n; i++) {
         if (left_out(tok, ids[i], flags)) continue;
-        rlhf_str b = rlhf__decoder_piece(tok->decoder, tok, ids[i]);
+        rlhf_str b = rlhf__decoder_piece(tok->decoder, &tok->added, &tok->vocab, ids[i]);
         size_t room = len < cap ? cap - len : 0;
         if (room && b.len) memcpy(out + len, b.ptr, b.len < room ? (size_t)b.len : room);
         len += (size_t)b.len;
@@ -42,7 +42,7 @@ char *rlhf__tokenizer_text(const struct rlhf__tokenizer *tok, const int32_t *ids
     struct rlhf__error err = {0};
     for (size_t i = 0; i < n; i++) {
         if (left_out(tok, ids[i], flags)) continue;
-        rlhf_str s = rlhf__added_shown(tok, ids[i]);
+        rlhf_str s = rlhf__added_shown(&tok->added, &tok->vocab, ids[i]);
         rlhf__spans_put(&list, s.ptr, (size_t)s.len);
         rlhf__spans_end(&list);
     }

@@ -2,7 +2,6 @@
 #include "text/decoder.h"
 
 #include "base/json.h"
-#include "text/tokenizer_impl.h"
 #include "text/tokenizer_part.h"
 
 #include <stdlib.h>
@@ -91,13 +90,13 @@ rlhf_status rlhf__decoder_run(const struct rlhf__decoder *d, struct rlhf__spans 
 // ---- single tokens
 // ------------------------------------------------------------------------------------
 
-rlhf_status rlhf__decoder_prepare(struct rlhf__decoder *d, const struct rlhf__tokenizer *tok,
-                                  struct rlhf__error *err) {
+rlhf_status rlhf__decoder_prepare(struct rlhf__decoder *d, const struct rlhf__added *added,
+                                  const struct rlhf__vocab *vocab, struct rlhf__error *err) {
     struct rlhf__spans one = {0}, spare = {0};
     rlhf_status st = RLHF_OK;
     rlhf__spans_clear(&d->piece);
-    for (int32_t id = 0; !d->bytes && id < tok->vocab.n && st == RLHF_OK; id++) {
-        rlhf_str s = rlhf__added_shown(tok, id);
+    for (int32_t id = 0; !d->bytes && id < vocab->n && st == RLHF_OK; id++) {
+        rlhf_str s = rlhf__added_shown(added, vocab, id);
         rlhf__spans_clear(&one);
         rlhf__spans_put(&one, s.ptr, (size_t)s.len);
         if (s.ptr) rlhf__spans_end(&one);
@@ -110,9 +109,9 @@ rlhf_status rlhf__decoder_prepare(struct rlhf__decoder *d, const struct rlhf__to
     return st == RLHF_OK ? rlhf__buf_ok(&d->piece.bytes, err) : st;
 }
 
-rlhf_str rlhf__decoder_piece(const struct rlhf__decoder *d, const struct rlhf__tokenizer *tok,
-                             int32_t id) {
-    if (d->bytes) return rlhf__added_shown(tok, id);
+rlhf_str rlhf__decoder_piece(const struct rlhf__decoder *d, const struct rlhf__added *added,
+                             const struct rlhf__vocab *vocab, int32_t id) {
+    if (d->bytes) return rlhf__added_shown(added, vocab, id);
     if (id < 0 || (size_t)id >= d->piece.n) return (rlhf_str){NULL, 0};
     return rlhf__spans_get(&d->piece, (size_t)id);
 }

@@ -5,6 +5,7 @@
 #ifndef RLHF_HOST_TEXT_DECODER_H
 #define RLHF_HOST_TEXT_DECODER_H
 
+#include "text/added_tokens.h"
 #include "text/decoder_step.h"
 
 struct rlhf__decoder; // opaque
@@ -18,15 +19,15 @@ rlhf_status rlhf__decoder_create(const json_t *part, int bytes, struct rlhf__dec
 
 void rlhf__decoder_destroy(struct rlhf__decoder *decoder); // NULL allowed
 
-// Keep what each token of tok, whose decoder this is, stands for inside a text, for
+// Keep what each token of a vocabulary stands for inside a text, for
 // rlhf__decoder_piece. After the last token is added. Errors: RLHF_E_NOMEM. [main]
-rlhf_status rlhf__decoder_prepare(struct rlhf__decoder *decoder, const struct rlhf__tokenizer *tok,
-                                  struct rlhf__error *err);
+rlhf_status rlhf__decoder_prepare(struct rlhf__decoder *decoder, const struct rlhf__added *added,
+                                  const struct rlhf__vocab *vocab, struct rlhf__error *err);
 
-// The bytes that a token of tok, that of prepare, stands for inside a text: {NULL, 0} for ids
-// without a token. Borrowed. [any]
-rlhf_str rlhf__decoder_piece(const struct rlhf__decoder *decoder, const struct rlhf__tokenizer *tok,
-                             int32_t id);
+// The bytes that a token of the vocabulary, that of prepare, stands for inside a text: {NULL, 0}
+// for ids without a token. Borrowed. [any]
+rlhf_str rlhf__decoder_piece(const struct rlhf__decoder *decoder, const struct rlhf__added *added,
+                             const struct rlhf__vocab *vocab, int32_t id);
 
 // *list, the tokens of a text, becomes its text in parts, well-formed UTF-8 where the tokens are.
 // spare is overwritten. Errors: RLHF_E_NOMEM. [any]

@@ -133,7 +133,8 @@ void rlhf__tokenizer_set_bos(struct rlhf__tokenizer *tok, int on) {
 static json_t *special_items(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                              json_t *single, json_t *named) {
     for (size_t i = 0; i < n; i++) {
-        rlhf_str b = rlhf__vocab_bytes(&tok->vocab, ids[i]);
+        rlhf_str b = rlhf__added_content(&tok->added, ids[i]);
+        if (!b.ptr) b = rlhf__vocab_bytes(&tok->vocab, ids[i]);
         json_t *text = json_stringn(b.ptr, (size_t)b.len);
         json_array_append_new(
             single, json_pack("{s:{s:O, s:i}}", "SpecialToken", "id", text, "type_id", 0));
@@ -178,11 +179,33 @@ static rlhf_status read_object(const struct rlhf__folder *dir, const char *name,
     return st;
 }
 
+// add_bos_token of a tokenizer_config.json that says one beside a tokenizer.json: some versions of
+// transformers go by it.
+static rlhf_status write_add_bos(const struct rlhf__tokenizer *tok, const struct rlhf__folder *dir,
+                                 struct rlhf__error *err) {
+    static const char name[] = "tokenizer_config.json";
+    json_t *file = NULL;
+    int on = rlhf__tokenizer_has_bos(tok);
+    if (!tok->has_json || !rlhf__folder_is_file(dir, name)) return RLHF_OK;
+    RLHF_TRY(read_object(dir, name, &file, err));
+    const json_t *said = json_object_get(file, "add_bos_token");
+    if (json_is_boolean(said) && json_is_true(said) != on) {
+        if (!json_object_set_new(file, "add_bos_token", json_boolean(on)))
+            return rlhf__json_save_new(dir, name, file, 2, err);
+        rlhf__fail(err, RLHF_E_NOMEM, "out of memory for %s", name);
+        json_decref(file);
+        return RLHF_E_NOMEM;
+    }
+    json_decref(file);
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__tokenizer_write_frame(const struct rlhf__tokenizer *tok,
                                         const struct rlhf__folder *dir, struct rlhf__error *err) {
     json_t *file = NULL;
     const char *name = tok->has_json ? "tokenizer.json" : "tokenizer_config.json";
     if (!tok->frame_changed) return RLHF_OK;
+    RLHF_TRY(write_add_bos(tok, dir, err));
     RLHF_TRY(read_object(dir, name, &file, err));
     int bad = tok->has_json ? json_object_set_new(file, "post_processor", as_template(tok))
                             : json_object_set_new(file, "add_bos_token",

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "text/added_read.h"
 #include "text/tokenizer_config.h"
 
 #include <stdlib.h>

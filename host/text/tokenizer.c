@@ -24,7 +24,9 @@ const struct rlhf__tokenizer_info *rlhf__tokenizer_info(const struct rlhf__token
 
 int32_t rlhf__tokenizer_find(const struct rlhf__tokenizer *tok, rlhf_str token) {
     int32_t id = rlhf__vocab_find(&tok->vocab, token.ptr, (size_t)token.len);
-    if (id < 0) id = rlhf__added_id(tok, token.ptr, (size_t)token.len);
+    const struct rlhf__added_token *t = NULL;
+    if (id < 0) t = rlhf__added_find(&tok->added, token.ptr, (size_t)token.len);
+    if (t) id = t->id;
     return id;
 }
 

@@ -5,6 +5,7 @@
 #include "text/tokenizer_impl.h"
 
 #include "base/json.h"
+#include "text/added_read.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_part.h"
 

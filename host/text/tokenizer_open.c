@@ -14,7 +14,7 @@ static rlhf_status build(struct rlhf__tokenizer *tok, const char *dir, struct rl
             st = rlhf__fail(err, RLHF_E_INVALID,
                             "the vocabulary needs the tokens [UNK], [CLS] and [SEP]");
     }
-    if (st == RLHF_OK) st = rlhf__decoder_prepare(tok->decoder, tok, err);
+    if (st == RLHF_OK) st = rlhf__decoder_prepare(tok->decoder, &tok->added, &tok->vocab, err);
     if (st < 0) rlhf__error_context(err, "%s", dir);
     return st;
 }
@@ -26,6 +26,7 @@ rlhf_status rlhf__tokenizer_open(const char *dir, struct rlhf__tokenizer **out,
     tok->info = (struct rlhf__tokenizer_info){
         .bos = -1, .eos = -1, .unk = -1, .cls = -1, .sep = -1, .pad = -1};
     rlhf_status st = RLHF_OK;
+    tok->added.largest = -1;
     tok->works = malloc(sizeof *tok->works);
     if (tok->works)
         rlhf__works_init(tok->works);

@@ -184,6 +184,8 @@ static void ids_that_the_library_does_not_give(void **state) {
                     "vocabulary has it already");
     write_file(s, json_pack("[o]", entry(64, "b")));
     expect_error(s, "the added token 'b' has the id 64 of 'a'");
+    write_file(s, json_pack("[o]", entry(220, " "))); // the vocabulary writes it as a stand-in
+    expect_error(s, "the added token ' ' has the id 220 of ' '");
     write_file(s, json_pack("[oo]", entry(256, "<x>"), entry(256, "<x>")));
     expect_error(s, "added_tokens: '<x>' is there twice");
     write_file(s, json_pack("[o]", entry(256, "")));

@@ -79,6 +79,23 @@ static void tokenizer_json(void **state) {
     there_and_back(s, "tokenizer.json");
 }
 
+// add_bos_token beside a tokenizer.json goes with it: with a LlamaTokenizer they may not contradict
+// each other.
+static void add_bos_token_beside_tokenizer_json(void **state) {
+    struct scratch *s = *state;
+    copy(s, "../hf/dirs/gpt2", "tokenizer.json");
+    scratch_text(s, "tokenizer_config.json",
+                 "{\"tokenizer_class\": \"LlamaTokenizer\", \"bos_token\": \"<|endoftext|>\","
+                 " \"add_bos_token\": false, \"model_max_length\": 7}");
+    there_and_back(s, "tokenizer.json");
+    json_t *v = NULL;
+    struct rlhf__error err = {0};
+    check_ok(rlhf__json_load(scratch_path(s, "tokenizer_config.json"), &v, &err), &err);
+    assert_true(json_is_false(json_object_get(v, "add_bos_token")));
+    assert_int_equal(json_integer_value(json_object_get(v, "model_max_length")), 7);
+    json_decref(v);
+}
+
 static void nothing_changed_nothing_written(void **state) {
     struct scratch *s = *state;
     copy(s, "data/bpe", "vocab.json");
@@ -115,8 +132,8 @@ static void a_file_that_is_no_object(void **state) {
 
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
-    const struct CMUnitTest tests[] = {TEST(classic_files), TEST(tokenizer_json),
-                                       TEST(nothing_changed_nothing_written),
-                                       TEST(a_file_that_is_no_object)};
+    const struct CMUnitTest tests[] = {
+        TEST(classic_files), TEST(tokenizer_json), TEST(add_bos_token_beside_tokenizer_json),
+        TEST(nothing_changed_nothing_written), TEST(a_file_that_is_no_object)};
     return cmocka_run_group_tests_name("frame", tests, NULL, NULL);
 }

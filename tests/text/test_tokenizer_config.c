@@ -1,0 +1,143 @@
+// test_tokenizer_config.c: tokenizer_config.json beside tokenizer.json: what contradicts it, whose
+// special tokens are usual, and when a tokenizer has no bos token.
+#include "support/scratch.h"
+
+#include "base/json.h"
+#include "text/tokenizer.h"
+
+// A tokenizer.json of 256 bytes, <s> 256, </s> 257 and <|endoftext|> 258, with these members.
+static void write_file(struct scratch *s, const char *members) {
+    char *line = NULL;
+    size_t cap = 0;
+    FILE *in = fopen("data/added.jsonl", "r");
+    assert_non_null(in);
+    assert_true(getline(&line, &cap, in) > 0);
+    fclose(in);
+    json_t *set = json_loads(line, 0, NULL), *file = json_object_get(set, "file");
+    json_t *more = json_loads(members, 0, NULL), *added = json_array();
+    static const char *const texts[] = {"<s>", "</s>", "<|endoftext|>"};
+    assert_non_null(more);
+    for (int i = 0; i < 3; i++)
+        json_array_append_new(added, json_pack("{s:i, s:s, s:b, s:b}", "id", 256 + i, "content",
+                                               texts[i], "special", 1, "normalized", 0));
+    json_object_set_new(file, "added_tokens", added);
+    json_object_update(file, more);
+    char *text = json_dumps(file, 0);
+    scratch_text(s, "tokenizer.json", text);
+    free(text);
+    free(line);
+    json_decref(more);
+    json_decref(set);
+}
+
+#define BYTES(space)                                                                               \
+    "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":" space                       \
+    ",\"trim_offsets\":true,\"use_regex\":true}}"
+#define META(scheme)                                                                               \
+    "{\"decoder\":null,\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"_\","           \
+    "\"prepend_scheme\":\"" scheme "\",\"split\":false}}"
+#define BOS                                                                                        \
+    "{\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":\"ByteLevel\"},"         \
+    "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<s>\","              \
+    "\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],\"special_tokens\":{\"<s>\":"    \
+    "{\"id\":\"<s>\",\"ids\":[256],\"tokens\":[\"<s>\"]}}}]}}"
+#define LLAMA(more) "{\"tokenizer_class\":\"LlamaTokenizerFast\"" more "}"
+
+static void contradictions(void **state) {
+    struct scratch *s = *state;
+    static const struct {
+        const char *file, *config, *part; // part NULL: they agree
+    } cases[] = {
+        {BYTES("false"), "{\"add_prefix_space\":true}", "add_prefix_space = true, but the parts"},
+        {BYTES("false"), "{\"add_prefix_space\":false}", NULL},
+        {BYTES("false"), "{\"add_prefix_space\":null}", NULL},
+        {BYTES("true"), "{\"add_prefix_space\":false}", "add_prefix_space = false, but the parts"},
+        {BYTES("true"), "{\"add_prefix_space\":true}", NULL},
+        {META("never"), "{\"add_prefix_space\":true}", "add_prefix_space = true"},
+        {META("first"), "{\"add_prefix_space\":false}", "add_prefix_space = false"},
+        {META("first"), LLAMA(",\"legacy\":true"),
+         "legacy = true, but the pre_tokenizer Metaspace of tokenizer.json has prepend_scheme "
+         "first"},
+        {META("first"), LLAMA(",\"legacy\":false"), NULL},
+        {META("always"), LLAMA(",\"legacy\":false"), "legacy = false, but the pre_tokenizer"},
+        {META("always"), LLAMA(",\"legacy\":true"), NULL},
+        {META("first"), "{\"tokenizer_class\":\"PreTrainedTokenizerFast\",\"legacy\":true}", NULL},
+        {BOS, LLAMA(",\"add_bos_token\":false"), "add_bos_token = false, but the post_processor"},
+        {BOS, LLAMA(",\"add_bos_token\":true,\"add_eos_token\":false"), NULL},
+        {BOS, LLAMA(",\"add_eos_token\":true"), "add_eos_token = true, but the post_processor"},
+        {"{}", LLAMA(",\"add_bos_token\":true"), "add_bos_token = true, but the post_processor"},
+        {"{}", "{\"tokenizer_class\":\"GPT2Tokenizer\",\"add_bos_token\":true}", NULL},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct rlhf__tokenizer *tok = NULL;
+        struct rlhf__error err = {0};
+        write_file(s, cases[i].file);
+        scratch_text(s, "tokenizer_config.json", cases[i].config);
+        rlhf_status st = rlhf__tokenizer_open(s->dir, &tok, &err);
+        if (cases[i].part)
+            check_error(st, RLHF_E_INVALID, &err, cases[i].part);
+        else
+            check_ok(st, &err);
+        rlhf__tokenizer_close(tok);
+    }
+}
+
+static void expect_roles(struct scratch *s, const char *config, int32_t bos, int32_t eos) {
+    struct rlhf__tokenizer *tok = NULL;
+    struct rlhf__error err = {0};
+    scratch_text(s, "tokenizer_config.json", config);
+    check_ok(rlhf__tokenizer_open(s->dir, &tok, &err), &err);
+    assert_int_equal(rlhf__tokenizer_info(tok)->bos, bos);
+    assert_int_equal(rlhf__tokenizer_info(tok)->eos, eos);
+    rlhf__tokenizer_close(tok);
+}
+
+static void roles_by_class(void **state) {
+    struct scratch *s = *state;
+    write_file(s, "{}");
+    expect_roles(s, "{}", 258, 258);
+    expect_roles(s, "{\"tokenizer_class\":\"GPT2Tokenizer\"}", 258, 258);
+    expect_roles(s, "{\"tokenizer_class\":\"LlamaTokenizer\"}", 256, 257);
+    expect_roles(s, "{\"tokenizer_class\":\"Qwen2TokenizerFast\"}", -1, 258);
+    scratch_text(s, "config.json", "{\"bos_token_id\": 257, \"eos_token_id\": 256}");
+    expect_roles(s, "{\"tokenizer_class\":\"Qwen2Tokenizer\",\"eos_token\":\"</s>\"}", -1, 257);
+    expect_roles(s, "{\"tokenizer_class\":\"Qwen2Tokenizer\",\"bos_token\":\"<s>\"}", 256, 256);
+    expect_roles(s, "{\"bos_token\":null}", -1, 256);
+    expect_roles(s, "{}", 257, 256);
+}
+
+static void expect_ids(struct scratch *s, const char *file, int bos) {
+    struct rlhf__tokenizer *tok = NULL;
+    struct rlhf__ids ids = {0};
+    struct rlhf__error err = {0};
+    write_file(s, file);
+    check_ok(rlhf__tokenizer_open(s->dir, &tok, &err), &err);
+    assert_int_equal(rlhf__tokenizer_has_bos(tok), bos);
+    check_ok(rlhf__tokenizer_encode(tok, (rlhf_str){"a", 1}, RLHF__ENCODE_TEMPLATE, 0, &ids, &err),
+             &err);
+    assert_int_equal(ids.n, 1 + bos);
+    if (bos) assert_int_equal(ids.data[0], 256);
+    rlhf__ids_finish(&ids);
+    rlhf__tokenizer_close(tok);
+}
+
+// Llama 3 puts its bos token in front by a Sequence of post-processors, Qwen2 puts nothing.
+static void around_a_text(void **state) {
+    struct scratch *s = *state;
+    scratch_text(s, "tokenizer_config.json",
+                 "{\"tokenizer_class\":\"PreTrainedTokenizerFast\",\"bos_token\":\"<s>\"}");
+    expect_ids(s, BOS, 1);
+    scratch_text(s, "tokenizer_config.json",
+                 "{\"tokenizer_class\":\"Qwen2Tokenizer\",\"bos_token\":null,"
+                 "\"add_bos_token\":false}");
+    expect_ids(s, "{\"post_processor\":{\"type\":\"ByteLevel\"}}", 0);
+    scratch_text(s, "tokenizer_config.json", LLAMA(",\"add_bos_token\":true"));
+    expect_ids(s, BOS, 1);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
+    const struct CMUnitTest tests[] = {TEST(contradictions), TEST(roles_by_class),
+                                       TEST(around_a_text)};
+    return cmocka_run_group_tests_name("tokenizer_config.json", tests, NULL, NULL);
+}
