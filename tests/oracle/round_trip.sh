@@ -1,6 +1,6 @@
 #!/bin/sh
 # Directories of transformers through the program and back (round_trip.py), and ids of adversarial
-# texts (ids.py). Skipped (77) where torch and transformers can not be imported.
+# texts (ids.py, check_forms.py). Skipped (77) where torch and transformers can not be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import torch, transformers' 2>/dev/null || {
@@ -18,8 +18,9 @@ trip) "$python" -W ignore "$here/round_trip.py" "$RLHF_BUILD_DIR/bin/rlhf-host" 
 ids) RLHF_TEXTS=200 "$python" "$here/ids.py" "$RLHF_BUILD_DIR/tests/oracle_encode" "$dir/ids" \
     "$here/../hf/dirs/gpt2" "$here/../hf/dirs/gpt2-classic-f16" "$here/../hf/dirs/gpt2-reward" \
     "$here/../hf/dirs/distilbert" "$here/../../models/classifier" ;;
+forms) RLHF_TEXTS=20 "$python" "$here/check_forms.py" "$RLHF_BUILD_DIR/tests/oracle_encode" "$dir/ids" ;;
 *)
-    echo "usage: round_trip.sh trip | ids"
+    echo "usage: round_trip.sh trip | ids | forms"
     exit 2
     ;;
 esac
