@@ -8,12 +8,17 @@ gives for the texts below. Run it from this folder; needs the `tokenizers` packa
   data/decoders.jsonl {"decoder", "tokens", "text"} a line
   data/added.jsonl    {"file": a tokenizer.json, "rows": [[text, ids, ids with special tokens spelled
                       out, text of the ids, the same without special tokens]]} a line
+  data/forms.jsonl    the same of small vocabularies in the forms of ../oracle/forms.py
 """
 import json
 import os
+import sys
 
 from tokenizers import (Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
                         trainers)
+
+sys.path.insert(0, "../oracle")
+import forms  # noqa: E402
 
 SENTENCES = """The old lighthouse keeper counted every wave that broke against the rocks.
 She said that the bread was better than it had been in years, and he didn't disagree.
@@ -142,6 +147,27 @@ def added(number, content, **flags):
             "normalized": False, "special": False, **flags}
 
 
+def write_rows(f, tok, texts):
+    rows = []
+    for text in texts:
+        tok.encode_special_tokens = False
+        ids = tok.encode(text).ids
+        tok.encode_special_tokens = True
+        rows.append([text, ids, tok.encode(text, add_special_tokens=False).ids,
+                     *(tok.decode(ids, skip_special_tokens=s) for s in (False, True))])
+    row = {"file": json.loads(tok.to_str()), "rows": rows}
+    f.write(json.dumps(row, ensure_ascii=True, separators=(",", ":")) + "\n")
+
+
+def form_vectors():
+    with open("data/forms.jsonl", "w") as f:
+        for form in forms.FORMS:
+            tok = forms.make(form, SENTENCES, 420)
+            write_rows(f, tok, [t for t in TEXTS[::2] if "\0" not in t] + [
+                "a<|im_start|>b <|im_end|>", "<s>a</s> <s> b", "<|begin_of_text|>x", "<0x41>\u2581",
+                "Can'T WE'LL", "12345678 1,234.5", "unmerged unmerged", "a\r\n\r\n  b\t\n"])
+
+
 def added_vectors():
     sets = [
         (None, [added(256, "<S>", special=True), added(257, "S>x"), added(258, "S"),
@@ -172,20 +198,12 @@ def added_vectors():
             if normal:
                 tok.normalizer = normalizers.BertNormalizer(lowercase=True)
             file = json.loads(tok.to_str()) | {"added_tokens": tokens}
-            tok, rows = Tokenizer.from_str(json.dumps(file)), []
-            file = json.loads(tok.to_str())  # with the ids that the library gives
-            for text in texts:
-                tok.encode_special_tokens = False
-                ids = tok.encode(text).ids
-                tok.encode_special_tokens = True
-                rows.append([text, ids, tok.encode(text).ids,
-                             *(tok.decode(ids, skip_special_tokens=s) for s in (False, True))])
-            row = {"file": file, "rows": rows}
-            f.write(json.dumps(row, ensure_ascii=True, separators=(",", ":")) + "\n")
+            write_rows(f, Tokenizer.from_str(json.dumps(file)), texts)  # with the library's ids
 
 
 def main():
     added_vectors()
+    form_vectors()
     decoder_vectors()
     bpe = bpe_vocabulary()
     plain = Tokenizer(bpe.model)  # without added tokens, special text is text

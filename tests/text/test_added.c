@@ -1,5 +1,6 @@
-// test_added.c: added tokens in texts against what the Python `tokenizers` library gave for
-// data/added.jsonl (made by make_vectors.py), many of them, and files that contradict themselves.
+// test_added.c: added tokens in texts, and whole tokenizers in the forms of five families, against
+// what the Python `tokenizers` library gave for data/added.jsonl and data/forms.jsonl (made by
+// make_vectors.py); many added tokens, and files that contradict themselves.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -45,11 +46,10 @@ static void expect_ids(const struct rlhf__tokenizer *tok, const json_t *row, siz
     rlhf__ids_finish(&ids);
 }
 
-static void as_the_library(void **state) {
-    struct scratch *s = *state;
+static void check_file(struct scratch *s, const char *name, size_t at_least) {
     char *line = NULL;
     size_t cap = 0, sets = 0, i;
-    FILE *file = fopen("data/added.jsonl", "r");
+    FILE *file = fopen(name, "r");
     assert_non_null(file);
     for (; getline(&line, &cap, file) > 0; sets++) {
         json_t *set = json_loads(line, 0, NULL);
@@ -58,16 +58,20 @@ static void as_the_library(void **state) {
         write_json(s, "tokenizer.json", json_object_get(set, "file"));
         struct rlhf__tokenizer *tok = open_dir(s);
         json_array_foreach(json_object_get(set, "rows"), i, row) {
-            expect_ids(tok, row, 1, RLHF__ENCODE_SPECIAL);
+            expect_ids(tok, row, 1, RLHF__ENCODE_SPECIAL | RLHF__ENCODE_TEMPLATE);
             expect_ids(tok, row, 2, 0);
         }
         rlhf__tokenizer_close(tok);
         json_decref(set);
     }
-    assert_true(sets >= 5);
+    assert_true(sets >= at_least);
     free(line);
     fclose(file);
 }
+
+static void as_the_library(void **state) { check_file(*state, "data/added.jsonl", 5); }
+
+static void forms_of_families(void **state) { check_file(*state, "data/forms.jsonl", 6); }
 
 // ---- the search
 // ------------------------------------------------------------------------------------
@@ -236,6 +240,7 @@ int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
         TEST(as_the_library),
+        TEST(forms_of_families),
         cmocka_unit_test(finds_what_is_there),
         TEST(a_thousand_tokens),
         TEST(ids_that_the_library_does_not_give),
