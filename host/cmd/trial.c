@@ -64,7 +64,8 @@ static rlhf_status open_models(struct rlhf__trial *t, const struct rlhf__trial_o
     rlhf_status st = rlhf__workplace_start(&t->at, o->seed, err);
     if (st == RLHF_OK) st = rlhf__workplace_writer(&t->at, o->model, &t->model, err);
     if (st != RLHF_OK || !o->reference) return st;
-    struct rlhf__model_spec ref = {.dir = o->reference, .role = "reference", .frozen = 1};
+    struct rlhf__model_spec ref = {
+        .dir = o->reference, .role = "reference", .frozen = 1, .tokens_only = 1};
     rlhf__progress_note(t->at.progress, "loading the reference");
     st = rlhf__model_open(&t->at.session.models, &ref, &t->reference, err);
     if (st == RLHF_E_INVALID) return rlhf__error_context(err, "--reference");

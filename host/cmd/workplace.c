@@ -58,8 +58,10 @@ rlhf_status rlhf__workplace_opened(const char *given, rlhf_status st, struct rlh
 rlhf_status rlhf__workplace_writer(struct rlhf__workplace *w, const char *given,
                                    struct rlhf__model **out, struct rlhf__error *err) {
     char room[RLHF__PATH_CAP];
-    struct rlhf__model_spec spec = {
-        .dir = rlhf__workplace_dir(w, given, "policy", room), .role = "model", .frozen = 1};
+    struct rlhf__model_spec spec = {.dir = rlhf__workplace_dir(w, given, "policy", room),
+                                    .role = "model",
+                                    .frozen = 1,
+                                    .tokens_only = 1};
     rlhf_status st = rlhf__model_open(&w->session.models, &spec, out, err);
     if (st == RLHF_OK) st = rlhf__model_writes(*out, err);
     return rlhf__workplace_opened(given, st, err);

@@ -54,6 +54,9 @@ struct rlhf__model_spec {
     // refresh (here, or by rlhf__params_copy after RLHF__START_EMPTY): whoever reads or writes
     // parameters afterwards gets RLHF_E_INTERNAL.
     int32_t frozen;
+    // 1: what it writes, and its log-probs, are over the ids that have a token; 0: over all rows of
+    // the embedding, as in transformers.
+    int32_t tokens_only;
     int32_t moments; // values that the optimiser will keep of each parameter, for model/room.h
     int32_t reserved;
 };

@@ -156,6 +156,7 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
                          .score_init = spec->score_init,
                          .frozen = spec->frozen,
                          .recompute = spec->trainable ? m->env->recompute : 0};
+    if (spec->tokens_only && m->tok) o.n_tokens = rlhf__tokenizer_info(m->tok)->n_vocab;
     rlhf_status st = check_functions(m, err);
     if (st != RLHF_OK) return st;
     struct rlhf__call call = rlhf__call_begin(m->instance, "open()");
@@ -174,12 +175,18 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
     return st == RLHF_OK ? check_gradients(m, err) : st;
 }
 
-static rlhf_status open_text(struct rlhf__model *m, struct rlhf__error *err) {
-    rlhf_status st = rlhf__tokenizer_open(m->dir, &m->tok, err);
-    if (st != RLHF_OK) return st;
+// Rows of the embedding: what the tokenizer must fit into, however many of them have a logit.
+static int32_t embedded(const struct rlhf__model *m) {
+    for (uint32_t i = 0; i < m->n_tensors; i++)
+        if (m->params[i].flags & RLHF_PARAM_EMBED && m->params[i].shape[0] <= INT32_MAX)
+            return (int32_t)m->params[i].shape[0];
+    return m->info.n_vocab;
+}
+
+static rlhf_status check_text(struct rlhf__model *m, struct rlhf__error *err) {
     char what[4200];
     snprintf(what, sizeof what, "%s '%s'", m->role, m->dir);
-    RLHF_TRY(rlhf__tokenizer_check_model(m->tok, m->info.n_vocab, what, err));
+    RLHF_TRY(rlhf__tokenizer_check_model(m->tok, embedded(m), what, err));
     // A reward model that is trained from a policy writes too: what its scores are set to 0 on.
     const int writes = m->info.heads & RLHF_HEAD_GENERATE;
     return writes ? rlhf__ends_read(m->dir, m->config, m->tok, &m->ends, err) : RLHF_OK;
@@ -237,6 +244,7 @@ rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *ou
 static rlhf_status open_for_good(struct rlhf__model *m, struct rlhf__error *err) {
     m->compute = m->env->compute;
     RLHF_TRY(open_instance(m, err));
+    if (!m->tok) RLHF_TRY(rlhf__tokenizer_open(m->dir, &m->tok, err));
     return open_backend(m, &m->spec, err);
 }
 
@@ -255,12 +263,13 @@ static rlhf_status open_into(struct rlhf__model *m, struct rlhf__error *err) {
     if (env->paper) {
         m->on_paper = 1;
         RLHF_TRY(open_instance(m, err));
+        RLHF_TRY(rlhf__tokenizer_open(m->dir, &m->tok, err));
         RLHF_TRY(open_on_paper(m, env->paper, err));
-        return open_text(m, err);
+        return check_text(m, err);
     }
     RLHF_TRY(rlhf__room_check_model(m, err));
     RLHF_TRY(open_for_good(m, err));
-    RLHF_TRY(open_text(m, err));
+    RLHF_TRY(check_text(m, err));
     return fill(m, m->spec.start, err);
 }
 

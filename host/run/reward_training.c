@@ -71,7 +71,8 @@ static rlhf_status open_reference(const struct rlhf__feed_env *env,
     const char *path = env->config->reference.path;
     const struct rlhf__model *policy = env->cast->policy;
     *own = NULL;
-    struct rlhf__model_spec spec = {.dir = path, .role = "reference", .frozen = 1};
+    struct rlhf__model_spec spec = {
+        .dir = path, .role = "reference", .frozen = 1, .tokens_only = 1};
     if (!path[0]) {
         const int headless = policy->info.causal && !(policy->info.heads & RLHF_HEAD_GENERATE);
         spec.dir = policy->dir;

@@ -60,6 +60,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
         .n_labels = head->n_labels,
         .pooling = head->pooling,
         .score_init = head->init,
+        .tokens_only = head->draws,
         .value_kind = value ? c->value.kind : RLHF_VALUE_NONE,
         .value_init = c->value.init,
         .value_detach = c->value.detach};
@@ -137,6 +138,7 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
         .dir = c->policy.path[0] ? c->policy.path : dir,
         .role = "reference",
         .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_WEIGHTS,
+        .tokens_only = cast->policy->spec.tokens_only,
         .frozen = !(cast->plan.flags & RLHF_PLAN_MOVES_REFERENCE)};
     if (c->reference.path[0]) {
         spec.dir = c->reference.path;

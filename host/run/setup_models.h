@@ -9,7 +9,7 @@
 struct rlhf__setup_head {
     int32_t n_labels, pooling; // as in struct rlhf__model_spec
     int32_t init;              // enum rlhf_score_init
-    int32_t reserved;
+    int32_t draws;             // 1: responses are drawn from it
 };
 
 // Where the policy starts: policy.path, the default one, or the newest checkpoint of the run that

@@ -35,7 +35,7 @@ static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
 static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__cast *cast = &r->cast;
     int is_start = !r->config->reference.path[0] && !r->req->resume;
-    RLHF_TRY(rlhf__setup_policy(r, &(struct rlhf__setup_head){0}, err));
+    RLHF_TRY(rlhf__setup_policy(r, &(struct rlhf__setup_head){.draws = 1}, err));
     RLHF_TRY(rlhf__model_writes(cast->policy, err));
     RLHF_TRY(rlhf__response_rules_create(&r->config->sampling, &r->config->response,
                                          cast->policy->tok, &cast->rules, err));
@@ -149,7 +149,7 @@ static rlhf_status open_labelled(struct rlhf__run *r, struct rlhf__error *err) {
 // directory records what it was trained with.
 static rlhf_status open_scored_policy(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__setup_head head = {
-        .n_labels = 1, .pooling = RLHF_POOL_LAST, .init = RLHF_SCORE_INIT_REWARD};
+        .n_labels = 1, .pooling = RLHF_POOL_LAST, .init = RLHF_SCORE_INIT_REWARD, .draws = 1};
     RLHF_TRY(rlhf__setup_policy(r, &head, err));
     struct rlhf__model *policy = r->cast.policy;
     if (!(policy->info.heads & RLHF_HEAD_TOKEN_SCORE))

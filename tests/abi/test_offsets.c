@@ -160,7 +160,7 @@ static const struct entry layout[] = {
     F(rlhf_model_open, value_kind), F(rlhf_model_open, value_init),
     F(rlhf_model_open, value_detach), F(rlhf_model_open, compute),
     F(rlhf_model_open, score_init), F(rlhf_model_open, frozen), F(rlhf_model_open, recompute),
-    F(rlhf_model_open, reserved),
+    F(rlhf_model_open, n_tokens),
     S(rlhf_model_info), F(rlhf_model_info, size), F(rlhf_model_info, heads),
     F(rlhf_model_info, n_params), F(rlhf_model_info, flops_per_token),
     F(rlhf_model_info, n_vocab), F(rlhf_model_info, n_ctx), F(rlhf_model_info, d_model),

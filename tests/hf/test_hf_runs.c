@@ -130,7 +130,8 @@ static int ended_rows(struct e2e *t, const char *name, int ends, size_t most) {
     FILE *f = fopen(path, "rb");
     if (!f) fail_msg("%s is missing", name);
     int ended = 0, rows = 0;
-    for (json_t *row; (row = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL)); json_decref(row)) {
+    for (json_t *row; (row = json_loadf(f, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, NULL));
+         json_decref(row)) {
         const json_t *ids = json_object_get(row, "ids");
         const size_t from = (size_t)json_integer_value(json_object_get(row, "prompt_length"));
         const size_t n = json_array_size(ids);
@@ -187,6 +188,51 @@ static void several_end_tokens(void **state) {
         assert_int_equal((int)e2e_metric(metrics, 0, "val/num_stop_token_ids"), ended);
         json_decref(metrics);
     }
+}
+
+// hf/gpt2-bf16 has 320 rows for 290 tokens, and random weights give the padding a tenth of the
+// probability: none of it is drawn, and what was drawn is scored as it was drawn.
+static void padding_is_never_drawn(void **state) {
+    struct e2e *t = *state;
+    must(t,
+         e2e_shell(t, "$HOST generate --model hf/gpt2-bf16 --prompt The --n 48 --max-new 20 --json "
+                      "--ignore-eos > a.jsonl"),
+         "generate");
+    char path[512];
+    snprintf(path, sizeof path, "%s/a.jsonl", t->dir);
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    int drawn = 0;
+    for (json_t *row; (row = json_loadf(f, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, NULL));
+         json_decref(row)) {
+        const json_t *id;
+        size_t k;
+        json_array_foreach(json_object_get(row, "ids"), k, id) {
+            if (json_integer_value(id) >= 290) fail_msg("id %d", (int)json_integer_value(id));
+            drawn++;
+        }
+    }
+    fclose(f);
+    assert_true(drawn > 48 * 20);
+    static const char *const how[] = {
+        "--algo ppo.so --set algo.kl_estimator=full --set algo.kl_placement=loss",
+        "--algo grpo.so --set algo.logprob_support=sampled --set sampling.top_k=7"};
+    for (int i = 0; i < 2; i++) {
+        must(t,
+             e2e_run(t,
+                     "%s --policy hf/gpt2-bf16 --prompts prompts.txt --reward period_count.so "
+                     "--set batch.size=24 --set sampling.max_new_tokens=9 --set run.phases=2 "
+                     "--out p%d " QUIET,
+                     how[i], i),
+             how[i]);
+        char run[16];
+        snprintf(run, sizeof run, "p%d", i);
+        json_t *metrics = e2e_metrics(t, run);
+        assert_true(e2e_metric(metrics, 0, "sampling/logp_difference/max") == 0);
+        json_decref(metrics);
+    }
+    // The rows are kept, since they are the checkpoint's.
+    must(t, e2e_shell(t, "$HOST generate --model p0/checkpoints/latest --prompt The"), "again");
 }
 
 static void refused(struct e2e *t, const char *args, const char *why) {
@@ -258,6 +304,7 @@ int main(void) {
         TEST(a_classifier_keeps_its_front),
         TEST(an_encoder_writes_nothing),
         TEST(several_end_tokens),
+        TEST(padding_is_never_drawn),
         TEST(other_architectures),
         TEST(rows_in_other_forms),
     };

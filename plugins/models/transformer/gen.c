@@ -65,7 +65,7 @@ struct drawing {
 static rlhf_status drawing_open(struct rlhf__tf *m, const rlhf_gen_step *s, struct drawing *d) {
     void *tmp;
     uint32_t n = 0;
-    const uint64_t words = s->support ? rlhf_support_words(m->arch.n_vocab) : 0;
+    const uint64_t words = s->support ? rlhf_support_words(rlhf__tf_outputs(m)) : 0;
     const uint64_t row = sizeof *d->counter + sizeof *d->id + sizeof *d->logp;
     RLHF_TRY(rlhf__tf_host_tmp(m, s->n * (row + words * sizeof *d->support), &tmp));
     d->counter = tmp;
@@ -97,7 +97,7 @@ static rlhf_status sample(struct rlhf__tf *m, const struct rlhf__tf_work *w,
     const rlhf_lm_sample a = {.size = (uint32_t)sizeof a,
                               .rows = w->rows.n_resp,
                               .d = m->arch.d,
-                              .vocab = m->arch.n_vocab,
+                              .vocab = rlhf__tf_outputs(m),
                               .dtype = m->dtype,
                               .dist = rlhf__tf_dist(s->dist),
                               .logp_dist = s->logp_dist ? s->logp_dist : rlhf__tf_dist(s->dist),
@@ -110,7 +110,7 @@ static rlhf_status sample(struct rlhf__tf *m, const struct rlhf__tf_work *w,
                               .host_logp = d.logp,
                               .host_support = d.support};
     RLHF_TRY(m->c->lm_sample(m->c->ctx, &a));
-    if (some) drawing_spread(s, &d, rlhf_support_words(m->arch.n_vocab));
+    if (some) drawing_spread(s, &d, rlhf_support_words(rlhf__tf_outputs(m)));
     return RLHF_OK;
 }
 

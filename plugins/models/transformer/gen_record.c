@@ -131,7 +131,7 @@ static rlhf_status issue(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s
         .size = (uint32_t)sizeof a,
         .rows = w->rows.n,
         .d = m->arch.d,
-        .vocab = m->arch.n_vocab,
+        .vocab = rlhf__tf_outputs(m),
         .dtype = m->dtype,
         .dist = d,
         .logp_dist = logp,
@@ -162,7 +162,7 @@ rlhf_status rlhf__tf_gen_recorded(struct rlhf__tf *m, rlhf_gen *g, const rlhf_ge
     struct rlhf__tf_recorded *r = g->recorded;
     struct rlhf__tf_work *w = &m->infer;
     const uint32_t rows = bucket(s->n);
-    const uint32_t words = s->support ? rlhf_support_words(m->arch.n_vocab) : 0;
+    const uint32_t words = s->support ? rlhf_support_words(rlhf__tf_outputs(m)) : 0;
     const rlhf_dist *d = rlhf__tf_dist(s->dist);
     const rlhf_dist *logp = s->logp_dist ? s->logp_dist : d;
     const struct rlhf__tf_layout l = {.n = rows,

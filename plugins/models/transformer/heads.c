@@ -54,7 +54,7 @@ static rlhf_status check_reference(struct rlhf__tf *m, const rlhf_forward *f) {
     if (!ref || (!f->kl_hidden && !f->kl_dev_hidden))
         return rlhf__tf_fail(m, RLHF_E_INVALID, "kl head: no reference model was given");
     if (ref->magic != m->magic || ref->arch.d != m->arch.d || ref->dtype != m->dtype ||
-        ref->arch.n_vocab != m->arch.n_vocab)
+        rlhf__tf_outputs(ref) != rlhf__tf_outputs(m))
         return rlhf__tf_fail(m, RLHF_E_INVALID,
                              "kl head: policy and reference differ in width, vocabulary or dtype");
     if (!ref->lm_fresh)
@@ -103,7 +103,7 @@ void rlhf__tf_lm_args(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
     out->size = (uint32_t)sizeof *out;
     out->rows = w->rows.n_resp;
     out->d = m->arch.d;
-    out->vocab = m->arch.n_vocab;
+    out->vocab = rlhf__tf_outputs(m);
     out->dtype = m->dtype;
     out->dist = rlhf__tf_dist(f->dist);
     out->hidden = w->rh_p;
@@ -124,7 +124,7 @@ void rlhf__tf_lm_args(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
 static rlhf_status upload_support(struct rlhf__tf *m, struct rlhf__tf_work *w,
                                   const rlhf_forward *f) {
     const uint64_t bytes =
-        (uint64_t)w->rows.n_resp * rlhf_support_words(m->arch.n_vocab) * sizeof *f->support;
+        (uint64_t)w->rows.n_resp * rlhf_support_words(rlhf__tf_outputs(m)) * sizeof *f->support;
     w->support_p = NULL;
     if (!f->support) return RLHF_OK;
     RLHF_TRY(rlhf__tf_reserve(m, &w->support, bytes));

@@ -206,6 +206,12 @@ static inline struct rlhf__tf_widths rlhf__tf_widths(const struct rlhf__tf_arch 
                                     q + 2 * kv, a->d_inner, a->gated ? 2 * a->d_inner : a->d_inner};
 }
 
+// Ids that the LM head has a logit for: its rows are the first of the embedding's.
+static inline int32_t rlhf__tf_outputs(const struct rlhf__tf *m) {
+    const int32_t n = m->open.n_tokens;
+    return n > 0 && n < m->arch.n_vocab ? n : m->arch.n_vocab;
+}
+
 static inline struct rlhf__tf_qkv rlhf__tf_qkv(const struct rlhf__tf *m, rlhf_dev qkv) {
     const struct rlhf__tf_widths n = rlhf__tf_widths(&m->arch);
     const uint64_t q = (uint64_t)n.q * rlhf__tf_esz(m), kv = (uint64_t)n.kv * rlhf__tf_esz(m);

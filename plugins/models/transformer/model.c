@@ -85,6 +85,8 @@ static rlhf_status check_open(struct rlhf__tf *m, const rlhf_model_open *o) {
                              o->score_init);
     if (o->value_kind < 0 || o->value_kind > RLHF_VALUE_MLP)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "open: unknown value head %d", o->value_kind);
+    if (o->n_tokens < 0)
+        return rlhf__tf_fail(m, RLHF_E_INVALID, "open: n_tokens %d is negative", o->n_tokens);
     if (o->frozen && o->trainable)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "open: a frozen model cannot be trained");
     if (o->recompute < RLHF_RECOMPUTE_NONE || o->recompute > RLHF_RECOMPUTE_LAYER)
@@ -140,8 +142,8 @@ static rlhf_status tf_info(void *self, rlhf_model_info *out) {
     i.heads = capabilities(m);
     i.n_params = n;
     i.flops_per_token = 2 * (a->n_layer * d * (w.qkv + w.q + w.fc + w.inner) +
-                             (rlhf__tf_has_lm(m) ? d * a->n_vocab : 0));
-    i.n_vocab = a->n_vocab;
+                             (rlhf__tf_has_lm(m) ? d * rlhf__tf_outputs(m) : 0));
+    i.n_vocab = rlhf__tf_outputs(m);
     i.n_ctx = a->n_ctx;
     i.d_model = a->d;
     i.n_layer = a->n_layer;

@@ -75,7 +75,7 @@ rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m) {
 
 rlhf_status rlhf__tf_lm_ready(struct rlhf__tf *m) {
     if (m->lm_fresh) return RLHF_OK;
-    if (!m->lm) RLHF_TRY(make(m, m->arch.d, m->arch.n_vocab, m->dtype, 1, &m->lm));
+    if (!m->lm) RLHF_TRY(make(m, m->arch.d, rlhf__tf_outputs(m), m->dtype, 1, &m->lm));
     RLHF_TRY(pack(m, m->lm, rlhf__tf_global(m, m->arch.tied ? TF_WTE : TF_LM)));
     m->lm_fresh = 1;
     return RLHF_OK;

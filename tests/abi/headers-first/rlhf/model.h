@@ -63,7 +63,10 @@ typedef struct rlhf_model_open {
     // refresh() is refused the second time. Not with trainable.
     int32_t frozen;
     int32_t recompute; // enum rlhf_recompute; one the model does not know is refused
-    int32_t reserved;
+    // Ids below it have a token; the rows of the embedding from there on are padding, and the LM
+    // head leaves them out: info().n_vocab is this number, and logp, entropy, kl, draws and
+    // supports are over so many ids. 0, or no less than the embedding has: all its rows.
+    int32_t n_tokens;
 } rlhf_model_open;
 
 typedef struct rlhf_model_info {
