@@ -22,7 +22,7 @@ import torch
 import transformers as hf
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-VOCAB, POSITIONS = 264, 128
+VOCAB, POSITIONS = 259, 128  # as many as the tokenizer has
 BASE = {"vocab_size": VOCAB, "max_position_embeddings": POSITIONS, "hidden_size": 48, "intermediate_size": 88,
         "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 16,
         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": None}
@@ -145,7 +145,7 @@ def rows_of(seed, n, longest):
     g = torch.Generator().manual_seed(seed)
     lengths = torch.randint(2, longest, (n,), generator=g).tolist()
     lengths[0] = longest
-    return [torch.randint(3, VOCAB - 5, (k,), generator=g).tolist() for k in lengths]
+    return [torch.randint(3, VOCAB, (k,), generator=g).tolist() for k in lengths]
 
 
 def rms(x):
