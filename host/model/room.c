@@ -115,7 +115,7 @@ rlhf_status rlhf__room_check_dir(const struct rlhf__model_env *env, const char *
     rlhf_status st = rlhf__paper_create(env->compute, 0, &on_paper.paper, &unread);
     if (st == RLHF_OK) st = rlhf__model_open(&on_paper, &spec, &m, &unread);
     if (m) m->env = env;
-    st = st == RLHF_OK ? rlhf__room_check_model(m, err) : RLHF_OK;
+    st = m && st == RLHF_OK ? rlhf__room_check_model(m, err) : RLHF_OK;
     rlhf__model_close(m);
     rlhf__paper_destroy(on_paper.paper);
     return st;
