@@ -89,12 +89,13 @@ static rlhf_status choose(struct rlhf__export_tensors *x, const struct rlhf__exp
 
 static void find_dtype(struct rlhf__export_tensors *x) {
     for (size_t i = 0; i < x->n; i++) {
-        if (!rlhf__tensor_is_float(x->tensor[i]->dtype)) continue;
-        if (x->dtype >= 0 && x->dtype != x->tensor[i]->dtype) {
+        const struct rlhf__tensor *t = x->tensor[i];
+        if (!t || !rlhf__tensor_is_float(t->dtype)) continue;
+        if (x->dtype >= 0 && x->dtype != t->dtype) {
             x->dtype = -1;
             return;
         }
-        x->dtype = x->tensor[i]->dtype;
+        x->dtype = t->dtype;
     }
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // Ops that do nothing name their arguments as the table does.
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -13,9 +14,7 @@
 #define FIRST ((uint64_t)1 << 40) // bytes; an address below is nobody's
 #define MOST  ((uint64_t)1 << 60) // that can be given out
 
-// Of a product: rows of a block, and the longest sum that is not cut.
-#define BLOCK_ROWS 240u
-#define BLOCK_K    4096u
+#define BLOCK_K 4096u // the longest sum of a product that is not cut
 
 // Workspaces of a backend: each grows to the largest size asked for and stays.
 enum work {
@@ -266,16 +265,27 @@ static rlhf_status p_linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t
     product(ctx, w, rows);
     return RLHF_OK;
 }
+// Rows of a block of a product with `rows` rows of `bytes` each, whole tiles: they fit half of the
+// second-level cache, within bounds.
+static uint64_t block_rows(uint64_t rows, uint64_t bytes, uint64_t tile) {
+    const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE); // 0: not known
+    const uint64_t fit = (uint64_t)(l2 > 0 ? l2 : 1 << 20) / 2 / (bytes ? bytes : 1);
+    const uint64_t most = (fit < 240 ? 240 : fit > 720 ? 720 : fit) / tile * tile;
+    const uint64_t blocks = (rows + most - 1) / most;
+    return blocks ? up((rows + blocks - 1) / blocks, tile) : 0;
+}
+
 // One operand is packed for the call, and rows of the other.
 static void product_dw(struct rlhf__paper *p, const rlhf_weight *weight, uint64_t rows) {
     const struct sheet *w = sheet_of(weight);
     const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
     const int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0, wide = is_widened(p, w->dtype);
     const uint64_t size = wide ? sizeof(float) : rlhf_dtype_size(w->dtype);
-    const uint64_t block = up(out_in ? n : k, 16), deep = rows < BLOCK_K ? rows : BLOCK_K;
+    const uint64_t tile = size == 2 ? 32 : 16; // those of AMX; others take a little less
+    const uint64_t deep = up(rows < BLOCK_K ? rows : BLOCK_K, tile);
     if (wide) work(p, WORK_WIDE, times(times(rows, k + n) + times(k, n), sizeof(float)));
     work(p, WORK_PRODUCT, times(times(rows, out_in ? k : n), size));
-    on_host(p, WORK_BLOCK, times(block < BLOCK_ROWS ? block : BLOCK_ROWS, deep * size));
+    on_host(p, WORK_BLOCK, times(block_rows(out_in ? n : k, deep * size, tile), deep * size));
 }
 
 static rlhf_status p_linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,

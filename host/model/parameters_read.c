@@ -80,7 +80,7 @@ rlhf_status rlhf__params_read_file(struct rlhf__model *m, const char *path, int3
         if (group >= 0 && p->group != group) continue;
         const struct rlhf__tensor *t = find(w, m, p->name);
         st = t ? check_shape(t, p, err) : missing(m, path, p->name, err);
-        if (st == RLHF_OK) st = upload_tensor(m, t, p, err);
+        if (t && st == RLHF_OK) st = upload_tensor(m, t, p, err);
     }
     rlhf__weights_close(w);
     return st;

@@ -212,6 +212,7 @@ static rlhf_status rehearse(const struct rlhf__run *r, struct rlhf__phase *p,
     p->learner = &l;
     if (st == RLHF_OK) st = r->feed->ops->largest(r->feed, &p->x, err);
     if (st == RLHF_OK) st = play(r, p, &twins, err);
+    p->learner = NULL;
     rlhf__learner_finish(&l);
     while (twins.n > 0)
         rlhf__model_close(twins.model[--twins.n]);

@@ -57,6 +57,7 @@ static rlhf_status sort_marks(utf8proc_int32_t *cp, size_t n, struct rlhf__error
 // Put what was gathered into canonical order, compose it where the form says so, write it.
 static rlhf_status flush(int32_t form, struct chars *c, struct rlhf__buf *out,
                          struct rlhf__error *err) {
+    if (!c->cp || c->n == 0) return RLHF_OK;
     for (size_t i = 0, end; i < c->n; i = end) {
         for (end = i; end < c->n && class_of(c->cp[end]);)
             end++;

@@ -89,7 +89,7 @@ static const char *put_word_set(struct reader *r, int negated) {
 // \b and \B by what is a word to Oniguruma.
 static const char *put_boundary(struct reader *r, int negated) {
     if (r->in_class) return "\\b inside [...]";
-    rlhf__buf_puts(r->out, negated ? "(?:(?<=" : "(?:(?<=");
+    rlhf__buf_puts(r->out, "(?:(?<=");
     put_word_set(r, 0);
     rlhf__buf_puts(r->out, negated ? ")(?=" : ")(?!");
     put_word_set(r, 0);

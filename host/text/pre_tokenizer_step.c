@@ -74,9 +74,7 @@ static rlhf_status read_metaspace(const json_t *part, struct rlhf__cut_step *ste
     const json_t *scheme = json_object_get(part, "prepend_scheme");
     const char *name = json_string_value(scheme);
     RLHF_TRY(read_character(part, "replacement", step->space, &step->n_space, err));
-    if (!scheme)
-        step->prefix = RLHF__PREFIX_ALWAYS;
-    else if (name && !strcmp(name, "always"))
+    if (!scheme || (name && !strcmp(name, "always")))
         step->prefix = RLHF__PREFIX_ALWAYS;
     else if (name && !strcmp(name, "first"))
         step->prefix = RLHF__PREFIX_FIRST;

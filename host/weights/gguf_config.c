@@ -119,7 +119,7 @@ rlhf_status rlhf__gguf_config_read(const json_t *config, const char *dir,
     RLHF_TRY(whole(config, dir, gpt2 ? "n_head" : "num_attention_heads", 0, &out->heads, err));
     out->kv_heads = out->heads;
     if (!gpt2) RLHF_TRY(whole(config, dir, "num_key_value_heads", out->heads, &out->kv_heads, err));
-    out->head_dim = d / out->heads;
+    out->head_dim = out->heads > 0 ? d / out->heads : 0;
     if (!gpt2) RLHF_TRY(whole(config, dir, "head_dim", out->head_dim, &out->head_dim, err));
     if (out->head_dim < 2 || out->head_dim % 2)
         return rlhf__fail(err, RLHF_E_INVALID, "%s/config.json: heads of width %d", dir,

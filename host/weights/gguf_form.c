@@ -251,7 +251,7 @@ rlhf_status rlhf__gguf_form_spm(const json_t *vocab, const json_t *merges, const
 // ---- what stands around a text ----
 
 int rlhf__gguf_form_puts(const json_t *t, const char *token, int behind) {
-    const json_t *p[8];
+    const json_t *p[8] = {NULL};
     size_t n = parts_of(json_object_get(t, "post_processor"), "processors", p, 8);
     for (size_t i = 0; i < n && i < 8; i++) {
         const json_t *single = json_object_get(p[i], "single"), *piece;
