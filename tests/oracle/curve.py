@@ -13,7 +13,7 @@ import torch
 import transformers as hf
 
 STEPS, LIMIT = 100, 1e-4  # largest difference of a loss, relative to 1 + |loss|
-# lr below is one at which PyTorch in float32 and float64 stay together for 100 steps on all families.
+# At higher rates the last steps amplify rounding: PyTorch in float32 then leaves PyTorch in float64 as well.
 TEXTS = ["It was late, and the road went on.", "Nobody in the house had seen the letter.", "Seven!",
          "The tide turned before the boats were in, so they waited."]
 
@@ -24,7 +24,7 @@ def curve(directory):
     matrices = [p for p in model.parameters() if p.dim() == 2]
     others = [p for p in model.parameters() if p.dim() != 2]
     optim = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
-                              lr=3e-4, betas=(0.9, 0.95), eps=1e-5)
+                              lr=1e-4, betas=(0.9, 0.95), eps=1e-5)
     rows = [[1] + tok(t, add_special_tokens=False).input_ids + [2] for t in TEXTS]
     losses = []
     for _ in range(STEPS):
