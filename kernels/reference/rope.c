@@ -44,15 +44,15 @@ static rlhf_status check_pos(struct rlhf__ref *r, const rlhf_rope *g, uint32_t r
 
 // The ranges of a call on x or dx.
 #define ROPE_USES(g, x, rows)                                                                      \
-    {(x), rows                                                                                     \
-              ? ((rows - 1) * (uint64_t)(g)->stride + rope_width(g)) * rlhf_dtype_size((g)->dtype) \
+    {(x), (rows)                                                                                   \
+              ? (((rows)-1) * (uint64_t)(g)->stride + rope_width(g)) * rlhf_dtype_size((g)->dtype) \
               : 0},                                                                                \
-        rlhf__ref_range((g)->pos, rows, sizeof(int32_t)),                                          \
+        rlhf__ref_range((g)->pos, (rows), sizeof(int32_t)),                                        \
         rlhf__ref_range((g)->turn, (uint64_t)(g)->n_pos *(uint64_t)(g)->head_dim, sizeof(float)),  \
         rlhf__ref_optional((g)->gamma_q, (uint64_t)(g)->head_dim, sizeof(float)),                  \
         rlhf__ref_optional((g)->gamma_k, (uint64_t)(g)->head_dim, sizeof(float)),                  \
-        rlhf__ref_optional((g)->raw, rows *rope_width(g), rlhf_dtype_size((g)->dtype)),            \
-        rlhf__ref_optional((g)->stats, rows *rope_width(g) / (uint64_t)(g)->head_dim,              \
+        rlhf__ref_optional((g)->raw, (rows)*rope_width(g), rlhf_dtype_size((g)->dtype)),           \
+        rlhf__ref_optional((g)->stats, (rows)*rope_width(g) / (uint64_t)(g)->head_dim,             \
                            sizeof(float))
 
 static uint64_t rope_width(const rlhf_rope *g) {

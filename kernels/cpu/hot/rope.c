@@ -27,9 +27,11 @@ INLINE struct pair turn(struct pair x, struct pair t, const int back) {
     return (struct pair){vf_fnma(x.b, t.b, vf_mul(x.a, t.a)), vf_fma(x.a, t.b, vf_mul(x.b, t.a))};
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): c and m are declared here
 #define EACH_PAIR(c, m, half)                                                                      \
     for (size_t c = 0, m; c < (half) && ((m = (half)-c < VF_LANES ? (half)-c : VF_LANES), 1);      \
          c += VF_LANES)
+// NOLINTEND(bugprone-macro-parentheses)
 
 // All heads of a row, without norms: an angle is read once for all of them.
 INLINE void turn_row(char *x, const int bf16, size_t heads, size_t half, const float *angles,
@@ -99,12 +101,14 @@ INLINE void rows_of(const struct rlhf__rope_rows *r, const int bf16, const int b
         for (size_t h = 0; h < heads; h++) {
             const size_t at = t * heads + h, keys = h >= r->heads;
             const float *gamma = keys ? r->gamma_k : r->gamma_q;
-            char *raw = r->raw ? (char *)r->raw + at * 2 * half * es : NULL;
-            char *head = x + h * 2 * half * es;
+            const size_t width = 2 * half * es; // of a head, bytes
+            char *head = x + h * width;
             if (back) {
                 float *part = r->part ? r->part + keys * 2 * half : NULL;
-                norm_head_bwd(head, raw, bf16, half, angles, gamma, r->stats[at], part);
+                norm_head_bwd(head, (const char *)r->raw + at * width, bf16, half, angles, gamma,
+                              r->stats[at], part);
             } else {
+                char *raw = r->raw ? (char *)r->raw + at * width : NULL;
                 float rinv = norm_head(head, raw, bf16, half, angles, gamma, r->eps);
                 if (r->stats) r->stats[at] = rinv;
             }

@@ -7,6 +7,7 @@ static const char *const null_only[] = {"null", NULL};
 
 // Options of one of the two objects that rotary positions are described in.
 // clang-format off
+// NOLINTBEGIN(bugprone-macro-parentheses): a member of offsetof takes none
 #define ROPE_OPTS(o)                                                                               \
     RLHF_OPT_STR(config, o.rope_type, NULL, "default, linear, llama3 or yarn"),                    \
     RLHF_OPT_STR(config, o.type, NULL, "what rope_type was called before"),                        \
@@ -25,6 +26,7 @@ static const char *const null_only[] = {"null", NULL};
     RLHF_OPT_BOOL(config, o.truncate, 1, "yarn: the bounds are whole pairs"),                      \
     RLHF_OPT_ENUM(config, o.full_attention, 0, null_only, "no positions by kind of layer"),        \
     RLHF_OPT_ENUM(config, o.sliding_attention, 0, null_only, "no positions by kind of layer")
+// NOLINTEND(bugprone-macro-parentheses)
 // clang-format on
 #define SIZE(f, hi, text)                                                                          \
     {                                                                                              \
