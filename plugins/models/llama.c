@@ -23,34 +23,6 @@ static const rlhf_opt opts[] = {
                  "mistral: must be null, or reach over the whole context"),
 };
 
-static const struct rlhf__tf_name globals[] = {{TF_WTE, TF_ALL, "model.embed_tokens.weight"},
-                                               {TF_FINAL_G, TF_ALL, "model.norm.weight"},
-                                               {TF_LM, TF_ALL, "lm_head.weight"},
-                                               {TF_SCORE_W, TF_ALL, "score.weight"},
-                                               {TF_V1_W, TF_ALL, "v_head.fc.weight"},
-                                               {TF_V1_B, TF_ALL, "v_head.fc.bias"},
-                                               {TF_V2_W, TF_ALL, "v_head.out.weight"},
-                                               {TF_V2_B, TF_ALL, "v_head.out.bias"},
-                                               {0, TF_ALL, NULL}};
-
-static const struct rlhf__tf_name layers[] = {{TF_N1_G, TF_ALL, "input_layernorm.weight"},
-                                              {TF_QKV_W, TF_QUERIES, "self_attn.q_proj.weight"},
-                                              {TF_QKV_B, TF_QUERIES, "self_attn.q_proj.bias"},
-                                              {TF_QKV_W, TF_KEYS, "self_attn.k_proj.weight"},
-                                              {TF_QKV_B, TF_KEYS, "self_attn.k_proj.bias"},
-                                              {TF_QKV_W, TF_VALUES, "self_attn.v_proj.weight"},
-                                              {TF_QKV_B, TF_VALUES, "self_attn.v_proj.bias"},
-                                              {TF_PROJ_W, TF_ALL, "self_attn.o_proj.weight"},
-                                              {TF_PROJ_B, TF_ALL, "self_attn.o_proj.bias"},
-                                              {TF_N2_G, TF_ALL, "post_attention_layernorm.weight"},
-                                              {TF_FC_W, TF_GATE, "mlp.gate_proj.weight"},
-                                              {TF_FC_B, TF_GATE, "mlp.gate_proj.bias"},
-                                              {TF_FC_W, TF_UP, "mlp.up_proj.weight"},
-                                              {TF_FC_B, TF_UP, "mlp.up_proj.bias"},
-                                              {TF_OUT_W, TF_ALL, "mlp.down_proj.weight"},
-                                              {TF_OUT_B, TF_ALL, "mlp.down_proj.bias"},
-                                              {0, TF_ALL, NULL}};
-
 // What one of the two has and the other ignores.
 static rlhf_status check(const rlhf_host *host, const struct config *c) {
     if (c->model_type == LLAMA && c->pretraining_tp > 1)
@@ -78,8 +50,6 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
     if (c->model_type == LLAMA)
         a.bias =
             (c->attention_bias ? TF_BIAS_QKV | TF_BIAS_PROJ : 0) | (c->mlp_bias ? TF_BIAS_MLP : 0);
-    a.globals = globals;
-    a.layers = layers;
     return rlhf__tf_create(host, &a, self);
 }
 

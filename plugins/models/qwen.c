@@ -27,33 +27,6 @@ static const rlhf_opt opts[] = {
      .choices = layer_types},
 };
 
-static const struct rlhf__tf_name globals[] = {{TF_WTE, TF_ALL, "model.embed_tokens.weight"},
-                                               {TF_FINAL_G, TF_ALL, "model.norm.weight"},
-                                               {TF_LM, TF_ALL, "lm_head.weight"},
-                                               {TF_SCORE_W, TF_ALL, "score.weight"},
-                                               {TF_V1_W, TF_ALL, "v_head.fc.weight"},
-                                               {TF_V1_B, TF_ALL, "v_head.fc.bias"},
-                                               {TF_V2_W, TF_ALL, "v_head.out.weight"},
-                                               {TF_V2_B, TF_ALL, "v_head.out.bias"},
-                                               {0, TF_ALL, NULL}};
-
-static const struct rlhf__tf_name layers[] = {{TF_N1_G, TF_ALL, "input_layernorm.weight"},
-                                              {TF_QKV_W, TF_QUERIES, "self_attn.q_proj.weight"},
-                                              {TF_QKV_B, TF_QUERIES, "self_attn.q_proj.bias"},
-                                              {TF_QKV_W, TF_KEYS, "self_attn.k_proj.weight"},
-                                              {TF_QKV_B, TF_KEYS, "self_attn.k_proj.bias"},
-                                              {TF_QKV_W, TF_VALUES, "self_attn.v_proj.weight"},
-                                              {TF_QKV_B, TF_VALUES, "self_attn.v_proj.bias"},
-                                              {TF_QN_G, TF_ALL, "self_attn.q_norm.weight"},
-                                              {TF_KN_G, TF_ALL, "self_attn.k_norm.weight"},
-                                              {TF_PROJ_W, TF_ALL, "self_attn.o_proj.weight"},
-                                              {TF_PROJ_B, TF_ALL, "self_attn.o_proj.bias"},
-                                              {TF_N2_G, TF_ALL, "post_attention_layernorm.weight"},
-                                              {TF_FC_W, TF_GATE, "mlp.gate_proj.weight"},
-                                              {TF_FC_W, TF_UP, "mlp.up_proj.weight"},
-                                              {TF_OUT_W, TF_ALL, "mlp.down_proj.weight"},
-                                              {0, TF_ALL, NULL}};
-
 static rlhf_status check(const rlhf_host *host, const struct config *c) {
     if (c->use_sliding_window && c->max_window_layers < c->common.num_hidden_layers &&
         c->sliding_window < c->common.max_position_embeddings)
@@ -77,8 +50,6 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
     RLHF_TRY(rlhf__tf_decoder_arch(host, &c->common, three ? 128 : 0, &a));
     a.bias = three ? (c->attention_bias ? TF_BIAS_QKV | TF_BIAS_PROJ : 0) : TF_BIAS_QKV;
     a.head_norm = three;
-    a.globals = globals;
-    a.layers = layers;
     return rlhf__tf_create(host, &a, self);
 }
 

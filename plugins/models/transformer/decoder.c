@@ -64,6 +64,37 @@ const rlhf_opt rlhf__tf_decoder_opts[TF_N_DECODER_OPTS] = {
 _Static_assert(sizeof rlhf__tf_decoder_opts / sizeof *rlhf__tf_decoder_opts == TF_N_DECODER_OPTS,
                "the header says how many there are");
 
+// What all of them are called; which exist follows from biases, head_norm and the rest.
+static const struct rlhf__tf_name globals[] = {{TF_WTE, TF_ALL, "model.embed_tokens.weight"},
+                                               {TF_FINAL_G, TF_ALL, "model.norm.weight"},
+                                               {TF_LM, TF_ALL, "lm_head.weight"},
+                                               {TF_SCORE_W, TF_ALL, "score.weight"},
+                                               {TF_V1_W, TF_ALL, "v_head.fc.weight"},
+                                               {TF_V1_B, TF_ALL, "v_head.fc.bias"},
+                                               {TF_V2_W, TF_ALL, "v_head.out.weight"},
+                                               {TF_V2_B, TF_ALL, "v_head.out.bias"},
+                                               {0, TF_ALL, NULL}};
+
+static const struct rlhf__tf_name layers[] = {{TF_N1_G, TF_ALL, "input_layernorm.weight"},
+                                              {TF_QKV_W, TF_QUERIES, "self_attn.q_proj.weight"},
+                                              {TF_QKV_B, TF_QUERIES, "self_attn.q_proj.bias"},
+                                              {TF_QKV_W, TF_KEYS, "self_attn.k_proj.weight"},
+                                              {TF_QKV_B, TF_KEYS, "self_attn.k_proj.bias"},
+                                              {TF_QKV_W, TF_VALUES, "self_attn.v_proj.weight"},
+                                              {TF_QKV_B, TF_VALUES, "self_attn.v_proj.bias"},
+                                              {TF_QN_G, TF_ALL, "self_attn.q_norm.weight"},
+                                              {TF_KN_G, TF_ALL, "self_attn.k_norm.weight"},
+                                              {TF_PROJ_W, TF_ALL, "self_attn.o_proj.weight"},
+                                              {TF_PROJ_B, TF_ALL, "self_attn.o_proj.bias"},
+                                              {TF_N2_G, TF_ALL, "post_attention_layernorm.weight"},
+                                              {TF_FC_W, TF_GATE, "mlp.gate_proj.weight"},
+                                              {TF_FC_B, TF_GATE, "mlp.gate_proj.bias"},
+                                              {TF_FC_W, TF_UP, "mlp.up_proj.weight"},
+                                              {TF_FC_B, TF_UP, "mlp.up_proj.bias"},
+                                              {TF_OUT_W, TF_ALL, "mlp.down_proj.weight"},
+                                              {TF_OUT_B, TF_ALL, "mlp.down_proj.bias"},
+                                              {0, TF_ALL, NULL}};
+
 // ---- what is refused ----
 
 static rlhf_status refuse_number(const rlhf_host *host, const char *key, double found) {
@@ -148,7 +179,9 @@ rlhf_status rlhf__tf_decoder_arch(const rlhf_host *host, const config *c, int64_
                                 .norm_eps = c->rms_norm_eps,
                                 .init_std = c->initializer_range,
                                 .layer_prefix = "model.layers.%d.",
-                                .base_prefix = "model."};
+                                .base_prefix = "model.",
+                                .globals = globals,
+                                .layers = layers};
     RLHF_TRY(check_sizes(host, c));
     RLHF_TRY(check_known(host, c));
     if (!a->act)

@@ -34,7 +34,7 @@ struct rlhf__tf_decoder {
 enum { TF_N_DECODER_OPTS = 53 };
 extern const rlhf_opt rlhf__tf_decoder_opts[TF_N_DECODER_OPTS]; // for RLHF_OPT_TABLE
 
-// Fills *out but for names, biases and head_norm, and refuses what is not implemented or does not
+// Fills *out but for biases and head_norm, and refuses what is not implemented or does not
 // fit. head_dim: where config.json gives none, 0: hidden_size / num_attention_heads. Allocates
 // out->rotary.frequency, which rlhf__tf_create takes. [main]
 rlhf_status rlhf__tf_decoder_arch(const rlhf_host *host, const struct rlhf__tf_decoder *c,
