@@ -24,6 +24,17 @@ static void normals(float *x, size_t n, uint64_t seed, uint64_t stream) {
     }
 }
 
+// x[n] of U(-bound, bound), two numbers a Philox block.
+static void uniforms(float *x, size_t n, double bound, uint64_t seed, uint64_t stream) {
+    rlhf_rng r = {seed, stream, 0};
+    for (size_t i = 0; i < n; i += 2, r.counter++) {
+        uint32_t w[4];
+        rlhf_rng_block(&r, w);
+        x[i] = (float)(bound * (2 * rlhf_rng_f64(w[0], w[1]) - 1));
+        if (i + 1 < n) x[i + 1] = (float)(bound * (2 * rlhf_rng_f64(w[2], w[3]) - 1));
+    }
+}
+
 // Eight sums side by side, so that the compiler can use vectors without changing the result.
 static double dot(const float *a, const float *b, size_t n) {
     float part[8] = {0};
@@ -82,6 +93,8 @@ static rlhf_status draw_one(const struct rlhf__model *m, const rlhf_param *p,
     snprintf(stream, sizeof stream, "init:%s", p->name);
     if (p->init == RLHF_INIT_NORMAL || p->init == RLHF_INIT_ORTHOGONAL)
         normals(x, n, m->env->seed, rlhf_rng_stream(stream));
+    if (p->init == RLHF_INIT_UNIFORM)
+        uniforms(x, n, p->init_std, m->env->seed, rlhf_rng_stream(stream));
     if (p->init == RLHF_INIT_ORTHOGONAL) orthogonal(x, x + n, p, n);
     for (size_t i = 0; i < n; i++) {
         if (p->init == RLHF_INIT_ONE) x[i] = 1;

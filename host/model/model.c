@@ -93,12 +93,11 @@ static rlhf_status check_param(const struct rlhf__model *m, uint32_t i, const rl
                           "%s sets bit %d of the flags of its parameter '%s', which this host does "
                           "not know",
                           id, rlhf__lowest_bit(p->flags & ~(uint32_t)RLHF_PARAM_KNOWN), name);
-    if (p->group < RLHF_PARAM_TRUNK || p->group > RLHF_PARAM_SCORE ||
-        p->init > RLHF_INIT_ORTHOGONAL)
+    if (p->group < RLHF_PARAM_TRUNK || p->group > RLHF_PARAM_ADAPTER || p->init > RLHF_INIT_UNIFORM)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s: its parameter '%s' is of group %d and init %u; 0 to %d and 0 to %d "
                           "are known to this host",
-                          id, name, p->group, p->init, RLHF_PARAM_SCORE, RLHF_INIT_ORTHOGONAL);
+                          id, name, p->group, p->init, RLHF_PARAM_ADAPTER, RLHF_INIT_UNIFORM);
     return RLHF_OK;
 }
 

@@ -91,6 +91,8 @@ static rlhf_status check_open(struct rlhf__tf *m, const rlhf_model_open *o) {
         return rlhf__tf_fail(m, RLHF_E_INVALID, "open: a frozen model cannot be trained");
     if (o->recompute < RLHF_RECOMPUTE_NONE || o->recompute > RLHF_RECOMPUTE_LAYER)
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "open: unknown recompute %d", o->recompute);
+    if (o->adapter || o->base)
+        return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "open: adapters are not implemented");
     if (o->value_kind && !m->arch.causal)
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
                              "an encoder reads whole texts and cannot write them, so it has no "

@@ -26,10 +26,11 @@ enum rlhf_head {
     RLHF_HEAD_TOKEN_SCORE = 128, // score head (n_labels 1) at each response token
     RLHF_HEAD_PREFIX = 256,      // capability only: rlhf_batch.prefix, rlhf_gen_step.prefix
     RLHF_HEAD_SUPPORT = 512,     // capability only: rlhf_forward.support, rlhf_gen_step.support
-    RLHF_HEAD_DEV_HIDDEN = 1024  // capability only: dev_hidden and kl_dev_hidden, on the device
+    RLHF_HEAD_DEV_HIDDEN = 1024, // capability only: dev_hidden and kl_dev_hidden, on the device
+    RLHF_HEAD_ADAPTER = 2048     // capability only: rlhf_model_open.adapter and base
 };
 // All bits of this header; others are refused.
-#define RLHF_HEAD_KNOWN (2 * RLHF_HEAD_DEV_HIDDEN - 1)
+#define RLHF_HEAD_KNOWN (2 * RLHF_HEAD_ADAPTER - 1)
 
 enum rlhf_value_kind { RLHF_VALUE_NONE = 0, RLHF_VALUE_LINEAR = 1, RLHF_VALUE_MLP = 2 };
 enum rlhf_value_init {
@@ -49,6 +50,23 @@ enum rlhf_recompute {
     RLHF_RECOMPUTE_LAYER = 1
 };
 
+// Low-rank adapters (LoRA, Hu et al. 2021): what a linear layer of the trunk gives for x, W x,
+// becomes W x + scale * B (A x). A [rank, inputs] starts U(-1/sqrt(inputs), 1/sqrt(inputs)), as
+// PEFT draws it, and B [outputs, rank] at 0. Borrowed until open() returns.
+//
+// target names modules as PEFT matches them: the last components of the name of a linear layer,
+// whole ones ("q_proj", "self_attn.q_proj", "c_attn"). "all-linear" alone: every linear layer of
+// the trunk, not the LM head, the embeddings, the value or the score head. A target that matches
+// nothing is refused (RLHF_E_INVALID) with the nearest name and all there are; one that is given
+// twice counts once.
+typedef struct rlhf_adapter {
+    uint32_t size;
+    int32_t rank; // 1 and more; it may exceed the width of a layer
+    double scale; // alpha / rank, or alpha / sqrt(rank)
+    const char *const *target;
+    uint32_t n_targets, reserved;
+} rlhf_adapter;
+
 typedef struct rlhf_model_open {
     uint32_t size;
     int32_t dtype;     // act dtype, RLHF_F32 or RLHF_BF16
@@ -67,6 +85,26 @@ typedef struct rlhf_model_open {
     // head leaves them out: info().n_vocab is this number, and logp, entropy, kl, draws and
     // supports are over so many ids. 0, or no less than the embedding has: all its rows.
     int32_t n_tokens;
+    // Models with RLHF_HEAD_ADAPTER only, both; NULL: none.
+    //
+    // With an adapter the trunk's own parameters and the embeddings are frozen: they are listed
+    // with RLHF_PARAM_FROZEN and grad NULL (also those of the LM head), and a value that is kept
+    // packed as well is released by the first refresh(), after which it reads NULL as in a `frozen`
+    // model (refresh() itself may be called again: it packs what is trained). The adapter's follow
+    // all others, in the group RLHF_PARAM_ADAPTER, a pair for each matched layer of the checkpoint
+    // (separate ones for q_proj, k_proj and v_proj, however the model fuses them; one for c_attn):
+    // the layer's name without ".weight", and ".lora_A.weight" [rank, inputs], ".lora_B.weight"
+    // [outputs, rank] behind it, f32. Value and score heads are trained in full.
+    const rlhf_adapter *adapter;
+    // Another open instance of the same plugin with the same config, compute table and dtype, whose
+    // trunk, embeddings and LM head (values and packed) this one reads instead of its own. It was
+    // opened with an adapter or as `frozen`, and is trainable where this one is (else the layouts
+    // that gradients flow back through would not be there); it has had its first refresh() before
+    // this one's, and is destroyed later. It may have a base itself: then that one is meant. What
+    // the base gets of its own (adapter, heads) stays its own. n_tokens is the base's; 0 or the
+    // same is to be given. param() lists this instance's own parameters alone: heads and adapter.
+    // With base and no adapter the trunk is the base's as it is, and the heads alone are trained.
+    const void *base;
 } rlhf_model_open;
 
 typedef struct rlhf_model_info {
@@ -79,7 +117,12 @@ typedef struct rlhf_model_info {
     const char *base_prefix;
 } rlhf_model_info;
 
-enum rlhf_param_group { RLHF_PARAM_TRUNK = 0, RLHF_PARAM_VALUE = 1, RLHF_PARAM_SCORE = 2 };
+enum rlhf_param_group {
+    RLHF_PARAM_TRUNK = 0,
+    RLHF_PARAM_VALUE = 1,
+    RLHF_PARAM_SCORE = 2,
+    RLHF_PARAM_ADAPTER = 3
+};
 enum rlhf_param_flag {
     RLHF_PARAM_DECAY = 1,  // weight decay applies (matrices; not norms, biases)
     RLHF_PARAM_EMBED = 2,  // an embedding table: a matrix, but not one for Muon
@@ -94,7 +137,8 @@ enum rlhf_param_flag {
 #define RLHF_PARAM_NAME_MAX 299 // bytes of a parameter's name
 
 // One parameter tensor; the buffers stay where they are for the model's life, or until a model
-// opened as frozen releases them. Answered in the caller's struct (rlhf_copy_out).
+// opened as frozen, or with an adapter, releases them. Answered in the caller's struct
+// (rlhf_copy_out).
 typedef struct rlhf_param {
     uint32_t size;
     int32_t ndim; // 1 to 4
@@ -105,7 +149,8 @@ typedef struct rlhf_param {
     uint32_t flags;   // bits of enum rlhf_param_flag
     uint32_t init;    // enum rlhf_init
     uint32_t reserved;
-    double init_std;      // for RLHF_INIT_NORMAL; gain for RLHF_INIT_ORTHOGONAL
+    // for RLHF_INIT_NORMAL; gain for RLHF_INIT_ORTHOGONAL, bound for RLHF_INIT_UNIFORM
+    double init_std;
     rlhf_dev value, grad; // f32; value NULL when released, grad NULL when not trainable
 } rlhf_param;
 
@@ -114,12 +159,14 @@ enum rlhf_init {
     RLHF_INIT_ZERO = 0,
     RLHF_INIT_ONE = 1,
     RLHF_INIT_NORMAL = 2,
-    RLHF_INIT_ORTHOGONAL = 3
+    RLHF_INIT_ORTHOGONAL = 3,
+    RLHF_INIT_UNIFORM = 4 // U(-init_std, init_std)
 };
 
 enum rlhf_forward_flag {
     // The model without its adapter, e.g. as its own reference. Not with train. A model that has no
-    // adapter is its own base: the flag changes nothing.
+    // adapter is its own base: the flag changes nothing. With B = 0 the bits are the same with the
+    // flag and without.
     RLHF_FORWARD_BASE = 1
 };
 
