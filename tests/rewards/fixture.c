@@ -35,6 +35,7 @@ rlhf_status reward_try(struct reward *r, const char *file, const char *options) 
     }
     rlhf_test_offer(&r->host, RLHF_SVC_CLASSIFIER, &r->classifier.table);
     if (r->reward_model) rlhf_test_offer(&r->host, RLHF_SVC_REWARD_MODEL, r->reward_model);
+    if (r->rows) rlhf_test_offer(&r->host, RLHF_SVC_ROW, r->rows);
     rlhf_test_config(r->plugin, r->config.bytes);
     snprintf(list, sizeof list, "%s", options);
     for (char *item = list, *next; *item; item = next) {
@@ -87,6 +88,7 @@ rlhf_status texts_score(struct reward *r, struct texts *t, uint32_t from, uint32
                          .n = to - from,
                          .prompt = t->prompt + from,
                          .response = t->response + from,
+                         .meta = t->meta + from,
                          .ids = t->ids + base,
                          .offset = offset,
                          .prompt_len = t->prompt_len + from,

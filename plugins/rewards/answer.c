@@ -1,0 +1,98 @@
+// answer.c: whether the answer of a response is the one that its data row has.
+//
+// Where the answer stands and how it is compared is in answer/checker.h; docs/rewards/answer.md
+// says all of it. What it is not: an algebra system. Numbers are compared by value, everything else
+// as text.
+#include "answer/checker.h"
+
+#include <rlhf/reward.h>
+
+struct answer_config {
+    struct rlhf__answer_options check;
+    double right, wrong, format_weight;
+};
+
+struct answer {
+    const rlhf_host *host;
+    const struct answer_config *config;
+    struct rlhf__checker checker;
+};
+
+static void answer_destroy(void *self) {
+    struct answer *a = self;
+    if (!a) return;
+    rlhf__checker_finish(&a->checker);
+    a->host->free(a->host, a);
+}
+
+static rlhf_status answer_create(const rlhf_host *host, const void *config, void **self) {
+    struct answer *a = host->alloc(host, sizeof *a);
+    if (!a) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    a->host = host;
+    a->config = config;
+    const rlhf_status st = rlhf__checker_init(&a->checker, host, &a->config->check);
+    if (st < 0) {
+        answer_destroy(a);
+        return st;
+    }
+    *self = a;
+    return RLHF_OK;
+}
+
+static rlhf_status answer_score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
+    struct answer *a = self;
+    const struct answer_config *c = a->config;
+    const rlhf_host *h = a->host;
+    double correct = 0, found = 0, marked = 0;
+    rlhf__checker_forget(&a->checker);
+    for (uint32_t i = 0; i < in->n; i++) {
+        struct rlhf__verdict v;
+        RLHF_TRY(rlhf__checker_judge(&a->checker, in->meta[i], in->response[i], &v));
+        out->seq[i] = (float)((v.correct ? c->right : c->wrong) + c->format_weight * v.marked);
+        correct += v.correct;
+        found += v.found;
+        marked += v.marked;
+    }
+    if (!in->n) return RLHF_OK;
+    h->metric(h, "correct", correct / in->n);
+    h->metric(h, "found", found / in->n);
+    h->metric(h, "marked", marked / in->n);
+    return RLHF_OK;
+}
+
+static const char *answer_idle(const void *config, const char *key) {
+    const struct answer_config *c = config;
+    if (strcmp(key, "format_weight") == 0 && c->check.where >= RLHF__WHERE_LAST_NUMBER)
+        return "where names a place that needs no mark";
+    return rlhf__answer_idle(&c->check, key);
+}
+
+static const rlhf_opt options[] = {
+    RLHF_OPT_TABLE(struct answer_config, check, rlhf__answer_opts, RLHF__N_ANSWER_OPTIONS),
+    RLHF_OPT_F64(struct answer_config, right, 1, -1000, 1000, "what a right answer pays"),
+    RLHF_OPT_F64(struct answer_config, wrong, 0, -1000, 1000, "what a wrong or missing one pays"),
+    RLHF_OPT_F64(
+        struct answer_config, format_weight, 0, -1000, 1000,
+        "paid on top of that, right or wrong, when the answer stands behind the marker, in "
+        "\\boxed{} or behind ####"),
+};
+static const rlhf_reward_ops ops = {
+    .size = sizeof ops,
+    .score = answer_score,
+};
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_REWARD,
+    .id = "org.rlhf-host.answer",
+    .version = RLHF_SDK_VERSION,
+    .summary = "whether a response's answer is the one of its data row, by number or text",
+    .opts = options,
+    .n_opts = sizeof options / sizeof *options,
+    .opt_stride = sizeof *options,
+    .config_size = sizeof(struct answer_config),
+    .create = answer_create,
+    .destroy = answer_destroy,
+    .ops = &ops,
+    .idle = answer_idle,
+};
+RLHF_DEFINE_PLUGIN(plugin)

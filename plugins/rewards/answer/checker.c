@@ -1,0 +1,269 @@
+// checker.c: see checker.h.
+#include "answer/checker.h"
+
+#include "answer/clean.h"
+#include "answer/letters.h"
+#include "answer/place.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { COMPARE_AUTO = 0, COMPARE_NUMBER = 1, COMPARE_TEXT = 2 };
+enum { PERCENT_UNIT = 0, PERCENT_HUNDREDTH = 1, PERCENT_EITHER = 2 };
+
+static const rlhf_str hashes = {"####", 4};
+
+static const char *const where_names[] = {"any",    "marked",      "marker", "boxed",
+                                          "hashes", "last_number", "whole",  NULL};
+static const char *const compare_names[] = {"auto", "number", "text", NULL};
+static const char *const percent_names[] = {"unit", "hundredth", "either", NULL};
+const rlhf_opt rlhf__answer_opts[RLHF__N_ANSWER_OPTIONS] = {
+    RLHF_OPT_STR(struct rlhf__answer_options, field, "answer",
+                 "where the row has the right answer: a key, or from a slash on a JSON Pointer"),
+    RLHF_OPT_ENUM(
+        struct rlhf__answer_options, where, RLHF__WHERE_ANY, where_names,
+        "where a response has its answer; any: behind the marker, else in \\boxed{}, else "
+        "behind ####, else its last number; marked: the same without the last number"),
+    RLHF_OPT_STR(struct rlhf__answer_options, marker, NULL,
+                 "text that the answer stands behind, on its line, e.g. \"The answer is\""),
+    RLHF_OPT_STR(
+        struct rlhf__answer_options, after, NULL,
+        "only what is behind the last occurrence of this text counts, e.g. \"</think>\"; a "
+        "response without it is wrong"),
+    RLHF_OPT_ENUM(struct rlhf__answer_options, compare, COMPARE_AUTO, compare_names,
+                  "auto: as numbers where the row's answer is one, else as texts"),
+    RLHF_OPT_F64(struct rlhf__answer_options, tolerance, 0, 0, 1e300,
+                 "a number this far from the right one is right too"),
+    RLHF_OPT_F64(struct rlhf__answer_options, relative, 0, 0, 1,
+                 "the same as a share of the right number; the larger of the two counts"),
+    RLHF_OPT_ENUM(struct rlhf__answer_options, percent, PERCENT_UNIT, percent_names,
+                  "25% is 25 with unit, 0.25 with hundredth, and both with either"),
+    RLHF_OPT_BOOL(struct rlhf__answer_options, units, 1,
+                  "a currency sign before a number and words behind it do not count; false: a "
+                  "number stands alone"),
+    RLHF_OPT_BOOL(struct rlhf__answer_options, ignore_case, 0,
+                  "texts may differ in the case of ASCII letters"),
+};
+
+const char *rlhf__answer_idle(const struct rlhf__answer_options *o, const char *key) {
+    static const char *const numbers[] = {"tolerance", "relative", "percent", "units"};
+    const int where = o->where;
+    if (strcmp(key, "marker") == 0 && where != RLHF__WHERE_ANY && where != RLHF__WHERE_MARKED &&
+        where != RLHF__WHERE_MARKER)
+        return "where names another place";
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strcmp(key, numbers[i]) == 0 && o->compare == COMPARE_TEXT) return "compare is text";
+    if (strcmp(key, "ignore_case") == 0 && o->compare == COMPARE_NUMBER) return "compare is number";
+    return NULL;
+}
+
+// ---- one checker ----
+
+rlhf_status rlhf__checker_init(struct rlhf__checker *c, const rlhf_host *host,
+                               const struct rlhf__answer_options *options) {
+    *c = (struct rlhf__checker){.host = host, .options = options};
+    c->rows = host->service(host, RLHF_SVC_ROW);
+    if (!c->rows)
+        return host->fail(host, RLHF_E_UNSUPPORTED, "this host does not offer " RLHF_SVC_ROW);
+    if (options->where == RLHF__WHERE_MARKER && (!options->marker || !*options->marker))
+        return host->fail(host, RLHF_E_INVALID, "where=marker wants marker=TEXT");
+    if (options->where == RLHF__WHERE_LAST_NUMBER && options->compare == COMPARE_TEXT)
+        return host->fail(host, RLHF_E_INVALID,
+                          "where=last_number reads a number; compare=text compares texts");
+    return RLHF_OK;
+}
+
+void rlhf__checker_finish(struct rlhf__checker *c) {
+    if (!c->host) return;
+    c->host->free(c->host, c->gold_bytes);
+    c->host->free(c->host, c->bytes);
+    *c = (struct rlhf__checker){.host = NULL};
+}
+
+static rlhf_status reserve(const rlhf_host *host, char **bytes, uint64_t *cap, uint64_t need) {
+    if (need < *cap) return RLHF_OK;
+    host->free(host, *bytes);
+    *cap = 0;
+    *bytes = host->alloc(host, 2 * need + 64);
+    if (!*bytes) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    *cap = 2 * need + 64;
+    return RLHF_OK;
+}
+
+// ---- numbers in a place ----
+
+// What is behind the last "=" or its like: "x = 5" says 5. 0 = there is an inequality.
+static int right_side(rlhf_str *text) {
+    for (uint64_t at = text->len; at-- > 0;) {
+        const char *p = text->ptr + at;
+        const uint64_t left = text->len - at;
+        uint64_t n = *p == '=' ? 1 : 0;
+        if (n && at > 0 && rlhf__is_one_of(p[-1], "!<>")) return 0;
+        if (left >= 3 && memcmp(p, "\xe2\x89\x88", 3) == 0) n = 3; // approximately
+        if (left >= 7 && memcmp(p, "\\approx", 7) == 0) n = 7;
+        if (!n) continue;
+        *text = (rlhf_str){p + n, left - n};
+        return 1;
+    }
+    return 1;
+}
+
+// A text that is a number and nothing else.
+static int read_alone(rlhf_str text, int units, struct rlhf__reading *out) {
+    return right_side(&text) && rlhf__read_whole(rlhf__strip(text), units, out);
+}
+
+// ---- gold answers ----
+
+// Where a gold answer has its answer: the solutions of data sets end in "#### 18" or \boxed{18}.
+static rlhf_str gold_place(const struct rlhf__answer_options *o, rlhf_str text) {
+    const rlhf_str marker = {o->marker, o->marker ? strlen(o->marker) : 0};
+    rlhf_str out;
+    if (rlhf__place_behind(text, hashes, &out) || rlhf__place_boxed(text, &out) ||
+        rlhf__place_behind(text, marker, &out))
+        return out;
+    return text;
+}
+
+static rlhf_status refuse_gold(const struct rlhf__checker *c, rlhf_str text, const char *why) {
+    int shown = (int)(text.len < 60 ? text.len : 60);
+    while (shown && (uint64_t)shown < text.len && ((unsigned char)text.ptr[shown] & 0xc0) == 0x80)
+        shown--;
+    return rlhf_failf(c->host, RLHF_E_INVALID, "\"%s\" of the data row is \"%.*s\", %s",
+                      c->options->field, shown, text.ptr ? text.ptr : "", why);
+}
+
+static rlhf_status take_gold(struct rlhf__checker *c, rlhf_str text) {
+    const struct rlhf__answer_options *o = c->options;
+    const int wants = o->compare == COMPARE_NUMBER || o->where == RLHF__WHERE_LAST_NUMBER;
+    RLHF_TRY(reserve(c->host, &c->gold_bytes, &c->gold_cap, text.len));
+    const rlhf_str place = rlhf__clean(gold_place(o, text), c->gold_bytes);
+    c->gold = (struct rlhf__gold){.text = rlhf__strip(place)};
+    if (!c->gold.text.len) return refuse_gold(c, text, "which has no answer in it");
+    if (o->compare != COMPARE_TEXT)
+        c->gold.is_number = read_alone(place, o->units, &c->gold.number);
+    if (wants && !c->gold.is_number)
+        return refuse_gold(c, text,
+                           o->compare == COMPARE_NUMBER ? "which is no number (compare=number)"
+                                                        : "which is no number (where=last_number)");
+    return RLHF_OK;
+}
+
+// The shortest text that is this number.
+static rlhf_str number_text(double value, char out[40]) {
+    int n = 0;
+    for (int digits = 15; digits <= 17; digits++) {
+        n = snprintf(out, 40, "%.*g", digits, value);
+        if (strtod(out, NULL) == value) break;
+    }
+    return (rlhf_str){out, (uint64_t)n};
+}
+
+static rlhf_status read_gold(struct rlhf__checker *c, const rlhf_row *row) {
+    const rlhf_row_service *r = c->rows;
+    const char *field = c->options->field;
+    rlhf_str text;
+    double value;
+    char digits[40];
+    if (r->type(r->host, row, field) == RLHF_ROW_NUMBER) {
+        RLHF_TRY(r->number(r->host, row, field, &value));
+        return take_gold(c, number_text(value, digits));
+    }
+    RLHF_TRY(r->string(r->host, row, field, &text));
+    return take_gold(c, text);
+}
+
+rlhf_status rlhf__checker_gold(struct rlhf__checker *c, rlhf_str text) {
+    rlhf_row *row = NULL;
+    if (text.len && text.ptr == c->row.ptr && text.len == c->row.len) return RLHF_OK;
+    rlhf__checker_forget(c);
+    RLHF_TRY(c->rows->open(c->rows->host, text, &row));
+    const rlhf_status st = read_gold(c, row);
+    c->rows->close(c->rows->host, row);
+    if (st >= 0) c->row = text;
+    return st;
+}
+
+void rlhf__checker_forget(struct rlhf__checker *c) { c->row = (rlhf_str){NULL, 0}; }
+
+// ---- comparing ----
+
+static int near_enough(const struct rlhf__answer_options *o, const struct rlhf__ratio *gold,
+                       int32_t shift_gold, const struct rlhf__ratio *x, int32_t shift) {
+    if (rlhf__ratio_equal(gold, shift_gold, x, shift)) return 1;
+    if (!(o->tolerance > 0 || o->relative > 0)) return 0;
+    const double g = rlhf__ratio_value(gold, shift_gold), v = rlhf__ratio_value(x, shift);
+    const double bound = fmax(o->tolerance, o->relative * fabs(g));
+    return fabs(v - g) <= bound + 1e-12 * fmax(fabs(v), fabs(g)); // 3.1 is 0.1 from 3
+}
+
+static int same_number(const struct rlhf__answer_options *o, const struct rlhf__reading *gold,
+                       const struct rlhf__reading *x) {
+    const int32_t least = o->percent == PERCENT_UNIT ? 0 : -2;
+    const int32_t most = o->percent == PERCENT_HUNDREDTH ? -2 : 0;
+    for (int32_t g = gold->percent ? least : 0; g <= (gold->percent ? most : 0); g += 2)
+        for (int32_t s = x->percent ? least : 0; s <= (x->percent ? most : 0); s += 2)
+            if (near_enough(o, &gold->value, g, &x->value, s)) return 1;
+    return 0;
+}
+
+static int same(const struct rlhf__checker *c, rlhf_str text, const struct rlhf__reading *x) {
+    const struct rlhf__gold *gold = &c->gold;
+    if (gold->is_number) return same_number(c->options, &gold->number, x);
+    return rlhf__same_text(gold->text, text, c->options->ignore_case);
+}
+
+// ---- responses ----
+
+enum kind { KIND_NONE = 0, KIND_LINE = 1, KIND_ALONE = 2, KIND_LAST = 3 };
+
+// Where the response has its answer, and how a number is read there. *marked = 0 where it is no
+// marked place.
+static enum kind find_place(const struct rlhf__checker *c, rlhf_str text, rlhf_str *out,
+                            int32_t *marked) {
+    const struct rlhf__answer_options *o = c->options;
+    const rlhf_str marker = {o->marker, o->marker ? strlen(o->marker) : 0};
+    const int where = o->where, any = where == RLHF__WHERE_ANY || where == RLHF__WHERE_MARKED;
+    *marked = 1;
+    if ((any || where == RLHF__WHERE_MARKER) && rlhf__place_behind(text, marker, out))
+        return KIND_LINE;
+    if ((any || where == RLHF__WHERE_BOXED) && rlhf__place_boxed(text, out)) return KIND_ALONE;
+    if ((any || where == RLHF__WHERE_HASHES) && rlhf__place_behind(text, hashes, out))
+        return KIND_LINE;
+    *marked = 0;
+    *out = text;
+    if (where == RLHF__WHERE_WHOLE) return KIND_ALONE;
+    if (where == RLHF__WHERE_LAST_NUMBER) return KIND_LAST;
+    return where != RLHF__WHERE_ANY ? KIND_NONE : c->gold.is_number ? KIND_LAST : KIND_ALONE;
+}
+
+static int read_number(const struct rlhf__checker *c, enum kind kind, rlhf_str text,
+                       struct rlhf__reading *out) {
+    const int units = c->options->units;
+    if (kind == KIND_LAST) return rlhf__read_last(text, out);
+    if (kind == KIND_ALONE) return read_alone(text, units, out);
+    return rlhf__read_whole(rlhf__strip(text), units, out) ||
+           (units && rlhf__read_first(text, out));
+}
+
+rlhf_status rlhf__checker_judge(struct rlhf__checker *c, rlhf_str row, rlhf_str response,
+                                struct rlhf__verdict *out) {
+    const char *after = c->options->after;
+    rlhf_str text = response, place;
+    struct rlhf__reading number = {0};
+    int32_t marked;
+    *out = (struct rlhf__verdict){0};
+    RLHF_TRY(rlhf__checker_gold(c, row));
+    if (after && *after && !rlhf__place_after(text, (rlhf_str){after, strlen(after)}, &text))
+        return RLHF_OK;
+    const enum kind kind = find_place(c, text, &place, &marked);
+    if (kind == KIND_NONE) return RLHF_OK;
+    RLHF_TRY(reserve(c->host, &c->bytes, &c->cap, place.len));
+    place = rlhf__clean(place, c->bytes);
+    const rlhf_str bare = rlhf__strip(place);
+    out->found = c->gold.is_number ? read_number(c, kind, place, &number) : bare.len > 0;
+    out->marked = out->found && marked;
+    out->correct = out->found && same(c, bare, &number);
+    return RLHF_OK;
+}

@@ -1,0 +1,74 @@
+// checker.h: whether a response's answer is that of its data row. Options, gold answers and the
+// comparison, for every reward that has to know (answer.so, length.so).
+#ifndef RLHF_PLUGINS_REWARDS_ANSWER_CHECKER_H
+#define RLHF_PLUGINS_REWARDS_ANSWER_CHECKER_H
+
+#include "answer/read.h"
+
+#include <rlhf/plugin.h>
+#include <rlhf/service.h>
+
+// The option `where`.
+enum rlhf__answer_where {
+    RLHF__WHERE_ANY = 0,
+    RLHF__WHERE_MARKED = 1,
+    RLHF__WHERE_MARKER = 2,
+    RLHF__WHERE_BOXED = 3,
+    RLHF__WHERE_HASHES = 4,
+    RLHF__WHERE_LAST_NUMBER = 5,
+    RLHF__WHERE_WHOLE = 6
+};
+
+struct rlhf__answer_options {
+    const char *field, *marker, *after;
+    double tolerance, relative;
+    int32_t where, compare, percent, units, ignore_case, reserved;
+};
+
+enum { RLHF__N_ANSWER_OPTIONS = 10 };
+extern const rlhf_opt rlhf__answer_opts[RLHF__N_ANSWER_OPTIONS];
+
+// As rlhf_plugin.idle, of these options; NULL for others' keys. [any]
+const char *rlhf__answer_idle(const struct rlhf__answer_options *, const char *key);
+
+// What is right, read from a row.
+struct rlhf__gold {
+    rlhf_str text; // cleaned; borrowed from the checker
+    struct rlhf__reading number;
+    int32_t is_number, reserved;
+};
+
+struct rlhf__verdict {
+    int32_t correct;
+    int32_t found;  // there is an answer, right or wrong
+    int32_t marked; // it stands behind the marker, in a box or behind ####
+};
+
+struct rlhf__checker {
+    const rlhf_host *host;
+    const rlhf_row_service *rows;
+    const struct rlhf__answer_options *options; // outlives the checker
+    rlhf_str row;                               // whose gold answer is kept
+    struct rlhf__gold gold;
+    char *gold_bytes, *bytes; // cleaned texts
+    uint64_t gold_cap, cap;
+};
+
+// Errors: RLHF_E_UNSUPPORTED without the service of rows, RLHF_E_INVALID for options that do not go
+// together. [main]
+rlhf_status rlhf__checker_init(struct rlhf__checker *, const rlhf_host *,
+                               const struct rlhf__answer_options *);
+void rlhf__checker_finish(struct rlhf__checker *); // accepts a zeroed one [main]
+
+// Read the gold answer of a row (rlhf_reward_in.meta) into c->gold. Errors: RLHF_E_INVALID (no row,
+// no answer, one that is empty or no number where a number is wanted), RLHF_E_NOMEM. [step]
+rlhf_status rlhf__checker_gold(struct rlhf__checker *c, rlhf_str row);
+
+// Forget it: rows are told apart by where they lie, and that memory may hold other rows now. [step]
+void rlhf__checker_forget(struct rlhf__checker *c);
+
+// Errors: as rlhf__checker_gold. [step]
+rlhf_status rlhf__checker_judge(struct rlhf__checker *c, rlhf_str row, rlhf_str response,
+                                struct rlhf__verdict *out);
+
+#endif

@@ -1,0 +1,25 @@
+// clean.h: what TeX, Markdown and Unicode put around and into an answer, taken away.
+//
+// Of TeX: \text{..}, \mathrm{..} and their like become what is inside; \left, \right, \! and
+// \displaystyle go; \( \) \[ \], \; \: \quad and ~ are spaces, \, is one that joins; \$ and \% are
+// $ and %; {,} is a comma; \dfrac and \tfrac are \frac; \times and \cdot are their signs; ^\circ is
+// the degree sign. Of Unicode: minus and en dash are -, thin and narrow spaces join.
+#ifndef RLHF_PLUGINS_REWARDS_ANSWER_CLEAN_H
+#define RLHF_PLUGINS_REWARDS_ANSWER_CLEAN_H
+
+#include <rlhf/base.h>
+
+// out has room for text.len bytes; the result borrows it. [any]
+rlhf_str rlhf__clean(rlhf_str text, char *out);
+
+// Without white space, quotes, * _ ` $ at both ends and without sentence marks . , ; : ! at the
+// end. [any]
+rlhf_str rlhf__strip(rlhf_str text);
+
+rlhf_str rlhf__trim(rlhf_str text); // without white space at both ends [any]
+
+// Whether two cleaned texts are the same but for how wide white space is and, with ignore_case, for
+// the case of ASCII letters; $ does not count. [any]
+int rlhf__same_text(rlhf_str a, rlhf_str b, int ignore_case);
+
+#endif

@@ -1,0 +1,31 @@
+// read.h: numbers as people and models write them.
+//
+//     12   -3.5   .5   1,234,567   1{,}234   1\,234   1.5e-3   1.5 \times 10^{3}   3/4   2 1/2
+//     \frac{3}{4}   \frac34   2\frac{1}{2}   50%   5 million   $1,200   18 apples   9 cm^2
+//
+// Texts are cleaned ones (clean.h). What it is not: a calculator; "3+4" and "\sqrt{2}" are no
+// numbers, nor are number words, and no unit is converted.
+#ifndef RLHF_PLUGINS_REWARDS_ANSWER_READ_H
+#define RLHF_PLUGINS_REWARDS_ANSWER_READ_H
+
+#include "answer/decimal.h"
+
+#include <rlhf/base.h>
+
+struct rlhf__reading {
+    struct rlhf__ratio value;
+    int32_t percent; // 1: a percent sign stands behind it
+    int32_t reserved;
+};
+
+// The whole text is one number, with a sign and a currency sign before it and, with units, a unit
+// behind it. 1, or 0 = it is none. [any]
+int rlhf__read_whole(rlhf_str text, int units, struct rlhf__reading *out);
+
+// The first or the last number that stands anywhere in the text; digits inside words (x2),
+// exponents (cm^2) and what is neither one number nor another (1/2/2024, 1.2.3, 5/0) are none. 1,
+// or 0 = there is none. [any]
+int rlhf__read_first(rlhf_str text, struct rlhf__reading *out);
+int rlhf__read_last(rlhf_str text, struct rlhf__reading *out);
+
+#endif
