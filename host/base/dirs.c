@@ -67,3 +67,10 @@ rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err) {
     RLHF_TRY(choose(out->lib, sizeof out->lib, out->exe, lib, RLHF_PREFIX_LIBDIR, tail, err));
     return choose(out->share, sizeof out->share, out->exe, share, RLHF_PREFIX_DATADIR, "", err);
 }
+
+const char *rlhf__dirs_shared(const struct rlhf__dirs *dirs, const char *path,
+                              char room[RLHF__PATH_CAP]) {
+    if (*path == '\0' || *path == '/' || access(path, F_OK) == 0) return path;
+    rlhf__path_put(room, "%s/%s", dirs->share, path);
+    return access(room, F_OK) == 0 ? room : path;
+}

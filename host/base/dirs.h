@@ -3,6 +3,7 @@
 #define RLHF_HOST_DIRS_H
 
 #include "base/error.h"
+#include "base/file.h"
 
 #include <stddef.h>
 
@@ -20,5 +21,10 @@ rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct r
 // lib is the first existing of <exe>/../lib/rlhf/0, <exe>/../<libdir>/rlhf/0 and the configured
 // install prefix; share likewise. Missing ones keep the first spelling. [main]
 rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err);
+
+// A file or directory as it was named or, where nothing is there, what comes with the program under
+// the same relative name (models/arith), as presets name their files; in room then. [any]
+const char *rlhf__dirs_shared(const struct rlhf__dirs *, const char *path,
+                              char room[RLHF__PATH_CAP]);
 
 #endif

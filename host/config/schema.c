@@ -74,7 +74,8 @@ static const rlhf_opt compute_opts[] = {
 #undef T
 #define T struct rlhf__policy_config
 static const rlhf_opt policy_opts[] = {
-    P(path, "model directory to train (Hugging Face layout); empty: the default policy"),
+    P(path, "model directory to train (Hugging Face layout), also looked for in share/rlhf; empty: "
+            "the default policy"),
     E(init, RLHF__INIT_PRETRAINED, init_names, "random: fresh weights, only config and tokenizer"),
 };
 #undef T
@@ -107,11 +108,13 @@ static const rlhf_opt score_head_opts[] = {
 #define T struct rlhf__data_config
 static const rlhf_opt data_opts[] = {
     P(path, "training rows of supervised algorithms: .jsonl, .jsonl.gz or .txt"),
-    P(eval_path, "held-out rows of the same kind; empty: none"),
+    P(eval_path, "held-out rows of the same kind, of an algorithm that draws responses prompts, "
+                 "also looked for in share/rlhf; empty: none"),
     I(limit, 0, 0, BIG, "rows to use; 0: all"),
     I(skip, 0, 0, BIG, "rows to leave out at the start"),
     I(eval_limit, 0, 0, BIG, "held-out rows to use; 0: all"),
-    I(eval_every, 0, 0, BIG, "phases between evaluations; 0: only at the end"),
+    I(eval_every, 0, 0, BIG,
+      "phases between evaluations; 0: only at the end (responses: and before the first phase)"),
     I(max_tokens, 0, 0, 1 << 24, "longest row in tokens; 0: the model's context"),
     I(batch_tokens, 0, 0, 1 << 30, "tokens a phase; 0: batch.size rows a phase"),
     F_ABOVE(epochs, 1, 0, 1e6, "passes over the rows when run.phases is 0"),

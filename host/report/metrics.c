@@ -4,6 +4,7 @@
 #include "report/sink.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ struct rlhf__metrics {
     pthread_mutex_t lock;       // of what follows
     struct rlhf__metric *value; // sorted by name
     size_t n, cap;
+    const char *prefix; // NULL = none
 };
 
 static void forget(struct rlhf__metrics *m) {
@@ -96,11 +98,20 @@ static rlhf_status insert(struct rlhf__metrics *m, size_t at, const char *name, 
     return RLHF_OK;
 }
 
+void rlhf__metrics_under(struct rlhf__metrics *m, const char *prefix) {
+    pthread_mutex_lock(&m->lock);
+    m->prefix = prefix;
+    pthread_mutex_unlock(&m->lock);
+}
+
 rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double value) {
     int there;
     rlhf_status status = RLHF_OK;
+    char full[512];
     if (strcmp(name, "phase") == 0) return RLHF_OK;
     pthread_mutex_lock(&m->lock);
+    if (m->prefix && snprintf(full, sizeof full, "%s%s", m->prefix, name) < (int)sizeof full)
+        name = full;
     size_t at = place(m, name, &there);
     if (there)
         m->value[at].value = value;

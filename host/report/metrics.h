@@ -26,6 +26,10 @@ void rlhf__metrics_close(struct rlhf__metrics *m); // NULL allowed; unflushed va
 // set. [any]
 rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double value);
 
+// Until the next call `prefix` stands in front of every name that is set: what plugins say of
+// held-out rows is not taken for the phase's. Borrowed; NULL = nothing does. [main]
+void rlhf__metrics_under(struct rlhf__metrics *m, const char *prefix);
+
 // For struct rlhf__services.metric: ctx is the struct rlhf__metrics. [any]
 void rlhf__metrics_sink(void *ctx, const char *name, double value);
 

@@ -93,6 +93,8 @@ static uint32_t facts_of_config(const struct rlhf__config *c, const struct rlhf_
            if_true(is_backend(c, "cpu") || is_backend(c, "reference"), NO_GPU);
 }
 
+#define RESPONDS "responds to prompts (--prompts FILE) and trains on no rows of a file"
+
 // `path` is idle when all facts of `when` hold; not so `except` when all of `unless` do too.
 static const struct rule {
     const char *path;
@@ -101,8 +103,14 @@ static const struct rule {
     const char *except;
     uint32_t unless, reserved;
 } table[] = {
-    {"data.", ROLLOUT, 1, "responds to prompts (--prompts FILE) and reads no rows", "data.max_mib",
-     0, 0},
+    {"data.path", ROLLOUT, 1, RESPONDS, NULL, 0, 0},
+    {"data.limit", ROLLOUT, 1, RESPONDS, NULL, 0, 0},
+    {"data.skip", ROLLOUT, 1, RESPONDS, NULL, 0, 0},
+    {"data.max_tokens", ROLLOUT, 1, RESPONDS, NULL, 0, 0},
+    {"data.batch_tokens", ROLLOUT, 1, RESPONDS, NULL, 0, 0},
+    {"data.epochs", ROLLOUT, 1, RESPONDS, NULL, 0, 0},
+    {"data.shuffle", ROLLOUT, 1, RESPONDS, NULL, 0, 0},
+    {"data.long_rows", ROLLOUT, 1, RESPONDS, NULL, 0, 0},
     {"data.eval_limit", NO_HELD_OUT, 0, "data.eval_path is not given", NULL, 0, 0},
     {"data.eval_every", NO_HELD_OUT, 0, "data.eval_path is not given", NULL, 0, 0},
     {"data.epochs", PHASES_GIVEN, 0, "run.phases says when the run ends", NULL, 0, 0},

@@ -79,6 +79,15 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     return st;
 }
 
+// What responses to held-out prompts are worth at the start, as row 0 of the metrics.
+static rlhf_status look_first(struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__held_out h = {.due = 1, .metrics = r->report.metrics};
+    const int responds = rlhf__cast_pays(&r->cast) && r->config->data.eval_path[0];
+    if (r->count.phase > 0 || !responds) return RLHF_OK;
+    RLHF_TRY(r->feed->ops->evaluate(r->feed, &h, err));
+    return rlhf__metrics_flush(r->report.metrics, 0, err);
+}
+
 static int is_cancelled(const struct rlhf__run *r) {
     return r->req->env->cancelled && *r->req->env->cancelled;
 }
@@ -105,6 +114,7 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     rlhf__saving_begin(r);
     st = rlhf__saving_note(r, err);
     rlhf__run_say_compute(r);
+    if (st == RLHF_OK) st = look_first(r, err);
     while (st == RLHF_OK && r->count.phase < last && !r->count.stop && !is_cancelled(r)) {
         st = run_phase(r, err);
         rlhf__run_say_compute(r);

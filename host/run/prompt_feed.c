@@ -2,6 +2,7 @@
 #include "run/prompt_feed.h"
 
 #include "learn/pass.h"
+#include "run/held_out_prompts.h"
 #include "sample/decode.h"
 #include "sample/rollout.h"
 
@@ -15,7 +16,8 @@
 struct prompt_feed {
     struct rlhf__feed feed;
     struct rlhf__prompts *prompts;
-    int64_t n; // prompts
+    struct rlhf__prompts *held_out; // data.eval_path, or NULL
+    int64_t n;                      // prompts
     struct rlhf__order order;
     rlhf_gen *cache; // NULL until the policy is loaded
     uint32_t slots, prefix_slots;
@@ -92,7 +94,10 @@ rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *feed, const struct
 }
 
 int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *feed) {
-    return rlhf__prompts_longest(look(feed)->prompts) +
+    const struct prompt_feed *f = look(feed);
+    const int32_t held_out = f->held_out ? rlhf__prompts_longest(f->held_out) : 0;
+    const int32_t longest = rlhf__prompts_longest(f->prompts);
+    return (longest > held_out ? longest : held_out) +
            (int32_t)feed->env->config->sampling.max_new_tokens;
 }
 
@@ -151,6 +156,15 @@ static rlhf_status prompt_check(struct rlhf__feed *feed, struct rlhf__error *err
     return st;
 }
 
+static rlhf_status prompt_evaluate(struct rlhf__feed *feed, const struct rlhf__held_out *h,
+                                   struct rlhf__error *err) {
+    const struct prompt_feed *f = look(feed);
+    if (!h->due || !f->held_out) return RLHF_OK;
+    struct rlhf__rollout_request q = request(f);
+    q.prompts = f->held_out;
+    return rlhf__held_out_prompts_measure(feed->env, q, h, err);
+}
+
 // ---- life ----
 
 static rlhf_status check_sizes(const struct rlhf__feed_env *env, struct rlhf__error *err) {
@@ -205,6 +219,7 @@ static void prompt_destroy(struct rlhf__feed *feed) {
     struct prompt_feed *f = of(feed);
     rlhf__model_gen_close(feed->env->cast->policy, f->cache);
     rlhf__prompts_close(f->prompts);
+    rlhf__prompts_close(f->held_out);
     rlhf__order_finish(&f->order);
     free(f);
 }
@@ -308,14 +323,17 @@ static const struct rlhf__feed_ops prompt_ops = {.next = prompt_next,
                                                  .order = prompt_order,
                                                  .ready = prompt_ready,
                                                  .check = prompt_check,
+                                                 .evaluate = prompt_evaluate,
                                                  .destroy = prompt_destroy};
 
 static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = f->feed.env;
     const struct rlhf__config *c = env->config;
     const struct rlhf__model *policy = env->cast->policy;
-    RLHF_TRY(rlhf__rollout_prompts(&c->prompts, policy, (int32_t)c->sampling.max_new_tokens,
-                                   env->dirs, env->log, env->loading, &f->prompts, err));
+    RLHF_TRY(rlhf__rollout_prompts(&c->prompts, "prompts.path", policy,
+                                   (int32_t)c->sampling.max_new_tokens, env->dirs, env->log,
+                                   env->loading, &f->prompts, err));
+    RLHF_TRY(rlhf__held_out_prompts_open(env, &f->held_out, err));
     f->feed.prompts = f->prompts;
     f->n = rlhf__prompts_count(f->prompts);
     RLHF_TRY(rlhf__order_init(&f->order, f->n, (uint64_t)c->run.seed, "prompts", c->prompts.shuffle,

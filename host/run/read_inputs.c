@@ -8,16 +8,19 @@
 
 static rlhf_status add_rows(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
+    const int prompts = r->cast.plan.source == RLHF_SOURCE_ROLLOUT;
     const struct {
         const char *setting, *path;
-        int prompts;
-    } files[] = {{"data.path", c->data.path, 0},
-                 {"data.eval_path", c->data.eval_path, 0},
-                 {"prompts.path", c->prompts.path, 1}};
-    int prompts = r->cast.plan.source == RLHF_SOURCE_ROLLOUT;
+        int read;
+    } files[] = {{"data.path", c->data.path, !prompts},
+                 {"data.eval_path", c->data.eval_path, 1},
+                 {"prompts.path", c->prompts.path, prompts}};
+    char room[RLHF__PATH_CAP];
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (files[i].prompts == prompts && files[i].path[0])
-            RLHF_TRY(rlhf__inputs_add_file(r->inputs, files[i].setting, files[i].path, err));
+        if (files[i].read && files[i].path[0])
+            RLHF_TRY(rlhf__inputs_add_file(
+                r->inputs, files[i].setting,
+                rlhf__dirs_shared(r->req->env->dirs, files[i].path, room), err));
     return RLHF_OK;
 }
 

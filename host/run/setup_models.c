@@ -28,9 +28,11 @@ rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int3
 
 void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]) {
     const char *path = r->config->policy.path;
-    char own[RLHF__PATH_CAP];
-    rlhf__default_model(r->req->env->dirs, "policy", own);
-    snprintf(out, 4200, "%s", r->req->resume ? r->req->dir->checkpoint : path[0] ? path : own);
+    const struct rlhf__dirs *dirs = r->req->env->dirs;
+    char room[RLHF__PATH_CAP];
+    rlhf__default_model(dirs, "policy", room);
+    path = path[0] ? rlhf__dirs_shared(dirs, path, room) : room;
+    snprintf(out, 4200, "%s", r->req->resume ? r->req->dir->checkpoint : path);
 }
 
 // The planned heads that the policy lacks.
@@ -84,9 +86,11 @@ static rlhf_status check_vocabulary(const struct rlhf__cast *c, const struct rlh
 rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     struct rlhf__cast *cast = &r->cast;
+    char room[RLHF__PATH_CAP];
     if (!wants_value(r) || c->value.critic == RLHF__CRITIC_SHARED) return RLHF_OK;
     // From value.path, or from where the policy starts.
-    struct rlhf__model_spec spec = {.dir = c->value.path[0] ? c->value.path : cast->policy->dir,
+    const char *own = rlhf__dirs_shared(r->req->env->dirs, c->value.path, room);
+    struct rlhf__model_spec spec = {.dir = own[0] ? own : cast->policy->dir,
                                     .role = "critic",
                                     .start = RLHF__START_WEIGHTS,
                                     .trainable = 1,
@@ -132,16 +136,17 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
     // A reward model that is trained is fitted on samples of the reference.
     if (!rlhf__plan_wants_reference(&cast->plan) && !(cast->plan.flags & RLHF_PLAN_REWARD_MODEL))
         return RLHF_OK;
-    char dir[RLHF__PATH_CAP];
-    rlhf__default_model(r->req->env->dirs, "policy", dir);
+    const int own = c->reference.path[0] != '\0';
+    const char *path = own ? c->reference.path : c->policy.path;
+    char room[RLHF__PATH_CAP];
+    rlhf__default_model(r->req->env->dirs, "policy", room);
     struct rlhf__model_spec spec = {
-        .dir = c->policy.path[0] ? c->policy.path : dir,
+        .dir = path[0] ? rlhf__dirs_shared(r->req->env->dirs, path, room) : room,
         .role = "reference",
         .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_WEIGHTS,
         .tokens_only = cast->policy->spec.tokens_only,
         .frozen = !(cast->plan.flags & RLHF_PLAN_MOVES_REFERENCE)};
-    if (c->reference.path[0]) {
-        spec.dir = c->reference.path;
+    if (own) {
         spec.start = RLHF__START_WEIGHTS;
     } else if (!r->req->resume) {
         spec.start = RLHF__START_EMPTY; // copied when loaded: cheaper than reading the file again
@@ -150,8 +155,7 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
     rlhf_status st = rlhf__model_open(&r->session.models, &spec, &cast->reference, err);
     if (st != RLHF_OK && !rlhf__is_dir(spec.dir))
         rlhf__error_context(err, "the reference (%s)",
-                            c->reference.path[0] ? "reference.path"
-                                                 : "policy.path, as reference.path is empty");
+                            own ? "reference.path" : "policy.path, as reference.path is empty");
     return st == RLHF_OK ? check_reference(cast, err) : st;
 }
 

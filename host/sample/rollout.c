@@ -9,20 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The prompt file: the embedded one when none is named; a relative path that is not there is one of
-// the files that come with the program, as presets name them.
+// The prompt file: the embedded one when none is named.
 static const char *prompts_file(const struct rlhf__prompts_config *c, const struct rlhf__dirs *dirs,
-                                char own[4096]) {
-    const char *name = c->path[0] ? c->path : "models/prompts.jsonl";
-    if (c->path[0] && (c->path[0] == '/' || rlhf__is_file(c->path))) return c->path;
-    snprintf(own, 4096, "%s/%s", dirs->share, name);
-    return c->path[0] && !rlhf__is_file(own) ? c->path : own;
+                                char own[RLHF__PATH_CAP]) {
+    if (c->path[0]) return rlhf__dirs_shared(dirs, c->path, own);
+    rlhf__path_put(own, "%s/models/prompts.jsonl", dirs->share);
+    return own;
 }
 
-rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const struct rlhf__model *m,
-                                  int32_t max_new, const struct rlhf__dirs *dirs,
-                                  struct rlhf__log *log, const struct rlhf__loading *loading,
-                                  struct rlhf__prompts **out, struct rlhf__error *err) {
+rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const char *setting,
+                                  const struct rlhf__model *m, int32_t max_new,
+                                  const struct rlhf__dirs *dirs, struct rlhf__log *log,
+                                  const struct rlhf__loading *loading, struct rlhf__prompts **out,
+                                  struct rlhf__error *err) {
     int64_t room = (int64_t)m->info.n_ctx - max_new;
     if (room < 1)
         return rlhf__fail(
@@ -42,12 +41,12 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const st
                           "than the context of '%s', %d tokens",
                           (long long)c->length, c->prepend_bos ? ", the BOS token" : "", max_new,
                           m->dir, m->info.n_ctx);
-    char own[4096];
+    char own[RLHF__PATH_CAP];
     const char *path = prompts_file(c, dirs, own);
     struct rlhf__prompt_opts o = {.text = c->text,
                                   .paths = &path,
                                   .n_paths = c->text[0] ? 0 : 1,
-                                  .setting = "prompts.path",
+                                  .setting = setting,
                                   .field = strcmp(c->field, "prompt") == 0 ? NULL : c->field,
                                   .prepend_bos = c->prepend_bos,
                                   .start_after_period = c->start_after_period,
@@ -62,7 +61,8 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const st
     if (st != RLHF_OK) return st;
     struct rlhf__buf say = RLHF__BUF_INIT;
     rlhf__prompts_summary(*out, &say);
-    if (say.len) rlhf__logf(log, RLHF_LOG_INFO, "prompts: %s", rlhf__buf_text(&say));
+    const char *who = strcmp(setting, "prompts.path") == 0 ? "prompts" : setting;
+    if (say.len) rlhf__logf(log, RLHF_LOG_INFO, "%s: %s", who, rlhf__buf_text(&say));
     rlhf__buf_free(&say);
     return RLHF_OK;
 }

@@ -44,7 +44,7 @@ static void settings_of_other_kinds_of_runs(void **state) {
     static const struct {
         const char *args, *sentence;
     } cases[] = {
-        {PPO "--set data.eval_path=texts.jsonl", "data.eval_path has no effect here"},
+        {PPO "--set data.skip=1", "data.skip has no effect here: ppo.so responds to prompts"},
         {PPO "--set data.epochs=2", "data.epochs has no effect here"},
         {PPO "--set score.labels=a,b", "score.labels has no effect here"},
         {PPO "--set score.calibrate=3", "score.calibrate has no effect here"},

@@ -1,0 +1,81 @@
+// held_out_prompts.c: see held_out_prompts.h.
+#include "run/held_out_prompts.h"
+
+#include "sample/mixing.h"
+#include "sample/scoring.h"
+
+#include <stdlib.h>
+
+rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *env,
+                                        struct rlhf__prompts **out, struct rlhf__error *err) {
+    const struct rlhf__config *c = env->config;
+    struct rlhf__prompts_config rules = c->prompts;
+    *out = NULL;
+    if (!c->data.eval_path[0]) return RLHF_OK;
+    rules.path = c->data.eval_path;
+    rules.text = "";
+    rules.limit = c->data.eval_limit;
+    return rlhf__rollout_prompts(&rules, "data.eval_path", env->cast->policy,
+                                 (int32_t)c->sampling.max_new_tokens, env->dirs, env->log,
+                                 env->loading, out, err);
+}
+
+static rlhf_status pay(const struct rlhf__feed_env *env, const struct rlhf__prompts *prompts,
+                       const struct rlhf__held_out *h, struct rlhf__rows *e, double *mean,
+                       struct rlhf__error *err) {
+    struct rlhf__config config = *env->config; // members stay the run's
+    config.mixing.normalize = RLHF__NORMALIZE_NONE;
+    config.mixing.clip = 0;
+    const struct rlhf__scorer s = {.config = &config,
+                                   .rewards = env->cast->rewards,
+                                   .rules = env->cast->rules,
+                                   .prompts = prompts,
+                                   .metric = rlhf__metrics_sink,
+                                   .metric_ctx = h->metrics,
+                                   .phase = (uint64_t)(h->phase > 0 ? h->phase - 1 : 0),
+                                   .watch = rlhf__progress_watch(env->progress)};
+    struct rlhf__scored x = {0};
+    double std;
+    uint8_t *keep = calloc(e->n, 1);
+    if (!keep) return RLHF__NOMEM(err, "out of memory for %u held-out responses", e->n);
+    rlhf_status st = rlhf__scored_init(&x, &s, e, err);
+    if (st == RLHF_OK) st = rlhf__score(&s, &x, e, keep, NULL, err);
+    if (st == RLHF_OK) rlhf__mean_std(e->reward, keep, e->n, mean, &std);
+    rlhf__scored_finish(&x);
+    free(keep);
+    return st;
+}
+
+static void say(const struct rlhf__feed_env *env, const struct rlhf__held_out *h, double mean,
+                uint32_t n) {
+    const char *s = n == 1 ? "" : "s";
+    if (h->phase == 0)
+        rlhf__logf(env->log, RLHF_LOG_INFO,
+                   "held-out reward %.4f (%u response%s) before the first phase", mean, n, s);
+    else
+        rlhf__logf(env->log, RLHF_LOG_INFO,
+                   "held-out reward %.4f (%u response%s) after %lld phase%s", mean, n, s,
+                   (long long)h->phase, h->phase == 1 ? "" : "s");
+}
+
+rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
+                                           struct rlhf__rollout_request q,
+                                           const struct rlhf__held_out *h,
+                                           struct rlhf__error *err) {
+    struct rlhf__rows e = {0};
+    double mean = 0;
+    rlhf__progress_note(env->progress, "evaluation");
+    q.n = (uint32_t)rlhf__prompts_count(q.prompts);
+    q.group = 1;
+    q.keep_support = 0; // texts to be scored
+    q.stream = "eval";
+    q.first = 0;
+    rlhf_status st = rlhf__rollout_in_turn(&q, &e, err);
+    rlhf__metrics_under(h->metrics, "eval/");
+    if (st == RLHF_OK) st = pay(env, q.prompts, h, &e, &mean, err);
+    if (st == RLHF_OK) st = rlhf__metrics_set(h->metrics, "reward", mean);
+    rlhf__metrics_under(h->metrics, NULL);
+    if (st == RLHF_OK) say(env, h, mean, e.n);
+    rlhf__rows_finish(&e);
+    return st;
+}

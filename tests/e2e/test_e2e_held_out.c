@@ -1,0 +1,148 @@
+// test_e2e_held_out.c: responses to held-out prompts in the middle of a run: measured as `eval`
+// measures them, and without a trace in what is learned.
+#include "e2e.h"
+
+#define GOLD "\"$RLHF_TEST_PLUGINS/gold_reward.so\""
+#define RUN                                                                                        \
+    "--algo ppo.so --policy model --set policy.init=random "                                       \
+    "--set batch.size=8 --set sampling.max_new_tokens=12 --set log.progress=off "                  \
+    "--set log.csv=true --set optim.lr=0.01 --set optim.schedule_phases=4 "
+#define PERIODS  "--prompts prompts.txt --reward period_count.so:weight=2 --set run.phases=4 "
+#define HELD_OUT "--set data.eval_path=held.jsonl --set data.eval_every=2 "
+
+static int setup(void **state) {
+    if (e2e_setup(state) != 0) return -1;
+    e2e_write(*state, "held.jsonl",
+              "{\"prompt\": \"The end\"}\n{\"prompt\": \"A longer one of it\"}\n"
+              "{\"prompt\": \"was\"}\n");
+    return 0;
+}
+
+static int has(const json_t *rows, int i, const char *name) {
+    return json_object_get(json_array_get(rows, (size_t)i), name) != NULL;
+}
+
+static void when_it_is_measured(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN PERIODS HELD_OUT "--set run.dir=a"), 0);
+    e2e_says(t, "held-out reward ");
+    e2e_says(t, " (3 responses) before the first phase");
+    e2e_says(t, " (3 responses) after 2 phases");
+    e2e_says(t, " (3 responses) after 4 phases");
+    json_t *rows = e2e_metrics(t, "a");
+    assert_int_equal(json_array_size(rows), 5); // the start is row 0
+    for (int i = 0; i < 5; i++) {
+        assert_true(e2e_metric(rows, i, "phase") == i);
+        assert_int_equal(has(rows, i, "eval/reward"), i % 2 == 0);
+        assert_int_equal(has(rows, i, "objective/scores"), i > 0);
+        if (i % 2) continue;
+        assert_true(e2e_metric(rows, i, "eval/reward") ==
+                    2 * e2e_metric(rows, i, "eval/rewards/period_count/mean"));
+        assert_true(e2e_metric(rows, i, "eval/rewards/not_finite") == 0);
+    }
+    json_decref(rows);
+}
+
+// `eval` with the run's settings and seed draws the same responses.
+static void as_eval_measures(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN PERIODS HELD_OUT "--seed 5 --set run.dir=a"), 0);
+    json_t *rows = e2e_metrics(t, "a");
+    double in_the_run = e2e_metric(rows, -1, "eval/reward");
+    json_decref(rows);
+    assert_int_equal(e2e_shell(t, "cp -rL a/checkpoints/latest m"), 0);
+    assert_int_equal(e2e_run(t, "eval --model m --data held.jsonl --n 3 --seed 5 --json "
+                                "--config a/config.json --reward period_count.so:weight=2"),
+                     0);
+    json_t *v = json_loads(t->out, 0, NULL);
+    assert_non_null(v);
+    assert_true(json_number_value(json_object_get(v, "reward")) == in_the_run);
+    json_decref(v);
+}
+
+// What is paid is what it is; a run normalises and clips for the sake of learning.
+static void neither_normalised_nor_clipped(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "held.jsonl",
+              "{\"prompt\": \"A\", \"answer\": \"yes\", \"extra\": {\"points\": 3}}\n"
+              "{\"prompt\": \"B\", \"answer\": \"yes\", \"extra\": {\"points\": 8}}\n");
+    assert_int_equal(e2e_shell(t, "cp held.jsonl prompts.jsonl"), 0);
+    assert_int_equal(e2e_run(t, RUN HELD_OUT "--prompts prompts.jsonl --reward " GOLD
+                                             " --set run.phases=1 --set rewards.normalize=after "
+                                             "--set rewards.clip=0.5 --set run.dir=a"),
+                     0);
+    json_t *rows = e2e_metrics(t, "a");
+    assert_true(e2e_metric(rows, 0, "eval/reward") == 5.5);
+    assert_true(e2e_metric(rows, 1, "eval/reward") == 5.5);
+    // What the plugin says of held-out rows, and what it says of the phase's.
+    assert_true(e2e_metric(rows, 0, "eval/rewards/gold_reward/right") == 2);
+    assert_int_equal(has(rows, 0, "rewards/gold_reward/right"), 0);
+    assert_true(e2e_metric(rows, 1, "eval/rewards/gold_reward/right") == 2);
+    assert_true(e2e_metric(rows, 1, "rewards/gold_reward/right") == 8);
+    json_decref(rows);
+}
+
+static void nothing_is_learned_of_it(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN PERIODS HELD_OUT "--set run.dir=a"), 0);
+    assert_int_equal(e2e_run(t, RUN PERIODS "--set run.dir=b"), 0);
+    assert_int_equal(e2e_shell(t, "cmp a/checkpoints/latest/model.safetensors "
+                                  "b/checkpoints/latest/model.safetensors"),
+                     0);
+}
+
+static void resuming_does_not_begin_anew(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN PERIODS HELD_OUT "--set run.dir=a"), 0);
+    assert_int_equal(e2e_run(t, RUN PERIODS HELD_OUT "--set run.dir=b --set run.stop_after=3"), 0);
+    assert_int_equal(e2e_run(t, "--resume b"), 0);
+    json_t *a = e2e_metrics(t, "a"), *b = e2e_metrics(t, "b");
+    assert_int_equal(json_array_size(b), 5);
+    assert_true(e2e_metric(a, 4, "eval/reward") == e2e_metric(b, 4, "eval/reward"));
+    assert_true(e2e_metric(a, 0, "eval/reward") == e2e_metric(b, 0, "eval/reward"));
+    json_decref(a);
+    json_decref(b);
+    assert_int_equal(e2e_shell(t, "cmp a/checkpoints/latest/model.safetensors "
+                                  "b/checkpoints/latest/model.safetensors"),
+                     0);
+    e2e_write(t, "held.jsonl", "{\"prompt\": \"Others\"}\n");
+    assert_int_equal(e2e_run(t, "--resume b --set run.phases=6"), 2);
+    e2e_says(t, "data.eval_path");
+}
+
+static void the_best_by_it(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN PERIODS HELD_OUT
+                             "--set checkpoint.every=2 --set checkpoint.best=eval/reward "
+                             "--set run.dir=a"),
+                     0);
+    assert_int_equal(e2e_shell(t, "test -L a/checkpoints/best"), 0);
+}
+
+static void refused(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN PERIODS "--set data.eval_path=nowhere.jsonl --set run.dir=a"),
+                     2);
+    e2e_says(t, "data.eval_path: cannot open nowhere.jsonl");
+    assert_int_equal(e2e_run(t, RUN PERIODS "--set data.eval_every=2 --set run.dir=a"), 2);
+    e2e_says(t, "data.eval_every has no effect here: data.eval_path is not given");
+    e2e_write(t, "held.jsonl", "{\"question\": \"?\"}\n");
+    assert_int_equal(e2e_run(t, RUN PERIODS HELD_OUT "--set run.dir=a"), 2);
+    e2e_says(t, "held.jsonl");
+    assert_int_equal(e2e_exists(t, "a"), 0);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(when_it_is_measured),
+        T(as_eval_measures),
+        T(neither_normalised_nor_clipped),
+        T(nothing_is_learned_of_it),
+        T(resuming_does_not_begin_anew),
+        T(the_best_by_it),
+        T(refused),
+    };
+    return cmocka_run_group_tests_name("e2e_held_out", tests, NULL, NULL);
+}
