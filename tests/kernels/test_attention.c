@@ -39,6 +39,10 @@ static const struct shape shapes[] = {
     {5, 14, 16, 1, RLHF_BF16, 2, 0},
     {3, 8, 64, 1, RLHF_BF16, 1, 0},
     {3, 5, 8, 1, RLHF_BF16, 1, 0},
+    // Widths that leave more than 8 columns of the next wider kernel empty.
+    {4, 3, 40, 1, RLHF_F32, 0, 0},
+    {4, 3, 40, 1, RLHF_BF16, 0, 0},
+    {3, 4, 104, 0, RLHF_BF16, 2, 0},
 };
 
 // What a backend may refuse, naming it: head widths that are no multiple of 8, with 16-byte rows
