@@ -9,6 +9,7 @@
 #include "sample/diversity.h"
 #include "sample/mixing.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@ struct measured {
     const struct rlhf__eval_options *o;
     struct rlhf__trial with;
     struct rlhf__rows e;
-    float *raw; // [n_reward * n]
+    float *raw;     // [n_reward * n]
+    double correct; // share of the responses that are right; NaN where no reward verifies
 };
 
 // ---- measuring ----
@@ -37,6 +39,7 @@ static rlhf_status score_responses(struct measured *m, struct rlhf__error *err) 
     rlhf_status st = RLHF_OK;
     if (!keep || !m->raw) st = RLHF__NOMEM(err, "out of memory scoring");
     if (st == RLHF_OK) st = rlhf__trial_score(&m->with, &m->e, &x, keep, m->raw, err);
+    m->correct = st == RLHF_OK ? rlhf__scored_correct(&x, keep) : NAN;
     rlhf__scored_finish(&x);
     free(keep);
     if (st != RLHF_OK || !m->with.reference) return st;
@@ -77,6 +80,7 @@ static rlhf_status print_result(const struct measured *m, struct rlhf__error *er
             json_pack("{s:s, s:I, s:f, s:f, s:o, s:f, s:f}", "model", m->with.model->dir, "samples",
                       (json_int_t)e->n, "reward", mean, "reward_std", std, "rewards",
                       rewards_json(m), "mean_length", length, "distinct_3", distinct);
+        if (v && isfinite(m->correct)) json_object_set_new(v, "correct", json_real(m->correct));
         if (v && m->with.reference) json_object_set_new(v, "kl", json_real(sequence_kl(e)));
         return rlhf__print_json_new(v, err);
     }
@@ -85,6 +89,7 @@ static rlhf_status print_result(const struct measured *m, struct rlhf__error *er
         rlhf__mean_std(m->raw + k * e->n, NULL, e->n, &mean, &std);
         printf("  %-9s %.4f (std %.4f)\n", m->with.config.reward[k].name, mean, std);
     }
+    if (isfinite(m->correct)) printf("correct     %.4f\n", m->correct);
     if (m->with.reference) printf("kl          %.4f nats a sequence\n", sequence_kl(e));
     printf("distinct-3  %.4f\nlength      %.1f tokens\n", distinct, length);
     return rlhf__print_flush(err);

@@ -86,7 +86,10 @@ static rlhf_status open_rewards(struct rlhf__trial *t, const char *flag, struct 
                                             .services = &t->at.session.services,
                                             .flag = flag,
                                             .watch = rlhf__progress_watch(t->at.progress)};
-    return rlhf__rewards_open(&q, &t->rewards, err);
+    RLHF_TRY(rlhf__rewards_open(&q, &t->rewards, err));
+    for (size_t i = 0; i < t->config.n_reward; i++)
+        RLHF_TRY(rlhf__reward_check_rows(t->rewards[i], t->prompts, q.watch, err));
+    return RLHF_OK;
 }
 
 rlhf_status rlhf__trial_open(struct rlhf__trial *t, const struct rlhf__env *env,

@@ -312,3 +312,8 @@ struct rlhf__prompt rlhf__prompts_get(const struct rlhf__prompts *set, int64_t i
     if (set->ds) out.meta = rlhf__dataset_row(set->ds, it->row).meta;
     return out;
 }
+
+void rlhf__prompts_where(const struct rlhf__prompts *set, int64_t i, char *out, size_t cap) {
+    *out = '\0';
+    if (set->ds) rlhf__dataset_where(set->ds, set->item[i].row, out, cap);
+}

@@ -85,6 +85,9 @@ void rlhf__prompts_summary(const struct rlhf__prompts *set, struct rlhf__buf *ou
 // Prompt i, 0 <= i < count. [any]
 struct rlhf__prompt rlhf__prompts_get(const struct rlhf__prompts *set, int64_t i);
 
+// "FILE:LINE" of prompt i's row, for messages, into out[cap]; "" when it is of no file. [any]
+void rlhf__prompts_where(const struct rlhf__prompts *set, int64_t i, char *out, size_t cap);
+
 // Longest prompt in tokens. [any]
 int32_t rlhf__prompts_longest(const struct rlhf__prompts *set);
 

@@ -17,7 +17,7 @@ struct rlhf__progress_state {
     int64_t first_phase;   // phases already done when this process started (resume)
     const char *unit;      // what is counted; NULL = "phase"
     double judge;          // mean of the judge; NaN = not shown
-    double accuracy;       // of a supervised stage; NaN = not shown
+    double accuracy;       // of a supervised stage, or share of right answers; NaN = not shown
 };
 
 struct rlhf__progress;

@@ -88,6 +88,7 @@ static struct rlhf__progress_state progress_state(const struct rlhf__phase *p) {
     rlhf__metrics_get(m, RLHF_METRIC_KL, &kl);
     rlhf__metrics_get(m, "judge/mean", &judge);
     rlhf__metrics_get(m, REWARD_METRIC, &reward);
+    if (pays) rlhf__metrics_get(m, "objective/verifiable_correct_rate", &accuracy);
     if (!pays && !rlhf__metrics_get(m, RLHF_METRIC_PAIR_ACCURACY, &accuracy))
         rlhf__metrics_get(m, RLHF_METRIC_LABEL_ACCURACY, &accuracy);
     double loss = l->minibatches ? l->loss_sum / (double)l->minibatches : 0;

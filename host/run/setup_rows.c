@@ -29,6 +29,8 @@ static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
                                             .watch = rlhf__progress_watch(r->report.progress)};
     RLHF_TRY(rlhf__rewards_open(&q, &r->cast.rewards, err));
     r->cast.n_rewards = c->n_reward;
+    for (size_t i = 0; i < c->n_reward; i++)
+        RLHF_TRY(rlhf__reward_check_rows(r->cast.rewards[i], r->feed->prompts, q.watch, err));
     return RLHF_OK;
 }
 
@@ -44,8 +46,11 @@ static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(rlhf__prompt_feed_open(&r->feed_env, is_start, &r->feed, err));
     RLHF_TRY(open_rewards(r, err));
     if (r->req->judge) rlhf__progress_note(r->report.progress, "loading the judge");
-    return rlhf__iteration_open(&r->iteration, rlhf__text_services_reward(r->session.text),
-                                r->req->judge, &cast->judge, err);
+    RLHF_TRY(rlhf__iteration_open(&r->iteration, rlhf__text_services_reward(r->session.text),
+                                  r->req->judge, &cast->judge, err));
+    if (!cast->judge) return RLHF_OK;
+    return rlhf__reward_check_rows(cast->judge, r->feed->prompts,
+                                   rlhf__progress_watch(r->report.progress), err);
 }
 
 // ---- rows of a file ----

@@ -33,6 +33,24 @@ rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *q, struct rlh
     return st;
 }
 
+rlhf_status rlhf__reward_check_rows(const struct rlhf__instance *reward,
+                                    const struct rlhf__prompts *prompts,
+                                    const struct rlhf__watch *watch, struct rlhf__error *err) {
+    const rlhf_reward_ops *ops = &reward->plugin->ops.reward;
+    const int64_t n = ops->check_row ? rlhf__prompts_count(prompts) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const rlhf_str row = rlhf__prompts_get(prompts, i).meta;
+        char where[512];
+        if (i % 1024 == 0) rlhf__watch_seen(watch, "asking the rewards about rows", i, n);
+        struct rlhf__call call = rlhf__call_begin(reward, "check_row()");
+        rlhf_status st = rlhf__call_end(&call, ops->check_row(reward->self, row), err);
+        if (st == RLHF_OK) continue;
+        rlhf__prompts_where(prompts, i, where, sizeof where);
+        return *where ? rlhf__error_context(err, "%s", where) : st;
+    }
+    return RLHF_OK;
+}
+
 void rlhf__rewards_close(struct rlhf__instance **rewards, size_t n) {
     for (size_t i = 0; rewards && i < n; i++)
         rlhf__instance_destroy(rewards[i]);

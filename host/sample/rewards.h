@@ -4,6 +4,7 @@
 
 #include "base/watch.h"
 #include "config/config.h"
+#include "data/prompts.h"
 #include "plugin/services.h"
 
 struct rlhf__rewards_request {
@@ -18,6 +19,11 @@ struct rlhf__rewards_request {
 // owns them. NULL after a failure. Errors: RLHF_E_NOMEM, what creating them says. [main]
 rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *, struct rlhf__instance ***out,
                                struct rlhf__error *err);
+// Ask one of them about every prompt's data row. Errors: RLHF_E_INVALID with file and line, in the
+// plugin's words. [main]
+rlhf_status rlhf__reward_check_rows(const struct rlhf__instance *reward,
+                                    const struct rlhf__prompts *prompts,
+                                    const struct rlhf__watch *watch, struct rlhf__error *err);
 void rlhf__rewards_close(struct rlhf__instance **, size_t n); // NULL allowed [main]
 
 #endif

@@ -19,6 +19,7 @@ void rlhf__scored_finish(struct rlhf__scored *s) {
     free(s->meta);
     free(s->scored_len);
     free(s->no_period);
+    free(s->correct);
     memset(s, 0, sizeof *s);
 }
 
@@ -70,9 +71,19 @@ void rlhf__scored_pick(struct rlhf__scored *x, const uint32_t *pick, uint32_t n)
         x->meta[to] = x->meta[i];
         x->scored_len[to] = x->scored_len[i];
         x->no_period[to] = x->no_period[i];
+        if (x->correct) x->correct[to] = x->correct[i];
         to++;
     }
     x->n = n;
+}
+
+double rlhf__scored_correct(const struct rlhf__scored *x, const uint8_t *keep) {
+    uint32_t rows = 0, right = 0;
+    for (uint32_t i = 0; x->correct && i < x->n; i++) {
+        rows += keep[i];
+        right += keep[i] & x->correct[i];
+    }
+    return rows ? (double)right / rows : (double)NAN;
 }
 
 // ---- plugins ----
@@ -81,6 +92,7 @@ void rlhf__cut_rows_finish(struct rlhf__cut_rows *c) {
     free(c->ids);
     free(c->offset);
     free(c->token);
+    free(c->correct);
     memset(c, 0, sizeof *c);
 }
 
@@ -89,7 +101,8 @@ rlhf_status rlhf__cut_rows_init(struct rlhf__cut_rows *c, const struct rlhf__sco
     c->ids = calloc((size_t)e->total + 1, sizeof *c->ids);
     c->offset = calloc((size_t)e->n + 1, sizeof *c->offset);
     c->token = calloc((size_t)e->total + 1, sizeof *c->token);
-    if (!c->ids || !c->offset || !c->token)
+    c->correct = calloc((size_t)e->n + 1, 1);
+    if (!c->ids || !c->offset || !c->token || !c->correct)
         return RLHF__NOMEM(err, "out of memory scoring %u rows", e->n);
     for (uint32_t i = 0; i < e->n; i++) {
         int32_t len = e->prompt_len[i] + x->scored_len[i];
@@ -99,7 +112,8 @@ rlhf_status rlhf__cut_rows_init(struct rlhf__cut_rows *c, const struct rlhf__sco
     return RLHF_OK;
 }
 
-// raw[n] and c->token [offset[n]] (0 without per-token rewards) of one plugin.
+// raw[n], c->token [offset[n]] (0 without per-token rewards) and c->correct[n] (0 where it does not
+// verify) of one plugin.
 static rlhf_status call(const struct rlhf__scorer *s, const struct rlhf__instance *plugin,
                         const struct rlhf__scored *x, const struct rlhf__rows *e,
                         struct rlhf__cut_rows *c, float *raw, struct rlhf__error *err) {
@@ -115,8 +129,10 @@ static rlhf_status call(const struct rlhf__scorer *s, const struct rlhf__instanc
                          .prompt_len = e->prompt_len,
                          .finished = e->finished,
                          .group = e->group};
-    int per_token = (ops->flags & RLHF_REWARD_PER_TOKEN) != 0;
-    rlhf_reward_out out = {sizeof out, 0, raw, per_token ? c->token : NULL};
+    rlhf_reward_out out = {.size = sizeof out, .seq = raw};
+    if (ops->flags & RLHF_REWARD_PER_TOKEN) out.token = c->token;
+    if (ops->flags & RLHF_REWARD_VERIFIES) out.correct = c->correct;
+    memset(c->correct, 0, e->n);
     memset(c->token, 0, (size_t)c->offset[e->n] * sizeof *c->token);
     for (uint32_t i = 0; i < e->n; i++)
         raw[i] = NAN; // a row left unwritten must not pass for 0
@@ -231,12 +247,28 @@ static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__sc
     return RLHF_OK;
 }
 
-static rlhf_status score_one(const struct rlhf__scorer *s, const struct rlhf__scored *x,
+// What the reward that was called last verifies joins what others did: right is what all find
+// right.
+static rlhf_status take_correct(const struct rlhf__scorer *s, struct rlhf__scored *x, size_t k,
+                                const struct rlhf__cut_rows *c, struct rlhf__error *err) {
+    if (!(s->rewards[k]->plugin->ops.reward.flags & RLHF_REWARD_VERIFIES)) return RLHF_OK;
+    if (!x->correct) {
+        x->correct = malloc((size_t)x->n + 1);
+        if (!x->correct) return RLHF__NOMEM(err, "out of memory scoring %u rows", x->n);
+        memset(x->correct, 1, x->n);
+    }
+    for (uint32_t i = 0; i < x->n; i++)
+        x->correct[i] &= c->correct[i] != 0;
+    return RLHF_OK;
+}
+
+static rlhf_status score_one(const struct rlhf__scorer *s, struct rlhf__scored *x,
                              const struct rlhf__rows *e, size_t k, struct ledger *l,
                              struct rlhf__error *err) {
     const struct rlhf__pay *pay = &l->pay[k];
     const struct rlhf__cut_rows *c = &l->cut;
     rlhf_status st = call(s, s->rewards[k], x, e, &l->cut, pay->seq, err);
+    if (st == RLHF_OK) st = take_correct(s, x, k, c, err);
     if (st == RLHF_OK) st = take_rows(s, x, e, k, l, err);
     for (uint32_t i = 0; st == RLHF_OK && pay->token && i < e->n; i++)
         for (int32_t j = e->prompt_len[i]; j < c->offset[i + 1] - c->offset[i]; j++)
@@ -244,7 +276,7 @@ static rlhf_status score_one(const struct rlhf__scorer *s, const struct rlhf__sc
     return st;
 }
 
-static rlhf_status score_all(const struct rlhf__scorer *s, const struct rlhf__scored *x,
+static rlhf_status score_all(const struct rlhf__scorer *s, struct rlhf__scored *x,
                              const struct rlhf__rows *e, struct ledger *l,
                              struct rlhf__error *err) {
     for (size_t k = 0; k < s->config->n_reward; k++) {
@@ -257,14 +289,17 @@ static rlhf_status score_all(const struct rlhf__scorer *s, const struct rlhf__sc
     for (size_t k = 0; k < s->config->n_reward; k++)
         report(s, k, l->pay[k].row, l->keep, e->n);
     if (s->metric) s->metric(s->metric_ctx, "rewards/not_finite", (double)l->not_finite);
+    const double correct = rlhf__scored_correct(x, l->keep);
+    if (s->metric && !isnan(correct))
+        s->metric(s->metric_ctx, "objective/verifiable_correct_rate", correct);
     for (uint32_t i = 0; i < e->n; i++)
         if (l->keep[i]) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_NUMERIC, "every reward of phase %llu was not finite",
                       (unsigned long long)s->phase + 1);
 }
 
-rlhf_status rlhf__score(const struct rlhf__scorer *s, const struct rlhf__scored *x,
-                        struct rlhf__rows *e, uint8_t *keep, float *raw, struct rlhf__error *err) {
+rlhf_status rlhf__score(const struct rlhf__scorer *s, struct rlhf__scored *x, struct rlhf__rows *e,
+                        uint8_t *keep, float *raw, struct rlhf__error *err) {
     struct ledger l = {.keep = keep};
     memset(keep, 1, e->n);
     rlhf_status st = ledger_init(&l, s, x, e, raw, err);

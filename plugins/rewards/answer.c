@@ -49,6 +49,7 @@ static rlhf_status answer_score(void *self, const rlhf_reward_in *in, const rlhf
         struct rlhf__verdict v;
         RLHF_TRY(rlhf__checker_judge(&a->checker, in->meta[i], in->response[i], &v));
         out->seq[i] = (float)((v.correct ? c->right : c->wrong) + c->format_weight * v.marked);
+        out->correct[i] = (uint8_t)v.correct;
         correct += v.correct;
         found += v.found;
         marked += v.marked;
@@ -58,6 +59,12 @@ static rlhf_status answer_score(void *self, const rlhf_reward_in *in, const rlhf
     h->metric(h, "found", found / in->n);
     h->metric(h, "marked", marked / in->n);
     return RLHF_OK;
+}
+
+static rlhf_status answer_check_row(void *self, rlhf_str row) {
+    struct answer *a = self;
+    rlhf__checker_forget(&a->checker);
+    return rlhf__checker_gold(&a->checker, row);
 }
 
 static const char *answer_idle(const void *config, const char *key) {
@@ -78,7 +85,9 @@ static const rlhf_opt options[] = {
 };
 static const rlhf_reward_ops ops = {
     .size = sizeof ops,
+    .flags = RLHF_REWARD_VERIFIES,
     .score = answer_score,
+    .check_row = answer_check_row,
 };
 static const rlhf_plugin plugin = {
     .size = sizeof plugin,

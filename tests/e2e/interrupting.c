@@ -53,7 +53,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     return RLHF_OK;
 }
 
-static const rlhf_reward_ops reward_ops = {sizeof reward_ops, 0, score};
+static const rlhf_reward_ops reward_ops = {.size = sizeof reward_ops, .score = score};
 
 static const rlhf_plugin reward = {
     .size = sizeof reward,

@@ -49,7 +49,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     return RLHF_OK;
 }
 
-static const rlhf_reward_ops ops = {sizeof ops, 0, score};
+static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score};
 
 TEST_PLUGIN(RLHF_KIND_REWARD, "roaming_reward", .summary = "changes directories and waits",
             TEST_OPTIONS(opts), .create = create_away, .destroy = destroy)

@@ -38,7 +38,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     return RLHF_OK;
 }
 
-static const rlhf_reward_ops ops = {sizeof ops, 0, score};
+static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score};
 
 TEST_PLUGIN(RLHF_KIND_REWARD, "rude_reward", .summary = "sums up " RUDE, TEST_OPTIONS(opts),
             .create = create_loud, .destroy = destroy)

@@ -43,6 +43,70 @@ static void groups_are_said_everywhere(void **state) {
     e2e_says(t, "the judge never preferred one response");
 }
 
+// The share of right responses is that of the rows that stay, whatever they are paid; what several
+// rewards verify has to be right by all of them.
+static void the_share_of_right_ones(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "rows.jsonl",
+              "{\"prompt\": \"It was\", \"answer\": \"yes\", \"extra\": {\"points\": 3}}\n"
+              "{\"prompt\": \"I think\", \"answer\": \"no\", \"extra\": {\"points\": 5}}\n"
+              "{\"prompt\": \"So it\", \"answer\": \"yes\", \"extra\": {\"points\": 1e39}}\n");
+    assert_int_equal(e2e_run(t, RUN "--set batch.size=12 --set rewards.nan_policy=drop "
+                                    "--reward " GOLD ":rows=4,weight=-2 --set run.dir=a"),
+                     0);
+    json_t *m = e2e_metrics(t, "a");
+    assert_true(e2e_metric(m, 0, "objective/verifiable_correct_rate") == 0.5);
+    assert_true(e2e_metric(m, 0, "rewards/gold_reward/right") == 8);
+    json_decref(m);
+    assert_int_equal(e2e_run(t, RUN "--reward " GOLD ":rows=4,name=a --reward " GOLD
+                                    ":rows=4,answer=maybe,name=b --set rewards.nan_policy=zero "
+                                    "--set run.dir=b --set log.progress=plain"),
+                     0);
+    e2e_says(t, "  accuracy 0.0000");
+    m = e2e_metrics(t, "b");
+    assert_true(e2e_metric(m, 0, "objective/verifiable_correct_rate") == 0);
+    json_decref(m);
+    assert_int_equal(e2e_run(t, RUN "--reward period_count.so --set run.dir=c"), 0);
+    assert_int_equal(e2e_shell(t, "! grep -q verifiable c/metrics.jsonl"), 0);
+    e2e_write(t, "rows.jsonl",
+              "{\"prompt\": \"It was\", \"answer\": \"yes\", \"extra\": {\"points\": 3}}\n"
+              "{\"prompt\": \"I think\", \"answer\": \"no\", \"extra\": {\"points\": 5}}\n");
+    assert_int_equal(e2e_run(t, "eval --model a/checkpoints/latest --data rows.jsonl --n 4 "
+                                "--set sampling.max_new_tokens=4 --reward " GOLD ":rows=1"),
+                     0);
+    e2e_says(t, "correct     0.5000");
+    assert_int_equal(e2e_run(t, "eval --model a/checkpoints/latest --data rows.jsonl --n 4 --json "
+                                "--set sampling.max_new_tokens=4 --reward " GOLD ":rows=1"),
+                     0);
+    e2e_says(t, "\"correct\": 0.5");
+}
+
+// A row that cannot be scored is found before anything is sampled, by whoever scores.
+static void rows_are_asked_about_first(void **state) {
+    struct e2e *t = *state;
+    static const char *const bad =
+        "rows.jsonl:3: reward org.rlhf-host.answer, check_row(): the data row has no \"answer\"";
+    assert_int_equal(e2e_run(t, RUN "--reward answer.so --set run.dir=a"), 0);
+    e2e_write(t, "rows.jsonl",
+              "{\"prompt\": \"It was\", \"answer\": \"yes\"}\n\n{\"prompt\": \"So it\"}\n");
+    assert_int_equal(e2e_run(t, RUN "--reward answer.so --set run.dir=b"), 2);
+    e2e_says(t, bad);
+    assert_int_equal(e2e_exists(t, "b"), 0);
+    assert_int_equal(e2e_run(t, RUN "--reward period_count.so --judge answer.so --set run.dir=b"),
+                     2);
+    e2e_says(t, bad);
+    assert_int_equal(e2e_run(t, "eval --model a/checkpoints/latest --data rows.jsonl --n 4 "
+                                "--set sampling.max_new_tokens=4 --reward answer.so"),
+                     2);
+    e2e_says(t, bad);
+    assert_int_equal(e2e_run(t, "pairs --model a/checkpoints/latest --judge answer.so --prompts "
+                                "rows.jsonl --set sampling.max_new_tokens=4 --out p.jsonl"),
+                     2);
+    e2e_says(t, bad);
+    assert_int_equal(e2e_run(t, RUN "--prompts prompts.txt --reward answer.so --set run.dir=b"), 2);
+    e2e_says(t, "there is no data row: the prompts come from no file of JSON rows");
+}
+
 static void what_the_row_lacks_is_said(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "rows.jsonl", "{\"prompt\": \"It was\", \"answer\": \"yes\"}\n");
@@ -77,7 +141,10 @@ static void a_metric_belongs_to_its_plugin(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
-    const struct CMUnitTest tests[] = {T(the_row_pays), T(groups_are_said_everywhere),
+    const struct CMUnitTest tests[] = {T(the_row_pays),
+                                       T(groups_are_said_everywhere),
+                                       T(the_share_of_right_ones),
+                                       T(rows_are_asked_about_first),
                                        T(what_the_row_lacks_is_said),
                                        T(a_metric_belongs_to_its_plugin)};
     return cmocka_run_group_tests_name("e2e_rows", tests, NULL, NULL);

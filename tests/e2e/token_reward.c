@@ -42,7 +42,8 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     return RLHF_OK;
 }
 
-static const rlhf_reward_ops ops = {sizeof ops, RLHF_REWARD_PER_TOKEN, score};
+static const rlhf_reward_ops ops = {
+    .size = sizeof ops, .flags = RLHF_REWARD_PER_TOKEN, .score = score};
 
 TEST_PLUGIN(RLHF_KIND_REWARD, "token_reward", .summary = "pays token by token", TEST_OPTIONS(opts),
             TEST_INSTANCES)

@@ -101,7 +101,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     return stray(s, "score");
 }
 
-static const rlhf_reward_ops reward_ops = {sizeof reward_ops, 0, score};
+static const rlhf_reward_ops reward_ops = {.size = sizeof reward_ops, .score = score};
 
 // ---- the algorithm: REINFORCE against the batch mean, two epochs of two minibatches ----
 

@@ -22,11 +22,10 @@ __attribute__((unused)) static rlhf_status score(void *self, const rlhf_reward_i
 #define OPS_FLAGS 0
 #endif
 
-__attribute__((unused)) static const rlhf_reward_ops ops = {sizeof ops, OPS_FLAGS,
-#ifdef FAULT_NO_SCORE
-                                                            NULL
-#else
-                                                            score
+__attribute__((unused)) static const rlhf_reward_ops ops = {.size = sizeof ops,
+                                                            .flags = OPS_FLAGS,
+#ifndef FAULT_NO_SCORE
+                                                            .score = score
 #endif
 };
 

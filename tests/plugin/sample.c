@@ -68,7 +68,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     return RLHF_OK;
 }
 
-static const rlhf_reward_ops ops = {sizeof ops, 0, score};
+static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score};
 static const rlhf_plugin plugin = {
     .size = sizeof plugin,
     .kind = RLHF_KIND_REWARD,

@@ -65,7 +65,7 @@ static rlhf_status make(struct fixture *f, const char *options, struct rlhf__err
 static rlhf_status score(struct fixture *f, const char *response, float *out) {
     rlhf_str text = {response, strlen(response)};
     rlhf_reward_in in = {.size = sizeof in, .n = 1, .prompt = &text, .response = &text};
-    rlhf_reward_out result = {sizeof result, 0, out, NULL};
+    rlhf_reward_out result = {.size = sizeof result, .seq = out};
     return f->sample->ops.reward.score(f->instance->self, &in, &result);
 }
 

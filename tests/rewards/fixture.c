@@ -95,6 +95,8 @@ rlhf_status texts_score(struct reward *r, struct texts *t, uint32_t from, uint32
                          .finished = t->finished + from};
     rlhf_reward_out out = {.size = sizeof out, .seq = t->seq + from};
     if (r->ops->flags & RLHF_REWARD_PER_TOKEN) out.token = t->token + base;
+    if (r->ops->flags & RLHF_REWARD_VERIFIES) out.correct = t->correct + from;
+    memset(t->correct + from, 0, to - from);
     if (out.token) memset(out.token, 0, (size_t)(t->offset[to] - base) * sizeof *out.token);
     return r->ops->score(r->self, &in, &out);
 }

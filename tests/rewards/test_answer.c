@@ -215,8 +215,10 @@ static void pay_and_metrics(void **state) {
     }
     reward_open(&r, "answer.so", "right=2,wrong=-1,format_weight=0.25");
     assert_int_equal(texts_score(&r, &t, 0, 5), RLHF_OK);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         assert_float_equal(t.seq[i], pays[i], 0);
+        assert_int_equal(t.correct[i], i < 2);
+    }
     assert_true(rlhf_test_metric(&r.host, "correct", &value) && value == 0.4);
     assert_true(rlhf_test_metric(&r.host, "found", &value) && value == 0.8);
     assert_true(rlhf_test_metric(&r.host, "marked", &value) && value == 0.4);
@@ -241,6 +243,12 @@ static void refuses(const char *options, const char *row, const char *sentence) 
     reward_open(&r, "answer.so", options);
     assert_int_equal(try_row(&r, row, "18", &score), RLHF_E_INVALID);
     assert_string_equal(rows_said(&r), sentence);
+    r.host.fail_text[0] = 0;
+    assert_int_equal(r.ops->check_row(r.self, (rlhf_str){row, row ? strlen(row) : 0}),
+                     RLHF_E_INVALID);
+    assert_string_equal(rows_said(&r), sentence);
+    assert_int_equal(r.ops->check_row(r.self, (rlhf_str){"{\"answer\": \"18\", \"gold\": 1}", 27}),
+                     RLHF_OK);
     reward_close(&r);
 }
 

@@ -11,7 +11,8 @@
 #include "plugin.h"
 
 enum rlhf_reward_flag {
-    RLHF_REWARD_PER_TOKEN = 1 // fills out->token
+    RLHF_REWARD_PER_TOKEN = 1, // fills out->token
+    RLHF_REWARD_VERIFIES = 2   // fills out->correct: it knows which responses are right
 };
 
 typedef struct rlhf_reward_in {
@@ -35,12 +36,18 @@ typedef struct rlhf_reward_out {
     // [total] zeroed by the host; NULL unless RLHF_REWARD_PER_TOKEN. Entries of response tokens
     // count, those of prompt tokens do not. A row's reward is seq and its token rewards together.
     float *token;
+    // [n] zeroed by the host, 1 = the response is right, whatever it is paid; NULL unless
+    // RLHF_REWARD_VERIFIES. Reported as objective/verifiable_correct_rate.
+    uint8_t *correct;
 } rlhf_reward_out;
 
 typedef struct rlhf_reward_ops {
     uint32_t size, flags;
     // A row's reward may depend on the rows of its group, on no others. [step]
     rlhf_status (*score)(void *self, const rlhf_reward_in *, const rlhf_reward_out *);
+    // Whether responses to a data row (rlhf_reward_in.meta) can be scored: called for every prompt
+    // before the first phase, so that no run ends at one. NULL: they all can. [main]
+    rlhf_status (*check_row)(void *self, rlhf_str row);
 } rlhf_reward_ops;
 
 #endif

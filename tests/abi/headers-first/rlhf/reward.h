@@ -11,7 +11,8 @@
 #include "plugin.h"
 
 enum rlhf_reward_flag {
-    RLHF_REWARD_PER_TOKEN = 1 // fills out->token
+    RLHF_REWARD_PER_TOKEN = 1, // fills out->token
+    RLHF_REWARD_VERIFIES = 2   // fills out->correct: it knows which responses are right
 };
 
 typedef struct rlhf_reward_in {
