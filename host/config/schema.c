@@ -65,7 +65,8 @@ static const rlhf_opt compute_opts[] = {
     B(guard, 0,
       "look after device memory: reference makes it unreadable for the host, cuda reports what is "
       "wrong in it at once"),
-    I(workspace_mib, 0, 0, 1 << 20, "memory for the language-model head in MiB; 0: the default"),
+    I(workspace_mib, 0, 0, 1 << 20,
+      "memory for the language-model head in MiB; 0: what suits the vocabulary"),
     B(memory_check, 1, "refuse what does not fit into memory before it is loaded"),
     E(recompute, 0, recompute_names,
       "layer: keep each layer's input alone for backward and compute the rest again, which takes "

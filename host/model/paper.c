@@ -296,13 +296,22 @@ static rlhf_status p_linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, 
 
 // ---- the language-model head ----
 
+// The backends' own where nothing is set: 4 GiB of a card, and of the CPU's memory 384 MiB or what
+// 1024 rows of a larger vocabulary take.
+static uint64_t budget_of(const struct rlhf__paper *p, uint64_t vocab) {
+    const uint64_t least = (uint64_t)384 << 20, rows = times(vocab, 6 * 1024);
+    if (p->budget) return p->budget;
+    if (p->real->device != RLHF_DEVICE_CPU) return (uint64_t)4096 << 20;
+    return rows < least ? least : rows;
+}
+
 // Logits of as many rows as the budget has room for, with those of the reference and, for backward
 // in bf16, their derivatives.
 static uint64_t logits(struct rlhf__paper *p, const rlhf_lm_head *a, int with_ref) {
     const uint64_t n = (uint64_t)a->vocab, half = a->dtype == RLHF_BF16 ? 2 : 0;
-    uint64_t fit = p->budget / (n * (4u + (with_ref ? 4u : 0u) + half));
+    uint64_t fit = budget_of(p, n) / (n * (4u + (with_ref ? 4u : 0u) + half));
+    if (fit < a->rows) fit = fit < 64 ? 32 : fit - fit % 64;
     if (fit > a->rows) fit = a->rows;
-    if (!fit) fit = 1;
     work(p, WORK_LOGITS, times(fit * n, 4));
     if (with_ref) work(p, WORK_REF, times(fit * n, 4));
     product(p, a->weight, fit);
@@ -440,7 +449,7 @@ rlhf_status rlhf__paper_create(const rlhf_compute *real, uint64_t budget, struct
     p->real = real;
     p->next = FIRST;
     p->keeps_none = strcmp(real->name, "reference") == 0;
-    p->budget = budget ? budget : (uint64_t)(real->device == RLHF_DEVICE_CPU ? 384 : 4096) << 20;
+    p->budget = budget;
     *t = (rlhf_compute){.size = sizeof *t,
                         .device = real->device,
                         .dtypes = real->dtypes,

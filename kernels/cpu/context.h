@@ -60,7 +60,7 @@ struct rlhf__cpu {
     int64_t half_l2;          // bytes of half of a core's second-level cache
     int has_block_gemm;       // oneDNN has f32 products with independent rows
     struct rlhf__hot hot;     // hot loops of this instruction set
-    uint64_t workspace_bytes; // budget of the lm_head workspace
+    uint64_t workspace_bytes; // budget of the lm_head workspace; 0: by the vocabulary
     uint64_t bytes;           // in use
     uint64_t tickets;         // given out by mark
     void *blocks;             // live allocations, freed by destroy; memory.c's

@@ -20,8 +20,9 @@ struct rlhf__matmul {
     uint8_t wei_transposed; // wei lies as [n, k]; ignored when packed
     uint8_t wei_packed;     // wei lies in the layout the library likes best
     uint8_t accumulate;     // dst += instead of =
+    uint8_t goes_on;        // with accumulate: the sums start at dst (gemm.h)
     uint8_t bias;           // f32 [n]
-    uint8_t reserved[3];
+    uint8_t reserved[2];
 };
 
 #define RLHF__DNNL_NOMEM 1 // the library's status for no memory

@@ -113,7 +113,8 @@ static void run_block(const struct job *j, int64_t row, int64_t rows, int64_t p0
                             .b_next = (size_t)panel_words,
                             .ldc = (size_t)s->n,
                             .c_bf16 = s->out_dtype == RLHF_BF16,
-                            .accumulate = s->accumulate || !j->first};
+                            .accumulate = !s->goes_on && (s->accumulate || !j->first),
+                            .goes_on = s->goes_on};
     if (s->src_transposed) {
         pack_a(j, row, p.m, p.k);
         p.a = j->a_pack;

@@ -69,9 +69,8 @@ static void column_sums(struct rlhf__cpu *cpu, float *db, const char *dy, int32_
     }
 }
 
-static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
-                             const rlhf_weight *w, uint32_t rows) {
-    struct rlhf__cpu *cpu = ctx;
+rlhf_status rlhf__linear_dw(struct rlhf__cpu *cpu, void *dw, const void *x, const void *dy,
+                            const rlhf_weight *w, uint32_t rows, int goes_on) {
     if (rows == 0) return RLHF_OK;
     int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
     const struct rlhf__matmul s = {.m = out_in ? w->n : w->k,
@@ -80,10 +79,16 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
                                    .in_dtype = w->dtype,
                                    .out_dtype = RLHF_F32,
                                    .src_transposed = 1,
-                                   .accumulate = 1};
+                                   .accumulate = 1,
+                                   .goes_on = goes_on != 0};
+    return rlhf__product(cpu, &s, out_in ? dy : x, NULL, out_in ? x : dy, NULL, dw);
+}
+
+static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
+                             const rlhf_weight *w, uint32_t rows) {
+    struct rlhf__cpu *cpu = ctx;
     if (db) column_sums(cpu, rlhf__cpu_f32(db), rlhf__cpu_mem(dy), w->dtype, rows, w->n);
-    return rlhf__product(cpu, &s, rlhf__cpu_mem(out_in ? dy : x), NULL,
-                         rlhf__cpu_mem(out_in ? x : dy), NULL, rlhf__cpu_mem(dw));
+    return rlhf__linear_dw(cpu, rlhf__cpu_mem(dw), rlhf__cpu_mem(x), rlhf__cpu_mem(dy), w, rows, 0);
 }
 
 void rlhf__cpu_fill_linear(rlhf_compute *t) {

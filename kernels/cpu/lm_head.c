@@ -187,9 +187,9 @@ static rlhf_status block_backward(struct rlhf__cpu *cpu, const rlhf_lm_head *a,
         RLHF_TRY(cpu->table.linear_dx(cpu, rlhf_dev_at(a->d_hidden, first * row_bytes(a)), a->dtype,
                                       0, rlhf__cpu_dev(dz), a->weight, b->rows));
     if (a->d_weight)
-        RLHF_TRY(cpu->table.linear_dw(cpu, a->d_weight, NULL,
-                                      rlhf_dev_at(a->hidden, first * row_bytes(a)),
-                                      rlhf__cpu_dev(dz), a->weight, b->rows));
+        RLHF_TRY(rlhf__linear_dw(cpu, rlhf__cpu_mem(a->d_weight),
+                                 rlhf__cpu_mem(rlhf_dev_at(a->hidden, first * row_bytes(a))), dz,
+                                 a->weight, b->rows, 1)); // so no block shows in the sums
     return RLHF_OK;
 }
 

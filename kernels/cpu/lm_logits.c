@@ -3,6 +3,10 @@
 
 #include <math.h>
 
+#define LM_ROWS  1024u
+#define LM_LEAST ((uint64_t)384 << 20)
+#define LM_STEP  32u // of the tiles' sums: chains of d_weight are cut between steps
+
 rlhf_status rlhf__lm_dist_read(struct rlhf__cpu *cpu, const char *op, rlhf_dist *d,
                                const rlhf_dist *from) {
     if (!from) return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "%s: the distribution is NULL", op);
@@ -35,14 +39,22 @@ int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab) {
     return d->top_p < 1.0 || (d->top_k > 0 && d->top_k < vocab);
 }
 
+// Unless it is set: room for LM_ROWS rows of logits and of their derivatives in bf16, so that a
+// microbatch of a large vocabulary computes its logits once, and at least LM_LEAST.
+static uint64_t budget_of(const struct rlhf__cpu *cpu, int32_t vocab) {
+    const uint64_t rows = (uint64_t)vocab * LM_ROWS * (sizeof(float) + sizeof(uint16_t));
+    if (cpu->workspace_bytes) return cpu->workspace_bytes;
+    return rows < LM_LEAST ? LM_LEAST : rows;
+}
+
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, uint32_t rows, int32_t vocab,
                              int32_t dtype, int with_ref) {
-    uint64_t row = (uint64_t)vocab * (sizeof(float) + (with_ref ? sizeof(float) : 0) +
-                                      (dtype == RLHF_BF16 ? sizeof(uint16_t) : 0));
-    uint64_t fit = cpu->workspace_bytes / row;
+    const uint64_t row = (uint64_t)vocab * (sizeof(float) + (with_ref ? sizeof(float) : 0) +
+                                            (dtype == RLHF_BF16 ? sizeof(uint16_t) : 0));
+    const uint64_t fit = budget_of(cpu, vocab) / row;
     if (fit >= rows) return rows;
-    if (fit > 64) fit -= fit % 64;
-    return fit ? (uint32_t)fit : 1;
+    const uint64_t part = fit < 64 ? LM_STEP : fit - fit % 64;
+    return part < rows ? (uint32_t)part : rows;
 }
 
 rlhf_status rlhf__lm_block_place(struct rlhf__cpu *cpu, struct rlhf__lm_block *b) {

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORKSPACE_DEFAULT ((uint64_t)384 << 20)
-#define THREADS_MAX       1024u
+#define THREADS_MAX 1024u
 
 static const char *last_error(void *ctx) { return ((struct rlhf__cpu *)ctx)->error; }
 
@@ -60,7 +59,7 @@ static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_option
     rlhf_kernels_options opt;
     RLHF_TRY(options_read(options, &opt, cpu));
     cpu->threads = opt.threads ? (int)opt.threads : omp_get_num_procs();
-    cpu->workspace_bytes = opt.workspace_bytes ? opt.workspace_bytes : WORKSPACE_DEFAULT;
+    cpu->workspace_bytes = opt.workspace_bytes;
     const char *cap = getenv("RLHF_CPU_ISA");
     cpu->isa = rlhf__hot_select(&cpu->hot, cap);
     if (cpu->isa < 0)

@@ -184,7 +184,7 @@ static void threads(void **state) {
     }
 }
 
-// A workspace of 1 MiB makes many row blocks: values stay bit for bit, gradients up to rounding.
+// A workspace of 1 MiB makes many row blocks, which show in no bit.
 static void small_workspace(void **state) {
     struct kit *k = *state;
     struct kit small = *k;
@@ -194,10 +194,8 @@ static void small_workspace(void **state) {
     small.cpu2 = kit_create(k->kernels_cpu, 1, 0, 1 << 20);
     for (size_t i = 0; i < CHECK_COUNT(s); i++) {
         check_threads(&small, lm_head, &s[i], s[i].rows);
-        struct kit pair = {.ref = k->cpu1, .cpu1 = small.cpu2};
-        check_match(&pair, lm_head_bwd, &s[i], s[i].rows, f32_bound, (struct bound){1e-5, 5e-2});
-        check_match(&pair, lm_head_then_bwd, &s[i], s[i].rows, f32_bound,
-                    (struct bound){1e-5, 5e-2});
+        check_threads(&small, lm_head_bwd, &s[i], s[i].rows);
+        check_threads(&small, lm_head_then_bwd, &s[i], s[i].rows);
     }
     k->kernels_cpu->destroy(small.cpu2);
 }

@@ -203,9 +203,73 @@ static void on_the_reference(void **state) {
     in_each_dtype(*state, "reference", "llama");
 }
 
+// ---- the language-model head's workspace ----
+
+enum { WIDE = 2 };
+
+// Bytes that lm_head leaves in use.
+static uint64_t head_takes(const rlhf_compute *c, uint32_t rows, int32_t vocab) {
+    const rlhf_dist dist = RLHF_DIST_WHOLE;
+    const uint64_t values = (uint64_t)vocab * WIDE * sizeof(float);
+    rlhf_weight *w = NULL;
+    rlhf_dev src = 0;
+    rlhf_lm_head a = {.size = sizeof a,
+                      .rows = rows,
+                      .d = WIDE,
+                      .vocab = vocab,
+                      .dtype = RLHF_F32,
+                      .dist = &dist};
+    assert_int_equal(c->weight_create(c->ctx, WIDE, vocab, RLHF_F32, RLHF_WEIGHT_OUT_IN, &w), 0);
+    assert_int_equal(c->alloc(c->ctx, values, &src), 0);
+    assert_int_equal(c->alloc(c->ctx, rows * WIDE * sizeof(float), &a.hidden), 0);
+    assert_int_equal(c->alloc(c->ctx, rows * sizeof(int32_t), &a.target), 0);
+    assert_int_equal(c->alloc(c->ctx, rows * sizeof(float), &a.logp), 0);
+    assert_int_equal(c->zero(c->ctx, src, values), 0);
+    assert_int_equal(c->zero(c->ctx, a.hidden, rows * WIDE * sizeof(float)), 0);
+    assert_int_equal(c->zero(c->ctx, a.target, rows * sizeof(int32_t)), 0);
+    assert_int_equal(c->weight_pack(c->ctx, w, src), 0);
+    a.weight = w;
+    const uint64_t before = c->bytes_in_use(c->ctx);
+    assert_int_equal(c->lm_head(c->ctx, &a), 0);
+    const uint64_t taken = c->bytes_in_use(c->ctx) - before;
+    c->release(c->ctx, a.logp);
+    c->release(c->ctx, a.target);
+    c->release(c->ctx, a.hidden);
+    c->release(c->ctx, src);
+    c->weight_destroy(c->ctx, w);
+    return taken;
+}
+
+// What the CPU backend takes for `rows` rows when `mib` is asked for, after a look at the paper.
+static uint64_t head_on_both(struct fixture *f, int64_t mib, uint32_t rows, int32_t vocab) {
+    const struct rlhf__compute_config compute = {.backend = "cpu", .workspace_mib = mib};
+    const struct rlhf__run_config run = {.seed = 1, .threads = 1};
+    struct rlhf__paper *paper = NULL;
+    MUST(rlhf__session_init(&f->session, &f->dirs, NULL, NULL, f->plugins, &compute, &run, &err));
+    const rlhf_compute *c = f->session.models.compute;
+    MUST(rlhf__paper_create(c, (uint64_t)mib << 20, &paper, &err));
+    const uint64_t counted = head_takes(rlhf__paper_table(paper), rows, vocab);
+    const uint64_t real = head_takes(c, rows, vocab);
+    same(counted, real, real, "the head's workspace");
+    rlhf__paper_destroy(paper);
+    rlhf__session_finish(&f->session);
+    return real;
+}
+
+// A small vocabulary's logits fit 384 MiB; a larger one has room for 1536 rows in f32, however
+// large; what is asked for is taken.
+static void the_workspace_grows_with_the_vocabulary(void **state) {
+    const uint64_t all = (uint64_t)1200 * 100000 * sizeof(float), mib = 1 << 20;
+    const uint64_t taken = head_on_both(*state, 0, 1200, 100000);
+    assert_true(taken >= all && taken < all + all / 50);
+    assert_true(head_on_both(*state, 3, 1200, 1000) < 3 * mib + mib / 2);
+    assert_true(head_on_both(*state, 1, 70, 8000) < 2 * mib); // 32 rows, as few as there are
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(on_the_cpu, setup, teardown),
-        cmocka_unit_test_setup_teardown(on_the_reference, setup, teardown)};
+        cmocka_unit_test_setup_teardown(on_the_reference, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_workspace_grows_with_the_vocabulary, setup, teardown)};
     return cmocka_run_group_tests_name("models: on paper and in memory", tests, NULL, NULL);
 }

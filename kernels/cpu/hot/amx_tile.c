@@ -109,6 +109,19 @@ static void tail_fill(struct tail *t, const struct rlhf__panel *p, const struct 
         memcpy(t->a[1] + r * BYTES, o->bottom + r * o->stride, bytes);
 }
 
+// Sums that go on: what C has, in the order of the tiles.
+INLINE void start(const struct rlhf__panel *p, size_t row, const size_t rows[2],
+                  float sums[4][16 * 16]) {
+    memset(sums, 0, 4 * sizeof sums[0]);
+    for (size_t i = 0; i < 4; i++) {
+        const size_t col = i % 2 * HALF, left = p->columns > col ? p->columns - col : 0;
+        const float *c = (const float *)p->c + (row + i / 2 * HALF) * p->ldc + col;
+        for (size_t r = 0; left && r < rows[i / 2]; r++)
+            vf_store(sums[i] + r * HALF, vf_load_n(c + r * p->ldc, left < HALF ? left : HALF));
+    }
+    STORED();
+}
+
 // rows[0] rows from `row`, and rows[1] below its first 16; two and fetch are constants where this
 // is inlined. fetch: the next panel is brought to the second-level cache.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], const int two,
@@ -116,11 +129,22 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], 
     struct operand o = operand_at(p, row);
     const char *b = (const char *)p->b;
     const size_t steps = p->k / STEP, left = p->k % STEP, b_row = NC * 4;
-    _tile_zero(0);
-    _tile_zero(1);
-    if (two) {
-        _tile_zero(2);
-        _tile_zero(3);
+    float sums[4][16 * 16] __attribute__((aligned(64)));
+    if (p->goes_on) {
+        start(p, row, rows, sums);
+        _tile_loadd(0, sums[0], BYTES);
+        _tile_loadd(1, sums[1], BYTES);
+        if (two) {
+            _tile_loadd(2, sums[2], BYTES);
+            _tile_loadd(3, sums[3], BYTES);
+        }
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        if (two) {
+            _tile_zero(2);
+            _tile_zero(3);
+        }
     }
     for (size_t i = 0; i < steps; i++, b += HALF * b_row) {
         LOAD(4, o.top, o.stride, rows[0]);
@@ -154,7 +178,6 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], 
             _tile_dpbf16ps(3, 5, 7);
         }
     }
-    float sums[4][16 * 16] __attribute__((aligned(64)));
     _tile_stored(0, sums[0], BYTES);
     _tile_stored(1, sums[1], BYTES);
     if (two) {

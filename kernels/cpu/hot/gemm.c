@@ -54,6 +54,13 @@ INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
     vf_store_n(c, v, n);
 }
 
+// What the chain starts at.
+INLINE vf start(const struct rlhf__panel *p, size_t row, size_t col) {
+    const size_t left = p->columns > col ? p->columns - col : 0;
+    if (!p->goes_on || left == 0) return vf_zero();
+    return vf_load_n((const float *)p->c + row * p->ldc + col, left < VF_LANES ? left : VF_LANES);
+}
+
 INLINE void fetch_c(const struct rlhf__panel *p, size_t row) {
     const float *c = (const float *)p->c + row * p->ldc;
     __builtin_prefetch(c, 1, 3);
@@ -71,7 +78,8 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
     const float *b = (const float *)(const void *)p->b;
 #pragma GCC unroll 12
     for (size_t r = 0; r < rows; r++) {
-        c0[r] = c1[r] = vf_zero();
+        c0[r] = start(p, row + r, 0);
+        c1[r] = start(p, row + r, VF_LANES);
         fetch_c(p, row + r);
     }
     for (size_t i = 0; i < p->k; i++, a += a_step, b += NC) {

@@ -25,8 +25,8 @@ struct rlhf__head_grad {
 
 // Rows of C by one panel of B: C[m, columns] (+)= A[m, k] B + bias. Strides in elements. B lies as
 // [k][panel width] floats, or bf16 pairs (bf16.h), zero-filled at the right edge. Every output is
-// one chain of multiply-adds over ascending k, started at 0, whatever tile it falls in: a row's
-// bits depend on the row and B alone.
+// one chain of multiply-adds over ascending k, started at 0 (or, where `goes_on`, at C), whatever
+// tile it falls in: a row's bits depend on the row and B alone.
 struct rlhf__panel {
     const void *a; // [m, k] with row stride a_stride; or packed: tiles of rows, [k][rows of a tile]
     size_t a_stride, m, k;
@@ -36,6 +36,7 @@ struct rlhf__panel {
     void *c;                          // first column of the panel
     size_t ldc, columns;              // columns <= panel width
     int a_packed, c_bf16, accumulate; // accumulate: C + sum; both: see bf16.h, c_bf16 there only
+    int goes_on; // without accumulate, bias and c_bf16; k cut at multiples of 32 shows in no bit
 };
 
 // Constants of an AdamW step: w = w decay - step m / (sqrt(v) root_scale + eps).
