@@ -19,9 +19,12 @@ static struct rlhf__note failure;
 static void start(void) {
     static struct rlhf__dirs dirs;
     struct rlhf__error err = {0};
+    const struct rlhf__plugin *llama = NULL; // without it nothing would be looked at
     if (plugins) return;
     snprintf(dirs.lib, sizeof dirs.lib, "%s/lib/rlhf/0", FUZZ_BUILD_DIR);
     FUZZ_CHECK(rlhf__plugins_create(&dirs, &plugins, &err) == RLHF_OK);
+    FUZZ_CHECK(rlhf__plugin_open(plugins, "llama.so", RLHF_KIND_MODEL, RLHF__NAME_LOOKED_UP,
+                                 "config.json", &llama, &err) == RLHF_OK);
     rlhf__note_init(&failure);
     services = (struct rlhf__services){.phase = -1, .failure = &failure};
 }
