@@ -20,10 +20,11 @@ rlhf_status rlhf__rows_init(struct rlhf__rows *e, uint32_t n, uint32_t total,
     e->source = zeroed(n, sizeof *e->source);
     e->version = zeroed(n, sizeof *e->version);
     e->finished = zeroed(n, sizeof *e->finished);
+    e->use = zeroed(n, sizeof *e->use);
     e->score = zeroed(n, sizeof *e->score);
     e->reward = zeroed(n, sizeof *e->reward);
     int ok = e->ids && e->offset && e->prompt_len && e->group && e->label && e->source &&
-             e->version && e->finished && e->score && e->reward;
+             e->version && e->finished && e->use && e->score && e->reward;
     for (int k = 0; k < RLHF__N_TOKEN_ARRAYS; k++) {
         e->token[k] = zeroed(total, sizeof *e->token[k]);
         ok = ok && e->token[k];
@@ -42,6 +43,7 @@ void rlhf__rows_finish(struct rlhf__rows *e) {
     free(e->source);
     free(e->version);
     free(e->finished);
+    free(e->use);
     free(e->score);
     free(e->reward);
     for (int k = 0; k < RLHF__N_TOKEN_ARRAYS; k++)
@@ -69,6 +71,7 @@ static void copy_row(struct rlhf__rows *dst, uint32_t to, const struct rlhf__row
     dst->source[to] = src->source[from];
     dst->version[to] = src->version[from];
     dst->finished[to] = src->finished[from];
+    dst->use[to] = src->use[from];
     dst->score[to] = src->score[from];
     dst->reward[to] = src->reward[from];
 }

@@ -39,6 +39,7 @@ struct rlhf__rows {
     int64_t *source;                    // [n] prompt or data row it came from
     int64_t *version;                   // [n] optimiser steps behind the weights that drew it
     uint8_t *finished;                  // [n] 1 = ended by a stop token
+    uint8_t *use;                       // [n] enum rlhf_row_use, as the algorithm says
     float *score;                       // [n] paid at the end of a row
     float *reward;                      // [n] paid in all: score and token rewards
     float *token[RLHF__N_TOKEN_ARRAYS]; // [total] each

@@ -1,8 +1,10 @@
 // learner.c: see learner.h.
 #include "learn/learner.h"
 
+#include "base/clock.h"
 #include "learn/flops.h"
 #include "learn/pass.h"
+#include "model/compute.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,6 +28,7 @@ void rlhf__learner_begin(struct rlhf__learner *l) {
     l->loss_sum = l->norm_sum = l->clipped_sum = 0;
     l->minibatches = l->steps = l->tokens = l->compared = 0;
     l->flops = l->difference_sum = l->difference_max = 0;
+    l->books = (struct rlhf__row_books){0};
 }
 
 void rlhf__learner_expect(struct rlhf__learner *l, uint32_t minibatches, int64_t rows,
@@ -82,8 +85,8 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ro
     rlhf_loss_in in = {.size = sizeof in,
                        .n = b->n,
                        .total = b->total,
-                       .batch_sequences = e->n,
-                       .batch_tokens = rlhf__rows_response_tokens(e, 0, e->n),
+                       .batch_sequences = l->batch_sequences,
+                       .batch_tokens = l->batch_tokens,
                        .max_new_tokens = l->max_new_tokens,
                        .offset = b->offset,
                        .prompt_len = b->prompt_len,
@@ -137,12 +140,12 @@ struct forwards {
 };
 
 static rlhf_status forward(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t from,
-                           struct forwards *f, struct rlhf__error *err) {
+                           int train, struct forwards *f, struct rlhf__error *err) {
     const rlhf_batch *b = &l->batch.compact;
     const rlhf_batch *full = &l->batch.full;
     struct rlhf__head_store *out = l->batch.is_shared ? &l->compact : &l->out;
     f->model = (rlhf_forward){
-        .size = sizeof f->model, .heads = model_heads(l), .train = 1, .dist = &l->dist};
+        .size = sizeof f->model, .heads = model_heads(l), .train = train, .dist = &l->dist};
     f->model.support = rlhf__rows_support(e, from);
     f->critic = f->model;
     f->critic.heads = RLHF_HEAD_VALUE;
@@ -188,44 +191,94 @@ static rlhf_status backward(struct rlhf__learner *l, const struct forwards *f,
 static void count_flops(struct rlhf__learner *l, const struct forwards *f) {
     const rlhf_batch *full = &l->batch.full;
     int64_t tokens = l->batch.compact.total;
-    l->flops += 3 * rlhf__forward_flops(l->model, f->model.heads, tokens, full);
-    if (l->critic) l->flops += 3 * rlhf__forward_flops(l->critic, f->critic.heads, tokens, full);
+    const double ways = f->model.train ? 3 : 1;
+    l->flops += ways * rlhf__forward_flops(l->model, f->model.heads, tokens, full);
+    if (l->critic) l->flops += ways * rlhf__forward_flops(l->critic, f->critic.heads, tokens, full);
     if (f->model.heads & RLHF_HEAD_KL) l->flops += rlhf__lm_head_flops(l->reference, full);
 }
 
+// Where a minibatch is in its phase, and what its rows come to.
+struct place {
+    uint32_t epoch, minibatch;
+    int train; // 0: the rows are still
+    int reserved;
+    double loss; // so far
+};
+
 static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t from,
-                              uint32_t to, uint32_t epoch, uint32_t minibatch, double *loss,
-                              struct rlhf__error *err) {
+                              uint32_t to, struct place *p, struct rlhf__error *err) {
     struct forwards f;
     rlhf_status st = rlhf__shared_batch_fill(&l->batch, e, from, to, learner_shares(l, e), err);
-    if (st == RLHF_OK) st = forward(l, e, from, &f, err);
+    if (st == RLHF_OK) st = forward(l, e, from, p->train, &f, err);
     if (st != RLHF_OK) return st;
     l->tokens += l->batch.compact.total;
     if (l->comparing)
         rlhf__learner_compare(l, e, from, to, e->token[RLHF__LOGP_OLD] + e->offset[from],
                               l->out.heads.logp);
     rlhf_loss_in in = loss_in(l, e, from);
-    in.epoch = epoch;
-    in.minibatch = minibatch;
+    in.epoch = p->epoch;
+    in.minibatch = p->minibatch;
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &l->grad.heads};
     st = l->objective.loss(l->objective.self, &in, &out, err);
     if (st != RLHF_OK) return st;
-    *loss += out.loss;
+    p->loss += out.loss;
     count_flops(l, &f);
-    return backward(l, &f, err);
+    if (p->train) return backward(l, &f, err);
+    return rlhf__row_use_check(&l->grad.heads, l->batch.full.total, err);
+}
+
+// Rows in microbatches.
+static rlhf_status all_rows(struct rlhf__learner *l, const struct rlhf__rows *e, struct place *p,
+                            struct rlhf__error *err) {
+    rlhf_status st = reserve(l, e, err);
+    for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
+        to = rlhf__rows_slice_end(e, from, l->microbatch_tokens, learner_shares(l, e));
+        st = microbatch(l, e, from, to, p, err);
+        rlhf__watch_seen(l->watch, "update", l->rows + to, l->rows_all);
+    }
+    l->rows += e->n;
+    return st;
+}
+
+// The rows of e that are used so. The device is waited for, so that the time is that of the rows.
+static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, int use,
+                           struct place *p, struct rlhf__error *err) {
+    const rlhf_compute *t = l->model->compute;
+    const double from = rlhf__seconds();
+    struct rlhf__rows part = {0};
+    rlhf_status st = rlhf__row_use_pick(e, use, &part, err);
+    p->train = use == RLHF_ROW_TRAINS;
+    if (st == RLHF_OK) st = all_rows(l, &part, p, err);
+    if (st == RLHF_OK) {
+        st = t->sync(t->ctx);
+        if (st != RLHF_OK) st = rlhf__compute_fail(t, st, "gradients", err);
+    }
+    l->books.seconds[use] += rlhf__seconds() - from;
+    if (p->train) l->books.timed += rlhf__rows_response_tokens(&part, 0, part.n);
+    rlhf__rows_finish(&part);
+    return st;
 }
 
 // Gradients of all rows; *loss = what the algorithm says of them.
 static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t epoch,
                              uint32_t minibatch, double *loss, struct rlhf__error *err) {
-    rlhf_status st = reserve(l, e, err);
-    *loss = 0;
-    for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
-        to = rlhf__rows_slice_end(e, from, l->microbatch_tokens, learner_shares(l, e));
-        st = microbatch(l, e, from, to, epoch, minibatch, loss, err);
-        rlhf__watch_seen(l->watch, "update", l->rows + to, l->rows_all);
+    struct place p = {.epoch = epoch, .minibatch = minibatch, .train = 1};
+    const uint32_t train = rlhf__row_use_count(e, RLHF_ROW_TRAINS);
+    rlhf_status st = RLHF_OK;
+    l->batch_sequences = e->n;
+    l->batch_tokens = rlhf__row_use_tokens(e);
+    for (uint32_t i = 0; i < e->n; i++) {
+        l->books.rows[e->use[i]]++;
+        l->books.tokens[e->use[i]] += rlhf__rows_response_tokens(e, i, i + 1);
     }
-    l->rows += e->n;
+    if (train == e->n) {
+        st = all_rows(l, e, &p, err);
+    } else {
+        l->rows += rlhf__row_use_count(e, RLHF_ROW_MASKED);
+        st = rows_of(l, e, RLHF_ROW_TRAINS, &p, err);
+        if (st == RLHF_OK) st = rows_of(l, e, RLHF_ROW_STILL, &p, err);
+    }
+    *loss = p.loss;
     return st;
 }
 

@@ -10,6 +10,7 @@
 #include "batch/shared_batch.h"
 #include "learn/head_store.h"
 #include "learn/optim.h"
+#include "learn/row_use.h"
 #include "model/model.h"
 #include "model/reward_head.h"
 
@@ -49,6 +50,8 @@ struct rlhf__learner {
     int32_t comparing;
     int64_t compared;
     double difference_sum, difference_max;
+    // Of the minibatch at hand, for the algorithm: all rows, and the response tokens that count.
+    int64_t batch_sequences, batch_tokens;
     // The last minibatch: its loss and the policy's optimiser step.
     double last_loss;
     struct rlhf__optim_report last;
@@ -60,6 +63,7 @@ struct rlhf__learner {
     int64_t rows, rows_all;
     int64_t tokens; // that went through the model; a shared prompt counts once
     double flops;   // of the products of all forwards and backwards; no attention scores
+    struct rlhf__row_books books;
 };
 
 // 1 when the plan wants to know what the reference says of the rows. [any]
@@ -79,7 +83,8 @@ void rlhf__learner_expect(struct rlhf__learner *, uint32_t minibatches, int64_t 
 // 1 when it wants no more of this phase. Prompts are shared where the rows say so
 // (RLHF__SHARE_PROMPTS) and the model can; microbatch_tokens counts what it computes. A loss or
 // gradient that is not finite skips the step; policy and critic have gradient norms and clipping of
-// their own. [step]
+// their own. Rows that the algorithm calls still or masked (rows->use) are left out of the backward
+// pass; the step is taken all the same. [step]
 rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__rows *,
                                     uint32_t epoch, uint32_t minibatch, double lr_factor,
                                     int32_t *stop, struct rlhf__error *err);

@@ -43,9 +43,31 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
+// A phase in which rewards teach nothing, because nobody was paid more than the others of the
+// prompt, is warned of once and counted. A critic learns from what groups are paid apart.
+static void see_flat(struct rlhf__run *r) {
+    double share = 0;
+    rlhf__metrics_get(r->report.metrics, RLHF_METRIC_FLAT_GROUPS, &share);
+    const int flat = share == 1 && !(r->cast.plan.heads & RLHF_HEAD_VALUE);
+    r->count.flat_phases += flat;
+    if (r->count.flat_phases > 0)
+        rlhf__metrics_set(r->report.metrics, "optim/flat_phases", (double)r->count.flat_phases);
+    if (!flat || r->report.said_flat) return;
+    r->report.said_flat = 1;
+    rlhf__logf(
+        r->report.log, RLHF_LOG_WARN,
+        "phase %lld: in each group all %d responses are paid the same, so that rewards teach "
+        "nothing; what helps: more responses a prompt (algo.group_size), a higher "
+        "sampling.temperature, easier or harder prompts, a reward with more than two values, "
+        "algo.dynamic_sampling=true of grpo.so; such phases are counted in "
+        "optim/flat_phases",
+        (long long)r->count.phase + 1, r->cast.plan.group_size);
+}
+
 // The phase is counted: note what settings look at, write its metrics, and the boundary is there.
 static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
                              struct rlhf__error *err) {
+    see_flat(r);
     r->count.phase++;
     rlhf__best_see(&r->best, &r->config->checkpoint, r->report.metrics);
     rlhf_status known = rlhf__phase_measured(p, &r->best, &r->early_stop, err);
@@ -88,6 +110,15 @@ static rlhf_status look_first(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__metrics_flush(r->report.metrics, 0, err);
 }
 
+static void say_spared(const struct rlhf__run *r) {
+    const struct rlhf__spared *s = &r->report.spared;
+    if (s->rows == 0) return;
+    rlhf__logf(r->report.log, RLHF_LOG_INFO,
+               "%lld of %lld rows of updates had nothing to teach and were left out "
+               "of the backward pass: about %.1f s saved",
+               (long long)s->rows, (long long)s->all, s->seconds);
+}
+
 static int is_cancelled(const struct rlhf__run *r) {
     return r->req->env->cancelled && *r->req->env->cancelled;
 }
@@ -125,6 +156,7 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     if (st != RLHF_OK) rlhf__saving_rescue(r);
     if (st != RLHF_OK && (st != RLHF_E_CANCELLED || !is_cancelled(r))) return st;
     rlhf__progress_end(r->report.progress);
+    say_spared(r);
     rlhf__logf(r->report.log, RLHF_LOG_INFO, "%s after %lld of %lld phase%s: %s",
                is_cancelled(r) ? "stopped" : "done", (long long)r->count.phase,
                (long long)r->count.phases, r->count.phases == 1 ? "" : "s", r->req->dir->name);

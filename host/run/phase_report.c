@@ -36,6 +36,21 @@ static void report_optim(const struct rlhf__phase *p) {
     }
 }
 
+// Rows that the backward pass was spared, and the time that it saved. Without rows to measure by
+// the time is not known.
+static void report_spared(const struct rlhf__phase *p) {
+    const struct rlhf__row_books *b = &p->learner->books;
+    const int64_t rows = b->rows[RLHF_ROW_STILL] + b->rows[RLHF_ROW_MASKED];
+    const double saved = rlhf__row_books_saved(b);
+    if (rows == 0) return;
+    set(p, "optim/spared_rows", (double)rows);
+    p->report->spared.rows += rows;
+    p->report->spared.all += rows + b->rows[RLHF_ROW_TRAINS];
+    if (saved < 0) return;
+    set(p, "time/spared", saved);
+    p->report->spared.seconds += saved;
+}
+
 static void report_times(const struct rlhf__phase *p) {
     const struct rlhf__phase_times *x = &p->report->times;
     double now = rlhf__seconds();
@@ -110,6 +125,7 @@ rlhf_status rlhf__phase_report(const struct rlhf__phase *p, struct rlhf__early_s
                                int32_t *stop, struct rlhf__error *err) {
     report_optim(p);
     report_times(p);
+    report_spared(p);
     report_speed(p);
     if (rlhf__cast_pays(p->cast)) {
         *stop |= stops(p, early_stop, RLHF__EARLY_STOP_KL, RLHF_METRIC_KL);

@@ -13,6 +13,23 @@ static int minibatch_scope(const struct rlhf__phase *p) {
     return (p->cast->plan.flags & RLHF_PLAN_MINIBATCH_SCOPE) != 0;
 }
 
+static int64_t finished_tokens(const struct rlhf__rows *e) {
+    int64_t tokens = 0;
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->finished[i]) tokens += rlhf__rows_response_tokens(e, i, i + 1);
+    return tokens;
+}
+
+static rlhf_status check_use(const struct rlhf__instance *algo, const struct rlhf__rows *e,
+                             struct rlhf__error *err) {
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->use[i] >= RLHF__ROW_USES)
+            return rlhf__fail(err, RLHF_E_INTERNAL,
+                              "%s says that row %u is used as %d, which this host does not know",
+                              algo->plugin->desc.id, i, e->use[i]);
+    return RLHF_OK;
+}
+
 // Of e, which is the phase's batch or one minibatch of it.
 static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__rows *e,
                               struct rlhf__error *err) {
@@ -41,10 +58,14 @@ static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__rows *e,
                       .batch_n = part ? batch->n : 0,
                       .logp_sampled = e->token[RLHF__LOGP_SAMPLED],
                       .version = e->version,
-                      .steps = p->learner->optim->count.step};
+                      .steps = p->learner->optim->count.step,
+                      .use = e->use,
+                      .batch_finished_tokens = finished_tokens(batch)};
     memset(r.advantage, 0, (size_t)e->total * sizeof *r.advantage);
     memset(r.returns, 0, (size_t)e->total * sizeof *r.returns);
-    return rlhf__algo_advantages(cast->algo, &r, err);
+    memset(r.use, 0, e->n * sizeof *r.use);
+    RLHF_TRY(rlhf__algo_advantages(cast->algo, &r, err));
+    return check_use(cast->algo, e, err);
 }
 
 // ---- what is kept, with log.rollouts ----
@@ -73,7 +94,8 @@ static void log_update(const struct rlhf__phase *p, const struct rlhf__rows *par
                                            .n = part->n,
                                            .skipped = l->last.skipped,
                                            .row = pick,
-                                           .own = minibatch_scope(p) ? part : NULL,
+                                           .part = part,
+                                           .own = minibatch_scope(p),
                                            .loss = l->last_loss,
                                            .grad_norm = l->last.grad_norm,
                                            .grad_norm_clipped = l->last.grad_norm_clipped});

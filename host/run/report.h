@@ -20,6 +20,12 @@ struct rlhf__shown {
     size_t n;
 };
 
+// What the backward pass was spared in this process.
+struct rlhf__spared {
+    int64_t rows, all; // rows left out of it, of the rows of updates in such phases
+    double seconds;
+};
+
 struct rlhf__report {
     struct rlhf__log *log; // borrowed
     struct rlhf__progress *progress;
@@ -28,9 +34,12 @@ struct rlhf__report {
     struct rlhf__rollout_log *rollout_log; // NULL unless log.rollouts
     struct rlhf__shown shown;
     struct rlhf__phase_times times;
+    struct rlhf__spared spared;
     double started;    // clock at the start of the process
     double began;      // clock when the phases of this process began: what an ETA goes by
     double peak_flops; // measured after the first phase; 0 = not yet
+    int32_t said_flat; // 1: it was said that a phase had no group with spread
+    int32_t reserved;
 };
 
 #endif

@@ -2,6 +2,7 @@
 #include "run/rollout_log.h"
 
 #include "base/json.h"
+#include "learn/row_use.h"
 #include "report/jsonl.h"
 
 #include <stdlib.h>
@@ -95,6 +96,17 @@ static void put_rows(struct rlhf__buf *b, const char *key, const struct rlhf__ro
     rlhf__buf_putc(b, ']');
 }
 
+static void put_masked(struct rlhf__buf *b, const struct rlhf__rollout_log_update *u) {
+    const char *between = "";
+    rlhf__buf_puts(b, ", \"masked\": [");
+    for (uint32_t i = 0; i < u->n; i++) {
+        if (u->part->use[i] != RLHF_ROW_MASKED) continue;
+        rlhf__buf_printf(b, "%s%u", between, u->row[i]);
+        between = ", ";
+    }
+    rlhf__buf_putc(b, ']');
+}
+
 void rlhf__rollout_log_update(struct rlhf__rollout_log *l,
                               const struct rlhf__rollout_log_update *u) {
     struct rlhf__buf *b = &l->lines;
@@ -108,9 +120,10 @@ void rlhf__rollout_log_update(struct rlhf__rollout_log *l,
                      rlhf__format_double(u->grad_norm, 0, norm),
                      rlhf__format_double(u->grad_norm_clipped, 0, clipped));
     rlhf__buf_printf(b, ", \"skipped\": %s", u->skipped ? "true" : "false");
+    if (rlhf__row_use_count(u->part, RLHF_ROW_MASKED)) put_masked(b, u);
     if (u->own) {
-        put_rows(b, "advantage", u->own, RLHF__ADVANTAGE);
-        put_rows(b, "returns", u->own, RLHF__RETURNS);
+        put_rows(b, "advantage", u->part, RLHF__ADVANTAGE);
+        put_rows(b, "returns", u->part, RLHF__RETURNS);
     }
     rlhf__buf_puts(b, "}\n");
 }

@@ -33,8 +33,10 @@ void rlhf__rollout_log_rows(struct rlhf__rollout_log *, int64_t phase, const str
 struct rlhf__rollout_log_update {
     uint32_t epoch, minibatch, n;
     int32_t skipped;
-    const uint32_t *row;          // [n] rows of the batch it was made from
-    const struct rlhf__rows *own; // those rows with advantages of their own, or NULL
+    const uint32_t *row;           // [n] rows of the batch it was made from
+    const struct rlhf__rows *part; // [n] those rows
+    int32_t own;                   // 1: with advantages of their own
+    int32_t reserved;
     double loss;
     double grad_norm, grad_norm_clipped; // of the policy
 };

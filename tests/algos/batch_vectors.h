@@ -13,6 +13,9 @@ static const int32_t v_prompt_len[] = {
 static const int32_t v_group[] = {
     0, 1, 0, 1, 0, 1, 7, 7, 7,
 };
+static const uint8_t v_finished[] = {
+    1, 1, 0, 1, 1, 1, 0, 1, 1,
+};
 static const double v_score[] = {
     0.8999999761581421, 0.20000000298023224, 0.550000011920929, 0.699999988079071,
     0.30000001192092896, 0.44999998807907104, 0.30000001192092896, 0.30000001192092896,
@@ -99,7 +102,7 @@ static const double v_value[] = {
 };
 static const double v_zero[V_TOTAL];
 static const struct vector_batch vector_batch = {
-    V_N, V_TOTAL, V_MAX_LEN, v_offset, v_prompt_len, v_group, v_score,
+    V_N, V_TOTAL, V_MAX_LEN, v_offset, v_prompt_len, v_group, v_finished, v_score,
     v_token_reward, v_old, v_ref, v_logp, v_entropy, v_kl, v_value_old, v_value};
 #endif
 // clang-format on

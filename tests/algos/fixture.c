@@ -62,6 +62,10 @@ void algo_needs_memory(const char *file) {
 rlhf_status batch_advantages(struct algo *a, struct batch *b) {
     memset(b->advantage, 0, sizeof b->advantage);
     memset(b->returns, 0, sizeof b->returns);
+    memset(b->use, 0, sizeof b->use);
+    int64_t finished = 0;
+    for (int32_t i = 0; i < b->n; i++)
+        if (b->finished[i]) finished += b->offset[i + 1] - b->offset[i] - b->prompt_len[i];
     int reference = (a->plan.flags & RLHF_PLAN_REFERENCE) && !(a->plan.heads & RLHF_HEAD_KL);
     rlhf_rollout in = {.size = sizeof in,
                        .n = (uint32_t)b->n,
@@ -77,20 +81,20 @@ rlhf_status batch_advantages(struct algo *a, struct batch *b) {
                        .logp_ref = reference ? b->ref : NULL,
                        .value_old = a->plan.heads & RLHF_HEAD_VALUE ? b->value_old : NULL,
                        .advantage = b->advantage,
-                       .returns = b->returns};
+                       .returns = b->returns,
+                       .use = b->use,
+                       .batch_finished_tokens = finished};
     return a->ops->advantages(a->self, &in);
 }
 
-double batch_loss(struct algo *a, struct batch *b, int32_t from, int32_t to, uint32_t epoch) {
+static double rows_loss(struct algo *a, struct batch *b, int32_t from, int32_t to, uint32_t epoch) {
     int32_t base = b->offset[from], len = b->offset[to] - base, offset[MAX_ROWS + 1];
     int64_t tokens = 0;
     for (int32_t i = from; i <= to; i++)
         offset[i - from] = b->offset[i] - base;
     for (int32_t i = 0; i < b->n; i++)
-        tokens += b->offset[i + 1] - b->offset[i] - b->prompt_len[i];
-    float *grads[] = {b->d_logp, b->d_entropy, b->d_kl, b->d_value};
-    for (int k = 0; k < 4; k++)
-        memset(grads[k] + base, 0, sizeof(float) * (size_t)len);
+        if (b->use[i] != RLHF_ROW_MASKED)
+            tokens += b->offset[i + 1] - b->offset[i] - b->prompt_len[i];
     size_t row = (size_t)(from * b->n_labels);
     memset(b->d_class_score + row, 0, sizeof(float) * (size_t)((to - from) * b->n_labels));
     uint32_t heads = a->plan.heads;
@@ -129,6 +133,29 @@ double batch_loss(struct algo *a, struct batch *b, int32_t from, int32_t to, uin
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
     assert_int_equal(a->ops->loss(a->self, &in, &out), RLHF_OK);
     return out.loss;
+}
+
+// No number of a row that is still: what the host holds loss() to.
+static void nothing_still(const struct batch *b, int32_t i) {
+    for (int32_t t = b->offset[i]; b->use[i] == RLHF_ROW_STILL && t < b->offset[i + 1]; t++)
+        if (b->d_logp[t] != 0 || b->d_entropy[t] != 0 || b->d_kl[t] != 0 || b->d_value[t] != 0)
+            fail_msg("row %d is still and has a derivative", (int)i);
+}
+
+double batch_loss(struct algo *a, struct batch *b, int32_t from, int32_t to, uint32_t epoch) {
+    float *grads[] = {b->d_logp, b->d_entropy, b->d_kl, b->d_value};
+    const size_t base = (size_t)b->offset[from], len = (size_t)b->offset[to] - base;
+    double loss = 0;
+    for (int k = 0; k < 4; k++)
+        memset(grads[k] + base, 0, sizeof(float) * len);
+    for (int32_t i = from, end; i < to; i = end + 1) {
+        for (end = i; end < to && b->use[end] != RLHF_ROW_MASKED;)
+            end++;
+        if (end > i) loss += rows_loss(a, b, i, end, epoch);
+    }
+    for (int32_t i = from; i < to; i++)
+        nothing_still(b, i);
+    return loss;
 }
 
 int32_t algo_step_end(struct algo *a, uint32_t epoch, int32_t skipped) {

@@ -31,7 +31,7 @@ struct batch {
     int32_t n, total, max_len, n_labels;
     int64_t minibatches; // that loss() is told of; 0: as planned
     int32_t offset[MAX_ROWS + 1], prompt_len[MAX_ROWS], group[MAX_ROWS], label[MAX_ROWS];
-    uint8_t finished[MAX_ROWS];
+    uint8_t finished[MAX_ROWS], use[MAX_ROWS]; // use: what the last advantages() said
     float score[MAX_ROWS];
     // [total]
     float token_reward[MAX_TOKENS], old[MAX_TOKENS], ref[MAX_TOKENS], value_old[MAX_TOKENS];
@@ -62,8 +62,8 @@ void algo_needs_memory(const char *file);
 // Advantages of all rows.
 rlhf_status batch_advantages(struct algo *, struct batch *);
 
-// Loss of rows [from, to) as one microbatch of the minibatch that is the whole batch; fills those
-// rows of d_*. Returns the microbatch's loss.
+// Loss of rows [from, to) as one microbatch of the minibatch that is the whole batch (a run of rows
+// between masked ones each); fills those rows of d_*. Returns the loss.
 double batch_loss(struct algo *, struct batch *, int32_t from, int32_t to, uint32_t epoch);
 
 // minibatch_end() after a step of that epoch, skipped or not; 1: the algorithm wants no more.

@@ -13,6 +13,7 @@ PROMPT = [2, 1, 3, 1, 2, 1, 2, 2, 1]
 RESPONSE = [5, 3, 1, 4, 2, 3, 6, 2, 4]
 GROUP = [0, 1, 0, 1, 0, 1, 7, 7, 7]
 SCORE = [0.9, 0.2, 0.55, 0.7, 0.3, 0.45, 0.3, 0.3, 0.3]
+FINISHED = [1, 1, 0, 1, 1, 1, 0, 1, 1]  # whether a response ended before it was cut off
 MAX_LEN, N = 8, len(PROMPT)
 
 
@@ -125,13 +126,14 @@ def main():
     c_array("v_offset", offset, "int32_t")
     c_array("v_prompt_len", PROMPT, "int32_t")
     c_array("v_group", GROUP, "int32_t")
+    c_array("v_finished", FINISHED, "uint8_t")
     c_array("v_score", b["score"])
     keys = ("token_reward", "old", "ref", "logp", "entropy", "kl", "value_old", "value")
     for key in keys:
         c_array("v_" + key, ragged(b[key]))
     print("static const double v_zero[V_TOTAL];")
     print("static const struct vector_batch vector_batch = {\n    V_N, V_TOTAL, V_MAX_LEN, v_offset, "
-          "v_prompt_len, v_group, v_score,\n    " + ", ".join("v_" + k for k in keys) + "};")
+          "v_prompt_len, v_group, v_finished, v_score,\n    " + ", ".join("v_" + k for k in keys) + "};")
     print("#endif\n// clang-format on")
 
 

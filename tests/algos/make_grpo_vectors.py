@@ -7,13 +7,14 @@ Run it in this directory: python3 make_grpo_vectors.py > grpo_vectors.h
 """
 import math
 
-from make_batch import (MAX_LEN, N, RESPONSE, f32, flat, groups, kl, make_batch, mean, paid,
+from make_batch import (FINISHED, MAX_LEN, N, RESPONSE, f32, flat, groups, kl, make_batch, mean, paid,
                         print_case, print_cases, print_head, ratios, var)
 
 DEFAULTS = dict(
     group_size=3, advantage_scale="group", advantage_eps=1e-4, advantage_std="unbiased",
     advantage_scope="batch", loss="grpo", ratio="token", clip_range=0.2, clip_range_high=-1.0,
-    dual_clip=0.0, kl_placement="loss", kl_estimator="k3", kl_coef=0.04, entropy_coef=0.0)
+    dual_clip=0.0, kl_placement="loss", kl_estimator="k3", kl_coef=0.04, entropy_coef=0.0,
+    mask_truncated=False)
 
 CASES = [
     ("defaults", {}),
@@ -48,12 +49,24 @@ CASES = [
                           advantage_scale="batch")),
     ("kl_none", dict(kl_placement="none")),
     ("entropy", dict(entropy_coef=0.1, loss="bnpo")),
+    ("mask", dict(mask_truncated=True, entropy_coef=0.1)),
+    ("mask_bnpo", dict(mask_truncated=True, loss="bnpo", kl_placement="none")),
+    ("mask_dr_grpo", dict(mask_truncated=True, loss="dr_grpo", advantage_scale="none")),
+    ("mask_dapo", dict(mask_truncated=True, loss="dapo", clip_range_high=0.28,
+                       kl_placement="none")),
+    ("mask_cispo_full", dict(mask_truncated=True, loss="cispo", kl_estimator="full", kl_coef=0.3)),
+    ("mask_scope", dict(mask_truncated=True, loss="dapo", advantage_scope="minibatch")),
     ("trl", dict(loss="dapo", kl_placement="none", clip_range=0.2)),
     ("deepseek", dict(loss="grpo", advantage_eps=0.0, kl_coef=0.04)),
 ]
 
 AGGREGATION = {"grpo": "sequence", "bnpo": "token", "dapo": "token", "cispo": "token",
                "dr_grpo": "max_len"}
+
+
+def trained(o):
+    """Rows that the loss is of."""
+    return [i for i in range(N) if FINISHED[i] or not o["mask_truncated"]]
 
 
 def rewards(b, o):
@@ -90,7 +103,9 @@ def parts(b, o, adv, rows, frozen):
     policy = kls = entropy = 0.0
     clipped = 0
     for i in rows:
-        w = {"token": 1 / sum(RESPONSE), "sequence": 1 / (N * RESPONSE[i]),
+        if i not in trained(o):
+            continue
+        w = {"token": 1 / sum(RESPONSE[k] for k in trained(o)), "sequence": 1 / (N * RESPONSE[i]),
              "max_len": 1 / (N * MAX_LEN)}[AGGREGATION[o["loss"]]]
         source = frozen[i] if o["loss"] == "cispo" else b["logp"][i]
         rho = ratios(source, b["old"][i], o["ratio"])
@@ -131,27 +146,33 @@ def gradient(b, o, adv, key):
 
 def metrics(b, o, adv, ret):
     p, k, e, clipped = parts(b, o, adv, range(N), b["logp"])
-    n = sum(RESPONSE)
-    d = [x - y for x, y in zip(flat(b["logp"]), flat(b["old"]))]
-    rho = flat([ratios(x, y, o["ratio"]) for x, y in zip(b["logp"], b["old"])])
+    of = lambda rows: [rows[i] for i in trained(o)]
+    n = sum(of(RESPONSE))
+    d = [x - y for x, y in zip(flat(of(b["logp"])), flat(of(b["old"])))]
+    rho = flat([ratios(x, y, o["ratio"]) for x, y in zip(of(b["logp"]), of(b["old"]))])
     m = {"loss/policy_avg": p, "loss/total": p + k + e, "objective/loss": p + k + e,
          "policy/approxkl_avg": mean([x * x / 2 for x in d]), "policy/clipfrac_avg": clipped / n,
-         "policy/entropy_avg": mean(flat(b["entropy"])),
+         "policy/entropy_avg": mean(flat(of(b["entropy"]))),
          "objective/entropy": -math.fsum(flat(b["old"])) / N,
          "val/ratio": mean(rho), "val/ratio_var": var(rho, False),
          "returns/mean": mean(flat(ret)), "returns/var": var(flat(ret), False)}
     k1 = [x - f for x, f in zip(flat(b["old"]), flat(b["ref"]))]
-    pen = k1 = k1 if o["kl_estimator"] != "full" else flat(b["kl"])
+    full, rows = o["kl_estimator"] == "full", N
+    if full:  # measured in the updates
+        k1, rows = flat(of(b["kl"])), len(trained(o))
+    pen = k1
     if o["kl_estimator"] in ("k2", "k3"):
         pen = [kl(o["kl_estimator"], x, f) for x, f in zip(flat(b["old"]), flat(b["ref"]))]
-    m["objective/kl"], m["objective/kl_per_token"] = math.fsum(k1) / N, mean(k1)
+    m["objective/kl"], m["objective/kl_per_token"] = math.fsum(k1) / rows, mean(k1)
     m["objective/rlhf_reward"] = mean(paid(b))
     if o["kl_placement"] != "none":
         m["objective/kl_coef"] = o["kl_coef"]
-        m["objective/non_score_reward"] = -o["kl_coef"] * math.fsum(pen) / N
+        m["objective/non_score_reward"] = -o["kl_coef"] * math.fsum(pen) / rows
         m["objective/rlhf_reward"] += m["objective/non_score_reward"]
     by = [[rewards(b, o)[1][i] for i in at] for at in groups()]
     m["reward_std"] = math.sqrt(var(rewards(b, o)[1], True))
+    if o["mask_truncated"]:
+        m["policy/masked_ratio"] = 1 - len(trained(o)) / N
     m["frac_reward_zero_std"] = mean([float(max(g) == min(g)) for g in by])
     return m
 

@@ -16,6 +16,7 @@ static void load(const struct vector_batch *v) {
     memcpy(b.offset, v->offset, sizeof *b.offset * ((size_t)v->n + 1));
     memcpy(b.prompt_len, v->prompt_len, sizeof *b.prompt_len * (size_t)v->n);
     memcpy(b.group, v->group, sizeof *b.group * (size_t)v->n);
+    memcpy(b.finished, v->finished, (size_t)v->n);
     to_float(b.score, v->score, v->n);
     to_float(b.token_reward, v->token_reward, v->total);
     to_float(b.old, v->old, v->total);

@@ -19,6 +19,7 @@ struct vector_case {
 struct vector_batch {
     int32_t n, total, max_len;
     const int32_t *offset, *prompt_len, *group;
+    const uint8_t *finished;
     const double *score;                                                              // [n]
     const double *token_reward, *old, *ref, *logp, *entropy, *kl, *value_old, *value; // [total]
 };

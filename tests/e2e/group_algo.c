@@ -1,7 +1,8 @@
 // group_algo.c: an algorithm that counts, in every minibatch, the groups of which a part is missing
 // and the rows that stand apart from the others of their group. Its loss is the mean log-prob of
 // the response tokens times the score. It compares with a reference on request, and then reports a
-// KL of its own invention, or none.
+// KL of its own invention, or none. Rows that are paid 0 have no derivative, and on request it says
+// so, or says so of every row.
 #include "support/plugin.h"
 
 #include <rlhf/algo.h>
@@ -10,18 +11,24 @@
 #include <string.h>
 
 enum { KL_ABSENT, KL_NONE, KL_INFINITE, KL_FIRST };
+enum { USE_SILENT, USE_STILL, USE_LIE, USE_UNKNOWN };
 
 struct config {
     int64_t group_size, minibatches;
-    int32_t whole, kl;
+    int32_t whole, kl, use, reserved;
 };
 
 static const char *const kls[] = {"absent", "none", "infinite", "first", NULL};
+
+static const char *const uses[] = {"silent", "still", "lie", "unknown", NULL};
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, group_size, 4, 1, 1000, "samples a prompt"),
     RLHF_OPT_I64(struct config, minibatches, 1, 1, 1000, "minibatches a phase"),
     RLHF_OPT_BOOL(struct config, whole, 0, "groups must be whole"),
+    RLHF_OPT_ENUM(struct config, use, USE_SILENT, uses,
+                  "say nothing of rows without a derivative; the truth; that no row has one; "
+                  "what no host knows"),
     RLHF_OPT_ENUM(
         struct config, kl, KL_ABSENT, kls,
         "without a reference; with one, but not reported; reported as infinite; or as 1 in "
@@ -77,9 +84,13 @@ static rlhf_status advantages(void *self, const rlhf_rollout *r) {
         for (uint32_t k = 0; k < i; k++)
             if (r->group[k] == r->group[i]) s->apart++;
     }
-    for (uint32_t i = 0; i < r->n; i++)
+    for (uint32_t i = 0; i < r->n; i++) {
         for (int32_t t = r->offset[i] + r->prompt_len[i]; t < r->offset[i + 1]; t++)
             r->advantage[t] = r->score[i];
+        if (s->config->use == USE_LIE || (s->config->use == USE_STILL && r->score[i] == 0))
+            r->use[i] = RLHF_ROW_STILL;
+        if (s->config->use == USE_UNKNOWN) r->use[i] = 3;
+    }
     return RLHF_OK;
 }
 

@@ -225,6 +225,11 @@ def group_advantages(o, coef, rows):
     return spread, [torch.full_like(r["logp_old"], s.item()) for r, s in zip(rows, total)]
 
 
+def counted(rows):
+    """Response tokens that are not masked."""
+    return sum(len(r["logp_old"]) for r in rows if not r["masked"])
+
+
 def weight(o, algo, rows, batch, row, longest):
     """What a response token's term counts in the loss."""
     kind = o["loss"] if algo == "grpo" else o["aggregation"]
@@ -233,9 +238,9 @@ def weight(o, algo, rows, batch, row, longest):
     if kind in ("max_len", "dr_grpo"):
         return 1 / (len(rows) * longest)
     if kind == "dapo":
-        return o["parts"] / sum(len(r["logp_old"]) for r in batch)
+        return o["parts"] / counted(batch)
     if kind in ("token", "bnpo"):
-        return 1 / sum(len(r["logp_old"]) for r in rows)
+        return 1 / counted(rows)
     return refuse(f"loss {kind} is not covered")
 
 
@@ -247,6 +252,8 @@ def loss(o, algo, coef, policy, rows, adv, returns, batch, longest):
         refuse("ratios of sequences and dual_clip are not covered")
     value_tokens = sum(len(r["logp_old"]) for r in rows)
     for r, a, ret in zip(rows, adv, returns):
+        if r["masked"]:
+            continue
         logp, entropy, value = policy(r)
         ratio = (logp - r["logp_old"]).exp()
         term = torch.maximum(-a * ratio, -a * ratio.clamp(1 - low, 1 + high))
@@ -393,8 +400,10 @@ def recompute(run, phase):
     before = {k: v.detach().clone() for k, v in policy.p.items()}
     factor = metrics["lr"] / c["lr"]
     optim = AdamW(begin, c, config["value"]["lr"] or c["lr"], factor)
-    coef = metrics["objective/kl_coef"]
+    coef = metrics.get("objective/kl_coef", 0)
     rows, updates = read_phase(run, phase)
+    for r in rows:
+        r["masked"] = o.get("mask_truncated", False) and not r["finished"]
     o["parts"] = o["minibatches"]
     report = Report()
     check_heads(policy, rows, report)
@@ -408,6 +417,8 @@ def recompute(run, phase):
     whole = None if scope == "minibatch" else advantages(rows)
     for u in updates:
         part = [rows[i] for i in u["rows"]]
+        if [r["row"] for r in part if r["masked"]] != u.get("masked", []):
+            raise SystemExit(f"masked rows are {u.get('masked')}")
         if whole:
             adv, returns = ([x[i] for i in u["rows"]] for x in whole)
             told = [r["advantage"] for r in part]

@@ -1,6 +1,6 @@
 #!/bin/sh
-# One PPO and one GRPO update of a tiny random policy, computed again by recompute.py; and a run whose
-# file was tampered with, which must be found out. Skipped (77) where torch can not be imported.
+# One PPO and two GRPO updates of a tiny random policy, one with responses that are masked, computed
+# again by recompute.py; and a run whose file was tampered with, which must be found out. Skipped (77) where torch can not be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import torch' 2>/dev/null || {
@@ -23,7 +23,10 @@ run() {
 run --algo ppo.so --set run.dir=ppo --set value.init=orthogonal --set algo.entropy_coef=0.01 \
     --set algo.whiten_scope=minibatch --set sampling.temperature=0.7 --set optim.weight_decay=0.01
 run --algo grpo.so:group_size=3 --set run.dir=grpo --set optim.epsilon=tf1 --set optim.eps=1e-5
-"$python" "$here/recompute.py" ppo 2 grpo 2
+run --algo grpo.so:group_size=3,mask_truncated=true,loss=dapo,kl_placement=none --set run.dir=mask \
+    --set "sampling.stop=[$(seq -s, 60 90)]" # of 258 ids: some responses end, some are cut off
+grep -q '"masked": \[' mask/rollouts.jsonl
+"$python" "$here/recompute.py" ppo 2 grpo 2 mask 2
 
 cp -r ppo wrong
 sed 's/"phase": 2, "row": 3,\(.*\)"score": 0/"phase": 2, "row": 3,\1"score": 0.5/' ppo/rollouts.jsonl >wrong/rollouts.jsonl

@@ -122,7 +122,7 @@ static void report_rows(const rlhf_host *h, const struct rlhf__pg_rows *r, int g
     if (!groups) return;
     struct rlhf__group_stats s =
         rlhf__group_normalize(r->reward, r->group, r->n, 0, 0, 0, r->order, NULL);
-    h->metric(h, "frac_reward_zero_std", (double)s.zero / (double)s.groups);
+    h->metric(h, RLHF_METRIC_FLAT_GROUPS, (double)s.zero / (double)s.groups);
 }
 
 static void report_rollout(const rlhf_host *h, const struct rlhf__pg_rollout_sums *r,
@@ -141,6 +141,7 @@ static void report_rollout(const rlhf_host *h, const struct rlhf__pg_rollout_sum
         h->metric(h, "objective/non_score_reward", non_score);
     }
     h->metric(h, "objective/rlhf_reward", r->score / n + non_score);
+    if (how->masks) h->metric(h, "policy/masked_ratio", (double)r->masked / n);
     if (r->tokens == 0) return;
     h->metric(h, "returns/mean", r->returns.mean);
     h->metric(h, "returns/var", rlhf__var_biased(r->returns));

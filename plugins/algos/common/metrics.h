@@ -14,6 +14,7 @@
 struct rlhf__pg_rollout_sums {
     int64_t sequences, tokens;
     int64_t kl_sequences, kl_tokens; // those whose KL was measured
+    int64_t masked;                  // sequences that the loss leaves out
     double kl;                       // k1, or the exact KL with kl_estimator full
     double penalty;                  // sum of the configured estimator
     double nll, score;               // sum of -logp_old; of what the sequences are paid
@@ -51,7 +52,7 @@ struct rlhf__pg_metrics {
 // Which metrics exist under the current options.
 struct rlhf__pg_report {
     double kl_coef;
-    int32_t kl_penalised, critic, sampled_support, groups;
+    int32_t kl_penalised, critic, sampled_support, groups, masks, reserved;
 };
 
 // Note what the n rows of a rollout are paid, reward[n], without KL. RLHF_E_NOMEM through

@@ -106,6 +106,14 @@ static rlhf_status scratch_reserve(struct rlhf__pg *g, uint64_t bytes) {
     return RLHF_E_NOMEM; // what fail gives, as a constant for analysers
 }
 
+// Response tokens of the phase that the loss counts; 0 = unknown.
+static int64_t phase_tokens(const struct rlhf__pg *g, const rlhf_rollout *in, int64_t own) {
+    const int whole = !RLHF_HAS(rlhf_rollout, in, batch_tokens);
+    if (whole && g->scope != RLHF__SCOPE_BATCH) return 0;
+    if (!g->opt.mask_truncated) return whole ? own : in->batch_tokens;
+    return RLHF_HAS(rlhf_rollout, in, batch_finished_tokens) ? in->batch_finished_tokens : 0;
+}
+
 rlhf_status rlhf__pg_begin(struct rlhf__pg *g, const rlhf_rollout *in, int64_t per_token,
                            int64_t per_row, double **scratch, int32_t *counts) {
     RLHF_TRY(check_rollout(g, in));
@@ -116,8 +124,36 @@ rlhf_status rlhf__pg_begin(struct rlhf__pg *g, const rlhf_rollout *in, int64_t p
     // In minibatch scope every epoch sees each row once; the first epoch is enough.
     int64_t first_epoch = g->scope == RLHF__SCOPE_MINIBATCH ? g->opt.minibatches : 1;
     *counts = g->advantage_calls++ < first_epoch;
-    g->phase_tokens = RLHF_HAS(rlhf_rollout, in, batch_tokens) ? in->batch_tokens : 0;
-    if (g->phase_tokens <= 0 && g->scope == RLHF__SCOPE_BATCH) g->phase_tokens = tokens;
+    g->phase_tokens = phase_tokens(g, in, tokens);
+    return RLHF_OK;
+}
+
+// 1: loss() is the surrogate alone, which is 0 and flat where the advantage is 0.
+static int surrogate_alone(const struct rlhf__pg *g) {
+    const int kl = g->opt.kl_placement == RLHF__KL_IN_LOSS && g->kl.coef != 0;
+    return !g->critic && !kl && g->opt.entropy_coef == 0;
+}
+
+static int without_advantage(const rlhf_rollout *in, struct rlhf__span row) {
+    for (int64_t t = row.begin; t < row.end; t++)
+        if (in->advantage[t] != 0) return 0;
+    return 1;
+}
+
+rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t counts) {
+    const int alone = surrogate_alone(g);
+    if (!RLHF_HAS(rlhf_rollout, in, use) || !in->finished) {
+        if (!g->opt.mask_truncated) return RLHF_OK;
+        return g->host->fail(g->host, RLHF_E_INTERNAL, "use or finished is missing");
+    }
+    for (int64_t i = 0; i < in->n; i++) {
+        const int masked = g->opt.mask_truncated && !in->finished[i];
+        if (masked && counts) g->metrics.rollout.masked++;
+        if (masked)
+            in->use[i] = RLHF_ROW_MASKED;
+        else if (alone && without_advantage(in, rlhf__response(in->offset, in->prompt_len, i)))
+            in->use[i] = RLHF_ROW_STILL;
+    }
     return RLHF_OK;
 }
 
@@ -138,7 +174,7 @@ rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *in) {
     if (counts)
         RLHF_TRY(rlhf__count_paid(g->host, &g->metrics, g->opt.kl_estimator, in, plain, paid));
     rlhf__spread(in, advantage, paid);
-    return RLHF_OK;
+    return rlhf__pg_uses(g, in, counts);
 }
 
 static rlhf_status check_loss(const struct rlhf__pg *g, const rlhf_loss_in *in,
@@ -205,9 +241,13 @@ rlhf_status rlhf__pg_phase_end(void *self, uint64_t phase) {
     (void)phase;
     if (g->opt.kl_estimator == RLHF__KL_FULL)
         RLHF_TRY(rlhf__pg_reduce_kl(g->host, &g->metrics.rollout));
-    struct rlhf__pg_report how = {g->kl.coef, g->opt.kl_placement != RLHF__KL_NOWHERE, g->critic,
+    struct rlhf__pg_report how = {g->kl.coef,
+                                  g->opt.kl_placement != RLHF__KL_NOWHERE,
+                                  g->critic,
                                   g->opt.logprob_support == RLHF__SUPPORT_SAMPLED,
-                                  g->opt.group_size > 1};
+                                  g->opt.group_size > 1,
+                                  g->opt.mask_truncated,
+                                  0};
     rlhf__pg_report(g->host, &g->metrics, &how);
     rlhf__kl_control_update(&g->kl, &g->metrics.rollout);
     rlhf__pg_metrics_reset(&g->metrics);

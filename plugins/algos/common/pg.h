@@ -24,6 +24,7 @@ struct rlhf__pg_options {
     double entropy_coef, target_kl;
     int32_t kl_placement, kl_estimator, kl_controller, kl_unit, kl_measure;
     int32_t ratio, old_logp, logprob_temperature, logprob_support;
+    int32_t mask_truncated;
 };
 
 // What one algorithm does its own way; static, outlives the instance. `self` is the instance.
@@ -84,6 +85,12 @@ rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *);
 // *counts = 1 when this call counts towards the metrics. RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_token,
                            int64_t per_row, double **scratch, int32_t *counts);
+
+// What every advantages() ends with, the advantages being in their place: which rows the loss
+// leaves alone (enum rlhf_row_use). A row whose advantages are all 0 is still where the loss has no
+// other term: no critic, no KL with a coefficient, no entropy bonus. With mask_truncated a row that
+// is not finished is masked. counts: as begin() said. RLHF_E_INTERNAL. [step]
+rlhf_status rlhf__pg_uses(struct rlhf__pg *, const rlhf_rollout *, int32_t counts);
 
 // Of rlhf_plugin: the method's magic, then kl_coef as a little-endian double. [main]
 rlhf_status rlhf__pg_save(void *self, const rlhf_ostream *);

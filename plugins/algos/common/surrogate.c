@@ -94,7 +94,7 @@ void rlhf__surrogate_row(int32_t level, const struct rlhf__clip *clip, double w,
         d_sum += w * d;
         note_token((double)logp[t], (double)logp_old[t], ratio, clipped, s);
     }
-    for (int64_t t = 0; t < len; t++)
+    for (int64_t t = 0; d_sum != 0 && t < len; t++) // 0 also when the ratio overflowed
         d_logp[t] += (float)(d_sum * ratio * share);
 }
 

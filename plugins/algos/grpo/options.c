@@ -51,6 +51,9 @@ const rlhf_opt rlhf__grpo_option_table[] = {
     RLHF_OPT_BOOL(PG, kl_measure, 1,
                   "measure the KL with kl_placement none too (costs a reference forward)"),
     RLHF_OPT_F64(PG, entropy_coef, 0, 0, 1000, "entropy bonus"),
+    RLHF_OPT_BOOL(PG, mask_truncated, 0,
+                  "responses that max_new_tokens cut off give no loss and count in no token "
+                  "total"),
     RLHF_OPT_F64(PG, target_kl, 0, 0, 1000,
                  "end the phase's epochs once a minibatch's policy/approxkl exceeds this; 0 = "
                  "off"),

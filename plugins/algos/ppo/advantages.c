@@ -173,5 +173,5 @@ rlhf_status rlhf__ppo_advantages(void *self, const rlhf_rollout *in) {
     if (rlhf__ppo_whitens_advantages(o))
         rlhf__whiten(w.advantage, w.m, o->whiten_form, o->whiten_eps, 1);
     store(&w);
-    return RLHF_OK;
+    return rlhf__pg_uses(&p->pg, in, w.counts);
 }

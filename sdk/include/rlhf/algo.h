@@ -58,6 +58,20 @@ enum rlhf_plan_flag {
 #define RLHF_METRIC_KL             "objective/kl"          // early_stop.kl, the progress line
 #define RLHF_METRIC_LABEL_ACCURACY "classify/accuracy"     // the progress line: of labelled rows
 #define RLHF_METRIC_PAIR_ACCURACY  "reward_model/accuracy" // the progress line: of preferences
+// Share of groups whose rows are all paid the same: where it is 1 and there is no critic, the host
+// warns that rewards teach nothing.
+#define RLHF_METRIC_FLAT_GROUPS "frac_reward_zero_std"
+
+// What comes of a row in the updates, as advantages() says.
+enum rlhf_row_use {
+    RLHF_ROW_TRAINS = 0,
+    // loss() sees it, but its derivatives are exactly 0 whatever the heads say: it is forwarded,
+    // and left out of the backward pass. Any other derivative ends the run, RLHF_E_INTERNAL.
+    RLHF_ROW_STILL = 1,
+    // It is no part of the loss: loss() does not see it, batch_tokens does not count it (but
+    // batch_sequences does), and no forward is spent on it.
+    RLHF_ROW_MASKED = 2
+};
 
 // What the run looks like, for plan(). Read only.
 typedef struct rlhf_run_info {
@@ -106,14 +120,16 @@ typedef struct rlhf_rollout {
     // [n] optimiser steps that the weights which drew the row had behind them; `steps` minus it is
     // how stale the row is. Today a phase's rows are all drawn by the weights it begins with.
     const int64_t *version;
-    int64_t steps; // that the policy's weights have behind them now
+    int64_t steps;                 // that the policy's weights have behind them now
+    uint8_t *use;                  // out [n], zeroed: enum rlhf_row_use of each row
+    int64_t batch_finished_tokens; // those of batch_tokens whose rows are finished
 } rlhf_rollout;
 
 typedef struct rlhf_loss_in {
     uint32_t size, n, total;
     uint32_t epoch, minibatch, reserved;
     int64_t batch_sequences; // of the whole minibatch this microbatch belongs to
-    int64_t batch_tokens;    // its response tokens
+    int64_t batch_tokens;    // its response tokens, without those of RLHF_ROW_MASKED rows
     int64_t max_new_tokens;
     const int32_t *offset, *prompt_len, *group;
     const rlhf_heads *heads; // what the training forward gave

@@ -1,0 +1,32 @@
+// parity_reward.c: a reward that pays the first id of a response modulo `levels`: groups without
+// spread come and go with the draws. levels 1 pays everybody the same.
+#include "support/plugin.h"
+
+#include <rlhf/reward.h>
+
+struct config {
+    int64_t levels;
+};
+
+static const rlhf_opt opts[] = {
+    RLHF_OPT_I64(struct config, levels, 2, 1, 1000, "how many different rewards there are"),
+};
+
+struct self {
+    const rlhf_host *host;
+    const struct config *config;
+};
+
+TEST_INSTANCE(struct self)
+
+static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
+    const struct self *s = self;
+    for (uint32_t i = 0; i < in->n; i++)
+        out->seq[i] = (float)(in->ids[in->offset[i] + in->prompt_len[i]] % s->config->levels);
+    s->host->metric(s->host, "rows", (double)in->n);
+    return RLHF_OK;
+}
+
+static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score};
+TEST_PLUGIN(RLHF_KIND_REWARD, "parity", .summary = "pays odd first tokens", TEST_OPTIONS(opts),
+            TEST_INSTANCES)

@@ -1,0 +1,250 @@
+// test_e2e_row_use.c: rows of groups without spread and responses that were cut off: the backward
+// pass is spared them, and nothing but the time is another.
+#include "e2e.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PAID(options) "--reward \"$RLHF_TEST_PLUGINS/parity_reward.so" options "\" "
+#define ANY                                                                                        \
+    "--policy model --set policy.init=random "                                                     \
+    "--prompts prompts.txt --set sampling.max_new_tokens=8 --set batch.size=16 "                   \
+    "--set batch.microbatch_tokens=128 --set log.samples=0 --set optim.lr=0.01 "                   \
+    "--set optim.schedule_phases=40 "
+#define RUN   PAID("") ANY
+#define GROUP RUN "--algo \"$RLHF_TEST_PLUGINS/group_algo.so\" "
+#define GRPO  RUN "--algo grpo.so:group_size=2,kl_placement=none,epochs=2,minibatches=2 "
+
+// Without a coefficient that is 0 every row has a derivative, however small.
+#define HARDLY "--set algo.entropy_coef=1e-40 "
+
+static double sum_of(struct e2e *t, const char *run, const char *name) {
+    json_t *rows = e2e_metrics(t, run);
+    double sum = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        sum += json_number_value(json_object_get(json_array_get(rows, i), name));
+    json_decref(rows);
+    return sum;
+}
+
+static int is_time(const char *name) {
+    return strncmp(name, "time", 4) == 0 || strncmp(name, "perf", 4) == 0;
+}
+
+// What b has of a's metrics, but times, is a's within rel.
+static void same_metrics(struct e2e *t, const char *a, const char *b, double rel) {
+    json_t *x = e2e_metrics(t, a), *y = e2e_metrics(t, b);
+    const char *name;
+    json_t *v;
+    assert_int_equal(json_array_size(x), json_array_size(y));
+    for (int i = 0; i < (int)json_array_size(x); i++)
+        json_object_foreach(json_array_get(x, (size_t)i), name, v) {
+            if (!json_is_number(v) || is_time(name)) continue;
+            double p = json_number_value(v), q = e2e_metric(y, i, name);
+            if (!(fabs(p - q) <= rel * fabs(p) + 1e-12))
+                fail_msg("%s of row %d is %.17g and %.17g", name, i, p, q);
+        }
+    json_decref(x);
+    json_decref(y);
+}
+
+// A row a microbatch: what is left out of the sums is zeros, and the bits are those with them.
+static void zeros_are_left_out(void **state) {
+    struct e2e *t = *state;
+    const char *how = GROUP "--set batch.microbatch_tokens=1 --set batch.share_prompts=false "
+                            "--set algo.minibatches=2 --set run.phases=3";
+    assert_int_equal(e2e_run(t, "%s --set algo.use=silent --set run.dir=all", how), 0);
+    assert_int_equal(e2e_run(t, "%s --set algo.use=still --set run.dir=less", how), 0);
+    e2e_same_tree(t, "all/checkpoints/000003/state", "less/checkpoints/000003/state");
+    assert_int_equal(e2e_shell(t, "cmp all/checkpoints/000003/model.safetensors "
+                                  "less/checkpoints/000003/model.safetensors"),
+                     0);
+    same_metrics(t, "all", "less", 0);
+    assert_true(sum_of(t, "less", "optim/spared_rows") > 0);
+    assert_true(sum_of(t, "less", "optim/spared_rows") < 3 * 2 * 16);
+    assert_true(sum_of(t, "less", "time/spared") > 0);
+    assert_true(sum_of(t, "all", "optim/spared_rows") == 0);
+}
+
+// The same numbers but for rounding, prompts shared or not, whatever the loss.
+static void nothing_changes_but_the_time(void **state) {
+    struct e2e *t = *state;
+    static const char *const how[] = {
+        "--set algo.loss=grpo", "--set algo.loss=dapo --set batch.share_prompts=false",
+        "--set algo.loss=bnpo --set algo.advantage_scope=minibatch",
+        "--set algo.loss=cispo --set algo.old_logp=recompute",
+        "--set algo.kl_placement=loss --set algo.kl_estimator=full --set algo.kl_coef=0"};
+    for (size_t k = 0; k < sizeof how / sizeof *how; k++) {
+        assert_int_equal(e2e_shell(t, "rm -rf all less"), 0);
+        assert_int_equal(e2e_run(t,
+                                 GRPO HARDLY "%s --set run.phases=2 --set optim.lr=1e-4 "
+                                             "--set compute.dtype=f32 --set run.dir=all",
+                                 how[k]),
+                         0);
+        assert_int_equal(e2e_run(t,
+                                 GRPO "%s --set run.phases=2 --set optim.lr=1e-4 "
+                                      "--set compute.dtype=f32 --set run.dir=less",
+                                 how[k]),
+                         0);
+        same_metrics(t, "all", "less", 1e-4);
+        assert_true(sum_of(t, "all", "optim/spared_rows") == 0);
+        assert_true(sum_of(t, "less", "optim/spared_rows") > 0);
+    }
+}
+
+// A term that every token has keeps every row in.
+static void other_terms_keep_rows_in(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, GRPO "--set algo.kl_placement=loss --set algo.kl_coef=0.01 "
+                                     "--set run.phases=1 --set run.dir=kl"),
+                     0);
+    assert_int_equal(e2e_run(t, GRPO "--set algo.entropy_coef=0.01 --set run.phases=1 "
+                                     "--set run.dir=entropy"),
+                     0);
+    assert_int_equal(e2e_run(t, RUN "--algo ppo.so:group_size=2 --set run.phases=1 "
+                                    "--set run.dir=critic"),
+                     0);
+    assert_true(sum_of(t, "kl", "frac_reward_zero_std") > 0);
+    assert_true(sum_of(t, "kl", "optim/spared_rows") == 0);
+    assert_true(sum_of(t, "entropy", "optim/spared_rows") == 0);
+    assert_true(sum_of(t, "critic", "optim/spared_rows") == 0);
+}
+
+// Half of the rows, each epoch: two of four with the same parity in a group of two.
+static void spared_rows_are_those_of_flat_groups(void **state) {
+    struct e2e *t = *state;
+    static const char *const algos[] = {
+        "grpo.so:group_size=2,kl_placement=none,epochs=3",
+        "ppo.so:advantage=group,group_size=2,kl_placement=none,epochs=3,minibatches=1",
+        "rloo.so:group_size=2,kl_coef=0,epochs=3"};
+    for (size_t k = 0; k < 3; k++) {
+        assert_int_equal(e2e_shell(t, "rm -rf r"), 0);
+        assert_int_equal(e2e_run(t, RUN "--algo %s --set run.phases=2 --set run.dir=r", algos[k]),
+                         0);
+        json_t *rows = e2e_metrics(t, "r");
+        for (int i = 0; i < 2; i++)
+            assert_true(e2e_metric(rows, i, "optim/spared_rows") ==
+                        3 * 16 * e2e_metric(rows, i, "frac_reward_zero_std"));
+        json_decref(rows);
+    }
+    e2e_says(t, "had nothing to teach and were left out of the backward pass");
+}
+
+static void same_seed_same_bits(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, GRPO "--set algo.mask_truncated=true --set sampling.stop=e "
+                                     "--set run.phases=4 --set run.dir=a"),
+                     0);
+    assert_int_equal(e2e_run(t, GRPO "--set algo.mask_truncated=true --set sampling.stop=e "
+                                     "--set run.phases=4 --threads 2 --set sampling.slots=3 "
+                                     "--set run.dir=b"),
+                     0);
+    assert_int_equal(e2e_run(t, GRPO "--set algo.mask_truncated=true --set sampling.stop=e "
+                                     "--set run.phases=2 --set run.dir=c"),
+                     0);
+    assert_int_equal(e2e_run(t, "--resume c --set run.phases=4"), 0);
+    e2e_same_tree(t, "a/checkpoints/000004", "b/checkpoints/000004");
+    e2e_same_tree(t, "a/checkpoints/000004", "c/checkpoints/000004");
+    same_metrics(t, "a", "c", 0);
+}
+
+// ---- responses that were cut off ----
+
+// The masked share is the unfinished one, and the masked rows are in no update.
+static void truncated_responses_are_masked(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, GRPO "--set algo.mask_truncated=true "
+                                     "--set 'sampling.stop=[\"e\", \"t\", \"a\", \"i\"]' "
+                                     "--set log.rollouts=true --set run.phases=2 --set run.dir=m"),
+                     0);
+    json_t *rows = e2e_metrics(t, "m");
+    double masked = 0;
+    for (int i = 0; i < 2; i++) {
+        double share = e2e_metric(rows, i, "policy/masked_ratio");
+        assert_true(share == e2e_metric(rows, i, "completions/clipped_ratio"));
+        masked += 2 * 16 * share;
+    }
+    assert_true(masked > 0 && masked < 2 * 2 * 16);
+    assert_true(sum_of(t, "m", "optim/spared_rows") >= masked);
+    json_decref(rows);
+    char line[64];
+    snprintf(line, sizeof line, "test $(grep -c '\"masked\": \\[' m/rollouts.jsonl) -gt 0");
+    assert_int_equal(e2e_shell(t, "%s", line), 0);
+}
+
+// Nothing ends: nothing is learned, and the run goes on.
+static void all_may_be_masked(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, GRPO "--set algo.mask_truncated=true "
+                                     "--set sampling.stop_at_eos=false --set run.phases=1 "
+                                     "--set run.dir=m"),
+                     0);
+    json_t *rows = e2e_metrics(t, "m");
+    assert_true(e2e_metric(rows, 0, "policy/masked_ratio") == 1);
+    assert_true(e2e_metric(rows, 0, "optim/grad_norm") == 0);
+    assert_true(e2e_metric(rows, 0, "optim/spared_rows") == 2 * 16);
+    assert_null(json_object_get(json_array_get(rows, 0), "time/spared")); // nothing to go by
+    json_decref(rows);
+}
+
+// ---- phases that teach nothing ----
+
+static int count(const struct e2e *t, const char *what) {
+    int n = 0;
+    for (const char *at = t->out; (at = strstr(at, what)); at++)
+        n++;
+    return n;
+}
+
+static void flat_phases_are_warned_of_and_counted(void **state) {
+    struct e2e *t = *state;
+    const char *say = "in each group all 4 responses are paid the same";
+    assert_int_equal(e2e_run(t,
+                             PAID(":levels=1") ANY "--algo grpo.so:group_size=4 --set run.phases=3 "
+                                                   "--set run.dir=f"),
+                     0);
+    assert_int_equal(count(t, say), 1);
+    e2e_says(t, "algo.group_size");
+    e2e_says(t, "optim/flat_phases");
+    assert_int_equal(e2e_run(t, "--resume f --set run.phases=4"), 0);
+    assert_int_equal(count(t, say), 1);
+    json_t *rows = e2e_metrics(t, "f");
+    for (int i = 0; i < 4; i++)
+        assert_true(e2e_metric(rows, i, "optim/flat_phases") == i + 1);
+    json_decref(rows);
+    // A critic learns all the same.
+    assert_int_equal(e2e_run(t,
+                             PAID(":levels=1") ANY "--algo ppo.so:group_size=4 --set run.phases=1 "
+                                                   "--set run.dir=p"),
+                     0);
+    assert_int_equal(count(t, say), 0);
+}
+
+// ---- an algorithm that says what is not so ----
+
+static void still_rows_are_held_to_it(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, GROUP "--set algo.use=lie --set run.phases=1 --set run.dir=x"), 1);
+    e2e_says(t, "to a row that advantages() called RLHF_ROW_STILL");
+    assert_int_equal(e2e_run(t, GROUP "--set algo.use=unknown --set run.phases=1 --set run.dir=y"),
+                     1);
+    e2e_says(t, "row 0 is used as 3, which this host does not know");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(zeros_are_left_out, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(nothing_changes_but_the_time, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(other_terms_keep_rows_in, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(spared_rows_are_those_of_flat_groups, e2e_setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(same_seed_same_bits, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(truncated_responses_are_masked, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(all_may_be_masked, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(flat_phases_are_warned_of_and_counted, e2e_setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(still_rows_are_held_to_it, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_row_use", tests, NULL, NULL);
+}
