@@ -95,12 +95,13 @@ uint64_t rlhf__cuda_extent(const struct rlhf__cuda *cu, const void *p) {
 }
 
 // One that must grow grows by a quarter, so that batches that get longer and longer do not allocate
-// every time; not where a quarter is much of the card.
+// every time; not where a quarter is much of the card. With guard each has the size that is asked
+// for, so that what is written behind it is seen.
 static uint64_t roomy(const struct rlhf__cuda *cu, enum rlhf__cuda_ws which) {
     const uint64_t had = cu->ws[which].bytes;
     const int logits = which == RLHF__CUDA_WS_LOGITS || which == RLHF__CUDA_WS_REF ||
                        which == RLHF__CUDA_WS_DLOGITS;
-    return logits ? 0 : had + had / 4;
+    return logits || cu->guard ? 0 : had + had / 4;
 }
 
 void rlhf__cuda_workspace_drop(struct rlhf__cuda *cu, enum rlhf__cuda_ws which) {
@@ -111,7 +112,7 @@ void rlhf__cuda_workspace_drop(struct rlhf__cuda *cu, enum rlhf__cuda_ws which) 
 rlhf_status rlhf__cuda_workspace(struct rlhf__cuda *cu, enum rlhf__cuda_ws which, uint64_t bytes,
                                  void **out) {
     struct rlhf__cuda_buffer *w = &cu->ws[which];
-    if (w->bytes < bytes) {
+    if (cu->guard ? w->bytes != bytes : w->bytes < bytes) {
         const uint64_t more = roomy(cu, which);
         const rlhf_status before = cu->recordings.status;
         RLHF_TRY(rlhf__cuda_not_capturing(cu, "a workspace that grows"));

@@ -28,8 +28,10 @@ const rlhf_kernels *kit_load(const char *name, void **so) {
 
 rlhf_compute *kit_create(const rlhf_kernels *k, uint32_t threads, uint32_t guard,
                          uint64_t workspace) {
-    rlhf_kernels_options opt = {
-        .size = sizeof opt, .threads = threads, .guard = guard, .workspace_bytes = workspace};
+    rlhf_kernels_options opt = {.size = sizeof opt,
+                                .threads = threads,
+                                .guard = guard || getenv("RLHF_TEST_GUARD"),
+                                .workspace_bytes = workspace};
     rlhf_compute *c = NULL;
     char err[512] = "";
     if (k->create(&opt, &c, err, sizeof err) < 0) fail_msg("create: %s", err);
