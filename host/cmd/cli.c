@@ -13,7 +13,7 @@
 
 struct options {
     const char *algo, *judge, *config, *preset, *resume;
-    const char *policy, *data, *prompts, *out, *phases, *seed, *threads;
+    const char *policy, *adapter, *data, *prompts, *out, *phases, *seed, *threads;
     struct rlhf__flag_list reward, set;
     int32_t print_config, dry_run, trust_run, allow_changed_plugins, allow_changed_inputs;
 };
@@ -26,6 +26,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--judge", judge, "X.so[:k=v,..]",
                  "reward that looks on and labels pairs, not trained against"),
     RLHF__FLAG_S(O, "--policy", policy, "DIR", "model to train (policy.path)"),
+    RLHF__FLAG_S(O, "--adapter", adapter, "DIR", "adapter to train on (policy.adapter.path)"),
     RLHF__FLAG_S(O, "--data", data, "FILE", "rows of supervised algorithms (data.path)"),
     RLHF__FLAG_S(O, "--prompts", prompts, "FILE", "prompts of rollout algorithms (prompts.path)"),
     RLHF__FLAG_S(O, "--config", config, "FILE", "settings as JSON, over preset and defaults"),
@@ -55,7 +56,7 @@ void rlhf__cli_train_help(FILE *out) { rlhf__flags_help(out, flags, N_FLAGS); }
 // ---- short flags are settings -----------------------------------------------------------------
 
 struct assignments {
-    char *made[8]; // heap
+    char *made[9]; // heap
     size_t n_made;
     const char **all, **flag; // made, then --set; the flag each came from
     size_t n;
@@ -73,13 +74,13 @@ static rlhf_status collect(const struct options *o, struct assignments *a,
     const struct {
         const char *flag, *path, *value;
     } shorts[] = {
-        {"--policy", "policy.path", o->policy},    {"--data", "data.path", o->data},
-        {"--prompts", "prompts.path", o->prompts}, {"--out", "run.dir", o->out},
-        {"--phases", "run.phases", o->phases},     {"--seed", "run.seed", o->seed},
-        {"--threads", "run.threads", o->threads},
+        {"--policy", "policy.path", o->policy}, {"--adapter", "policy.adapter.path", o->adapter},
+        {"--data", "data.path", o->data},       {"--prompts", "prompts.path", o->prompts},
+        {"--out", "run.dir", o->out},           {"--phases", "run.phases", o->phases},
+        {"--seed", "run.seed", o->seed},        {"--threads", "run.threads", o->threads},
     };
-    a->all = calloc(8 + o->set.n, sizeof *a->all);
-    a->flag = calloc(8 + o->set.n, sizeof *a->flag);
+    a->all = calloc(9 + o->set.n, sizeof *a->all);
+    a->flag = calloc(9 + o->set.n, sizeof *a->flag);
     if (!a->all || !a->flag) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     for (size_t i = 0; i < sizeof shorts / sizeof *shorts; i++) {
         if (!shorts[i].value) continue;

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "learn/evaluate.h"
+#include "model/adapter.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,7 +107,8 @@ static rlhf_status eval_texts(struct rlhf__workplace *w, const char *dir,
     struct rlhf__model *m = NULL;
     struct rlhf__dataset *ds = NULL;
     struct rlhf__loading loading = rlhf__workplace_loading(w, o->max_mib);
-    struct rlhf__model_spec spec = {.dir = dir, .role = "model", .n_labels = -1, .frozen = 1};
+    struct rlhf__model_spec spec = {
+        .dir = dir, .adapter = w->adapter, .role = "model", .n_labels = -1, .frozen = 1};
     rlhf_status st = rlhf__model_open(&w->session.models, &spec, &m, err);
     st = rlhf__workplace_opened(o->model, st, err);
     if (st == RLHF_OK) st = open_rows(o, m, &loading, &ds, err);
@@ -126,7 +128,8 @@ static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eva
     if (st == RLHF_OK) st = rlhf__workplace_start(&w, o->seed, err);
     if (st == RLHF_OK) {
         const char *dir = rlhf__workplace_dir(&w, o->model, "policy", room);
-        st = rlhf__workplace_opened(o->model, rlhf__hf_config_read(dir, &config, err), err);
+        st = rlhf__workplace_opened(o->model,
+                                    rlhf__adapter_config_of(dir, &w.adapter, &config, err), err);
         if (st == RLHF_OK)
             st = rlhf__reward_model_is(config) ? rlhf__eval_preferences(&w, dir, o, err)
                                                : eval_texts(&w, dir, o, err);

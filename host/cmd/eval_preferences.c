@@ -24,7 +24,7 @@ rlhf_status rlhf__eval_preferences(struct rlhf__workplace *w, const char *dir,
     struct rlhf__reward_model *rm = NULL;
     struct rlhf__preferences *set = NULL;
     struct rlhf__preference_quality q;
-    struct rlhf__reward_model_spec spec = {.dir = dir};
+    struct rlhf__reward_model_spec spec = {.dir = dir, .adapter = w->adapter};
     struct rlhf__loading loading = rlhf__workplace_loading(w, o->max_mib);
     rlhf_status st = rlhf__reward_model_open(&w->session.models, &spec, &rm, err);
     if (st != RLHF_OK) return rlhf__workplace_opened(o->model, st, err);

@@ -3,6 +3,7 @@
 // computed: what is in the weight files is copied or rounded.
 #include "cmd/commands.h"
 
+#include "cmd/export_adapter.h"
 #include "cmd/export_card.h"
 #include "cmd/export_config.h"
 #include "cmd/export_place.h"
@@ -10,6 +11,7 @@
 #include "cmd/flags.h"
 #include "cmd/hub_id.h"
 #include "cmd/print.h"
+#include "model/adapter.h"
 #include "weights/gguf.h"
 #include "weights/shards.h"
 
@@ -20,8 +22,8 @@
 #include <sys/stat.h>
 
 struct options {
-    const char *to, *gguf, *dtype, *checkpoint, *shard_size, *base_model;
-    int32_t force, reserved;
+    const char *to, *gguf, *dtype, *checkpoint, *shard_size, *base_model, *adapter;
+    int32_t force, merge;
     const char *source;
     uint64_t shard_bytes;
     int32_t to_dtype, reserved2; // enum rlhf__tensor_dtype, -1 = as stored
@@ -31,6 +33,9 @@ struct options {
 static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--to", to, "DIR", "the directory to make"),
     RLHF__FLAG_S(O, "--gguf", gguf, "FILE", "the model for llama.cpp; beside --to or without it"),
+    RLHF__FLAG_S(O, "--adapter", adapter, "DIR", "adapter on the model, as PEFT wrote it"),
+    RLHF__FLAG_SW(O, "--merge", merge,
+                  "of an adapter: the whole model with the adapter in it [the adapter alone]"),
     RLHF__FLAG_S(O, "--dtype", dtype, "T", "f32, bf16 or f16 [as stored]"),
     RLHF__FLAG_S(O, "--checkpoint", checkpoint, "NAME",
                  "of a run: best, last or a name [best where the run keeps one, else last]"),
@@ -112,10 +117,12 @@ struct job {
     const struct options *o;
     struct rlhf__export_source source;
     struct rlhf__export_tensors tensors;
-    struct rlhf__export_place place; // with --to
-    struct rlhf__gguf_model gguf;    // with --gguf
-    char name[256];                  // of the model in it
-    int32_t dtype, reserved;         // of what is written, -1 = mixed
+    struct rlhf__export_adapter adapter; // with --merge
+    int64_t n_adapter;                   // parameters of an adapter that is written alone
+    struct rlhf__export_place place;     // with --to
+    struct rlhf__gguf_model gguf;        // with --gguf
+    char name[256];                      // of the model in it
+    int32_t dtype, reserved;             // of what is written, -1 = mixed
 };
 
 static rlhf_status outside(const struct job *j, const char *flag, const char *given,
@@ -156,8 +163,24 @@ static rlhf_status write_gguf(const struct job *j, struct rlhf__error *err) {
                             err);
 }
 
+// The source is an adapter and stays one.
+static int is_adapter(const struct job *j) { return j->source.peft.dir && !j->o->merge; }
+
+static rlhf_status write_adapter(struct job *j, struct rlhf__error *err) {
+    RLHF_TRY(rlhf__export_adapter_write(&j->source, j->o->to_dtype, j->o->base_model, j->place.dir,
+                                        &j->n_adapter, err));
+    const struct rlhf__export_card card = {.source = &j->source,
+                                           .title = rlhf__path_base(j->place.to),
+                                           .base_model = j->o->base_model,
+                                           .dtype = dtype_text(j->dtype),
+                                           .n_parameters = j->n_adapter,
+                                           .adapter = 1};
+    return rlhf__export_card_write(&card, j->place.dir, err);
+}
+
 static rlhf_status write_dir(struct job *j, struct rlhf__shards_done *done,
                              struct rlhf__error *err) {
+    if (is_adapter(j)) return write_adapter(j, err);
     const struct rlhf__shards shards = {.tensor = j->tensors.tensor,
                                         .n = j->tensors.n,
                                         .dtype = j->o->to_dtype,
@@ -187,7 +210,7 @@ static rlhf_status prepare_gguf(struct job *j, struct rlhf__error *err) {
     const char *base = rlhf__path_base(j->o->to ? j->place.to : j->o->gguf);
     const char *dot = j->o->to ? NULL : strrchr(base, '.');
     snprintf(j->name, sizeof j->name, "%.*s", (int)(dot && dot > base ? dot - base : 200), base);
-    j->gguf = (struct rlhf__gguf_model){.dir = j->source.dir,
+    j->gguf = (struct rlhf__gguf_model){.dir = rlhf__export_source_text(&j->source),
                                         .name = j->name,
                                         .config = j->source.config,
                                         .tensor = j->tensors.tensor,
@@ -201,6 +224,11 @@ static rlhf_status prepare_gguf(struct job *j, struct rlhf__error *err) {
 static rlhf_status say_done(const struct job *j, const struct rlhf__shards_done *done,
                             struct rlhf__error *err) {
     const char *dtype = dtype_text(j->dtype);
+    if (is_adapter(j)) {
+        printf("adapter of %lld parameters%s%s on %s: %s\n", (long long)j->n_adapter,
+               dtype ? " as " : "", dtype ? dtype : "", j->source.base, j->o->to);
+        return rlhf__print_flush(err);
+    }
     if (j->o->to)
         printf("%lld parameters%s%s in %zu file%s: %s\n", (long long)done->n_parameters,
                dtype ? " as " : "", dtype ? dtype : "", done->n_files,
@@ -219,15 +247,39 @@ static void warn_of_pooling(const struct job *j) {
                    pooling, theirs);
 }
 
+// What goes with an adapter only, and what does not go with one alone.
+static rlhf_status check_adapter(const struct job *j, struct rlhf__error *err) {
+    const struct options *o = j->o;
+    const struct rlhf__flag_idle of_model[] = {{"--gguf", o->gguf != NULL, 0},
+                                               {"--shard-size", o->shard_size != NULL, 0}};
+    if (o->merge && !j->source.peft.dir)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "export: --merge has no effect here: '%s' has no adapter (--adapter DIR "
+                          "gives it one)",
+                          o->source);
+    if (j->source.peft.dir)
+        RLHF_TRY(rlhf__adapter_check_base(&j->source.peft, j->source.base, err));
+    if (!is_adapter(j)) return RLHF_OK;
+    return rlhf__flags_idle(of_model, 2, "export", "of an adapter without --merge", err);
+}
+
 static rlhf_status run(struct job *j, struct rlhf__error *err) {
     const struct options *o = j->o;
     struct rlhf__shards_done done = {0};
     struct rlhf__log *log = j->env->log;
-    RLHF_TRY(rlhf__export_source_open(&j->source, o->source, o->checkpoint, log, err));
+    RLHF_TRY(rlhf__export_source_open(&j->source, o->source, o->adapter, o->checkpoint, log, err));
+    RLHF_TRY(check_adapter(j, err));
     RLHF_TRY(choose_place(j, err));
+    if (is_adapter(j)) {
+        j->dtype = o->to_dtype;
+        RLHF_TRY(write_all(j, &done, err));
+        return say_done(j, &done, err);
+    }
     // bf16 of the exact weights is what the checkpoint holds already
     const int exact = o->to_dtype == RLHF__TENSOR_F32 || o->to_dtype == RLHF__TENSOR_F16;
     RLHF_TRY(rlhf__export_tensors_open(&j->tensors, &j->source, exact, log, err));
+    if (o->merge)
+        RLHF_TRY(rlhf__export_adapter_merge(&j->adapter, &j->tensors, &j->source, 1, err));
     j->dtype = o->to_dtype >= 0 ? o->to_dtype : j->tensors.dtype;
     RLHF_TRY(rlhf__export_config_set(&j->source, j->tensors.weights, j->dtype, err));
     if (o->gguf) RLHF_TRY(prepare_gguf(j, err));
@@ -251,6 +303,7 @@ int rlhf__cmd_export(const struct rlhf__env *env, int argc, char **argv) {
         rlhf__logf(env->log, RLHF_LOG_INFO, "stopped; '%s' was not written", o.to ? o.to : o.gguf);
     rlhf__export_place_finish(&j.place);
     rlhf__export_tensors_finish(&j.tensors);
+    rlhf__export_adapter_finish(&j.adapter);
     rlhf__export_source_finish(&j.source);
     free(rest.item);
     return rlhf__cmd_end(env, st, &err);

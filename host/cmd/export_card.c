@@ -39,8 +39,8 @@ static const char *task_of(const struct rlhf__export_source *s) {
 
 static void front_matter(struct rlhf__buf *out, const struct rlhf__export_card *c) {
     char base[128], algo[64];
-    rlhf__buf_printf(out, "---\nlibrary_name: transformers\npipeline_tag: %s\n",
-                     task_of(c->source));
+    rlhf__buf_printf(out, "---\nlibrary_name: %s\npipeline_tag: %s\n",
+                     c->adapter ? "peft" : "transformers", task_of(c->source));
     if (base_model(c, base)) {
         rlhf__buf_puts(out, "base_model: ");
         rlhf__json_write_string(out, base, strlen(base));
@@ -62,8 +62,8 @@ static void what_it_is(struct rlhf__buf *out, const struct rlhf__export_card *c)
     rlhf__export_code(out, c->title, 0);
     rlhf__buf_puts(out, "\n\nA ");
     rlhf__export_code(out, json_string_value(json_object_get(s->config, "model_type")), 1);
-    rlhf__buf_printf(out, " model of %lld parameters%s%s", (long long)c->n_parameters,
-                     c->dtype ? " in " : "", c->dtype ? c->dtype : "");
+    rlhf__buf_printf(out, " %s of %lld parameters%s%s", c->adapter ? "LoRA adapter" : "model",
+                     (long long)c->n_parameters, c->dtype ? " in " : "", c->dtype ? c->dtype : "");
     if (rlhf__export_algo(s, algo)) {
         rlhf__buf_puts(out, ", trained with ");
         rlhf__export_code(out, algo, 1);
@@ -89,7 +89,8 @@ static void how_it_scores(struct rlhf__buf *out, const struct rlhf__export_sourc
     }
 }
 
-static void how_to_load(struct rlhf__buf *out, const struct rlhf__export_source *s) {
+static void how_to_load(struct rlhf__buf *out, const struct rlhf__export_card *c) {
+    const struct rlhf__export_source *s = c->source;
     const int writes = rlhf__export_source_writes(s);
     const char *task = task_of(s);
     const char *name = writes ? "AutoModelForCausalLM"
@@ -98,10 +99,12 @@ static void how_to_load(struct rlhf__buf *out, const struct rlhf__export_source 
                        : strcmp(task, "fill-mask") == 0 ? "AutoModelForMaskedLM"
                                                         : "AutoModel";
     rlhf__buf_printf(out,
-                     "\n## Use\n\n```python\nfrom transformers import AutoTokenizer, %s\n\n"
+                     "\n## Use\n\n```python\n%sfrom transformers import AutoTokenizer, %s\n\n"
                      "tokenizer = AutoTokenizer.from_pretrained(\"DIRECTORY\")\n"
-                     "model = %s.from_pretrained(\"DIRECTORY\")\n",
-                     name, name);
+                     "model = %s.from_pretrained(\"%s\")\n%s",
+                     c->adapter ? "from peft import PeftModel\n" : "", name, name,
+                     c->adapter ? "BASE" : "DIRECTORY",
+                     c->adapter ? "model = PeftModel.from_pretrained(model, \"DIRECTORY\")\n" : "");
     if (writes)
         rlhf__buf_puts(out, "out = model.generate(**tokenizer(\"PROMPT\", return_tensors=\"pt\"))\n"
                             "print(tokenizer.decode(out[0]))\n");
@@ -114,7 +117,7 @@ static rlhf_status keep_own(const struct rlhf__export_source *s, const struct rl
     char path[RLHF__PATH_CAP];
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__path_put(path, "%s/README.md", s->dir);
-    *kept = !s->settings && rlhf__is_file(path);
+    *kept = !s->settings && !s->peft.dir && rlhf__is_file(path);
     if (!*kept) return RLHF_OK;
     rlhf_status st = rlhf__file_read(path, (uint64_t)16 << 20, &text, err);
     if (st == RLHF_OK) st = rlhf__file_write(to, "README.md", rlhf__buf_text(&text), text.len, err);
@@ -131,7 +134,7 @@ rlhf_status rlhf__export_card_write(const struct rlhf__export_card *c,
     front_matter(&out, c);
     what_it_is(&out, c);
     rlhf__export_card_run(&out, c->source);
-    how_to_load(&out, c->source);
+    how_to_load(&out, c);
     rlhf_status st = rlhf__buf_ok(&out, err);
     if (st == RLHF_OK) st = rlhf__file_write(to, "README.md", rlhf__buf_text(&out), out.len, err);
     rlhf__buf_free(&out);

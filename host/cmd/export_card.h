@@ -15,6 +15,7 @@ struct rlhf__export_card {
     const char *base_model; // --base-model, NULL = what can be told from paths and config
     const char *dtype;      // "f32", ...; NULL = mixed
     int64_t n_parameters;
+    int32_t adapter, reserved; // 1: it is an adapter alone, for PEFT
 };
 
 // Write README.md. A model of no run that has one keeps it. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]

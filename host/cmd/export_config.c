@@ -121,7 +121,7 @@ rlhf_status rlhf__export_config_write(const struct rlhf__export_source *s,
                                       const struct rlhf__folder *to, struct rlhf__error *err) {
     struct rlhf__folder *from = NULL;
     RLHF_TRY(rlhf__hf_config_write(to, s->config, err));
-    rlhf_status st = rlhf__folder_open(NULL, s->dir, &from, err);
+    rlhf_status st = rlhf__folder_open(NULL, rlhf__export_source_text(s), &from, err);
     if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(from, to, err);
     rlhf__folder_close(from);
     if (st == RLHF_OK && rlhf__export_source_writes(s))

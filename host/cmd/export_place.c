@@ -2,6 +2,7 @@
 #include "cmd/export_place.h"
 
 #include "base/json.h"
+#include "weights/peft.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -35,7 +36,7 @@ static int is_model(const char *dir) {
     if (rlhf__is_file(path) && rlhf__json_load(path, &config, NULL) != RLHF_OK) config = NULL;
     const int is = json_object_get(config, "model_type") != NULL;
     json_decref(config);
-    return is;
+    return is || rlhf__peft_is(dir);
 }
 
 // --force takes away a whole directory, so it has to be one that an export could have left.

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "data/lines.h"
+#include "model/adapter.h"
 #include "weights/hf_dir.h"
 
 #include <stdio.h>
@@ -19,7 +20,8 @@ static json_t *read_json(const char *dir, const char *name) {
 }
 
 json_t *rlhf__export_source_json(const struct rlhf__export_source *s, const char *name) {
-    return read_json(s->dir, name);
+    json_t *v = read_json(s->dir, name);
+    return v || !s->base[0] ? v : read_json(s->base, name);
 }
 
 // ---- what a directory is ----
@@ -120,29 +122,46 @@ static void read_run(struct rlhf__export_source *s) {
 
 // ---- both ----
 
+// A PEFT directory that was given, or that lies in the run, and the config of the two.
+static rlhf_status find_adapter(struct rlhf__export_source *s, const char *adapter,
+                                struct rlhf__error *err) {
+    const struct rlhf__model_adapter with = {.dir = adapter};
+    RLHF_TRY(rlhf__adapter_find(s->dir, &with, &s->peft, s->base, err));
+    if (!s->peft.dir) s->base[0] = '\0';
+    if (s->peft.dir) snprintf(s->dir, sizeof s->dir, "%s", s->peft.dir);
+    return rlhf__adapter_config(s->peft.dir ? s->base : s->dir, &s->peft, &s->config, err);
+}
+
+const char *rlhf__export_source_text(const struct rlhf__export_source *s) {
+    return s->peft.dir && !rlhf__adapter_has_text(s->dir) ? s->base : s->dir;
+}
+
 rlhf_status rlhf__export_source_open(struct rlhf__export_source *s, const char *given,
-                                     const char *choice, struct rlhf__log *log,
+                                     const char *adapter, const char *choice, struct rlhf__log *log,
                                      struct rlhf__error *err) {
     if (!rlhf__path_real(given, s->dir))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "export: '%s' does not exist; give a run's directory or a model's",
                           given);
+    if (adapter && is_run(s->dir))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "export: --adapter goes on a model's directory; '%s' is a run", given);
     if (is_run(s->dir)) {
         memcpy(s->run, s->dir, sizeof s->run);
         RLHF_TRY(choose_checkpoint(s, given, choice, log, err));
     } else if (choice) {
         return rlhf__fail(err, RLHF_E_INVALID,
                           "export: --checkpoint has no effect here: '%s' is no run", given);
-    } else {
+    } else if (!adapter) {
         find_run_above(s);
     }
-    if (rlhf__hf_config_read(s->dir, &s->config, err) != RLHF_OK)
-        return rlhf__error_context(err, "export");
+    if (find_adapter(s, adapter, err) != RLHF_OK) return rlhf__error_context(err, "export");
     if (s->run[0]) read_run(s);
     return RLHF_OK;
 }
 
 void rlhf__export_source_finish(struct rlhf__export_source *s) {
+    rlhf__peft_finish(&s->peft);
     json_decref(s->config);
     json_decref(s->settings);
     json_decref(s->manifest);

@@ -6,29 +6,38 @@
 #include "base/file.h"
 #include "base/log.h"
 
+#include "weights/peft.h"
+
 #include <jansson.h>
 
 // Zero-initialise; release with rlhf__export_source_finish, also after a failure.
 struct rlhf__export_source {
     char dir[RLHF__PATH_CAP]; // the model directory, absolute and without links
     char run[RLHF__PATH_CAP]; // its run, the same; "" = it is of no run
-    char checkpoint[64];      // its name in the run
+    // With an adapter dir is its PEFT directory; base: the model that it is on, "": none.
+    struct rlhf__peft peft;
+    char base[RLHF__PATH_CAP];
+    char checkpoint[64]; // its name in the run
     int32_t is_best, reserved;
     json_t *config; // of the model
     // What the run left, each NULL where it did not.
     json_t *settings, *manifest, *state, *metrics; // metrics: the numbers of the checkpoint's phase
 };
 
-// Find what `given` is. choice: --checkpoint (NULL = the best where the run keeps one, else the
-// last). Says in the log which checkpoint of a run it is. Errors: RLHF_E_INVALID, RLHF_E_IO. [main]
+// Find what `given` is; adapter: --adapter, a PEFT directory on it, NULL = none. choice:
+// --checkpoint (NULL = the best where the run keeps one, else the last). Says in the log which
+// checkpoint of a run it is. Errors: RLHF_E_INVALID, RLHF_E_IO. [main]
 rlhf_status rlhf__export_source_open(struct rlhf__export_source *, const char *given,
-                                     const char *choice, struct rlhf__log *log,
+                                     const char *adapter, const char *choice, struct rlhf__log *log,
                                      struct rlhf__error *err);
 
 void rlhf__export_source_finish(struct rlhf__export_source *); // [main]
 
 // 1 when `path`, absolute and without links, is the run, the model directory or below either. [any]
 int rlhf__export_source_holds(const struct rlhf__export_source *, const char *path);
+
+// Where the tokenizer's files are: dir, or with an adapter that has none its base. [any]
+const char *rlhf__export_source_text(const struct rlhf__export_source *);
 
 // DIR/name of the model parsed, NULL where it is not there or cannot be read. New reference. [main]
 json_t *rlhf__export_source_json(const struct rlhf__export_source *, const char *name);

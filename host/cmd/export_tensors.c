@@ -105,7 +105,8 @@ rlhf_status rlhf__export_tensors_open(struct rlhf__export_tensors *x,
     char path[RLHF__PATH_CAP];
     rlhf__path_put(path, "%s/state/master.safetensors", s->dir);
     exact = exact && rlhf__is_file(path);
-    RLHF_TRY(rlhf__weights_open(exact ? path : s->dir, &x->weights, err));
+    const char *dir = s->peft.dir ? s->base : s->dir;
+    RLHF_TRY(rlhf__weights_open(exact && !s->peft.dir ? path : dir, &x->weights, err));
     RLHF_TRY(choose(x, s, log, err));
     find_dtype(x);
     return RLHF_OK;

@@ -99,7 +99,7 @@ static rlhf_status label(struct rlhf__workplace *w, const struct options *o,
     if (st == RLHF_OK) st = rlhf__workplace_start(w, 1, err);
     if (st == RLHF_OK) {
         const char *dir = rlhf__workplace_dir(w, o->model, "classifier", room);
-        st = rlhf__classifier_open(&w->session.models, dir, &c, err);
+        st = rlhf__classifier_open(&w->session.models, dir, &w->adapter, &c, err);
         st = rlhf__workplace_opened(o->model, st, err);
     }
     if (st == RLHF_OK) st = rlhf__line_writer_open(o->out, &out, err);

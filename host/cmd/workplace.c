@@ -10,6 +10,7 @@ rlhf_status rlhf__workplace_init(struct rlhf__workplace *w, const struct rlhf__e
     w->env = env;
     w->threads = flags->threads;
     w->compute.backend = flags->backend;
+    w->adapter.dir = flags->adapter;
     w->compute.gpu = flags->gpu;
     w->compute.memory_check = 1;
     RLHF_TRY(rlhf__dtype_choice(flags->dtype, "--dtype", &w->compute.dtype, err));
@@ -47,6 +48,7 @@ struct rlhf__loading rlhf__workplace_loading(const struct rlhf__workplace *w, in
 const char *rlhf__workplace_dir(const struct rlhf__workplace *w, const char *given,
                                 const char *name, char room[RLHF__PATH_CAP]) {
     if (given) return given;
+    if (w->adapter.dir) return "";
     rlhf__default_model(w->env->dirs, name, room);
     return room;
 }
@@ -59,10 +61,13 @@ rlhf_status rlhf__workplace_writer(struct rlhf__workplace *w, const char *given,
                                    struct rlhf__model **out, struct rlhf__error *err) {
     char room[RLHF__PATH_CAP];
     struct rlhf__model_spec spec = {.dir = rlhf__workplace_dir(w, given, "policy", room),
+                                    .adapter = w->adapter,
                                     .role = "model",
                                     .frozen = 1,
                                     .tokens_only = 1};
     rlhf_status st = rlhf__model_open(&w->session.models, &spec, out, err);
     if (st == RLHF_OK) st = rlhf__model_writes(*out, err);
+    // A reference on the same base uses its trunk.
+    if (st == RLHF_OK && (*out)->peft.rank > 0) w->session.models.shared = *out;
     return rlhf__workplace_opened(given, st, err);
 }

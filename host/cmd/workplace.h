@@ -10,17 +10,19 @@
 #include "model/session.h"
 #include "report/progress.h"
 
-// --threads, --backend, --gpu and --dtype. A command has it in its options as `at`, and lists the
-// rows last.
+// --adapter, --threads, --backend, --gpu and --dtype. A command has it in its options as `at`, and
+// lists the rows last.
 struct rlhf__workplace_flags {
-    const char *backend, *dtype;
+    const char *backend, *dtype, *adapter;
     int64_t threads, gpu;
 };
 
 #define RLHF__WORKPLACE_DEFAULTS                                                                   \
-    { "auto", "auto", 0, 0 }
+    { "auto", "auto", NULL, 0, 0 }
 #define RLHF__WORKPLACE_FLAGS(T)                                                                   \
-    RLHF__FLAG_I(T, "--threads", at.threads, "N", 0, 1024, "CPU threads; 0: all [0]"),             \
+    RLHF__FLAG_S(T, "--adapter", at.adapter, "DIR",                                                \
+                 "adapter on the model, as PEFT or a run wrote it"),                               \
+        RLHF__FLAG_I(T, "--threads", at.threads, "N", 0, 1024, "CPU threads; 0: all [0]"),         \
         RLHF__FLAG_S(T, "--backend", at.backend, "NAME",                                           \
                      "kernels: auto, cpu, cuda, reference or a file [auto]"),                      \
         RLHF__FLAG_I(T, "--gpu", at.gpu, "N", 0, 1023, "which GPU [0]"),                           \
@@ -33,6 +35,7 @@ struct rlhf__workplace {
     struct rlhf__progress *progress;
     struct rlhf__compute_config compute;
     struct rlhf__session session;
+    struct rlhf__model_adapter adapter; // of the model that --model names
     int64_t threads;
 };
 
@@ -51,7 +54,8 @@ void rlhf__workplace_finish(struct rlhf__workplace *); // accepts a zeroed one [
 struct rlhf__loading rlhf__workplace_loading(const struct rlhf__workplace *, int64_t max_mib);
 
 // The directory that --model gave or, when it was not given, of the model that comes with the
-// program under that name; the latter lies in `room`. [any]
+// program under that name; the latter lies in `room`. "" with --adapter alone, which says it.
+// [any]
 const char *rlhf__workplace_dir(const struct rlhf__workplace *, const char *given, const char *name,
                                 char room[RLHF__PATH_CAP]);
 

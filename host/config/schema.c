@@ -78,6 +78,28 @@ static const rlhf_opt policy_opts[] = {
     P(path, "model directory to train (Hugging Face layout), also looked for in share/rlhf; empty: "
             "the default policy"),
     E(init, RLHF__INIT_PRETRAINED, init_names, "random: fresh weights, only config and tokenizer"),
+    {.key = "adapter.rank",
+     .help = "train a low-rank adapter (LoRA) of this rank and leave the model as it is; 0: train "
+             "the model",
+     .type = RLHF_T_I64,
+     .offset = offsetof(T, adapter_rank),
+     .i_max = 65536},
+    {.key = "adapter.alpha",
+     .help = "the adapter counts alpha / rank times; 0: twice the rank",
+     .type = RLHF_T_F64,
+     .offset = offsetof(T, adapter_alpha),
+     .f_max = 1e9},
+    {.key = "adapter.targets",
+     .help = "linear layers that get an adapter, by the last parts of their names with commas "
+             "between (q_proj,v_proj), or all-linear",
+     .type = RLHF_T_STR,
+     .offset = offsetof(T, adapter_targets),
+     .s_def = "all-linear"},
+    {.key = "adapter.path",
+     .help = "adapter to start from, a directory that PEFT or a run wrote; empty: a fresh one",
+     .type = RLHF_T_PATH,
+     .offset = offsetof(T, adapter_path),
+     .s_def = ""},
 };
 #undef T
 #define T struct rlhf__reference_config

@@ -35,6 +35,11 @@ struct rlhf__policy_config {
     const char *path; // model directory; "" = the embedded default
     int32_t init;     // enum rlhf__policy_init; random needs only config.json and the tokenizer
     int32_t reserved;
+    // "adapter.path" and on: a low-rank adapter is trained, the model stays as it is
+    const char *adapter_path;    // PEFT directory to start from; "" = none
+    const char *adapter_targets; // of a fresh one: layers, with commas between
+    int64_t adapter_rank;        // of a fresh one; 0 = the whole model is trained
+    double adapter_alpha;        // 0 = twice the rank
 };
 
 struct rlhf__reference_config {

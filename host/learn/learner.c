@@ -27,6 +27,7 @@ void rlhf__learner_finish(struct rlhf__learner *l) {
 void rlhf__learner_begin(struct rlhf__learner *l) {
     l->loss_sum = l->norm_sum = l->clipped_sum = 0;
     l->minibatches = l->steps = l->tokens = l->compared = 0;
+    l->asked = 0;
     l->flops = l->difference_sum = l->difference_max = 0;
     l->books = (struct rlhf__row_books){0};
 }
@@ -205,6 +206,21 @@ struct place {
     double loss; // so far
 };
 
+static int any(const float *x, size_t n) {
+    for (size_t i = 0; x && i < n; i++)
+        if (x[i] != 0) return 1;
+    return 0;
+}
+
+// Whether the loss wants the policy's trunk to be another. What it wants of values is left out: a
+// fresh value head passes nothing on.
+static int any_derivative(const struct rlhf__learner *l) {
+    const rlhf_heads *d = &l->grad.heads;
+    const rlhf_batch *b = &l->batch.full;
+    return any(d->logp, b->total) || any(d->entropy, b->total) || any(d->kl, b->total) ||
+           any(d->score, (size_t)b->n * (size_t)l->model->n_labels);
+}
+
 static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t from,
                               uint32_t to, struct place *p, struct rlhf__error *err) {
     struct forwards f;
@@ -222,6 +238,7 @@ static rlhf_status microbatch(struct rlhf__learner *l, const struct rlhf__rows *
     st = l->objective.loss(l->objective.self, &in, &out, err);
     if (st != RLHF_OK) return st;
     p->loss += out.loss;
+    if (p->train) l->asked |= any_derivative(l);
     count_flops(l, &f);
     if (p->train) return backward(l, &f, err);
     return rlhf__row_use_check(&l->grad.heads, l->batch.full.total, err);

@@ -8,11 +8,13 @@ struct rlhf__classifier {
 };
 
 rlhf_status rlhf__classifier_open(const struct rlhf__model_env *env, const char *dir,
+                                  const struct rlhf__model_adapter *adapter,
                                   struct rlhf__classifier **out, struct rlhf__error *err) {
     *out = NULL;
     struct rlhf__classifier *c = calloc(1, sizeof *c);
     if (!c) return RLHF__NOMEM(err, "out of memory opening a classifier");
     struct rlhf__model_spec spec = {.dir = dir, .role = "classifier", .n_labels = -1, .frozen = 1};
+    if (adapter) spec.adapter = *adapter;
     rlhf_status st = rlhf__model_open(env, &spec, &c->model, err);
     if (st == RLHF_OK && c->model->n_labels == 0)
         st = rlhf__fail(err, RLHF_E_INVALID,
@@ -41,7 +43,9 @@ const struct rlhf__model *rlhf__classifier_model(const struct rlhf__classifier *
     return c->model;
 }
 
-const char *rlhf__classifier_dir(const struct rlhf__classifier *c) { return c->model->dir; }
+const char *rlhf__classifier_dir(const struct rlhf__classifier *c) {
+    return c->model->peft.dir ? c->model->peft.dir : c->model->dir;
+}
 
 const struct rlhf__labels *rlhf__classifier_labels(const struct rlhf__classifier *c) {
     return &c->model->labels;

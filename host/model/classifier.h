@@ -9,6 +9,7 @@ struct rlhf__classifier;
 // Open a classifier directory (architectures ...ForSequenceClassification). Caller owns *out.
 // Errors: those of rlhf__model_open; RLHF_E_INVALID when it is no classifier. [main]
 rlhf_status rlhf__classifier_open(const struct rlhf__model_env *env, const char *dir,
+                                  const struct rlhf__model_adapter *adapter,
                                   struct rlhf__classifier **out, struct rlhf__error *err);
 // The classifier's model is loaded if it was opened on paper. [main]
 rlhf_status rlhf__classifier_load(struct rlhf__classifier *c, struct rlhf__error *err);

@@ -69,16 +69,20 @@ static const char *known_stem(const json_t *config) {
     return type ? type : "";
 }
 
-rlhf_status rlhf__classifier_config(struct rlhf__model *m, const struct rlhf__labels *labels,
-                                    struct rlhf__error *err) {
-    static const char *const pooling[] = {NULL, "mean", "first", "last"};
+rlhf_status rlhf__classifier_architecture(json_t *config, struct rlhf__error *err) {
     char name[256];
-    const char *stem = known_stem(m->config);
+    const char *stem = known_stem(config);
     snprintf(name, sizeof name, "%.*sForSequenceClassification", (int)stem_length(stem), stem);
     json_t *list = json_array();
     json_array_append_new(list, json_string(name));
-    if (json_object_set_new(m->config, "architectures", list) != 0)
-        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for config.json");
+    if (json_object_set_new(config, "architectures", list) == 0) return RLHF_OK;
+    return RLHF__NOMEM(err, "out of memory for config.json");
+}
+
+rlhf_status rlhf__classifier_config(struct rlhf__model *m, const struct rlhf__labels *labels,
+                                    struct rlhf__error *err) {
+    static const char *const pooling[] = {NULL, "mean", "first", "last"};
+    RLHF_TRY(rlhf__classifier_architecture(m->config, err));
     if (m->pooling > 0)
         json_object_set_new(m->config, "rlhf_pooling", json_string(pooling[m->pooling]));
     // transformers looks for the last token before padding by this id.

@@ -17,4 +17,7 @@ rlhf_status rlhf__score_labels_numbered(int32_t n, struct rlhf__labels *out,
 rlhf_status rlhf__classifier_config(struct rlhf__model *m, const struct rlhf__labels *labels,
                                     struct rlhf__error *err);
 
+// Name the architecture in config as that of a classifier of its kind. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__classifier_architecture(json_t *config, struct rlhf__error *err);
+
 #endif

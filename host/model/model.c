@@ -115,8 +115,8 @@ rlhf_status rlhf__model_list_params(const struct rlhf__model *m, struct rlhf__er
 rlhf_status rlhf__model_refresh(const struct rlhf__model *m, struct rlhf__error *err) {
     struct rlhf__call call = rlhf__call_begin(m->instance, "refresh()");
     rlhf_status st = rlhf__call_end(&call, m->ops->refresh(m->self), err);
-    return st == RLHF_OK && m->frozen ? rlhf__model_list_params(m, err)
-                                      : st; // some values are gone
+    const int gone = m->frozen || m->peft.rank > 0; // some values are
+    return st == RLHF_OK && gone ? rlhf__model_list_params(m, err) : st;
 }
 
 rlhf_status rlhf__model_gen_open(const struct rlhf__model *m, uint32_t n_slots, uint32_t max_len,
@@ -144,12 +144,17 @@ void rlhf__model_gen_close(const struct rlhf__model *m, rlhf_gen *g) {
 }
 
 void rlhf__model_close(struct rlhf__model *m) {
-    if (!m) return;
+    if (!m || --m->users > 0) return;
+    struct rlhf__model *base = m->base;
     rlhf__instance_destroy(m->instance);
+    rlhf__instance_destroy(m->was);
     rlhf__tokenizer_close(m->tok);
     rlhf__labels_finish(&m->labels);
     json_decref(m->config);
     free(m->params);
+    rlhf__peft_finish(&m->peft);
+    free(m->text_dir);
     free(m->dir);
     free(m);
+    rlhf__model_close(base);
 }

@@ -12,6 +12,7 @@
 #include "plugin/services.h"
 #include "text/tokenizer.h"
 #include "weights/hf_dir.h"
+#include "weights/peft.h"
 
 #include <rlhf/model.h>
 
@@ -28,6 +29,9 @@ struct rlhf__model_env {
     struct rlhf__room room;
     // Not NULL: models open on paper, where what they take is counted, until rlhf__model_load.
     struct rlhf__paper *paper;
+    // A model with an adapter, or NULL: others of its directory that train no trunk of their own
+    // use its trunk and LM head (rlhf_model_open.base).
+    struct rlhf__model *shared;
     int32_t unchecked; // 1: nobody asks whether there is memory for a model (model/room.h)
     int32_t reserved2;
 };
@@ -39,8 +43,20 @@ enum rlhf__model_start {
     RLHF__START_EMPTY = 3    // zeros: the caller copies another model's parameters
 };
 
+// The low-rank adapter that a model is opened with; strings are borrowed while it is opened.
+// Zeroed: none, but where the model's directory is itself one that PEFT writes.
+struct rlhf__model_adapter {
+    const char *dir; // PEFT directory to begin from; NULL or "": drawn afresh, of `rank`
+    const char *targets;
+    double alpha;
+    int32_t rank, reserved; // of a fresh one; 0: none
+};
+
 struct rlhf__model_spec {
-    const char *dir;    // config.json, tokenizer files, weights
+    // config.json, tokenizer files, weights; or a PEFT directory, which names the model that it is
+    // for. NULL or "" with adapter.dir: the model that it names.
+    const char *dir;
+    struct rlhf__model_adapter adapter;
     const char *role;   // for messages: "policy", "reference", "classifier"; not copied
     int32_t start;      // enum rlhf__model_start
     int32_t trainable;  // gradients wanted
@@ -67,7 +83,14 @@ struct rlhf__model {
     struct rlhf__instance *instance;
     const rlhf_model_ops *ops;
     void *self;
-    char *dir; // absolute where it can be resolved
+    char *dir;      // of the weights, with an adapter its base's; absolute where it can be resolved
+    char *text_dir; // of the tokenizer's files: dir, or the adapter's where it has them
+    struct rlhf__peft peft;     // rank 0: it has no adapter
+    char base_sha256[65];       // of dir's config and weights; "": nobody asked
+    int64_t base_bytes;         // the same
+    struct rlhf__model *base;   // whose trunk it uses, or NULL; held
+    struct rlhf__instance *was; // its instance on paper, while others on paper use that
+    int32_t users, reserved1;   // models that have it as base, and whoever opened it
     const char *role;
     json_t *config;             // config.json as read
     struct rlhf__labels labels; // n = 0 without a score head

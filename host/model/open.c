@@ -4,6 +4,7 @@
 
 #include "base/bits.h"
 #include "base/file.h"
+#include "model/adapter.h"
 #include "model/config_common.h"
 #include "model/parameters.h"
 #include "model/room.h"
@@ -28,7 +29,7 @@ static rlhf_status read_pooling(const struct rlhf__model *m, const struct rlhf__
 static rlhf_status read_config(struct rlhf__model *m, const struct rlhf__model_spec *spec,
                                struct rlhf__error *err) {
     const char *model_type;
-    rlhf_status st = rlhf__hf_config_read(m->dir, &m->config, err);
+    rlhf_status st = rlhf__adapter_config(m->dir, &m->peft, &m->config, err);
     if (st == RLHF_OK) st = rlhf__hf_model_type(m->config, m->dir, &model_type, err);
     if (st == RLHF_OK) st = rlhf__config_common(m->config, m->dir, err);
     if (st != RLHF_OK) return st;
@@ -156,16 +157,22 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
                          .score_init = spec->score_init,
                          .frozen = spec->frozen,
                          .recompute = spec->trainable ? m->env->recompute : 0};
-    if (spec->tokens_only && m->tok) o.n_tokens = rlhf__tokenizer_info(m->tok)->n_vocab;
+    const rlhf_adapter adapter = rlhf__adapter_open(&m->peft);
+    if (m->peft.rank > 0) o.adapter = &adapter;
+    if (m->base) o.base = m->base->self;
+    // The LM head is the base's, if there is one.
+    const struct rlhf__model_spec *whole = m->base ? &m->base->spec : spec;
+    if (whole->tokens_only && m->tok) o.n_tokens = rlhf__tokenizer_info(m->tok)->n_vocab;
     rlhf_status st = check_functions(m, err);
     if (st != RLHF_OK) return st;
     struct rlhf__call call = rlhf__call_begin(m->instance, "open()");
     st = rlhf__call_end(&call, m->ops->open(m->self, &o), err);
-    if (st != RLHF_OK) return rlhf__error_context(err, "the %s '%s'", m->role, m->dir);
+    if (st != RLHF_OK) return rlhf__adapter_context(m, err);
     m->info.size = sizeof m->info;
     call = rlhf__call_begin(m->instance, "info()");
     st = rlhf__call_end(&call, m->ops->info(m->self, &m->info), err);
     if (st == RLHF_OK) st = check_info(m, err);
+    if (st == RLHF_OK) st = rlhf__adapter_check(m, err);
     if (st != RLHF_OK) return st;
     m->n_tensors = (uint32_t)m->info.n_tensors;
     m->params = calloc(m->n_tensors ? m->n_tensors : 1, sizeof *m->params);
@@ -177,6 +184,7 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
 
 // Rows of the embedding: what the tokenizer must fit into, however many of them have a logit.
 static int32_t embedded(const struct rlhf__model *m) {
+    if (m->base) return embedded(m->base);
     for (uint32_t i = 0; i < m->n_tensors; i++)
         if (m->params[i].flags & RLHF_PARAM_EMBED && m->params[i].shape[0] <= INT32_MAX)
             return (int32_t)m->params[i].shape[0];
@@ -189,7 +197,7 @@ static rlhf_status check_text(struct rlhf__model *m, struct rlhf__error *err) {
     RLHF_TRY(rlhf__tokenizer_check_model(m->tok, embedded(m), what, err));
     // A reward model that is trained from a policy writes too: what its scores are set to 0 on.
     const int writes = m->info.heads & RLHF_HEAD_GENERATE;
-    return writes ? rlhf__ends_read(m->dir, m->config, m->tok, &m->ends, err) : RLHF_OK;
+    return writes ? rlhf__ends_read(m->text_dir, m->config, m->tok, &m->ends, err) : RLHF_OK;
 }
 
 static rlhf_status fill(struct rlhf__model *m, int32_t start, struct rlhf__error *err) {
@@ -218,8 +226,12 @@ static rlhf_status open_on_paper(struct rlhf__model *m, struct rlhf__paper *pape
     return st;
 }
 
+// One that others use stays: they go before it.
 static void drop_instance(struct rlhf__model *m) {
-    rlhf__instance_destroy(m->instance);
+    if (m->users > 1)
+        m->was = m->instance;
+    else
+        rlhf__instance_destroy(m->instance);
     free(m->params);
     m->instance = NULL;
     m->params = NULL;
@@ -231,6 +243,8 @@ rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *ou
     struct rlhf__model other = *m;
     struct rlhf__paper *paper = NULL;
     other.instance = NULL;
+    other.was = NULL;
+    other.users = 1;
     other.params = NULL;
     rlhf_status st = rlhf__paper_create(m->env->compute, 0, &paper, err);
     if (st == RLHF_OK) st = open_instance(&other, err);
@@ -244,7 +258,7 @@ rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *ou
 static rlhf_status open_for_good(struct rlhf__model *m, struct rlhf__error *err) {
     m->compute = m->env->compute;
     RLHF_TRY(open_instance(m, err));
-    if (!m->tok) RLHF_TRY(rlhf__tokenizer_open(m->dir, &m->tok, err));
+    if (!m->tok) RLHF_TRY(rlhf__tokenizer_open(m->text_dir, &m->tok, err));
     return open_backend(m, &m->spec, err);
 }
 
@@ -253,17 +267,19 @@ rlhf_status rlhf__model_load(struct rlhf__model *m, struct rlhf__error *err) {
     if (m->env->paper) RLHF_TRY(rlhf__room_check_model(m, err)); // all else is on paper
     drop_instance(m);
     m->on_paper = 0;
+    if (m->base && m->base->on_paper) rlhf__adapter_part(m); // asked before the base is there
     RLHF_TRY(open_for_good(m, err));
     return fill(m, m->spec.start, err);
 }
 
 static rlhf_status open_into(struct rlhf__model *m, struct rlhf__error *err) {
     const struct rlhf__model_env *env = m->env;
+    RLHF_TRY(rlhf__adapter_resolve(m, err));
     RLHF_TRY(read_config(m, &m->spec, err));
     if (env->paper) {
         m->on_paper = 1;
         RLHF_TRY(open_instance(m, err));
-        RLHF_TRY(rlhf__tokenizer_open(m->dir, &m->tok, err));
+        RLHF_TRY(rlhf__tokenizer_open(m->text_dir, &m->tok, err));
         RLHF_TRY(open_on_paper(m, env->paper, err));
         return check_text(m, err);
     }
@@ -283,11 +299,9 @@ rlhf_status rlhf__model_open(const struct rlhf__model_env *env, const struct rlh
     m->role = spec->role;
     m->trainable = spec->trainable;
     m->frozen = spec->frozen;
-    char real[RLHF__PATH_CAP]; // what is not there the reader of config.json says
-    m->dir = strdup(rlhf__path_real(spec->dir, real) ? real : spec->dir);
     m->spec = *spec;
-    m->spec.dir = m->dir;
-    rlhf_status st = m->dir ? open_into(m, err) : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    m->users = 1;
+    rlhf_status st = open_into(m, err);
     if (st != RLHF_OK) {
         rlhf__model_close(m);
         return st;

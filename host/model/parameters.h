@@ -19,13 +19,18 @@ rlhf_status rlhf__param_check(const struct rlhf__model *m, const rlhf_param *p,
 // plugin's base_prefix, shapes checked. What the file holds beyond them is refused by name, unless
 // surplus.h knows it. Of a tied LM head one copy is enough, under either name. Value parameters
 // come from DIR/state/value_head.safetensors when that holds a head of the same kind, else they are
-// drawn. A score head that is absent is drawn when draw_score is set, else an error. Does not
+// drawn. A score head that is absent is drawn when draw_score is set, else an error. An adapter,
+// with the score head beside it, comes from its directory, or is drawn where it has none. Does not
 // refresh. [main]
 rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf__error *err);
 
 // Read every parameter of `group` (enum rlhf_param_group; -1 = all) from one file; all must be
 // there. [main]
 rlhf_status rlhf__params_read_file(struct rlhf__model *m, const char *path, int32_t group,
+                                   struct rlhf__error *err);
+
+// Read what RLHF__PART_MODEL or RLHF__PART_PEFT wrote. [main]
+rlhf_status rlhf__params_read_back(struct rlhf__model *m, const char *path,
                                    struct rlhf__error *err);
 
 // Draw the parameters of a group (-1 = all) as their init says, each from the stream
@@ -39,8 +44,10 @@ rlhf_status rlhf__params_copy(struct rlhf__model *dst, const struct rlhf__model 
 
 // Which parameters a file gets.
 enum rlhf__params_part {
-    RLHF__PART_MODEL = 0, // trunk and score: what transformers reads
-    RLHF__PART_VALUE = 1  // the value head
+    RLHF__PART_MODEL =
+        0, // trunk and score: what transformers reads; with an adapter that and score
+    RLHF__PART_VALUE = 1, // the value head
+    RLHF__PART_PEFT = 2   // adapter and score, named as PEFT names them
 };
 
 // 1 when the model has parameters of that part. [any]

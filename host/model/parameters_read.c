@@ -23,6 +23,19 @@ static const struct rlhf__tensor *find(const struct rlhf__weights *w, const stru
     return rlhf__weights_find(w, longer);
 }
 
+// The same with PEFT's prefix, in the file of an adapter.
+static const struct rlhf__tensor *find_peft(const struct rlhf__weights *w,
+                                            const struct rlhf__model *m, const char *name) {
+    char longer[512];
+    const char *prefix = m->info.base_prefix;
+    const size_t n = prefix ? strlen(prefix) : 0;
+    snprintf(longer, sizeof longer, RLHF__PEFT_PREFIX "%s", name);
+    const struct rlhf__tensor *t = rlhf__weights_find(w, longer);
+    if (t || n == 0 || strncmp(name, prefix, n) != 0) return t;
+    snprintf(longer, sizeof longer, RLHF__PEFT_PREFIX "%s", name + n);
+    return rlhf__weights_find(w, longer);
+}
+
 static rlhf_status check_shape(const struct rlhf__tensor *t, const rlhf_param *p,
                                struct rlhf__error *err) {
     int same = t->ndim == p->ndim;
@@ -79,11 +92,19 @@ rlhf_status rlhf__params_read_file(struct rlhf__model *m, const char *path, int3
         const rlhf_param *p = &m->params[i];
         if (group >= 0 && p->group != group) continue;
         const struct rlhf__tensor *t = find(w, m, p->name);
+        if (!t && m->peft.rank > 0) t = find_peft(w, m, p->name);
         st = t ? check_shape(t, p, err) : missing(m, path, p->name, err);
         if (t && st == RLHF_OK) st = upload_tensor(m, t, p, err);
     }
     rlhf__weights_close(w);
     return st;
+}
+
+rlhf_status rlhf__params_read_back(struct rlhf__model *m, const char *path,
+                                   struct rlhf__error *err) {
+    const int32_t own = m->peft.rank > 0 ? RLHF_PARAM_ADAPTER : RLHF_PARAM_TRUNK;
+    RLHF_TRY(rlhf__params_read_file(m, path, own, err));
+    return rlhf__params_read_file(m, path, RLHF_PARAM_SCORE, err);
 }
 
 // Whether a file holds a value head of the kind that this model has.
@@ -102,7 +123,7 @@ static int same_value_head(const struct rlhf__model *m, const char *path) {
 
 static rlhf_status read_value_head(struct rlhf__model *m, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
-    rlhf__path_put(path, "%s/state/value_head.safetensors", m->dir);
+    rlhf__path_put(path, "%s/state/value_head.safetensors", m->peft.dir ? m->peft.dir : m->dir);
     if (!rlhf__params_has(m, RLHF__PART_VALUE)) return RLHF_OK;
     if (!rlhf__is_file(path) || !same_value_head(m, path))
         return rlhf__params_draw(m, RLHF_PARAM_VALUE, err);
@@ -117,20 +138,63 @@ struct matches {
     const struct rlhf__tensor **of; // [n_tensors], NULL: none, it is drawn or lies elsewhere
     uint8_t *taken;                 // [tensors of w]
     const struct rlhf__tensor *embedding;
-    int32_t draw; // a score head is absent and may be
+    const struct rlhf__weights *adapter; // NULL: none, or a fresh one
+    uint8_t *taken_there;                // [tensors of adapter]
+    int32_t draw;                        // a score head is absent and may be
 };
 
 static rlhf_status matches_init(struct matches *k, const struct rlhf__weights *w,
-                                const struct rlhf__model *m, struct rlhf__error *err) {
-    *k = (struct matches){.w = w};
+                                const struct rlhf__weights *adapter, const struct rlhf__model *m,
+                                struct rlhf__error *err) {
+    *k = (struct matches){.w = w, .adapter = adapter};
     k->of = calloc((size_t)m->n_tensors + 1, sizeof *k->of);
     k->taken = calloc(rlhf__weights_count(w) + 1, 1);
-    return k->of && k->taken ? RLHF_OK : RLHF__NOMEM(err, "out of memory reading '%s'", m->dir);
+    k->taken_there = calloc((adapter ? rlhf__weights_count(adapter) : 0) + 1, 1);
+    return k->of && k->taken && k->taken_there
+               ? RLHF_OK
+               : RLHF__NOMEM(err, "out of memory reading '%s'", m->dir);
 }
 
 static void matches_finish(struct matches *k) {
     free(k->of);
     free(k->taken);
+    free(k->taken_there);
+}
+
+// What comes from the adapter's file: A, B and, where it is there, the score head, whatever the
+// base has. *done: it is settled.
+static rlhf_status match_adapter(struct matches *k, const struct rlhf__model *m, uint32_t i,
+                                 int *done, struct rlhf__error *err) {
+    const rlhf_param *p = &m->params[i];
+    const struct rlhf__tensor *t = k->adapter ? find_peft(k->adapter, m, p->name) : NULL;
+    *done = p->group == RLHF_PARAM_ADAPTER;
+    if (!t && *done && k->adapter)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s/" RLHF__PEFT_WEIGHTS " has no tensor " RLHF__PEFT_PREFIX "%s",
+                          m->peft.dir, p->name);
+    if (!t) return RLHF_OK;
+    *done = 1;
+    if (check_shape(t, p, err) != RLHF_OK)
+        return rlhf__error_context(err, "the adapter '%s' is of another base than '%s'",
+                                   m->peft.dir, m->dir);
+    k->of[i] = t;
+    k->taken_there[t - rlhf__weights_at(k->adapter, 0)] = 1;
+    const struct rlhf__tensor *bases = k->w ? find(k->w, m, p->name) : NULL;
+    if (bases) k->taken[bases - rlhf__weights_at(k->w, 0)] = 1;
+    return RLHF_OK;
+}
+
+// An adapter is taken whole.
+static rlhf_status check_adapter(const struct matches *k, const struct rlhf__model *m,
+                                 struct rlhf__error *err) {
+    for (size_t i = 0; k->adapter && i < rlhf__weights_count(k->adapter); i++)
+        if (!k->taken_there[i])
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "%s/" RLHF__PEFT_WEIGHTS
+                              " holds the tensor %s, for which the %s '%s' "
+                              "has no place",
+                              m->peft.dir, rlhf__weights_at(k->adapter, i)->name, m->role, m->dir);
+    return RLHF_OK;
 }
 
 // A token embedding that is absent is the LM head it is tied to, where that was kept in its place.
@@ -145,6 +209,9 @@ static const struct rlhf__tensor *find_tied(const struct matches *k, const struc
 static rlhf_status match(struct matches *k, const struct rlhf__model *m, uint32_t i, int draw_score,
                          struct rlhf__error *err) {
     const rlhf_param *p = &m->params[i];
+    int done;
+    RLHF_TRY(match_adapter(k, m, i, &done, err));
+    if (done) return RLHF_OK;
     const struct rlhf__tensor *t = find(k->w, m, p->name);
     if (!t) t = find_tied(k, m, p);
     if (!t && p->group == RLHF_PARAM_SCORE && draw_score) {
@@ -165,20 +232,27 @@ static rlhf_status read_model(struct rlhf__model *m, struct matches *k, int draw
                               struct rlhf__error *err) {
     for (uint32_t i = 0; i < m->n_tensors; i++)
         if (m->params[i].group != RLHF_PARAM_VALUE) RLHF_TRY(match(k, m, i, draw_score, err));
-    RLHF_TRY(rlhf__surplus_check(m, k->w, k->taken, k->embedding, err));
+    // Of a trunk that another model has read the tensors are its.
+    if (!m->base) RLHF_TRY(rlhf__surplus_check(m, k->w, k->taken, k->embedding, err));
+    RLHF_TRY(check_adapter(k, m, err));
     for (uint32_t i = 0; i < m->n_tensors; i++)
         if (k->of[i]) RLHF_TRY(upload_tensor(m, k->of[i], &m->params[i], err));
     return RLHF_OK;
 }
 
 rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf__error *err) {
-    struct rlhf__weights *w = NULL;
+    struct rlhf__weights *w = NULL, *adapter = NULL;
     struct matches k = {0};
+    char path[RLHF__PATH_CAP];
+    rlhf__path_put(path, "%s/" RLHF__PEFT_WEIGHTS, m->peft.dir ? m->peft.dir : "");
     rlhf_status st = rlhf__weights_open(m->dir, &w, err);
-    if (st == RLHF_OK) st = matches_init(&k, w, m, err);
+    if (st == RLHF_OK && m->peft.dir) st = rlhf__weights_open(path, &adapter, err);
+    if (st == RLHF_OK) st = matches_init(&k, w, adapter, m, err);
     if (st == RLHF_OK) st = read_model(m, &k, draw_score, err);
+    rlhf__weights_close(adapter);
     rlhf__weights_close(w);
     if (st == RLHF_OK && k.draw) st = rlhf__params_draw(m, RLHF_PARAM_SCORE, err);
+    if (st == RLHF_OK && !m->peft.dir) st = rlhf__params_draw(m, RLHF_PARAM_ADAPTER, err);
     matches_finish(&k);
     return st == RLHF_OK ? read_value_head(m, err) : st;
 }

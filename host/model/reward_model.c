@@ -2,6 +2,7 @@
 #include "model/reward_model.h"
 
 #include "base/file.h"
+#include "model/adapter.h"
 #include "model/classifier_config.h"
 #include "model/parameters.h"
 #include "model/reward_front.h"
@@ -18,14 +19,15 @@ int rlhf__reward_model_is(const json_t *config) {
     return one;
 }
 
-static rlhf_status check_config(const char *dir, struct rlhf__error *err) {
+static rlhf_status check_config(const struct rlhf__reward_model_spec *spec,
+                                struct rlhf__error *err) {
     json_t *config = NULL;
-    rlhf_status st = rlhf__hf_config_read(dir, &config, err);
+    rlhf_status st = rlhf__adapter_config_of(spec->dir, &spec->adapter, &config, err);
     if (st == RLHF_OK && !rlhf__reward_model_is(config))
         st = rlhf__fail(err, RLHF_E_INVALID,
                         "%s/config.json: the model is no reward model (architectures must be a "
                         "...ForSequenceClassification with num_labels 1)",
-                        dir);
+                        *spec->dir ? spec->dir : spec->adapter.dir);
     json_decref(config);
     return st;
 }
@@ -59,6 +61,7 @@ rlhf_status rlhf__reward_model_open(const struct rlhf__model_env *env,
     struct rlhf__reward_model *rm = calloc(1, sizeof *rm);
     if (!rm) return RLHF__NOMEM(err, "out of memory opening a reward model");
     struct rlhf__model_spec m = {.dir = spec->dir,
+                                 .adapter = spec->adapter,
                                  .role = "reward model",
                                  .trainable = spec->trainable,
                                  .n_labels = -1,
@@ -66,7 +69,7 @@ rlhf_status rlhf__reward_model_open(const struct rlhf__model_env *env,
                                  .frozen = !spec->trainable};
     char file[4400];
     int found;
-    rlhf_status st = check_config(spec->dir, err);
+    rlhf_status st = check_config(spec, err);
     if (st == RLHF_OK) st = rlhf__model_open(env, &m, &rm->model, err);
     if (st == RLHF_OK) st = check(spec, rm->model, err);
     if (st == RLHF_OK) rlhf__path_in(file, sizeof file, rm->model->dir, "config.json");
@@ -222,11 +225,13 @@ rlhf_status rlhf__reward_model_write(const struct rlhf__reward_model *rm,
                                      const struct rlhf__folder *dir, struct rlhf__error *err) {
     struct rlhf__folder *from = NULL;
     rlhf_status st = rlhf__reward_model_config(rm->model, &rm->head, err);
-    if (st == RLHF_OK) st = rlhf__folder_open(NULL, rm->model->dir, &from, err);
+    if (st == RLHF_OK) st = rlhf__folder_open(NULL, rm->model->text_dir, &from, err);
     if (st == RLHF_OK) st = rlhf__hf_set_dtype(rm->model->config, RLHF_F32, err);
     if (st == RLHF_OK) st = rlhf__hf_config_write(dir, rm->model->config, err);
     if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(from, dir, err);
-    if (st == RLHF_OK)
+    if (st == RLHF_OK && rm->model->peft.rank > 0)
+        st = rlhf__adapter_write(rm->model, RLHF_F32, 0, dir, err);
+    else if (st == RLHF_OK)
         st = rlhf__params_write(rm->model, RLHF__PART_MODEL, RLHF_F32, dir, "model.safetensors",
                                 err);
     rlhf__folder_close(from);

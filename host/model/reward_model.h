@@ -22,8 +22,9 @@ int rlhf__reward_model_is(const json_t *config);
 
 struct rlhf__reward_model_spec {
     const char *dir;
-    int32_t trainable; // gradients wanted
-    int32_t longest;   // longest row (prompt + response) that will be scored; 0 = not known
+    struct rlhf__model_adapter adapter; // on the model in dir; zeroed: none
+    int32_t trainable;                  // gradients wanted
+    int32_t longest; // longest row (prompt + response) that will be scored; 0 = not known
     const struct rlhf__tokenizer *policy; // whose ids will be scored; NULL = not checked
 };
 

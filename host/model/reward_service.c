@@ -9,6 +9,7 @@
 // What plugins hold: one for each directory.
 struct rlhf_reward_model {
     struct rlhf__reward_model *model;
+    char *dir; // as it was asked for, absolute
     int64_t users;
     struct rlhf_reward_model *next;
 };
@@ -32,12 +33,12 @@ static rlhf_status open_fresh(struct rlhf__reward_service *s, const char *path,
     struct rlhf__reward_model_spec spec = {
         .dir = path, .trainable = s->trainable, .longest = s->longest, .policy = s->policy};
     struct rlhf_reward_model *m = calloc(1, sizeof *m), **end = &s->models;
-    if (!m) {
-        rlhf__fail(&err, RLHF_E_NOMEM, "out of memory opening the reward model '%s'", path);
-        return report(s, &err);
-    }
-    rlhf_status st = rlhf__reward_model_open(s->env, &spec, &m->model, &err);
+    char real[RLHF__PATH_CAP];
+    if (m) m->dir = strdup(rlhf__path_real(path, real) ? real : path);
+    rlhf_status st = m && m->dir ? rlhf__reward_model_open(s->env, &spec, &m->model, &err)
+                                 : RLHF__NOMEM(&err, "out of memory opening the reward model");
     if (st != RLHF_OK) {
+        if (m) free(m->dir);
         free(m);
         return report(s, &err);
     }
@@ -56,7 +57,7 @@ static rlhf_status service_open(void *host, const char *path, rlhf_reward_model 
     char real[RLHF__PATH_CAP];
     struct rlhf_reward_model *m = rlhf__path_real(path, real) ? s->models : NULL;
     for (; m && !*out; m = m->next)
-        if (strcmp(m->model->model->dir, real) == 0) *out = m;
+        if (strcmp(m->dir, real) == 0) *out = m;
     if (!*out) return open_fresh(s, path, out);
     (*out)->users++;
     return RLHF_OK;
@@ -70,6 +71,7 @@ static void service_close(void *host, rlhf_reward_model *m) {
         at = &(*at)->next;
     if (*at) *at = m->next;
     rlhf__reward_model_close(m->model);
+    free(m->dir);
     free(m);
 }
 
@@ -115,6 +117,7 @@ void rlhf__reward_service_destroy(struct rlhf__reward_service *s) {
     for (struct rlhf_reward_model *m = s->models, *next; m; m = next) {
         next = m->next;
         rlhf__reward_model_close(m->model);
+        free(m->dir);
         free(m);
     }
     free(s->default_dir);

@@ -104,16 +104,14 @@ rlhf_status rlhf__room_check_model(const struct rlhf__model *m, struct rlhf__err
     return rlhf__error_context(err, "the %s '%s'", m->role, m->dir);
 }
 
-rlhf_status rlhf__room_check_dir(const struct rlhf__model_env *env, const char *dir,
-                                 int32_t moments, struct rlhf__error *err) {
+rlhf_status rlhf__room_check_spec(const struct rlhf__model_env *env,
+                                  const struct rlhf__model_spec *spec, struct rlhf__error *err) {
     struct rlhf__model_env on_paper = *env;
-    const struct rlhf__model_spec spec = {
-        .dir = dir, .role = "policy", .trainable = 1, .moments = moments};
     struct rlhf__error unread;
     struct rlhf__model *m = NULL;
     if (!env->room.total) return RLHF_OK;
     rlhf_status st = rlhf__paper_create(env->compute, 0, &on_paper.paper, &unread);
-    if (st == RLHF_OK) st = rlhf__model_open(&on_paper, &spec, &m, &unread);
+    if (st == RLHF_OK) st = rlhf__model_open(&on_paper, spec, &m, &unread);
     if (m) m->env = env;
     st = m && st == RLHF_OK ? rlhf__room_check_model(m, err) : RLHF_OK;
     rlhf__model_close(m);

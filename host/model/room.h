@@ -35,10 +35,10 @@ rlhf_status rlhf__room_check(const struct rlhf__room_need *need, struct rlhf__er
 // m->spec.moments. One that cannot be weighed is let through: whoever opens it says why. [main]
 rlhf_status rlhf__room_check_model(const struct rlhf__model *m, struct rlhf__error *err);
 
-// The same of a policy in `dir` that is trained with an optimiser of `moments` values a parameter,
-// on a device with memory of its own; elsewhere it is let through. [main]
-rlhf_status rlhf__room_check_dir(const struct rlhf__model_env *env, const char *dir,
-                                 int32_t moments, struct rlhf__error *err);
+// The same of one that is not opened yet, on a device with memory of its own; elsewhere it is let
+// through. [main]
+rlhf_status rlhf__room_check_spec(const struct rlhf__model_env *env,
+                                  const struct rlhf__model_spec *spec, struct rlhf__error *err);
 
 // Lines of all that is needed, by role and use, their sum and what is left; or as one JSON object:
 // {"event": "memory", "buffers": [{"role", "use", "bytes"}], "total_bytes", "free_bytes"}. NULL:

@@ -57,6 +57,7 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
                                          (uint64_t)run->seed,
                                          s->compute->room,
                                          NULL,
+                                         NULL,
                                          !compute->memory_check,
                                          0};
     RLHF_TRY(rlhf__row_service_init(&s->rows, &s->services, err));

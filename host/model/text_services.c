@@ -56,7 +56,7 @@ static rlhf_status classifier_open(void *host, const char *path, rlhf_classifier
         rlhf__fail(&err, RLHF_E_NOMEM, "out of memory opening the classifier '%s'", path);
         return report(s, &err);
     }
-    rlhf_status st = rlhf__classifier_open(s->env, path, &c->model, &err);
+    rlhf_status st = rlhf__classifier_open(s->env, path, NULL, &c->model, &err);
     if (st != RLHF_OK) {
         free(c);
         return report(s, &err);

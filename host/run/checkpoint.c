@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "keep/checkpoint_dir.h"
 #include "keep/run_dir.h"
+#include "model/adapter.h"
 #include "model/parameters.h"
 #include "run/optim_state.h"
 #include "run/run_state.h"
@@ -27,7 +28,7 @@ static rlhf_status open_tokenizer(const struct rlhf__run *r, const struct rlhf__
     char latest[256];
     if (r->req->resume && rlhf__folder_target(all, "latest", latest, sizeof latest))
         return rlhf__folder_open(all, latest, out, err);
-    return rlhf__folder_open(NULL, r->cast.policy->dir, out, err);
+    return rlhf__folder_open(NULL, r->cast.policy->text_dir, out, err);
 }
 
 static rlhf_status write_model(struct rlhf__run *r, const struct rlhf__folder *all,
@@ -44,6 +45,8 @@ static rlhf_status write_model(struct rlhf__run *r, const struct rlhf__folder *a
     rlhf__folder_close(tokenizer);
     if (st == RLHF_OK) st = rlhf__tokenizer_write_frame(r->cast.policy->tok, dir, err);
     if (st != RLHF_OK) return st;
+    if (r->cast.policy->peft.rank > 0)
+        return rlhf__adapter_write(r->cast.policy, dtype, 1, dir, err);
     return rlhf__params_write(r->cast.policy, RLHF__PART_MODEL, dtype, dir, "model.safetensors",
                               err);
 }
@@ -155,12 +158,10 @@ static rlhf_status load_weights(struct rlhf__run *r, const char *dir, struct rlh
     char path[4400];
     const struct rlhf__cast *c = &r->cast;
     struct rlhf__model *value = value_model(r);
-    if (!rlhf__is_file(IN("state/master.safetensors"))) IN("model.safetensors");
-    RLHF_TRY(rlhf__params_read_file(c->policy, path, RLHF_PARAM_TRUNK, err));
-    RLHF_TRY(rlhf__params_read_file(c->policy, path, RLHF_PARAM_SCORE, err));
-    if (c->critic)
-        RLHF_TRY(rlhf__params_read_file(c->critic, IN("state/critic.safetensors"), RLHF_PARAM_TRUNK,
-                                        err));
+    if (!rlhf__is_file(IN("state/master.safetensors")))
+        IN(c->policy->peft.rank > 0 ? RLHF__PEFT_WEIGHTS : "model.safetensors");
+    RLHF_TRY(rlhf__params_read_back(c->policy, path, err));
+    if (c->critic) RLHF_TRY(rlhf__params_read_back(c->critic, IN("state/critic.safetensors"), err));
     if (rlhf__params_has(value, RLHF__PART_VALUE))
         RLHF_TRY(rlhf__params_read_file(value, IN("state/value_head.safetensors"), RLHF_PARAM_VALUE,
                                         err));

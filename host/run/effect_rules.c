@@ -10,6 +10,7 @@
 
 #include <rlhf/draft/iteration.h>
 
+#include <stdint.h>
 #include <string.h>
 
 // What of a run the rules go by: its plan, then its settings.
@@ -46,15 +47,17 @@ enum fact {
     BAR_IN_JSON = 1 << 29,
     REFERENCE_BACKEND = 1 << 30
 };
-#define NO_GPU (1u << 31)
+#define NO_GPU        (UINT64_C(1) << 31)
+#define NO_ADAPTER    (UINT64_C(1) << 32) // that is drawn
+#define ADAPTER_GIVEN (UINT64_C(1) << 33)
 
 static int is_backend(const struct rlhf__config *c, const char *name) {
     return strcmp(c->compute.backend, name) == 0;
 }
 
-static uint32_t if_true(int is, uint32_t fact) { return is ? fact : 0; }
+static uint64_t if_true(int is, uint64_t fact) { return is ? fact : 0; }
 
-static uint32_t facts_of_plan(const rlhf_plan *p) {
+static uint64_t facts_of_plan(const rlhf_plan *p) {
     const int rollout = p->source == RLHF_SOURCE_ROLLOUT;
     const int preferences = p->source == RLHF_SOURCE_PREFERENCES;
     const int labelled = p->source == RLHF_SOURCE_LABELLED;
@@ -69,11 +72,13 @@ static uint32_t facts_of_plan(const rlhf_plan *p) {
            (draws ? DRAWS : NO_DRAWS);
 }
 
-static uint32_t facts_of_config(const struct rlhf__config *c, const struct rlhf__log *log) {
+static uint64_t facts_of_config(const struct rlhf__config *c, const struct rlhf__log *log) {
     const int stops = rlhf__early_stop_looks_at(&c->early_stop, RLHF__EARLY_STOP_KL) ||
                       rlhf__early_stop_looks_at(&c->early_stop, RLHF__EARLY_STOP_REWARD);
     const int bar = c->log.progress == RLHF__PROGRESS_BAR;
-    return if_true(!c->data.eval_path[0], NO_HELD_OUT) | if_true(c->run.phases > 0, PHASES_GIVEN) |
+    return if_true(c->policy.adapter_rank == 0 && !c->policy.adapter_path[0], NO_ADAPTER) |
+           if_true(c->policy.adapter_path[0] != '\0', ADAPTER_GIVEN) |
+           if_true(!c->data.eval_path[0], NO_HELD_OUT) | if_true(c->run.phases > 0, PHASES_GIVEN) |
            if_true(c->data.batch_tokens > 0, BY_TOKENS) |
            if_true(c->prompts.text[0] != '\0', ONE_PROMPT) |
            if_true(c->response.truncate != RLHF__TRUNCATE_PERIOD, NO_PERIOD) |
@@ -98,10 +103,11 @@ static uint32_t facts_of_config(const struct rlhf__config *c, const struct rlhf_
 // `path` is idle when all facts of `when` hold; not so `except` when all of `unless` do too.
 static const struct rule {
     const char *path;
-    uint32_t when, of_algo; // of_algo 1: the reason is the algorithm's, 0: another setting's
+    uint64_t when;
+    int64_t of_algo; // of_algo 1: the reason is the algorithm's, 0: another setting's
     const char *why;
     const char *except;
-    uint32_t unless, reserved;
+    uint64_t unless, reserved;
 } table[] = {
     {"data.path", ROLLOUT, 1, RESPONDS, NULL, 0, 0},
     {"data.limit", ROLLOUT, 1, RESPONDS, NULL, 0, 0},
@@ -149,16 +155,21 @@ static const struct rule {
     {"log.progress", BAR_IN_JSON, 0, "log.format is json", NULL, 0, 0},
     {"compute.workspace_mib", REFERENCE_BACKEND, 0, "compute.backend is reference", NULL, 0, 0},
     {"compute.gpu", NO_GPU, 0, "no GPU is used", NULL, 0, 0},
+    {"policy.adapter.alpha", NO_ADAPTER, 0, "policy.adapter.rank is 0", NULL, 0, 0},
+    {"policy.adapter.targets", NO_ADAPTER, 0, "policy.adapter.rank is 0", NULL, 0, 0},
+    {"policy.adapter.rank", ADAPTER_GIVEN, 0, "policy.adapter.path has its own", NULL, 0, 0},
+    {"policy.adapter.alpha", ADAPTER_GIVEN, 0, "policy.adapter.path has its own", NULL, 0, 0},
+    {"policy.adapter.targets", ADAPTER_GIVEN, 0, "policy.adapter.path has its own", NULL, 0, 0},
 };
 
 #define N_RULES (sizeof table / sizeof *table)
 
-static int hold(uint32_t facts, uint32_t all) { return (facts & all) == all; }
+static int hold(uint64_t facts, uint64_t all) { return (facts & all) == all; }
 
 rlhf_status rlhf__effect_rules(const struct rlhf__config *c, const char *algo,
                                const rlhf_plan *plan, struct rlhf__log *log,
                                struct rlhf__error *err) {
-    const uint32_t facts = facts_of_plan(plan) | facts_of_config(c, log);
+    const uint64_t facts = facts_of_plan(plan) | facts_of_config(c, log);
     struct rlhf__effect_rule rules[N_RULES];
     for (size_t i = 0; i < N_RULES; i++) {
         const struct rule *r = &table[i];

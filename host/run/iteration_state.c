@@ -75,9 +75,9 @@ static rlhf_status read_reward_model(struct rlhf__reward_model *rm, const char *
     rlhf_status st = rlhf__hf_config_read(dir, &config, err);
     if (st == RLHF_OK) st = rlhf__reward_head_read(config, path, &rm->head, &found, err);
     json_decref(config);
-    rlhf__path_in(path, sizeof path, dir, "model.safetensors");
-    if (st == RLHF_OK) st = rlhf__params_read_file(rm->model, path, RLHF_PARAM_TRUNK, err);
-    if (st == RLHF_OK) st = rlhf__params_read_file(rm->model, path, RLHF_PARAM_SCORE, err);
+    rlhf__path_in(path, sizeof path, dir,
+                  rm->model->peft.rank > 0 ? RLHF__PEFT_WEIGHTS : "model.safetensors");
+    if (st == RLHF_OK) st = rlhf__params_read_back(rm->model, path, err);
     return st == RLHF_OK ? rlhf__model_refresh(rm->model, err) : st;
 }
 
@@ -109,7 +109,7 @@ rlhf_status rlhf__iteration_load(struct rlhf__iteration *it, const char *dir,
                               "leaves it where it is",
                               path, it->cast->algo->plugin->file);
         rlhf__path_in(path, sizeof path, dir, "state/reference.safetensors");
-        st = rlhf__params_read_file(it->cast->reference, path, RLHF_PARAM_TRUNK, err);
+        st = rlhf__params_read_back(it->cast->reference, path, err);
         if (st == RLHF_OK) st = rlhf__model_refresh(it->cast->reference, err);
     }
     return st == RLHF_OK && it->round ? read_round(it, dir, err) : st;

@@ -24,6 +24,13 @@ static rlhf_status add_rows(const struct rlhf__run *r, struct rlhf__error *err) 
     return RLHF_OK;
 }
 
+// A model's directory may be that of its base.
+static rlhf_status add_adapter(const struct rlhf__run *r, const char *setting,
+                               const struct rlhf__model *m, struct rlhf__error *err) {
+    if (!m->peft.dir) return RLHF_OK;
+    return rlhf__inputs_add_model(r->inputs, setting, m->peft.dir, 1, err);
+}
+
 // A reference that has moved with the policy lies in the checkpoint.
 static rlhf_status add_reference(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
@@ -33,8 +40,10 @@ static rlhf_status add_reference(const struct rlhf__run *r, struct rlhf__error *
                                                       "state/reference.safetensors")))
         return RLHF_OK;
     int own = c->reference.path[0] != '\0', drawn = c->policy.init == RLHF__INIT_RANDOM && !own;
-    return rlhf__inputs_add_model(r->inputs, own ? "reference.path" : "policy.path (the reference)",
-                                  r->cast.reference->dir, !drawn, err);
+    const struct rlhf__model *ref = r->cast.reference;
+    RLHF_TRY(rlhf__inputs_add_model(
+        r->inputs, own ? "reference.path" : "policy.path (the reference)", ref->dir, !drawn, err));
+    return add_adapter(r, "the reference's adapter", ref, err);
 }
 
 static rlhf_status add_opened(const struct rlhf__run *r, struct rlhf__error *err) {
@@ -42,12 +51,16 @@ static rlhf_status add_opened(const struct rlhf__run *r, struct rlhf__error *err
     const struct rlhf__reward_service *models = rlhf__text_services_reward(text);
     const struct rlhf__reward_model *m;
     const struct rlhf__model *c;
-    for (size_t i = 0; (c = rlhf__text_services_classifier(text, i)); i++)
+    for (size_t i = 0; (c = rlhf__text_services_classifier(text, i)); i++) {
         RLHF_TRY(rlhf__inputs_add_model(r->inputs, "a reward's classifier", c->dir, 1, err));
-    for (size_t i = 0; (m = rlhf__reward_service_at(models, i, NULL)); i++)
-        if (!m->model->trainable)
-            RLHF_TRY(rlhf__inputs_add_model(r->inputs, "a reward's reward model", m->model->dir, 1,
-                                            err));
+        RLHF_TRY(add_adapter(r, "a reward's adapter", c, err));
+    }
+    for (size_t i = 0; (m = rlhf__reward_service_at(models, i, NULL)); i++) {
+        if (m->model->trainable) continue;
+        RLHF_TRY(
+            rlhf__inputs_add_model(r->inputs, "a reward's reward model", m->model->dir, 1, err));
+        RLHF_TRY(add_adapter(r, "a reward's adapter", m->model, err));
+    }
     return RLHF_OK;
 }
 

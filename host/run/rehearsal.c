@@ -3,6 +3,7 @@
 
 #include "base/host_memory.h"
 #include "batch/minibatches.h"
+#include "model/parameters.h"
 #include "run/phase_run.h"
 #include "run/trainer.h"
 
@@ -143,8 +144,13 @@ static rlhf_status ask_rewards(const struct rlhf__run *r, const struct rlhf__row
 
 // ---- what is the host's ----
 
+// What of a model an update may change.
 static uint64_t params_bytes(const struct rlhf__model *m) {
-    return m ? (uint64_t)m->info.n_params * sizeof(float) : 0;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; m && i < m->n_tensors; i++)
+        if (!(m->params[i].flags & RLHF_PARAM_FROZEN))
+            bytes += (uint64_t)rlhf__param_count(&m->params[i]) * sizeof(float);
+    return bytes;
 }
 
 // A copy of all that an update changes, where it is allowed (run/undo.h).

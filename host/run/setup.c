@@ -59,8 +59,12 @@ static rlhf_status open_compute(struct rlhf__run *r, struct rlhf__error *err) {
     }
     c->backend = found->table->device == RLHF_DEVICE_CPU ? "cpu" : "cuda";
     rlhf__setup_policy_dir(r, dir);
-    if (rlhf__room_check_dir(&r->session.models, dir, rlhf__trainer_moments(r->config), &full) ==
-        RLHF_OK) {
+    const struct rlhf__model_spec spec = {.dir = dir,
+                                          .adapter = rlhf__setup_adapter(r),
+                                          .role = "policy",
+                                          .trainable = 1,
+                                          .moments = rlhf__trainer_moments(r->config)};
+    if (rlhf__room_check_spec(&r->session.models, &spec, &full) == RLHF_OK) {
         say_compute(r, found->passed_over, found->passed_level);
         return RLHF_OK;
     }

@@ -9,6 +9,7 @@
 #include <rlhf/draft/iteration.h>
 
 #include <stdio.h>
+#include <string.h>
 
 static int wants_value(const struct rlhf__run *r) {
     return (r->cast.plan.heads & RLHF_HEAD_VALUE) != 0;
@@ -26,13 +27,54 @@ rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int3
     return rlhf__plan_ask(r->cast.algo, &info, out, err);
 }
 
+// What the start of the policy is besides its model.
+static struct rlhf__model_adapter first_adapter(const struct rlhf__run *r) {
+    const struct rlhf__policy_config *c = &r->config->policy;
+    return (struct rlhf__model_adapter){.dir = c->adapter_path,
+                                        .targets = c->adapter_targets,
+                                        .alpha = c->adapter_alpha,
+                                        .rank = (int32_t)c->adapter_rank};
+}
+
+struct rlhf__model_adapter rlhf__setup_adapter(const struct rlhf__run *r) {
+    return r->req->resume ? (struct rlhf__model_adapter){.dir = NULL} : first_adapter(r);
+}
+
+// Where the policy started, "" when the adapter says it.
+static const char *first_dir(const struct rlhf__run *r, char out[RLHF__PATH_CAP]) {
+    const struct rlhf__policy_config *c = &r->config->policy;
+    if (c->path[0]) return rlhf__dirs_shared(r->req->env->dirs, c->path, out);
+    if (c->adapter_path[0]) return "";
+    rlhf__default_model(r->req->env->dirs, "policy", out);
+    return out;
+}
+
 void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]) {
-    const char *path = r->config->policy.path;
-    const struct rlhf__dirs *dirs = r->req->env->dirs;
-    char room[RLHF__PATH_CAP];
-    rlhf__default_model(dirs, "policy", room);
-    path = path[0] ? rlhf__dirs_shared(dirs, path, room) : room;
-    snprintf(out, 4200, "%s", r->req->resume ? r->req->dir->checkpoint : path);
+    char own[RLHF__PATH_CAP];
+    snprintf(out, 4200, "%s", r->req->resume ? r->req->dir->checkpoint : first_dir(r, own));
+}
+
+static int has_adapter(const struct rlhf__run *r) { return r->cast.policy->peft.rank > 0; }
+
+// What an adapter on a model that is not kept, or Muon without a matrix to move, would be.
+static rlhf_status check_adapter(const struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    const struct rlhf__peft *p = &r->cast.policy->peft;
+    if (!has_adapter(r)) return RLHF_OK;
+    if (c->policy.init == RLHF__INIT_RANDOM)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "policy.init=random draws a model that an adapter's checkpoints would "
+                          "not hold; an adapter needs policy.init=pretrained");
+    if (c->optim.kind == RLHF__OPTIM_MUON)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "optim.kind=muon is for the model's own matrices, which stay as they are "
+                          "with an adapter; it is trained with optim.kind=adamw");
+    if (p->dropout > 0)
+        rlhf__logf(r->report.log, RLHF_LOG_WARN,
+                   "the adapter '%s' was trained with lora_dropout %g; here it is trained without "
+                   "dropout, as log-probs of sampling and training are the same to the bit",
+                   p->dir, p->dropout);
+    return RLHF_OK;
 }
 
 // The planned heads that the policy lacks.
@@ -55,6 +97,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
     int value = wants_value(r) && c->value.critic == RLHF__CRITIC_SHARED;
     struct rlhf__model_spec spec = {
         .dir = dir,
+        .adapter = rlhf__setup_adapter(r),
         .role = "policy",
         .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_HEADS,
         .trainable = 1,
@@ -66,10 +109,14 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
         .value_kind = value ? c->value.kind : RLHF_VALUE_NONE,
         .value_init = c->value.init,
         .value_detach = c->value.detach};
-    if (r->req->resume) spec.start = RLHF__START_EMPTY;
+    // An adapter's trunk is not in the checkpoint.
+    if (r->req->resume && !rlhf__peft_is(dir)) spec.start = RLHF__START_EMPTY;
     rlhf__progress_note(r->report.progress, "loading the policy");
     rlhf_status st = rlhf__model_open(&r->session.models, &spec, &r->cast.policy, err);
-    if (st != RLHF_OK) return rlhf__is_dir(dir) ? st : rlhf__error_context(err, "policy.path");
+    if (st != RLHF_OK)
+        return !dir[0] || rlhf__is_dir(dir) ? st : rlhf__error_context(err, "policy.path");
+    RLHF_TRY(check_adapter(r, err));
+    if (has_adapter(r)) r->session.models.shared = r->cast.policy;
     rlhf__text_services_policy(r->session.text, r->cast.policy->tok);
     return check_heads(r, value, err);
 }
@@ -83,23 +130,40 @@ static rlhf_status check_vocabulary(const struct rlhf__cast *c, const struct rlh
                       c->policy->dir);
 }
 
+// Where the critic starts: with an adapter as the policy did, from value.path as that says.
+static void critic_start(const struct rlhf__run *r, char room[RLHF__PATH_CAP],
+                         struct rlhf__model_spec *spec) {
+    const struct rlhf__config *c = r->config;
+    const struct rlhf__model *policy = r->cast.policy;
+    char real[RLHF__PATH_CAP];
+    const int other = c->value.path[0] &&
+                      (!rlhf__path_real(c->value.path, real) || strcmp(real, policy->dir) != 0);
+    spec->dir = c->value.path[0] ? c->value.path : policy->dir;
+    spec->start = RLHF__START_WEIGHTS;
+    if (has_adapter(r) && !other) {
+        spec->adapter = first_adapter(r);
+        if (!c->value.path[0]) spec->dir = first_dir(r, room);
+        return; // its trunk is in no checkpoint
+    }
+    if (c->policy.init == RLHF__INIT_RANDOM && !c->value.path[0]) spec->start = RLHF__START_RANDOM;
+    if (r->req->resume) spec->start = RLHF__START_EMPTY;
+}
+
 rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     struct rlhf__cast *cast = &r->cast;
     char room[RLHF__PATH_CAP];
     if (!wants_value(r) || c->value.critic == RLHF__CRITIC_SHARED) return RLHF_OK;
-    // From value.path, or from where the policy starts.
-    const char *own = rlhf__dirs_shared(r->req->env->dirs, c->value.path, room);
-    struct rlhf__model_spec spec = {.dir = own[0] ? own : cast->policy->dir,
-                                    .role = "critic",
-                                    .start = RLHF__START_WEIGHTS,
+    struct rlhf__model_spec spec = {.role = "critic",
                                     .trainable = 1,
                                     .moments = rlhf__trainer_moments(r->config),
                                     .value_kind = c->value.kind,
                                     .value_init = c->value.init,
                                     .value_detach = c->value.detach};
-    if (c->policy.init == RLHF__INIT_RANDOM && !c->value.path[0]) spec.start = RLHF__START_RANDOM;
-    if (r->req->resume) spec.start = RLHF__START_EMPTY;
+    critic_start(r, room, &spec);
+    // A PEFT directory of its own has no trunk in the checkpoint either.
+    if (spec.start == RLHF__START_EMPTY && rlhf__peft_is(spec.dir))
+        spec.start = RLHF__START_WEIGHTS;
     rlhf__progress_note(r->report.progress, "loading the critic");
     rlhf_status st = rlhf__model_open(&r->session.models, &spec, &cast->critic, err);
     return st == RLHF_OK ? check_vocabulary(cast, cast->critic, "critic", err) : st;
@@ -130,32 +194,73 @@ static rlhf_status check_reference(const struct rlhf__cast *c, struct rlhf__erro
     return c->plan.heads & RLHF_HEAD_KL ? check_family(c, err) : RLHF_OK;
 }
 
+// The reference of a policy with an adapter: the policy's base as it is or, where the policy began
+// from an adapter or the reference moves, with an adapter of its own.
+static rlhf_status adapter_reference(const struct rlhf__run *r, struct rlhf__model_spec *spec,
+                                     char room[RLHF__PATH_CAP], struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    const struct rlhf__model *policy = r->cast.policy;
+    const int moves = !spec->frozen;
+    const struct rlhf__model_adapter first = first_adapter(r);
+    char real[RLHF__PATH_CAP];
+    spec->start = RLHF__START_WEIGHTS;
+    if (c->reference.path[0]) {
+        const char *own = rlhf__dirs_shared(r->req->env->dirs, c->reference.path, room);
+        if (moves && (!rlhf__path_real(own, real) || strcmp(real, policy->dir) != 0))
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "%s moves the reference with the policy, whose adapter goes on its "
+                              "own base '%s' only; reference.path is '%s'",
+                              r->req->algo->file, policy->dir, c->reference.path);
+        spec->dir = own;
+    } else {
+        spec->dir = first_dir(r, room);
+    }
+    if (moves || (first.dir[0] && !c->reference.path[0])) spec->adapter = first;
+    return RLHF_OK;
+}
+
+static void say_reference(const struct rlhf__run *r) {
+    const struct rlhf__model *ref = r->cast.reference;
+    if (!ref->base) return;
+    if (ref->peft.rank == 0)
+        rlhf__logf(r->report.log, RLHF_LOG_INFO,
+                   "the reference is the policy's base without an adapter; no second copy is held");
+    else
+        rlhf__logf(r->report.log, RLHF_LOG_INFO,
+                   "the reference is the policy's base with an adapter of its own%s; no second "
+                   "copy is held",
+                   ref->frozen ? "" : ", which becomes the policy's when the reference moves");
+}
+
 rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     struct rlhf__cast *cast = &r->cast;
     // A reward model that is trained is fitted on samples of the reference.
     if (!rlhf__plan_wants_reference(&cast->plan) && !(cast->plan.flags & RLHF_PLAN_REWARD_MODEL))
         return RLHF_OK;
-    const int own = c->reference.path[0] != '\0';
-    const char *path = own ? c->reference.path : c->policy.path;
-    char room[RLHF__PATH_CAP];
-    rlhf__default_model(r->req->env->dirs, "policy", room);
+    char dir[RLHF__PATH_CAP];
     struct rlhf__model_spec spec = {
-        .dir = path[0] ? rlhf__dirs_shared(r->req->env->dirs, path, room) : room,
         .role = "reference",
         .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_WEIGHTS,
         .tokens_only = cast->policy->spec.tokens_only,
         .frozen = !(cast->plan.flags & RLHF_PLAN_MOVES_REFERENCE)};
-    if (own) {
+    if (has_adapter(r)) {
+        RLHF_TRY(adapter_reference(r, &spec, dir, err));
+    } else if (c->reference.path[0]) {
+        spec.dir = rlhf__dirs_shared(r->req->env->dirs, c->reference.path, dir);
         spec.start = RLHF__START_WEIGHTS;
-    } else if (!r->req->resume) {
-        spec.start = RLHF__START_EMPTY; // copied when loaded: cheaper than reading the file again
+    } else {
+        spec.dir = first_dir(r, dir);
+        // copied when loaded: cheaper than reading the file again
+        if (!r->req->resume) spec.start = RLHF__START_EMPTY;
     }
     rlhf__progress_note(r->report.progress, "loading the reference");
     rlhf_status st = rlhf__model_open(&r->session.models, &spec, &cast->reference, err);
     if (st != RLHF_OK && !rlhf__is_dir(spec.dir))
         rlhf__error_context(err, "the reference (%s)",
-                            own ? "reference.path" : "policy.path, as reference.path is empty");
+                            c->reference.path[0] ? "reference.path"
+                                                 : "policy.path, as reference.path is empty");
+    if (st == RLHF_OK) say_reference(r);
     return st == RLHF_OK ? check_reference(cast, err) : st;
 }
 

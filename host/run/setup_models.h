@@ -16,6 +16,10 @@ struct rlhf__setup_head {
 // is resumed. [main]
 void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]);
 
+// The adapter that the policy's model begins with, as the settings say; none where a run that goes
+// on has it in its checkpoint. [any]
+struct rlhf__model_adapter rlhf__setup_adapter(const struct rlhf__run *r);
+
 // Open the policy, from the newest checkpoint when resuming, and check that it has the planned
 // heads. [main]
 rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_head *head,

@@ -3,6 +3,7 @@
 // rows are there nobody does.
 #include "run/setup.h"
 
+#include "model/adapter.h"
 #include "model/classifier_config.h"
 #include "model/reward_model.h"
 #include "run/preference_feed.h"
@@ -105,7 +106,8 @@ static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *l
     rlhf_status st = rlhf__score_labels(r->config->score_head.labels, labels, err);
     if (st != RLHF_OK || labels->n > 0) return st;
     rlhf__setup_policy_dir(r, dir);
-    st = rlhf__hf_config_read(dir, &config, err);
+    const struct rlhf__model_adapter adapter = rlhf__setup_adapter(r);
+    st = rlhf__adapter_config_of(dir, &adapter, &config, err);
     if (st == RLHF_OK && rlhf__model_is_classifier(config) && !rlhf__reward_model_is(config))
         st = rlhf__hf_labels(config, dir, labels, err);
     json_decref(config);

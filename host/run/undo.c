@@ -19,7 +19,8 @@ static void add(struct rlhf__undo *u, rlhf_dev dev, const rlhf_param *p) {
 
 static void add_model(struct rlhf__undo *u, const struct rlhf__model *m) {
     for (uint32_t i = 0; m && i < m->n_tensors; i++)
-        if (m->params[i].value) add(u, m->params[i].value, &m->params[i]);
+        if (m->params[i].value && !(m->params[i].flags & RLHF_PARAM_FROZEN))
+            add(u, m->params[i].value, &m->params[i]);
 }
 
 static void add_optim(struct rlhf__undo *u, const struct rlhf__optim *o) {

@@ -32,8 +32,8 @@ static rlhf_status no_config(const char *dir, struct rlhf__error *err) {
     if (!there)
         return rlhf__fail(err, RLHF_E_INVALID, "%s has no config.json: no model directory", dir);
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s holds an adapter (adapter_config.json), not a model; merge it into its "
-                      "base (merge_and_unload of peft) and save that",
+                      "%s holds an adapter (adapter_config.json), not a whole model, which is "
+                      "needed here; rlhf-host export --merge makes one",
                       dir);
 }
 

@@ -1,6 +1,8 @@
 // tensor.c: see tensor.h. IEEE 754 binary16 and the upper half of binary32.
 #include "weights/tensor.h"
 
+#include "weights/low_rank.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -147,7 +149,9 @@ rlhf_status rlhf__tensor_read_f32(const struct rlhf__tensor *t, int64_t from, in
     if (n == 0) return RLHF_OK;
     const uint64_t size = rlhf__tensor_dtype_size(t->dtype), at = (uint64_t)from * size;
     struct piece p = {.from = t->data + at, .n = n, .out = out, .dtype = t->dtype};
-    return work_on(t, at, at + (uint64_t)n * size, widen, &p, err);
+    RLHF_TRY(work_on(t, at, at + (uint64_t)n * size, widen, &p, err));
+    if (t->plus) rlhf__low_rank_add(t->plus, from, n, out);
+    return RLHF_OK;
 }
 
 struct copy {

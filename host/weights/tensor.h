@@ -34,6 +34,8 @@ enum rlhf__tensor_dtype {
 
 // One tensor of an open file. data points into the mapped file and need not be aligned; it is read
 // through the functions below, since the file may change under it.
+struct rlhf__low_rank;
+
 struct rlhf__tensor {
     const char *name, *file;
     const struct rlhf__mapped *in; // the file; NULL: data is ordinary memory
@@ -42,6 +44,7 @@ struct rlhf__tensor {
     int64_t count; // elements
     uint64_t n_bytes;
     const uint8_t *data;
+    const struct rlhf__low_rank *plus; // added to its numbers as they are read; NULL: nothing
 };
 
 // Convert elements [from, from + n) of a F32, BF16 or F16 tensor to out[n] floats (exact). A tensor
@@ -51,7 +54,7 @@ struct rlhf__tensor {
 rlhf_status rlhf__tensor_read_f32(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out,
                                   struct rlhf__error *err);
 
-// Copy a tensor's n_bytes as they are. Errors: RLHF_E_IO. [main]
+// Copy a tensor's n_bytes as they are in the file. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__tensor_read_bytes(const struct rlhf__tensor *t, void *out,
                                     struct rlhf__error *err);
 

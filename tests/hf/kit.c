@@ -127,7 +127,7 @@ void hf_check_classifier(const struct hf *f, const char *dir, const char *name, 
                          const char *first) {
     struct rlhf__error err = {0};
     struct rlhf__classifier *c = NULL;
-    check_ok(rlhf__classifier_open(&f->session.models, dir, &c, &err), &err);
+    check_ok(rlhf__classifier_open(&f->session.models, dir, NULL, &c, &err), &err);
     assert_int_equal(rlhf__classifier_labels(c)->n, n_labels);
     assert_string_equal(rlhf__classifier_labels(c)->name[0], first);
     const json_t *row;

@@ -39,7 +39,7 @@ static void config_errors(void **state) {
     check_error(rlhf__hf_config_read(s->dir, &c, &err), RLHF_E_INVALID, &err, "has no config.json");
     scratch_text(s, "adapter_config.json", "{}");
     check_error(rlhf__hf_config_read(s->dir, &c, &err), RLHF_E_INVALID, &err,
-                "holds an adapter (adapter_config.json), not a model; merge it into its base");
+                "holds an adapter (adapter_config.json), not a whole model");
     scratch_text(s, "config.json", "{\n\"a\": }");
     check_error(rlhf__hf_config_read(s->dir, &c, &err), RLHF_E_INVALID, &err, "config.json:2");
     scratch_text(s, "config.json", "[]");

@@ -1,0 +1,234 @@
+// adapter.c: see adapter.h. What is written is in adapter_write.c.
+#include "model/adapter.h"
+
+#include "base/json.h"
+#include "model/classifier_config.h"
+#include "weights/sum.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- directories ----
+
+static int has_weights(const char *dir) {
+    char path[RLHF__PATH_CAP];
+    return rlhf__is_file(rlhf__path_put(path, "%s/model.safetensors", dir)) ||
+           rlhf__is_file(rlhf__path_put(path, "%s/model.safetensors.index.json", dir));
+}
+
+static rlhf_status sum_of(const char *dir, char hex[65], int64_t *bytes, struct rlhf__error *err) {
+    struct rlhf__sum s;
+    RLHF_TRY(rlhf__sum_model(dir, 0, 1, &s, err));
+    rlhf__sha256_hex(&s.hash, hex);
+    *bytes = s.bytes;
+    return RLHF_OK;
+}
+
+// A base that was given is the one that the adapter names, or one of the same bytes. A name that is
+// no directory here, as of a hub, says nothing: shapes do.
+static rlhf_status check_named(const struct rlhf__peft *p, const char *base,
+                               struct rlhf__error *err) {
+    char named[RLHF__PATH_CAP], a[65], b[65];
+    int64_t bytes;
+    struct rlhf__error none;
+    if (rlhf__peft_base(p, named, &none) != RLHF_OK || strcmp(named, base) == 0) return RLHF_OK;
+    RLHF_TRY(sum_of(base, a, &bytes, err));
+    RLHF_TRY(sum_of(named, b, &bytes, err));
+    if (strcmp(a, b) == 0) return RLHF_OK;
+    return rlhf__fail(
+        err, RLHF_E_INVALID,
+        "the adapter '%s' is of the base '%s' (base_model_name_or_path), not of '%s', "
+        "whose config.json or weights are others",
+        p->dir, named, base);
+}
+
+static rlhf_status no_second(const char *dir, struct rlhf__error *err) {
+    if (!rlhf__peft_is(dir) || has_weights(dir)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "'%s' holds an adapter itself (" RLHF__PEFT_CONFIG "): one does not go on "
+                      "another; merge it first (rlhf-host export --merge)",
+                      dir);
+}
+
+// base[RLHF__PATH_CAP]: the model's own directory.
+rlhf_status rlhf__adapter_find(const char *dir, const struct rlhf__model_adapter *adapter,
+                               struct rlhf__peft *p, char *base, struct rlhf__error *err) {
+    const int given = dir && *dir, with = adapter->dir && *adapter->dir;
+    if (given && !rlhf__path_real(dir, base)) snprintf(base, RLHF__PATH_CAP, "%s", dir);
+    if (given && !with && rlhf__peft_is(base)) {
+        if (has_weights(base))
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "'%s' holds an adapter (" RLHF__PEFT_CONFIG ") beside weights of its "
+                              "own: which of them is meant cannot be told",
+                              base);
+        if (adapter->rank > 0) return no_second(base, err);
+        RLHF_TRY(rlhf__peft_read(base, p, err));
+        return rlhf__peft_base(p, base, err);
+    }
+    if (with) RLHF_TRY(rlhf__peft_read(adapter->dir, p, err));
+    if (with && !given) return rlhf__peft_base(p, base, err);
+    if (with) RLHF_TRY(no_second(base, err));
+    if (with) return check_named(p, base, err);
+    return adapter->rank > 0
+               ? rlhf__peft_make(adapter->rank, adapter->alpha, adapter->targets, p, err)
+               : RLHF_OK;
+}
+
+// state/base.json, which checkpoints have.
+rlhf_status rlhf__adapter_check_base(const struct rlhf__peft *p, const char *base,
+                                     struct rlhf__error *err) {
+    char path[RLHF__PATH_CAP], is[65];
+    int64_t bytes;
+    json_t *v = NULL;
+    if (!p->dir) return RLHF_OK;
+    rlhf__path_put(path, "%s/state/base.json", p->dir);
+    if (!rlhf__is_file(path)) return RLHF_OK;
+    RLHF_TRY(sum_of(base, is, &bytes, err));
+    RLHF_TRY(rlhf__json_load(path, &v, err));
+    const char *was = json_string_value(json_object_get(v, "sha256"));
+    rlhf_status st = RLHF_OK;
+    if (!was)
+        st = rlhf__fail(err, RLHF_E_INVALID, "%s: it has no text \"sha256\"", path);
+    else if (strcmp(was, is) != 0)
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "the base '%s' of the adapter '%s' has changed since the adapter was "
+                        "trained on it (sha256 %.12s is now %.12s)",
+                        base, p->dir, was, is);
+    json_decref(v);
+    return st;
+}
+
+int rlhf__adapter_has_text(const char *dir) {
+    static const char *const files[] = {"tokenizer.json", "vocab.json", "vocab.txt",
+                                        "tokenizer.model"};
+    char path[RLHF__PATH_CAP];
+    for (size_t i = 0; dir && i < sizeof files / sizeof *files; i++)
+        if (rlhf__is_file(rlhf__path_put(path, "%s/%s", dir, files[i]))) return 1;
+    return 0;
+}
+
+// Whose trunk m may use: the shared model's, where m changes none of its own.
+static void choose_base(struct rlhf__model *m) {
+    struct rlhf__model *s = m->env->shared;
+    const int still = m->peft.rank > 0 || (!m->spec.trainable && m->spec.frozen);
+    if (!s || !still || m->spec.start == RLHF__START_RANDOM || strcmp(s->dir, m->dir) != 0) return;
+    m->base = s;
+    s->users++;
+}
+
+void rlhf__adapter_part(struct rlhf__model *m) {
+    rlhf__model_close(m->base);
+    m->base = NULL;
+}
+
+rlhf_status rlhf__adapter_resolve(struct rlhf__model *m, struct rlhf__error *err) {
+    char base[RLHF__PATH_CAP] = "";
+    RLHF_TRY(rlhf__adapter_find(m->spec.dir, &m->spec.adapter, &m->peft, base, err));
+    m->dir = strdup(base);
+    m->text_dir = strdup(rlhf__adapter_has_text(m->peft.dir) ? m->peft.dir : base);
+    if (!m->dir || !m->text_dir) return RLHF__NOMEM(err, "out of memory opening a model");
+    // Whoever opens its like gets the same.
+    m->spec.dir = m->dir;
+    m->spec.adapter.dir = m->peft.dir;
+    if (m->peft.rank > 0) RLHF_TRY(sum_of(m->dir, m->base_sha256, &m->base_bytes, err));
+    RLHF_TRY(rlhf__adapter_check_base(&m->peft, m->dir, err));
+    choose_base(m);
+    return RLHF_OK;
+}
+
+// ---- config.json ----
+
+// Labels that no config names: as many as the score head in the file has rows.
+static rlhf_status count_labels(const struct rlhf__peft *p, json_t *config,
+                                struct rlhf__error *err) {
+    static const char *const names[] = {RLHF__PEFT_PREFIX "score.weight",
+                                        RLHF__PEFT_PREFIX "classifier.weight"};
+    char path[RLHF__PATH_CAP];
+    struct rlhf__weights *w = NULL;
+    int64_t n = 0;
+    rlhf__path_put(path, "%s/" RLHF__PEFT_WEIGHTS, p->dir);
+    RLHF_TRY(rlhf__weights_open(path, &w, err));
+    for (size_t i = 0; i < 2; i++) {
+        const struct rlhf__tensor *t = rlhf__weights_find(w, names[i]);
+        if (t && t->ndim == 2) n = t->shape[0];
+    }
+    rlhf__weights_close(w);
+    if (n == 0) return RLHF_OK;
+    if (n > 65536)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: its score head has %lld labels; at most 65536",
+                          path, (long long)n);
+    json_object_del(config, "id2label");
+    if (json_object_set_new(config, "num_labels", json_integer(n)) != 0)
+        return RLHF__NOMEM(err, "out of memory for config.json");
+    return rlhf__classifier_architecture(config, err);
+}
+
+// What the config beside an adapter may say: the rest is the base's.
+static rlhf_status take_head(json_t *config, const json_t *own, struct rlhf__error *err) {
+    static const char *const keys[] = {"architectures", "id2label",     "label2id",
+                                       "num_labels",    "rlhf_pooling", "rlhf_reward",
+                                       "problem_type",  "pad_token_id"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        json_t *v = json_object_get(own, keys[i]);
+        json_object_del(config, keys[i]);
+        if (v && json_object_set(config, keys[i], v) != 0)
+            return RLHF__NOMEM(err, "out of memory for config.json");
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__adapter_config(const char *dir, const struct rlhf__peft *peft, json_t **out,
+                                 struct rlhf__error *err) {
+    char path[RLHF__PATH_CAP];
+    json_t *own = NULL;
+    RLHF_TRY(rlhf__hf_config_read(dir, out, err));
+    if (!peft->dir) return RLHF_OK;
+    rlhf__path_put(path, "%s/config.json", peft->dir);
+    const int beside = rlhf__is_file(path);
+    rlhf_status st = beside ? rlhf__hf_config_read(peft->dir, &own, err) : RLHF_OK;
+    if (st == RLHF_OK && beside) st = take_head(*out, own, err);
+    if (st == RLHF_OK && peft->scores && !rlhf__model_is_classifier(*out))
+        st = count_labels(peft, *out, err);
+    json_decref(own);
+    if (st == RLHF_OK) return RLHF_OK;
+    json_decref(*out);
+    *out = NULL;
+    return st;
+}
+
+rlhf_status rlhf__adapter_config_of(const char *dir, const struct rlhf__model_adapter *adapter,
+                                    json_t **out, struct rlhf__error *err) {
+    static const struct rlhf__model_adapter none = {.dir = NULL};
+    struct rlhf__peft p = {.dir = NULL};
+    char base[RLHF__PATH_CAP] = "";
+    *out = NULL;
+    rlhf_status st = rlhf__adapter_find(dir, adapter ? adapter : &none, &p, base, err);
+    if (st == RLHF_OK) st = rlhf__adapter_config(base, &p, out, err);
+    rlhf__peft_finish(&p);
+    return st;
+}
+
+// ---- the plugin ----
+
+rlhf_adapter rlhf__adapter_open(const struct rlhf__peft *peft) {
+    return (rlhf_adapter){.size = sizeof(rlhf_adapter),
+                          .rank = peft->rank,
+                          .scale = rlhf__peft_scale(peft),
+                          .target = (const char *const *)peft->target,
+                          .n_targets = peft->n_targets};
+}
+
+rlhf_status rlhf__adapter_check(const struct rlhf__model *m, struct rlhf__error *err) {
+    if ((m->peft.rank == 0 && !m->base) || (m->info.heads & RLHF_HEAD_ADAPTER)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "the %s '%s' has an adapter, which its plugin %s does not know", m->role,
+                      m->dir, m->instance->plugin->file);
+}
+
+rlhf_status rlhf__adapter_context(const struct rlhf__model *m, struct rlhf__error *err) {
+    if (m->peft.dir)
+        return rlhf__error_context(err, "the adapter '%s' of the %s '%s'", m->peft.dir, m->role,
+                                   m->dir);
+    return rlhf__error_context(err, "the %s '%s'", m->role, m->dir);
+}
