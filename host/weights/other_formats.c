@@ -21,7 +21,7 @@ static const struct format {
     {"tf_model.h5", NULL, "holds TensorFlow's weights", LOAD ", from_tf=True" SAVE},
     {"flax_model.msgpack", NULL, "holds Flax's weights", LOAD ", from_flax=True" SAVE},
     {"adapter_model.safetensors", NULL, "is an adapter, not a model",
-     "give its directory where a model with an adapter can be, or merge it (export --merge)"},
+     "merge it into its base (rlhf-host export --merge), or give it as an adapter"},
     {NULL, ".safetensors", "has a name that no loader looks for",
      "a checkpoint in pieces needs its index, one file is called model.safetensors"},
     {NULL, ".bin", "is a pickle, which is never read", LOAD SAVE},
