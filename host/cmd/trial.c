@@ -65,7 +65,7 @@ static rlhf_status open_models(struct rlhf__trial *t, const struct rlhf__trial_o
     if (st == RLHF_OK) st = rlhf__workplace_writer(&t->at, o->model, &t->model, err);
     if (st != RLHF_OK || !o->reference) return st;
     struct rlhf__model_spec ref = {
-        .dir = o->reference, .role = "reference", .frozen = 1, .tokens_only = 1};
+        .dir = o->reference, .role = "reference", .frozen = 1, .tokens_only = 1, .language = 1};
     rlhf__progress_note(t->at.progress, "loading the reference");
     st = rlhf__model_open(&t->at.session.models, &ref, &t->reference, err);
     if (st == RLHF_E_INVALID) return rlhf__error_context(err, "--reference");
@@ -96,6 +96,7 @@ rlhf_status rlhf__trial_open(struct rlhf__trial *t, const struct rlhf__env *env,
                              const struct rlhf__trial_options *o, struct rlhf__error *err) {
     rlhf_status st = load_config(t, env, o, err);
     if (st == RLHF_OK) st = open_models(t, o, err);
+    if (st == RLHF_OK) st = rlhf__rollout_check_bos(&t->config, t->model, env->log, err);
     if (st != RLHF_OK) return st;
     struct rlhf__prompts_config prompts = t->config.prompts;
     if (o->prompts) prompts.path = o->prompts;

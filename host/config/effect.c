@@ -37,12 +37,14 @@ struct in_files {
     const char *last; // of the files
 };
 
+static int is_typed(const json_t *from) { return json_is_true(json_object_get(from, "typed")); }
+
 // The setting `path`, given as `from` says, does nothing.
 static rlhf_status found_idle(const char *path, const json_t *from, const char *who,
                               const char *why, struct in_files *files, struct rlhf__error *err) {
     const char *source = json_string_value(json_object_get(from, "source"));
     const char *space = *who ? " " : "";
-    if (json_is_true(json_object_get(from, "typed")))
+    if (is_typed(from))
         return rlhf__fail(err, RLHF_E_INVALID, "%s: %s has no effect here: %s%s%s", source, path,
                           who, space, why);
     files->last = source;
@@ -73,4 +75,10 @@ rlhf_status rlhf__effect_check(const struct rlhf__config *c, const struct rlhf__
                    rlhf__buf_text(&files.list));
     rlhf__buf_free(&files.list);
     return st;
+}
+
+rlhf_status rlhf__effect_refuse_typed(const struct rlhf__config *c, const char *path,
+                                      const char *why, struct rlhf__error *err) {
+    const json_t *from = json_object_get(c->given, path);
+    return is_typed(from) ? found_idle(path, from, "", why, NULL, err) : RLHF_OK;
 }

@@ -27,4 +27,9 @@ struct rlhf__effect_rule {
 rlhf_status rlhf__effect_check(const struct rlhf__config *c, const struct rlhf__effect_rule *rules,
                                size_t n, struct rlhf__log *log, struct rlhf__error *err);
 
+// Refuse `path` where it was typed, for a reason that is known later than those of the rules: the
+// models are open. Errors: RLHF_E_INVALID. [main]
+rlhf_status rlhf__effect_refuse_typed(const struct rlhf__config *c, const char *path,
+                                      const char *why, struct rlhf__error *err);
+
 #endif

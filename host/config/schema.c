@@ -165,7 +165,7 @@ static const rlhf_opt prompts_opts[] = {
       "skipped, "
       "or the run is refused"),
     I(limit, 0, 0, BIG, "prompts to use; 0: all"),
-    B(prepend_bos, 0, "put the beginning-of-text token in front"),
+    B(prepend_bos, 0, "put the beginning-of-text token in front, where the tokenizer has one"),
     B(start_after_period, 0, "begin after the first period; texts without one are skipped"),
     B(end_at_period, 0, "end at the last period that fits; texts without one are skipped"),
     B(shuffle, 1, "a fresh order on every pass"),

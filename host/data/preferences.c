@@ -212,7 +212,8 @@ static rlhf_status check_opts(const struct rlhf__preference_opts *o,
                               const struct rlhf__tokenizer *tok, struct rlhf__error *err) {
     if (!o->n_paths) return rlhf__fail(err, RLHF_E_INVALID, "no data file is given");
     if (o->prepend_bos && rlhf__tokenizer_info(tok)->bos < 0)
-        return rlhf__fail(err, RLHF_E_INVALID, "prepend_bos: the tokenizer has no bos token");
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "prompts.prepend_bos: the tokenizer has no BOS token");
     if (response_room(o) < 1)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "rows of %d tokens have no room for a prompt and a response",

@@ -250,7 +250,8 @@ rlhf_status rlhf__prompts_open(const struct rlhf__prompt_opts *opts,
                                const struct rlhf__tokenizer *tok, struct rlhf__prompts **out,
                                struct rlhf__error *err) {
     if (opts->prepend_bos && rlhf__tokenizer_info(tok)->bos < 0)
-        return rlhf__fail(err, RLHF_E_INVALID, "prepend_bos: the tokenizer has no bos token");
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "prompts.prepend_bos: the tokenizer has no BOS token");
     struct rlhf__prompts *set = calloc(1, sizeof *set);
     if (!set) return no_memory(err);
     set->period = rlhf__tokenizer_find(tok, (rlhf_str){".", 1});

@@ -330,6 +330,7 @@ static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = f->feed.env;
     const struct rlhf__config *c = env->config;
     const struct rlhf__model *policy = env->cast->policy;
+    RLHF_TRY(rlhf__rollout_check_bos(c, policy, env->log, err));
     RLHF_TRY(rlhf__rollout_prompts(&c->prompts, "prompts.path", policy,
                                    (int32_t)c->sampling.max_new_tokens, env->dirs, env->log,
                                    env->loading, &f->prompts, err));

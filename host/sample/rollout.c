@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "config/effect.h"
 #include "sample/decode.h"
 
 #include <stdio.h>
@@ -15,6 +16,20 @@ static const char *prompts_file(const struct rlhf__prompts_config *c, const stru
     if (c->path[0]) return rlhf__dirs_shared(dirs, c->path, own);
     rlhf__path_put(own, "%s/models/prompts.jsonl", dirs->share);
     return own;
+}
+
+static int32_t has_bos(const struct rlhf__model *m) {
+    return rlhf__tokenizer_info(m->tok)->bos >= 0;
+}
+
+rlhf_status rlhf__rollout_check_bos(const struct rlhf__config *c, const struct rlhf__model *m,
+                                    struct rlhf__log *log, struct rlhf__error *err) {
+    char why[RLHF__PATH_CAP + 64];
+    if (!c->prompts.prepend_bos || has_bos(m)) return RLHF_OK;
+    snprintf(why, sizeof why, "the tokenizer of '%s' has no BOS token", m->dir);
+    RLHF_TRY(rlhf__effect_refuse_typed(c, "prompts.prepend_bos", why, err));
+    rlhf__logf(log, RLHF_LOG_INFO, "prompts begin without a BOS token: the tokenizer has none");
+    return RLHF_OK;
 }
 
 rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const char *setting,
@@ -35,12 +50,13 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
             "prompts.max_tokens %lld and sampling.max_new_tokens %d are together more "
             "than the context of '%s', %d tokens",
             (long long)c->max_tokens, max_new, m->dir, m->info.n_ctx);
-    if (c->length + c->prepend_bos > room)
+    const int32_t bos = c->prepend_bos && has_bos(m);
+    if (c->length + bos > room)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "prompts.length %lld%s and sampling.max_new_tokens %d are together more "
                           "than the context of '%s', %d tokens",
-                          (long long)c->length, c->prepend_bos ? ", the BOS token" : "", max_new,
-                          m->dir, m->info.n_ctx);
+                          (long long)c->length, bos ? ", the BOS token" : "", max_new, m->dir,
+                          m->info.n_ctx);
     char own[RLHF__PATH_CAP];
     const char *path = prompts_file(c, dirs, own);
     struct rlhf__prompt_opts o = {.text = c->text,
@@ -48,7 +64,7 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
                                   .n_paths = c->text[0] ? 0 : 1,
                                   .setting = setting,
                                   .field = strcmp(c->field, "prompt") == 0 ? NULL : c->field,
-                                  .prepend_bos = c->prepend_bos,
+                                  .prepend_bos = bos,
                                   .start_after_period = c->start_after_period,
                                   .end_at_period = c->end_at_period,
                                   .length = (int32_t)c->length,
