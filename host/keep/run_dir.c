@@ -37,7 +37,7 @@ void rlhf__run_dir_finish(struct rlhf__run_dir *d) {
 
 // ---- a new run ----
 
-enum there { NOTHING, EMPTY, NO_DIRECTORY, OTHER, MODEL, NO_CHECKPOINT, RUN };
+enum there { NOTHING, EMPTY, NO_DIRECTORY, OTHER, MODEL, NO_CHECKPOINT, RUN, ALIVE };
 
 // Whether nothing lies in the directory.
 static int is_empty(const char *path) {
@@ -62,6 +62,7 @@ static enum there held(const char *path) {
         is = MODEL;
     else if (json_object_get(config, "run"))
         is = rlhf__folder_has(f, "checkpoints/latest") ? RUN : NO_CHECKPOINT;
+    if ((is == RUN || is == NO_CHECKPOINT) && rlhf__run_lock_probe(f, NULL) != RLHF_OK) is = ALIVE;
     json_decref(config);
     rlhf__buf_free(&text);
     rlhf__folder_close(f);
@@ -85,6 +86,10 @@ static rlhf_status refuse_existing(const char *name, struct rlhf__error *err) {
     case NO_CHECKPOINT:
         snprintf(how, sizeof how,
                  " and has no checkpoint to go on from; choose another run.dir, or remove it");
+        break;
+    case ALIVE:
+        snprintf(how, sizeof how,
+                 " and a run is alive in it (its lock names the process); choose another run.dir");
         break;
     case MODEL:
         snprintf(how, sizeof how, " and is a model directory; choose another run.dir");

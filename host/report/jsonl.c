@@ -21,7 +21,7 @@ struct found {
 enum kind { ROW, LATER_ROW, NO_ROW };
 
 static enum kind kind_of(const char *line, size_t n, int64_t keep_phase) {
-    json_t *row = rlhf__json_decode(line, n, 0, NULL);
+    json_t *row = rlhf__json_decode(line, n, JSON_ALLOW_NUL, NULL);
     const json_t *phase = json_object_get(row, "phase");
     enum kind kind = !json_is_integer(phase)                  ? NO_ROW
                      : json_integer_value(phase) > keep_phase ? LATER_ROW

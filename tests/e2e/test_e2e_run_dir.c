@@ -60,9 +60,12 @@ static void a_live_run_is_not_resumed(void **state) {
     fine(t, e2e_shell(t, "\"$HOST\" " GATED ">log 2>&1 & pid=$!; " WAIT_FOR(
                              "-e g/checkpoints/latest") "\"$HOST\" --resume g; status=$?; "
                                                         "\"$HOST\" --resume g --dry-run; dry=$?; "
+                                                        "\"$HOST\" " SFT "--out g; new=$?; "
                                                         "touch gate; wait $pid || { cat log; exit "
                                                         "1; }; echo by $pid. on $(uname -n); "
-                                                        "[ $status = 2 ] && [ $dry = 2 ]"));
+                                                        "[ $status = 2 ] && [ $dry = 2 ] && "
+                                                        "[ $new = 2 ]"));
+    e2e_says(t, "exists already and a run is alive in it");
     char want[128], *who = strstr(t->out, "by ");
     assert_non_null(who);
     e2e_says(t, "the run is alive");
