@@ -42,8 +42,8 @@ rlhf_status rlhf__file_read(const char *path, uint64_t max_bytes, struct rlhf__b
                             struct rlhf__error *err) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        int missing = errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG;
-        return rlhf__fail(err, missing ? RLHF_E_INVALID : RLHF_E_IO, "%s: cannot open: %s", path,
+        int wrong = errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG || errno == EACCES;
+        return rlhf__fail(err, wrong ? RLHF_E_INVALID : RLHF_E_IO, "%s: cannot open: %s", path,
                           strerror(errno));
     }
     rlhf_status status = rlhf__file_read_fd(fd, path, max_bytes, out, err);

@@ -31,7 +31,9 @@ rlhf_status rlhf__mapped_open(const char *path, struct rlhf__mapped *m, struct r
     m->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe is not waited for
     if (m->fd < 0)
         return rlhf__fail(err,
-                          errno == ENOENT || errno == ENAMETOOLONG ? RLHF_E_INVALID : RLHF_E_IO,
+                          errno == ENOENT || errno == ENAMETOOLONG || errno == EACCES
+                              ? RLHF_E_INVALID
+                              : RLHF_E_IO,
                           "cannot open %s: %s", path, strerror(errno));
     return map(m, err);
 }

@@ -54,7 +54,8 @@ const char *rlhf__workplace_dir(const struct rlhf__workplace *w, const char *giv
 }
 
 rlhf_status rlhf__workplace_opened(const char *given, rlhf_status st, struct rlhf__error *err) {
-    return given && st == RLHF_E_INVALID ? rlhf__error_context(err, "--model") : st;
+    const int bad = st == RLHF_E_INVALID || st == RLHF_E_UNSUPPORTED;
+    return given && bad ? rlhf__error_context(err, "--model") : st;
 }
 
 rlhf_status rlhf__workplace_writer(struct rlhf__workplace *w, const char *given,
@@ -64,7 +65,8 @@ rlhf_status rlhf__workplace_writer(struct rlhf__workplace *w, const char *given,
                                     .adapter = w->adapter,
                                     .role = "model",
                                     .frozen = 1,
-                                    .tokens_only = 1};
+                                    .tokens_only = 1,
+                                    .language = 1};
     rlhf_status st = rlhf__model_open(&w->session.models, &spec, out, err);
     if (st == RLHF_OK) st = rlhf__model_writes(*out, err);
     // A reference on the same base uses its trunk.

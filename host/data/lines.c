@@ -30,11 +30,11 @@ static rlhf_status open_lines(const char *path, int fd, struct rlhf__lines **out
     gzFile file = !data ? NULL : fd < 0 ? gzopen(path, "rb") : gzdopen(fd, "rb");
     if (!file) {
         int why = errno ? errno : ENOMEM;
-        int missing = why == ENOENT || why == ENOTDIR || why == ENAMETOOLONG;
+        int wrong = why == ENOENT || why == ENOTDIR || why == ENAMETOOLONG || why == EACCES;
         free(data);
         free(l);
         if (fd >= 0) close(fd);
-        return rlhf__fail(err, missing ? RLHF_E_INVALID : RLHF_E_IO, "cannot open %s: %s", path,
+        return rlhf__fail(err, wrong ? RLHF_E_INVALID : RLHF_E_IO, "cannot open %s: %s", path,
                           strerror(why));
     }
     *l = (struct rlhf__lines){.file = file, .path = path, .data = data, .cap = FIRST_BYTES};

@@ -14,12 +14,16 @@ int rlhf__model_is_classifier(const json_t *config) {
     return n >= m && strcmp(name + n - m, suffix) == 0;
 }
 
+rlhf_status rlhf__model_has_language(const struct rlhf__model *m, struct rlhf__error *err) {
+    if (!rlhf__model_is_classifier(m->config)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "the %s '%s' is a classifier or a reward model: it scores texts and cannot "
+                      "write them",
+                      m->role, m->dir);
+}
+
 rlhf_status rlhf__model_writes(const struct rlhf__model *m, struct rlhf__error *err) {
-    if (rlhf__model_is_classifier(m->config))
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "the %s '%s' is a classifier or a reward model: it scores texts and "
-                          "cannot write them",
-                          m->role, m->dir);
+    RLHF_TRY(rlhf__model_has_language(m, err));
     if (m->info.heads & RLHF_HEAD_GENERATE) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "the %s '%s' is an encoder (model_type %s): it reads whole texts and cannot "

@@ -73,8 +73,8 @@ struct rlhf__model_spec {
     // 1: what it writes, and its log-probs, are over the ids that have a token; 0: over all rows of
     // the embedding, as in transformers.
     int32_t tokens_only;
-    int32_t moments; // values that the optimiser will keep of each parameter, for model/room.h
-    int32_t reserved;
+    int32_t moments;  // values that the optimiser will keep of each parameter, for model/room.h
+    int32_t language; // 1: for its language head: rlhf__model_has_language before weights are read
 };
 
 struct rlhf__model {
@@ -126,8 +126,12 @@ rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *ou
 // 1 when config.json says that the directory holds a sequence classifier. [any]
 int rlhf__model_is_classifier(const json_t *config);
 
-// Refuse a model that was opened to write texts but cannot: an encoder, or a classifier or a reward
-// model, since what its language head says no training has kept. Errors: RLHF_E_INVALID. [any]
+// Refuse a classifier or a reward model: what its language head says no training has kept. Looks at
+// config.json alone. Errors: RLHF_E_INVALID. [any]
+rlhf_status rlhf__model_has_language(const struct rlhf__model *, struct rlhf__error *err);
+
+// Refuse these and encoders: a model that was opened to write texts but cannot. Errors:
+// RLHF_E_INVALID. [any]
 rlhf_status rlhf__model_writes(const struct rlhf__model *, struct rlhf__error *err);
 
 // The plugin's calls; shapes as in rlhf/model.h. [step]

@@ -32,6 +32,7 @@ static rlhf_status read_config(struct rlhf__model *m, const struct rlhf__model_s
     rlhf_status st = rlhf__adapter_config(m->dir, &m->peft, &m->config, err);
     if (st == RLHF_OK) st = rlhf__hf_model_type(m->config, m->dir, &model_type, err);
     if (st == RLHF_OK) st = rlhf__config_common(m->config, m->dir, err);
+    if (st == RLHF_OK && spec->language) st = rlhf__model_has_language(m, err);
     if (st != RLHF_OK) return st;
     m->n_labels = spec->n_labels;
     if (m->n_labels < 0 && !rlhf__model_is_classifier(m->config)) m->n_labels = 0;
@@ -82,7 +83,9 @@ static rlhf_status open_instance(struct rlhf__model *m, struct rlhf__error *err)
     snprintf(owner, sizeof owner, "models/%s", m->role);
     st =
         rlhf__instance_create(plugin, m->env->services, owner, m->config, &from, &m->instance, err);
-    if (st != RLHF_OK) return st;
+    // A plugin knows the fields, not where the file lies.
+    if (st != RLHF_OK)
+        return strstr(err->text, m->dir) ? st : rlhf__error_context(err, "%s", m->dir);
     m->ops = &plugin->ops.model;
     m->self = m->instance->self;
     return RLHF_OK;

@@ -106,6 +106,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
         .pooling = head->pooling,
         .score_init = head->init,
         .tokens_only = head->draws,
+        .language = head->n_labels == 0,
         .value_kind = value ? c->value.kind : RLHF_VALUE_NONE,
         .value_init = c->value.init,
         .value_detach = c->value.detach};
@@ -243,6 +244,7 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
         .role = "reference",
         .start = c->policy.init == RLHF__INIT_RANDOM ? RLHF__START_RANDOM : RLHF__START_WEIGHTS,
         .tokens_only = cast->policy->spec.tokens_only,
+        .language = cast->policy->spec.language,
         .frozen = !(cast->plan.flags & RLHF_PLAN_MOVES_REFERENCE)};
     if (has_adapter(r)) {
         RLHF_TRY(adapter_reference(r, &spec, dir, err));

@@ -105,18 +105,17 @@ static rlhf_status read_file(struct rlhf__tokenizer *tok, const json_t *file,
                              struct rlhf__error *err) {
     const json_t *model = json_object_get(file, "model");
     const json_t *added = json_object_get(file, "added_tokens");
+    const char *type = model_type(model);
+    if (json_is_object(model) && strcmp(type, "BPE") != 0 && strcmp(type, "WordPiece") != 0)
+        return rlhf__part_refuse("model", model, "BPE, WordPiece", err);
     if (!json_is_object(json_object_get(model, "vocab")))
         return rlhf__fail(err, RLHF_E_INVALID, "model.vocab is missing or no object");
     RLHF_TRY(rlhf__normaliser_create(json_object_get(file, "normalizer"), &tok->normaliser, err));
     RLHF_TRY(rlhf__pre_tokenizer_create(json_object_get(file, "pre_tokenizer"), &tok->pre_tokenizer,
                                         err));
     tok->prefix = rlhf__tokenizer_prefix(file);
-    if (!strcmp(model_type(model), "BPE"))
-        RLHF_TRY(read_bpe(tok, model, err));
-    else if (!strcmp(model_type(model), "WordPiece"))
-        RLHF_TRY(read_wordpiece(tok, model, err));
-    else
-        return rlhf__part_refuse("model", model, "BPE, WordPiece", err);
+    RLHF_TRY(strcmp(type, "BPE") == 0 ? read_bpe(tok, model, err)
+                                      : read_wordpiece(tok, model, err));
     RLHF_TRY(rlhf__decoder_create(json_object_get(file, "decoder"),
                                   rlhf__pre_tokenizer_bytes(tok->pre_tokenizer), &tok->decoder,
                                   err));

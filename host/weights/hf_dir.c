@@ -5,6 +5,7 @@
 #include "base/file_writer.h"
 #include "base/json.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,11 +51,13 @@ static rlhf_status no_dir(const char *dir, struct rlhf__error *err) {
 
 rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__error *err) {
     *out = NULL;
-    if (!rlhf__is_dir(dir)) return no_dir(dir, err);
     char *path = rlhf__path_join(dir, "config.json");
     if (!path) return no_memory(err);
     rlhf_status st;
-    if (!rlhf__is_file(path))
+    errno = 0; // a directory that may not be searched is there
+    if (!rlhf__is_dir(dir) && errno != EACCES)
+        st = no_dir(dir, err);
+    else if (!rlhf__is_file(path) && errno != EACCES)
         st = no_config(dir, err);
     else
         st = rlhf__json_load(path, out, err);

@@ -238,6 +238,9 @@ static void one_file_refused(void **state) {
     scratch_text(s, "tokenizer.json", "{\"model\": {\"type\": \"Unigram\", \"vocab\": {}}}");
     expect_error(s, RLHF_E_UNSUPPORTED, "'Unigram' is not supported");
     scratch_text(s, "tokenizer.json",
+                 "{\"model\": {\"type\": \"Unigram\", \"vocab\": [[\"a\", -1]]}}");
+    expect_error(s, RLHF_E_UNSUPPORTED, "'Unigram' is not supported; allowed: BPE, WordPiece");
+    scratch_text(s, "tokenizer.json",
                  "{\"model\": {\"type\": \"BPE\", \"vocab\": {}},"
                  " \"pre_tokenizer\": {\"type\": \"Sequence\"}}");
     expect_error(s, RLHF_E_INVALID,

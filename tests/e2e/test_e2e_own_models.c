@@ -1,0 +1,137 @@
+// test_e2e_own_models.c: directories as people have them, and what is said of those that cannot be
+// what they are given as.
+#include "e2e.h"
+
+#include <string.h>
+
+#define RL                                                                                         \
+    "--policy nobos --reward period_count.so --prompts prompts.txt "                               \
+    "--set policy.init=random --set batch.size=8 --set sampling.max_new_tokens=4 "
+
+static void done(struct e2e *t, int status) {
+    if (status) fail_msg("exit %d\n%s", status, t->out);
+}
+
+static void refused(struct e2e *t, int status, const char *text) {
+    if (status != 2) fail_msg("exit status %d, not 2:\n%s", status, t->out);
+    e2e_says(t, text);
+}
+
+static int setup(void **state) {
+    if (e2e_setup(state) != 0) return -1;
+    struct e2e *t = *state;
+    done(t, e2e_shell(t, "cp -r model nobos"));
+    e2e_write(t, "nobos/tokenizer_config.json",
+              "{\"tokenizer_class\": \"GPT2Tokenizer\", \"bos_token\": null, "
+              "\"eos_token\": \"<|endoftext|>\"}\n");
+    return 0;
+}
+
+// ---- a tokenizer without BOS, as Qwen's ----
+
+#define NO_BOS "prompts begin without a BOS token: the tokenizer has none"
+
+static void a_default_asks_for_no_bos(void **state) {
+    struct e2e *t = *state;
+    static const char *const algos[] = {"ppo", "grpo", "rloo"};
+    for (int i = 0; i < 3; i++) {
+        done(t,
+             e2e_run(t, "--algo %s.so " RL "--set run.phases=1 --set log.rollouts=true --out r%d",
+                     algos[i], i));
+        e2e_says(t, NO_BOS);
+    }
+    // "It was" is six bytes.
+    done(t, e2e_shell(t, "grep -q '\"prompt_length\": 6' r0/rollouts.jsonl || "
+                         "{ head -n 2 r0/rollouts.jsonl; exit 1; }"));
+    // A run's own file says what the default was.
+    done(t, e2e_run(t, "--config r0/config.json --out again"));
+    e2e_says(t, NO_BOS);
+    done(t, e2e_shell(t, "cmp r0/checkpoints/000001/model.safetensors "
+                         "again/checkpoints/000001/model.safetensors"));
+    done(t, e2e_shell(t, "cp -rL r0/checkpoints/latest m"));
+    done(t, e2e_run(t, "eval --model m --data prompts.txt --n 4 --reward period_count.so"));
+    e2e_says(t, NO_BOS);
+    done(t,
+         e2e_run(t, "pairs --model m --prompts prompts.txt --judge period_count.so --out p.jsonl"));
+}
+
+static void what_is_typed_is_refused(void **state) {
+    struct e2e *t = *state;
+    refused(t, e2e_run(t, "--algo ppo.so " RL "--set prompts.prepend_bos=true --out x"),
+            "--set: prompts.prepend_bos has no effect here: the tokenizer of '");
+    e2e_says(t, "nobos' has no BOS token");
+    assert_false(e2e_exists(t, "x"));
+    done(t, e2e_run(t, "--algo ppo.so " RL "--set prompts.prepend_bos=false --set run.phases=1 "
+                       "--out y"));
+}
+
+// ---- classifiers where a language model is wanted ----
+
+static void a_classifier_is_no_language_model(void **state) {
+    struct e2e *t = *state;
+    static const char says[] =
+        "is a classifier or a reward model: it scores texts and cannot write";
+    done(t,
+         e2e_shell(t, "cp -r model c && sed -i 's/GPT2LMHeadModel/GPT2ForSequenceClassification/'"
+                      " c/config.json"));
+    e2e_write(t, "pairs.jsonl", "{\"prompt\": \"a\", \"chosen\": \" b\", \"rejected\": \" c\"}\n");
+    // There are no weights: they are not what is looked at first.
+    refused(t, e2e_run(t, "generate --model c --prompt a"), says);
+    refused(t, e2e_run(t, "--algo sft.so --policy c --data texts.jsonl --dry-run"), says);
+    refused(t, e2e_run(t, "--algo dpo.so --policy c --data pairs.jsonl --dry-run"), says);
+    refused(t, e2e_run(t, "--algo ppo.so " RL "--set reference.path=c --dry-run"), says);
+    refused(t,
+            e2e_run(t, "--algo classify.so --policy c --data labelled.jsonl "
+                       "--set score.labels=a,b,c --dry-run"),
+            "c' is a classifier of 2 labels, whose head is trained on; give as many");
+    done(t, e2e_run(t, "--algo classify.so --policy c --data labelled.jsonl --dry-run "
+                       "--set score.labels=NEG,POS,NIL --set policy.init=random"));
+}
+
+// ---- files ----
+
+static void a_plugin_s_refusal_names_the_directory(void **state) {
+    struct e2e *t = *state;
+    done(t, e2e_shell(t, "cp -r model odd && sed -i 's/\"n_head\": 2/\"n_head\": 5/' "
+                         "odd/config.json"));
+    refused(t, e2e_run(t, "generate --model odd --prompt a"), "--model: ");
+    e2e_says(t,
+             "/odd: model org.rlhf-host.model.gpt2, create(): config.json: n_embd (32) must be a "
+             "multiple of n_head (5)");
+}
+
+static void what_may_not_be_read_is_there(void **state) {
+    struct e2e *t = *state;
+    if (e2e_shell(t, "chmod 000 model && ! ls model") != 0) {
+        done(t, e2e_shell(t, "chmod 755 model"));
+        skip(); // root reads all
+    }
+    int status = e2e_run(t, "generate --model model --prompt a");
+    done(t, e2e_shell(t, "chmod 755 model && chmod 000 texts.jsonl"));
+    int rows = e2e_run(t, "--algo sft.so --data texts.jsonl --policy model --dry-run");
+    refused(t, rows, "cannot open ");
+    assert_int_equal(status, 2);
+}
+
+// NUL, which a byte of the vocabulary is, is a character of a response like others.
+static void a_sample_may_hold_nul(void **state) {
+    struct e2e *t = *state;
+    done(t, e2e_run(t, "--algo ppo.so " RL "--set run.phases=2 --set checkpoint.every=1 "
+                       "--set log.samples_every=1 --set log.samples=2 --out r"));
+    done(t, e2e_shell(t, "sed -i 's/\"response\": \"/&\\\\u0000/' r/samples.jsonl && "
+                         "grep -q u0000 r/samples.jsonl && ln -sfn 000001 r/checkpoints/latest"));
+    done(t, e2e_run(t, "--resume r"));
+    assert_null(strstr(t->out, "no row of the phases done"));
+    done(t, e2e_shell(t, "test $(wc -l <r/samples.jsonl) = 4 && "
+                         "test $(grep -c u0000 r/samples.jsonl) = 2"));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_default_asks_for_no_bos),         TEST(what_is_typed_is_refused),
+        TEST(a_classifier_is_no_language_model), TEST(a_plugin_s_refusal_names_the_directory),
+        TEST(what_may_not_be_read_is_there),     TEST(a_sample_may_hold_nul)};
+    return cmocka_run_group_tests_name("e2e_own_models", tests, NULL, NULL);
+}
