@@ -19,7 +19,7 @@ struct measured {
     struct rlhf__trial with;
     struct rlhf__rows e;
     float *raw;     // [n_reward * n]
-    double correct; // share of the responses that are right; NaN where no reward verifies
+    double correct; // share of the responses that are right; NaN where no reward can tell
 };
 
 // ---- measuring ----

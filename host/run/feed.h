@@ -65,8 +65,9 @@ struct rlhf__feed_ops {
 struct rlhf__feed {
     const struct rlhf__feed_ops *ops;
     const struct rlhf__feed_env *env;
-    const struct rlhf__prompts *prompts; // that the rows respond to; NULL: rows of a file
-    int64_t phases;                      // where run.phases names no number
+    const struct rlhf__prompts *prompts;  // that the rows respond to; NULL: rows of a file
+    const struct rlhf__prompts *held_out; // that evaluate draws for; NULL: none
+    int64_t phases;                       // where run.phases names no number
 };
 
 void rlhf__feed_destroy(struct rlhf__feed *); // NULL allowed [main]

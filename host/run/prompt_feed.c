@@ -336,6 +336,7 @@ static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
                                    env->loading, &f->prompts, err));
     RLHF_TRY(rlhf__held_out_prompts_open(env, &f->held_out, err));
     f->feed.prompts = f->prompts;
+    f->feed.held_out = f->held_out;
     f->n = rlhf__prompts_count(f->prompts);
     RLHF_TRY(rlhf__order_init(&f->order, f->n, (uint64_t)c->run.seed, "prompts", c->prompts.shuffle,
                               err));

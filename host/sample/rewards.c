@@ -37,7 +37,7 @@ rlhf_status rlhf__reward_check_rows(const struct rlhf__instance *reward,
                                     const struct rlhf__prompts *prompts,
                                     const struct rlhf__watch *watch, struct rlhf__error *err) {
     const rlhf_reward_ops *ops = &reward->plugin->ops.reward;
-    const int64_t n = ops->check_row ? rlhf__prompts_count(prompts) : 0;
+    const int64_t n = ops->check_row && prompts ? rlhf__prompts_count(prompts) : 0;
     for (int64_t i = 0; i < n; i++) {
         const rlhf_str row = rlhf__prompts_get(prompts, i).meta;
         char where[512];

@@ -19,7 +19,7 @@ void rlhf__scored_finish(struct rlhf__scored *s) {
     free(s->meta);
     free(s->scored_len);
     free(s->no_period);
-    free(s->correct);
+    free(s->verdict);
     memset(s, 0, sizeof *s);
 }
 
@@ -34,7 +34,9 @@ rlhf_status rlhf__scored_init(struct rlhf__scored *x, const struct rlhf__scorer 
     x->text = calloc(n, sizeof *x->text);
     x->scored_len = calloc(n, sizeof *x->scored_len);
     x->no_period = calloc(n, 1);
-    int ok = x->prompt && x->response && x->meta && x->text && x->scored_len && x->no_period;
+    x->verdict = calloc(n, 1);
+    int ok = x->prompt && x->response && x->meta && x->text && x->scored_len && x->no_period &&
+             x->verdict;
     for (uint32_t i = 0; ok && i < e->n; i++) {
         const int32_t *ids = e->ids + e->offset[i] + e->prompt_len[i];
         int32_t len = e->offset[i + 1] - e->offset[i] - e->prompt_len[i], cut = len;
@@ -71,19 +73,20 @@ void rlhf__scored_pick(struct rlhf__scored *x, const uint32_t *pick, uint32_t n)
         x->meta[to] = x->meta[i];
         x->scored_len[to] = x->scored_len[i];
         x->no_period[to] = x->no_period[i];
-        if (x->correct) x->correct[to] = x->correct[i];
+        x->verdict[to] = x->verdict[i];
         to++;
     }
     x->n = n;
 }
 
 double rlhf__scored_correct(const struct rlhf__scored *x, const uint8_t *keep) {
-    uint32_t rows = 0, right = 0;
-    for (uint32_t i = 0; x->correct && i < x->n; i++) {
-        rows += keep[i];
-        right += keep[i] & x->correct[i];
+    uint32_t known = 0, right = 0;
+    for (uint32_t i = 0; i < x->n; i++) {
+        if (!keep[i]) continue;
+        known += x->verdict[i] != RLHF_VERDICT_NONE;
+        right += x->verdict[i] == RLHF_VERDICT_RIGHT;
     }
-    return rows ? (double)right / rows : (double)NAN;
+    return known ? (double)right / known : (double)NAN;
 }
 
 // ---- plugins ----
@@ -92,7 +95,7 @@ void rlhf__cut_rows_finish(struct rlhf__cut_rows *c) {
     free(c->ids);
     free(c->offset);
     free(c->token);
-    free(c->correct);
+    free(c->verdict);
     memset(c, 0, sizeof *c);
 }
 
@@ -101,8 +104,8 @@ rlhf_status rlhf__cut_rows_init(struct rlhf__cut_rows *c, const struct rlhf__sco
     c->ids = calloc((size_t)e->total + 1, sizeof *c->ids);
     c->offset = calloc((size_t)e->n + 1, sizeof *c->offset);
     c->token = calloc((size_t)e->total + 1, sizeof *c->token);
-    c->correct = calloc((size_t)e->n + 1, 1);
-    if (!c->ids || !c->offset || !c->token || !c->correct)
+    c->verdict = calloc((size_t)e->n + 1, 1);
+    if (!c->ids || !c->offset || !c->token || !c->verdict)
         return RLHF__NOMEM(err, "out of memory scoring %u rows", e->n);
     for (uint32_t i = 0; i < e->n; i++) {
         int32_t len = e->prompt_len[i] + x->scored_len[i];
@@ -112,8 +115,7 @@ rlhf_status rlhf__cut_rows_init(struct rlhf__cut_rows *c, const struct rlhf__sco
     return RLHF_OK;
 }
 
-// raw[n], c->token [offset[n]] (0 without per-token rewards) and c->correct[n] (0 where it does not
-// verify) of one plugin.
+// raw[n], c->token [offset[n]] (0 without per-token rewards) and c->verdict[n] of one plugin.
 static rlhf_status call(const struct rlhf__scorer *s, const struct rlhf__instance *plugin,
                         const struct rlhf__scored *x, const struct rlhf__rows *e,
                         struct rlhf__cut_rows *c, float *raw, struct rlhf__error *err) {
@@ -129,10 +131,9 @@ static rlhf_status call(const struct rlhf__scorer *s, const struct rlhf__instanc
                          .prompt_len = e->prompt_len,
                          .finished = e->finished,
                          .group = e->group};
-    rlhf_reward_out out = {.size = sizeof out, .seq = raw};
+    rlhf_reward_out out = {.size = sizeof out, .seq = raw, .verdict = c->verdict};
     if (ops->flags & RLHF_REWARD_PER_TOKEN) out.token = c->token;
-    if (ops->flags & RLHF_REWARD_VERIFIES) out.correct = c->correct;
-    memset(c->correct, 0, e->n);
+    memset(c->verdict, 0, e->n);
     memset(c->token, 0, (size_t)c->offset[e->n] * sizeof *c->token);
     for (uint32_t i = 0; i < e->n; i++)
         raw[i] = NAN; // a row left unwritten must not pass for 0
@@ -247,19 +248,13 @@ static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__sc
     return RLHF_OK;
 }
 
-// What the reward that was called last verifies joins what others did: right is what all find
-// right.
-static rlhf_status take_correct(const struct rlhf__scorer *s, struct rlhf__scored *x, size_t k,
-                                const struct rlhf__cut_rows *c, struct rlhf__error *err) {
-    if (!(s->rewards[k]->plugin->ops.reward.flags & RLHF_REWARD_VERIFIES)) return RLHF_OK;
-    if (!x->correct) {
-        x->correct = malloc((size_t)x->n + 1);
-        if (!x->correct) return RLHF__NOMEM(err, "out of memory scoring %u rows", x->n);
-        memset(x->correct, 1, x->n);
-    }
+// What the reward that was called last finds joins what others did: right is what all that can tell
+// find right.
+static void take_verdicts(struct rlhf__scored *x, const struct rlhf__cut_rows *c) {
     for (uint32_t i = 0; i < x->n; i++)
-        x->correct[i] &= c->correct[i] != 0;
-    return RLHF_OK;
+        if (c->verdict[i] != RLHF_VERDICT_NONE && x->verdict[i] != RLHF_VERDICT_WRONG)
+            x->verdict[i] =
+                c->verdict[i] == RLHF_VERDICT_RIGHT ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG;
 }
 
 static rlhf_status score_one(const struct rlhf__scorer *s, struct rlhf__scored *x,
@@ -268,7 +263,7 @@ static rlhf_status score_one(const struct rlhf__scorer *s, struct rlhf__scored *
     const struct rlhf__pay *pay = &l->pay[k];
     const struct rlhf__cut_rows *c = &l->cut;
     rlhf_status st = call(s, s->rewards[k], x, e, &l->cut, pay->seq, err);
-    if (st == RLHF_OK) st = take_correct(s, x, k, c, err);
+    if (st == RLHF_OK) take_verdicts(x, c);
     if (st == RLHF_OK) st = take_rows(s, x, e, k, l, err);
     for (uint32_t i = 0; st == RLHF_OK && pay->token && i < e->n; i++)
         for (int32_t j = e->prompt_len[i]; j < c->offset[i + 1] - c->offset[i]; j++)

@@ -21,7 +21,7 @@ struct rlhf__scorer {
     const struct rlhf__response_rules *rules;
     const struct rlhf__prompts *prompts; // which the rows respond to, by their source
     // Set a metric: rewards/<name>/{mean,std}, rewards/not_finite, and
-    // objective/verifiable_correct_rate where a reward verifies. NULL = none.
+    // objective/verifiable_correct_rate where there are verdicts. NULL = none.
     void (*metric)(void *ctx, const char *name, double value);
     void *metric_ctx;
     uint64_t phase;
@@ -34,8 +34,7 @@ struct rlhf__scored {
     char **text;                        // [n] owned bytes of response
     int32_t *scored_len;                // [n] response tokens that are scored
     uint8_t *no_period;                 // [n] 1 = the period rule found none
-    // [n] 1 = right by every reward that verifies; NULL before rlhf__score, or when none does
-    uint8_t *correct;
+    uint8_t *verdict; // [n] enum rlhf_verdict of all rewards; none before rlhf__score
     uint32_t n, reserved;
 };
 
@@ -47,15 +46,15 @@ void rlhf__scored_finish(struct rlhf__scored *); // accepts a zeroed one [any]
 // Only the rows pick[0..n), ascending, stay. [any]
 void rlhf__scored_pick(struct rlhf__scored *, const uint32_t *pick, uint32_t n);
 
-// The share of right ones among the rows with keep[i] != 0; NaN where there are none, or no reward
-// verifies. [any]
+// The share of right ones among the rows with keep[i] != 0 and a verdict; NaN where there are none.
+// [any]
 double rlhf__scored_correct(const struct rlhf__scored *, const uint8_t *keep);
 
 // The rows as plugins see them: each ends where scoring ends. e's prompt_len holds for them too.
 struct rlhf__cut_rows {
     int32_t *ids, *offset; // [offset[n]], [n + 1]
     float *token;          // [offset[n]] room for per-token rewards
-    uint8_t *correct;      // [n] room for what a reward verifies
+    uint8_t *verdict;      // [n] room for what a reward finds right
 };
 
 // Release with rlhf__cut_rows_finish, also after a failure. Errors: RLHF_E_NOMEM. [any]
@@ -69,7 +68,7 @@ rlhf_status rlhf__score_alone(const struct rlhf__scorer *, const struct rlhf__in
                               const struct rlhf__scored *, const struct rlhf__rows *e, float *raw,
                               struct rlhf__error *err);
 
-// Fill e->score, e->reward, e->token[RLHF__TOKEN_REWARD] and the texts' correct. keep[n] is set to
+// Fill e->score, e->reward, e->token[RLHF__TOKEN_REWARD] and the texts' verdict. keep[n] is set to
 // 0 for rows that nan_policy drop leaves out, else 1. raw: NULL, or [n_reward * n] of what each
 // plugin pays a row, per-token rewards included. Errors: RLHF_E_NUMERIC names plugin and row
 // (nan_policy stop), or says that every row was dropped or that a sum is not finite; what plugins

@@ -49,7 +49,7 @@ static rlhf_status answer_score(void *self, const rlhf_reward_in *in, const rlhf
         struct rlhf__verdict v;
         RLHF_TRY(rlhf__checker_judge(&a->checker, in->meta[i], in->response[i], &v));
         out->seq[i] = (float)((v.correct ? c->right : c->wrong) + c->format_weight * v.marked);
-        out->correct[i] = (uint8_t)v.correct;
+        out->verdict[i] = v.correct ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG;
         correct += v.correct;
         found += v.found;
         marked += v.marked;
@@ -85,7 +85,6 @@ static const rlhf_opt options[] = {
 };
 static const rlhf_reward_ops ops = {
     .size = sizeof ops,
-    .flags = RLHF_REWARD_VERIFIES,
     .score = answer_score,
     .check_row = answer_check_row,
 };

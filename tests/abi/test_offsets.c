@@ -57,7 +57,7 @@ static const struct entry layout[] = {
     F(rlhf_reward_in, finished),
     F(rlhf_reward_in, group),
     S(rlhf_reward_out), F(rlhf_reward_out, size), F(rlhf_reward_out, reserved),
-    F(rlhf_reward_out, seq), F(rlhf_reward_out, token), F(rlhf_reward_out, correct),
+    F(rlhf_reward_out, seq), F(rlhf_reward_out, token), F(rlhf_reward_out, verdict),
     S(rlhf_reward_ops), F(rlhf_reward_ops, size), F(rlhf_reward_ops, flags),
     F(rlhf_reward_ops, score), F(rlhf_reward_ops, check_row),
     S(rlhf_classifier_service), F(rlhf_classifier_service, size),

@@ -59,14 +59,13 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
         r->close(r->host, row);
         if (st < 0) return st;
         right += out->seq[i] > 0;
-        out->correct[i] = out->seq[i] > 0;
+        out->verdict[i] = out->seq[i] > 0 ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG;
     }
     s->host->metric(s->host, "right", right);
     s->host->metric(s->host, "objective/kl", 1e6);
     return RLHF_OK;
 }
 
-static const rlhf_reward_ops ops = {
-    .size = sizeof ops, .flags = RLHF_REWARD_VERIFIES, .score = score};
+static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score};
 TEST_PLUGIN(RLHF_KIND_REWARD, "gold", .summary = "pays what the data row says", TEST_OPTIONS(opts),
             TEST_INSTANCES)

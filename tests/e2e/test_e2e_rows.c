@@ -87,6 +87,10 @@ static void rows_are_asked_about_first(void **state) {
     static const char *const bad =
         "rows.jsonl:3: reward org.rlhf-host.answer, check_row(): the data row has no \"answer\"";
     assert_int_equal(e2e_run(t, RUN "--reward answer.so --set run.dir=a"), 0);
+    e2e_write(t, "held.jsonl", "{\"prompt\": \"So it\"}\n");
+    assert_int_equal(
+        e2e_run(t, RUN "--reward answer.so --set data.eval_path=held.jsonl --set run.dir=b"), 2);
+    e2e_says(t, "held.jsonl:1: reward org.rlhf-host.answer, check_row(): the data row has no");
     e2e_write(t, "rows.jsonl",
               "{\"prompt\": \"It was\", \"answer\": \"yes\"}\n\n{\"prompt\": \"So it\"}\n");
     assert_int_equal(e2e_run(t, RUN "--reward answer.so --set run.dir=b"), 2);

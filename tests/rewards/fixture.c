@@ -93,10 +93,9 @@ rlhf_status texts_score(struct reward *r, struct texts *t, uint32_t from, uint32
                          .offset = offset,
                          .prompt_len = t->prompt_len + from,
                          .finished = t->finished + from};
-    rlhf_reward_out out = {.size = sizeof out, .seq = t->seq + from};
+    rlhf_reward_out out = {.size = sizeof out, .seq = t->seq + from, .verdict = t->verdict + from};
     if (r->ops->flags & RLHF_REWARD_PER_TOKEN) out.token = t->token + base;
-    if (r->ops->flags & RLHF_REWARD_VERIFIES) out.correct = t->correct + from;
-    memset(t->correct + from, 0, to - from);
+    memset(t->verdict + from, 0, to - from);
     if (out.token) memset(out.token, 0, (size_t)(t->offset[to] - base) * sizeof *out.token);
     return r->ops->score(r->self, &in, &out);
 }

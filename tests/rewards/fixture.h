@@ -32,7 +32,7 @@ struct texts {
     uint32_t n, reserved;
     rlhf_str prompt[MAX_TEXTS], response[MAX_TEXTS], meta[MAX_TEXTS];
     int32_t ids[MAX_IDS], offset[MAX_TEXTS + 1], prompt_len[MAX_TEXTS];
-    uint8_t finished[MAX_TEXTS], correct[MAX_TEXTS];
+    uint8_t finished[MAX_TEXTS], verdict[MAX_TEXTS];
     float seq[MAX_TEXTS], token[MAX_IDS]; // token: for plugins with per-token rewards
 };
 

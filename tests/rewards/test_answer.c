@@ -217,7 +217,7 @@ static void pay_and_metrics(void **state) {
     assert_int_equal(texts_score(&r, &t, 0, 5), RLHF_OK);
     for (int i = 0; i < 5; i++) {
         assert_float_equal(t.seq[i], pays[i], 0);
-        assert_int_equal(t.correct[i], i < 2);
+        assert_int_equal(t.verdict[i], i < 2 ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG);
     }
     assert_true(rlhf_test_metric(&r.host, "correct", &value) && value == 0.4);
     assert_true(rlhf_test_metric(&r.host, "found", &value) && value == 0.8);

@@ -19,7 +19,7 @@ static void make(struct rlhf__experience *x) {
     s->text = calloc(ROWS, sizeof *s->text);
     s->scored_len = calloc(ROWS, sizeof *s->scored_len);
     s->no_period = calloc(ROWS, 1);
-    s->correct = calloc(ROWS, 1);
+    s->verdict = calloc(ROWS, 1);
     x->judged = calloc(ROWS, sizeof *x->judged);
     x->drawn = ROWS;
     for (int32_t i = 0; i < ROWS; i++) {
@@ -36,7 +36,7 @@ static void make(struct rlhf__experience *x) {
         s->response[i] = (rlhf_str){s->text[i], strlen(text)};
         s->scored_len[i] = i;
         s->no_period[i] = i == 3;
-        s->correct[i] = i == 4;
+        s->verdict[i] = i == 4;
         x->judged[i] = (float)i / 8;
     }
 }
@@ -52,7 +52,7 @@ static void check_row(const struct rlhf__experience *x, uint32_t at, int32_t was
     assert_ptr_equal(x->scored.response[at].ptr, x->scored.text[at]);
     assert_int_equal(x->scored.scored_len[at], was);
     assert_int_equal(x->scored.no_period[at], was == 3);
-    assert_int_equal(x->scored.correct[at], was == 4);
+    assert_int_equal(x->scored.verdict[at], was == 4);
     assert_true(x->judged[at] == (float)was / 8);
 }
 

@@ -11,9 +11,11 @@
 #include "plugin.h"
 
 enum rlhf_reward_flag {
-    RLHF_REWARD_PER_TOKEN = 1, // fills out->token
-    RLHF_REWARD_VERIFIES = 2   // fills out->correct: it knows which responses are right
+    RLHF_REWARD_PER_TOKEN = 1 // fills out->token
 };
+
+// Whether a response is right, by a reward that can tell.
+enum rlhf_verdict { RLHF_VERDICT_NONE = 0, RLHF_VERDICT_RIGHT = 1, RLHF_VERDICT_WRONG = 2 };
 
 typedef struct rlhf_reward_in {
     uint32_t size, n;                  // n sequences
@@ -36,9 +38,9 @@ typedef struct rlhf_reward_out {
     // [total] zeroed by the host; NULL unless RLHF_REWARD_PER_TOKEN. Entries of response tokens
     // count, those of prompt tokens do not. A row's reward is seq and its token rewards together.
     float *token;
-    // [n] zeroed by the host, 1 = the response is right, whatever it is paid; NULL unless
-    // RLHF_REWARD_VERIFIES. Reported as objective/verifiable_correct_rate.
-    uint8_t *correct;
+    // [n] enum rlhf_verdict, zeroed by the host: for a reward that knows which responses are right,
+    // whatever it pays them. objective/verifiable_correct_rate is made of it.
+    uint8_t *verdict;
 } rlhf_reward_out;
 
 typedef struct rlhf_reward_ops {

@@ -11,9 +11,11 @@
 #include "plugin.h"
 
 enum rlhf_reward_flag {
-    RLHF_REWARD_PER_TOKEN = 1, // fills out->token
-    RLHF_REWARD_VERIFIES = 2   // fills out->correct: it knows which responses are right
+    RLHF_REWARD_PER_TOKEN = 1 // fills out->token
 };
+
+// Whether a response is right, by a reward that can tell.
+enum rlhf_verdict { RLHF_VERDICT_NONE = 0, RLHF_VERDICT_RIGHT = 1, RLHF_VERDICT_WRONG = 2 };
 
 typedef struct rlhf_reward_in {
     uint32_t size, n;                  // n sequences
