@@ -11,6 +11,11 @@ static const char *const plugins[][2] = {
     {"period_count.so", "cap=3,per_token=true"},
     {"ngram3.so", ""},
     {"ngram3.so", "unit=tokens,n=2"},
+    {"format.so", ""},
+    {"format.so", "opened=true,tags=think_once"},
+    {"format.so", "pattern=(?:a|b| |.)+$"},
+    {"length.so", "max_len=30,cache=20"},
+    {"length.so", "shape=band,min_len=10,max_len=20,margin=9"},
 };
 enum { N_PLUGINS = sizeof plugins / sizeof *plugins, N_TEXTS = 24 };
 
@@ -65,7 +70,7 @@ static void batch_split_and_order(void **state) {
 static void descriptors(void **state) {
     (void)state;
     for (int p = 0; p < N_PLUGINS; p++) {
-        reward_open(&r, plugins[p][0], "");
+        reward_open(&r, plugins[p][0], plugins[p][1]);
         const rlhf_plugin *d = r.plugin;
         assert_int_equal(d->kind, RLHF_KIND_REWARD);
         assert_int_equal(strncmp(d->id, "org.rlhf-host.", 14), 0);
