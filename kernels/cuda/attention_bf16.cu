@@ -120,7 +120,7 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return; // the block
     const int rows = row.nq * a.group;
-    if (first >= rows) return;
+    if (first >= rows) return; // spares the block its loads
     const int block_last = rlhf__attn_min(first + WARPS * 16, rows) - 1;
     int keys = a.causal ? row.start + block_last / a.group + 1 : row.nk; // that the block sees
     if (from >= keys) return;
@@ -213,7 +213,7 @@ static __global__ void __launch_bounds__(128) attend_parts(struct rlhf__attn_arg
     float m = part[0], l = part[1], o[(HD + 31) / 32];
 #pragma unroll
     for (int i = 0; i < (HD + 31) / 32; i++)
-        o[i] = lane + 32 * i < a.head_dim ? part[2 + lane + 32 * i] : 0.0f;
+        o[i] = lane + 32 * i < a.head_dim ? part[2 + lane + 32 * i] : 0.0f; // spares a read
     for (int s = 1; s * RLHF__ATTN_SEGMENT < seen; s++) {
         part += 2 + a.head_dim;
         const float top = fmaxf(m, part[0]);

@@ -58,7 +58,7 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * TILE;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check_training(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return;
-    if (first >= row.nq) return; // the block
+    if (first >= row.nq) return; // spares the block its loads
 
     const int64_t col = (int64_t)head * a.head_dim, kv_col = (int64_t)(head / a.group) * a.head_dim;
     const rlhf__bf16 *k = (const rlhf__bf16 *)a.k + kv_col, *v = (const rlhf__bf16 *)a.v + kv_col;
@@ -100,7 +100,7 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
                                                j0 + STEP, row.nk, a.head_dim, a.wide);
             rlhf__cp_async_commit();
         }
-        if (j0 >= warp_keys) continue; // the whole warp
+        if (j0 >= warp_keys) continue; // spares the warp products of 0
         float s[STEP / 8][4], dp[STEP / 8][4];
         product<HD>(s, qs + warp * 16 * room<HD>::PITCH, ks);
         product<HD>(dp, os + warp * 16 * room<HD>::PITCH, vs);
@@ -158,7 +158,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
     const uint32_t index = blockIdx.x / (unsigned)a.tiles;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check_training(a.rows, index, &row)) return;
-    if (first >= row.nq) return; // the block
+    if (first >= row.nq) return; // spares the block its loads
 
     const int64_t col = (int64_t)blockIdx.y * a.head_dim;
     const struct rlhf__cuda_row keys = {0, 0, 0, 0, 0, 0, row.t0};
@@ -185,7 +185,8 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
         if (more)
             load_queries<HD>(stage + (turn ^ 1) * 2 * room<HD>::OTHER,
                              stats + (turn ^ 1) * 2 * STEP, b, next);
-        if (own >= row.nq || (a.causal && w.pos + STEP <= row.start + own)) continue; // the warp
+        if (own >= row.nq || (a.causal && w.pos + STEP <= row.start + own))
+            continue; // spares the warp products of 0
         float s[STEP / 8][4], dp[STEP / 8][4];
         product<HD>(s, ks + warp * 16 * room<HD>::PITCH, qs);
         product<HD>(dp, vs + warp * 16 * room<HD>::PITCH, os);
