@@ -7,4 +7,4 @@ target_sources(rlhf_host_core PRIVATE
   text/added_tokens.c text/added_read.c text/added.c text/match.c text/encode.c
   text/spans.c text/decoder_step.c text/decoder.c text/decode.c
   text/tokenizer_config.c text/special.c text/frame.c text/tokenizer_files.c
-  text/tokenizer_json.c text/tokenizer.c text/tokenizer_open.c)
+  text/tokenizer_json.c text/tokenizer.c text/tokenizer_open.c text/conversation.c)

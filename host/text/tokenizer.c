@@ -10,6 +10,7 @@ void rlhf__tokenizer_close(struct rlhf__tokenizer *tok) {
     rlhf__normaliser_destroy(tok->normaliser);
     rlhf__pre_tokenizer_destroy(tok->pre_tokenizer);
     rlhf__decoder_destroy(tok->decoder);
+    rlhf__chat_close(tok->chat);
     if (tok->works) rlhf__works_finish(tok->works);
     free(tok->works);
     rlhf__merges_finish(&tok->merges);
@@ -43,6 +44,15 @@ rlhf_status rlhf__tokenizer_check_model(const struct rlhf__tokenizer *tok, int32
         "%s: its vocabulary has %d tokens but the model has %d (vocab_size); allowed: "
         "the same number, or up to 1023 rows of padding",
         what, (int)tokens, (int)n_vocab);
+}
+
+const struct rlhf__chat *rlhf__tokenizer_chat(const struct rlhf__tokenizer *tok) {
+    return tok->chat;
+}
+
+rlhf_status rlhf__tokenizer_name_chat(struct rlhf__tokenizer *tok, const char *name,
+                                      struct rlhf__error *err) {
+    return rlhf__chat_name(tok->chat, name, err);
 }
 
 int rlhf__tokenizer_equal(const struct rlhf__tokenizer *a, const struct rlhf__tokenizer *b) {

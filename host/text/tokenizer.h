@@ -10,6 +10,7 @@
 #define RLHF_HOST_TEXT_TOKENIZER_H
 
 #include "base/folder.h"
+#include "chat/chat.h"
 #include "text/ids.h"
 
 enum rlhf__tokenizer_kind { RLHF__TOKENIZER_BPE = 1, RLHF__TOKENIZER_WORDPIECE = 2 };
@@ -94,6 +95,14 @@ void rlhf__tokenizer_set_bos(struct rlhf__tokenizer *tok, int on);
 // nothing when it changed nothing. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__tokenizer_write_frame(const struct rlhf__tokenizer *tok,
                                         const struct rlhf__folder *dir, struct rlhf__error *err);
+
+// The chat template of the directory, or the one that was named. Borrowed. [any]
+const struct rlhf__chat *rlhf__tokenizer_chat(const struct rlhf__tokenizer *tok);
+
+// Messages become text by this template of the fixed set from now on; "auto" changes nothing.
+// Errors: those of rlhf__chat_name. [one thread]
+rlhf_status rlhf__tokenizer_name_chat(struct rlhf__tokenizer *tok, const char *name,
+                                      struct rlhf__error *err);
 
 // 1 when both tokenizers have the same tokens with the same ids. [any]
 int rlhf__tokenizer_equal(const struct rlhf__tokenizer *a, const struct rlhf__tokenizer *b);

@@ -4,6 +4,7 @@
 #ifndef RLHF_HOST_TEXT_TOKENIZER_IMPL_H
 #define RLHF_HOST_TEXT_TOKENIZER_IMPL_H
 
+#include "chat/chat.h"
 #include "text/added_tokens.h"
 #include "text/bpe.h"
 #include "text/decoder.h"
@@ -34,6 +35,7 @@ struct rlhf__tokenizer {
     struct rlhf__added added;
     struct rlhf__frame frame;
     struct rlhf__decoder *decoder;
+    struct rlhf__chat *chat;   // the directory's chat template, or the one that was named
     int32_t prefix;            // enum rlhf__prefix
     int has_json, frame_given; // tokenizer.json was read; its post_processor is the frame
     int frame_changed;         // by rlhf__tokenizer_set_bos

@@ -2,6 +2,7 @@
 #include "text/tokenizer_impl.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static rlhf_status build(struct rlhf__tokenizer *tok, const char *dir, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
@@ -16,6 +17,26 @@ static rlhf_status build(struct rlhf__tokenizer *tok, const char *dir, struct rl
     }
     if (st == RLHF_OK) st = rlhf__decoder_prepare(tok->decoder, &tok->added, &tok->vocab, err);
     if (st < 0) rlhf__error_context(err, "%s", dir);
+    return st;
+}
+
+// A token as it is written, for templates; NULL when there is none. Caller frees.
+static char *written(const struct rlhf__tokenizer *tok, int32_t id) {
+    rlhf_str s = rlhf__added_content(&tok->added, id);
+    if (!s.ptr && id >= 0) s = rlhf__vocab_bytes(&tok->vocab, id);
+    return s.ptr ? strndup(s.ptr, (size_t)s.len) : NULL;
+}
+
+static rlhf_status open_chat(struct rlhf__tokenizer *tok, const char *dir,
+                             struct rlhf__error *err) {
+    const int32_t ids[] = {tok->info.bos, tok->info.eos, tok->info.unk, tok->info.pad};
+    char *text[4];
+    for (int i = 0; i < 4; i++)
+        text[i] = written(tok, ids[i]);
+    const struct rlhf__chat_tokens tokens = {text[0], text[1], text[2], text[3]};
+    rlhf_status st = rlhf__chat_open(dir, &tokens, &tok->chat, err);
+    for (int i = 0; i < 4; i++)
+        free(text[i]);
     return st;
 }
 
@@ -35,6 +56,7 @@ rlhf_status rlhf__tokenizer_open(const char *dir, struct rlhf__tokenizer **out,
     if (st == RLHF_OK) st = rlhf__tokenizer_load(tok, dir, err);
     if (st == RLHF_OK) st = rlhf__tokenizer_load_special(tok, dir, err);
     if (st == RLHF_OK) st = build(tok, dir, err);
+    if (st == RLHF_OK) st = open_chat(tok, dir, err);
     if (st < 0) {
         rlhf__tokenizer_close(tok);
         return st;

@@ -1,0 +1,161 @@
+// conversation.c: see conversation.h.
+#include "text/conversation.h"
+
+#include "text/pipeline.h"
+#include "text/tokenizer_impl.h"
+
+#include <string.h>
+
+static rlhf_str text_of(const struct rlhf__buf *b, size_t from, size_t to) {
+    return (rlhf_str){rlhf__buf_text(b) + from, to - from};
+}
+
+// ---- where tokens stand ----
+
+// A text and how far the tokens have come in it; begin: where the last one begins.
+struct place {
+    const char *s;
+    size_t n, at, begin;
+};
+
+static int is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+static int is_here(struct place *p, size_t at, const char *t, size_t n) {
+    if (p->n - at < n || memcmp(p->s + at, t, n) != 0) return 0;
+    p->begin = at;
+    p->at = at + n;
+    return 1;
+}
+
+// Step over a token that stands for the bytes t: it is here, or begins with a space that no text
+// has, or white space that a special token took along comes first. 0 = none of these.
+static int step(struct place *p, const char *t, size_t n) {
+    if (is_here(p, p->at, t, n)) return 1;
+    if (n && t[0] == ' ' && is_here(p, p->at, t + 1, n - 1)) return 1;
+    for (size_t at = p->at; at < p->n && is_blank(p->s[at]); at++)
+        if (is_here(p, at + 1, t, n)) return 1;
+    return 0;
+}
+
+// The end of the normal text of s[0..n), which ends where a turn does.
+static rlhf_status normal_of(const struct rlhf__tokenizer *tok, const char *s, size_t n,
+                             struct rlhf__buf *out, struct rlhf__error *err) {
+    struct rlhf__work *work;
+    const char *normal;
+    size_t len;
+    RLHF_TRY(rlhf__works_take(tok->works, &work, err));
+    rlhf_status st = rlhf__pipeline_normal(tok, work, s, n, &normal, &len, err);
+    if (st == RLHF_OK) rlhf__buf_put(out, normal, len);
+    rlhf__works_give(tok->works, work);
+    return st == RLHF_OK ? rlhf__buf_ok(out, err) : st;
+}
+
+// says[i] = 1 for the ids that have a byte of a turn.
+static rlhf_status mark(const struct rlhf__tokenizer *tok, const struct rlhf__buf *text,
+                        const struct rlhf__turn *turn, size_t n_turns, const int32_t *ids, size_t n,
+                        char *says, struct rlhf__error *err) {
+    struct place p = {rlhf__buf_text(text), text->len, 0, 0};
+    size_t t = 0;
+    for (size_t i = 0; i < n; i++) {
+        char bytes[1024];
+        size_t len = rlhf__tokenizer_decode(tok, ids + i, 1, 0, bytes, sizeof bytes);
+        if (len > sizeof bytes || !step(&p, bytes, len))
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                              "the tokenizer changes this text, so that it cannot be told which "
+                              "tokens are the assistant's");
+        while (t < n_turns && turn[t].to <= p.begin)
+            t++;
+        says[i] = t < n_turns && p.at > turn[t].from;
+    }
+    return RLHF_OK;
+}
+
+// The same where a normaliser changes the text: ids are placed in its normal form, whose turns are
+// the normal forms of the parts.
+static rlhf_status mark_normal(const struct rlhf__tokenizer *tok, struct rlhf__turns *c,
+                               const int32_t *ids, size_t n, char *says, struct rlhf__error *err) {
+    struct rlhf__buf normal = RLHF__BUF_INIT;
+    size_t at = 0;
+    rlhf_status st = RLHF_OK;
+    for (size_t i = 0; st == RLHF_OK && i <= c->n; i++) {
+        size_t from = i < c->n ? c->item[i].from : c->text.len,
+               to = i < c->n ? c->item[i].to : from;
+        st = normal_of(tok, rlhf__buf_text(&c->text) + at, from - at, &normal, err);
+        if (i < c->n) c->item[i].from = normal.len;
+        if (st == RLHF_OK)
+            st = normal_of(tok, rlhf__buf_text(&c->text) + from, to - from, &normal, err);
+        if (i < c->n) c->item[i].to = normal.len;
+        at = to;
+    }
+    if (st == RLHF_OK) st = mark(tok, &normal, c->item, c->n, ids, n, says, err);
+    rlhf__buf_free(&normal);
+    return st;
+}
+
+// ---- ids ----
+
+rlhf_status rlhf__conversation_encode(const struct rlhf__tokenizer *tok,
+                                      const struct rlhf__messages *m, int generate,
+                                      struct rlhf__ids *out, struct rlhf__buf *says,
+                                      struct rlhf__error *err) {
+    struct rlhf__turns c = {0};
+    size_t before = out->n;
+    rlhf_status st = rlhf__chat_render(tok->chat, m, generate, &c, err);
+    if (st == RLHF_OK)
+        st = rlhf__tokenizer_encode(tok, text_of(&c.text, 0, c.text.len), RLHF__ENCODE_SPECIAL, 0,
+                                    out, err);
+    size_t n = out->n - before;
+    char *mine = st == RLHF_OK && says && n ? rlhf__buf_grow(says, n) : NULL;
+    if (st == RLHF_OK && says) st = rlhf__buf_ok(says, err);
+    const int32_t *ids = out->data + before;
+    if (st == RLHF_OK && mine) st = mark(tok, &c.text, c.item, c.n, ids, n, mine, err);
+    if (st == RLHF_E_UNSUPPORTED && tok->normaliser) st = mark_normal(tok, &c, ids, n, mine, err);
+    rlhf__turns_finish(&c);
+    return st;
+}
+
+// Where the text behind a prompt begins: as far as both are the same.
+static size_t common(const struct rlhf__buf *a, const struct rlhf__buf *b) {
+    size_t n = 0;
+    while (n < a->len && n < b->len && a->data[n] == b->data[n])
+        n++;
+    return n;
+}
+
+static int begins_with(const struct rlhf__ids *all, const int32_t *prompt, size_t n) {
+    return all->n > n && (!n || memcmp(all->data, prompt, n * sizeof *prompt) == 0);
+}
+
+rlhf_status rlhf__conversation_answer(const struct rlhf__tokenizer *tok,
+                                      const struct rlhf__messages *m,
+                                      const struct rlhf__messages *answer, const int32_t *prompt,
+                                      size_t n, struct rlhf__ids *out, struct rlhf__error *err) {
+    struct rlhf__messages both = {0};
+    struct rlhf__turns asked = {0}, whole = {0};
+    struct rlhf__ids all = {0};
+    rlhf_status st = RLHF_OK;
+    for (size_t i = 0; st == RLHF_OK && i < m->n + answer->n; i++) {
+        const struct rlhf__message *x = i < m->n ? &m->item[i] : &answer->item[i - m->n];
+        st = rlhf__messages_add(&both, x->role, x->content, err);
+    }
+    if (st == RLHF_OK) st = rlhf__chat_render(tok->chat, m, 1, &asked, err);
+    if (st == RLHF_OK) st = rlhf__chat_render(tok->chat, &both, 0, &whole, err);
+    size_t end = whole.n ? whole.item[whole.n - 1].to : 0;
+    if (st == RLHF_OK)
+        st = rlhf__tokenizer_encode(tok, text_of(&whole.text, 0, end), RLHF__ENCODE_SPECIAL, 0,
+                                    &all, err);
+    // The prompt's tokens are those of a rollout, whatever would stand there without a cut.
+    size_t from = common(&asked.text, &whole.text);
+    if (st == RLHF_OK && begins_with(&all, prompt, n)) {
+        for (size_t i = n; st == RLHF_OK && i < all.n; i++)
+            st = rlhf__ids_push(out, all.data[i], err);
+    } else if (st == RLHF_OK && end > from) {
+        st = rlhf__tokenizer_encode(tok, text_of(&whole.text, from, end), RLHF__ENCODE_SPECIAL, 0,
+                                    out, err);
+    }
+    rlhf__messages_finish(&both);
+    rlhf__turns_finish(&asked);
+    rlhf__turns_finish(&whole);
+    rlhf__ids_finish(&all);
+    return st;
+}

@@ -1,0 +1,189 @@
+// test_chat.c: where a directory's template is looked for, what is said when there is none, and
+// which conversations templates refuse.
+#include "support/scratch.h"
+#include "vectors.h"
+
+#include "chat/chat.h"
+
+#define CHATML                                                                                     \
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}"   \
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+
+static const struct rlhf__chat_tokens tokens = {"<s>", "</s>", NULL, NULL}, none = {0};
+
+static struct rlhf__chat *open_dir(struct scratch *s, const struct rlhf__chat_tokens *t) {
+    struct rlhf__chat *c = NULL;
+    struct rlhf__error err = {0, ""};
+    check_ok(rlhf__chat_open(s->dir, t, &c, &err), &err);
+    return c;
+}
+
+static rlhf_status render(const struct rlhf__chat *c, const char *json, struct rlhf__error *err) {
+    struct rlhf__messages m = {0};
+    struct rlhf__turns t = {0};
+    json_t *row = json_pack("{s:o}", "messages", json_loads(json, 0, NULL));
+    vectors_messages(row, &m);
+    rlhf_status st = rlhf__chat_render(c, &m, 0, &t, err);
+    rlhf__messages_finish(&m);
+    rlhf__turns_finish(&t);
+    json_decref(row);
+    return st;
+}
+
+#define HI "[{\"role\":\"user\",\"content\":\"Hi\"}]"
+
+// Write tokenizer_config.json with this chat_template (released).
+static void write_config(struct scratch *s, json_t *template) {
+    json_t *config = json_pack("{s:o}", "chat_template", template);
+    char *text = json_dumps(config, 0);
+    scratch_text(s, "tokenizer_config.json", text);
+    free(text);
+    json_decref(config);
+}
+
+static void places(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__chat *c;
+    struct rlhf__buf say = RLHF__BUF_INIT;
+    write_config(s, json_string(CHATML));
+    c = open_dir(s, &tokens);
+    assert_string_equal(rlhf__chat_known(c), "chatml");
+    rlhf__chat_describe(c, &say);
+    assert_non_null(strstr(rlhf__buf_text(&say), "chatml (recognised from /"));
+    assert_non_null(strstr(rlhf__buf_text(&say), "tokenizer_config.json)"));
+    assert_string_equal(rlhf__chat_turn_end(c), "<|im_end|>");
+    rlhf__buf_free(&say);
+    rlhf__chat_close(c);
+    // A list: the one named default.
+    write_config(s, json_pack("[{s:s, s:s}, {s:s, s:s}]", "name", "rag", "template", "x", "name",
+                              "default", "template", CHATML));
+    c = open_dir(s, &tokens);
+    assert_string_equal(rlhf__chat_known(c), "chatml");
+    rlhf__chat_close(c);
+    // chat_template.jinja counts before it.
+    scratch_text(s, "chat_template.jinja",
+                 "{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}"
+                 "{{ eos_token }}{% endif %}{% endfor %}");
+    c = open_dir(s, &tokens);
+    assert_string_equal(rlhf__chat_known(c), "plain");
+    assert_string_equal(rlhf__chat_turn_end(c), "</s>");
+    rlhf__chat_close(c);
+}
+
+static void unknown(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0, ""};
+    struct rlhf__chat *c = open_dir(s, &tokens);
+    assert_null(rlhf__chat_known(c));
+    assert_null(rlhf__chat_turn_end(c));
+    check_error(render(c, HI, &err), RLHF_E_INVALID, &err,
+                "has no chat template; name the template");
+    assert_non_null(strstr(err.text, "prompts.template=NAME (chatml, llama2, llama3, qwen2.5, "));
+    rlhf__chat_close(c);
+    static const struct {
+        const char *text, *part;
+    } cases[] = {
+        {"{{ messages[0].content }}", "what it produces is none of the known templates"},
+        {"\n{% macro x() %}{% endmacro %}", "(line 2: the tag 'macro' is not known)"},
+        {"{{ raise_exception('always') }}", "none of the known"},
+        {"", "none of the known"},
+        {"{% for i in range(4000) %}{% for k in range(4000) %}{% endfor %}{% endfor %}",
+         "more steps than are allowed"},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        scratch_text(s, "chat_template.jinja", cases[i].text);
+        c = open_dir(s, &tokens);
+        err = (struct rlhf__error){0, ""};
+        check_error(render(c, HI, &err), RLHF_E_INVALID, &err, cases[i].part);
+        assert_non_null(strstr(err.text, "chat_template.jinja is not recognised"));
+        rlhf__chat_close(c);
+    }
+}
+
+static void bad_files(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0, ""};
+    write_config(s, json_integer(3));
+    struct rlhf__chat *c = open_dir(s, &tokens);
+    check_error(
+        render(c, HI, &err), RLHF_E_INVALID, &err,
+        "chat_template of tokenizer_config.json is an integer, expected a string or a list");
+    rlhf__chat_close(c);
+    write_config(s, json_pack("[{s:s, s:s}]", "name", "rag", "template", CHATML));
+    c = open_dir(s, &tokens);
+    err = (struct rlhf__error){0, ""};
+    check_error(render(c, HI, &err), RLHF_E_INVALID, &err, "a list with one named default");
+    rlhf__chat_close(c);
+    char *large = malloc(400001);
+    memset(large, 'a', 400000);
+    large[400000] = '\0';
+    scratch_text(s, "chat_template.jinja", large);
+    free(large);
+    c = open_dir(s, &tokens);
+    err = (struct rlhf__error){0, ""};
+    check_error(render(c, HI, &err), RLHF_E_INVALID, &err, "the chat template cannot be read");
+    rlhf__chat_close(c);
+}
+
+static void names(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0, ""};
+    struct rlhf__chat *c = open_dir(s, &none);
+    check_error(rlhf__chat_name(c, "chatmll", &err), RLHF_E_INVALID, &err,
+                "there is no chat template 'chatmll' (did you mean \"chatml\"?); allowed: auto, ");
+    for (size_t i = 1; rlhf__chat_names()[i]; i++) {
+        err = (struct rlhf__error){0, ""};
+        check_ok(rlhf__chat_name(c, rlhf__chat_names()[i], &err), &err);
+        assert_string_equal(rlhf__chat_known(c), rlhf__chat_names()[i]);
+    }
+    err = (struct rlhf__error){0, ""};
+    check_ok(rlhf__chat_name(c, "auto", &err), &err); // leaves what there is
+    assert_string_equal(rlhf__chat_known(c), "plain");
+    rlhf__chat_close(c);
+}
+
+#define S "{\"role\":\"system\",\"content\":\"S\"}"
+#define U "{\"role\":\"user\",\"content\":\"U\"}"
+#define A "{\"role\":\"assistant\",\"content\":\"A\"}"
+static void refused(void **state) {
+    static const struct {
+        const char *name, *json, *part;
+    } cases[] = {
+        {"gemma", "[" S "," U "]", "messages[0]: the chat template gemma has no role system"},
+        {"gemma", "[" U "," U "]",
+         "messages[1] is the user's, where the chat template gemma wants the assistant's"},
+        {"gemma", "[" A "," U "]", "messages[0] is the assistant's"},
+        {"llama2", "[" S "]", "the chat template llama2 wants a user's turn behind the system's"},
+        {"llama2", "[" S "," A "]", "messages[1] is the assistant's"},
+        {"llama2", "[" U "," S "]", "messages[1] is the system's"},
+    };
+    struct scratch *s = *state;
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct rlhf__error err = {0, ""};
+        struct rlhf__chat *c = open_dir(s, &tokens);
+        check_ok(rlhf__chat_name(c, cases[i].name, &err), &err);
+        check_error(render(c, cases[i].json, &err), RLHF_E_INVALID, &err, cases[i].part);
+        rlhf__chat_close(c);
+    }
+    struct rlhf__error err = {0, ""};
+    struct rlhf__chat *c = open_dir(s, &none);
+    check_ok(rlhf__chat_name(c, "llama3", &err), &err);
+    check_error(render(c, HI, &err), RLHF_E_INVALID, &err,
+                "begins with the bos token, and the tokenizer has none");
+    err = (struct rlhf__error){0, ""};
+    check_ok(rlhf__chat_name(c, "zephyr", &err), &err);
+    check_error(render(c, HI, &err), RLHF_E_INVALID, &err,
+                "ends turns with the eos token, and the tokenizer has none");
+    rlhf__chat_close(c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(places, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(unknown, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(bad_files, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(names, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(refused, scratch_setup, scratch_teardown),
+    };
+    return cmocka_run_group_tests_name("chat", tests, NULL, NULL);
+}

@@ -1,0 +1,18 @@
+// vectors.h: the rows of data/*.jsonl, which make_vectors.py wrote.
+#ifndef RLHF_TESTS_CHAT_VECTORS_H
+#define RLHF_TESTS_CHAT_VECTORS_H
+
+#include "chat/message.h"
+
+#include <jansson.h>
+
+// All rows of a file, at least `least`: a list, or the value of a .json file. Caller releases it.
+json_t *vectors_load(const char *path, size_t least);
+
+// The messages of a row; contents are borrowed from it.
+void vectors_messages(const json_t *row, struct rlhf__messages *out);
+
+// The string of a member, NULL when there is none.
+const char *vectors_text(const json_t *row, const char *key);
+
+#endif
