@@ -1,5 +1,5 @@
-// text_source.h: batches for supervised algorithms: {"text"} rows, optionally with a label,
-// tokenised once and visited in a fresh order on every pass.
+// text_source.h: batches for supervised algorithms: {"text"} or {"messages"} rows, or texts with a
+// label, tokenised once and visited in a fresh order on every pass.
 //
 // The cursor is that of the order (two integers), so a resumed run goes on with the next row. It
 // does not know configurations or phases.
@@ -49,7 +49,8 @@ void rlhf__text_source_finish(struct rlhf__text_source *); // accepts a zeroed o
 rlhf_status rlhf__text_source_batches(struct rlhf__text_source *, int64_t *out,
                                       struct rlhf__error *err);
 
-// The next batch; prompt_len is 1 (at most the row's length). *e must be zeroed or finished. [main]
+// The next batch; prompt_len is 1 (at most the row's length). *e must be
+// zeroed or finished. [main]
 rlhf_status rlhf__text_source_next(struct rlhf__text_source *, struct rlhf__rows *e,
                                    struct rlhf__error *err);
 

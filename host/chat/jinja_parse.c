@@ -192,6 +192,7 @@ static int has_argument(const struct parser *p) {
     static const char *const ends[] = {"and", "or", "not", "if", "else", "is", "in", "recursive"};
     const struct rlhf__jinja_token *t = look(p);
     if (t->kind == RLHF__JINJA_STRING || t->kind == RLHF__JINJA_INT) return 1;
+    if (is_op(p, "[") || is_op(p, "{")) return 1;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (is_word(p, ends[i])) return 0;
     return t->kind == RLHF__JINJA_NAME;

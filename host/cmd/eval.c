@@ -46,6 +46,7 @@ static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rl
                                    .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
                                    .limit = o->limit,
                                    .loading = loading};
+    if (m->n_labels <= 0) d.want = RLHF__FIELD_BIT(RLHF__FIELD_MESSAGES);
     if (m->n_labels > 0) {
         d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
         d.labels = (const char *const *)m->labels.name;
@@ -64,7 +65,7 @@ static rlhf_status text_quality(struct rlhf__workplace *w, const struct rlhf__ev
                           "model",
                           m->dir);
     rlhf__progress_note(w->progress, "measuring the rows");
-    rlhf_status st = rlhf__evaluate_text(m, ds, &q, err);
+    rlhf_status st = rlhf__evaluate_text(m, ds, 0, &q, err);
     rlhf__progress_hide(w->progress);
     if (st != RLHF_OK) return st;
     double bits = rlhf__bits_per_byte(&q);

@@ -16,7 +16,7 @@
 #define BLOCK_ROWS 512 // texts decoded, then printed
 
 struct options {
-    const char *model, *prompts;
+    const char *model, *prompts, *template;
     struct rlhf__flag_list prompt, stop, stop_id;
     int64_t n, max_new, seed, top_k, max_mib;
     double temperature, top_p;
@@ -32,6 +32,9 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--prompts", prompts, "FILE",
                  "prompts: .jsonl, .jsonl.gz or .txt (a line each); -: lines of standard input, "
                  "which is also read when it is piped and no prompt is given"),
+    RLHF__FLAG_S(
+        O, "--template", template, "NAME",
+        "chat template of rows with messages: chatml, llama2, ... [auto: the model's own]"),
     RLHF__FLAG_I(O, "--n", n, "K", 1, 1 << 20, "how many texts to each prompt [1]"),
     RLHF__FLAG_I(O, "--max-new", max_new, "N", 1, RLHF__MAX_NEW_TOKENS,
                  "longest text in new tokens [48]"),
@@ -66,10 +69,8 @@ struct job {
 
 static rlhf_status encode_prompt(struct job *j, size_t i, struct rlhf__error *err) {
     const struct options *o = j->o;
-    rlhf_str text = j->prompts.text[i];
-    uint32_t how = o->bos || text.len == 0 ? RLHF__ENCODE_BOS : 0;
     j->at[i] = j->ids.n;
-    RLHF_TRY(rlhf__tokenizer_encode(j->m->tok, text, how, 0, &j->ids, err));
+    RLHF_TRY(rlhf__typed_prompts_encode(&j->prompts, i, j->m->tok, o->bos, &j->ids, err));
     size_t n = j->ids.n - j->at[i];
     j->at[i + 1] = j->ids.n;
     if (n > j->longest) j->longest = n;
@@ -81,6 +82,17 @@ static rlhf_status encode_prompt(struct job *j, size_t i, struct rlhf__error *er
                       "'%s', %d tokens",
                       where, n, n == 1 ? "" : "s", (long long)o->max_new, j->m->dir,
                       j->m->info.n_ctx);
+}
+
+static rlhf_status name_template(const struct job *j, struct rlhf__error *err) {
+    int chats = 0;
+    for (size_t i = 0; j->prompts.own && i < j->prompts.n; i++)
+        chats |= j->prompts.own[i] != NULL;
+    if (!chats)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "generate: --template has no effect here: no prompt has messages");
+    rlhf_status st = rlhf__tokenizer_name_chat(j->m->tok, j->o->template, err);
+    return st == RLHF_OK ? st : rlhf__error_context(err, "--template");
 }
 
 static rlhf_status encode_prompts(struct job *j, struct rlhf__error *err) {
@@ -202,6 +214,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     if (st == RLHF_OK) st = rlhf__workplace_start(&w, o->seed, err);
     if (st == RLHF_OK) st = rlhf__workplace_writer(&w, o->model, &m, err);
     j.m = m;
+    if (st == RLHF_OK && o->template) st = name_template(&j, err);
     if (st == RLHF_OK) st = rlhf__typed_stops(&o->stop, &o->stop_id, m->tok, &j.rules, err);
     if (st == RLHF_OK) st = encode_prompts(&j, err);
     if (st == RLHF_OK) st = sample(&j, env, err);

@@ -1,6 +1,7 @@
 // generate_prompts.c: see generate_prompts.h.
 #include "cmd/generate_prompts.h"
 
+#include "text/conversation.h"
 #include "text/utf8.h"
 
 #include <stdio.h>
@@ -15,31 +16,56 @@ int rlhf__stdin_is_fed(void) {
            (S_ISFIFO(st.st_mode) || S_ISREG(st.st_mode) || S_ISSOCK(st.st_mode));
 }
 
+// What is shown of a row of messages. Caller frees *out.
+static rlhf_status show_messages(const struct rlhf__data_row *row, char **out, rlhf_str *text,
+                                 struct rlhf__error *err) {
+    struct rlhf__messages m = {0};
+    struct rlhf__buf shown = RLHF__BUF_INIT;
+    json_t *held = NULL;
+    rlhf_status st = rlhf__data_row_messages(row, &held, &m, err);
+    if (st == RLHF_OK) rlhf__messages_text(&m, &shown);
+    if (st == RLHF_OK) st = rlhf__buf_ok(&shown, err);
+    if (st == RLHF_OK) rlhf__buf_putc(&shown, '\0');
+    *out = shown.data;
+    *text = (rlhf_str){shown.data, shown.len ? shown.len - 1 : 0};
+    rlhf__messages_finish(&m);
+    json_decref(held);
+    return st;
+}
+
 static rlhf_status take_rows(struct rlhf__typed_prompts *p, const char *file,
                              const struct rlhf__loading *loading, struct rlhf__error *err) {
     struct rlhf__dataset_opts o = {.paths = &file,
                                    .n_paths = 1,
                                    .setting = "--prompts",
                                    .want = RLHF__FIELD_BIT(RLHF__FIELD_PROMPT) |
-                                           RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
+                                           RLHF__FIELD_BIT(RLHF__FIELD_TEXT) |
+                                           RLHF__FIELD_BIT(RLHF__FIELD_MESSAGES),
+                                   .prompts = 1,
                                    .line_field = RLHF__FIELD_PROMPT,
                                    .standard_input = 1,
                                    .loading = loading};
     RLHF_TRY(rlhf__dataset_open(&o, &p->rows, err));
     int64_t n = rlhf__dataset_rows(p->rows);
     p->text = calloc((size_t)n, sizeof *p->text);
-    if (!p->text) return RLHF__NOMEM(err, "out of memory for %lld prompts", (long long)n);
+    p->own = calloc((size_t)n, sizeof *p->own);
+    if (!p->text || !p->own)
+        return RLHF__NOMEM(err, "out of memory for %lld prompts", (long long)n);
     for (int64_t i = 0; i < n; i++) {
         struct rlhf__data_row row = rlhf__dataset_row(p->rows, i);
         rlhf_str text = row.text[RLHF__FIELD_PROMPT];
         if (!text.ptr) text = row.text[RLHF__FIELD_TEXT];
-        if (!text.ptr) {
+        p->n = (size_t)i + 1;
+        if (row.messages.ptr) {
+            RLHF_TRY(show_messages(&row, &p->own[i], &text, err));
+        } else if (!text.ptr) {
             char where[512];
             rlhf__dataset_where(p->rows, i, where, sizeof where);
             return rlhf__fail(err, RLHF_E_INVALID,
-                              "%s: the row has neither a field 'prompt' nor 'text'", where);
+                              "%s: the row has none of the fields 'prompt', 'messages' and 'text'",
+                              where);
         }
-        p->text[p->n++] = text;
+        p->text[i] = text;
     }
     return RLHF_OK;
 }
@@ -65,7 +91,40 @@ rlhf_status rlhf__typed_prompts_open(struct rlhf__typed_prompts *p,
     return RLHF_OK;
 }
 
+static rlhf_status encode(const struct rlhf__typed_prompts *p, size_t i,
+                          const struct rlhf__tokenizer *tok, int bos, struct rlhf__ids *out,
+                          struct rlhf__error *err) {
+    uint32_t how = bos || p->text[i].len == 0 ? RLHF__ENCODE_BOS : 0;
+    if (!p->own || !p->own[i]) return rlhf__tokenizer_encode(tok, p->text[i], how, 0, out, err);
+    if (bos)
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "the row has messages, and --bos is for texts: a chat template says how a "
+            "prompt begins");
+    const struct rlhf__data_row row = rlhf__dataset_row(p->rows, (int64_t)i);
+    struct rlhf__messages m = {0};
+    json_t *held = NULL;
+    rlhf_status st = rlhf__data_row_messages(&row, &held, &m, err);
+    if (st == RLHF_OK) st = rlhf__conversation_encode(tok, &m, 1, out, NULL, err);
+    rlhf__messages_finish(&m);
+    json_decref(held);
+    return st;
+}
+
+rlhf_status rlhf__typed_prompts_encode(const struct rlhf__typed_prompts *p, size_t i,
+                                       const struct rlhf__tokenizer *tok, int bos,
+                                       struct rlhf__ids *out, struct rlhf__error *err) {
+    char where[512];
+    rlhf_status st = encode(p, i, tok, bos, out, err);
+    if (st == RLHF_OK || !p->own || !p->own[i]) return st;
+    rlhf__typed_prompts_where(p, i, where, sizeof where);
+    return rlhf__error_context(err, "%s", where);
+}
+
 void rlhf__typed_prompts_finish(struct rlhf__typed_prompts *p) {
+    for (size_t i = 0; p->own && i < p->n; i++)
+        free(p->own[i]);
+    free(p->own);
     rlhf__dataset_close(p->rows);
     free(p->text);
     memset(p, 0, sizeof *p);

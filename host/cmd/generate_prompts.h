@@ -5,10 +5,12 @@
 
 #include "cmd/flags.h"
 #include "data/dataset.h"
+#include "text/tokenizer.h"
 
 // Zero-initialise; release with rlhf__typed_prompts_finish.
 struct rlhf__typed_prompts {
-    rlhf_str *text; // [n], n >= 1; the strings are argv's or the dataset's
+    rlhf_str *text; // [n], n >= 1; the strings are argv's, the dataset's or own
+    char **own;     // [n] what is shown of messages; NULL: the prompt is a text
     size_t n;
     struct rlhf__dataset *rows; // NULL: typed
 };
@@ -23,6 +25,13 @@ rlhf_status rlhf__typed_prompts_open(struct rlhf__typed_prompts *,
                                      const struct rlhf__flag_list *typed, const char *file,
                                      const struct rlhf__loading *loading, struct rlhf__error *err);
 void rlhf__typed_prompts_finish(struct rlhf__typed_prompts *);
+
+// Append the ids of prompt i: of messages by the chat template, else the text, with bos in front
+// where that is asked for or the text is empty. Errors: RLHF_E_INVALID (bos with messages, what the
+// template refuses) names the prompt. [main]
+rlhf_status rlhf__typed_prompts_encode(const struct rlhf__typed_prompts *, size_t i,
+                                       const struct rlhf__tokenizer *tok, int bos,
+                                       struct rlhf__ids *out, struct rlhf__error *err);
 
 // Where prompt i comes from, for messages: "prompt 1" of those typed, "FILE:LINE". [any]
 void rlhf__typed_prompts_where(const struct rlhf__typed_prompts *, size_t i, char *out, size_t cap);

@@ -4,6 +4,7 @@
 #include "cmd/commands.h"
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "cmd/print.h"
 #include "cmd/trial.h"
 #include "data/line_writer.h"
@@ -109,24 +110,54 @@ static double gap_of(const struct options *o, const struct choice *c, const floa
 
 static json_t *text_json(rlhf_str s) { return json_stringn(s.ptr, (size_t)s.len); }
 
-static json_t *pair_json(const struct rlhf__scored *x, const float *score, struct choice c) {
-    return json_pack("{s:o, s:o, s:o, s:[f, f]}", "prompt", text_json(x->prompt[c.best]), "chosen",
-                     text_json(x->response[c.best]), "rejected", text_json(x->response[c.worst]),
-                     "scores", (double)score[c.best], (double)score[c.worst]);
+// The messages of a prompt that is of messages, from its row; NULL: it is a text.
+static json_t *messages_json(const struct rlhf__prompts *prompts, const struct rlhf__rows *e,
+                             uint32_t row) {
+    const struct rlhf__prompt p = rlhf__prompts_get(prompts, e->source[row]);
+    json_t *all =
+        p.is_chat ? rlhf__json_decode(p.meta.ptr, (size_t)p.meta.len, JSON_ALLOW_NUL, NULL) : NULL;
+    json_t *list = json_object_get(all, "messages"), *item;
+    const char *key;
+    if (!json_is_array(list)) // or where the prompt stands, whatever its name
+        json_object_foreach(all, key, item) if (json_is_array(item) &&
+                                                json_object_get(json_array_get(item, 0), "role"))
+            list = item;
+    json_incref(list);
+    json_decref(all);
+    return list;
+}
+
+// What a row says of its prompt and of a response to it: texts, or messages.
+static json_t *prompt_json(const struct rlhf__scored *x, int32_t i, json_t *messages) {
+    return messages ? json_incref(messages) : text_json(x->prompt[i]);
+}
+
+static json_t *response_json(const struct rlhf__scored *x, int32_t i, const json_t *messages) {
+    json_t *text = text_json(x->response[i]);
+    if (!messages) return text;
+    return json_pack("[{s:s, s:o}]", "role", "assistant", "content", text);
+}
+
+static json_t *pair_json(const struct rlhf__scored *x, const float *score, struct choice c,
+                         json_t *messages) {
+    return json_pack("{s:o, s:o, s:o, s:[f, f]}", "prompt", prompt_json(x, c.best, messages),
+                     "chosen", response_json(x, c.best, messages), "rejected",
+                     response_json(x, c.worst, messages), "scores", (double)score[c.best],
+                     (double)score[c.worst]);
 }
 
 static json_t *best_of_json(const struct rlhf__scored *x, const float *score, const uint8_t *keep,
-                            int32_t k, struct choice c) {
+                            int32_t k, struct choice c, json_t *messages) {
     json_t *responses = json_array(), *scores = json_array();
     int32_t best = 0;
     for (int32_t i = 0; i < k; i++) {
         if (!usable(x, keep, i, c.best)) continue;
         if (i == c.best) best = (int32_t)json_array_size(responses);
-        json_array_append_new(responses, text_json(x->response[i]));
+        json_array_append_new(responses, response_json(x, i, messages));
         json_array_append_new(scores, json_real((double)score[i]));
     }
-    return json_pack("{s:o, s:o, s:i, s:o}", "prompt", text_json(x->prompt[c.best]), "responses",
-                     responses, "best", (int)best, "scores", scores);
+    return json_pack("{s:o, s:o, s:i, s:o}", "prompt", prompt_json(x, c.best, messages),
+                     "responses", responses, "best", (int)best, "scores", scores);
 }
 
 // The rows of a judged chunk: k responses to each prompt, one after the other.
@@ -139,8 +170,10 @@ static rlhf_status write_rows(struct maker *m, const struct rlhf__scored *x,
         struct choice c = choose(&of, score, m->keep + at, k);
         double gap = gap_of(m->o, &c, score);
         if (!(gap > 0) || gap < m->o->min_gap) continue; // equal responses say nothing
-        json_t *row =
-            m->o->best_of ? best_of_json(&of, score, m->keep + at, k, c) : pair_json(&of, score, c);
+        json_t *messages = messages_json(m->with.prompts, e, at);
+        json_t *row = m->o->best_of ? best_of_json(&of, score, m->keep + at, k, c, messages)
+                                    : pair_json(&of, score, c, messages);
+        json_decref(messages);
         rlhf_status st = rlhf__line_writer_put_new(m->out, row, err);
         if (st != RLHF_OK) return st;
         m->written++;

@@ -2,6 +2,7 @@
 #include "cmd/trial.h"
 
 #include "config/effect.h"
+#include "model/chat_note.h"
 #include "sample/rewards.h"
 
 #include <stdlib.h>
@@ -99,6 +100,7 @@ rlhf_status rlhf__trial_open(struct rlhf__trial *t, const struct rlhf__env *env,
     if (st == RLHF_OK) st = rlhf__rollout_check_bos(&t->config, t->model, env->log, err);
     if (st != RLHF_OK) return st;
     struct rlhf__prompts_config prompts = t->config.prompts;
+    RLHF_TRY(rlhf__model_name_chat(t->model, prompts.template, err));
     if (o->prompts) prompts.path = o->prompts;
     if (o->prompts) prompts.text = "";
     if (o->limit) prompts.limit = o->limit;

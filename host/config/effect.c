@@ -3,6 +3,14 @@
 
 #include <string.h>
 
+// 1 when path is one of those in list, which has a space between two.
+static int is_one_of(const char *list, const char *path) {
+    size_t n = strlen(path);
+    for (const char *at = list; at && (at = strstr(at, path)) != NULL; at += n)
+        if ((at == list || at[-1] == ' ') && (at[n] == ' ' || !at[n])) return 1;
+    return 0;
+}
+
 // The rule by which path is without effect, NULL when none is.
 static const struct rlhf__effect_rule *rule_of(const struct rlhf__effect_rule *rules, size_t n,
                                                const char *path) {
@@ -10,7 +18,7 @@ static const struct rlhf__effect_rule *rule_of(const struct rlhf__effect_rule *r
         size_t len = strlen(rules[i].path);
         int group = strchr("._", rules[i].path[len - 1]) != NULL;
         int same = group ? strncmp(path, rules[i].path, len) == 0 : !strcmp(path, rules[i].path);
-        int excepted = rules[i].except && strcmp(path, rules[i].except) == 0;
+        int excepted = is_one_of(rules[i].except, path);
         if (same && rules[i].idle && !excepted) return &rules[i];
     }
     return NULL;

@@ -19,7 +19,7 @@ struct rlhf__effect_rule {
     int32_t idle, reserved;
     const char *who;    // the reason's subject ("ppo.so"), NULL = none
     const char *why;    // the reason: "draws no responses", "optim.kind is adamw"
-    const char *except; // setting that the rule is not about; NULL = none
+    const char *except; // settings that the rule is not about, a space between two; NULL = none
 };
 
 // Refuse the first idle setting, or option of a plugin (c->idle), that was typed (RLHF_E_INVALID),

@@ -28,6 +28,8 @@ static const char *const critic_names[] = {"shared", "separate", NULL};
 static const char *const pooling_names[] = {"auto", "mean", "first", "last", NULL};
 static const char *const long_names[] = {"truncate", "split", NULL};
 static const char *const long_prompt_names[] = {"cut_left", "cut_right", "skip", "refuse", NULL};
+static const char *const template_names[] = {"auto",  "chatml", "llama2", "llama3", "qwen2.5",
+                                             "qwen3", "gemma",  "zephyr", "plain",  NULL};
 static const char *const truncate_names[] = {"none", "stop", "period", NULL};
 static const char *const non_stop_names[] = {"none", "replace", "subtract", NULL};
 static const char *const normalize_names[] = {"none", "before", "after", NULL};
@@ -155,8 +157,8 @@ static const rlhf_opt prompts_opts[] = {
       "the default prompts"),
     S(text, "one constant prompt in place of a file"),
     RLHF_OPT_STR(T, field, "prompt",
-                 "member of a JSONL row that holds the prompt; by default \"text\" where "
-                 "\"prompt\" is missing"),
+                 "member of a JSONL row that holds the prompt, a text or messages; by default "
+                 "\"messages\" or \"text\" where \"prompt\" is missing"),
     I(length, 0, 0, 1 << 20, "cut prompts to exactly this many tokens; shorter ones are skipped"),
     I(min_tokens, 1, 1, 1 << 20, "skip shorter prompts"),
     I(max_tokens, 0, 0, 1 << 20, "longest prompt in tokens; 0: what the context leaves"),
@@ -164,6 +166,10 @@ static const rlhf_opt prompts_opts[] = {
       "what happens to prompts over max_tokens: their first or last tokens go, or they are "
       "skipped, "
       "or the run is refused"),
+    E(template, 0, template_names,
+      "chat template of rows with messages; auto: the one of the model's directory, where it is "
+      "one "
+      "of these"),
     I(limit, 0, 0, BIG, "prompts to use; 0: all"),
     B(prepend_bos, 0, "put the beginning-of-text token in front, where the tokenizer has one"),
     B(start_after_period, 0, "begin after the first period; texts without one are skipped"),

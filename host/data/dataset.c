@@ -1,5 +1,5 @@
 // dataset.c: see dataset.h. The wanted fields of a row lie one after the other in one large buffer,
-// so a row costs its text and 48 bytes.
+// so a row costs its text and 56 bytes.
 #include "data/dataset.h"
 
 #include "base/json.h"
@@ -10,15 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARTS = RLHF__N_TEXT_FIELDS + 1, META = RLHF__N_TEXT_FIELDS };
+enum { META = RLHF__N_TEXT_FIELDS, MESSAGES, PARTS };
 #define ABSENT UINT32_MAX
 
 struct record {
     uint64_t at; // first part in the buffer
     int64_t line;
     int32_t file, label;
-    uint32_t len[PARTS]; // text fields, then the meta; ABSENT takes no bytes
-    uint32_t reserved;
+    uint32_t len[PARTS]; // text fields, the meta, the messages; ABSENT takes no bytes
 };
 
 struct rlhf__dataset {
@@ -78,6 +77,10 @@ static void put_part(struct reader *r, struct record *rec, int part, const char 
 }
 
 static rlhf_status missing(struct reader *r, int field) {
+    if (field < RLHF__N_TEXT_FIELDS && wants(r->opts, RLHF__FIELD_MESSAGES))
+        return rlhf__fail(r->err, RLHF_E_INVALID,
+                          "%s:%lld: the row has neither a field '%s' nor 'messages'", r->path,
+                          (long long)r->line, field_name(r->opts, field));
     return rlhf__fail(r->err, RLHF_E_INVALID, "%s:%lld: the row has no field '%s'", r->path,
                       (long long)r->line, field_name(r->opts, field));
 }
@@ -110,10 +113,82 @@ static rlhf_status read_label(struct reader *r, const json_t *v, int32_t *out) {
     return RLHF_OK;
 }
 
+// ---- messages ----
+
+// The list of messages of a row; *name is its field, NULL = it has none. The forms of TRL: a list
+// under "messages", or in the place of a text.
+static const json_t *messages_of(const struct reader *r, const json_t *row, const char **name) {
+    const json_t *v = json_object_get(row, "messages");
+    *name = "messages";
+    if (!wants(r->opts, RLHF__FIELD_MESSAGES)) *name = NULL;
+    if (!*name || (v && !json_is_null(v))) return v;
+    for (int field = 0; field < RLHF__N_TEXT_FIELDS; field++) {
+        *name = field_name(r->opts, field);
+        v = wants(r->opts, field) ? json_object_get(row, *name) : NULL;
+        if (json_is_array(v)) return v;
+    }
+    *name = NULL;
+    return NULL;
+}
+
+// Another field that says the same in a row with messages under `name`.
+static const char *beside(const struct reader *r, const json_t *row, const char *name) {
+    for (int field = 0; field < RLHF__N_TEXT_FIELDS; field++) {
+        const char *other = field_name(r->opts, field);
+        if (wants(r->opts, field) && strcmp(other, name) != 0 && json_object_get(row, other) &&
+            !json_is_null(json_object_get(row, other)))
+            return other;
+    }
+    return NULL;
+}
+
+static rlhf_status check_messages(struct reader *r, const json_t *row, const json_t *list,
+                                  const char *name) {
+    struct rlhf__messages m = {0};
+    const char *other = beside(r, row, name);
+    rlhf_status st =
+        other ? rlhf__fail(r->err, RLHF_E_INVALID,
+                           "the row has '%s' and also '%s'; one of them is expected", name, other)
+              : rlhf__messages_check_row(row, r->err);
+    if (st == RLHF_OK) st = rlhf__messages_read(&m, list, name, r->err);
+    if (st == RLHF_OK && r->opts->prompts) st = rlhf__messages_check_prompt(&m, name, r->err);
+    rlhf__messages_finish(&m);
+    if (st != RLHF_OK) rlhf__error_context(r->err, "%s:%lld", r->path, (long long)r->line);
+    return st;
+}
+
+static rlhf_status read_messages(struct reader *r, const json_t *row, const json_t *list,
+                                 const char *name, struct record *rec) {
+    RLHF_TRY(check_messages(r, row, list, name));
+    char *text = json_dumps(list, JSON_COMPACT);
+    if (!text) return no_memory(r->err);
+    size_t len = strlen(text);
+    rlhf_status st = RLHF_OK;
+    if (len < ABSENT) // a line of escapes grows less than that
+        put_part(r, rec, MESSAGES, text, len);
+    else
+        st = no_memory(r->err);
+    free(text);
+    return st;
+}
+
+rlhf_status rlhf__data_row_messages(const struct rlhf__data_row *row, json_t **held,
+                                    struct rlhf__messages *out, struct rlhf__error *err) {
+    rlhf__messages_clear(out);
+    *held = rlhf__json_decode(row->messages.ptr, (size_t)row->messages.len, JSON_ALLOW_NUL, NULL);
+    if (!*held) return no_memory(err); // it was written from a list
+    return rlhf__messages_read(out, *held, "messages", err);
+}
+
+// ---- rows ----
+
 static rlhf_status read_fields(struct reader *r, const json_t *row, struct record *rec) {
+    const char *name;
+    messages_of(r, row, &name);
     for (int field = 0; field <= RLHF__FIELD_LABEL; field++) {
         if (!wants(r->opts, field)) continue;
         const json_t *v = json_object_get(row, field_name(r->opts, field));
+        if (name && field < RLHF__N_TEXT_FIELDS) continue;
         if (!v && (r->opts->need & RLHF__FIELD_BIT(field))) return missing(r, field);
         if (!v) continue;
         if (field == RLHF__FIELD_LABEL) {
@@ -133,9 +208,12 @@ static rlhf_status read_fields(struct reader *r, const json_t *row, struct recor
 static rlhf_status read_json(struct reader *r, rlhf_str line, struct record *rec) {
     json_t *row;
     RLHF_TRY(rlhf__row_line_json(line, r->path, r->line, &row, r->err));
+    const char *name;
     rlhf_status st = read_fields(r, row, rec);
-    json_decref(row);
     if (st == RLHF_OK && r->opts->keep_meta) put_part(r, rec, META, line.ptr, (size_t)line.len);
+    const json_t *list = messages_of(r, row, &name);
+    if (st == RLHF_OK && name) st = read_messages(r, row, list, name, rec);
+    json_decref(row);
     return st;
 }
 
@@ -258,6 +336,8 @@ struct rlhf__data_row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t 
         rlhf_str s = {at, rec->len[p]};
         if (p == META)
             out.meta = s;
+        else if (p == MESSAGES)
+            out.messages = s;
         else
             out.text[p] = s;
         at += rec->len[p];

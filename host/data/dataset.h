@@ -4,6 +4,7 @@
 #ifndef RLHF_HOST_DATA_DATASET_H
 #define RLHF_HOST_DATA_DATASET_H
 
+#include "chat/message.h"
 #include "data/loading.h"
 
 // The fields a row may have. In a text file a line is the field named by `line_field`.
@@ -13,7 +14,9 @@ enum rlhf__field {
     RLHF__FIELD_CHOSEN = 2,
     RLHF__FIELD_REJECTED = 3,
     RLHF__N_TEXT_FIELDS = 4,
-    RLHF__FIELD_LABEL = 4
+    RLHF__FIELD_LABEL = 4,
+    // The list "messages", or the list that stands where the text or the prompt does (TRL's form).
+    RLHF__FIELD_MESSAGES = 5
 };
 
 // Bit of a field in rlhf__dataset_opts.need and .want.
@@ -22,14 +25,16 @@ enum rlhf__field {
 struct rlhf__dataset_opts {
     const char *const *paths; // [n_paths] read in this order as one sequence of rows
     size_t n_paths;
-    const char *setting;    // what gave the paths, for messages; NULL = not said
-    uint32_t need;          // bits: a row without the field is an error
-    uint32_t want;          // bits: read when present; fields in neither are not looked at
+    const char *setting; // what gave the paths, for messages; NULL = not said
+    uint32_t need;       // bits: a row without the field is an error
+    // bits: read when present; fields in neither are not looked at. Of text and messages, where one
+    // is needed and the other wanted, one must be there.
+    uint32_t want;
     const char *name[5];    // JSON key of each field; NULL = text, prompt, chosen, rejected, label
     int32_t line_field;     // field a line of a .txt file is; 0 = TEXT
     int32_t keep_meta;      // 1: keep each row's JSON text
     int32_t standard_input; // 1: the path "-" is standard input, a row a line
-    int32_t reserved;
+    int32_t prompts;        // 1: messages are prompts, which end with a user's turn
     const char *const *labels; // [n_labels] names for string labels; NULL = only integers
     int32_t n_labels;          // > 0: a label must be in [0, n_labels)
     int64_t skip, limit;       // leave out the first `skip` rows; keep at most `limit`, 0 = all
@@ -40,6 +45,7 @@ struct rlhf__dataset_opts {
 struct rlhf__data_row {
     rlhf_str text[RLHF__N_TEXT_FIELDS]; // by enum rlhf__field, decoded UTF-8
     rlhf_str meta;                      // the row as JSON text, with keep_meta
+    rlhf_str messages;                  // the list as JSON text, checked
     int32_t label;                      // -1 = none
     int32_t file;                       // index into paths
     int64_t line;                       // line number in the file, from 1
@@ -67,6 +73,11 @@ int64_t rlhf__dataset_rows(const struct rlhf__dataset *ds);
 
 // Row i, 0 <= i < rows. The strings live as long as the dataset. [any]
 struct rlhf__data_row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t i);
+
+// The messages of a row that has some: their contents are borrowed from *held, which the caller
+// releases with json_decref after the last use. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__data_row_messages(const struct rlhf__data_row *row, json_t **held,
+                                    struct rlhf__messages *out, struct rlhf__error *err);
 
 // Path of file i as it was given. [any]
 const char *rlhf__dataset_path(const struct rlhf__dataset *ds, int32_t i);

@@ -2,6 +2,9 @@
 #include "data/preference_texts.h"
 
 #include "base/json.h"
+#include "chat/message.h"
+
+#include <string.h>
 
 struct place {
     const char *path;
@@ -15,6 +18,24 @@ struct place {
                 __VA_ARGS__),                                                                      \
      RLHF_E_INVALID)
 
+// 1 when v is a list of messages that end with the assistant's and, unless they may, begin with it.
+static rlhf_status check_answer(const struct place *r, const json_t *v, const char *what,
+                                int whole) {
+    struct rlhf__messages m = {0};
+    struct rlhf__error err = {0, ""};
+    rlhf_status st = rlhf__messages_read(&m, v, what, &err);
+    size_t n = m.n;
+    int begins = n && (whole || m.item[0].role == RLHF__ROLE_ASSISTANT);
+    int ends = n && m.item[n - 1].role == RLHF__ROLE_ASSISTANT;
+    rlhf__messages_finish(&m);
+    if (st == RLHF_E_NOMEM) return RLHF__NOMEM(r->err, "out of memory for messages");
+    if (st != RLHF_OK) return BAD(r, "%s", err.text);
+    if (!begins || !ends)
+        return BAD(r, "field '%s' %s with another's turn than the assistant's", what,
+                   ends ? "begins" : "ends");
+    return RLHF_OK;
+}
+
 // A string that is not empty, unless it may be.
 static rlhf_status check_text(const struct place *r, const json_t *v, const char *what,
                               int may_be_empty) {
@@ -25,13 +46,70 @@ static rlhf_status check_text(const struct place *r, const json_t *v, const char
     return RLHF_OK;
 }
 
+// Response t->n of the row.
+static rlhf_status check_response(const struct place *r, const struct rlhf__preference_texts *t,
+                                  const char *what) {
+    const json_t *v = t->response[t->n];
+    if (t->is_chat && json_is_array(v)) return check_answer(r, v, what, !t->prompt);
+    if (!t->is_chat && json_is_array(v))
+        return BAD(r, "field '%s' is a list of messages, and the prompt is a text", what);
+    return check_text(r, v, what, 0);
+}
+
+// Without a prompt it is what both responses begin with, as TRL takes it.
+static rlhf_status take_shared(const struct place *r, struct rlhf__preference_texts *t) {
+    const json_t *a = t->response[0], *b = t->response[1];
+    size_t n = 0;
+    while (n < json_array_size(a) && json_equal(json_array_get(a, n), json_array_get(b, n)))
+        n++;
+    if (n == json_array_size(a) || n == json_array_size(b))
+        return BAD(r, "fields '%s' and '%s' are the same messages", "chosen", "rejected");
+    const char *role = json_string_value(json_object_get(json_array_get(a, n), "role"));
+    const char *other = json_string_value(json_object_get(json_array_get(b, n), "role"));
+    if (n == 0 || strcmp(role, "assistant") != 0 || strcmp(other, "assistant") != 0)
+        return BAD(r,
+                   "fields '%s' and '%s' do not begin with the same prompt, and the row has no "
+                   "field 'prompt'",
+                   "chosen", "rejected");
+    t->shared = (int32_t)n;
+    return RLHF_OK;
+}
+
+// The prompt, a text or messages, and which of the two it is.
+static rlhf_status take_prompt(const struct place *r, const json_t *row, int empty_prompt,
+                               struct rlhf__preference_texts *t) {
+    const json_t *messages = json_object_get(row, "messages");
+    t->prompt_name = "prompt";
+    t->prompt = json_object_get(row, "prompt");
+    if (messages && !json_is_null(messages)) {
+        if (t->prompt && !json_is_null(t->prompt))
+            return BAD(r, "the row has '%s' and also '%s'; one of them is expected", "messages",
+                       "prompt");
+        t->prompt_name = "messages";
+        t->prompt = messages;
+    }
+    const int implicit = !t->prompt && json_is_array(json_object_get(row, "chosen")) &&
+                         json_is_array(json_object_get(row, "rejected"));
+    t->is_chat = messages == t->prompt ? messages != NULL : json_is_array(t->prompt);
+    t->is_chat |= implicit;
+    if (!t->is_chat) return check_text(r, t->prompt, "prompt", empty_prompt);
+    struct rlhf__messages m = {0};
+    struct rlhf__error err = {0, ""};
+    rlhf_status st = rlhf__messages_check_row(row, &err);
+    if (st == RLHF_OK && !implicit) st = rlhf__messages_read(&m, t->prompt, t->prompt_name, &err);
+    if (st == RLHF_OK && !implicit) st = rlhf__messages_check_prompt(&m, t->prompt_name, &err);
+    rlhf__messages_finish(&m);
+    return st == RLHF_OK ? RLHF_OK : BAD(r, "%s", err.text);
+}
+
 static rlhf_status take_pair(const struct place *r, const json_t *row,
                              struct rlhf__preference_texts *t) {
     static const char *const name[] = {"chosen", "rejected"};
     for (t->n = 0; t->n < 2; t->n++) {
         t->response[t->n] = json_object_get(row, name[t->n]);
-        RLHF_TRY(check_text(r, t->response[t->n], name[t->n], 0));
+        RLHF_TRY(check_response(r, t, name[t->n]));
     }
+    if (t->is_chat && !t->prompt) RLHF_TRY(take_shared(r, t));
     t->best = 0;
     if (json_equal(t->response[0], t->response[1]))
         return BAD(r, "fields '%s' and '%s' are the same text", name[0], name[1]);
@@ -69,7 +147,7 @@ static rlhf_status take_responses(const struct place *r, const json_t *row,
         char name[40];
         snprintf(name, sizeof name, "responses[%d]", t->n);
         t->response[t->n] = json_array_get(list, (size_t)t->n);
-        RLHF_TRY(check_text(r, t->response[t->n], name, 0));
+        RLHF_TRY(check_response(r, t, name));
     }
     return take_best(r, row, t);
 }
@@ -78,8 +156,8 @@ rlhf_status rlhf__preference_texts_read(const json_t *row, int empty_prompt, con
                                         int64_t line, struct rlhf__preference_texts *t,
                                         struct rlhf__error *err) {
     const struct place at = {path, line, err}, *r = &at;
-    t->prompt = json_object_get(row, "prompt");
-    RLHF_TRY(check_text(r, t->prompt, "prompt", empty_prompt));
+    *t = (struct rlhf__preference_texts){0};
+    RLHF_TRY(take_prompt(r, row, empty_prompt, t));
     int pair = json_object_get(row, "chosen") || json_object_get(row, "rejected");
     if (!json_object_get(row, "responses")) return take_pair(r, row, t);
     if (pair)

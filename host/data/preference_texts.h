@@ -8,8 +8,13 @@
 #include <jansson.h>
 
 struct rlhf__preference_texts {
-    const json_t *prompt, *response[RLHF__RESPONSES_MAX]; // strings, borrowed from the row
-    int32_t n, best;                                      // responses; index of the best one
+    // Borrowed from the row: strings or, with is_chat, lists of messages, of which a response may
+    // also be a string: what the assistant says.
+    const json_t *prompt, *response[RLHF__RESPONSES_MAX];
+    const char *prompt_name; // its field
+    int32_t n, best;         // responses; index of the best one
+    // shared: messages that chosen and rejected begin with, where there is no prompt (NULL).
+    int32_t is_chat, shared;
 };
 
 // Check the row and take its texts. empty_prompt: it may be empty. path and line are for messages.

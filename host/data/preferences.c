@@ -5,6 +5,7 @@
 #include "data/lines.h"
 #include "data/preference_texts.h"
 #include "data/row_line.h"
+#include "text/conversation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ struct rlhf__preferences {
     struct rlhf__ids ids, len; // len: the lengths of all responses
     struct item *item;         // [n]
     size_t n, cap;
-    int64_t truncated, dropped;
+    int64_t truncated, dropped, chats, too_long;
 };
 
 // What a reading loop carries along.
@@ -62,13 +63,15 @@ static int32_t response_room(const struct rlhf__preference_opts *o) {
     return o->max_response > 0 && o->max_response < room ? o->max_response : room;
 }
 
-// Cut r->ids, r->len and r->prompt as the options say.
-static rlhf_status fit(struct reader *r) {
+// Cut r->ids, r->len and r->prompt as the options say; a prompt of messages has room behind it.
+static rlhf_status fit(struct reader *r, int is_chat) {
     const struct rlhf__preference_opts *o = r->opts;
     int refuse = o->long_rows == RLHF__PREFERENCE_REFUSE, cut = 0;
     int32_t room = refuse ? o->max_tokens : response_room(o), longest = 0;
     size_t from = 0, to = 0;
     if (refuse && o->max_response > 0 && o->max_response < room) room = o->max_response;
+    if (!refuse && is_chat && o->max_tokens - (int32_t)r->prompt.n < room)
+        room = o->max_tokens - (int32_t)r->prompt.n;
     for (size_t i = 0; i < r->len.n; i++) {
         int32_t len = r->len.data[i], kept = len < room ? len : room;
         if (kept < len && refuse)
@@ -138,8 +141,7 @@ static rlhf_status keep(struct reader *r, int32_t best) {
     return RLHF_OK;
 }
 
-static rlhf_status add_texts(struct reader *r, const struct rlhf__preference_texts *t) {
-    r->prompt.n = r->ids.n = r->len.n = 0;
+static rlhf_status encode_texts(struct reader *r, const struct rlhf__preference_texts *t) {
     uint32_t flags = r->opts->prepend_bos ? RLHF__ENCODE_BOS : 0;
     RLHF_TRY(encode(r, t->prompt, flags, "the prompt", &r->prompt));
     for (int32_t i = 0; i < t->n; i++) {
@@ -147,10 +149,76 @@ static rlhf_status add_texts(struct reader *r, const struct rlhf__preference_tex
         RLHF_TRY(encode(r, t->response[i], 0, "a response", &r->ids));
         RLHF_TRY(rlhf__ids_push(&r->len, (int32_t)(r->ids.n - before), r->err));
     }
-    RLHF_TRY(fit(r));
-    if (!ambiguous(r, t->best)) return keep(r, t->best);
-    r->set->dropped++;
     return RLHF_OK;
+}
+
+// Messages [from, to) of a list, which was checked; or the assistant's that says a string.
+static rlhf_status take_messages(const json_t *v, size_t from, size_t to, struct rlhf__messages *m,
+                                 struct rlhf__error *err) {
+    if (json_is_string(v)) {
+        rlhf_str says = {json_string_value(v), json_string_length(v)};
+        return rlhf__messages_add(m, RLHF__ROLE_ASSISTANT, says, err);
+    }
+    struct rlhf__messages all = {0};
+    rlhf_status st = rlhf__messages_read(&all, v, "messages", err);
+    for (size_t i = from; st == RLHF_OK && i < to && i < all.n; i++)
+        st = rlhf__messages_add(m, all.item[i].role, all.item[i].content, err);
+    rlhf__messages_finish(&all);
+    return st;
+}
+
+static rlhf_status encode_answers(struct reader *r, const struct rlhf__preference_texts *t,
+                                  const struct rlhf__messages *prompt) {
+    rlhf_status st = RLHF_OK;
+    for (int32_t i = 0; st == RLHF_OK && i < t->n; i++) {
+        struct rlhf__messages answer = {0};
+        size_t before = r->ids.n;
+        st = take_messages(t->response[i], (size_t)t->shared, SIZE_MAX, &answer, r->err);
+        if (st == RLHF_OK)
+            st = rlhf__conversation_answer(r->tok, prompt, &answer, r->prompt.data, r->prompt.n,
+                                           &r->ids, r->err);
+        if (st == RLHF_OK && r->ids.n > INT32_MAX)
+            st =
+                rlhf__fail(r->err, RLHF_E_INVALID, "a response has more than %d tokens", INT32_MAX);
+        if (st == RLHF_OK && r->ids.n == before)
+            st = rlhf__fail(r->err, RLHF_E_INVALID, "a response has no tokens");
+        if (st == RLHF_OK) st = rlhf__ids_push(&r->len, (int32_t)(r->ids.n - before), r->err);
+        rlhf__messages_finish(&answer);
+    }
+    return st;
+}
+
+static rlhf_status encode_chat(struct reader *r, const struct rlhf__preference_texts *t) {
+    struct rlhf__messages m = {0};
+    const json_t *list = t->prompt ? t->prompt : t->response[0];
+    size_t to = t->prompt ? SIZE_MAX : (size_t)t->shared;
+    rlhf_status st = take_messages(list, 0, to, &m, r->err);
+    if (st == RLHF_OK) st = rlhf__messages_check_prompt(&m, "prompt", r->err);
+    if (st == RLHF_OK) st = rlhf__conversation_encode(r->tok, &m, 1, &r->prompt, NULL, r->err);
+    if (st == RLHF_OK && r->prompt.n > INT32_MAX)
+        st = rlhf__fail(r->err, RLHF_E_INVALID, "the prompt has more than %d tokens", INT32_MAX);
+    if (st == RLHF_OK) st = encode_answers(r, t, &m);
+    rlhf__messages_finish(&m);
+    if (st == RLHF_E_NOMEM || st == RLHF_OK) return st;
+    return rlhf__error_context(r->err, "%s:%lld", r->path, (long long)r->line);
+}
+
+static rlhf_status add_texts(struct reader *r, const struct rlhf__preference_texts *t) {
+    struct rlhf__preferences *set = r->set;
+    r->prompt.n = r->ids.n = r->len.n = 0;
+    RLHF_TRY(t->is_chat ? encode_chat(r, t) : encode_texts(r, t));
+    if (t->is_chat && r->prompt.n >= (size_t)r->opts->max_tokens &&
+        r->opts->long_rows == RLHF__PREFERENCE_CUT) {
+        set->too_long++;
+        return RLHF_OK;
+    }
+    RLHF_TRY(fit(r, t->is_chat));
+    if (ambiguous(r, t->best)) {
+        set->dropped++;
+        return RLHF_OK;
+    }
+    set->chats += t->is_chat;
+    return keep(r, t->best);
 }
 
 // ---- files ----
@@ -168,7 +236,7 @@ static rlhf_status add_line(struct reader *r, rlhf_str line) {
 }
 
 static int full(const struct reader *r) {
-    int64_t used = (int64_t)r->set->n + r->set->dropped;
+    int64_t used = (int64_t)r->set->n + r->set->dropped + r->set->too_long;
     return r->opts->limit > 0 && used >= r->opts->limit;
 }
 
@@ -202,10 +270,11 @@ static rlhf_status add_file(struct reader *r) {
 static rlhf_status check_left(const struct reader *r) {
     if (r->set->n) return RLHF_OK;
     return rlhf__fail(r->err, RLHF_E_INVALID,
-                      "%s: no rows are left: the data has %lld, %lld are skipped and in %lld the "
-                      "better response has the tokens of another",
+                      "%s: no rows are left: the data has %lld, %lld are skipped, in %lld the "
+                      "better response has the tokens of another%s",
                       r->opts->paths[0], (long long)r->seen, (long long)r->opts->skip,
-                      (long long)r->set->dropped);
+                      (long long)r->set->dropped,
+                      r->set->too_long ? ", and prompts of messages fill the context" : "");
 }
 
 static rlhf_status check_opts(const struct rlhf__preference_opts *o,
@@ -269,3 +338,5 @@ int64_t rlhf__preferences_responses(const struct rlhf__preferences *set) {
 }
 int64_t rlhf__preferences_truncated(const struct rlhf__preferences *set) { return set->truncated; }
 int64_t rlhf__preferences_dropped(const struct rlhf__preferences *set) { return set->dropped; }
+int64_t rlhf__preferences_chats(const struct rlhf__preferences *set) { return set->chats; }
+int64_t rlhf__preferences_too_long(const struct rlhf__preferences *set) { return set->too_long; }

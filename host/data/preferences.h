@@ -3,6 +3,10 @@
 // Two forms of row, which one file may mix:
 //     {"prompt": text, "chosen": text, "rejected": text}
 //     {"prompt": text, "responses": [text, text, ...], "best": index of the better one, from 0}
+// The prompt may be a list of messages (under "prompt" or "messages"), each response then one too,
+// or the text of what the assistant says: TRL's conversational form. Without a prompt, chosen and
+// rejected are whole conversations and what they begin with is it. The tokenizer's chat template
+// makes the tokens of them; a response ends with the token that ends the assistant's turn.
 // Other keys are ignored. Prompt and response are tokenised apart, as a rollout has them: the
 // response continues the prompt's tokens. What it is not: an order (data/order.h) or a model batch.
 #ifndef RLHF_HOST_DATA_PREFERENCES_H
@@ -18,7 +22,8 @@
 enum rlhf__preference_long {
     // Cut: a response loses its last tokens, until it has max_response and fits behind one prompt
     // token (and bos); then the prompt loses its first ones (bos stays), until the longest response
-    // fits. All rows of a group keep the same prompt.
+    // fits. All rows of a group keep the same prompt. A prompt of messages is never cut: responses
+    // are until they fit behind it, and the row is left out where none would.
     RLHF__PREFERENCE_CUT = 0,
     RLHF__PREFERENCE_REFUSE = 1 // RLHF_E_INVALID with file and line
 };
@@ -26,9 +31,10 @@ enum rlhf__preference_long {
 struct rlhf__preference_opts {
     const char *const *paths; // [n_paths] .jsonl or .jsonl.gz, read as one sequence of rows
     size_t n_paths;
-    const char *setting;  // what gave the paths, for messages; NULL = not said
-    int64_t skip, limit;  // leave out the first `skip` rows; keep at most `limit`, 0 = all
-    int32_t prepend_bos;  // 1: bos in front of every prompt; an empty prompt is then allowed
+    const char *setting; // what gave the paths, for messages; NULL = not said
+    int64_t skip, limit; // leave out the first `skip` rows; keep at most `limit`, 0 = all
+    // 1: bos in front of every prompt that is a text; an empty prompt is then allowed.
+    int32_t prepend_bos;
     int32_t max_tokens;   // prompt + response, bos counted; at least 2 (3 with bos): the context
     int32_t max_response; // longest response; 0 = what max_tokens leaves
     int32_t long_rows;    // enum rlhf__preference_long
@@ -75,6 +81,11 @@ int64_t rlhf__preferences_responses(const struct rlhf__preferences *set);
 // Rows that lost tokens; rows left out because their tokens are equal. [any]
 int64_t rlhf__preferences_truncated(const struct rlhf__preferences *set);
 int64_t rlhf__preferences_dropped(const struct rlhf__preferences *set);
+
+// Rows of messages that are used; rows left out because their prompt, of messages, fills the
+// context. [any]
+int64_t rlhf__preferences_chats(const struct rlhf__preferences *set);
+int64_t rlhf__preferences_too_long(const struct rlhf__preferences *set);
 
 // Tokens of the row when every response is written out behind the prompt. [any]
 static inline int64_t rlhf__preference_tokens(const struct rlhf__preference *p) {

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "data/dataset.h"
+#include "text/conversation.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 struct item {
     size_t ids, text, n_text; // places in the pools
-    int32_t n, reserved;
+    int32_t n, is_chat;
     int64_t row;
 };
 
@@ -21,6 +22,7 @@ struct rlhf__prompts {
     struct rlhf__buf text;
     struct item *item; // [n]
     size_t n, cap;
+    int64_t chats;
     struct rlhf__prompt_counts count;
     int32_t least, most;     // tokens of a prompt that is used
     int32_t longest, period; // period: id of "."
@@ -78,22 +80,29 @@ static rlhf_status encode(const struct rlhf__prompt_opts *o, const struct rlhf__
     return rlhf__tokenizer_encode(tok, text, 0, 0, ids, err);
 }
 
+static rlhf_status put_text(struct rlhf__prompts *set, struct item *it, size_t from,
+                            struct rlhf__error *err) {
+    it->text = from;
+    it->n_text = set->text.len - from;
+    return set->text.bad ? no_memory(err) : RLHF_OK;
+}
+
 static rlhf_status add_text(struct rlhf__prompts *set, const struct rlhf__tokenizer *tok,
                             struct item *it, struct rlhf__error *err) {
     size_t len = 0;
     char *text = rlhf__tokenizer_text(tok, set->ids.data + it->ids, (size_t)it->n,
                                       RLHF__DECODE_SKIP_SPECIAL, &len);
     if (!text) return no_memory(err);
-    it->text = set->text.len;
-    it->n_text = len;
+    size_t from = set->text.len;
     rlhf__buf_put(&set->text, text, len);
     free(text);
-    return set->text.bad ? no_memory(err) : RLHF_OK;
+    return put_text(set, it, from, err);
 }
 
+// m: the messages that the ids are of; NULL: they are of a text.
 static rlhf_status add_item(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
                             const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
-                            int64_t row, struct rlhf__error *err) {
+                            const struct rlhf__messages *m, int64_t row, struct rlhf__error *err) {
     if (set->n == set->cap) {
         size_t cap = set->cap ? set->cap * 2 : 64;
         struct item *grown = realloc(set->item, cap * sizeof *grown);
@@ -101,13 +110,16 @@ static rlhf_status add_item(struct rlhf__prompts *set, const struct rlhf__prompt
         set->item = grown;
         set->cap = cap;
     }
-    struct item it = {.ids = set->ids.n, .row = row};
+    struct item it = {.ids = set->ids.n, .row = row, .is_chat = m != NULL};
     if (o->prepend_bos) RLHF_TRY(rlhf__ids_push(&set->ids, rlhf__tokenizer_info(tok)->bos, err));
     for (size_t i = 0; i < n; i++)
         RLHF_TRY(rlhf__ids_push(&set->ids, ids[i], err));
     it.n = (int32_t)(set->ids.n - it.ids);
     if (it.n > set->longest) set->longest = it.n;
-    RLHF_TRY(add_text(set, tok, &it, err));
+    size_t from = set->text.len;
+    if (m) rlhf__messages_text(m, &set->text);
+    RLHF_TRY(m ? put_text(set, &it, from, err) : add_text(set, tok, &it, err));
+    set->chats += m != NULL;
     set->item[set->n++] = it;
     return RLHF_OK;
 }
@@ -143,7 +155,42 @@ static rlhf_status add_prompt(struct rlhf__prompts *set, const struct rlhf__prom
         return RLHF_OK;
     }
     count->cut += cut;
-    return add_item(set, o, tok, n ? scratch->data + from : NULL, n, row, err);
+    return add_item(set, o, tok, n ? scratch->data + from : NULL, n, NULL, row, err);
+}
+
+// ---- messages ----
+
+static rlhf_status check_rules(const struct rlhf__prompt_opts *o, struct rlhf__error *err) {
+    const char *rule = o->prepend_bos          ? "prompts.prepend_bos"
+                       : o->start_after_period ? "prompts.start_after_period"
+                       : o->end_at_period      ? "prompts.end_at_period"
+                       : o->length > 0         ? "prompts.length"
+                                               : NULL;
+    if (!rule) return RLHF_OK;
+    return rlhf__fail(
+        err, RLHF_E_INVALID,
+        "the row has messages, and %s is for texts: a chat template says how a prompt "
+        "begins and ends",
+        rule);
+}
+
+// A conversation is used whole or left out: cut, it would be none.
+static rlhf_status add_messages(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
+                                const struct rlhf__tokenizer *tok, const struct rlhf__messages *m,
+                                int64_t row, struct rlhf__ids *scratch, struct rlhf__error *err) {
+    set->count.rows++;
+    scratch->n = 0;
+    RLHF_TRY(check_rules(o, err));
+    RLHF_TRY(rlhf__conversation_encode(tok, m, 1, scratch, NULL, err));
+    size_t n = scratch->n, most = (size_t)set->most;
+    if (n > most && o->long_rows == RLHF__PROMPT_REFUSE)
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "the prompt has %zu tokens, %zu are allowed (prompts.long_rows is refuse)", n, most);
+    set->count.too_long += n > most;
+    set->count.too_short += n < (size_t)set->least;
+    if (n > most || n < (size_t)set->least) return RLHF_OK;
+    return add_item(set, o, tok, scratch->data, n, m, row, err);
 }
 
 static rlhf_status open_files(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
@@ -154,12 +201,14 @@ static rlhf_status open_files(struct rlhf__prompts *set, const struct rlhf__prom
                                    .want = RLHF__FIELD_BIT(RLHF__FIELD_PROMPT),
                                    .line_field = RLHF__FIELD_PROMPT,
                                    .keep_meta = 1,
+                                   .prompts = 1,
                                    .skip = o->skip,
                                    .limit = o->limit,
                                    .loading = o->loading};
     d.name[RLHF__FIELD_PROMPT] = o->field;
+    d.want |= RLHF__FIELD_BIT(RLHF__FIELD_MESSAGES);
     if (o->field)
-        d.need = d.want;
+        d.need = RLHF__FIELD_BIT(RLHF__FIELD_PROMPT);
     else
         d.want |= RLHF__FIELD_BIT(RLHF__FIELD_TEXT);
     return rlhf__dataset_open(&d, &set->ds, err);
@@ -171,20 +220,34 @@ static uint64_t held(const struct rlhf__prompts *set) {
            set->n * sizeof *set->item;
 }
 
+static rlhf_status add_row(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
+                           const struct rlhf__tokenizer *tok, const struct rlhf__data_row *row,
+                           int64_t i, struct rlhf__ids *scratch, struct rlhf__error *err) {
+    rlhf_str text = row->text[RLHF__FIELD_PROMPT];
+    if (!text.ptr) text = row->text[RLHF__FIELD_TEXT];
+    if (text.ptr) return add_prompt(set, o, tok, text, i, scratch, err);
+    if (!row->messages.ptr)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the row has none of the fields 'prompt', 'messages' and 'text'");
+    struct rlhf__messages m = {0};
+    json_t *held = NULL;
+    rlhf_status st = rlhf__data_row_messages(row, &held, &m, err);
+    if (st == RLHF_OK) st = add_messages(set, o, tok, &m, i, scratch, err);
+    rlhf__messages_finish(&m);
+    json_decref(held);
+    return st;
+}
+
 static rlhf_status add_rows(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
                             const struct rlhf__tokenizer *tok, struct rlhf__ids *scratch,
                             struct rlhf__error *err) {
     int64_t rows = rlhf__dataset_rows(set->ds);
     for (int64_t i = 0; i < rows; i++) {
         struct rlhf__data_row row = rlhf__dataset_row(set->ds, i);
-        rlhf_str text = row.text[RLHF__FIELD_PROMPT];
         RLHF_TRY(rlhf__loading_check(o->loading, held(set), rlhf__dataset_path(set->ds, row.file),
                                      row.line, err));
         rlhf__loading_seen(o->loading, "tokenising prompts", i, rows);
-        if (!text.ptr) text = row.text[RLHF__FIELD_TEXT];
-        rlhf_status st = text.ptr ? add_prompt(set, o, tok, text, i, scratch, err)
-                                  : rlhf__fail(err, RLHF_E_INVALID,
-                                               "the row has neither a field 'prompt' nor 'text'");
+        rlhf_status st = add_row(set, o, tok, &row, i, scratch, err);
         if (st < 0) {
             char where[512];
             rlhf__dataset_where(set->ds, i, where, sizeof where);
@@ -281,7 +344,7 @@ rlhf_status rlhf__prompts_from_ids(const int32_t *const *ids, const int32_t *len
     rlhf_status st = n > 0 ? RLHF_OK : rlhf__fail(err, RLHF_E_INVALID, "there are no prompts");
     set->count.rows = n;
     for (int64_t i = 0; st == RLHF_OK && i < n; i++)
-        st = len[i] > 0 ? add_item(set, &any, tok, ids[i], (size_t)len[i], i, err)
+        st = len[i] > 0 ? add_item(set, &any, tok, ids[i], (size_t)len[i], NULL, i, err)
                         : rlhf__fail(err, RLHF_E_INVALID, "the prompt is empty");
     if (st < 0) {
         rlhf__prompts_close(set);
@@ -300,6 +363,7 @@ void rlhf__prompts_close(struct rlhf__prompts *set) {
     free(set);
 }
 
+int64_t rlhf__prompts_chats(const struct rlhf__prompts *set) { return set->chats; }
 int64_t rlhf__prompts_count(const struct rlhf__prompts *set) { return (int64_t)set->n; }
 struct rlhf__prompt_counts rlhf__prompts_counts(const struct rlhf__prompts *set) {
     return set->count;
@@ -308,7 +372,8 @@ int32_t rlhf__prompts_longest(const struct rlhf__prompts *set) { return set->lon
 
 struct rlhf__prompt rlhf__prompts_get(const struct rlhf__prompts *set, int64_t i) {
     const struct item *it = &set->item[i];
-    struct rlhf__prompt out = {.ids = set->ids.data + it->ids, .n = it->n, .row = it->row};
+    struct rlhf__prompt out = {
+        .ids = set->ids.data + it->ids, .n = it->n, .is_chat = it->is_chat, .row = it->row};
     out.text = (rlhf_str){set->text.data + it->text, it->n_text};
     if (set->ds) out.meta = rlhf__dataset_row(set->ds, it->row).meta;
     return out;

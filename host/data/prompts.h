@@ -1,7 +1,9 @@
 // prompts.h: the prompts of a rollout run, tokenised, with the query rules of the 2019 RLHF code.
 //
-// Sources: one constant text, text files (a line each) or JSON Lines. What it is not: an order; the
-// caller walks the prompts with an rlhf__order of stream "prompts" and rlhf__prompts_count rows.
+// Sources: one constant text, text files (a line each) or JSON Lines, whose rows have a text or
+// messages; these become a prompt by the tokenizer's chat template, up to where an assistant
+// speaks, and are used whole or left out. What it is not: an order; the caller walks the prompts
+// with an rlhf__order of stream "prompts" and rlhf__prompts_count rows.
 #ifndef RLHF_HOST_DATA_PROMPTS_H
 #define RLHF_HOST_DATA_PROMPTS_H
 
@@ -21,8 +23,10 @@ struct rlhf__prompt_opts {
     const char *text;         // the constant prompt; used when n_paths is 0
     const char *const *paths; // [n_paths]
     size_t n_paths;
-    const char *setting;        // what gave the paths, for messages; NULL = not said
-    const char *field;          // JSON key; NULL = "prompt", else "text" when that is missing
+    const char *setting; // what gave the paths, for messages; NULL = not said
+    // JSON key; NULL = "prompt", "messages", else "text" when those are missing. A list of messages
+    // may stand under each.
+    const char *field;
     int32_t prepend_bos;        // 1: bos in front of every prompt
     int32_t start_after_period; // 1: the prompt starts after the first "." token; texts without one
                                 // (or with nothing after it) are skipped
@@ -39,8 +43,11 @@ struct rlhf__prompt_opts {
 // Borrowed from the set.
 struct rlhf__prompt {
     const int32_t *ids; // [n], n >= 1
-    int32_t n, reserved;
-    rlhf_str text; // decoded from ids without special tokens, well-formed UTF-8
+    int32_t n;
+    int32_t is_chat; // 1: of messages
+    // Decoded from ids without special tokens, well-formed UTF-8; of messages their contents, with
+    // an empty line between two.
+    rlhf_str text;
     rlhf_str meta; // the row as JSON text; len 0 for text files and the constant prompt
     int64_t row;   // row in the files
 };
@@ -50,8 +57,9 @@ struct rlhf__prompts; // opaque
 // Caller owns *out; free with rlhf__prompts_close. The option structs are not kept.
 // With length > 0 and no end rule, prompts that have fewer tokens than that are left out.
 // Errors: RLHF_E_INVALID: everything rlhf__dataset_open says; a long prompt with
-// RLHF__PROMPT_REFUSE; rules that leave none; a "." that is no token; no bos. RLHF_E_IO,
-// RLHF_E_NOMEM. [main]
+// RLHF__PROMPT_REFUSE; rules that leave none; a "." that is no token; no bos; rows with messages
+// and query rules, a length or bos; what rlhf__conversation_encode says. RLHF_E_IO, RLHF_E_NOMEM.
+// [main]
 rlhf_status rlhf__prompts_open(const struct rlhf__prompt_opts *opts,
                                const struct rlhf__tokenizer *tok, struct rlhf__prompts **out,
                                struct rlhf__error *err);
@@ -64,6 +72,9 @@ rlhf_status rlhf__prompts_from_ids(const int32_t *const *ids, const int32_t *len
 
 // NULL allowed. [main]
 void rlhf__prompts_close(struct rlhf__prompts *set);
+
+// How many of the prompts are of messages. [any]
+int64_t rlhf__prompts_chats(const struct rlhf__prompts *set);
 
 // Number of prompts, at least 1. [any]
 int64_t rlhf__prompts_count(const struct rlhf__prompts *set);

@@ -1,6 +1,8 @@
 // token_chunk.c: see token_chunk.h.
 #include "data/token_chunk.h"
 
+#include "text/conversation.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +50,35 @@ static rlhf_status encode_row(const struct rlhf__token_cut *how, rlhf_str text,
     return rlhf__tokenizer_encode(how->tok, text, flags, max, ids, err);
 }
 
+// A conversation's ids behind ids->n, with RLHF__TOKEN_SAYS where that is asked for.
+static rlhf_status encode_messages(const struct rlhf__token_cut *how,
+                                   const struct rlhf__data_row *row, struct rlhf__ids *ids,
+                                   int *cut, struct rlhf__error *err) {
+    struct rlhf__messages m = {0};
+    struct rlhf__buf says = RLHF__BUF_INIT;
+    json_t *held = NULL;
+    size_t before = ids->n, max = (size_t)how->opts->max_len;
+    rlhf_status st = rlhf__data_row_messages(row, &held, &m, err);
+    if (st == RLHF_OK)
+        st = rlhf__conversation_encode(how->tok, &m, 0, ids, how->opts->says ? &says : NULL, err);
+    for (size_t i = 0; st == RLHF_OK && i < says.len; i++)
+        if (says.data[i]) ids->data[before + i] |= RLHF__TOKEN_SAYS;
+    *cut = how->opts->long_rows != RLHF__LONG_SPLIT && ids->n - before > max;
+    if (*cut) ids->n = before + max;
+    rlhf__messages_finish(&m);
+    rlhf__buf_free(&says);
+    json_decref(held);
+    return st;
+}
+
+// 1 when a token behind the first is the assistant's, or nobody asks.
+static int has_says(const struct rlhf__token_cut *how, const int32_t *ids, size_t n) {
+    int found = !how->opts->says;
+    for (size_t i = 1; i < n && !found; i++)
+        found = (ids[i] & RLHF__TOKEN_SAYS) != 0;
+    return found;
+}
+
 // Turn the n ids at ids->data[at] into rows; windows that overlap by one token are moved apart.
 static rlhf_status cut_row(const struct rlhf__token_cut *how, struct rlhf__token_chunk *c,
                            int64_t source, struct rlhf__ids *ids, size_t at,
@@ -55,48 +86,70 @@ static rlhf_status cut_row(const struct rlhf__token_cut *how, struct rlhf__token
     size_t n = ids->n - at, max = (size_t)how->opts->max_len;
     size_t min = how->opts->min_len > 0 ? (size_t)how->opts->min_len : 1;
     if (n <= max) {
-        if (n >= min) return add_row(c, source, (int32_t)n, err);
+        const int says = has_says(how, ids->data + at, n);
+        if (n >= min && says) return add_row(c, source, (int32_t)n, err);
         ids->n = at;
-        c->dropped++;
+        c->dropped += n < min;
+        c->silent += n >= min;
         return RLHF_OK;
     }
     size_t windows = (n - 2) / (max - 1) + 1; // n > max >= 2; the last has 2 tokens or more
     RLHF_TRY(rlhf__ids_reserve(ids, windows, err));
     int32_t *data = ids->data + at;
-    size_t end = n + windows - 1; // the last window is moved furthest, so it goes first
+    size_t kept = 0, end = n + windows - 1; // the last window is moved furthest, so it goes first
     for (size_t w = windows; w-- > 0;) {
         size_t begin = w * (max - 1), len = n - begin < max ? n - begin : max;
         memmove(data + w * max, data + begin, len * sizeof *data);
     }
     for (size_t w = 0; w < windows; w++) {
         size_t len = w + 1 < windows ? max : end - w * max;
-        if (len < min) { // only the last one can be short
-            end -= len;
-            c->dropped++;
-        } else {
-            RLHF_TRY(add_row(c, source, (int32_t)len, err));
+        const int32_t *window = data + w * max;
+        if (len < min || !has_says(how, window, len)) { // only the last one can be short
+            c->dropped += len < min;
+            c->silent += len >= min;
+            continue;
         }
+        memmove(data + kept, window, len * sizeof *data);
+        kept += len;
+        RLHF_TRY(add_row(c, source, (int32_t)len, err));
     }
-    ids->n = at + end;
+    ids->n = at + kept;
     return RLHF_OK;
 }
 
+static rlhf_status encode_text(const struct rlhf__token_cut *how, const struct rlhf__data_row *row,
+                               struct rlhf__ids *ids, int *cut, struct rlhf__error *err) {
+    rlhf_str text = row->text[how->opts->field];
+    if (!text.ptr) return rlhf__fail(err, RLHF_E_INVALID, "the row has no such field");
+    if (how->opts->says)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the row is a text, and data.assistant_only is for rows with messages");
+    return encode_row(how, text, ids, cut, err);
+}
+
 rlhf_status rlhf__token_chunk_add(struct rlhf__token_chunk *c, const struct rlhf__token_cut *how,
-                                  int64_t source, rlhf_str text, struct rlhf__ids *ids,
-                                  struct rlhf__error *err) {
+                                  int64_t source, const struct rlhf__data_row *row,
+                                  struct rlhf__ids *ids, struct rlhf__error *err) {
     size_t at = ids->n;
-    int cut = 0;
-    RLHF_TRY(encode_row(how, text, ids, &cut, err));
+    int cut = 0, chat = row->messages.ptr != NULL;
+    RLHF_TRY(chat ? encode_messages(how, row, ids, &cut, err)
+                  : encode_text(how, row, ids, &cut, err));
+    c->chats += chat;
     c->truncated += cut;
     return cut_row(how, c, source, ids, at, err);
 }
 
 rlhf_status rlhf__token_chunk_store(struct rlhf__token_chunk *c, const struct rlhf__token_cut *how,
-                                    const struct rlhf__ids *ids, struct rlhf__error *err) {
+                                    struct rlhf__ids *ids, struct rlhf__error *err) {
     size_t width = how->narrow ? sizeof(uint16_t) : sizeof(int32_t);
     c->total = (int64_t)ids->n;
     c->ids = malloc((ids->n ? ids->n : 1) * width);
-    if (!c->ids) return no_memory(err);
+    if (how->opts->says) c->says = malloc(ids->n ? ids->n : 1);
+    if (!c->ids || (how->opts->says && !c->says)) return no_memory(err);
+    for (size_t i = 0; c->says && i < ids->n; i++) {
+        c->says[i] = (ids->data[i] & RLHF__TOKEN_SAYS) != 0;
+        ids->data[i] &= ~RLHF__TOKEN_SAYS;
+    }
     if (!how->narrow) {
         if (ids->n) memcpy(c->ids, ids->data, ids->n * width);
         return RLHF_OK;
@@ -111,5 +164,6 @@ void rlhf__token_chunk_finish(struct rlhf__token_chunk *c) {
     free(c->len);
     free(c->source);
     free(c->ids);
+    free(c->says);
     *c = (struct rlhf__token_chunk){0};
 }

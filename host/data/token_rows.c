@@ -38,11 +38,10 @@ static rlhf_status do_chunk(struct job *j, int64_t k, struct rlhf__ids *ids,
     int64_t end = (k + 1) * CHUNK_ROWS < j->n_rows ? (k + 1) * CHUNK_ROWS : j->n_rows;
     ids->n = 0;
     for (int64_t i = k * CHUNK_ROWS; i < end; i++) {
-        rlhf_str text = rlhf__dataset_row(j->ds, i).text[j->how.opts->field];
+        const struct rlhf__data_row row = rlhf__dataset_row(j->ds, i);
         RLHF_TRY(rlhf__loading_check(j->how.opts->loading, atomic_load(&j->bytes), path_of(j, i), 0,
                                      err));
-        rlhf_status st = text.ptr ? rlhf__token_chunk_add(c, &j->how, i, text, ids, err)
-                                  : rlhf__fail(err, RLHF_E_INVALID, "the row has no such field");
+        rlhf_status st = rlhf__token_chunk_add(c, &j->how, i, &row, ids, err);
         if (st < 0) {
             char where[512];
             rlhf__dataset_where(j->ds, i, where, sizeof where);
@@ -51,7 +50,7 @@ static rlhf_status do_chunk(struct job *j, int64_t k, struct rlhf__ids *ids,
         }
     }
     RLHF_TRY(rlhf__token_chunk_store(c, &j->how, ids, err));
-    uint64_t width = j->how.narrow ? sizeof(uint16_t) : sizeof(int32_t);
+    uint64_t width = (j->how.narrow ? sizeof(uint16_t) : sizeof(int32_t)) + (c->says != NULL);
     atomic_fetch_add(&j->bytes, ids->n * width + c->n * (sizeof *c->len + sizeof *c->source));
     int64_t done = atomic_fetch_add(&j->done, end - k * CHUNK_ROWS) + end - k * CHUNK_ROWS;
     if (pthread_equal(pthread_self(), j->main) && j->how.opts->loading)
@@ -94,7 +93,8 @@ static void run_threads(struct job *j) {
         pthread_join(thread[i], NULL);
 }
 
-static rlhf_status allocate(struct rlhf__token_rows *out, int narrow, struct rlhf__error *err) {
+static rlhf_status allocate(struct rlhf__token_rows *out, int narrow, int says,
+                            struct rlhf__error *err) {
     size_t n = (size_t)out->n, total = (size_t)(out->total ? out->total : 1);
     out->offset = malloc((n + 1) * sizeof *out->offset);
     out->source = malloc((n + 1) * sizeof *out->source);
@@ -102,7 +102,10 @@ static rlhf_status allocate(struct rlhf__token_rows *out, int narrow, struct rlh
         out->ids16 = malloc(total * sizeof *out->ids16);
     else
         out->ids32 = malloc(total * sizeof *out->ids32);
-    return out->offset && out->source && (out->ids16 || out->ids32) ? RLHF_OK : no_memory(err);
+    if (says) out->says = malloc(total);
+    return out->offset && out->source && (out->ids16 || out->ids32) && (!says || out->says)
+               ? RLHF_OK
+               : no_memory(err);
 }
 
 static rlhf_status join(struct rlhf__token_rows *out, struct job *j, struct rlhf__error *err) {
@@ -111,18 +114,25 @@ static rlhf_status join(struct rlhf__token_rows *out, struct job *j, struct rlhf
         out->total += j->chunk[k].total;
         out->truncated += j->chunk[k].truncated;
         out->dropped += j->chunk[k].dropped;
+        out->silent += j->chunk[k].silent;
+        out->chats += j->chunk[k].chats;
     }
+    if (!out->n && out->silent)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the assistant says nothing in the %lld rows of the data",
+                          (long long)j->n_rows);
     if (!out->n)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "none of the %lld rows of the data has the %d tokens a row needs",
                           (long long)j->n_rows, (int)j->how.opts->min_len);
-    RLHF_TRY(allocate(out, j->how.narrow, err));
+    RLHF_TRY(allocate(out, j->how.narrow, j->how.opts->says, err));
     int64_t row = 0, at = 0;
     for (int64_t k = 0; k < j->n_chunks; k++) {
         struct rlhf__token_chunk *c = &j->chunk[k];
         size_t total = (size_t)c->total;
         if (total && j->how.narrow) memcpy(out->ids16 + at, c->ids, total * sizeof *out->ids16);
         if (total && !j->how.narrow) memcpy(out->ids32 + at, c->ids, total * sizeof *out->ids32);
+        if (total && c->says) memcpy(out->says + at, c->says, total);
         for (size_t i = 0; i < c->n; i++, row++) {
             out->source[row] = c->source[i];
             out->offset[row] = at;
@@ -178,6 +188,7 @@ void rlhf__token_rows_finish(struct rlhf__token_rows *rows) {
     free(rows->source);
     free(rows->ids16);
     free(rows->ids32);
+    free(rows->says);
     *rows = (struct rlhf__token_rows){0};
 }
 

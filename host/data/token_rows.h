@@ -19,6 +19,10 @@ struct rlhf__token_opts {
                        // exactly once
     int32_t min_len;   // rows and windows with fewer tokens are left out; 0 = 1
     int32_t threads;   // 0 = all online cores
+    // 1: rows are messages, and what the assistant says is marked; those without such a token but
+    // the first are left out.
+    int32_t says;
+    int32_t reserved;
     const struct rlhf__loading *loading; // NULL = the default bound, never stopped
 };
 
@@ -28,14 +32,18 @@ struct rlhf__token_rows {
     int64_t *source;   // [n] dataset row of each
     uint16_t *ids16;   // [total], or NULL when the vocabulary has more than 65,536 tokens
     int32_t *ids32;    // [total], or NULL
+    uint8_t *says;     // [total] 1 = the assistant says it; NULL when nobody asked
+    int64_t chats;     // dataset rows of messages
     int64_t truncated; // dataset rows that lost tokens
     int64_t dropped;   // dataset rows and windows left out by min_len
+    int64_t silent;    // dataset rows and windows left out since the assistant says nothing in them
 };
 
-// Tokenise every row of ds. Zero-initialised or finished *out; release with
+// Tokenise every row of ds: messages by the tokenizer's chat template, with nothing around them.
+// Zero-initialised or finished *out; release with
 // rlhf__token_rows_finish. Errors: RLHF_E_INVALID (no row has min_len tokens; a row has no such
-// field; bos or eos asked for and absent; rows and tokens are more than opts->loading allows),
-// RLHF_E_NOMEM, RLHF_E_CANCELLED. [main]
+// field; bos or eos asked for and absent; says and a text; what rlhf__conversation_encode says;
+// rows and tokens are more than opts->loading allows), RLHF_E_NOMEM, RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__token_rows_init(struct rlhf__token_rows *out, const struct rlhf__dataset *ds,
                                   const struct rlhf__tokenizer *tok,
                                   const struct rlhf__token_opts *opts, struct rlhf__error *err);

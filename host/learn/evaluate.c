@@ -1,6 +1,7 @@
 // evaluate.c: see evaluate.h.
 #include "learn/evaluate.h"
 #include "learn/pass.h"
+#include "text/conversation.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 // Rows waiting to be scored, as growing arrays.
 struct chunk {
     struct rlhf__ids ids, offset, prompt_len, label;
+    struct rlhf__buf skip; // a byte an id where not all are scored: 1 = this one is not
 };
 
 static void chunk_finish(struct chunk *c) {
@@ -17,6 +19,7 @@ static void chunk_finish(struct chunk *c) {
     rlhf__ids_finish(&c->offset);
     rlhf__ids_finish(&c->prompt_len);
     rlhf__ids_finish(&c->label);
+    rlhf__buf_free(&c->skip);
 }
 
 static rlhf_status chunk_add(struct chunk *c, const int32_t *ids, size_t n, int32_t prompt_len,
@@ -40,6 +43,7 @@ static struct rlhf__rows chunk_rows(const struct chunk *c) {
 }
 
 static void chunk_clear(struct chunk *c) {
+    rlhf__buf_clear(&c->skip);
     c->ids.n = c->offset.n = c->prompt_len.n = c->label.n = 0;
 }
 
@@ -56,6 +60,7 @@ static rlhf_status score_text(const struct rlhf__model *m, struct chunk *c,
     rlhf_status st = rlhf__pass(m, &e, &dist, RLHF__MICROBATCH_TOKENS, &pass, err);
     for (uint32_t i = 0; st == RLHF_OK && i < e.n; i++)
         for (int32_t k = e.offset[i] + e.prompt_len[i]; k < e.offset[i + 1]; k++) {
+            if (c->skip.len && c->skip.data[k]) continue;
             out->nats -= (double)logp[k];
             out->tokens++;
         }
@@ -64,44 +69,98 @@ static rlhf_status score_text(const struct rlhf__model *m, struct chunk *c,
     return st;
 }
 
+// What is scored of a row: its ids, and a byte an id where not all are: 1 = this one is not.
+struct scored_row {
+    struct rlhf__ids ids;
+    struct rlhf__buf skip;
+    int64_t bytes; // of what is scored
+};
+
 // Cut bos + text into windows; window w begins at w * (context / 2).
-static rlhf_status add_windows(const struct rlhf__model *m, const struct rlhf__ids *ids,
+static rlhf_status add_windows(const struct rlhf__model *m, const struct scored_row *row,
                                struct chunk *c, struct rlhf__error *err) {
     size_t context = (size_t)m->info.n_ctx, half = context / 2 ? context / 2 : 1;
-    size_t scored = 1; // tokens before this one are scored or given
-    for (size_t begin = 0; scored < ids->n; begin += half) {
-        size_t end = begin + context < ids->n ? begin + context : ids->n;
+    size_t scored = 1, n = row->ids.n; // tokens before this one are scored or given
+    for (size_t begin = 0; scored < n; begin += half) {
+        size_t end = begin + context < n ? begin + context : n;
         if (end <= scored) continue;
-        rlhf_status st =
-            chunk_add(c, ids->data + begin, end - begin, (int32_t)(scored - begin), 0, err);
-        if (st != RLHF_OK) return st;
+        RLHF_TRY(
+            chunk_add(c, row->ids.data + begin, end - begin, (int32_t)(scored - begin), 0, err));
+        if (row->skip.len) rlhf__buf_put(&c->skip, row->skip.data + begin, end - begin);
         scored = end;
     }
+    return rlhf__buf_ok(&c->skip, err);
+}
+
+static rlhf_status read_text(const struct rlhf__model *m, rlhf_str text, struct scored_row *out,
+                             struct rlhf__error *err) {
+    uint32_t flags = rlhf__tokenizer_info(m->tok)->bos >= 0 ? RLHF__ENCODE_BOS : 0;
+    size_t unscored = 0;
+    RLHF_TRY(rlhf__tokenizer_encode(m->tok, text, flags, 0, &out->ids, err));
+    if (!flags && out->ids.n)
+        unscored = rlhf__tokenizer_decode(m->tok, out->ids.data, 1, 0, NULL, 0);
+    if (unscored > text.len) unscored = (size_t)text.len; // a space that no text has
+    out->bytes = (int64_t)(text.len - unscored);
     return RLHF_OK;
 }
 
+static rlhf_status read_messages(const struct rlhf__model *m, const struct rlhf__data_row *row,
+                                 int assistant_only, struct scored_row *out,
+                                 struct rlhf__error *err) {
+    struct rlhf__messages list = {0};
+    json_t *held = NULL;
+    rlhf_status st = rlhf__data_row_messages(row, &held, &list, err);
+    if (st == RLHF_OK)
+        st = rlhf__conversation_encode(m->tok, &list, 0, &out->ids,
+                                       assistant_only ? &out->skip : NULL, err);
+    for (size_t i = 0; i < out->skip.len; i++)
+        out->skip.data[i] = !out->skip.data[i];
+    for (size_t i = 1; st == RLHF_OK && i < out->ids.n; i++)
+        if (!out->skip.len || !out->skip.data[i])
+            out->bytes += (int64_t)rlhf__tokenizer_decode(m->tok, out->ids.data + i, 1, 0, NULL, 0);
+    rlhf__messages_finish(&list);
+    json_decref(held);
+    return st;
+}
+
+static rlhf_status read_row(const struct rlhf__model *m, const struct rlhf__dataset *ds, int64_t i,
+                            int assistant_only, struct scored_row *out, struct rlhf__error *err) {
+    const struct rlhf__data_row row = rlhf__dataset_row(ds, i);
+    out->ids.n = 0;
+    out->bytes = 0;
+    rlhf__buf_clear(&out->skip);
+    rlhf_status st;
+    if (row.messages.ptr)
+        st = read_messages(m, &row, assistant_only, out, err);
+    else if (assistant_only)
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "the row is a text, and data.assistant_only is for rows with messages");
+    else
+        st = read_text(m, row.text[RLHF__FIELD_TEXT], out, err);
+    if (st == RLHF_OK) return st;
+    char where[512];
+    rlhf__dataset_where(ds, i, where, sizeof where);
+    return rlhf__error_context(err, "%s", where);
+}
+
 rlhf_status rlhf__evaluate_text(const struct rlhf__model *m, const struct rlhf__dataset *ds,
-                                struct rlhf__text_quality *out, struct rlhf__error *err) {
+                                int assistant_only, struct rlhf__text_quality *out,
+                                struct rlhf__error *err) {
     *out = (struct rlhf__text_quality){0};
-    uint32_t flags = rlhf__tokenizer_info(m->tok)->bos >= 0 ? RLHF__ENCODE_BOS : 0;
     struct chunk c = {0};
-    struct rlhf__ids ids = {0};
+    struct scored_row row = {0};
     rlhf_status st = RLHF_OK;
     for (int64_t i = 0; st == RLHF_OK && i < rlhf__dataset_rows(ds); i++) {
-        rlhf_str text = rlhf__dataset_row(ds, i).text[RLHF__FIELD_TEXT];
-        ids.n = 0;
-        st = rlhf__tokenizer_encode(m->tok, text, flags, 0, &ids, err);
+        st = read_row(m, ds, i, assistant_only, &row, err);
         if (st != RLHF_OK) break;
-        size_t unscored = 0;
-        if (!flags && ids.n) unscored = rlhf__tokenizer_decode(m->tok, ids.data, 1, 0, NULL, 0);
-        if (unscored > text.len) unscored = (size_t)text.len; // a space that no text has
         out->rows++;
-        out->bytes += (int64_t)(text.len - unscored);
-        st = add_windows(m, &ids, &c, err);
+        out->bytes += row.bytes;
+        st = add_windows(m, &row, &c, err);
         if (st == RLHF_OK && c.ids.n >= CHUNK_TOKENS) st = score_text(m, &c, out, err);
     }
     if (st == RLHF_OK) st = score_text(m, &c, out, err);
-    rlhf__ids_finish(&ids);
+    rlhf__ids_finish(&row.ids);
+    rlhf__buf_free(&row.skip);
     chunk_finish(&c);
     if (st == RLHF_OK && out->tokens == 0)
         return rlhf__fail(err, RLHF_E_INVALID, "the texts have no token that can be scored");

@@ -16,9 +16,11 @@ struct rlhf__text_quality {
 // text token is scored once. Texts over the context are covered by windows of the context that
 // advance by half of it, so that a token has at least half a context before it where there is one.
 // Without a BOS the first token of a text cannot be scored, and neither it nor its bytes count.
-// [main]
+// Messages are the text that the chat template makes of them, without anything around it;
+// assistant_only: of them only what the assistant says is scored and counted. [main]
 rlhf_status rlhf__evaluate_text(const struct rlhf__model *, const struct rlhf__dataset *ds,
-                                struct rlhf__text_quality *out, struct rlhf__error *err);
+                                int assistant_only, struct rlhf__text_quality *out,
+                                struct rlhf__error *err);
 
 // Bits per byte of a result. [any]
 double rlhf__bits_per_byte(const struct rlhf__text_quality *);

@@ -3,6 +3,7 @@
 
 #include "batch/preference_source.h"
 #include "learn/evaluate.h"
+#include "model/chat_note.h"
 #include "run/reward_training.h"
 
 #include <stdlib.h>
@@ -124,6 +125,17 @@ static rlhf_status open_rows(struct preference_feed *f, struct rlhf__error *err)
                (long long)rlhf__preferences_count(set), (long long)rlhf__preferences_responses(set),
                (long long)rlhf__preferences_truncated(set),
                (long long)rlhf__preferences_dropped(set));
+    if (rlhf__preferences_too_long(set) > 0)
+        rlhf__logf(env->log, RLHF_LOG_WARN,
+                   "data: %lld rows were left out: their messages leave no room for a response in "
+                   "%d tokens",
+                   (long long)rlhf__preferences_too_long(set), (int)f->max_tokens);
+    rlhf__model_chat_note(env->cast->policy, rlhf__preferences_chats(set), c->prompts.template,
+                          env->log);
+    if (c->prompts.prepend_bos && rlhf__preferences_chats(set) == rlhf__preferences_count(set))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "prompts.prepend_bos is true, but all rows have messages: their chat "
+                          "template says how a prompt begins");
     if (c->run.phases > 0) return RLHF_OK;
     return rlhf__batches_count(&f->source.batches, &f->feed.phases, err);
 }

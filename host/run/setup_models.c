@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "keep/run_dir.h"
+#include "model/chat_note.h"
 #include "model/parameters.h"
 #include "run/trainer.h"
 
@@ -118,6 +119,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
         return !dir[0] || rlhf__is_dir(dir) ? st : rlhf__error_context(err, "policy.path");
     RLHF_TRY(check_adapter(r, err));
     if (has_adapter(r)) r->session.models.shared = r->cast.policy;
+    RLHF_TRY(rlhf__model_name_chat(r->cast.policy, c->prompts.template, err));
     rlhf__text_services_policy(r->session.text, r->cast.policy->tok);
     return check_heads(r, value, err);
 }

@@ -3,10 +3,12 @@
 
 #include "batch/text_source.h"
 #include "learn/evaluate.h"
+#include "model/chat_note.h"
 #include "model/classifier_config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct text_feed {
     struct rlhf__feed feed;
@@ -74,7 +76,7 @@ static rlhf_status evaluate_text(struct rlhf__feed *feed, const struct rlhf__hel
     const struct text_feed *f = of(feed);
     struct rlhf__text_quality q;
     if (!is_due(f, h)) return RLHF_OK;
-    rlhf_status st = rlhf__evaluate_text(f->feed.env->cast->policy, f->held_out, &q, err);
+    rlhf_status st = rlhf__evaluate_text(f->feed.env->cast->policy, f->held_out, 0, &q, err);
     if (st != RLHF_OK) return st;
     rlhf__metrics_set(h->metrics, "eval/bits_per_byte", rlhf__bits_per_byte(&q));
     rlhf__metrics_set(h->metrics, "eval/loss", q.nats / (double)q.tokens);
@@ -146,6 +148,7 @@ static rlhf_status open_held_out(struct text_feed *f, struct rlhf__error *err) {
                                    .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
                                    .limit = c->eval_limit,
                                    .loading = env->loading};
+    if (!f->labelled) d.want = RLHF__FIELD_BIT(RLHF__FIELD_MESSAGES);
     if (f->labelled) {
         d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
         d.labels = (const char *const *)env->cast->policy->labels.name;
@@ -166,10 +169,15 @@ rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error
         st = rlhf__text_source_batches(&f->source, &feed->phases, err);
     if (st != RLHF_OK) return st;
     const struct rlhf__token_rows *rows = &f->source.rows;
-    char cut[80] = "";
+    char cut[200] = "";
+    rlhf__model_chat_note(env->cast->policy, rows->chats, env->config->prompts.template, env->log);
     if (rows->truncated > 0)
         snprintf(cut, sizeof cut, "; %lld %s cut to %d tokens", (long long)rows->truncated,
                  rows->truncated == 1 ? "was" : "were", (int)f->max_tokens);
+    if (rows->silent > 0)
+        snprintf(cut + strlen(cut), sizeof cut - strlen(cut),
+                 "; %lld %s left out: the assistant says nothing there", (long long)rows->silent,
+                 rows->silent == 1 ? "was" : "were");
     rlhf__logf(env->log, RLHF_LOG_INFO, "data: %lld row%s, %lld sequence%s of %lld tokens in all%s",
                (long long)f->source.n_data, f->source.n_data == 1 ? "" : "s", (long long)rows->n,
                rows->n == 1 ? "" : "s", (long long)rows->total, cut);

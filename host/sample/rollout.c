@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "config/effect.h"
+#include "model/chat_note.h"
 #include "sample/decode.h"
 
 #include <stdio.h>
@@ -75,10 +76,12 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
                                   .loading = loading};
     rlhf_status st = rlhf__prompts_open(&o, m->tok, out, err);
     if (st != RLHF_OK) return st;
+    const int mine = strcmp(setting, "prompts.path") == 0;
+    rlhf__model_chat_note(m, rlhf__prompts_chats(*out), mine ? c->template : 0, log);
     struct rlhf__buf say = RLHF__BUF_INIT;
     rlhf__prompts_summary(*out, &say);
-    const char *who = strcmp(setting, "prompts.path") == 0 ? "prompts" : setting;
-    if (say.len) rlhf__logf(log, RLHF_LOG_INFO, "%s: %s", who, rlhf__buf_text(&say));
+    if (say.len)
+        rlhf__logf(log, RLHF_LOG_INFO, "%s: %s", mine ? "prompts" : setting, rlhf__buf_text(&say));
     rlhf__buf_free(&say);
     return RLHF_OK;
 }

@@ -48,7 +48,7 @@ JINJA = [
     "{{ '  a '.strip() }}|{{ 'xxaxx'.strip('x') }}|{{ '\n a\n'.lstrip('\n') }}|{{ 'a\n\n'.rstrip('\n') }}|{{ 'éaé'.strip('é') }}|",
     "{{ 'abc'.startswith('ab') }}{{ 'abc'.endswith('bc') }}{{ 'a,b,c'.split(',')[1] }}{{ 'abc'.split('x') | length }}{{ 'a</t>b</t>c'.split('</t>')[-1] }}",
     "{{ 'Ab'.upper() }}{{ 'Ab'.lower() }}{{ 'aXbX'.replace('X', '') }}{{ messages[0].get('role') }}{{ messages[0].get('x') }}{{ messages[0].get('x', 'd') }}",
-    "{{ ('a' ~ 'b').upper() }}{{ messages[1].content.strip().upper()[0] }}",
+    "{{ ('a' ~ 'b').upper() }}{{ messages[2].content.strip().lower()[0] }}",
     # statements
     "{% if 0 %}a{% elif '' %}b{% elif [1] %}c{% else %}d{% endif %}", "{% for i in range(3) %}{{ i }}{% else %}none{% endfor %}{% for i in [] %}{{ i }}{% else %}none{% endfor %}",
     "{% for i in range(1, 7, 2) %}{{ loop.index }}{{ loop.first }}{{ loop.last }}{{ loop.length }}{{ loop.revindex }} {% endfor %}",

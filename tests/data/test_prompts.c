@@ -181,12 +181,13 @@ static void errors(void **state) {
     expect_error(f, o, path, "no prompt is left of 2 rows; left out: 2 without a period");
     o = (struct rlhf__prompt_opts){0};
     expect_error(f, o, scratch_text(f->scratch, "p.jsonl", "{\"x\": 1}\n"),
-                 "p.jsonl:1: the row has neither a field 'prompt' nor 'text'");
+                 "p.jsonl:1: the row has none of the fields 'prompt', 'messages' and "
+                 "'text'");
     expect_error(f, o, scratch_text(f->scratch, "p.jsonl", "{\"prompt\": \"\"}\n"),
                  "p.jsonl: no prompt is left of 1 row; left out: 1 under 1 token");
     o.field = "q";
     expect_error(f, o, scratch_text(f->scratch, "p.jsonl", "{\"prompt\": \"x\"}\n"),
-                 "p.jsonl:1: the row has no field 'q'");
+                 "p.jsonl:1: the row has neither a field 'q' nor 'messages'");
 }
 
 int main(void) {
