@@ -70,10 +70,11 @@ static void boxes(void **state) {
            {"5", "\\boxed{3} and \\boxed{5}", 1}, {"5", "\\boxed{5} and \\boxed{3", 1},
            {"5", "\\boxed{ \\boxed{5}", 1}, {"5", "{ { \\boxed{5} }", 1},
            {"5", "} } \\boxed{5}", 1}, {"{1, 2}", "\\boxed{\\{1, 2\\}}", 0},
-           {"\\{1, 2\\}", "\\boxed{\\{1, 2\\}}", 1}, {"5", "\\\\boxed{5}", 1},
-           {"5", "\\boxed{\\text{5}}", 1}, {"5", "\\boxed{x = 5}", 1}, {"5", "\\boxed{3+2=5}", 1},
-           {"5", "\\boxed{x \\leq 5}", 0}, {"5", "\\boxed{x != 5}", 0}, {"5", "\\boxed{5 or 6}", 0},
-           {"5", "\\boxed{3 or 5}", 0}, {"5", "\\boxed{1,5}", 0}, {"15", "\\boxed{1,5}", 0});
+           {"\\{1, 2\\}", "\\boxed{\\{1, 2\\}}", 1}, {"\\{5", "\\boxed{\\{5}", 1},
+           {"5", "\\\\boxed{5}", 1}, {"5", "\\boxed{\\text{5}}", 1}, {"5", "\\boxed{x = 5}", 1},
+           {"5", "\\boxed{3+2=5}", 1}, {"5", "\\boxed{x \\leq 5}", 0}, {"5", "\\boxed{x != 5}", 0},
+           {"5", "\\boxed{5 or 6}", 0}, {"5", "\\boxed{3 or 5}", 0}, {"5", "\\boxed{1,5}", 0},
+           {"15", "\\boxed{1,5}", 0});
 }
 
 // ---- what a number is ----
@@ -87,9 +88,9 @@ static void numbers_of_many_forms(void **state) {
          "\\boxed{1\xe2\x80\xaf"
          "234}",
          1},
-        {"1234", "\\boxed{12,34}", 0}, {"1234", "\\boxed{0,1234}", 0}, {"18", "\\boxed{18.00}", 1},
-        {"18", "\\boxed{018}", 1}, {"18", "\\boxed{+18}", 1}, {"18", "\\boxed{-18}", 0},
-        {"-18", "\\boxed{-18}", 1},
+        {"1234", "\\boxed{12,34}", 0}, {"1234", "\\boxed{0,1234}", 0}, {"123", "\\boxed{0,123}", 0},
+        {"12345", "\\boxed{1,2345}", 0}, {"18", "\\boxed{18.00}", 1}, {"18", "\\boxed{018}", 1},
+        {"18", "\\boxed{+18}", 1}, {"18", "\\boxed{-18}", 0}, {"-18", "\\boxed{-18}", 1},
         {"-18",
          "\\boxed{\xe2\x88\x92"
          "18}",
@@ -205,7 +206,8 @@ static void gold_in_solutions(void **state) {
 static void pay_and_metrics(void **state) {
     (void)state;
     static struct texts t;
-    static const char *const said[] = {"\\boxed{18}", "so 18", "\\boxed{17}", "nothing", "17"};
+    static const char *const said[] = {"\\boxed{18}", "so 18", "\\boxed{17}", "nothing",
+                                       "\\boxed{}18"};
     static const float pays[] = {2.25f, 2, -0.75f, -1, -1};
     double value;
     memset(&t, 0, sizeof t);
@@ -220,7 +222,7 @@ static void pay_and_metrics(void **state) {
         assert_int_equal(t.verdict[i], i < 2 ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG);
     }
     assert_true(rlhf_test_metric(&r.host, "correct", &value) && value == 0.4);
-    assert_true(rlhf_test_metric(&r.host, "found", &value) && value == 0.8);
+    assert_true(rlhf_test_metric(&r.host, "found", &value) && value == 0.6);
     assert_true(rlhf_test_metric(&r.host, "marked", &value) && value == 0.4);
     reward_close(&r);
 }

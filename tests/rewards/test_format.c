@@ -104,6 +104,18 @@ static void limits(void **state) {
     reward_close(&r);
 }
 
+// 2^16 ways are within the default and not within 1000.
+static void the_limit_is_the_option(void **state) {
+    (void)state;
+    double gave_up;
+    for (int i = 0; i < 2; i++) {
+        reward_open(&r, "format.so", i ? "pattern=(a+)+$,limit=1000" : "pattern=(a+)+$");
+        assert_true(score_text(&r, "aaaaaaaaaaaaaaaab") == 0);
+        assert_true(rlhf_test_metric(&r.host, "gave_up", &gave_up) && gave_up == i);
+        reward_close(&r);
+    }
+}
+
 static void metrics(void **state) {
     (void)state;
     static struct texts t;
@@ -170,6 +182,7 @@ int main(void) {
                                        cmocka_unit_test(patterns),
                                        cmocka_unit_test(a_pattern_that_does_not_compile),
                                        cmocka_unit_test(limits),
+                                       cmocka_unit_test(the_limit_is_the_option),
                                        cmocka_unit_test(metrics),
                                        cmocka_unit_test(what_acts),
                                        cmocka_unit_test(out_of_memory)};
