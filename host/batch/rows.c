@@ -159,6 +159,37 @@ rlhf_status rlhf__rows_pick(struct rlhf__rows *dst, const struct rlhf__rows *src
     return st;
 }
 
+rlhf_status rlhf__rows_join(struct rlhf__rows *dst, const struct rlhf__rows *a,
+                            const struct rlhf__rows *b, struct rlhf__error *err) {
+    const struct rlhf__rows *const part[] = {a, b};
+    uint32_t at = 0;
+    int32_t group = 0, next = 0;
+    RLHF_TRY(rlhf__rows_init(dst, a->n + b->n, a->total + b->total, err));
+    dst->flags = a->flags | b->flags;
+    for (int k = 0; k < 2; k++, group = next)
+        for (uint32_t i = 0; i < part[k]->n; i++, at++) {
+            dst->offset[at + 1] = dst->offset[at] + part[k]->offset[i + 1] - part[k]->offset[i];
+            copy_row(dst, at, part[k], i);
+            dst->group[at] += group;
+            if (dst->group[at] >= next) next = dst->group[at] + 1;
+        }
+    const uint32_t words = a->support ? a->support_words : b->support_words;
+    if (!a->support && !b->support) return RLHF_OK;
+    const rlhf_status st = make_support(dst, words, err);
+    if (st != RLHF_OK) {
+        rlhf__rows_finish(dst);
+        return st;
+    }
+    for (int k = 0, from = 0; k < 2; k++) {
+        const size_t tokens = (size_t)rlhf__rows_response_tokens(part[k], 0, part[k]->n);
+        if (part[k]->support)
+            memcpy(dst->support + (size_t)from * words, part[k]->support,
+                   tokens * words * sizeof *dst->support);
+        from += (int)tokens;
+    }
+    return RLHF_OK;
+}
+
 int64_t rlhf__rows_response_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to) {
     int64_t sum = 0;
     for (uint32_t i = from; i < to; i++)
@@ -171,6 +202,19 @@ uint32_t rlhf__rows_group_end(const struct rlhf__rows *e, uint32_t i) {
     while (to < e->n && e->group[to] == e->group[i])
         to++;
     return to;
+}
+
+static double paid(const struct rlhf__rows *e, uint32_t i) {
+    double sum = (double)e->score[i];
+    for (int32_t t = e->offset[i] + e->prompt_len[i]; t < e->offset[i + 1]; t++)
+        sum += (double)e->token[RLHF__TOKEN_REWARD][t];
+    return sum;
+}
+
+int rlhf__rows_flat(const struct rlhf__rows *e, uint32_t from, uint32_t to) {
+    for (uint32_t i = from + 1; i < to; i++)
+        if (paid(e, i) != paid(e, from)) return 0;
+    return 1;
 }
 
 int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i) {

@@ -66,6 +66,11 @@ void rlhf__rows_finish(struct rlhf__rows *e); // accepts a zeroed struct [any]
 rlhf_status rlhf__rows_pick(struct rlhf__rows *dst, const struct rlhf__rows *src,
                             const uint32_t *pick, uint32_t n, struct rlhf__error *err);
 
+// dst = the rows of a, then those of b, whose groups are numbered on after a's. Neither has a
+// reference's states. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__rows_join(struct rlhf__rows *dst, const struct rlhf__rows *a,
+                            const struct rlhf__rows *b, struct rlhf__error *err);
+
 // Zeroed supports for the rows, which are laid out, over n_vocab ids. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_support(struct rlhf__rows *e, int32_t n_vocab, struct rlhf__error *err);
 
@@ -81,6 +86,10 @@ int64_t rlhf__rows_response_tokens(const struct rlhf__rows *e, uint32_t from, ui
 
 // End of the run of rows of row i's group that starts there. [any]
 uint32_t rlhf__rows_group_end(const struct rlhf__rows *e, uint32_t i);
+
+// 1 when rows [from, to) are all paid the same, score and token rewards added up as algorithms do.
+// [any]
+int rlhf__rows_flat(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
 // 1 when row i > 0 is of the same group as row i - 1 and has the same prompt, of 2 tokens or
 // more. [any]

@@ -13,9 +13,9 @@ static const struct rlhf__sink *const sinks[] = {&rlhf__sink_jsonl, &rlhf__sink_
 enum { N_SINKS = sizeof sinks / sizeof *sinks };
 
 struct rlhf__metrics {
-    void *sink[N_SINKS]; // NULL: not wanted
-    int bad;             // a value was lost: out of memory
-    int reserved;
+    void *sink[N_SINKS];        // NULL: not wanted
+    int bad;                    // a value was lost: out of memory
+    int mute;                   // 1: nothing is set
     pthread_mutex_t lock;       // of what follows
     struct rlhf__metric *value; // sorted by name
     size_t n, cap;
@@ -104,6 +104,12 @@ void rlhf__metrics_under(struct rlhf__metrics *m, const char *prefix) {
     pthread_mutex_unlock(&m->lock);
 }
 
+void rlhf__metrics_mute(struct rlhf__metrics *m, int on) {
+    pthread_mutex_lock(&m->lock);
+    m->mute = on;
+    pthread_mutex_unlock(&m->lock);
+}
+
 rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double value) {
     int there;
     rlhf_status status = RLHF_OK;
@@ -113,7 +119,9 @@ rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double 
     if (m->prefix && snprintf(full, sizeof full, "%s%s", m->prefix, name) < (int)sizeof full)
         name = full;
     size_t at = place(m, name, &there);
-    if (there)
+    if (m->mute)
+        status = RLHF_OK;
+    else if (there)
         m->value[at].value = value;
     else
         status = insert(m, at, name, value);

@@ -30,6 +30,10 @@ rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double 
 // held-out rows is not taken for the phase's. Borrowed; NULL = nothing does. [main]
 void rlhf__metrics_under(struct rlhf__metrics *m, const char *prefix);
 
+// With on 1, until the next call, nothing is set: what is said of some rows more is no figure of
+// the phase's. [main]
+void rlhf__metrics_mute(struct rlhf__metrics *m, int on);
+
 // For struct rlhf__services.metric: ctx is the struct rlhf__metrics. [any]
 void rlhf__metrics_sink(void *ctx, const char *name, double value);
 

@@ -13,7 +13,7 @@
 
 // ---- metrics ----
 
-static rlhf_status set_metrics(const struct rlhf__phase *p, struct rlhf__error *err) {
+rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__rows *e = &p->x.rows;
     struct rlhf__metrics *m = p->report->metrics;
     double n = (double)e->n, mean, std, distinct = 0, stopped = 0;
@@ -70,7 +70,7 @@ static rlhf_status keep_texts(struct rlhf__shown *s, const struct rlhf__scored *
 }
 
 // Whether they are shown is known at the phase's end only: it may be the last one.
-static rlhf_status take_samples(const struct rlhf__phase *p, struct rlhf__error *err) {
+rlhf_status rlhf__completions_take(const struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__log_config *c = &p->config->log;
     const struct rlhf__rows *e = &p->x.rows;
     struct rlhf__shown *s = &p->report->shown;
@@ -85,11 +85,6 @@ static rlhf_status take_samples(const struct rlhf__phase *p, struct rlhf__error 
         s->rows[i].ref_logp = compares ? response_sum(e, i, e->token[RLHF__LOGP_REF]) : NAN;
     }
     return st;
-}
-
-rlhf_status rlhf__completions_report(const struct rlhf__phase *p, struct rlhf__error *err) {
-    RLHF_TRY(set_metrics(p, err));
-    return take_samples(p, err);
 }
 
 rlhf_status rlhf__completions_show(const struct rlhf__phase *p, int is_last,

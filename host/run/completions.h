@@ -4,9 +4,12 @@
 
 #include "run/phase.h"
 
-// Set objective/scores, completions/*, val/sequence_lengths, val/num_stop_token_ids; keep the
-// samples in p->report->shown. [main]
-rlhf_status rlhf__completions_report(const struct rlhf__phase *p, struct rlhf__error *err);
+// Set objective/scores, completions/*, val/sequence_lengths, val/num_stop_token_ids, of the phase's
+// first responses, before some of them are replaced. [main]
+rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__error *err);
+
+// Keep samples of the responses that are learned from, in p->report->shown. [main]
+rlhf_status rlhf__completions_take(const struct rlhf__phase *p, struct rlhf__error *err);
 
 // At a phase's end: write and show the samples kept, when it is their turn (log.samples_every), in
 // the first phase and in the last; is_last = 1 where that is known only now. [main]

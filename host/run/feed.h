@@ -40,6 +40,10 @@ struct rlhf__feed_ops {
     // `version` how many optimiser steps the policy has behind it. [step]
     rlhf_status (*next)(struct rlhf__feed *, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err);
+    // Some rows more, of so many further groups; the rest as for `next`. NULL = there are no
+    // groups. [step]
+    rlhf_status (*more)(struct rlhf__feed *, uint32_t groups, uint64_t first, int64_t version,
+                        struct rlhf__experience *x, struct rlhf__error *err);
     // Rows as large as those of a phase, as far as they are known before it: of rows to come the
     // most tokens; responses are as long as they may be. Models are on paper, the cursor stays. *x
     // is zeroed before. [step]

@@ -5,33 +5,13 @@
 #include "learn/moved.h"
 #include "learn/pass.h"
 #include "run/completions.h"
+#include "run/fresh_groups.h"
 #include "run/judge.h"
+#include "run/pay.h"
 #include "run/phase_update.h"
 #include "run/plan.h"
 
 #include <stdlib.h>
-
-// Pay the responses; those that rewards.nan_policy drops leave.
-static rlhf_status score(struct rlhf__phase *p, struct rlhf__error *err) {
-    struct rlhf__experience *x = &p->x;
-    struct rlhf__scorer s = {.config = p->config,
-                             .rewards = p->cast->rewards,
-                             .rules = p->cast->rules,
-                             .prompts = p->feed->prompts,
-                             .metric = rlhf__metrics_sink,
-                             .metric_ctx = p->report->metrics,
-                             .phase = (uint64_t)p->count->phase,
-                             .watch = rlhf__progress_watch(p->report->progress)};
-    if (!rlhf__cast_pays(p->cast)) return RLHF_OK;
-    rlhf__progress_note(p->report->progress, "reward");
-    uint8_t *keep = calloc(x->rows.n ? x->rows.n : 1, 1);
-    if (!keep) return RLHF__NOMEM(err, "out of memory scoring");
-    rlhf_status st = rlhf__scored_init(&x->scored, &s, &x->rows, err);
-    if (st == RLHF_OK) st = rlhf__score(&s, &x->scored, &x->rows, keep, NULL, err);
-    if (st == RLHF_OK) st = rlhf__experience_keep(x, keep, err);
-    free(keep);
-    return st;
-}
 
 // Room for the reference's hidden states: on the device where its model and the policy's can have
 // them there, else in the host's memory.
@@ -107,12 +87,14 @@ static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
     rlhf_status st = p->feed->ops->next(p->feed, (uint64_t)p->count->sequences,
                                         p->learner->optim->count.step, &p->x, err);
     double drawn = rlhf__seconds();
-    if (st == RLHF_OK) st = score(p, err);
-    double scored = rlhf__seconds();
-    if (st == RLHF_OK) st = pass_reference(p, err);
+    if (st == RLHF_OK) st = rlhf__phase_pay(p, &p->x, 0, err);
+    if (st == RLHF_OK && rlhf__cast_pays(p->cast)) st = rlhf__completions_measure(p, err);
     times->rollout = drawn - from;
-    times->reward = scored - drawn;
-    times->reference = rlhf__seconds() - scored;
+    times->reward = rlhf__seconds() - drawn;
+    if (st == RLHF_OK) st = rlhf__fresh_groups(p, err);
+    double complete = rlhf__seconds();
+    if (st == RLHF_OK) st = pass_reference(p, err);
+    times->reference = rlhf__seconds() - complete;
     return st;
 }
 
@@ -125,7 +107,7 @@ static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
         rlhf__metrics_set(m, "val/sequence_lengths", (double)e->total / (double)e->n);
         return RLHF_OK;
     }
-    RLHF_TRY(rlhf__completions_report(p, err));
+    RLHF_TRY(rlhf__completions_take(p, err));
     return rlhf__judge(p, err);
 }
 

@@ -120,6 +120,14 @@ static rlhf_status check(const struct rlhf__instance *algo, const rlhf_plan *p,
             err, RLHF_E_INVALID,
             "%s plans %d epochs, %d minibatches and groups of %d; all must be 1 or more", id,
             p->epochs, p->minibatches, p->group_size);
+    if (p->fresh_rounds < 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s plans %d fresh rounds; 0 is none", id,
+                          p->fresh_rounds);
+    if (p->fresh_rounds > 0 && (p->source != RLHF_SOURCE_ROLLOUT || p->group_size < 2))
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "%s plans fresh rounds, which replace groups of two or more responses; "
+                          "it has %s in groups of %d",
+                          id, s->rows, p->group_size);
     if (p->source != RLHF_SOURCE_ROLLOUT) return check_once(id, s, p, err);
     if (algo->plugin->ops.algo.advantages) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_UNSUPPORTED,
@@ -144,7 +152,8 @@ rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *
                  {"flags", was->flags, is->flags},
                  {"epochs", was->epochs, is->epochs},
                  {"minibatches", was->minibatches, is->minibatches},
-                 {"group_size", was->group_size, is->group_size}};
+                 {"group_size", was->group_size, is->group_size},
+                 {"fresh_rounds", was->fresh_rounds, is->fresh_rounds}};
     for (size_t i = 0; i < sizeof field / sizeof *field; i++)
         if (field[i].was != field[i].is)
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,

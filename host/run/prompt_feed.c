@@ -57,16 +57,16 @@ static struct rlhf__rollout_request batch_request(const struct prompt_feed *f) {
     return q;
 }
 
-static rlhf_status prompt_next(struct rlhf__feed *feed, uint64_t first, int64_t version,
-                               struct rlhf__experience *x, struct rlhf__error *err) {
+static rlhf_status draw(struct rlhf__feed *feed, uint32_t n, uint64_t first, int64_t version,
+                        struct rlhf__experience *x, struct rlhf__error *err) {
     struct prompt_feed *f = of(feed);
-    uint32_t n = (uint32_t)feed->env->config->batch.size;
     int64_t *row = calloc(n, sizeof *row);
     rlhf__progress_note(feed->env->progress, "rollout");
     if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", n);
     for (uint32_t i = 0; i < n; i++)
         row[i] = i % f->group ? row[i - 1] : rlhf__order_next(&f->order);
     struct rlhf__rollout_request q = batch_request(f);
+    q.n = n;
     q.watch = rlhf__progress_watch(feed->env->progress);
     q.doing = "rollout";
     q.first = first;
@@ -78,6 +78,17 @@ static rlhf_status prompt_next(struct rlhf__feed *feed, uint64_t first, int64_t 
     x->sampled = rlhf__rows_response_tokens(&x->rows, 0, n);
     x->drawn = n;
     return RLHF_OK;
+}
+
+static rlhf_status prompt_next(struct rlhf__feed *feed, uint64_t first, int64_t version,
+                               struct rlhf__experience *x, struct rlhf__error *err) {
+    return draw(feed, (uint32_t)feed->env->config->batch.size, first, version, x, err);
+}
+
+static rlhf_status prompt_more(struct rlhf__feed *feed, uint32_t groups, uint64_t first,
+                               int64_t version, struct rlhf__experience *x,
+                               struct rlhf__error *err) {
+    return draw(feed, groups * of(feed)->group, first, version, x, err);
 }
 
 rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *feed, const struct rlhf__model *model,
@@ -173,6 +184,12 @@ static rlhf_status check_sizes(const struct rlhf__feed_env *env, struct rlhf__er
         return rlhf__fail(err, RLHF_E_INVALID, "sampling.max_new_tokens is %lld; at most %d",
                           (long long)c->sampling.max_new_tokens, RLHF__MAX_NEW_TOKENS);
     const rlhf_plan *p = &env->cast->plan;
+    if (p->fresh_rounds > 0 && c->mixing.normalize != RLHF__NORMALIZE_NONE)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "algo.dynamic_sampling draws the responses of a phase in rounds, and "
+                          "rewards.normalize=%s goes by all of them at once; rewards.normalize "
+                          "must be none",
+                          c->mixing.normalize == RLHF__NORMALIZE_BEFORE ? "before" : "after");
     if (c->batch.size % p->group_size != 0 || c->batch.size < p->minibatches)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "batch.size is %lld; it must be a multiple of the group size %d and at "
@@ -318,6 +335,7 @@ static rlhf_status prompt_ready(struct rlhf__feed *feed, struct rlhf__error *err
 }
 
 static const struct rlhf__feed_ops prompt_ops = {.next = prompt_next,
+                                                 .more = prompt_more,
                                                  .largest = prompt_largest,
                                                  .rehearse = prompt_rehearse,
                                                  .order = prompt_order,

@@ -39,7 +39,7 @@ struct rlhf__report {
     double began;      // clock when the phases of this process began: what an ETA goes by
     double peak_flops; // measured after the first phase; 0 = not yet
     int32_t said_flat; // 1: it was said that a phase had no group with spread
-    int32_t reserved;
+    int32_t said_left; // 1: that fresh prompts did not suffice
 };
 
 #endif

@@ -36,3 +36,20 @@ rlhf_status rlhf__experience_keep(struct rlhf__experience *x, const uint8_t *kee
     free(pick);
     return st;
 }
+
+rlhf_status rlhf__experience_join(struct rlhf__experience *x, struct rlhf__experience *y,
+                                  struct rlhf__error *err) {
+    struct rlhf__rows both = {0};
+    RLHF_TRY(rlhf__rows_join(&both, &x->rows, &y->rows, err));
+    rlhf_status st = rlhf__scored_join(&x->scored, &y->scored, err);
+    if (st != RLHF_OK) {
+        rlhf__rows_finish(&both);
+        return st;
+    }
+    rlhf__rows_finish(&x->rows);
+    x->rows = both;
+    x->sampled += y->sampled;
+    x->tokens += y->tokens;
+    rlhf__experience_finish(y);
+    return RLHF_OK;
+}

@@ -25,4 +25,10 @@ void rlhf__experience_finish(struct rlhf__experience *x); // accepts a zeroed on
 rlhf_status rlhf__experience_keep(struct rlhf__experience *x, const uint8_t *keep,
                                   struct rlhf__error *err);
 
+// y's rows come behind x's, their groups numbered on after x's, and its counts of tokens are added;
+// y is empty afterwards. Before the reference has seen them and before they are judged. Errors:
+// RLHF_E_NOMEM. [any]
+rlhf_status rlhf__experience_join(struct rlhf__experience *x, struct rlhf__experience *y,
+                                  struct rlhf__error *err);
+
 #endif

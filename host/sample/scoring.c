@@ -60,6 +60,45 @@ rlhf_status rlhf__scored_init(struct rlhf__scored *x, const struct rlhf__scorer 
     return RLHF__NOMEM(err, "out of memory for the texts of %u responses", e->n);
 }
 
+// *to = a's n elements, then b's.
+static int joined(void **to, const void *a, size_t n, const void *b, size_t more, size_t size) {
+    char *both = *to = calloc(n + more + 1, size);
+    if (!both) return 0;
+    if (n) memcpy(both, a, n * size);
+    if (more) memcpy(both + n * size, b, more * size);
+    return 1;
+}
+
+rlhf_status rlhf__scored_join(struct rlhf__scored *a, struct rlhf__scored *b,
+                              struct rlhf__error *err) {
+    const size_t n = a->n, more = b->n;
+    void *p[7] = {0};
+    int ok = joined(&p[0], a->prompt, n, b->prompt, more, sizeof *a->prompt) &&
+             joined(&p[1], a->response, n, b->response, more, sizeof *a->response) &&
+             joined(&p[2], a->meta, n, b->meta, more, sizeof *a->meta) &&
+             joined(&p[3], a->text, n, b->text, more, sizeof *a->text) &&
+             joined(&p[4], a->scored_len, n, b->scored_len, more, sizeof *a->scored_len) &&
+             joined(&p[5], a->no_period, n, b->no_period, more, 1) &&
+             joined(&p[6], a->verdict, n, b->verdict, more, 1);
+    for (int k = 0; !ok && k < 7; k++)
+        free(p[k]);
+    if (!ok) return RLHF__NOMEM(err, "out of memory for the texts of %zu responses", n + more);
+    for (size_t i = 0; i < more; i++)
+        b->text[i] = NULL; // a's now
+    a->n = 0;
+    rlhf__scored_finish(a);
+    rlhf__scored_finish(b);
+    *a = (struct rlhf__scored){.prompt = p[0],
+                               .response = p[1],
+                               .meta = p[2],
+                               .text = p[3],
+                               .scored_len = p[4],
+                               .no_period = p[5],
+                               .verdict = p[6],
+                               .n = (uint32_t)(n + more)};
+    return RLHF_OK;
+}
+
 void rlhf__scored_pick(struct rlhf__scored *x, const uint32_t *pick, uint32_t n) {
     uint32_t to = 0;
     for (uint32_t i = 0; i < x->n; i++) {
@@ -289,6 +328,7 @@ static rlhf_status score_all(const struct rlhf__scorer *s, struct rlhf__scored *
         s->metric(s->metric_ctx, "objective/verifiable_correct_rate", correct);
     for (uint32_t i = 0; i < e->n; i++)
         if (l->keep[i]) return RLHF_OK;
+    if (s->may_drop_all) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_NUMERIC, "every reward of phase %llu was not finite",
                       (unsigned long long)s->phase + 1);
 }

@@ -25,6 +25,8 @@ struct rlhf__scorer {
     void (*metric)(void *ctx, const char *name, double value);
     void *metric_ctx;
     uint64_t phase;
+    int32_t may_drop_all; // 1: nan_policy drop may leave no row
+    int32_t reserved;
     const struct rlhf__watch *watch; // told which reward is at work; NULL = nobody
 };
 
@@ -42,6 +44,11 @@ struct rlhf__scored {
 rlhf_status rlhf__scored_init(struct rlhf__scored *, const struct rlhf__scorer *,
                               const struct rlhf__rows *e, struct rlhf__error *err);
 void rlhf__scored_finish(struct rlhf__scored *); // accepts a zeroed one [any]
+
+// b's texts come behind a's; b is empty afterwards. Errors: RLHF_E_NOMEM, and both are what they
+// were. [any]
+rlhf_status rlhf__scored_join(struct rlhf__scored *a, struct rlhf__scored *b,
+                              struct rlhf__error *err);
 
 // Only the rows pick[0..n), ascending, stay. [any]
 void rlhf__scored_pick(struct rlhf__scored *, const uint32_t *pick, uint32_t n);
@@ -71,8 +78,8 @@ rlhf_status rlhf__score_alone(const struct rlhf__scorer *, const struct rlhf__in
 // Fill e->score, e->reward, e->token[RLHF__TOKEN_REWARD] and the texts' verdict. keep[n] is set to
 // 0 for rows that nan_policy drop leaves out, else 1. raw: NULL, or [n_reward * n] of what each
 // plugin pays a row, per-token rewards included. Errors: RLHF_E_NUMERIC names plugin and row
-// (nan_policy stop), or says that every row was dropped or that a sum is not finite; what plugins
-// say. [step]
+// (nan_policy stop), or says that every row was dropped (unless they may be) or that a sum is not
+// finite; what plugins say. [step]
 rlhf_status rlhf__score(const struct rlhf__scorer *, struct rlhf__scored *, struct rlhf__rows *e,
                         uint8_t *keep, float *raw, struct rlhf__error *err);
 

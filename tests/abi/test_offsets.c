@@ -195,7 +195,7 @@ static const struct entry layout[] = {
     F(rlhf_run_info, reserved), F(rlhf_run_info, temperature),
     S(rlhf_plan), F(rlhf_plan, size), F(rlhf_plan, source), F(rlhf_plan, heads),
     F(rlhf_plan, flags), F(rlhf_plan, epochs), F(rlhf_plan, minibatches),
-    F(rlhf_plan, group_size), F(rlhf_plan, reserved),
+    F(rlhf_plan, group_size), F(rlhf_plan, fresh_rounds),
     S(rlhf_rollout), F(rlhf_rollout, size), F(rlhf_rollout, n), F(rlhf_rollout, total),
     F(rlhf_rollout, max_new_tokens), F(rlhf_rollout, phase), F(rlhf_rollout, offset),
     F(rlhf_rollout, prompt_len), F(rlhf_rollout, group), F(rlhf_rollout, finished),

@@ -10,7 +10,7 @@ enum { PLAN, LOSS, END, NOWHERE };
 static const char *const places[] = {"plan", "loss", "end", "nowhere", NULL};
 
 struct config {
-    int64_t source, heads, flags, epochs, minibatches, group, second;
+    int64_t source, heads, flags, epochs, minibatches, group, second, fresh;
     int32_t positive, pad; // where a positive status is returned
 };
 
@@ -30,6 +30,7 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, minibatches, 1, 0, 9, "cuts"),
     RLHF_OPT_I64(struct config, group, 1, 0, 9, "rows a prompt"),
     RLHF_OPT_I64(struct config, second, 0, 0, 9, "field that the second plan changes, 1 to 6"),
+    RLHF_OPT_I64(struct config, fresh, 0, -9, 9, "rounds of fresh prompts"),
     RLHF_OPT_ENUM(struct config, positive, NOWHERE, places, "function that returns 3"),
 };
 
@@ -46,6 +47,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
     out->epochs = (int32_t)(c->epochs + (s == 4));
     out->minibatches = (int32_t)(c->minibatches + (s == 5));
     out->group_size = (int32_t)(c->group + (s == 6));
+    out->fresh_rounds = (int32_t)c->fresh;
     return c->positive == PLAN ? 3 : RLHF_OK;
 }
 

@@ -53,6 +53,9 @@ static void what_cannot_be_given_is_refused(void **state) {
         {"second=4", "pairs.jsonl", "plans 2 epochs"},
         {"second=5", "pairs.jsonl", "plans 2 minibatches"},
         {"second=6", "pairs.jsonl", "plans groups of 2"},
+        {"fresh=2", "pairs.jsonl", "plans fresh rounds, which replace groups of two or more"},
+        {"source=1,fresh=2", "pairs.jsonl", "it has rollouts in groups of 1"},
+        {"fresh=-1", "pairs.jsonl", "plans -1 fresh rounds; 0 is none"},
         {"positive=plan", "pairs.jsonl", "plan(): it returned 3, which is no status"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,6 +1,7 @@
 #!/bin/sh
-# One PPO and two GRPO updates of a tiny random policy, one with responses that are masked, computed
-# again by recompute.py; and a run whose file was tampered with, which must be found out. Skipped (77) where torch can not be imported.
+# One PPO and three GRPO updates of a tiny random policy, two with responses that are masked, computed
+# again by recompute.py; and a run whose file was tampered with, which must be found out. Skipped (77)
+# where torch can not be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import torch' 2>/dev/null || {
@@ -25,8 +26,11 @@ run --algo ppo.so --set run.dir=ppo --set value.init=orthogonal --set algo.entro
 run --algo grpo.so:group_size=3 --set run.dir=grpo --set optim.epsilon=tf1 --set optim.eps=1e-5
 run --algo grpo.so:group_size=3,mask_truncated=true,loss=dapo,kl_placement=none --set run.dir=mask \
     --set "sampling.stop=[$(seq -s, 60 90)]" # of 258 ids: some responses end, some are cut off
+run --algo grpo.so:group_size=3,mask_truncated=true,loss=bnpo,kl_placement=none --set run.dir=bnpo \
+    --set "sampling.stop=[$(seq -s, 60 90)]"
 grep -q '"masked": \[' mask/rollouts.jsonl
-"$python" "$here/recompute.py" ppo 2 grpo 2 mask 2
+grep -q '"masked": \[' bnpo/rollouts.jsonl
+"$python" "$here/recompute.py" ppo 2 grpo 2 mask 2 bnpo 2
 
 cp -r ppo wrong
 sed 's/"phase": 2, "row": 3,\(.*\)"score": 0/"phase": 2, "row": 3,\1"score": 0.5/' ppo/rollouts.jsonl >wrong/rollouts.jsonl

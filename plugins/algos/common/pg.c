@@ -79,6 +79,7 @@ rlhf_status rlhf__pg_plan(void *self, const rlhf_run_info *info, rlhf_plan *out)
     out->epochs = (int32_t)o->epochs;
     out->minibatches = (int32_t)o->minibatches;
     out->group_size = (int32_t)o->group_size;
+    out->fresh_rounds = o->dynamic_sampling ? (int32_t)o->dynamic_rounds : 0;
     return RLHF_OK;
 }
 

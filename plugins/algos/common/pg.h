@@ -24,7 +24,8 @@ struct rlhf__pg_options {
     double entropy_coef, target_kl;
     int32_t kl_placement, kl_estimator, kl_controller, kl_unit, kl_measure;
     int32_t ratio, old_logp, logprob_temperature, logprob_support;
-    int32_t mask_truncated;
+    int32_t mask_truncated, dynamic_sampling;
+    int64_t dynamic_rounds;
 };
 
 // What one algorithm does its own way; static, outlives the instance. `self` is the instance.

@@ -51,6 +51,12 @@ const rlhf_opt rlhf__grpo_option_table[] = {
     RLHF_OPT_BOOL(PG, kl_measure, 1,
                   "measure the KL with kl_placement none too (costs a reference forward)"),
     RLHF_OPT_F64(PG, entropy_coef, 0, 0, 1000, "entropy bonus"),
+    RLHF_OPT_BOOL(PG, dynamic_sampling, 0,
+                  "groups whose responses are all paid the same are replaced by responses to "
+                  "further prompts"),
+    RLHF_OPT_I64(PG, dynamic_rounds, 10, 1, 1000,
+                 "rounds of further prompts in a phase, at most; groups that are left without "
+                 "spread stay in the batch"),
     RLHF_OPT_BOOL(PG, mask_truncated, 0,
                   "responses that max_new_tokens cut off give no loss and count in no token "
                   "total"),
@@ -88,6 +94,7 @@ const char *rlhf__grpo_idle(const void *config, const char *key) {
     const struct rlhf__idle rules[] = {
         {"advantage_eps", unscaled, "advantage_scale is none"},
         {"advantage_std", unscaled, "advantage_scale is none"},
+        {"dynamic_rounds", !o->pg.dynamic_sampling, "dynamic_sampling is false"},
         {"advantage_scope", o->pg.minibatches == 1, "minibatches is 1"},
         {"clip_range", o->loss == RLHF__GRPO_LOSS_CISPO && o->pg.clip_range_high >= 0,
          "loss cispo has the upper bound clip_range_high alone"},

@@ -24,7 +24,7 @@ struct rlhf__grpo_options {
     int32_t advantage_scale, advantage_std, advantage_scope, loss;
 };
 
-#define RLHF__GRPO_OPTION_COUNT 26
+#define RLHF__GRPO_OPTION_COUNT 28
 extern const rlhf_opt rlhf__grpo_option_table[RLHF__GRPO_OPTION_COUNT];
 
 // Weights of tokens that `loss` stands for: enum rlhf__aggregation. [any]

@@ -91,7 +91,9 @@ typedef struct rlhf_plan {
     uint32_t flags;              // bits of enum rlhf_plan_flag
     int32_t epochs, minibatches; // per phase; 1 and 1 for supervised
     int32_t group_size;          // samples a prompt, 1 = no groups
-    int32_t reserved;
+    // Rounds in a phase, at most, in which the host draws responses to further prompts for groups
+    // whose rows are all paid the same; groups of 2 or more. 0: none.
+    int32_t fresh_rounds;
 } rlhf_plan;
 
 // A batch (or one minibatch) of finished rollouts. Arrays [total] are 0 on prompt tokens.

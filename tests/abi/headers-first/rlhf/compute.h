@@ -426,8 +426,10 @@ typedef struct rlhf_compute {
 } rlhf_compute;
 
 typedef struct rlhf_kernels_options {
-    uint32_t size, threads;   // threads 0 = all cores
-    uint64_t workspace_bytes; // budget of the lm_head workspace; 0 = cpu 384 MiB, cuda 4 GiB
+    uint32_t size, threads; // threads 0 = all cores
+    // budget of the lm_head workspace, on which no bit depends; 0 = cuda 4 GiB, cpu 384 MiB, or
+    // more where 1024 rows of a vocabulary's logits and derivatives take more (6 KiB a token)
+    uint64_t workspace_bytes;
     // reference: buffers are unreadable outside table functions; cuda: every call reports at once
     // what it finds wrong in device arrays
     uint32_t guard, reserved;
