@@ -67,8 +67,37 @@ struct job {
     struct rlhf__response_rules *rules; // --stop and --stop-id
 };
 
+// Prompt i is a text, and no messages, which a template begins.
+static int is_text(const struct job *j, size_t i) { return !j->prompts.own || !j->prompts.own[i]; }
+
+static rlhf_status no_bos(const struct job *j, size_t i, struct rlhf__error *err) {
+    char where[512];
+    if (j->o->bos)
+        return rlhf__fail(err, RLHF_E_INVALID, "--bos: the tokenizer of '%s' has no BOS token",
+                          j->m->dir);
+    rlhf__typed_prompts_where(&j->prompts, i, where, sizeof where);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s is empty, which stands for the BOS token alone, but the tokenizer of "
+                      "'%s' has none",
+                      where, j->m->dir);
+}
+
+// Policies are trained with BOS in front (prompts.prepend_bos), and transformers puts it there by
+// itself where the tokenizer says so: who leaves it out should know.
+static void tell_of_bos(const struct job *j, struct rlhf__log *log) {
+    int left_out = 0;
+    for (size_t i = 0; i < j->prompts.n; i++)
+        left_out |= is_text(j, i) && j->prompts.text[i].len > 0;
+    if (left_out && !j->o->bos && rlhf__tokenizer_has_bos(j->m->tok))
+        rlhf__logf(log, RLHF_LOG_INFO,
+                   "prompts begin without a BOS token, which this tokenizer puts in front of "
+                   "texts; --bos does it here");
+}
+
 static rlhf_status encode_prompt(struct job *j, size_t i, struct rlhf__error *err) {
     const struct options *o = j->o;
+    const int front = is_text(j, i) && (o->bos || j->prompts.text[i].len == 0);
+    if (front && rlhf__tokenizer_info(j->m->tok)->bos < 0) return no_bos(j, i, err);
     j->at[i] = j->ids.n;
     RLHF_TRY(rlhf__typed_prompts_encode(&j->prompts, i, j->m->tok, o->bos, &j->ids, err));
     size_t n = j->ids.n - j->at[i];
@@ -217,6 +246,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     if (st == RLHF_OK && o->template) st = name_template(&j, err);
     if (st == RLHF_OK) st = rlhf__typed_stops(&o->stop, &o->stop_id, m->tok, &j.rules, err);
     if (st == RLHF_OK) st = encode_prompts(&j, err);
+    if (st == RLHF_OK) tell_of_bos(&j, env->log);
     if (st == RLHF_OK) st = sample(&j, env, err);
     rlhf__typed_prompts_finish(&j.prompts);
     rlhf__ids_finish(&j.ids);

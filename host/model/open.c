@@ -26,6 +26,20 @@ static rlhf_status read_pooling(const struct rlhf__model *m, const struct rlhf__
                       "%s/config.json: rlhf_pooling must be one of mean, first, last", m->dir);
 }
 
+// The head of a classifier is read with it: it has as many outputs as its config.json has labels.
+static rlhf_status check_labels(const struct rlhf__model *m, const struct rlhf__model_spec *spec,
+                                struct rlhf__error *err) {
+    const int reads = spec->start == RLHF__START_WEIGHTS || spec->start == RLHF__START_HEADS;
+    if (!reads || !rlhf__model_is_classifier(m->config)) return RLHF_OK;
+    if (m->labels.n == m->n_labels) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "the %s '%s' is a classifier of %d label%s, whose head would be trained on, "
+                      "and %d %s wanted; start from a language model, or from a classifier of as "
+                      "many",
+                      m->role, m->dir, (int)m->labels.n, m->labels.n == 1 ? "" : "s",
+                      (int)m->n_labels, m->n_labels == 1 ? "is" : "are");
+}
+
 static rlhf_status read_config(struct rlhf__model *m, const struct rlhf__model_spec *spec,
                                struct rlhf__error *err) {
     const char *model_type;
@@ -45,6 +59,7 @@ static rlhf_status read_config(struct rlhf__model *m, const struct rlhf__model_s
             err, RLHF_E_INVALID,
             "%s/config.json names a classifier but num_labels is 0 and there is no id2label",
             m->dir);
+    RLHF_TRY(check_labels(m, spec, err));
     RLHF_TRY(rlhf__config_labels(m->config, m->dir, m->n_labels, err));
     return read_pooling(m, spec, &m->pooling, err);
 }

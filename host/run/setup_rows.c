@@ -100,37 +100,17 @@ static rlhf_status check_plan(const struct rlhf__run *r, int32_t n_labels,
     return rlhf__plan_same(r->cast.algo, &r->cast.plan, &again, err);
 }
 
-// Names that were given are as many as the classifier has labels that the run starts from: its head
-// is trained on.
-static rlhf_status check_labels(const struct rlhf__run *r, const char *dir, const json_t *config,
-                                const struct rlhf__labels *given, struct rlhf__error *err) {
-    struct rlhf__labels own;
-    if (!rlhf__model_is_classifier(config) || r->config->policy.init == RLHF__INIT_RANDOM)
-        return RLHF_OK;
-    rlhf_status st = rlhf__hf_labels(config, dir, &own, err);
-    if (st == RLHF_OK && own.n != given->n)
-        st = rlhf__fail(err, RLHF_E_INVALID,
-                        "score.labels has %d names, but the policy '%s' is a classifier of %d "
-                        "label%s, whose head is trained on; give as many, or start from a language "
-                        "model",
-                        (int)given->n, dir, (int)own.n, own.n == 1 ? "" : "s");
-    rlhf__labels_finish(&own);
-    return st;
-}
-
 // The names in score.labels, else those of a start that is a classifier; n = 0: neither.
 static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *labels,
                                struct rlhf__error *err) {
     char dir[4200];
     json_t *config = NULL;
     rlhf_status st = rlhf__score_labels(r->config->score_head.labels, labels, err);
-    if (st != RLHF_OK) return st;
+    if (st != RLHF_OK || labels->n > 0) return st;
     rlhf__setup_policy_dir(r, dir);
     const struct rlhf__model_adapter adapter = rlhf__setup_adapter(r);
     st = rlhf__adapter_config_of(dir, &adapter, &config, err);
-    if (st == RLHF_OK && labels->n > 0)
-        st = check_labels(r, dir, config, labels, err);
-    else if (st == RLHF_OK && rlhf__model_is_classifier(config) && !rlhf__reward_model_is(config))
+    if (st == RLHF_OK && rlhf__model_is_classifier(config) && !rlhf__reward_model_is(config))
         st = rlhf__hf_labels(config, dir, labels, err);
     json_decref(config);
     return st;

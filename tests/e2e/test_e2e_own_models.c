@@ -65,6 +65,26 @@ static void what_is_typed_is_refused(void **state) {
                        "--out y"));
 }
 
+static void generate_says_what_is_in_front(void **state) {
+    struct e2e *t = *state;
+    static const char left_out[] = "prompts begin without a BOS token, which this tokenizer puts";
+    done(t, e2e_run(t, "--algo sft.so --policy nobos --data texts.jsonl --set policy.init=random "
+                       "--set run.phases=1 --out s"));
+    done(t, e2e_shell(t, "cp -rL s/checkpoints/latest m && cp -r m bos && "
+                         "sed -i 's/\"bos_token\": null/\"bos_token\": \"<|endoftext|>\", "
+                         "\"add_bos_token\": true/' bos/tokenizer_config.json"));
+    refused(t, e2e_run(t, "generate --model m --prompt a --bos"), "--bos: the tokenizer of '");
+    refused(t, e2e_run(t, "generate --model m --prompt a --prompt ''"),
+            "prompt 2 is empty, which stands for the BOS token alone, but the tokenizer of '");
+    done(t, e2e_run(t, "generate --model m --prompt a --max-new 2"));
+    assert_null(strstr(t->out, left_out));
+    done(t, e2e_run(t, "generate --model bos --prompt a --max-new 2"));
+    e2e_says(t, left_out);
+    done(t, e2e_run(t, "generate --model bos --prompt a --max-new 2 --bos"));
+    assert_null(strstr(t->out, left_out));
+    done(t, e2e_run(t, "generate --model bos --prompt '' --max-new 2 --bos"));
+}
+
 // ---- classifiers where a language model is wanted ----
 
 static void a_classifier_is_no_language_model(void **state) {
@@ -83,9 +103,11 @@ static void a_classifier_is_no_language_model(void **state) {
     refused(t,
             e2e_run(t, "--algo classify.so --policy c --data labelled.jsonl "
                        "--set score.labels=a,b,c --dry-run"),
-            "c' is a classifier of 2 labels, whose head is trained on; give as many");
+            "c' is a classifier of 2 labels, whose head would be trained on, and 3 are wanted");
     done(t, e2e_run(t, "--algo classify.so --policy c --data labelled.jsonl --dry-run "
                        "--set score.labels=NEG,POS,NIL --set policy.init=random"));
+    refused(t, e2e_run(t, "--algo bradley_terry.so --policy c --data pairs.jsonl --dry-run"),
+            "c' is a classifier of 2 labels, whose head would be trained on, and 1 is wanted");
 }
 
 // ---- files ----
@@ -129,9 +151,12 @@ static void a_sample_may_hold_nul(void **state) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_default_asks_for_no_bos),         TEST(what_is_typed_is_refused),
-        TEST(a_classifier_is_no_language_model), TEST(a_plugin_s_refusal_names_the_directory),
-        TEST(what_may_not_be_read_is_there),     TEST(a_sample_may_hold_nul)};
+    const struct CMUnitTest tests[] = {TEST(a_default_asks_for_no_bos),
+                                       TEST(what_is_typed_is_refused),
+                                       TEST(generate_says_what_is_in_front),
+                                       TEST(a_classifier_is_no_language_model),
+                                       TEST(a_plugin_s_refusal_names_the_directory),
+                                       TEST(what_may_not_be_read_is_there),
+                                       TEST(a_sample_may_hold_nul)};
     return cmocka_run_group_tests_name("e2e_own_models", tests, NULL, NULL);
 }
