@@ -67,7 +67,7 @@ static rlhf_status changed(const char *run, const char *path, const json_t *was,
                "goes on (what can: run.phases, run.stop_after, run.threads, compute.backend, "
                "compute.gpu, compute.workspace_mib, compute.recompute, data.max_mib, checkpoint.*, "
                "early_stop.*, log.*); start a new run with --policy "
-               "%s/checkpoints/latest instead",
+               "'%s/checkpoints/latest' instead",
                path, a.len ? rlhf__buf_text(&a) : "nothing", b.len ? rlhf__buf_text(&b) : "nothing",
                run);
     rlhf__buf_free(&a);
@@ -86,16 +86,26 @@ static rlhf_status compare_member(const char *run, const char *path, const char 
     return compare(run, full, was, is, err);
 }
 
+static int ends_in(const char *path, const char *end) {
+    size_t n = strlen(path), m = strlen(end);
+    return n >= m && strcmp(path + n - m, end) == 0;
+}
+
 // A plugin may be named by its file or by its path.
 static int same_plugin(const char *path, const json_t *was, const json_t *is) {
-    size_t n = strlen(path);
-    if (n < 7 || strcmp(path + n - 7, ".plugin") != 0 || !json_is_string(was) ||
-        !json_is_string(is))
-        return 0;
+    if (!ends_in(path, ".plugin") || !json_is_string(was) || !json_is_string(is)) return 0;
     char a[256], b[256];
     rlhf__plugin_stem(json_string_value(was), a, sizeof a);
     rlhf__plugin_stem(json_string_value(is), b, sizeof b);
     return strcmp(a, b) == 0;
+}
+
+// A file or directory that was made absolute when the run began may be named from here.
+static int same_place(const char *path, const json_t *was, const json_t *is) {
+    char real[RLHF__PATH_CAP];
+    if (!ends_in(path, "path") && !ends_in(path, ".model")) return 0;
+    if (!json_is_string(was) || !json_is_string(is)) return 0;
+    return rlhf__path_real(json_string_value(is), real) && !strcmp(real, json_string_value(was));
 }
 
 // Walks both values together; path names them.
@@ -123,7 +133,9 @@ static rlhf_status compare(const char *run, const char *path, json_t *was, json_
     if (json_is_number(was) && json_is_number(is) &&
         json_number_value(was) == json_number_value(is))
         return RLHF_OK;
-    if (was && is && (json_equal(was, is) || same_plugin(path, was, is))) return RLHF_OK;
+    if (was && is &&
+        (json_equal(was, is) || same_plugin(path, was, is) || same_place(path, was, is)))
+        return RLHF_OK;
     return changed(run, path, was, is, err);
 }
 

@@ -148,6 +148,18 @@ static void a_sample_may_hold_nul(void **state) {
                          "test $(grep -c u0000 r/samples.jsonl) = 2"));
 }
 
+// What a run was begun with may be said again, from wherever it is resumed.
+static void a_resume_may_repeat_paths(void **state) {
+    struct e2e *t = *state;
+    done(t, e2e_run(t, "--algo ppo.so " RL "--set run.phases=1 --out r"));
+    done(t, e2e_shell(t, "mkdir -p sub && cp -r nobos other && cd sub && \"$HOST\" --resume ../r "
+                         "--policy ../nobos --prompts ../prompts.txt --phases 2"));
+    done(t, e2e_shell(t, "! grep -q '\"\\.\\./' r/config.json"));
+    refused(t, e2e_run(t, "--resume r --policy other"),
+            "--resume: policy.path cannot change from ");
+    e2e_says(t, "start a new run with --policy 'r/checkpoints/latest' instead");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
 
 int main(void) {
@@ -157,6 +169,7 @@ int main(void) {
                                        TEST(a_classifier_is_no_language_model),
                                        TEST(a_plugin_s_refusal_names_the_directory),
                                        TEST(what_may_not_be_read_is_there),
-                                       TEST(a_sample_may_hold_nul)};
+                                       TEST(a_sample_may_hold_nul),
+                                       TEST(a_resume_may_repeat_paths)};
     return cmocka_run_group_tests_name("e2e_own_models", tests, NULL, NULL);
 }
