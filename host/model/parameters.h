@@ -24,6 +24,9 @@ rlhf_status rlhf__param_check(const struct rlhf__model *m, const rlhf_param *p,
 // refresh. [main]
 rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf__error *err);
 
+// What rlhf__params_read would say of names and shapes; nothing is read, m may be on paper. [main]
+rlhf_status rlhf__params_check(struct rlhf__model *m, int draw_score, struct rlhf__error *err);
+
 // Read every parameter of `group` (enum rlhf_param_group; -1 = all) from one file; all must be
 // there. [main]
 rlhf_status rlhf__params_read_file(struct rlhf__model *m, const char *path, int32_t group,

@@ -227,30 +227,52 @@ static rlhf_status match(struct matches *k, const struct rlhf__model *m, uint32_
     return RLHF_OK;
 }
 
-// All names and shapes are looked at before anything is read.
-static rlhf_status read_model(struct rlhf__model *m, struct matches *k, int draw_score,
-                              struct rlhf__error *err) {
+static rlhf_status match_all(struct rlhf__model *m, struct matches *k, int draw_score,
+                             struct rlhf__error *err) {
     for (uint32_t i = 0; i < m->n_tensors; i++)
         if (m->params[i].group != RLHF_PARAM_VALUE) RLHF_TRY(match(k, m, i, draw_score, err));
     // Of a trunk that another model has read the tensors are its.
     if (!m->base) RLHF_TRY(rlhf__surplus_check(m, k->w, k->taken, k->embedding, err));
-    RLHF_TRY(check_adapter(k, m, err));
+    return check_adapter(k, m, err);
+}
+
+// All names and shapes are looked at before anything is read.
+static rlhf_status read_model(struct rlhf__model *m, struct matches *k, int draw_score,
+                              struct rlhf__error *err) {
+    RLHF_TRY(match_all(m, k, draw_score, err));
     for (uint32_t i = 0; i < m->n_tensors; i++)
         if (k->of[i]) RLHF_TRY(upload_tensor(m, k->of[i], &m->params[i], err));
     return RLHF_OK;
 }
 
-rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf__error *err) {
-    struct rlhf__weights *w = NULL, *adapter = NULL;
-    struct matches k = {0};
+// The files that m's tensors come from, and which is whose.
+static rlhf_status open_files(struct rlhf__model *m, struct rlhf__weights *w[2], struct matches *k,
+                              struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
     rlhf__path_put(path, "%s/" RLHF__PEFT_WEIGHTS, m->peft.dir ? m->peft.dir : "");
-    rlhf_status st = rlhf__weights_open(m->dir, &w, err);
-    if (st == RLHF_OK && m->peft.dir) st = rlhf__weights_open(path, &adapter, err);
-    if (st == RLHF_OK) st = matches_init(&k, w, adapter, m, err);
+    RLHF_TRY(rlhf__weights_open(m->dir, &w[0], err));
+    if (m->peft.dir) RLHF_TRY(rlhf__weights_open(path, &w[1], err));
+    return matches_init(k, w[0], w[1], m, err);
+}
+
+rlhf_status rlhf__params_check(struct rlhf__model *m, int draw_score, struct rlhf__error *err) {
+    struct rlhf__weights *w[2] = {NULL, NULL};
+    struct matches k = {0};
+    rlhf_status st = open_files(m, w, &k, err);
+    if (st == RLHF_OK) st = match_all(m, &k, draw_score, err);
+    rlhf__weights_close(w[1]);
+    rlhf__weights_close(w[0]);
+    matches_finish(&k);
+    return st;
+}
+
+rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf__error *err) {
+    struct rlhf__weights *w[2] = {NULL, NULL};
+    struct matches k = {0};
+    rlhf_status st = open_files(m, w, &k, err);
     if (st == RLHF_OK) st = read_model(m, &k, draw_score, err);
-    rlhf__weights_close(adapter);
-    rlhf__weights_close(w);
+    rlhf__weights_close(w[1]);
+    rlhf__weights_close(w[0]);
     if (st == RLHF_OK && k.draw) st = rlhf__params_draw(m, RLHF_PARAM_SCORE, err);
     if (st == RLHF_OK && !m->peft.dir) st = rlhf__params_draw(m, RLHF_PARAM_ADAPTER, err);
     matches_finish(&k);

@@ -256,7 +256,10 @@ rlhf_status rlhf__rehearse(struct rlhf__run *r, struct rlhf__room_need *out,
     const uint64_t resident = rlhf__host_memory("").own;
     if (rehearse(r, &p, &failed) != RLHF_OK)
         rlhf__logf(r->report.log, RLHF_LOG_WARN,
-                   "what memory the run takes is known in part only: %s", failed.text);
+                   "what memory the run takes is known in part only, and whether all of it fits "
+                   "is not checked: models are asked first what they would allocate, with a "
+                   "backend that computes nothing, and that failed (%s)",
+                   failed.text);
     *need = (struct rlhf__room_need){.uses = *rlhf__paper_peak(r->paper)};
     rlhf__room_look(&r->session.models, need);
     // What rewards have asked already is in the process.

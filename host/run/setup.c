@@ -146,6 +146,9 @@ static rlhf_status resume(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__checkpoint_load(r, err);
 }
 
+// A dry run ends where a run would load its models, unless there is a checkpoint to look at.
+static int only_told(const struct rlhf__run *r) { return r->req->dry_run && !r->req->resume; }
+
 // On paper first: what does not fit is refused before anything of it is loaded.
 static rlhf_status open_models(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__model_env *env = &r->session.models;
@@ -157,7 +160,7 @@ static rlhf_status open_models(struct rlhf__run *r, struct rlhf__error *err) {
     rlhf__progress_note(r->report.progress, "counting memory");
     RLHF_TRY(rlhf__rehearse(r, r->req->need, err));
     env->paper = NULL;
-    return rlhf__setup_load(r, err);
+    return only_told(r) ? rlhf__setup_check(r, err) : rlhf__setup_load(r, err);
 }
 
 static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
@@ -179,6 +182,10 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(make_plan(r, err));
     RLHF_TRY(open_models(r, err));
     RLHF_TRY(rlhf__setup_inputs(r, err));
+    if (only_told(r)) {
+        set_phases(r);
+        return RLHF_OK;
+    }
     RLHF_TRY(rlhf__setup_ready(r, err));
     RLHF_TRY(open_learner(r, err));
     set_phases(r);

@@ -268,6 +268,16 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err) 
     return st == RLHF_OK ? check_reference(cast, err) : st;
 }
 
+rlhf_status rlhf__setup_check(struct rlhf__run *r, struct rlhf__error *err) {
+    struct rlhf__model *const own[] = {r->cast.policy, r->cast.critic, r->cast.reference};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        const int32_t start = own[i] ? own[i]->spec.start : RLHF__START_EMPTY;
+        if (start == RLHF__START_WEIGHTS || start == RLHF__START_HEADS)
+            RLHF_TRY(rlhf__params_check(own[i], start == RLHF__START_HEADS, err));
+    }
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__setup_load(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__cast *cast = &r->cast;
     const struct {

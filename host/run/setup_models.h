@@ -33,6 +33,10 @@ rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err);
 // vocabulary and, with RLHF_HEAD_KL, for a model of another plugin or width. [main]
 rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err);
 
+// Models that were opened on paper have their tensors' names and shapes looked at, where they would
+// be read from files. Errors: those of rlhf__params_check. [main]
+rlhf_status rlhf__setup_check(struct rlhf__run *r, struct rlhf__error *err);
+
 // Models that were opened on paper are loaded, and a reference that begins as the policy is made
 // so. Errors: those of rlhf__model_load. [main]
 rlhf_status rlhf__setup_load(struct rlhf__run *r, struct rlhf__error *err);
