@@ -15,7 +15,10 @@
 
 // ---- the name ----
 
-// What lies in a directory: entries, and those that are no regular file.
+// The one folder that an export makes.
+static const char templates[] = "additional_chat_templates";
+
+// What lies in a directory: entries, and those that no export makes.
 static void count(const char *path, int *all, int *other) {
     DIR *d = opendir(path);
     *all = *other = 0;
@@ -23,8 +26,10 @@ static void count(const char *path, int *all, int *other) {
         struct stat st;
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
         ++*all;
-        *other +=
-            fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode);
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            (S_ISREG(st.st_mode) || (S_ISDIR(st.st_mode) && !strcmp(e->d_name, templates))))
+            continue;
+        ++*other;
     }
     if (d) closedir(d);
 }

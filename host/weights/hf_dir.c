@@ -5,12 +5,15 @@
 #include "base/file_writer.h"
 #include "base/json.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 // transformers leaves the names out of config.json when there are two and nobody named them.
 enum { MAX_LABELS = 1 << 16, DEFAULT_LABELS = 2 };
@@ -207,6 +210,30 @@ static rlhf_status copy_file(const struct rlhf__folder *from, const struct rlhf_
     return st;
 }
 
+// Chat templates beside the first, one a file.
+static rlhf_status copy_templates(const struct rlhf__folder *from, const struct rlhf__folder *to,
+                                  struct rlhf__error *err) {
+    static const char sub[] = "additional_chat_templates";
+    const int fd = openat(from->fd, sub, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    struct rlhf__folder *made = NULL;
+    rlhf_status st = RLHF_OK;
+    for (struct dirent *e; d && st == RLHF_OK && (e = readdir(d)) != NULL;) {
+        const size_t n = strlen(e->d_name);
+        char name[sizeof sub + 256];
+        snprintf(name, sizeof name, "%s/%s", sub, e->d_name);
+        if (n < 7 || strcmp(e->d_name + n - 6, ".jinja") != 0) continue;
+        if (!made) st = rlhf__folder_make(to, sub, NULL, &made, err);
+        if (st == RLHF_OK) st = copy_file(from, to, name, err);
+    }
+    rlhf__folder_close(made);
+    if (d)
+        closedir(d);
+    else if (fd >= 0)
+        close(fd);
+    return st;
+}
+
 rlhf_status rlhf__hf_copy_tokenizer(const struct rlhf__folder *from, const struct rlhf__folder *to,
                                     struct rlhf__error *err) {
     static const char *const names[] = {"vocab.json",
@@ -222,5 +249,5 @@ rlhf_status rlhf__hf_copy_tokenizer(const struct rlhf__folder *from, const struc
                                         "chat_template.jinja"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         RLHF_TRY(copy_file(from, to, names[i], err));
-    return RLHF_OK;
+    return copy_templates(from, to, err);
 }

@@ -55,8 +55,8 @@ rlhf_status rlhf__hf_config_write(const struct rlhf__folder *dir, json_t *config
 
 // Copy the tokenizer files that `from` has (vocab.json, merges.txt, vocab.txt, tokenizer.json,
 // tokenizer_config.json, special_tokens_map.json, added_tokens.json, tokenizer.model,
-// generation_config.json, chat_template.json, chat_template.jinja) into the directory `to`, each
-// atomically. Errors: RLHF_E_IO. [main]
+// generation_config.json, chat_template.json, chat_template.jinja and those of
+// additional_chat_templates/) into the directory `to`, each atomically. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__hf_copy_tokenizer(const struct rlhf__folder *from, const struct rlhf__folder *to,
                                     struct rlhf__error *err);
 

@@ -148,6 +148,9 @@ static void tokenizer_files(void **state) {
     scratch_text(s, "from/vocab.json", "{}");
     scratch_text(s, "from/merges.txt", "");
     scratch_text(s, "from/chat_template.jinja", "{{ messages }}");
+    check_ok(rlhf__make_dirs(scratch_path(s, "from/additional_chat_templates"), &err), &err);
+    scratch_text(s, "from/additional_chat_templates/tool_use.jinja", "{{ tools }}");
+    scratch_text(s, "from/additional_chat_templates/notes.txt", "stay too");
     scratch_text(s, "from/model.safetensors", "weights stay");
     struct rlhf__folder *from = scratch_folder(scratch_path(s, "from")),
                         *to = scratch_folder(scratch_path(s, "to"));
@@ -158,6 +161,8 @@ static void tokenizer_files(void **state) {
     assert_string_equal(got.data, "{}");
     assert_true(rlhf__is_file(scratch_path(s, "to/merges.txt")));
     assert_true(rlhf__is_file(scratch_path(s, "to/chat_template.jinja")));
+    assert_true(rlhf__is_file(scratch_path(s, "to/additional_chat_templates/tool_use.jinja")));
+    assert_false(rlhf__is_file(scratch_path(s, "to/additional_chat_templates/notes.txt")));
     assert_false(rlhf__is_file(scratch_path(s, "to/model.safetensors")));
     assert_false(rlhf__is_file(scratch_path(s, "to/vocab.txt")));
     rlhf__buf_free(&got);
