@@ -1,43 +1,12 @@
 // export_tensors.c: see export_tensors.h.
 #include "cmd/export_tensors.h"
 
+#include "weights/beside.h"
 #include "weights/hf_dir.h"
 #include "weights/rounding.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static int begins(const char *text, const char *with) {
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
-static int ends(const char *text, const char *with) {
-    const size_t n = strlen(text), m = strlen(with);
-    return n >= m && strcmp(text + n - m, with) == 0;
-}
-
-// trl names them v_head.summary, we v_head.fc and v_head.out.
-static int is_value_head(const char *name) { return begins(name, "v_head."); }
-
-// What models compute for themselves and older versions of transformers wrote: masks, angles.
-static int is_buffer(const char *name) {
-    return ends(name, ".attn.bias") || ends(name, ".attn.masked_bias") ||
-           ends(name, ".rotary_emb.inv_freq");
-}
-
-static rlhf_status same_numbers(const struct rlhf__tensor *a, const struct rlhf__tensor *b,
-                                int *same, struct rlhf__error *err) {
-    float x[4096], y[4096];
-    rlhf_status st = RLHF_OK;
-    *same = a->dtype == b->dtype && a->count == b->count;
-    for (int64_t at = 0; st == RLHF_OK && *same && at < a->count; at += 4096) {
-        const int64_t n = a->count - at < 4096 ? a->count - at : 4096;
-        st = rlhf__tensor_read_f32(a, at, n, x, err);
-        if (st == RLHF_OK) st = rlhf__tensor_read_f32(b, at, n, y, err);
-        if (st == RLHF_OK) *same = memcmp(x, y, (size_t)n * sizeof *x) == 0;
-    }
-    return st;
-}
 
 // lm_head.weight beside the embedding that it is tied to, with the same numbers.
 static rlhf_status is_twin(const struct rlhf__weights *w, const struct rlhf__tensor *t,
@@ -50,7 +19,7 @@ static rlhf_status is_twin(const struct rlhf__weights *w, const struct rlhf__ten
         return RLHF_OK;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         const struct rlhf__tensor *e = rlhf__weights_find(w, tables[i]);
-        if (e) return same_numbers(e, t, twin, err);
+        if (e) return rlhf__tensor_same(e, t, twin, err);
     }
     return RLHF_OK;
 }
@@ -64,7 +33,8 @@ static rlhf_status choose(struct rlhf__export_tensors *x, const struct rlhf__exp
     if (!x->tensor) return RLHF__NOMEM(err, "out of memory for the list of tensors");
     for (size_t i = 0; i < all; i++) {
         const struct rlhf__tensor *t = rlhf__weights_at(x->weights, i);
-        const int value = is_value_head(t->name), buffer = !value && is_buffer(t->name);
+        const int value = rlhf__tensor_is_value_head(t->name);
+        const int buffer = !value && rlhf__tensor_is_buffer(t->name);
         int twin = 0;
         if (!value && !buffer) RLHF_TRY(is_twin(x->weights, t, s->config, &twin, err));
         values += (size_t)value;

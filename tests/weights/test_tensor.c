@@ -2,6 +2,7 @@
 // edges of rounding.
 #include "support/scratch.h"
 
+#include "weights/beside.h"
 #include "weights/tensor.h"
 
 #include <math.h>
@@ -78,12 +79,35 @@ static void tensors_widen(void **state) {
     }
 }
 
+// What an export leaves out is what a model may be opened with.
+static void tensors_beside_the_model(void **state) {
+    (void)state;
+    static const char *const buffers[] = {"transformer.h.0.attn.bias", "h.11.attn.masked_bias",
+                                          "model.layers.0.self_attn.rotary_emb.inv_freq",
+                                          "distilbert.embeddings.position_ids"};
+    static const char *const others[] = {"transformer.h.0.attn.c_attn.bias",
+                                         "xattn.bias",
+                                         "bias",
+                                         "lm_head.weight",
+                                         "head.v_head.fc",
+                                         "v_heads.x"};
+    for (size_t i = 0; i < CHECK_COUNT(buffers); i++)
+        assert_true(rlhf__tensor_is_buffer(buffers[i]));
+    for (size_t i = 0; i < CHECK_COUNT(others); i++) {
+        assert_false(rlhf__tensor_is_buffer(others[i]));
+        assert_false(rlhf__tensor_is_value_head(others[i]));
+    }
+    assert_true(rlhf__tensor_is_value_head("v_head.summary.weight"));
+    assert_true(rlhf__tensor_is_value_head("v_head.fc.weight"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_half_comes_back),
         cmocka_unit_test(nearest_even),
         cmocka_unit_test(edges),
         cmocka_unit_test(tensors_widen),
+        cmocka_unit_test(tensors_beside_the_model),
     };
     return cmocka_run_group_tests_name("dtype", tests, NULL, NULL);
 }
