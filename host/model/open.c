@@ -64,13 +64,44 @@ static rlhf_status read_config(struct rlhf__model *m, const struct rlhf__model_s
     return read_pooling(m, spec, &m->pooling, err);
 }
 
+// A plugin of several model types says which, and its file need not be called as one of them.
+static int is_type(struct rlhf__plugins *plugins, const char *stem) {
+    const struct rlhf__plugin *p = NULL;
+    struct rlhf__error unsaid = {0};
+    char name[256];
+    rlhf_opt o;
+    snprintf(name, sizeof name, "%s.so", stem);
+    if (rlhf__plugin_open(plugins, name, RLHF_KIND_MODEL, RLHF__NAME_LOOKED_UP, "config.json", &p,
+                          &unsaid) != RLHF_OK)
+        return 1;
+    const int32_t at = rlhf__opt_find(&p->table, "model_type");
+    if (at < 0) return 1;
+    rlhf__opt_at(&p->table, (uint32_t)at, &o);
+    for (const char *const *c = o.type == RLHF_T_ENUM ? o.choices : NULL; c && *c; c++)
+        if (!strcmp(*c, stem)) return 1;
+    return o.type != RLHF_T_ENUM;
+}
+
+// *out = the model types of all plugins, as "a, b"; *there = 1: model_type has one, which failed.
+static rlhf_status list_types(struct rlhf__plugins *plugins, const char *model_type,
+                              struct rlhf__buf *out, int *there) {
+    struct rlhf__buf stems = RLHF__BUF_INIT;
+    rlhf_status st = rlhf__plugin_stems(plugins, RLHF_KIND_MODEL, model_type, &stems, there);
+    char *rest = NULL, *text = st == RLHF_OK ? strdup(rlhf__buf_text(&stems)) : NULL;
+    if (st == RLHF_OK && !text) st = RLHF_E_NOMEM;
+    for (char *s = text ? strtok_r(text, ", ", &rest) : NULL; s; s = strtok_r(NULL, ", ", &rest))
+        if (is_type(plugins, s)) rlhf__buf_printf(out, "%s%s", out->len ? ", " : "", s);
+    free(text);
+    rlhf__buf_free(&stems);
+    return st == RLHF_OK && out->bad ? RLHF_E_NOMEM : st;
+}
+
 // After a failure to open model_type's plugin: when there is none, that is the thing to say.
 static rlhf_status explain_type(const struct rlhf__model *m, const char *model_type,
                                 struct rlhf__error *err) {
     struct rlhf__buf known = RLHF__BUF_INIT;
     int there = 0;
-    rlhf_status st =
-        rlhf__plugin_stems(m->env->plugins, RLHF_KIND_MODEL, model_type, &known, &there);
+    rlhf_status st = list_types(m->env->plugins, model_type, &known, &there);
     if (st == RLHF_OK && !there)
         rlhf__fail(
             err, RLHF_E_INVALID,
