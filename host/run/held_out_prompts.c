@@ -4,6 +4,8 @@
 #include "sample/mixing.h"
 #include "sample/scoring.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *env,
@@ -20,8 +22,14 @@ rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *env,
                                  env->loading, out, err);
 }
 
+// What the rows are worth.
+struct worth {
+    double mean;    // of what they are paid
+    double correct; // share that is right; NaN where no reward verifies
+};
+
 static rlhf_status pay(const struct rlhf__feed_env *env, const struct rlhf__prompts *prompts,
-                       const struct rlhf__held_out *h, struct rlhf__rows *e, double *mean,
+                       const struct rlhf__held_out *h, struct rlhf__rows *e, struct worth *worth,
                        struct rlhf__error *err) {
     struct rlhf__config config = *env->config; // members stay the run's
     config.mixing.normalize = RLHF__NORMALIZE_NONE;
@@ -40,22 +48,22 @@ static rlhf_status pay(const struct rlhf__feed_env *env, const struct rlhf__prom
     if (!keep) return RLHF__NOMEM(err, "out of memory for %u held-out responses", e->n);
     rlhf_status st = rlhf__scored_init(&x, &s, e, err);
     if (st == RLHF_OK) st = rlhf__score(&s, &x, e, keep, NULL, err);
-    if (st == RLHF_OK) rlhf__mean_std(e->reward, keep, e->n, mean, &std);
+    if (st == RLHF_OK) rlhf__mean_std(e->reward, keep, e->n, &worth->mean, &std);
+    worth->correct = rlhf__scored_correct(&x, keep);
     rlhf__scored_finish(&x);
     free(keep);
     return st;
 }
 
-static void say(const struct rlhf__feed_env *env, const struct rlhf__held_out *h, double mean,
-                uint32_t n) {
-    const char *s = n == 1 ? "" : "s";
-    if (h->phase == 0)
-        rlhf__logf(env->log, RLHF_LOG_INFO,
-                   "held-out reward %.4f (%u response%s) before the first phase", mean, n, s);
-    else
-        rlhf__logf(env->log, RLHF_LOG_INFO,
-                   "held-out reward %.4f (%u response%s) after %lld phase%s", mean, n, s,
-                   (long long)h->phase, h->phase == 1 ? "" : "s");
+static void say(const struct rlhf__feed_env *env, const struct rlhf__held_out *h,
+                const struct worth *worth, uint32_t n) {
+    char right[40] = "", when[60] = "before the first phase";
+    if (!isnan(worth->correct)) snprintf(right, sizeof right, ", %.4f right", worth->correct);
+    if (h->phase > 0)
+        snprintf(when, sizeof when, "after %lld phase%s", (long long)h->phase,
+                 h->phase == 1 ? "" : "s");
+    rlhf__logf(env->log, RLHF_LOG_INFO, "held-out reward %.4f%s (%u response%s) %s", worth->mean,
+               right, n, n == 1 ? "" : "s", when);
 }
 
 rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
@@ -63,7 +71,7 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
                                            const struct rlhf__held_out *h,
                                            struct rlhf__error *err) {
     struct rlhf__rows e = {0};
-    double mean = 0;
+    struct worth worth = {0, 0};
     rlhf__progress_note(env->progress, "evaluation");
     q.n = (uint32_t)rlhf__prompts_count(q.prompts);
     q.group = 1;
@@ -72,10 +80,10 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
     q.first = 0;
     rlhf_status st = rlhf__rollout_in_turn(&q, &e, err);
     rlhf__metrics_under(h->metrics, "eval/");
-    if (st == RLHF_OK) st = pay(env, q.prompts, h, &e, &mean, err);
-    if (st == RLHF_OK) st = rlhf__metrics_set(h->metrics, "reward", mean);
+    if (st == RLHF_OK) st = pay(env, q.prompts, h, &e, &worth, err);
+    if (st == RLHF_OK) st = rlhf__metrics_set(h->metrics, "reward", worth.mean);
     rlhf__metrics_under(h->metrics, NULL);
-    if (st == RLHF_OK) say(env, h, mean, e.n);
+    if (st == RLHF_OK) say(env, h, &worth, e.n);
     rlhf__rows_finish(&e);
     return st;
 }

@@ -32,8 +32,8 @@ PY
     case $name in deepseek-grpo) size=64 ;; esac
     "$host" --preset "$name" --set batch.size="$size" --set run.stop_after=1 --set log.samples_every=0 \
         --set run.dir="$name" >"$name.log" 2>&1 || { cat "$name.log" >&2; exit 1; }
-    [ "$(wc -l <"$name/metrics.jsonl")" -eq 1 ] || { cat "$name.log" >&2; exit 1; }
+    tail -n 1 "$name/metrics.jsonl" | grep -q '^{"phase": *1,' || { cat "$name.log" >&2; exit 1; }
     [ -f "$name/checkpoints/000001/model.safetensors" ]
     count=$((count + 1))
 done
-[ "$count" -eq 4 ]
+[ "$count" -eq 5 ]

@@ -126,6 +126,12 @@ static void refused(void **state) {
     e2e_says(t, "data.eval_path: cannot open nowhere.jsonl");
     assert_int_equal(e2e_run(t, RUN PERIODS "--set data.eval_every=2 --set run.dir=a"), 2);
     e2e_says(t, "data.eval_every has no effect here: data.eval_path is not given");
+    e2e_write(t, "held.jsonl", "{\"prompt\": \"A\", \"answer\": \"1\"}\n{\"prompt\": \"B\"}\n");
+    e2e_write(t, "rows.jsonl", "{\"prompt\": \"A\", \"answer\": \"1\"}\n");
+    assert_int_equal(e2e_run(t, RUN HELD_OUT "--prompts rows.jsonl --reward answer.so "
+                                             "--set run.phases=1 --set run.dir=a"),
+                     2);
+    e2e_says(t, "held.jsonl:2");
     e2e_write(t, "held.jsonl", "{\"question\": \"?\"}\n");
     assert_int_equal(e2e_run(t, RUN PERIODS HELD_OUT "--set run.dir=a"), 2);
     e2e_says(t, "held.jsonl");
