@@ -29,6 +29,7 @@ enum work {
     WORK_ATTENTION_BWD,
     WORK_PARTIAL,
     WORK_MUON,
+    WORK_SUM, // f32 sums that are rounded, or scattered, at the end
     WORK_N
 };
 
@@ -56,6 +57,7 @@ struct rlhf__paper {
 struct sheet {
     int32_t k, n, dtype;
     uint32_t flags;
+    int32_t in_blocks, reserved;
     rlhf_dev at;
 };
 
@@ -222,6 +224,15 @@ static rlhf_status p_weight_create(void *ctx, int32_t k, int32_t n, int32_t dtyp
     return RLHF_OK;
 }
 
+static rlhf_status p_weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf_weight **out) {
+    rlhf_blocks a;
+    RLHF_TRY(rlhf_copy_in(&a, sizeof a, from, sizeof a));
+    RLHF_TRY(p_weight_create(ctx, (int32_t)a.n_blocks * a.rank, a.n, a.dtype,
+                             a.flags | RLHF_WEIGHT_OUT_IN, out));
+    ((struct sheet *)(void *)*out)->in_blocks = 1;
+    return RLHF_OK;
+}
+
 static void p_weight_destroy(void *ctx, rlhf_weight *weight) {
     struct sheet *w = (struct sheet *)(void *)weight;
     if (!w) return;
@@ -237,8 +248,14 @@ static int is_widened(const struct rlhf__paper *p, int32_t dtype) {
 
 static const struct sheet *sheet_of(const rlhf_weight *w) { return (const void *)w; }
 
+// A weight in blocks, or its gradient, with all its zeros.
+static void dense_blocks(struct rlhf__paper *p, const struct sheet *w) {
+    work(p, WORK_SUM, times(times((uint64_t)w->k, (uint64_t)w->n), sizeof(float)));
+}
+
 static rlhf_status p_weight_pack(void *ctx, rlhf_weight *weight, rlhf_dev src_f32) {
     const struct sheet *w = sheet_of(weight);
+    if (w->in_blocks) dense_blocks(ctx, w);
     if (is_widened(ctx, w->dtype))
         work(ctx, WORK_PRODUCT, times(times((uint64_t)w->k, (uint64_t)w->n), 6));
     return RLHF_OK;
@@ -291,6 +308,25 @@ static void product_dw(struct rlhf__paper *p, const rlhf_weight *weight, uint64_
 static rlhf_status p_linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
                                const rlhf_weight *weight, uint32_t rows) {
     product_dw(ctx, weight, rows);
+    if (sheet_of(weight)->in_blocks) dense_blocks(ctx, sheet_of(weight));
+    return RLHF_OK;
+}
+
+// A result in bf16 is summed in f32 first: a panel of a block of rows a thread, or all of it where
+// the sum over k is cut or the backend has no such products.
+static rlhf_status p_linear_sum(void *ctx, const rlhf_linear_sum *a) {
+    struct rlhf__paper *p = ctx;
+    const struct sheet *w = sheet_of(a->w), *o = sheet_of(a->w2);
+    const uint64_t depth = (uint64_t)(a->across ? w->n : w->k);
+    const uint64_t width = (uint64_t)(a->across ? w->k : w->n);
+    const int cut = depth > BLOCK_K || (a->across ? o->n : o->k) > (int32_t)BLOCK_K;
+    product(p, a->w, a->rows);
+    product(p, a->w2, a->rows);
+    if (a->out_dtype != RLHF_BF16) return RLHF_OK;
+    if (cut || is_widened(p, w->dtype) || p->real->device != RLHF_DEVICE_CPU)
+        work(p, WORK_SUM, times(times(a->rows, width), sizeof(float)));
+    else
+        on_host(p, WORK_SUM, 32 * sizeof(float) * block_rows(a->rows, depth * 2, 32));
     return RLHF_OK;
 }
 
@@ -429,13 +465,13 @@ static rlhf_status p_record_end(void *ctx) { return RLHF_OK; }
     X(lm_head_bwd) X(lm_sample) X(sumsq) X(adamw) X(muon) X(alloc_host) X(release_host)            \
     X(upload_async) X(download_async) X(mark) X(wait) X(linear_add) X(sumsq_many) X(adamw_many)    \
     X(record) X(record_end) X(rms_norm) X(rms_norm_bwd) X(gate) X(gate_bwd) X(rope) X(rope_bwd)    \
-    X(weight_bytes)
+    X(weight_bytes) X(weight_create_blocks) X(linear_sum)
 // clang-format on
 #define PUT(f)                                                                                     \
     if (RLHF_COMPUTE_HAS(real, f)) t->f = p_##f;
 
 _Static_assert(sizeof(rlhf_compute) ==
-                   offsetof(rlhf_compute, weight_bytes) + sizeof(((rlhf_compute *)0)->weight_bytes),
+                   offsetof(rlhf_compute, linear_sum) + sizeof(((rlhf_compute *)0)->linear_sum),
                "an op that is new in the table needs its line in OPS");
 
 // ---- life ----

@@ -24,6 +24,7 @@ static const struct bit heads[] = {{RLHF_HEAD_LOGP, "logp"},
                                    {RLHF_HEAD_PREFIX, "prefix"},
                                    {RLHF_HEAD_SUPPORT, "support"},
                                    {RLHF_HEAD_DEV_HIDDEN, "hidden on the device"},
+                                   {RLHF_HEAD_ADAPTER, "adapter"},
                                    {0, NULL}};
 
 static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},

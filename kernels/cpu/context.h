@@ -24,6 +24,7 @@ enum rlhf__cpu_ws {
     RLHF__WS_ATTN_BWD,
     RLHF__WS_ATTN_RUNS, // where attention's runs of rows begin
     RLHF__WS_MUON,
+    RLHF__WS_SUM, // f32 sums that are rounded, or scattered, at the end
     RLHF__WS_COUNT
 };
 

@@ -5,7 +5,7 @@
 #include "hot/amx.h"
 #include "hot/bf16.h"
 
-#define K_WHOLE ((int64_t)4096) // up to here k is not cut
+#define K_WHOLE ((int64_t)RLHF__GEMM_SUM_K) // up to here k is not cut
 #define K_STEP  ((int64_t)2048)
 
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype, int wei_packed) {
@@ -81,11 +81,13 @@ struct job {
     const uint32_t *wei;
     const float *bias;
     char *dst;
-    int64_t panels, width; // of B, columns of one
-    int64_t block, blocks; // rows of a block, number of blocks
-    int64_t k0, k1;        // steps of k of this pass
-    int first, last;       // pass
-    uint32_t *a_pack;      // of one thread, when src is transposed
+    int64_t panels, width;                  // of B, columns of one
+    int64_t block, blocks;                  // rows of a block, number of blocks
+    int64_t k0, k1;                         // steps of k of this pass
+    int first, last;                        // pass
+    uint32_t *a_pack;                       // of one thread, when src is transposed
+    const struct rlhf__gemm_second *second; // NULL: there is one product
+    float *sum; // [block, width] of one thread: the first product's, when the result is bf16
 };
 
 // Packs the block's rows of A from its transpose.
@@ -99,6 +101,36 @@ static void pack_a(const struct job *j, int64_t row, size_t rows, size_t k) {
         rlhf__amx_pack_a((uint16_t *)j->a_pack, bf16, rows, k, m);
     else
         rlhf__bf16_pack_a(j->a_pack, bf16, rows, k, m);
+}
+
+static void run_panel(const struct job *j, const struct rlhf__panel *p) {
+    if (j->s->in_dtype != RLHF_BF16)
+        j->cpu->hot.gemm_panel(p);
+    else if (j->cpu->own_amx)
+        rlhf__amx_panel(p);
+    else
+        rlhf__bf16_panel(p);
+}
+
+// What run_panel does with panel i of the first product, p, and then with that of the second.
+static void run_both(const struct job *j, const struct rlhf__panel *p, int64_t row, int64_t i) {
+    const struct rlhf__gemm_second *o = j->second;
+    const int64_t panel_words = words(RLHF_BF16, o->k) * j->width;
+    struct rlhf__panel first = *p, last = *p;
+    if (p->c_bf16) {
+        first.c = j->sum;
+        first.ldc = (size_t)j->width;
+        first.c_bf16 = 0;
+        last.addend = j->sum;
+    }
+    run_panel(j, &first);
+    last.a = (const char *)o->src + (uint64_t)(row * o->k) * sizeof(uint16_t);
+    last.a_stride = last.k = (size_t)o->k;
+    last.b = (const uint32_t *)o->wei + i * panel_words;
+    last.b_next = (size_t)panel_words;
+    last.bias = NULL;
+    last.accumulate = !p->c_bf16;
+    run_panel(j, &last);
 }
 
 // Rows row .. row + rows - 1 by panels p0 .. p1 - 1.
@@ -126,12 +158,10 @@ static void run_block(const struct job *j, int64_t row, int64_t rows, int64_t p0
         p.bias = j->bias && j->last ? j->bias + c : NULL;
         p.c = j->dst + (uint64_t)(row * s->n + c) * rlhf_dtype_size(s->out_dtype);
         p.columns = (size_t)(s->n - c < j->width ? s->n - c : j->width);
-        if (in != RLHF_BF16)
-            j->cpu->hot.gemm_panel(&p);
-        else if (j->cpu->own_amx)
-            rlhf__amx_panel(&p);
+        if (j->second)
+            run_both(j, &p, row, i);
         else
-            rlhf__bf16_panel(&p);
+            run_panel(j, &p);
     }
 }
 
@@ -155,6 +185,7 @@ static void run_pass(const struct job *whole, uint64_t a_words) {
     for (int64_t t = 0; t < threads; t++) {
         struct job j = *whole;
         if (j.a_pack) j.a_pack += (uint64_t)t * a_words;
+        if (j.sum) j.sum += t * j.block * j.width;
         if (amx) rlhf__amx_begin();
         run_range(&j, total * t / threads, total * (t + 1) / threads);
         if (amx) rlhf__amx_end();
@@ -219,4 +250,22 @@ rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul 
     j.dst = sum;
     RLHF_TRY(run(cpu, &j));
     return cpu->table.convert(cpu, dst, RLHF_BF16, sum, RLHF_F32, mn);
+}
+
+rlhf_status rlhf__gemm_sum(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
+                           const void *wei, const float *bias,
+                           const struct rlhf__gemm_second *second, void *dst) {
+    struct job j = {
+        .cpu = cpu, .s = s, .src = src, .wei = wei, .bias = bias, .dst = dst, .second = second};
+    if (s->m == 0) return RLHF_OK;
+    j.panels = panel_count(cpu, s->in_dtype, s->n);
+    j.width = panel_width(cpu, s->in_dtype);
+    cut_rows(&j, s->m, tile_rows(cpu, s->in_dtype));
+    if (s->out_dtype == RLHF_BF16) {
+        void *p = NULL;
+        const uint64_t one = (uint64_t)(j.block * j.width) * sizeof(float);
+        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SUM, (uint64_t)cpu->threads * one, &p));
+        j.sum = p;
+    }
+    return run(cpu, &j);
 }

@@ -29,4 +29,16 @@ rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul 
                                const void *packed_wei, const void *plain_wei, const float *bias,
                                void *dst);
 
+// A bf16 product and a second one of as many rows and columns, with k2 inputs: s, then src2 wei2 on
+// top of it, rounded once at the end. Both right operands are packed, k and k2 at most
+// RLHF__GEMM_SUM_K. The bits are those of the two products with an f32 result. [step]
+#define RLHF__GEMM_SUM_K 4096
+struct rlhf__gemm_second {
+    const void *src, *wei;
+    int64_t k;
+};
+rlhf_status rlhf__gemm_sum(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
+                           const void *wei, const float *bias,
+                           const struct rlhf__gemm_second *second, void *dst);
+
 #endif

@@ -1,4 +1,5 @@
 // linear.c: the linear layer forward and backward on packed weights.
+#include "gemm.h"
 #include "product.h"
 #include "table.h"
 
@@ -84,11 +85,83 @@ rlhf_status rlhf__linear_dw(struct rlhf__cpu *cpu, void *dw, const void *x, cons
     return rlhf__product(cpu, &s, out_in ? dy : x, NULL, out_in ? x : dy, NULL, dw);
 }
 
+// Of a weight in blocks: the dense gradient, and of it what counts.
+static rlhf_status blocks_dw(struct rlhf__cpu *cpu, rlhf_dev dw, rlhf_dev x, rlhf_dev dy,
+                             const rlhf_weight *w, uint32_t rows) {
+    const struct rlhf__matmul s = {.m = w->n,
+                                   .k = rows,
+                                   .n = w->k,
+                                   .in_dtype = w->dtype,
+                                   .out_dtype = RLHF_F32,
+                                   .src_transposed = 1};
+    void *dense = NULL;
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SUM, (uint64_t)(s.m * s.n) * sizeof(float), &dense));
+    RLHF_TRY(rlhf__product(cpu, &s, rlhf__cpu_mem(dy), NULL, rlhf__cpu_mem(x), NULL, dense));
+    rlhf__blocks_add(cpu, w, rlhf__cpu_f32(dw), dense);
+    return RLHF_OK;
+}
+
 static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
                              const rlhf_weight *w, uint32_t rows) {
     struct rlhf__cpu *cpu = ctx;
     if (db) column_sums(cpu, rlhf__cpu_f32(db), rlhf__cpu_mem(dy), w->dtype, rows, w->n);
+    if (w->blocks && rows) return blocks_dw(cpu, dw, x, dy, w, rows);
     return rlhf__linear_dw(cpu, rlhf__cpu_mem(dw), rlhf__cpu_mem(x), rlhf__cpu_mem(dy), w, rows, 0);
+}
+
+// ---- the sum of two ----
+
+static rlhf_status check_sum(struct rlhf__cpu *cpu, const rlhf_linear_sum *a) {
+    const rlhf_weight *w = a->w, *o = a->w2;
+    RLHF_TRY(check_pair(cpu, "linear_sum", w, a->out_dtype, a->accumulate));
+    RLHF_TRY(check_pair(cpu, "linear_sum", o, a->out_dtype, a->accumulate));
+    if (w->dtype != o->dtype || (a->across ? w->k != o->k : w->n != o->n))
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                              "linear_sum: weights of %d x %d and %d x %d, which differ in their "
+                              "results or in dtype",
+                              w->k, w->n, o->k, o->n);
+    if (a->across && (!w->bwd.ptr || !o->bwd.ptr))
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
+                              "linear_sum: a weight was made without RLHF_WEIGHT_BACKWARD");
+    return RLHF_OK;
+}
+
+static struct rlhf__matmul sum_part(const rlhf_linear_sum *a, const rlhf_weight *w) {
+    return (struct rlhf__matmul){.m = a->rows,
+                                 .k = a->across ? w->n : w->k,
+                                 .n = a->across ? w->k : w->n,
+                                 .in_dtype = w->dtype,
+                                 .out_dtype = RLHF_F32,
+                                 .wei_packed = 1,
+                                 .accumulate = 1};
+}
+
+static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
+    struct rlhf__cpu *cpu = ctx;
+    rlhf_linear_sum a;
+    RLHF_TRY(rlhf__cpu_copy_in(cpu, "linear_sum", &a, sizeof a, from, sizeof a));
+    RLHF_TRY(check_sum(cpu, &a));
+    struct rlhf__matmul s = sum_part(&a, a.w), o = sum_part(&a, a.w2);
+    const struct rlhf__packed *wei = a.across ? &a.w->bwd : &a.w->fwd;
+    const struct rlhf__packed *wei2 = a.across ? &a.w2->bwd : &a.w2->fwd;
+    s.accumulate = a.accumulate != 0;
+    s.bias = a.bias != NULL;
+    if (rlhf__gemm_used(cpu, s.in_dtype, 1) && s.in_dtype == RLHF_BF16 && s.k <= RLHF__GEMM_SUM_K &&
+        o.k <= RLHF__GEMM_SUM_K) {
+        const struct rlhf__gemm_second second = {rlhf__cpu_mem(a.x2), wei2->ptr, o.k};
+        s.out_dtype = a.out_dtype;
+        return rlhf__gemm_sum(cpu, &s, rlhf__cpu_mem(a.x), wei->ptr, rlhf__cpu_f32(a.bias), &second,
+                              rlhf__cpu_mem(a.out));
+    }
+    const uint64_t n = a.rows * (uint64_t)s.n;
+    void *sum = rlhf__cpu_mem(a.out);
+    if (a.out_dtype != RLHF_F32)
+        RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SUM, n * sizeof(float), &sum));
+    RLHF_TRY(
+        rlhf__product_rows(cpu, &s, a.rows, rlhf__cpu_mem(a.x), wei, rlhf__cpu_f32(a.bias), sum));
+    RLHF_TRY(rlhf__product_rows(cpu, &o, a.rows, rlhf__cpu_mem(a.x2), wei2, NULL, sum));
+    if (a.out_dtype == RLHF_F32) return RLHF_OK;
+    return cpu->table.convert(cpu, a.out, RLHF_BF16, rlhf__cpu_dev(sum), RLHF_F32, n);
 }
 
 void rlhf__cpu_fill_linear(rlhf_compute *t) {
@@ -96,4 +169,5 @@ void rlhf__cpu_fill_linear(rlhf_compute *t) {
     t->linear_add = linear_add;
     t->linear_dx = linear_dx;
     t->linear_dw = linear_dw;
+    t->linear_sum = linear_sum;
 }

@@ -14,6 +14,13 @@ struct rlhf__packed {
     void *ptr;
 };
 
+// What is particular about a weight in blocks (rlhf_blocks).
+struct rlhf__blocks {
+    int32_t rank, rows; // rows of its source
+    float scale;
+    int32_t *source, *first; // [n] each: the output's row of the source, -1: none; its first input
+};
+
 struct rlhf_weight {
     int32_t k, n;
     int32_t dtype;      // of the operands the caller gives
@@ -21,6 +28,7 @@ struct rlhf_weight {
     uint32_t flags;
     int32_t packed;               // weight_pack was called
     struct rlhf__packed fwd, bwd; // [k, n]; [n, k] when RLHF_WEIGHT_BACKWARD
+    struct rlhf__blocks *blocks;  // NULL: dense
     struct rlhf__dnnl_op *fwd_reorder, *bwd_reorder;
     struct rlhf__dnnl_mem *fwd_src, *bwd_src;
 };
@@ -51,5 +59,14 @@ rlhf_status rlhf__product_rows(struct rlhf__cpu *cpu, const struct rlhf__matmul 
 // [step]
 rlhf_status rlhf__linear_dw(struct rlhf__cpu *cpu, void *dw, const void *x, const void *dy,
                             const rlhf_weight *w, uint32_t rows, int goes_on);
+
+// ---- blocks.c ----
+// Of the table. [step]
+rlhf_status rlhf__cpu_weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf_weight **out);
+void rlhf__blocks_destroy(struct rlhf__blocks *b); // NULL allowed
+// *src, the source of a weight in blocks, becomes the dense [n, k] matrix, in a workspace. [step]
+rlhf_status rlhf__blocks_expand(struct rlhf__cpu *cpu, const rlhf_weight *w, void **src);
+// dw += scale times what of the dense gradient [n, k] lies in blocks. [step]
+void rlhf__blocks_add(struct rlhf__cpu *cpu, const rlhf_weight *w, float *dw, const float *dense);
 
 #endif

@@ -11,8 +11,8 @@
 #include <rlhf/compute.h>
 
 void rlhf__cpu_fill_memory(rlhf_compute *t);      // alloc .. sync, less those of elementwise
-void rlhf__cpu_fill_weight(rlhf_compute *t);      // weight_create, _destroy, _pack, _bytes
-void rlhf__cpu_fill_linear(rlhf_compute *t);      // linear, linear_dx, linear_dw
+void rlhf__cpu_fill_weight(rlhf_compute *t);      // what makes and packs weights
+void rlhf__cpu_fill_linear(rlhf_compute *t);      // linear and its like
 void rlhf__cpu_fill_elementwise(rlhf_compute *t); // copy, zero, convert, add, act, gate
 void rlhf__cpu_fill_embed(rlhf_compute *t);       // embed, embed_bwd
 void rlhf__cpu_fill_norm(rlhf_compute *t);        // norm, rms_norm, and backward

@@ -23,6 +23,7 @@ static void weight_destroy(void *ctx, rlhf_weight *w) {
     rlhf__dnnl_op_destroy(w->bwd_reorder);
     packed_free(ctx, &w->fwd);
     packed_free(ctx, &w->bwd);
+    rlhf__blocks_destroy(w->blocks);
     free(w);
 }
 
@@ -168,6 +169,7 @@ static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
     void *src = rlhf__cpu_mem(src_f32);
     rlhf__cpu_use_threads(cpu);
+    if (w->blocks) RLHF_TRY(rlhf__blocks_expand(cpu, w, &src));
     if (w->exec_dtype != w->dtype)
         RLHF_TRY(round_to_bf16(cpu, src, (uint64_t)w->k * (uint64_t)w->n, &src));
     RLHF_TRY(packed_fill(cpu, &w->fwd, w->k, w->n, w->exec_dtype, out_in, w->fwd_reorder,
@@ -185,4 +187,5 @@ void rlhf__cpu_fill_weight(rlhf_compute *t) {
     t->weight_destroy = weight_destroy;
     t->weight_pack = weight_pack;
     t->weight_bytes = weight_bytes;
+    t->weight_create_blocks = rlhf__cpu_weight_create_blocks;
 }

@@ -83,11 +83,23 @@ static void column_sums(double *acc, rlhf_dev x, rlhf_dev dy, const rlhf_weight 
     }
 }
 
+// g += acc, the sums of input i with each output, where the source of a weight in blocks has it.
+static void add_in_blocks(float *g, const double *acc, const rlhf_weight *w, uint64_t i) {
+    for (int32_t j = 0; j < w->n; j++) {
+        const struct rlhf__ref_block *b = &w->block[j];
+        const int64_t c = (int64_t)i - b->first;
+        if (b->source < 0 || c < 0 || c >= w->rank) continue;
+        float *to = g + (uint64_t)b->source * (uint64_t)w->rank + (uint64_t)c;
+        *to = (float)((double)*to + (double)w->scale * acc[j]);
+    }
+}
+
 static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
                              const rlhf_weight *w, uint32_t rows) {
     RLHF_TRY(rlhf__ref_check_weight(ctx, "linear_dw", w, 0));
     const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
-    const struct rlhf__ref_use uses[] = {rlhf__ref_range(dw, k * n, sizeof(float)),
+    const uint64_t count = w->block ? w->source_rows * (uint64_t)w->rank : k * n;
+    const struct rlhf__ref_use uses[] = {rlhf__ref_range(dw, count, sizeof(float)),
                                          rlhf__ref_optional(db, n, sizeof(float)),
                                          rlhf__ref_range(x, rows * k, rlhf_dtype_size(w->dtype)),
                                          rlhf__ref_range(dy, rows * n, rlhf_dtype_size(w->dtype))};
@@ -97,7 +109,8 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
     float *g = rlhf__ref_f32(dw);
     for (uint64_t i = 0; st == RLHF_OK && i < k; i++) {
         column_sums(acc, x, dy, w, i, rows);
-        for (uint64_t j = 0; j < n; j++) {
+        if (w->block) add_in_blocks(g, acc, w, i);
+        for (uint64_t j = 0; !w->block && j < n; j++) {
             uint64_t at = w->flags & RLHF_WEIGHT_OUT_IN ? j * k + i : i * n + j;
             g[at] = (float)((double)g[at] + acc[j]);
         }
@@ -111,9 +124,62 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
     return rlhf__ref_leave(ctx, st);
 }
 
+// ---- the sum of two ----
+
+// sum, and row t of x times w (across: its transpose), output j.
+static double row_product(double sum, const rlhf_linear_sum *a, rlhf_dev x, const rlhf_weight *w,
+                          uint64_t t, uint64_t j) {
+    const uint64_t n = (uint64_t)w->n, depth = (uint64_t)(a->across ? w->n : w->k);
+    for (uint64_t i = 0; i < depth; i++)
+        sum += rlhf__ref_get(x, w->dtype, t * depth + i) *
+               (double)w->w[a->across ? j * n + i : i * n + j];
+    return sum;
+}
+
+static rlhf_status check_sum(struct rlhf__ref *r, const rlhf_linear_sum *a) {
+    const uint32_t flags = a->across ? RLHF_WEIGHT_BACKWARD : 0;
+    RLHF_TRY(rlhf__ref_check_weight(r, "linear_sum", a->w, flags));
+    RLHF_TRY(rlhf__ref_check_weight(r, "linear_sum", a->w2, flags));
+    RLHF_TRY(check_out(r, "linear_sum", a->out_dtype, a->accumulate));
+    if (a->w->dtype != a->w2->dtype || (a->across ? a->w->k != a->w2->k : a->w->n != a->w2->n))
+        return rlhf__ref_fail(r, RLHF_E_INVALID,
+                              "weights of %d x %d and %d x %d, which differ in their results or in "
+                              "dtype",
+                              a->w->k, a->w->n, a->w2->k, a->w2->n);
+    return RLHF_OK;
+}
+
+static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
+    rlhf_linear_sum a;
+    RLHF_TRY(rlhf__ref_copy_in(ctx, "linear_sum", &a, sizeof a, from, sizeof a));
+    RLHF_TRY(check_sum(ctx, &a));
+    const rlhf_weight *w = a.w, *o = a.w2;
+    const uint64_t n = (uint64_t)(a.across ? w->k : w->n), in = rlhf_dtype_size(w->dtype);
+    const struct rlhf__ref_use uses[] = {
+        rlhf__ref_range(a.out, a.rows * n, rlhf_dtype_size(a.out_dtype)),
+        rlhf__ref_range(a.x, a.rows * (uint64_t)(a.across ? w->n : w->k), in),
+        rlhf__ref_range(a.x2, a.rows * (uint64_t)(a.across ? o->n : o->k), in),
+        rlhf__ref_optional(a.bias, n, sizeof(float))};
+    RLHF_TRY(rlhf__ref_enter(ctx, "linear_sum", uses, RLHF__REF_COUNT(uses)));
+    for (uint64_t t = 0; t < a.rows; t++)
+        for (uint64_t j = 0; j < n; j++) {
+            const double old = a.accumulate ? rlhf__ref_get(a.out, RLHF_F32, t * n + j) : 0.0;
+            const double bias = a.bias ? (double)rlhf__ref_f32(a.bias)[j] : 0.0;
+            // As linear and linear_dx add: what is there last, or first.
+            const double one = a.across ? row_product(old, &a, a.x, w, t, j)
+                                        : old + row_product(bias, &a, a.x, w, t, j);
+            const double kept = (double)(float)one;
+            rlhf__ref_put(a.out, a.out_dtype, t * n + j,
+                          a.across ? row_product(kept, &a, a.x2, o, t, j)
+                                   : kept + row_product(0.0, &a, a.x2, o, t, j));
+        }
+    return rlhf__ref_leave(ctx, RLHF_OK);
+}
+
 void rlhf__ref_fill_linear(rlhf_compute *t) {
     t->linear = linear;
     t->linear_add = linear_add;
     t->linear_dx = linear_dx;
     t->linear_dw = linear_dw;
+    t->linear_sum = linear_sum;
 }

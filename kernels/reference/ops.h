@@ -8,8 +8,8 @@
 #include "context.h"
 
 void rlhf__ref_fill_memory(rlhf_compute *t);        // alloc .. sync, less convert
-void rlhf__ref_fill_weight(rlhf_compute *t);        // weight_create, _destroy, _pack, _bytes
-void rlhf__ref_fill_linear(rlhf_compute *t);        // linear, linear_dx, linear_dw
+void rlhf__ref_fill_weight(rlhf_compute *t);        // what makes and packs weights
+void rlhf__ref_fill_linear(rlhf_compute *t);        // linear and its like
 void rlhf__ref_fill_embed(rlhf_compute *t);         // embed, embed_bwd
 void rlhf__ref_fill_norm(rlhf_compute *t);          // norm, norm_bwd
 void rlhf__ref_fill_rms_norm(rlhf_compute *t);      // rms_norm, rms_norm_bwd

@@ -4,11 +4,20 @@
 
 #include "context.h"
 
+// Of a weight in blocks (rlhf_blocks): an output's row of the source, -1: none; its first input.
+struct rlhf__ref_block {
+    int32_t source, first;
+};
+
 struct rlhf_weight {
     int32_t k, n, dtype;
     uint32_t flags;
-    int32_t packed, reserved;
-    float w[]; // [k, n], whatever the layout of the source
+    int32_t packed;
+    int32_t rank;                  // of a weight in blocks, else 0
+    uint64_t source_rows;          // of its source
+    float scale;                   // its
+    struct rlhf__ref_block *block; // [n], or NULL
+    float w[];                     // [k, n], whatever the layout of the source
 };
 
 // RLHF_E_INVALID when w is NULL or not packed yet, or lacks a flag in `flags`. r->op is set to op.

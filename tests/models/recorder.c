@@ -11,6 +11,7 @@ enum kind {
     CONVERT,
     LINEAR,
     LINEAR_ADD,
+    LINEAR_SUM,
     EMBED,
     NORM,
     RMS,
@@ -34,6 +35,7 @@ struct recorded_op {
     rlhf_ragged rows;
     rlhf_attn attn;
     rlhf_rope rope;
+    rlhf_linear_sum sum;
     rlhf_lm_sample sample;
     rlhf_dist dist, logp_dist;
 };
@@ -53,6 +55,8 @@ static rlhf_status run(const rlhf_compute *c, const struct recorded_op *o) {
         return c->linear(c->ctx, p[0], i[0], i[1], p[1], o->w, p[2], rows);
     case LINEAR_ADD:
         return c->linear_add(c->ctx, p[0], p[1], p[2], o->w, p[3], rows);
+    case LINEAR_SUM:
+        return c->linear_sum(c->ctx, &o->sum);
     case EMBED:
         return c->embed(c->ctx, p[0], p[1], p[2], p[3], p[4], rows, i[0]);
     case NORM:
@@ -118,6 +122,9 @@ static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
                               const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
     return issue(ctx, &(struct recorded_op){
                           .kind = LINEAR_ADD, .p = {out, add, x, bias}, .n = {rows}, .w = w});
+}
+static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *a) {
+    return issue(ctx, &(struct recorded_op){.kind = LINEAR_SUM, .sum = *a});
 }
 static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rlhf_dev wte,
                          rlhf_dev wpe, uint32_t rows, int32_t d) {
@@ -232,6 +239,11 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
     OUTSIDE(r, "weight_create");
     return r->inner->weight_create(r->inner->ctx, k, n, dtype, flags, out);
 }
+static rlhf_status weight_create_blocks(void *ctx, const rlhf_blocks *a, rlhf_weight **out) {
+    struct recorder *r = ctx;
+    OUTSIDE(r, "weight_create_blocks");
+    return r->inner->weight_create_blocks(r->inner->ctx, a, out);
+}
 static void weight_destroy(void *ctx, rlhf_weight *w) {
     struct recorder *r = ctx;
     if (w && r->inside) broke(r, "weight_destroy");
@@ -299,6 +311,7 @@ void recorder_init(struct recorder *r, const rlhf_compute *inner) {
                               .release_host = release_host,
                               .sync = wait_for_all,
                               .weight_create = weight_create,
+                              .weight_create_blocks = weight_create_blocks,
                               .weight_destroy = weight_destroy,
                               .weight_pack = weight_pack,
                               .copy = copy,
@@ -306,6 +319,7 @@ void recorder_init(struct recorder *r, const rlhf_compute *inner) {
                               .convert = convert,
                               .linear = linear,
                               .linear_add = linear_add,
+                              .linear_sum = linear_sum,
                               .embed = embed,
                               .norm = norm,
                               .rms_norm = rms_norm,

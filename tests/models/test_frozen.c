@@ -79,10 +79,11 @@ static void ask(struct model *m, struct answers *a) {
                           .score = a->score,
                           .hidden = a->hidden,
                           .token_score = a->token_score};
-    const rlhf_forward f = {
-        .size = sizeof f,
-        .heads = m->info.heads & ~(uint32_t)(RLHF_HEAD_KL | RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX |
-                                             RLHF_HEAD_SUPPORT | RLHF_HEAD_DEV_HIDDEN)};
+    const rlhf_forward f = {.size = sizeof f,
+                            .heads = m->info.heads &
+                                     ~(uint32_t)(RLHF_HEAD_KL | RLHF_HEAD_GENERATE |
+                                                 RLHF_HEAD_PREFIX | RLHF_HEAD_SUPPORT |
+                                                 RLHF_HEAD_DEV_HIDDEN | RLHF_HEAD_ADAPTER)};
     memset(a, 0, sizeof *a);
     must(m, m->ops->forward(m->self, &batch, &f, &h));
 }

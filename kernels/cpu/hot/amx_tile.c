@@ -61,6 +61,7 @@ INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
     if (n == 0) return;
     if (p->bias) v = vf_add(v, n < VF_LANES ? vf_load_n(p->bias + col, n) : vf_load(p->bias + col));
     if (p->c_bf16) {
+        if (p->addend) v = vf_add(vf_load(p->addend + row * NC + col), v);
         vf_store_bf16_n((uint16_t *)p->c + at, v, n);
         return;
     }

@@ -37,6 +37,7 @@ struct rlhf__panel {
     size_t ldc, columns;              // columns <= panel width
     int a_packed, c_bf16, accumulate; // accumulate: C + sum; both: see bf16.h, c_bf16 there only
     int goes_on; // without accumulate, bias and c_bf16; k cut at multiples of 32 shows in no bit
+    const float *addend; // c_bf16 only: C = addend[m, panel width] + sum; NULL allowed
 };
 
 // Constants of an AdamW step: w = w decay - step m / (sqrt(v) root_scale + eps).

@@ -34,6 +34,8 @@ void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w) {
         &w->ref,    &w->result, &w->v1,        &w->v1a, &w->full,      &w->fstats, &w->support};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         rlhf__tf_buf_finish(m, all[i]);
+    for (size_t i = 0; i < TF_N_SITE; i++)
+        rlhf__tf_buf_finish(m, &w->low[i]);
     scored_finish(m, &w->pooled);
     scored_finish(m, &w->token);
     w->valid = 0;
@@ -41,9 +43,10 @@ void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w) {
 
 void rlhf__tf_scratch_finish(struct rlhf__tf *m) {
     struct rlhf__tf_scratch *s = &m->bwd;
-    struct rlhf__tf_buf *all[] = {&s->ds,     &s->ds2,  &s->dy,  &s->dinner, &s->dqkv,  &s->datt,
-                                  &s->dh,     &s->dres, &s->drh, &s->drf,    &s->drx,   &s->dv1,
-                                  &s->dscore, &s->dp1,  &s->dpf, &s->dpx,    &s->dfull, &s->dfc};
+    struct rlhf__tf_buf *all[] = {&s->ds,   &s->ds2,   &s->dy,     &s->dinner, &s->dqkv,
+                                  &s->datt, &s->dh,    &s->dres,   &s->drh,    &s->drf,
+                                  &s->drx,  &s->dv1,   &s->dscore, &s->dp1,    &s->dpf,
+                                  &s->dpx,  &s->dfull, &s->dfc,    &s->dlow};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         rlhf__tf_buf_finish(m, all[i]);
 }

@@ -116,6 +116,7 @@ static rlhf_status sample(struct rlhf__tf *m, const struct rlhf__tf_work *w,
 
 static rlhf_status run(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s) {
     struct rlhf__tf_work *w = &m->infer;
+    w->keep = w->plain = 0;
     RLHF_TRY(rlhf__tf_step_check(m, g, s));
     if (rlhf__tf_is_recorded(g, s)) return rlhf__tf_gen_recorded(m, g, s);
     const struct rlhf__tf_layout l = {.n = s->n,

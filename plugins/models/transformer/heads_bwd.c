@@ -47,6 +47,7 @@ static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlh
     rlhf_lm_head a;
     *made = 0;
     if (!d->of[TF_LOGP] && !d->of[TF_ENTROPY] && !d->of[TF_KL]) return RLHF_OK;
+    if (!rlhf__tf_trunk_learns(m)) return RLHF_OK; // nor does the LM head
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.drh,
                               (uint64_t)w->rows.n_resp * (uint64_t)m->arch.d * rlhf__tf_esz(m)));
     rlhf__tf_lm_args(m, w, f, &a);
@@ -64,7 +65,8 @@ static rlhf_status value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_d
                              int32_t *made) {
     *made = 0;
     if (!d_value) return RLHF_OK;
-    if (m->open.value_detach) return rlhf__tf_value_bwd(m, w, d_value, NULL);
+    if (m->open.value_detach || !rlhf__tf_trunk_learns(m))
+        return rlhf__tf_value_bwd(m, w, d_value, NULL);
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.drf,
                               (uint64_t)w->rows.n_resp * (uint64_t)m->arch.d * sizeof(float)));
     *made = 1;
@@ -124,5 +126,5 @@ rlhf_status rlhf__tf_heads_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, cons
         RLHF_TRY(rlhf__tf_score_bwd(m, w, g.score));
         trunk = 1;
     }
-    return trunk ? rlhf__tf_trunk_bwd(m, w) : RLHF_OK;
+    return trunk && rlhf__tf_trunk_learns(m) ? rlhf__tf_trunk_bwd(m, w) : RLHF_OK;
 }

@@ -11,12 +11,35 @@ struct rlhf__tf_buf {
     uint64_t bytes;
 };
 
-// A parameter tensor: values and, when trainable, gradients; f32. passing: of a frozen model, only
-// read to be packed; value is NULL once that is done.
+// Where a tensor's values lie: in m->values; in m->passing, only read to be packed, and NULL once
+// that is done; in the base's memory.
+enum rlhf__tf_place { TF_STAYS, TF_PASSES, TF_BORROWED };
+
+// A parameter tensor: values and, where it is trained, gradients; f32.
 struct rlhf__tf_tensor {
     rlhf_dev value, grad;
     uint64_t n;
-    int32_t passing, reserved;
+    int32_t place, trained; // enum rlhf__tf_place; 1: it has a gradient
+};
+
+// The products of a layer, from its entry to its end.
+enum rlhf__tf_site { TF_SITE_QKV, TF_SITE_PROJ, TF_SITE_FC, TF_SITE_OUT, TF_N_SITE };
+
+struct rlhf__tf_span {
+    int32_t from, count;
+};
+
+// The adapter of one product: n_blocks (0: none) layers of the checkpoint have one, which add to
+// these outputs.
+enum { TF_MAX_PIECES = 3 };
+struct rlhf__tf_low {
+    int32_t n_blocks, reserved;
+    struct rlhf__tf_span block[TF_MAX_PIECES];
+    struct rlhf__tf_tensor a, b; // [n_blocks * rank, inputs], [outputs of the blocks, rank]
+    rlhf_weight *down, *up;      // A, and scale times B
+};
+struct rlhf__tf_layer_low {
+    struct rlhf__tf_low of[TF_N_SITE];
 };
 
 // A ragged batch on the device. resp are the n_resp positions whose state predicts a response
@@ -75,6 +98,7 @@ struct rlhf__tf_acts {
     rlhf_dev att;               // act dtype [T, q]
     rlhf_dev lse;               // f32 [T, n_head]
     rlhf_dev fc, ac;            // act dtype [T, fc], [T, inner], before and after the activation
+    rlhf_dev low[TF_N_SITE];    // act dtype [T, blocks * rank], A x of adapters
 };
 
 // Queries, keys and values of the first token of a qkv buffer.
@@ -92,6 +116,7 @@ struct rlhf__tf_work {
     // (recompute of rlhf_model_open) has a share for each layer of `in` alone.
     struct rlhf__tf_buf emb, emb_stats; // f32 [T, d], [T, 2]: post-norm's sum of embeddings
     struct rlhf__tf_buf in, sum, mid, h1, h2, stats1, stats2, qkv, raw, raw_stats, att, lse, fc, ac;
+    struct rlhf__tf_buf low[TF_N_SITE];
     // LM and value heads, R = n_resp states:
     struct rlhf__tf_buf rx, rstats; // gathered residual f32 [R, d], its norm's [R, 2]
     struct rlhf__tf_buf rf, rh;     // its norm, f32 and act dtype [R, d]
@@ -106,13 +131,16 @@ struct rlhf__tf_work {
     rlhf_dev rf_p, rh_p, ref_p, full_p; // borrowed: where rf, rh, ref, full really lie
     rlhf_dev support_p;                 // borrowed: support, or NULL when the last forward had none
     uint32_t heads;                     // what the last forward made
-    int32_t train, valid, reserved;     // valid: backward may read this
+    int32_t train, valid;               // valid: backward may read this
+    int32_t keep, plain; // the trunk keeps what its backward reads; it leaves out the adapter
+    int32_t reserved;
 };
 
 struct rlhf__tf_scratch {            // backward only; d of what is named in rlhf__tf_acts and above
     struct rlhf__tf_buf ds, ds2, dy; // the stream: f32 [T, d], spare, in the act dtype
     struct rlhf__tf_buf dinner, dqkv, datt, dh; // act dtype [T, inner], [T, qkv], [T, q], [T, d]
     struct rlhf__tf_buf dfc;                    // act dtype [T, fc], where the MLP is gated
+    struct rlhf__tf_buf dlow;                   // act dtype [T, blocks * rank]
     struct rlhf__tf_buf dres;                   // derivatives, laid out as the work's result
     struct rlhf__tf_buf drh, drf, drx;          // act dtype [R, d]; f32 [R, d], [R, d]
     struct rlhf__tf_buf dv1;                    // f32 [R, 4 d]
@@ -121,7 +149,7 @@ struct rlhf__tf_scratch {            // backward only; d of what is named in rlh
 };
 
 struct rlhf__tf_layer_weights {
-    rlhf_weight *qkv, *proj, *fc, *out;
+    rlhf_weight *of[TF_N_SITE];
 };
 
 struct rlhf__tf {
@@ -136,13 +164,17 @@ struct rlhf__tf {
     rlhf_param *params;              // [n_tensors]
     char *names;
     struct rlhf__tf_buf values, grads;
-    struct rlhf__tf_buf passing; // values of the tensors that are released
-    struct rlhf__tf_buf turn;    // rotary: f32 [turn_rows, head_dim]; grows with the positions seen
+    struct rlhf__tf_buf *passing; // [n_layer + 1] values that pass: of what exists once, of layers
+    struct rlhf__tf_buf turn; // rotary: f32 [turn_rows, head_dim]; grows with the positions seen
     uint32_t turn_rows, reserved2;
-    struct rlhf__tf_layer_weights *w;
+    struct rlhf__tf *base;          // whose trunk and LM head this one reads, or NULL
+    struct rlhf__tf_layer_low *low; // [n_layer], NULL: no adapter
+    int32_t rank, reserved3;        // of the adapter
+    double scale;
+    struct rlhf__tf_layer_weights *w; // [n_layer], the base's where there is one
     rlhf_weight *lm, *pool, *score, *v1, *v2;
     int32_t lm_fresh, opened;  // lm_fresh: the LM head is packed from the present values
-    int32_t settled, reserved; // frozen and refreshed
+    int32_t settled, reserved; // what passes is packed and gone
     struct rlhf__tf_work train, infer;
     struct rlhf__tf_scratch bwd;
     void *host_tmp; // host scratch that only grows
@@ -250,6 +282,14 @@ static inline int32_t rlhf__tf_has_lm(const struct rlhf__tf *m) {
     return m->arch.causal && (m->arch.tied || m->open.n_labels == 0);
 }
 
+// 1 when the trunk's own parameters do not change: they are behind an adapter, or the base's.
+static inline int32_t rlhf__tf_trunk_frozen(const struct rlhf__tf *m) { return m->base || m->low; }
+
+// 1 when backward goes on into the trunk.
+static inline int32_t rlhf__tf_trunk_learns(const struct rlhf__tf *m) {
+    return m->open.trainable && (m->low || !m->base);
+}
+
 static inline int32_t rlhf__tf_has_value(const struct rlhf__tf *m) {
     return m->open.value_kind != RLHF_VALUE_NONE;
 }
@@ -277,23 +317,56 @@ struct rlhf__tf_shape {
 // Shape of a global (layer < 0) or layer slot under m's arch and open arguments.
 struct rlhf__tf_shape rlhf__tf_slot_shape(const struct rlhf__tf *m, int32_t layer, int32_t slot);
 // Rows of its slot that a name stands for.
-struct rlhf__tf_span {
-    int32_t from, count;
-};
 struct rlhf__tf_span rlhf__tf_piece_rows(const struct rlhf__tf *m, int32_t layer,
                                          const struct rlhf__tf_name *name);
 // 1 when refresh() packs the slot's values and nothing else reads them.
 int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot);
 
+// ---- adapter.c ----
+// The product whose matrix a layer slot is, or -1; and back.
+int32_t rlhf__tf_site_of(int32_t slot);
+int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
+int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
+// Columns that A x of a product has at most, 0 where no layer has an adapter there.
+uint64_t rlhf__tf_low_width(const struct rlhf__tf *m, enum rlhf__tf_site site);
+// Finds the products that a names, NULL: none; their tensors are params.c's to make.
+rlhf_status rlhf__tf_adapter_create(struct rlhf__tf *m, const rlhf_adapter *a);
+rlhf_status rlhf__tf_adapter_weights(struct rlhf__tf *m);
+rlhf_status rlhf__tf_adapter_pack(struct rlhf__tf *m);
+void rlhf__tf_adapter_destroy(struct rlhf__tf *m);
+// Outputs of the first `blocks` blocks.
+uint64_t rlhf__tf_low_outputs(const struct rlhf__tf_low *low, int32_t blocks);
+// The adapter of a product, or NULL.
+const struct rlhf__tf_low *rlhf__tf_low_of(const struct rlhf__tf *m, int32_t layer,
+                                           enum rlhf__tf_site site);
+// u = A x.
+rlhf_status rlhf__tf_low_in(const struct rlhf__tf *m, const struct rlhf__tf_low *low, rlhf_dev u,
+                            rlhf_dev x, uint32_t rows);
+// Gradients of A and B from u, x and dy, the derivative of the product's result; leaves that of u
+// in bwd.dlow.
+rlhf_status rlhf__tf_low_bwd(struct rlhf__tf *m, const struct rlhf__tf_low *low, rlhf_dev x,
+                             rlhf_dev u, rlhf_dev dy, uint32_t rows);
+
+int64_t rlhf__tf_adapter_size(const struct rlhf__tf *m); // its elements
+
+// ---- base.c ----
+// Sets m->base, and what of *o follows from it.
+rlhf_status rlhf__tf_base_open(struct rlhf__tf *m, rlhf_model_open *o);
+
 // ---- params.c ----
+// A name in full, with its layer (-1: global); returns its length without the NUL. out NULL: only
+// that.
+size_t rlhf__tf_full_name(const struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
+                          char *out, size_t cap);
 rlhf_status rlhf__tf_params_create(struct rlhf__tf *m);
 void rlhf__tf_params_destroy(struct rlhf__tf *m);
-// Let go of the passing tensors' values. The device must be done with them.
-rlhf_status rlhf__tf_params_release(struct rlhf__tf *m);
+// Let go of what passes of a layer (-1: of what exists once), when the device is done with it.
+rlhf_status rlhf__tf_params_release(struct rlhf__tf *m, int32_t layer);
 
 // ---- weights.c ----
 rlhf_status rlhf__tf_weights_create(struct rlhf__tf *m);
 void rlhf__tf_weights_destroy(struct rlhf__tf *m);
+// Packs what may have changed, and lets go of what passes.
 rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m);
 rlhf_status rlhf__tf_lm_ready(struct rlhf__tf *m); // pack the LM head if it is stale or absent
 

@@ -51,8 +51,8 @@ void rlhf__tf_destroy(void *self) {
     }
 
 // The name of one that the table lacks, or NULL.
-static const char *lacking(const rlhf_compute *c, const struct rlhf__tf_arch *a,
-                           int32_t trainable) {
+static const char *lacking(const rlhf_compute *c, const struct rlhf__tf_arch *a, int32_t trainable,
+                           int32_t adapter) {
     FORWARD_OPS(RETURN_IF_LACKING)
     if (trainable) {
         BACKWARD_OPS(RETURN_IF_LACKING)
@@ -61,13 +61,17 @@ static const char *lacking(const rlhf_compute *c, const struct rlhf__tf_arch *a,
     RETURN_IF_NEEDED(a->norm == TF_NORM_RMS, rms_norm, rms_norm_bwd)
     RETURN_IF_NEEDED(a->gated, gate, gate_bwd)
     RETURN_IF_NEEDED(a->rotary.frequency, rope, rope_bwd)
+    if (adapter) {
+        RETURN_IF_LACKING(weight_create_blocks)
+        RETURN_IF_LACKING(linear_sum)
+    }
     return NULL;
 }
 
 static rlhf_status check_open(struct rlhf__tf *m, const rlhf_model_open *o) {
     if (m->opened) return rlhf__tf_fail(m, RLHF_E_INVALID, "open: the model is open already");
     if (!o->compute) return rlhf__tf_fail(m, RLHF_E_INVALID, "open: no compute table");
-    const char *op = lacking(o->compute, &m->arch, o->trainable);
+    const char *op = lacking(o->compute, &m->arch, o->trainable, o->adapter != NULL);
     if (op)
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
                              "open: the compute backend '%s' does not support %s, which this model "
@@ -91,8 +95,6 @@ static rlhf_status check_open(struct rlhf__tf *m, const rlhf_model_open *o) {
         return rlhf__tf_fail(m, RLHF_E_INVALID, "open: a frozen model cannot be trained");
     if (o->recompute < RLHF_RECOMPUTE_NONE || o->recompute > RLHF_RECOMPUTE_LAYER)
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "open: unknown recompute %d", o->recompute);
-    if (o->adapter || o->base)
-        return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "open: adapters are not implemented");
     if (o->value_kind && !m->arch.causal)
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
                              "an encoder reads whole texts and cannot write them, so it has no "
@@ -107,9 +109,12 @@ static rlhf_status tf_open(void *self, const rlhf_model_open *from) {
     RLHF_TRY(rlhf__tf_copy_in(m, "rlhf_model_open", &o, sizeof o, from,
                               RLHF_SIZE_TO(rlhf_model_open, compute)));
     RLHF_TRY(check_open(m, &o));
+    RLHF_TRY(rlhf__tf_base_open(m, &o));
     m->open = o;
     m->c = o.compute;
     m->dtype = o.dtype;
+    RLHF_TRY(rlhf__tf_adapter_create(m, o.adapter));
+    m->open.adapter = NULL; // it was borrowed
     RLHF_TRY(rlhf__tf_done(m, rlhf__tf_params_create(m), "open"));
     RLHF_TRY(rlhf__tf_done(m, rlhf__tf_weights_create(m), "open"));
     m->opened = 1;
@@ -118,10 +123,11 @@ static rlhf_status tf_open(void *self, const rlhf_model_open *from) {
 
 // Bits that say what the model can, not heads of a forward.
 #define ABILITIES                                                                                  \
-    ((uint32_t)(RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX | RLHF_HEAD_SUPPORT | RLHF_HEAD_DEV_HIDDEN))
+    ((uint32_t)(RLHF_HEAD_GENERATE | RLHF_HEAD_PREFIX | RLHF_HEAD_SUPPORT | RLHF_HEAD_DEV_HIDDEN | \
+                RLHF_HEAD_ADAPTER))
 
 static uint32_t capabilities(const struct rlhf__tf *m) {
-    uint32_t h = RLHF_HEAD_HIDDEN;
+    uint32_t h = RLHF_HEAD_HIDDEN | RLHF_HEAD_ADAPTER;
     if (m->arch.causal) h |= RLHF_HEAD_PREFIX | RLHF_HEAD_DEV_HIDDEN;
     if (rlhf__tf_has_lm(m))
         h |= RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_GENERATE |
@@ -132,19 +138,27 @@ static uint32_t capabilities(const struct rlhf__tf *m) {
     return h;
 }
 
+static int64_t elements(const rlhf_param *p) {
+    int64_t n = 1;
+    for (int32_t i = 0; i < p->ndim; i++)
+        n *= p->shape[i];
+    return n;
+}
+
 static rlhf_status tf_info(void *self, rlhf_model_info *out) {
     const struct rlhf__tf *m = self;
     const struct rlhf__tf_arch *a = &m->arch;
     const struct rlhf__tf_widths w = rlhf__tf_widths(a);
     const int64_t d = w.d;
     int64_t n = 0;
-    for (uint32_t i = 0; i < m->n_all; i++)
-        n += (int64_t)m->tensors[i].n;
+    for (uint32_t i = 0; i < m->n_tensors; i++)
+        n += elements(&m->params[i]);
     rlhf_model_info i = {.size = sizeof i};
     i.heads = capabilities(m);
     i.n_params = n;
-    i.flops_per_token = 2 * (a->n_layer * d * (w.qkv + w.q + w.fc + w.inner) +
-                             (rlhf__tf_has_lm(m) ? d * rlhf__tf_outputs(m) : 0));
+    i.flops_per_token =
+        2 * (a->n_layer * d * (w.qkv + w.q + w.fc + w.inner) +
+             (rlhf__tf_has_lm(m) ? d * rlhf__tf_outputs(m) : 0) + rlhf__tf_adapter_size(m));
     i.n_vocab = rlhf__tf_outputs(m);
     i.n_ctx = a->n_ctx;
     i.d_model = a->d;
@@ -163,24 +177,14 @@ static rlhf_status tf_param(void *self, uint32_t i, rlhf_param *out) {
     return rlhf_copy_out(out, &m->params[i], sizeof *out, RLHF_SIZE_TO(rlhf_param, grad));
 }
 
-// What a frozen model holds packed, it holds once. An untied LM head goes too, so it is packed now.
-static rlhf_status settle(struct rlhf__tf *m) {
-    if (rlhf__tf_global(m, TF_LM)->passing) RLHF_TRY(rlhf__tf_lm_ready(m));
-    RLHF_TRY(m->c->sync(m->c->ctx));
-    RLHF_TRY(rlhf__tf_params_release(m));
-    m->settled = 1;
-    return RLHF_OK;
-}
-
 static rlhf_status tf_refresh(void *self) {
     struct rlhf__tf *m = self;
     m->failed = 0;
     m->train.valid = 0;
-    if (m->settled)
+    if (m->settled && m->open.frozen)
         return rlhf__tf_fail(m, RLHF_E_INVALID,
                              "refresh: the model is frozen and its weights are packed already");
-    RLHF_TRY(rlhf__tf_done(m, rlhf__tf_weights_pack(m), "refresh"));
-    return m->open.frozen ? rlhf__tf_done(m, settle(m), "refresh") : RLHF_OK;
+    return rlhf__tf_done(m, rlhf__tf_weights_pack(m), "refresh");
 }
 
 static int32_t needs_prompt_len(uint32_t heads, const rlhf_heads *out) {
@@ -226,6 +230,8 @@ static rlhf_status forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_f
                                       .ref = rlhf__tf_reference_rows(f)};
     w->valid = 0;
     w->train = f->train != 0;
+    w->keep = w->train && rlhf__tf_trunk_learns(m);
+    w->plain = (f->flags & RLHF_FORWARD_BASE) != 0;
     w->heads = f->heads;
     RLHF_TRY(rlhf__tf_rows_upload(m, w, &l));
     RLHF_TRY(rlhf__tf_trunk(m, w, NULL));

@@ -1,12 +1,14 @@
 // transformer/params.c: storage of parameters and gradients, and the list param() reads.
 //
-// Values lie in one device allocation, gradients in a second of the same layout. Each slot starts
+// Values lie in one device allocation, gradients in a second, in the same order. Each slot starts
 // at a multiple of 64 bytes; the pieces of a slot (q, k, v of one fused matrix) follow each other
-// without a gap, so that the products see one matrix and the checkpoint sees three. A frozen model
-// has no gradients and keeps the values that are only packed in an allocation of their own, which
-// goes with the first refresh().
+// without a gap, so that the products see one matrix and the checkpoint sees three; so do the A,
+// and the B, of a product's adapters. Values that are only packed, of a frozen model or one with an
+// adapter, pass: they lie in an allocation for each layer, which goes with the first refresh().
+// What a base has is borrowed from it.
 #include "internal.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,23 +18,49 @@ static uint64_t elements(const struct rlhf__tf_shape *s) {
 
 static uint64_t round16(uint64_t n) { return (n + 15) & ~(uint64_t)15; }
 
-// Calls visit for every name of the architecture whose slot exists, in the order of param().
+// What visit is called for: a name of the architecture, or one of the two halves of its adapter.
+enum half { WHOLE, LORA_A, LORA_B };
 typedef rlhf_status visit_fn(struct rlhf__tf *m, const struct rlhf__tf_name *name, int32_t layer,
-                             void *arg);
+                             enum half half, void *arg);
 
+static const char *const ending[] = {
+    [WHOLE] = "", [LORA_A] = "lora_A.weight", [LORA_B] = "lora_B.weight"};
+
+// The slot exists and is this instance's.
+static int32_t is_own(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
+    const struct rlhf__tf_shape s = rlhf__tf_slot_shape(m, layer, slot);
+    return s.rows && !(m->base && s.group == RLHF_PARAM_TRUNK);
+}
+
+// The block that a name is in its product's adapter, or -1.
+static int32_t block_of(const struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer) {
+    const int32_t site = rlhf__tf_site_of(n->slot);
+    const struct rlhf__tf_low *low = m->low && site >= 0 ? &m->low[layer].of[site] : NULL;
+    if (!low || !low->n_blocks || n->piece == TF_ALL) return low && low->n_blocks ? 0 : -1;
+    for (int32_t b = 0; b < low->n_blocks; b++)
+        if (low->block[b].from == rlhf__tf_piece_rows(m, layer, n).from) return b;
+    return -1;
+}
+
+// Calls visit for every parameter, in the order of param(): layers, what exists once, adapters.
 static rlhf_status each_name(struct rlhf__tf *m, visit_fn *visit, void *arg) {
     const struct rlhf__tf_name *n;
     for (int32_t layer = 0; layer < m->arch.n_layer; layer++)
         for (n = m->arch.layers; n->name; n++)
-            if (rlhf__tf_slot_shape(m, layer, n->slot).rows) RLHF_TRY(visit(m, n, layer, arg));
+            if (is_own(m, layer, n->slot)) RLHF_TRY(visit(m, n, layer, WHOLE, arg));
     for (n = m->arch.globals; n->name; n++)
-        if (rlhf__tf_slot_shape(m, -1, n->slot).rows) RLHF_TRY(visit(m, n, -1, arg));
+        if (is_own(m, -1, n->slot)) RLHF_TRY(visit(m, n, -1, WHOLE, arg));
+    for (int32_t layer = 0; m->low && layer < m->arch.n_layer; layer++)
+        for (n = m->arch.layers; n->name; n++) {
+            if (block_of(m, n, layer) < 0) continue;
+            RLHF_TRY(visit(m, n, layer, LORA_A, arg));
+            RLHF_TRY(visit(m, n, layer, LORA_B, arg));
+        }
     return RLHF_OK;
 }
 
-// The name in full; returns its length without the NUL. out NULL: only the length.
-static size_t full_name(const struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
-                        char *out, size_t cap) {
+size_t rlhf__tf_full_name(const struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
+                          char *out, size_t cap) {
     char prefix[64] = "";
     if (layer >= 0) {
         const char *mark = strstr(m->arch.layer_prefix, "%d");
@@ -50,9 +78,9 @@ struct totals {
 };
 
 static rlhf_status count_name(struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
-                              void *arg) {
+                              enum half half, void *arg) {
     struct totals *t = arg;
-    t->chars += full_name(m, n, layer, NULL, 0) + 1;
+    t->chars += rlhf__tf_full_name(m, n, layer, NULL, 0) + strlen(ending[half]) + 1;
     t->count++;
     return RLHF_OK;
 }
@@ -62,101 +90,213 @@ struct cursor {
     uint32_t i, reserved;
 };
 
-static rlhf_status fill_param(struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
-                              void *arg) {
-    struct cursor *at = arg;
+static void put_name(struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
+                     enum half half, struct cursor *at) {
+    const size_t cap = (size_t)(at->end - at->name);
+    size_t used = rlhf__tf_full_name(m, n, layer, at->name, cap);
+    if (half != WHOLE) { // "weight" becomes "lora_A.weight"
+        used -= strlen("weight");
+        memcpy(at->name + used, ending[half], strlen(ending[half]) + 1);
+        used += strlen(ending[half]);
+    }
+    at->name += used + 1;
+}
+
+static void fill_whole(struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
+                       rlhf_param *p) {
     const struct rlhf__tf_shape s = rlhf__tf_slot_shape(m, layer, n->slot);
     const struct rlhf__tf_tensor *t = rlhf__tf_tensor(m, layer, n->slot);
     const struct rlhf__tf_span rows = rlhf__tf_piece_rows(m, layer, n);
     const uint64_t skip = t->n / (uint64_t)s.rows * (uint64_t)rows.from * sizeof(float);
-    rlhf_param *p = &m->params[at->i++];
-    p->size = sizeof *p;
-    p->name = at->name;
-    at->name += full_name(m, n, layer, at->name, (size_t)(at->end - at->name)) + 1;
     p->shape[0] = rows.count;
     p->shape[1] = s.cols;
     p->ndim = s.cols ? 2 : 1;
     p->group = s.group;
     p->flags = s.flags;
+    if (m->low && s.group == RLHF_PARAM_TRUNK) p->flags |= RLHF_PARAM_FROZEN;
     p->init = s.init;
     p->init_std = s.init_std;
     p->value = rlhf_dev_at(t->value, skip);
     p->grad = t->grad ? rlhf_dev_at(t->grad, skip) : NULL;
+}
+
+static void fill_half(struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
+                      enum half half, rlhf_param *p) {
+    const enum rlhf__tf_site site = (enum rlhf__tf_site)rlhf__tf_site_of(n->slot);
+    const struct rlhf__tf_low *low = &m->low[layer].of[site];
+    const int32_t block = block_of(m, n, layer), in = rlhf__tf_site_inputs(m, site);
+    const struct rlhf__tf_tensor *t = half == LORA_A ? &low->a : &low->b;
+    const uint64_t before = half == LORA_A ? (uint64_t)block * (uint64_t)m->rank * (uint64_t)in
+                                           : rlhf__tf_low_outputs(low, block) * (uint64_t)m->rank;
+    const uint64_t skip = before * sizeof(float);
+    p->shape[0] = half == LORA_A ? m->rank : low->block[block].count;
+    p->shape[1] = half == LORA_A ? in : m->rank;
+    p->ndim = 2;
+    p->group = RLHF_PARAM_ADAPTER;
+    p->flags = RLHF_PARAM_DECAY;
+    p->init = half == LORA_A ? RLHF_INIT_UNIFORM : RLHF_INIT_ZERO;
+    p->init_std = half == LORA_A ? 1.0 / sqrt((double)in) : 0.0;
+    p->value = rlhf_dev_at(t->value, skip);
+    p->grad = t->grad ? rlhf_dev_at(t->grad, skip) : NULL;
+}
+
+static rlhf_status fill_param(struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
+                              enum half half, void *arg) {
+    struct cursor *at = arg;
+    rlhf_param *p = &m->params[at->i++];
+    p->size = sizeof *p;
+    p->name = at->name;
+    put_name(m, n, layer, half, at);
+    if (half == WHOLE)
+        fill_whole(m, n, layer, p);
+    else
+        fill_half(m, n, layer, half, p);
     return RLHF_OK;
 }
 
-// Sets the element counts and the sizes of both layouts, in elements: size[1] of what passes.
-static void lay_out(struct rlhf__tf *m, uint64_t size[2]) {
-    size[0] = size[1] = 0;
-    for (int32_t layer = -1; layer < m->arch.n_layer; layer++) {
-        const int32_t count = layer < 0 ? TF_N_GLOBAL : TF_N_LAYER;
-        for (int32_t slot = 0; slot < count; slot++) {
-            const struct rlhf__tf_shape s = rlhf__tf_slot_shape(m, layer, slot);
-            struct rlhf__tf_tensor *t = rlhf__tf_tensor(m, layer, slot);
-            t->n = elements(&s);
-            t->passing = m->open.frozen && t->n && rlhf__tf_slot_only_packed(layer, slot);
-            size[t->passing] += round16(t->n);
-        }
+// ---- layout ----
+
+// Elements laid out up to now: what stays, the gradients, and what passes of one layer.
+struct layout {
+    uint64_t stays, grads, passes;
+};
+
+typedef void tensor_fn(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer,
+                       struct layout *at);
+
+// Calls visit for the tensors of a layer (-1: those that exist once), then for its adapters.
+static void each_tensor(struct rlhf__tf *m, int32_t layer, tensor_fn *visit, struct layout *at) {
+    const int32_t count = layer < 0 ? TF_N_GLOBAL : TF_N_LAYER;
+    for (int32_t slot = 0; slot < count; slot++)
+        visit(m, rlhf__tf_tensor(m, layer, slot), layer, at);
+    for (int32_t s = 0; layer >= 0 && m->low && s < TF_N_SITE; s++) {
+        visit(m, &m->low[layer].of[s].a, layer, at);
+        visit(m, &m->low[layer].of[s].b, layer, at);
     }
 }
 
-static void place(struct rlhf__tf *m) {
-    uint64_t at[2] = {0, 0};
-    for (uint32_t i = 0; i < m->n_all; i++) {
-        struct rlhf__tf_tensor *t = &m->tensors[i];
-        if (!t->n) continue;
-        const uint64_t skip = at[t->passing] * sizeof(float);
-        t->value = rlhf_dev_at(t->passing ? m->passing.p : m->values.p, skip);
-        if (m->grads.p) t->grad = rlhf_dev_at(m->grads.p, skip);
-        at[t->passing] += round16(t->n);
+// Sets the element counts, and where each tensor belongs.
+static void size_up(struct rlhf__tf *m, int32_t layer) {
+    const int32_t count = layer < 0 ? TF_N_GLOBAL : TF_N_LAYER;
+    for (int32_t slot = 0; slot < count; slot++) {
+        const struct rlhf__tf_shape s = rlhf__tf_slot_shape(m, layer, slot);
+        struct rlhf__tf_tensor *t = rlhf__tf_tensor(m, layer, slot);
+        const int32_t trunk = s.group == RLHF_PARAM_TRUNK;
+        t->n = elements(&s);
+        t->trained = m->open.trainable && !(trunk && rlhf__tf_trunk_frozen(m));
+        if (m->base && trunk)
+            t->place = TF_BORROWED;
+        else if (t->n && (m->open.frozen || (m->low && trunk)) &&
+                 rlhf__tf_slot_only_packed(layer, slot))
+            t->place = TF_PASSES;
     }
+    for (int32_t s = 0; layer >= 0 && m->low && s < TF_N_SITE; s++) {
+        struct rlhf__tf_low *low = &m->low[layer].of[s];
+        const uint64_t rank = (uint64_t)m->rank;
+        const int32_t in = rlhf__tf_site_inputs(m, (enum rlhf__tf_site)s);
+        low->a.n = (uint64_t)low->n_blocks * rank * (uint64_t)in;
+        low->b.n = rlhf__tf_low_outputs(low, low->n_blocks) * rank;
+        low->a.trained = low->b.trained = m->open.trainable;
+    }
+}
+
+static void add_up(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer,
+                   struct layout *at) {
+    (void)m;
+    (void)layer;
+    if (t->place == TF_STAYS) at->stays += round16(t->n);
+    if (t->place == TF_PASSES) at->passes += round16(t->n);
+    if (t->trained && t->n) at->grads += round16(t->n);
+}
+
+static void place(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer, struct layout *at) {
+    if (!t->n) return;
+    if (t->place == TF_STAYS) t->value = rlhf_dev_at(m->values.p, at->stays * sizeof(float));
+    if (t->place == TF_PASSES)
+        t->value = rlhf_dev_at(m->passing[layer + 1].p, at->passes * sizeof(float));
+    if (t->place == TF_BORROWED) t->value = m->base->tensors[t - m->tensors].value;
+    if (t->trained) t->grad = rlhf_dev_at(m->grads.p, at->grads * sizeof(float));
+    add_up(m, t, layer, at);
+}
+
+static rlhf_status allocate(struct rlhf__tf *m) {
+    struct layout all = {0, 0, 0};
+    for (int32_t layer = -1; layer < m->arch.n_layer; layer++) {
+        size_up(m, layer);
+        all.passes = 0;
+        each_tensor(m, layer, add_up, &all);
+        if (all.passes)
+            RLHF_TRY(rlhf__tf_reserve(m, &m->passing[layer + 1], all.passes * sizeof(float)));
+    }
+    if (all.stays) RLHF_TRY(rlhf__tf_reserve(m, &m->values, all.stays * sizeof(float)));
+    if (all.grads) RLHF_TRY(rlhf__tf_reserve(m, &m->grads, all.grads * sizeof(float)));
+    all = (struct layout){0, 0, 0};
+    for (int32_t layer = -1; layer < m->arch.n_layer; layer++) {
+        all.passes = 0;
+        each_tensor(m, layer, place, &all);
+    }
+    return RLHF_OK;
 }
 
 rlhf_status rlhf__tf_params_create(struct rlhf__tf *m) {
     struct totals t = {0, 0, 0};
     m->n_all = (uint32_t)(TF_N_GLOBAL + m->arch.n_layer * TF_N_LAYER);
     m->tensors = m->host->alloc(m->host, m->n_all * sizeof *m->tensors);
-    if (!m->tensors) return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the tensor list");
-    uint64_t size[2];
-    lay_out(m, size);
-    RLHF_TRY(rlhf__tf_reserve(m, &m->values, size[0] * sizeof(float)));
-    if (size[1]) RLHF_TRY(rlhf__tf_reserve(m, &m->passing, size[1] * sizeof(float)));
-    if (m->open.trainable) RLHF_TRY(rlhf__tf_reserve(m, &m->grads, size[0] * sizeof(float)));
-    place(m);
+    m->passing = m->host->alloc(m->host, ((uint64_t)m->arch.n_layer + 1) * sizeof *m->passing);
+    if (!m->tensors || !m->passing)
+        return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the tensor list");
+    RLHF_TRY(allocate(m));
     RLHF_TRY(each_name(m, count_name, &t));
     m->n_tensors = t.count;
     m->params = m->host->alloc(m->host, t.count * sizeof *m->params);
     m->names = m->host->alloc(m->host, t.chars);
-    if (!m->params || !m->names)
+    if (t.count && (!m->params || !m->names))
         return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the parameter list");
     struct cursor at = {m->names, m->names + t.chars, 0, 0};
     return each_name(m, fill_param, &at);
 }
 
+static void forget(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer,
+                   struct layout *at) {
+    (void)m;
+    (void)layer;
+    (void)at;
+    if (t->place == TF_PASSES) t->value = NULL;
+}
+
+struct forgetting {
+    uint32_t i;
+    int32_t layer;
+};
+
 static rlhf_status forget_value(struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
-                                void *arg) {
-    struct cursor *at = arg;
+                                enum half half, void *arg) {
+    struct forgetting *at = arg;
     rlhf_param *p = &m->params[at->i++];
-    if (rlhf__tf_tensor(m, layer, n->slot)->passing) p->value = NULL;
+    if (layer != at->layer || half != WHOLE) return RLHF_OK;
+    if (rlhf__tf_tensor(m, layer, n->slot)->place == TF_PASSES) p->value = NULL;
     return RLHF_OK;
 }
 
-rlhf_status rlhf__tf_params_release(struct rlhf__tf *m) {
-    struct cursor at = {NULL, NULL, 0, 0};
+rlhf_status rlhf__tf_params_release(struct rlhf__tf *m, int32_t layer) {
+    struct forgetting at = {0, layer};
+    if (!m->passing[layer + 1].p) return RLHF_OK;
+    RLHF_TRY(m->c->sync(m->c->ctx));
     RLHF_TRY(each_name(m, forget_value, &at));
-    for (uint32_t i = 0; i < m->n_all; i++)
-        if (m->tensors[i].passing) m->tensors[i].value = NULL;
-    rlhf__tf_buf_finish(m, &m->passing);
+    each_tensor(m, layer, forget, NULL);
+    rlhf__tf_buf_finish(m, &m->passing[layer + 1]);
     return RLHF_OK;
 }
 
 void rlhf__tf_params_destroy(struct rlhf__tf *m) {
     if (m->c) {
         rlhf__tf_buf_finish(m, &m->values);
-        rlhf__tf_buf_finish(m, &m->passing);
+        for (int32_t l = 0; m->passing && l <= m->arch.n_layer; l++)
+            rlhf__tf_buf_finish(m, &m->passing[l]);
         rlhf__tf_buf_finish(m, &m->grads);
     }
     m->host->free(m->host, m->tensors);
+    m->host->free(m->host, m->passing);
     m->host->free(m->host, m->params);
     m->host->free(m->host, m->names);
 }

@@ -16,41 +16,46 @@ struct pass {
 
 // Bytes of one layer's share of each buffer.
 struct share {
-    uint64_t stream, h, stats, qkv, raw, raw_stats, att, lse, fc, inner;
+    uint64_t stream, h, stats, qkv, raw, raw_stats, att, lse, fc, inner, low[TF_N_SITE];
 };
 
 static struct share share_of(const struct rlhf__tf *m, const struct rlhf__tf_work *w) {
     const struct rlhf__tf_widths n = rlhf__tf_widths(&m->arch);
     const uint64_t rows = w->rows.total, act = rows * rlhf__tf_esz(m), f32 = rows * sizeof(float);
-    return (struct share){.stream = f32 * (uint64_t)n.d,
-                          .h = act * (uint64_t)n.d,
-                          .stats = f32 * rlhf__tf_stats(m),
-                          .qkv = act * (uint64_t)n.qkv,
-                          .raw = act * (uint64_t)(n.q + n.kv),
-                          .raw_stats = f32 * (uint64_t)(m->arch.n_head + m->arch.n_kv_head),
-                          .att = act * (uint64_t)n.q,
-                          .lse = f32 * (uint64_t)m->arch.n_head,
-                          .fc = act * (uint64_t)n.fc,
-                          .inner = act * (uint64_t)n.inner};
+    struct share s = {.stream = f32 * (uint64_t)n.d,
+                      .h = act * (uint64_t)n.d,
+                      .stats = f32 * rlhf__tf_stats(m),
+                      .qkv = act * (uint64_t)n.qkv,
+                      .raw = act * (uint64_t)(n.q + n.kv),
+                      .raw_stats = f32 * (uint64_t)(m->arch.n_head + m->arch.n_kv_head),
+                      .att = act * (uint64_t)n.q,
+                      .lse = f32 * (uint64_t)m->arch.n_head,
+                      .fc = act * (uint64_t)n.fc,
+                      .inner = act * (uint64_t)n.inner};
+    for (int32_t i = 0; i < TF_N_SITE; i++)
+        s.low[i] = act * rlhf__tf_low_width(m, (enum rlhf__tf_site)i);
+    return s;
 }
 
 // Layers whose activations are kept.
 static uint64_t kept(const struct rlhf__tf *m, const struct rlhf__tf_work *w) {
-    return w->train && !m->open.recompute ? (uint64_t)m->arch.n_layer : 1;
+    return w->keep && !m->open.recompute ? (uint64_t)m->arch.n_layer : 1;
 }
 
 rlhf_status rlhf__tf_trunk_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     const struct share one = share_of(m, w);
-    const uint64_t layers = kept(m, w), streams = w->train ? (uint64_t)m->arch.n_layer + 1 : 1;
+    const uint64_t layers = kept(m, w), streams = w->keep ? (uint64_t)m->arch.n_layer + 1 : 1;
     const int32_t pre = m->arch.pre_norm;
     RLHF_TRY(rlhf__tf_reserve(m, &w->in, streams * one.stream));
-    if (w->train || !pre) RLHF_TRY(rlhf__tf_reserve(m, &w->mid, layers * one.stream));
+    if (w->keep || !pre) RLHF_TRY(rlhf__tf_reserve(m, &w->mid, layers * one.stream));
     RLHF_TRY(rlhf__tf_reserve(m, &w->h1, layers * one.h));
     RLHF_TRY(rlhf__tf_reserve(m, &w->qkv, layers * one.qkv));
     RLHF_TRY(rlhf__tf_reserve(m, &w->att, layers * one.att));
     RLHF_TRY(rlhf__tf_reserve(m, &w->fc, layers * one.fc));
-    if (w->train || m->arch.gated) RLHF_TRY(rlhf__tf_reserve(m, &w->ac, layers * one.inner));
-    if (!w->train) return RLHF_OK;
+    if (w->keep || m->arch.gated) RLHF_TRY(rlhf__tf_reserve(m, &w->ac, layers * one.inner));
+    for (int32_t i = 0; i < TF_N_SITE; i++)
+        if (one.low[i]) RLHF_TRY(rlhf__tf_reserve(m, &w->low[i], layers * one.low[i]));
+    if (!w->keep) return RLHF_OK;
     if (!pre && m->open.recompute) RLHF_TRY(rlhf__tf_reserve(m, &w->sum, one.stream));
     if (m->arch.head_norm) {
         RLHF_TRY(rlhf__tf_reserve(m, &w->raw, layers * one.raw));
@@ -72,13 +77,15 @@ struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__
                                    int32_t layer) {
     const struct share one = share_of(m, w);
     const uint64_t l = kept(m, w) > 1 ? (uint64_t)layer : 0;
-    struct rlhf__tf_acts a = {.in = part(&w->in, w->train ? (uint64_t)layer : 0, one.stream),
+    struct rlhf__tf_acts a = {.in = part(&w->in, w->keep ? (uint64_t)layer : 0, one.stream),
                               .h1 = part(&w->h1, l, one.h),
                               .qkv = part(&w->qkv, l, one.qkv),
                               .att = part(&w->att, l, one.att),
                               .fc = part(&w->fc, l, one.fc)};
+    for (int32_t i = 0; i < TF_N_SITE; i++)
+        a.low[i] = part(&w->low[i], l, one.low[i]);
     a.sum = a.in;
-    if (w->train) {
+    if (w->keep) {
         if (m->open.recompute && !m->arch.pre_norm) a.sum = w->sum.p;
         a.mid = part(&w->mid, l, one.stream);
         a.out = part(&w->in, (uint64_t)layer + 1, one.stream);
@@ -119,26 +126,60 @@ static rlhf_status lower(const struct pass *p, rlhf_dev h, rlhf_dev stream) {
                          (uint64_t)p->rows * (uint64_t)p->n.d);
 }
 
-static rlhf_dev bias(const struct pass *p, int32_t slot) {
-    const struct rlhf__tf_tensor *b = rlhf__tf_layer(p->m, p->layer, slot);
+static rlhf_dev bias(const struct pass *p, enum rlhf__tf_site site) {
+    const struct rlhf__tf_tensor *b = rlhf__tf_layer(p->m, p->layer, rlhf__tf_site_slot(site) + 1);
     return b->n ? b->value : NULL;
 }
 
+static const rlhf_weight *weight(const struct pass *p, enum rlhf__tf_site site) {
+    return p->m->w[p->layer].of[site];
+}
+
+// What a product's adapter makes of its input x, where it has one that counts.
+static rlhf_status adapter_in(const struct pass *p, const struct rlhf__tf_acts *a, rlhf_dev x,
+                              enum rlhf__tf_site site, const struct rlhf__tf_low **low) {
+    *low = p->w->plain ? NULL : rlhf__tf_low_of(p->m, p->layer, site);
+    return *low ? rlhf__tf_low_in(p->m, *low, a->low[site], x, p->rows) : RLHF_OK;
+}
+
+// out (+)= x W + b + what the adapter low adds.
+static rlhf_status linear_low(const struct pass *p, rlhf_dev out, int32_t dtype, int32_t accumulate,
+                              const struct rlhf__tf_acts *a, rlhf_dev x,
+                              const struct rlhf__tf_low *low, enum rlhf__tf_site site) {
+    const rlhf_linear_sum s = {.size = sizeof s,
+                               .rows = p->rows,
+                               .out_dtype = dtype,
+                               .accumulate = accumulate,
+                               .out = out,
+                               .x = x,
+                               .x2 = a->low[site],
+                               .w = weight(p, site),
+                               .w2 = low->up,
+                               .bias = bias(p, site)};
+    return p->c->linear_sum(p->c->ctx, &s);
+}
+
 // out = x W + b in the act dtype.
-static rlhf_status linear(const struct pass *p, rlhf_dev out, rlhf_dev x, const rlhf_weight *w,
-                          int32_t bias_slot) {
-    return p->c->linear(p->c->ctx, out, p->m->dtype, 0, x, w, bias(p, bias_slot), p->rows);
+static rlhf_status linear(const struct pass *p, rlhf_dev out, const struct rlhf__tf_acts *a,
+                          rlhf_dev x, enum rlhf__tf_site site) {
+    const struct rlhf__tf_low *low;
+    RLHF_TRY(adapter_in(p, a, x, site, &low));
+    if (low) return linear_low(p, out, p->m->dtype, 0, a, x, low, site);
+    return p->c->linear(p->c->ctx, out, p->m->dtype, 0, x, weight(p, site), bias(p, site), p->rows);
 }
 
 // out = stream + x W + b: the stream goes on in out, which may be where it was.
-static rlhf_status linear_add(const struct pass *p, rlhf_dev out, rlhf_dev stream, rlhf_dev x,
-                              const rlhf_weight *w, int32_t bias_slot) {
+static rlhf_status linear_add(const struct pass *p, rlhf_dev out, rlhf_dev stream,
+                              const struct rlhf__tf_acts *a, rlhf_dev x, enum rlhf__tf_site site) {
     const rlhf_compute *c = p->c;
     const uint64_t bytes = (uint64_t)p->rows * (uint64_t)p->n.d * sizeof(float);
-    if (out != stream && RLHF_COMPUTE_HAS(c, linear_add))
-        return c->linear_add(c->ctx, out, stream, x, w, bias(p, bias_slot), p->rows);
+    const struct rlhf__tf_low *low;
+    RLHF_TRY(adapter_in(p, a, x, site, &low));
+    if (!low && out != stream && RLHF_COMPUTE_HAS(c, linear_add))
+        return c->linear_add(c->ctx, out, stream, x, weight(p, site), bias(p, site), p->rows);
     if (out != stream) RLHF_TRY(c->copy(c->ctx, out, stream, bytes));
-    return c->linear(c->ctx, out, RLHF_F32, 1, x, w, bias(p, bias_slot), p->rows);
+    if (low) return linear_low(p, out, RLHF_F32, 1, a, x, low, site);
+    return c->linear(c->ctx, out, RLHF_F32, 1, x, weight(p, site), bias(p, site), p->rows);
 }
 
 static rlhf_status act(const struct pass *p, rlhf_dev out, rlhf_dev x) {
@@ -185,55 +226,54 @@ static rlhf_status attend(const struct pass *p, const struct rlhf__tf_acts *a) {
 
 // ---- layers ----
 
-// Up to what backward reads; then the end of the layer.
-static rlhf_status pre_norm_most(const struct pass *p, const struct rlhf__tf_acts *a,
-                                 const struct rlhf__tf_layer_weights *w) {
+// Up to the end of the layer, which backward does not read.
+static rlhf_status pre_norm_most(const struct pass *p, const struct rlhf__tf_acts *a) {
     RLHF_TRY(norm(p, a->h1, p->m->dtype, a->stats1, a->in, TF_N1_G));
-    RLHF_TRY(linear(p, a->qkv, a->h1, w->qkv, TF_QKV_B));
+    RLHF_TRY(linear(p, a->qkv, a, a->h1, TF_SITE_QKV));
     RLHF_TRY(attend(p, a));
-    RLHF_TRY(linear_add(p, a->mid, a->in, a->att, w->proj, TF_PROJ_B));
+    RLHF_TRY(linear_add(p, a->mid, a->in, a, a->att, TF_SITE_PROJ));
     RLHF_TRY(norm(p, a->h2, p->m->dtype, a->stats2, a->mid, TF_N2_G));
-    RLHF_TRY(linear(p, a->fc, a->h2, w->fc, TF_FC_B));
+    RLHF_TRY(linear(p, a->fc, a, a->h2, TF_SITE_FC));
     return act(p, a->ac, a->fc);
 }
 
-static rlhf_status pre_norm_layer(const struct pass *p, const struct rlhf__tf_acts *a,
-                                  const struct rlhf__tf_layer_weights *w) {
-    RLHF_TRY(pre_norm_most(p, a, w));
-    return linear_add(p, a->out, a->mid, a->ac, w->out, TF_OUT_B);
+static rlhf_status pre_norm_layer(const struct pass *p, const struct rlhf__tf_acts *a) {
+    RLHF_TRY(pre_norm_most(p, a));
+    return linear_add(p, a->out, a->mid, a, a->ac, TF_SITE_OUT);
 }
 
-static rlhf_status post_norm_layer(const struct pass *p, const struct rlhf__tf_acts *a,
-                                   const struct rlhf__tf_layer_weights *w) {
+static rlhf_status post_norm_layer(const struct pass *p, const struct rlhf__tf_acts *a) {
     RLHF_TRY(lower(p, a->h1, a->in));
-    RLHF_TRY(linear(p, a->qkv, a->h1, w->qkv, TF_QKV_B));
+    RLHF_TRY(linear(p, a->qkv, a, a->h1, TF_SITE_QKV));
     RLHF_TRY(attend(p, a));
-    RLHF_TRY(linear_add(p, a->sum, a->in, a->att, w->proj, TF_PROJ_B));
+    RLHF_TRY(linear_add(p, a->sum, a->in, a, a->att, TF_SITE_PROJ));
     RLHF_TRY(norm(p, a->mid, RLHF_F32, a->stats1, a->sum, TF_N1_G));
     RLHF_TRY(lower(p, a->h2, a->mid));
-    RLHF_TRY(linear(p, a->fc, a->h2, w->fc, TF_FC_B));
+    RLHF_TRY(linear(p, a->fc, a, a->h2, TF_SITE_FC));
     RLHF_TRY(act(p, a->ac, a->fc));
-    RLHF_TRY(linear_add(p, a->mid, a->mid, a->ac, w->out, TF_OUT_B));
+    RLHF_TRY(linear_add(p, a->mid, a->mid, a, a->ac, TF_SITE_OUT));
     return norm(p, a->out, RLHF_F32, a->stats2, a->mid, TF_N2_G);
 }
 
 static rlhf_status embed(const struct pass *p) {
     struct rlhf__tf *m = p->m;
     const struct rlhf__tf_acts first = rlhf__tf_acts(m, p->w, 0);
-    rlhf_dev sum = m->arch.pre_norm ? first.in : p->w->train ? p->w->emb.p : first.mid;
+    rlhf_dev sum = m->arch.pre_norm ? first.in : p->w->keep ? p->w->emb.p : first.mid;
     RLHF_TRY(p->c->embed(
         p->c->ctx, sum, p->w->rows.ids, m->arch.rotary.frequency ? NULL : p->w->rows.pos,
         rlhf__tf_global(m, TF_WTE)->value, rlhf__tf_global(m, TF_WPE)->value, p->rows, p->n.d));
     if (m->arch.pre_norm) return RLHF_OK;
     return rlhf__tf_norm(m, rlhf__tf_global(m, TF_EMB_G), first.in, RLHF_F32,
-                         p->w->train ? p->w->emb_stats.p : NULL, sum, p->rows);
+                         p->w->keep ? p->w->emb_stats.p : NULL, sum, p->rows);
 }
 
 rlhf_status rlhf__tf_layer_again(struct rlhf__tf *m, const struct rlhf__tf_work *w, int32_t layer) {
     const struct pass p = {m, w, m->c, NULL, rlhf__tf_widths(&m->arch), layer, w->rows.total};
     const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, layer);
-    return m->arch.pre_norm ? pre_norm_most(&p, &a, &m->w[layer])
-                            : post_norm_layer(&p, &a, &m->w[layer]);
+    const struct rlhf__tf_low *low;
+    if (!m->arch.pre_norm) return post_norm_layer(&p, &a);
+    RLHF_TRY(pre_norm_most(&p, &a));
+    return adapter_in(&p, &a, a.ac, TF_SITE_OUT, &low);
 }
 
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen) {
@@ -242,8 +282,7 @@ rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rl
     RLHF_TRY(embed(&p));
     for (p.layer = 0; p.layer < m->arch.n_layer; p.layer++) {
         const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, p.layer);
-        RLHF_TRY(m->arch.pre_norm ? pre_norm_layer(&p, &a, &m->w[p.layer])
-                                  : post_norm_layer(&p, &a, &m->w[p.layer]));
+        RLHF_TRY(m->arch.pre_norm ? pre_norm_layer(&p, &a) : post_norm_layer(&p, &a));
         w->x = a.out;
     }
     return RLHF_OK;

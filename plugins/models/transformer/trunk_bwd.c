@@ -14,6 +14,7 @@ struct pass {
     int32_t layer;
     uint32_t rows;
     rlhf_dev ds, spare;
+    int32_t end_layer, end_site; // the lowest product that learns; layer -1: what is below does too
 };
 
 static rlhf_status reserve(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
@@ -25,6 +26,11 @@ static rlhf_status reserve(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
     if (m->arch.gated) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dfc, act * (uint64_t)n.fc));
     if (m->arch.pre_norm) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dh, act * d));
     if (m->dtype != RLHF_F32) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dy, act * d));
+    uint64_t low = 0;
+    for (int32_t i = 0; i < TF_N_SITE; i++)
+        if (rlhf__tf_low_width(m, (enum rlhf__tf_site)i) > low)
+            low = rlhf__tf_low_width(m, (enum rlhf__tf_site)i);
+    if (low) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dlow, act * low));
     if (m->arch.pre_norm) return RLHF_OK;
     return rlhf__tf_reserve(m, &m->bwd.ds2, rows * sizeof(float) * d);
 }
@@ -40,25 +46,46 @@ static rlhf_status lower(const struct pass *p, rlhf_dev *dy) {
                          (uint64_t)p->rows * (uint64_t)p->n.d);
 }
 
-// Gradients of a product's weight and bias, from its input x and dy in the act dtype.
-static rlhf_status linear_dw(const struct pass *p, rlhf_dev x, rlhf_dev dy, const rlhf_weight *w,
-                             int32_t slot) {
-    const struct rlhf__tf_tensor *t = rlhf__tf_layer(p->m, p->layer, slot);
-    return p->c->linear_dw(p->c->ctx, t[0].grad, t[1].grad, x, dy, w, p->rows);
+// Nothing below this product learns.
+static int32_t is_end(const struct pass *p, enum rlhf__tf_site site) {
+    return p->layer == p->end_layer && (int32_t)site == p->end_site;
 }
 
-// The same, and dx = dy W^T in the act dtype.
-static rlhf_status linear_bwd(const struct pass *p, rlhf_dev dx, rlhf_dev x, rlhf_dev dy,
-                              const rlhf_weight *w, int32_t slot) {
-    RLHF_TRY(linear_dw(p, x, dy, w, slot));
-    return p->c->linear_dx(p->c->ctx, dx, p->m->dtype, 0, dy, w, p->rows);
+// Gradients of a product's weight and bias, or of its adapter, from its input x and dy in the act
+// dtype; and, where something below learns, its input's: dx = dy W^T in dx_dtype, or dx += that.
+static rlhf_status product_bwd(const struct pass *p, rlhf_dev dx, int32_t dx_dtype,
+                               int32_t accumulate, const struct rlhf__tf_acts *a, rlhf_dev x,
+                               rlhf_dev dy, enum rlhf__tf_site site) {
+    const struct rlhf__tf_tensor *t = rlhf__tf_layer(p->m, p->layer, rlhf__tf_site_slot(site));
+    const struct rlhf__tf_low *low = rlhf__tf_low_of(p->m, p->layer, site);
+    const rlhf_weight *w = p->m->w[p->layer].of[site];
+    if (t->trained) RLHF_TRY(p->c->linear_dw(p->c->ctx, t[0].grad, t[1].grad, x, dy, w, p->rows));
+    if (low) RLHF_TRY(rlhf__tf_low_bwd(p->m, low, x, a->low[site], dy, p->rows));
+    if (is_end(p, site)) return RLHF_OK;
+    if (!low) return p->c->linear_dx(p->c->ctx, dx, dx_dtype, accumulate, dy, w, p->rows);
+    const rlhf_linear_sum s = {.size = sizeof s,
+                               .rows = p->rows,
+                               .out_dtype = dx_dtype,
+                               .accumulate = accumulate,
+                               .across = 1,
+                               .out = dx,
+                               .x = dy,
+                               .x2 = p->m->bwd.dlow.p,
+                               .w = w,
+                               .w2 = low->down};
+    return p->c->linear_sum(p->c->ctx, &s);
+}
+
+// dx = dy W^T in the act dtype, and the gradients.
+static rlhf_status linear_bwd(const struct pass *p, rlhf_dev dx, const struct rlhf__tf_acts *a,
+                              rlhf_dev x, rlhf_dev dy, enum rlhf__tf_site site) {
+    return product_bwd(p, dx, p->m->dtype, 0, a, x, dy, site);
 }
 
 // The same, where the product read the stream: ds += dy W^T.
-static rlhf_status linear_bwd_add(const struct pass *p, rlhf_dev x, rlhf_dev dy,
-                                  const rlhf_weight *w, int32_t slot) {
-    RLHF_TRY(linear_dw(p, x, dy, w, slot));
-    return p->c->linear_dx(p->c->ctx, p->ds, RLHF_F32, 1, dy, w, p->rows);
+static rlhf_status linear_bwd_add(const struct pass *p, const struct rlhf__tf_acts *a, rlhf_dev x,
+                                  rlhf_dev dy, enum rlhf__tf_site site) {
+    return product_bwd(p, p->ds, RLHF_F32, 1, a, x, dy, site);
 }
 
 // From d = d(activation's output), to *dx = d(x): in place, or elsewhere where it is wider.
@@ -102,53 +129,78 @@ static rlhf_status norm_bwd(struct pass *p, rlhf_dev x, rlhf_dev stats,
 
 // ---- layers ----
 
-static rlhf_status pre_norm_layer_bwd(const struct pass *p, const struct rlhf__tf_acts *a,
-                                      const struct rlhf__tf_layer_weights *w) {
+static rlhf_status pre_norm_layer_bwd(const struct pass *p, const struct rlhf__tf_acts *a) {
     const struct rlhf__tf_scratch *b = &p->m->bwd;
     rlhf_dev dy, dfc;
     RLHF_TRY(lower(p, &dy));
-    RLHF_TRY(linear_bwd(p, b->dinner.p, a->ac, dy, w->out, TF_OUT_W));
+    RLHF_TRY(linear_bwd(p, b->dinner.p, a, a->ac, dy, TF_SITE_OUT));
+    if (is_end(p, TF_SITE_OUT)) return RLHF_OK;
     RLHF_TRY(act_bwd(p, &dfc, b->dinner.p, a->fc));
-    RLHF_TRY(linear_bwd(p, b->dh.p, a->h2, dfc, w->fc, TF_FC_W));
+    RLHF_TRY(linear_bwd(p, b->dh.p, a, a->h2, dfc, TF_SITE_FC));
+    if (is_end(p, TF_SITE_FC)) return RLHF_OK;
     RLHF_TRY(norm_bwd_add(p, b->dh.p, a->mid, a->stats2, TF_N2_G));
     RLHF_TRY(lower(p, &dy));
-    RLHF_TRY(linear_bwd(p, b->datt.p, a->att, dy, w->proj, TF_PROJ_W));
+    RLHF_TRY(linear_bwd(p, b->datt.p, a, a->att, dy, TF_SITE_PROJ));
+    if (is_end(p, TF_SITE_PROJ)) return RLHF_OK;
     RLHF_TRY(attend_bwd(p, a, b->dqkv.p, b->datt.p));
-    RLHF_TRY(linear_bwd(p, b->dh.p, a->h1, b->dqkv.p, w->qkv, TF_QKV_W));
+    RLHF_TRY(linear_bwd(p, b->dh.p, a, a->h1, b->dqkv.p, TF_SITE_QKV));
+    if (is_end(p, TF_SITE_QKV)) return RLHF_OK;
     return norm_bwd_add(p, b->dh.p, a->in, a->stats1, TF_N1_G);
 }
 
-static rlhf_status post_norm_layer_bwd(struct pass *p, const struct rlhf__tf_acts *a,
-                                       const struct rlhf__tf_layer_weights *w) {
+static rlhf_status post_norm_layer_bwd(struct pass *p, const struct rlhf__tf_acts *a) {
     const struct rlhf__tf_scratch *b = &p->m->bwd;
     rlhf_dev dy, dfc;
     RLHF_TRY(norm_bwd(p, a->mid, a->stats2, rlhf__tf_layer(p->m, p->layer, TF_N2_G)));
     RLHF_TRY(lower(p, &dy));
-    RLHF_TRY(linear_bwd(p, b->dinner.p, a->ac, dy, w->out, TF_OUT_W));
+    RLHF_TRY(linear_bwd(p, b->dinner.p, a, a->ac, dy, TF_SITE_OUT));
+    if (is_end(p, TF_SITE_OUT)) return RLHF_OK;
     RLHF_TRY(act_bwd(p, &dfc, b->dinner.p, a->fc));
-    RLHF_TRY(linear_bwd_add(p, a->h2, dfc, w->fc, TF_FC_W));
+    RLHF_TRY(linear_bwd_add(p, a, a->h2, dfc, TF_SITE_FC));
+    if (is_end(p, TF_SITE_FC)) return RLHF_OK;
     RLHF_TRY(norm_bwd(p, a->sum, a->stats1, rlhf__tf_layer(p->m, p->layer, TF_N1_G)));
     RLHF_TRY(lower(p, &dy));
-    RLHF_TRY(linear_bwd(p, b->datt.p, a->att, dy, w->proj, TF_PROJ_W));
+    RLHF_TRY(linear_bwd(p, b->datt.p, a, a->att, dy, TF_SITE_PROJ));
+    if (is_end(p, TF_SITE_PROJ)) return RLHF_OK;
     RLHF_TRY(attend_bwd(p, a, b->dqkv.p, b->datt.p));
-    return linear_bwd_add(p, a->h1, b->dqkv.p, w->qkv, TF_QKV_W);
+    return linear_bwd_add(p, a, a->h1, b->dqkv.p, TF_SITE_QKV);
+}
+
+// Where the way back ends: at the lowest adapter, or with the embeddings (layer -1).
+static void find_end(struct pass *p) {
+    p->end_layer = p->end_site = -1;
+    if (!rlhf__tf_trunk_frozen(p->m)) return;
+    for (p->end_layer = 0; p->end_layer < p->m->arch.n_layer; p->end_layer++)
+        for (p->end_site = 0; p->end_site < TF_N_SITE; p->end_site++)
+            if (rlhf__tf_low_of(p->m, p->end_layer, (enum rlhf__tf_site)p->end_site)) return;
+}
+
+static rlhf_status embed_bwd(struct pass *p) {
+    struct rlhf__tf *m = p->m;
+    const int32_t turned = m->arch.rotary.frequency != NULL;
+    if (!m->arch.pre_norm)
+        RLHF_TRY(norm_bwd(p, p->w->emb.p, p->w->emb_stats.p, rlhf__tf_global(m, TF_EMB_G)));
+    return m->c->embed_bwd(m->c->ctx, rlhf__tf_global(m, TF_WTE)->grad,
+                           rlhf__tf_global(m, TF_WPE)->grad, p->ds, p->w->rows.ids,
+                           turned ? NULL : p->w->rows.pos, p->rows, p->n.d, m->arch.n_vocab,
+                           turned ? 0 : m->arch.n_ctx);
 }
 
 rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     RLHF_TRY(reserve(m, w));
-    struct pass p = {m,           w,           m->c, rlhf__tf_widths(&m->arch), 0, w->rows.total,
-                     m->bwd.ds.p, m->bwd.ds2.p};
-    for (p.layer = m->arch.n_layer - 1; p.layer >= 0; p.layer--) {
+    struct pass p = {.m = m,
+                     .w = w,
+                     .c = m->c,
+                     .n = rlhf__tf_widths(&m->arch),
+                     .rows = w->rows.total,
+                     .ds = m->bwd.ds.p,
+                     .spare = m->bwd.ds2.p};
+    find_end(&p);
+    const int32_t lowest = p.end_layer < 0 ? 0 : p.end_layer;
+    for (p.layer = m->arch.n_layer - 1; p.layer >= lowest; p.layer--) {
         const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, p.layer);
         if (m->open.recompute) RLHF_TRY(rlhf__tf_layer_again(m, w, p.layer));
-        RLHF_TRY(m->arch.pre_norm ? pre_norm_layer_bwd(&p, &a, &m->w[p.layer])
-                                  : post_norm_layer_bwd(&p, &a, &m->w[p.layer]));
+        RLHF_TRY(m->arch.pre_norm ? pre_norm_layer_bwd(&p, &a) : post_norm_layer_bwd(&p, &a));
     }
-    if (!m->arch.pre_norm)
-        RLHF_TRY(norm_bwd(&p, w->emb.p, w->emb_stats.p, rlhf__tf_global(m, TF_EMB_G)));
-    const int32_t turned = m->arch.rotary.frequency != NULL;
-    return m->c->embed_bwd(m->c->ctx, rlhf__tf_global(m, TF_WTE)->grad,
-                           rlhf__tf_global(m, TF_WPE)->grad, p.ds, w->rows.ids,
-                           turned ? NULL : w->rows.pos, p.rows, p.n.d, m->arch.n_vocab,
-                           turned ? 0 : m->arch.n_ctx);
+    return p.end_layer < 0 ? embed_bwd(&p) : RLHF_OK;
 }

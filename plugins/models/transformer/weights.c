@@ -27,30 +27,41 @@ static rlhf_status make_heads(struct rlhf__tf *m) {
     return RLHF_OK;
 }
 
-rlhf_status rlhf__tf_weights_create(struct rlhf__tf *m) {
+static rlhf_status make_trunk(struct rlhf__tf *m) {
     const struct rlhf__tf_arch *a = &m->arch;
     const struct rlhf__tf_widths n = rlhf__tf_widths(a);
+    if (m->base) {
+        m->w = m->base->w;
+        return RLHF_OK;
+    }
     m->w = m->host->alloc(m->host, (uint64_t)a->n_layer * sizeof *m->w);
     if (!m->w) return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the weight list");
     for (int32_t l = 0; l < a->n_layer; l++) {
-        RLHF_TRY(make(m, n.d, n.qkv, m->dtype, a->out_in, &m->w[l].qkv));
-        RLHF_TRY(make(m, n.q, n.d, m->dtype, a->out_in, &m->w[l].proj));
-        RLHF_TRY(make(m, n.d, n.fc, m->dtype, a->out_in, &m->w[l].fc));
-        RLHF_TRY(make(m, n.inner, n.d, m->dtype, a->out_in, &m->w[l].out));
+        rlhf_weight **w = m->w[l].of;
+        RLHF_TRY(make(m, n.d, n.qkv, m->dtype, a->out_in, &w[TF_SITE_QKV]));
+        RLHF_TRY(make(m, n.q, n.d, m->dtype, a->out_in, &w[TF_SITE_PROJ]));
+        RLHF_TRY(make(m, n.d, n.fc, m->dtype, a->out_in, &w[TF_SITE_FC]));
+        RLHF_TRY(make(m, n.inner, n.d, m->dtype, a->out_in, &w[TF_SITE_OUT]));
     }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__tf_weights_create(struct rlhf__tf *m) {
+    RLHF_TRY(make_trunk(m));
+    RLHF_TRY(rlhf__tf_adapter_weights(m));
     return make_heads(m);
 }
 
 void rlhf__tf_weights_destroy(struct rlhf__tf *m) {
-    rlhf_weight *heads[] = {m->lm, m->pool, m->score, m->v1, m->v2};
-    for (int32_t l = 0; m->w && l < m->arch.n_layer; l++) {
-        m->c->weight_destroy(m->c->ctx, m->w[l].qkv);
-        m->c->weight_destroy(m->c->ctx, m->w[l].proj);
-        m->c->weight_destroy(m->c->ctx, m->w[l].fc);
-        m->c->weight_destroy(m->c->ctx, m->w[l].out);
-    }
+    rlhf_weight *heads[] = {m->pool, m->score, m->v1, m->v2};
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         m->c->weight_destroy(m->c->ctx, heads[i]);
+    rlhf__tf_adapter_destroy(m);
+    if (m->base) return;
+    for (int32_t l = 0; m->w && l < m->arch.n_layer; l++)
+        for (int32_t s = 0; s < TF_N_SITE; s++)
+            m->c->weight_destroy(m->c->ctx, m->w[l].of[s]);
+    m->c->weight_destroy(m->c->ctx, m->lm);
     m->host->free(m->host, m->w);
 }
 
@@ -58,22 +69,45 @@ static rlhf_status pack(struct rlhf__tf *m, rlhf_weight *w, const struct rlhf__t
     return w ? m->c->weight_pack(m->c->ctx, w, t->value) : RLHF_OK;
 }
 
-rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m) {
+// What passes goes layer by layer, so that a layer's values and its packed ones are there together
+// once only.
+static rlhf_status pack_trunk(struct rlhf__tf *m) {
     for (int32_t l = 0; l < m->arch.n_layer; l++) {
-        RLHF_TRY(pack(m, m->w[l].qkv, rlhf__tf_layer(m, l, TF_QKV_W)));
-        RLHF_TRY(pack(m, m->w[l].proj, rlhf__tf_layer(m, l, TF_PROJ_W)));
-        RLHF_TRY(pack(m, m->w[l].fc, rlhf__tf_layer(m, l, TF_FC_W)));
-        RLHF_TRY(pack(m, m->w[l].out, rlhf__tf_layer(m, l, TF_OUT_W)));
+        for (int32_t s = 0; s < TF_N_SITE; s++)
+            RLHF_TRY(pack(m, m->w[l].of[s],
+                          rlhf__tf_layer(m, l, rlhf__tf_site_slot((enum rlhf__tf_site)s))));
+        RLHF_TRY(rlhf__tf_params_release(m, l));
     }
-    RLHF_TRY(pack(m, m->pool, rlhf__tf_global(m, TF_POOL_W)));
-    RLHF_TRY(pack(m, m->score, rlhf__tf_global(m, TF_SCORE_W)));
-    RLHF_TRY(pack(m, m->v1, rlhf__tf_global(m, TF_V1_W)));
-    RLHF_TRY(pack(m, m->v2, rlhf__tf_global(m, TF_V2_W)));
     m->lm_fresh = 0;
     return RLHF_OK;
 }
 
+static rlhf_status pack_heads(struct rlhf__tf *m) {
+    RLHF_TRY(pack(m, m->pool, rlhf__tf_global(m, TF_POOL_W)));
+    RLHF_TRY(pack(m, m->score, rlhf__tf_global(m, TF_SCORE_W)));
+    RLHF_TRY(pack(m, m->v1, rlhf__tf_global(m, TF_V1_W)));
+    return pack(m, m->v2, rlhf__tf_global(m, TF_V2_W));
+}
+
+rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m) {
+    if (!m->base && !m->settled) RLHF_TRY(pack_trunk(m));
+    RLHF_TRY(pack_heads(m));
+    RLHF_TRY(rlhf__tf_adapter_pack(m));
+    if (m->settled || !(m->open.frozen || rlhf__tf_trunk_frozen(m))) return RLHF_OK;
+    // An untied LM head passes too, so it is packed now.
+    if (rlhf__tf_global(m, TF_LM)->place == TF_PASSES) RLHF_TRY(rlhf__tf_lm_ready(m));
+    RLHF_TRY(rlhf__tf_params_release(m, -1));
+    m->settled = 1;
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__tf_lm_ready(struct rlhf__tf *m) {
+    if (m->base) {
+        RLHF_TRY(rlhf__tf_lm_ready(m->base));
+        m->lm = m->base->lm;
+        m->lm_fresh = 1;
+        return RLHF_OK;
+    }
     if (m->lm_fresh) return RLHF_OK;
     if (!m->lm) RLHF_TRY(make(m, m->arch.d, rlhf__tf_outputs(m), m->dtype, 1, &m->lm));
     RLHF_TRY(pack(m, m->lm, rlhf__tf_global(m, m->arch.tied ? TF_WTE : TF_LM)));

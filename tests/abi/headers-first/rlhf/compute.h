@@ -167,6 +167,30 @@ typedef struct rlhf_lm_sample {
     float *host_logp;             // out [rows]; same bits as lm_head's logp for that id
 } rlhf_lm_sample;
 
+// A weight in blocks: of its n outputs those of block b, from[b] .. from[b] + count[b] - 1, are
+// scale times the sum over the inputs b * rank .. (b + 1) * rank - 1; the other outputs are 0. It
+// is the second half of low-rank adapters (rlhf_adapter of model.h) where several layers that are
+// adapted one by one are multiplied as one. Blocks ascend and do not overlap; k = n_blocks * rank.
+typedef struct rlhf_blocks {
+    uint32_t size;
+    int32_t n, rank, dtype;
+    uint32_t flags; // RLHF_WEIGHT_BACKWARD or 0
+    uint32_t n_blocks;
+    const int32_t *from, *count; // [n_blocks], host memory, borrowed until the call returns
+    double scale;
+} rlhf_blocks;
+
+// Arguments of linear_sum. across: the products are those of linear_dx, with W^T and W2^T.
+typedef struct rlhf_linear_sum {
+    uint32_t size, rows;
+    int32_t out_dtype, accumulate; // as in linear
+    int32_t across, reserved;
+    rlhf_dev out;              // [rows, n]; across [rows, k]
+    rlhf_dev x, x2;            // [rows, k], [rows, k2]; across [rows, n], [rows, n2]
+    const rlhf_weight *w, *w2; // of one dtype; n = n2, across k = k2
+    rlhf_dev bias;             // f32 [n], or NULL; across NULL
+} rlhf_linear_sum;
+
 enum rlhf_adam_epsilon { RLHF_ADAM_TORCH = 0, RLHF_ADAM_TF1 = 1 };
 
 // torch: p -= lr * wd * p; p -= lr * mhat / (sqrt(vhat) + eps). tf1: lr_t = lr * sqrt(1 - b2^t) /
@@ -423,6 +447,17 @@ typedef struct rlhf_compute {
     // Bytes that a weight of these arguments takes once packed: what bytes_in_use grows by. It
     // allocates nothing; 0 where weight_create would refuse them.
     uint64_t (*weight_bytes)(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags);
+
+    // ---- since 0.7 ----
+    // A weight in blocks, for every op that takes one of weight_create. The source of weight_pack,
+    // and dw of linear_dw, have the rows of the blocks alone, one after the other: f32 [sum of
+    // count, rank]. A packed number is scale times the source's, in f32, rounded to dtype, and
+    // linear_dw adds scale times the sum over rows, which is d(loss)/d(source). It takes the bytes
+    // of a weight of k inputs and n outputs.
+    rlhf_status (*weight_create_blocks)(void *ctx, const rlhf_blocks *, rlhf_weight **out);
+    // out[rows, n] (+)= x W + bias + x2 W2, rounded once. The bits are those of a linear to f32
+    // with W, one that accumulates with W2, and a convert; rows are exact as in linear.
+    rlhf_status (*linear_sum)(void *ctx, const rlhf_linear_sum *);
 } rlhf_compute;
 
 typedef struct rlhf_kernels_options {
