@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 // ---- the name ----
@@ -106,18 +108,57 @@ static void beside(const struct rlhf__export_place *p, const char *what, char ou
     rlhf__path_put(out, "%.*s.rlhf-export-%s-%ld", (int)above, p->to, what, (long)getpid());
 }
 
+// ---- what killed ones left ----
+
+#define FRESH ".rlhf-export-new-"
+
+// Every export holds a lock on its directory for as long as it lives. One without a lock is of a
+// process that is gone, or of one that has made it this moment, and then it is empty.
+static int is_left(const struct rlhf__folder *dir) {
+    struct stat st;
+    int all, other;
+    if (flock(dir->fd, LOCK_EX | LOCK_NB) != 0) return 0;
+    count(dir->path, &all, &other);
+    return all > 0 || (fstat(dir->fd, &st) == 0 && time(NULL) - st.st_mtime > 60);
+}
+
+// Directories that exports into `above` were filling when they were killed. What cannot be taken
+// away stays; the next export tries again.
+static void remove_left(const char *above) {
+    DIR *d = opendir(above);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        char path[RLHF__PATH_CAP];
+        struct rlhf__folder *dir = NULL;
+        if (strncmp(e->d_name, FRESH, sizeof FRESH - 1) != 0) continue;
+        rlhf__path_put(path, "%s/%s", above, e->d_name);
+        if (rlhf__folder_open(NULL, path, &dir, NULL) != RLHF_OK) continue;
+        if (is_left(dir)) rlhf__folder_remove(NULL, path, NULL);
+        rlhf__folder_close(dir);
+    }
+    if (d) closedir(d);
+}
+
+// The directory that `to` is in.
+static void above_of(const struct rlhf__export_place *p, char out[RLHF__PATH_CAP]) {
+    const size_t n = (size_t)(rlhf__path_base(p->to) - p->to);
+    rlhf__path_put(out, "%.*s", n ? (int)n : 1, n ? p->to : ".");
+}
+
 rlhf_status rlhf__export_place_open(struct rlhf__export_place *p, struct rlhf__error *err) {
-    char fresh[RLHF__PATH_CAP];
+    char fresh[RLHF__PATH_CAP], above[RLHF__PATH_CAP];
     int taken = 0;
     beside(p, "new", fresh);
+    above_of(p, above);
     rlhf_status st = rlhf__folder_make_above(NULL, p->to, err);
+    if (st == RLHF_OK) remove_left(above);
     if (st == RLHF_OK) st = rlhf__folder_remove(NULL, fresh, err); // of a killed one of this number
     if (st == RLHF_OK) memcpy(p->fresh, fresh, sizeof fresh);      // to be removed from now on
     if (st == RLHF_OK) st = rlhf__folder_make(NULL, fresh, &taken, &p->dir, err);
     if (st == RLHF_OK && taken)
         st = rlhf__fail(err, RLHF_E_IO, "%s: cannot create the directory: it exists", fresh);
     if (st != RLHF_OK) return rlhf__error_context(err, "export: --to");
-    char *shown = strdup(p->to); // messages are about the name it is to have
+    (void)flock(p->dir->fd, LOCK_EX); // where there are no locks nobody takes it away
+    char *shown = strdup(p->to);      // messages are about the name it is to have
     if (!shown) return RLHF__NOMEM(err, "out of memory for a path");
     free(p->dir->path);
     p->dir->path = shown;
@@ -146,12 +187,11 @@ static int swap(const struct rlhf__export_place *p, char old[RLHF__PATH_CAP]) {
 
 rlhf_status rlhf__export_place_commit(struct rlhf__export_place *p, struct rlhf__error *err) {
     char old[RLHF__PATH_CAP], above[RLHF__PATH_CAP];
-    const size_t n = (size_t)(rlhf__path_base(p->to) - p->to);
     RLHF_TRY(rlhf__folder_sync(p->dir, ".", err));
     if ((p->replaces ? swap(p, old) : rename(p->fresh, p->to)) != 0) return no_name(p, errno, err);
     p->fresh[0] = '\0';
-    rlhf__path_put(above, "%.*s", (int)n, n ? p->to : "");
-    RLHF_TRY(rlhf__folder_sync(NULL, n ? above : ".", err));
+    above_of(p, above);
+    RLHF_TRY(rlhf__folder_sync(NULL, above, err));
     return p->replaces ? rlhf__folder_remove(NULL, old, err) : RLHF_OK;
 }
 

@@ -145,9 +145,28 @@ static void a_model_directory(void **state) {
     assert_null(strstr(t->out, "value head"));
 }
 
+// What a killed export left beside its name goes with the next one; what one is filling stays.
+static void what_a_killed_export_left_goes(void **state) {
+    struct e2e *t = *state;
+    if (e2e_run(t, PPO "--set run.phases=1 --out r") != 0) fail_msg("%s", t->out);
+    ok(t,
+       e2e_shell(t, "mkdir -p at/.rlhf-export-new-7 at/.rlhf-export-new-8 at/.rlhf-export-new-9 "
+                    "at/.rlhf-export-old-7 && touch at/.rlhf-export-new-7/x "
+                    "at/.rlhf-export-new-8/x at/.rlhf-export-old-7/x && "
+                    "flock at/.rlhf-export-new-8 \"$HOST\" export r --to at/out >/dev/null 2>&1 && "
+                    "ls -A at"));
+    // 8 is at work, 9 has only been made, and old ones are somebody's model.
+    assert_string_equal(t->out, ".rlhf-export-new-8\n.rlhf-export-new-9\n.rlhf-export-old-7\n"
+                                "out\n");
+    ok(t, e2e_shell(t, "touch -d '2 minutes ago' at/.rlhf-export-new-9 && "
+                       "\"$HOST\" export r --to at/two >/dev/null 2>&1 && ls -A at"));
+    assert_string_equal(t->out, ".rlhf-export-old-7\nout\ntwo\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_last_checkpoint, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(what_a_killed_export_left_goes, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(best_last_or_by_name, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(exact_weights_of_a_rounded_checkpoint, e2e_setup,
                                         e2e_teardown),
