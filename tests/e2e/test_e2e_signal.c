@@ -8,17 +8,21 @@
     "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "                    \
     "--set batch.size=16 --set optim.schedule_phases=100000 --threads 1 "
 
+// Bounds a $pid that hangs. Whoever ends it ends its sleep too.
+#define GUARD                                                                                      \
+    "(trap 'kill $s; exit' TERM; sleep 60 & s=$!; wait $s; kill -KILL $pid 2>/dev/null) "          \
+    ">/dev/null 2>&1 & guard=$!; "
+
 // `signal` after the third phase ends the run with the status `want`.
 static void interrupt_and_resume(struct e2e *t, const char *signal, int want) {
     // Wait for the third row of metrics, then interrupt; a second wait bounds a program that hangs.
-    int status =
-        e2e_shell(t,
-                  "\"$HOST\" " RUN "--set run.phases=100000 --set run.dir=s & pid=$!; n=0; "
-                  "while [ $n -lt 300 ]; do [ -f s/metrics.jsonl ] && "
-                  "[ $(wc -l < s/metrics.jsonl) -ge 3 ] && break; sleep 0.1; n=$((n+1)); done; "
-                  "kill -%s $pid; (sleep 60; kill -KILL $pid 2>/dev/null) & guard=$!; "
-                  "wait $pid; status=$?; kill $guard 2>/dev/null; exit $status",
-                  signal);
+    int status = e2e_shell(
+        t,
+        "\"$HOST\" " RUN "--set run.phases=100000 --set run.dir=s & pid=$!; n=0; "
+        "while [ $n -lt 300 ]; do [ -f s/metrics.jsonl ] && "
+        "[ $(wc -l < s/metrics.jsonl) -ge 3 ] && break; sleep 0.1; n=$((n+1)); done; "
+        "kill -%s $pid; " GUARD "wait $pid; status=$?; kill $guard 2>/dev/null; exit $status",
+        signal);
     assert_int_equal(status, want);
     assert_int_equal(e2e_shell(t, "readlink s/checkpoints/latest"), 0);
     int done = 0;
@@ -48,7 +52,7 @@ static void interrupt_before_the_first_phase(void **state) {
         "--set policy.init=random --set score.calibrate=1000000 --set sampling.max_new_tokens=20 "
         "--set batch.size=1 --set run.phases=1 --set run.dir=r --threads 1 2>log & pid=$!; n=0; "
         "while [ $n -lt 300 ] && ! grep -q data: log; do sleep 0.1; n=$((n+1)); done; "
-        "kill -INT $pid; (sleep 60; kill -KILL $pid 2>/dev/null) & guard=$!; "
+        "kill -INT $pid; " GUARD
         "wait $pid; status=$?; kill $guard 2>/dev/null; cat log; exit $status");
     assert_int_equal(status, 130);
     e2e_says(t, "stopping");
