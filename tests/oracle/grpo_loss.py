@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""The loss of grpo.so's first update against the one that TRL's GRPO trainer computes of the same
+rows, masked responses included (mask_truncated_completions).
+
+Usage: grpo_loss.py RUN...
+
+Each RUN has rollouts.jsonl, one minibatch a phase, and no KL or entropy in the loss. In the first
+update the policy is what it was when it wrote, so the recorded log-probs are its own. Log-probs are
+handed to TRL's method in place of a model's; everything else of it runs as it stands.
+"""
+import json
+import os
+import sys
+from collections import defaultdict
+from types import SimpleNamespace
+
+import torch
+from trl import GRPOTrainer
+
+
+class One:
+    """accelerate's Accelerator where there is one process."""
+
+    num_processes, sync_gradients = 1, True
+
+    def gather(self, x):
+        return x
+
+    def reduce(self, x, reduction="sum"):
+        return x
+
+
+def trainer(o, longest):
+    high = o["clip_range"] if o["clip_range_high"] < 0 else o["clip_range_high"]
+    cispo = o["loss"] == "cispo"
+    args = SimpleNamespace(delta=o["dual_clip"] or None, steps_per_generation=1,
+                           use_bias_correction_kl=False)
+    return SimpleNamespace(
+        args=args, accelerator=One(), model=SimpleNamespace(training=True),
+        _metrics={"train": defaultdict(list)}, loss_type=o["loss"], beta=0.0,
+        epsilon_low=o["clip_range"], epsilon_high=1 + high if cispo else high,
+        importance_sampling_level="token", max_completion_length=longest,
+        current_gradient_accumulation_steps=1, top_entropy_quantile=1.0, aux_loss_enabled=False,
+        off_policy_mask_threshold=None, use_vllm=False, vllm_importance_sampling_correction=False,
+        _entropy_bonus_enabled=False, use_adaptive_entropy=False)
+
+
+def padded(rows, key, longest):
+    out = torch.zeros(len(rows), longest, dtype=torch.float64)
+    for i, r in enumerate(rows):
+        out[i, : len(r[key])] = torch.tensor(r[key], dtype=torch.float64)
+    return out
+
+
+def loss_of(o, rows, longest):
+    logp = padded(rows, "logp_old", longest)
+    mask = torch.zeros_like(logp)
+    for i, r in enumerate(rows):
+        counts = r["finished"] or not o["mask_truncated"]
+        mask[i, : len(r["logp_old"])] = float(counts)
+    ids = torch.zeros(len(rows), longest, dtype=torch.long)
+    t = trainer(o, longest)
+    t._get_per_token_logps_and_entropies = lambda *a, **k: (logp, torch.zeros_like(logp), None)
+    inputs = dict(prompt_ids=ids[:, :1], prompt_mask=ids[:, :1] + 1, completion_ids=ids,
+                  completion_mask=mask, num_items_in_batch=mask.sum(),
+                  advantages=torch.tensor([r["advantage"][0] for r in rows], dtype=torch.float64))
+    return GRPOTrainer._compute_loss(t, None, inputs).item()
+
+
+def check(run):
+    with open(os.path.join(run, "config.json")) as f:
+        config = json.load(f)
+    with open(os.path.join(run, "rollouts.jsonl")) as f:
+        lines = [v for v in map(json.loads, f) if v["phase"] == 1]
+    rows = [v for v in lines if "row" in v]
+    update = next(v for v in lines if "row" not in v)
+    o, longest = config["algo"], config["sampling"]["max_new_tokens"]
+    if o["minibatches"] != 1 or o["entropy_coef"] or o["kl_placement"] == "loss":
+        raise SystemExit(f"{run}: not one minibatch of the surrogate alone")
+    masked = sum(not r["finished"] for r in rows) if o["mask_truncated"] else 0
+    theirs = loss_of(o, rows, longest)
+    bad = abs(theirs - update["loss"]) > 1e-6 * (1 + abs(theirs))
+    print(f"{run}: {o['loss']}, {masked} of {len(rows)} rows masked: loss {update['loss']:.9g}, "
+          f"TRL {theirs:.9g}{'   WRONG' if bad else ''}")
+    return bad or (o["mask_truncated"] and not 0 < masked < len(rows))
+
+
+if __name__ == "__main__":
+    sys.exit(max([int(check(run)) for run in sys.argv[1:]]))
