@@ -137,7 +137,9 @@ rlhf_status rlhf__model_gen_step(const struct rlhf__model *m, rlhf_gen *g, const
                                  struct rlhf__error *err) {
     account(m, RLHF__USE_ACTIVATIONS);
     struct rlhf__call call = rlhf__call_begin(m->instance, "gen_step()");
-    return rlhf__call_end(&call, m->ops->gen_step(m->self, g, s), err);
+    rlhf_status st = rlhf__call_end(&call, m->ops->gen_step(m->self, g, s), err);
+    // Weights that are not finite show here first: whose they are.
+    return st == RLHF_OK ? st : rlhf__error_context(err, "the %s '%s'", m->role, m->dir);
 }
 
 void rlhf__model_gen_close(const struct rlhf__model *m, rlhf_gen *g) {

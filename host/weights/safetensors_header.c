@@ -65,9 +65,10 @@ static rlhf_status read_entry(struct rlhf__tensor *t, const json_t *entry, const
     if (begin > end || end > len)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "tensor '%s': data_offsets [%llu, %llu] lie outside the %llu bytes of "
-                          "data that the file holds",
+                          "data that the file holds%s",
                           t->name, (unsigned long long)begin, (unsigned long long)end,
-                          (unsigned long long)len);
+                          (unsigned long long)len,
+                          begin <= end ? "; was all of the file copied?" : "");
     char shape[128];
     if (end - begin != t->n_bytes)
         return rlhf__fail(err, RLHF_E_INVALID,

@@ -122,6 +122,20 @@ static void a_plugin_s_refusal_names_the_directory(void **state) {
              "multiple of n_head (5)");
 }
 
+// Bits that are all set are a NaN; the end of the file is the end of a matrix.
+static void weights_that_are_no_numbers_are_whose(void **state) {
+    struct e2e *t = *state;
+    done(t, e2e_run(t, "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "
+                       "--set run.phases=1 --out s"));
+    done(t, e2e_shell(t, "cp -rL s/checkpoints/latest nan && truncate -s -32768 "
+                         "nan/model.safetensors && head -c 32768 /dev/zero | tr '\\0' '\\377' "
+                         ">>nan/model.safetensors"));
+    assert_int_equal(e2e_run(t, "generate --model nan --prompt a"), 1);
+    e2e_says(t, "error: the model '");
+    e2e_says(t, "/nan': model org.rlhf-host.model.gpt2, gen_step(): ");
+    e2e_says(t, "the logits of row 0 are not finite");
+}
+
 static void what_may_not_be_read_is_there(void **state) {
     struct e2e *t = *state;
     if (e2e_shell(t, "chmod 000 model && ! ls model") != 0) {
@@ -168,6 +182,7 @@ int main(void) {
                                        TEST(generate_says_what_is_in_front),
                                        TEST(a_classifier_is_no_language_model),
                                        TEST(a_plugin_s_refusal_names_the_directory),
+                                       TEST(weights_that_are_no_numbers_are_whose),
                                        TEST(what_may_not_be_read_is_there),
                                        TEST(a_sample_may_hold_nul),
                                        TEST(a_resume_may_repeat_paths)};
