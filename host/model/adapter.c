@@ -108,11 +108,17 @@ int rlhf__adapter_has_text(const char *dir) {
     return 0;
 }
 
-// Whose trunk m may use: the shared model's, where m changes none of its own.
-static void choose_base(struct rlhf__model *m) {
+// A classifier has no LM head of its own to share.
+static int lacks_head(const struct rlhf__model *base, const struct rlhf__model *m) {
+    return base->n_labels > 0 && m->n_labels == 0 && !rlhf__hf_tied(m->config);
+}
+
+void rlhf__adapter_share(struct rlhf__model *m) {
     struct rlhf__model *s = m->env->shared;
     const int still = m->peft.rank > 0 || (!m->spec.trainable && m->spec.frozen);
-    if (!s || !still || m->spec.start == RLHF__START_RANDOM || strcmp(s->dir, m->dir) != 0) return;
+    if (!s || !still || m->spec.start == RLHF__START_RANDOM || strcmp(s->dir, m->dir) != 0 ||
+        lacks_head(s, m))
+        return;
     m->base = s;
     s->users++;
 }
@@ -132,9 +138,7 @@ rlhf_status rlhf__adapter_resolve(struct rlhf__model *m, struct rlhf__error *err
     m->spec.dir = m->dir;
     m->spec.adapter.dir = m->peft.dir;
     if (m->peft.rank > 0) RLHF_TRY(sum_of(m->dir, m->base_sha256, &m->base_bytes, err));
-    RLHF_TRY(rlhf__adapter_check_base(&m->peft, m->dir, err));
-    choose_base(m);
-    return RLHF_OK;
+    return rlhf__adapter_check_base(&m->peft, m->dir, err);
 }
 
 // ---- config.json ----
@@ -164,15 +168,21 @@ static rlhf_status count_labels(const struct rlhf__peft *p, json_t *config,
     return rlhf__classifier_architecture(config, err);
 }
 
-// What the config beside an adapter may say: the rest is the base's.
-static rlhf_status take_head(json_t *config, const json_t *own, struct rlhf__error *err) {
+// What the config beside an adapter may say: the rest is the base's. Keys keep their places, so
+// that a run that goes on writes what it read.
+static rlhf_status take_head(json_t *config, json_t *own, struct rlhf__error *err) {
     static const char *const keys[] = {"architectures", "id2label",     "label2id",
                                        "num_labels",    "rlhf_pooling", "rlhf_reward",
                                        "problem_type",  "pad_token_id"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        json_t *v = json_object_get(own, keys[i]);
-        json_object_del(config, keys[i]);
-        if (v && json_object_set(config, keys[i], v) != 0)
+    const char *key;
+    json_t *v;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!json_object_get(own, keys[i])) json_object_del(config, keys[i]);
+    json_object_foreach(own, key, v) {
+        int taken = 0;
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+            taken |= strcmp(key, keys[i]) == 0;
+        if (taken && json_object_set(config, key, v) != 0)
             return RLHF__NOMEM(err, "out of memory for config.json");
     }
     return RLHF_OK;

@@ -9,11 +9,15 @@
 #include "base/folder.h"
 #include "model/model.h"
 
-// m->spec's directories into m->dir, m->text_dir, m->peft, and with an adapter the sum of its base;
-// m->base when the environment has a model to share with. Errors: RLHF_E_INVALID (an adapter that
+// m->spec's directories into m->dir, m->text_dir, m->peft, and with an adapter the sum of its base.
+// Errors: RLHF_E_INVALID (an adapter that
 // cannot be read or is of another base, a base that changed since: state/base.json), and those of
 // rlhf__peft_read. [main]
 rlhf_status rlhf__adapter_resolve(struct rlhf__model *m, struct rlhf__error *err);
+
+// m, whose config is read, uses the trunk of env->shared where that is of the same directory and m
+// changes none of it. [main]
+void rlhf__adapter_share(struct rlhf__model *m);
 
 // m no longer uses another model's trunk, but one of its own. [main]
 void rlhf__adapter_part(struct rlhf__model *m);

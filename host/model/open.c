@@ -325,6 +325,7 @@ static rlhf_status open_into(struct rlhf__model *m, struct rlhf__error *err) {
     const struct rlhf__model_env *env = m->env;
     RLHF_TRY(rlhf__adapter_resolve(m, err));
     RLHF_TRY(read_config(m, &m->spec, err));
+    rlhf__adapter_share(m);
     if (env->paper) {
         m->on_paper = 1;
         RLHF_TRY(open_instance(m, err));

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Adapters of PEFT here and ours there.
+
+Usage: adapter.py HOST WORK
+
+HOST is the program, WORK an empty directory. For each family, with random weights: an adapter that
+PEFT wrote, merged by the program, is PEFT's merge_and_unload within 1e-4; the program's greedy tokens
+with the adapter are the merged model's in transformers; a run's checkpoint and its export load into
+PEFT without a key missing or left over, give the merged weights of the program, and the same greedy
+tokens; a reward model's adapter brings its score head. Exit status 0: all so; 1: something is not.
+"""
+import json
+import os
+import subprocess
+import sys
+
+import forms
+import torch
+import transformers as hf
+from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors import safe_open
+
+HOST, WORK = sys.argv[1:3]
+LINES = ["The river was better than the bread.", "A film. It wasn't so, and in 1987 it was.",
+         "She said that they'd seen 12345 of them; nobody knew why.",
+         "What the house had lost the garden kept."] * 8
+PROMPTS = ["The river that", "It was the house", "She said because they", "Why and 12"]
+ROTARY = dict(vocab_size=0, hidden_size=48, intermediate_size=88, num_hidden_layers=2,
+              num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=128,
+              initializer_range=0.2)
+CASES = {
+    "gpt2": (hf.GPT2Config, dict(n_embd=32, n_layer=2, n_head=2, n_positions=128,
+                                 initializer_range=0.2), "gpt2"),
+    "llama": (hf.LlamaConfig, ROTARY | dict(head_dim=16, tie_word_embeddings=False), "llama3"),
+    "qwen2": (hf.Qwen2Config, ROTARY | dict(num_attention_heads=3, num_key_value_heads=1,
+                                            tie_word_embeddings=True), "qwen2"),
+    "qwen3": (hf.Qwen3Config, ROTARY | dict(head_dim=16, tie_word_embeddings=True), "qwen2"),
+}
+failed = []
+
+
+def say(name, what, good, detail=""):
+    print(f"{name}: {what}: {'ok' if good else 'WRONG'} {detail}", flush=True)
+    if not good:
+        failed.append(f"{name}: {what}")
+
+
+def host(*args):
+    done = subprocess.run([HOST, *args], capture_output=True, text=True, cwd=WORK)
+    if done.returncode:
+        sys.exit(f"{' '.join(args)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def make(name):
+    kind, fields, form = CASES[name]
+    tok = forms.make(form, LINES, 500)
+    forms.save(tok, form, f"{WORK}/{name}")
+    torch.manual_seed(7)
+    eos = tok.token_to_id(forms.FORMS[form][2]["eos"])
+    fields = fields | {"vocab_size": tok.get_vocab_size(), "bos_token_id": None, "eos_token_id": eos}
+    hf.AutoModelForCausalLM.from_config(kind(**fields)).save_pretrained(f"{WORK}/{name}")
+
+
+def base(name):
+    return hf.AutoModelForCausalLM.from_pretrained(f"{WORK}/{name}").eval()
+
+
+def furthest(a, b):
+    a, b = dict(a.named_parameters()), dict(b.named_parameters())
+    return max((a[k] - b[k]).abs().max().item() for k in a) if a.keys() == b.keys() else float("inf")
+
+
+def greedy(name, what, model, *args):
+    rows = [json.loads(line) for line in host(
+        "generate", *args, "--prompts", "prompts.txt", "--greedy", "--max-new", "20",
+        "--ignore-eos", "--json", "--dtype", "f32").splitlines()]
+    model.generation_config.eos_token_id = None
+    same = 0
+    for row in rows:
+        n = len(row["ids"]) - 20
+        with torch.no_grad():
+            out = model.generate(torch.tensor([row["ids"][:n]]), max_new_tokens=20, do_sample=False,
+                                 pad_token_id=0, attention_mask=torch.ones(1, n, dtype=torch.long))
+        same += out[0].tolist() == row["ids"]
+    say(name, f"greedy tokens, {what}", same == len(rows) == len(PROMPTS), f"{same} of {len(rows)}")
+
+
+def theirs(name, **fields):
+    """An adapter of PEFT's, here."""
+    torch.manual_seed(3)
+    model = get_peft_model(base(name), LoraConfig(r=4, lora_alpha=6, task_type="CAUSAL_LM",
+                                                  fan_in_fan_out=name == "gpt2", **fields))
+    for key, p in model.named_parameters():
+        if "lora_B" in key:
+            torch.nn.init.normal_(p, std=0.3)
+    model.save_pretrained(f"{WORK}/theirs")
+    want = model.merge_and_unload().eval()
+    host("export", name, "--adapter", "theirs", "--merge", "--to", "merged", "--force")
+    got = hf.AutoModelForCausalLM.from_pretrained(f"{WORK}/merged")
+    far = furthest(want, got)
+    say(name, f"merged, {fields}", far < 1e-4, f"{far:.1e}")
+    greedy(name, "PEFT's adapter", want, "--model", name, "--adapter", "theirs")
+
+
+def load(name, directory, model):
+    """PEFT's view of one of ours; its keys are all used."""
+    out = PeftModel.from_pretrained(model, directory)
+    with safe_open(f"{directory}/adapter_model.safetensors", "pt") as f:
+        keys = set(f.keys())
+    from peft import get_peft_model_state_dict
+    # A SEQ_CLS model of PEFT's keeps "classifier" and "score", whichever there is.
+    own = set(get_peft_model_state_dict(out))
+    say(name, f"{len(keys)} keys in PEFT", keys == own, str(sorted(keys ^ own)[:3] or ""))
+    return out
+
+
+def ours(name):
+    """What runs leave, in PEFT."""
+    host("--algo", "sft.so", "--data", "texts.txt", "--policy", name, "--out", "run", "--phases", "4",
+         "--set", "policy.adapter.rank=4", "--set", "optim.lr=0.01", "--set", "compute.dtype=f32",
+         "--set", "batch.size=4")
+    host("export", "run", "--merge", "--to", "merged", "--force")
+    host("export", "run", "--to", "apart", "--base-model", "someone/base")
+    with open(f"{WORK}/apart/adapter_config.json") as f:
+        say(name, "base_model_name_or_path",
+            json.load(f)["base_model_name_or_path"] == "someone/base")
+    got = hf.AutoModelForCausalLM.from_pretrained(f"{WORK}/merged").eval()
+    say(name, "trained", furthest(base(name), got) > 1e-3)
+    for directory in ("run/checkpoints/latest", "apart"):
+        model = load(name, f"{WORK}/{directory}", base(name)).merge_and_unload().eval()
+        far = furthest(model, got)
+        say(name, f"{directory} merged by PEFT", far < 1e-4, f"{far:.1e}")
+    greedy(name, "a run's checkpoint", model, "--model", "run/checkpoints/latest")
+
+
+def scored(name):
+    """A reward model's score head is among modules_to_save."""
+    host("--algo", "bradley_terry.so", "--data", "pairs.jsonl", "--policy", name, "--out", "rm",
+         "--phases", "2", "--set", "policy.adapter.rank=2", "--set", "optim.lr=0.01", "--set",
+         "score.calibrate=0", "--set", "compute.dtype=f32")
+    model = hf.AutoModelForSequenceClassification.from_pretrained(f"{WORK}/{name}", num_labels=1)
+    out = load(name, f"{WORK}/rm/checkpoints/latest", model)
+    with safe_open(f"{WORK}/rm/checkpoints/latest/adapter_model.safetensors", "pt") as f:
+        head = f.get_tensor("base_model.model.score.weight")
+    kept = [p for k, p in out.named_parameters() if k.endswith("modules_to_save.default.weight")]
+    say(name, "score head", len(kept) == 1 and torch.equal(kept[0], head))
+
+
+hf.logging.set_verbosity_error()
+with open(f"{WORK}/prompts.txt", "w") as out:
+    out.write("\n".join(PROMPTS) + "\n")
+with open(f"{WORK}/texts.txt", "w") as out:
+    out.write("\n".join(LINES) + "\n")
+with open(f"{WORK}/pairs.jsonl", "w") as out:
+    for a in PROMPTS:
+        out.write(json.dumps({"prompt": a, "chosen": " was better.", "rejected": " it"}) + "\n")
+for case in CASES:
+    make(case)
+    theirs(case, target_modules="all-linear")
+    theirs(case, target_modules=["c_attn"] if case == "gpt2" else ["q_proj", "v_proj"],
+           use_rslora=True)
+    ours(case)
+    scored(case)
+    for left in ("run", "rm", "apart", "merged", "theirs"):
+        subprocess.run(["rm", "-rf", os.path.join(WORK, left)], check=True)
+sys.exit("\n".join(["", *failed]) if failed else 0)

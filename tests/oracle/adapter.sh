@@ -1,0 +1,15 @@
+#!/bin/sh
+# Adapters against PEFT, both ways (adapter.py). Skipped (77) where torch, transformers, tokenizers or
+# peft cannot be imported.
+set -eu
+python=${RLHF_PYTHON:-python3}
+"$python" -c 'import torch, transformers, tokenizers, peft' 2>/dev/null || {
+    echo "skipped: $python lacks torch, transformers, tokenizers or peft (-DRLHF_PYTHON=PATH)"
+    exit 77
+}
+here=$(cd "$(dirname "$0")" && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false
+export HF_HUB_OFFLINE TOKENIZERS_PARALLELISM
+"$python" -W ignore "$here/adapter.py" "$RLHF_BUILD_DIR/bin/rlhf-host" "$dir"
