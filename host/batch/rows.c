@@ -51,6 +51,7 @@ void rlhf__rows_finish(struct rlhf__rows *e) {
     free(e->ref_hidden);
     free(e->ref_row);
     free(e->support);
+    free(e->left_out);
     memset(e, 0, sizeof *e);
 }
 
@@ -65,6 +66,7 @@ static void copy_row(struct rlhf__rows *dst, uint32_t to, const struct rlhf__row
         size_t d = (size_t)src->d_hidden;
         memcpy(dst->ref_hidden + a * d, src->ref_hidden + b * d, len * d * sizeof(float));
     }
+    if (src->left_out) memcpy(dst->left_out + a, src->left_out + b, len);
     dst->prompt_len[to] = src->prompt_len[from];
     dst->group[to] = src->group[from];
     dst->label[to] = src->label[from];
@@ -82,6 +84,20 @@ static rlhf_status make_support(struct rlhf__rows *e, uint32_t words, struct rlh
     e->support = zeroed(tokens * words, sizeof *e->support);
     if (e->support) return RLHF_OK;
     return RLHF__NOMEM(err, "out of memory for what %zu tokens were sampled from", tokens);
+}
+
+rlhf_status rlhf__rows_add_left_out(struct rlhf__rows *e, struct rlhf__error *err) {
+    e->left_out = zeroed(e->total, 1);
+    if (e->left_out) return RLHF_OK;
+    return RLHF__NOMEM(err, "out of memory for a batch of %u tokens", e->total);
+}
+
+int64_t rlhf__rows_loss_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to) {
+    int64_t sum = rlhf__rows_response_tokens(e, from, to);
+    for (uint32_t i = from; e->left_out && i < to; i++)
+        for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++)
+            sum -= e->left_out[k];
+    return sum;
 }
 
 rlhf_status rlhf__rows_add_support(struct rlhf__rows *e, int32_t n_vocab, struct rlhf__error *err) {
@@ -148,6 +164,10 @@ rlhf_status rlhf__rows_pick(struct rlhf__rows *dst, const struct rlhf__rows *src
             rlhf__rows_finish(dst);
             return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for hidden states");
         }
+    }
+    if (src->left_out && rlhf__rows_add_left_out(dst, err) != RLHF_OK) {
+        rlhf__rows_finish(dst);
+        return RLHF_E_NOMEM;
     }
     for (uint32_t i = 0; i < n; i++) {
         int32_t len = src->offset[pick[i] + 1] - src->offset[pick[i]];

@@ -54,6 +54,8 @@ struct rlhf__rows {
     uint32_t *support;      // [response tokens, support_words], rows one after the other: what each
     uint32_t support_words; // was sampled from (rlhf_forward.support); NULL: the whole vocabulary
     uint32_t reserved;
+    // [total] 1 = a response token that is no part of the loss (rlhf_loss_in.left_out); NULL: none.
+    uint8_t *left_out;
 };
 
 // Zeroed arrays for n rows of total tokens (both may be 0). Rows must be filled in by the caller,
@@ -73,6 +75,12 @@ rlhf_status rlhf__rows_join(struct rlhf__rows *dst, const struct rlhf__rows *a,
 
 // Zeroed supports for the rows, which are laid out, over n_vocab ids. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_support(struct rlhf__rows *e, int32_t n_vocab, struct rlhf__error *err);
+
+// Zeroed marks of tokens that are left out. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__rows_add_left_out(struct rlhf__rows *e, struct rlhf__error *err);
+
+// Response tokens of rows [from, to) that are not left out. [any]
+int64_t rlhf__rows_loss_tokens(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
 // The supports from row `from` on; NULL without. [any]
 uint32_t *rlhf__rows_support(const struct rlhf__rows *e, uint32_t from);

@@ -53,6 +53,7 @@ rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *s, const struct
                                  .long_rows = o->split ? RLHF__LONG_SPLIT : RLHF__LONG_TRUNCATE,
                                  .min_len = o->labelled ? 1 : 2,
                                  .threads = o->threads,
+                                 .says = o->assistant_only,
                                  .loading = o->loading};
     rlhf_status st = rlhf__token_rows_init(&s->rows, s->data, tok, &t, err);
     if (st != RLHF_OK) return st;
@@ -79,17 +80,31 @@ rlhf_status rlhf__text_source_batches(struct rlhf__text_source *s, int64_t *out,
     return rlhf__batches_count(&s->batches, out, err);
 }
 
+// Of row i of e, which is row `from` of the tokens.
+static void put_says(const struct rlhf__token_rows *rows, int64_t from, struct rlhf__rows *e,
+                     uint32_t i) {
+    const uint8_t *says = rows->says + rows->offset[from];
+    int32_t len = rlhf__token_rows_len(rows, from), first = 1;
+    while (!says[first]) // there is one
+        first++;
+    e->prompt_len[i] = first;
+    for (int32_t k = first; k < len; k++)
+        e->left_out[e->offset[i] + k] = !says[k];
+}
+
 rlhf_status rlhf__text_source_next(struct rlhf__text_source *s, struct rlhf__rows *e,
                                    struct rlhf__error *err) {
     int64_t *pick = NULL;
     uint32_t n, total;
     rlhf_status st = rlhf__batches_next(&s->batches, &pick, &n, &total, err);
     if (st == RLHF_OK) st = rlhf__rows_init(e, n, total, err);
+    if (st == RLHF_OK && s->rows.says) st = rlhf__rows_add_left_out(e, err);
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
         int32_t len = rlhf__token_rows_len(&s->rows, pick[i]);
         rlhf__token_rows_copy(&s->rows, pick[i], e->ids + e->offset[i]);
         e->offset[i + 1] = e->offset[i] + len;
         e->prompt_len[i] = 1;
+        if (e->left_out) put_says(&s->rows, pick[i], e, i);
         e->source[i] = s->rows.source[pick[i]];
         e->group[i] = (int32_t)i;
         if (s->label) e->label[i] = s->label[e->source[i]];

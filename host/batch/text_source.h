@@ -19,6 +19,8 @@ struct rlhf__text_opts {
     int32_t max_len;      // tokens a row may have, > 0
     int32_t split;        // 1: long rows become several, 0: they are cut
     int32_t labelled;     // 1: every row needs a label; rows are encoded as a classifier reads them
+    int32_t assistant_only; // 1: what an assistant does not say is left out of the loss
+    int32_t reserved;
     int32_t shuffle, threads;       // threads 0 = all cores
     int32_t n_labels;               // of label_names; 0 = take the number from the rows
     const char *const *label_names; // NULL = only integers
@@ -49,7 +51,8 @@ void rlhf__text_source_finish(struct rlhf__text_source *); // accepts a zeroed o
 rlhf_status rlhf__text_source_batches(struct rlhf__text_source *, int64_t *out,
                                       struct rlhf__error *err);
 
-// The next batch; prompt_len is 1 (at most the row's length). *e must be
+// The next batch; prompt_len is 1 (at most the row's length); with assistant_only it is what stands
+// before the assistant's first token, and what it does not say behind that is left out. *e must be
 // zeroed or finished. [main]
 rlhf_status rlhf__text_source_next(struct rlhf__text_source *, struct rlhf__rows *e,
                                    struct rlhf__error *err);

@@ -112,6 +112,7 @@ rlhf_status rlhf__trial_open(struct rlhf__trial *t, const struct rlhf__env *env,
     st = rlhf__rollout_prompts(&prompts, "prompts.path", t->model,
                                (int32_t)t->config.sampling.max_new_tokens, env->dirs, env->log,
                                &loading, &t->prompts, err);
+    if (st == RLHF_OK) st = rlhf__rollout_check_chat(&t->config, t->prompts, err);
     if (st == RLHF_OK)
         st = rlhf__response_rules_create(&t->config.sampling, &t->config.response, t->model->tok,
                                          &t->rules, err);

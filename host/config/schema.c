@@ -146,6 +146,9 @@ static const rlhf_opt data_opts[] = {
     B(shuffle, 1, "a fresh order of the rows on every pass"),
     E(long_rows, RLHF__DATA_TRUNCATE, long_names,
       "what happens to rows over max_tokens; split: rows of sft only"),
+    B(assistant_only, 0,
+      "rows with messages: the loss is on what the assistant says, the token that ends its turn "
+      "included; sft only"),
     I(max_mib, 1024, 1, 1 << 20,
       "MiB of memory that the rows of a file, or its prompts, and their tokens may take"),
 };

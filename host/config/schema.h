@@ -78,8 +78,10 @@ struct rlhf__data_config {
     int64_t batch_tokens;  // tokens a phase; 0 = batch.size rows a phase
     double epochs;         // passes over the rows when run.phases is 0
     int32_t shuffle;
-    int32_t long_rows; // enum rlhf__long_rows
-    int64_t max_mib;   // memory that a file's rows and their tokens may take, prompts too
+    int32_t long_rows;      // enum rlhf__long_rows
+    int32_t assistant_only; // 1: loss on what the assistant says, of rows with messages
+    int32_t reserved;
+    int64_t max_mib; // memory that a file's rows and their tokens may take, prompts too
 };
 
 // Prompts of rollout algorithms.

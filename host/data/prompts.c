@@ -111,7 +111,8 @@ static rlhf_status add_item(struct rlhf__prompts *set, const struct rlhf__prompt
         set->cap = cap;
     }
     struct item it = {.ids = set->ids.n, .row = row, .is_chat = m != NULL};
-    if (o->prepend_bos) RLHF_TRY(rlhf__ids_push(&set->ids, rlhf__tokenizer_info(tok)->bos, err));
+    if (o->prepend_bos && !m)
+        RLHF_TRY(rlhf__ids_push(&set->ids, rlhf__tokenizer_info(tok)->bos, err));
     for (size_t i = 0; i < n; i++)
         RLHF_TRY(rlhf__ids_push(&set->ids, ids[i], err));
     it.n = (int32_t)(set->ids.n - it.ids);
@@ -161,11 +162,10 @@ static rlhf_status add_prompt(struct rlhf__prompts *set, const struct rlhf__prom
 // ---- messages ----
 
 static rlhf_status check_rules(const struct rlhf__prompt_opts *o, struct rlhf__error *err) {
-    const char *rule = o->prepend_bos          ? "prompts.prepend_bos"
-                       : o->start_after_period ? "prompts.start_after_period"
-                       : o->end_at_period      ? "prompts.end_at_period"
-                       : o->length > 0         ? "prompts.length"
-                                               : NULL;
+    const char *rule = o->start_after_period ? "prompts.start_after_period"
+                       : o->end_at_period    ? "prompts.end_at_period"
+                       : o->length > 0       ? "prompts.length"
+                                             : NULL;
     if (!rule) return RLHF_OK;
     return rlhf__fail(
         err, RLHF_E_INVALID,

@@ -27,7 +27,7 @@ struct rlhf__prompt_opts {
     // JSON key; NULL = "prompt", "messages", else "text" when those are missing. A list of messages
     // may stand under each.
     const char *field;
-    int32_t prepend_bos;        // 1: bos in front of every prompt
+    int32_t prepend_bos;        // 1: bos in front of every prompt that is a text
     int32_t start_after_period; // 1: the prompt starts after the first "." token; texts without one
                                 // (or with nothing after it) are skipped
     int32_t end_at_period;      // 1: the prompt ends with its last "." token; else skipped

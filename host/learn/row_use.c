@@ -13,7 +13,7 @@ uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use) {
 int64_t rlhf__row_use_tokens(const struct rlhf__rows *e) {
     int64_t tokens = 0;
     for (uint32_t i = 0; i < e->n; i++)
-        if (e->use[i] != RLHF_ROW_MASKED) tokens += rlhf__rows_response_tokens(e, i, i + 1);
+        if (e->use[i] != RLHF_ROW_MASKED) tokens += rlhf__rows_loss_tokens(e, i, i + 1);
     return tokens;
 }
 

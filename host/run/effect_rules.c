@@ -119,6 +119,8 @@ static const struct rule {
     {"data.long_rows", ROLLOUT, 1, RESPONDS, NULL, 0, 0},
     {"data.eval_limit", NO_HELD_OUT, 0, "data.eval_path is not given", NULL, 0, 0},
     {"data.eval_every", NO_HELD_OUT, 0, "data.eval_path is not given", NULL, 0, 0},
+    {"data.assistant_only", PREFERENCES, 1, "compares responses, which are the assistant's", NULL,
+     0, 0},
     {"data.epochs", PHASES_GIVEN, 0, "run.phases says when the run ends", NULL, 0, 0},
     {"batch.size", FILE_ROWS | BY_TOKENS, 0, "data.batch_tokens says how many rows a phase has",
      NULL, 0, 0},

@@ -33,6 +33,7 @@ static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},
                                    {RLHF_PLAN_FULL_SUPPORT, "RLHF_PLAN_FULL_SUPPORT"},
                                    {RLHF_PLAN_UNIT_TEMPERATURE, "RLHF_PLAN_UNIT_TEMPERATURE"},
                                    {RLHF_PLAN_WHOLE_GROUPS, "RLHF_PLAN_WHOLE_GROUPS"},
+                                   {RLHF_PLAN_LEAVES_OUT, "RLHF_PLAN_LEAVES_OUT"},
                                    {RLHF_PLAN_REWARD_MODEL, "RLHF_PLAN_REWARD_MODEL"},
                                    {RLHF_PLAN_MOVES_REFERENCE, "RLHF_PLAN_MOVES_REFERENCE"},
                                    {0, NULL}};
@@ -44,7 +45,7 @@ static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},
 // Rows of a file are read once and in whole groups, at temperature 1 over the whole vocabulary.
 #define FILE_FLAGS                                                                                 \
     ((uint32_t)RLHF_PLAN_REFERENCE | RLHF_PLAN_FULL_SUPPORT | RLHF_PLAN_UNIT_TEMPERATURE |         \
-     RLHF_PLAN_WHOLE_GROUPS)
+     RLHF_PLAN_WHOLE_GROUPS | RLHF_PLAN_LEAVES_OUT)
 
 // What each source of rows can give, in the order of enum rlhf_source.
 static const struct source {

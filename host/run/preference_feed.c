@@ -2,6 +2,7 @@
 #include "run/preference_feed.h"
 
 #include "batch/preference_source.h"
+#include "config/effect.h"
 #include "learn/evaluate.h"
 #include "model/chat_note.h"
 #include "run/reward_training.h"
@@ -133,9 +134,9 @@ static rlhf_status open_rows(struct preference_feed *f, struct rlhf__error *err)
     rlhf__model_chat_note(env->cast->policy, rlhf__preferences_chats(set), c->prompts.template,
                           env->log);
     if (c->prompts.prepend_bos && rlhf__preferences_chats(set) == rlhf__preferences_count(set))
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "prompts.prepend_bos is true, but all rows have messages: their chat "
-                          "template says how a prompt begins");
+        RLHF_TRY(rlhf__effect_refuse_typed(
+            c, "prompts.prepend_bos",
+            "all rows have messages, and their chat template says how they begin", err));
     if (c->run.phases > 0) return RLHF_OK;
     return rlhf__batches_count(&f->source.batches, &f->feed.phases, err);
 }

@@ -353,6 +353,7 @@ static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
                                    (int32_t)c->sampling.max_new_tokens, env->dirs, env->log,
                                    env->loading, &f->prompts, err));
     RLHF_TRY(rlhf__held_out_prompts_open(env, &f->held_out, err));
+    RLHF_TRY(rlhf__rollout_check_chat(c, f->prompts, err));
     f->feed.prompts = f->prompts;
     f->feed.held_out = f->held_out;
     f->n = rlhf__prompts_count(f->prompts);

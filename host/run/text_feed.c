@@ -31,6 +31,7 @@ static struct rlhf__text_opts options(const struct text_feed *f) {
                                     .epochs = c->run.phases > 0 ? 0 : c->data.epochs,
                                     .split = c->data.long_rows == RLHF__DATA_SPLIT,
                                     .labelled = f->labelled,
+                                    .assistant_only = c->data.assistant_only,
                                     .shuffle = c->data.shuffle,
                                     .threads = (int32_t)c->run.threads,
                                     .seed = (uint64_t)c->run.seed,
@@ -76,7 +77,8 @@ static rlhf_status evaluate_text(struct rlhf__feed *feed, const struct rlhf__hel
     const struct text_feed *f = of(feed);
     struct rlhf__text_quality q;
     if (!is_due(f, h)) return RLHF_OK;
-    rlhf_status st = rlhf__evaluate_text(f->feed.env->cast->policy, f->held_out, 0, &q, err);
+    rlhf_status st = rlhf__evaluate_text(f->feed.env->cast->policy, f->held_out,
+                                         feed->env->config->data.assistant_only, &q, err);
     if (st != RLHF_OK) return st;
     rlhf__metrics_set(h->metrics, "eval/bits_per_byte", rlhf__bits_per_byte(&q));
     rlhf__metrics_set(h->metrics, "eval/loss", q.nats / (double)q.tokens);
@@ -157,9 +159,19 @@ static rlhf_status open_held_out(struct text_feed *f, struct rlhf__error *err) {
     return rlhf__dataset_open(&d, &f->held_out, err);
 }
 
+// A loss on some of the tokens is the algorithm's to do.
+static rlhf_status check_assistant_only(const struct rlhf__feed_env *env, struct rlhf__error *err) {
+    if (!env->config->data.assistant_only || env->cast->plan.flags & RLHF_PLAN_LEAVES_OUT)
+        return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "data.assistant_only is true, but %s has no loss on some of a row's tokens",
+                      env->cast->algo->plugin->file);
+}
+
 rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error *err) {
     struct text_feed *f = of(feed);
     const struct rlhf__feed_env *env = feed->env;
+    RLHF_TRY(check_assistant_only(env, err));
     struct rlhf__text_opts o = options(f);
     rlhf_status st = rlhf__feed_max_tokens(env, &f->max_tokens, err);
     o.max_len = f->max_tokens;

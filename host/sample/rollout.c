@@ -33,6 +33,14 @@ rlhf_status rlhf__rollout_check_bos(const struct rlhf__config *c, const struct r
     return RLHF_OK;
 }
 
+rlhf_status rlhf__rollout_check_chat(const struct rlhf__config *c, const struct rlhf__prompts *set,
+                                     struct rlhf__error *err) {
+    static const char why[] = "all rows have messages, and their chat template says how they begin";
+    if (rlhf__prompts_chats(set) < rlhf__prompts_count(set) || !c->prompts.prepend_bos)
+        return RLHF_OK;
+    return rlhf__effect_refuse_typed(c, "prompts.prepend_bos", why, err);
+}
+
 rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const char *setting,
                                   const struct rlhf__model *m, int32_t max_new,
                                   const struct rlhf__dirs *dirs, struct rlhf__log *log,

@@ -27,6 +27,11 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
 rlhf_status rlhf__rollout_check_bos(const struct rlhf__config *c, const struct rlhf__model *m,
                                     struct rlhf__log *log, struct rlhf__error *err);
 
+// Refuse prompts.prepend_bos where it was typed and all prompts are of messages, whose template
+// says where bos stands. Errors: RLHF_E_INVALID. [main]
+rlhf_status rlhf__rollout_check_chat(const struct rlhf__config *c, const struct rlhf__prompts *set,
+                                     struct rlhf__error *err);
+
 struct rlhf__rollout_request {
     const struct rlhf__model *model;
     rlhf_gen

@@ -49,6 +49,48 @@ static void sft_by_hand(void **state) {
     algo_close(&a);
 }
 
+// Tokens that are left out count in no mean and have no derivative.
+static void sft_leaves_out(void **state) {
+    static const struct {
+        const char *options;
+        double loss, d[6];
+    } cases[] = {{"", (4 + 1 + 3) / 3.0, {0, -1 / 3.0, 0, -1 / 3.0, 0, -1 / 3.0}},
+                 {"aggregation=sequence", (4 + 2) / 2.0, {0, -0.5, 0, -0.25, 0, -0.25}}};
+    const int32_t offset[] = {0, 2, 6}, prompt_len[] = {1, 1};
+    const uint8_t left_out[] = {0, 0, 0, 0, 1, 0};
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        float logp[] = {0, -4, 0, -1, -20, -3}, d[6] = {0};
+        rlhf_heads heads = {.size = sizeof heads, .logp = logp};
+        rlhf_heads d_heads = {.size = sizeof d_heads, .logp = d};
+        rlhf_loss_in in = {.size = sizeof in,
+                           .n = 2,
+                           .total = 6,
+                           .batch_sequences = 2,
+                           .batch_tokens = 3,
+                           .offset = offset,
+                           .prompt_len = prompt_len,
+                           .heads = &heads,
+                           .left_out = left_out};
+        rlhf_loss_out out = {.size = sizeof out, .d_heads = &d_heads};
+        struct algo a;
+        algo_open(&a, "sft.so", cases[k].options, 2);
+        assert_true(a.plan.flags & RLHF_PLAN_LEAVES_OUT);
+        assert_int_equal(a.ops->loss(a.self, &in, &out), RLHF_OK);
+        assert_near(out.loss, cases[k].loss, 1e-12, "loss");
+        for (int t = 0; t < 6; t++)
+            assert_near((double)d[t], cases[k].d[t], 1e-7, "derivative");
+        finish(&a);
+        assert_near(metric(&a, "sft/bits_per_token"), (4 + 1 + 3) / 3.0 / log(2), 1e-12, "bits");
+        // A host that does not know the field: all tokens count.
+        in.size = (uint32_t)offsetof(rlhf_loss_in, left_out);
+        in.batch_tokens = 4;
+        assert_int_equal(a.ops->loss(a.self, &in, &out), RLHF_OK);
+        assert_near(out.loss, k ? (4 + 8) / 2.0 : (4 + 24) / 4.0, 1e-12, "all tokens");
+        algo_close(&a);
+    }
+}
+
 static void classify_by_hand(void **state) {
     (void)state;
     memset(&b, 0, sizeof b);
@@ -187,8 +229,9 @@ static void classify_learns(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sft_by_hand), cmocka_unit_test(classify_by_hand),
-        cmocka_unit_test(derivatives), cmocka_unit_test(microbatches_add_up),
-        cmocka_unit_test(bad_input),   cmocka_unit_test(classify_learns)};
+        cmocka_unit_test(sft_by_hand),         cmocka_unit_test(sft_leaves_out),
+        cmocka_unit_test(classify_by_hand),    cmocka_unit_test(derivatives),
+        cmocka_unit_test(microbatches_add_up), cmocka_unit_test(bad_input),
+        cmocka_unit_test(classify_learns)};
     return cmocka_run_group_tests_name("algos/supervised", tests, NULL, NULL);
 }

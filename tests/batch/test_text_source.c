@@ -66,6 +66,40 @@ static void rows_come_with_bos_and_eos(void **state) {
     rlhf__text_source_finish(&s);
 }
 
+// The loss is on the assistant's tokens: what stands before the first is the prompt, what others
+// say later is left out.
+static void the_assistant_alone(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__text_opts o = {.batch_size = 2, .assistant_only = 1};
+    struct rlhf__text_source s;
+    struct rlhf__rows e = {0}, part = {0};
+    struct rlhf__error err = {0, ""};
+    e2e_write(
+        f->scratch, "rows.jsonl",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"ab\"},{\"role\":\"assistant\","
+        "\"content\":\"cd\"},{\"role\":\"user\",\"content\":\"e\"},{\"role\":\"assistant\","
+        "\"content\":\"f\"}]}\n{\"messages\":[{\"role\":\"assistant\",\"content\":\"gh\"}]}\n");
+    snprintf(f->data, sizeof f->data, "%s/rows.jsonl", f->scratch->dir);
+    assert_int_equal(rlhf__tokenizer_name_chat(f->tok, "plain", &err), RLHF_OK);
+    open(f, &o, &s);
+    assert_int_equal(rlhf__text_source_next(&s, &e, &err), RLHF_OK);
+    const int32_t ids[] = {'a', 'b', 'c', 'd', 259, 'e', 'f', 259, 'g', 'h', 259};
+    const uint8_t left_out[] = {0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0};
+    assert_int_equal(e.total, 11);
+    assert_memory_equal(e.ids, ids, sizeof ids);
+    assert_memory_equal(e.left_out, left_out, sizeof left_out);
+    assert_int_equal(e.prompt_len[0], 2);
+    assert_int_equal(e.prompt_len[1], 1); // the first token has nothing before it
+    assert_int_equal(rlhf__rows_loss_tokens(&e, 0, 2), 5 + 2);
+    const uint32_t pick[] = {1, 0};
+    assert_int_equal(rlhf__rows_pick(&part, &e, pick, 2, &err), RLHF_OK);
+    assert_memory_equal(part.left_out + 3, left_out, 8);
+    assert_int_equal(rlhf__rows_loss_tokens(&part, 0, 1), 2);
+    rlhf__rows_finish(&part);
+    rlhf__rows_finish(&e);
+    rlhf__text_source_finish(&s);
+}
+
 static void a_token_budget_is_kept(void **state) {
     struct rlhf__text_opts o = {.batch_size = 1, .batch_tokens = 8, .epochs = 1};
     struct rlhf__text_source s;
@@ -122,6 +156,7 @@ static void the_cursor_is_all_there_is(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rows_come_with_bos_and_eos, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_assistant_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(a_token_budget_is_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(epochs_may_be_fractions, setup, teardown),
         cmocka_unit_test_setup_teardown(the_cursor_is_all_there_is, setup, teardown),

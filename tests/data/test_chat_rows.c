@@ -81,7 +81,7 @@ static void prompts(void **state) {
                                                                     "{\"prompt\":\"a text\"}\n"
                                                                     "{\"messages\":null,\"prompt\":"
                                                                     "\"a text\",\"tools\":[]}\n",
-                     (struct rlhf__prompt_opts){0}, &set, &err),
+                     (struct rlhf__prompt_opts){.prepend_bos = 1}, &set, &err),
         &err);
     assert_int_equal(rlhf__prompts_count(set), 4);
     assert_int_equal(rlhf__prompts_chats(set), 2);
@@ -101,6 +101,7 @@ static void prompts(void **state) {
     assert_memory_equal(p.text.ptr, "S\n\nA\n\nB\n\nC", (size_t)p.text.len);
     p = rlhf__prompts_get(set, 2);
     assert_int_equal(p.is_chat, 0);
+    check_ids(f, p.ids, (size_t)p.n, "<|endoftext|>a text"); // bos is for texts
     rlhf__prompts_close(set);
 }
 
@@ -167,10 +168,6 @@ static void bad_prompts(void **state) {
          "{\"messages\":[" USER("a") "," USER("b") "]}",
          "p.jsonl:2: messages[1] is the user's",
          {0}},
-        {"chatml",
-         "{\"messages\":[" USER("a") "]}",
-         "p.jsonl:2: the row has messages, and prompts.prepend_bos is for texts",
-         {.prepend_bos = 1}},
         {"chatml",
          "{\"messages\":[" USER("a") "]}",
          "and prompts.length is for texts",

@@ -1,9 +1,10 @@
-// sft.c: supervised fine-tuning, the next-token loss on {"text"} rows.
+// sft.c: supervised fine-tuning, the next-token loss on {"text"} and {"messages"} rows.
 //
 //   token:    L = -(1/N) sum_t logp_t            N = response tokens of the minibatch
 //   sequence: L = -(1/n) sum_i (1/T_i) sum_t logp_it
 //
-// The first token of a row has nothing before it and is not trained (the host sets prompt_len 1).
+// The first token of a row has nothing before it and is not trained (the host sets prompt_len 1),
+// nor are those that are left out (rlhf_loss_in.left_out): they count neither in N nor in T.
 // What it is not: it has no optimiser, no schedule and no evaluation; those are the host's.
 #include "common/rows.h"
 
@@ -41,24 +42,34 @@ static rlhf_status sft_plan(void *self, const rlhf_run_info *info, rlhf_plan *ou
     (void)info;
     out->source = RLHF_SOURCE_TEXT;
     out->heads = RLHF_HEAD_LOGP;
-    out->flags = 0;
+    out->flags = RLHF_PLAN_LEAVES_OUT;
     out->epochs = out->minibatches = out->group_size = 1;
     return RLHF_OK;
+}
+
+// Tokens of a row that are trained; left_out NULL: all.
+static int64_t trained(const uint8_t *left_out, struct rlhf__span row) {
+    int64_t n = row.end - row.begin;
+    for (int64_t t = row.begin; left_out && t < row.end; t++)
+        n -= left_out[t] != 0;
+    return n;
 }
 
 static rlhf_status sft_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     struct sft *s = self;
     RLHF_TRY(rlhf__logp_check(s->host, in, out));
+    const uint8_t *left_out = RLHF_HAS(rlhf_loss_in, in, left_out) ? in->left_out : NULL;
     double loss = 0;
     for (int64_t i = 0; i < in->n; i++) {
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
-        int64_t len = row.end - row.begin;
+        int64_t len = trained(left_out, row);
         if (len == 0) continue;
         double w = s->config.aggregation == SFT_TOKEN
                        ? 1.0 / (double)in->batch_tokens
                        : 1.0 / ((double)in->batch_sequences * (double)len);
         double sum = 0;
         for (int64_t t = row.begin; t < row.end; t++) {
+            if (left_out && left_out[t]) continue;
             sum -= (double)in->heads->logp[t];
             out->d_heads->logp[t] = (float)-w;
         }

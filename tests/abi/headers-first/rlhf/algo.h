@@ -30,10 +30,11 @@
 //   LABELLED     logp, entropy, kl, score    file flags    1 of each
 //   PREFERENCES  logp, entropy, kl, score    file flags    1 of each
 //
-// ROLLOUT needs advantages(). File flags: REFERENCE, FULL_SUPPORT, UNIT_TEMPERATURE, WHOLE_GROUPS.
+// ROLLOUT needs advantages(). File flags: REFERENCE, FULL_SUPPORT, UNIT_TEMPERATURE, WHOLE_GROUPS,
+// LEAVES_OUT.
 enum rlhf_source {
     RLHF_SOURCE_ROLLOUT = 1,
-    RLHF_SOURCE_TEXT = 2,     // {"text"} rows; prompt_len 1
+    RLHF_SOURCE_TEXT = 2,     // {"text"} or {"messages"} rows; prompt_len 1, or more with left_out
     RLHF_SOURCE_LABELLED = 3, // {"text", "label"} rows
     // {"prompt", "chosen", "rejected"} or {"prompt", "responses", "best"} rows: 2 or more sequences
     // a row, which share a group number; label 1 marks the preferred one, 0 the others. A group is
@@ -49,7 +50,10 @@ enum rlhf_plan_flag {
     RLHF_PLAN_FULL_SUPPORT = 8,      // log-probs over the full vocabulary although top-k/p samples
     RLHF_PLAN_UNIT_TEMPERATURE = 16, // log-probs at temperature 1 whatever the sampling temperature
     // A group must not be split over minibatches: else the host refuses.
-    RLHF_PLAN_WHOLE_GROUPS = 32
+    RLHF_PLAN_WHOLE_GROUPS = 32,
+    // loss() leaves out the tokens that rlhf_loss_in.left_out marks: only then may a user ask for
+    // a loss on some of a row's tokens (data.assistant_only).
+    RLHF_PLAN_LEAVES_OUT = 64
     // Bits 24 and up belong to rlhf/draft/, which does not freeze.
 };
 
@@ -119,7 +123,8 @@ typedef struct rlhf_loss_in {
     uint32_t size, n, total;
     uint32_t epoch, minibatch, reserved;
     int64_t batch_sequences; // of the whole minibatch this microbatch belongs to
-    int64_t batch_tokens;    // its response tokens, without those of RLHF_ROW_MASKED rows
+    int64_t batch_tokens;    // its response tokens, without those of RLHF_ROW_MASKED rows and those
+                             // that are left out
     int64_t max_new_tokens;
     const int32_t *offset, *prompt_len, *group;
     const rlhf_heads *heads; // what the training forward gave

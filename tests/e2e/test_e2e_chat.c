@@ -1,0 +1,171 @@
+// test_e2e_chat.c: rows with messages as a user has them: a model directory with a chat template,
+// prompts, texts on the assistant's tokens, preferences; what is logged, kept, and refused.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEMPLATE                                                                                   \
+    "{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}{{ eos_token }}{% endif " \
+    "%}{% endfor %}"
+#define USER(s) "{\"role\":\"user\",\"content\":\"" s "\"}"
+#define SAYS(s) "{\"role\":\"assistant\",\"content\":\"" s "\"}"
+
+static int setup(void **state) {
+    if (e2e_setup(state) != 0) return -1;
+    struct e2e *t = *state;
+    e2e_write(t, "model/chat_template.jinja", TEMPLATE);
+    e2e_write(t, "prompts.jsonl",
+              "{\"messages\":[" USER("a film") "],\"id\":1}\n{\"prompt\":[" USER("it") "," SAYS(
+                  "was") "," USER("so") "]}\n");
+    e2e_write(t, "talks.jsonl",
+              "{\"messages\":[" USER("ab") "," SAYS("cd.") "," USER("ef") "," SAYS(
+                  "gh.") "]}\n"
+                         "{\"messages\":[" USER("what was it") "," SAYS("a film.") "]}\n");
+    e2e_write(t, "pairs.jsonl",
+              "{\"prompt\":[" USER("ab") "],\"chosen\":[" SAYS("yes.") "],\"rejected\":[" SAYS(
+                  "no.") "]}\n{\"messages\":[" USER("cd") "],\"chosen\":\"good.\",\"rejected\":"
+                                                          "\"bad.\"}\n");
+    return 0;
+}
+
+#define GRPO                                                                                       \
+    "--algo grpo.so --policy model --set policy.init=random --reward period_count.so --prompts "   \
+    "prompts.jsonl --set batch.size=8 --set algo.group_size=4 --set sampling.max_new_tokens=8 "    \
+    "--set run.phases=2 --set log.samples_every=1 "
+
+// Ids of the first rows of rollouts.jsonl begin with those of the messages (bytes are ids).
+static void rollouts(void **state) {
+    struct e2e *t = *state;
+    if (e2e_run(t, GRPO "--set log.rollouts=true --set run.dir=a") != 0) fail_msg("%s", t->out);
+    e2e_says(t, "chat template: plain (recognised from ");
+    e2e_says(t, "model/chat_template.jinja), of 2 rows with messages");
+    assert_int_equal(e2e_shell(t,
+                               "grep -c '\"prompt_length\": 6, \"ids\": \\[97, 32, 102, 105, 108, "
+                               "109, ' a/rollouts.jsonl"),
+                     0);
+    assert_int_equal(e2e_shell(t,
+                               "grep -c '\"prompt_length\": 8, \"ids\": \\[105, 116, 119, 97, 115, "
+                               "259, 115, 111, ' a/rollouts.jsonl"),
+                     0);
+    // What people and rewards see has no tokens of the template.
+    assert_int_equal(e2e_shell(t, "grep -q '\"prompt\": \"a film\"' a/samples.jsonl"), 0);
+    assert_int_equal(
+        e2e_shell(t, "grep -q '\"prompt\": \"it\\\\n\\\\nwas\\\\n\\\\nso\"' a/samples.jsonl"), 0);
+    assert_int_equal(e2e_shell(t, "grep -q endoftext a/samples.jsonl"), 1);
+    // The directory goes on with its template; a run that was stopped with its bits.
+    assert_true(e2e_exists(t, "a/checkpoints/latest/chat_template.jinja"));
+    assert_int_equal(e2e_run(t, GRPO "--set run.stop_after=1 --set run.dir=b"), 0);
+    assert_int_equal(e2e_run(t, "--resume b"), 0);
+    e2e_same_tree(t, "a/checkpoints/000002", "b/checkpoints/000002");
+}
+
+// A single question under the plain template is the prompt that its text is.
+static void plain_is_the_prompt(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "one.jsonl", "{\"messages\":[" USER("a film") "]}\n");
+    e2e_write(t, "text.jsonl", "{\"prompt\":\"a film\"}\n");
+    assert_int_equal(e2e_run(t, GRPO "--prompts one.jsonl --set run.dir=m"), 0);
+    assert_int_equal(e2e_run(t, GRPO "--prompts text.jsonl --set run.dir=p"), 0);
+    assert_int_equal(e2e_shell(t, "cmp m/checkpoints/000002/model.safetensors "
+                                  "p/checkpoints/000002/model.safetensors"),
+                     0);
+}
+
+#define SFT                                                                                        \
+    "--algo sft.so --policy model --set policy.init=random --data talks.jsonl --set batch.size=2 " \
+    "--set run.phases=2 --set data.eval_path=talks.jsonl --set optim.lr=0.01 "
+
+static void supervised(void **state) {
+    struct e2e *t = *state;
+    if (e2e_run(t, SFT "--set run.dir=all") != 0) fail_msg("%s", t->out);
+    e2e_says(t, "of 2 rows with messages");
+    if (e2e_run(t, SFT "--set data.assistant_only=true --set run.dir=says") != 0)
+        fail_msg("%s", t->out);
+    assert_int_equal(e2e_run(t, SFT "--set data.assistant_only=true --set run.dir=small --set "
+                                    "batch.microbatch_tokens=1"),
+                     0);
+    json_t *all = e2e_metrics(t, "all"), *says = e2e_metrics(t, "says");
+    json_t *small = e2e_metrics(t, "small");
+    // Microbatches add up to the mean over the assistant's tokens.
+    double a = e2e_metric(says, 0, "objective/loss"), b = e2e_metric(small, 0, "objective/loss");
+    assert_true(a - b < 1e-6 && b - a < 1e-6);
+    assert_true(e2e_metric(says, 0, "optim/grad_norm") != e2e_metric(all, 0, "optim/grad_norm"));
+    assert_true(e2e_metric(says, 1, "eval/loss") != e2e_metric(all, 1, "eval/loss"));
+    json_decref(all);
+    json_decref(says);
+    json_decref(small);
+    assert_int_equal(e2e_run(t, "eval --model all/checkpoints/latest --data talks.jsonl --json"),
+                     0);
+}
+
+static void others(void **state) {
+    struct e2e *t = *state;
+    if (e2e_run(t, "--algo dpo.so --policy model --set policy.init=random --data pairs.jsonl --set "
+                   "batch.size=2 --set run.phases=1 --set run.dir=d") != 0)
+        fail_msg("%s", t->out);
+    e2e_says(t, "of 2 rows with messages");
+    if (e2e_run(t, "generate --model d/checkpoints/latest --prompts prompts.jsonl --max-new 3 "
+                   "--ignore-eos --json") != 0)
+        fail_msg("%s", t->out);
+    e2e_says(t, "\"prompt\": \"it\\n\\nwas\\n\\nso\"");
+    if (e2e_run(t,
+                "pairs --model d/checkpoints/latest --judge period_count.so --prompts "
+                "prompts.jsonl --out p.jsonl --n 40 --k 8 --set sampling.max_new_tokens=24") != 0)
+        fail_msg("%s", t->out);
+    assert_int_equal(e2e_shell(t,
+                               "grep -q '\"prompt\": *\\[{\"role\": *\"user\", *\"content\": *\"a "
+                               "film\"' p.jsonl"),
+                     0);
+    assert_int_equal(e2e_shell(t, "grep -q '\"chosen\": *\\[{\"role\": *\"assistant\"' p.jsonl"),
+                     0);
+    assert_int_equal(e2e_run(t,
+                             "--algo dpo.so --policy model --set policy.init=random --data p.jsonl "
+                             "--set batch.size=2 --set run.phases=1 --set run.dir=e"),
+                     0);
+}
+
+static void refused(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "bad.jsonl", "{\"messages\":[{\"role\":\"tool\",\"content\":\"x\"}]}\n");
+    assert_int_equal(e2e_run(t, GRPO "--prompts bad.jsonl --set run.dir=r"), 2);
+    e2e_says(t, "bad.jsonl:1: messages[0]: the role is 'tool'; allowed: system, user, assistant");
+    e2e_write(t, "model/chat_template.jinja", "{{ messages | tojson }}");
+    assert_int_equal(e2e_run(t, GRPO "--set run.dir=r"), 2);
+    e2e_says(t, "prompts.jsonl:1: the row has messages, but the chat template of ");
+    e2e_says(t, "is not recognised (line 1: the filter 'tojson' of a list); name the template with "
+                "prompts.template=NAME");
+    assert_int_equal(e2e_run(t, GRPO "--set run.dir=r --set prompts.template=gema"), 2);
+    e2e_says(t, "gemma");
+    assert_int_equal(e2e_run(t, GRPO "--set run.dir=r --set prompts.template=plain --set "
+                                     "prompts.prepend_bos=true"),
+                     2);
+    e2e_says(t, "prompts.prepend_bos has no effect here: all rows have messages");
+    assert_int_equal(e2e_run(t, SFT "--set run.dir=r --data texts.jsonl --set "
+                                    "data.assistant_only=true"),
+                     2);
+    e2e_says(t,
+             "texts.jsonl:1: the row is a text, and data.assistant_only is for rows with messages");
+    assert_int_equal(e2e_run(t, "--algo dpo.so --policy model --set policy.init=random --data "
+                                "pairs.jsonl --set data.assistant_only=true --set run.dir=r"),
+                     2);
+    e2e_says(t, "data.assistant_only has no effect here");
+    assert_false(e2e_exists(t, "r"));
+    // A name where no row has messages is said to do nothing.
+    assert_int_equal(e2e_run(t, GRPO "--prompts prompts.txt --set prompts.template=chatml --set "
+                                     "run.dir=w"),
+                     0);
+    e2e_says(t, "prompts.template is chatml, but no row has messages");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(rollouts, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(plain_is_the_prompt, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(supervised, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(others, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(refused, setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_chat", tests, NULL, NULL);
+}
