@@ -107,9 +107,10 @@ rlhf_status rlhf__conversation_encode(const struct rlhf__tokenizer *tok,
     size_t n = out->n - before;
     char *mine = st == RLHF_OK && says && n ? rlhf__buf_grow(says, n) : NULL;
     if (st == RLHF_OK && says) st = rlhf__buf_ok(says, err);
-    const int32_t *ids = out->data + before;
-    if (st == RLHF_OK && mine) st = mark(tok, &c.text, c.item, c.n, ids, n, mine, err);
-    if (st == RLHF_E_UNSUPPORTED && tok->normaliser) st = mark_normal(tok, &c, ids, n, mine, err);
+    const int32_t *ids = mine ? out->data + before : NULL;
+    if (mine) st = mark(tok, &c.text, c.item, c.n, ids, n, mine, err);
+    if (mine && st == RLHF_E_UNSUPPORTED && tok->normaliser)
+        st = mark_normal(tok, &c, ids, n, mine, err);
     rlhf__turns_finish(&c);
     return st;
 }
