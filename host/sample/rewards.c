@@ -41,7 +41,11 @@ rlhf_status rlhf__reward_check_rows(const struct rlhf__instance *reward,
     for (int64_t i = 0; i < n; i++) {
         const rlhf_str row = rlhf__prompts_get(prompts, i).meta;
         char where[512];
-        if (i % 1024 == 0) rlhf__watch_seen(watch, "asking the rewards about rows", i, n);
+        if (i % 1024 == 0) {
+            rlhf__watch_seen(watch, "asking the rewards about rows", i, n);
+            if (reward->host->cancelled(reward->host))
+                return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
+        }
         struct rlhf__call call = rlhf__call_begin(reward, "check_row()");
         rlhf_status st = rlhf__call_end(&call, ops->check_row(reward->self, row), err);
         if (st == RLHF_OK) continue;

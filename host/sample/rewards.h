@@ -19,11 +19,13 @@ struct rlhf__rewards_request {
 // owns them. NULL after a failure. Errors: RLHF_E_NOMEM, what creating them says. [main]
 rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *, struct rlhf__instance ***out,
                                struct rlhf__error *err);
+
 // Ask one of them about every prompt's data row; prompts NULL: there are none. Errors:
-// RLHF_E_INVALID with file and line, in the plugin's words. [main]
+// RLHF_E_INVALID with file and line, in the plugin's words; RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__reward_check_rows(const struct rlhf__instance *reward,
                                     const struct rlhf__prompts *prompts,
                                     const struct rlhf__watch *watch, struct rlhf__error *err);
+
 void rlhf__rewards_close(struct rlhf__instance **, size_t n); // NULL allowed [main]
 
 #endif

@@ -1,5 +1,7 @@
 // gold.c: a reward that knows the right answer. The prompt's data row has it ("answer"); a response
-// that holds it earns 1, plus `rare` times the share of its group that does not.
+// that holds it earns 1, plus `rare` times the share of its group that does not. A row without it
+// is refused before the first phase, and which responses are right is told apart from what they
+// earn.
 //
 // Rows of prompts come from a file of {"text": ..., "answer": ...} lines (--prompts rows.jsonl).
 #include <rlhf/reward.h>
@@ -61,6 +63,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
         int right = 0;
         RLHF_TRY(check(s, in->meta[i], in->response[i], &right));
         out->seq[i] = (float)right;
+        out->verdict[i] = right ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG;
     }
     // Rows of a group stand together; some may be missing.
     for (uint32_t begin = 0, end; begin < in->n; begin = end) {
@@ -73,11 +76,16 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     return RLHF_OK;
 }
 
+static rlhf_status check_row(void *self, rlhf_str row) {
+    int right;
+    return check(self, row, (rlhf_str){NULL, 0}, &right);
+}
+
 static const rlhf_opt options[] = {
     RLHF_OPT_STR(struct config, key, "answer", "where the row has the answer"),
     RLHF_OPT_F64(struct config, rare, 0, 0, 10, "what being one of few is worth"),
 };
-static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score};
+static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score, .check_row = check_row};
 static const rlhf_plugin plugin = {
     .size = sizeof plugin,
     .kind = RLHF_KIND_REWARD,

@@ -54,6 +54,8 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     RLHF_TRY(check_groups(s, in));
     for (uint32_t i = 0; i < in->n; i++) {
         rlhf_row *row;
+        if (out->verdict[i] != RLHF_VERDICT_NONE)
+            return s->host->fail(s->host, RLHF_E_INVALID, "a verdict was there before");
         RLHF_TRY(r->open(r->host, in->meta[i], &row));
         rlhf_status st = look_up(s, r, row, &out->seq[i]);
         r->close(r->host, row);

@@ -58,8 +58,8 @@ static void the_share_of_right_ones(void **state) {
     assert_true(e2e_metric(m, 0, "objective/verifiable_correct_rate") == 0.5);
     assert_true(e2e_metric(m, 0, "rewards/gold_reward/right") == 8);
     json_decref(m);
-    assert_int_equal(e2e_run(t, RUN "--reward " GOLD ":rows=4,name=a --reward " GOLD
-                                    ":rows=4,answer=maybe,name=b --set rewards.nan_policy=zero "
+    assert_int_equal(e2e_run(t, RUN "--reward " GOLD ":rows=4,answer=maybe,name=a --reward " GOLD
+                                    ":rows=4,name=b --set rewards.nan_policy=zero "
                                     "--set run.dir=b --set log.progress=plain"),
                      0);
     e2e_says(t, "  accuracy 0.0000");
@@ -86,7 +86,13 @@ static void rows_are_asked_about_first(void **state) {
     struct e2e *t = *state;
     static const char *const bad =
         "rows.jsonl:3: reward org.rlhf-host.answer, check_row(): the data row has no \"answer\"";
-    assert_int_equal(e2e_run(t, RUN "--reward answer.so --set run.dir=a"), 0);
+    assert_int_equal(
+        e2e_run(t, RUN "--reward answer.so --set data.eval_path=rows.jsonl --set run.dir=a"), 0);
+    json_t *m = e2e_metrics(t, "a");
+    assert_true(e2e_metric(m, 0, "eval/objective/verifiable_correct_rate") == 0);
+    assert_true(e2e_metric(m, 1, "eval/objective/verifiable_correct_rate") == 0);
+    assert_true(e2e_metric(m, 1, "objective/verifiable_correct_rate") == 0);
+    json_decref(m);
     e2e_write(t, "held.jsonl", "{\"prompt\": \"So it\"}\n");
     assert_int_equal(
         e2e_run(t, RUN "--reward answer.so --set data.eval_path=held.jsonl --set run.dir=b"), 2);

@@ -89,6 +89,7 @@ int main(int argc, char **argv) {
     rlhf_test_init(&host, 1);
     int status = !config || rlhf__row_service_init(&rows, &services, NULL) != RLHF_OK;
     if (status == 0) rlhf_test_offer(&host, RLHF_SVC_ROW, &rows.table);
+    if (!p->create) self = config;
     if (status == 0 && p->create) {
         status = p->create(&host.table, config, &self) < 0;
         if (status) refuse("create", host.fail_text);

@@ -125,6 +125,12 @@ def answers(rng):
     boxed = [f"\\boxed{{{gold}}}" for gold, _ in pairs]
     want = accuracy_reward(chat([said for _, said in pairs]), boxed)
     compare("accuracy_reward", ours("answer.so", ["where=boxed"], rows), want, pairs)
+    shares = [(f"{x / 100}", f"\\boxed{{{y}\\%}}") for x, y in
+              ((x, rng.choice([x, x, x + 1])) for x in rng.choices(range(1, 1000), k=500))]
+    want = accuracy_reward(chat([s for _, s in shares]), [f"\\boxed{{{g}}}" for g, _ in shares])
+    got = ours("answer.so", ["where=boxed", "percent=either"],
+               [{"response": s, "row": {"answer": g}} for g, s in shares])
+    compare("accuracy_reward, percent", got, want, shares)
     said = [(gold, rng.choice(["<think>\\boxed{3}</think>", "<think>", "</think></think>", ""]) + s)
             for gold, s in pairs]
     want = reasoning_accuracy_reward(chat([s for _, s in said]), boxed)
