@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum {
-    STEPS_MAX = 200000,
-    BYTES_MAX = 8 << 20,
+    STEPS_MAX = 20000,
+    BYTES_MAX = 4 << 20,
     TEXT_MAX = 1 << 20,
     DEPTH_MAX = 200,
     RANGE_MAX = 4096

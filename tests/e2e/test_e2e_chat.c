@@ -61,6 +61,20 @@ static void rollouts(void **state) {
     e2e_same_tree(t, "a/checkpoints/000002", "b/checkpoints/000002");
 }
 
+// A response is what was drawn: single bytes that are no UTF-8, which no text becomes again, are
+// trained on, and the log-probs of sampling and training are of the same ids.
+static void ids_stay(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, GRPO "--set log.rollouts=true --set run.dir=a"), 0);
+    json_t *rows = e2e_metrics(t, "a");
+    assert_true(e2e_metric(rows, 0, "sampling/logp_difference/max") == 0);
+    assert_true(e2e_metric(rows, 1, "sampling/logp_difference/max") == 0);
+    json_decref(rows);
+    // Bytes that stand in no UTF-8 text.
+    assert_int_equal(e2e_shell(t, "grep -qE '[ [](19[23]|24[5-9]|25[0-5])[],]' a/rollouts.jsonl"),
+                     0);
+}
+
 // A single question under the plain template is the prompt that its text is.
 static void plain_is_the_prompt(void **state) {
     struct e2e *t = *state;
@@ -162,6 +176,7 @@ static void refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rollouts, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(ids_stay, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(plain_is_the_prompt, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(supervised, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(others, setup, e2e_teardown),
