@@ -19,6 +19,7 @@ struct bench {
     int32_t dtype;                       // act dtype of the model parts
     double peak_bf16, peak_f32;          // GFLOP/s, best shape; 0 until measured
     int rows, len, slots, prompt, fresh; // shapes of the training step and of decoding
+    int rank;                            // of a low-rank adapter on all linear layers; 0: none
     char *const *set;                    // key=value for the model's integer options, NULL-ended
 };
 

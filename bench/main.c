@@ -3,6 +3,7 @@
 //   rlhf-bench [--backend cpu|cuda|PATH] [--threads N] [--dtype bf16|f32] [--cpu-time] [--tiny]
 //              [--only peak|memory|ops|exact|model|train|decode|phase] [--rows 16] [--len 64]
 //              [--slots 32] [--prompt 16] [--new 48] [--model gpt2] [--set n_embd=256]...
+//              [--adapter RANK]
 //
 // --cpu-time with --threads 1 gives usable figures on a machine that other programs share. --tiny
 // is for devices that are emulated: its figures say nothing, but every part of the program runs.
@@ -64,11 +65,8 @@ static int parse_shape(struct bench *b, int *i, int argc, char **argv) {
     const struct {
         const char *name;
         int *to;
-    } shapes[] = {{"--rows", &b->rows},
-                  {"--len", &b->len},
-                  {"--slots", &b->slots},
-                  {"--prompt", &b->prompt},
-                  {"--new", &b->fresh}};
+    } shapes[] = {{"--rows", &b->rows},     {"--len", &b->len},   {"--slots", &b->slots},
+                  {"--prompt", &b->prompt}, {"--new", &b->fresh}, {"--adapter", &b->rank}};
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
         if (strcmp(argv[*i], shapes[k].name) != 0) continue;
         *shapes[k].to = number_of(i, argc, argv);

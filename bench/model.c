@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 6, WARMUP = 2 };
+enum { STEPS = 6, WARMUP = 2, TENSORS = 2048 };
 
 // ---- the host table a model needs ----
 
@@ -145,8 +145,14 @@ static struct model model_open(const struct bench *b) {
     m.ops = m.plugin->ops;
     m.config = config_of(b, m.plugin);
     must(b, m.plugin->create(&bench_host, m.config, &m.self), "create");
-    const rlhf_model_open open = {
-        .size = sizeof open, .dtype = b->dtype, .trainable = 1, .compute = b->c};
+    const char *const all[] = {"all-linear"};
+    const rlhf_adapter adapter = {
+        .size = sizeof adapter, .rank = b->rank, .scale = 2, .target = all, .n_targets = 1};
+    const rlhf_model_open open = {.size = sizeof open,
+                                  .dtype = b->dtype,
+                                  .trainable = 1,
+                                  .compute = b->c,
+                                  .adapter = b->rank ? &adapter : NULL};
     must(b, m.ops->open(m.self, &open), "open");
     m.info.size = sizeof m.info;
     must(b, m.ops->info(m.self, &m.info), "info");
@@ -177,8 +183,9 @@ static void optimise(const struct bench *b, const struct model *m, struct moment
     const rlhf_compute *c = b->c;
     rlhf_param p = {.size = sizeof p};
     double norm = 0, part = 0, t0 = bench_now(b);
-    uint64_t n[512];
-    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK && i < 512; i++) {
+    uint64_t n[TENSORS];
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK && i < TENSORS; i++) {
+        if (!p.grad) continue;
         n[i] = 1;
         for (int32_t k = 0; k < p.ndim; k++)
             n[i] *= (uint64_t)p.shape[k];
@@ -188,7 +195,8 @@ static void optimise(const struct bench *b, const struct model *m, struct moment
     double t1 = bench_now(b);
     const rlhf_adamw a = {sizeof(rlhf_adamw),   0,   1e-5, 0.9, 0.999, 1e-8, 0.01,
                           norm > 1 ? 0.5 : 1.0, step};
-    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK && i < 512; i++) {
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK && i < TENSORS; i++) {
+        if (!p.grad) continue;
         if (!mom[i].m) {
             must(b, c->alloc(c->ctx, n[i] * 4, &mom[i].m), "alloc");
             must(b, c->alloc(c->ctx, n[i] * 4, &mom[i].v), "alloc");
@@ -237,14 +245,16 @@ static struct times train_step(const struct bench *b, const struct model *m, str
     return t;
 }
 
-// Multiply-adds * 2: 6 a parameter and token (the tied head: of scored tokens), and the scores and
-// weighted sums of causal attention, three times (forward, and backward twice). Nothing for
-// recomputation, norms or activations.
+// Multiply-adds * 2: 6 a parameter and token (the tied head: of scored tokens), 4 where it is
+// frozen behind an adapter (whose own are not counted), and the scores and weighted sums of causal
+// attention, three times (forward, and backward twice). Nothing for recomputation, norms or
+// activations.
 static double train_flops(const struct bench *b, const struct model *m) {
     const double head = (double)m->info.n_vocab * m->info.d_model;
     const double trunk = (double)(m->info.n_params - m->position_params) - head;
     const double pairs = (double)b->len * (b->len + 1) / 2;
-    return 6.0 * trunk * b->rows * b->len + 6.0 * head * b->rows * (b->len - 1) +
+    const double each = b->rank ? 4.0 : 6.0;
+    return each * trunk * b->rows * b->len + each * head * b->rows * (b->len - 1) +
            3.0 * 4.0 * pairs * m->info.d_model * b->rows * m->info.n_layer;
 }
 
@@ -253,7 +263,7 @@ static double peak(const struct bench *b) {
 }
 
 static void bench_train(const struct bench *b, const struct model *m) {
-    static struct moments mom[512];
+    static struct moments mom[TENSORS];
     struct times best = {.total = 1e30};
     for (int i = 0; i < WARMUP + STEPS; i++) {
         struct times t = train_step(b, m, mom, i + 1);
@@ -343,8 +353,10 @@ static void bench_decode(const struct bench *b, const struct model *m) {
 
 void bench_model(const struct bench *b, enum bench_part part) {
     struct model m = model_open(b);
-    printf("%s, %.1f M parameters, random weights, %s\n", b->model, (double)m.info.n_params * 1e-6,
-           b->dtype == RLHF_BF16 ? "bf16" : "f32");
+    char with[48] = "";
+    if (b->rank) snprintf(with, sizeof with, ", adapters of rank %d", b->rank);
+    printf("%s, %.1f M parameters, random weights, %s%s\n", b->model,
+           (double)m.info.n_params * 1e-6, b->dtype == RLHF_BF16 ? "bf16" : "f32", with);
     if (part != BENCH_DECODE) bench_train(b, &m);
     if (part != BENCH_TRAIN) bench_decode(b, &m);
     m.plugin->destroy(m.self);

@@ -13,6 +13,13 @@ double rlhf__lm_head_flops(const struct rlhf__model *model, const rlhf_batch *fu
     return lm_head(model) * (double)responses;
 }
 
+double rlhf__train_ways(const struct rlhf__model *model, int32_t train) {
+    if (!train) return 1;
+    for (uint32_t i = 0; i < model->n_tensors; i++)
+        if (model->params[i].group == RLHF_PARAM_ADAPTER) return 2;
+    return 3;
+}
+
 double rlhf__forward_flops(const struct rlhf__model *model, uint32_t heads, int64_t tokens,
                            const rlhf_batch *full) {
     double layers = ((double)model->info.flops_per_token - lm_head(model)) * (double)tokens;

@@ -193,9 +193,12 @@ static rlhf_status backward(struct rlhf__learner *l, const struct forwards *f,
 static void count_flops(struct rlhf__learner *l, const struct forwards *f) {
     const rlhf_batch *full = &l->batch.full;
     int64_t tokens = l->batch.compact.total;
-    const double ways = f->model.train ? 3 : 1;
-    l->flops += ways * rlhf__forward_flops(l->model, f->model.heads, tokens, full);
-    if (l->critic) l->flops += ways * rlhf__forward_flops(l->critic, f->critic.heads, tokens, full);
+    const int32_t train = f->model.train;
+    l->flops += rlhf__train_ways(l->model, train) *
+                rlhf__forward_flops(l->model, f->model.heads, tokens, full);
+    if (l->critic)
+        l->flops += rlhf__train_ways(l->critic, train) *
+                    rlhf__forward_flops(l->critic, f->critic.heads, tokens, full);
     if (f->model.heads & RLHF_HEAD_KL) l->flops += rlhf__lm_head_flops(l->reference, full);
 }
 
