@@ -190,14 +190,14 @@ static void several_end_tokens(void **state) {
     }
 }
 
-// hf/gpt2-bf16 has 320 rows for 290 tokens, and random weights give the padding a tenth of the
-// probability: none of it is drawn, and what was drawn is scored as it was drawn.
-static void padding_is_never_drawn(void **state) {
-    struct e2e *t = *state;
+// What `generate` draws from hf/gpt2-bf16, or a checkpoint of it: its 290 tokens and nothing else.
+static void draws_tokens(struct e2e *t, const char *model) {
     must(t,
-         e2e_shell(t, "$HOST generate --model hf/gpt2-bf16 --prompt The --n 48 --max-new 20 --json "
-                      "--ignore-eos > a.jsonl"),
-         "generate");
+         e2e_shell(t,
+                   "$HOST generate --model %s --prompt The --n 48 --max-new 20 --json "
+                   "--ignore-eos > a.jsonl",
+                   model),
+         model);
     char path[512];
     snprintf(path, sizeof path, "%s/a.jsonl", t->dir);
     FILE *f = fopen(path, "rb");
@@ -214,6 +214,19 @@ static void padding_is_never_drawn(void **state) {
     }
     fclose(f);
     assert_true(drawn > 48 * 20);
+}
+
+// hf/gpt2-bf16 has 320 rows for 290 tokens, and random weights give the padding a tenth of the
+// probability: none of it is drawn, and what was drawn is scored as it was drawn. sft.so has it in
+// its softmax, and what it trained draws none of it either.
+static void padding_is_never_drawn(void **state) {
+    struct e2e *t = *state;
+    draws_tokens(t, "hf/gpt2-bf16");
+    must(t,
+         e2e_run(t, "--algo sft.so --policy hf/gpt2-bf16 --data texts.jsonl --set run.phases=1 "
+                    "--set batch.size=4 --set optim.lr=1e-6 --out s " QUIET),
+         "sft");
+    draws_tokens(t, "s/checkpoints/latest");
     static const char *const how[] = {
         "--algo ppo.so --set algo.kl_estimator=full --set algo.kl_placement=loss",
         "--algo grpo.so --set algo.logprob_support=sampled --set sampling.top_k=7"};
