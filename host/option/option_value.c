@@ -235,7 +235,11 @@ rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, con
     if (i < 0) return from->lenient ? RLHF_OK : rlhf__opts_unknown(t, key, NULL, from, err);
     rlhf_opt o;
     rlhf__opt_at(t, (uint32_t)i, &o);
-    if (from->lenient && json_is_null(v)) return RLHF_OK;
+    if (from->lenient && json_is_null(v)) {
+        if (o.type == RLHF_T_I64 && o.flags & RLHF_OPT_NULL_IS_0)
+            memset((char *)config + o.offset, 0, sizeof(int64_t));
+        return RLHF_OK;
+    }
     int stored = store(&o, v, raw, (char *)config + o.offset, strings);
     if (stored < 0) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     return stored ? RLHF_OK : refuse(&o, v, raw, from, err);

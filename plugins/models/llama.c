@@ -19,8 +19,8 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_BOOL(struct config, attention_bias, 0, "llama: the products of attention have biases"),
     RLHF_OPT_BOOL(struct config, mlp_bias, 0, "llama: the products of the MLP have biases"),
     RLHF_OPT_I64(struct config, pretraining_tp, 1, 0, 1 << 20, "llama: must be 1"),
-    RLHF_OPT_I64(struct config, sliding_window, 0, 0, 1 << 30,
-                 "mistral: must be null, or reach over the whole context"),
+    RLHF_OPT_I64_OR_NULL(struct config, sliding_window, 4096, 0, 1 << 30,
+                         "mistral: must be null, or reach over the whole context"),
 };
 
 // What one of the two has and the other ignores.
@@ -32,11 +32,11 @@ static rlhf_status check(const rlhf_host *host, const struct config *c) {
     if (c->model_type == MISTRAL && c->sliding_window &&
         c->sliding_window < c->common.max_position_embeddings)
         return rlhf_failf(host, RLHF_E_UNSUPPORTED,
-                          "config.json: sliding_window %lld, shorter than max_position_embeddings "
-                          "(%lld), is not implemented; known: null",
+                          "config.json: sliding_window %lld (where it is missing: 4096), shorter "
+                          "than max_position_embeddings (%lld), is not implemented; known: null",
                           (long long)c->sliding_window,
                           (long long)c->common.max_position_embeddings);
-    if (c->model_type == MISTRAL && !c->common.num_key_value_heads)
+    if (c->model_type == MISTRAL && c->common.num_key_value_heads < 0)
         return host->fail(host, RLHF_E_INVALID,
                           "config.json: num_key_value_heads is missing; mistral needs it");
     return RLHF_OK;

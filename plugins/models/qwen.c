@@ -18,7 +18,7 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_TABLE(struct config, common, rlhf__tf_decoder_opts, TF_N_DECODER_OPTS),
     RLHF_OPT_BOOL(struct config, attention_bias, 0, "qwen3: the products of attention have biases"),
     RLHF_OPT_BOOL(struct config, use_sliding_window, 0, "layers have a window"),
-    RLHF_OPT_I64(struct config, sliding_window, 4096, 0, 1 << 30, "reach of such a layer"),
+    RLHF_OPT_I64_OR_NULL(struct config, sliding_window, 4096, 0, 1 << 30, "reach of such a layer"),
     RLHF_OPT_I64(struct config, max_window_layers, 28, 0, 1 << 20, "layers before the first such"),
     {.key = "layer_types[]",
      .help = "what each layer reads",
@@ -28,14 +28,15 @@ static const rlhf_opt opts[] = {
 };
 
 static rlhf_status check(const rlhf_host *host, const struct config *c) {
-    if (c->use_sliding_window && c->max_window_layers < c->common.num_hidden_layers &&
+    if (c->use_sliding_window && c->sliding_window &&
+        c->max_window_layers < c->common.num_hidden_layers &&
         c->sliding_window < c->common.max_position_embeddings)
         return rlhf_failf(
             host, RLHF_E_UNSUPPORTED,
             "config.json: use_sliding_window true, with a sliding_window of %lld from "
             "layer %lld, is not implemented",
             (long long)c->sliding_window, (long long)c->max_window_layers);
-    if (!c->common.num_key_value_heads)
+    if (c->common.num_key_value_heads < 0)
         return rlhf_failf(host, RLHF_E_INVALID,
                           "config.json: num_key_value_heads is missing; %s needs it",
                           families[c->model_type]);

@@ -116,6 +116,11 @@ static void refused(void **state) {
         {"llama", "s/\"hidden_size\": 32, //", "hidden_size is missing"},
         {"llama", "s/\"llama\"/\"mistral\"/; s/\"pretraining_tp\"/\"sliding_window\": 8, &/",
          "sliding_window 8"},
+        {"llama",
+         "s/\"llama\"/\"mistral\"/; s/\"max_position_embeddings\": [0-9]*/"
+         "\"max_position_embeddings\": 8192/",
+         "sliding_window 4096 (where it is missing: 4096), shorter than max_position_embeddings "
+         "(8192)"},
         {"llama", "s/\"factor\": 2.0/\"factor\": \"2\"/",
          "rope_parameters.factor must be a number"},
         {"llama", "s/\"pretraining_tp\"/\"quantization_config\": {\"bits\": 4}, &/",
@@ -123,7 +128,8 @@ static void refused(void **state) {
         {"qwen3", "s/\"full_attention\"]/\"sliding_attention\"]/",
          "layer_types[] must be one of full_attention, found \"sliding_attention\""},
         {"qwen3", "s/\"qwen3\"/\"qwen3_moe\"/",
-         "model_type 'qwen3_moe' is not supported; supported: distilbert, gpt2, llama, mistral"},
+         "model_type 'qwen3_moe' is not supported; supported: distilbert, gpt2, llama, mistral, "
+         "qwen2, qwen3"},
         {"qwen3", "s/\"qwen3\"/\"qwen\"/",
          "model_type must be one of qwen2, qwen3, found \"qwen\""},
     };

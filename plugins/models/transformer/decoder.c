@@ -41,7 +41,8 @@ const rlhf_opt rlhf__tf_decoder_opts[TF_N_DECODER_OPTS] = {
     SIZE(num_hidden_layers, 1024, "number of layers"),
     SIZE(num_attention_heads, 1024, "heads of queries a layer"),
     SIZE(max_position_embeddings, 1 << 24, "context length in tokens"),
-    RLHF_OPT_I64(config, num_key_value_heads, 0, 0, 1024, "heads of keys and values a layer"),
+    RLHF_OPT_I64_OR_NULL(config, num_key_value_heads, -1, -1, 1024,
+                         "heads of keys and values a layer"),
     RLHF_OPT_I64(config, head_dim, 0, 0, 1024, "width of a head"),
     RLHF_OPT_I64(config, pad_token_id, -1, INT32_MIN, INT32_MAX,
                  "the score head reads the last token that is not this one"),
@@ -189,7 +190,7 @@ rlhf_status rlhf__tf_decoder_arch(const rlhf_host *host, const config *c, int64_
                           "config.json: hidden_act \"%s\" is not implemented; known: silu, gelu, "
                           "gelu_new, gelu_pytorch_tanh, relu",
                           c->hidden_act);
-    if (!a->n_kv_head) a->n_kv_head = a->n_head;
+    if (a->n_kv_head < 1) a->n_kv_head = a->n_head;
     if (!a->head_dim) {
         RLHF_TRY(rlhf__tf_check(host, a, "hidden_size", "num_attention_heads"));
         a->head_dim = a->d / a->n_head;

@@ -21,7 +21,8 @@ struct rlhf__tf_rope_config {
 
 struct rlhf__tf_decoder {
     int64_t vocab_size, hidden_size, intermediate_size, num_hidden_layers, num_attention_heads;
-    int64_t num_key_value_heads, head_dim; // 0: not given
+    int64_t num_key_value_heads; // 0: null, as many as heads; -1: not given
+    int64_t head_dim;            // 0: not given
     int64_t max_position_embeddings, original_max_position_embeddings, pad_token_id;
     int64_t num_experts, num_local_experts;
     const char *hidden_act;

@@ -26,7 +26,10 @@ enum rlhf_opt_type {
 enum rlhf_opt_flag {
     RLHF_OPT_REQUIRED = 1, // no default: the user must give it
     RLHF_OPT_MIN_OPEN = 2, // the value must be > min
-    RLHF_OPT_MAX_OPEN = 4  // the value must be < max
+    RLHF_OPT_MAX_OPEN = 4, // the value must be < max
+    // I64 in a model's config.json: null is 0, where a key that is missing is the default; without
+    // it null is as missing
+    RLHF_OPT_NULL_IS_0 = 8
 };
 
 // One row. Read with the descriptor's opt_stride, so the table can grow although it is an array.
@@ -53,6 +56,11 @@ struct rlhf_opt {
     {                                                                                              \
         .key = #f, .help = (text), .type = RLHF_T_I64, .offset = offsetof(T, f), .i_def = (def),   \
         .i_min = (lo), .i_max = (hi)                                                               \
+    }
+#define RLHF_OPT_I64_OR_NULL(T, f, def, lo, hi, text)                                              \
+    {                                                                                              \
+        .key = #f, .help = (text), .type = RLHF_T_I64, .flags = RLHF_OPT_NULL_IS_0,                \
+        .offset = offsetof(T, f), .i_def = (def), .i_min = (lo), .i_max = (hi)                     \
     }
 // bits: enum rlhf_opt_flag.
 #define RLHF_OPT_F64_FLAGS(T, f, bits, def, lo, hi, text)                                          \
