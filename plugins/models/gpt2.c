@@ -6,7 +6,7 @@ enum pooling_choice { POOL_DEFAULT, POOL_MEAN, POOL_FIRST, POOL_LAST };
 static const char *const pooling_names[] = {"default", "mean", "first", "last", NULL};
 
 struct config {
-    int64_t vocab_size, n_positions, n_embd, n_layer, n_head, n_inner;
+    int64_t vocab_size, n_positions, n_embd, n_layer, n_head, n_inner, pad_token_id;
     const char *activation_function;
     double layer_norm_epsilon, initializer_range;
     int32_t tie_word_embeddings, scale_attn_weights;
@@ -21,6 +21,8 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, n_layer, 12, 1, 1024, "number of layers"),
     RLHF_OPT_I64(struct config, n_head, 12, 1, 1024, "attention heads a layer"),
     RLHF_OPT_I64(struct config, n_inner, 0, 0, 1 << 17, "width of the MLP; 0 or null: 4 n_embd"),
+    RLHF_OPT_I64(struct config, pad_token_id, -1, INT32_MIN, INT32_MAX,
+                 "the score head reads the last token that is not this one"),
     RLHF_OPT_STR(struct config, activation_function, "gelu_new",
                  "gelu_new, gelu_pytorch_tanh, gelu, relu or silu"),
     RLHF_OPT_F64_ABOVE(struct config, layer_norm_epsilon, 1e-5, 0, 1,
@@ -81,6 +83,8 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
                               .bias = TF_BIAS_ALL,
                               .tied = c->tie_word_embeddings,
                               .pooling = pools[c->rlhf_pooling],
+                              .pads = c->pad_token_id >= 0,
+                              .pad_id = (int32_t)c->pad_token_id,
                               .scale_by_layer = c->scale_attn_by_inverse_layer_idx,
                               .residual_init = 1,
                               .norm_eps = c->layer_norm_epsilon,

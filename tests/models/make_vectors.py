@@ -154,10 +154,10 @@ def token_scores(model):
     out.grads(model)
 
 
-def gpt2_classifier(labels):
+def gpt2_classifier(labels, pad=40):
     return hf.GPT2ForSequenceClassification(hf.GPT2Config(
         vocab_size=61, n_positions=24, n_embd=24, n_layer=2, n_head=3, n_inner=40,
-        num_labels=labels, pad_token_id=40, bos_token_id=1, eos_token_id=1,
+        num_labels=labels, pad_token_id=pad, bos_token_id=1, eos_token_id=1,
         scale_attn_by_inverse_layer_idx=True, activation_function="gelu",
         attn_implementation="eager")).double()
 
@@ -233,6 +233,7 @@ def main():
         hf.LlamaConfig(**dict(TINY, **padded))).double())
     classifier("qwen3_score.bin", hf.Qwen3ForSequenceClassification(
         hf.Qwen3Config(**dict(WIDE, **padded))).double())
+    classifier("gpt2_padded.bin", gpt2_classifier(3, 29))
 
 
 main()

@@ -130,6 +130,14 @@ static void test_gpt2_score(void **state) {
     classifier("gpt2", scorer, "gpt2_score.bin");
 }
 
+// Token 29 ends a row, and is read over as transformers does.
+static void test_gpt2_pads(void **state) {
+    struct setting padded[sizeof scorer / sizeof *scorer + 1] = {{"pad_token_id", "29"}};
+    (void)state;
+    memcpy(padded + 1, scorer, sizeof scorer);
+    classifier("gpt2", padded, "gpt2_padded.bin");
+}
+
 static void test_gpt2_token_score(void **state) {
     (void)state;
     rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
@@ -170,9 +178,9 @@ int main(void) {
                   {"reference", "vectors: reference, guard mode", 1, 0},
                   {"cpu", "vectors: cpu", 0, 0}};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gpt2_lm), cmocka_unit_test(test_gpt2_adamw),
-        cmocka_unit_test(test_gpt2_score), cmocka_unit_test(test_gpt2_token_score),
-        cmocka_unit_test(test_distilbert)};
+        cmocka_unit_test(test_gpt2_lm),          cmocka_unit_test(test_gpt2_adamw),
+        cmocka_unit_test(test_gpt2_score),       cmocka_unit_test(test_gpt2_pads),
+        cmocka_unit_test(test_gpt2_token_score), cmocka_unit_test(test_distilbert)};
     int failed = 0;
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         backend_name = groups[i].backend;
