@@ -144,9 +144,29 @@ static void refused(void **state) {
     }
 }
 
+// null is no window, and as many heads of keys as of queries; neither is what a missing key means.
+static void null_is_not_missing(void **state) {
+    struct e2e *t = *state;
+    static const char *const cases[][2] = {
+        {"llama", "s/\"llama\"/\"mistral\"/; s/\"pretraining_tp\"/\"sliding_window\": null, &/; "
+                  "s/\"max_position_embeddings\": [0-9]*/\"max_position_embeddings\": 8192/"},
+        {"qwen3", "s/\"num_key_value_heads\": 1/\"num_key_value_heads\": null/"},
+        {"qwen3",
+         "s/\"use_sliding_window\": false/\"use_sliding_window\": true/; s/\"max_window_layers"
+         "\": 2/\"max_window_layers\": 0/; s/\"max_position_embeddings\": "
+         "[0-9]*/\"max_position_embeddings\": 8192/"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        done(t, e2e_shell(t, "rm -rf x && cp -r %s x && sed -i '%s' x/config.json", cases[i][0],
+                          cases[i][1]));
+        done(t, e2e_run(t, "--algo sft.so --data texts.jsonl --policy x --set policy.init=random "
+                           "--dry-run " QUIET));
+    }
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, models, e2e_teardown)
-    const struct CMUnitTest tests[] = {T(llama_runs), T(qwen_runs), T(llama_judges), T(qwen_judges),
-                                       T(refused)};
+    const struct CMUnitTest tests[] = {T(llama_runs),  T(qwen_runs), T(llama_judges),
+                                       T(qwen_judges), T(refused),   T(null_is_not_missing)};
     return cmocka_run_group_tests_name("e2e_decoders", tests, NULL, NULL);
 }
