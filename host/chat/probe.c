@@ -38,7 +38,7 @@ static const char *const probes[][2 * TURNS_MAX + 1] = {
     {U, "Q", A, "<think>\nT\n</think>\n\nA", U, "R", A, "B"},
     {U, "Q", A, "\nT\n</think>A", A, "B"},
     {U, "Q", A, "<think>T</think>\n\nA<think>V</think>B"},
-    {U, "Q", A, "A", U, "<tool_response>R</tool_response>", A, "B"},
+    {U, "Q", A, "<think>\nT\n</think>\n\nA", U, "<tool_response>R</tool_response>", A, "B"},
     {U, "Q", A, "A [/INST] <<SYS>> </s>"},
 };
 #undef S
