@@ -208,10 +208,20 @@ static int same_number(const struct rlhf__answer_options *o, const struct rlhf__
     return 0;
 }
 
+// "(B)" is B, as choices are written; "(3, 4)" and "f(x)" stay what they are.
+static rlhf_str without_brackets(rlhf_str text) {
+    if (text.len < 3 || *text.ptr != '(' || text.ptr[text.len - 1] != ')') return text;
+    const rlhf_str inside = {text.ptr + 1, text.len - 2};
+    for (uint64_t i = 0; i < inside.len; i++)
+        if (rlhf__is_one_of(inside.ptr[i], "(),")) return text;
+    return rlhf__trim(inside).len ? rlhf__trim(inside) : text;
+}
+
 static int same(const struct rlhf__checker *c, rlhf_str text, const struct rlhf__reading *x) {
     const struct rlhf__gold *gold = &c->gold;
     if (gold->is_number) return same_number(c->options, &gold->number, x);
-    return rlhf__same_text(gold->text, text, c->options->ignore_case);
+    return rlhf__same_text(without_brackets(gold->text), without_brackets(text),
+                           c->options->ignore_case);
 }
 
 // ---- responses ----
