@@ -31,6 +31,7 @@ rlhf_status rlhf__params_copy(struct rlhf__model *dst, const struct rlhf__model 
     const rlhf_compute *c = dst->compute;
     for (uint32_t i = 0; i < dst->n_tensors; i++) {
         const rlhf_param *p = &dst->params[i], *q = NULL;
+        if (dst->peft.rank > 0 && p->group == RLHF_PARAM_TRUNK) continue; // nothing changes it
         for (uint32_t k = 0; k < src->n_tensors && !q; k++)
             if (strcmp(src->params[k].name, p->name) == 0) q = &src->params[k];
         if (!q && (p->group == RLHF_PARAM_VALUE || p->group == RLHF_PARAM_SCORE)) continue;

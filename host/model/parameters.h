@@ -41,7 +41,7 @@ rlhf_status rlhf__params_read_back(struct rlhf__model *m, const char *path,
 rlhf_status rlhf__params_draw(struct rlhf__model *m, int32_t group, struct rlhf__error *err);
 
 // dst's parameters = src's, matched by name; parameters that src lacks are left alone when they are
-// heads. Refreshes dst. [step]
+// heads. Of a dst with an adapter the trunk, which is the same base's, stays. Refreshes dst. [step]
 rlhf_status rlhf__params_copy(struct rlhf__model *dst, const struct rlhf__model *src,
                               struct rlhf__error *err);
 
