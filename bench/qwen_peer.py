@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A training step and a generation in PyTorch and transformers on the CPU, at the shape of bench/qwen.
 
-    qwen_peer.py train eager|compiled | generate     [--rows 8 --len 128 --slots 16 --prompt 16 --new 48]
+    qwen_peer.py train eager|compiled | generate     [--rows 8 --len 128 --slots 16 --prompt 16 --new 48 --layers 24]
 
 Random weights, bfloat16 autocast where the processor has instructions for it, AdamW and clipping by the
 global norm. Prints the shortest of some runs in milliseconds, as rlhf-bench does. Needs torch and
@@ -26,6 +26,17 @@ SHAPE = {"vocab_size": 151936, "hidden_size": 896, "intermediate_size": 4864, "n
 def has_bf16():
     with open("/proc/cpuinfo") as f:
         return "avx512_bf16" in f.read()
+
+
+def peaks():
+    """Products of the size that rlhf-bench takes for its own peaks, as PyTorch makes them."""
+    n = 1024
+    for name, dtype in (("f32", torch.float32), ("bf16", torch.bfloat16)):
+        if dtype == torch.bfloat16 and not has_bf16():
+            continue
+        a, b = torch.randn(n, n).to(dtype), torch.randn(n, n).to(dtype)
+        best = best_of(lambda: torch.mm(a, b), 20)
+        print(f"product peak of PyTorch, {name:<20} {2 * n**3 / best * 1e-9:10.0f} GFLOP/s", flush=True)
 
 
 def best_of(run, times):
@@ -74,11 +85,12 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("what", choices=("train", "generate"))
     p.add_argument("how", nargs="?", choices=("eager", "compiled"), default="eager")
-    for name, size in (("rows", 8), ("len", 128), ("slots", 16), ("prompt", 16), ("new", 48)):
+    for name, size in (("rows", 8), ("len", 128), ("slots", 16), ("prompt", 16), ("new", 48), ("layers", 24)):
         p.add_argument(f"--{name}", type=int, default=size)
     a = p.parse_args()
     torch.manual_seed(0)
-    model = hf.AutoModelForCausalLM.from_config(hf.Qwen2Config(**SHAPE))
+    peaks()
+    model = hf.AutoModelForCausalLM.from_config(hf.Qwen2Config(**dict(SHAPE, num_hidden_layers=a.layers)))
     (train if a.what == "train" else generate)(model, a)
 
 
