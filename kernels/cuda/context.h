@@ -25,6 +25,7 @@ enum rlhf__cuda_ws {
     RLHF__CUDA_WS_ROWS, // small per-row arrays of the head
     RLHF__CUDA_WS_LIST, // tensors of one optimiser call
     RLHF__CUDA_WS_MUON,
+    RLHF__CUDA_WS_SUM, // f32 sums that are rounded, or scattered, at the end; expanded sources
     RLHF__CUDA_WS_COUNT
 };
 

@@ -1,5 +1,6 @@
 // linear.cu: the linear layer forward and backward on packed weights.
 #include "lanes.h"
+#include "low_rank.h"
 #include "product.h"
 #include "table.h"
 #include "weight.h"
@@ -142,7 +143,12 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
     s.addend = rlhf__cuda_f32(dw);
     s.out = rlhf__cuda_mem(dw);
     s.out_ld = s.cols;
-    rlhf__cuda_wrote(cu, s.out, (uint64_t)k * n * sizeof(float));
+    if (w->in_block) { // the dense gradient, and of it what counts
+        const uint64_t bytes = (uint64_t)k * n * sizeof(float);
+        RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_SUM, bytes, &s.out));
+        s.addend = NULL;
+    }
+    rlhf__cuda_wrote(cu, rlhf__cuda_mem(dw), (uint64_t)k * n * sizeof(float));
     if (db) {
         rlhf__cuda_wrote(cu, rlhf__cuda_mem(db), n * sizeof(float));
         float *sum = rlhf__cuda_f32(db);
@@ -152,6 +158,8 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
             RLHF_TRY(column_sums(cu, sum, rlhf__cuda_mem<const float>(dy), rows, n));
     }
     RLHF_TRY(rlhf__cuda_product(cu, &s));
+    if (w->in_block)
+        RLHF_TRY(rlhf__cuda_blocks_add(cu, w, rlhf__cuda_f32(dw), (const float *)s.out));
     return rlhf__cuda_done(cu);
 }
 

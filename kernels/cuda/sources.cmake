@@ -20,6 +20,7 @@ set(RLHF_CUDA_SOURCES
   head_fwd.cu
   kv_store.cu
   linear.cu
+  low_rank.cu
   lt.cu
   lt_plan.cu
   lt_product.cu

@@ -20,6 +20,7 @@
     X(elementwise) /* copy, zero, convert, add */                                                  \
     X(weight)      /* weight_create, weight_destroy, weight_pack, weight_bytes */                  \
     X(linear)      /* linear, linear_add, linear_dx, linear_dw */                                  \
+    X(low_rank)    /* weight_create_blocks, linear_sum */                                          \
     X(muon)        /* muon */                                                                      \
     X(act)         /* act, act_bwd */                                                              \
     X(gate)        /* gate, gate_bwd */                                                            \

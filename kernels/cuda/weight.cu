@@ -1,5 +1,6 @@
 // weight.cu: weight matrices in the layout of weight.h. Made from the f32 master once per optimiser
 // step by weight_pack, then used by every product of that step.
+#include "low_rank.h"
 #include "lt.h"
 #include "table.h"
 #include "weight.h"
@@ -65,6 +66,7 @@ static void weight_destroy(void *ctx, rlhf_weight *w) {
     if (!w || rlhf__cuda_not_recording(cu, "weight_destroy") < 0) return;
     cu->weight_generation++;
     rlhf__cuda_mem_free(cu, w->ptr);
+    rlhf__cuda_mem_free(cu, w->in_block);
     delete w;
 }
 
@@ -106,6 +108,7 @@ static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
                                "weight_pack of %u x %u: more tiles than a launch can have", k, n);
     const dim3 grid((unsigned)tiles);
     const float *from = rlhf__cuda_f32(src_f32);
+    if (w->in_block) RLHF_TRY(rlhf__cuda_blocks_expand(cu, w, &from));
     if (w->dtype == RLHF_BF16)
         RUN(cu, pack<rlhf__bf16>, grid, dim3(THREADS), 0, (rlhf__bf16 *)w->ptr, from, k, n, k_pad,
             out_in);

@@ -5,6 +5,11 @@
 
 #include "context.h"
 
+// Of a weight in blocks: an output's row of the source, -1: none, and its first input.
+struct rlhf__cuda_in_block {
+    int32_t source, first;
+};
+
 struct rlhf_weight {
     int32_t k, n;         // inputs, outputs
     int32_t k_pad, n_pad; // k rounded up to 8, n to 64; what is beyond k and n is zero
@@ -12,6 +17,9 @@ struct rlhf_weight {
     uint32_t flags;       // bits of RLHF_WEIGHT_KNOWN
     int32_t packed;       // weight_pack was called
     void *ptr;            // device, [n_pad, k_pad]: the k inputs of an output lie together
+    int32_t rank;         // of a weight in blocks
+    float scale;          // its
+    struct rlhf__cuda_in_block *in_block; // device [n]; NULL: dense
 };
 
 #endif

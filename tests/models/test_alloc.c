@@ -15,6 +15,7 @@ static int32_t device_forever;
 static int64_t device_blocks;
 static const char *plugin; // of the present sweep
 static const struct setting *settings;
+static int32_t adapted; // it has an adapter
 
 static int32_t device_fails(void) {
     if (device_left < 0) return 0;
@@ -39,6 +40,13 @@ static rlhf_status failing_weight(void *ctx, int32_t k, int32_t n, int32_t dtype
                                   rlhf_weight **out) {
     if (device_fails()) return RLHF_E_NOMEM;
     const rlhf_status st = backend.compute->weight_create(ctx, k, n, dtype, flags, out);
+    device_blocks += st >= 0;
+    return st;
+}
+
+static rlhf_status failing_blocks(void *ctx, const rlhf_blocks *a, rlhf_weight **out) {
+    if (device_fails()) return RLHF_E_NOMEM;
+    const rlhf_status st = backend.compute->weight_create_blocks(ctx, a, out);
     device_blocks += st >= 0;
     return st;
 }
@@ -85,8 +93,11 @@ static rlhf_status use(struct model *m) {
     float d[VEC_TOTAL] = {1};
     const rlhf_heads h = {.size = sizeof h};
     const rlhf_heads g = {.size = sizeof g, .logp = d, .value = d, .score = d, .token_score = d};
+    const char *const all[] = {"all-linear"};
+    const rlhf_adapter a = {.size = sizeof a, .rank = 2, .scale = 1, .target = all, .n_targets = 1};
     RLHF_TRY(model_create(plugin, settings, m));
     o.compute = &table;
+    o.adapter = adapted ? &a : NULL;
     o.value_kind = RLHF_VALUE_MLP;
     o.n_labels = 1;
     o.pooling = RLHF_POOL_MEAN;
@@ -136,6 +147,9 @@ static void sweep(int32_t device, int32_t forever) {
     plugin = "qwen";
     settings = tied_qwen3;
     sweep_one(device, forever);
+    adapted = 1;
+    sweep_one(device, forever);
+    adapted = 0;
 }
 
 static void test_host_once(void **state) {
@@ -165,6 +179,7 @@ int main(void) {
     table.alloc = failing_alloc;
     table.release = counting_release;
     table.weight_create = failing_weight;
+    table.weight_create_blocks = failing_blocks;
     table.weight_destroy = counting_destroy;
     const int failed = cmocka_run_group_tests_name("allocation failures", tests, NULL, NULL);
     backend_close(&backend);

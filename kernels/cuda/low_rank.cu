@@ -1,0 +1,152 @@
+// low_rank.cu: weights in blocks (rlhf_blocks), dense ones whose source and gradient have the
+// blocks alone, and the sum of two products. What it is not: a product; zeros are multiplied like
+// any other number.
+#include "low_rank.h"
+
+#include "table.h"
+
+#include <new>
+
+enum { THREADS = 256 };
+
+static unsigned blocks_for(uint64_t n) { return (unsigned)((n + THREADS - 1) / THREADS); }
+
+// ---- weights in blocks ----
+
+static rlhf_status check(struct rlhf__cuda *cu, const rlhf_blocks *a) {
+    int64_t end = 0;
+    if (a->rank < 1 || !a->n_blocks || a->n_blocks > (uint32_t)(INT32_MAX / a->rank))
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID,
+                               "a weight of %u blocks of rank %d: both must be at least 1",
+                               a->n_blocks, a->rank);
+    if (a->flags & ~(uint32_t)RLHF_WEIGHT_BACKWARD)
+        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
+                               "a weight in blocks with flags 0x%x: allowed is 0x%x", a->flags,
+                               (unsigned)RLHF_WEIGHT_BACKWARD);
+    for (uint32_t i = 0; i < a->n_blocks; i++) {
+        if (a->from[i] < end || a->count[i] < 1 || (int64_t)a->from[i] + a->count[i] > a->n)
+            return rlhf__cuda_fail(cu, RLHF_E_INVALID,
+                                   "a weight in blocks: block %u, outputs %d and %d more, overlaps "
+                                   "or is outside %d",
+                                   i, a->from[i], a->count[i], a->n);
+        end = (int64_t)a->from[i] + a->count[i];
+    }
+    return RLHF_OK;
+}
+
+// Where the outputs' rows of the source are, in device memory.
+static rlhf_status list(struct rlhf__cuda *cu, const rlhf_blocks *a, rlhf_weight *w) {
+    const uint64_t n = (uint64_t)a->n, bytes = n * sizeof(struct rlhf__cuda_in_block);
+    struct rlhf__cuda_in_block *host = new (std::nothrow) struct rlhf__cuda_in_block[n];
+    if (!host) return rlhf__cuda_fail(cu, RLHF_E_NOMEM, "out of memory for a weight in blocks");
+    for (uint64_t j = 0; j < n; j++)
+        host[j] = {-1, 0};
+    int32_t row = 0;
+    for (uint32_t i = 0; i < a->n_blocks; i++)
+        for (int32_t j = a->from[i]; j < a->from[i] + a->count[i]; j++)
+            host[j] = {row++, (int32_t)i * a->rank};
+    void *p = NULL;
+    rlhf_status st = rlhf__cuda_mem_alloc(cu, bytes, &p);
+    w->in_block = (struct rlhf__cuda_in_block *)p;
+    if (st == RLHF_OK) st = cu->table.upload(cu, rlhf__cuda_dev(p), host, bytes);
+    delete[] host;
+    return st;
+}
+
+static rlhf_status weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf_weight **out) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    rlhf_blocks a;
+    rlhf_weight *w = NULL;
+    RLHF_TRY(rlhf__cuda_copy_in(cu, "weight_create_blocks", &a, sizeof a, from, sizeof a));
+    RLHF_TRY(check(cu, &a));
+    RLHF_TRY(cu->table.weight_create(cu, (int32_t)a.n_blocks * a.rank, a.n, a.dtype,
+                                     a.flags | RLHF_WEIGHT_OUT_IN, &w));
+    w->rank = a.rank;
+    w->scale = (float)a.scale;
+    const rlhf_status st = list(cu, &a, w);
+    if (st < 0) {
+        cu->table.weight_destroy(cu, w);
+        return st;
+    }
+    *out = w;
+    return RLHF_OK;
+}
+
+// to[n, k], a number a thread.
+static __global__ void __launch_bounds__(THREADS)
+    expand(float *to, const float *from, const struct rlhf__cuda_in_block *in, unsigned k,
+           uint64_t all, int rank, float scale) {
+    const uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= all) return;
+    const struct rlhf__cuda_in_block b = in[i / k];
+    const int c = (int)(i % k) - b.first;
+    const bool inside = b.source >= 0 && c >= 0 && c < rank;
+    to[i] = inside ? scale * from[(uint64_t)b.source * (unsigned)rank + (unsigned)c] : 0.0f;
+}
+
+rlhf_status rlhf__cuda_blocks_expand(struct rlhf__cuda *cu, const rlhf_weight *w,
+                                     const float **src) {
+    const uint64_t all = (uint64_t)w->k * (uint64_t)w->n;
+    void *p = NULL;
+    RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_SUM, all * sizeof(float), &p));
+    RUN(cu, expand, dim3(blocks_for(all)), dim3(THREADS), 0, (float *)p, *src, w->in_block,
+        (unsigned)w->k, all, (int)w->rank, w->scale);
+    *src = (const float *)p;
+    return RLHF_OK;
+}
+
+// dw += scale times the blocks of dense[n, k]; an output's number a thread.
+static __global__ void __launch_bounds__(THREADS)
+    add_blocks(float *dw, const float *dense, const struct rlhf__cuda_in_block *in, unsigned k,
+               uint64_t all, int rank, float scale) {
+    const uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= all) return;
+    const uint64_t j = i / (unsigned)rank, c = i % (unsigned)rank;
+    const struct rlhf__cuda_in_block b = in[j];
+    if (b.source < 0) return;
+    dw[(uint64_t)b.source * (unsigned)rank + c] += scale * dense[j * k + (unsigned)b.first + c];
+}
+
+rlhf_status rlhf__cuda_blocks_add(struct rlhf__cuda *cu, const rlhf_weight *w, float *dw,
+                                  const float *dense) {
+    const uint64_t all = (uint64_t)w->rank * (uint64_t)w->n;
+    RUN(cu, add_blocks, dim3(blocks_for(all)), dim3(THREADS), 0, dw, dense, w->in_block,
+        (unsigned)w->k, all, (int)w->rank, w->scale);
+    return RLHF_OK;
+}
+
+// ---- the sum of two ----
+
+static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    const rlhf_compute *t = &cu->table;
+    rlhf_linear_sum a;
+    RLHF_TRY(rlhf__cuda_copy_in(cu, "linear_sum", &a, sizeof a, from, sizeof a));
+    const rlhf_weight *w = a.w, *o = a.w2;
+    if (w->dtype != o->dtype || (a.across ? w->k != o->k : w->n != o->n))
+        return rlhf__cuda_fail(cu, RLHF_E_INVALID,
+                               "linear_sum: weights of %d x %d and %d x %d, which differ in their "
+                               "results or in dtype",
+                               w->k, w->n, o->k, o->n);
+    if (a.accumulate && a.out_dtype != RLHF_F32)
+        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED,
+                               "linear_sum: only an f32 result accumulates");
+    const uint64_t n = a.rows * (uint64_t)(a.across ? w->k : w->n);
+    void *p = rlhf__cuda_mem(a.out);
+    if (a.out_dtype != RLHF_F32)
+        RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_SUM, n * sizeof(float), &p));
+    rlhf_dev sum = rlhf__cuda_dev(p);
+    if (a.across) {
+        RLHF_TRY(t->linear_dx(cu, sum, RLHF_F32, a.accumulate, a.x, w, a.rows));
+        RLHF_TRY(t->linear_dx(cu, sum, RLHF_F32, 1, a.x2, o, a.rows));
+    } else {
+        RLHF_TRY(t->linear(cu, sum, RLHF_F32, a.accumulate, a.x, w, a.bias, a.rows));
+        RLHF_TRY(t->linear(cu, sum, RLHF_F32, 1, a.x2, o, NULL, a.rows));
+    }
+    return a.out_dtype == RLHF_F32 ? RLHF_OK : t->convert(cu, a.out, a.out_dtype, sum, RLHF_F32, n);
+}
+
+void rlhf__cuda_fill_low_rank(rlhf_compute *t) {
+    t->weight_create_blocks = weight_create_blocks;
+    t->linear_sum = linear_sum;
+}
