@@ -12,7 +12,7 @@ rlhf_status rlhf__turns_add(struct rlhf__turns *t, size_t from, size_t to,
         t->item = grown;
         t->cap = cap;
     }
-    t->item[t->n++] = (struct rlhf__turn){from, to};
+    t->item[t->n++] = (struct rlhf__turn){from, to, to};
     return RLHF_OK;
 }
 

@@ -4,9 +4,10 @@
 
 #include "base/buf.h"
 
-// Bytes [from, to) of the text: what an assistant says, with what ends its turn.
+// Bytes [from, to) of the text: what an assistant says, with what ends its turn and, where the
+// model's own template marks it so, a little more. end: behind the token that ends the turn.
 struct rlhf__turn {
-    size_t from, to;
+    size_t from, to, end;
 };
 
 // Zero-initialise; release with rlhf__turns_finish.

@@ -141,7 +141,7 @@ rlhf_status rlhf__conversation_answer(const struct rlhf__tokenizer *tok,
     }
     if (st == RLHF_OK) st = rlhf__chat_render(tok->chat, m, 1, &asked, err);
     if (st == RLHF_OK) st = rlhf__chat_render(tok->chat, &both, 0, &whole, err);
-    size_t end = whole.n ? whole.item[whole.n - 1].to : 0;
+    size_t end = whole.n ? whole.item[whole.n - 1].end : 0;
     if (st == RLHF_OK)
         st = rlhf__tokenizer_encode(tok, text_of(&whole.text, 0, end), RLHF__ENCODE_SPECIAL, 0,
                                     &all, err);

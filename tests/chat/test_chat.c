@@ -142,6 +142,33 @@ static void names(void **state) {
     rlhf__chat_close(c);
 }
 
+// A template whose marks take in the end of line behind a turn: masks are as it says, and a turn
+// ends where it ended.
+static void marks(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0, ""};
+    struct rlhf__messages m = {0};
+    struct rlhf__turns t = {0};
+    scratch_text(
+        s, "chat_template.jinja",
+        "{% for m in messages %}{{ '<|im_start|>' + m.role }}{% if m.role == 'assistant' %}"
+        "{% generation %}{{ '\\n' + m.content + '<|im_end|>\\n' }}{% endgeneration %}"
+        "{% else %}{{ '\\n' + m.content + '<|im_end|>\\n' }}{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}");
+    struct rlhf__chat *c = open_dir(s, &tokens);
+    assert_string_equal(rlhf__chat_known(c), "chatml");
+    check_ok(rlhf__messages_add(&m, RLHF__ROLE_ASSISTANT, (rlhf_str){"A", 1}, &err), &err);
+    check_ok(rlhf__chat_render(c, &m, 0, &t, &err), &err);
+    assert_string_equal(rlhf__buf_text(&t.text), "<|im_start|>assistant\nA<|im_end|>\n");
+    assert_int_equal(t.n, 1);
+    assert_int_equal(t.item[0].from, strlen("<|im_start|>assistant"));
+    assert_int_equal(t.item[0].to, t.text.len);
+    assert_int_equal(t.item[0].end, t.text.len - 1);
+    rlhf__turns_finish(&t);
+    rlhf__messages_finish(&m);
+    rlhf__chat_close(c);
+}
+
 #define S "{\"role\":\"system\",\"content\":\"S\"}"
 #define U "{\"role\":\"user\",\"content\":\"U\"}"
 #define A "{\"role\":\"assistant\",\"content\":\"A\"}"
@@ -183,6 +210,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(unknown, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(bad_files, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(marks, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(refused, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("chat", tests, NULL, NULL);

@@ -79,6 +79,36 @@ def theirs(tok, row, mask):
     return {"text": text, "ids": list(out["input_ids"]), "says": list(out.get("assistant_masks", []))}
 
 
+def answer_of(tok, row):
+    """What an answer adds to a prompt's ids, as TRL cuts it, up to the token that ends the turn. None: the prompt's
+    ids are not the beginning of the whole's, or the template refuses it."""
+    try:
+        prompt = list(tok.apply_chat_template(row["messages"], add_generation_prompt=True, return_dict=False))
+        whole = list(tok.apply_chat_template(row["messages"] + row["answer"], return_dict=False))
+    except Exception:
+        return None
+    if whole[:len(prompt)] != prompt:
+        return None
+    rest = whole[len(prompt):]
+    while rest and not tok.decode(rest[-1:]).strip():  # what stands behind the turn
+        rest = rest[:-1]
+    return rest
+
+
+def check_answers(program, folder, tok, name):
+    rows = [{"messages": c[:-1], "generate": True, "answer": c[-1:]} for c in conversations()
+            if len(c) > 1 and c[-1]["role"] == "assistant" and c[-2]["role"] == "user"]
+    lines = "".join(json.dumps(r) + "\n" for r in rows)
+    out = subprocess.run([program, folder], input=lines, capture_output=True, text=True)
+    ours = [json.loads(line) for line in out.stdout.splitlines()]
+    want = [answer_of(tok, r) for r in rows]
+    wrong = [(r, m, w) for r, m, w in zip(rows, ours, want) if w is not None and m.get("answer") != w]
+    for row, mine, there in wrong[:2]:
+        print(f"{name}: {row}\n  here  {mine}\n  there {there}")
+    print(f"{name}: {len(wrong)} of {sum(w is not None for w in want)} answers differ", flush=True)
+    return not wrong and len(ours) == len(rows)
+
+
 def check(program, work, name, spec):
     expected, form, special, template = spec
     folder = directory(work, name, form, special, template, in_config=len(name) % 2 == 0)
@@ -109,7 +139,7 @@ def check(program, work, name, spec):
     good = len(ours) == len(rows) and not wrong and refused < len(rows) // 2
     print(f"{name} is {what[:100]}: {wrong} of {len(rows)} differ, {refused} refused{', masks too' if mask else ''}",
           out.stderr.strip(), flush=True)
-    return good
+    return check_answers(program, folder, tok, name) and good
 
 
 def main():
