@@ -41,9 +41,14 @@ rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf
 }
 
 double rlhf__row_books_saved(const struct rlhf__row_books *b) {
-    const double tokens = (double)(b->tokens[RLHF_ROW_STILL] + b->tokens[RLHF_ROW_MASKED]);
-    if (b->timed <= 0) return -1;
-    const double rate = b->seconds[RLHF_ROW_TRAINS] / (double)b->timed;
-    const double saved = tokens * rate - b->seconds[RLHF_ROW_STILL];
-    return saved > 0 ? saved : 0;
+    const double still = (double)b->tokens[RLHF_ROW_STILL];
+    const double masked = (double)b->tokens[RLHF_ROW_MASKED];
+    double forward; // seconds a token
+    if (still > 0)
+        forward = b->seconds[RLHF_ROW_STILL] / still;
+    else if (b->timed > 0)
+        forward = b->seconds[RLHF_ROW_TRAINS] / (3 * (double)b->timed);
+    else
+        return -1;
+    return forward * (2 * still + 3 * masked);
 }

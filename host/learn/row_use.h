@@ -34,9 +34,10 @@ rlhf_status rlhf__row_use_pick(const struct rlhf__rows *e, int use, struct rlhf_
 // 0. d has `total` tokens a head. [any]
 rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf__error *err);
 
-// Seconds that the backward pass of the rows left out of it would have taken, and the forward of
-// the masked ones, at the rate of the rows beside them in the same minibatches; negative where
-// there were none to go by. [any]
+// Seconds that the backward pass of the rows left out of it would have taken, which has twice the
+// operations of a forward, and the forward of masked ones. The forward is measured on still rows,
+// else it is a third of what rows in the same minibatches took; negative without either. What a
+// backward pass costs whatever its rows counts for nothing. [any]
 double rlhf__row_books_saved(const struct rlhf__row_books *);
 
 #endif
