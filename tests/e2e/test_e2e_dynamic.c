@@ -141,6 +141,20 @@ static void same_seed_same_bits(void **state) {
     }
 }
 
+// Every draw has a number of its own: one prompt asked again and again gives no text twice.
+static void no_draw_comes_twice(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "prompts.txt", "It was\n");
+    assert_int_equal(e2e_run(t, DYNAMIC "--set log.rollouts=true --set run.phases=1 "
+                                        "--set run.dir=r"),
+                     0);
+    json_t *rows = rollouts(t, "r");
+    for (size_t i = 0; i < 16; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_false(same(rows, i, rows, k, "ids"));
+    json_decref(rows);
+}
+
 // Shared prompts change no draw.
 static void sharing_changes_no_draw(void **state) {
     struct e2e *t = *state;
@@ -187,6 +201,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(what_was_drawn_is_counted, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(the_rounds_are_bounded, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(same_seed_same_bits, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(no_draw_comes_twice, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(sharing_changes_no_draw, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(rows_may_be_dropped, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_said, e2e_setup, e2e_teardown),
