@@ -97,7 +97,8 @@ static __device__ __forceinline__ void rlhf__dist_load(const struct rlhf__dist_r
 static __device__ __forceinline__ void rlhf__dist_load_end(const struct rlhf__dist_row &r,
                                                            int32_t c, float v[4]) {
     for (int j = 0; j < 4; j++)
-        v[j] = 4 * c + j < r.n ? rlhf__dist_at(r, 4 * c + j) : -__uint_as_float(0x7f800000u);
+        v[j] = 4 * c + j < r.n ? rlhf__dist_at(r, 4 * c + j) // spares a doubt: they come last
+                               : -__uint_as_float(0x7f800000u);
 }
 
 // The groups of four ids that warp w of a block has.

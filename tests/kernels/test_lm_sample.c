@@ -151,7 +151,7 @@ static void threads(void **state) {
 
 // ---- the distribution ----
 
-enum { DRAWS = 20000, SMALL = 12, WIDTH = 16 };
+enum { DRAWS = 20000, SMALL = 13, WIDTH = 16 };
 
 struct small {
     struct call k;
@@ -246,7 +246,7 @@ static void distribution(void **state) {
             const double chi = chi_square(&s, &kept);
             printf("  %s T %.2f k %d p %.2f: %d ids kept, chi-square %.1f\n", backends[b]->name,
                    1.0 / dists[i].inv_temperature, dists[i].top_k, dists[i].top_p, kept, chi);
-            assert_true(chi >= 0.0 && chi < 37.4); // 11 degrees of freedom, 1 in 10,000
+            assert_true(chi >= 0.0 && chi < 39.1); // 12 degrees of freedom, 1 in 10,000
             assert_true(want_kept[i] ? kept == want_kept[i] : kept > 1 && kept < SMALL);
             for (uint32_t r = 0; r < DRAWS; r++) {
                 const rlhf_rng at = {SEED, 5, r};
