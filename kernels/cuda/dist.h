@@ -108,7 +108,8 @@ struct rlhf__dist_span {
 static __device__ __forceinline__ struct rlhf__dist_span rlhf__dist_part(struct rlhf__dist_span all,
                                                                          int warp, int warps) {
     const int32_t share = (all.to - all.from + warps - 1) / warps, from = all.from + warp * share;
-    return {from < all.to ? from : all.to, from + share < all.to ? from + share : all.to};
+    const int32_t to = from + share < all.to ? from + share : all.to; // spares what comes last
+    return {from < all.to ? from : all.to, to};
 }
 static __device__ __forceinline__ struct rlhf__dist_span rlhf__dist_own(int32_t n) {
     return rlhf__dist_part({0, (n + 3) / 4}, (int)threadIdx.x / 32, (int)blockDim.x / 32);

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Write a directory of Qwen2.5-0.5B's shape without weights: config.json and a made-up tokenizer.
+
+usage: make-qwen.py DIR [FIELD=NUMBER ...]      fields of config.json that are to differ
+
+151,643 byte-level entries (256 bytes, merges of byte pairs and of those with bytes), the special tokens
+behind them, rows of padding up to 151,936. For speed measurements with policy.init=random, where what the
+tokens mean does not matter; transformers reads the same directory.
+"""
+import json
+import os
+import sys
+
+CONFIG = {
+    "architectures": ["Qwen2ForCausalLM"],
+    "model_type": "qwen2",
+    "vocab_size": 151936,
+    "hidden_size": 896,
+    "intermediate_size": 4864,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 14,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 32768,
+    "rope_theta": 1000000.0,
+    "rms_norm_eps": 1e-06,
+    "tie_word_embeddings": True,
+    "use_sliding_window": False,
+    "bos_token_id": 151643,
+    "eos_token_id": 151643,
+}
+SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+ENTRIES = 151643
+
+
+def byte_symbols():
+    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    rest = [b for b in range(256) if b not in shown]
+    return [chr(b) for b in shown] + [chr(256 + i) for i in range(len(rest))]
+
+
+def main():
+    out, config = sys.argv[1], dict(CONFIG)
+    for change in sys.argv[2:]:
+        key, value = change.split("=")
+        config[key] = int(value)
+    symbols = byte_symbols()
+    merges = [(a, b) for a in symbols for b in symbols]
+    for a, b in list(merges):
+        merges += [(a + b, c) for c in symbols[:2]]
+    merges = merges[:ENTRIES - len(symbols)]
+    tokens = symbols + [a + b for a, b in merges]
+    tokenizer = {
+        "version": "1.0", "truncation": None, "padding": None,
+        "added_tokens": [{"id": ENTRIES + i, "content": t, "single_word": False, "lstrip": False, "rstrip": False,
+                          "normalized": False, "special": True} for i, t in enumerate(SPECIAL)],
+        "normalizer": {"type": "NFC"},
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": True},
+        "post_processor": None,
+        "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": True},
+        "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": "",
+                  "end_of_word_suffix": "", "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
+                  "vocab": {t: i for i, t in enumerate(tokens)}, "merges": [list(m) for m in merges]},
+    }
+    os.makedirs(out, exist_ok=True)
+    for name, what in (("config", config), ("tokenizer", tokenizer),
+                       ("tokenizer_config", {"tokenizer_class": "PreTrainedTokenizerFast",
+                                             "eos_token": SPECIAL[0], "pad_token": SPECIAL[0]})):
+        with open(os.path.join(out, name + ".json"), "w", encoding="utf-8") as f:
+            json.dump(what, f, ensure_ascii=False, indent=1)
+
+
+if __name__ == "__main__":
+    main()
