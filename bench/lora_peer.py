@@ -3,8 +3,7 @@
 
     lora_peer.py DIR [--groups 4 --samples 8 --prompt 64 --new 64 --rank 16 --steps 3 --dtype auto]
 
-DIR holds config.json and a tokenizer (make-qwen.py); weights are random, in bfloat16 where the processor
-has instructions for it. Adapters of `rank` on all linear layers; k3 against the model without them.
+DIR is what make-qwen.py writes; bfloat16 where the processor has instructions for it. Adapters of `rank` on all linear layers; k3 against the model without them.
 Prints the shortest step in seconds and the peak memory. Needs torch, transformers, trl and peft; exits
 with status 77 and a sentence when one is missing.
 """
@@ -52,8 +51,7 @@ def main():
     bf16 = has_bf16() if a.dtype == "auto" else a.dtype == "bf16"
     torch.manual_seed(0)
     tokenizer = hf.AutoTokenizer.from_pretrained(a.dir)
-    model = hf.AutoModelForCausalLM.from_config(hf.AutoConfig.from_pretrained(a.dir))
-    model = model.bfloat16() if bf16 else model
+    model = hf.AutoModelForCausalLM.from_pretrained(a.dir, dtype=torch.bfloat16 if bf16 else torch.float32)
     rows = [{"prompt": tokenizer.decode([1000 * (i + 1)] * a.prompt)} for i in range(a.groups)]
     n = a.groups * a.samples
     clock = Clock()

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Write a directory of Qwen2.5-0.5B's shape without weights: config.json and a made-up tokenizer.
+"""Write a directory of Qwen2.5-0.5B's shape: config.json, a made-up tokenizer, random weights in bfloat16.
 
 usage: make-qwen.py DIR [FIELD=NUMBER ...]      fields of config.json that are to differ
 
 151,643 byte-level entries (256 bytes, merges of byte pairs and of those with bytes), the special tokens
-behind them, rows of padding up to 151,936. For speed measurements with policy.init=random, where what the
-tokens mean does not matter; transformers reads the same directory.
+behind them, rows of padding up to 151,936. For speed measurements, where what the model says does not
+matter; transformers reads the same directory.
 """
 import json
+import math
 import os
 import sys
 
@@ -36,6 +37,51 @@ def byte_symbols():
     shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
     rest = [b for b in range(256) if b not in shown]
     return [chr(b) for b in shown] + [chr(256 + i) for i in range(len(rest))]
+
+
+def shapes(c):
+    """(name, shape, value of all elements or None for random ones) of every tensor."""
+    d, inner = c["hidden_size"], c["intermediate_size"]
+    kv = d // c["num_attention_heads"] * c["num_key_value_heads"]
+    yield "model.embed_tokens.weight", [c["vocab_size"], d], None
+    for i in range(c["num_hidden_layers"]):
+        at = f"model.layers.{i}."
+        for name, rows in (("q", d), ("k", kv), ("v", kv)):
+            yield f"{at}self_attn.{name}_proj.weight", [rows, d], None
+            yield f"{at}self_attn.{name}_proj.bias", [rows], 0x0000
+        yield at + "self_attn.o_proj.weight", [d, d], None
+        yield at + "mlp.gate_proj.weight", [inner, d], None
+        yield at + "mlp.up_proj.weight", [inner, d], None
+        yield at + "mlp.down_proj.weight", [d, inner], None
+        yield at + "input_layernorm.weight", [d], 0x3F80
+        yield at + "post_attention_layernorm.weight", [d], 0x3F80
+    yield "model.norm.weight", [d], 0x3F80
+
+
+def data(shape, value):
+    """Little-endian bfloat16; random ones are of either sign, from 2^-7 to 2^-6."""
+    n = math.prod(shape)
+    out = bytearray(2 * n)
+    if value is not None:
+        out[0::2], out[1::2] = bytes([value & 255]) * n, bytes([value >> 8]) * n
+    else:
+        out[0::2] = os.urandom(n).translate(bytes(b & 0x7F for b in range(256)))
+        out[1::2] = os.urandom(n).translate(bytes(b & 0x80 | 0x3C for b in range(256)))
+    return out
+
+
+def write_weights(path, config):
+    header, at = {"__metadata__": {"format": "pt"}}, 0
+    for name, shape, _ in shapes(config):
+        end = at + 2 * math.prod(shape)
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, end]}
+        at = end
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(len(text).to_bytes(8, "little") + text)
+        for _, shape, value in shapes(config):
+            f.write(data(shape, value))
 
 
 def main():
@@ -67,6 +113,7 @@ def main():
                                              "eos_token": SPECIAL[0], "pad_token": SPECIAL[0]})):
         with open(os.path.join(out, name + ".json"), "w", encoding="utf-8") as f:
             json.dump(what, f, ensure_ascii=False, indent=1)
+    write_weights(os.path.join(out, "model.safetensors"), config)
 
 
 if __name__ == "__main__":
