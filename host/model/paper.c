@@ -226,7 +226,7 @@ static rlhf_status p_weight_create(void *ctx, int32_t k, int32_t n, int32_t dtyp
 
 static rlhf_status p_weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf_weight **out) {
     rlhf_blocks a;
-    RLHF_TRY(rlhf_copy_in(&a, sizeof a, from, sizeof a));
+    RLHF_TRY(rlhf_copy_in(&a, sizeof a, from, RLHF_SIZE_TO(rlhf_blocks, scale)));
     RLHF_TRY(p_weight_create(ctx, (int32_t)a.n_blocks * a.rank, a.n, a.dtype,
                              a.flags | RLHF_WEIGHT_OUT_IN, out));
     ((struct sheet *)(void *)*out)->in_blocks = 1;

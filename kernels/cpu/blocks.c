@@ -57,7 +57,8 @@ static struct rlhf__blocks *blocks_of(const rlhf_blocks *a) {
 rlhf_status rlhf__cpu_weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf_weight **out) {
     struct rlhf__cpu *cpu = ctx;
     rlhf_blocks a;
-    RLHF_TRY(rlhf__cpu_copy_in(cpu, "weight_create_blocks", &a, sizeof a, from, sizeof a));
+    RLHF_TRY(rlhf__cpu_copy_in(cpu, "weight_create_blocks", &a, sizeof a, from,
+                               RLHF_SIZE_TO(rlhf_blocks, scale)));
     RLHF_TRY(check(cpu, &a));
     const int32_t k = (int32_t)a.n_blocks * a.rank;
     rlhf_weight *w;

@@ -139,7 +139,8 @@ static struct rlhf__matmul sum_part(const rlhf_linear_sum *a, const rlhf_weight 
 static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
     struct rlhf__cpu *cpu = ctx;
     rlhf_linear_sum a;
-    RLHF_TRY(rlhf__cpu_copy_in(cpu, "linear_sum", &a, sizeof a, from, sizeof a));
+    RLHF_TRY(rlhf__cpu_copy_in(cpu, "linear_sum", &a, sizeof a, from,
+                               RLHF_SIZE_TO(rlhf_linear_sum, bias)));
     RLHF_TRY(check_sum(cpu, &a));
     struct rlhf__matmul s = sum_part(&a, a.w), o = sum_part(&a, a.w2);
     const struct rlhf__packed *wei = a.across ? &a.w->bwd : &a.w->fwd;

@@ -57,7 +57,8 @@ static rlhf_status weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
     rlhf_blocks a;
     rlhf_weight *w = NULL;
-    RLHF_TRY(rlhf__cuda_copy_in(cu, "weight_create_blocks", &a, sizeof a, from, sizeof a));
+    RLHF_TRY(rlhf__cuda_copy_in(cu, "weight_create_blocks", &a, sizeof a, from,
+                                RLHF_SIZE_TO(rlhf_blocks, scale)));
     RLHF_TRY(check(cu, &a));
     RLHF_TRY(cu->table.weight_create(cu, (int32_t)a.n_blocks * a.rank, a.n, a.dtype,
                                      a.flags | RLHF_WEIGHT_OUT_IN, &w));
@@ -121,7 +122,8 @@ static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
     const rlhf_compute *t = &cu->table;
     rlhf_linear_sum a;
-    RLHF_TRY(rlhf__cuda_copy_in(cu, "linear_sum", &a, sizeof a, from, sizeof a));
+    RLHF_TRY(rlhf__cuda_copy_in(cu, "linear_sum", &a, sizeof a, from,
+                                RLHF_SIZE_TO(rlhf_linear_sum, bias)));
     const rlhf_weight *w = a.w, *o = a.w2;
     if (w->dtype != o->dtype || (a.across ? w->k != o->k : w->n != o->n))
         return rlhf__cuda_fail(cu, RLHF_E_INVALID,

@@ -151,7 +151,8 @@ static rlhf_status check_sum(struct rlhf__ref *r, const rlhf_linear_sum *a) {
 
 static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
     rlhf_linear_sum a;
-    RLHF_TRY(rlhf__ref_copy_in(ctx, "linear_sum", &a, sizeof a, from, sizeof a));
+    RLHF_TRY(rlhf__ref_copy_in(ctx, "linear_sum", &a, sizeof a, from,
+                               RLHF_SIZE_TO(rlhf_linear_sum, bias)));
     RLHF_TRY(check_sum(ctx, &a));
     const rlhf_weight *w = a.w, *o = a.w2;
     const uint64_t n = (uint64_t)(a.across ? w->k : w->n), in = rlhf_dtype_size(w->dtype);

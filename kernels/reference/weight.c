@@ -73,7 +73,8 @@ static rlhf_status check_blocks(struct rlhf__ref *r, const rlhf_blocks *a) {
 static rlhf_status weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf_weight **out) {
     struct rlhf__ref *r = ctx;
     rlhf_blocks a;
-    RLHF_TRY(rlhf__ref_copy_in(r, "weight_create_blocks", &a, sizeof a, from, sizeof a));
+    RLHF_TRY(rlhf__ref_copy_in(r, "weight_create_blocks", &a, sizeof a, from,
+                               RLHF_SIZE_TO(rlhf_blocks, scale)));
     RLHF_TRY(check_blocks(r, &a));
     rlhf_weight *w;
     RLHF_TRY(weight_create(ctx, (int32_t)a.n_blocks * a.rank, a.n, a.dtype,

@@ -29,18 +29,21 @@ static const struct {
     {"ppo.so", "kl_placement=none,kl_coef=0,epochs=1",
      " advantage_eps advantage_std kl_estimator kl_target kl_horizon kl_unit whiten_scope "
      "target_kl"},
-    {"grpo.so", "", " advantage_scope kl_target kl_horizon kl_unit kl_measure target_kl"},
+    {"grpo.so", "",
+     " advantage_scope kl_target kl_horizon kl_unit kl_measure dynamic_rounds target_kl"},
     {"grpo.so", "epochs=2,kl_coef=0",
-     " advantage_scope kl_estimator kl_target kl_horizon kl_unit kl_measure"},
+     " advantage_scope kl_estimator kl_target kl_horizon kl_unit kl_measure dynamic_rounds"},
     {"grpo.so", "minibatches=2,kl_coef=0,kl_estimator=full",
-     " kl_target kl_horizon kl_unit kl_measure"},
+     " kl_target kl_horizon kl_unit kl_measure dynamic_rounds"},
     {"grpo.so", "minibatches=2,advantage_scale=none,loss=cispo",
-     " advantage_eps advantage_std kl_target kl_horizon kl_unit kl_measure"},
+     " advantage_eps advantage_std kl_target kl_horizon kl_unit kl_measure dynamic_rounds"},
     {"grpo.so", "minibatches=2,loss=cispo,clip_range_high=4,kl_controller=adaptive",
-     " clip_range kl_measure"},
+     " clip_range kl_measure dynamic_rounds"},
     {"grpo_iterative.so", "minibatches=2,kl_controller=adaptive",
-     " replay_share replay_history rm_epochs rm_batch rm_lr rm_refit kl_measure"},
-    {"grpo_iterative.so", "minibatches=2,kl_controller=adaptive,replay=true", " kl_measure"},
+     " replay_share replay_history rm_epochs rm_batch rm_lr rm_refit kl_measure "
+     "dynamic_rounds"},
+    {"grpo_iterative.so", "minibatches=2,kl_controller=adaptive,replay=true",
+     " kl_measure dynamic_rounds"},
 };
 
 static void table(void **state) {
