@@ -36,7 +36,8 @@ static rlhf_status open_fresh(struct rlhf__reward_service *s, const char *path,
     char real[RLHF__PATH_CAP];
     if (m) m->dir = strdup(rlhf__path_real(path, real) ? real : path);
     rlhf_status st = m && m->dir ? rlhf__reward_model_open(s->env, &spec, &m->model, &err)
-                                 : RLHF__NOMEM(&err, "out of memory opening the reward model");
+                                 : rlhf__fail(&err, RLHF_E_NOMEM,
+                                              "out of memory opening the reward model '%s'", path);
     if (st != RLHF_OK) {
         if (m) free(m->dir);
         free(m);
