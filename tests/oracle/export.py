@@ -73,6 +73,22 @@ CASES = {
                    "qwen2"),
     "qwen3": (hf.Qwen3Config, ROTARY | dict(head_dim=16, tie_word_embeddings=True), "qwen2",
               "qwen3"),
+    "llama3-mixed": (hf.LlamaConfig, ROTARY | dict(head_dim=16, tie_word_embeddings=False), "llama3",
+                     "llama"),
+    "qwen2-mixed": (hf.Qwen2Config, ROTARY | dict(num_attention_heads=3, num_key_value_heads=3,
+                                                  tie_word_embeddings=False), "qwen2", "qwen2"),
+}
+# Fields of config.json as older versions wrote them, beside those of today: which goes first is
+# transformers' to say.
+OLDER = {
+    "llama3-mixed": dict(rope_theta=50000.0, original_max_position_embeddings=32,
+                         rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0,
+                                           high_freq_factor=4.0,
+                                           original_max_position_embeddings=64),
+                         rope_parameters=dict(rope_type="default", rope_theta=300.0)),
+    "qwen2-mixed": dict(rope_theta=20000.0, original_max_position_embeddings=32,
+                        rope_scaling=dict(type="yarn", original_max_position_embeddings=64),
+                        rope_parameters=dict(rope_type="linear", factor=3.0, rope_theta=300.0)),
 }
 
 
@@ -120,6 +136,13 @@ def make(name):
         if p.ndim == 1:
             torch.nn.init.normal_(p, 1.0 if "norm" in key or "ln_" in key else 0.0, 0.1)
     model.save_pretrained(f"{WORK}/{name}")
+    if name in OLDER:
+        path = f"{WORK}/{name}/config.json"
+        with open(path) as f:
+            config = json.load(f)
+        with open(path, "w") as f:
+            json.dump(config | OLDER[name], f)
+        model = hf.AutoModelForCausalLM.from_pretrained(f"{WORK}/{name}")
     return model.eval(), tok
 
 
@@ -253,7 +276,8 @@ def expected_keys(name, c, arch, dtype, tok):
              f"{arch}.rope.dimension_count": width, f"{arch}.rope.freq_base": rope["rope_theta"]}
     if rope["rope_type"] in ("linear", "yarn"):
         keys |= {f"{arch}.rope.scaling.type": rope["rope_type"],
-                 f"{arch}.rope.scaling.factor": rope["factor"]}
+                 f"{arch}.rope.scaling.factor": rope.get("factor") or (
+                     c.max_position_embeddings / rope["original_max_position_embeddings"])}
     if rope["rope_type"] == "yarn":
         keys |= {f"{arch}.rope.scaling.original_context_length":
                  rope["original_max_position_embeddings"],
