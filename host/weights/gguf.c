@@ -60,30 +60,53 @@ static rlhf_status plan_item(const struct rlhf__gguf_model *m, const struct rlhf
     return RLHF_OK;
 }
 
-static int has(const struct plan *p, const char *name) {
-    for (size_t i = 0; i < p->n; i++)
-        if (strcmp(p->item[i].name, name) == 0) return 1;
-    return 0;
+static int by_name(const void *a, const void *b) {
+    const struct item *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
 }
 
+static int is_called(const void *name, const void *item) {
+    const struct item *const *i = item;
+    return strcmp(name, (*i)->name);
+}
+
+// sorted: [p->n], by name.
 static rlhf_status check_all_there(const struct rlhf__gguf_model *m, const struct plan *p,
-                                   struct rlhf__error *err) {
-    const char *pattern;
-    for (size_t k = 0; (pattern = rlhf__gguf_required(p->config.family, k)) != NULL; k++) {
+                                   const struct item *const *sorted, struct rlhf__error *err) {
+    char pattern[RLHF__GGUF_NAME_CAP], name[RLHF__GGUF_NAME_CAP + 16];
+    for (size_t k = 0; rlhf__gguf_required(p->config.family, k, pattern); k++) {
         const char *layer = strstr(pattern, "%d");
         for (int32_t i = 0; i < (layer ? p->config.layers : 1); i++) {
-            char name[RLHF__GGUF_NAME_CAP];
             if (layer)
                 snprintf(name, sizeof name, "%.*s%d%s", (int)(layer - pattern), pattern, (int)i,
                          layer + 2);
             else
                 snprintf(name, sizeof name, "%s", pattern);
-            if (!has(p, name))
+            if (!bsearch(name, sorted, p->n, sizeof *sorted, is_called))
                 return rlhf__fail(err, RLHF_E_INVALID,
                                   "%s: the weights lack what is %s in a GGUF file", m->dir, name);
         }
     }
     return RLHF_OK;
+}
+
+// Each name once, and all that there must be.
+static rlhf_status check_names(const struct rlhf__gguf_model *m, const struct plan *p,
+                               struct rlhf__error *err) {
+    const struct item **sorted = calloc(p->n + 1, sizeof *sorted);
+    if (!sorted) return RLHF__NOMEM(err, "out of memory for the names of tensors");
+    for (size_t i = 0; i < p->n; i++)
+        sorted[i] = &p->item[i];
+    qsort(sorted, p->n, sizeof *sorted, by_name);
+    rlhf_status st = RLHF_OK;
+    for (size_t i = 1; i < p->n && st == RLHF_OK; i++)
+        if (by_name(&sorted[i - 1], &sorted[i]) == 0)
+            st = rlhf__fail(err, RLHF_E_INVALID,
+                            "%s: the tensors %s and %s would both be %s in a GGUF file", m->dir,
+                            sorted[i - 1]->from->name, sorted[i]->from->name, sorted[i]->name);
+    if (st == RLHF_OK) st = check_all_there(m, p, sorted, err);
+    free(sorted);
+    return st;
 }
 
 static rlhf_status make_plan(const struct rlhf__gguf_model *m, struct plan *p,
@@ -99,7 +122,7 @@ static rlhf_status make_plan(const struct rlhf__gguf_model *m, struct plan *p,
             return rlhf__fail(err, RLHF_E_INVALID,
                               "%s: the embedding has %lld rows, vocab_size is %d", m->dir,
                               (long long)p->item[i].n_rows, (int)p->config.vocab);
-    return check_all_there(m, p, err);
+    return check_names(m, p, err);
 }
 
 // ---- data ----

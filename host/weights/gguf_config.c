@@ -43,7 +43,7 @@ static const struct {
     int32_t family, reserved;
 } archs[] = {
     {"llama", "llama", RLHF__GGUF_LLAMA, 0}, {"mistral", "llama", RLHF__GGUF_LLAMA, 0},
-    {"qwen2", "qwen2", RLHF__GGUF_QWEN, 0},  {"qwen3", "qwen3", RLHF__GGUF_QWEN, 0},
+    {"qwen2", "qwen2", RLHF__GGUF_QWEN2, 0}, {"qwen3", "qwen3", RLHF__GGUF_QWEN3, 0},
     {"gpt2", "gpt2", RLHF__GGUF_GPT2, 0},
 };
 

@@ -6,56 +6,70 @@
 #include <stdlib.h>
 #include <string.h>
 
+// What of a stem llama.cpp's loader of an architecture makes.
+enum {
+    LLAMA = 1 << RLHF__GGUF_LLAMA,
+    QWEN2 = 1 << RLHF__GGUF_QWEN2,
+    QWEN3 = 1 << RLHF__GGUF_QWEN3,
+    GPT2 = 1 << RLHF__GGUF_GPT2,
+    ROTARY = LLAMA | QWEN2 | QWEN3,
+    NONE = 0
+};
+
 // A stem and what it is called; ".weight" and ".bias" follow both.
 struct name {
     const char *hf, *gguf;
-    int32_t rows, reserved;
+    int32_t rows;
+    int32_t weight, bias; // the architectures that have one
+    int32_t reserved;
 };
 
 static const struct name rotary_block[] = {
-    {"input_layernorm", "attn_norm", RLHF__GGUF_AS_IS, 0},
-    {"self_attn.q_proj", "attn_q", RLHF__GGUF_PAIR_Q, 0},
-    {"self_attn.k_proj", "attn_k", RLHF__GGUF_PAIR_K, 0},
-    {"self_attn.v_proj", "attn_v", RLHF__GGUF_AS_IS, 0},
-    {"self_attn.o_proj", "attn_output", RLHF__GGUF_AS_IS, 0},
-    {"self_attn.q_norm", "attn_q_norm", RLHF__GGUF_AS_IS, 0},
-    {"self_attn.k_norm", "attn_k_norm", RLHF__GGUF_AS_IS, 0},
-    {"post_attention_layernorm", "ffn_norm", RLHF__GGUF_AS_IS, 0},
-    {"mlp.gate_proj", "ffn_gate", RLHF__GGUF_AS_IS, 0},
-    {"mlp.up_proj", "ffn_up", RLHF__GGUF_AS_IS, 0},
-    {"mlp.down_proj", "ffn_down", RLHF__GGUF_AS_IS, 0},
-    {NULL, NULL, 0, 0},
+    {"input_layernorm", "attn_norm", RLHF__GGUF_AS_IS, ROTARY, NONE, 0},
+    {"self_attn.q_proj", "attn_q", RLHF__GGUF_PAIR_Q, ROTARY, LLAMA | QWEN2, 0},
+    {"self_attn.k_proj", "attn_k", RLHF__GGUF_PAIR_K, ROTARY, LLAMA | QWEN2, 0},
+    {"self_attn.v_proj", "attn_v", RLHF__GGUF_AS_IS, ROTARY, LLAMA | QWEN2, 0},
+    {"self_attn.o_proj", "attn_output", RLHF__GGUF_AS_IS, ROTARY, LLAMA, 0},
+    {"self_attn.q_norm", "attn_q_norm", RLHF__GGUF_AS_IS, QWEN3, NONE, 0},
+    {"self_attn.k_norm", "attn_k_norm", RLHF__GGUF_AS_IS, QWEN3, NONE, 0},
+    {"post_attention_layernorm", "ffn_norm", RLHF__GGUF_AS_IS, ROTARY, NONE, 0},
+    {"mlp.gate_proj", "ffn_gate", RLHF__GGUF_AS_IS, ROTARY, LLAMA, 0},
+    {"mlp.up_proj", "ffn_up", RLHF__GGUF_AS_IS, ROTARY, LLAMA, 0},
+    {"mlp.down_proj", "ffn_down", RLHF__GGUF_AS_IS, ROTARY, LLAMA, 0},
+    {0},
 };
 static const struct name rotary_outside[] = {
-    {"embed_tokens", "token_embd", RLHF__GGUF_AS_IS, 0},
-    {"norm", "output_norm", RLHF__GGUF_AS_IS, 0},
-    {"lm_head", "output", RLHF__GGUF_AS_IS, 0},
-    {NULL, NULL, 0, 0},
+    {"embed_tokens", "token_embd", RLHF__GGUF_AS_IS, ROTARY, NONE, 0},
+    {"norm", "output_norm", RLHF__GGUF_AS_IS, ROTARY, NONE, 0},
+    {"lm_head", "output", RLHF__GGUF_AS_IS, ROTARY, NONE, 0},
+    {0},
 };
 static const struct name gpt2_block[] = {
-    {"ln_1", "attn_norm", RLHF__GGUF_AS_IS, 0},
-    {"attn.c_attn", "attn_qkv", RLHF__GGUF_TRANSPOSED, 0},
-    {"attn.c_proj", "attn_output", RLHF__GGUF_TRANSPOSED, 0},
-    {"ln_2", "ffn_norm", RLHF__GGUF_AS_IS, 0},
-    {"mlp.c_fc", "ffn_up", RLHF__GGUF_TRANSPOSED, 0},
-    {"mlp.c_proj", "ffn_down", RLHF__GGUF_TRANSPOSED, 0},
-    {NULL, NULL, 0, 0},
+    {"ln_1", "attn_norm", RLHF__GGUF_AS_IS, GPT2, GPT2, 0},
+    {"attn.c_attn", "attn_qkv", RLHF__GGUF_TRANSPOSED, GPT2, GPT2, 0},
+    {"attn.c_proj", "attn_output", RLHF__GGUF_TRANSPOSED, GPT2, GPT2, 0},
+    {"ln_2", "ffn_norm", RLHF__GGUF_AS_IS, GPT2, GPT2, 0},
+    {"mlp.c_fc", "ffn_up", RLHF__GGUF_TRANSPOSED, GPT2, GPT2, 0},
+    {"mlp.c_proj", "ffn_down", RLHF__GGUF_TRANSPOSED, GPT2, GPT2, 0},
+    {0},
 };
 static const struct name gpt2_outside[] = {
-    {"wte", "token_embd", RLHF__GGUF_AS_IS, 0},
-    {"wpe", "position_embd", RLHF__GGUF_AS_IS, 0},
-    {"ln_f", "output_norm", RLHF__GGUF_AS_IS, 0},
-    {"lm_head", "output", RLHF__GGUF_AS_IS, 0},
-    {NULL, NULL, 0, 0},
+    {"wte", "token_embd", RLHF__GGUF_AS_IS, GPT2, NONE, 0},
+    {"wpe", "position_embd", RLHF__GGUF_AS_IS, GPT2, NONE, 0},
+    {"ln_f", "output_norm", RLHF__GGUF_AS_IS, GPT2, GPT2, 0},
+    {"lm_head", "output", RLHF__GGUF_AS_IS, GPT2, NONE, 0},
+    {0},
 };
 
 static const struct {
     const char *prefix, *block; // "model." may be missing; "layers.3."
     const struct name *in_block, *outside;
+    const char *arch;
 } families[RLHF__GGUF_N_FAMILIES] = {
-    [RLHF__GGUF_LLAMA] = {"model.", "layers.", rotary_block, rotary_outside},
-    [RLHF__GGUF_QWEN] = {"model.", "layers.", rotary_block, rotary_outside},
-    [RLHF__GGUF_GPT2] = {"transformer.", "h.", gpt2_block, gpt2_outside},
+    [RLHF__GGUF_LLAMA] = {"model.", "layers.", rotary_block, rotary_outside, "llama"},
+    [RLHF__GGUF_QWEN2] = {"model.", "layers.", rotary_block, rotary_outside, "qwen2"},
+    [RLHF__GGUF_QWEN3] = {"model.", "layers.", rotary_block, rotary_outside, "qwen3"},
+    [RLHF__GGUF_GPT2] = {"transformer.", "h.", gpt2_block, gpt2_outside, "gpt2"},
 };
 
 // "3." at *text: the number, and *text behind it; -1 = none.
@@ -63,7 +77,7 @@ static int32_t layer_of(const char **text) {
     char *end;
     if (**text < '0' || **text > '9') return -1;
     const long n = strtol(*text, &end, 10);
-    if (*end != '.' || n > 100000) return -1;
+    if (*end != '.' || n > 100000 || (**text == '0' && end != *text + 1)) return -1;
     *text = end + 1;
     return (int32_t)n;
 }
@@ -91,13 +105,15 @@ rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
     if (is_weight || (dot && strcmp(dot, ".bias") == 0))
         n = find(*layer >= 0 ? families[family].in_block : families[family].outside, stem,
                  (size_t)(dot - stem));
-    if (!n)
+    if (!n || !((is_weight ? n->weight : n->bias) >> family & 1))
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s: tensor %s has no place in a GGUF file of this architecture", t->file,
-                          t->name);
+                          "%s: tensor %s has no place in a GGUF file of llama.cpp's architecture "
+                          "%s",
+                          t->file, t->name, families[family].arch);
     *rows = n->rows;
     if (*rows == RLHF__GGUF_TRANSPOSED && !is_weight) *rows = RLHF__GGUF_AS_IS;
-    if (family == RLHF__GGUF_QWEN) *rows = RLHF__GGUF_AS_IS; // its rotary pairs stay halves
+    if (family != RLHF__GGUF_LLAMA && *rows != RLHF__GGUF_TRANSPOSED)
+        *rows = RLHF__GGUF_AS_IS; // pairs stay halves
     if (*layer >= 0)
         snprintf(out, RLHF__GGUF_NAME_CAP, "blk.%d.%s%s", (int)*layer, n->gguf, dot);
     else
@@ -105,28 +121,26 @@ rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
     return RLHF_OK;
 }
 
-const char *rlhf__gguf_required(int32_t family, size_t i) {
-    static const char *const rotary[] = {
-        "token_embd.weight",         "output_norm.weight",     "blk.%d.attn_norm.weight",
-        "blk.%d.attn_q.weight",      "blk.%d.attn_k.weight",   "blk.%d.attn_v.weight",
-        "blk.%d.attn_output.weight", "blk.%d.ffn_norm.weight", "blk.%d.ffn_gate.weight",
-        "blk.%d.ffn_up.weight",      "blk.%d.ffn_down.weight", NULL};
-    static const char *const gpt2[] = {"token_embd.weight",
-                                       "position_embd.weight",
-                                       "output_norm.weight",
-                                       "output_norm.bias",
-                                       "blk.%d.attn_norm.weight",
-                                       "blk.%d.attn_norm.bias",
-                                       "blk.%d.attn_qkv.weight",
-                                       "blk.%d.attn_qkv.bias",
-                                       "blk.%d.attn_output.weight",
-                                       "blk.%d.attn_output.bias",
-                                       "blk.%d.ffn_norm.weight",
-                                       "blk.%d.ffn_norm.bias",
-                                       "blk.%d.ffn_up.weight",
-                                       "blk.%d.ffn_up.bias",
-                                       "blk.%d.ffn_down.weight",
-                                       "blk.%d.ffn_down.bias",
-                                       NULL};
-    return family == RLHF__GGUF_GPT2 ? gpt2[i] : rotary[i];
+// What an architecture has it must have, but for a tied output table and Llama's biases.
+static int needs(const struct name *n, int32_t family, int bias) {
+    const int32_t all = bias ? n->bias & ~LLAMA : strcmp(n->hf, "lm_head") ? n->weight : NONE;
+    return all >> family & 1;
+}
+
+// The i-th of the list that the family must have; *i counts down to it.
+static int needed_of(const struct name *list, int32_t family, int block, size_t *i,
+                     char out[RLHF__GGUF_NAME_CAP]) {
+    for (; list->hf; list++)
+        for (int bias = 0; bias < 2; bias++) {
+            if (!needs(list, family, bias) || (*i)-- > 0) continue;
+            snprintf(out, RLHF__GGUF_NAME_CAP, "%s%s.%s", block ? "blk.%d." : "", list->gguf,
+                     bias ? "bias" : "weight");
+            return 1;
+        }
+    return 0;
+}
+
+int rlhf__gguf_required(int32_t family, size_t i, char out[RLHF__GGUF_NAME_CAP]) {
+    return needed_of(families[family].outside, family, 0, &i, out) ||
+           needed_of(families[family].in_block, family, 1, &i, out);
 }

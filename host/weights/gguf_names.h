@@ -9,7 +9,8 @@ enum { RLHF__GGUF_NAME_CAP = 64 };
 
 enum rlhf__gguf_family {
     RLHF__GGUF_LLAMA, // llama, mistral
-    RLHF__GGUF_QWEN,  // qwen2, qwen3
+    RLHF__GGUF_QWEN2,
+    RLHF__GGUF_QWEN3,
     RLHF__GGUF_GPT2,
     RLHF__GGUF_N_FAMILIES
 };
@@ -26,13 +27,14 @@ enum rlhf__gguf_rows {
 };
 
 // The name of a tensor and how it is written. layer: of its block, -1 = none.
-// RLHF_E_INVALID when the form has no such tensor. [any]
+// RLHF_E_INVALID when llama.cpp makes no such tensor of this architecture: it
+// refuses a file that has more than it makes. [any]
 rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
                             char out[RLHF__GGUF_NAME_CAP], int32_t *layer, int32_t *rows,
                             struct rlhf__error *err);
 
 // The i-th name that a model of the family must have, in every block where it
-// has a %d; NULL after the last. [any]
-const char *rlhf__gguf_required(int32_t family, size_t i);
+// has a %d; 0 = there are not so many. [any]
+int rlhf__gguf_required(int32_t family, size_t i, char out[RLHF__GGUF_NAME_CAP]);
 
 #endif

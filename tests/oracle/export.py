@@ -22,7 +22,7 @@ import forms
 import numpy as np
 import torch
 import transformers as hf
-from gguf import GGUFReader
+from gguf import GGUFReader, constants as gguf
 from tokenizers import Tokenizer
 
 HOST, WORK = sys.argv[1:3]
@@ -87,7 +87,7 @@ OLDER = {
                                            original_max_position_embeddings=64),
                          rope_parameters=dict(rope_type="default", rope_theta=300.0)),
     "qwen2-mixed": dict(rope_theta=20000.0, original_max_position_embeddings=32,
-                        rope_scaling=dict(type="yarn", original_max_position_embeddings=64),
+                        rope_scaling=dict(type="yarn", factor=4.0, original_max_position_embeddings=64),
                         rope_parameters=dict(rope_type="linear", factor=3.0, rope_theta=300.0)),
 }
 
@@ -253,6 +253,10 @@ def check_tensors(name, reader, dtype, start, arch):
     names = [t.name for t in reader.tensors]
     say(name, f"{dtype}: {len(names)} tensors of the GGUF file",
         not wrong and sorted(names) == sorted(want), " ".join(wrong[:4]))
+    known = {gguf.TENSOR_NAMES[k].format(bid=i) for i in range(config.num_hidden_layers)
+             for k in gguf.MODEL_TENSORS[next(a for a, n in gguf.MODEL_ARCH_NAMES.items() if n == arch)]}
+    unknown = [n for n in names if n.rsplit(".", 1)[0] not in known]
+    say(name, f"{dtype}: tensors that {arch} has", not unknown, " ".join(unknown))
 
 
 def expected_keys(name, c, arch, dtype, tok):
@@ -276,8 +280,7 @@ def expected_keys(name, c, arch, dtype, tok):
              f"{arch}.rope.dimension_count": width, f"{arch}.rope.freq_base": rope["rope_theta"]}
     if rope["rope_type"] in ("linear", "yarn"):
         keys |= {f"{arch}.rope.scaling.type": rope["rope_type"],
-                 f"{arch}.rope.scaling.factor": rope.get("factor") or (
-                     c.max_position_embeddings / rope["original_max_position_embeddings"])}
+                 f"{arch}.rope.scaling.factor": rope["factor"]}
     if rope["rope_type"] == "yarn":
         keys |= {f"{arch}.rope.scaling.original_context_length":
                  rope["original_max_position_embeddings"],

@@ -495,6 +495,11 @@ static void tensors(void **state) {
     refused(&m, "tensor model.layers.0.mlp.experts.weight has no place in a GGUF file");
     m.tensor[m.m.n - 1].name = "model.layers.1.mlp.up_proj.weight";
     refused(&m, "is of layer 1; the model has 1");
+    m.tensor[m.m.n - 1].name = "model.layers.00.mlp.up_proj.weight";
+    refused(&m, "tensor model.layers.00.mlp.up_proj.weight has no place");
+    // Two that would have one name; either comes first in the message.
+    m.tensor[m.m.n - 1].name = "norm.weight";
+    refused(&m, "norm.weight would both be output_norm.weight in a GGUF file");
     m.tensor[m.m.n - 1].name = "lm_head.weight";
     m.tensor[m.m.n - 1].dtype = RLHF__TENSOR_I32;
     refused(&m, "tensor lm_head.weight is no vector or matrix of F32, F16 or BF16");
@@ -514,6 +519,73 @@ static void tensors(void **state) {
     end(&m);
 }
 
+static struct rlhf__tensor *named(struct model *m, const char *name) {
+    for (size_t i = 0; i < m->m.n; i++)
+        if (strcmp(m->tensor[i].name, name) == 0) return &m->tensor[i];
+    fail_msg("no tensor %s", name);
+    return NULL;
+}
+
+// What llama.cpp's loader of each architecture makes: no more, and no less.
+static void architectures(void **state) {
+#define AS(type)                                                                                   \
+    "{\"model_type\": \"" type "\", \"vocab_size\": 6, \"hidden_size\": 4, "                       \
+    "\"intermediate_size\": 3, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "             \
+    "\"num_key_value_heads\": 1, \"head_dim\": 4, \"max_position_embeddings\": 16, "               \
+    "\"rms_norm_eps\": 0.5}"
+#define IN "model.layers.0."
+    static const char *const more[][4] = {
+        {AS("llama"), "input_layernorm.bias", "self_attn.q_norm.weight", "self_attn.k_norm.weight"},
+        {AS("qwen2"), "self_attn.o_proj.bias", "self_attn.q_norm.weight", "mlp.down_proj.bias"},
+        {AS("qwen3"), "self_attn.q_proj.bias", "self_attn.o_proj.bias", "mlp.up_proj.bias"},
+    };
+    static const char *const own[][5] = {
+        {NULL},
+        {"self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias", NULL},
+        {"self_attn.q_norm.weight", "self_attn.k_norm.weight", NULL},
+    };
+    static const char *const lacks[][3] = {{NULL},
+                                           {"attn_q.bias", "attn_k.bias", "attn_v.bias"},
+                                           {"attn_q_norm.weight", "attn_k_norm.weight", NULL}};
+    for (size_t a = 0; a < CHECK_COUNT(more); a++) {
+        struct model m;
+        char name[8][96], says[96];
+        size_t n = 0;
+        begin(&m, *state, more[a][0], GPT2_FORM);
+        add_llama(&m);
+        m.tensor[4] = m.tensor[--m.m.n]; // the bias of keys goes
+        for (; own[a][n]; n++) {
+            snprintf(name[n], sizeof name[n], IN "%s", own[a][n]);
+            add(&m, name[n], strstr(name[n], "q_proj") ? 8 : 4, 0);
+        }
+        written(&m, &(size_t){0});
+        for (size_t i = 1; i < 4; i++) {
+            snprintf(name[n], sizeof name[n], IN "%s", more[a][i]);
+            snprintf(says, sizeof says, "tensor " IN "%s has no place in a GGUF file", more[a][i]);
+            add(&m, name[n], strstr(name[n], "q_proj") ? 8 : 4, 0);
+            refused(&m, says);
+            m.m.n--;
+        }
+        for (size_t i = 0; own[a][i]; i++) {
+            struct rlhf__tensor *t = named(&m, name[i]), kept = *t;
+            *t = m.tensor[--m.m.n];
+            snprintf(says, sizeof says, "the weights lack what is blk.0.%s in a GGUF file",
+                     lacks[a][i]);
+            refused(&m, says);
+            m.tensor[m.m.n++] = *t;
+            *t = kept;
+        }
+        end(&m);
+    }
+    struct model m;
+    begin(&m, *state, AS("llama"), GPT2_FORM);
+    add_llama(&m);
+    add(&m, "lm_head.bias", 6, 0);
+    refused(&m,
+            "tensor lm_head.bias has no place in a GGUF file of llama.cpp's architecture llama");
+    end(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(llama, scratch_setup, scratch_teardown),
@@ -524,6 +596,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(configs, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(tokenizers, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(tensors, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(architectures, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("gguf", tests, NULL, NULL);
 }
