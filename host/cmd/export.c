@@ -3,23 +3,23 @@
 // computed: what is in the weight files is copied or rounded.
 #include "cmd/commands.h"
 
+#include "base/printable.h"
 #include "cmd/export_adapter.h"
 #include "cmd/export_card.h"
 #include "cmd/export_config.h"
+#include "cmd/export_gguf.h"
 #include "cmd/export_place.h"
 #include "cmd/export_tensors.h"
 #include "cmd/flags.h"
 #include "cmd/hub_id.h"
 #include "cmd/print.h"
 #include "model/adapter.h"
-#include "weights/gguf.h"
 #include "weights/shards.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 struct options {
     const char *to, *gguf, *dtype, *checkpoint, *shard_size, *base_model, *adapter;
@@ -120,7 +120,8 @@ struct job {
     struct rlhf__export_adapter adapter; // with --merge
     int64_t n_adapter;                   // parameters of an adapter that is written alone
     struct rlhf__export_place place;     // with --to
-    struct rlhf__gguf_model gguf;        // with --gguf
+    struct rlhf__export_gguf file;       // with --gguf
+    struct rlhf__gguf_model gguf;        // what is in it
     char name[256];                      // of the model in it
     int32_t dtype, reserved;             // of what is written, -1 = mixed
 };
@@ -133,19 +134,6 @@ static rlhf_status outside(const struct job *j, const char *flag, const char *gi
                       given);
 }
 
-static rlhf_status choose_gguf(const struct job *j, struct rlhf__error *err) {
-    const char *file = j->o->gguf;
-    char real[RLHF__PATH_CAP];
-    struct stat st;
-    rlhf__export_place_real(file, real);
-    RLHF_TRY(outside(j, "--gguf", file, real, err));
-    if (!*rlhf__path_base(file))
-        return rlhf__fail(err, RLHF_E_INVALID, "export: --gguf '%s' is no name for a file", file);
-    if (lstat(file, &st) != 0 || (S_ISREG(st.st_mode) && j->o->force)) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID, "export: --gguf '%s' exists already%s", file,
-                      S_ISREG(st.st_mode) ? "; --force replaces it" : " and is no regular file");
-}
-
 static rlhf_status choose_place(struct job *j, struct rlhf__error *err) {
     char real[RLHF__PATH_CAP];
     if (j->o->to) {
@@ -153,14 +141,11 @@ static rlhf_status choose_place(struct job *j, struct rlhf__error *err) {
         rlhf__export_place_real(j->place.to, real);
         RLHF_TRY(outside(j, "--to", j->o->to, real, err));
     }
-    return j->o->gguf ? choose_gguf(j, err) : RLHF_OK;
-}
-
-// FILE, in the directory that is being filled when that is where it is to lie.
-static rlhf_status write_gguf(const struct job *j, struct rlhf__error *err) {
-    const char *inside = j->o->to ? rlhf__export_place_inside(&j->place, j->o->gguf) : NULL;
-    return rlhf__gguf_write(&j->gguf, inside ? j->place.dir : NULL, inside ? inside : j->o->gguf,
-                            err);
+    if (!j->o->gguf) return RLHF_OK;
+    rlhf__export_place_real(j->o->gguf, real);
+    RLHF_TRY(outside(j, "--gguf", j->o->gguf, real, err));
+    return rlhf__export_gguf_choose(&j->file, j->o->gguf, j->o->to ? &j->place : NULL, j->o->force,
+                                    err);
 }
 
 // The source is an adapter and stays one.
@@ -200,9 +185,11 @@ static rlhf_status write_all(struct job *j, struct rlhf__shards_done *done,
                              struct rlhf__error *err) {
     if (j->o->to) RLHF_TRY(rlhf__export_place_open(&j->place, err));
     if (j->o->to) RLHF_TRY(write_dir(j, done, err));
-    if (j->o->gguf) RLHF_TRY(write_gguf(j, err));
-    if (*j->env->cancelled) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
-    return j->o->to ? rlhf__export_place_commit(&j->place, err) : RLHF_OK;
+    if (j->o->gguf) RLHF_TRY(rlhf__export_gguf_write(&j->file, &j->gguf, err));
+    if (*j->env->cancelled && j->o->to) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
+    if (j->o->to) RLHF_TRY(rlhf__export_place_commit(&j->place, err));
+    if (!j->o->gguf || rlhf__export_gguf_commit(&j->file, err) == RLHF_OK) return RLHF_OK;
+    return rlhf__error_context(err, "export: '%s' was written, but not --gguf", j->o->to);
 }
 
 // What is asked of a GGUF file; refused before anything is written.
@@ -224,9 +211,11 @@ static rlhf_status prepare_gguf(struct job *j, struct rlhf__error *err) {
 static rlhf_status say_done(const struct job *j, const struct rlhf__shards_done *done,
                             struct rlhf__error *err) {
     const char *dtype = dtype_text(j->dtype);
+    char base[RLHF__PATH_CAP]; // its name is from the adapter's config
     if (is_adapter(j)) {
         printf("adapter of %lld parameters%s%s on %s: %s\n", (long long)j->n_adapter,
-               dtype ? " as " : "", dtype ? dtype : "", j->source.base, j->o->to);
+               dtype ? " as " : "", dtype ? dtype : "",
+               rlhf__printable(j->source.base, base, sizeof base), j->o->to);
         return rlhf__print_flush(err);
     }
     if (j->o->to)
@@ -301,6 +290,7 @@ int rlhf__cmd_export(const struct rlhf__env *env, int argc, char **argv) {
     if (st == RLHF_OK) st = run(&j, &err);
     if (st == RLHF_E_CANCELLED)
         rlhf__logf(env->log, RLHF_LOG_INFO, "stopped; '%s' was not written", o.to ? o.to : o.gguf);
+    rlhf__export_gguf_finish(&j.file);
     rlhf__export_place_finish(&j.place);
     rlhf__export_tensors_finish(&j.tensors);
     rlhf__export_adapter_finish(&j.adapter);

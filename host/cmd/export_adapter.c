@@ -206,6 +206,8 @@ static rlhf_status write_tensors(const struct rlhf__weights *from, int32_t dtype
                                  const struct rlhf__folder *to, int64_t *n_parameters,
                                  struct rlhf__error *err) {
     const size_t count = rlhf__weights_count(from);
+    for (size_t i = 0; i < count; i++)
+        RLHF_TRY(rlhf__tensor_check_float(rlhf__weights_at(from, i), err));
     const struct rlhf__tensor **order = calloc(count + 1, sizeof *order);
     struct rlhf__tensor_spec *spec = calloc(count + 1, sizeof *spec);
     char(*names)[512] = calloc(count + 1, sizeof *names);

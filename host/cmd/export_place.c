@@ -69,7 +69,25 @@ static rlhf_status check_taken(struct rlhf__export_place *p, int force, struct r
     return RLHF_OK;
 }
 
-// The longest part of `path` that exists, without links, and the rest as it is.
+// Append to `real` the names of a path that is not there: "." and ".." go, as they would once
+// directories of these names are made. Longer than a path may be: real is empty.
+static void put_rest(char real[RLHF__PATH_CAP], const char *rest) {
+    while (*rest && *real) {
+        const size_t n = strcspn(rest, "/"), at = strlen(real);
+        if (n == 2 && strncmp(rest, "..", n) == 0) {
+            char *last = strrchr(real, '/');
+            if (last) last[last == real] = '\0';
+        } else if (n > 1 || (n == 1 && *rest != '.')) {
+            const int fits = snprintf(real + at, RLHF__PATH_CAP - at, "%s%.*s",
+                                      real[at - 1] == '/' ? "" : "/", (int)n, rest);
+            if (fits < 0 || (size_t)fits >= RLHF__PATH_CAP - at) *real = '\0';
+        }
+        rest += n;
+        rest += strspn(rest, "/");
+    }
+}
+
+// The longest part of `path` that exists, without links, and the names that are not there.
 void rlhf__export_place_real(const char *path, char real[RLHF__PATH_CAP]) {
     char part[RLHF__PATH_CAP], found[RLHF__PATH_CAP];
     size_t n = strlen(path);
@@ -82,7 +100,8 @@ void rlhf__export_place_real(const char *path, char real[RLHF__PATH_CAP]) {
         rlhf__path_put(part, "%.*s", (int)n, path);
     }
     if (n == 0 && !rlhf__path_real(path[0] == '/' ? "/" : ".", found)) found[0] = '\0';
-    rlhf__path_put(real, "%s%s%s", found, n < strlen(path) && path[n] != '/' ? "/" : "", path + n);
+    rlhf__path_put(real, "%s", found);
+    put_rest(real, path + n);
 }
 
 rlhf_status rlhf__export_place_choose(struct rlhf__export_place *p, const char *to, int force,
@@ -199,12 +218,4 @@ void rlhf__export_place_finish(struct rlhf__export_place *p) {
     rlhf__folder_close(p->dir);
     if (p->fresh[0]) rlhf__folder_remove(NULL, p->fresh, NULL);
     memset(p, 0, sizeof *p);
-}
-
-const char *rlhf__export_place_inside(const struct rlhf__export_place *p, const char *file) {
-    const char *base = rlhf__path_base(file);
-    size_t n = (size_t)(base - file);
-    while (n > 1 && file[n - 1] == '/')
-        n--;
-    return n && n == strlen(p->to) && strncmp(file, p->to, n) == 0 ? base : NULL;
 }

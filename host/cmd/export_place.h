@@ -20,7 +20,8 @@ struct rlhf__export_place {
 rlhf_status rlhf__export_place_choose(struct rlhf__export_place *, const char *to, int force,
                                       struct rlhf__error *err);
 
-// A path, absolute and without links as far as it exists, the rest as it is. [main]
+// A path, absolute, without links as far as it exists and without "." and "..": two that are equal
+// so are one place. "" where it is longer than a path may be. [main]
 void rlhf__export_place_real(const char *path, char real[RLHF__PATH_CAP]);
 
 // Make `dir`, and the directories above it where they are missing. Errors: RLHF_E_IO. [main]
@@ -32,9 +33,5 @@ rlhf_status rlhf__export_place_commit(struct rlhf__export_place *, struct rlhf__
 
 // Remove what was not committed. [main]
 void rlhf__export_place_finish(struct rlhf__export_place *);
-
-// The name of `file` in the directory when that is where it lies (TO/NAME), else NULL; borrowed
-// from file. [any]
-const char *rlhf__export_place_inside(const struct rlhf__export_place *, const char *file);
 
 #endif

@@ -176,7 +176,7 @@ static int below(const char *path, const char *dir) {
 }
 
 int rlhf__export_source_holds(const struct rlhf__export_source *s, const char *path) {
-    return below(path, s->run) || below(path, s->dir);
+    return below(path, s->run) || below(path, s->dir) || below(path, s->base);
 }
 
 int rlhf__export_source_writes(const struct rlhf__export_source *s) {

@@ -33,7 +33,8 @@ rlhf_status rlhf__export_source_open(struct rlhf__export_source *, const char *g
 
 void rlhf__export_source_finish(struct rlhf__export_source *); // [main]
 
-// 1 when `path`, absolute and without links, is the run, the model directory or below either. [any]
+// 1 when `path`, absolute and without links, is the run, the model directory, an adapter's base or
+// below one of them. [any]
 int rlhf__export_source_holds(const struct rlhf__export_source *, const char *path);
 
 // Where the tokenizer's files are: dir, or with an adapter that has none its base. [any]

@@ -119,8 +119,8 @@ static rlhf_status read_numbers(struct rlhf__peft *p, const json_t *config,
     if (!json_is_integer(r) || json_integer_value(r) < 1 ||
         json_integer_value(r) > RLHF__PEFT_RANK_MAX)
         return wrong(p, "r", r, "a whole number from 1 to 65536", err);
-    if (!json_is_number(a) || !(fabs(json_number_value(a)) <= 1e9))
-        return wrong(p, "lora_alpha", a, "a number from -1e9 to 1e9", err);
+    if (!json_is_number(a) || !(json_number_value(a) > 0 && json_number_value(a) <= 1e9))
+        return wrong(p, "lora_alpha", a, "a number above 0, up to 1e9", err);
     if (rs && !json_is_null(rs) && !json_is_boolean(rs))
         return wrong(p, "use_rslora", rs, "true or false", err);
     if (!is_off(drop) &&

@@ -8,6 +8,13 @@ int rlhf__tensor_is_float(int32_t dtype) {
     return dtype == RLHF__TENSOR_F32 || dtype == RLHF__TENSOR_F16 || dtype == RLHF__TENSOR_BF16;
 }
 
+rlhf_status rlhf__tensor_check_float(const struct rlhf__tensor *t, struct rlhf__error *err) {
+    if (rlhf__tensor_is_float(t->dtype)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "%s: tensor %s is of dtype %s; of numbers F32, F16 and BF16 are taken",
+                      t->file, t->name, rlhf__tensor_dtype_name(t->dtype));
+}
+
 static rlhf_status too_large(const struct rlhf__rounding *from, int64_t at, float x, int32_t dtype,
                              struct rlhf__error *err) {
     return rlhf__fail(err, RLHF_E_INVALID,

@@ -138,6 +138,9 @@ static rlhf_status write_index(const struct rlhf__shards *s, const struct rlhf__
 
 rlhf_status rlhf__shards_write(const struct rlhf__shards *s, const struct rlhf__folder *dir,
                                struct rlhf__shards_done *done, struct rlhf__error *err) {
+    for (size_t i = 0; i < s->n; i++) // whole numbers are copied, these would have to be rounded
+        if (s->tensor[i]->dtype == RLHF__TENSOR_F64)
+            RLHF_TRY(rlhf__tensor_check_float(s->tensor[i], err));
     size_t *end = malloc((s->n + 1) * sizeof *end);
     char name[64];
     rlhf_status st = RLHF_OK;

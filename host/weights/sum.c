@@ -15,8 +15,10 @@
 #define PIECE_BYTES 65536
 #define PIECES      64
 
+// What may not be read is the caller's to change, as where weights are opened.
 static rlhf_status unreadable(const char *path, struct rlhf__error *err) {
-    return rlhf__fail(err, RLHF_E_IO, "%s: cannot read: %s", path, strerror(errno));
+    return rlhf__fail(err, errno == EACCES ? RLHF_E_INVALID : RLHF_E_IO, "%s: cannot read: %s",
+                      path, strerror(errno));
 }
 
 // `n` bytes at `from`; fewer where the file ends.

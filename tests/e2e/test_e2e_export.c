@@ -163,6 +163,102 @@ static void what_a_killed_export_left_goes(void **state) {
     assert_string_equal(t->out, ".rlhf-export-old-7\nout\ntwo\n");
 }
 
+// m: what a run wrote, of no run any more.
+static void make_model(struct e2e *t) {
+    ok(t, e2e_run(t, "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "
+                     "--set batch.size=4 --set run.phases=1 --out r0"));
+    ok(t, e2e_shell(t, "\"$HOST\" export r0 --to m && rm -r r0"));
+}
+
+// A GGUF lies in --to however both are spelt, and goes with it into its place.
+static void a_gguf_inside(void **state) {
+    struct e2e *t = *state;
+    make_model(t);
+    static const char *const names[][2] = {
+        {"out", "out/g.gguf"},      {"out", "./out/g.gguf"},       {"./out/", "out//g.gguf"},
+        {"out", "$PWD/out/g.gguf"}, {"out", "no/../out/./g.gguf"}, {"$PWD/out", "out/g.gguf"},
+        {"out", "link/g.gguf"},     {"here/out", "out/g.gguf"}};
+    ok(t, e2e_shell(t, "ln -s . here"));
+    for (int there = 0; there < 2; there++)
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            if (strncmp(names[i][1], there ? "no/" : "link/", there ? 3 : 5) == 0) continue;
+            ok(t, e2e_shell(t,
+                            "rm -rf out link; if [ %d = 1 ]; then cp -r m out; ln -s out link; "
+                            "fi; \"$HOST\" export m --to %s --gguf %s --force",
+                            there, names[i][0], names[i][1]));
+            ok(t, e2e_shell(t, "test -s out/g.gguf && test -s out/model.safetensors && "
+                               "test -z \"$(ls -A | grep -e new -e old)\""));
+        }
+}
+
+static void a_gguf_where_it_may_not_be(void **state) {
+    struct e2e *t = *state;
+    make_model(t);
+    static const char *const cases[][3] = {
+        {"out", "out/model.safetensors", "its name must end in .gguf"},
+        {"out", "./out/README.md", "its name must end in .gguf"},
+        {"out", "out/.gguf", "its name must end in .gguf"},
+        {"out", "out/deep/g.gguf", "lies in a folder of --to"},
+        {"out", "$PWD/out/additional_chat_templates/g.gguf", "lies in a folder of --to"},
+        {"out", "./out", "is where --to 'out' makes a directory"},
+        {"new/out", "new", "is where --to 'new/out' makes a directory"},
+        {"out", "missing/g.gguf", "there is no directory of that name"},
+        {"out", "m/config.json/g.gguf", "lies in what is exported"},
+        {"out", "model/config.json/g.gguf", "there is no directory of that name"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(
+            e2e_shell(t, "\"$HOST\" export m --to %s --gguf %s --force", cases[i][0], cases[i][1]),
+            2);
+        e2e_says(t, cases[i][2]);
+        assert_false(e2e_exists(t, "out") || e2e_exists(t, "new"));
+    }
+    assert_int_equal(e2e_shell(t, "\"$HOST\" export m --gguf missing/g.gguf"), 2);
+    e2e_says(t, "there is no directory of that name");
+    ok(t, e2e_shell(t, "\"$HOST\" export m --to new/out --gguf new/g.gguf && ls -A new"));
+    e2e_says(t, "g.gguf\nout\n");
+}
+
+// The model that an adapter is on is a source as the adapter is.
+static void the_base_stays(void **state) {
+    struct e2e *t = *state;
+    make_model(t);
+    ok(t, e2e_shell(t, "mv m \"$(printf 'big\\033[31m')\" && ln -s big* m && cp -rL m before"));
+    ok(t, e2e_run(t, "--algo sft.so --policy m --data texts.jsonl --set batch.size=4 "
+                     "--set policy.adapter.rank=2 --set run.phases=1 --out r"));
+    ok(t, e2e_shell(t, "\"$HOST\" export r --to a >said && cat said"));
+    e2e_says(t, "/big\\x1b[31m: a\n");
+    assert_int_equal(e2e_shell(t, "grep -q \"$(printf '\\033')\" said"), 1);
+    static const char *const tries[] = {"a --merge --to big*", "m --adapter a --merge --to big*",
+                                        "r --to big*", "a --merge --gguf m/model.safetensors",
+                                        "a --merge --to out --gguf m/g.gguf"};
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        assert_int_equal(e2e_shell(t, "\"$HOST\" export %s --force", tries[i]), 2);
+        e2e_says(t, "lies in what is exported; choose a name outside of it");
+        ok(t, e2e_shell(t, "diff -r before m/."));
+    }
+}
+
+// Numbers of eight bytes are refused by name; they were left out, or copied as they are.
+static void no_doubles(void **state) {
+    struct e2e *t = *state;
+    make_model(t);
+    ok(t, e2e_run(t, "--algo sft.so --policy m --data texts.jsonl --set batch.size=4 "
+                     "--set policy.adapter.rank=2 --set run.phases=1 --out r"));
+    // The header of either file says F64 of tensors that have half as many elements.
+    ok(t, e2e_shell(t, "\"$HOST\" export r --to a"));
+    ok(t, e2e_shell(t, "cp -r m m8; cp -r a a8; "
+                       "sed -i 's/\"F32\",\"shape\":\\[2,/\"F64\",\"shape\":[1,/g; "
+                       "s/\"F32\",\"shape\":\\[64,/\"F64\",\"shape\":[32,/g' "
+                       "m8/model.safetensors; grep -c F64 m8/model.safetensors; "
+                       "sed -i 's/\"F32\",\"shape\":\\[2, 32/\"F64\",\"shape\":[2, 16/g' "
+                       "a8/adapter_model.safetensors; grep -c F64 a8/adapter_model.safetensors"));
+    assert_int_equal(e2e_shell(t, "\"$HOST\" export a8 --to out"), 2);
+    e2e_says(t, ".lora_A.weight is of dtype F64; of numbers F32, F16 and BF16 are taken");
+    assert_int_equal(e2e_shell(t, "\"$HOST\" export m8 --to out"), 2);
+    e2e_says(t, "is of dtype F64; of numbers F32, F16 and BF16 are taken");
+    assert_false(e2e_exists(t, "out"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_last_checkpoint, e2e_setup, e2e_teardown),
@@ -172,6 +268,10 @@ int main(void) {
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(the_card, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_model_directory, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_gguf_inside, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_gguf_where_it_may_not_be, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(the_base_stays, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(no_doubles, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_export", tests, NULL, NULL);
 }

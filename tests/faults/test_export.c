@@ -110,12 +110,48 @@ static void interrupted(void **state) {
     assert_in_range(stopped, n - 6, n); // once the new name is being given it is given
 }
 
+// One beside the directory gets its name last: whoever keeps the old directory keeps the old file.
+#define BESIDE                                                                                     \
+    "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_files.so\" \"$HOST\" export r --to deep/out " \
+    "--gguf deep/m.gguf --force "
+
+static void beside_the_directory(void **state) {
+    struct e2e *t = *state;
+    int stopped = 0, failed = 0;
+    make_run(t);
+    assert_int_equal(e2e_shell(t, "FAULT=count:0 FAULT_COUNT=$PWD/n " BESIDE "&& cat n"), 0);
+    const int n = atoi(strchr(strrchr(t->out, ':'), '\n') + 1);
+    assert_in_range(n, 20, 400);
+    assert_int_equal(e2e_shell(t, "cp -r deep old; echo mine >old/m.gguf; echo x >old/out/mark"),
+                     0);
+    for (int i = 1; i <= n; i++)
+        for (int full = 0; full < 2; full++) {
+            assert_int_equal(e2e_shell(t, "rm -rf deep; cp -r old deep"), 0);
+            const int status =
+                e2e_shell(t, "FAULT=%s:%d%s " BESIDE, full ? "enospc" : "int", i, full ? "+" : "");
+            stopped += status == 130;
+            failed += status == 1;
+            // Nothing happened, or all of it; a disk that is full for good can leave the old file.
+            if (status == 130)
+                assert_int_equal(e2e_shell(t, "diff -r old deep"), 0);
+            else if (status == 0)
+                assert_int_equal(e2e_shell(t, "test $(head -c 4 deep/m.gguf) = GGUF && ! test -e "
+                                              "deep/out/mark && test $(ls -A deep | wc -l) = 2"),
+                                 0);
+            else if (e2e_exists(t, "deep/out/mark"))
+                assert_int_equal(e2e_shell(t, "grep -qx mine deep/m.gguf"), 0);
+        }
+    assert_in_range(stopped, n / 2, n);
+    assert_in_range(failed, n / 2, n);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(disk_full_once, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(disk_full_for_good, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(killed, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(interrupted, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(beside_the_directory, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("export", tests, NULL, NULL);
 }

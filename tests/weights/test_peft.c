@@ -5,9 +5,11 @@
 #include "base/json.h"
 #include "weights/peft.h"
 #include "weights/safetensors_writer.h"
+#include "weights/sum.h"
 
 #include <math.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 // As peft 0.21 writes it.
 #define REST                                                                                       \
@@ -153,8 +155,11 @@ static void refused(void **state) {
         {"\"r\": 2", "\"r\": 0", "r must be a whole number from 1 to 65536, found 0",
          RLHF_E_INVALID},
         {"\"r\": 2", "\"r\": 4", "has shape [2, 6], which is not of the rank 4", RLHF_E_INVALID},
-        {"\"lora_alpha\": 8", "\"lora_alpha\": \"8\"", "lora_alpha must be a number",
+        {"\"lora_alpha\": 8", "\"lora_alpha\": \"8\"",
+         "lora_alpha must be a number above 0, up to 1e9, found \"8\"", RLHF_E_INVALID},
+        {"\"lora_alpha\": 8", "\"lora_alpha\": 0", "lora_alpha must be a number above 0",
          RLHF_E_INVALID},
+        {"\"lora_alpha\": 8", "\"lora_alpha\": -8", "found -8", RLHF_E_INVALID},
         {"\"lora_dropout\": 0.0", "\"lora_dropout\": 1", "lora_dropout must be a number from 0",
          RLHF_E_INVALID},
         {"[\"v_proj\", \"q_proj\"]", "[3]", "target_modules must be a list of names",
@@ -218,6 +223,21 @@ static void files_missing(void **state) {
     remove(scratch_path(s, RLHF__PEFT_CONFIG));
     check_error(rlhf__peft_read(s->dir, &p, &err), RLHF_E_INVALID, &err, "is no adapter");
     rlhf__peft_finish(&p);
+}
+
+// A base that may not be read is refused as one that is not there (root may read all).
+static void a_sum_of_what_may_not_be_read(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    struct rlhf__sum sum;
+    const int root = geteuid() == 0;
+    assert_int_equal(chmod(s->dir, 0755), 0);
+    scratch_text(s, "config.json", "{}");
+    assert_int_equal(chmod(scratch_text(s, "model.safetensors", "x"), 0), 0);
+    if (root) assert_int_equal(seteuid(65534), 0);
+    const rlhf_status st = rlhf__sum_model(s->dir, 0, 1, &sum, &err);
+    if (root) assert_int_equal(seteuid(0), 0);
+    check_error(st, RLHF_E_INVALID, &err, "model.safetensors: cannot read: Permission denied");
 }
 
 // A relative base lies where the program stands, else beside the adapter.
@@ -290,8 +310,9 @@ static void made_and_written(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, scratch_teardown)
-    const struct CMUnitTest tests[] = {T(read_as_written), T(scales),          T(told),
-                                       T(refused),         T(tensors_refused), T(files_missing),
-                                       T(bases),           T(made_and_written)};
+    const struct CMUnitTest tests[] = {
+        T(read_as_written), T(scales),           T(told),
+        T(refused),         T(tensors_refused),  T(files_missing),
+        T(bases),           T(made_and_written), T(a_sum_of_what_may_not_be_read)};
     return cmocka_run_group_tests_name("weights_peft", tests, NULL, NULL);
 }
