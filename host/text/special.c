@@ -1,14 +1,15 @@
 // special.c: the special tokens of a tokenizer: which tokens they are and what each is for.
 //
 // The files say it in several ways, and all of them are optional: added tokens (added_tokens.json,
-// tokenizer_config.json), roles by text (special_tokens_map.json, tokenizer_config.json), roles by
+// tokenizer_config.json), roles by text (tokenizer_config.json, special_tokens_map.json), roles by
 // id (config.json). The first that names a role wins; then the usual names are tried.
-#include "text/tokenizer_impl.h"
+#include "text/special.h"
 
 #include "base/file.h"
 #include "base/json.h"
 #include "text/added_read.h"
 #include "text/tokenizer_config.h"
+#include "text/tokenizer_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,26 +65,43 @@ static int32_t named_id(const struct rlhf__tokenizer *tok, const json_t *v) {
                              : -1;
 }
 
-static rlhf_status read_roles(struct rlhf__tokenizer *tok, const json_t *file,
+static int map_counts(const json_t *config) {
+    return !json_object_get(config, "added_tokens_decoder");
+}
+
+const json_t *rlhf__special_said(const json_t *config, const json_t *map, const char *key) {
+    const json_t *v = map_counts(config) ? json_object_get(map, key) : NULL;
+    return v ? v : json_object_get(config, key);
+}
+
+// The files, and which of them is being read.
+enum { ADDED, CONFIG, MAP, MODEL, N_FILES };
+struct files {
+    json_t *v[N_FILES]; // NULL = there is none
+    int at;
+};
+
+static rlhf_status read_roles(struct rlhf__tokenizer *tok, struct files *f,
                               struct rlhf__error *err) {
     for (size_t r = 0; r < N_ROLES; r++) {
-        int32_t *id = role_id(tok, &roles[r]);
-        const json_t *v = json_object_get(file, roles[r].key);
-        if (*id >= 0) continue;
-        *id = named_id(tok, v);
+        const json_t *v = rlhf__special_said(f->v[CONFIG], f->v[MAP], roles[r].key);
+        f->at = v && v == json_object_get(f->v[MAP], roles[r].key) ? MAP : CONFIG;
+        *role_id(tok, &roles[r]) = named_id(tok, v);
         RLHF_TRY(rlhf__added_mark(tok, v, err));
     }
     return RLHF_OK;
 }
 
 // Further special tokens, in a list or each by a name of its own.
-static rlhf_status read_more(struct rlhf__tokenizer *tok, json_t *file, struct rlhf__error *err) {
+static rlhf_status read_more(struct rlhf__tokenizer *tok, struct files *f, int at,
+                             struct rlhf__error *err) {
     static const char *const keys[] = {"additional_special_tokens", "extra_special_tokens"};
     const char *name;
     size_t i;
     json_t *v;
+    f->at = at;
     for (size_t k = 0; k < 2; k++) {
-        json_t *list = json_object_get(file, keys[k]);
+        json_t *list = json_object_get(f->v[at], keys[k]);
         json_array_foreach(list, i, v) RLHF_TRY(rlhf__added_mark(tok, v, err));
         json_object_foreach(list, name, v) RLHF_TRY(rlhf__added_mark(tok, v, err));
     }
@@ -131,48 +149,49 @@ static rlhf_status read_usual(struct rlhf__tokenizer *tok, enum rlhf__family fam
     return RLHF_OK;
 }
 
-// Without a bos token: one that tokenizer_config.json says is null, and Qwen2's where no file of
-// the tokenizer names one, are none whatever ids config.json has.
-static int no_bos(const json_t *config, enum rlhf__family family) {
-    return family == RLHF__FAMILY_QWEN2 || json_is_null(json_object_get(config, "bos_token"));
+// Without a bos token: one that is said to be null, and Qwen2's where no file of the tokenizer
+// names one, are none whatever ids config.json has.
+static int no_bos(const struct files *f, enum rlhf__family family) {
+    return family == RLHF__FAMILY_QWEN2 ||
+           json_is_null(rlhf__special_said(f->v[CONFIG], f->v[MAP], "bos_token"));
 }
 
-static rlhf_status read_all(struct rlhf__tokenizer *tok, json_t *map, json_t *config,
-                            const json_t *model, struct rlhf__error *err) {
+static rlhf_status read_all(struct rlhf__tokenizer *tok, struct files *f, struct rlhf__error *err) {
+    json_t *config = f->v[CONFIG];
+    f->at = ADDED;
+    RLHF_TRY(rlhf__added_read_ids(tok, f->v[ADDED], err));
+    f->at = CONFIG;
+    RLHF_TRY(rlhf__added_read_decoder(tok, json_object_get(config, "added_tokens_decoder"), err));
+    RLHF_TRY(rlhf__tokenizer_read_config(tok, config, err));
     enum rlhf__family family = rlhf__tokenizer_family(tok, config);
-    int skip = no_bos(config, family);
-    RLHF_TRY(read_roles(tok, map, err));
-    RLHF_TRY(read_roles(tok, config, err));
-    RLHF_TRY(read_role_ids(tok, model, skip, err));
+    int skip = no_bos(f, family);
+    RLHF_TRY(read_roles(tok, f, err));
+    f->at = MODEL;
+    RLHF_TRY(read_role_ids(tok, f->v[MODEL], skip, err));
     RLHF_TRY(read_usual(tok, family, skip, err));
-    RLHF_TRY(read_more(tok, map, err));
-    RLHF_TRY(read_more(tok, config, err));
+    RLHF_TRY(read_more(tok, f, MAP, err));
+    RLHF_TRY(read_more(tok, f, CONFIG, err));
     rlhf__frame_default(tok, config);
     RLHF_TRY(rlhf__tokenizer_check_frame(tok, config, err));
+    f->at = N_FILES; // from here on it is the tokens of all of them
     return rlhf__added_ready(tok, err);
 }
 
 rlhf_status rlhf__tokenizer_load_special(struct rlhf__tokenizer *tok, const char *dir,
                                          struct rlhf__error *err) {
-    static const char *const names[] = {"added_tokens.json", "special_tokens_map.json",
-                                        "tokenizer_config.json", "config.json"};
-    enum { ADDED, MAP, CONFIG, MODEL, N };
-    json_t *file[N] = {NULL};
+    static const char *const names[N_FILES] = {"added_tokens.json", "tokenizer_config.json",
+                                               "special_tokens_map.json", "config.json"};
+    struct files f = {.at = N_FILES};
     rlhf_status st = RLHF_OK;
-    for (int i = 0; i < N && st == RLHF_OK; i++)
-        st = rlhf__tokenizer_json(dir, names[i], &file[i], err);
+    for (int i = 0; i < N_FILES && st == RLHF_OK; i++)
+        if (i != MAP || map_counts(f.v[CONFIG]))
+            st = rlhf__tokenizer_json(dir, names[i], &f.v[i], err);
     if (st == RLHF_OK) {
-        int at = ADDED;
-        st = rlhf__added_read_ids(tok, file[ADDED], err);
-        if (st == RLHF_OK) at = CONFIG;
-        if (st == RLHF_OK)
-            st = rlhf__added_read_decoder(
-                tok, json_object_get(file[CONFIG], "added_tokens_decoder"), err);
-        if (st == RLHF_OK) st = rlhf__tokenizer_read_config(tok, file[CONFIG], err);
-        if (st == RLHF_OK) st = read_all(tok, file[MAP], file[CONFIG], file[MODEL], err);
-        if (st < 0) rlhf__error_context(err, "%s/%s", dir, names[at]);
+        st = read_all(tok, &f, err);
+        const char *name = f.at < N_FILES ? names[f.at] : tok->has_json ? "tokenizer.json" : NULL;
+        if (st < 0) rlhf__error_context(err, "%s%s%s", dir, name ? "/" : "", name ? name : "");
     }
-    for (int i = 0; i < N; i++)
-        json_decref(file[i]);
+    for (int i = 0; i < N_FILES; i++)
+        json_decref(f.v[i]);
     return st;
 }

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "text/special.h"
 #include "weights/gguf_form.h"
 
 #include <stdio.h>
@@ -146,17 +147,13 @@ static int32_t id_of(const struct tokens *t, const char *text) {
 static int32_t role(const struct tokens *t, const json_t *config, const char *name) {
     char key[32];
     json_t *map = read_json(t->dir, "special_tokens_map.json");
-    const json_t *from[] = {t->config, map};
-    int32_t id = -1;
-    for (size_t i = 0; i < 2 && id < 0; i++) {
-        snprintf(key, sizeof key, "%s_token", name);
-        const json_t *v = json_object_get(from[i], key);
-        if (json_is_object(v)) v = json_object_get(v, "content");
-        id = id_of(t, json_string_value(v));
-    }
+    snprintf(key, sizeof key, "%s_token", name);
+    const json_t *v = rlhf__special_said(t->config, map, key);
+    if (json_is_object(v)) v = json_object_get(v, "content");
+    int32_t id = id_of(t, json_string_value(v));
     json_decref(map);
     snprintf(key, sizeof key, "%s_token_id", name);
-    const json_t *v = json_object_get(config, key);
+    v = json_object_get(config, key);
     if (json_is_array(v)) v = json_array_get(v, 0);
     if (id < 0 && json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) < t->n)
         id = (int32_t)json_integer_value(v);

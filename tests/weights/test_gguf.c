@@ -410,6 +410,30 @@ static void sentence_pieces(void **state) {
     end(&m);
 }
 
+// The tokenizer's own order of special_tokens_map.json and tokenizer_config.json.
+static void roles(void **state) {
+    static const char *const cases[][2] = {
+        {"{\"eos_token\": \"a\"}", "tokenizer.ggml.eos_token_id 4 2\n"},
+        {"{\"eos_token\": \"a\", \"added_tokens_decoder\": {}}",
+         "tokenizer.ggml.eos_token_id 4 0\n"},
+        {"{}", "tokenizer.ggml.eos_token_id 4 2\n"},
+    };
+    scratch_text(*state, "special_tokens_map.json", "{\"eos_token\": {\"content\": \"b\"}}");
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct model m;
+        struct reader r;
+        size_t len;
+        scratch_text(*state, "tokenizer_config.json", cases[i][0]);
+        begin(&m, *state, "{" LLAMA "}", GPT2_FORM);
+        add_llama(&m);
+        const uint8_t *bytes = written(&m, &len);
+        const char *got = head(&r, bytes, len);
+        if (!strstr(got, cases[i][1])) fail_msg("case %zu: no '%s' in %s", i, cases[i][1], got);
+        rlhf__buf_free(&r.out);
+        end(&m);
+    }
+}
+
 // ---- refusals ----
 
 static void configs(void **state) {
@@ -593,6 +617,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(llama3_context, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(gpt2, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(sentence_pieces, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(roles, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(configs, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(tokenizers, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(tensors, scratch_setup, scratch_teardown),
