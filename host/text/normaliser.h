@@ -21,7 +21,8 @@ rlhf_status rlhf__normaliser_create(const json_t *part, struct rlhf__normaliser 
 void rlhf__normaliser_destroy(struct rlhf__normaliser *normaliser); // NULL allowed
 
 // *out becomes the normal form of s[0..n); any bytes are allowed, ill-formed ones stay as they are
-// (BERT's drops them). spare is overwritten. s lies in neither. Errors: RLHF_E_NOMEM. [any]
+// (BERT's drops them). spare is overwritten. s lies in neither. Errors: RLHF_E_NOMEM,
+// RLHF_E_UNSUPPORTED (a pattern that takes too long). [any]
 rlhf_status rlhf__normaliser_apply(const struct rlhf__normaliser *normaliser, const char *s,
                                    size_t n, struct rlhf__buf *out, struct rlhf__buf *spare,
                                    struct rlhf__error *err);

@@ -10,12 +10,13 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-// One of the three.
+// A rule, else a code, else a literal.
 struct rlhf__pattern {
     int32_t rule; // enum rlhf__word_rule
+    int32_t reserved;
     pcre2_code *code;
-    char *literal; // [n_literal]
-    size_t n_literal;
+    char *text; // [n], of the literal or as the code's pattern is written
+    size_t n;
 };
 
 static rlhf_status refuse(const char *text, size_t n, const char *why, struct rlhf__error *err) {
@@ -62,12 +63,22 @@ static rlhf_status compile(struct rlhf__pattern *pattern, const char *text, size
     return st;
 }
 
+static rlhf_status keep_text(struct rlhf__pattern *pattern, const char *text, size_t n,
+                             struct rlhf__error *err) {
+    pattern->text = malloc(n + 1);
+    if (!pattern->text) return RLHF__NOMEM(err, "out of memory for a pattern");
+    memcpy(pattern->text, text, n);
+    pattern->n = n;
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__pattern_create(const char *text, size_t n, int by_hand,
                                  struct rlhf__pattern **out, struct rlhf__error *err) {
     struct rlhf__pattern *pattern = *out = calloc(1, sizeof *pattern);
     if (!pattern) return RLHF__NOMEM(err, "out of memory for a pattern");
     pattern->rule = by_hand ? rlhf__word_rule_of(text, n) : 0;
-    rlhf_status st = pattern->rule ? RLHF_OK : compile(pattern, text, n, err);
+    rlhf_status st = keep_text(pattern, text, n, err);
+    if (st == RLHF_OK && !pattern->rule) st = compile(pattern, text, n, err);
     if (st < 0) {
         rlhf__pattern_destroy(pattern);
         *out = NULL;
@@ -77,19 +88,14 @@ rlhf_status rlhf__pattern_create(const char *text, size_t n, int by_hand,
 
 static rlhf_status create_literal(const char *text, size_t n, struct rlhf__pattern **out,
                                   struct rlhf__error *err) {
-    struct rlhf__pattern *pattern = calloc(1, sizeof *pattern);
-    char *literal = malloc(n + 1);
-    *out = NULL;
-    if (!pattern || !literal) {
-        free(pattern);
-        free(literal);
-        return RLHF__NOMEM(err, "out of memory for a pattern");
+    struct rlhf__pattern *pattern = *out = calloc(1, sizeof *pattern);
+    if (!pattern) return RLHF__NOMEM(err, "out of memory for a pattern");
+    rlhf_status st = keep_text(pattern, text, n, err);
+    if (st < 0) {
+        rlhf__pattern_destroy(pattern);
+        *out = NULL;
     }
-    memcpy(literal, text, n);
-    pattern->literal = literal;
-    pattern->n_literal = n;
-    *out = pattern;
-    return RLHF_OK;
+    return st;
 }
 
 rlhf_status rlhf__pattern_read(const json_t *pattern, struct rlhf__pattern **out,
@@ -110,7 +116,7 @@ rlhf_status rlhf__pattern_read(const json_t *pattern, struct rlhf__pattern **out
 void rlhf__pattern_destroy(struct rlhf__pattern *pattern) {
     if (!pattern) return;
     pcre2_code_free(pattern->code);
-    free(pattern->literal);
+    free(pattern->text);
     free(pattern);
 }
 
@@ -131,11 +137,18 @@ void rlhf__search_finish(struct rlhf__search *match) {
 
 static int next_literal(const struct rlhf__pattern *pattern, const char *s, size_t n,
                         struct rlhf__search *match) {
-    const char *at = memmem(s + match->from, n - match->from, pattern->literal, pattern->n_literal);
+    const char *at = memmem(s + match->from, n - match->from, pattern->text, pattern->n);
     if (!at) return 0;
     match->begin = (size_t)(at - s);
-    match->end = match->from = match->begin + pattern->n_literal;
+    match->end = match->from = match->begin + pattern->n;
     return 1;
+}
+
+static rlhf_status gave_up(const struct rlhf__pattern *pattern, int code, struct rlhf__error *err) {
+    char message[128] = "", why[160];
+    pcre2_get_error_message(code, (PCRE2_UCHAR *)message, sizeof message);
+    snprintf(why, sizeof why, "PCRE2 gave up on a text: %s", message);
+    return refuse(pattern->text, pattern->n, why, err);
 }
 
 static rlhf_status search(const struct rlhf__pattern *pattern, const char *s, size_t n,
@@ -148,8 +161,8 @@ static rlhf_status search(const struct rlhf__pattern *pattern, const char *s, si
         code = pcre2_match(pattern->code, (PCRE2_SPTR)s, n, match->from,
                            PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, match->room, NULL);
     if (code == PCRE2_ERROR_NOMATCH) return 0;
-    if (code < 0)
-        return rlhf__fail(err, RLHF_E_INTERNAL, "PCRE2 gave up on a text (code %d)", code);
+    if (code == PCRE2_ERROR_NOMEMORY) return RLHF__NOMEM(err, "out of memory for a pattern");
+    if (code < 0) return gave_up(pattern, code, err);
     const size_t *range = pcre2_get_ovector_pointer(match->room);
     match->begin = range[0];
     match->end = match->from = range[1];
@@ -164,7 +177,7 @@ rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *
         match->end = match->from = rlhf__word_end(pattern->rule, s, n, match->from);
         return 1;
     }
-    if (pattern->literal) return next_literal(pattern, s, n, match);
+    if (!pattern->code) return next_literal(pattern, s, n, match);
     for (;;) {
         if (match->from > n) return 0;
         size_t last = match->seen ? match->end : SIZE_MAX;

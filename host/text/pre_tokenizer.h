@@ -25,7 +25,7 @@ int rlhf__pre_tokenizer_bytes(const struct rlhf__pre_tokenizer *pre);
 
 // work->pieces becomes the words of s[0..n). at_start: s is where the whole text begins, no added
 // token is before it. s must outlive the pieces. pre NULL: one word. Errors: RLHF_E_NOMEM,
-// RLHF_E_INTERNAL (PCRE2). [any, one thread per work]
+// RLHF_E_UNSUPPORTED (PCRE2 gave up). [any, one thread per work]
 rlhf_status rlhf__pre_tokenizer_cut(const struct rlhf__pre_tokenizer *pre, struct rlhf__work *work,
                                     const char *s, size_t n, int at_start, struct rlhf__error *err);
 

@@ -50,7 +50,8 @@ const struct rlhf__tokenizer_info *rlhf__tokenizer_info(const struct rlhf__token
 // many of the ids appended by this call, counting bos, eos, [CLS] and [SEP], which are kept: the
 // text's own last ids go. Any bytes are allowed: with BPE, decode(encode(x)) == x for every x.
 // Without RLHF__ENCODE_SPECIAL, "<|endoftext|>" in a text is spelled out in ordinary tokens.
-// Errors: RLHF_E_NOMEM, RLHF_E_INVALID (bos/eos asked for and absent). [any]
+// Errors: RLHF_E_NOMEM, RLHF_E_INVALID (bos/eos asked for and absent), RLHF_E_UNSUPPORTED (a
+// pattern takes too long on the text; its own text is in the message). [any]
 rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint32_t flags,
                                    size_t max_tokens, struct rlhf__ids *out,
                                    struct rlhf__error *err);
