@@ -64,14 +64,15 @@ static uint8_t *flag(struct rlhf__added_token *t, size_t i) {
 }
 
 // What is not said is no; but a token that is not special is normalized.
-static rlhf_status read_flags(const json_t *entry, const char *content, struct rlhf__added_token *t,
-                              struct rlhf__error *err) {
+// content[0..len) need not end there.
+static rlhf_status read_flags(const json_t *entry, const char *content, size_t len,
+                              struct rlhf__added_token *t, struct rlhf__error *err) {
     for (size_t i = 0; i < N_FLAGS; i++) {
         const json_t *v = json_object_get(entry, flag_names[i]);
         if (v && !json_is_boolean(v) && !json_is_null(v))
-            return rlhf__fail(err, RLHF_E_INVALID,
-                              "the added token '%.60s': %s is %s, expected true or false", content,
-                              flag_names[i], rlhf__json_kind(v));
+            return rlhf__fail(
+                err, RLHF_E_INVALID, "the added token '%.*s': %s is %s, expected true or false",
+                (int)(len < 60 ? len : 60), content, flag_names[i], rlhf__json_kind(v));
         *flag(t, i) = json_is_boolean(v) ? json_is_true(v) : i == N_FLAGS - 1 && !t->special;
     }
     return RLHF_OK;
@@ -83,7 +84,7 @@ static rlhf_status say_again(struct rlhf__tokenizer *tok, struct rlhf__added_tok
                              const json_t *entry, struct rlhf__error *err) {
     const char *content = rlhf__added_text(&tok->added, t);
     struct rlhf__added_token said = *t;
-    RLHF_TRY(read_flags(entry, content, &said, err));
+    RLHF_TRY(read_flags(entry, content, t->len, &said, err));
     if (id != t->id)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "the added token '%.*s' has the ids %d and %lld: they contradict each "
@@ -138,7 +139,7 @@ static rlhf_status add(struct rlhf__tokenizer *tok, int64_t id, const char *cont
     struct rlhf__added_token *there = rlhf__added_find(a, content, len), token = {0};
     if (there) return say_again(tok, there, id, entry, err);
     if (!len) return rlhf__fail(err, RLHF_E_INVALID, "an added token is empty");
-    RLHF_TRY(read_flags(entry, content, &token, err));
+    RLHF_TRY(read_flags(entry, content, len, &token, err));
     RLHF_TRY(bytes_of(tok, content, len, &bytes, &n, &stands, err));
     rlhf_status st = check_id(tok, id, content, bytes, n, stands, err);
     int known = id >= 0 && id < tok->vocab.n && tok->vocab.token[id].used;
@@ -154,6 +155,9 @@ rlhf_status rlhf__added_read(struct rlhf__tokenizer *tok, const json_t *list,
                              struct rlhf__error *err) {
     size_t i;
     json_t *item;
+    if (list && !json_is_array(list))
+        return rlhf__fail(err, RLHF_E_INVALID, "added_tokens: expected an array, found %s",
+                          rlhf__json_kind(list));
     json_array_foreach(list, i, item) {
         const json_t *id = json_object_get(item, "id");
         const char *text = json_string_value(json_object_get(item, "content"));
@@ -184,6 +188,9 @@ rlhf_status rlhf__added_read_decoder(struct rlhf__tokenizer *tok, json_t *decode
                                      struct rlhf__error *err) {
     const char *key;
     json_t *item;
+    if (decoder && !json_is_object(decoder))
+        return rlhf__fail(err, RLHF_E_INVALID, "added_tokens_decoder: expected an object, found %s",
+                          rlhf__json_kind(decoder));
     json_object_foreach(decoder, key, item) {
         char *end = NULL;
         long long id = strtoll(key, &end, 10);
@@ -206,7 +213,8 @@ rlhf_status rlhf__added_mark(struct rlhf__tokenizer *tok, const json_t *named,
     if (id < 0) return RLHF_OK;
     if (!t) {
         struct rlhf__added_token token = {.id = id};
-        if (json_is_object(named)) RLHF_TRY(read_flags(named, content, &token, err));
+        if (json_is_object(named))
+            RLHF_TRY(read_flags(named, content, strlen(content), &token, err));
         token.special = 1;
         token.normalized = json_is_true(json_object_get(named, "normalized"));
         return rlhf__added_append(&tok->added, content, strlen(content), &token, err);

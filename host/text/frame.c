@@ -3,6 +3,7 @@
 #include "text/tokenizer_impl.h"
 
 #include "base/json.h"
+#include "text/tokenizer_part.h"
 
 #include <string.h>
 
@@ -74,8 +75,7 @@ static rlhf_status read_pair(struct rlhf__tokenizer *tok, const json_t *post,
 
 static rlhf_status read_one(struct rlhf__tokenizer *tok, const json_t *post,
                             struct rlhf__error *err) {
-    const char *type = json_string_value(json_object_get(post, "type"));
-    if (!type) type = "none";
+    const char *type = rlhf__part_type(post);
     if (!strcmp(type, "ByteLevel")) return RLHF_OK; // about offsets, not ids
     if (!strcmp(type, "TemplateProcessing")) return read_template(tok, post, err);
     if (!strcmp(type, "BertProcessing") || !strcmp(type, "RobertaProcessing"))
@@ -90,9 +90,13 @@ rlhf_status rlhf__frame_read(struct rlhf__tokenizer *tok, const json_t *post,
                              struct rlhf__error *err) {
     if (!post || json_is_null(post)) return RLHF_OK;
     tok->frame_given = 1;
+    if (!rlhf__part_is(post, "Sequence")) return read_one(tok, post, err);
     const json_t *parts = json_object_get(post, "processors"), *item;
-    if (!parts) return read_one(tok, post, err);
     size_t i;
+    if (!json_is_array(parts))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the post_processor Sequence: processors: expected an array, found %s",
+                          rlhf__json_kind(parts));
     json_array_foreach(parts, i, item) RLHF_TRY(read_one(tok, item, err));
     return RLHF_OK;
 }

@@ -62,7 +62,8 @@ static int32_t prefix_of(const json_t *part, int depth) {
     int32_t found = RLHF__PREFIX_NONE;
     size_t i;
     const json_t *item;
-    for (size_t k = 0; k < 2 && depth < 8; k++)
+    for (size_t k = 0; k < 2 && depth < RLHF__PART_DEPTH_MAX && rlhf__part_is(part, "Sequence");
+         k++)
         json_array_foreach(json_object_get(part, keys[k]), i, item) {
             int32_t inner = prefix_of(item, depth + 1);
             if (inner != RLHF__PREFIX_NONE) found = inner;

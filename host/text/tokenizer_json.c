@@ -20,6 +20,31 @@ static int is_set(const json_t *model, const char *key) {
     return json_is_true(json_object_get(model, key));
 }
 
+// The options of a model that are there are of these types, or null.
+static rlhf_status check_kinds(const json_t *model, struct rlhf__error *err) {
+    static const struct {
+        const char *key, *want;
+        int text, number, flag;
+    } kinds[] = {
+        {"dropout", "a number", 0, 1, 0},
+        {"unk_token", "a text", 1, 0, 0},
+        {"fuse_unk", "true or false", 0, 0, 1},
+        {"continuing_subword_prefix", "a text", 1, 0, 0},
+        {"end_of_word_suffix", "a text", 1, 0, 0},
+        {"byte_fallback", "true or false", 0, 0, 1},
+        {"ignore_merges", "true or false", 0, 0, 1},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const json_t *v = json_object_get(model, kinds[i].key);
+        if (!v || json_is_null(v) || (kinds[i].text && json_is_string(v)) ||
+            (kinds[i].number && json_is_number(v)) || (kinds[i].flag && json_is_boolean(v)))
+            continue;
+        return rlhf__fail(err, RLHF_E_INVALID, "model.%s: expected %s, found %s", kinds[i].key,
+                          kinds[i].want, rlhf__json_kind(v));
+    }
+    return RLHF_OK;
+}
+
 // The options of a BPE model, but for unk; what would change ids and is not implemented is refused.
 static rlhf_status read_bpe_opts(struct rlhf__tokenizer *tok, const json_t *model,
                                  struct rlhf__error *err) {
@@ -57,6 +82,9 @@ static rlhf_status read_bpe(struct rlhf__tokenizer *tok, const json_t *model,
                             struct rlhf__error *err) {
     const json_t *merges = json_object_get(model, "merges"), *item;
     tok->info.kind = RLHF__TOKENIZER_BPE;
+    if (!json_is_array(merges))
+        return rlhf__fail(err, RLHF_E_INVALID, "model.merges: expected an array, found %s",
+                          rlhf__json_kind(merges));
     RLHF_TRY(read_bpe_opts(tok, model, err));
     int bytes = tok->bpe_opts.bytes;
     RLHF_TRY(rlhf__tokenizer_add_vocab(tok, json_object_get(model, "vocab"), bytes, err));
@@ -103,6 +131,7 @@ static const char *model_type(const json_t *model) {
 
 static rlhf_status read_file(struct rlhf__tokenizer *tok, const json_t *file,
                              struct rlhf__error *err) {
+    static const char *const parts[] = {"normalizer", "pre_tokenizer", "post_processor", "decoder"};
     const json_t *model = json_object_get(file, "model");
     const json_t *added = json_object_get(file, "added_tokens");
     const char *type = model_type(model);
@@ -110,6 +139,9 @@ static rlhf_status read_file(struct rlhf__tokenizer *tok, const json_t *file,
         return rlhf__part_refuse("model", model, "BPE, WordPiece", err);
     if (!json_is_object(json_object_get(model, "vocab")))
         return rlhf__fail(err, RLHF_E_INVALID, "model.vocab is missing or no object");
+    RLHF_TRY(check_kinds(model, err));
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        RLHF_TRY(rlhf__part_check(parts[i], json_object_get(file, parts[i]), err));
     RLHF_TRY(rlhf__normaliser_create(json_object_get(file, "normalizer"), &tok->normaliser, err));
     RLHF_TRY(rlhf__pre_tokenizer_create(json_object_get(file, "pre_tokenizer"), &tok->pre_tokenizer,
                                         err));

@@ -125,10 +125,11 @@ static void roles_come_from_the_first_file_that_names_them(void **state) {
     scratch_text(s, "tokenizer_config.json",
                  "{\"bos_token\": \"<s>\", \"unk_token\": null, \"added_tokens_decoder\":"
                  "{\"301\": {\"content\": \"<s>\", \"special\": true}}}");
-    scratch_text(s, "special_tokens_map.json", "{\"bos_token\": {\"content\": \"<user>\"}}");
+    // Beside an added_tokens_decoder it is not looked at.
+    scratch_text(s, "special_tokens_map.json", "{\"bos_token\": {\"content\": \"<user>\"}, ");
     struct rlhf__tokenizer *tok = expect_open(s);
     const struct rlhf__tokenizer_info *info = rlhf__tokenizer_info(tok);
-    assert_int_equal(info->bos, 300);
+    assert_int_equal(info->bos, 301);
     assert_int_equal(info->eos, 2);
     assert_int_equal(info->pad, -1);
     assert_int_equal(info->n_vocab, 302);
@@ -142,6 +143,33 @@ static void roles_come_from_the_first_file_that_names_them(void **state) {
     assert_memory_equal(ids.data, want, sizeof want);
     rlhf__ids_finish(&ids);
     rlhf__tokenizer_close(tok);
+}
+
+static void expect_ends(struct scratch *s, int32_t bos, int32_t eos) {
+    struct rlhf__tokenizer *tok = expect_open(s);
+    assert_int_equal(rlhf__tokenizer_info(tok)->bos, bos);
+    assert_int_equal(rlhf__tokenizer_info(tok)->eos, eos);
+    rlhf__tokenizer_close(tok);
+}
+
+// As transformers 5.23 reads the two files.
+static void roles_of_the_map_count_without_an_added_tokens_decoder(void **state) {
+    struct scratch *s = *state;
+    write_vocab(s, "");
+    scratch_text(s, "merges.txt", "");
+    scratch_text(s, "config.json", "{\"bos_token_id\": 1, \"eos_token_id\": 2}");
+    scratch_text(s, "special_tokens_map.json",
+                 "{\"bos_token\": null, \"eos_token\": {\"content\": \"B\"}}");
+    scratch_text(s, "tokenizer_config.json", "{\"bos_token\": \"A\", \"eos_token\": \"A\"}");
+    expect_ends(s, -1, 'B');
+    scratch_text(s, "tokenizer_config.json",
+                 "{\"bos_token\": \"A\", \"eos_token\": \"A\", \"added_tokens_decoder\": {}}");
+    expect_ends(s, 'A', 'A');
+    scratch_text(s, "tokenizer_config.json", "{\"added_tokens_decoder\": {}}");
+    expect_ends(s, 1, 2);
+    scratch_text(s, "tokenizer_config.json", "{\"eos_token\": \"A\"}");
+    scratch_text(s, "special_tokens_map.json", "{\"bos_token\": \"B\"}");
+    expect_ends(s, 'B', 'A');
 }
 
 static void refused_options(void **state) {
@@ -160,6 +188,20 @@ static void refused_options(void **state) {
     expect_error(s, RLHF_E_INVALID, "has the id 65 of 'A'");
     scratch_text(s, "tokenizer_config.json", "{\"do_lower_case\": ");
     expect_error(s, RLHF_E_INVALID, "tokenizer_config.json:1");
+    scratch_text(s, "tokenizer_config.json", "{\"added_tokens_decoder\": []}");
+    expect_error(s, RLHF_E_INVALID,
+                 "tokenizer_config.json: added_tokens_decoder: expected an object, found a list");
+    scratch_text(s, "tokenizer_config.json",
+                 "{\"eos_token\": {\"content\": \"A\", \"lstrip\": 1}}");
+    expect_error(s, RLHF_E_INVALID, "tokenizer_config.json: the added token 'A': lstrip is an");
+    scratch_text(s, "special_tokens_map.json",
+                 "{\"eos_token\": {\"content\": \"A\", \"lstrip\": \"no\"}}");
+    expect_error(s, RLHF_E_INVALID, "special_tokens_map.json: the added token 'A': lstrip is a st");
+    scratch_text(s, "special_tokens_map.json",
+                 "{\"additional_special_tokens\": [{\"content\": \"B\", \"rstrip\": 1}]}");
+    scratch_text(s, "tokenizer_config.json", "{\"eos_token\": \"A\"}");
+    expect_error(s, RLHF_E_INVALID, "special_tokens_map.json: the added token 'B': rstrip is an");
+    scratch_text(s, "special_tokens_map.json", "{}");
     scratch_text(s, "tokenizer_config.json", "{}");
     scratch_text(s, "added_tokens.json", "{\"<s>\": \"x\"}");
     expect_error(s, RLHF_E_INVALID, "added_tokens.json: '<s>': expected an integer id");
@@ -257,7 +299,7 @@ int main(void) {
         TEST(ties_go_to_the_left), TEST(roles_come_from_the_first_file_that_names_them),
         TEST(refused_options),     TEST(broken_vocab_txt),
         TEST(one_file_wordpiece),  TEST(one_file_bpe),
-        TEST(one_file_refused),
+        TEST(one_file_refused),    TEST(roles_of_the_map_count_without_an_added_tokens_decoder),
     };
     return cmocka_run_group_tests_name("tokenizer files", tests, NULL, NULL);
 }

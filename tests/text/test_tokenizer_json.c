@@ -158,6 +158,57 @@ static void parts_are_refused_by_name(void **state) {
     expect_ids(s, "ab", 0, IDS(256)); // a sequence of one, or of nothing
 }
 
+// What the library refuses is not read as if it were absent.
+static void members_of_another_type_are_refused(void **state) {
+    struct scratch *s = *state;
+    static const char *const cases[][3] = {
+        {BYTES ",\"added_tokens\":{\"258\":{\"content\":\"<s>\"}}", "",
+         "tokenizer.json: added_tokens: expected an array, found an object"},
+        {BYTES ",\"added_tokens\":null", "", "added_tokens: expected an array, found null"},
+        {BYTES, "\"ignore_merges\":1", "model.ignore_merges: expected true or false, found an int"},
+        {BYTES, "\"byte_fallback\":\"true\"",
+         "model.byte_fallback: expected true or false, found a"},
+        {BYTES, "\"fuse_unk\":[]", "model.fuse_unk: expected true or false, found a list"},
+        {BYTES, "\"unk_token\":0", "model.unk_token: expected a text, found an integer"},
+        {BYTES, "\"dropout\":\"0.1\"", "model.dropout: expected a number, found a string"},
+        {BYTES, "\"end_of_word_suffix\":[\"</w>\"]", "model.end_of_word_suffix: expected a text"},
+        {BYTES, "\"continuing_subword_prefix\":1", "model.continuing_subword_prefix: expected a"},
+        {BYTES ",\"post_processor\":{\"type\":\"Sequence\",\"processors\":{}}", "",
+         "the post_processor Sequence: processors: expected an array, found an object"},
+        {BYTES ",\"post_processor\":{\"type\":\"Sequence\"}", "",
+         "the post_processor Sequence: processors: expected an array, found missing"},
+        {BYTES ",\"post_processor\":[]", "", "the post_processor: expected an object, found a li"},
+        {BYTES ",\"normalizer\":1", "", "the normalizer: expected an object, found an integer"},
+        {BYTES ",\"normalizer\":{\"type\":\"BertNormalizer\",\"lowercase\":\"false\"}", "",
+         "the normalizer BertNormalizer: lowercase: expected true or false, found a string"},
+        {BYTES ",\"decoder\":{\"type\":\"Sequence\",\"decoders\":[\"ByteLevel\"]}", "",
+         "the decoder: expected an object, found a string"},
+        {"\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\","
+         "\"individual_digits\":1},{\"type\":\"ByteLevel\"}]}",
+         "",
+         "the pre_tokenizer Digits: individual_digits: expected true or false, found an integer"},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        write_file(s, cases[i][0], cases[i][1]);
+        expect_error(s, RLHF_E_INVALID, cases[i][2]);
+    }
+    write_file(s, BYTES ",\"post_processor\":{\"type\":\"Odd\",\"processors\":[]}", "");
+    expect_error(s, RLHF_E_UNSUPPORTED, "the post_processor 'Odd' is not supported");
+    // Null is none; what a part's type does not have is not looked at.
+    write_file(s,
+               BYTES ",\"normalizer\":null,\"decoder\":null,\"post_processor\":{\"type\":"
+                     "\"ByteLevel\",\"processors\":[{\"type\":\"Odd\"}]}",
+               "\"ignore_merges\":null,\"unk_token\":null,\"dropout\":0");
+    expect_ids(s, "ab", RLHF__ENCODE_TEMPLATE, IDS(256));
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__buf_puts(&text, "{" BYTES ",\"model\":{\"type\":\"BPE\",\"merges\":{},\"vocab\":{");
+    put_vocab(&text);
+    rlhf__buf_puts(&text, "}}}");
+    scratch_bytes(s, "tokenizer.json", text.data, text.len);
+    rlhf__buf_free(&text);
+    expect_error(s, RLHF_E_INVALID, "model.merges: expected an array, found an object");
+}
+
 // Classes that are whatever tokenizer.json says need one.
 static void classes_without_their_file(void **state) {
     struct scratch *s = *state;
@@ -219,6 +270,54 @@ static void added_tokens_are_found_in_texts(void **state) {
     expect_ids(s, "xb c", 0, IDS('x', 'b', 0x20, 'c'));
 }
 
+// One of several, and no more than it.
+static void an_added_token_is_named_alone(void **state) {
+    struct scratch *s = *state;
+    write_file(s,
+               BYTES ",\"added_tokens\":[{\"id\":258,\"content\":\"<s>\"},{\"id\":259,"
+                     "\"content\":\"<t>\"}]",
+               "");
+    scratch_text(s, "tokenizer_config.json",
+                 "{\"added_tokens_decoder\": {\"258\": {\"content\": \"<s>\", \"lstrip\": 1}}}");
+    expect_error(s, RLHF_E_INVALID,
+                 "tokenizer_config.json: the added token '<s>': lstrip is an integer");
+}
+
+#define REPEATS "((a|aa)+)+$"
+
+// PCRE2 gives up where backtracking takes too long; so does the library.
+static void a_pattern_that_takes_too_long_is_named(void **state) {
+    struct scratch *s = *state;
+    const char *why =
+        "the pattern \"" REPEATS "\" is not supported: PCRE2 gave up on a text: match "
+        "limit exceeded";
+    static const char hard[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab";
+    struct rlhf__tokenizer *tok = NULL;
+    struct rlhf__error err = {0};
+    struct rlhf__ids ids = {0};
+    write_file(s,
+               "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\","
+               "\"behavior\":\"Isolated\",\"pattern\":{\"Regex\":\"" REPEATS
+               "\"}},{\"type\":\"ByteLevel\"}]}",
+               "");
+    check_ok(rlhf__tokenizer_open(s->dir, &tok, &err), &err);
+    check_error(rlhf__tokenizer_encode(tok, (rlhf_str){hard, strlen(hard)}, 0, 0, &ids, &err),
+                RLHF_E_UNSUPPORTED, &err, why);
+    rlhf__ids_finish(&ids);
+    rlhf__tokenizer_close(tok);
+    // An added token is a text of the file's own.
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__buf_printf(&text,
+                     BYTES ",\"normalizer\":{\"type\":\"Replace\",\"content\":\"-\",\"pattern\":"
+                           "{\"Regex\":\"" REPEATS "\"}},\"added_tokens\":[{\"id\":258,"
+                           "\"normalized\":true,\"content\":\"%s\"}]",
+                     hard);
+    write_file(s, rlhf__buf_text(&text), "");
+    rlhf__buf_free(&text);
+    expect_error(s, RLHF_E_UNSUPPORTED, why);
+    expect_error(s, RLHF_E_UNSUPPORTED, "tokenizer.json: the pattern");
+}
+
 // Files of before 2021, such as those of GPT-2 and DistilBERT themselves, do not name the model.
 static void models_without_a_type(void **state) {
     struct scratch *s = *state;
@@ -251,6 +350,9 @@ int main(void) {
         TEST(around_a_text),
         TEST(added_tokens_are_found_in_texts),
         TEST(models_without_a_type),
+        TEST(members_of_another_type_are_refused),
+        TEST(an_added_token_is_named_alone),
+        TEST(a_pattern_that_takes_too_long_is_named),
     };
     return cmocka_run_group_tests_name("tokenizer.json", tests, NULL, NULL);
 }
