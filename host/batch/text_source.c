@@ -85,7 +85,7 @@ static void put_says(const struct rlhf__token_rows *rows, int64_t from, struct r
                      uint32_t i) {
     const uint8_t *says = rows->says + rows->offset[from];
     int32_t len = rlhf__token_rows_len(rows, from), first = 1;
-    while (!says[first]) // there is one
+    while (first < len - 1 && !says[first]) // there is one
         first++;
     e->prompt_len[i] = first;
     for (int32_t k = first; k < len; k++)
@@ -104,7 +104,7 @@ rlhf_status rlhf__text_source_next(struct rlhf__text_source *s, struct rlhf__row
         rlhf__token_rows_copy(&s->rows, pick[i], e->ids + e->offset[i]);
         e->offset[i + 1] = e->offset[i] + len;
         e->prompt_len[i] = 1;
-        if (e->left_out) put_says(&s->rows, pick[i], e, i);
+        if (s->rows.says) put_says(&s->rows, pick[i], e, i);
         e->source[i] = s->rows.source[pick[i]];
         e->group[i] = (int32_t)i;
         if (s->label) e->label[i] = s->label[e->source[i]];

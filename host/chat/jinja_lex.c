@@ -186,7 +186,7 @@ static rlhf_status lex_tag(struct lexer *x, int out) {
     memcpy(plus + 1, end, 3);
     x->braces = 0;
     for (;;) {
-        while (x->at < x->n && memchr(" \t\n\v\f", x->s[x->at], 5))
+        while (x->at < x->n && x->s[x->at] && strchr(" \t\n\v\f", x->s[x->at]))
             step(x, 1);
         if (x->at == x->n) return UNKNOWN(x, "a tag that does not end", x->line);
         int sign = begins(x, minus) ? 1 : begins(x, plus) ? 2 : 0;
