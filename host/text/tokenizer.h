@@ -1,9 +1,9 @@
 // tokenizer.h: text to token ids and back, for the tokenizers of model directories.
 //
 // Two kinds: byte-level BPE (GPT-2: vocab.json + merges.txt) and WordPiece (BERT: vocab.txt). A
-// tokenizer.json is what counts where there is one: it must hold one of the two kinds, and the
-// older files beside it must say the same. Encoding and decoding are thread-safe: a tokenizer is
-// read-only after open.
+// tokenizer.json is what counts where there is one: it must hold one of the two kinds, and
+// older files beside it that make a tokenizer too must say the same. Encoding and decoding are
+// thread-safe: a tokenizer is read-only after open.
 //
 // What it is not: a trainer of vocabularies, or a general tokenizers pipeline.
 #ifndef RLHF_HOST_TEXT_TOKENIZER_H

@@ -186,7 +186,8 @@ static int same_token(rlhf_str a, rlhf_str b) {
     return a.len == b.len && memcmp(a.ptr, b.ptr, (size_t)a.len) == 0;
 }
 
-// What the older files say must be what tokenizer.json says.
+// What the older files say must be what tokenizer.json says. One of two alone makes no tokenizer
+// and is not looked at.
 static rlhf_status agree(const struct rlhf__tokenizer *full, const struct rlhf__tokenizer *old,
                          const char *dir, const char *name, struct rlhf__error *err) {
     int32_t n = full->vocab.n > old->vocab.n ? full->vocab.n : old->vocab.n;

@@ -241,6 +241,35 @@ static void one_file_wordpiece(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
+// Bytes that are no UTF-8, which the library never sees: dropped, or a character of their own.
+static void bert_drops_ill_formed_bytes(void **state) {
+    struct scratch *s = *state;
+    for (int clean = 0; clean < 2; clean++) {
+        char file[512];
+        snprintf(file, sizeof file,
+                 "{\"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": %s},"
+                 " \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"}, \"model\":"
+                 " {\"type\": \"WordPiece\", \"vocab\": {\"[UNK]\": 0, \"[CLS]\": 1,"
+                 " \"[SEP]\": 2, \"ab\": 3, \"a\xEF\xBF\xBD"
+                 "b\": 4}}}",
+                 clean ? "true" : "false");
+        scratch_text(s, "tokenizer.json", file);
+        struct rlhf__tokenizer *tok = expect_open(s);
+        struct rlhf__ids ids = {0};
+        struct rlhf__error err = {0};
+        check_ok(rlhf__tokenizer_encode(tok,
+                                        (rlhf_str){"a\xFF"
+                                                   "b",
+                                                   3},
+                                        0, 0, &ids, &err),
+                 &err);
+        assert_int_equal(ids.n, 1);
+        assert_int_equal(ids.data[0], clean ? 3 : 4);
+        rlhf__ids_finish(&ids);
+        rlhf__tokenizer_close(tok);
+    }
+}
+
 // The committed vocabulary as a tokenizer.json, with both spellings of merges.
 static void one_file_bpe(void **state) {
     struct scratch *s = *state;
@@ -294,12 +323,19 @@ static void one_file_refused(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(missing_files),       TEST(broken_vocab_json),
-        TEST(broken_merges),       TEST(merges_go_by_rank),
-        TEST(ties_go_to_the_left), TEST(roles_come_from_the_first_file_that_names_them),
-        TEST(refused_options),     TEST(broken_vocab_txt),
-        TEST(one_file_wordpiece),  TEST(one_file_bpe),
-        TEST(one_file_refused),    TEST(roles_of_the_map_count_without_an_added_tokens_decoder),
+        TEST(missing_files),
+        TEST(broken_vocab_json),
+        TEST(broken_merges),
+        TEST(merges_go_by_rank),
+        TEST(ties_go_to_the_left),
+        TEST(roles_come_from_the_first_file_that_names_them),
+        TEST(refused_options),
+        TEST(broken_vocab_txt),
+        TEST(one_file_wordpiece),
+        TEST(one_file_bpe),
+        TEST(one_file_refused),
+        TEST(bert_drops_ill_formed_bytes),
+        TEST(roles_of_the_map_count_without_an_added_tokens_decoder),
     };
     return cmocka_run_group_tests_name("tokenizer files", tests, NULL, NULL);
 }
