@@ -47,12 +47,12 @@ struct in_files {
 
 static int is_typed(const json_t *from) { return json_is_true(json_object_get(from, "typed")); }
 
-// The setting `path`, given as `from` says, does nothing.
+// The setting `path`, given as `from` says, does nothing. files NULL: it was typed.
 static rlhf_status found_idle(const char *path, const json_t *from, const char *who,
                               const char *why, struct in_files *files, struct rlhf__error *err) {
     const char *source = json_string_value(json_object_get(from, "source"));
     const char *space = *who ? " " : "";
-    if (is_typed(from))
+    if (is_typed(from) || !files)
         return rlhf__fail(err, RLHF_E_INVALID, "%s: %s has no effect here: %s%s%s", source, path,
                           who, space, why);
     files->last = source;
