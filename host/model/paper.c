@@ -208,29 +208,37 @@ static uint64_t p_weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, u
     return weight_bytes(ctx, k, n, dtype, flags);
 }
 
-static rlhf_status p_weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
-                                   rlhf_weight **out) {
-    struct sheet *w = calloc(1, sizeof *w);
+// *out = the weight that w describes.
+static rlhf_status new_sheet(struct rlhf__paper *p, const struct sheet *w, rlhf_weight **out) {
+    struct sheet *own = calloc(1, sizeof *own);
     *out = NULL;
-    if (!w) return RLHF_E_NOMEM;
-    *w = (struct sheet){.k = k, .n = n, .dtype = dtype, .flags = flags};
+    if (!own) return RLHF_E_NOMEM;
+    *own = *w;
     const rlhf_status st =
-        take(ctx, weight_bytes(ctx, k, n, dtype, flags), RLHF__USE_PACKED, &w->at);
+        take(p, weight_bytes(p, w->k, w->n, w->dtype, w->flags), RLHF__USE_PACKED, &own->at);
     if (st != RLHF_OK) {
-        free(w);
+        free(own);
         return st;
     }
-    *out = (rlhf_weight *)(void *)w;
+    *out = (rlhf_weight *)(void *)own;
     return RLHF_OK;
+}
+
+static rlhf_status p_weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
+                                   rlhf_weight **out) {
+    const struct sheet w = {.k = k, .n = n, .dtype = dtype, .flags = flags};
+    return new_sheet(ctx, &w, out);
 }
 
 static rlhf_status p_weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf_weight **out) {
     rlhf_blocks a;
     RLHF_TRY(rlhf_copy_in(&a, sizeof a, from, RLHF_SIZE_TO(rlhf_blocks, scale)));
-    RLHF_TRY(p_weight_create(ctx, (int32_t)a.n_blocks * a.rank, a.n, a.dtype,
-                             a.flags | RLHF_WEIGHT_OUT_IN, out));
-    ((struct sheet *)(void *)*out)->in_blocks = 1;
-    return RLHF_OK;
+    const struct sheet w = {.k = (int32_t)a.n_blocks * a.rank,
+                            .n = a.n,
+                            .dtype = a.dtype,
+                            .flags = a.flags | RLHF_WEIGHT_OUT_IN,
+                            .in_blocks = 1};
+    return new_sheet(ctx, &w, out);
 }
 
 static void p_weight_destroy(void *ctx, rlhf_weight *weight) {
