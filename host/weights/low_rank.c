@@ -33,7 +33,7 @@ static void transpose(float *to, const float *from, int64_t rows, int64_t cols) 
 static rlhf_status matrix(const struct rlhf__tensor *t, int transposed, float **out,
                           struct rlhf__error *err) {
     const size_t bytes = (size_t)t->count * sizeof **out;
-    float *x = malloc(bytes + 1), *y = transposed ? malloc(bytes + 1) : NULL;
+    float *x = calloc(1, bytes + 1), *y = transposed ? calloc(1, bytes + 1) : NULL;
     rlhf_status st = x && (y || !transposed) ? rlhf__tensor_read_f32(t, 0, t->count, x, err)
                                              : RLHF__NOMEM(err, "out of memory for %s", t->name);
     if (st == RLHF_OK && transposed) transpose(y, x, t->shape[0], t->shape[1]);
