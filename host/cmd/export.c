@@ -257,6 +257,10 @@ static rlhf_status run(struct job *j, struct rlhf__error *err) {
     struct rlhf__shards_done done = {0};
     struct rlhf__log *log = j->env->log;
     RLHF_TRY(rlhf__export_source_open(&j->source, o->source, o->adapter, o->checkpoint, log, err));
+    const struct rlhf__flag_idle of_card = {"--base-model",
+                                            o->base_model && rlhf__export_card_kept(&j->source), 0};
+    RLHF_TRY(rlhf__flags_idle(&of_card, 1, "export",
+                              "on a model with a README.md of its own, which stays as it is", err));
     RLHF_TRY(check_adapter(j, err));
     RLHF_TRY(choose_place(j, err));
     if (is_adapter(j)) {

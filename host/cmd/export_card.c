@@ -112,13 +112,17 @@ static void how_to_load(struct rlhf__buf *out, const struct rlhf__export_card *c
     how_it_scores(out, s);
 }
 
+int rlhf__export_card_kept(const struct rlhf__export_source *s) {
+    char path[RLHF__PATH_CAP];
+    rlhf__path_put(path, "%s/README.md", s->dir);
+    return !s->settings && !s->peft.dir && rlhf__is_file(path);
+}
+
 static rlhf_status keep_own(const struct rlhf__export_source *s, const struct rlhf__folder *to,
-                            int *kept, struct rlhf__error *err) {
+                            struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__path_put(path, "%s/README.md", s->dir);
-    *kept = !s->settings && !s->peft.dir && rlhf__is_file(path);
-    if (!*kept) return RLHF_OK;
     rlhf_status st = rlhf__file_read(path, (uint64_t)16 << 20, &text, err);
     if (st == RLHF_OK) st = rlhf__file_write(to, "README.md", rlhf__buf_text(&text), text.len, err);
     rlhf__buf_free(&text);
@@ -128,9 +132,7 @@ static rlhf_status keep_own(const struct rlhf__export_source *s, const struct rl
 rlhf_status rlhf__export_card_write(const struct rlhf__export_card *c,
                                     const struct rlhf__folder *to, struct rlhf__error *err) {
     struct rlhf__buf out = RLHF__BUF_INIT;
-    int kept;
-    RLHF_TRY(keep_own(c->source, to, &kept, err));
-    if (kept) return RLHF_OK;
+    if (rlhf__export_card_kept(c->source)) return keep_own(c->source, to, err);
     front_matter(&out, c);
     what_it_is(&out, c);
     rlhf__export_card_run(&out, c->source);

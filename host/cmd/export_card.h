@@ -22,4 +22,7 @@ struct rlhf__export_card {
 rlhf_status rlhf__export_card_write(const struct rlhf__export_card *, const struct rlhf__folder *to,
                                     struct rlhf__error *err);
 
+// 1: the source is of no run and has a README.md, which stays its card. [main]
+int rlhf__export_card_kept(const struct rlhf__export_source *);
+
 #endif

@@ -20,17 +20,28 @@
 // The one folder that an export makes.
 static const char templates[] = "additional_chat_templates";
 
-// What lies in a directory: entries, and those that no export makes.
-static void count(const char *path, int *all, int *other) {
+static int is_template(const char *name) {
+    const size_t n = strlen(name), m = strlen(".jinja");
+    return n > m && strcmp(name + n - m, ".jinja") == 0;
+}
+
+// What lies in a directory, in the folder of templates too: entries, and those that no export
+// makes.
+static void count(const char *path, int inner, int *all, int *other) {
     DIR *d = opendir(path);
-    *all = *other = 0;
+    if (!d) ++*other; // nobody knows what it holds
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
         struct stat st;
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
         ++*all;
-        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            (S_ISREG(st.st_mode) || (S_ISDIR(st.st_mode) && !strcmp(e->d_name, templates))))
-            continue;
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+            if (S_ISREG(st.st_mode) && (!inner || is_template(e->d_name))) continue;
+            if (S_ISDIR(st.st_mode) && !inner && strcmp(e->d_name, templates) == 0) {
+                char folder[RLHF__PATH_CAP];
+                count(rlhf__path_put(folder, "%s/%s", path, templates), 1, all, other);
+                continue;
+            }
+        }
         ++*other;
     }
     if (d) closedir(d);
@@ -49,13 +60,14 @@ static int is_model(const char *dir) {
 // --force takes away a whole directory, so it has to be one that an export could have left.
 static rlhf_status check_taken(struct rlhf__export_place *p, int force, struct rlhf__error *err) {
     struct stat st;
-    int all, other;
+    int all = 0, other = 0;
+    p->replaces = 0;
     if (lstat(p->to, &st) != 0) return RLHF_OK;
     if (!S_ISDIR(st.st_mode))
         return rlhf__fail(err, RLHF_E_INVALID, "export: --to '%s' exists already and is %s", p->to,
                           S_ISLNK(st.st_mode) ? "a link" : "no directory");
-    count(p->to, &all, &other);
-    if (all == 0) return RLHF_OK;
+    count(p->to, 0, &all, &other);
+    if (all + other == 0) return RLHF_OK;
     if (other > 0 || !is_model(p->to))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "export: --to '%s' exists already and holds something else than an "
@@ -66,7 +78,20 @@ static rlhf_status check_taken(struct rlhf__export_place *p, int force, struct r
                           "export: --to '%s' exists already and holds a model; --force replaces it",
                           p->to);
     p->replaces = 1;
+    p->seen = st.st_mtim;
     return RLHF_OK;
+}
+
+// Long after the first look: nothing may have come that would go with the old directory.
+static rlhf_status look_again(struct rlhf__export_place *p, struct rlhf__error *err) {
+    const struct timespec seen = p->seen;
+    RLHF_TRY(check_taken(p, p->replaces, err));
+    if (!p->replaces || (seen.tv_sec == p->seen.tv_sec && seen.tv_nsec == p->seen.tv_nsec))
+        return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "export: files came to --to '%s' or went from it since the export began; it "
+                      "was not replaced",
+                      p->to);
 }
 
 // Append to `real` the names of a path that is not there: "." and ".." go, as they would once
@@ -135,9 +160,9 @@ static void beside(const struct rlhf__export_place *p, const char *what, char ou
 // process that is gone, or of one that has made it this moment, and then it is empty.
 static int is_left(const struct rlhf__folder *dir) {
     struct stat st;
-    int all, other;
+    int all = 0, other = 0;
     if (flock(dir->fd, LOCK_EX | LOCK_NB) != 0) return 0;
-    count(dir->path, &all, &other);
+    count(dir->path, 0, &all, &other);
     return all > 0 || (fstat(dir->fd, &st) == 0 && time(NULL) - st.st_mtime > 60);
 }
 
@@ -207,6 +232,7 @@ static int swap(const struct rlhf__export_place *p, char old[RLHF__PATH_CAP]) {
 rlhf_status rlhf__export_place_commit(struct rlhf__export_place *p, struct rlhf__error *err) {
     char old[RLHF__PATH_CAP], above[RLHF__PATH_CAP];
     RLHF_TRY(rlhf__folder_sync(p->dir, ".", err));
+    RLHF_TRY(look_again(p, err));
     if ((p->replaces ? swap(p, old) : rename(p->fresh, p->to)) != 0) return no_name(p, errno, err);
     p->fresh[0] = '\0';
     above_of(p, above);

@@ -98,9 +98,11 @@ rlhf_status rlhf__peft_base(const struct rlhf__peft *p, char out[RLHF__PATH_CAP]
                           "%s/" RLHF__PEFT_CONFIG " names no base (base_model_name_or_path); give "
                           "the model's directory too",
                           p->dir);
-    if (is_model(p->base, out)) return RLHF_OK;
-    if (p->base[0] != '/' && is_model(rlhf__path_put(beside, "%s/%s", p->dir, p->base), out))
+    // An adapter of a classifier has a config.json too: it is not its own base.
+    if (p->base[0] != '/' && is_model(rlhf__path_put(beside, "%s/%s", p->dir, p->base), out) &&
+        !rlhf__peft_is(out))
         return RLHF_OK;
+    if (is_model(p->base, out)) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "the base of the adapter '%s', '%s' (base_model_name_or_path), is no model "
                       "directory here, and nothing is downloaded; give the model's directory too",

@@ -52,9 +52,10 @@ void rlhf__peft_finish(struct rlhf__peft *);          // [any]
 // What B (A x) is multiplied by. [any]
 double rlhf__peft_scale(const struct rlhf__peft *);
 
-// The directory of the base that it says, absolute, where there is one: taken from where the
-// program stands, as PEFT does, then from the adapter's own directory. Errors: RLHF_E_INVALID: it
-// says none, or none that is here. [main]
+// The directory of the base that it says, absolute, where there is one. A relative name is taken
+// from the adapter's own directory, so that what lies beside it is its base wherever the program
+// stands, and only then from where the program stands, which is all that PEFT knows. Errors:
+// RLHF_E_INVALID: it says none, or none that is here. [main]
 rlhf_status rlhf__peft_base(const struct rlhf__peft *, char out[RLHF__PATH_CAP],
                             struct rlhf__error *err);
 

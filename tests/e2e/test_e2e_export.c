@@ -143,6 +143,9 @@ static void a_model_directory(void **state) {
     e2e_says(t, "GPT2LMHeadModel");
     e2e_says(t, "\"repetition_penalty\": 1.1");
     assert_null(strstr(t->out, "value head"));
+    assert_int_equal(e2e_shell(t, "\"$HOST\" export m --to other --base-model a/b"), 2);
+    e2e_says(t, "--base-model has no effect on a model with a README.md of its own");
+    assert_false(e2e_exists(t, "other"));
 }
 
 // What a killed export left beside its name goes with the next one; what one is filling stays.

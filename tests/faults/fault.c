@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum how { COUNT, KILL, TORN, FAIL, INTERRUPT };
+enum how { COUNT, KILL, TORN, FAIL, INTERRUPT, STOP };
 
 static int armed;
 static enum how how;
@@ -37,6 +37,7 @@ __attribute__((constructor)) static void read_plan(void) {
     if (strcmp(how_name, "kill") == 0) how = KILL;
     if (strcmp(how_name, "torn") == 0) how = TORN;
     if (strcmp(how_name, "int") == 0) how = INTERRUPT;
+    if (strcmp(how_name, "stop") == 0) how = STOP;
     if (strcmp(how_name, "enospc") == 0) error = ENOSPC;
     if (strcmp(how_name, "eio") == 0) error = EIO;
     if (strcmp(how_name, "enomem") == 0) error = ENOMEM;
@@ -86,6 +87,7 @@ int fault_strikes(int fd, const void *bytes, size_t n) {
     long now = atomic_fetch_add(&count, 1) + 1;
     if (how == COUNT || (onwards ? now < target : now != target)) return 0;
     if (how == INTERRUPT) return raise(SIGINT);
+    if (how == STOP) return raise(SIGSTOP);
     if (how == TORN && bytes) syscall(SYS_write, fd, bytes, n / 2);
     if (how != FAIL) end();
     errno = error;

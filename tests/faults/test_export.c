@@ -145,12 +145,47 @@ static void beside_the_directory(void **state) {
     assert_in_range(failed, n / 2, n);
 }
 
+// The export stands still at an operation while `meanwhile` is done; its exit status.
+static int during(struct e2e *t, const char *meanwhile) {
+    return e2e_shell(t,
+                     "FAULT=stop:9 " EXPORT "--force & p=$!; until grep -q ') [TZ] ' "
+                     "/proc/$p/stat; do sleep 0.05; done; %s; kill -CONT $p; wait $p",
+                     meanwhile);
+}
+
+// What comes to the old directory while the new one is written does not go with it.
+static void looked_at_again(void **state) {
+    struct e2e *t = *state;
+    old_and_new(t);
+    static const char *const cases[][2] = {
+        {"echo x >deep/out/notes", "files came to --to 'deep/out' or went from it"},
+        {"mkdir deep/out/mine", "holds something else than an exported model"},
+        {"mkdir deep/out/additional_chat_templates; echo x "
+         ">deep/out/additional_chat_templates/a.txt",
+         "holds something else than an exported model"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(e2e_shell(t, "rm -rf deep want; cp -r old deep"), 0);
+        assert_int_equal(during(t, cases[i][0]), 2);
+        e2e_says(t, cases[i][1]);
+        assert_int_equal(
+            e2e_shell(t, "mv deep want; cp -r old deep; %s; diff -r want deep", cases[i][0]), 0);
+        assert_int_equal(e2e_shell(t, EXPORT "--force"), i > 0 ? 2 : 0); // a first look
+    }
+    // It may go, and come where there was none.
+    assert_int_equal(e2e_shell(t, "rm -rf deep; cp -r old deep"), 0);
+    assert_int_equal(during(t, "rm -r deep/out"), 0);
+    assert_int_equal(e2e_shell(t, "rm -rf deep; mkdir deep"), 0);
+    assert_int_equal(during(t, "cp -r old/out deep/out"), 2);
+    assert_int_equal(e2e_shell(t, "diff -r old deep"), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(disk_full_once, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(disk_full_for_good, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(killed, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(interrupted, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(looked_at_again, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(beside_the_directory, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("export", tests, NULL, NULL);

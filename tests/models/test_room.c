@@ -98,16 +98,16 @@ static void a_control_group_limits_what_is_left(void **state) {
 
 // ---- what is wanted ----
 
-// A policy of 100 + 200 bytes on the backend and 1000 of the host, of which `program` is there.
+// A policy of 100 + 200 KiB on the backend and 1000 of the host, whose program is there already.
 static struct rlhf__room_need need_of(uint64_t left, int32_t own_memory) {
     struct rlhf__room_need need = {
-        .lower = "take less", .room = {left, 4096}, .own_memory = own_memory, .known = 1};
+        .lower = "take less", .room = {left, 4096 * KIB}, .own_memory = own_memory, .known = 1};
     uint64_t *policy = need.uses.bytes[rlhf__uses_owner(&need.uses, "policy")];
     uint64_t *host = need.uses.bytes[rlhf__uses_owner(&need.uses, "host")];
-    policy[RLHF__USE_WEIGHTS] = 100;
-    policy[RLHF__USE_MOMENTS] = 200;
-    host[RLHF__USE_ROWS] = 1000;
-    host[RLHF__USE_PROGRAM] = 50000;
+    policy[RLHF__USE_WEIGHTS] = 100 * KIB;
+    policy[RLHF__USE_MOMENTS] = 200 * KIB;
+    host[RLHF__USE_ROWS] = 1000 * KIB;
+    host[RLHF__USE_PROGRAM] = 50000 * KIB;
     return need;
 }
 
@@ -115,13 +115,13 @@ static void what_does_not_fit_is_refused(void **state) {
     (void)state;
     struct rlhf__error err;
     for (int own = 0; own < 2; own++) {
-        const uint64_t wanted = own ? 300 : 1300; // a device's memory holds no rows
+        const uint64_t wanted = (own ? 300 : 1300) * KIB; // a device's memory holds no rows
         struct rlhf__room_need need = need_of(wanted, own);
         assert_int_equal(rlhf__room_wanted(&need), wanted);
         assert_int_equal(rlhf__room_check(&need, &err), RLHF_OK);
         need = need_of(wanted - 1, own);
         assert_int_equal(rlhf__room_check(&need, &err), RLHF_E_INVALID);
-        assert_non_null(strstr(err.text, "policy 0 KiB (weights 0 KiB, moments 0 KiB)"));
+        assert_non_null(strstr(err.text, "policy 300 KiB (weights 100 KiB, moments 200 KiB)"));
         assert_non_null(strstr(err.text, "; take less"));
         assert_true(!strstr(err.text, "on the GPU") == !own);
         assert_true(!strstr(err.text, "rows") == !!own);
@@ -138,8 +138,8 @@ static void every_buffer_is_listed(void **state) {
     const struct rlhf__room_need need = need_of(1 << 20, 0);
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__room_table(&need, &text);
-    const char *const lines[] = {"policy           weights",
-                                 "policy           moments",
+    const char *const lines[] = {"policy           weights                   0.1",
+                                 "policy           moments                   0.2",
                                  "host             rows",
                                  "host             program",
                                  "all  ",
@@ -149,7 +149,7 @@ static void every_buffer_is_listed(void **state) {
     rlhf__buf_free(&text);
     json_t *v = rlhf__room_json(&need);
     assert_int_equal(json_array_size(json_object_get(v, "buffers")), 4);
-    assert_int_equal(json_integer_value(json_object_get(v, "total_bytes")), 51300);
+    assert_int_equal(json_integer_value(json_object_get(v, "total_bytes")), 51300 * KIB);
     assert_int_equal(json_integer_value(json_object_get(v, "free_bytes")), 1 << 20);
     json_decref(v);
 }

@@ -25,22 +25,24 @@ rollouts() {
 }
 status=0
 if [ "$what" = heads ]; then
-    "$python" "$here/families.py" check models "$RLHF_BUILD_DIR/tests/oracle_heads" 2>log || status=1
+    "$python" "$here/families.py" check models "$RLHF_BUILD_DIR/tests/oracle_heads" 2>log || { cat log; status=1; }
     exit $status
 fi
 "$python" "$here/curve.py" rows >rows.jsonl
 printf 'It was\nThe film\nI think\n' >prompts.txt
-for name in $("$python" "$here/families.py" names); do
+names=$("$python" "$here/families.py" names) # set -e does not see what fails in a for's list
+[ -n "$names" ] || { echo "families.py names no models"; exit 1; }
+for name in $names; do
     if [ "$what" = curve ]; then
         host --algo sft.so --policy "models/$name" --data rows.jsonl --set run.dir="$name" --set run.phases=100 \
             --set batch.size=4 --set optim.lr=1e-4 --set optim.schedule=constant --set optim.beta2=0.95 \
             --set optim.eps=1e-5 --set optim.weight_decay=0.1 --set checkpoint.every=1000
-        "$python" "$here/curve.py" "models/$name" "$name" 2>log || status=1
+        "$python" "$here/curve.py" "models/$name" "$name" 2>log || { cat log; status=1; }
     else
         rollouts --algo ppo.so --policy "models/$name" --set run.dir="$name-ppo" --set value.init=orthogonal
         rollouts --algo grpo.so:group_size=3,minibatches=2 --policy "models/$name" --set run.dir="$name-grpo"
         echo "$name"
-        "$python" "$here/recompute.py" "$name-ppo" 2 "$name-grpo" 2 2>log || status=1
+        "$python" "$here/recompute.py" "$name-ppo" 2 "$name-grpo" 2 2>log || { cat log; status=1; }
     fi
 done
 exit $status

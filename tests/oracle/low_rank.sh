@@ -16,7 +16,9 @@ status=0
 "$python" "$here/low_rank.py" make "$dir/models" 2>log || { cat log; exit 1; }
 "$python" "$here/low_rank.py" check "$dir/models" "$RLHF_BUILD_DIR/tests/oracle_heads" 2>log || { cat log; status=1; }
 "$python" "$here/curve.py" rows >rows.jsonl
-for name in $("$python" "$here/low_rank.py" names); do
+names=$("$python" "$here/low_rank.py" names) # set -e does not see what fails in a for's list
+[ -n "$names" ] || { echo "low_rank.py names no models"; exit 1; }
+for name in $names; do
     "$RLHF_BUILD_DIR/bin/rlhf-host" export "models/$name" --merge --to "$name-merged" >log 2>&1 || { cat log; exit 1; }
     "$python" "$here/low_rank.py" merged "models/$name" "$name-merged" 2>log || { cat log; status=1; }
     "$RLHF_BUILD_DIR/bin/rlhf-host" --algo sft.so --policy "models/$name" --data rows.jsonl --set run.dir="$name" \

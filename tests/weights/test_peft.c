@@ -240,7 +240,7 @@ static void a_sum_of_what_may_not_be_read(void **state) {
     check_error(st, RLHF_E_INVALID, &err, "model.safetensors: cannot read: Permission denied");
 }
 
-// A relative base lies where the program stands, else beside the adapter.
+// A relative base lies beside the adapter, else where the program stands.
 static void bases(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
@@ -253,6 +253,31 @@ static void bases(void **state) {
     scratch_text(s, "base/config.json", "{}");
     check_ok(rlhf__peft_base(&p, base, &err), &err);
     assert_non_null(strstr(base, "/base"));
+    char was[RLHF__PATH_CAP];
+    assert_non_null(getcwd(was, sizeof was));
+    assert_int_equal(mkdir(scratch_path(s, "here"), 0700), 0);
+    assert_int_equal(mkdir(scratch_path(s, "here/base"), 0700), 0);
+    scratch_text(s, "here/base/config.json", "{}");
+    assert_int_equal(chdir(scratch_path(s, "here")), 0);
+    const rlhf_status beside = rlhf__peft_base(&p, base, &err);
+    const int is_beside = !strstr(base, "/here/");
+    assert_int_equal(remove(scratch_path(s, "base/config.json")), 0);
+    const rlhf_status here = rlhf__peft_base(&p, base, &err);
+    const int is_here = strstr(base, "/here/base") != NULL;
+    assert_int_equal(chdir(was), 0);
+    check_ok(beside, &err);
+    check_ok(here, &err);
+    assert_true(is_beside && is_here);
+    rlhf__peft_finish(&p);
+    // "." is not the adapter itself.
+    scratch_text(s, "config.json", "{}");
+    edited(s, "\"base_model_name_or_path\": \"base\"", "\"base_model_name_or_path\": \".\"");
+    check_ok(rlhf__peft_read(s->dir, &p, &err), &err);
+    assert_int_equal(chdir(scratch_path(s, "here/base")), 0);
+    const rlhf_status dot = rlhf__peft_base(&p, base, &err);
+    assert_int_equal(chdir(was), 0);
+    check_ok(dot, &err);
+    assert_non_null(strstr(base, "/here/base"));
     rlhf__peft_finish(&p);
     edited(s, "\"base_model_name_or_path\": \"base\"", "\"base_model_name_or_path\": null");
     check_ok(rlhf__peft_read(s->dir, &p, &err), &err);
