@@ -81,7 +81,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__att
         rlhf__attn_load<HD>(vs, (const float *)a.v + kv_col, a.kv_stride, row, j0, STEP, row.nk,
                             a.head_dim, a.wide);
         __syncthreads();
-        if (j0 >= warp_keys) continue; // the whole warp
+        if (j0 >= warp_keys) continue; // spares the warp products of 0
         float s[OWN], dp[OWN];
         rlhf__attn_dots<HD>(s, qs + warp * OWN * PITCH, ks + lane * PITCH, a.head_dim);
         rlhf__attn_dots<HD>(dp, os + warp * OWN * PITCH, vs + lane * PITCH, a.head_dim);
@@ -139,7 +139,8 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__at
         rlhf__attn_load<HD>(os, (const float *)b.dout + head_col, a.out_stride, queries, from, STEP,
                             w.row.nq, a.head_dim, a.wide);
         __syncthreads();
-        if (own >= row.nq || (a.causal && w.pos + STEP <= row.start + own)) continue; // the warp
+        if (own >= row.nq || (a.causal && w.pos + STEP <= row.start + own))
+            continue; // spares the warp products of 0
         const int there = (unsigned)t < (unsigned)w.row.nq;
         const int64_t at = (int64_t)(w.row.t0 + t) * a.heads + w.head;
         const float lse = there ? a.lse[at] : 0.0f, delta = there ? b.delta[at] : 0.0f;

@@ -62,7 +62,7 @@ static __device__ __forceinline__ void rlhf__attn_add(float (*d)[HD / 32], const
 #pragma unroll
         for (int i = 0; i < HD / 32; i++) {
             const int c = lane + 32 * i;
-            if (c >= head_dim) continue;
+            if (c >= head_dim) continue; // spares sums that nobody stores
             const float y = tile[j * (HD + 4) + c];
 #pragma unroll
             for (int q = 0; q < RLHF__ATTN_OWN; q++)
