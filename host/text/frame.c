@@ -118,6 +118,11 @@ int rlhf__tokenizer_has_bos(const struct rlhf__tokenizer *tok) {
     return tok->frame.n_before > 0 && tok->frame.before[0] == tok->info.bos;
 }
 
+size_t rlhf__tokenizer_around(const struct rlhf__tokenizer *tok, int behind, const int32_t **ids) {
+    *ids = behind ? tok->frame.after : tok->frame.before;
+    return behind ? tok->frame.n_after : tok->frame.n_before;
+}
+
 int rlhf__tokenizer_only_bos(const struct rlhf__tokenizer *tok) {
     return tok->frame.n_after == 0 && tok->frame.n_before == (size_t)rlhf__tokenizer_has_bos(tok);
 }

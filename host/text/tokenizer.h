@@ -85,6 +85,10 @@ rlhf_status rlhf__tokenizer_check_model(const struct rlhf__tokenizer *tok, int32
 // else add_bos_token of tokenizer_config.json). [any]
 int rlhf__tokenizer_has_bos(const struct rlhf__tokenizer *tok);
 
+// How many tokens they put in front of a text (behind: after it), in *ids from left to right,
+// borrowed. [any]
+size_t rlhf__tokenizer_around(const struct rlhf__tokenizer *tok, int behind, const int32_t **ids);
+
 // 1 when they put nothing else around a text. [any]
 int rlhf__tokenizer_only_bos(const struct rlhf__tokenizer *tok);
 

@@ -23,7 +23,8 @@ struct rlhf__gguf_model {
 
 // Refuse what such a file cannot hold, before anything is written: the
 // architecture, the tokenizer's form, tensors without a place, tensors that are
-// missing. Errors: RLHF_E_INVALID. [main]
+// missing. Errors: RLHF_E_INVALID; those of rlhf__tokenizer_open, since what
+// models cannot read is not handed on. [main]
 rlhf_status rlhf__gguf_check(const struct rlhf__gguf_model *, struct rlhf__error *err);
 
 // Write the file `name` in a folder (NULL: name is a path); it appears when it

@@ -247,22 +247,3 @@ rlhf_status rlhf__gguf_form_spm(const json_t *vocab, const json_t *merges, const
     json_decref(pairs);
     return st;
 }
-
-// ---- what stands around a text ----
-
-int rlhf__gguf_form_puts(const json_t *t, const char *token, int behind) {
-    const json_t *p[8] = {NULL};
-    size_t n = parts_of(json_object_get(t, "post_processor"), "processors", p, 8);
-    for (size_t i = 0; i < n && i < 8; i++) {
-        const json_t *single = json_object_get(p[i], "single"), *piece;
-        size_t k;
-        int past = 0;
-        if (!is(p[i], "TemplateProcessing")) continue;
-        json_array_foreach(single, k, piece) {
-            const json_t *special = json_object_get(piece, "SpecialToken");
-            if (json_object_get(piece, "Sequence")) past = 1;
-            if (special && past == behind && is_text(special, "id", token)) return 1;
-        }
-    }
-    return 0;
-}

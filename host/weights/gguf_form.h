@@ -36,8 +36,4 @@ int rlhf__gguf_merge_of(const json_t *v, struct rlhf__gguf_merge *out);
 rlhf_status rlhf__gguf_form_spm(const json_t *vocab, const json_t *merges, const json_t *added,
                                 const char *dir, struct rlhf__error *err);
 
-// Whether its post_processor puts that token in front of a text (behind: after
-// it). [any]
-int rlhf__gguf_form_puts(const json_t *tokenizer, const char *token, int behind);
-
 #endif

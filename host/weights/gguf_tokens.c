@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "text/special.h"
+#include "text/tokenizer.h"
 #include "weights/gguf_form.h"
 
 #include <stdio.h>
@@ -25,20 +26,22 @@ struct tokens {
     struct token *token; // [n]
     int32_t n, reserved;
     json_t *full, *vocab,
-        *added;     // tokenizer.json or NULL; {"text": id}; [{"id", "content", ..}]
-    json_t *merges; // ["a b"] or [["a", "b"]]
-    json_t *config; // tokenizer_config.json or NULL
+        *added;           // tokenizer.json or NULL; {"text": id}; [{"id", "content", ..}]
+    json_t *merges;       // ["a b"] or [["a", "b"]]
+    json_t *config, *map; // tokenizer_config.json, special_tokens_map.json, or NULL
     struct rlhf__gguf_form form;
+    struct rlhf__tokenizer *tokenizer; // as models use it: what it refuses is refused
 };
 
 // ---- reading ----
 
-static json_t *read_json(const char *dir, const char *name) {
+// *out: NULL where there is no such file; one that cannot be read is an error.
+static rlhf_status load(const struct tokens *t, const char *name, json_t **out,
+                        struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
-    json_t *v = NULL;
-    rlhf__path_put(path, "%s/%s", dir, name);
-    if (rlhf__is_file(path) && rlhf__json_load(path, &v, NULL) != RLHF_OK) v = NULL;
-    return v;
+    *out = NULL;
+    rlhf__path_put(path, "%s/%s", t->dir, name);
+    return rlhf__is_file(path) ? rlhf__json_load(path, out, err) : RLHF_OK;
 }
 
 // merges.txt as a list of "a b".
@@ -64,8 +67,9 @@ static rlhf_status read_merges(struct tokens *t, struct rlhf__error *err) {
 // vocab.json with merges.txt, as GPT-2 has them.
 static rlhf_status read_classic(struct tokens *t, struct rlhf__error *err) {
     const char *text;
-    json_t *id, *more = read_json(t->dir, "added_tokens.json");
-    t->vocab = read_json(t->dir, "vocab.json");
+    json_t *id, *more;
+    RLHF_TRY(load(t, "vocab.json", &t->vocab, err));
+    RLHF_TRY(load(t, "added_tokens.json", &more, err));
     t->added = json_array();
     json_object_foreach(more, text, id) {
         json_array_append_new(
@@ -83,8 +87,9 @@ static rlhf_status read_classic(struct tokens *t, struct rlhf__error *err) {
 }
 
 static rlhf_status read_all(struct tokens *t, struct rlhf__error *err) {
-    t->full = read_json(t->dir, "tokenizer.json");
-    t->config = read_json(t->dir, "tokenizer_config.json");
+    RLHF_TRY(load(t, "tokenizer.json", &t->full, err));
+    RLHF_TRY(load(t, "tokenizer_config.json", &t->config, err));
+    RLHF_TRY(load(t, "special_tokens_map.json", &t->map, err));
     if (!t->full) return read_classic(t, err);
     RLHF_TRY(rlhf__gguf_form_of(t->full, t->dir, &t->form, err));
     const json_t *model = json_object_get(t->full, "model");
@@ -146,12 +151,10 @@ static int32_t id_of(const struct tokens *t, const char *text) {
 // bos_token_id of the model.
 static int32_t role(const struct tokens *t, const json_t *config, const char *name) {
     char key[32];
-    json_t *map = read_json(t->dir, "special_tokens_map.json");
     snprintf(key, sizeof key, "%s_token", name);
-    const json_t *v = rlhf__special_said(t->config, map, key);
+    const json_t *v = rlhf__special_said(t->config, t->map, key);
     if (json_is_object(v)) v = json_object_get(v, "content");
     int32_t id = id_of(t, json_string_value(v));
-    json_decref(map);
     snprintf(key, sizeof key, "%s_token_id", name);
     v = json_object_get(config, key);
     if (json_is_array(v)) v = json_array_get(v, 0);
@@ -160,14 +163,30 @@ static int32_t role(const struct tokens *t, const json_t *config, const char *na
     return id;
 }
 
-// What the tokenizer puts in front of a text, or behind it: post_processor of
-// tokenizer.json, else add_bos_token and add_eos_token.
-static int puts_around(const struct tokens *t, const char *token, const char *flag, int behind) {
-    if (t->full) return rlhf__gguf_form_puts(t->full, token, behind);
-    return json_is_true(json_object_get(t->config, flag));
+// add_bos_token or add_eos_token: 1 when the tokenizer puts the token of that id, and no other, in
+// front of a text (behind: after it), 0 when nothing.
+static rlhf_status puts_around(const struct tokens *t, int32_t id, int behind, int *on,
+                               struct rlhf__error *err) {
+    const int32_t *list;
+    const size_t n = rlhf__tokenizer_around(t->tokenizer, behind, &list);
+    *on = n > 0;
+    if (n == 0 || (n == 1 && list[0] == id)) return RLHF_OK;
+    for (size_t i = 0; i < n; i++)
+        if (list[i] != id || n == 1) {
+            const char *text = list[i] < t->n ? t->token[list[i]].text : NULL;
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "%s: the tokenizer puts '%.60s' %s a text; a GGUF file can say only "
+                              "its %s token",
+                              t->dir, text ? text : "", behind ? "behind" : "in front of",
+                              behind ? "EOS" : "BOS");
+        }
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s: the tokenizer puts %zu %s tokens %s a text; a GGUF file can say one",
+                      t->dir, n, behind ? "EOS" : "BOS", behind ? "behind" : "in front of");
 }
 
-static void put_roles(struct rlhf__gguf *g, struct tokens *t, const json_t *config) {
+static rlhf_status put_roles(struct rlhf__gguf *g, struct tokens *t, const json_t *config,
+                             struct rlhf__error *err) {
     static const char *const names[] = {"bos", "eos", "unk", "pad"};
     static const char *const keys[] = {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id",
                                        "tokenizer.ggml.unknown_token_id",
@@ -181,13 +200,13 @@ static void put_roles(struct rlhf__gguf *g, struct tokens *t, const json_t *conf
         if (i == 2 && t->form.spm) token->type = UNKNOWN;
         rlhf__gguf_u32(g, keys[i], (uint32_t)id[i]);
     }
-    const char *bos = id[0] >= 0 ? t->token[id[0]].text : NULL;
-    const char *eos = id[1] >= 0 ? t->token[id[1]].text : NULL;
-    rlhf__gguf_bool(g, "tokenizer.ggml.add_bos_token",
-                    bos && puts_around(t, bos, "add_bos_token", 0));
-    rlhf__gguf_bool(g, "tokenizer.ggml.add_eos_token",
-                    eos && puts_around(t, eos, "add_eos_token", 1));
+    int bos, eos;
+    RLHF_TRY(puts_around(t, id[0], 0, &bos, err));
+    RLHF_TRY(puts_around(t, id[1], 1, &eos, err));
+    rlhf__gguf_bool(g, "tokenizer.ggml.add_bos_token", bos);
+    rlhf__gguf_bool(g, "tokenizer.ggml.add_eos_token", eos);
     if (t->form.spm) rlhf__gguf_bool(g, "tokenizer.ggml.add_space_prefix", t->form.space_prefix);
+    return RLHF_OK;
 }
 
 // ---- lists ----
@@ -251,18 +270,24 @@ static rlhf_status score(struct tokens *t, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-static void put_template(struct rlhf__gguf *g, const struct tokens *t) {
+static rlhf_status put_template(struct rlhf__gguf *g, const struct tokens *t,
+                                struct rlhf__error *err) {
     const char *text = json_string_value(json_object_get(t->config, "chat_template"));
     char path[RLHF__PATH_CAP];
     struct rlhf__buf file = RLHF__BUF_INIT;
     rlhf__path_put(path, "%s/chat_template.jinja", t->dir);
-    if (rlhf__is_file(path) && rlhf__file_read(path, 1 << 24, &file, NULL) == RLHF_OK)
+    rlhf_status st = RLHF_OK;
+    json_t *json = NULL;
+    if (rlhf__is_file(path)) {
+        st = rlhf__file_read(path, 1 << 24, &file, err);
         text = rlhf__buf_text(&file);
-    json_t *json = text ? NULL : read_json(t->dir, "chat_template.json");
+    }
+    if (st == RLHF_OK && !text) st = load(t, "chat_template.json", &json, err);
     if (json) text = json_string_value(json_object_get(json, "chat_template"));
-    if (text) rlhf__gguf_str(g, "tokenizer.chat_template", text);
+    if (st == RLHF_OK && text) rlhf__gguf_str(g, "tokenizer.chat_template", text);
     json_decref(json);
     rlhf__buf_free(&file);
+    return st;
 }
 
 // ---- all of it ----
@@ -272,13 +297,13 @@ static rlhf_status put(struct rlhf__gguf *g, struct tokens *t, const json_t *con
     RLHF_TRY(read_all(t, err));
     RLHF_TRY(fill(t, err));
     if (t->form.spm) RLHF_TRY(score(t, err));
+    RLHF_TRY(rlhf__tokenizer_open(t->dir, &t->tokenizer, err));
     rlhf__gguf_str(g, "tokenizer.ggml.model", t->form.spm ? "llama" : "gpt2");
     rlhf__gguf_str(g, "tokenizer.ggml.pre", t->form.pre);
-    put_roles(g, t, config); // types of special tokens are known after it
+    RLHF_TRY(put_roles(g, t, config, err)); // types of special tokens are known after it
     put_tokens(g, t);
     if (!t->form.spm) RLHF_TRY(put_merges(g, t, err));
-    put_template(g, t);
-    return RLHF_OK;
+    return put_template(g, t, err);
 }
 
 rlhf_status rlhf__gguf_tokens_put(struct rlhf__gguf *g, const char *dir, const json_t *config,
@@ -293,5 +318,7 @@ rlhf_status rlhf__gguf_tokens_put(struct rlhf__gguf *g, const char *dir, const j
     json_decref(t.added);
     json_decref(t.merges);
     json_decref(t.config);
+    json_decref(t.map);
+    rlhf__tokenizer_close(t.tokenizer);
     return st;
 }

@@ -11,7 +11,7 @@
 // Add tokens, their types, merges or scores, special ids and the chat template.
 // n_vocab: rows of the embedding; ids without a token are filled with unused
 // ones. A form that llama.cpp does not know is refused by its name. Errors:
-// RLHF_E_INVALID, RLHF_E_IO, RLHF_E_NOMEM. [main]
+// those of rlhf__tokenizer_open. [main]
 rlhf_status rlhf__gguf_tokens_put(struct rlhf__gguf *g, const char *dir, const json_t *config,
                                   int32_t n_vocab, struct rlhf__error *err);
 

@@ -90,13 +90,14 @@ static const char *head(struct reader *r, const uint8_t *bytes, size_t len) {
 // ---- models ----
 
 #define MAX_TENSORS 24
+#define JSON_BYTES  ", \"%s%s\": %d"
 
 struct model {
     struct scratch *s;
     struct rlhf__gguf_model m;
     struct rlhf__tensor tensor[MAX_TENSORS];
     const struct rlhf__tensor *list[MAX_TENSORS];
-    float data[MAX_TENSORS][64];
+    float data[MAX_TENSORS][1088];
     struct rlhf__buf file;
 };
 
@@ -104,7 +105,7 @@ struct model {
 static void add(struct model *m, const char *name, int64_t rows, int64_t columns) {
     const size_t k = m->m.n++;
     const int64_t n = rows * (columns ? columns : 1);
-    assert_true(k < MAX_TENSORS && n <= 64);
+    assert_true(k < MAX_TENSORS && n <= 1088);
     for (int64_t i = 0; i < n; i++)
         m->data[k][i] = (float)k + (float)i / 64;
     m->tensor[k] = (struct rlhf__tensor){.name = name,
@@ -118,13 +119,41 @@ static void add(struct model *m, const char *name, int64_t rows, int64_t columns
     m->list[k] = &m->tensor[k];
 }
 
+// A byte-level vocabulary has a token for each byte: all but a and b, with ids from 5.
+// form: of one, of a stand-in and its id.
+static void put_bytes(struct rlhf__buf *out, const char *form) {
+    for (int byte = 0, other = 256, id = 5; byte < 256; byte++) {
+        const int itself = (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
+        const int c = itself ? byte : other++;
+        char text[4] = {(char)c};
+        if (byte == 'a' || byte == 'b') continue;
+        if (c > 127) {
+            text[0] = (char)(0xC0 | c >> 6);
+            text[1] = (char)(0x80 | (c & 63));
+        }
+        const char *escape = strcmp(form, JSON_BYTES) == 0 && (c == '"' || c == '\\') ? "\\" : "";
+        rlhf__buf_printf(out, form, escape, text, id++);
+    }
+}
+
+// A file of the tokenizer; "@" in it: the tokens of bytes.
+static void tokenizer_text(struct scratch *s, const char *name, const char *text) {
+    struct rlhf__buf out = RLHF__BUF_INIT;
+    const char *at = strchr(text, '@');
+    rlhf__buf_put(&out, text, at ? (size_t)(at - text) : strlen(text));
+    if (at) put_bytes(&out, JSON_BYTES);
+    if (at) rlhf__buf_puts(&out, at + 1);
+    scratch_text(s, name, rlhf__buf_text(&out));
+    rlhf__buf_free(&out);
+}
+
 static void begin(struct model *m, struct scratch *s, const char *config, const char *tokenizer) {
     struct rlhf__error err = {0};
     json_t *v = NULL;
     memset(m, 0, sizeof *m);
     m->s = s;
     check_ok(rlhf__json_parse("config", config, strlen(config), &v, &err), &err);
-    scratch_text(s, "tokenizer.json", tokenizer);
+    tokenizer_text(s, "tokenizer.json", tokenizer);
     m->m = (struct rlhf__gguf_model){
         .dir = s->dir, .name = "tiny", .config = v, .tensor = m->list, .dtype = -1};
 }
@@ -144,25 +173,32 @@ static const uint8_t *written(struct model *m, size_t *len) {
     return (const uint8_t *)m->file.data;
 }
 
-static void refused(const struct model *m, const char *part) {
+static void refused_as(const struct model *m, rlhf_status status, const char *part) {
     struct rlhf__error err = {0};
-    check_error(rlhf__gguf_check(&m->m, &err), RLHF_E_INVALID, &err, part);
+    check_error(rlhf__gguf_check(&m->m, &err), status, &err, part);
 }
 
-#define LLAMA                                                                                      \
-    "\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], \"vocab_size\": 6, "    \
-    "\"hidden_size\": 4, \"intermediate_size\": 3, \"num_hidden_layers\": 1, "                     \
+static void refused(const struct model *m, const char *part) {
+    refused_as(m, RLHF_E_INVALID, part);
+}
+
+#define LLAMA_OF(vocab)                                                                            \
+    "\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], \"vocab_size\": " vocab \
+    ", \"hidden_size\": 4, \"intermediate_size\": 3, \"num_hidden_layers\": 1, "                   \
     "\"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"head_dim\": 4, "                    \
     "\"max_position_embeddings\": 16, \"rms_norm_eps\": 0.5, \"bos_token_id\": 1"
+#define LLAMA LLAMA_OF("260")
 #define BPE                                                                                        \
-    "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 2, \"ab\": 3}, "                 \
-    "\"merges\": [[\"a\", \"b\"]]}, \"added_tokens\": [{\"id\": 1, \"content\": \"<s>\", "         \
+    "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"<s>\": 1, \"b\": 2, \"ab\": 3, "      \
+    "\"<tool>\": 4@}, \"merges\": [[\"a\", \"b\"]]}, \"added_tokens\": [{\"id\": 1, \"content\": " \
+    "\"<s>\", "                                                                                    \
     "\"special\": true}, {\"id\": 4, \"content\": \"<tool>\", \"special\": false}], "
 #define BYTE_LEVEL "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": true}"
 #define GPT2_FORM  BPE "\"pre_tokenizer\": " BYTE_LEVEL "}"
 
 static void add_llama(struct model *m) {
-    add(m, "model.embed_tokens.weight", 6, 4);
+    const json_t *rows = json_object_get(m->m.config, "vocab_size");
+    add(m, "model.embed_tokens.weight", rows ? json_integer_value(rows) : 6, 4);
     add(m, "model.layers.0.input_layernorm.weight", 4, 0);
     add(m, "model.layers.0.self_attn.q_proj.weight", 8, 4);
     add(m, "model.layers.0.self_attn.k_proj.weight", 4, 4);
@@ -190,46 +226,55 @@ static void llama(void **state) {
     add_llama(&m);
     m.m.dtype = RLHF__TENSOR_BF16;
     const uint8_t *bytes = written(&m, &len);
-    assert_string_equal(head(&r, bytes, len), "general.architecture 8 llama\n"
-                                              "general.type 8 model\n"
-                                              "general.name 8 tiny\n"
-                                              "general.file_type 4 32\n"
-                                              "general.quantization_version 4 2\n"
-                                              "llama.vocab_size 4 6\n"
-                                              "llama.context_length 4 16\n"
-                                              "llama.embedding_length 4 4\n"
-                                              "llama.block_count 4 1\n"
-                                              "llama.feed_forward_length 4 3\n"
-                                              "llama.attention.head_count 4 2\n"
-                                              "llama.attention.layer_norm_rms_epsilon 6 0.5\n"
-                                              "llama.attention.head_count_kv 4 1\n"
-                                              "llama.attention.key_length 4 4\n"
-                                              "llama.attention.value_length 4 4\n"
-                                              "llama.rope.dimension_count 4 4\n"
-                                              "llama.rope.freq_base 6 9\n"
-                                              "tokenizer.ggml.model 8 gpt2\n"
-                                              "tokenizer.ggml.pre 8 gpt-2\n"
-                                              "tokenizer.ggml.bos_token_id 4 1\n"
-                                              "tokenizer.ggml.add_bos_token 7 false\n"
-                                              "tokenizer.ggml.add_eos_token 7 false\n"
-                                              "tokenizer.ggml.tokens 9 a,<s>,b,ab,<tool>,[PAD5]\n"
-                                              "tokenizer.ggml.token_type 9 1,3,1,1,4,5\n"
-                                              "tokenizer.ggml.merges 9 a b\n"
-                                              "token_embd.weight 4 6 type 30 at 0\n"
-                                              "blk.0.attn_norm.weight 4 type 0 at 64\n"
-                                              "blk.0.attn_q.weight 4 8 type 30 at 96\n"
-                                              "blk.0.attn_k.weight 4 4 type 30 at 160\n"
-                                              "blk.0.attn_k.bias 4 type 0 at 192\n"
-                                              "blk.0.attn_v.weight 4 4 type 30 at 224\n"
-                                              "blk.0.attn_output.weight 8 4 type 30 at 256\n"
-                                              "blk.0.ffn_norm.weight 4 type 0 at 320\n"
-                                              "blk.0.ffn_gate.weight 4 3 type 30 at 352\n"
-                                              "blk.0.ffn_up.weight 4 3 type 30 at 384\n"
-                                              "blk.0.ffn_down.weight 3 4 type 30 at 416\n"
-                                              "output_norm.weight 4 type 0 at 448\n"
-                                              "rope_freqs.weight 2 type 0 at 480\n");
+    struct rlhf__buf tokens = RLHF__BUF_INIT, types = RLHF__BUF_INIT, says = RLHF__BUF_INIT;
+    put_bytes(&tokens, ",%s%s");
+    put_bytes(&types, ",1%.0s%.0s");
+    rlhf__buf_printf(&says,
+                     "general.architecture 8 llama\n"
+                     "general.type 8 model\n"
+                     "general.name 8 tiny\n"
+                     "general.file_type 4 32\n"
+                     "general.quantization_version 4 2\n"
+                     "llama.vocab_size 4 260\n"
+                     "llama.context_length 4 16\n"
+                     "llama.embedding_length 4 4\n"
+                     "llama.block_count 4 1\n"
+                     "llama.feed_forward_length 4 3\n"
+                     "llama.attention.head_count 4 2\n"
+                     "llama.attention.layer_norm_rms_epsilon 6 0.5\n"
+                     "llama.attention.head_count_kv 4 1\n"
+                     "llama.attention.key_length 4 4\n"
+                     "llama.attention.value_length 4 4\n"
+                     "llama.rope.dimension_count 4 4\n"
+                     "llama.rope.freq_base 6 9\n"
+                     "tokenizer.ggml.model 8 gpt2\n"
+                     "tokenizer.ggml.pre 8 gpt-2\n"
+                     "tokenizer.ggml.bos_token_id 4 1\n"
+                     "tokenizer.ggml.add_bos_token 7 false\n"
+                     "tokenizer.ggml.add_eos_token 7 false\n"
+                     "tokenizer.ggml.tokens 9 a,<s>,b,ab,<tool>%s,[PAD259]\n"
+                     "tokenizer.ggml.token_type 9 1,3,1,1,4%s,5\n"
+                     "tokenizer.ggml.merges 9 a b\n"
+                     "token_embd.weight 4 260 type 30 at 0\n"
+                     "blk.0.attn_norm.weight 4 type 0 at 2080\n"
+                     "blk.0.attn_q.weight 4 8 type 30 at 2112\n"
+                     "blk.0.attn_k.weight 4 4 type 30 at 2176\n"
+                     "blk.0.attn_k.bias 4 type 0 at 2208\n"
+                     "blk.0.attn_v.weight 4 4 type 30 at 2240\n"
+                     "blk.0.attn_output.weight 8 4 type 30 at 2272\n"
+                     "blk.0.ffn_norm.weight 4 type 0 at 2336\n"
+                     "blk.0.ffn_gate.weight 4 3 type 30 at 2368\n"
+                     "blk.0.ffn_up.weight 4 3 type 30 at 2400\n"
+                     "blk.0.ffn_down.weight 3 4 type 30 at 2432\n"
+                     "output_norm.weight 4 type 0 at 2464\n"
+                     "rope_freqs.weight 2 type 0 at 2496\n",
+                     rlhf__buf_text(&tokens), rlhf__buf_text(&types));
+    assert_string_equal(head(&r, bytes, len), rlhf__buf_text(&says));
+    rlhf__buf_free(&tokens);
+    rlhf__buf_free(&types);
+    rlhf__buf_free(&says);
     const uint8_t *data = r.p;
-    assert_int_equal(r.end - data, 512); // padded behind the last one too
+    assert_int_equal(r.end - data, 2528); // padded behind the last one too
     // Rows of a head of 4: 0, 2, 1, 3.
     const int order[4] = {0, 2, 1, 3};
     for (int head_of = 0; head_of < 2; head_of++)
@@ -237,17 +282,17 @@ static void llama(void **state) {
             for (int c = 0; c < 4; c++) {
                 const float want = m.data[2][(head_of * 4 + order[row]) * 4 + c];
                 uint16_t got;
-                memcpy(&got, data + 96 + ((head_of * 4 + row) * 4 + c) * 2, sizeof got);
+                memcpy(&got, data + 2112 + ((head_of * 4 + row) * 4 + c) * 2, sizeof got);
                 assert_int_equal(got, rlhf__f32_to_bf16(want));
             }
     for (int row = 0; row < 4; row++) { // and of the bias
         float got;
-        memcpy(&got, data + 192 + row * 4, sizeof got);
+        memcpy(&got, data + 2208 + row * 4, sizeof got);
         assert_true(got == m.data[4][order[row]]);
     }
     // Frequencies 1 and 1/3: a turn of 6.3, short of 32 / 4, and one of 18.8, between that and 32.
     float divisor[2];
-    memcpy(divisor, data + 480, sizeof divisor);
+    memcpy(divisor, data + 2496, sizeof divisor);
     assert_true(divisor[0] == 1);
     assert_float_equal(divisor[1], 3.044306, 1e-5);
     rlhf__buf_free(&r.out);
@@ -336,23 +381,24 @@ static void gpt2(void **state) {
     struct model m;
     struct reader r;
     size_t len;
-    begin(&m, *state,
-          "{\"model_type\": \"gpt2\", \"architectures\": [\"GPT2LMHeadModel\"], \"vocab_size\": 5, "
-          "\"n_embd\": 2, \"n_layer\": 1, \"n_head\": 1, \"n_positions\": 3, \"n_inner\": null, "
-          "\"layer_norm_epsilon\": 0.25, \"eos_token_id\": [1, 4]}",
-          GPT2_FORM);
+    begin(
+        &m, *state,
+        "{\"model_type\": \"gpt2\", \"architectures\": [\"GPT2LMHeadModel\"], \"vocab_size\": 259, "
+        "\"n_embd\": 2, \"n_layer\": 1, \"n_head\": 1, \"n_positions\": 3, \"n_inner\": null, "
+        "\"layer_norm_epsilon\": 0.25, \"eos_token_id\": [1, 4]}",
+        GPT2_FORM);
     static const struct {
         const char *name;
         int64_t rows, columns;
-    } t[] = {{"transformer.wte.weight", 5, 2},  {"transformer.wpe.weight", 3, 2},
-             {"h.0.ln_1.weight", 2, 0},         {"h.0.ln_1.bias", 2, 0},
-             {"h.0.attn.c_attn.weight", 2, 6},  {"h.0.attn.c_attn.bias", 6, 0},
-             {"h.0.attn.c_proj.weight", 2, 2},  {"h.0.attn.c_proj.bias", 2, 0},
-             {"h.0.ln_2.weight", 2, 0},         {"h.0.ln_2.bias", 2, 0},
-             {"h.0.mlp.c_fc.weight", 2, 8},     {"h.0.mlp.c_fc.bias", 8, 0},
-             {"h.0.mlp.c_proj.weight", 8, 2},   {"h.0.mlp.c_proj.bias", 2, 0},
-             {"transformer.ln_f.weight", 2, 0}, {"transformer.ln_f.bias", 2, 0},
-             {"lm_head.weight", 5, 2}};
+    } t[] = {{"transformer.wte.weight", 259, 2}, {"transformer.wpe.weight", 3, 2},
+             {"h.0.ln_1.weight", 2, 0},          {"h.0.ln_1.bias", 2, 0},
+             {"h.0.attn.c_attn.weight", 2, 6},   {"h.0.attn.c_attn.bias", 6, 0},
+             {"h.0.attn.c_proj.weight", 2, 2},   {"h.0.attn.c_proj.bias", 2, 0},
+             {"h.0.ln_2.weight", 2, 0},          {"h.0.ln_2.bias", 2, 0},
+             {"h.0.mlp.c_fc.weight", 2, 8},      {"h.0.mlp.c_fc.bias", 8, 0},
+             {"h.0.mlp.c_proj.weight", 8, 2},    {"h.0.mlp.c_proj.bias", 2, 0},
+             {"transformer.ln_f.weight", 2, 0},  {"transformer.ln_f.bias", 2, 0},
+             {"lm_head.weight", 259, 2}};
     for (size_t i = 0; i < sizeof t / sizeof *t; i++)
         add(&m, t[i].name, t[i].rows, t[i].columns);
     const uint8_t *bytes = written(&m, &len);
@@ -360,13 +406,13 @@ static void gpt2(void **state) {
     assert_non_null(strstr(got, "gpt2.feed_forward_length 4 8\n"));
     assert_non_null(strstr(got, "gpt2.attention.layer_norm_epsilon 6 0.25\n"));
     assert_non_null(strstr(got, "tokenizer.ggml.eos_token_id 4 1\n"));
-    assert_non_null(strstr(got, "\nblk.0.attn_qkv.weight 2 6 type 0 at 160\n"));
+    assert_non_null(strstr(got, "\nblk.0.attn_qkv.weight 2 6 type 0 at 2176\n"));
     assert_non_null(strstr(got, "\nblk.0.ffn_down.weight 8 2 type 0 at "));
-    assert_non_null(strstr(got, "\noutput.weight 2 5 type 0 at "));
+    assert_non_null(strstr(got, "\noutput.weight 2 259 type 0 at "));
     for (int row = 0; row < 6; row++) // [in, out] is turned
         for (int c = 0; c < 2; c++) {
             float x;
-            memcpy(&x, r.p + 160 + (row * 2 + c) * 4, sizeof x);
+            memcpy(&x, r.p + 2176 + (row * 2 + c) * 4, sizeof x);
             assert_true(x == m.data[4][c * 6 + row]);
         }
     rlhf__buf_free(&r.out);
@@ -382,7 +428,7 @@ static void gpt2(void **state) {
     "\"prepend\": \"" SP "\"}, {\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, "         \
     "\"content\": \"" SP "\"}]}, \"pre_tokenizer\": null, \"post_processor\": {\"type\": "         \
     "\"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"<unk>\"}}, "               \
-    "{\"Sequence\": {\"id\": \"A\"}}]}}"
+    "{\"Sequence\": {\"id\": \"A\"}}], \"special_tokens\": {\"<unk>\": {\"ids\": [0]}}}}"
 
 static void sentence_pieces(void **state) {
     struct model m;
@@ -391,7 +437,7 @@ static void sentence_pieces(void **state) {
     scratch_text(*state, "tokenizer_config.json",
                  "{\"unk_token\": \"<unk>\", \"bos_token\": {\"content\": \"<unk>\"}, "
                  "\"chat_template\": \"{{ x }}\"}");
-    begin(&m, *state, "{" LLAMA "}", SPM("\"a a\", \"" SP " aa\""));
+    begin(&m, *state, "{" LLAMA_OF("6") "}", SPM("\"a a\", \"" SP " aa\""));
     add_llama(&m);
     const uint8_t *bytes = written(&m, &len);
     const char *got = head(&r, bytes, len);
@@ -494,9 +540,9 @@ static void tokenizers(void **state) {
         {SPM("\"a a\""), "'" SP "' and 'aa' are pieces and so is their sum, but they are no merge"},
         {SPM("\"a a\", \"" SP " aa\", \"a a\""), "the merges of 'aa' do not stand together"},
         {SPM("\"aa\", \"" SP " aa\""), "merge 0 is not two tokens"},
-        {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 6}, \"merges\": []}, "
+        {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 260}, \"merges\": []}, "
          "\"pre_tokenizer\": " BYTE_LEVEL "}",
-         "the token 'a' has the id 6, and the model has 6 rows"},
+         "the token 'a' has the id 260, and the model has 260 rows"},
     };
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
         struct model m;
@@ -543,6 +589,103 @@ static void tensors(void **state) {
     end(&m);
 }
 
+// What stands around a text: one BOS in front and one EOS behind can be said, no more.
+static void frames(void **state) {
+#define AROUND(post) BPE "\"pre_tokenizer\": " BYTE_LEVEL ", \"post_processor\": {" post "}}"
+#define TEMPLATE(list)                                                                             \
+    AROUND("\"type\": \"TemplateProcessing\", \"single\": [" list "], \"special_tokens\": "        \
+           "{\"<s>\": {\"ids\": [1]}, \"<tool>\": {\"ids\": [4]}}")
+#define TEXT    "{\"Sequence\": {\"id\": \"A\"}}"
+#define NAME(s) "{\"SpecialToken\": {\"id\": \"" s "\"}}"
+#define PAIR(type, cls, sep)                                                                       \
+    AROUND("\"type\": \"" type "\", \"cls\": [\"x\", " cls "], \"sep\": [\"y\", " sep "]")
+    static const char *const cases[][3] = {
+        {TEMPLATE(TEXT), "bos_token 7 false\n", "eos_token 7 false\n"},
+        {TEMPLATE(NAME("<s>") "," TEXT), "bos_token 7 true\n", "eos_token 7 false\n"},
+        {TEMPLATE(NAME("<s>") "," TEXT "," NAME("<tool>")), "bos_token 7 true\n",
+         "eos_token 7 true\n"},
+        {PAIR("RobertaProcessing", "1", "4"), "bos_token 7 true\n", "eos_token 7 true\n"},
+        {PAIR("BertProcessing", "1", "4"), "bos_token 7 true\n", "eos_token 7 true\n"},
+        {AROUND("\"type\": \"ByteLevel\""), "bos_token 7 false\n", "eos_token 7 false\n"},
+        {PAIR("BertProcessing", "4", "1"), NULL,
+         "the tokenizer puts '<tool>' in front of a text; a GGUF file can say only its BOS token"},
+        {TEMPLATE(NAME("<s>") "," TEXT "," NAME("<s>")), NULL,
+         "the tokenizer puts '<s>' behind a text; a GGUF file can say only its EOS token"},
+        {TEMPLATE(NAME("<s>") "," NAME("<tool>") "," TEXT), NULL,
+         "puts '<tool>' in front of a text"},
+        {TEMPLATE(NAME("<s>") "," NAME("<s>") "," TEXT), NULL,
+         "puts 2 BOS tokens in front of a text; a GGUF file can say one"},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct model m;
+        struct reader r;
+        size_t len;
+        begin(&m, *state, "{" LLAMA ", \"eos_token_id\": 4}", cases[i][0]);
+        add_llama(&m);
+        if (cases[i][1]) {
+            const uint8_t *bytes = written(&m, &len);
+            const char *got = head(&r, bytes, len);
+            for (size_t k = 1; k < 3; k++)
+                if (!strstr(got, cases[i][k])) fail_msg("%s: %s", cases[i][0], got);
+            rlhf__buf_free(&r.out);
+        } else {
+            refused(&m, cases[i][2]);
+        }
+        end(&m);
+    }
+}
+
+// A tokenizer that models refuse is refused, and none of its files is passed over.
+#define CLASSIC "{\"a\": 0, \"b\": 2@}"
+static void tokenizer_files(void **state) {
+    static const struct {
+        const char *file[3][2];
+        const char *says; // NULL = it is written
+    } cases[] = {
+        {{{"vocab.json", CLASSIC}, {"merges.txt", ""}}, NULL},
+        {{{"vocab.json", CLASSIC}, {"merges.txt", ""}, {"tokenizer.json", "{\"model\": "}},
+         "tokenizer.json:1:"},
+        {{{"vocab.json", CLASSIC},
+          {"merges.txt", ""},
+          {"tokenizer_config.json", "{\"bos_token\": \"a\""}},
+         "tokenizer_config.json:1:"},
+        {{{"vocab.json", CLASSIC},
+          {"merges.txt", ""},
+          {"tokenizer_config.json", "{\"tokenizer_class\": \"Qwen2Tokenizer\"}"}},
+         "tokenizer_class 'Qwen2Tokenizer' is not supported without a tokenizer.json"},
+        {{{"vocab.json", CLASSIC}, {"merges.txt", ""}, {"added_tokens.json", "{"}},
+         "added_tokens.json:1:"},
+        {{{"vocab.json", CLASSIC}, {"merges.txt", ""}, {"special_tokens_map.json", "{"}},
+         "special_tokens_map.json:1:"},
+        {{{"vocab.json", CLASSIC}, {"merges.txt", ""}, {"chat_template.json", "{"}},
+         "chat_template.json:1:"},
+        {{{"vocab.json", "{\"a\": "}, {"merges.txt", ""}}, "vocab.json:1:"},
+        {{{"vocab.json", "[1]"}, {"merges.txt", ""}}, "vocab.json: expected an object"},
+        {{{"merges.txt", ""}}, "no tokenizer that a GGUF file can hold"},
+    };
+    static const char *const all[] = {"vocab.json",        "merges.txt",
+                                      "tokenizer.json",    "tokenizer_config.json",
+                                      "added_tokens.json", "special_tokens_map.json",
+                                      "chat_template.json"};
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct model m;
+        size_t len;
+        begin(&m, *state, "{" LLAMA "}", "");
+        for (size_t k = 0; k < CHECK_COUNT(all); k++)
+            remove(scratch_path(*state, all[k]));
+        for (size_t k = 0; k < 3 && cases[i].file[k][0]; k++)
+            tokenizer_text(*state, cases[i].file[k][0], cases[i].file[k][1]);
+        add_llama(&m);
+        if (cases[i].says)
+            refused_as(&m,
+                       strstr(cases[i].says, "not supported") ? RLHF_E_UNSUPPORTED : RLHF_E_INVALID,
+                       cases[i].says);
+        else
+            written(&m, &len);
+        end(&m);
+    }
+}
+
 static struct rlhf__tensor *named(struct model *m, const char *name) {
     for (size_t i = 0; i < m->m.n; i++)
         if (strcmp(m->tensor[i].name, name) == 0) return &m->tensor[i];
@@ -553,7 +696,7 @@ static struct rlhf__tensor *named(struct model *m, const char *name) {
 // What llama.cpp's loader of each architecture makes: no more, and no less.
 static void architectures(void **state) {
 #define AS(type)                                                                                   \
-    "{\"model_type\": \"" type "\", \"vocab_size\": 6, \"hidden_size\": 4, "                       \
+    "{\"model_type\": \"" type "\", \"vocab_size\": 260, \"hidden_size\": 4, "                     \
     "\"intermediate_size\": 3, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "             \
     "\"num_key_value_heads\": 1, \"head_dim\": 4, \"max_position_embeddings\": 16, "               \
     "\"rms_norm_eps\": 0.5}"
@@ -604,7 +747,7 @@ static void architectures(void **state) {
     struct model m;
     begin(&m, *state, AS("llama"), GPT2_FORM);
     add_llama(&m);
-    add(&m, "lm_head.bias", 6, 0);
+    add(&m, "lm_head.bias", 260, 0);
     refused(&m,
             "tensor lm_head.bias has no place in a GGUF file of llama.cpp's architecture llama");
     end(&m);
@@ -622,6 +765,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(tokenizers, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(tensors, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(architectures, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(frames, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(tokenizer_files, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("gguf", tests, NULL, NULL);
 }
