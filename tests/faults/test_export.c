@@ -148,7 +148,8 @@ static void beside_the_directory(void **state) {
 // The export stands still at an operation while `meanwhile` is done; its exit status.
 static int during(struct e2e *t, const char *meanwhile) {
     return e2e_shell(t,
-                     "FAULT=stop:9 " EXPORT "--force & p=$!; until grep -q ') [TZ] ' "
+                     "FAULT=stop:9 " EXPORT
+                     "--force & p=$!; while [ -e /proc/$p ] && ! grep -q ') [TZ] ' "
                      "/proc/$p/stat; do sleep 0.05; done; %s; kill -CONT $p; wait $p",
                      meanwhile);
 }
