@@ -34,12 +34,16 @@ static rlhf_status open_fresh(struct rlhf__reward_service *s, const char *path,
         .dir = path, .trainable = s->trainable, .longest = s->longest, .policy = s->policy};
     struct rlhf_reward_model *m = calloc(1, sizeof *m), **end = &s->models;
     char real[RLHF__PATH_CAP];
-    if (m) m->dir = strdup(rlhf__path_real(path, real) ? real : path);
-    rlhf_status st = m && m->dir ? rlhf__reward_model_open(s->env, &spec, &m->model, &err)
-                                 : rlhf__fail(&err, RLHF_E_NOMEM,
-                                              "out of memory opening the reward model '%s'", path);
+    if (!m) {
+        rlhf__fail(&err, RLHF_E_NOMEM, "out of memory opening the reward model '%s'", path);
+        return report(s, &err);
+    }
+    m->dir = strdup(rlhf__path_real(path, real) ? real : path);
+    rlhf_status st = m->dir ? rlhf__reward_model_open(s->env, &spec, &m->model, &err)
+                            : rlhf__fail(&err, RLHF_E_NOMEM,
+                                         "out of memory opening the reward model '%s'", path);
     if (st != RLHF_OK) {
-        if (m) free(m->dir);
+        free(m->dir);
         free(m);
         return report(s, &err);
     }
