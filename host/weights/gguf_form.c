@@ -62,7 +62,7 @@ static int is_byte_level(const json_t *part, int splits_itself) {
 
 // What llama.cpp calls the pre-tokenizer; NULL = nothing.
 static const char *pre_of(const json_t *pre, int ignore_merges) {
-    const json_t *p[4];
+    const json_t *p[4] = {NULL};
     const size_t n = parts_of(pre, "pretokenizers", p, 4);
     if (n == 1 && is_byte_level(p[0], 1)) return ignore_merges ? NULL : "gpt-2";
     if (n != 2) return NULL;
@@ -85,7 +85,7 @@ static rlhf_status byte_level(const json_t *t, const char *dir, struct rlhf__ggu
     const json_t *normalizer = json_object_get(t, "normalizer");
     const json_t *pre = json_object_get(t, "pre_tokenizer");
     const int ignore = flag(json_object_get(t, "model"), "ignore_merges", 0);
-    const json_t *p[4];
+    const json_t *p[4] = {NULL};
     // NFC is Qwen's: llama.cpp leaves it out, and has its tokens all the same.
     const size_t n = parts_of(normalizer, "normalizers", p, 4);
     if (n > 1 || (n == 1 && !is(p[0], "NFC")))
