@@ -76,9 +76,10 @@ static rlhf_status weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf
     RLHF_TRY(rlhf__ref_copy_in(r, "weight_create_blocks", &a, sizeof a, from,
                                RLHF_SIZE_TO(rlhf_blocks, scale)));
     RLHF_TRY(check_blocks(r, &a));
-    rlhf_weight *w;
-    RLHF_TRY(weight_create(ctx, (int32_t)a.n_blocks * a.rank, a.n, a.dtype,
-                           a.flags | RLHF_WEIGHT_OUT_IN, &w));
+    rlhf_weight *w = NULL;
+    const rlhf_status st = weight_create(ctx, (int32_t)a.n_blocks * a.rank, a.n, a.dtype,
+                                         a.flags | RLHF_WEIGHT_OUT_IN, &w);
+    if (!w) return st;
     w->rank = a.rank;
     w->scale = (float)a.scale;
     w->block = malloc((uint64_t)a.n * sizeof *w->block);

@@ -123,8 +123,8 @@ static rlhf_status refuse_target(struct rlhf__tf *m, const char *target) {
         }
         if (used + length + 3 > sizeof list) continue;
         if (used) {
-            memcpy(list + used, ", ", 2);
-            used += 2;
+            list[used++] = ',';
+            list[used++] = ' ';
         }
         memcpy(list + used, last, length);
         used += length;

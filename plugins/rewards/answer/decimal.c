@@ -101,8 +101,8 @@ static double value_of(const struct rlhf__decimal *x, int64_t shift) {
     for (int32_t i = 0; i < n; i++)
         v = 10 * v + (x->digit[i] - '0');
     e += x->n - n;
-    const double half = (double)(e / 2);
-    return x->sign * (v * pow(10, half) * pow(10, (double)e - half));
+    const int64_t half = e / 2;
+    return x->sign * (v * pow(10, (double)half) * pow(10, (double)(e - half)));
 }
 
 double rlhf__ratio_value(const struct rlhf__ratio *x, int32_t shift) {
