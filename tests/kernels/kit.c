@@ -38,27 +38,6 @@ rlhf_compute *kit_create(const rlhf_kernels *k, uint32_t threads, uint32_t guard
     return c;
 }
 
-// ---- what is still to come ----
-
-static const struct lack {
-    const char *backend, *what;
-    uint64_t at; // of the op in the table; 0: none
-} lacks[] = {
-    {"", "", 0}, // nothing: every backend has every op
-};
-
-int kit_lacks(const rlhf_compute *c, const char *what) {
-    for (size_t i = 0; i < CHECK_COUNT(lacks); i++)
-        if (strcmp(lacks[i].backend, c->name) == 0 && strcmp(lacks[i].what, what) == 0) return 1;
-    return 0;
-}
-
-const char *kit_lacks_at(const rlhf_compute *c, uint64_t at) {
-    for (size_t i = 0; i < CHECK_COUNT(lacks); i++)
-        if (strcmp(lacks[i].backend, c->name) == 0 && lacks[i].at == at) return lacks[i].what;
-    return NULL;
-}
-
 int kit_setup(void **state) {
     struct kit *k = calloc(1, sizeof *k);
     k->kernels_ref = kit_load("reference", &k->so_ref);

@@ -24,13 +24,6 @@ const rlhf_kernels *kit_load(const char *name, void **so);
 rlhf_compute *kit_create(const rlhf_kernels *k, uint32_t threads, uint32_t guard,
                          uint64_t workspace);
 
-// What this backend does not have yet, by name: an op of the table, or what an op has learnt since.
-// The one list of it is in kit.c; who builds the op takes its line away, and a test of the table
-// fails while a line is there for an op that is.
-int kit_lacks(const rlhf_compute *c, const char *what);
-// The name of the op at this byte of the table if the list says that the backend lacks it, or NULL.
-const char *kit_lacks_at(const rlhf_compute *c, uint64_t at);
-
 // CMocka group fixtures: *state becomes a struct kit with both backends.
 int kit_setup(void **state);
 int kit_teardown(void **state);

@@ -218,35 +218,22 @@ static void rope_bwd(struct call *k, const void *shape, struct outputs *out) {
 
 // ---- tests ----
 
-static const struct {
-    op_fn run;
-    const char *needs; // of the table, as kit_lacks() knows it
-} ops[] = {{rms_norm, "rms_norm"},
-           {rms_norm_bwd, "rms_norm_bwd"},
-           {silu, "silu"},
-           {gate, "gate"},
-           {embed, "no positions"}};
-
-static int lacks(const struct kit *k, const char *what) {
-    if (!kit_lacks(k->cpu1, what)) return 0;
-    printf("%s does not have %s yet: not tried\n", k->cpu1->name, what);
-    return 1;
-}
+static const op_fn ops[] = {rms_norm, rms_norm_bwd, silu, gate, embed};
 
 static void match(void **state) {
     for (size_t o = 0; o < CHECK_COUNT(ops); o++)
-        for (size_t i = 0; !lacks(*state, ops[o].needs) && i < CHECK_COUNT(shapes); i++)
-            check_match(*state, ops[o].run, &shapes[i], shapes[i].rows, f32_bound, bf16_bound);
+        for (size_t i = 0; i < CHECK_COUNT(shapes); i++)
+            check_match(*state, ops[o], &shapes[i], shapes[i].rows, f32_bound, bf16_bound);
 }
 
 static void rows(void **state) {
     struct kit *k = *state;
     for (size_t o = 0; o < CHECK_COUNT(ops); o++) {
-        check_rows(k->ref, ops[o].run, &shapes[1], shapes[1].rows);
-        for (size_t i = 0; !lacks(k, ops[o].needs) && i < CHECK_COUNT(shapes); i++) {
+        check_rows(k->ref, ops[o], &shapes[1], shapes[1].rows);
+        for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
             if (shapes[i].rows < 9) continue;
-            check_rows(k->cpu1, ops[o].run, &shapes[i], shapes[i].rows);
-            check_rows(k->cpu2, ops[o].run, &shapes[i], shapes[i].rows);
+            check_rows(k->cpu1, ops[o], &shapes[i], shapes[i].rows);
+            check_rows(k->cpu2, ops[o], &shapes[i], shapes[i].rows);
         }
     }
 }
@@ -254,14 +241,14 @@ static void rows(void **state) {
 static void threads(void **state) {
     static const struct shape tall[] = {{1201, 97, RLHF_F32, 4}, {1201, 256, RLHF_BF16, 4}};
     for (size_t o = 0; o < CHECK_COUNT(ops); o++)
-        for (size_t i = 0; !lacks(*state, ops[o].needs) && i < CHECK_COUNT(tall); i++) {
-            check_threads(*state, ops[o].run, &shapes[i], shapes[i].rows);
-            check_threads(*state, ops[o].run, &tall[i], tall[i].rows);
+        for (size_t i = 0; i < CHECK_COUNT(tall); i++) {
+            check_threads(*state, ops[o], &shapes[i], shapes[i].rows);
+            check_threads(*state, ops[o], &tall[i], tall[i].rows);
         }
 }
 
 static void rope_matches(void **state) {
-    for (size_t i = 0; !lacks(*state, "rope") && i < CHECK_COUNT(turned); i++) {
+    for (size_t i = 0; i < CHECK_COUNT(turned); i++) {
         check_match(*state, rope, &turned[i], turned[i].rows, f32_bound, bf16_bound);
         check_match(*state, rope_bwd, &turned[i], turned[i].rows, f32_bound, bf16_bound);
     }
@@ -271,7 +258,7 @@ static void rope_of_rows(void **state) {
     struct kit *k = *state;
     check_rows(k->ref, rope, &turned[5], turned[5].rows);
     check_rows(k->ref, rope_bwd, &turned[5], turned[5].rows);
-    for (size_t i = 0; !lacks(k, "rope") && i < CHECK_COUNT(turned); i++) {
+    for (size_t i = 0; i < CHECK_COUNT(turned); i++) {
         if (turned[i].rows < 9) continue;
         check_rows(k->cpu1, rope, &turned[i], turned[i].rows);
         check_rows(k->cpu2, rope, &turned[i], turned[i].rows);
@@ -283,7 +270,7 @@ static void rope_on_threads(void **state) {
     static const struct turned tall[] = {{501, 5, 2, 32, RLHF_F32, 1, 7},
                                          {501, 6, 2, 24, RLHF_BF16, 1, 0},
                                          {501, 6, 2, 24, RLHF_BF16, 0, 48}};
-    for (size_t i = 0; !lacks(*state, "rope") && i < CHECK_COUNT(tall); i++) {
+    for (size_t i = 0; i < CHECK_COUNT(tall); i++) {
         check_threads(*state, rope, &tall[i], tall[i].rows);
         check_threads(*state, rope_bwd, &tall[i], tall[i].rows);
     }
@@ -296,7 +283,6 @@ static void rope_leaves_the_rest(void **state) {
     static const uint32_t all[] = {0, 1, 2};
     rlhf_compute *backends[] = {kit->ref, kit->cpu1};
     for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
-        if (kit_lacks(backends[b], "rope")) continue;
         struct call k = {.c = backends[b], .rows = all, .n_rows = s.rows};
         const rlhf_rope g = rope_of(&k, &s);
         float *x = call_normal(&k, 1, 3 * 29, 1.0), got[3 * 29];

@@ -21,7 +21,6 @@ static void refused(rlhf_compute *c, rlhf_status got, const char *word, const ch
 static void norms(void **state) {
     for (int i = 0; i < 2; i++) {
         rlhf_compute *c = backend(*state, i);
-        if (kit_lacks(c, "rms_norm") || kit_lacks(c, "rms_norm_bwd")) continue;
         struct call k = {.c = c};
         rlhf_dev x = call_zeros(&k, 64, RLHF_F32), y = call_zeros(&k, 64, RLHF_F32);
         void *ctx = c->ctx;
@@ -38,7 +37,6 @@ static void norms(void **state) {
 static void gates(void **state) {
     for (int i = 0; i < 2; i++) {
         rlhf_compute *c = backend(*state, i);
-        if (kit_lacks(c, "gate") || kit_lacks(c, "gate_bwd")) continue;
         struct call k = {.c = c};
         rlhf_dev x = call_zeros(&k, 64, RLHF_F32), y = call_zeros(&k, 64, RLHF_F32);
         void *ctx = c->ctx;
@@ -57,7 +55,6 @@ static void gates(void **state) {
 static void embeddings(void **state) {
     for (int i = 0; i < 2; i++) {
         rlhf_compute *c = backend(*state, i);
-        if (kit_lacks(c, "no positions")) continue;
         struct call k = {.c = c};
         const int32_t one[] = {0, 1};
         rlhf_dev x = call_zeros(&k, 64, RLHF_F32), y = call_zeros(&k, 64, RLHF_F32);
@@ -115,7 +112,6 @@ static void both(rlhf_compute *c, const struct rope *r, rlhf_rope g, const char 
 static void geometry(void **state) {
     for (int i = 0; i < 2; i++) {
         rlhf_compute *c = backend(*state, i);
-        if (kit_lacks(c, "rope") || kit_lacks(c, "rope_bwd")) continue;
         struct call k = {.c = c};
         const struct rope r = rope_of(&k);
         KIT_OK(c, c->rope(c->ctx, &r.g, r.x, 2));
@@ -145,7 +141,6 @@ static void positions(void **state) {
     static const int32_t bad[][2] = {{0, 4}, {-1, 0}, {3, 2147483647}};
     for (int i = 0; i < 2; i++) {
         rlhf_compute *c = backend(*state, i);
-        if (kit_lacks(c, "rope") || kit_lacks(c, "rope_bwd")) continue;
         struct call k = {.c = c};
         struct rope r = rope_of(&k);
         for (size_t j = 0; j < CHECK_COUNT(bad); j++) {
@@ -160,7 +155,6 @@ static void positions(void **state) {
 static void sizes(void **state) {
     for (int i = 0; i < 2; i++) {
         rlhf_compute *c = backend(*state, i);
-        if (kit_lacks(c, "rope") || kit_lacks(c, "rope_bwd")) continue;
         struct call k = {.c = c};
         const struct rope r = rope_of(&k);
         struct {
