@@ -95,7 +95,7 @@ static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error 
     uint32_t set = kind == RLHF_KIND_ALGO     ? p->ops.algo.flags
                    : kind == RLHF_KIND_REWARD ? p->ops.reward.flags
                                               : p->ops.model.flags;
-    if (kind == RLHF_KIND_REWARD) set &= ~(uint32_t)RLHF_REWARD_PER_TOKEN;
+    if (kind == RLHF_KIND_REWARD) set &= ~(uint32_t)(RLHF_REWARD_PER_TOKEN | RLHF_REWARD_ROW_ALONE);
     int ops = set != 0;
     if (!ops) set = p->desc.flags;
     if (!set) return RLHF_OK;

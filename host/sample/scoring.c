@@ -135,6 +135,7 @@ void rlhf__cut_rows_finish(struct rlhf__cut_rows *c) {
     free(c->offset);
     free(c->token);
     free(c->verdict);
+    free(c->failed);
     memset(c, 0, sizeof *c);
 }
 
@@ -144,7 +145,8 @@ rlhf_status rlhf__cut_rows_init(struct rlhf__cut_rows *c, const struct rlhf__sco
     c->offset = calloc((size_t)e->n + 1, sizeof *c->offset);
     c->token = calloc((size_t)e->total + 1, sizeof *c->token);
     c->verdict = calloc((size_t)e->n + 1, 1);
-    if (!c->ids || !c->offset || !c->token || !c->verdict)
+    c->failed = calloc((size_t)e->n + 1, 1);
+    if (!c->ids || !c->offset || !c->token || !c->verdict || !c->failed)
         return RLHF__NOMEM(err, "out of memory scoring %u rows", e->n);
     for (uint32_t i = 0; i < e->n; i++) {
         int32_t len = e->prompt_len[i] + x->scored_len[i];
@@ -152,6 +154,17 @@ rlhf_status rlhf__cut_rows_init(struct rlhf__cut_rows *c, const struct rlhf__sco
         c->offset[i + 1] = c->offset[i] + len;
     }
     return RLHF_OK;
+}
+
+// What a row that the plugin could not score does: the run ends.
+static rlhf_status refuse_failed(const struct rlhf__scorer *s, const struct rlhf__instance *plugin,
+                                 const struct rlhf__cut_rows *c, uint32_t n,
+                                 struct rlhf__error *err) {
+    const uint8_t *row = memchr(c->failed, 1, n);
+    if (!row) return RLHF_OK;
+    return rlhf__fail(
+        err, RLHF_E_INTERNAL, "reward %s, score(), phase %llu: it could not score row %u",
+        plugin->plugin->desc.id, (unsigned long long)s->phase + 1, (unsigned)(row - c->failed));
 }
 
 // raw[n], c->token [offset[n]] (0 without per-token rewards) and c->verdict[n] of one plugin.
@@ -170,14 +183,17 @@ static rlhf_status call(const struct rlhf__scorer *s, const struct rlhf__instanc
                          .prompt_len = e->prompt_len,
                          .finished = e->finished,
                          .group = e->group};
-    rlhf_reward_out out = {.size = sizeof out, .seq = raw, .verdict = c->verdict};
+    rlhf_reward_out out = {
+        .size = sizeof out, .seq = raw, .verdict = c->verdict, .failed = c->failed};
     if (ops->flags & RLHF_REWARD_PER_TOKEN) out.token = c->token;
     memset(c->verdict, 0, e->n);
+    memset(c->failed, 0, e->n);
     memset(c->token, 0, (size_t)c->offset[e->n] * sizeof *c->token);
     for (uint32_t i = 0; i < e->n; i++)
         raw[i] = NAN; // a row left unwritten must not pass for 0
     struct rlhf__call running = rlhf__call_begin(plugin, "score()");
-    return rlhf__call_end(&running, ops->score(plugin->self, &in, &out), err);
+    rlhf_status st = rlhf__call_end(&running, ops->score(plugin->self, &in, &out), err);
+    return st == RLHF_OK ? refuse_failed(s, plugin, c, e->n, err) : st;
 }
 
 // What row i is paid in all: seq and what the plugin pays the response token by token.

@@ -62,6 +62,7 @@ struct rlhf__cut_rows {
     int32_t *ids, *offset; // [offset[n]], [n + 1]
     float *token;          // [offset[n]] room for per-token rewards
     uint8_t *verdict;      // [n] room for what a reward finds right
+    uint8_t *failed;       // [n] room for rows that it could not score
 };
 
 // Release with rlhf__cut_rows_finish, also after a failure. Errors: RLHF_E_NOMEM. [any]

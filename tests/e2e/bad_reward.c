@@ -1,4 +1,5 @@
-// bad_reward.c: a reward that gives NaN for chosen rows, or fails, or leaves rows unwritten.
+// bad_reward.c: a reward that gives NaN for chosen rows, or fails, or leaves rows unwritten, or
+// says that it could not score them.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
@@ -10,7 +11,7 @@ struct config {
     int32_t how, reserved;
 };
 
-static const char *const ways[] = {"nan", "inf", "skip", "fail", NULL};
+static const char *const ways[] = {"nan", "inf", "skip", "fail", "failed", NULL};
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, every, 4, 1, 1000, "which rows misbehave"),
@@ -30,6 +31,10 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     for (uint32_t i = 0; i < in->n; i++) {
         int bad = i % s->config->every == s->config->every - 1;
         if (bad && s->config->how == 2) continue;
+        if (bad && s->config->how == 4) {
+            out->failed[i] = 1;
+            continue;
+        }
         out->seq[i] = !bad ? (float)(i % 3) : s->config->how == 0 ? -NAN : INFINITY;
     }
     return RLHF_OK;

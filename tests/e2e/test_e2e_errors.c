@@ -48,6 +48,8 @@ static void failing_plugin_is_named(void **state) {
     assert_true(status == 1 || status == 2);
     e2e_says(t, "org.rlhf-host.test.bad_reward");
     e2e_says(t, "no opinion today");
+    assert_int_equal(e2e_run(t, PPO BAD ":how=failed\" --set run.phases=1 --set run.dir=g"), 1);
+    e2e_says(t, "reward org.rlhf-host.test.bad_reward, score(), phase 1: it could not score row 3");
 }
 
 static void a_service_says_what_is_wrong(void **state) {

@@ -105,4 +105,14 @@ typedef struct rlhf_row_service {
     rlhf_status (*length)(void *host, const rlhf_row *, const char *path, uint64_t *out);
 } rlhf_row_service;
 
+// "rlhf.limits/0": what the settings rewards.* allow one call of a reward, for rewards that have
+// something done outside the process. It is no table of functions: read it whenever it is needed.
+#define RLHF_SVC_LIMITS "rlhf.limits/0"
+typedef struct rlhf_limits {
+    uint32_t size;
+    int32_t retries;  // tries again after a failure of a row: the host's, for the reward to know
+    double timeout_s; // seconds that a call may take, 0 = no limit
+    uint64_t memory_bytes; // of a process that works for the reward, 0 = no limit
+} rlhf_limits;
+
 #endif

@@ -63,6 +63,8 @@ struct rlhf_test_host {
     struct rlhf_test_log log[RLHF_TEST_LOGS];
     struct rlhf_test_reading metric[RLHF_TEST_METRICS];
     struct rlhf_test_service service[RLHF_TEST_SERVICES];
+    // Offered as RLHF_SVC_LIMITS; no limits until the test sets some.
+    rlhf_limits limits;
 };
 
 // ---- the table's functions ----
@@ -140,7 +142,7 @@ static inline const void *rlhf_test_do_service(const rlhf_host *h, const char *i
     const struct rlhf_test_host *t = rlhf_test_host_of(h);
     for (uint32_t i = 0; i < t->n_services; i++)
         if (strcmp(t->service[i].id, id) == 0) return t->service[i].table;
-    return NULL;
+    return strcmp(id, RLHF_SVC_LIMITS) == 0 ? &t->limits : NULL;
 }
 
 // One worker; a test of several puts its own function into the table.
@@ -169,6 +171,7 @@ static inline void rlhf_test_init(struct rlhf_test_host *t, uint64_t seed) {
     t->table.cancelled = rlhf_test_do_cancelled;
     t->table.service = rlhf_test_do_service;
     t->table.reduce = rlhf_test_do_reduce;
+    t->limits.size = (uint32_t)sizeof t->limits;
     t->seed = seed;
 }
 
