@@ -7,13 +7,19 @@ in this directory: python3 make_rloo_vectors.py > rloo_vectors.h
 """
 import math
 
-from make_batch import (N, RESPONSE, f32, flat, groups, make_batch, mean, paid, print_case,
+from make_batch import (FINISHED, N, RESPONSE, f32, flat, groups, make_batch, mean, paid, print_case,
                         print_cases, print_head, ratios, var)
 
 CASES = [("defaults", {}), ("kl_strong", dict(kl_coef=0.4)), ("no_kl", dict(kl_coef=0.0)),
          ("token", dict(ratio="token")), ("token_tight", dict(ratio="token", clip_range=0.05)),
-         ("tight", dict(clip_range=0.02))]
-DEFAULTS = dict(ratio="sequence", clip_range=0.2, kl_coef=0.05)
+         ("tight", dict(clip_range=0.02)), ("mask", dict(mask_truncated=True)),
+         ("mask_token", dict(mask_truncated=True, ratio="token", kl_coef=0.0))]
+DEFAULTS = dict(ratio="sequence", clip_range=0.2, kl_coef=0.05, mask_truncated=False)
+
+
+def trained(o):
+    """The rows that give a loss."""
+    return [i for i in range(N) if FINISHED[i] or not o["mask_truncated"]]
 
 
 def advantages(b, o):
@@ -33,6 +39,8 @@ def policy(b, o, a, rows):
     lo, hi = 1 - o["clip_range"], 1 + o["clip_range"]
     loss, clipped = 0.0, 0
     for i in rows:
+        if i not in trained(o):
+            continue
         rho = ratios(b["logp"][i], b["old"][i], o["ratio"])
         terms = [max(-a[i] * r, -a[i] * min(max(r, lo), hi)) for r in rho]
         clipped += sum(t > -a[i] * r for t, r in zip(terms, rho))
@@ -56,19 +64,22 @@ def gradient(b, o, a):
 
 def metrics(b, o, a, total, plain):
     loss, clipped = policy(b, o, a, range(N))
-    n = sum(RESPONSE)
-    d = [x - y for x, y in zip(flat(b["logp"]), flat(b["old"]))]
-    rho = flat([ratios(x, y, o["ratio"]) for x, y in zip(b["logp"], b["old"])])
+    of = lambda rows: [rows[i] for i in trained(o)]
+    n = sum(of(RESPONSE))
+    d = [x - y for x, y in zip(flat(of(b["logp"])), flat(of(b["old"])))]
+    rho = flat([ratios(x, y, o["ratio"]) for x, y in zip(of(b["logp"]), of(b["old"]))])
     ret = flat([[s] * k for s, k in zip(total, RESPONSE)])
     m = {"loss/policy_avg": loss, "loss/total": loss, "objective/loss": loss,
          "policy/approxkl_avg": mean([x * x / 2 for x in d]), "policy/clipfrac_avg": clipped / n,
-         "policy/entropy_avg": mean(flat(b["entropy"])),
+         "policy/entropy_avg": mean(flat(of(b["entropy"]))),
          "objective/entropy": -math.fsum(flat(b["old"])) / N,
          "val/ratio": mean(rho), "val/ratio_var": var(rho, False),
          "returns/mean": mean(ret), "returns/var": var(ret, False),
          "objective/rlhf_reward": mean(total), "reward_std": math.sqrt(var(plain, True)),
          "frac_reward_zero_std": mean([float(len({plain[i] for i in at}) == 1)
                                        for at in groups()])}
+    if o["mask_truncated"]:
+        m["policy/masked_ratio"] = 1 - len(trained(o)) / N
     if o["kl_coef"] > 0:
         k = [x - f for x, f in zip(flat(b["old"]), flat(b["ref"]))]
         m["objective/kl"], m["objective/kl_per_token"] = math.fsum(k) / N, mean(k)

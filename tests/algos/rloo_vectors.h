@@ -246,6 +246,84 @@ static const struct vector_metric c_tight_metrics[] = {
     {"objective/kl_coef", 0.05},
     {"objective/non_score_reward", -0.005977075795},
     {NULL, 0}};
+static const double c_mask_advantage[] = {
+    0, 0, 0.412948577, 0.412948577, 0.412948577, 0.412948577, 0.412948577, 0, -0.269229654,
+    -0.269229654, -0.269229654, 0, 0, 0, -0.0411533551, 0, 0.31219296, 0.31219296, 0.31219296,
+    0.31219296, 0, 0, -0.371795222, -0.371795222, 0, -0.0429633057, -0.0429633057, -0.0429633057,
+    0, 0, 0.00462906957, 0.00462906957, 0.00462906957, 0.00462906957, 0.00462906957,
+    0.00462906957, 0, 0, -0.00495800823, -0.00495800823, 0, 0.000328938663, 0.000328938663,
+    0.000328938663, 0.000328938663,
+};
+static const double c_mask_returns[] = {
+    0, 0, 0.849043033, 0.849043033, 0.849043033, 0.849043033, 0.849043033, 0, 0.240399116,
+    0.240399116, 0.240399116, 0, 0, 0, 0.546308411, 0, 0.628014192, 0.628014192, 0.628014192,
+    0.628014192, 0, 0, 0.3258805, 0.3258805, 0, 0.391243348, 0.391243348, 0.391243348, 0, 0,
+    0.285550562, 0.285550562, 0.285550562, 0.285550562, 0.285550562, 0.285550562, 0, 0,
+    0.279159176, 0.279159176, 0, 0.282683808, 0.282683808, 0.282683808, 0.282683808,
+};
+static const double c_mask_d_logp[] = {
+    0, 0, -0.0397381145, -0.0397381145, -0.0397381145, -0.0397381145, -0.0397381145, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, -0.0345617189, -0.0345617189, -0.0345617189, -0.0345617189, 0, 0, 0.0395580686,
+    0.0395580686, 0, 0.00539596484, 0.00539596484, 0.00539596484, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, -3.47836322e-05, -3.47836322e-05, -3.47836322e-05, -3.47836322e-05,
+};
+static const struct vector_metric c_mask_metrics[] = {
+    {"loss/policy_avg", -0.005008347186},
+    {"loss/total", -0.005008347186},
+    {"objective/loss", -0.005008347186},
+    {"policy/approxkl_avg", 0.01270001137},
+    {"policy/clipfrac_avg", 0.2173913043},
+    {"policy/entropy_avg", 1.738380298},
+    {"objective/entropy", 5.921309872},
+    {"val/ratio", 0.9124556542},
+    {"val/ratio_var", 0.01752836458},
+    {"returns/mean", 0.4417541896},
+    {"returns/var", 0.04785826887},
+    {"objective/rlhf_reward", 0.4253646828},
+    {"reward_std", 0.2012221828},
+    {"frac_reward_zero_std", 0.3333333333},
+    {"policy/masked_ratio", 0.2222222222},
+    {"objective/kl", 0.1195415159},
+    {"objective/kl_per_token", 0.03586245477},
+    {"objective/kl_coef", 0.05},
+    {"objective/non_score_reward", -0.005977075795},
+    {NULL, 0}};
+static const double c_mask_token_advantage[] = {
+    0, 0, 0.448998095, 0.448998095, 0.448998095, 0.448998095, 0.448998095, 0, -0.213385466,
+    -0.213385466, -0.213385466, 0, 0, 0, -0.0437872605, 0, 0.263382929, 0.263382929, 0.263382929,
+    0.263382929, 0, 0, -0.405210835, -0.405210835, 0, -0.0499974637, -0.0499974637, -0.0499974637,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+};
+static const double c_mask_token_returns[] = {
+    0, 0, 0.867861398, 0.867861398, 0.867861398, 0.867861398, 0.867861398, 0, 0.283238953,
+    0.283238953, 0.283238953, 0, 0, 0, 0.539337827, 0, 0.60108455, 0.60108455, 0.60108455,
+    0.60108455, 0, 0, 0.298388777, 0.298388777, 0, 0.392164288, 0.392164288, 0.392164288, 0, 0,
+    0.300000012, 0.300000012, 0.300000012, 0.300000012, 0.300000012, 0.300000012, 0, 0,
+    0.300000012, 0.300000012, 0, 0.300000012, 0.300000012, 0.300000012, 0.300000012,
+};
+static const double c_mask_token_d_logp[] = {
+    0, 0, -0.0384655929, -0.0525828101, -0.0489884408, -0.0572423815, -0.0471885023, 0,
+    0.0223052297, 0.0190138289, 0.0234917953, 0, 0, 0, 0, 0, -0.0332897797, -0.0230098061,
+    -0.0284037746, -0.0335888672, 0, 0, 0, 0.0602087614, 0, 0.00684500324, 0.00548899924,
+    0.00515778794, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+};
+static const struct vector_metric c_mask_token_metrics[] = {
+    {"loss/policy_avg", -0.1842298097},
+    {"loss/total", -0.1842298097},
+    {"objective/loss", -0.1842298097},
+    {"policy/approxkl_avg", 0.01270001137},
+    {"policy/clipfrac_avg", 0.04347826087},
+    {"policy/entropy_avg", 1.738380298},
+    {"objective/entropy", 5.921309872},
+    {"val/ratio", 0.9763347918},
+    {"val/ratio_var", 0.02315070039},
+    {"returns/mean", 0.4501990144},
+    {"returns/var", 0.04605871646},
+    {"objective/rlhf_reward", 0.4313417586},
+    {"reward_std", 0.2012221828},
+    {"frac_reward_zero_std", 0.3333333333},
+    {"policy/masked_ratio", 0.2222222222},
+    {NULL, 0}};
 static const struct vector_case vector_cases[] = {
     {"defaults", "group_size=3",
      c_defaults_advantage, c_defaults_returns, c_defaults_d_logp, v_zero, v_zero, v_zero, c_defaults_metrics},
@@ -259,5 +337,9 @@ static const struct vector_case vector_cases[] = {
      c_token_tight_advantage, c_token_tight_returns, c_token_tight_d_logp, v_zero, v_zero, v_zero, c_token_tight_metrics},
     {"tight", "group_size=3,clip_range=0.02",
      c_tight_advantage, c_tight_returns, c_tight_d_logp, v_zero, v_zero, v_zero, c_tight_metrics},
+    {"mask", "group_size=3,mask_truncated=true",
+     c_mask_advantage, c_mask_returns, c_mask_d_logp, v_zero, v_zero, v_zero, c_mask_metrics},
+    {"mask_token", "group_size=3,mask_truncated=true,ratio=token,kl_coef=0.0",
+     c_mask_token_advantage, c_mask_token_returns, c_mask_token_d_logp, v_zero, v_zero, v_zero, c_mask_token_metrics},
 };
 // clang-format on

@@ -141,6 +141,36 @@ static void same_seed_same_bits(void **state) {
     }
 }
 
+// The same in rloo.so, with a KL in the reward or without, and with what was cut off masked.
+static void leave_one_out(void **state) {
+    struct e2e *t = *state;
+    static const char *const how[] = {"--set algo.kl_coef=0",
+                                      "--set algo.mask_truncated=true --set "
+                                      "\"sampling.stop=[$(seq -s, 60 120)]\""};
+#define RLOO PAID("") ANY "--algo rloo.so:group_size=2,dynamic_sampling=true "
+    for (size_t k = 0; k < sizeof how / sizeof *how; k++) {
+        assert_int_equal(e2e_shell(t, "rm -rf a c"), 0);
+        assert_int_equal(e2e_run(t, RLOO "%s --set run.phases=3 --set run.dir=a", how[k]), 0);
+        assert_int_equal(e2e_run(t, RLOO "%s --set run.phases=1 --set run.dir=c", how[k]), 0);
+        assert_int_equal(e2e_run(t, "--resume c --set run.phases=3"), 0);
+        e2e_same_tree(t, "a/checkpoints/000003", "c/checkpoints/000003");
+        json_t *rows = e2e_metrics(t, "a");
+        double masked = 0;
+        for (int i = 0; i < 3; i++) {
+            assert_true(e2e_metric(rows, i, "sampling/fresh_rounds") > 0);
+            assert_true(e2e_metric(rows, i, "frac_reward_zero_std") == 0);
+            assert_true(e2e_metric(rows, i, "sampling/flat_left") == 0);
+            if (k) masked += e2e_metric(rows, i, "policy/masked_ratio");
+        }
+        assert_true(k ? masked > 0 && masked < 3 : masked == 0);
+        json_decref(rows);
+    }
+    assert_int_equal(e2e_run(t, PAID("") ANY "--algo rloo.so:group_size=2,dynamic_rounds=3 --set "
+                                             "run.dir=x"),
+                     2);
+    e2e_says(t, "dynamic_sampling is false");
+}
+
 // Every draw has a number of its own: one prompt asked again and again gives no text twice.
 static void no_draw_comes_twice(void **state) {
     struct e2e *t = *state;
@@ -201,6 +231,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(what_was_drawn_is_counted, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(the_rounds_are_bounded, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(same_seed_same_bits, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(leave_one_out, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(no_draw_comes_twice, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(sharing_changes_no_draw, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(rows_may_be_dropped, e2e_setup, e2e_teardown),

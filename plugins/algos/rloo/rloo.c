@@ -4,6 +4,7 @@
 //   S_i = score_i + sum_t token_reward_it - kl_coef sum_t (o_it - f_it)
 //   A_i = S_i - mean of S over the others of its group
 //   L   = (1/n) sum_i max(-A_i rho_i, -A_i clip(rho_i)),  rho_i = exp(sum_t (x_it - o_it))
+#include "common/idle.h"
 #include "common/pg.h"
 
 static void compare(const void *self, const rlhf_rollout *in, const double *paid, int64_t *order,
@@ -44,7 +45,23 @@ static const rlhf_opt options[] = {
                   "one a response, or a token"),
     RLHF_OPT_F64(struct rlhf__pg_options, clip_range, 0.2, 0, 1,
                  "ratio is clipped to 1 +- clip_range"),
+    RLHF_OPT_BOOL(struct rlhf__pg_options, dynamic_sampling, 0,
+                  "groups whose responses are all paid the same are replaced by responses to "
+                  "further prompts"),
+    RLHF_OPT_I64(struct rlhf__pg_options, dynamic_rounds, 10, 1, 1000,
+                 "rounds of further prompts in a phase, at most; groups that are left without "
+                 "spread stay in the batch"),
+    RLHF_OPT_BOOL(struct rlhf__pg_options, mask_truncated, 0,
+                  "responses that max_new_tokens cut off give no loss"),
 };
+
+static const char *idle(const void *config, const char *key) {
+    const struct rlhf__pg_options *o = config;
+    const struct rlhf__idle rules[] = {
+        {"dynamic_rounds", !o->dynamic_sampling, "dynamic_sampling is false"}};
+    return rlhf__idle_why(rules, sizeof rules / sizeof *rules, key);
+}
+
 static const rlhf_algo_ops ops = {
     .size = sizeof ops,
     .plan = rlhf__pg_plan,
@@ -66,5 +83,6 @@ static const rlhf_plugin plugin = {
     .create = create,
     .destroy = rlhf__pg_destroy,
     .ops = &ops,
+    .idle = idle,
 };
 RLHF_DEFINE_PLUGIN(plugin)
