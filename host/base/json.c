@@ -34,6 +34,14 @@ rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *
     return status;
 }
 
+rlhf_status rlhf__json_load_any(const char *dir, const char *name, json_t **out,
+                                struct rlhf__error *err) {
+    char path[RLHF__PATH_CAP];
+    *out = NULL;
+    rlhf__path_put(path, "%s/%s", dir, name);
+    return rlhf__is_file(path) ? rlhf__json_load(path, out, err) : RLHF_OK;
+}
+
 const char *rlhf__json_kind(const json_t *v) {
     if (!v) return "missing";
     switch (json_typeof(v)) {

@@ -27,6 +27,10 @@ rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, jso
 // Read and parse a file of at most 64 MiB. [any]
 rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *err);
 
+// The same of dir/name, which may be missing: *out is NULL then. [any]
+rlhf_status rlhf__json_load_any(const char *dir, const char *name, json_t **out,
+                                struct rlhf__error *err);
+
 // Write v (released, also on failure; NULL is RLHF_E_NOMEM) as the file `name` in a folder (NULL:
 // name is a path), with a final newline; see file.h. [any]
 rlhf_status rlhf__json_save_new(const struct rlhf__folder *in, const char *name, json_t *v,

@@ -1,14 +1,13 @@
 // export_adapter.c: see export_adapter.h.
 #include "cmd/export_adapter.h"
 
-#include "base/file_writer.h"
 #include "base/json.h"
 #include "base/nearest.h"
 #include "model/model.h"
 #include "weights/hf_dir.h"
 #include "weights/low_rank.h"
+#include "weights/rounded_file.h"
 #include "weights/rounding.h"
-#include "weights/safetensors_writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,61 +168,38 @@ static rlhf_status write_config(const struct rlhf__export_source *s, const char 
     return rlhf__json_save_new(to, RLHF__PEFT_CONFIG, v, 2, err);
 }
 
-static rlhf_status put(const struct rlhf__tensor *t, int32_t dtype, struct rlhf__weights_writer *w,
-                       struct rlhf__error *err) {
-    float floats[4096];
-    uint32_t bytes[4096];
-    for (int64_t at = 0; at < t->count; at += 4096) {
-        const int64_t n = t->count - at < 4096 ? t->count - at : 4096;
-        const struct rlhf__rounding from = {t->file, t->name, at};
-        RLHF_TRY(rlhf__tensor_read_f32(t, at, n, floats, err));
-        RLHF_TRY(rlhf__round_f32(floats, (size_t)n, dtype, bytes, &from, err));
-        RLHF_TRY(
-            rlhf__weights_put_bytes(w, bytes, (size_t)n * rlhf__tensor_dtype_size(dtype), err));
+// PEFT's names: with its prefix whatever file they are from.
+static rlhf_status write_named(const struct rlhf__tensor **tensor, char **name, size_t n,
+                               int32_t dtype, const struct rlhf__folder *to,
+                               struct rlhf__error *err) {
+    for (size_t i = 0; i < n; i++) {
+        const char *own = plain(tensor[i]->name);
+        const size_t room = sizeof RLHF__PEFT_PREFIX + strlen(own);
+        if (!(name[i] = malloc(room))) return RLHF__NOMEM(err, "out of memory for an adapter");
+        snprintf(name[i], room, RLHF__PEFT_PREFIX "%s", own);
     }
-    return RLHF_OK;
-}
-
-// Wide dtypes first, as the format's alignment asks.
-static size_t specs_of(const struct rlhf__weights *w, int32_t dtype,
-                       const struct rlhf__tensor **order, struct rlhf__tensor_spec *spec,
-                       char (*names)[512]) {
-    size_t n = 0;
-    for (uint64_t size = 4; size > 0; size /= 2)
-        for (size_t i = 0; i < rlhf__weights_count(w); i++) {
-            const struct rlhf__tensor *t = rlhf__weights_at(w, i);
-            const int32_t as = dtype >= 0 ? dtype : t->dtype;
-            if (rlhf__tensor_dtype_size(as) != size) continue;
-            snprintf(names[n], sizeof *names, RLHF__PEFT_PREFIX "%s", plain(t->name));
-            spec[n] = (struct rlhf__tensor_spec){.name = names[n], .dtype = as, .ndim = t->ndim};
-            memcpy(spec[n].shape, t->shape, sizeof t->shape);
-            order[n++] = t;
-        }
-    return n;
+    const struct rlhf__rounded_file file = {
+        .tensor = tensor, .name = (const char *const *)name, .n = n, .dtype = dtype};
+    return rlhf__rounded_write(&file, to, RLHF__PEFT_WEIGHTS, err);
 }
 
 static rlhf_status write_tensors(const struct rlhf__weights *from, int32_t dtype,
                                  const struct rlhf__folder *to, int64_t *n_parameters,
                                  struct rlhf__error *err) {
-    const size_t count = rlhf__weights_count(from);
-    for (size_t i = 0; i < count; i++)
-        RLHF_TRY(rlhf__tensor_check_float(rlhf__weights_at(from, i), err));
-    const struct rlhf__tensor **order = calloc(count + 1, sizeof *order);
-    struct rlhf__tensor_spec *spec = calloc(count + 1, sizeof *spec);
-    char(*names)[512] = calloc(count + 1, sizeof *names);
-    struct rlhf__weights_writer *w = NULL;
-    rlhf_status st = order && spec && names ? RLHF_OK : RLHF__NOMEM(err, "out of memory");
-    const size_t n = st == RLHF_OK ? specs_of(from, dtype, order, spec, names) : 0;
-    if (st == RLHF_OK) st = rlhf__weights_create(to, RLHF__PEFT_WEIGHTS, spec, n, NULL, 0, &w, err);
+    const size_t n = rlhf__weights_count(from);
+    const struct rlhf__tensor **tensor = calloc(n + 1, sizeof *tensor);
+    char **name = calloc(n + 1, sizeof *name);
+    rlhf_status st = tensor && name ? RLHF_OK : RLHF__NOMEM(err, "out of memory for an adapter");
     for (size_t i = 0; st == RLHF_OK && i < n; i++) {
-        st = put(order[i], spec[i].dtype, w, err);
-        *n_parameters += order[i]->count;
+        tensor[i] = rlhf__weights_at(from, i);
+        *n_parameters += tensor[i]->count;
+        st = rlhf__tensor_check_float(tensor[i], err);
     }
-    free(order);
-    free(spec);
-    free(names);
-    if (st == RLHF_OK) return rlhf__weights_commit(w, err);
-    rlhf__weights_abort(w);
+    if (st == RLHF_OK) st = write_named(tensor, name, n, dtype, to, err);
+    for (size_t i = 0; name && i < n; i++)
+        free(name[i]);
+    free(name);
+    free(tensor);
     return st;
 }
 

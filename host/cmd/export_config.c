@@ -96,12 +96,12 @@ static void add_stops(json_t *out, const json_t *stop) {
 }
 
 // What transformers' defaults would change is written too (top_k is 50 there).
-static json_t *generation_config(const struct rlhf__export_source *s) {
+// own: the model's, NULL = it has none.
+static json_t *generation_config(const struct rlhf__export_source *s, json_t *own) {
     static const char *const ids[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
     static const char *const drawn[] = {"temperature", "top_k", "top_p", "max_new_tokens"};
     const json_t *sampling = rlhf__export_sampling(s);
-    json_t *own = rlhf__export_source_json(s, "generation_config.json");
-    json_t *out = !sampling && json_is_object(own) ? json_copy(own) : json_object();
+    json_t *out = !sampling && own ? json_copy(own) : json_object();
     for (size_t i = 0; i < 3; i++) {
         json_t *id = id_of(own, s->config, ids[i]);
         if (id) json_object_set_new(out, ids[i], id);
@@ -111,7 +111,6 @@ static json_t *generation_config(const struct rlhf__export_source *s) {
         if (json_is_number(json_object_get(sampling, drawn[i])))
             json_object_set(out, drawn[i], json_object_get(sampling, drawn[i]));
     if (sampling) add_stops(out, json_object_get(sampling, "stop"));
-    json_decref(own);
     return out;
 }
 
@@ -119,12 +118,16 @@ static json_t *generation_config(const struct rlhf__export_source *s) {
 
 rlhf_status rlhf__export_config_write(const struct rlhf__export_source *s,
                                       const struct rlhf__folder *to, struct rlhf__error *err) {
+    static const char name[] = "generation_config.json";
     struct rlhf__folder *from = NULL;
+    json_t *own = NULL;
     RLHF_TRY(rlhf__hf_config_write(to, s->config, err));
     rlhf_status st = rlhf__folder_open(NULL, rlhf__export_source_text(s), &from, err);
     if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(from, to, err);
     rlhf__folder_close(from);
-    if (st == RLHF_OK && rlhf__export_source_writes(s))
-        st = rlhf__json_save_new(to, "generation_config.json", generation_config(s), 2, err);
+    if (st != RLHF_OK || !rlhf__export_source_writes(s)) return st;
+    RLHF_TRY(rlhf__export_source_json(s, name, &own, err));
+    st = rlhf__json_save_new(to, name, generation_config(s, own), 2, err);
+    json_decref(own);
     return st;
 }

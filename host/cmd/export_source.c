@@ -10,39 +10,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-// DIR/name parsed, NULL where it is not there or no JSON.
-static json_t *read_json(const char *dir, const char *name) {
-    char path[RLHF__PATH_CAP];
-    json_t *v = NULL;
-    rlhf__path_put(path, "%s/%s", dir, name);
-    if (rlhf__is_file(path) && rlhf__json_load(path, &v, NULL) != RLHF_OK) v = NULL;
-    return v;
+// An object, NULL where there is no such file.
+static rlhf_status read_json(const char *dir, const char *name, json_t **out,
+                             struct rlhf__error *err) {
+    RLHF_TRY(rlhf__json_load_any(dir, name, out, err));
+    if (!*out || json_is_object(*out)) return RLHF_OK;
+    const char *kind = rlhf__json_kind(*out);
+    json_decref(*out);
+    *out = NULL;
+    return rlhf__fail(err, RLHF_E_INVALID, "%s/%s: expected an object, found %s", dir, name, kind);
 }
 
-json_t *rlhf__export_source_json(const struct rlhf__export_source *s, const char *name) {
-    json_t *v = read_json(s->dir, name);
-    return v || !s->base[0] ? v : read_json(s->base, name);
+rlhf_status rlhf__export_source_json(const struct rlhf__export_source *s, const char *name,
+                                     json_t **out, struct rlhf__error *err) {
+    RLHF_TRY(read_json(s->dir, name, out, err));
+    return *out || !s->base[0] ? RLHF_OK : read_json(s->base, name, out, err);
 }
 
 // ---- what a directory is ----
 
-static int is_run(const char *dir) {
-    json_t *config = read_json(dir, "config.json");
-    const int run =
-        json_object_get(config, "run") != NULL && !json_object_get(config, "model_type");
+static rlhf_status is_run(const char *dir, int *run, struct rlhf__error *err) {
+    json_t *config = NULL;
+    RLHF_TRY(read_json(dir, "config.json", &config, err));
+    *run = json_object_get(config, "run") != NULL && !json_object_get(config, "model_type");
     json_decref(config);
-    return run;
+    return RLHF_OK;
 }
 
 // A checkpoint lies in RUN/checkpoints/NAME.
-static void find_run_above(struct rlhf__export_source *s) {
+static rlhf_status find_run_above(struct rlhf__export_source *s, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP], above[RLHF__PATH_CAP];
+    int run = 0;
     rlhf__path_put(path, "%s/state/run.json", s->dir);
-    if (!rlhf__is_file(path)) return;
+    if (!rlhf__is_file(path)) return RLHF_OK;
     rlhf__path_put(path, "%s/../..", s->dir);
-    if (!rlhf__path_real(path, above) || !is_run(above)) return;
+    if (rlhf__path_real(path, above)) RLHF_TRY(is_run(above, &run, err));
+    if (!run) return RLHF_OK;
     snprintf(s->run, sizeof s->run, "%s", above);
     snprintf(s->checkpoint, sizeof s->checkpoint, "%.60s", rlhf__path_base(s->dir));
+    return RLHF_OK;
 }
 
 // ---- a checkpoint of a run ----
@@ -112,12 +118,13 @@ static json_t *read_metrics(const char *run, int64_t phase) {
     return found;
 }
 
-static void read_run(struct rlhf__export_source *s) {
-    s->settings = read_json(s->run, "config.json");
-    s->manifest = read_json(s->run, "manifest.json");
-    s->state = rlhf__export_source_json(s, "state/run.json");
+static rlhf_status read_run(struct rlhf__export_source *s, struct rlhf__error *err) {
+    RLHF_TRY(read_json(s->run, "config.json", &s->settings, err));
+    RLHF_TRY(read_json(s->run, "manifest.json", &s->manifest, err));
+    RLHF_TRY(rlhf__export_source_json(s, "state/run.json", &s->state, err));
     const json_t *phase = json_object_get(s->state, "phase");
     if (json_is_integer(phase)) s->metrics = read_metrics(s->run, json_integer_value(phase));
+    return RLHF_OK;
 }
 
 // ---- both ----
@@ -139,24 +146,26 @@ const char *rlhf__export_source_text(const struct rlhf__export_source *s) {
 rlhf_status rlhf__export_source_open(struct rlhf__export_source *s, const char *given,
                                      const char *adapter, const char *choice, struct rlhf__log *log,
                                      struct rlhf__error *err) {
+    int run = 0;
     if (!rlhf__path_real(given, s->dir))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "export: '%s' does not exist; give a run's directory or a model's",
                           given);
-    if (adapter && is_run(s->dir))
+    if (is_run(s->dir, &run, err) != RLHF_OK) return rlhf__error_context(err, "export");
+    if (adapter && run)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "export: --adapter goes on a model's directory; '%s' is a run", given);
-    if (is_run(s->dir)) {
+    if (run) {
         memcpy(s->run, s->dir, sizeof s->run);
         RLHF_TRY(choose_checkpoint(s, given, choice, log, err));
     } else if (choice) {
         return rlhf__fail(err, RLHF_E_INVALID,
                           "export: --checkpoint has no effect here: '%s' is no run", given);
-    } else if (!adapter) {
-        find_run_above(s);
+    } else if (!adapter && find_run_above(s, err) != RLHF_OK) {
+        return rlhf__error_context(err, "export");
     }
-    if (find_adapter(s, adapter, err) != RLHF_OK) return rlhf__error_context(err, "export");
-    if (s->run[0]) read_run(s);
+    if (find_adapter(s, adapter, err) != RLHF_OK || (s->run[0] && read_run(s, err) != RLHF_OK))
+        return rlhf__error_context(err, "export");
     return RLHF_OK;
 }
 

@@ -40,8 +40,10 @@ int rlhf__export_source_holds(const struct rlhf__export_source *, const char *pa
 // Where the tokenizer's files are: dir, or with an adapter that has none its base. [any]
 const char *rlhf__export_source_text(const struct rlhf__export_source *);
 
-// DIR/name of the model parsed, NULL where it is not there or cannot be read. New reference. [main]
-json_t *rlhf__export_source_json(const struct rlhf__export_source *, const char *name);
+// DIR/name of the model, an object; *out NULL where there is no such file, else a new reference.
+// Errors: RLHF_E_INVALID (no JSON, no object), RLHF_E_IO. [main]
+rlhf_status rlhf__export_source_json(const struct rlhf__export_source *, const char *name,
+                                     json_t **out, struct rlhf__error *err);
 
 // Whether it is a language model that writes, by the architectures of its config. [any]
 int rlhf__export_source_writes(const struct rlhf__export_source *);

@@ -5,23 +5,59 @@
 #include "weights/hf_dir.h"
 #include "weights/rounding.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+// The table of tokens, whatever the family and the prefix; NULL = there is none.
+static const struct rlhf__tensor *table_of(const struct rlhf__weights *w) {
+    static const char *const names[] = {"model.embed_tokens.weight", "embed_tokens.weight",
+                                        "transformer.wte.weight", "wte.weight"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const struct rlhf__tensor *t = rlhf__weights_find(w, names[i]);
+        if (t) return t;
+    }
+    return NULL;
+}
 
 // lm_head.weight beside the embedding that it is tied to, with the same numbers.
 static rlhf_status is_twin(const struct rlhf__weights *w, const struct rlhf__tensor *t,
                            const json_t *config, int *twin, struct rlhf__error *err) {
-    static const char *const tables[] = {"model.embed_tokens.weight", "transformer.wte.weight",
-                                         "wte.weight"};
     *twin = 0;
     if (strcmp(t->name, "lm_head.weight") != 0 || !rlhf__hf_tied(config) ||
         !rlhf__tensor_is_float(t->dtype))
         return RLHF_OK;
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        const struct rlhf__tensor *e = rlhf__weights_find(w, tables[i]);
-        if (e) return rlhf__tensor_same(e, t, twin, err);
+    const struct rlhf__tensor *e = table_of(w);
+    return e ? rlhf__tensor_same(e, t, twin, err) : RLHF_OK;
+}
+
+static int has_prefix(const struct rlhf__export_tensors *x, const char *prefix) {
+    for (size_t i = 0; i < x->n; i++)
+        if (strncmp(x->tensor[i]->name, prefix, strlen(prefix)) == 0) return 1;
+    return 0;
+}
+
+static int by_name(const void *a, const void *b) {
+    const struct rlhf__tensor *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+// A tied model that was stored with its head alone: that is the table, and gets its name.
+static void name_lone_head(struct rlhf__export_tensors *x, const json_t *config) {
+    const char *type = json_string_value(json_object_get(config, "model_type"));
+    const char *name =
+        type && strcmp(type, "gpt2") == 0 ? "transformer.wte.weight" : "model.embed_tokens.weight";
+    const size_t prefix = strcspn(name, ".") + 1;
+    char above[32];
+    snprintf(above, sizeof above, "%.*s", (int)prefix, name);
+    if (!rlhf__hf_tied(config) || table_of(x->weights)) return;
+    for (size_t i = 0; i < x->n; i++) {
+        if (strcmp(x->tensor[i]->name, "lm_head.weight") != 0) continue;
+        x->table = *x->tensor[i];
+        x->table.name = has_prefix(x, above) ? name : name + prefix;
+        x->tensor[i] = &x->table;
     }
-    return RLHF_OK;
+    qsort(x->tensor, x->n, sizeof *x->tensor, by_name);
 }
 
 static rlhf_status choose(struct rlhf__export_tensors *x, const struct rlhf__export_source *s,
@@ -42,6 +78,7 @@ static rlhf_status choose(struct rlhf__export_tensors *x, const struct rlhf__exp
         twins += (size_t)twin;
         if (!value && !buffer && !twin) x->tensor[x->n++] = t;
     }
+    name_lone_head(x, s->config);
     char path[RLHF__PATH_CAP];
     rlhf__path_put(path, "%s/state/value_head.safetensors", s->dir);
     if (values > 0 || rlhf__is_file(path))

@@ -4,6 +4,7 @@
 #include "weights/gguf_config.h"
 #include "weights/gguf_rope.h"
 #include "weights/gguf_tokens.h"
+#include "weights/hf_dir.h"
 #include "weights/rounding.h"
 
 #include <stdio.h>
@@ -74,7 +75,8 @@ static int is_called(const void *name, const void *item) {
 static rlhf_status check_all_there(const struct rlhf__gguf_model *m, const struct plan *p,
                                    const struct item *const *sorted, struct rlhf__error *err) {
     char pattern[RLHF__GGUF_NAME_CAP], name[RLHF__GGUF_NAME_CAP + 16];
-    for (size_t k = 0; rlhf__gguf_required(p->config.family, k, pattern); k++) {
+    const int tied = rlhf__hf_tied(m->config);
+    for (size_t k = 0; rlhf__gguf_required(p->config.family, tied, k, pattern); k++) {
         const char *layer = strstr(pattern, "%d");
         for (int32_t i = 0; i < (layer ? p->config.layers : 1); i++) {
             if (layer)

@@ -122,17 +122,18 @@ rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
 }
 
 // What an architecture has it must have, but for a tied output table and Llama's biases.
-static int needs(const struct name *n, int32_t family, int bias) {
-    const int32_t all = bias ? n->bias & ~LLAMA : strcmp(n->hf, "lm_head") ? n->weight : NONE;
+static int needs(const struct name *n, int32_t family, int tied, int bias) {
+    const int32_t head = tied && strcmp(n->hf, "lm_head") == 0;
+    const int32_t all = bias ? n->bias & ~LLAMA : head ? NONE : n->weight;
     return all >> family & 1;
 }
 
 // The i-th of the list that the family must have; *i counts down to it.
-static int needed_of(const struct name *list, int32_t family, int block, size_t *i,
+static int needed_of(const struct name *list, int32_t family, int tied, int block, size_t *i,
                      char out[RLHF__GGUF_NAME_CAP]) {
     for (; list->hf; list++)
         for (int bias = 0; bias < 2; bias++) {
-            if (!needs(list, family, bias) || (*i)-- > 0) continue;
+            if (!needs(list, family, tied, bias) || (*i)-- > 0) continue;
             snprintf(out, RLHF__GGUF_NAME_CAP, "%s%s.%s", block ? "blk.%d." : "", list->gguf,
                      bias ? "bias" : "weight");
             return 1;
@@ -140,7 +141,7 @@ static int needed_of(const struct name *list, int32_t family, int block, size_t 
     return 0;
 }
 
-int rlhf__gguf_required(int32_t family, size_t i, char out[RLHF__GGUF_NAME_CAP]) {
-    return needed_of(families[family].outside, family, 0, &i, out) ||
-           needed_of(families[family].in_block, family, 1, &i, out);
+int rlhf__gguf_required(int32_t family, int tied, size_t i, char out[RLHF__GGUF_NAME_CAP]) {
+    return needed_of(families[family].outside, family, tied, 0, &i, out) ||
+           needed_of(families[family].in_block, family, tied, 1, &i, out);
 }

@@ -33,8 +33,9 @@ rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
                             char out[RLHF__GGUF_NAME_CAP], int32_t *layer, int32_t *rows,
                             struct rlhf__error *err);
 
-// The i-th name that a model of the family must have, in every block where it
+// The i-th name that a model of the family must have, an output table of its own unless it is
+// tied, in every block where it
 // has a %d; 0 = there are not so many. [any]
-int rlhf__gguf_required(int32_t family, size_t i, char out[RLHF__GGUF_NAME_CAP]);
+int rlhf__gguf_required(int32_t family, int tied, size_t i, char out[RLHF__GGUF_NAME_CAP]);
 
 #endif

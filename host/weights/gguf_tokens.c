@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "text/special.h"
 #include "text/tokenizer.h"
+#include "weights/gguf_chat.h"
 #include "weights/gguf_form.h"
 
 #include <stdio.h>
@@ -35,15 +36,6 @@ struct tokens {
 
 // ---- reading ----
 
-// *out: NULL where there is no such file; one that cannot be read is an error.
-static rlhf_status load(const struct tokens *t, const char *name, json_t **out,
-                        struct rlhf__error *err) {
-    char path[RLHF__PATH_CAP];
-    *out = NULL;
-    rlhf__path_put(path, "%s/%s", t->dir, name);
-    return rlhf__is_file(path) ? rlhf__json_load(path, out, err) : RLHF_OK;
-}
-
 // merges.txt as a list of "a b".
 static rlhf_status read_merges(struct tokens *t, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
@@ -68,8 +60,8 @@ static rlhf_status read_merges(struct tokens *t, struct rlhf__error *err) {
 static rlhf_status read_classic(struct tokens *t, struct rlhf__error *err) {
     const char *text;
     json_t *id, *more;
-    RLHF_TRY(load(t, "vocab.json", &t->vocab, err));
-    RLHF_TRY(load(t, "added_tokens.json", &more, err));
+    RLHF_TRY(rlhf__json_load_any(t->dir, "vocab.json", &t->vocab, err));
+    RLHF_TRY(rlhf__json_load_any(t->dir, "added_tokens.json", &more, err));
     t->added = json_array();
     json_object_foreach(more, text, id) {
         json_array_append_new(
@@ -87,9 +79,9 @@ static rlhf_status read_classic(struct tokens *t, struct rlhf__error *err) {
 }
 
 static rlhf_status read_all(struct tokens *t, struct rlhf__error *err) {
-    RLHF_TRY(load(t, "tokenizer.json", &t->full, err));
-    RLHF_TRY(load(t, "tokenizer_config.json", &t->config, err));
-    RLHF_TRY(load(t, "special_tokens_map.json", &t->map, err));
+    RLHF_TRY(rlhf__json_load_any(t->dir, "tokenizer.json", &t->full, err));
+    RLHF_TRY(rlhf__json_load_any(t->dir, "tokenizer_config.json", &t->config, err));
+    RLHF_TRY(rlhf__json_load_any(t->dir, "special_tokens_map.json", &t->map, err));
     if (!t->full) return read_classic(t, err);
     RLHF_TRY(rlhf__gguf_form_of(t->full, t->dir, &t->form, err));
     const json_t *model = json_object_get(t->full, "model");
@@ -270,26 +262,6 @@ static rlhf_status score(struct tokens *t, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-static rlhf_status put_template(struct rlhf__gguf *g, const struct tokens *t,
-                                struct rlhf__error *err) {
-    const char *text = json_string_value(json_object_get(t->config, "chat_template"));
-    char path[RLHF__PATH_CAP];
-    struct rlhf__buf file = RLHF__BUF_INIT;
-    rlhf__path_put(path, "%s/chat_template.jinja", t->dir);
-    rlhf_status st = RLHF_OK;
-    json_t *json = NULL;
-    if (rlhf__is_file(path)) {
-        st = rlhf__file_read(path, 1 << 24, &file, err);
-        text = rlhf__buf_text(&file);
-    }
-    if (st == RLHF_OK && !text) st = load(t, "chat_template.json", &json, err);
-    if (json) text = json_string_value(json_object_get(json, "chat_template"));
-    if (st == RLHF_OK && text) rlhf__gguf_str(g, "tokenizer.chat_template", text);
-    json_decref(json);
-    rlhf__buf_free(&file);
-    return st;
-}
-
 // ---- all of it ----
 
 static rlhf_status put(struct rlhf__gguf *g, struct tokens *t, const json_t *config,
@@ -303,7 +275,7 @@ static rlhf_status put(struct rlhf__gguf *g, struct tokens *t, const json_t *con
     RLHF_TRY(put_roles(g, t, config, err)); // types of special tokens are known after it
     put_tokens(g, t);
     if (!t->form.spm) RLHF_TRY(put_merges(g, t, err));
-    return put_template(g, t, err);
+    return rlhf__gguf_chat_put(g, t->dir, t->config, err);
 }
 
 rlhf_status rlhf__gguf_tokens_put(struct rlhf__gguf *g, const char *dir, const json_t *config,

@@ -262,6 +262,60 @@ static void no_doubles(void **state) {
     assert_false(e2e_exists(t, "out"));
 }
 
+// A tied model whose file holds the head alone: it is the embedding, and is written as that one,
+// alone, with an adapter in it, and under a score head, which goes without an LM head.
+static void a_lone_head(void **state) {
+    struct e2e *t = *state;
+    make_model(t);
+    ok(t, e2e_shell(t, "cp -r m h && sed -i 's/\"transformer.wte.weight\":/"
+                       "\"lm_head.weight\"        :/' h/model.safetensors && "
+                       "grep -c '\"lm_head.weight\"  ' h/model.safetensors && mkdir of_m of_h && "
+                       "printf '{\"prompt\": \"It was\", \"chosen\": \" fine\", \"rejected\": "
+                       "\" poor\"}\\n%%.0s' 1 2 3 4 5 6 7 8 >pairs.jsonl"));
+    for (const char *const *d = (const char *const[]){"m", "h", NULL}; *d; d++) {
+        ok(t, e2e_shell(t, "\"$HOST\" export %s --to of_%s/out --gguf of_%s/g.gguf", *d, *d, *d));
+        ok(t, e2e_run(t,
+                      "--algo sft.so --policy %s --data texts.jsonl --set batch.size=4 "
+                      "--set policy.adapter.rank=2 --set run.phases=1 --out r_%s",
+                      *d, *d));
+        ok(t, e2e_shell(t, "\"$HOST\" export r_%s --merge --to of_%s/tuned --gguf of_%s/t.gguf", *d,
+                        *d, *d));
+        ok(t, e2e_run(t,
+                      "--algo bradley_terry.so --data pairs.jsonl --policy %s --set batch.size=4 "
+                      "--set policy.adapter.rank=2 --set run.phases=1 --out b_%s",
+                      *d, *d));
+        ok(t, e2e_shell(t, "\"$HOST\" export b_%s --merge --to of_%s/scores", *d, *d));
+    }
+    ok(t, e2e_shell(t, "for f in out/model.safetensors g.gguf tuned/model.safetensors t.gguf "
+                       "scores/model.safetensors; do cmp of_m/$f of_h/$f || exit; done && "
+                       "grep -c transformer.wte.weight of_h/scores/model.safetensors"));
+}
+
+// What is there and no JSON is not taken for something that is not there.
+static void broken_json(void **state) {
+    struct e2e *t = *state;
+    static const char *const cases[][3] = {
+        {"m", "m/generation_config.json", "m/generation_config.json:1:"},
+        {"r", "r/config.json", "r/config.json:1:"},
+        {"r", "r/manifest.json", "r/manifest.json:1:"},
+        {"r", "r/checkpoints/latest/state/run.json", "state/run.json:1:"},
+        {"r/checkpoints/latest", "r/config.json", "r/config.json:1:"},
+    };
+    make_model(t);
+    ok(t, e2e_run(t, PPO "--out r"));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ok(t, e2e_shell(t, "cp %s kept && printf '{' >%s", cases[i][1], cases[i][1]));
+        assert_int_equal(e2e_shell(t, "\"$HOST\" export %s --to out", cases[i][0]), 2);
+        e2e_says(t, cases[i][2]);
+        e2e_says(t, "not valid JSON");
+        ok(t, e2e_shell(t, "echo '[1]' >%s", cases[i][1]));
+        assert_int_equal(e2e_shell(t, "\"$HOST\" export %s --to out", cases[i][0]), 2);
+        e2e_says(t, "expected an object, found a list");
+        assert_false(e2e_exists(t, "out"));
+        ok(t, e2e_shell(t, "cp kept %s", cases[i][1]));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_last_checkpoint, e2e_setup, e2e_teardown),
@@ -275,6 +329,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_gguf_where_it_may_not_be, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(the_base_stays, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(no_doubles, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_lone_head, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(broken_json, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_export", tests, NULL, NULL);
 }

@@ -1,216 +1,5 @@
 // test_gguf.c: GGUF files byte by byte, read by a reader of the test's own; and what is refused.
-#include "support/scratch.h"
-
-#include "base/file.h"
-#include "base/json.h"
-#include "weights/gguf.h"
-
-// ---- a reader: the head of a file as lines of text ----
-
-struct reader {
-    const uint8_t *p, *end;
-    struct rlhf__buf out;
-};
-
-static uint64_t number(struct reader *r, int bytes) {
-    uint64_t v = 0;
-    assert_true(r->end - r->p >= bytes);
-    for (int i = 0; i < bytes; i++)
-        v |= (uint64_t)r->p[i] << (8 * i);
-    r->p += bytes;
-    return v;
-}
-
-static void text(struct reader *r) {
-    const uint64_t n = number(r, 8);
-    assert_true((uint64_t)(r->end - r->p) >= n);
-    rlhf__buf_put(&r->out, r->p, n);
-    r->p += n;
-}
-
-static void value(struct reader *r, uint64_t type) {
-    uint32_t bits;
-    float f;
-    uint64_t n;
-    switch (type) {
-    case 4:
-    case 5:
-        rlhf__buf_printf(&r->out, "%d", (int)(int32_t)number(r, 4));
-        break;
-    case 6:
-        bits = (uint32_t)number(r, 4);
-        memcpy(&f, &bits, sizeof f);
-        rlhf__buf_printf(&r->out, "%g", (double)f);
-        break;
-    case 7:
-        rlhf__buf_puts(&r->out, number(r, 1) ? "true" : "false");
-        break;
-    case 8:
-        text(r);
-        break;
-    case 9:
-        type = number(r, 4);
-        n = number(r, 8);
-        for (uint64_t i = 0; i < n; i++) {
-            if (i) rlhf__buf_putc(&r->out, ',');
-            value(r, type);
-        }
-        break;
-    default:
-        fail_msg("type %llu", (unsigned long long)type);
-    }
-}
-
-// "key type value" and "tensor name shape type offset" lines; leaves r->p at the data.
-static const char *head(struct reader *r, const uint8_t *bytes, size_t len) {
-    *r = (struct reader){bytes, bytes + len, RLHF__BUF_INIT};
-    assert_memory_equal(bytes, "GGUF", 4);
-    r->p += 4;
-    assert_int_equal(number(r, 4), 3);
-    const uint64_t tensors = number(r, 8), keys = number(r, 8);
-    for (uint64_t i = 0; i < keys; i++) {
-        text(r);
-        const uint64_t type = number(r, 4);
-        rlhf__buf_printf(&r->out, " %d ", (int)type);
-        value(r, type);
-        rlhf__buf_putc(&r->out, '\n');
-    }
-    for (uint64_t i = 0; i < tensors; i++) {
-        text(r);
-        for (uint64_t d = number(r, 4); d > 0; d--)
-            rlhf__buf_printf(&r->out, " %d", (int)number(r, 8));
-        rlhf__buf_printf(&r->out, " type %d", (int)number(r, 4));
-        rlhf__buf_printf(&r->out, " at %d\n", (int)number(r, 8));
-    }
-    while ((r->p - bytes) % 32)
-        assert_int_equal(number(r, 1), 0);
-    return rlhf__buf_text(&r->out);
-}
-
-// ---- models ----
-
-#define MAX_TENSORS 24
-#define JSON_BYTES  ", \"%s%s\": %d"
-
-struct model {
-    struct scratch *s;
-    struct rlhf__gguf_model m;
-    struct rlhf__tensor tensor[MAX_TENSORS];
-    const struct rlhf__tensor *list[MAX_TENSORS];
-    float data[MAX_TENSORS][1088];
-    struct rlhf__buf file;
-};
-
-// Element i of tensor k is k + i / 64.
-static void add(struct model *m, const char *name, int64_t rows, int64_t columns) {
-    const size_t k = m->m.n++;
-    const int64_t n = rows * (columns ? columns : 1);
-    assert_true(k < MAX_TENSORS && n <= 1088);
-    for (int64_t i = 0; i < n; i++)
-        m->data[k][i] = (float)k + (float)i / 64;
-    m->tensor[k] = (struct rlhf__tensor){.name = name,
-                                         .file = "weights",
-                                         .dtype = RLHF__TENSOR_F32,
-                                         .ndim = columns ? 2 : 1,
-                                         .shape = {rows, columns},
-                                         .count = n,
-                                         .n_bytes = (uint64_t)n * 4,
-                                         .data = (const uint8_t *)m->data[k]};
-    m->list[k] = &m->tensor[k];
-}
-
-// A byte-level vocabulary has a token for each byte: all but a and b, with ids from 5.
-// form: of one, of a stand-in and its id.
-static void put_bytes(struct rlhf__buf *out, const char *form) {
-    for (int byte = 0, other = 256, id = 5; byte < 256; byte++) {
-        const int itself = (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
-        const int c = itself ? byte : other++;
-        char text[4] = {(char)c};
-        if (byte == 'a' || byte == 'b') continue;
-        if (c > 127) {
-            text[0] = (char)(0xC0 | c >> 6);
-            text[1] = (char)(0x80 | (c & 63));
-        }
-        const char *escape = strcmp(form, JSON_BYTES) == 0 && (c == '"' || c == '\\') ? "\\" : "";
-        rlhf__buf_printf(out, form, escape, text, id++);
-    }
-}
-
-// A file of the tokenizer; "@" in it: the tokens of bytes.
-static void tokenizer_text(struct scratch *s, const char *name, const char *text) {
-    struct rlhf__buf out = RLHF__BUF_INIT;
-    const char *at = strchr(text, '@');
-    rlhf__buf_put(&out, text, at ? (size_t)(at - text) : strlen(text));
-    if (at) put_bytes(&out, JSON_BYTES);
-    if (at) rlhf__buf_puts(&out, at + 1);
-    scratch_text(s, name, rlhf__buf_text(&out));
-    rlhf__buf_free(&out);
-}
-
-static void begin(struct model *m, struct scratch *s, const char *config, const char *tokenizer) {
-    struct rlhf__error err = {0};
-    json_t *v = NULL;
-    memset(m, 0, sizeof *m);
-    m->s = s;
-    check_ok(rlhf__json_parse("config", config, strlen(config), &v, &err), &err);
-    tokenizer_text(s, "tokenizer.json", tokenizer);
-    m->m = (struct rlhf__gguf_model){
-        .dir = s->dir, .name = "tiny", .config = v, .tensor = m->list, .dtype = -1};
-}
-
-static void end(struct model *m) {
-    rlhf__buf_free(&m->file);
-    json_decref((json_t *)(uintptr_t)m->m.config);
-}
-
-static const uint8_t *written(struct model *m, size_t *len) {
-    struct rlhf__error err = {0};
-    const char *path = scratch_path(m->s, "tiny.gguf");
-    check_ok(rlhf__gguf_check(&m->m, &err), &err);
-    check_ok(rlhf__gguf_write(&m->m, NULL, path, &err), &err);
-    check_ok(rlhf__file_read(path, 1 << 20, &m->file, &err), &err);
-    *len = m->file.len;
-    return (const uint8_t *)m->file.data;
-}
-
-static void refused_as(const struct model *m, rlhf_status status, const char *part) {
-    struct rlhf__error err = {0};
-    check_error(rlhf__gguf_check(&m->m, &err), status, &err, part);
-}
-
-static void refused(const struct model *m, const char *part) {
-    refused_as(m, RLHF_E_INVALID, part);
-}
-
-#define LLAMA_OF(vocab)                                                                            \
-    "\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], \"vocab_size\": " vocab \
-    ", \"hidden_size\": 4, \"intermediate_size\": 3, \"num_hidden_layers\": 1, "                   \
-    "\"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"head_dim\": 4, "                    \
-    "\"max_position_embeddings\": 16, \"rms_norm_eps\": 0.5, \"bos_token_id\": 1"
-#define LLAMA LLAMA_OF("260")
-#define BPE                                                                                        \
-    "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"<s>\": 1, \"b\": 2, \"ab\": 3, "      \
-    "\"<tool>\": 4@}, \"merges\": [[\"a\", \"b\"]]}, \"added_tokens\": [{\"id\": 1, \"content\": " \
-    "\"<s>\", "                                                                                    \
-    "\"special\": true}, {\"id\": 4, \"content\": \"<tool>\", \"special\": false}], "
-#define BYTE_LEVEL "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": true}"
-#define GPT2_FORM  BPE "\"pre_tokenizer\": " BYTE_LEVEL "}"
-
-static void add_llama(struct model *m) {
-    const json_t *rows = json_object_get(m->m.config, "vocab_size");
-    add(m, "model.embed_tokens.weight", rows ? json_integer_value(rows) : 6, 4);
-    add(m, "model.layers.0.input_layernorm.weight", 4, 0);
-    add(m, "model.layers.0.self_attn.q_proj.weight", 8, 4);
-    add(m, "model.layers.0.self_attn.k_proj.weight", 4, 4);
-    add(m, "model.layers.0.self_attn.k_proj.bias", 4, 0);
-    add(m, "model.layers.0.self_attn.v_proj.weight", 4, 4);
-    add(m, "model.layers.0.self_attn.o_proj.weight", 4, 8);
-    add(m, "model.layers.0.post_attention_layernorm.weight", 4, 0);
-    add(m, "model.layers.0.mlp.gate_proj.weight", 3, 4);
-    add(m, "model.layers.0.mlp.up_proj.weight", 3, 4);
-    add(m, "model.layers.0.mlp.down_proj.weight", 4, 3);
-    add(m, "model.norm.weight", 4, 0);
-}
+#include "gguf_model.h"
 
 // ---- files ----
 
@@ -218,14 +7,14 @@ static void llama(void **state) {
     struct model m;
     struct reader r;
     size_t len;
-    begin(&m, *state,
-          "{" LLAMA ", \"rope_parameters\": {\"rope_type\": \"llama3\", \"rope_theta\": 9.0, "
-          "\"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, "
-          "\"original_max_position_embeddings\": 32}}",
-          GPT2_FORM);
-    add_llama(&m);
+    model_begin(&m, *state,
+                "{" LLAMA ", \"rope_parameters\": {\"rope_type\": \"llama3\", \"rope_theta\": 9.0, "
+                "\"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0, "
+                "\"original_max_position_embeddings\": 32}}",
+                GPT2_FORM);
+    model_add_llama(&m);
     m.m.dtype = RLHF__TENSOR_BF16;
-    const uint8_t *bytes = written(&m, &len);
+    const uint8_t *bytes = model_written(&m, &len);
     struct rlhf__buf tokens = RLHF__BUF_INIT, types = RLHF__BUF_INIT, says = RLHF__BUF_INIT;
     put_bytes(&tokens, ",%s%s");
     put_bytes(&types, ",1%.0s%.0s");
@@ -269,7 +58,7 @@ static void llama(void **state) {
                      "output_norm.weight 4 type 0 at 2464\n"
                      "rope_freqs.weight 2 type 0 at 2496\n",
                      rlhf__buf_text(&tokens), rlhf__buf_text(&types));
-    assert_string_equal(head(&r, bytes, len), rlhf__buf_text(&says));
+    assert_string_equal(reader_head(&r, bytes, len), rlhf__buf_text(&says));
     rlhf__buf_free(&tokens);
     rlhf__buf_free(&types);
     rlhf__buf_free(&says);
@@ -296,92 +85,14 @@ static void llama(void **state) {
     assert_true(divisor[0] == 1);
     assert_float_equal(divisor[1], 3.044306, 1e-5);
     rlhf__buf_free(&r.out);
-    end(&m);
-}
-
-// Old fields and new ones in one config: which goes first is as where the model is loaded.
-static void rotary(void **state) {
-#define PARAMETERS                                                                                 \
-    ", \"rope_parameters\": {\"rope_type\": \"linear\", \"factor\": 2.0, "                         \
-    "\"rope_theta\": 9.0}"
-    static const struct {
-        const char *fields, *says;
-    } cases[] = {
-        {PARAMETERS ", \"rope_theta\": 5.0",
-         "freq_base 6 9\nllama.rope.scaling.type 8 linear\nllama.rope.scaling.factor 6 2\n"},
-        {PARAMETERS
-         ", \"rope_theta\": 5.0, \"rope_scaling\": {\"type\": \"linear\", \"factor\": 4}",
-         "freq_base 6 5\nllama.rope.scaling.type 8 linear\nllama.rope.scaling.factor 6 4\n"},
-        {PARAMETERS ", \"rope_scaling\": {\"rope_theta\": 7}", "freq_base 6 7\ntokenizer"},
-        {PARAMETERS ", \"rope_scaling\": {\"beta_fast\": 7}",
-         "freq_base 6 9\nllama.rope.scaling.type 8 linear\nllama.rope.scaling.factor 6 2\n"},
-        {", \"original_max_position_embeddings\": 8, \"rope_scaling\": {\"type\": \"yarn\", "
-         "\"original_max_position_embeddings\": 4, \"factor\": 3}",
-         "scaling.factor 6 3\nllama.rope.scaling.original_context_length 4 8\n"
-         "llama.rope.scaling.yarn_beta_fast 6 32\nllama.rope.scaling.yarn_beta_slow 6 1\n"},
-        {", \"rope_scaling\": {\"type\": \"yarn\", \"original_max_position_embeddings\": 4, "
-         "\"beta_fast\": 30, \"beta_slow\": 0}",
-         "scaling.factor 6 4\nllama.rope.scaling.original_context_length 4 4\n"
-         "llama.rope.scaling.yarn_beta_fast 6 30\nllama.rope.scaling.yarn_beta_slow 6 1\n"},
-        {", \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 2.0}",
-         "scaling.factor 6 2\nllama.rope.scaling.original_context_length 4 16\n"},
-    };
-    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
-        struct model m;
-        struct reader r;
-        size_t len;
-        struct rlhf__buf config = RLHF__BUF_INIT;
-        rlhf__buf_printf(&config, "{" LLAMA "%s}", cases[i].fields);
-        begin(&m, *state, rlhf__buf_text(&config), GPT2_FORM);
-        add_llama(&m);
-        const uint8_t *bytes = written(&m, &len);
-        const char *got = head(&r, bytes, len);
-        if (!strstr(got, cases[i].says)) fail_msg("%s: %s", cases[i].fields, got);
-        rlhf__buf_free(&r.out);
-        rlhf__buf_free(&config);
-        end(&m);
-    }
-}
-
-// Llama 3's bands with the context of the top level, which goes first, and of the model, which
-// stands in.
-static void llama3_context(void **state) {
-    static const struct {
-        const char *fields;
-        double divisor; // of the second frequency: waves of 18.85
-    } cases[] = {
-        {", \"original_max_position_embeddings\": 32, ", 3.044306},
-        {", \"original_max_position_embeddings\": 0, ", 8},
-        {", ", 8},
-    };
-    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
-        struct model m;
-        struct reader r;
-        size_t len;
-        struct rlhf__buf config = RLHF__BUF_INIT;
-        rlhf__buf_printf(&config,
-                         "{" LLAMA "%s\"rope_parameters\": {\"rope_type\": \"llama3\", "
-                         "\"rope_theta\": 9.0, \"factor\": 8.0, \"low_freq_factor\": 1.0, "
-                         "\"high_freq_factor\": 4.0%s}}",
-                         cases[i].fields, i ? "" : ", \"original_max_position_embeddings\": 4096");
-        begin(&m, *state, rlhf__buf_text(&config), GPT2_FORM);
-        add_llama(&m);
-        const uint8_t *bytes = written(&m, &len);
-        head(&r, bytes, len);
-        float divisor[2];
-        memcpy(divisor, r.end - 32, sizeof divisor);
-        assert_float_equal(divisor[1], cases[i].divisor, 1e-5);
-        rlhf__buf_free(&r.out);
-        rlhf__buf_free(&config);
-        end(&m);
-    }
+    model_end(&m);
 }
 
 static void gpt2(void **state) {
     struct model m;
     struct reader r;
     size_t len;
-    begin(
+    model_begin(
         &m, *state,
         "{\"model_type\": \"gpt2\", \"architectures\": [\"GPT2LMHeadModel\"], \"vocab_size\": 259, "
         "\"n_embd\": 2, \"n_layer\": 1, \"n_head\": 1, \"n_positions\": 3, \"n_inner\": null, "
@@ -400,9 +111,9 @@ static void gpt2(void **state) {
              {"transformer.ln_f.weight", 2, 0},  {"transformer.ln_f.bias", 2, 0},
              {"lm_head.weight", 259, 2}};
     for (size_t i = 0; i < sizeof t / sizeof *t; i++)
-        add(&m, t[i].name, t[i].rows, t[i].columns);
-    const uint8_t *bytes = written(&m, &len);
-    const char *got = head(&r, bytes, len);
+        model_add(&m, t[i].name, t[i].rows, t[i].columns);
+    const uint8_t *bytes = model_written(&m, &len);
+    const char *got = reader_head(&r, bytes, len);
     assert_non_null(strstr(got, "gpt2.feed_forward_length 4 8\n"));
     assert_non_null(strstr(got, "gpt2.attention.layer_norm_epsilon 6 0.25\n"));
     assert_non_null(strstr(got, "tokenizer.ggml.eos_token_id 4 1\n"));
@@ -416,68 +127,7 @@ static void gpt2(void **state) {
             assert_true(x == m.data[4][c * 6 + row]);
         }
     rlhf__buf_free(&r.out);
-    end(&m);
-}
-
-#define SP "\xE2\x96\x81"
-#define SPM(merges)                                                                                \
-    "{\"model\": {\"type\": \"BPE\", \"byte_fallback\": true, \"vocab\": {\"<unk>\": 0, "          \
-    "\"<0x0A>\": 1, \"" SP "\": 2, \"a\": 3, \"aa\": 4, \"" SP "aa\": 5}, \"merges\": [" merges    \
-    "]}, \"added_tokens\": [{\"id\": 0, \"content\": \"<unk>\", \"special\": true}], "             \
-    "\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Prepend\", "          \
-    "\"prepend\": \"" SP "\"}, {\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, "         \
-    "\"content\": \"" SP "\"}]}, \"pre_tokenizer\": null, \"post_processor\": {\"type\": "         \
-    "\"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"<unk>\"}}, "               \
-    "{\"Sequence\": {\"id\": \"A\"}}], \"special_tokens\": {\"<unk>\": {\"ids\": [0]}}}}"
-
-static void sentence_pieces(void **state) {
-    struct model m;
-    struct reader r;
-    size_t len;
-    scratch_text(*state, "tokenizer_config.json",
-                 "{\"unk_token\": \"<unk>\", \"bos_token\": {\"content\": \"<unk>\"}, "
-                 "\"chat_template\": \"{{ x }}\"}");
-    begin(&m, *state, "{" LLAMA_OF("6") "}", SPM("\"a a\", \"" SP " aa\""));
-    add_llama(&m);
-    const uint8_t *bytes = written(&m, &len);
-    const char *got = head(&r, bytes, len);
-    assert_non_null(strstr(got, "tokenizer.ggml.model 8 llama\n"
-                                "tokenizer.ggml.pre 8 default\n"
-                                "tokenizer.ggml.bos_token_id 4 0\n"
-                                "tokenizer.ggml.unknown_token_id 4 0\n"
-                                "tokenizer.ggml.add_bos_token 7 true\n"
-                                "tokenizer.ggml.add_eos_token 7 false\n"
-                                "tokenizer.ggml.add_space_prefix 7 true\n"
-                                "tokenizer.ggml.tokens 9 <unk>,<0x0A>," SP ",a,aa," SP "aa\n"
-                                "tokenizer.ggml.token_type 9 2,6,1,1,1,1\n"
-                                "tokenizer.ggml.scores 9 0,0,0,0,-1,-2\n"
-                                "tokenizer.chat_template 8 {{ x }}\n"));
-    rlhf__buf_free(&r.out);
-    end(&m);
-}
-
-// The tokenizer's own order of special_tokens_map.json and tokenizer_config.json.
-static void roles(void **state) {
-    static const char *const cases[][2] = {
-        {"{\"eos_token\": \"a\"}", "tokenizer.ggml.eos_token_id 4 2\n"},
-        {"{\"eos_token\": \"a\", \"added_tokens_decoder\": {}}",
-         "tokenizer.ggml.eos_token_id 4 0\n"},
-        {"{}", "tokenizer.ggml.eos_token_id 4 2\n"},
-    };
-    scratch_text(*state, "special_tokens_map.json", "{\"eos_token\": {\"content\": \"b\"}}");
-    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
-        struct model m;
-        struct reader r;
-        size_t len;
-        scratch_text(*state, "tokenizer_config.json", cases[i][0]);
-        begin(&m, *state, "{" LLAMA "}", GPT2_FORM);
-        add_llama(&m);
-        const uint8_t *bytes = written(&m, &len);
-        const char *got = head(&r, bytes, len);
-        if (!strstr(got, cases[i][1])) fail_msg("case %zu: no '%s' in %s", i, cases[i][1], got);
-        rlhf__buf_free(&r.out);
-        end(&m);
-    }
+    model_end(&m);
 }
 
 // ---- refusals ----
@@ -518,65 +168,37 @@ static void configs(void **state) {
     };
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
         struct model m;
-        begin(&m, *state, cases[i].config, GPT2_FORM);
-        add_llama(&m);
-        refused(&m, cases[i].says);
-        end(&m);
-    }
-}
-
-static void tokenizers(void **state) {
-#define WITH(model, rest) "{\"model\": {\"type\": " model "}, " rest "}"
-    static const char *const cases[][2] = {
-        {WITH("\"Unigram\"", "\"x\": 0"), "llama.cpp has no form for the model Unigram"},
-        {WITH("\"WordPiece\"", "\"x\": 0"), "the model WordPiece"},
-        {WITH("\"BPE\", \"end_of_word_suffix\": \"</w>\"", "\"x\": 0"), "end_of_word_suffix </w>"},
-        {BPE "\"pre_tokenizer\": {\"type\": \"Whitespace\"}}", "the pre_tokenizer {\"type\":"},
-        {BPE "\"normalizer\": {\"type\": \"NFKC\"}, \"pre_tokenizer\": " BYTE_LEVEL "}",
-         "the normalizer NFKC"},
-        {WITH("\"BPE\", \"ignore_merges\": true, \"vocab\": {}, \"merges\": []",
-              "\"pre_tokenizer\": " BYTE_LEVEL),
-         "with ignore_merges"},
-        {SPM("\"a a\""), "'" SP "' and 'aa' are pieces and so is their sum, but they are no merge"},
-        {SPM("\"a a\", \"" SP " aa\", \"a a\""), "the merges of 'aa' do not stand together"},
-        {SPM("\"aa\", \"" SP " aa\""), "merge 0 is not two tokens"},
-        {"{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 260}, \"merges\": []}, "
-         "\"pre_tokenizer\": " BYTE_LEVEL "}",
-         "the token 'a' has the id 260, and the model has 260 rows"},
-    };
-    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
-        struct model m;
-        begin(&m, *state, "{" LLAMA "}", cases[i][0]);
-        add_llama(&m);
-        refused(&m, cases[i][1]);
-        end(&m);
+        model_begin(&m, *state, cases[i].config, GPT2_FORM);
+        model_add_llama(&m);
+        model_refused(&m, cases[i].says);
+        model_end(&m);
     }
 }
 
 static void tensors(void **state) {
     struct model m;
     struct rlhf__error err = {0};
-    begin(&m, *state, "{" LLAMA "}", GPT2_FORM);
-    add_llama(&m);
+    model_begin(&m, *state, "{" LLAMA "}", GPT2_FORM);
+    model_add_llama(&m);
     m.m.n--;
-    refused(&m, "the weights lack what is output_norm.weight in a GGUF file");
+    model_refused(&m, "the weights lack what is output_norm.weight in a GGUF file");
     m.m.n++;
-    add(&m, "model.layers.0.mlp.experts.weight", 2, 2);
-    refused(&m, "tensor model.layers.0.mlp.experts.weight has no place in a GGUF file");
+    model_add(&m, "model.layers.0.mlp.experts.weight", 2, 2);
+    model_refused(&m, "tensor model.layers.0.mlp.experts.weight has no place in a GGUF file");
     m.tensor[m.m.n - 1].name = "model.layers.1.mlp.up_proj.weight";
-    refused(&m, "is of layer 1; the model has 1");
+    model_refused(&m, "is of layer 1; the model has 1");
     m.tensor[m.m.n - 1].name = "model.layers.00.mlp.up_proj.weight";
-    refused(&m, "tensor model.layers.00.mlp.up_proj.weight has no place");
+    model_refused(&m, "tensor model.layers.00.mlp.up_proj.weight has no place");
     // Two that would have one name; either comes first in the message.
     m.tensor[m.m.n - 1].name = "norm.weight";
-    refused(&m, "norm.weight would both be output_norm.weight in a GGUF file");
+    model_refused(&m, "norm.weight would both be output_norm.weight in a GGUF file");
     m.tensor[m.m.n - 1].name = "lm_head.weight";
     m.tensor[m.m.n - 1].dtype = RLHF__TENSOR_I32;
-    refused(&m, "tensor lm_head.weight is no vector or matrix of F32, F16 or BF16");
+    model_refused(&m, "tensor lm_head.weight is no vector or matrix of F32, F16 or BF16");
     m.m.n--;
     m.tensor[3].shape[0] = 2;
     m.tensor[3].count = 8;
-    refused(&m, "has 2 rows, the config says 1 heads of width 4");
+    model_refused(&m, "has 2 rows, the config says 1 heads of width 4");
     m.tensor[3].shape[0] = 4;
     m.tensor[3].count = 16;
     m.data[3][7] = 70000;
@@ -586,104 +208,7 @@ static void tensors(void **state) {
                 "element 7 of tensor model.layers.0.self_attn.k_proj.weight is 70000, which is "
                 "more than f16 holds");
     assert_false(rlhf__is_file(path));
-    end(&m);
-}
-
-// What stands around a text: one BOS in front and one EOS behind can be said, no more.
-static void frames(void **state) {
-#define AROUND(post) BPE "\"pre_tokenizer\": " BYTE_LEVEL ", \"post_processor\": {" post "}}"
-#define TEMPLATE(list)                                                                             \
-    AROUND("\"type\": \"TemplateProcessing\", \"single\": [" list "], \"special_tokens\": "        \
-           "{\"<s>\": {\"ids\": [1]}, \"<tool>\": {\"ids\": [4]}}")
-#define TEXT    "{\"Sequence\": {\"id\": \"A\"}}"
-#define NAME(s) "{\"SpecialToken\": {\"id\": \"" s "\"}}"
-#define PAIR(type, cls, sep)                                                                       \
-    AROUND("\"type\": \"" type "\", \"cls\": [\"x\", " cls "], \"sep\": [\"y\", " sep "]")
-    static const char *const cases[][3] = {
-        {TEMPLATE(TEXT), "bos_token 7 false\n", "eos_token 7 false\n"},
-        {TEMPLATE(NAME("<s>") "," TEXT), "bos_token 7 true\n", "eos_token 7 false\n"},
-        {TEMPLATE(NAME("<s>") "," TEXT "," NAME("<tool>")), "bos_token 7 true\n",
-         "eos_token 7 true\n"},
-        {PAIR("RobertaProcessing", "1", "4"), "bos_token 7 true\n", "eos_token 7 true\n"},
-        {PAIR("BertProcessing", "1", "4"), "bos_token 7 true\n", "eos_token 7 true\n"},
-        {AROUND("\"type\": \"ByteLevel\""), "bos_token 7 false\n", "eos_token 7 false\n"},
-        {PAIR("BertProcessing", "4", "1"), NULL,
-         "the tokenizer puts '<tool>' in front of a text; a GGUF file can say only its BOS token"},
-        {TEMPLATE(NAME("<s>") "," TEXT "," NAME("<s>")), NULL,
-         "the tokenizer puts '<s>' behind a text; a GGUF file can say only its EOS token"},
-        {TEMPLATE(NAME("<s>") "," NAME("<tool>") "," TEXT), NULL,
-         "puts '<tool>' in front of a text"},
-        {TEMPLATE(NAME("<s>") "," NAME("<s>") "," TEXT), NULL,
-         "puts 2 BOS tokens in front of a text; a GGUF file can say one"},
-    };
-    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
-        struct model m;
-        struct reader r;
-        size_t len;
-        begin(&m, *state, "{" LLAMA ", \"eos_token_id\": 4}", cases[i][0]);
-        add_llama(&m);
-        if (cases[i][1]) {
-            const uint8_t *bytes = written(&m, &len);
-            const char *got = head(&r, bytes, len);
-            for (size_t k = 1; k < 3; k++)
-                if (!strstr(got, cases[i][k])) fail_msg("%s: %s", cases[i][0], got);
-            rlhf__buf_free(&r.out);
-        } else {
-            refused(&m, cases[i][2]);
-        }
-        end(&m);
-    }
-}
-
-// A tokenizer that models refuse is refused, and none of its files is passed over.
-#define CLASSIC "{\"a\": 0, \"b\": 2@}"
-static void tokenizer_files(void **state) {
-    static const struct {
-        const char *file[3][2];
-        const char *says; // NULL = it is written
-    } cases[] = {
-        {{{"vocab.json", CLASSIC}, {"merges.txt", ""}}, NULL},
-        {{{"vocab.json", CLASSIC}, {"merges.txt", ""}, {"tokenizer.json", "{\"model\": "}},
-         "tokenizer.json:1:"},
-        {{{"vocab.json", CLASSIC},
-          {"merges.txt", ""},
-          {"tokenizer_config.json", "{\"bos_token\": \"a\""}},
-         "tokenizer_config.json:1:"},
-        {{{"vocab.json", CLASSIC},
-          {"merges.txt", ""},
-          {"tokenizer_config.json", "{\"tokenizer_class\": \"Qwen2Tokenizer\"}"}},
-         "tokenizer_class 'Qwen2Tokenizer' is not supported without a tokenizer.json"},
-        {{{"vocab.json", CLASSIC}, {"merges.txt", ""}, {"added_tokens.json", "{"}},
-         "added_tokens.json:1:"},
-        {{{"vocab.json", CLASSIC}, {"merges.txt", ""}, {"special_tokens_map.json", "{"}},
-         "special_tokens_map.json:1:"},
-        {{{"vocab.json", CLASSIC}, {"merges.txt", ""}, {"chat_template.json", "{"}},
-         "chat_template.json:1:"},
-        {{{"vocab.json", "{\"a\": "}, {"merges.txt", ""}}, "vocab.json:1:"},
-        {{{"vocab.json", "[1]"}, {"merges.txt", ""}}, "vocab.json: expected an object"},
-        {{{"merges.txt", ""}}, "no tokenizer that a GGUF file can hold"},
-    };
-    static const char *const all[] = {"vocab.json",        "merges.txt",
-                                      "tokenizer.json",    "tokenizer_config.json",
-                                      "added_tokens.json", "special_tokens_map.json",
-                                      "chat_template.json"};
-    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
-        struct model m;
-        size_t len;
-        begin(&m, *state, "{" LLAMA "}", "");
-        for (size_t k = 0; k < CHECK_COUNT(all); k++)
-            remove(scratch_path(*state, all[k]));
-        for (size_t k = 0; k < 3 && cases[i].file[k][0]; k++)
-            tokenizer_text(*state, cases[i].file[k][0], cases[i].file[k][1]);
-        add_llama(&m);
-        if (cases[i].says)
-            refused_as(&m,
-                       strstr(cases[i].says, "not supported") ? RLHF_E_UNSUPPORTED : RLHF_E_INVALID,
-                       cases[i].says);
-        else
-            written(&m, &len);
-        end(&m);
-    }
+    model_end(&m);
 }
 
 static struct rlhf__tensor *named(struct model *m, const char *name) {
@@ -699,7 +224,7 @@ static void architectures(void **state) {
     "{\"model_type\": \"" type "\", \"vocab_size\": 260, \"hidden_size\": 4, "                     \
     "\"intermediate_size\": 3, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "             \
     "\"num_key_value_heads\": 1, \"head_dim\": 4, \"max_position_embeddings\": 16, "               \
-    "\"rms_norm_eps\": 0.5}"
+    "\"rms_norm_eps\": 0.5, \"tie_word_embeddings\": true}"
 #define IN "model.layers.0."
     static const char *const more[][4] = {
         {AS("llama"), "input_layernorm.bias", "self_attn.q_norm.weight", "self_attn.k_norm.weight"},
@@ -718,19 +243,19 @@ static void architectures(void **state) {
         struct model m;
         char name[8][96], says[96];
         size_t n = 0;
-        begin(&m, *state, more[a][0], GPT2_FORM);
-        add_llama(&m);
+        model_begin(&m, *state, more[a][0], GPT2_FORM);
+        model_add_llama(&m);
         m.tensor[4] = m.tensor[--m.m.n]; // the bias of keys goes
         for (; own[a][n]; n++) {
             snprintf(name[n], sizeof name[n], IN "%s", own[a][n]);
-            add(&m, name[n], strstr(name[n], "q_proj") ? 8 : 4, 0);
+            model_add(&m, name[n], strstr(name[n], "q_proj") ? 8 : 4, 0);
         }
-        written(&m, &(size_t){0});
+        model_written(&m, &(size_t){0});
         for (size_t i = 1; i < 4; i++) {
             snprintf(name[n], sizeof name[n], IN "%s", more[a][i]);
             snprintf(says, sizeof says, "tensor " IN "%s has no place in a GGUF file", more[a][i]);
-            add(&m, name[n], strstr(name[n], "q_proj") ? 8 : 4, 0);
-            refused(&m, says);
+            model_add(&m, name[n], strstr(name[n], "q_proj") ? 8 : 4, 0);
+            model_refused(&m, says);
             m.m.n--;
         }
         for (size_t i = 0; own[a][i]; i++) {
@@ -738,35 +263,47 @@ static void architectures(void **state) {
             *t = m.tensor[--m.m.n];
             snprintf(says, sizeof says, "the weights lack what is blk.0.%s in a GGUF file",
                      lacks[a][i]);
-            refused(&m, says);
+            model_refused(&m, says);
             m.tensor[m.m.n++] = *t;
             *t = kept;
         }
-        end(&m);
+        model_end(&m);
     }
     struct model m;
-    begin(&m, *state, AS("llama"), GPT2_FORM);
-    add_llama(&m);
-    add(&m, "lm_head.bias", 260, 0);
-    refused(&m,
-            "tensor lm_head.bias has no place in a GGUF file of llama.cpp's architecture llama");
-    end(&m);
+    model_begin(&m, *state, AS("llama"), GPT2_FORM);
+    model_add_llama(&m);
+    model_add(&m, "lm_head.bias", 260, 0);
+    model_refused(
+        &m, "tensor lm_head.bias has no place in a GGUF file of llama.cpp's architecture llama");
+    model_end(&m);
+}
+
+// An output table of its own is what an untied model has: without one llama.cpp takes the
+// embedding.
+static void output_tables(void **state) {
+    for (int tied = 0; tied < 2; tied++)
+        for (int there = 0; there < 2; there++) {
+            struct model m;
+            model_begin(&m, *state, tied ? "{" LLAMA "}" : "{" LLAMA_TIED("260", "false") "}",
+                        GPT2_FORM);
+            model_add_llama(&m);
+            if (there) model_add(&m, "lm_head.weight", 260, 4);
+            if (tied || there)
+                model_written(&m, &(size_t){0});
+            else
+                model_refused(&m, "the weights lack what is output.weight in a GGUF file");
+            model_end(&m);
+        }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(llama, scratch_setup, scratch_teardown),
-        cmocka_unit_test_setup_teardown(rotary, scratch_setup, scratch_teardown),
-        cmocka_unit_test_setup_teardown(llama3_context, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(gpt2, scratch_setup, scratch_teardown),
-        cmocka_unit_test_setup_teardown(sentence_pieces, scratch_setup, scratch_teardown),
-        cmocka_unit_test_setup_teardown(roles, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(configs, scratch_setup, scratch_teardown),
-        cmocka_unit_test_setup_teardown(tokenizers, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(tensors, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(architectures, scratch_setup, scratch_teardown),
-        cmocka_unit_test_setup_teardown(frames, scratch_setup, scratch_teardown),
-        cmocka_unit_test_setup_teardown(tokenizer_files, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(output_tables, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("gguf", tests, NULL, NULL);
 }

@@ -1,0 +1,78 @@
+// gguf_model.h: tiny models for tests of GGUF files, and a reader of such files.
+#ifndef RLHF_TESTS_WEIGHTS_GGUF_MODEL_H
+#define RLHF_TESTS_WEIGHTS_GGUF_MODEL_H
+
+#include "support/scratch.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "weights/gguf.h"
+
+// ---- a reader ----
+
+struct reader {
+    const uint8_t *p, *end;
+    struct rlhf__buf out; // the caller frees it
+};
+
+// "key type value" and "tensor name shape type offset" lines of a file's head; leaves r->p at the
+// data.
+const char *reader_head(struct reader *r, const uint8_t *bytes, size_t len);
+
+// ---- models ----
+
+#define MAX_TENSORS  24
+#define MAX_ELEMENTS 1088
+#define JSON_BYTES   ", \"%s%s\": %d"
+
+struct model {
+    struct scratch *s;
+    struct rlhf__gguf_model m;
+    struct rlhf__tensor tensor[MAX_TENSORS];
+    const struct rlhf__tensor *list[MAX_TENSORS];
+    float data[MAX_TENSORS][MAX_ELEMENTS];
+    struct rlhf__buf file;
+};
+
+// The text of a config.json and of a tokenizer.json ("@" in it: the tokens of bytes).
+void model_begin(struct model *m, struct scratch *s, const char *config, const char *tokenizer);
+void model_end(struct model *m);
+
+// Element i of tensor k is k + i / 64; columns 0: a vector.
+void model_add(struct model *m, const char *name, int64_t rows, int64_t columns);
+
+// The tensors of LLAMA.
+void model_add_llama(struct model *m);
+
+// The bytes of the file; they live as long as m.
+const uint8_t *model_written(struct model *m, size_t *len);
+
+// The check says no, with `part` in its message; RLHF_E_INVALID where no status is given.
+void model_refused(const struct model *m, const char *part);
+void model_refused_as(const struct model *m, rlhf_status status, const char *part);
+
+// A byte-level vocabulary has a token for each byte: all but a and b, with ids from 5. form: of
+// one, of a stand-in and its id.
+void put_bytes(struct rlhf__buf *out, const char *form);
+
+// A file of the tokenizer; "@" in it: the tokens of bytes.
+void tokenizer_text(struct scratch *s, const char *name, const char *text);
+
+// Configs and a tokenizer that go together.
+#define LLAMA_TIED(vocab, tied)                                                                    \
+    "\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], \"vocab_size\": " vocab \
+    ", \"tie_word_embeddings\": " tied ", \"hidden_size\": 4, \"intermediate_size\": 3, "          \
+    "\"num_hidden_layers\": 1, \"num_attention_heads\": 2, \"num_key_value_heads\": 1, "           \
+    "\"head_dim\": 4, \"max_position_embeddings\": 16, \"rms_norm_eps\": 0.5, "                    \
+    "\"bos_token_id\": 1"
+#define LLAMA_OF(vocab) LLAMA_TIED(vocab, "true")
+#define LLAMA           LLAMA_OF("260")
+#define BPE                                                                                        \
+    "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"<s>\": 1, \"b\": 2, \"ab\": 3, "      \
+    "\"<tool>\": 4@}, \"merges\": [[\"a\", \"b\"]]}, \"added_tokens\": [{\"id\": 1, \"content\": " \
+    "\"<s>\", "                                                                                    \
+    "\"special\": true}, {\"id\": 4, \"content\": \"<tool>\", \"special\": false}], "
+#define BYTE_LEVEL "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": true}"
+#define GPT2_FORM  BPE "\"pre_tokenizer\": " BYTE_LEVEL "}"
+
+#endif
