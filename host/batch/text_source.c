@@ -29,12 +29,12 @@ rlhf_status rlhf__text_source_open(struct rlhf__text_source *s, const struct rlh
                                    .n_paths = 1,
                                    .setting = "data.path",
                                    .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
+                                   .want = RLHF__FIELD_BIT(RLHF__FIELD_MESSAGES),
                                    .labels = o->label_names,
                                    .n_labels = o->n_labels,
                                    .skip = o->skip,
                                    .limit = o->limit,
                                    .loading = o->loading};
-    if (!o->labelled) d.want = RLHF__FIELD_BIT(RLHF__FIELD_MESSAGES);
     if (o->labelled) d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
     rlhf_status st = rlhf__dataset_open(&d, &s->data, err);
     if (st != RLHF_OK) return st;

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/nearest.h"
 #include "base/printable.h"
+#include "chat/form_jinja.h"
 #include "chat/probe.h"
 
 #include <stdlib.h>
@@ -199,6 +200,10 @@ rlhf_status rlhf__chat_render(const struct rlhf__chat *c, const struct rlhf__mes
 
 const char *rlhf__chat_known(const struct rlhf__chat *c) {
     return c->style.form ? c->style.form->name : NULL;
+}
+
+const char *rlhf__chat_jinja(const struct rlhf__chat *c) {
+    return c->style.form && !c->source ? rlhf__form_jinja(c->style.form->name) : NULL;
 }
 
 const char *rlhf__chat_turn_end(const struct rlhf__chat *c) {

@@ -47,6 +47,10 @@ const char *rlhf__chat_known(const struct rlhf__chat *);
 // none is known. [any]
 void rlhf__chat_describe(const struct rlhf__chat *, struct rlhf__buf *out);
 
+// The Jinja of a template that was named, which other programs render as this one; NULL where it is
+// the directory's own or none is known. [any]
+const char *rlhf__chat_jinja(const struct rlhf__chat *);
+
 // The text that ends an assistant's turn: a special token's. NULL when none is known. [any]
 const char *rlhf__chat_turn_end(const struct rlhf__chat *);
 

@@ -29,6 +29,7 @@ static const struct rlhf__flag flags[] = {
                  "with --reward: sampling, prompts and response settings; else ppo.so's"),
     RLHF__FLAG_L(O, "--set", set, "PATH=VALUE",
                  "with --reward: one setting, e.g. sampling.top_k=20"),
+    RLHF__TEMPLATE_FLAG(O),
     RLHF__FLAG_I(O, "--max-mib", max_mib, "N", 1, 1 << 20,
                  "MiB of memory that the rows may take [1024]"),
     RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX, "seed of the draws [1]"),
@@ -44,9 +45,9 @@ static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rl
                                    .n_paths = 1,
                                    .setting = "--data",
                                    .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
+                                   .want = RLHF__FIELD_BIT(RLHF__FIELD_MESSAGES),
                                    .limit = o->limit,
                                    .loading = loading};
-    if (m->n_labels <= 0) d.want = RLHF__FIELD_BIT(RLHF__FIELD_MESSAGES);
     if (m->n_labels > 0) {
         d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
         d.labels = (const char *const *)m->labels.name;
@@ -112,7 +113,10 @@ static rlhf_status eval_texts(struct rlhf__workplace *w, const char *dir,
         .dir = dir, .adapter = w->adapter, .role = "model", .n_labels = -1, .frozen = 1};
     rlhf_status st = rlhf__model_open(&w->session.models, &spec, &m, err);
     st = rlhf__workplace_opened(o->model, st, err);
+    if (st == RLHF_OK) st = rlhf__workplace_template(m, o->template, err);
     if (st == RLHF_OK) st = open_rows(o, m, &loading, &ds, err);
+    if (st == RLHF_OK)
+        st = rlhf__workplace_template_used("eval", o->template, rlhf__dataset_chats(ds), err);
     if (st == RLHF_OK)
         st = m->n_labels > 0 ? label_quality(w, o, m, ds, err) : text_quality(w, o, m, ds, err);
     rlhf__dataset_close(ds);
@@ -147,10 +151,14 @@ static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error 
                                                {"--config", o->config != NULL, 0},
                                                {"--set", o->set.n > 0, 0}};
     const struct rlhf__flag_idle rows[] = {{"--max-tokens", o->max_tokens != NOT_GIVEN, 0}};
+    const struct rlhf__flag_idle chat = {"--template", o->template != NULL, 0};
     if (o->reward.n == 0)
         RLHF_TRY(rlhf__flags_idle(sampling, 4, "eval", "without --reward", err));
     else
         RLHF_TRY(rlhf__flags_idle(rows, 1, "eval", "with --reward", err));
+    if (o->reward.n > 0)
+        RLHF_TRY(rlhf__flags_idle(
+            &chat, 1, "eval", "with --reward, where --set prompts.template=NAME names it", err));
     if (o->n == NOT_GIVEN) o->n = 512;
     if (o->seed == NOT_GIVEN) o->seed = 1;
     if (o->max_tokens == NOT_GIVEN) o->max_tokens = 0;

@@ -7,7 +7,7 @@
 #include "cmd/workplace.h"
 
 struct rlhf__eval_options {
-    const char *model, *data, *reference, *config;
+    const char *model, *data, *reference, *config, *template;
     int64_t limit, n, seed, max_tokens, max_mib;
     int32_t json, reserved;
     struct rlhf__flag_list reward, set;

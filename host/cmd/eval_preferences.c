@@ -40,7 +40,10 @@ rlhf_status rlhf__eval_preferences(struct rlhf__workplace *w, const char *dir,
     if (o->max_tokens > rm->model->info.n_ctx)
         st = rlhf__fail(err, RLHF_E_INVALID, "--max-tokens is %lld; the context of '%s' is %d",
                         (long long)o->max_tokens, rm->model->dir, rm->model->info.n_ctx);
+    if (st == RLHF_OK) st = rlhf__workplace_template(rm->model, o->template, err);
     if (st == RLHF_OK) st = rlhf__preferences_open(&rows, rm->model->tok, &set, err);
+    if (st == RLHF_OK)
+        st = rlhf__workplace_template_used("eval", o->template, rlhf__preferences_chats(set), err);
     rlhf__progress_note(w->progress, "scoring the rows");
     if (st == RLHF_OK) st = rlhf__evaluate_preferences(rm, set, &q, err);
     rlhf__progress_hide(w->progress);

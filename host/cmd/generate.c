@@ -32,9 +32,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--prompts", prompts, "FILE",
                  "prompts: .jsonl, .jsonl.gz or .txt (a line each); -: lines of standard input, "
                  "which is also read when it is piped and no prompt is given"),
-    RLHF__FLAG_S(
-        O, "--template", template, "NAME",
-        "chat template of rows with messages: chatml, llama2, ... [auto: the model's own]"),
+    RLHF__TEMPLATE_FLAG(O),
     RLHF__FLAG_I(O, "--n", n, "K", 1, 1 << 20, "how many texts to each prompt [1]"),
     RLHF__FLAG_I(O, "--max-new", max_new, "N", 1, RLHF__MAX_NEW_TOKENS,
                  "longest text in new tokens [48]"),
@@ -114,14 +112,11 @@ static rlhf_status encode_prompt(struct job *j, size_t i, struct rlhf__error *er
 }
 
 static rlhf_status name_template(const struct job *j, struct rlhf__error *err) {
-    int chats = 0;
+    int64_t chats = 0;
     for (size_t i = 0; j->prompts.own && i < j->prompts.n; i++)
-        chats |= j->prompts.own[i] != NULL;
-    if (!chats)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "generate: --template has no effect here: no prompt has messages");
-    rlhf_status st = rlhf__tokenizer_name_chat(j->m->tok, j->o->template, err);
-    return st == RLHF_OK ? st : rlhf__error_context(err, "--template");
+        chats += j->prompts.own[i] != NULL;
+    RLHF_TRY(rlhf__workplace_template_used("generate", j->o->template, chats, err));
+    return rlhf__workplace_template(j->m, j->o->template, err);
 }
 
 static rlhf_status encode_prompts(struct job *j, struct rlhf__error *err) {
@@ -243,7 +238,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     if (st == RLHF_OK) st = rlhf__workplace_start(&w, o->seed, err);
     if (st == RLHF_OK) st = rlhf__workplace_writer(&w, o->model, &m, err);
     j.m = m;
-    if (st == RLHF_OK && o->template) st = name_template(&j, err);
+    if (st == RLHF_OK) st = name_template(&j, err);
     if (st == RLHF_OK) st = rlhf__typed_stops(&o->stop, &o->stop_id, m->tok, &j.rules, err);
     if (st == RLHF_OK) st = encode_prompts(&j, err);
     if (st == RLHF_OK) tell_of_bos(&j, env->log);

@@ -1,13 +1,16 @@
-// label.c: `rlhf-host label`: let a classifier label the {"text"} rows of a file, e.g. to train on
-// texts nobody has labelled. Writes {"text", "label", "p"} rows, p being the label's probability.
+// label.c: `rlhf-host label`: let a classifier label the {"text"} or {"messages"} rows of a file,
+// e.g. to train on texts nobody has labelled. Writes them with "label" and "p", p being the label's
+// probability.
 #include "cmd/commands.h"
 
+#include "base/json.h"
 #include "cmd/print.h"
 #include "cmd/workplace.h"
 #include "data/dataset.h"
 #include "data/line_writer.h"
 #include "learn/evaluate.h"
 #include "model/classifier.h"
+#include "text/conversation.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +19,7 @@
 #define CHUNK_ROWS 256
 
 struct options {
-    const char *model, *data, *out;
+    const char *model, *data, *out, *template;
     int64_t limit, skip, max_mib;
     double min_p;
     int32_t force, reserved;
@@ -26,11 +29,13 @@ struct options {
 #define O struct options
 static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--model", model, "DIR", "classifier; the default one when not given"),
-    RLHF__FLAG_S(O, "--data", data, "FILE", "rows with text: .jsonl, .jsonl.gz or .txt"),
+    RLHF__FLAG_S(O, "--data", data, "FILE",
+                 "rows with text or messages: .jsonl, .jsonl.gz or .txt"),
     RLHF__FLAG_S(O, "--out", out, "FILE", "where the labelled rows go: .jsonl or .jsonl.gz"),
     RLHF__FLAG_F(O, "--min-p", min_p, "P", 0, 1, "leave out rows the model is less sure of [0]"),
     RLHF__FLAG_I(O, "--limit", limit, "N", 0, (int64_t)1 << 40, "use N rows; 0: all [0]"),
     RLHF__FLAG_I(O, "--skip", skip, "N", 0, (int64_t)1 << 40, "leave out the first N rows [0]"),
+    RLHF__TEMPLATE_FLAG(O),
     RLHF__FLAG_I(O, "--max-mib", max_mib, "N", 1, 1 << 20,
                  "MiB of memory that the rows may take [1024]"),
     RLHF__FLAG_SW(O, "--force", force, "replace FILE when it exists"),
@@ -39,6 +44,54 @@ static const struct rlhf__flag flags[] = {
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
 
+// Rows that are labelled together, as texts.
+struct chunk {
+    rlhf_str text[CHUNK_ROWS];
+    uint8_t rendered[CHUNK_ROWS]; // 1: a conversation, which lies in `chats` from `from` on
+    size_t from[CHUNK_ROWS];
+    struct rlhf__turns chats;
+};
+
+static rlhf_status render(const struct rlhf__model *m, const struct rlhf__data_row *row,
+                          struct chunk *c, uint32_t i, struct rlhf__error *err) {
+    struct rlhf__messages list = {0};
+    json_t *held = NULL;
+    c->from[i] = c->chats.text.len;
+    rlhf_status st = rlhf__data_row_messages(row, &held, &list, err);
+    if (st == RLHF_OK)
+        st = rlhf__chat_render(rlhf__tokenizer_chat(m->tok), &list, 0, &c->chats, err);
+    c->text[i].len = c->chats.text.len - c->from[i];
+    rlhf__messages_finish(&list);
+    json_decref(held);
+    return st;
+}
+
+static rlhf_status read_chunk(const struct rlhf__model *m, const struct rlhf__dataset *ds,
+                              int64_t at, uint32_t n, struct chunk *c, struct rlhf__error *err) {
+    char where[512];
+    rlhf__turns_clear(&c->chats);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct rlhf__data_row row = rlhf__dataset_row(ds, at + i);
+        c->rendered[i] = row.messages.ptr != NULL;
+        c->text[i] = row.text[RLHF__FIELD_TEXT];
+        if (!c->rendered[i] || render(m, &row, c, i, err) == RLHF_OK) continue;
+        rlhf__dataset_where(ds, at + i, where, sizeof where);
+        return rlhf__error_context(err, "%s", where);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (c->rendered[i]) c->text[i].ptr = rlhf__buf_text(&c->chats.text) + c->from[i];
+    return RLHF_OK;
+}
+
+static json_t *labelled(const struct rlhf__data_row *row, int32_t label, double p) {
+    const rlhf_str text = row->text[RLHF__FIELD_TEXT], list = row->messages;
+    if (!list.ptr)
+        return json_pack("{s:s%, s:i, s:f}", "text", text.ptr, (size_t)text.len, "label",
+                         (int)label, "p", p);
+    json_t *messages = rlhf__json_decode(list.ptr, (size_t)list.len, JSON_ALLOW_NUL, NULL);
+    return json_pack("{s:o, s:i, s:f}", "messages", messages, "label", (int)label, "p", p);
+}
+
 static rlhf_status label_rows(const struct rlhf__workplace *w, const struct options *o,
                               struct rlhf__classifier *c, const struct rlhf__dataset *ds,
                               struct rlhf__line_writer *out, int64_t *kept,
@@ -46,28 +99,25 @@ static rlhf_status label_rows(const struct rlhf__workplace *w, const struct opti
     int32_t width = rlhf__classifier_labels(c)->n;
     int64_t rows = rlhf__dataset_rows(ds);
     float *logits = calloc((size_t)CHUNK_ROWS * (size_t)width, sizeof *logits);
-    rlhf_status st = RLHF_OK;
-    if (!logits) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory labelling");
+    struct chunk *k = calloc(1, sizeof *k);
+    rlhf_status st = logits && k ? RLHF_OK : RLHF__NOMEM(err, "out of memory labelling");
     for (int64_t at = 0; st == RLHF_OK && at < rows; at += CHUNK_ROWS) {
-        rlhf_str text[CHUNK_ROWS];
         rlhf__progress_step(w->progress, "labelling", at, rows);
         uint32_t n = (uint32_t)(rows - at < CHUNK_ROWS ? rows - at : CHUNK_ROWS);
         if (*w->env->cancelled) st = rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
-        for (uint32_t i = 0; i < n; i++)
-            text[i] = rlhf__dataset_row(ds, at + i).text[RLHF__FIELD_TEXT];
-        if (st == RLHF_OK) st = rlhf__classifier_logits(c, n, text, logits, err);
+        if (st == RLHF_OK) st = read_chunk(rlhf__classifier_model(c), ds, at, n, k, err);
+        if (st == RLHF_OK) st = rlhf__classifier_logits(c, n, k->text, k->rendered, logits, err);
         for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
             const struct rlhf__peak peak = rlhf__peak_of(logits + (size_t)i * (size_t)width, width);
             const double p = 1 / peak.sum;
             if (p < o->min_p) continue;
-            st = rlhf__line_writer_put_new(out,
-                                           json_pack("{s:s%, s:i, s:f}", "text", text[i].ptr,
-                                                     (size_t)text[i].len, "label", (int)peak.at,
-                                                     "p", p),
-                                           err);
+            const struct rlhf__data_row row = rlhf__dataset_row(ds, at + i);
+            st = rlhf__line_writer_put_new(out, labelled(&row, peak.at, p), err);
             ++*kept;
         }
     }
+    if (k) rlhf__turns_finish(&k->chats);
+    free(k);
     free(logits);
     return st;
 }
@@ -90,18 +140,22 @@ static rlhf_status label(struct rlhf__workplace *w, const struct options *o,
                                    .n_paths = 1,
                                    .setting = "--data",
                                    .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
+                                   .want = RLHF__FIELD_BIT(RLHF__FIELD_MESSAGES),
                                    .skip = o->skip,
                                    .limit = o->limit,
                                    .loading = &loading};
     char room[RLHF__PATH_CAP];
     int64_t kept = 0;
     rlhf_status st = rlhf__dataset_open(&d, &ds, err);
+    if (st == RLHF_OK)
+        st = rlhf__workplace_template_used("label", o->template, rlhf__dataset_chats(ds), err);
     if (st == RLHF_OK) st = rlhf__workplace_start(w, 1, err);
     if (st == RLHF_OK) {
         const char *dir = rlhf__workplace_dir(w, o->model, "classifier", room);
         st = rlhf__classifier_open(&w->session.models, dir, &w->adapter, &c, err);
         st = rlhf__workplace_opened(o->model, st, err);
     }
+    if (st == RLHF_OK) st = rlhf__workplace_template(rlhf__classifier_model(c), o->template, err);
     if (st == RLHF_OK) st = rlhf__line_writer_open(o->out, &out, err);
     if (st == RLHF_OK) st = label_rows(w, o, c, ds, out, &kept, err);
     if (st == RLHF_OK) {

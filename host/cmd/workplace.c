@@ -58,6 +58,18 @@ rlhf_status rlhf__workplace_opened(const char *given, rlhf_status st, struct rlh
     return given && bad ? rlhf__error_context(err, "--model") : st;
 }
 
+rlhf_status rlhf__workplace_template(const struct rlhf__model *m, const char *name,
+                                     struct rlhf__error *err) {
+    if (!name || rlhf__tokenizer_name_chat(m->tok, name, err) == RLHF_OK) return RLHF_OK;
+    return rlhf__error_context(err, "--template");
+}
+
+rlhf_status rlhf__workplace_template_used(const char *command, const char *name, int64_t chats,
+                                          struct rlhf__error *err) {
+    const struct rlhf__flag_idle idle = {"--template", name && chats == 0, 0};
+    return rlhf__flags_idle(&idle, 1, command, "here: no row has messages", err);
+}
+
 rlhf_status rlhf__workplace_writer(struct rlhf__workplace *w, const char *given,
                                    struct rlhf__model **out, struct rlhf__error *err) {
     char room[RLHF__PATH_CAP];

@@ -10,6 +10,12 @@
 #include "model/session.h"
 #include "report/progress.h"
 
+// What commands that read rows take beside those below.
+#define RLHF__TEMPLATE_FLAG(T)                                                                     \
+    RLHF__FLAG_S(                                                                                  \
+        T, "--template", template, "NAME",                                                         \
+        "chat template of rows with messages: chatml, llama2, ... [auto: the model's own]")
+
 // --adapter, --threads, --backend, --gpu and --dtype. A command has it in its options as `at`, and
 // lists the rows last.
 struct rlhf__workplace_flags {
@@ -61,6 +67,15 @@ const char *rlhf__workplace_dir(const struct rlhf__workplace *, const char *give
 
 // st of opening that directory; with --model in front of the message when it was bad input. [any]
 rlhf_status rlhf__workplace_opened(const char *given, rlhf_status st, struct rlhf__error *err);
+
+// Take the chat template that --template names (NULL = it was not given). Errors: those of
+// rlhf__chat_name. [main]
+rlhf_status rlhf__workplace_template(const struct rlhf__model *, const char *name,
+                                     struct rlhf__error *err);
+
+// Refuse a --template that was given where `chats`, the number of rows with messages, is 0. [any]
+rlhf_status rlhf__workplace_template_used(const char *command, const char *name, int64_t chats,
+                                          struct rlhf__error *err);
 
 // The language model of --model (or the default policy), frozen, and able to write. Close it before
 // the workplace is finished. [main]

@@ -327,6 +327,13 @@ uint64_t rlhf__dataset_bytes(const struct rlhf__dataset *ds) {
 
 int64_t rlhf__dataset_rows(const struct rlhf__dataset *ds) { return (int64_t)ds->n; }
 
+int64_t rlhf__dataset_chats(const struct rlhf__dataset *ds) {
+    int64_t n = 0;
+    for (size_t i = 0; i < ds->n; i++)
+        n += ds->row[i].len[MESSAGES] != ABSENT;
+    return n;
+}
+
 struct rlhf__data_row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t i) {
     const struct record *rec = &ds->row[i];
     struct rlhf__data_row out = {.label = rec->label, .file = rec->file, .line = rec->line};

@@ -71,6 +71,9 @@ uint64_t rlhf__dataset_bytes(const struct rlhf__dataset *ds);
 // Number of rows, at least 1. [any]
 int64_t rlhf__dataset_rows(const struct rlhf__dataset *ds);
 
+// How many of them are messages. [any]
+int64_t rlhf__dataset_chats(const struct rlhf__dataset *ds);
+
 // Row i, 0 <= i < rows. The strings live as long as the dataset. [any]
 struct rlhf__data_row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t i);
 

@@ -207,11 +207,27 @@ static rlhf_status score_labels(const struct rlhf__model *m, struct chunk *c,
     return st;
 }
 
+// A row as a classifier reads it, cut to `longest` tokens.
+static rlhf_status labelled_ids(const struct rlhf__model *m, const struct rlhf__data_row *row,
+                                size_t longest, struct rlhf__ids *ids, struct rlhf__error *err) {
+    struct rlhf__messages list = {0};
+    json_t *held = NULL;
+    ids->n = 0;
+    if (!row->messages.ptr)
+        return rlhf__tokenizer_encode(m->tok, row->text[RLHF__FIELD_TEXT], RLHF__ENCODE_TEMPLATE,
+                                      longest, ids, err);
+    rlhf_status st = rlhf__data_row_messages(row, &held, &list, err);
+    if (st == RLHF_OK) st = rlhf__conversation_encode(m->tok, &list, 0, ids, NULL, err);
+    if (ids->n > longest) ids->n = longest;
+    rlhf__messages_finish(&list);
+    json_decref(held);
+    return st;
+}
+
 rlhf_status rlhf__evaluate_labels(const struct rlhf__model *m, const struct rlhf__dataset *ds,
                                   int32_t max_tokens, struct rlhf__label_quality *out,
                                   struct rlhf__error *err) {
     *out = (struct rlhf__label_quality){0};
-    uint32_t flags = RLHF__ENCODE_TEMPLATE;
     size_t longest = (size_t)(max_tokens > 0 ? max_tokens : m->info.n_ctx);
     struct chunk c = {0};
     struct rlhf__ids ids = {0};
@@ -220,13 +236,13 @@ rlhf_status rlhf__evaluate_labels(const struct rlhf__model *m, const struct rlhf
         struct rlhf__data_row row = rlhf__dataset_row(ds, i);
         char where[512];
         rlhf__dataset_where(ds, i, where, sizeof where);
-        ids.n = 0;
         if (row.label < 0 || row.label >= m->n_labels)
             st = rlhf__fail(err, RLHF_E_INVALID, "%s: label %d is outside 0..%d, what '%s' knows",
                             where, row.label, m->n_labels - 1, m->dir);
-        if (st == RLHF_OK)
-            st = rlhf__tokenizer_encode(m->tok, row.text[RLHF__FIELD_TEXT], flags, longest, &ids,
-                                        err);
+        if (st == RLHF_OK) {
+            st = labelled_ids(m, &row, longest, &ids, err);
+            if (st != RLHF_OK) rlhf__error_context(err, "%s", where);
+        }
         if (st == RLHF_OK && ids.n == 0)
             st = rlhf__fail(err, RLHF_E_INVALID, "%s: the text has no tokens", where);
         if (st == RLHF_OK) st = chunk_add(&c, ids.data, ids.n, 1, row.label, err);

@@ -54,8 +54,8 @@ const struct rlhf__labels *rlhf__classifier_labels(const struct rlhf__classifier
 // Encode texts[i..) into ids and offset until the microbatch is full; returns the next i, or n + 1
 // after a failure.
 static uint32_t encode(const struct rlhf__classifier *c, uint32_t i, uint32_t n,
-                       const rlhf_str *texts, struct rlhf__ids *ids, int32_t *offset,
-                       struct rlhf__error *err) {
+                       const rlhf_str *texts, const uint8_t *rendered, struct rlhf__ids *ids,
+                       int32_t *offset, struct rlhf__error *err) {
     const struct rlhf__tokenizer *tok = c->model->tok;
     const struct rlhf__tokenizer_info *info = rlhf__tokenizer_info(tok);
     size_t n_ctx = (size_t)c->model->info.n_ctx;
@@ -63,8 +63,9 @@ static uint32_t encode(const struct rlhf__classifier *c, uint32_t i, uint32_t n,
     ids->n = 0;
     for (; i < n && (rows == 0 || ids->n + n_ctx <= RLHF__MICROBATCH_TOKENS); i++, rows++) {
         size_t before = ids->n;
-        rlhf_status st =
-            rlhf__tokenizer_encode(tok, texts[i], RLHF__ENCODE_TEMPLATE, n_ctx, ids, err);
+        const uint32_t flags =
+            rendered && rendered[i] ? RLHF__ENCODE_SPECIAL : RLHF__ENCODE_TEMPLATE;
+        rlhf_status st = rlhf__tokenizer_encode(tok, texts[i], flags, n_ctx, ids, err);
         // An empty text with nothing around it still needs a token to look at.
         if (st == RLHF_OK && ids->n == before)
             st = rlhf__ids_push(ids, info->eos >= 0 ? info->eos : 0, err);
@@ -75,7 +76,8 @@ static uint32_t encode(const struct rlhf__classifier *c, uint32_t i, uint32_t n,
 }
 
 rlhf_status rlhf__classifier_logits(struct rlhf__classifier *c, uint32_t n, const rlhf_str *texts,
-                                    float *logits, struct rlhf__error *err) {
+                                    const uint8_t *rendered, float *logits,
+                                    struct rlhf__error *err) {
     struct rlhf__ids ids = {0};
     int32_t *offset = calloc((size_t)n + 1, sizeof *offset);
     int32_t *ones = calloc((size_t)n + 1, sizeof *ones);
@@ -86,7 +88,7 @@ rlhf_status rlhf__classifier_logits(struct rlhf__classifier *c, uint32_t n, cons
     rlhf_dist dist = RLHF_DIST_WHOLE;
     rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_SCORE, .dist = &dist};
     for (uint32_t from = 0, to; st == RLHF_OK && from < n; from = to) {
-        to = encode(c, from, n, texts, &ids, offset, err);
+        to = encode(c, from, n, texts, rendered, &ids, offset, err);
         if (to > n) {
             st = err ? err->code : RLHF_E_NOMEM;
             break;

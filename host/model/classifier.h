@@ -22,8 +22,10 @@ const char *rlhf__classifier_dir(const struct rlhf__classifier *); // absolute [
 const struct rlhf__labels *rlhf__classifier_labels(const struct rlhf__classifier *); // [any]
 
 // logits[n, n_labels] of n texts, each with what its tokenizer puts around a text, cut to the
-// context, never padded. A text's logits do not depend on the others. [step]
+// context, never padded. rendered[n] (NULL: none): 1 = the text is a conversation as the chat
+// template wrote it, with nothing around it. A text's logits do not depend on the others. [step]
 rlhf_status rlhf__classifier_logits(struct rlhf__classifier *, uint32_t n, const rlhf_str *texts,
-                                    float *logits, struct rlhf__error *err);
+                                    const uint8_t *rendered, float *logits,
+                                    struct rlhf__error *err);
 
 #endif

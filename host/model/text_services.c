@@ -94,7 +94,7 @@ static rlhf_status classifier_logits(void *host, rlhf_classifier *c, uint32_t n,
                                      const rlhf_str *texts, float *logits) {
     struct rlhf__error err = {0, ""};
     rlhf_status st = rlhf__classifier_load(c->model, &err); // asked while the run is set up
-    if (st == RLHF_OK) st = rlhf__classifier_logits(c->model, n, texts, logits, &err);
+    if (st == RLHF_OK) st = rlhf__classifier_logits(c->model, n, texts, NULL, logits, &err);
     return st == RLHF_OK ? st : report(host, &err);
 }
 

@@ -44,6 +44,7 @@ static rlhf_status write_model(struct rlhf__run *r, const struct rlhf__folder *a
     if (st == RLHF_OK) st = rlhf__hf_copy_tokenizer(tokenizer, dir, err);
     rlhf__folder_close(tokenizer);
     if (st == RLHF_OK) st = rlhf__tokenizer_write_frame(r->cast.policy->tok, dir, err);
+    if (st == RLHF_OK) st = rlhf__tokenizer_write_chat(r->cast.policy->tok, dir, err);
     if (st != RLHF_OK) return st;
     if (r->cast.policy->peft.rank > 0)
         return rlhf__adapter_write(r->cast.policy, dtype, 1, dir, err);

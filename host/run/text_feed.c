@@ -148,9 +148,9 @@ static rlhf_status open_held_out(struct text_feed *f, struct rlhf__error *err) {
                                    .n_paths = 1,
                                    .setting = "data.eval_path",
                                    .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
+                                   .want = RLHF__FIELD_BIT(RLHF__FIELD_MESSAGES),
                                    .limit = c->eval_limit,
                                    .loading = env->loading};
-    if (!f->labelled) d.want = RLHF__FIELD_BIT(RLHF__FIELD_MESSAGES);
     if (f->labelled) {
         d.need |= RLHF__FIELD_BIT(RLHF__FIELD_LABEL);
         d.labels = (const char *const *)env->cast->policy->labels.name;

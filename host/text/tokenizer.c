@@ -1,6 +1,8 @@
 // tokenizer.c: see tokenizer.h. Closing a tokenizer and asking it questions.
 #include "text/tokenizer_impl.h"
 
+#include "base/file_writer.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +55,13 @@ const struct rlhf__chat *rlhf__tokenizer_chat(const struct rlhf__tokenizer *tok)
 rlhf_status rlhf__tokenizer_name_chat(struct rlhf__tokenizer *tok, const char *name,
                                       struct rlhf__error *err) {
     return rlhf__chat_name(tok->chat, name, err);
+}
+
+rlhf_status rlhf__tokenizer_write_chat(const struct rlhf__tokenizer *tok,
+                                       const struct rlhf__folder *dir, struct rlhf__error *err) {
+    const char *text = rlhf__chat_jinja(tok->chat);
+    if (!text) return RLHF_OK;
+    return rlhf__file_write(dir, "chat_template.jinja", text, strlen(text), err);
 }
 
 int rlhf__tokenizer_equal(const struct rlhf__tokenizer *a, const struct rlhf__tokenizer *b) {

@@ -109,6 +109,11 @@ const struct rlhf__chat *rlhf__tokenizer_chat(const struct rlhf__tokenizer *tok)
 rlhf_status rlhf__tokenizer_name_chat(struct rlhf__tokenizer *tok, const char *name,
                                       struct rlhf__error *err);
 
+// Write a template that was named as chat_template.jinja of dir, a copy of the tokenizer's own
+// files, where it goes before theirs; nothing when none was. Errors: RLHF_E_IO. [main]
+rlhf_status rlhf__tokenizer_write_chat(const struct rlhf__tokenizer *tok,
+                                       const struct rlhf__folder *dir, struct rlhf__error *err);
+
 // 1 when both tokenizers have the same tokens with the same ids. [any]
 int rlhf__tokenizer_equal(const struct rlhf__tokenizer *a, const struct rlhf__tokenizer *b);
 

@@ -175,6 +175,113 @@ static void refused(void **state) {
     e2e_says(t, "prompts.template is chatml, but no row has messages");
 }
 
+// A template that was named goes with the model: what the run wrote renders without a name, in the
+// checkpoint and in its export.
+static void named_goes_along(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t, "rm model/chat_template.jinja"), 0);
+    assert_int_equal(e2e_run(t, GRPO "--set run.dir=no"), 2);
+    if (e2e_run(t, GRPO "--set prompts.template=zephyr --set run.dir=a") != 0)
+        fail_msg("%s", t->out);
+    e2e_says(t, "chat template: zephyr (named)");
+    assert_int_equal(e2e_shell(t, "\"$HOST\" export a --to out && "
+                                  "cmp out/chat_template.jinja "
+                                  "a/checkpoints/latest/chat_template.jinja"),
+                     0);
+    assert_int_equal(e2e_shell(t, "for m in a/checkpoints/latest out; do \"$HOST\" generate "
+                                  "--model $m --prompts prompts.jsonl --max-new 3 --seed 1 "
+                                  "--ignore-eos >of.$(basename $m) || exit; done; \"$HOST\" "
+                                  "generate --model out --template zephyr --prompts prompts.jsonl "
+                                  "--max-new 3 --seed 1 --ignore-eos >named && cmp named of.out "
+                                  "&& cmp named of.latest && grep -q add_generation_prompt "
+                                  "out/chat_template.jinja"),
+                     0);
+    // A run that goes on from it and one that does not stop are the same.
+    assert_int_equal(e2e_run(t, GRPO "--set prompts.template=zephyr --set run.stop_after=1 --set "
+                                     "run.dir=b"),
+                     0);
+    assert_int_equal(e2e_run(t, "--resume b"), 0);
+    e2e_same_tree(t, "a/checkpoints/000002", "b/checkpoints/000002");
+    // The directory's own, where none is named, stays what it is.
+    e2e_write(t, "model/chat_template.jinja", TEMPLATE);
+    assert_int_equal(e2e_run(t, GRPO "--set run.dir=c"), 0);
+    assert_int_equal(e2e_shell(t, "cmp model/chat_template.jinja "
+                                  "c/checkpoints/latest/chat_template.jinja"),
+                     0);
+}
+
+// Classifiers read conversations too: in training, in eval and in label, by the directory's
+// template or one that is named.
+static void classified(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "rated.jsonl",
+              "{\"messages\":[" USER("ab") "," SAYS("good") "],\"label\":1}\n"
+                                                            "{\"messages\":[" USER("ab") "," SAYS(
+                                                                "poor") "],\"label\":0}\n");
+    e2e_write(t, "as-text.jsonl",
+              "{\"text\":\"abgood<|endoftext|>\",\"label\":1}\n"
+              "{\"text\":\"abpoor<|endoftext|>\",\"label\":0}\n");
+#define CLASSIFY                                                                                   \
+    "--algo classify.so --policy model --set policy.init=random --set score.labels=BAD,GOOD "      \
+    "--set batch.size=2 --set run.phases=20 --set optim.lr=0.01 "
+    if (e2e_run(t, CLASSIFY "--data rated.jsonl --set data.eval_path=rated.jsonl --out c") != 0)
+        fail_msg("%s", t->out);
+    e2e_says(t, "chat template: plain (recognised from ");
+    e2e_says(t, "held-out accuracy 1.0000 after 20 phases");
+    assert_int_equal(e2e_run(t, "eval --model c/checkpoints/latest --data rated.jsonl"), 0);
+    e2e_says(t, "1.0000 accuracy (2 rows");
+    assert_int_equal(e2e_shell(t, "\"$HOST\" label --model c/checkpoints/latest --data rated.jsonl "
+                                  "--out l.jsonl && cat l.jsonl"),
+                     0);
+    e2e_says(t, "{\"messages\": [{\"role\": \"user\", \"content\": \"ab\"}, {\"role\": "
+                "\"assistant\", \"content\": \"good\"}], \"label\": 1, \"p\": 0.9");
+    // Another template, another text.
+    for (const char *const *name = (const char *const[]){"auto", "zephyr", NULL}; *name; name++)
+        assert_int_equal(e2e_shell(t,
+                                   "\"$HOST\" label --model c/checkpoints/latest --template %s "
+                                   "--data rated.jsonl --out %s.jsonl && \"$HOST\" eval --json "
+                                   "--model c/checkpoints/latest --template %s --data rated.jsonl "
+                                   ">%s.json",
+                                   *name, *name, *name, *name),
+                         0);
+    assert_int_equal(e2e_shell(t, "cmp auto.jsonl l.jsonl && ! cmp -s auto.jsonl zephyr.jsonl && "
+                                  "! cmp -s auto.json zephyr.json"),
+                     0);
+    assert_int_equal(e2e_run(t, "label --model c/checkpoints/latest --template zefyr --data "
+                                "rated.jsonl --out x.jsonl"),
+                     2);
+    e2e_says(t, "--template: there is no chat template 'zefyr' (did you mean \"zephyr\"?)");
+    assert_int_equal(e2e_run(t, "label --model c/checkpoints/latest --template zephyr --data "
+                                "texts.jsonl --out x.jsonl"),
+                     2);
+    e2e_says(t, "label: --template has no effect here: no row has messages");
+    assert_int_equal(e2e_run(t, "eval --model c/checkpoints/latest --template zephyr --data "
+                                "labelled.jsonl"),
+                     2);
+    e2e_says(t, "eval: --template has no effect here: no row has messages");
+    assert_false(e2e_exists(t, "x.jsonl"));
+}
+
+// eval of a language model and of a reward model by a name.
+static void evaluated(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, SFT "--set run.dir=all"), 0);
+    assert_int_equal(e2e_run(t, "--algo bradley_terry.so --policy model --set policy.init=random "
+                                "--data pairs.jsonl --set batch.size=2 --set run.phases=1 --out r"),
+                     0);
+    assert_int_equal(e2e_shell(t, "for n in auto zephyr; do \"$HOST\" eval --model "
+                                  "all/checkpoints/latest --data talks.jsonl --json --template $n "
+                                  ">t.$n && \"$HOST\" eval --model r/checkpoints/latest --data "
+                                  "pairs.jsonl --json --template $n >p.$n || exit; done; ! cmp -s "
+                                  "t.auto t.zephyr && ! cmp -s p.auto p.zephyr"),
+                     0);
+    assert_int_equal(e2e_run(t, "eval --model all/checkpoints/latest --data prompts.jsonl --reward "
+                                "period_count.so --template zephyr"),
+                     2);
+    e2e_says(t,
+             "--template has no effect with --reward, where --set prompts.template=NAME names it");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rollouts, setup, e2e_teardown),
@@ -182,6 +289,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(plain_is_the_prompt, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(supervised, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(others, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(named_goes_along, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(classified, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(evaluated, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(refused, setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_chat", tests, NULL, NULL);

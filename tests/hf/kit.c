@@ -135,7 +135,7 @@ void hf_check_classifier(const struct hf *f, const char *dir, const char *name, 
     json_array_foreach(json_object_get(f->expected, name), i, row) {
         float logits[8];
         rlhf_str text = text_of(row);
-        check_ok(rlhf__classifier_logits(c, 1, &text, logits, &err), &err);
+        check_ok(rlhf__classifier_logits(c, 1, &text, NULL, logits, &err), &err);
         same_numbers(name, json_object_get(row, "logits"), logits, (size_t)n_labels);
     }
     assert_true(i > 3);

@@ -19,6 +19,8 @@ import forms
 import texts
 from chat_templates import NONE, TEMPLATES, TRL
 
+NAMED = ("chatml", "llama2", "llama3", "qwen2.5", "qwen3", "gemma", "zephyr", "plain")
+
 HAND = [
     [("user", "Hi")],
     [("system", "Be brief."), ("user", "Hi")],
@@ -142,9 +144,18 @@ def check(program, work, name, spec):
     return check_answers(program, folder, tok, name) and good
 
 
+def named(program, work, name):
+    """The Jinja that a run writes of a template that it named, with the tokenizer of our test of that one."""
+    _, form, special, template = TEMPLATES[name]
+    folder = directory(work, f"for-{name}", form, special, template, in_config=False)
+    out = subprocess.run([program, folder, name, "--jinja"], capture_output=True, text=True)
+    return check(program, work, f"named-{name}", (name, form, special, out.stdout))
+
+
 def main():
     program, work = sys.argv[1:3]
     good = [check(program, work, name, spec) for name, spec in TEMPLATES.items()]
+    good += [named(program, work, name) for name in NAMED]
     try:
         import importlib.util
         trl = os.path.dirname(importlib.util.find_spec("trl").origin) + "/chat_templates"

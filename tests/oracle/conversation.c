@@ -1,7 +1,8 @@
 // conversation.c: what our chat templates make of conversations, for chat.py: `conversation DIR
 // [NAME]` reads one {"messages": [...], "generate": bool} a line from standard input, "answer":
 // [...] optional, and writes {"text", "ids", "says"} or {"error"}. DIR's own template is
-// recognised, NAME is one of the set. With --what the template is described and nothing is read.
+// recognised, NAME is one of the set. With --what the template is described and nothing is read;
+// `conversation DIR NAME --jinja` writes NAME as Jinja.
 #include "text/conversation.h"
 #include "base/json.h"
 
@@ -70,17 +71,20 @@ int main(int argc, char **argv) {
     char *line = NULL;
     size_t cap = 0;
     int what = argc == 3 && strcmp(argv[2], "--what") == 0;
-    rlhf_status st = argc == 2 || argc == 3
-                         ? rlhf__tokenizer_open(argv[1], &tok, &err)
-                         : rlhf__fail(&err, RLHF_E_INVALID, "usage: conversation DIR [NAME]");
-    if (st == RLHF_OK && argc == 3 && !what) st = rlhf__tokenizer_name_chat(tok, argv[2], &err);
+    int jinja = argc == 4 && strcmp(argv[3], "--jinja") == 0;
+    rlhf_status st =
+        argc == 2 || argc == 3 || jinja
+            ? rlhf__tokenizer_open(argv[1], &tok, &err)
+            : rlhf__fail(&err, RLHF_E_INVALID, "usage: conversation DIR [NAME [--jinja]]");
+    if (st == RLHF_OK && argc > 2 && !what) st = rlhf__tokenizer_name_chat(tok, argv[2], &err);
     if (st == RLHF_OK && what) {
         struct rlhf__buf say = RLHF__BUF_INIT;
         rlhf__chat_describe(rlhf__tokenizer_chat(tok), &say);
         puts(rlhf__buf_text(&say));
         rlhf__buf_free(&say);
     }
-    for (ssize_t n; st == RLHF_OK && !what && (n = getline(&line, &cap, stdin)) > 0;)
+    if (st == RLHF_OK && jinja) fputs(rlhf__chat_jinja(rlhf__tokenizer_chat(tok)), stdout);
+    for (ssize_t n; st == RLHF_OK && !what && !jinja && (n = getline(&line, &cap, stdin)) > 0;)
         answer_line(tok, line, (size_t)n);
     if (st != RLHF_OK) fprintf(stderr, "%s\n", err.text);
     free(line);
