@@ -120,7 +120,7 @@ static __global__ void __launch_bounds__(32 * WM * WN, BM == 128 ? 2 : 4)
         const unsigned deep = p.depth - i * SLICE;
 #pragma unroll
         for (unsigned d = 0; d < SLICE; d += 16) {
-            if (d >= deep) break;
+            if (d >= deep) break; // spares products of 0
             unsigned a[M / 16][4], b[N / 16][4];
 #pragma unroll
             for (int m = 0; m < M / 16; m++)

@@ -43,7 +43,7 @@ static __device__ __forceinline__ void fetch(float *to, const float *from, uint6
         else
 #pragma unroll
             for (unsigned j = 0; j < 4; j++)
-                rlhf__cp_async4(q + j, j < n ? p + j : from, j < n ? 4 : 0);
+                rlhf__cp_async4(q + j, j < n ? p + j : from, j < n ? 4 : 0); // spares an address
     }
 }
 

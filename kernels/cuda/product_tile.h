@@ -78,7 +78,7 @@ static __device__ __forceinline__ void
 rlhf__tile_out(const struct rlhf__tiles &p, const float *sums, unsigned row0, unsigned col0) {
     const unsigned per = BN / 8, col = threadIdx.x % per * 8, c = col0 + col;
     if (c >= p.cols) return;
-    const unsigned n = p.cols - c < 8 ? p.cols - c : 8;
+    const unsigned n = p.cols - c < 8 ? p.cols - c : 8; // spares single stores
     float bias[8];
 #pragma unroll
     for (int i = 0; i < 8; i++)
