@@ -1,0 +1,233 @@
+// exec.c: a program of any language as a reward: rows on its standard input, a line back for each.
+//
+// The program is started once and kept alive over phases; when it fails (it ends, says nothing in
+// time, or writes what is no answer) the rows that it owes are failed, and it is started again for
+// the next call. What it reads and writes is in docs/rewards/exec.md. What it is not: a sandbox,
+// and nothing of the program's own state is in a checkpoint.
+#include "exec/answer_line.h"
+#include "exec/rows_out.h"
+#include "process/talk.h"
+#include "process/tally.h"
+#include "process/utf8.h"
+#include "process/words.h"
+
+#include <rlhf/reward.h>
+
+#include <math.h>
+
+enum { LONGEST_LINE = 1 << 20, SHOWN = 160 };
+
+struct exec_config {
+    const char *command;
+    int32_t ids, reserved;
+};
+
+struct exec {
+    const rlhf_host *host;
+    const struct exec_config *config;
+    char **words;
+    struct rlhf__program program;
+};
+
+// ---- answers ----
+
+struct answers {
+    const rlhf_host *host;
+    const rlhf_reward_out *out;
+    uint32_t n, had;         // rows, of which so many are answered
+    struct rlhf__bytes rest; // the beginning of a line
+    struct rlhf__tally tally;
+    char why[640]; // what is wrong with the answer
+};
+
+static enum rlhf__taken refuse_line(struct answers *a, const char *line, size_t n,
+                                    const char *why) {
+    char shown[SHOWN], reason[2 * RLHF__LINE_WHY];
+    rlhf__utf8_shown(line, n, shown, sizeof shown);
+    rlhf__utf8_shown(why, strlen(why), reason, sizeof reason);
+    if (a->had == a->n)
+        snprintf(a->why, sizeof a->why,
+                 "answered %u rows with more lines, the first of them \"%s\"", a->n, shown);
+    else
+        snprintf(a->why, sizeof a->why, "answered row %u of %u with \"%s\": %s", a->had + 1, a->n,
+                 shown, reason);
+    return RLHF__TAKEN_NONE;
+}
+
+static enum rlhf__taken take_line(struct answers *a, const char *line, size_t n) {
+    struct rlhf__line read;
+    char why[RLHF__LINE_WHY] = "";
+    if (a->had == a->n || !rlhf__line_read(line, n, &read, why))
+        return refuse_line(a, line, n, why);
+    a->out->seq[a->had] = (float)read.reward;
+    a->out->verdict[a->had] = (uint8_t)read.verdict;
+    for (uint32_t i = 0; i < read.n_metrics; i++)
+        rlhf__tally_add(&a->tally, read.metric[i].name, read.metric[i].value);
+    a->had++;
+    return a->had == a->n ? RLHF__TAKEN_ALL : RLHF__TAKEN_MORE;
+}
+
+static enum rlhf__taken take(void *ctx, const char *bytes, size_t n) {
+    struct answers *a = ctx;
+    enum rlhf__taken taken = a->had == a->n ? RLHF__TAKEN_ALL : RLHF__TAKEN_MORE;
+    for (const char *end; taken != RLHF__TAKEN_NONE && (end = memchr(bytes, '\n', n));) {
+        const size_t len = (size_t)(end - bytes);
+        if (a->rest.len) {
+            rlhf__bytes_add(&a->rest, bytes, len);
+            taken = a->rest.full ? RLHF__TAKEN_NONE : take_line(a, a->rest.data, a->rest.len);
+            a->rest.len = 0;
+        } else {
+            taken = take_line(a, bytes, len);
+        }
+        bytes += len + 1;
+        n -= len + 1;
+    }
+    if (taken == RLHF__TAKEN_NONE || n == 0) return taken;
+    rlhf__bytes_add(&a->rest, bytes, n);
+    if (a->had == a->n || a->rest.len > LONGEST_LINE || a->rest.full)
+        return refuse_line(a, a->rest.data, a->rest.len, "it is too long");
+    return taken;
+}
+
+// ---- a call ----
+
+static rlhf_status start(struct exec *e) {
+    struct rlhf__program *p = &e->program;
+    char shown[SHOWN], text[1024];
+    if (p->pid && rlhf__program_has_ended(p)) {
+        rlhf__said_read(&p->said, p->host, p->err);
+        rlhf__talk_why(p, RLHF__TALK_ENDED, "between two calls and is started again", text,
+                       sizeof text);
+        e->host->log(e->host, RLHF_LOG_WARN, text);
+        rlhf__program_kill(p);
+    }
+    if (!p->pid) {
+        rlhf_logf(e->host, RLHF_LOG_INFO, "%s is started again", p->argv[0]);
+        return rlhf__program_start(p);
+    }
+    const size_t n = rlhf__talk_unasked(p, text, sizeof text);
+    if (!n) return RLHF_OK;
+    rlhf__program_kill(p);
+    return rlhf_failf(e->host, RLHF_E_IO, "%s wrote \"%s\" before it was given a row to answer",
+                      p->argv[0], rlhf__utf8_shown(text, n, shown, sizeof shown));
+}
+
+static rlhf_status write_rows(struct exec *e, const rlhf_reward_in *in, struct rlhf__bytes *rows) {
+    for (uint32_t i = 0; i < in->n; i++)
+        rlhf__row_out(rows, in, i, e->config->ids);
+    return rows->full ? (e->host->fail)(e->host, RLHF_E_NOMEM, "out of memory for the rows")
+                      : RLHF_OK;
+}
+
+// Why the program failed, with the host; the program is ended.
+static rlhf_status give_up(struct exec *e, const struct answers *a, enum rlhf__talk what) {
+    char where[128], text[1024];
+    struct rlhf__program *p = &e->program;
+    if (what == RLHF__TALK_REFUSED && a->rest.full)
+        snprintf(text, sizeof text, "out of memory for the answers");
+    else if (what == RLHF__TALK_REFUSED)
+        snprintf(text, sizeof text, "%s %s", p->argv[0], a->why);
+    else {
+        snprintf(where, sizeof where, "at row %u of %u%s", a->had < a->n ? a->had + 1 : a->n, a->n,
+                 what == RLHF__TALK_LATE && !a->had
+                     ? "; it may not flush its output after each line"
+                     : "");
+        rlhf__talk_why(p, what, where, text, sizeof text);
+    }
+    rlhf__program_kill(p);
+    return (e->host->fail)(e->host, a->rest.full ? RLHF_E_NOMEM : RLHF_E_IO, text);
+}
+
+static rlhf_status ask(struct exec *e, struct answers *a, const struct rlhf__bytes *rows) {
+    struct rlhf__exchange x = {.send = rows->data, .n_send = rows->len, .take = take, .ctx = a};
+    const enum rlhf__talk what = rlhf__talk(&e->program, &x);
+    if (what == RLHF__TALK_DONE) return RLHF_OK;
+    if (what == RLHF__TALK_CANCELLED) {
+        rlhf__program_kill(&e->program);
+        return RLHF_E_CANCELLED;
+    }
+    const rlhf_status st = give_up(e, a, what);
+    // Lines beyond the last row: nobody knows which of them belongs to which.
+    if (!a->had || a->had == a->n || !a->out->failed) return st;
+    for (uint32_t i = a->had; i < a->n; i++)
+        a->out->failed[i] = 1;
+    return RLHF_OK; // those that were answered stand
+}
+
+static rlhf_status exec_score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
+    struct exec *e = self;
+    struct rlhf__bytes rows = {.host = e->host};
+    if (!in->n) return RLHF_OK;
+    struct answers *a = e->host->alloc(e->host, sizeof *a);
+    if (!a) return (e->host->fail)(e->host, RLHF_E_NOMEM, "out of memory");
+    a->host = a->rest.host = e->host;
+    a->out = out;
+    a->n = in->n;
+    rlhf_status st = write_rows(e, in, &rows);
+    if (st == RLHF_OK) st = start(e);
+    if (st == RLHF_OK) st = ask(e, a, &rows);
+    if (st == RLHF_OK) rlhf__tally_report(&a->tally, e->host);
+    rlhf__bytes_finish(&rows);
+    rlhf__bytes_finish(&a->rest);
+    e->host->free(e->host, a);
+    return st;
+}
+
+// ---- the plugin ----
+
+static void exec_destroy(void *self) {
+    struct exec *e = self;
+    if (!e) return;
+    rlhf__program_finish(&e->program);
+    if (e->words) e->host->free(e->host, e->words);
+    e->host->free(e->host, e);
+}
+
+static rlhf_status open_program(struct exec *e) {
+    RLHF_TRY(rlhf__words_split(e->host, e->config->command, &e->words));
+    RLHF_TRY(rlhf__program_init(&e->program, e->host, e->words, NULL));
+    return rlhf__program_start(&e->program);
+}
+
+static rlhf_status exec_create(const rlhf_host *host, const void *config, void **self) {
+    struct exec *e = host->alloc(host, sizeof *e);
+    if (!e) return (host->fail)(host, RLHF_E_NOMEM, "out of memory");
+    e->host = host;
+    e->config = config;
+    const rlhf_status st = open_program(e);
+    if (st < 0) {
+        exec_destroy(e);
+        return st;
+    }
+    *self = e;
+    return RLHF_OK;
+}
+
+static const rlhf_opt options[] = {
+    {.key = "command",
+     .help = "the program and its arguments, split into words as a shell does, which none runs",
+     .type = RLHF_T_STR,
+     .flags = RLHF_OPT_REQUIRED,
+     .offset = offsetof(struct exec_config, command)},
+    RLHF_OPT_BOOL(struct exec_config, ids, 0,
+                  "rows have token ids too: prompt_ids, and ids of the response"),
+};
+static const rlhf_reward_ops ops = {
+    .size = sizeof ops,
+    .score = exec_score,
+};
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_REWARD,
+    .id = "org.rlhf-host.exec",
+    .version = RLHF_SDK_VERSION,
+    .summary = "what a program answers, which reads rows of JSON and writes a number a line",
+    .opts = options,
+    .n_opts = sizeof options / sizeof *options,
+    .opt_stride = sizeof *options,
+    .config_size = sizeof(struct exec_config),
+    .create = exec_create,
+    .destroy = exec_destroy,
+    .ops = &ops,
+};
+RLHF_DEFINE_PLUGIN(plugin)

@@ -1,0 +1,68 @@
+// said.c: see said.h.
+#include "process/said.h"
+
+#include "process/utf8.h"
+
+#include <rlhf/log.h>
+
+#include <errno.h>
+#include <unistd.h>
+
+enum { LAST_LINES = 3, LAST_BYTES = 300, READS = 64 };
+
+void rlhf__said_forget(struct rlhf__said *s) { s->n = s->line = 0; }
+
+static void log_lines(struct rlhf__said *s, const rlhf_host *host) {
+    for (;;) {
+        const char *from = s->tail + s->line;
+        const char *end = memchr(from, '\n', s->n - s->line);
+        if (!end) return;
+        char shown[512];
+        rlhf_logf(host, RLHF_LOG_DEBUG, "%s",
+                  rlhf__utf8_shown(from, (size_t)(end - from), shown, sizeof shown));
+        s->line = (size_t)(end + 1 - s->tail);
+    }
+}
+
+// n bytes, n <= half of the tail.
+static void add(struct rlhf__said *s, const char *bytes, size_t n) {
+    if (s->n + n > sizeof s->tail) {
+        const size_t cut = s->n + n - sizeof s->tail;
+        memmove(s->tail, s->tail + cut, s->n - cut);
+        s->n -= cut;
+        s->line = s->line > cut ? s->line - cut : 0;
+    }
+    memcpy(s->tail + s->n, bytes, n);
+    s->n += n;
+}
+
+int rlhf__said_read(struct rlhf__said *s, const rlhf_host *host, int fd) {
+    char chunk[RLHF__SAID_TAIL / 2];
+    // One that never stops to talk does not keep us from the rest.
+    for (int i = 0; fd >= 0 && i < READS; i++) {
+        const ssize_t n = read(fd, chunk, sizeof chunk);
+        if (n == 0) return 0;
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return 1;
+        add(s, chunk, (size_t)n);
+        log_lines(s, host);
+    }
+    return fd >= 0;
+}
+
+const char *rlhf__said_last(const struct rlhf__said *s, char *out, size_t cap) {
+    size_t to = s->n, lines = 0;
+    while (to && (s->tail[to - 1] == '\n' || s->tail[to - 1] == '\r'))
+        to--;
+    size_t from = to;
+    while (from && to - from < LAST_BYTES) {
+        if (s->tail[from - 1] == '\n' && ++lines == LAST_LINES) break;
+        from--;
+    }
+    *out = 0;
+    if (from == to) return out;
+    char shown[2 * LAST_BYTES + 16];
+    snprintf(out, cap, "; it said: \"%s\"",
+             rlhf__utf8_shown(s->tail + from, to - from, shown, sizeof shown));
+    return out;
+}

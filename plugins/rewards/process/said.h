@@ -1,0 +1,24 @@
+// said.h: what a program says on its standard error: its end, for messages; lines, for the log.
+#ifndef RLHF_PLUGINS_PROCESS_SAID_H
+#define RLHF_PLUGINS_PROCESS_SAID_H
+
+#include <rlhf/host.h>
+
+enum { RLHF__SAID_TAIL = 2048 };
+
+struct rlhf__said {
+    size_t n;                   // bytes of tail
+    size_t line;                // where in tail the line that is not at its end begins
+    char tail[RLHF__SAID_TAIL]; // the last that it said
+};
+
+void rlhf__said_forget(struct rlhf__said *); // [any]
+
+// Read what is there on fd, which does not block (-1: nothing); whole lines go to the host's log,
+// at the debug level. Returns 0 at the end of the file, else 1. [step]
+int rlhf__said_read(struct rlhf__said *, const rlhf_host *, int fd);
+
+// "" or "; it said: " with its last lines, quoted, into out[cap]. Returns out. [any]
+const char *rlhf__said_last(const struct rlhf__said *, char *out, size_t cap);
+
+#endif

@@ -1,0 +1,157 @@
+// talk.c: see talk.h.
+#include "process/talk.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CHUNK = 1 << 16, SLICE_MS = 100, LAST_WAIT_MS = 500 };
+
+struct talk {
+    struct rlhf__program *p;
+    struct rlhf__exchange *x;
+    double begun;
+    int deaf;   // it reads no more
+    int closed; // it writes no more
+    int silent; // standard error is at its end
+    enum rlhf__taken taken;
+};
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int would_block(void) { return errno == EAGAIN || errno == EWOULDBLOCK; }
+
+// The two directions: 1 when something moved, 0 when nothing could, -1 when the pipe failed.
+
+static int send_some(struct talk *t) {
+    struct rlhf__exchange *x = t->x;
+    if (t->deaf || x->sent == x->n_send) return 0;
+    const ssize_t n = write(t->p->in, x->send + x->sent, x->n_send - x->sent);
+    if (n > 0) x->sent += (size_t)n;
+    if (n >= 0) return n > 0;
+    if (errno == EPIPE) t->deaf = 1;
+    return errno == EPIPE || errno == EINTR || would_block() ? 0 : -1;
+}
+
+static int take_some(struct talk *t) {
+    char chunk[CHUNK];
+    if (t->closed) return 0;
+    const ssize_t n = read(t->p->out, chunk, sizeof chunk);
+    if (n == 0) t->closed = 1;
+    if (n < 0) return errno == EINTR || would_block() ? 0 : -1;
+    if (n > 0) t->taken = t->x->take(t->x->ctx, chunk, (size_t)n);
+    return n > 0;
+}
+
+static int is_done(const struct talk *t) {
+    return t->taken == RLHF__TAKEN_ALL && (t->deaf || t->x->sent == t->x->n_send);
+}
+
+// The seconds left; without a limit always one.
+static double time_left(const struct talk *t) {
+    const double limit = rlhf__program_timeout(t->p);
+    return limit > 0 ? t->begun + limit - seconds() : 1;
+}
+
+// Until something can move, or a while has passed.
+static void wait_some(const struct talk *t, double left) {
+    const struct rlhf__program *p = t->p;
+    const int sends = !t->deaf && t->x->sent < t->x->n_send;
+    struct pollfd fd[] = {{.fd = t->closed ? -1 : p->out, .events = POLLIN},
+                          {.fd = t->silent ? -1 : p->err, .events = POLLIN},
+                          {.fd = sends ? p->in : -1, .events = POLLOUT}};
+    const int ms = left * 1000 < SLICE_MS ? (int)(left * 1000) + 1 : SLICE_MS;
+    poll(fd, 3, ms);
+}
+
+// Nothing moves any more: why, DONE when it may go on.
+static enum rlhf__talk look(struct talk *t) {
+    struct rlhf__program *p = t->p;
+    if (rlhf__program_has_ended(p)) {
+        // What it wrote before is in the pipe still.
+        while (t->taken == RLHF__TAKEN_MORE && take_some(t) > 0)
+            continue;
+        rlhf__said_read(&p->said, p->host, p->err);
+        if (t->taken == RLHF__TAKEN_NONE) return RLHF__TALK_REFUSED;
+        return t->taken == RLHF__TAKEN_ALL ? RLHF__TALK_DONE : RLHF__TALK_ENDED;
+    }
+    if (!t->closed) return RLHF__TALK_DONE;
+    for (int left = LAST_WAIT_MS; left > 0 && !rlhf__program_has_ended(p); left -= 10)
+        poll(NULL, 0, 10);
+    rlhf__said_read(&p->said, p->host, p->err);
+    return rlhf__program_has_ended(p) ? RLHF__TALK_ENDED : RLHF__TALK_CLOSED;
+}
+
+static enum rlhf__talk go_on(struct talk *t) {
+    struct rlhf__program *p = t->p;
+    for (;;) {
+        if (p->host->cancelled(p->host)) return RLHF__TALK_CANCELLED;
+        if (!t->silent && !rlhf__said_read(&p->said, p->host, p->err)) t->silent = 1;
+        const int sent = send_some(t), took = take_some(t);
+        if (t->taken == RLHF__TAKEN_NONE) return RLHF__TALK_REFUSED;
+        if (is_done(t)) return RLHF__TALK_DONE;
+        if (sent < 0 || took < 0) return RLHF__TALK_FAILED;
+        const double left = time_left(t);
+        if (left <= 0) return RLHF__TALK_LATE;
+        if (sent || took) continue;
+        const enum rlhf__talk why = look(t);
+        if (why != RLHF__TALK_DONE || t->p->ended) return why;
+        wait_some(t, left);
+    }
+}
+
+enum rlhf__talk rlhf__talk(struct rlhf__program *p, struct rlhf__exchange *x) {
+    struct talk t = {.p = p, .x = x, .begun = seconds()};
+    // A write to a program that has ended is an error here, no signal to the host.
+    sigset_t pipe, before, waiting;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    sigpending(&waiting);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    const enum rlhf__talk what = go_on(&t);
+    const int why = errno;
+    if (!sigismember(&waiting, SIGPIPE)) {
+        const struct timespec now = {0, 0};
+        while (sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR)
+            continue;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = why;
+    return what;
+}
+
+size_t rlhf__talk_unasked(struct rlhf__program *p, char *to, size_t cap) {
+    const ssize_t n = read(p->out, to, cap);
+    return n > 0 ? (size_t)n : 0;
+}
+
+const char *rlhf__talk_why(const struct rlhf__program *p, enum rlhf__talk what, const char *where,
+                           char *out, size_t cap) {
+    char how[128], said[700];
+    const char *why = how;
+    switch (what) {
+    case RLHF__TALK_ENDED:
+        rlhf__program_end(p, how, sizeof how);
+        break;
+    case RLHF__TALK_CLOSED:
+        why = "closed its standard output";
+        break;
+    case RLHF__TALK_LATE:
+        snprintf(how, sizeof how, "did not answer within %g s (rewards.timeout_s)",
+                 rlhf__program_timeout(p));
+        break;
+    default:
+        snprintf(how, sizeof how, "could not be talked to (%s)", strerror(errno));
+    }
+    snprintf(out, cap, "%s %s %s%s", p->name, why, where,
+             rlhf__said_last(&p->said, said, sizeof said));
+    return out;
+}

@@ -1,0 +1,88 @@
+// words.c: see words.h.
+#include "process/words.h"
+
+#include <rlhf/log.h>
+
+struct reader {
+    const char *at;
+    char *to;   // where the next character of a word goes
+    char quote; // the quote that is open, 0 = none
+    char reserved[7];
+};
+
+static int is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+static int acts(char c) { return c && strchr("|&;<>()$`", c) != NULL; }
+
+// One character of the command, or a quote. Returns the character that cannot be, 0 = none.
+static char step(struct reader *r) {
+    const char c = *r->at++;
+    if (r->quote == '\'') {
+        if (c == '\'')
+            r->quote = 0;
+        else
+            *r->to++ = c;
+    } else if (c == '\\') {
+        const char next = *r->at;
+        if (!next) return '\\';
+        r->at++;
+        if (r->quote && !strchr("\"\\$`\n", next)) *r->to++ = '\\';
+        if (next != '\n') *r->to++ = next; // a line that goes on
+    } else if (r->quote) {
+        if (c == '"')
+            r->quote = 0;
+        else if (c == '$' || c == '`')
+            return c;
+        else
+            *r->to++ = c;
+    } else if (c == '\'' || c == '"') {
+        r->quote = c;
+    } else if (acts(c)) {
+        return c;
+    } else {
+        *r->to++ = c;
+    }
+    return 0;
+}
+
+static rlhf_status refuse(const rlhf_host *host, const char *command, char bad) {
+    if (bad == '\\')
+        return rlhf_failf(host, RLHF_E_INVALID, "the command ends in a backslash: %s", command);
+    return rlhf_failf(host, RLHF_E_INVALID,
+                      "the command has a %c that is not quoted, which no shell is there to act on: "
+                      "%s (put it into single quotes, or run sh -c '...')",
+                      bad, command);
+}
+
+rlhf_status rlhf__words_split(const rlhf_host *host, const char *command, char ***out) {
+    // A word is a character and a blank at least, and what it becomes is no longer than it was.
+    const size_t len = strlen(command), most = len / 2 + 2;
+    char **words = host->alloc(host, most * sizeof *words + len + 1);
+    size_t n = 0;
+    *out = NULL;
+    if (!words) return (host->fail)(host, RLHF_E_NOMEM, "out of memory");
+    struct reader r = {.at = command, .to = (char *)(words + most)};
+    char bad = 0;
+    while (!bad) {
+        while (is_blank(*r.at) || (r.at[0] == '\\' && r.at[1] == '\n'))
+            r.at++;
+        if (!*r.at) break;
+        words[n++] = r.to;
+        while (!bad && *r.at && (r.quote || !is_blank(*r.at)))
+            bad = step(&r);
+        *r.to++ = 0;
+    }
+    rlhf_status st = RLHF_OK;
+    if (bad)
+        st = refuse(host, command, bad);
+    else if (r.quote)
+        st = rlhf_failf(host, RLHF_E_INVALID, "the command has a %c that is not closed: %s",
+                        r.quote, command);
+    else if (!n || !*words[0])
+        st = (host->fail)(host, RLHF_E_INVALID, "the command is empty: it has to name a program");
+    if (st < 0)
+        host->free(host, words);
+    else
+        *out = words;
+    return st;
+}

@@ -1,0 +1,428 @@
+// python.c: reward functions of TRL's signature as a reward, run by the system's python3.
+//
+// A child process runs a small driver (python/driver.py, which is in here as text) that imports the
+// user's file and calls the functions with what TRL's GRPO trainer passes; several are added with
+// their weights as there. docs/rewards/python.md says all of it. What it is not: an interpreter in
+// the host's process; nothing of Python is linked, and no package is needed.
+#include "process/tally.h"
+#include "process/utf8.h"
+#include "python/frame.h"
+#include "python_driver.h" // generated: rlhf__python_driver
+
+#include <rlhf/log.h>
+#include <rlhf/reward.h>
+#include <rlhf/service.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST_FUNCTIONS = 32, SHOWN = 800 };
+
+struct python_config {
+    const char *file, *function, *weights, *python;
+};
+
+struct python {
+    const rlhf_host *host;
+    const struct python_config *config;
+    const rlhf_row_service *rows;
+    struct rlhf__program program;
+    char *argv[6];
+    char *functions;          // "a,b"
+    struct rlhf__bytes ready; // text of the driver's first answer
+    uint32_t n;               // functions
+    int32_t noted;            // 1: what the driver notes has been said
+    float weight[MOST_FUNCTIONS];
+    char name[256]; // "rewards.py (python3)"
+};
+
+static const char *const environment[] = {
+    "PYTHONHASHSEED=0", // sets are in the same order when a run is resumed
+    NULL,
+};
+
+static rlhf_status no_memory(const struct python *p) {
+    return (p->host->fail)(p->host, RLHF_E_NOMEM, "out of memory");
+}
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+// ---- options ----
+
+// "a, b" or "a+b" becomes "a,b".
+static rlhf_status read_functions(struct python *p) {
+    const char *from = p->config->function;
+    char *to = p->functions = p->host->alloc(p->host, strlen(from) + 1);
+    if (!to) return no_memory(p);
+    size_t len = 0; // of the name
+    p->n = 1;
+    for (; *from; from++) {
+        if (*from == ' ' || *from == '\t') continue;
+        if (*from != ',' && *from != '+') {
+            *to++ = *from;
+            len++;
+            continue;
+        }
+        if (!len || ++p->n > MOST_FUNCTIONS) break;
+        *to++ = ',';
+        len = 0;
+    }
+    if (p->n > MOST_FUNCTIONS)
+        return rlhf_failf(p->host, RLHF_E_INVALID, "function names over %d functions",
+                          MOST_FUNCTIONS);
+    if (!len)
+        return rlhf_failf(p->host, RLHF_E_INVALID,
+                          "function is \"%s\"; a name is wanted, or several with commas between",
+                          p->config->function);
+    return RLHF_OK;
+}
+
+static rlhf_status read_weights(struct python *p) {
+    const char *at = p->config->weights;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        p->weight[i] = 1;
+    if (!at) return RLHF_OK;
+    for (;;) {
+        char *end;
+        const double w = strtod(at, &end);
+        if (end == at || !isfinite(w) || fabs(w) > 1e6)
+            return rlhf_failf(p->host, RLHF_E_INVALID,
+                              "weights is \"%s\"; numbers from -1e6 to 1e6 are wanted, with commas "
+                              "between",
+                              p->config->weights);
+        if (n < p->n) p->weight[n] = (float)w;
+        n++;
+        while (*end == ' ')
+            end++;
+        if (!*end) break;
+        at = end + (*end == ',' || *end == '+');
+    }
+    if (n == p->n) return RLHF_OK;
+    return rlhf_failf(p->host, RLHF_E_INVALID, "weights has %u numbers for %u function%s", n, p->n,
+                      p->n > 1 ? "s" : "");
+}
+
+static rlhf_status look_at_file(const struct python *p) {
+    FILE *f = fopen(p->config->file, "re");
+    const int c = f ? fgetc(f) : 0;
+    if (f && c == EOF && ferror(f)) {
+        fclose(f);
+        f = NULL;
+    }
+    if (!f)
+        return rlhf_failf(p->host, RLHF_E_INVALID, "file=%s cannot be read: %s", p->config->file,
+                          strerror(errno));
+    fclose(f);
+    return RLHF_OK;
+}
+
+// ---- the driver ----
+
+// Its answer to `send`; whatever is wrong with it or says so is a failure with the host, of that
+// status, and but for a sentence of its own the driver is ended.
+static rlhf_status ask(struct python *p, const struct rlhf__bytes *send, const char *where,
+                       rlhf_status status, struct rlhf__frame *f) {
+    struct rlhf__exchange x = {.take = rlhf__frame_take, .ctx = f};
+    char text[1024];
+    if (send) x.send = send->data;
+    if (send) x.n_send = send->len;
+    const enum rlhf__talk what = rlhf__talk(&p->program, &x);
+    if (what == RLHF__TALK_DONE && f->kind == RLHF__FRAME_FAILED) {
+        const rlhf_str why = rlhf__frame_text(f);
+        return (p->host->fail)(p->host, status,
+                               rlhf__utf8_shown(why.ptr, (size_t)why.len, text, SHOWN));
+    }
+    if (what == RLHF__TALK_DONE && (f->kind == RLHF__FRAME_SCORES) == (send != NULL))
+        return RLHF_OK;
+    if (what == RLHF__TALK_DONE || what == RLHF__TALK_REFUSED)
+        snprintf(text, sizeof text, "%s answered what the driver does not say %s", p->name, where);
+    else if (what != RLHF__TALK_CANCELLED)
+        rlhf__talk_why(&p->program, what, where, text, sizeof text);
+    rlhf__program_kill(&p->program);
+    if (what == RLHF__TALK_CANCELLED) return RLHF_E_CANCELLED;
+    if (f->data.full) return no_memory(p);
+    return (p->host->fail)(p->host, status, text);
+}
+
+// Start it and let it import the file.
+static rlhf_status start(struct python *p, rlhf_status status) {
+    struct rlhf__frame f = {.data = {.host = p->host}};
+    RLHF_TRY(rlhf__program_start(&p->program));
+    rlhf_status st = ask(p, NULL, "while it imported the file", status, &f);
+    if (st == RLHF_OK) {
+        const rlhf_str text = rlhf__frame_text(&f);
+        p->ready.len = 0;
+        rlhf__bytes_add(&p->ready, text.ptr, (size_t)text.len);
+        if (p->ready.full) st = no_memory(p);
+    }
+    if (st < 0) rlhf__program_kill(&p->program);
+    rlhf__bytes_finish(&f.data);
+    return st;
+}
+
+static rlhf_status start_again(struct python *p) {
+    struct rlhf__program *q = &p->program;
+    char text[1024];
+    if (q->pid && !rlhf__program_has_ended(q)) return RLHF_OK;
+    if (q->pid) {
+        rlhf__said_read(&q->said, q->host, q->err);
+        rlhf__talk_why(q, RLHF__TALK_ENDED, "between two calls", text, sizeof text);
+        p->host->log(p->host, RLHF_LOG_WARN, text);
+        rlhf__program_kill(q);
+    }
+    rlhf_logf(p->host, RLHF_LOG_INFO, "%s is started again", p->name);
+    return start(p, RLHF_E_IO);
+}
+
+// "name" of the i-th line of that kind in what the driver said when it was ready; 0 past the last.
+static int ready_line(const struct python *p, const char *kind, uint32_t i, rlhf_str *out) {
+    rlhf_str text = {p->ready.data, p->ready.len}, line;
+    const size_t len = strlen(kind);
+    while (rlhf__frame_line(&text, &line)) {
+        if (line.len <= len || memcmp(line.ptr, kind, len) != 0 || i--) continue;
+        *out = (rlhf_str){line.ptr + len, line.len - len};
+        return 1;
+    }
+    return 0;
+}
+
+// ---- a call ----
+
+static void add_texts(struct rlhf__bytes *b, const char *key, const rlhf_str *texts, uint32_t n) {
+    rlhf__bytes_text(b, key);
+    for (uint32_t i = 0; i < n; i++) {
+        rlhf__bytes_text(b, i ? "," : "[");
+        rlhf__bytes_string(b, texts[i]);
+    }
+    rlhf__bytes_text(b, "]");
+}
+
+static void add_batch(struct rlhf__bytes *b, const rlhf_reward_in *in) {
+    rlhf__bytes_text(b, "{\"step\":");
+    rlhf__bytes_number(b, (int64_t)in->phase);
+    add_texts(b, ",\"prompts\":", in->prompt, in->n);
+    add_texts(b, ",\"completions\":", in->response, in->n);
+    rlhf__bytes_text(b, ",\"ids\":");
+    for (uint32_t i = 0; i < in->n; i++) {
+        const int32_t from = in->offset[i] + in->prompt_len[i];
+        rlhf__bytes_text(b, i ? "," : "[");
+        rlhf__bytes_list(b, in->ids + from, (size_t)(in->offset[i + 1] - from));
+    }
+    rlhf__bytes_text(b, "],\"rows\":");
+    for (uint32_t i = 0; i < in->n; i++) {
+        rlhf__bytes_text(b, i ? "," : "[");
+        rlhf__bytes_json(b, in->meta ? in->meta[i] : (rlhf_str){NULL, 0});
+    }
+    rlhf__bytes_text(b, "]}");
+}
+
+// The request, "BYTES\n" in front.
+static rlhf_status write_batch(struct python *p, const rlhf_reward_in *in, struct rlhf__bytes *to) {
+    struct rlhf__bytes body = {.host = p->host};
+    add_batch(&body, in);
+    rlhf__bytes_number(to, (int64_t)body.len);
+    rlhf__bytes_text(to, "\n");
+    rlhf__bytes_add(to, body.data, body.len);
+    const int full = body.full || to->full;
+    rlhf__bytes_finish(&body);
+    return full ? no_memory(p) : RLHF_OK;
+}
+
+// The weighted sum of what the functions pay, those left out that pay nothing: torch's nansum, in
+// f32 as there; NaN when all do.
+static float sum_of(const struct python *p, const struct rlhf__frame *f, uint32_t i, uint32_t n) {
+    float sum = 0;
+    int any = 0;
+    for (uint32_t k = 0; k < p->n; k++) {
+        const float pays = (float)rlhf__frame_double(f, (size_t)k * n + i);
+        const float part = p->n > 1 || p->config->weights ? pays * p->weight[k] : pays;
+        any |= !isnan(pays);
+        if (!isnan(part)) sum += part;
+    }
+    return any ? sum : NAN;
+}
+
+// NAME/mean of each of several functions, over the rows that it pays; the share of rows that none
+// does.
+static void report(const struct python *p, const struct rlhf__frame *f, uint32_t n) {
+    uint32_t unscored = 0;
+    for (uint32_t i = 0; i < n; i++)
+        unscored += isnan(sum_of(p, f, i, n)) != 0;
+    p->host->metric(p->host, "unscored", (double)unscored / n);
+    for (uint32_t k = 0; p->n > 1 && k < p->n; k++) {
+        char name[RLHF__TALLY_NAME];
+        rlhf_str function = {"", 0};
+        double sum = 0, count = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            const double pays = rlhf__frame_double(f, (size_t)k * n + i);
+            if (isnan(pays)) continue;
+            sum += pays;
+            count++;
+        }
+        ready_line(p, "name ", k, &function);
+        snprintf(name, sizeof name, "%.*s/mean", (int)(function.len < 80 ? function.len : 80),
+                 function.ptr);
+        if (count > 0) p->host->metric(p->host, name, sum / count);
+    }
+}
+
+// "metric VALUE NAME" and "note SENTENCE".
+static void take_line(struct python *p, rlhf_str line, struct rlhf__tally *tally) {
+    char text[512], *end;
+    if (line.len >= sizeof text) return;
+    memcpy(text, line.ptr, (size_t)line.len);
+    text[line.len] = 0;
+    if (strncmp(text, "metric ", 7) == 0) {
+        const double value = strtod(text + 7, &end);
+        if (*end == ' ' && strlen(end + 1) < RLHF__TALLY_NAME)
+            rlhf__tally_add(tally, end + 1, value);
+    } else if (strncmp(text, "note ", 5) == 0 && !p->noted) {
+        p->noted = 1;
+        p->host->log(p->host, RLHF_LOG_INFO, text + 5);
+    }
+}
+
+static rlhf_status take_scores(struct python *p, const struct rlhf__frame *f, uint32_t n,
+                               const rlhf_reward_out *out) {
+    if (f->n_doubles != (size_t)p->n * n)
+        return rlhf_failf(p->host, RLHF_E_IO, "%s answered %zu rewards for %u rows", p->name,
+                          f->n_doubles, n);
+    struct rlhf__tally *tally = p->host->alloc(p->host, sizeof *tally);
+    if (!tally) return no_memory(p);
+    for (uint32_t i = 0; i < n; i++)
+        out->seq[i] = sum_of(p, f, i, n);
+    rlhf_str text = rlhf__frame_text(f), line;
+    while (rlhf__frame_line(&text, &line))
+        take_line(p, line, tally);
+    report(p, f, n);
+    rlhf__tally_report(tally, p->host);
+    p->host->free(p->host, tally);
+    return RLHF_OK;
+}
+
+static rlhf_status python_score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
+    struct python *p = self;
+    struct rlhf__frame f = {.data = {.host = p->host}};
+    struct rlhf__bytes batch = {.host = p->host};
+    char where[64];
+    if (!in->n) return RLHF_OK;
+    snprintf(where, sizeof where, "while it scored %u rows", in->n);
+    rlhf_status st = write_batch(p, in, &batch);
+    if (st == RLHF_OK) st = start_again(p);
+    if (st == RLHF_OK) st = ask(p, &batch, where, RLHF_E_IO, &f);
+    if (st == RLHF_OK) st = take_scores(p, &f, in->n, out);
+    rlhf__bytes_finish(&batch);
+    rlhf__bytes_finish(&f.data);
+    return st;
+}
+
+// A column that a function cannot be called without has to be in the row.
+static rlhf_status python_check_row(void *self, rlhf_str row) {
+    struct python *p = self;
+    rlhf_str column;
+    rlhf_row *read = NULL;
+    if (!p->rows || !ready_line(p, "needs ", 0, &column)) return RLHF_OK;
+    RLHF_TRY(p->rows->open(p->rows->host, row, &read));
+    rlhf_status st = RLHF_OK;
+    for (uint32_t i = 0; st == RLHF_OK && ready_line(p, "needs ", i, &column); i++) {
+        char key[256];
+        snprintf(key, sizeof key, "%.*s", (int)(column.len < 255 ? column.len : 255), column.ptr);
+        if (p->rows->type(p->rows->host, read, key) == RLHF_ROW_ABSENT)
+            st = rlhf_failf(p->host, RLHF_E_INVALID,
+                            "the data row has no \"%s\", which %s of %s is called with", key,
+                            p->functions, base_name(p->config->file));
+    }
+    p->rows->close(p->rows->host, read);
+    return st;
+}
+
+// ---- the plugin ----
+
+static void python_destroy(void *self) {
+    struct python *p = self;
+    if (!p) return;
+    rlhf__program_finish(&p->program);
+    rlhf__bytes_finish(&p->ready);
+    if (p->functions) p->host->free(p->host, p->functions);
+    p->host->free(p->host, p);
+}
+
+static char *word(const char *text) {
+    const union {
+        const char *text;
+        char *word; // execve() changes none of them
+    } u = {text};
+    return u.word;
+}
+
+static rlhf_status open_python(struct python *p) {
+    const struct python_config *c = p->config;
+    RLHF_TRY(read_functions(p));
+    RLHF_TRY(read_weights(p));
+    RLHF_TRY(look_at_file(p));
+    char *const argv[] = {word(c->python), word("-c"),   word(rlhf__python_driver),
+                          word(c->file),   p->functions, NULL};
+    memcpy(p->argv, argv, sizeof argv);
+    snprintf(p->name, sizeof p->name, "%.120s (%.120s)", base_name(c->file), c->python);
+    RLHF_TRY(rlhf__program_init(&p->program, p->host, p->argv, environment));
+    p->program.name = p->name;
+    return start(p, RLHF_E_INVALID);
+}
+
+static rlhf_status python_create(const rlhf_host *host, const void *config, void **self) {
+    struct python *p = host->alloc(host, sizeof *p);
+    if (!p) return (host->fail)(host, RLHF_E_NOMEM, "out of memory");
+    p->host = p->ready.host = host;
+    p->config = config;
+    p->rows = host->service(host, RLHF_SVC_ROW);
+    const rlhf_status st = open_python(p);
+    if (st < 0) {
+        python_destroy(p);
+        return st;
+    }
+    *self = p;
+    return RLHF_OK;
+}
+
+static const rlhf_opt options[] = {
+    {.key = "file",
+     .help = "the Python file with the reward functions",
+     .type = RLHF_T_PATH,
+     .flags = RLHF_OPT_REQUIRED,
+     .offset = offsetof(struct python_config, file)},
+    {.key = "function",
+     .help = "the name of one in it; of several, with commas or + between, the sum is paid",
+     .type = RLHF_T_STR,
+     .flags = RLHF_OPT_REQUIRED,
+     .offset = offsetof(struct python_config, function)},
+    RLHF_OPT_STR(struct python_config, weights, NULL,
+                 "what each function counts for, with commas between; 1 when not given"),
+    RLHF_OPT_STR(struct python_config, python, "python3",
+                 "the interpreter, found on PATH or given by path, as one of a venv is"),
+};
+static const rlhf_reward_ops ops = {
+    .size = sizeof ops,
+    .score = python_score,
+    .check_row = python_check_row,
+};
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_REWARD,
+    .id = "org.rlhf-host.python",
+    .version = RLHF_SDK_VERSION,
+    .summary = "what reward functions in Python pay, with the signature that TRL calls",
+    .opts = options,
+    .n_opts = sizeof options / sizeof *options,
+    .opt_stride = sizeof *options,
+    .config_size = sizeof(struct python_config),
+    .create = python_create,
+    .destroy = python_destroy,
+    .ops = &ops,
+};
+RLHF_DEFINE_PLUGIN(plugin)

@@ -1,0 +1,285 @@
+# rlhf-host python.so: runs reward functions of TRL's signature (docs/rewards/python.md).
+#
+#   python3 -c DRIVER FILE FUNCTION[,FUNCTION...]
+#
+# A request on standard input is "BYTES\n" and so many bytes of JSON:
+#   {"step": 3, "prompts": [...], "completions": [...], "ids": [[...], ...], "rows": [{...}, null, ...]}
+# An answer on what was standard output is "KIND BYTES DOUBLES\n", so many bytes of text and so many
+# doubles as the machine has them:
+#   ready    lines "name NAME" of every function, "needs COLUMN" of what they cannot be called without
+#   scores   lines "metric VALUE NAME" and "note SENTENCE"; the doubles are the rewards of the first function, of the
+#            second, ..., NaN for None
+#   failed   a sentence
+# What the functions print goes to standard error.
+import os
+import sys
+
+sys.path[:] = [p for p in sys.path if p]  # a module beside the run is not the one that is meant
+REQUESTS = os.fdopen(os.dup(0), "rb")
+ANSWERS = os.fdopen(os.dup(1), "wb")
+os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+os.dup2(2, 1)
+sys.stdout.reconfigure(errors="backslashreplace", line_buffering=True)
+
+import array
+import asyncio
+import difflib
+import functools
+import importlib.util
+import inspect
+import json
+import math
+import traceback
+
+PASSED = ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric")
+
+
+class Refused(Exception):
+    """A sentence for the user."""
+
+
+class State:
+    """What there is of transformers' TrainerState."""
+
+    def __init__(self, step):
+        self.global_step = step
+
+    def __getattr__(self, name):
+        raise AttributeError(f"trainer_state has no {name!r} here; it has global_step alone")
+
+
+def send(kind, lines=(), doubles=()):
+    text = "\n".join(lines).encode("utf-8", "replace")
+    ANSWERS.write(b"%s %d %d\n" % (kind.encode(), len(text), len(doubles)))
+    ANSWERS.write(text)
+    ANSWERS.write(array.array("d", doubles).tobytes())
+    ANSWERS.flush()
+
+
+def receive():
+    """The next request, None when there is none any more."""
+    head = REQUESTS.readline()
+    if not head:
+        return None
+    size = int(head)
+    data = REQUESTS.read(size)
+    return json.loads(data.decode("utf-8", "replace")) if len(data) == size else None
+
+
+def where(error, path):
+    """"line 3, in f: KeyError: 'answer'": the last line of the user's file that had part."""
+    said = "".join(traceback.format_exception_only(type(error), error)).strip().split("\n")[-1]
+    if isinstance(error, SyntaxError) and error.filename:
+        other = "" if error.filename == path else f"{os.path.basename(error.filename)}, "
+        return f"{other}line {error.lineno}: {said}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if f.filename == path]
+    last = frames[-1] if frames else None
+    if not own:
+        return said
+    text = f"line {own[-1].lineno}"
+    if own[-1].name != "<module>":
+        text += f", in {own[-1].name}"
+    if last.filename != path:
+        text += f" (at {os.path.basename(last.filename)}, line {last.lineno})"
+    return f"{text}: {said}"
+
+
+# ---- the functions ----
+
+
+def load(path):
+    """The user's file as a module of its own name, with its folder first on the path."""
+    stem = os.path.splitext(os.path.basename(path))[0]
+    if stem in sys.modules or stem in getattr(sys, "stdlib_module_names", ()):
+        stem = "rlhf_rewards_" + stem
+    sys.path.insert(0, os.path.dirname(path))
+    loader = importlib.machinery.SourceFileLoader(stem, path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(stem, loader))
+    sys.modules[stem] = module
+    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise Refused(f"{os.path.basename(path)} cannot be imported: {where(error, path)}") from None
+    finally:
+        sys.dont_write_bytecode = writes
+    return module
+
+
+def called(f):
+    """What TRL calls a function."""
+    while isinstance(f, functools.partial):
+        f = f.func
+    return getattr(f, "__name__", type(f).__name__)
+
+
+def is_async(f):
+    while isinstance(f, functools.partial):
+        f = f.func
+    return inspect.iscoroutinefunction(f) or inspect.iscoroutinefunction(f.__call__)
+
+
+def find(module, name):
+    f = getattr(module, name, None)
+    if callable(f):
+        return f
+    if hasattr(module, name):
+        raise Refused(f"has {name!r}, which is a {type(f).__name__} and no function")
+    names = [n for n in dir(module) if callable(getattr(module, n)) and not n.startswith("__")]
+    near = difflib.get_close_matches(name, names, 1)
+    hint = f' (did you mean "{near[0]}"?)' if near else ""
+    raise Refused(f'has no function "{name}"{hint}')
+
+
+def needs(f, name):
+    """The columns that f cannot be called without."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    names = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    rest = any(p.kind == p.VAR_KEYWORD for p in parameters)
+    lacks = [n for n in PASSED if n not in names]
+    if lacks and not rest:
+        raise Refused(f"has {name}(), which is called with {lacks[0]}= and does not take it; "
+                      "give it **kwargs")
+    wanted = [p.name for p in parameters if p.default is p.empty and p.name not in PASSED
+              and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    for n in wanted:
+        if n in ("prompt", "completion"):
+            raise Refused(f"has {name}(), which wants {n}; what is passed is {n}s")
+    positional = [p.name for p in parameters
+                  if p.kind == p.POSITIONAL_ONLY and p.default is p.empty]
+    if positional:
+        raise Refused(f"has {name}(), whose {positional[0]} cannot be given by name")
+    return wanted
+
+
+# ---- a batch ----
+
+
+def is_conversation(value):
+    return (isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+            and "role" in value[0])
+
+
+def arguments(request, metrics, notes):
+    """What TRL's GRPO trainer passes."""
+    rows = [row if isinstance(row, dict) else {} for row in request["rows"]]
+    prompts, completions, hidden = [], [], {"prompt", "completion", "completion_ids"}
+    for row, prompt, text in zip(rows, request["prompts"], request["completions"]):
+        for key in ("prompt", "messages"):
+            if is_conversation(row.get(key)):
+                prompts.append(row[key])
+                completions.append([{"role": "assistant", "content": text}])
+                hidden.add(key)
+                break
+        else:
+            prompts.append(prompt)
+            completions.append(text)
+    columns = dict.fromkeys(key for row in rows for key in row if key not in hidden)
+    passed = {key: [row.get(key) for row in rows] for key in columns}
+
+    def log_extra(column, values):
+        str(column), list(values)
+        notes.add("log_extra: there is no table of completions here that further columns go to")
+
+    def log_metric(name, value):
+        name, value = str(name), float(value)
+        if not name or len(name.encode()) > 90 or not name.isprintable():
+            raise ValueError(f"log_metric: {name!r} is no name of a metric")
+        if not math.isnan(value):
+            metrics.append((name, value))
+
+    passed.update(prompts=prompts, completions=completions, completion_ids=request["ids"],
+                  trainer_state=State(request["step"]), log_extra=log_extra, log_metric=log_metric)
+    return passed
+
+
+def doubles(name, output, n):
+    """The rewards that a function returned, NaN for None."""
+    if output is None:
+        raise Refused(f"{name}() returned None and no list of rewards")
+    try:
+        values = list(output)
+    except TypeError:
+        raise Refused(f"{name}() returned a {type(output).__name__} and no list of rewards") from None
+    if len(values) != n:
+        raise Refused(f"{name}() returned {len(values)} rewards for {n} rows")
+    result = []
+    for i, value in enumerate(values):
+        try:
+            if isinstance(value, (str, bytes)):
+                raise TypeError
+            result.append(math.nan if value is None else float(value))
+        except (TypeError, ValueError, OverflowError):
+            shown = repr(value)
+            shown = shown if len(shown) <= 60 else shown[:57] + "..."
+            raise Refused(f"{name}() returned {shown} for row {i + 1} of {n}; "
+                          "a number or None is wanted") from None
+    return result
+
+
+def score(functions, loop, path, request):
+    n = len(request["completions"])
+    metrics, notes = [], set()
+    passed = arguments(request, metrics, notes)
+    results = [None] * len(functions)
+
+    async def wait(i, name, f):
+        try:
+            results[i] = doubles(name, await f(**passed), n)
+        except (Exception, SystemExit) as error:
+            return name, error
+
+    async def all_of(those):
+        return await asyncio.gather(*(wait(*one) for one in those))
+
+    later, failed = [], []
+    for i, (name, f) in enumerate(functions):
+        if is_async(f):
+            later.append((i, name, f))
+            continue
+        try:
+            results[i] = doubles(name, f(**passed), n)
+        except (Exception, SystemExit) as error:
+            failed = [(name, error)]
+            break
+    if later and not failed:
+        failed = [one for one in loop.run_until_complete(all_of(later)) if one]
+    if failed:
+        name, error = failed[0]
+        raise error if isinstance(error, Refused) else Refused(f"{name}() failed: {where(error, path)}")
+    lines = [f"metric {value!r} {name}" for name, value in metrics]
+    lines += [f"note {note}" for note in sorted(notes)]
+    return lines, [x for result in results for x in result]
+
+
+def main(path, names):
+    path = os.path.abspath(path)
+    base = os.path.basename(path)
+    try:
+        module = load(path)
+    except Refused as error:
+        send("failed", [str(error)])
+        return
+    try:
+        functions = [(name, find(module, name)) for name in names]
+        wanted = [n for name, f in functions for n in needs(f, name)]
+    except Refused as error:
+        send("failed", [f"{base} {error}"])
+        return
+    functions = [(called(f), f) for _, f in functions]
+    send("ready", [f"name {name}" for name, _ in functions]
+         + [f"needs {n}" for n in dict.fromkeys(wanted)])
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    while (request := receive()) is not None:
+        try:
+            send("scores", *score(functions, loop, path, request))
+        except Refused as error:
+            send("failed", [f"{base}: {error}"])
+
+
+main(sys.argv[1], sys.argv[2].split(","))

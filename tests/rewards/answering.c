@@ -1,0 +1,131 @@
+// answering.c: a program for the tests of exec.so: reads rows and answers, well or not.
+//
+//     answering after K WHAT [ARG]   answers K lines with 1, then WHAT:
+//         exit STATUS, kill SIGNAL, hang, say TEXT (and hangs), close (its output, and hangs)
+//     answering one                  1 for each line
+//     answering once                 1 for the first line, and ends
+//     answering length               the bytes of each line, without its end
+//     answering count                1, 2, 3, ...: from the first line since it was started
+//     answering batch N              reads N lines, then answers all of them with 1
+//     answering keep FILE            appends each line to FILE and answers 1
+//     answering loud N               N bytes on standard error before each answer of 1
+//     answering wide N               answers with an object of N bytes
+//     answering twice                two lines for each
+//     answering each TEXT            TEXT for each line
+//     answering early                a line before any is read
+//     answering family FILE          starts one in a session of its own, which writes its number to
+//                                    FILE; both hang, whatever they are asked
+//     answering memory MIB           1 for each line if it can have so much memory, else ends with
+//     9
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char *line;
+static size_t room;
+
+static ssize_t next_line(void) { return getline(&line, &room, stdin); }
+
+static void answer(const char *text) {
+    puts(text);
+    fflush(stdout);
+}
+
+static void hang(void) {
+    for (;;)
+        pause();
+}
+
+static void after(long k, const char *what, const char *arg) {
+    for (long i = 0; i < k && next_line() > 0; i++)
+        answer("1");
+    if (next_line() <= 0) exit(0); // nobody is there any more
+    if (strcmp(what, "exit") == 0) {
+        fprintf(stderr, "I give up\nfor good\n");
+        exit(atoi(arg));
+    }
+    if (strcmp(what, "kill") == 0) raise(atoi(arg));
+    if (strcmp(what, "say") == 0) answer(arg);
+    if (strcmp(what, "close") == 0) fclose(stdout);
+    hang();
+}
+
+static void family(const char *file) {
+    signal(SIGTERM, SIG_IGN);
+    if (fork() == 0) {
+        setsid();
+        if (fork() != 0) _exit(0); // its parent is nobody of ours
+        FILE *f = fopen(file, "w");
+        if (f) fprintf(f, "%ld", (long)getpid());
+        if (f) fclose(f);
+    }
+    hang();
+}
+
+static void loud(size_t n) {
+    while (next_line() > 0) {
+        for (size_t i = 0; i < n; i++)
+            fputc(i % 80 == 79 ? '\n' : 'x', stderr);
+        answer("1");
+    }
+}
+
+static void wide(size_t n) {
+    while (next_line() > 0) {
+        fputs("{\"reward\": 1", stdout);
+        for (size_t i = 13; i < n; i++)
+            fputc(' ', stdout);
+        answer("}");
+    }
+}
+
+static void each(const char *mode, const char *arg) {
+    char text[32];
+    long n = 0;
+    while (next_line() > 0) {
+        n++;
+        snprintf(text, sizeof text, "%zu", strcspn(line, "\n"));
+        if (strcmp(mode, "length") == 0)
+            answer(text);
+        else if (strcmp(mode, "count") == 0)
+            printf("%ld\n", n), fflush(stdout);
+        else
+            answer(strcmp(mode, "each") == 0 ? arg : "1");
+        if (strcmp(mode, "twice") == 0) answer("1");
+        if (strcmp(mode, "once") == 0) return;
+    }
+}
+
+static void keep(const char *file) {
+    while (next_line() > 0) {
+        FILE *f = fopen(file, "a");
+        if (!f) exit(3);
+        fputs(line, f);
+        fclose(f);
+        answer("1");
+    }
+}
+
+int main(int argc, char **argv) {
+    const char *mode = argc > 1 ? argv[1] : "", *arg = argc > 2 ? argv[2] : "";
+    const long n = atol(arg);
+    if (strcmp(mode, "after") == 0 && argc > 3) after(n, argv[3], argc > 4 ? argv[4] : "");
+    if (strcmp(mode, "family") == 0) family(arg);
+    if (strcmp(mode, "loud") == 0) loud((size_t)n);
+    if (strcmp(mode, "wide") == 0) wide((size_t)n);
+    if (strcmp(mode, "keep") == 0) keep(arg);
+    if (strcmp(mode, "early") == 0) answer("1");
+    if (strcmp(mode, "memory") == 0 && !(line = calloc((size_t)n, 1 << 20))) return 9;
+    if (strcmp(mode, "memory") == 0) free(line), line = NULL;
+    while (strcmp(mode, "batch") == 0) {
+        for (long i = 0; i < n; i++)
+            if (next_line() <= 0) return 0;
+        for (long i = 0; i < n; i++)
+            puts("1");
+        fflush(stdout);
+    }
+    each(mode, arg);
+    return 0;
+}

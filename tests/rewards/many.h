@@ -1,0 +1,27 @@
+// many.h: batches of many like rows, for rewards that run outside the process.
+#ifndef RLHF_TESTS_REWARDS_MANY_H
+#define RLHF_TESTS_REWARDS_MANY_H
+
+#include "rewards/fixture.h"
+
+enum { MANY = 2000 };
+
+// What the last call gave; set a batch's texts and rows before it.
+struct many {
+    rlhf_str prompt[MANY], response[MANY], meta[MANY];
+    int32_t ids[4 * MANY], offset[MANY + 1], prompt_len[MANY], group[MANY];
+    uint8_t finished[MANY], verdict[MANY], failed[MANY];
+    float seq[MANY];
+    uint64_t phase;
+};
+
+// n rows of the prompt "It was " and one response, with the ids 7, 8 | 9, 10 each and groups of 2.
+void many_fill(struct many *, uint32_t n, rlhf_str response);
+
+// Score the first n. What failed before is forgotten.
+rlhf_status many_score(struct reward *, struct many *, uint32_t n);
+
+// How many of the first n are failed.
+uint32_t many_failed(const struct many *, uint32_t n);
+
+#endif

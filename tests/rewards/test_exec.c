@@ -1,0 +1,409 @@
+// test_exec.c: exec.so and the programs it runs: what they read, what they may answer, and what
+// becomes of rows when they do not.
+#include "rewards/many.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct reward r;
+static struct many m;
+static char folder[64];
+
+// The helper with arguments, as a command; options may follow behind a comma.
+static const char *answering(const char *args) {
+    static char text[900];
+    const char *build = getenv("RLHF_BUILD_DIR");
+    snprintf(text, sizeof text, "command='%s/tests/answering' %s", build ? build : ".", args);
+    return text;
+}
+
+static void open_it(const char *args, double timeout_s) {
+    reward_open(&r, "exec.so", answering(args));
+    r.host.limits.timeout_s = timeout_s;
+}
+
+static void fill(uint32_t n, const char *response) {
+    many_fill(&m, n, (rlhf_str){response, strlen(response)});
+}
+
+static void says(const char *text) {
+    if (!strstr(r.host.fail_text, text))
+        fail_msg("\"%s\" is not in \"%s\"", text, r.host.fail_text);
+}
+
+// ---- what it reads ----
+
+static const char *kept(void) {
+    static char text[4096];
+    char path[128];
+    snprintf(path, sizeof path, "%s/kept", folder);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    const size_t n = fread(text, 1, sizeof text - 1, f);
+    text[n] = 0;
+    fclose(f);
+    unlink(path);
+    return text;
+}
+
+static void rows_as_json(void **state) {
+    (void)state;
+    char args[128];
+    snprintf(args, sizeof args, "keep %s/kept", folder);
+    open_it(args, 0);
+    many_fill(&m, 2, (rlhf_str){"fine\n\xff \"x\"\0", 11});
+    m.meta[1] = (rlhf_str){"{\"answer\": \"4\"}", 15};
+    m.phase = 2;
+    m.finished[1] = 0;
+    assert_int_equal(many_score(&r, &m, 2), RLHF_OK);
+    assert_string_equal(kept(),
+                        "{\"phase\":3,\"group\":0,\"prompt\":\"It was \",\"response\":"
+                        "\"fine\\n\xef\xbf\xbd \\\"x\\\"\\u0000\",\"finished\":true,\"row\":null}\n"
+                        "{\"phase\":3,\"group\":0,\"prompt\":\"It was \",\"response\":"
+                        "\"fine\\n\xef\xbf\xbd \\\"x\\\"\\u0000\",\"finished\":false,"
+                        "\"row\":{\"answer\": \"4\"}}\n");
+    reward_close(&r);
+    snprintf(args, sizeof args, "keep %s/kept,ids=true", folder);
+    open_it(args, 0);
+    fill(1, "y");
+    assert_int_equal(many_score(&r, &m, 1), RLHF_OK);
+    assert_string_equal(kept(),
+                        "{\"phase\":1,\"group\":0,\"prompt\":\"It was \",\"response\":\"y\","
+                        "\"finished\":true,\"prompt_ids\":[7,8],\"ids\":[9,10],"
+                        "\"row\":null}\n");
+    reward_close(&r);
+}
+
+// ---- what it answers ----
+
+static void numbers_and_objects(void **state) {
+    (void)state;
+    static const struct {
+        const char *line;
+        double pays;
+    } all[] = {{"1", 1},           {"-0.25", -0.25},       {" 3 ", 3},
+               {"1e3", 1000},      {"{\"reward\": 7}", 7}, {"inf", INFINITY},
+               {"1e999", INFINITY}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char args[64];
+        snprintf(args, sizeof args, "each '%s'", all[i].line);
+        open_it(args, 0);
+        fill(3, "x");
+        assert_int_equal(many_score(&r, &m, 3), RLHF_OK);
+        for (int k = 0; k < 3; k++)
+            if ((double)m.seq[k] != all[i].pays)
+                fail_msg("%s pays %g", all[i].line, (double)m.seq[k]);
+        assert_int_equal(many_failed(&m, 3), 0);
+        reward_close(&r);
+    }
+    open_it("each '{\"reward\": null}'", 0);
+    assert_int_equal(many_score(&r, &m, 1), RLHF_OK);
+    assert_true(m.seq[0] != m.seq[0]);
+    reward_close(&r);
+}
+
+static void metrics_and_verdicts(void **state) {
+    (void)state;
+    char script[128];
+    double value;
+    // Three answers in turn; the metric of one that does not give it does not count.
+    snprintf(script, sizeof script, "%s/turns", folder);
+    FILE *f = fopen(script, "w");
+    assert_non_null(f);
+    fputs("#!/bin/sh\nwhile read -r a && read -r b && read -r c; do\n"
+          "echo '{\"reward\": 1, \"metrics\": {\"x\": 3, \"y\": 1}, \"verdict\": \"right\"}'\n"
+          "echo '{\"reward\": 2, \"metrics\": {\"x\": 6, \"y\": null}, \"verdict\": false}'\n"
+          "echo 3\ndone\n",
+          f);
+    fclose(f);
+    assert_int_equal(chmod(script, 0755), 0);
+    char options[160];
+    snprintf(options, sizeof options, "command=%s", script);
+    reward_open(&r, "exec.so", options);
+    fill(6, "x");
+    assert_int_equal(many_score(&r, &m, 6), RLHF_OK);
+    assert_true(rlhf_test_metric(&r.host, "x", &value) && value == 4.5);
+    assert_true(rlhf_test_metric(&r.host, "y", &value) && value == 1);
+    for (int i = 0; i < 6; i++) {
+        assert_true((double)m.seq[i] == i % 3 + 1);
+        assert_int_equal(m.verdict[i], i % 3 == 0   ? RLHF_VERDICT_RIGHT
+                                       : i % 3 == 1 ? RLHF_VERDICT_WRONG
+                                                    : RLHF_VERDICT_NONE);
+    }
+    reward_close(&r);
+}
+
+// Pipes that are full on both sides hold up nobody, nor does a program that answers in one go, or
+// says much on its standard error.
+static void much_both_ways(void **state) {
+    (void)state;
+    static char text[4096];
+    memset(text, 'x', sizeof text - 1);
+    open_it("wide 4000", 0);
+    fill(500, text);
+    assert_int_equal(many_score(&r, &m, 500), RLHF_OK);
+    assert_int_equal(many_failed(&m, 500), 0);
+    reward_close(&r);
+    open_it("batch 500", 0);
+    assert_int_equal(many_score(&r, &m, 500), RLHF_OK);
+    assert_int_equal(many_score(&r, &m, 500), RLHF_OK);
+    reward_close(&r);
+    open_it("loud 100000", 0);
+    assert_int_equal(many_score(&r, &m, 20), RLHF_OK);
+    reward_close(&r);
+    open_it("length", 0);
+    fill(2000, "x");
+    assert_int_equal(many_score(&r, &m, 2000), RLHF_OK);
+    assert_true(m.seq[0] > 50 && m.seq[1998] == m.seq[1000]);
+    reward_close(&r);
+}
+
+// The same program over calls.
+static void kept_alive(void **state) {
+    (void)state;
+    open_it("count", 0);
+    fill(4, "x");
+    for (int call = 0; call < 3; call++) {
+        assert_int_equal(many_score(&r, &m, 4), RLHF_OK);
+        for (int i = 0; i < 4; i++)
+            assert_true((double)m.seq[i] == 4 * call + i + 1);
+    }
+    assert_int_equal(many_score(&r, &m, 0), RLHF_OK);
+    reward_close(&r);
+}
+
+// ---- when it fails ----
+
+// Rows before the failure are paid, the others failed; the next call has a fresh program.
+static void fails_after_two(const char *what, double timeout_s, const char *sentence) {
+    char args[256];
+    snprintf(args, sizeof args, "after 2 %s", what);
+    open_it(args, timeout_s);
+    fill(5, "x");
+    for (int call = 0; call < 2; call++) {
+        assert_int_equal(many_score(&r, &m, 5), RLHF_OK);
+        says(sentence);
+        for (int i = 0; i < 5; i++) {
+            assert_int_equal(m.failed[i], i >= 2);
+            if (i < 2) assert_true((double)m.seq[i] == 1);
+        }
+    }
+    assert_true(rlhf_test_logged(&r.host, "is started again"));
+    r.host.limits.timeout_s = 0;
+    fill(2, "x");
+    assert_int_equal(many_score(&r, &m, 2), RLHF_OK);
+    assert_int_equal(many_failed(&m, 2), 0);
+    reward_close(&r);
+}
+
+static void it_ends(void **state) {
+    (void)state;
+    fails_after_two(
+        "exit 3", 0,
+        "answering ended with status 3 at row 3 of 5; it said: \"I give up\\nfor good\"");
+    fails_after_two("kill 11", 0, "answering was ended by signal 11 (Segmentation fault) at row 3");
+    fails_after_two("kill 9", 0, "answering was ended by signal 9 (Killed) at row 3 of 5");
+}
+
+static void it_hangs(void **state) {
+    (void)state;
+    fails_after_two("hang", 0.3,
+                    "answering did not answer within 0.3 s (rewards.timeout_s) at row 3 of 5");
+    fails_after_two("close", 0, "answering closed its standard output at row 3 of 5");
+}
+
+static void it_talks_nonsense(void **state) {
+    (void)state;
+    fails_after_two(
+        "say good", 0,
+        "answering answered row 3 of 5 with \"good\": it is no number and no JSON object");
+    fails_after_two("say 0x10", 0, "row 3 of 5 with \"0x10\": it is no number");
+    fails_after_two("say ''", 0, "answered row 3 of 5 with \"\": it is empty");
+    fails_after_two("say '\x1b[31m'", 0, "with \"\\x1b[31m\": it is no number");
+    fails_after_two("say '{\"reward\": \"1\"}'", 0, ": its \"reward\" is a string");
+    fails_after_two("say '{\"metrics\": {}}'", 0, ": it has no \"reward\"");
+    fails_after_two("say '{\"reward\": 1 \"x\": 2}'", 0, ": it is no JSON: ");
+    fails_after_two("say '{\"rewards\": 1}'", 0, ": its member \"rewards\" is none of reward");
+}
+
+// All rows of the call are failed when none is answered, or nobody knows which line is whose.
+static void fails(const char *args, double timeout_s, uint32_t n, const char *sentence) {
+    open_it(args, timeout_s);
+    fill(n, "x");
+    assert_int_equal(many_score(&r, &m, n), RLHF_E_IO);
+    says(sentence);
+    reward_close(&r);
+}
+
+static void no_row_is_sure(void **state) {
+    (void)state;
+    fails("batch 3", 0.3, 2,
+          "answering did not answer within 0.3 s (rewards.timeout_s) at row 1 of 2; it may not "
+          "flush its output after each line");
+    fails("twice", 0, 1, "answering answered 1 rows with more lines, the first of them \"1\"");
+    fails("after 0 exit 0", 0, 4, "answering ended with status 0 at row 1 of 4");
+    fails("wide 1200000", 0, 1, "answering answered row 1 of 1 with \"{\"reward\": 1");
+    open_it("early", 0);
+    fill(2, "x");
+    poll(NULL, 0, 300);                      // it begins to talk
+    while (many_score(&r, &m, 2) == RLHF_OK) // or talks too late for the first call
+        continue;
+    assert_non_null(strstr(r.host.fail_text, "answer"));
+    reward_close(&r);
+}
+
+static void ended_between_calls(void **state) {
+    (void)state;
+    siginfo_t info;
+    open_it("once", 0);
+    fill(1, "x");
+    for (int call = 0; call < 3; call++) {
+        assert_int_equal(many_score(&r, &m, 1), RLHF_OK);
+        assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0); // it has gone
+    }
+    assert_true(rlhf_test_logged(&r.host, "answering ended with status 0 between two calls"));
+    reward_close(&r);
+}
+
+static void stopped_by_the_user(void **state) {
+    (void)state;
+    open_it("after 0 hang", 0);
+    fill(1, "x");
+    r.host.cancel = 1;
+    assert_int_equal(many_score(&r, &m, 1), RLHF_E_CANCELLED);
+    reward_close(&r);
+}
+
+// What it has started goes with it, whatever session that is in.
+static void no_orphans(void **state) {
+    (void)state;
+    char path[128], args[160];
+    snprintf(path, sizeof path, "%s/family", folder);
+    snprintf(args, sizeof args, "family %s", path);
+    for (int how = 0; how < 2; how++) { // by a deadline, and by the end of the run
+        long pid = 0;
+        open_it(args, 0.5);
+        for (int i = 0; i < 1000 && !pid; i++) {
+            FILE *f = fopen(path, "r");
+            if (f && fscanf(f, "%ld", &pid) != 1) pid = 0;
+            if (f) fclose(f);
+            poll(NULL, 0, 10);
+        }
+        assert_true(pid > 0 && kill((pid_t)pid, 0) == 0);
+        fill(1, "x");
+        if (how == 0) {
+            assert_int_equal(many_score(&r, &m, 1), RLHF_E_IO);
+            says("did not answer within 0.5 s");
+        }
+        unlink(path);
+        reward_close(&r);
+        for (int i = 0; i < 1000 && kill((pid_t)pid, 0) == 0; i++)
+            poll(NULL, 0, 10); // whoever adopted it has to wait for it
+        assert_true(kill((pid_t)pid, 0) != 0 && errno == ESRCH);
+    }
+}
+
+static void memory_is_limited(void **state) {
+    (void)state;
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+    skip(); // their shadow memory is beyond any limit
+#endif
+    open_it("memory 300", 0);
+    fill(1, "x");
+    r.host.cancel = 1; // it is ended, and started again for the next call
+    assert_int_equal(many_score(&r, &m, 1), RLHF_E_CANCELLED);
+    r.host.cancel = 0;
+    r.host.limits.memory_bytes = 200 << 20;
+    assert_int_equal(many_score(&r, &m, 1), RLHF_E_IO);
+    says("answering ended with status 9 at row 1");
+    r.host.limits.memory_bytes = 0;
+    assert_int_equal(many_score(&r, &m, 1), RLHF_OK);
+    reward_close(&r);
+}
+
+// ---- what cannot be run ----
+
+static void refuses(const char *options, const char *sentence) {
+    assert_int_equal(reward_try(&r, "exec.so", options), RLHF_E_INVALID);
+    says(sentence);
+    assert_int_equal(r.host.live, 0);
+}
+
+static void programs_that_cannot_be_run(void **state) {
+    (void)state;
+    char path[128], options[256], sentence[256];
+    refuses("command=", "the command is empty");
+    refuses("command=a | b", "the command has a | that is not quoted");
+    refuses("command=no-such-program-here x",
+            "the program no-such-program-here cannot be run: there is none of that name in PATH");
+    refuses("command=./no/such", "the program ./no/such cannot be run: there is no such file");
+    refuses("command=/", "the program / cannot be run: it is a directory");
+    snprintf(path, sizeof path, "%s/text", folder);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("echo 1\n", f);
+    fclose(f);
+    snprintf(options, sizeof options, "command=%s", path);
+    assert_int_equal(chmod(path, 0644), 0);
+    refuses(options, "cannot be run: it is not executable (chmod +x)");
+    assert_int_equal(chmod(path, 0755), 0);
+    snprintf(sentence, sizeof sentence,
+             "the program %s cannot be run: it is no program, and no script that begins with #!",
+             path);
+    refuses(options, sentence);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("#!/no/such/thing\n", f);
+    fclose(f);
+    refuses(options, "cannot be run: the interpreter that its first line names is not there");
+}
+
+static void without_memory(void **state) {
+    (void)state;
+    for (int64_t n = 1; n <= 2; n++) {
+        open_it("one", 0);
+        fill(3, "x");
+        rlhf_test_fail_alloc(&r.host, n, 0);
+        assert_int_equal(many_score(&r, &m, 3), RLHF_E_NOMEM);
+        assert_int_equal(many_score(&r, &m, 3), RLHF_OK);
+        reward_close(&r);
+    }
+}
+
+static int make_folder(void **state) {
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/rlhf-exec-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_as_json),
+                                       cmocka_unit_test(numbers_and_objects),
+                                       cmocka_unit_test(metrics_and_verdicts),
+                                       cmocka_unit_test(much_both_ways),
+                                       cmocka_unit_test(kept_alive),
+                                       cmocka_unit_test(it_ends),
+                                       cmocka_unit_test(it_hangs),
+                                       cmocka_unit_test(it_talks_nonsense),
+                                       cmocka_unit_test(no_row_is_sure),
+                                       cmocka_unit_test(ended_between_calls),
+                                       cmocka_unit_test(stopped_by_the_user),
+                                       cmocka_unit_test(no_orphans),
+                                       cmocka_unit_test(memory_is_limited),
+                                       cmocka_unit_test(programs_that_cannot_be_run),
+                                       cmocka_unit_test(without_memory)};
+    return cmocka_run_group_tests_name("rewards/exec", tests, make_folder, remove_folder);
+}

@@ -1,0 +1,363 @@
+// test_python.c: python.so and the functions it runs: what they are called with, what they may
+// return, and what is said when they cannot. Skipped where there is no python3.
+#include "rewards/many.h"
+#include "rewards/rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static struct reward r;
+static struct many m;
+static char folder[64];
+
+static int has_python(void) { return system("python3 -c 'import sys' >/dev/null 2>&1") == 0; }
+
+// rewards.py of that text, opened with "function=..." and more options.
+static rlhf_status try_file(const char *text, const char *options) {
+    char path[128], all[512];
+    snprintf(path, sizeof path, "%s/rewards.py", folder);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+    snprintf(all, sizeof all, "file=%s,%s", path, options);
+    return reward_try(&r, "python.so", all);
+}
+
+static void open_file(const char *text, const char *options) {
+    if (try_file(text, options) != RLHF_OK) fail_msg("%s", r.host.fail_text);
+}
+
+static void fill(uint32_t n, const char *response) {
+    many_fill(&m, n, (rlhf_str){response, strlen(response)});
+}
+
+static void row(uint32_t i, const char *json) { m.meta[i] = (rlhf_str){json, strlen(json)}; }
+
+static void scores(uint32_t n) {
+    if (many_score(&r, &m, n) != RLHF_OK) fail_msg("%s", r.host.fail_text);
+}
+
+static void says(const char *text) {
+    if (!strstr(r.host.fail_text, text))
+        fail_msg("\"%s\" is not in \"%s\"", text, r.host.fail_text);
+}
+
+static double metric(const char *name) {
+    double value = 0;
+    if (!rlhf_test_metric(&r.host, name, &value)) fail_msg("no metric %s", name);
+    return value;
+}
+
+// ---- what a function is called with ----
+
+// A function that returns 1 a row where what it was called with is right, else raises.
+#define EXPECTS(conditions)                                                                        \
+    "def f(**kw):\n"                                                                               \
+    "    assert set(kw) >= {'prompts', 'completions', 'completion_ids', 'trainer_state',\n"        \
+    "                       'log_extra', 'log_metric'}, sorted(kw)\n" conditions                   \
+    "    return [1] * len(kw['prompts'])\n"
+
+static void texts_ids_and_columns(void **state) {
+    (void)state;
+    open_file(EXPECTS("    assert kw['prompts'] == ['It was ', 'It was ']\n"
+                      "    assert kw['completions'] == ['\\u00e9\\ufffd\\n', '\\u00e9\\ufffd\\n']\n"
+                      "    assert kw['completion_ids'] == [[9, 10], [9, 10]]\n"
+                      "    assert kw['trainer_state'].global_step == 4\n"
+                      "    assert kw['answer'] == ['a', None]\n"
+                      "    assert kw['n'] == [None, [1, {'x': 2.5}]]\n"
+                      "    assert 'prompt' not in kw and 'completion' not in kw\n"),
+              "function=f");
+    many_fill(&m, 2, (rlhf_str){"\xc3\xa9\xff\n", 4});
+    row(0, "{\"prompt\": \"It was\", \"answer\": \"a\", \"completion\": 3}");
+    row(1, "{\"n\": [1, {\"x\": 2.5}],\n \"prompt\": \"It was\"}");
+    m.phase = 4;
+    scores(2);
+    assert_true(m.seq[0] == 1 && m.seq[1] == 1);
+    reward_close(&r);
+    open_file(EXPECTS("    assert len(kw) == 6, sorted(kw)\n"),
+              "function=f"); // text files: no rows
+    fill(2, "x");
+    scores(2);
+    reward_close(&r);
+}
+
+static void conversations(void **state) {
+    (void)state;
+    open_file(
+        EXPECTS("    assert kw['prompts'] == [[{'role': 'user', 'content': 'Hi'}]] * 2\n"
+                "    assert kw['completions'] == [[{'role': 'assistant', 'content': 'x'}]] * 2\n"
+                "    assert 'messages' not in kw and kw['answer'] == [4, 5]\n"),
+        "function=f");
+    fill(2, "x");
+    row(0, "{\"prompt\": [{\"role\": \"user\", \"content\": \"Hi\"}], \"answer\": 4}");
+    row(1, "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}], \"answer\": 5}");
+    scores(2);
+    reward_close(&r);
+}
+
+// ---- what it returns ----
+
+static void numbers_none_and_nan(void **state) {
+    (void)state;
+    open_file("import math, fractions\n"
+              "def f(prompts, **kw):\n"
+              "    return (x for x in [1, 2.5, True, None, math.nan, -math.inf, "
+              "fractions.Fraction(1, 4), 1e300])\n",
+              "function=f");
+    static const double pays[] = {1, 2.5, 1, NAN, NAN, -INFINITY, 0.25, INFINITY};
+    fill(8, "x");
+    scores(8);
+    for (int i = 0; i < 8; i++)
+        assert_true((double)m.seq[i] == pays[i] || (isnan(pays[i]) && isnan(m.seq[i])));
+    assert_true(metric("unscored") == 0.25);
+    reward_close(&r);
+}
+
+// TRL's sum: what pays nothing is left out, in f32, with weights.
+static void several_functions(void **state) {
+    (void)state;
+    static const char *const text =
+        "def a(prompts, **kw):\n    return [1, None, 3, None]\n"
+        "async def b(prompts, **kw):\n    return [0.1, 0.2, None, None]\n";
+    open_file(text, "function=a+b");
+    fill(4, "x");
+    scores(4);
+    assert_true(m.seq[0] == 1.0f + 0.1f && m.seq[1] == 0.2f && m.seq[2] == 3 && isnan(m.seq[3]));
+    assert_true(metric("a/mean") == 2 && fabs(metric("b/mean") - 0.15) < 1e-12);
+    assert_true(metric("unscored") == 0.25);
+    reward_close(&r);
+    open_file(text, "function=a + b,weights=2+-0.5");
+    scores(4);
+    assert_true(m.seq[0] == 2.0f + -0.5f * 0.1f && m.seq[1] == -0.5f * 0.2f && m.seq[2] == 6);
+    reward_close(&r);
+    assert_int_equal(try_file(text, "function=a,weights=1+2"), RLHF_E_INVALID);
+    says("weights has 2 numbers for 1 function");
+    assert_int_equal(try_file(text, "function=a,weights=x"), RLHF_E_INVALID);
+    says("weights is \"x\"; numbers from -1e6 to 1e6 are wanted");
+    assert_int_equal(try_file(text, "function=a++b"), RLHF_E_INVALID);
+    says("function is \"a++b\"; a name is wanted");
+}
+
+// Async functions run together in one loop, which is the same from call to call, and after the
+// others.
+static void async_functions(void **state) {
+    (void)state;
+    open_file("import asyncio, functools\n"
+              "loops, order, met = set(), [], []\n"
+              "async def first(prompts, **kw):\n"
+              "    loops.add(id(asyncio.get_running_loop()))\n"
+              "    while not met:\n"
+              "        await asyncio.sleep(0)\n"
+              "    return [len(loops)]\n"
+              "class Second:\n"
+              "    async def __call__(self, prompts, **kw):\n"
+              "        met.append(1)\n"
+              "        return [10 * len(order)]\n"
+              "second = functools.partial(Second())\n"
+              "def last(prompts, **kw):\n"
+              "    order.append(1)\n"
+              "    return [100]\n",
+              "function=first+second+last");
+    fill(1, "x");
+    scores(1);
+    assert_true(m.seq[0] == 111);
+    scores(1);
+    assert_true(m.seq[0] == 121);
+    reward_close(&r);
+}
+
+static void logging(void **state) {
+    (void)state;
+    open_file("def f(prompts, completions, log_metric, log_extra, **kw):\n"
+              "    log_metric('length', 3)\n"
+              "    log_metric('length', 5)\n"
+              "    log_extra('column', completions)\n"
+              "    return [0.0] * len(prompts)\n",
+              "function=f");
+    fill(2, "x");
+    scores(2);
+    scores(2);
+    assert_true(metric("length") == 4);
+    assert_true(rlhf_test_logged(&r.host, "log_extra: there is no table of completions"));
+    assert_int_equal(r.host.n_logs, 1); // it is said once
+    reward_close(&r);
+}
+
+// What functions print, read and start does not get between us and the driver.
+static void noise(void **state) {
+    (void)state;
+    open_file("import os, subprocess, sys\n"
+              "print('imported')\n"
+              "os.write(1, b'scores 0 1\\n')\n"
+              "def f(prompts, **kw):\n"
+              "    print('x' * 100000)\n"
+              "    os.system('echo 1; cat')\n"
+              "    assert sys.stdin.read() == ''\n"
+              "    return [1]\n",
+              "function=f");
+    fill(1, "x");
+    scores(1);
+    assert_true(m.seq[0] == 1);
+    reward_close(&r);
+}
+
+// ---- files that cannot be used ----
+
+static void refuses(const char *text, const char *options, const char *sentence) {
+    assert_int_equal(try_file(text, options), RLHF_E_INVALID);
+    if (strcmp(r.host.fail_text, sentence) != 0)
+        fail_msg("\"%s\", not \"%s\"", r.host.fail_text, sentence);
+    assert_int_equal(r.host.live, 0);
+}
+
+static void files_that_do_not_import(void **state) {
+    (void)state;
+    refuses("import os\nimport no_such_thing\n", "function=f",
+            "rewards.py cannot be imported: line 2: ModuleNotFoundError: No module named "
+            "'no_such_thing'");
+    refuses("def g(x):\n    return 1 / x\nbig = g(0)\n", "function=f",
+            "rewards.py cannot be imported: line 2, in g: ZeroDivisionError: division by zero");
+    assert_int_equal(try_file("import json\nx = json.loads('{')\n", "function=f"), RLHF_E_INVALID);
+    says("rewards.py cannot be imported: line 2 (at decoder.py, line ");
+    says("): json.decoder.JSONDecodeError: ");
+    refuses("raise SystemExit(3)\n", "function=f",
+            "rewards.py cannot be imported: line 1: SystemExit: 3");
+    assert_int_equal(try_file("def f(:\n", "function=f"), RLHF_E_INVALID);
+    says("rewards.py cannot be imported: line 1: SyntaxError: ");
+    assert_int_equal(
+        try_file("import os\nos.write(2, b'bad\\x1b luck\\n')\nos._exit(7)\n", "function=f"),
+        RLHF_E_INVALID);
+    says("rewards.py (python3) ended with status 7 while it imported the file; it said: \"bad\\x1b "
+         "luck\"");
+    assert_int_equal(reward_try(&r, "python.so", "file=no/such.py,function=f"), RLHF_E_INVALID);
+    says("file=no/such.py cannot be read: No such file or directory");
+    refuses("def f(**kw):\n    pass\n", "function=f,python=no-such-python",
+            "the program no-such-python cannot be run: there is none of that name in PATH");
+}
+
+static void functions_that_are_not_there(void **state) {
+    (void)state;
+    static const char *const text = "accuracy = lambda **kw: [1]\nlimit = 3\n";
+    refuses(text, "function=acuracy",
+            "rewards.py has no function \"acuracy\" (did you mean \"accuracy\"?)");
+    refuses(text, "function=accuracy+x", "rewards.py has no function \"x\"");
+    refuses(text, "function=limit", "rewards.py has 'limit', which is a int and no function");
+    refuses("def f(prompts):\n    return []\n", "function=f",
+            "rewards.py has f(), which is called with completions= and does not take it; give it "
+            "**kwargs");
+    refuses("def f(prompt, **kw):\n    return []\n", "function=f",
+            "rewards.py has f(), which wants prompt; what is passed is prompts");
+}
+
+static void columns_that_rows_lack(void **state) {
+    (void)state;
+    static const char *const file = "def f(completions, solution, hint=None, **kw):\n"
+                                    "    return [s == 'a' for s in solution]\n";
+    open_file(file, "function=f");
+    static const char *const good = "{\"solution\": \"a\"}", *const bad = "{\"hint\": \"a\"}";
+    assert_int_equal(r.ops->check_row(r.self, (rlhf_str){good, strlen(good)}), RLHF_OK);
+    assert_int_equal(r.ops->check_row(r.self, (rlhf_str){bad, strlen(bad)}), RLHF_E_INVALID);
+    assert_string_equal(r.host.fail_text,
+                        "the data row has no \"solution\", which f of rewards.py is called with");
+    assert_int_equal(r.ops->check_row(r.self, (rlhf_str){NULL, 0}), RLHF_E_INVALID);
+    fill(2, "x");
+    row(0, good);
+    row(1, "{\"solution\": \"b\"}");
+    scores(2);
+    assert_true(m.seq[0] == 1 && m.seq[1] == 0);
+    reward_close(&r);
+    open_file("def f(**kw):\n    return [1]\n", "function=f");
+    assert_int_equal(r.ops->check_row(r.self, (rlhf_str){NULL, 0}), RLHF_OK);
+    reward_close(&r);
+}
+
+// ---- functions that fail ----
+
+// The call fails with the sentence; the next, which has one row, does not.
+static void fails(const char *body, const char *sentence) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "def f(prompts, completions, **kw):\n    if len(prompts) == 1: return [1]\n%s", body);
+    open_file(text, "function=f");
+    fill(3, "x");
+    assert_int_equal(many_score(&r, &m, 3), RLHF_E_IO);
+    if (strcmp(r.host.fail_text, sentence) != 0)
+        fail_msg("\"%s\", not \"%s\"", r.host.fail_text, sentence);
+    scores(1);
+    assert_true(m.seq[0] == 1);
+    reward_close(&r);
+}
+
+static void functions_that_fail(void **state) {
+    (void)state;
+    fails("    return [1, 2]\n", "rewards.py: f() returned 2 rewards for 3 rows");
+    fails("    return [1, 'a', 3]\n",
+          "rewards.py: f() returned 'a' for row 2 of 3; a number or None is wanted");
+    fails("    return [1, 2, 10 ** 400]\n    #",
+          "rewards.py: f() returned 100000000000000000000000000000000000000000000000000000000... "
+          "for row 3 of 3; a number or None is wanted");
+    fails("    pass\n", "rewards.py: f() returned None and no list of rewards");
+    fails("    return 1.5\n", "rewards.py: f() returned a float and no list of rewards");
+    fails("    return {}['x']\n", "rewards.py: f() failed: line 3, in f: KeyError: 'x'");
+    fails("    raise ValueError('two\\nlines \\x1b')\n",
+          "rewards.py: f() failed: line 3, in f: lines \\x1b");
+    fails("    raise SystemExit(3)\n", "rewards.py: f() failed: line 3, in f: SystemExit: 3");
+    fails(
+        "    import os, signal\n    os.kill(os.getpid(), signal.SIGSEGV)\n",
+        "rewards.py (python3) was ended by signal 11 (Segmentation fault) while it scored 3 rows");
+    fails("    import os\n    os._exit(0)\n",
+          "rewards.py (python3) ended with status 0 while it scored 3 rows");
+}
+
+static void functions_that_hang(void **state) {
+    (void)state;
+    open_file("import time\ndef f(prompts, **kw):\n    while len(prompts) > 1: time.sleep(9)\n"
+              "    return [1]\n",
+              "function=f");
+    r.host.limits.timeout_s = 0.3;
+    fill(2, "x");
+    assert_int_equal(many_score(&r, &m, 2), RLHF_E_IO);
+    says("rewards.py (python3) did not answer within 0.3 s (rewards.timeout_s) while it scored 2");
+    r.host.limits.timeout_s = 0;
+    scores(1);
+    r.host.cancel = 1;
+    assert_int_equal(many_score(&r, &m, 2), RLHF_E_CANCELLED);
+    reward_close(&r);
+}
+
+static int setup(void **state) {
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/rlhf-python-XXXXXX");
+    r.rows = rows_open();
+    return r.rows && mkdtemp(folder) ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    rows_close();
+    return system(command);
+}
+
+int main(void) {
+    if (!has_python()) {
+        printf("skipped: there is no python3\n");
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {cmocka_unit_test(texts_ids_and_columns),
+                                       cmocka_unit_test(conversations),
+                                       cmocka_unit_test(numbers_none_and_nan),
+                                       cmocka_unit_test(several_functions),
+                                       cmocka_unit_test(async_functions),
+                                       cmocka_unit_test(logging),
+                                       cmocka_unit_test(noise),
+                                       cmocka_unit_test(files_that_do_not_import),
+                                       cmocka_unit_test(functions_that_are_not_there),
+                                       cmocka_unit_test(columns_that_rows_lack),
+                                       cmocka_unit_test(functions_that_fail),
+                                       cmocka_unit_test(functions_that_hang)};
+    return cmocka_run_group_tests_name("rewards/python", tests, setup, teardown);
+}
