@@ -36,6 +36,7 @@ rlhf_status reward_try(struct reward *r, const char *file, const char *options) 
     rlhf_test_offer(&r->host, RLHF_SVC_CLASSIFIER, &r->classifier.table);
     if (r->reward_model) rlhf_test_offer(&r->host, RLHF_SVC_REWARD_MODEL, r->reward_model);
     if (r->rows) rlhf_test_offer(&r->host, RLHF_SVC_ROW, r->rows);
+    if (r->limits) rlhf_test_offer(&r->host, RLHF_SVC_LIMITS, r->limits);
     rlhf_test_config(r->plugin, r->config.bytes);
     snprintf(list, sizeof list, "%s", options);
     for (char *item = list, *next; *item; item = next) {
@@ -93,9 +94,13 @@ rlhf_status texts_score(struct reward *r, struct texts *t, uint32_t from, uint32
                          .offset = offset,
                          .prompt_len = t->prompt_len + from,
                          .finished = t->finished + from};
-    rlhf_reward_out out = {.size = sizeof out, .seq = t->seq + from, .verdict = t->verdict + from};
+    rlhf_reward_out out = {.size = sizeof out,
+                           .seq = t->seq + from,
+                           .verdict = t->verdict + from,
+                           .failed = t->failed + from};
     if (r->ops->flags & RLHF_REWARD_PER_TOKEN) out.token = t->token + base;
     memset(t->verdict + from, 0, to - from);
+    memset(t->failed + from, 0, to - from);
     if (out.token) memset(out.token, 0, (size_t)(t->offset[to] - base) * sizeof *out.token);
     return r->ops->score(r->self, &in, &out);
 }

@@ -18,6 +18,7 @@ struct reward {
     struct rlhf_test_classifier classifier; // offered as rlhf.classifier/0
     const void *reward_model;               // offered as rlhf.reward_model/0 unless NULL
     const void *rows;                       // offered as rlhf.row/0 unless NULL
+    const void *limits;                     // offered as rlhf.limits/0 unless NULL
     const rlhf_plugin *plugin;
     const rlhf_reward_ops *ops;
     void *self;
@@ -32,7 +33,7 @@ struct texts {
     uint32_t n, reserved;
     rlhf_str prompt[MAX_TEXTS], response[MAX_TEXTS], meta[MAX_TEXTS];
     int32_t ids[MAX_IDS], offset[MAX_TEXTS + 1], prompt_len[MAX_TEXTS];
-    uint8_t finished[MAX_TEXTS], verdict[MAX_TEXTS];
+    uint8_t finished[MAX_TEXTS], verdict[MAX_TEXTS], failed[MAX_TEXTS];
     float seq[MAX_TEXTS], token[MAX_IDS]; // token: for plugins with per-token rewards
 };
 

@@ -1,0 +1,206 @@
+// http.c: http.so, rewards of a service: rows are POSTed to a URL as JSON, rewards come back.
+//
+// docs/rewards/http.md has both forms and what is done when a service does not answer. What it is
+// not: a way to run code; exec.so and python.so are.
+#include "http/exchange.h"
+
+#include "http/body.h"
+
+#include <rlhf/log.h>
+#include <rlhf/reward.h>
+
+struct http {
+    const rlhf_host *host;
+    const struct rlhf__http_options *options;
+    struct rlhf__http_client client;
+    rlhf_rng jitter;
+    int32_t started, warned; // started: libcurl was; warned: of metrics that were left out
+    // What is reported of a phase, which several calls may be of.
+    uint64_t phase, requests, repeats;
+    double paused;
+    struct rlhf__tally tally;
+};
+
+static void http_destroy(void *self) {
+    struct http *s = self;
+    if (!s) return;
+    rlhf__http_close(&s->client);
+    rlhf__tally_finish(&s->tally, s->host);
+    if (s->started) curl_global_cleanup();
+    s->host->free(s->host, s);
+}
+
+static rlhf_status http_open(struct http *s) {
+    const struct rlhf__http_options *o = s->options;
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return s->host->fail(s->host, RLHF_E_INTERNAL, "libcurl does not start");
+    s->started = 1;
+    s->host->rng(s->host, "backoff", &s->jitter);
+    s->client.host = s->host;
+    s->client.o = o;
+    RLHF_TRY(rlhf__http_open(&s->client));
+    rlhf_logf(s->host, RLHF_LOG_INFO, "rows go to %s, %lld in a request, %lld requests at a time",
+              s->client.target.shown, (long long)o->batch, (long long)o->concurrency);
+    return RLHF_OK;
+}
+
+static rlhf_status http_create(const rlhf_host *host, const void *config, void **self) {
+    struct http *s = host->alloc(host, sizeof *s);
+    if (!s) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    s->host = host;
+    s->options = config;
+    const rlhf_status st = http_open(s);
+    if (st < 0) {
+        http_destroy(s);
+        return st;
+    }
+    *self = s;
+    return RLHF_OK;
+}
+
+// ---- scoring ----
+
+static rlhf_status report(struct http *s, const struct rlhf__exchange *x) {
+    const rlhf_host *h = s->host;
+    if (x->in->phase != s->phase) {
+        rlhf__tally_finish(&s->tally, h);
+        s->phase = x->in->phase;
+        s->requests = s->repeats = 0;
+        s->paused = 0;
+    }
+    s->requests += x->requests;
+    s->repeats += x->repeats;
+    s->paused += x->paused;
+    RLHF_TRY(rlhf__tally_merge(&s->tally, h, &x->tally));
+    rlhf__tally_report(&s->tally, h);
+    h->metric(h, "requests", (double)s->requests);
+    h->metric(h, "repeats", (double)s->repeats);
+    h->metric(h, "paused", s->paused);
+    if (!s->tally.left_out || s->warned) return RLHF_OK;
+    s->warned = 1;
+    h->log(h, RLHF_LOG_WARN,
+           "metrics of an answer are left out: a name is 1 to 63 of A-Z a-z 0-9 _ . / -, there may "
+           "be 64, and values are numbers; this is said once");
+    return RLHF_OK;
+}
+
+// Rows that have no reward are marked, with a sentence about the first of them; where all of them
+// have none, or the host does not know of such rows, the call fails.
+static rlhf_status say_failures(const struct http *s, const struct rlhf__exchange *x, int marked) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < x->in->n; i++)
+        n += x->failed[i];
+    if (!n) return RLHF_OK;
+    const rlhf_status st =
+        rlhf_failf(s->host, RLHF_E_IO, "%s: %s (row %u, %u of %u rows have no reward)",
+                   s->client.target.shown, x->why, x->first_failed, n, x->in->n);
+    return n < x->in->n && marked ? RLHF_OK : st;
+}
+
+static rlhf_status score(struct http *s, const rlhf_reward_in *in, const rlhf_reward_out *out,
+                         uint8_t *failed) {
+    struct rlhf__exchange x = {.client = &s->client,
+                               .in = in,
+                               .seq = out->seq,
+                               .verdict = out->verdict,
+                               .failed = failed,
+                               .jitter = &s->jitter};
+    rlhf_status st = rlhf__exchange(&x);
+    if (st == RLHF_OK) st = report(s, &x);
+    if (st == RLHF_OK) st = say_failures(s, &x, failed == out->failed);
+    rlhf__tally_finish(&x.tally, s->host);
+    return st;
+}
+
+static rlhf_status http_score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
+    struct http *s = self;
+    if (!in->n) return RLHF_OK;
+    if (RLHF_HAS(rlhf_reward_out, out, failed)) return score(s, in, out, out->failed);
+    uint8_t *own = s->host->alloc(s->host, in->n);
+    if (!own) return s->host->fail(s->host, RLHF_E_NOMEM, "out of memory");
+    const rlhf_status st = score(s, in, out, own);
+    s->host->free(s->host, own);
+    return st;
+}
+
+static rlhf_status http_check_row(void *self, rlhf_str row) {
+    const struct http *s = self;
+    return rlhf__body_check_row(s->host, s->options, row);
+}
+
+// ---- options ----
+
+static const char *http_idle(const void *config, const char *key) {
+    const struct rlhf__http_options *o = config;
+    const int openrlhf = o->form == RLHF__FORM_OPENRLHF;
+    if (strcmp(key, "ids") == 0 && openrlhf) return "form=openrlhf has no token ids";
+    if (strcmp(key, "label") == 0 && !openrlhf)
+        return "form=rows sends the whole data row, label is of form=openrlhf";
+    if (strcmp(key, "ca") == 0 && o->url && strncmp(o->url, "http:", 5) == 0)
+        return "the url is http, which has no certificate";
+    if (strncmp(key, "backoff", 7) == 0 && o->repeats == 0 && o->patience_s <= 0)
+        return "with repeats=0 and patience_s=0 nothing is asked again";
+    return NULL;
+}
+
+static const char *const form_names[] = {"rows", "openrlhf", NULL};
+static const rlhf_opt options[] = {
+    {.key = "url",
+     .help = "where rows are POSTed: http:// or https://, no user or password in it",
+     .type = RLHF_T_STR,
+     .flags = RLHF_OPT_REQUIRED,
+     .offset = offsetof(struct rlhf__http_options, url)},
+    RLHF_OPT_ENUM(struct rlhf__http_options, form, RLHF__FORM_ROWS, form_names,
+                  "what requests and answers look like: rows, our own; openrlhf, those of "
+                  "OpenRLHF's remote reward model"),
+    RLHF_OPT_I64(struct rlhf__http_options, batch, 32, 1, 65536, "rows of a request, at most"),
+    RLHF_OPT_I64(struct rlhf__http_options, concurrency, 4, 1, 64,
+                 "requests at a time, each on a connection that is kept"),
+    RLHF_OPT_BOOL(struct rlhf__http_options, ids, 0, "send token ids too"),
+    RLHF_OPT_STR(struct rlhf__http_options, label, NULL,
+                 "key of the data row that is sent as its label; without it labels are \"\""),
+    RLHF_OPT_STR(struct rlhf__http_options, header_env, NULL,
+                 "environment variable with a header to send, \"Name: value\"; it is never shown"),
+    RLHF_OPT_PATH(struct rlhf__http_options, ca, NULL,
+                  "PEM file of the authorities that may sign the service's certificate, in place "
+                  "of the system's"),
+    RLHF_OPT_F64_ABOVE(struct rlhf__http_options, connect_timeout_s, 10, 0, 3600,
+                       "seconds to connect in"),
+    RLHF_OPT_F64(struct rlhf__http_options, patience_s, 600, 0, 1e7,
+                 "seconds that the run waits for a service that is down or says 429"),
+    RLHF_OPT_I64(struct rlhf__http_options, repeats, 3, 0, 100,
+                 "how often a request is sent again that is answered with a status 5xx"),
+    RLHF_OPT_F64_ABOVE(struct rlhf__http_options, backoff_s, 0.5, 0, 3600,
+                       "seconds before the first of them, then twice as many each time"),
+    RLHF_OPT_F64_ABOVE(struct rlhf__http_options, backoff_max_s, 60, 0, 86400,
+                       "seconds between two tries, at most"),
+    RLHF_OPT_I64(struct rlhf__http_options, redirects, 0, 0, 10,
+                 "redirects that are followed within the url's scheme, host and port"),
+    RLHF_OPT_I64(struct rlhf__http_options, max_answer_mib, 16, 1, 1024,
+                 "size of an answer, at most"),
+    RLHF_OPT_BOOL(struct rlhf__http_options, probe, 1,
+                  "connect once at the start, so that a certificate is refused before the first "
+                  "phase"),
+};
+static const rlhf_reward_ops ops = {
+    .size = sizeof ops,
+    .flags = RLHF_REWARD_ROW_ALONE,
+    .score = http_score,
+    .check_row = http_check_row,
+};
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_REWARD,
+    .id = "org.rlhf-host.http",
+    .version = RLHF_SDK_VERSION,
+    .summary = "rewards of a service, by HTTP",
+    .opts = options,
+    .n_opts = sizeof options / sizeof *options,
+    .opt_stride = sizeof *options,
+    .config_size = sizeof(struct rlhf__http_options),
+    .create = http_create,
+    .destroy = http_destroy,
+    .ops = &ops,
+    .idle = http_idle,
+};
+RLHF_DEFINE_PLUGIN(plugin)

@@ -1,0 +1,21 @@
+// options.h: what a user may say to http.so; the host fills it from the table in http.c.
+#ifndef RLHF_REWARDS_HTTP_OPTIONS_H
+#define RLHF_REWARDS_HTTP_OPTIONS_H
+
+#include <rlhf/option.h>
+
+// What requests and answers look like.
+enum rlhf__http_form { RLHF__FORM_ROWS = 0, RLHF__FORM_OPENRLHF = 1 };
+
+struct rlhf__http_options {
+    const char *url;
+    const char *label;      // key of the data row, openrlhf; NULL: labels are ""
+    const char *header_env; // name of an environment variable, or NULL
+    const char *ca;         // PEM file, or NULL: the system's
+    int64_t batch, concurrency, repeats, redirects, max_answer_mib;
+    double connect_timeout_s, patience_s, backoff_s, backoff_max_s;
+    int32_t form; // enum rlhf__http_form
+    int32_t ids, probe, reserved;
+};
+
+#endif

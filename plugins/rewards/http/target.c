@@ -1,0 +1,164 @@
+// target.c: see target.h.
+#include "http/target.h"
+
+#include <errno.h>
+#include <rlhf/log.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+static rlhf_status no_memory(const rlhf_host *host) {
+    return host->fail(host, RLHF_E_NOMEM, "out of memory");
+}
+
+// ---- the URL ----
+
+// What libcurl's parser forgives: it finds a host in http:///path, and takes any scheme. Nothing of
+// the URL is quoted before it is known to hold no password.
+static rlhf_status check_form(const rlhf_host *host, const char *url) {
+    const char *sep = strstr(url, "://");
+    const size_t scheme = sep ? (size_t)(sep - url) : 0;
+    const int plain = scheme == 4 && strncasecmp(url, "http", 4) == 0;
+    const int tls = scheme == 5 && strncasecmp(url, "https", 5) == 0;
+    if (!plain && !tls)
+        return host->fail(host, RLHF_E_INVALID,
+                          "url does not begin with http:// or https://, which are allowed");
+    const char *authority = sep + 3;
+    const size_t len = strcspn(authority, "/?#\\");
+    if (memchr(authority, '@', len))
+        return host->fail(host, RLHF_E_INVALID,
+                          "url has a user or a password in it, which the run's files would show: "
+                          "put an Authorization header into an environment variable, and its name "
+                          "into header_env");
+    if (len == 0 || authority[0] == ':')
+        return host->fail(host, RLHF_E_INVALID, "url has no host: https://HOST/PATH is wanted");
+    return RLHF_OK;
+}
+
+// A part of a URL, "" when it has none; NULL: out of memory, or it cannot be read. Freed with
+// curl_free.
+static char *part(CURLU *url, CURLUPart what, unsigned flags) {
+    char *text = NULL;
+    const CURLUcode code = curl_url_get(url, what, &text, flags);
+    if (code == CURLUE_OK) return text;
+    return NULL;
+}
+
+// scheme://host:port of a parsed URL; NULL as part().
+static char *origin_of(CURLU *url) {
+    char *scheme = part(url, CURLUPART_SCHEME, 0), *name = part(url, CURLUPART_HOST, 0);
+    char *port = part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT), *all = NULL;
+    if (scheme && name && port) {
+        const size_t size = strlen(scheme) + strlen(name) + strlen(port) + 5;
+        all = malloc(size);
+        if (all) snprintf(all, size, "%s://%s:%s", scheme, name, port);
+    }
+    curl_free(scheme);
+    curl_free(name);
+    curl_free(port);
+    for (char *c = all; c && *c; c++)
+        if (*c >= 'A' && *c <= 'Z') *c = (char)(*c - 'A' + 'a');
+    return all;
+}
+
+// Without query and fragment, which may hold a key.
+static void fill_shown(struct rlhf__target *t, const char *path) {
+    size_t at = (size_t)snprintf(t->shown, sizeof t->shown, "%.150s", t->origin);
+    for (; *path && at + 4 < sizeof t->shown; path++)
+        t->shown[at++] = *path > ' ' && *path < 0x7f ? *path : '?';
+    t->shown[at] = 0;
+}
+
+static rlhf_status parse(struct rlhf__target *t, const rlhf_host *host, const char *url) {
+    t->url = curl_url();
+    if (!t->url) return no_memory(host);
+    const CURLUcode code = curl_url_set(t->url, CURLUPART_URL, url, 0);
+    if (code == CURLUE_OUT_OF_MEMORY) return no_memory(host);
+    if (code != CURLUE_OK)
+        return rlhf_failf(host, RLHF_E_INVALID, "url is none: %s", curl_url_strerror(code));
+    t->origin = origin_of(t->url);
+    char *path = part(t->url, CURLUPART_PATH, 0), *name = part(t->url, CURLUPART_HOST, 0);
+    if (t->origin && path && name) {
+        fill_shown(t, path);
+        t->tls = strncmp(t->origin, "https:", 6) == 0;
+        t->loopback = strcmp(name, "localhost") == 0 || strncmp(name, "127.", 4) == 0 ||
+                      strcmp(name, "[::1]") == 0;
+    }
+    const int ok = t->origin && path && name;
+    curl_free(path);
+    curl_free(name);
+    return ok ? RLHF_OK : no_memory(host);
+}
+
+int rlhf__target_same_origin(const struct rlhf__target *t, const char *url) {
+    CURLU *other = curl_url();
+    char *origin = NULL;
+    if (other && curl_url_set(other, CURLUPART_URL, url, 0) == CURLUE_OK) origin = origin_of(other);
+    const int same = origin && strcmp(origin, t->origin) == 0;
+    free(origin);
+    curl_url_cleanup(other);
+    return same;
+}
+
+// ---- headers ----
+
+// 1 when text is "Name: value" of one line: RFC 9110's token, and a value without controls.
+static int is_header(const char *text) {
+    static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const size_t name = strspn(text, token);
+    if (!name || text[name] != ':') return 0;
+    const char *value = text + name + 1;
+    value += strspn(value, " \t");
+    if (!*value) return 0;
+    for (; *value; value++)
+        if ((unsigned char)*value < ' ' && *value != '\t') return 0;
+    return 1;
+}
+
+static rlhf_status append(struct curl_slist **headers, const rlhf_host *host, const char *text) {
+    struct curl_slist *more = curl_slist_append(*headers, text);
+    if (!more) return no_memory(host);
+    *headers = more;
+    return RLHF_OK;
+}
+
+static rlhf_status secret_header(struct rlhf__target *t, const rlhf_host *host, const char *name,
+                                 struct curl_slist **headers) {
+    const char *text = getenv(name);
+    if (!text)
+        return rlhf_failf(host, RLHF_E_INVALID,
+                          "header_env=%s: there is no such environment variable", name);
+    if (!is_header(text))
+        return rlhf_failf(host, RLHF_E_INVALID,
+                          "header_env=%s: what the variable holds is no header of one line; "
+                          "\"Name: value\" is wanted",
+                          name);
+    if (!t->tls && !t->loopback)
+        rlhf_logf(host, RLHF_LOG_WARN,
+                  "the header of header_env=%s is sent over http, where whoever is on the way "
+                  "reads it",
+                  name);
+    return append(headers, host, text);
+}
+
+rlhf_status rlhf__target_init(struct rlhf__target *t, const rlhf_host *host,
+                              const struct rlhf__http_options *o, struct curl_slist **headers) {
+    memset(t, 0, sizeof *t);
+    *headers = NULL;
+    RLHF_TRY(check_form(host, o->url));
+    RLHF_TRY(parse(t, host, o->url));
+    if (o->ca && access(o->ca, R_OK) != 0)
+        return rlhf_failf(host, RLHF_E_INVALID, "ca=%s cannot be read: %s", o->ca, strerror(errno));
+    RLHF_TRY(append(headers, host, "Content-Type: application/json"));
+    RLHF_TRY(append(headers, host, "Accept: application/json"));
+    RLHF_TRY(append(headers, host, "Expect:")); // no second of waiting before a large request
+    return o->header_env ? secret_header(t, host, o->header_env, headers) : RLHF_OK;
+}
+
+void rlhf__target_finish(struct rlhf__target *t) {
+    curl_url_cleanup(t->url);
+    free(t->origin);
+    memset(t, 0, sizeof *t);
+}

@@ -1,0 +1,28 @@
+// target.h: where rows are sent: the checked URL, what may be shown of it, and the header that is a
+// secret.
+#ifndef RLHF_REWARDS_HTTP_TARGET_H
+#define RLHF_REWARDS_HTTP_TARGET_H
+
+#include "http/options.h"
+
+#include <curl/curl.h>
+#include <rlhf/host.h>
+
+struct rlhf__target {
+    CURLU *url;
+    char *origin;    // "http://127.0.0.1:8000", what redirects must keep
+    char shown[256]; // scheme, host, port and path, printable: for messages
+    int32_t tls, loopback;
+};
+
+// Check url, ca and header_env of the options; nothing is sent. *headers = what every request has
+// beside libcurl's own, freed with curl_slist_free_all. RLHF_E_INVALID says what is wrong, without
+// a value that may be secret. [main]
+rlhf_status rlhf__target_init(struct rlhf__target *, const rlhf_host *,
+                              const struct rlhf__http_options *, struct curl_slist **headers);
+void rlhf__target_finish(struct rlhf__target *); // zeroed allowed [main]
+
+// 1 when url has the target's scheme, host and port. [any]
+int rlhf__target_same_origin(const struct rlhf__target *, const char *url);
+
+#endif

@@ -1,0 +1,226 @@
+// http_server.c: see http_server.h.
+#include "rewards/http_server.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { MAX_CONNECTIONS = 256, MAX_REQUEST = 64 << 20 };
+
+struct connection {
+    struct http_server *server;
+    pthread_t thread;
+    int fd, reserved;
+};
+
+struct http_server {
+    http_serve serve;
+    void *context;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    struct connection connection[MAX_CONNECTIONS]; // [n], under lock
+    int n, fd, port;
+    atomic_int requests, stop;
+};
+
+// ---- bytes ----
+
+static int send_all(int fd, const char *bytes, size_t n) {
+    while (n) {
+        const ssize_t k = send(fd, bytes, n, MSG_NOSIGNAL);
+        if (k <= 0) return 0;
+        bytes += k;
+        n -= (size_t)k;
+    }
+    return 1;
+}
+
+struct inbox {
+    char *at;
+    size_t len, cap;
+};
+
+// More bytes of the connection; 0 at its end.
+static int receive(int fd, struct inbox *in) {
+    if (in->len + 65536 + 1 > in->cap) {
+        char *more = realloc(in->at, in->cap = 2 * in->cap + 2 * 65536);
+        if (!more || in->cap > MAX_REQUEST) return 0;
+        in->at = more;
+    }
+    const ssize_t k = recv(fd, in->at + in->len, 65536, 0);
+    if (k <= 0) return 0;
+    in->len += (size_t)k;
+    in->at[in->len] = 0;
+    return 1;
+}
+
+static size_t content_length(const char *head) {
+    for (const char *line = strstr(head, "\r\n"); line; line = strstr(line + 2, "\r\n"))
+        if (strncasecmp(line + 2, "Content-Length:", 15) == 0)
+            return (size_t)strtoull(line + 17, NULL, 10);
+    return 0;
+}
+
+// ---- one connection ----
+
+// Until the peer or the server has had enough.
+static void stay_silent(const struct http_server *s, int fd) {
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    char byte;
+    while (!s->stop)
+        if (poll(&p, 1, 50) > 0 && recv(fd, &byte, 1, 0) <= 0) return;
+}
+
+// 1: the connection goes on.
+static int answer(struct http_server *s, int fd, const struct http_reply *r) {
+    const char *body = r->body ? r->body : "";
+    const size_t len = strlen(body);
+    char head[1024];
+    if (r->how == HTTP_SILENT) stay_silent(s, fd);
+    if (r->how == HTTP_SILENT || r->how == HTTP_DROPPED) return 0;
+    const int n =
+        r->how == HTTP_ENDLESS
+            ? snprintf(head, sizeof head, "HTTP/1.1 %d X\r\n%s\r\n", r->status, r->headers)
+            : snprintf(head, sizeof head, "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n%s\r\n",
+                       r->status, len, r->headers);
+    if (!send_all(fd, head, (size_t)n)) return 0;
+    if (r->how == HTTP_HALF) return send_all(fd, body, len / 2) && 0;
+    while (r->how == HTTP_ENDLESS && !s->stop)
+        if (!send_all(fd, body, len)) return 0;
+    return send_all(fd, body, len);
+}
+
+// One request out of the inbox and its answer; 0: the connection ends.
+static int serve_one(struct http_server *s, int fd, struct inbox *in) {
+    struct http_request q = {.number = 0};
+    struct http_reply r = {.status = 200};
+    char *end = NULL;
+    while (!in->at || !(end = strstr(in->at, "\r\n\r\n")))
+        if (!receive(fd, in)) return 0;
+    const size_t head = (size_t)(end - in->at) + 4, len = content_length(in->at);
+    while (in->len < head + len)
+        if (!receive(fd, in)) return 0;
+    char *copy = malloc(head + len + 2);
+    if (!copy) return 0;
+    memcpy(copy, in->at, head);
+    copy[head] = 0;
+    memcpy(copy + head + 1, in->at + head, len);
+    copy[head + 1 + len] = 0;
+    in->len -= head + len;
+    memmove(in->at, in->at + head + len, in->len + 1);
+    q.number = atomic_fetch_add(&s->requests, 1);
+    q.head = copy;
+    q.body = copy + head + 1;
+    q.len = len;
+    snprintf(q.line, sizeof q.line, "%.*s", (int)strcspn(copy, "\r"), copy);
+    s->serve(s->context, &q, &r);
+    const int go_on = answer(s, fd, &r);
+    free(r.body);
+    free(copy);
+    return go_on;
+}
+
+static void *serve_connection(void *context) {
+    struct connection *c = context;
+    struct inbox in = {0};
+    while (!c->server->stop && serve_one(c->server, c->fd, &in)) {
+    }
+    shutdown(c->fd, SHUT_RDWR);
+    free(in.at);
+    return NULL;
+}
+
+int http_server_adopt(struct http_server *s, int fd) {
+    pthread_mutex_lock(&s->lock);
+    struct connection *c = &s->connection[s->n];
+    int ok = s->n < MAX_CONNECTIONS;
+    if (ok) *c = (struct connection){.server = s, .fd = fd};
+    ok = ok && pthread_create(&c->thread, NULL, serve_connection, c) == 0;
+    s->n += ok;
+    pthread_mutex_unlock(&s->lock);
+    return ok;
+}
+
+// ---- the server ----
+
+static void *accept_all(void *context) {
+    struct http_server *s = context;
+    struct pollfd p = {.fd = s->fd, .events = POLLIN};
+    while (!s->stop) {
+        if (poll(&p, 1, 50) <= 0) continue;
+        const int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
+        if (fd >= 0 && !http_server_adopt(s, fd)) close(fd);
+    }
+    return NULL;
+}
+
+static int listen_somewhere(int *port) {
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof a;
+    union {
+        struct sockaddr_in *in;
+        struct sockaddr *any;
+    } u = {&a};
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    if (bind(fd, u.any, sizeof a) == 0 && listen(fd, 128) == 0 &&
+        getsockname(fd, u.any, &len) == 0) {
+        *port = ntohs(a.sin_port);
+        return fd;
+    }
+    close(fd);
+    return -1;
+}
+
+int http_free_port(void) {
+    int port = 0;
+    const int fd = listen_somewhere(&port);
+    if (fd >= 0) close(fd);
+    return port;
+}
+
+struct http_server *http_server_open(http_serve serve, void *context) {
+    struct http_server *s = calloc(1, sizeof *s);
+    if (!s) return NULL;
+    s->serve = serve;
+    s->context = context;
+    pthread_mutex_init(&s->lock, NULL);
+    s->fd = listen_somewhere(&s->port);
+    if (s->fd < 0 || pthread_create(&s->thread, NULL, accept_all, s) != 0) {
+        perror("http_server_open");
+        free(s);
+        return NULL;
+    }
+    return s;
+}
+
+int http_server_port(const struct http_server *s) { return s->port; }
+int http_server_requests(struct http_server *s) { return s->requests; }
+
+int http_server_connections(struct http_server *s) {
+    pthread_mutex_lock(&s->lock);
+    const int n = s->n;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
+void http_server_close(struct http_server *s) {
+    if (!s) return;
+    s->stop = 1;
+    pthread_join(s->thread, NULL);
+    for (int i = 0; i < s->n; i++) {
+        shutdown(s->connection[i].fd, SHUT_RDWR);
+        pthread_join(s->connection[i].thread, NULL);
+        close(s->connection[i].fd);
+    }
+    close(s->fd);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
