@@ -5,6 +5,7 @@
 #include "model/chat_note.h"
 #include "sample/rewards.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 // Only how texts are sampled and judged is taken from the settings. A run's --config has more,
@@ -21,7 +22,9 @@ static rlhf_status check_effect(const struct rlhf__trial *t, const struct rlhf__
         {"value.", 1, 0, who, why, NULL},
         {"score.", 1, 0, who, why, NULL},
         {"data.", 1, 0, who, why, "data.max_mib"},
-        {"rewards.", 1, 0, who, why, "rewards.nan_policy"},
+        {"rewards.", 1, 0, who, why, "rewards.nan_policy rewards.on_failure rewards.retries"},
+        {"rewards.retries", t->config.mixing.on_failure != RLHF__FAILURE_RETRY, 0, NULL,
+         "rewards.on_failure is not retry", NULL},
         {"batch.", 1, 0, who, why, NULL},
         {"optim.", 1, 0, who, why, NULL},
         {"early_stop.", 1, 0, who, why, NULL},
@@ -87,6 +90,8 @@ static rlhf_status open_rewards(struct rlhf__trial *t, const char *flag, struct 
                                             .services = &t->at.session.services,
                                             .flag = flag,
                                             .watch = rlhf__progress_watch(t->at.progress)};
+    t->books = calloc(t->config.n_reward + 1, sizeof *t->books);
+    if (!t->books) return RLHF__NOMEM(err, "out of memory for rewards");
     RLHF_TRY(rlhf__rewards_open(&q, &t->rewards, err));
     for (size_t i = 0; i < t->config.n_reward; i++)
         RLHF_TRY(rlhf__reward_check_rows(t->rewards[i], t->prompts, q.watch, err));
@@ -119,7 +124,17 @@ rlhf_status rlhf__trial_open(struct rlhf__trial *t, const struct rlhf__env *env,
     return st == RLHF_OK ? open_rewards(t, o->reward_flag, err) : st;
 }
 
+static void say_failures(const struct rlhf__trial *t) {
+    char name[192];
+    for (size_t i = 0; t->books && i < t->config.n_reward; i++) {
+        snprintf(name, sizeof name, "reward %s", t->config.reward[i].name);
+        rlhf__reward_books_say(&t->books[i], name, t->at.env->log);
+    }
+}
+
 void rlhf__trial_finish(struct rlhf__trial *t) {
+    say_failures(t);
+    free(t->books);
     rlhf__rewards_close(t->rewards, t->config.n_reward);
     free(t->reward);
     rlhf__prompts_close(t->prompts);
@@ -146,8 +161,9 @@ struct rlhf__rollout_request rlhf__trial_request(const struct rlhf__trial *t, ui
 rlhf_status rlhf__trial_score(const struct rlhf__trial *t, struct rlhf__rows *e,
                               struct rlhf__scored *x, uint8_t *keep, float *raw,
                               struct rlhf__error *err) {
-    struct rlhf__scorer s = {
-        .config = &t->config, .rewards = t->rewards, .rules = t->rules, .prompts = t->prompts};
-    rlhf_status st = rlhf__scored_init(x, &s, e, err);
+    const struct rlhf__scorer s = {
+        .config = &t->config, .rewards = t->rewards, .log = t->at.env->log, .books = t->books};
+    const struct rlhf__scored_by by = {&t->config.response, t->rules, t->prompts};
+    rlhf_status st = rlhf__scored_init(x, &by, e, err);
     return st == RLHF_OK ? rlhf__score(&s, x, e, keep, raw, err) : st;
 }

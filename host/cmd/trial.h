@@ -31,6 +31,7 @@ struct rlhf__trial {
     const struct rlhf__plugin *algo, **reward; // [config.n_reward]
     struct rlhf__model *model, *reference;     // reference NULL = none
     struct rlhf__instance **rewards;           // [config.n_reward]
+    struct rlhf__reward_books *books;          // [config.n_reward]
     struct rlhf__prompts *prompts;
     struct rlhf__response_rules *rules;
     rlhf_dist logp_dist;
@@ -48,7 +49,8 @@ struct rlhf__rollout_request rlhf__trial_request(const struct rlhf__trial *t, ui
                                                  uint32_t slots, int64_t seed, const char *stream);
 
 // Score the rows of e, made by that request: e->score, e->reward and token rewards; texts in *x
-// (zeroed; release with rlhf__scored_finish); keep[n] 0 for a row that nan_policy drop leaves out;
+// (zeroed; release with rlhf__scored_finish); keep[n] 0 for a row that nan_policy or on_failure
+// drop leaves out;
 // raw[n_reward * n] of the plugins' own values. [step]
 rlhf_status rlhf__trial_score(const struct rlhf__trial *t, struct rlhf__rows *e,
                               struct rlhf__scored *x, uint8_t *keep, float *raw,

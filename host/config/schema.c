@@ -34,6 +34,7 @@ static const char *const truncate_names[] = {"none", "stop", "period", NULL};
 static const char *const non_stop_names[] = {"none", "replace", "subtract", NULL};
 static const char *const normalize_names[] = {"none", "before", "after", NULL};
 static const char *const nan_names[] = {"stop", "zero", "drop", NULL};
+static const char *const failure_names[] = {"stop", "retry", "zero", "drop", NULL};
 static const char *const optim_names[] = {"adamw", "muon", NULL};
 static const char *const epsilon_names[] = {"torch", "tf1", NULL};
 static const char *const schedule_names[] = {"constant", "linear", "cosine", NULL};
@@ -215,6 +216,9 @@ static const rlhf_opt mixing_opts[] = {
     E(nan_policy, RLHF__NAN_STOP, nan_names,
       "what a reward that is not finite does; zero and drop: nothing of it counts"),
     F(clip, 0, 0, 1e9, "limit of the magnitude of what a row is paid; 0: none"),
+    E(on_failure, RLHF__FAILURE_STOP, failure_names,
+      "what a row that a reward could not score does; retry asks again for such rows, then stops"),
+    I(retries, 3, 1, 1000, "times that failed rows are asked again (on_failure: retry)"),
 };
 #undef T
 #define T struct rlhf__batch_config

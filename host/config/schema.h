@@ -135,10 +135,21 @@ enum rlhf__normalize {
 };
 enum rlhf__nan_policy { RLHF__NAN_STOP = 0, RLHF__NAN_ZERO = 1, RLHF__NAN_DROP = 2 };
 
+// What becomes of a row that a reward could not score.
+enum rlhf__failure_policy {
+    RLHF__FAILURE_STOP = 0,
+    RLHF__FAILURE_RETRY = 1, // ask again, at most rewards.retries times, then stop
+    RLHF__FAILURE_ZERO = 2,
+    RLHF__FAILURE_DROP = 3
+};
+
 struct rlhf__mixing_config {
     int32_t normalize;  // enum rlhf__normalize: (r - mean) / std before or after the weighted sum
     int32_t nan_policy; // enum rlhf__nan_policy
     double clip;        // |score| at most this after mixing; 0 = off
+    int32_t on_failure; // enum rlhf__failure_policy
+    int32_t reserved;
+    int64_t retries; // times that failed rows are asked again
 };
 
 struct rlhf__batch_config {

@@ -13,8 +13,11 @@ struct rlhf__host {
     struct rlhf__services *services;
     struct rlhf__strings strings; // of instance.config
     struct rlhf__note said;       // with host->fail
-    char owner[192];              // rlhf__instance_create's
-    atomic_int warned;            // 1: about a metric that is not the plugin's to report
+    // Where its metrics go instead of to the services' (rlhf__instance_metrics_to); NULL: there.
+    void (*metric)(void *ctx, const char *name, double value);
+    void *metric_ctx;
+    char owner[192];   // rlhf__instance_create's
+    atomic_int warned; // 1: about a metric that is not the plugin's to report
 };
 
 #endif

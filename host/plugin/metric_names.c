@@ -40,5 +40,8 @@ int rlhf__metric_name(const char *owner, const char *name, char *out, size_t cap
         return !is_hosts(name);
     }
     snprintf(out, cap, "%s/%s", owner, name);
-    return strcmp(name, "mean") != 0 && strcmp(name, "std") != 0; // of a reward or judge
+    static const char *const own[] = {"mean", "std", "time", "failures", "retries"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) // of a reward or judge
+        if (strcmp(name, own[i]) == 0) return 0;
+    return 1;
 }

@@ -39,13 +39,21 @@ static void host_free(const rlhf_host *api, void *p) {
     free(p);
 }
 
+static void report(const struct rlhf__host *h, const char *name, double value) {
+    const struct rlhf__services *s = h->services;
+    if (h->metric)
+        h->metric(h->metric_ctx, name, value);
+    else if (s->metric)
+        s->metric(s->metric_ctx, name, value);
+}
+
 static void host_metric(const rlhf_host *api, const char *name, double value) {
     struct rlhf__host *h = behind(api);
     const struct rlhf__services *s = h->services;
     char full[512];
-    if (!s->metric || !name) return;
+    if ((!s->metric && !h->metric) || !name) return;
     if (rlhf__metric_name(h->owner, name, full, sizeof full))
-        s->metric(s->metric_ctx, full, value);
+        report(h, full, value);
     else if (!atomic_exchange(&h->warned, 1))
         rlhf__logf(s->log, RLHF_LOG_WARN, "%s: the metric \"%s\" is the host's own and is left out",
                    h->instance.plugin->stem, full);
@@ -171,6 +179,19 @@ void rlhf__instance_destroy(struct rlhf__instance *i) {
         rlhf__call_end(&call, RLHF_OK, NULL);
     }
     host_destroy(behind(i->host));
+}
+
+void rlhf__instance_metrics_to(const struct rlhf__instance *i,
+                               void (*metric)(void *ctx, const char *name, double value),
+                               void *ctx) {
+    if (!i->host) return;
+    struct rlhf__host *h = behind(i->host);
+    h->metric = metric;
+    h->metric_ctx = ctx;
+}
+
+void rlhf__instance_report(const struct rlhf__instance *i, const char *name, double value) {
+    if (i->host) report(behind(i->host), name, value);
 }
 
 // ---- calls ------------------------------------------------------------------------------------

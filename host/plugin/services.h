@@ -61,6 +61,15 @@ rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
                                   struct rlhf__instance **out, struct rlhf__error *err);
 void rlhf__instance_destroy(struct rlhf__instance *i); // NULL allowed [main]
 
+// From here on what the plugin reports with host->metric goes to `metric`, under the name that the
+// run knows it by; NULL: to the run again. [step]
+void rlhf__instance_metrics_to(const struct rlhf__instance *i,
+                               void (*metric)(void *ctx, const char *name, double value),
+                               void *ctx);
+
+// Report to the run what was kept from it so. [step]
+void rlhf__instance_report(const struct rlhf__instance *i, const char *name, double value);
+
 // A call into a plugin: begin, call, end. Between the two the call is on record (base/running.h).
 struct rlhf__call {
     const struct rlhf__instance *instance;

@@ -73,6 +73,8 @@ static void put_numbers(struct rlhf__buf *b, const struct rlhf__progress_state *
     if (isfinite(s->accuracy)) rlhf__buf_printf(b, "  accuracy %.4f", s->accuracy);
     if (!isnan(s->kl)) rlhf__buf_printf(b, "  kl %.3f", s->kl);
     if (isfinite(s->tokens_per_s)) rlhf__buf_printf(b, "  %.0f tok/s", s->tokens_per_s);
+    if (s->failures) rlhf__buf_printf(b, "  failures %lld", (long long)s->failures);
+    if (s->retries) rlhf__buf_printf(b, "  retries %lld", (long long)s->retries);
 }
 
 // Shorter on a narrow terminal, where the numbers say more than the bar.
@@ -213,6 +215,8 @@ static void print_object(const struct rlhf__progress *p, const struct rlhf__prog
     put_member(&b, "accuracy", s->accuracy);
     put_member(&b, "kl", s->kl);
     put_member(&b, "tokens_per_s", s->tokens_per_s);
+    if (s->failures) put_member(&b, "failures", (double)s->failures);
+    if (s->retries) put_member(&b, "retries", (double)s->retries);
     put_member(&b, "elapsed_s", s->seconds);
     if (s->phase < s->phases) put_member(&b, "eta_s", seconds_left(s));
     if (!b.bad) rlhf__log_event(p->log, "phase", rlhf__buf_text(&b));

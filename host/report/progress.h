@@ -18,6 +18,8 @@ struct rlhf__progress_state {
     const char *unit;      // what is counted; NULL = "phase"
     double judge;          // mean of the judge; NaN = not shown
     double accuracy;       // of a supervised stage, or share of right answers; NaN = not shown
+    int64_t failures;      // rows that rewards could not score, and were asked about again; shown
+    int64_t retries;       // where they are not 0
 };
 
 struct rlhf__progress;

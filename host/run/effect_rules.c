@@ -50,6 +50,7 @@ enum fact {
 #define NO_GPU        (UINT64_C(1) << 31)
 #define NO_ADAPTER    (UINT64_C(1) << 32) // that is drawn
 #define ADAPTER_GIVEN (UINT64_C(1) << 33)
+#define NO_RETRY      (UINT64_C(1) << 34)
 
 static int is_backend(const struct rlhf__config *c, const char *name) {
     return strcmp(c->compute.backend, name) == 0;
@@ -95,6 +96,7 @@ static uint64_t facts_of_config(const struct rlhf__config *c, const struct rlhf_
            if_true(c->log.samples_every == 0, SAMPLES_NEVER) |
            if_true(log->json && bar, BAR_IN_JSON) |
            if_true(is_backend(c, "reference"), REFERENCE_BACKEND) |
+           if_true(c->mixing.on_failure != RLHF__FAILURE_RETRY, NO_RETRY) |
            if_true(is_backend(c, "cpu") || is_backend(c, "reference"), NO_GPU);
 }
 
@@ -136,6 +138,7 @@ static const struct rule {
     {"response.period_", NO_PERIOD, 0, "response.truncate is not period", NULL, 0, 0},
     {"response.non_stop_penalty", NO_STOP_RULE, 0, "response.non_stop is none", NULL, 0, 0},
     {"rewards.", FILE_ROWS, 1, "has no rewards", NULL, 0, 0},
+    {"rewards.retries", NO_RETRY, 0, "rewards.on_failure is not retry", NULL, 0, 0},
     {"value.", NO_CRITIC, 1, "has no critic", "value.kind", NO_VALUE_KIND, 0},
     {"value.path", SHARED_CRITIC, 0, "value.critic is shared", NULL, 0, 0},
     {"reference.path", NO_REFERENCE, 1, "does not compare with a reference", NULL, 0, 0},

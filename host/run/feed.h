@@ -10,6 +10,7 @@
 #include "report/metrics.h"
 #include "report/progress.h"
 #include "run/cast.h"
+#include "run/reward_accounts.h"
 #include "sample/experience.h"
 
 // What feeds are made with; borrowed for as long as they live, also by what has it whole. What of
@@ -28,7 +29,8 @@ struct rlhf__held_out {
     int64_t phase; // phases done, this one included
     int32_t due;   // 1: its turn has come
     int32_t reserved;
-    struct rlhf__metrics *metrics; // eval/* and what else is measured
+    struct rlhf__metrics *metrics;          // eval/* and what else is measured
+    struct rlhf__reward_accounts *accounts; // of the rewards that pay held-out responses
 };
 
 #define RLHF__DEFAULT_PHASES 100 // of rows that do not end, where nobody names a number

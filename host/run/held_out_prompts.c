@@ -30,28 +30,49 @@ struct worth {
 
 static rlhf_status pay(const struct rlhf__feed_env *env, const struct rlhf__prompts *prompts,
                        const struct rlhf__held_out *h, struct rlhf__rows *e, struct worth *worth,
-                       struct rlhf__error *err) {
+                       struct rlhf__reward_books *books, struct rlhf__error *err) {
     struct rlhf__config config = *env->config; // members stay the run's
     config.mixing.normalize = RLHF__NORMALIZE_NONE;
     config.mixing.clip = 0;
     const struct rlhf__scorer s = {.config = &config,
                                    .rewards = env->cast->rewards,
-                                   .rules = env->cast->rules,
-                                   .prompts = prompts,
                                    .metric = rlhf__metrics_sink,
                                    .metric_ctx = h->metrics,
                                    .phase = (uint64_t)(h->phase > 0 ? h->phase - 1 : 0),
-                                   .watch = rlhf__progress_watch(env->progress)};
+                                   .watch = rlhf__progress_watch(env->progress),
+                                   .log = env->log,
+                                   .books = books};
+    const struct rlhf__scored_by by = {&config.response, env->cast->rules, prompts};
     struct rlhf__scored x = {0};
     double std;
     uint8_t *keep = calloc(e->n, 1);
     if (!keep) return RLHF__NOMEM(err, "out of memory for %u held-out responses", e->n);
-    rlhf_status st = rlhf__scored_init(&x, &s, e, err);
+    rlhf_status st = rlhf__scored_init(&x, &by, e, err);
     if (st == RLHF_OK) st = rlhf__score(&s, &x, e, keep, NULL, err);
     if (st == RLHF_OK) rlhf__mean_std(e->reward, keep, e->n, &worth->mean, &std);
     worth->correct = rlhf__scored_correct(&x, keep);
     rlhf__scored_finish(&x);
     free(keep);
+    return st;
+}
+
+// The rewards have books of their own for these rows, which join those of the process.
+static rlhf_status pay_on_books(const struct rlhf__feed_env *env,
+                                const struct rlhf__prompts *prompts, const struct rlhf__held_out *h,
+                                struct rlhf__rows *e, struct worth *worth,
+                                struct rlhf__error *err) {
+    const size_t n = env->config->n_reward;
+    char owner[192];
+    struct rlhf__reward_books *books = calloc(n + 1, sizeof *books);
+    if (!books) return RLHF__NOMEM(err, "out of memory for %u held-out responses", e->n);
+    rlhf_status st = pay(env, prompts, h, e, worth, books, err);
+    for (size_t k = 0; k < n; k++) {
+        snprintf(owner, sizeof owner, "rewards/%s", env->config->reward[k].name);
+        if (st == RLHF_OK)
+            rlhf__reward_books_report(&books[k], owner, rlhf__metrics_sink, h->metrics);
+        rlhf__reward_books_add(&h->accounts->run[k], &books[k]);
+    }
+    free(books);
     return st;
 }
 
@@ -80,7 +101,7 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
     q.first = 0;
     rlhf_status st = rlhf__rollout_in_turn(&q, &e, err);
     rlhf__metrics_under(h->metrics, "eval/");
-    if (st == RLHF_OK) st = pay(env, q.prompts, h, &e, &worth, err);
+    if (st == RLHF_OK) st = pay_on_books(env, q.prompts, h, &e, &worth, err);
     if (st == RLHF_OK) st = rlhf__metrics_set(h->metrics, "reward", worth.mean);
     rlhf__metrics_under(h->metrics, NULL);
     if (st == RLHF_OK) say(env, h, &worth, e.n);

@@ -97,13 +97,15 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     rlhf__iteration_end(&r->iteration);
     if (st == RLHF_OK) st = rlhf__phase_report(&p, &r->early_stop, &r->count.stop, err);
     if (st == RLHF_OK) st = end_phase(r, &p, err);
+    rlhf__reward_accounts_close(&r->report.rewards);
     rlhf__experience_finish(&p.x);
     return st;
 }
 
 // What responses to held-out prompts are worth at the start, as row 0 of the metrics.
 static rlhf_status look_first(struct rlhf__run *r, struct rlhf__error *err) {
-    const struct rlhf__held_out h = {.due = 1, .metrics = r->report.metrics};
+    const struct rlhf__held_out h = {
+        .due = 1, .metrics = r->report.metrics, .accounts = &r->report.rewards};
     const int responds = rlhf__cast_pays(&r->cast) && r->config->data.eval_path[0];
     if (r->count.phase > 0 || !responds) return RLHF_OK;
     RLHF_TRY(r->feed->ops->evaluate(r->feed, &h, err));
@@ -154,6 +156,7 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     if (st == RLHF_OK) st = rlhf__saving_end(r, err);
     rlhf__run_advise(r, st, err); // before others fail
     if (st != RLHF_OK) rlhf__saving_rescue(r);
+    rlhf__reward_accounts_say(&r->report.rewards, c, r->report.log);
     if (st != RLHF_OK && (st != RLHF_E_CANCELLED || !is_cancelled(r))) return st;
     rlhf__progress_end(r->report.progress);
     say_spared(r);

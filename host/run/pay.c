@@ -7,18 +7,19 @@ rlhf_status rlhf__phase_pay(const struct rlhf__phase *p, struct rlhf__experience
                             struct rlhf__error *err) {
     struct rlhf__scorer s = {.config = p->config,
                              .rewards = p->cast->rewards,
-                             .rules = p->cast->rules,
-                             .prompts = p->feed->prompts,
                              .metric = rlhf__metrics_sink,
                              .metric_ctx = p->report->metrics,
                              .phase = (uint64_t)p->count->phase,
                              .may_drop_all = more,
-                             .watch = rlhf__progress_watch(p->report->progress)};
+                             .watch = rlhf__progress_watch(p->report->progress),
+                             .log = p->report->log,
+                             .books = p->report->rewards.phase};
+    const struct rlhf__scored_by by = {&p->config->response, p->cast->rules, p->feed->prompts};
     if (!rlhf__cast_pays(p->cast)) return RLHF_OK;
     rlhf__progress_note(p->report->progress, "reward");
     uint8_t *keep = calloc(x->rows.n ? x->rows.n : 1, 1);
     if (!keep) return RLHF__NOMEM(err, "out of memory scoring");
-    rlhf_status st = rlhf__scored_init(&x->scored, &s, &x->rows, err);
+    rlhf_status st = rlhf__scored_init(&x->scored, &by, &x->rows, err);
     if (st == RLHF_OK) st = rlhf__score(&s, &x->scored, &x->rows, keep, NULL, err);
     if (st == RLHF_OK) st = rlhf__experience_keep(x, keep, err);
     free(keep);

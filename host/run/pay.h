@@ -4,8 +4,8 @@
 
 #include "run/phase.h"
 
-// Pay the responses in x, which are p's or some more of its phase; those that rewards.nan_policy
-// drops leave. more 1: x is some more, of which none need stay. [step]
+// Pay the responses in x, which are p's or some more of its phase; those that rewards.nan_policy or
+// rewards.on_failure drops leave. more 1: x is some more, of which none need stay. [step]
 rlhf_status rlhf__phase_pay(const struct rlhf__phase *p, struct rlhf__experience *x, int more,
                             struct rlhf__error *err);
 

@@ -60,6 +60,8 @@ static void report_times(const struct rlhf__phase *p) {
     if (!rlhf__cast_pays(p->cast)) return;
     set(p, "time/rollout", x->rollout);
     set(p, "time/reward", x->reward);
+    rlhf__reward_accounts_report(&p->report->rewards, p->config, p->cast->judge != NULL,
+                                 p->report->metrics);
     if (rlhf__plan_wants_reference(&p->cast->plan)) set(p, "time/reference", x->reference);
     if (x->rollout > 0) {
         set(p, "perf/rollout_tokens_per_s", (double)p->x.sampled / x->rollout);
@@ -109,6 +111,7 @@ static struct rlhf__progress_state progress_state(const struct rlhf__phase *p) {
     double loss = l->minibatches ? l->loss_sum / (double)l->minibatches : 0;
     double spent = pays ? p->report->times.rollout : p->report->times.update;
     int64_t tokens = pays ? p->x.sampled : l->tokens;
+    const struct rlhf__reward_books asked = rlhf__reward_accounts_sum(&p->report->rewards);
     return (struct rlhf__progress_state){.phase = p->count->phase + 1,
                                          .phases = p->count->phases,
                                          .label = pays ? "reward" : "loss",
@@ -116,6 +119,8 @@ static struct rlhf__progress_state progress_state(const struct rlhf__phase *p) {
                                          .kl = kl,
                                          .judge = judge,
                                          .accuracy = accuracy,
+                                         .failures = asked.failures,
+                                         .retries = asked.retries,
                                          .tokens_per_s = spent > 0 ? (double)tokens / spent : NAN,
                                          .seconds = rlhf__seconds() - p->report->began,
                                          .first_phase = p->count->first_phase};

@@ -115,7 +115,8 @@ static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
 static rlhf_status evaluate(struct rlhf__phase *p, struct rlhf__error *err) {
     int64_t every = p->config->data.eval_every, done = p->count->phase + 1;
     int due = (every > 0 && done % every == 0) || done == p->count->phases;
-    const struct rlhf__held_out h = {.phase = done, .due = due, .metrics = p->report->metrics};
+    const struct rlhf__held_out h = {
+        .phase = done, .due = due, .metrics = p->report->metrics, .accounts = &p->report->rewards};
     return p->feed->ops->evaluate ? p->feed->ops->evaluate(p->feed, &h, err) : RLHF_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "report/metrics.h"
 #include "report/progress.h"
 #include "report/samples.h"
+#include "run/reward_accounts.h"
 #include "run/rollout_log.h"
 
 // Wall-clock seconds of the current phase by part.
@@ -35,6 +36,7 @@ struct rlhf__report {
     struct rlhf__shown shown;
     struct rlhf__phase_times times;
     struct rlhf__spared spared;
+    struct rlhf__reward_accounts rewards;
     double started;    // clock at the start of the process
     double began;      // clock when the phases of this process began: what an ETA goes by
     double peak_flops; // measured after the first phase; 0 = not yet

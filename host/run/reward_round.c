@@ -140,13 +140,12 @@ static rlhf_status fresh_accuracy(const struct rlhf__reward_round *r,
 
 static rlhf_status calibrate(struct rlhf__reward_round *r, const struct rlhf__rows *e,
                              struct rlhf__error *err) {
-    struct rlhf__scorer s = {
-        .config = r->config, .rules = r->cast->rules, .prompts = r->feed->prompts};
+    const struct rlhf__scored_by by = {&r->config->response, r->cast->rules, r->feed->prompts};
     struct rlhf__scored x = {0};
-    struct rlhf__cut_rows c = {0};
+    struct rlhf__reward_rows c = {0};
     int fitted = 0;
-    rlhf_status st = rlhf__scored_init(&x, &s, e, err);
-    if (st == RLHF_OK) st = rlhf__cut_rows_init(&c, &x, e, err);
+    rlhf_status st = rlhf__scored_init(&x, &by, e, err);
+    if (st == RLHF_OK) st = rlhf__reward_rows_init(&c, &x, e, err);
     if (st == RLHF_OK)
         st =
             rlhf__reward_model_calibrate(r->rm, e->n, c.ids, c.offset, e->prompt_len, &fitted, err);
@@ -155,7 +154,7 @@ static rlhf_status calibrate(struct rlhf__reward_round *r, const struct rlhf__ro
             r->log, RLHF_LOG_WARN,
             "gain and bias of the reward model stay: its rewards of %u samples are all equal",
             e->n);
-    rlhf__cut_rows_finish(&c);
+    rlhf__reward_rows_finish(&c);
     rlhf__scored_finish(&x);
     return st;
 }

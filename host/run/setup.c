@@ -233,6 +233,7 @@ static void finish_report(struct rlhf__report *p) {
     rlhf__progress_destroy(p->progress);
     rlhf__samples_close(p->samples);
     rlhf__shown_finish(&p->shown);
+    rlhf__reward_accounts_finish(&p->rewards);
     rlhf__rollout_log_close(p->rollout_log);
     rlhf__metrics_close(p->metrics);
 }

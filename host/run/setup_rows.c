@@ -30,6 +30,7 @@ static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
                                             .watch = rlhf__progress_watch(r->report.progress)};
     RLHF_TRY(rlhf__rewards_open(&q, &r->cast.rewards, err));
     r->cast.n_rewards = c->n_reward;
+    RLHF_TRY(rlhf__reward_accounts_init(&r->report.rewards, c->n_reward, err));
     for (size_t i = 0; i < c->n_reward; i++) {
         RLHF_TRY(rlhf__reward_check_rows(r->cast.rewards[i], r->feed->prompts, q.watch, err));
         RLHF_TRY(rlhf__reward_check_rows(r->cast.rewards[i], r->feed->held_out, q.watch, err));

@@ -10,17 +10,20 @@
 
 struct config {
     const char *answer;
-    int64_t rows; // a group
+    int64_t rows;  // a group
+    int64_t fails; // the row, from 1, that cannot be scored the first time; 0: none
 };
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_STR(struct config, answer, "yes", "what is right"),
     RLHF_OPT_I64(struct config, rows, 1, 1, 1000, "rows of a group"),
+    RLHF_OPT_I64(struct config, fails, 0, 0, 1000, "row that fails once, from 1; 0: none"),
 };
 
 struct self {
     const rlhf_host *host;
     const struct config *config;
+    int64_t calls;
 };
 
 TEST_INSTANCE(struct self)
@@ -48,7 +51,7 @@ static rlhf_status check_groups(const struct self *s, const rlhf_reward_in *in) 
 }
 
 static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
-    const struct self *s = self;
+    struct self *s = self;
     const rlhf_row_service *r = s->host->service(s->host, RLHF_SVC_ROW);
     double right = 0;
     RLHF_TRY(check_groups(s, in));
@@ -63,6 +66,8 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
         right += out->seq[i] > 0;
         out->verdict[i] = out->seq[i] > 0 ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_WRONG;
     }
+    if (s->calls++ == 0 && s->config->fails > 0 && s->config->fails <= in->n)
+        out->failed[s->config->fails - 1] = 1;
     s->host->metric(s->host, "right", right);
     s->host->metric(s->host, "objective/kl", 1e6);
     return RLHF_OK;

@@ -29,7 +29,7 @@ static double sum_of(struct e2e *t, const char *run, const char *name) {
 }
 
 static int is_time(const char *name) {
-    return strncmp(name, "time", 4) == 0 || strncmp(name, "perf", 4) == 0;
+    return strncmp(name, "time", 4) == 0 || strncmp(name, "perf", 4) == 0 || strstr(name, "/time");
 }
 
 // What b has of a's metrics, but times, is a's within rel.

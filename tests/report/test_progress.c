@@ -16,14 +16,15 @@ static void show(int32_t kind, struct rlhf__log *log) {
     struct rlhf__error err;
     struct rlhf__progress *p;
     if (rlhf__progress_create(kind, log, &p, &err) < 0) return;
-    struct rlhf__progress_state s = {10, 20, "reward", 0, NAN, NAN, 0, 10, NULL, NAN, NAN};
+    struct rlhf__progress_state s = {10, 20, "reward", 0, NAN, NAN, 0, 10, NULL, NAN, NAN, 0, 0};
     rlhf__progress_phase(p, &s); // nothing done yet in this process
-    s = (struct rlhf__progress_state){11, 20, "reward", 0.5, 1.25, 5210.4, 8, 10, NULL, NAN, NAN};
+    s = (struct rlhf__progress_state){11, 20,   "reward", 0.5, 1.25, 5210.4, 8,
+                                      10, NULL, NAN,      NAN, 0,    0};
     rlhf__progress_phase(p, &s);
     rlhf__progress_note(p, "rollout");
     rlhf__logf(log, RLHF_LOG_INFO, "a line");
-    s = (struct rlhf__progress_state){20,   20, "reward", 0.75, NAN,  NAN,
-                                      3700, 10, NULL,     0.25, 0.875};
+    s = (struct rlhf__progress_state){20, 20,   "reward", 0.75,  NAN, NAN, 3700,
+                                      10, NULL, 0.25,     0.875, 3,   2};
     rlhf__progress_phase(p, &s);
     rlhf__progress_destroy(p);
 }
@@ -75,10 +76,10 @@ static void plain_lines_without_a_terminal(void **state) {
     close(fd[0]);
     waitpid(pid, NULL, 0);
     skip_times(out);
-    assert_string_equal(
-        out, "phase 11/20  reward 0.5000  kl 1.250  5210 tok/s  "
-             "elapsed 0:08  ETA 1:12\n"
-             "phase 20/20  reward 0.7500  judge 0.2500  accuracy 0.8750  elapsed 1:01:40\n");
+    assert_string_equal(out, "phase 11/20  reward 0.5000  kl 1.250  5210 tok/s  "
+                             "elapsed 0:08  ETA 1:12\n"
+                             "phase 20/20  reward 0.7500  judge 0.2500  accuracy 0.8750  failures "
+                             "3  retries 2  elapsed 1:01:40\n");
 }
 
 // Runs f with a log in a child whose outputs are a terminal; what the terminal got.
@@ -129,8 +130,8 @@ static void a_bar_on_a_terminal(void **state) {
     assert_non_null(erase);
     assert_true(line - erase < 31); // date and time
     assert_non_null(strstr(line, "11/20"));
-    assert_non_null(strstr(
-        line, "━━━━━━━━━━━━━━━━━━━━━━━━ 20/20  reward 0.7500  judge 0.2500  accuracy 0.8750\r\n"));
+    assert_non_null(strstr(line, "━━━━━━━━━━━━━━━━━━━━━━━━ 20/20  reward 0.7500  judge 0.2500  "
+                                 "accuracy 0.8750  failures 3  retries 2\r\n"));
     on_a_terminal(0, 100, out, sizeof out);
     assert_non_null(strstr(out, "\033[32m"));
 }
@@ -155,7 +156,8 @@ static void draw_while_it_shrinks(struct rlhf__log *log) {
     struct rlhf__error err;
     struct rlhf__progress *p;
     if (rlhf__progress_create(RLHF__PROGRESS_AUTO, log, &p, &err) < 0) return;
-    struct rlhf__progress_state s = {11, 20, "reward", 0.5, 1.25, 5210.4, 8, 10, NULL, NAN, NAN};
+    struct rlhf__progress_state s = {11, 20,   "reward", 0.5, 1.25, 5210.4, 8,
+                                     10, NULL, NAN,      NAN, 0,    0};
     rlhf__progress_phase(p, &s);
     rlhf__progress_note(p, "one");
     set_columns(50);
@@ -193,7 +195,7 @@ static void load_and_work(struct rlhf__log *log) {
     const struct rlhf__watch *w = rlhf__progress_watch(p);
     rlhf__watch_seen(w, "reading rows", 4096, 0);
     rlhf__logf(log, RLHF_LOG_INFO, "a line");
-    struct rlhf__progress_state s = {0, 20, NULL, 0, NAN, NAN, 0, 0, NULL, NAN, NAN};
+    struct rlhf__progress_state s = {0, 20, NULL, 0, NAN, NAN, 0, 0, NULL, NAN, NAN, 0, 0};
     rlhf__progress_phase(p, &s);
     rlhf__watch_seen(w, "rollout", 3, 8);
     for (int i = 4; i < 8; i++)

@@ -1,0 +1,69 @@
+// reward_metrics.c: see reward_metrics.h.
+#include "sample/reward_metrics.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct rlhf__reward_metric *find(struct rlhf__reward_metrics *m, const char *name) {
+    for (size_t i = 0; i < m->n; i++)
+        if (strcmp(m->item[i].name, name) == 0) return &m->item[i];
+    if (m->n == m->cap) {
+        const size_t cap = m->cap ? 2 * m->cap : 8;
+        struct rlhf__reward_metric *more = realloc(m->item, cap * sizeof *more);
+        if (!more) return NULL;
+        m->item = more;
+        m->cap = cap;
+    }
+    struct rlhf__reward_metric *one = &m->item[m->n++];
+    *one = (struct rlhf__reward_metric){0};
+    snprintf(one->name, sizeof one->name, "%s", name);
+    return one;
+}
+
+// Without memory for it, it is reported at once.
+static void keep(void *arg, const char *name, double value) {
+    struct rlhf__reward_metrics *m = arg;
+    struct rlhf__reward_metric *one = strlen(name) < sizeof m->item->name ? find(m, name) : NULL;
+    if (!one) {
+        rlhf__instance_report(m->reward, name, value);
+        return;
+    }
+    one->value = value;
+    one->now = 1;
+}
+
+void rlhf__reward_metrics_begin(struct rlhf__reward_metrics *m,
+                                const struct rlhf__instance *reward) {
+    m->reward = reward;
+    rlhf__instance_metrics_to(reward, keep, m);
+}
+
+void rlhf__reward_metrics_end(struct rlhf__reward_metrics *m, uint32_t rows) {
+    rlhf__instance_metrics_to(m->reward, NULL, NULL);
+    for (size_t i = 0; i < m->n; i++) {
+        struct rlhf__reward_metric *one = &m->item[i];
+        if (one->now && rows > 0) {
+            one->sum += rows * one->value;
+            one->weight += rows;
+            one->last = one->value;
+            one->calls++;
+        }
+        one->now = 0;
+    }
+}
+
+void rlhf__reward_metrics_flush(struct rlhf__reward_metrics *m) {
+    for (size_t i = 0; i < m->n; i++) {
+        const struct rlhf__reward_metric *one = &m->item[i];
+        if (one->calls == 0) continue;
+        rlhf__instance_report(m->reward, one->name,
+                              one->calls == 1 ? one->last : one->sum / one->weight);
+    }
+    m->n = 0;
+}
+
+void rlhf__reward_metrics_finish(struct rlhf__reward_metrics *m) {
+    free(m->item);
+    *m = (struct rlhf__reward_metrics){0};
+}
