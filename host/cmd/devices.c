@@ -2,9 +2,9 @@
 // missing where they cannot. Each is asked in a child, so a driver that hangs or crashes is a line.
 #include "cmd/commands.h"
 
+#include "base/child.h"
 #include "base/json.h"
 #include "base/printable.h"
-#include "cmd/child.h"
 #include "cmd/flags.h"
 #include "cmd/print.h"
 #include "model/compute_load.h"

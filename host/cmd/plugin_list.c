@@ -1,23 +1,24 @@
 // plugin_list.c: `rlhf-host plugin`: which half, and the list of what can be found.
 #include "base/json.h"
 #include "cmd/plugin.h"
-#include "plugin/load.h"
+#include "plugin/metadata.h"
 
 #include "base/nearest.h"
 #include "base/printable.h"
-#include "cmd/child.h"
 #include "cmd/flags.h"
 #include "plugin/search.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     if (rlhf__flags_want_help(argc, argv)) {
         puts("usage: rlhf-host plugin list [--json]          what can be found, and where\n"
-             "       rlhf-host plugin info FILE [--json]     one file's plugins and their options\n"
-             "  --json                   list: a JSON list; info: a JSON Schema of the options");
+             "       rlhf-host plugin info FILE [--json] [--deep]  one file's plugins and their "
+             "options\n"
+             "  --json                   list: a JSON list; info: a JSON Schema of the options\n"
+             "  --deep                   open the file, in a child, rather than read its note");
         return 0;
     }
     static char list_name[] = "plugin list", info_name[] = "plugin info"; // in messages
@@ -45,33 +46,16 @@ int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
 struct list {
     const struct rlhf__env *env;
     json_t *rows; // one object a plugin
-    const char *path;
+    json_t *seen; // files, by path
 };
 
-// In the child: the file's plugins as a JSON list.
-static rlhf_status describe(void *arg, struct rlhf__buf *out) {
-    const struct list *l = arg;
-    struct rlhf__plugins *plugins = NULL;
-    const struct rlhf__plugin **found = NULL;
-    struct rlhf__error err;
-    size_t n = 0;
-    rlhf_status status = rlhf__plugins_create(l->env->dirs, &plugins, &err);
-    if (status == RLHF_OK) status = rlhf__plugin_open_file(plugins, l->path, &found, &n, &err);
-    if (status < 0) rlhf__buf_puts(out, err.text);
-    json_t *rows = json_array();
-    for (size_t i = 0; i < n; i++) {
-        const struct rlhf__plugin *p = found[i];
-        json_array_append_new(
-            rows, json_pack("{ss,so,ss,so,so,so}", "kind", rlhf__kind_name((int32_t)p->desc.kind),
-                            "file", rlhf__json_text(p->file), "id", p->desc.id, "version",
-                            rlhf__json_text(p->desc.version), "summary",
-                            rlhf__json_text(p->desc.summary), "path", rlhf__json_text(p->path)));
-    }
-    if (status == RLHF_OK) rlhf__json_write(out, rows, 0);
-    json_decref(rows);
-    free(found);
-    rlhf__plugins_destroy(plugins);
-    return status;
+static void add_row(struct list *l, const char *kind, const char *path, const char *id,
+                    const char *version, const char *summary) {
+    json_array_append_new(
+        l->rows, json_pack("{ss,so,so,so,so,so}", "kind", kind, "file",
+                           rlhf__json_text(rlhf__path_base(path)), "id", rlhf__json_text(id),
+                           "version", rlhf__json_text(version), "summary", rlhf__json_text(summary),
+                           "path", rlhf__json_text(path)));
 }
 
 static const char *text_of(const json_t *row, const char *key) {
@@ -83,15 +67,6 @@ static int same_text(const json_t *a, const json_t *b, const char *key) {
     return strcmp(text_of(a, key), text_of(b, key)) == 0;
 }
 
-static void add_row(struct list *l, json_t *row) {
-    size_t i;
-    json_t *other;
-    json_array_foreach(l->rows, i, other) {
-        if (same_text(other, row, "id") && same_text(other, row, "path")) return; // found twice
-    }
-    json_array_append(l->rows, row);
-}
-
 // One line for each id that several files have.
 static void warn_shared(const struct list *l) {
     size_t i, k;
@@ -99,35 +74,45 @@ static void warn_shared(const struct list *l) {
     json_array_foreach(l->rows, i, row) {
         struct rlhf__buf files = RLHF__BUF_INIT;
         size_t n = 0, first = i;
+        if (!*text_of(row, "id")) continue;
         json_array_foreach(l->rows, k, other) {
-            if (!same_text(other, row, "id")) continue;
+            if (!same_text(other, row, "id") || !same_text(other, row, "kind")) continue;
             if (k < first) first = k;
             rlhf__buf_printf(&files, "%s%s", n++ ? ", " : "", text_of(other, "path"));
         }
         if (n > 1 && first == i)
-            rlhf__logf(l->env->log, RLHF_LOG_WARN, "the plugin id \"%s\" is in %zu files: %s",
-                       text_of(row, "id"), n, rlhf__buf_text(&files));
+            rlhf__logf(l->env->log, RLHF_LOG_WARN, "the %s id \"%s\" is in %zu files: %s",
+                       text_of(row, "kind"), text_of(row, "id"), n, rlhf__buf_text(&files));
         rlhf__buf_free(&files);
     }
+}
+
+static void add_rows(struct list *l, const char *path, const struct rlhf__metadata *m) {
+    const char *kernels = rlhf__kind_name(RLHF__KIND_KERNELS);
+    for (size_t i = 0; i < m->n; i++) {
+        const rlhf_plugin *d = &m->plugin[i].desc;
+        add_row(l, rlhf__kind_name((int32_t)d->kind), path, d->id, d->version, d->summary);
+    }
+    if (m->kernels.size) add_row(l, kernels, path, m->kernels.name, "", m->kernels.summary);
+    if (m->found == RLHF__METADATA_NO_NOTE)
+        add_row(l, m->backend ? kernels : "unknown", path, "", "",
+                "no note; plugin info --deep opens it");
 }
 
 static rlhf_status visit(void *arg, int32_t kind, const char *path) {
     (void)kind;
     struct list *l = arg;
-    struct rlhf__buf text = RLHF__BUF_INIT;
+    struct rlhf__metadata m = {0};
     struct rlhf__error err;
-    json_t *rows = NULL, *row;
-    size_t i;
-    l->path = path;
-    if (rlhf__child_run(path, describe, l, &text, &err) < 0) {
-        // A library that happens to lie there is no news; a plugin that is refused is.
-        int other = strstr(err.text, "not a plugin") != NULL;
-        rlhf__logf(l->env->log, other ? RLHF_LOG_DEBUG : RLHF_LOG_WARN, "%s", err.text);
-    } else if (rlhf__json_parse(path, rlhf__buf_text(&text), text.len, &rows, &err) == RLHF_OK) {
-        json_array_foreach(rows, i, row) add_row(l, row);
-    }
-    json_decref(rows);
-    rlhf__buf_free(&text);
+    char real[RLHF__PATH_CAP];
+    if (!rlhf__path_real(path, real)) return RLHF_OK; // a link to nothing
+    if (json_object_get(l->seen, real)) return RLHF_OK;
+    json_object_set_new_nocheck(l->seen, real, json_true());
+    if (rlhf__trust_code(real, l->env->dirs, &err) < 0 || rlhf__metadata_read(real, &m, &err) < 0)
+        rlhf__logf(l->env->log, RLHF_LOG_WARN, "%s", err.text);
+    else
+        add_rows(l, real, &m);
+    rlhf__metadata_finish(&m);
     return RLHF_OK;
 }
 
@@ -184,7 +169,7 @@ int rlhf__plugin_list(const struct rlhf__env *env, int argc, char **argv) {
         rlhf__log_error(env->log, err.text);
         return 2;
     }
-    struct list l = {env, json_array(), NULL};
+    struct list l = {env, json_array(), json_object()};
     rlhf__plugin_each_file(env->dirs, visit, &l);
     warn_shared(&l);
     if (o.json) {
@@ -197,6 +182,7 @@ int rlhf__plugin_list(const struct rlhf__env *env, int argc, char **argv) {
         print_table(shown);
         json_decref(shown);
     }
+    json_decref(l.seen);
     json_decref(l.rows);
     return 0;
 }

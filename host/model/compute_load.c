@@ -3,7 +3,9 @@
 
 #include "base/running.h"
 #include "base/shared_object.h"
+#include "plugin/kernels.h"
 #include "plugin/load.h"
+#include "plugin/search.h"
 #include "plugin/trust.h"
 
 #include <dirent.h>
@@ -26,12 +28,25 @@ static rlhf_status is_missing(const char *name, const char *path, struct rlhf__e
                       name, strcmp(name, "auto") == 0 ? "" : "auto, ", path);
 }
 
+// The file of a name in the directories of kernels; out is where it would have been when it is in
+// none.
+static rlhf_status look_up(const struct rlhf__dirs *dirs, const char *name,
+                           char out[RLHF__PATH_CAP], struct rlhf__error *err) {
+    char file[256], *found = NULL;
+    rlhf__path_put(out, "%s/kernels/kernels_%s.so", dirs->lib, name);
+    if (snprintf(file, sizeof file, "kernels_%s.so", name) >= (int)sizeof file) return RLHF_OK;
+    RLHF_TRY(rlhf__plugin_look(dirs, file, RLHF__KIND_KERNELS, &found, err));
+    if (found) rlhf__path_put(out, "%s", found);
+    free(found);
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__compute_find(const struct rlhf__dirs *dirs, const char *name,
                                char out[RLHF__PATH_CAP], struct rlhf__error *err) {
     if (strchr(name, '/'))
         rlhf__path_put(out, "%s", name);
     else
-        rlhf__path_put(out, "%s/kernels/kernels_%s.so", dirs->lib, name);
+        RLHF_TRY(look_up(dirs, name, out, err));
     char real[RLHF__PATH_CAP];
     if (access(out, R_OK) != 0 || !rlhf__path_real(out, real)) return is_missing(name, out, err);
     memcpy(out, real, strlen(real) + 1);
@@ -50,22 +65,11 @@ rlhf_status rlhf__compute_load(const char *path, void **object, rlhf_kernels *ou
         return rlhf__fail(err, RLHF_E_INVALID,
                           "'%s' is no compute backend: it does not export " RLHF_KERNELS_SYMBOL,
                           path);
+    struct rlhf__running before =
+        rlhf__running_begin("compute backend", path, RLHF_KERNELS_SYMBOL "()");
     const rlhf_kernels *made = entry();
-    uint32_t head[3]; // size, abi_major, abi_minor: never move
-    if (!made)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "compute backend '%s': " RLHF_KERNELS_SYMBOL "() returned nothing", path);
-    memcpy(head, made, sizeof head);
-    if (head[1] != RLHF_ABI_MAJOR || head[2] != RLHF_ABI_MINOR)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "compute backend '%s' is for contract %u.%u, this host needs %d.%d", path,
-                          head[1], head[2], RLHF_ABI_MAJOR, RLHF_ABI_MINOR);
-    st = rlhf__copy_in(out, sizeof *out, made, RLHF_SIZE_TO(rlhf_kernels, destroy), "rlhf_kernels",
-                       err);
-    if (st != RLHF_OK) return rlhf__error_context(err, "compute backend '%s'", path);
-    if (out->create && out->destroy) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID, "compute backend '%s' lacks the function %s()", path,
-                      out->create ? "destroy" : "create");
+    rlhf__running_end(&before);
+    return rlhf__kernels_check(path, made, out, err);
 }
 
 rlhf_status rlhf__compute_describe(const rlhf_kernels *k, const char *path, uint32_t gpu,

@@ -8,7 +8,8 @@
 
 #include <rlhf/compute.h>
 
-// The file of backend `name` (a name, or a path to a .so), absolute. RLHF_E_INVALID when there is
+// The file of backend `name`, absolute: a path to a .so, or kernels_<name>.so in the directories of
+// RLHF_PLUGIN_PATH, then <lib>/kernels. RLHF_E_INVALID when there is
 // none or others than the user may change it. [any]
 rlhf_status rlhf__compute_find(const struct rlhf__dirs *dirs, const char *name,
                                char out[RLHF__PATH_CAP], struct rlhf__error *err);

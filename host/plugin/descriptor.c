@@ -2,8 +2,10 @@
 #include "plugin/descriptor.h"
 
 #include "base/bits.h"
+#include "base/file.h"
 #include "config/schema.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_PLUGINS 256u
@@ -169,8 +171,27 @@ static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
     return check_flags(out, err);
 }
 
-rlhf_status rlhf__descriptor_check(const char *path, const rlhf_plugin *src,
-                                   struct rlhf__plugin *out, struct rlhf__error *err) {
+static rlhf_status name_parts(struct rlhf__plugin *p, const char *path) {
+    const char *file = rlhf__path_base(path);
+    size_t n = strlen(file);
+    if (n > 3 && strcmp(file + n - 3, ".so") == 0) n -= 3;
+    p->path = strdup(path);
+    p->file = strdup(file);
+    p->stem = strndup(file, n);
+    return p->path && p->file && p->stem ? RLHF_OK : RLHF_E_NOMEM;
+}
+
+rlhf_status rlhf__plugin_init(struct rlhf__plugin *out, const char *path, const char sha256[65],
+                              const rlhf_plugin *src, struct rlhf__error *err) {
+    if (name_parts(out, path) < 0) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", path);
     if (check(src, out, err) < 0) return rlhf__error_context(err, "%s", path);
+    memcpy(out->sha256, sha256, sizeof out->sha256);
     return RLHF_OK;
+}
+
+void rlhf__plugin_finish(struct rlhf__plugin *p) {
+    free(p->path);
+    free(p->file);
+    free(p->stem);
+    *p = (struct rlhf__plugin){0};
 }

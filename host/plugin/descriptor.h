@@ -9,9 +9,10 @@
 rlhf_status rlhf__bundle_check(const char *path, const rlhf_bundle *src, rlhf_bundle *out,
                                struct rlhf__error *err);
 
-// Copy and check one descriptor, its option table and its ops, into out->desc, table and ops.
-// Messages begin with path. [main]
-rlhf_status rlhf__descriptor_check(const char *path, const rlhf_plugin *src,
-                                   struct rlhf__plugin *out, struct rlhf__error *err);
+// Check one descriptor, its option table and its ops, and copy them with the names that the file
+// gives into *out, which needs finish also after a failure. Messages begin with path. [main]
+rlhf_status rlhf__plugin_init(struct rlhf__plugin *out, const char *path, const char sha256[65],
+                              const rlhf_plugin *src, struct rlhf__error *err);
+void rlhf__plugin_finish(struct rlhf__plugin *p); // accepts a zeroed one [main]
 
 #endif

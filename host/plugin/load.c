@@ -29,9 +29,7 @@ rlhf_status rlhf__plugins_create(const struct rlhf__dirs *dirs, struct rlhf__plu
 
 static void plugin_free(struct rlhf__plugin *p) {
     if (!p) return;
-    free(p->path);
-    free(p->file);
-    free(p->stem);
+    rlhf__plugin_finish(p);
     free(p);
 }
 
@@ -79,16 +77,6 @@ static rlhf_status open_entry(const char *path, rlhf_entry_fn *out, struct rlhf_
     return find_entry(dl, path, out, err); // never closed, see load.h
 }
 
-static rlhf_status name_parts(struct rlhf__plugin *p, const char *path) {
-    const char *file = rlhf__path_base(path);
-    size_t n = strlen(file);
-    if (n > 3 && strcmp(file + n - 3, ".so") == 0) n -= 3;
-    p->path = strdup(path);
-    p->file = strdup(file);
-    p->stem = strndup(file, n);
-    return p->path && p->file && p->stem ? RLHF_OK : RLHF_E_NOMEM;
-}
-
 static rlhf_status check_duplicate(const struct rlhf__plugins *p, const char *id, const char *path,
                                    struct rlhf__error *err) {
     for (size_t i = 0; i < p->n; i++)
@@ -110,19 +98,13 @@ static rlhf_status add(struct rlhf__plugins *p, const char *path, const char sha
         p->cap = cap;
     }
     struct rlhf__plugin *one = calloc(1, sizeof *one);
-    rlhf_status status = RLHF_OK;
-    if (!one || name_parts(one, path) < 0) {
-        rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", path);
-        plugin_free(one);
-        return RLHF_E_NOMEM;
-    }
-    if (status == RLHF_OK) status = rlhf__descriptor_check(path, src, one, err);
+    if (!one) return rlhf__fail(err, RLHF_E_NOMEM, "%s: out of memory", path);
+    rlhf_status status = rlhf__plugin_init(one, path, sha256, src, err);
     if (status == RLHF_OK) status = check_duplicate(p, one->desc.id, path, err);
     if (status < 0) {
         plugin_free(one);
         return status;
     }
-    memcpy(one->sha256, sha256, sizeof one->sha256);
     p->item[p->n++] = one;
     return RLHF_OK;
 }
@@ -160,9 +142,10 @@ static rlhf_status open_path(struct rlhf__plugins *p, const char *path, struct r
 // ---- choosing ---------------------------------------------------------------------------------
 
 static const char *with_article(int32_t kind) {
-    return kind == RLHF_KIND_ALGO     ? "an algorithm"
-           : kind == RLHF_KIND_REWARD ? "a reward"
-                                      : "a model";
+    return kind == RLHF_KIND_ALGO       ? "an algorithm"
+           : kind == RLHF_KIND_REWARD   ? "a reward"
+           : kind == RLHF__KIND_KERNELS ? "a compute backend"
+                                        : "a model";
 }
 
 static rlhf_status choose(const struct rlhf__plugins *p, const char *path, const char *id,

@@ -59,7 +59,8 @@ rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
                                    const struct rlhf__plugin ***out, size_t *n,
                                    struct rlhf__error *err);
 
-// "algorithm", "reward", "model" (kind of RLHF_KIND_*), else "unknown kind". [any]
+// "algorithm", "reward", "model", "kernels" (RLHF_KIND_*, RLHF__KIND_KERNELS), else "unknown kind".
+// [any]
 const char *rlhf__kind_name(int32_t kind);
 
 // rlhf_copy_in with a sentence; `what` names the struct. Errors: RLHF_E_UNSUPPORTED. [any]

@@ -11,10 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int32_t kinds[] = {RLHF_KIND_ALGO, RLHF_KIND_REWARD, RLHF_KIND_MODEL};
+static const int32_t kinds[] = {RLHF_KIND_ALGO, RLHF_KIND_REWARD, RLHF_KIND_MODEL,
+                                RLHF__KIND_KERNELS};
+enum { KINDS = sizeof kinds / sizeof *kinds };
 
 const char *rlhf__kind_dir(int32_t kind) {
-    return kind == RLHF_KIND_ALGO ? "algos" : kind == RLHF_KIND_REWARD ? "rewards" : "models";
+    switch (kind) {
+    case RLHF_KIND_ALGO:
+        return "algos";
+    case RLHF_KIND_REWARD:
+        return "rewards";
+    case RLHF_KIND_MODEL:
+        return "models";
+    default:
+        return "kernels";
+    }
 }
 
 const char *rlhf__kind_name(int32_t kind) {
@@ -25,6 +36,8 @@ const char *rlhf__kind_name(int32_t kind) {
         return "reward";
     case RLHF_KIND_MODEL:
         return "model";
+    case RLHF__KIND_KERNELS:
+        return "kernels";
     default:
         return "unknown kind";
     }
@@ -115,7 +128,7 @@ static rlhf_status not_found(const struct rlhf__dirs *dirs, struct finder *f, in
                              struct rlhf__error *err) {
     char hint[300], here[1100] = "";
     f->near.wanted = f->file;
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < KINDS; i++)
         if (kind == kinds[i] || kind == 0) each_dir(dirs, kinds[i], offer_files, f);
     if (from == RLHF__NAME_IN_FILE && rlhf__is_file(f->file))
         snprintf(here, sizeof here, " (for the one in the working directory write ./%s)", f->file);
@@ -126,16 +139,29 @@ static rlhf_status not_found(const struct rlhf__dirs *dirs, struct finder *f, in
                       rlhf__buf_text(f->looked), here);
 }
 
+rlhf_status rlhf__plugin_look(const struct rlhf__dirs *dirs, const char *file, int32_t kind,
+                              char **path, struct rlhf__error *err) {
+    struct finder f = {file, NULL, {file, NULL, 0}, NULL, "", dirs, err, RLHF_OK};
+    *path = NULL;
+    RLHF_TRY(rlhf__plugin_path_check(err));
+    each_dir(dirs, kind, look_in, &f);
+    if (f.status == RLHF_OK)
+        *path = f.found;
+    else
+        free(f.found);
+    return f.status;
+}
+
 // A name without a directory: the kind's own directories, then those of the other kinds.
 static rlhf_status find_by_name(const struct rlhf__dirs *dirs, const char *file, int32_t kind,
                                 int32_t from, const char *name, const char *asker, char **path,
                                 struct rlhf__error *err) {
     struct rlhf__buf looked = RLHF__BUF_INIT;
     struct finder f = {file, NULL, {file, NULL, 0}, &looked, "", dirs, err, RLHF_OK};
-    for (size_t i = 0; i < 3 && !f.found && f.status == RLHF_OK; i++)
+    for (size_t i = 0; i < KINDS && !f.found && f.status == RLHF_OK; i++)
         if (kind == kinds[i] || kind == 0) each_dir(dirs, kinds[i], look_in, &f);
     f.looked = NULL;
-    for (size_t i = 0; i < 3 && !f.found && f.status == RLHF_OK; i++)
+    for (size_t i = 0; i < KINDS && !f.found && f.status == RLHF_OK; i++)
         if (kind != kinds[i] && kind != 0) each_dir(dirs, kinds[i], look_in, &f);
     f.looked = &looked;
     *path = f.found;
@@ -214,7 +240,7 @@ int rlhf__plugin_is_installed(const struct rlhf__dirs *dirs, const char *path) {
     char *slash = rlhf__path_real(path, real) ? strrchr(real, '/') : NULL;
     int found = 0;
     if (slash) *slash = '\0';
-    for (size_t i = 0; slash && i < 3 && !found; i++)
+    for (size_t i = 0; slash && i < KINDS && !found; i++)
         found = each_dir(dirs, kinds[i], same_dir, real);
     return found;
 }
@@ -250,7 +276,7 @@ rlhf_status rlhf__plugin_each_file(const struct rlhf__dirs *dirs,
                                    rlhf_status (*visit)(void *arg, int32_t kind, const char *path),
                                    void *arg) {
     struct visitor v = {visit, arg, 0, RLHF_OK};
-    for (size_t i = 0; i < 3 && v.status >= 0; i++) {
+    for (size_t i = 0; i < KINDS && v.status >= 0; i++) {
         v.kind = kinds[i];
         each_dir(dirs, v.kind, visit_dir, &v);
     }

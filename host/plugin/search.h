@@ -6,6 +6,11 @@
 #include "base/file.h"
 #include "plugin/trust.h"
 
+#include <rlhf/plugin.h>
+
+// Compute backends are found and listed like plugins, though they are no rlhf_plugin.
+enum { RLHF__KIND_KERNELS = RLHF_KIND_MODEL + 1 };
+
 // Directory of a kind below <lib> and below each directory of RLHF_PLUGIN_PATH: "algos", ... [any]
 const char *rlhf__kind_dir(int32_t kind);
 
@@ -16,6 +21,11 @@ const char *rlhf__kind_dir(int32_t kind);
 rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, int32_t kind,
                               int32_t from, const char *asker, char **path,
                               struct rlhf__error *err);
+
+// The path of `file` in the directories of a kind, heap; *path NULL when it is in none. Errors: a
+// directory or RLHF_PLUGIN_PATH that is refused. [main]
+rlhf_status rlhf__plugin_look(const struct rlhf__dirs *dirs, const char *file, int32_t kind,
+                              char **path, struct rlhf__error *err);
 
 // Bytes of name before the "#id" that chooses one of several in a file. [main]
 size_t rlhf__plugin_name_len(const char *name, int32_t from);

@@ -102,16 +102,15 @@ static void destroy(rlhf_compute *c) {
     if (c) context_free(c->ctx);
 }
 
-const rlhf_kernels *rlhf_kernels_v0(void) {
-    static const rlhf_kernels kernels = {
-        .size = sizeof(rlhf_kernels),
-        .abi_major = RLHF_ABI_MAJOR,
-        .abi_minor = RLHF_ABI_MINOR,
-        .name = "cpu",
-        .summary = "CPU backend: oneDNN products, own row kernels for AVX-512, AVX2 and x86-64",
-        .create = create,
-        .destroy = destroy,
-        .describe = rlhf__cpu_describe,
-    };
-    return &kernels;
-}
+static const rlhf_kernels kernels = {
+    .size = sizeof(rlhf_kernels),
+    .abi_major = RLHF_ABI_MAJOR,
+    .abi_minor = RLHF_ABI_MINOR,
+    .name = "cpu",
+    .summary = "CPU backend: oneDNN products, own row kernels for AVX-512, AVX2 and x86-64",
+    .create = create,
+    .destroy = destroy,
+    .describe = rlhf__cpu_describe,
+};
+
+RLHF_DEFINE_KERNELS(kernels)

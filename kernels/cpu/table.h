@@ -26,6 +26,5 @@ void rlhf__cpu_fill_muon(rlhf_compute *t);        // muon
 
 // Of rlhf_kernels.
 rlhf_status rlhf__cpu_describe(uint32_t gpu, rlhf_device_info *out);
-RLHF_EXPORT const rlhf_kernels *rlhf_kernels_v0(void);
 
 #endif

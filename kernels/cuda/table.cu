@@ -95,18 +95,15 @@ static void destroy(rlhf_compute *c) {
     if (c) context_free((struct rlhf__cuda *)c->ctx);
 }
 
-extern "C" RLHF_EXPORT const rlhf_kernels *rlhf_kernels_v0(void);
+static const rlhf_kernels kernels = {
+    sizeof(rlhf_kernels),
+    RLHF_ABI_MAJOR,
+    RLHF_ABI_MINOR,
+    0,
+    "cuda",
+    "CUDA backend: own kernels and cuBLASLt for compute capability 8.0 and newer",
+    create,
+    destroy,
+    rlhf__cuda_describe};
 
-extern "C" const rlhf_kernels *rlhf_kernels_v0(void) {
-    static const rlhf_kernels kernels = {
-        sizeof(rlhf_kernels),
-        RLHF_ABI_MAJOR,
-        RLHF_ABI_MINOR,
-        0,
-        "cuda",
-        "CUDA backend: own kernels and cuBLASLt for compute capability 8.0 and newer",
-        create,
-        destroy,
-        rlhf__cuda_describe};
-    return &kernels;
-}
+RLHF_DEFINE_KERNELS(kernels)

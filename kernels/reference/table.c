@@ -89,5 +89,4 @@ static const rlhf_kernels entry = {
     .describe = rlhf__ref_describe,
 };
 
-RLHF_EXPORT const rlhf_kernels *rlhf_kernels_v0(void);
-const rlhf_kernels *rlhf_kernels_v0(void) { return &entry; }
+RLHF_DEFINE_KERNELS(entry)

@@ -1,16 +1,21 @@
-# rlhf_add_plugin(NAME KIND algo|reward|model SOURCES a.c ... [LIBS ...] [ALIASES ...])
-# Target plugin_NAME: a module NAME.so that exports rlhf_plugin_v0 and nothing else and imports
-# nothing from the host. Installed to <libdir>/rlhf/<abi>/<kind>s under the prefix. An alias is a
+# rlhf_add_plugin(NAME KIND algo|reward|model|kernels SOURCES a.c ... [LIBS ...] [ALIASES ...])
+# Target plugin_NAME: a module NAME.so that exports its entry (rlhf_plugin_v0; of kernels, which are
+# called kernels_<backend>, rlhf_kernels_v0) and nothing else and imports nothing from the host.
+# Installed to <libdir>/rlhf/<abi>/<kind>s under the prefix (kernels: no further s). An alias is a
 # symbolic link beside it: a model plugin is looked for as <model_type>.so.
 function(rlhf_add_plugin name)
   cmake_parse_arguments(P "" "KIND" "SOURCES;LIBS;ALIASES" ${ARGN})
-  if(NOT P_KIND MATCHES "^(algo|reward|model)$")
-    message(FATAL_ERROR "rlhf_add_plugin(${name}): KIND must be algo, reward or model")
+  if(NOT P_KIND MATCHES "^(algo|reward|model|kernels)$")
+    message(FATAL_ERROR "rlhf_add_plugin(${name}): KIND must be algo, reward, model or kernels")
   endif()
   if(NOT P_SOURCES)
     message(FATAL_ERROR "rlhf_add_plugin(${name}): SOURCES is empty")
   endif()
   set(target plugin_${name})
+  set(dir ${P_KIND}s)
+  if(P_KIND STREQUAL "kernels")
+    set(dir kernels)
+  endif()
   add_library(${target} MODULE ${P_SOURCES})
   set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME ${name}
     C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
@@ -23,17 +28,17 @@ function(rlhf_add_plugin name)
   endif()
   if(RLHF_LIB_DIR)
     set_target_properties(${target} PROPERTIES
-      LIBRARY_OUTPUT_DIRECTORY ${RLHF_LIB_DIR}/${P_KIND}s)
+      LIBRARY_OUTPUT_DIRECTORY ${RLHF_LIB_DIR}/${dir})
   endif()
   set(subdir ${RLHF_PLUGIN_SUBDIR})
   if(NOT subdir)
     set(subdir ${CMAKE_INSTALL_LIBDIR}/rlhf/${RLHF_PLUGIN_ABI})
   endif()
-  install(TARGETS ${target} LIBRARY DESTINATION ${subdir}/${P_KIND}s)
+  install(TARGETS ${target} LIBRARY DESTINATION ${subdir}/${dir})
   foreach(alias ${P_ALIASES})
     add_custom_command(TARGET ${target} POST_BUILD
       COMMAND ${CMAKE_COMMAND} -E create_symlink ${name}.so
               $<TARGET_FILE_DIR:${target}>/${alias}.so)
-    install(FILES $<TARGET_FILE_DIR:${target}>/${alias}.so DESTINATION ${subdir}/${P_KIND}s)
+    install(FILES $<TARGET_FILE_DIR:${target}>/${alias}.so DESTINATION ${subdir}/${dir})
   endforeach()
 endfunction()

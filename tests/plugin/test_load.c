@@ -1,6 +1,7 @@
 // test_load.c: where plugins are looked for, and the sentence each faulty one is refused with.
 #include "plugin/modules.h"
 
+#include "model/compute_load.h"
 #include "plugin/search.h"
 
 #include <unistd.h>
@@ -271,6 +272,21 @@ static void text_is_no_library(void **state) {
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+static void a_backend_is_found_like_a_plugin(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    char path[1024], found[RLHF__PATH_CAP];
+    snprintf(path, sizeof path, "%s/lib/rlhf/0/kernels/kernels_reference.so",
+             getenv("RLHF_BUILD_DIR"));
+    check_ok(rlhf__make_dirs(scratch_path(f->scratch, "mine/kernels"), &err), &err);
+    assert_int_equal(symlink(path, scratch_path(f->scratch, "mine/kernels/kernels_own.so")), 0);
+    check_error(rlhf__compute_find(&f->dirs, "own", found, &err), RLHF_E_INVALID, &err,
+                "no compute backend 'own'");
+    setenv("RLHF_PLUGIN_PATH", scratch_path(f->scratch, "mine"), 1);
+    check_ok(rlhf__compute_find(&f->dirs, "own", found, &err), &err);
+    assert_string_equal(strrchr(found, '/'), "/kernels_reference.so");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         T(each_fault_has_its_sentence),
@@ -283,6 +299,7 @@ int main(void) {
         T(only_typed_names_are_files),
         T(a_missing_one_gets_a_hint),
         T(text_is_no_library),
+        cmocka_unit_test_setup_teardown(a_backend_is_found_like_a_plugin, setup, teardown),
     };
     return cmocka_run_group_tests_name("plugin_load", tests, NULL, NULL);
 }

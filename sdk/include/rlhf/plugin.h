@@ -1,7 +1,8 @@
 // rlhf/plugin.h: what a shared object must export to be a plugin of rlhf-host.
 //
 // One symbol, `rlhf_plugin_v0`, returning static const data: a bundle of plugin descriptors. It
-// must not allocate, and nothing else may be exported (-fvisibility=hidden). The ops tables of the
+// must not allocate, and nothing else may be exported (-fvisibility=hidden). A note beside it
+// (elf_note.h) says the same to whoever does not want to run it. The ops tables of the
 // three kinds are in reward.h, algo.h and model.h.
 //
 // Smallest plugin: see sdk/templates/reward.c.
@@ -9,6 +10,7 @@
 #define RLHF_PLUGIN_H
 
 #include "base.h"
+#include "elf_note.h"
 #include "host.h"
 #include "log.h"
 #include "option.h"
@@ -70,13 +72,18 @@ RLHF_EXPORT const rlhf_bundle *rlhf_plugin_v0(void);
 }
 #endif
 
-// Defines the entry of a .so that holds the one plugin `descriptor`.
-#define RLHF_DEFINE_PLUGIN(descriptor)                                                             \
+// Defines the entry of a .so, and the note that it can be read by without being run: the one plugin
+// `descriptor`, or several by their addresses (&one, &other). Descriptors are static const data.
+#define RLHF_DEFINE_PLUGIN(descriptor) RLHF_DEFINE_PLUGINS(&(descriptor))
+#define RLHF_DEFINE_PLUGINS(...)                                                                   \
+    static const rlhf_plugin *const rlhf_own_list[] = {__VA_ARGS__};                               \
+    static const rlhf_bundle rlhf_own_bundle = {                                                   \
+        sizeof(rlhf_bundle), RLHF_ABI_MAJOR,                                                       \
+        RLHF_ABI_MINOR,      sizeof rlhf_own_list / sizeof *rlhf_own_list,                         \
+        rlhf_own_list,       RLHF_SDK_VERSION};                                                    \
     const rlhf_bundle *rlhf_plugin_v0(void) {                                                      \
-        static const rlhf_plugin *const list[] = {&(descriptor)};                                  \
-        static const rlhf_bundle bundle = {                                                        \
-            sizeof(rlhf_bundle), RLHF_ABI_MAJOR, RLHF_ABI_MINOR, 1, list, RLHF_SDK_VERSION};       \
-        return &bundle;                                                                            \
+        RLHF_ELF_NOTE(RLHF_NOTE_PLUGIN, &rlhf_own_bundle);                                         \
+        return &rlhf_own_bundle;                                                                   \
     }
 
 #endif

@@ -27,6 +27,7 @@
 #define RLHF_COMPUTE_H
 
 #include "base.h"
+#include "elf_note.h"
 
 enum rlhf_dtype { RLHF_F32 = 1, RLHF_BF16 = 2, RLHF_I32 = 3 };
 
@@ -496,5 +497,20 @@ typedef struct rlhf_kernels {
 
 typedef const rlhf_kernels *(*rlhf_kernels_entry_fn)(void);
 #define RLHF_KERNELS_SYMBOL "rlhf_kernels_v0"
+#ifdef __cplusplus
+extern "C" {
+#endif
+RLHF_EXPORT const rlhf_kernels *rlhf_kernels_v0(void);
+#ifdef __cplusplus
+}
+#endif
+
+// Defines the entry of a backend, and its note (elf_note.h): `table` is an rlhf_kernels, static
+// const.
+#define RLHF_DEFINE_KERNELS(table)                                                                 \
+    const rlhf_kernels *rlhf_kernels_v0(void) {                                                    \
+        RLHF_ELF_NOTE(RLHF_NOTE_KERNEL, &(table));                                                 \
+        return &(table);                                                                           \
+    }
 
 #endif

@@ -1,0 +1,128 @@
+// child.c: see child.h.
+#include "base/child.h"
+
+#include "base/last_words.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void limit(int what, rlim_t most) {
+    struct rlimit now;
+    if (getrlimit(what, &now) != 0) return;
+    if (most < now.rlim_cur) now.rlim_cur = most;
+    if (most < now.rlim_max) now.rlim_max = most;
+    setrlimit(what, &now);
+}
+
+static void confine(const struct rlhf__child_limits *limits) {
+    const rlim_t seconds = (rlim_t)limits->seconds + 1; // the alarm comes first
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    limit(RLIMIT_FSIZE, 0);
+    limit(RLIMIT_CORE, 0);
+    // Threads count alike.
+    limit(RLIMIT_CPU, 64 * seconds);
+    fflush(stdout);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
+// In the child: never returns. The status goes first, as 4 bytes, then the text.
+static void child(int fd, const struct rlhf__child_limits *limits,
+                  rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__last_words_silence();
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
+    signal(SIGALRM, SIG_DFL);
+    alarm((unsigned)limits->seconds);
+    if (limits->confined) confine(limits);
+    int32_t status = work(arg, &text);
+    ssize_t n = write(fd, &status, sizeof status);
+    for (size_t at = 0; n > 0 && at < text.len; at += (size_t)n) {
+        n = write(fd, text.data + at, text.len - at);
+        if (n < 0 && errno == EINTR) n = 0;
+    }
+    _exit(0); // no exit handlers of plugins
+}
+
+static void read_all(int fd, struct rlhf__buf *out) {
+    char chunk[4096];
+    for (;;) {
+        ssize_t n = read(fd, chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return;
+        rlhf__buf_put(out, chunk, (size_t)n);
+    }
+}
+
+static rlhf_status how_it_ended(const struct rlhf__child_limits *limits, int wait_status,
+                                struct rlhf__child_end *end, struct rlhf__error *err) {
+    const char *what = limits->what;
+    if (WIFSIGNALED(wait_status))
+        end->signal = WTERMSIG(wait_status);
+    else
+        end->status = WEXITSTATUS(wait_status);
+    if (end->signal == SIGALRM)
+        return rlhf__fail(err, RLHF_E_INTERNAL, "%s: still loading after %d seconds", what,
+                          limits->seconds);
+    if (end->signal)
+        return rlhf__fail(err, RLHF_E_INTERNAL, "%s: crashed while being loaded (signal %d, %s)",
+                          what, end->signal, strsignal(end->signal));
+    return rlhf__fail(err, RLHF_E_INTERNAL, "%s: ended the process while being loaded (status %d)",
+                      what, end->status);
+}
+
+rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,
+                            rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg,
+                            struct rlhf__buf *out, struct rlhf__child_end *end,
+                            struct rlhf__error *err) {
+    const char *what = limits->what;
+    struct rlhf__child_end own;
+    int fd[2];
+    if (!end) end = &own;
+    *end = (struct rlhf__child_end){0};
+    if (pipe(fd) != 0) return rlhf__fail(err, RLHF_E_IO, "%s: no pipe: %s", what, strerror(errno));
+    pid_t pid = fork();
+    if (pid < 0) {
+        int why = errno;
+        close(fd[0]);
+        close(fd[1]);
+        return rlhf__fail(err, RLHF_E_IO, "%s: no process: %s", what, strerror(why));
+    }
+    if (pid == 0) {
+        close(fd[0]);
+        child(fd[1], limits, work, arg);
+    }
+    close(fd[1]);
+    struct rlhf__buf answer = RLHF__BUF_INIT;
+    int wait_status = 0;
+    int32_t status;
+    read_all(fd[0], &answer);
+    close(fd[0]);
+    while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
+        continue;
+    if (answer.len < sizeof status || !WIFEXITED(wait_status)) {
+        rlhf__buf_free(&answer);
+        return how_it_ended(limits, wait_status, end, err);
+    }
+    end->answered = 1;
+    memcpy(&status, answer.data, sizeof status);
+    if (status < 0)
+        rlhf__fail(err, status, "%s", answer.data + sizeof status);
+    else
+        rlhf__buf_put(out, answer.data + sizeof status, answer.len - sizeof status);
+    rlhf__buf_free(&answer);
+    return status < 0 ? status : rlhf__buf_ok(out, err);
+}
+
+rlhf_status rlhf__child_run(const char *what, rlhf_status (*work)(void *arg, struct rlhf__buf *out),
+                            void *arg, struct rlhf__buf *out, struct rlhf__error *err) {
+    const struct rlhf__child_limits limits = {what, RLHF__CHILD_SECONDS, 0};
+    return rlhf__child_ask(&limits, work, arg, out, NULL, err);
+}
