@@ -2,8 +2,9 @@
 //
 //     oracle_rewards PLUGIN.so [KEY=VALUE ...]
 //
-// A line is {"response": text, "row": {...}, "ids": [...]}, row and ids where they matter; the
-// answer to it is a line with the reward, exactly.
+// A line is {"response": text, "prompt": text, "row": {...}, "ids": [...]}, what is not the
+// response where it matters, or a list of such rows, which are one call; the answer is a line with
+// the reward of each, exactly.
 #include "base/buf.h"
 #include "plugin/row_service.h"
 
@@ -14,7 +15,7 @@
 static struct rlhf_test_host host;
 static struct rlhf__services services;
 static struct rlhf__note failure;
-static struct rlhf__row_service rows;
+static struct rlhf__row_service row_reader;
 
 static int refuse(const char *what, const char *why) {
     fprintf(stderr, "oracle_rewards: %s: %s\n", what, why);
@@ -37,33 +38,99 @@ static void *settings(const rlhf_plugin *p, char **argv, int n) {
     return config;
 }
 
-static int pay(const rlhf_plugin *p, void *self, const json_t *line) {
+// A batch as a plugin gets it.
+struct batch {
+    uint32_t n;
+    rlhf_str *prompt, *response, *meta;
+    int32_t *ids, *offset, *prompt_len;
+    uint8_t *finished, *verdict, *failed;
+    float *seq;
+};
+
+static void batch_finish(struct batch *b) {
+    for (uint32_t i = 0; b->meta && i < b->n; i++) {
+        const union {
+            const char *text;
+            void *data;
+        } own = {b->meta[i].ptr};
+        free(own.data);
+    }
+    free(b->prompt);
+    free(b->response);
+    free(b->meta);
+    free(b->ids);
+    free(b->offset);
+    free(b->prompt_len);
+    free(b->finished);
+    free(b->verdict);
+    free(b->failed);
+    free(b->seq);
+}
+
+static int batch_init(struct batch *b, const json_t *rows) {
+    const size_t n = json_array_size(rows);
+    size_t total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += json_array_size(json_object_get(json_array_get(rows, i), "ids"));
+    *b = (struct batch){.n = (uint32_t)n,
+                        .prompt = calloc(n + 1, sizeof *b->prompt),
+                        .response = calloc(n + 1, sizeof *b->response),
+                        .meta = calloc(n + 1, sizeof *b->meta),
+                        .ids = calloc(total + 1, sizeof *b->ids),
+                        .offset = calloc(n + 1, sizeof *b->offset),
+                        .prompt_len = calloc(n + 1, sizeof *b->prompt_len),
+                        .finished = calloc(n + 1, 1),
+                        .verdict = calloc(n + 1, 1),
+                        .failed = calloc(n + 1, 1),
+                        .seq = calloc(n + 1, sizeof *b->seq)};
+    return b->prompt && b->response && b->meta && b->ids && b->offset && b->prompt_len &&
+           b->finished && b->verdict && b->failed && b->seq;
+}
+
+static rlhf_str text_of(const json_t *row, const char *key) {
+    const json_t *v = json_object_get(row, key);
+    return (rlhf_str){json_string_value(v), json_string_length(v)};
+}
+
+static int pay(const rlhf_plugin *p, void *self, const json_t *rows) {
     const rlhf_reward_ops *ops = p->ops;
-    const json_t *text = json_object_get(line, "response"), *list = json_object_get(line, "ids");
-    char *row = json_dumps(json_object_get(line, "row"), JSON_COMPACT);
-    const size_t n = json_array_size(list);
-    int32_t *ids = calloc(n + 1, sizeof *ids), offset[2] = {0, (int32_t)n}, none[1] = {0};
-    rlhf_str response = {json_string_value(text), json_string_length(text)};
-    rlhf_str meta = {row, row ? strlen(row) : 0};
-    float seq = 0;
-    uint8_t verdict = 0;
-    for (size_t i = 0; ids && i < n; i++)
-        ids[i] = (int32_t)json_integer_value(json_array_get(list, i));
+    struct batch b;
+    int32_t at = 0;
+    rlhf_status st = batch_init(&b, rows) ? RLHF_OK : RLHF_E_NOMEM;
+    for (uint32_t i = 0; st == RLHF_OK && i < b.n; i++) {
+        const json_t *row = json_array_get(rows, i), *list = json_object_get(row, "ids");
+        b.response[i] = text_of(row, "response");
+        b.prompt[i] = json_object_get(row, "prompt") ? text_of(row, "prompt") : b.response[i];
+        b.meta[i].ptr = json_dumps(json_object_get(row, "row"), JSON_COMPACT);
+        b.meta[i].len = b.meta[i].ptr ? strlen(b.meta[i].ptr) : 0;
+        for (size_t k = 0; k < json_array_size(list); k++)
+            b.ids[at++] = (int32_t)json_integer_value(json_array_get(list, k));
+        b.offset[i + 1] = at;
+    }
     const rlhf_reward_in in = {.size = sizeof in,
-                               .n = 1,
-                               .prompt = &response,
-                               .response = &response,
-                               .meta = &meta,
-                               .ids = ids,
-                               .offset = offset,
-                               .prompt_len = none};
-    const rlhf_reward_out out = {.size = sizeof out, .seq = &seq, .verdict = &verdict};
-    const rlhf_status st = ids ? ops->score(self, &in, &out) : RLHF_E_NOMEM;
-    free(row);
-    free(ids);
-    if (st < 0) return refuse("score", host.fail_text);
-    printf("%.9g\n", (double)seq);
-    return 0;
+                               .n = b.n,
+                               .prompt = b.prompt,
+                               .response = b.response,
+                               .meta = b.meta,
+                               .ids = b.ids,
+                               .offset = b.offset,
+                               .prompt_len = b.prompt_len,
+                               .finished = b.finished};
+    const rlhf_reward_out out = {
+        .size = sizeof out, .seq = b.seq, .verdict = b.verdict, .failed = b.failed};
+    if (st == RLHF_OK) st = ops->score(self, &in, &out);
+    for (uint32_t i = 0; st == RLHF_OK && i < b.n; i++)
+        printf("%.9g\n", (double)b.seq[i]);
+    batch_finish(&b);
+    return st < 0 ? refuse("score", host.fail_text) : 0;
+}
+
+// A line is a row, or a list of them that are paid in one call.
+static int pay_line(const rlhf_plugin *p, void *self, json_t *line) {
+    json_t *rows = json_is_array(line) ? json_incref(line) : json_pack("[O]", line);
+    const int status = rows ? pay(p, self, rows) : refuse("standard input", "no row");
+    json_decref(rows);
+    return status;
 }
 
 static int pay_all(const rlhf_plugin *p, void *self) {
@@ -72,7 +139,7 @@ static int pay_all(const rlhf_plugin *p, void *self) {
     int status = 0;
     for (ssize_t n; status == 0 && (n = getline(&line, &cap, stdin)) > 0;) {
         json_t *v = json_loadb(line, (size_t)n, JSON_ALLOW_NUL, NULL);
-        status = v ? pay(p, self, v) : refuse("standard input", "no JSON");
+        status = v ? pay_line(p, self, v) : refuse("standard input", "no JSON");
         json_decref(v);
     }
     free(line);
@@ -87,8 +154,8 @@ int main(int argc, char **argv) {
     services = (struct rlhf__services){.phase = -1, .failure = &failure};
     rlhf__note_init(&failure);
     rlhf_test_init(&host, 1);
-    int status = !config || rlhf__row_service_init(&rows, &services, NULL) != RLHF_OK;
-    if (status == 0) rlhf_test_offer(&host, RLHF_SVC_ROW, &rows.table);
+    int status = !config || rlhf__row_service_init(&row_reader, &services, NULL) != RLHF_OK;
+    if (status == 0) rlhf_test_offer(&host, RLHF_SVC_ROW, &row_reader.table);
     if (!p->create) self = config;
     if (status == 0 && p->create) {
         status = p->create(&host.table, config, &self) < 0;

@@ -6,6 +6,7 @@
 //     answering once                 1 for the first line, and ends
 //     answering length               the bytes of each line, without its end
 //     answering count                1, 2, 3, ...: from the first line since it was started
+//     answering stuck FILE           reads a line, writes its own number to FILE and hangs
 //     answering batch N              reads N lines, then answers all of them with 1
 //     answering keep FILE            appends each line to FILE and answers 1
 //     answering loud N               N bytes on standard error before each answer of 1
@@ -64,6 +65,14 @@ static void family(const char *file) {
     hang();
 }
 
+static void stuck(const char *file) {
+    if (next_line() <= 0) exit(0);
+    FILE *f = fopen(file, "w");
+    if (f) fprintf(f, "%ld", (long)getpid());
+    if (f) fclose(f);
+    hang();
+}
+
 static void loud(size_t n) {
     while (next_line() > 0) {
         for (size_t i = 0; i < n; i++)
@@ -92,8 +101,7 @@ static void each(const char *mode, const char *arg) {
         else if (strcmp(mode, "count") == 0)
             printf("%ld\n", n), fflush(stdout);
         else
-            answer(strcmp(mode, "each") == 0 ? arg : "1");
-        if (strcmp(mode, "twice") == 0) answer("1");
+            answer(strcmp(mode, "each") == 0 ? arg : strcmp(mode, "twice") == 0 ? "1\n1" : "1");
         if (strcmp(mode, "once") == 0) return;
     }
 }
@@ -113,6 +121,7 @@ int main(int argc, char **argv) {
     const long n = atol(arg);
     if (strcmp(mode, "after") == 0 && argc > 3) after(n, argv[3], argc > 4 ? argv[4] : "");
     if (strcmp(mode, "family") == 0) family(arg);
+    if (strcmp(mode, "stuck") == 0) stuck(arg);
     if (strcmp(mode, "loud") == 0) loud((size_t)n);
     if (strcmp(mode, "wide") == 0) wide((size_t)n);
     if (strcmp(mode, "keep") == 0) keep(arg);

@@ -1,0 +1,127 @@
+// test_e2e_programs.c: runs whose reward is a program or a Python function: what they pay, resumes,
+// Ctrl-C, and what cannot be run.
+#include "e2e.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MODEL                                                                                      \
+    " --policy model --set policy.init=random --set sampling.max_new_tokens=6 "                    \
+    "--set log.progress=off --prompts rows.jsonl "
+#define RUN                                                                                        \
+    "--algo grpo.so:group_size=4,kl_placement=none,kl_measure=false" MODEL "--set batch.size=8 "
+#define EXEC(args) "--reward \"exec.so:command='$RLHF_BUILD_DIR/tests/answering' " args "\" "
+#define PYTHON     "--reward python.so:file=rewards.py,function=length "
+
+static int setup(void **state) {
+    if (e2e_setup(state) != 0) return -1;
+    e2e_write(*state, "rows.jsonl",
+              "{\"prompt\": \"It was\", \"answer\": \"yes\"}\n"
+              "{\"prompt\": \"I think\", \"answer\": \"no\"}\n");
+    e2e_write(
+        *state, "rewards.py",
+        "def length(completions, answer, **kwargs):\n"
+        "    return [len(set(c)) + 0.25 * (a == 'yes') for c, a in zip(completions, answer)]\n");
+    return 0;
+}
+
+static int has_python(void) { return system("python3 -c 'import sys' >/dev/null 2>&1") == 0; }
+
+// Two phases, and one with one more, are the same, and so are two runs at once.
+static void resumes(struct e2e *t, const char *reward, const char *metric) {
+    assert_int_equal(e2e_shell(t,
+                               "\"$HOST\" " RUN "%s --set run.phases=2 --set run.dir=a --threads 1 "
+                               "& \"$HOST\" " RUN
+                               "%s --set run.phases=1 --set run.dir=b --threads 1; wait $!",
+                               reward, reward),
+                     0);
+    assert_int_equal(e2e_run(t, "--resume b --trust-run --set run.phases=2"), 0);
+    e2e_same_tree(t, "a/checkpoints/latest/", "b/checkpoints/latest/");
+    json_t *x = e2e_metrics(t, "a"), *y = e2e_metrics(t, "b");
+    for (int i = 0; i < 2; i++)
+        assert_true(e2e_metric(x, i, metric) == e2e_metric(y, i, metric));
+    assert_true(e2e_metric(x, 1, metric) > 0);
+    json_decref(x);
+    json_decref(y);
+}
+
+static void a_program_pays(void **state) {
+    struct e2e *t = *state;
+    resumes(t, EXEC("length"), "rewards/exec/mean");
+    assert_int_equal(e2e_shell(t,
+                               "\"$HOST\" eval --model a/checkpoints/latest --data rows.jsonl --n "
+                               "4 --set sampling.max_new_tokens=4 --threads 1 " EXEC("each 0.5")),
+                     0);
+    e2e_says(t, "0.5000");
+    assert_int_equal(e2e_shell(t, "\"$HOST\" " RUN EXEC("length") "--dry-run"), 0);
+    assert_int_equal(e2e_exists(t, "runs"), 0);
+    assert_int_equal(e2e_run(t, "plugin info exec.so"), 0);
+    e2e_says(t, "org.rlhf-host.exec");
+}
+
+static void python_pays(void **state) {
+    struct e2e *t = *state;
+    if (!has_python()) skip();
+    resumes(t, PYTHON, "rewards/python/mean");
+    assert_int_equal(e2e_run(t, "eval --model a/checkpoints/latest --data rows.jsonl --n 4 "
+                                "--set sampling.max_new_tokens=4 " PYTHON),
+                     0);
+    e2e_says(t, "reward ");
+    assert_int_equal(e2e_run(t, RUN PYTHON "--dry-run"), 0);
+    assert_int_equal(e2e_run(t, "plugin info python.so"), 0);
+    e2e_says(t, "org.rlhf-host.python");
+}
+
+// Nothing is written, and the sentence says what.
+static void what_cannot_be_run(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN "--reward exec.so:command=./nothing --set run.dir=c"), 2);
+    e2e_says(t,
+             "reward org.rlhf-host.exec, create(): the program ./nothing cannot be run: there is "
+             "no such file");
+    assert_int_equal(e2e_exists(t, "c"), 0);
+    if (!has_python()) return;
+    assert_int_equal(
+        e2e_run(t, RUN "--reward python.so:file=rewards.py,function=lenght --set run.dir=c"), 2);
+    e2e_says(t, "rewards.py has no function \"lenght\" (did you mean \"length\"?)");
+    assert_int_equal(e2e_shell(t, "echo '{\"prompt\": \"x\"}' >> rows.jsonl"), 0);
+    assert_int_equal(e2e_run(t, RUN PYTHON "--set run.dir=c"), 2);
+    e2e_says(t, "rows.jsonl:3: reward org.rlhf-host.python, check_row(): the data row has no "
+                "\"answer\", which length of rewards.py is called with");
+    e2e_write(t, "rewards.py", "import os\nx = 1\n\nx.y\n");
+    assert_int_equal(e2e_run(t, RUN PYTHON "--set run.dir=c"), 2);
+    e2e_says(t, "rewards.py cannot be imported: line 4: AttributeError: 'int' object has no "
+                "attribute 'y'");
+    assert_int_equal(e2e_exists(t, "c"), 0);
+}
+
+static void a_program_that_fails(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(
+        e2e_shell(t, "\"$HOST\" " RUN EXEC("after 0 kill 11") "--set run.dir=d --threads 1"), 1);
+    e2e_says(t, "answering was ended by signal 11 (Segmentation fault) at row 1 of 8");
+}
+
+// Ctrl-C while the program does not answer ends the run, and the program.
+static void interrupted(void **state) {
+    struct e2e *t = *state;
+    const int status = e2e_shell(
+        t, "\"$HOST\" " RUN EXEC("stuck $PWD/number") "--set run.dir=e --threads 1 & pid=$!; n=0; "
+                                                      "while [ $n -lt 600 ] && ! [ -s number ]; do "
+                                                      "sleep 0.1; n=$((n+1)); done; "
+                                                      "kill -INT $pid; (sleep 100; kill -KILL "
+                                                      "$pid) >/dev/null 2>&1 & guard=$!; "
+                                                      "wait $pid; status=$?; kill $guard; n=0; "
+                                                      "while [ $n -lt 600 ] && kill -0 $(cat "
+                                                      "number) 2>/dev/null; do sleep 0.1; "
+                                                      "n=$((n+1)); done; kill -0 $(cat number) "
+                                                      "2>/dev/null && status=99; exit $status");
+    assert_int_equal(status, 130);
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
+    const struct CMUnitTest tests[] = {T(a_program_pays), T(python_pays), T(what_cannot_be_run),
+                                       T(a_program_that_fails), T(interrupted)};
+    return cmocka_run_group_tests_name("e2e_programs", tests, NULL, NULL);
+}

@@ -1,0 +1,11 @@
+#!/bin/sh
+# python.so against TRL's own calling code (trl_rewards.py). Skipped (77) where trl can not be imported.
+set -eu
+python=${RLHF_PYTHON:-python3}
+"$python" -c 'import trl' 2>/dev/null || {
+    echo "skipped: $python has no trl (configure with -DRLHF_PYTHON=PATH)"
+    exit 77
+}
+here=$(cd "$(dirname "$0")" && pwd)
+HF_HUB_OFFLINE=1 PYTHONDONTWRITEBYTECODE=1 "$python" -W ignore "$here/trl_rewards.py" \
+    "$RLHF_BUILD_DIR/tests/oracle_rewards" "$RLHF_BUILD_DIR/lib/rlhf/0/rewards"
