@@ -147,13 +147,13 @@ static void a_request(void **state) {
     texts_add(&t, "b", 1, "", 0);
     t.meta[0] = (rlhf_str){"{\"x\": [1, 2.50]}", 16};
     assert_int_equal(score(), RLHF_OK);
-    assert_string_equal(body_of(0),
-                        "{\"phase\": 0, \"rows\": [{\"prompt\": \"a\\\"\", \"response\": "
-                        "\"\xef\xbf\xbd\xc3\xa9\\n\\u0001\\\\\", \"row\": {\"x\": [1, 2.50]}, "
-                        "\"ids\": [97, 34, 255, "
-                        "195, 169, 10, 1, 92], \"prompt_len\": 2}, {\"prompt\": \"b\", "
-                        "\"response\": \"\", \"row\": "
-                        "null, \"ids\": [98], \"prompt_len\": 1}]}");
+    assert_string_equal(
+        body_of(0),
+        "{\"rows\": "
+        "[\n{\"phase\":1,\"prompt\":\"a\\\"\",\"response\":\"\xef\xbf\xbd\xc3\xa9\\n\\u0001"
+        "\\\\\",\"finished\":false,\"prompt_ids\":[97,34],\"ids\":[255,195,169,10,1,92],\"row\":"
+        "{\"x\": [1, 2.50]}}\n,{\"phase\":1,\"prompt\":\"b\",\"response\":\"\",\"finished\":false,"
+        "\"prompt_ids\":[98],\"ids\":[],\"row\":null}\n]}");
     assert_string_equal(service.line[0], "POST /score HTTP/1.1");
     assert_non_null(strstr(service.seen[0], "\r\nContent-Type: application/json\r\n"));
     assert_null(strstr(service.seen[0], "Expect:"));
@@ -291,7 +291,9 @@ static void answers_that_fail(void **state) {
         const char *options, *says;
     } all[] = {
         {{.status = 404, .body = "no\x1b[2J"}, "", "it answered with status 404: \"no\\x1b[2J\""},
-        {{.status = 403}, "", "status 403 (header_env names a variable with a header): "},
+        {{.status = 403, .body = ""},
+         "",
+         "status 403 (header_env names a variable with a header) and nothing more"},
         {{.body = "[1]"}, "", "the answer has 1 rewards for 2 rows"},
         {{.body = "[1, 2, 3]"}, "", "the answer has 3 rewards for 2 rows"},
         {{.body = "[1, NaN]"}, "", "the answer is no JSON ("},
@@ -313,7 +315,7 @@ static void answers_that_fail(void **state) {
          "status 503: \"later\", for patience_s"},
         {{.status = 429, .body = "", .headers = "Retry-After: 100000\r\n"},
          "patience_s=0.2",
-         "status 429: nothing more, for patience_s=0.2"},
+         "status 429 and nothing more, for patience_s=0.2"},
         {{.status = 302, .body = "", .headers = "Location: /there?key=hush\r\n"},
          "",
          "/there\" with status 302, and redirects=0"},
@@ -354,8 +356,9 @@ static void some_rows_fail(void **state) {
     assert_memory_equal(t.failed, failed, 7);
     assert_true(t.seq[0] == 1 && t.seq[4] != t.seq[4] && t.seq[5] == 6);
     assert_int_equal(t.verdict[5], RLHF_VERDICT_RIGHT);
-    assert_non_null(strstr(r.host.fail_text, "\"reward\" of entry 1 of the answer is a string; a "
-                                             "number or null is wanted (row 1, 4 of 7 rows"));
+    assert_non_null(strstr(
+        r.host.fail_text,
+        "entry 1 of the answer: its \"reward\" is a string, not a number (row 1, 4 of 7 rows"));
     close_service();
 }
 

@@ -1,5 +1,5 @@
 // test_http_parts.c: what http.so is made of, without a service: answers of any form, when a
-// service is asked again, texts in requests.
+// service is asked again.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,6 @@
 
 #include "http/pause.h"
 #include "http/reply.h"
-#include "http/text.h"
 
 #include <math.h>
 
@@ -21,7 +20,7 @@ static struct rlhf_test_host host;
 
 static float seq[4];
 static uint8_t verdict[4], failed[4];
-static struct rlhf__tally tally;
+static struct rlhf__tally *tally;
 static char why[RLHF__WHY];
 
 static rlhf_status answer(int32_t form, uint32_t n, const char *text) {
@@ -32,15 +31,15 @@ static rlhf_status answer(int32_t form, uint32_t n, const char *text) {
 
 static void good_answers(void **state) {
     (void)state;
-    assert_int_equal(answer(RLHF__FORM_ROWS, 4,
-                            " [1, -2.5e1, null, {\"reward\": 123456789012345678901, \"why\": []}]"),
-                     RLHF_OK);
+    assert_int_equal(
+        answer(RLHF__FORM_ROWS, 4, " [1, -2.5e1, null, {\"reward\": 123456789012345678901}]"),
+        RLHF_OK);
     assert_true(seq[0] == 1 && seq[1] == -25 && isnan(seq[2]) &&
                 seq[3] == 123456789012345678901.0f);
     assert_string_equal(why, "");
-    assert_int_equal(
-        answer(RLHF__FORM_ROWS, 1, "[{\"reward\": 1e39, \"verdict\": null, \"metrics\": null}]"),
-        RLHF_OK);
+    assert_int_equal(answer(RLHF__FORM_ROWS, 1,
+                            "[{\"reward\": 1e39, \"verdict\": null, \"metrics\": {\"a\": null}}]"),
+                     RLHF_OK);
     assert_true(isinf(seq[0]) && !failed[0] && verdict[0] == RLHF_VERDICT_NONE);
     assert_int_equal(answer(RLHF__FORM_OPENRLHF, 2, "{\"rewards\": [null, 1]}"), RLHF_OK);
     assert_true(isnan(seq[0]) && seq[1] == 1 && !failed[0]);
@@ -75,13 +74,13 @@ static void bad_answers(void **state) {
 static void bad_entries(void **state) {
     (void)state;
     static const char *const all[][2] = {
-        {"[1, true]", "entry 1 of the answer is a truth; a number, null or an object is wanted"},
-        {"[1, {}]", "\"reward\" of entry 1 of the answer is missing; a number or null is wanted"},
-        {"[1, {\"reward\": [1]}]", "\"reward\" of entry 1 of the answer is a list;"},
-        {"[1, {\"reward\": 1, \"verdict\": \"maybe\"}]",
-         "\"verdict\" of entry 1 of the answer is neither \"right\" nor \"wrong\" nor null"},
-        {"[1, {\"reward\": 1, \"verdict\": \"right\", \"metrics\": 3}]",
-         "\"metrics\" of entry 1 of the answer is a number; an object is wanted"}};
+        {"[1, true]", "entry 1 of the answer is true; a number, null or an object is wanted"},
+        {"[1, {}]", "entry 1 of the answer: it has no \"reward\""},
+        {"[1, {\"reward\": [1]}]", "entry 1 of the answer: its \"reward\" is a list, not a number"},
+        {"[1, {\"reward\": 1, \"verdict\": \"maybe\"}]", "its \"verdict\" is none of"},
+        {"[1, {\"reward\": 1, \"verdict\": \"right\", \"metrics\": 3}]", "its \"metrics\" is"},
+        {"[1, {\"reward\": 1, \"metrics\": {\"\": 1}}]", "a metric's name is empty"},
+        {"[1, {\"reward\": 1, \"\\u001b[2J\": 1}]", "its member \"\\x1b[2J\" is none of reward"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         assert_int_equal(answer(RLHF__FORM_ROWS, 2, all[i][0]), RLHF_OK);
         assert_true(!failed[0] && failed[1] && verdict[1] == RLHF_VERDICT_NONE);
@@ -90,6 +89,7 @@ static void bad_entries(void **state) {
     assert_int_equal(answer(RLHF__FORM_OPENRLHF, 2, "{\"rewards\": [1, \"2\"]}"), RLHF_OK);
     assert_true(!failed[0] && failed[1]);
     assert_string_equal(why, "entry 1 of \"rewards\" is a string; a number is wanted");
+    assert_null(tally);
 }
 
 static void metrics(void **state) {
@@ -97,23 +97,23 @@ static void metrics(void **state) {
     double value;
     assert_int_equal(answer(RLHF__FORM_ROWS, 3,
                             "[{\"reward\": 1, \"metrics\": {\"a/b\": 1, \"c\": 2}},"
-                            " {\"reward\": 1, \"metrics\": {\"a/b\": 4}}, 1]"),
+                            " {\"reward\": 1, \"metrics\": {\"a/b\": 4, \"c\": null}}, 1]"),
                      RLHF_OK);
-    assert_int_equal(tally.left_out, 0);
-    rlhf__tally_report(&tally, &host.table);
-    assert_true(rlhf_test_metric(&host, "a/b", &value) && value == 2.5);
-    assert_true(rlhf_test_metric(&host, "c", &value) && value == 2);
-    static const char *const bad[] = {"\"\": 1", "\"a b\": 1", "\"\\u001b[2J\": 1", "\"a\": \"x\"",
-                                      "\"0123456789012345678901234567890123456789012345678901234567"
-                                      "890123456\": 1"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        char text[256];
-        tally.left_out = 0;
-        snprintf(text, sizeof text, "[{\"reward\": 1, \"metrics\": {%s}}]", bad[i]);
-        assert_int_equal(answer(RLHF__FORM_ROWS, 1, text), RLHF_OK);
-        assert_int_equal(tally.left_out, 1);
-    }
-    assert_int_equal(tally.n, 2);
+    assert_int_equal(answer(RLHF__FORM_OPENRLHF, 2,
+                            "{\"rewards\": [1, 2], \"extra_logs\": {\"d\": [1, 2], \"e\": 7, "
+                            "\"\": 1, \"f\": [1], \"g\": \"x\", \"h\": [null, 3]}}"),
+                     RLHF_OK);
+    struct rlhf__tally both = {0};
+    rlhf__tally_merge(&both, tally);
+    rlhf__tally_merge(&both, tally);
+    rlhf__tally_report(&both, &host.table);
+    static const struct {
+        const char *name;
+        double mean;
+    } want[] = {{"a/b", 2.5}, {"c", 2}, {"d", 1.5}, {"e", 7}, {"h", 3}};
+    assert_int_equal(both.n, 5);
+    for (int i = 0; i < 5; i++)
+        assert_true(rlhf_test_metric(&host, want[i].name, &value) && value == want[i].mean);
 }
 
 // ---- when a service is asked again ----
@@ -165,42 +165,16 @@ static void a_line_a_minute(void **state) {
     assert_true(rlhf__pause_answered(&p, 401) == 0);
 }
 
-// ---- texts ----
-
-static void texts(void **state) {
-    (void)state;
-    static const char bytes[] =
-        "a\0\xc0\x80\xe0\x9f\xbf\xed\xa0\x80\xf4\x90\x80\x80\xf0\x9f\x98\x80"
-        "\xe2\x82";
-    struct rlhf__text text = {.host = &host.table};
-    rlhf__text_json(&text, (rlhf_str){bytes, sizeof bytes - 1});
-    rlhf__text_put(&text, "", 1);
-#define BAD "\xef\xbf\xbd"
-    assert_string_equal(text.at, "\"a\\u0000" BAD BAD BAD BAD BAD BAD BAD BAD BAD BAD BAD BAD
-                                 "\xf0\x9f\x98\x80" BAD BAD "\"");
-    rlhf__text_clear(&text);
-    rlhf__text_json(&text, (rlhf_str){NULL, 0});
-    rlhf__text_put(&text, "", 1);
-    assert_string_equal(text.at, "\"\"");
-    rlhf__text_finish(&text);
-    char shown[260];
-    assert_string_equal(rlhf__excerpt("a\n\xff", 3, shown), "\"a\\x0a\\xff\"");
-    char longer[300];
-    memset(longer, 1, sizeof longer);
-    rlhf__excerpt(longer, sizeof longer, shown);
-    assert_int_equal(strlen(shown), 2 + 60 * 4 + 3);
-}
-
 static int setup(void **state) {
     (void)state;
     rlhf_test_init(&host, 1);
-    memset(&tally, 0, sizeof tally);
+    tally = NULL;
     return 0;
 }
 
 static int teardown(void **state) {
     (void)state;
-    rlhf__tally_finish(&tally, &host.table);
+    if (tally) host.table.free(&host.table, tally);
     return host.live == 0 ? 0 : -1;
 }
 
@@ -212,7 +186,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(metrics, setup, teardown),
         cmocka_unit_test_setup_teardown(backoff, setup, teardown),
         cmocka_unit_test_setup_teardown(a_line_a_minute, setup, teardown),
-        cmocka_unit_test_setup_teardown(texts, setup, teardown),
     };
     return cmocka_run_group_tests_name("http_parts", tests, NULL, NULL);
 }

@@ -3,7 +3,6 @@
 
 #include <rlhf/reward.h>
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,8 +71,7 @@ static int read_verdict(const json_t *v, int32_t *out, char *why) {
     return 1;
 }
 
-// A name that a table and a terminal can show.
-static int is_name(const char *name) {
+int rlhf__line_name(const char *name) {
     const size_t n = strlen(name);
     if (n == 0 || n >= RLHF__LINE_NAME) return 0;
     for (size_t i = 0; i < n; i++)
@@ -87,7 +85,7 @@ static int read_metrics(json_t *object, struct rlhf__line *out, char *why) {
     if (!json_is_object(object))
         return refuse(why, "its \"metrics\" is %s, not an object", kind(object));
     json_object_foreach(object, name, v) {
-        if (!is_name(name))
+        if (!rlhf__line_name(name))
             return refuse(why, "a metric's name is empty, over %d bytes, or not printable",
                           RLHF__LINE_NAME - 1);
         if (json_is_null(v)) continue;
@@ -102,10 +100,11 @@ static int read_metrics(json_t *object, struct rlhf__line *out, char *why) {
     return 1;
 }
 
-static int read_object(json_t *object, struct rlhf__line *out, char *why) {
+int rlhf__line_object(json_t *object, struct rlhf__line *out, char *why) {
     const char *key;
     json_t *v;
     int has_reward = 0;
+    memset(out, 0, sizeof *out);
     json_object_foreach(object, key, v) {
         int ok;
         if (strcmp(key, "reward") == 0)
@@ -137,7 +136,7 @@ int rlhf__line_read(const char *line, size_t n, struct rlhf__line *out, char *wh
     if (*line != '{') return refuse(why, "it is no number and no JSON object");
     json_t *object = json_loadb(line, n, JSON_DECODE_INT_AS_REAL | JSON_REJECT_DUPLICATES, &error);
     if (!object) return refuse(why, "it is no JSON: %s", error.text);
-    const int ok = read_object(object, out, why);
+    const int ok = rlhf__line_object(object, out, why);
     json_decref(object);
     return ok;
 }

@@ -2,6 +2,7 @@
 #ifndef RLHF_PLUGINS_EXEC_ANSWER_LINE_H
 #define RLHF_PLUGINS_EXEC_ANSWER_LINE_H
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,5 +27,12 @@ struct rlhf__line {
 // "verdict": "right", "wrong", true, false or null}, of which only the reward has to be there.
 // Returns 1, or 0 with the reason in why[RLHF__LINE_WHY], which has bytes of the line in it. [any]
 int rlhf__line_read(const char *line, size_t n, struct rlhf__line *out, char *why);
+
+// The object alone, parsed. [any]
+int rlhf__line_object(json_t *object, struct rlhf__line *out, char *why);
+
+// 1 when a metric may have that name: shorter than RLHF__LINE_NAME and of characters that a table
+// and a terminal can show. [any]
+int rlhf__line_name(const char *name);
 
 #endif

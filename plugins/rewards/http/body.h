@@ -1,19 +1,18 @@
 // body.h: the request for some rows of a batch, as JSON.
 //
-//   rows      {"phase": 0, "rows": [{"prompt": "...", "response": "...", "row": {...} or null}]};
-//             with ids each row has "ids": [...] and "prompt_len": tokens too
+//   rows      {"rows": [...]}, each of them as exec.so writes it (exec/rows_out.h)
 //   openrlhf  {"query": [prompt + response], "prompts": [prompt], "labels": [label of the row]}
 #ifndef RLHF_REWARDS_HTTP_BODY_H
 #define RLHF_REWARDS_HTTP_BODY_H
 
 #include "http/options.h"
-#include "http/text.h"
+#include "process/bytes.h"
 
 #include <rlhf/reward.h>
 
 // Append rows first .. first + n - 1. RLHF_E_NOMEM; RLHF_E_INVALID when a label is wanted and the
 // row has none. [any]
-rlhf_status rlhf__body_write(struct rlhf__text *out, const struct rlhf__http_options *,
+rlhf_status rlhf__body_write(struct rlhf__bytes *out, const struct rlhf__http_options *,
                              const rlhf_reward_in *, uint32_t first, uint32_t n);
 
 // Whether a row has the label that is wanted; as check_row of rlhf_reward_ops. [main]

@@ -1,9 +1,13 @@
 // client.c: see client.h.
 #include "http/client.h"
 
+#include "process/utf8.h"
+
 #include <rlhf/log.h>
 #include <rlhf/service.h>
 #include <time.h>
+
+enum { SHOWN = 80 }; // bytes of foreign text in a message
 
 double rlhf__http_now(void) {
     struct timespec t;
@@ -22,8 +26,8 @@ static size_t take(char *bytes, size_t size, size_t n, void *context) {
     (void)size; // 1
     s->too_long = n > s->answer_max - s->answer.len;
     if (s->too_long) return 0;
-    rlhf__text_put(&s->answer, bytes, n);
-    return s->answer.failed ? 0 : n;
+    rlhf__bytes_add(&s->answer, bytes, n);
+    return s->answer.full ? 0 : n;
 }
 
 static int cancelled(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d) {
@@ -125,8 +129,8 @@ rlhf_status rlhf__http_open(struct rlhf__http_client *c) {
 
 static void slot_finish(struct rlhf__http_slot *s) {
     curl_easy_cleanup(s->easy);
-    rlhf__text_finish(&s->body);
-    rlhf__text_finish(&s->answer);
+    rlhf__bytes_finish(&s->body);
+    rlhf__bytes_finish(&s->answer);
 }
 
 void rlhf__http_close(struct rlhf__http_client *c) {
@@ -156,7 +160,8 @@ void rlhf__http_wait(struct rlhf__http_client *c, int ms) {
 // ---- requests ----
 
 static rlhf_status launch(struct rlhf__http_client *c, struct rlhf__http_slot *s, const char *url) {
-    rlhf__text_clear(&s->answer);
+    s->answer.len = 0;
+    s->answer.full = 0;
     s->too_long = 0;
     s->error[0] = 0;
     if (curl_easy_setopt(s->easy, CURLOPT_URL, url) != CURLE_OK) return no_memory(c->host);
@@ -171,7 +176,7 @@ static rlhf_status launch(struct rlhf__http_client *c, struct rlhf__http_slot *s
 }
 
 rlhf_status rlhf__http_send(struct rlhf__http_client *c, struct rlhf__http_slot *s) {
-    curl_easy_setopt(s->easy, CURLOPT_POSTFIELDS, s->body.at);
+    curl_easy_setopt(s->easy, CURLOPT_POSTFIELDS, s->body.data);
     curl_easy_setopt(s->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)s->body.len);
     s->hops = 0;
     s->began = rlhf__http_now();
@@ -181,7 +186,7 @@ rlhf_status rlhf__http_send(struct rlhf__http_client *c, struct rlhf__http_slot 
 // Where a redirect leads, when it may be followed: then the slot flies again.
 static enum rlhf__http_end redirect(struct rlhf__http_client *c, struct rlhf__http_slot *s,
                                     long status, char *why) {
-    char *to = NULL, next[4096], shown[260];
+    char *to = NULL, next[4096], shown[4 * SHOWN];
     curl_easy_getinfo(s->easy, CURLINFO_REDIRECT_URL, &to);
     const int keeps = status == 301 || status == 302 || status == 307 || status == 308;
     if (!to || !keeps) {
@@ -190,17 +195,18 @@ static enum rlhf__http_end redirect(struct rlhf__http_client *c, struct rlhf__ht
         return RLHF__HTTP_REFUSED;
     }
     const size_t end = strcspn(to, "?#"); // a query may hold a key
-    rlhf__excerpt(to, end, shown);
+    rlhf__utf8_shown(to, end, shown, sizeof shown);
     if (s->hops >= c->o->redirects) {
-        snprintf(why, RLHF__WHY, "it redirects to %s with status %ld, and redirects=%lld", shown,
-                 status, (long long)c->o->redirects);
+        snprintf(why, RLHF__WHY, "it redirects to \"%s\" with status %ld, and redirects=%lld",
+                 shown, status, (long long)c->o->redirects);
         return RLHF__HTTP_REFUSED;
     }
     if (!rlhf__target_same_origin(&c->target, to) || strlen(to) >= sizeof next) {
-        snprintf(why, RLHF__WHY,
-                 "it redirects to %s: only redirects within %s are followed, name the other place "
-                 "in url",
-                 shown, c->target.origin);
+        snprintf(
+            why, RLHF__WHY,
+            "it redirects to \"%s\": only redirects within %s are followed, name the other place "
+            "in url",
+            shown, c->target.origin);
         return RLHF__HTTP_REFUSED;
     }
     memcpy(next, to, strlen(to) + 1);
@@ -215,17 +221,20 @@ static enum rlhf__http_end judge(struct rlhf__http_client *c, struct rlhf__http_
                                  double *retry_after) {
     long status = 0;
     curl_off_t wait = 0;
-    char shown[260];
+    char shown[SHOWN];
     curl_easy_getinfo(s->easy, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(s->easy, CURLINFO_RETRY_AFTER, &wait);
     *retry_after = (double)wait;
     if (status >= 200 && status < 300) return RLHF__HTTP_ANSWERED;
     if (status >= 300 && status < 400) return redirect(c, s, status, why);
-    snprintf(why, RLHF__WHY, "it answered with status %ld%s: %s", status,
-             (status == 401 || status == 403) && !c->o->header_env
-                 ? " (header_env names a variable with a header)"
-                 : "",
-             s->answer.len ? rlhf__excerpt(s->answer.at, s->answer.len, shown) : "nothing more");
+    const char *hint = (status == 401 || status == 403) && !c->o->header_env
+                           ? " (header_env names a variable with a header)"
+                           : "";
+    if (s->answer.len)
+        snprintf(why, RLHF__WHY, "it answered with status %ld%s: \"%s\"", status, hint,
+                 rlhf__utf8_shown(s->answer.data, s->answer.len, shown, sizeof shown));
+    else
+        snprintf(why, RLHF__WHY, "it answered with status %ld%s and nothing more", status, hint);
     if (status == 429 || status == 502 || status == 503 || status == 504) return RLHF__HTTP_DOWN;
     return status >= 500 ? RLHF__HTTP_ERROR : RLHF__HTTP_REFUSED;
 }
@@ -241,7 +250,7 @@ static enum rlhf__http_end broken(const struct rlhf__http_client *c,
                  (long long)c->o->max_answer_mib);
         return RLHF__HTTP_REFUSED;
     }
-    if (s->answer.failed || code == CURLE_OUT_OF_MEMORY) {
+    if (s->answer.full || code == CURLE_OUT_OF_MEMORY) {
         snprintf(why, RLHF__WHY, "there is no memory for its answer");
         return RLHF__HTTP_REFUSED;
     }
@@ -253,8 +262,7 @@ static enum rlhf__http_end broken(const struct rlhf__http_client *c,
         certificate_text(c, said, why);
         return RLHF__HTTP_REFUSED;
     }
-    char shown[260];
-    snprintf(why, RLHF__WHY, "%s", rlhf__excerpt(said, strlen(said), shown));
+    rlhf__utf8_shown(said, strlen(said), why, 4 * SHOWN);
     return RLHF__HTTP_DOWN;
 }
 

@@ -5,14 +5,14 @@
 
 #include "http/reply.h"
 #include "http/target.h"
-#include "http/text.h"
+#include "process/bytes.h"
 
 #include <rlhf/reward.h>
 
 // One request that may be in flight.
 struct rlhf__http_slot {
     CURL *easy;
-    struct rlhf__text body, answer;
+    struct rlhf__bytes body, answer;
     size_t answer_max;
     double began;             // when, in seconds of rlhf__http_now
     uint32_t batch, hops;     // which rows; redirects followed

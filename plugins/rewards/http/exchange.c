@@ -15,8 +15,8 @@ struct batch {
     uint32_t first, n;
     uint32_t repeats; // after a status 5xx
     int32_t state;
-    double not_before; // when it may be sent again
-    struct rlhf__tally tally;
+    double not_before;         // when it may be sent again
+    struct rlhf__tally *tally; // of its answer; NULL: it named no metrics
 };
 
 struct work {
@@ -76,7 +76,7 @@ static void answered(struct work *w) {
                   w->x->client->target.shown, lasted);
 }
 
-static rlhf_status read_answer(struct work *w, struct batch *b, const struct rlhf__text *text) {
+static rlhf_status read_answer(struct work *w, struct batch *b, const struct rlhf__bytes *text) {
     struct rlhf__exchange *x = w->x;
     char why[RLHF__WHY];
     const struct rlhf__reply reply = {.form = x->client->o->form,
@@ -86,7 +86,7 @@ static rlhf_status read_answer(struct work *w, struct batch *b, const struct rlh
                                       .failed = x->failed + b->first,
                                       .tally = &b->tally};
     answered(w);
-    const rlhf_status st = rlhf__reply_read(&reply, host_of(w), text->at, text->len, why);
+    const rlhf_status st = rlhf__reply_read(&reply, host_of(w), text->data, text->len, why);
     if (st == RLHF_E_NOMEM) return st;
     if (st < 0) {
         fail_batch(w, b, why);
@@ -168,7 +168,8 @@ static rlhf_status send_batch(struct work *w, struct batch *b) {
     struct rlhf__http_slot *s = c->slot;
     while (s->flying)
         s++;
-    rlhf__text_clear(&s->body);
+    s->body.len = 0;
+    s->body.full = 0;
     RLHF_TRY(rlhf__body_write(&s->body, c->o, w->x->in, b->first, b->n));
     s->batch = (uint32_t)(b - w->batch);
     RLHF_TRY(rlhf__http_send(c, s));
@@ -224,8 +225,9 @@ rlhf_status rlhf__exchange(struct rlhf__exchange *x) {
     rlhf__http_drop(x->client);
     if (w.pause.failures) x->paused += rlhf__http_now() - w.pause.since;
     for (uint32_t b = 0; w.batch && b < w.n; b++) {
-        if (st == RLHF_OK) st = rlhf__tally_merge(&x->tally, host_of(&w), &w.batch[b].tally);
-        rlhf__tally_finish(&w.batch[b].tally, host_of(&w));
+        struct rlhf__tally *t = w.batch[b].tally;
+        if (st == RLHF_OK && t) rlhf__tally_merge(x->tally, t);
+        if (t) host_of(&w)->free(host_of(&w), t);
     }
     if (w.batch) host_of(&w)->free(host_of(&w), w.batch);
     return st;

@@ -9,10 +9,10 @@
 struct rlhf__exchange {
     struct rlhf__http_client *client;
     const rlhf_reward_in *in;
-    float *seq;               // [n] as rlhf_reward_out, all written
-    uint8_t *verdict;         // [n]
-    uint8_t *failed;          // [n] 1: no reward came
-    struct rlhf__tally tally; // out: the metrics that answers name, caller finishes
+    float *seq;                // [n] as rlhf_reward_out, all written
+    uint8_t *verdict;          // [n]
+    uint8_t *failed;           // [n] 1: no reward came
+    struct rlhf__tally *tally; // the metrics that answers name are added to it
     rlhf_rng *jitter;
     uint64_t requests, repeats; // out
     double paused;              // out: seconds in which the service did not answer

@@ -14,7 +14,7 @@ struct http {
     const struct rlhf__http_options *options;
     struct rlhf__http_client client;
     rlhf_rng jitter;
-    int32_t started, warned; // started: libcurl was; warned: of metrics that were left out
+    int32_t started, reserved; // started: libcurl was
     // What is reported of a phase, which several calls may be of.
     uint64_t phase, requests, repeats;
     double paused;
@@ -25,7 +25,6 @@ static void http_destroy(void *self) {
     struct http *s = self;
     if (!s) return;
     rlhf__http_close(&s->client);
-    rlhf__tally_finish(&s->tally, s->host);
     if (s->started) curl_global_cleanup();
     s->host->free(s->host, s);
 }
@@ -60,28 +59,24 @@ static rlhf_status http_create(const rlhf_host *host, const void *config, void *
 
 // ---- scoring ----
 
-static rlhf_status report(struct http *s, const struct rlhf__exchange *x) {
+// What is reported is of a phase, which may be scored in several calls.
+static void begin_phase(struct http *s, uint64_t phase) {
+    if (phase == s->phase) return;
+    memset(&s->tally, 0, sizeof s->tally);
+    s->phase = phase;
+    s->requests = s->repeats = 0;
+    s->paused = 0;
+}
+
+static void report(struct http *s, const struct rlhf__exchange *x) {
     const rlhf_host *h = s->host;
-    if (x->in->phase != s->phase) {
-        rlhf__tally_finish(&s->tally, h);
-        s->phase = x->in->phase;
-        s->requests = s->repeats = 0;
-        s->paused = 0;
-    }
     s->requests += x->requests;
     s->repeats += x->repeats;
     s->paused += x->paused;
-    RLHF_TRY(rlhf__tally_merge(&s->tally, h, &x->tally));
     rlhf__tally_report(&s->tally, h);
     h->metric(h, "requests", (double)s->requests);
     h->metric(h, "repeats", (double)s->repeats);
     h->metric(h, "paused", s->paused);
-    if (!s->tally.left_out || s->warned) return RLHF_OK;
-    s->warned = 1;
-    h->log(h, RLHF_LOG_WARN,
-           "metrics of an answer are left out: a name is 1 to 63 of A-Z a-z 0-9 _ . / -, there may "
-           "be 64, and values are numbers; this is said once");
-    return RLHF_OK;
 }
 
 // Rows that have no reward are marked, with a sentence about the first of them; where all of them
@@ -104,11 +99,12 @@ static rlhf_status score(struct http *s, const rlhf_reward_in *in, const rlhf_re
                                .seq = out->seq,
                                .verdict = out->verdict,
                                .failed = failed,
+                               .tally = &s->tally,
                                .jitter = &s->jitter};
+    begin_phase(s, in->phase);
     rlhf_status st = rlhf__exchange(&x);
-    if (st == RLHF_OK) st = report(s, &x);
+    if (st == RLHF_OK) report(s, &x);
     if (st == RLHF_OK) st = say_failures(s, &x, failed == out->failed);
-    rlhf__tally_finish(&x.tally, s->host);
     return st;
 }
 

@@ -1,10 +1,11 @@
 // reply.c: see reply.h.
 #include "http/reply.h"
 
-#include "http/text.h"
+#include "exec/answer_line.h"
+#include "process/utf8.h"
 
-#include <jansson.h>
 #include <math.h>
+#include <rlhf/reward.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -17,8 +18,8 @@ __attribute__((format(printf, 2, 3))) static void say(char *why, const char *fmt
 }
 
 static const char *kind(const json_t *v) {
-    static const char *const names[] = {"an object", "a list",  "a string", "an integer",
-                                        "a number",  "a truth", "a truth",  "null"};
+    static const char *const names[] = {"an object", "a list", "a string", "an integer",
+                                        "a number",  "true",   "false",    "null"};
     return v ? names[json_typeof(v)] : "missing";
 }
 
@@ -33,54 +34,38 @@ static int read_number(const json_t *v, float *seq) {
     return 1;
 }
 
+static rlhf_status count(const struct rlhf__reply *r, const rlhf_host *host, const char *name,
+                         double value) {
+    if (!*r->tally) *r->tally = host->alloc(host, sizeof **r->tally);
+    if (!*r->tally) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    rlhf__tally_add(*r->tally, name, value);
+    return RLHF_OK;
+}
+
 // ---- our own form ----
 
-static int read_verdict(const json_t *v, uint8_t *verdict) {
-    if (!v || json_is_null(v)) return 1;
-    const char *text = json_is_string(v) ? json_string_value(v) : "";
-    if (strcmp(text, "right") == 0) *verdict = RLHF_VERDICT_RIGHT;
-    if (strcmp(text, "wrong") == 0) *verdict = RLHF_VERDICT_WRONG;
-    return *verdict != RLHF_VERDICT_NONE;
-}
-
-// One row's entry; 0: it is none, *why says so.
-static int read_entry(const struct rlhf__reply *r, uint32_t i, const json_t *v, char *why) {
+static rlhf_status read_entry(const struct rlhf__reply *r, const rlhf_host *host, uint32_t i,
+                              json_t *v, char *why) {
+    struct rlhf__line line;
+    char what[RLHF__LINE_WHY], shown[RLHF__LINE_WHY];
+    r->verdict[i] = RLHF_VERDICT_NONE;
+    r->failed[i] = 0;
+    if (read_number(v, &r->seq[i])) return RLHF_OK;
+    r->failed[i] = 1;
     if (!json_is_object(v)) {
-        if (read_number(v, &r->seq[i])) return 1;
         say(why, "entry %u of the answer is %s; a number, null or an object is wanted", i, kind(v));
-        return 0;
+        return RLHF_OK;
     }
-    const json_t *reward = json_object_get(v, "reward");
-    if (!reward || !read_number(reward, &r->seq[i])) {
-        say(why, "\"reward\" of entry %u of the answer is %s; a number or null is wanted", i,
-            kind(reward));
-        return 0;
+    if (!rlhf__line_object(v, &line, what)) {
+        say(why, "entry %u of the answer: %s", i,
+            rlhf__utf8_shown(what, strlen(what), shown, sizeof shown));
+        return RLHF_OK;
     }
-    if (!read_verdict(json_object_get(v, "verdict"), &r->verdict[i])) {
-        say(why,
-            "\"verdict\" of entry %u of the answer is neither \"right\" nor \"wrong\" nor null", i);
-        return 0;
-    }
-    const json_t *metrics = json_object_get(v, "metrics");
-    if (metrics && !json_is_null(metrics) && !json_is_object(metrics)) {
-        say(why, "\"metrics\" of entry %u of the answer is %s; an object is wanted", i,
-            kind(metrics));
-        return 0;
-    }
-    return 1;
-}
-
-static rlhf_status count_metrics(const struct rlhf__reply *r, const rlhf_host *host,
-                                 json_t *entry) {
-    json_t *metrics = json_object_get(entry, "metrics"), *value;
-    const char *name;
-    json_object_foreach(metrics, name, value) {
-        if (json_is_number(value))
-            RLHF_TRY(
-                rlhf__tally_add(r->tally, host, name, strlen(name), json_number_value(value), 1));
-        else
-            r->tally->left_out = 1;
-    }
+    r->failed[i] = 0;
+    r->seq[i] = (float)line.reward;
+    r->verdict[i] = (uint8_t)line.verdict;
+    for (uint32_t k = 0; k < line.n_metrics; k++)
+        RLHF_TRY(count(r, host, line.metric[k].name, line.metric[k].value));
     return RLHF_OK;
 }
 
@@ -94,35 +79,24 @@ static rlhf_status read_rows(const struct rlhf__reply *r, const rlhf_host *host,
         say(why, "the answer has %zu rewards for %u rows", json_array_size(root), r->n);
         return RLHF_E_INVALID;
     }
-    for (uint32_t i = 0; i < r->n; i++) {
-        json_t *entry = json_array_get(root, i);
-        r->verdict[i] = RLHF_VERDICT_NONE;
-        r->failed[i] = !read_entry(r, i, entry, why);
-        if (r->failed[i])
-            r->verdict[i] = RLHF_VERDICT_NONE;
-        else
-            RLHF_TRY(count_metrics(r, host, entry));
-    }
+    for (uint32_t i = 0; i < r->n; i++)
+        RLHF_TRY(read_entry(r, host, i, json_array_get(root, i), why));
     return RLHF_OK;
 }
 
 // ---- OpenRLHF's ----
 
-// Each of the logs is a list of one number a row, or one number for them all.
+// Each of the logs is a list of one number a row, or one number for them all; what is neither, and
+// a name that nobody could show, is left alone.
 static rlhf_status count_logs(const struct rlhf__reply *r, const rlhf_host *host, json_t *logs) {
     const char *name;
     json_t *value;
     json_object_foreach(logs, name, value) {
-        if (json_is_number(value))
-            RLHF_TRY(rlhf__tally_add(r->tally, host, name, strlen(name),
-                                     json_number_value(value) * r->n, r->n));
-        else if (!json_is_array(value) || json_array_size(value) != r->n)
-            r->tally->left_out = 1;
-        for (uint32_t i = 0; i < json_array_size(value) && i < r->n; i++) {
-            const json_t *v = json_array_get(value, i);
-            if (json_array_size(value) == r->n && json_is_number(v))
-                RLHF_TRY(
-                    rlhf__tally_add(r->tally, host, name, strlen(name), json_number_value(v), 1));
+        const int list = json_is_array(value) && json_array_size(value) == r->n;
+        if (!rlhf__line_name(name)) continue;
+        for (uint32_t i = 0; i < r->n; i++) {
+            const json_t *v = list ? json_array_get(value, i) : value;
+            if (json_is_number(v)) RLHF_TRY(count(r, host, name, json_number_value(v)));
         }
     }
     return RLHF_OK;
@@ -152,10 +126,20 @@ static rlhf_status read_openrlhf(const struct rlhf__reply *r, const rlhf_host *h
 
 // ---- both ----
 
+static void no_json(const json_error_t *error, const char *text, size_t len, char *why) {
+    char said[80], shown[80];
+    if (!len) {
+        say(why, "the answer is empty");
+        return;
+    }
+    say(why, "the answer is no JSON (%s, at byte %d): \"%s\"",
+        rlhf__utf8_shown(error->text, strlen(error->text), said, sizeof said), error->position,
+        rlhf__utf8_shown(text, len, shown, sizeof shown));
+}
+
 rlhf_status rlhf__reply_read(const struct rlhf__reply *r, const rlhf_host *host, const char *text,
                              size_t len, char *why) {
     json_error_t error;
-    char shown[260];
     *why = 0;
     // Integers of any size are rewards; a name that is there twice would hide one of two values.
     json_t *root =
@@ -163,15 +147,8 @@ rlhf_status rlhf__reply_read(const struct rlhf__reply *r, const rlhf_host *host,
                    JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_REJECT_DUPLICATES, &error);
     if (!root && json_error_code(&error) == json_error_out_of_memory)
         return host->fail(host, RLHF_E_NOMEM, "out of memory");
-    if (!root && !len) {
-        say(why, "the answer is empty");
-        return RLHF_E_INVALID;
-    }
     if (!root) {
-        char said[260];
-        say(why, "the answer is no JSON (%s, at byte %d): %s",
-            rlhf__excerpt(error.text, strlen(error.text), said), error.position,
-            rlhf__excerpt(text, len, shown));
+        no_json(&error, text, len, why);
         return RLHF_E_INVALID;
     }
     rlhf_status st = r->form == RLHF__FORM_OPENRLHF ? read_openrlhf(r, host, root, why)

@@ -1,7 +1,6 @@
 // reply.h: what a reward service answered to n rows, as rewards. The text is anything at all.
 //
-//   rows      a list of n: a number, null, or {"reward": number or null, "metrics": {name: number},
-//             "verdict": "right", "wrong" or null}; other keys are left alone
+//   rows      a list of n: a number, null, or an object as exec.so reads it (exec/answer_line.h)
 //   openrlhf  {"rewards": list of n, or a number where n is 1; "extra_logs": {name: list of n, or a
 //             number}}; other keys ("scores") are left alone
 //
@@ -10,9 +9,7 @@
 #define RLHF_REWARDS_HTTP_REPLY_H
 
 #include "http/options.h"
-#include "http/tally.h"
-
-#include <rlhf/reward.h>
+#include "process/tally.h"
 
 // Where the rewards go: n of each.
 struct rlhf__reply {
@@ -20,7 +17,7 @@ struct rlhf__reply {
     uint32_t n;
     float *seq;
     uint8_t *verdict, *failed;
-    struct rlhf__tally *tally;
+    struct rlhf__tally **tally; // of the host's memory where there are metrics, else left alone
 };
 
 enum { RLHF__WHY = 512 };
