@@ -4,7 +4,8 @@
 #include <jansson.h>
 
 char *http_score(const struct http_request *q) {
-    json_t *in = json_loadb(q->body, q->len, JSON_REJECT_DUPLICATES, NULL), *out = json_array();
+    json_t *in = json_loadb(q->body, q->len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL),
+           *out = json_array();
     const json_t *rows = json_object_get(in, "rows");
     int ok = json_is_array(rows);
     for (size_t i = 0; ok && i < json_array_size(rows); i++) {

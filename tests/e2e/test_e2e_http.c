@@ -1,0 +1,146 @@
+// test_e2e_http.c: runs whose rewards come from a service: one that answers, one that fails now and
+// then, one that is down.
+#include "e2e.h"
+
+#include "rewards/http_score.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RUN                                                                                        \
+    "--algo grpo.so:group_size=2,kl_placement=none,kl_measure=false --policy model "               \
+    "--set policy.init=random --set sampling.max_new_tokens=6 --set batch.size=8 "                 \
+    "--set log.progress=off --set optim.schedule_phases=4 --prompts prompts.txt --seed 3 "
+
+// What the server does with request number n, from 0.
+struct service {
+    struct http_server *server;
+    char url[64];
+    atomic_int refuse_every; // n > 0: requests n - 1, 2n - 1, ... are answered with status 400
+    atomic_int down;         // 1: all with 503
+    atomic_int requests;
+};
+
+static struct service service;
+
+static void serve(void *context, const struct http_request *q, struct http_reply *reply) {
+    struct service *s = context;
+    const int n = atomic_fetch_add(&s->requests, 1);
+    if (s->down)
+        reply->status = 503;
+    else if (s->refuse_every && n % s->refuse_every == s->refuse_every - 1)
+        reply->status = 400;
+    else
+        reply->body = http_score(q);
+    if (reply->status == 200 && !reply->body) reply->status = 400;
+}
+
+static int setup(void **state) {
+    static const char *const proxies[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
+                                          "ALL_PROXY"};
+    for (size_t i = 0; i < sizeof proxies / sizeof *proxies; i++)
+        unsetenv(proxies[i]);
+    if (e2e_setup(state) != 0) return -1;
+    memset(&service, 0, sizeof service);
+    service.server = http_server_open(serve, &service);
+    if (!service.server) return -1;
+    snprintf(service.url, sizeof service.url, "url=http://127.0.0.1:%d/score",
+             http_server_port(service.server));
+    return 0;
+}
+
+static int teardown(void **state) {
+    http_server_close(service.server);
+    return e2e_teardown(state);
+}
+
+static int run(struct e2e *t, const char *options, const char *more) {
+    return e2e_run(t, RUN "--reward http.so:%s%s%s %s", service.url, *options ? "," : "", options,
+                   more);
+}
+
+// Stopped and resumed, and with other requests side by side: the same bytes.
+static void resumed(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(run(t, "batch=3,concurrency=3", "--phases 4 --out a"), 0);
+    json_t *m = e2e_metrics(t, "a");
+    assert_true(e2e_metric(m, 0, "rewards/http/requests") == 3);
+    assert_true(e2e_metric(m, 0, "rewards/http/half") == e2e_metric(m, 0, "rewards/http/mean") / 2);
+    json_decref(m);
+    assert_int_equal(run(t, "batch=3,concurrency=3", "--phases 2 --out b"), 0);
+    assert_int_equal(e2e_run(t, "--resume b --phases 4"), 0);
+    e2e_same_tree(t, "a/checkpoints/latest/", "b/checkpoints/latest/");
+}
+
+// Requests fail again and again, and are asked for again: the same bytes as without.
+static void asked_again(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(run(t, "batch=1,concurrency=1", "--phases 3 --out a"), 0);
+    service.refuse_every = 5;
+    assert_int_equal(
+        run(t, "batch=1,concurrency=1", "--phases 3 --set rewards.on_failure=retry --out b"), 0);
+    json_t *m = e2e_metrics(t, "b");
+    assert_true(e2e_metric(m, 0, "rewards/http/failures") >= 1);
+    json_decref(m);
+    assert_int_equal(e2e_shell(t, "cmp a/checkpoints/latest/model.safetensors "
+                                  "b/checkpoints/latest/model.safetensors"),
+                     0);
+}
+
+// A service that is down ends the run when patience is over, with the checkpoint of the last
+// phase; it goes on when the service is back.
+static void given_up(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(run(t, "patience_s=0.5,backoff_s=0.1", "--phases 4 --out a"), 0);
+    assert_int_equal(run(t, "patience_s=0.5,backoff_s=0.1", "--phases 2 --out b"), 0);
+    service.down = 1;
+    assert_int_equal(e2e_run(t, "--resume b --phases 4"), 1);
+    e2e_says(t, "reward org.rlhf-host.http");
+    e2e_says(t,
+             "/score: it answered with status 503 and nothing more, for patience_s=0.5 (row 0, 8 "
+             "of 8 rows have no reward)");
+    assert_true(e2e_exists(t, "b/checkpoints/000002"));
+    service.down = 0;
+    assert_int_equal(e2e_run(t, "--resume b --phases 4"), 0);
+    e2e_same_tree(t, "a/checkpoints/latest/", "b/checkpoints/latest/");
+}
+
+// Nobody would live to see the end of this pause.
+static void ctrl_c_in_a_pause(void **state) {
+    struct e2e *t = *state;
+    service.down = 1;
+    assert_int_equal(
+        e2e_shell(t,
+                  "\"$HOST\" " RUN "--reward http.so:%s,patience_s=1000000,backoff_s=3600,"
+                  "backoff_max_s=86400 --phases 2 --out a --threads 1 >log 2>&1 & pid=$!; n=0; "
+                  "while [ $n -lt 600 ] && ! grep -q 'the run waits for it' log; do sleep 0.1; "
+                  "n=$((n+1)); done; kill -INT $pid; wait $pid; status=$?; cat log; exit $status",
+                  service.url),
+        130);
+    e2e_says(t, "/score does not answer: it answered with status 503");
+    e2e_says(t, "the run waits for it, at most 99999");
+}
+
+static void refused_at_the_start(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN "--reward http.so:url=http:///score --phases 2 --out a"), 2);
+    e2e_says(t, "url has no host: https://HOST/PATH is wanted");
+    assert_int_equal(e2e_run(t, RUN "--reward http.so --phases 2 --out a"), 2);
+    e2e_says(t, "url");
+    assert_int_equal(e2e_run(t, RUN "--reward http.so:url=http://x/,ca=y --phases 2 --out a"), 2);
+    e2e_says(t, "the url is http, which has no certificate");
+    assert_int_equal(e2e_exists(t, "a"), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(resumed, setup, teardown),
+        cmocka_unit_test_setup_teardown(asked_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(given_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(ctrl_c_in_a_pause, setup, teardown),
+        cmocka_unit_test_setup_teardown(refused_at_the_start, setup, teardown),
+    };
+    return cmocka_run_group_tests_name("e2e_http", tests, NULL, NULL);
+}
