@@ -43,8 +43,8 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// A phase in which rewards teach nothing, because nobody was paid more than the others of the
-// prompt, is warned of once and counted. A critic learns from what groups are paid apart.
+// A phase in which rewards teach nothing, because nobody was paid more than those it is compared
+// with, is warned of once and counted. A critic learns from what groups are paid apart.
 static void see_flat(struct rlhf__run *r) {
     double share = 0;
     rlhf__metrics_get(r->report.metrics, RLHF_METRIC_FLAT_GROUPS, &share);
@@ -54,12 +54,22 @@ static void see_flat(struct rlhf__run *r) {
         rlhf__metrics_set(r->report.metrics, "optim/flat_phases", (double)r->count.flat_phases);
     if (!flat || r->report.said_flat) return;
     r->report.said_flat = 1;
+    if (r->cast.plan.group_size < 2) {
+        rlhf__logf(
+            r->report.log, RLHF_LOG_WARN,
+            "phase %lld: all responses are paid the same, so that rewards teach nothing; what "
+            "helps: more responses a phase (batch.size), a higher sampling.temperature, "
+            "easier or harder prompts, a reward with more than two values; such phases are "
+            "counted in optim/flat_phases",
+            (long long)r->count.phase + 1);
+        return;
+    }
     rlhf__logf(
         r->report.log, RLHF_LOG_WARN,
         "phase %lld: in each group all %d responses are paid the same, so that rewards teach "
         "nothing; what helps: more responses a prompt (algo.group_size), a higher "
         "sampling.temperature, easier or harder prompts, a reward with more than two values, "
-        "algo.dynamic_sampling=true of grpo.so; such phases are counted in "
+        "algo.dynamic_sampling=true of grpo.so and rloo.so; such phases are counted in "
         "optim/flat_phases",
         (long long)r->count.phase + 1, r->cast.plan.group_size);
 }

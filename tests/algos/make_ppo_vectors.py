@@ -210,8 +210,9 @@ def metrics(b, o, adv, ret):
         m["objective/rlhf_reward"] += m["objective/non_score_reward"]
     plain = [s + math.fsum(r) for s, r in zip(*scored(b, o))]
     m["reward_std"] = math.sqrt(var(plain, True))
-    if o["group_size"] > 1:
-        by = [[plain[i] for i in at] for at in groups()]
+    together = o["advantage"] == "sequence"
+    if o["group_size"] > 1 or together:
+        by = [plain] if together else [[plain[i] for i in at] for at in groups()]
         m["frac_reward_zero_std"] = mean([float(max(g) == min(g)) for g in by])
     if critic(o):
         err = mean([(x - y) ** 2 for x, y in zip(flat(b["value"]), flat(ret))])

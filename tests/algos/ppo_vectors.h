@@ -265,6 +265,7 @@ static const struct vector_metric c_sequence_metrics[] = {
     {"objective/kl_coef", 0.05},
     {"objective/non_score_reward", -0.005977075795},
     {"reward_std", 0.2012221828},
+    {"frac_reward_zero_std", 0},
     {NULL, 0}};
 static const double c_sequence_biased_advantage[] = {
     0, 0, 2.06808056, 2.06808056, 2.06808056, 2.06808056, 2.06808056, 0, -0.902863444,
@@ -306,6 +307,7 @@ static const struct vector_metric c_sequence_biased_metrics[] = {
     {"objective/kl_coef", 0.05},
     {"objective/non_score_reward", -0.005977075795},
     {"reward_std", 0.2012221828},
+    {"frac_reward_zero_std", 0},
     {NULL, 0}};
 static const double c_group_advantage[] = {
     0, 0, 1.04772802, 1.04772802, 1.04772802, 1.04772802, 1.04772802, 0, -0.918143463,
@@ -2092,6 +2094,7 @@ static const struct vector_metric c_modular_critic_free_metrics[] = {
     {"objective/kl_coef", 0.1},
     {"objective/non_score_reward", -0.01195415159},
     {"reward_std", 0.2012221828},
+    {"frac_reward_zero_std", 0},
     {NULL, 0}};
 static const double c_deepseek_grpo_advantage[] = {
     0, 0, 1.04714138, 1.04714138, 1.04714138, 1.04714138, 1.04714138, 0, -0.880722249,

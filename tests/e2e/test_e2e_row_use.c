@@ -221,6 +221,38 @@ static void flat_phases_are_warned_of_and_counted(void **state) {
     assert_int_equal(count(t, say), 0);
 }
 
+// PPO that compares all rows of a phase: they are what is paid the same or not, whatever the
+// groups.
+static void a_phase_is_one_group(void **state) {
+    struct e2e *t = *state;
+    static const char *const how[] = {"ppo.so:advantage=sequence",
+                                      "ppo.so:advantage=sequence,group_size=2"};
+    for (int k = 0; k < 2; k++) {
+        const char *say = k ? "in each group all 2 responses are paid the same"
+                            : "phase 1: all responses are paid the same, so that rewards teach "
+                              "nothing";
+        assert_int_equal(e2e_run(t,
+                                 PAID(":levels=1") ANY "--algo %s --set run.phases=2 --set "
+                                                       "run.dir=flat%d",
+                                 how[k], k),
+                         0);
+        assert_int_equal(count(t, say), 1);
+        assert_int_equal(
+            e2e_run(t, RUN "--algo %s --set run.phases=2 --set run.dir=spread%d", how[k], k), 0);
+        assert_int_equal(count(t, "are paid the same"), 0);
+        char run[16];
+        snprintf(run, sizeof run, "flat%d", k);
+        json_t *rows = e2e_metrics(t, run);
+        assert_true(e2e_metric(rows, 1, "optim/flat_phases") == 2);
+        json_decref(rows);
+        snprintf(run, sizeof run, "spread%d", k);
+        rows = e2e_metrics(t, run);
+        for (int i = 0; i < 2; i++) // groups of two are often paid the same
+            assert_true(e2e_metric(rows, i, "frac_reward_zero_std") == 0);
+        json_decref(rows);
+    }
+}
+
 // ---- an algorithm that says what is not so ----
 
 static void still_rows_are_held_to_it(void **state) {
@@ -244,6 +276,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(all_may_be_masked, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(flat_phases_are_warned_of_and_counted, e2e_setup,
                                         e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_phase_is_one_group, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(still_rows_are_held_to_it, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_row_use", tests, NULL, NULL);

@@ -106,13 +106,13 @@ static int rows_reserve(const rlhf_host *h, struct rlhf__pg_rows *r, int64_t n) 
 }
 
 rlhf_status rlhf__pg_take_rows(const rlhf_host *h, struct rlhf__pg_metrics *m,
-                               const rlhf_rollout *in, const double *reward) {
+                               const rlhf_rollout *in, const double *reward, int32_t together) {
     struct rlhf__pg_rows *r = &m->rows;
     if (!rows_reserve(h, r, r->n + (int64_t)in->n))
         return h->fail(h, RLHF_E_NOMEM, "out of memory");
     for (uint32_t i = 0; i < in->n; i++) {
         r->reward[r->n] = reward[i];
-        r->group[r->n++] = in->group ? in->group[i] : 0;
+        r->group[r->n++] = in->group && !together ? in->group[i] : 0;
     }
     return RLHF_OK;
 }

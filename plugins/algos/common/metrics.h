@@ -55,10 +55,10 @@ struct rlhf__pg_report {
     int32_t kl_penalised, critic, sampled_support, groups, masks, reserved;
 };
 
-// Note what the n rows of a rollout are paid, reward[n], without KL. RLHF_E_NOMEM through
-// host->fail. [step]
+// Note what the n rows of a rollout are paid, reward[n], without KL; together: as one group.
+// RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__pg_take_rows(const rlhf_host *, struct rlhf__pg_metrics *, const rlhf_rollout *,
-                               const double *reward);
+                               const double *reward, int32_t together);
 
 // Total loss of a minibatch. [any]
 double rlhf__pg_total_loss(const struct rlhf__pg_update_sums *);

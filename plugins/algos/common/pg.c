@@ -246,7 +246,7 @@ rlhf_status rlhf__pg_phase_end(void *self, uint64_t phase) {
                                   g->opt.kl_placement != RLHF__KL_NOWHERE,
                                   g->critic,
                                   g->opt.logprob_support == RLHF__SUPPORT_SAMPLED,
-                                  g->opt.group_size > 1,
+                                  g->opt.group_size > 1 || g->together,
                                   g->opt.mask_truncated,
                                   0};
     rlhf__pg_report(g->host, &g->metrics, &how);

@@ -52,7 +52,8 @@ struct rlhf__pg {
     const struct rlhf__pg_method *method;
     struct rlhf__pg_options opt;
     int32_t aggregation, scope; // enum rlhf__aggregation, rlhf__scope (of advantages)
-    int32_t critic, reserved;   // critic 1: the algorithm trains a value head
+    int32_t critic, together;   // critic 1: the algorithm trains a value head; together 1: all rows
+                                // of a phase are compared with each other, whatever their groups
     struct rlhf__clip clip;
     struct rlhf__kl_control kl; // saved
     struct rlhf__pg_metrics metrics;

@@ -54,7 +54,7 @@ rlhf_status rlhf__count_paid(const rlhf_host *host, struct rlhf__pg_metrics *m, 
         r->returns = rlhf__moments_merge(r->returns, same);
         r->score += plain[i];
     }
-    return rlhf__pg_take_rows(host, m, in, plain);
+    return rlhf__pg_take_rows(host, m, in, plain, 0);
 }
 
 void rlhf__spread(const rlhf_rollout *in, const double *advantage, const double *returns) {

@@ -139,7 +139,7 @@ static rlhf_status count_batch(struct rlhf__ppo *p, const struct work *w) {
         r->score += rlhf__row_reward(in, i);
     r->returns = rlhf__moments_merge(r->returns, rlhf__moments(w->returns, w->m));
     r->values = rlhf__moments_merge(r->values, rlhf__moments(w->value, w->m));
-    return rlhf__pg_take_rows(p->pg.host, &p->pg.metrics, in, w->plain);
+    return rlhf__pg_take_rows(p->pg.host, &p->pg.metrics, in, w->plain, p->pg.together);
 }
 
 static void store(const struct work *w) {

@@ -68,6 +68,7 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
     p->pg.aggregation = opt->aggregation;
     p->pg.scope = opt->whiten_scope;
     p->pg.critic = rlhf__ppo_has_critic(opt);
+    p->pg.together = opt->advantage == RLHF__PPO_SEQUENCE;
     return RLHF_OK;
 }
 
