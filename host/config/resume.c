@@ -25,6 +25,10 @@ static const char *const may_change[] = {"run.phases",
                                          "rewards.retries",
                                          NULL};
 
+// What a run reads and keeps a sum of: it may lie elsewhere when the run goes on.
+static const char *const may_move[] = {"data.path",   "data.eval_path", "prompts.path",
+                                       "policy.path", "reference.path", NULL};
+
 rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlhf__config *c,
                               struct rlhf__error *err) {
     if (req->config_file || req->preset)
@@ -114,7 +118,10 @@ static int same_place(const char *path, const json_t *was, const json_t *is) {
     char real[RLHF__PATH_CAP];
     if (!ends_in(path, "path") && !ends_in(path, ".model")) return 0;
     if (!json_is_string(was) || !json_is_string(is)) return 0;
-    return rlhf__path_real(json_string_value(is), real) && !strcmp(real, json_string_value(was));
+    if (!rlhf__path_real(json_string_value(is), real)) return 0;
+    for (size_t i = 0; may_move[i] && json_string_length(was) > 0; i++)
+        if (strcmp(path, may_move[i]) == 0) return 1;
+    return !strcmp(real, json_string_value(was));
 }
 
 // Walks both values together; path names them.
@@ -163,14 +170,37 @@ static rlhf_status same_dir(const struct rlhf__config_request *req, struct rlhf_
     return RLHF_OK;
 }
 
+// The value at "section.key".
+static const char *text_at(const json_t *config, const char *path) {
+    char section[32];
+    const char *dot = strchr(path, '.');
+    snprintf(section, sizeof section, "%.*s", (int)(dot - path), path);
+    return json_string_value(json_object_get(json_object_get(config, section), dot + 1));
+}
+
+static rlhf_status mark_moved(const json_t *was, const json_t *is, struct rlhf__config *c,
+                              struct rlhf__error *err) {
+    char real[RLHF__PATH_CAP];
+    for (size_t i = 0; may_move[i]; i++) {
+        const char *old = text_at(was, may_move[i]), *new = text_at(is, may_move[i]);
+        json_t *from = json_object_get(c->given, may_move[i]);
+        if (!from || !old || !new || (rlhf__path_real(new, real) && strcmp(real, old) == 0))
+            continue;
+        if (json_object_set_new(from, "moved", json_true()) != 0)
+            return RLHF__NOMEM(err, "out of memory");
+    }
+    return RLHF_OK;
+}
+
 static rlhf_status compare_all(const struct rlhf__config_request *req,
-                               const struct rlhf__config *stored, const struct rlhf__config *c,
+                               const struct rlhf__config *stored, struct rlhf__config *c,
                                struct rlhf__error *err) {
     json_t *was = NULL, *is = NULL;
     rlhf_status status = rlhf__config_to_json(stored, &was, err);
     if (status == RLHF_OK) status = rlhf__config_to_json(c, &is, err);
     if (status == RLHF_OK) status = compare(req->resume, "", was, is, err);
     if (status == RLHF_OK) status = same_dir(req, err);
+    if (status == RLHF_OK) status = mark_moved(was, is, c, err);
     json_decref(was);
     json_decref(is);
     return status;

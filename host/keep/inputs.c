@@ -51,6 +51,11 @@ static const json_t *twin(const json_t *now, size_t i, const json_t *before) {
     return NULL;
 }
 
+static int is_rows(const char *setting) {
+    return strcmp(setting, "data.path") == 0 || strcmp(setting, "data.eval_path") == 0 ||
+           strcmp(setting, "prompts.path") == 0;
+}
+
 void rlhf__inputs_compare(const json_t *before, const json_t *now, struct rlhf__buf *out) {
     size_t i, start = out->len;
     const json_t *is;
@@ -59,10 +64,13 @@ void rlhf__inputs_compare(const json_t *before, const json_t *now, struct rlhf__
         json_int_t a = json_integer_value(json_object_get(was, "bytes"));
         json_int_t b = json_integer_value(json_object_get(is, "bytes"));
         const char *old = field(was, "sha256"), *new = field(is, "sha256");
-        if (!was || (a == b && strcmp(old, new) == 0)) continue;
+        const int unknown = !was && before && is_rows(field(is, "setting"));
+        if (!unknown && (!was || (a == b && strcmp(old, new) == 0))) continue;
         rlhf__buf_printf(out, "%s%s %s (", out->len > start ? ", " : "", field(is, "setting"),
                          field(is, "path"));
-        if (a != b)
+        if (unknown)
+            rlhf__buf_puts(out, "it was read as a pipe)");
+        else if (a != b)
             rlhf__buf_printf(out, "bytes %lld is now %lld)", (long long)a, (long long)b);
         else
             rlhf__buf_printf(out, "sha256 %.12s is now %.12s)", old, new);

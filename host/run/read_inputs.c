@@ -6,6 +6,8 @@
 #include "keep/run_dir.h"
 #include "model/reward_model.h"
 
+#include <string.h>
+
 static rlhf_status add_rows(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     const int prompts = r->cast.plan.source == RLHF_SOURCE_ROLLOUT;
@@ -64,10 +66,33 @@ static rlhf_status add_opened(const struct rlhf__run *r, struct rlhf__error *err
     return RLHF_OK;
 }
 
+// A path that was named anew is one of what is read, whose sum is compared; of an adapter's base
+// the checkpoint has the sum.
+static rlhf_status check_moved(const struct rlhf__run *r, struct rlhf__error *err) {
+    const char *path;
+    json_t *from, *e;
+    json_object_foreach(r->config->given, path, from) {
+        int read = strcmp(path, "policy.path") == 0 && r->cast.policy->peft.rank > 0;
+        size_t i;
+        if (!json_is_true(json_object_get(from, "moved"))) continue;
+        json_array_foreach(r->inputs, i, e) {
+            const char *setting = json_string_value(json_object_get(e, "setting"));
+            read |= setting && strncmp(setting, path, strlen(path)) == 0;
+        }
+        if (!read)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "--resume: another %s has no effect: this run does not read it when "
+                              "it goes on",
+                              path);
+    }
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err) {
     r->inputs = json_array();
     if (!r->inputs) return RLHF__NOMEM(err, "out of memory for the list of inputs");
     RLHF_TRY(add_rows(r, err));
     RLHF_TRY(add_reference(r, err));
-    return add_opened(r, err);
+    RLHF_TRY(add_opened(r, err));
+    return check_moved(r, err);
 }

@@ -37,8 +37,17 @@ static struct rlhf__model_adapter first_adapter(const struct rlhf__run *r) {
                                         .rank = (int32_t)c->adapter_rank};
 }
 
+// The base of an adapter lies elsewhere by now, and --policy says where.
+static int base_moved(const struct rlhf__run *r) {
+    const json_t *from = json_object_get(r->config->given, "policy.path");
+    return r->req->resume && json_is_true(json_object_get(from, "moved")) &&
+           rlhf__peft_is(r->req->dir->checkpoint);
+}
+
 struct rlhf__model_adapter rlhf__setup_adapter(const struct rlhf__run *r) {
-    return r->req->resume ? (struct rlhf__model_adapter){.dir = NULL} : first_adapter(r);
+    if (!r->req->resume) return first_adapter(r);
+    const char *dir = base_moved(r) ? r->req->dir->checkpoint : NULL;
+    return (struct rlhf__model_adapter){.dir = dir};
 }
 
 // Where the policy started, "" when the adapter says it.
@@ -52,7 +61,8 @@ static const char *first_dir(const struct rlhf__run *r, char out[RLHF__PATH_CAP]
 
 void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]) {
     char own[RLHF__PATH_CAP];
-    snprintf(out, 4200, "%s", r->req->resume ? r->req->dir->checkpoint : first_dir(r, own));
+    const int kept = r->req->resume && !base_moved(r);
+    snprintf(out, 4200, "%s", kept ? r->req->dir->checkpoint : first_dir(r, own));
 }
 
 static int has_adapter(const struct rlhf__run *r) { return r->cast.policy->peft.rank > 0; }
@@ -112,7 +122,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
         .value_init = c->value.init,
         .value_detach = c->value.detach};
     // An adapter's trunk is not in the checkpoint.
-    if (r->req->resume && !rlhf__peft_is(dir)) spec.start = RLHF__START_EMPTY;
+    if (r->req->resume && !rlhf__peft_is(r->req->dir->checkpoint)) spec.start = RLHF__START_EMPTY;
     rlhf__progress_note(r->report.progress, "loading the policy");
     rlhf_status st = rlhf__model_open(&r->session.models, &spec, &r->cast.policy, err);
     if (st != RLHF_OK)

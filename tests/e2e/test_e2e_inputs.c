@@ -139,6 +139,49 @@ static void what_the_checkpoint_holds_may_change(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --trust-run --phases 2"), 0);
 }
 
+// What lies elsewhere by now is named, and is what the run began with or is refused.
+static void moved_inputs(void **state) {
+    struct e2e *t = *state;
+#define GRPO                                                                                       \
+    "--algo grpo.so:group_size=2 --reward period_count.so --prompts prompts.txt --set "            \
+    "batch.size=4 --set sampling.max_new_tokens=4 --set log.samples=0 "
+    assert_int_equal(e2e_run(t, GRPO "--policy p --phases 2 --out whole"), 0);
+    assert_int_equal(e2e_run(t, GRPO "--policy p --phases 1 --out r"), 0);
+    assert_int_equal(e2e_run(t, GRPO "--policy p --set policy.adapter.rank=2 --phases 2 --out "
+                                     "lora"),
+                     0);
+    assert_int_equal(e2e_run(t, GRPO "--policy p --set policy.adapter.rank=2 --phases 1 --out l"),
+                     0);
+    assert_int_equal(
+        e2e_shell(t, "mkdir away && mv p prompts.txt away && cp -r away/p other && " FLIP(
+                         "other") " && head -2 away/prompts.txt >less.txt"),
+        0);
+    for (const char *const *run = (const char *const[]){"r", "l", NULL}; *run; run++) {
+        assert_int_equal(e2e_run(t, "--resume %s --phases 2", *run), 2);
+        assert_int_equal(
+            e2e_run(t, "--resume %s --phases 2 --prompts away/prompts.txt --policy other", *run),
+            2);
+        e2e_says(t, **run == 'r' ? "policy.path (the reference)" : "has changed since the adapter");
+        assert_int_equal(
+            e2e_run(t, "--resume %s --phases 2 --prompts less.txt --policy away/p", *run), 2);
+        e2e_says(t, "has changed: prompts.path ");
+        if (e2e_run(t, "--resume %s --phases 2 --prompts away/prompts.txt --policy away/p", *run))
+            fail_msg("%s", t->out);
+    }
+    e2e_same_tree(t, "whole/checkpoints/000002/state", "r/checkpoints/000002/state");
+    assert_int_equal(e2e_shell(t, "cmp lora/checkpoints/000002/adapter_model.safetensors "
+                                  "l/checkpoints/000002/adapter_model.safetensors"),
+                     0);
+    // What is not read is not moved.
+    assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl --policy away/p --set "
+                                "batch.size=4 --phases 1 --out s"),
+                     0);
+    assert_int_equal(e2e_run(t, "--resume s --phases 2 --policy other"), 2);
+    e2e_says(t, "another policy.path has no effect: this run does not read it when it goes on");
+    assert_int_equal(e2e_shell(t, "mv texts.jsonl away"), 0);
+    assert_int_equal(e2e_run(t, "--resume s --phases 2 --data away/texts.jsonl"), 0);
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
     const struct CMUnitTest tests[] = {
@@ -147,6 +190,7 @@ int main(void) {
         T(models),
         T(a_reference_of_its_own),
         T(what_the_checkpoint_holds_may_change),
+        T(moved_inputs),
     };
     return cmocka_run_group_tests_name("e2e_inputs", tests, NULL, NULL);
 }
