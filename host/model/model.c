@@ -32,9 +32,12 @@ rlhf_status rlhf__model_writes(const struct rlhf__model *m, struct rlhf__error *
                       m->role, m->dir, json_string_value(json_object_get(m->config, "model_type")));
 }
 
-// On paper, what a call allocates is the model's.
+// On paper, what a call allocates is the model's, but for a weight that is packed when it is first
+// needed, as LM heads are: that is its base's.
 static void account(const struct rlhf__model *m, int32_t use) {
-    if (m->on_paper) rlhf__paper_account(m->env->paper, m->role, use);
+    if (!m->on_paper) return;
+    rlhf__paper_account(m->env->paper, m->role, use);
+    if (m->base) rlhf__paper_packs(m->env->paper, m->base->role);
 }
 
 rlhf_status rlhf__model_forward(const struct rlhf__model *m, const rlhf_batch *b,

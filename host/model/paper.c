@@ -44,8 +44,8 @@ struct rlhf__paper {
     const rlhf_compute *real;
     uint64_t budget, next, now, peak;
     struct rlhf__uses uses, at_peak;
-    uint32_t owner;
-    int32_t use;
+    uint32_t owner, packer; // packer: whose weights are that are packed
+    int32_t use, reserved2;
     struct block *block; // [n], ascending
     size_t n, cap;
     int32_t keeps_none, reserved; // 1: the backend has no workspaces between calls
@@ -214,8 +214,11 @@ static rlhf_status new_sheet(struct rlhf__paper *p, const struct sheet *w, rlhf_
     *out = NULL;
     if (!own) return RLHF_E_NOMEM;
     *own = *w;
+    const uint32_t owner = p->owner;
+    p->owner = p->packer;
     const rlhf_status st =
         take(p, weight_bytes(p, w->k, w->n, w->dtype, w->flags), RLHF__USE_PACKED, &own->at);
+    p->owner = owner;
     if (st != RLHF_OK) {
         free(own);
         return st;
@@ -519,8 +522,12 @@ void rlhf__paper_destroy(struct rlhf__paper *p) {
 const rlhf_compute *rlhf__paper_table(const struct rlhf__paper *p) { return &p->table; }
 
 void rlhf__paper_account(struct rlhf__paper *p, const char *owner, int32_t use) {
-    p->owner = rlhf__uses_owner(&p->uses, owner);
+    p->owner = p->packer = rlhf__uses_owner(&p->uses, owner);
     p->use = use;
+}
+
+void rlhf__paper_packs(struct rlhf__paper *p, const char *owner) {
+    p->packer = rlhf__uses_owner(&p->uses, owner);
 }
 
 void rlhf__paper_retag(struct rlhf__paper *p, rlhf_dev dev, int32_t use) {

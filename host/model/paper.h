@@ -52,6 +52,9 @@ const rlhf_compute *rlhf__paper_table(const struct rlhf__paper *);
 // What is allocated from now on is `owner`'s, for `use`; packed weights and workspaces tell
 // themselves apart. [step]
 void rlhf__paper_account(struct rlhf__paper *, const char *owner, int32_t use);
+// Until the next rlhf__paper_account weights that are packed are `owner`'s, whoever asks for them.
+// [step]
+void rlhf__paper_packs(struct rlhf__paper *, const char *owner);
 // The allocation that `dev` lies in is for `use`. [step]
 void rlhf__paper_retag(struct rlhf__paper *, rlhf_dev dev, int32_t use);
 // What is allocated now, and what was when that was the most. [any]

@@ -163,19 +163,20 @@ static uint64_t undo_bytes(const struct rlhf__run *r) {
     return bytes >> 20 < (uint64_t)r->config->checkpoint.undo_mib ? bytes : 0;
 }
 
-// The rows, a copy of those of a minibatch, and supports as they were drawn.
-static uint64_t rows_bytes(const struct rlhf__rows *e) {
+// The rows, a copy of those of a minibatch, and supports as they were drawn. fresh: as many further
+// rows may be drawn while the rows are there, and both are joined into new ones.
+static uint64_t rows_bytes(const struct rlhf__rows *e, int fresh) {
     const uint64_t token = sizeof *e->ids + RLHF__N_TOKEN_ARRAYS * sizeof(float);
     const uint64_t support =
         (uint64_t)rlhf__rows_response_tokens(e, 0, e->n) * e->support_words * sizeof *e->support;
     const uint64_t hidden = e->ref_hidden ? (uint64_t)e->total * (uint64_t)e->d_hidden * 4 : 0;
-    return 2 * (e->total * token + hidden) + 3 * support;
+    return (fresh ? 3 : 2) * (e->total * token + hidden) + 3 * support;
 }
 
 static void count_host(const struct rlhf__run *r, const struct rlhf__rows *e, uint64_t own,
                        struct rlhf__uses *u) {
     const uint32_t host = rlhf__uses_owner(u, "host");
-    u->bytes[host][RLHF__USE_ROWS] = rows_bytes(e);
+    u->bytes[host][RLHF__USE_ROWS] = rows_bytes(e, r->cast.plan.fresh_rounds > 0);
     u->bytes[host][RLHF__USE_UNDO] = undo_bytes(r);
     u->bytes[host][RLHF__USE_WORKSPACE] =
         rlhf__compute_peak_bytes(r->session.compute->table, r->session.models.dtype);

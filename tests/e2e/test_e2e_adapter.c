@@ -179,11 +179,14 @@ static void memory(void **state) {
     snprintf(path, sizeof path, "%s/memory.json", t->dir);
     v = json_load_file(path, 0, NULL);
     json_int_t policy = 0, critic = 0, reference = 0;
+    int packed = 0;
     size_t i;
     json_array_foreach(json_object_get(v, "buffers"), i, b) {
         const char *role = json_string_value(json_object_get(b, "role"));
         const json_int_t bytes = json_integer_value(json_object_get(b, "bytes"));
-        if (strcmp(json_string_value(json_object_get(b, "use")), "weights") != 0) continue;
+        const char *use = json_string_value(json_object_get(b, "use"));
+        packed += strcmp(use, "packed weights") == 0 && strcmp(role, "reference") == 0;
+        if (strcmp(use, "weights") != 0) continue;
         policy += strcmp(role, "policy") == 0 ? bytes : 0;
         critic += strcmp(role, "critic") == 0 ? bytes : 0;
         reference += strcmp(role, "reference") == 0 ? bytes : 0;
@@ -191,6 +194,7 @@ static void memory(void **state) {
     json_decref(v);
     // The critic has an adapter and a value head (32 x 128 and 128) of its own.
     assert_true(policy > critic && critic > 0 && reference == 0);
+    assert_true(packed == 0); // the LM head, which the reference needs first
 }
 
 // The adapter alone is exported, or its base with it; both speak as the checkpoint does.

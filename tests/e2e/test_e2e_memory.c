@@ -86,6 +86,34 @@ static void a_dry_run_loads_nothing(void **state) {
     e2e_says(t, "dry run: all is set up for 1 phase;");
 }
 
+// Further rows of dynamic sampling lie beside the phase's, and both are joined into new ones.
+static void fresh_rows_are_counted(void **state) {
+    struct e2e *t = *state;
+    json_int_t rows[2] = {0, 0};
+    for (int k = 0; k < 2; k++) {
+        char path[512];
+        size_t i;
+        json_t *b;
+        assert_int_equal(
+            e2e_shell(t,
+                      "\"$HOST\" --algo grpo.so:group_size=2,dynamic_sampling=%s --reward "
+                      "period_count.so --policy model --set policy.init=random --set "
+                      "prompts.path=prompts.txt --set sampling.max_new_tokens=8 --set "
+                      "batch.size=4 --phases 1 --dry-run --set log.format=json >memory.json "
+                      "2>/dev/null",
+                      k ? "true" : "false"),
+            0);
+        snprintf(path, sizeof path, "%s/memory.json", t->dir);
+        json_t *v = json_load_file(path, 0, NULL);
+        json_array_foreach(json_object_get(v, "buffers"), i, b) {
+            if (strcmp(json_string_value(json_object_get(b, "use")), "rows") == 0)
+                rows[k] = json_integer_value(json_object_get(b, "bytes"));
+        }
+        json_decref(v);
+    }
+    assert_true(rows[0] > 0 && 2 * rows[1] == 3 * rows[0]);
+}
+
 // A model of others that cannot do without numbers is named, and runs all the same.
 static void a_model_that_cannot_be_counted(void **state) {
     struct e2e *t = *state;
@@ -106,6 +134,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_dry_run_lists_every_buffer, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_dry_run_loads_nothing, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_model_that_cannot_be_counted, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(fresh_rows_are_counted, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_run_that_does_not_fit_is_refused, e2e_setup,
                                         e2e_teardown)};
     return cmocka_run_group_tests_name("e2e_memory", tests, NULL, NULL);
