@@ -39,7 +39,13 @@ rlhf_status rlhf__json_load_any(const char *dir, const char *name, json_t **out,
     char path[RLHF__PATH_CAP];
     *out = NULL;
     rlhf__path_put(path, "%s/%s", dir, name);
-    return rlhf__is_file(path) ? rlhf__json_load(path, out, err) : RLHF_OK;
+    if (!rlhf__is_file(path)) return RLHF_OK;
+    RLHF_TRY(rlhf__json_load(path, out, err));
+    if (json_is_object(*out)) return RLHF_OK;
+    const char *kind = rlhf__json_kind(*out);
+    json_decref(*out);
+    *out = NULL;
+    return rlhf__fail(err, RLHF_E_INVALID, "%s: expected an object, found %s", path, kind);
 }
 
 const char *rlhf__json_kind(const json_t *v) {

@@ -27,7 +27,8 @@ rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, jso
 // Read and parse a file of at most 64 MiB. [any]
 rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *err);
 
-// The same of dir/name, which may be missing: *out is NULL then. [any]
+// The same of dir/name, which holds an object (RLHF_E_INVALID) or is missing: *out is NULL then.
+// [any]
 rlhf_status rlhf__json_load_any(const char *dir, const char *name, json_t **out,
                                 struct rlhf__error *err);
 

@@ -132,9 +132,12 @@ static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eva
     rlhf_status st = rlhf__workplace_init(&w, env, &o->at, RLHF__PROGRESS_AUTO, err);
     if (st == RLHF_OK) st = rlhf__workplace_start(&w, o->seed, err);
     if (st == RLHF_OK) {
-        const char *dir = rlhf__workplace_dir(&w, o->model, "policy", room);
-        st = rlhf__workplace_opened(o->model,
-                                    rlhf__adapter_config_of(dir, &w.adapter, &config, err), err);
+        const char *dir = NULL;
+        st = rlhf__workplace_dir(&w, o->model, "policy", room, &dir, err);
+        if (st == RLHF_OK) {
+            st = rlhf__adapter_config_of(dir, &w.adapter, &config, err);
+            st = rlhf__workplace_opened(o->model, st, err);
+        }
         if (st == RLHF_OK)
             st = rlhf__reward_model_is(config) ? rlhf__eval_preferences(&w, dir, o, err)
                                                : eval_texts(&w, dir, o, err);

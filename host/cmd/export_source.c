@@ -2,6 +2,7 @@
 #include "cmd/export_source.h"
 
 #include "base/json.h"
+#include "cmd/run_checkpoint.h"
 #include "data/lines.h"
 #include "model/adapter.h"
 #include "weights/hf_dir.h"
@@ -10,32 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// An object, NULL where there is no such file.
-static rlhf_status read_json(const char *dir, const char *name, json_t **out,
-                             struct rlhf__error *err) {
-    RLHF_TRY(rlhf__json_load_any(dir, name, out, err));
-    if (!*out || json_is_object(*out)) return RLHF_OK;
-    const char *kind = rlhf__json_kind(*out);
-    json_decref(*out);
-    *out = NULL;
-    return rlhf__fail(err, RLHF_E_INVALID, "%s/%s: expected an object, found %s", dir, name, kind);
-}
-
 rlhf_status rlhf__export_source_json(const struct rlhf__export_source *s, const char *name,
                                      json_t **out, struct rlhf__error *err) {
-    RLHF_TRY(read_json(s->dir, name, out, err));
-    return *out || !s->base[0] ? RLHF_OK : read_json(s->base, name, out, err);
+    RLHF_TRY(rlhf__json_load_any(s->dir, name, out, err));
+    return *out || !s->base[0] ? RLHF_OK : rlhf__json_load_any(s->base, name, out, err);
 }
 
 // ---- what a directory is ----
-
-static rlhf_status is_run(const char *dir, int *run, struct rlhf__error *err) {
-    json_t *config = NULL;
-    RLHF_TRY(read_json(dir, "config.json", &config, err));
-    *run = json_object_get(config, "run") != NULL && !json_object_get(config, "model_type");
-    json_decref(config);
-    return RLHF_OK;
-}
 
 // A checkpoint lies in RUN/checkpoints/NAME.
 static rlhf_status find_run_above(struct rlhf__export_source *s, struct rlhf__error *err) {
@@ -44,7 +26,7 @@ static rlhf_status find_run_above(struct rlhf__export_source *s, struct rlhf__er
     rlhf__path_put(path, "%s/state/run.json", s->dir);
     if (!rlhf__is_file(path)) return RLHF_OK;
     rlhf__path_put(path, "%s/../..", s->dir);
-    if (rlhf__path_real(path, above)) RLHF_TRY(is_run(above, &run, err));
+    if (rlhf__path_real(path, above)) RLHF_TRY(rlhf__run_is(above, &run, err));
     if (!run) return RLHF_OK;
     snprintf(s->run, sizeof s->run, "%s", above);
     snprintf(s->checkpoint, sizeof s->checkpoint, "%.60s", rlhf__path_base(s->dir));
@@ -53,46 +35,15 @@ static rlhf_status find_run_above(struct rlhf__export_source *s, struct rlhf__er
 
 // ---- a checkpoint of a run ----
 
-static rlhf_status no_checkpoint(const char *given, const char *name, struct rlhf__error *err) {
-    if (strcmp(name, "latest") == 0)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "export: the run '%s' has no checkpoint: it ended before the first one "
-                          "was written",
-                          given);
-    if (strcmp(name, "best") == 0)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "export: the run '%s' keeps no best checkpoint (its checkpoint.best "
-                          "names no metric); --checkpoint last is the newest",
-                          given);
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "export: the run '%s' has no checkpoint '%s'; --checkpoint is best, last or "
-                      "a name in %s/checkpoints",
-                      given, name, given);
-}
-
-static int has_checkpoint(const char *run, const char *name, char real[RLHF__PATH_CAP]) {
-    char path[RLHF__PATH_CAP];
-    rlhf__path_put(path, "%s/checkpoints/%s", run, name);
-    return *name && !strchr(name, '/') && name[0] != '.' && rlhf__path_real(path, real) &&
-           rlhf__is_dir(real);
-}
-
 static rlhf_status choose_checkpoint(struct rlhf__export_source *s, const char *given,
                                      const char *choice, struct rlhf__log *log,
                                      struct rlhf__error *err) {
-    char best[RLHF__PATH_CAP];
-    const int keeps_best = has_checkpoint(s->run, "best", best);
-    const char *name = choice ? choice : keeps_best ? "best" : "latest";
-    if (strcmp(name, "last") == 0) name = "latest";
-    if (!has_checkpoint(s->run, name, s->dir)) return no_checkpoint(given, name, err);
+    struct rlhf__run_checkpoint found = {.is_best = 0};
+    RLHF_TRY(rlhf__run_checkpoint_find("export", given, s->run, choice, "--checkpoint last", log,
+                                       &found, err));
+    memcpy(s->dir, found.dir, sizeof s->dir);
+    s->is_best = found.is_best;
     snprintf(s->checkpoint, sizeof s->checkpoint, "%.60s", rlhf__path_base(s->dir));
-    s->is_best = keeps_best && strcmp(best, s->dir) == 0;
-    if (s->is_best && !choice)
-        rlhf__logf(log, RLHF_LOG_INFO,
-                   "checkpoint %s of %s: its best; --checkpoint last takes the newest",
-                   s->checkpoint, given);
-    else
-        rlhf__logf(log, RLHF_LOG_INFO, "checkpoint %s of %s", s->checkpoint, given);
     return RLHF_OK;
 }
 
@@ -119,8 +70,8 @@ static json_t *read_metrics(const char *run, int64_t phase) {
 }
 
 static rlhf_status read_run(struct rlhf__export_source *s, struct rlhf__error *err) {
-    RLHF_TRY(read_json(s->run, "config.json", &s->settings, err));
-    RLHF_TRY(read_json(s->run, "manifest.json", &s->manifest, err));
+    RLHF_TRY(rlhf__json_load_any(s->run, "config.json", &s->settings, err));
+    RLHF_TRY(rlhf__json_load_any(s->run, "manifest.json", &s->manifest, err));
     RLHF_TRY(rlhf__export_source_json(s, "state/run.json", &s->state, err));
     const json_t *phase = json_object_get(s->state, "phase");
     if (json_is_integer(phase)) s->metrics = read_metrics(s->run, json_integer_value(phase));
@@ -151,7 +102,7 @@ rlhf_status rlhf__export_source_open(struct rlhf__export_source *s, const char *
         return rlhf__fail(err, RLHF_E_INVALID,
                           "export: '%s' does not exist; give a run's directory or a model's",
                           given);
-    if (is_run(s->dir, &run, err) != RLHF_OK) return rlhf__error_context(err, "export");
+    if (rlhf__run_is(s->dir, &run, err) != RLHF_OK) return rlhf__error_context(err, "export");
     if (adapter && run)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "export: --adapter goes on a model's directory; '%s' is a run", given);

@@ -151,9 +151,12 @@ static rlhf_status label(struct rlhf__workplace *w, const struct options *o,
         st = rlhf__workplace_template_used("label", o->template, rlhf__dataset_chats(ds), err);
     if (st == RLHF_OK) st = rlhf__workplace_start(w, 1, err);
     if (st == RLHF_OK) {
-        const char *dir = rlhf__workplace_dir(w, o->model, "classifier", room);
-        st = rlhf__classifier_open(&w->session.models, dir, &w->adapter, &c, err);
-        st = rlhf__workplace_opened(o->model, st, err);
+        const char *dir = NULL;
+        st = rlhf__workplace_dir(w, o->model, "classifier", room, &dir, err);
+        if (st == RLHF_OK) {
+            st = rlhf__classifier_open(&w->session.models, dir, &w->adapter, &c, err);
+            st = rlhf__workplace_opened(o->model, st, err);
+        }
     }
     if (st == RLHF_OK) st = rlhf__workplace_template(rlhf__classifier_model(c), o->template, err);
     if (st == RLHF_OK) st = rlhf__line_writer_open(o->out, &out, err);

@@ -1,6 +1,9 @@
 // workplace.c: see workplace.h.
 #include "cmd/workplace.h"
 
+#include "cmd/run_checkpoint.h"
+
+#include <stdio.h>
 #include <string.h>
 
 rlhf_status rlhf__workplace_init(struct rlhf__workplace *w, const struct rlhf__env *env,
@@ -45,12 +48,29 @@ struct rlhf__loading rlhf__workplace_loading(const struct rlhf__workplace *w, in
                                   .watch = rlhf__progress_watch(w->progress)};
 }
 
-const char *rlhf__workplace_dir(const struct rlhf__workplace *w, const char *given,
-                                const char *name, char room[RLHF__PATH_CAP]) {
-    if (given) return given;
-    if (w->adapter.dir) return "";
-    rlhf__default_model(w->env->dirs, name, room);
-    return room;
+static rlhf_status checkpoint_of(const struct rlhf__workplace *w, const char *given,
+                                 char room[RLHF__PATH_CAP], struct rlhf__error *err) {
+    struct rlhf__run_checkpoint found = {.is_best = 0};
+    char run[RLHF__PATH_CAP], newest[RLHF__PATH_CAP];
+    if (!rlhf__path_real(given, run)) snprintf(run, sizeof run, "%s", given);
+    rlhf__path_put(newest, "%s/checkpoints/latest", given);
+    RLHF_TRY(
+        rlhf__run_checkpoint_find("--model", given, run, NULL, newest, w->env->log, &found, err));
+    memcpy(room, found.dir, sizeof found.dir);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__workplace_dir(const struct rlhf__workplace *w, const char *given,
+                                const char *name, char room[RLHF__PATH_CAP], const char **dir,
+                                struct rlhf__error *err) {
+    int run = 0;
+    *dir = given ? given : w->adapter.dir ? "" : room;
+    if (given && rlhf__run_is(given, &run, err) != RLHF_OK)
+        return rlhf__error_context(err, "--model");
+    if (run) *dir = room;
+    if (run) return checkpoint_of(w, given, room, err);
+    if (*dir == room) rlhf__default_model(w->env->dirs, name, room);
+    return RLHF_OK;
 }
 
 rlhf_status rlhf__workplace_opened(const char *given, rlhf_status st, struct rlhf__error *err) {
@@ -73,7 +93,9 @@ rlhf_status rlhf__workplace_template_used(const char *command, const char *name,
 rlhf_status rlhf__workplace_writer(struct rlhf__workplace *w, const char *given,
                                    struct rlhf__model **out, struct rlhf__error *err) {
     char room[RLHF__PATH_CAP];
-    struct rlhf__model_spec spec = {.dir = rlhf__workplace_dir(w, given, "policy", room),
+    const char *dir;
+    RLHF_TRY(rlhf__workplace_dir(w, given, "policy", room, &dir, err));
+    struct rlhf__model_spec spec = {.dir = dir,
                                     .adapter = w->adapter,
                                     .role = "model",
                                     .frozen = 1,

@@ -59,11 +59,13 @@ void rlhf__workplace_finish(struct rlhf__workplace *); // accepts a zeroed one [
 // What bounds and watches the loading of rows: --max-mib. [any]
 struct rlhf__loading rlhf__workplace_loading(const struct rlhf__workplace *, int64_t max_mib);
 
-// The directory that --model gave or, when it was not given, of the model that comes with the
-// program under that name; the latter lies in `room`. "" with --adapter alone, which says it.
-// [any]
-const char *rlhf__workplace_dir(const struct rlhf__workplace *, const char *given, const char *name,
-                                char room[RLHF__PATH_CAP]);
+// *dir = the directory that --model gave, of a run its best checkpoint or its last, which the log
+// says; when it was not given, of the model that comes with the program under that name. It may lie
+// in `room`. "" with --adapter alone, which says it. Errors: RLHF_E_INVALID: a run without a
+// checkpoint. [main]
+rlhf_status rlhf__workplace_dir(const struct rlhf__workplace *w, const char *given,
+                                const char *name, char room[RLHF__PATH_CAP], const char **dir,
+                                struct rlhf__error *err);
 
 // st of opening that directory; with --model in front of the message when it was bad input. [any]
 rlhf_status rlhf__workplace_opened(const char *given, rlhf_status st, struct rlhf__error *err);

@@ -182,6 +182,37 @@ static void stops_at_texts_and_ids(void **state) {
     }
 }
 
+// A run is its best checkpoint where it keeps one, else its last: it is said which.
+static void a_run(void **state) {
+    struct e2e *t = *state;
+#define SFT                                                                                        \
+    "--algo sft.so --policy model --set policy.init=random --data texts.jsonl --set batch.size=4 " \
+    "--set run.phases=3 --set checkpoint.every=1 --set checkpoint.keep=0 --set optim.lr=0.1 "
+    assert_int_equal(e2e_run(t, SFT "--out r"), 0);
+    assert_int_equal(e2e_run(t, "generate --model r --prompt It --max-new 4 --ignore-eos"), 0);
+    e2e_says(t, "checkpoint 000003 of r\n");
+    assert_int_equal(e2e_run(t, SFT "--set checkpoint.best=objective/loss --set "
+                                    "checkpoint.best_mode=max --out b"),
+                     0);
+    assert_int_equal(e2e_shell(t, "ln -sfn 000001 b/checkpoints/best"), 0);
+    assert_int_equal(
+        e2e_shell(t, "for m in b b/checkpoints/000001; do \"$HOST\" eval --model $m --data "
+                     "texts.jsonl || exit; \"$HOST\" generate --model $m --prompt It "
+                     "--max-new 6 --seed 2 --ignore-eos || exit; done >said && n=$(wc -l <said) && "
+                     "head -n $((n/2)) said >one && tail -n $((n/2)) said | cmp - one"),
+        0);
+    e2e_says(t, "checkpoint 000001 of b: its best; b/checkpoints/latest takes the newest");
+    assert_int_equal(e2e_run(t, "label --model b --data texts.jsonl --out l.jsonl"), 2);
+    e2e_says(t, "checkpoints/000001/config.json: the model is no classifier");
+    assert_int_equal(e2e_shell(t, "rm -r b/checkpoints/*"), 0);
+    assert_int_equal(e2e_run(t, "eval --model b --data texts.jsonl"), 2);
+    e2e_says(t,
+             "--model: the run 'b' has no checkpoint: it ended before the first one was written");
+    assert_int_equal(e2e_shell(t, "printf '{' >b/config.json"), 0);
+    assert_int_equal(e2e_run(t, "generate --model b --prompt It"), 2);
+    e2e_says(t, "--model: b/config.json:1:1: not valid JSON");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(several_prompts, setup, e2e_teardown),
@@ -190,6 +221,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(many_texts, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(json_has_ids_and_log_probs, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(stops_at_texts_and_ids, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_run, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_generate", tests, NULL, NULL);
 }

@@ -1,0 +1,57 @@
+// run_checkpoint.c: see run_checkpoint.h.
+#include "cmd/run_checkpoint.h"
+
+#include "base/json.h"
+
+#include <string.h>
+
+rlhf_status rlhf__run_is(const char *dir, int *run, struct rlhf__error *err) {
+    json_t *config = NULL;
+    RLHF_TRY(rlhf__json_load_any(dir, "config.json", &config, err));
+    *run = json_object_get(config, "run") != NULL && !json_object_get(config, "model_type");
+    json_decref(config);
+    return RLHF_OK;
+}
+
+static rlhf_status no_checkpoint(const char *command, const char *given, const char *name,
+                                 struct rlhf__error *err) {
+    if (strcmp(name, "latest") == 0)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s: the run '%s' has no checkpoint: it ended before the first one was "
+                          "written",
+                          command, given);
+    if (strcmp(name, "best") == 0)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s: the run '%s' keeps no best checkpoint (its checkpoint.best names no "
+                          "metric); --checkpoint last is the newest",
+                          command, given);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s: the run '%s' has no checkpoint '%s'; --checkpoint is best, last or a "
+                      "name in %s/checkpoints",
+                      command, given, name, given);
+}
+
+static int has_checkpoint(const char *run, const char *name, char real[RLHF__PATH_CAP]) {
+    char path[RLHF__PATH_CAP];
+    rlhf__path_put(path, "%s/checkpoints/%s", run, name);
+    return *name && !strchr(name, '/') && name[0] != '.' && rlhf__path_real(path, real) &&
+           rlhf__is_dir(real);
+}
+
+rlhf_status rlhf__run_checkpoint_find(const char *command, const char *given, const char *run,
+                                      const char *choice, const char *newest, struct rlhf__log *log,
+                                      struct rlhf__run_checkpoint *out, struct rlhf__error *err) {
+    char best[RLHF__PATH_CAP];
+    const int keeps_best = has_checkpoint(run, "best", best);
+    const char *name = choice ? choice : keeps_best ? "best" : "latest";
+    if (strcmp(name, "last") == 0) name = "latest";
+    if (!has_checkpoint(run, name, out->dir)) return no_checkpoint(command, given, name, err);
+    out->is_best = keeps_best && strcmp(best, out->dir) == 0;
+    const char *base = rlhf__path_base(out->dir);
+    if (out->is_best && !choice)
+        rlhf__logf(log, RLHF_LOG_INFO, "checkpoint %s of %s: its best; %s takes the newest", base,
+                   given, newest);
+    else
+        rlhf__logf(log, RLHF_LOG_INFO, "checkpoint %s of %s", base, given);
+    return RLHF_OK;
+}

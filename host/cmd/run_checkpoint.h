@@ -1,0 +1,26 @@
+// run_checkpoint.h: which checkpoint of a run directory a command takes for a model.
+#ifndef RLHF_HOST_RUN_CHECKPOINT_H
+#define RLHF_HOST_RUN_CHECKPOINT_H
+
+#include "base/file.h"
+#include "base/log.h"
+
+// *run = 1 when dir's config.json is that of a run. Errors: RLHF_E_INVALID (it is no JSON object),
+// RLHF_E_IO. [main]
+rlhf_status rlhf__run_is(const char *dir, int *run, struct rlhf__error *err);
+
+// A checkpoint that was found.
+struct rlhf__run_checkpoint {
+    char dir[RLHF__PATH_CAP]; // absolute, without links
+    int32_t is_best, reserved;
+};
+
+// Find a checkpoint of the run `run`, which was given as `given`: choice is "best", "last" or a
+// name; NULL = the best where the run keeps one, else the last. newest: how to get the newest where
+// the best is taken without being asked for, for the log. Says in the log which it is. Errors:
+// RLHF_E_INVALID with `command` in front. [main]
+rlhf_status rlhf__run_checkpoint_find(const char *command, const char *given, const char *run,
+                                      const char *choice, const char *newest, struct rlhf__log *log,
+                                      struct rlhf__run_checkpoint *out, struct rlhf__error *err);
+
+#endif
