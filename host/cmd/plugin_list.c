@@ -17,11 +17,22 @@ int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
         puts("usage: rlhf-host plugin list [--json]          what can be found, and where\n"
              "       rlhf-host plugin info FILE [--json] [--deep]  one file's plugins and their "
              "options\n"
-             "  --json                   list: a JSON list; info: a JSON Schema of the options\n"
-             "  --deep                   open the file, in a child, rather than read its note");
+             "       rlhf-host plugin check FILE [--json] [--set KEY=VALUE]... [--rows FILE] "
+             "[--seconds N]\n"
+             "                                               what is wrong with them: tries what "
+             "the contract says\n"
+             "  --json                   list: a JSON list; info: a JSON Schema of the options; "
+             "check: an object\n"
+             "  --deep                   open the file, in a child, rather than read its note\n"
+             "  --set KEY=VALUE          an option of the plugin that is checked; VALUE is JSON, "
+             "else a text\n"
+             "  --rows FILE              rows to score, JSON lines: \"prompt\", \"response\", what "
+             "the reward reads\n"
+             "  --seconds N              what one step of a check may take, 60 unless said");
         return 0;
     }
-    static char list_name[] = "plugin list", info_name[] = "plugin info"; // in messages
+    static char list_name[] = "plugin list", info_name[] = "plugin info",
+                check_name[] = "plugin check"; // in messages
     if (strcmp(what, "list") == 0) {
         argv[1] = list_name;
         return rlhf__plugin_list(env, argc - 1, argv + 1);
@@ -30,15 +41,21 @@ int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
         argv[1] = info_name;
         return rlhf__plugin_info(env, argc - 1, argv + 1);
     }
+    if (strcmp(what, "check") == 0) {
+        argv[1] = check_name;
+        return rlhf__plugin_check(env, argc - 1, argv + 1);
+    }
     struct rlhf__nearest near = {what, NULL, 0};
     struct rlhf__error err;
     char hint[64];
     rlhf__nearest_offer(&near, "list");
     rlhf__nearest_offer(&near, "info");
-    rlhf__fail(&err, RLHF_E_INVALID,
-               "plugin: write \"plugin list\" or \"plugin info FILE\", found "
-               "\"%s\"%s",
-               what, rlhf__nearest_hint(&near, hint, sizeof hint));
+    rlhf__nearest_offer(&near, "check");
+    rlhf__fail(
+        &err, RLHF_E_INVALID,
+        "plugin: write \"plugin list\", \"plugin info FILE\" or \"plugin check FILE\", found "
+        "\"%s\"%s",
+        what, rlhf__nearest_hint(&near, hint, sizeof hint));
     rlhf__log_error(env->log, err.text);
     return 2;
 }

@@ -409,4 +409,240 @@ static inline void rlhf_test_classifier_init(struct rlhf_test_classifier *c,
     c->n_labels = n_labels;
 }
 
+// ---- a fake "rlhf.tokenizer/0" ----
+
+// A byte is a token, whatever the path. open_status < 0 makes open() fail.
+struct rlhf_test_tokenizer {
+    rlhf_tokenizer_service table; // offer &t.table as RLHF_SVC_TOKENIZER
+    const char *path;             // the last path given to open, borrowed
+    int32_t open_count, open_status;
+};
+
+static inline rlhf_status rlhf_test_do_tok_open(void *host, const char *path,
+                                                rlhf_tokenizer **out) {
+    struct rlhf_test_tokenizer *t = RLHF_TEST_CAST(struct rlhf_test_tokenizer, host);
+    t->path = path;
+    if (t->open_status < 0) return t->open_status;
+    t->open_count++;
+    *out = RLHF_TEST_CAST(rlhf_tokenizer, host);
+    return RLHF_OK;
+}
+
+static inline void rlhf_test_do_tok_close(void *host, rlhf_tokenizer *model) {
+    if (model) RLHF_TEST_CAST(struct rlhf_test_tokenizer, host)->open_count--;
+}
+
+static inline int32_t rlhf_test_do_tok_n_vocab(void *host, const rlhf_tokenizer *model) {
+    (void)host;
+    (void)model;
+    return 256;
+}
+
+static inline rlhf_status rlhf_test_do_tok_encode(void *host, const rlhf_tokenizer *model,
+                                                  rlhf_str text, int32_t *ids, uint32_t cap,
+                                                  uint32_t *n) {
+    (void)host;
+    (void)model;
+    *n = (uint32_t)text.len;
+    for (uint32_t i = 0; i < *n && i < cap; i++)
+        ids[i] = (unsigned char)text.ptr[i];
+    return RLHF_OK;
+}
+
+static inline rlhf_status rlhf_test_do_tok_decode(void *host, const rlhf_tokenizer *model,
+                                                  const int32_t *ids, uint32_t n, char *utf8,
+                                                  uint64_t cap, uint64_t *len) {
+    (void)host;
+    (void)model;
+    *len = n;
+    for (uint32_t i = 0; i < n && i < cap; i++)
+        utf8[i] = (char)(ids[i] & 255);
+    return RLHF_OK;
+}
+
+static inline void rlhf_test_tokenizer_init(struct rlhf_test_tokenizer *t) {
+    memset(t, 0, sizeof *t);
+    t->table.size = (uint32_t)sizeof t->table;
+    t->table.host = t;
+    t->table.open = rlhf_test_do_tok_open;
+    t->table.close = rlhf_test_do_tok_close;
+    t->table.n_vocab = rlhf_test_do_tok_n_vocab;
+    t->table.encode = rlhf_test_do_tok_encode;
+    t->table.decode = rlhf_test_do_tok_decode;
+}
+
+// ---- a fake "rlhf.reward_model/0" ----
+
+// A token's reward is token(context, id). open_status < 0 makes open() fail, score_status < 0
+// score().
+struct rlhf_test_reward_model {
+    rlhf_reward_model_service table; // offer &m.table as RLHF_SVC_REWARD_MODEL
+    float (*token)(const void *context, int32_t id);
+    const void *context;
+    const char *path; // the last path given to open, borrowed
+    int32_t open_count, open_status, score_status, reserved;
+    uint64_t n_rows; // scored so far
+};
+
+static inline rlhf_status rlhf_test_do_rm_open(void *host, const char *path,
+                                               rlhf_reward_model **out) {
+    struct rlhf_test_reward_model *m = RLHF_TEST_CAST(struct rlhf_test_reward_model, host);
+    m->path = path;
+    if (m->open_status < 0) return m->open_status;
+    m->open_count++;
+    *out = RLHF_TEST_CAST(rlhf_reward_model, host);
+    return RLHF_OK;
+}
+
+static inline void rlhf_test_do_rm_close(void *host, rlhf_reward_model *model) {
+    if (model) RLHF_TEST_CAST(struct rlhf_test_reward_model, host)->open_count--;
+}
+
+// The mean over a row's response tokens, or the last one's with RLHF_POOL_LAST (3); a row without
+// response tokens has its last prompt token's.
+static inline rlhf_status rlhf_test_do_rm_score(void *host, rlhf_reward_model *model, uint32_t n,
+                                                const int32_t *ids, const int32_t *offset,
+                                                const int32_t *prompt_len, int32_t pooling,
+                                                float *seq, float *token) {
+    struct rlhf_test_reward_model *m = RLHF_TEST_CAST(struct rlhf_test_reward_model, host);
+    (void)model;
+    if (m->score_status < 0) return m->score_status;
+    for (uint32_t i = 0; i < n; i++) {
+        const int32_t end = offset[i + 1];
+        int32_t at = offset[i] + prompt_len[i];
+        double sum = 0, last = 0;
+        for (int32_t t = offset[i]; token && t < at; t++)
+            token[t] = 0;
+        if (at >= end) at = end - 1;
+        const int32_t count = end - at;
+        for (; at < end; at++) {
+            last = (double)m->token(m->context, ids[at]);
+            sum += last;
+            if (token && at >= offset[i] + prompt_len[i]) token[at] = (float)last;
+        }
+        seq[i] = (float)(pooling == 3 ? last : sum / count);
+    }
+    m->n_rows += n;
+    return RLHF_OK;
+}
+
+// Fill in token (and context) afterwards.
+static inline void rlhf_test_reward_model_init(struct rlhf_test_reward_model *m) {
+    memset(m, 0, sizeof *m);
+    m->table.size = (uint32_t)sizeof m->table;
+    m->table.host = m;
+    m->table.open = rlhf_test_do_rm_open;
+    m->table.close = rlhf_test_do_rm_close;
+    m->table.score = rlhf_test_do_rm_score;
+}
+
+// ---- a fake "rlhf.row/0" ----
+
+// Every row has these values, whatever its text says: no JSON is read. A path that is not listed is
+// absent.
+struct rlhf_test_row_value {
+    const char *path;
+    int32_t type, reserved; // enum rlhf_row_type
+    const char *string;
+    double number; // of a number; a boolean; the length of a list
+};
+
+struct rlhf_test_rows {
+    rlhf_row_service table; // offer &r.table as RLHF_SVC_ROW
+    const struct rlhf_test_row_value *values;
+    uint32_t n_values;
+    int32_t open_count;
+};
+
+static inline rlhf_status rlhf_test_do_row_open(void *host, rlhf_str json, rlhf_row **out) {
+    struct rlhf_test_rows *r = RLHF_TEST_CAST(struct rlhf_test_rows, host);
+    if (json.len == 0) return RLHF_E_INVALID; // as of the host: there is no row
+    r->open_count++;
+    *out = RLHF_TEST_CAST(rlhf_row, host);
+    return RLHF_OK;
+}
+
+static inline void rlhf_test_do_row_close(void *host, rlhf_row *row) {
+    if (row) RLHF_TEST_CAST(struct rlhf_test_rows, host)->open_count--;
+}
+
+// The value at path, of that type (0: any), or NULL.
+static inline const struct rlhf_test_row_value *rlhf_test_row_at(void *host, const char *path,
+                                                                 int32_t type) {
+    const struct rlhf_test_rows *r = RLHF_TEST_CAST(struct rlhf_test_rows, host);
+    for (uint32_t i = 0; i < r->n_values; i++)
+        if (strcmp(r->values[i].path, path) == 0 && (!type || r->values[i].type == type))
+            return &r->values[i];
+    return NULL;
+}
+
+static inline int32_t rlhf_test_do_row_type(void *host, const rlhf_row *row, const char *path) {
+    const struct rlhf_test_row_value *v = rlhf_test_row_at(host, path, 0);
+    (void)row;
+    return v ? v->type : (int32_t)RLHF_ROW_ABSENT;
+}
+
+static inline rlhf_status rlhf_test_do_row_string(void *host, const rlhf_row *row, const char *path,
+                                                  rlhf_str *out) {
+    const struct rlhf_test_row_value *v = rlhf_test_row_at(host, path, RLHF_ROW_STRING);
+    (void)row;
+    if (!v) return RLHF_E_INVALID;
+    out->ptr = v->string;
+    out->len = strlen(v->string);
+    return RLHF_OK;
+}
+
+static inline rlhf_status rlhf_test_do_row_number(void *host, const rlhf_row *row, const char *path,
+                                                  double *out) {
+    const struct rlhf_test_row_value *v = rlhf_test_row_at(host, path, RLHF_ROW_NUMBER);
+    (void)row;
+    if (!v) return RLHF_E_INVALID;
+    *out = v->number;
+    return RLHF_OK;
+}
+
+static inline rlhf_status rlhf_test_do_row_boolean(void *host, const rlhf_row *row,
+                                                   const char *path, int32_t *out) {
+    const struct rlhf_test_row_value *v = rlhf_test_row_at(host, path, RLHF_ROW_BOOL);
+    (void)row;
+    if (!v) return RLHF_E_INVALID;
+    *out = v->number != 0;
+    return RLHF_OK;
+}
+
+static inline rlhf_status rlhf_test_do_row_length(void *host, const rlhf_row *row, const char *path,
+                                                  uint64_t *out) {
+    const struct rlhf_test_row_value *v = rlhf_test_row_at(host, path, RLHF_ROW_LIST);
+    (void)row;
+    if (!v) return RLHF_E_INVALID;
+    *out = (uint64_t)v->number;
+    return RLHF_OK;
+}
+
+// values are borrowed.
+static inline void rlhf_test_rows_init(struct rlhf_test_rows *r,
+                                       const struct rlhf_test_row_value *values,
+                                       uint32_t n_values) {
+    memset(r, 0, sizeof *r);
+    r->table.size = (uint32_t)sizeof r->table;
+    r->table.host = r;
+    r->table.open = rlhf_test_do_row_open;
+    r->table.close = rlhf_test_do_row_close;
+    r->table.type = rlhf_test_do_row_type;
+    r->table.string = rlhf_test_do_row_string;
+    r->table.number = rlhf_test_do_row_number;
+    r->table.boolean = rlhf_test_do_row_boolean;
+    r->table.length = rlhf_test_do_row_length;
+    r->values = values;
+    r->n_values = n_values;
+}
+
+// ---- "rlhf.limits/0" ----
+
+// No limits: offer l as RLHF_SVC_LIMITS, and set what a test wants.
+static inline void rlhf_test_limits_init(rlhf_limits *l) {
+    memset(l, 0, sizeof *l);
+    l->size = (uint32_t)sizeof *l;
+}
+
 #endif

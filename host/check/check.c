@@ -1,0 +1,319 @@
+// check.c: the file that is tried, and the child processes that do it; see check.h.
+#include "check/check.h"
+
+#include "base/child.h"
+#include "base/printable.h"
+#include "check/cases.h"
+#include "check/guard.h"
+#include "plugin/elf.h"
+#include "plugin/metadata.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_ENDS = 6 }; // crashes of a case, after which the rest of it is left
+
+// One case of one plugin of the file.
+struct work {
+    const struct rlhf__check_request *request;
+    struct rlhf__board *board;
+    const struct rlhf__check_case *one;
+    size_t plugin; // number in the file
+};
+
+static int same_text(const json_t *row, const char *key, const char *text) {
+    const char *s = json_string_value(json_object_get(row, key));
+    return s && strcmp(s, text) == 0;
+}
+
+static void add_found(struct rlhf__check_report *r, const char *plugin, int32_t rule,
+                      const char *saw) {
+    const struct rlhf__check_source from = rlhf__check_source(rule);
+    size_t i;
+    json_t *other;
+    char header[64];
+    json_array_foreach(r->found, i, other) {
+        if (same_text(other, "rule", from.id) && same_text(other, "saw", saw)) return;
+    }
+    snprintf(header, sizeof header, "rlhf/%s", from.header);
+    json_array_append_new(r->found, json_pack("{ss,so,ss,si,ss,so}", "rule", from.id, "plugin",
+                                              rlhf__json_text(plugin), "header", header, "line",
+                                              (int)from.line, "says", from.words, "saw",
+                                              rlhf__json_text(saw)));
+}
+
+// What the board has, to the report; the board is then empty.
+static void take_over(struct rlhf__check_report *r, const char *plugin, struct rlhf__board *b) {
+    for (uint32_t i = 0; i < b->n_found; i++)
+        add_found(r, plugin, b->found[i].rule, b->found[i].saw);
+    for (uint32_t i = 0; i < b->n_facts; i++) {
+        size_t k;
+        json_t *other;
+        int there = 0;
+        json_array_foreach(r->facts, k, other) {
+            const char *text = json_string_value(json_object_get(other, "text"));
+            const char *whose = json_string_value(json_object_get(other, "plugin"));
+            there |= text && whose && !strcmp(text, b->fact[i]) && !strcmp(whose, plugin);
+        }
+        if (!there)
+            json_array_append_new(r->facts, json_pack("{so,so}", "plugin", rlhf__json_text(plugin),
+                                                      "text", rlhf__json_text(b->fact[i])));
+    }
+    b->n_found = b->n_facts = 0;
+}
+
+// ---- in the child ----
+
+static rlhf_status run_steps(void *arg, struct rlhf__buf *out) {
+    const struct work *w = arg;
+    struct rlhf__check c = {.board = w->board,
+                            .options = w->request->options,
+                            .rows = w->request->rows,
+                            .seconds = w->request->seconds};
+    struct rlhf__plugins *plugins = NULL;
+    const struct rlhf__plugin **found = NULL;
+    struct rlhf__error err;
+    size_t n = 0;
+    rlhf_status st = rlhf__plugins_create(w->request->dirs, &plugins, &err);
+    if (st == RLHF_OK) st = rlhf__plugin_open_file(plugins, w->request->path, &found, &n, &err);
+    if (st == RLHF_OK && w->plugin >= n) st = rlhf__fail(&err, RLHF_E_INTERNAL, "it has changed");
+    if (st == RLHF_OK) st = rlhf__check_services(&c, &err);
+    if (st == RLHF_OK) {
+        c.plugin = found[w->plugin];
+        rlhf__guard_install(w->board);
+        while (alarm((unsigned)c.seconds), w->one->step(&c, w->board->step))
+            w->board->step++;
+        w->board->done = 1;
+        alarm(0);
+        rlhf__check_services_finish(&c);
+    } else {
+        rlhf__buf_puts(out, err.text);
+    }
+    free(found);
+    rlhf__plugins_destroy(plugins);
+    return st;
+}
+
+// ---- in the parent ----
+
+static void add_end(struct rlhf__check_report *r, const char *plugin, const struct rlhf__board *b,
+                    const struct rlhf__child_end *end, const struct work *w) {
+    char saw[900];
+    int32_t rule = RLHF__CHECK_ENDS;
+    if (b->fault_rule) {
+        rule = b->fault_rule - 1;
+        snprintf(saw, sizeof saw, "in %s, %s", b->doing, b->fault);
+    } else if (end->signal == SIGALRM) {
+        rule = RLHF__CHECK_HANG;
+        snprintf(saw, sizeof saw, "%s did not end within %d seconds", b->doing,
+                 w->request->seconds);
+    } else if (end->signal) {
+        rule = (int32_t)w->one->crash;
+        snprintf(saw, sizeof saw, "%s ended the process by signal %d (%s)", b->doing, end->signal,
+                 strsignal(end->signal));
+    } else {
+        snprintf(saw, sizeof saw, "%s ended the process with status %d", b->doing, end->status);
+    }
+    add_found(r, plugin, rule, saw);
+}
+
+static rlhf_status run_case(struct work *w, const char *id, struct rlhf__check_report *r,
+                            struct rlhf__error *err) {
+    const struct rlhf__child_limits limits = {w->request->path, w->request->seconds, 1};
+    struct rlhf__board *b = w->board;
+    b->step = 0;
+    for (int ends = 0; ends < MAX_ENDS; ends++) {
+        struct rlhf__buf text = RLHF__BUF_INIT;
+        struct rlhf__child_end end;
+        b->done = b->fault_rule = 0;
+        snprintf(b->doing, sizeof b->doing, "loading it");
+        const rlhf_status st = rlhf__child_ask(&limits, run_steps, w, &text, &end, err);
+        rlhf__buf_free(&text);
+        take_over(r, id, b);
+        if (end.answered && st < 0) return st;
+        if (b->done) break;
+        add_end(r, id, b, &end, w);
+        b->step++;
+    }
+    r->steps += b->step;
+    return RLHF_OK;
+}
+
+static rlhf_status run_cases(struct work *w, const char *id, const struct rlhf__check_case *list,
+                             struct rlhf__check_report *r, struct rlhf__error *err) {
+    for (; list->name; list++) {
+        w->one = list;
+        RLHF_TRY(run_case(w, id, r, err));
+    }
+    return RLHF_OK;
+}
+
+// ---- the file ----
+
+// The plugin's own table decides whether the author's options are some.
+static rlhf_status take_options(const struct rlhf__plugin *p, const json_t *options,
+                                struct rlhf__error *err) {
+    const struct rlhf__origin from = {.source = "--set", .section = ""};
+    struct rlhf__strings strings = {0};
+    void *config = NULL;
+    const rlhf_status st =
+        rlhf__opts_new(&p->table, p->desc.config_size, options, &from, &strings, &config, err);
+    free(config);
+    rlhf__strings_finish(&strings);
+    return st;
+}
+
+// The plugins of the opened file, in a child: what they are and what they need.
+static rlhf_status describe(void *arg, struct rlhf__buf *out) {
+    const struct work *w = arg;
+    struct rlhf__plugins *plugins = NULL;
+    const struct rlhf__plugin **found = NULL;
+    struct rlhf__error err;
+    size_t n = 0;
+    json_t *rows = json_array();
+    rlhf_status st = rlhf__plugins_create(w->request->dirs, &plugins, &err);
+    if (st == RLHF_OK) st = rlhf__plugin_open_file(plugins, w->request->path, &found, &n, &err);
+    for (size_t i = 0; i < n; i++) {
+        const rlhf_plugin *d = &found[i]->desc;
+        json_array_append_new(rows, json_pack("{ss,si,so,so,si}", "id", d->id, "kind", (int)d->kind,
+                                              "version", rlhf__json_text(d->version), "summary",
+                                              rlhf__json_text(d->summary), "options",
+                                              (int)found[i]->table.n));
+        if (st == RLHF_OK) st = take_options(found[i], w->request->options, &err);
+    }
+    if (st == RLHF_OK)
+        rlhf__json_write(out, rows, 0);
+    else
+        rlhf__buf_puts(out, err.text);
+    json_decref(rows);
+    free(found);
+    rlhf__plugins_destroy(plugins);
+    return st;
+}
+
+// The note must say what the opened file says.
+static void check_note(struct rlhf__check_report *r, const json_t *opened,
+                       const struct rlhf__metadata *m, rlhf_status read, const char *why) {
+    if (read < 0) {
+        add_found(r, "", RLHF__CHECK_NOTE, why);
+        return;
+    }
+    if (m->found != RLHF__METADATA_READ) {
+        json_array_append_new(r->facts, json_pack("{ss,ss}", "plugin", "", "text",
+                                                  "it has no note (rlhf/elf_note.h): to look at it "
+                                                  "means to run it"));
+        return;
+    }
+    int same = m->n == json_array_size(opened);
+    for (size_t i = 0; same && i < m->n; i++) {
+        const json_t *row = json_array_get(opened, i);
+        const rlhf_plugin *d = &m->plugin[i].desc;
+        same = same_text(row, "id", d->id) && same_text(row, "version", d->version) &&
+               same_text(row, "summary", d->summary) &&
+               json_integer_value(json_object_get(row, "kind")) == d->kind &&
+               json_integer_value(json_object_get(row, "options")) == m->plugin[i].table.n;
+    }
+    if (!same) add_found(r, "", RLHF__CHECK_NOTE, "the opened file says something else");
+}
+
+static int check_export(void *arg, const char *name) {
+    // What linkers and sanitizers add.
+    static const char *const fine[] = {RLHF_ENTRY_SYMBOL, "_init", "_fini", "_edata", "_end"};
+    char saw[400], shown[300];
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
+        if (strcmp(name, fine[i]) == 0) return 0;
+    if (strncmp(name, "__", 2) == 0) return 0;
+    snprintf(saw, sizeof saw, "it exports %s beside the entry",
+             rlhf__printable(name, shown, sizeof shown));
+    add_found(arg, "", RLHF__CHECK_EXPORTS, saw);
+    return 0;
+}
+
+static int add_need(void *arg, const char *name) {
+    rlhf__buf_printf(arg, " %s", name);
+    return 0;
+}
+
+static void check_symbols(struct rlhf__check_report *r, const char *path) {
+    struct rlhf__buf file = RLHF__BUF_INIT, needs = RLHF__BUF_INIT;
+    struct rlhf__error err;
+    struct rlhf__elf e = {0};
+    if (rlhf__file_read(path, (uint64_t)1 << 30, &file, &err) == RLHF_OK &&
+        rlhf__elf_init(&e, file.data, file.len, &err) == RLHF_OK) {
+        rlhf__elf_exports(&e, check_export, r);
+        rlhf__buf_puts(&needs, "it needs");
+        rlhf__elf_needs(&e, add_need, &needs);
+        json_array_append_new(r->facts,
+                              json_pack("{ss,so}", "plugin", "", "text",
+                                        rlhf__json_text(needs.len > 8 ? rlhf__buf_text(&needs)
+                                                                      : "it needs no library")));
+    }
+    rlhf__elf_finish(&e);
+    rlhf__buf_free(&file);
+    rlhf__buf_free(&needs);
+}
+
+static rlhf_status check_plugin(struct work *w, const json_t *row, struct rlhf__check_report *r,
+                                struct rlhf__error *err) {
+    const char *id = json_string_value(json_object_get(row, "id"));
+    const json_int_t kind = json_integer_value(json_object_get(row, "kind"));
+    json_array_append(r->plugins, json_object_get(row, "id"));
+    RLHF_TRY(run_cases(w, id, rlhf__life_cases, r, err));
+    if (kind == RLHF_KIND_REWARD) return run_cases(w, id, rlhf__reward_cases, r, err);
+    json_array_append_new(
+        r->facts, json_pack("{ss,ss}", "plugin", id, "text",
+                            "of this kind, options, instances, memory and state are tried, and not "
+                            "what it computes"));
+    return RLHF_OK;
+}
+
+static rlhf_status check_all(struct work *w, struct rlhf__check_report *r,
+                             struct rlhf__error *err) {
+    const struct rlhf__check_request *q = w->request;
+    const struct rlhf__child_limits limits = {q->path, q->seconds, 1};
+    struct rlhf__metadata m = {0};
+    struct rlhf__error read_err;
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    json_t *opened = NULL;
+    const rlhf_status read = rlhf__metadata_read(q->path, &m, &read_err);
+    rlhf_status st = m.backend ? rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                                            "%s: is a compute backend; plugin check tries "
+                                            "algorithms, rewards and models",
+                                            q->path)
+                               : rlhf__child_ask(&limits, describe, w, &text, NULL, err);
+    if (st == RLHF_OK)
+        st = rlhf__json_parse(q->path, rlhf__buf_text(&text), text.len, &opened, err);
+    if (st == RLHF_OK) {
+        check_note(r, opened, &m, read, read < 0 ? read_err.text : "");
+        check_symbols(r, q->path);
+    }
+    for (w->plugin = 0; st == RLHF_OK && w->plugin < json_array_size(opened); w->plugin++)
+        st = check_plugin(w, json_array_get(opened, w->plugin), r, err);
+    json_decref(opened);
+    rlhf__buf_free(&text);
+    rlhf__metadata_finish(&m);
+    return st;
+}
+
+rlhf_status rlhf__check_file(const struct rlhf__check_request *request,
+                             struct rlhf__check_report *out, struct rlhf__error *err) {
+    *out = (struct rlhf__check_report){json_array(), json_array(), json_array(), 0};
+    struct work w = {.request = request, .board = rlhf__board_new()};
+    if (!w.board || !out->plugins || !out->found || !out->facts) {
+        rlhf__board_free(w.board);
+        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    }
+    const rlhf_status st = check_all(&w, out, err);
+    rlhf__board_free(w.board);
+    return st;
+}
+
+void rlhf__check_report_finish(struct rlhf__check_report *r) {
+    json_decref(r->plugins);
+    json_decref(r->found);
+    json_decref(r->facts);
+    *r = (struct rlhf__check_report){0};
+}

@@ -1,0 +1,93 @@
+// fakes.c: see fakes.h.
+#include "check/fakes.h"
+
+#include <rlhf/draft/iteration.h>
+#include <rlhf/service.h>
+#include <rlhf/test.h>
+
+struct rlhf__check_fakes {
+    struct rlhf_test_classifier classifier;
+    struct rlhf_test_tokenizer tokenizer;
+    struct rlhf_test_reward_model reward_model;
+    rlhf_limits limits;
+    rlhf_iteration_service iteration;
+};
+
+// How often a list of words is in a text.
+static int32_t count(rlhf_str text, const char *const *words) {
+    int32_t n = 0;
+    for (; *words; words++) {
+        const size_t len = strlen(*words);
+        for (uint64_t at = 0; at + len <= text.len; at++)
+            n += memcmp(text.ptr + at, *words, len) == 0;
+    }
+    return n;
+}
+
+// A sentiment by words, and a number that follows from the text.
+static float logit(const void *context, rlhf_str text, int32_t label) {
+    static const char *const good[] = {"good",      "great",     "love", "best",
+                                       "wonderful", "excellent", NULL};
+    static const char *const bad[] = {"bad",   "terrible", "hate",  "worst",
+                                      "awful", "boring",   "waste", NULL};
+    uint32_t h = 2166136261u;
+    (void)context;
+    for (uint64_t i = 0; i < text.len; i++)
+        h = (h ^ (unsigned char)text.ptr[i]) * 16777619u;
+    const float mood =
+        (float)(count(text, good) - count(text, bad)) + (float)(h >> 16) / 1048576.0f;
+    return label ? 2 * mood : -2 * mood;
+}
+
+static float token(const void *context, int32_t id) {
+    (void)context;
+    return (float)((uint32_t)id * 2654435761u >> 16) / 16384.0f - 2.0f;
+}
+
+static rlhf_status reference_sync(void *host) {
+    (void)host;
+    return RLHF_OK;
+}
+
+static rlhf_status collect_pairs(void *host, uint32_t *added) {
+    (void)host;
+    *added = 3;
+    return RLHF_OK;
+}
+
+static rlhf_status reward_update(void *host, const rlhf_reward_update *how,
+                                 rlhf_reward_update_report *out) {
+    const rlhf_reward_update_report report = {
+        .size = sizeof report, .steps = 2, .fresh = 3, .loss = 0.5, .accuracy = 0.5};
+    (void)host;
+    (void)how;
+    return rlhf_copy_out(out, &report, sizeof report,
+                         RLHF_SIZE_TO(rlhf_reward_update_report, fresh_after));
+}
+
+rlhf_status rlhf__check_fakes_new(struct rlhf__services *s, struct rlhf__check_fakes **out,
+                                  struct rlhf__error *err) {
+    static const char *const labels[] = {"NEGATIVE", "POSITIVE"};
+    struct rlhf__check_fakes *f = calloc(1, sizeof *f);
+    *out = f;
+    if (!f) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    rlhf_test_classifier_init(&f->classifier, labels, 2);
+    f->classifier.logit = logit;
+    rlhf_test_tokenizer_init(&f->tokenizer);
+    rlhf_test_reward_model_init(&f->reward_model);
+    f->reward_model.token = token;
+    rlhf_test_limits_init(&f->limits);
+    f->iteration = (rlhf_iteration_service){
+        sizeof f->iteration, 0, f, reference_sync, collect_pairs, reward_update};
+    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_ITERATION, &f->iteration, err));
+    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_CLASSIFIER, &f->classifier.table, err));
+    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_TOKENIZER, &f->tokenizer.table, err));
+    RLHF_TRY(rlhf__services_offer(s, RLHF_SVC_REWARD_MODEL, &f->reward_model.table, err));
+    return rlhf__services_offer(s, RLHF_SVC_LIMITS, &f->limits, err);
+}
+
+void rlhf__check_fakes_free(struct rlhf__check_fakes *f) { free(f); }
+
+int32_t rlhf__check_fakes_open(const struct rlhf__check_fakes *f) {
+    return f->classifier.open_count + f->tokenizer.open_count + f->reward_model.open_count;
+}

@@ -1,0 +1,18 @@
+// fakes.h: services that need no model: a classifier, a tokenizer and a reward model (rlhf/test.h)
+// whose answers follow from what they are given, and the limits of a run that has none.
+#ifndef RLHF_HOST_CHECK_FAKES_H
+#define RLHF_HOST_CHECK_FAKES_H
+
+#include "plugin/services.h"
+
+struct rlhf__check_fakes;
+
+// Offer them. *out needs free. Errors: RLHF_E_NOMEM, and those of rlhf__services_offer. [main]
+rlhf_status rlhf__check_fakes_new(struct rlhf__services *, struct rlhf__check_fakes **out,
+                                  struct rlhf__error *err);
+void rlhf__check_fakes_free(struct rlhf__check_fakes *); // NULL allowed [main]
+
+// How many objects of them are open: what close() was not called for. [main]
+int32_t rlhf__check_fakes_open(const struct rlhf__check_fakes *);
+
+#endif

@@ -1,0 +1,118 @@
+// guard.c: see guard.h.
+#include "check/guard.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct guard {
+    struct guard *next;
+    char *map, *at; // of all pages; of the n bytes
+    size_t n_map, n;
+    int32_t rule, closed;
+    const char *what;
+};
+
+struct rlhf__guards {
+    struct guard *first;
+    struct rlhf__board *board;
+    struct rlhf__guards *next; // all that are alive
+};
+
+// What the handler of this child looks at: nothing else can be handed to one.
+static struct rlhf__board *told;
+static struct rlhf__guards *alive;
+
+static const struct guard *guard_of(const char *address) {
+    for (const struct rlhf__guards *all = alive; all; all = all->next)
+        for (const struct guard *g = all->first; g; g = g->next)
+            if (address >= g->map && address < g->map + g->n_map) return g;
+    return NULL;
+}
+
+static void on_fault(int number, siginfo_t *info, void *context) {
+    const char *address = info->si_addr;
+    const struct guard *g = guard_of(address);
+    (void)context;
+    if (g && told) {
+        const long off = (long)(address - g->at);
+        told->fault_rule = g->rule + 1;
+        if (off >= 0 && (size_t)off < g->n)
+            snprintf(told->fault, sizeof told->fault, "it wrote to %s, which it may only read",
+                     g->what);
+        else
+            snprintf(told->fault, sizeof told->fault,
+                     "it touched %s at byte %ld, of which there are %zu", g->what, off, g->n);
+    }
+    signal(number, SIG_DFL); // it happens again, and ends the process
+}
+
+void rlhf__guard_install(struct rlhf__board *board) {
+    struct sigaction act = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    stack_t stack = {.ss_size = (size_t)1 << 16};
+    stack.ss_sp = malloc(stack.ss_size); // for the rest of the process
+    told = board;
+    if (stack.ss_sp) sigaltstack(&stack, NULL);
+    sigemptyset(&act.sa_mask);
+    sigaction(SIGSEGV, &act, NULL);
+    sigaction(SIGBUS, &act, NULL);
+}
+
+struct rlhf__guards *rlhf__guards_new(struct rlhf__board *board) {
+    struct rlhf__guards *all = calloc(1, sizeof *all);
+    if (!all) return NULL;
+    all->board = board;
+    all->next = alive;
+    alive = all;
+    return all;
+}
+
+void rlhf__guards_free(struct rlhf__guards *all) {
+    if (!all) return;
+    for (struct rlhf__guards **at = &alive; *at; at = &(*at)->next) {
+        if (*at != all) continue;
+        *at = all->next;
+        break;
+    }
+    while (all->first) {
+        struct guard *g = all->first;
+        all->first = g->next;
+        munmap(g->map, g->n_map);
+        free(g);
+    }
+    free(all);
+}
+
+void *rlhf__guard_take(struct rlhf__guards *all, size_t n, int32_t side, int32_t rule,
+                       const char *what) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t inner = (n + page - 1) / page * page;
+    struct guard *g = calloc(1, sizeof *g);
+    if (!g) return NULL;
+    g->n_map = inner + 2 * page;
+    void *map = mmap(NULL, g->n_map, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED ||
+        (inner && mprotect((char *)map + page, inner, PROT_READ | PROT_WRITE) != 0)) {
+        if (map != MAP_FAILED) munmap(map, g->n_map);
+        free(g);
+        return NULL;
+    }
+    g->map = map;
+    g->at = g->map + page + (side == RLHF__GUARD_BEGIN ? 0 : inner - n);
+    g->n = n;
+    g->rule = rule;
+    g->what = what;
+    g->next = all->first;
+    all->first = g;
+    return g->at;
+}
+
+void rlhf__guards_close(struct rlhf__guards *all) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (struct guard *g = all->first; g; g = g->next)
+        if (!g->closed && g->n_map > 2 * page)
+            g->closed = mprotect(g->map + page, g->n_map - 2 * page, PROT_READ) == 0;
+}

@@ -1,0 +1,258 @@
+// life.c: what every plugin has: options, instances, memory that runs out, state.
+#include "check/cases.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+// ---- the option table ----
+
+static int try_table(struct rlhf__check *c, int32_t step) {
+    static const char good[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-[]";
+    if (step > 0) return 0;
+    for (uint32_t i = 0; i < c->plugin->table.n; i++) {
+        rlhf_opt o;
+        rlhf__opt_at(&c->plugin->table, i, &o);
+        if (!o.help || !*o.help)
+            rlhf__board_found(c->board, RLHF__CHECK_HELP, "option \"%s\" has no help text", o.key);
+        if (strspn(o.key, good) != strlen(o.key))
+            rlhf__board_found(c->board, RLHF__CHECK_NAME,
+                              "option \"%s\" has a name that cannot be typed as KEY=VALUE", o.key);
+    }
+    return 1;
+}
+
+// ---- instances ----
+
+static int try_create(struct rlhf__check *c, int32_t step) {
+    const rlhf_plugin *d = &c->plugin->desc;
+    struct rlhf__watched t;
+    struct rlhf__error err;
+    if (step == 0) {
+        rlhf__board_doing(c->board, "create() with the options' defaults, then destroy()");
+        if (rlhf__watched_create(c, NULL, 0, &t, &err) < 0) {
+            if (*rlhf__watched_missing(&t))
+                rlhf__board_fact(c->board,
+                                 "it needs \"%s\", which is not stood in for: what needs "
+                                 "an instance was not tried",
+                                 rlhf__watched_missing(&t));
+            else
+                rlhf__board_found(c->board, RLHF__CHECK_CREATE,
+                                  "with the options' defaults it fails: %s", err.text);
+        } else if (d->create && !t.self) {
+            rlhf__board_found(c->board, RLHF__CHECK_CREATE, "create() made no instance");
+        }
+        rlhf__watched_finish(&t);
+        return 1;
+    }
+    if (step > 1 || !d->destroy) return 0;
+    rlhf__board_doing(c->board, "destroy(NULL)");
+    d->destroy(NULL);
+    return 1;
+}
+
+// Value `turn` of an option at a limit of what it takes; NULL when there are fewer.
+static json_t *at_limit(const rlhf_opt *o, int32_t turn) {
+    static const char *const texts[] = {"", "no/such/file", "\xc3\xa9 \xe2\x80\xae"};
+    switch (o->type) {
+    case RLHF_T_BOOL:
+        return turn < 2 ? json_boolean(turn) : NULL;
+    case RLHF_T_I64:
+        return turn < 2 ? json_integer(turn ? o->i_max : o->i_min) : NULL;
+    case RLHF_T_F64:
+        if (turn == 0)
+            return json_real(o->flags & RLHF_OPT_MIN_OPEN ? nextafter(o->f_min, o->f_max)
+                                                          : o->f_min);
+        if (turn == 1)
+            return json_real(o->flags & RLHF_OPT_MAX_OPEN ? nextafter(o->f_max, o->f_min)
+                                                          : o->f_max);
+        return NULL;
+    case RLHF_T_ENUM:
+        for (int32_t i = 0; i <= turn; i++)
+            if (!o->choices[i]) return NULL;
+        return json_string(o->choices[turn]);
+    default:
+        return turn < 3 ? json_string(texts[turn]) : NULL;
+    }
+}
+
+static int try_limit(struct rlhf__check *c, int32_t step) {
+    json_t *value = NULL;
+    rlhf_opt o = {0};
+    for (uint32_t i = 0; i < c->plugin->table.n && !value; i++) {
+        rlhf__opt_at(&c->plugin->table, i, &o);
+        for (int32_t turn = 0; (value = at_limit(&o, turn)) != NULL; turn++) {
+            if (step-- == 0) break;
+            json_decref(value);
+        }
+    }
+    if (!value) return 0;
+    json_t *options = c->options ? json_deep_copy(c->options) : json_object();
+    struct rlhf__buf shown = RLHF__BUF_INIT;
+    struct rlhf__watched t;
+    struct rlhf__error err;
+    rlhf__json_write(&shown, value, 0);
+    rlhf__board_doing(c->board, "create() with %s=%s", o.key, rlhf__buf_text(&shown));
+    json_object_set_new(options, o.key, value);
+    rlhf__watched_create(c, options, 0, &t, &err); // it may refuse, with words
+    const rlhf_plugin *d = &c->plugin->desc;
+    for (uint32_t i = 0; t.config && d->idle && i < c->plugin->table.n; i++) {
+        rlhf__opt_at(&c->plugin->table, i, &o);
+        d->idle(t.config, o.key);
+    }
+    rlhf__watched_finish(&t);
+    rlhf__buf_free(&shown);
+    json_decref(options);
+    return 1;
+}
+
+static int try_memory(struct rlhf__check *c, int32_t step) {
+    struct rlhf__watched t;
+    struct rlhf__error err;
+    if (step >= 2000) return 0;
+    rlhf__board_doing(c->board, "create() with no memory for allocation %d", step + 1);
+    rlhf__watched_create(c, NULL, step + 1, &t, &err);
+    const int more = t.host && rlhf__watched_allocs(&t) > step;
+    rlhf__watched_finish(&t);
+    return more;
+}
+
+// ---- state ----
+
+enum { MAX_STATE = 1 << 24 };
+
+struct stream {
+    rlhf_ostream out; // first of the two
+    rlhf_istream in;
+    char *bytes; // [MAX_STATE]
+    uint64_t len, at, limit;
+    rlhf_status full; // what write() returns beyond limit
+    int32_t refused;
+};
+
+static rlhf_status stream_write(const rlhf_ostream *out, const void *bytes, uint64_t n) {
+    struct stream *s = (struct stream *)(uintptr_t)out;
+    if (n > s->limit - s->len) {
+        s->refused = 1;
+        return s->full;
+    }
+    if (n) memcpy(s->bytes + s->len, bytes, n);
+    s->len += n;
+    return RLHF_OK;
+}
+
+static rlhf_status stream_read(const rlhf_istream *in, void *bytes, uint64_t n) {
+    struct stream *s =
+        (struct stream *)(void *)((char *)(uintptr_t)in - offsetof(struct stream, in));
+    if (n > s->len - s->at) return RLHF_E_IO;
+    if (n) memcpy(bytes, s->bytes + s->at, n);
+    s->at += n;
+    return RLHF_OK;
+}
+
+static int stream_init(struct stream *s) {
+    *s = (struct stream){.out = {sizeof s->out, 0, stream_write},
+                         .in = {sizeof s->in, 0, stream_read},
+                         .limit = MAX_STATE,
+                         .full = RLHF_E_IO};
+    s->bytes = malloc(MAX_STATE);
+    return s->bytes != NULL;
+}
+
+static rlhf_status save(struct rlhf__watched *t, struct stream *s, struct rlhf__error *err) {
+    const rlhf_plugin *d = &t->check->plugin->desc;
+    rlhf__board_doing(t->check->board, "save()");
+    rlhf__watched_begin(t, "save()");
+    rlhf_status st = d->save(t->self, &s->out);
+    if (s->refused) { // its words are the host's
+        rlhf__watched_end(t, RLHF_OK, NULL);
+        return st;
+    }
+    return rlhf__watched_end(t, st, err);
+}
+
+static rlhf_status load(struct rlhf__watched *t, struct stream *s, uint32_t version,
+                        struct rlhf__error *err) {
+    const rlhf_plugin *d = &t->check->plugin->desc;
+    rlhf__board_doing(t->check->board, "load() of %llu bytes, version %u",
+                      (unsigned long long)s->len, version);
+    rlhf__watched_begin(t, "load()");
+    const rlhf_status st = d->load(t->self, &s->in, version);
+    if (st == RLHF_E_IO && s->at <= s->len) { // read()'s own, passed on
+        rlhf__watched_end(t, RLHF_OK, NULL);
+        return rlhf__fail(err, st, "load() of fewer bytes");
+    }
+    return rlhf__watched_end(t, st, err);
+}
+
+// What is saved, loaded into a fresh instance and saved again is the same.
+static void round_trip(struct rlhf__check *c, struct stream *s, struct stream *again) {
+    struct rlhf__watched t;
+    struct rlhf__error err;
+    if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK && save(&t, s, &err) < 0)
+        rlhf__board_found(c->board, RLHF__CHECK_STATE, "of a fresh instance, %s", err.text);
+    rlhf__watched_finish(&t);
+    if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK) {
+        if (load(&t, s, c->plugin->desc.state_version, &err) < 0)
+            rlhf__board_found(c->board, RLHF__CHECK_STATE, "of what it saved itself, %s", err.text);
+        else if (s->at != s->len)
+            rlhf__board_found(c->board, RLHF__CHECK_STATE,
+                              "load() read %llu of the %llu bytes that save() wrote",
+                              (unsigned long long)s->at, (unsigned long long)s->len);
+        else if (save(&t, again, &err) == RLHF_OK &&
+                 (again->len != s->len || memcmp(again->bytes, s->bytes, s->len) != 0))
+            rlhf__board_found(c->board, RLHF__CHECK_STATE,
+                              "after load(), save() writes other bytes");
+    }
+    rlhf__watched_finish(&t);
+}
+
+static void full_sink(struct rlhf__check *c, struct stream *s) {
+    struct rlhf__watched t;
+    struct rlhf__error err;
+    s->limit = 0;
+    if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK) {
+        const rlhf_status st = save(&t, s, &err);
+        if (s->refused && st != RLHF_E_IO)
+            rlhf__board_found(c->board, RLHF__CHECK_SAVE,
+                              "write() returned %d and save() %d, not the same", RLHF_E_IO, st);
+    }
+    rlhf__watched_finish(&t);
+}
+
+// A state cut short: load() is told so by read(), and must pass it on.
+static void cut_state(struct rlhf__check *c, struct stream *s, uint64_t part) {
+    struct rlhf__watched t;
+    struct rlhf__error err;
+    if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK && save(&t, s, &err) == RLHF_OK &&
+        s->len) {
+        rlhf__watched_finish(&t);
+        s->len = s->len * part / 4;
+        if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK &&
+            load(&t, s, c->plugin->desc.state_version, &err) == RLHF_OK)
+            rlhf__board_found(c->board, RLHF__CHECK_LOAD,
+                              "load() of %llu bytes, of which some are missing, succeeded",
+                              (unsigned long long)s->len);
+    }
+    rlhf__watched_finish(&t);
+}
+
+static int try_state(struct rlhf__check *c, int32_t step) {
+    struct stream s, again;
+    if (!c->plugin->desc.state_version || step > 4) return 0;
+    if (stream_init(&s) && stream_init(&again)) {
+        if (step == 0) round_trip(c, &s, &again);
+        if (step == 1) full_sink(c, &s);
+        if (step > 1) cut_state(c, &s, (uint64_t)step - 2);
+        free(again.bytes);
+    }
+    free(s.bytes);
+    return 1;
+}
+
+const struct rlhf__check_case rlhf__life_cases[] = {
+    {"options", RLHF__CHECK_CRASH, try_table}, {"create", RLHF__CHECK_CRASH, try_create},
+    {"limits", RLHF__CHECK_CRASH, try_limit},  {"memory", RLHF__CHECK_MEMORY, try_memory},
+    {"state", RLHF__CHECK_CRASH, try_state},   {NULL, 0, NULL},
+};

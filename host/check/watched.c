@@ -1,0 +1,287 @@
+// watched.c: see watched.h.
+#include "check/watched.h"
+
+#include "check/fakes.h"
+#include "plugin/metric_names.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FENCE = 64 };             // bytes behind what was asked for
+#define MOST ((uint64_t)1 << 30) // bytes of one allocation: an option at its limit may ask for all
+static const char fence_byte = 0x5a;
+
+struct block {
+    struct block *next;
+    char *at;
+    size_t n; // as asked for
+};
+
+struct rlhf__watched_host {
+    rlhf_host api; // first: the functions cast back
+    struct rlhf__watched *watched;
+    pthread_mutex_t lock; // of what follows
+    struct block *block;
+    int64_t allocs, fail_at;
+    pthread_t caller;
+    const char *inside; // the function that runs, NULL: none
+    int32_t said;       // with fail(), in this call
+    int32_t reserved;
+    uint64_t service_said;
+    char words[512], missing[64];
+};
+
+static struct rlhf__watched_host *behind(const rlhf_host *api) {
+    return (struct rlhf__watched_host *)(uintptr_t)api;
+}
+
+static struct rlhf__board *board_of(const struct rlhf__watched_host *h) {
+    return h->watched->check->board;
+}
+
+static void do_log(const rlhf_host *api, int32_t level, const char *msg) {
+    (void)api;
+    (void)level;
+    (void)msg;
+}
+
+static rlhf_status do_fail(const rlhf_host *api, rlhf_status code, const char *msg) {
+    struct rlhf__watched_host *h = behind(api);
+    pthread_mutex_lock(&h->lock);
+    h->said = msg && *msg;
+    snprintf(h->words, sizeof h->words, "%s", msg ? msg : "");
+    pthread_mutex_unlock(&h->lock);
+    return code;
+}
+
+static void *do_alloc(const rlhf_host *api, uint64_t bytes) {
+    struct rlhf__watched_host *h = behind(api);
+    if (bytes == 0 || bytes > MOST) return NULL;
+    pthread_mutex_lock(&h->lock);
+    const int64_t turn = ++h->allocs;
+    void *p = NULL;
+    struct block *b = turn == h->fail_at ? NULL : calloc(1, sizeof *b);
+    if (b) p = aligned_alloc(64, ((size_t)bytes + FENCE + 63) / 64 * 64);
+    if (p) {
+        memset(p, 0, (size_t)bytes);
+        memset((char *)p + bytes, fence_byte, FENCE);
+        *b = (struct block){h->block, p, (size_t)bytes};
+        h->block = b;
+    } else {
+        free(b);
+    }
+    pthread_mutex_unlock(&h->lock);
+    return p;
+}
+
+static void look_at_fence(const struct rlhf__watched_host *h, const struct block *b) {
+    for (size_t i = 0; i < FENCE; i++)
+        if (b->at[b->n + i] != fence_byte) {
+            rlhf__board_found(board_of(h), RLHF__CHECK_OVERRUN,
+                              "it wrote %zu bytes behind the %zu that it asked host->alloc for",
+                              i + 1, b->n);
+            return;
+        }
+}
+
+static void do_free(const rlhf_host *api, void *p) {
+    struct rlhf__watched_host *h = behind(api);
+    struct block *found = NULL;
+    if (!p) return;
+    pthread_mutex_lock(&h->lock);
+    for (struct block **at = &h->block; *at; at = &(*at)->next) {
+        if ((*at)->at != p) continue;
+        found = *at;
+        *at = found->next;
+        break;
+    }
+    pthread_mutex_unlock(&h->lock);
+    if (!found) {
+        rlhf__board_found(board_of(h), RLHF__CHECK_FREE,
+                          "%s: host->free got what host->alloc did not give, or gave back before",
+                          h->inside ? h->inside : "outside of a call");
+        return;
+    }
+    look_at_fence(h, found);
+    memset(p, 0xd5, found->n); // who reads it afterwards reads nonsense
+    free(p);
+    free(found);
+}
+
+// metric() and reduce() are [step]: from the thread of a call, while it runs.
+static int in_call(const struct rlhf__watched_host *h, const char *what) {
+    if (h->inside && pthread_equal(h->caller, pthread_self())) return 1;
+    rlhf__board_found(board_of(h), RLHF__CHECK_THREAD, "host->%s was called %s", what,
+                      h->inside ? "from another thread than the call's" : "outside of a call");
+    return 0;
+}
+
+static void do_metric(const rlhf_host *api, const char *name, double value) {
+    struct rlhf__watched_host *h = behind(api);
+    const char *owner = h->watched->check->plugin->desc.kind == RLHF_KIND_ALGO ? "" : "rewards/x";
+    char full[512];
+    (void)value;
+    if (!in_call(h, "metric")) return;
+    if (!name || !*name)
+        rlhf__board_found(board_of(h), RLHF__CHECK_METRIC, "a metric without a name in %s",
+                          h->inside);
+    else if (!rlhf__metric_name(owner, name, full, sizeof full))
+        rlhf__board_found(board_of(h), RLHF__CHECK_METRIC,
+                          "%s reports \"%s\", which is the host's own", h->inside, name);
+}
+
+static void do_rng(const rlhf_host *api, const char *stream, rlhf_rng *out) {
+    (void)api;
+    out->seed = 1;
+    out->stream = rlhf_rng_stream(stream ? stream : "");
+    out->counter = 0;
+}
+
+static int32_t do_cancelled(const rlhf_host *api) {
+    (void)api;
+    return 0;
+}
+
+static const void *do_service(const rlhf_host *api, const char *id) {
+    struct rlhf__watched_host *h = behind(api);
+    const void *table = id ? rlhf__services_find(&h->watched->check->services, id) : NULL;
+    if (!table && id) snprintf(h->missing, sizeof h->missing, "%s", id);
+    return table;
+}
+
+static rlhf_status do_reduce(const rlhf_host *api, double *sums, uint32_t n) {
+    struct rlhf__watched_host *h = behind(api);
+    (void)sums;
+    (void)n;
+    if (in_call(h, "reduce") && strcmp(h->inside, "loss()") == 0)
+        rlhf__board_found(board_of(h), RLHF__CHECK_REDUCE, "loss() called host->reduce");
+    return RLHF_OK;
+}
+
+// ---- calls ----
+
+void rlhf__watched_begin(struct rlhf__watched *t, const char *function) {
+    struct rlhf__watched_host *h = t->host;
+    h->said = 0;
+    h->words[0] = 0;
+    h->service_said = rlhf__note_mark(&t->check->failure);
+    h->caller = pthread_self();
+    h->inside = function;
+}
+
+rlhf_status rlhf__watched_end(struct rlhf__watched *t, rlhf_status st, struct rlhf__error *err) {
+    struct rlhf__watched_host *h = t->host;
+    const char *function = h->inside;
+    char service[sizeof h->words];
+    h->inside = NULL;
+    if (st == RLHF_OK) return st;
+    rlhf__note_since(&t->check->failure, h->service_said, service, sizeof service);
+    if (!h->said && *service) snprintf(h->words, sizeof h->words, "%s", service);
+    if (st > RLHF_OK || st < RLHF_E_INTERNAL) {
+        rlhf__board_found(t->check->board, RLHF__CHECK_STATUS, "%s returned %d, which is no status",
+                          function, st);
+        st = RLHF_E_INTERNAL;
+    } else if (!h->words[0] && st != RLHF_E_NOMEM && st != RLHF_E_CANCELLED) {
+        rlhf__board_found(t->check->board, RLHF__CHECK_WORDS,
+                          "%s failed (%s) and said nothing with host->fail", function,
+                          rlhf__status_text(st));
+    }
+    return rlhf__fail(err, st, "%s: %s", function, h->words[0] ? h->words : rlhf__status_text(st));
+}
+
+rlhf_status rlhf__check_services(struct rlhf__check *c, struct rlhf__error *err) {
+    rlhf__note_init(&c->failure);
+    c->services.phase = -1;
+    c->services.failure = &c->failure;
+    RLHF_TRY(rlhf__row_service_init(&c->row, &c->services, err));
+    return rlhf__check_fakes_new(&c->services, &c->fakes, err);
+}
+
+void rlhf__check_services_finish(struct rlhf__check *c) {
+    rlhf__check_fakes_free(c->fakes);
+    rlhf__note_finish(&c->failure);
+}
+
+static void fill_api(rlhf_host *api) {
+    api->size = sizeof *api;
+    api->abi_minor = RLHF_ABI_MINOR;
+    api->name = "rlhf-host";
+    api->version = RLHF_SDK_VERSION;
+    api->log = do_log;
+    api->fail = do_fail;
+    api->alloc = do_alloc;
+    api->free = do_free;
+    api->metric = do_metric;
+    api->rng = do_rng;
+    api->cancelled = do_cancelled;
+    api->service = do_service;
+    api->reduce = do_reduce;
+}
+
+rlhf_status rlhf__watched_create(struct rlhf__check *c, const json_t *options, int64_t fail_at,
+                                 struct rlhf__watched *t, struct rlhf__error *err) {
+    const rlhf_plugin *d = &c->plugin->desc;
+    const struct rlhf__origin from = {.source = "--set", .section = ""};
+    *t = (struct rlhf__watched){.check = c};
+    t->host = calloc(1, sizeof *t->host);
+    if (!t->host) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    fill_api(&t->host->api);
+    pthread_mutex_init(&t->host->lock, NULL);
+    t->host->watched = t;
+    t->host->fail_at = fail_at;
+    RLHF_TRY(rlhf__opts_new(&c->plugin->table, d->config_size, options ? options : c->options,
+                            &from, &t->strings, &t->config, err));
+    if (!d->create) {
+        t->self = t->config;
+        return RLHF_OK;
+    }
+    rlhf__watched_begin(t, "create()");
+    const rlhf_status st = rlhf__watched_end(t, d->create(&t->host->api, t->config, &t->self), err);
+    if (st < 0) t->self = NULL;
+    return st;
+}
+
+void rlhf__watched_finish(struct rlhf__watched *t) {
+    const rlhf_plugin *d = &t->check->plugin->desc;
+    struct rlhf__watched_host *h = t->host;
+    size_t kept = 0, bytes = 0;
+    if (!h) return;
+    const int made = t->self != NULL;
+    if (d->create && d->destroy && made) {
+        rlhf__watched_begin(t, "destroy()");
+        d->destroy(t->self);
+        rlhf__watched_end(t, RLHF_OK, NULL);
+    }
+    while (h->block) {
+        struct block *b = h->block;
+        h->block = b->next;
+        look_at_fence(h, b);
+        kept++;
+        bytes += b->n;
+        free(b->at);
+        free(b);
+    }
+    if (kept)
+        rlhf__board_found(t->check->board, RLHF__CHECK_LEAK,
+                          "after %s, %zu allocations of %zu bytes in all were not given back",
+                          made ? "destroy()" : "a create() that failed", kept, bytes);
+    if (rlhf__check_fakes_open(t->check->fakes) != 0)
+        rlhf__board_found(
+            t->check->board, RLHF__CHECK_LEAK, "after %s, %d models of services were not closed",
+            made ? "destroy()" : "a create() that failed", rlhf__check_fakes_open(t->check->fakes));
+    free(t->config);
+    rlhf__strings_finish(&t->strings);
+    pthread_mutex_destroy(&h->lock);
+    free(h);
+    t->host = NULL;
+}
+
+int64_t rlhf__watched_allocs(const struct rlhf__watched *t) { return t->host->allocs; }
+
+void rlhf__watched_fail_alloc(struct rlhf__watched *t, int64_t n) {
+    t->host->fail_at = n ? t->host->allocs + n : 0;
+}
+
+const char *rlhf__watched_missing(const struct rlhf__watched *t) { return t->host->missing; }

@@ -1,0 +1,207 @@
+// reward.c: rewards that each break one rule of the contract, chosen by a BREAK_ macro;
+// test_canaries.c wants each of them caught by the rule meant for it. Without a macro it is sound.
+#include <rlhf/log.h>
+#include <rlhf/reward.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct config {
+    double gain;
+    int32_t loud, pad;
+};
+
+struct reward {
+    const rlhf_host *host;
+    const struct config *config;
+    double *sums;
+    int64_t calls;
+    const rlhf_reward_in *before;
+    const char *text;
+};
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    const struct config *c = config;
+#if defined BREAK_CREATE
+    return rlhf_failf(host, RLHF_E_INVALID, "gain is %g, which I do not like", c->gain);
+#elif defined BREAK_WORDS
+    if (c->loud) return RLHF_E_INVALID;
+#elif defined BREAK_STATUS
+    if (c->loud) return 7;
+#elif defined BREAK_HANG
+    while (c->loud)
+        pause();
+#elif defined BREAK_CRASH
+    if (c->gain > 99) abort();
+#endif
+    struct reward *r = host->alloc(host, sizeof *r);
+#ifndef BREAK_MEMORY
+    if (!r) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+#endif
+    r->host = host;
+    r->config = c;
+    r->sums = host->alloc(host, 100);
+    if (!r->sums) {
+#ifndef BREAK_LEAK_FAILED
+        host->free(host, r);
+#endif
+        return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    }
+#ifdef BREAK_OVERRUN
+    ((char *)r->sums)[100] = 1;
+#endif
+    *self = r;
+    return RLHF_OK;
+}
+
+static void destroy(void *self) {
+    struct reward *r = self;
+#ifndef BREAK_DESTROY_NULL
+    if (!r) return;
+#endif
+#ifndef BREAK_LEAK
+    r->host->free(r->host, r->sums);
+#endif
+#ifdef BREAK_FREE
+    r->host->free(r->host, r->sums);
+#endif
+    r->host->free(r->host, r);
+}
+
+static rlhf_status save(void *self, const rlhf_ostream *out) {
+    struct reward *r = self;
+    const rlhf_status st = out->write(out, &r->calls, sizeof r->calls);
+#ifdef BREAK_SAVE
+    return st < 0 ? RLHF_E_INTERNAL : RLHF_OK;
+#else
+    return st;
+#endif
+}
+
+static rlhf_status load(void *self, const rlhf_istream *in, uint32_t version) {
+    struct reward *r = self;
+    if (version != 1) return r->host->fail(r->host, RLHF_E_INVALID, "a state of another version");
+#if defined BREAK_STATE
+    return in->read(in, &r->calls, sizeof r->calls - 1);
+#elif defined BREAK_LOAD
+    in->read(in, &r->calls, sizeof r->calls);
+    return RLHF_OK;
+#else
+    return in->read(in, &r->calls, sizeof r->calls);
+#endif
+}
+
+__attribute__((unused)) static void *report(void *arg) {
+    const struct reward *r = arg;
+    r->host->metric(r->host, "words", 1);
+    return NULL;
+}
+
+// What is against the rules of a call.
+static void misbehave(struct reward *r, const rlhf_reward_in *in, const rlhf_reward_out *out) {
+    (void)r;
+    (void)in;
+    (void)out;
+#if defined BREAK_METRIC
+    r->host->metric(r->host, "mean", 1);
+#elif defined BREAK_THREAD
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, report, r) == 0) pthread_join(thread, NULL);
+#elif defined BREAK_BORROWED
+    ((int32_t *)(uintptr_t)in->ids)[0] = 1;
+#elif defined BREAK_OUTSIDE
+    out->seq[in->n] = 1;
+#elif defined BREAK_BEFORE
+    out->seq[-1] = 1;
+#elif defined BREAK_VERDICT
+    out->verdict[in->n - 1] = 9;
+#elif defined BREAK_ENDS
+    if (in->response[0].len == 0) _exit(3);
+#elif defined BREAK_UTF8
+    for (uint64_t k = 0; k < in->response[0].len; k++)
+        if ((unsigned char)in->response[0].ptr[k] == 0xff) abort();
+#endif
+}
+
+static double pay(const struct reward *r, const rlhf_reward_in *in, uint32_t i) {
+    double sum = (double)in->response[i].len;
+    for (int32_t t = in->offset[i]; t < in->offset[i + 1]; t++)
+        sum += in->ids[t] % 7;
+#if defined BREAK_TEXT
+    if (in->response[i].len) sum += in->response[i].ptr[in->response[i].len];
+#elif defined BREAK_ORDER
+    sum += i;
+#elif defined BREAK_REPEAT
+    sum += (double)((uintptr_t)r->host / 64 % 64) + (double)getpid() * 0; // an address
+    static int turn;
+    sum += turn++ % 3;
+#elif defined BREAK_ALONE
+    for (uint32_t k = 0; k < in->n; k++)
+        sum += in->group[k] == in->group[i] && k != i;
+#endif
+    return r->config->gain * sum;
+}
+
+static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
+    struct reward *r = self;
+    r->calls++;
+    misbehave(r, in, out);
+    for (uint32_t i = 0; i < in->n; i++) {
+#ifdef BREAK_UNWRITTEN
+        if (i == 5) continue;
+#endif
+        out->seq[i] = (float)pay(r, in, i);
+    }
+    return RLHF_OK;
+}
+
+#ifdef BREAK_EXPORTS
+RLHF_EXPORT int helper(void);
+int helper(void) { return 1; }
+#endif
+
+static const rlhf_opt options[] = {
+#if defined BREAK_HELP
+    RLHF_OPT_F64(struct config, gain, 1, -100, 100, ""),
+#elif defined BREAK_NAME
+    {.key = "the gain", .help = "a factor", .type = RLHF_T_F64, .f_def = 1, .f_max = 2},
+#else
+    RLHF_OPT_F64(struct config, gain, 1, -100, 100, "a factor"),
+#endif
+    RLHF_OPT_BOOL(struct config, loud, 0, "says more"),
+};
+
+static const rlhf_reward_ops ops = {
+    .size = sizeof ops,
+#ifdef BREAK_ALONE
+    .flags = RLHF_REWARD_ROW_ALONE,
+#endif
+    .score = score,
+};
+
+#define DESCRIPTOR(text)                                                                           \
+    {                                                                                              \
+        .size = sizeof(rlhf_plugin), .kind = RLHF_KIND_REWARD, .host_minor_min = RLHF_ABI_MINOR,   \
+        .state_version = 1, .id = "org.example.canary", .version = "1", .summary = (text),         \
+        .opts = options, .n_opts = 2, .opt_stride = sizeof *options,                               \
+        .config_size = sizeof(struct config), .create = create, .destroy = destroy, .save = save,  \
+        .load = load, .ops = &ops                                                                  \
+    }
+
+static const rlhf_plugin plugin = DESCRIPTOR("breaks a rule");
+
+#ifdef BREAK_NOTE
+// The note says something else than the entry.
+static const rlhf_plugin other = DESCRIPTOR("another");
+static const rlhf_plugin *const noted[] = {&other}, *const opened[] = {&plugin};
+static const rlhf_bundle bundles[] = {
+    {sizeof(rlhf_bundle), RLHF_ABI_MAJOR, RLHF_ABI_MINOR, 1, noted, RLHF_SDK_VERSION},
+    {sizeof(rlhf_bundle), RLHF_ABI_MAJOR, RLHF_ABI_MINOR, 1, opened, RLHF_SDK_VERSION}};
+const rlhf_bundle *rlhf_plugin_v0(void) {
+    RLHF_ELF_NOTE(RLHF_NOTE_PLUGIN, &bundles[0]);
+    return &bundles[1];
+}
+#else
+RLHF_DEFINE_PLUGIN(plugin)
+#endif

@@ -1,0 +1,164 @@
+// test_canaries.c: `plugin check` catches each canary by the rule meant for it, and finds nothing
+// in what is sound: the canary without a fault and our own plugins.
+//
+// No test here depends on how fast it runs: only the one that waits for ever is ended by a
+// deadline.
+#include "support/scratch.h"
+
+#include "check/check.h"
+
+static void check_file(const char *path, const char *options, int32_t seconds,
+                       struct rlhf__check_report *out) {
+    struct rlhf__error err = {0};
+    struct rlhf__dirs dirs = {"", "", ""};
+    char real[RLHF__PATH_CAP];
+    json_t *set = NULL;
+    if (*options) check_ok(rlhf__json_parse("options", options, strlen(options), &set, &err), &err);
+    if (!rlhf__path_real(path, real)) fail_msg("no file %s", path);
+    snprintf(dirs.lib, sizeof dirs.lib, "%s/lib/rlhf/0", getenv("RLHF_BUILD_DIR"));
+    snprintf(dirs.exe, sizeof dirs.exe, "%s/bin", getenv("RLHF_BUILD_DIR"));
+    const struct rlhf__check_request q = {&dirs, real, set, NULL, seconds, 0};
+    check_ok(rlhf__check_file(&q, out, &err), &err);
+    json_decref(set);
+}
+
+static const char *text_of(const json_t *row, const char *key) {
+    return json_string_value(json_object_get(row, key));
+}
+
+// What was found, for messages.
+static void put_found(const struct rlhf__check_report *r, char *out, size_t cap) {
+    size_t i, n = 0;
+    json_t *row;
+    out[0] = 0;
+    json_array_foreach(r->found, i, row) {
+        if (n < cap)
+            n += (size_t)snprintf(out + n, cap - n, "%s (%s); ", text_of(row, "rule"),
+                                  text_of(row, "saw"));
+    }
+}
+
+static int caught(const char *name, const char *rule, int32_t seconds) {
+    struct rlhf__check_report r;
+    char path[1024], found[4000];
+    size_t i, hits = 0;
+    json_t *row;
+    snprintf(path, sizeof path, "%s/tests/canaries/%s.so", getenv("RLHF_BUILD_DIR"), name);
+    check_file(path, "", seconds, &r);
+    json_array_foreach(r.found, i, row) {
+        hits += strcmp(text_of(row, "rule"), rule) == 0;
+        assert_true(json_integer_value(json_object_get(row, "line")) > 0);
+    }
+    put_found(&r, found, sizeof found);
+    if (!hits) print_error("%s: not caught by %s; found: %s\n", name, rule, found);
+    // A fault must not be told as others.
+    const size_t all = json_array_size(r.found);
+    if (all > hits) print_error("%s: found beside %s: %s\n", name, rule, found);
+    rlhf__check_report_finish(&r);
+    return hits && all == hits;
+}
+
+static void each_reward_is_caught(void **state) {
+    static const struct {
+        const char *name, *rule;
+    } all[] = {{"exports", "exports"},
+               {"note", "note"},
+               {"help", "help"},
+               {"name", "option-name"},
+               {"create", "create"},
+               {"destroy_null", "crash"},
+               {"crash", "crash"},
+               {"ends", "ends-process"},
+               {"status", "status"},
+               {"words", "no-words"},
+               {"leak", "leak"},
+               {"leak_failed", "leak"},
+               {"free", "free"},
+               {"overrun", "alloc-overrun"},
+               {"memory", "out-of-memory"},
+               {"metric", "metric-name"},
+               {"thread", "thread"},
+               {"state", "state"},
+               {"save", "save"},
+               {"load", "load"},
+               {"borrowed", "borrowed"},
+               {"text", "text"},
+               {"unwritten", "unwritten"},
+               {"outside", "outside"},
+               {"before", "outside"},
+               {"repeat", "repeat"},
+               {"order", "order"},
+               {"alone", "row-alone"},
+               {"verdict", "verdict"},
+               {"utf8", "crash"}};
+    int missed = 0;
+    (void)state;
+    for (size_t i = 0; i < CHECK_COUNT(all); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "reward_%s", all[i].name);
+        missed += !caught(name, all[i].rule, 100);
+    }
+    assert_int_equal(missed, 0);
+}
+
+static void one_that_waits_for_ever_is_caught(void **state) {
+    struct rlhf__check_report r;
+    char path[1024];
+    size_t i, hits = 0;
+    json_t *row;
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/canaries/reward_hang.so", getenv("RLHF_BUILD_DIR"));
+    check_file(path, "", 10, &r);
+    json_array_foreach(r.found, i, row) hits += strcmp(text_of(row, "rule"), "hang") == 0;
+    assert_true(hits > 0);
+    rlhf__check_report_finish(&r);
+}
+
+static void check_sound(const char *path, const char *options) {
+    struct rlhf__check_report r;
+    char found[4000];
+    check_file(path, options, 110, &r);
+    put_found(&r, found, sizeof found);
+    if (json_array_size(r.found)) fail_msg("%s: %s", path, found);
+    assert_true(r.steps > 3);
+    rlhf__check_report_finish(&r);
+}
+
+static void nothing_is_found_in_what_is_sound(void **state) {
+    static const struct {
+        const char *file, *options;
+    } own[] = {{"rewards/answer", ""},
+               {"rewards/bt_rm", ""},
+               {"rewards/format", ""},
+               {"rewards/imdb", ""},
+               {"rewards/length", "{\"max_len\": 64}"},
+               {"rewards/ngram3", ""},
+               {"rewards/period_count", ""},
+               {"algos/bradley_terry", ""},
+               {"algos/classify", ""},
+               {"algos/dpo", ""},
+               {"algos/grpo", ""},
+               {"algos/grpo_iterative", ""},
+               {"algos/ppo", ""},
+               {"algos/rloo", ""},
+               {"algos/sft", ""},
+               {"models/distilbert", ""},
+               {"models/gpt2", ""}};
+    char path[1024];
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/canaries/reward_nothing.so", getenv("RLHF_BUILD_DIR"));
+    check_sound(path, "");
+    for (size_t i = 0; i < CHECK_COUNT(own); i++) {
+        snprintf(path, sizeof path, "%s/lib/rlhf/0/%s.so", getenv("RLHF_BUILD_DIR"), own[i].file);
+        check_sound(path, own[i].options);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_reward_is_caught),
+        cmocka_unit_test(one_that_waits_for_ever_is_caught),
+        cmocka_unit_test(nothing_is_found_in_what_is_sound),
+    };
+    return cmocka_run_group_tests_name("canaries", tests, NULL, NULL);
+}
