@@ -57,4 +57,8 @@ void bench_model(const struct bench *b, enum bench_part part);
 // directory.
 void bench_phase(const struct bench *b);
 
+// Rows a second of rewards that are programs.
+void bench_programs(const struct bench *b);
+void bench_answer(void); // the program that they are: 1 for each line of standard input
+
 #endif

@@ -1,7 +1,8 @@
 // main.c: rlhf-bench: prints what the machine can do and how near the backend and model come.
 //
 //   rlhf-bench [--backend cpu|cuda|PATH] [--threads N] [--dtype bf16|f32] [--cpu-time] [--tiny]
-//              [--only peak|memory|ops|exact|model|train|decode|phase] [--rows 16] [--len 64]
+//              [--only peak|memory|ops|exact|model|train|decode|phase|programs] [--rows 16] [--len
+//              64]
 //              [--slots 32] [--prompt 16] [--new 48] [--model gpt2] [--set n_embd=256]...
 //              [--adapter RANK]
 //
@@ -111,8 +112,16 @@ int main(int argc, char **argv) {
                       .fresh = 48,
                       .set = a.set};
     setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc == 2 && strcmp(argv[1], "--answer") == 0) {
+        bench_answer();
+        return 0;
+    }
     parse(&b, &a, argc, argv);
     find_lib_dir(&b);
+    if (strcmp(a.only, "programs") == 0) {
+        bench_programs(&b);
+        return 0;
+    }
     load_backend(&b);
     const int has_bf16 = (b.c->dtypes & 1u << RLHF_BF16) != 0;
     b.dtype = strcmp(a.dtype, "f32") == 0 || (!*a.dtype && !has_bf16) ? RLHF_F32 : RLHF_BF16;

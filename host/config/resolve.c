@@ -74,6 +74,27 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
+// Code that the plugin is to run (RLHF_OPT_CODE), in the words of a run directory alone: whoever
+// wrote that would choose what is run.
+static rlhf_status check_code(const struct rlhf__plugin *plugin,
+                              const struct rlhf__plugin_config *p, const char *section,
+                              const void *config, struct rlhf__error *err) {
+    for (uint32_t i = 0; p->stored && i < plugin->table.n; i++) {
+        rlhf_opt o;
+        const char *value;
+        rlhf__opt_at(&plugin->table, i, &o);
+        if (!(o.flags & RLHF_OPT_CODE) || rlhf__opt_is_default(&o, config)) continue;
+        const json_t *from = json_object_get(p->origin, o.key);
+        if (json_object_get(from, "raw") || json_object_get(from, "file")) continue;
+        memcpy(&value, (const char *)config + o.offset, sizeof value);
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "--resume: the run's config.json names code that %s would run: %s.%s is "
+                          "%s; it is run when you give it again (--set %s.%s=) or give --trust-run",
+                          plugin->file, section, o.key, value, section, o.key);
+    }
+    return RLHF_OK;
+}
+
 // Notes in c->idle what a user gave of p that changes nothing beside the rest of `config`.
 static rlhf_status note_idle(const struct rlhf__plugin *plugin, const struct rlhf__plugin_config *p,
                              const char *section, const void *config, struct rlhf__config *c,
@@ -115,6 +136,7 @@ static rlhf_status complete(const struct rlhf__plugin *plugin, struct rlhf__plug
     if (status == RLHF_OK) status = rlhf__opts_defaults(&plugin->table, config, &strings, err);
     if (status == RLHF_OK) status = set_options(plugin, p, section, config, &strings, err);
     if (status == RLHF_OK) status = rlhf__opts_required(&plugin->table, p->options, &from, err);
+    if (status == RLHF_OK) status = check_code(plugin, p, section, config, err);
     if (status == RLHF_OK) status = note_idle(plugin, p, section, config, c, err);
     if (status == RLHF_OK) status = absolute_fields(&plugin->table, config, &strings, err);
     if (status == RLHF_OK) status = rlhf__opts_to_json(&plugin->table, config, full, err);

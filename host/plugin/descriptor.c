@@ -108,8 +108,8 @@ static rlhf_status check_flags(const struct rlhf__plugin *p, struct rlhf__error 
 
 // The host's own tables have flags beside these.
 static rlhf_status check_option_flags(const struct rlhf__opt_table *t, struct rlhf__error *err) {
-    const uint32_t known =
-        RLHF_OPT_REQUIRED | RLHF_OPT_MIN_OPEN | RLHF_OPT_MAX_OPEN | RLHF_OPT_NULL_IS_0;
+    const uint32_t known = RLHF_OPT_REQUIRED | RLHF_OPT_MIN_OPEN | RLHF_OPT_MAX_OPEN |
+                           RLHF_OPT_NULL_IS_0 | RLHF_OPT_CODE;
     for (uint32_t i = 0; i < t->n; i++) {
         rlhf_opt o;
         rlhf__opt_at(t, i, &o);

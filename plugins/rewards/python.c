@@ -394,7 +394,7 @@ static const rlhf_opt options[] = {
     {.key = "file",
      .help = "the Python file with the reward functions",
      .type = RLHF_T_PATH,
-     .flags = RLHF_OPT_REQUIRED,
+     .flags = RLHF_OPT_REQUIRED | RLHF_OPT_CODE,
      .offset = offsetof(struct python_config, file)},
     {.key = "function",
      .help = "the name of one in it; of several, with commas or + between, the sum is paid",
@@ -403,8 +403,12 @@ static const rlhf_opt options[] = {
      .offset = offsetof(struct python_config, function)},
     RLHF_OPT_STR(struct python_config, weights, NULL,
                  "what each function counts for, with commas between; 1 when not given"),
-    RLHF_OPT_STR(struct python_config, python, "python3",
-                 "the interpreter, found on PATH or given by path, as one of a venv is"),
+    {.key = "python",
+     .help = "the interpreter, found on PATH or given by path, as one of a venv is",
+     .type = RLHF_T_STR,
+     .flags = RLHF_OPT_CODE,
+     .offset = offsetof(struct python_config, python),
+     .s_def = "python3"},
 };
 static const rlhf_reward_ops ops = {
     .size = sizeof ops,

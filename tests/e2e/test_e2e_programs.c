@@ -35,6 +35,10 @@ static void resumes(struct e2e *t, const char *reward, const char *metric) {
                                "%s --set run.phases=1 --set run.dir=b --threads 1; wait $!",
                                reward, reward),
                      0);
+    // A run directory may be anybody's: what it would run is run when the user says so.
+    assert_int_equal(e2e_run(t, "--resume b --set run.phases=2"), 2);
+    e2e_says(t, "--resume: the run's config.json names code that ");
+    e2e_says(t, "; it is run when you give it again (--set reward.0.");
     assert_int_equal(e2e_run(t, "--resume b --trust-run --set run.phases=2"), 0);
     e2e_same_tree(t, "a/checkpoints/latest/", "b/checkpoints/latest/");
     json_t *x = e2e_metrics(t, "a"), *y = e2e_metrics(t, "b");
@@ -48,6 +52,9 @@ static void resumes(struct e2e *t, const char *reward, const char *metric) {
 static void a_program_pays(void **state) {
     struct e2e *t = *state;
     resumes(t, EXEC("length"), "rewards/exec/mean");
+    assert_int_equal(e2e_shell(t, "\"$HOST\" --resume b --set run.phases=2 --threads 1 --set "
+                                  "reward.0.command=\"'$RLHF_BUILD_DIR/tests/answering' length\""),
+                     0);
     assert_int_equal(e2e_shell(t,
                                "\"$HOST\" eval --model a/checkpoints/latest --data rows.jsonl --n "
                                "4 --set sampling.max_new_tokens=4 --threads 1 " EXEC("each 0.5")),
@@ -98,8 +105,30 @@ static void what_cannot_be_run(void **state) {
 static void a_program_that_fails(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
-        e2e_shell(t, "\"$HOST\" " RUN EXEC("after 0 kill 11") "--set run.dir=d --threads 1"), 1);
-    e2e_says(t, "answering was ended by signal 11 (Segmentation fault) at row 1 of 8");
+        e2e_shell(t, "\"$HOST\" " RUN EXEC("after 3 kill 11") "--set run.dir=d --threads 1"), 1);
+    e2e_says(t, "reward org.rlhf-host.exec, score(), phase 1: ");
+    e2e_says(t, "answering was ended by signal 11 (Segmentation fault) at row 4 of 8");
+}
+
+// Asked again, a program that failed once leaves the bytes of one that did not.
+static void asked_again(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(
+        e2e_shell(t, "\"$HOST\" " RUN EXEC(
+                         "flaky $PWD/was-here") "--set rewards.on_failure=retry --set run.phases=2 "
+                                                "--set run.dir=f --threads 1"),
+        0);
+    e2e_says(t, "answering was ended by signal 9 (Killed) at row 3 of 8");
+    assert_int_equal(e2e_shell(t, "\"$HOST\" " RUN EXEC(
+                                      "length") "--set run.phases=2 --set run.dir=g --threads 1"),
+                     0);
+    json_t *m = e2e_metrics(t, "f");
+    assert_true(e2e_metric(m, 0, "rewards/exec/failures") > 0);
+    json_decref(m);
+    assert_int_equal(
+        e2e_shell(
+            t, "cmp f/checkpoints/latest/model.safetensors g/checkpoints/latest/model.safetensors"),
+        0);
 }
 
 // Ctrl-C while the program does not answer ends the run, and the program.
@@ -121,7 +150,8 @@ static void interrupted(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
-    const struct CMUnitTest tests[] = {T(a_program_pays), T(python_pays), T(what_cannot_be_run),
-                                       T(a_program_that_fails), T(interrupted)};
+    const struct CMUnitTest tests[] = {T(a_program_pays),     T(python_pays),
+                                       T(what_cannot_be_run), T(a_program_that_fails),
+                                       T(asked_again),        T(interrupted)};
     return cmocka_run_group_tests_name("e2e_programs", tests, NULL, NULL);
 }

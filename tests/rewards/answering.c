@@ -4,6 +4,8 @@
 //         exit STATUS, kill SIGNAL, hang, say TEXT (and hangs), close (its output, and hangs)
 //     answering one                  1 for each line
 //     answering once                 1 for the first line, and ends
+//     answering flaky FILE           as length, but ends by a signal at its third line unless there
+//                                    is a FILE, which it leaves behind
 //     answering length               the bytes of each line, without its end
 //     answering count                1, 2, 3, ...: from the first line since it was started
 //     answering stuck FILE           reads a line, writes its own number to FILE and hangs
@@ -73,6 +75,18 @@ static void stuck(const char *file) {
     hang();
 }
 
+static void flaky(const char *file) {
+    for (long n = 1; next_line() > 0; n++) {
+        if (n == 3 && access(file, F_OK) != 0) {
+            FILE *f = fopen(file, "w");
+            if (f) fclose(f);
+            raise(SIGKILL);
+        }
+        printf("%zu\n", strcspn(line, "\n"));
+        fflush(stdout);
+    }
+}
+
 static void loud(size_t n) {
     while (next_line() > 0) {
         for (size_t i = 0; i < n; i++)
@@ -121,6 +135,7 @@ int main(int argc, char **argv) {
     const long n = atol(arg);
     if (strcmp(mode, "after") == 0 && argc > 3) after(n, argv[3], argc > 4 ? argv[4] : "");
     if (strcmp(mode, "family") == 0) family(arg);
+    if (strcmp(mode, "flaky") == 0) flaky(arg);
     if (strcmp(mode, "stuck") == 0) stuck(arg);
     if (strcmp(mode, "loud") == 0) loud((size_t)n);
     if (strcmp(mode, "wide") == 0) wide((size_t)n);
@@ -135,6 +150,6 @@ int main(int argc, char **argv) {
             puts("1");
         fflush(stdout);
     }
-    each(mode, arg);
+    if (strcmp(mode, "flaky") != 0) each(mode, arg);
     return 0;
 }

@@ -91,12 +91,13 @@ static int take_files(const struct launch *l) {
 }
 
 static void become(const struct launch *l) {
+    const struct sigaction normal = {.sa_handler = SIG_DFL};
     sigset_t none;
     setsid();
     if (l->on_main) prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != l->parent) _exit(127);
     for (int s = 1; s < NSIG; s++) // ignored ones would stay ignored
-        signal(s, SIG_DFL);
+        sigaction(s, &normal, NULL);
     limit_memory(l->memory);
     int oops = l->theirs[OOPS];
     if (take_files(l)) {

@@ -29,7 +29,10 @@ enum rlhf_opt_flag {
     RLHF_OPT_MAX_OPEN = 4, // the value must be < max
     // I64 in a model's config.json: null is 0, where a key that is missing is the default; without
     // it null is as missing
-    RLHF_OPT_NULL_IS_0 = 8
+    RLHF_OPT_NULL_IS_0 = 8,
+    // STR or PATH: names code that the plugin has run. A run that is resumed takes it from its own
+    // directory only if the user says so (--trust-run).
+    RLHF_OPT_CODE = 16
 };
 
 // One row. Read with the descriptor's opt_stride, so the table can grow although it is an array.

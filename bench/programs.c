@@ -1,0 +1,117 @@
+// programs.c: what a row costs that a program pays: exec.so with a program that answers 1 to each
+// line, which is this one, and python.so with a function that returns ones.
+#include "bench.h"
+
+#include <rlhf/reward.h>
+#include <rlhf/test.h>
+
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ROWS = 128, BATCHES = 200, PROMPT = 200, RESPONSE = 400 };
+
+void bench_answer(void) {
+    char *line = NULL;
+    size_t room = 0;
+    while (getline(&line, &room, stdin) > 0) {
+        puts("1");
+        fflush(stdout);
+    }
+    free(line);
+}
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+struct rows {
+    rlhf_str prompt[ROWS], response[ROWS], meta[ROWS];
+    int32_t ids[ROWS], offset[ROWS + 1], prompt_len[ROWS];
+    uint8_t finished[ROWS], verdict[ROWS], failed[ROWS];
+    float seq[ROWS];
+    char text[PROMPT + RESPONSE];
+};
+
+static void fill(struct rows *r) {
+    static const char row[] = "{\"prompt\": \"text\", \"answer\": \"42\"}";
+    memset(r, 0, sizeof *r);
+    for (int i = 0; i < PROMPT + RESPONSE; i++)
+        r->text[i] = i % 60 == 59 ? '\n' : (char)('a' + i % 26);
+    for (int i = 0; i < ROWS; i++) {
+        r->prompt[i] = (rlhf_str){r->text, PROMPT};
+        r->response[i] = (rlhf_str){r->text + PROMPT, RESPONSE};
+        r->meta[i] = (rlhf_str){row, sizeof row - 1};
+        r->offset[i + 1] = i + 1;
+    }
+}
+
+// Seconds of the quickest of some batches, after one that starts everything.
+static void measure(const struct bench *b, const char *plugin, const char *const (*set)[2]) {
+    static struct rows r;
+    struct rlhf_test_host host;
+    char path[4200];
+    void *self = NULL;
+    snprintf(path, sizeof path, "%s/rewards/%s", b->lib_dir, plugin);
+    const rlhf_plugin *p = rlhf_test_open(path, 0);
+    if (!p) bench_die("%s cannot be opened", path);
+    void *config = calloc(1, p->config_size);
+    rlhf_test_init(&host, 1);
+    rlhf_test_config(p, config);
+    for (; (*set)[0]; set++)
+        if (!rlhf_test_set(p, config, (*set)[0], (*set)[1])) bench_die("%s: no %s", plugin, **set);
+    if (p->create(&host.table, config, &self) < 0) bench_die("%s: %s", plugin, host.fail_text);
+    fill(&r);
+    const rlhf_reward_in in = {.size = sizeof in,
+                               .n = ROWS,
+                               .prompt = r.prompt,
+                               .response = r.response,
+                               .meta = r.meta,
+                               .ids = r.ids,
+                               .offset = r.offset,
+                               .prompt_len = r.prompt_len,
+                               .finished = r.finished};
+    const rlhf_reward_out out = {
+        .size = sizeof out, .seq = r.seq, .verdict = r.verdict, .failed = r.failed};
+    const rlhf_reward_ops *ops = p->ops;
+    double best = 1e9, all = 0;
+    for (int i = 0; i <= BATCHES; i++) {
+        const double begun = seconds();
+        if (ops->score(self, &in, &out) < 0) bench_die("%s: %s", plugin, host.fail_text);
+        const double took = seconds() - begun;
+        if (i == 0) continue;
+        all += took;
+        if (took < best) best = took;
+    }
+    printf("%-9s %d rows of %d + %d bytes: %.2f ms a batch (best %.2f), %.0f rows/s (best %.0f)\n",
+           plugin, ROWS, PROMPT, RESPONSE, 1000 * all / BATCHES, 1000 * best, ROWS * BATCHES / all,
+           ROWS / best);
+    p->destroy(self);
+    free(config);
+}
+
+static void measure_python(const struct bench *b) {
+    char path[] = "/tmp/rlhf-bench-XXXXXX.py";
+    const int fd = mkstemps(path, 3);
+    static const char text[] =
+        "def ones(completions, **kwargs):\n    return [1] * len(completions)\n";
+    if (fd < 0 || write(fd, text, sizeof text - 1) != (ssize_t)sizeof text - 1)
+        bench_die("%s cannot be written", path);
+    close(fd);
+    const char *const set[][2] = {{"file", path}, {"function", "ones"}, {NULL, NULL}};
+    measure(b, "python.so", set);
+    unlink(path);
+}
+
+void bench_programs(const struct bench *b) {
+    char exe[3072], command[3200];
+    const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n < 0) bench_die("cannot find the program's own path");
+    exe[n] = 0;
+    snprintf(command, sizeof command, "'%s' --answer", exe);
+    const char *const set[][2] = {{"command", command}, {NULL, NULL}};
+    measure(b, "exec.so", set);
+    if (system("python3 -c 'import sys' >/dev/null 2>&1") == 0) measure_python(b);
+}
