@@ -71,7 +71,7 @@ static __global__ void __launch_bounds__(RLHF__DIST_THREADS) head_grad(T *dz, st
     for (uint64_t c = threadIdx.x; 4 * c < a.ld; c += blockDim.x) {
         float v[4], q[4], g[4] = {0.0f, 0.0f, 0.0f, 0.0f};
         const int32_t first = 4 * (int32_t)c;
-        if (first < a.n) {
+        if (first < a.n) {                                   // spares what is behind n its reads
             const float4 u = *(const float4 *)(r.z + first); // z may be dz
             v[0] = u.x, v[1] = u.y, v[2] = u.z, v[3] = u.w;
             if (REF) {

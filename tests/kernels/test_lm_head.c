@@ -1,6 +1,7 @@
 // test_lm_head.c: the language-model head and its derivative, cpu against reference, with
 // temperature, top-k and top-p; rows, threads, and row blocks of a small workspace.
 #include "kit.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +160,43 @@ static void backward_matches(void **state) {
     }
 }
 
+// Targets whose logit is -inf, as one of a column of the weight that overflowed: nothing pulls at
+// their log-prob, nor through it at the others.
+static void impossible(struct call *k, const void *shape, struct outputs *out) {
+    enum { GONE = 40, D = 16, VOCAB = 97 };
+    const int32_t dtype = *(const int32_t *)shape;
+    const uint32_t n = k->n_rows;
+    const rlhf_dist dist = RLHF_DIST_WHOLE;
+    snprintf(out->label, sizeof out->label, "lm_head_bwd of targets at -inf, %s",
+             dtype == RLHF_BF16 ? "bf16" : "f32");
+    rlhf_lm_head a = {
+        .size = sizeof a, .rows = n, .d = D, .vocab = VOCAB, .dtype = dtype, .dist = &dist};
+    float *w = call_normal(k, 1, VOCAB * D, 0.2), *x = call_normal_rows(k, 2, D, 1.0);
+    int32_t *target = call_host(k, n * sizeof *target);
+    for (int c = 0; c < D; c++)
+        w[GONE * D + c] = -INFINITY;
+    for (uint32_t i = 0; i < n * D; i++)
+        x[i] = fabsf(x[i]) + 0.1f;
+    for (uint32_t i = 0; i < n; i++)
+        target[i] = i % 2 ? GONE : 7;
+    a.weight = call_weight(k, w, D, VOCAB, dtype, OI | RLHF_WEIGHT_BACKWARD);
+    a.hidden = call_floats(k, x, n * D, dtype);
+    a.target = call_ints(k, target, n);
+    a.logp = call_zeros(k, n, RLHF_F32);
+    a.d_logp = call_floats(k, call_normal_rows(k, 5, 1, 1.0), n, RLHF_F32);
+    a.d_weight = call_zeros(k, VOCAB * D, RLHF_F32);
+    KIT_OK(k->c, k->c->lm_head(k->c->ctx, &a));
+    KIT_OK(k->c, k->c->lm_head_bwd(k->c->ctx, &a));
+    outputs_add(out, k, "d_weight", a.d_weight, RLHF_F32, VOCAB, D, NULL);
+    out->o[out->n - 1].dtype = dtype;
+}
+
+static void impossible_targets(void **state) {
+    const int32_t dtypes[] = {RLHF_F32, RLHF_BF16};
+    for (size_t i = 0; i < CHECK_COUNT(dtypes); i++)
+        check_match(*state, impossible, &dtypes[i], 6, f32_bound, bf16_bound);
+}
+
 static void rows(void **state) {
     struct kit *k = *state;
     rlhf_compute *backends[] = {k->cpu1, k->cpu2, k->ref};
@@ -201,8 +239,11 @@ static void small_workspace(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(match), cmocka_unit_test(backward_matches),
-                                       cmocka_unit_test(rows), cmocka_unit_test(threads),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(match),
+                                       cmocka_unit_test(backward_matches),
+                                       cmocka_unit_test(impossible_targets),
+                                       cmocka_unit_test(rows),
+                                       cmocka_unit_test(threads),
                                        cmocka_unit_test(small_workspace)};
     return cmocka_run_group_tests_name("kernels: lm_head", tests, kit_setup, kit_teardown);
 }
