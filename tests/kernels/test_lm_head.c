@@ -160,6 +160,25 @@ static void backward_matches(void **state) {
     }
 }
 
+// KL to a reference whose logits are hundreds apart: nothing of it overflows.
+static void loud(struct call *k, const void *shape, struct outputs *out) {
+    const struct shape *s = shape;
+    rlhf_dist dist;
+    label(out, "lm_head, loud reference", s);
+    rlhf_lm_head a = make_head(k, s, &dist);
+    a.ref_hidden = call_floats(k, call_normal_rows(k, 9, (uint64_t)s->d, 100.0),
+                               k->n_rows * (uint64_t)s->d, s->dtype);
+    KIT_OK(k->c, k->c->lm_head(k->c->ctx, &a));
+    outputs_add(out, k, "kl", a.kl, RLHF_F32, k->n_rows, 1, k->rows);
+}
+
+static void loud_reference(void **state) {
+    const struct shape s[] = {{9, 64, 1000, RLHF_F32, 0, 0, 1.0, 1.0, 1, OI},
+                              {9, 64, 1000, RLHF_BF16, 0, 0, 1.0, 1.0, 1, OI}};
+    for (size_t i = 0; i < CHECK_COUNT(s); i++)
+        check_match(*state, loud, &s[i], s[i].rows, value_bound, value_bound);
+}
+
 // Targets whose logit is -inf, as one of a column of the weight that overflowed: nothing pulls at
 // their log-prob, nor through it at the others.
 static void impossible(struct call *k, const void *shape, struct outputs *out) {
@@ -242,6 +261,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(match),
                                        cmocka_unit_test(backward_matches),
                                        cmocka_unit_test(impossible_targets),
+                                       cmocka_unit_test(loud_reference),
                                        cmocka_unit_test(rows),
                                        cmocka_unit_test(threads),
                                        cmocka_unit_test(small_workspace)};
