@@ -20,7 +20,8 @@ struct bench {
     double peak_bf16, peak_f32;          // GFLOP/s, best shape; 0 until measured
     int rows, len, slots, prompt, fresh; // shapes of the training step and of decoding
     int rank;                            // of a low-rank adapter on all linear layers; 0: none
-    char *const *set;                    // key=value for the model's integer options, NULL-ended
+    int count; // > 0: so many steps and nothing measured, for who counts instructions from outside
+    char *const *set; // key=value for the model's integer options, NULL-ended
 };
 
 // Seconds of the chosen clock, once the device has done all that was begun.

@@ -4,10 +4,11 @@
 //              [--only peak|memory|ops|exact|model|train|decode|phase|programs] [--rows 16] [--len
 //              64]
 //              [--slots 32] [--prompt 16] [--new 48] [--model gpt2] [--set n_embd=256]...
-//              [--adapter RANK]
+//              [--adapter RANK] [--count STEPS]
 //
 // --cpu-time with --threads 1 gives usable figures on a machine that other programs share. --tiny
 // is for devices that are emulated: its figures say nothing, but every part of the program runs.
+// --count makes so many training steps, or generations, and measures nothing: for bench/guard.
 #include "bench.h"
 
 #include <dlfcn.h>
@@ -67,7 +68,8 @@ static int parse_shape(struct bench *b, int *i, int argc, char **argv) {
         const char *name;
         int *to;
     } shapes[] = {{"--rows", &b->rows},     {"--len", &b->len},   {"--slots", &b->slots},
-                  {"--prompt", &b->prompt}, {"--new", &b->fresh}, {"--adapter", &b->rank}};
+                  {"--prompt", &b->prompt}, {"--new", &b->fresh}, {"--adapter", &b->rank},
+                  {"--count", &b->count}};
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
         if (strcmp(argv[*i], shapes[k].name) != 0) continue;
         *shapes[k].to = number_of(i, argc, argv);
@@ -126,7 +128,7 @@ int main(int argc, char **argv) {
     const int has_bf16 = (b.c->dtypes & 1u << RLHF_BF16) != 0;
     b.dtype = strcmp(a.dtype, "f32") == 0 || (!*a.dtype && !has_bf16) ? RLHF_F32 : RLHF_BF16;
     printf("%s: %s%s\n", b.c->name, b.c->detail, b.cpu_time ? ", processor time" : "");
-    if (strcmp(a.only, "phase") != 0 && strcmp(a.only, "exact") != 0) bench_peak(&b);
+    if (!b.count && strcmp(a.only, "phase") != 0 && strcmp(a.only, "exact") != 0) bench_peak(&b);
     if (!*a.only || strcmp(a.only, "memory") == 0) bench_memory(&b);
     if (strcmp(a.only, "ops") == 0) bench_ops(&b);
     if (strcmp(a.only, "ops") == 0) bench_decoder(&b);

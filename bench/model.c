@@ -265,10 +265,11 @@ static double peak(const struct bench *b) {
 static void bench_train(const struct bench *b, const struct model *m) {
     static struct moments mom[TENSORS];
     struct times best = {.total = 1e30};
-    for (int i = 0; i < WARMUP + STEPS; i++) {
+    for (int i = 0; i < (b->count ? b->count : WARMUP + STEPS); i++) {
         struct times t = train_step(b, m, mom, i + 1);
         if (i >= WARMUP && t.total < best.total) best = t;
     }
+    if (b->count) return;
     const double rate = train_flops(b, m) / best.total * 1e-9;
     char title[64];
     snprintf(title, sizeof title, "training step, %d x %d tokens", b->rows, b->len);
@@ -327,7 +328,7 @@ static void bench_decode(const struct bench *b, const struct model *m) {
     if (!at) bench_die("out of memory");
     must(b, m->ops->gen_open(m->self, (uint32_t)b->slots, (uint32_t)(b->prompt + b->fresh), &gen),
          "gen_open");
-    for (int r = 0; r < GENERATIONS; r++)
+    for (int r = 0; r < (b->count ? b->count : GENERATIONS); r++)
         for (int i = 0; i < b->fresh; i++) {
             double t = bench_now(b);
             decode_step(b, m, gen, i, next);
@@ -340,6 +341,7 @@ static void bench_decode(const struct bench *b, const struct model *m) {
     const double best = sum / (b->fresh - 1), best_prefill = at[0];
     free(next);
     free(at);
+    if (b->count) return;
     const double params = (double)(m->info.n_params - m->position_params);
     const double keys = b->prompt + b->fresh / 2.0;
     const double work = b->slots * (2.0 * params + 4.0 * keys * m->info.d_model * m->info.n_layer);
