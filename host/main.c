@@ -7,9 +7,11 @@
 #include "base/signals.h"
 #include "cmd/cli.h"
 #include "cmd/help.h"
+#include "worker/serve.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,6 +27,9 @@ static const struct {
     {"pairs", rlhf__cmd_pairs},       {"export", rlhf__cmd_export}, {"plugin", rlhf__cmd_plugin},
     {"devices", rlhf__cmd_devices},   {"help", cmd_help},
 };
+
+// The host starts these itself: they are no command of a user's.
+#define HIDDEN "worker"
 
 static int unknown_command(struct rlhf__log *log, const char *name) {
     struct rlhf__nearest near = {name, NULL, 0};
@@ -70,6 +75,7 @@ static int dispatch(const struct rlhf__env *env, int argc, char **argv) {
         }
     }
     if (argv[1][0] == '-') return rlhf__cli_train(env, argc, argv);
+    if (strcmp(argv[1], HIDDEN) == 0) return rlhf__cmd_worker(env, argc - 1, argv + 1);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(env, argc - 1, argv + 1);
     return unknown_command(env->log, argv[1]);
@@ -112,6 +118,8 @@ int main(int argc, char **argv) {
     if (rlhf__dirs_find(&dirs, &err) < 0) {
         rlhf__log_error(&log, err.text);
     } else {
+        // Whatever has been put in its place since.
+        snprintf(dirs.program, sizeof dirs.program, "/proc/self/exe");
         struct rlhf__env env = {&dirs, &log, rlhf__signals_flag(), rlhf__signals_checkpoint()};
         status = check_output(&log, dispatch(&env, argc, argv));
     }

@@ -11,6 +11,9 @@ struct rlhf__dirs {
     char exe[1024];   // directory of the executable
     char lib[1100];   // <...>/lib/rlhf/0: algos, rewards, models, kernels below it
     char share[1100]; // <...>/share/rlhf: models, configs, prompts below it
+    // The program's file, for processes that are started of it; "" = this is another program, and
+    // none can be. Set by main().
+    char program[1024];
 };
 
 // The program's file, absolute: what `link` (/proc/self/exe) leads to or, where there is no such

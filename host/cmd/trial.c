@@ -22,9 +22,11 @@ static rlhf_status check_effect(const struct rlhf__trial *t, const struct rlhf__
         {"value.", 1, 0, who, why, NULL},
         {"score.", 1, 0, who, why, NULL},
         {"data.", 1, 0, who, why, "data.max_mib"},
-        {"rewards.", 1, 0, who, why, "rewards.nan_policy rewards.on_failure rewards.retries"},
         {"rewards.retries", t->config.mixing.on_failure != RLHF__FAILURE_RETRY, 0, NULL,
          "rewards.on_failure is not retry", NULL},
+        {"rewards.", 1, 0, who, why,
+         "rewards.nan_policy rewards.on_failure rewards.retries rewards.isolate rewards.timeout_s "
+         "rewards.memory_mib rewards.workers"},
         {"batch.", 1, 0, who, why, NULL},
         {"optim.", 1, 0, who, why, NULL},
         {"early_stop.", 1, 0, who, why, NULL},

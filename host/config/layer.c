@@ -11,10 +11,21 @@
 
 #define MAX_CONFIG_BYTES ((uint64_t)16 << 20)
 
-const char *const *rlhf__host_keys(int is_reward) {
+const char *const *rlhf__host_keys(int entry) {
     static const char *const algo[] = {"plugin", NULL};
-    static const char *const reward[] = {"plugin", "name", "weight", NULL};
-    return is_reward ? reward : algo;
+    static const char *const judge[] = {"plugin", "isolate", "network", NULL};
+    static const char *const reward[] = {"plugin", "name", "weight", "isolate", "network", NULL};
+    return entry == RLHF__ENTRY_REWARD ? reward : entry == RLHF__ENTRY_JUDGE ? judge : algo;
+}
+
+int rlhf__layer_switch(struct rlhf__plugin_config *p, const char *key, const json_t *v) {
+    if (!json_is_boolean(v)) return 0;
+    const int on = json_is_true(v);
+    if (strcmp(key, "isolate") == 0)
+        p->isolate = on ? 1 : -1;
+    else
+        p->network = on;
+    return 1;
 }
 
 rlhf_status rlhf__layer_load(const char *path, struct rlhf__layer *out, struct rlhf__error *err) {
@@ -104,6 +115,9 @@ static rlhf_status host_member(const struct rlhf__layer *l, const char *path, co
         p->weight = json_number_value(v);
         return RLHF_OK;
     }
+    if (strcmp(key, "isolate") == 0 || strcmp(key, "network") == 0)
+        return rlhf__layer_switch(p, key, v) ? RLHF_OK
+                                             : wrong_kind(l, path, "true or false", v, err);
     if (!json_is_string(v)) return wrong_kind(l, path, "a string", v, err);
     char **field = strcmp(key, "plugin") == 0 ? &p->plugin : &p->name;
     char *copy = strdup(json_string_value(v));
@@ -127,7 +141,7 @@ static rlhf_status need_objects(struct rlhf__plugin_config *p, struct rlhf__erro
 }
 
 // Merges an object {"plugin", ..., options} into p. section: "algo", "judge" or "reward.0".
-static rlhf_status apply_plugin(const struct rlhf__layer *l, const char *section, int is_reward,
+static rlhf_status apply_plugin(const struct rlhf__layer *l, const char *section, int entry,
                                 json_t *object, int skip_options, struct rlhf__plugin_config *p,
                                 struct rlhf__error *err) {
     const char *key;
@@ -136,7 +150,7 @@ static rlhf_status apply_plugin(const struct rlhf__layer *l, const char *section
     json_object_foreach(object, key, v) {
         char path[512], where[1200];
         snprintf(path, sizeof path, "%s.%s", section, key);
-        if (is_host_key(rlhf__host_keys(is_reward), key)) {
+        if (is_host_key(rlhf__host_keys(entry), key)) {
             RLHF_TRY(host_member(l, path, key, v, p, err));
             continue;
         }
@@ -158,7 +172,7 @@ static rlhf_status apply_algo(const struct rlhf__layer *l, json_t *v, const char
     char stem[256] = "";
     if (named) rlhf__plugin_stem(named, stem, sizeof stem);
     int other = named && algo_stem && strcmp(stem, algo_stem) != 0;
-    return apply_plugin(l, "algo", 0, v, other, &c->algo, err);
+    return apply_plugin(l, "algo", RLHF__ENTRY_ALGO, v, other, &c->algo, err);
 }
 
 void rlhf__judge_name(struct rlhf__config *c, const char *name) {
@@ -174,7 +188,7 @@ static rlhf_status apply_judge(const struct rlhf__layer *l, json_t *v, struct rl
     if (!json_is_object(v)) return wrong_kind(l, "judge", "an object with a \"plugin\"", v, err);
     const char *named = json_string_value(json_object_get(v, "plugin"));
     if (named) rlhf__judge_name(c, named);
-    return apply_plugin(l, "judge", 0, v, 0, &c->judge, err);
+    return apply_plugin(l, "judge", RLHF__ENTRY_JUDGE, v, 0, &c->judge, err);
 }
 
 static rlhf_status apply_rewards(const struct rlhf__layer *l, json_t *v, struct rlhf__config *c,
@@ -191,7 +205,7 @@ static rlhf_status apply_rewards(const struct rlhf__layer *l, json_t *v, struct 
             return wrong_kind(l, section, "an object with a \"plugin\"", item, err);
         struct rlhf__plugin_config *p = rlhf__reward_add(c);
         if (!p) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-        RLHF_TRY(apply_plugin(l, section, 1, item, 0, p, err));
+        RLHF_TRY(apply_plugin(l, section, RLHF__ENTRY_REWARD, item, 0, p, err));
     }
     return RLHF_OK;
 }

@@ -53,20 +53,30 @@ static rlhf_status set_weight(const char *flag, const char *section, const json_
     return RLHF_OK;
 }
 
-// One member of a plugin entry, as typed. flag and section are for messages.
+static rlhf_status set_switch(const char *flag, const char *section, const char *key,
+                              const json_t *v, const char *raw, struct rlhf__plugin_config *p,
+                              struct rlhf__error *err) {
+    if (rlhf__layer_switch(p, key, v)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "%s: %s.%s must be true or false, found %s", flag,
+                      section, key, *raw ? raw : "nothing");
+}
+
+// One member of a plugin entry (enum rlhf__entry), as typed. flag and section are for messages.
 static rlhf_status set_member(const char *flag, const char *section, const char *key,
-                              const char *raw, int is_reward, struct rlhf__plugin_config *p,
+                              const char *raw, int entry, struct rlhf__plugin_config *p,
                               struct rlhf__error *err) {
     json_t *v = typed_value(raw);
     if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     if (!p->options) p->options = json_object();
     if (!p->origin) p->origin = json_object();
-    const char *const *host = rlhf__host_keys(is_reward);
+    const char *const *host = rlhf__host_keys(entry);
     while (*host && strcmp(*host, key) != 0)
         host++;
     rlhf_status status = RLHF_OK;
     if (*host && strcmp(key, "weight") == 0) {
         status = set_weight(flag, section, v, raw, p, err);
+    } else if (*host && (strcmp(key, "isolate") == 0 || strcmp(key, "network") == 0)) {
+        status = set_switch(flag, section, key, v, raw, p, err);
     } else if (*host) {
         char **field = strcmp(key, "plugin") == 0 ? &p->plugin : &p->name;
         free(*field);
@@ -86,7 +96,7 @@ static rlhf_status set_member(const char *flag, const char *section, const char 
 
 // Cuts "k=v,k=v" in place and sets each. A part without '=' continues the value before it, so that
 // values may have commas.
-static rlhf_status apply_pairs(char *pairs, const char *flag, const char *section, int is_reward,
+static rlhf_status apply_pairs(char *pairs, const char *flag, const char *section, int entry,
                                struct rlhf__plugin_config *p, struct rlhf__error *err) {
     while (*pairs) {
         char *end = pairs + strcspn(pairs, ",");
@@ -101,7 +111,7 @@ static rlhf_status apply_pairs(char *pairs, const char *flag, const char *sectio
             return rlhf__fail(err, RLHF_E_INVALID, "%s: \"%s\" is not of the form key=value", flag,
                               pairs);
         *value++ = '\0';
-        RLHF_TRY(set_member(flag, section, pairs, value, is_reward, p, err));
+        RLHF_TRY(set_member(flag, section, pairs, value, entry, p, err));
         pairs = next;
     }
     return RLHF_OK;
@@ -113,6 +123,9 @@ rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__pl
     char *copy = strdup(spec), section[32];
     if (!copy) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     int is_judge = p == &c->judge, is_reward = p != &c->algo && !is_judge;
+    const int entry = is_reward  ? RLHF__ENTRY_REWARD
+                      : is_judge ? RLHF__ENTRY_JUDGE
+                                 : RLHF__ENTRY_ALGO;
     snprintf(section, sizeof section, "%s", is_judge ? "judge" : "algo");
     if (is_reward) snprintf(section, sizeof section, "reward.%zu", (size_t)(p - c->reward));
     char *colon = rlhf__is_file(copy) ? NULL : strstr(copy, ".so:");
@@ -129,7 +142,7 @@ rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__pl
         p->from = RLHF__NAME_TYPED;
         if (!p->plugin) status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     }
-    if (status == RLHF_OK) status = apply_pairs(pairs, flag, section, is_reward, p, err);
+    if (status == RLHF_OK) status = apply_pairs(pairs, flag, section, entry, p, err);
     free(copy);
     return status;
 }
@@ -150,7 +163,7 @@ static rlhf_status set_reward(const char *path, const char *raw, struct rlhf__co
                           path, c->n_reward == 1 ? "is" : "are", c->n_reward,
                           c->n_reward == 1 ? "" : "s");
     snprintf(section, sizeof section, "reward.%lu", i);
-    return set_member("--set", section, end + 1, raw, 1, &c->reward[i], err);
+    return set_member("--set", section, end + 1, raw, RLHF__ENTRY_REWARD, &c->reward[i], err);
 }
 
 static rlhf_status set_section(const char *flag, const struct rlhf__section *s, const char *key,
@@ -172,11 +185,11 @@ static rlhf_status set_path(const char *flag, const char *section, const char *k
     const struct rlhf__section *s = rlhf__sections(&n);
     struct rlhf__nearest near = {section, NULL, 0};
     if (strcmp(section, "algo") == 0)
-        return set_member("--set", "algo", key, raw, 0, &c->algo, err);
+        return set_member("--set", "algo", key, raw, RLHF__ENTRY_ALGO, &c->algo, err);
     if (strcmp(section, "reward") == 0) return set_reward(key, raw, c, err);
     if (strcmp(section, "judge") == 0) {
         if (strcmp(key, "plugin") == 0) rlhf__judge_name(c, raw);
-        return set_member("--set", "judge", key, raw, 0, &c->judge, err);
+        return set_member("--set", "judge", key, raw, RLHF__ENTRY_JUDGE, &c->judge, err);
     }
     for (size_t i = 0; i < n; i++) {
         if (strcmp(s[i].name, section) == 0) return set_section(flag, &s[i], key, raw, c, err);

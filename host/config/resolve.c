@@ -6,6 +6,7 @@
 #include "config/layer.h"
 #include "plugin/load.h"
 #include "plugin/search.h"
+#include "worker/stand_in.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +61,9 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
         const char *raw = json_string_value(json_object_get(place, "raw"));
         struct rlhf__origin from = {source ? source : plugin->file, section, NULL, 0, 0, 0};
         if (rlhf__opt_find(&plugin->table, key) < 0) {
-            const char *const *own = rlhf__host_keys(plugin->desc.kind == RLHF_KIND_REWARD);
+            const int reward = plugin->desc.kind == RLHF_KIND_REWARD;
+            const char *const *own =
+                rlhf__host_keys(reward ? RLHF__ENTRY_REWARD : RLHF__ENTRY_ALGO);
             rlhf_status status = rlhf__opts_unknown(&plugin->table, key, own, &from, err);
             size_t n = strlen(err->text);
             snprintf(err->text + n, sizeof err->text - n, "; see rlhf-host plugin info %s",
@@ -101,7 +104,6 @@ static rlhf_status note_idle(const struct rlhf__plugin *plugin, const struct rlh
                              struct rlhf__error *err) {
     const char *key;
     json_t *from;
-    if (!plugin->desc.idle) return RLHF_OK;
     json_object_foreach(p->origin, key, from) {
         const char *file = json_string_value(json_object_get(from, "file"));
         const int typed = json_object_get(from, "raw") != NULL;
@@ -109,7 +111,7 @@ static rlhf_status note_idle(const struct rlhf__plugin *plugin, const struct rlh
         rlhf_opt o;
         rlhf__opt_at(&plugin->table, (uint32_t)rlhf__opt_find(&plugin->table, key), &o);
         if (!source || rlhf__opt_is_default(&o, config)) continue;
-        const char *why = plugin->desc.idle(config, key);
+        const char *why = rlhf__plugin_idle(plugin, config, key);
         if (!why) continue;
         char path[512];
         snprintf(path, sizeof path, "%s.%s", section, key);
@@ -188,6 +190,62 @@ static rlhf_status name_reward(struct rlhf__config *c, size_t i, const struct rl
     }
 }
 
+// ---- in which process -------------------------------------------------------------------------
+
+// Whether a reward, or the judge, runs in a worker, by the file that it is of.
+static rlhf_status isolates(const struct rlhf__config *c, const struct rlhf__plugins *plugins,
+                            const struct rlhf__plugin_config *p, const char *flag, int *out,
+                            struct rlhf__error *err) {
+    char *path, *id;
+    *out = p->isolate ? p->isolate > 0 : c->mixing.isolate == RLHF__ISOLATE_ALWAYS;
+    if (p->isolate || c->mixing.isolate != RLHF__ISOLATE_THIRD_PARTY) return RLHF_OK;
+    RLHF_TRY(
+        rlhf__plugins_find(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, &path, &id, err));
+    *out = !rlhf__plugins_shipped(plugins, path);
+    free(path);
+    free(id);
+    return RLHF_OK;
+}
+
+// Opened in this process or in a worker.
+static rlhf_status open_reward(const struct rlhf__config *c, struct rlhf__plugins *plugins,
+                               const struct rlhf__plugin_config *p, const char *section,
+                               const char *flag, const struct rlhf__plugin **out,
+                               struct rlhf__error *err) {
+    const struct rlhf__worker_rules rules = {.timeout_s = c->mixing.timeout_s,
+                                             .memory_mib = (uint64_t)c->mixing.memory_mib,
+                                             .workers = (uint32_t)c->mixing.workers,
+                                             .network = p->network};
+    int apart;
+    RLHF_TRY(isolates(c, plugins, p, flag, &apart, err));
+    if (apart) return rlhf__worker_plugin(plugins, &rules, p->plugin, p->from, flag, out, err);
+    if (p->network)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s.network has no effect here: %s runs in this process, which has the "
+                          "network (isolate=true runs it in a worker)",
+                          section, p->plugin);
+    return rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, out, err);
+}
+
+// Notes in c->idle what a user gave of workers where there are none.
+static rlhf_status note_workers(struct rlhf__config *c, const struct rlhf__plugin *const *rewards,
+                                const struct rlhf__plugin *judge, struct rlhf__error *err) {
+    const json_t *given = json_object_get(c->given, "rewards.workers");
+    int any = judge && judge->outside;
+    for (size_t i = 0; i < c->n_reward; i++)
+        any |= rewards[i]->outside != NULL;
+    if (any || !given || c->mixing.workers == 1) return RLHF_OK;
+    json_t *entry = json_deep_copy(given);
+    if (!entry ||
+        json_object_set_new(entry, "why", json_string("no reward runs in a worker")) != 0 ||
+        json_object_set(c->idle, "rewards.workers", entry) != 0) {
+        json_decref(entry);
+        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    }
+    json_decref(entry);
+    return RLHF_OK;
+}
+
 static rlhf_status resolve_rewards(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                    const struct rlhf__plugin **rewards, struct rlhf__error *err) {
     for (size_t i = 0; i < c->n_reward; i++) {
@@ -196,8 +254,7 @@ static rlhf_status resolve_rewards(struct rlhf__config *c, struct rlhf__plugins 
         snprintf(section, sizeof section, "reward.%zu", i);
         if (!p->options) p->options = json_object();
         const char *flag = p->flag ? p->flag : "--reward";
-        RLHF_TRY(rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, &rewards[i],
-                                   err));
+        RLHF_TRY(open_reward(c, plugins, p, section, flag, &rewards[i], err));
         RLHF_TRY(complete(rewards[i], p, section, c, err));
         RLHF_TRY(name_reward(c, i, rewards[i], err));
         RLHF_TRY(keep_path(rewards[i], p, err));
@@ -213,8 +270,7 @@ static rlhf_status resolve_judge(struct rlhf__config *c, struct rlhf__plugins *p
         return rlhf__fail(err, RLHF_E_INVALID,
                           "judge.plugin is missing: name a reward, e.g. --judge imdb.so");
     if (!p->options) p->options = json_object();
-    RLHF_TRY(
-        rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, p->from, "--judge", judge, err));
+    RLHF_TRY(open_reward(c, plugins, p, "judge", "--judge", judge, err));
     RLHF_TRY(complete(*judge, p, "judge", c, err));
     return keep_path(*judge, p, err);
 }
@@ -242,6 +298,7 @@ rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *p
     *rewards = calloc(c->n_reward + 1, sizeof(const struct rlhf__plugin *));
     if (!*rewards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     rlhf_status status = resolve_rewards(c, plugins, *rewards, err);
+    if (status == RLHF_OK) status = note_workers(c, *rewards, *judge, err);
     if (status < 0) {
         free(*rewards);
         *rewards = NULL;
@@ -256,6 +313,8 @@ static json_t *plugin_json(const struct rlhf__plugin_config *p, int is_reward) {
     if (p->plugin) json_object_set_new(o, "plugin", json_string(p->plugin));
     if (is_reward && p->name) json_object_set_new(o, "name", json_string(p->name));
     if (is_reward) json_object_set_new(o, "weight", json_real(p->weight));
+    if (p->isolate) json_object_set_new(o, "isolate", json_boolean(p->isolate > 0));
+    if (p->network) json_object_set_new(o, "network", json_true());
     if (p->options) json_object_update(o, p->options);
     return o;
 }

@@ -23,6 +23,10 @@ static const char *const may_change[] = {"run.phases",
                                          "log.",
                                          "rewards.on_failure",
                                          "rewards.retries",
+                                         "rewards.isolate",
+                                         "rewards.timeout_s",
+                                         "rewards.memory_mib",
+                                         "rewards.workers",
                                          NULL};
 
 // What a run reads and keeps a sum of: it may lie elsewhere when the run goes on.
@@ -60,6 +64,11 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
     return status;
 }
 
+static int ends_in(const char *path, const char *end) {
+    size_t n = strlen(path), m = strlen(end);
+    return n >= m && strcmp(path + n - m, end) == 0;
+}
+
 static int allowed(const char *path) {
     for (size_t i = 0; may_change[i]; i++) {
         size_t n = strlen(may_change[i]);
@@ -67,7 +76,8 @@ static int allowed(const char *path) {
         if (prefix ? strncmp(path, may_change[i], n) == 0 : strcmp(path, may_change[i]) == 0)
             return 1;
     }
-    return 0;
+    const int is_reward = strncmp(path, "reward.", 7) == 0 || strncmp(path, "judge.", 6) == 0;
+    return is_reward && (ends_in(path, ".isolate") || ends_in(path, ".network"));
 }
 
 static rlhf_status changed(const char *run, const char *path, const json_t *was, const json_t *is,
@@ -80,7 +90,8 @@ static rlhf_status changed(const char *run, const char *path, const json_t *was,
         "--resume: %s cannot change from %.100s to %.100s in a run that "
         "goes on (what can: run.phases, run.stop_after, run.threads, compute.backend, "
         "compute.gpu, compute.workspace_mib, compute.recompute, data.max_mib, checkpoint.*, "
-        "early_stop.*, log.*, rewards.on_failure, rewards.retries); start a new run with --policy "
+        "early_stop.*, log.*, rewards.on_failure, rewards.retries, rewards.isolate, "
+        "rewards.timeout_s, rewards.memory_mib, rewards.workers); start a new run with --policy "
         "'%s/checkpoints/latest' instead",
         path, a.len ? rlhf__buf_text(&a) : "nothing", b.len ? rlhf__buf_text(&b) : "nothing", run);
     rlhf__buf_free(&a);
@@ -97,11 +108,6 @@ static rlhf_status compare_member(const char *run, const char *path, const char 
     snprintf(full, sizeof full, "%s%s%s", path, *path ? "." : "", key);
     if (allowed(full) || strcmp(full, "run.dir") == 0) return RLHF_OK;
     return compare(run, full, was, is, err);
-}
-
-static int ends_in(const char *path, const char *end) {
-    size_t n = strlen(path), m = strlen(end);
-    return n >= m && strcmp(path + n - m, end) == 0;
 }
 
 // A plugin may be named by its file or by its path.

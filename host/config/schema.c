@@ -33,6 +33,7 @@ static const char *const template_names[] = {"auto",  "chatml", "llama2", "llama
 static const char *const truncate_names[] = {"none", "stop", "period", NULL};
 static const char *const non_stop_names[] = {"none", "replace", "subtract", NULL};
 static const char *const normalize_names[] = {"none", "before", "after", NULL};
+static const char *const isolate_names[] = {"always", "third_party", "never", NULL};
 static const char *const nan_names[] = {"stop", "zero", "drop", NULL};
 static const char *const failure_names[] = {"stop", "retry", "zero", "drop", NULL};
 static const char *const optim_names[] = {"adamw", "muon", NULL};
@@ -219,6 +220,15 @@ static const rlhf_opt mixing_opts[] = {
     E(on_failure, RLHF__FAILURE_STOP, failure_names,
       "what a row that a reward could not score does; retry asks again for such rows, then stops"),
     I(retries, 3, 1, 1000, "times that failed rows are asked again (on_failure: retry)"),
+    E(isolate, RLHF__ISOLATE_THIRD_PARTY, isolate_names,
+      "rewards that run in a worker process: always, third_party (those that did not come with the "
+      "program) or never; isolate=true or false of a reward goes before it"),
+    F(timeout_s, 300, 0, 1e6,
+      "seconds that one call of a reward outside this process may take; 0: any time"),
+    I(memory_mib, 0, 0, 1 << 24,
+      "MiB that such a process may take beside what it has when it begins; 0: any"),
+    I(workers, 1, 1, 64,
+      "worker processes that share the batch of a reward; the results are the same"),
 };
 #undef T
 #define T struct rlhf__batch_config

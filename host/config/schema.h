@@ -143,13 +143,22 @@ enum rlhf__failure_policy {
     RLHF__FAILURE_DROP = 3
 };
 
+enum rlhf__isolate {
+    RLHF__ISOLATE_ALWAYS = 0,
+    RLHF__ISOLATE_THIRD_PARTY = 1,
+    RLHF__ISOLATE_NEVER = 2
+};
+
 struct rlhf__mixing_config {
     int32_t normalize;  // enum rlhf__normalize: (r - mean) / std before or after the weighted sum
     int32_t nan_policy; // enum rlhf__nan_policy
     double clip;        // |score| at most this after mixing; 0 = off
     int32_t on_failure; // enum rlhf__failure_policy
-    int32_t reserved;
-    int64_t retries; // times that failed rows are asked again
+    int32_t isolate;    // enum rlhf__isolate: which rewards, and judge, run in worker processes
+    int64_t retries;    // times that failed rows are asked again
+    double timeout_s;   // of one call of a reward outside this process, seconds; 0 = no limit
+    int64_t memory_mib; // of one such process; 0 = no limit
+    int64_t workers;    // of one reward, that share its batch
 };
 
 struct rlhf__batch_config {
@@ -232,15 +241,20 @@ struct rlhf__plugin_config {
     const char *flag; // that named it, for messages; NULL = by its place ("--reward"); static
     int32_t from;     // enum rlhf__name_from: where `plugin` comes from
     int32_t stored;   // 1: of a run that goes on without --trust-run; code it names is not run
+    int32_t isolate;  // rewards and judge: 0 = as rewards.isolate says, 1 = in a worker, -1 = not
+    int32_t network;  // rewards and judge: 1 = its worker may use the network
     json_t *options;  // owned
     // key -> {source, raw | file}: where each option was set, for messages; raw: as typed, file: a
     // --config file, neither: settings that come with the program. Owned.
     json_t *origin;
 };
 
-// Members of a plugin entry that belong to the host, NULL-ended: algo and judge have "plugin", a
-// reward also "name" and "weight". No plugin has an option of such a name. [any]
-const char *const *rlhf__host_keys(int is_reward);
+enum rlhf__entry { RLHF__ENTRY_ALGO = 0, RLHF__ENTRY_REWARD = 1, RLHF__ENTRY_JUDGE = 2 };
+
+// Members of a plugin entry (enum rlhf__entry) that belong to the host, NULL-ended: all have
+// "plugin", a judge also "isolate" and "network", a reward these and "name" and "weight". No plugin
+// has an option of such a name. [any]
+const char *const *rlhf__host_keys(int entry);
 
 struct rlhf__config {
     struct rlhf__run_config run;

@@ -9,9 +9,11 @@
 
 // 0, or -1 when out of memory.
 static int add(json_t *plugins, const struct rlhf__plugin *p, const char *role) {
-    return json_array_append_new(plugins, json_pack("{s:s, s:s, s:s, s:s, s:s}", "role", role, "id",
-                                                    p->desc.id, "version", p->desc.version, "path",
-                                                    p->path, "sha256", p->sha256));
+    const char *worker = p->outside ? p->outside->confined : NULL;
+    return json_array_append_new(plugins,
+                                 json_pack("{s:s, s:s, s:s, s:s, s:s, s:s*}", "role", role, "id",
+                                           p->desc.id, "version", p->desc.version, "path", p->path,
+                                           "sha256", p->sha256, "worker", worker));
 }
 
 // Every plugin that is in use, in a fixed order. New reference, NULL = out of memory.

@@ -29,6 +29,7 @@ rlhf_status rlhf__plugins_create(const struct rlhf__dirs *dirs, struct rlhf__plu
 
 static void plugin_free(struct rlhf__plugin *p) {
     if (!p) return;
+    if (p->outside) p->outside->destroy(p->outside);
     rlhf__plugin_finish(p);
     free(p);
 }
@@ -80,7 +81,7 @@ static rlhf_status open_entry(const char *path, rlhf_entry_fn *out, struct rlhf_
 static rlhf_status check_duplicate(const struct rlhf__plugins *p, const char *id, const char *path,
                                    struct rlhf__error *err) {
     for (size_t i = 0; i < p->n; i++)
-        if (strcmp(p->item[i]->desc.id, id) == 0)
+        if (strcmp(p->item[i]->desc.id, id) == 0 && strcmp(p->item[i]->path, path) != 0)
             return rlhf__fail(err, RLHF_E_INVALID,
                               "the plugin id \"%s\" is in two files, %s and %s; "
                               "use one of them",
@@ -116,14 +117,19 @@ static const rlhf_bundle *call_entry(rlhf_entry_fn entry, const char *path) {
     return bundle;
 }
 
+static int is_open(const struct rlhf__plugin *q, const char *path) {
+    return !q->outside && strcmp(q->path, path) == 0;
+}
+
 // Adds every plugin of the file, or none of them.
-static rlhf_status open_path(struct rlhf__plugins *p, const char *path, struct rlhf__error *err) {
+static rlhf_status open_path(struct rlhf__plugins *p, const char *path, int trusted,
+                             struct rlhf__error *err) {
     for (size_t i = 0; i < p->n; i++)
-        if (strcmp(p->item[i]->path, path) == 0) return RLHF_OK;
+        if (is_open(p->item[i], path)) return RLHF_OK;
     rlhf_entry_fn entry = NULL;
     rlhf_bundle bundle;
     char sha256[65];
-    RLHF_TRY(rlhf__trust_code(path, p->dirs, err));
+    if (!trusted) RLHF_TRY(rlhf__trust_code(path, p->dirs, err));
     RLHF_TRY(rlhf__sha256_file(path, sha256, err));
     RLHF_TRY(open_entry(path, &entry, err));
     if (!entry) return RLHF_E_INTERNAL; // never: open_entry would have failed
@@ -154,7 +160,7 @@ static rlhf_status choose(const struct rlhf__plugins *p, const char *path, const
     const struct rlhf__plugin *found = NULL, *other = NULL;
     for (size_t i = 0; i < p->n; i++) {
         const struct rlhf__plugin *q = p->item[i];
-        if (strcmp(q->path, path) != 0 || (id && strcmp(q->desc.id, id) != 0)) continue;
+        if (!is_open(q, path) || (id && strcmp(q->desc.id, id) != 0)) continue;
         if ((int32_t)q->desc.kind != kind) {
             other = q;
         } else if (found) {
@@ -175,23 +181,71 @@ static rlhf_status choose(const struct rlhf__plugins *p, const char *path, const
                       id ? id : "");
 }
 
-rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t kind, int32_t from,
-                              const char *asker, const struct rlhf__plugin **out,
-                              struct rlhf__error *err) {
+rlhf_status rlhf__plugins_find(const struct rlhf__plugins *p, const char *name, int32_t kind,
+                               int32_t from, const char *asker, char **path, char **id,
+                               struct rlhf__error *err) {
     char file[1024];
-    char *path;
-    *out = NULL;
+    *path = *id = NULL;
     if (strlen(name) >= sizeof file)
         return rlhf__fail(err, RLHF_E_INVALID, "%s: the plugin's name is too long", asker);
     snprintf(file, sizeof file, "%s", name);
     size_t n = rlhf__plugin_name_len(name, from);
-    const char *id = name[n] ? name + n + 1 : NULL;
     file[n] = '\0';
-    RLHF_TRY(rlhf__plugin_find(p->dirs, file, kind, from, asker, &path, err));
-    rlhf_status status = open_path(p, path, err);
+    RLHF_TRY(rlhf__plugin_find(p->dirs, file, kind, from, asker, path, err));
+    if (!name[n]) return RLHF_OK;
+    *id = strdup(name + n + 1);
+    if (*id) return RLHF_OK;
+    free(*path);
+    *path = NULL;
+    return RLHF__NOMEM(err, "%s: out of memory", asker);
+}
+
+rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t kind, int32_t from,
+                              const char *asker, const struct rlhf__plugin **out,
+                              struct rlhf__error *err) {
+    char *path, *id;
+    *out = NULL;
+    RLHF_TRY(rlhf__plugins_find(p, name, kind, from, asker, &path, &id, err));
+    rlhf_status status = open_path(p, path, 0, err);
     if (status == RLHF_OK) status = choose(p, path, id, kind, asker, out, err);
     free(path);
+    free(id);
     return status;
+}
+
+rlhf_status rlhf__plugin_open_trusted(struct rlhf__plugins *p, const char *path, const char *id,
+                                      int32_t kind, const char *asker,
+                                      const struct rlhf__plugin **out, struct rlhf__error *err) {
+    *out = NULL;
+    RLHF_TRY(open_path(p, path, 1, err));
+    return choose(p, path, *id ? id : NULL, kind, asker, out, err);
+}
+
+rlhf_status rlhf__plugins_trust(const struct rlhf__plugins *p, const char *path,
+                                struct rlhf__error *err) {
+    return rlhf__trust_code(path, p->dirs, err);
+}
+
+const char *rlhf__plugins_program(const struct rlhf__plugins *p) { return p->dirs->program; }
+
+int rlhf__plugins_shipped(const struct rlhf__plugins *p, const char *path) {
+    return rlhf__plugin_is_shipped(p->dirs, path);
+}
+
+rlhf_status rlhf__plugins_add_outside(struct rlhf__plugins *p, const char *path,
+                                      const char sha256[65], const rlhf_plugin *src,
+                                      struct rlhf__outside *outside,
+                                      const struct rlhf__plugin **out, struct rlhf__error *err) {
+    *out = NULL;
+    RLHF_TRY(add(p, path, sha256, src, err));
+    p->item[p->n - 1]->outside = outside;
+    *out = p->item[p->n - 1];
+    return RLHF_OK;
+}
+
+const char *rlhf__plugin_idle(const struct rlhf__plugin *p, const void *config, const char *key) {
+    if (p->outside) return p->outside->idle(p, config, key);
+    return p->desc.idle ? p->desc.idle(config, key) : NULL;
 }
 
 rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
@@ -202,14 +256,14 @@ rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
     char absolute[RLHF__PATH_CAP];
     if (!rlhf__path_real(path, absolute))
         return rlhf__fail(err, RLHF_E_INVALID, "there is no plugin file %s", path);
-    rlhf_status status = open_path(p, absolute, err);
+    rlhf_status status = open_path(p, absolute, 0, err);
     const struct rlhf__plugin **found = NULL;
     if (status == RLHF_OK) {
         found = calloc(p->n ? p->n : 1, sizeof(const struct rlhf__plugin *));
         if (!found) status = rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     }
     for (size_t i = 0; found && i < p->n; i++)
-        if (strcmp(p->item[i]->path, absolute) == 0) found[(*n)++] = p->item[i];
+        if (is_open(p->item[i], absolute)) found[(*n)++] = p->item[i];
     *out = found;
     return status;
 }

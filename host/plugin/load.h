@@ -12,6 +12,16 @@
 #include <rlhf/model.h>
 #include <rlhf/reward.h>
 
+struct rlhf__plugin;
+
+// What stands for a plugin whose file is not open in this process, but in another (worker/).
+struct rlhf__outside {
+    // As rlhf_plugin.idle, of that plugin. [any]
+    const char *(*idle)(const struct rlhf__plugin *, const void *config, const char *key);
+    void (*destroy)(struct rlhf__outside *); // [main]
+    const char *confined;                    // what that process may not do, in words
+};
+
 // One plugin of one file. Tables are copies made by the growth rule: fields the file does not have
 // are zero.
 struct rlhf__plugin {
@@ -22,10 +32,11 @@ struct rlhf__plugin {
         rlhf_model_ops model;
     } ops; // after desc.kind
     struct rlhf__opt_table table;
-    char *path;      // absolute
-    char *file;      // last part of path
-    char *stem;      // file without ".so": "imdb"
-    char sha256[65]; // of the file
+    char *path;                    // absolute
+    char *file;                    // last part of path
+    char *stem;                    // file without ".so": "imdb"
+    struct rlhf__outside *outside; // NULL: the file is open in this process
+    char sha256[65];               // of the file
     char reserved[7];
 };
 
@@ -48,6 +59,38 @@ size_t rlhf__plugins_list(const struct rlhf__plugins *p, const struct rlhf__plug
 rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t kind, int32_t from,
                               const char *asker, const struct rlhf__plugin **out,
                               struct rlhf__error *err);
+
+// The file that a name stands for, as rlhf__plugin_open finds it; *path and *id (behind "#", NULL
+// without one) are heap. [main]
+rlhf_status rlhf__plugins_find(const struct rlhf__plugins *p, const char *name, int32_t kind,
+                               int32_t from, const char *asker, char **path, char **id,
+                               struct rlhf__error *err);
+
+// rlhf__trust_code of a file. [main]
+rlhf_status rlhf__plugins_trust(const struct rlhf__plugins *p, const char *path,
+                                struct rlhf__error *err);
+
+// rlhf__dirs.program. Borrowed. [main]
+const char *rlhf__plugins_program(const struct rlhf__plugins *p);
+
+// 1 when the file lies among the plugins that came with the program. [main]
+int rlhf__plugins_shipped(const struct rlhf__plugins *p, const char *path);
+
+// rlhf__plugin_open of a file that whoever started this process has judged: who could have written
+// it is not asked again. id: of the plugin, "" = its only one. [main]
+rlhf_status rlhf__plugin_open_trusted(struct rlhf__plugins *p, const char *path, const char *id,
+                                      int32_t kind, const char *asker,
+                                      const struct rlhf__plugin **out, struct rlhf__error *err);
+
+// Add the plugin that `src` describes, of a file that is not opened here; it is checked like one
+// that is. Owns *outside from then on, not after an error. [main]
+rlhf_status rlhf__plugins_add_outside(struct rlhf__plugins *p, const char *path,
+                                      const char sha256[65], const rlhf_plugin *src,
+                                      struct rlhf__outside *outside,
+                                      const struct rlhf__plugin **out, struct rlhf__error *err);
+
+// Why option `key` changes nothing beside the others of config, NULL: it acts. [any]
+const char *rlhf__plugin_idle(const struct rlhf__plugin *, const void *config, const char *key);
 
 // The names without ".so" of the plugins in the directories of a kind, in search order, as "a, b";
 // *there = 1 when a plugin file of any directory is called name. Errors: RLHF_E_NOMEM. [main]

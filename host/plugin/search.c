@@ -245,6 +245,13 @@ int rlhf__plugin_is_installed(const struct rlhf__dirs *dirs, const char *path) {
     return found;
 }
 
+int rlhf__plugin_is_shipped(const struct rlhf__dirs *dirs, const char *path) {
+    char real[RLHF__PATH_CAP], lib[RLHF__PATH_CAP];
+    if (!rlhf__path_real(path, real) || !rlhf__path_real(dirs->lib, lib)) return 0;
+    const size_t n = strlen(lib);
+    return strncmp(real, lib, n) == 0 && real[n] == '/';
+}
+
 struct visitor {
     rlhf_status (*visit)(void *arg, int32_t kind, const char *path);
     void *arg;

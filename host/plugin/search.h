@@ -37,6 +37,9 @@ int rlhf__plugin_is_path(const char *name, int32_t from, char file[1024]);
 // 1 when the existing file `path` lies where names are looked up. [main]
 int rlhf__plugin_is_installed(const struct rlhf__dirs *dirs, const char *path);
 
+// 1 when the existing file `path` lies below <lib>, where the program's own plugins are. [main]
+int rlhf__plugin_is_shipped(const struct rlhf__dirs *dirs, const char *path);
+
 // RLHF_E_INVALID when RLHF_PLUGIN_PATH has an entry that is not absolute. [main]
 rlhf_status rlhf__plugin_path_check(struct rlhf__error *err);
 

@@ -61,15 +61,29 @@ static void host_metric(const rlhf_host *api, const char *name, double value) {
 
 // The stream is the instance's own: the host's ("rollout", "minibatch", ...) and those of other
 // plugins are out of reach.
-static void host_rng(const rlhf_host *api, const char *stream, rlhf_rng *out) {
-    const struct rlhf__host *h = behind(api);
+void rlhf__instance_rng(const char *id, const char *owner, uint64_t seed, const char *stream,
+                        rlhf_rng *out) {
     char full[1024];
-    snprintf(full, sizeof full, "%s/%s/%s", h->instance.plugin->desc.id, h->owner,
-             stream ? stream : "");
-    out->seed = h->services->seed;
+    snprintf(full, sizeof full, "%s/%s/%s", id, owner, stream ? stream : "");
+    out->seed = seed;
     out->stream = rlhf_rng_stream(full);
     out->counter = 0;
 }
+
+static void host_rng(const rlhf_host *api, const char *stream, rlhf_rng *out) {
+    const struct rlhf__host *h = behind(api);
+    rlhf__instance_rng(h->instance.plugin->desc.id, h->owner, h->services->seed, stream, out);
+}
+
+const struct rlhf__instance *rlhf__instance_behind(const rlhf_host *api) {
+    return &behind(api)->instance;
+}
+
+struct rlhf__services *rlhf__services_behind(const rlhf_host *api) {
+    return behind(api)->services;
+}
+
+const char *rlhf__owner_behind(const rlhf_host *api) { return behind(api)->owner; }
 
 static int32_t host_cancelled(const rlhf_host *api) {
     const struct rlhf__services *s = behind(api)->services;

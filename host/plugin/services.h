@@ -70,6 +70,16 @@ void rlhf__instance_metrics_to(const struct rlhf__instance *i,
 // Report to the run what was kept from it so. [step]
 void rlhf__instance_report(const struct rlhf__instance *i, const char *name, double value);
 
+// What stands behind the table that an instance was given, for a plugin of the host's own
+// (worker/). [any]
+const struct rlhf__instance *rlhf__instance_behind(const rlhf_host *);
+struct rlhf__services *rlhf__services_behind(const rlhf_host *);
+const char *rlhf__owner_behind(const rlhf_host *); // rlhf__instance_create's
+
+// host->rng of an instance of the plugin `id`. [any]
+void rlhf__instance_rng(const char *id, const char *owner, uint64_t seed, const char *stream,
+                        rlhf_rng *out);
+
 // A call into a plugin: begin, call, end. Between the two the call is on record (base/running.h).
 struct rlhf__call {
     const struct rlhf__instance *instance;

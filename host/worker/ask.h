@@ -1,0 +1,28 @@
+// ask.h: one request of the host to a worker, or to several at once, until they have answered, are
+// gone, or have taken too long. What they call meanwhile is done (upcall.h).
+#ifndef RLHF_HOST_WORKER_ASK_H
+#define RLHF_HOST_WORKER_ASK_H
+
+#include "worker/process.h"
+#include "worker/upcall.h"
+
+// A worker, who listens for it, and what it answers. Released with rlhf__asked_finish.
+struct rlhf__asked {
+    struct rlhf__worker *worker;
+    struct rlhf__ear *ear;
+    struct rlhf__buf frame;   // the request: begun and filled by the caller
+    struct rlhf__buf answer;  // bytes of the answer
+    struct rlhf__wire result; // behind status and text
+    char *why;                // the text; "" = none
+    rlhf_status status;       // of the plugin; meaningless when the worker failed
+    int32_t done;             // 1: answered, or worker->failed says why not
+};
+
+// Ask and wait, at most timeout_s seconds that the host did not work for them itself (0 = for
+// ever). limit: what is named when that is over ("rewards.timeout_s"). RLHF_OK when all have
+// answered; else the code of a worker that failed: look at each. [main]
+rlhf_status rlhf__ask(struct rlhf__asked *a, size_t n, double timeout_s, const char *limit);
+
+void rlhf__asked_finish(struct rlhf__asked *a); // accepts a zeroed one [main]
+
+#endif

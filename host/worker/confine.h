@@ -1,0 +1,37 @@
+// confine.h: what a worker may do, as far as the kernel has means: no new privileges, nothing
+// written to the file system (landlock), no system calls that rule a machine and no signals to
+// others (seccomp), no network unless it is allowed, processes of its own (namespaces), memory.
+#ifndef RLHF_HOST_WORKER_CONFINE_H
+#define RLHF_HOST_WORKER_CONFINE_H
+
+#include "base/buf.h"
+
+enum rlhf__confined {
+    RLHF__CONFINED_PROCESSES = 1 << 0,  // a PID namespace: what is outside cannot be seen
+    RLHF__CONFINED_NETWORK = 1 << 1,    // a network namespace of its own
+    RLHF__CONFINED_PRIVILEGES = 1 << 2, // no new ones
+    RLHF__CONFINED_FILES = 1 << 3,      // landlock: no file is written
+    RLHF__CONFINED_CALLS = 1 << 4,      // seccomp
+    RLHF__CONFINED_MEMORY = 1 << 5,     // an address space of limited size
+    RLHF__CONFINED_OPEN = 1 << 6        // the network was allowed
+};
+
+// Namespaces for the processes that are forked after it; network 1: not one of the network. Returns
+// which are in force, of the enum. [main]
+unsigned rlhf__confine_spaces(int network);
+
+// The rest, of the calling process, for good; network 1: it may have sockets. `spaces` is what
+// rlhf__confine_spaces returned. Returns all that is in force. [main]
+unsigned rlhf__confine(unsigned spaces, int network);
+
+// At most so many bytes beside those that the process has by now. Returns the bit, or 0 where no
+// limit can be set (a build with a sanitizer). [main]
+unsigned rlhf__confine_memory(uint64_t bytes);
+
+// "no new privileges, no writing to files, ...", and what is not in force, in words. [any]
+void rlhf__confined_text(unsigned in_force, uint64_t memory_mib, struct rlhf__buf *out);
+
+// seccomp.c: the list; in_space 1: signals stay in a PID namespace by themselves. 0, or -1. [main]
+int rlhf__seccomp(int in_space, int network);
+
+#endif

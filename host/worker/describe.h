@@ -1,0 +1,33 @@
+// describe.h: a reward's descriptor as bytes: a worker says what it opened, and the host makes of
+// it a table of its own, which then is checked like any other (plugin/descriptor.h).
+#ifndef RLHF_HOST_WORKER_DESCRIBE_H
+#define RLHF_HOST_WORKER_DESCRIBE_H
+
+#include "plugin/load.h"
+#include "worker/wire.h"
+
+// Append what rlhf__description_get reads. [any]
+void rlhf__description_put(const struct rlhf__plugin *p, struct rlhf__buf *out);
+
+enum {
+    RLHF__DESCRIBED_IDLE = 1,     // it has idle()
+    RLHF__DESCRIBED_CHECK_ROW = 2 // it has check_row()
+};
+
+// What a worker said of a reward, in memory of its own. The config struct is the host's: one slot
+// of 8 bytes an option. desc has no functions and no ops.
+struct rlhf__description {
+    rlhf_plugin desc;
+    rlhf_opt *opts; // [desc.n_opts]
+    struct rlhf__strings strings;
+    const char ***choices;   // [desc.n_opts]
+    uint32_t ops_flags, has; // has: RLHF__DESCRIBED_*
+};
+
+// Read one; RLHF_E_UNSUPPORTED when that is not what was put, RLHF_E_NOMEM. Finish it in any case.
+// [main]
+rlhf_status rlhf__description_get(struct rlhf__wire *in, struct rlhf__description *out,
+                                  struct rlhf__error *err);
+void rlhf__description_finish(struct rlhf__description *); // accepts a zeroed one [main]
+
+#endif

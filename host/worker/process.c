@@ -1,0 +1,316 @@
+// process.c: see process.h.
+#include "worker/process.h"
+
+#include "base/clock.h"
+#include "worker/fence.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+#define PATIENCE  5.0 // seconds that a warden has to end what it watches
+#define MOST_TAKE ((size_t)4 << 20)
+
+// ---- starting ----
+
+// What the child gets as 0, 1, 2, 3, ...
+enum { N_GIVEN = RLHF__WORKER_OUTPUT + 1 };
+
+// A copy of fd that is above all that the child is given, so that none of them is overwritten.
+static int above(int fd) {
+    const int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, N_GIVEN);
+    if (fd >= 0) close(fd);
+    return high;
+}
+
+static int memory_file(const char *name, uint64_t bytes) {
+    const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) return -1;
+    // A worker that could shorten it would end the host, which reads it.
+    if (ftruncate(fd, (off_t)bytes) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static int spawn(const char *program, int network, const int given[N_GIVEN], pid_t *pid) {
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    char host[32], name[] = "rlhf-host", command[] = "worker", net[] = "network", no[] = "closed";
+    snprintf(host, sizeof host, "%ld", (long)getpid());
+    char *argv[] = {name, command, host, network ? net : no, NULL};
+    sigemptyset(&none);
+    sigfillset(&all);
+    sigdelset(&all, SIGKILL);
+    sigdelset(&all, SIGSTOP);
+    if (posix_spawn_file_actions_init(&files) != 0) return ENOMEM;
+    if (posix_spawnattr_init(&attr) != 0) {
+        posix_spawn_file_actions_destroy(&files);
+        return ENOMEM;
+    }
+    int bad = 0;
+    for (int i = 0; i < N_GIVEN; i++)
+        bad |= posix_spawn_file_actions_adddup2(&files, given[i], i);
+    bad |= posix_spawn_file_actions_addclosefrom_np(&files, N_GIVEN);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
+                                        POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setsigdefault(&attr, &all);
+    if (!bad) bad = posix_spawn(pid, program, &files, &attr, argv, environ);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attr);
+    return bad;
+}
+
+static void not_to_wait(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+static int open_all(struct rlhf__worker *w, int given[N_GIVEN]) {
+    int ask[2] = {-1, -1}, call[2] = {-1, -1}, noise[2] = {-1, -1};
+    const int bad = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ask) != 0 ||
+                    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, call) != 0 ||
+                    pipe2(noise, O_CLOEXEC) != 0;
+    w->ask.fd = ask[0];
+    w->call.fd = call[0];
+    w->noise = noise[0];
+    w->input_bytes = w->output_bytes = 65536;
+    w->input_fd = memory_file("rlhf-input", w->input_bytes);
+    w->output_fd = memory_file("rlhf-output", w->output_bytes);
+    given[0] = above(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    given[1] = above(noise[1]);
+    given[2] = given[1] < 0 ? -1 : fcntl(given[1], F_DUPFD_CLOEXEC, N_GIVEN);
+    given[RLHF__WORKER_ASK] = above(ask[1]);
+    given[RLHF__WORKER_CALL] = above(call[1]);
+    given[RLHF__WORKER_INPUT] = w->input_fd < 0 ? -1 : fcntl(w->input_fd, F_DUPFD_CLOEXEC, N_GIVEN);
+    given[RLHF__WORKER_OUTPUT] =
+        w->output_fd < 0 ? -1 : fcntl(w->output_fd, F_DUPFD_CLOEXEC, N_GIVEN);
+    for (int i = 0; i < N_GIVEN; i++)
+        if (given[i] < 0) return -1;
+    if (bad) return -1;
+    not_to_wait(w->ask.fd);
+    not_to_wait(w->call.fd);
+    not_to_wait(w->noise);
+    return 0;
+}
+
+static int map_file(int fd, uint64_t bytes, char **out) {
+    void *p = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    *out = p == MAP_FAILED ? NULL : p;
+    return *out ? 0 : -1;
+}
+
+static void close_fd(int *fd) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+static void finish(struct rlhf__worker *w) {
+    close_fd(&w->ask.fd);
+    close_fd(&w->call.fd);
+    close_fd(&w->noise);
+    close_fd(&w->input_fd);
+    close_fd(&w->output_fd);
+    if (w->input) munmap(w->input, (size_t)w->input_bytes);
+    if (w->output) munmap(w->output, (size_t)w->output_bytes);
+    rlhf__buf_free(&w->ask.in);
+    rlhf__buf_free(&w->ask.out);
+    rlhf__buf_free(&w->call.in);
+    rlhf__buf_free(&w->call.out);
+    rlhf__buf_free(&w->printed);
+    free(w);
+}
+
+rlhf_status rlhf__worker_start(const char *program, int network, struct rlhf__worker **out,
+                               struct rlhf__error *err) {
+    int given[N_GIVEN];
+    *out = NULL;
+    struct rlhf__worker *w = calloc(1, sizeof *w);
+    if (!w) return RLHF__NOMEM(err, "out of memory for a worker");
+    if (!*program) {
+        free(w);
+        return rlhf__fail(err, RLHF_E_IO, "this program cannot start workers");
+    }
+    for (int i = 0; i < N_GIVEN; i++)
+        given[i] = -1;
+    errno = 0;
+    int bad = open_all(w, given) != 0 || map_file(w->input_fd, w->input_bytes, &w->input) != 0 ||
+              map_file(w->output_fd, w->output_bytes, &w->output) != 0;
+    int why = errno;
+    if (!bad) why = spawn(program, network, given, &w->pid);
+    for (int i = 0; i < N_GIVEN; i++)
+        close_fd(&given[i]);
+    if (bad || why) {
+        w->pid = 0;
+        finish(w);
+        return rlhf__fail(err, RLHF_E_IO, "its worker cannot be started: %s", strerror(why));
+    }
+    *out = w;
+    return RLHF_OK;
+}
+
+// ---- the end ----
+
+// The warden's wait status, when it ended within `seconds`.
+static int wait_for(pid_t pid, double seconds, int *status) {
+    const double until = rlhf__seconds() + seconds;
+    for (;;) {
+        const pid_t got = waitpid(pid, status, WNOHANG);
+        if (got == pid) return 1;
+        if (got < 0 && errno != EINTR) return 0;
+        if (rlhf__seconds() > until) return 0;
+        const struct timespec ms = {0, 500000};
+        nanosleep(&ms, NULL);
+    }
+}
+
+// *status is that of a worker that ended by itself; 0 when it had to be ended.
+static int end_process(struct rlhf__worker *w, double patience, int *status) {
+    int own = patience > 0 && wait_for(w->pid, patience, status);
+    if (!own) {
+        kill(w->pid, SIGTERM);
+        if (!wait_for(w->pid, PATIENCE, status)) {
+            kill(w->pid, SIGKILL);
+            wait_for(w->pid, PATIENCE, status);
+        }
+    }
+    w->pid = 0;
+    return own;
+}
+
+void rlhf__worker_end(struct rlhf__worker *w) {
+    int status;
+    if (!w) return;
+    if (w->pid) end_process(w, 0, &status);
+    finish(w);
+}
+
+void rlhf__worker_fail(struct rlhf__worker *w, rlhf_status code, const char *why) {
+    int status;
+    if (w->pid) end_process(w, 0, &status);
+    if (!w->failed.code) rlhf__fail(&w->failed, code, "%s", why);
+}
+
+// What the worker could still say of a write where it may not.
+static void say_fence(const struct rlhf__worker *w, char *out, size_t cap) {
+    const struct rlhf__batch_note *note = rlhf__worker_note(w);
+    const unsigned fence = atomic_load(&note->fence);
+    const char *name = rlhf__fence_name(fence);
+    *out = '\0';
+    if (fence == RLHF__FENCE_INPUT)
+        snprintf(out, cap, "wrote to %s, ", name);
+    else if (*name)
+        snprintf(out, cap, "wrote %s %s, ",
+                 atomic_load(&note->before) ? "in front of" : "behind the end of", name);
+}
+
+void rlhf__worker_gone(struct rlhf__worker *w) {
+    char fence[96];
+    int status = 0;
+    if (!w->pid) return;
+    const int own = end_process(w, PATIENCE, &status);
+    say_fence(w, fence, sizeof fence);
+    if (w->failed.code) return;
+    const unsigned noted = atomic_load(&rlhf__worker_note(w)->signal);
+    const char *memory = atomic_load(&rlhf__worker_note(w)->no_memory)
+                             ? ", with no memory left of what rewards.memory_mib allows,"
+                             : "";
+    if (own && WIFSIGNALED(status))
+        rlhf__fail(&w->failed, RLHF_E_INTERNAL, "%sits worker was ended by signal %d (%s)%s", fence,
+                   WTERMSIG(status), strsignal(WTERMSIG(status)), memory);
+    else if (own && WIFEXITED(status))
+        rlhf__fail(&w->failed, RLHF_E_INTERNAL, "its worker ended with status %d",
+                   WEXITSTATUS(status));
+    else if (noted > 0 && noted < NSIG)
+        rlhf__fail(&w->failed, RLHF_E_INTERNAL, "%sits worker met signal %u (%s)", fence, noted,
+                   strsignal((int)noted));
+    else
+        rlhf__fail(&w->failed, RLHF_E_INTERNAL,
+                   "its worker closed its sockets, or sent what no worker sends, and was ended");
+}
+
+// ---- memory ----
+
+static int grow(int fd, uint64_t want, char **map, uint64_t *bytes) {
+    uint64_t to = *bytes;
+    if (want <= to) return 0;
+    while (to < want)
+        to *= 2;
+    char *fresh;
+    if (ftruncate(fd, (off_t)to) != 0 || map_file(fd, to, &fresh) != 0) return -1;
+    munmap(*map, (size_t)*bytes);
+    *map = fresh;
+    *bytes = to;
+    return 0;
+}
+
+rlhf_status rlhf__worker_room(struct rlhf__worker *w, uint64_t input, uint64_t output,
+                              struct rlhf__error *err) {
+    const uint64_t most = (uint64_t)1 << 40;
+    if (input > most || output > most ||
+        grow(w->input_fd, input, &w->input, &w->input_bytes) != 0 ||
+        grow(w->output_fd, output, &w->output, &w->output_bytes) != 0)
+        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a batch of %llu bytes",
+                          (unsigned long long)input);
+    return RLHF_OK;
+}
+
+struct rlhf__batch_note *rlhf__worker_note(const struct rlhf__worker *w) {
+    return (struct rlhf__batch_note *)(void *)w->output;
+}
+
+// ---- channels ----
+
+void rlhf__channel_flush(struct rlhf__channel *c) {
+    while (!c->ended && c->sent < c->out.len) {
+        const ssize_t n =
+            send(c->fd, c->out.data + c->sent, c->out.len - c->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+        if (n <= 0) c->ended = 1;
+        if (n > 0) c->sent += (size_t)n;
+    }
+    if (c->out.bad) c->ended = 1;
+    rlhf__buf_clear(&c->out);
+    c->sent = 0;
+}
+
+void rlhf__channel_fill(struct rlhf__channel *c) {
+    for (size_t taken = 0; !c->ended && taken < MOST_TAKE;) {
+        const size_t step = 65536;
+        char *to = rlhf__buf_grow(&c->in, step);
+        if (!to) {
+            c->ended = 1;
+            return;
+        }
+        const ssize_t n = recv(c->fd, to, step, MSG_DONTWAIT);
+        const int why = errno;
+        c->in.len -= step - (n > 0 ? (size_t)n : 0);
+        if (n > 0) taken += (size_t)n;
+        if (n == 0) c->ended = 1;
+        if (n >= 0 || why == EINTR) continue;
+        if (why != EAGAIN && why != EWOULDBLOCK) c->ended = 1;
+        return;
+    }
+}
+
+int rlhf__channel_front(const struct rlhf__channel *c, struct rlhf__wire *out, size_t *bytes) {
+    return rlhf__wire_front(&c->in, out, bytes);
+}
+
+void rlhf__channel_pop(struct rlhf__channel *c, size_t bytes) {
+    memmove(c->in.data, c->in.data + bytes, c->in.len - bytes);
+    c->in.len -= bytes;
+}

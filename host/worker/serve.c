@@ -1,0 +1,293 @@
+// serve.c: see serve.h.
+#include "worker/serve.h"
+
+#include "base/last_words.h"
+#include "plugin/load.h"
+#include "worker/confine.h"
+#include "worker/describe.h"
+#include "worker/fence.h"
+#include "worker/table.h"
+#include "worker/warden.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct serving {
+    const struct rlhf__env *env;
+    int32_t network;
+    unsigned confined;
+    struct rlhf__plugins *plugins;
+    const struct rlhf__plugin *plugin; // NULL until it is open
+    void *config, *self;               // config NULL until there is an instance
+    struct rlhf__strings strings;
+    struct rlhf__table table;
+    struct rlhf__fence fence;
+    struct rlhf__buf in, out, state;
+};
+
+// ---- answers ----
+
+static void answer(struct serving *s, rlhf_status st, const char *why) {
+    rlhf__wire_begin(&s->out, RLHF__ASK_ANSWER);
+    rlhf__wire_u32(&s->out, (uint32_t)st);
+    rlhf__wire_puts(&s->out, st == RLHF_OK ? "" : why);
+}
+
+static char *text_of(struct rlhf__wire *in) {
+    const rlhf_str s = rlhf__wire_get_text(in);
+    return strndup(s.ptr, (size_t)s.len);
+}
+
+// A sentence about a request that no host sends.
+static void not_now(struct serving *s) {
+    answer(s, RLHF_E_INTERNAL, "the worker was asked for what it cannot do now");
+}
+
+// ---- the plugin ----
+
+static void ask_open(struct serving *s, struct rlhf__wire *in) {
+    struct rlhf__error err = {0, ""};
+    char *path = text_of(in), *id = text_of(in), *asker = text_of(in);
+    const uint64_t memory_mib = rlhf__wire_get_u64(in);
+    rlhf_status st = s->plugins || in->bad || !path || !id || !asker
+                         ? rlhf__fail(&err, RLHF_E_INTERNAL, "the worker cannot open it")
+                         : rlhf__plugins_create(s->env->dirs, &s->plugins, &err);
+    if (memory_mib) s->confined |= rlhf__confine_memory(memory_mib << 20);
+    s->fence.limited = (s->confined & RLHF__CONFINED_MEMORY) != 0;
+    if (st == RLHF_OK)
+        st = rlhf__plugin_open_trusted(s->plugins, path, id, RLHF_KIND_REWARD, asker, &s->plugin,
+                                       &err);
+    answer(s, st, err.text);
+    if (st == RLHF_OK) {
+        struct rlhf__buf text = RLHF__BUF_INIT;
+        rlhf__confined_text(s->confined, memory_mib, &text);
+        rlhf__wire_puts(&s->out, rlhf__buf_text(&text));
+        rlhf__description_put(s->plugin, &s->out);
+        rlhf__buf_free(&text);
+    }
+    free(path);
+    free(id);
+    free(asker);
+}
+
+// A config of the plugin from options as JSON, which its own table judges again.
+static rlhf_status make_config(struct serving *s, rlhf_str options, struct rlhf__strings *strings,
+                               void **config, struct rlhf__error *err) {
+    const struct rlhf__origin from = {"the host", "", NULL, 0, 0, 0};
+    json_t *v = NULL;
+    RLHF_TRY(rlhf__json_parse("the options", options.ptr, (size_t)options.len, &v, err));
+    const rlhf_status st = rlhf__opts_new(&s->plugin->table, s->plugin->desc.config_size, v, &from,
+                                          strings, config, err);
+    json_decref(v);
+    return st;
+}
+
+static void ask_idle(struct serving *s, struct rlhf__wire *in) {
+    struct rlhf__error err = {0, ""};
+    struct rlhf__strings strings = {0};
+    void *config = NULL;
+    char *key = text_of(in);
+    const rlhf_status st = key ? make_config(s, rlhf__wire_get_text(in), &strings, &config, &err)
+                               : rlhf__fail(&err, RLHF_E_NOMEM, "out of memory");
+    const char *why =
+        st == RLHF_OK && s->plugin->desc.idle ? s->plugin->desc.idle(config, key) : NULL;
+    answer(s, st, err.text);
+    rlhf__wire_u32(&s->out, why != NULL);
+    rlhf__wire_puts(&s->out, why);
+    free(config);
+    rlhf__strings_finish(&strings);
+    free(key);
+}
+
+static void ask_create(struct serving *s, struct rlhf__wire *in) {
+    struct rlhf__error err = {0, ""};
+    struct rlhf__table *t = &s->table;
+    t->seed = rlhf__wire_get_u64(in);
+    t->owner = text_of(in);
+    t->id = strdup(s->plugin->desc.id);
+    t->services = rlhf__wire_get_u32(in);
+    t->limits = (rlhf_limits){.size = sizeof t->limits};
+    t->limits.retries = (int32_t)rlhf__wire_get_u32(in);
+    t->limits.timeout_s = rlhf__wire_get_f64(in);
+    t->limits.memory_bytes = rlhf__wire_get_u64(in);
+    const rlhf_str options = rlhf__wire_get_text(in);
+    rlhf_status st = in->bad || !t->owner || !t->id
+                         ? rlhf__fail(&err, RLHF_E_NOMEM, "out of memory")
+                         : make_config(s, options, &s->strings, &s->config, &err);
+    s->self = s->config;
+    if (st == RLHF_OK && s->plugin->desc.create) {
+        const uint64_t mark = rlhf__note_mark(&t->row_failure);
+        s->self = NULL;
+        st = s->plugin->desc.create(&t->api, s->config, &s->self);
+        rlhf__table_noted(t, mark, st);
+    }
+    answer(s, st, err.text);
+}
+
+static void ask_check_row(struct serving *s, struct rlhf__wire *in) {
+    const rlhf_reward_ops *ops = &s->plugin->ops.reward;
+    const rlhf_str row = rlhf__wire_get_text(in);
+    const uint64_t mark = rlhf__note_mark(&s->table.row_failure);
+    const rlhf_status st = ops->check_row && !in->bad ? ops->check_row(s->self, row) : RLHF_OK;
+    rlhf__table_noted(&s->table, mark, st);
+    answer(s, st, "");
+}
+
+// ---- state ----
+
+struct sink {
+    rlhf_ostream api; // first: write() casts back
+    struct rlhf__buf *out;
+};
+
+static rlhf_status sink_write(const rlhf_ostream *api, const void *bytes, uint64_t n) {
+    const struct sink *k = (const struct sink *)(const void *)api;
+    if (n > RLHF__WIRE_MAX) return RLHF_E_NOMEM;
+    rlhf__buf_put(k->out, bytes, (size_t)n);
+    return k->out->bad ? RLHF_E_NOMEM : RLHF_OK;
+}
+
+static rlhf_status save(struct serving *s) {
+    const struct sink sink = {{sizeof(rlhf_ostream), 0, sink_write}, &s->state};
+    rlhf__buf_clear(&s->state);
+    return s->plugin->desc.save(s->self, &sink.api);
+}
+
+static void ask_save(struct serving *s) {
+    const rlhf_status st = save(s);
+    answer(s, st, "");
+    rlhf__wire_text(&s->out, s->state.data, s->state.len);
+}
+
+struct source {
+    rlhf_istream api; // first: read() casts back
+    const char **at;
+    const char *end;
+};
+
+static rlhf_status source_read(const rlhf_istream *api, void *bytes, uint64_t n) {
+    const struct source *k = (const struct source *)(const void *)api;
+    if (n > (uint64_t)(k->end - *k->at)) return RLHF_E_IO;
+    if (n) memcpy(bytes, *k->at, (size_t)n);
+    *k->at += n;
+    return RLHF_OK;
+}
+
+static void ask_load(struct serving *s, struct rlhf__wire *in) {
+    const uint32_t version = rlhf__wire_get_u32(in);
+    const rlhf_str bytes = rlhf__wire_get_text(in);
+    const char *at = bytes.ptr;
+    const struct source source = {{sizeof(rlhf_istream), 0, source_read}, &at, at + bytes.len};
+    const rlhf_status st = s->plugin->desc.load(s->self, &source.api, version);
+    answer(s, st, "");
+    rlhf__wire_u64(&s->out, (uint64_t)(at - bytes.ptr));
+}
+
+// ---- scoring ----
+
+static rlhf_status score(struct serving *s, uint64_t bytes, struct rlhf__error *err) {
+    rlhf_reward_in in;
+    rlhf_reward_out out;
+    rlhf_str *texts;
+    int has_token;
+    if (rlhf__fence_input(&s->fence, bytes) != 0 ||
+        rlhf__batch_get(s->fence.input, bytes, &in, &has_token, &texts) != 0)
+        return rlhf__fail(err, RLHF_E_INTERNAL, "the worker cannot read the batch");
+    const uint64_t total = (uint64_t)in.offset[in.n];
+    rlhf_status st = RLHF_OK;
+    if (rlhf__fence_output(&s->fence, in.n, total, has_token, &out) != 0)
+        st = rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the results of %u rows", in.n);
+    if (st == RLHF_OK) {
+        const uint64_t mark = rlhf__note_mark(&s->table.row_failure);
+        st = s->plugin->ops.reward.score(s->self, &in, &out);
+        rlhf__table_noted(&s->table, mark, st);
+        const unsigned before = rlhf__fence_before(&s->fence);
+        if (before)
+            st = rlhf__fail(err, RLHF_E_INTERNAL, "it wrote in front of %s",
+                            rlhf__fence_name(before));
+    }
+    free(texts);
+    return st;
+}
+
+static void ask_score(struct serving *s, struct rlhf__wire *in) {
+    struct rlhf__error err = {0, ""};
+    const uint64_t bytes = rlhf__wire_get_u64(in);
+    const rlhf_status st = score(s, bytes, &err);
+    const int kept = st == RLHF_OK && s->plugin->desc.state_version && save(s) == RLHF_OK;
+    answer(s, st, err.text);
+    rlhf__wire_u32(&s->out, kept != 0);
+    rlhf__wire_text(&s->out, s->state.data, kept ? s->state.len : 0);
+}
+
+// ---- the life ----
+
+static void serve_one(struct serving *s, struct rlhf__wire *in) {
+    const int open = s->plugin != NULL, alive = open && s->config != NULL;
+    const int keeps = alive && s->plugin->desc.state_version;
+    if (in->kind == RLHF__ASK_OPEN)
+        ask_open(s, in);
+    else if (in->kind == RLHF__ASK_IDLE && open)
+        ask_idle(s, in);
+    else if (in->kind == RLHF__ASK_CREATE && open && !s->config)
+        ask_create(s, in);
+    else if (in->kind == RLHF__ASK_CHECK_ROW && alive)
+        ask_check_row(s, in);
+    else if (in->kind == RLHF__ASK_SCORE && alive)
+        ask_score(s, in);
+    else if (in->kind == RLHF__ASK_SAVE && keeps)
+        ask_save(s);
+    else if (in->kind == RLHF__ASK_LOAD && keeps)
+        ask_load(s, in);
+    else
+        not_now(s);
+}
+
+// The worker itself: its result is its exit status.
+static int work(void *arg, unsigned spaces) {
+    struct serving *s = arg;
+    struct rlhf__wire in;
+    if (rlhf__fence_open(&s->fence, RLHF__WORKER_INPUT, RLHF__WORKER_OUTPUT) != 0) return 1;
+    rlhf__table_init(&s->table, RLHF__WORKER_CALL, s->fence.note);
+    s->confined = rlhf__confine(spaces, s->network);
+    rlhf__fence_watch(&s->fence);
+    while (rlhf__wire_receive(RLHF__WORKER_ASK, &s->in, &in) == 0) {
+        if (in.kind == RLHF__ASK_DESTROY && s->self && s->config && s->plugin->desc.create &&
+            s->plugin->desc.destroy)
+            s->plugin->desc.destroy(s->self);
+        if (in.kind == RLHF__ASK_DESTROY)
+            answer(s, RLHF_OK, "");
+        else
+            serve_one(s, &in);
+        fflush(stdout); // what the plugin printed is of this call
+        rlhf__wire_end(&s->out);
+        if (rlhf__wire_send(RLHF__WORKER_ASK, &s->out) != 0) return 1;
+    }
+    return 0;
+}
+
+static int is_socket(int fd) {
+    struct stat s;
+    return fstat(fd, &s) == 0 && S_ISSOCK(s.st_mode);
+}
+
+int rlhf__cmd_worker(const struct rlhf__env *env, int argc, char **argv) {
+    struct serving s = {.env = env};
+    const int numbered = argc == 3 && is_socket(RLHF__WORKER_ASK) && is_socket(RLHF__WORKER_CALL);
+    if (!numbered) {
+        rlhf__log_error(env->log, "worker: the host starts its workers itself; see "
+                                  "docs/rewards-outside.md");
+        return 2;
+    }
+    s.network = strcmp(argv[2], "network") == 0;
+    rlhf__last_words_silence();
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
+    signal(SIGUSR1, SIG_DFL);
+    rlhf__warden(strtol(argv[1], NULL, 10), s.network, work, &s);
+}

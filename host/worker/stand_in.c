@@ -1,0 +1,185 @@
+// stand_in.c: see stand_in.h. Instances are instance.c's.
+#include "worker/stand_in.h"
+
+#include "base/printable.h"
+#include "base/sha256.h"
+#include "plugin/search.h"
+#include "worker/instance.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct rlhf__stand_in *of(struct rlhf__outside *o) { return (struct rlhf__stand_in *)o; }
+
+static void destroy(struct rlhf__outside *o) {
+    struct rlhf__stand_in *s = of(o);
+    rlhf__worker_end(s->spare);
+    rlhf__description_finish(&s->what);
+    rlhf__strings_finish(&s->said);
+    free(s->path);
+    free(s->id);
+    free(s->asker);
+    free(s->confined);
+    free(s);
+}
+
+// ---- a worker with the file open ----
+
+static rlhf_status opened(struct rlhf__stand_in *s, struct rlhf__asked *a,
+                          struct rlhf__description *what, struct rlhf__error *err) {
+    char text[1024];
+    if (a->status != RLHF_OK)
+        return rlhf__fail(err, a->status < 0 ? a->status : RLHF_E_INTERNAL, "%s",
+                          rlhf__printable(a->why, text, sizeof text));
+    const rlhf_str confined = rlhf__wire_get_text(&a->result);
+    struct rlhf__buf shown = RLHF__BUF_INIT;
+    rlhf__put_printable(&shown, confined.ptr, (size_t)(confined.len < 500 ? confined.len : 500),
+                        "");
+    if (!s->confined) s->confined = strdup(rlhf__buf_text(&shown));
+    rlhf__buf_free(&shown);
+    if (!s->confined) return RLHF__NOMEM(err, "%s: out of memory", s->path);
+    if (!what) return RLHF_OK;
+    const rlhf_status st = rlhf__description_get(&a->result, what, err);
+    return st == RLHF_OK ? st : rlhf__error_context(err, "%s", s->path);
+}
+
+rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker **out,
+                                  struct rlhf__description *what, struct rlhf__error *err) {
+    struct rlhf__ear ear = {.api = NULL};
+    struct rlhf__asked a = {.ear = &ear};
+    *out = NULL;
+    if (rlhf__worker_start(s->program, s->rules.network, &a.worker, err) < 0)
+        return rlhf__error_context(err, "%s", s->path);
+    rlhf__wire_begin(&a.frame, RLHF__ASK_OPEN);
+    rlhf__wire_puts(&a.frame, s->path);
+    rlhf__wire_puts(&a.frame, s->id);
+    rlhf__wire_puts(&a.frame, s->asker);
+    rlhf__wire_u64(&a.frame, s->rules.memory_mib);
+    rlhf_status st = rlhf__ask(&a, 1, s->rules.timeout_s, "rewards.timeout_s");
+    if (st == RLHF_OK)
+        st = opened(s, &a, what, err);
+    else
+        st = rlhf__fail(err, RLHF_E_INVALID, "%s: opening it: %s", s->path, a.worker->failed.text);
+    if (st == RLHF_OK)
+        *out = a.worker;
+    else
+        rlhf__worker_end(a.worker);
+    rlhf__asked_finish(&a);
+    return st;
+}
+
+// ---- options without effect ----
+
+static const char *idle(const struct rlhf__plugin *p, const void *config, const char *key) {
+    struct rlhf__stand_in *s = of(p->outside);
+    struct rlhf__ear ear = {.api = NULL};
+    struct rlhf__asked a = {.ear = &ear};
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    struct rlhf__error err;
+    const char *why = NULL;
+    json_t *options = json_object();
+    if (!(s->what.has & RLHF__DESCRIBED_IDLE) || !options) goto out;
+    if (!s->spare && rlhf__stand_in_worker(s, &s->spare, NULL, &err) < 0) goto out;
+    if (rlhf__opts_to_json(&p->table, config, options, &err) < 0) goto out;
+    rlhf__json_write(&text, options, 0);
+    a.worker = s->spare;
+    rlhf__wire_begin(&a.frame, RLHF__ASK_IDLE);
+    rlhf__wire_puts(&a.frame, key);
+    rlhf__wire_text(&a.frame, text.data, text.len);
+    const rlhf_status st = rlhf__ask(&a, 1, s->rules.timeout_s, "rewards.timeout_s");
+    if (st == RLHF_OK && a.status == RLHF_OK && rlhf__wire_get_u32(&a.result) == 1) {
+        const rlhf_str said = rlhf__wire_get_text(&a.result);
+        struct rlhf__buf shown = RLHF__BUF_INIT;
+        rlhf__put_printable(&shown, said.ptr, (size_t)(said.len < 500 ? said.len : 500), "");
+        why = rlhf__strings_add(&s->said, rlhf__buf_text(&shown));
+        rlhf__buf_free(&shown);
+    }
+    if (st != RLHF_OK) { // its failure is told when it is created
+        rlhf__worker_end(s->spare);
+        s->spare = NULL;
+    }
+out:
+    json_decref(options);
+    rlhf__asked_finish(&a);
+    rlhf__buf_free(&text);
+    return why;
+}
+
+// ---- opening ----
+
+static int is_same(const char *a, const char *b) {
+    return (!a && !b) || (a && b && strcmp(a, b) == 0);
+}
+
+// One that stands for this file already.
+static const struct rlhf__plugin *find(const struct rlhf__plugins *p, const char *path,
+                                       const char *id, const struct rlhf__worker_rules *rules) {
+    const struct rlhf__plugin *const *all;
+    const size_t n = rlhf__plugins_list(p, &all);
+    for (size_t i = 0; i < n; i++) {
+        if (!all[i]->outside || all[i]->outside->destroy != destroy) continue;
+        const struct rlhf__stand_in *s = of(all[i]->outside);
+        if (strcmp(s->path, path) == 0 && is_same(s->id, id) && s->rules.network == rules->network)
+            return all[i];
+    }
+    return NULL;
+}
+
+static struct rlhf__stand_in *fresh(const struct rlhf__worker_rules *rules, const char *path,
+                                    const char *id, const char *asker) {
+    struct rlhf__stand_in *s = calloc(1, sizeof *s);
+    if (!s) return NULL;
+    s->base = (struct rlhf__outside){.idle = idle, .destroy = destroy};
+    s->rules = *rules;
+    s->path = strdup(path);
+    s->id = id ? strdup(id) : NULL;
+    s->asker = strdup(asker);
+    if (s->path && s->asker && (!id || s->id)) return s;
+    destroy(&s->base);
+    return NULL;
+}
+
+// The functions of a descriptor of which the worker told the rest.
+static void fill(struct rlhf__stand_in *s) {
+    rlhf_plugin *d = &s->what.desc;
+    s->ops = (rlhf_reward_ops){.size = sizeof s->ops, .flags = s->what.ops_flags};
+    s->ops.score = rlhf__stand_in_score;
+    if (s->what.has & RLHF__DESCRIBED_CHECK_ROW) s->ops.check_row = rlhf__stand_in_check_row;
+    d->create = rlhf__stand_in_create;
+    d->destroy = rlhf__stand_in_destroy;
+    d->save = d->state_version ? rlhf__stand_in_save : NULL;
+    d->load = d->state_version ? rlhf__stand_in_load : NULL;
+    d->ops = &s->ops;
+    s->base.confined = s->confined;
+}
+
+static rlhf_status open_path(struct rlhf__plugins *p, const struct rlhf__worker_rules *rules,
+                             const char *path, const char *id, const char *asker,
+                             const struct rlhf__plugin **out, struct rlhf__error *err) {
+    RLHF_TRY(rlhf__plugins_trust(p, path, err));
+    struct rlhf__stand_in *s = fresh(rules, path, id, asker);
+    if (!s) return RLHF__NOMEM(err, "%s: out of memory", path);
+    s->program = rlhf__plugins_program(p);
+    rlhf_status st = rlhf__sha256_file(path, s->sha256, err);
+    if (st == RLHF_OK) st = rlhf__stand_in_worker(s, &s->spare, &s->what, err);
+    if (st == RLHF_OK) {
+        fill(s);
+        st = rlhf__plugins_add_outside(p, path, s->sha256, &s->what.desc, &s->base, out, err);
+    }
+    if (st != RLHF_OK) destroy(&s->base);
+    return st;
+}
+
+rlhf_status rlhf__worker_plugin(struct rlhf__plugins *p, const struct rlhf__worker_rules *rules,
+                                const char *name, int32_t from, const char *asker,
+                                const struct rlhf__plugin **out, struct rlhf__error *err) {
+    char *path = NULL, *id = NULL;
+    RLHF_TRY(rlhf__plugins_find(p, name, RLHF_KIND_REWARD, from, asker, &path, &id, err));
+    rlhf_status st = RLHF_OK;
+    *out = find(p, path, id, rules);
+    if (!*out) st = open_path(p, rules, path, id, asker, out, err);
+    free(path);
+    free(id);
+    return st;
+}

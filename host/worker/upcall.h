@@ -1,0 +1,54 @@
+// upcall.h: what a plugin in a worker calls of the host, done here: its log lines, failures and
+// metrics, and the services that compute or read models. A number, a handle or a text of the worker
+// is looked at before it is used.
+#ifndef RLHF_HOST_WORKER_UPCALL_H
+#define RLHF_HOST_WORKER_UPCALL_H
+
+#include "plugin/services.h"
+#include "worker/wire.h"
+
+enum { RLHF__HANDLES = 64 };
+
+// An object of a service that a worker has open.
+struct rlhf__handle {
+    int32_t kind, reserved; // enum rlhf__handle_kind in upcall.c; 0 = free
+    void *object;
+};
+
+// What stands for one instance's plugin in the host. Zero-initialise.
+struct rlhf__ear {
+    const rlhf_host *api; // of the instance; NULL: nobody to tell
+    struct rlhf__handle handle[RLHF__HANDLES];
+    uint32_t lines, left_out; // logged or printed in this call, and not shown
+    int32_t parts;            // 1: it works on part of a batch, of which no metric is the batch's
+    int32_t vocabulary;       // of the policy, 0 = not asked yet
+    char metric[128];         // that was reported of a part, "" = none
+    char said[512];           // that it failed with in this call, "" = nothing
+};
+
+// Begin a call: counts of lines are of it. [main]
+void rlhf__ear_begin(struct rlhf__ear *e);
+// End it: says how many lines were left out. [main]
+void rlhf__ear_end(struct rlhf__ear *e);
+
+// A line that the worker printed. [main]
+void rlhf__ear_printed(struct rlhf__ear *e, const char *text, size_t n);
+
+// Do what a frame asks; what goes back is appended to `reply`, a frame or nothing. -1 when it is
+// none of a worker's. [main]
+int rlhf__ear_call(struct rlhf__ear *e, struct rlhf__wire in, struct rlhf__buf *reply);
+
+// Close what the worker left open. [main]
+void rlhf__handles_close(const rlhf_host *api, struct rlhf__handle handle[RLHF__HANDLES]);
+
+// Bits of the services that the host has, for the worker's table: enum below. [main]
+enum {
+    RLHF__HAS_CLASSIFIER = 1,
+    RLHF__HAS_TOKENIZER = 2,
+    RLHF__HAS_MODEL = 4,
+    RLHF__HAS_ROW = 8,
+    RLHF__HAS_LIMITS = 16
+};
+uint32_t rlhf__ear_services(const rlhf_host *api);
+
+#endif

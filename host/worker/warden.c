@@ -1,0 +1,173 @@
+// warden.c: see warden.h.
+#include "worker/warden.h"
+
+#include "worker/confine.h"
+#include "worker/wire.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LAST_FD = RLHF__WORKER_OUTPUT };
+
+// ---- the end ----
+
+// End as the worker did.
+_Noreturn static void end_as(int status) {
+    const struct rlimit none = {0, 0};
+    if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
+    sigset_t all;
+    sigfillset(&all);
+    setrlimit(RLIMIT_CORE, &none);
+    signal(WTERMSIG(status), SIG_DFL);
+    sigprocmask(SIG_UNBLOCK, &all, NULL);
+    raise(WTERMSIG(status));
+    _exit(128 + WTERMSIG(status));
+}
+
+// The parent of a process, 0 when it is gone.
+static long parent_of(const char *pid) {
+    char path[64], line[512], *end;
+    long parent = 0;
+    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    FILE *f = fopen(path, "re");
+    if (f && fgets(line, sizeof line, f) && (end = strrchr(line, ')')) != NULL)
+        sscanf(end + 1, " %*c %ld", &parent);
+    if (f) fclose(f);
+    return parent;
+}
+
+// Kill every child. What they had started becomes this process's, for the next round.
+static void kill_children(void) {
+    DIR *dir = opendir("/proc");
+    const struct dirent *e;
+    while (dir && (e = readdir(dir)) != NULL) {
+        const long pid = strtol(e->d_name, NULL, 10);
+        if (pid > 0 && parent_of(e->d_name) == (long)getpid()) kill((pid_t)pid, SIGKILL);
+    }
+    if (dir) closedir(dir);
+}
+
+static void end_all(void) {
+    for (;;) {
+        kill_children();
+        const pid_t got = waitpid(-1, NULL, 0);
+        if (got < 0 && errno == ECHILD) return;
+    }
+}
+
+// ---- waiting ----
+
+// Signals that wait until the warden asks for them.
+static void waited_for(sigset_t *set) {
+    sigemptyset(set);
+    sigaddset(set, SIGCHLD);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGHUP);
+}
+
+static void close_all(void) {
+    for (int fd = 0; fd <= LAST_FD; fd++)
+        close(fd);
+}
+
+// Until `child` ended: 1 with its status; 0 when the warden is told to end.
+static int wait_for(pid_t child, int *status) {
+    sigset_t set;
+    waited_for(&set);
+    for (;;) {
+        for (pid_t got; (got = waitpid(-1, status, WNOHANG)) != 0;) {
+            if (got == child) return 1;
+            if (got < 0 && errno == ECHILD) return 0;
+        }
+        const int number = sigwaitinfo(&set, NULL);
+        if (number > 0 && number != SIGCHLD) return 0;
+    }
+}
+
+// ---- the processes ----
+
+static void work_in_child(int (*work)(void *arg, unsigned spaces), void *arg, unsigned spaces) {
+    sigset_t set;
+    waited_for(&set);
+    setpgid(0, 0);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    _exit(work(arg, spaces));
+}
+
+// The child of fork(), which dies with its parent; in the parent its pid, or -1.
+static pid_t fork_with_parent(void) {
+    const pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        // In a new PID namespace a parent outside reads as 0.
+        if (getppid() != parent && getppid() != 0) _exit(1);
+    }
+    return pid;
+}
+
+// The first process of a PID namespace: tells through `report` how the worker ended.
+_Noreturn static void first_process(int report, int (*work)(void *arg, unsigned spaces), void *arg,
+                                    unsigned spaces) {
+    int status = 0;
+    const pid_t worker = fork_with_parent();
+    if (worker == 0) {
+        close(report);
+        work_in_child(work, arg, spaces);
+    }
+    close_all();
+    if (worker > 0 && wait_for(worker, &status)) {
+        const ssize_t put = write(report, &status, sizeof status);
+        (void)put;
+    }
+    _exit(0);
+}
+
+_Noreturn static void with_space(int (*work)(void *arg, unsigned spaces), void *arg,
+                                 unsigned spaces) {
+    int report[2], status = 0, ended = 0;
+    if (pipe(report) != 0) _exit(1);
+    const pid_t first = fork_with_parent();
+    if (first == 0) {
+        close(report[0]);
+        first_process(report[1], work, arg, spaces);
+    }
+    close(report[1]);
+    close_all();
+    if (first < 0) _exit(1);
+    wait_for(first, &ended);
+    end_all();
+    end_as(read(report[0], &status, sizeof status) == (ssize_t)sizeof status ? status : ended);
+}
+
+_Noreturn static void without_space(int (*work)(void *arg, unsigned spaces), void *arg) {
+    int status = SIGTERM;
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    const pid_t worker = fork_with_parent();
+    if (worker == 0) work_in_child(work, arg, 0);
+    close_all();
+    if (worker < 0) _exit(1);
+    const int ended = wait_for(worker, &status);
+    end_all();
+    end_as(ended ? status : SIGTERM);
+}
+
+_Noreturn void rlhf__warden(long host, int network, int (*work)(void *arg, unsigned spaces),
+                            void *arg) {
+    sigset_t set;
+    waited_for(&set);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if ((long)getppid() != host) _exit(1); // it has gone before that
+    const unsigned spaces = rlhf__confine_spaces(network);
+    if (spaces & RLHF__CONFINED_PROCESSES) with_space(work, arg, spaces);
+    without_space(work, arg);
+}

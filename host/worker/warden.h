@@ -1,0 +1,15 @@
+// warden.h: the process that the host starts for a reward: it forks the worker, confined, and ends
+// with everything that the worker started when the worker ends, when it is told to (SIGTERM) or
+// when the host is gone. Its own wait status is the worker's.
+//
+// With a PID namespace there is one process more, the first of it: when that ends, the kernel ends
+// all others in there. Without one the warden adopts what is left behind and ends it.
+#ifndef RLHF_HOST_WORKER_WARDEN_H
+#define RLHF_HOST_WORKER_WARDEN_H
+
+// Run work(arg, spaces) in a worker; its result is the worker's exit status. network: 1 = the
+// worker may use the network. host: the process that started this one. Never returns. [main]
+_Noreturn void rlhf__warden(long host, int network, int (*work)(void *arg, unsigned spaces),
+                            void *arg);
+
+#endif

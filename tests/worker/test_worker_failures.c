@@ -1,0 +1,173 @@
+// test_worker_failures.c: a reward in a worker fails in every way there is: each is named, with
+// plugin, phase and row, nothing of it is left, and what was done before is kept.
+#include "e2e/e2e.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RUN                                                                                        \
+    "--algo ppo.so --policy model --set policy.init=random --prompts prompts.txt "                 \
+    "--set batch.size=8 --set sampling.max_new_tokens=4 --set run.phases=2 --set run.dir=r "
+#define WILD     "--reward \"$RLHF_TEST_PLUGINS/wild_reward.so:"
+#define NAMED    "reward org.rlhf-host.test.wild_reward, score(), phase "
+#define SANITIZE "test -n \"$RLHF_TEST_SANITIZE\""
+
+// One failure in phase 2 at row 3: the run ends with status 1, says what, and has a checkpoint of
+// phase 1.
+static void fails(struct e2e *t, const char *how, const char *says) {
+    e2e_shell(t, "rm -rf r");
+    assert_int_equal(e2e_run(t, RUN WILD "phase=1,row=3,how=%s\"", how), 1);
+    e2e_says(t, NAMED);
+    e2e_says(t, says);
+    assert_true(e2e_exists(t, "r/checkpoints/000001"));
+    assert_false(e2e_exists(t, "r/checkpoints/000002"));
+}
+
+static void an_end_is_named(void **state) {
+    struct e2e *t = *state;
+    fails(t, "crash", "its worker was ended by signal 11 (Segmentation fault) at row 3");
+    fails(t, "abort", "its worker was ended by signal 6 (Aborted) at row 3");
+    fails(t, "exit", "its worker ended with status 7 at row 3");
+    fails(t, "fail", "no opinion\\x1b[31m today");
+}
+
+static void a_write_out_of_bounds_is_named(void **state) {
+    struct e2e *t = *state;
+    fails(t, "behind", "wrote behind the end of out->seq, its worker was ended by signal 11");
+    fails(t, "tokens", "wrote behind the end of out->verdict, its worker was ended by signal 11");
+    fails(t, "before", "it wrote in front of out->failed");
+    fails(t, "input", "wrote to its input, its worker was ended by signal 11");
+}
+
+// It hangs for ever: only the deadline ends it.
+static void a_call_that_takes_too_long_is_ended(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN WILD "phase=1,row=3,how=hang\" --set rewards.timeout_s=2"), 1);
+    e2e_says(t, "it took longer than 2 s (rewards.timeout_s); its worker was ended at row 3");
+    assert_true(e2e_exists(t, "r/checkpoints/000001"));
+}
+
+// What it forked is in sessions of its own, twice removed: it goes with the worker.
+static void what_it_started_is_ended(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t, "export WILD_MARK=$PWD; $HOST " RUN WILD
+                                  "phase=1,row=3,how=forks\" --threads 1"),
+                     1);
+    e2e_says(t, "its worker was ended by signal 11 (Segmentation fault) at row 3");
+    assert_int_equal(e2e_shell(t,
+                               "for e in /proc/[0-9]*/environ; do "
+                               "  tr '\\0' '\\n' <$e 2>/dev/null | grep -qx \"WILD_MARK=$PWD\" && "
+                               "  { echo \"$e is still there\"; exit 1; }; done; exit 0"),
+                     0);
+}
+
+static void memory_is_limited(void **state) {
+    struct e2e *t = *state;
+    if (e2e_shell(t, SANITIZE) == 0) skip(); // no limit can be set there
+    assert_int_equal(e2e_run(t, RUN WILD "phase=1,row=3,how=memory\" --set rewards.memory_mib=64"),
+                     1);
+    e2e_says(t, NAMED "2: there is no memory left (rewards.memory_mib allows its worker 64 MiB)");
+}
+
+// What it prints is a line of the log, without what a terminal obeys, and not on stdout.
+static void what_it_prints_is_caught(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t, "$HOST " RUN WILD
+                                  "how=print\" --threads 1 --set log.progress=off 2>err | "
+                                  "grep to && exit 9; grep 'it printed: to stdout\\\\x1b' err && "
+                                  "grep 'it printed: to stderr' err"),
+                     0);
+}
+
+static void a_flood_of_lines_is_cut(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN WILD "how=loud\""), 0);
+    e2e_says(t, "950 more lines of this call are left out");
+}
+
+static void it_is_confined(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN WILD "how=nothing\""), 0);
+    e2e_says(t, "wild_reward: runs in a worker process: no new privileges");
+    assert_int_equal(e2e_shell(t, "grep '\"worker\": \"no new privileges' r/manifest.json"), 0);
+    // Whether the kernel has landlock is said; where it has, nothing is written.
+    if (e2e_shell(
+            t, "grep 'no writing to files' r/manifest.json | grep -v 'not in force.*files'") == 0) {
+        e2e_shell(t, "rm -rf r");
+        assert_int_equal(e2e_run(t, RUN WILD "how=write,file=written\""), 0);
+        assert_false(e2e_exists(t, "written"));
+    }
+    e2e_shell(t, "rm -rf r");
+    assert_int_equal(e2e_run(t, RUN WILD "how=network\""), 0);
+    e2e_says(t, "wild_reward: sockets: refused");
+    e2e_shell(t, "rm -rf r");
+    assert_int_equal(e2e_run(t, RUN WILD "how=network,network=true\""), 0);
+    e2e_says(t, "wild_reward: sockets: allowed");
+    e2e_shell(t, "rm -rf r");
+    assert_int_equal(e2e_run(t, RUN WILD "how=kill\""), 0);
+}
+
+static void before_the_first_phase_it_is_bad_input(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN WILD "how=crash,at_create=true\""), 2);
+    e2e_says(t,
+             "reward org.rlhf-host.test.wild_reward, create(): its worker was ended by signal 11 "
+             "(Segmentation fault)");
+    assert_false(e2e_exists(t, "r"));
+    assert_int_equal(e2e_run(t, RUN WILD "how=sideways\""), 2);
+    e2e_says(t, "reward.0.how must be one of nothing, crash");
+}
+
+static void what_cannot_be_is_refused(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN "--reward period_count.so:network=true"), 2);
+    e2e_says(t, "reward.0.network has no effect here");
+    assert_int_equal(e2e_run(t, RUN "--reward period_count.so --set rewards.workers=2"), 2);
+    e2e_says(t, "rewards.workers has no effect here: no reward runs in a worker");
+    assert_int_equal(e2e_run(t, RUN "--reward period_count.so:isolate=perhaps"), 2);
+    e2e_says(t, "reward.0.isolate must be true or false, found perhaps");
+    assert_int_equal(e2e_run(t, RUN WILD "how=metric\" --set rewards.workers=2"), 1);
+    e2e_says(t, "it reports the metric \"paid\", which of a part of a batch is not that of the "
+                "batch; it needs rewards.workers=1");
+    e2e_shell(t, "rm -rf r");
+    assert_int_equal(e2e_run(t, RUN "--reward \"$RLHF_TEST_PLUGINS/wild_stateful.so\" "
+                                    "--set rewards.workers=2"),
+                     2);
+    e2e_says(t, "it keeps a state, which several workers would each have a part of");
+    assert_int_equal(e2e_shell(t, "$HOST worker"), 2);
+    e2e_says(t, "worker: the host starts its workers itself");
+}
+
+// The host ends as no program can defend itself against: its workers end too.
+static void without_a_host_it_ends(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(
+        e2e_shell(
+            t, "export WILD_MARK=$PWD; marked() { for e in /proc/[0-9]*/environ; do "
+               "  tr '\\0' '\\n' <$e 2>/dev/null | grep -qx \"WILD_MARK=$PWD\" && "
+               "  tr '\\0' ' ' <${e%%environ}cmdline 2>/dev/null | grep -q ' worker ' && return 0; "
+               "  done; return 1; }; "
+               "$HOST " RUN WILD "how=hang\" --threads 1 >out 2>&1 & p=$!; "
+               "until marked; do sleep 0.1; done; kill -9 $p; wait $p; "
+               "while marked; do sleep 0.1; done; exit 0"),
+        0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_end_is_named, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_write_out_of_bounds_is_named, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_call_that_takes_too_long_is_ended, e2e_setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(what_it_started_is_ended, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(memory_is_limited, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(what_it_prints_is_caught, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_flood_of_lines_is_cut, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(it_is_confined, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(before_the_first_phase_it_is_bad_input, e2e_setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(what_cannot_be_is_refused, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(without_a_host_it_ends, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("worker failures", tests, NULL, NULL);
+}

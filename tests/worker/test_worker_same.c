@@ -1,0 +1,69 @@
+// test_worker_same.c: what a reward pays in a worker, or in several, is to the byte what it pays in
+// the host's own process: weights, state and metrics, through the services too.
+#include "e2e/e2e.h"
+
+#include <stdio.h>
+
+#define RUN                                                                                        \
+    "--prompts prompts.txt --set policy.init=random --set batch.size=8 "                           \
+    "--set sampling.max_new_tokens=6 --set run.phases=2 --set rewards.nan_policy=zero "
+#define PPO  "--algo ppo.so"
+#define GRPO "--algo grpo.so --set algo.group_size=2"
+#define METRICS                                                                                    \
+    "m() { jq -S -c 'with_entries(select(.key | test(\"^(time|perf)/|/time$|elapsed|date\") | "    \
+    "not))' $1/metrics.jsonl; }; "
+
+// Two runs that differ in `one` and `two` end with the same bytes.
+static void same(struct e2e *t, const char *algo, const char *reward, const char *one,
+                 const char *two) {
+    e2e_shell(t, "rm -rf a b");
+    assert_int_equal(
+        e2e_run(t, RUN "--policy model --set run.dir=a %s --reward \"%s%s", algo, reward, one), 0);
+    assert_int_equal(
+        e2e_run(t, RUN "--policy model --set run.dir=b %s --reward \"%s%s", algo, reward, two), 0);
+    e2e_same_tree(t, "a/checkpoints/000002", "b/checkpoints/000002");
+    if (e2e_shell(t, "command -v jq") == 0)
+        assert_int_equal(e2e_shell(t, METRICS "m a >x && m b >y && cmp x y"), 0);
+}
+
+static void as_in_the_process(void **state) {
+    struct e2e *t = *state;
+    static const char *const rewards[] = {
+        "period_count.so:weight=1",
+        "length.so:max_len=4",
+        "format.so:pattern=a",
+        "$RLHF_TEST_PLUGINS/token_reward.so:weight=1",
+        "$RLHF_TEST_PLUGINS/wild_stateful.so:weight=1",
+    };
+    for (size_t i = 0; i < sizeof rewards / sizeof *rewards; i++)
+        same(t, PPO, rewards[i], ",isolate=false\"", ",isolate=true\"");
+}
+
+static void with_any_number_of_workers(void **state) {
+    struct e2e *t = *state;
+    const char *reward = "$RLHF_TEST_PLUGINS/wild_reward.so:by_group=true\" ";
+    same(t, GRPO, reward, "--set rewards.isolate=never", "--set rewards.workers=2");
+    same(t, GRPO, reward, "--set rewards.workers=1", "--set rewards.workers=3");
+    same(t, GRPO, reward, "--set rewards.workers=1", "--set rewards.workers=64");
+}
+
+// The state goes on where the checkpoint left it.
+static void a_resumed_run_ends_the_same(void **state) {
+    struct e2e *t = *state;
+#define STATEFUL RUN PPO " --policy model --reward \"$RLHF_TEST_PLUGINS/wild_stateful.so\" "
+    assert_int_equal(e2e_run(t, STATEFUL "--set run.dir=a"), 0);
+    assert_int_equal(e2e_run(t, STATEFUL "--set run.dir=b --set run.stop_after=1"), 0);
+    assert_int_equal(e2e_run(t, "--resume b --reward \"$RLHF_TEST_PLUGINS/wild_stateful.so\" "
+                                "--set run.stop_after=0"),
+                     0);
+    e2e_same_tree(t, "a/checkpoints/000002", "b/checkpoints/000002");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(as_in_the_process, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(with_any_number_of_workers, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_resumed_run_ends_the_same, e2e_setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("worker same", tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+// test_worker_wire.c: what comes from a worker is not trusted: frames and descriptions that are cut
+// short or say too much are refused, and a batch is read back as it was put.
+#include "support/check.h"
+
+#include "worker/batch.h"
+#include "worker/describe.h"
+
+#include <stdlib.h>
+
+static void a_frame_has_all_its_bytes(void **state) {
+    struct rlhf__buf b = RLHF__BUF_INIT;
+    struct rlhf__wire in;
+    size_t bytes;
+    (void)state;
+    rlhf__wire_begin(&b, 7);
+    rlhf__wire_u32(&b, 5);
+    rlhf__wire_f64(&b, -0.25);
+    rlhf__wire_puts(&b, "text");
+    rlhf__wire_end(&b);
+    const size_t whole = b.len;
+    for (b.len = 0; b.len < whole; b.len++)
+        assert_int_equal(rlhf__wire_front(&b, &in, &bytes), 0);
+    assert_int_equal(rlhf__wire_front(&b, &in, &bytes), 1);
+    assert_int_equal(bytes, whole);
+    assert_int_equal(in.kind, 7);
+    assert_int_equal(rlhf__wire_get_u32(&in), 5);
+    assert_true(rlhf__wire_get_f64(&in) == -0.25);
+    const rlhf_str s = rlhf__wire_get_text(&in);
+    assert_int_equal(s.len, 4);
+    assert_memory_equal(s.ptr, "text", 4);
+    assert_int_equal(rlhf__wire_get_u32(&in), 0); // nothing is left
+    assert_int_equal(in.bad, 1);
+    b.data[15] = 1; // a length that no worker sends
+    assert_int_equal(rlhf__wire_front(&b, &in, &bytes), -1);
+    rlhf__buf_free(&b);
+}
+
+static void a_text_is_in_its_frame(void **state) {
+    struct rlhf__buf b = RLHF__BUF_INIT;
+    struct rlhf__wire in;
+    size_t bytes, n;
+    (void)state;
+    rlhf__wire_begin(&b, 1);
+    rlhf__wire_u64(&b, UINT64_MAX);
+    rlhf__wire_end(&b);
+    assert_int_equal(rlhf__wire_front(&b, &in, &bytes), 1);
+    assert_int_equal(rlhf__wire_get_text(&in).len, 0);
+    assert_int_equal(in.bad, 1);
+    rlhf__wire_begin(&b, 1);
+    rlhf__wire_text(&b, "12345", 5);
+    rlhf__wire_end(&b);
+    assert_int_equal(rlhf__wire_front(&b, &in, &bytes), 1);
+    rlhf__wire_get_items(&in, 4, &n);
+    assert_int_equal(n, 0);
+    assert_int_equal(in.bad, 1);
+    rlhf__buf_free(&b);
+}
+
+// ---- batches ----
+
+struct rows {
+    rlhf_str prompt[3], response[3], meta[3];
+    int32_t ids[6], offset[4], prompt_len[3], group[3];
+    uint8_t finished[3];
+    rlhf_reward_in in;
+};
+
+static void rows_init(struct rows *r) {
+    *r = (struct rows){.prompt = {{"ab", 2}, {"ab", 2}, {"c", 1}},
+                       .response = {{"x", 1}, {"", 0}, {"long text", 9}},
+                       .meta = {{NULL, 0}, {"{}", 2}, {NULL, 0}},
+                       .ids = {1, 2, 3, 4, 5, 6},
+                       .offset = {0, 2, 5, 6},
+                       .prompt_len = {1, 2, 1},
+                       .group = {4, 4, 9},
+                       .finished = {1, 0, 1}};
+    r->in = (rlhf_reward_in){sizeof r->in,  3,           6,       r->prompt,
+                             r->response,   r->meta,     r->ids,  r->offset,
+                             r->prompt_len, r->finished, r->group};
+}
+
+static void a_batch_is_read_as_it_was_put(void **state) {
+    struct rows r;
+    rlhf_reward_in got;
+    rlhf_str *texts;
+    int has_token;
+    (void)state;
+    rows_init(&r);
+    const uint64_t bytes = rlhf__batch_bytes(&r.in, 1, 3);
+    void *room = calloc(1, (size_t)bytes);
+    assert_non_null(room);
+    rlhf__batch_put(&r.in, 1, 3, 1, room);
+    assert_int_equal(rlhf__batch_get(room, bytes, &got, &has_token, &texts), 0);
+    assert_int_equal(got.n, 2);
+    assert_int_equal(got.phase, 6);
+    assert_int_equal(has_token, 1);
+    assert_int_equal(got.offset[0], 0);
+    assert_int_equal(got.offset[1], 3);
+    assert_int_equal(got.offset[2], 4);
+    assert_int_equal(got.ids[0], 3);
+    assert_int_equal(got.group[1], 9);
+    assert_int_equal(got.finished[1], 1);
+    assert_int_equal(got.prompt[0].len, 2);
+    assert_memory_equal(got.response[1].ptr, "long text", 9);
+    assert_memory_equal(got.meta[0].ptr, "{}", 2);
+    free(texts);
+    // Cut anywhere it is refused, or what is left is inside.
+    for (uint64_t n = 0; n < bytes; n++)
+        assert_int_equal(rlhf__batch_get(room, n, &got, &has_token, &texts), -1);
+    free(room);
+}
+
+static void arrays_end_where_their_blocks_do(void **state) {
+    struct rlhf__out_places p;
+    (void)state;
+    rlhf__out_places(3, 70000, 1, &p);
+    for (int i = 0; i < RLHF__OUTS; i++) {
+        assert_int_equal(p.block[i] % 65536, 0);
+        assert_int_equal(p.at[i] + p.bytes[i], p.block[i + 1]);
+        assert_true(p.at[i] >= p.block[i]);
+    }
+    assert_int_equal(p.bytes[RLHF__OUT_TOKEN], 280000);
+}
+
+// ---- descriptions ----
+
+static const char *const names[] = {"one", "two", NULL};
+static const rlhf_opt opts[] = {
+    {.key = "gain", .help = "a number", .type = RLHF_T_F64, .f_def = 0.5, .f_max = 1},
+    {.key = "way", .help = "a way", .type = RLHF_T_ENUM, .offset = 8, .choices = names},
+    {.key = "text", .type = RLHF_T_STR, .offset = 16, .s_def = "x"}};
+
+static void put(struct rlhf__buf *b) {
+    struct rlhf__plugin p = {
+        .desc = {.id = "org.example.x", .version = "1", .summary = "sums", .state_version = 3},
+        .table = {opts, 3, sizeof *opts}};
+    p.ops.reward.flags = RLHF_REWARD_PER_TOKEN;
+    rlhf__buf_clear(b);
+    rlhf__description_put(&p, b);
+}
+
+static void a_description_is_read_as_it_was_put(void **state) {
+    struct rlhf__buf b = RLHF__BUF_INIT;
+    struct rlhf__description d;
+    struct rlhf__error err = {0, ""};
+    (void)state;
+    put(&b);
+    struct rlhf__wire in = {(const uint8_t *)b.data, (const uint8_t *)b.data + b.len, 0, 0};
+    assert_int_equal(rlhf__description_get(&in, &d, &err), RLHF_OK);
+    assert_string_equal(d.desc.id, "org.example.x");
+    assert_int_equal(d.desc.state_version, 3);
+    assert_int_equal(d.desc.n_opts, 3);
+    assert_int_equal(d.ops_flags, RLHF_REWARD_PER_TOKEN);
+    assert_string_equal(d.opts[1].choices[1], "two");
+    assert_null(d.opts[1].choices[2]);
+    assert_null(d.opts[2].help);
+    assert_true(d.opts[0].f_def == 0.5);
+    rlhf__description_finish(&d);
+    rlhf__buf_free(&b);
+}
+
+// Every byte cut off and every byte changed: refused or read, never worse (a sanitizer looks on).
+static void a_bad_description_is_refused(void **state) {
+    struct rlhf__buf b = RLHF__BUF_INIT;
+    struct rlhf__description d;
+    struct rlhf__error err = {0, ""};
+    (void)state;
+    put(&b);
+    for (size_t n = 0; n < b.len; n++) {
+        struct rlhf__wire in = {(const uint8_t *)b.data, (const uint8_t *)b.data + n, 0, 0};
+        assert_int_equal(rlhf__description_get(&in, &d, &err), RLHF_E_UNSUPPORTED);
+        rlhf__description_finish(&d);
+    }
+    for (size_t n = 0; n < b.len; n++) {
+        b.data[n] = (char)~b.data[n];
+        struct rlhf__wire in = {(const uint8_t *)b.data, (const uint8_t *)b.data + b.len, 0, 0};
+        const rlhf_status st = rlhf__description_get(&in, &d, &err);
+        assert_true(st == RLHF_OK || st == RLHF_E_UNSUPPORTED);
+        rlhf__description_finish(&d);
+        b.data[n] = (char)~b.data[n];
+    }
+    rlhf__buf_free(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_frame_has_all_its_bytes),
+        cmocka_unit_test(a_text_is_in_its_frame),
+        cmocka_unit_test(a_batch_is_read_as_it_was_put),
+        cmocka_unit_test(arrays_end_where_their_blocks_do),
+        cmocka_unit_test(a_description_is_read_as_it_was_put),
+        cmocka_unit_test(a_bad_description_is_refused),
+    };
+    return cmocka_run_group_tests_name("worker wire", tests, NULL, NULL);
+}

@@ -1,0 +1,199 @@
+// wild_reward.c: a reward that pays the length of a response and what it has paid so far, until it
+// misbehaves in a way that a process of its own has to bear. With `once` it does so only when that
+// file is not there yet, and makes it beforehand by asking for a place that the test may write.
+#include "support/plugin.h"
+
+#include <rlhf/reward.h>
+#include <rlhf/service.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum how {
+    NOTHING,
+    CRASH,
+    ABORT,
+    EXIT,
+    HANG,
+    BEHIND,
+    TOKENS,
+    BEFORE,
+    INPUT,
+    MEMORY,
+    PRINT,
+    FORKS,
+    KILL,
+    WRITE,
+    NETWORK,
+    METRIC,
+    FAIL,
+    LOUD,
+    HOST
+};
+
+static const char *const ways[] = {"nothing", "crash",  "abort",  "exit",  "hang",
+                                   "behind",  "tokens", "before", "input", "memory",
+                                   "print",   "forks",  "kill",   "write", "network",
+                                   "metric",  "fail",   "loud",   "host",  NULL};
+
+struct config {
+    int64_t row, phase; // where it does
+    int32_t how, at_create, by_group, reserved;
+    const char *file; // that WRITE writes, or that FORKS' children keep locked
+};
+
+static const rlhf_opt opts[] = {
+    RLHF_OPT_I64(struct config, row, 0, 0, 1000, "row at which it misbehaves"),
+    RLHF_OPT_I64(struct config, phase, 0, 0, 1000, "phase in which it misbehaves"),
+    RLHF_OPT_ENUM(struct config, how, 0, ways, "what it does"),
+    RLHF_OPT_BOOL(struct config, at_create, 0, "does it in create()"),
+    RLHF_OPT_BOOL(struct config, by_group, 0, "pays for the group, not for what came before"),
+    RLHF_OPT_STR(struct config, file, "", "a file"),
+};
+
+struct self {
+    const rlhf_host *host;
+    const struct config *config;
+    double paid; // the state
+};
+
+TEST_INSTANCE(struct self)
+
+// Processes that would stay behind if nobody looked after them.
+static void fork_many(void) {
+    for (int i = 0; i < 3; i++) {
+        if (fork() != 0) continue;
+        setsid();
+        if (fork() != 0) _exit(0);
+        setsid();
+        for (;;)
+            pause();
+    }
+}
+
+static rlhf_status take_memory(const struct self *s) {
+    for (int i = 0; i < 4096; i++) {
+        char *p = malloc((size_t)1 << 20);
+        if (!p) return s->host->fail(s->host, RLHF_E_NOMEM, "there is no memory left");
+        memset(p, i, (size_t)1 << 20);
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status misbehave(const struct self *s, const rlhf_reward_in *in,
+                             const rlhf_reward_out *out) {
+    volatile int *const nowhere = NULL;
+    char text[64];
+    switch (s->config->how) {
+    case CRASH:
+        *nowhere = 1;
+        break;
+    case ABORT:
+        abort();
+    case EXIT:
+        exit(7);
+    case HANG:
+        for (;;)
+            pause();
+    case BEHIND:
+        ((volatile float *)out->seq)[in->n] = 1;
+        break;
+    case TOKENS:
+        ((volatile uint8_t *)out->verdict)[in->n] = 1;
+        break;
+    case BEFORE:
+        ((volatile uint8_t *)out->failed)[-1] = 1;
+        break;
+    case INPUT:
+        *(volatile int32_t *)(uintptr_t)in->ids = 1;
+        break;
+    case MEMORY:
+        return take_memory(s);
+    case PRINT:
+        printf("to stdout\033[31m\n");
+        fprintf(stderr, "to stderr\n");
+        break;
+    case FORKS:
+        fork_many();
+        *nowhere = 1;
+        break;
+    case KILL:
+        if (kill(getppid(), SIGKILL) == 0 && getppid() > 1)
+            return s->host->fail(s->host, RLHF_E_INTERNAL, "it could end its parent");
+        break;
+    case WRITE:
+        if (open(s->config->file, O_CREAT | O_WRONLY, 0600) >= 0)
+            return s->host->fail(s->host, RLHF_E_INTERNAL, "it could write a file");
+        break;
+    case NETWORK:
+        snprintf(text, sizeof text, "sockets: %s",
+                 socket(AF_INET, SOCK_STREAM, 0) >= 0 ? "allowed" : "refused");
+        s->host->log(s->host, RLHF_LOG_INFO, text);
+        break;
+    case METRIC:
+        s->host->metric(s->host, "paid", s->paid);
+        break;
+    case FAIL:
+        return s->host->fail(s->host, RLHF_E_INVALID, "no opinion\033[31m today");
+    case LOUD:
+        for (int i = 0; i < 1000; i++)
+            s->host->log(s->host, RLHF_LOG_INFO, "again");
+        break;
+    default:
+        break;
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status create_wild(const rlhf_host *host, const void *config, void **self) {
+    static const rlhf_reward_in in;
+    static const rlhf_reward_out out;
+    RLHF_TRY(create(host, config, self));
+    const struct self *s = *self;
+    return s->config->at_create ? misbehave(s, &in, &out) : RLHF_OK;
+}
+
+// What a row of a group is paid for the others.
+static float of_group(const rlhf_reward_in *in, uint32_t row) {
+    float sum = 0;
+    for (uint32_t i = 0; i < in->n; i++)
+        if (in->group[i] == in->group[row]) sum += (float)in->response[i].len / 8;
+    return sum;
+}
+
+static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
+    struct self *s = self;
+    for (uint32_t i = 0; i < in->n; i++) {
+        const int now = (int64_t)in->phase == s->config->phase && i == s->config->row;
+        if (now && !s->config->at_create) RLHF_TRY(misbehave(s, in, out));
+        s->paid += 1;
+        out->seq[i] = (float)in->response[i].len;
+        out->seq[i] += s->config->by_group ? of_group(in, i) : (float)s->paid / 64;
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status save(void *self, const rlhf_ostream *out) {
+    const struct self *s = self;
+    return out->write(out, &s->paid, sizeof s->paid);
+}
+
+static rlhf_status load(void *self, const rlhf_istream *in, uint32_t version) {
+    struct self *s = self;
+    (void)version;
+    return in->read(in, &s->paid, sizeof s->paid);
+}
+
+static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score};
+
+// STATEFUL is 0 or 1: whether it keeps what it has paid.
+TEST_PLUGIN(RLHF_KIND_REWARD, "wild_reward", .summary = "misbehaves on purpose", TEST_OPTIONS(opts),
+            .create = create_wild, .destroy = destroy, .state_version = STATEFUL, .save = save,
+            .load = load)
