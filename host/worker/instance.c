@@ -45,7 +45,8 @@ static rlhf_status said(const struct instance *t, const struct rlhf__asked *a) {
         snprintf(text, sizeof text, "%s (rewards.memory_mib allows its worker %llu MiB)",
                  a->ear->said[0] ? a->ear->said : rlhf__status_text(RLHF_E_NOMEM),
                  (unsigned long long)t->s->rules.memory_mib);
-        fail(t, a->status, text);
+        // Its limit, not the host's: others of its rows may fit.
+        return fail(t, RLHF_E_INTERNAL, text);
     }
     return a->status;
 }

@@ -10,7 +10,7 @@
 static void check_file(const char *path, const char *options, int32_t seconds,
                        struct rlhf__check_report *out) {
     struct rlhf__error err = {0};
-    struct rlhf__dirs dirs = {"", "", ""};
+    struct rlhf__dirs dirs = {.exe = ""};
     char real[RLHF__PATH_CAP];
     json_t *set = NULL;
     if (*options) check_ok(rlhf__json_parse("options", options, strlen(options), &set, &err), &err);

@@ -178,9 +178,10 @@ static void refusals(void **state) {
 static void stopped_it_says_that_nothing_was_written(void **state) {
     struct e2e *t = *state;
     make_policy(t);
-    assert_int_equal(e2e_run(t, "pairs --model s/checkpoints/latest --prompts prompts.txt --judge "
-                                "\"$RLHF_TEST_PLUGINS/interrupting.so\" --n 1 --out b.jsonl"),
-                     130);
+    assert_int_equal(
+        e2e_run(t, "pairs --model s/checkpoints/latest --prompts prompts.txt --judge "
+                   "\"$RLHF_TEST_PLUGINS/interrupting.so:isolate=false\" --n 1 --out b.jsonl"),
+        130);
     e2e_says(t, "stopped; 'b.jsonl' was not written");
     assert_int_equal(e2e_run(t, "pairs --policy s/checkpoints/latest"), 2);
     e2e_says(t, "unknown option \"--policy\"; here it is --model");

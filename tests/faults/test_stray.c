@@ -7,7 +7,8 @@
 
 #define RUN                                                                                        \
     "--algo \"$RLHF_TEST_PLUGINS/stray.so\" --reward \"$RLHF_TEST_PLUGINS/stray.so\" "             \
-    "--policy model --prompts prompts.txt --set policy.init=random --set batch.size=4 "            \
+    "--set rewards.isolate=never --policy model --prompts prompts.txt --set policy.init=random "   \
+    "--set batch.size=4 "                                                                          \
     "--set sampling.max_new_tokens=4 --set optim.lr=1e-3 --set log.samples=0 --phases 2 "          \
     "--threads 1 "
 

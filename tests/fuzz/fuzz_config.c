@@ -21,7 +21,7 @@ static struct rlhf__buf printed(const struct rlhf__config *c) {
 
 // The file at path, read again, gives the same text.
 static void check_reads_back(const char *path, const struct rlhf__config *c) {
-    struct rlhf__dirs dirs = {"", "/nowhere", "/nowhere"};
+    struct rlhf__dirs dirs = {.lib = "/nowhere", .share = "/nowhere"};
     struct rlhf__config_request req = {.dirs = &dirs, .config_file = path};
     struct rlhf__config again;
     struct rlhf__error err = {0};
@@ -36,7 +36,7 @@ static void check_reads_back(const char *path, const struct rlhf__config *c) {
 }
 
 static void as_file(const char *path, const uint8_t *data, size_t n) {
-    struct rlhf__dirs dirs = {"", "/nowhere", "/nowhere"};
+    struct rlhf__dirs dirs = {.lib = "/nowhere", .share = "/nowhere"};
     struct rlhf__config_request req = {.dirs = &dirs, .config_file = path};
     struct rlhf__config c;
     struct rlhf__error err = {0};
@@ -49,7 +49,7 @@ static void as_file(const char *path, const uint8_t *data, size_t n) {
 }
 
 static void as_assignments(const char *path, const uint8_t *data, size_t n) {
-    struct rlhf__dirs dirs = {"", "/nowhere", "/nowhere"};
+    struct rlhf__dirs dirs = {.lib = "/nowhere", .share = "/nowhere"};
     const char *set[16], *reward = "x.so";
     char *text = calloc(1, n + 1);
     struct rlhf__config_request req = {.dirs = &dirs, .set = set, .reward = &reward, .n_reward = 1};

@@ -69,7 +69,7 @@ static void one_of_two_has_it(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
     struct rlhf__config config;
-    static const struct rlhf__dirs dirs = {"", "/nowhere", "/nowhere"};
+    static const struct rlhf__dirs dirs = {.exe = "", .lib = "/nowhere", .share = "/nowhere"};
     const struct rlhf__config_request req = {.dirs = &dirs, .algo = "test.so"};
     check_ok(rlhf__config_load(&req, &config, &err), &err);
     for (int i = 0; i < PAIRS; i++) {
