@@ -6,6 +6,7 @@
 #include "keep/run_dir.h"
 #include "model/reward_model.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static rlhf_status add_rows(const struct rlhf__run *r, struct rlhf__error *err) {
@@ -66,6 +67,31 @@ static rlhf_status add_opened(const struct rlhf__run *r, struct rlhf__error *err
     return RLHF_OK;
 }
 
+// A file that a plugin has run (RLHF_OPT_CODE). section: "reward.0", "judge".
+static rlhf_status add_code(const struct rlhf__run *r, const struct rlhf__plugin *plugin,
+                            const json_t *options, const char *section, struct rlhf__error *err) {
+    for (uint32_t i = 0; i < plugin->table.n; i++) {
+        rlhf_opt o;
+        char setting[300];
+        rlhf__opt_at(&plugin->table, i, &o);
+        const char *path = json_string_value(json_object_get(options, o.key));
+        if (!(o.flags & RLHF_OPT_CODE) || o.type != RLHF_T_PATH || !path) continue;
+        snprintf(setting, sizeof setting, "%s.%s", section, o.key);
+        RLHF_TRY(rlhf__inputs_add_file(r->inputs, setting, path, err));
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status add_codes(const struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    for (size_t i = 0; i < r->cast.n_rewards; i++) {
+        char section[32];
+        snprintf(section, sizeof section, "reward.%zu", i);
+        RLHF_TRY(add_code(r, r->req->rewards[i], c->reward[i].options, section, err));
+    }
+    return r->cast.judge ? add_code(r, r->req->judge, c->judge.options, "judge", err) : RLHF_OK;
+}
+
 // A path that was named anew is one of what is read, whose sum is compared; of an adapter's base
 // the checkpoint has the sum.
 static rlhf_status check_moved(const struct rlhf__run *r, struct rlhf__error *err) {
@@ -94,5 +120,6 @@ rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(add_rows(r, err));
     RLHF_TRY(add_reference(r, err));
     RLHF_TRY(add_opened(r, err));
+    RLHF_TRY(add_codes(r, err));
     return check_moved(r, err);
 }

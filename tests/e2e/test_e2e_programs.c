@@ -70,6 +70,12 @@ static void python_pays(void **state) {
     struct e2e *t = *state;
     if (!has_python()) skip();
     resumes(t, PYTHON, "rewards/python/mean");
+    // Other functions are another run.
+    assert_int_equal(e2e_shell(t, "echo '# more' >> rewards.py"), 0);
+    assert_int_equal(e2e_run(t, "--resume a --trust-run --set run.phases=3"), 2);
+    e2e_says(t, "reward.0.file ");
+    assert_int_equal(e2e_run(t, "--resume a --trust-run --allow-changed-inputs --set run.phases=3"),
+                     0);
     assert_int_equal(e2e_run(t, "eval --model a/checkpoints/latest --data rows.jsonl --n 4 "
                                 "--set sampling.max_new_tokens=4 " PYTHON),
                      0);
