@@ -15,5 +15,6 @@ struct rlhf__check_case {
 // Lists that end with a NULL name. Of every plugin: option table, create, limits, memory, state.
 extern const struct rlhf__check_case rlhf__life_cases[];
 extern const struct rlhf__check_case rlhf__reward_cases[];
+extern const struct rlhf__check_case rlhf__algo_cases[];
 
 #endif

@@ -263,6 +263,7 @@ static rlhf_status check_plugin(struct work *w, const json_t *row, struct rlhf__
     json_array_append(r->plugins, json_object_get(row, "id"));
     RLHF_TRY(run_cases(w, id, rlhf__life_cases, r, err));
     if (kind == RLHF_KIND_REWARD) return run_cases(w, id, rlhf__reward_cases, r, err);
+    if (kind == RLHF_KIND_ALGO) return run_cases(w, id, rlhf__algo_cases, r, err);
     json_array_append_new(
         r->facts, json_pack("{ss,ss}", "plugin", id, "text",
                             "of this kind, options, instances, memory and state are tried, and not "

@@ -105,9 +105,9 @@ static rlhf_status check_once(const char *id, const struct source *s, const rlhf
     return RLHF_OK;
 }
 
-static rlhf_status check(const struct rlhf__instance *algo, const rlhf_plan *p,
-                         struct rlhf__error *err) {
-    const char *id = id_of(algo);
+rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p,
+                             struct rlhf__error *err) {
+    const char *id = algo->desc.id;
     if (p->source < RLHF_SOURCE_ROLLOUT || p->source > RLHF_SOURCE_PREFERENCES)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s plans the source %d, which this host does not know", id, p->source);
@@ -131,7 +131,7 @@ static rlhf_status check(const struct rlhf__instance *algo, const rlhf_plan *p,
                           "it has %s in groups of %d",
                           id, s->rows, p->group_size);
     if (p->source != RLHF_SOURCE_ROLLOUT) return check_once(id, s, p, err);
-    if (algo->plugin->ops.algo.advantages) return RLHF_OK;
+    if (algo->ops.algo.advantages) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                       "%s plans rollouts, but lacks the function advantages()", id);
 }
@@ -141,7 +141,7 @@ rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_inf
     *out = (rlhf_plan){.size = sizeof *out};
     struct rlhf__call call = rlhf__call_begin(algo, "plan()");
     rlhf_status st = rlhf__call_end(&call, algo->plugin->ops.algo.plan(algo->self, info, out), err);
-    return st == RLHF_OK ? check(algo, out, err) : st;
+    return st == RLHF_OK ? rlhf__plan_check(algo->plugin, out, err) : st;
 }
 
 rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *was,

@@ -17,4 +17,9 @@ rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_inf
 rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *was,
                             const rlhf_plan *is, struct rlhf__error *err);
 
+// What an algorithm has planned: RLHF_E_UNSUPPORTED or RLHF_E_INVALID, with its id, for what no run
+// can give. [any]
+rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p,
+                             struct rlhf__error *err);
+
 #endif

@@ -101,6 +101,26 @@ static void each_reward_is_caught(void **state) {
     assert_int_equal(missed, 0);
 }
 
+static void each_algorithm_is_caught(void **state) {
+    static const struct {
+        const char *name, *rule;
+    } all[] = {{"plan", "plan"},         {"advantages", "advantages"},
+               {"use", "row-use"},       {"still", "row-use"},
+               {"reduce", "reduce"},     {"outside", "loss-outside"},
+               {"borrowed", "borrowed"}, {"finite", "finite"},
+               {"split", "split"},       {"memory", "out-of-memory"},
+               {"left_out", "left-out"}, {"derivative", "derivative"},
+               {"metric", "metric-name"}};
+    int missed = 0;
+    (void)state;
+    for (size_t i = 0; i < CHECK_COUNT(all); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "algo_%s", all[i].name);
+        missed += !caught(name, all[i].rule, 100);
+    }
+    assert_int_equal(missed, 0);
+}
+
 static void one_that_waits_for_ever_is_caught(void **state) {
     struct rlhf__check_report r;
     char path[1024];
@@ -148,6 +168,8 @@ static void nothing_is_found_in_what_is_sound(void **state) {
     (void)state;
     snprintf(path, sizeof path, "%s/tests/canaries/reward_nothing.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, "");
+    snprintf(path, sizeof path, "%s/tests/canaries/algo_nothing.so", getenv("RLHF_BUILD_DIR"));
+    check_sound(path, "");
     for (size_t i = 0; i < CHECK_COUNT(own); i++) {
         snprintf(path, sizeof path, "%s/lib/rlhf/0/%s.so", getenv("RLHF_BUILD_DIR"), own[i].file);
         check_sound(path, own[i].options);
@@ -157,6 +179,7 @@ static void nothing_is_found_in_what_is_sound(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_reward_is_caught),
+        cmocka_unit_test(each_algorithm_is_caught),
         cmocka_unit_test(one_that_waits_for_ever_is_caught),
         cmocka_unit_test(nothing_is_found_in_what_is_sound),
     };

@@ -1,0 +1,268 @@
+// algo_batch.c: see algo_batch.h.
+#include "check/algo_batch.h"
+
+#include "check/guard.h"
+
+#include <string.h>
+
+enum { MAX_NEW = 6 };
+
+static const struct {
+    uint32_t bit, reserved;
+    const char *name;
+} kinds[RLHF__ALGO_HEADS] = {{RLHF_HEAD_LOGP, 0, "logp"},
+                             {RLHF_HEAD_ENTROPY, 0, "entropy"},
+                             {RLHF_HEAD_KL, 0, "kl"},
+                             {RLHF_HEAD_VALUE, 0, "value"},
+                             {RLHF_HEAD_SCORE, 0, "score"}};
+
+uint32_t rlhf__algo_head_bit(int32_t h) { return kinds[h].bit; }
+
+const char *rlhf__algo_head_name(int32_t h) { return kinds[h].name; }
+
+int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h) {
+    if (!(b->plan.heads & kinds[h].bit)) return 0;
+    return kinds[h].bit == RLHF_HEAD_SCORE ? b->n * b->n_labels : b->total;
+}
+
+// From 0 to 1.
+static float number(uint32_t *state) {
+    *state = *state * 1664525u + 1013904223u;
+    return (float)(*state >> 8) / 16777216.0f;
+}
+
+static void make_token(struct rlhf__algo_batch *b, int32_t t, uint32_t *state) {
+    const int rollout = b->plan.source == RLHF_SOURCE_ROLLOUT;
+    b->head[0][t] = -0.2f - 2.5f * number(state);
+    b->head[1][t] = 0.3f + number(state);
+    b->head[2][t] = 0.05f + 0.2f * number(state);
+    b->head[3][t] = number(state) - 0.5f;
+    b->ref[t] = b->head[0][t] + 0.3f * (number(state) - 0.5f);
+    b->token_reward[t] = rollout ? 0.1f * number(state) : 0;
+    if (!rollout) return;
+    b->old[t] = b->head[0][t] + 0.5f * (number(state) - 0.5f);
+    b->sampled[t] = b->old[t];
+    b->value_old[t] = b->head[3][t] + 0.3f * (number(state) - 0.5f);
+}
+
+void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, int32_t spread) {
+    const int pairs = plan->source == RLHF_SOURCE_PREFERENCES;
+    const int32_t group = pairs ? 2 : plan->group_size;
+    uint32_t state = 7;
+    memset(b, 0, sizeof *b);
+    b->plan = *plan;
+    b->n = group * (group > 16 ? 2 : 3);
+    b->n_labels = !(plan->heads & RLHF_HEAD_SCORE) ? 0 : pairs ? 1 : RLHF__ALGO_LABELS;
+    for (int32_t i = 0; i < b->n; i++) {
+        const int32_t length = 1 + (int32_t)(MAX_NEW * number(&state));
+        b->prompt_len[i] = plan->source == RLHF_SOURCE_ROLLOUT || pairs ? 2 : 1;
+        b->offset[i + 1] = b->offset[i] + b->prompt_len[i] + length;
+        b->group[i] = i / group;
+        b->finished[i] = i % 3 != 1;
+        b->score[i] = spread ? 2 * number(&state) - 1 : 0.5f;
+        b->label[i] = pairs ? i % 2 == 0 : plan->source == RLHF_SOURCE_LABELLED ? i % 3 : 0;
+        for (int32_t t = b->offset[i] + b->prompt_len[i]; t < b->offset[i + 1]; t++) {
+            make_token(b, t, &state);
+            if (!spread) b->token_reward[t] = 0;
+        }
+        for (int32_t k = 0; k < b->n_labels; k++)
+            b->head[4][i * b->n_labels + k] = number(&state) - 0.5f;
+    }
+    b->total = b->offset[b->n];
+}
+
+// ---- calls ----
+
+struct maker {
+    struct rlhf__guards *guards;
+    int32_t side, ok;
+};
+
+// A copy of n bytes; NULL source: zeros.
+static void *lay(struct maker *m, const void *from, size_t n, int32_t rule, const char *what) {
+    char *at = rlhf__guard_take(m->guards, n, m->side, rule, what);
+    if (!at) m->ok = 0;
+    if (at && from) memcpy(at, from, n);
+    return at;
+}
+
+#define IN(m, from, n, what) lay(m, from, (size_t)(n) * sizeof *(from), RLHF__CHECK_BORROWED, what)
+#define OUT(m, from, n, what)                                                                      \
+    lay(m, NULL, (size_t)(n) * sizeof *(from), RLHF__CHECK_LOSS_OUTSIDE, what)
+
+static int64_t count_tokens(const struct rlhf__algo_batch *b, int finished) {
+    int64_t n = 0;
+    for (int32_t i = 0; i < b->n; i++)
+        for (int32_t t = b->offset[i] + b->prompt_len[i]; t < b->offset[i + 1]; t++)
+            n += finished ? b->finished[i] != 0
+                          : b->use[i] != RLHF_ROW_MASKED && !(b->leaves_out && b->left_out[t]);
+    return n;
+}
+
+static int wants_reference(const rlhf_plan *p) {
+    return (p->flags & RLHF_PLAN_REFERENCE) != 0 || (p->heads & RLHF_HEAD_KL) != 0;
+}
+
+rlhf_status rlhf__algo_batch_advantages(struct rlhf__watched *t, struct rlhf__algo_batch *b,
+                                        int32_t side, struct rlhf__error *err) {
+    struct maker m = {rlhf__guards_new(t->check->board), side, 1};
+    if (b->plan.source != RLHF_SOURCE_ROLLOUT || !m.guards) {
+        rlhf__guards_free(m.guards);
+        return RLHF_OK;
+    }
+    rlhf_rollout in = {.size = sizeof in,
+                       .n = (uint32_t)b->n,
+                       .total = (uint32_t)b->total,
+                       .max_new_tokens = MAX_NEW,
+                       .steps = 1,
+                       .batch_finished_tokens = count_tokens(b, 1)};
+    in.offset = IN(&m, b->offset, b->n + 1, "rollout->offset");
+    in.prompt_len = IN(&m, b->prompt_len, b->n, "rollout->prompt_len");
+    in.group = IN(&m, b->group, b->n, "rollout->group");
+    in.finished = IN(&m, b->finished, b->n, "rollout->finished");
+    in.score = IN(&m, b->score, b->n, "rollout->score");
+    in.token_reward = IN(&m, b->token_reward, b->total, "rollout->token_reward");
+    in.logp_old = IN(&m, b->old, b->total, "rollout->logp_old");
+    in.logp_sampled = IN(&m, b->sampled, b->total, "rollout->logp_sampled");
+    in.version = IN(&m, b->version, b->n, "rollout->version");
+    if (wants_reference(&b->plan)) in.logp_ref = IN(&m, b->ref, b->total, "rollout->logp_ref");
+    if (b->plan.heads & RLHF_HEAD_VALUE)
+        in.value_old = IN(&m, b->value_old, b->total, "rollout->value_old");
+    rlhf__guards_close(m.guards);
+    in.advantage = OUT(&m, b->advantage, b->total, "rollout->advantage");
+    in.returns = OUT(&m, b->returns, b->total, "rollout->returns");
+    in.use = OUT(&m, b->use, b->n, "rollout->use");
+    rlhf_status st = m.ok ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    if (st == RLHF_OK) {
+        rlhf__watched_begin(t, "advantages()");
+        st = t->check->plugin->ops.algo.advantages(t->self, &in);
+        st = rlhf__watched_end(t, st, err);
+        memcpy(b->advantage, in.advantage, (size_t)b->total * sizeof(float));
+        memcpy(b->returns, in.returns, (size_t)b->total * sizeof(float));
+        memcpy(b->use, in.use, (size_t)b->n);
+    }
+    rlhf__guards_free(m.guards);
+    return st;
+}
+
+// Rows from .. to-1 without the masked ones, one behind the other.
+struct part {
+    int32_t rows[RLHF__ALGO_ROWS], n, total;
+    int32_t offset[RLHF__ALGO_ROWS + 1];
+};
+
+static void part_of(const struct rlhf__algo_batch *b, int32_t from, int32_t to, struct part *p) {
+    p->n = p->total = p->offset[0] = 0;
+    for (int32_t i = from; i < to; i++) {
+        if (b->use[i] == RLHF_ROW_MASKED) continue;
+        p->rows[p->n++] = i;
+        p->total += b->offset[i + 1] - b->offset[i];
+        p->offset[p->n] = p->total;
+    }
+}
+
+// Numbers of each row (stride of them; 0: of each token) gathered into guarded memory.
+static void *gather(struct maker *m, const struct rlhf__algo_batch *b, const struct part *p,
+                    const void *from, size_t item, int32_t stride, const char *what) {
+    const size_t n = (size_t)(stride ? p->n * stride : p->total) * item;
+    char *to = lay(m, NULL, n, RLHF__CHECK_BORROWED, what);
+    for (int32_t k = 0; to && k < p->n; k++) {
+        const int32_t i = p->rows[k];
+        const size_t src = (size_t)(stride ? i * stride : b->offset[i]) * item;
+        const size_t dst = (size_t)(stride ? k * stride : p->offset[k]) * item;
+        const size_t len = (size_t)(stride ? stride : b->offset[i + 1] - b->offset[i]) * item;
+        memcpy(to + dst, (const char *)from + src, len);
+    }
+    return to;
+}
+
+#define ROWS(m, b, p, f)   gather(m, b, p, (b)->f, sizeof *(b)->f, 1, "loss->" #f)
+#define TOKENS(m, b, p, f) gather(m, b, p, (b)->f, sizeof *(b)->f, 0, "loss->" #f)
+
+static float **head_field(rlhf_heads *h, int32_t i) {
+    float **const field[RLHF__ALGO_HEADS] = {&h->logp, &h->entropy, &h->kl, &h->value, &h->score};
+    return field[i];
+}
+
+static void lay_heads(struct maker *m, const struct rlhf__algo_batch *b, const struct part *p,
+                      rlhf_heads *x) {
+    for (int32_t h = 0; h < RLHF__ALGO_HEADS; h++)
+        if (rlhf__algo_head_len(b, h))
+            *head_field(x, h) =
+                gather(m, b, p, b->head[h], sizeof(float),
+                       kinds[h].bit == RLHF_HEAD_SCORE ? b->n_labels : 0, "loss->heads");
+}
+
+static void lay_slopes(struct maker *m, const struct rlhf__algo_batch *b, const struct part *p,
+                       rlhf_heads *d) {
+    for (int32_t h = 0; h < RLHF__ALGO_HEADS; h++) {
+        const int score = kinds[h].bit == RLHF_HEAD_SCORE;
+        if (rlhf__algo_head_len(b, h))
+            *head_field(d, h) =
+                OUT(m, b->d[h], score ? p->n * b->n_labels : p->total, "loss_out->d_heads");
+    }
+}
+
+static void take_slopes(struct rlhf__algo_batch *b, const struct part *p, rlhf_heads *d) {
+    for (int32_t h = 0; h < RLHF__ALGO_HEADS; h++) {
+        const int score = kinds[h].bit == RLHF_HEAD_SCORE;
+        for (int32_t k = 0; *head_field(d, h) && k < p->n; k++) {
+            const int32_t i = p->rows[k], to = score ? i * b->n_labels : b->offset[i];
+            const int32_t n = score ? b->n_labels : b->offset[i + 1] - b->offset[i];
+            memcpy(&b->d[h][to], *head_field(d, h) + (score ? k * b->n_labels : p->offset[k]),
+                   (size_t)n * sizeof(float));
+        }
+    }
+}
+
+static void lay_loss(struct maker *m, const struct rlhf__algo_batch *b, const struct part *p,
+                     rlhf_loss_in *in) {
+    const int rollout = b->plan.source == RLHF_SOURCE_ROLLOUT;
+    in->n = (uint32_t)p->n;
+    in->total = (uint32_t)p->total;
+    in->offset = IN(m, p->offset, p->n + 1, "loss->offset");
+    in->prompt_len = ROWS(m, b, p, prompt_len);
+    in->group = ROWS(m, b, p, group);
+    in->label = ROWS(m, b, p, label);
+    in->logp_old = TOKENS(m, b, p, old);
+    in->advantage = TOKENS(m, b, p, advantage);
+    in->returns = TOKENS(m, b, p, returns);
+    if (wants_reference(&b->plan)) in->logp_ref = TOKENS(m, b, p, ref);
+    if (b->plan.heads & RLHF_HEAD_VALUE) in->value_old = TOKENS(m, b, p, value_old);
+    if (rollout) in->logp_sampled = TOKENS(m, b, p, sampled);
+    if (rollout) in->version = ROWS(m, b, p, version);
+    if (b->leaves_out) in->left_out = TOKENS(m, b, p, left_out);
+}
+
+rlhf_status rlhf__algo_batch_loss(struct rlhf__watched *t, struct rlhf__algo_batch *b, int32_t from,
+                                  int32_t to, int32_t side, double *loss, struct rlhf__error *err) {
+    struct part p;
+    rlhf_heads x = {.size = sizeof x}, d = {.size = sizeof d};
+    rlhf_loss_in in = {.size = sizeof in,
+                       .batch_sequences = b->n,
+                       .max_new_tokens = MAX_NEW,
+                       .heads = &x,
+                       .n_labels = b->n_labels,
+                       .minibatches = b->plan.minibatches,
+                       .steps = 1};
+    rlhf_loss_out out = {.size = sizeof out, .d_heads = &d};
+    part_of(b, from, to, &p);
+    if (p.n == 0) return RLHF_OK;
+    struct maker m = {rlhf__guards_new(t->check->board), side, 1};
+    if (!m.guards) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    in.batch_tokens = count_tokens(b, 0);
+    lay_heads(&m, b, &p, &x);
+    lay_loss(&m, b, &p, &in);
+    rlhf__guards_close(m.guards);
+    lay_slopes(&m, b, &p, &d);
+    rlhf_status st = m.ok ? RLHF_OK : rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
+    if (st == RLHF_OK) {
+        rlhf__watched_begin(t, "loss()");
+        st = t->check->plugin->ops.algo.loss(t->self, &in, &out);
+        st = rlhf__watched_end(t, st, err);
+        *loss += out.loss;
+        take_slopes(b, &p, &d);
+    }
+    rlhf__guards_free(m.guards);
+    return st;
+}

@@ -1,0 +1,51 @@
+// algo_batch.h: a minibatch for an algorithm, made up after its plan, and its calls with arrays in
+// guarded memory.
+#ifndef RLHF_HOST_CHECK_ALGO_BATCH_H
+#define RLHF_HOST_CHECK_ALGO_BATCH_H
+
+#include "check/watched.h"
+
+enum {
+    RLHF__ALGO_ROWS = 256,
+    RLHF__ALGO_TOKENS = 2048,
+    RLHF__ALGO_LABELS = 3,
+    RLHF__ALGO_HEADS = 5
+};
+
+// Heads in this order: logp, entropy, kl, value, score (a row's, RLHF__ALGO_LABELS apart).
+struct rlhf__algo_batch {
+    rlhf_plan plan;
+    int32_t n, total, n_labels, reserved;
+    int32_t offset[RLHF__ALGO_ROWS + 1], prompt_len[RLHF__ALGO_ROWS], group[RLHF__ALGO_ROWS];
+    int32_t label[RLHF__ALGO_ROWS];
+    uint8_t finished[RLHF__ALGO_ROWS], use[RLHF__ALGO_ROWS], left_out[RLHF__ALGO_TOKENS];
+    int64_t version[RLHF__ALGO_ROWS];
+    float score[RLHF__ALGO_ROWS], token_reward[RLHF__ALGO_TOKENS];
+    float old[RLHF__ALGO_TOKENS], sampled[RLHF__ALGO_TOKENS], ref[RLHF__ALGO_TOKENS];
+    float value_old[RLHF__ALGO_TOKENS];
+    float advantage[RLHF__ALGO_TOKENS], returns[RLHF__ALGO_TOKENS];
+    float head[RLHF__ALGO_HEADS][RLHF__ALGO_TOKENS];
+    float d[RLHF__ALGO_HEADS][RLHF__ALGO_TOKENS]; // the latest loss()'s derivatives
+    int32_t leaves_out;                           // 1: left_out is given
+    int32_t reserved2;
+};
+
+// Of head h (0 .. 4) the bit, its name, and how many numbers rows 0 .. n-1 have; 0 when the plan
+// does not have it. [any]
+uint32_t rlhf__algo_head_bit(int32_t h);
+const char *rlhf__algo_head_name(int32_t h);
+int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h);
+
+// Rows after the plan; spread 0: all that are compared are paid the same. [main]
+void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, int32_t spread);
+
+// advantages(), which the batch then has; without it (rows of a file) nothing happens. [main]
+rlhf_status rlhf__algo_batch_advantages(struct rlhf__watched *t, struct rlhf__algo_batch *b,
+                                        int32_t side, struct rlhf__error *err);
+
+// loss() of rows from .. to-1 that are not masked; *loss is added to and their part of d replaced.
+// [main]
+rlhf_status rlhf__algo_batch_loss(struct rlhf__watched *t, struct rlhf__algo_batch *b, int32_t from,
+                                  int32_t to, int32_t side, double *loss, struct rlhf__error *err);
+
+#endif

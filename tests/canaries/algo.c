@@ -1,0 +1,144 @@
+// algo.c: algorithms that each break one rule of the contract, chosen by a BREAK_ macro; see
+// reward.c. Without a macro it is a sound one: REINFORCE with the group's mean as the baseline, and
+// a loss that bends (exp) so that its derivative is not constant.
+#include <rlhf/algo.h>
+
+#include <math.h>
+
+struct algo {
+    const rlhf_host *host;
+    double losses;
+};
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    struct algo *a = host->alloc(host, sizeof *a);
+    (void)config;
+    if (!a) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    a->host = host;
+    *self = a;
+    return RLHF_OK;
+}
+
+static void destroy(void *self) {
+    struct algo *a = self;
+    if (a) a->host->free(a->host, a);
+}
+
+static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
+    (void)self;
+    (void)info;
+    out->source = RLHF_SOURCE_ROLLOUT;
+    out->heads = RLHF_HEAD_LOGP;
+    out->epochs = out->minibatches = 1;
+    out->group_size = 4;
+#if defined BREAK_PLAN
+    out->heads |= RLHF_HEAD_SCORE;
+#elif defined BREAK_LEFT_OUT
+    out->source = RLHF_SOURCE_TEXT;
+    out->flags = RLHF_PLAN_LEAVES_OUT;
+    out->group_size = 1;
+#endif
+    return RLHF_OK;
+}
+
+static double mean_of(const rlhf_rollout *r, uint32_t i, double *spread) {
+    double sum = 0, squares = 0, n = 0;
+    for (uint32_t k = 0; k < r->n; k++) {
+        if (r->group[k] != r->group[i]) continue;
+        sum += (double)r->score[k];
+        squares += (double)r->score[k] * (double)r->score[k];
+        n++;
+    }
+    *spread = sqrt(fmax(squares / n - sum / n * (sum / n), 0));
+    return sum / n;
+}
+
+static rlhf_status advantages(void *self, const rlhf_rollout *r) {
+    (void)self;
+    for (uint32_t i = 0; i < r->n; i++) {
+        double spread;
+        double a = (double)r->score[i] - mean_of(r, i, &spread);
+#ifdef BREAK_ADVANTAGES
+        a /= spread; // 0 / 0 where all are paid the same
+#endif
+        for (int32_t t = r->offset[i] + r->prompt_len[i]; t < r->offset[i + 1]; t++)
+            r->advantage[t] = (float)a;
+#ifdef BREAK_STILL
+        r->use[i] = RLHF_ROW_STILL;
+#endif
+    }
+#ifdef BREAK_USE
+    r->use[0] = 7;
+#endif
+    return RLHF_OK;
+}
+
+static void misbehave(struct algo *a, const rlhf_loss_in *in, rlhf_loss_out *out) {
+    (void)a;
+    (void)in;
+    (void)out;
+#if defined BREAK_REDUCE
+    double sum = 1;
+    a->host->reduce(a->host, &sum, 1);
+#elif defined BREAK_OUTSIDE
+    out->d_heads->logp[in->total] = 1;
+#elif defined BREAK_BORROWED
+    ((float *)(uintptr_t)in->advantage)[0] = 1;
+#elif defined BREAK_FINITE
+    out->loss = NAN;
+#endif
+}
+
+static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
+    struct algo *a = self;
+    double tokens = (double)in->batch_tokens;
+#ifdef BREAK_SPLIT
+    tokens = (double)in->total;
+#elif defined BREAK_MEMORY
+    double *scratch = a->host->alloc(a->host, 64);
+    scratch[0] = 1;
+    a->host->free(a->host, scratch);
+#endif
+    out->loss = 0;
+    for (uint32_t i = 0; i < in->n; i++)
+        for (int32_t t = in->offset[i] + in->prompt_len[i]; t < in->offset[i + 1]; t++) {
+            const double weight = (double)in->advantage[t] + 0.25,
+                         p = exp((double)in->heads->logp[t]);
+            out->loss -= weight * p / tokens;
+            out->d_heads->logp[t] = (float)(-weight * p / tokens);
+#ifdef BREAK_DERIVATIVE
+            out->d_heads->logp[t] *= 1.25f;
+#endif
+        }
+    a->losses += out->loss;
+    misbehave(a, in, out);
+    return RLHF_OK;
+}
+
+static rlhf_status phase_end(void *self, uint64_t phase) {
+    struct algo *a = self;
+    (void)phase;
+#ifdef BREAK_METRIC
+    a->host->metric(a->host, "episode", 1);
+#endif
+    a->host->metric(a->host, "reinforce/loss", a->losses);
+    return RLHF_OK;
+}
+
+static const rlhf_algo_ops ops = {.size = sizeof ops,
+                                  .plan = plan,
+                                  .advantages = advantages,
+                                  .loss = loss,
+                                  .phase_end = phase_end};
+
+static const rlhf_plugin plugin = {.size = sizeof plugin,
+                                   .kind = RLHF_KIND_ALGO,
+                                   .host_minor_min = RLHF_ABI_MINOR,
+                                   .id = "org.example.canary-algo",
+                                   .version = "1",
+                                   .summary = "breaks a rule",
+                                   .create = create,
+                                   .destroy = destroy,
+                                   .ops = &ops};
+
+RLHF_DEFINE_PLUGIN(plugin)
