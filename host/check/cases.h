@@ -7,7 +7,8 @@
 
 struct rlhf__check_case {
     const char *name;
-    int64_t crash; // the rule that a crash is against
+    int32_t crash; // the rule that a crash is against
+    int32_t first; // 1: what follows in the list is not tried when something is found here
     // Try step i; 0 when there is none. What is wrong is put on the board. [main]
     int (*step)(struct rlhf__check *c, int32_t i);
 };
@@ -16,5 +17,6 @@ struct rlhf__check_case {
 extern const struct rlhf__check_case rlhf__life_cases[];
 extern const struct rlhf__check_case rlhf__reward_cases[];
 extern const struct rlhf__check_case rlhf__algo_cases[];
+extern const struct rlhf__check_case rlhf__model_cases[];
 
 #endif

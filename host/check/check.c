@@ -70,6 +70,7 @@ static void take_over(struct rlhf__check_report *r, const char *plugin, struct r
 static rlhf_status run_steps(void *arg, struct rlhf__buf *out) {
     const struct work *w = arg;
     struct rlhf__check c = {.board = w->board,
+                            .dirs = w->request->dirs,
                             .options = w->request->options,
                             .rows = w->request->rows,
                             .seconds = w->request->seconds};
@@ -111,7 +112,7 @@ static void add_end(struct rlhf__check_report *r, const char *plugin, const stru
         snprintf(saw, sizeof saw, "%s did not end within %d seconds", b->doing,
                  w->request->seconds);
     } else if (end->signal) {
-        rule = (int32_t)w->one->crash;
+        rule = w->one->crash;
         snprintf(saw, sizeof saw, "%s ended the process by signal %d (%s)", b->doing, end->signal,
                  strsignal(end->signal));
     } else {
@@ -145,8 +146,10 @@ static rlhf_status run_case(struct work *w, const char *id, struct rlhf__check_r
 static rlhf_status run_cases(struct work *w, const char *id, const struct rlhf__check_case *list,
                              struct rlhf__check_report *r, struct rlhf__error *err) {
     for (; list->name; list++) {
+        const size_t before = json_array_size(r->found);
         w->one = list;
         RLHF_TRY(run_case(w, id, r, err));
+        if (list->first && json_array_size(r->found) > before) break;
     }
     return RLHF_OK;
 }
@@ -264,11 +267,7 @@ static rlhf_status check_plugin(struct work *w, const json_t *row, struct rlhf__
     RLHF_TRY(run_cases(w, id, rlhf__life_cases, r, err));
     if (kind == RLHF_KIND_REWARD) return run_cases(w, id, rlhf__reward_cases, r, err);
     if (kind == RLHF_KIND_ALGO) return run_cases(w, id, rlhf__algo_cases, r, err);
-    json_array_append_new(
-        r->facts, json_pack("{ss,ss}", "plugin", id, "text",
-                            "of this kind, options, instances, memory and state are tried, and not "
-                            "what it computes"));
-    return RLHF_OK;
+    return run_cases(w, id, rlhf__model_cases, r, err);
 }
 
 static rlhf_status check_all(struct work *w, struct rlhf__check_report *r,

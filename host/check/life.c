@@ -252,7 +252,7 @@ static int try_state(struct rlhf__check *c, int32_t step) {
 }
 
 const struct rlhf__check_case rlhf__life_cases[] = {
-    {"options", RLHF__CHECK_CRASH, try_table}, {"create", RLHF__CHECK_CRASH, try_create},
-    {"limits", RLHF__CHECK_CRASH, try_limit},  {"memory", RLHF__CHECK_MEMORY, try_memory},
-    {"state", RLHF__CHECK_CRASH, try_state},   {NULL, 0, NULL},
+    {"options", RLHF__CHECK_CRASH, 0, try_table}, {"create", RLHF__CHECK_CRASH, 0, try_create},
+    {"limits", RLHF__CHECK_CRASH, 0, try_limit},  {"memory", RLHF__CHECK_MEMORY, 0, try_memory},
+    {"state", RLHF__CHECK_CRASH, 0, try_state},   {NULL, 0, 0, NULL},
 };

@@ -239,7 +239,7 @@ static int try_score_memory(struct rlhf__check *c, int32_t step) {
 }
 
 const struct rlhf__check_case rlhf__reward_cases[] = {
-    {"score", RLHF__CHECK_CRASH, try_score},
-    {"score-memory", RLHF__CHECK_MEMORY, try_score_memory},
-    {NULL, 0, NULL},
+    {"score", RLHF__CHECK_CRASH, 0, try_score},
+    {"score-memory", RLHF__CHECK_MEMORY, 0, try_score_memory},
+    {NULL, 0, 0, NULL},
 };

@@ -12,6 +12,7 @@ struct rlhf__check_fakes; // services made of paper (fakes.h)
 // One plugin of the file that is tried, in a child.
 struct rlhf__check {
     struct rlhf__board *board;
+    const struct rlhf__dirs *dirs;
     const struct rlhf__plugin *plugin;
     const json_t *options; // as the author gave them, may be NULL
     const json_t *rows;    // data rows as the author gave them, may be NULL

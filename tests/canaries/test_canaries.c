@@ -38,13 +38,13 @@ static void put_found(const struct rlhf__check_report *r, char *out, size_t cap)
     }
 }
 
-static int caught(const char *name, const char *rule, int32_t seconds) {
+static int caught(const char *name, const char *rule, const char *options) {
     struct rlhf__check_report r;
     char path[1024], found[4000];
     size_t i, hits = 0;
     json_t *row;
     snprintf(path, sizeof path, "%s/tests/canaries/%s.so", getenv("RLHF_BUILD_DIR"), name);
-    check_file(path, "", seconds, &r);
+    check_file(path, options, 100, &r);
     json_array_foreach(r.found, i, row) {
         hits += strcmp(text_of(row, "rule"), rule) == 0;
         assert_true(json_integer_value(json_object_get(row, "line")) > 0);
@@ -96,7 +96,7 @@ static void each_reward_is_caught(void **state) {
     for (size_t i = 0; i < CHECK_COUNT(all); i++) {
         char name[64];
         snprintf(name, sizeof name, "reward_%s", all[i].name);
-        missed += !caught(name, all[i].rule, 100);
+        missed += !caught(name, all[i].rule, "");
     }
     assert_int_equal(missed, 0);
 }
@@ -116,7 +116,31 @@ static void each_algorithm_is_caught(void **state) {
     for (size_t i = 0; i < CHECK_COUNT(all); i++) {
         char name[64];
         snprintf(name, sizeof name, "algo_%s", all[i].name);
-        missed += !caught(name, all[i].rule, 100);
+        missed += !caught(name, all[i].rule, "");
+    }
+    assert_int_equal(missed, 0);
+}
+
+// Small ones, so that numbers are tried.
+#define GPT2                                                                                       \
+    "{\"n_layer\": 2, \"n_head\": 2, \"n_embd\": 16, \"n_positions\": 32, \"vocab_size\": 40}"
+#define DECODER                                                                                    \
+    "{\"vocab_size\": 40, \"hidden_size\": 16, \"num_hidden_layers\": 2, "                         \
+    "\"num_attention_heads\": 2, "                                                                 \
+    "\"num_key_value_heads\": 1, \"intermediate_size\": 24, \"max_position_embeddings\": 32}"
+
+static void each_model_is_caught(void **state) {
+    static const struct {
+        const char *name, *rule;
+    } all[] = {{"rows", "rows"},         {"logp", "log-probs"}, {"step", "step"},
+               {"gradient", "gradient"}, {"param", "param"},    {"past", "param"},
+               {"open", "open"}};
+    int missed = 0;
+    (void)state;
+    for (size_t i = 0; i < CHECK_COUNT(all); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "model_%s", all[i].name);
+        missed += !caught(name, all[i].rule, GPT2);
     }
     assert_int_equal(missed, 0);
 }
@@ -163,13 +187,18 @@ static void nothing_is_found_in_what_is_sound(void **state) {
                {"algos/rloo", ""},
                {"algos/sft", ""},
                {"models/distilbert", ""},
-               {"models/gpt2", ""}};
+               {"models/gpt2", ""},
+               {"models/gpt2", GPT2},
+               {"models/llama", DECODER},
+               {"models/qwen", DECODER}};
     char path[1024];
     (void)state;
     snprintf(path, sizeof path, "%s/tests/canaries/reward_nothing.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, "");
     snprintf(path, sizeof path, "%s/tests/canaries/algo_nothing.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, "");
+    snprintf(path, sizeof path, "%s/tests/canaries/model_nothing.so", getenv("RLHF_BUILD_DIR"));
+    check_sound(path, GPT2);
     for (size_t i = 0; i < CHECK_COUNT(own); i++) {
         snprintf(path, sizeof path, "%s/lib/rlhf/0/%s.so", getenv("RLHF_BUILD_DIR"), own[i].file);
         check_sound(path, own[i].options);
@@ -180,6 +209,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_reward_is_caught),
         cmocka_unit_test(each_algorithm_is_caught),
+        cmocka_unit_test(each_model_is_caught),
         cmocka_unit_test(one_that_waits_for_ever_is_caught),
         cmocka_unit_test(nothing_is_found_in_what_is_sound),
     };
