@@ -138,19 +138,41 @@ static void what_cannot_be_is_refused(void **state) {
     e2e_says(t, "worker: the host starts its workers itself");
 }
 
-// The host ends as no program can defend itself against: its workers end too.
+// "marked": a worker that this test has started is there. Its processes are known by what is in
+// their environment.
+#define MARKED                                                                                     \
+    "export WILD_MARK=$PWD; workers() { for e in /proc/[0-9]*/environ; do "                        \
+    "  tr '\\0' '\\n' <$e 2>/dev/null | grep -qx \"WILD_MARK=$PWD\" && "                           \
+    "  tr '\\0' ' ' <${e%%environ}cmdline 2>/dev/null | grep -q ' worker ' && "                    \
+    "  p=${e#/proc/} && echo ${p%%/environ}; done; }; marked() { test -n \"$(workers)\"; }; "
+
+// The host ends as no program can defend itself against, or is told twice to stop: its workers end.
 static void without_a_host_it_ends(void **state) {
     struct e2e *t = *state;
-    assert_int_equal(
-        e2e_shell(
-            t, "export WILD_MARK=$PWD; marked() { for e in /proc/[0-9]*/environ; do "
-               "  tr '\\0' '\\n' <$e 2>/dev/null | grep -qx \"WILD_MARK=$PWD\" && "
-               "  tr '\\0' ' ' <${e%%environ}cmdline 2>/dev/null | grep -q ' worker ' && return 0; "
-               "  done; return 1; }; "
-               "$HOST " RUN WILD "how=hang\" --threads 1 >out 2>&1 & p=$!; "
-               "until marked; do sleep 0.1; done; kill -9 $p; wait $p; "
-               "while marked; do sleep 0.1; done; exit 0"),
-        0);
+    static const char *const how[] = {"kill -9 $p", "kill -INT $p; sleep 1; kill -INT $p"};
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
+        e2e_shell(t, "rm -rf r");
+        assert_int_equal(e2e_shell(t,
+                                   MARKED "$HOST " RUN WILD
+                                          "how=hang\" --threads 1 >out 2>&1 & p=$!; "
+                                          "until grep -q 'runs in a worker' out; do sleep 0.1; "
+                                          "done; marked || exit 3; %s; wait $p; "
+                                          "while marked; do sleep 0.1; done; exit 0",
+                                   how[i]),
+                         0);
+    }
+}
+
+// Somebody ends the worker: that is a failure like others, and with retry the run goes on.
+static void one_that_is_ended_by_somebody_is_named(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t,
+                               MARKED "$HOST " RUN WILD "how=hang\" --threads 1 >out 2>&1 & p=$!; "
+                                      "until grep -q 'runs in a worker' out; do sleep 0.1; done; "
+                                      "sleep 1; kill -9 $(workers); wait $p; s=$?; cat out; "
+                                      "while marked; do sleep 0.1; done; exit $s"),
+                     1);
+    e2e_says(t, NAMED "1: its worker was ended by signal 9 (Killed) at row 0");
 }
 
 int main(void) {
@@ -168,6 +190,8 @@ int main(void) {
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_is_refused, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(without_a_host_it_ends, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(one_that_is_ended_by_somebody_is_named, e2e_setup,
+                                        e2e_teardown),
     };
     return cmocka_run_group_tests_name("worker failures", tests, NULL, NULL);
 }

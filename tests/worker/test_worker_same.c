@@ -47,6 +47,31 @@ static void with_any_number_of_workers(void **state) {
     same(t, GRPO, reward, "--set rewards.workers=1", "--set rewards.workers=64");
 }
 
+// Classifier, tokenizer and reward model are the host's, asked from the worker: the default models.
+static void through_the_services(void **state) {
+    struct e2e *t = *state;
+    static const char *const rewards[] = {"imdb.so", "ngram3.so", "bt_rm.so"};
+#define DEFAULT PPO " --set batch.size=4 --set sampling.max_new_tokens=4 --set run.phases=1 "
+    for (size_t i = 0; i < sizeof rewards / sizeof *rewards; i++) {
+        e2e_shell(t, "rm -rf a b");
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(e2e_run(t, DEFAULT "--set run.dir=%s --reward %s:isolate=%s",
+                                     k ? "b" : "a", rewards[i], k ? "true" : "false"),
+                             0);
+        e2e_same_tree(t, "a/checkpoints/000001", "b/checkpoints/000001");
+    }
+}
+
+// Each has workers and memory of its own.
+static void two_runs_at_once(void **state) {
+    struct e2e *t = *state;
+#define ONE "$HOST --threads 1 " RUN PPO " --policy model --reward period_count.so:isolate=true "
+    assert_int_equal(e2e_shell(t, ONE "--set run.dir=a >a.log 2>&1 & p=$!; " ONE
+                                      "--set run.dir=b >b.log 2>&1 && wait $p"),
+                     0);
+    e2e_same_tree(t, "a/checkpoints/000002", "b/checkpoints/000002");
+}
+
 // The state goes on where the checkpoint left it.
 static void a_resumed_run_ends_the_same(void **state) {
     struct e2e *t = *state;
@@ -63,6 +88,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(as_in_the_process, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(with_any_number_of_workers, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(through_the_services, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(two_runs_at_once, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_resumed_run_ends_the_same, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("worker same", tests, NULL, NULL);

@@ -61,7 +61,8 @@ static const rlhf_opt opts[] = {
 struct self {
     const rlhf_host *host;
     const struct config *config;
-    double paid; // the state
+    double paid;      // the state
+    char *held[4096]; // what MEMORY took
 };
 
 TEST_INSTANCE(struct self)
@@ -78,22 +79,22 @@ static void fork_many(void) {
     }
 }
 
-static rlhf_status take_memory(const struct self *s) {
+static rlhf_status take_memory(struct self *s) {
     for (int i = 0; i < 4096; i++) {
         char *p = malloc((size_t)1 << 20);
         if (!p) return s->host->fail(s->host, RLHF_E_NOMEM, "there is no memory left");
         memset(p, i, (size_t)1 << 20);
+        s->held[i] = p;
     }
     return RLHF_OK;
 }
 
-static rlhf_status misbehave(const struct self *s, const rlhf_reward_in *in,
-                             const rlhf_reward_out *out) {
-    volatile int *const nowhere = NULL;
+static rlhf_status misbehave(struct self *s, const rlhf_reward_in *in, const rlhf_reward_out *out) {
+    volatile uintptr_t nowhere = 0;
     char text[64];
     switch (s->config->how) {
     case CRASH:
-        *nowhere = 1;
+        *(volatile int *)nowhere = 1;
         break;
     case ABORT:
         abort();
@@ -122,7 +123,7 @@ static rlhf_status misbehave(const struct self *s, const rlhf_reward_in *in,
         break;
     case FORKS:
         fork_many();
-        *nowhere = 1;
+        *(volatile int *)nowhere = 1;
         break;
     case KILL:
         if (kill(getppid(), SIGKILL) == 0 && getppid() > 1)
@@ -156,7 +157,7 @@ static rlhf_status create_wild(const rlhf_host *host, const void *config, void *
     static const rlhf_reward_in in;
     static const rlhf_reward_out out;
     RLHF_TRY(create(host, config, self));
-    const struct self *s = *self;
+    struct self *s = *self;
     return s->config->at_create ? misbehave(s, &in, &out) : RLHF_OK;
 }
 
