@@ -1,0 +1,220 @@
+// exclamations.rs: a reward in Rust: the exclamation marks of a response, times `factor`.
+//
+// The structs are those of rlhf/base.h, option.h, reward.h and plugin.h, written by hand; the first
+// field of a sized one says how much of it there is. A panic must not leave score(). Built with
+// rustc alone: see the Makefile.
+use std::os::raw::{c_char, c_void};
+
+#[repr(C)]
+pub struct Str {
+    ptr: *const c_char,
+    len: u64,
+}
+
+#[repr(C)]
+pub struct RewardIn {
+    size: u32,
+    n: u32,
+    phase: u64,
+    prompt: *const Str,
+    response: *const Str,
+    meta: *const Str,
+    ids: *const i32,
+    offset: *const i32,
+    prompt_len: *const i32,
+    finished: *const u8,
+    group: *const i32,
+}
+
+#[repr(C)]
+pub struct RewardOut {
+    size: u32,
+    reserved: u32,
+    seq: *mut f32,
+    token: *mut f32,
+    verdict: *mut u8,
+    failed: *mut u8,
+}
+
+#[repr(C)]
+pub struct Opt {
+    key: *const c_char,
+    help: *const c_char,
+    kind: i32,
+    flags: u32,
+    offset: u32,
+    reserved: u32,
+    i: [i64; 3], // default, least, most
+    f: [f64; 3],
+    s_def: *const c_char,
+    choices: *const *const c_char,
+    table: *const Opt,
+    n_table: u64,
+}
+
+type Score = unsafe extern "C" fn(*mut c_void, *const RewardIn, *const RewardOut) -> i32;
+
+#[repr(C)]
+pub struct RewardOps {
+    size: u32,
+    flags: u32,
+    score: Score,
+    check_row: *const c_void,
+}
+
+#[repr(C)]
+pub struct Plugin {
+    size: u32,
+    kind: u32,
+    host_minor_min: u32,
+    state_version: u32,
+    id: *const c_char,
+    version: *const c_char,
+    summary: *const c_char,
+    opts: *const Opt,
+    n_opts: u32,
+    opt_stride: u32,
+    config_size: u32,
+    flags: u32,
+    create_destroy_save_load: [*const c_void; 4], // none: self is the config
+    ops: *const RewardOps,
+    idle: *const c_void,
+}
+
+#[repr(C)]
+pub struct Bundle {
+    size: u32,
+    abi_major: u32,
+    abi_minor: u32,
+    n_plugins: u32,
+    plugins: *const *const Plugin,
+    built_with: *const c_char,
+}
+
+#[repr(C)]
+struct Config {
+    factor: f64,
+}
+
+const E_INTERNAL: i32 = -8;
+const KIND_REWARD: u32 = 2;
+const T_F64: i32 = 3;
+const ROW_ALONE: u32 = 2;
+
+const fn text(bytes: &'static [u8]) -> *const c_char {
+    assert!(bytes[bytes.len() - 1] == 0);
+    bytes.as_ptr() as *const c_char
+}
+
+unsafe fn pay(config: &Config, batch: &RewardIn, out: &RewardOut) {
+    for i in 0..batch.n as usize {
+        let s = &*batch.response.add(i);
+        let bytes = if s.len == 0 {
+            &[]
+        } else {
+            std::slice::from_raw_parts(s.ptr as *const u8, s.len as usize)
+        };
+        let marks = bytes.iter().filter(|&&b| b == b'!').count();
+        *out.seq.add(i) = (config.factor * marks as f64) as f32;
+    }
+}
+
+unsafe extern "C" fn score(own: *mut c_void, batch: *const RewardIn, out: *const RewardOut) -> i32 {
+    let done = std::panic::catch_unwind(|| pay(&*(own as *const Config), &*batch, &*out));
+    if done.is_ok() {
+        0
+    } else {
+        E_INTERNAL
+    }
+}
+
+// What host and tools read is constant data; pointers in it need this to be shared.
+#[repr(transparent)]
+pub struct Shared<T>(T);
+unsafe impl<T> Sync for Shared<T> {}
+
+const fn size_of<T>() -> u32 {
+    std::mem::size_of::<T>() as u32
+}
+
+// The contract's minor version, which the Makefile takes from rlhf/base.h.
+const fn minor() -> u32 {
+    let digits = env!("RLHF_ABI_MINOR").as_bytes();
+    let (mut value, mut i) = (0, 0);
+    assert!(!digits.is_empty());
+    while i < digits.len() {
+        value = value * 10 + (digits[i] - b'0') as u32;
+        i += 1;
+    }
+    value
+}
+
+const NONE: *const c_void = std::ptr::null();
+
+static OPTS: Shared<[Opt; 1]> = Shared([Opt {
+    key: text(b"factor\0"),
+    help: text(b"what an exclamation mark is paid\0"),
+    kind: T_F64,
+    flags: 0,
+    offset: 0,
+    reserved: 0,
+    i: [0; 3],
+    f: [1.0, -1000.0, 1000.0],
+    s_def: std::ptr::null(),
+    choices: std::ptr::null(),
+    table: std::ptr::null(),
+    n_table: 0,
+}]);
+static OPS: Shared<RewardOps> =
+    Shared(RewardOps { size: size_of::<RewardOps>(), flags: ROW_ALONE, score, check_row: NONE });
+static PLUGIN: Shared<Plugin> = Shared(Plugin {
+    size: size_of::<Plugin>(),
+    kind: KIND_REWARD,
+    host_minor_min: 0,
+    state_version: 0,
+    id: text(b"org.example.exclamations\0"),
+    version: text(b"1.0.0\0"),
+    summary: text(b"counts exclamation marks\0"),
+    opts: &OPTS.0 as *const [Opt; 1] as *const Opt,
+    n_opts: 1,
+    opt_stride: size_of::<Opt>(),
+    config_size: size_of::<Config>(),
+    flags: 0,
+    create_destroy_save_load: [NONE; 4],
+    ops: &OPS.0,
+    idle: NONE,
+});
+static LIST: Shared<[*const Plugin; 1]> = Shared([&PLUGIN.0]);
+static BUNDLE: Shared<Bundle> = Shared(Bundle {
+    size: size_of::<Bundle>(),
+    abi_major: 0,
+    abi_minor: minor(),
+    n_plugins: 1,
+    plugins: &LIST.0 as *const [*const Plugin; 1] as *const *const Plugin,
+    built_with: text(b"rustc\0"),
+});
+
+// By which the file is described without being run (rlhf/elf_note.h).
+#[repr(C, align(8))]
+pub struct ElfNote {
+    owner_size: u32,
+    at_size: u32,
+    kind: u32,
+    owner: [u8; 12],
+    at: *const Bundle,
+}
+
+#[used]
+#[link_section = ".note.rlhf"]
+static NOTE: Shared<ElfNote> = Shared(ElfNote {
+    owner_size: 12,
+    at_size: 8,
+    kind: 0,
+    owner: *b"rlhf-plugin\0",
+    at: &BUNDLE.0,
+});
+
+#[no_mangle]
+pub extern "C" fn rlhf_plugin_v0() -> *const Bundle {
+    &BUNDLE.0
+}

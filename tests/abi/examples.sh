@@ -1,0 +1,63 @@
+#!/bin/sh
+# The examples, built from the installed SDK by CMake and by make with pkg-config alone, in C++11 to
+# C++20, and used: described by rlhf-host, and a run of all of them together.
+set -eu
+case $CXX in "" | *NOTFOUND) echo "there is no C++ compiler" >&2; exit 77 ;; esac
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+loud() { "$@" >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }; }
+loud "$CMAKE" --install "$RLHF_BUILD_DIR" --component sdk --prefix "$tmp/a prefix"
+cp -r "$tmp/a prefix/share/rlhf/examples" "$tmp/mine"
+flags="-Wall -Wextra -Wconversion -Werror"
+for std in 11 14 17 20; do
+    loud "$CMAKE" -G Ninja -S "$tmp/mine" -B "$tmp/build$std" -DCMAKE_PREFIX_PATH="$tmp/a prefix" \
+        -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_C_FLAGS="$flags -Wpedantic" \
+        -DCMAKE_CXX_FLAGS="$flags" -DCMAKE_CXX_STANDARD=$std -DCMAKE_BUILD_TYPE=Release
+    loud "$CMAKE" --build "$tmp/build$std"
+    loud "$CTEST" --test-dir "$tmp/build$std" --output-on-failure
+done
+
+built="$tmp/build11"
+if command -v pkg-config >/dev/null && command -v make >/dev/null; then
+    pc=$(dirname "$(find "$tmp/a prefix" -name rlhf-sdk.pc)")
+    loud env PKG_CONFIG_PATH="$pc" make -C "$tmp/mine" CC="$CC" CXX="$CXX" check
+    built="$tmp/mine"
+fi
+names="distinct_words reinforce bigram"
+if command -v rustc >/dev/null; then
+    names="$names exclamations"
+else
+    echo "exclamations.rs was not tried: there is no rustc"
+fi
+for name in $names; do
+    exports=$(nm -D --defined-only "$built/$name.so" | awk '{print $NF}')
+    [ "$exports" = rlhf_plugin_v0 ] || { echo "$name.so exports $exports" >&2; exit 1; }
+done
+
+host=$RLHF_BUILD_DIR/bin/rlhf-host
+[ -x "$host" ] || { echo "rlhf-host is not built: nothing was run" >&2; exit 0; }
+[ -z "$RLHF_SANITIZE" ] || exit 0 # the examples were built without
+for name in $names; do
+    loud "$host" plugin info "$built/$name.so"
+    grep -q org.example "$tmp/log"
+done
+rewards="--reward distinct_words.so"
+case $names in *exclamations*) rewards="$rewards --reward exclamations.so:weight=0.1" ;; esac
+mkdir "$tmp/model"
+cp "$RLHF_SOURCE_DIR/models/policy/vocab.json" "$RLHF_SOURCE_DIR/models/policy/merges.txt" "$tmp/model"
+cat >"$tmp/model/config.json" <<'END'
+{"model_type": "bigram", "vocab_size": 8192, "d_model": 16, "n_positions": 128, "eos_token_id": 0}
+END
+for i in 1 2 3 4 5 6 7 8; do echo '{"text": "It was a good film, and I was glad."}'; done >"$tmp/texts.jsonl"
+cd "$tmp"
+export RLHF_PLUGIN_PATH="$built"
+model="--policy model --set policy.init=random --set compute.dtype=f32 --threads 1"
+loud "$host" --algo reinforce.so $rewards $model --set batch.size=8 --set sampling.max_new_tokens=4 \
+    --prompts texts.jsonl --phases 2 --out a
+# What is sampled is what is trained on, bit for bit.
+[ "$(grep -c '"sampling/logp_difference/max": *0[,}.]' a/metrics.jsonl)" -ge 1 ] ||
+    { echo "the bigram model samples other log-probs than it trains on" >&2; exit 1; }
+# And it learns: 8 equal texts, from the logarithm of the vocabulary down.
+loud "$host" --algo sft.so $model --data texts.jsonl --set optim.lr=0.1 --set optim.warmup=0 --set batch.size=8 --phases 20 --out s
+tail -1 s/metrics.jsonl | sed 's/.*"objective\/loss": *\([0-9.]*\).*/\1/' |
+    awk '{ if ($1 < 4) exit 0; print "the loss is still " $1 > "/dev/stderr"; exit 1 }'
