@@ -1,6 +1,8 @@
 // option_table.c: see option_table.h.
 #include "option/option_table.h"
 
+#include <rlhf/option_check.h>
+
 #include <string.h>
 
 #define MAX_OPTIONS 4096u
@@ -74,57 +76,6 @@ int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key) {
     return -1;
 }
 
-static uint32_t value_size(int32_t type) {
-    switch (type) {
-    case RLHF_T_BOOL:
-    case RLHF_T_ENUM:
-        return sizeof(int32_t);
-    case RLHF_T_I64:
-        return sizeof(int64_t);
-    case RLHF_T_F64:
-        return sizeof(double);
-    case RLHF_T_STR:
-    case RLHF_T_PATH:
-        return sizeof(const char *);
-    default:
-        return 0;
-    }
-}
-
-static int in_range(const rlhf_opt *o) {
-    int low = o->flags & RLHF_OPT_MIN_OPEN ? o->f_def > o->f_min : o->f_def >= o->f_min;
-    int high = o->flags & RLHF_OPT_MAX_OPEN ? o->f_def < o->f_max : o->f_def <= o->f_max;
-    return low && high;
-}
-
-// What is wrong with one option, NULL when nothing.
-static const char *fault(const rlhf_opt *o, uint32_t config_size) {
-    uint32_t size = value_size(o->type);
-    if (size == 0) return "has a type this host does not know";
-    if (o->offset % size != 0) return "has a misaligned offset";
-    if (size > config_size || o->offset > config_size - size)
-        return "lies outside the config struct";
-    int required = (o->flags & RLHF_OPT_REQUIRED) != 0;
-    if (o->type == RLHF_T_BOOL && (o->i_def < 0 || o->i_def > 1)) return "has a default not 0 or 1";
-    if (o->type == RLHF_T_ENUM) {
-        int64_t n = 0;
-        while (o->choices && o->choices[n])
-            n++;
-        if (n == 0) return "has no choices";
-        if (o->i_def < 0 || o->i_def >= n) return "has a default that is no choice";
-    }
-    if (o->type == RLHF_T_I64) {
-        if (o->i_min > o->i_max) return "has a minimum above its maximum";
-        if (!required && (o->i_def < o->i_min || o->i_def > o->i_max))
-            return "has a default outside its range";
-    }
-    if (o->type == RLHF_T_F64) {
-        if (!(o->f_min <= o->f_max)) return "has a minimum above its maximum";
-        if (!required && !in_range(o)) return "has a default outside its range";
-    }
-    return NULL;
-}
-
 rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_size,
                              struct rlhf__error *err) {
     for (uint32_t i = 0; i < t->n; i++) {
@@ -132,7 +83,7 @@ rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_si
         rlhf__opt_at(t, i, &o);
         if (!o.key || !*o.key)
             return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option %u has no key", i);
-        const char *why = fault(&o, config_size);
+        const char *why = rlhf_opt_fault(&o, config_size);
         if (why) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option \"%s\" %s", o.key, why);
         if (rlhf__opt_find(t, o.key) != (int32_t)i)
             return rlhf__fail(err, RLHF_E_UNSUPPORTED, "its option \"%s\" is there twice", o.key);

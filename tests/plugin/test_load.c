@@ -4,6 +4,8 @@
 #include "model/compute_load.h"
 #include "plugin/search.h"
 
+#include <rlhf/test.h>
+
 #include <unistd.h>
 
 struct fixture {
@@ -287,6 +289,23 @@ static void a_backend_is_found_like_a_plugin(void **state) {
     assert_string_equal(strrchr(found, '/'), "/kernels_reference.so");
 }
 
+// A unit test of a plugin refuses what the loader refuses.
+static void the_fake_host_refuses_them_too(void **state) {
+    static const char *const faults[] = {
+        "not_plugin", "other_abi", "other_minor",      "null_bundle",   "no_plugins",
+        "no_ops",     "no_score",  "no_save",          "bad_id",        "bad_kind",
+        "newer_host", "long_set",  "short_descriptor", "default_range", "outside_config",
+        "no_choices", "desc_flag", "huge_size"};
+    char path[1024], file[64];
+    (void)state;
+    for (size_t i = 0; i < CHECK_COUNT(faults); i++) {
+        snprintf(file, sizeof file, "%s.so", faults[i]);
+        if (rlhf_test_open(module_path(file, path), 0)) fail_msg("%s is not refused", file);
+    }
+    assert_non_null(rlhf_test_open(module_path("sample.so", path), 0));
+    assert_non_null(rlhf_test_open(module_path("long_zero.so", path), 0));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         T(each_fault_has_its_sentence),
@@ -300,6 +319,7 @@ int main(void) {
         T(a_missing_one_gets_a_hint),
         T(text_is_no_library),
         cmocka_unit_test_setup_teardown(a_backend_is_found_like_a_plugin, setup, teardown),
+        cmocka_unit_test(the_fake_host_refuses_them_too),
     };
     return cmocka_run_group_tests_name("plugin_load", tests, NULL, NULL);
 }

@@ -13,7 +13,11 @@
 #ifndef RLHF_TEST_H
 #define RLHF_TEST_H
 
+#include "algo.h"
+#include "model.h"
+#include "option_check.h"
 #include "plugin.h"
+#include "reward.h"
 #include "service.h"
 
 #include <dlfcn.h>
@@ -211,7 +215,61 @@ static inline int rlhf_test_logged(const struct rlhf_test_host *t, const char *t
 
 // ---- plugins and their options ----
 
-// Load a .so and return its plugin number i, or NULL with the reason on stderr. Never unloaded.
+// The first function of a kind's table that must be there and is not, NULL when none is missing.
+static inline const char *rlhf_test_missing(const rlhf_plugin *p) {
+    rlhf_algo_ops a;
+    rlhf_reward_ops r;
+    rlhf_model_ops m;
+    const uint32_t head = 2 * (uint32_t)sizeof(uint32_t);
+    if (p->kind == RLHF_KIND_ALGO) {
+        if (rlhf_copy_in(&a, (uint32_t)sizeof a, p->ops, head) < 0) return "a sound ops table";
+        return !a.plan ? "plan()" : !a.loss ? "loss()" : NULL;
+    }
+    if (p->kind == RLHF_KIND_REWARD) {
+        if (rlhf_copy_in(&r, (uint32_t)sizeof r, p->ops, head) < 0) return "a sound ops table";
+        return !r.score ? "score()" : NULL;
+    }
+    if (rlhf_copy_in(&m, (uint32_t)sizeof m, p->ops, head) < 0) return "a sound ops table";
+    return !m.open      ? "open()"
+           : !m.info    ? "info()"
+           : !m.param   ? "param()"
+           : !m.refresh ? "refresh()"
+           : !m.forward ? "forward()"
+                        : NULL;
+}
+
+// Why rlhf-host would refuse the plugin, into out[cap]; 0 and "" when it would not. The checks of
+// options are the host's own; of a file, `rlhf-host plugin check` tries more.
+static inline int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap) {
+    rlhf_plugin d;
+    rlhf_opt o;
+    out[0] = 0;
+    if (!p || rlhf_copy_in(&d, (uint32_t)sizeof d, p, RLHF_SIZE_TO(rlhf_plugin, flags)) < 0)
+        return snprintf(out, cap, "its descriptor is missing, too short or newer than the SDK");
+    if (!d.id || !*d.id ||
+        strspn(d.id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                     "0123456789._-") != strlen(d.id))
+        return snprintf(out, cap,
+                        "its id is missing or has characters other than letters, digits, "
+                        "'.', '_' and '-'");
+    if (d.kind < RLHF_KIND_ALGO || d.kind > RLHF_KIND_MODEL)
+        return snprintf(out, cap, "it is of kind %u", (unsigned)d.kind);
+    if (d.host_minor_min > RLHF_ABI_MINOR)
+        return snprintf(out, cap, "it needs a newer host, 0.%u", (unsigned)d.host_minor_min);
+    if (d.flags) return snprintf(out, cap, "its descriptor sets flags, of which there are none");
+    for (uint32_t i = 0; rlhf_opt_at(d.opts, d.n_opts, d.opt_stride, i, &o); i++) {
+        const char *why = o.key && *o.key ? rlhf_opt_fault(&o, d.config_size) : "has no key";
+        if (why) return snprintf(out, cap, "its option \"%s\" %s", o.key ? o.key : "", why);
+    }
+    if (d.state_version && (!d.save || !d.load))
+        return snprintf(out, cap, "it has a state_version but no save() and load()");
+    if (!d.ops) return snprintf(out, cap, "it has no ops table");
+    const char *missing = rlhf_test_missing(&d);
+    return missing ? snprintf(out, cap, "it lacks %s", missing) : 0;
+}
+
+// Load a .so and return its plugin number i, or NULL with the reason on stderr: what rlhf-host
+// would refuse is refused. Never unloaded.
 static inline const rlhf_plugin *rlhf_test_open(const char *path, uint32_t i) {
     void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     union {
@@ -228,9 +286,17 @@ static inline const rlhf_plugin *rlhf_test_open(const char *path, uint32_t i) {
         return NULL;
     }
     const rlhf_bundle *bundle = u.entry();
-    if (bundle->abi_major != RLHF_ABI_MAJOR || i >= bundle->n_plugins) {
+    if (!bundle || bundle->abi_major != RLHF_ABI_MAJOR || bundle->abi_minor != RLHF_ABI_MINOR ||
+        i >= bundle->n_plugins) {
+        if (!bundle) fprintf(stderr, "%s: %s() returned nothing\n", path, RLHF_ENTRY_SYMBOL);
+        if (!bundle) return NULL;
         fprintf(stderr, "%s: built for ABI %u.%u, %u plugins\n", path, (unsigned)bundle->abi_major,
                 (unsigned)bundle->abi_minor, (unsigned)bundle->n_plugins);
+        return NULL;
+    }
+    char why[256];
+    if (rlhf_test_refused(bundle->plugins[i], why, sizeof why)) {
+        fprintf(stderr, "%s: %s\n", path, why);
         return NULL;
     }
     return bundle->plugins[i];

@@ -1,0 +1,62 @@
+// rlhf/option_check.h: whether an option of a table is sound, by the host and by tests alike.
+//
+// What it is not: part of what plugins are built with.
+#ifndef RLHF_OPTION_CHECK_H
+#define RLHF_OPTION_CHECK_H
+
+#include "option.h"
+
+// Bytes of the value of an option of that type in the config struct, 0 for no such type. [any]
+static inline uint32_t rlhf_opt_value_size(int32_t type) {
+    switch (type) {
+    case RLHF_T_BOOL:
+    case RLHF_T_ENUM:
+        return sizeof(int32_t);
+    case RLHF_T_I64:
+        return sizeof(int64_t);
+    case RLHF_T_F64:
+        return sizeof(double);
+    case RLHF_T_STR:
+    case RLHF_T_PATH:
+        return sizeof(const char *);
+    default:
+        return 0;
+    }
+}
+
+static inline int rlhf_opt_def_in_range(const rlhf_opt *o) {
+    int low = o->flags & RLHF_OPT_MIN_OPEN ? o->f_def > o->f_min : o->f_def >= o->f_min;
+    int high = o->flags & RLHF_OPT_MAX_OPEN ? o->f_def < o->f_max : o->f_def <= o->f_max;
+    return low && high;
+}
+
+// What is wrong with an option of a config struct of that size, to stand behind its name; NULL when
+// nothing is. [any]
+static inline const char *rlhf_opt_fault(const rlhf_opt *o, uint32_t config_size) {
+    const uint32_t size = rlhf_opt_value_size(o->type);
+    if (size == 0) return "has a type this host does not know";
+    if (o->offset % size != 0) return "has a misaligned offset";
+    if (size > config_size || o->offset > config_size - size)
+        return "lies outside the config struct";
+    int required = (o->flags & RLHF_OPT_REQUIRED) != 0;
+    if (o->type == RLHF_T_BOOL && (o->i_def < 0 || o->i_def > 1)) return "has a default not 0 or 1";
+    if (o->type == RLHF_T_ENUM) {
+        int64_t n = 0;
+        while (o->choices && o->choices[n])
+            n++;
+        if (n == 0) return "has no choices";
+        if (o->i_def < 0 || o->i_def >= n) return "has a default that is no choice";
+    }
+    if (o->type == RLHF_T_I64) {
+        if (o->i_min > o->i_max) return "has a minimum above its maximum";
+        if (!required && (o->i_def < o->i_min || o->i_def > o->i_max))
+            return "has a default outside its range";
+    }
+    if (o->type == RLHF_T_F64) {
+        if (!(o->f_min <= o->f_max)) return "has a minimum above its maximum";
+        if (!required && !rlhf_opt_def_in_range(o)) return "has a default outside its range";
+    }
+    return NULL;
+}
+
+#endif
