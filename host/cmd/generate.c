@@ -136,6 +136,7 @@ static rlhf_status print_block(const struct job *j, const struct rlhf__gen_resul
         size_t len = 0;
         size_t p = (size_t)((first + i) / (uint64_t)j->o->n);
         struct rlhf__generated g = {.prompt = j->prompts.text[p],
+                                    .chat = !is_text(j, p),
                                     .prompt_ids = j->ids.data + j->at[p],
                                     .n_prompt = j->at[p + 1] - j->at[p],
                                     .ids = r->ids + (size_t)i * (size_t)r->stride,

@@ -33,12 +33,15 @@ void rlhf__generated_json(const struct rlhf__generated *g, struct rlhf__buf *out
 
 // The text as it is, except on a terminal, which would obey what a model happens to write.
 void rlhf__generated_text(const struct rlhf__generated *g, int first, struct rlhf__buf *out) {
+    const char *between = g->chat ? "\n\n" : "";
     if (!first) rlhf__buf_puts(out, "---\n");
     if (isatty(STDOUT_FILENO)) {
         rlhf__put_printable(out, g->prompt.ptr, (size_t)g->prompt.len, "\n\t");
+        rlhf__buf_puts(out, between);
         rlhf__put_printable(out, g->response.ptr, (size_t)g->response.len, "\n\t");
     } else {
         rlhf__buf_put(out, g->prompt.ptr, (size_t)g->prompt.len);
+        rlhf__buf_puts(out, between);
         rlhf__buf_put(out, g->response.ptr, (size_t)g->response.len);
     }
     rlhf__buf_putc(out, '\n');

@@ -85,15 +85,16 @@ static rlhf_status changed(const char *run, const char *path, const json_t *was,
     struct rlhf__buf a = RLHF__BUF_INIT, b = RLHF__BUF_INIT;
     if (was) rlhf__json_write(&a, was, 0);
     if (is) rlhf__json_write(&b, is, 0);
-    rlhf__fail(
-        err, RLHF_E_INVALID,
-        "--resume: %s cannot change from %.100s to %.100s in a run that "
-        "goes on (what can: run.phases, run.stop_after, run.threads, compute.backend, "
-        "compute.gpu, compute.workspace_mib, compute.recompute, data.max_mib, checkpoint.*, "
-        "early_stop.*, log.*, rewards.on_failure, rewards.retries, rewards.isolate, "
-        "rewards.timeout_s, rewards.memory_mib, rewards.workers); start a new run with --policy "
-        "'%s/checkpoints/latest' instead",
-        path, a.len ? rlhf__buf_text(&a) : "nothing", b.len ? rlhf__buf_text(&b) : "nothing", run);
+    rlhf__fail(err, RLHF_E_INVALID,
+               "--resume: %s cannot change from %.100s to %.100s in a run that "
+               "goes on (what can: run.phases, run.stop_after, run.threads, compute.backend, "
+               "compute.gpu, compute.workspace_mib, compute.recompute, data.max_mib, checkpoint.*, "
+               "early_stop.*, log.*, rewards.on_failure, rewards.retries, rewards.isolate, "
+               "rewards.timeout_s, rewards.memory_mib, rewards.workers, and where inputs lie); "
+               "start a new run with --policy "
+               "'%s/checkpoints/latest' instead",
+               path, a.len ? rlhf__buf_text(&a) : "nothing", b.len ? rlhf__buf_text(&b) : "nothing",
+               run);
     rlhf__buf_free(&a);
     rlhf__buf_free(&b);
     return RLHF_E_INVALID;

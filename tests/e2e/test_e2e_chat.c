@@ -126,6 +126,15 @@ static void others(void **state) {
                    "--ignore-eos --json") != 0)
         fail_msg("%s", t->out);
     e2e_says(t, "\"prompt\": \"it\\n\\nwas\\n\\nso\"");
+    // As a text an answer stands apart from what it answers; a prompt that is a text goes on.
+    assert_int_equal(e2e_run(t, "generate --model d/checkpoints/latest --prompts prompts.jsonl "
+                                "--max-new 3 --ignore-eos"),
+                     0);
+    e2e_says(t, "it\n\nwas\n\nso\n\n");
+    assert_int_equal(e2e_run(t, "generate --model d/checkpoints/latest --prompt so --max-new 3 "
+                                "--ignore-eos"),
+                     0);
+    assert_null(strstr(t->out, "so\n\n"));
     if (e2e_run(t,
                 "pairs --model d/checkpoints/latest --judge period_count.so --prompts "
                 "prompts.jsonl --out p.jsonl --n 40 --k 8 --set sampling.max_new_tokens=24") != 0)
