@@ -1,5 +1,11 @@
-// test_gguf_rotary.c: rotary positions in GGUF files: which field of config.json goes first.
+// test_gguf_rotary.c: rotary positions in GGUF files: which field of config.json goes first, and
+// the frequencies that a model is computed with.
 #include "gguf_model.h"
+
+#include "option/options.h"
+#include "transformer/decoder.h"
+
+#include <math.h>
 
 // Old fields and new ones in one config: which goes first is as where the model is loaded.
 static void rotary(void **state) {
@@ -79,10 +85,129 @@ static void llama3_context(void **state) {
     }
 }
 
+// ---- the model's own reading ----
+
+static void *host_alloc(const rlhf_host *h, uint64_t n) {
+    (void)h;
+    return calloc(1, n);
+}
+static void host_free(const rlhf_host *h, void *p) {
+    (void)h;
+    free(p);
+}
+
+// The frequencies that the model plugins compute with.
+static void of_model(const json_t *config, int32_t dim, struct rlhf__tf_rotary *out) {
+    static const rlhf_host host = {.size = sizeof host, .alloc = host_alloc, .free = host_free};
+    const struct rlhf__origin from = {.source = "config.json", .section = "", .lenient = 1};
+    struct rlhf__opt_table t;
+    struct rlhf__strings strings = {0};
+    struct rlhf__error err = {0, ""};
+    void *c = NULL;
+    check_ok(
+        rlhf__opt_table_init(&t, rlhf__tf_decoder_opts, TF_N_DECODER_OPTS, sizeof(rlhf_opt), &err),
+        &err);
+    check_ok(rlhf__opts_new(&t, sizeof(struct rlhf__tf_decoder), config, &from, &strings, &c, &err),
+             &err);
+    assert_int_equal(rlhf__tf_rotary_read(&host, c, dim, out), RLHF_OK);
+    free(c);
+    rlhf__strings_finish(&strings);
+}
+
+static double key(const char *head, const char *name, double absent) {
+    const char *at = strstr(head, name);
+    return at ? strtod(at + strlen(name), NULL) : absent;
+}
+
+static double pair_of(double context, double base, double turns, int32_t dim) {
+    return dim * log(context / (turns * 2 * 3.14159265358979323846)) / (2 * log(base));
+}
+
+// What llama.cpp makes of the keys: ggml_rope_yarn, and rope_freqs as divisors. *scale: of the
+// attention.
+static void of_keys(const char *head, const float *divisor, int32_t dim, double *out,
+                    double *scale) {
+    const double base = key(head, "rope.freq_base 6 ", 0),
+                 factor = key(head, "scaling.factor 6 ", 1);
+    const double context = key(head, "scaling.original_context_length 4 ", 0);
+    const double low = floor(pair_of(context, base, key(head, "yarn_beta_fast 6 ", 32), dim));
+    const double high = ceil(pair_of(context, base, key(head, "yarn_beta_slow 6 ", 1), dim));
+    *scale = 1;
+    for (int32_t i = 0; i < dim / 2; i++) {
+        const double f = pow(base, -2.0 * i / dim);
+        out[i] = strstr(head, "scaling.type 8 linear") ? f / factor
+                                                       : f / (divisor ? (double)divisor[i] : 1);
+        if (!strstr(head, "scaling.type 8 yarn")) continue;
+        const double from = fmax(low, 0), to = fmin(high, dim - 1);
+        const double ramp = fmin(fmax((i - from) / fmax(to - from, 0.001), 0), 1);
+        out[i] = f / factor * ramp + f * (1 - ramp);
+        *scale = factor > 1 ? 0.1 * log(factor) + 1 : 1;
+    }
+}
+
+// Every form that a file can say: the keys give the frequencies that the model is computed with.
+static void as_the_model(void **state) {
+#define BANDS "\"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0"
+    static const char *const forms[] = {
+        "",
+        ", \"rope_theta\": 500000.0",
+        ", \"rope_theta\": 500000.0, \"rope_scaling\": null",
+        ", \"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 7.0}, \"rope_theta\": "
+        "9",
+        ", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 4}",
+        PARAMETERS ", \"rope_scaling\": {\"rope_theta\": 7}",
+        PARAMETERS ", \"rope_scaling\": {\"beta_fast\": 7}",
+        PARAMETERS ", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 3.0}",
+        ", \"rope_theta\": 100.0, \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 4.0, "
+        "\"original_max_position_embeddings\": 8}",
+        ", \"rope_theta\": 100.0, \"rope_scaling\": {\"type\": \"yarn\", "
+        "\"original_max_position_embeddings\": 4, \"beta_fast\": 2, \"beta_slow\": 0.5}",
+        ", \"rope_theta\": 100.0, \"original_max_position_embeddings\": 1000, \"rope_parameters\": "
+        "{\"rope_type\": \"yarn\", \"factor\": 2.0, \"original_max_position_embeddings\": 4}",
+        ", \"rope_parameters\": {\"rope_type\": \"llama3\", \"rope_theta\": 100.0, " BANDS
+        ", \"original_max_position_embeddings\": 32}",
+        ", \"original_max_position_embeddings\": 64, \"rope_scaling\": {\"type\": \"llama3\", "
+        "\"rope_theta\": 100.0, " BANDS "}",
+        ", \"rope_scaling\": {\"rope_type\": \"llama3\", " BANDS "}",
+    };
+    for (size_t i = 0; i < CHECK_COUNT(forms); i++) {
+        enum { DIM = 4 };
+        struct model m;
+        struct reader r;
+        struct rlhf__tf_rotary want = {0};
+        size_t len;
+        double got[DIM / 2], scale;
+        float divisor[DIM / 2];
+        struct rlhf__buf config = RLHF__BUF_INIT;
+        rlhf__buf_printf(&config, "{" LLAMA "%s}", forms[i]);
+        model_begin(&m, *state, rlhf__buf_text(&config), GPT2_FORM);
+        model_add_llama(&m);
+        const uint8_t *bytes = model_written(&m, &len);
+        const char *head = reader_head(&r, bytes, len);
+        const int bands = strstr(head, "rope_freqs.weight") != NULL;
+        assert_true(bands == (strstr(forms[i], "llama3") != NULL));
+        memcpy(divisor, r.end - 32, sizeof divisor);
+        of_keys(head, bands ? divisor : NULL, DIM, got, &scale);
+        of_model(m.m.config, DIM, &want);
+        for (int k = 0; k < DIM / 2; k++)
+            if (!(fabs(got[k] - want.frequency[k]) <= 1e-5 * want.frequency[k]))
+                fail_msg("%s: frequency %d is %g in the file and %g in the model", forms[i], k,
+                         got[k], want.frequency[k]);
+        if (!(fabs(scale - want.scale) < 1e-6))
+            fail_msg("%s: the scale is %g in the file and %g in the model", forms[i], scale,
+                     want.scale);
+        free(want.frequency);
+        rlhf__buf_free(&r.out);
+        rlhf__buf_free(&config);
+        model_end(&m);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rotary, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(llama3_context, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(as_the_model, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("gguf_rotary", tests, NULL, NULL);
 }
