@@ -87,7 +87,7 @@ static rlhf_status check_kinds(const json_t *o, const char *dir, struct rlhf__er
     }
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         RLHF_TRY(check_number(o, dir, numbers[i], 1e9, err));
-    RLHF_TRY(check_number(o, dir, "rope_theta", 1e12, err));
+    RLHF_TRY(check_number(o, dir, "rope_theta", 1e15, err));
     const json_t *part = json_object_get(o, "partial_rotary_factor");
     if (part && !json_is_null(part) && !(json_is_number(part) && json_number_value(part) == 1))
         return bad(dir, "partial_rotary_factor", part, err);
@@ -112,7 +112,7 @@ rlhf_status rlhf__gguf_rope_check(const json_t *config, const char *dir, const c
     static const char *const linear[] = {"factor", NULL};
     static const char *const bands[] = {"factor", "low_freq_factor", "high_freq_factor", NULL};
     *llama3 = 0;
-    RLHF_TRY(check_number(config, dir, "rope_theta", 1e12, err));
+    RLHF_TRY(check_number(config, dir, "rope_theta", 1e15, err));
     RLHF_TRY(check_number(config, dir, ORIGINAL, 1e9, err));
     RLHF_TRY(check_kinds(json_object_get(config, "rope_scaling"), dir, err));
     RLHF_TRY(check_kinds(json_object_get(config, "rope_parameters"), dir, err));

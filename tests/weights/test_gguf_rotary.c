@@ -151,6 +151,7 @@ static void as_the_model(void **state) {
     static const char *const forms[] = {
         "",
         ", \"rope_theta\": 500000.0",
+        ", \"rope_theta\": 1e14",
         ", \"rope_theta\": 500000.0, \"rope_scaling\": null",
         ", \"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 7.0}, \"rope_theta\": "
         "9",
