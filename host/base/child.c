@@ -23,6 +23,7 @@ static void limit(int what, rlim_t most) {
 static void confine(const struct rlhf__child_limits *limits) {
     const rlim_t seconds = (rlim_t)limits->seconds + 1; // the alarm comes first
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     limit(RLIMIT_FSIZE, 0);
     limit(RLIMIT_CORE, 0);
     // Threads count alike.

@@ -10,7 +10,8 @@
 struct rlhf__child_limits {
     const char *what; // for messages: a path
     int32_t seconds;  // of its life, and of the processor's
-    // 1: no new privileges, no bytes into files, no core dump, standard output where errors go
+    // 1: no new privileges, no bytes into files, no core dump, standard output where errors go; it
+    // ends with its parent
     int32_t confined;
 };
 

@@ -6,6 +6,7 @@
 #include "cmd/flags.h"
 #include "plugin/search.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,6 +146,10 @@ int rlhf__plugin_check(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__flag_list rest = {NULL, 0};
     struct rlhf__error err;
     int status = -1;
+    // There is nothing to save: a signal ends it, and its children with it (child.h).
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
     if (rlhf__flags_parse(flags, FLAGS, argc, argv, &o, &rest, &err) == RLHF_OK)
         status = check(env, &o, &rest, &err);
     if (status < 0) rlhf__log_error(env->log, err.text);
