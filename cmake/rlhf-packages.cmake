@@ -1,0 +1,47 @@
+# `cpack -G DEB` in the build directory: Debian packages rlhf-host (the program, its plugins, presets
+# and pages), rlhf-models (the default models) and librlhf-sdk-dev (headers, libraries, templates and
+# examples for plugins). Each is one component of the install; needed libraries are found by
+# dpkg-shlibdeps.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME rlhf-host)
+set(CPACK_PACKAGE_VENDOR "the rlhf-host authors")
+set(CPACK_PACKAGE_CONTACT "the rlhf-host authors <rlhf-host@localhost>")
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_COMPONENTS_ALL host models sdk)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_COMPRESSION_TYPE gzip) # weights do not compress; xz takes minutes to find out
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ
+  GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+
+set(CPACK_DEBIAN_HOST_PACKAGE_NAME rlhf-host)
+set(CPACK_DEBIAN_HOST_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_HOST_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_HOST_PACKAGE_RECOMMENDS "rlhf-models (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_HOST_PACKAGE_SUGGESTS "librlhf-sdk-dev (= ${PROJECT_VERSION})")
+set(CPACK_COMPONENT_HOST_DESCRIPTION "reinforcement learning from feedback for language models
+ A program that fine-tunes language models by reinforcement learning from
+ feedback. Algorithms, rewards and model families are plugins.")
+
+set(CPACK_DEBIAN_MODELS_PACKAGE_NAME rlhf-models)
+set(CPACK_DEBIAN_MODELS_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_MODELS_PACKAGE_ARCHITECTURE all)
+set(CPACK_COMPONENT_MODELS_DESCRIPTION "default models and rows of rlhf-host
+ A small policy, a sentiment classifier, a reward model and rows to use them on,
+ so that rlhf-host runs as typed.")
+
+# What a plugin is built with: a compiler, and make with pkg-config or CMake.
+set(CPACK_DEBIAN_SDK_PACKAGE_NAME librlhf-sdk-dev)
+set(CPACK_DEBIAN_SDK_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "libc6-dev")
+set(CPACK_DEBIAN_SDK_PACKAGE_RECOMMENDS
+  "rlhf-host (= ${PROJECT_VERSION}), gcc | c-compiler, make, pkg-config, cmake")
+set(CPACK_COMPONENT_SDK_DESCRIPTION "headers and libraries for plugins of rlhf-host
+ Everything that rewards, algorithms, model families and compute backends are
+ built with and tested on, and templates to begin with.")
+include(CPack)

@@ -1,0 +1,43 @@
+#!/bin/sh
+# The Debian packages: what is in which, what they depend on, that the program in them runs where they
+# are unpacked, that a plugin builds there, and that no file is in two.
+set -eu
+command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null && command -v cpack >/dev/null ||
+    { echo "dpkg-dev or cpack is not there: not tried" >&2; exit 77; }
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+chmod 755 "$tmp"
+(cd "$tmp" && cpack -G DEB --config "$RLHF_BUILD_DIR/CPackConfig.cmake" -B "$tmp/packed") >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
+deb() { find "$tmp/packed" -maxdepth 1 -name "$1_*.deb"; }
+field() { dpkg-deb -f "$(deb "$1")" "$2"; }
+for name in rlhf-host rlhf-models librlhf-sdk-dev; do
+    [ -n "$(deb $name)" ] || { echo "there is no package $name" >&2; ls "$tmp/packed" >&2; exit 1; }
+    dpkg-deb -c "$(deb $name)" | awk '$1 !~ /^d/ {print $6}' | sort >"$tmp/$name.files"
+    cat "$tmp/$name.files" >>"$tmp/all"
+    dpkg-deb -x "$(deb $name)" "$tmp/root"
+done
+twice=$(sort "$tmp/all" | uniq -d)
+[ -z "$twice" ] || { echo "in two packages: $twice" >&2; exit 1; }
+has() { grep -q "$2" "$tmp/$1.files" || { echo "$1 has no $2" >&2; exit 1; }; }
+has rlhf-host '/usr/bin/rlhf-host$'
+has rlhf-host '/usr/share/man/man1/rlhf-host-generate.1'
+has rlhf-host '/bash-completion/completions/rlhf-host$'
+has rlhf-host '/usr/share/doc/rlhf-host/writing-a-plugin.md$'
+has rlhf-host '/usr/share/doc/rlhf-host/LICENSE$'
+has rlhf-models '/policy/model.safetensors$'
+has librlhf-sdk-dev '/rlhf/test.h$'
+has librlhf-sdk-dev '/templates/reward.c$'
+has librlhf-sdk-dev '/examples/reinforce.c$'
+for library in libc6 libdnnl libgomp1 libjansson4 libpcre2-8-0 libutf8proc zlib1g; do
+    field rlhf-host Depends | grep -q "$library" || { echo "rlhf-host does not depend on $library: $(field rlhf-host Depends)" >&2; exit 1; }
+done
+[ "$(field rlhf-models Architecture)" = all ]
+
+# Unpacked, not installed: it runs, and a plugin is built with it.
+export CUDA_VISIBLE_DEVICES= HOME="$tmp" PATH="$tmp/root/usr/bin:$PATH"
+unset XDG_DATA_HOME RLHF_PLUGIN_PATH
+cd "$tmp"
+rlhf-host plugin list --json | grep -qF "$tmp/root/usr"
+rlhf-host generate --prompt It --max-new 2 --seed 1 >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
+"$CMAKE" -S root/usr/share/rlhf/templates -B built -DCMAKE_PREFIX_PATH="$tmp/root/usr" >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
+"$CMAKE" --build built >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
