@@ -90,11 +90,13 @@ static rlhf_status open_rewards(struct rlhf__trial *t, const char *flag, struct 
     const struct rlhf__rewards_request q = {.config = &t->config,
                                             .plugin = t->reward,
                                             .services = &t->at.session.services,
+                                            .limits = &t->at.session.limits,
                                             .flag = flag,
                                             .watch = rlhf__progress_watch(t->at.progress)};
     t->books = calloc(t->config.n_reward + 1, sizeof *t->books);
     if (!t->books) return RLHF__NOMEM(err, "out of memory for rewards");
     RLHF_TRY(rlhf__rewards_open(&q, &t->rewards, err));
+    RLHF_TRY(rlhf__rewards_check_limits(&t->config, t->rewards, NULL, err));
     for (size_t i = 0; i < t->config.n_reward; i++)
         RLHF_TRY(rlhf__reward_check_rows(t->rewards[i], t->prompts, q.watch, err));
     return RLHF_OK;

@@ -27,6 +27,7 @@ static const char *const may_change[] = {"run.phases",
                                          "rewards.timeout_s",
                                          "rewards.memory_mib",
                                          "rewards.workers",
+                                         "rewards.overlap",
                                          NULL};
 
 // What a run reads and keeps a sum of: it may lie elsewhere when the run goes on.
@@ -90,7 +91,8 @@ static rlhf_status changed(const char *run, const char *path, const json_t *was,
                "goes on (what can: run.phases, run.stop_after, run.threads, compute.backend, "
                "compute.gpu, compute.workspace_mib, compute.recompute, data.max_mib, checkpoint.*, "
                "early_stop.*, log.*, rewards.on_failure, rewards.retries, rewards.isolate, "
-               "rewards.timeout_s, rewards.memory_mib, rewards.workers, and where inputs lie); "
+               "rewards.timeout_s, rewards.memory_mib, rewards.workers, rewards.overlap, and where "
+               "inputs lie); "
                "start a new run with --policy "
                "'%s/checkpoints/latest' instead",
                path, a.len ? rlhf__buf_text(&a) : "nothing", b.len ? rlhf__buf_text(&b) : "nothing",

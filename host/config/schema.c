@@ -229,6 +229,9 @@ static const rlhf_opt mixing_opts[] = {
       "MiB that such a process may take beside what it has when it begins; 0: any"),
     I(workers, 1, 1, 64,
       "worker processes that share the batch of a reward; the results are the same"),
+    B(overlap, 0,
+      "ask rewards whose work is done outside the process while responses are still drawn; the "
+      "results are the same"),
 };
 #undef T
 #define T struct rlhf__batch_config

@@ -159,6 +159,8 @@ struct rlhf__mixing_config {
     double timeout_s;   // of one call of a reward outside this process, seconds; 0 = no limit
     int64_t memory_mib; // of one such process; 0 = no limit
     int64_t workers;    // of one reward, that share its batch
+    int32_t overlap;    // 1: ask rewards that may be asked so while rows are still drawn
+    int32_t reserved;
 };
 
 struct rlhf__batch_config {

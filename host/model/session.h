@@ -21,6 +21,7 @@ struct rlhf__session {
     struct rlhf__model_env models;
     struct rlhf__text_services *text;
     struct rlhf__row_service rows;
+    rlhf_limits limits; // made and offered when rewards are opened (sample/rewards.h)
 };
 
 // Where default models lie: <share>/models/<name>. [any]

@@ -90,8 +90,19 @@ static int32_t host_cancelled(const rlhf_host *api) {
     return s->cancelled && *s->cancelled;
 }
 
+// Where the service stands among those that are offered, -1: nowhere.
+static int place_of(const struct rlhf__services *s, const char *id) {
+    for (size_t i = 0; i < s->n_offered; i++)
+        if (strcmp(s->offered[i].id, id) == 0) return (int)i;
+    return -1;
+}
+
 static const void *host_service(const rlhf_host *api, const char *id) {
-    return id ? rlhf__services_find(behind(api)->services, id) : NULL;
+    struct rlhf__host *h = behind(api);
+    const int at = id ? place_of(h->services, id) : -1;
+    if (at < 0) return NULL;
+    atomic_fetch_or(&h->asked, 1u << at);
+    return h->services->offered[at].table;
 }
 
 // One process: the sum over all workers is its own.
@@ -116,9 +127,8 @@ rlhf_status rlhf__services_offer(struct rlhf__services *s, const char *id, const
 }
 
 const void *rlhf__services_find(const struct rlhf__services *s, const char *id) {
-    for (size_t i = 0; i < s->n_offered; i++)
-        if (strcmp(s->offered[i].id, id) == 0) return s->offered[i].table;
-    return NULL;
+    const int at = place_of(s, id);
+    return at < 0 ? NULL : s->offered[at].table;
 }
 
 rlhf_status rlhf__services_failed(const struct rlhf__services *s, const struct rlhf__error *err) {
@@ -193,6 +203,13 @@ void rlhf__instance_destroy(struct rlhf__instance *i) {
         rlhf__call_end(&call, RLHF_OK, NULL);
     }
     host_destroy(behind(i->host));
+}
+
+int rlhf__instance_asked(const struct rlhf__instance *i, const char *id) {
+    if (!i->host) return 0;
+    struct rlhf__host *h = behind(i->host);
+    const int at = place_of(h->services, id);
+    return at >= 0 && (atomic_load(&h->asked) >> at & 1);
 }
 
 void rlhf__instance_metrics_to(const struct rlhf__instance *i,

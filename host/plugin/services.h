@@ -61,6 +61,9 @@ rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
                                   struct rlhf__instance **out, struct rlhf__error *err);
 void rlhf__instance_destroy(struct rlhf__instance *i); // NULL allowed [main]
 
+// 1 when the plugin has asked the host for that service, and there is one. [any]
+int rlhf__instance_asked(const struct rlhf__instance *i, const char *id);
+
 // From here on what the plugin reports with host->metric goes to `metric`, under the name that the
 // run knows it by; NULL: to the run again. [step]
 void rlhf__instance_metrics_to(const struct rlhf__instance *i,

@@ -71,7 +71,7 @@ static rlhf_status draw_and_pay(struct rlhf__phase *p, uint32_t groups, struct r
 
 static rlhf_status round_of(struct rlhf__phase *p, uint32_t want, uint32_t missing, struct books *b,
                             struct rlhf__error *err) {
-    struct rlhf__experience y = {0};
+    struct rlhf__experience y = {.phase = p->x.phase};
     rlhf__metrics_mute(p->report->metrics, 1);
     rlhf_status st = draw_and_pay(p, missing, &y, err);
     rlhf__metrics_mute(p->report->metrics, 0);

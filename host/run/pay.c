@@ -13,7 +13,8 @@ rlhf_status rlhf__phase_pay(const struct rlhf__phase *p, struct rlhf__experience
                              .may_drop_all = more,
                              .watch = rlhf__progress_watch(p->report->progress),
                              .log = p->report->log,
-                             .books = p->report->rewards.phase};
+                             .books = p->report->rewards.phase,
+                             .ahead = x->ahead};
     const struct rlhf__scored_by by = {&p->config->response, p->cast->rules, p->feed->prompts};
     if (!rlhf__cast_pays(p->cast)) return RLHF_OK;
     rlhf__progress_note(p->report->progress, "reward");
@@ -23,5 +24,7 @@ rlhf_status rlhf__phase_pay(const struct rlhf__phase *p, struct rlhf__experience
     if (st == RLHF_OK) st = rlhf__score(&s, &x->scored, &x->rows, keep, NULL, err);
     if (st == RLHF_OK) st = rlhf__experience_keep(x, keep, err);
     free(keep);
+    rlhf__ahead_destroy(x->ahead);
+    x->ahead = NULL;
     return st;
 }

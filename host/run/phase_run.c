@@ -84,6 +84,7 @@ rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err) {
 static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
     struct rlhf__phase_times *times = &p->report->times;
     double from = rlhf__seconds();
+    p->x.phase = (uint64_t)p->count->phase;
     rlhf_status st = p->feed->ops->next(p->feed, (uint64_t)p->count->sequences,
                                         p->learner->optim->count.step, &p->x, err);
     double drawn = rlhf__seconds();

@@ -57,6 +57,20 @@ static struct rlhf__rollout_request batch_request(const struct prompt_feed *f) {
     return q;
 }
 
+// Rewards that may be asked while rows are drawn are (rewards.overlap).
+static rlhf_status look_ahead(const struct prompt_feed *f, uint32_t n, struct rlhf__experience *x,
+                              struct rlhf__error *err) {
+    const struct rlhf__feed_env *env = f->feed.env;
+    const struct rlhf__ahead_request q = {
+        .config = env->config,
+        .rewards = env->cast->rewards,
+        .by = {&env->config->response, env->cast->rules, f->prompts},
+        .phase = x->phase,
+        .n = n,
+        .group = f->group};
+    return env->config->mixing.overlap ? rlhf__ahead_create(&q, &x->ahead, err) : RLHF_OK;
+}
+
 static rlhf_status draw(struct rlhf__feed *feed, uint32_t n, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err) {
     struct prompt_feed *f = of(feed);
@@ -71,7 +85,9 @@ static rlhf_status draw(struct rlhf__feed *feed, uint32_t n, uint64_t first, int
     q.doing = "rollout";
     q.first = first;
     q.version = version;
-    rlhf_status st = rlhf__rollout(&q, row, &x->rows, &x->tokens, err);
+    rlhf_status st = look_ahead(f, n, x, err);
+    q.ahead = x->ahead;
+    if (st == RLHF_OK) st = rlhf__rollout(&q, row, &x->rows, &x->tokens, err);
     free(row);
     if (st != RLHF_OK) return st;
     if (f->share) x->rows.flags |= RLHF__SHARE_PROMPTS;

@@ -27,6 +27,7 @@ static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__rewards_request q = {.config = c,
                                             .plugin = r->req->rewards,
                                             .services = &r->session.services,
+                                            .limits = &r->session.limits,
                                             .watch = rlhf__progress_watch(r->report.progress)};
     RLHF_TRY(rlhf__rewards_open(&q, &r->cast.rewards, err));
     r->cast.n_rewards = c->n_reward;
@@ -52,6 +53,7 @@ static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
     if (r->req->judge) rlhf__progress_note(r->report.progress, "loading the judge");
     RLHF_TRY(rlhf__iteration_open(&r->iteration, rlhf__text_services_reward(r->session.text),
                                   r->req->judge, &cast->judge, err));
+    RLHF_TRY(rlhf__rewards_check_limits(r->config, cast->rewards, cast->judge, err));
     if (!cast->judge) return RLHF_OK;
     return rlhf__reward_check_rows(cast->judge, r->feed->prompts,
                                    rlhf__progress_watch(r->report.progress), err);

@@ -226,6 +226,7 @@ static rlhf_status take(struct decoder *d, struct rlhf__error *err) {
         if (!out->stopped[i] && out->len[i] < q->max_new) continue;
         d->made += q->max_new - out->len[i];
         leave(d, w);
+        if (q->ended) q->ended(q->ended_ctx, (uint32_t)i);
     }
     if (q->watch) rlhf__watch_seen(q->watch, q->doing, d->made / q->max_new, q->n);
     return RLHF_OK;

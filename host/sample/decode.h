@@ -33,6 +33,9 @@ struct rlhf__gen_request {
     // Told of sequences made, those at work counted by their share of max_new; NULL = nobody.
     const struct rlhf__watch *watch;
     const char *doing; // what the watch is told
+    // Told of each sequence that has ended, as far as the result has it; NULL = nobody.
+    void (*ended)(void *ctx, uint32_t sequence);
+    void *ended_ctx;
 };
 
 // Row i: ids[i * stride ..], len[i] of them, with their log-probs under logp_dist.

@@ -7,6 +7,7 @@
 void rlhf__experience_finish(struct rlhf__experience *x) {
     rlhf__rows_finish(&x->rows);
     rlhf__scored_finish(&x->scored);
+    rlhf__ahead_destroy(x->ahead);
     free(x->judged);
     if (x->ref_hidden) x->compute->release(x->compute->ctx, x->ref_hidden);
     memset(x, 0, sizeof *x);

@@ -12,6 +12,8 @@ struct rlhf__experience {
     struct rlhf__scored scored;  // n = 0: rows of a file, which nobody scored
     float *judged;               // [rows.n] what the judge says, NaN or Inf included; NULL: nothing
     uint32_t drawn, reserved;    // rows that there were, those left out since included
+    uint64_t phase;              // that they are of, from 0; set before they are drawn
+    struct rlhf__ahead *ahead;   // what rewards have said of them while they were drawn; NULL
     int64_t sampled;             // response tokens that were sampled for them
     int64_t tokens;              // that went through the model for it; a shared prompt counts once
     const rlhf_compute *compute; // where ref_hidden lies

@@ -1,16 +1,15 @@
-// reward_call.h: one reward asked about rows, and what becomes of those it could not score
-// (rewards.on_failure, rewards.retries). What it says of the others is not judged here, but for
-// `retry`, which asks again for a number that is not finite where rewards.nan_policy would stop.
-//
-// What a reward reports with host->metric while it is asked in several calls is the mean over the
-// calls, weighted by the rows that each scored.
+// reward_call.h: one call of a reward: score() of some rows, timed, its metrics kept, and which
+// rows it could not score. What becomes of those is reward_ask.h's.
 #ifndef RLHF_HOST_REWARD_CALL_H
 #define RLHF_HOST_REWARD_CALL_H
 
-#include "plugin/services.h"
 #include "sample/reward_books.h"
+#include "sample/reward_metrics.h"
 #include "sample/reward_rows.h"
 
+struct rlhf__reward_early;
+
+// A reward, and with what it is asked; all borrowed.
 struct rlhf__reward_call {
     const struct rlhf__mixing_config *rules; // on_failure, retries, nan_policy
     const struct rlhf__instance *plugin;
@@ -19,16 +18,19 @@ struct rlhf__reward_call {
     int32_t reserved;
     struct rlhf__log *log;            // told what failed and is gone on from; NULL = nobody
     struct rlhf__reward_books *books; // grow; NULL = nobody counts
+    struct rlhf__reward_early *early; // what it has said before; NULL = nothing
 };
 
-// Fill *a, which has room for r. With on_failure zero or drop a->failed says which rows could not
-// be scored, and nothing is said of them; with stop and retry there are none. A row is asked about
-// again together with its group (unless RLHF_REWARD_ROW_ALONE), of which the others keep what was
-// said of them; after a call that failed whole the reward's state (its save) is first what it was
-// before. Errors: RLHF_E_IO in
-// a sentence that names plugin, phase and rows, what was said and what rewards.on_failure says;
-// RLHF_E_NOMEM and RLHF_E_CANCELLED, which are no failures of rows. [step]
-rlhf_status rlhf__reward_ask(const struct rlhf__reward_call *q, const struct rlhf__reward_rows *r,
-                             struct rlhf__reward_answer *a, struct rlhf__error *err);
+// Marks that are not 0. [any]
+uint32_t rlhf__marks_count(const uint8_t *marks, uint32_t n);
+
+// Call it about r; *a has room for the answer. Rows that could not be scored are marked in
+// a->failed and nothing is said of them; then *why says what was said, and *whole is 1 where the
+// call failed instead of marking rows. Only its time goes to the books. Errors: RLHF_E_NOMEM and
+// RLHF_E_CANCELLED of the reward, which are no failures of rows. [step]
+rlhf_status rlhf__reward_call(const struct rlhf__reward_call *q,
+                              struct rlhf__reward_metrics *metrics,
+                              const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a,
+                              struct rlhf__error *why, int32_t *whole, struct rlhf__error *err);
 
 #endif

@@ -1,6 +1,9 @@
 // rewards.c: see rewards.h.
 #include "sample/rewards.h"
 
+#include "config/effect.h"
+#include "sample/ahead.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,12 +20,23 @@ static rlhf_status open_one(const struct rlhf__rewards_request *q, size_t i,
                                  err);
 }
 
+static rlhf_status offer_limits(const struct rlhf__rewards_request *q, struct rlhf__error *err) {
+    const struct rlhf__mixing_config *c = &q->config->mixing;
+    *q->limits =
+        (rlhf_limits){.size = sizeof *q->limits,
+                      .retries = c->on_failure == RLHF__FAILURE_RETRY ? (int32_t)c->retries : 0,
+                      .timeout_s = c->timeout_s,
+                      .memory_bytes = (uint64_t)c->memory_mib << 20};
+    return rlhf__services_offer(q->services, RLHF_SVC_LIMITS, q->limits, err);
+}
+
 rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *q, struct rlhf__instance ***out,
                                struct rlhf__error *err) {
     size_t n = q->config->n_reward;
     struct rlhf__instance **all = calloc(n ? n : 1, sizeof(void *));
     rlhf_status st = RLHF_OK;
     *out = NULL;
+    if (all) st = offer_limits(q, err);
     if (!all) return RLHF__NOMEM(err, "out of memory for rewards");
     for (size_t i = 0; st == RLHF_OK && i < n; i++)
         st = open_one(q, i, &all[i], err);
@@ -31,6 +45,25 @@ rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *q, struct rlh
     else
         rlhf__rewards_close(all, n);
     return st;
+}
+
+rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
+                                       struct rlhf__instance *const *rewards,
+                                       const struct rlhf__instance *judge,
+                                       struct rlhf__error *err) {
+    static const char inside[] = "all rewards do their work inside the process";
+    static const char late[] = "no reward does its work outside the process, without services that "
+                               "compute and without a state of its own";
+    int outside = judge && rlhf__instance_asked(judge, RLHF_SVC_LIMITS), early = 0;
+    for (size_t i = 0; i < c->n_reward; i++) {
+        outside |= rlhf__instance_asked(rewards[i], RLHF_SVC_LIMITS);
+        early |= rlhf__ahead_may(rewards[i]);
+    }
+    if (c->mixing.overlap && !early)
+        RLHF_TRY(rlhf__effect_refuse_typed(c, "rewards.overlap", late, err));
+    if (outside) return RLHF_OK;
+    RLHF_TRY(rlhf__effect_refuse_typed(c, "rewards.timeout_s", inside, err));
+    return rlhf__effect_refuse_typed(c, "rewards.memory_mib", inside, err);
 }
 
 rlhf_status rlhf__reward_check_rows(const struct rlhf__instance *reward,

@@ -7,11 +7,14 @@
 #include "data/prompts.h"
 #include "plugin/services.h"
 
+#include <rlhf/service.h>
+
 struct rlhf__rewards_request {
     const struct rlhf__config *config;        // reward[n_reward]: names and options
     const struct rlhf__plugin *const *plugin; // [config->n_reward]
     struct rlhf__services *services;
-    const char *flag;                // where the options came from, for messages; NULL = the config
+    rlhf_limits *limits; // made from the config and offered to them; lives as long as they do
+    const char *flag;    // where the options came from, for messages; NULL = the config
     const struct rlhf__watch *watch; // told what is loading; NULL = nobody
 };
 
@@ -19,6 +22,13 @@ struct rlhf__rewards_request {
 // owns them. NULL after a failure. Errors: RLHF_E_NOMEM, what creating them says. [main]
 rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *, struct rlhf__instance ***out,
                                struct rlhf__error *err);
+
+// Refuse rewards.timeout_s, rewards.memory_mib and rewards.overlap where they were typed and none
+// of the rewards, nor the judge (NULL: there is none), is one that they are for: one that asked for
+// "rlhf.limits/0", and that may be asked early (ahead.h). Errors: RLHF_E_INVALID. [main]
+rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
+                                       struct rlhf__instance *const *rewards,
+                                       const struct rlhf__instance *judge, struct rlhf__error *err);
 
 // Ask one of them about every prompt's data row; prompts NULL: there are none. Errors:
 // RLHF_E_INVALID with file and line, in the plugin's words; RLHF_E_CANCELLED. [main]

@@ -174,6 +174,28 @@ static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t
     return r->support ? assemble_support(q, r, e, err) : RLHF_OK;
 }
 
+// A rollout that tells of its rows.
+struct telling {
+    const struct rlhf__rollout_request *q;
+    const int64_t *row;
+    const struct rlhf__gen_result *r;
+};
+
+static void row_ended(void *ctx, uint32_t i) {
+    const struct telling *t = ctx;
+    const struct rlhf__prompt p = rlhf__prompts_get(t->q->prompts, t->row[i]);
+    uint8_t finished;
+    const int32_t len = kept_length(t->q, t->r, i, &finished);
+    const struct rlhf__ahead_row row = {.row = i,
+                                        .prompt_len = p.n,
+                                        .response_len = len,
+                                        .finished = finished,
+                                        .source = t->row[i],
+                                        .prompt = p.ids,
+                                        .response = t->r->ids + (size_t)i * (size_t)t->r->stride};
+    rlhf__ahead_add(t->q->ahead, &row);
+}
+
 // Draw into r with the request's cache, or one of its own.
 static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *row,
                         struct rlhf__gen_result *r, struct rlhf__error *err) {
@@ -181,6 +203,7 @@ static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *ro
     int32_t *len = calloc(q->n ? q->n : 1, sizeof *len);
     rlhf_gen *cache = q->cache;
     uint32_t slots = q->slots < q->n ? q->slots : q->n;
+    struct telling telling = {q, row, r};
     rlhf_status st = RLHF_OK;
     if (!ids || !len) st = RLHF__NOMEM(err, "out of memory for %u prompts", q->n);
     for (uint32_t i = 0; st == RLHF_OK && i < q->n; i++) {
@@ -204,7 +227,9 @@ static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *ro
                                   .first = q->first,
                                   .cancelled = q->cancelled,
                                   .watch = q->watch,
-                                  .doing = q->doing};
+                                  .doing = q->doing,
+                                  .ended = q->ahead ? row_ended : NULL,
+                                  .ended_ctx = &telling};
     if (st == RLHF_OK && !cache)
         st = rlhf__model_gen_open(q->model, slots + q->prefix_slots,
                                   (uint32_t)(rlhf__prompts_longest(q->prompts) + q->max_new),

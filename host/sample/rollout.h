@@ -8,6 +8,7 @@
 #include "config/schema.h"
 #include "data/prompts.h"
 #include "model/model.h"
+#include "sample/ahead.h"
 
 #include <signal.h>
 
@@ -53,6 +54,7 @@ struct rlhf__rollout_request {
     const volatile sig_atomic_t *cancelled;
     const struct rlhf__watch *watch; // told of responses made; NULL = nobody
     const char *doing;               // what the watch is told
+    struct rlhf__ahead *ahead;       // told of each row that is finished; NULL = nobody
 };
 
 // The distribution that a run draws from. [any]

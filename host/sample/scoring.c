@@ -133,7 +133,8 @@ static rlhf_status score_one(const struct rlhf__scorer *s, struct rlhf__scored *
                                         .phase = s->phase,
                                         .pays = 1,
                                         .log = s->log,
-                                        .books = s->books ? &s->books[k] : NULL};
+                                        .books = s->books ? &s->books[k] : NULL,
+                                        .early = s->ahead ? rlhf__ahead_take(s->ahead, k) : NULL};
     RLHF_TRY(rlhf__reward_ask(&q, &l->rows, &l->answer, err));
     take_verdicts(x, &l->answer);
     RLHF_TRY(take_rows(s, x, k, l, err));

@@ -1,7 +1,7 @@
 // scoring.h: from a batch of responses to scores: response rules, reward plugins, mixing.
 //
 // Order: the scored text is cut (scored.h) -> every plugin scores, and rows that it could not score
-// follow rewards.on_failure (reward_call.h) -> values that are not finite are handled
+// follow rewards.on_failure (reward_ask.h) -> values that are not finite are handled
 // (rewards.nan_policy) -> normalise before -> weighted sum -> normalise after -> clip -> penalties
 // (no period, no stop token). Normalising is (r - mean) / (std + 1e-5) over the batch, biased std.
 // What a row is paid token by token counts in all of it: see mixing.h.
@@ -9,7 +9,8 @@
 #define RLHF_HOST_SCORING_H
 
 #include "base/watch.h"
-#include "sample/reward_call.h"
+#include "sample/ahead.h"
+#include "sample/reward_ask.h"
 
 // What scoring needs; all borrowed.
 struct rlhf__scorer {
@@ -25,6 +26,7 @@ struct rlhf__scorer {
     const struct rlhf__watch *watch;  // told which reward is at work; NULL = nobody
     struct rlhf__log *log;            // told what failed and is gone on from; NULL = nobody
     struct rlhf__reward_books *books; // [config->n_reward], grow; NULL = nobody counts
+    struct rlhf__ahead *ahead;        // what they have said of the rows before; NULL = nothing
 };
 
 // raw[n] = what one plugin that looks on says of the rows, NaN where it says nothing: no weight, no

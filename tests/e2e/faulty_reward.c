@@ -1,9 +1,17 @@
 // faulty_reward.c: a reward that is a function of the response's text alone and of how many calls
 // it answered, and that fails as it is told to: at rows and phases that a seed chooses, so many
-// times each. Its state is the number of calls.
+// times each. Its state is the number of calls. Built with OUTSIDE it keeps none, asks
+// what the settings allow a call, as rewards do that have their work done elsewhere, and tells on
+// which thread it is asked.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
+
+#ifdef OUTSIDE
+#include <rlhf/service.h>
+
+#include <pthread.h>
+#endif
 
 #include <math.h>
 #include <stdlib.h>
@@ -40,9 +48,40 @@ struct self {
     uint64_t calls; // that were answered
     struct fault fault[512];
     size_t n_faults;
+#ifdef OUTSIDE
+    const rlhf_limits *limits;
+    pthread_t home;
+#endif
 };
 
+#ifdef OUTSIDE
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    struct self *s = host->alloc(host, sizeof *s);
+    if (!s) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    s->host = host;
+    s->config = config;
+    s->limits = host->service(host, RLHF_SVC_LIMITS);
+    s->home = pthread_self();
+    *self = s;
+    return RLHF_OK;
+}
+
+static void destroy(void *self) {
+    struct self *s = self;
+    if (s) s->host->free(s->host, s);
+}
+
+static void tell(const struct self *s) {
+    s->host->metric(s->host, "beside", !pthread_equal(s->home, pthread_self()));
+    s->host->metric(s->host, "timeout", s->limits->timeout_s);
+    s->host->metric(s->host, "memory", (double)s->limits->memory_bytes);
+    s->host->metric(s->host, "tries", s->limits->retries);
+}
+#else
 TEST_INSTANCE(struct self)
+
+static void tell(const struct self *s) { (void)s; }
+#endif
 
 // FNV-1a.
 static uint64_t mix(uint64_t h, const void *bytes, size_t n) {
@@ -101,6 +140,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
         if (fault && s->config->how == NOT_A_NUMBER) out->seq[i] = NAN;
     }
     s->host->metric(s->host, "worth", sum / in->n);
+    tell(s);
     if (!bad) return RLHF_OK;
     switch (s->config->how) {
     case STATUS:
@@ -117,6 +157,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     }
 }
 
+#ifndef OUTSIDE
 static rlhf_status save(void *self, const rlhf_ostream *out) {
     const struct self *s = self;
     return out->write(out, &s->calls, sizeof s->calls);
@@ -128,8 +169,24 @@ static rlhf_status load(void *self, const rlhf_istream *in, uint32_t state_versi
     return in->read(in, &s->calls, sizeof s->calls);
 }
 
+#endif
+
+#ifdef OUTSIDE
+#ifdef ALONE
+enum { FLAGS = RLHF_REWARD_PER_TOKEN | RLHF_REWARD_ROW_ALONE };
+#define ID "alone_reward"
+#else
+enum { FLAGS = RLHF_REWARD_PER_TOKEN };
+#define ID "outside_reward"
+#endif
+static const rlhf_reward_ops ops = {.size = sizeof ops, .flags = FLAGS, .score = score};
+
+TEST_PLUGIN(RLHF_KIND_REWARD, ID, .summary = "fails as it is told to, outside", TEST_OPTIONS(opts),
+            TEST_INSTANCES)
+#else
 static const rlhf_reward_ops ops = {
     .size = sizeof ops, .flags = RLHF_REWARD_PER_TOKEN, .score = score};
 
 TEST_PLUGIN(RLHF_KIND_REWARD, "faulty_reward", .summary = "fails as it is told to",
             .state_version = 1, .save = save, .load = load, TEST_OPTIONS(opts), TEST_INSTANCES)
+#endif

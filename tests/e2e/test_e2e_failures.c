@@ -9,7 +9,8 @@
 #define FAULTY(options) "--reward \"$RLHF_TEST_PLUGINS/faulty_reward.so:" options "\" "
 #define ANY                                                                                        \
     "--policy model --set policy.init=random --prompts prompts.txt --set batch.size=16 "           \
-    "--set sampling.max_new_tokens=6 --set optim.lr=0.01 --set log.tensorboard=false "
+    "--set sampling.max_new_tokens=6 --set optim.lr=0.01 --set log.tensorboard=false "             \
+    "--set rewards.isolate=never "
 #define GRPO    ANY "--algo grpo.so:group_size=4,kl_placement=none,epochs=1 --set run.phases=3 "
 #define ONCE    GRPO "--set run.phases=1 "
 #define RETRY   "--set rewards.on_failure=retry "
@@ -255,7 +256,7 @@ static void held_out_responses_fail_too(void **state) {
 
 static void eval_and_pairs_follow(void **state) {
     struct e2e *t = *state;
-#define TEXTS "--set sampling.max_new_tokens=6 "
+#define TEXTS "--set sampling.max_new_tokens=6 --set rewards.isolate=never "
     assert_int_equal(e2e_run(t, ONCE "--reward period_count.so --set run.dir=a"), 0);
     assert_int_equal(e2e_shell(t, "cp -rL a/checkpoints/latest m"), 0);
 #define EVAL "eval --model m --data prompts.txt --n 16 " TEXTS

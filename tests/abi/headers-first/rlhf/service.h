@@ -3,7 +3,9 @@
 // Thread tags, here: [step] = one call at a time of all [step] functions of one service, whichever
 // plugin or thread calls: models are shared between plugins and compute with all threads. [any] =
 // concurrent calls, also with [step] ones, but not with open or close of the object at hand. The
-// host never runs two plugins at once, so only a plugin with threads of its own has to think of it.
+// host never runs two plugins at once, so only a plugin with threads of its own has to think of it;
+// but a reward that asked for "rlhf.limits/0" and for no service with models may be asked for its
+// scores, by a thread of the host, while the model works (rewards.overlap).
 //
 // A call that fails leaves a sentence with the host. Return its status without host->fail, and the
 // user reads that sentence.

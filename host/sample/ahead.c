@@ -1,0 +1,217 @@
+// ahead.c: see ahead.h.
+#include "sample/ahead.h"
+
+#include <rlhf/service.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A row that waits to be asked about.
+struct waiting {
+    int32_t *ids; // [prompt_len + response_len] owned; NULL: there was no memory for it
+    int32_t prompt_len, response_len;
+    int64_t source;
+    uint8_t finished, here; // here 1: the row is finished
+};
+
+struct rlhf__ahead {
+    struct rlhf__ahead_request q;
+    struct rlhf__reward_early *early; // [n_reward]; known NULL: not asked
+    uint32_t unit;                    // rows that are asked about together
+    int32_t started;                  // 1: there is a thread
+    pthread_t thread;
+    pthread_mutex_t lock; // of all that follows
+    pthread_cond_t news;
+    struct waiting *row;    // [n]
+    uint32_t *ready;        // [n] rows to ask about, in the order in which they came to be
+    uint32_t n_ready, done; // done: of them, those that the thread has taken
+    int32_t closing, reserved;
+};
+
+int rlhf__ahead_may(const struct rlhf__instance *reward) {
+    return rlhf__instance_asked(reward, RLHF_SVC_LIMITS) &&
+           !rlhf__instance_asked(reward, RLHF_SVC_CLASSIFIER) &&
+           !rlhf__instance_asked(reward, RLHF_SVC_REWARD_MODEL) &&
+           reward->plugin->desc.state_version == 0;
+}
+
+// ---- asking, on the thread ----
+
+// The rows `number`[0..n) as a batch of their own.
+static rlhf_status gather(const struct rlhf__ahead *a, const uint32_t *number, uint32_t n,
+                          struct rlhf__rows *e, struct rlhf__error *err) {
+    uint32_t total = 0;
+    for (uint32_t k = 0; k < n; k++)
+        total += (uint32_t)(a->row[number[k]].prompt_len + a->row[number[k]].response_len);
+    RLHF_TRY(rlhf__rows_init(e, n, total, err));
+    for (uint32_t k = 0; k < n; k++) {
+        const struct waiting *w = &a->row[number[k]];
+        const int32_t len = w->prompt_len + w->response_len;
+        memcpy(e->ids + e->offset[k], w->ids, (size_t)len * sizeof *e->ids);
+        e->offset[k + 1] = e->offset[k] + len;
+        e->prompt_len[k] = w->prompt_len;
+        e->source[k] = w->source;
+        e->finished[k] = w->finished;
+        e->group[k] = (int32_t)(number[k] / a->q.group);
+    }
+    return RLHF_OK;
+}
+
+static void ask_all(struct rlhf__ahead *a, const uint32_t *number,
+                    const struct rlhf__reward_rows *r) {
+    for (size_t k = 0; k < a->q.config->n_reward; k++) {
+        const struct rlhf__reward_call q = {.rules = &a->q.config->mixing,
+                                            .plugin = a->q.rewards[k],
+                                            .phase = a->q.phase,
+                                            .books = &a->early[k].books};
+        if (a->early[k].known) rlhf__reward_ask_early(&q, r, number, &a->early[k]);
+    }
+}
+
+// What there is no memory for is asked about when the batch is scored.
+static void ask(struct rlhf__ahead *a, const uint32_t *number, uint32_t n) {
+    struct rlhf__error err;
+    struct rlhf__rows e = {0};
+    struct rlhf__scored x = {0};
+    struct rlhf__reward_rows r = {0};
+    rlhf_status st = gather(a, number, n, &e, &err);
+    if (st == RLHF_OK) st = rlhf__scored_init(&x, &a->q.by, &e, &err);
+    if (st == RLHF_OK) st = rlhf__reward_rows_init(&r, &x, &e, &err);
+    if (st == RLHF_OK) ask_all(a, number, &r);
+    rlhf__reward_rows_finish(&r);
+    rlhf__scored_finish(&x);
+    rlhf__rows_finish(&e);
+}
+
+// All that is ready is asked about at once. What is ready does not change any more, so the lock is
+// needed for the counts alone.
+static void *work(void *arg) {
+    struct rlhf__ahead *a = arg;
+    for (;;) {
+        pthread_mutex_lock(&a->lock);
+        while (a->n_ready == a->done && !a->closing)
+            pthread_cond_wait(&a->news, &a->lock);
+        const uint32_t from = a->done, to = a->n_ready;
+        a->done = to;
+        pthread_mutex_unlock(&a->lock);
+        if (from == to) return NULL;
+        ask(a, a->ready + from, to - from);
+    }
+}
+
+// Signals are for the thread that draws.
+static int start(struct rlhf__ahead *a) {
+    sigset_t all, before;
+    sigfillset(&all);
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        sigdelset(&all, own[i]);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    a->started = pthread_create(&a->thread, NULL, work, a) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return a->started;
+}
+
+static void end(struct rlhf__ahead *a) {
+    if (!a->started) return;
+    pthread_mutex_lock(&a->lock);
+    a->closing = 1;
+    pthread_cond_signal(&a->news);
+    pthread_mutex_unlock(&a->lock);
+    pthread_join(a->thread, NULL);
+    a->started = 0;
+}
+
+// ---- rows, on the main thread ----
+
+// Under the lock: the rows of a unit become ready when all of them are here.
+static void see_unit(struct rlhf__ahead *a, uint32_t first) {
+    const uint32_t last = first + a->unit < a->q.n ? first + a->unit : a->q.n;
+    for (uint32_t i = first; i < last; i++)
+        if (!a->row[i].here || !a->row[i].ids) return;
+    for (uint32_t i = first; i < last; i++)
+        a->ready[a->n_ready++] = i;
+    pthread_cond_signal(&a->news);
+}
+
+void rlhf__ahead_add(struct rlhf__ahead *a, const struct rlhf__ahead_row *row) {
+    const size_t head = (size_t)row->prompt_len, tail = (size_t)row->response_len;
+    struct waiting w = {.ids = malloc((head + tail + 1) * sizeof *w.ids),
+                        .prompt_len = row->prompt_len,
+                        .response_len = row->response_len,
+                        .source = row->source,
+                        .finished = (uint8_t)row->finished,
+                        .here = 1};
+    if (w.ids && head) memcpy(w.ids, row->prompt, head * sizeof *w.ids);
+    if (w.ids && tail) memcpy(w.ids + head, row->response, tail * sizeof *w.ids);
+    pthread_mutex_lock(&a->lock);
+    a->row[row->row] = w;
+    see_unit(a, row->row / a->unit * a->unit);
+    pthread_mutex_unlock(&a->lock);
+}
+
+struct rlhf__reward_early *rlhf__ahead_take(struct rlhf__ahead *a, size_t k) {
+    end(a);
+    return a->early[k].known ? &a->early[k] : NULL;
+}
+
+// ---- life ----
+
+static rlhf_status make_early(struct rlhf__ahead *a, struct rlhf__error *err) {
+    int alone = 1;
+    for (size_t k = 0; k < a->q.config->n_reward; k++) {
+        if (!rlhf__ahead_may(a->q.rewards[k])) continue;
+        alone &= (a->q.rewards[k]->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0;
+        RLHF_TRY(rlhf__reward_early_init(&a->early[k], a->q.n, err));
+    }
+    a->unit = alone ? 1 : a->q.group;
+    return RLHF_OK;
+}
+
+static rlhf_status make_room(struct rlhf__ahead *a, struct rlhf__error *err) {
+    a->early = calloc(a->q.config->n_reward + 1, sizeof *a->early);
+    a->row = calloc((size_t)a->q.n + 1, sizeof *a->row);
+    a->ready = calloc((size_t)a->q.n + 1, sizeof *a->ready);
+    if (!a->early || !a->row || !a->ready)
+        return RLHF__NOMEM(err, "out of memory for rewards.overlap");
+    return make_early(a, err);
+}
+
+rlhf_status rlhf__ahead_create(const struct rlhf__ahead_request *q, struct rlhf__ahead **out,
+                               struct rlhf__error *err) {
+    int any = 0;
+    *out = NULL;
+    for (size_t k = 0; k < q->config->n_reward; k++)
+        any |= rlhf__ahead_may(q->rewards[k]);
+    if (!any) return RLHF_OK;
+    struct rlhf__ahead *a = calloc(1, sizeof *a);
+    if (!a) return RLHF__NOMEM(err, "out of memory for rewards.overlap");
+    a->q = *q;
+    if (a->q.group == 0) a->q.group = 1;
+    pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->news, NULL);
+    rlhf_status st = make_room(a, err);
+    if (st == RLHF_OK && !start(a)) st = RLHF__NOMEM(err, "no thread for rewards.overlap");
+    if (st == RLHF_OK)
+        *out = a;
+    else
+        rlhf__ahead_destroy(a);
+    return st;
+}
+
+void rlhf__ahead_destroy(struct rlhf__ahead *a) {
+    if (!a) return;
+    end(a);
+    for (uint32_t i = 0; a->row && i < a->q.n; i++)
+        free(a->row[i].ids);
+    for (size_t k = 0; a->early && k < a->q.config->n_reward; k++)
+        rlhf__reward_early_finish(&a->early[k]);
+    free(a->early);
+    free(a->row);
+    free(a->ready);
+    pthread_cond_destroy(&a->news);
+    pthread_mutex_destroy(&a->lock);
+    free(a);
+}
