@@ -292,6 +292,48 @@ static void greedy_takes_the_lowest_of_equals(void **state) {
     }
 }
 
+// Of 999 equal logits and a larger one the best are the larger and the lowest ids: equals are more
+// than a backend may be able to rank at once.
+static void cut_among_equals(rlhf_compute *c, const rlhf_dist *cut, uint32_t kept) {
+    enum { VOCAB = 1000, D = 16, LARGER = 7 };
+    struct call k = {.c = c};
+    float *w = call_host(&k, VOCAB * D * sizeof *w), x[D] = {1.0f}, logp = 0.0f;
+    uint32_t *support = call_host(&k, rlhf_support_words(VOCAB) * sizeof *support);
+    const rlhf_dist full = FULL;
+    uint64_t counter = 0;
+    int32_t id = -1;
+    for (int v = 0; v < VOCAB; v++)
+        w[v * D] = v == LARGER ? 3.0f : 1.0f;
+    rlhf_lm_sample a = {.size = sizeof a,
+                        .rows = 1,
+                        .d = D,
+                        .vocab = VOCAB,
+                        .dtype = RLHF_F32,
+                        .dist = cut,
+                        .logp_dist = &full,
+                        .host_counter = &counter,
+                        .host_id = &id,
+                        .host_logp = &logp,
+                        .host_support = support};
+    a.weight = call_weight(&k, w, D, VOCAB, RLHF_F32, RLHF_WEIGHT_OUT_IN);
+    a.hidden = call_floats(&k, x, D, RLHF_F32);
+    KIT_OK(k.c, k.c->lm_sample(k.c->ctx, &a));
+    for (uint32_t v = 0; v < VOCAB; v++)
+        assert_int_equal(support[v / 32] >> v % 32 & 1, v < kept);
+    call_finish(&k);
+}
+
+// top_p 0.9: of e^3 + 999 e the larger has e^3, so 898.4 of the others are wanted.
+static void cuts_among_equals(void **state) {
+    struct kit *kit = *state;
+    rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
+    const rlhf_dist top_k = RLHF_DIST(1.0, 1.0, 50, 0), top_p = RLHF_DIST(1.0, 0.9, 0, 0);
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
+        cut_among_equals(backends[b], &top_k, 50);
+        cut_among_equals(backends[b], &top_p, 900);
+    }
+}
+
 // The arrays in device memory get what the host's get, and the host's stay as they are.
 static void device_arrays_are_the_hosts(void **state) {
     struct kit *kit = *state;
@@ -339,6 +381,7 @@ int main(void) {
                                        cmocka_unit_test(rows),
                                        cmocka_unit_test(threads),
                                        cmocka_unit_test(distribution),
+                                       cmocka_unit_test(cuts_among_equals),
                                        cmocka_unit_test(device_arrays_are_the_hosts),
                                        cmocka_unit_test(greedy_takes_the_lowest_of_equals)};
     return cmocka_run_group_tests_name("kernels: lm_sample", tests, kit_setup, kit_teardown);
