@@ -66,6 +66,7 @@ static rlhf_status look_ahead(const struct prompt_feed *f, uint32_t n, struct rl
         .rewards = env->cast->rewards,
         .by = {&env->config->response, env->cast->rules, f->prompts},
         .phase = x->phase,
+        .log = env->log,
         .n = n,
         .group = f->group};
     return env->config->mixing.overlap ? rlhf__ahead_create(&q, &x->ahead, err) : RLHF_OK;

@@ -65,6 +65,7 @@ static void ask_all(struct rlhf__ahead *a, const uint32_t *number,
         const struct rlhf__reward_call q = {.rules = &a->q.config->mixing,
                                             .plugin = a->q.rewards[k],
                                             .phase = a->q.phase,
+                                            .log = a->q.log,
                                             .books = &a->early[k].books};
         if (a->early[k].known) rlhf__reward_ask_early(&q, r, number, &a->early[k]);
     }

@@ -17,7 +17,8 @@ struct rlhf__ahead_request {
     struct rlhf__instance *const *rewards; // [config->n_reward]
     struct rlhf__scored_by by;
     uint64_t phase;
-    uint32_t n, group; // rows of the batch; rows that are finished before they are asked about
+    struct rlhf__log *log; // told of failures but the first, which is told when rows are scored
+    uint32_t n, group;     // rows of the batch; rows that are finished before they are asked about
 };
 
 // A row that is finished; the arrays are borrowed until the call returns.

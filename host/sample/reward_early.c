@@ -51,6 +51,8 @@ void rlhf__reward_ask_early(const struct rlhf__reward_call *q, const struct rlhf
     int32_t whole;
     rlhf_status st = rlhf__reward_answer_init(&a, r, &err);
     if (st == RLHF_OK) st = rlhf__reward_call(q, &e->metrics, r, &a, &why, &whole, &err);
+    if (st == RLHF_OK && why.code != 0 && e->why.code != 0) // the first one is told with the rows
+        rlhf__logf(q->log, RLHF_LOG_WARN, "%s", why.text);
     if (st == RLHF_OK && why.code != 0 && e->why.code == 0) e->why = why;
     for (uint32_t k = 0; st == RLHF_OK && k < r->n; k++)
         keep(e, r, &a, k, number[k], tokens);

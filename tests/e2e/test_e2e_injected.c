@@ -71,7 +71,7 @@ static long inject(struct e2e *t, const struct form *f, int seed) {
         fail_msg("%s, seed %d: %s", f->name, seed, t->out);
     nothing_is_left_behind(t);
     assert_int_equal(e2e_shell(t, "! grep -q \"$(printf '\\033')\" said"), 0);
-    const long told = count(t, "grep -c 'rewards.on_failure says retry: asked again' said || true");
+    const long told = count(t, "grep -c 'score(), phase [0-9]*: ' said || true");
     if (f == forms) return told;
     const long faults = count(t, "cat faults 2>/dev/null | grep -vcE 'slow|nan' || true");
     if (told < faults) fail_msg("%s, seed %d: %ld failures, %ld told", f->name, seed, faults, told);
