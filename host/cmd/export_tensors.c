@@ -52,8 +52,9 @@ static void name_lone_head(struct rlhf__export_tensors *x, const json_t *config)
     snprintf(above, sizeof above, "%.*s", (int)prefix, name);
     if (!rlhf__hf_tied(config) || table_of(x->weights)) return;
     for (size_t i = 0; i < x->n; i++) {
-        if (strcmp(x->tensor[i]->name, "lm_head.weight") != 0) continue;
-        x->table = *x->tensor[i];
+        const struct rlhf__tensor *t = x->tensor[i];
+        if (!t || strcmp(t->name, "lm_head.weight") != 0) continue;
+        x->table = *t;
         x->table.name = has_prefix(x, above) ? name : name + prefix;
         x->tensor[i] = &x->table;
     }
