@@ -50,11 +50,11 @@ RLHF_RNG_ANYWHERE void rlhf_rng_block(const rlhf_rng *r, uint32_t out[4]) {
 }
 
 // A float in [0, 1) with 24 random bits, from one word. [any]
-static inline float rlhf_rng_f32(uint32_t word) { return (float)(word >> 8) * 0x1p-24f; }
+static inline float rlhf_rng_f32(uint32_t word) { return (float)(word >> 8) / 16777216.0F; }
 
 // A double in [0, 1) with 53 random bits, from two words. [any]
 static inline double rlhf_rng_f64(uint32_t hi, uint32_t lo) {
-    return (double)((((uint64_t)hi << 32) | lo) >> 11) * 0x1p-53;
+    return (double)((((uint64_t)hi << 32) | lo) >> 11) / 9007199254740992.0;
 }
 
 // The next block of *r as a double in [0, 1); advances the counter. [any]
