@@ -55,6 +55,16 @@ rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct r
     return RLHF_OK;
 }
 
+static void find_user(char *out, size_t cap) {
+    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    int n = -1;
+    if (data && *data == '/')
+        n = snprintf(out, cap, "%s/rlhf/plugins", data);
+    else if (home && *home == '/')
+        n = snprintf(out, cap, "%s/.local/share/rlhf/plugins", home);
+    if (n < 0 || (size_t)n >= cap) *out = '\0';
+}
+
 rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err) {
     memset(out, 0, sizeof *out);
     RLHF_TRY(rlhf__dirs_program("/proc/self/exe", out->exe, sizeof out->exe, err));
@@ -64,6 +74,7 @@ rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err) {
                                                                                RLHF_DATADIR};
     char tail[16];
     snprintf(tail, sizeof tail, "/%d", RLHF_ABI_MAJOR);
+    find_user(out->user, sizeof out->user);
     RLHF_TRY(choose(out->lib, sizeof out->lib, out->exe, lib, RLHF_PREFIX_LIBDIR, tail, err));
     return choose(out->share, sizeof out->share, out->exe, share, RLHF_PREFIX_DATADIR, "", err);
 }

@@ -52,10 +52,11 @@ void rlhf__plugins_destroy(struct rlhf__plugins *p); // NULL allowed; files stay
 size_t rlhf__plugins_list(const struct rlhf__plugins *p, const struct rlhf__plugin *const **out);
 
 // Open the plugin of that kind. name: where `from` (enum rlhf__name_from) allows it an existing
-// file; else looked up in the directories of RLHF_PLUGIN_PATH, then <lib>/<kind>s; ".so" is added
-// when it is missing, and "#id" chooses one of several in a file. `asker` is who wants it, for
-// messages ("--algo", "config.json's model_type"). A file that is open already gives the same
-// plugin; one that others may change is refused (trust.h). *out lives as long as p. [main]
+// file; else looked up in the directories of RLHF_PLUGIN_PATH, then the user's (dirs->user), then
+// <lib>/<kind>s; ".so" is added when it is missing, and "#id" chooses one of several in a file.
+// `asker` is who wants it, for messages ("--algo", "config.json's model_type"). A file that is open
+// already gives the same plugin; one that others may change is refused (trust.h). *out lives as
+// long as p. [main]
 rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t kind, int32_t from,
                               const char *asker, const struct rlhf__plugin **out,
                               struct rlhf__error *err);

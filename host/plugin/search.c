@@ -63,6 +63,10 @@ static int each_dir(const struct rlhf__dirs *dirs, int32_t kind,
         env += n;
         if (*env == ':') env++;
     }
+    if (!done && *dirs->user) {
+        snprintf(path, sizeof path, "%s/%s", dirs->user, rlhf__kind_dir(kind));
+        done = visit(arg, path);
+    }
     if (done) return done;
     snprintf(path, sizeof path, "%s/%s", dirs->lib, rlhf__kind_dir(kind));
     return visit(arg, path);

@@ -11,7 +11,8 @@
 // Compute backends are found and listed like plugins, though they are no rlhf_plugin.
 enum { RLHF__KIND_KERNELS = RLHF_KIND_MODEL + 1 };
 
-// Directory of a kind below <lib> and below each directory of RLHF_PLUGIN_PATH: "algos", ... [any]
+// Directory of a kind below <lib>, the user's and each directory of RLHF_PLUGIN_PATH: "algos", ...
+// [any]
 const char *rlhf__kind_dir(int32_t kind);
 
 // The absolute path of the plugin file called name (see rlhf__plugin_open for the order; kind 0 =

@@ -6,6 +6,7 @@
 
 #include <rlhf/test.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct fixture {
@@ -213,6 +214,66 @@ static void the_first_place_wins(void **state) {
     assert_string_equal(p->desc.id, "org.example.algo");
 }
 
+// The user's own place comes behind RLHF_PLUGIN_PATH and before the installation's, and what lies
+// there is opened under the rule of trust.h.
+static void the_users_place_is_between(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    const struct rlhf__plugin *p;
+    char *found = NULL, env[1024];
+    place(f, "sample.so", "rewards/x.so");
+    place(f, "several.so", "mine/rewards/x.so");
+    place(f, "algo.so", "path/rewards/x.so");
+    snprintf(f->dirs.user, sizeof f->dirs.user, "%s/mine", f->scratch->dir);
+    check_ok(rlhf__plugin_open(f->plugins, "x.so#org.example.second", RLHF_KIND_REWARD,
+                               RLHF__NAME_LOOKED_UP, "it", &p, &err),
+             &err);
+    snprintf(env, sizeof env, "%s/path", f->scratch->dir);
+    setenv("RLHF_PLUGIN_PATH", env, 1);
+    check_ok(rlhf__plugin_find(&f->dirs, "x.so", RLHF_KIND_REWARD, RLHF__NAME_LOOKED_UP, "it",
+                               &found, &err),
+             &err);
+    assert_non_null(strstr(found, "/algo.so")); // what the link there leads to
+    free(found);
+    unsetenv("RLHF_PLUGIN_PATH");
+    check_error(
+        rlhf__plugin_open(f->plugins, "y", RLHF_KIND_REWARD, RLHF__NAME_LOOKED_UP, "it", &p, &err),
+        RLHF_E_INVALID, &err, "/mine/rewards, ");
+    assert_int_equal(chmod(scratch_path(f->scratch, "mine/rewards"), 0777), 0);
+    check_error(rlhf__plugin_open(f->plugins, "x.so#org.example.faulty", RLHF_KIND_REWARD,
+                                  RLHF__NAME_LOOKED_UP, "it", &p, &err),
+                RLHF_E_INVALID, &err, "can be written by everybody");
+}
+
+// Where it is: XDG_DATA_HOME, else HOME; what is not absolute is as if it were not set.
+static void the_users_place_is_xdgs(void **state) {
+    (void)state;
+    const struct {
+        const char *data, *home, *user;
+    } cases[] = {{"/data", "/home/me", "/data/rlhf/plugins"},
+                 {NULL, "/home/me", "/home/me/.local/share/rlhf/plugins"},
+                 {"data", "/home/me", "/home/me/.local/share/rlhf/plugins"},
+                 {"", "/home/me", "/home/me/.local/share/rlhf/plugins"},
+                 {NULL, "me", ""},
+                 {NULL, NULL, ""}};
+    enum { N = sizeof cases / sizeof *cases };
+    static struct rlhf__dirs dirs[N];
+    char *home = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
+    char *data = getenv("XDG_DATA_HOME") ? strdup(getenv("XDG_DATA_HOME")) : NULL;
+    for (size_t i = 0; i < N; i++) {
+        struct rlhf__error err;
+        cases[i].data ? setenv("XDG_DATA_HOME", cases[i].data, 1) : unsetenv("XDG_DATA_HOME");
+        cases[i].home ? setenv("HOME", cases[i].home, 1) : unsetenv("HOME");
+        if (rlhf__dirs_find(&dirs[i], &err) < 0) dirs[i].user[0] = '!';
+    }
+    home ? setenv("HOME", home, 1) : unsetenv("HOME");
+    data ? setenv("XDG_DATA_HOME", data, 1) : unsetenv("XDG_DATA_HOME");
+    free(home);
+    free(data);
+    for (size_t i = 0; i < N; i++)
+        assert_string_equal(dirs[i].user, cases[i].user);
+}
+
 // What the program looks up, and a bare name in a config, is no file of the working directory.
 static void only_typed_names_are_files(void **state) {
     struct fixture *f = *state;
@@ -315,6 +376,8 @@ int main(void) {
         T(a_wrong_kind_is_called_by_name),
         T(several_in_one_file_need_a_choice),
         T(the_first_place_wins),
+        T(the_users_place_is_between),
+        cmocka_unit_test(the_users_place_is_xdgs),
         T(only_typed_names_are_files),
         T(a_missing_one_gets_a_hint),
         T(text_is_no_library),
