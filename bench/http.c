@@ -9,6 +9,9 @@
 #include "rewards/http_server.h"
 
 #include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

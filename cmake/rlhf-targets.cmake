@@ -55,7 +55,7 @@ function(rlhf_add_test name)
   add_executable(${name} ${T_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE rlhf_sdk rlhf_warnings ${T_LIBS} cmocka m dl)
+  target_link_libraries(${name} PRIVATE rlhf_test rlhf_sdk rlhf_warnings ${T_LIBS} cmocka m dl)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS ${T_LABEL} TIMEOUT ${T_TIMEOUT}
     ENVIRONMENT "RLHF_BUILD_DIR=${CMAKE_BINARY_DIR};RLHF_SOURCE_DIR=${PROJECT_SOURCE_DIR};${RLHF_TEST_ENV}")

@@ -34,11 +34,19 @@ static rlhf_status check_use(struct rlhf__ref *r, uint32_t i, struct rlhf__ref_u
     return RLHF_OK;
 }
 
+rlhf_status rlhf__ref_count_call(struct rlhf__ref *r) {
+    r->calls++;
+    if (!r->fail_at || r->calls < r->fail_at || (r->calls > r->fail_at && !r->fail_on))
+        return RLHF_OK;
+    return rlhf__ref_fail(r, RLHF_E_DEVICE, "call %lld, which was to fail", (long long)r->calls);
+}
+
 rlhf_status rlhf__ref_enter(struct rlhf__ref *r, const char *op, const struct rlhf__ref_use *uses,
                             uint32_t n) {
     r->op = op;
     r->n_open = 0;
     if (n > RLHF__REF_MAX_USES) return rlhf__ref_fail(r, RLHF_E_INTERNAL, "too many ranges");
+    RLHF_TRY(rlhf__ref_count_call(r));
     for (uint32_t i = 0; i < n; i++) {
         struct rlhf__ref_buffer *b;
         rlhf_status st = check_use(r, i, uses[i], &b);

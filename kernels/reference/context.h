@@ -29,6 +29,9 @@ struct rlhf__ref {
     const char *op;   // table function that runs now
     uint32_t n_open;
     struct rlhf__ref_buffer *open[RLHF__REF_MAX_USES];
+    void *own;              // of a backend that begins with this one (rlhf/reference.h)
+    int64_t calls, fail_at; // since rlhf_reference_fail_at; which one is to fail, 0 = none
+    int32_t fail_on, reserved;
     char error[512];
 };
 
@@ -40,6 +43,10 @@ rlhf_status rlhf__ref_fail(struct rlhf__ref *r, rlhf_status code, const char *fm
 // instance, or is NULL with bytes > 0; then nothing was opened.
 rlhf_status rlhf__ref_enter(struct rlhf__ref *r, const char *op, const struct rlhf__ref_use *uses,
                             uint32_t n);
+
+// Counts a call of r->op, and fails where it was planned (RLHF_E_DEVICE). rlhf__ref_enter does, so
+// this is for functions that allocate.
+rlhf_status rlhf__ref_count_call(struct rlhf__ref *r);
 
 // Ends what rlhf__ref_enter began. Returns st, so that a function can end with it.
 rlhf_status rlhf__ref_leave(struct rlhf__ref *r, rlhf_status st);

@@ -11,6 +11,7 @@ static uint64_t bytes_in_use(void *ctx) {
 static rlhf_status alloc(void *ctx, uint64_t bytes, rlhf_dev *out) {
     struct rlhf__ref *r = ctx;
     r->op = "alloc";
+    RLHF_TRY(rlhf__ref_count_call(r));
     struct rlhf__ref_buffer *b;
     if (rlhf__ref_registry_add(&r->buffers, bytes, &b) < 0)
         return rlhf__ref_fail(r, RLHF_E_NOMEM,
@@ -66,6 +67,7 @@ static rlhf_status alloc_host(void *ctx, uint64_t bytes, void **out) {
     struct rlhf__ref *r = ctx;
     r->op = "alloc_host";
     *out = NULL;
+    RLHF_TRY(rlhf__ref_count_call(r));
     if (bytes > rlhf__ref_machine_bytes() || posix_memalign(out, 64, bytes ? bytes : 1))
         return rlhf__ref_fail(r, RLHF_E_NOMEM, "cannot allocate %llu bytes of host memory",
                               (unsigned long long)bytes);

@@ -1,5 +1,8 @@
-// table.c: the exported symbol of kernels_reference.so: create, destroy and the table itself.
+// table.c: the reference backend's descriptor: create, destroy and the table itself.
 #include "ops.h"
+
+#include <rlhf/reference.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +81,7 @@ static void destroy(rlhf_compute *c) {
     free(c);
 }
 
-static const rlhf_kernels entry = {
+const rlhf_kernels rlhf__ref_kernels = {
     .size = sizeof(rlhf_kernels),
     .abi_major = RLHF_ABI_MAJOR,
     .abi_minor = RLHF_ABI_MINOR,
@@ -89,4 +92,4 @@ static const rlhf_kernels entry = {
     .describe = rlhf__ref_describe,
 };
 
-RLHF_DEFINE_KERNELS(entry)
+const rlhf_kernels *rlhf_reference_kernels(void) { return &rlhf__ref_kernels; }

@@ -28,6 +28,7 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
                                  rlhf_weight **out) {
     struct rlhf__ref *r = ctx;
     RLHF_TRY(check_shape(r, "weight_create", k, n, dtype, flags));
+    RLHF_TRY(rlhf__ref_count_call(r));
     const uint64_t bytes = bytes_of(k, n);
     rlhf_weight *w = bytes <= rlhf__ref_machine_bytes() ? calloc(1, bytes) : NULL;
     if (!w)

@@ -26,58 +26,59 @@ static const rlhf_opt opts[] = {
                   "must be false: position embeddings are trained"),
 };
 
-static const struct rlhf__tf_name globals[] = {
-    {TF_WTE, TF_ALL, "distilbert.embeddings.word_embeddings.weight"},
-    {TF_WPE, TF_ALL, "distilbert.embeddings.position_embeddings.weight"},
-    {TF_EMB_G, TF_ALL, "distilbert.embeddings.LayerNorm.weight"},
-    {TF_EMB_B, TF_ALL, "distilbert.embeddings.LayerNorm.bias"},
-    {TF_POOL_W, TF_ALL, "pre_classifier.weight"},
-    {TF_POOL_B, TF_ALL, "pre_classifier.bias"},
-    {TF_SCORE_W, TF_ALL, "classifier.weight"},
-    {TF_SCORE_B, TF_ALL, "classifier.bias"},
-    {0, TF_ALL, NULL}};
+static const struct rlhf_tf_name globals[] = {
+    {RLHF_TF_WTE, RLHF_TF_ALL, "distilbert.embeddings.word_embeddings.weight"},
+    {RLHF_TF_WPE, RLHF_TF_ALL, "distilbert.embeddings.position_embeddings.weight"},
+    {RLHF_TF_EMB_G, RLHF_TF_ALL, "distilbert.embeddings.LayerNorm.weight"},
+    {RLHF_TF_EMB_B, RLHF_TF_ALL, "distilbert.embeddings.LayerNorm.bias"},
+    {RLHF_TF_POOL_W, RLHF_TF_ALL, "pre_classifier.weight"},
+    {RLHF_TF_POOL_B, RLHF_TF_ALL, "pre_classifier.bias"},
+    {RLHF_TF_SCORE_W, RLHF_TF_ALL, "classifier.weight"},
+    {RLHF_TF_SCORE_B, RLHF_TF_ALL, "classifier.bias"},
+    {0, RLHF_TF_ALL, NULL}};
 
-static const struct rlhf__tf_name layers[] = {{TF_QKV_W, TF_QUERIES, "attention.q_lin.weight"},
-                                              {TF_QKV_B, TF_QUERIES, "attention.q_lin.bias"},
-                                              {TF_QKV_W, TF_KEYS, "attention.k_lin.weight"},
-                                              {TF_QKV_B, TF_KEYS, "attention.k_lin.bias"},
-                                              {TF_QKV_W, TF_VALUES, "attention.v_lin.weight"},
-                                              {TF_QKV_B, TF_VALUES, "attention.v_lin.bias"},
-                                              {TF_PROJ_W, TF_ALL, "attention.out_lin.weight"},
-                                              {TF_PROJ_B, TF_ALL, "attention.out_lin.bias"},
-                                              {TF_N1_G, TF_ALL, "sa_layer_norm.weight"},
-                                              {TF_N1_B, TF_ALL, "sa_layer_norm.bias"},
-                                              {TF_FC_W, TF_ALL, "ffn.lin1.weight"},
-                                              {TF_FC_B, TF_ALL, "ffn.lin1.bias"},
-                                              {TF_OUT_W, TF_ALL, "ffn.lin2.weight"},
-                                              {TF_OUT_B, TF_ALL, "ffn.lin2.bias"},
-                                              {TF_N2_G, TF_ALL, "output_layer_norm.weight"},
-                                              {TF_N2_B, TF_ALL, "output_layer_norm.bias"},
-                                              {0, TF_ALL, NULL}};
+static const struct rlhf_tf_name layers[] = {
+    {RLHF_TF_QKV_W, RLHF_TF_QUERIES, "attention.q_lin.weight"},
+    {RLHF_TF_QKV_B, RLHF_TF_QUERIES, "attention.q_lin.bias"},
+    {RLHF_TF_QKV_W, RLHF_TF_KEYS, "attention.k_lin.weight"},
+    {RLHF_TF_QKV_B, RLHF_TF_KEYS, "attention.k_lin.bias"},
+    {RLHF_TF_QKV_W, RLHF_TF_VALUES, "attention.v_lin.weight"},
+    {RLHF_TF_QKV_B, RLHF_TF_VALUES, "attention.v_lin.bias"},
+    {RLHF_TF_PROJ_W, RLHF_TF_ALL, "attention.out_lin.weight"},
+    {RLHF_TF_PROJ_B, RLHF_TF_ALL, "attention.out_lin.bias"},
+    {RLHF_TF_N1_G, RLHF_TF_ALL, "sa_layer_norm.weight"},
+    {RLHF_TF_N1_B, RLHF_TF_ALL, "sa_layer_norm.bias"},
+    {RLHF_TF_FC_W, RLHF_TF_ALL, "ffn.lin1.weight"},
+    {RLHF_TF_FC_B, RLHF_TF_ALL, "ffn.lin1.bias"},
+    {RLHF_TF_OUT_W, RLHF_TF_ALL, "ffn.lin2.weight"},
+    {RLHF_TF_OUT_B, RLHF_TF_ALL, "ffn.lin2.bias"},
+    {RLHF_TF_N2_G, RLHF_TF_ALL, "output_layer_norm.weight"},
+    {RLHF_TF_N2_B, RLHF_TF_ALL, "output_layer_norm.bias"},
+    {0, RLHF_TF_ALL, NULL}};
 
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
     const struct config *c = config;
-    const int32_t act = rlhf__tf_activation(c->activation);
-    struct rlhf__tf_arch a = {.n_vocab = (int32_t)c->vocab_size,
-                              .n_ctx = (int32_t)c->max_position_embeddings,
-                              .d = (int32_t)c->dim,
-                              .n_layer = (int32_t)c->n_layers,
-                              .n_head = (int32_t)c->n_heads,
-                              .n_kv_head = (int32_t)c->n_heads,
-                              .head_dim = (int32_t)(c->dim / c->n_heads),
-                              .d_inner = (int32_t)c->hidden_dim,
-                              .act = act,
-                              .bias = TF_BIAS_ALL,
-                              .out_in = 1,
-                              .score_hidden = 1,
-                              .score_bias = 1,
-                              .pooling = RLHF_POOL_FIRST,
-                              .norm_eps = 1e-12,
-                              .init_std = c->initializer_range,
-                              .layer_prefix = "distilbert.transformer.layer.%d.",
-                              .base_prefix = "distilbert.",
-                              .globals = globals,
-                              .layers = layers};
+    const int32_t act = rlhf_tf_activation(c->activation);
+    struct rlhf_tf_arch a = {.n_vocab = (int32_t)c->vocab_size,
+                             .n_ctx = (int32_t)c->max_position_embeddings,
+                             .d = (int32_t)c->dim,
+                             .n_layer = (int32_t)c->n_layers,
+                             .n_head = (int32_t)c->n_heads,
+                             .n_kv_head = (int32_t)c->n_heads,
+                             .head_dim = (int32_t)(c->dim / c->n_heads),
+                             .d_inner = (int32_t)c->hidden_dim,
+                             .act = act,
+                             .bias = RLHF_TF_BIAS_ALL,
+                             .out_in = 1,
+                             .score_hidden = 1,
+                             .score_bias = 1,
+                             .pooling = RLHF_POOL_FIRST,
+                             .norm_eps = 1e-12,
+                             .init_std = c->initializer_range,
+                             .layer_prefix = "distilbert.transformer.layer.%d.",
+                             .base_prefix = "distilbert.",
+                             .globals = globals,
+                             .layers = layers};
     if (!act)
         return rlhf_failf(host, RLHF_E_UNSUPPORTED,
                           "config.json: activation \"%s\" is not implemented; known: gelu, "
@@ -86,9 +87,9 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
     if (c->sinusoidal_pos_embds)
         return host->fail(host, RLHF_E_UNSUPPORTED,
                           "config.json: sinusoidal_pos_embds true is not implemented");
-    RLHF_TRY(rlhf__tf_check(host, &a, "dim", "n_heads"));
-    a.attn_scale = rlhf__tf_attn_scale(&a);
-    return rlhf__tf_create(host, &a, self);
+    RLHF_TRY(rlhf_tf_check(host, &a, "dim", "n_heads"));
+    a.attn_scale = rlhf_tf_attn_scale(&a);
+    return rlhf_tf_create(host, &a, self);
 }
 
 static const rlhf_plugin descriptor = {
@@ -103,8 +104,8 @@ static const rlhf_plugin descriptor = {
     .opt_stride = sizeof *opts,
     .config_size = sizeof(struct config),
     .create = create,
-    .destroy = rlhf__tf_destroy,
-    .ops = &rlhf__tf_ops,
+    .destroy = rlhf_tf_destroy,
+    .ops = &rlhf_tf_ops,
 };
 
 RLHF_DEFINE_PLUGIN(descriptor)

@@ -38,61 +38,62 @@ static const rlhf_opt opts[] = {
                   "state the score head reads; default: last, as transformers does"),
 };
 
-static const struct rlhf__tf_name globals[] = {{TF_WTE, TF_ALL, "transformer.wte.weight"},
-                                               {TF_WPE, TF_ALL, "transformer.wpe.weight"},
-                                               {TF_FINAL_G, TF_ALL, "transformer.ln_f.weight"},
-                                               {TF_FINAL_B, TF_ALL, "transformer.ln_f.bias"},
-                                               {TF_LM, TF_ALL, "lm_head.weight"},
-                                               {TF_SCORE_W, TF_ALL, "score.weight"},
-                                               {TF_V1_W, TF_ALL, "v_head.fc.weight"},
-                                               {TF_V1_B, TF_ALL, "v_head.fc.bias"},
-                                               {TF_V2_W, TF_ALL, "v_head.out.weight"},
-                                               {TF_V2_B, TF_ALL, "v_head.out.bias"},
-                                               {0, TF_ALL, NULL}};
+static const struct rlhf_tf_name globals[] = {
+    {RLHF_TF_WTE, RLHF_TF_ALL, "transformer.wte.weight"},
+    {RLHF_TF_WPE, RLHF_TF_ALL, "transformer.wpe.weight"},
+    {RLHF_TF_FINAL_G, RLHF_TF_ALL, "transformer.ln_f.weight"},
+    {RLHF_TF_FINAL_B, RLHF_TF_ALL, "transformer.ln_f.bias"},
+    {RLHF_TF_LM, RLHF_TF_ALL, "lm_head.weight"},
+    {RLHF_TF_SCORE_W, RLHF_TF_ALL, "score.weight"},
+    {RLHF_TF_V1_W, RLHF_TF_ALL, "v_head.fc.weight"},
+    {RLHF_TF_V1_B, RLHF_TF_ALL, "v_head.fc.bias"},
+    {RLHF_TF_V2_W, RLHF_TF_ALL, "v_head.out.weight"},
+    {RLHF_TF_V2_B, RLHF_TF_ALL, "v_head.out.bias"},
+    {0, RLHF_TF_ALL, NULL}};
 
-static const struct rlhf__tf_name layers[] = {{TF_N1_G, TF_ALL, "ln_1.weight"},
-                                              {TF_N1_B, TF_ALL, "ln_1.bias"},
-                                              {TF_QKV_W, TF_ALL, "attn.c_attn.weight"},
-                                              {TF_QKV_B, TF_ALL, "attn.c_attn.bias"},
-                                              {TF_PROJ_W, TF_ALL, "attn.c_proj.weight"},
-                                              {TF_PROJ_B, TF_ALL, "attn.c_proj.bias"},
-                                              {TF_N2_G, TF_ALL, "ln_2.weight"},
-                                              {TF_N2_B, TF_ALL, "ln_2.bias"},
-                                              {TF_FC_W, TF_ALL, "mlp.c_fc.weight"},
-                                              {TF_FC_B, TF_ALL, "mlp.c_fc.bias"},
-                                              {TF_OUT_W, TF_ALL, "mlp.c_proj.weight"},
-                                              {TF_OUT_B, TF_ALL, "mlp.c_proj.bias"},
-                                              {0, TF_ALL, NULL}};
+static const struct rlhf_tf_name layers[] = {{RLHF_TF_N1_G, RLHF_TF_ALL, "ln_1.weight"},
+                                             {RLHF_TF_N1_B, RLHF_TF_ALL, "ln_1.bias"},
+                                             {RLHF_TF_QKV_W, RLHF_TF_ALL, "attn.c_attn.weight"},
+                                             {RLHF_TF_QKV_B, RLHF_TF_ALL, "attn.c_attn.bias"},
+                                             {RLHF_TF_PROJ_W, RLHF_TF_ALL, "attn.c_proj.weight"},
+                                             {RLHF_TF_PROJ_B, RLHF_TF_ALL, "attn.c_proj.bias"},
+                                             {RLHF_TF_N2_G, RLHF_TF_ALL, "ln_2.weight"},
+                                             {RLHF_TF_N2_B, RLHF_TF_ALL, "ln_2.bias"},
+                                             {RLHF_TF_FC_W, RLHF_TF_ALL, "mlp.c_fc.weight"},
+                                             {RLHF_TF_FC_B, RLHF_TF_ALL, "mlp.c_fc.bias"},
+                                             {RLHF_TF_OUT_W, RLHF_TF_ALL, "mlp.c_proj.weight"},
+                                             {RLHF_TF_OUT_B, RLHF_TF_ALL, "mlp.c_proj.bias"},
+                                             {0, RLHF_TF_ALL, NULL}};
 
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
     static const int32_t pools[] = {RLHF_POOL_LAST, RLHF_POOL_MEAN, RLHF_POOL_FIRST,
                                     RLHF_POOL_LAST};
     const struct config *c = config;
-    const int32_t act = rlhf__tf_activation(c->activation_function);
-    struct rlhf__tf_arch a = {.n_vocab = (int32_t)c->vocab_size,
-                              .n_ctx = (int32_t)c->n_positions,
-                              .d = (int32_t)c->n_embd,
-                              .n_layer = (int32_t)c->n_layer,
-                              .n_head = (int32_t)c->n_head,
-                              .n_kv_head = (int32_t)c->n_head,
-                              .head_dim = (int32_t)(c->n_embd / c->n_head),
-                              .d_inner = (int32_t)(c->n_inner ? c->n_inner : 4 * c->n_embd),
-                              .pre_norm = 1,
-                              .causal = 1,
-                              .act = act,
-                              .bias = TF_BIAS_ALL,
-                              .tied = c->tie_word_embeddings,
-                              .pooling = pools[c->rlhf_pooling],
-                              .pads = c->pad_token_id >= 0,
-                              .pad_id = (int32_t)c->pad_token_id,
-                              .scale_by_layer = c->scale_attn_by_inverse_layer_idx,
-                              .residual_init = 1,
-                              .norm_eps = c->layer_norm_epsilon,
-                              .init_std = c->initializer_range,
-                              .layer_prefix = "transformer.h.%d.",
-                              .base_prefix = "transformer.",
-                              .globals = globals,
-                              .layers = layers};
+    const int32_t act = rlhf_tf_activation(c->activation_function);
+    struct rlhf_tf_arch a = {.n_vocab = (int32_t)c->vocab_size,
+                             .n_ctx = (int32_t)c->n_positions,
+                             .d = (int32_t)c->n_embd,
+                             .n_layer = (int32_t)c->n_layer,
+                             .n_head = (int32_t)c->n_head,
+                             .n_kv_head = (int32_t)c->n_head,
+                             .head_dim = (int32_t)(c->n_embd / c->n_head),
+                             .d_inner = (int32_t)(c->n_inner ? c->n_inner : 4 * c->n_embd),
+                             .pre_norm = 1,
+                             .causal = 1,
+                             .act = act,
+                             .bias = RLHF_TF_BIAS_ALL,
+                             .tied = c->tie_word_embeddings,
+                             .pooling = pools[c->rlhf_pooling],
+                             .pads = c->pad_token_id >= 0,
+                             .pad_id = (int32_t)c->pad_token_id,
+                             .scale_by_layer = c->scale_attn_by_inverse_layer_idx,
+                             .residual_init = 1,
+                             .norm_eps = c->layer_norm_epsilon,
+                             .init_std = c->initializer_range,
+                             .layer_prefix = "transformer.h.%d.",
+                             .base_prefix = "transformer.",
+                             .globals = globals,
+                             .layers = layers};
     if (!act)
         return rlhf_failf(host, RLHF_E_UNSUPPORTED,
                           "config.json: activation_function \"%s\" is not implemented; known: "
@@ -101,9 +102,9 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
     if (c->add_cross_attention)
         return host->fail(host, RLHF_E_UNSUPPORTED,
                           "config.json: add_cross_attention true is not implemented");
-    RLHF_TRY(rlhf__tf_check(host, &a, "n_embd", "n_head"));
-    a.attn_scale = c->scale_attn_weights ? rlhf__tf_attn_scale(&a) : 1.0;
-    return rlhf__tf_create(host, &a, self);
+    RLHF_TRY(rlhf_tf_check(host, &a, "n_embd", "n_head"));
+    a.attn_scale = c->scale_attn_weights ? rlhf_tf_attn_scale(&a) : 1.0;
+    return rlhf_tf_create(host, &a, self);
 }
 
 static const rlhf_plugin descriptor = {
@@ -118,8 +119,8 @@ static const rlhf_plugin descriptor = {
     .opt_stride = sizeof *opts,
     .config_size = sizeof(struct config),
     .create = create,
-    .destroy = rlhf__tf_destroy,
-    .ops = &rlhf__tf_ops,
+    .destroy = rlhf_tf_destroy,
+    .ops = &rlhf_tf_ops,
 };
 
 RLHF_DEFINE_PLUGIN(descriptor)

@@ -8,14 +8,14 @@ enum family { LLAMA, MISTRAL };
 static const char *const families[] = {"llama", "mistral", NULL};
 
 struct config {
-    struct rlhf__tf_decoder common;
+    struct rlhf_tf_decoder common;
     int64_t pretraining_tp, sliding_window;
     int32_t model_type, attention_bias, mlp_bias, reserved;
 };
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_ENUM(struct config, model_type, LLAMA, families, "which of them it is"),
-    RLHF_OPT_TABLE(struct config, common, rlhf__tf_decoder_opts, TF_N_DECODER_OPTS),
+    RLHF_OPT_TABLE(struct config, common, rlhf_tf_decoder_opts, RLHF_TF_N_DECODER_OPTS),
     RLHF_OPT_BOOL(struct config, attention_bias, 0, "llama: the products of attention have biases"),
     RLHF_OPT_BOOL(struct config, mlp_bias, 0, "llama: the products of the MLP have biases"),
     RLHF_OPT_I64(struct config, pretraining_tp, 1, 0, 1 << 20, "llama: must be 1"),
@@ -44,13 +44,13 @@ static rlhf_status check(const rlhf_host *host, const struct config *c) {
 
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
     const struct config *c = config;
-    struct rlhf__tf_arch a;
+    struct rlhf_tf_arch a;
     RLHF_TRY(check(host, c));
-    RLHF_TRY(rlhf__tf_decoder_arch(host, &c->common, 0, &a));
+    RLHF_TRY(rlhf_tf_decoder_arch(host, &c->common, 0, &a));
     if (c->model_type == LLAMA)
-        a.bias =
-            (c->attention_bias ? TF_BIAS_QKV | TF_BIAS_PROJ : 0) | (c->mlp_bias ? TF_BIAS_MLP : 0);
-    return rlhf__tf_create(host, &a, self);
+        a.bias = (c->attention_bias ? RLHF_TF_BIAS_QKV | RLHF_TF_BIAS_PROJ : 0) |
+                 (c->mlp_bias ? RLHF_TF_BIAS_MLP : 0);
+    return rlhf_tf_create(host, &a, self);
 }
 
 static const rlhf_plugin descriptor = {
@@ -65,8 +65,8 @@ static const rlhf_plugin descriptor = {
     .opt_stride = sizeof *opts,
     .config_size = sizeof(struct config),
     .create = create,
-    .destroy = rlhf__tf_destroy,
-    .ops = &rlhf__tf_ops,
+    .destroy = rlhf_tf_destroy,
+    .ops = &rlhf_tf_ops,
 };
 
 RLHF_DEFINE_PLUGIN(descriptor)

@@ -8,14 +8,14 @@ static const char *const families[] = {"qwen2", "qwen3", NULL};
 static const char *const layer_types[] = {"full_attention", NULL};
 
 struct config {
-    struct rlhf__tf_decoder common;
+    struct rlhf_tf_decoder common;
     int64_t sliding_window, max_window_layers;
     int32_t model_type, attention_bias, use_sliding_window, layer_type;
 };
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_ENUM(struct config, model_type, QWEN2, families, "which of them it is"),
-    RLHF_OPT_TABLE(struct config, common, rlhf__tf_decoder_opts, TF_N_DECODER_OPTS),
+    RLHF_OPT_TABLE(struct config, common, rlhf_tf_decoder_opts, RLHF_TF_N_DECODER_OPTS),
     RLHF_OPT_BOOL(struct config, attention_bias, 0, "qwen3: the products of attention have biases"),
     RLHF_OPT_BOOL(struct config, use_sliding_window, 0, "layers have a window"),
     RLHF_OPT_I64_OR_NULL(struct config, sliding_window, 4096, 0, 1 << 30, "reach of such a layer"),
@@ -46,12 +46,13 @@ static rlhf_status check(const rlhf_host *host, const struct config *c) {
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
     const struct config *c = config;
     const int32_t three = c->model_type == QWEN3;
-    struct rlhf__tf_arch a;
+    struct rlhf_tf_arch a;
     RLHF_TRY(check(host, c));
-    RLHF_TRY(rlhf__tf_decoder_arch(host, &c->common, three ? 128 : 0, &a));
-    a.bias = three ? (c->attention_bias ? TF_BIAS_QKV | TF_BIAS_PROJ : 0) : TF_BIAS_QKV;
+    RLHF_TRY(rlhf_tf_decoder_arch(host, &c->common, three ? 128 : 0, &a));
+    a.bias =
+        three ? (c->attention_bias ? RLHF_TF_BIAS_QKV | RLHF_TF_BIAS_PROJ : 0) : RLHF_TF_BIAS_QKV;
     a.head_norm = three;
-    return rlhf__tf_create(host, &a, self);
+    return rlhf_tf_create(host, &a, self);
 }
 
 static const rlhf_plugin descriptor = {
@@ -66,8 +67,8 @@ static const rlhf_plugin descriptor = {
     .opt_stride = sizeof *opts,
     .config_size = sizeof(struct config),
     .create = create,
-    .destroy = rlhf__tf_destroy,
-    .ops = &rlhf__tf_ops,
+    .destroy = rlhf_tf_destroy,
+    .ops = &rlhf_tf_ops,
 };
 
 RLHF_DEFINE_PLUGIN(descriptor)

@@ -20,11 +20,15 @@ function(rlhf_add_plugin name)
   set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME ${name}
     C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
   target_link_libraries(${target} PRIVATE rlhf_sdk ${P_LIBS} m)
+  # In C++ a table that names its fields is warned of for those that it leaves out, as all do.
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
   if(TARGET rlhf_warnings)
     target_link_libraries(${target} PRIVATE rlhf_warnings)
   endif()
   if(NOT RLHF_SANITIZE)
-    target_link_options(${target} PRIVATE -Wl,-z,defs)
+    target_link_options(${target} PRIVATE -Wl,-z,defs
+      "-Wl,--version-script=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/rlhf-plugin.map")
   endif()
   if(RLHF_LIB_DIR)
     set_target_properties(${target} PROPERTIES

@@ -5,15 +5,15 @@ include=$RLHF_SOURCE_DIR/sdk/include
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 flags="-Wall -Wextra -Wpedantic -Wshadow -Wcast-qual -Wvla -Wconversion -Wpadded -Werror"
-for header in "$include"/rlhf/*.h "$include"/rlhf/draft/*.h; do
-    name=${header#"$include/"}
+for header in "$include"/rlhf/*.h "$include"/rlhf/draft/*.h "$RLHF_SOURCE_DIR"/kit/include/rlhf/test.h; do
+    name=${header#*/include/}
     printf '#include <%s>\n' "$name" >"$tmp/one.c"
     cp "$tmp/one.c" "$tmp/one.cc"
     # test.h is for programs that may use POSIX
-    "$CC" -std=c11 -D_GNU_SOURCE -Wstrict-prototypes -Wmissing-prototypes $flags -I"$include" \
+    "$CC" -std=c11 -D_GNU_SOURCE -Wstrict-prototypes -Wmissing-prototypes $flags -I"$include" -I"$RLHF_SOURCE_DIR/kit/include" \
         -fsyntax-only "$tmp/one.c" || { echo "$name does not compile as C11" >&2; exit 1; }
     [ -n "$CXX" ] || continue
     case $CXX in *NOTFOUND) continue ;; esac
-    "$CXX" -std=c++17 $flags -I"$include" -fsyntax-only "$tmp/one.cc" ||
+    "$CXX" -std=c++17 $flags -I"$include" -I"$RLHF_SOURCE_DIR/kit/include" -fsyntax-only "$tmp/one.cc" ||
         { echo "$name does not compile as C++17" >&2; exit 1; }
 done

@@ -13,6 +13,9 @@
 #include <rlhf/algo.h>
 #include <rlhf/test.h>
 
+#include <stdio.h>
+#include <stdlib.h>
+
 enum { MAX_ROWS = 64, MAX_TOKENS = 1024 };
 
 struct algo {

@@ -8,52 +8,52 @@
 
 enum { D = 12, HEADS = 3, DIM = 8, WIDE = 16, VOCAB = 31, LAYERS = 2, TOTAL = 13 };
 
-static const struct rlhf__tf_name globals[] = {{TF_WTE, TF_ALL, "wte.weight"},
-                                               {TF_WPE, TF_ALL, "wpe.weight"},
-                                               {TF_FINAL_G, TF_ALL, "ln_f.weight"},
-                                               {TF_FINAL_B, TF_ALL, "ln_f.bias"},
-                                               {0, TF_ALL, NULL}};
-static const struct rlhf__tf_name layers[] = {{TF_N1_G, TF_ALL, "ln_1.weight"},
-                                              {TF_N1_B, TF_ALL, "ln_1.bias"},
-                                              {TF_QKV_W, TF_QUERIES, "q.weight"},
-                                              {TF_QKV_W, TF_KEYS, "k.weight"},
-                                              {TF_QKV_W, TF_VALUES, "v.weight"},
-                                              {TF_PROJ_W, TF_ALL, "proj.weight"},
-                                              {TF_N2_G, TF_ALL, "ln_2.weight"},
-                                              {TF_N2_B, TF_ALL, "ln_2.bias"},
-                                              {TF_FC_W, TF_ALL, "fc.weight"},
-                                              {TF_OUT_W, TF_ALL, "out.weight"},
-                                              {0, TF_ALL, NULL}};
+static const struct rlhf_tf_name globals[] = {{RLHF_TF_WTE, RLHF_TF_ALL, "wte.weight"},
+                                              {RLHF_TF_WPE, RLHF_TF_ALL, "wpe.weight"},
+                                              {RLHF_TF_FINAL_G, RLHF_TF_ALL, "ln_f.weight"},
+                                              {RLHF_TF_FINAL_B, RLHF_TF_ALL, "ln_f.bias"},
+                                              {0, RLHF_TF_ALL, NULL}};
+static const struct rlhf_tf_name layers[] = {{RLHF_TF_N1_G, RLHF_TF_ALL, "ln_1.weight"},
+                                             {RLHF_TF_N1_B, RLHF_TF_ALL, "ln_1.bias"},
+                                             {RLHF_TF_QKV_W, RLHF_TF_QUERIES, "q.weight"},
+                                             {RLHF_TF_QKV_W, RLHF_TF_KEYS, "k.weight"},
+                                             {RLHF_TF_QKV_W, RLHF_TF_VALUES, "v.weight"},
+                                             {RLHF_TF_PROJ_W, RLHF_TF_ALL, "proj.weight"},
+                                             {RLHF_TF_N2_G, RLHF_TF_ALL, "ln_2.weight"},
+                                             {RLHF_TF_N2_B, RLHF_TF_ALL, "ln_2.bias"},
+                                             {RLHF_TF_FC_W, RLHF_TF_ALL, "fc.weight"},
+                                             {RLHF_TF_OUT_W, RLHF_TF_ALL, "out.weight"},
+                                             {0, RLHF_TF_ALL, NULL}};
 
-static struct rlhf__tf_arch arch_of(int32_t head_dim) {
-    return (struct rlhf__tf_arch){.n_vocab = VOCAB,
-                                  .n_ctx = 16,
-                                  .d = D,
-                                  .n_layer = LAYERS,
-                                  .d_inner = 20,
-                                  .n_head = HEADS,
-                                  .n_kv_head = HEADS,
-                                  .head_dim = head_dim,
-                                  .pre_norm = 1,
-                                  .causal = 1,
-                                  .act = RLHF_ACT_GELU_TANH,
-                                  .out_in = 1,
-                                  .tied = 1,
-                                  .attn_scale = 0.3, // of both widths: what is added is zero
-                                  .norm_eps = 1e-5,
-                                  .init_std = 0.02,
-                                  .layer_prefix = "h.%d.",
-                                  .base_prefix = "",
-                                  .globals = globals,
-                                  .layers = layers};
+static struct rlhf_tf_arch arch_of(int32_t head_dim) {
+    return (struct rlhf_tf_arch){.n_vocab = VOCAB,
+                                 .n_ctx = 16,
+                                 .d = D,
+                                 .n_layer = LAYERS,
+                                 .d_inner = 20,
+                                 .n_head = HEADS,
+                                 .n_kv_head = HEADS,
+                                 .head_dim = head_dim,
+                                 .pre_norm = 1,
+                                 .causal = 1,
+                                 .act = RLHF_ACT_GELU_TANH,
+                                 .out_in = 1,
+                                 .tied = 1,
+                                 .attn_scale = 0.3, // of both widths: what is added is zero
+                                 .norm_eps = 1e-5,
+                                 .init_std = 0.02,
+                                 .layer_prefix = "h.%d.",
+                                 .base_prefix = "",
+                                 .globals = globals,
+                                 .layers = layers};
 }
 
-static const rlhf_plugin descriptor = {.ops = &rlhf__tf_ops, .destroy = rlhf__tf_destroy};
+static const rlhf_plugin descriptor = {.ops = &rlhf_tf_ops, .destroy = rlhf_tf_destroy};
 
-static struct model open_arch(const struct backend *b, const struct rlhf__tf_arch *a) {
-    struct model m = {.plugin = &descriptor, .ops = &rlhf__tf_ops, .c = b->compute};
+static struct model open_arch(const struct backend *b, const struct rlhf_tf_arch *a) {
+    struct model m = {.plugin = &descriptor, .ops = &rlhf_tf_ops, .c = b->compute};
     const rlhf_model_open o = open_args(b, RLHF_F32, 1);
-    must(&m, rlhf__tf_create(fake_host(), a, &m.self));
+    must(&m, rlhf_tf_create(fake_host(), a, &m.self));
     must(&m, m.ops->open(m.self, &o));
     return m;
 }
@@ -133,7 +133,7 @@ static void run(struct model *m, float *logp) {
 static void wide_heads_on(const char *name) {
     struct backend b = backend_open(name, 2, 0);
     if (!b.compute) skip();
-    const struct rlhf__tf_arch a = arch_of(DIM), w = arch_of(WIDE);
+    const struct rlhf_tf_arch a = arch_of(DIM), w = arch_of(WIDE);
     struct model narrow = open_arch(&b, &a), wide = open_arch(&b, &w);
     float want[TOTAL], got[TOTAL];
     struct pair p;
@@ -172,7 +172,7 @@ static void test_wide_heads_decode(void **state) {
     (void)state;
     struct backend b = backend_open("cpu", 2, 0);
     if (!b.compute) skip();
-    const struct rlhf__tf_arch a = arch_of(WIDE);
+    const struct rlhf_tf_arch a = arch_of(WIDE);
     struct model m = open_arch(&b, &a);
     rlhf_gen *g = NULL;
     int32_t row[10] = {3, 14, 15}, slot = 1, start = 0, len = 3;
@@ -212,10 +212,10 @@ static void test_unequal_pieces(void **state) {
     struct rlhf__tf m = {.arch = arch_of(DIM)};
     m.arch.n_head = 6;
     m.arch.n_kv_head = 2;
-    const struct rlhf__tf_name names[] = {{TF_QKV_W, TF_QUERIES, "q"},
-                                          {TF_QKV_W, TF_KEYS, "k"},
-                                          {TF_QKV_W, TF_VALUES, "v"},
-                                          {TF_QKV_W, TF_ALL, "qkv"}};
+    const struct rlhf_tf_name names[] = {{RLHF_TF_QKV_W, RLHF_TF_QUERIES, "q"},
+                                         {RLHF_TF_QKV_W, RLHF_TF_KEYS, "k"},
+                                         {RLHF_TF_QKV_W, RLHF_TF_VALUES, "v"},
+                                         {RLHF_TF_QKV_W, RLHF_TF_ALL, "qkv"}};
     const int32_t want[][2] = {{0, 48}, {48, 16}, {64, 16}, {0, 80}};
     for (int32_t i = 0; i < 4; i++) {
         const struct rlhf__tf_span s = rlhf__tf_piece_rows(&m, 0, &names[i]);
@@ -229,20 +229,21 @@ static void test_gated_pieces(void **state) {
     (void)state;
     struct rlhf__tf m = {.arch = arch_of(DIM)};
     m.arch.gated = 1;
-    m.arch.norm = TF_NORM_RMS;
-    m.arch.bias = TF_BIAS_PROJ;
-    const struct rlhf__tf_name gate = {TF_FC_W, TF_GATE, "gate"}, up = {TF_FC_W, TF_UP, "up"};
+    m.arch.norm = RLHF_TF_NORM_RMS;
+    m.arch.bias = RLHF_TF_BIAS_PROJ;
+    const struct rlhf_tf_name gate = {RLHF_TF_FC_W, RLHF_TF_GATE, "gate"},
+                              up = {RLHF_TF_FC_W, RLHF_TF_UP, "up"};
     assert_int_equal(rlhf__tf_piece_rows(&m, 0, &gate).from, 0);
     assert_int_equal(rlhf__tf_piece_rows(&m, 0, &up).from, 20);
     assert_int_equal(rlhf__tf_piece_rows(&m, 0, &up).count, 20);
-    assert_int_equal(rlhf__tf_slot_shape(&m, 0, TF_FC_W).rows, 40);
-    assert_int_equal(rlhf__tf_slot_shape(&m, 0, TF_N1_G).rows, D);
-    assert_int_equal(rlhf__tf_slot_shape(&m, 0, TF_N1_B).rows, 0);
-    assert_int_equal(rlhf__tf_slot_shape(&m, -1, TF_FINAL_B).rows, 0);
-    assert_int_equal(rlhf__tf_slot_shape(&m, 0, TF_QKV_B).rows, 0);
-    assert_int_equal(rlhf__tf_slot_shape(&m, 0, TF_PROJ_B).rows, D);
-    assert_int_equal(rlhf__tf_slot_shape(&m, 0, TF_OUT_B).rows, 0);
-    assert_int_equal(rlhf__tf_slot_shape(&m, 0, TF_QN_G).rows, 0);
+    assert_int_equal(rlhf__tf_slot_shape(&m, 0, RLHF_TF_FC_W).rows, 40);
+    assert_int_equal(rlhf__tf_slot_shape(&m, 0, RLHF_TF_N1_G).rows, D);
+    assert_int_equal(rlhf__tf_slot_shape(&m, 0, RLHF_TF_N1_B).rows, 0);
+    assert_int_equal(rlhf__tf_slot_shape(&m, -1, RLHF_TF_FINAL_B).rows, 0);
+    assert_int_equal(rlhf__tf_slot_shape(&m, 0, RLHF_TF_QKV_B).rows, 0);
+    assert_int_equal(rlhf__tf_slot_shape(&m, 0, RLHF_TF_PROJ_B).rows, D);
+    assert_int_equal(rlhf__tf_slot_shape(&m, 0, RLHF_TF_OUT_B).rows, 0);
+    assert_int_equal(rlhf__tf_slot_shape(&m, 0, RLHF_TF_QN_G).rows, 0);
 }
 
 int main(void) {

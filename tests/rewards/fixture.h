@@ -11,6 +11,9 @@
 #include <rlhf/reward.h>
 #include <rlhf/test.h>
 
+#include <stdio.h>
+#include <stdlib.h>
+
 enum { MAX_TEXTS = 64, MAX_IDS = 4096 };
 
 struct reward {

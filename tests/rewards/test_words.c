@@ -17,7 +17,7 @@ static void splits(const char *command, const char *want) {
         if (w != words) strcat(got, "|");
         strcat(got, *w);
     }
-    rlhf_test_do_free(&host.table, words);
+    host.table.free(&host.table, words);
     assert_string_equal(got, want);
     assert_int_equal(host.live, 0);
 }

@@ -8,7 +8,7 @@ scripts/make-reference --check
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$tmp/docs" "$tmp/plugins/models/transformer"
-cp -r scripts sdk "$tmp/"
+cp -r scripts sdk kit "$tmp/"
 cp -r docs/reference "$tmp/docs/"
 cp plugins/models/transformer/core.h plugins/models/transformer/decoder.h "$tmp/plugins/models/transformer/"
 sed -i 's/    uint8_t \*verdict;/    uint8_t *verdict, *another;/' "$tmp/sdk/include/rlhf/reward.h"

@@ -97,19 +97,19 @@ static void host_free(const rlhf_host *h, void *p) {
 }
 
 // The frequencies that the model plugins compute with.
-static void of_model(const json_t *config, int32_t dim, struct rlhf__tf_rotary *out) {
+static void of_model(const json_t *config, int32_t dim, struct rlhf_tf_rotary *out) {
     static const rlhf_host host = {.size = sizeof host, .alloc = host_alloc, .free = host_free};
     const struct rlhf__origin from = {.source = "config.json", .section = "", .lenient = 1};
     struct rlhf__opt_table t;
     struct rlhf__strings strings = {0};
     struct rlhf__error err = {0, ""};
     void *c = NULL;
-    check_ok(
-        rlhf__opt_table_init(&t, rlhf__tf_decoder_opts, TF_N_DECODER_OPTS, sizeof(rlhf_opt), &err),
-        &err);
-    check_ok(rlhf__opts_new(&t, sizeof(struct rlhf__tf_decoder), config, &from, &strings, &c, &err),
+    check_ok(rlhf__opt_table_init(&t, rlhf_tf_decoder_opts, RLHF_TF_N_DECODER_OPTS,
+                                  sizeof(rlhf_opt), &err),
              &err);
-    assert_int_equal(rlhf__tf_rotary_read(&host, c, dim, out), RLHF_OK);
+    check_ok(rlhf__opts_new(&t, sizeof(struct rlhf_tf_decoder), config, &from, &strings, &c, &err),
+             &err);
+    assert_int_equal(rlhf_tf_rotary_read(&host, c, dim, out), RLHF_OK);
     free(c);
     rlhf__strings_finish(&strings);
 }
@@ -175,7 +175,7 @@ static void as_the_model(void **state) {
         enum { DIM = 4 };
         struct model m;
         struct reader r;
-        struct rlhf__tf_rotary want = {0};
+        struct rlhf_tf_rotary want = {0};
         size_t len;
         double got[DIM / 2], scale;
         float divisor[DIM / 2];

@@ -9,7 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-static const int32_t site_slot[TF_N_SITE] = {TF_QKV_W, TF_PROJ_W, TF_FC_W, TF_OUT_W};
+static const int32_t site_slot[TF_N_SITE] = {RLHF_TF_QKV_W, RLHF_TF_PROJ_W, RLHF_TF_FC_W,
+                                             RLHF_TF_OUT_W};
 
 int32_t rlhf__tf_site_of(int32_t slot) {
     for (int32_t s = 0; s < TF_N_SITE; s++)
@@ -25,7 +26,7 @@ struct size {
 };
 
 static struct size size_of(const struct rlhf__tf *m, enum rlhf__tf_site site) {
-    const struct rlhf__tf_widths n = rlhf__tf_widths(&m->arch);
+    const struct rlhf_tf_widths n = rlhf_tf_widths(&m->arch);
     const struct size all[TF_N_SITE] = {{n.d, n.qkv}, {n.q, n.d}, {n.d, n.fc}, {n.inner, n.d}};
     return all[site];
 }
@@ -68,11 +69,11 @@ static int32_t match(const rlhf_adapter *a, const char *module, size_t length, u
     return any;
 }
 
-static void add_block(struct rlhf__tf *m, int32_t layer, const struct rlhf__tf_name *n) {
+static void add_block(struct rlhf__tf *m, int32_t layer, const struct rlhf_tf_name *n) {
     const enum rlhf__tf_site site = (enum rlhf__tf_site)rlhf__tf_site_of(n->slot);
     struct rlhf__tf_low *low = &m->low[layer].of[site];
     // Pieces are rows of a matrix stored [out, in]; a whole one has all outputs, however stored.
-    low->block[low->n_blocks++] = n->piece == TF_ALL
+    low->block[low->n_blocks++] = n->piece == RLHF_TF_ALL
                                       ? (struct rlhf__tf_span){0, size_of(m, site).out}
                                       : rlhf__tf_piece_rows(m, layer, n);
 }
@@ -112,7 +113,7 @@ static rlhf_status refuse_target(struct rlhf__tf *m, const char *target) {
     size_t used = 0, best = SIZE_MAX;
     const char *nearest = "";
     int near_length = 0;
-    for (const struct rlhf__tf_name *n = m->arch.layers; n->name; n++) {
+    for (const struct rlhf_tf_name *n = m->arch.layers; n->name; n++) {
         if (rlhf__tf_site_of(n->slot) < 0) continue;
         const char *last = last_of(n->name);
         const size_t length = module_length(last), far = distance(target, last, length);
@@ -153,7 +154,7 @@ static rlhf_status check(struct rlhf__tf *m, const rlhf_adapter *a) {
 static rlhf_status match_all(struct rlhf__tf *m, const rlhf_adapter *a, uint8_t *hit) {
     char name[RLHF_PARAM_NAME_MAX + 1];
     for (int32_t layer = 0; layer < m->arch.n_layer; layer++)
-        for (const struct rlhf__tf_name *n = m->arch.layers; n->name; n++) {
+        for (const struct rlhf_tf_name *n = m->arch.layers; n->name; n++) {
             if (rlhf__tf_site_of(n->slot) < 0) continue;
             rlhf__tf_full_name(m, n, layer, name, sizeof name);
             if (match(a, name, module_length(name), hit)) add_block(m, layer, n);

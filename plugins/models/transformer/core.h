@@ -10,80 +10,96 @@
 #include <rlhf/model.h>
 #include <rlhf/plugin.h>
 
-// Tensors the core knows. The first group exists once, the second once a layer. Which of them
-// exist follows from struct rlhf__tf_arch and the open arguments.
-enum rlhf__tf_slot {
-    TF_WTE,   // token embedding [vocab, d]
-    TF_WPE,   // position embedding [ctx, d], unless positions are rotary
-    TF_EMB_G, // norm of the embedding sum (post-norm stacks)
-    TF_EMB_B,
-    TF_FINAL_G, // final norm (pre-norm stacks)
-    TF_FINAL_B,
-    TF_LM,     // LM head [vocab, d], only when not tied to TF_WTE
-    TF_POOL_W, // hidden layer of the score head [d, d]
-    TF_POOL_B,
-    TF_SCORE_W, // [n_labels, d]
-    TF_SCORE_B,
-    TF_V1_W, // hidden layer of the value head [4d, d]
-    TF_V1_B,
-    TF_V2_W, // [1, d] or [1, 4d]
-    TF_V2_B,
-    TF_N_GLOBAL,
+#ifdef __cplusplus
+extern "C" {
+#endif
 
-    TF_N1_G = 0, // norm before (pre) or after (post) attention
-    TF_N1_B,
-    TF_QKV_W, // d -> q + 2 kv: queries, keys, values (widths: struct rlhf__tf_widths)
-    TF_QKV_B,
-    TF_QN_G, // norm of each head of queries, and of keys [head_dim]
-    TF_KN_G,
-    TF_PROJ_W, // attention output, q -> d
-    TF_PROJ_B,
-    TF_N2_G, // norm of the MLP
-    TF_N2_B,
-    TF_FC_W, // d -> inner; gated: d -> 2 inner, the gate and what it lets through
-    TF_FC_B,
-    TF_OUT_W, // inner -> d
-    TF_OUT_B,
-    TF_N_LAYER
+// Tensors the core knows. The first group exists once, the second once a layer. Which of them
+// exist follows from struct rlhf_tf_arch and the open arguments.
+enum rlhf_tf_slot {
+    RLHF_TF_WTE,   // token embedding [vocab, d]
+    RLHF_TF_WPE,   // position embedding [ctx, d], unless positions are rotary
+    RLHF_TF_EMB_G, // norm of the embedding sum (post-norm stacks)
+    RLHF_TF_EMB_B,
+    RLHF_TF_FINAL_G, // final norm (pre-norm stacks)
+    RLHF_TF_FINAL_B,
+    RLHF_TF_LM,     // LM head [vocab, d], only when not tied to RLHF_TF_WTE
+    RLHF_TF_POOL_W, // hidden layer of the score head [d, d]
+    RLHF_TF_POOL_B,
+    RLHF_TF_SCORE_W, // [n_labels, d]
+    RLHF_TF_SCORE_B,
+    RLHF_TF_V1_W, // hidden layer of the value head [4d, d]
+    RLHF_TF_V1_B,
+    RLHF_TF_V2_W, // [1, d] or [1, 4d]
+    RLHF_TF_V2_B,
+    RLHF_TF_N_GLOBAL,
+
+    RLHF_TF_N1_G = 0, // norm before (pre) or after (post) attention
+    RLHF_TF_N1_B,
+    RLHF_TF_QKV_W, // d -> q + 2 kv: queries, keys, values (widths: struct rlhf_tf_widths)
+    RLHF_TF_QKV_B,
+    RLHF_TF_QN_G, // norm of each head of queries, and of keys [head_dim]
+    RLHF_TF_KN_G,
+    RLHF_TF_PROJ_W, // attention output, q -> d
+    RLHF_TF_PROJ_B,
+    RLHF_TF_N2_G, // norm of the MLP
+    RLHF_TF_N2_B,
+    RLHF_TF_FC_W, // d -> inner; gated: d -> 2 inner, the gate and what it lets through
+    RLHF_TF_FC_B,
+    RLHF_TF_OUT_W, // inner -> d
+    RLHF_TF_OUT_B,
+    RLHF_TF_N_LAYER
 };
 
-// Which rows of a slot a name stands for. Queries, keys and values of TF_QKV_* lie one below the
-// other when linear layers are [out, in], and need not have equally many rows; so do the halves of
-// a gated TF_FC_*.
-enum rlhf__tf_piece { TF_ALL = 0, TF_QUERIES, TF_KEYS, TF_VALUES, TF_GATE, TF_UP };
+// Which rows of a slot a name stands for. Queries, keys and values of RLHF_TF_QKV_* lie one below
+// the other when linear layers are [out, in], and need not have equally many rows; so do the halves
+// of a gated RLHF_TF_FC_*.
+enum rlhf_tf_piece {
+    RLHF_TF_ALL = 0,
+    RLHF_TF_QUERIES,
+    RLHF_TF_KEYS,
+    RLHF_TF_VALUES,
+    RLHF_TF_GATE,
+    RLHF_TF_UP
+};
 
 // A parameter's name in the checkpoint. Lists end with name NULL. In a layer list the name follows
-// struct rlhf__tf_arch.layer_prefix.
-struct rlhf__tf_name {
-    int32_t slot, piece; // enum rlhf__tf_slot, enum rlhf__tf_piece
+// struct rlhf_tf_arch.layer_prefix.
+struct rlhf_tf_name {
+    int32_t slot, piece; // enum rlhf_tf_slot, enum rlhf_tf_piece
     const char *name;
 };
 
-enum rlhf__tf_norm_kind { TF_NORM_LAYER = 0, TF_NORM_RMS = 1 }; // RMS has no bias
+enum rlhf_tf_norm_kind { RLHF_TF_NORM_LAYER = 0, RLHF_TF_NORM_RMS = 1 }; // RMS has no bias
 
 // Linear layers of the trunk that have biases.
-enum rlhf__tf_bias { TF_BIAS_QKV = 1, TF_BIAS_PROJ = 2, TF_BIAS_MLP = 4, TF_BIAS_ALL = 7 };
+enum rlhf_tf_bias {
+    RLHF_TF_BIAS_QKV = 1,
+    RLHF_TF_BIAS_PROJ = 2,
+    RLHF_TF_BIAS_MLP = 4,
+    RLHF_TF_BIAS_ALL = 7
+};
 
 // Angles of rotary positions (Su et al. 2021): pair (c, c + head_dim / 2) of a head turns by
 // position * frequency[c], and both are then scaled.
-struct rlhf__tf_rotary {
-    double *frequency; // [head_dim / 2]; NULL: positions are embedded (TF_WPE)
+struct rlhf_tf_rotary {
+    double *frequency; // [head_dim / 2]; NULL: positions are embedded (RLHF_TF_WPE)
     double scale;
 };
 
 // One architecture with its sizes. Filled by the plugin's create(), copied by the core.
-struct rlhf__tf_arch {
+struct rlhf_tf_arch {
     int32_t n_vocab, n_ctx, d, n_layer, d_inner;
     int32_t n_head, n_kv_head; // heads of queries; of keys and values, which divides it
     int32_t head_dim;          // width of a head, usually d / n_head
-    int32_t norm;              // enum rlhf__tf_norm_kind
+    int32_t norm;              // enum rlhf_tf_norm_kind
     int32_t pre_norm; // 1: norm before each block and a final norm; 0: norm after the embedding sum
                       // and after each residual sum
     int32_t causal;   // 1: also the LM heads, the value head and generation exist
     int32_t act;      // enum rlhf_act
     int32_t gated;    // 1: the MLP is act(gate) * up (Shazeer 2020)
     int32_t head_norm; // 1: queries and keys are normed head by head before they turn (RMS, rotary)
-    int32_t bias;      // bits of enum rlhf__tf_bias
+    int32_t bias;      // bits of enum rlhf_tf_bias
     int32_t out_in;    // 1: linear layers of the trunk are stored [out, in]
     int32_t tied;      // 1: the LM head is the token embedding
     int32_t score_hidden; // 1: a d -> d layer with ReLU before the score matrix
@@ -95,26 +111,30 @@ struct rlhf__tf_arch {
     int32_t scale_by_layer; // 1: attention scores are also divided by layer + 1
     int32_t residual_init;  // 1: output matrices start at init_std / sqrt(2 n_layer)
     double attn_scale, norm_eps, init_std;
-    struct rlhf__tf_rotary rotary; // frequency is host memory, the core's once created
-    const char *layer_prefix;      // format with one %d, e.g. "transformer.h.%d."
-    const char *base_prefix;       // e.g. "transformer."
-    const struct rlhf__tf_name *globals, *layers;
+    struct rlhf_tf_rotary rotary; // frequency is host memory, the core's once created
+    const char *layer_prefix;     // format with one %d, e.g. "transformer.h.%d."
+    const char *base_prefix;      // e.g. "transformer."
+    const struct rlhf_tf_name *globals, *layers;
 };
 
 // Make / free an instance; what create() and destroy() of a plugin end in. Takes
 // arch->rotary.frequency, also when it fails. [main]
-rlhf_status rlhf__tf_create(const rlhf_host *host, const struct rlhf__tf_arch *arch, void **self);
-void rlhf__tf_destroy(void *self); // NULL allowed
+rlhf_status rlhf_tf_create(const rlhf_host *host, const struct rlhf_tf_arch *arch, void **self);
+void rlhf_tf_destroy(void *self); // NULL allowed
 
 // ---- slots.c ----
 // enum rlhf_act of an activation as transformers names it; 0: not implemented. [any]
-int32_t rlhf__tf_activation(const char *name);
-double rlhf__tf_attn_scale(const struct rlhf__tf_arch *arch); // 1 / sqrt(head_dim)
+int32_t rlhf_tf_activation(const char *name);
+double rlhf_tf_attn_scale(const struct rlhf_tf_arch *arch); // 1 / sqrt(head_dim)
 // Refuse sizes that do not fit each other: "config.json: n_embd (30) must be a multiple of n_head
 // (4)". The keys are what the architecture's config.json calls them. [main]
-rlhf_status rlhf__tf_check(const rlhf_host *host, const struct rlhf__tf_arch *arch,
-                           const char *d_key, const char *head_key);
+rlhf_status rlhf_tf_check(const rlhf_host *host, const struct rlhf_tf_arch *arch, const char *d_key,
+                          const char *head_key);
 
-extern const rlhf_model_ops rlhf__tf_ops;
+extern const rlhf_model_ops rlhf_tf_ops;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

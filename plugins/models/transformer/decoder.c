@@ -1,7 +1,7 @@
 // transformer/decoder.c: see decoder.h.
 #include "decoder.h"
 
-typedef struct rlhf__tf_decoder config;
+typedef struct rlhf_tf_decoder config;
 
 static const char *const null_only[] = {"null", NULL};
 
@@ -34,7 +34,7 @@ static const char *const null_only[] = {"null", NULL};
         .offset = offsetof(config, f), .i_min = 1, .i_max = (hi)                                   \
     }
 
-const rlhf_opt rlhf__tf_decoder_opts[TF_N_DECODER_OPTS] = {
+const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
     SIZE(vocab_size, 1 << 24, "number of token ids"),
     SIZE(hidden_size, 1 << 15, "width of the residual stream"),
     SIZE(intermediate_size, 1 << 18, "width of the MLP"),
@@ -62,39 +62,41 @@ const rlhf_opt rlhf__tf_decoder_opts[TF_N_DECODER_OPTS] = {
     ROPE_OPTS(rope_parameters),
     ROPE_OPTS(rope_scaling),
 };
-_Static_assert(sizeof rlhf__tf_decoder_opts / sizeof *rlhf__tf_decoder_opts == TF_N_DECODER_OPTS,
+_Static_assert(sizeof rlhf_tf_decoder_opts / sizeof *rlhf_tf_decoder_opts == RLHF_TF_N_DECODER_OPTS,
                "the header says how many there are");
 
 // What all of them are called; which exist follows from biases, head_norm and the rest.
-static const struct rlhf__tf_name globals[] = {{TF_WTE, TF_ALL, "model.embed_tokens.weight"},
-                                               {TF_FINAL_G, TF_ALL, "model.norm.weight"},
-                                               {TF_LM, TF_ALL, "lm_head.weight"},
-                                               {TF_SCORE_W, TF_ALL, "score.weight"},
-                                               {TF_V1_W, TF_ALL, "v_head.fc.weight"},
-                                               {TF_V1_B, TF_ALL, "v_head.fc.bias"},
-                                               {TF_V2_W, TF_ALL, "v_head.out.weight"},
-                                               {TF_V2_B, TF_ALL, "v_head.out.bias"},
-                                               {0, TF_ALL, NULL}};
+static const struct rlhf_tf_name globals[] = {
+    {RLHF_TF_WTE, RLHF_TF_ALL, "model.embed_tokens.weight"},
+    {RLHF_TF_FINAL_G, RLHF_TF_ALL, "model.norm.weight"},
+    {RLHF_TF_LM, RLHF_TF_ALL, "lm_head.weight"},
+    {RLHF_TF_SCORE_W, RLHF_TF_ALL, "score.weight"},
+    {RLHF_TF_V1_W, RLHF_TF_ALL, "v_head.fc.weight"},
+    {RLHF_TF_V1_B, RLHF_TF_ALL, "v_head.fc.bias"},
+    {RLHF_TF_V2_W, RLHF_TF_ALL, "v_head.out.weight"},
+    {RLHF_TF_V2_B, RLHF_TF_ALL, "v_head.out.bias"},
+    {0, RLHF_TF_ALL, NULL}};
 
-static const struct rlhf__tf_name layers[] = {{TF_N1_G, TF_ALL, "input_layernorm.weight"},
-                                              {TF_QKV_W, TF_QUERIES, "self_attn.q_proj.weight"},
-                                              {TF_QKV_B, TF_QUERIES, "self_attn.q_proj.bias"},
-                                              {TF_QKV_W, TF_KEYS, "self_attn.k_proj.weight"},
-                                              {TF_QKV_B, TF_KEYS, "self_attn.k_proj.bias"},
-                                              {TF_QKV_W, TF_VALUES, "self_attn.v_proj.weight"},
-                                              {TF_QKV_B, TF_VALUES, "self_attn.v_proj.bias"},
-                                              {TF_QN_G, TF_ALL, "self_attn.q_norm.weight"},
-                                              {TF_KN_G, TF_ALL, "self_attn.k_norm.weight"},
-                                              {TF_PROJ_W, TF_ALL, "self_attn.o_proj.weight"},
-                                              {TF_PROJ_B, TF_ALL, "self_attn.o_proj.bias"},
-                                              {TF_N2_G, TF_ALL, "post_attention_layernorm.weight"},
-                                              {TF_FC_W, TF_GATE, "mlp.gate_proj.weight"},
-                                              {TF_FC_B, TF_GATE, "mlp.gate_proj.bias"},
-                                              {TF_FC_W, TF_UP, "mlp.up_proj.weight"},
-                                              {TF_FC_B, TF_UP, "mlp.up_proj.bias"},
-                                              {TF_OUT_W, TF_ALL, "mlp.down_proj.weight"},
-                                              {TF_OUT_B, TF_ALL, "mlp.down_proj.bias"},
-                                              {0, TF_ALL, NULL}};
+static const struct rlhf_tf_name layers[] = {
+    {RLHF_TF_N1_G, RLHF_TF_ALL, "input_layernorm.weight"},
+    {RLHF_TF_QKV_W, RLHF_TF_QUERIES, "self_attn.q_proj.weight"},
+    {RLHF_TF_QKV_B, RLHF_TF_QUERIES, "self_attn.q_proj.bias"},
+    {RLHF_TF_QKV_W, RLHF_TF_KEYS, "self_attn.k_proj.weight"},
+    {RLHF_TF_QKV_B, RLHF_TF_KEYS, "self_attn.k_proj.bias"},
+    {RLHF_TF_QKV_W, RLHF_TF_VALUES, "self_attn.v_proj.weight"},
+    {RLHF_TF_QKV_B, RLHF_TF_VALUES, "self_attn.v_proj.bias"},
+    {RLHF_TF_QN_G, RLHF_TF_ALL, "self_attn.q_norm.weight"},
+    {RLHF_TF_KN_G, RLHF_TF_ALL, "self_attn.k_norm.weight"},
+    {RLHF_TF_PROJ_W, RLHF_TF_ALL, "self_attn.o_proj.weight"},
+    {RLHF_TF_PROJ_B, RLHF_TF_ALL, "self_attn.o_proj.bias"},
+    {RLHF_TF_N2_G, RLHF_TF_ALL, "post_attention_layernorm.weight"},
+    {RLHF_TF_FC_W, RLHF_TF_GATE, "mlp.gate_proj.weight"},
+    {RLHF_TF_FC_B, RLHF_TF_GATE, "mlp.gate_proj.bias"},
+    {RLHF_TF_FC_W, RLHF_TF_UP, "mlp.up_proj.weight"},
+    {RLHF_TF_FC_B, RLHF_TF_UP, "mlp.up_proj.bias"},
+    {RLHF_TF_OUT_W, RLHF_TF_ALL, "mlp.down_proj.weight"},
+    {RLHF_TF_OUT_B, RLHF_TF_ALL, "mlp.down_proj.bias"},
+    {0, RLHF_TF_ALL, NULL}};
 
 // ---- what is refused ----
 
@@ -141,7 +143,7 @@ static rlhf_status check_sizes(const rlhf_host *host, const config *c) {
     return RLHF_OK;
 }
 
-static rlhf_status check_heads(const rlhf_host *host, const struct rlhf__tf_arch *a) {
+static rlhf_status check_heads(const rlhf_host *host, const struct rlhf_tf_arch *a) {
     if (a->head_dim % 2)
         return rlhf_failf(host, RLHF_E_INVALID,
                           "config.json: head_dim (%d) must be even: rotary positions turn pairs",
@@ -156,33 +158,33 @@ static rlhf_status check_heads(const rlhf_host *host, const struct rlhf__tf_arch
 
 // ---- the architecture ----
 
-rlhf_status rlhf__tf_decoder_arch(const rlhf_host *host, const config *c, int64_t head_dim,
-                                  struct rlhf__tf_arch *out) {
-    struct rlhf__tf_arch *a = out;
-    *a = (struct rlhf__tf_arch){.n_vocab = (int32_t)c->vocab_size,
-                                .n_ctx = (int32_t)c->max_position_embeddings,
-                                .d = (int32_t)c->hidden_size,
-                                .n_layer = (int32_t)c->num_hidden_layers,
-                                .d_inner = (int32_t)c->intermediate_size,
-                                .n_head = (int32_t)c->num_attention_heads,
-                                .n_kv_head = (int32_t)c->num_key_value_heads,
-                                .head_dim = (int32_t)(c->head_dim ? c->head_dim : head_dim),
-                                .norm = TF_NORM_RMS,
-                                .pre_norm = 1,
-                                .causal = 1,
-                                .act = rlhf__tf_activation(c->hidden_act),
-                                .gated = 1,
-                                .out_in = 1,
-                                .tied = c->tie_word_embeddings,
-                                .pooling = RLHF_POOL_LAST,
-                                .pads = c->pad_token_id >= 0,
-                                .pad_id = (int32_t)c->pad_token_id,
-                                .norm_eps = c->rms_norm_eps,
-                                .init_std = c->initializer_range,
-                                .layer_prefix = "model.layers.%d.",
-                                .base_prefix = "model.",
-                                .globals = globals,
-                                .layers = layers};
+rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const config *c, int64_t head_dim,
+                                 struct rlhf_tf_arch *out) {
+    struct rlhf_tf_arch *a = out;
+    *a = (struct rlhf_tf_arch){.n_vocab = (int32_t)c->vocab_size,
+                               .n_ctx = (int32_t)c->max_position_embeddings,
+                               .d = (int32_t)c->hidden_size,
+                               .n_layer = (int32_t)c->num_hidden_layers,
+                               .d_inner = (int32_t)c->intermediate_size,
+                               .n_head = (int32_t)c->num_attention_heads,
+                               .n_kv_head = (int32_t)c->num_key_value_heads,
+                               .head_dim = (int32_t)(c->head_dim ? c->head_dim : head_dim),
+                               .norm = RLHF_TF_NORM_RMS,
+                               .pre_norm = 1,
+                               .causal = 1,
+                               .act = rlhf_tf_activation(c->hidden_act),
+                               .gated = 1,
+                               .out_in = 1,
+                               .tied = c->tie_word_embeddings,
+                               .pooling = RLHF_POOL_LAST,
+                               .pads = c->pad_token_id >= 0,
+                               .pad_id = (int32_t)c->pad_token_id,
+                               .norm_eps = c->rms_norm_eps,
+                               .init_std = c->initializer_range,
+                               .layer_prefix = "model.layers.%d.",
+                               .base_prefix = "model.",
+                               .globals = globals,
+                               .layers = layers};
     RLHF_TRY(check_sizes(host, c));
     RLHF_TRY(check_known(host, c));
     if (!a->act)
@@ -192,10 +194,10 @@ rlhf_status rlhf__tf_decoder_arch(const rlhf_host *host, const config *c, int64_
                           c->hidden_act);
     if (a->n_kv_head < 1) a->n_kv_head = a->n_head;
     if (!a->head_dim) {
-        RLHF_TRY(rlhf__tf_check(host, a, "hidden_size", "num_attention_heads"));
+        RLHF_TRY(rlhf_tf_check(host, a, "hidden_size", "num_attention_heads"));
         a->head_dim = a->d / a->n_head;
     }
     RLHF_TRY(check_heads(host, a));
-    a->attn_scale = rlhf__tf_attn_scale(a);
-    return rlhf__tf_rotary_read(host, c, a->head_dim, &a->rotary);
+    a->attn_scale = rlhf_tf_attn_scale(a);
+    return rlhf_tf_rotary_read(host, c, a->head_dim, &a->rotary);
 }

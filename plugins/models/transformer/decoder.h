@@ -9,9 +9,13 @@
 
 #include "core.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // rope_parameters, as transformers 5 nests it, or rope_scaling of older ones. 0, or NULL: not
 // given.
-struct rlhf__tf_rope_config {
+struct rlhf_tf_rope_config {
     const char *rope_type, *type;
     double rope_theta, factor, low_freq_factor, high_freq_factor;
     double attention_factor, beta_fast, beta_slow, mscale, mscale_all_dim, partial_rotary_factor;
@@ -19,7 +23,7 @@ struct rlhf__tf_rope_config {
     int32_t truncate, full_attention, sliding_attention, reserved;
 };
 
-struct rlhf__tf_decoder {
+struct rlhf_tf_decoder {
     int64_t vocab_size, hidden_size, intermediate_size, num_hidden_layers, num_attention_heads;
     int64_t num_key_value_heads; // 0: null, as many as heads; -1: not given
     int64_t head_dim;            // 0: not given
@@ -29,23 +33,27 @@ struct rlhf__tf_decoder {
     double rms_norm_eps, initializer_range, rope_theta, partial_rotary_factor;
     double attn_logit_softcapping, final_logit_softcapping;
     int32_t tie_word_embeddings, quantization_config;
-    struct rlhf__tf_rope_config rope_parameters, rope_scaling;
+    struct rlhf_tf_rope_config rope_parameters, rope_scaling;
 };
 
-enum { TF_N_DECODER_OPTS = 53 };
-extern const rlhf_opt rlhf__tf_decoder_opts[TF_N_DECODER_OPTS]; // for RLHF_OPT_TABLE
+enum { RLHF_TF_N_DECODER_OPTS = 53 };
+extern const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS]; // for RLHF_OPT_TABLE
 
 // Fills *out but for biases and head_norm, and refuses what is not implemented or does not
 // fit. head_dim: where config.json gives none, 0: hidden_size / num_attention_heads. Allocates
-// out->rotary.frequency, which rlhf__tf_create takes. [main]
-rlhf_status rlhf__tf_decoder_arch(const rlhf_host *host, const struct rlhf__tf_decoder *c,
-                                  int64_t head_dim, struct rlhf__tf_arch *out);
+// out->rotary.frequency, which rlhf_tf_create takes. [main]
+rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const struct rlhf_tf_decoder *c,
+                                 int64_t head_dim, struct rlhf_tf_arch *out);
 
 // ---- rotary_config.c ----
 // The frequencies of head_dim / 2 pairs, and the scale, as modeling_rope_utils of transformers has
 // them: default, linear, llama3 (Dubey et al. 2024), yarn (Peng et al. 2023). Allocates
 // out->frequency. [main]
-rlhf_status rlhf__tf_rotary_read(const rlhf_host *host, const struct rlhf__tf_decoder *c,
-                                 int32_t head_dim, struct rlhf__tf_rotary *out);
+rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
+                                int32_t head_dim, struct rlhf_tf_rotary *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -32,7 +32,7 @@ rlhf_status rlhf__tf_resp_state(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     w->rf_p = x;
     if (m->arch.pre_norm) {
         w->rf_p = w->rf.p;
-        RLHF_TRY(rlhf__tf_norm(m, rlhf__tf_global(m, TF_FINAL_G), w->rf_p, RLHF_F32,
+        RLHF_TRY(rlhf__tf_norm(m, rlhf__tf_global(m, RLHF_TF_FINAL_G), w->rf_p, RLHF_F32,
                                w->train ? w->rstats.p : NULL, x, w->rows.n_resp));
     }
     w->rh_p = w->rf_p;
@@ -193,7 +193,7 @@ rlhf_status rlhf__tf_full_norm(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     RLHF_TRY(rlhf__tf_reserve(m, &w->full, total * (uint64_t)m->arch.d * sizeof(float)));
     RLHF_TRY(rlhf__tf_reserve(m, &w->fstats, total * rlhf__tf_stats(m) * sizeof(float)));
     w->full_p = w->full.p;
-    return rlhf__tf_norm(m, rlhf__tf_global(m, TF_FINAL_G), w->full_p, RLHF_F32,
+    return rlhf__tf_norm(m, rlhf__tf_global(m, RLHF_TF_FINAL_G), w->full_p, RLHF_F32,
                          w->train ? w->fstats.p : NULL, w->x, w->rows.total);
 }
 

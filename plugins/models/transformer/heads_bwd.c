@@ -55,7 +55,7 @@ static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlh
     a.d_entropy = d->of[TF_ENTROPY];
     a.d_kl = d->of[TF_KL];
     a.d_hidden = m->bwd.drh.p;
-    a.d_weight = rlhf__tf_global(m, m->arch.tied ? TF_WTE : TF_LM)->grad;
+    a.d_weight = rlhf__tf_global(m, m->arch.tied ? RLHF_TF_WTE : RLHF_TF_LM)->grad;
     *made = 1;
     return m->c->lm_head_bwd(m->c->ctx, &a);
 }
@@ -80,8 +80,8 @@ static rlhf_status resp_state_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, r
     const int32_t d = m->arch.d;
     if (m->arch.pre_norm) {
         RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.drx, (uint64_t)rows * (uint64_t)d * sizeof(float)));
-        RLHF_TRY(rlhf__tf_norm_bwd(m, rlhf__tf_global(m, TF_FINAL_G), m->bwd.drx.p, 0, dy, dtype,
-                                   w->rx.p, w->rstats.p, rows));
+        RLHF_TRY(rlhf__tf_norm_bwd(m, rlhf__tf_global(m, RLHF_TF_FINAL_G), m->bwd.drx.p, 0, dy,
+                                   dtype, w->rx.p, w->rstats.p, rows));
         dy = m->bwd.drx.p;
         dtype = RLHF_F32;
     }

@@ -75,7 +75,7 @@ struct rlhf__tf_scored {
 
 // Elements of one token: the residual stream, all query heads, all key (or value) heads, q + 2 kv,
 // the MLP, and what its first product gives: inner, or 2 inner where it is gated.
-struct rlhf__tf_widths {
+struct rlhf_tf_widths {
     int32_t d, q, kv, qkv, inner, fc;
 };
 
@@ -156,12 +156,13 @@ struct rlhf__tf {
     const void *magic; // tells an instance of this plugin from anything else (kl_self)
     const rlhf_host *host;
     const rlhf_compute *c;
-    struct rlhf__tf_arch arch;
+    struct rlhf_tf_arch arch;
     rlhf_model_open open;
-    int32_t dtype, failed;           // act dtype; failed: host->fail has the text already
-    uint32_t n_tensors, n_all;       // n_all: those that are absent too
-    struct rlhf__tf_tensor *tensors; // [n_all] TF_N_GLOBAL, then TF_N_LAYER a layer; absent: n = 0
-    rlhf_param *params;              // [n_tensors]
+    int32_t dtype, failed;     // act dtype; failed: host->fail has the text already
+    uint32_t n_tensors, n_all; // n_all: those that are absent too
+    struct rlhf__tf_tensor
+        *tensors;       // [n_all] RLHF_TF_N_GLOBAL, then RLHF_TF_N_LAYER a layer; absent: n = 0
+    rlhf_param *params; // [n_tensors]
     char *names;
     struct rlhf__tf_buf values, grads;
     struct rlhf__tf_buf *passing; // [n_layer + 1] values that pass: of what exists once, of layers
@@ -224,7 +225,7 @@ static inline struct rlhf__tf_tensor *rlhf__tf_global(struct rlhf__tf *m, int32_
 
 static inline struct rlhf__tf_tensor *rlhf__tf_layer(struct rlhf__tf *m, int32_t layer,
                                                      int32_t slot) {
-    return &m->tensors[TF_N_GLOBAL + layer * TF_N_LAYER + slot];
+    return &m->tensors[RLHF_TF_N_GLOBAL + layer * RLHF_TF_N_LAYER + slot];
 }
 
 static inline struct rlhf__tf_tensor *rlhf__tf_tensor(struct rlhf__tf *m, int32_t layer,
@@ -232,10 +233,10 @@ static inline struct rlhf__tf_tensor *rlhf__tf_tensor(struct rlhf__tf *m, int32_
     return layer < 0 ? rlhf__tf_global(m, slot) : rlhf__tf_layer(m, layer, slot);
 }
 
-static inline struct rlhf__tf_widths rlhf__tf_widths(const struct rlhf__tf_arch *a) {
+static inline struct rlhf_tf_widths rlhf_tf_widths(const struct rlhf_tf_arch *a) {
     const int32_t q = a->n_head * a->head_dim, kv = a->n_kv_head * a->head_dim;
-    return (struct rlhf__tf_widths){a->d,       q,          kv,
-                                    q + 2 * kv, a->d_inner, a->gated ? 2 * a->d_inner : a->d_inner};
+    return (struct rlhf_tf_widths){a->d,       q,          kv,
+                                   q + 2 * kv, a->d_inner, a->gated ? 2 * a->d_inner : a->d_inner};
 }
 
 // Ids that the LM head has a logit for: its rows are the first of the embedding's.
@@ -245,20 +246,20 @@ static inline int32_t rlhf__tf_outputs(const struct rlhf__tf *m) {
 }
 
 static inline struct rlhf__tf_qkv rlhf__tf_qkv(const struct rlhf__tf *m, rlhf_dev qkv) {
-    const struct rlhf__tf_widths n = rlhf__tf_widths(&m->arch);
+    const struct rlhf_tf_widths n = rlhf_tf_widths(&m->arch);
     const uint64_t q = (uint64_t)n.q * rlhf__tf_esz(m), kv = (uint64_t)n.kv * rlhf__tf_esz(m);
     return (struct rlhf__tf_qkv){qkv, rlhf_dev_at(qkv, q), rlhf_dev_at(qkv, q + kv)};
 }
 
 // Floats that a norm keeps of a row for backward.
 static inline uint64_t rlhf__tf_stats(const struct rlhf__tf *m) {
-    return m->arch.norm == TF_NORM_RMS ? 1 : 2;
+    return m->arch.norm == RLHF_TF_NORM_RMS ? 1 : 2;
 }
 
 // Bytes of the keys, or the values, of one layer of n_slots slots of a session.
 static inline uint64_t rlhf__tf_cache_bytes(const struct rlhf__tf *m, uint32_t n_slots,
                                             uint32_t max_len) {
-    return (uint64_t)n_slots * max_len * (uint64_t)rlhf__tf_widths(&m->arch).kv * rlhf__tf_esz(m);
+    return (uint64_t)n_slots * max_len * (uint64_t)rlhf_tf_widths(&m->arch).kv * rlhf__tf_esz(m);
 }
 
 // Heads of a response token, in the order in which they lie in result and dres.
@@ -318,7 +319,7 @@ struct rlhf__tf_shape {
 struct rlhf__tf_shape rlhf__tf_slot_shape(const struct rlhf__tf *m, int32_t layer, int32_t slot);
 // Rows of its slot that a name stands for.
 struct rlhf__tf_span rlhf__tf_piece_rows(const struct rlhf__tf *m, int32_t layer,
-                                         const struct rlhf__tf_name *name);
+                                         const struct rlhf_tf_name *name);
 // 1 when refresh() packs the slot's values and nothing else reads them.
 int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot);
 
@@ -356,7 +357,7 @@ rlhf_status rlhf__tf_base_open(struct rlhf__tf *m, rlhf_model_open *o);
 // ---- params.c ----
 // A name in full, with its layer (-1: global); returns its length without the NUL. out NULL: only
 // that.
-size_t rlhf__tf_full_name(const struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
+size_t rlhf__tf_full_name(const struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
                           char *out, size_t cap);
 rlhf_status rlhf__tf_params_create(struct rlhf__tf *m);
 void rlhf__tf_params_destroy(struct rlhf__tf *m);

@@ -3,7 +3,7 @@
 
 static const char magic_anchor = 0; // its address is the same only within one plugin
 
-rlhf_status rlhf__tf_create(const rlhf_host *host, const struct rlhf__tf_arch *arch, void **self) {
+rlhf_status rlhf_tf_create(const rlhf_host *host, const struct rlhf_tf_arch *arch, void **self) {
     *self = NULL;
     struct rlhf__tf *m = host->alloc(host, sizeof *m);
     if (!m) {
@@ -17,7 +17,7 @@ rlhf_status rlhf__tf_create(const rlhf_host *host, const struct rlhf__tf_arch *a
     return RLHF_OK;
 }
 
-void rlhf__tf_destroy(void *self) {
+void rlhf_tf_destroy(void *self) {
     struct rlhf__tf *m = self;
     if (!m) return;
     if (m->c) {
@@ -51,14 +51,14 @@ void rlhf__tf_destroy(void *self) {
     }
 
 // The name of one that the table lacks, or NULL.
-static const char *lacking(const rlhf_compute *c, const struct rlhf__tf_arch *a, int32_t trainable,
+static const char *lacking(const rlhf_compute *c, const struct rlhf_tf_arch *a, int32_t trainable,
                            int32_t adapter) {
     FORWARD_OPS(RETURN_IF_LACKING)
     if (trainable) {
         BACKWARD_OPS(RETURN_IF_LACKING)
     }
-    RETURN_IF_NEEDED(a->norm == TF_NORM_LAYER, norm, norm_bwd)
-    RETURN_IF_NEEDED(a->norm == TF_NORM_RMS, rms_norm, rms_norm_bwd)
+    RETURN_IF_NEEDED(a->norm == RLHF_TF_NORM_LAYER, norm, norm_bwd)
+    RETURN_IF_NEEDED(a->norm == RLHF_TF_NORM_RMS, rms_norm, rms_norm_bwd)
     RETURN_IF_NEEDED(a->gated, gate, gate_bwd)
     RETURN_IF_NEEDED(a->rotary.frequency, rope, rope_bwd)
     if (adapter) {
@@ -147,8 +147,8 @@ static int64_t elements(const rlhf_param *p) {
 
 static rlhf_status tf_info(void *self, rlhf_model_info *out) {
     const struct rlhf__tf *m = self;
-    const struct rlhf__tf_arch *a = &m->arch;
-    const struct rlhf__tf_widths w = rlhf__tf_widths(a);
+    const struct rlhf_tf_arch *a = &m->arch;
+    const struct rlhf_tf_widths w = rlhf_tf_widths(a);
     const int64_t d = w.d;
     int64_t n = 0;
     for (uint32_t i = 0; i < m->n_tensors; i++)
@@ -281,7 +281,7 @@ static rlhf_status tf_backward(void *self, const rlhf_batch *b, const rlhf_forwa
     return rlhf__tf_done(m, rlhf__tf_heads_bwd(m, &m->train, &p.b, &p.f, &p.h), "backward");
 }
 
-const rlhf_model_ops rlhf__tf_ops = {
+const rlhf_model_ops rlhf_tf_ops = {
     .size = sizeof(rlhf_model_ops),
     .open = tf_open,
     .info = tf_info,

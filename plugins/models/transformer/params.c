@@ -20,7 +20,7 @@ static uint64_t round16(uint64_t n) { return (n + 15) & ~(uint64_t)15; }
 
 // What visit is called for: a name of the architecture, or one of the two halves of its adapter.
 enum half { WHOLE, LORA_A, LORA_B };
-typedef rlhf_status visit_fn(struct rlhf__tf *m, const struct rlhf__tf_name *name, int32_t layer,
+typedef rlhf_status visit_fn(struct rlhf__tf *m, const struct rlhf_tf_name *name, int32_t layer,
                              enum half half, void *arg);
 
 static const char *const ending[] = {
@@ -33,10 +33,10 @@ static int32_t is_own(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
 }
 
 // The block that a name is in its product's adapter, or -1.
-static int32_t block_of(const struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer) {
+static int32_t block_of(const struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer) {
     const int32_t site = rlhf__tf_site_of(n->slot);
     const struct rlhf__tf_low *low = m->low && site >= 0 ? &m->low[layer].of[site] : NULL;
-    if (!low || !low->n_blocks || n->piece == TF_ALL) return low && low->n_blocks ? 0 : -1;
+    if (!low || !low->n_blocks || n->piece == RLHF_TF_ALL) return low && low->n_blocks ? 0 : -1;
     for (int32_t b = 0; b < low->n_blocks; b++)
         if (low->block[b].from == rlhf__tf_piece_rows(m, layer, n).from) return b;
     return -1;
@@ -44,7 +44,7 @@ static int32_t block_of(const struct rlhf__tf *m, const struct rlhf__tf_name *n,
 
 // Calls visit for every parameter, in the order of param(): layers, what exists once, adapters.
 static rlhf_status each_name(struct rlhf__tf *m, visit_fn *visit, void *arg) {
-    const struct rlhf__tf_name *n;
+    const struct rlhf_tf_name *n;
     for (int32_t layer = 0; layer < m->arch.n_layer; layer++)
         for (n = m->arch.layers; n->name; n++)
             if (is_own(m, layer, n->slot)) RLHF_TRY(visit(m, n, layer, WHOLE, arg));
@@ -59,7 +59,7 @@ static rlhf_status each_name(struct rlhf__tf *m, visit_fn *visit, void *arg) {
     return RLHF_OK;
 }
 
-size_t rlhf__tf_full_name(const struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
+size_t rlhf__tf_full_name(const struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
                           char *out, size_t cap) {
     char prefix[64] = "";
     if (layer >= 0) {
@@ -77,7 +77,7 @@ struct totals {
     uint32_t count, reserved;
 };
 
-static rlhf_status count_name(struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
+static rlhf_status count_name(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
                               enum half half, void *arg) {
     struct totals *t = arg;
     t->chars += rlhf__tf_full_name(m, n, layer, NULL, 0) + strlen(ending[half]) + 1;
@@ -90,7 +90,7 @@ struct cursor {
     uint32_t i, reserved;
 };
 
-static void put_name(struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
+static void put_name(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
                      enum half half, struct cursor *at) {
     const size_t cap = (size_t)(at->end - at->name);
     size_t used = rlhf__tf_full_name(m, n, layer, at->name, cap);
@@ -102,7 +102,7 @@ static void put_name(struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t 
     at->name += used + 1;
 }
 
-static void fill_whole(struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
+static void fill_whole(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
                        rlhf_param *p) {
     const struct rlhf__tf_shape s = rlhf__tf_slot_shape(m, layer, n->slot);
     const struct rlhf__tf_tensor *t = rlhf__tf_tensor(m, layer, n->slot);
@@ -120,7 +120,7 @@ static void fill_whole(struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_
     p->grad = t->grad ? rlhf_dev_at(t->grad, skip) : NULL;
 }
 
-static void fill_half(struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
+static void fill_half(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
                       enum half half, rlhf_param *p) {
     const enum rlhf__tf_site site = (enum rlhf__tf_site)rlhf__tf_site_of(n->slot);
     const struct rlhf__tf_low *low = &m->low[layer].of[site];
@@ -140,7 +140,7 @@ static void fill_half(struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t
     p->grad = t->grad ? rlhf_dev_at(t->grad, skip) : NULL;
 }
 
-static rlhf_status fill_param(struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
+static rlhf_status fill_param(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
                               enum half half, void *arg) {
     struct cursor *at = arg;
     rlhf_param *p = &m->params[at->i++];
@@ -166,7 +166,7 @@ typedef void tensor_fn(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t la
 
 // Calls visit for the tensors of a layer (-1: those that exist once), then for its adapters.
 static void each_tensor(struct rlhf__tf *m, int32_t layer, tensor_fn *visit, struct layout *at) {
-    const int32_t count = layer < 0 ? TF_N_GLOBAL : TF_N_LAYER;
+    const int32_t count = layer < 0 ? RLHF_TF_N_GLOBAL : RLHF_TF_N_LAYER;
     for (int32_t slot = 0; slot < count; slot++)
         visit(m, rlhf__tf_tensor(m, layer, slot), layer, at);
     for (int32_t s = 0; layer >= 0 && m->low && s < TF_N_SITE; s++) {
@@ -177,7 +177,7 @@ static void each_tensor(struct rlhf__tf *m, int32_t layer, tensor_fn *visit, str
 
 // Sets the element counts, and where each tensor belongs.
 static void size_up(struct rlhf__tf *m, int32_t layer) {
-    const int32_t count = layer < 0 ? TF_N_GLOBAL : TF_N_LAYER;
+    const int32_t count = layer < 0 ? RLHF_TF_N_GLOBAL : RLHF_TF_N_LAYER;
     for (int32_t slot = 0; slot < count; slot++) {
         const struct rlhf__tf_shape s = rlhf__tf_slot_shape(m, layer, slot);
         struct rlhf__tf_tensor *t = rlhf__tf_tensor(m, layer, slot);
@@ -240,7 +240,7 @@ static rlhf_status allocate(struct rlhf__tf *m) {
 
 rlhf_status rlhf__tf_params_create(struct rlhf__tf *m) {
     struct totals t = {0, 0, 0};
-    m->n_all = (uint32_t)(TF_N_GLOBAL + m->arch.n_layer * TF_N_LAYER);
+    m->n_all = (uint32_t)(RLHF_TF_N_GLOBAL + m->arch.n_layer * RLHF_TF_N_LAYER);
     m->tensors = m->host->alloc(m->host, m->n_all * sizeof *m->tensors);
     m->passing = m->host->alloc(m->host, ((uint64_t)m->arch.n_layer + 1) * sizeof *m->passing);
     if (!m->tensors || !m->passing)
@@ -269,7 +269,7 @@ struct forgetting {
     int32_t layer;
 };
 
-static rlhf_status forget_value(struct rlhf__tf *m, const struct rlhf__tf_name *n, int32_t layer,
+static rlhf_status forget_value(struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer,
                                 enum half half, void *arg) {
     struct forgetting *at = arg;
     rlhf_param *p = &m->params[at->i++];

@@ -17,7 +17,7 @@ static uint32_t rows_for(const struct rlhf__tf *m, uint32_t positions) {
 }
 
 // Cosines, then sines, of one position's angles: in f64, rounded once.
-static void fill(const struct rlhf__tf_arch *a, uint32_t position, float *out) {
+static void fill(const struct rlhf_tf_arch *a, uint32_t position, float *out) {
     const int32_t half = a->head_dim / 2;
     for (int32_t c = 0; c < half; c++) {
         const double angle = position * a->rotary.frequency[c];
@@ -45,22 +45,22 @@ rlhf_status rlhf__tf_turn_reserve(struct rlhf__tf *m, uint32_t positions) {
 
 rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_rows *rows,
                              int32_t layer, rlhf_dev raw, rlhf_dev stats) {
-    const struct rlhf__tf_arch *a = &m->arch;
+    const struct rlhf_tf_arch *a = &m->arch;
     rlhf_rope r = {.size = sizeof r,
                    .heads = a->n_head,
                    .kv_heads = a->n_kv_head,
                    .head_dim = a->head_dim,
                    .dtype = m->dtype,
                    .n_pos = (int32_t)m->turn_rows,
-                   .stride = rlhf__tf_widths(a).qkv,
+                   .stride = rlhf_tf_widths(a).qkv,
                    .eps = a->norm_eps,
                    .pos = rows->pos,
                    .turn = m->turn.p,
                    .raw = raw,
                    .stats = stats};
     if (a->head_norm) {
-        r.gamma_q = m->tensors[TF_N_GLOBAL + layer * TF_N_LAYER + TF_QN_G].value;
-        r.gamma_k = m->tensors[TF_N_GLOBAL + layer * TF_N_LAYER + TF_KN_G].value;
+        r.gamma_q = m->tensors[RLHF_TF_N_GLOBAL + layer * RLHF_TF_N_LAYER + RLHF_TF_QN_G].value;
+        r.gamma_k = m->tensors[RLHF_TF_N_GLOBAL + layer * RLHF_TF_N_LAYER + RLHF_TF_KN_G].value;
     }
     return r;
 }

@@ -9,7 +9,7 @@
 
 // What the formulas read, with all defaults in.
 struct rope {
-    const struct rlhf__tf_rope_config *o;
+    const struct rlhf_tf_rope_config *o;
     const char *object; // what o is called in config.json
     const char *type;
     double theta, factor, context; // context: before it was stretched
@@ -18,7 +18,7 @@ struct rope {
 };
 
 // Whether an object says anything: rope_scaling of older files goes before rope_parameters then.
-static int given(const struct rlhf__tf_rope_config *o) {
+static int given(const struct rlhf_tf_rope_config *o) {
     return o->rope_type || o->type || o->rope_theta > 0 || o->factor > 0;
 }
 
@@ -67,7 +67,7 @@ static double yarn_mscale(double factor, double mscale) {
 }
 
 static rlhf_status yarn(const rlhf_host *host, const struct rope *r, double *scale) {
-    const struct rlhf__tf_rope_config *o = r->o;
+    const struct rlhf_tf_rope_config *o = r->o;
     if (!(r->theta > 1)) return refuse(host, r, "rope_theta", "must be above 1 with yarn");
     *scale = o->attention_factor;
     if (!(*scale > 0)) {
@@ -102,10 +102,10 @@ static rlhf_status compute(const rlhf_host *host, const struct rope *r, double *
                       r->object, r->o->rope_type ? "rope_type" : "type", r->type);
 }
 
-rlhf_status rlhf__tf_rotary_read(const rlhf_host *host, const struct rlhf__tf_decoder *c,
-                                 int32_t head_dim, struct rlhf__tf_rotary *out) {
+rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
+                                int32_t head_dim, struct rlhf_tf_rotary *out) {
     const int old = given(&c->rope_scaling);
-    const struct rlhf__tf_rope_config *o = old ? &c->rope_scaling : &c->rope_parameters;
+    const struct rlhf_tf_rope_config *o = old ? &c->rope_scaling : &c->rope_parameters;
     struct rope r = {.o = o, .object = old ? "rope_scaling" : "rope_parameters", .dim = head_dim};
     const int64_t context = c->original_max_position_embeddings
                                 ? c->original_max_position_embeddings

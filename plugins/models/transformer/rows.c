@@ -54,7 +54,7 @@ static int32_t prefix_of(const struct rlhf__tf_layout *l, uint32_t i, int32_t *b
 }
 
 // The token of l's row i that its score is read at.
-static int32_t pooled(const struct rlhf__tf_arch *a, const struct rlhf__tf_layout *l, uint32_t i) {
+static int32_t pooled(const struct rlhf_tf_arch *a, const struct rlhf__tf_layout *l, uint32_t i) {
     const int32_t first = l->offset[i], end = l->offset[i + 1];
     if (l->pooling == RLHF_POOL_FIRST) return first;
     if (!a->pads || l->gen) return end - 1;
@@ -63,7 +63,7 @@ static int32_t pooled(const struct rlhf__tf_arch *a, const struct rlhf__tf_layou
     return first;
 }
 
-static void fill_rows(const struct rlhf__tf_arch *arch, const struct block *k,
+static void fill_rows(const struct rlhf_tf_arch *arch, const struct block *k,
                       const struct rlhf__tf_layout *l, struct rlhf__tf_rows *rows) {
     int32_t *h = k->host;
     memcpy(h + k->ids, l->ids, l->total * sizeof *h);

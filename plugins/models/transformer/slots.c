@@ -34,7 +34,7 @@ static struct rlhf__tf_shape bias(const struct rlhf__tf *m, int32_t which, int32
 static struct rlhf__tf_shape gain(int32_t n) { return vector(n, RLHF_INIT_ONE); }
 
 static struct rlhf__tf_shape offset(const struct rlhf__tf *m, int32_t n) {
-    return m->arch.norm == TF_NORM_RMS ? absent() : vector(n, RLHF_INIT_ZERO);
+    return m->arch.norm == RLHF_TF_NORM_RMS ? absent() : vector(n, RLHF_INIT_ZERO);
 }
 
 static struct rlhf__tf_shape in_group(struct rlhf__tf_shape s, int32_t group) {
@@ -67,11 +67,11 @@ static struct rlhf__tf_shape value_shape(const struct rlhf__tf *m, int32_t slot)
     const int32_t d = m->arch.d, mlp = m->open.value_kind == RLHF_VALUE_MLP;
     if (!rlhf__tf_has_value(m)) return absent();
     switch (slot) {
-    case TF_V1_W:
+    case RLHF_TF_V1_W:
         return mlp ? value_matrix(m, 4 * d, d, 1) : absent();
-    case TF_V1_B:
+    case RLHF_TF_V1_B:
         return mlp ? in_group(vector(4 * d, RLHF_INIT_ZERO), RLHF_PARAM_VALUE) : absent();
-    case TF_V2_W:
+    case RLHF_TF_V2_W:
         return value_matrix(m, 1, mlp ? 4 * d : d, 0);
     default:
         return in_group(vector(1, RLHF_INIT_ZERO), RLHF_PARAM_VALUE);
@@ -79,48 +79,48 @@ static struct rlhf__tf_shape value_shape(const struct rlhf__tf *m, int32_t slot)
 }
 
 static struct rlhf__tf_shape score_shape(const struct rlhf__tf *m, int32_t slot) {
-    const struct rlhf__tf_arch *a = &m->arch;
+    const struct rlhf_tf_arch *a = &m->arch;
     struct rlhf__tf_shape s = absent();
     if (m->open.n_labels <= 0) return s;
     const double std =
         m->open.score_init == RLHF_SCORE_INIT_REWARD ? 1.0 / sqrt(a->d + 1.0) : a->init_std;
-    if (slot == TF_SCORE_W) s = matrix(m->open.n_labels, a->d, std);
-    if (slot == TF_SCORE_B && a->score_bias) s = vector(m->open.n_labels, RLHF_INIT_ZERO);
-    if (slot == TF_POOL_W && a->score_hidden) s = matrix(a->d, a->d, a->init_std);
-    if (slot == TF_POOL_B && a->score_hidden) s = vector(a->d, RLHF_INIT_ZERO);
+    if (slot == RLHF_TF_SCORE_W) s = matrix(m->open.n_labels, a->d, std);
+    if (slot == RLHF_TF_SCORE_B && a->score_bias) s = vector(m->open.n_labels, RLHF_INIT_ZERO);
+    if (slot == RLHF_TF_POOL_W && a->score_hidden) s = matrix(a->d, a->d, a->init_std);
+    if (slot == RLHF_TF_POOL_B && a->score_hidden) s = vector(a->d, RLHF_INIT_ZERO);
     return in_group(s, RLHF_PARAM_SCORE);
 }
 
 static struct rlhf__tf_shape global_shape(const struct rlhf__tf *m, int32_t slot) {
-    const struct rlhf__tf_arch *a = &m->arch;
+    const struct rlhf_tf_arch *a = &m->arch;
     struct rlhf__tf_shape s = absent();
     switch (slot) {
-    case TF_WTE:
+    case RLHF_TF_WTE:
         s = matrix(a->n_vocab, a->d, a->init_std);
         s.flags |= RLHF_PARAM_EMBED;
         return s;
-    case TF_WPE:
+    case RLHF_TF_WPE:
         if (a->rotary.frequency) return s;
         s = matrix(a->n_ctx, a->d, a->init_std);
         s.flags |= RLHF_PARAM_EMBED;
         return s;
-    case TF_EMB_G:
+    case RLHF_TF_EMB_G:
         return !a->pre_norm ? gain(a->d) : s;
-    case TF_EMB_B:
+    case RLHF_TF_EMB_B:
         return !a->pre_norm ? offset(m, a->d) : s;
-    case TF_FINAL_G:
+    case RLHF_TF_FINAL_G:
         return a->pre_norm ? gain(a->d) : s;
-    case TF_FINAL_B:
+    case RLHF_TF_FINAL_B:
         return a->pre_norm ? offset(m, a->d) : s;
-    case TF_LM:
+    case RLHF_TF_LM:
         if (a->tied || !rlhf__tf_has_lm(m)) return s;
         s = matrix(a->n_vocab, a->d, a->init_std);
         s.flags |= RLHF_PARAM_EMBED;
         return s;
-    case TF_POOL_W:
-    case TF_POOL_B:
-    case TF_SCORE_W:
-    case TF_SCORE_B:
+    case RLHF_TF_POOL_W:
+    case RLHF_TF_POOL_B:
+    case RLHF_TF_SCORE_W:
+    case RLHF_TF_SCORE_B:
         return score_shape(m, slot);
     default:
         return value_shape(m, slot);
@@ -128,44 +128,45 @@ static struct rlhf__tf_shape global_shape(const struct rlhf__tf *m, int32_t slot
 }
 
 static struct rlhf__tf_shape layer_shape(const struct rlhf__tf *m, int32_t slot) {
-    const struct rlhf__tf_arch *a = &m->arch;
-    const struct rlhf__tf_widths n = rlhf__tf_widths(a);
+    const struct rlhf_tf_arch *a = &m->arch;
+    const struct rlhf_tf_widths n = rlhf_tf_widths(a);
     const double std = a->init_std;
     const double res = a->residual_init ? std / sqrt(2.0 * a->n_layer) : std;
     switch (slot) {
-    case TF_N1_G:
-    case TF_N2_G:
+    case RLHF_TF_N1_G:
+    case RLHF_TF_N2_G:
         return gain(a->d);
-    case TF_N1_B:
-    case TF_N2_B:
+    case RLHF_TF_N1_B:
+    case RLHF_TF_N2_B:
         return offset(m, a->d);
-    case TF_QN_G:
-    case TF_KN_G:
+    case RLHF_TF_QN_G:
+    case RLHF_TF_KN_G:
         return a->head_norm ? gain(a->head_dim) : absent();
-    case TF_QKV_W:
+    case RLHF_TF_QKV_W:
         return linear(m, n.d, n.qkv, std);
-    case TF_QKV_B:
-        return bias(m, TF_BIAS_QKV, n.qkv);
-    case TF_PROJ_W:
+    case RLHF_TF_QKV_B:
+        return bias(m, RLHF_TF_BIAS_QKV, n.qkv);
+    case RLHF_TF_PROJ_W:
         return linear(m, n.q, n.d, res);
-    case TF_FC_W:
+    case RLHF_TF_FC_W:
         return linear(m, n.d, n.fc, std);
-    case TF_FC_B:
-        return bias(m, TF_BIAS_MLP, n.fc);
-    case TF_OUT_W:
+    case RLHF_TF_FC_B:
+        return bias(m, RLHF_TF_BIAS_MLP, n.fc);
+    case RLHF_TF_OUT_W:
         return linear(m, n.inner, n.d, res);
-    case TF_PROJ_B:
-        return bias(m, TF_BIAS_PROJ, n.d);
+    case RLHF_TF_PROJ_B:
+        return bias(m, RLHF_TF_BIAS_PROJ, n.d);
     default:
-        return bias(m, TF_BIAS_MLP, n.d); // TF_OUT_B
+        return bias(m, RLHF_TF_BIAS_MLP, n.d); // RLHF_TF_OUT_B
     }
 }
 
 int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot) {
     if (layer >= 0)
-        return slot == TF_QKV_W || slot == TF_PROJ_W || slot == TF_FC_W || slot == TF_OUT_W;
-    return slot == TF_LM || slot == TF_POOL_W || slot == TF_SCORE_W || slot == TF_V1_W ||
-           slot == TF_V2_W;
+        return slot == RLHF_TF_QKV_W || slot == RLHF_TF_PROJ_W || slot == RLHF_TF_FC_W ||
+               slot == RLHF_TF_OUT_W;
+    return slot == RLHF_TF_LM || slot == RLHF_TF_POOL_W || slot == RLHF_TF_SCORE_W ||
+           slot == RLHF_TF_V1_W || slot == RLHF_TF_V2_W;
 }
 
 struct rlhf__tf_shape rlhf__tf_slot_shape(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
@@ -173,18 +174,18 @@ struct rlhf__tf_shape rlhf__tf_slot_shape(const struct rlhf__tf *m, int32_t laye
 }
 
 struct rlhf__tf_span rlhf__tf_piece_rows(const struct rlhf__tf *m, int32_t layer,
-                                         const struct rlhf__tf_name *name) {
-    const struct rlhf__tf_widths n = rlhf__tf_widths(&m->arch);
+                                         const struct rlhf_tf_name *name) {
+    const struct rlhf_tf_widths n = rlhf_tf_widths(&m->arch);
     switch (name->piece) {
-    case TF_QUERIES:
+    case RLHF_TF_QUERIES:
         return (struct rlhf__tf_span){0, n.q};
-    case TF_KEYS:
+    case RLHF_TF_KEYS:
         return (struct rlhf__tf_span){n.q, n.kv};
-    case TF_VALUES:
+    case RLHF_TF_VALUES:
         return (struct rlhf__tf_span){n.q + n.kv, n.kv};
-    case TF_GATE:
+    case RLHF_TF_GATE:
         return (struct rlhf__tf_span){0, n.inner};
-    case TF_UP:
+    case RLHF_TF_UP:
         return (struct rlhf__tf_span){n.inner, n.inner};
     default:
         return (struct rlhf__tf_span){0, rlhf__tf_slot_shape(m, layer, name->slot).rows};
@@ -193,7 +194,7 @@ struct rlhf__tf_span rlhf__tf_piece_rows(const struct rlhf__tf *m, int32_t layer
 
 // ---- for the architecture's plugin ----
 
-int32_t rlhf__tf_activation(const char *name) {
+int32_t rlhf_tf_activation(const char *name) {
     static const struct {
         const char *name;
         int32_t act, reserved;
@@ -205,12 +206,10 @@ int32_t rlhf__tf_activation(const char *name) {
     return 0;
 }
 
-double rlhf__tf_attn_scale(const struct rlhf__tf_arch *a) {
-    return 1.0 / sqrt((double)a->head_dim);
-}
+double rlhf_tf_attn_scale(const struct rlhf_tf_arch *a) { return 1.0 / sqrt((double)a->head_dim); }
 
-rlhf_status rlhf__tf_check(const rlhf_host *host, const struct rlhf__tf_arch *a, const char *d_key,
-                           const char *head_key) {
+rlhf_status rlhf_tf_check(const rlhf_host *host, const struct rlhf_tf_arch *a, const char *d_key,
+                          const char *head_key) {
     if (a->d % a->n_head)
         return rlhf_failf(host, RLHF_E_INVALID,
                           "config.json: %s (%d) must be a multiple of %s (%d)", d_key, a->d,

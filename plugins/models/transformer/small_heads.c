@@ -18,12 +18,12 @@ rlhf_status rlhf__tf_value(struct rlhf__tf *m, struct rlhf__tf_work *w) {
         RLHF_TRY(rlhf__tf_reserve(m, &w->v1, wide * sizeof(float)));
         RLHF_TRY(rlhf__tf_reserve(m, &w->v1a, wide * sizeof(float)));
         RLHF_TRY(c->linear(c->ctx, w->v1.p, RLHF_F32, 0, x, m->v1,
-                           rlhf__tf_global(m, TF_V1_B)->value, rows));
+                           rlhf__tf_global(m, RLHF_TF_V1_B)->value, rows));
         RLHF_TRY(c->act(c->ctx, w->v1a.p, w->v1.p, RLHF_ACT_RELU, RLHF_F32, wide));
         x = w->v1a.p;
     }
     return c->linear(c->ctx, rlhf__tf_result(&w->result, &w->rows, TF_VALUE), RLHF_F32, 0, x, m->v2,
-                     rlhf__tf_global(m, TF_V2_B)->value, rows);
+                     rlhf__tf_global(m, RLHF_TF_V2_B)->value, rows);
 }
 
 rlhf_status rlhf__tf_value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev d_value,
@@ -31,8 +31,8 @@ rlhf_status rlhf__tf_value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf
     const rlhf_compute *c = m->c;
     const uint32_t rows = w->rows.n_resp;
     const uint64_t wide = (uint64_t)rows * 4 * (uint64_t)m->arch.d;
-    const struct rlhf__tf_tensor *v1 = rlhf__tf_global(m, TF_V1_W);
-    const struct rlhf__tf_tensor *v2 = rlhf__tf_global(m, TF_V2_W);
+    const struct rlhf__tf_tensor *v1 = rlhf__tf_global(m, RLHF_TF_V1_W);
+    const struct rlhf__tf_tensor *v2 = rlhf__tf_global(m, RLHF_TF_V2_W);
     RLHF_TRY(c->linear_dw(c->ctx, v2[0].grad, v2[1].grad, m->v1 ? w->v1a.p : w->rf_p, d_value,
                           m->v2, rows));
     if (!m->v1)
@@ -62,7 +62,7 @@ static rlhf_status states(struct rlhf__tf *m, const struct rlhf__tf_work *w,
     RLHF_TRY(rlhf__tf_reserve(m, &s->px, bytes));
     RLHF_TRY(rlhf__tf_reserve(m, &s->pstats, (uint64_t)n * rlhf__tf_stats(m) * sizeof(float)));
     RLHF_TRY(c->gather(c->ctx, s->px.p, w->x, idx, n, d, RLHF_F32));
-    return rlhf__tf_norm(m, rlhf__tf_global(m, TF_FINAL_G), s->pf.p, RLHF_F32,
+    return rlhf__tf_norm(m, rlhf__tf_global(m, RLHF_TF_FINAL_G), s->pf.p, RLHF_F32,
                          w->train ? s->pstats.p : NULL, s->px.p, n);
 }
 
@@ -70,13 +70,13 @@ static rlhf_status states(struct rlhf__tf *m, const struct rlhf__tf_work *w,
 static rlhf_status head(struct rlhf__tf *m, struct rlhf__tf_scored *s, rlhf_dev out, uint32_t n) {
     const rlhf_compute *c = m->c;
     const uint64_t wide = (uint64_t)n * (uint64_t)m->arch.d;
-    const struct rlhf__tf_tensor *b = rlhf__tf_global(m, TF_SCORE_B);
+    const struct rlhf__tf_tensor *b = rlhf__tf_global(m, RLHF_TF_SCORE_B);
     rlhf_dev x = s->pf.p;
     if (m->pool) {
         RLHF_TRY(rlhf__tf_reserve(m, &s->p1, wide * sizeof(float)));
         RLHF_TRY(rlhf__tf_reserve(m, &s->p1a, wide * sizeof(float)));
         RLHF_TRY(c->linear(c->ctx, s->p1.p, RLHF_F32, 0, x, m->pool,
-                           rlhf__tf_global(m, TF_POOL_B)->value, n));
+                           rlhf__tf_global(m, RLHF_TF_POOL_B)->value, n));
         RLHF_TRY(c->act(c->ctx, s->p1a.p, s->p1.p, RLHF_ACT_RELU, RLHF_F32, wide));
         x = s->p1a.p;
     }
@@ -115,7 +115,7 @@ static rlhf_status states_bwd(struct rlhf__tf *m, const struct rlhf__tf_scored *
     rlhf_dev dpf = m->bwd.dpf.p;
     if (m->arch.pre_norm) {
         RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dpx, (uint64_t)n * (uint64_t)d * sizeof(float)));
-        RLHF_TRY(rlhf__tf_norm_bwd(m, rlhf__tf_global(m, TF_FINAL_G), m->bwd.dpx.p, 0, dpf,
+        RLHF_TRY(rlhf__tf_norm_bwd(m, rlhf__tf_global(m, RLHF_TF_FINAL_G), m->bwd.dpx.p, 0, dpf,
                                    RLHF_F32, s->px.p, s->pstats.p, n));
         dpf = m->bwd.dpx.p;
     }
@@ -132,7 +132,7 @@ static rlhf_status mean_bwd(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
     RLHF_TRY(c->pool_bwd(c->ctx, m->bwd.dfull.p, m->bwd.dpf.p, r->ragged.offset, r->n, d,
                          RLHF_POOL_MEAN));
     if (!m->arch.pre_norm) return c->add(c->ctx, m->bwd.ds.p, m->bwd.dfull.p, RLHF_F32, n);
-    return rlhf__tf_norm_bwd(m, rlhf__tf_global(m, TF_FINAL_G), m->bwd.ds.p, 1, m->bwd.dfull.p,
+    return rlhf__tf_norm_bwd(m, rlhf__tf_global(m, RLHF_TF_FINAL_G), m->bwd.ds.p, 1, m->bwd.dfull.p,
                              RLHF_F32, w->x, w->fstats.p, r->total);
 }
 
@@ -141,8 +141,8 @@ static rlhf_status head_bwd(struct rlhf__tf *m, const struct rlhf__tf_scored *s,
                             uint32_t n) {
     const rlhf_compute *c = m->c;
     const uint64_t wide = (uint64_t)n * (uint64_t)m->arch.d;
-    const struct rlhf__tf_tensor *t = rlhf__tf_global(m, TF_SCORE_W);
-    const struct rlhf__tf_tensor *p = rlhf__tf_global(m, TF_POOL_W);
+    const struct rlhf__tf_tensor *t = rlhf__tf_global(m, RLHF_TF_SCORE_W);
+    const struct rlhf__tf_tensor *p = rlhf__tf_global(m, RLHF_TF_POOL_W);
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dpf, wide * sizeof(float)));
     RLHF_TRY(
         c->linear_dw(c->ctx, t[0].grad, t[1].grad, m->pool ? s->p1a.p : s->pf.p, dy, m->score, n));

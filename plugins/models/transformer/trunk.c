@@ -7,7 +7,7 @@ struct pass {
     const struct rlhf__tf_work *w;
     const rlhf_compute *c;
     const rlhf_gen *gen;
-    struct rlhf__tf_widths n;
+    struct rlhf_tf_widths n;
     int32_t layer;
     uint32_t rows;
 };
@@ -20,7 +20,7 @@ struct share {
 };
 
 static struct share share_of(const struct rlhf__tf *m, const struct rlhf__tf_work *w) {
-    const struct rlhf__tf_widths n = rlhf__tf_widths(&m->arch);
+    const struct rlhf_tf_widths n = rlhf_tf_widths(&m->arch);
     const uint64_t rows = w->rows.total, act = rows * rlhf__tf_esz(m), f32 = rows * sizeof(float);
     struct share s = {.stream = f32 * (uint64_t)n.d,
                       .h = act * (uint64_t)n.d,
@@ -190,8 +190,8 @@ static rlhf_status act(const struct pass *p, rlhf_dev out, rlhf_dev x) {
 }
 
 rlhf_attn rlhf__tf_attn_geometry(const struct rlhf__tf *m, int32_t layer, int32_t cached) {
-    const struct rlhf__tf_arch *a = &m->arch;
-    const struct rlhf__tf_widths n = rlhf__tf_widths(a);
+    const struct rlhf_tf_arch *a = &m->arch;
+    const struct rlhf_tf_widths n = rlhf_tf_widths(a);
     return (rlhf_attn){.size = sizeof(rlhf_attn),
                        .heads = a->n_head,
                        .head_dim = a->head_dim,
@@ -228,11 +228,11 @@ static rlhf_status attend(const struct pass *p, const struct rlhf__tf_acts *a) {
 
 // Up to the end of the layer, which backward does not read.
 static rlhf_status pre_norm_most(const struct pass *p, const struct rlhf__tf_acts *a) {
-    RLHF_TRY(norm(p, a->h1, p->m->dtype, a->stats1, a->in, TF_N1_G));
+    RLHF_TRY(norm(p, a->h1, p->m->dtype, a->stats1, a->in, RLHF_TF_N1_G));
     RLHF_TRY(linear(p, a->qkv, a, a->h1, TF_SITE_QKV));
     RLHF_TRY(attend(p, a));
     RLHF_TRY(linear_add(p, a->mid, a->in, a, a->att, TF_SITE_PROJ));
-    RLHF_TRY(norm(p, a->h2, p->m->dtype, a->stats2, a->mid, TF_N2_G));
+    RLHF_TRY(norm(p, a->h2, p->m->dtype, a->stats2, a->mid, RLHF_TF_N2_G));
     RLHF_TRY(linear(p, a->fc, a, a->h2, TF_SITE_FC));
     return act(p, a->ac, a->fc);
 }
@@ -247,28 +247,29 @@ static rlhf_status post_norm_layer(const struct pass *p, const struct rlhf__tf_a
     RLHF_TRY(linear(p, a->qkv, a, a->h1, TF_SITE_QKV));
     RLHF_TRY(attend(p, a));
     RLHF_TRY(linear_add(p, a->sum, a->in, a, a->att, TF_SITE_PROJ));
-    RLHF_TRY(norm(p, a->mid, RLHF_F32, a->stats1, a->sum, TF_N1_G));
+    RLHF_TRY(norm(p, a->mid, RLHF_F32, a->stats1, a->sum, RLHF_TF_N1_G));
     RLHF_TRY(lower(p, a->h2, a->mid));
     RLHF_TRY(linear(p, a->fc, a, a->h2, TF_SITE_FC));
     RLHF_TRY(act(p, a->ac, a->fc));
     RLHF_TRY(linear_add(p, a->mid, a->mid, a, a->ac, TF_SITE_OUT));
-    return norm(p, a->out, RLHF_F32, a->stats2, a->mid, TF_N2_G);
+    return norm(p, a->out, RLHF_F32, a->stats2, a->mid, RLHF_TF_N2_G);
 }
 
 static rlhf_status embed(const struct pass *p) {
     struct rlhf__tf *m = p->m;
     const struct rlhf__tf_acts first = rlhf__tf_acts(m, p->w, 0);
     rlhf_dev sum = m->arch.pre_norm ? first.in : p->w->keep ? p->w->emb.p : first.mid;
-    RLHF_TRY(p->c->embed(
-        p->c->ctx, sum, p->w->rows.ids, m->arch.rotary.frequency ? NULL : p->w->rows.pos,
-        rlhf__tf_global(m, TF_WTE)->value, rlhf__tf_global(m, TF_WPE)->value, p->rows, p->n.d));
+    RLHF_TRY(p->c->embed(p->c->ctx, sum, p->w->rows.ids,
+                         m->arch.rotary.frequency ? NULL : p->w->rows.pos,
+                         rlhf__tf_global(m, RLHF_TF_WTE)->value,
+                         rlhf__tf_global(m, RLHF_TF_WPE)->value, p->rows, p->n.d));
     if (m->arch.pre_norm) return RLHF_OK;
-    return rlhf__tf_norm(m, rlhf__tf_global(m, TF_EMB_G), first.in, RLHF_F32,
+    return rlhf__tf_norm(m, rlhf__tf_global(m, RLHF_TF_EMB_G), first.in, RLHF_F32,
                          p->w->keep ? p->w->emb_stats.p : NULL, sum, p->rows);
 }
 
 rlhf_status rlhf__tf_layer_again(struct rlhf__tf *m, const struct rlhf__tf_work *w, int32_t layer) {
-    const struct pass p = {m, w, m->c, NULL, rlhf__tf_widths(&m->arch), layer, w->rows.total};
+    const struct pass p = {m, w, m->c, NULL, rlhf_tf_widths(&m->arch), layer, w->rows.total};
     const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, layer);
     const struct rlhf__tf_low *low;
     if (!m->arch.pre_norm) return post_norm_layer(&p, &a);
@@ -277,7 +278,7 @@ rlhf_status rlhf__tf_layer_again(struct rlhf__tf *m, const struct rlhf__tf_work 
 }
 
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen) {
-    struct pass p = {m, w, m->c, gen, rlhf__tf_widths(&m->arch), 0, w->rows.total};
+    struct pass p = {m, w, m->c, gen, rlhf_tf_widths(&m->arch), 0, w->rows.total};
     RLHF_TRY(rlhf__tf_trunk_reserve(m, w));
     RLHF_TRY(embed(&p));
     for (p.layer = 0; p.layer < m->arch.n_layer; p.layer++) {

@@ -10,7 +10,7 @@ struct pass {
     struct rlhf__tf *m;
     const struct rlhf__tf_work *w;
     const rlhf_compute *c;
-    struct rlhf__tf_widths n;
+    struct rlhf_tf_widths n;
     int32_t layer;
     uint32_t rows;
     rlhf_dev ds, spare;
@@ -18,7 +18,7 @@ struct pass {
 };
 
 static rlhf_status reserve(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
-    const struct rlhf__tf_widths n = rlhf__tf_widths(&m->arch);
+    const struct rlhf_tf_widths n = rlhf_tf_widths(&m->arch);
     const uint64_t rows = w->rows.total, act = rows * rlhf__tf_esz(m), d = (uint64_t)n.d;
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dinner, act * (uint64_t)n.inner));
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dqkv, act * (uint64_t)n.qkv));
@@ -90,7 +90,7 @@ static rlhf_status linear_bwd_add(const struct pass *p, const struct rlhf__tf_ac
 
 // From d = d(activation's output), to *dx = d(x): in place, or elsewhere where it is wider.
 static rlhf_status act_bwd(const struct pass *p, rlhf_dev *dx, rlhf_dev d, rlhf_dev x) {
-    const struct rlhf__tf_arch *a = &p->m->arch;
+    const struct rlhf_tf_arch *a = &p->m->arch;
     *dx = a->gated ? p->m->bwd.dfc.p : d;
     if (a->gated)
         return p->c->gate_bwd(p->c->ctx, *dx, d, x, a->act, p->m->dtype, p->rows, p->n.inner);
@@ -106,8 +106,9 @@ static rlhf_status attend_bwd(const struct pass *p, const struct rlhf__tf_acts *
                                  a->lse, s.q, s.k, s.v));
     if (!p->m->arch.rotary.frequency) return RLHF_OK;
     const rlhf_rope turn = rlhf__tf_rope_args(p->m, &p->w->rows, p->layer, a->raw, a->raw_stats);
-    return p->c->rope_bwd(p->c->ctx, &turn, dqkv, rlhf__tf_layer(p->m, p->layer, TF_QN_G)->grad,
-                          rlhf__tf_layer(p->m, p->layer, TF_KN_G)->grad, p->rows);
+    return p->c->rope_bwd(p->c->ctx, &turn, dqkv,
+                          rlhf__tf_layer(p->m, p->layer, RLHF_TF_QN_G)->grad,
+                          rlhf__tf_layer(p->m, p->layer, RLHF_TF_KN_G)->grad, p->rows);
 }
 
 // Pre-norm: ds += back through the norm that made a product's input from the stream x.
@@ -138,27 +139,27 @@ static rlhf_status pre_norm_layer_bwd(const struct pass *p, const struct rlhf__t
     RLHF_TRY(act_bwd(p, &dfc, b->dinner.p, a->fc));
     RLHF_TRY(linear_bwd(p, b->dh.p, a, a->h2, dfc, TF_SITE_FC));
     if (is_end(p, TF_SITE_FC)) return RLHF_OK;
-    RLHF_TRY(norm_bwd_add(p, b->dh.p, a->mid, a->stats2, TF_N2_G));
+    RLHF_TRY(norm_bwd_add(p, b->dh.p, a->mid, a->stats2, RLHF_TF_N2_G));
     RLHF_TRY(lower(p, &dy));
     RLHF_TRY(linear_bwd(p, b->datt.p, a, a->att, dy, TF_SITE_PROJ));
     if (is_end(p, TF_SITE_PROJ)) return RLHF_OK;
     RLHF_TRY(attend_bwd(p, a, b->dqkv.p, b->datt.p));
     RLHF_TRY(linear_bwd(p, b->dh.p, a, a->h1, b->dqkv.p, TF_SITE_QKV));
     if (is_end(p, TF_SITE_QKV)) return RLHF_OK;
-    return norm_bwd_add(p, b->dh.p, a->in, a->stats1, TF_N1_G);
+    return norm_bwd_add(p, b->dh.p, a->in, a->stats1, RLHF_TF_N1_G);
 }
 
 static rlhf_status post_norm_layer_bwd(struct pass *p, const struct rlhf__tf_acts *a) {
     const struct rlhf__tf_scratch *b = &p->m->bwd;
     rlhf_dev dy, dfc;
-    RLHF_TRY(norm_bwd(p, a->mid, a->stats2, rlhf__tf_layer(p->m, p->layer, TF_N2_G)));
+    RLHF_TRY(norm_bwd(p, a->mid, a->stats2, rlhf__tf_layer(p->m, p->layer, RLHF_TF_N2_G)));
     RLHF_TRY(lower(p, &dy));
     RLHF_TRY(linear_bwd(p, b->dinner.p, a, a->ac, dy, TF_SITE_OUT));
     if (is_end(p, TF_SITE_OUT)) return RLHF_OK;
     RLHF_TRY(act_bwd(p, &dfc, b->dinner.p, a->fc));
     RLHF_TRY(linear_bwd_add(p, a, a->h2, dfc, TF_SITE_FC));
     if (is_end(p, TF_SITE_FC)) return RLHF_OK;
-    RLHF_TRY(norm_bwd(p, a->sum, a->stats1, rlhf__tf_layer(p->m, p->layer, TF_N1_G)));
+    RLHF_TRY(norm_bwd(p, a->sum, a->stats1, rlhf__tf_layer(p->m, p->layer, RLHF_TF_N1_G)));
     RLHF_TRY(lower(p, &dy));
     RLHF_TRY(linear_bwd(p, b->datt.p, a, a->att, dy, TF_SITE_PROJ));
     if (is_end(p, TF_SITE_PROJ)) return RLHF_OK;
@@ -179,9 +180,9 @@ static rlhf_status embed_bwd(struct pass *p) {
     struct rlhf__tf *m = p->m;
     const int32_t turned = m->arch.rotary.frequency != NULL;
     if (!m->arch.pre_norm)
-        RLHF_TRY(norm_bwd(p, p->w->emb.p, p->w->emb_stats.p, rlhf__tf_global(m, TF_EMB_G)));
-    return m->c->embed_bwd(m->c->ctx, rlhf__tf_global(m, TF_WTE)->grad,
-                           rlhf__tf_global(m, TF_WPE)->grad, p->ds, p->w->rows.ids,
+        RLHF_TRY(norm_bwd(p, p->w->emb.p, p->w->emb_stats.p, rlhf__tf_global(m, RLHF_TF_EMB_G)));
+    return m->c->embed_bwd(m->c->ctx, rlhf__tf_global(m, RLHF_TF_WTE)->grad,
+                           rlhf__tf_global(m, RLHF_TF_WPE)->grad, p->ds, p->w->rows.ids,
                            turned ? NULL : p->w->rows.pos, p->rows, p->n.d, m->arch.n_vocab,
                            turned ? 0 : m->arch.n_ctx);
 }
@@ -191,7 +192,7 @@ rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     struct pass p = {.m = m,
                      .w = w,
                      .c = m->c,
-                     .n = rlhf__tf_widths(&m->arch),
+                     .n = rlhf_tf_widths(&m->arch),
                      .rows = w->rows.total,
                      .ds = m->bwd.ds.p,
                      .spare = m->bwd.ds2.p};

@@ -28,8 +28,8 @@ static rlhf_status make_heads(struct rlhf__tf *m) {
 }
 
 static rlhf_status make_trunk(struct rlhf__tf *m) {
-    const struct rlhf__tf_arch *a = &m->arch;
-    const struct rlhf__tf_widths n = rlhf__tf_widths(a);
+    const struct rlhf_tf_arch *a = &m->arch;
+    const struct rlhf_tf_widths n = rlhf_tf_widths(a);
     if (m->base) {
         m->w = m->base->w;
         return RLHF_OK;
@@ -83,10 +83,10 @@ static rlhf_status pack_trunk(struct rlhf__tf *m) {
 }
 
 static rlhf_status pack_heads(struct rlhf__tf *m) {
-    RLHF_TRY(pack(m, m->pool, rlhf__tf_global(m, TF_POOL_W)));
-    RLHF_TRY(pack(m, m->score, rlhf__tf_global(m, TF_SCORE_W)));
-    RLHF_TRY(pack(m, m->v1, rlhf__tf_global(m, TF_V1_W)));
-    return pack(m, m->v2, rlhf__tf_global(m, TF_V2_W));
+    RLHF_TRY(pack(m, m->pool, rlhf__tf_global(m, RLHF_TF_POOL_W)));
+    RLHF_TRY(pack(m, m->score, rlhf__tf_global(m, RLHF_TF_SCORE_W)));
+    RLHF_TRY(pack(m, m->v1, rlhf__tf_global(m, RLHF_TF_V1_W)));
+    return pack(m, m->v2, rlhf__tf_global(m, RLHF_TF_V2_W));
 }
 
 rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m) {
@@ -95,7 +95,7 @@ rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m) {
     RLHF_TRY(rlhf__tf_adapter_pack(m));
     if (m->settled || !(m->open.frozen || rlhf__tf_trunk_frozen(m))) return RLHF_OK;
     // An untied LM head passes too, so it is packed now.
-    if (rlhf__tf_global(m, TF_LM)->place == TF_PASSES) RLHF_TRY(rlhf__tf_lm_ready(m));
+    if (rlhf__tf_global(m, RLHF_TF_LM)->place == TF_PASSES) RLHF_TRY(rlhf__tf_lm_ready(m));
     RLHF_TRY(rlhf__tf_params_release(m, -1));
     m->settled = 1;
     return RLHF_OK;
@@ -110,7 +110,7 @@ rlhf_status rlhf__tf_lm_ready(struct rlhf__tf *m) {
     }
     if (m->lm_fresh) return RLHF_OK;
     if (!m->lm) RLHF_TRY(make(m, m->arch.d, rlhf__tf_outputs(m), m->dtype, 1, &m->lm));
-    RLHF_TRY(pack(m, m->lm, rlhf__tf_global(m, m->arch.tied ? TF_WTE : TF_LM)));
+    RLHF_TRY(pack(m, m->lm, rlhf__tf_global(m, m->arch.tied ? RLHF_TF_WTE : RLHF_TF_LM)));
     m->lm_fresh = 1;
     return RLHF_OK;
 }

@@ -1,0 +1,101 @@
+// difference.c: derivatives by central differences, of any function and of an algorithm's loss. See
+// rlhf/test.h.
+#include <rlhf/test.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+double rlhf_test_derivative(double (*f)(void *arg), void *arg, float *x, const float *d, uint64_t n,
+                            double h, uint64_t *worst) {
+    double most = 0;
+    if (worst) *worst = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        const float at = x[i], up = (float)((double)at + h), down = (float)((double)at - h);
+        x[i] = up;
+        const double above = f(arg);
+        x[i] = down;
+        const double below = f(arg);
+        x[i] = at;
+        const double slope = (above - below) / ((double)up - (double)down), want = (double)d[i];
+        const double off = fabs(slope - want) / fmax(1, fabs(want));
+        if (off <= most) continue;
+        if (worst) *worst = i;
+        most = off;
+        if (isnan(off)) return off;
+    }
+    return most;
+}
+
+// ---- the loss of an algorithm ----
+
+enum { N_HEADS = 6 };
+
+struct loss {
+    const rlhf_algo_ops *ops;
+    void *self;
+    const rlhf_loss_in *in;
+    float *head[N_HEADS]; // copies of in->heads, which are moved
+    float *slope[N_HEADS];
+    uint64_t n[N_HEADS];
+};
+
+static rlhf_heads heads_of(float *const array[N_HEADS]) {
+    return (rlhf_heads){.size = (uint32_t)sizeof(rlhf_heads),
+                        .logp = array[0],
+                        .entropy = array[1],
+                        .kl = array[2],
+                        .value = array[3],
+                        .token_score = array[4],
+                        .score = array[5]};
+}
+
+static double value(void *arg) {
+    struct loss *l = arg;
+    for (int k = 0; k < N_HEADS; k++)
+        if (l->slope[k]) memset(l->slope[k], 0, (size_t)l->n[k] * sizeof(float));
+    const rlhf_heads heads = heads_of(l->head);
+    rlhf_heads slopes = heads_of(l->slope);
+    rlhf_loss_in in = *l->in;
+    rlhf_loss_out out = {.size = (uint32_t)sizeof out, .d_heads = &slopes};
+    in.heads = &heads;
+    return l->ops->loss(l->self, &in, &out) < 0 ? (double)NAN : out.loss;
+}
+
+static int copy_heads(struct loss *l) {
+    const rlhf_heads *h = l->in->heads;
+    const float *const from[N_HEADS] = {h->logp,  h->entropy,     h->kl,
+                                        h->value, h->token_score, h->score};
+    for (int k = 0; k < N_HEADS; k++) {
+        if (!from[k]) continue;
+        l->n[k] = k == 5 ? (uint64_t)l->in->n * (uint32_t)l->in->n_labels : l->in->total;
+        const size_t bytes = (size_t)(l->n[k] ? l->n[k] : 1) * sizeof(float);
+        l->head[k] = malloc(bytes);
+        l->slope[k] = calloc(1, bytes);
+        if (!l->head[k] || !l->slope[k]) return 0;
+        memcpy(l->head[k], from[k], (size_t)l->n[k] * sizeof(float));
+    }
+    return 1;
+}
+
+double rlhf_test_loss_derivative(const rlhf_algo_ops *ops, void *self, const rlhf_loss_in *in,
+                                 double h) {
+    struct loss l = {.ops = ops, .self = self, .in = in};
+    double most = copy_heads(&l) ? 0 : (double)NAN;
+    for (int k = 0; k < N_HEADS && !isnan(most); k++) {
+        if (!l.head[k] || !l.n[k]) continue;
+        float *want = malloc((size_t)l.n[k] * sizeof *want);
+        const double base = value(&l); // slope[] is of here
+        double off = (double)NAN;
+        if (want && !isnan(base)) {
+            memcpy(want, l.slope[k], (size_t)l.n[k] * sizeof *want);
+            off = rlhf_test_derivative(value, &l, l.head[k], want, l.n[k], h, NULL);
+        }
+        if (!(off <= most)) most = off;
+        free(want);
+    }
+    for (int k = 0; k < N_HEADS; k++) {
+        free(l.head[k]);
+        free(l.slope[k]);
+    }
+    return most;
+}

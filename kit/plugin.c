@@ -1,0 +1,148 @@
+// plugin.c: a plugin's file and its options, as the tests of rlhf/test.h get at them.
+#include <rlhf/option_check.h>
+#include <rlhf/test.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// The first function of a kind's table that must be there and is not, NULL when none is missing.
+static const char *missing_function(const rlhf_plugin *p) {
+    rlhf_algo_ops a;
+    rlhf_reward_ops r;
+    rlhf_model_ops m;
+    const uint32_t head = 2 * (uint32_t)sizeof(uint32_t);
+    if (p->kind == RLHF_KIND_ALGO) {
+        if (rlhf_copy_in(&a, (uint32_t)sizeof a, p->ops, head) < 0) return "a sound ops table";
+        return !a.plan ? "plan()" : !a.loss ? "loss()" : NULL;
+    }
+    if (p->kind == RLHF_KIND_REWARD) {
+        if (rlhf_copy_in(&r, (uint32_t)sizeof r, p->ops, head) < 0) return "a sound ops table";
+        return !r.score ? "score()" : NULL;
+    }
+    if (rlhf_copy_in(&m, (uint32_t)sizeof m, p->ops, head) < 0) return "a sound ops table";
+    return !m.open      ? "open()"
+           : !m.info    ? "info()"
+           : !m.param   ? "param()"
+           : !m.refresh ? "refresh()"
+           : !m.forward ? "forward()"
+                        : NULL;
+}
+
+int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap) {
+    rlhf_plugin d;
+    rlhf_opt o;
+    out[0] = 0;
+    if (!p || rlhf_copy_in(&d, (uint32_t)sizeof d, p, RLHF_SIZE_TO(rlhf_plugin, flags)) < 0)
+        return snprintf(out, cap, "its descriptor is missing, too short or newer than the SDK");
+    if (!d.id || !*d.id ||
+        strspn(d.id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                     "0123456789._-") != strlen(d.id))
+        return snprintf(out, cap,
+                        "its id is missing or has characters other than letters, digits, "
+                        "'.', '_' and '-'");
+    if (d.kind < RLHF_KIND_ALGO || d.kind > RLHF_KIND_MODEL)
+        return snprintf(out, cap, "it is of kind %u", (unsigned)d.kind);
+    if (d.host_minor_min > RLHF_ABI_MINOR)
+        return snprintf(out, cap, "it needs a newer host, 0.%u", (unsigned)d.host_minor_min);
+    if (d.flags) return snprintf(out, cap, "its descriptor sets flags, of which there are none");
+    for (uint32_t i = 0; rlhf_opt_at(d.opts, d.n_opts, d.opt_stride, i, &o); i++) {
+        const char *why = o.key && *o.key ? rlhf_opt_fault(&o, d.config_size) : "has no key";
+        if (why) return snprintf(out, cap, "its option \"%s\" %s", o.key ? o.key : "", why);
+    }
+    if (d.state_version && (!d.save || !d.load))
+        return snprintf(out, cap, "it has a state_version but no save() and load()");
+    if (!d.ops) return snprintf(out, cap, "it has no ops table");
+    const char *missing = missing_function(&d);
+    return missing ? snprintf(out, cap, "it lacks %s", missing) : 0;
+}
+
+const rlhf_plugin *rlhf_test_open(const char *path, uint32_t i) {
+    void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    union {
+        void *data;
+        rlhf_entry_fn entry;
+    } u;
+    if (!so) {
+        fprintf(stderr, "%s\n", dlerror());
+        return NULL;
+    }
+    u.data = dlsym(so, RLHF_ENTRY_SYMBOL);
+    if (!u.data) {
+        fprintf(stderr, "%s: no %s\n", path, RLHF_ENTRY_SYMBOL);
+        return NULL;
+    }
+    const rlhf_bundle *bundle = u.entry();
+    if (!bundle || bundle->abi_major != RLHF_ABI_MAJOR || bundle->abi_minor != RLHF_ABI_MINOR ||
+        i >= bundle->n_plugins) {
+        if (!bundle) fprintf(stderr, "%s: %s() returned nothing\n", path, RLHF_ENTRY_SYMBOL);
+        if (!bundle) return NULL;
+        fprintf(stderr, "%s: built for ABI %u.%u, %u plugins\n", path, (unsigned)bundle->abi_major,
+                (unsigned)bundle->abi_minor, (unsigned)bundle->n_plugins);
+        return NULL;
+    }
+    char why[256];
+    if (rlhf_test_refused(bundle->plugins[i], why, sizeof why)) {
+        fprintf(stderr, "%s: %s\n", path, why);
+        return NULL;
+    }
+    return bundle->plugins[i];
+}
+
+int rlhf_test_opt(const rlhf_plugin *p, uint32_t i, rlhf_opt *out) {
+    return rlhf_opt_at(p->opts, p->n_opts, p->opt_stride, i, out);
+}
+
+static void put(void *config, const rlhf_opt *o, int64_t i, double f, const char *s) {
+    char *to = (char *)config + o->offset;
+    int32_t small = (int32_t)i;
+    if (o->type == RLHF_T_BOOL || o->type == RLHF_T_ENUM) memcpy(to, &small, sizeof small);
+    if (o->type == RLHF_T_I64) memcpy(to, &i, sizeof i);
+    if (o->type == RLHF_T_F64) memcpy(to, &f, sizeof f);
+    if (o->type == RLHF_T_STR || o->type == RLHF_T_PATH) memcpy(to, &s, sizeof s);
+}
+
+void rlhf_test_config(const rlhf_plugin *p, void *config) {
+    memset(config, 0, p->config_size);
+    rlhf_opt o;
+    for (uint32_t i = 0; rlhf_test_opt(p, i, &o); i++)
+        put(config, &o, o.i_def, o.f_def, o.s_def);
+}
+
+// The value of text for an option; 0 when it is refused.
+static int value_of(const rlhf_opt *o, const char *text, int64_t *whole, double *real) {
+    char *end = NULL;
+    *whole = 0;
+    *real = 0;
+    switch (o->type) {
+    case RLHF_T_BOOL:
+        *whole = strcmp(text, "true") == 0;
+        return *whole || strcmp(text, "false") == 0;
+    case RLHF_T_ENUM:
+        while (o->choices[*whole] && strcmp(o->choices[*whole], text) != 0)
+            ++*whole;
+        return o->choices[*whole] != NULL;
+    case RLHF_T_I64:
+        *whole = strtoll(text, &end, 10);
+        return end != text && !*end && *whole >= o->i_min && *whole <= o->i_max;
+    case RLHF_T_F64:
+        *real = strtod(text, &end);
+        if (end == text || *end || !(*real >= o->f_min && *real <= o->f_max)) return 0;
+        if ((o->flags & RLHF_OPT_MIN_OPEN) && *real <= o->f_min) return 0;
+        return !((o->flags & RLHF_OPT_MAX_OPEN) && *real >= o->f_max);
+    default:
+        return 1;
+    }
+}
+
+int rlhf_test_set(const rlhf_plugin *p, void *config, const char *key, const char *value) {
+    rlhf_opt o;
+    uint32_t at = 0;
+    int64_t whole;
+    double real;
+    while (rlhf_test_opt(p, at, &o) && strcmp(o.key, key) != 0)
+        at++;
+    if (!rlhf_test_opt(p, at, &o) || !value_of(&o, value, &whole, &real)) return 0;
+    put(config, &o, whole, real, value);
+    return 1;
+}

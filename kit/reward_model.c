@@ -1,0 +1,51 @@
+// reward_model.c: a "rlhf.reward_model/0" whose rewards of tokens a test computes. See rlhf/test.h.
+#include <rlhf/test.h>
+
+static rlhf_status do_open(void *host, const char *path, rlhf_reward_model **out) {
+    struct rlhf_test_reward_model *m = host;
+    m->path = path;
+    if (m->open_status < 0) return m->open_status;
+    m->open_count++;
+    *out = host;
+    return RLHF_OK;
+}
+
+static void do_close(void *host, rlhf_reward_model *model) {
+    if (model) ((struct rlhf_test_reward_model *)host)->open_count--;
+}
+
+// The mean over a row's response tokens, or the last one's with RLHF_POOL_LAST (3); a row without
+// response tokens has its last prompt token's.
+static rlhf_status do_score(void *host, rlhf_reward_model *model, uint32_t n, const int32_t *ids,
+                            const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
+                            float *seq, float *token) {
+    struct rlhf_test_reward_model *m = host;
+    (void)model;
+    if (m->score_status < 0) return m->score_status;
+    for (uint32_t i = 0; i < n; i++) {
+        const int32_t end = offset[i + 1];
+        int32_t at = offset[i] + prompt_len[i];
+        double sum = 0, last = 0;
+        for (int32_t t = offset[i]; token && t < at; t++)
+            token[t] = 0;
+        if (at >= end) at = end - 1;
+        const int32_t count = end - at;
+        for (; at < end; at++) {
+            last = (double)m->token(m->context, ids[at]);
+            sum += last;
+            if (token && at >= offset[i] + prompt_len[i]) token[at] = (float)last;
+        }
+        seq[i] = (float)(pooling == 3 ? last : sum / count);
+    }
+    m->n_rows += n;
+    return RLHF_OK;
+}
+
+void rlhf_test_reward_model_init(struct rlhf_test_reward_model *m) {
+    memset(m, 0, sizeof *m);
+    m->table.size = (uint32_t)sizeof m->table;
+    m->table.host = m;
+    m->table.open = do_open;
+    m->table.close = do_close;
+    m->table.score = do_score;
+}

@@ -1,0 +1,158 @@
+// test_kit.c: the kit of rlhf/test.h finds what it is for: leaks and missing sentences when memory
+// ends, derivatives that are wrong, calls of the table that fail.
+#include "support/check.h"
+
+#include <rlhf/test.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static struct rlhf_test_host host;
+
+// stderr is the kit's while a test makes it complain.
+static int quiet(void) {
+    int kept = dup(STDERR_FILENO);
+    fflush(stderr);
+    assert_non_null(freopen("/dev/null", "w", stderr));
+    return kept;
+}
+static void loud(int kept) {
+    fflush(stderr);
+    assert_true(dup2(kept, STDERR_FILENO) >= 0);
+    close(kept);
+}
+
+// ---- allocations ----
+
+enum fault { SOUND, LEAKS, NO_SENTENCE, OTHER_STATUS };
+
+// Two allocations; what goes wrong when the second fails is arg.
+static rlhf_status scenario(struct rlhf_test_host *t, void *arg) {
+    const enum fault fault = *(const enum fault *)arg;
+    const rlhf_host *h = &t->table;
+    void *a = h->alloc(h, 8), *b = a ? h->alloc(h, 8) : NULL;
+    rlhf_status st = RLHF_OK;
+    if (!b) {
+        st = fault == OTHER_STATUS ? RLHF_E_INVALID : RLHF_E_NOMEM;
+        if (fault != NO_SENTENCE) (h->fail)(h, st, "out of memory");
+    }
+    h->free(h, b);
+    if (b || fault != LEAKS) h->free(h, a);
+    return st;
+}
+
+static void the_sweep_finds_what_is_wrong(void **state) {
+    (void)state;
+    for (enum fault fault = SOUND; fault <= OTHER_STATUS; fault++) {
+        rlhf_test_init(&host, 1);
+        int kept = quiet();
+        const int64_t n = rlhf_test_alloc_sweep(&host, scenario, &fault);
+        loud(kept);
+        assert_int_equal(n, fault == SOUND ? 2 : -1);
+    }
+}
+
+static void checks_are_counted(void **state) {
+    (void)state;
+    rlhf_test_init(&host, 1);
+    int kept = quiet();
+    const int none = rlhf_test_end(&host); // no check at all
+    RLHF_TEST_CHECK(&host, 1 == 1);
+    const int good = rlhf_test_end(&host);
+    RLHF_TEST_NEAR(&host, (double)NAN, 0, 1);
+    const int nan = rlhf_test_end(&host);
+    rlhf_test_init(&host, 1);
+    RLHF_TEST_NEAR(&host, 1.5, 1, 0.5);
+    void *p = host.table.alloc(&host.table, 1);
+    const int leak = rlhf_test_end(&host);
+    loud(kept);
+    host.table.free(&host.table, p);
+    assert_int_equal(none, 1);
+    assert_int_equal(good, 0);
+    assert_int_equal(nan, 1);
+    assert_int_equal(leak, 1);
+}
+
+// ---- derivatives ----
+
+static double cube(void *arg) {
+    const float *x = arg;
+    return (double)x[0] * (double)x[0] * (double)x[0] + 2 * (double)x[1];
+}
+
+static void derivatives_are_compared(void **state) {
+    (void)state;
+    float x[] = {2, 5}, right[] = {12, 2}, wrong[] = {12, 3};
+    uint64_t worst = 9;
+    assert_true(rlhf_test_derivative(cube, x, x, right, 2, 1e-3, NULL) < 1e-4);
+    const double off = rlhf_test_derivative(cube, x, x, wrong, 2, 1e-3, &worst);
+    assert_true(fabs(off - 1.0 / 3) < 1e-3);
+    assert_int_equal(worst, 1);
+    assert_float_equal(x[0], 2, 0);
+    float none[] = {NAN, 0};
+    assert_true(isnan(rlhf_test_derivative(cube, x, x, none, 2, 1e-3, NULL)));
+}
+
+// L = sum logp^2 over response tokens; *self is a factor of the derivative, 2 being right.
+static rlhf_status square_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
+    for (uint32_t i = 0; i < in->total; i++) {
+        const double v = (double)in->heads->logp[i];
+        out->loss += v * v;
+        out->d_heads->logp[i] = (float)(*(const double *)self * v);
+    }
+    return RLHF_OK;
+}
+
+static void losses_are_differentiated(void **state) {
+    (void)state;
+    static const int32_t offset[] = {0, 3}, prompt_len[] = {1};
+    float logp[] = {0, -1, -2};
+    const rlhf_heads heads = {.size = sizeof heads, .logp = logp};
+    const rlhf_loss_in in = {.size = sizeof in,
+                             .n = 1,
+                             .total = 3,
+                             .offset = offset,
+                             .prompt_len = prompt_len,
+                             .heads = &heads};
+    const rlhf_algo_ops ops = {.size = sizeof ops, .loss = square_loss};
+    double right = 2, wrong = 2.5;
+    assert_true(rlhf_test_loss_derivative(&ops, &right, &in, 1e-3) < 1e-3);
+    assert_true(rlhf_test_loss_derivative(&ops, &wrong, &in, 1e-3) > 0.1);
+    assert_float_equal(logp[2], -2, 0);
+}
+
+// ---- the compute table ----
+
+static void calls_of_the_table_fail(void **state) {
+    (void)state;
+    rlhf_compute *c = rlhf_test_compute(1);
+    rlhf_dev x = NULL, y = NULL;
+    assert_non_null(c);
+    assert_int_equal(c->alloc(c->ctx, 64, &x), RLHF_OK);
+    rlhf_test_fail_op(c, 2, 0);
+    assert_int_equal(c->zero(c->ctx, x, 64), RLHF_OK);
+    assert_int_equal(c->alloc(c->ctx, 64, &y), RLHF_E_DEVICE);
+    assert_non_null(strstr(c->last_error(c->ctx), "alloc: "));
+    assert_int_equal(c->zero(c->ctx, x, 64), RLHF_OK);
+    assert_int_equal(rlhf_test_ops(c), 3);
+    rlhf_test_fail_op(c, 1, 1);
+    assert_int_equal(c->zero(c->ctx, x, 64), RLHF_E_DEVICE);
+    assert_int_equal(c->zero(c->ctx, x, 64), RLHF_E_DEVICE);
+    rlhf_test_fail_op(c, 0, 0);
+    assert_int_equal(c->zero(c->ctx, x, 64), RLHF_OK);
+    c->release(c->ctx, x);
+    assert_int_equal(c->bytes_in_use(c->ctx), 0);
+    rlhf_test_compute_end(c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_sweep_finds_what_is_wrong),
+        cmocka_unit_test(checks_are_counted),
+        cmocka_unit_test(derivatives_are_compared),
+        cmocka_unit_test(losses_are_differentiated),
+        cmocka_unit_test(calls_of_the_table_fail),
+    };
+    return cmocka_run_group_tests_name("test_kit", tests, NULL, NULL);
+}
