@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "base/signals.h"
+#include "build_id.h"
 #include "cmd/cli.h"
 #include "cmd/help.h"
 #include "worker/serve.h"
@@ -61,6 +62,21 @@ static int cmd_help(const struct rlhf__env *env, int argc, char **argv) {
     return unknown_command(env->log, argv[1]);
 }
 
+// --version, alone or with --json behind it.
+static int version(const struct rlhf__env *env, int argc, char **argv) {
+    struct rlhf__error err;
+    const int json = argc == 2 && strcmp(argv[1], "--json") == 0;
+    rlhf_status st = RLHF_OK;
+    if (argc > 1 && !json)
+        st = rlhf__fail(&err, RLHF_E_INVALID, "--version goes alone, or with --json");
+    else if (json)
+        st = rlhf__version_json(env->dirs, RLHF_GIT_ID, RLHF_BUILD_TYPE, &err);
+    else
+        rlhf__version(stdout);
+    if (st < 0) rlhf__log_error(env->log, err.text);
+    return rlhf__exit_status(st);
+}
+
 static int dispatch(const struct rlhf__env *env, int argc, char **argv) {
     if (argc < 2) {
         rlhf__help(stderr);
@@ -69,10 +85,7 @@ static int dispatch(const struct rlhf__env *env, int argc, char **argv) {
     for (int i = 1; i < argc && argv[1][0] == '-'; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return cmd_help(env, argc - i, argv + i);
-        if (strcmp(argv[i], "--version") == 0) {
-            rlhf__version(stdout);
-            return 0;
-        }
+        if (strcmp(argv[i], "--version") == 0) return version(env, argc - i, argv + i);
     }
     if (argv[1][0] == '-') return rlhf__cli_train(env, argc, argv);
     if (strcmp(argv[1], HIDDEN) == 0) return rlhf__cmd_worker(env, argc - 1, argv + 1);

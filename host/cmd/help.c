@@ -18,10 +18,11 @@ void rlhf__help(FILE *out) {
         "       rlhf-host export RUN|DIR --to DIR ...                 a directory for "
         "transformers\n"
         "       rlhf-host plugin list | info FILE [--json]            look at plugins\n"
+        "       rlhf-host plugin new KIND NAME                        begin a plugin\n"
         "       rlhf-host devices [--json]                            look at CPU and GPUs\n"
         "       rlhf-host help COMMAND                                flags of a command\n"
         "       rlhf-host help settings                               all settings\n"
-        "       rlhf-host --help | --version\n"
+        "       rlhf-host --help | --version [--json]\n"
         "\n"
         "options of a training run:\n",
         out);

@@ -9,6 +9,11 @@
 void rlhf__help(FILE *out);    // [main]
 void rlhf__version(FILE *out); // [main]
 
+// One JSON object of the program, the contract, the commit it was built from ("": not known), the
+// compiler, the kind of build, and what the CPU backend computes with here. [main]
+rlhf_status rlhf__version_json(const struct rlhf__dirs *dirs, const char *git, const char *build,
+                               struct rlhf__error *err);
+
 // Every setting with its default, what the files of algorithms make of it and what it does, for
 // `rlhf-host help settings`. [main]
 void rlhf__help_settings(const struct rlhf__dirs *dirs, FILE *out);

@@ -17,6 +17,9 @@ int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
         puts("usage: rlhf-host plugin list [--json]          what can be found, and where\n"
              "       rlhf-host plugin info FILE [--json] [--deep]  one file's plugins and their "
              "options\n"
+             "       rlhf-host plugin new KIND NAME [--lang c|c++]   a plugin to begin with: KIND "
+             "is\n"
+             "                                               reward, algo, model or kernel\n"
              "       rlhf-host plugin check FILE [--json] [--set KEY=VALUE]... [--rows FILE] "
              "[--seconds N]\n"
              "                                               what is wrong with them: tries what "
@@ -29,10 +32,11 @@ int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
              "  --rows FILE              rows to score, JSON lines: \"prompt\", \"response\", what "
              "the reward reads\n"
              "  --seconds N              what one step of a check may take, 60 unless said");
+        rlhf__plugin_new_help(stdout);
         return 0;
     }
     static char list_name[] = "plugin list", info_name[] = "plugin info",
-                check_name[] = "plugin check"; // in messages
+                check_name[] = "plugin check", new_name[] = "plugin new"; // in messages
     if (strcmp(what, "list") == 0) {
         argv[1] = list_name;
         return rlhf__plugin_list(env, argc - 1, argv + 1);
@@ -45,17 +49,22 @@ int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
         argv[1] = check_name;
         return rlhf__plugin_check(env, argc - 1, argv + 1);
     }
+    if (strcmp(what, "new") == 0) {
+        argv[1] = new_name;
+        return rlhf__plugin_new(env, argc - 1, argv + 1);
+    }
     struct rlhf__nearest near = {what, NULL, 0};
     struct rlhf__error err;
     char hint[64];
     rlhf__nearest_offer(&near, "list");
     rlhf__nearest_offer(&near, "info");
     rlhf__nearest_offer(&near, "check");
-    rlhf__fail(
-        &err, RLHF_E_INVALID,
-        "plugin: write \"plugin list\", \"plugin info FILE\" or \"plugin check FILE\", found "
-        "\"%s\"%s",
-        what, rlhf__nearest_hint(&near, hint, sizeof hint));
+    rlhf__nearest_offer(&near, "new");
+    rlhf__fail(&err, RLHF_E_INVALID,
+               "plugin: write \"plugin list\", \"plugin info FILE\", \"plugin check FILE\" or "
+               "\"plugin new "
+               "KIND NAME\", found \"%s\"%s",
+               what, rlhf__nearest_hint(&near, hint, sizeof hint));
     rlhf__log_error(env->log, err.text);
     return 2;
 }

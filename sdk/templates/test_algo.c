@@ -1,98 +1,109 @@
 // test_algo.c: loads my_algo.so, gives it two rollouts and checks advantages, loss and derivative.
 //
 // Usage: test_algo path/to/my_algo.so
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <rlhf/algo.h>
 #include <rlhf/test.h>
 
-static const char *path;
 static struct rlhf_test_host host;
 
 // Two rows of one prompt and two response tokens; scores 1 and 0.
 static const int32_t offset[] = {0, 3, 6}, prompt_len[] = {1, 1};
 static const float score[] = {1, 0}, token_reward[6];
 static const float logp_old[] = {0, -1, -2, 0, -1, -1};
+static float logp[] = {0, -1, -2, 0, -1, -1};
 static float advantage[6], returns[6];
 
-static void step(const rlhf_algo_ops *ops, void *self, float *d_logp, double *loss) {
-    float logp[] = {0, -1, -2, 0, -1, -1};
-    const rlhf_rollout batch = {.size = sizeof batch,
-                                .n = 2,
-                                .total = 6,
-                                .max_new_tokens = 2,
-                                .offset = offset,
-                                .prompt_len = prompt_len,
-                                .score = score,
-                                .token_reward = token_reward,
-                                .logp_old = logp_old,
-                                .advantage = advantage,
-                                .returns = returns};
-    assert_int_equal(ops->advantages(self, &batch), RLHF_OK);
-    const rlhf_heads heads = {.size = sizeof heads, .logp = logp};
-    rlhf_heads grad = {.size = sizeof grad, .logp = d_logp};
-    const rlhf_loss_in in = {.size = sizeof in,
-                             .n = 2,
-                             .total = 6,
-                             .batch_sequences = 2,
-                             .batch_tokens = 4,
-                             .max_new_tokens = 2,
-                             .offset = offset,
-                             .prompt_len = prompt_len,
-                             .heads = &heads,
-                             .logp_old = logp_old,
-                             .advantage = advantage,
-                             .returns = returns};
-    rlhf_loss_out out = {.size = sizeof out, .d_heads = &grad};
-    assert_int_equal(ops->loss(self, &in, &out), RLHF_OK);
-    *loss = out.loss;
-}
+static const rlhf_heads heads = {.size = sizeof heads, .logp = logp};
+static const rlhf_rollout rollout = {.size = sizeof rollout,
+                                     .n = 2,
+                                     .total = 6,
+                                     .max_new_tokens = 2,
+                                     .offset = offset,
+                                     .prompt_len = prompt_len,
+                                     .score = score,
+                                     .token_reward = token_reward,
+                                     .logp_old = logp_old,
+                                     .advantage = advantage,
+                                     .returns = returns};
+static const rlhf_loss_in batch = {.size = sizeof batch,
+                                   .n = 2,
+                                   .total = 6,
+                                   .batch_sequences = 2,
+                                   .batch_tokens = 4,
+                                   .max_new_tokens = 2,
+                                   .offset = offset,
+                                   .prompt_len = prompt_len,
+                                   .heads = &heads,
+                                   .logp_old = logp_old,
+                                   .advantage = advantage,
+                                   .returns = returns};
 
-static void raises_what_scored_well(void **state) {
-    (void)state;
-    const rlhf_plugin *p = rlhf_test_open(path, 0);
-    assert_non_null(p);
-    _Alignas(16) unsigned char config[256];
-    rlhf_test_init(&host, 1);
-    rlhf_test_config(p, config);
-    void *self;
-    assert_int_equal(p->create(&host.table, config, &self), RLHF_OK);
+static void raises_what_scored_well(const rlhf_algo_ops *ops, void *self) {
     float d_logp[6] = {0};
-    double loss, reported;
-    step(p->ops, self, d_logp, &loss);
-    const rlhf_algo_ops *ops = p->ops;
-    assert_int_equal(ops->phase_end(self, 0), RLHF_OK);
-    p->destroy(self);
-
-    assert_float_equal(loss, -(0.5 * -3 - 0.5 * -2) / 4, 1e-6);
-    assert_true(d_logp[1] < 0 && d_logp[2] < 0); // descent raises the log-prob of the good row
-    assert_true(d_logp[4] > 0 && d_logp[5] > 0);
-    assert_float_equal(d_logp[0], 0, 0); // prompt tokens are not trained
-    assert_false(rlhf_test_metric(&host, "objective/loss", &reported)); // no minibatch_end yet
-    assert_int_equal(host.live, 0);                                     // nothing leaks
+    rlhf_heads slopes = {.size = sizeof slopes, .logp = d_logp};
+    rlhf_loss_out out = {.size = sizeof out, .d_heads = &slopes};
+    RLHF_TEST_CHECK(&host, ops->advantages(self, &rollout) == RLHF_OK);
+    RLHF_TEST_CHECK(&host, ops->loss(self, &batch, &out) == RLHF_OK);
+    RLHF_TEST_NEAR(&host, out.loss, -(0.5 * -3 - 0.5 * -2) / 4, 1e-6);
+    RLHF_TEST_CHECK(&host, d_logp[1] < 0 && d_logp[2] < 0); // descent raises the good row
+    RLHF_TEST_CHECK(&host, d_logp[4] > 0 && d_logp[5] > 0);
+    RLHF_TEST_CHECK(&host, d_logp[0] == 0 && d_logp[3] == 0); // prompts are not trained
+    // The derivative is that of the number in out.loss.
+    RLHF_TEST_NEAR(&host, rlhf_test_loss_derivative(ops, self, &batch, 1e-3), 0, 1e-3);
 }
 
-static void survives_out_of_memory(void **state) {
-    (void)state;
-    const rlhf_plugin *p = rlhf_test_open(path, 0);
-    assert_non_null(p);
-    _Alignas(16) unsigned char config[256];
-    rlhf_test_init(&host, 1);
-    rlhf_test_config(p, config);
-    rlhf_test_fail_alloc(&host, 1, 1);
+// One row at a time gives the loss of both: it does not depend on the split into microbatches.
+static void adds_up_over_microbatches(const rlhf_algo_ops *ops, void *self) {
+    double whole = 0, parts = 0;
+    for (uint32_t k = 0; k < 3; k++) { // both rows, then each
+        const int32_t from = k < 2 ? 0 : 3;
+        const int32_t own[] = {0, 3};
+        float d_logp[6] = {0};
+        const rlhf_heads part = {.size = sizeof part, .logp = logp + from};
+        rlhf_heads slopes = {.size = sizeof slopes, .logp = d_logp};
+        rlhf_loss_out out = {.size = sizeof out, .d_heads = &slopes};
+        rlhf_loss_in in = batch;
+        in.heads = &part;
+        in.logp_old += from;
+        in.advantage += from;
+        in.returns += from;
+        if (k > 0) {
+            in.n = 1;
+            in.total = 3;
+            in.offset = own;
+        }
+        RLHF_TEST_CHECK(&host, ops->loss(self, &in, &out) == RLHF_OK);
+        *(k ? &parts : &whole) += out.loss;
+    }
+    RLHF_TEST_NEAR(&host, parts, whole, 1e-9);
+}
+
+static const rlhf_plugin *plugin;
+static _Alignas(16) unsigned char config[256];
+
+static rlhf_status begin_and_end(struct rlhf_test_host *t, void *arg) {
     void *self = NULL;
-    assert_int_equal(p->create(&host.table, config, &self), RLHF_E_NOMEM);
-    assert_string_equal(host.fail_text, "out of memory");
+    (void)arg;
+    rlhf_status st = plugin->create(&t->table, config, &self);
+    plugin->destroy(self);
+    return st;
 }
 
 int main(int argc, char **argv) {
-    if (argc != 2) return 2;
-    path = argv[1];
-    const struct CMUnitTest tests[] = {cmocka_unit_test(raises_what_scored_well),
-                                       cmocka_unit_test(survives_out_of_memory)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    plugin = argc == 2 ? rlhf_test_open(argv[1], 0) : NULL;
+    if (!plugin) return 2;
+    rlhf_test_init(&host, 1);
+    if (!RLHF_TEST_CHECK(&host, plugin->config_size <= sizeof config)) return rlhf_test_end(&host);
+    rlhf_test_config(plugin, config);
+    void *self = NULL;
+    if (RLHF_TEST_CHECK(&host, plugin->create(&host.table, config, &self) == RLHF_OK)) {
+        const rlhf_algo_ops *ops = plugin->ops;
+        raises_what_scored_well(ops, self);
+        adds_up_over_microbatches(ops, self);
+        if (ops->phase_end) RLHF_TEST_CHECK(&host, ops->phase_end(self, 0) == RLHF_OK);
+        plugin->destroy(self);
+    }
+    // Each allocation of create() fails once.
+    RLHF_TEST_CHECK(&host, rlhf_test_alloc_sweep(&host, begin_and_end, NULL) >= 0);
+    return rlhf_test_end(&host); // 1 when something did not hold, or was not freed
 }

@@ -6,7 +6,7 @@ set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 awk '/^```sh$/ { on = 1; next } /^```$/ { on = 0 } on' "$RLHF_SOURCE_DIR/docs/writing-a-plugin.md" >"$work/page"
-[ "$(grep -c rlhf-host "$work/page")" -ge 4 ] || { echo "the page has lost its commands" >&2; exit 1; }
+[ "$(grep -c rlhf-host "$work/page")" -ge 8 ] || { echo "the page has lost its commands" >&2; exit 1; }
 sed -i 's/^rlhf-host --algo ppo.so .*/& --phases 1 --set batch.size=8 --set algo.minibatches=1 --set sampling.max_new_tokens=4/' "$work/page"
 mkdir "$work/build"
 ln -s "$RLHF_BUILD_DIR" "$work/build/release"
@@ -25,4 +25,5 @@ says() { # sentence, arguments
 says 'the data row has no "solution"' --reward gold.so:key=solution --prompts rows.jsonl --out a
 says 'there is no data row' --reward gold.so --set prompts.text=It --out b
 END
+unset XDG_DATA_HOME RLHF_PLUGIN_PATH
 HOME=$work sh -eu page >log 2>&1 || { cat log >&2; exit 1; }

@@ -36,7 +36,7 @@ try() { # words of a command line, the last one being completed
 try rlhf-host ge
 try rlhf-host --alg
 try rlhf-host generate --gr
-try rlhf-host plugin in
+try rlhf-host plugin n
 try rlhf-host --set sampling.max_n
 try rlhf-host help set
 END
@@ -45,7 +45,7 @@ cat >"$tmp/want" <<'END'
 generate
 --algo
 --greedy
-info
+new
 sampling.max_new_tokens=
 settings
 END

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The installed tree works wherever it is: by DESTDIR, moved to a place with spaces, through a link,
-# for another user.
+# for another user, and for plugins that are built against it there.
 set -eu
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -21,7 +21,7 @@ fi
 works() { # how it is called
     (cd / && "$@" plugin list) >"$tmp/list" 2>&1 || { cat "$tmp/list" >&2; exit 1; }
     grep -q 'ppo.so' "$tmp/list"
-    (cd / && "$@" plugin list --json) | grep -qF "\"$place/lib" || { echo "$*: other plugins than its own" >&2; exit 1; }
+    (cd / && "$@" --version --json) | grep -qF "\"$place/lib" || { echo "$*: other plugins than its own" >&2; exit 1; }
     (cd / && "$@" generate --prompt It --max-new 2 --seed 1) >"$tmp/out" 2>&1 || { cat "$tmp/out" >&2; exit 1; }
 }
 works "$place/bin/rlhf-host"
@@ -30,3 +30,11 @@ works "$tmp/rlhf"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     works setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/nonexistent "$tmp/rlhf"
 fi
+# a plugin is built against it there, found by the link on PATH
+mkdir "$tmp/bin" "$tmp/work"
+ln -s "$place/bin/rlhf-host" "$tmp/bin/rlhf-host"
+cd "$tmp/work"
+PATH=$tmp/bin:$PATH
+rlhf-host plugin new reward moved >"$tmp/log"
+command -v pkg-config >/dev/null || exit 0
+make -C moved check >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }

@@ -26,6 +26,7 @@ has rlhf-host '/usr/share/doc/rlhf-host/writing-a-plugin.md$'
 has rlhf-host '/usr/share/doc/rlhf-host/LICENSE$'
 has rlhf-models '/policy/model.safetensors$'
 has librlhf-sdk-dev '/rlhf/test.h$'
+has librlhf-sdk-dev '/librlhf-transformer.a$'
 has librlhf-sdk-dev '/templates/reward.c$'
 has librlhf-sdk-dev '/examples/reinforce.c$'
 for library in libc6 libdnnl libgomp1 libjansson4 libpcre2-8-0 libutf8proc zlib1g; do
@@ -37,7 +38,9 @@ done
 export CUDA_VISIBLE_DEVICES= HOME="$tmp" PATH="$tmp/root/usr/bin:$PATH"
 unset XDG_DATA_HOME RLHF_PLUGIN_PATH
 cd "$tmp"
-rlhf-host plugin list --json | grep -qF "$tmp/root/usr"
+rlhf-host --version --json | grep -qF "$tmp/root/usr"
 rlhf-host generate --prompt It --max-new 2 --seed 1 >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
-"$CMAKE" -S root/usr/share/rlhf/templates -B built -DCMAKE_PREFIX_PATH="$tmp/root/usr" >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
-"$CMAKE" --build built >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
+rlhf-host plugin new reward unpacked >"$tmp/log"
+"$CMAKE" -S unpacked -B unpacked/build -DCMAKE_PREFIX_PATH="$tmp/root/usr" >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
+"$CMAKE" --build unpacked/build >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
+unpacked/build/test_unpacked unpacked/build/unpacked.so >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }

@@ -1,0 +1,62 @@
+// version.c: `rlhf-host --version --json`: what a report of a fault should say of the program. See
+// cmd/help.h.
+#include "cmd/help.h"
+
+#include "base/child.h"
+#include "base/json.h"
+#include "cmd/print.h"
+#include "model/compute_load.h"
+
+#include <string.h>
+
+#if defined __clang__
+#define COMPILER "clang " __clang_version__
+#elif defined __GNUC__
+#define COMPILER "gcc " __VERSION__
+#else
+#define COMPILER "unknown"
+#endif
+
+// In the child: what the CPU backend says of its library: "oneDNN 2.6.3, avx512 with amx, ...".
+static rlhf_status describe(void *arg, struct rlhf__buf *out) {
+    const struct rlhf__dirs *dirs = arg;
+    struct rlhf__error err;
+    char path[RLHF__PATH_CAP];
+    void *object;
+    rlhf_kernels k;
+    rlhf_device_info d;
+    rlhf_status st = rlhf__compute_find(dirs, "cpu", path, &err);
+    if (st == RLHF_OK) st = rlhf__compute_load(path, &object, &k, &err);
+    if (st == RLHF_OK) st = rlhf__compute_describe(&k, path, 0, &d, &err);
+    rlhf__buf_puts(out, st == RLHF_OK ? d.library : err.text);
+    return st;
+}
+
+// The part of "a, b, c" after its first n commas; null where there is none.
+static json_t *part(const char *text, int n) {
+    for (; n > 0 && text; n--) {
+        text = strstr(text, ", ");
+        text = text ? text + 2 : NULL;
+    }
+    if (!text || !*text) return json_null();
+    const char *end = strstr(text, ", ");
+    return json_stringn(text, end ? (size_t)(end - text) : strlen(text));
+}
+
+rlhf_status rlhf__version_json(const struct rlhf__dirs *dirs, const char *git, const char *build,
+                               struct rlhf__error *err) {
+    struct rlhf__buf said = RLHF__BUF_INIT;
+    struct rlhf__dirs own = *dirs;
+    struct rlhf__error none;
+    const int known = rlhf__child_run("cpu", describe, &own, &said, &none) == RLHF_OK;
+    const char *text = known ? rlhf__buf_text(&said) : "";
+    static const char name[] = "oneDNN ";
+    const int has = strncmp(text, name, sizeof name - 1) == 0;
+    json_t *all = json_pack("{ss,s{si,si},ss,ss,ss,so,so,ss,ss}", "version", RLHF_SDK_VERSION,
+                            "contract", "major", RLHF_ABI_MAJOR, "minor", RLHF_ABI_MINOR, "git",
+                            git, "compiler", COMPILER, "build", build, "onednn",
+                            has ? part(text + sizeof name - 1, 0) : json_null(), "instruction_set",
+                            part(text, has), "lib", dirs->lib, "share", dirs->share);
+    rlhf__buf_free(&said);
+    return rlhf__print_json_new(all, err);
+}

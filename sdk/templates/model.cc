@@ -1,0 +1,97 @@
+// model.cc: a model family on the transformer core, in C++20: what its config.json says, and what
+// its tensors are called. This one is a small decoder with RMS norms, gated MLPs and learned
+// positions.
+//
+// The core does the arithmetic, the heads, adapters and sampling (rlhf/transformer/core.h says what
+// it can be built from). Things to change: config and its table, the names of the tensors, what
+// create() makes of them, and the id. The file is looked for by the model_type of config.json.
+#include <rlhf/transformer/core.h>
+
+namespace {
+
+struct config {
+    int64_t vocab_size, n_positions, hidden_size, n_layer, n_head, inner_size;
+    double norm_eps, initializer_range;
+    int32_t tie_word_embeddings, reserved;
+};
+
+const rlhf_opt options[] = {
+    RLHF_OPT_I64(config, vocab_size, 512, 2, 1 << 24, "number of token ids"),
+    RLHF_OPT_I64(config, n_positions, 64, 1, 1 << 20, "context length in tokens"),
+    RLHF_OPT_I64(config, hidden_size, 32, 1, 1 << 15, "width of the residual stream"),
+    RLHF_OPT_I64(config, n_layer, 2, 1, 1024, "number of layers"),
+    RLHF_OPT_I64(config, n_head, 2, 1, 1024, "attention heads a layer"),
+    RLHF_OPT_I64(config, inner_size, 64, 1, 1 << 17, "width of the MLP"),
+    RLHF_OPT_F64_ABOVE(config, norm_eps, 1e-5, 0, 1, "added to the mean square in norms"),
+    RLHF_OPT_F64(config, initializer_range, 0.02, 0, 10, "standard deviation of fresh matrices"),
+    RLHF_OPT_BOOL(config, tie_word_embeddings, 1, "the LM head is the token embedding"),
+};
+
+// Tensors that exist once, and those of a layer, as the weight files call them.
+const rlhf_tf_name globals[] = {
+    {RLHF_TF_WTE, RLHF_TF_ALL, "model.tokens.weight"},
+    {RLHF_TF_WPE, RLHF_TF_ALL, "model.positions.weight"},
+    {RLHF_TF_FINAL_G, RLHF_TF_ALL, "model.norm.weight"},
+    {RLHF_TF_LM, RLHF_TF_ALL, "lm_head.weight"},
+    {RLHF_TF_SCORE_W, RLHF_TF_ALL, "score.weight"},
+    {RLHF_TF_V1_W, RLHF_TF_ALL, "v_head.fc.weight"},
+    {RLHF_TF_V1_B, RLHF_TF_ALL, "v_head.fc.bias"},
+    {RLHF_TF_V2_W, RLHF_TF_ALL, "v_head.out.weight"},
+    {RLHF_TF_V2_B, RLHF_TF_ALL, "v_head.out.bias"},
+    {0, RLHF_TF_ALL, nullptr},
+};
+const rlhf_tf_name layers[] = {
+    {RLHF_TF_N1_G, RLHF_TF_ALL, "norm1.weight"}, {RLHF_TF_QKV_W, RLHF_TF_QUERIES, "q.weight"},
+    {RLHF_TF_QKV_W, RLHF_TF_KEYS, "k.weight"},   {RLHF_TF_QKV_W, RLHF_TF_VALUES, "v.weight"},
+    {RLHF_TF_PROJ_W, RLHF_TF_ALL, "o.weight"},   {RLHF_TF_N2_G, RLHF_TF_ALL, "norm2.weight"},
+    {RLHF_TF_FC_W, RLHF_TF_GATE, "gate.weight"}, {RLHF_TF_FC_W, RLHF_TF_UP, "up.weight"},
+    {RLHF_TF_OUT_W, RLHF_TF_ALL, "down.weight"}, {0, RLHF_TF_ALL, nullptr},
+};
+
+rlhf_status create(const rlhf_host *host, const void *options, void **self) {
+    const auto *c = static_cast<const config *>(options);
+    rlhf_tf_arch a = {.n_vocab = static_cast<int32_t>(c->vocab_size),
+                      .n_ctx = static_cast<int32_t>(c->n_positions),
+                      .d = static_cast<int32_t>(c->hidden_size),
+                      .n_layer = static_cast<int32_t>(c->n_layer),
+                      .d_inner = static_cast<int32_t>(c->inner_size),
+                      .n_head = static_cast<int32_t>(c->n_head),
+                      .n_kv_head = static_cast<int32_t>(c->n_head),
+                      .head_dim = static_cast<int32_t>(c->hidden_size / c->n_head),
+                      .norm = RLHF_TF_NORM_RMS,
+                      .pre_norm = 1,
+                      .causal = 1,
+                      .act = RLHF_ACT_SILU,
+                      .gated = 1,
+                      .out_in = 1,
+                      .tied = c->tie_word_embeddings,
+                      .pooling = RLHF_POOL_LAST,
+                      .norm_eps = c->norm_eps,
+                      .init_std = c->initializer_range,
+                      .layer_prefix = "model.layers.%d.",
+                      .base_prefix = "model.",
+                      .globals = globals,
+                      .layers = layers};
+    RLHF_TRY(rlhf_tf_check(host, &a, "hidden_size", "n_head"));
+    a.attn_scale = rlhf_tf_attn_scale(&a);
+    return rlhf_tf_create(host, &a, self);
+}
+
+const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_MODEL,
+    .host_minor_min = RLHF_ABI_MINOR,
+    .id = "org.example.my_model", // reverse DNS; must be unique
+    .version = "1.0.0",
+    .summary = "a small decoder with gated MLPs",
+    .opts = options,
+    .n_opts = sizeof options / sizeof *options,
+    .opt_stride = sizeof *options,
+    .config_size = sizeof(config),
+    .create = create,
+    .destroy = rlhf_tf_destroy,
+    .ops = &rlhf_tf_ops,
+};
+} // namespace
+
+RLHF_DEFINE_PLUGIN(plugin)

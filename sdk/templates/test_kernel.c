@@ -1,0 +1,75 @@
+// test_kernel.c: opens kernels_my_kernel.so and gives it and the reference backend the same calls:
+// what this backend does by itself must be what the reference does.
+//
+// Usage: test_kernel path/to/kernels_my_kernel.so
+#include <rlhf/compute.h>
+#include <rlhf/test.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+static struct rlhf_test_host host;
+
+enum { N = 7 };
+static const float given[N] = {-2, -0.5F, -0.0F, 0, 0.25F, 1, 3};
+
+// act over `given`, in place where `same`.
+static void apply(rlhf_compute *c, int32_t kind, int same, float out[N]) {
+    rlhf_dev x = NULL, y = NULL;
+    RLHF_TEST_CHECK(&host, c->alloc(c->ctx, sizeof given, &x) == RLHF_OK);
+    RLHF_TEST_CHECK(&host, c->alloc(c->ctx, sizeof given, &y) == RLHF_OK);
+    RLHF_TEST_CHECK(&host, c->upload(c->ctx, x, given, sizeof given) == RLHF_OK);
+    RLHF_TEST_CHECK(&host, c->act(c->ctx, same ? x : y, x, kind, RLHF_F32, N) == RLHF_OK);
+    RLHF_TEST_CHECK(&host, c->download(c->ctx, out, same ? x : y, sizeof given) == RLHF_OK);
+    c->release(c->ctx, x);
+    c->release(c->ctx, y);
+}
+
+static void does_what_the_reference_does(rlhf_compute *own, rlhf_compute *reference) {
+    static const int32_t kinds[] = {RLHF_ACT_GELU_TANH, RLHF_ACT_GELU_ERF, RLHF_ACT_RELU,
+                                    RLHF_ACT_SILU};
+    for (int k = 0; k < 8; k++) {
+        float got[N], want[N];
+        apply(own, kinds[k / 2], k % 2, got);
+        apply(reference, kinds[k / 2], k % 2, want);
+        for (int i = 0; i < N; i++)
+            RLHF_TEST_NEAR(&host, (double)got[i], (double)want[i], 0);
+    }
+}
+
+static void refuses_what_is_too_short(rlhf_compute *c) {
+    rlhf_dev x = NULL;
+    RLHF_TEST_CHECK(&host, c->alloc(c->ctx, sizeof given, &x) == RLHF_OK);
+    RLHF_TEST_CHECK(&host, c->act(c->ctx, x, x, RLHF_ACT_RELU, RLHF_F32, N + 1) < 0);
+    RLHF_TEST_CHECK(&host, c->last_error(c->ctx)[0] != '\0');
+    c->release(c->ctx, x);
+    RLHF_TEST_CHECK(&host, c->bytes_in_use(c->ctx) == 0);
+}
+
+static const rlhf_kernels *open_backend(const char *path) {
+    void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    union {
+        void *data;
+        rlhf_kernels_entry_fn entry;
+    } u = {so ? dlsym(so, RLHF_KERNELS_SYMBOL) : NULL};
+    if (!u.data) fprintf(stderr, "%s\n", so ? "no " RLHF_KERNELS_SYMBOL : dlerror());
+    return u.data ? u.entry() : NULL;
+}
+
+int main(int argc, char **argv) {
+    const rlhf_kernels *k = argc == 2 ? open_backend(argv[1]) : NULL;
+    const rlhf_kernels_options guarded = {.size = sizeof guarded, .guard = 1};
+    rlhf_compute *own = NULL, *reference = rlhf_test_compute(0);
+    char why[256] = "";
+    if (!k || !reference) return 2;
+    rlhf_test_init(&host, 1);
+    RLHF_TEST_CHECK(&host, k->abi_major == RLHF_ABI_MAJOR && k->abi_minor == RLHF_ABI_MINOR);
+    if (RLHF_TEST_CHECK(&host, k->create(&guarded, &own, why, sizeof why) == RLHF_OK)) {
+        does_what_the_reference_does(own, reference);
+        refuses_what_is_too_short(own);
+    }
+    k->destroy(own);
+    k->destroy(NULL);
+    rlhf_test_compute_end(reference);
+    return rlhf_test_end(&host); // 1 when something did not hold
+}
