@@ -36,7 +36,6 @@ done
 
 host=$RLHF_BUILD_DIR/bin/rlhf-host
 [ -x "$host" ] || { echo "rlhf-host is not built: nothing was run" >&2; exit 0; }
-[ -z "$RLHF_SANITIZE" ] || exit 0 # the examples were built without
 for name in $names; do
     loud "$host" plugin info "$built/$name.so"
     grep -q org.example "$tmp/log"

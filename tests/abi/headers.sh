@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every public header compiles alone, as C11 and as C++17, without a padding hole or a warning.
+# Every public header compiles alone, as C11 and as C++11 to C++20, without a padding hole or a warning.
 set -eu
 include=$RLHF_SOURCE_DIR/sdk/include
 tmp=$(mktemp -d)
@@ -14,6 +14,8 @@ for header in "$include"/rlhf/*.h "$include"/rlhf/draft/*.h "$RLHF_SOURCE_DIR"/k
         -fsyntax-only "$tmp/one.c" || { echo "$name does not compile as C11" >&2; exit 1; }
     [ -n "$CXX" ] || continue
     case $CXX in *NOTFOUND) continue ;; esac
-    "$CXX" -std=c++17 $flags -I"$include" -I"$RLHF_SOURCE_DIR/kit/include" -fsyntax-only "$tmp/one.cc" ||
-        { echo "$name does not compile as C++17" >&2; exit 1; }
+    for std in 11 14 17 20; do
+        "$CXX" -std=c++$std $flags -I"$include" -I"$RLHF_SOURCE_DIR/kit/include" -fsyntax-only "$tmp/one.cc" ||
+            { echo "$name does not compile as C++$std" >&2; exit 1; }
+    done
 done
