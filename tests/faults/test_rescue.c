@@ -7,8 +7,10 @@
 #include <string.h>
 
 #define STRAY "\"$RLHF_TEST_PLUGINS/stray.so\""
+// What the rewards do is done to the host's own process.
 #define COMMON                                                                                     \
-    "--policy model --prompts prompts.txt --set policy.init=random --set batch.size=4 "            \
+    "--set rewards.isolate=never --policy model --prompts prompts.txt --set policy.init=random "   \
+    "--set batch.size=4 "                                                                          \
     "--set sampling.max_new_tokens=4 --set optim.lr=1e-3 --threads 1 "
 #define RUN "--algo " STRAY " --reward " STRAY " " COMMON "--phases 4 "
 
