@@ -126,7 +126,7 @@ static __device__ __forceinline__ void rlhf__cut_narrow(struct rlhf__dist_shared
     c->need -= s.above;
     c->low = low + ((uint64_t)s.bin << shift);
     const uint64_t last = c->low + (((uint64_t)1 << shift) - 1);
-    c->high = last < high ? last : high;
+    c->high = last < high ? last : high; // spares the ranks above all that there are
 }
 
 // The rank of the last id of the shortest prefix of the ranking, of those in c's range, that

@@ -67,7 +67,7 @@ static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cu
         code = RLHF__FAULT_RAGGED_PREFIX, value = row->np, limit = row->start;
     else if (row->p0 < 0)
         code = RLHF__FAULT_RAGGED_PLACE, value = row->p0;
-    else if (q && k > row->np && row->k0 + k - row->np > r.tokens)
+    else if (q && row->k0 + k - row->np > r.tokens)
         code = RLHF__FAULT_RAGGED_END, value = row->k0 + k - row->np - 1, limit = r.tokens;
     else if (q && row->np && (int64_t)row->p0 + row->np > r.tokens)
         code = RLHF__FAULT_RAGGED_PREFIX_END, value = (int64_t)row->p0 + row->np - 1,
