@@ -125,7 +125,8 @@ static int same_plugin(const char *path, const json_t *was, const json_t *is) {
 // A file or directory that was made absolute when the run began may be named from here.
 static int same_place(const char *path, const json_t *was, const json_t *is) {
     char real[RLHF__PATH_CAP];
-    if (!ends_in(path, "path") && !ends_in(path, ".model")) return 0;
+    const int of_plugin = strncmp(path, "reward.", 7) == 0 || strncmp(path, "judge.", 6) == 0;
+    if (!of_plugin && !ends_in(path, "path") && !ends_in(path, ".model")) return 0;
     if (!json_is_string(was) || !json_is_string(is)) return 0;
     if (!rlhf__path_real(json_string_value(is), real)) return 0;
     for (size_t i = 0; may_move[i] && json_string_length(was) > 0; i++)

@@ -70,6 +70,9 @@ static void python_pays(void **state) {
     struct e2e *t = *state;
     if (!has_python()) skip();
     resumes(t, PYTHON, "rewards/python/mean");
+    // Given again as it was typed at first, from where it was.
+    assert_int_equal(e2e_run(t, "--resume b --set reward.0.file=rewards.py --set run.phases=3"), 0);
+    assert_int_equal(e2e_run(t, "--resume b " PYTHON "--set run.phases=4"), 0);
     // Other functions are another run.
     assert_int_equal(e2e_shell(t, "echo '# more' >> rewards.py"), 0);
     assert_int_equal(e2e_run(t, "--resume a --trust-run --set run.phases=3"), 2);
