@@ -137,7 +137,7 @@ static __device__ __forceinline__ uint64_t rlhf__cut_find(struct rlhf__dist_shar
                                                           struct rlhf__cut_search c,
                                                           Weight weight) {
     uint64_t found = 0;
-    if ((unsigned)r.n > blockDim.x) rlhf__cut_narrow(s, r, &c, weight);
+    if ((unsigned)r.n > blockDim.x) rlhf__cut_narrow(s, r, &c, weight); // spares a pass
     while (!rlhf__cut_compare(s, r, c, weight, &found))
         rlhf__cut_narrow(s, r, &c, weight);
     return found;
@@ -166,7 +166,9 @@ static __device__ __forceinline__ uint64_t rlhf__cut_of(struct rlhf__dist_shared
     // Far below the largest, weights are 0: the bins are not spent on them.
     const float floor = max - (float)(rlhf__dist_weight_bits(r.n) + 2) * 0.6931472f / it;
     const unsigned key = rlhf__dist_key(floor);
-    const uint64_t least = key < top ? rlhf__dist_rank(key, r.n - 1, r.n, id_bits) : 0;
+    // Where floor rounds to the largest, no float is between, and either bound is the same.
+    const uint64_t least =
+        key < top ? rlhf__dist_rank(key, r.n - 1, r.n, id_bits) : 0; // spares the rank
     c.low = least > c.low ? least : c.low;
     return rlhf__cut_find(s, r, c, [=](float z) { return rlhf__dist_weight(z, max, it, one); });
 }
