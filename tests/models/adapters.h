@@ -1,0 +1,54 @@
+// adapters.h: models with low-rank adapters, of every kind, on each backend: what the tests of
+// adapters open, run and compare.
+#ifndef TESTS_MODELS_ADAPTERS_H
+#define TESTS_MODELS_ADAPTERS_H
+
+#include "vectors.h"
+
+// An architecture and what of it has an adapter. stored_in_out: its linear layers are [in, out].
+struct adapted {
+    const char *plugin;
+    const struct setting *settings;
+    const char *target[3];
+    int32_t rank, n_labels, value_kind, stored_in_out;
+    uint32_t heads;
+};
+enum { N_ADAPTED = 9, ADAPTED_HEADS = 5 };
+#define ADAPTED_SCALE 1.75
+extern const struct adapted adapted_kinds[N_ADAPTED];
+extern const struct setting adapted_untied_qwen2[];
+
+// How one is opened beside its own arguments. plain: without the adapter. zero: B stays 0.
+struct adapted_how {
+    int32_t dtype, plain, recompute, zero, trainable;
+    const void *base;
+};
+
+// The test runner's summary of the tests on each backend; 0 when all passed.
+int adapted_run(const char *title, const struct CMUnitTest *tests, size_t n);
+const struct backend *adapted_backend(void); // of the group that runs
+// Another of that name, with so many threads. backend_close.
+struct backend adapted_backend_again(uint32_t threads);
+
+// The targets of k, borrowed; its rank, ADAPTED_SCALE.
+rlhf_adapter adapter_of(const struct adapted *k);
+// On the group's backend, and on any. model_close.
+struct model adapted_open(const struct adapted *k, struct adapted_how h);
+struct model adapted_open_on(const struct backend *b, const struct adapted *k,
+                             struct adapted_how h);
+void adapted_zero_ups(struct model *m); // all B = 0
+
+// Heads of a batch, [ADAPTED_HEADS, adapted_per_head]; test_free.
+uint64_t adapted_per_head(const rlhf_batch *b);
+float *adapted_heads(struct model *m, const struct adapted *k, const rlhf_batch *b, int32_t train,
+                     uint32_t flags);
+void adapted_backward(struct model *m, const struct adapted *k, const rlhf_batch *b);
+
+rlhf_param adapted_param(struct model *m, const char *name);
+// Fails the test at the first of n numbers that is another.
+void adapted_same(const float *a, const float *b, uint64_t n, const char *what);
+// Heads and gradients of one step of x and y have the same bits.
+void adapted_same_step(const struct adapted *k, struct model *x, struct model *y,
+                       const rlhf_batch *b);
+
+#endif
