@@ -1,235 +1,13 @@
 // open.c: rlhf__model_open of model.h: a directory is read, its plugin found, its parameters
-// filled.
-#include "model/model.h"
+// filled; or all of it on paper, until rlhf__model_load.
+#include "model/open_inner.h"
 
-#include "base/bits.h"
-#include "base/file.h"
 #include "model/adapter.h"
-#include "model/config_common.h"
 #include "model/parameters.h"
 #include "model/room.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-static rlhf_status read_pooling(const struct rlhf__model *m, const struct rlhf__model_spec *spec,
-                                int32_t *out, struct rlhf__error *err) {
-    static const char *const names[] = {"mean", "first", "last"};
-    *out = spec->pooling;
-    const json_t *v = json_object_get(m->config, "rlhf_pooling");
-    if (*out || !v) return RLHF_OK;
-    for (int32_t i = 0; i < 3; i++)
-        if (json_is_string(v) && strcmp(json_string_value(v), names[i]) == 0) *out = i + 1;
-    if (*out) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s/config.json: rlhf_pooling must be one of mean, first, last", m->dir);
-}
-
-// The head of a classifier is read with it: it has as many outputs as its config.json has labels.
-static rlhf_status check_labels(const struct rlhf__model *m, const struct rlhf__model_spec *spec,
-                                struct rlhf__error *err) {
-    const int reads = spec->start == RLHF__START_WEIGHTS || spec->start == RLHF__START_HEADS;
-    if (!reads || !rlhf__model_is_classifier(m->config)) return RLHF_OK;
-    if (m->labels.n == m->n_labels) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "the %s '%s' is a classifier of %d label%s, whose head would be trained on, "
-                      "and %d %s wanted; start from a language model, or from a classifier of as "
-                      "many",
-                      m->role, m->dir, (int)m->labels.n, m->labels.n == 1 ? "" : "s",
-                      (int)m->n_labels, m->n_labels == 1 ? "is" : "are");
-}
-
-static rlhf_status read_config(struct rlhf__model *m, const struct rlhf__model_spec *spec,
-                               struct rlhf__error *err) {
-    const char *model_type;
-    rlhf_status st = rlhf__adapter_config(m->dir, &m->peft, &m->config, err);
-    if (st == RLHF_OK) st = rlhf__hf_model_type(m->config, m->dir, &model_type, err);
-    if (st == RLHF_OK) st = rlhf__config_common(m->config, m->dir, err);
-    if (st == RLHF_OK && spec->language) st = rlhf__model_has_language(m, err);
-    if (st != RLHF_OK) return st;
-    m->n_labels = spec->n_labels;
-    if (m->n_labels < 0 && !rlhf__model_is_classifier(m->config)) m->n_labels = 0;
-    if (m->n_labels == 0) return RLHF_OK;
-    st = rlhf__hf_labels(m->config, m->dir, &m->labels, err);
-    if (st != RLHF_OK) return st;
-    if (m->n_labels < 0) m->n_labels = m->labels.n;
-    if (m->n_labels < 1)
-        return rlhf__fail(
-            err, RLHF_E_INVALID,
-            "%s/config.json names a classifier but num_labels is 0 and there is no id2label",
-            m->dir);
-    RLHF_TRY(check_labels(m, spec, err));
-    RLHF_TRY(rlhf__config_labels(m->config, m->dir, m->n_labels, err));
-    return read_pooling(m, spec, &m->pooling, err);
-}
-
-// A plugin of several model types says which, and its file need not be called as one of them.
-static int is_type(struct rlhf__plugins *plugins, const char *stem) {
-    const struct rlhf__plugin *p = NULL;
-    struct rlhf__error unsaid = {0};
-    char name[256];
-    rlhf_opt o;
-    snprintf(name, sizeof name, "%s.so", stem);
-    if (rlhf__plugin_open(plugins, name, RLHF_KIND_MODEL, RLHF__NAME_LOOKED_UP, "config.json", &p,
-                          &unsaid) != RLHF_OK)
-        return 1;
-    const int32_t at = rlhf__opt_find(&p->table, "model_type");
-    if (at < 0) return 1;
-    rlhf__opt_at(&p->table, (uint32_t)at, &o);
-    for (const char *const *c = o.type == RLHF_T_ENUM ? o.choices : NULL; c && *c; c++)
-        if (!strcmp(*c, stem)) return 1;
-    return o.type != RLHF_T_ENUM;
-}
-
-// *out = the model types of all plugins, as "a, b"; *there = 1: model_type has one, which failed.
-static rlhf_status list_types(struct rlhf__plugins *plugins, const char *model_type,
-                              struct rlhf__buf *out, int *there) {
-    struct rlhf__buf stems = RLHF__BUF_INIT;
-    rlhf_status st = rlhf__plugin_stems(plugins, RLHF_KIND_MODEL, model_type, &stems, there);
-    char *rest = NULL, *text = st == RLHF_OK ? strdup(rlhf__buf_text(&stems)) : NULL;
-    if (st == RLHF_OK && !text) st = RLHF_E_NOMEM;
-    for (char *s = text ? strtok_r(text, ", ", &rest) : NULL; s; s = strtok_r(NULL, ", ", &rest))
-        if (is_type(plugins, s)) rlhf__buf_printf(out, "%s%s", out->len ? ", " : "", s);
-    free(text);
-    rlhf__buf_free(&stems);
-    return st == RLHF_OK && out->bad ? RLHF_E_NOMEM : st;
-}
-
-// After a failure to open model_type's plugin: when there is none, that is the thing to say.
-static rlhf_status explain_type(const struct rlhf__model *m, const char *model_type,
-                                struct rlhf__error *err) {
-    struct rlhf__buf known = RLHF__BUF_INIT;
-    int there = 0;
-    rlhf_status st = list_types(m->env->plugins, model_type, &known, &there);
-    if (st == RLHF_OK && !there)
-        rlhf__fail(
-            err, RLHF_E_INVALID,
-            "%s/config.json: model_type '%s' is not supported%s; supported: %s", m->dir, model_type,
-            json_object_get(m->config, "auto_map") ? ", and code of its own (auto_map) is never run"
-                                                   : "",
-            rlhf__buf_text(&known));
-    rlhf__buf_free(&known);
-    return RLHF_E_INVALID;
-}
-
-static rlhf_status open_instance(struct rlhf__model *m, struct rlhf__error *err) {
-    char name[256], where[4200];
-    const char *model_type = NULL;
-    RLHF_TRY(rlhf__hf_model_type(m->config, m->dir, &model_type, err));
-    snprintf(name, sizeof name, "%s.so", model_type);
-    snprintf(where, sizeof where, "%s/config.json", m->dir);
-    const struct rlhf__plugin *plugin = NULL;
-    rlhf_status st = rlhf__plugin_open(m->env->plugins, name, RLHF_KIND_MODEL, RLHF__NAME_LOOKED_UP,
-                                       where, &plugin, err);
-    if (st == RLHF_E_INVALID) st = explain_type(m, model_type, err);
-    if (st != RLHF_OK) return st;
-    struct rlhf__origin from = {where, "", NULL, 0, 1, 0};
-    char owner[64];
-    snprintf(owner, sizeof owner, "models/%s", m->role);
-    st =
-        rlhf__instance_create(plugin, m->env->services, owner, m->config, &from, &m->instance, err);
-    // A plugin knows the fields, not where the file lies.
-    if (st != RLHF_OK)
-        return strstr(err->text, m->dir) ? st : rlhf__error_context(err, "%s", m->dir);
-    m->ops = &plugin->ops.model;
-    m->self = m->instance->self;
-    return RLHF_OK;
-}
-
-// What the plugin must have for this use of it.
-static rlhf_status check_functions(const struct rlhf__model *m, struct rlhf__error *err) {
-    const char *id = m->instance->plugin->desc.id;
-    if (m->trainable && !m->ops->backward)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s lacks the function backward(), which a model that is trained needs",
-                          id);
-    return RLHF_OK;
-}
-
-static rlhf_status check_info(const struct rlhf__model *m, struct rlhf__error *err) {
-    const char *id = m->instance->plugin->desc.id;
-    const rlhf_model_info *i = &m->info;
-    if (i->heads & ~(uint32_t)RLHF_HEAD_KNOWN)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s, info(), sets bit %d of the heads, which this host does not know", id,
-                          rlhf__lowest_bit(i->heads & ~(uint32_t)RLHF_HEAD_KNOWN));
-    if ((i->heads & RLHF_HEAD_GENERATE) && !m->ops->gen_open)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s offers to generate text, but lacks the function gen_open()", id);
-    if (i->n_vocab < 1 || i->n_ctx < 1 || i->d_model < 1 || i->n_tensors < 0)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s, info(): %d tokens in the vocabulary, a context of %d, a width of %d "
-                          "and %d parameters are no model",
-                          id, i->n_vocab, i->n_ctx, i->d_model, i->n_tensors);
-    return RLHF_OK;
-}
-
-// Until the first refresh() every value has a place.
-static rlhf_status check_values(const struct rlhf__model *m, struct rlhf__error *err) {
-    for (uint32_t i = 0; i < m->n_tensors; i++)
-        if (!m->params[i].value)
-            return rlhf__fail(
-                err, RLHF_E_INVALID,
-                "%s, param(): its parameter '%s' has no value (NULL) before the first "
-                "refresh()",
-                m->instance->plugin->desc.id, m->params[i].name);
-    return RLHF_OK;
-}
-
-static rlhf_status check_gradients(const struct rlhf__model *m, struct rlhf__error *err) {
-    uintptr_t base = (uintptr_t)m->info.grad_base;
-    for (uint32_t i = 0; base && i < m->n_tensors; i++) {
-        uintptr_t at = (uintptr_t)m->params[i].grad;
-        uint64_t bytes = (uint64_t)rlhf__param_count(&m->params[i]) * sizeof(float);
-        if (at &&
-            (at < base || bytes > m->info.grad_bytes || at - base > m->info.grad_bytes - bytes))
-            return rlhf__fail(err, RLHF_E_INVALID,
-                              "%s, info(): the gradient of %s lies outside of the range that it "
-                              "names",
-                              m->instance->plugin->desc.id, m->params[i].name);
-    }
-    return RLHF_OK;
-}
-
-static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_spec *spec,
-                                struct rlhf__error *err) {
-    rlhf_model_open o = {.size = sizeof o,
-                         .dtype = m->env->dtype,
-                         .trainable = spec->trainable,
-                         .n_labels = m->n_labels,
-                         .pooling = m->pooling,
-                         .value_kind = spec->value_kind,
-                         .value_init = spec->value_init,
-                         .value_detach = spec->value_detach,
-                         .compute = m->compute,
-                         .score_init = spec->score_init,
-                         .frozen = spec->frozen,
-                         .recompute = spec->trainable ? m->env->recompute : 0};
-    const rlhf_adapter adapter = rlhf__adapter_open(&m->peft);
-    if (m->peft.rank > 0) o.adapter = &adapter;
-    if (m->base) o.base = m->base->self;
-    // The LM head is the base's, if there is one.
-    const struct rlhf__model_spec *whole = m->base ? &m->base->spec : spec;
-    if (whole->tokens_only && m->tok) o.n_tokens = rlhf__tokenizer_info(m->tok)->n_vocab;
-    rlhf_status st = check_functions(m, err);
-    if (st != RLHF_OK) return st;
-    struct rlhf__call call = rlhf__call_begin(m->instance, "open()");
-    st = rlhf__call_end(&call, m->ops->open(m->self, &o), err);
-    if (st != RLHF_OK) return rlhf__adapter_context(m, err);
-    m->info.size = sizeof m->info;
-    call = rlhf__call_begin(m->instance, "info()");
-    st = rlhf__call_end(&call, m->ops->info(m->self, &m->info), err);
-    if (st == RLHF_OK) st = check_info(m, err);
-    if (st == RLHF_OK) st = rlhf__adapter_check(m, err);
-    if (st != RLHF_OK) return st;
-    m->n_tensors = (uint32_t)m->info.n_tensors;
-    m->params = calloc(m->n_tensors ? m->n_tensors : 1, sizeof *m->params);
-    if (!m->params) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a model");
-    st = rlhf__model_list_params(m, err);
-    if (st == RLHF_OK) st = check_values(m, err);
-    return st == RLHF_OK ? check_gradients(m, err) : st;
-}
 
 // Rows of the embedding: what the tokenizer must fit into, however many of them have a logit.
 static int32_t embedded(const struct rlhf__model *m) {
@@ -266,7 +44,7 @@ static rlhf_status open_on_paper(struct rlhf__model *m, struct rlhf__paper *pape
                                  struct rlhf__error *err) {
     m->compute = rlhf__paper_table(paper);
     rlhf__paper_account(paper, m->role, RLHF__USE_WEIGHTS);
-    RLHF_TRY(open_backend(m, &m->spec, err));
+    RLHF_TRY(rlhf__model_open_backend(m, &m->spec, err));
     rlhf__paper_retag(paper, m->info.grad_base, RLHF__USE_GRADIENTS);
     for (uint32_t i = 0; !m->info.grad_base && i < m->n_tensors; i++)
         rlhf__paper_retag(paper, m->params[i].grad, RLHF__USE_GRADIENTS);
@@ -296,7 +74,7 @@ rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *ou
     other.users = 1;
     other.params = NULL;
     rlhf_status st = rlhf__paper_create(m->env->compute, 0, &paper, err);
-    if (st == RLHF_OK) st = open_instance(&other, err);
+    if (st == RLHF_OK) st = rlhf__model_open_instance(&other, err);
     if (st == RLHF_OK) st = open_on_paper(&other, paper, err);
     if (st == RLHF_OK) *out = *rlhf__paper_peak(paper);
     drop_instance(&other);
@@ -306,9 +84,9 @@ rlhf_status rlhf__model_weigh(const struct rlhf__model *m, struct rlhf__uses *ou
 
 static rlhf_status open_for_good(struct rlhf__model *m, struct rlhf__error *err) {
     m->compute = m->env->compute;
-    RLHF_TRY(open_instance(m, err));
+    RLHF_TRY(rlhf__model_open_instance(m, err));
     if (!m->tok) RLHF_TRY(rlhf__tokenizer_open(m->text_dir, &m->tok, err));
-    return open_backend(m, &m->spec, err);
+    return rlhf__model_open_backend(m, &m->spec, err);
 }
 
 rlhf_status rlhf__model_load(struct rlhf__model *m, struct rlhf__error *err) {
@@ -324,11 +102,11 @@ rlhf_status rlhf__model_load(struct rlhf__model *m, struct rlhf__error *err) {
 static rlhf_status open_into(struct rlhf__model *m, struct rlhf__error *err) {
     const struct rlhf__model_env *env = m->env;
     RLHF_TRY(rlhf__adapter_resolve(m, err));
-    RLHF_TRY(read_config(m, &m->spec, err));
+    RLHF_TRY(rlhf__model_read_config(m, &m->spec, err));
     rlhf__adapter_share(m);
     if (env->paper) {
         m->on_paper = 1;
-        RLHF_TRY(open_instance(m, err));
+        RLHF_TRY(rlhf__model_open_instance(m, err));
         RLHF_TRY(rlhf__tokenizer_open(m->text_dir, &m->tok, err));
         RLHF_TRY(open_on_paper(m, env->paper, err));
         return check_text(m, err);
