@@ -33,82 +33,13 @@ void rlhf_tf_destroy(void *self) {
     m->host->free(m->host, m);
 }
 
-// The ops that the core calls, and those that training adds.
-// clang-format off
-#define FORWARD_OPS(X)                                                                             \
-    X(weight_create) X(weight_destroy) X(weight_pack) X(linear) X(embed) X(act) X(gather) X(pool)  \
-    X(kv_store) X(attention) X(lm_head) X(lm_sample)
-#define BACKWARD_OPS(X)                                                                            \
-    X(linear_dx) X(linear_dw) X(embed_bwd) X(act_bwd) X(add) X(scatter_add) X(pool_bwd)            \
-    X(attention_bwd) X(lm_head_bwd)
-// clang-format on
-#define RETURN_IF_LACKING(f)                                                                       \
-    if (!RLHF_COMPUTE_HAS(c, f)) return #f;
-#define RETURN_IF_NEEDED(when, f, f_bwd)                                                           \
-    if (when) {                                                                                    \
-        RETURN_IF_LACKING(f)                                                                       \
-        if (trainable) RETURN_IF_LACKING(f_bwd)                                                    \
-    }
-
-// The name of one that the table lacks, or NULL.
-static const char *lacking(const rlhf_compute *c, const struct rlhf_tf_arch *a, int32_t trainable,
-                           int32_t adapter) {
-    FORWARD_OPS(RETURN_IF_LACKING)
-    if (trainable) {
-        BACKWARD_OPS(RETURN_IF_LACKING)
-    }
-    RETURN_IF_NEEDED(a->norm == RLHF_TF_NORM_LAYER, norm, norm_bwd)
-    RETURN_IF_NEEDED(a->norm == RLHF_TF_NORM_RMS, rms_norm, rms_norm_bwd)
-    RETURN_IF_NEEDED(a->gated, gate, gate_bwd)
-    RETURN_IF_NEEDED(a->rotary.frequency, rope, rope_bwd)
-    if (adapter) {
-        RETURN_IF_LACKING(weight_create_blocks)
-        RETURN_IF_LACKING(linear_sum)
-    }
-    return NULL;
-}
-
-static rlhf_status check_open(struct rlhf__tf *m, const rlhf_model_open *o) {
-    if (m->opened) return rlhf__tf_fail(m, RLHF_E_INVALID, "open: the model is open already");
-    if (!o->compute) return rlhf__tf_fail(m, RLHF_E_INVALID, "open: no compute table");
-    const char *op = lacking(o->compute, &m->arch, o->trainable, o->adapter != NULL);
-    if (op)
-        return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
-                             "open: the compute backend '%s' does not support %s, which this model "
-                             "needs",
-                             o->compute->name, op);
-    if (o->dtype != RLHF_F32 && o->dtype != RLHF_BF16)
-        return rlhf__tf_fail(m, RLHF_E_INVALID, "open: dtype %d is neither f32 nor bf16", o->dtype);
-    if (o->n_labels < 0 || o->n_labels > 65536)
-        return rlhf__tf_fail(m, RLHF_E_INVALID, "open: n_labels %d is outside 0 .. 65536",
-                             o->n_labels);
-    if (o->pooling < 0 || o->pooling > RLHF_POOL_LAST)
-        return rlhf__tf_fail(m, RLHF_E_INVALID, "open: unknown pooling %d", o->pooling);
-    if (o->score_init < 0 || o->score_init > RLHF_SCORE_INIT_REWARD)
-        return rlhf__tf_fail(m, RLHF_E_INVALID, "open: unknown start of the score head %d",
-                             o->score_init);
-    if (o->value_kind < 0 || o->value_kind > RLHF_VALUE_MLP)
-        return rlhf__tf_fail(m, RLHF_E_INVALID, "open: unknown value head %d", o->value_kind);
-    if (o->n_tokens < 0)
-        return rlhf__tf_fail(m, RLHF_E_INVALID, "open: n_tokens %d is negative", o->n_tokens);
-    if (o->frozen && o->trainable)
-        return rlhf__tf_fail(m, RLHF_E_INVALID, "open: a frozen model cannot be trained");
-    if (o->recompute < RLHF_RECOMPUTE_NONE || o->recompute > RLHF_RECOMPUTE_LAYER)
-        return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "open: unknown recompute %d", o->recompute);
-    if (o->value_kind && !m->arch.causal)
-        return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
-                             "an encoder reads whole texts and cannot write them, so it has no "
-                             "value head; give a language model that writes from left to right");
-    return RLHF_OK;
-}
-
 static rlhf_status tf_open(void *self, const rlhf_model_open *from) {
     struct rlhf__tf *m = self;
     rlhf_model_open o;
     m->failed = 0;
     RLHF_TRY(rlhf__tf_copy_in(m, "rlhf_model_open", &o, sizeof o, from,
                               RLHF_SIZE_TO(rlhf_model_open, compute)));
-    RLHF_TRY(check_open(m, &o));
+    RLHF_TRY(rlhf__tf_open_check(m, &o));
     RLHF_TRY(rlhf__tf_base_open(m, &o));
     m->open = o;
     m->c = o.compute;

@@ -1,22 +1,10 @@
-// transformer/params.c: storage of parameters and gradients, and the list param() reads.
-//
-// Values lie in one device allocation, gradients in a second, in the same order. Each slot starts
-// at a multiple of 64 bytes; the pieces of a slot (q, k, v of one fused matrix) follow each other
-// without a gap, so that the products see one matrix and the checkpoint sees three; so do the A,
-// and the B, of a product's adapters. Values that are only packed, of a frozen model or one with an
-// adapter, pass: they lie in an allocation for each layer, which goes with the first refresh().
-// What a base has is borrowed from it.
+// transformer/params.c: the list of parameters that param() reads: names, shapes, and where
+// storage.c has put each.
 #include "internal.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static uint64_t elements(const struct rlhf__tf_shape *s) {
-    return (uint64_t)s->rows * (uint64_t)(s->cols ? s->cols : 1);
-}
-
-static uint64_t round16(uint64_t n) { return (n + 15) & ~(uint64_t)15; }
 
 // What visit is called for: a name of the architecture, or one of the two halves of its adapter.
 enum half { WHOLE, LORA_A, LORA_B };
@@ -154,90 +142,6 @@ static rlhf_status fill_param(struct rlhf__tf *m, const struct rlhf_tf_name *n, 
     return RLHF_OK;
 }
 
-// ---- layout ----
-
-// Elements laid out up to now: what stays, the gradients, and what passes of one layer.
-struct layout {
-    uint64_t stays, grads, passes;
-};
-
-typedef void tensor_fn(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer,
-                       struct layout *at);
-
-// Calls visit for the tensors of a layer (-1: those that exist once), then for its adapters.
-static void each_tensor(struct rlhf__tf *m, int32_t layer, tensor_fn *visit, struct layout *at) {
-    const int32_t count = layer < 0 ? RLHF_TF_N_GLOBAL : RLHF_TF_N_LAYER;
-    for (int32_t slot = 0; slot < count; slot++)
-        visit(m, rlhf__tf_tensor(m, layer, slot), layer, at);
-    for (int32_t s = 0; layer >= 0 && m->low && s < TF_N_SITE; s++) {
-        visit(m, &m->low[layer].of[s].a, layer, at);
-        visit(m, &m->low[layer].of[s].b, layer, at);
-    }
-}
-
-// Sets the element counts, and where each tensor belongs.
-static void size_up(struct rlhf__tf *m, int32_t layer) {
-    const int32_t count = layer < 0 ? RLHF_TF_N_GLOBAL : RLHF_TF_N_LAYER;
-    for (int32_t slot = 0; slot < count; slot++) {
-        const struct rlhf__tf_shape s = rlhf__tf_slot_shape(m, layer, slot);
-        struct rlhf__tf_tensor *t = rlhf__tf_tensor(m, layer, slot);
-        const int32_t trunk = s.group == RLHF_PARAM_TRUNK;
-        t->n = elements(&s);
-        t->trained = m->open.trainable && !(trunk && rlhf__tf_trunk_frozen(m));
-        if (m->base && trunk)
-            t->place = TF_BORROWED;
-        else if (t->n && (m->open.frozen || (m->low && trunk)) &&
-                 rlhf__tf_slot_only_packed(layer, slot))
-            t->place = TF_PASSES;
-    }
-    for (int32_t s = 0; layer >= 0 && m->low && s < TF_N_SITE; s++) {
-        struct rlhf__tf_low *low = &m->low[layer].of[s];
-        const uint64_t rank = (uint64_t)m->rank;
-        const int32_t in = rlhf__tf_site_inputs(m, (enum rlhf__tf_site)s);
-        low->a.n = (uint64_t)low->n_blocks * rank * (uint64_t)in;
-        low->b.n = rlhf__tf_low_outputs(low, low->n_blocks) * rank;
-        low->a.trained = low->b.trained = m->open.trainable;
-    }
-}
-
-static void add_up(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer,
-                   struct layout *at) {
-    (void)m;
-    (void)layer;
-    if (t->place == TF_STAYS) at->stays += round16(t->n);
-    if (t->place == TF_PASSES) at->passes += round16(t->n);
-    if (t->trained && t->n) at->grads += round16(t->n);
-}
-
-static void place(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer, struct layout *at) {
-    if (!t->n) return;
-    if (t->place == TF_STAYS) t->value = rlhf_dev_at(m->values.p, at->stays * sizeof(float));
-    if (t->place == TF_PASSES)
-        t->value = rlhf_dev_at(m->passing[layer + 1].p, at->passes * sizeof(float));
-    if (t->place == TF_BORROWED) t->value = m->base->tensors[t - m->tensors].value;
-    if (t->trained) t->grad = rlhf_dev_at(m->grads.p, at->grads * sizeof(float));
-    add_up(m, t, layer, at);
-}
-
-static rlhf_status allocate(struct rlhf__tf *m) {
-    struct layout all = {0, 0, 0};
-    for (int32_t layer = -1; layer < m->arch.n_layer; layer++) {
-        size_up(m, layer);
-        all.passes = 0;
-        each_tensor(m, layer, add_up, &all);
-        if (all.passes)
-            RLHF_TRY(rlhf__tf_reserve(m, &m->passing[layer + 1], all.passes * sizeof(float)));
-    }
-    if (all.stays) RLHF_TRY(rlhf__tf_reserve(m, &m->values, all.stays * sizeof(float)));
-    if (all.grads) RLHF_TRY(rlhf__tf_reserve(m, &m->grads, all.grads * sizeof(float)));
-    all = (struct layout){0, 0, 0};
-    for (int32_t layer = -1; layer < m->arch.n_layer; layer++) {
-        all.passes = 0;
-        each_tensor(m, layer, place, &all);
-    }
-    return RLHF_OK;
-}
-
 rlhf_status rlhf__tf_params_create(struct rlhf__tf *m) {
     struct totals t = {0, 0, 0};
     m->n_all = (uint32_t)(RLHF_TF_N_GLOBAL + m->arch.n_layer * RLHF_TF_N_LAYER);
@@ -245,7 +149,7 @@ rlhf_status rlhf__tf_params_create(struct rlhf__tf *m) {
     m->passing = m->host->alloc(m->host, ((uint64_t)m->arch.n_layer + 1) * sizeof *m->passing);
     if (!m->tensors || !m->passing)
         return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the tensor list");
-    RLHF_TRY(allocate(m));
+    RLHF_TRY(rlhf__tf_storage_create(m));
     RLHF_TRY(each_name(m, count_name, &t));
     m->n_tensors = t.count;
     m->params = m->host->alloc(m->host, t.count * sizeof *m->params);
@@ -254,14 +158,6 @@ rlhf_status rlhf__tf_params_create(struct rlhf__tf *m) {
         return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the parameter list");
     struct cursor at = {m->names, m->names + t.chars, 0, 0};
     return each_name(m, fill_param, &at);
-}
-
-static void forget(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer,
-                   struct layout *at) {
-    (void)m;
-    (void)layer;
-    (void)at;
-    if (t->place == TF_PASSES) t->value = NULL;
 }
 
 struct forgetting {
@@ -283,18 +179,12 @@ rlhf_status rlhf__tf_params_release(struct rlhf__tf *m, int32_t layer) {
     if (!m->passing[layer + 1].p) return RLHF_OK;
     RLHF_TRY(m->c->sync(m->c->ctx));
     RLHF_TRY(each_name(m, forget_value, &at));
-    each_tensor(m, layer, forget, NULL);
-    rlhf__tf_buf_finish(m, &m->passing[layer + 1]);
+    rlhf__tf_storage_release(m, layer);
     return RLHF_OK;
 }
 
 void rlhf__tf_params_destroy(struct rlhf__tf *m) {
-    if (m->c) {
-        rlhf__tf_buf_finish(m, &m->values);
-        for (int32_t l = 0; m->passing && l <= m->arch.n_layer; l++)
-            rlhf__tf_buf_finish(m, &m->passing[l]);
-        rlhf__tf_buf_finish(m, &m->grads);
-    }
+    if (m->c) rlhf__tf_storage_destroy(m);
     m->host->free(m->host, m->tensors);
     m->host->free(m->host, m->passing);
     m->host->free(m->host, m->params);

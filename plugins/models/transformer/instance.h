@@ -1,0 +1,106 @@
+// transformer/instance.h: the instance behind the ops table, and what follows from its fields
+// alone.
+#ifndef RLHF_MODELS_TRANSFORMER_INSTANCE_H
+#define RLHF_MODELS_TRANSFORMER_INSTANCE_H
+
+#include "work.h"
+
+struct rlhf__tf_layer_weights {
+    rlhf_weight *of[TF_N_SITE];
+};
+
+struct rlhf__tf {
+    const void *magic; // tells an instance of this plugin from anything else (kl_self)
+    const rlhf_host *host;
+    const rlhf_compute *c;
+    struct rlhf_tf_arch arch;
+    rlhf_model_open open;
+    int32_t dtype, failed;     // act dtype; failed: host->fail has the text already
+    uint32_t n_tensors, n_all; // n_all: those that are absent too
+    struct rlhf__tf_tensor
+        *tensors;       // [n_all] RLHF_TF_N_GLOBAL, then RLHF_TF_N_LAYER a layer; absent: n = 0
+    rlhf_param *params; // [n_tensors]
+    char *names;
+    struct rlhf__tf_buf values, grads;
+    struct rlhf__tf_buf *passing; // [n_layer + 1] values that pass: of what exists once, of layers
+    struct rlhf__tf_buf turn; // rotary: f32 [turn_rows, head_dim]; grows with the positions seen
+    uint32_t turn_rows, reserved2;
+    struct rlhf__tf *base;          // whose trunk and LM head this one reads, or NULL
+    struct rlhf__tf_layer_low *low; // [n_layer], NULL: no adapter
+    int32_t rank, reserved3;        // of the adapter
+    double scale;
+    struct rlhf__tf_layer_weights *w; // [n_layer], the base's where there is one
+    rlhf_weight *lm, *pool, *score, *v1, *v2;
+    int32_t lm_fresh, opened;  // lm_fresh: the LM head is packed from the present values
+    int32_t settled, reserved; // what passes is packed and gone
+    struct rlhf__tf_work train, infer;
+    struct rlhf__tf_scratch bwd;
+    void *host_tmp; // host scratch that only grows
+    uint64_t host_tmp_bytes;
+    uint64_t sessions; // opened up to now
+};
+
+static inline uint64_t rlhf__tf_esz(const struct rlhf__tf *m) { return rlhf_dtype_size(m->dtype); }
+
+static inline struct rlhf__tf_tensor *rlhf__tf_global(struct rlhf__tf *m, int32_t slot) {
+    return &m->tensors[slot];
+}
+
+static inline struct rlhf__tf_tensor *rlhf__tf_layer(struct rlhf__tf *m, int32_t layer,
+                                                     int32_t slot) {
+    return &m->tensors[RLHF_TF_N_GLOBAL + layer * RLHF_TF_N_LAYER + slot];
+}
+
+static inline struct rlhf__tf_tensor *rlhf__tf_tensor(struct rlhf__tf *m, int32_t layer,
+                                                      int32_t slot) {
+    return layer < 0 ? rlhf__tf_global(m, slot) : rlhf__tf_layer(m, layer, slot);
+}
+
+static inline struct rlhf_tf_widths rlhf_tf_widths(const struct rlhf_tf_arch *a) {
+    const int32_t q = a->n_head * a->head_dim, kv = a->n_kv_head * a->head_dim;
+    return (struct rlhf_tf_widths){a->d,       q,          kv,
+                                   q + 2 * kv, a->d_inner, a->gated ? 2 * a->d_inner : a->d_inner};
+}
+
+// Ids that the LM head has a logit for: its rows are the first of the embedding's.
+static inline int32_t rlhf__tf_outputs(const struct rlhf__tf *m) {
+    const int32_t n = m->open.n_tokens;
+    return n > 0 && n < m->arch.n_vocab ? n : m->arch.n_vocab;
+}
+
+static inline struct rlhf__tf_qkv rlhf__tf_qkv(const struct rlhf__tf *m, rlhf_dev qkv) {
+    const struct rlhf_tf_widths n = rlhf_tf_widths(&m->arch);
+    const uint64_t q = (uint64_t)n.q * rlhf__tf_esz(m), kv = (uint64_t)n.kv * rlhf__tf_esz(m);
+    return (struct rlhf__tf_qkv){qkv, rlhf_dev_at(qkv, q), rlhf_dev_at(qkv, q + kv)};
+}
+
+// Floats that a norm keeps of a row for backward.
+static inline uint64_t rlhf__tf_stats(const struct rlhf__tf *m) {
+    return m->arch.norm == RLHF_TF_NORM_RMS ? 1 : 2;
+}
+
+// Bytes of the keys, or the values, of one layer of n_slots slots of a session.
+static inline uint64_t rlhf__tf_cache_bytes(const struct rlhf__tf *m, uint32_t n_slots,
+                                            uint32_t max_len) {
+    return (uint64_t)n_slots * max_len * (uint64_t)rlhf_tf_widths(&m->arch).kv * rlhf__tf_esz(m);
+}
+
+// 1 when there is an LM head: an encoder has none, nor has a classifier whose head is not the
+// embedding (its checkpoints do not have the matrix).
+static inline int32_t rlhf__tf_has_lm(const struct rlhf__tf *m) {
+    return m->arch.causal && (m->arch.tied || m->open.n_labels == 0);
+}
+
+// 1 when the trunk's own parameters do not change: they are behind an adapter, or the base's.
+static inline int32_t rlhf__tf_trunk_frozen(const struct rlhf__tf *m) { return m->base || m->low; }
+
+// 1 when backward goes on into the trunk.
+static inline int32_t rlhf__tf_trunk_learns(const struct rlhf__tf *m) {
+    return m->open.trainable && (m->low || !m->base);
+}
+
+static inline int32_t rlhf__tf_has_value(const struct rlhf__tf *m) {
+    return m->open.value_kind != RLHF_VALUE_NONE;
+}
+
+#endif

@@ -1,0 +1,45 @@
+// transformer/tensor.h: device memory of a model: buffers, parameter tensors, and the low-rank
+// pairs of adapters.
+#ifndef RLHF_MODELS_TRANSFORMER_TENSOR_H
+#define RLHF_MODELS_TRANSFORMER_TENSOR_H
+
+#include "core.h"
+
+// A device buffer that only grows, by a quarter or more. Contents are lost when it grows.
+struct rlhf__tf_buf {
+    rlhf_dev p;
+    uint64_t bytes;
+};
+
+// Where a tensor's values lie: in m->values; in m->passing, only read to be packed, and NULL once
+// that is done; in the base's memory.
+enum rlhf__tf_place { TF_STAYS, TF_PASSES, TF_BORROWED };
+
+// A parameter tensor: values and, where it is trained, gradients; f32.
+struct rlhf__tf_tensor {
+    rlhf_dev value, grad;
+    uint64_t n;
+    int32_t place, trained; // enum rlhf__tf_place; 1: it has a gradient
+};
+
+// The products of a layer, from its entry to its end.
+enum rlhf__tf_site { TF_SITE_QKV, TF_SITE_PROJ, TF_SITE_FC, TF_SITE_OUT, TF_N_SITE };
+
+struct rlhf__tf_span {
+    int32_t from, count;
+};
+
+// The adapter of one product: n_blocks (0: none) layers of the checkpoint have one, which add to
+// these outputs.
+enum { TF_MAX_PIECES = 3 };
+struct rlhf__tf_low {
+    int32_t n_blocks, reserved;
+    struct rlhf__tf_span block[TF_MAX_PIECES];
+    struct rlhf__tf_tensor a, b; // [n_blocks * rank, inputs], [outputs of the blocks, rank]
+    rlhf_weight *down, *up;      // A, and scale times B
+};
+struct rlhf__tf_layer_low {
+    struct rlhf__tf_low of[TF_N_SITE];
+};
+
+#endif
