@@ -1,300 +1,53 @@
-// jinja_run.c: see jinja_run.h.
+// jinja_run.c: see jinja_run.h. The statements.
 #include "chat/jinja_run.h"
 
-#include "chat/jinja_value.h"
+#include "chat/jinja_eval.h"
 
-#include <string.h>
-
-enum {
-    STEPS_MAX = 20000,
-    BYTES_MAX = 4 << 20,
-    TEXT_MAX = 1 << 20,
-    DEPTH_MAX = 200,
-    RANGE_MAX = 4096
-};
-
-// A member of the objects that namespace() gives and nobody else has: only theirs can be set.
-static const char NAMESPACE[] = " namespace";
+enum { STEPS_MAX = 20000, BYTES_MAX = 4 << 20, TEXT_MAX = 1 << 20 };
 
 enum leave { STAY = 0, BREAK, CONTINUE };
 
 struct runner {
-    const struct rlhf__jinja *j;
-    struct rlhf__jinja_work w;
-    json_t *scopes; // objects, the innermost last
+    struct rlhf__jinja_evaluator e;
     struct rlhf__turns *out;
-    int32_t depth, leave; // enum leave
+    int32_t leave, reserved; // enum leave
     struct rlhf__error *err;
 };
 
 static const struct rlhf__jinja_node *at(const struct runner *r, int32_t i) {
-    return &r->j->node[i];
+    return rlhf__jinja_node_at(&r->e, i);
 }
-
-static const char *name_of(const struct rlhf__jinja_node *n) { return json_string_value(n->value); }
-
-static json_t *eval(struct runner *r, int32_t node);
-
-// ---- variables ----
-
-static json_t *look_up(const struct runner *r, const char *name) {
-    for (size_t i = json_array_size(r->scopes); i-- > 0;) {
-        json_t *v = json_object_get(json_array_get(r->scopes, i), name);
-        if (v) return json_incref(v);
-    }
-    return NULL;
-}
-
-static json_t *inner(const struct runner *r) {
-    return json_array_get(r->scopes, json_array_size(r->scopes) - 1);
-}
-
-// Takes v over; an undefined one hides what is outside no more than Jinja's does: it is left out.
-static void set(json_t *scope, const char *name, json_t *v) {
-    if (v)
-        json_object_set_new_nocheck(scope, name, v);
-    else
-        json_object_del(scope, name);
-}
-
-static void open_scope(struct runner *r) { json_array_append_new(r->scopes, json_object()); }
-
-static void close_scope(struct runner *r) {
-    json_array_remove(r->scopes, json_array_size(r->scopes) - 1);
-}
-
-// ---- calls ----
-
-// The arguments without names as a list, those with names as *named (may be NULL where none may
-// be). NULL after a failure.
-static json_t *arguments(struct runner *r, int32_t first, json_t *named) {
-    json_t *list = json_array();
-    for (int32_t i = first; i && !r->w.state; i = at(r, i)->next) {
-        const struct rlhf__jinja_node *n = at(r, i);
-        json_t *v = eval(r, n->kind == RLHF__JN_KEY ? n->a : i);
-        if (!v) v = json_null();
-        if (n->kind != RLHF__JN_KEY)
-            json_array_append_new(list, v);
-        else if (named)
-            json_object_set_new_nocheck(named, name_of(n), v);
-        else
-            json_decref(v);
-        if (n->kind == RLHF__JN_KEY && !named)
-            rlhf__jinja_stop(&r->w, RLHF__JINJA_UNKNOWN, "the argument '%.40s'", name_of(n));
-    }
-    if (!r->w.state) return list;
-    json_decref(list);
-    return NULL;
-}
-
-static json_t *range(struct runner *r, const json_t *args) {
-    int64_t v[3] = {0, 0, 1};
-    size_t n = json_array_size(args);
-    for (size_t i = 0; i < n && i < 3; i++)
-        v[n == 1 ? 1 : i] = json_integer_value(json_array_get(args, i));
-    if (n < 1 || n > 3 || v[2] < 1 || v[1] - v[0] > RANGE_MAX)
-        return rlhf__jinja_stop(&r->w, RLHF__JINJA_UNKNOWN, "such a range()");
-    json_t *list = json_array();
-    r->w.steps -= (v[1] - v[0]) / v[2];
-    for (int64_t i = v[0]; i < v[1]; i += v[2])
-        json_array_append_new(list, json_integer(i));
-    return list;
-}
-
-static json_t *function(struct runner *r, const char *name, int32_t first) {
-    json_t *named = json_object(), *v = NULL;
-    json_t *args = arguments(r, first, named);
-    if (args && strcmp(name, "raise_exception") == 0) {
-        const char *said = json_string_value(json_array_get(args, 0));
-        rlhf__jinja_stop(&r->w, RLHF__JINJA_RAISED, "%.100s", said ? said : "");
-    } else if (args && strcmp(name, "namespace") == 0 && json_array_size(args) == 0) {
-        set(named, NAMESPACE, json_true());
-        v = json_incref(named);
-    } else if (args && strcmp(name, "range") == 0 && json_object_size(named) == 0) {
-        v = range(r, args);
-    } else if (args) {
-        rlhf__jinja_stop(&r->w, RLHF__JINJA_UNKNOWN, "the function '%.40s'", name);
-    }
-    json_decref(args);
-    json_decref(named);
-    return v;
-}
-
-static json_t *call(struct runner *r, const struct rlhf__jinja_node *n) {
-    const struct rlhf__jinja_node *f = at(r, n->a);
-    if (f->kind == RLHF__JN_NAME) return function(r, name_of(f), n->b);
-    if (f->kind != RLHF__JN_ATTR)
-        return rlhf__jinja_stop(&r->w, RLHF__JINJA_UNKNOWN, "a call of what is no name");
-    json_t *of = eval(r, f->a), *args = r->w.state ? NULL : arguments(r, n->b, NULL), *v = NULL;
-    if (args) v = rlhf__jinja_method(&r->w, name_of(f), of, args);
-    json_decref(args);
-    json_decref(of);
-    return v;
-}
-
-static json_t *filter_or_test(struct runner *r, const struct rlhf__jinja_node *n) {
-    json_t *of = eval(r, n->a), *args = r->w.state ? NULL : arguments(r, n->b, NULL), *v = NULL;
-    if (args)
-        v = n->kind == RLHF__JN_FILTER ? rlhf__jinja_filter(&r->w, name_of(n), of, args)
-                                       : rlhf__jinja_test(&r->w, name_of(n), of, args);
-    json_decref(args);
-    json_decref(of);
-    return v;
-}
-
-// ---- expressions ----
-
-static json_t *attribute(struct runner *r, const struct rlhf__jinja_node *n) {
-    json_t *of = eval(r, n->a), *v = NULL;
-    if (!of && !r->w.state)
-        rlhf__jinja_stop(&r->w, RLHF__JINJA_RAISED, "'%.40s' of what is undefined", name_of(n));
-    else if (json_is_object(of))
-        v = json_incref(json_object_get(of, name_of(n)));
-    json_decref(of);
-    return v;
-}
-
-static json_t *binary(struct runner *r, const struct rlhf__jinja_node *n) {
-    json_t *a = eval(r, n->a), *b = r->w.state ? NULL : eval(r, n->b);
-    json_t *v = r->w.state ? NULL : rlhf__jinja_binary(&r->w, n->op, a, b);
-    json_decref(a);
-    json_decref(b);
-    return v;
-}
-
-static json_t *item_or_slice(struct runner *r, const struct rlhf__jinja_node *n) {
-    json_t *of = eval(r, n->a), *part[3] = {NULL}, *v = NULL;
-    const int32_t place[] = {n->b, n->c, n->d};
-    for (int i = 0; i < 3 && !r->w.state; i++)
-        if (place[i]) part[i] = eval(r, place[i]);
-    if (!r->w.state)
-        v = n->kind == RLHF__JN_ITEM ? rlhf__jinja_item(&r->w, of, part[0])
-                                     : rlhf__jinja_slice(&r->w, of, part[0], part[1], part[2]);
-    for (int i = 0; i < 3; i++)
-        json_decref(part[i]);
-    json_decref(of);
-    return v;
-}
-
-static json_t *minus(struct runner *r, const struct rlhf__jinja_node *n) {
-    json_t *v = eval(r, n->a), *zero = json_integer(0);
-    json_t *out = r->w.state ? NULL : rlhf__jinja_binary(&r->w, "-", zero, v);
-    json_decref(zero);
-    json_decref(v);
-    return out;
-}
-
-// a and b, a or b: one of the two; b if a else c.
-static json_t *choice(struct runner *r, const struct rlhf__jinja_node *n) {
-    json_t *a = eval(r, n->a);
-    int yes = rlhf__jinja_true(a);
-    if (r->w.state || n->kind == RLHF__JN_COND || yes == (n->kind == RLHF__JN_AND)) {
-        json_decref(a);
-        if (r->w.state) return NULL;
-        if (n->kind != RLHF__JN_COND || yes) return eval(r, n->b);
-        return n->c ? eval(r, n->c) : NULL;
-    }
-    return a;
-}
-
-static json_t *collection(struct runner *r, const struct rlhf__jinja_node *n) {
-    if (n->kind == RLHF__JN_LIST) return arguments(r, n->a, NULL);
-    json_t *v = json_object();
-    for (int32_t i = n->a; i && !r->w.state; i = at(r, i)->next) {
-        json_t *key = eval(r, at(r, i)->a), *value = r->w.state ? NULL : eval(r, at(r, i)->b);
-        if (!json_is_string(key))
-            rlhf__jinja_stop(&r->w, RLHF__JINJA_UNKNOWN, "a key that is no string");
-        else
-            set(v, json_string_value(key), json_incref(value));
-        json_decref(key);
-        json_decref(value);
-    }
-    return v;
-}
-
-static json_t *value_of(struct runner *r, const struct rlhf__jinja_node *n) {
-    json_t *v;
-    int yes;
-    switch (n->kind) {
-    case RLHF__JN_CONST:
-        return json_incref(n->value);
-    case RLHF__JN_NAME:
-        return look_up(r, name_of(n));
-    case RLHF__JN_ATTR:
-        return attribute(r, n);
-    case RLHF__JN_ITEM:
-    case RLHF__JN_SLICE:
-        return item_or_slice(r, n);
-    case RLHF__JN_CALL:
-        return call(r, n);
-    case RLHF__JN_FILTER:
-    case RLHF__JN_TEST:
-        return filter_or_test(r, n);
-    case RLHF__JN_NOT:
-        v = eval(r, n->a);
-        yes = rlhf__jinja_true(v);
-        json_decref(v);
-        return json_boolean(!yes);
-    case RLHF__JN_MINUS:
-        return minus(r, n);
-    case RLHF__JN_BINARY:
-        return binary(r, n);
-    case RLHF__JN_LIST:
-    case RLHF__JN_DICT:
-        return collection(r, n);
-    default:
-        return choice(r, n);
-    }
-}
-
-static int spend(struct runner *r, const struct rlhf__jinja_node *n) {
-    if (!r->w.state) r->w.line = n->line;
-    if (--r->w.steps < 0)
-        rlhf__jinja_stop(&r->w, RLHF__JINJA_UNKNOWN, "more steps than are allowed");
-    if (r->depth > DEPTH_MAX) rlhf__jinja_stop(&r->w, RLHF__JINJA_UNKNOWN, "too many levels");
-    return !r->w.state;
-}
-
-static json_t *eval(struct runner *r, int32_t node) {
-    const struct rlhf__jinja_node *n = at(r, node);
-    r->depth++;
-    json_t *v = spend(r, n) ? value_of(r, n) : NULL;
-    r->depth--;
-    if (!r->w.state) return v;
-    json_decref(v);
-    return NULL;
-}
-
-// ---- statements ----
 
 static void run(struct runner *r, int32_t first);
 
 static void set_statement(struct runner *r, const struct rlhf__jinja_node *n) {
-    json_t *v = eval(r, n->a), *of = NULL;
-    if (n->kind == RLHF__JN_SET_ATTR) of = look_up(r, name_of(at(r, n->b)));
-    if (!r->w.state && n->kind == RLHF__JN_SET)
-        set(inner(r), name_of(n), json_incref(v));
-    else if (!r->w.state &&
-             (!json_object_get(of, NAMESPACE) || json_is_object(v) || json_is_array(v)))
+    json_t *v = rlhf__jinja_eval(&r->e, n->a), *of = NULL;
+    if (n->kind == RLHF__JN_SET_ATTR)
+        of = rlhf__jinja_look_up(&r->e, rlhf__jinja_name_of(at(r, n->b)));
+    if (!r->e.w.state && n->kind == RLHF__JN_SET)
+        rlhf__jinja_set(rlhf__jinja_inner(&r->e), rlhf__jinja_name_of(n), json_incref(v));
+    else if (!r->e.w.state &&
+             (!json_object_get(of, RLHF__JINJA_NAMESPACE) || json_is_object(v) || json_is_array(v)))
         // one that holds itself would be no tree
-        rlhf__jinja_stop(&r->w, RLHF__JINJA_UNKNOWN, "setting the attribute '%.40s'", name_of(n));
-    else if (!r->w.state)
-        set(of, name_of(n), json_incref(v));
+        rlhf__jinja_stop(&r->e.w, RLHF__JINJA_UNKNOWN, "setting the attribute '%.40s'",
+                         rlhf__jinja_name_of(n));
+    else if (!r->e.w.state)
+        rlhf__jinja_set(of, rlhf__jinja_name_of(n), json_incref(v));
     json_decref(of);
     json_decref(v);
 }
 
 static void print_statement(struct runner *r, const struct rlhf__jinja_node *n) {
-    json_t *v = eval(r, n->a);
-    if (!r->w.state) rlhf__jinja_print(&r->w, v, &r->out->text);
+    json_t *v = rlhf__jinja_eval(&r->e, n->a);
+    if (!r->e.w.state) rlhf__jinja_print(&r->e.w, v, &r->out->text);
     json_decref(v);
 }
 
 static void if_statement(struct runner *r, const struct rlhf__jinja_node *n) {
-    json_t *v = eval(r, n->a);
+    json_t *v = rlhf__jinja_eval(&r->e, n->a);
     int yes = rlhf__jinja_true(v);
     json_decref(v);
-    if (!r->w.state) run(r, yes ? n->b : n->c);
+    if (!r->e.w.state) run(r, yes ? n->b : n->c);
 }
 
 static json_t *loop_of(const json_t *list, size_t i) {
@@ -311,45 +64,47 @@ static json_t *loop_of(const json_t *list, size_t i) {
 static json_t *chosen(struct runner *r, const struct rlhf__jinja_node *n, json_t *all) {
     if (!n->d) return json_incref(all);
     json_t *list = json_array();
-    for (size_t i = 0; i < json_array_size(all) && !r->w.state; i++) {
-        open_scope(r);
-        set(inner(r), name_of(n), json_incref(json_array_get(all, i)));
-        json_t *v = eval(r, n->d);
+    for (size_t i = 0; i < json_array_size(all) && !r->e.w.state; i++) {
+        rlhf__jinja_open_scope(&r->e);
+        rlhf__jinja_set(rlhf__jinja_inner(&r->e), rlhf__jinja_name_of(n),
+                        json_incref(json_array_get(all, i)));
+        json_t *v = rlhf__jinja_eval(&r->e, n->d);
         if (rlhf__jinja_true(v)) json_array_append(list, json_array_get(all, i));
         json_decref(v);
-        close_scope(r);
+        rlhf__jinja_close_scope(&r->e);
     }
     return list;
 }
 
 static void for_statement(struct runner *r, const struct rlhf__jinja_node *n) {
-    json_t *all = eval(r, n->a);
-    if (!n->value) rlhf__jinja_stop(&r->w, RLHF__JINJA_UNKNOWN, "a loop over several names");
-    if (!r->w.state && all && !json_is_array(all))
-        rlhf__jinja_stop(&r->w, RLHF__JINJA_UNKNOWN, "a loop over what is no list");
-    json_t *list = r->w.state || !all ? NULL : chosen(r, n, all);
+    json_t *all = rlhf__jinja_eval(&r->e, n->a);
+    if (!n->value) rlhf__jinja_stop(&r->e.w, RLHF__JINJA_UNKNOWN, "a loop over several names");
+    if (!r->e.w.state && all && !json_is_array(all))
+        rlhf__jinja_stop(&r->e.w, RLHF__JINJA_UNKNOWN, "a loop over what is no list");
+    json_t *list = r->e.w.state || !all ? NULL : chosen(r, n, all);
     size_t size = json_array_size(list);
-    for (size_t i = 0; i < size && r->leave != BREAK && spend(r, n); i++) {
-        open_scope(r);
-        set(inner(r), "loop", loop_of(list, i));
-        set(inner(r), name_of(n), json_incref(json_array_get(list, i)));
+    for (size_t i = 0; i < size && r->leave != BREAK && rlhf__jinja_spend(&r->e, n); i++) {
+        rlhf__jinja_open_scope(&r->e);
+        rlhf__jinja_set(rlhf__jinja_inner(&r->e), "loop", loop_of(list, i));
+        rlhf__jinja_set(rlhf__jinja_inner(&r->e), rlhf__jinja_name_of(n),
+                        json_incref(json_array_get(list, i)));
         r->leave = STAY;
         run(r, n->b);
-        close_scope(r);
+        rlhf__jinja_close_scope(&r->e);
     }
     r->leave = STAY;
     json_decref(list);
     json_decref(all);
-    if (size == 0 && !r->w.state && n->c) run(r, n->c);
+    if (size == 0 && !r->e.w.state && n->c) run(r, n->c);
 }
 
 static void generation(struct runner *r, const struct rlhf__jinja_node *n) {
     size_t from = r->out->text.len;
-    open_scope(r);
+    rlhf__jinja_open_scope(&r->e);
     run(r, n->b);
-    close_scope(r);
+    rlhf__jinja_close_scope(&r->e);
     if (rlhf__turns_add(r->out, from, r->out->text.len, r->err) != RLHF_OK)
-        rlhf__jinja_stop(&r->w, RLHF__JINJA_UNKNOWN, "out of memory");
+        rlhf__jinja_stop(&r->e.w, RLHF__JINJA_UNKNOWN, "out of memory");
 }
 
 static void statement(struct runner *r, const struct rlhf__jinja_node *n) {
@@ -379,27 +134,28 @@ static void statement(struct runner *r, const struct rlhf__jinja_node *n) {
 }
 
 static void run(struct runner *r, int32_t first) {
-    r->depth++;
-    for (int32_t i = first; i && !r->w.state && !r->leave; i = at(r, i)->next) {
-        if (spend(r, at(r, i))) statement(r, at(r, i));
+    r->e.depth++;
+    for (int32_t i = first; i && !r->e.w.state && !r->leave; i = at(r, i)->next) {
+        if (rlhf__jinja_spend(&r->e, at(r, i))) statement(r, at(r, i));
         if (r->out->text.bad || r->out->text.len > TEXT_MAX)
-            rlhf__jinja_stop(&r->w, RLHF__JINJA_UNKNOWN, "more text than is allowed");
+            rlhf__jinja_stop(&r->e.w, RLHF__JINJA_UNKNOWN, "more text than is allowed");
     }
-    r->depth--;
+    r->e.depth--;
 }
 
 rlhf_status rlhf__jinja_run(const struct rlhf__jinja *j, const json_t *vars,
                             struct rlhf__jinja_result *out, struct rlhf__error *err) {
     rlhf__turns_clear(&out->turns);
     out->raised = 0;
-    struct runner r = {
-        .j = j, .w = {.steps = STEPS_MAX, .bytes = BYTES_MAX}, .out = &out->turns, .err = err};
-    r.scopes = json_array();
-    json_array_append(r.scopes, (json_t *)(uintptr_t)vars);
-    open_scope(&r);
+    struct runner r = {.e = {.j = j, .w = {.steps = STEPS_MAX, .bytes = BYTES_MAX}},
+                       .out = &out->turns,
+                       .err = err};
+    r.e.scopes = json_array();
+    json_array_append(r.e.scopes, (json_t *)(uintptr_t)vars);
+    rlhf__jinja_open_scope(&r.e);
     run(&r, j->body);
-    json_decref(r.scopes);
-    out->raised = r.w.state == RLHF__JINJA_RAISED;
-    if (r.w.state != RLHF__JINJA_UNKNOWN) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_UNSUPPORTED, "line %d: %s", r.w.line, r.w.why);
+    json_decref(r.e.scopes);
+    out->raised = r.e.w.state == RLHF__JINJA_RAISED;
+    if (r.e.w.state != RLHF__JINJA_UNKNOWN) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED, "line %d: %s", r.e.w.line, r.e.w.why);
 }

@@ -1,6 +1,7 @@
 // probe.c: see probe.h.
 #include "chat/probe.h"
 
+#include "chat/jinja_parse.h"
 #include "chat/jinja_run.h"
 
 #include <stdlib.h>

@@ -33,11 +33,4 @@ rlhf_status rlhf__added_mark(struct rlhf__tokenizer *tok, const json_t *named,
 // Make a token special whose id config.json names. [main]
 rlhf_status rlhf__added_mark_id(struct rlhf__tokenizer *tok, int32_t id, struct rlhf__error *err);
 
-// Id of the token that is written so in the files, -1 = none. [any]
-int32_t rlhf__added_id(const struct rlhf__tokenizer *tok, const char *content, size_t len);
-
-// Make them findable in texts, after the last was added. Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED
-// (a pattern of the normaliser takes too long). [main]
-rlhf_status rlhf__added_ready(struct rlhf__tokenizer *tok, struct rlhf__error *err);
-
 #endif

@@ -7,7 +7,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "text/added_id.h"
 #include "text/added_read.h"
+#include "text/added_ready.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_impl.h"
 

@@ -3,6 +3,7 @@
 #include "support/check.h"
 #include "vectors.h"
 
+#include "chat/jinja_parse.h"
 #include "chat/jinja_run.h"
 
 #include <stdlib.h>

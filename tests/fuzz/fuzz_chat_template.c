@@ -3,6 +3,7 @@
 // that names a line. Where it is recognised, conversations come out of our code as out of it.
 #include "fuzz.h"
 
+#include "chat/jinja_parse.h"
 #include "chat/jinja_run.h"
 #include "chat/probe.h"
 #include "text/utf8.h"

@@ -76,15 +76,15 @@ size_t rlhf__tf_full_name(const struct rlhf__tf *m, const struct rlhf_tf_name *n
                           char *out, size_t cap);
 rlhf_status rlhf__tf_params_create(struct rlhf__tf *m);
 void rlhf__tf_params_destroy(struct rlhf__tf *m);
-// Let go of what passes of a layer (-1: of what exists once), when the device is done with it.
-rlhf_status rlhf__tf_params_release(struct rlhf__tf *m, int32_t layer);
+// The list says of a layer (-1: of what exists once) that its values that pass are gone.
+void rlhf__tf_params_forget(struct rlhf__tf *m, int32_t layer);
 
 // ---- storage.c ----
-// Gives every tensor its size and its place; the lists are there, zeroed.
+// Gives every tensor its size and its place.
 rlhf_status rlhf__tf_storage_create(struct rlhf__tf *m);
 void rlhf__tf_storage_destroy(struct rlhf__tf *m);
-// The values of a layer's tensors that pass, and their memory, go.
-void rlhf__tf_storage_release(struct rlhf__tf *m, int32_t layer);
+// Lets go of the values of a layer (-1: of what exists once) that pass, when the device is done.
+rlhf_status rlhf__tf_storage_release(struct rlhf__tf *m, int32_t layer);
 
 // ---- weights.c ----
 rlhf_status rlhf__tf_weights_create(struct rlhf__tf *m);

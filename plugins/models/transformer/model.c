@@ -28,6 +28,7 @@ void rlhf_tf_destroy(void *self) {
     }
     if (m->c) rlhf__tf_buf_finish(m, &m->turn);
     rlhf__tf_params_destroy(m);
+    rlhf__tf_storage_destroy(m);
     m->host->free(m->host, m->arch.rotary.frequency);
     m->host->free(m->host, m->host_tmp);
     m->host->free(m->host, m);
@@ -46,6 +47,7 @@ static rlhf_status tf_open(void *self, const rlhf_model_open *from) {
     m->dtype = o.dtype;
     RLHF_TRY(rlhf__tf_adapter_create(m, o.adapter));
     m->open.adapter = NULL; // it was borrowed
+    RLHF_TRY(rlhf__tf_done(m, rlhf__tf_storage_create(m), "open"));
     RLHF_TRY(rlhf__tf_done(m, rlhf__tf_params_create(m), "open"));
     RLHF_TRY(rlhf__tf_done(m, rlhf__tf_weights_create(m), "open"));
     m->opened = 1;

@@ -144,12 +144,6 @@ static rlhf_status fill_param(struct rlhf__tf *m, const struct rlhf_tf_name *n, 
 
 rlhf_status rlhf__tf_params_create(struct rlhf__tf *m) {
     struct totals t = {0, 0, 0};
-    m->n_all = (uint32_t)(RLHF_TF_N_GLOBAL + m->arch.n_layer * RLHF_TF_N_LAYER);
-    m->tensors = m->host->alloc(m->host, m->n_all * sizeof *m->tensors);
-    m->passing = m->host->alloc(m->host, ((uint64_t)m->arch.n_layer + 1) * sizeof *m->passing);
-    if (!m->tensors || !m->passing)
-        return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the tensor list");
-    RLHF_TRY(rlhf__tf_storage_create(m));
     RLHF_TRY(each_name(m, count_name, &t));
     m->n_tensors = t.count;
     m->params = m->host->alloc(m->host, t.count * sizeof *m->params);
@@ -174,19 +168,12 @@ static rlhf_status forget_value(struct rlhf__tf *m, const struct rlhf_tf_name *n
     return RLHF_OK;
 }
 
-rlhf_status rlhf__tf_params_release(struct rlhf__tf *m, int32_t layer) {
+void rlhf__tf_params_forget(struct rlhf__tf *m, int32_t layer) {
     struct forgetting at = {0, layer};
-    if (!m->passing[layer + 1].p) return RLHF_OK;
-    RLHF_TRY(m->c->sync(m->c->ctx));
-    RLHF_TRY(each_name(m, forget_value, &at));
-    rlhf__tf_storage_release(m, layer);
-    return RLHF_OK;
+    each_name(m, forget_value, &at); // which does not fail
 }
 
 void rlhf__tf_params_destroy(struct rlhf__tf *m) {
-    if (m->c) rlhf__tf_storage_destroy(m);
-    m->host->free(m->host, m->tensors);
-    m->host->free(m->host, m->passing);
     m->host->free(m->host, m->params);
     m->host->free(m->host, m->names);
 }

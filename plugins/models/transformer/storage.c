@@ -77,8 +77,18 @@ static void place(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer, 
     add_up(m, t, layer, at);
 }
 
+static rlhf_status lists(struct rlhf__tf *m) {
+    m->n_all = (uint32_t)(RLHF_TF_N_GLOBAL + m->arch.n_layer * RLHF_TF_N_LAYER);
+    m->tensors = m->host->alloc(m->host, m->n_all * sizeof *m->tensors);
+    m->passing = m->host->alloc(m->host, ((uint64_t)m->arch.n_layer + 1) * sizeof *m->passing);
+    if (!m->tensors || !m->passing)
+        return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for the tensor list");
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__tf_storage_create(struct rlhf__tf *m) {
     struct layout all = {0, 0, 0};
+    RLHF_TRY(lists(m));
     for (int32_t layer = -1; layer < m->arch.n_layer; layer++) {
         size_up(m, layer);
         all.passes = 0;
@@ -104,14 +114,20 @@ static void forget(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer,
     if (t->place == TF_PASSES) t->value = NULL;
 }
 
-void rlhf__tf_storage_release(struct rlhf__tf *m, int32_t layer) {
+rlhf_status rlhf__tf_storage_release(struct rlhf__tf *m, int32_t layer) {
+    RLHF_TRY(m->c->sync(m->c->ctx));
     each_tensor(m, layer, forget, NULL);
     rlhf__tf_buf_finish(m, &m->passing[layer + 1]);
+    return RLHF_OK;
 }
 
 void rlhf__tf_storage_destroy(struct rlhf__tf *m) {
-    rlhf__tf_buf_finish(m, &m->values);
-    for (int32_t l = 0; m->passing && l <= m->arch.n_layer; l++)
-        rlhf__tf_buf_finish(m, &m->passing[l]);
-    rlhf__tf_buf_finish(m, &m->grads);
+    if (m->c) {
+        rlhf__tf_buf_finish(m, &m->values);
+        for (int32_t l = 0; m->passing && l <= m->arch.n_layer; l++)
+            rlhf__tf_buf_finish(m, &m->passing[l]);
+        rlhf__tf_buf_finish(m, &m->grads);
+    }
+    m->host->free(m->host, m->tensors);
+    m->host->free(m->host, m->passing);
 }

@@ -69,6 +69,14 @@ static rlhf_status pack(struct rlhf__tf *m, rlhf_weight *w, const struct rlhf__t
     return w ? m->c->weight_pack(m->c->ctx, w, t->value) : RLHF_OK;
 }
 
+// What passes of a layer (-1: of what exists once) goes, when the device is done with it.
+static rlhf_status release(struct rlhf__tf *m, int32_t layer) {
+    if (!m->passing[layer + 1].p) return RLHF_OK;
+    RLHF_TRY(rlhf__tf_storage_release(m, layer));
+    rlhf__tf_params_forget(m, layer);
+    return RLHF_OK;
+}
+
 // What passes goes layer by layer, so that a layer's values and its packed ones are there together
 // once only.
 static rlhf_status pack_trunk(struct rlhf__tf *m) {
@@ -76,7 +84,7 @@ static rlhf_status pack_trunk(struct rlhf__tf *m) {
         for (int32_t s = 0; s < TF_N_SITE; s++)
             RLHF_TRY(pack(m, m->w[l].of[s],
                           rlhf__tf_layer(m, l, rlhf__tf_site_slot((enum rlhf__tf_site)s))));
-        RLHF_TRY(rlhf__tf_params_release(m, l));
+        RLHF_TRY(release(m, l));
     }
     m->lm_fresh = 0;
     return RLHF_OK;
@@ -96,7 +104,7 @@ rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m) {
     if (m->settled || !(m->open.frozen || rlhf__tf_trunk_frozen(m))) return RLHF_OK;
     // An untied LM head passes too, so it is packed now.
     if (rlhf__tf_global(m, RLHF_TF_LM)->place == TF_PASSES) RLHF_TRY(rlhf__tf_lm_ready(m));
-    RLHF_TRY(rlhf__tf_params_release(m, -1));
+    RLHF_TRY(release(m, -1));
     m->settled = 1;
     return RLHF_OK;
 }

@@ -1,0 +1,267 @@
+// jinja_expression.c: see jinja_expression.h. Recursive descent; precedences are Jinja's own:
+// conditional, or, and, not, comparisons, + and -, ~, * and /, signs, then what stands behind a
+// value.
+#include "chat/jinja_expression.h"
+
+#include <string.h>
+
+// Expressions up to `end`, which is taken; pairs: "key: value".
+static rlhf_status items(struct rlhf__jinja_parser *p, const char *end, int pairs, int32_t *first) {
+    int32_t last = 0;
+    *first = 0;
+    while (!rlhf__jinja_take_op(p, end)) {
+        int32_t item, value;
+        RLHF_TRY(rlhf__jinja_expression(p, &item));
+        if (pairs) {
+            RLHF_TRY(rlhf__jinja_want_op(p, ":"));
+            RLHF_TRY(rlhf__jinja_expression(p, &value));
+            RLHF_TRY(rlhf__jinja_add(
+                p, (struct rlhf__jinja_node){.kind = RLHF__JN_KEY, .a = item, .b = value}, NULL,
+                &item));
+        }
+        rlhf__jinja_chain(p, first, &last, item);
+        if (!rlhf__jinja_is_op(p, end)) RLHF_TRY(rlhf__jinja_want_op(p, ","));
+    }
+    return RLHF_OK;
+}
+
+// Behind "(": arguments, some of them name=value.
+static rlhf_status arguments(struct rlhf__jinja_parser *p, int32_t *first) {
+    int32_t last = 0;
+    *first = 0;
+    while (!rlhf__jinja_take_op(p, ")")) {
+        const struct rlhf__jinja_token *name = rlhf__jinja_look(p);
+        int named = name->kind == RLHF__JINJA_NAME && name[1].kind == RLHF__JINJA_OP &&
+                    strcmp(name[1].op, "=") == 0;
+        int32_t item;
+        p->at += named ? 2 : 0;
+        RLHF_TRY(rlhf__jinja_expression(p, &item));
+        if (named)
+            RLHF_TRY(rlhf__jinja_add(p, (struct rlhf__jinja_node){.kind = RLHF__JN_KEY, .a = item},
+                                     name->value, &item));
+        rlhf__jinja_chain(p, first, &last, item);
+        if (!rlhf__jinja_is_op(p, ")")) RLHF_TRY(rlhf__jinja_want_op(p, ","));
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status named_const(struct rlhf__jinja_parser *p, json_t *value, int32_t *out) {
+    rlhf_status st =
+        rlhf__jinja_add(p, (struct rlhf__jinja_node){.kind = RLHF__JN_CONST}, value, out);
+    p->at++;
+    return st;
+}
+
+static rlhf_status strings(struct rlhf__jinja_parser *p, int32_t *out) {
+    struct rlhf__buf all = RLHF__BUF_INIT; // neighbours are one
+    for (; rlhf__jinja_look(p)->kind == RLHF__JINJA_STRING; p->at++)
+        rlhf__buf_put(&all, json_string_value(rlhf__jinja_look(p)->value),
+                      json_string_length(rlhf__jinja_look(p)->value));
+    json_t *value = json_stringn(rlhf__buf_text(&all), all.len);
+    rlhf_status st = rlhf__buf_ok(&all, p->err);
+    if (st == RLHF_OK)
+        st = rlhf__jinja_add(p, (struct rlhf__jinja_node){.kind = RLHF__JN_CONST}, value, out);
+    json_decref(value);
+    rlhf__buf_free(&all);
+    return st;
+}
+
+static rlhf_status primary(struct rlhf__jinja_parser *p, int32_t *out) {
+    const struct rlhf__jinja_token *t = rlhf__jinja_look(p);
+    if (t->kind == RLHF__JINJA_STRING) return strings(p, out);
+    if (t->kind == RLHF__JINJA_INT) return named_const(p, t->value, out);
+    if (rlhf__jinja_is_word(p, "true") || rlhf__jinja_is_word(p, "True"))
+        return named_const(p, json_true(), out);
+    if (rlhf__jinja_is_word(p, "false") || rlhf__jinja_is_word(p, "False"))
+        return named_const(p, json_false(), out);
+    if (rlhf__jinja_is_word(p, "none") || rlhf__jinja_is_word(p, "None"))
+        return named_const(p, json_null(), out);
+    struct rlhf__jinja_node list = {.kind = RLHF__JN_LIST};
+    if (t->kind == RLHF__JINJA_NAME) {
+        RLHF_TRY(
+            rlhf__jinja_add(p, (struct rlhf__jinja_node){.kind = RLHF__JN_NAME}, t->value, out));
+        p->at++;
+        return RLHF_OK;
+    }
+    if (rlhf__jinja_take_op(p, "(")) {
+        RLHF_TRY(rlhf__jinja_expression(p, out));
+        return rlhf__jinja_want_op(p, ")");
+    }
+    if (rlhf__jinja_take_op(p, "[")) {
+        RLHF_TRY(items(p, "]", 0, &list.a));
+        return rlhf__jinja_add(p, list, NULL, out);
+    }
+    if (!rlhf__jinja_take_op(p, "{"))
+        return RLHF__JINJA_UNKNOWN_HERE(p, "no value stands where one is %s", "expected");
+    list.kind = RLHF__JN_DICT;
+    RLHF_TRY(items(p, "}", 1, &list.a));
+    return rlhf__jinja_add(p, list, NULL, out);
+}
+
+// Behind "[": an item or a slice of what *out is.
+static rlhf_status subscript(struct rlhf__jinja_parser *p, int32_t *out) {
+    struct rlhf__jinja_node n = {.kind = RLHF__JN_ITEM, .a = *out};
+    int32_t *part[] = {&n.b, &n.c, &n.d};
+    for (int i = 0; i < 3; i++) {
+        if (!rlhf__jinja_is_op(p, ":") && !rlhf__jinja_is_op(p, "]"))
+            RLHF_TRY(rlhf__jinja_expression(p, part[i]));
+        if (!rlhf__jinja_take_op(p, ":")) break;
+        n.kind = RLHF__JN_SLICE;
+    }
+    if (n.kind == RLHF__JN_ITEM && !n.b)
+        return RLHF__JINJA_UNKNOWN_HERE(p, "'%s' is missing", "index");
+    RLHF_TRY(rlhf__jinja_want_op(p, "]"));
+    return rlhf__jinja_add(p, n, NULL, out);
+}
+
+// 1 when what comes is the argument of a test that has no parentheses.
+static int has_argument(const struct rlhf__jinja_parser *p) {
+    static const char *const ends[] = {"and", "or", "not", "if", "else", "is", "in", "recursive"};
+    const struct rlhf__jinja_token *t = rlhf__jinja_look(p);
+    if (t->kind == RLHF__JINJA_STRING || t->kind == RLHF__JINJA_INT) return 1;
+    if (rlhf__jinja_is_op(p, "[") || rlhf__jinja_is_op(p, "{")) return 1;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (rlhf__jinja_is_word(p, ends[i])) return 0;
+    return t->kind == RLHF__JINJA_NAME;
+}
+
+// Behind "|" or "is": the name and its arguments.
+static rlhf_status named(struct rlhf__jinja_parser *p, int32_t kind, int32_t *out) {
+    struct rlhf__jinja_node n = {.kind = kind, .a = *out};
+    int negated = kind == RLHF__JN_TEST && rlhf__jinja_take_word(p, "not");
+    json_t *name = rlhf__jinja_look(p)->value;
+    if (rlhf__jinja_look(p)->kind != RLHF__JINJA_NAME)
+        return RLHF__JINJA_UNKNOWN_HERE(p, "a name is %s", "missing");
+    p->at++;
+    if (rlhf__jinja_take_op(p, "("))
+        RLHF_TRY(arguments(p, &n.b));
+    else if (kind == RLHF__JN_TEST && has_argument(p))
+        RLHF_TRY(primary(p, &n.b));
+    RLHF_TRY(rlhf__jinja_add(p, n, name, out));
+    if (!negated) return RLHF_OK;
+    return rlhf__jinja_add(p, (struct rlhf__jinja_node){.kind = RLHF__JN_NOT, .a = *out}, NULL,
+                           out);
+}
+
+static rlhf_status postfix(struct rlhf__jinja_parser *p, int32_t *out) {
+    RLHF_TRY(primary(p, out));
+    for (;;) {
+        if (rlhf__jinja_take_op(p, ".")) {
+            struct rlhf__jinja_node n = {.kind = RLHF__JN_ATTR, .a = *out};
+            if (rlhf__jinja_look(p)->kind != RLHF__JINJA_NAME)
+                return RLHF__JINJA_UNKNOWN_HERE(p, "a name is %s", "missing");
+            RLHF_TRY(rlhf__jinja_add(p, n, rlhf__jinja_look(p)->value, out));
+            p->at++;
+        } else if (rlhf__jinja_take_op(p, "[")) {
+            RLHF_TRY(subscript(p, out));
+        } else if (rlhf__jinja_take_op(p, "(")) {
+            struct rlhf__jinja_node n = {.kind = RLHF__JN_CALL, .a = *out};
+            RLHF_TRY(arguments(p, &n.b));
+            RLHF_TRY(rlhf__jinja_add(p, n, NULL, out));
+        } else {
+            return RLHF_OK;
+        }
+    }
+}
+
+// Filters and tests belong to what is behind a sign: -x|abs is -(x|abs).
+static rlhf_status unary(struct rlhf__jinja_parser *p, int with_filters, int32_t *out) {
+    rlhf_status st = rlhf__jinja_deeper(p);
+    if (st == RLHF_OK && rlhf__jinja_take_op(p, "-")) {
+        st = unary(p, 0, out);
+        if (st == RLHF_OK)
+            st = rlhf__jinja_add(p, (struct rlhf__jinja_node){.kind = RLHF__JN_MINUS, .a = *out},
+                                 NULL, out);
+    } else if (st == RLHF_OK) {
+        st = postfix(p, out);
+    }
+    while (st == RLHF_OK && with_filters) {
+        if (rlhf__jinja_take_op(p, "|"))
+            st = named(p, RLHF__JN_FILTER, out);
+        else if (rlhf__jinja_take_word(p, "is"))
+            st = named(p, RLHF__JN_TEST, out);
+        else if (rlhf__jinja_take_op(p, "(")) {
+            struct rlhf__jinja_node n = {.kind = RLHF__JN_CALL, .a = *out};
+            st = arguments(p, &n.b);
+            if (st == RLHF_OK) st = rlhf__jinja_add(p, n, NULL, out);
+        } else
+            break;
+    }
+    p->depth--;
+    return st;
+}
+
+// level 0: * / // %, 1: ~, 2: + and -.
+static rlhf_status arithmetic(struct rlhf__jinja_parser *p, int level, int32_t *out) {
+    static const char *const ops[3][5] = {
+        {"*", "/", "//", "%", NULL}, {"~", NULL}, {"+", "-", NULL}};
+    RLHF_TRY(level ? arithmetic(p, level - 1, out) : unary(p, 1, out));
+    for (int i = 0; ops[level][i];) {
+        if (!rlhf__jinja_take_op(p, ops[level][i])) {
+            i++;
+            continue;
+        }
+        struct rlhf__jinja_node n = {.kind = RLHF__JN_BINARY, .a = *out};
+        snprintf(n.op, sizeof n.op, "%s", ops[level][i]);
+        RLHF_TRY(level ? arithmetic(p, level - 1, &n.b) : unary(p, 1, &n.b));
+        RLHF_TRY(rlhf__jinja_add(p, n, NULL, out));
+        i = 0;
+    }
+    return RLHF_OK;
+}
+
+// One comparison; "in" and "not in" are written "in" and "!in".
+static rlhf_status comparison(struct rlhf__jinja_parser *p, int32_t *out) {
+    static const char *const ops[] = {"==", "!=", "<=", ">=", "<", ">"};
+    struct rlhf__jinja_node n = {.kind = RLHF__JN_BINARY};
+    RLHF_TRY(arithmetic(p, 2, out));
+    for (size_t i = 0; i < sizeof ops / sizeof *ops && !n.op[0]; i++)
+        if (rlhf__jinja_take_op(p, ops[i])) snprintf(n.op, sizeof n.op, "%s", ops[i]);
+    if (!n.op[0] && rlhf__jinja_is_word(p, "not") &&
+        strcmp(rlhf__jinja_word(rlhf__jinja_look(p) + 1), "in") == 0) {
+        p->at += 2;
+        strcpy(n.op, "!in");
+    }
+    if (!n.op[0] && rlhf__jinja_take_word(p, "in")) strcpy(n.op, "in");
+    if (!n.op[0]) return RLHF_OK;
+    n.a = *out;
+    RLHF_TRY(arithmetic(p, 2, &n.b));
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (rlhf__jinja_is_op(p, ops[i]))
+            return RLHF__JINJA_UNKNOWN_HERE(p, "a chain of '%s'", ops[i]);
+    return rlhf__jinja_add(p, n, NULL, out);
+}
+
+static rlhf_status negation(struct rlhf__jinja_parser *p, int32_t *out) {
+    int times = 0;
+    while (rlhf__jinja_take_word(p, "not"))
+        times++;
+    RLHF_TRY(comparison(p, out));
+    for (int i = 0; i < 2 - times % 2 && times; i++) // two are bool(x)
+        RLHF_TRY(rlhf__jinja_add(p, (struct rlhf__jinja_node){.kind = RLHF__JN_NOT, .a = *out},
+                                 NULL, out));
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__jinja_logic(struct rlhf__jinja_parser *p, int is_or, int32_t *out) {
+    RLHF_TRY(is_or ? rlhf__jinja_logic(p, 0, out) : negation(p, out));
+    while (rlhf__jinja_take_word(p, is_or ? "or" : "and")) {
+        struct rlhf__jinja_node n = {.kind = is_or ? RLHF__JN_OR : RLHF__JN_AND, .a = *out};
+        RLHF_TRY(is_or ? rlhf__jinja_logic(p, 0, &n.b) : negation(p, &n.b));
+        RLHF_TRY(rlhf__jinja_add(p, n, NULL, out));
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__jinja_expression(struct rlhf__jinja_parser *p, int32_t *out) {
+    RLHF_TRY(rlhf__jinja_deeper(p));
+    RLHF_TRY(rlhf__jinja_logic(p, 1, out));
+    while (rlhf__jinja_take_word(p, "if")) {
+        struct rlhf__jinja_node n = {.kind = RLHF__JN_COND, .b = *out};
+        RLHF_TRY(rlhf__jinja_logic(p, 1, &n.a));
+        if (rlhf__jinja_take_word(p, "else")) RLHF_TRY(rlhf__jinja_expression(p, &n.c));
+        RLHF_TRY(rlhf__jinja_add(p, n, NULL, out));
+    }
+    p->depth--;
+    return RLHF_OK;
+}
