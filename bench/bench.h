@@ -17,10 +17,13 @@ struct bench {
     uint32_t threads;                    // 0: all cores
     int cpu_time;                        // count processor time of the process instead of wall time
     int32_t dtype;                       // act dtype of the model parts
+    int only_dtype;                      // it was given: measure no other
     double peak_bf16, peak_f32;          // GFLOP/s, best shape; 0 until measured
     int rows, len, slots, prompt, fresh; // shapes of the training step and of decoding
     int rank;                            // of a low-rank adapter on all linear layers; 0: none
+    int rounds;                          // of alternating measurements
     int count; // > 0: so many steps and nothing measured, for who counts instructions from outside
+    const char *part; // of what --only names; "": all
     char *const *set; // key=value for the model's integer options, NULL-ended
 };
 
@@ -33,6 +36,14 @@ void bench_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noretu
 
 // A device buffer of n elements filled with small random numbers.
 rlhf_dev bench_random(const struct bench *b, uint64_t n, int32_t dtype);
+
+void *bench_zeros(size_t n); // n zeroed 32-bit numbers; free()
+
+// Peak of the dtype that b works in, GFLOP/s.
+double bench_peak_of(const struct bench *b);
+
+// Loads b->backend, a name or a path, and makes its table with b->threads.
+void bench_load(struct bench *b);
 
 // n integers (first + i * step) modulo `of`, on the device.
 rlhf_dev bench_numbers(const struct bench *b, uint64_t n, uint64_t first, uint64_t step,
@@ -50,13 +61,17 @@ void bench_grouped(const struct bench *b, double copy); // its attention; copy: 
 // a row-exact backend differ.
 void bench_exact(const struct bench *b);
 
-// Training step and decode of the model, or one of them.
-enum bench_part { BENCH_BOTH, BENCH_TRAIN, BENCH_DECODE };
-void bench_model(const struct bench *b, enum bench_part part);
+// The same work exact and with kernels_cpu_free.so, alternating: what exactness costs.
+void bench_exactness(const struct bench *b);
 
 // Some phases of the default PPO run by the rlhf-host beside this program, from a temporary
 // directory.
 void bench_phase(const struct bench *b);
+struct phase_times { // seconds, of the phase that took the least
+    double training, rollout, reward, reference, update;
+    double difference_max, difference_mean; // of log-probs of sampling and training
+};
+struct phase_times bench_phase_times(const struct bench *b);
 
 // Rows a second of rewards that are programs.
 void bench_programs(const struct bench *b);

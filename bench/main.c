@@ -9,9 +9,8 @@
 // --cpu-time with --threads 1 gives usable figures on a machine that other programs share. --tiny
 // is for devices that are emulated: its figures say nothing, but every part of the program runs.
 // --count makes so many training steps, or generations, and measures nothing: for bench/guard.
-#include "bench.h"
+#include "model.h"
 
-#include <dlfcn.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,24 +23,6 @@ static void find_lib_dir(struct bench *b) {
     if (n < 0) bench_die("cannot find the program's own path");
     exe[n] = 0;
     snprintf(b->lib_dir, sizeof b->lib_dir, "%s/../lib/rlhf/%d", dirname(exe), RLHF_ABI_MAJOR);
-}
-
-static void load_backend(struct bench *b) {
-    char path[4200], err[512] = "";
-    if (strchr(b->backend, '/'))
-        snprintf(path, sizeof path, "%s", b->backend);
-    else
-        snprintf(path, sizeof path, "%s/kernels/kernels_%s.so", b->lib_dir, b->backend);
-    setenv("GOMP_SPINCOUNT", "3000", 0); // as the host does: threads that wait sleep soon
-    void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!lib) bench_die("%s", dlerror());
-    rlhf_kernels_entry_fn entry;
-    *(void **)&entry = dlsym(lib, RLHF_KERNELS_SYMBOL);
-    if (!entry) bench_die("%s exports no %s", path, RLHF_KERNELS_SYMBOL);
-    const rlhf_kernels_options opt = {.size = sizeof opt, .threads = b->threads};
-    rlhf_compute *c = NULL;
-    if (entry()->create(&opt, &c, err, sizeof err) < 0) bench_die("%s: %s", path, err);
-    b->c = c;
 }
 
 static const char *value_of(int *i, int argc, char **argv) {
@@ -67,9 +48,9 @@ static int parse_shape(struct bench *b, int *i, int argc, char **argv) {
     const struct {
         const char *name;
         int *to;
-    } shapes[] = {{"--rows", &b->rows},     {"--len", &b->len},   {"--slots", &b->slots},
-                  {"--prompt", &b->prompt}, {"--new", &b->fresh}, {"--adapter", &b->rank},
-                  {"--count", &b->count}};
+    } shapes[] = {{"--rows", &b->rows},     {"--len", &b->len},      {"--slots", &b->slots},
+                  {"--prompt", &b->prompt}, {"--new", &b->fresh},    {"--adapter", &b->rank},
+                  {"--count", &b->count},   {"--rounds", &b->rounds}};
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
         if (strcmp(argv[*i], shapes[k].name) != 0) continue;
         *shapes[k].to = number_of(i, argc, argv);
@@ -90,6 +71,8 @@ static void parse(struct bench *b, struct args *a, int argc, char **argv) {
             b->model = value_of(&i, argc, argv);
         else if (strcmp(argv[i], "--dtype") == 0)
             a->dtype = value_of(&i, argc, argv);
+        else if (strcmp(argv[i], "--part") == 0)
+            b->part = value_of(&i, argc, argv);
         else if (strcmp(argv[i], "--only") == 0)
             a->only = value_of(&i, argc, argv);
         else if (strcmp(argv[i], "--set") == 0 && i + 1 < argc && n_set < 63)
@@ -103,6 +86,20 @@ static void parse(struct bench *b, struct args *a, int argc, char **argv) {
     }
 }
 
+// Training step and decode of the model, or one of them.
+enum part { BOTH, TRAIN, DECODE };
+
+static void model_parts(const struct bench *b, enum part part) {
+    struct model m = bench_model_open(b);
+    char with[48] = "";
+    if (b->rank) snprintf(with, sizeof with, ", adapters of rank %d", b->rank);
+    printf("%s, %.1f M parameters, random weights, %s%s\n", b->model,
+           (double)m.info.n_params * 1e-6, b->dtype == RLHF_BF16 ? "bf16" : "f32", with);
+    if (part != DECODE) bench_train(b, &m);
+    if (part != TRAIN) bench_decode(b, &m);
+    bench_model_close(b, &m);
+}
+
 int main(int argc, char **argv) {
     struct args a = {.only = "", .dtype = ""};
     struct bench b = {.backend = "cpu",
@@ -112,6 +109,8 @@ int main(int argc, char **argv) {
                       .slots = 32,
                       .prompt = 16,
                       .fresh = 48,
+                      .rounds = 3,
+                      .part = "",
                       .set = a.set};
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 2 && strcmp(argv[1], "--answer") == 0) {
@@ -124,18 +123,21 @@ int main(int argc, char **argv) {
         bench_programs(&b);
         return 0;
     }
-    load_backend(&b);
+    bench_load(&b);
     const int has_bf16 = (b.c->dtypes & 1u << RLHF_BF16) != 0;
+    b.only_dtype = *a.dtype != 0;
     b.dtype = strcmp(a.dtype, "f32") == 0 || (!*a.dtype && !has_bf16) ? RLHF_F32 : RLHF_BF16;
     printf("%s: %s%s\n", b.c->name, b.c->detail, b.cpu_time ? ", processor time" : "");
-    if (!b.count && strcmp(a.only, "phase") != 0 && strcmp(a.only, "exact") != 0) bench_peak(&b);
+    if (!b.count && strcmp(a.only, "phase") != 0 && strncmp(a.only, "exact", 5) != 0)
+        bench_peak(&b);
     if (!*a.only || strcmp(a.only, "memory") == 0) bench_memory(&b);
     if (strcmp(a.only, "ops") == 0) bench_ops(&b);
     if (strcmp(a.only, "ops") == 0) bench_decoder(&b);
     if (strcmp(a.only, "exact") == 0) bench_exact(&b);
-    if (!*a.only || strcmp(a.only, "model") == 0) bench_model(&b, BENCH_BOTH);
-    if (strcmp(a.only, "train") == 0) bench_model(&b, BENCH_TRAIN);
-    if (strcmp(a.only, "decode") == 0) bench_model(&b, BENCH_DECODE);
+    if (strcmp(a.only, "exactness") == 0) bench_exactness(&b);
+    if (!*a.only || strcmp(a.only, "model") == 0) model_parts(&b, BOTH);
+    if (strcmp(a.only, "train") == 0) model_parts(&b, TRAIN);
+    if (strcmp(a.only, "decode") == 0) model_parts(&b, DECODE);
     if (!*a.only || strcmp(a.only, "phase") == 0) bench_phase(&b);
     return 0;
 }

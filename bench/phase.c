@@ -14,6 +14,8 @@
 
 enum { PHASES = 5 };
 
+#define DIFFERENCE "sampling/logp_difference/"
+
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at) {
     (void)st;
     (void)type;
@@ -46,28 +48,26 @@ static double metric(const char *line, const char *name) {
     return strtod(at + strlen(key), NULL);
 }
 
-struct split {
-    double training, rollout, reward, reference, update;
-};
-
 // The phase that took the least time.
-static struct split best_phase(const char *run_dir) {
+static struct phase_times best_phase(const char *run_dir) {
     char path[4200], line[16384];
     snprintf(path, sizeof path, "%s/metrics.jsonl", run_dir);
     FILE *f = fopen(path, "r");
     if (!f) bench_die("the run left no %s", path);
-    struct split best = {.training = 1e30};
+    struct phase_times best = {.training = 1e30};
     while (fgets(line, sizeof line, f)) {
-        const struct split s = {metric(line, "time/training"), metric(line, "time/rollout"),
-                                metric(line, "time/reward"), metric(line, "time/reference"),
-                                metric(line, "time/update")};
+        const struct phase_times s = {
+            metric(line, "time/training"),  metric(line, "time/rollout"),
+            metric(line, "time/reward"),    metric(line, "time/reference"),
+            metric(line, "time/update"),    metric(line, DIFFERENCE "max"),
+            metric(line, DIFFERENCE "mean")};
         if (s.training < best.training) best = s;
     }
     fclose(f);
     return best;
 }
 
-static void print_split(const struct split *s) {
+static void print_split(const struct phase_times *s) {
     const double other = s->training - s->rollout - s->reward - s->reference - s->update;
     printf("%-44s %10.2f s\n", "default PPO run (ppo.so, imdb.so), a phase", s->training);
     printf("%-44s %10.2f rollout, %.2f reward, %.2f reference, %.2f update, %.2f other (s)\n", "",
@@ -77,7 +77,7 @@ static void print_split(const struct split *s) {
 // The run, without its own display; its exit status.
 static int run_default(const struct bench *b, const char *run_dir) {
     enum { SETTINGS = 7 };
-    char program[4200], set[SETTINGS][64];
+    char program[4200], set[SETTINGS][4200];
     char *argv[5 + 2 * SETTINGS + 1] = {program, "--algo", "ppo.so", "--reward", "imdb.so"};
     snprintf(program, sizeof program, "%s/../../../bin/rlhf-host", b->lib_dir);
     snprintf(set[0], sizeof set[0], "run.dir=%s", run_dir);
@@ -94,14 +94,19 @@ static int run_default(const struct bench *b, const char *run_dir) {
     return run_program(program, argv);
 }
 
-void bench_phase(const struct bench *b) {
+struct phase_times bench_phase_times(const struct bench *b) {
     char work[] = "/tmp/rlhf-bench-XXXXXX", run[48];
-    struct split best = {0};
+    struct phase_times best = {0};
     if (!mkdtemp(work)) bench_die("cannot make a directory under /tmp");
     snprintf(run, sizeof run, "%s/run", work);
     const int status = run_default(b, run);
     if (status == 0) best = best_phase(run);
     nftw(work, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     if (status != 0) bench_die("rlhf-host ended with status %d", status);
+    return best;
+}
+
+void bench_phase(const struct bench *b) {
+    const struct phase_times best = bench_phase_times(b);
     print_split(&best);
 }

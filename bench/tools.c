@@ -1,9 +1,11 @@
 // tools.c: what every part of rlhf-bench uses; see bench.h.
 #include "bench.h"
 
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 double bench_now(const struct bench *b) {
@@ -58,4 +60,32 @@ rlhf_dev bench_numbers(const struct bench *b, uint64_t n, uint64_t first, uint64
     bench_check(b, b->c->upload(b->c->ctx, dev, host, n * sizeof *host), "upload");
     free(host);
     return dev;
+}
+
+void *bench_zeros(size_t n) {
+    void *p = calloc(n, 4);
+    if (!p) bench_die("out of memory");
+    return p;
+}
+
+void bench_load(struct bench *b) {
+    char path[4200], err[512] = "";
+    if (strchr(b->backend, '/'))
+        snprintf(path, sizeof path, "%s", b->backend);
+    else
+        snprintf(path, sizeof path, "%s/kernels/kernels_%s.so", b->lib_dir, b->backend);
+    setenv("GOMP_SPINCOUNT", "3000", 0); // as the host does: threads that wait sleep soon
+    void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!lib) bench_die("%s", dlerror());
+    rlhf_kernels_entry_fn entry;
+    *(void **)&entry = dlsym(lib, RLHF_KERNELS_SYMBOL);
+    if (!entry) bench_die("%s exports no %s", path, RLHF_KERNELS_SYMBOL);
+    const rlhf_kernels_options opt = {.size = sizeof opt, .threads = b->threads};
+    rlhf_compute *c = NULL;
+    if (entry()->create(&opt, &c, err, sizeof err) < 0) bench_die("%s: %s", path, err);
+    b->c = c;
+}
+
+double bench_peak_of(const struct bench *b) {
+    return b->dtype == RLHF_BF16 ? b->peak_bf16 : b->peak_f32;
 }

@@ -35,15 +35,20 @@ static json_t *plugins_json(const struct rlhf__manifest *m) {
     return NULL;
 }
 
+static int is_exact(const struct rlhf__compute *c) {
+    return (c->table->flags & RLHF_COMPUTE_ROW_EXACT) != 0;
+}
+
 // New reference, NULL = out of memory.
 static json_t *manifest_json(const struct rlhf__manifest *m) {
     const struct rlhf__compute *c = m->compute;
     const char *dtype = m->policy->env->dtype == RLHF_BF16 ? "bf16" : "f32";
-    return json_pack(
-        "{s:s, s:{s:s, s:s, s:s, s:s, s:s}, s:{s:s, s:I}, s:o, s:O}", "version", RLHF_SDK_VERSION,
-        "compute", "backend", c->table->name, "detail", c->table->detail, "dtype", dtype, "path",
-        c->path, "sha256", c->sha256, "policy", "path", m->policy->dir, "parameters",
-        (json_int_t)m->policy->info.n_params, "plugins", plugins_json(m), "inputs", m->inputs);
+    return json_pack("{s:s, s:{s:s, s:s, s:s, s:s, s:s, s:b}, s:{s:s, s:I}, s:o, s:O}", "version",
+                     RLHF_SDK_VERSION, "compute", "backend", c->table->name, "detail",
+                     c->table->detail, "dtype", dtype, "path", c->path, "sha256", c->sha256,
+                     "row_exact", is_exact(c), "policy", "path", m->policy->dir, "parameters",
+                     (json_int_t)m->policy->info.n_params, "plugins", plugins_json(m), "inputs",
+                     m->inputs);
 }
 
 // ---- what changed -----------------------------------------------------------------------------
@@ -105,6 +110,18 @@ static int equipped_otherwise(const struct rlhf__manifest *m, const json_t *stor
     return fixed_part(is) != n || strncmp(was, is, (size_t)n) != 0;
 }
 
+// Of a run that promised exact rows until now, that it no longer would. Older hosts did not keep
+// it: a run of theirs on a backend without the promise is not told from one with it.
+static void compare_exact(struct rlhf__buf *list, const json_t *stored, const json_t *now) {
+    const json_t *was = json_object_get(json_object_get(stored, "compute"), "row_exact");
+    const json_t *is = json_object_get(now, "compute");
+    if (json_is_false(was) || !json_is_false(json_object_get(is, "row_exact"))) return;
+    if (!was && !moved(stored, now)) return;
+    rlhf__buf_printf(list, "%scompute backend %s (its rows are not exact, those of %s were)",
+                     list->len ? ", " : "", field(is, "path"),
+                     field(json_object_get(stored, "compute"), "backend"));
+}
+
 static rlhf_status compare_all(const json_t *stored, const json_t *now, struct rlhf__buf *list,
                                struct rlhf__error *err) {
     const json_t *before = json_object_get(stored, "plugins");
@@ -114,6 +131,7 @@ static rlhf_status compare_all(const json_t *stored, const json_t *now, struct r
     if (!moved(stored, now))
         compare(list, "compute backend", json_object_get(stored, "compute"),
                 json_object_get(now, "compute"));
+    compare_exact(list, stored, now);
     json_array_foreach(plugins, i, p) compare(list, field(p, "role"), twin(plugins, i, before), p);
     return rlhf__buf_ok(list, err);
 }

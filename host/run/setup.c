@@ -38,6 +38,14 @@ static void say_compute(struct rlhf__run *r, const char *passed_over, int32_t le
                table->detail, r->session.models.dtype == RLHF_BF16 ? "bf16" : "f32",
                says ? "; no GPU: " : "", says ? passed_over : "");
     rlhf__run_say_compute(r);
+    if (!(table->flags & RLHF_COMPUTE_ROW_EXACT))
+        rlhf__logf(r->report.log, RLHF_LOG_WARN,
+                   "the compute backend %s does not promise exact rows: a row's numbers depend on "
+                   "the rows beside it, so that log-probs of sampling and of training differ "
+                   "(sampling/logp_difference), and neither a resumed run nor one with other "
+                   "threads or batches need end with the same bytes; manifest.json says so, "
+                   "compute.backend=cpu keeps every promise",
+                   table->name);
 }
 
 // "auto" becomes what it found: a run goes on where it began, unless it is told otherwise.

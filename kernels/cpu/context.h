@@ -9,6 +9,15 @@
 
 #include <rlhf/compute.h>
 
+// kernels_cpu_free.so is this backend built with RLHF_FREE, for who wants to know what exactness
+// costs: its products are oneDNN's as the library likes them, whatever that does to the bits of a
+// row.
+#ifdef RLHF_FREE
+enum { RLHF__EXACT = 0 };
+#else
+enum { RLHF__EXACT = 1 };
+#endif
+
 // Workspaces that live in the context; each grows to the largest size asked for and stays.
 enum rlhf__cpu_ws {
     RLHF__WS_SCRATCH, // oneDNN scratchpad

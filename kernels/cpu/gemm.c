@@ -10,7 +10,7 @@
 
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype, int wei_packed) {
     if (dtype == RLHF_BF16) return cpu->own_bf16;
-    return !wei_packed || !cpu->has_block_gemm;
+    return RLHF__EXACT && (!wei_packed || !cpu->has_block_gemm);
 }
 
 // ---- geometry ----

@@ -49,17 +49,18 @@ rlhf_status rlhf__products_create(struct rlhf__cpu *cpu) {
     rlhf__cpu_use_threads(cpu);
     // A lower level asked for by the user means own products too, so that they can be tested.
     int lowered = cpu->isa_capped && cpu->isa < RLHF__ISA_AVX512;
-    cpu->has_block_gemm = !lowered && is_block_gemm(c->dnnl, RLHF_F32);
-    cpu->own_bf16 = cpu->isa == RLHF__ISA_AVX512;
+    cpu->has_block_gemm = !RLHF__EXACT || (!lowered && is_block_gemm(c->dnnl, RLHF_F32));
+    cpu->own_bf16 = RLHF__EXACT && cpu->isa == RLHF__ISA_AVX512;
     const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE); // 0: not known
     cpu->half_l2 = (l2 > 0 ? l2 : 1 << 20) / 2;
     cpu->own_amx = cpu->own_bf16 && !cpu->isa_capped && rlhf__isa_has_amx();
     cpu->has_bf16 = cpu->own_bf16 || (cpu->has_block_gemm && is_block_gemm(c->dnnl, RLHF_BF16));
     int v[3];
     rlhf__dnnl_version(v);
-    snprintf(cpu->detail, sizeof cpu->detail, "oneDNN %d.%d.%d, %s%s%s, %d thread%s", v[0], v[1],
+    snprintf(cpu->detail, sizeof cpu->detail, "oneDNN %d.%d.%d, %s%s%s, %d thread%s%s", v[0], v[1],
              v[2], rlhf__isa_name(cpu->isa), cpu->own_amx ? " with amx" : "",
-             cpu->has_bf16 ? ", bf16 products" : "", cpu->threads, cpu->threads == 1 ? "" : "s");
+             cpu->has_bf16 ? ", bf16 products" : "", cpu->threads, cpu->threads == 1 ? "" : "s",
+             RLHF__EXACT ? "" : ", rows not exact");
     return RLHF_OK;
 }
 
@@ -176,7 +177,8 @@ rlhf_status rlhf__product_rows(struct rlhf__cpu *cpu, const struct rlhf__matmul 
                                const void *src, const struct rlhf__packed *wei, const float *bias,
                                void *dst) {
     struct rlhf__matmul part = *s;
-    const int any_rows = rlhf__gemm_used(cpu, s->in_dtype, 1); // nothing is kept for a shape
+    // Nothing is kept for a shape, or a number of rows may have a kernel of its own.
+    const int any_rows = !RLHF__EXACT || rlhf__gemm_used(cpu, s->in_dtype, 1);
     uint32_t main_rows = rows > ROW_STEP && !any_rows ? rows - rows % ROW_STEP : rows;
     part.m = main_rows;
     RLHF_TRY(rlhf__product(cpu, &part, src, wei, NULL, bias, dst));

@@ -11,6 +11,14 @@
 
 #define THREADS_MAX 1024u
 
+#ifdef RLHF_FREE
+#define NAME    "cpu_free"
+#define SUMMARY "CPU backend that gives up exactness, to measure what that costs"
+#else
+#define NAME    "cpu"
+#define SUMMARY "CPU backend: oneDNN products, own row kernels for AVX-512, AVX2 and x86-64"
+#endif
+
 static const char *last_error(void *ctx) { return ((struct rlhf__cpu *)ctx)->error; }
 
 static void context_free(struct rlhf__cpu *cpu) {
@@ -72,8 +80,8 @@ static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_option
     t->device = RLHF_DEVICE_CPU;
     t->dtypes = 1u << RLHF_F32 | (cpu->has_bf16 ? 1u << RLHF_BF16 : 0u);
     t->threads = (uint32_t)cpu->threads;
-    t->flags = RLHF_COMPUTE_ROW_EXACT;
-    t->name = "cpu";
+    t->flags = RLHF__EXACT ? RLHF_COMPUTE_ROW_EXACT : 0;
+    t->name = NAME;
     t->detail = cpu->detail;
     t->ctx = cpu;
     t->last_error = last_error;
@@ -106,8 +114,8 @@ static const rlhf_kernels kernels = {
     .size = sizeof(rlhf_kernels),
     .abi_major = RLHF_ABI_MAJOR,
     .abi_minor = RLHF_ABI_MINOR,
-    .name = "cpu",
-    .summary = "CPU backend: oneDNN products, own row kernels for AVX-512, AVX2 and x86-64",
+    .name = NAME,
+    .summary = SUMMARY,
     .create = create,
     .destroy = destroy,
     .describe = rlhf__cpu_describe,

@@ -24,12 +24,60 @@ static void without_the_claim_rounding_is_allowed(void **state) {
     json_decref(rows);
 }
 
+// compute.row_exact of the run's manifest, -1 = it is not there.
+static int noted_as_exact(struct e2e *t, const char *run) {
+    if (e2e_shell(t, "grep -q '\"row_exact\": false' %s/manifest.json", run) == 0) return 0;
+    return e2e_shell(t, "grep -q '\"row_exact\": true' %s/manifest.json", run) == 0 ? 1 : -1;
+}
+
+static void a_run_without_the_claim_is_marked(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, PPO "--set run.dir=exact --set compute.backend=reference"), 0);
+    assert_int_equal(noted_as_exact(t, "exact"), 1);
+    assert_int_equal(
+        e2e_run(t, PPO "--set run.dir=r --set compute.backend=" ROW_DEPENDENT_HONEST_SO), 0);
+    e2e_says(t, "the compute backend row_dependent does not promise exact rows");
+    assert_int_equal(noted_as_exact(t, "r"), 0);
+}
+
+#define GO_ON "--resume exact --set run.phases=2 --set compute.backend=" ROW_DEPENDENT_HONEST_SO
+
+static void an_exact_run_does_not_go_on_without_the_claim(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, PPO "--set run.dir=exact --set compute.backend=reference"), 0);
+    assert_int_equal(e2e_run(t, GO_ON), 2);
+    e2e_says(t, "its rows are not exact, those of reference were");
+    assert_int_equal(noted_as_exact(t, "exact"), 1);
+    assert_int_equal(e2e_run(t, GO_ON " --allow-changed-plugins"), 0);
+    assert_int_equal(noted_as_exact(t, "exact"), 0);
+    // What it was is kept; and on such a backend it goes on as it is.
+    assert_int_equal(e2e_shell(t, "grep -q '\"row_exact\": true' exact/manifest.json"), 0);
+    assert_int_equal(e2e_run(t, GO_ON " --set run.phases=3"), 0);
+}
+
+#ifdef FREE_SO
+// The backend that gives exactness up, to measure what that costs.
+static void the_free_backend_makes_no_claim(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, PPO "--set run.dir=r --set compute.backend=" FREE_SO), 0);
+    e2e_says(t, "the compute backend cpu_free does not promise exact rows");
+    assert_int_equal(noted_as_exact(t, "r"), 0);
+    assert_int_equal(e2e_run(t, PPO "--set compute.backend=cpu_free"), 2); // by its path alone
+}
+#endif
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_claim_that_is_not_kept_ends_the_run, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(without_the_claim_rounding_is_allowed, e2e_setup,
                                         e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_run_without_the_claim_is_marked, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(an_exact_run_does_not_go_on_without_the_claim, e2e_setup,
+                                        e2e_teardown),
+#ifdef FREE_SO
+        cmocka_unit_test_setup_teardown(the_free_backend_makes_no_claim, e2e_setup, e2e_teardown),
+#endif
     };
     return cmocka_run_group_tests_name("e2e: exactness", tests, NULL, NULL);
 }

@@ -1,0 +1,55 @@
+// model.h: a model with random weights, GPT-2 124M unless --model and --set say otherwise, driven
+// through its plugin as the host drives it: training steps (train.c) and generations (decode.c).
+//
+// What it is not: the host; there are no rows of data, no rewards and no losses but log-probs.
+#ifndef RLHF_BENCH_MODEL_H
+#define RLHF_BENCH_MODEL_H
+
+#include "bench.h"
+
+enum { MODEL_TENSORS = 2048 };
+
+struct moments {
+    rlhf_dev m, v;
+};
+
+struct model {
+    const rlhf_plugin *plugin;
+    const rlhf_model_ops *ops;
+    void *config, *self;
+    struct moments *mom; // [MODEL_TENSORS] of AdamW; made by the first step
+    rlhf_model_info info;
+    int64_t position_params; // not part of any product
+};
+
+// Ends the program where it cannot. Closed by bench_model_close.
+struct model bench_model_open(const struct bench *b);
+void bench_model_close(const struct bench *b, struct model *m);
+
+// ---- train.c ----
+struct train_times { // seconds
+    double forward, backward, clip, update, refresh, total;
+};
+
+// One step of b->rows rows of b->len tokens; step counts from 1.
+struct train_times bench_train_step(const struct bench *b, struct model *m, int64_t step);
+
+// Multiply-adds * 2 of such a step.
+double bench_train_flops(const struct bench *b, const struct model *m);
+
+// Log-probs [rows * len] of ids [rows * len] in one forward without gradients; the first of a row
+// is 0.
+void bench_score(const struct bench *b, const struct model *m, const int32_t *ids, int rows,
+                 int len, float *logp);
+
+void bench_train(const struct bench *b, struct model *m); // prints a line or two
+
+// ---- decode.c ----
+// Prefill of all b->slots prompts (step 0), or one token for each row. next [slots]: read but at
+// step 0, written; logp [slots] of what was drawn.
+void bench_decode_step(const struct bench *b, const struct model *m, rlhf_gen *gen, int step,
+                       int32_t *next, float *logp);
+int32_t bench_prompt_token(const struct model *m, int row, int at); // which those prompts are
+void bench_decode(const struct bench *b, const struct model *m);    // prints a line or two
+
+#endif

@@ -1,0 +1,16 @@
+// series.h: some times of the same work: the shortest and the median.
+#ifndef RLHF_BENCH_SERIES_H
+#define RLHF_BENCH_SERIES_H
+
+enum { SERIES_MOST = 1024 };
+
+struct series {
+    int n;
+    double at[SERIES_MOST];
+};
+
+void series_add(struct series *s, double seconds); // those past SERIES_MOST are left out
+double series_least(const struct series *s);
+double series_median(const struct series *s);
+
+#endif

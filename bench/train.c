@@ -1,0 +1,132 @@
+// train.c: training steps of a model (model.h), by part.
+#include "model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { STEPS = 6, WARMUP = 2 };
+
+// Sum of squares of all gradients; then AdamW on every tensor, and gradients back to zero.
+static void optimise(const struct bench *b, struct model *m, int64_t step, struct train_times *t) {
+    const rlhf_compute *c = b->c;
+    if (!m->mom) m->mom = bench_zeros(MODEL_TENSORS * sizeof *m->mom / 4);
+    struct moments *mom = m->mom;
+    rlhf_param p = {.size = sizeof p};
+    double norm = 0, part = 0, t0 = bench_now(b);
+    uint64_t n[MODEL_TENSORS] = {0};
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK && i < MODEL_TENSORS; i++) {
+        if (!p.grad) continue;
+        n[i] = 1;
+        for (int32_t k = 0; k < p.ndim; k++)
+            n[i] *= (uint64_t)p.shape[k];
+        bench_check(b, c->sumsq(c->ctx, p.grad, n[i], &part), "sumsq");
+        norm += part;
+    }
+    double t1 = bench_now(b);
+    const rlhf_adamw a = {sizeof(rlhf_adamw),   0,   1e-5, 0.9, 0.999, 1e-8, 0.01,
+                          norm > 1 ? 0.5 : 1.0, step};
+    for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK && i < MODEL_TENSORS; i++) {
+        if (!p.grad) continue;
+        if (!mom[i].m) {
+            bench_check(b, c->alloc(c->ctx, n[i] * 4, &mom[i].m), "alloc");
+            bench_check(b, c->alloc(c->ctx, n[i] * 4, &mom[i].v), "alloc");
+        }
+        bench_check(b, c->adamw(c->ctx, p.value, p.grad, mom[i].m, mom[i].v, n[i], &a), "adamw");
+        bench_check(b, c->zero(c->ctx, p.grad, n[i] * 4), "zero");
+    }
+    double t2 = bench_now(b);
+    bench_check(b, m->ops->refresh(m->self), "refresh");
+    t->clip = t1 - t0;
+    t->update = t2 - t1;
+    t->refresh = bench_now(b) - t2;
+}
+
+// Rows of equal length as the host lays them out, of which all but the first token are scored.
+struct rows {
+    int32_t *offset, *prompt;
+    rlhf_batch batch;
+};
+
+static struct rows rows_of(const int32_t *ids, int n, int len) {
+    struct rows r = {.offset = bench_zeros((size_t)n + 1), .prompt = bench_zeros((size_t)n)};
+    for (int i = 0; i <= n; i++)
+        r.offset[i] = i * len;
+    for (int i = 0; i < n; i++)
+        r.prompt[i] = 1;
+    r.batch = (rlhf_batch){sizeof(rlhf_batch), (uint32_t)n, (uint32_t)(n * len), 0, ids, r.offset,
+                           r.prompt,           NULL};
+    return r;
+}
+
+static void rows_free(struct rows *r) {
+    free(r->offset);
+    free(r->prompt);
+}
+
+void bench_score(const struct bench *b, const struct model *m, const int32_t *ids, int rows,
+                 int len, float *logp) {
+    const rlhf_dist dist = RLHF_DIST_WHOLE;
+    const rlhf_forward fwd = {.size = sizeof fwd, .heads = RLHF_HEAD_LOGP, .dist = &dist};
+    const rlhf_heads out = {.size = sizeof out, .logp = logp};
+    struct rows r = rows_of(ids, rows, len);
+    bench_check(b, m->ops->forward(m->self, &r.batch, &fwd, &out), "forward");
+    rows_free(&r);
+}
+
+struct train_times bench_train_step(const struct bench *b, struct model *m, int64_t step) {
+    const int total = b->rows * b->len;
+    int32_t *ids = bench_zeros((size_t)total);
+    float *logp = bench_zeros(2 * (size_t)total), *grad = logp + total;
+    for (int i = 0; i < total; i++) {
+        ids[i] = (i * 7919 + 13) % m->info.n_vocab;
+        grad[i] = -1.0f / (float)total;
+    }
+    const rlhf_dist dist = RLHF_DIST_WHOLE;
+    const rlhf_forward fwd = {
+        .size = sizeof fwd, .heads = RLHF_HEAD_LOGP, .train = 1, .dist = &dist};
+    const rlhf_heads out = {.size = sizeof out, .logp = logp}, d = {.size = sizeof d, .logp = grad};
+    struct rows r = rows_of(ids, b->rows, b->len);
+    struct train_times t = {0};
+    const double t0 = bench_now(b);
+    bench_check(b, m->ops->forward(m->self, &r.batch, &fwd, &out), "forward");
+    const double t1 = bench_now(b);
+    bench_check(b, m->ops->backward(m->self, &r.batch, &fwd, &d), "backward");
+    t.forward = t1 - t0;
+    t.backward = bench_now(b) - t1;
+    optimise(b, m, step, &t);
+    t.total = bench_now(b) - t0;
+    rows_free(&r);
+    free(ids);
+    free(logp);
+    return t;
+}
+
+// Multiply-adds * 2: 6 a parameter and token (the tied head: of scored tokens), 4 where it is
+// frozen behind an adapter (whose own are not counted), and the scores and weighted sums of causal
+// attention, three times (forward, and backward twice). Nothing for recomputation, norms or
+// activations.
+double bench_train_flops(const struct bench *b, const struct model *m) {
+    const double head = (double)m->info.n_vocab * m->info.d_model;
+    const double trunk = (double)(m->info.n_params - m->position_params) - head;
+    const double pairs = (double)b->len * (b->len + 1) / 2;
+    const double each = b->rank ? 4.0 : 6.0;
+    return each * trunk * b->rows * b->len + each * head * b->rows * (b->len - 1) +
+           3.0 * 4.0 * pairs * m->info.d_model * b->rows * m->info.n_layer;
+}
+
+void bench_train(const struct bench *b, struct model *m) {
+    struct train_times best = {.total = 1e30};
+    for (int i = 0; i < (b->count ? b->count : WARMUP + STEPS); i++) {
+        struct train_times t = bench_train_step(b, m, i + 1);
+        if (i >= WARMUP && t.total < best.total) best = t;
+    }
+    if (b->count) return;
+    const double rate = bench_train_flops(b, m) / best.total * 1e-9;
+    char title[64];
+    snprintf(title, sizeof title, "training step, %d x %d tokens", b->rows, b->len);
+    printf("%-44s %10.1f ms, %.0f tokens/s, %.0f GFLOP/s, %.1f %% of peak\n", title,
+           best.total * 1e3, b->rows * b->len / best.total, rate, 100 * rate / bench_peak_of(b));
+    printf("%-44s %10.1f forward, %.1f backward, %.1f norm, %.1f AdamW, %.1f packing (ms)\n", "",
+           best.forward * 1e3, best.backward * 1e3, best.clip * 1e3, best.update * 1e3,
+           best.refresh * 1e3);
+}
