@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 enum { MOST_ASKED = 64, PER = 3, LONGEST_PRINTED = 4096, MOST_FRAMES = 100000 };
-#define TICK 0.2 // seconds after which the user's wish to stop is passed on
+#define TICK  0.2 // seconds after which the user's wish to stop is passed on
+#define LEAVE 1.0 // seconds after that in which a call may still end as ever
 
 void rlhf__asked_finish(struct rlhf__asked *a) {
     rlhf__buf_free(&a->frame);
@@ -104,6 +105,7 @@ struct wait {
     struct rlhf__asked *a;
     size_t n;
     double until, timeout; // until: 0 = for ever
+    double asked_to_stop;  // when; 0: not yet
     const char *limit;
 };
 
@@ -122,12 +124,28 @@ static size_t put_polled(const struct wait *w, struct pollfd *p) {
     return n;
 }
 
-static void pass_on(const struct wait *w) {
+static void pass_on(struct wait *w) {
     for (size_t i = 0; i < w->n; i++) {
         const rlhf_host *api = w->a[i].ear->api;
         struct rlhf__batch_note *note = rlhf__worker_note(w->a[i].worker);
-        atomic_store(&note->cancelled, api && api->cancelled(api) ? 1u : 0u);
+        const int stop = api && api->cancelled(api);
+        atomic_store(&note->cancelled, stop ? 1u : 0u);
+        if (stop && w->asked_to_stop <= 0) w->asked_to_stop = rlhf__seconds();
     }
+}
+
+static void end_one(struct rlhf__asked *a, rlhf_status code, const char *why) {
+    rlhf__worker_fail(a->worker, code, why);
+    end_printed(a);
+    a->done = 1;
+}
+
+// Whoever hangs would keep a run alive that is to end.
+static void leave(const struct wait *w, double now) {
+    if (w->asked_to_stop <= 0 || now < w->asked_to_stop + LEAVE) return;
+    for (size_t i = 0; i < w->n; i++)
+        if (!w->a[i].done && w->a[i].may_be_left)
+            end_one(&w->a[i], RLHF_E_CANCELLED, "stopped; its worker was ended");
 }
 
 static void too_long(const struct wait *w) {
@@ -137,9 +155,7 @@ static void too_long(const struct wait *w) {
         if (a->done) continue;
         snprintf(why, sizeof why, "it took longer than %g s (%s); its worker was ended", w->timeout,
                  w->limit);
-        rlhf__worker_fail(a->worker, RLHF_E_INTERNAL, why);
-        end_printed(a);
-        a->done = 1;
+        end_one(a, RLHF_E_INTERNAL, why);
     }
 }
 
@@ -172,6 +188,7 @@ static void wait_all(struct wait *w) {
             return;
         }
         pass_on(w);
+        leave(w, now);
         double most = w->until > 0 && w->until - now < TICK ? w->until - now : TICK;
         poll(p, (nfds_t)put_polled(w, p), (int)(1000 * most) + 1);
     }

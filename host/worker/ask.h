@@ -16,11 +16,14 @@ struct rlhf__asked {
     char *why;                // the text; "" = none
     rlhf_status status;       // of the plugin; meaningless when the worker failed
     int32_t done;             // 1: answered, or worker->failed says why not
+    int32_t may_be_left;      // 1: it is ended when the user asks to stop and it does not answer
+    int32_t reserved;
 };
 
 // Ask and wait, at most timeout_s seconds that the host did not work for them itself (0 = for
-// ever). limit: what is named when that is over ("rewards.timeout_s"). RLHF_OK when all have
-// answered; else the code of a worker that failed: look at each. [main]
+// ever); one that may be left, LEAVE seconds after the user asked to stop (its code is then
+// RLHF_E_CANCELLED). limit: what is named when that is over ("rewards.timeout_s"). RLHF_OK when all
+// have answered; else the code of a worker that failed: look at each. [main]
 rlhf_status rlhf__ask(struct rlhf__asked *a, size_t n, double timeout_s, const char *limit);
 
 void rlhf__asked_finish(struct rlhf__asked *a); // accepts a zeroed one [main]

@@ -2,13 +2,17 @@
 // its kernel headers do not know the later rights.
 #include "worker/confine.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 // ---- namespaces ----
@@ -35,12 +39,44 @@ unsigned rlhf__confine_spaces(int network) {
     const uid_t uid = geteuid();
     const gid_t gid = getegid();
     const int net = network ? 0 : CLONE_NEWNET;
+    unsigned users = RLHF__CONFINED_USERS;
     // A user namespace takes root's rights over the machine from root too.
     if (unshare(CLONE_NEWUSER | CLONE_NEWPID | net) == 0)
         map_user(uid, gid);
-    else if (unshare(CLONE_NEWPID | net) != 0)
+    else if (users = 0, unshare(CLONE_NEWPID | net) != 0)
         return 0;
-    return RLHF__CONFINED_PROCESSES | (network ? 0 : RLHF__CONFINED_NETWORK);
+    return users | RLHF__CONFINED_PROCESSES | (network ? 0 : RLHF__CONFINED_NETWORK);
+}
+
+// ---- how many processes ----
+
+// From Linux 6.14 on a PID namespace has a largest number of its own. Before that it is the
+// machine's, which is not ours to change.
+static int space_has_largest(void) {
+    struct utsname u;
+    unsigned major = 0, minor = 0;
+    return uname(&u) == 0 && sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
+           (major > 6 || (major == 6 && minor >= 14));
+}
+
+unsigned rlhf__confine_count(void) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", RLHF__MOST_PROCESSES);
+    if (!space_has_largest() || put_file("/proc/sys/kernel/pid_max", text) != 0) return 0;
+    return RLHF__CONFINED_COUNT;
+}
+
+// The limit of a user's processes, where the user's are those of the namespace. Whether it acts is
+// tried: it does not for root, nor for a user namespace before Linux 5.14.
+static unsigned count_of_user(void) {
+    const struct rlimit none = {0, RLHF__MOST_PROCESSES};
+    const struct rlimit most = {RLHF__MOST_PROCESSES, RLHF__MOST_PROCESSES};
+    if (setrlimit(RLIMIT_NPROC, &none) != 0) return 0;
+    const pid_t pid = fork();
+    if (pid == 0) _exit(0);
+    const int acts = pid < 0 && errno == EAGAIN;
+    if (pid > 0) waitpid(pid, NULL, 0);
+    return setrlimit(RLIMIT_NPROC, &most) == 0 && acts ? RLHF__CONFINED_COUNT : 0;
 }
 
 // ---- landlock ----
@@ -94,6 +130,8 @@ unsigned rlhf__confine(unsigned spaces, int network) {
     const struct rlimit none = {0, 0};
     unsigned in_force = spaces | (network ? (unsigned)RLHF__CONFINED_OPEN : 0);
     setrlimit(RLIMIT_CORE, &none);
+    const int counted = (spaces & RLHF__CONFINED_COUNT) != 0;
+    if (!counted && spaces & RLHF__CONFINED_USERS) in_force |= count_of_user();
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return in_force;
     in_force |= RLHF__CONFINED_PRIVILEGES;
     if (no_writing() == 0) in_force |= RLHF__CONFINED_FILES;
@@ -117,12 +155,29 @@ unsigned rlhf__confine_memory(uint64_t bytes) {
 #endif
 }
 
+unsigned rlhf__confine_time(double seconds) {
+    struct rusage used;
+    struct rlimit limit;
+    cpu_set_t cores;
+    if (getrusage(RUSAGE_SELF, &used) != 0 || getrlimit(RLIMIT_CPU, &limit) != 0) return 0;
+    const int known = sched_getaffinity(0, sizeof cores, &cores) == 0;
+    const double n = known ? CPU_COUNT(&cores) : (double)sysconf(_SC_NPROCESSORS_ONLN);
+    const double so_far = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
+    // The two parts of a second that were cut off, and one that is not whole.
+    const double most = so_far + 2 + ceil(seconds * n);
+    limit.rlim_cur = seconds > 0 && most < 1e15 ? (rlim_t)most : limit.rlim_max;
+    if (limit.rlim_cur > limit.rlim_max) limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_CPU, &limit) == 0 && seconds > 0 ? RLHF__CONFINED_TIME : 0;
+}
+
 static void add(struct rlhf__buf *list, const char *text) {
     rlhf__buf_printf(list, "%s%s", list->len ? ", " : "", text);
 }
 
 void rlhf__confined_text(unsigned in, uint64_t memory_mib, struct rlhf__buf *out) {
     struct rlhf__buf has = RLHF__BUF_INIT, lacks = RLHF__BUF_INIT;
+    char count[64];
+    snprintf(count, sizeof count, "at most %d processes and threads", RLHF__MOST_PROCESSES);
     const struct {
         unsigned bit;
         int wanted;
@@ -133,6 +188,8 @@ void rlhf__confined_text(unsigned in, uint64_t memory_mib, struct rlhf__buf *out
         {RLHF__CONFINED_CALLS, 1, "a list of system calls (seccomp)"},
         {RLHF__CONFINED_PROCESSES, 1, "processes of its own (PID namespace)"},
         {RLHF__CONFINED_NETWORK, !(in & RLHF__CONFINED_OPEN), "no network (network namespace)"},
+        {RLHF__CONFINED_COUNT, 1, count},
+        {RLHF__CONFINED_TIME, 0, "processor time (rewards.timeout_s a core)"},
         {RLHF__CONFINED_MEMORY, memory_mib > 0, "rewards.memory_mib"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (in & all[i].bit || all[i].wanted) add(in & all[i].bit ? &has : &lacks, all[i].text);

@@ -1,6 +1,7 @@
 // confine.h: what a worker may do, as far as the kernel has means: no new privileges, nothing
 // written to the file system (landlock), no system calls that rule a machine and no signals to
-// others (seccomp), no network unless it is allowed, processes of its own (namespaces), memory.
+// others (seccomp), no network unless it is allowed, processes of its own (namespaces) and so many
+// of them, memory, processor time.
 #ifndef RLHF_HOST_WORKER_CONFINE_H
 #define RLHF_HOST_WORKER_CONFINE_H
 
@@ -13,12 +14,22 @@ enum rlhf__confined {
     RLHF__CONFINED_FILES = 1 << 3,      // landlock: no file is written
     RLHF__CONFINED_CALLS = 1 << 4,      // seccomp
     RLHF__CONFINED_MEMORY = 1 << 5,     // an address space of limited size
-    RLHF__CONFINED_OPEN = 1 << 6        // the network was allowed
+    RLHF__CONFINED_OPEN = 1 << 6,       // the network was allowed
+    RLHF__CONFINED_USERS = 1 << 7,      // a user namespace, whose processes are counted apart
+    RLHF__CONFINED_COUNT = 1 << 8,      // at most RLHF__MOST_PROCESSES
+    RLHF__CONFINED_TIME = 1 << 9        // processor time
 };
+
+// Processes and threads of a worker and all that it starts.
+enum { RLHF__MOST_PROCESSES = 1024 };
 
 // Namespaces for the processes that are forked after it; network 1: not one of the network. Returns
 // which are in force, of the enum. [main]
 unsigned rlhf__confine_spaces(int network);
+
+// In the first process of a PID namespace, before it forks: no more than RLHF__MOST_PROCESSES in
+// there. Returns the bit, or 0 where the kernel counts them for all namespaces together. [main]
+unsigned rlhf__confine_count(void);
 
 // The rest, of the calling process, for good; network 1: it may have sockets. `spaces` is what
 // rlhf__confine_spaces returned. Returns all that is in force. [main]
@@ -27,6 +38,11 @@ unsigned rlhf__confine(unsigned spaces, int network);
 // At most so many bytes beside those that the process has by now. Returns the bit, or 0 where no
 // limit can be set (a build with a sanitizer). [main]
 unsigned rlhf__confine_memory(uint64_t bytes);
+
+// Processor time of the calling process from now on, and of each that it starts: `seconds` for each
+// core that it may run on; what goes on for longer meets SIGXCPU. 0 = no limit. Returns the bit, or
+// 0. [main]
+unsigned rlhf__confine_time(double seconds);
 
 // "no new privileges, no writing to files, ...", and what is not in force, in words. [any]
 void rlhf__confined_text(unsigned in_force, uint64_t memory_mib, struct rlhf__buf *out);

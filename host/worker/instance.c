@@ -81,6 +81,7 @@ static rlhf_status ask(const struct instance *t, struct hand *h, struct rlhf__as
 static rlhf_status create_in(const struct instance *t, struct hand *h) {
     struct rlhf__asked a = {.done = 0};
     put_create(t, &a.frame);
+    a.may_be_left = 1;
     const rlhf_status st = ask(t, h, &a);
     rlhf__asked_finish(&a);
     return st;
@@ -281,6 +282,7 @@ rlhf_status rlhf__stand_in_check_row(void *self, rlhf_str row) {
     RLHF_TRY(be_there(t, &t->hand[0]));
     rlhf__wire_begin(&a.frame, RLHF__ASK_CHECK_ROW);
     rlhf__wire_text(&a.frame, row.ptr, row.len);
+    a.may_be_left = 1;
     const rlhf_status st = ask(t, &t->hand[0], &a);
     rlhf__asked_finish(&a);
     return st;
@@ -360,15 +362,22 @@ static uint32_t row_at_work(const struct rlhf__worker *w, const struct part *p) 
     return p->from + i;
 }
 
+// `first`: of the parts of this call; the others can only be told beside it.
 static rlhf_status part_failed(const struct instance *t, const struct rlhf__worker *w,
-                               const struct part *p) {
+                               const struct part *p, int first) {
     const uint32_t row = row_at_work(w, p);
     char why[2044];
+    if (w->failed.code == RLHF_E_CANCELLED) return fail(t, RLHF_E_CANCELLED, w->failed.text);
     if (row < p->to)
         snprintf(why, sizeof why, "%.1900s at row %u", w->failed.text, row);
     else
         snprintf(why, sizeof why, "%.1900s after its last row", w->failed.text);
-    return fail(t, RLHF_E_INTERNAL, why);
+    if (first) return fail(t, RLHF_E_INTERNAL, why);
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    rlhf__buf_printf(&line, "in the same call: %s", why);
+    t->api->log(t->api, RLHF_LOG_WARN, rlhf__buf_text(&line));
+    rlhf__buf_free(&line);
+    return RLHF_E_INTERNAL;
 }
 
 static rlhf_status refuse_metric(const struct instance *t, const struct rlhf__ear *e) {
@@ -382,11 +391,11 @@ static rlhf_status refuse_metric(const struct instance *t, const struct rlhf__ea
     return fail(t, RLHF_E_INVALID, why);
 }
 
-// What became of one part.
+// What became of one part; `before`: of those before it.
 static rlhf_status end_part(struct instance *t, struct rlhf__asked *a, const rlhf_reward_in *in,
-                            const struct part *p, const rlhf_reward_out *out) {
+                            const struct part *p, const rlhf_reward_out *out, rlhf_status before) {
     rlhf__ear_end(a->ear);
-    if (a->worker->failed.code) return part_failed(t, a->worker, p);
+    if (a->worker->failed.code) return part_failed(t, a->worker, p, before == RLHF_OK);
     RLHF_TRY(said(t, a));
     RLHF_TRY(refuse_metric(t, a->ear));
     take_part(a->worker, in, p, out);
@@ -405,13 +414,14 @@ rlhf_status rlhf__stand_in_score(void *self, const rlhf_reward_in *in, const rlh
         if (st != RLHF_OK) break;
         asked[i].worker = h->worker;
         asked[i].ear = &h->ear;
+        asked[i].may_be_left = 1;
         rlhf__ear_begin(&h->ear);
         st = put_part(t, h->worker, in, out, &part[i], &asked[i].frame);
     }
     if (st == RLHF_OK) {
         rlhf__ask(asked, n, t->s->rules.timeout_s, LIMIT);
         for (uint32_t i = 0; i < n; i++) {
-            one = end_part(t, &asked[i], in, &part[i], out);
+            one = end_part(t, &asked[i], in, &part[i], out, st);
             if (st == RLHF_OK) st = one;
         }
     }

@@ -19,6 +19,7 @@
 struct serving {
     const struct rlhf__env *env;
     int32_t network;
+    double timeout_s; // of a call, 0 = no limit
     unsigned confined;
     struct rlhf__plugins *plugins;
     const struct rlhf__plugin *plugin; // NULL until it is open
@@ -56,6 +57,8 @@ static void ask_open(struct serving *s, struct rlhf__wire *in) {
     rlhf_status st = s->plugins || in->bad || !path || !id || !asker
                          ? rlhf__fail(&err, RLHF_E_INTERNAL, "the worker cannot open it")
                          : rlhf__plugins_create(s->env->dirs, &s->plugins, &err);
+    s->timeout_s = rlhf__wire_get_f64(in);
+    s->confined |= rlhf__confine_time(s->timeout_s);
     if (memory_mib) s->confined |= rlhf__confine_memory(memory_mib << 20);
     s->fence.limited = (s->confined & RLHF__CONFINED_MEMORY) != 0;
     if (st == RLHF_OK)
@@ -256,6 +259,7 @@ static int work(void *arg, unsigned spaces) {
     s->confined = rlhf__confine(spaces, s->network);
     rlhf__fence_watch(&s->fence);
     while (rlhf__wire_receive(RLHF__WORKER_ASK, &s->in, &in) == 0) {
+        if (s->timeout_s > 0) rlhf__confine_time(s->timeout_s);
         if (in.kind == RLHF__ASK_DESTROY && s->self && s->config && s->plugin->desc.create &&
             s->plugin->desc.destroy)
             s->plugin->desc.destroy(s->self);

@@ -56,6 +56,7 @@ rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker 
     rlhf__wire_puts(&a.frame, s->id);
     rlhf__wire_puts(&a.frame, s->asker);
     rlhf__wire_u64(&a.frame, s->rules.memory_mib);
+    rlhf__wire_f64(&a.frame, s->rules.timeout_s);
     rlhf_status st = rlhf__ask(&a, 1, s->rules.timeout_s, "rewards.timeout_s");
     if (st == RLHF_OK)
         st = opened(s, &a, what, err);

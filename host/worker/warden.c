@@ -118,6 +118,7 @@ static pid_t fork_with_parent(void) {
 _Noreturn static void first_process(int report, int (*work)(void *arg, unsigned spaces), void *arg,
                                     unsigned spaces) {
     int status = 0;
+    spaces |= rlhf__confine_count();
     const pid_t worker = fork_with_parent();
     if (worker == 0) {
         close(report);

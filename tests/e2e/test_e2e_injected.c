@@ -2,13 +2,17 @@
 // is lost, each failure is named, nothing is left behind, and with rewards.on_failure=retry the
 // last checkpoint is that of a run in which nothing failed, byte for byte.
 //
-// usage: test_e2e_injected [FAILURES]: at least so many over all forms; a share of them unless
-// said.
+// usage: test_e2e_injected [FAILURES [FORM]]: at least so many over all forms, or as many as a
+// form's share of that in one; a few unless said.
 #include "e2e.h"
 
+#include "rewards/http_score.h"
+
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define RUN                                                                                        \
     "--algo grpo.so:group_size=4,kl_placement=none,epochs=1 --policy model "                       \
@@ -18,30 +22,106 @@
     "--set rewards.isolate=never "                                                                 \
     "--set rewards.on_failure=retry --set rewards.retries=50 "
 
-static long wanted = 24; // failures, over all forms
+static long wanted = 36; // failures, over all forms
+static const char *only; // the form that is tried, NULL = all
+
+// Where what was injected is told.
+enum told_by { BY_RUN, BY_FILE, BY_SERVICE };
 
 // A form of running a reward: the reward with and without failures of a seed.
 struct form {
     const char *name, *clean, *faulty; // faulty: %d is the seed
     const char *limits;
+    enum told_by by;
 };
 
 static const struct form forms[] = {
     {"in the process", "--reward \"$RLHF_TEST_PLUGINS/faulty_reward.so:how=none,tokens=true\"",
      "--reward "
      "\"$RLHF_TEST_PLUGINS/faulty_reward.so:how=rows,every=8,times=2,tokens=true,seed=%d\"",
-     ""},
+     "", BY_RUN},
+    {"in a worker", "--reward $RLHF_TEST_PLUGINS/injected_reward.so:isolate=false",
+     "--reward $RLHF_TEST_PLUGINS/injected_reward.so:isolate=true,every=24,seed=%d",
+     "--set rewards.timeout_s=2 --set rewards.memory_mib=256", BY_RUN},
+    {"in several workers", "--reward $RLHF_TEST_PLUGINS/injected_reward.so:isolate=false",
+     "--reward $RLHF_TEST_PLUGINS/injected_reward.so:isolate=true,every=24,seed=%d",
+     "--set rewards.timeout_s=2 --set rewards.memory_mib=256 --set rewards.workers=3", BY_RUN},
     {"exec.so", "--reward \"exec.so:command='$RLHF_TEST_PLUGINS/faulty_program' 0 0\"",
      "--reward \"exec.so:command='$RLHF_TEST_PLUGINS/faulty_program' %d 10\"",
-     "--set rewards.timeout_s=3 --set rewards.memory_mib=256"},
+     "--set rewards.timeout_s=3 --set rewards.memory_mib=256", BY_FILE},
     {"exec.so, asked early", "--reward \"exec.so:command='$RLHF_TEST_PLUGINS/faulty_program' 0 0\"",
      "--reward \"exec.so:command='$RLHF_TEST_PLUGINS/faulty_program' %d 10\" "
      "--set rewards.overlap=true",
-     "--set rewards.timeout_s=3 --set rewards.memory_mib=256"},
+     "--set rewards.timeout_s=3 --set rewards.memory_mib=256", BY_FILE},
     {"python.so", "--reward python.so:file=$RLHF_TEST_SOURCE/faulty.py,function=pays",
      "--reward python.so:file=$RLHF_TEST_SOURCE/faulty.py,function=pays",
-     "--set rewards.timeout_s=10 --set rewards.memory_mib=2048"},
+     "--set rewards.timeout_s=10 --set rewards.memory_mib=2048", BY_FILE},
+    {"http.so", "--reward http.so:url=$RLHF_TEST_URL",
+     "--reward http.so:url=$RLHF_TEST_URL,concurrency=1,repeats=0,patience_s=0.02,backoff_s=0.005",
+     "--set rewards.timeout_s=2", BY_SERVICE},
 };
+
+// ---- a service that goes wrong ----
+
+static struct service {
+    struct http_server *server;
+    atomic_ulong seed, every; // every 0: nothing goes wrong
+    atomic_ulong asked;
+    atomic_long faults, down_until; // down until: milliseconds
+    atomic_int down;                // the status with which it is
+} service;
+
+static const char *const kinds[] = {"429",   "503", "refused", "500",    "400",    "garbage",
+                                    "count", "cut", "text",    "silent", "dropped"};
+enum { KINDS = sizeof kinds / sizeof *kinds, DOWN_MS = 60 };
+
+static long milliseconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void be_down(struct service *s, int status, struct http_reply *reply) {
+    s->down = reply->status = status;
+    s->down_until = milliseconds() + DOWN_MS;
+}
+
+static void say_instead(struct http_reply *reply, const char *body) {
+    free(reply->body);
+    reply->body = strdup(body);
+}
+
+// A connection that is dropped without a word is taken for one that was too old, and made again.
+static void go_wrong(struct service *s, const char *kind, struct http_reply *reply) {
+    if (strcmp(kind, "dropped") != 0) s->faults++;
+    if (strcmp(kind, "429") == 0 || strcmp(kind, "503") == 0) be_down(s, atoi(kind), reply);
+    if (strcmp(kind, "500") == 0 || strcmp(kind, "400") == 0) reply->status = atoi(kind);
+    if (strcmp(kind, "refused") == 0) {
+        http_server_refuse(s->server, DOWN_MS);
+        reply->how = HTTP_DROPPED;
+    }
+    if (strcmp(kind, "garbage") == 0) say_instead(reply, "<html>\033[31m\001</html>");
+    if (strcmp(kind, "count") == 0) say_instead(reply, "[1, 2]");
+    if (strcmp(kind, "text") == 0) say_instead(reply, "{\"rewards\": \"much\"}");
+    if (strcmp(kind, "cut") == 0) reply->how = HTTP_HALF;
+    if (strcmp(kind, "silent") == 0) reply->how = HTTP_SILENT;
+    if (strcmp(kind, "dropped") == 0) reply->how = HTTP_DROPPED;
+}
+
+static void serve(void *context, const struct http_request *q, struct http_reply *reply) {
+    struct service *s = context;
+    const unsigned long n = s->every ? atomic_fetch_add(&s->asked, 1) : 0;
+    // Knuth's multiplicative hash.
+    const unsigned long draw = ((s->seed * 2654435761UL + n) * 2654435761UL & 0xffffffff) >> 8;
+    reply->body = http_score(q);
+    if (!reply->body) reply->status = 400;
+    if (s->down && milliseconds() < s->down_until)
+        reply->status = s->down;
+    else if (s->every && draw % s->every == 0)
+        go_wrong(s, kinds[draw / s->every % KINDS], reply);
+}
+
+// ---- runs ----
 
 static long count(struct e2e *t, const char *script) {
     assert_int_equal(e2e_shell(t, "%s", script), 0);
@@ -54,31 +134,58 @@ static void nothing_is_left_behind(struct e2e *t) {
                      "s=$(sed 's/.*) //; s/ .*//' /proc/$p/stat 2>/dev/null); "
                      "[ -z \"$s\" ] || [ \"$s\" = Z ] || { echo \"$p lives\"; exit 1; }; done"),
         0);
+    assert_int_equal(e2e_shell(t, "for e in /proc/[0-9]*/environ; do "
+                                  "  tr '\\0' '\\n' <$e 2>/dev/null | grep -qx "
+                                  "\"INJECTED=$PWD\" && { echo \"$e is still there\"; exit 1; }; "
+                                  "done; exit 0"),
+                     0);
 }
 
-// Failures of one run: all but those that are none to the reward's host (a slow answer).
+// What was injected and is a failure; slow answers and noise are none, and a NaN is forgotten
+// where another row fails the call.
+static long injected(struct e2e *t, const struct form *f) {
+    if (f->by == BY_SERVICE) return service.faults;
+    if (f->by == BY_FILE) return count(t, "cat faults 2>/dev/null | grep -vcE 'slow|nan' || true");
+    if (f == forms) return count(t, "grep -c 'score(), phase [0-9]*: ' said || true");
+    return count(t, "grep 'injected: ' said | grep -vcE 'slow|noise|nan' || true");
+}
+
+// What was told of it. A service that is down is waited for, and that is told at once.
+static long told(struct e2e *t, const struct form *f) {
+    if (f->by == BY_SERVICE)
+        return count(t, "grep -cE 'score\\(\\), phase [0-9]*: |does not answer: ' said || true");
+    return count(t, "grep -cE 'score\\(\\), phase [0-9]*: |in the same call: ' said || true");
+}
+
+// Failures of one run.
 static long inject(struct e2e *t, const struct form *f, int seed) {
     char reward[512];
     snprintf(reward, sizeof reward, f->faulty, seed);
+    service.seed = (unsigned long)seed;
+    service.every = 3;
+    service.asked = 0;
+    service.faults = service.down = 0;
     assert_int_equal(e2e_shell(t, "rm -rf f faults asked children said"), 0);
     if (e2e_shell(t,
-                  "export FAULTS=%d,3; \"$HOST\" " RUN "%s %s --set run.dir=f > said 2>&1 || "
-                  "{ tail -5 said; exit 1; }",
+                  "export INJECTED=\"$PWD\" FAULTS=%d,3; \"$HOST\" " RUN
+                  "%s %s --set run.dir=f > said 2>&1 || { tail -5 said; exit 1; }",
                   seed, f->limits, reward) != 0)
         fail_msg("%s, seed %d: %s", f->name, seed, t->out);
+    service.every = 0;
     if (e2e_shell(t, "for x in model.safetensors state/optimizer.safetensors state/run.json; do "
                      "cmp c/checkpoints/000010/$x f/checkpoints/000010/$x || exit 1; done") != 0)
         fail_msg("%s, seed %d: %s", f->name, seed, t->out);
     nothing_is_left_behind(t);
     assert_int_equal(e2e_shell(t, "! grep -q \"$(printf '\\033')\" said"), 0);
-    const long told = count(t, "grep -c 'score(), phase [0-9]*: ' said || true");
-    if (f == forms) return told;
-    const long faults = count(t, "cat faults 2>/dev/null | grep -vcE 'slow|nan' || true");
-    if (told < faults) fail_msg("%s, seed %d: %ld failures, %ld told", f->name, seed, faults, told);
+    const long faults = injected(t, f), named = told(t, f);
+    if (named < faults)
+        fail_msg("%s, seed %d: %ld failures, %ld told", f->name, seed, faults, named);
     return faults;
 }
 
 static int runs_here(const struct form *f) {
+    if (only && strcmp(f->name, only) != 0) return 0;
+    if (f->by == BY_SERVICE) return HAS_HTTP;
     if (strcmp(f->name, "python.so") != 0) return 1;
     return system("python3 -c 'import sys' >/dev/null 2>&1") == 0;
 }
@@ -87,7 +194,10 @@ static void no_run_is_lost(void **state) {
     struct e2e *t = *state;
     const int n = (int)(sizeof forms / sizeof *forms);
     long all = 0;
+    char url[64];
     setenv("RLHF_TEST_SOURCE", SOURCE_DIR, 1);
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/", http_server_port(service.server));
+    setenv("RLHF_TEST_URL", url, 1);
     for (int k = 0; k < n; k++) {
         long here = 0;
         int seed = 1;
@@ -102,10 +212,25 @@ static void no_run_is_lost(void **state) {
     print_message("%ld failures, no run lost\n", all);
 }
 
+static int setup(void **state) {
+    static const char *const proxies[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
+                                          "ALL_PROXY"};
+    for (size_t i = 0; i < sizeof proxies / sizeof *proxies; i++)
+        unsetenv(proxies[i]);
+    service.server = http_server_open(serve, &service);
+    return service.server ? e2e_setup(state) : -1;
+}
+
+static int teardown(void **state) {
+    http_server_close(service.server);
+    return e2e_teardown(state);
+}
+
 int main(int argc, char **argv) {
     if (argc > 1) wanted = strtol(argv[1], NULL, 10);
+    if (argc > 2) only = argv[2];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(no_run_is_lost, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(no_run_is_lost, setup, teardown),
     };
     return cmocka_run_group_tests_name("e2e_injected", tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_CONNECTIONS = 256, MAX_REQUEST = 64 << 20 };
@@ -28,7 +29,8 @@ struct http_server {
     pthread_mutex_t lock;
     struct connection connection[MAX_CONNECTIONS]; // [n], under lock
     int n, fd, port;
-    atomic_int requests, stop;
+    int held, reserved;                // a socket that keeps the port while nobody listens
+    atomic_int requests, stop, refuse; // refuse: milliseconds that nobody is to listen
 };
 
 // ---- bytes ----
@@ -151,11 +153,53 @@ int http_server_adopt(struct http_server *s, int fd) {
 
 // ---- the server ----
 
+// A socket of the loopback interface at that port (0: any), which others that do not listen may
+// have too. -1 when there is none.
+static int socket_at(int port) {
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons((uint16_t)port),
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    union {
+        struct sockaddr_in *in;
+        struct sockaddr *any;
+    } u = {&a};
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+        bind(fd, u.any, sizeof a) == 0)
+        return fd;
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+// Returns the socket that is listened at afterwards.
+static int be_deaf(struct http_server *s) {
+    const struct timespec ms = {s->refuse / 1000, s->refuse % 1000 * 1000000L};
+    shutdown(s->fd, SHUT_RDWR);
+    close(s->fd);
+    s->fd = -1;
+    s->refuse = 0;
+    nanosleep(&ms, NULL);
+    const int fd = socket_at(s->port);
+    if (fd >= 0 && listen(fd, 128) == 0) return s->fd = fd;
+    perror("http_server_refuse");
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+void http_server_refuse(struct http_server *s, int ms) {
+    const struct timespec tick = {0, 1000000};
+    s->refuse = ms;
+    while (s->refuse && !s->stop)
+        nanosleep(&tick, NULL);
+}
+
 static void *accept_all(void *context) {
     struct http_server *s = context;
     struct pollfd p = {.fd = s->fd, .events = POLLIN};
     while (!s->stop) {
-        if (poll(&p, 1, 50) <= 0) continue;
+        if (s->refuse) p.fd = be_deaf(s);
+        if (p.fd < 0) return NULL;
+        if (poll(&p, 1, 20) <= 0) continue;
         const int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC), now = 1;
         // Head and body are two writes: the second would wait for the first one's ACK, 40 ms.
         if (fd >= 0) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &now, sizeof now);
@@ -164,17 +208,18 @@ static void *accept_all(void *context) {
     return NULL;
 }
 
-static int listen_somewhere(int *port) {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+// *held: one more at that port, which does not listen; NULL: not wanted.
+static int listen_somewhere(int *port, int *held) {
+    struct sockaddr_in a;
     socklen_t len = sizeof a;
     union {
         struct sockaddr_in *in;
         struct sockaddr *any;
     } u = {&a};
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int fd = socket_at(0);
     if (fd < 0) return -1;
-    if (bind(fd, u.any, sizeof a) == 0 && listen(fd, 128) == 0 &&
-        getsockname(fd, u.any, &len) == 0) {
+    if (getsockname(fd, u.any, &len) == 0 &&
+        (!held || (*held = socket_at(ntohs(a.sin_port))) >= 0) && listen(fd, 128) == 0) {
         *port = ntohs(a.sin_port);
         return fd;
     }
@@ -184,7 +229,7 @@ static int listen_somewhere(int *port) {
 
 int http_free_port(void) {
     int port = 0;
-    const int fd = listen_somewhere(&port);
+    const int fd = listen_somewhere(&port, NULL);
     if (fd >= 0) close(fd);
     return port;
 }
@@ -195,7 +240,7 @@ struct http_server *http_server_open(http_serve serve, void *context) {
     s->serve = serve;
     s->context = context;
     pthread_mutex_init(&s->lock, NULL);
-    s->fd = listen_somewhere(&s->port);
+    s->fd = listen_somewhere(&s->port, &s->held);
     if (s->fd < 0 || pthread_create(&s->thread, NULL, accept_all, s) != 0) {
         perror("http_server_open");
         free(s);
@@ -223,7 +268,8 @@ void http_server_close(struct http_server *s) {
         pthread_join(s->connection[i].thread, NULL);
         close(s->connection[i].fd);
     }
-    close(s->fd);
+    if (s->fd >= 0) close(s->fd);
+    close(s->held);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }

@@ -38,6 +38,8 @@ struct http_server;
 struct http_server *http_server_open(http_serve serve, void *context);
 // Serve one more connection, fd, which is the server's from now on. 0: no room.
 int http_server_adopt(struct http_server *, int fd);
+// Nobody is listening for so many milliseconds from now on; waits until that is so.
+void http_server_refuse(struct http_server *, int ms);
 int http_server_port(const struct http_server *);
 int http_server_requests(struct http_server *);    // answered and under way
 int http_server_connections(struct http_server *); // accepted so far

@@ -107,6 +107,29 @@ static void it_is_confined(void **state) {
     assert_int_equal(e2e_run(t, RUN WILD "how=kill\""), 0);
 }
 
+// As many processes as a worker may have at once, and no more; where the kernel has no means for
+// that, it is said.
+static void processes_are_counted(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN WILD "how=nothing\""), 0);
+    assert_int_equal(e2e_shell(t, "grep 'at most 1024 processes and threads' r/manifest.json"), 0);
+    if (e2e_shell(t, "grep 'not in force.*at most 1024' r/manifest.json") == 0) skip();
+    e2e_shell(t, "rm -rf r");
+    assert_int_equal(e2e_run(t, RUN WILD "how=bomb\""), 0);
+    e2e_says(t, "wild_reward: it started its share of processes");
+}
+
+// rewards.timeout_s of each core, and what was cut off the seconds that were used.
+static void processor_time_is_limited(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t, "taskset -c \"$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')\" "
+                                  "$HOST " RUN WILD "how=time,row=7,phase=1\" --threads 1 "
+                                  "--set rewards.timeout_s=60"),
+                     0);
+    e2e_says(t, "processor time (rewards.timeout_s a core)");
+    e2e_says(t, "wild_reward: it may compute for 62 s");
+}
+
 static void before_the_first_phase_it_is_bad_input(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN WILD "how=crash,at_create=true\""), 2);
@@ -163,6 +186,27 @@ static void without_a_host_it_ends(void **state) {
     }
 }
 
+// Nobody would live to see the end of this call: the run ends with what it has, and at once.
+static void ctrl_c_ends_a_call_that_hangs(void **state) {
+    struct e2e *t = *state;
+    static const char *const where[] = {"phase=1,row=3", "at_create=true"};
+    for (int k = 0; k < 2; k++) {
+        e2e_shell(t, "rm -rf r out");
+        assert_int_equal(
+            e2e_shell(t,
+                      MARKED "$HOST " RUN WILD
+                             "how=hang,%s\" --threads 1 --set rewards.timeout_s=1e6 "
+                             "--set log.progress=off >out 2>&1 & p=$!; "
+                             "until ! kill -0 $p 2>/dev/null || { marked && { [ %d = 1 ] || [ -s "
+                             "r/metrics.jsonl ]; }; }; do sleep 0.1; done; sleep 1; "
+                             "kill -INT $p; wait $p; s=$?; cat out; "
+                             "while marked; do sleep 0.1; done; exit $s",
+                      where[k], k),
+            130);
+        assert_int_equal(e2e_exists(t, "r/checkpoints/000001"), k == 0);
+    }
+}
+
 // Somebody ends the worker: that is a failure like others, and with retry the run goes on.
 static void one_that_is_ended_by_somebody_is_named(void **state) {
     struct e2e *t = *state;
@@ -186,6 +230,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(what_it_prints_is_caught, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_flood_of_lines_is_cut, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(it_is_confined, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(processes_are_counted, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(processor_time_is_limited, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(ctrl_c_ends_a_call_that_hangs, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(before_the_first_phase_it_is_bad_input, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_is_refused, e2e_setup, e2e_teardown),

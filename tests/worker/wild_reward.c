@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -35,13 +36,15 @@ enum how {
     METRIC,
     FAIL,
     LOUD,
-    HOST
+    HOST,
+    BOMB,
+    TIME
 };
 
-static const char *const ways[] = {"nothing", "crash",  "abort",  "exit",  "hang",
-                                   "behind",  "tokens", "before", "input", "memory",
-                                   "print",   "forks",  "kill",   "write", "network",
-                                   "metric",  "fail",   "loud",   "host",  NULL};
+static const char *const ways[] = {"nothing", "crash",  "abort",   "exit",   "hang",  "behind",
+                                   "tokens",  "before", "input",   "memory", "print", "forks",
+                                   "kill",    "write",  "network", "metric", "fail",  "loud",
+                                   "host",    "bomb",   "time",    NULL};
 
 struct config {
     int64_t row, phase; // where it does
@@ -77,6 +80,41 @@ static void fork_many(void) {
         for (;;)
             pause();
     }
+}
+
+// Processes until no more are given, at most 3000 of them.
+static void start_many(const struct self *s) {
+    static pid_t pid[3000];
+    char text[64];
+    int n = 0;
+    while (n < 3000 && (pid[n] = fork()) >= 0) {
+        if (pid[n] == 0) {
+            for (;;)
+                pause();
+        }
+        n++;
+    }
+    snprintf(text, sizeof text, "it started %s processes",
+             n == 3000               ? "3000"
+             : n >= 1000 && n < 1024 ? "its share of"
+                                     : "too few");
+    s->host->log(s->host, RLHF_LOG_INFO, text);
+    for (int i = 0; i < n; i++)
+        if (kill(pid[i], SIGKILL) == 0) waitpid(pid[i], NULL, 0);
+}
+
+// What it may still compute, of one call.
+static void tell_time(const struct self *s) {
+    struct rlimit limit;
+    struct rusage used;
+    char text[96];
+    getrlimit(RLIMIT_CPU, &limit);
+    getrusage(RUSAGE_SELF, &used);
+    snprintf(text, sizeof text, "it may compute for %ld s",
+             limit.rlim_cur == RLIM_INFINITY
+                 ? -1L
+                 : (long)limit.rlim_cur - used.ru_utime.tv_sec - used.ru_stime.tv_sec);
+    s->host->log(s->host, RLHF_LOG_INFO, text);
 }
 
 static rlhf_status take_memory(struct self *s) {
@@ -146,6 +184,12 @@ static rlhf_status misbehave(struct self *s, const rlhf_reward_in *in, const rlh
     case LOUD:
         for (int i = 0; i < 1000; i++)
             s->host->log(s->host, RLHF_LOG_INFO, "again");
+        break;
+    case BOMB:
+        start_many(s);
+        break;
+    case TIME:
+        tell_time(s);
         break;
     default:
         break;
