@@ -61,10 +61,9 @@ struct rlhf__learner {
     // Told of rows done, `rows` of rows_all (the caller's numbers) and on; NULL = nobody.
     const struct rlhf__watch *watch;
     int64_t rows, rows_all;
-    int32_t asked;  // 1: some derivative of the phase at hand was not 0
-    int32_t moved;  // 1: the adapter has moved, in any phase
-    int64_t tokens; // that went through the model; a shared prompt counts once
-    double flops;   // of the products of all forwards and backwards; no attention scores
+    int32_t asked, reserved; // 1: some derivative of the phase at hand was not 0
+    int64_t tokens;          // that went through the model; a shared prompt counts once
+    double flops;            // of the products of all forwards and backwards; no attention scores
     struct rlhf__row_books books;
 };
 

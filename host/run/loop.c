@@ -7,6 +7,7 @@
 #include "run/phase_run.h"
 #include "run/run.h"
 #include "run/saving.h"
+#include "run/taught.h"
 
 // Phases that a resume leaves are cut from an earlier file also where this process writes none.
 static rlhf_status open_rollouts(struct rlhf__run *r, int64_t keep, struct rlhf__error *err) {
@@ -43,41 +44,10 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// A phase in which rewards teach nothing, because nobody was paid more than those it is compared
-// with, is warned of once and counted. A critic learns from what groups are paid apart.
-static void see_flat(struct rlhf__run *r) {
-    double share = 0;
-    rlhf__metrics_get(r->report.metrics, RLHF_METRIC_FLAT_GROUPS, &share);
-    const int flat = share == 1 && !(r->cast.plan.heads & RLHF_HEAD_VALUE);
-    r->count.flat_phases += flat;
-    if (r->count.flat_phases > 0)
-        rlhf__metrics_set(r->report.metrics, "optim/flat_phases", (double)r->count.flat_phases);
-    if (!flat || r->report.said_flat) return;
-    r->report.said_flat = 1;
-    if (r->cast.plan.group_size < 2) {
-        rlhf__logf(
-            r->report.log, RLHF_LOG_WARN,
-            "phase %lld: all responses are paid the same, so that rewards teach nothing; what "
-            "helps: more responses a phase (batch.size), a higher sampling.temperature, "
-            "easier or harder prompts, a reward with more than two values; such phases are "
-            "counted in optim/flat_phases",
-            (long long)r->count.phase + 1);
-        return;
-    }
-    rlhf__logf(
-        r->report.log, RLHF_LOG_WARN,
-        "phase %lld: in each group all %d responses are paid the same, so that rewards teach "
-        "nothing; what helps: more responses a prompt (algo.group_size), a higher "
-        "sampling.temperature, easier or harder prompts, a reward with more than two values, "
-        "algo.dynamic_sampling=true of grpo.so and rloo.so; such phases are counted in "
-        "optim/flat_phases",
-        (long long)r->count.phase + 1, r->cast.plan.group_size);
-}
-
 // The phase is counted: note what settings look at, write its metrics, and the boundary is there.
 static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
                              struct rlhf__error *err) {
-    see_flat(r);
+    RLHF_TRY(rlhf__taught(r, p, err));
     r->count.phase++;
     rlhf__best_see(&r->best, &r->config->checkpoint, r->report.metrics);
     rlhf_status known = rlhf__phase_measured(p, &r->best, &r->early_stop, err);

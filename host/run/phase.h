@@ -16,6 +16,8 @@ struct rlhf__phase {
     struct rlhf__feed *feed;
     struct rlhf__learner *learner;
     struct rlhf__report *report;
+    int32_t has_adapter, reserved;
+    double adapter_norm; // how far the adapter went (learn/moved.h), once the updates are done
     struct rlhf__experience x; // the phase's rows: zeroed before, released by the caller
 };
 

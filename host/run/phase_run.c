@@ -121,32 +121,13 @@ static rlhf_status evaluate(struct rlhf__phase *p, struct rlhf__error *err) {
     return p->feed->ops->evaluate ? p->feed->ops->evaluate(p->feed, &h, err) : RLHF_OK;
 }
 
-// An adapter that the loss wants elsewhere, and that a step was taken for, is elsewhere.
-static rlhf_status check_moved(struct rlhf__phase *p, double norm, struct rlhf__error *err) {
-    struct rlhf__learner *l = p->learner;
-    const double factor =
-        rlhf__schedule_factor(&p->config->optim, p->count->phase, p->count->horizon);
-    rlhf__metrics_set(p->report->metrics, "optim/adapter_update_norm", norm);
-    if (l->moved || norm != 0 || !l->asked || l->steps == 0 ||
-        !(factor * p->config->optim.lr > 0)) {
-        l->moved |= norm != 0;
-        return RLHF_OK;
-    }
-    return rlhf__fail(err, RLHF_E_NUMERIC,
-                      "the adapter does not move: after phase %lld, with %lld steps at a learning "
-                      "rate of %g, its update norm is 0; the run would teach nothing",
-                      (long long)p->count->phase + 1, (long long)l->steps,
-                      factor * p->config->optim.lr);
-}
-
 static rlhf_status update(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__model *m = p->learner->model;
     struct rlhf__moved moved = {NULL};
-    double norm = 0;
     rlhf_status st = rlhf__moved_begin(&moved, m, err);
     if (st == RLHF_OK) st = rlhf__phase_update(p, err);
-    if (st == RLHF_OK && moved.before) st = rlhf__moved_norm(&moved, m, &norm, err);
-    if (st == RLHF_OK && moved.before) st = check_moved(p, norm, err);
+    p->has_adapter = moved.before != NULL;
+    if (st == RLHF_OK && moved.before) st = rlhf__moved_norm(&moved, m, &p->adapter_norm, err);
     rlhf__moved_finish(&moved);
     return st;
 }

@@ -37,11 +37,12 @@ struct rlhf__report {
     struct rlhf__phase_times times;
     struct rlhf__spared spared;
     struct rlhf__reward_accounts rewards;
-    double started;    // clock at the start of the process
-    double began;      // clock when the phases of this process began: what an ETA goes by
-    double peak_flops; // measured after the first phase; 0 = not yet
-    int32_t said_flat; // 1: it was said that a phase had no group with spread
-    int32_t said_left; // 1: that fresh prompts did not suffice
+    double started;       // clock at the start of the process
+    double began;         // clock when the phases of this process began: what an ETA goes by
+    double peak_flops;    // measured after the first phase; 0 = not yet
+    int32_t said_flat;    // 1: it was said that a phase had no group with spread
+    int64_t still_phases; // of this process that asked nothing of an adapter that never moved
+    int32_t said_left;    // 1: that fresh prompts did not suffice
 };
 
 #endif

@@ -20,6 +20,8 @@ json_t *rlhf__run_state(const struct rlhf__run *r) {
                   "early_stop", rlhf__early_stop_save(&r->early_stop));
     if (v && r->count.flat_phases > 0)
         json_object_set_new(v, "flat_phases", json_integer((json_int_t)r->count.flat_phases));
+    if (v && r->count.still_phases > 0)
+        json_object_set_new(v, "still_phases", json_integer((json_int_t)r->count.still_phases));
     if (v && r->critic_optim)
         json_object_set_new(v, "critic_optim", rlhf__optim_count_save(&r->critic_optim->count));
     return v;
@@ -52,11 +54,13 @@ static rlhf_status take(struct rlhf__run *r, const json_t *v, struct rlhf__error
     int64_t pass = 0, pos = 0;
     const struct rlhf__json_count own[] = {{"phase", &r->count.phase},
                                            {"episodes", &r->count.sequences}};
-    const struct rlhf__json_count flat = {"flat_phases", &r->count.flat_phases};
+    const struct rlhf__json_count maybe[] = {{"flat_phases", &r->count.flat_phases},
+                                             {"still_phases", &r->count.still_phases}};
     const struct rlhf__json_count data[] = {{"pass", &pass}, {"pos", &pos}};
     RLHF_TRY(check(r, v, err));
     RLHF_TRY(rlhf__json_counts(v, own, 2, err));
-    if (json_object_get(v, flat.name)) RLHF_TRY(rlhf__json_counts(v, &flat, 1, err));
+    for (size_t i = 0; i < sizeof maybe / sizeof *maybe; i++)
+        if (json_object_get(v, maybe[i].name)) RLHF_TRY(rlhf__json_counts(v, &maybe[i], 1, err));
     RLHF_TRY(rlhf__json_counts(json_object_get(v, "data"), data, 2, err));
     RLHF_TRY(rlhf__optim_count_load(&r->optim->count, json_object_get(v, "optim"), err));
     if (r->critic_optim && critic)

@@ -5,6 +5,7 @@
 // as text.
 #include "answer/checker.h"
 
+#include <rlhf/log.h>
 #include <rlhf/reward.h>
 
 struct answer_config {
@@ -16,7 +17,10 @@ struct answer {
     const rlhf_host *host;
     const struct answer_config *config;
     struct rlhf__checker checker;
+    int32_t said, reserved; // 1: it was said that no response has an answer
 };
+
+enum { MANY = 8 }; // so many responses without a single answer are no accident
 
 static void answer_destroy(void *self) {
     struct answer *a = self;
@@ -39,6 +43,17 @@ static rlhf_status answer_create(const rlhf_host *host, const void *config, void
     return RLHF_OK;
 }
 
+static void see_found(struct answer *a, uint32_t n, double found) {
+    const int32_t where = a->config->check.where;
+    if (a->said || found > 0 || n < MANY) return;
+    a->said = 1;
+    rlhf_logf(a->host, RLHF_LOG_WARN,
+              "none of %u responses has an answer where 'where=%s' looks for one%s, so none is "
+              "right; what helps: another place (where=, marker=), prompts that ask for that form, "
+              "a supervised stage that shows it, more room (sampling.max_new_tokens)",
+              n, rlhf__answer_where_name(where), a->config->check.after ? " behind 'after'" : "");
+}
+
 static rlhf_status answer_score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     struct answer *a = self;
     const struct answer_config *c = a->config;
@@ -55,6 +70,7 @@ static rlhf_status answer_score(void *self, const rlhf_reward_in *in, const rlhf
         marked += v.marked;
     }
     if (!in->n) return RLHF_OK;
+    see_found(a, in->n, found);
     h->metric(h, "correct", correct / in->n);
     h->metric(h, "found", found / in->n);
     h->metric(h, "marked", marked / in->n);

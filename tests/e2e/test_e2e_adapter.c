@@ -272,10 +272,35 @@ static void stands_still(void **state) {
     e2e_says(t, "the adapter does not move: after phase 1");
 }
 
+#define FLAT                                                                                       \
+    "--algo grpo.so --policy qwen --prompts prompts.txt --reward "                                 \
+    "\"$RLHF_TEST_PLUGINS/parity_reward.so:levels=1\" --set sampling.max_new_tokens=4 --set "      \
+    "batch.size=4 --set algo.group_size=2 --set optim.weight_decay=0.1 --set "                     \
+    "policy.adapter.rank=2 " QUIET
+
+// Rewards that compare nobody ask nothing of an adapter. A weight decay that shrinks A is no move.
+static void nobody_is_compared(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, FLAT "--set run.phases=20 --out long"), 1);
+    e2e_says(t, "phase 1: the adapter is where it started");
+    e2e_says(t, "15 more such phases");
+    e2e_says(t, "phase 1: what was paid: parity_reward (");
+    e2e_says(t, "the adapter has not moved: in 16 phases there was nothing to learn from, at last "
+                "by parity_reward (");
+    assert_int_equal(e2e_run(t, FLAT "--set run.phases=3 --set run.stop_after=2 --out a"), 0);
+    done(t, e2e_shell(t, "cp -a a b && grep -q still_phases a/checkpoints/latest/state/run.json"));
+    assert_int_equal(e2e_run(t, "--resume a"), 1);
+    e2e_says(t, "the adapter has not moved: in 3 phases");
+    // One that has moved once may rest.
+    done(t, e2e_shell(t, "sed -i 's/\"still_phases\": 2/\"still_phases\": 0/' "
+                         "b/checkpoints/*/state/run.json"));
+    done(t, e2e_run(t, "--resume b"));
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, models, e2e_teardown)
-    const struct CMUnitTest tests[] = {T(gpt2_runs),       T(qwen_runs),   T(layouts), T(guarded),
-                                       T(reference_moves), T(stages),      T(memory),  T(exports),
-                                       T(refused),         T(stands_still)};
+    const struct CMUnitTest tests[] = {
+        T(gpt2_runs), T(qwen_runs), T(layouts), T(guarded),      T(reference_moves),   T(stages),
+        T(memory),    T(exports),   T(refused), T(stands_still), T(nobody_is_compared)};
     return cmocka_run_group_tests_name("e2e_adapter", tests, NULL, NULL);
 }

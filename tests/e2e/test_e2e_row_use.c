@@ -207,6 +207,7 @@ static void flat_phases_are_warned_of_and_counted(void **state) {
     assert_int_equal(count(t, say), 1);
     e2e_says(t, "algo.group_size");
     e2e_says(t, "optim/flat_phases");
+    e2e_says(t, "phase 1: what was paid: parity_reward (");
     assert_int_equal(e2e_run(t, "--resume f --set run.phases=4"), 0);
     assert_int_equal(count(t, say), 1);
     json_t *rows = e2e_metrics(t, "f");

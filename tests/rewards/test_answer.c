@@ -231,6 +231,30 @@ static void pay_and_metrics(void **state) {
     reward_close(&r);
 }
 
+// Nothing where it is looked for, in many responses: said once, with the place.
+static void nothing_found_is_said(void **state) {
+    (void)state;
+    static struct texts t;
+    static const char say[] = "none of 8 responses has an answer where 'where=boxed' looks";
+    memset(&t, 0, sizeof t);
+    for (int i = 0; i < 8; i++) {
+        texts_add(&t, "x", 1, "so 18", 5);
+        t.meta[i] = (rlhf_str){"{\"answer\": \"18\"}", 16};
+    }
+    reward_open(&r, "answer.so", "where=boxed");
+    assert_int_equal(texts_score(&r, &t, 0, 7), RLHF_OK);
+    assert_int_equal(r.host.n_logs, 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(texts_score(&r, &t, 0, 8), RLHF_OK);
+    assert_true(rlhf_test_logged(&r.host, say));
+    assert_int_equal(r.host.n_logs, 1);
+    reward_close(&r);
+    reward_open(&r, "answer.so", "");
+    assert_int_equal(texts_score(&r, &t, 0, 8), RLHF_OK);
+    assert_int_equal(r.host.n_logs, 0);
+    reward_close(&r);
+}
+
 // A row lies where another one lay before.
 static void same_place_other_row(void **state) {
     (void)state;
@@ -321,6 +345,7 @@ int main(void) {
                                        cmocka_unit_test(texts),
                                        cmocka_unit_test(gold_in_solutions),
                                        cmocka_unit_test(pay_and_metrics),
+                                       cmocka_unit_test(nothing_found_is_said),
                                        cmocka_unit_test(same_place_other_row),
                                        cmocka_unit_test(rows_without_an_answer),
                                        cmocka_unit_test(options_that_do_not_go_together),

@@ -46,6 +46,8 @@ const rlhf_opt rlhf__answer_opts[RLHF__N_ANSWER_OPTIONS] = {
                   "texts may differ in the case of ASCII letters"),
 };
 
+const char *rlhf__answer_where_name(int32_t where) { return where_names[where]; }
+
 const char *rlhf__answer_idle(const struct rlhf__answer_options *o, const char *key) {
     static const char *const numbers[] = {"tolerance", "relative", "percent", "units"};
     const int where = o->where;

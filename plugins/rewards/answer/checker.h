@@ -28,6 +28,9 @@ struct rlhf__answer_options {
 enum { RLHF__N_ANSWER_OPTIONS = 10 };
 extern const rlhf_opt rlhf__answer_opts[RLHF__N_ANSWER_OPTIONS];
 
+// The word for a place, enum rlhf__answer_where. [any]
+const char *rlhf__answer_where_name(int32_t where);
+
 // As rlhf_plugin.idle, of these options; NULL for others' keys. [any]
 const char *rlhf__answer_idle(const struct rlhf__answer_options *, const char *key);
 
