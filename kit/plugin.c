@@ -1,32 +1,27 @@
 // plugin.c: a plugin's file and its options, as the tests of rlhf/test.h get at them.
 #include <rlhf/option_check.h>
+#include <rlhf/plugin_check.h>
 #include <rlhf/test.h>
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-// The first function of a kind's table that must be there and is not, NULL when none is missing.
-static const char *missing_function(const rlhf_plugin *p) {
+// What is wrong with a kind's table, NULL when nothing is.
+static const char *ops_fault(const rlhf_plugin *p) {
+    static const char unsound[] = "has an ops table that is too short or newer than the SDK";
     rlhf_algo_ops a;
     rlhf_reward_ops r;
     rlhf_model_ops m;
     const uint32_t head = 2 * (uint32_t)sizeof(uint32_t);
-    if (p->kind == RLHF_KIND_ALGO) {
-        if (rlhf_copy_in(&a, (uint32_t)sizeof a, p->ops, head) < 0) return "a sound ops table";
-        return !a.plan ? "plan()" : !a.loss ? "loss()" : NULL;
-    }
-    if (p->kind == RLHF_KIND_REWARD) {
-        if (rlhf_copy_in(&r, (uint32_t)sizeof r, p->ops, head) < 0) return "a sound ops table";
-        return !r.score ? "score()" : NULL;
-    }
-    if (rlhf_copy_in(&m, (uint32_t)sizeof m, p->ops, head) < 0) return "a sound ops table";
-    return !m.open      ? "open()"
-           : !m.info    ? "info()"
-           : !m.param   ? "param()"
-           : !m.refresh ? "refresh()"
-           : !m.forward ? "forward()"
-                        : NULL;
+    if (p->kind == RLHF_KIND_ALGO)
+        return rlhf_copy_in(&a, (uint32_t)sizeof a, p->ops, head) < 0 ? unsound
+                                                                      : rlhf_algo_ops_fault(&a);
+    if (p->kind == RLHF_KIND_REWARD)
+        return rlhf_copy_in(&r, (uint32_t)sizeof r, p->ops, head) < 0 ? unsound
+                                                                      : rlhf_reward_ops_fault(&r);
+    return rlhf_copy_in(&m, (uint32_t)sizeof m, p->ops, head) < 0 ? unsound
+                                                                  : rlhf_model_ops_fault(&m);
 }
 
 int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap) {
@@ -50,11 +45,11 @@ int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap) {
         const char *why = o.key && *o.key ? rlhf_opt_fault(&o, d.config_size) : "has no key";
         if (why) return snprintf(out, cap, "its option \"%s\" %s", o.key ? o.key : "", why);
     }
-    if (d.state_version && (!d.save || !d.load))
-        return snprintf(out, cap, "it has a state_version but no save() and load()");
+    const char *fault = rlhf_plugin_fault(&d);
+    if (fault) return snprintf(out, cap, "it %s", fault);
     if (!d.ops) return snprintf(out, cap, "it has no ops table");
-    const char *missing = missing_function(&d);
-    return missing ? snprintf(out, cap, "it lacks %s", missing) : 0;
+    fault = ops_fault(&d);
+    return fault ? snprintf(out, cap, "it %s", fault) : 0;
 }
 
 const rlhf_plugin *rlhf_test_open(const char *path, uint32_t i) {

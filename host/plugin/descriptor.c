@@ -5,6 +5,8 @@
 #include "base/file.h"
 #include "config/schema.h"
 
+#include <rlhf/plugin_check.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,32 +63,22 @@ static int good_id(const char *id) {
     return n > 0 && n < 128 && strspn(id, allowed) == n;
 }
 
-// Copies the ops table into out->ops; *missing = the first required function that is not there.
-static rlhf_status copy_ops(struct rlhf__plugin *out, const char **missing,
-                            struct rlhf__error *err) {
+// Copies the ops table into out->ops; *fault = what is wrong with its functions, NULL: nothing.
+static rlhf_status copy_ops(struct rlhf__plugin *out, const char **fault, struct rlhf__error *err) {
     const void *src = out->desc.ops;
     const uint32_t head = 2 * sizeof(uint32_t); // size and flags
-    *missing = NULL;
     if (out->desc.kind == RLHF_KIND_ALGO) {
         rlhf_algo_ops *o = &out->ops.algo;
         RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_algo_ops", err));
-        *missing = !o->plan ? "plan" : !o->loss ? "loss" : NULL;
+        *fault = rlhf_algo_ops_fault(o);
     } else if (out->desc.kind == RLHF_KIND_REWARD) {
         rlhf_reward_ops *o = &out->ops.reward;
         RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_reward_ops", err));
-        *missing = !o->score ? "score" : NULL;
+        *fault = rlhf_reward_ops_fault(o);
     } else {
         rlhf_model_ops *o = &out->ops.model;
         RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_model_ops", err));
-        *missing = !o->open        ? "open"
-                   : !o->info      ? "info"
-                   : !o->param     ? "param"
-                   : !o->refresh   ? "refresh"
-                   : !o->forward   ? "forward"
-                   : !o->gen_open  ? NULL
-                   : !o->gen_step  ? "gen_step"
-                   : !o->gen_close ? "gen_close"
-                                   : NULL;
+        *fault = rlhf_model_ops_fault(o);
     }
     return RLHF_OK;
 }
@@ -159,15 +151,11 @@ static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
     if (!d->version) d->version = "";
     if (!d->summary) d->summary = "";
     if (check_options(out, err) < 0) return rlhf__error_context(err, "%s", d->id);
-    if (d->state_version && (!d->save || !d->load))
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s has a state_version but no %s function",
-                          d->id, d->save ? "load" : "save");
+    const char *fault = rlhf_plugin_fault(d);
+    if (fault) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s %s", d->id, fault);
     if (!d->ops) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s has no ops table", d->id);
-    const char *missing;
-    if (copy_ops(out, &missing, err) < 0) return rlhf__error_context(err, "%s", d->id);
-    if (missing)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s lacks the required function %s()", d->id,
-                          missing);
+    if (copy_ops(out, &fault, err) < 0) return rlhf__error_context(err, "%s", d->id);
+    if (fault) return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s %s", d->id, fault);
     return check_flags(out, err);
 }
 

@@ -68,6 +68,30 @@ static const rlhf_opt opts[] = {
 #endif
 };
 
+// Functions whose twins are missing, by FAULT_.
+__attribute__((unused)) static rlhf_status create(const rlhf_host *host, const void *config,
+                                                  void **self) {
+    (void)host;
+    *self = (void *)(uintptr_t)config;
+    return RLHF_OK;
+}
+
+__attribute__((unused)) static void destroy(void *self) { (void)self; }
+
+__attribute__((unused)) static rlhf_status save(void *self, const rlhf_ostream *out) {
+    (void)self;
+    (void)out;
+    return RLHF_OK;
+}
+
+__attribute__((unused)) static rlhf_status load(void *self, const rlhf_istream *in,
+                                                uint32_t version) {
+    (void)self;
+    (void)in;
+    (void)version;
+    return RLHF_OK;
+}
+
 // A descriptor of a future SDK: one pointer longer.
 struct longer {
     rlhf_plugin now;
@@ -96,8 +120,21 @@ static const struct longer plugin = {
 #ifdef FAULT_NEWER_HOST
         .host_minor_min = 1000,
 #endif
-#ifdef FAULT_NO_SAVE
+#if defined FAULT_NO_SAVE || defined FAULT_NO_LOAD || defined FAULT_STATE_ALONE
         .state_version = 1,
+#endif
+#if defined FAULT_NO_LOAD || defined FAULT_NO_VERSION || defined FAULT_SAVE_ALONE ||               \
+    defined FAULT_STATE_ALONE
+        .save = save,
+#endif
+#if defined FAULT_NO_VERSION || defined FAULT_LOAD_ALONE || defined FAULT_STATE_ALONE
+        .load = load,
+#endif
+#if defined FAULT_NO_VERSION || defined FAULT_SAVE_ALONE || defined FAULT_LOAD_ALONE
+        .create = create,
+#endif
+#ifdef FAULT_NO_CREATE
+        .destroy = destroy,
 #endif
 #ifdef FAULT_BAD_ID
         .id = "two words",

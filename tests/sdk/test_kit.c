@@ -82,6 +82,83 @@ static void checks_are_counted(void **state) {
     assert_int_equal(leak, 1);
 }
 
+// ---- descriptors ----
+
+static rlhf_status no_open(void *self, const rlhf_model_open *how) {
+    (void)self;
+    (void)how;
+    return RLHF_OK;
+}
+static rlhf_status no_info(void *self, rlhf_model_info *out) {
+    (void)self;
+    (void)out;
+    return RLHF_OK;
+}
+static rlhf_status no_param(void *self, uint32_t i, rlhf_param *out) {
+    (void)self;
+    (void)i;
+    (void)out;
+    return RLHF_E_INVALID;
+}
+static rlhf_status no_refresh(void *self) {
+    (void)self;
+    return RLHF_OK;
+}
+static rlhf_status no_forward(void *self, const rlhf_batch *b, const rlhf_forward *how,
+                              const rlhf_heads *out) {
+    (void)self;
+    (void)b;
+    (void)how;
+    (void)out;
+    return RLHF_OK;
+}
+static rlhf_status no_gen_open(void *self, uint32_t n_slots, uint32_t max_len, rlhf_gen **out) {
+    (void)self;
+    (void)n_slots;
+    (void)max_len;
+    *out = NULL;
+    return RLHF_OK;
+}
+static rlhf_status no_gen_step(void *self, rlhf_gen *gen, const rlhf_gen_step *step) {
+    (void)self;
+    (void)gen;
+    (void)step;
+    return RLHF_OK;
+}
+
+static void functions_belong_together(void **state) {
+    static const rlhf_model_ops whole = {.size = sizeof whole,
+                                         .open = no_open,
+                                         .info = no_info,
+                                         .param = no_param,
+                                         .refresh = no_refresh,
+                                         .forward = no_forward};
+    rlhf_model_ops ops = whole;
+    rlhf_plugin p = {.size = sizeof p,
+                     .kind = RLHF_KIND_MODEL,
+                     .id = "org.example.m",
+                     .version = "1",
+                     .summary = "",
+                     .ops = &ops};
+    char why[256];
+    (void)state;
+    assert_int_equal(rlhf_test_refused(&p, why, sizeof why), 0);
+    ops.gen_step = no_gen_step;
+    assert_true(rlhf_test_refused(&p, why, sizeof why) > 0);
+    assert_non_null(strstr(why, "but no gen_open()"));
+    ops.gen_open = no_gen_open;
+    assert_true(rlhf_test_refused(&p, why, sizeof why) > 0);
+    assert_string_equal(why, "it has gen_open() but lacks the required function gen_close()");
+    ops = whole;
+    ops.refresh = NULL;
+    assert_true(rlhf_test_refused(&p, why, sizeof why) > 0);
+    assert_string_equal(why, "it lacks the required function refresh()");
+    ops = whole;
+    p.state_version = 1;
+    assert_true(rlhf_test_refused(&p, why, sizeof why) > 0);
+    assert_string_equal(why, "it has a state_version but no save function");
+}
+
 // ---- derivatives ----
 
 static double cube(void *arg) {
@@ -156,11 +233,9 @@ static void calls_of_the_table_fail(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_sweep_finds_what_is_wrong),
-        cmocka_unit_test(checks_are_counted),
-        cmocka_unit_test(derivatives_are_compared),
-        cmocka_unit_test(losses_are_differentiated),
-        cmocka_unit_test(calls_of_the_table_fail),
+        cmocka_unit_test(the_sweep_finds_what_is_wrong), cmocka_unit_test(checks_are_counted),
+        cmocka_unit_test(functions_belong_together),     cmocka_unit_test(derivatives_are_compared),
+        cmocka_unit_test(losses_are_differentiated),     cmocka_unit_test(calls_of_the_table_fail),
     };
     return cmocka_run_group_tests_name("test_kit", tests, NULL, NULL);
 }

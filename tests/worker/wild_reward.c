@@ -240,5 +240,5 @@ static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score};
 
 // STATEFUL is 0 or 1: whether it keeps what it has paid.
 TEST_PLUGIN(RLHF_KIND_REWARD, "wild_reward", .summary = "misbehaves on purpose", TEST_OPTIONS(opts),
-            .create = create_wild, .destroy = destroy, .state_version = STATEFUL, .save = save,
-            .load = load)
+            .create = create_wild, .destroy = destroy, .state_version = STATEFUL,
+            .save = STATEFUL ? save : NULL, .load = STATEFUL ? load : NULL)

@@ -36,16 +36,18 @@ struct rlhf_istream {
 typedef struct rlhf_plugin {
     uint32_t size, kind;
     uint32_t host_minor_min; // oldest host minor this plugin runs on
-    uint32_t state_version;  // bump when save()'s bytes change; 0 = nothing to save
+    uint32_t state_version;  // bump when save()'s bytes change; 0 = no save and no load
     const char *id;          // reverse DNS, e.g. "org.example.period"
     const char *version, *summary;
     const rlhf_opt *opts; // NULL when n_opts is 0
     uint32_t n_opts, opt_stride, config_size, flags;
-    // config and host outlive the instance. NULL create: self is the config. [main]
+    // config and host outlive the instance. NULL create: self is the config, and there is neither
+    // destroy nor state. [main]
     rlhf_status (*create)(const rlhf_host *, const void *config, void **self);
     void (*destroy)(void *self); // NULL allowed as self [main]
-    // State that a resumed run needs (controllers, running statistics). NULL when state_version is
-    // 0. load may refuse a state_version it does not know. [main]
+    // State that a resumed run needs (controllers, running statistics): both, or neither when
+    // state_version is 0; a plugin with one of the three alone is refused. load may refuse a
+    // state_version it does not know. [main]
     rlhf_status (*save)(void *self, const rlhf_ostream *);
     rlhf_status (*load)(void *self, const rlhf_istream *, uint32_t state_version);
     const void *ops; // rlhf_algo_ops, rlhf_reward_ops or rlhf_model_ops, after kind

@@ -1,0 +1,55 @@
+// rlhf/plugin_check.h: whether the functions of a plugin fit together, by the host and by tests
+// alike.
+//
+// What it is not: part of what plugins are built with.
+#ifndef RLHF_PLUGIN_CHECK_H
+#define RLHF_PLUGIN_CHECK_H
+
+#include "algo.h"
+#include "model.h"
+#include "plugin.h"
+#include "reward.h"
+
+// What is wrong with the functions of a descriptor (a copy, see rlhf_copy_in), to stand behind the
+// plugin's name; NULL when nothing is. [any]
+static inline const char *rlhf_plugin_fault(const rlhf_plugin *d) {
+    if (d->state_version && !d->save) return "has a state_version but no save function";
+    if (d->state_version && !d->load) return "has a state_version but no load function";
+    if (!d->state_version && (d->save || d->load))
+        return d->save && d->load
+                   ? "has save() and load() but state_version 0, with which nothing is kept: give "
+                     "the form of what save() writes a number, from 1"
+               : d->save ? "has save() but neither load() nor a state_version"
+                         : "has load() but neither save() nor a state_version";
+    if (d->create) return NULL;
+    if (d->destroy)
+        return "has destroy() but no create(): without one there is no instance, and its functions "
+               "get the config as self";
+    return d->state_version
+               ? "has a state_version but no create(): without an instance there is no state"
+               : NULL;
+}
+
+// The same of an ops table (a copy), one function for each kind. [any]
+static inline const char *rlhf_algo_ops_fault(const rlhf_algo_ops *o) {
+    return !o->plan   ? "lacks the required function plan()"
+           : !o->loss ? "lacks the required function loss()"
+                      : NULL;
+}
+static inline const char *rlhf_reward_ops_fault(const rlhf_reward_ops *o) {
+    return o->score ? NULL : "lacks the required function score()";
+}
+static inline const char *rlhf_model_ops_fault(const rlhf_model_ops *o) {
+    if (!o->open) return "lacks the required function open()";
+    if (!o->info) return "lacks the required function info()";
+    if (!o->param) return "lacks the required function param()";
+    if (!o->refresh) return "lacks the required function refresh()";
+    if (!o->forward) return "lacks the required function forward()";
+    if (!o->gen_open && !o->gen_step && !o->gen_close) return NULL;
+    return !o->gen_open    ? "has functions to sample (gen_step(), gen_close()) but no gen_open()"
+           : !o->gen_step  ? "has gen_open() but lacks the required function gen_step()"
+           : !o->gen_close ? "has gen_open() but lacks the required function gen_close()"
+                           : NULL;
+}
+
+#endif
