@@ -7,7 +7,8 @@
 // member b of object a, "a[]" each item of list a).
 //
 // The config struct is laid out by the plugin: int32_t for BOOL and ENUM, int64_t for I64, double
-// for F64, const char * for STR and PATH (owned by the host, NULL when the default is NULL).
+// for F64, const char * for STR and PATH (owned by the host, NULL when the default is NULL). The
+// macros below do not compile for a field of another type.
 #ifndef RLHF_OPTION_H
 #define RLHF_OPTION_H
 
@@ -49,27 +50,96 @@ struct rlhf_opt {
     uint64_t n_table;
 };
 
+// Place of field f in T; for a field of another type than the macro of its row wants, it does not
+// compile. An enum will do as an int32_t.
+#ifdef __cplusplus
+extern "C++" {
+template <class Field> struct rlhf_opt_field {
+    enum { holds = __is_enum(Field) && sizeof(Field) == 4 ? RLHF_T_ENUM : 0 };
+};
+template <> struct rlhf_opt_field<int> {
+    enum { holds = RLHF_T_ENUM };
+};
+template <> struct rlhf_opt_field<long> {
+    enum { holds = sizeof(long) == 8 ? RLHF_T_I64 : 0 };
+};
+template <> struct rlhf_opt_field<long long> {
+    enum { holds = RLHF_T_I64 };
+};
+template <> struct rlhf_opt_field<double> {
+    enum { holds = RLHF_T_F64 };
+};
+template <> struct rlhf_opt_field<const char *> {
+    enum { holds = RLHF_T_STR };
+};
+template <class Field> struct rlhf_opt_i32 {
+    static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_ENUM,
+                  "the field of an option that is BOOL or ENUM must be an int32_t");
+    enum { right = 0 };
+};
+template <class Field> struct rlhf_opt_i64 {
+    static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_I64,
+                  "the field of an option that is I64 must be an int64_t");
+    enum { right = 0 };
+};
+template <class Field> struct rlhf_opt_f64 {
+    static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_F64,
+                  "the field of an option that is F64 must be a double");
+    enum { right = 0 };
+};
+template <class Field> struct rlhf_opt_text {
+    static_assert(+rlhf_opt_field<Field>::holds == RLHF_T_STR,
+                  "the field of an option that is STR or PATH must be a const char *");
+    enum { right = 0 };
+};
+}
+#define RLHF_OPT_RIGHT(T, f, what) rlhf_opt_##what<decltype(static_cast<T *>(nullptr)->f)>::right
+#define RLHF_OPT_I32_AT(T, f)      (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, i32))
+#define RLHF_OPT_I64_AT(T, f)      (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, i64))
+#define RLHF_OPT_F64_AT(T, f)      (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, f64))
+#define RLHF_OPT_TEXT_AT(T, f)     (offsetof(T, f) + RLHF_OPT_RIGHT(T, f, text))
+#else
+// clang-format off
+#define RLHF_OPT_AT(T, f, right, text)                                                             \
+    (offsetof(T, f) + 0 * sizeof(struct {                                                          \
+        char none;                                                                                 \
+        _Static_assert(right, "the field of option " #f " must be " text);                         \
+    }))
+#define RLHF_OPT_I32_AT(T, f)                                                                      \
+    RLHF_OPT_AT(T, f, _Generic(((T *)0)->f, int: 1, unsigned: 1, default: 0),                      \
+                "an int32_t (BOOL, ENUM)")
+#define RLHF_OPT_I64_AT(T, f)                                                                      \
+    RLHF_OPT_AT(T, f, _Generic(((T *)0)->f, long: sizeof(long) == 8, long long: 1, default: 0),    \
+                "an int64_t (I64)")
+#define RLHF_OPT_F64_AT(T, f)                                                                      \
+    RLHF_OPT_AT(T, f, _Generic(((T *)0)->f, double: 1, default: 0), "a double (F64)")
+#define RLHF_OPT_TEXT_AT(T, f)                                                                     \
+    RLHF_OPT_AT(T, f, _Generic(((T *)0)->f, const char *: 1, default: 0),                          \
+                "a const char * (STR, PATH)")
+// clang-format on
+#endif
+
 // Rows of a table for field f of config struct T, whose key is the field's name.
 #define RLHF_OPT_BOOL(T, f, def, text)                                                             \
     {                                                                                              \
-        .key = #f, .help = (text), .type = RLHF_T_BOOL, .offset = offsetof(T, f), .i_def = (def),  \
-        .i_max = 1                                                                                 \
+        .key = #f, .help = (text), .type = RLHF_T_BOOL, .offset = RLHF_OPT_I32_AT(T, f),           \
+        .i_def = (def), .i_max = 1                                                                 \
     }
 #define RLHF_OPT_I64(T, f, def, lo, hi, text)                                                      \
     {                                                                                              \
-        .key = #f, .help = (text), .type = RLHF_T_I64, .offset = offsetof(T, f), .i_def = (def),   \
-        .i_min = (lo), .i_max = (hi)                                                               \
+        .key = #f, .help = (text), .type = RLHF_T_I64, .offset = RLHF_OPT_I64_AT(T, f),            \
+        .i_def = (def), .i_min = (lo), .i_max = (hi)                                               \
     }
 #define RLHF_OPT_I64_OR_NULL(T, f, def, lo, hi, text)                                              \
     {                                                                                              \
         .key = #f, .help = (text), .type = RLHF_T_I64, .flags = RLHF_OPT_NULL_IS_0,                \
-        .offset = offsetof(T, f), .i_def = (def), .i_min = (lo), .i_max = (hi)                     \
+        .offset = RLHF_OPT_I64_AT(T, f), .i_def = (def), .i_min = (lo), .i_max = (hi)              \
     }
 // bits: enum rlhf_opt_flag.
 #define RLHF_OPT_F64_FLAGS(T, f, bits, def, lo, hi, text)                                          \
     {                                                                                              \
-        .key = #f, .help = (text), .type = RLHF_T_F64, .flags = (bits), .offset = offsetof(T, f),  \
-        .f_def = (def), .f_min = (lo), .f_max = (hi)                                               \
+        .key = #f, .help = (text), .type = RLHF_T_F64, .flags = (bits),                            \
+        .offset = RLHF_OPT_F64_AT(T, f), .f_def = (def), .f_min = (lo), .f_max = (hi)              \
     }
 // A number from lo to hi; above lo and up to hi; from lo and below hi.
 #define RLHF_OPT_F64(T, f, def, lo, hi, text) RLHF_OPT_F64_FLAGS(T, f, 0, def, lo, hi, text)
@@ -78,13 +148,19 @@ struct rlhf_opt {
 #define RLHF_OPT_F64_BELOW(T, f, def, lo, hi, text)                                                \
     RLHF_OPT_F64_FLAGS(T, f, RLHF_OPT_MAX_OPEN, def, lo, hi, text)
 #define RLHF_OPT_STR(T, f, def, text)                                                              \
-    { .key = #f, .help = (text), .type = RLHF_T_STR, .offset = offsetof(T, f), .s_def = (def) }
+    {                                                                                              \
+        .key = #f, .help = (text), .type = RLHF_T_STR, .offset = RLHF_OPT_TEXT_AT(T, f),           \
+        .s_def = (def)                                                                             \
+    }
 #define RLHF_OPT_PATH(T, f, def, text)                                                             \
-    { .key = #f, .help = (text), .type = RLHF_T_PATH, .offset = offsetof(T, f), .s_def = (def) }
+    {                                                                                              \
+        .key = #f, .help = (text), .type = RLHF_T_PATH, .offset = RLHF_OPT_TEXT_AT(T, f),          \
+        .s_def = (def)                                                                             \
+    }
 #define RLHF_OPT_ENUM(T, f, def, names, text)                                                      \
     {                                                                                              \
-        .key = #f, .help = (text), .type = RLHF_T_ENUM, .offset = offsetof(T, f), .i_def = (def),  \
-        .choices = (names)                                                                         \
+        .key = #f, .help = (text), .type = RLHF_T_ENUM, .offset = RLHF_OPT_I32_AT(T, f),           \
+        .i_def = (def), .choices = (names)                                                         \
     }
 // The n rows of another table, whose config struct is the member f of T: several plugins can share
 // options that one of them adds to. The keys stand beside those of the including table.
