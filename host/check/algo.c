@@ -285,7 +285,7 @@ static int try_phase_memory(struct rlhf__check *c, int32_t step) {
 }
 
 const struct rlhf__check_case rlhf__algo_cases[] = {
-    {"phase", RLHF__CHECK_CRASH, 0, try_phase},
-    {"phase-memory", RLHF__CHECK_MEMORY, 0, try_phase_memory},
-    {NULL, 0, 0, NULL},
+    {"phase", RLHF__CHECK_CRASH, 0, 0, 0, try_phase},
+    {"phase-memory", RLHF__CHECK_MEMORY, 0, 0, 0, try_phase_memory},
+    {NULL, 0, 0, 0, 0, NULL},
 };

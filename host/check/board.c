@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static const int32_t lines[] = {
 #include "rule_lines.h"
@@ -60,6 +61,24 @@ void rlhf__board_fact(struct rlhf__board *b, const char *fmt, ...) {
     for (uint32_t i = 0; i < b->n_facts; i++)
         if (strcmp(b->fact[i], text) == 0) return;
     if (b->n_facts < RLHF__BOARD_FACTS) memcpy(b->fact[b->n_facts++], text, sizeof text);
+}
+
+void rlhf__board_inside(struct rlhf__board *b, const char *function) {
+    snprintf(b->inside, sizeof b->inside, "%s", function ? function : "");
+    for (size_t i = 0; function && i < RLHF__BOARD_HUNG; i++) {
+        if (strcmp(b->hung[i], b->inside) != 0) continue;
+        b->left = 1;
+        _exit(0);
+    }
+}
+
+int rlhf__board_hangs(struct rlhf__board *b) {
+    size_t i = 0;
+    if (!b->inside[0]) return 0;
+    while (i < RLHF__BOARD_HUNG && b->hung[i][0])
+        i++;
+    if (i < RLHF__BOARD_HUNG) memcpy(b->hung[i], b->inside, sizeof b->hung[i]);
+    return 1;
 }
 
 void rlhf__board_doing(struct rlhf__board *b, const char *fmt, ...) {

@@ -20,7 +20,7 @@ struct rlhf__check_source {
 };
 struct rlhf__check_source rlhf__check_source(int32_t rule);
 
-enum { RLHF__BOARD_FOUND = 32, RLHF__BOARD_FACTS = 16 };
+enum { RLHF__BOARD_FOUND = 32, RLHF__BOARD_FACTS = 16, RLHF__BOARD_HUNG = 8 };
 
 struct rlhf__board_found {
     int32_t rule, reserved;
@@ -35,6 +35,11 @@ struct rlhf__board {
     int32_t reserved;
     char fault[248];
     char doing[256]; // "score() of 3 rows"
+    // The plugin's function that runs, "": none; and those that did not return before, which are
+    // not called again (until the board is cleared for another plugin). left: 1 when the child
+    // ended so as not to call one.
+    char inside[32], hung[RLHF__BOARD_HUNG][32];
+    int32_t left, reserved2;
     struct rlhf__board_found found[RLHF__BOARD_FOUND];
     char fact[RLHF__BOARD_FACTS][256];
 };
@@ -49,6 +54,12 @@ __attribute__((format(printf, 3, 4))) void rlhf__board_found(struct rlhf__board 
 // What is worth knowing. [main]
 __attribute__((format(printf, 2, 3))) void rlhf__board_fact(struct rlhf__board *, const char *fmt,
                                                             ...);
+// A function of the plugin is about to run, or has returned (NULL). A child ends here in place of
+// calling one that is known to hang. [any]
+void rlhf__board_inside(struct rlhf__board *, const char *function);
+// What was inside did not return; 1 when that is a function, which is called no more. [main]
+int rlhf__board_hangs(struct rlhf__board *);
+
 // What is about to be done. [main]
 __attribute__((format(printf, 2, 3))) void rlhf__board_doing(struct rlhf__board *, const char *fmt,
                                                              ...);

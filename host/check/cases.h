@@ -9,6 +9,8 @@ struct rlhf__check_case {
     const char *name;
     int32_t crash; // the rule that a crash is against
     int32_t first; // 1: what follows in the list is not tried when something is found here
+    // 1: instances get other options than elsewhere, so what hangs here may do well there
+    int32_t other_options, reserved;
     // Try step i; 0 when there is none. What is wrong is put on the board. [main]
     int (*step)(struct rlhf__check *c, int32_t i);
 };

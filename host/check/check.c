@@ -121,6 +121,26 @@ static void add_end(struct rlhf__check_report *r, const char *plugin, const stru
     add_found(r, plugin, rule, saw);
 }
 
+static void add_left(struct rlhf__check_report *r, const char *plugin, const char *function,
+                     const char *what) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__buf_printf(&text, "%s did not return, so it was not called again: \"%s\" was left there",
+                     function, what);
+    json_array_append_new(r->facts, json_pack("{so,so}", "plugin", rlhf__json_text(plugin), "text",
+                                              rlhf__json_text(rlhf__buf_text(&text))));
+    rlhf__buf_free(&text);
+}
+
+// A step hung; 1 when the rest of its case is left, as it would call the same function again.
+static int after_hang(struct work *w, const char *id, struct rlhf__check_report *r) {
+    struct rlhf__board *b = w->board;
+    char function[sizeof b->inside];
+    memcpy(function, b->inside, sizeof function);
+    if (w->one->other_options ? !function[0] : !rlhf__board_hangs(b)) return 0;
+    add_left(r, id, function, w->one->name);
+    return 1;
+}
+
 static rlhf_status run_case(struct work *w, const char *id, struct rlhf__check_report *r,
                             struct rlhf__error *err) {
     const struct rlhf__child_limits limits = {w->request->path, w->request->seconds, 1};
@@ -129,15 +149,21 @@ static rlhf_status run_case(struct work *w, const char *id, struct rlhf__check_r
     for (int ends = 0; ends < MAX_ENDS; ends++) {
         struct rlhf__buf text = RLHF__BUF_INIT;
         struct rlhf__child_end end;
-        b->done = b->fault_rule = 0;
+        b->done = b->fault_rule = b->left = 0;
+        b->inside[0] = 0;
         snprintf(b->doing, sizeof b->doing, "loading it");
         const rlhf_status st = rlhf__child_ask(&limits, run_steps, w, &text, &end, err);
         rlhf__buf_free(&text);
         take_over(r, id, b);
         if (end.answered && st < 0) return st;
         if (b->done) break;
+        if (b->left) {
+            add_left(r, id, b->inside, w->one->name);
+            break;
+        }
         add_end(r, id, b, &end, w);
         b->step++;
+        if (end.signal == SIGALRM && !b->fault_rule && after_hang(w, id, r)) break;
     }
     r->steps += b->step;
     return RLHF_OK;
@@ -264,6 +290,7 @@ static rlhf_status check_plugin(struct work *w, const json_t *row, struct rlhf__
     const char *id = json_string_value(json_object_get(row, "id"));
     const json_int_t kind = json_integer_value(json_object_get(row, "kind"));
     json_array_append(r->plugins, json_object_get(row, "id"));
+    memset(w->board->hung, 0, sizeof w->board->hung);
     RLHF_TRY(run_cases(w, id, rlhf__life_cases, r, err));
     if (kind == RLHF_KIND_REWARD) return run_cases(w, id, rlhf__reward_cases, r, err);
     if (kind == RLHF_KIND_ALGO) return run_cases(w, id, rlhf__algo_cases, r, err);

@@ -1,5 +1,6 @@
 // life.c: what every plugin has: options, instances, memory that runs out, state.
 #include "check/cases.h"
+#include "check/kept.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -120,87 +121,21 @@ static int try_memory(struct rlhf__check *c, int32_t step) {
 
 // ---- state ----
 
-enum { MAX_STATE = 1 << 24 };
-
-struct stream {
-    rlhf_ostream out; // first of the two
-    rlhf_istream in;
-    char *bytes; // [MAX_STATE]
-    uint64_t len, at, limit;
-    rlhf_status full; // what write() returns beyond limit
-    int32_t refused;
-};
-
-static rlhf_status stream_write(const rlhf_ostream *out, const void *bytes, uint64_t n) {
-    struct stream *s = (struct stream *)(uintptr_t)out;
-    if (n > s->limit - s->len) {
-        s->refused = 1;
-        return s->full;
-    }
-    if (n) memcpy(s->bytes + s->len, bytes, n);
-    s->len += n;
-    return RLHF_OK;
-}
-
-static rlhf_status stream_read(const rlhf_istream *in, void *bytes, uint64_t n) {
-    struct stream *s =
-        (struct stream *)(void *)((char *)(uintptr_t)in - offsetof(struct stream, in));
-    if (n > s->len - s->at) return RLHF_E_IO;
-    if (n) memcpy(bytes, s->bytes + s->at, n);
-    s->at += n;
-    return RLHF_OK;
-}
-
-static int stream_init(struct stream *s) {
-    *s = (struct stream){.out = {sizeof s->out, 0, stream_write},
-                         .in = {sizeof s->in, 0, stream_read},
-                         .limit = MAX_STATE,
-                         .full = RLHF_E_IO};
-    s->bytes = malloc(MAX_STATE);
-    return s->bytes != NULL;
-}
-
-static rlhf_status save(struct rlhf__watched *t, struct stream *s, struct rlhf__error *err) {
-    const rlhf_plugin *d = &t->check->plugin->desc;
-    rlhf__board_doing(t->check->board, "save()");
-    rlhf__watched_begin(t, "save()");
-    rlhf_status st = d->save(t->self, &s->out);
-    if (s->refused) { // its words are the host's
-        rlhf__watched_end(t, RLHF_OK, NULL);
-        return st;
-    }
-    return rlhf__watched_end(t, st, err);
-}
-
-static rlhf_status load(struct rlhf__watched *t, struct stream *s, uint32_t version,
-                        struct rlhf__error *err) {
-    const rlhf_plugin *d = &t->check->plugin->desc;
-    rlhf__board_doing(t->check->board, "load() of %llu bytes, version %u",
-                      (unsigned long long)s->len, version);
-    rlhf__watched_begin(t, "load()");
-    const rlhf_status st = d->load(t->self, &s->in, version);
-    if (st == RLHF_E_IO && s->at <= s->len) { // read()'s own, passed on
-        rlhf__watched_end(t, RLHF_OK, NULL);
-        return rlhf__fail(err, st, "load() of fewer bytes");
-    }
-    return rlhf__watched_end(t, st, err);
-}
-
 // What is saved, loaded into a fresh instance and saved again is the same.
-static void round_trip(struct rlhf__check *c, struct stream *s, struct stream *again) {
+static void round_trip(struct rlhf__check *c, struct rlhf__kept *s, struct rlhf__kept *again) {
     struct rlhf__watched t;
     struct rlhf__error err;
-    if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK && save(&t, s, &err) < 0)
+    if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK && rlhf__kept_save(&t, s, &err) < 0)
         rlhf__board_found(c->board, RLHF__CHECK_STATE, "of a fresh instance, %s", err.text);
     rlhf__watched_finish(&t);
     if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK) {
-        if (load(&t, s, c->plugin->desc.state_version, &err) < 0)
+        if (rlhf__kept_load(&t, s, c->plugin->desc.state_version, &err) < 0)
             rlhf__board_found(c->board, RLHF__CHECK_STATE, "of what it saved itself, %s", err.text);
         else if (s->at != s->len)
             rlhf__board_found(c->board, RLHF__CHECK_STATE,
                               "load() read %llu of the %llu bytes that save() wrote",
                               (unsigned long long)s->at, (unsigned long long)s->len);
-        else if (save(&t, again, &err) == RLHF_OK &&
+        else if (rlhf__kept_save(&t, again, &err) == RLHF_OK &&
                  (again->len != s->len || memcmp(again->bytes, s->bytes, s->len) != 0))
             rlhf__board_found(c->board, RLHF__CHECK_STATE,
                               "after load(), save() writes other bytes");
@@ -208,12 +143,12 @@ static void round_trip(struct rlhf__check *c, struct stream *s, struct stream *a
     rlhf__watched_finish(&t);
 }
 
-static void full_sink(struct rlhf__check *c, struct stream *s) {
+static void full_sink(struct rlhf__check *c, struct rlhf__kept *s) {
     struct rlhf__watched t;
     struct rlhf__error err;
     s->limit = 0;
     if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK) {
-        const rlhf_status st = save(&t, s, &err);
+        const rlhf_status st = rlhf__kept_save(&t, s, &err);
         if (s->refused && st != RLHF_E_IO)
             rlhf__board_found(c->board, RLHF__CHECK_SAVE,
                               "write() returned %d and save() %d, not the same", RLHF_E_IO, st);
@@ -222,15 +157,15 @@ static void full_sink(struct rlhf__check *c, struct stream *s) {
 }
 
 // A state cut short: load() is told so by read(), and must pass it on.
-static void cut_state(struct rlhf__check *c, struct stream *s, uint64_t part) {
+static void cut_state(struct rlhf__check *c, struct rlhf__kept *s, uint64_t part) {
     struct rlhf__watched t;
     struct rlhf__error err;
-    if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK && save(&t, s, &err) == RLHF_OK &&
-        s->len) {
+    if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK &&
+        rlhf__kept_save(&t, s, &err) == RLHF_OK && s->len) {
         rlhf__watched_finish(&t);
         s->len = s->len * part / 4;
         if (rlhf__watched_create(c, NULL, 0, &t, &err) == RLHF_OK &&
-            load(&t, s, c->plugin->desc.state_version, &err) == RLHF_OK)
+            rlhf__kept_load(&t, s, c->plugin->desc.state_version, &err) == RLHF_OK)
             rlhf__board_found(c->board, RLHF__CHECK_LOAD,
                               "load() of %llu bytes, of which some are missing, succeeded",
                               (unsigned long long)s->len);
@@ -239,20 +174,23 @@ static void cut_state(struct rlhf__check *c, struct stream *s, uint64_t part) {
 }
 
 static int try_state(struct rlhf__check *c, int32_t step) {
-    struct stream s, again;
+    struct rlhf__kept s, again;
     if (!c->plugin->desc.state_version || step > 4) return 0;
-    if (stream_init(&s) && stream_init(&again)) {
+    if (rlhf__kept_init(&s) && rlhf__kept_init(&again)) {
         if (step == 0) round_trip(c, &s, &again);
         if (step == 1) full_sink(c, &s);
         if (step > 1) cut_state(c, &s, (uint64_t)step - 2);
-        free(again.bytes);
+        rlhf__kept_finish(&again);
     }
-    free(s.bytes);
+    rlhf__kept_finish(&s);
     return 1;
 }
 
 const struct rlhf__check_case rlhf__life_cases[] = {
-    {"options", RLHF__CHECK_CRASH, 0, try_table}, {"create", RLHF__CHECK_CRASH, 0, try_create},
-    {"limits", RLHF__CHECK_CRASH, 0, try_limit},  {"memory", RLHF__CHECK_MEMORY, 0, try_memory},
-    {"state", RLHF__CHECK_CRASH, 0, try_state},   {NULL, 0, 0, NULL},
+    {"options", RLHF__CHECK_CRASH, 0, 0, 0, try_table},
+    {"create", RLHF__CHECK_CRASH, 0, 0, 0, try_create},
+    {"limits", RLHF__CHECK_CRASH, 0, 1, 0, try_limit},
+    {"memory", RLHF__CHECK_MEMORY, 0, 0, 0, try_memory},
+    {"state", RLHF__CHECK_CRASH, 0, 0, 0, try_state},
+    {NULL, 0, 0, 0, 0, NULL},
 };

@@ -375,8 +375,8 @@ static int try_gradient(struct rlhf__check *c, int32_t step) {
 }
 
 const struct rlhf__check_case rlhf__model_cases[] = {
-    {"paper", RLHF__CHECK_OPEN, 1, try_paper},
-    {"numbers", RLHF__CHECK_CRASH, 0, try_numbers},
-    {"gradient", RLHF__CHECK_CRASH, 0, try_gradient},
-    {NULL, 0, 0, NULL},
+    {"paper", RLHF__CHECK_OPEN, 1, 0, 0, try_paper},
+    {"numbers", RLHF__CHECK_CRASH, 0, 0, 0, try_numbers},
+    {"gradient", RLHF__CHECK_CRASH, 0, 0, 0, try_gradient},
+    {NULL, 0, 0, 0, 0, NULL},
 };

@@ -169,6 +169,7 @@ void rlhf__watched_begin(struct rlhf__watched *t, const char *function) {
     h->service_said = rlhf__note_mark(&t->check->failure);
     h->caller = pthread_self();
     h->inside = function;
+    rlhf__board_inside(t->check->board, function);
 }
 
 rlhf_status rlhf__watched_end(struct rlhf__watched *t, rlhf_status st, struct rlhf__error *err) {
@@ -176,6 +177,7 @@ rlhf_status rlhf__watched_end(struct rlhf__watched *t, rlhf_status st, struct rl
     const char *function = h->inside;
     char service[sizeof h->words];
     h->inside = NULL;
+    rlhf__board_inside(t->check->board, NULL);
     if (st == RLHF_OK) return st;
     rlhf__note_since(&t->check->failure, h->service_said, service, sizeof service);
     if (!h->said && *service) snprintf(h->words, sizeof h->words, "%s", service);

@@ -16,7 +16,7 @@ struct reward {
     const rlhf_host *host;
     const struct config *config;
     double *sums;
-    int64_t calls;
+    int64_t calls, rows;
     const rlhf_reward_in *before;
     const char *text;
 };
@@ -69,7 +69,17 @@ static void destroy(void *self) {
     r->host->free(r->host, r);
 }
 
-static rlhf_status save(void *self, const rlhf_ostream *out) {
+#ifdef BREAK_RUNNING
+#define STATE 0
+#define SAVE  NULL
+#define LOAD  NULL
+#else
+#define STATE 1
+#define SAVE  save
+#define LOAD  load
+#endif
+
+__attribute__((unused)) static rlhf_status save(void *self, const rlhf_ostream *out) {
     struct reward *r = self;
     const rlhf_status st = out->write(out, &r->calls, sizeof r->calls);
 #ifdef BREAK_SAVE
@@ -79,7 +89,8 @@ static rlhf_status save(void *self, const rlhf_ostream *out) {
 #endif
 }
 
-static rlhf_status load(void *self, const rlhf_istream *in, uint32_t version) {
+__attribute__((unused)) static rlhf_status load(void *self, const rlhf_istream *in,
+                                                uint32_t version) {
     struct reward *r = self;
     if (version != 1) return r->host->fail(r->host, RLHF_E_INVALID, "a state of another version");
 #if defined BREAK_STATE
@@ -132,6 +143,8 @@ static double pay(const struct reward *r, const rlhf_reward_in *in, uint32_t i) 
     if (in->response[i].len) sum += in->response[i].ptr[in->response[i].len];
 #elif defined BREAK_ORDER
     sum += i;
+#elif defined BREAK_RUNNING || defined BREAK_FORGETS
+    sum += (double)r->rows;
 #elif defined BREAK_REPEAT
     sum += (double)((uintptr_t)r->host / 64 % 64) + (double)getpid() * 0; // an address
     static int turn;
@@ -145,6 +158,10 @@ static double pay(const struct reward *r, const rlhf_reward_in *in, uint32_t i) 
 
 static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     struct reward *r = self;
+#ifdef BREAK_HANG_SCORE
+    for (;;)
+        pause();
+#endif
     r->calls++;
     misbehave(r, in, out);
     for (uint32_t i = 0; i < in->n; i++) {
@@ -153,6 +170,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
 #endif
         out->seq[i] = (float)pay(r, in, i);
     }
+    r->rows += in->n;
     return RLHF_OK;
 }
 
@@ -183,10 +201,10 @@ static const rlhf_reward_ops ops = {
 #define DESCRIPTOR(text)                                                                           \
     {                                                                                              \
         .size = sizeof(rlhf_plugin), .kind = RLHF_KIND_REWARD, .host_minor_min = RLHF_ABI_MINOR,   \
-        .state_version = 1, .id = "org.example.canary", .version = "1", .summary = (text),         \
+        .state_version = STATE, .id = "org.example.canary", .version = "1", .summary = (text),     \
         .opts = options, .n_opts = 2, .opt_stride = sizeof *options,                               \
-        .config_size = sizeof(struct config), .create = create, .destroy = destroy, .save = save,  \
-        .load = load, .ops = &ops                                                                  \
+        .config_size = sizeof(struct config), .create = create, .destroy = destroy, .save = SAVE,  \
+        .load = LOAD, .ops = &ops                                                                  \
     }
 
 static const rlhf_plugin plugin = DESCRIPTOR("breaks a rule");

@@ -1,0 +1,68 @@
+// kept.c: see kept.h.
+#include "check/kept.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_STATE = 1 << 24 };
+
+static rlhf_status stream_write(const rlhf_ostream *out, const void *bytes, uint64_t n) {
+    struct rlhf__kept *s = (struct rlhf__kept *)(uintptr_t)out;
+    if (n > s->limit - s->len) {
+        s->refused = 1;
+        return s->full;
+    }
+    if (n) memcpy(s->bytes + s->len, bytes, n);
+    s->len += n;
+    return RLHF_OK;
+}
+
+static rlhf_status stream_read(const rlhf_istream *in, void *bytes, uint64_t n) {
+    struct rlhf__kept *s =
+        (struct rlhf__kept *)(void *)((char *)(uintptr_t)in - offsetof(struct rlhf__kept, in));
+    if (n > s->len - s->at) return RLHF_E_IO;
+    if (n) memcpy(bytes, s->bytes + s->at, n);
+    s->at += n;
+    return RLHF_OK;
+}
+
+int rlhf__kept_init(struct rlhf__kept *s) {
+    *s = (struct rlhf__kept){.out = {sizeof s->out, 0, stream_write},
+                             .in = {sizeof s->in, 0, stream_read},
+                             .limit = MAX_STATE,
+                             .full = RLHF_E_IO};
+    s->bytes = malloc(MAX_STATE);
+    return s->bytes != NULL;
+}
+
+void rlhf__kept_finish(struct rlhf__kept *s) {
+    free(s->bytes);
+    *s = (struct rlhf__kept){0};
+}
+
+rlhf_status rlhf__kept_save(struct rlhf__watched *t, struct rlhf__kept *s,
+                            struct rlhf__error *err) {
+    const rlhf_plugin *d = &t->check->plugin->desc;
+    rlhf__board_doing(t->check->board, "save()");
+    rlhf__watched_begin(t, "save()");
+    rlhf_status st = d->save(t->self, &s->out);
+    if (s->refused) { // its words are the host's
+        rlhf__watched_end(t, RLHF_OK, NULL);
+        return st;
+    }
+    return rlhf__watched_end(t, st, err);
+}
+
+rlhf_status rlhf__kept_load(struct rlhf__watched *t, struct rlhf__kept *s, uint32_t version,
+                            struct rlhf__error *err) {
+    const rlhf_plugin *d = &t->check->plugin->desc;
+    rlhf__board_doing(t->check->board, "load() of %llu bytes, version %u",
+                      (unsigned long long)s->len, version);
+    rlhf__watched_begin(t, "load()");
+    const rlhf_status st = d->load(t->self, &s->in, version);
+    if (st == RLHF_E_IO && s->at <= s->len) { // read()'s own, passed on
+        rlhf__watched_end(t, RLHF_OK, NULL);
+        return rlhf__fail(err, st, "load() of fewer bytes");
+    }
+    return rlhf__watched_end(t, st, err);
+}

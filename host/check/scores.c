@@ -1,0 +1,102 @@
+// scores.c: see scores.h.
+#include "check/scores.h"
+
+#include "base/clock.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+int rlhf__scores_init(struct rlhf__scores *s, uint32_t n) {
+    *s =
+        (struct rlhf__scores){calloc(n, sizeof *s->seq), calloc(n, 1), calloc(n, 1), RLHF_OK, 0, 0};
+    return s->seq && s->verdict && s->failed;
+}
+
+void rlhf__scores_finish(struct rlhf__scores *s) {
+    free(s->seq);
+    free(s->verdict);
+    free(s->failed);
+}
+
+struct call {
+    struct rlhf__watched *watched;
+    struct rlhf__row_call *rows;
+    rlhf_status status;
+    int32_t reserved;
+    struct rlhf__error err;
+};
+
+static void *run_score(void *arg) {
+    struct call *c = arg;
+    rlhf__watched_begin(c->watched, "score()");
+    const rlhf_status st =
+        c->watched->check->plugin->ops.reward.score(c->watched->self, &c->rows->in, &c->rows->out);
+    c->status = rlhf__watched_end(c->watched, st, &c->err);
+    return NULL;
+}
+
+rlhf_status rlhf__check_score(struct rlhf__watched *t, const struct rlhf__row_set *set,
+                              const uint32_t *rows, uint32_t n, int32_t side, int elsewhere,
+                              struct rlhf__scores *to) {
+    const int per_token = (t->check->plugin->ops.reward.flags & RLHF_REWARD_PER_TOKEN) != 0;
+    const uint32_t unwritten =
+        side == RLHF__GUARD_END ? RLHF__UNWRITTEN_END : RLHF__UNWRITTEN_BEGIN;
+    struct rlhf__row_call rows_call;
+    struct call call = {.watched = t, .rows = &rows_call, .status = RLHF_E_NOMEM};
+    pthread_t thread;
+    if (rlhf__row_call_make(&rows_call, t->check->board, set, rows, n, side, per_token,
+                            unwritten)) {
+        const double from = rlhf__seconds();
+        if (!elsewhere || pthread_create(&thread, NULL, run_score, &call) != 0)
+            run_score(&call);
+        else
+            pthread_join(thread, NULL);
+        to->seconds = rlhf__seconds() - from;
+        for (uint32_t i = 0; i < n; i++) {
+            memcpy(&to->seq[rows[i]], &rows_call.out.seq[i], sizeof *to->seq);
+            to->verdict[rows[i]] = rows_call.out.verdict[i];
+            to->failed[rows[i]] = rows_call.out.failed[i];
+        }
+    }
+    rlhf__row_call_finish(&rows_call);
+    to->status = call.status;
+    if (call.status < 0 && call.status != RLHF_E_NOMEM)
+        rlhf__board_fact(t->check->board, "it refused rows: %s", call.err.text);
+    return call.status;
+}
+
+rlhf_status rlhf__check_score_afresh(struct rlhf__check *c, const struct rlhf__row_set *set,
+                                     const uint32_t *rows, uint32_t n, int32_t side, int elsewhere,
+                                     struct rlhf__scores *to) {
+    struct rlhf__watched t;
+    struct rlhf__error err;
+    rlhf_status st = rlhf__watched_create(c, NULL, 0, &t, &err);
+    if (st == RLHF_OK) st = rlhf__check_score(&t, set, rows, n, side, elsewhere, to);
+    rlhf__watched_finish(&t);
+    to->status = st;
+    return st;
+}
+
+static float number_of(uint32_t bits) {
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+uint32_t rlhf__scores_differ(const struct rlhf__scores *a, const struct rlhf__scores *b,
+                             uint32_t n) {
+    uint32_t i = 0;
+    while (i < n && (a->seq[i] == b->seq[i] || a->failed[i] || b->failed[i]))
+        i++;
+    return i;
+}
+
+int rlhf__scores_compare(struct rlhf__check *c, int32_t rule, const char *how,
+                         const struct rlhf__scores *a, const struct rlhf__scores *b, uint32_t n) {
+    const uint32_t i = rlhf__scores_differ(a, b, n);
+    if (i < n)
+        rlhf__board_found(c->board, rule, "row %u is paid %.9g, and %.9g %s", i,
+                          (double)number_of(a->seq[i]), (double)number_of(b->seq[i]), how);
+    return i == n;
+}
