@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "keep/leftover.h"
 #include "keep/run_lock.h"
 
 #include <dirent.h>
@@ -37,7 +38,7 @@ void rlhf__run_dir_finish(struct rlhf__run_dir *d) {
 
 // ---- a new run ----
 
-enum there { NOTHING, EMPTY, NO_DIRECTORY, OTHER, MODEL, NO_CHECKPOINT, RUN, ALIVE };
+enum there { NOTHING, EMPTY, NO_DIRECTORY, OTHER, MODEL, LEFTOVER, NO_CHECKPOINT, RUN, ALIVE };
 
 // Whether nothing lies in the directory.
 static int is_empty(const char *path) {
@@ -61,8 +62,10 @@ static enum there held(const char *path) {
     if (json_object_get(config, "model_type"))
         is = MODEL;
     else if (json_object_get(config, "run"))
-        is = rlhf__folder_has(f, "checkpoints/latest") ? RUN : NO_CHECKPOINT;
-    if ((is == RUN || is == NO_CHECKPOINT) && rlhf__run_lock_probe(f, NULL) != RLHF_OK) is = ALIVE;
+        is = rlhf__folder_has(f, "checkpoints/latest") ? RUN
+             : rlhf__leftover_is_all(f)                ? LEFTOVER
+                                                       : NO_CHECKPOINT;
+    if (is >= LEFTOVER && rlhf__run_lock_probe(f, NULL) != RLHF_OK) is = ALIVE;
     json_decref(config);
     rlhf__buf_free(&text);
     rlhf__folder_close(f);
@@ -85,7 +88,9 @@ static rlhf_status refuse_existing(const char *name, struct rlhf__error *err) {
         break;
     case NO_CHECKPOINT:
         snprintf(how, sizeof how,
-                 " and has no checkpoint to go on from; choose another run.dir, or remove it");
+                 " and has no checkpoint to go on from, but files of a run that had begun; choose "
+                 "another run.dir, or remove it: rm -r '%s'",
+                 name);
         break;
     case ALIVE:
         snprintf(how, sizeof how,
@@ -102,6 +107,7 @@ static rlhf_status refuse_existing(const char *name, struct rlhf__error *err) {
         break;
     case NOTHING:
     case EMPTY:
+    case LEFTOVER: // by now
         break;
     }
     return rlhf__fail(err, RLHF_E_INVALID, "the run directory '%s' exists already%s", name, how);
@@ -124,7 +130,7 @@ rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__con
         return rlhf__fail(err, RLHF_E_INVALID, "run.dir is longer than 4,000 bytes");
     snprintf(d->name, sizeof d->name, "%s", wanted);
     const enum there is = what_is(wanted);
-    d->found = is == EMPTY;
+    d->found = is == EMPTY || is == LEFTOVER;
     return is == NOTHING || d->found ? RLHF_OK : refuse_existing(wanted, err);
 }
 
@@ -163,8 +169,16 @@ rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__confi
     // An empty directory may have been found by two: the lock tells them apart, and who comes when
     // the other has ended sees what it left.
     rlhf_status st = rlhf__run_lock(d->root, log, &d->lock, err);
-    if (st == RLHF_E_INVALID || (st == RLHF_OK && rlhf__folder_has(d->root, "config.json")))
+    const int used = rlhf__folder_has(d->root, "config.json");
+    if (st == RLHF_E_INVALID || (st == RLHF_OK && used && !rlhf__leftover_is_all(d->root)))
         return refuse_existing(d->name, err);
+    if (st == RLHF_OK && used) {
+        rlhf__logf(log, RLHF_LOG_INFO,
+                   "run directory '%s': the run that was in it ended before its first phase; it is "
+                   "begun anew",
+                   d->name);
+        st = rlhf__leftover_remove(d->root, err);
+    }
     if (st != RLHF_OK) return st;
     st = write_start(d, config, err);
     // Nothing is in it that could be resumed.

@@ -16,7 +16,7 @@ struct rlhf__run_dir {
     struct rlhf__folder *root;  // NULL until it is made
     int lock;                   // descriptor, -1 = none
     int32_t numbered;           // 1: the name is runs/<algo>-<date>-<n>, and n may still grow
-    int32_t found;              // 1: an empty directory that was there
+    int32_t found;              // 1: a directory that was there, with nothing of worth in it
     int32_t reserved;
 };
 
@@ -26,8 +26,9 @@ struct rlhf__run_dir {
 void rlhf__run_dir_begin(struct rlhf__run_dir *d, const char *resume);
 void rlhf__run_dir_finish(struct rlhf__run_dir *d);
 
-// A new run: choose the name, run.dir or runs/<algo>-<date>-<n>. An existing run.dir that is no
-// empty directory is refused (RLHF_E_INVALID) with what it is. Nothing is made. [main]
+// A new run: choose the name, run.dir or runs/<algo>-<date>-<n>. An existing run.dir is refused
+// (RLHF_E_INVALID) with what it is, unless it is an empty directory or holds only what a run leaves
+// that ended before its first phase (leftover.h). Nothing is made. [main]
 rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                  const char *algo, struct rlhf__error *err);
 
@@ -37,9 +38,9 @@ rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__con
 rlhf_status rlhf__run_dir_attach(struct rlhf__run_dir *d, const char *resume, int dry,
                                  struct rlhf__log *log, struct rlhf__error *err);
 
-// Make the directory of a new run, which no other process can have made (or take the empty one that
-// was found, unless another has it by now), take its lock and write config.json (the resolved
-// config). [main]
+// Make the directory of a new run, which no other process can have made (or take the one that was
+// found, unless another has it by now, and clear it), take its lock and write config.json (the
+// resolved config). [main]
 rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                struct rlhf__log *log, struct rlhf__error *err);
 

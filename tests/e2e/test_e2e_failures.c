@@ -62,6 +62,21 @@ static void stop_before_the_first_boundary(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO FAULTY("how=status,every=1") "--set run.dir=a"), 1);
     e2e_says(t, "nothing is kept: no phase had ended");
+    // The directory is free for another try, which leaves what one in a new directory leaves.
+    assert_int_equal(e2e_run(t, ONCE FAULTY("how=none") "--set run.dir=a"), 0);
+    e2e_says(t, "the run that was in it ended before its first phase; it is begun anew");
+    assert_int_equal(e2e_run(t, ONCE FAULTY("how=none") "--set run.dir=b"), 0);
+    if (e2e_shell(t, "(cd a && find . | sort) >la && (cd b && find . | sort) >lb && diff la lb && "
+                     "cmp a/checkpoints/000001/model.safetensors "
+                     "b/checkpoints/000001/model.safetensors && [ $(wc -l <a/metrics.jsonl) = 1 ]"))
+        fail_msg("%s", t->out);
+    // Not so when something else lies in it.
+    assert_int_equal(e2e_run(t, GRPO FAULTY("how=status,every=1") "--set run.dir=c"), 1);
+    assert_int_equal(e2e_shell(t, "echo mine >c/notes.txt"), 0);
+    assert_int_equal(e2e_run(t, ONCE FAULTY("how=none") "--set run.dir=c"), 2);
+    e2e_says(t, "/c' exists already and has no checkpoint to go on from, but files of a run");
+    e2e_says(t, "rm -r '");
+    assert_int_equal(e2e_shell(t, "grep -q mine c/notes.txt"), 0);
 }
 
 // What is no failure of a row is not handled as one.
