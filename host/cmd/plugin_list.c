@@ -71,8 +71,9 @@ int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
 
 struct list {
     const struct rlhf__env *env;
-    json_t *rows; // one object a plugin
-    json_t *seen; // files, by path
+    json_t *rows;  // one object a plugin
+    json_t *seen;  // files, by path
+    json_t *hides; // by the path of a hidden file: which file hides it
 };
 
 static void add_row(struct list *l, const char *kind, const char *path, const char *id,
@@ -113,6 +114,25 @@ static void warn_shared(const struct list *l) {
     }
 }
 
+// A file behind which another of its name is not found.
+static void see_hidden(struct list *l, const char *path, const char *real) {
+    char other[RLHF__PATH_CAP];
+    if (!rlhf__plugin_hidden(l->env->dirs, path, other)) return;
+    rlhf__logf(l->env->log, RLHF_LOG_WARN, "%s hides %s: \"%s\" means the former", path, other,
+               rlhf__path_base(path));
+    json_object_set_new(l->hides, other, rlhf__json_text(real));
+}
+
+// Those that are hidden say so.
+static void mark_hidden(const struct list *l) {
+    size_t i;
+    json_t *row;
+    json_array_foreach(l->rows, i, row) {
+        json_t *by = json_object_get(l->hides, text_of(row, "path"));
+        if (by) json_object_set(row, "hidden_by", by);
+    }
+}
+
 static void add_rows(struct list *l, const char *path, const struct rlhf__metadata *m) {
     const char *kernels = rlhf__kind_name(RLHF__KIND_KERNELS);
     for (size_t i = 0; i < m->n; i++) {
@@ -138,6 +158,7 @@ static rlhf_status visit(void *arg, int32_t kind, const char *path) {
         rlhf__logf(l->env->log, RLHF_LOG_WARN, "%s", err.text);
     else
         add_rows(l, real, &m);
+    see_hidden(l, path, real);
     rlhf__metadata_finish(&m);
     return RLHF_OK;
 }
@@ -195,9 +216,10 @@ int rlhf__plugin_list(const struct rlhf__env *env, int argc, char **argv) {
         rlhf__log_error(env->log, err.text);
         return 2;
     }
-    struct list l = {env, json_array(), json_object()};
+    struct list l = {env, json_array(), json_object(), json_object()};
     rlhf__plugin_each_file(env->dirs, visit, &l);
     warn_shared(&l);
+    mark_hidden(&l);
     if (o.json) {
         struct rlhf__buf text = RLHF__BUF_INIT;
         rlhf__json_write(&text, l.rows, 2);
@@ -209,6 +231,7 @@ int rlhf__plugin_list(const struct rlhf__env *env, int argc, char **argv) {
         json_decref(shown);
     }
     json_decref(l.seen);
+    json_decref(l.hides);
     json_decref(l.rows);
     return 0;
 }

@@ -63,6 +63,7 @@ static int each_dir(const struct rlhf__dirs *dirs, int32_t kind,
         env += n;
         if (*env == ':') env++;
     }
+    if (!done && *dirs->user) done = visit(arg, dirs->user);
     if (!done && *dirs->user) {
         snprintf(path, sizeof path, "%s/%s", dirs->user, rlhf__kind_dir(kind));
         done = visit(arg, path);
@@ -254,6 +255,32 @@ int rlhf__plugin_is_shipped(const struct rlhf__dirs *dirs, const char *path) {
     if (!rlhf__path_real(path, real) || !rlhf__path_real(dirs->lib, lib)) return 0;
     const size_t n = strlen(lib);
     return strncmp(real, lib, n) == 0 && real[n] == '/';
+}
+
+struct hidden {
+    const char *path, *file; // of the one in front, and its name there
+    int32_t passed, reserved;
+    char *out; // [RLHF__PATH_CAP]
+};
+
+static int same_name(void *arg, const char *dir) {
+    struct hidden *h = arg;
+    char *path = rlhf__path_join(dir, h->file);
+    const int there = path && rlhf__path_real(path, h->out);
+    free(path);
+    if (there && strcmp(h->out, h->path) == 0) h->passed = 1;
+    return there && h->passed && strcmp(h->out, h->path) != 0;
+}
+
+int rlhf__plugin_hidden(const struct rlhf__dirs *dirs, const char *path, char out[RLHF__PATH_CAP]) {
+    char real[RLHF__PATH_CAP];
+    struct hidden h = {real, rlhf__path_base(path), 0, 0, out};
+    if (!rlhf__path_real(path, real)) return 0;
+    for (size_t i = 0; i < KINDS; i++) {
+        h.passed = 0;
+        if (each_dir(dirs, kinds[i], same_name, &h)) return 1;
+    }
+    return 0;
 }
 
 struct visitor {

@@ -12,7 +12,7 @@
 enum { RLHF__KIND_KERNELS = RLHF_KIND_MODEL + 1 };
 
 // Directory of a kind below <lib>, the user's and each directory of RLHF_PLUGIN_PATH: "algos", ...
-// [any]
+// In the last two a plugin may lie above it too, in the directory itself. [any]
 const char *rlhf__kind_dir(int32_t kind);
 
 // The absolute path of the plugin file called name (see rlhf__plugin_open for the order; kind 0 =
@@ -37,6 +37,10 @@ int rlhf__plugin_is_path(const char *name, int32_t from, char file[1024]);
 
 // 1 when the existing file `path` lies where names are looked up. [main]
 int rlhf__plugin_is_installed(const struct rlhf__dirs *dirs, const char *path);
+
+// 1 when the existing file `path` lies where names are looked up, and hides another of its name
+// there, which a name alone does not mean for it: its path into out. [main]
+int rlhf__plugin_hidden(const struct rlhf__dirs *dirs, const char *path, char out[RLHF__PATH_CAP]);
 
 // 1 when the existing file `path` lies below <lib>, where the program's own plugins are. [main]
 int rlhf__plugin_is_shipped(const struct rlhf__dirs *dirs, const char *path);

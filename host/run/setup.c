@@ -4,6 +4,7 @@
 #include "config/layer.h"
 #include "keep/run_dir.h"
 #include "model/room.h"
+#include "plugin/search.h"
 #include "run/checkpoint.h"
 #include "run/completions.h"
 #include "run/effect_rules.h"
@@ -171,6 +172,18 @@ static rlhf_status open_models(struct rlhf__run *r, struct rlhf__error *err) {
     return only_told(r) ? rlhf__setup_check(r, err) : rlhf__setup_load(r, err);
 }
 
+// A plugin that was found by its name in front of another one of that name is said: it may have
+// been meant, or forgotten there.
+static void say_hidden(const struct rlhf__run *r) {
+    const struct rlhf__plugin *const *all;
+    const size_t n = rlhf__plugins_list(r->req->plugins, &all);
+    char other[RLHF__PATH_CAP];
+    for (size_t i = 0; i < n; i++)
+        if (rlhf__plugin_hidden(r->req->env->dirs, all[i]->path, other))
+            rlhf__logf(r->report.log, RLHF_LOG_WARN, "%s is %s, which hides %s", all[i]->file,
+                       all[i]->path, other);
+}
+
 static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__env *env = r->req->env;
     RLHF_TRY(
@@ -190,6 +203,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(make_plan(r, err));
     RLHF_TRY(open_models(r, err));
     RLHF_TRY(rlhf__setup_inputs(r, err));
+    say_hidden(r);
     if (only_told(r)) {
         set_phases(r);
         return RLHF_OK;

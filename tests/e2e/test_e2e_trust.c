@@ -294,6 +294,22 @@ static void the_plugin_path_is_absolute(void **state) {
                      0);
 }
 
+// Of two files with one name the user's own is taken, and the log says so.
+static void what_hides_a_plugin_is_said(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(
+        e2e_shell(t, "mkdir -p data/rlhf/plugins; cp \"$RLHF_TEST_PLUGINS/bad_reward.so\" "
+                     "data/rlhf/plugins/length.so; "
+                     "XDG_DATA_HOME=$PWD/data \"$HOST\" " PPO
+                     "--reward length.so:every=1000 --dry-run --threads 1"),
+        0);
+    e2e_says(t, "length.so is ");
+    e2e_says(t, "/data/rlhf/plugins/length.so, which hides ");
+    e2e_says(t, "/rewards/length.so\n");
+    assert_int_equal(e2e_run(t, PPO "--reward length.so:max_len=9 --dry-run"), 0);
+    assert_null(strstr(t->out, "hides"));
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, e2e_setup, e2e_teardown)
     const struct CMUnitTest tests[] = {
@@ -306,6 +322,7 @@ int main(void) {
         T(a_model_directory_may_be_links),
         T(code_that_others_may_write_is_refused),
         T(the_plugin_path_is_absolute),
+        T(what_hides_a_plugin_is_said),
     };
     return cmocka_run_group_tests_name("e2e_trust", tests, NULL, NULL);
 }

@@ -54,6 +54,13 @@ static void each_fault_has_its_sentence(void **state) {
         {"no_ops.so", "org.example.faulty has no ops table"},
         {"no_score.so", "org.example.faulty lacks the required function score()"},
         {"no_save.so", "org.example.faulty has a state_version but no save function"},
+        {"no_load.so", "org.example.faulty has a state_version but no load function"},
+        {"no_version.so", "org.example.faulty has save() and load() but state_version 0, with "
+                          "which nothing is kept"},
+        {"save_alone.so", "org.example.faulty has save() but neither load() nor a state_version"},
+        {"load_alone.so", "org.example.faulty has load() but neither save() nor a state_version"},
+        {"state_alone.so", "org.example.faulty has a state_version but no create()"},
+        {"no_create.so", "org.example.faulty has destroy() but no create()"},
         {"bad_id.so", "its id is missing or has characters"},
         {"bad_kind.so", "org.example.faulty is of kind 77"},
         {"newer_host.so", "org.example.faulty needs plugin ABI 0.1000 or newer"},
@@ -245,6 +252,27 @@ static void the_users_place_is_between(void **state) {
                 RLHF_E_INVALID, &err, "can be written by everybody");
 }
 
+// A file in the user's place itself is found too; what it stands in front of is known.
+static void what_a_file_hides_is_known(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    char *found = NULL, other[RLHF__PATH_CAP];
+    snprintf(f->dirs.user, sizeof f->dirs.user, "%s/mine", f->scratch->dir);
+    place(f, "sample.so", "mine/x.so");
+    place(f, "several.so", "rewards/x.so");
+    place(f, "twin.so", "elsewhere/x.so");
+    check_ok(rlhf__plugin_find(&f->dirs, "x.so", RLHF_KIND_REWARD, RLHF__NAME_LOOKED_UP, "it",
+                               &found, &err),
+             &err);
+    assert_non_null(strstr(found, "/sample.so"));
+    free(found);
+    assert_true(rlhf__plugin_hidden(&f->dirs, scratch_path(f->scratch, "mine/x.so"), other));
+    assert_non_null(strstr(other, "/several.so"));
+    // The last one hides none, and what is not looked up neither.
+    assert_false(rlhf__plugin_hidden(&f->dirs, scratch_path(f->scratch, "rewards/x.so"), other));
+    assert_false(rlhf__plugin_hidden(&f->dirs, scratch_path(f->scratch, "elsewhere/x.so"), other));
+}
+
 // Where it is: XDG_DATA_HOME, else HOME; what is not absolute is as if it were not set.
 static void the_users_place_is_xdgs(void **state) {
     (void)state;
@@ -353,10 +381,11 @@ static void a_backend_is_found_like_a_plugin(void **state) {
 // A unit test of a plugin refuses what the loader refuses.
 static void the_fake_host_refuses_them_too(void **state) {
     static const char *const faults[] = {
-        "not_plugin", "other_abi", "other_minor",      "null_bundle",   "no_plugins",
-        "no_ops",     "no_score",  "no_save",          "bad_id",        "bad_kind",
-        "newer_host", "long_set",  "short_descriptor", "default_range", "outside_config",
-        "no_choices", "desc_flag", "huge_size"};
+        "not_plugin", "other_abi",  "other_minor",      "null_bundle",   "no_plugins",
+        "no_ops",     "no_score",   "no_save",          "bad_id",        "bad_kind",
+        "newer_host", "long_set",   "short_descriptor", "default_range", "outside_config",
+        "no_choices", "desc_flag",  "huge_size",        "no_load",       "no_version",
+        "save_alone", "load_alone", "state_alone",      "no_create"};
     char path[1024], file[64];
     (void)state;
     for (size_t i = 0; i < CHECK_COUNT(faults); i++) {
@@ -377,6 +406,7 @@ int main(void) {
         T(several_in_one_file_need_a_choice),
         T(the_first_place_wins),
         T(the_users_place_is_between),
+        T(what_a_file_hides_is_known),
         cmocka_unit_test(the_users_place_is_xdgs),
         T(only_typed_names_are_files),
         T(a_missing_one_gets_a_hint),
