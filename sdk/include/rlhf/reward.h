@@ -21,7 +21,7 @@ enum rlhf_reward_flag {
 enum rlhf_verdict { RLHF_VERDICT_NONE = 0, RLHF_VERDICT_RIGHT = 1, RLHF_VERDICT_WRONG = 2 };
 
 typedef struct rlhf_reward_in {
-    uint32_t size, n;                  // n sequences
+    uint32_t size, n;                  // n sequences, row 0 to n - 1: messages count so too
     uint64_t phase;                    // the first is 0, as in rlhf_rollout
     const rlhf_str *prompt, *response; // [n] decoded text; the response after the response rules
     // [n] the data row as JSON, len 0 when there is none: read it with "rlhf.row/0" (service.h)
