@@ -8,6 +8,8 @@
 #define K_WHOLE ((int64_t)RLHF__GEMM_SUM_K) // up to here k is not cut
 #define K_STEP  ((int64_t)2048)
 
+#define PACK_PANELS 12
+
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype, int wei_packed) {
     if (dtype == RLHF_BF16) return cpu->own_bf16;
     return RLHF__EXACT && (!wei_packed || !cpu->has_block_gemm);
@@ -90,12 +92,22 @@ struct job {
     float *sum; // [block, width] of one thread: the first product's, when the result is bf16
 };
 
-// Packs the block's rows of A from its transpose.
+// Whether a block's rows of A are packed: always from its transpose; for AMX also rows that many
+// panels read (1024 x 768 by 768 x 2304: 10 % faster).
+static int packs(const struct job *j, int64_t rows, int64_t panels) {
+    const int amx = j->cpu->own_amx && j->s->in_dtype == RLHF_BF16;
+    return j->s->src_transposed || (amx && rows >= RLHF__AMX_MR && panels >= PACK_PANELS);
+}
+
+// Packs the block's rows of A, which lie in rows or as its transpose.
 static void pack_a(const struct job *j, int64_t row, size_t rows, size_t k) {
     const size_t m = (size_t)j->s->m;
-    const char *from = j->src + (uint64_t)(j->k0 * j->s->m + row) * rlhf_dtype_size(j->s->in_dtype);
+    const int64_t at = j->s->src_transposed ? j->k0 * j->s->m + row : row * j->s->k + j->k0;
+    const char *from = j->src + (uint64_t)at * rlhf_dtype_size(j->s->in_dtype);
     const uint16_t *bf16 = (const uint16_t *)(const void *)from;
-    if (j->s->in_dtype != RLHF_BF16)
+    if (!j->s->src_transposed)
+        rlhf__amx_pack_rows((uint16_t *)j->a_pack, bf16, rows, k, (size_t)j->s->k);
+    else if (j->s->in_dtype != RLHF_BF16)
         j->cpu->hot.gemm_pack_a(j->a_pack, (const float *)(const void *)from, rows, k, m);
     else if (j->cpu->own_amx)
         rlhf__amx_pack_a((uint16_t *)j->a_pack, bf16, rows, k, m);
@@ -124,6 +136,7 @@ static void run_both(const struct job *j, const struct rlhf__panel *p, int64_t r
         last.addend = j->sum;
     }
     run_panel(j, &first);
+    last.a_packed = 0;
     last.a = (const char *)o->src + (uint64_t)(row * o->k) * sizeof(uint16_t);
     last.a_stride = last.k = (size_t)o->k;
     last.b = (const uint32_t *)o->wei + i * panel_words;
@@ -147,7 +160,7 @@ static void run_block(const struct job *j, int64_t row, int64_t rows, int64_t p0
                             .c_bf16 = s->out_dtype == RLHF_BF16,
                             .accumulate = !s->goes_on && (s->accumulate || !j->first),
                             .goes_on = s->goes_on};
-    if (s->src_transposed) {
+    if (packs(j, rows, p1 - p0)) {
         pack_a(j, row, p.m, p.k);
         p.a = j->a_pack;
         p.a_packed = 1;
@@ -197,7 +210,7 @@ static void run_pass(const struct job *whole, uint64_t a_words) {
 static rlhf_status run(struct rlhf__cpu *cpu, struct job *j) {
     const int64_t k = j->s->k, step = k <= K_WHOLE ? k : K_STEP;
     const uint64_t a_words = (uint64_t)(j->block * a_row_words(cpu, j->s->in_dtype, step));
-    if (j->s->src_transposed) {
+    if (packs(j, j->block, j->panels)) {
         void *p = NULL;
         RLHF_TRY(
             rlhf__cpu_workspace(cpu, RLHF__WS_SCRATCH, (uint64_t)cpu->threads * a_words * 4, &p));

@@ -27,14 +27,23 @@ static const struct shape shapes[] = {
 
 // Shapes whose rows are compared in many selections: n = 1, 2, 3, 256, 768, 2304, 8192.
 static const struct shape row_shapes[] = {
-    {70, 256, 1, RLHF_F32, RLHF_F32, OI, 0, 1},     {70, 256, 2, RLHF_F32, RLHF_F32, OI, 0, 1},
-    {70, 768, 3, RLHF_F32, RLHF_F32, IO, 0, 1},     {70, 1024, 256, RLHF_F32, RLHF_F32, IO, 1, 1},
-    {70, 256, 768, RLHF_F32, RLHF_F32, IO, 0, 1},   {40, 768, 2304, RLHF_F32, RLHF_F32, IO, 0, 1},
-    {40, 256, 8192, RLHF_F32, RLHF_F32, OI, 0, 0},  {33, 100, 97, RLHF_F32, RLHF_F32, IO, 0, 1},
-    {70, 256, 1, RLHF_BF16, RLHF_F32, OI, 0, 1},    {70, 256, 2, RLHF_BF16, RLHF_F32, OI, 0, 1},
-    {70, 768, 3, RLHF_BF16, RLHF_F32, IO, 0, 1},    {70, 1024, 256, RLHF_BF16, RLHF_F32, IO, 1, 1},
-    {70, 256, 768, RLHF_BF16, RLHF_BF16, IO, 0, 1}, {40, 768, 2304, RLHF_BF16, RLHF_BF16, IO, 0, 1},
-    {40, 256, 8192, RLHF_BF16, RLHF_F32, OI, 0, 0}, {33, 100, 97, RLHF_BF16, RLHF_BF16, IO, 0, 1},
+    {70, 256, 1, RLHF_F32, RLHF_F32, OI, 0, 1},
+    {70, 256, 2, RLHF_F32, RLHF_F32, OI, 0, 1},
+    {70, 768, 3, RLHF_F32, RLHF_F32, IO, 0, 1},
+    {70, 1024, 256, RLHF_F32, RLHF_F32, IO, 1, 1},
+    {70, 256, 768, RLHF_F32, RLHF_F32, IO, 0, 1},
+    {40, 768, 2304, RLHF_F32, RLHF_F32, IO, 0, 1},
+    {40, 256, 8192, RLHF_F32, RLHF_F32, OI, 0, 0},
+    {33, 100, 97, RLHF_F32, RLHF_F32, IO, 0, 1},
+    {70, 256, 1, RLHF_BF16, RLHF_F32, OI, 0, 1},
+    {70, 256, 2, RLHF_BF16, RLHF_F32, OI, 0, 1},
+    {70, 768, 3, RLHF_BF16, RLHF_F32, IO, 0, 1},
+    {70, 1024, 256, RLHF_BF16, RLHF_F32, IO, 1, 1},
+    {70, 256, 768, RLHF_BF16, RLHF_BF16, IO, 0, 1},
+    {40, 768, 2304, RLHF_BF16, RLHF_BF16, IO, 0, 1},
+    {40, 256, 8192, RLHF_BF16, RLHF_F32, OI, 0, 0},
+    {33, 100, 97, RLHF_BF16, RLHF_BF16, IO, 0, 1},
+    {330, 528, 400, RLHF_BF16, RLHF_BF16, IO, 0, 1}, // more rows, steps and panels than one pass
 };
 
 // Long sums over rows, for linear_dw; lines of the result that are no whole number of quads, and

@@ -15,11 +15,14 @@
 void rlhf__amx_begin(void);
 void rlhf__amx_end(void);
 
-// As rlhf__bf16_panel; a packed A is that of rlhf__amx_pack_a.
+// As rlhf__bf16_panel; a packed A is that of rlhf__amx_pack_a or rlhf__amx_pack_rows.
 void rlhf__amx_panel(const struct rlhf__panel *p);
 
 // A packed from its transpose: rows 0 .. m-1 of A are columns of src[k][stride]. 16 rows by one
 // step of k lie together, [m / 16 up][k / 32 up][16][32], zero-filled.
 void rlhf__amx_pack_a(uint16_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride);
+
+// The same packing of rows that lie as src[m][stride].
+void rlhf__amx_pack_rows(uint16_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride);
 
 #endif

@@ -54,7 +54,7 @@ INLINE void see(char *to, const char *from, size_t stride, size_t rows) {
 #define LOAD(tile, p, stride, rows) _tile_loadd(tile, p, stride)
 #endif
 
-// One row of 16 sums to C.
+// What is left of a row behind the last whole 16 columns, one row of 16 sums at a time.
 INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
     const size_t left = p->columns > col ? p->columns - col : 0;
     const size_t n = left < VF_LANES ? left : VF_LANES, at = row * p->ldc + col;
@@ -72,6 +72,30 @@ INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
     }
     if (p->accumulate) v = vf_add(vf_load_n(c, n), v);
     vf_store_n(c, v, n);
+}
+
+// A row of all the panel's 32 columns to C, as store() does in two parts.
+INLINE void store_whole(const struct rlhf__panel *p, size_t row, vf left, vf right) {
+    const size_t at = row * p->ldc;
+    if (p->bias) {
+        left = vf_add(left, vf_load(p->bias));
+        right = vf_add(right, vf_load(p->bias + HALF));
+    }
+    if (p->c_bf16) {
+        if (p->addend) {
+            left = vf_add(vf_load(p->addend + row * NC), left);
+            right = vf_add(vf_load(p->addend + row * NC + HALF), right);
+        }
+        _mm512_storeu_si512((uint16_t *)p->c + at, (__m512i)_mm512_cvtne2ps_pbh(right, left));
+        return;
+    }
+    float *c = (float *)p->c + at;
+    if (p->accumulate) {
+        left = vf_add(vf_load(c), left);
+        right = vf_add(vf_load(c + HALF), right);
+    }
+    vf_store(c, left);
+    vf_store(c + HALF, right);
 }
 
 // Where the rows of A's tiles lie, and how far the next step of k is.
@@ -123,31 +147,125 @@ INLINE void start(const struct rlhf__panel *p, size_t row, const size_t rows[2],
     STORED();
 }
 
-// rows[0] rows from `row`, and rows[1] below its first 16; two and fetch are constants where this
-// is inlined. fetch: the next panel is brought to the second-level cache.
-INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], const int two,
-                 const int fetch) {
-    struct operand o = operand_at(p, row);
-    const char *b = (const char *)p->b;
-    const size_t steps = p->k / STEP, left = p->k % STEP, b_row = NC * 4;
-    float sums[4][16 * 16] __attribute__((aligned(64)));
-    if (p->goes_on) {
-        start(p, row, rows, sums);
-        _tile_loadd(0, sums[0], BYTES);
-        _tile_loadd(1, sums[1], BYTES);
-        if (two) {
-            _tile_loadd(2, sums[2], BYTES);
-            _tile_loadd(3, sums[3], BYTES);
-        }
-    } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        if (two) {
-            _tile_zero(2);
-            _tile_zero(3);
-        }
+// What is fetched while a tile is summed up, some of it at every step of k, so that no step waits
+// for all of it.
+struct ahead {
+    const char *b, *b_end; // of the next panel, for the second-level cache
+    size_t b_lines;        // of each step
+    const char *c;         // rows of C that are written, or go on, next
+    size_t c_stride, c_rows, c_step;
+};
+
+INLINE void fetch(struct ahead *f) {
+    for (size_t i = 0; i < f->b_lines && f->b < f->b_end; i++, f->b += BYTES)
+        _mm_prefetch(f->b, _MM_HINT_T1);
+    for (size_t i = 0; i < f->c_step && f->c_rows; i++, f->c_rows--, f->c += f->c_stride) {
+        _m_prefetchw((void *)(uintptr_t)f->c);
+        _m_prefetchw((void *)(uintptr_t)(f->c + BYTES));
     }
-    for (size_t i = 0; i < steps; i++, b += HALF * b_row) {
+}
+
+// The rows of C whose turn it is: those of this tile, or, where their sums go on and so were just
+// read, those of the tile below.
+INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, size_t steps) {
+    const size_t first = p->goes_on ? row + 2 * HALF : row;
+    f->c_stride = p->ldc * (p->c_bf16 ? 2 : 4);
+    f->c = (const char *)p->c + first * f->c_stride;
+    f->c_rows = p->m > first ? p->m - first : 0;
+    if (f->c_rows > 2 * HALF) f->c_rows = 2 * HALF;
+    f->c_step = steps ? (2 * HALF + steps - 1) / steps : 0;
+}
+
+// Steps of k of a product whose A is packed that are done for several tiles one after the other:
+// B's part of them, 16 KiB, stays in the first-level cache, and the sums of those tiles wait.
+#define PIECE_STEPS ((size_t)8)
+#define PIECE_TILES ((size_t)8)
+
+// The sums of a tile, in the order of the tiles' numbers.
+typedef float tile_sums[4][16 * 16];
+
+struct piece {
+    size_t from, to; // steps of k; the last piece also does the rest behind the last whole step
+    int first, last;
+    tile_sums *sums;
+};
+
+INLINE void sums_load(tile_sums *s, const int two) {
+    _tile_loadd(0, (*s)[0], BYTES);
+    _tile_loadd(1, (*s)[1], BYTES);
+    if (two) {
+        _tile_loadd(2, (*s)[2], BYTES);
+        _tile_loadd(3, (*s)[3], BYTES);
+    }
+}
+
+INLINE void sums_zero(const int two) {
+    _tile_zero(0);
+    _tile_zero(1);
+    if (two) {
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+}
+
+INLINE void sums_store(tile_sums *s, const int two) {
+    _tile_stored(0, (*s)[0], BYTES);
+    _tile_stored(1, (*s)[1], BYTES);
+    if (two) {
+        _tile_stored(2, (*s)[2], BYTES);
+        _tile_stored(3, (*s)[3], BYTES);
+    }
+}
+
+// The rest behind the last whole step of k.
+INLINE void add_tail(const struct rlhf__panel *p, const struct operand *o, const size_t rows[2],
+                     const int two) {
+    const size_t left = p->k % STEP;
+    struct tail t;
+    tail_fill(&t, p, o, rows, p->k - left, left);
+    STORED();
+    _tile_loadd(4, t.a[0], BYTES);
+    _tile_loadd(6, t.b[0], BYTES);
+    _tile_loadd(7, t.b[1], BYTES);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    if (two) {
+        _tile_loadd(5, t.a[1], BYTES);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+}
+
+// The sums to C.
+INLINE void finish(const struct rlhf__panel *p, size_t row, const size_t rows[2], tile_sums *s) {
+    for (size_t h = 0; h < 2; h++)
+        for (size_t r = 0; r < rows[h]; r++) {
+            const size_t at = row + h * HALF + r;
+            const vf v = vf_load((*s)[2 * h] + r * HALF), w = vf_load((*s)[2 * h + 1] + r * HALF);
+            if (p->columns == NC) {
+                store_whole(p, at, v, w);
+            } else {
+                store(p, at, 0, v);
+                store(p, at, HALF, w);
+            }
+        }
+}
+
+// rows[0] rows from `row`, and rows[1] below its first 16; two is a constant where this is inlined.
+INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], const int two,
+                 const struct piece *part, struct ahead *f) {
+    struct operand o = operand_at(p, row);
+    const size_t b_row = NC * 4;
+    const char *b = (const char *)p->b + part->from * HALF * b_row;
+    o.top += part->from * o.step;
+    o.bottom += part->from * o.step;
+    if (part->first && p->goes_on) start(p, row, rows, *part->sums);
+    if (!part->first || p->goes_on)
+        sums_load(part->sums, two);
+    else
+        sums_zero(two);
+    if (part->last) fetch_c(f, p, row, part->to - part->from);
+    for (size_t i = part->from; i < part->to; i++, b += HALF * b_row) {
         LOAD(4, o.top, o.stride, rows[0]);
         LOAD(6, b, b_row, HALF);
         _tile_dpbf16ps(0, 4, 6);
@@ -158,55 +276,56 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], 
             _tile_dpbf16ps(2, 5, 6);
             _tile_dpbf16ps(3, 5, 7);
         }
-        if (fetch)
-            for (size_t j = 0; j < HALF * b_row; j += BYTES)
-                _mm_prefetch(b + p->b_next * 4 + j, _MM_HINT_T1);
+        fetch(f);
         o.top += o.step;
         o.bottom += o.step;
     }
-    if (left) {
-        struct tail t;
-        tail_fill(&t, p, &o, rows, steps * STEP, left);
-        STORED();
-        _tile_loadd(4, t.a[0], BYTES);
-        _tile_loadd(6, t.b[0], BYTES);
-        _tile_loadd(7, t.b[1], BYTES);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        if (two) {
-            _tile_loadd(5, t.a[1], BYTES);
-            _tile_dpbf16ps(2, 5, 6);
-            _tile_dpbf16ps(3, 5, 7);
+    if (part->last && p->k % STEP) add_tail(p, &o, rows, two);
+    sums_store(part->sums, two);
+    if (part->last) finish(p, row, rows, part->sums);
+}
+
+// The whole tiles of a packed A, some tiles and some steps at a time. No bit depends on the cut.
+static void pieces(const struct rlhf__panel *p, struct ahead *f) {
+    static const size_t whole[2] = {HALF, HALF};
+    const size_t tiles = p->m / (2 * HALF), steps = p->k / STEP;
+    tile_sums sums[PIECE_TILES] __attribute__((aligned(64)));
+    for (size_t t = 0; t < tiles; t += PIECE_TILES) {
+        const size_t end = tiles - t < PIECE_TILES ? tiles : t + PIECE_TILES;
+        struct piece part = {.first = 1};
+        for (; !part.last; part.from = part.to, part.first = 0) {
+            part.last = steps - part.from < 2 * PIECE_STEPS;
+            part.to = part.last ? steps : part.from + PIECE_STEPS;
+            for (size_t i = t; i < end; i++) {
+                part.sums = sums + (i - t);
+                tile(p, i * 2 * HALF, whole, 1, &part, f);
+            }
         }
     }
-    _tile_stored(0, sums[0], BYTES);
-    _tile_stored(1, sums[1], BYTES);
-    if (two) {
-        _tile_stored(2, sums[2], BYTES);
-        _tile_stored(3, sums[3], BYTES);
-    }
-    for (size_t h = 0; h < (two ? 2u : 1u); h++)
-        for (size_t r = 0; r < rows[h]; r++) {
-            store(p, row + h * HALF + r, 0, vf_load(sums[2 * h] + r * HALF));
-            store(p, row + h * HALF + r, HALF, vf_load(sums[2 * h + 1] + r * HALF));
-        }
 }
 
 void rlhf__amx_panel(const struct rlhf__panel *p) {
     static const size_t whole[2] = {HALF, HALF};
+    const size_t tiles = p->m / (2 * HALF), lines = 2 * HALF; // of B in a step
+    struct ahead f = {.b = (const char *)(p->b + p->b_next)};
+    f.b_end = f.b + (p->k + 1) / 2 * NC * 4;
+    f.b_lines = tiles ? (lines + tiles - 1) / tiles : 0;
+    tile_sums sums __attribute__((aligned(64)));
+    const struct piece all = {.to = p->k / STEP, .first = 1, .last = 1, .sums = &sums};
     size_t row = 0;
-    if (p->m >= 2 * HALF) {
-        tile(p, 0, whole, 1, 1);
-        for (row = 2 * HALF; row + 2 * HALF <= p->m; row += 2 * HALF)
-            tile(p, row, whole, 1, 0);
-    }
+    if (p->a_packed)
+        pieces(p, &f);
+    else
+        for (; row + 2 * HALF <= p->m; row += 2 * HALF)
+            tile(p, row, whole, 1, &all, &f);
+    row = tiles * 2 * HALF;
     if (row == p->m) return;
     const size_t n = p->m - row;
     const size_t rows[2] = {n < HALF ? n : HALF, n < HALF ? 0 : n - HALF};
     configure(rows[0], rows[1]);
     if (rows[1])
-        tile(p, row, rows, 1, 0);
+        tile(p, row, rows, 1, &all, &f);
     else
-        tile(p, row, rows, 0, 0);
+        tile(p, row, rows, 0, &all, &f);
     configure(HALF, HALF);
 }

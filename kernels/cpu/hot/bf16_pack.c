@@ -158,6 +158,18 @@ void rlhf__amx_pack_a(uint16_t *dst, const uint16_t *src, size_t m, size_t k, si
         }
 }
 
+void rlhf__amx_pack_rows(uint16_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride) {
+    const size_t step = RLHF__AMX_K, steps = (k + step - 1) / step;
+    for (size_t r = 0; r < m; r++) {
+        uint16_t *out = dst + (r / 16 * steps * 16 + r % 16) * step;
+        const uint16_t *row = src + r * stride;
+        for (size_t i = 0; i < k; i += step, out += 16 * step) {
+            const size_t n = k - i < step ? k - i : step;
+            _mm512_store_si512(out, _mm512_maskz_loadu_epi16(UINT32_MAX >> (step - n), row + i));
+        }
+    }
+}
+
 void rlhf__bf16_pack_cols_f32(uint32_t *dst, const float *src, size_t k, size_t columns,
                               size_t stride) {
     PACK_COLS(words_f32)
