@@ -18,6 +18,15 @@ if grep -rlI -e "$tmp/stage" -e "$RLHF_BUILD_DIR" "$place" >"$tmp/names"; then
     cat "$tmp/names" >&2
     exit 1
 fi
+# every link of an installed page leads to an installed file
+find "$place" -name '*.md' >"$tmp/pages"
+while read -r page; do
+    grep -o '](\([^)]*\))' "$page" | sed -e 's/^](//' -e 's/)$//' -e 's/#.*//' | grep -v -e '^$' -e '^[a-z]*:' >"$tmp/links" || continue
+    while read -r link; do
+        [ -e "$(dirname "$page")/$link" ] || { echo "$page: the link $link leads nowhere" >&2; exit 1; }
+    done <"$tmp/links"
+done <"$tmp/pages"
+[ "$(wc -l <"$tmp/pages")" -gt 40 ] || { echo "few pages are installed" >&2; exit 1; }
 works() { # how it is called
     (cd / && "$@" plugin list) >"$tmp/list" 2>&1 || { cat "$tmp/list" >&2; exit 1; }
     grep -q 'ppo.so' "$tmp/list"
@@ -35,6 +44,11 @@ mkdir "$tmp/bin" "$tmp/work"
 ln -s "$place/bin/rlhf-host" "$tmp/bin/rlhf-host"
 cd "$tmp/work"
 PATH=$tmp/bin:$PATH
-rlhf-host plugin new reward moved >"$tmp/log"
+rlhf-host plugin new reward my_words >"$tmp/log"
 command -v pkg-config >/dev/null || exit 0
-make -C moved check >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
+make -C my_words check >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
+# and by the page's one line of pkg-config, although the prefix has spaces
+sed -n '/^export PKG_CONFIG_PATH=/,/^```$/p' "$RLHF_SOURCE_DIR/docs/writing-a-plugin.md" | grep -v '^```' >"$tmp/line"
+[ "$(wc -l <"$tmp/line")" = 2 ] || { echo "the page has lost its line of pkg-config" >&2; exit 1; }
+(unset PKG_CONFIG_PATH; sh -eu "$tmp/line") >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
+rlhf-host plugin info ./one.so >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }

@@ -22,7 +22,7 @@ has() { grep -q "$2" "$tmp/$1.files" || { echo "$1 has no $2" >&2; exit 1; }; }
 has rlhf-host '/usr/bin/rlhf-host$'
 has rlhf-host '/usr/share/man/man1/rlhf-host-generate.1'
 has rlhf-host '/bash-completion/completions/rlhf-host$'
-has rlhf-host '/usr/share/doc/rlhf-host/writing-a-plugin.md$'
+has rlhf-host '/usr/share/doc/rlhf-host/docs/writing-a-plugin.md$'
 has rlhf-host '/usr/share/doc/rlhf-host/LICENSE$'
 has rlhf-models '/policy/model.safetensors$'
 has librlhf-sdk-dev '/rlhf/test.h$'
