@@ -49,7 +49,7 @@ static enum rlhf__taken refuse_line(struct answers *a, const char *line, size_t 
         snprintf(a->why, sizeof a->why,
                  "answered %u rows with more lines, the first of them \"%s\"", a->n, shown);
     else
-        snprintf(a->why, sizeof a->why, "answered row %u of %u with \"%s\": %s", a->had + 1, a->n,
+        snprintf(a->why, sizeof a->why, "answered row %u of %u with \"%s\": %s", a->had, a->n,
                  shown, reason);
     return RLHF__TAKEN_NONE;
 }
@@ -128,7 +128,7 @@ static rlhf_status give_up(struct exec *e, const struct answers *a, enum rlhf__t
     else if (what == RLHF__TALK_REFUSED)
         snprintf(text, sizeof text, "%s %s", p->argv[0], a->why);
     else {
-        snprintf(where, sizeof where, "at row %u of %u%s", a->had < a->n ? a->had + 1 : a->n, a->n,
+        snprintf(where, sizeof where, "at row %u of %u%s", a->had < a->n ? a->had : a->n - 1, a->n,
                  what == RLHF__TALK_LATE && !a->had
                      ? "; it may not flush its output after each line"
                      : "");

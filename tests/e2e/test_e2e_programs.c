@@ -116,7 +116,7 @@ static void a_program_that_fails(void **state) {
     assert_int_equal(
         e2e_shell(t, "\"$HOST\" " RUN EXEC("after 3 kill 11") "--set run.dir=d --threads 1"), 1);
     e2e_says(t, "reward org.rlhf-host.exec, score(), phase 1: ");
-    e2e_says(t, "answering was ended by signal 11 (Segmentation fault) at row 4 of 8");
+    e2e_says(t, "answering was ended by signal 11 (Segmentation fault) at row 3 of 8");
 }
 
 // Asked again, a program that failed once leaves the bytes of one that did not.
@@ -127,7 +127,7 @@ static void asked_again(void **state) {
                          "flaky $PWD/was-here") "--set rewards.on_failure=retry --set run.phases=2 "
                                                 "--set run.dir=f --threads 1"),
         0);
-    e2e_says(t, "answering was ended by signal 9 (Killed) at row 3 of 8");
+    e2e_says(t, "answering was ended by signal 9 (Killed) at row 2 of 8");
     assert_int_equal(e2e_shell(t, "\"$HOST\" " RUN EXEC(
                                       "length") "--set run.phases=2 --set run.dir=g --threads 1"),
                      0);

@@ -206,25 +206,25 @@ static void it_ends(void **state) {
     (void)state;
     fails_after_two(
         "exit 3", 0,
-        "answering ended with status 3 at row 3 of 5; it said: \"I give up\\nfor good\"");
-    fails_after_two("kill 11", 0, "answering was ended by signal 11 (Segmentation fault) at row 3");
-    fails_after_two("kill 9", 0, "answering was ended by signal 9 (Killed) at row 3 of 5");
+        "answering ended with status 3 at row 2 of 5; it said: \"I give up\\nfor good\"");
+    fails_after_two("kill 11", 0, "answering was ended by signal 11 (Segmentation fault) at row 2");
+    fails_after_two("kill 9", 0, "answering was ended by signal 9 (Killed) at row 2 of 5");
 }
 
 static void it_hangs(void **state) {
     (void)state;
     fails_after_two("hang", 0.3,
-                    "answering did not answer within 0.3 s (rewards.timeout_s) at row 3 of 5");
-    fails_after_two("close", 0, "answering closed its standard output at row 3 of 5");
+                    "answering did not answer within 0.3 s (rewards.timeout_s) at row 2 of 5");
+    fails_after_two("close", 0, "answering closed its standard output at row 2 of 5");
 }
 
 static void it_talks_nonsense(void **state) {
     (void)state;
     fails_after_two(
         "say good", 0,
-        "answering answered row 3 of 5 with \"good\": it is no number and no JSON object");
-    fails_after_two("say 0x10", 0, "row 3 of 5 with \"0x10\": it is no number");
-    fails_after_two("say ''", 0, "answered row 3 of 5 with \"\": it is empty");
+        "answering answered row 2 of 5 with \"good\": it is no number and no JSON object");
+    fails_after_two("say 0x10", 0, "row 2 of 5 with \"0x10\": it is no number");
+    fails_after_two("say ''", 0, "answered row 2 of 5 with \"\": it is empty");
     fails_after_two("say '\x1b[31m'", 0, "with \"\\x1b[31m\": it is no number");
     fails_after_two("say '{\"reward\": \"1\"}'", 0, ": its \"reward\" is a string");
     fails_after_two("say '{\"metrics\": {}}'", 0, ": it has no \"reward\"");
@@ -244,11 +244,11 @@ static void fails(const char *args, double timeout_s, uint32_t n, const char *se
 static void no_row_is_sure(void **state) {
     (void)state;
     fails("batch 3", 0.3, 2,
-          "answering did not answer within 0.3 s (rewards.timeout_s) at row 1 of 2; it may not "
+          "answering did not answer within 0.3 s (rewards.timeout_s) at row 0 of 2; it may not "
           "flush its output after each line");
     fails("twice", 0, 1, "answering answered 1 rows with more lines, the first of them \"1\"");
-    fails("after 0 exit 0", 0, 4, "answering ended with status 0 at row 1 of 4");
-    fails("wide 1200000", 0, 1, "answering answered row 1 of 1 with \"{\"reward\": 1");
+    fails("after 0 exit 0", 0, 4, "answering ended with status 0 at row 0 of 4");
+    fails("wide 1200000", 0, 1, "answering answered row 0 of 1 with \"{\"reward\": 1");
     open_it("early", 0);
     fill(2, "x");
     poll(NULL, 0, 300);                      // it begins to talk
@@ -321,7 +321,7 @@ static void memory_is_limited(void **state) {
     r.host.cancel = 0;
     r.host.limits.memory_bytes = 200 << 20;
     assert_int_equal(many_score(&r, &m, 1), RLHF_E_IO);
-    says("answering ended with status 9 at row 1");
+    says("answering ended with status 9 at row 0");
     r.host.limits.memory_bytes = 0;
     assert_int_equal(many_score(&r, &m, 1), RLHF_OK);
     reward_close(&r);

@@ -294,10 +294,10 @@ static void functions_that_fail(void **state) {
     (void)state;
     fails("    return [1, 2]\n", "rewards.py: f() returned 2 rewards for 3 rows");
     fails("    return [1, 'a', 3]\n",
-          "rewards.py: f() returned 'a' for row 2 of 3; a number or None is wanted");
+          "rewards.py: f() returned 'a' for row 1 of 3; a number or None is wanted");
     fails("    return [1, 2, 10 ** 400]\n    #",
           "rewards.py: f() returned 100000000000000000000000000000000000000000000000000000000... "
-          "for row 3 of 3; a number or None is wanted");
+          "for row 2 of 3; a number or None is wanted");
     fails("    pass\n", "rewards.py: f() returned None and no list of rewards");
     fails("    return 1.5\n", "rewards.py: f() returned a float and no list of rewards");
     fails("    return {}['x']\n", "rewards.py: f() failed: line 3, in f: KeyError: 'x'");

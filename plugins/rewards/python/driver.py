@@ -216,7 +216,7 @@ def doubles(name, output, n):
         except (TypeError, ValueError, OverflowError):
             shown = repr(value)
             shown = shown if len(shown) <= 60 else shown[:57] + "..."
-            raise Refused(f"{name}() returned {shown} for row {i + 1} of {n}; "
+            raise Refused(f"{name}() returned {shown} for row {i} of {n}; "
                           "a number or None is wanted") from None
     return result
 
