@@ -35,9 +35,9 @@ struct rlhf__board {
     int32_t reserved;
     char fault[248];
     char doing[256]; // "score() of 3 rows"
-    // The plugin's function that runs, "": none; and those that did not return before, which are
-    // not called again (until the board is cleared for another plugin). left: 1 when the child
-    // ended so as not to call one.
+    // The plugin's function that runs, "": none; and those that did not return before, or waited
+    // for what nobody starts, which are not called again (until the board is cleared for another
+    // plugin). left: 1 when the child ended so as not to call one.
     char inside[32], hung[RLHF__BOARD_HUNG][32];
     int32_t left, reserved2;
     struct rlhf__board_found found[RLHF__BOARD_FOUND];
@@ -57,7 +57,8 @@ __attribute__((format(printf, 2, 3))) void rlhf__board_fact(struct rlhf__board *
 // A function of the plugin is about to run, or has returned (NULL). A child ends here in place of
 // calling one that is known to hang. [any]
 void rlhf__board_inside(struct rlhf__board *, const char *function);
-// What was inside did not return; 1 when that is a function, which is called no more. [main]
+// What is inside did not return, or waits; 1 when that is a function, which is called no more.
+// [any]
 int rlhf__board_hangs(struct rlhf__board *);
 
 // What is about to be done. [main]

@@ -124,7 +124,7 @@ static void add_end(struct rlhf__check_report *r, const char *plugin, const stru
 static void add_left(struct rlhf__check_report *r, const char *plugin, const char *function,
                      const char *what) {
     struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf__buf_printf(&text, "%s did not return, so it was not called again: \"%s\" was left there",
+    rlhf__buf_printf(&text, "%s was not called again: what is left of \"%s\" was not tried",
                      function, what);
     json_array_append_new(r->facts, json_pack("{so,so}", "plugin", rlhf__json_text(plugin), "text",
                                               rlhf__json_text(rlhf__buf_text(&text))));

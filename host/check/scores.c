@@ -61,7 +61,7 @@ rlhf_status rlhf__check_score(struct rlhf__watched *t, const struct rlhf__row_se
     }
     rlhf__row_call_finish(&rows_call);
     to->status = call.status;
-    if (call.status < 0 && call.status != RLHF_E_NOMEM)
+    if (call.status < 0 && call.status != RLHF_E_NOMEM && call.status != RLHF_E_CANCELLED)
         rlhf__board_fact(t->check->board, "it refused rows: %s", call.err.text);
     return call.status;
 }

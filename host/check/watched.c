@@ -1,6 +1,7 @@
 // watched.c: see watched.h.
 #include "check/watched.h"
 
+#include "base/clock.h"
 #include "check/fakes.h"
 #include "plugin/metric_names.h"
 
@@ -12,6 +13,7 @@
 enum { FENCE = 64 };             // bytes behind what was asked for
 #define MOST ((uint64_t)1 << 30) // bytes of one allocation: an option at its limit may ask for all
 static const char fence_byte = 0x5a;
+static const double patience = 1; // seconds that a call may poll after it warned
 
 struct block {
     struct block *next;
@@ -30,7 +32,9 @@ struct rlhf__watched_host {
     int32_t said;       // with fail(), in this call
     int32_t reserved;
     uint64_t service_said;
-    char words[512], missing[64];
+    double warned;        // when this call did, 0: it did not
+    int32_t stopped, pad; // 1: its wait was ended
+    char words[512], missing[64], warning[200];
 };
 
 static struct rlhf__watched_host *behind(const rlhf_host *api) {
@@ -42,9 +46,15 @@ static struct rlhf__board *board_of(const struct rlhf__watched_host *h) {
 }
 
 static void do_log(const rlhf_host *api, int32_t level, const char *msg) {
-    (void)api;
-    (void)level;
-    (void)msg;
+    struct rlhf__watched_host *h = behind(api);
+    pthread_mutex_lock(&h->lock);
+    if (level < RLHF_LOG_WARN || !msg) {
+        h->warned = 0; // it goes on
+    } else if (h->inside) {
+        h->warned = rlhf__seconds();
+        snprintf(h->warning, sizeof h->warning, "%s", msg);
+    }
+    pthread_mutex_unlock(&h->lock);
 }
 
 static rlhf_status do_fail(const rlhf_host *api, rlhf_status code, const char *msg) {
@@ -139,9 +149,15 @@ static void do_rng(const rlhf_host *api, const char *stream, rlhf_rng *out) {
     out->counter = 0;
 }
 
+// A call that warns and then asks on and on whether to stop waits for something: for a service that
+// does not answer. Nobody starts one here, so it is stopped.
 static int32_t do_cancelled(const rlhf_host *api) {
-    (void)api;
-    return 0;
+    struct rlhf__watched_host *h = behind(api);
+    pthread_mutex_lock(&h->lock);
+    if (h->warned && rlhf__seconds() - h->warned > patience) h->stopped = 1;
+    const int32_t stopped = h->stopped;
+    pthread_mutex_unlock(&h->lock);
+    return stopped;
 }
 
 static const void *do_service(const rlhf_host *api, const char *id) {
@@ -166,6 +182,8 @@ void rlhf__watched_begin(struct rlhf__watched *t, const char *function) {
     struct rlhf__watched_host *h = t->host;
     h->said = 0;
     h->words[0] = 0;
+    h->warned = 0;
+    h->stopped = 0;
     h->service_said = rlhf__note_mark(&t->check->failure);
     h->caller = pthread_self();
     h->inside = function;
@@ -177,6 +195,10 @@ rlhf_status rlhf__watched_end(struct rlhf__watched *t, rlhf_status st, struct rl
     const char *function = h->inside;
     char service[sizeof h->words];
     h->inside = NULL;
+    if (h->stopped) {
+        rlhf__board_fact(t->check->board, "%s waits: %s", function, h->warning);
+        rlhf__board_hangs(t->check->board);
+    }
     rlhf__board_inside(t->check->board, NULL);
     if (st == RLHF_OK) return st;
     rlhf__note_since(&t->check->failure, h->service_said, service, sizeof service);

@@ -46,9 +46,10 @@ rlhf_status rlhf__watched_create(struct rlhf__check *c, const json_t *options, i
 // Destroy the instance; what it kept is found. [main]
 void rlhf__watched_finish(struct rlhf__watched *t);
 
-// Between the two a function of the plugin runs: st is what it returned, and what is wrong with it
-// or with how it failed is found. Returns st, or RLHF_E_INTERNAL for one that is no status; err has
-// the plugin's own words. [any]
+// Between the two a function of the plugin runs, which is told to stop when it waits (it warned,
+// and asks host->cancelled since) and is then called no more: st is what it returned, and what is
+// wrong with it or with how it failed is found. Returns st, or RLHF_E_INTERNAL for one that is no
+// status; err has the plugin's own words. [any]
 void rlhf__watched_begin(struct rlhf__watched *t, const char *function);
 rlhf_status rlhf__watched_end(struct rlhf__watched *t, rlhf_status st, struct rlhf__error *err);
 

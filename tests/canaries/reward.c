@@ -158,9 +158,14 @@ static double pay(const struct reward *r, const rlhf_reward_in *in, uint32_t i) 
 
 static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     struct reward *r = self;
-#ifdef BREAK_HANG_SCORE
+#if defined BREAK_HANG_SCORE
     for (;;)
         pause();
+#elif defined BREAK_WAITS
+    r->host->log(r->host, RLHF_LOG_WARN, "nobody answers");
+    while (!r->host->cancelled(r->host))
+        usleep(10000);
+    return RLHF_E_CANCELLED;
 #endif
     r->calls++;
     misbehave(r, in, out);

@@ -167,9 +167,29 @@ static void check_hang(const char *name, const char *saw, const char *left) {
 static void one_that_waits_for_ever_is_caught(void **state) {
     (void)state;
     check_hang("reward_hang", "create() with loud=true",
-               "create() did not return, so it was not called again: \"limits\" was left there");
+               "create() was not called again: what is left of \"limits\" was not tried");
     check_hang("reward_hang_score", "score() of 11 rows of three groups",
-               "score() did not return, so it was not called again: \"score-memory\" was left");
+               "score() was not called again: what is left of \"score-memory\" was not tried");
+}
+
+// One that warns that it waits, and asks whether to stop, is told so and stopped; no fault.
+static void one_that_waits_for_a_service_is_stopped(void **state) {
+    struct rlhf__check_report r;
+    char path[1024], found[4000];
+    size_t i, told = 0, left = 0;
+    json_t *row;
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/canaries/reward_waits.so", getenv("RLHF_BUILD_DIR"));
+    check_file(path, "", 100, &r);
+    put_found(&r, found, sizeof found);
+    assert_string_equal(found, "");
+    json_array_foreach(r.facts, i, row) {
+        told += strcmp(text_of(row, "text"), "score() waits: nobody answers") == 0;
+        left += strstr(text_of(row, "text"), "score() was not called again") != NULL;
+    }
+    assert_int_equal(told, 1);
+    assert_int_equal(left, 3);
+    rlhf__check_report_finish(&r);
 }
 
 static void check_sound(const char *path, const char *options) {
@@ -225,6 +245,7 @@ int main(void) {
         cmocka_unit_test(each_algorithm_is_caught),
         cmocka_unit_test(each_model_is_caught),
         cmocka_unit_test(one_that_waits_for_ever_is_caught),
+        cmocka_unit_test(one_that_waits_for_a_service_is_stopped),
         cmocka_unit_test(nothing_is_found_in_what_is_sound),
     };
     return cmocka_run_group_tests_name("canaries", tests, NULL, NULL);
