@@ -57,7 +57,9 @@
     "{{- '<|im_start|>' + message['role'] + '\\n' }}\n"                                            \
     "{%- if message['role'] == 'assistant' %}\n"                                                   \
     "{%- set thoughts = '' %}\n"                                                                   \
-    "{%- if '</think>' in content %}\n"                                                            \
+    "{%- if message.reasoning_content is string %}\n"                                              \
+    "{%- set thoughts = message.reasoning_content %}\n"                                            \
+    "{%- elif '</think>' in content %}\n"                                                          \
     "{%- set thoughts = content.split('</think>')[0].rstrip('\\n').split('<think>')[-1]"           \
     ".lstrip('\\n') %}\n"                                                                          \
     "{%- set content = content.split('</think>')[-1].lstrip('\\n') %}\n" END_IF                    \

@@ -11,7 +11,7 @@ static const char *const role_names[RLHF__N_ROLES] = {"system", "user", "assista
 
 const char *rlhf__role_name(int32_t role) { return role_names[role]; }
 
-rlhf_status rlhf__messages_add(struct rlhf__messages *m, int32_t role, rlhf_str content,
+rlhf_status rlhf__messages_put(struct rlhf__messages *m, const struct rlhf__message *message,
                                struct rlhf__error *err) {
     if (m->n == m->cap) {
         size_t cap = m->cap ? 2 * m->cap : 8;
@@ -20,8 +20,14 @@ rlhf_status rlhf__messages_add(struct rlhf__messages *m, int32_t role, rlhf_str 
         m->item = grown;
         m->cap = cap;
     }
-    m->item[m->n++] = (struct rlhf__message){.role = role, .content = content};
+    m->item[m->n++] = *message;
     return RLHF_OK;
+}
+
+rlhf_status rlhf__messages_add(struct rlhf__messages *m, int32_t role, rlhf_str content,
+                               struct rlhf__error *err) {
+    const struct rlhf__message message = {.role = role, .content = content};
+    return rlhf__messages_put(m, &message, err);
 }
 
 static rlhf_status read_role(const json_t *v, const char *field, size_t i, int32_t *out,
@@ -40,8 +46,8 @@ static rlhf_status read_role(const json_t *v, const char *field, size_t i, int32
 // Members that a template would have to show and none of ours does.
 static rlhf_status check_members(const json_t *message, const char *field, size_t i,
                                  struct rlhf__error *err) {
-    static const char *const refused[] = {"tool_calls",        "tool_call_id", "function_call",
-                                          "reasoning_content", "reasoning",    "thinking"};
+    static const char *const refused[] = {"tool_calls", "tool_call_id", "function_call",
+                                          "reasoning", "thinking"};
     for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
         const json_t *v = json_object_get(message, refused[k]);
         if (v && !json_is_null(v) && !(json_is_array(v) && json_array_size(v) == 0))
@@ -50,6 +56,22 @@ static rlhf_status check_members(const json_t *message, const char *field, size_
                               "content",
                               field, i, refused[k]);
     }
+    return RLHF_OK;
+}
+
+// "reasoning_content": what the assistant thought before it said the content.
+static rlhf_status read_thoughts(const json_t *v, const char *field, size_t i,
+                                 struct rlhf__message *out, struct rlhf__error *err) {
+    if (!v || json_is_null(v)) return RLHF_OK;
+    if (!json_is_string(v))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s[%zu]: field 'reasoning_content' is %s, expected a string", field, i,
+                          rlhf__json_kind(v));
+    if (out->role != RLHF__ROLE_ASSISTANT)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s[%zu]: field 'reasoning_content' is an assistant's, not the %s's",
+                          field, i, role_names[out->role]);
+    out->thoughts = (rlhf_str){json_string_value(v), json_string_length(v)};
     return RLHF_OK;
 }
 
@@ -62,18 +84,19 @@ rlhf_status rlhf__messages_read(struct rlhf__messages *m, const json_t *list, co
         return rlhf__fail(err, RLHF_E_INVALID, "field '%s' has no messages", field);
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *v = json_array_get(list, i), *content = json_object_get(v, "content");
-        int32_t role = 0;
+        struct rlhf__message message = {.role = 0};
         if (!json_is_object(v))
             return rlhf__fail(err, RLHF_E_INVALID, "%s[%zu] is %s, expected a message", field, i,
                               rlhf__json_kind(v));
-        RLHF_TRY(read_role(json_object_get(v, "role"), field, i, &role, err));
+        RLHF_TRY(read_role(json_object_get(v, "role"), field, i, &message.role, err));
         RLHF_TRY(check_members(v, field, i, err));
         if (!json_is_string(content))
             return rlhf__fail(err, RLHF_E_INVALID,
                               "%s[%zu]: field 'content' is %s, expected a string", field, i,
                               rlhf__json_kind(content));
-        rlhf_str text = {json_string_value(content), json_string_length(content)};
-        RLHF_TRY(rlhf__messages_add(m, role, text, err));
+        message.content = (rlhf_str){json_string_value(content), json_string_length(content)};
+        RLHF_TRY(read_thoughts(json_object_get(v, "reasoning_content"), field, i, &message, err));
+        RLHF_TRY(rlhf__messages_put(m, &message, err));
     }
     return RLHF_OK;
 }

@@ -16,8 +16,9 @@ enum rlhf__role {
 };
 
 struct rlhf__message {
-    rlhf_str content; // borrowed
-    int32_t role;     // enum rlhf__role
+    rlhf_str content;  // borrowed
+    rlhf_str thoughts; // the same, of its "reasoning_content"; ptr NULL = it has none
+    int32_t role;      // enum rlhf__role
     int32_t reserved;
 };
 
@@ -33,11 +34,14 @@ const char *rlhf__role_name(int32_t role);
 // Append a message. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__messages_add(struct rlhf__messages *, int32_t role, rlhf_str content,
                                struct rlhf__error *err);
+// The same as another list has it. [any]
+rlhf_status rlhf__messages_put(struct rlhf__messages *, const struct rlhf__message *,
+                               struct rlhf__error *err);
 
 // Append the messages of a JSON list; field is its name, for messages. Contents are borrowed from
 // it. Errors: RLHF_E_INVALID: no list, an empty one, an unknown role (tools have none here), a
-// content that is no string, a member that would have to be rendered (tool_calls,
-// reasoning_content, ...). [any]
+// content that is no string, thoughts (reasoning_content) of others than an assistant, a member
+// that would have to be rendered and is by none (tool_calls, ...). [any]
 rlhf_status rlhf__messages_read(struct rlhf__messages *, const json_t *list, const char *field,
                                 struct rlhf__error *err);
 

@@ -3,6 +3,7 @@
 
 #include "chat/jinja_parse.h"
 #include "chat/jinja_run.h"
+#include "chat/probe_thoughts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -221,7 +222,8 @@ static rlhf_status search(const struct probing *p, struct rlhf__style *out) {
             if (st == RLHF_OK) st = vary(p, variant, &s, &is);
             if (st == RLHF_OK && is && same_all(p, &s)) {
                 *out = s;
-                return learn_ends(p, out);
+                RLHF_TRY(learn_ends(p, out));
+                return rlhf__probe_thoughts(&p->jinja, p->vars, out, p->err);
             }
             rlhf__style_finish(&s);
             RLHF_TRY(st);

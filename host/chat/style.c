@@ -36,7 +36,7 @@ static const struct rlhf__form forms[] = {
      .end = "<|im_end|>",
      .after = "\n",
      .model = "assistant",
-     .flags = RLHF__STYLE_THINK},
+     .flags = RLHF__STYLE_THINK | RLHF__STYLE_REASONING},
     {.name = "gemma",
      .open = "<start_of_turn>",
      .close = "\n",
@@ -122,6 +122,12 @@ static rlhf_status check(const struct writer *w) {
     if ((flags & RLHF__STYLE_ALTERNATE) && first == w->n)
         return rlhf__fail(w->err, RLHF_E_INVALID,
                           "the chat template %s wants a user's turn behind the system's", name);
+    for (size_t i = 0; !(flags & RLHF__STYLE_REASONING) && i < w->n; i++)
+        if (w->m[i].thoughts.ptr)
+            return rlhf__fail(w->err, RLHF_E_INVALID,
+                              "messages[%zu]: the chat template %s does not write the field "
+                              "'reasoning_content'",
+                              i, name);
     for (size_t i = first; (flags & RLHF__STYLE_ALTERNATE) && i < w->n; i++) {
         int32_t wanted = (i - first) % 2 ? RLHF__ROLE_ASSISTANT : RLHF__ROLE_USER;
         if (w->m[i].role != wanted)
@@ -173,12 +179,15 @@ static size_t last_question(const struct writer *w) {
     return w->n - 1;
 }
 
-// Qwen3: an answer is its thoughts, between <think> and </think>, and what is behind them.
+// Qwen3: an answer is its thoughts, of a member of their own or between <think> and </think>, and
+// what is behind them.
 static void put_answer(struct writer *w, size_t i) {
     static const char open[] = "<think>", close[] = "</think>";
     rlhf_str all = content_of(w, i), rest = all, thoughts = {"", 0};
     size_t end = place(all, close, 0);
-    if (end < all.len) {
+    if (w->m[i].thoughts.ptr) {
+        thoughts = w->m[i].thoughts;
+    } else if (end < all.len) {
         size_t behind = place(all, close, 1) + strlen(close);
         thoughts = without_lines((rlhf_str){all.ptr, end}, 0, 1);
         size_t begin = place(thoughts, open, 1);

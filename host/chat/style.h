@@ -18,7 +18,8 @@ enum rlhf__style_flag {
     RLHF__STYLE_THINK = 64,          // thoughts go from all answers but those to the last question
     RLHF__STYLE_THINK_ALL = 128,     // every answer has a block of thoughts
     RLHF__STYLE_LLAMA2 = 256,        // [INST], not turns with headers
-    RLHF__STYLE_CONTENTS = 512       // no headers at all
+    RLHF__STYLE_CONTENTS = 512,      // no headers at all
+    RLHF__STYLE_REASONING = 1024     // with THINK: thoughts may be a member of the message
 };
 
 // One of the set. A turn is open, the role's name, close, content, end, after.
@@ -52,8 +53,8 @@ rlhf_status rlhf__style_init(struct rlhf__style *, const struct rlhf__form *, co
 void rlhf__style_finish(struct rlhf__style *); // accepts a zeroed one
 
 // Append a conversation of 1 message or more to *out; generate: an assistant speaks next. Errors:
-// RLHF_E_INVALID: a system's turn, or an order of turns, that the template refuses; a token that
-// the tokenizer lacks. RLHF_E_NOMEM. [any]
+// RLHF_E_INVALID: a system's turn, or an order of turns, that the template refuses; thoughts that
+// it would not write; a token that the tokenizer lacks. RLHF_E_NOMEM. [any]
 rlhf_status rlhf__style_render(const struct rlhf__style *, const struct rlhf__message *m, size_t n,
                                int generate, struct rlhf__turns *out, struct rlhf__error *err);
 

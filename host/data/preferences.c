@@ -162,7 +162,7 @@ static rlhf_status take_messages(const json_t *v, size_t from, size_t to, struct
     struct rlhf__messages all = {0};
     rlhf_status st = rlhf__messages_read(&all, v, "messages", err);
     for (size_t i = from; st == RLHF_OK && i < to && i < all.n; i++)
-        st = rlhf__messages_add(m, all.item[i].role, all.item[i].content, err);
+        st = rlhf__messages_put(m, &all.item[i], err);
     rlhf__messages_finish(&all);
     return st;
 }

@@ -136,8 +136,7 @@ rlhf_status rlhf__conversation_answer(const struct rlhf__tokenizer *tok,
     struct rlhf__ids all = {0};
     rlhf_status st = RLHF_OK;
     for (size_t i = 0; st == RLHF_OK && i < m->n + answer->n; i++) {
-        const struct rlhf__message *x = i < m->n ? &m->item[i] : &answer->item[i - m->n];
-        st = rlhf__messages_add(&both, x->role, x->content, err);
+        st = rlhf__messages_put(&both, i < m->n ? &m->item[i] : &answer->item[i - m->n], err);
     }
     if (st == RLHF_OK) st = rlhf__chat_render(tok->chat, m, 1, &asked, err);
     if (st == RLHF_OK) st = rlhf__chat_render(tok->chat, &both, 0, &whole, err);

@@ -172,6 +172,56 @@ static void marks(void **state) {
 #define S "{\"role\":\"system\",\"content\":\"S\"}"
 #define U "{\"role\":\"user\",\"content\":\"U\"}"
 #define A "{\"role\":\"assistant\",\"content\":\"A\"}"
+static void check_thoughts(const struct rlhf__chat *c, const char *json, const char *want) {
+    struct rlhf__messages m = {0};
+    struct rlhf__turns t = {0};
+    struct rlhf__error err = {0, ""};
+    json_t *row = json_pack("{s:o}", "messages", json_loads(json, 0, NULL));
+    vectors_messages(row, &m);
+    check_ok(rlhf__chat_render(c, &m, 0, &t, &err), &err);
+    assert_string_equal(rlhf__buf_text(&t.text), want);
+    rlhf__messages_finish(&m);
+    rlhf__turns_finish(&t);
+    json_decref(row);
+}
+
+// Thoughts as a member of the message: as Qwen3's template in transformers 5.23 writes them;
+// refused by name where a template leaves them out.
+static void thoughts(void **state) {
+    static const char row[] = "[{\"role\":\"user\",\"content\":\"Q\"},{\"role\":\"assistant\","
+                              "\"content\":\"\\n</think>A\","
+                              "\"reasoning_content\":\"\\nwhy\\n\"}]";
+    static const char old[] =
+        "[{\"role\":\"user\",\"content\":\"Q\"},{\"role\":\"assistant\",\"content\":\"\\nA\","
+        "\"reasoning_content\":\"why\"},{\"role\":\"user\",\"content\":\"R\"}]";
+    static const char says[] = "message.reasoning_content is string";
+    struct scratch *s = *state;
+    struct rlhf__error err = {0, ""};
+    struct rlhf__chat *c = open_dir(s, &tokens);
+    check_ok(rlhf__chat_name(c, "qwen3", &err), &err);
+    check_thoughts(c, row,
+                   "<|im_start|>user\nQ<|im_end|>\n<|im_start|>assistant\n<think>\nwhy\n</think>"
+                   "\n\n</think>A<|im_end|>\n");
+    check_thoughts(c, old,
+                   "<|im_start|>user\nQ<|im_end|>\n<|im_start|>assistant\n\nA<|im_end|>\n"
+                   "<|im_start|>user\nR<|im_end|>\n");
+    char *jinja = strdup(rlhf__chat_jinja(c)), *at = strstr(jinja, says);
+    assert_non_null(at);
+    memset(at + strlen("message."), 'x', strlen("reasoning_content")); // one from before
+    scratch_text(s, "chat_template.jinja", jinja);
+    free(jinja);
+    rlhf__chat_close(c);
+    c = open_dir(s, &tokens);
+    assert_string_equal(rlhf__chat_known(c), "qwen3");
+    check_error(render(c, row, &err), RLHF_E_INVALID, &err,
+                "messages[1]: the chat template qwen3 does not write the field "
+                "'reasoning_content'");
+    check_ok(rlhf__chat_name(c, "chatml", &err), &err);
+    check_error(render(c, row, &err), RLHF_E_INVALID, &err,
+                "the chat template chatml does not write the field 'reasoning_content'");
+    rlhf__chat_close(c);
+}
+
 static void refused(void **state) {
     static const struct {
         const char *name, *json, *part;
@@ -211,6 +261,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(bad_files, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(marks, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(thoughts, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(refused, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("chat", tests, NULL, NULL);

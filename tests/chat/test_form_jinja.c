@@ -8,7 +8,10 @@
 #define U(t) "{\"role\":\"user\",\"content\":\"" t "\"}"
 #define A(t) "{\"role\":\"assistant\",\"content\":\"" t "\"}"
 
+#define T(t, why) "{\"role\":\"assistant\",\"content\":\"" t "\",\"reasoning_content\":\"" why "\"}"
+
 static const char *const talks[] = {
+    "[" U("a") "," T("b", "why\\n") "," U("c") "," T("<think>\\nd", "") "," T("e", "\\nso") "]",
     "[" U("Hi") "]",
     "[" S(" Be brief.\\n") "," U(" Hi\\n") "]",
     "[" S("") "," U("") "]",

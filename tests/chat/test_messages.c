@@ -20,8 +20,10 @@ static void refused(void **state) {
          "m[0]: field 'content' is a list"},
         {"[{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{}]}]",
          "m[0]: field 'tool_calls' is not supported"},
-        {"[{\"role\":\"assistant\",\"content\":\"\",\"reasoning_content\":\"x\"}]",
-         "m[0]: field 'reasoning_content' is not supported"},
+        {"[{\"role\":\"assistant\",\"content\":\"\",\"reasoning_content\":[]}]",
+         "m[0]: field 'reasoning_content' is a list, expected a string"},
+        {"[{\"role\":\"user\",\"content\":\"\",\"reasoning_content\":\"x\"}]",
+         "m[0]: field 'reasoning_content' is an assistant's, not the user's"},
     };
     (void)state;
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {

@@ -43,7 +43,18 @@ HAND = [
 ]
 
 
+# The same with thoughts as a member of the message; most templates here refuse them by name.
+THOUGHT = [
+    [("user", "Q"), ("assistant", "A", "why")],
+    [("user", "Q"), ("assistant", "\n A", "\n\nwhy \n"), ("user", "R")],
+    [("user", "Q"), ("assistant", "<think>x</think>A", ""), ("assistant", "B", "more")],
+    [("user", "Q"), ("assistant", "A", "old"), ("user", "R"), ("assistant", "B</think>\n", "new <think>")],
+]
+
+
 def conversations():
+    for turns in THOUGHT:
+        yield [dict(zip(("role", "content", "reasoning_content"), t)) for t in turns]
     rng, rows = random.Random(7), [r for r in texts.texts(60) if "\x00" not in r]
     for turns in HAND:
         yield [{"role": r, "content": c} for r, c in turns]
