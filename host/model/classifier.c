@@ -103,6 +103,7 @@ rlhf_status rlhf__classifier_logits(struct rlhf__classifier *c, uint32_t n, cons
                         .score = logits + (size_t)from * (size_t)c->model->n_labels};
         st = rlhf__model_forward(c->model, &b, &f, &h, err);
     }
+    rlhf__model_trim(c->model);
     rlhf__ids_finish(&ids);
     free(offset);
     free(ones);

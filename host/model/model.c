@@ -152,6 +152,13 @@ void rlhf__model_gen_close(const struct rlhf__model *m, rlhf_gen *g) {
     rlhf__call_end(&call, RLHF_OK, NULL);
 }
 
+void rlhf__model_trim(const struct rlhf__model *m) {
+    if (!m || !m->ops->trim || RLHF_COMPUTE_HAS(m->compute, record)) return;
+    struct rlhf__call call = rlhf__call_begin(m->instance, "trim()");
+    m->ops->trim(m->self);
+    rlhf__call_end(&call, RLHF_OK, NULL);
+}
+
 void rlhf__model_close(struct rlhf__model *m) {
     if (!m || --m->users > 0) return;
     struct rlhf__model *base = m->base;

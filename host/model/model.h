@@ -153,4 +153,9 @@ rlhf_status rlhf__model_gen_step(const struct rlhf__model *, rlhf_gen *, const r
                                  struct rlhf__error *err);
 void rlhf__model_gen_close(const struct rlhf__model *, rlhf_gen *); // NULL allowed
 
+// It is done for now: what it holds for speed alone may go (trim() of rlhf_model_ops). Nothing goes
+// where the backend records calls, whose buffers stay where they are. NULL allowed. No session is
+// open. [step]
+void rlhf__model_trim(const struct rlhf__model *);
+
 #endif

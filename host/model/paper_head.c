@@ -4,7 +4,7 @@
 #include <string.h>
 
 // The backends' own where nothing is set: 4 GiB of a card, and of the CPU's memory 384 MiB or what
-// 1024 rows of a larger vocabulary take.
+// 1536 rows of a larger vocabulary take.
 static uint64_t budget_of(const struct rlhf__paper *p, uint64_t vocab) {
     const uint64_t least = (uint64_t)384 << 20, rows = rlhf__paper_times(vocab, 6 * 1024);
     if (p->budget) return p->budget;
@@ -12,10 +12,15 @@ static uint64_t budget_of(const struct rlhf__paper *p, uint64_t vocab) {
     return rows < least ? least : rows;
 }
 
+// Bytes a token of derivatives of logits in bf16, which a CPU writes over the logits.
+static uint64_t half_of(const struct rlhf__paper *p, const rlhf_lm_head *a) {
+    return a->dtype == RLHF_BF16 && p->real->device != RLHF_DEVICE_CPU ? 2 : 0;
+}
+
 // Logits of as many rows as the budget has room for, with those of the reference and, for backward
 // in bf16, their derivatives.
 static uint64_t logits(struct rlhf__paper *p, const rlhf_lm_head *a, int with_ref) {
-    const uint64_t n = (uint64_t)a->vocab, half = a->dtype == RLHF_BF16 ? 2 : 0;
+    const uint64_t n = (uint64_t)a->vocab, half = half_of(p, a);
     uint64_t fit = budget_of(p, n) / (n * (4u + (with_ref ? 4u : 0u) + half));
     if (fit < a->rows) fit = fit < 64 ? 32 : fit - fit % 64;
     if (fit > a->rows) fit = a->rows;
@@ -32,8 +37,7 @@ static rlhf_status p_lm_head(void *ctx, const rlhf_lm_head *a) {
 static rlhf_status p_lm_head_bwd(void *ctx, const rlhf_lm_head *a) {
     struct rlhf__paper *p = ctx;
     const uint64_t fit = logits(p, a, a->d_kl != NULL);
-    if (a->dtype == RLHF_BF16)
-        rlhf__paper_work(p, WORK_DLOGITS, rlhf__paper_times(fit * (uint64_t)a->vocab, 2));
+    rlhf__paper_work(p, WORK_DLOGITS, rlhf__paper_times(fit * (uint64_t)a->vocab, half_of(p, a)));
     if (a->d_weight) rlhf__paper_product_dw(p, a->weight, fit);
     return RLHF_OK;
 }

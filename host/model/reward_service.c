@@ -92,6 +92,7 @@ static rlhf_status service_score(void *host, rlhf_reward_model *m, uint32_t n, c
     if (st == RLHF_OK)
         st = rlhf__reward_model_score(m->model, n, ids, offset, prompt_len, pooling, seq, token,
                                       &err);
+    rlhf__model_trim(m->model->model);
     return st == RLHF_OK ? st : report(host, &err);
 }
 

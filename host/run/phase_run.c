@@ -47,8 +47,16 @@ static rlhf_status pass_reference(struct rlhf__phase *p, struct rlhf__error *err
                                  .watch = rlhf__progress_watch(p->report->progress),
                                  .doing = "reference"};
     if (cast->plan.heads & RLHF_HEAD_KL) RLHF_TRY(hidden_room(p, &out, err));
-    return rlhf__pass(cast->reference, e, &cast->logp_dist, p->learner->microbatch_tokens, &out,
-                      err);
+    RLHF_TRY(
+        rlhf__pass(cast->reference, e, &cast->logp_dist, p->learner->microbatch_tokens, &out, err));
+    if (rlhf__cast_pays(cast)) rlhf__model_trim(cast->reference);
+    return RLHF_OK;
+}
+
+void rlhf__phase_trim(const struct rlhf__phase *p) {
+    if (!rlhf__cast_pays(p->cast)) return;
+    rlhf__model_trim(p->cast->policy);
+    rlhf__model_trim(p->cast->critic);
 }
 
 // Values before any update, and old log-probs when the plan wants them from a second forward.
@@ -78,7 +86,9 @@ static rlhf_status pass_policy(struct rlhf__phase *p, struct rlhf__error *err) {
 
 rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err) {
     RLHF_TRY(pass_reference(p, err));
-    return pass_policy(p, err);
+    RLHF_TRY(pass_policy(p, err));
+    rlhf__phase_trim(p);
+    return RLHF_OK;
 }
 
 static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
@@ -126,6 +136,7 @@ static rlhf_status update(struct rlhf__phase *p, struct rlhf__error *err) {
     struct rlhf__moved moved = {NULL};
     rlhf_status st = rlhf__moved_begin(&moved, m, err);
     if (st == RLHF_OK) st = rlhf__phase_update(p, err);
+    rlhf__phase_trim(p);
     p->has_adapter = moved.before != NULL;
     if (st == RLHF_OK && moved.before) st = rlhf__moved_norm(&moved, m, &p->adapter_norm, err);
     rlhf__moved_finish(&moved);
@@ -137,6 +148,7 @@ rlhf_status rlhf__phase_run(struct rlhf__phase *p, struct rlhf__error *err) {
     RLHF_TRY(collect(p, err));
     double from = rlhf__seconds();
     RLHF_TRY(pass_policy(p, err));
+    rlhf__phase_trim(p);
     double passed = rlhf__seconds();
     RLHF_TRY(describe(p, err));
     double described = rlhf__seconds();

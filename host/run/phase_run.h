@@ -13,4 +13,9 @@ rlhf_status rlhf__phase_run(struct rlhf__phase *p, struct rlhf__error *err);
 // Of it, what looks at the rows in p->x without gradients: reference, values, log-probs. [step]
 rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err);
 
+// Policy and critic are done with a part of it: what they held for that part may go, so that the
+// parts of a phase do not add up. Where rows come from a file a phase is one step, and all stays.
+// [step]
+void rlhf__phase_trim(const struct rlhf__phase *p);
+
 #endif

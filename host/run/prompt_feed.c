@@ -347,8 +347,11 @@ static rlhf_status prompt_rehearse(struct rlhf__feed *feed, const struct rlhf__e
     return st;
 }
 
+// A session stays where its steps are recorded; elsewhere each rollout opens one and closes it, so
+// that there is none beside the update.
 static rlhf_status prompt_ready(struct rlhf__feed *feed, struct rlhf__error *err) {
     struct prompt_feed *f = of(feed);
+    if (!RLHF_COMPUTE_HAS(feed->env->cast->policy->compute, record)) return RLHF_OK;
     return open_cache(f, &f->cache, err);
 }
 

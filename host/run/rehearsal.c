@@ -55,6 +55,7 @@ static rlhf_status update(struct rlhf__phase *p, struct rlhf__error *err) {
     rlhf_status st = largest_minibatch(p, &part, err);
     if (st == RLHF_OK) st = rlhf__learner_minibatch(p->learner, &part, 0, 0, 1, &stop, err);
     rlhf__rows_finish(&part);
+    rlhf__phase_trim(p);
     return st;
 }
 
@@ -88,6 +89,7 @@ static rlhf_status classify(const struct rlhf__model *m, const struct rlhf__rows
                           .offset = offset,
                           .prompt_len = ones};
     if (st == RLHF_OK && n) st = rlhf__model_forward(m, &b, &f, &h, err);
+    rlhf__model_trim(m);
     free(ids);
     free(offset);
     free(ones);
@@ -101,6 +103,7 @@ static rlhf_status score(const struct rlhf__reward_model *rm, const struct rlhf_
     if (!seq) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
     rlhf_status st =
         rlhf__reward_model_score(rm, e->n, e->ids, e->offset, e->prompt_len, 0, seq, NULL, err);
+    rlhf__model_trim(rm->model);
     free(seq);
     return st;
 }

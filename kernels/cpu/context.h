@@ -25,7 +25,6 @@ enum rlhf__cpu_ws {
     RLHF__WS_WIDEN,   // bf16 operands as f32
     RLHF__WS_LOGITS,  // lm_head: f32 logits of a row block
     RLHF__WS_REF,     // lm_head: f32 logits of the reference
-    RLHF__WS_DLOGITS, // lm_head_bwd: derivatives in bf16
     RLHF__WS_KEEP,    // top-k and top-p: a row a thread
     RLHF__WS_ROWS,    // small per-row arrays of the products side
     RLHF__WS_PARTIAL, // partial sums of the row kernels' reductions

@@ -140,7 +140,7 @@ static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
     RLHF_TRY(head_read(cpu, "lm_head", &a, &dist, from, 0));
     cpu->lm_kept.valid = 0;
     const int with_ref = a.kl != NULL, with_entropy = a.entropy != NULL;
-    const uint32_t step = rlhf__lm_block_rows(cpu, a.rows, a.vocab, a.dtype, with_ref);
+    const uint32_t step = rlhf__lm_block_rows(cpu, a.rows, a.vocab, with_ref);
     for (uint32_t first = 0; first < a.rows; first += step) {
         uint32_t rows = a.rows - first < step ? a.rows - first : step;
         struct rlhf__lm_block b = block_of(&a, with_ref, with_entropy, first, rows);
@@ -158,31 +158,37 @@ static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
 
 // ---- backward ----
 
-// Derivatives of a block's logits in act dtype: over the logits themselves in f32.
-static rlhf_status block_grad(struct rlhf__cpu *cpu, const rlhf_lm_head *a,
-                              const struct rlhf__lm_block *b, uint32_t first, void **out) {
+// The derivatives of row i's logits, [vocab] in the act dtype, at row i of to.
+static void row_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
+                     const struct rlhf__lm_block *b, uint32_t first, uint32_t i, void *to) {
     const size_t n = (size_t)b->vocab;
+    const struct rlhf__head_grad g = {.d_logp = element(a->d_logp, first + i),
+                                      .d_entropy = element(a->d_entropy, first + i),
+                                      .d_kl = element(a->d_kl, first + i),
+                                      .target = targets(a)[first + i]};
+    cpu->hot.head_grad((char *)to + i * n * rlhf_dtype_size(a->dtype), a->dtype == RLHF_BF16,
+                       b->logits + i * n, b->ref_logits ? b->ref_logits + i * n : NULL, n, b->scale,
+                       &b->stat[i], &g);
+}
+
+// Derivatives of a block's logits in the act dtype, over the logits themselves. In bf16 row i lies
+// where half of row i / 2 was: so many rows at once as are done already.
+static void *block_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
+                        const struct rlhf__lm_block *b, uint32_t first) {
     const int bf16 = a->dtype == RLHF_BF16;
-    void *p = b->logits;
-    if (bf16) RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_DLOGITS, b->rows * n * 2, &p));
+    for (uint32_t from = 0, to; from < b->rows; from = to) {
+        to = !bf16 ? b->rows : from == 0 ? 1 : 2 * from;
+        if (to > b->rows) to = b->rows;
 #pragma omp parallel for schedule(static) num_threads(cpu->threads)
-    for (uint32_t i = 0; i < b->rows; i++) {
-        const struct rlhf__head_grad g = {.d_logp = element(a->d_logp, first + i),
-                                          .d_entropy = element(a->d_entropy, first + i),
-                                          .d_kl = element(a->d_kl, first + i),
-                                          .target = targets(a)[first + i]};
-        cpu->hot.head_grad((char *)p + i * n * rlhf_dtype_size(a->dtype), bf16, b->logits + i * n,
-                           b->ref_logits ? b->ref_logits + i * n : NULL, n, b->scale, &b->stat[i],
-                           &g);
+        for (uint32_t i = from; i < to; i++)
+            row_grad(cpu, a, b, first, i, b->logits);
     }
-    *out = p;
-    return RLHF_OK;
+    return b->logits;
 }
 
 static rlhf_status block_backward(struct rlhf__cpu *cpu, const rlhf_lm_head *a,
                                   const struct rlhf__lm_block *b, uint32_t first) {
-    void *dz = NULL;
-    RLHF_TRY(block_grad(cpu, a, b, first, &dz));
+    void *dz = block_grad(cpu, a, b, first);
     if (a->d_hidden)
         RLHF_TRY(cpu->table.linear_dx(cpu, rlhf_dev_at(a->d_hidden, first * row_bytes(a)), a->dtype,
                                       0, rlhf__cpu_dev(dz), a->weight, b->rows));
@@ -200,10 +206,10 @@ static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
     RLHF_TRY(head_read(cpu, "lm_head_bwd", &a, &dist, from, 1));
     if (a.rows == 0) return RLHF_OK;
     const int with_ref = a.d_kl != NULL, with_entropy = a.d_entropy != NULL;
-    const uint32_t step = rlhf__lm_block_rows(cpu, a.rows, a.vocab, a.dtype, with_ref);
+    const uint32_t step = rlhf__lm_block_rows(cpu, a.rows, a.vocab, with_ref);
     const struct rlhf__lm_kept want = kept_of(cpu, &a, with_ref, with_entropy);
     const int kept = kept_serves(&cpu->lm_kept, &want);
-    cpu->lm_kept.valid = 0; // f32 derivatives overwrite the logits
+    cpu->lm_kept.valid = 0; // the derivatives overwrite the logits
     if (kept) {
         struct rlhf__lm_block b = block_of(&a, with_ref, with_entropy, 0, a.rows);
         RLHF_TRY(rlhf__lm_block_place(cpu, &b)); // the sizes are those of lm_head: nothing moves

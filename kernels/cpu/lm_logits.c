@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#define LM_ROWS  1024u
+#define LM_ROWS  1536u
 #define LM_LEAST ((uint64_t)384 << 20)
 #define LM_STEP  32u // of the tiles' sums: chains of d_weight are cut between steps
 
@@ -39,18 +39,17 @@ int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab) {
     return d->top_p < 1.0 || (d->top_k > 0 && d->top_k < vocab);
 }
 
-// Unless it is set: room for LM_ROWS rows of logits and of their derivatives in bf16, so that a
-// microbatch of a large vocabulary computes its logits once, and at least LM_LEAST.
+// Unless it is set: room for LM_ROWS rows of logits, so that a microbatch of a large vocabulary
+// computes them once, and at least LM_LEAST.
 static uint64_t budget_of(const struct rlhf__cpu *cpu, int32_t vocab) {
-    const uint64_t rows = (uint64_t)vocab * LM_ROWS * (sizeof(float) + sizeof(uint16_t));
+    const uint64_t rows = (uint64_t)vocab * LM_ROWS * sizeof(float);
     if (cpu->workspace_bytes) return cpu->workspace_bytes;
     return rows < LM_LEAST ? LM_LEAST : rows;
 }
 
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, uint32_t rows, int32_t vocab,
-                             int32_t dtype, int with_ref) {
-    const uint64_t row = (uint64_t)vocab * (sizeof(float) + (with_ref ? sizeof(float) : 0) +
-                                            (dtype == RLHF_BF16 ? sizeof(uint16_t) : 0));
+                             int with_ref) {
+    const uint64_t row = (uint64_t)vocab * (with_ref ? 2 : 1) * sizeof(float);
     const uint64_t fit = budget_of(cpu, vocab) / row;
     if (fit >= rows) return rows;
     const uint64_t part = fit < 64 ? LM_STEP : fit - fit % 64;

@@ -31,10 +31,11 @@ rlhf_status rlhf__lm_weight_check(struct rlhf__cpu *cpu, const char *op, const r
 // True when the distribution leaves tokens out.
 int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab);
 
-// Rows whose logits, reference logits and derivatives fit the workspace budget; all, or a multiple
-// of 32, so that the sums of d_weight go on from block to block with the bits of one block.
+// Rows whose logits and reference logits fit the workspace budget (their derivatives lie over the
+// logits); all, or a multiple of 32, so that the sums of d_weight go on from block to block with
+// the bits of one block.
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, uint32_t rows, int32_t vocab,
-                             int32_t dtype, int with_ref);
+                             int with_ref);
 
 // Points b->logits, ref_logits and stat at workspaces for b->rows rows. [step]
 rlhf_status rlhf__lm_block_place(struct rlhf__cpu *cpu, struct rlhf__lm_block *b);

@@ -203,7 +203,7 @@ static const struct entry layout[] = {
     S(rlhf_model_ops), F(rlhf_model_ops, size), F(rlhf_model_ops, flags), F(rlhf_model_ops, open),
     F(rlhf_model_ops, info), F(rlhf_model_ops, param), F(rlhf_model_ops, refresh),
     F(rlhf_model_ops, forward), F(rlhf_model_ops, backward), F(rlhf_model_ops, gen_open),
-    F(rlhf_model_ops, gen_step), F(rlhf_model_ops, gen_close),
+    F(rlhf_model_ops, gen_step), F(rlhf_model_ops, gen_close), F(rlhf_model_ops, trim),
     S(rlhf_run_info), F(rlhf_run_info, size), F(rlhf_run_info, phases),
     F(rlhf_run_info, batch_size), F(rlhf_run_info, max_new_tokens), F(rlhf_run_info, n_labels),
     F(rlhf_run_info, reserved), F(rlhf_run_info, temperature),

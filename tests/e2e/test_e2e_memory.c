@@ -33,6 +33,24 @@ static void a_dry_run_lists_every_buffer(void **state) {
     e2e_says(t, "\"total_bytes\": ");
 }
 
+// What is held for one part of a phase is gone in the others: beside a large update there is no
+// cache of keys and values, and nothing that the reference or the policy's first passes computed.
+static void parts_of_a_phase_do_not_add_up(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t, "cp -r model wide && sed -i 's/\"n_embd\": 32/\"n_embd\": 768/; "
+                                  "s/\"n_layer\": 2/\"n_layer\": 6/' wide/config.json"),
+                     0);
+#define UPDATE "--policy wide --set batch.size=64 --set sampling.slots=64 --dry-run "
+    assert_int_equal(e2e_run(t, PPO UPDATE), 0);
+    e2e_says(t, "policy           activations ");
+    e2e_says(t, "reference        packed weights ");
+    assert_null(strstr(t->out, "policy           cache "));
+    assert_null(strstr(t->out, "reference        activations "));
+    // With few rows of a microbatch it is sampling that takes the most.
+    assert_int_equal(e2e_run(t, PPO UPDATE "--set batch.microbatch_tokens=16"), 0);
+    e2e_says(t, "policy           cache ");
+}
+
 // 12 * 40 * 16,384^2 parameters: nobody's machine. Nothing of them is drawn or read before.
 static void a_run_that_does_not_fit_is_refused(void **state) {
     struct e2e *t = *state;
@@ -134,6 +152,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_dry_run_lists_every_buffer, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_dry_run_loads_nothing, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_model_that_cannot_be_counted, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(parts_of_a_phase_do_not_add_up, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(fresh_rows_are_counted, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_run_that_does_not_fit_is_refused, e2e_setup,
                                         e2e_teardown)};

@@ -20,35 +20,69 @@ void rlhf__tf_buf_finish(struct rlhf__tf *m, struct rlhf__tf_buf *b) {
     b->bytes = 0;
 }
 
-static void scored_finish(struct rlhf__tf *m, struct rlhf__tf_scored *s) {
-    struct rlhf__tf_buf *all[] = {&s->px, &s->pstats, &s->pf, &s->p1, &s->p1a, &s->score};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        rlhf__tf_buf_finish(m, all[i]);
+typedef void buf_fn(struct rlhf__tf *m, struct rlhf__tf_buf *b, uint64_t *bytes);
+
+static void finish(struct rlhf__tf *m, struct rlhf__tf_buf *b, uint64_t *bytes) {
+    (void)bytes;
+    rlhf__tf_buf_finish(m, b);
 }
 
-void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w) {
+static void add_up(struct rlhf__tf *m, struct rlhf__tf_buf *b, uint64_t *bytes) {
+    (void)m;
+    *bytes += b->bytes;
+}
+
+static void each_scored(struct rlhf__tf *m, struct rlhf__tf_scored *s, buf_fn *f, uint64_t *bytes) {
+    struct rlhf__tf_buf *all[] = {&s->px, &s->pstats, &s->pf, &s->p1, &s->p1a, &s->score};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        f(m, all[i], bytes);
+}
+
+static void each_work(struct rlhf__tf *m, struct rlhf__tf_work *w, buf_fn *f, uint64_t *bytes) {
     struct rlhf__tf_buf *all[] = {
         &w->ints,   &w->emb,    &w->emb_stats, &w->in,  &w->mid,       &w->h1,     &w->h2,
         &w->stats1, &w->stats2, &w->qkv,       &w->raw, &w->raw_stats, &w->sum,    &w->att,
         &w->lse,    &w->fc,     &w->ac,        &w->rx,  &w->rstats,    &w->rf,     &w->rh,
         &w->ref,    &w->result, &w->v1,        &w->v1a, &w->full,      &w->fstats, &w->support};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        rlhf__tf_buf_finish(m, all[i]);
+        f(m, all[i], bytes);
     for (size_t i = 0; i < TF_N_SITE; i++)
-        rlhf__tf_buf_finish(m, &w->low[i]);
-    scored_finish(m, &w->pooled);
-    scored_finish(m, &w->token);
-    w->valid = 0;
+        f(m, &w->low[i], bytes);
+    each_scored(m, &w->pooled, f, bytes);
+    each_scored(m, &w->token, f, bytes);
 }
 
-void rlhf__tf_scratch_finish(struct rlhf__tf *m) {
+static void each_scratch(struct rlhf__tf *m, buf_fn *f, uint64_t *bytes) {
     struct rlhf__tf_scratch *s = &m->bwd;
     struct rlhf__tf_buf *all[] = {&s->ds,   &s->ds2,   &s->dy,     &s->dinner, &s->dqkv,
                                   &s->datt, &s->dh,    &s->dres,   &s->drh,    &s->drf,
                                   &s->drx,  &s->dv1,   &s->dscore, &s->dp1,    &s->dpf,
                                   &s->dpx,  &s->dfull, &s->dfc,    &s->dlow};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        rlhf__tf_buf_finish(m, all[i]);
+        f(m, all[i], bytes);
+}
+
+void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w) {
+    each_work(m, w, finish, NULL);
+    w->valid = 0;
+}
+
+void rlhf__tf_scratch_finish(struct rlhf__tf *m) { each_scratch(m, finish, NULL); }
+
+// Less than this takes more time to make again than it is worth.
+#define TRIM_FROM ((uint64_t)8 << 20)
+
+void rlhf__tf_trim(void *self) {
+    struct rlhf__tf *m = self;
+    uint64_t bytes = 0;
+    if (!m->c) return;
+    each_work(m, &m->train, add_up, &bytes);
+    each_work(m, &m->infer, add_up, &bytes);
+    each_scratch(m, add_up, &bytes);
+    if (bytes < TRIM_FROM) return;
+    rlhf__tf_work_finish(m, &m->train);
+    rlhf__tf_work_finish(m, &m->infer);
+    rlhf__tf_scratch_finish(m);
 }
 
 rlhf_status rlhf__tf_host_tmp(struct rlhf__tf *m, uint64_t bytes, void **out) {

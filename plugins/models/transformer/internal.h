@@ -98,6 +98,7 @@ rlhf_status rlhf__tf_reserve(struct rlhf__tf *m, struct rlhf__tf_buf *b, uint64_
 void rlhf__tf_buf_finish(struct rlhf__tf *m, struct rlhf__tf_buf *b);
 void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w);
 void rlhf__tf_scratch_finish(struct rlhf__tf *m);
+void rlhf__tf_trim(void *self);
 rlhf_status rlhf__tf_host_tmp(struct rlhf__tf *m, uint64_t bytes, void **out);
 
 // ---- check.c ----

@@ -225,4 +225,5 @@ const rlhf_model_ops rlhf_tf_ops = {
     .gen_open = rlhf__tf_gen_open,
     .gen_step = rlhf__tf_gen_step,
     .gen_close = rlhf__tf_gen_close,
+    .trim = rlhf__tf_trim,
 };

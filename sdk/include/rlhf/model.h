@@ -266,6 +266,11 @@ typedef struct rlhf_model_ops {
                             rlhf_gen **out);                                // [step]
     rlhf_status (*gen_step)(void *self, rlhf_gen *, const rlhf_gen_step *); // [step]
     void (*gen_close)(void *self, rlhf_gen *);                              // NULL allowed [step]
+    // What the model holds for speed alone and would allocate again, activations and scratch, may
+    // go: the host is done with it for now, and others compute next. Numbers stay what they are;
+    // backward() wants another forward() first. Not while a session is open. What is cheap to hold
+    // may stay. NULL: all of it stays. [step]
+    void (*trim)(void *self);
 } rlhf_model_ops;
 
 #endif
