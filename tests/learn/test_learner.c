@@ -2,6 +2,8 @@
 // of a group share their prompt or not, and however the minibatch is cut into microbatches.
 #include "learner_kit.h"
 
+#include "learn/row_use.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -219,6 +221,23 @@ static void counts_the_products(void **state) {
     }
 }
 
+// The time that rows without a backward pass saved, as docs/metrics.md has it.
+static void saved_seconds(void **state) {
+    (void)state;
+    struct rlhf__row_books b = {.timed = 0};
+    assert_true(rlhf__row_books_saved(&b) < 0); // nothing to go by
+    b.tokens[RLHF_ROW_MASKED] = 5;
+    assert_true(rlhf__row_books_saved(&b) < 0);
+    // Rows that went both ways: a forward is a third of them.
+    b.timed = 30;
+    b.seconds[RLHF_ROW_TRAINS] = 9;
+    assert_true(fabs(rlhf__row_books_saved(&b) - (0.1 * 3 * 5)) < 1e-12);
+    // Rows that had a forward alone tell more.
+    b.tokens[RLHF_ROW_STILL] = 10;
+    b.seconds[RLHF_ROW_STILL] = 2;
+    assert_true(fabs(rlhf__row_books_saved(&b) - (0.2 * (2 * 10 + 3 * 5))) < 1e-12);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sharing_gives_the_same, learner_setup, learner_teardown),
@@ -233,6 +252,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(what_the_reference_says, learner_setup, learner_teardown),
         cmocka_unit_test_setup_teardown(the_step_is_told, learner_setup, learner_teardown),
         cmocka_unit_test_setup_teardown(counts_the_products, learner_setup, learner_teardown),
+        cmocka_unit_test(saved_seconds),
     };
     return cmocka_run_group_tests_name("learner", tests, NULL, NULL);
 }

@@ -196,6 +196,7 @@ static int near_enough(const struct rlhf__answer_options *o, const struct rlhf__
     if (rlhf__ratio_equal(gold, shift_gold, x, shift)) return 1;
     if (!(o->tolerance > 0 || o->relative > 0)) return 0;
     const double g = rlhf__ratio_value(gold, shift_gold), v = rlhf__ratio_value(x, shift);
+    if (!isfinite(v) || !isfinite(g)) return 0; // beyond doubles nothing is near
     const double bound = fmax(o->tolerance, o->relative * fabs(g));
     return fabs(v - g) <= bound + 1e-12 * fmax(fabs(v), fabs(g)); // 3.1 is 0.1 from 3
 }
