@@ -33,7 +33,6 @@ static struct rlhf__text_opts options(const struct text_feed *f) {
                                     .labelled = f->labelled,
                                     .assistant_only = c->data.assistant_only,
                                     .shuffle = c->data.shuffle,
-                                    .threads = (int32_t)c->run.threads,
                                     .seed = (uint64_t)c->run.seed,
                                     .loading = env->loading};
 }
@@ -168,6 +167,13 @@ static rlhf_status check_assistant_only(const struct rlhf__feed_env *env, struct
                       env->cast->algo->plugin->file);
 }
 
+// To cut texts into tokens with: those that compute, or all cores beside a device of its own.
+static int32_t threads(const struct rlhf__feed_env *env) {
+    const rlhf_compute *t = env->cast->policy->compute;
+    if (env->config->run.threads > 0) return (int32_t)env->config->run.threads;
+    return t->device == RLHF_DEVICE_CPU ? (int32_t)t->threads : 0;
+}
+
 rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error *err) {
     struct text_feed *f = of(feed);
     const struct rlhf__feed_env *env = feed->env;
@@ -175,6 +181,7 @@ rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error
     struct rlhf__text_opts o = options(f);
     rlhf_status st = rlhf__feed_max_tokens(env, &f->max_tokens, err);
     o.max_len = f->max_tokens;
+    o.threads = threads(env);
     if (st == RLHF_OK) st = open_held_out(f, err);
     if (st == RLHF_OK) st = rlhf__text_source_tokenise(&f->source, &o, env->cast->policy->tok, err);
     if (st == RLHF_OK && env->config->run.phases == 0)

@@ -1,5 +1,6 @@
 // memory.c: allocations of the CPU backend, counted, and its workspaces.
 #include "context.h"
+#include "split.h"
 #include "table.h"
 
 #include <stdlib.h>
@@ -22,14 +23,29 @@ struct rlhf__block {
 
 _Static_assert(sizeof(struct rlhf__block) == ALIGN, "the block header is one alignment unit");
 
+// Bytes first written by many threads in the ranges that their static loops have, so that on a
+// machine whose memory is in parts each part lies near who uses it.
+static void spread(const struct rlhf__cpu *cpu, char *to, const char *from, uint64_t bytes) {
+    const uint64_t pieces = rlhf__split_count(bytes, HUGE_ALIGN);
+#pragma omp parallel for schedule(static) num_threads(cpu->threads) if (pieces > 1)
+    for (uint64_t i = 0; i < pieces; i++) {
+        const size_t n = rlhf__split_len(bytes, HUGE_ALIGN, i);
+        if (from)
+            memcpy(to + i * HUGE_ALIGN, from + i * HUGE_ALIGN, n);
+        else
+            memset(to + i * HUGE_ALIGN, 0, n);
+    }
+}
+
 // Zeroed memory of `total` bytes for a block; its map fields are set. NULL when there is none.
-static struct rlhf__block *block_get(uint64_t total) {
+static struct rlhf__block *block_get(const struct rlhf__cpu *cpu, uint64_t total) {
     void *p = NULL;
     if (total < MAP_FROM) {
         const int huge = total >= 2 * HUGE_ALIGN;
         if (posix_memalign(&p, huge ? HUGE_ALIGN : ALIGN, total)) return NULL;
         if (huge) madvise(p, total, MADV_HUGEPAGE);
-        return memset(p, 0, total);
+        spread(cpu, p, NULL, total);
+        return p;
     }
     const uint64_t map_bytes = total + HUGE_ALIGN;
     void *map = mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -49,7 +65,7 @@ rlhf_status rlhf__cpu_mem_alloc(struct rlhf__cpu *cpu, uint64_t bytes, void **ou
     const uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     struct rlhf__block *b = NULL;
     if (bytes <= machine)
-        b = block_get((bytes + sizeof(struct rlhf__block) + ALIGN - 1) / ALIGN * ALIGN);
+        b = block_get(cpu, (bytes + sizeof(struct rlhf__block) + ALIGN - 1) / ALIGN * ALIGN);
     if (!b)
         return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory: %llu bytes asked for",
                               (unsigned long long)bytes);
@@ -120,8 +136,7 @@ static void release(void *ctx, rlhf_dev p) { rlhf__cpu_mem_free(ctx, rlhf__cpu_m
 static uint64_t bytes_in_use(void *ctx) { return ((struct rlhf__cpu *)ctx)->bytes; }
 
 static rlhf_status upload(void *ctx, rlhf_dev dst, const void *host_src, uint64_t bytes) {
-    (void)ctx;
-    if (bytes) memcpy(rlhf__cpu_mem(dst), host_src, bytes);
+    if (bytes) spread(ctx, rlhf__cpu_mem(dst), host_src, bytes);
     return RLHF_OK;
 }
 

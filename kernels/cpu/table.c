@@ -2,9 +2,9 @@
 #include "table.h"
 
 #include "context.h"
+#include "cores.h"
 #include "product.h"
 
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,7 @@ static rlhf_status options_read(const rlhf_kernels_options *in, rlhf_kernels_opt
 static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_options *options) {
     rlhf_kernels_options opt;
     RLHF_TRY(options_read(options, &opt, cpu));
-    cpu->threads = opt.threads ? (int)opt.threads : omp_get_num_procs();
+    cpu->threads = opt.threads ? (int)opt.threads : rlhf__cores_auto();
     cpu->workspace_bytes = opt.workspace_bytes;
     const char *cap = getenv("RLHF_CPU_ISA");
     cpu->isa = rlhf__hot_select(&cpu->hot, cap);

@@ -47,6 +47,8 @@ int kit_setup(void **state) {
     k->ref = kit_create(k->kernels_ref, 1, 0, 0);
     k->cpu1 = kit_create(k->kernels_cpu, 1, 0, 0);
     k->cpu2 = kit_create(k->kernels_cpu, 2, 0, 0);
+    for (uint32_t i = 0; i < KIT_MORE && k->cpu2->device == RLHF_DEVICE_CPU; i++)
+        k->more[i] = kit_create(k->kernels_cpu, 4u << i, 0, 0);
     printf("%s backend: %s\n", k->cpu2->name, k->cpu2->detail);
     *state = k;
     return 0;
@@ -55,6 +57,8 @@ int kit_setup(void **state) {
 int kit_teardown(void **state) {
     struct kit *k = *state;
     if (!k) return 0; // setup failed, and has said so
+    for (uint32_t i = 0; i < KIT_MORE; i++)
+        if (k->more[i]) k->kernels_cpu->destroy(k->more[i]);
     k->kernels_cpu->destroy(k->cpu2);
     k->kernels_cpu->destroy(k->cpu1);
     k->kernels_ref->destroy(k->ref);

@@ -12,10 +12,14 @@
 
 // ---- backends ----
 
+enum { KIT_MORE = 3 };
+
 struct kit {
     void *so_ref, *so_cpu;
     const rlhf_kernels *kernels_ref, *kernels_cpu;
     rlhf_compute *ref, *cpu1, *cpu2; // reference; cpu with 1 and with 2 threads
+    rlhf_compute *more[KIT_MORE];    // with 4, 8 and 16; NULL where threads are no CPU's
+    uint32_t turn, reserved;
 };
 
 // Loads RLHF_BUILD_DIR/lib/rlhf/0/kernels/kernels_<name>.so; fails the test when it cannot.

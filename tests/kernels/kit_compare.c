@@ -179,8 +179,18 @@ void check_threads(struct kit *k, op_fn op, const void *shape, uint32_t n_rows) 
     op_run(k->cpu2, op, shape, n_rows, &again);
     const int ok = same_bits(&one, &two, "1 and 2 threads");
     const int ok2 = same_bits(&two, &again, "the same instance twice");
+    int ok3 = 1;
+    if (k->more[0]) { // more than there are cores, or rows: 4, 8 and 16 in turn
+        const uint32_t i = k->turn++ % KIT_MORE;
+        struct outputs many;
+        char what[32];
+        snprintf(what, sizeof what, "1 and %u threads", 4u << i);
+        op_run(k->more[i], op, shape, n_rows, &many);
+        ok3 = same_bits(&one, &many, what);
+        outputs_finish(&many);
+    }
     outputs_finish(&one);
     outputs_finish(&two);
     outputs_finish(&again);
-    if (!ok || !ok2) fail_msg("the bits of the cpu backend are not fixed");
+    if (!ok || !ok2 || !ok3) fail_msg("the bits of the cpu backend are not fixed");
 }
