@@ -20,6 +20,11 @@ struct rlhf__outside {
     const char *(*idle)(const struct rlhf__plugin *, const void *config, const char *key);
     void (*destroy)(struct rlhf__outside *); // [main]
     const char *confined;                    // what that process may not do, in words
+    // The row of the last score() of the instance at which its process ended, the batch's n when
+    // that was behind the last; -1: it did not end. NULL: nobody knows. [as score()]
+    int64_t (*ended_at)(void *self);
+    // As rlhf__instance_asked, of the plugin in that process, in create(). [main]
+    int (*asked)(void *self, const char *service);
 };
 
 // One plugin of one file. Tables are copies made by the growth rule: fields the file does not have

@@ -1,6 +1,8 @@
 // ahead.c: see ahead.h.
 #include "sample/ahead.h"
 
+#include "sample/reward_narrow.h"
+
 #include <rlhf/service.h>
 
 #include <pthread.h>
@@ -30,11 +32,19 @@ struct rlhf__ahead {
     int32_t closing, reserved;
 };
 
+static int asked(const struct rlhf__instance *reward, const char *id) {
+    const struct rlhf__outside *o = reward->plugin->outside;
+    return o ? o->asked(reward->self, id) : rlhf__instance_asked(reward, id);
+}
+
+// One in a process of its own works outside this one whatever it asks for, but does not know that
+// parts of a batch may come: that is what it says with ROW_ALONE.
 int rlhf__ahead_may(const struct rlhf__instance *reward) {
-    return rlhf__instance_asked(reward, RLHF_SVC_LIMITS) &&
-           !rlhf__instance_asked(reward, RLHF_SVC_CLASSIFIER) &&
-           !rlhf__instance_asked(reward, RLHF_SVC_REWARD_MODEL) &&
-           reward->plugin->desc.state_version == 0;
+    const int outside = reward->plugin->outside
+                            ? (reward->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0
+                            : asked(reward, RLHF_SVC_LIMITS);
+    return outside && !asked(reward, RLHF_SVC_CLASSIFIER) &&
+           !asked(reward, RLHF_SVC_REWARD_MODEL) && reward->plugin->desc.state_version == 0;
 }
 
 // ---- asking, on the thread ----
@@ -65,6 +75,7 @@ static void ask_all(struct rlhf__ahead *a, const uint32_t *number,
         const struct rlhf__reward_call q = {.rules = &a->q.config->mixing,
                                             .plugin = a->q.rewards[k],
                                             .phase = a->q.phase,
+                                            .narrows = rlhf__reward_narrows(&a->q.config->mixing),
                                             .log = a->q.log,
                                             .books = &a->early[k].books};
         if (a->early[k].known) rlhf__reward_ask_early(&q, r, number, &a->early[k]);

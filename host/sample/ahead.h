@@ -4,7 +4,8 @@
 // is decided here, and scores do not depend on what was asked when.
 //
 // It is for rewards whose work is done outside the process: those that asked for "rlhf.limits/0",
-// have asked for no service that computes, and keep no state that the order of calls could change.
+// or that run in a worker and look at no other row (RLHF_REWARD_ROW_ALONE); that have asked for no
+// service that computes, and keep no state that the order of calls could change.
 #ifndef RLHF_HOST_AHEAD_H
 #define RLHF_HOST_AHEAD_H
 

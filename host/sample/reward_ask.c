@@ -1,6 +1,8 @@
 // reward_ask.c: see reward_ask.h.
 #include "sample/reward_ask.h"
 
+#include "sample/reward_narrow.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +12,8 @@ enum { SHOWN_ROWS = 4 }; // numbers of failed rows in a sentence
 
 // Rows that are asked about, and what came of it.
 struct asking {
-    const struct rlhf__reward_call *q;
+    struct rlhf__reward_call *q;
+    struct rlhf__reward_early *early;
     const struct rlhf__reward_rows *r; // all
     struct rlhf__reward_answer *a;     // about all
     uint8_t *open;                     // [n] 1 = nothing that counts is said of it yet
@@ -74,7 +77,7 @@ static rlhf_status ask_some(struct asking *s, struct rlhf__error *err) {
     rlhf_status st = rlhf__reward_rows_pick(&some, s->r, s->pick, s->n_pick, err);
     if (st == RLHF_OK) st = rlhf__reward_answer_init(&part, &some, err);
     if (st == RLHF_OK)
-        st = rlhf__reward_call(s->q, &s->metrics, &some, &part, &s->why, &s->whole, err);
+        st = rlhf__reward_narrow(s->q, &s->metrics, &some, &part, &s->why, &s->whole, err);
     for (uint32_t k = 0; st == RLHF_OK && k < some.n; k++)
         if (s->open[s->pick[k]]) rlhf__reward_answer_take(s->a, s->r, s->pick[k], &part, &some, k);
     rlhf__reward_answer_finish(&part);
@@ -86,7 +89,7 @@ static rlhf_status ask_picked(struct asking *s, struct rlhf__error *err) {
     if (s->n_pick < s->r->n) return ask_some(s, err);
     for (uint32_t i = 0; i < s->r->n; i++)
         if (!s->open[i]) return ask_some(s, err); // of which some keep what was said of them
-    return rlhf__reward_call(s->q, &s->metrics, s->r, s->a, &s->why, &s->whole, err);
+    return rlhf__reward_narrow(s->q, &s->metrics, s->r, s->a, &s->why, &s->whole, err);
 }
 
 // Ask about the rows that were picked.
@@ -104,7 +107,7 @@ static rlhf_status ask(struct asking *s, struct rlhf__error *err) {
 // What was said of rows before now: those of which nothing was are open; the others are looked at
 // when these have been asked about.
 static void take_early(struct asking *s) {
-    struct rlhf__reward_early *early = s->q->early;
+    struct rlhf__reward_early *early = s->early;
     if (!early) return;
     s->metrics = early->metrics;
     early->metrics = (struct rlhf__reward_metrics){0};
@@ -116,10 +119,10 @@ static void take_early(struct asking *s) {
 
 static void look_at_early(struct asking *s) {
     const uint32_t counted = s->n_open;
-    if (!s->q->early) return;
-    if (s->why.code == 0) s->why = s->q->early->why;
+    if (!s->early) return;
+    if (s->why.code == 0) s->why = s->early->why;
     for (uint32_t i = 0; i < s->r->n; i++)
-        if (s->q->early->known[i]) s->open[i] = 1;
+        if (s->early->known[i]) s->open[i] = 1;
     close_rows(s);
     pick_rows(s);
     if (s->q->books) s->q->books->failures += s->n_open - counted;
@@ -175,6 +178,7 @@ static rlhf_status try_again(struct asking *s, int64_t times, struct rlhf__error
     snprintf(policy, sizeof policy, "retry: asked again, %lld of %lld", (long long)times + 1,
              (long long)s->q->rules->retries);
     go_on(s, policy);
+    s->q->narrows = times + 1 == s->q->rules->retries; // the last time only what fails is to fail
     if (s->q->books) s->q->books->retries += s->n_open;
     if (s->whole && s->before.len > 0)
         RLHF_TRY(rlhf__instance_load(s->q->plugin, s->before.data, s->before.len, err));
@@ -214,9 +218,12 @@ static rlhf_status prepare(struct asking *s, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-rlhf_status rlhf__reward_ask(const struct rlhf__reward_call *q, const struct rlhf__reward_rows *r,
-                             struct rlhf__reward_answer *a, struct rlhf__error *err) {
-    struct asking s = {.q = q, .r = r, .a = a, .before = RLHF__BUF_INIT};
+rlhf_status rlhf__reward_ask(const struct rlhf__reward_call *q, struct rlhf__reward_early *early,
+                             const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a,
+                             struct rlhf__error *err) {
+    struct rlhf__reward_call call = *q;
+    struct asking s = {.q = &call, .early = early, .r = r, .a = a, .before = RLHF__BUF_INIT};
+    call.narrows = rlhf__reward_narrows(q->rules);
     rlhf_status st = prepare(&s, err);
     if (st == RLHF_OK) st = ask_first(&s, err);
     if (st == RLHF_OK) st = settle(&s, err);

@@ -7,18 +7,15 @@
 #include "sample/reward_metrics.h"
 #include "sample/reward_rows.h"
 
-struct rlhf__reward_early;
-
 // A reward, and with what it is asked; all borrowed.
 struct rlhf__reward_call {
     const struct rlhf__mixing_config *rules; // on_failure, retries, nan_policy
     const struct rlhf__instance *plugin;
     uint64_t phase;
-    int32_t pays; // 0: it looks on, and what it cannot score is no opinion
-    int32_t reserved;
+    int32_t pays;                     // 0: it looks on, and what it cannot score is no opinion
+    int32_t narrows;                  // 1: what ends its process is looked for (reward_narrow.h)
     struct rlhf__log *log;            // told what failed and is gone on from; NULL = nobody
     struct rlhf__reward_books *books; // grow; NULL = nobody counts
-    struct rlhf__reward_early *early; // what it has said before; NULL = nothing
 };
 
 // Marks that are not 0. [any]

@@ -1,6 +1,8 @@
 // reward_early.c: see reward_early.h.
 #include "sample/reward_early.h"
 
+#include "sample/reward_narrow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +52,7 @@ void rlhf__reward_ask_early(const struct rlhf__reward_call *q, const struct rlhf
     struct rlhf__error why, err;
     int32_t whole;
     rlhf_status st = rlhf__reward_answer_init(&a, r, &err);
-    if (st == RLHF_OK) st = rlhf__reward_call(q, &e->metrics, r, &a, &why, &whole, &err);
+    if (st == RLHF_OK) st = rlhf__reward_narrow(q, &e->metrics, r, &a, &why, &whole, &err);
     if (st == RLHF_OK && why.code != 0 && e->why.code != 0) // the first one is told with the rows
         rlhf__logf(q->log, RLHF_LOG_WARN, "%s", why.text);
     if (st == RLHF_OK && why.code != 0 && e->why.code == 0) e->why = why;

@@ -52,8 +52,9 @@ rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
                                        const struct rlhf__instance *judge,
                                        struct rlhf__error *err) {
     static const char inside[] = "all rewards do their work inside the process";
-    static const char late[] = "no reward does its work outside the process, without services that "
-                               "compute and without a state of its own";
+    static const char late[] = "no reward does its work outside the process (in a worker: with "
+                               "RLHF_REWARD_ROW_ALONE), without services that compute and without "
+                               "a state of its own";
     int outside = judge && rlhf__instance_asked(judge, RLHF_SVC_LIMITS), early = 0;
     for (size_t i = 0; i < c->n_reward; i++) {
         outside |= rlhf__instance_asked(rewards[i], RLHF_SVC_LIMITS);

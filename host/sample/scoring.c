@@ -15,7 +15,7 @@ rlhf_status rlhf__score_alone(const struct rlhf__reward_call *q, const struct rl
     struct rlhf__reward_answer a = {0};
     rlhf_status st = rlhf__reward_rows_init(&r, x, e, err);
     if (st == RLHF_OK) st = rlhf__reward_answer_init(&a, &r, err);
-    if (st == RLHF_OK) st = rlhf__reward_ask(q, &r, &a, err);
+    if (st == RLHF_OK) st = rlhf__reward_ask(q, NULL, &r, &a, err);
     for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++) {
         failed[i] = a.failed[i];
         raw[i] = failed[i] ? NAN : rlhf__reward_answer_paid(&a, &r, i);
@@ -133,9 +133,9 @@ static rlhf_status score_one(const struct rlhf__scorer *s, struct rlhf__scored *
                                         .phase = s->phase,
                                         .pays = 1,
                                         .log = s->log,
-                                        .books = s->books ? &s->books[k] : NULL,
-                                        .early = s->ahead ? rlhf__ahead_take(s->ahead, k) : NULL};
-    RLHF_TRY(rlhf__reward_ask(&q, &l->rows, &l->answer, err));
+                                        .books = s->books ? &s->books[k] : NULL};
+    struct rlhf__reward_early *early = s->ahead ? rlhf__ahead_take(s->ahead, k) : NULL;
+    RLHF_TRY(rlhf__reward_ask(&q, early, &l->rows, &l->answer, err));
     take_verdicts(x, &l->answer);
     RLHF_TRY(take_rows(s, x, k, l, err));
     take_tokens(e, &l->pay[k], l);

@@ -7,6 +7,7 @@
 
 #include <rlhf/service.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,10 @@ struct instance {
     uint32_t n, state_version;     // of state
     struct rlhf__buf state;        // after the last good batch, or as it was loaded
     int32_t has_state, lost_state; // lost: it could not be saved after that
+    uint32_t asked;                // services, in create(): RLHF__HAS_*
+    uint32_t reserved;
+    int64_t ended_at; // as rlhf__outside says
+    pthread_t home;   // that created it
 };
 
 #define LIMIT "rewards.timeout_s"
@@ -78,11 +83,12 @@ static rlhf_status ask(const struct instance *t, struct hand *h, struct rlhf__as
     return st == RLHF_OK ? said(t, a) : fail(t, st, h->worker->failed.text);
 }
 
-static rlhf_status create_in(const struct instance *t, struct hand *h) {
+static rlhf_status create_in(struct instance *t, struct hand *h) {
     struct rlhf__asked a = {.done = 0};
     put_create(t, &a.frame);
     a.may_be_left = 1;
     const rlhf_status st = ask(t, h, &a);
+    if (st == RLHF_OK) t->asked |= rlhf__wire_get_u32(&a.result);
     rlhf__asked_finish(&a);
     return st;
 }
@@ -118,7 +124,7 @@ static rlhf_status check_file(const struct instance *t, struct rlhf__error *err)
 }
 
 // A worker with the instance in it, as it was after its last good batch.
-static rlhf_status start(const struct instance *t, struct hand *h) {
+static rlhf_status start(struct instance *t, struct hand *h) {
     struct rlhf__error err = {0, ""};
     struct rlhf__handle before[RLHF__HANDLES];
     rlhf_status st = RLHF_OK;
@@ -141,7 +147,7 @@ static rlhf_status start(const struct instance *t, struct hand *h) {
     return st;
 }
 
-static rlhf_status be_there(const struct instance *t, struct hand *h) {
+static rlhf_status be_there(struct instance *t, struct hand *h) {
     if (h->worker && !h->worker->failed.code) return RLHF_OK;
     const int again = h->worker != NULL;
     if (again) t->api->log(t->api, RLHF_LOG_WARN, "its worker is started again");
@@ -202,6 +208,8 @@ rlhf_status rlhf__stand_in_create(const rlhf_host *api, const void *config, void
     if (!t) return RLHF_E_NOMEM;
     t->s = (struct rlhf__stand_in *)p->outside;
     t->api = api;
+    t->ended_at = -1;
+    t->home = pthread_self();
     t->n = t->s->rules.workers;
     t->hand = calloc(t->n, sizeof *t->hand);
     rlhf_status st = t->hand ? put_options(t, p, config) : RLHF_E_NOMEM;
@@ -363,7 +371,7 @@ static uint32_t row_at_work(const struct rlhf__worker *w, const struct part *p) 
 }
 
 // `first`: of the parts of this call; the others can only be told beside it.
-static rlhf_status part_failed(const struct instance *t, const struct rlhf__worker *w,
+static rlhf_status part_failed(struct instance *t, const struct rlhf__worker *w,
                                const struct part *p, int first) {
     const uint32_t row = row_at_work(w, p);
     char why[2044];
@@ -372,6 +380,7 @@ static rlhf_status part_failed(const struct instance *t, const struct rlhf__work
         snprintf(why, sizeof why, "%.1900s at row %u", w->failed.text, row);
     else
         snprintf(why, sizeof why, "%.1900s after its last row", w->failed.text);
+    if (first) t->ended_at = row;
     if (first) return fail(t, RLHF_E_INTERNAL, why);
     struct rlhf__buf line = RLHF__BUF_INIT;
     rlhf__buf_printf(&line, "in the same call: %s", why);
@@ -402,12 +411,20 @@ static rlhf_status end_part(struct instance *t, struct rlhf__asked *a, const rlh
     return keep_state(t, &a->result);
 }
 
+int64_t rlhf__stand_in_ended_at(void *self) { return ((const struct instance *)self)->ended_at; }
+
+int rlhf__stand_in_asked(void *self, const char *service) {
+    return (((const struct instance *)self)->asked & rlhf__ear_service(service)) != 0;
+}
+
 rlhf_status rlhf__stand_in_score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     struct instance *t = self;
     struct part part[RLHF__MOST_WORKERS];
     struct rlhf__asked asked[RLHF__MOST_WORKERS] = {{.done = 0}};
     const uint32_t n = cut(t, in, part);
+    const int beside = !pthread_equal(t->home, pthread_self());
     rlhf_status st = RLHF_OK, one;
+    t->ended_at = -1;
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
         struct hand *h = &t->hand[i];
         st = be_there(t, h);
@@ -416,6 +433,7 @@ rlhf_status rlhf__stand_in_score(void *self, const rlhf_reward_in *in, const rlh
         asked[i].ear = &h->ear;
         asked[i].may_be_left = 1;
         rlhf__ear_begin(&h->ear);
+        h->ear.beside = beside;
         st = put_part(t, h->worker, in, out, &part[i], &asked[i].frame);
     }
     if (st == RLHF_OK) {

@@ -34,4 +34,8 @@ rlhf_status rlhf__stand_in_load(void *self, const rlhf_istream *in, uint32_t sta
 rlhf_status rlhf__stand_in_score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out);
 rlhf_status rlhf__stand_in_check_row(void *self, rlhf_str row);
 
+// As struct rlhf__outside says. [as there]
+int64_t rlhf__stand_in_ended_at(void *self);
+int rlhf__stand_in_asked(void *self, const char *service);
+
 #endif

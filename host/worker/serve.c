@@ -129,6 +129,7 @@ static void ask_create(struct serving *s, struct rlhf__wire *in) {
         rlhf__table_noted(t, mark, st);
     }
     answer(s, st, err.text);
+    rlhf__wire_u32(&s->out, atomic_load(&t->asked));
 }
 
 static void ask_check_row(struct serving *s, struct rlhf__wire *in) {

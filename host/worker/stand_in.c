@@ -131,7 +131,10 @@ static struct rlhf__stand_in *fresh(const struct rlhf__worker_rules *rules, cons
                                     const char *id, const char *asker) {
     struct rlhf__stand_in *s = calloc(1, sizeof *s);
     if (!s) return NULL;
-    s->base = (struct rlhf__outside){.idle = idle, .destroy = destroy};
+    s->base = (struct rlhf__outside){.idle = idle,
+                                     .destroy = destroy,
+                                     .ended_at = rlhf__stand_in_ended_at,
+                                     .asked = rlhf__stand_in_asked};
     s->rules = *rules;
     s->path = strdup(path);
     s->id = id ? strdup(id) : NULL;

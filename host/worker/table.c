@@ -76,7 +76,7 @@ static int32_t table_cancelled(const rlhf_host *api) {
 }
 
 static const void *table_service(const rlhf_host *api, const char *id) {
-    const struct rlhf__table *t = behind(api);
+    struct rlhf__table *t = behind(api);
     const struct {
         const char *id;
         uint32_t bit;
@@ -87,7 +87,11 @@ static const void *table_service(const rlhf_host *api, const char *id) {
                {RLHF_SVC_ROW, RLHF__HAS_ROW, &t->row.table},
                {RLHF_SVC_LIMITS, RLHF__HAS_LIMITS, &t->limits}};
     for (size_t i = 0; id && i < sizeof all / sizeof *all; i++)
-        if (strcmp(all[i].id, id) == 0) return t->services & all[i].bit ? all[i].table : NULL;
+        if (strcmp(all[i].id, id) == 0) {
+            if (!(t->services & all[i].bit)) return NULL;
+            atomic_fetch_or(&t->asked, all[i].bit);
+            return all[i].table;
+        }
     return NULL;
 }
 

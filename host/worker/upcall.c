@@ -96,13 +96,22 @@ static const void *table_of(const struct rlhf__ear *e, const char *id) {
     return e->api ? e->api->service(e->api, id) : NULL;
 }
 
+// As the bits are.
+static const char *const services[] = {RLHF_SVC_CLASSIFIER, RLHF_SVC_TOKENIZER,
+                                       RLHF_SVC_REWARD_MODEL, RLHF_SVC_ROW, RLHF_SVC_LIMITS};
+enum { N_SERVICES = sizeof services / sizeof *services };
+
 uint32_t rlhf__ear_services(const rlhf_host *api) {
-    static const char *const id[] = {RLHF_SVC_CLASSIFIER, RLHF_SVC_TOKENIZER, RLHF_SVC_REWARD_MODEL,
-                                     RLHF_SVC_ROW, RLHF_SVC_LIMITS};
     uint32_t has = 0;
-    for (size_t i = 0; i < sizeof id / sizeof *id; i++)
-        if (api->service(api, id[i])) has |= 1u << i;
+    for (size_t i = 0; i < N_SERVICES; i++)
+        if (api->service(api, services[i])) has |= 1u << i;
     return has;
+}
+
+uint32_t rlhf__ear_service(const char *id) {
+    for (size_t i = 0; i < N_SERVICES; i++)
+        if (strcmp(services[i], id) == 0) return 1u << i;
+    return 0;
 }
 
 // The number of a new handle, from 1; 0 when there are too many.
@@ -369,6 +378,15 @@ static void call_close(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__
     answer(out, known ? RLHF_OK : RLHF_E_INVALID);
 }
 
+// While rows are drawn the host's models compute for them.
+static void not_beside(const struct rlhf__ear *e, struct rlhf__buf *out) {
+    struct rlhf__error err = {0, ""};
+    rlhf__fail(&err, RLHF_E_UNSUPPORTED,
+               "models are not there, and nothing is opened, while responses are drawn "
+               "(rewards.overlap)");
+    answer(out, rlhf__services_failed(rlhf__services_behind(e->api), &err));
+}
+
 int rlhf__ear_call(struct rlhf__ear *e, struct rlhf__wire in, struct rlhf__buf *reply) {
     static void (*const calls[])(struct rlhf__ear *, struct rlhf__wire *, struct rlhf__buf *) = {
         [RLHF__CALL_CLASSIFIER_OPEN] = classifier_open,
@@ -396,7 +414,11 @@ int rlhf__ear_call(struct rlhf__ear *e, struct rlhf__wire in, struct rlhf__buf *
     }
     if (in.kind >= sizeof calls / sizeof *calls || !calls[in.kind] || !e->api) return -1;
     rlhf__wire_begin(reply, in.kind);
-    calls[in.kind](e, &in, reply);
+    if (e->beside && in.kind != RLHF__CALL_TOKENIZER_ENCODE &&
+        in.kind != RLHF__CALL_TOKENIZER_DECODE)
+        not_beside(e, reply);
+    else
+        calls[in.kind](e, &in, reply);
     rlhf__wire_end(reply);
     return reply->bad ? -1 : 0;
 }

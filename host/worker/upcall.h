@@ -22,8 +22,10 @@ struct rlhf__ear {
     uint32_t lines, left_out; // logged or printed in this call, and not shown
     int32_t parts;            // 1: it works on part of a batch, of which no metric is the batch's
     int32_t vocabulary;       // of the policy, 0 = not asked yet
-    char metric[128];         // that was reported of a part, "" = none
-    char said[512];           // that it failed with in this call, "" = nothing
+    int32_t beside;           // 1: not on the thread that computes, whose models it leaves alone
+    int32_t reserved;
+    char metric[128]; // that was reported of a part, "" = none
+    char said[512];   // that it failed with in this call, "" = nothing
 };
 
 // Begin a call: counts of lines are of it. [main]
@@ -50,5 +52,6 @@ enum {
     RLHF__HAS_LIMITS = 16
 };
 uint32_t rlhf__ear_services(const rlhf_host *api);
+uint32_t rlhf__ear_service(const char *id); // the bit of one, 0: there is none [any]
 
 #endif

@@ -79,8 +79,11 @@ static void close_all(void) {
         close(fd);
 }
 
-// Until `child` ended: 1 with its status; 0 when the warden is told to end.
-static int wait_for(pid_t child, int *status) {
+// Until `child` ended: 1 with its status; 0 when the warden is told to end or its parent, `host`,
+// is gone (0: that is not looked at). The kernel's own signal of that comes when the thread is gone
+// that started this process, which need not be the host's main one.
+static int wait_for(pid_t child, long host, int *status) {
+    const struct timespec tick = {0, 300000000};
     sigset_t set;
     waited_for(&set);
     for (;;) {
@@ -88,8 +91,9 @@ static int wait_for(pid_t child, int *status) {
             if (got == child) return 1;
             if (got < 0 && errno == ECHILD) return 0;
         }
-        const int number = sigwaitinfo(&set, NULL);
+        const int number = host ? sigtimedwait(&set, NULL, &tick) : sigwaitinfo(&set, NULL);
         if (number > 0 && number != SIGCHLD) return 0;
+        if (host && (long)getppid() != host) return 0;
     }
 }
 
@@ -125,14 +129,14 @@ _Noreturn static void first_process(int report, int (*work)(void *arg, unsigned 
         work_in_child(work, arg, spaces);
     }
     close_all();
-    if (worker > 0 && wait_for(worker, &status)) {
+    if (worker > 0 && wait_for(worker, 0, &status)) {
         const ssize_t put = write(report, &status, sizeof status);
         (void)put;
     }
     _exit(0);
 }
 
-_Noreturn static void with_space(int (*work)(void *arg, unsigned spaces), void *arg,
+_Noreturn static void with_space(long host, int (*work)(void *arg, unsigned spaces), void *arg,
                                  unsigned spaces) {
     int report[2], status = 0, ended = 0;
     if (pipe(report) != 0) _exit(1);
@@ -144,19 +148,19 @@ _Noreturn static void with_space(int (*work)(void *arg, unsigned spaces), void *
     close(report[1]);
     close_all();
     if (first < 0) _exit(1);
-    wait_for(first, &ended);
+    wait_for(first, host, &ended);
     end_all();
     end_as(read(report[0], &status, sizeof status) == (ssize_t)sizeof status ? status : ended);
 }
 
-_Noreturn static void without_space(int (*work)(void *arg, unsigned spaces), void *arg) {
+_Noreturn static void without_space(long host, int (*work)(void *arg, unsigned spaces), void *arg) {
     int status = SIGTERM;
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     const pid_t worker = fork_with_parent();
     if (worker == 0) work_in_child(work, arg, 0);
     close_all();
     if (worker < 0) _exit(1);
-    const int ended = wait_for(worker, &status);
+    const int ended = wait_for(worker, host, &status);
     end_all();
     end_as(ended ? status : SIGTERM);
 }
@@ -166,9 +170,8 @@ _Noreturn void rlhf__warden(long host, int network, int (*work)(void *arg, unsig
     sigset_t set;
     waited_for(&set);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
     if ((long)getppid() != host) _exit(1); // it has gone before that
     const unsigned spaces = rlhf__confine_spaces(network);
-    if (spaces & RLHF__CONFINED_PROCESSES) with_space(work, arg, spaces);
-    without_space(work, arg);
+    if (spaces & RLHF__CONFINED_PROCESSES) with_space(host, work, arg, spaces);
+    without_space(host, work, arg);
 }

@@ -24,6 +24,7 @@ enum rlhf__ask {
                           // confinement, plugin
     RLHF__ASK_IDLE = 2,   // text key, text options -> u32 1 and text, or u32 0
     RLHF__ASK_CREATE = 3, // u64 seed, text owner, u32 services, limits, text options
+    // -> u32 services that it asked for
     RLHF__ASK_CHECK_ROW = 4, // text row
     RLHF__ASK_SCORE = 5,     // u64 bytes of input, u64 of output; -> u32 1 and text state, or u32 0
     RLHF__ASK_SAVE = 6,      // -> text state

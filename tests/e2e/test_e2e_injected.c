@@ -43,6 +43,10 @@ static const struct form forms[] = {
     {"in a worker", "--reward $RLHF_TEST_PLUGINS/injected_reward.so:isolate=false",
      "--reward $RLHF_TEST_PLUGINS/injected_reward.so:isolate=true,every=24,seed=%d",
      "--set rewards.timeout_s=2 --set rewards.memory_mib=256", BY_RUN},
+    {"in a worker, asked early", "--reward $RLHF_TEST_PLUGINS/injected_alone.so:isolate=false",
+     "--reward $RLHF_TEST_PLUGINS/injected_alone.so:isolate=true,every=24,seed=%d "
+     "--set rewards.overlap=true",
+     "--set rewards.timeout_s=2 --set rewards.memory_mib=256", BY_RUN},
     {"in several workers", "--reward $RLHF_TEST_PLUGINS/injected_reward.so:isolate=false",
      "--reward $RLHF_TEST_PLUGINS/injected_reward.so:isolate=true,every=24,seed=%d",
      "--set rewards.timeout_s=2 --set rewards.memory_mib=256 --set rewards.workers=3", BY_RUN},

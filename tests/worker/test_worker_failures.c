@@ -85,6 +85,75 @@ static void a_flood_of_lines_is_cut(void **state) {
     e2e_says(t, "950 more lines of this call are left out");
 }
 
+#define ALONE(options) "--reward \"$RLHF_TEST_PLUGINS/wild_alone.so:" options "\" "
+
+// Rows that always end the worker are the only ones that fail, wherever in the call they are seen:
+// the run ends with the bytes of one in which the reward itself says that it cannot score them.
+static void only_the_rows_that_end_it_fail(void **state) {
+    struct e2e *t = *state;
+    static const char *const policy[] = {"zero", "drop"};
+    static const char *const late[] = {"false", "true"};
+    for (int k = 0; k < 2; k++) {
+        e2e_shell(t, "rm -rf r m");
+        assert_int_equal(e2e_run(t,
+                                 RUN "--set run.dir=m --set rewards.on_failure=%s " ALONE(
+                                     "how=mark,every=5,isolate=false"),
+                                 policy[k]),
+                         0);
+        assert_int_equal(
+            e2e_run(t, RUN "--set rewards.on_failure=%s " ALONE("how=crash,every=5,late=%s"),
+                    policy[k], late[k]),
+            0);
+        e2e_says(t, "; asked again in parts");
+        e2e_same_tree(t, "m/checkpoints/000002", "r/checkpoints/000002");
+        if (e2e_shell(t, "command -v jq") != 0) continue;
+        assert_int_equal(e2e_shell(t, "for d in m r; do jq -c '[.\"rewards/wild_alone/failures\", "
+                                      ".\"objective/scores\"]' $d/metrics.jsonl >$d.f; done; "
+                                      "grep -q '^\\[[1-7]' m.f && cmp m.f r.f"),
+                         0);
+    }
+}
+
+// With retry the last try says which; a reward that looks at groups fails with the group; one that
+// keeps a state is not asked in parts.
+static void rows_that_end_it_are_found_at_last(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN "--set rewards.on_failure=retry --set rewards.retries=2 " ALONE(
+                                    "how=crash,phase=1,row=3,late=true")),
+                     0);
+    e2e_says(t, "(all 8 rows); rewards.on_failure says retry: asked again, 2 of 2");
+    e2e_says(t, "; asked again in parts");
+    e2e_shell(t, "rm -rf r");
+    assert_int_equal(e2e_run(t, RUN "--set rewards.on_failure=retry --set rewards.retries=1 " ALONE(
+                                    "how=crash,every=5")),
+                     1);
+    assert_null(strstr(t->out, "(all 8 rows); rewards.on_failure says retry, "));
+    e2e_shell(t, "rm -rf r");
+    assert_int_equal(e2e_run(t,
+                             RUN "--algo grpo.so:group_size=4 --set rewards.on_failure=zero " WILD
+                                 "how=crash,every=5\""),
+                     0);
+    e2e_says(t, "; asked again in parts");
+    assert_null(strstr(t->out, "(all 8 rows)"));
+    e2e_shell(t, "rm -rf r");
+    assert_int_equal(e2e_run(t, RUN "--set rewards.on_failure=zero --reward "
+                                    "\"$RLHF_TEST_PLUGINS/wild_stateful.so:how=crash,every=5\""),
+                     0);
+    e2e_says(t, "(all 8 rows); rewards.on_failure says zero");
+}
+
+// They are looked for no longer than it takes to end it sixteen times.
+static void looking_for_them_has_an_end(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(
+        e2e_shell(t, "$HOST " RUN "--set batch.size=64 --set run.phases=1 "
+                     "--set rewards.on_failure=zero --threads 1 " ALONE(
+                         "how=exit,every=1") ">out 2>&1; s=$?; cat out; [ $s = 0 ] && "
+                                             "[ $(grep -c 'is started again' out) -le 17 ]"),
+        0);
+    e2e_says(t, "(all 64 rows); rewards.on_failure says zero");
+}
+
 static void it_is_confined(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN WILD "how=nothing\""), 0);
@@ -229,6 +298,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(memory_is_limited, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(what_it_prints_is_caught, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_flood_of_lines_is_cut, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(only_the_rows_that_end_it_fail, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(rows_that_end_it_are_found_at_last, e2e_setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(looking_for_them_has_an_end, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(it_is_confined, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(processes_are_counted, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(processor_time_is_limited, e2e_setup, e2e_teardown),

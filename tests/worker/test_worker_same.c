@@ -3,6 +3,7 @@
 #include "e2e/e2e.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define RUN                                                                                        \
     "--prompts prompts.txt --set policy.init=random --set batch.size=8 "                           \
@@ -62,6 +63,40 @@ static void through_the_services(void **state) {
     }
 }
 
+// A reward that looks at no other row is asked while rows are drawn, in one worker or several, as
+// is told by what the host refuses it then; one that may look at its group is not.
+static void asked_early(void **state) {
+    struct e2e *t = *state;
+    static const char run[] = RUN GRPO " --policy model --set rewards.on_failure=retry --reward "
+                                       "\"$RLHF_TEST_PLUGINS/wild_alone.so:how=host,every=1\"";
+    e2e_shell(t, "rm -rf a b");
+    assert_int_equal(e2e_run(t, "%s --set run.dir=a", run), 0);
+    assert_null(strstr(t->out, "asked again"));
+    assert_int_equal(e2e_run(t, "%s --set run.dir=b --set rewards.overlap=true", run), 0);
+    e2e_says(t, "nothing is opened, while responses are drawn");
+    e2e_same_tree(t, "a/checkpoints/000002", "b/checkpoints/000002");
+    same(t, GRPO, "$RLHF_TEST_PLUGINS/wild_alone.so:every=1\" ", "",
+         "--set rewards.overlap=true --set rewards.workers=3");
+    assert_int_equal(e2e_run(t,
+                             RUN GRPO " --policy model --set run.dir=c --set rewards.overlap=true "
+                                      "--reward \"$RLHF_TEST_PLUGINS/wild_reward.so\""),
+                     2);
+    e2e_says(t, "(in a worker: with RLHF_REWARD_ROW_ALONE)");
+}
+
+// What starts processes of its own does so in a worker too.
+static void programs_and_functions(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "length.py",
+              "def length(completions, **kwargs):\n"
+              "    return [len(c) / 8 for c in completions]\n");
+    e2e_write(t, "length.sh", "while read -r line; do echo ${#line}; done\n");
+    same(t, PPO, "exec.so:command=sh $PWD/length.sh", ",isolate=false\"", ",isolate=true\"");
+    if (e2e_shell(t, "python3 -c 'import sys'") != 0) return;
+    same(t, PPO, "python.so:file=$PWD/length.py,function=length", ",isolate=false\"",
+         ",isolate=true\"");
+}
+
 // Each has workers and memory of its own.
 static void two_runs_at_once(void **state) {
     struct e2e *t = *state;
@@ -89,6 +124,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(as_in_the_process, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(with_any_number_of_workers, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(through_the_services, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(asked_early, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(programs_and_functions, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(two_runs_at_once, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_resumed_run_ends_the_same, e2e_setup, e2e_teardown),
     };

@@ -38,17 +38,19 @@ enum how {
     LOUD,
     HOST,
     BOMB,
-    TIME
+    TIME,
+    MARK
 };
 
 static const char *const ways[] = {"nothing", "crash",  "abort",   "exit",   "hang",  "behind",
                                    "tokens",  "before", "input",   "memory", "print", "forks",
                                    "kill",    "write",  "network", "metric", "fail",  "loud",
-                                   "host",    "bomb",   "time",    NULL};
+                                   "host",    "bomb",   "time",    "mark",   NULL};
 
 struct config {
     int64_t row, phase; // where it does
-    int32_t how, at_create, by_group, reserved;
+    int32_t how, at_create, by_group, late;
+    int64_t every;    // n > 0: also at every row whose texts are dealt to 1 of n, in each phase
     const char *file; // that WRITE writes, or that FORKS' children keep locked
 };
 
@@ -58,6 +60,9 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_ENUM(struct config, how, 0, ways, "what it does"),
     RLHF_OPT_BOOL(struct config, at_create, 0, "does it in create()"),
     RLHF_OPT_BOOL(struct config, by_group, 0, "pays for the group, not for what came before"),
+    RLHF_OPT_BOOL(struct config, late, 0, "pays when it has seen all rows"),
+    RLHF_OPT_I64(struct config, every, 0, 0, 1000,
+                 "1 of so many rows by their texts, in each phase"),
     RLHF_OPT_STR(struct config, file, "", "a file"),
 };
 
@@ -127,6 +132,16 @@ static rlhf_status take_memory(struct self *s) {
     return RLHF_OK;
 }
 
+// Of the host, which does that when it computes nothing else.
+static rlhf_status open_tokenizer(const struct self *s) {
+    const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
+    rlhf_tokenizer *t = NULL;
+    if (!service) return s->host->fail(s->host, RLHF_E_INTERNAL, "no tokenizers");
+    RLHF_TRY(service->open(service->host, NULL, &t));
+    service->close(service->host, t);
+    return RLHF_OK;
+}
+
 static rlhf_status misbehave(struct self *s, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     volatile uintptr_t nowhere = 0;
     char text[64];
@@ -177,6 +192,7 @@ static rlhf_status misbehave(struct self *s, const rlhf_reward_in *in, const rlh
         s->host->log(s->host, RLHF_LOG_INFO, text);
         break;
     case METRIC:
+        s->host->metric(s->host, "rows", in->n);
         s->host->metric(s->host, "paid", s->paid);
         break;
     case FAIL:
@@ -185,6 +201,8 @@ static rlhf_status misbehave(struct self *s, const rlhf_reward_in *in, const rlh
         for (int i = 0; i < 1000; i++)
             s->host->log(s->host, RLHF_LOG_INFO, "again");
         break;
+    case HOST:
+        return open_tokenizer(s);
     case BOMB:
         start_many(s);
         break;
@@ -213,15 +231,31 @@ static float of_group(const rlhf_reward_in *in, uint32_t row) {
     return sum;
 }
 
+// Whether row i is one of those at which it misbehaves.
+static int is_now(const struct self *s, const rlhf_reward_in *in, uint32_t i) {
+    const struct config *c = s->config;
+    uint32_t sum = 0;
+    for (uint64_t k = 0; k < in->response[i].len; k++)
+        sum = sum * 31 + (unsigned char)in->response[i].ptr[k];
+    if (c->at_create) return 0;
+    if (c->every > 0) return (sum >> 3) % (uint64_t)c->every == 0;
+    return (int64_t)in->phase == c->phase && i == c->row;
+}
+
 static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     struct self *s = self;
     for (uint32_t i = 0; i < in->n; i++) {
-        const int now = (int64_t)in->phase == s->config->phase && i == s->config->row;
-        if (now && !s->config->at_create) RLHF_TRY(misbehave(s, in, out));
+        const int now = is_now(s, in, i);
+        if (now) RLHF_TRY(misbehave(s, in, out));
+        if (now && s->config->how == MARK) out->failed[i] = 1;
+        if (s->config->late) continue;
         s->paid += 1;
         out->seq[i] = (float)in->response[i].len;
+        if (s->config->every) continue;
         out->seq[i] += s->config->by_group ? of_group(in, i) : (float)s->paid / 64;
     }
+    for (uint32_t i = 0; s->config->late && i < in->n; i++)
+        out->seq[i] = (float)in->response[i].len;
     return RLHF_OK;
 }
 
@@ -236,7 +270,12 @@ static rlhf_status load(void *self, const rlhf_istream *in, uint32_t version) {
     return in->read(in, &s->paid, sizeof s->paid);
 }
 
+#ifdef ALONE
+static const rlhf_reward_ops ops = {
+    .size = sizeof ops, .flags = RLHF_REWARD_ROW_ALONE, .score = score};
+#else
 static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score};
+#endif
 
 // STATEFUL is 0 or 1: whether it keeps what it has paid.
 TEST_PLUGIN(RLHF_KIND_REWARD, "wild_reward", .summary = "misbehaves on purpose", TEST_OPTIONS(opts),
