@@ -12,6 +12,8 @@ set(CPACK_COMPONENTS_ALL host models sdk)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_STRIP_FILES ON)
+set(CPACK_RLHF_CHANGES ${PROJECT_SOURCE_DIR}/CHANGELOG.md)
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/rlhf-packages-files.cmake)
 set(CPACK_DEBIAN_COMPRESSION_TYPE gzip) # weights do not compress; xz takes minutes to find out
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
@@ -25,23 +27,24 @@ set(CPACK_DEBIAN_HOST_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_HOST_PACKAGE_RECOMMENDS "rlhf-models (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_HOST_PACKAGE_SUGGESTS "librlhf-sdk-dev (= ${PROJECT_VERSION})")
 set(CPACK_COMPONENT_HOST_DESCRIPTION "reinforcement learning from feedback for language models
- A program that fine-tunes language models by reinforcement learning from
- feedback. Algorithms, rewards and model families are plugins.")
+A program that fine-tunes language models by reinforcement learning from
+feedback. Algorithms, rewards and model families are plugins.")
 
 set(CPACK_DEBIAN_MODELS_PACKAGE_NAME rlhf-models)
 set(CPACK_DEBIAN_MODELS_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_MODELS_PACKAGE_ARCHITECTURE all)
 set(CPACK_COMPONENT_MODELS_DESCRIPTION "default models and rows of rlhf-host
- A small policy, a sentiment classifier, a reward model and rows to use them on,
- so that rlhf-host runs as typed.")
+A small policy, a sentiment classifier, a reward model and rows to use them on,
+so that rlhf-host runs as typed.")
 
-# What a plugin is built with: a compiler, and make with pkg-config or CMake.
+# What a plugin is built with: compilers (the examples are in C and C++), and make with pkg-config
+# or CMake.
 set(CPACK_DEBIAN_SDK_PACKAGE_NAME librlhf-sdk-dev)
 set(CPACK_DEBIAN_SDK_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "libc6-dev")
 set(CPACK_DEBIAN_SDK_PACKAGE_RECOMMENDS
-  "rlhf-host (= ${PROJECT_VERSION}), gcc | c-compiler, make, pkg-config, cmake")
+  "rlhf-host (= ${PROJECT_VERSION}), gcc | c-compiler, g++ | c++-compiler, make, pkg-config, cmake")
 set(CPACK_COMPONENT_SDK_DESCRIPTION "headers and libraries for plugins of rlhf-host
- Everything that rewards, algorithms, model families and compute backends are
- built with and tested on, and templates to begin with.")
+Everything that rewards, algorithms, model families and compute backends are
+built with and tested on, and templates to begin with.")
 include(CPack)

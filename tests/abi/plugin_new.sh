@@ -1,12 +1,13 @@
 #!/bin/sh
 # What an outsider does with the installed tree alone: `plugin new` of every kind in C and C++, built
 # and tested with make and with CMake, installed and used. The prefix has a space in its name, and so
-# has the directory that the plugins are made in.
+# has the directory that the plugins are made in. With RLHF_PREFIX it is what is installed there,
+# which is left as it is.
 set -eu
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-prefix="$tmp/a prefix" log="$tmp/log"
-"$CMAKE" --install "$RLHF_BUILD_DIR" --prefix "$prefix" >"$tmp/log"
+prefix=${RLHF_PREFIX:-$tmp/a prefix} log="$tmp/log"
+[ -n "${RLHF_PREFIX-}" ] || "$CMAKE" --install "$RLHF_BUILD_DIR" --prefix "$prefix" >"$tmp/log"
 mkdir "$tmp/my work" "$tmp/home"
 cd "$tmp/my work"
 export PATH="$prefix/bin:$PATH" HOME="$tmp/home" CUDA_VISIBLE_DEVICES=
@@ -70,6 +71,7 @@ in_c=$!
 all_in c++
 wait $in_c
 
+[ -z "${RLHF_PREFIX-}" ] || exit 0
 # Beside rlhf-host's own, by make and by CMake; then the name alone will do.
 quiet make -C my_own_reward install
 quiet "$CMAKE" --install my_own_algo/build --prefix "$prefix"

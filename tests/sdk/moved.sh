@@ -1,13 +1,24 @@
 #!/bin/sh
 # The installed tree works wherever it is: by DESTDIR, moved to a place with spaces, through a link,
-# for another user, and for plugins that are built against it there.
+# for another user, and for plugins that are built against it there. With RLHF_PREFIX it is a copy of
+# what the packages put there (files of /usr that are theirs).
 set -eu
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 chmod 755 "$tmp"
 export CUDA_VISIBLE_DEVICES= HOME="$tmp"
 unset XDG_DATA_HOME RLHF_PLUGIN_PATH
-DESTDIR="$tmp/stage" "$CMAKE" --install "$RLHF_BUILD_DIR" --prefix /opt/rlhf >"$tmp/log"
+if [ -n "${RLHF_PREFIX-}" ]; then
+    mkdir -p "$tmp/stage/opt"
+    (cd "$RLHF_PREFIX" && dpkg -L rlhf-host rlhf-models librlhf-sdk-dev | sort -u | sed -n "s|^$RLHF_PREFIX/||p" |
+        while read -r name; do [ -d "$name" ] && [ ! -L "$name" ] || echo "$name"; done |
+        tar -cf "$tmp/files.tar" -T -)
+    mkdir "$tmp/stage/opt/rlhf"
+    tar -xf "$tmp/files.tar" -C "$tmp/stage/opt/rlhf"
+    RLHF_BUILD_DIR=/nowhere
+else
+    DESTDIR="$tmp/stage" "$CMAKE" --install "$RLHF_BUILD_DIR" --prefix /opt/rlhf >"$tmp/log"
+fi
 [ -x "$tmp/stage/opt/rlhf/bin/rlhf-host" ] || { echo "DESTDIR was not heeded" >&2; exit 1; }
 mkdir "$tmp/a new place"
 mv "$tmp/stage/opt/rlhf" "$tmp/a new place/the program"

@@ -1,9 +1,11 @@
 #!/bin/sh
 # The Debian packages: what is in which, what they depend on, that the program in them runs where they
-# are unpacked, that a plugin builds there, and that no file is in two.
+# are unpacked, that a plugin builds there, that no file is in two, and that dpkg installs and purges
+# them without a trace. scripts/check-packages does what needs a network and root.
 set -eu
-command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null && command -v cpack >/dev/null ||
-    { echo "dpkg-dev or cpack is not there: not tried" >&2; exit 77; }
+for tool in dpkg-deb dpkg-shlibdeps file cpack; do # of dpkg, dpkg-dev, file, cmake
+    command -v $tool >/dev/null || { echo "$tool is not there: not tried" >&2; exit 77; }
+done
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 chmod 755 "$tmp"
@@ -20,10 +22,14 @@ twice=$(sort "$tmp/all" | uniq -d)
 [ -z "$twice" ] || { echo "in two packages: $twice" >&2; exit 1; }
 has() { grep -q "$2" "$tmp/$1.files" || { echo "$1 has no $2" >&2; exit 1; }; }
 has rlhf-host '/usr/bin/rlhf-host$'
-has rlhf-host '/usr/share/man/man1/rlhf-host-generate.1'
+has rlhf-host '/usr/share/man/man1/rlhf-host-generate.1.gz$'
 has rlhf-host '/bash-completion/completions/rlhf-host$'
 has rlhf-host '/usr/share/doc/rlhf-host/docs/writing-a-plugin.md$'
 has rlhf-host '/usr/share/doc/rlhf-host/LICENSE$'
+for name in rlhf-host rlhf-models librlhf-sdk-dev; do
+    has $name "/usr/share/doc/$name/copyright\$"
+    has $name "/usr/share/doc/$name/changelog.gz\$"
+done
 has rlhf-models '/policy/model.safetensors$'
 has librlhf-sdk-dev '/rlhf/test.h$'
 has librlhf-sdk-dev '/librlhf-transformer.a$'
@@ -44,3 +50,19 @@ rlhf-host plugin new reward unpacked >"$tmp/log"
 "$CMAKE" -S unpacked -B unpacked/build -DCMAKE_PREFIX_PATH="$tmp/root/usr" >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
 "$CMAKE" --build unpacked/build >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
 unpacked/build/test_unpacked unpacked/build/unpacked.so >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
+
+# Installed by dpkg, though not in this system, and purged.
+mkdir -p "$tmp/admin/updates" "$tmp/admin/info" "$tmp/system"
+: >"$tmp/admin/status"
+debian() { # what dpkg does with its own records and a root of its own
+    # --force-depends: the libraries are not in its records; --force-not-root: files stay one's own
+    dpkg --admindir="$tmp/admin" --instdir="$tmp/system" --log="$tmp/dpkg.log" --force-not-root --force-depends \
+        --force-bad-path "$@" >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
+}
+debian --install "$tmp"/packed/*.deb
+(cd "$tmp/system" && find . ! -type d | sed 's/^.//' | sort) >"$tmp/installed"
+sed 's/^.//' "$tmp/all" | sort | diff - "$tmp/installed"
+"$tmp/system/usr/bin/rlhf-host" --version --json | grep -qF "$tmp/system/usr/lib"
+debian --purge rlhf-host rlhf-models librlhf-sdk-dev
+left=$(cd "$tmp/system" && find . -mindepth 1)
+[ -z "$left" ] || { echo "a purge leaves: $left" >&2; exit 1; }
