@@ -62,12 +62,13 @@ static int cmd_help(const struct rlhf__env *env, int argc, char **argv) {
     return unknown_command(env->log, argv[1]);
 }
 
-// --version, alone or with --json behind it.
+// --version, which is one of argv[1 ..], alone or with --json on either side of it.
 static int version(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err;
-    const int json = argc == 2 && strcmp(argv[1], "--json") == 0;
+    const int json =
+        argc == 3 && (strcmp(argv[1], "--json") == 0 || strcmp(argv[2], "--json") == 0);
     rlhf_status st = RLHF_OK;
-    if (argc > 1 && !json)
+    if (argc > 2 && !json)
         st = rlhf__fail(&err, RLHF_E_INVALID, "--version goes alone, or with --json");
     else if (json)
         st = rlhf__version_json(env->dirs, RLHF_GIT_ID, RLHF_BUILD_TYPE, &err);
@@ -85,7 +86,7 @@ static int dispatch(const struct rlhf__env *env, int argc, char **argv) {
     for (int i = 1; i < argc && argv[1][0] == '-'; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return cmd_help(env, argc - i, argv + i);
-        if (strcmp(argv[i], "--version") == 0) return version(env, argc - i, argv + i);
+        if (strcmp(argv[i], "--version") == 0) return version(env, argc, argv);
     }
     if (argv[1][0] == '-') return rlhf__cli_train(env, argc, argv);
     if (strcmp(argv[1], HIDDEN) == 0) return rlhf__cmd_worker(env, argc - 1, argv + 1);
