@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+// What a batch may have of tokens counts the rows of the file.
 static int64_t row_length(const void *set, int64_t i) {
     struct rlhf__preference p = rlhf__preferences_get(set, i);
     return rlhf__preference_tokens(&p);
@@ -15,6 +16,7 @@ rlhf_status rlhf__preference_source_open(struct rlhf__preference_source *s,
                                          const struct rlhf__tokenizer *tok,
                                          struct rlhf__error *err) {
     memset(s, 0, sizeof *s);
+    s->max_tokens = rows->max_tokens;
     rlhf_status st = rlhf__preferences_open(rows, tok, &s->set, err);
     if (st != RLHF_OK) return st;
     return rlhf__batches_init(&s->batches, rlhf__preferences_count(s->set), batches, row_length,
@@ -27,21 +29,37 @@ void rlhf__preference_source_finish(struct rlhf__preference_source *s) {
     memset(s, 0, sizeof *s);
 }
 
+// Row `at` of e: the prompt of p and a response of len tokens.
+static void put_row(const struct rlhf__preference *p, const int32_t *ids, int32_t len,
+                    struct rlhf__rows *e, uint32_t at) {
+    int32_t *to = e->ids + e->offset[at];
+    memcpy(to, p->prompt, (size_t)p->n_prompt * sizeof *to);
+    memcpy(to + p->n_prompt, ids, (size_t)len * sizeof *to);
+    e->offset[at + 1] = e->offset[at] + p->n_prompt + len;
+    e->prompt_len[at] = p->n_prompt;
+}
+
 // Rows *at.. of e: the responses of one preference.
 static void put_group(const struct rlhf__preference *p, int64_t source, int32_t group,
                       struct rlhf__rows *e, uint32_t *at) {
     const int32_t *ids = p->ids;
     for (int32_t j = 0; j < p->n; j++, ++*at) {
-        int32_t *to = e->ids + e->offset[*at];
-        memcpy(to, p->prompt, (size_t)p->n_prompt * sizeof *to);
-        memcpy(to + p->n_prompt, ids, (size_t)p->len[j] * sizeof *to);
+        put_row(p, ids, p->len[j], e, *at);
         ids += p->len[j];
-        e->offset[*at + 1] = e->offset[*at] + p->n_prompt + p->len[j];
-        e->prompt_len[*at] = p->n_prompt;
         e->source[*at] = source;
         e->group[*at] = group;
         e->label[*at] = j == p->best;
     }
+}
+
+static rlhf_status batch_init(struct rlhf__rows *e, int64_t rows, int64_t total,
+                              struct rlhf__error *err) {
+    if (total > INT32_MAX)
+        return rlhf__fail(err, RLHF_E_INVALID, "a batch of %lld tokens is too large",
+                          (long long)total);
+    RLHF_TRY(rlhf__rows_init(e, (uint32_t)rows, (uint32_t)total, err));
+    e->flags = RLHF__SHARE_PROMPTS | RLHF__WHOLE_GROUPS;
+    return RLHF_OK;
 }
 
 rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int64_t *pick,
@@ -52,16 +70,48 @@ rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int
         rows += p.n;
         total += rlhf__preference_tokens(&p);
     }
-    if (total > INT32_MAX)
-        return rlhf__fail(err, RLHF_E_INVALID, "a batch of %lld tokens is too large",
-                          (long long)total);
-    rlhf_status st = rlhf__rows_init(e, (uint32_t)rows, (uint32_t)total, err);
-    if (st != RLHF_OK) return st;
-    e->flags = RLHF__SHARE_PROMPTS | RLHF__WHOLE_GROUPS;
+    RLHF_TRY(batch_init(e, rows, total, err));
     uint32_t at = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct rlhf__preference p = rlhf__preferences_get(set, pick[i]);
         put_group(&p, pick[i], (int32_t)i, e, &at);
+    }
+    return RLHF_OK;
+}
+
+// The completion that row i of a batch is given beside its own.
+static struct rlhf__preference other(const struct rlhf__preferences *set, const int64_t *pick,
+                                     uint32_t n, uint32_t i) {
+    const int64_t all = rlhf__preferences_count(set);
+    const int64_t row = n > 1 ? pick[(i + n - 1) % n] : (pick[0] + all - 1) % all;
+    return rlhf__preferences_get(set, row);
+}
+
+static int32_t other_len(const struct rlhf__preference *p, const struct rlhf__preference *o,
+                         int32_t max_tokens) {
+    const int32_t room = max_tokens - p->n_prompt;
+    return o->len[0] < room ? o->len[0] : room;
+}
+
+rlhf_status rlhf__mismatched_rows(const struct rlhf__preferences *set, const int64_t *pick,
+                                  uint32_t n, int32_t max_tokens, struct rlhf__rows *e,
+                                  struct rlhf__error *err) {
+    int64_t total = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct rlhf__preference p = rlhf__preferences_get(set, pick[i]);
+        const struct rlhf__preference o = other(set, pick, n, i);
+        total += rlhf__preference_tokens(&p) + p.n_prompt + other_len(&p, &o, max_tokens);
+    }
+    RLHF_TRY(batch_init(e, 2 * (int64_t)n, total, err));
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct rlhf__preference p = rlhf__preferences_get(set, pick[i]);
+        const struct rlhf__preference o = other(set, pick, n, i);
+        put_group(&p, pick[i], (int32_t)i, e, &at);
+        put_row(&p, o.ids, other_len(&p, &o, max_tokens), e, at);
+        e->source[at] = pick[i];
+        e->group[at] = (int32_t)i;
+        e->label[at++] = -1;
     }
     return RLHF_OK;
 }
@@ -71,7 +121,9 @@ rlhf_status rlhf__preference_source_next(struct rlhf__preference_source *s, stru
     int64_t *pick = NULL;
     uint32_t n, total;
     rlhf_status st = rlhf__batches_next(&s->batches, &pick, &n, &total, err);
-    if (st == RLHF_OK) st = rlhf__preference_rows(s->set, pick, n, e, err);
+    if (st == RLHF_OK)
+        st = s->mismatched && n ? rlhf__mismatched_rows(s->set, pick, n, s->max_tokens, e, err)
+                                : rlhf__preference_rows(s->set, pick, n, e, err);
     free(pick);
     return st;
 }

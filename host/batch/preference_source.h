@@ -12,6 +12,8 @@
 struct rlhf__preference_source {
     struct rlhf__preferences *set;
     struct rlhf__batches batches;
+    int32_t max_tokens; // that a row may have
+    int32_t mismatched; // 1: behind each row of a batch one more, with another's completion
 };
 
 // Read and tokenise the rows; batches can be taken. *s must stay where it is. Errors: those of
@@ -32,5 +34,12 @@ rlhf_status rlhf__preference_source_next(struct rlhf__preference_source *s, stru
 // (over 2^31 - 1 tokens), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, struct rlhf__rows *e, struct rlhf__error *err);
+
+// The same of completions, and behind each row one more of its group: its prompt with the
+// completion of the row before it (of the last, behind the first; of the row before it in the set,
+// which has two, where it is alone), at most max_tokens of both; label -1. [any]
+rlhf_status rlhf__mismatched_rows(const struct rlhf__preferences *set, const int64_t *pick,
+                                  uint32_t n, int32_t max_tokens, struct rlhf__rows *e,
+                                  struct rlhf__error *err);
 
 #endif

@@ -159,7 +159,9 @@ out:
 }
 
 static void check_split(struct rlhf__watched *t, struct rlhf__algo_batch *b, double whole) {
-    const int32_t rows = b->plan.source == RLHF_SOURCE_PREFERENCES ? 2 : 1;
+    const int pairs =
+        b->plan.source == RLHF_SOURCE_PREFERENCES || (b->plan.flags & RLHF_PLAN_MISMATCHED);
+    const int32_t rows = pairs ? 2 : 1;
     struct rlhf__algo_batch *parts = malloc(sizeof *parts);
     double loss;
     if (!parts) return;

@@ -7,6 +7,8 @@
 
 enum { MAX_NEW = 6 };
 
+static const char data_row[] = "{\"prompt\": \"a\", \"answer\": \"1\"}";
+
 static const struct {
     uint32_t bit, reserved;
     const char *name;
@@ -39,15 +41,32 @@ static void make_token(struct rlhf__algo_batch *b, int32_t t, uint32_t *state) {
     b->head[3][t] = number(state) - 0.5f;
     b->ref[t] = b->head[0][t] + 0.3f * (number(state) - 0.5f);
     b->token_reward[t] = rollout ? 0.1f * number(state) : 0;
+    if (!rollout && (b->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP)) b->old[t] = b->head[0][t];
     if (!rollout) return;
     b->old[t] = b->head[0][t] + 0.5f * (number(state) - 0.5f);
     b->sampled[t] = b->old[t];
     b->value_old[t] = b->head[3][t] + 0.3f * (number(state) - 0.5f);
 }
 
+static int32_t label_of(const rlhf_plan *plan, int32_t row) {
+    switch (plan->source) {
+    case RLHF_SOURCE_LABELLED:
+        return row % 3;
+    case RLHF_SOURCE_PREFERENCES:
+        return row % 2 == 0;
+    case RLHF_SOURCE_COMPLETIONS:
+        if (!(plan->flags & RLHF_PLAN_MISMATCHED)) return row % 2;
+        return row % 2 ? -1 : row / 2 % 2;
+    default:
+        return 0;
+    }
+}
+
 void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, int32_t spread) {
     const int pairs = plan->source == RLHF_SOURCE_PREFERENCES;
-    const int32_t group = pairs ? 2 : plan->group_size;
+    const int answers = plan->source == RLHF_SOURCE_COMPLETIONS;
+    const int mismatched = (plan->flags & RLHF_PLAN_MISMATCHED) != 0;
+    const int32_t group = pairs || mismatched ? 2 : plan->group_size;
     uint32_t state = 7;
     memset(b, 0, sizeof *b);
     b->plan = *plan;
@@ -55,12 +74,15 @@ void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, in
     b->n_labels = !(plan->heads & RLHF_HEAD_SCORE) ? 0 : pairs ? 1 : RLHF__ALGO_LABELS;
     for (int32_t i = 0; i < b->n; i++) {
         const int32_t length = 1 + (int32_t)(MAX_NEW * number(&state));
-        b->prompt_len[i] = plan->source == RLHF_SOURCE_ROLLOUT || pairs ? 2 : 1;
+        b->prompt_len[i] = plan->source == RLHF_SOURCE_ROLLOUT || pairs || answers ? 2 : 1;
         b->offset[i + 1] = b->offset[i] + b->prompt_len[i] + length;
         b->group[i] = i / group;
         b->finished[i] = i % 3 != 1;
+        if (i % 2) b->meta[i] = (rlhf_str){.ptr = data_row, .len = sizeof data_row - 1};
+        for (int32_t t = b->offset[i]; t < b->offset[i + 1]; t++)
+            b->ids[t] = 10 + t;
         b->score[i] = spread ? 2 * number(&state) - 1 : 0.5f;
-        b->label[i] = pairs ? i % 2 == 0 : plan->source == RLHF_SOURCE_LABELLED ? i % 3 : 0;
+        b->label[i] = label_of(plan, i);
         for (int32_t t = b->offset[i] + b->prompt_len[i]; t < b->offset[i + 1]; t++) {
             make_token(b, t, &state);
             if (!spread) b->token_reward[t] = 0;
@@ -106,7 +128,8 @@ static int wants_reference(const rlhf_plan *p) {
 rlhf_status rlhf__algo_batch_advantages(struct rlhf__watched *t, struct rlhf__algo_batch *b,
                                         int32_t side, struct rlhf__error *err) {
     struct maker m = {rlhf__guards_new(t->check->board), side, 1};
-    if (b->plan.source != RLHF_SOURCE_ROLLOUT || !m.guards) {
+    const int rollout = b->plan.source == RLHF_SOURCE_ROLLOUT;
+    if ((!rollout && !(b->plan.flags & RLHF_PLAN_RECOMPUTE_LOGP)) || !m.guards) {
         rlhf__guards_free(m.guards);
         return RLHF_OK;
     }
@@ -125,6 +148,9 @@ rlhf_status rlhf__algo_batch_advantages(struct rlhf__watched *t, struct rlhf__al
     in.logp_old = IN(&m, b->old, b->total, "rollout->logp_old");
     in.logp_sampled = IN(&m, b->sampled, b->total, "rollout->logp_sampled");
     in.version = IN(&m, b->version, b->n, "rollout->version");
+    in.ids = IN(&m, b->ids, b->total, "rollout->ids");
+    in.label = IN(&m, b->label, b->n, "rollout->label");
+    if (rollout) in.meta = IN(&m, b->meta, b->n, "rollout->meta");
     if (wants_reference(&b->plan)) in.logp_ref = IN(&m, b->ref, b->total, "rollout->logp_ref");
     if (b->plan.heads & RLHF_HEAD_VALUE)
         in.value_old = IN(&m, b->value_old, b->total, "rollout->value_old");
@@ -224,6 +250,7 @@ static void lay_loss(struct maker *m, const struct rlhf__algo_batch *b, const st
     in->prompt_len = ROWS(m, b, p, prompt_len);
     in->group = ROWS(m, b, p, group);
     in->label = ROWS(m, b, p, label);
+    in->ids = TOKENS(m, b, p, ids);
     in->logp_old = TOKENS(m, b, p, old);
     in->advantage = TOKENS(m, b, p, advantage);
     in->returns = TOKENS(m, b, p, returns);

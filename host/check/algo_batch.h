@@ -17,7 +17,8 @@ struct rlhf__algo_batch {
     rlhf_plan plan;
     int32_t n, total, n_labels, reserved;
     int32_t offset[RLHF__ALGO_ROWS + 1], prompt_len[RLHF__ALGO_ROWS], group[RLHF__ALGO_ROWS];
-    int32_t label[RLHF__ALGO_ROWS];
+    int32_t label[RLHF__ALGO_ROWS], ids[RLHF__ALGO_TOKENS];
+    rlhf_str meta[RLHF__ALGO_ROWS]; // every other row has none
     uint8_t finished[RLHF__ALGO_ROWS], use[RLHF__ALGO_ROWS], left_out[RLHF__ALGO_TOKENS];
     int64_t version[RLHF__ALGO_ROWS];
     float score[RLHF__ALGO_ROWS], token_reward[RLHF__ALGO_TOKENS];
@@ -39,7 +40,8 @@ int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h);
 // Rows after the plan; spread 0: all that are compared are paid the same. [main]
 void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, int32_t spread);
 
-// advantages(), which the batch then has; without it (rows of a file) nothing happens. [main]
+// advantages(), which the batch then has; for rows of a file that their plan does not look at first
+// nothing happens. [main]
 rlhf_status rlhf__algo_batch_advantages(struct rlhf__watched *t, struct rlhf__algo_batch *b,
                                         int32_t side, struct rlhf__error *err);
 

@@ -75,9 +75,9 @@ static rlhf_status take_shared(const struct place *r, struct rlhf__preference_te
     return RLHF_OK;
 }
 
-// The prompt, a text or messages, and which of the two it is.
+// The prompt, a text or messages, and which of the two it is. needed: responses do not have it.
 static rlhf_status take_prompt(const struct place *r, const json_t *row, int empty_prompt,
-                               struct rlhf__preference_texts *t) {
+                               int needed, struct rlhf__preference_texts *t) {
     const json_t *messages = json_object_get(row, "messages");
     t->prompt_name = "prompt";
     t->prompt = json_object_get(row, "prompt");
@@ -88,7 +88,7 @@ static rlhf_status take_prompt(const struct place *r, const json_t *row, int emp
         t->prompt_name = "messages";
         t->prompt = messages;
     }
-    const int implicit = !t->prompt && json_is_array(json_object_get(row, "chosen")) &&
+    const int implicit = !needed && !t->prompt && json_is_array(json_object_get(row, "chosen")) &&
                          json_is_array(json_object_get(row, "rejected"));
     t->is_chat = messages == t->prompt ? messages != NULL : json_is_array(t->prompt);
     t->is_chat |= implicit;
@@ -152,12 +152,32 @@ static rlhf_status take_responses(const struct place *r, const json_t *row,
     return take_best(r, row, t);
 }
 
-rlhf_status rlhf__preference_texts_read(const json_t *row, int empty_prompt, const char *path,
-                                        int64_t line, struct rlhf__preference_texts *t,
-                                        struct rlhf__error *err) {
+// A completion and whether it is wanted.
+static rlhf_status take_completion(const struct place *r, const json_t *row,
+                                   struct rlhf__preference_texts *t) {
+    static const char *const others[] = {"chosen", "rejected", "responses"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (json_object_get(row, others[i]))
+            return BAD(r, "the row has '%s'; a row of one 'completion' with a 'label' is expected",
+                       others[i]);
+    t->response[0] = json_object_get(row, "completion");
+    RLHF_TRY(check_response(r, t, "completion"));
+    const json_t *label = json_object_get(row, "label");
+    if (!label) return BAD(r, "the row has no field '%s'", "label");
+    if (!json_is_boolean(label))
+        return BAD(r, "field 'label' is %s, expected true or false", rlhf__json_kind(label));
+    t->n = 1;
+    t->best = json_is_true(label) ? 0 : -1;
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__preference_texts_read(const json_t *row, const struct rlhf__preference_opts *o,
+                                        const char *path, int64_t line,
+                                        struct rlhf__preference_texts *t, struct rlhf__error *err) {
     const struct place at = {path, line, err}, *r = &at;
     *t = (struct rlhf__preference_texts){0};
-    RLHF_TRY(take_prompt(r, row, empty_prompt, t));
+    RLHF_TRY(take_prompt(r, row, o->prepend_bos, o->completions, t));
+    if (o->completions) return take_completion(r, row, t);
     int pair = json_object_get(row, "chosen") || json_object_get(row, "rejected");
     if (!json_object_get(row, "responses")) return take_pair(r, row, t);
     if (pair)

@@ -1,4 +1,4 @@
-// preference_texts.h: the texts of a row of preferences, in one of its two forms (preferences.h).
+// preference_texts.h: the texts of a row of preferences, in one of their forms (preferences.h).
 // Internal to data/.
 #ifndef RLHF_HOST_DATA_PREFERENCE_TEXTS_H
 #define RLHF_HOST_DATA_PREFERENCE_TEXTS_H
@@ -12,15 +12,16 @@ struct rlhf__preference_texts {
     // also be a string: what the assistant says.
     const json_t *prompt, *response[RLHF__RESPONSES_MAX];
     const char *prompt_name; // its field
-    int32_t n, best;         // responses; index of the best one
+    int32_t n, best;         // responses; index of the best one, -1: a completion is not wanted
     // shared: messages that chosen and rejected begin with, where there is no prompt (NULL).
     int32_t is_chat, shared;
 };
 
-// Check the row and take its texts. empty_prompt: it may be empty. path and line are for messages.
-// Errors: RLHF_E_INVALID names the field. [any]
-rlhf_status rlhf__preference_texts_read(const json_t *row, int empty_prompt, const char *path,
-                                        int64_t line, struct rlhf__preference_texts *out,
+// Check the row and take its texts, in the form that the options want; with bos the prompt may be
+// empty. path and line are for messages. Errors: RLHF_E_INVALID names the field. [any]
+rlhf_status rlhf__preference_texts_read(const json_t *row, const struct rlhf__preference_opts *,
+                                        const char *path, int64_t line,
+                                        struct rlhf__preference_texts *out,
                                         struct rlhf__error *err);
 
 #endif

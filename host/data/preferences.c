@@ -101,6 +101,7 @@ static rlhf_status fit(struct reader *r, int is_chat) {
 // 1 when another response has the tokens of the best one.
 static int ambiguous(const struct reader *r, int32_t best) {
     size_t at = 0, best_at = 0;
+    if (best < 0) return 0;
     for (int32_t i = 0; i < best; i++)
         best_at += (size_t)r->len.data[i];
     for (size_t i = 0; i < r->len.n; at += (size_t)r->len.data[i++])
@@ -228,8 +229,7 @@ static rlhf_status add_line(struct reader *r, rlhf_str line) {
     json_t *row;
     RLHF_TRY(rlhf__row_line_check(line, r->path, r->line, r->err));
     RLHF_TRY(rlhf__row_line_json(line, r->path, r->line, &row, r->err));
-    rlhf_status st =
-        rlhf__preference_texts_read(row, r->opts->prepend_bos, r->path, r->line, &t, r->err);
+    rlhf_status st = rlhf__preference_texts_read(row, r->opts, r->path, r->line, &t, r->err);
     if (st == RLHF_OK) st = add_texts(r, &t);
     json_decref(row);
     return st;

@@ -1,9 +1,11 @@
 // preferences.h: rows that say which response to a prompt is better, tokenised and held in memory.
 //
-// Two forms of row, which one file may mix:
+// Two forms of row, which one file may mix; or, with opts.completions, rows of one response each:
+//     {"prompt": text, "completion": text, "label": true or false}
 //     {"prompt": text, "chosen": text, "rejected": text}
 //     {"prompt": text, "responses": [text, text, ...], "best": index of the better one, from 0}
-// The prompt may be a list of messages (under "prompt" or "messages"), each response then one too,
+// The prompt may be a list of messages (under "prompt" or "messages"), each response then one too
+// (as is a completion),
 // or the text of what the assistant says: TRL's conversational form. Without a prompt, chosen and
 // rejected are whole conversations and what they begin with is it. The tokenizer's chat template
 // makes the tokens of them; a response ends with the token that ends the assistant's turn.
@@ -38,6 +40,8 @@ struct rlhf__preference_opts {
     int32_t max_tokens;   // prompt + response, bos counted; at least 2 (3 with bos): the context
     int32_t max_response; // longest response; 0 = what max_tokens leaves
     int32_t long_rows;    // enum rlhf__preference_long
+    int32_t completions;  // 1: rows of one response each, which is wanted or not
+    int32_t reserved;
     const struct rlhf__loading *loading; // NULL = the default bound, never stopped
 };
 
@@ -48,8 +52,8 @@ struct rlhf__preference {
     const int32_t *ids;
     const int32_t *len; // [n] tokens of each response, at least 1
     int32_t n_prompt;
-    int32_t n;    // responses, at least 2
-    int32_t best; // the preferred one, 0 <= best < n
+    int32_t n;    // responses, at least 2; 1 of a completion
+    int32_t best; // the preferred one, 0 <= best < n; of a completion -1 where it is not wanted
     int32_t reserved;
     int64_t row; // row of the files that it came from, from 0, skipped rows counted
 };
@@ -59,7 +63,7 @@ struct rlhf__preferences; // opaque
 // Read and tokenise. Rows whose preferred response has the same tokens as another one (after
 // cutting) say nothing: they are left out and counted. Caller owns *out; the option struct is not
 // kept. Errors name file and line: RLHF_E_INVALID (missing file; no rows; invalid JSON or UTF-8; a
-// field that is missing, empty or of the wrong type; both forms in one row; chosen = rejected, or
+// field that is missing, empty or of the wrong type; two forms in one row; chosen = rejected, or
 // two equal responses one of which is the best; best out of range; too long, with REFUSE; a prompt
 // without tokens; nothing left), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__preferences_open(const struct rlhf__preference_opts *opts,

@@ -60,7 +60,8 @@ static uint64_t if_true(int is, uint64_t fact) { return is ? fact : 0; }
 
 static uint64_t facts_of_plan(const rlhf_plan *p) {
     const int rollout = p->source == RLHF_SOURCE_ROLLOUT;
-    const int preferences = p->source == RLHF_SOURCE_PREFERENCES;
+    const int preferences = // compared, or each with a label
+        p->source == RLHF_SOURCE_PREFERENCES || p->source == RLHF_SOURCE_COMPLETIONS;
     const int labelled = p->source == RLHF_SOURCE_LABELLED;
     const int reward_model = preferences && (p->heads & RLHF_HEAD_SCORE);
     const int calibrates = reward_model || (p->flags & RLHF_PLAN_REWARD_MODEL);
@@ -121,8 +122,8 @@ static const struct rule {
     {"data.long_rows", ROLLOUT, 1, RESPONDS, NULL, 0, 0},
     {"data.eval_limit", NO_HELD_OUT, 0, "data.eval_path is not given", NULL, 0, 0},
     {"data.eval_every", NO_HELD_OUT, 0, "data.eval_path is not given", NULL, 0, 0},
-    {"data.assistant_only", PREFERENCES, 1, "compares responses, which are the assistant's", NULL,
-     0, 0},
+    {"data.assistant_only", PREFERENCES, 1, "learns from responses, which are the assistant's",
+     NULL, 0, 0},
     {"data.epochs", PHASES_GIVEN, 0, "run.phases says when the run ends", NULL, 0, 0},
     {"batch.size", FILE_ROWS | BY_TOKENS, 0, "data.batch_tokens says how many rows a phase has",
      NULL, 0, 0},

@@ -78,7 +78,7 @@ static rlhf_status pass_policy(struct rlhf__phase *p, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
     if (out.value || out.logp)
         st = rlhf__pass(cast->policy, e, &cast->logp_dist, tokens, &out, err);
-    if (st == RLHF_OK && recompute)
+    if (st == RLHF_OK && recompute && rlhf__cast_pays(cast))
         rlhf__learner_compare(p->learner, e, 0, e->n, e->token[RLHF__LOGP_SAMPLED],
                               e->token[RLHF__LOGP_OLD]);
     return st;

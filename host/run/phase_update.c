@@ -2,6 +2,7 @@
 #include "run/phase_update.h"
 
 #include "batch/minibatches.h"
+#include "data/prompts.h"
 #include "learn/algo.h"
 #include "learn/optim.h"
 #include "run/plan.h"
@@ -27,6 +28,19 @@ static rlhf_status check_use(const struct rlhf__instance *algo, const struct rlh
             return rlhf__fail(err, RLHF_E_INTERNAL,
                               "%s says that row %u is used as %d, which this host does not know",
                               algo->plugin->desc.id, i, e->use[i]);
+    return RLHF_OK;
+}
+
+// The data rows behind the rows of e; NULL for those of a file. Caller frees *out.
+static rlhf_status data_rows(const struct rlhf__phase *p, const struct rlhf__rows *e,
+                             rlhf_str **out, struct rlhf__error *err) {
+    const struct rlhf__prompts *prompts = p->feed->prompts;
+    *out = NULL;
+    if (!prompts) return RLHF_OK;
+    *out = calloc((size_t)e->n + 1, sizeof **out);
+    if (!*out) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
+    for (uint32_t i = 0; i < e->n; i++)
+        (*out)[i] = rlhf__prompts_get(prompts, e->source[i]).meta;
     return RLHF_OK;
 }
 
@@ -60,12 +74,18 @@ static rlhf_status advantages(const struct rlhf__phase *p, struct rlhf__rows *e,
                       .version = e->version,
                       .steps = p->learner->optim->count.step,
                       .use = e->use,
-                      .batch_finished_tokens = finished_tokens(batch)};
+                      .batch_finished_tokens = finished_tokens(batch),
+                      .ids = e->ids,
+                      .label = e->label};
+    rlhf_str *meta;
+    RLHF_TRY(data_rows(p, e, &meta, err));
+    r.meta = meta;
     memset(r.advantage, 0, (size_t)e->total * sizeof *r.advantage);
     memset(r.returns, 0, (size_t)e->total * sizeof *r.returns);
     memset(r.use, 0, e->n * sizeof *r.use);
-    RLHF_TRY(rlhf__algo_advantages(cast->algo, &r, err));
-    return check_use(cast->algo, e, err);
+    const rlhf_status st = rlhf__algo_advantages(cast->algo, &r, err);
+    free(meta);
+    return st == RLHF_OK ? check_use(cast->algo, e, err) : st;
 }
 
 // ---- what is kept, with log.rollouts ----
@@ -155,7 +175,9 @@ static rlhf_status epochs(struct rlhf__phase *p, struct rlhf__minibatches *m,
 rlhf_status rlhf__phase_update(struct rlhf__phase *p, struct rlhf__error *err) {
     const rlhf_plan *plan = &p->cast->plan;
     struct rlhf__minibatches m;
-    if (rlhf__cast_pays(p->cast) && !minibatch_scope(p)) RLHF_TRY(advantages(p, &p->x.rows, err));
+    // Rows of a file are one minibatch, which their algorithm may want to see first.
+    const int looks = rlhf__cast_pays(p->cast) || (plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
+    if (looks && !minibatch_scope(p)) RLHF_TRY(advantages(p, &p->x.rows, err));
     if (p->report->rollout_log) RLHF_TRY(log_rows(p, err));
     RLHF_TRY(rlhf__minibatches_init(&m, &p->x.rows, (uint32_t)plan->minibatches,
                                     (plan->flags & RLHF_PLAN_WHOLE_GROUPS) != 0,

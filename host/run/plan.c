@@ -34,6 +34,7 @@ static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},
                                    {RLHF_PLAN_UNIT_TEMPERATURE, "RLHF_PLAN_UNIT_TEMPERATURE"},
                                    {RLHF_PLAN_WHOLE_GROUPS, "RLHF_PLAN_WHOLE_GROUPS"},
                                    {RLHF_PLAN_LEAVES_OUT, "RLHF_PLAN_LEAVES_OUT"},
+                                   {RLHF_PLAN_MISMATCHED, "RLHF_PLAN_MISMATCHED"},
                                    {RLHF_PLAN_REWARD_MODEL, "RLHF_PLAN_REWARD_MODEL"},
                                    {RLHF_PLAN_MOVES_REFERENCE, "RLHF_PLAN_MOVES_REFERENCE"},
                                    {0, NULL}};
@@ -44,17 +45,18 @@ static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},
 
 // Rows of a file are read once and in whole groups, at temperature 1 over the whole vocabulary.
 #define FILE_FLAGS                                                                                 \
-    ((uint32_t)RLHF_PLAN_REFERENCE | RLHF_PLAN_FULL_SUPPORT | RLHF_PLAN_UNIT_TEMPERATURE |         \
-     RLHF_PLAN_WHOLE_GROUPS | RLHF_PLAN_LEAVES_OUT)
+    ((uint32_t)RLHF_PLAN_REFERENCE | RLHF_PLAN_RECOMPUTE_LOGP | RLHF_PLAN_FULL_SUPPORT |           \
+     RLHF_PLAN_UNIT_TEMPERATURE | RLHF_PLAN_WHOLE_GROUPS | RLHF_PLAN_LEAVES_OUT)
 
 // What each source of rows can give, in the order of enum rlhf_source.
 static const struct source {
     const char *rows;
     uint32_t heads, flags;
-} sources[] = {{"rollouts", TOKEN_HEADS | RLHF_HEAD_VALUE, ~0u},
+} sources[] = {{"rollouts", TOKEN_HEADS | RLHF_HEAD_VALUE, ~(uint32_t)RLHF_PLAN_MISMATCHED},
                {"rows of text", TOKEN_HEADS, FILE_FLAGS},
                {"labelled rows", TOKEN_HEADS | RLHF_HEAD_SCORE, FILE_FLAGS},
-               {"rows of preferences", TOKEN_HEADS | RLHF_HEAD_SCORE, FILE_FLAGS}};
+               {"rows of preferences", TOKEN_HEADS | RLHF_HEAD_SCORE, FILE_FLAGS},
+               {"rows of completions", TOKEN_HEADS, FILE_FLAGS | RLHF_PLAN_MISMATCHED}};
 
 static const char *id_of(const struct rlhf__instance *algo) { return algo->plugin->desc.id; }
 
@@ -108,7 +110,7 @@ static rlhf_status check_once(const char *id, const struct source *s, const rlhf
 rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p,
                              struct rlhf__error *err) {
     const char *id = algo->desc.id;
-    if (p->source < RLHF_SOURCE_ROLLOUT || p->source > RLHF_SOURCE_PREFERENCES)
+    if (p->source < RLHF_SOURCE_ROLLOUT || p->source > RLHF_SOURCE_COMPLETIONS)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s plans the source %d, which this host does not know", id, p->source);
     const struct source *s = &sources[p->source - RLHF_SOURCE_ROLLOUT];
@@ -130,10 +132,12 @@ rlhf_status rlhf__plan_check(const struct rlhf__plugin *algo, const rlhf_plan *p
                           "%s plans fresh rounds, which replace groups of two or more responses; "
                           "it has %s in groups of %d",
                           id, s->rows, p->group_size);
-    if (p->source != RLHF_SOURCE_ROLLOUT) return check_once(id, s, p, err);
-    if (algo->ops.algo.advantages) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                      "%s plans rollouts, but lacks the function advantages()", id);
+    const int rollout = p->source == RLHF_SOURCE_ROLLOUT;
+    const int looks = rollout || (p->flags & RLHF_PLAN_RECOMPUTE_LOGP);
+    if (!rollout) RLHF_TRY(check_once(id, s, p, err));
+    if (!looks || algo->ops.algo.advantages) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED, "%s plans %s, but lacks the function advantages()",
+                      id, rollout ? "rollouts" : "RLHF_PLAN_RECOMPUTE_LOGP");
 }
 
 rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_info *info,

@@ -103,7 +103,27 @@ static struct rlhf__preference_opts row_opts(const struct preference_feed *f,
                        (scores && rlhf__tokenizer_has_bos(cast->policy->tok)),
         .max_tokens = f->max_tokens,
         .long_rows = RLHF__PREFERENCE_CUT,
+        .completions = cast->plan.source == RLHF_SOURCE_COMPLETIONS,
         .loading = env->loading};
+}
+
+// What there is of completions, and whether they can be mismatched.
+static rlhf_status say_completions(struct preference_feed *f, struct rlhf__error *err) {
+    const struct rlhf__feed_env *env = f->feed.env;
+    const struct rlhf__preferences *set = f->source.set;
+    const int64_t n = rlhf__preferences_count(set);
+    int64_t wanted = 0;
+    for (int64_t i = 0; i < n; i++)
+        wanted += rlhf__preferences_get(set, i).best == 0;
+    rlhf__logf(env->log, RLHF_LOG_INFO, "data: %lld rows, %lld true and %lld false; %lld were cut",
+               (long long)n, (long long)wanted, (long long)(n - wanted),
+               (long long)rlhf__preferences_truncated(set));
+    f->source.mismatched = (env->cast->plan.flags & RLHF_PLAN_MISMATCHED) != 0;
+    if (!f->source.mismatched || n > 1) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s: one row is left, and the algorithm compares a row's completion with "
+                      "another row's; 2 or more are needed",
+                      env->config->data.path);
 }
 
 static rlhf_status open_rows(struct preference_feed *f, struct rlhf__error *err) {
@@ -121,11 +141,14 @@ static rlhf_status open_rows(struct preference_feed *f, struct rlhf__error *err)
         rlhf__preference_source_open(&f->source, &rows, &batches, env->cast->policy->tok, err);
     if (st != RLHF_OK) return st;
     const struct rlhf__preferences *set = f->source.set;
-    rlhf__logf(env->log, RLHF_LOG_INFO,
-               "data: %lld rows of %lld responses; %lld were cut, %lld left out (equal tokens)",
-               (long long)rlhf__preferences_count(set), (long long)rlhf__preferences_responses(set),
-               (long long)rlhf__preferences_truncated(set),
-               (long long)rlhf__preferences_dropped(set));
+    if (rows.completions)
+        RLHF_TRY(say_completions(f, err));
+    else
+        rlhf__logf(
+            env->log, RLHF_LOG_INFO,
+            "data: %lld rows of %lld responses; %lld were cut, %lld left out (equal tokens)",
+            (long long)rlhf__preferences_count(set), (long long)rlhf__preferences_responses(set),
+            (long long)rlhf__preferences_truncated(set), (long long)rlhf__preferences_dropped(set));
     if (rlhf__preferences_too_long(set) > 0)
         rlhf__logf(env->log, RLHF_LOG_WARN,
                    "data: %lld rows were left out: their messages leave no room for a response in "

@@ -1,18 +1,20 @@
 #!/bin/sh
 # The examples, built from the installed SDK by CMake and by make with pkg-config alone, in C++11 to
-# C++20, and used: described by rlhf-host, and a run of all of them together.
+# C++20, and used: described by rlhf-host, and a run of all of them together. With RLHF_PREFIX it is
+# the SDK and the program that are installed there.
 set -eu
 case $CXX in "" | *NOTFOUND) echo "there is no C++ compiler" >&2; exit 77 ;; esac
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 loud() { "$@" >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }; }
-loud "$CMAKE" --install "$RLHF_BUILD_DIR" --component sdk --prefix "$tmp/a prefix"
-cp -r "$tmp/a prefix/share/rlhf/examples" "$tmp/mine"
+prefix=${RLHF_PREFIX:-$tmp/a prefix} models=${RLHF_PREFIX:+$RLHF_PREFIX/share/rlhf/models}
+[ -n "${RLHF_PREFIX-}" ] || loud "$CMAKE" --install "$RLHF_BUILD_DIR" --component sdk --prefix "$prefix"
+cp -r "$prefix/share/rlhf/examples" "$tmp/mine"
 flags="-Wall -Wextra -Wconversion -Werror"
 for std in 11 14 17 20; do
     # what is not inlined of the standard library must not be exported
     if [ $std = 11 ]; then type=Debug; else type=Release; fi
-    loud "$CMAKE" -G Ninja -S "$tmp/mine" -B "$tmp/build$std" -DCMAKE_PREFIX_PATH="$tmp/a prefix" \
+    loud "$CMAKE" -S "$tmp/mine" -B "$tmp/build$std" -DCMAKE_PREFIX_PATH="$prefix" \
         -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_C_FLAGS="$flags -Wpedantic" \
         -DCMAKE_CXX_FLAGS="$flags" -DCMAKE_CXX_STANDARD=$std -DCMAKE_BUILD_TYPE=$type
     loud "$CMAKE" --build "$tmp/build$std"
@@ -21,11 +23,11 @@ done
 
 built="$tmp/build11"
 if command -v pkg-config >/dev/null && command -v make >/dev/null; then
-    pc=$(dirname "$(find "$tmp/a prefix" -name rlhf-sdk.pc)")
+    pc=$(dirname "$(find "$prefix/lib" -name rlhf-sdk.pc)")
     loud env PKG_CONFIG_PATH="$pc" make -C "$tmp/mine" CC="$CC" CXX="$CXX" check
     built="$tmp/mine"
 fi
-names="distinct_words reinforce bigram"
+names="distinct_words reinforce kto bigram"
 if command -v rustc >/dev/null; then
     names="$names exclamations"
 else
@@ -40,7 +42,7 @@ for name in $names; do
     only_the_entry "$tmp/build11/$name.so"
 done
 
-host=$RLHF_BUILD_DIR/bin/rlhf-host
+host=${RLHF_PREFIX:-$RLHF_BUILD_DIR}/bin/rlhf-host
 [ -x "$host" ] || { echo "rlhf-host is not built: nothing was run" >&2; exit 0; }
 for name in $names; do
     loud "$host" plugin info "$built/$name.so"
@@ -49,7 +51,8 @@ done
 rewards="--reward distinct_words.so"
 case $names in *exclamations*) rewards="$rewards --reward exclamations.so:weight=0.1" ;; esac
 mkdir "$tmp/model"
-cp "$RLHF_SOURCE_DIR/models/policy/vocab.json" "$RLHF_SOURCE_DIR/models/policy/merges.txt" "$tmp/model"
+models=${models:-$RLHF_SOURCE_DIR/models}
+cp "$models/policy/vocab.json" "$models/policy/merges.txt" "$tmp/model"
 cat >"$tmp/model/config.json" <<'END'
 {"model_type": "bigram", "vocab_size": 8192, "d_model": 16, "n_positions": 128, "eos_token_id": 0}
 END
@@ -66,3 +69,13 @@ loud "$host" --algo reinforce.so $rewards $model --set batch.size=8 --set sampli
 loud "$host" --algo sft.so $model --data texts.jsonl --set optim.lr=0.1 --set optim.warmup=0 --set batch.size=8 --phases 20 --out s
 tail -1 s/metrics.jsonl | sed 's/.*"objective\/loss": *\([0-9.]*\).*/\1/' |
     awk '{ if ($1 < 4) exit 0; print "the loss is still " $1 > "/dev/stderr"; exit 1 }'
+# Completions: the policy is the reference at first, which makes the loss 1/2; then it is told apart.
+for i in 1 2 3 4; do
+    echo '{"prompt": "It was", "completion": " good", "label": true}'
+    echo '{"prompt": "The film was", "completion": " bad", "label": false}'
+done >rows.jsonl
+loud "$host" --algo kto.so --data rows.jsonl $model --set optim.lr=0.1 --set optim.warmup=0 --set batch.size=8 --phases 10 --out k
+head -1 k/metrics.jsonl | grep -q '"objective/loss": *0.5[,}]' || { echo "the first loss of KTO is not 1/2" >&2; exit 1; }
+head -1 k/metrics.jsonl | grep -q '"kto/kl": *0\(.0\)\{0,1\}[,}]' || { echo "the first KL is not 0" >&2; exit 1; }
+tail -1 k/metrics.jsonl | sed 's/.*"kto\/margin": *\([-0-9.]*\).*/\1/' |
+    awk '{ if ($1 > 0.1) exit 0; print "the margin is still " $1 > "/dev/stderr"; exit 1 }'

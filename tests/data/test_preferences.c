@@ -1,7 +1,8 @@
-// test_preferences.c: rows of preferences: both forms, cutting, what is refused and what it says.
+// test_preferences.c: rows of preferences: both forms, cutting, what is refused and what it says;
+// completions with a label, alone and beside another's.
 #include "support/scratch.h"
 
-#include "data/preferences.h"
+#include "batch/preference_source.h"
 
 struct fixture {
     struct rlhf__tokenizer *tok;
@@ -219,6 +220,93 @@ static void bad_rows(void **state) {
                 "nothing.jsonl");
 }
 
+#define ANSWER(prompt, completion, label)                                                          \
+    "{\"prompt\": \"" prompt "\", \"completion\": \"" completion "\", \"label\": " label "}\n"
+
+static void completions(void **state) {
+    struct fixture *f = *state;
+    const struct rlhf__preference_opts o = {.completions = 1};
+    expect_open(f, o, ANSWER("The harbour", " was calm", "true") ANSWER("It", " burned", "false"));
+    assert_int_equal(rlhf__preferences_count(f->set), 2);
+    assert_int_equal(rlhf__preferences_responses(f->set), 2);
+    for (int i = 0; i < 2; i++) {
+        const struct rlhf__preference p = rlhf__preferences_get(f->set, i);
+        assert_int_equal(p.n, 1);
+        assert_int_equal(p.best, i ? -1 : 0);
+        assert_int_equal(p.row, i);
+        check_text(f, p.prompt, p.n_prompt, i ? "It" : "The harbour");
+        check_response(f, i, 0, i ? " burned" : " was calm");
+    }
+    static const struct {
+        const char *row, *says;
+    } bad[] = {
+        {"{\"completion\": \"a\", \"label\": true}", "the row has no field 'prompt'"},
+        {"{\"prompt\": \"p\", \"label\": true}", "the row has no field 'completion'"},
+        {"{\"prompt\": \"p\", \"completion\": \"a\"}", "the row has no field 'label'"},
+        {"{\"prompt\": \"p\", \"completion\": \"a\", \"label\": 1}",
+         "field 'label' is an integer, expected true or false"},
+        {"{\"prompt\": \"p\", \"completion\": \"a\", \"label\": null}", "'label' is null"},
+        {"{\"prompt\": \"p\", \"completion\": \"\", \"label\": true}", "'completion' is empty"},
+        {"{\"prompt\": \"p\", \"completion\": [{\"role\": \"assistant\", \"content\": \"a\"}], "
+         "\"label\": true}",
+         "field 'completion' is a list of messages, and the prompt is a text"},
+        {"{\"prompt\": [{\"role\": \"user\", \"content\": \"p\"}], \"completion\": [{\"role\": "
+         "\"user\", \"content\": \"a\"}], \"label\": true}",
+         "'completion'"},
+        {"{\"prompt\": \"p\", \"chosen\": \"a\", \"rejected\": \"b\"}",
+         "the row has 'chosen'; a row of one 'completion' with a 'label' is expected"},
+        {"{\"chosen\": [], \"rejected\": []}", "the row has no field 'prompt'"},
+    };
+    for (size_t i = 0; i < CHECK_COUNT(bad); i++) {
+        char text[512];
+        snprintf(text, sizeof text, "%s%s\n", ANSWER("p", "a", "true"), bad[i].row);
+        expect_error(f, o, text, bad[i].says);
+        expect_error(f, o, text, "p.jsonl:2:");
+    }
+    // What is a form of its own elsewhere is not one of preferences.
+    expect_error(f, (struct rlhf__preference_opts){0}, ANSWER("p", "a", "true"),
+                 "no field 'chosen'");
+}
+
+static void check_row(struct fixture *f, const struct rlhf__rows *e, uint32_t i, const char *text,
+                      int32_t group, int32_t label) {
+    check_text(f, e->ids + e->offset[i], e->offset[i + 1] - e->offset[i], text);
+    assert_int_equal(e->group[i], group);
+    assert_int_equal(e->label[i], label);
+}
+
+// Behind each row its prompt with the completion of the row before, as TRL has it.
+static void mismatched_completions(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    struct rlhf__rows e = {0};
+    const int64_t pick[] = {2, 0, 1};
+    expect_open(f, (struct rlhf__preference_opts){.completions = 1},
+                ANSWER("a", " b", "true") ANSWER("c", " d", "false") ANSWER("e", " f", "true"));
+    check_ok(rlhf__mismatched_rows(f->set, pick, 3, 256, &e, &err), &err);
+    assert_int_equal(e.n, 6);
+    static const char *const texts[] = {"e f", "e d", "a b", "a f", "c d", "c b"};
+    for (uint32_t i = 0; i < 6; i++) {
+        check_row(f, &e, i, texts[i], (int32_t)i / 2, i % 2 ? -1 : i < 4);
+        assert_int_equal(e.source[i], pick[i / 2]);
+        assert_int_equal(e.prompt_len[i], rlhf__preferences_get(f->set, pick[i / 2]).n_prompt);
+    }
+    assert_int_equal(e.offset[6], (int)e.total);
+    rlhf__rows_finish(&e);
+    // Alone it gets that of the row before it in the file; the first that of the last.
+    check_ok(rlhf__mismatched_rows(f->set, &pick[1], 1, 256, &e, &err), &err);
+    check_row(f, &e, 1, "a f", 0, -1);
+    rlhf__rows_finish(&e);
+    // What does not fit behind the prompt is left out.
+    expect_open(f, (struct rlhf__preference_opts){.completions = 1},
+                ANSWER("x y z", " b", "true") ANSWER("c", " was calm and well", "false"));
+    const struct rlhf__preference p = rlhf__preferences_get(f->set, 0);
+    check_ok(rlhf__mismatched_rows(f->set, (const int64_t[]){0, 1}, 2, p.n_prompt + 2, &e, &err),
+             &err);
+    assert_int_equal(e.offset[2] - e.offset[1], p.n_prompt + 2);
+    rlhf__rows_finish(&e);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(both_forms, setup, teardown),
@@ -226,6 +314,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(skip_and_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(cutting, setup, teardown),
         cmocka_unit_test_setup_teardown(bad_rows, setup, teardown),
+        cmocka_unit_test_setup_teardown(completions, setup, teardown),
+        cmocka_unit_test_setup_teardown(mismatched_completions, setup, teardown),
     };
     return cmocka_run_group_tests_name("preferences", tests, NULL, NULL);
 }

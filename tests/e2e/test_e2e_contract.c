@@ -47,7 +47,11 @@ static void what_cannot_be_given_is_refused(void **state) {
         {"flags=4", "pairs.jsonl", "RLHF_PLAN_RECOMPUTE_LOGP"},
         {"flags=16777216", "pairs.jsonl", "RLHF_PLAN_REWARD_MODEL"},
         {"flags=33554432", "pairs.jsonl", "RLHF_PLAN_MOVES_REFERENCE"},
-        {"flags=128", "pairs.jsonl", "plans the flag bit 7, which this host does not know"},
+        {"flags=4", "pairs.jsonl", "but lacks the function advantages()"},
+        {"flags=128", "pairs.jsonl", "RLHF_PLAN_MISMATCHED, which rows of preferences cannot give"},
+        {"source=1,flags=128", "pairs.jsonl", "RLHF_PLAN_MISMATCHED, which rollouts cannot give"},
+        {"source=5,heads=17", "pairs.jsonl", "head 'score', which rows of completions cannot give"},
+        {"flags=256", "pairs.jsonl", "plans the flag bit 8, which this host does not know"},
         {"second=1", "pairs.jsonl", "source was 4, is 2"},
         {"second=2", "pairs.jsonl", "changes its plan when the rows are known: heads was 1, is 3"},
         {"second=3", "pairs.jsonl", "flags was 1, is 0"},
@@ -119,6 +123,66 @@ static void a_resumed_run_keeps_its_reference(void **state) {
     assert_int_equal(e2e_shell(t, "cmp a/checkpoints/000004/model.safetensors "
                                   "b/checkpoints/000004/model.safetensors"),
                      0);
+}
+
+#define LOOKS "--algo \"$RLHF_TEST_PLUGINS/looks_first.so\""
+
+// The batch is looked at before it is learned from, as it is learned from; the plugin checks what
+// it sees itself.
+static void an_algorithm_looks_at_the_batch_first(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "answers.jsonl",
+              "{\"prompt\": \"It was\", \"completion\": \" a fine film\", \"label\": true}\n"
+              "{\"prompt\": \"I think\", \"completion\": \" not\", \"label\": false}\n"
+              "{\"prompt\": \"The\", \"completion\": \" best\", \"label\": true}\n"
+              "{\"prompt\": \"One\", \"completion\": \" of them\", \"label\": true}\n");
+    for (int mismatched = 0; mismatched < 2; mismatched++)
+        for (int cut = 0; cut < 2; cut++) { // a microbatch of everything, and of a group
+            char run[8];
+            snprintf(run, sizeof run, "%d%d", mismatched, cut);
+            assert_int_equal(e2e_run(t,
+                                     LOOKS ":mismatched=%s" ROWS "--data answers.jsonl "
+                                           "--set batch.microbatch_tokens=%d --set run.dir=%s",
+                                     mismatched ? "true" : "false", cut ? 1 : 4096, run),
+                             0);
+            json_t *m = e2e_metrics(t, run);
+            for (int phase = 0; phase < 2; phase++) {
+                assert_true(e2e_metric(m, phase, "test/looked") == 1);
+                assert_true(e2e_metric(m, phase, "test/wanted") == 3);
+                assert_true(e2e_metric(m, phase, "test/other") == (mismatched ? 4 : 0));
+                assert_true(e2e_metric(m, phase, "test/checked") >= 6);
+            }
+            json_decref(m);
+        }
+    assert_int_equal(e2e_shell(t, "cmp 00/checkpoints/latest/model.safetensors "
+                                  "10/checkpoints/latest/model.safetensors"),
+                     0); // what is masked teaches nothing
+    assert_int_equal(e2e_run(t, LOOKS ":mismatched=true" ROWS "--data answers.jsonl --set "
+                                      "data.limit=1 --set run.dir=x"),
+                     2);
+    e2e_says(t, "one row is left");
+    assert_int_equal(e2e_run(t, LOOKS ROWS "--data pairs.jsonl --set run.dir=x"), 2);
+    e2e_says(t, "pairs.jsonl:1: the row has 'chosen'; a row of one 'completion' with a 'label' is "
+                "expected");
+    assert_int_equal(
+        e2e_run(t, LOOKS ROWS "--data answers.jsonl --set data.eval_path=answers.jsonl"), 2);
+    e2e_says(t, "data.eval_path is given, but looks_first.so trains on single completions");
+}
+
+// Of responses it sees the tokens and the data rows of their prompts.
+static void an_algorithm_sees_what_it_is_paid_for(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "sums.jsonl",
+              "{\"prompt\": \"It was\", \"answer\": 1}\n{\"prompt\": \"I think\", \"answer\": 2}\n"
+              "{\"prompt\": \"The\", \"answer\": 4}\n{\"prompt\": \"One\", \"answer\": 8}\n");
+    assert_int_equal(e2e_run(t, LOOKS ":source=1 --reward period_count.so --prompts sums.jsonl "
+                                      "--set sampling.max_new_tokens=4" ROWS "--set run.dir=a"),
+                     0);
+    json_t *m = e2e_metrics(t, "a");
+    assert_true(e2e_metric(m, 0, "test/answers") == 15);
+    assert_true(e2e_metric(m, 1, "test/answers") == 15);
+    assert_true(e2e_metric(m, 0, "test/checked") >= 4);
+    json_decref(m);
 }
 
 // Held-out preferences are measured for policies too.
@@ -214,6 +278,7 @@ int main(void) {
         T(supervised_rows_get_a_reference),          T(a_resumed_run_keeps_its_reference),
         T(held_out_preferences_of_a_policy),         T(missing_functions_are_named),
         T(a_reference_of_another_family_is_refused), T(the_loss_of_pairs_is_no_plugin),
+        T(an_algorithm_looks_at_the_batch_first),    T(an_algorithm_sees_what_it_is_paid_for),
     };
     return cmocka_run_group_tests_name("e2e_contract", tests, NULL, NULL);
 }

@@ -30,7 +30,8 @@ static void check_ids(const int32_t *ids, int64_t n) {
 // Returns the tokens of all responses.
 static int64_t check_row(const struct rlhf__preference *p, const struct rlhf__preference_opts *o) {
     int64_t sum = 0, at = 0, best = 0;
-    FUZZ_CHECK(p->n >= 2 && p->best >= 0 && p->best < p->n && p->n_prompt >= 1 && p->row >= 0);
+    FUZZ_CHECK(o->completions ? p->n == 1 && p->best >= -1 : p->n >= 2 && p->best >= 0);
+    FUZZ_CHECK(p->best < p->n && p->n_prompt >= 1 && p->row >= 0);
     for (int32_t i = 0; i < p->n; i++) {
         FUZZ_CHECK(p->len[i] >= 1 && p->n_prompt + p->len[i] <= o->max_tokens);
         FUZZ_CHECK(!o->max_response || p->len[i] <= o->max_response);
@@ -39,7 +40,7 @@ static int64_t check_row(const struct rlhf__preference *p, const struct rlhf__pr
     }
     check_ids(p->prompt, p->n_prompt);
     check_ids(p->ids, sum);
-    for (int32_t i = 0; i < p->n; at += p->len[i++]) {
+    for (int32_t i = 0; i < p->n && p->best >= 0; at += p->len[i++]) {
         if (i == p->best || p->len[i] != p->len[p->best]) continue;
         FUZZ_CHECK(memcmp(p->ids + at, p->ids + best, (size_t)p->len[i] * sizeof *p->ids) != 0);
     }
@@ -69,6 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
                                       .n_paths = 1,
                                       .max_tokens = 4 + (data[0] & 15),
                                       .max_response = data[0] & 16 ? 3 : 0,
+                                      .completions = data[0] >> 7,
                                       .long_rows = data[0] & 32 ? RLHF__PREFERENCE_REFUSE
                                                                 : RLHF__PREFERENCE_CUT};
     struct rlhf__preferences *set = NULL;

@@ -43,9 +43,9 @@ static void each_fault_has_its_sentence(void **state) {
     } want[] = {
         {"not_plugin.so",
          "not a plugin, or built for another ABI (it does not export rlhf_plugin_v0)"},
-        {"other_abi.so", "built for plugin ABI 3, this rlhf-host speaks 0.8"},
-        {"other_minor.so", "built with SDK 0.99.1 for plugin ABI 0.9, this rlhf-host speaks 0.8 "
-                           "exactly; rebuild it with SDK 0.8.0"},
+        {"other_abi.so", "built for plugin ABI 3, this rlhf-host speaks 0.9"},
+        {"other_minor.so", "built with SDK 0.99.1 for plugin ABI 0.10, this rlhf-host speaks 0.9 "
+                           "exactly; rebuild it with SDK 0.9.0"},
         {"ops_flag.so", "org.example.faulty sets bit 5 of the flags of its ops"},
         {"desc_flag.so", "org.example.faulty sets bit 2 of the flags of its descriptor"},
         {"host_key.so", "its option \"weight\" has a name that the host uses itself"},

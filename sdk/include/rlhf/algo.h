@@ -6,8 +6,8 @@
 //   plan (at start; again when a supervised run knows its rows) .. advantages (once a phase, or
 //   once a minibatch) .. per epoch, per minibatch: loss (each microbatch) .. minibatch_end ..
 //   phase_end.
-// Supervised algorithms (source TEXT, LABELLED or PREFERENCES) have no rollout: loss,
-// minibatch_end, phase_end.
+// Supervised algorithms (any other source) have no rollout: loss, minibatch_end, phase_end; and
+// before them advantages, a look at the whole batch, where RLHF_PLAN_RECOMPUTE_LOGP is planned.
 //
 // Log-probs, entropies and KLs are natural logarithms (nats).
 //
@@ -29,9 +29,11 @@
 //   TEXT         logp, entropy, kl           file flags    1 of each
 //   LABELLED     logp, entropy, kl, score    file flags    1 of each
 //   PREFERENCES  logp, entropy, kl, score    file flags    1 of each
+//   COMPLETIONS  logp, entropy, kl           file flags,   1 of each
+//                                            MISMATCHED
 //
-// ROLLOUT needs advantages(). File flags: REFERENCE, FULL_SUPPORT, UNIT_TEMPERATURE, WHOLE_GROUPS,
-// LEAVES_OUT.
+// ROLLOUT needs advantages(), and so does RECOMPUTE_LOGP of other rows. File flags: REFERENCE,
+// RECOMPUTE_LOGP, FULL_SUPPORT, UNIT_TEMPERATURE, WHOLE_GROUPS, LEAVES_OUT.
 enum rlhf_source {
     RLHF_SOURCE_ROLLOUT = 1,
     RLHF_SOURCE_TEXT = 2,     // {"text"} or {"messages"} rows; prompt_len 1, or more with left_out
@@ -40,20 +42,30 @@ enum rlhf_source {
     // a row, which share a group number; label 1 marks the preferred one, 0 the others. A group is
     // never split. With RLHF_HEAD_SCORE the model is a reward model and heads->score [n] holds the
     // pooled reward of each response, gain and bias applied.
-    RLHF_SOURCE_PREFERENCES = 4
+    RLHF_SOURCE_PREFERENCES = 4,
+    // {"prompt", "completion", "label"} rows: label 1 for a completion that is wanted (true), 0 for
+    // one that is not (false). A group of its own each.
+    RLHF_SOURCE_COMPLETIONS = 5
 };
 
 enum rlhf_plan_flag {
-    RLHF_PLAN_REFERENCE = 1,         // logp_ref is needed; it is there with RLHF_HEAD_KL as well
-    RLHF_PLAN_MINIBATCH_SCOPE = 2,   // advantages() is called for each minibatch, not for the batch
-    RLHF_PLAN_RECOMPUTE_LOGP = 4,    // logp_old from a second forward instead of the rollout
+    RLHF_PLAN_REFERENCE = 1,       // logp_ref is needed; it is there with RLHF_HEAD_KL as well
+    RLHF_PLAN_MINIBATCH_SCOPE = 2, // advantages() is called for each minibatch, not for the batch
+    // logp_old from a second forward instead of the rollout. Of rows of a file: from a forward of
+    // their own, and advantages() sees the whole batch before the first loss().
+    RLHF_PLAN_RECOMPUTE_LOGP = 4,
     RLHF_PLAN_FULL_SUPPORT = 8,      // log-probs over the full vocabulary although top-k/p samples
     RLHF_PLAN_UNIT_TEMPERATURE = 16, // log-probs at temperature 1 whatever the sampling temperature
     // A group must not be split over minibatches: else the host refuses.
     RLHF_PLAN_WHOLE_GROUPS = 32,
     // loss() leaves out the tokens that rlhf_loss_in.left_out marks: only then may a user ask for
     // a loss on some of a row's tokens (data.assistant_only).
-    RLHF_PLAN_LEAVES_OUT = 64
+    RLHF_PLAN_LEAVES_OUT = 64,
+    // COMPLETIONS: behind each row one more of its group, its prompt with another's completion:
+    // that of the row before it in the batch (of the last, behind the first; of another row of the
+    // file where the batch has one row), cut at the end to the context. Its label is -1, and
+    // `use` spares it what it does not need.
+    RLHF_PLAN_MISMATCHED = 128
     // Bits 24 and up belong to rlhf/draft/, which does not freeze.
 };
 
@@ -100,7 +112,9 @@ typedef struct rlhf_plan {
     int32_t fresh_rounds;
 } rlhf_plan;
 
-// A batch (or one minibatch) of finished rollouts. Arrays [total] are 0 on prompt tokens.
+// A batch (or one minibatch) of finished rollouts, or the batch of rows of a file, which nobody
+// drew or paid: score, token_reward and logp_sampled are zeros. Arrays [total] are 0 on prompt
+// tokens.
 typedef struct rlhf_rollout {
     uint32_t size, n, total;
     int32_t max_new_tokens;
@@ -129,6 +143,11 @@ typedef struct rlhf_rollout {
     int64_t steps;                 // that the policy's weights have behind them now
     uint8_t *use;                  // out [n], zeroed: enum rlhf_row_use of each row
     int64_t batch_finished_tokens; // those of batch_tokens whose rows are finished
+    const int32_t *ids;            // [total] the tokens, prompts included
+    // [n] the prompt's data row as JSON, len 0 when there is none: read it with "rlhf.row/0"
+    // (service.h). NULL for rows of a file, of which their tokens are kept.
+    const rlhf_str *meta;
+    const int32_t *label; // [n] as in rlhf_loss_in
 } rlhf_rollout;
 
 typedef struct rlhf_loss_in {
@@ -144,7 +163,8 @@ typedef struct rlhf_loss_in {
     // or paid, logp_old, advantage and returns are zeros.
     const float *logp_old, *logp_ref, *value_old, *advantage, *returns;
     // [n] LABELLED: the row's label, from 0 up. PREFERENCES: 1 = the preferred one of its group, 0
-    // = another. Else zeros.
+    // = another. COMPLETIONS: 1 = wanted, 0 = not, -1 = another row's (RLHF_PLAN_MISMATCHED). Else
+    // zeros.
     const int32_t *label;
     // Outputs of the score head, so that heads->score is [n, n_labels]: the number of labels; 1 for
     // a reward model; 0 when the model has no such head.
@@ -159,6 +179,7 @@ typedef struct rlhf_loss_in {
     // [total] 1: a response token that is no part of the loss, its derivatives 0. NULL: there are
     // none, as always without RLHF_PLAN_LEAVES_OUT.
     const uint8_t *left_out;
+    const int32_t *ids; // [total] the tokens, prompts included
 } rlhf_loss_in;
 
 typedef struct rlhf_loss_out {

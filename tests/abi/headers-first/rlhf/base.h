@@ -29,8 +29,8 @@
 #include <string.h>
 
 #define RLHF_ABI_MAJOR   0       // v0: exact match of major and minor, loud refusal, no promise yet
-#define RLHF_ABI_MINOR   8       // sdk/ChangeLog.md says what each minor brought
-#define RLHF_SDK_VERSION "0.8.0" // <major>.<minor>.<patch>; the program's own version too
+#define RLHF_ABI_MINOR   9       // sdk/ChangeLog.md says what each minor brought
+#define RLHF_SDK_VERSION "0.9.0" // <major>.<minor>.<patch>; the program's own version too
 
 #define RLHF_EXPORT __attribute__((visibility("default")))
 
