@@ -1,0 +1,11 @@
+#!/bin/sh
+# What examples/test_kto.c expects is what TRL's KTO trainer computes (kto_loss.py). Skipped (77) where
+# trl can not be imported.
+set -eu
+python=${RLHF_PYTHON:-python3}
+"$python" -c 'from trl import KTOTrainer' 2>/dev/null || {
+    echo "skipped: $python has no trl (configure with -DRLHF_PYTHON=PATH)"
+    exit 77
+}
+here=$(cd "$(dirname "$0")" && pwd)
+"$python" "$here/kto_loss.py" "$here/../../examples/test_kto.c"
