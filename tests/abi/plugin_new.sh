@@ -75,8 +75,11 @@ wait $in_c
 # Beside rlhf-host's own, by make and by CMake; then the name alone will do.
 quiet make -C my_own_reward install
 quiet "$CMAKE" --install my_own_algo/build --prefix "$prefix"
+quiet "$CMAKE" --install my_own_kernel/build --prefix "$prefix"
+quiet rlhf-host devices --backend my_own_kernel
+grep -q 'not usable' "$log" && fail "the installed backend is not usable"
 quiet rlhf-host plugin list
-for name in my_own_reward my_own_algo; do grep -q "$name.so" "$tmp/log" || fail "$name.so is not listed"; done
+for name in my_own_reward my_own_algo kernels_my_own_kernel; do grep -q "$name.so" "$tmp/log" || fail "$name.so is not listed"; done
 cd "$tmp"
 use_reward my_own_reward.so "$tmp/run2"
 quiet make -C "$tmp/my work/my_own_reward_pp" install DESTDIR="$tmp/stage area"

@@ -351,6 +351,27 @@ static void preferences(void **state) {
     rlhf__preferences_close(set);
 }
 
+// A completion has the tokens that it has as one of a pair.
+static void completions(void **state) {
+    static const char rows[] = "{\"prompt\":[" USER("Q") "],\"completion\":[" SAYS(
+        "yes") "],\"label\":true}\n{\"messages\":[" USER("Q") "],\"completion\":\"no\",\"label\":"
+                                                              "false}\n";
+    struct fixture *f = *state;
+    struct rlhf__preferences *set;
+    struct rlhf__error err = {0};
+    name(f, "zephyr");
+    check_ok(open_pairs(f, rows, (struct rlhf__preference_opts){.completions = 1}, &set, &err),
+             &err);
+    assert_int_equal(rlhf__preferences_chats(set), 2);
+    for (int64_t i = 0; i < 2; i++) {
+        const struct rlhf__preference p = rlhf__preferences_get(set, i);
+        check_ids(f, p.prompt, (size_t)p.n_prompt, "<|user|>\nQ<|endoftext|>\n<|assistant|>\n");
+        check_ids(f, p.ids, (size_t)p.len[0], i ? "no<|endoftext|>" : "yes<|endoftext|>");
+        assert_int_equal(p.best, i ? -1 : 0);
+    }
+    rlhf__preferences_close(set);
+}
+
 static void long_preferences(void **state) {
     static const char rows[] = "{\"prompt\":[" USER(
         "Q") "],\"chosen\":\"a b c d e\",\"rejected\":\"b\"}\n"
@@ -423,6 +444,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(token_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(assistant_tokens, setup, teardown),
         cmocka_unit_test_setup_teardown(preferences, setup, teardown),
+        cmocka_unit_test_setup_teardown(completions, setup, teardown),
         cmocka_unit_test_setup_teardown(long_preferences, setup, teardown),
         cmocka_unit_test_setup_teardown(bad_preferences, setup, teardown),
     };
