@@ -48,7 +48,12 @@ static double score(const rlhf_plugin *p, void *self, uint32_t rows) {
     rlhf_str *text = calloc(2 * (size_t)rows, sizeof *text);
     uint8_t *flags = calloc(3 * (size_t)rows, 1);
     float *seq = calloc(rows, sizeof *seq);
-    if (!text || !flags || !seq) return -1;
+    if (!text || !flags || !seq) {
+        free(text);
+        free(flags);
+        free(seq);
+        return -1;
+    }
     for (uint32_t i = 0; i < rows; i++) {
         text[i] = (rlhf_str){prompt, sizeof prompt - 1};
         text[rows + i] = (rlhf_str){response, sizeof response - 1};

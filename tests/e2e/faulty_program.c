@@ -72,7 +72,10 @@ static void eat_memory(void) {
 // behind it might be at fault too before anybody has read the line.
 static int go_wrong(const char *kind) {
     note("faults", kind);
-    if (strcmp(kind, "crash") == 0) raise(SIGSEGV);
+    if (strcmp(kind, "crash") == 0) {
+        signal(SIGSEGV, SIG_DFL); // a sanitizer has a handler of its own
+        raise(SIGSEGV);
+    }
     if (strcmp(kind, "exit") == 0) exit(3);
     if (strcmp(kind, "hang") == 0) wait_for_ever();
     if (strcmp(kind, "memory") == 0) eat_memory();

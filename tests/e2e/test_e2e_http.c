@@ -98,9 +98,8 @@ static void given_up(void **state) {
     service.down = 1;
     assert_int_equal(e2e_run(t, "--resume b --phases 4"), 1);
     e2e_says(t, "reward org.rlhf-host.http");
-    e2e_says(t,
-             "/score: it answered with status 503 and nothing more, for patience_s=0.5 (row 0, 8 "
-             "of 8 rows have no reward)");
+    e2e_says(t, "/score: it answered with status 503 and nothing more, for patience_s=0.5 (all 8 "
+                "rows); rewards.on_failure says stop");
     assert_true(e2e_exists(t, "b/checkpoints/000002"));
     service.down = 0;
     assert_int_equal(e2e_run(t, "--resume b --phases 4"), 0);

@@ -49,7 +49,10 @@ static void after(long k, const char *what, const char *arg) {
         fprintf(stderr, "I give up\nfor good\n");
         exit(atoi(arg));
     }
-    if (strcmp(what, "kill") == 0) raise(atoi(arg));
+    if (strcmp(what, "kill") == 0) {
+        signal(atoi(arg), SIG_DFL); // a sanitizer has a handler of its own
+        raise(atoi(arg));
+    }
     if (strcmp(what, "say") == 0) answer(arg);
     if (strcmp(what, "close") == 0) fclose(stdout);
     hang();

@@ -336,7 +336,7 @@ static void answers_that_fail(void **state) {
         if (!strstr(r.host.fail_text, all[i].says))
             fail_msg("\"%s\" does not say \"%s\"", r.host.fail_text, all[i].says);
         assert_null(strstr(r.host.fail_text, "hush"));
-        assert_non_null(strstr(r.host.fail_text, "(row 0, 2 of 2 rows have no reward)"));
+        assert_null(strstr(r.host.fail_text, "of 2 rows"));
         assert_true(t.failed[0] && t.failed[1]);
         close_service();
     }
@@ -356,9 +356,9 @@ static void some_rows_fail(void **state) {
     assert_memory_equal(t.failed, failed, 7);
     assert_true(t.seq[0] == 1 && t.seq[4] != t.seq[4] && t.seq[5] == 6);
     assert_int_equal(t.verdict[5], RLHF_VERDICT_RIGHT);
-    assert_non_null(strstr(
-        r.host.fail_text,
-        "entry 1 of the answer: its \"reward\" is a string, not a number (row 1, 4 of 7 rows"));
+    assert_non_null(strstr(r.host.fail_text,
+                           "entry 1 of the answer: its \"reward\" is a string, not a number"));
+    assert_null(strstr(r.host.fail_text, "(row 1"));
     close_service();
 }
 
@@ -371,7 +371,7 @@ static void nobody_is_there(void **state) {
     assert_true(rlhf_test_logged(&r.host, "/score does not answer yet: "));
     rows(3);
     assert_int_equal(score(), RLHF_E_IO);
-    assert_non_null(strstr(r.host.fail_text, "for patience_s=0.2 (row 0, 3 of 3 rows"));
+    assert_non_null(strstr(r.host.fail_text, "for patience_s=0.2"));
     assert_true(metric("paused") >= 0.2);
     reward_close(&r);
 }

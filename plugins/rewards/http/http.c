@@ -86,9 +86,8 @@ static rlhf_status say_failures(const struct http *s, const struct rlhf__exchang
     for (uint32_t i = 0; i < x->in->n; i++)
         n += x->failed[i];
     if (!n) return RLHF_OK;
-    const rlhf_status st =
-        rlhf_failf(s->host, RLHF_E_IO, "%s: %s (row %u, %u of %u rows have no reward)",
-                   s->client.target.shown, x->why, x->first_failed, n, x->in->n);
+    // Which rows they are is told by whoever asked.
+    const rlhf_status st = rlhf_failf(s->host, RLHF_E_IO, "%s: %s", s->client.target.shown, x->why);
     return n < x->in->n && marked ? RLHF_OK : st;
 }
 
