@@ -89,6 +89,7 @@ struct job {
     int first, last;                        // pass
     uint32_t *a_pack;                       // of one thread, when src is transposed
     const struct rlhf__gemm_second *second; // NULL: there is one product
+    const float *add;                       // [m, n] what the result is on top of, NULL: C or none
     float *sum; // [block, width] of one thread: the first product's, when the result is bf16
 };
 
@@ -170,6 +171,7 @@ static void run_block(const struct job *j, int64_t row, int64_t rows, int64_t p0
         p.b = j->wei + i * panel_words + words(in, j->k0) * j->width;
         p.bias = j->bias && j->last ? j->bias + c : NULL;
         p.c = j->dst + (uint64_t)(row * s->n + c) * rlhf_dtype_size(s->out_dtype);
+        p.from = j->add && j->first ? j->add + row * s->n + c : NULL;
         p.columns = (size_t)(s->n - c < j->width ? s->n - c : j->width);
         if (j->second)
             run_both(j, &p, row, i);
@@ -205,10 +207,12 @@ static void run_pass(const struct job *whole, uint64_t a_words) {
     }
 }
 
+int64_t rlhf__gemm_chain(int64_t k) { return k <= K_WHOLE ? k : K_STEP; }
+
 // All of k in one pass, or in steps that keep the tiles' operands in cache. How it is cut depends
 // on k alone.
 static rlhf_status run(struct rlhf__cpu *cpu, struct job *j) {
-    const int64_t k = j->s->k, step = k <= K_WHOLE ? k : K_STEP;
+    const int64_t k = j->s->k, step = rlhf__gemm_chain(k);
     const uint64_t a_words = (uint64_t)(j->block * a_row_words(cpu, j->s->in_dtype, step));
     if (packs(j, j->block, j->panels)) {
         void *p = NULL;
@@ -263,6 +267,17 @@ rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul 
     j.dst = sum;
     RLHF_TRY(run(cpu, &j));
     return cpu->table.convert(cpu, dst, RLHF_BF16, sum, RLHF_F32, mn);
+}
+
+rlhf_status rlhf__gemm_add(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
+                           const void *wei, const float *bias, const float *add, float *dst) {
+    struct job j = {
+        .cpu = cpu, .s = s, .src = src, .wei = wei, .bias = bias, .add = add, .dst = (char *)dst};
+    if (s->m == 0) return RLHF_OK;
+    j.panels = panel_count(cpu, s->in_dtype, s->n);
+    j.width = panel_width(cpu, s->in_dtype);
+    cut_rows(&j, s->m, tile_rows(cpu, s->in_dtype));
+    return run(cpu, &j);
 }
 
 rlhf_status rlhf__gemm_sum(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,

@@ -29,6 +29,15 @@ rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul 
                                const void *packed_wei, const void *plain_wei, const float *bias,
                                void *dst);
 
+// The same on top of add f32 [m, n], which lies elsewhere: dst = add + src wei + bias. The right
+// operand is packed, the result f32. The bits are those of add copied to dst and added to. [step]
+rlhf_status rlhf__gemm_add(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
+                           const void *wei, const float *bias, const float *add, float *dst);
+
+// How many steps of a sum over k are one chain of additions from zero; then the next is begun, and
+// added to what there is.
+int64_t rlhf__gemm_chain(int64_t k);
+
 // A bf16 product and a second one of as many rows and columns, with k2 inputs: s, then src2 wei2 on
 // top of it, rounded once at the end. Both right operands are packed, k and k2 at most
 // RLHF__GEMM_SUM_K. The bits are those of the two products with an f32 result. [step]

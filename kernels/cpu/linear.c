@@ -34,7 +34,21 @@ static rlhf_status linear(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t ac
 
 static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
                               const rlhf_weight *w, rlhf_dev bias, uint32_t rows) {
-    const rlhf_compute *t = &((struct rlhf__cpu *)ctx)->table;
+    struct rlhf__cpu *cpu = ctx;
+    const rlhf_compute *t = &cpu->table;
+    RLHF_TRY(check_pair(cpu, "linear_add", w, RLHF_F32, 1));
+    if (out != add && rlhf__gemm_used(cpu, w->dtype, 1)) {
+        const struct rlhf__matmul s = {.m = rows,
+                                       .k = w->k,
+                                       .n = w->n,
+                                       .in_dtype = w->dtype,
+                                       .out_dtype = RLHF_F32,
+                                       .wei_packed = 1,
+                                       .accumulate = 1,
+                                       .bias = bias != NULL};
+        return rlhf__gemm_add(cpu, &s, rlhf__cpu_mem(x), w->fwd.ptr, rlhf__cpu_f32(bias),
+                              rlhf__cpu_f32(add), rlhf__cpu_f32(out));
+    }
     if (out != add)
         RLHF_TRY(t->copy(ctx, out, add, (uint64_t)rows * (uint64_t)w->n * sizeof(float)));
     return linear(ctx, out, RLHF_F32, 1, x, w, bias, rows);
@@ -70,9 +84,29 @@ static void column_sums(struct rlhf__cpu *cpu, float *db, const char *dy, int32_
     }
 }
 
+// dw f32 [k] += x^T dy of a weight with one output: sums over rows, where a product would pack x
+// first. Chains are cut where those of a product are, so the bits are its bits.
+static void one_output_dw(struct rlhf__cpu *cpu, float *dw, const float *x, const float *dy,
+                          uint32_t rows, int32_t k) {
+    enum { STEP = 64 };
+    const uint32_t chain = (uint32_t)rlhf__gemm_chain(rows);
+    int32_t blocks = (k + STEP - 1) / STEP;
+#pragma omp parallel for schedule(static) num_threads(cpu->threads)
+    for (int32_t b = 0; b < blocks; b++) {
+        const int32_t c = b * STEP, cols = k - c < STEP ? k - c : STEP;
+        for (uint32_t r = 0; r < rows; r += chain)
+            cpu->hot.weighted_sums(dw + c, x + (size_t)r * (size_t)k + c, dy + r,
+                                   rows - r < chain ? rows - r : chain, (size_t)cols, (size_t)k);
+    }
+}
+
 rlhf_status rlhf__linear_dw(struct rlhf__cpu *cpu, void *dw, const void *x, const void *dy,
                             const rlhf_weight *w, uint32_t rows, int goes_on) {
     if (rows == 0) return RLHF_OK;
+    if (w->n == 1 && w->dtype == RLHF_F32 && !goes_on) {
+        one_output_dw(cpu, dw, x, dy, rows, w->k);
+        return RLHF_OK;
+    }
     int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
     const struct rlhf__matmul s = {.m = out_in ? w->n : w->k,
                                    .k = rows,

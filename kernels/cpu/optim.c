@@ -1,5 +1,6 @@
 // optim.c: AdamW (Loshchilov and Hutter 2019) and the sum of squares, over flat f32 arrays.
 #include "product.h"
+#include "split.h"
 #include "table.h"
 
 #include <math.h>
@@ -7,25 +8,93 @@
 
 #define PIECE ((uint64_t)1 << 16) // elements; fixed, so that no result depends on the threads
 
-// ---- one tensor ----
+// ---- pieces ----
 
-static rlhf_status sumsq(void *ctx, rlhf_dev x, uint64_t n, double *host_out) {
-    struct rlhf__cpu *cpu = ctx;
-    const uint64_t pieces = (n + PIECE - 1) / PIECE;
-    void *p = NULL;
-    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_ROWS, pieces * sizeof(double), &p));
-    double *part = p, sum = 0.0;
-    cpu->lm_kept.valid = 0; // its statistics lie in the same workspace
-#pragma omp parallel for schedule(static) num_threads(cpu->threads)
-    for (uint64_t i = 0; i < pieces; i++) {
-        uint64_t at = i * PIECE, len = n - at < PIECE ? n - at : PIECE;
-        cpu->hot.sumsq(&part[i], rlhf__cpu_f32(x) + at, len);
+// Pieces of a list of tensors, numbered through, so that all threads work until the whole list is
+// done: tensor i has the pieces [first[i], first[i + 1]).
+static void number_pieces(const rlhf_tensors *t, uint64_t *first) {
+    first[0] = 0;
+    for (uint32_t i = 0; i < t->n; i++)
+        first[i + 1] = first[i] + rlhf__split_count(t->len[i], PIECE);
+}
+
+static uint64_t count_pieces(const rlhf_tensors *t) {
+    uint64_t pieces = 0;
+    for (uint32_t i = 0; i < t->n; i++)
+        pieces += rlhf__split_count(t->len[i], PIECE);
+    return pieces;
+}
+
+// The tensor that piece p belongs to.
+static uint32_t owner_of(const uint64_t *first, uint32_t n, uint64_t p) {
+    uint32_t low = 0, high = n; // first[low] <= p < first[high]
+    while (high - low > 1) {
+        const uint32_t mid = low + (high - low) / 2;
+        if (first[mid] <= p)
+            low = mid;
+        else
+            high = mid;
     }
-    for (uint64_t i = 0; i < pieces; i++)
-        sum += part[i];
-    *host_out = sum;
+    return low;
+}
+
+// Small arrays for one call. Statistics that lm_head keeps lie in the same workspace.
+static rlhf_status notes(struct rlhf__cpu *cpu, uint64_t bytes, void **out) {
+    cpu->lm_kept.valid = 0;
+    return rlhf__cpu_workspace(cpu, RLHF__WS_ROWS, bytes, out);
+}
+
+// ---- sums of squares ----
+
+// A tensor's pieces are added in order, then the tensors.
+static rlhf_status sumsq_list(struct rlhf__cpu *cpu, const rlhf_tensors *t, double *out) {
+    const uint64_t pieces = count_pieces(t);
+    void *p = NULL;
+    RLHF_TRY(notes(cpu, ((uint64_t)t->n + 1 + pieces) * sizeof(uint64_t), &p));
+    uint64_t *first = p;
+    double *part = (double *)(first + t->n + 1), sum = 0.0;
+    number_pieces(t, first);
+#pragma omp parallel for schedule(dynamic) num_threads(cpu->threads) if (pieces > 1)
+    for (uint64_t k = 0; k < pieces; k++) {
+        const uint32_t i = owner_of(first, t->n, k);
+        const uint64_t at = (k - first[i]) * PIECE;
+        cpu->hot.sumsq(&part[k], rlhf__cpu_f32(t->g[i]) + at,
+                       rlhf__split_len(t->len[i], PIECE, k - first[i]));
+    }
+    for (uint32_t i = 0; i < t->n; i++) {
+        double tensor = 0.0;
+        for (uint64_t k = first[i]; k < first[i + 1]; k++)
+            tensor += part[k];
+        sum += tensor;
+    }
+    *out = sum;
     return RLHF_OK;
 }
+
+static rlhf_status sumsq(void *ctx, rlhf_dev x, uint64_t n, double *host_out) {
+    const rlhf_tensors t = {.size = sizeof t, .n = 1, .len = &n, .g = &x};
+    return sumsq_list(ctx, &t, host_out);
+}
+
+static rlhf_status tensors_read(struct rlhf__cpu *cpu, const char *op, rlhf_tensors *t,
+                                const rlhf_tensors *from) {
+    return rlhf__cpu_copy_in(cpu, op, t, sizeof *t, from, RLHF_SIZE_TO(rlhf_tensors, weight_decay));
+}
+
+static rlhf_status sumsq_many(void *ctx, const rlhf_tensors *from, double max_norm, int32_t skip,
+                              rlhf_dev out) {
+    rlhf_tensors t;
+    RLHF_TRY(tensors_read(ctx, "sumsq_many", &t, from));
+    double sum = 0;
+    RLHF_TRY(sumsq_list(ctx, &t, &sum));
+    const double norm = sqrt(sum);
+    const double scale = max_norm > 0 && norm > max_norm ? max_norm / norm : 1;
+    rlhf_clip *clip = rlhf__cpu_mem(out);
+    *clip = (rlhf_clip){sum, norm, scale, skip || !isfinite(norm), 0};
+    return RLHF_OK;
+}
+
+// ---- AdamW ----
 
 // torch: lr (m / c1) / (sqrt(v / c2) + eps); tf1: lr sqrt(c2) / c1 m / (sqrt(v) + eps); ci = 1 -
 // bi^t.
@@ -58,48 +127,36 @@ static rlhf_status adamw_read(struct rlhf__cpu *cpu, const char *op, rlhf_adamw 
     return RLHF_OK;
 }
 
-// zero: g is zero afterwards.
-static void update(struct rlhf__cpu *cpu, float *w, float *g, float *m, float *v, uint64_t n,
-                   const rlhf_adamw *a, int zero) {
-    const struct rlhf__adam_step s = step_of(a);
-    const uint64_t pieces = (n + PIECE - 1) / PIECE;
-#pragma omp parallel for schedule(static) num_threads(cpu->threads)
-    for (uint64_t i = 0; i < pieces; i++) {
-        uint64_t at = i * PIECE, len = n - at < PIECE ? n - at : PIECE;
-        cpu->hot.adamw(w + at, g + at, m + at, v + at, len, &s);
-        if (zero) memset(g + at, 0, len * sizeof *g);
+// Weight, moments and gradient in one pass over memory. A tensor without a weight and, with skip,
+// all of them have their gradients zeroed only. steps: one a tensor.
+static void update(const struct rlhf__cpu *cpu, const rlhf_tensors *t, int skip,
+                   const uint64_t *first, const struct rlhf__adam_step *steps) {
+    const uint64_t pieces = first[t->n];
+#pragma omp parallel for schedule(dynamic) num_threads(cpu->threads) if (pieces > 1)
+    for (uint64_t k = 0; k < pieces; k++) {
+        const uint32_t i = owner_of(first, t->n, k);
+        const uint64_t at = (k - first[i]) * PIECE;
+        const size_t len = rlhf__split_len(t->len[i], PIECE, k - first[i]);
+        float *g = rlhf__cpu_f32(t->g[i]) + at;
+        if (skip || !t->w[i])
+            memset(g, 0, len * sizeof *g);
+        else
+            cpu->hot.adamw(rlhf__cpu_f32(t->w[i]) + at, g, rlhf__cpu_f32(t->m[i]) + at,
+                           rlhf__cpu_f32(t->v[i]) + at, len, &steps[i]);
     }
 }
 
 static rlhf_status adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev v, uint64_t n,
                          const rlhf_adamw *how) {
     struct rlhf__cpu *cpu = ctx;
+    const rlhf_tensors t = {
+        .size = sizeof t, .n = 1, .len = &n, .g = &g, .w = &w, .m = &m, .v = &v};
     rlhf_adamw a;
+    uint64_t first[2];
     RLHF_TRY(adamw_read(cpu, "adamw", &a, how));
-    update(cpu, rlhf__cpu_f32(w), rlhf__cpu_f32(g), rlhf__cpu_f32(m), rlhf__cpu_f32(v), n, &a, 0);
-    return RLHF_OK;
-}
-
-// ---- many tensors ----
-
-static rlhf_status tensors_read(struct rlhf__cpu *cpu, const char *op, rlhf_tensors *t,
-                                const rlhf_tensors *from) {
-    return rlhf__cpu_copy_in(cpu, op, t, sizeof *t, from, RLHF_SIZE_TO(rlhf_tensors, weight_decay));
-}
-
-static rlhf_status sumsq_many(void *ctx, const rlhf_tensors *from, double max_norm, int32_t skip,
-                              rlhf_dev out) {
-    rlhf_tensors t;
-    RLHF_TRY(tensors_read(ctx, "sumsq_many", &t, from));
-    rlhf_clip *clip = rlhf__cpu_mem(out);
-    double sum = 0, part = 0;
-    for (uint32_t i = 0; i < t.n; i++) {
-        RLHF_TRY(sumsq(ctx, t.g[i], t.len[i], &part));
-        sum += part;
-    }
-    const double norm = sqrt(sum);
-    const double scale = max_norm > 0 && norm > max_norm ? max_norm / norm : 1;
-    *clip = (rlhf_clip){sum, norm, scale, skip || !isfinite(norm), 0};
+    const struct rlhf__adam_step step = step_of(&a);
+    number_pieces(&t, first);
+    update(cpu, &t, 0, first, &step);
     return RLHF_OK;
 }
 
@@ -112,18 +169,22 @@ static rlhf_status adamw_many(void *ctx, const rlhf_tensors *from, const rlhf_ad
     RLHF_TRY(adamw_read(cpu, "adamw_many", &all, how));
     const rlhf_clip none = {0, 0, 1, 0, 0};
     const rlhf_clip *clip = clip_at ? rlhf__cpu_mem(clip_at) : &none;
-    for (uint32_t i = 0; i < t.n; i++) {
-        if (clip->skip || !t.w[i]) {
-            RLHF_TRY(cpu->table.zero(cpu, t.g[i], t.len[i] * sizeof(float)));
-            continue;
-        }
+    void *p = NULL;
+    RLHF_TRY(
+        notes(cpu, ((uint64_t)t.n + 1) * (sizeof(uint64_t) + sizeof(struct rlhf__adam_step)), &p));
+    uint64_t *first = p;
+    struct rlhf__adam_step *steps = (struct rlhf__adam_step *)(void *)(first + t.n + 1);
+    number_pieces(&t, first);
+    for (uint32_t i = 0; i < t.n && !clip->skip; i++) {
+        if (!t.w[i]) continue;
         rlhf_adamw a = all;
         a.lr *= t.lr[i];
         a.weight_decay *= t.weight_decay[i];
         a.grad_scale *= clip->scale;
-        update(cpu, rlhf__cpu_f32(t.w[i]), rlhf__cpu_f32(t.g[i]), rlhf__cpu_f32(t.m[i]),
-               rlhf__cpu_f32(t.v[i]), t.len[i], &a, 1);
+        steps[i] = step_of(&a);
+        steps[i].zero_grad = 1;
     }
+    update(cpu, &t, clip->skip, first, steps);
     return RLHF_OK;
 }
 

@@ -50,7 +50,8 @@ static const struct shape row_shapes[] = {
 // end where their memory ends.
 static const struct shape tall[] = {{4500, 16, 23, RLHF_BF16, RLHF_F32, IO, 0, 1},
                                     {4500, 21, 16, RLHF_F32, RLHF_F32, OI, 0, 1},
-                                    {1111, 256, 97, RLHF_BF16, RLHF_F32, IO, 0, 1}};
+                                    {1111, 256, 97, RLHF_BF16, RLHF_F32, IO, 0, 1},
+                                    {4500, 149, 1, RLHF_F32, RLHF_F32, OI, 0, 1}};
 
 static void label(struct outputs *out, const char *op, const struct shape *s) {
     snprintf(out->label, sizeof out->label, "%s %u x %d x %d %s -> %s%s%s%s", op, s->rows, s->k,
@@ -133,6 +134,7 @@ static void linear_dw_matches(void **state) {
     all_match(*state, linear_dw);
     check_match(*state, linear_dw, &tall[0], tall[0].rows, f32_bound, bf16_bound);
     check_match(*state, linear_dw, &tall[1], tall[1].rows, f32_bound, bf16_bound);
+    check_match(*state, linear_dw, &tall[3], tall[3].rows, f32_bound, bf16_bound);
 }
 static void linear_rows(void **state) { all_rows(*state, linear); }
 static void linear_dx_rows(void **state) { all_rows(*state, linear_dx); }
@@ -168,11 +170,11 @@ static void no_rows(void **state) {
 static void linear_add_is_copy_and_linear(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
-    static const struct shape add[] = {{1, 64, 48, RLHF_F32, RLHF_F32, IO, 1, 1},
-                                       {65, 96, 80, RLHF_BF16, RLHF_F32, IO, 1, 1},
-                                       {130, 100, 97, RLHF_BF16, RLHF_F32, OI, 1, 0},
-                                       {37, 97, 3, RLHF_F32, RLHF_F32, OI, 1, 1},
-                                       {0, 64, 16, RLHF_F32, RLHF_F32, IO, 1, 1}};
+    static const struct shape add[] = {
+        {1, 64, 48, RLHF_F32, RLHF_F32, IO, 1, 1},     {65, 96, 80, RLHF_BF16, RLHF_F32, IO, 1, 1},
+        {130, 100, 97, RLHF_BF16, RLHF_F32, OI, 1, 0}, {37, 97, 3, RLHF_F32, RLHF_F32, OI, 1, 1},
+        {3, 4200, 5, RLHF_F32, RLHF_F32, IO, 1, 1},    {3, 4200, 5, RLHF_BF16, RLHF_F32, IO, 1, 1},
+        {0, 64, 16, RLHF_F32, RLHF_F32, IO, 1, 1}};
     for (size_t b = 0; b < CHECK_COUNT(backends); b++)
         for (size_t i = 0; i < CHECK_COUNT(add); i++) {
             const struct shape *s = &add[i];
@@ -203,6 +205,37 @@ static void linear_add_is_copy_and_linear(void **state) {
         }
 }
 
+// dw f32 [n, k] of `rows` rows of x and dy, the latter the same numbers whatever n is, in column 0.
+static float *gradient(struct call *k, uint32_t rows, int32_t n, int32_t width) {
+    const struct shape s = {rows, width, n, RLHF_F32, RLHF_F32, OI, 0, 0};
+    const uint64_t kk = (uint64_t)width, all = (uint64_t)n * kk;
+    const float *one = call_normal(k, 8, rows, 1.0);
+    float *dy = call_normal(k, 9, rows * (uint64_t)n, 1.0), *out = call_host(k, all * sizeof *out);
+    for (uint32_t r = 0; r < rows; r++)
+        dy[r * (uint32_t)n] = one[r];
+    rlhf_dev x = call_floats(k, call_normal(k, 7, rows * kk, 1.0), rows * kk, RLHF_F32);
+    rlhf_dev dw = call_zeros(k, all, RLHF_F32);
+    rlhf_weight *w = weight(k, &s);
+    KIT_OK(k->c, k->c->linear_dw(k->c->ctx, dw, NULL, x,
+                                 call_floats(k, dy, rows * (uint64_t)n, RLHF_F32), w, rows));
+    kit_read(k->c, out, dw, all, RLHF_F32);
+    return out;
+}
+
+// The gradient of a weight with one output has the bits that it has as the first of three.
+static void one_output_is_a_column(void **state) {
+    struct kit *kit = *state;
+    rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
+    static const uint32_t rows[] = {1, 37, 4096, 4500};
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++)
+        for (size_t i = 0; i < CHECK_COUNT(rows); i++) {
+            struct call k = {.c = backends[b]};
+            assert_memory_equal(gradient(&k, rows[i], 1, 149), gradient(&k, rows[i], 3, 149),
+                                149 * sizeof(float));
+            call_finish(&k);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(linear_matches),
                                        cmocka_unit_test(linear_dx_matches),
@@ -211,6 +244,7 @@ int main(void) {
                                        cmocka_unit_test(linear_dx_rows),
                                        cmocka_unit_test(threads),
                                        cmocka_unit_test(linear_add_is_copy_and_linear),
+                                       cmocka_unit_test(one_output_is_a_column),
                                        cmocka_unit_test(no_rows)};
     return cmocka_run_group_tests_name("kernels: linear", tests, kit_setup, kit_teardown);
 }

@@ -66,11 +66,12 @@ INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
         return;
     }
     float *c = (float *)p->c + at;
+    const float *from = p->from ? p->from + at : c;
     if (n == VF_LANES) {
-        vf_store(c, p->accumulate ? vf_add(vf_load(c), v) : v);
+        vf_store(c, p->accumulate ? vf_add(vf_load(from), v) : v);
         return;
     }
-    if (p->accumulate) v = vf_add(vf_load_n(c, n), v);
+    if (p->accumulate) v = vf_add(vf_load_n(from, n), v);
     vf_store_n(c, v, n);
 }
 
@@ -90,9 +91,10 @@ INLINE void store_whole(const struct rlhf__panel *p, size_t row, vf left, vf rig
         return;
     }
     float *c = (float *)p->c + at;
+    const float *from = p->from ? p->from + at : c;
     if (p->accumulate) {
-        left = vf_add(vf_load(c), left);
-        right = vf_add(vf_load(c + HALF), right);
+        left = vf_add(vf_load(from), left);
+        right = vf_add(vf_load(from + HALF), right);
     }
     vf_store(c, left);
     vf_store(c + HALF, right);

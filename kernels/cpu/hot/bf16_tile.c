@@ -32,7 +32,7 @@ INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
         return;
     }
     float *c = (float *)p->c + at;
-    if (p->accumulate) v = vf_add(vf_load_n(c, n), v);
+    if (p->accumulate) v = vf_add(vf_load_n(p->from ? p->from + at : c, n), v);
     vf_store_n(c, v, n);
 }
 

@@ -50,7 +50,7 @@ INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
     float *c = (float *)p->c + row * p->ldc + col;
     if (n == 0) return;
     if (p->bias) v = vf_add(v, vf_load_n(p->bias + col, n));
-    if (p->accumulate) v = vf_add(vf_load_n(c, n), v);
+    if (p->accumulate) v = vf_add(vf_load_n(p->from ? p->from + row * p->ldc + col : c, n), v);
     vf_store_n(c, v, n);
 }
 

@@ -2,21 +2,53 @@
 #include "hot.h"
 #include "vec.h"
 
-void RLHF__HOT(adamw)(float *w, const float *g, float *m, float *v, size_t n,
-                      const struct rlhf__adam_step *a) {
-    const vf gs = vf_set1(a->grad_scale), b1 = vf_set1(a->beta1), r1 = vf_set1(a->beta1_rest);
-    const vf b2 = vf_set1(a->beta2), r2 = vf_set1(a->beta2_rest), decay = vf_set1(a->decay);
-    const vf step = vf_set1(a->step), root = vf_set1(a->root_scale), eps = vf_set1(a->eps);
-    for (size_t i = 0; i < n; i += VF_LANES) {
-        size_t l = n - i < VF_LANES ? n - i : VF_LANES;
-        vf gv = vf_mul(vf_load_n(g + i, l), gs);
-        vf mv = vf_fma(vf_load_n(m + i, l), b1, vf_mul(gv, r1));
-        vf vv = vf_fma(vf_load_n(v + i, l), b2, vf_mul(vf_mul(gv, gv), r2));
-        vf u = vf_div(vf_mul(step, mv), vf_fma(vf_sqrt(vv), root, eps));
-        vf_store_n(m + i, mv, l);
-        vf_store_n(v + i, vv, l);
-        vf_store_n(w + i, vf_sub(vf_mul(vf_load_n(w + i, l), decay), u), l);
-    }
+#define INLINE static inline __attribute__((always_inline))
+
+// ---- AdamW ----
+
+struct adam {
+    vf scale, b1, r1, b2, r2, decay, step, root, eps;
+};
+
+// l is a constant where it is all lanes: masked accesses are slow at some levels.
+INLINE vf load(const float *p, size_t l) { return l == VF_LANES ? vf_load(p) : vf_load_n(p, l); }
+
+INLINE void store(float *p, vf v, size_t l) {
+    if (l == VF_LANES)
+        vf_store(p, v);
+    else
+        vf_store_n(p, v, l);
+}
+
+INLINE void adam_lanes(float *w, float *g, float *m, float *v, size_t l, const int zero,
+                       const struct adam *a) {
+    vf gv = vf_mul(load(g, l), a->scale);
+    vf mv = vf_fma(load(m, l), a->b1, vf_mul(gv, a->r1));
+    vf vv = vf_fma(load(v, l), a->b2, vf_mul(vf_mul(gv, gv), a->r2));
+    vf u = vf_div(vf_mul(a->step, mv), vf_fma(vf_sqrt(vv), a->root, a->eps));
+    store(m, mv, l);
+    store(v, vv, l);
+    store(w, vf_sub(vf_mul(load(w, l), a->decay), u), l);
+    if (zero) store(g, vf_zero(), l);
+}
+
+INLINE void adam_all(float *w, float *g, float *m, float *v, size_t n, const int zero,
+                     const struct adam *a) {
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        adam_lanes(w + i, g + i, m + i, v + i, VF_LANES, zero, a);
+    if (i < n) adam_lanes(w + i, g + i, m + i, v + i, n - i, zero, a);
+}
+
+void RLHF__HOT(adamw)(float *w, float *g, float *m, float *v, size_t n,
+                      const struct rlhf__adam_step *s) {
+    const struct adam a = {vf_set1(s->grad_scale), vf_set1(s->beta1),      vf_set1(s->beta1_rest),
+                           vf_set1(s->beta2),      vf_set1(s->beta2_rest), vf_set1(s->decay),
+                           vf_set1(s->step),       vf_set1(s->root_scale), vf_set1(s->eps)};
+    if (s->zero_grad)
+        adam_all(w, g, m, v, n, 1, &a);
+    else
+        adam_all(w, g, m, v, n, 0, &a);
 }
 
 // Sixteen running sums in f64, then added in order; the same at every level.
@@ -34,19 +66,73 @@ void RLHF__HOT(sumsq)(double *out, const float *x, size_t n) {
     *out = sum;
 }
 
+// ---- sums over rows ----
+
+enum { ABREAST = 4 }; // vectors of one row that are added at a time: their lines are read once
+
+INLINE vf dy_at(const void *dy, int bf16, size_t at, size_t l) {
+    if (!bf16) return load((const float *)dy + at, l);
+    const uint16_t *h = (const uint16_t *)dy + at;
+    return l == VF_LANES ? vf_load_bf16(h) : vf_load_bf16_n(h, l);
+}
+
+// Of `vectors` vectors; l is the length of a single one, which may be the row's last.
+INLINE void sum_rows(float *db, const void *dy, const int bf16, size_t rows, const size_t vectors,
+                     const size_t l, size_t stride) {
+    vf sum[ABREAST];
+    for (size_t j = 0; j < vectors; j++)
+        sum[j] = vf_zero();
+    for (size_t r = 0; r < rows; r++)
+        for (size_t j = 0; j < vectors; j++)
+            sum[j] = vf_add(sum[j], dy_at(dy, bf16, r * stride + j * VF_LANES, l));
+    for (size_t j = 0; j < vectors; j++)
+        store(db + j * VF_LANES, vf_add(load(db + j * VF_LANES, l), sum[j]), l);
+}
+
+INLINE void sum_columns(float *db, const char *dy, const int bf16, size_t rows, size_t cols,
+                        size_t stride) {
+    const size_t size = bf16 ? sizeof(uint16_t) : sizeof(float);
+    size_t c = 0;
+    for (; c + ABREAST * VF_LANES <= cols; c += ABREAST * VF_LANES)
+        sum_rows(db + c, dy + c * size, bf16, rows, ABREAST, VF_LANES, stride);
+    for (; c + VF_LANES <= cols; c += VF_LANES)
+        sum_rows(db + c, dy + c * size, bf16, rows, 1, VF_LANES, stride);
+    if (c < cols) sum_rows(db + c, dy + c * size, bf16, rows, 1, cols - c, stride);
+}
+
 void RLHF__HOT(column_sums)(float *db, const void *dy, int bf16, size_t rows, size_t cols,
                             size_t stride) {
-    for (size_t c = 0; c < cols; c += VF_LANES) {
-        size_t l = cols - c < VF_LANES ? cols - c : VF_LANES;
-        vf sum = vf_zero();
-        for (size_t r = 0; r < rows; r++) {
-            size_t at = r * stride + c;
-            sum = vf_add(sum, bf16 ? vf_load_bf16_n((const uint16_t *)dy + at, l)
-                                   : vf_load_n((const float *)dy + at, l));
-        }
-        vf_store_n(db + c, vf_add(vf_load_n(db + c, l), sum), l);
-    }
+    if (bf16)
+        sum_columns(db, dy, 1, rows, cols, stride);
+    else
+        sum_columns(db, dy, 0, rows, cols, stride);
 }
+
+INLINE void weigh_rows(float *dw, const float *x, const float *dy, size_t rows,
+                       const size_t vectors, const size_t l, size_t stride) {
+    vf sum[ABREAST];
+    for (size_t j = 0; j < vectors; j++)
+        sum[j] = vf_zero();
+    for (size_t r = 0; r < rows; r++) {
+        const vf by = vf_set1(dy[r]);
+        for (size_t j = 0; j < vectors; j++)
+            sum[j] = vf_fma(by, load(x + r * stride + j * VF_LANES, l), sum[j]);
+    }
+    for (size_t j = 0; j < vectors; j++)
+        store(dw + j * VF_LANES, vf_add(load(dw + j * VF_LANES, l), sum[j]), l);
+}
+
+void RLHF__HOT(weighted_sums)(float *dw, const float *x, const float *dy, size_t rows, size_t cols,
+                              size_t stride) {
+    size_t c = 0;
+    for (; c + ABREAST * VF_LANES <= cols; c += ABREAST * VF_LANES)
+        weigh_rows(dw + c, x + c, dy, rows, ABREAST, VF_LANES, stride);
+    for (; c + VF_LANES <= cols; c += VF_LANES)
+        weigh_rows(dw + c, x + c, dy, rows, 1, VF_LANES, stride);
+    if (c < cols) weigh_rows(dw + c, x + c, dy, rows, 1, cols - c, stride);
+}
+
+// ---- Muon ----
 
 void RLHF__HOT(muon_momentum)(float *u, float *mom, const float *g, size_t n, float momentum,
                               float grad_scale, int nesterov) {

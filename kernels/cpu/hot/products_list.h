@@ -37,16 +37,19 @@ struct rlhf__panel {
     size_t ldc, columns;              // columns <= panel width
     int a_packed, c_bf16, accumulate; // accumulate: C + sum; both: see bf16.h, c_bf16 there only
     int goes_on; // without accumulate, bias and c_bf16; k cut at multiples of 32 shows in no bit
+    const float *from;   // accumulate: what is added to, rows as C's; NULL: C itself
     const float *addend; // c_bf16 only: C = addend[m, panel width] + sum; NULL allowed
 };
 
 // Constants of an AdamW step: w = w decay - step m / (sqrt(v) root_scale + eps).
 struct rlhf__adam_step {
     float grad_scale, beta1, beta1_rest, beta2, beta2_rest, decay, step, root_scale, eps;
+    int32_t zero_grad; // 1: the gradient is 0 afterwards, else it stays
 };
 
 // gemm_*       f32 products, see struct rlhf__panel; packings as in bf16.h
 // column_sums  db[c] += sum over rows of dy[row][c]; dy has row stride `stride` elements
+// weighted_sums  dw[c] += sum over rows of dy[row] x[row][c], a chain of vf_fma in row order
 // head_stat    fills max, log_sum and, with entropy, entropy
 // head_kl      needs head_stat; fills kl, ref_max, ref_log_sum from the reference's row r
 // head_grad    dz[n] (f32 or bf16) = derivative w.r.t. the unscaled logits; r NULL when d_kl is 0;
@@ -54,7 +57,7 @@ struct rlhf__adam_step {
 // head_draw    first id whose running sum of exp((z - max) it) exceeds u times the total
 // head_argmax  lowest id of the largest logit
 // head_keep    z outside top_k (0 = off) and top_p (1 = off) becomes -inf; work holds n floats
-// adamw        n elements
+// adamw        n elements, in one pass
 // sumsq        of n elements, in f64, to *out
 // muon_momentum  mom = momentum mom + g grad_scale; u = direction; n elements
 // scale        x[n] *= a
@@ -66,6 +69,8 @@ struct rlhf__adam_step {
     X(gemm_pack_a, (uint32_t * dst, const float *src, size_t m, size_t k, size_t stride))          \
     X(gemm_panel, (const struct rlhf__panel *p))                                                   \
     X(column_sums, (float *db, const void *dy, int bf16, size_t rows, size_t cols, size_t stride)) \
+    X(weighted_sums,                                                                               \
+      (float *dw, const float *x, const float *dy, size_t rows, size_t cols, size_t stride))       \
     X(head_stat, (struct rlhf__head_stat * s, const float *z, size_t n, float it, int entropy))    \
     X(head_kl, (struct rlhf__head_stat * s, const float *z, const float *r, size_t n, float it))   \
     X(head_grad, (void *dz, int bf16, const float *z, const float *r, size_t n, float it,          \
@@ -73,8 +78,7 @@ struct rlhf__adam_step {
     X(head_draw, (int32_t * id, const float *z, size_t n, float it, float max, double u))          \
     X(head_argmax, (int32_t * id, const float *z, size_t n))                                       \
     X(head_keep, (float *z, size_t n, float it, int32_t top_k, double top_p, float *work))         \
-    X(adamw,                                                                                       \
-      (float *w, const float *g, float *m, float *v, size_t n, const struct rlhf__adam_step *a))   \
+    X(adamw, (float *w, float *g, float *m, float *v, size_t n, const struct rlhf__adam_step *a))  \
     X(sumsq, (double *out, const float *x, size_t n))                                              \
     X(muon_momentum, (float *u, float *mom, const float *g, size_t n, float momentum,              \
                       float grad_scale, int nesterov))                                             \
