@@ -26,14 +26,56 @@ static rlhf_status gen_step(void *self, rlhf_gen *gen, const rlhf_gen_step *step
         step->logp[i] *= 1.0001f;
     return st;
 }
-#elif defined BREAK_GRADIENT
+#elif defined BREAK_GRADIENT || defined BREAK_VALUE
+#ifdef BREAK_VALUE
+#define HEAD(h) ((h)->value)
+#else
+#define HEAD(h) ((h)->logp)
+#endif
 static rlhf_status backward(void *self, const rlhf_batch *b, const rlhf_forward *how,
                             const rlhf_heads *grad) {
-    for (uint32_t t = 0; t < b->total; t++)
-        grad->logp[t] *= 1.5f;
+    float *d = HEAD(grad);
+    for (uint32_t t = 0; d && t < b->total; t++)
+        d[t] *= 1.5f;
     const rlhf_status st = real->backward(self, b, how, grad);
-    for (uint32_t t = 0; t < b->total; t++)
-        grad->logp[t] /= 1.5f;
+    for (uint32_t t = 0; d && t < b->total; t++)
+        d[t] /= 1.5f;
+    return st;
+}
+#elif defined BREAK_ENTROPY || defined BREAK_KL || defined BREAK_SCORE || defined BREAK_BASE
+static rlhf_status forward(void *self, const rlhf_batch *b, const rlhf_forward *how,
+                           const rlhf_heads *out) {
+    rlhf_forward changed = *how;
+#ifdef BREAK_BASE
+    changed.flags = 0;
+#endif
+    const rlhf_status st = real->forward(self, b, &changed, out);
+    for (uint32_t i = 0; st == RLHF_OK && i < b->n; i++) {
+        const int32_t at = b->offset[i] + b->prompt_len[i];
+        (void)at;
+#if defined BREAK_ENTROPY
+        if (out->entropy && at < b->offset[i + 1]) out->entropy[at] = -1;
+#elif defined BREAK_KL
+        if (out->kl && at < b->offset[i + 1]) out->kl[at] += 1e-3f;
+#elif defined BREAK_SCORE
+        if (out->score) out->score[3 * i] += (float)b->n;
+#endif
+    }
+    return st;
+}
+#elif defined BREAK_BF16
+static int32_t dtype; // of the latest: the check has one at a time
+
+static rlhf_status open_model(void *self, const rlhf_model_open *how) {
+    dtype = how->dtype;
+    return real->open(self, how);
+}
+
+static rlhf_status forward(void *self, const rlhf_batch *b, const rlhf_forward *how,
+                           const rlhf_heads *out) {
+    const rlhf_status st = real->forward(self, b, how, out);
+    for (uint32_t t = 0; st == RLHF_OK && dtype == RLHF_BF16 && out->logp && t < b->total; t++)
+        out->logp[t] *= 1.25f;
     return st;
 }
 #elif defined BREAK_PARAM || defined BREAK_PAST
@@ -57,11 +99,15 @@ static rlhf_status open_model(void *self, const rlhf_model_open *how) {
 #endif
 
 static void change(rlhf_model_ops *ops) {
-#if defined BREAK_ROWS || defined BREAK_LOGP
+#if defined BREAK_ROWS || defined BREAK_LOGP || defined BREAK_ENTROPY || defined BREAK_KL ||       \
+    defined BREAK_SCORE || defined BREAK_BASE
+    ops->forward = forward;
+#elif defined BREAK_BF16
+    ops->open = open_model;
     ops->forward = forward;
 #elif defined BREAK_STEP
     ops->gen_step = gen_step;
-#elif defined BREAK_GRADIENT
+#elif defined BREAK_GRADIENT || defined BREAK_VALUE
     ops->backward = backward;
 #elif defined BREAK_PARAM || defined BREAK_PAST
     ops->param = param;

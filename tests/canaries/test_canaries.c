@@ -126,6 +126,9 @@ static void each_algorithm_is_caught(void **state) {
 // Small ones, so that numbers are tried.
 #define GPT2                                                                                       \
     "{\"n_layer\": 2, \"n_head\": 2, \"n_embd\": 16, \"n_positions\": 32, \"vocab_size\": 40}"
+#define DISTILBERT                                                                                 \
+    "{\"n_layers\": 2, \"n_heads\": 2, \"dim\": 16, \"hidden_dim\": 32, "                          \
+    "\"max_position_embeddings\": 32, \"vocab_size\": 40}"
 #define DECODER                                                                                    \
     "{\"vocab_size\": 40, \"hidden_size\": 16, \"num_hidden_layers\": 2, "                         \
     "\"num_attention_heads\": 2, "                                                                 \
@@ -134,9 +137,11 @@ static void each_algorithm_is_caught(void **state) {
 static void each_model_is_caught(void **state) {
     static const struct {
         const char *name, *rule;
-    } all[] = {{"rows", "rows"},         {"logp", "log-probs"}, {"step", "step"},
-               {"gradient", "gradient"}, {"param", "param"},    {"past", "param"},
-               {"open", "open"}};
+    } all[] = {
+        {"rows", "rows"},     {"logp", "log-probs"}, {"step", "step"},  {"gradient", "gradient"},
+        {"param", "param"},   {"past", "param"},     {"open", "open"},  {"value", "gradient"},
+        {"entropy", "heads"}, {"kl", "kl"},          {"score", "rows"}, {"base", "adapter"},
+        {"bf16", "bf16"}};
     int missed = 0;
     (void)state;
     for (size_t i = 0; i < CHECK_COUNT(all); i++) {
@@ -221,6 +226,7 @@ static void nothing_is_found_in_what_is_sound(void **state) {
                {"algos/rloo", ""},
                {"algos/sft", ""},
                {"models/distilbert", ""},
+               {"models/distilbert", DISTILBERT},
                {"models/gpt2", ""},
                {"models/gpt2", GPT2},
                {"models/llama", DECODER},
