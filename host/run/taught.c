@@ -58,7 +58,8 @@ static void say_flat(struct rlhf__run *r) {
     if (!said.bad && said.len)
         rlhf__logf(r->report.log, RLHF_LOG_WARN,
                    "phase %lld: what was paid: %.700s; what a reward looks at is in its options "
-                   "('rlhf-host plugin info NAME'), what it was given in RUN/samples",
+                   "('rlhf-host plugin info NAME'), what it was given in samples.jsonl of "
+                   "the run",
                    (long long)r->count.phase + 1, rlhf__buf_text(&said));
     rlhf__buf_free(&said);
 }
