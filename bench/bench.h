@@ -57,6 +57,13 @@ void bench_ops(
 void bench_decoder(const struct bench *b); // the row ops of Qwen2.5-0.5B beside the copy
 void bench_grouped(const struct bench *b, double copy); // its attention; copy: GB/s
 
+// Attention of one layer with heads of 64, forward and backward, in b->dtype: seconds.
+double bench_attention_time(const struct bench *b, uint32_t rows, uint32_t len, int32_t heads,
+                            int32_t kv_heads);
+
+// Cost of a token by rows, tokens a row, layers and width of a gpt2 model.
+void bench_curve(const struct bench *b);
+
 // Rows of products of many shapes, alone and in company, bit for bit. Ends the program when rows of
 // a row-exact backend differ.
 void bench_exact(const struct bench *b);

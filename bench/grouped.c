@@ -9,18 +9,19 @@ enum { HEADS = 14, KV_HEADS = 2, DIM = 64 };
 // `rows` rows of `len` keys; decoding has one query a row, training len.
 struct grouped {
     uint32_t rows, len;
-    int32_t kv_heads, decoding;
+    int32_t heads, kv_heads, decoding, dtype;
     rlhf_attn how;
     rlhf_ragged ragged;
     rlhf_dev q, k, v, out, lse, dq, dk, dv;
 };
 
-static struct grouped grouped_open(const struct bench *b, uint32_t rows, uint32_t len,
-                                   int32_t kv_heads, int32_t decoding) {
-    struct grouped g = {.rows = rows, .len = len, .kv_heads = kv_heads, .decoding = decoding};
+// g: the shape; the rest is made.
+static struct grouped grouped_open(const struct bench *b, struct grouped g) {
+    const uint32_t rows = g.rows, len = g.len;
+    const int32_t decoding = g.decoding;
     const uint64_t nq = (uint64_t)rows * (decoding ? 1 : len), nk = (uint64_t)rows * len;
-    const int64_t q = HEADS * DIM, kv = (int64_t)kv_heads * DIM;
-    g.how = (rlhf_attn){sizeof g.how, HEADS, DIM, 1, RLHF_BF16, 0, q, kv, q, 0.125, kv_heads, 0};
+    const int64_t q = (int64_t)g.heads * DIM, kv = (int64_t)g.kv_heads * DIM;
+    g.how = (rlhf_attn){sizeof g.how, g.heads, DIM, 1, g.dtype, 0, q, kv, q, 0.125, g.kv_heads, 0};
     g.ragged = (rlhf_ragged){.size = sizeof g.ragged,
                              .n = rows,
                              .total = (uint32_t)nq,
@@ -29,14 +30,14 @@ static struct grouped grouped_open(const struct bench *b, uint32_t rows, uint32_
                              .offset = bench_numbers(b, rows + 1ull, 0, decoding ? 1 : len, nq + 1),
                              .start = bench_numbers(b, rows, decoding ? len - 1 : 0, 0, len),
                              .kv_base = bench_numbers(b, rows, 0, len, nk)};
-    g.q = bench_random(b, nq * (uint64_t)q, RLHF_BF16);
-    g.out = bench_random(b, nq * (uint64_t)q, RLHF_BF16);
-    g.dq = bench_random(b, nq * (uint64_t)q, RLHF_BF16);
-    g.k = bench_random(b, nk * (uint64_t)kv, RLHF_BF16);
-    g.v = bench_random(b, nk * (uint64_t)kv, RLHF_BF16);
-    g.dk = bench_random(b, nk * (uint64_t)kv, RLHF_BF16);
-    g.dv = bench_random(b, nk * (uint64_t)kv, RLHF_BF16);
-    g.lse = bench_random(b, nq * HEADS, RLHF_F32);
+    g.q = bench_random(b, nq * (uint64_t)q, g.dtype);
+    g.out = bench_random(b, nq * (uint64_t)q, g.dtype);
+    g.dq = bench_random(b, nq * (uint64_t)q, g.dtype);
+    g.k = bench_random(b, nk * (uint64_t)kv, g.dtype);
+    g.v = bench_random(b, nk * (uint64_t)kv, g.dtype);
+    g.dk = bench_random(b, nk * (uint64_t)kv, g.dtype);
+    g.dv = bench_random(b, nk * (uint64_t)kv, g.dtype);
+    g.lse = bench_random(b, nq * (uint64_t)g.heads, RLHF_F32);
     return g;
 }
 
@@ -72,7 +73,9 @@ static double time_of(const struct bench *b, const struct grouped *g,
 }
 
 static void train(const struct bench *b, uint32_t rows, uint32_t len, int32_t kv_heads) {
-    const struct grouped g = grouped_open(b, rows, len, kv_heads, 0);
+    const struct grouped g = grouped_open(
+        b, (struct grouped){
+               .rows = rows, .len = len, .heads = HEADS, .kv_heads = kv_heads, .dtype = RLHF_BF16});
     // Operations of one product over the pairs of a query and a key that it sees.
     const double product = (double)rows * len * (len + 1.0) * HEADS * DIM * 1e-9;
     const double fwd = time_of(b, &g, forward), bwd = time_of(b, &g, backward);
@@ -85,7 +88,12 @@ static void train(const struct bench *b, uint32_t rows, uint32_t len, int32_t kv
 
 static void decode(const struct bench *b, uint32_t rows, uint32_t len, int32_t kv_heads,
                    double copy) {
-    const struct grouped g = grouped_open(b, rows, len, kv_heads, 1);
+    const struct grouped g = grouped_open(b, (struct grouped){.rows = rows,
+                                                              .len = len,
+                                                              .heads = HEADS,
+                                                              .kv_heads = kv_heads,
+                                                              .decoding = 1,
+                                                              .dtype = RLHF_BF16});
     const double spent = time_of(b, &g, forward);
     const double rate = (double)rows * len * kv_heads * DIM * 4e-9 / spent;
     char title[64];
@@ -93,6 +101,16 @@ static void decode(const struct bench *b, uint32_t rows, uint32_t len, int32_t k
              kv_heads);
     printf("%-44s %10.3f ms, %.1f GB/s, %.2f of copy\n", title, spent * 1e3, rate, rate / copy);
     grouped_close(b, &g);
+}
+
+double bench_attention_time(const struct bench *b, uint32_t rows, uint32_t len, int32_t heads,
+                            int32_t kv_heads) {
+    const struct grouped g = grouped_open(
+        b, (struct grouped){
+               .rows = rows, .len = len, .heads = heads, .kv_heads = kv_heads, .dtype = b->dtype});
+    const double spent = time_of(b, &g, forward) + time_of(b, &g, backward);
+    grouped_close(b, &g);
+    return spent;
 }
 
 void bench_grouped(const struct bench *b, double copy) {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""GRPO steps of TRL with PEFT on the CPU, at the shape of bench/lora-step.
+"""GRPO steps of TRL with PEFT on the CPU, at the shape of bench/lora-step; without adapters for bench/run.
 
     lora_peer.py DIR [--groups 4 --samples 8 --prompt 64 --new 64 --rank 16 --steps 3 --dtype auto]
 
-DIR is what make-qwen.py writes; bfloat16 where the processor has instructions for it. Adapters of `rank` on all linear layers; k3 against the model without them.
+DIR is what make-qwen.py or make-gpt2.py (no weights: random ones are written there) writes; --rank 0: all parameters; bfloat16 where the processor has instructions for it. Adapters of `rank` on all linear layers; k3 against the model without them.
 Prints the shortest step in seconds and the peak memory. Needs torch, transformers, trl and peft; exits
 with status 77 and a sentence when one is missing.
 """
@@ -51,6 +51,11 @@ def main():
     bf16 = has_bf16() if a.dtype == "auto" else a.dtype == "bf16"
     torch.manual_seed(0)
     tokenizer = hf.AutoTokenizer.from_pretrained(a.dir)
+    if a.rank == 0 and not os.path.exists(os.path.join(a.dir, "model.safetensors")):
+        # Written, since TRL reads the reference from where the model came from.
+        hf.AutoModelForCausalLM.from_config(hf.AutoConfig.from_pretrained(a.dir)).save_pretrained(a.dir)
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
     model = hf.AutoModelForCausalLM.from_pretrained(a.dir, dtype=torch.bfloat16 if bf16 else torch.float32)
     rows = [{"prompt": tokenizer.decode([1000 * (i + 1)] * a.prompt)} for i in range(a.groups)]
     n = a.groups * a.samples
@@ -66,11 +71,11 @@ def main():
                               reward_funcs=lambda completions, **_: [float(len(set(c))) for c in completions],
                               train_dataset=datasets.Dataset.from_list(rows * 8),
                               peft_config=LoraConfig(r=a.rank, lora_alpha=2 * a.rank, target_modules="all-linear",
-                                                     task_type="CAUSAL_LM"))
+                                                     task_type="CAUSAL_LM") if a.rank else None)
         sys.stdout.flush()
         trainer.train()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"TRL + PEFT, {a.groups} x {a.samples} rows, {a.prompt} + {a.new} tokens, rank {a.rank}, "
+    print(f"{'TRL + PEFT' if a.rank else 'TRL'}, {a.groups} x {a.samples} rows, {a.prompt} + {a.new} tokens, rank {a.rank}, "
           f"{'bf16' if bf16 else 'f32'}: {min(clock.steps):8.2f} s a step, {peak:.2f} GiB")
 
 

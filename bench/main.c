@@ -1,11 +1,12 @@
 // main.c: rlhf-bench: prints what the machine can do and how near the backend and model come.
 //
 //   rlhf-bench [--backend cpu|cuda|PATH] [--threads N] [--dtype bf16|f32] [--cpu-time] [--tiny]
-//              [--only peak|memory|ops|exact|model|train|decode|phase|programs] [--rows 16] [--len
-//              64]
-//              [--slots 32] [--prompt 16] [--new 48] [--model gpt2] [--set n_embd=256]...
-//              [--adapter RANK] [--count STEPS]
+//              [--only peak|memory|ops|exact|exactness|curve|model|train|decode|phase|programs]
+//              [--part train|decode|phase] [--rounds 3] [--rows 16] [--len 64] [--slots 32]
+//              [--prompt 16] [--new 48] [--model gpt2] [--set n_embd=256]... [--adapter RANK]
+//              [--count STEPS]
 //
+// --part and --rounds are of exactness: one of its parts, and how often both sides have their turn.
 // --cpu-time with --threads 1 gives usable figures on a machine that other programs share. --tiny
 // is for devices that are emulated: its figures say nothing, but every part of the program runs.
 // --count makes so many training steps, or generations, and measures nothing: for bench/guard.
@@ -128,13 +129,15 @@ int main(int argc, char **argv) {
     b.only_dtype = *a.dtype != 0;
     b.dtype = strcmp(a.dtype, "f32") == 0 || (!*a.dtype && !has_bf16) ? RLHF_F32 : RLHF_BF16;
     printf("%s: %s%s\n", b.c->name, b.c->detail, b.cpu_time ? ", processor time" : "");
-    if (!b.count && strcmp(a.only, "phase") != 0 && strncmp(a.only, "exact", 5) != 0)
+    if (!b.count && strcmp(a.only, "phase") != 0 && strncmp(a.only, "exact", 5) != 0 &&
+        strcmp(a.only, "curve") != 0)
         bench_peak(&b);
     if (!*a.only || strcmp(a.only, "memory") == 0) bench_memory(&b);
     if (strcmp(a.only, "ops") == 0) bench_ops(&b);
     if (strcmp(a.only, "ops") == 0) bench_decoder(&b);
     if (strcmp(a.only, "exact") == 0) bench_exact(&b);
     if (strcmp(a.only, "exactness") == 0) bench_exactness(&b);
+    if (strcmp(a.only, "curve") == 0) bench_curve(&b);
     if (!*a.only || strcmp(a.only, "model") == 0) model_parts(&b, BOTH);
     if (strcmp(a.only, "train") == 0) model_parts(&b, TRAIN);
     if (strcmp(a.only, "decode") == 0) model_parts(&b, DECODE);

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""A training step and a generation in PyTorch and transformers on the CPU, at the shape of bench/qwen.
+"""A training step and a generation in PyTorch and transformers on the CPU, at the shape of bench/qwen, or of
+GPT-2 124M for bench/run.
 
     qwen_peer.py train eager|compiled | generate     [--rows 8 --len 128 --slots 16 --prompt 16 --new 48 --layers 24]
+                                                     [--model qwen|gpt2] [--dtype auto|bf16|f32]
 
-Random weights, bfloat16 autocast where the processor has instructions for it, AdamW and clipping by the
+Random weights, bfloat16 autocast where the processor has instructions for it (or --dtype wants it), AdamW and clipping by the
 global norm. Prints the shortest of some runs in milliseconds, as rlhf-bench does. Needs torch and
 transformers; exits with status 77 and a sentence when one is missing.
 """
@@ -23,7 +25,12 @@ SHAPE = {"vocab_size": 151936, "hidden_size": 896, "intermediate_size": 4864, "n
          "tie_word_embeddings": True}
 
 
+DTYPE = "auto"
+
+
 def has_bf16():
+    if DTYPE != "auto":
+        return DTYPE == "bf16"
     with open("/proc/cpuinfo") as f:
         return "avx512_bf16" in f.read()
 
@@ -50,7 +57,7 @@ def best_of(run, times):
 
 
 def train(model, a):
-    ids = torch.randint(0, SHAPE["vocab_size"], (a.rows, a.len))
+    ids = torch.randint(0, model.config.vocab_size, (a.rows, a.len))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
     forward = torch.compile(model) if a.how == "compiled" else model
 
@@ -70,7 +77,7 @@ def train(model, a):
 def generate(model, a):
     if has_bf16():
         model = model.bfloat16()
-    ids = torch.randint(0, SHAPE["vocab_size"], (a.slots, a.prompt))
+    ids = torch.randint(0, model.config.vocab_size, (a.slots, a.prompt))
 
     def run(new):
         with torch.no_grad():
@@ -87,10 +94,18 @@ def main():
     p.add_argument("how", nargs="?", choices=("eager", "compiled"), default="eager")
     for name, size in (("rows", 8), ("len", 128), ("slots", 16), ("prompt", 16), ("new", 48), ("layers", 24)):
         p.add_argument(f"--{name}", type=int, default=size)
+    p.add_argument("--model", choices=("qwen", "gpt2"), default="qwen")
+    p.add_argument("--dtype", choices=("auto", "bf16", "f32"), default="auto")
     a = p.parse_args()
+    global DTYPE
+    DTYPE = a.dtype
     torch.manual_seed(0)
     peaks()
-    model = hf.AutoModelForCausalLM.from_config(hf.Qwen2Config(**dict(SHAPE, num_hidden_layers=a.layers)))
+    if a.model == "gpt2":
+        config = hf.GPT2Config(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)  # its defaults are 124M
+    else:
+        config = hf.Qwen2Config(**dict(SHAPE, num_hidden_layers=a.layers))
+    model = hf.AutoModelForCausalLM.from_config(config)
     (train if a.what == "train" else generate)(model, a)
 
 
