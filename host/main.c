@@ -73,7 +73,7 @@ static int version(const struct rlhf__env *env, int argc, char **argv) {
     else if (json)
         st = rlhf__version_json(env->dirs, RLHF_GIT_ID, RLHF_BUILD_TYPE, &err);
     else
-        rlhf__version(stdout);
+        st = rlhf__version(env->dirs, &err);
     if (st < 0) rlhf__log_error(env->log, err.text);
     return rlhf__exit_status(st);
 }

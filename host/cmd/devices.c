@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "cmd/flags.h"
+#include "cmd/levels.h"
 #include "cmd/print.h"
 #include "model/compute_load.h"
 
@@ -41,12 +42,12 @@ static json_t *row_of(const char *backend, uint32_t gpu, const char *path,
     char capability[24] = "";
     if (d->capability)
         snprintf(capability, sizeof capability, "%d.%d", d->capability / 10, d->capability % 10);
-    return json_pack("{ss,si,so,so,so,so,so,so,so,so,so}", "backend", backend, "gpu", (int)gpu,
+    return json_pack("{ss,si,so,so,so,so,so,so,so,so,so,so}", "backend", backend, "gpu", (int)gpu,
                      "name", text_json(d->name), "memory", bytes_json(d->memory), "memory_free",
                      bytes_json(d->memory_free), "compute_capability", text_json(capability),
                      "driver", text_json(d->driver), "runtime", text_json(d->runtime), "library",
                      text_json(d->library), "missing", text_json(d->missing), "path",
-                     text_json(path));
+                     text_json(path), "levels", rlhf__levels_json(d));
 }
 
 // In the child: the backend's devices as a JSON list.
@@ -128,7 +129,9 @@ static void print_row(const json_t *row) {
     }
     if (*missing) rlhf__buf_printf(&line, "not usable: %s", missing);
     rlhf__put_printable(&shown, rlhf__buf_text(&line), line.len, "");
-    puts(rlhf__buf_text(&shown));
+    rlhf__buf_puts(&shown, "\n");
+    rlhf__levels_put(&shown, json_object_get(row, "levels"));
+    fputs(rlhf__buf_text(&shown), stdout);
     rlhf__buf_free(&line);
     rlhf__buf_free(&shown);
 }

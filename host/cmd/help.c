@@ -36,11 +36,6 @@ void rlhf__help(FILE *out) {
         out);
 }
 
-void rlhf__version(FILE *out) {
-    fprintf(out, "rlhf-host %s (plugin ABI %d.%d)\n", RLHF_SDK_VERSION, RLHF_ABI_MAJOR,
-            RLHF_ABI_MINOR);
-}
-
 // "      0.99 with grpo.so, ppo.so; 0.9 with ..." where algorithms bring defaults of their own.
 static void put_tuned(struct rlhf__buf *out, const char *section, const rlhf_opt *o,
                       const struct rlhf__tuned *tuned, size_t n) {

@@ -6,8 +6,10 @@
 
 #include <stdio.h>
 
-void rlhf__help(FILE *out);    // [main]
-void rlhf__version(FILE *out); // [main]
+void rlhf__help(FILE *out); // [main]
+
+// Prints the version, and what the CPU backend chooses among here. [main]
+rlhf_status rlhf__version(const struct rlhf__dirs *dirs, struct rlhf__error *err);
 
 // One JSON object of the program, the contract, the commit it was built from ("": not known), the
 // compiler, the kind of build, and what the CPU backend computes with here. [main]

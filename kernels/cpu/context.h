@@ -63,9 +63,7 @@ struct rlhf__cpu {
     int threads;
     int isa;                  // enum rlhf__isa of hot.h
     int isa_capped;           // the user asked for this level
-    int has_bf16;             // bf16 products with independent rows exist
-    int own_bf16;             // they are those of gemm.h, not oneDNN's
-    int own_amx;              // and run on AMX tiles
+    int has_bf16;             // bf16 products are those of gemm.h; else f32 products stand in
     int64_t half_l2;          // bytes of half of a core's second-level cache
     int has_block_gemm;       // oneDNN has f32 products with independent rows
     struct rlhf__hot hot;     // hot loops of this instruction set

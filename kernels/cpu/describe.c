@@ -1,7 +1,9 @@
 // describe.c: what rlhf_kernels.describe says of the CPU.
+#include "context.h"
 #include "table.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,6 +30,27 @@ static void read_memory(rlhf_device_info *info) {
     if (sscanf(text, "%llu", &kib) == 1) info->memory_free = (uint64_t)kib << 10;
 }
 
+static void read_levels(rlhf_device_info *info) {
+    const char *cap = getenv("RLHF_CPU_ISA");
+    const int used = rlhf__isa_choose(cap);
+    info->n_levels = RLHF__ISA_COUNT;
+    for (int i = 0; i < RLHF__ISA_COUNT; i++) {
+        const struct rlhf__level *from = rlhf__isa_level(i);
+        rlhf_level *to = &info->levels[i];
+        const char *lacks = rlhf__isa_lacks(i);
+        snprintf(to->name, sizeof to->name, "%s", from->name);
+        snprintf(to->loops, sizeof to->loops, "%s", from->loops);
+        snprintf(to->f32, sizeof to->f32, "%s", from->f32);
+        snprintf(to->bf16, sizeof to->bf16, "%s", from->bf16);
+        to->has = !lacks;
+        to->used = i == used;
+        if (lacks)
+            snprintf(to->why_not, sizeof to->why_not, "this machine lacks %s", lacks);
+        else if (i > used)
+            snprintf(to->why_not, sizeof to->why_not, "RLHF_CPU_ISA is %.20s", cap);
+    }
+}
+
 rlhf_status rlhf__cpu_describe(uint32_t gpu, rlhf_device_info *out) {
     rlhf_device_info info = {.size = sizeof info, .devices = 1};
     const rlhf_kernels *own = rlhf_kernels_v0();
@@ -36,6 +59,7 @@ rlhf_status rlhf__cpu_describe(uint32_t gpu, rlhf_device_info *out) {
         snprintf(info.library, sizeof info.library, "%s", t->detail);
     own->destroy(t);
     read_memory(&info);
+    read_levels(&info);
     proc_value("/proc/cpuinfo", "model name", info.name, sizeof info.name);
     if (!info.name[0]) snprintf(info.name, sizeof info.name, "CPU");
     if (gpu) snprintf(info.missing, sizeof info.missing, "there is one device, 0");

@@ -1,6 +1,7 @@
 // dnnl_shim.c: see dnnl_shim.h. The two versions differ in how descriptors are made: 2.x has them
 // as open structs by value and an operation descriptor in between, 3.x has opaque handles.
 #include "dnnl_shim.h"
+#include "hot/hot.h"
 
 #include <dnnl.h>
 
@@ -63,6 +64,15 @@ void rlhf__dnnl_version(int out[3]) {
     out[0] = v->major;
     out[1] = v->minor;
     out[2] = v->patch;
+}
+
+int rlhf__dnnl_cap(int isa) {
+    static const dnnl_cpu_isa_t most[RLHF__ISA_COUNT] = {
+        dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2, dnnl_cpu_isa_avx512_core,
+        dnnl_cpu_isa_avx512_core_bf16, dnnl_cpu_isa_all};
+    const int st = dnnl_set_max_cpu_isa(most[isa]);
+    if (!st || most[isa] == dnnl_cpu_isa_all) return 0;
+    return ((unsigned)dnnl_get_effective_cpu_isa() & ~(unsigned)most[isa]) != 0 ? st : 0;
 }
 
 static dnnl_data_type_t data_type(int32_t dtype) {

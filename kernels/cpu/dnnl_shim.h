@@ -33,6 +33,10 @@ int rlhf__dnnl_create(struct rlhf__dnnl **out);
 void rlhf__dnnl_destroy(struct rlhf__dnnl *d);
 void rlhf__dnnl_version(int out[3]);
 
+// The library may use no more than what the CPUs of level isa (enum rlhf__isa of hot/hot.h) have.
+// It is settled once a process, before the first primitive: fails when it then was higher.
+int rlhf__dnnl_cap(int isa);
+
 // A dense [rows, cols] operand, transposed = lies as [cols, rows].
 int rlhf__dnnl_layout_plain(int64_t rows, int64_t cols, int32_t dtype, int transposed,
                             struct rlhf__dnnl_layout **out);

@@ -11,26 +11,28 @@
 #define PACK_PANELS 12
 
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype, int wei_packed) {
-    if (dtype == RLHF_BF16) return cpu->own_bf16;
+    if (dtype == RLHF_BF16) return RLHF__EXACT && cpu->has_bf16;
     return RLHF__EXACT && (!wei_packed || !cpu->has_block_gemm);
 }
 
 // ---- geometry ----
 
 static int64_t panel_width(const struct rlhf__cpu *cpu, int32_t dtype) {
-    return dtype == RLHF_BF16 ? RLHF__BF16_NC : (int64_t)8 << cpu->isa;
+    if (dtype == RLHF_BF16) return RLHF__BF16_NC;
+    return cpu->isa >= RLHF__ISA_AVX512 ? 32 : cpu->isa == RLHF__ISA_AVX2 ? 16 : 8;
 }
 
 static int64_t tile_rows(const struct rlhf__cpu *cpu, int32_t dtype) {
-    if (dtype == RLHF_BF16) return cpu->own_amx ? RLHF__AMX_MR : RLHF__BF16_MR;
-    return cpu->isa == RLHF__ISA_AVX512 ? 12 : 6;
+    if (dtype == RLHF_BF16) return cpu->isa == RLHF__ISA_AMX ? RLHF__AMX_MR : RLHF__BF16_MR;
+    return cpu->isa >= RLHF__ISA_AVX512 ? 12 : 6;
 }
 
 static int64_t words(int32_t dtype, int64_t k) { return dtype == RLHF_BF16 ? (k + 1) / 2 : k; }
 
 // Of a packed row of A.
 static int64_t a_row_words(const struct rlhf__cpu *cpu, int32_t dtype, int64_t k) {
-    if (dtype == RLHF_BF16 && cpu->own_amx) k = (k + RLHF__AMX_K - 1) / RLHF__AMX_K * RLHF__AMX_K;
+    if (dtype == RLHF_BF16 && cpu->isa == RLHF__ISA_AMX)
+        k = (k + RLHF__AMX_K - 1) / RLHF__AMX_K * RLHF__AMX_K;
     return words(dtype, k);
 }
 
@@ -96,7 +98,7 @@ struct job {
 // Whether a block's rows of A are packed: always from its transpose; for AMX also rows that many
 // panels read (1024 x 768 by 768 x 2304: 10 % faster).
 static int packs(const struct job *j, int64_t rows, int64_t panels) {
-    const int amx = j->cpu->own_amx && j->s->in_dtype == RLHF_BF16;
+    const int amx = j->cpu->isa == RLHF__ISA_AMX && j->s->in_dtype == RLHF_BF16;
     return j->s->src_transposed || (amx && rows >= RLHF__AMX_MR && panels >= PACK_PANELS);
 }
 
@@ -110,7 +112,7 @@ static void pack_a(const struct job *j, int64_t row, size_t rows, size_t k) {
         rlhf__amx_pack_rows((uint16_t *)j->a_pack, bf16, rows, k, (size_t)j->s->k);
     else if (j->s->in_dtype != RLHF_BF16)
         j->cpu->hot.gemm_pack_a(j->a_pack, (const float *)(const void *)from, rows, k, m);
-    else if (j->cpu->own_amx)
+    else if (j->cpu->isa == RLHF__ISA_AMX)
         rlhf__amx_pack_a((uint16_t *)j->a_pack, bf16, rows, k, m);
     else
         rlhf__bf16_pack_a(j->a_pack, bf16, rows, k, m);
@@ -119,7 +121,7 @@ static void pack_a(const struct job *j, int64_t row, size_t rows, size_t k) {
 static void run_panel(const struct job *j, const struct rlhf__panel *p) {
     if (j->s->in_dtype != RLHF_BF16)
         j->cpu->hot.gemm_panel(p);
-    else if (j->cpu->own_amx)
+    else if (j->cpu->isa == RLHF__ISA_AMX)
         rlhf__amx_panel(p);
     else
         rlhf__bf16_panel(p);
@@ -195,7 +197,7 @@ static void run_range(const struct job *j, int64_t from, int64_t to) {
 
 static void run_pass(const struct job *whole, uint64_t a_words) {
     const int64_t total = whole->s->m * whole->panels, threads = whole->cpu->threads;
-    const int amx = whole->cpu->own_amx && whole->s->in_dtype == RLHF_BF16;
+    const int amx = whole->cpu->isa == RLHF__ISA_AMX && whole->s->in_dtype == RLHF_BF16;
 #pragma omp parallel for schedule(static, 1) num_threads(whole->cpu->threads)
     for (int64_t t = 0; t < threads; t++) {
         struct job j = *whole;

@@ -1,4 +1,5 @@
-// isa.c: choice of the instruction set at run time, by CPUID. The only file that asks the CPU.
+// isa.c: the instruction sets, and the choice among them at run time. The only file that asks the
+// CPU.
 #define _DEFAULT_SOURCE // syscall
 #include "hot/hot.h"
 
@@ -7,42 +8,54 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static const char *const names[RLHF__ISA_COUNT] = {"baseline", "avx2", "avx512"};
+static const struct rlhf__level levels[RLHF__ISA_COUNT] = {
+    {"baseline", &rlhf__hot_table_baseline, "SSE2, 4 lanes", "own tiles", "as f32"},
+    {"avx2", &rlhf__hot_table_avx2, "AVX2 and FMA, 8 lanes", "own tiles", "as f32"},
+    {"avx512", &rlhf__hot_table_avx512, "AVX-512, 16 lanes",
+     "oneDNN; gradients of weights in own tiles", "as f32"},
+    {"avx512_bf16", &rlhf__hot_table_avx512_bf16, "AVX-512 with BF16, 16 lanes",
+     "oneDNN; gradients of weights in own tiles", "own tiles"},
+    {"amx", &rlhf__hot_table_avx512_bf16, "AVX-512 with BF16, 16 lanes",
+     "oneDNN; gradients of weights in own tiles", "own tiles on AMX"}};
 
-const char *rlhf__isa_name(int isa) {
-    return isa >= 0 && isa < RLHF__ISA_COUNT ? names[isa] : "unknown";
-}
+const struct rlhf__level *rlhf__isa_level(int isa) { return &levels[isa]; }
 
-// AVX-512 without BF16 (Skylake to Ice Lake) runs the AVX2 level: one level fewer to test.
-static int detect(void) {
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512bf16"))
-        return RLHF__ISA_AVX512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return RLHF__ISA_AVX2;
-    return RLHF__ISA_BASELINE;
-}
-
-int rlhf__isa_has_amx(void) {
+static const char *lacks_amx(void) {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 }; // of <asm/prctl.h>, Linux 5.16
     unsigned a, b, c, d;
     const unsigned amx_bf16 = 1u << 22, amx_tile = 1u << 24;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & amx_bf16) || !(d & amx_tile)) return 0;
-    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & amx_tile)) return "amx_tile";
+    if (!(d & amx_bf16)) return "amx_bf16";
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0
+               ? NULL
+               : "the kernel's leave to use AMX";
 }
 
-int rlhf__hot_select(struct rlhf__hot *hot, const char *cap) {
-    static const struct rlhf__hot *const tables[RLHF__ISA_COUNT] = {
-        &rlhf__hot_table_baseline, &rlhf__hot_table_avx2, &rlhf__hot_table_avx512};
-    int isa = detect();
-    if (cap && *cap) {
-        int want = 0;
-        while (want < RLHF__ISA_COUNT && strcmp(cap, names[want]) != 0)
-            want++;
-        if (want == RLHF__ISA_COUNT) return -1;
-        if (want < isa) isa = want;
+#define NEED(feature)                                                                              \
+    if (!__builtin_cpu_supports(feature)) return feature
+
+const char *rlhf__isa_lacks(int isa) {
+    __builtin_cpu_init();
+    if (isa >= RLHF__ISA_AVX2) {
+        NEED("avx2");
+        NEED("fma");
     }
-    *hot = *tables[isa];
+    if (isa >= RLHF__ISA_AVX512) {
+        NEED("avx512f");
+        NEED("avx512bw");
+        NEED("avx512dq");
+        NEED("avx512vl");
+    }
+    if (isa >= RLHF__ISA_AVX512_BF16) NEED("avx512bf16");
+    return isa >= RLHF__ISA_AMX ? lacks_amx() : NULL;
+}
+
+int rlhf__isa_choose(const char *cap) {
+    int isa = RLHF__ISA_COUNT - 1;
+    if (cap && *cap)
+        while (strcmp(cap, levels[isa].name) != 0)
+            if (--isa < 0) return -1;
+    while (isa > RLHF__ISA_BASELINE && rlhf__isa_lacks(isa))
+        isa--;
     return isa;
 }

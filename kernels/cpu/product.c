@@ -29,11 +29,11 @@ struct rlhf__product_cache {
 
 void rlhf__cpu_use_threads(const struct rlhf__cpu *cpu) { omp_set_num_threads(cpu->threads); }
 
-// True when a packed product of dtype runs on the block-GEMM kernels, whose rows are independent.
-static int is_block_gemm(struct rlhf__dnnl *d, int32_t dtype) {
-    struct rlhf__matmul s = {.m = 64, .k = 64, .n = 64, .in_dtype = dtype, .wei_packed = 1};
+// True when a packed f32 product runs on the block-GEMM kernels, whose rows are independent.
+static int is_block_gemm(struct rlhf__dnnl *d) {
+    struct rlhf__matmul s = {.m = 64, .k = 64, .n = 64, .wei_packed = 1};
     struct rlhf__dnnl_op *op = NULL;
-    s.out_dtype = RLHF_F32;
+    s.in_dtype = s.out_dtype = RLHF_F32;
     if (rlhf__dnnl_matmul_create(d, &s, NULL, NULL, &op)) return 0;
     int yes = strncmp(rlhf__dnnl_op_name(op), "brg", 3) == 0;
     rlhf__dnnl_op_destroy(op);
@@ -44,23 +44,23 @@ rlhf_status rlhf__products_create(struct rlhf__cpu *cpu) {
     struct rlhf__product_cache *c = calloc(1, sizeof *c);
     if (!c) return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory for the product cache");
     cpu->products = c;
+    if (cpu->isa_capped && rlhf__dnnl_cap(cpu->isa))
+        return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED,
+                              "RLHF_CPU_ISA is \"%s\", but oneDNN runs at a higher level in this "
+                              "process already",
+                              rlhf__isa_level(cpu->isa)->name);
     int st = rlhf__dnnl_create(&c->dnnl);
     if (st) return rlhf__cpu_fail(cpu, RLHF_E_DEVICE, "oneDNN cannot be started (status %d)", st);
     rlhf__cpu_use_threads(cpu);
-    // A lower level asked for by the user means own products too, so that they can be tested.
-    int lowered = cpu->isa_capped && cpu->isa < RLHF__ISA_AVX512;
-    cpu->has_block_gemm = !RLHF__EXACT || (!lowered && is_block_gemm(c->dnnl, RLHF_F32));
-    cpu->own_bf16 = RLHF__EXACT && cpu->isa == RLHF__ISA_AVX512;
+    cpu->has_block_gemm = !RLHF__EXACT || (cpu->isa >= RLHF__ISA_AVX512 && is_block_gemm(c->dnnl));
+    cpu->has_bf16 = cpu->isa >= RLHF__ISA_AVX512_BF16;
     const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE); // 0: not known
     cpu->half_l2 = (l2 > 0 ? l2 : 1 << 20) / 2;
-    cpu->own_amx = cpu->own_bf16 && !cpu->isa_capped && rlhf__isa_has_amx();
-    cpu->has_bf16 = cpu->own_bf16 || (cpu->has_block_gemm && is_block_gemm(c->dnnl, RLHF_BF16));
     int v[3];
     rlhf__dnnl_version(v);
-    snprintf(cpu->detail, sizeof cpu->detail, "oneDNN %d.%d.%d, %s%s%s, %d thread%s%s", v[0], v[1],
-             v[2], rlhf__isa_name(cpu->isa), cpu->own_amx ? " with amx" : "",
-             cpu->has_bf16 ? ", bf16 products" : "", cpu->threads, cpu->threads == 1 ? "" : "s",
-             RLHF__EXACT ? "" : ", rows not exact");
+    snprintf(cpu->detail, sizeof cpu->detail, "oneDNN %d.%d.%d, %s%s, %d thread%s%s", v[0], v[1],
+             v[2], rlhf__isa_level(cpu->isa)->name, cpu->has_bf16 ? ", bf16 products" : "",
+             cpu->threads, cpu->threads == 1 ? "" : "s", RLHF__EXACT ? "" : ", rows not exact");
     return RLHF_OK;
 }
 

@@ -69,10 +69,13 @@ static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_option
     cpu->threads = opt.threads ? (int)opt.threads : rlhf__cores_auto();
     cpu->workspace_bytes = opt.workspace_bytes;
     const char *cap = getenv("RLHF_CPU_ISA");
-    cpu->isa = rlhf__hot_select(&cpu->hot, cap);
+    cpu->isa = rlhf__isa_choose(cap);
     if (cpu->isa < 0)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
-                              "RLHF_CPU_ISA is \"%s\", allowed are baseline, avx2, avx512", cap);
+                              "RLHF_CPU_ISA is \"%s\", allowed are baseline, avx2, avx512, "
+                              "avx512_bf16, amx",
+                              cap);
+    cpu->hot = *rlhf__isa_level(cpu->isa)->hot;
     cpu->isa_capped = cap && *cap;
     RLHF_TRY(rlhf__products_create(cpu));
     rlhf_compute *t = &cpu->table;

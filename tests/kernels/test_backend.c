@@ -1,5 +1,6 @@
 // test_backend.c: what a backend says of itself, memory, and calls it must refuse with a sentence.
 #include "kit.h"
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -405,6 +406,43 @@ static void structs_of_other_sizes(void **state) {
     }
 }
 
+// The table of instruction sets: one is used, no higher than the environment allows, and it says of
+// every higher one why not. oneDNN may use no more than that level has.
+static void levels(void **state) {
+    struct kit *k = *state;
+    const char *cap = getenv("RLHF_CPU_ISA");
+    rlhf_device_info d = {.size = sizeof d};
+    if (strcmp(k->kernels_cpu->name, "cpu") != 0) skip();
+    assert_int_equal(k->kernels_cpu->describe(0, &d), RLHF_OK);
+    assert_int_equal(d.n_levels, 5);
+    uint32_t used = d.n_levels, allowed = d.n_levels - 1;
+    for (uint32_t i = 0; i < d.n_levels; i++) {
+        const rlhf_level *l = &d.levels[i];
+        printf("  %s, has %u, used %u, %s\n", l->name, l->has, l->used, l->why_not);
+        assert_true(l->has || (i > 0 && l->why_not[0]));
+        assert_true(l->loops[0] && l->f32[0] && l->bf16[0]);
+        if (i > 0 && l->has) assert_true(d.levels[i - 1].has);
+        if (l->used) assert_int_equal(used, d.n_levels); // the first one
+        if (l->used) used = i;
+        if (used < i) assert_true(strlen(l->why_not) > 10);
+        if (used >= i && l->has) assert_string_equal(l->why_not, "");
+        if (cap && strcmp(cap, l->name) == 0) allowed = i;
+    }
+    assert_true(used <= allowed);
+    assert_true(used == allowed || !d.levels[used + 1].has);
+    char word[32];
+    snprintf(word, sizeof word, ", %s,", d.levels[used].name);
+    if (!strstr(k->cpu2->detail, word)) fail_msg("no \"%s\" in \"%s\"", word, k->cpu2->detail);
+    assert_int_equal((k->cpu2->dtypes & 1u << RLHF_BF16) != 0, used >= 3);
+    int (*effective)(void) = NULL;
+    void *symbol = dlsym(k->so_cpu, "dnnl_get_effective_cpu_isa");
+    memcpy(&effective, &symbol, sizeof effective);
+    if (!effective || !cap || !*cap) return;
+    // Bits of dnnl_cpu_isa_t: AVX2, AVX-512, its bf16, AMX.
+    const unsigned isa = (unsigned)effective(), more[] = {0x3fe, 0x3f8, 0x3c0, 0x300, 0};
+    if (isa & more[used]) fail_msg("oneDNN uses 0x%x at level %s", isa, d.levels[used].name);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(description),
                                        cmocka_unit_test(options_of_a_newer_host),
@@ -415,6 +453,7 @@ int main(void) {
                                        cmocka_unit_test(weights),
                                        cmocka_unit_test(weights_foretold),
                                        cmocka_unit_test(unknown_flags),
+                                       cmocka_unit_test(levels),
                                        cmocka_unit_test(shapes),
                                        cmocka_unit_test(heads),
                                        cmocka_unit_test(structs_of_other_sizes)};

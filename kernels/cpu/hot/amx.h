@@ -1,4 +1,4 @@
-// hot/amx.h: bf16 products on AMX tiles. Compiled for AMX only; call when rlhf__isa_has_amx().
+// hot/amx.h: bf16 products on AMX tiles. Compiled for AMX only; call at the level of that name.
 //
 // B is packed as in bf16.h, whose 16 pairs by 16 columns are an AMX operand as they lie. An output
 // is a chain of two-term dot products over ascending k that ends in zeros up to a multiple of

@@ -1,5 +1,5 @@
-// hot/bf16.h: register tiles and packing of bf16 products on AVX512_BF16. Compiled at the AVX-512
-// level only; call when rlhf__hot_select chose that level.
+// hot/bf16.h: register tiles and packing of bf16 products on AVX512_BF16. Compiled for
+// AVX512_BF16 only; call at that level or above.
 //
 // Operands are pairs along k: one 32-bit word holds the elements of steps 2i and 2i + 1. B lies in
 // panels of RLHF__BF16_NC columns, [pairs][NC] words, zero-filled at the right edge and for odd k.

@@ -1,5 +1,5 @@
 // hot/hot.h: the table of hot loops and the choice of instruction set. Every hot source is compiled
-// once a level (see vec.h); create asks rlhf__hot_select for the best level the CPU has.
+// once a level (see vec.h); create asks rlhf__isa_choose for the best level the CPU has.
 //
 // What it is not: no threads, no checks, no allocation. Callers (../row_*.c, ../product.h) split
 // the work, validate arguments and hand in scratch. All functions are [any].
@@ -9,7 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum rlhf__isa { RLHF__ISA_BASELINE, RLHF__ISA_AVX2, RLHF__ISA_AVX512, RLHF__ISA_COUNT };
+// The levels, each with all that those before it have. The last one has the loops of the one before
+// it and products of its own.
+enum rlhf__isa {
+    RLHF__ISA_BASELINE,
+    RLHF__ISA_AVX2,
+    RLHF__ISA_AVX512, // F, BW, DQ, VL: Skylake to Cascade Lake, Ice Lake
+    RLHF__ISA_AVX512_BF16,
+    RLHF__ISA_AMX,
+    RLHF__ISA_COUNT
+};
 
 // One row of an attention call and `group` neighbouring query heads that read one key head.
 // Pointers are at the row's first query or key and at the (first) head's first element; the next
@@ -123,8 +132,8 @@ struct rlhf__hot {
     RLHF__HOT_PRODUCTS(RLHF__HOT_MEMBER)
 };
 
-// In a hot source RLHF_HOT_LEVEL is baseline, avx2 or avx512 and RLHF__HOT(norm) names that level's
-// function.
+// In a hot source RLHF_HOT_LEVEL is baseline, avx2, avx512 or avx512_bf16 and RLHF__HOT(norm) names
+// that level's function.
 #ifdef RLHF_HOT_LEVEL
 #define RLHF__HOT_PASTE2(name, level) rlhf__hot_##name##_##level
 #define RLHF__HOT_PASTE(name, level)  RLHF__HOT_PASTE2(name, level)
@@ -137,17 +146,23 @@ RLHF__HOT_PRODUCTS(RLHF__HOT_PROTO)
 extern const struct rlhf__hot rlhf__hot_table_baseline;
 extern const struct rlhf__hot rlhf__hot_table_avx2;
 extern const struct rlhf__hot rlhf__hot_table_avx512;
+extern const struct rlhf__hot rlhf__hot_table_avx512_bf16;
 
-// "baseline", "avx2", "avx512".
-const char *rlhf__isa_name(int isa);
+struct rlhf__level {
+    const char *name; // what RLHF_CPU_ISA calls it
+    const struct rlhf__hot *hot;
+    const char *loops, *f32, *bf16; // what does the row operations and the products, in words
+};
 
-// True when the CPU has AMX bf16 tiles and the kernel lets this process use them, for which it
-// asks.
-int rlhf__isa_has_amx(void);
+// isa: an enum rlhf__isa.
+const struct rlhf__level *rlhf__isa_level(int isa);
 
-// Fills *hot with the best level of this CPU, or with a lower one when cap (the environment
-// variable RLHF_CPU_ISA; NULL or "" = no cap) names it. Returns the enum rlhf__isa chosen, or -1
-// when cap is not one of the three names.
-int rlhf__hot_select(struct rlhf__hot *hot, const char *cap);
+// The first thing that this CPU, or its kernel, lacks for a level; NULL: it has all. Asks the
+// kernel to let this process use AMX tiles where it has come to that.
+const char *rlhf__isa_lacks(int isa);
+
+// The best level of this CPU, or a lower one when cap (the environment variable RLHF_CPU_ISA; NULL
+// or "" = no cap) names it; -1 when cap names none.
+int rlhf__isa_choose(const char *cap);
 
 #endif

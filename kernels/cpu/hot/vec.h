@@ -1,6 +1,6 @@
-// hot/vec.h: a vector of f32 lanes, written once for three instruction sets. A hot source includes
+// hot/vec.h: a vector of f32 lanes, written once for four instruction sets. A hot source includes
 // this file and is compiled once a level; the compiler flags choose 4 lanes (x86-64 baseline,
-// SSE2), 8 lanes (AVX2 + FMA) or 16 lanes (AVX-512 F/BW/DQ/VL + BF16).
+// SSE2), 8 lanes (AVX2 + FMA) or 16 lanes (AVX-512 F/BW/DQ/VL, with or without BF16).
 //
 // What it is not: it promises no equal bits between levels (fma rounds once where there is one).
 // What it does promise, and row independence rests on: within a level an element goes through the
@@ -11,7 +11,7 @@
 //   vf_load(p) vf_store(p, v)        f32, any alignment; _n: the first n lanes, 0 <= n <= VF_LANES,
 //   vf_load_n(p, n) vf_store_n(...)  other lanes read as 0 and their memory is not touched
 //   vf_load_bf16 / _n, vf_store_bf16 / _n   the same from and to bf16 (uint16_t), nearest even; NaN
-//                                    stays NaN; the AVX-512 level flushes denormal results to 0
+//                                    stays NaN; with BF16 denormal results are flushed to 0
 //   vf_add sub mul div sqrt abs      lane by lane
 //   vf_fma(a, b, c) = a * b + c      vf_fnma(a, b, c) = c - a * b
 //   vf_max(a, b) vf_min(a, b)        b when either is NaN
@@ -21,8 +21,9 @@
 //   vf_round(x)                      nearest integer, even on a tie, |x| < 2^22
 //   vf_scale2(p, n)                  p * 2^n, n an integer in [-125, 128], p in [0.5, 2)
 //   vf_hsum(v) vf_hmax(v)            over lanes, in halving order
-//   vf_dp2(acc, a, b)                lanes are pairs of bf16: acc + a.odd b.odd, then + a.even
-//   b.even vf_transpose(r)                  a square of VF_LANES vectors of 32-bit units, in place
+//   vf_dp2(acc, a, b)                lanes are pairs of bf16: acc + a.odd b.odd, then
+//                                    + a.even b.even
+//   vf_transpose(r)                  a square of VF_LANES vectors of 32-bit units, in place
 #ifndef RLHF_KERNELS_CPU_HOT_VEC_H
 #define RLHF_KERNELS_CPU_HOT_VEC_H
 
@@ -31,8 +32,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__AVX512BF16__) && defined(__AVX512BW__) && defined(__AVX512DQ__) &&                   \
-    defined(__AVX512VL__)
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 #include "vec_avx512.h"
 #elif defined(__AVX2__) && defined(__FMA__)
 #include "vec_avx2.h"

@@ -1,4 +1,5 @@
-// hot/vec_avx512.h: the 16-lane level of vec.h (AVX-512 F/BW/DQ/VL + BF16). Include vec.h instead.
+// hot/vec_avx512.h: the 16-lane levels of vec.h (AVX-512 F/BW/DQ/VL, with or without BF16). Include
+// vec.h instead.
 #ifndef RLHF_KERNELS_CPU_HOT_VEC_AVX512_H
 #define RLHF_KERNELS_CPU_HOT_VEC_AVX512_H
 
@@ -19,8 +20,19 @@ static inline vf vf__widen(__m256i h) {
 static inline vf vf_load_bf16(const uint16_t *p) {
     return vf__widen(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
+#ifdef __AVX512BF16__
+static inline __m256i vf__narrow(vf v) { return (__m256i)_mm512_cvtneps_pbh(v); }
+#else
+static inline __m256i vf__narrow(vf v) {
+    const __m512i u = _mm512_castps_si512(v), quiet = _mm512_set1_epi32(0x400000);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+    __m512i r = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    r = _mm512_mask_or_epi32(r, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), u, quiet);
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(r, 16));
+}
+#endif
 static inline void vf_store_bf16(uint16_t *p, vf v) {
-    _mm256_storeu_si256((__m256i *)(void *)p, (__m256i)_mm512_cvtneps_pbh(v));
+    _mm256_storeu_si256((__m256i *)(void *)p, vf__narrow(v));
 }
 
 #ifndef RLHF_SANITIZED // see vec_tails.h
@@ -36,7 +48,7 @@ static inline vf vf_load_bf16_n(const uint16_t *p, size_t n) {
     return vf__widen(_mm256_maskz_loadu_epi16(vf__mask(n), p));
 }
 static inline void vf_store_bf16_n(uint16_t *p, vf v, size_t n) {
-    _mm256_mask_storeu_epi16(p, vf__mask(n), (__m256i)_mm512_cvtneps_pbh(v));
+    _mm256_mask_storeu_epi16(p, vf__mask(n), vf__narrow(v));
 }
 #endif
 
@@ -72,10 +84,21 @@ static inline float vf_hmax(vf v) {
     return _mm_cvtss_f32(_mm_max_ss(b, _mm_shuffle_ps(b, b, 1)));
 }
 
+#ifdef __AVX512BF16__
 static inline vf vf_dp2(vf acc, vf a, vf b) {
     return _mm512_dpbf16_ps(acc, (__m512bh)_mm512_castps_si512(a),
                             (__m512bh)_mm512_castps_si512(b));
 }
+#else
+static inline vf vf_dp2(vf acc, vf a, vf b) {
+    const __m512i x = _mm512_castps_si512(a), y = _mm512_castps_si512(b);
+    const __m512i odd = _mm512_set1_epi32(-65536);
+    acc = vf_fma(_mm512_castsi512_ps(_mm512_and_si512(x, odd)),
+                 _mm512_castsi512_ps(_mm512_and_si512(y, odd)), acc);
+    return vf_fma(_mm512_castsi512_ps(_mm512_slli_epi32(x, 16)),
+                  _mm512_castsi512_ps(_mm512_slli_epi32(y, 16)), acc);
+}
+#endif
 static inline void vf_transpose(vf r[VF_LANES]) {
     vf t[VF_LANES];
     for (int i = 0; i < 16; i += 4) { // 4 x 4 inside each 128-bit part

@@ -489,6 +489,16 @@ typedef struct rlhf_kernels_options {
     uint32_t gpu, reserved2; // index of the card; backends without one take 0 only
 } rlhf_kernels_options;
 
+// One of the instruction sets that a backend chooses among when it is made. Frozen.
+typedef struct rlhf_level {
+    char name[16];
+    uint32_t has, used;                // the processor has it; a table that is made now uses it
+    char loops[40], f32[56], bf16[40]; // what does row operations, and products of either dtype
+    char why_not[64];                  // above the one that is used: why not; else ""
+} rlhf_level;
+
+#define RLHF_LEVELS_MAX 8
+
 // What a backend's describe() finds of one device, without making a table. Texts are NUL-ended;
 // "" = there is none, or nobody knows.
 typedef struct rlhf_device_info {
@@ -501,6 +511,8 @@ typedef struct rlhf_device_info {
     char driver[64], runtime[64]; // versions
     char library[128];            // of products
     char missing[512];            // one sentence: why create() would refuse it; "" = it would not
+    uint32_t n_levels, reserved2;
+    rlhf_level levels[RLHF_LEVELS_MAX]; // lowest first; none where there is nothing to choose
 } rlhf_device_info;
 
 // What a kernels_*.so exports: the symbol rlhf_kernels_v0 returning this.

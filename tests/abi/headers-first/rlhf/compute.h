@@ -471,6 +471,16 @@ typedef struct rlhf_kernels_options {
     uint32_t guard, reserved;
 } rlhf_kernels_options;
 
+// One of the instruction sets that a backend chooses among when it is made. Frozen.
+typedef struct rlhf_level {
+    char name[16];
+    uint32_t has, used;                // the processor has it; a table that is made now uses it
+    char loops[40], f32[56], bf16[40]; // what does row operations, and products of either dtype
+    char why_not[64];                  // above the one that is used: why not; else ""
+} rlhf_level;
+
+#define RLHF_LEVELS_MAX 8
+
 // What a backend's describe() finds of one device, without making a table. Texts are NUL-ended;
 // "" = there is none, or nobody knows.
 typedef struct rlhf_device_info {
