@@ -71,6 +71,9 @@ void bench_exact(const struct bench *b);
 // The same work exact and with kernels_cpu_free.so, alternating: what exactness costs.
 void bench_exactness(const struct bench *b);
 
+// Where a training step and a decode step spend their time, operation by operation.
+void bench_profile(const struct bench *b);
+
 // Some phases of the default PPO run by the rlhf-host beside this program, from a temporary
 // directory.
 void bench_phase(const struct bench *b);

@@ -1,10 +1,10 @@
 // main.c: rlhf-bench: prints what the machine can do and how near the backend and model come.
 //
 //   rlhf-bench [--backend cpu|cuda|PATH] [--threads N] [--dtype bf16|f32] [--cpu-time] [--tiny]
-//              [--only peak|memory|ops|exact|exactness|curve|model|train|decode|phase|programs]
-//              [--part train|decode|phase] [--rounds 3] [--rows 16] [--len 64] [--slots 32]
-//              [--prompt 16] [--new 48] [--model gpt2] [--set n_embd=256]... [--adapter RANK]
-//              [--count STEPS]
+//              [--only peak|memory|ops|profile|exact|exactness|curve|model|train|decode|phase|
+//              programs] [--part train|decode|phase] [--rounds 3] [--rows 16] [--len 64]
+//              [--slots 32] [--prompt 16] [--new 48] [--model gpt2] [--set n_embd=256]...
+//              [--adapter RANK] [--count STEPS]
 //
 // --part and --rounds are of exactness: one of its parts, and how often both sides have their turn.
 // --cpu-time with --threads 1 gives usable figures on a machine that other programs share. --tiny
@@ -135,6 +135,7 @@ int main(int argc, char **argv) {
     if (!*a.only || strcmp(a.only, "memory") == 0) bench_memory(&b);
     if (strcmp(a.only, "ops") == 0) bench_ops(&b);
     if (strcmp(a.only, "ops") == 0) bench_decoder(&b);
+    if (strcmp(a.only, "profile") == 0) bench_profile(&b);
     if (strcmp(a.only, "exact") == 0) bench_exact(&b);
     if (strcmp(a.only, "exactness") == 0) bench_exactness(&b);
     if (strcmp(a.only, "curve") == 0) bench_curve(&b);

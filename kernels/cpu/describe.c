@@ -40,8 +40,8 @@ static void read_levels(rlhf_device_info *info) {
         const char *lacks = rlhf__isa_lacks(i);
         snprintf(to->name, sizeof to->name, "%s", from->name);
         snprintf(to->loops, sizeof to->loops, "%s", from->loops);
-        snprintf(to->f32, sizeof to->f32, "%s", from->f32);
-        snprintf(to->bf16, sizeof to->bf16, "%s", from->bf16);
+        snprintf(to->f32, sizeof to->f32, "%s", RLHF__EXACT ? from->f32 : "oneDNN");
+        snprintf(to->bf16, sizeof to->bf16, "%s", RLHF__EXACT ? from->bf16 : "oneDNN");
         to->has = !lacks;
         to->used = i == used;
         if (lacks)
