@@ -38,7 +38,7 @@ static const char *text_of(const json_t *row, const char *key) {
 static void put_line(struct rlhf__buf *out, char mark, const char *has, const json_t *row) {
     const char *why = text_of(row, "why_not");
     struct rlhf__buf line = RLHF__BUF_INIT;
-    rlhf__buf_printf(&line, "  %c %-12s %-4s %-28s %-44s %-18s%s%s", mark, text_of(row, "level"),
+    rlhf__buf_printf(&line, "  %c %-12s %-4s %-28s %-14s %-18s%s%s", mark, text_of(row, "level"),
                      has, text_of(row, "loops"), text_of(row, "f32"), text_of(row, "bf16"),
                      *why ? "not: " : "", why);
     while (line.len && rlhf__buf_text(&line)[line.len - 1] == ' ')

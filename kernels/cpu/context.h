@@ -65,7 +65,6 @@ struct rlhf__cpu {
     int isa_capped;           // the user asked for this level
     int has_bf16;             // bf16 products are those of gemm.h; else f32 products stand in
     int64_t half_l2;          // bytes of half of a core's second-level cache
-    int has_block_gemm;       // oneDNN has f32 products with independent rows
     struct rlhf__hot hot;     // hot loops of this instruction set
     uint64_t workspace_bytes; // budget of the lm_head workspace; 0: by the vocabulary
     uint64_t bytes;           // in use

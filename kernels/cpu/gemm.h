@@ -4,17 +4,17 @@
 // bf16 on AVX512_BF16: measured on Zen 5 they equal oneDNN 2.6's forward products, are faster where
 // weights come from memory (32-row decoding) and in weight gradients, and need no primitive for
 // each shape. With AMX too, since the rows of oneDNN 2.6's AMX products are not independent. f32:
-// for every operand that is not packed beforehand, since oneDNN 2.6 may then cut the sum over k
-// among threads, which changes bits; and for all products on CPUs without AVX-512, where its rows
-// are not independent.
+// oneDNN 2.6 may cut the sum over k among threads where no operand is packed, and has no
+// independent rows below AVX-512; on AVX-512 these tiles equal it at a thousand rows and take 0.65
+// to 0.8 of its time at 32 (bench/README.md). oneDNN multiplies in the build without exactness.
 #ifndef RLHF_CPU_GEMM_H
 #define RLHF_CPU_GEMM_H
 
 #include "context.h"
 #include "dnnl_shim.h"
 
-// True when a product of operands of dtype, the right one packed or not, runs on the own tiles.
-int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype, int wei_packed);
+// True when a product of operands of dtype runs on the own tiles.
+int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype);
 
 // Bytes of a packed [k, n] operand.
 uint64_t rlhf__gemm_packed_bytes(const struct rlhf__cpu *cpu, int32_t dtype, int64_t k, int64_t n);

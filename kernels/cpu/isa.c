@@ -11,12 +11,11 @@
 static const struct rlhf__level levels[RLHF__ISA_COUNT] = {
     {"baseline", &rlhf__hot_table_baseline, "SSE2, 4 lanes", "own tiles", "as f32"},
     {"avx2", &rlhf__hot_table_avx2, "AVX2 and FMA, 8 lanes", "own tiles", "as f32"},
-    {"avx512", &rlhf__hot_table_avx512, "AVX-512, 16 lanes",
-     "oneDNN; gradients of weights in own tiles", "as f32"},
-    {"avx512_bf16", &rlhf__hot_table_avx512_bf16, "AVX-512 with BF16, 16 lanes",
-     "oneDNN; gradients of weights in own tiles", "own tiles"},
-    {"amx", &rlhf__hot_table_avx512_bf16, "AVX-512 with BF16, 16 lanes",
-     "oneDNN; gradients of weights in own tiles", "own tiles on AMX"}};
+    {"avx512", &rlhf__hot_table_avx512, "AVX-512, 16 lanes", "own tiles", "as f32"},
+    {"avx512_bf16", &rlhf__hot_table_avx512_bf16, "AVX-512 with BF16, 16 lanes", "own tiles",
+     "own tiles"},
+    {"amx", &rlhf__hot_table_avx512_bf16, "AVX-512 with BF16, 16 lanes", "own tiles",
+     "own tiles on AMX"}};
 
 const struct rlhf__level *rlhf__isa_level(int isa) { return &levels[isa]; }
 

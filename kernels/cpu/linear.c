@@ -37,7 +37,7 @@ static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
     struct rlhf__cpu *cpu = ctx;
     const rlhf_compute *t = &cpu->table;
     RLHF_TRY(check_pair(cpu, "linear_add", w, RLHF_F32, 1));
-    if (out != add && rlhf__gemm_used(cpu, w->dtype, 1)) {
+    if (out != add && rlhf__gemm_used(cpu, w->dtype)) {
         const struct rlhf__matmul s = {.m = rows,
                                        .k = w->k,
                                        .n = w->n,
@@ -181,7 +181,7 @@ static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
     const struct rlhf__packed *wei2 = a.across ? &a.w2->bwd : &a.w2->fwd;
     s.accumulate = a.accumulate != 0;
     s.bias = a.bias != NULL;
-    if (rlhf__gemm_used(cpu, s.in_dtype, 1) && s.in_dtype == RLHF_BF16 && s.k <= RLHF__GEMM_SUM_K &&
+    if (rlhf__gemm_used(cpu, s.in_dtype) && s.in_dtype == RLHF_BF16 && s.k <= RLHF__GEMM_SUM_K &&
         o.k <= RLHF__GEMM_SUM_K) {
         const struct rlhf__gemm_second second = {rlhf__cpu_mem(a.x2), wei2->ptr, o.k};
         s.out_dtype = a.out_dtype;

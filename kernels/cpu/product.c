@@ -1,8 +1,8 @@
 // product.c: the primitive cache behind every matrix product (product.h).
 //
-// oneDNN's packed-weight products give a row the same bits whatever the number of rows and threads
-// (tests/kernels asserts it), so rows may be cut anywhere. What is cached is keyed by shape, not by
-// weight: all layers of a model share.
+// The own tiles (gemm.h) give a row the same bits whatever the number of rows and threads
+// (tests/kernels asserts it), so rows may be cut anywhere. What is cached, of oneDNN's products, is
+// keyed by shape, not by weight: all layers of a model share.
 #include "product.h"
 
 #include "gemm.h"
@@ -29,17 +29,6 @@ struct rlhf__product_cache {
 
 void rlhf__cpu_use_threads(const struct rlhf__cpu *cpu) { omp_set_num_threads(cpu->threads); }
 
-// True when a packed f32 product runs on the block-GEMM kernels, whose rows are independent.
-static int is_block_gemm(struct rlhf__dnnl *d) {
-    struct rlhf__matmul s = {.m = 64, .k = 64, .n = 64, .wei_packed = 1};
-    struct rlhf__dnnl_op *op = NULL;
-    s.in_dtype = s.out_dtype = RLHF_F32;
-    if (rlhf__dnnl_matmul_create(d, &s, NULL, NULL, &op)) return 0;
-    int yes = strncmp(rlhf__dnnl_op_name(op), "brg", 3) == 0;
-    rlhf__dnnl_op_destroy(op);
-    return yes;
-}
-
 rlhf_status rlhf__products_create(struct rlhf__cpu *cpu) {
     struct rlhf__product_cache *c = calloc(1, sizeof *c);
     if (!c) return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory for the product cache");
@@ -52,7 +41,6 @@ rlhf_status rlhf__products_create(struct rlhf__cpu *cpu) {
     int st = rlhf__dnnl_create(&c->dnnl);
     if (st) return rlhf__cpu_fail(cpu, RLHF_E_DEVICE, "oneDNN cannot be started (status %d)", st);
     rlhf__cpu_use_threads(cpu);
-    cpu->has_block_gemm = !RLHF__EXACT || (cpu->isa >= RLHF__ISA_AVX512 && is_block_gemm(c->dnnl));
     cpu->has_bf16 = cpu->isa >= RLHF__ISA_AVX512_BF16;
     const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE); // 0: not known
     cpu->half_l2 = (l2 > 0 ? l2 : 1 << 20) / 2;
@@ -160,7 +148,7 @@ rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, c
                           void *dst) {
     if (s->m == 0 || s->n == 0) return RLHF_OK;
     if (needs_f32(cpu, s)) return product_f32(cpu, s, src, wei, plain_wei, bias, dst);
-    if (rlhf__gemm_used(cpu, s->in_dtype, s->wei_packed))
+    if (rlhf__gemm_used(cpu, s->in_dtype))
         return rlhf__gemm_product(cpu, s, src, wei ? wei->ptr : NULL, plain_wei, bias, dst);
     struct rlhf__dnnl_op *op = NULL;
     void *scratch = NULL;
@@ -178,7 +166,7 @@ rlhf_status rlhf__product_rows(struct rlhf__cpu *cpu, const struct rlhf__matmul 
                                void *dst) {
     struct rlhf__matmul part = *s;
     // Nothing is kept for a shape, or a number of rows may have a kernel of its own.
-    const int any_rows = !RLHF__EXACT || rlhf__gemm_used(cpu, s->in_dtype, 1);
+    const int any_rows = !RLHF__EXACT || rlhf__gemm_used(cpu, s->in_dtype);
     uint32_t main_rows = rows > ROW_STEP && !any_rows ? rows - rows % ROW_STEP : rows;
     part.m = main_rows;
     RLHF_TRY(rlhf__product(cpu, &part, src, wei, NULL, bias, dst));

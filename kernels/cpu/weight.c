@@ -56,7 +56,7 @@ static int packed_dnnl(struct rlhf__dnnl *d, struct rlhf__packed *p, int64_t k, 
 static rlhf_status packed_create(struct rlhf__cpu *cpu, struct rlhf__packed *p, int64_t k,
                                  int64_t n, int32_t dtype, int src_transposed,
                                  struct rlhf__dnnl_op **reorder, struct rlhf__dnnl_mem **src) {
-    if (rlhf__gemm_used(cpu, dtype, 1))
+    if (rlhf__gemm_used(cpu, dtype))
         return rlhf__cpu_mem_alloc(cpu, rlhf__gemm_packed_bytes(cpu, dtype, k, n), &p->ptr);
     struct rlhf__dnnl *d = rlhf__products_engine(cpu);
     int st = packed_dnnl(d, p, k, n, dtype, src_transposed, reorder, src);
@@ -120,7 +120,7 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
 
 // Bytes of a packed [k, n] operand, 0 when there is no layout for it.
 static uint64_t packed_bytes(struct rlhf__cpu *cpu, int64_t k, int64_t n, int32_t dtype) {
-    if (rlhf__gemm_used(cpu, dtype, 1)) return rlhf__gemm_packed_bytes(cpu, dtype, k, n);
+    if (rlhf__gemm_used(cpu, dtype)) return rlhf__gemm_packed_bytes(cpu, dtype, k, n);
     struct rlhf__dnnl_layout *layout = NULL;
     const int st = layout_of(rlhf__products_engine(cpu), k, n, dtype, &layout);
     const uint64_t bytes = st ? 0 : rlhf__dnnl_layout_bytes(layout);

@@ -38,11 +38,42 @@ void RLHF__HOT(gemm_pack_cols)(uint32_t *dst, const float *src, size_t k, size_t
 
 void RLHF__HOT(gemm_pack_a)(uint32_t *dst, const float *src, size_t m, size_t k, size_t stride) {
     float *to = (float *)(void *)dst;
-    for (size_t i = 0; i < k; i++, src += stride, to += MR)
-        for (size_t r = 0; r < m; r += MR)
-            for (size_t j = 0; j < MR; j++)
-                to[r * k + j] = r + j < m ? src[r + j] : 0.0f;
+    const size_t whole = m / MR * MR;
+    for (size_t i = 0; i < k; i++, src += stride, to += MR) {
+        for (size_t r = 0; r < whole; r += MR)
+            memcpy(to + r * k, src + r, MR * sizeof *src);
+        for (size_t j = 0; whole < m && j < MR; j++)
+            to[whole * k + j] = whole + j < m ? src[whole + j] : 0.0f;
+    }
 }
+
+#if VF_LANES < MR
+void RLHF__HOT(gemm_turn_a)(uint32_t *dst, const float *src, size_t m, size_t k, size_t stride) {
+    float *to = (float *)(void *)dst;
+    for (size_t r = 0; r < m; r += MR, to += MR * k)
+        for (size_t j = 0; j < MR; j++)
+            for (size_t i = 0; i < k; i++)
+                to[i * MR + j] = r + j < m ? src[(r + j) * stride + i] : 0.0f;
+}
+#else
+void RLHF__HOT(gemm_turn_a)(uint32_t *dst, const float *src, size_t m, size_t k, size_t stride) {
+    float *to = (float *)(void *)dst;
+    for (size_t r = 0; r < m; r += MR, to += MR * k)
+        for (size_t i = 0; i < k; i += VF_LANES) {
+            const size_t n = k - i < VF_LANES ? k - i : VF_LANES;
+            vf v[VF_LANES];
+            for (size_t j = 0; j < VF_LANES; j++) {
+                const float *from = src + (r + j) * stride + i;
+                v[j] = j >= MR || r + j >= m ? vf_zero()
+                       : n == VF_LANES       ? vf_load(from)
+                                             : vf_load_n(from, n);
+            }
+            vf_transpose(v);
+            for (size_t j = 0; j < n; j++)
+                vf_store_n(to + (i + j) * MR, v[j], MR);
+        }
+}
+#endif
 
 INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
     const size_t left = p->columns > col ? p->columns - col : 0;
@@ -67,34 +98,60 @@ INLINE void fetch_c(const struct rlhf__panel *p, size_t row) {
     __builtin_prefetch(c + VF_LANES, 1, 3);
 }
 
-// Rows row .. row + rows - 1; rows, packed and fetch are constants where this is inlined. fetch:
-// the next panel is brought to the second-level cache while this one is multiplied.
+// Lines of the next panel that are brought to the second-level cache meanwhile: every tile of this
+// panel takes its share.
+struct ahead {
+    const char *at;
+    size_t step; // bytes for each step of k
+};
+
+// Rows row .. row + rows - 1; rows and packed are constants where this is inlined.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, const int packed,
-                 const int fetch) {
+                 struct ahead *next) {
     vf c0[MR], c1[MR];
+    float sum[MR * 2 * VF_LANES] __attribute__((aligned(64))); // of the chains that are complete
     const size_t a_row = packed ? 1 : p->a_stride, a_step = packed ? MR : 1;
     const size_t a_at = packed ? row / MR * MR * p->k + row % MR : row * p->a_stride;
+    const size_t chain = p->chain ? p->chain : p->k;
     const float *a = (const float *)p->a + a_at;
     const float *b = (const float *)(const void *)p->b;
+    const char *fetch = next->at;
+    __asm__("" : "=m"(sum)); // GCC 12 does not see that what is read was stored
 #pragma GCC unroll 12
     for (size_t r = 0; r < rows; r++) {
         c0[r] = start(p, row + r, 0);
         c1[r] = start(p, row + r, VF_LANES);
         fetch_c(p, row + r);
     }
-    for (size_t i = 0; i < p->k; i++, a += a_step, b += NC) {
-        const vf b0 = vf_load(b), b1 = vf_load(b + VF_LANES);
-        if (fetch) {
-            __builtin_prefetch(b + p->b_next, 0, 2);
-            __builtin_prefetch(b + p->b_next + VF_LANES, 0, 2);
+    for (size_t k = 0, left = p->k; left; left -= k) {
+        const int first = left == p->k;
+        k = left < chain ? left : chain;
+        for (size_t i = 0; i < k; i++, a += a_step, b += NC, fetch += next->step) {
+            const vf b0 = vf_load(b), b1 = vf_load(b + VF_LANES);
+            __builtin_prefetch(fetch, 0, 2);
+            __builtin_prefetch(fetch + 64, 0, 2);
+#pragma GCC unroll 12
+            for (size_t r = 0; r < rows; r++) {
+                const vf x = vf_set1(a[r * a_row]);
+                c0[r] = vf_fma(x, b0, c0[r]);
+                c1[r] = vf_fma(x, b1, c1[r]);
+            }
         }
+        if (k == p->k) break;
 #pragma GCC unroll 12
         for (size_t r = 0; r < rows; r++) {
-            const vf x = vf_set1(a[r * a_row]);
-            c0[r] = vf_fma(x, b0, c0[r]);
-            c1[r] = vf_fma(x, b1, c1[r]);
+            float *s = sum + r * NC;
+            if (!first) {
+                c0[r] = vf_add(vf_load(s), c0[r]);
+                c1[r] = vf_add(vf_load(s + VF_LANES), c1[r]);
+            }
+            if (left == k) continue;
+            vf_store(s, c0[r]);
+            vf_store(s + VF_LANES, c1[r]);
+            c0[r] = c1[r] = vf_zero();
         }
     }
+    next->at = fetch;
 #pragma GCC unroll 12
     for (size_t r = 0; r < rows; r++) {
         store(p, row + r, 0, c0[r]);
@@ -102,20 +159,38 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
     }
 }
 
+INLINE void rest(const struct rlhf__panel *p, size_t row, size_t rows, const int packed,
+                 struct ahead *next) {
+#define REST(n)                                                                                    \
+    case n:                                                                                        \
+        tile(p, row, n, packed, next);                                                             \
+        break;
+    switch (rows) {
+        REST(1)
+        REST(2)
+        REST(3)
+        REST(4)
+        REST(5)
+#if MR == 12
+        REST(6)
+        REST(7)
+        REST(8)
+        REST(9)
+        REST(10)
+        REST(11)
+#endif
+    default:
+        break;
+    }
+}
+
 INLINE void all_rows(const struct rlhf__panel *p, const int packed) {
+    const size_t tiles = (p->m + MR - 1) / MR;
+    struct ahead next = {(const char *)(p->b + p->b_next), (NC * 4 + tiles - 1) / tiles};
     size_t row = 0;
-    if (p->m >= MR) {
-        tile(p, 0, MR, packed, 1);
-        row = MR;
-    }
     for (; row + MR <= p->m; row += MR)
-        tile(p, row, MR, packed, 0);
-    if (row + MR / 2 <= p->m) {
-        tile(p, row, MR / 2, packed, row == 0);
-        row += MR / 2;
-    }
-    for (; row < p->m; row++)
-        tile(p, row, 1, packed, 0);
+        tile(p, row, MR, packed, &next);
+    rest(p, row, p->m - row, packed, &next);
 }
 
 void RLHF__HOT(gemm_panel)(const struct rlhf__panel *p) {

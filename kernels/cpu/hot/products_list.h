@@ -30,11 +30,13 @@ struct rlhf__head_grad {
 struct rlhf__panel {
     const void *a; // [m, k] with row stride a_stride; or packed: tiles of rows, [k][rows of a tile]
     size_t a_stride, m, k;
-    const uint32_t *b;                // the panel, from k = 0
-    size_t b_next;                    // words from b to the next panel, which is fetched ahead
-    const float *bias;                // of the panel's columns; NULL allowed
-    void *c;                          // first column of the panel
-    size_t ldc, columns;              // columns <= panel width
+    const uint32_t *b;   // the panel, from k = 0
+    size_t b_next;       // words from b to the next panel, which is fetched ahead
+    const float *bias;   // of the panel's columns; NULL allowed
+    void *c;             // first column of the panel
+    size_t ldc, columns; // columns <= panel width
+    size_t chain; // f32 only: the sum is one of chains of so many steps of k, added up in their
+                  // order; 0: one chain. Not with goes_on
     int a_packed, c_bf16, accumulate; // accumulate: C + sum; both: see bf16.h, c_bf16 there only
     int goes_on; // without accumulate, bias and c_bf16; k cut at multiples of 32 shows in no bit
     const float *from;   // accumulate: what is added to, rows as C's; NULL: C itself
@@ -47,7 +49,8 @@ struct rlhf__adam_step {
     int32_t zero_grad; // 1: the gradient is 0 afterwards, else it stays
 };
 
-// gemm_*       f32 products, see struct rlhf__panel; packings as in bf16.h
+// gemm_*       f32 products, see struct rlhf__panel; packings as in bf16.h, and gemm_turn_a packs A
+//              from its rows
 // column_sums  db[c] += sum over rows of dy[row][c]; dy has row stride `stride` elements
 // weighted_sums  dw[c] += sum over rows of dy[row] x[row][c], a chain of vf_fma in row order
 // head_stat    fills max, log_sum and, with entropy, entropy
@@ -67,6 +70,7 @@ struct rlhf__adam_step {
     X(gemm_pack_rows, (uint32_t * dst, const float *src, size_t k, size_t columns, size_t stride)) \
     X(gemm_pack_cols, (uint32_t * dst, const float *src, size_t k, size_t columns, size_t stride)) \
     X(gemm_pack_a, (uint32_t * dst, const float *src, size_t m, size_t k, size_t stride))          \
+    X(gemm_turn_a, (uint32_t * dst, const float *src, size_t m, size_t k, size_t stride))          \
     X(gemm_panel, (const struct rlhf__panel *p))                                                   \
     X(column_sums, (float *db, const void *dy, int bf16, size_t rows, size_t cols, size_t stride)) \
     X(weighted_sums,                                                                               \
