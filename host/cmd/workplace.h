@@ -28,7 +28,7 @@ struct rlhf__workplace_flags {
 #define RLHF__WORKPLACE_FLAGS(T)                                                                   \
     RLHF__FLAG_S(T, "--adapter", at.adapter, "DIR",                                                \
                  "adapter on the model, as PEFT or a run wrote it"),                               \
-        RLHF__FLAG_I(T, "--threads", at.threads, "N", 0, 1024, "CPU threads; 0: all [0]"),         \
+        RLHF__FLAG_I(T, "--threads", at.threads, "N", 0, 1024, "CPU threads; 0: one a core [0]"),  \
         RLHF__FLAG_S(T, "--backend", at.backend, "NAME",                                           \
                      "kernels: auto, cpu, cuda, reference or a file [auto]"),                      \
         RLHF__FLAG_I(T, "--gpu", at.gpu, "N", 0, 1023, "which GPU [0]"),                           \

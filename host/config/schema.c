@@ -56,7 +56,8 @@ static const rlhf_opt run_opts[] = {
     I(stop_after, 0, 0, BIG,
       "stop with a checkpoint after this many phases of this process; 0: never"),
     I(seed, 1, 0, INT64_MAX, "seed of every random number of the run"),
-    I(threads, 0, 0, 1024, "CPU threads; 0: all cores. Results do not depend on it"),
+    I(threads, 0, 0, 1024,
+      "CPU threads; 0: one a physical core that this process may use. Results do not depend on it"),
 };
 #undef T
 #define T struct rlhf__compute_config

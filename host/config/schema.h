@@ -14,7 +14,7 @@ struct rlhf__run_config {
     int64_t phases;     // 0 = the algorithm's own (supervised: data.epochs decide)
     int64_t stop_after; // phases of this process, then a checkpoint and the end; 0 = off
     int64_t seed;
-    int64_t threads; // 0 = all cores
+    int64_t threads; // 0 = one a physical core that may be used
 };
 
 enum rlhf__dtype_choice { RLHF__DTYPE_AUTO = 0, RLHF__DTYPE_F32 = 1, RLHF__DTYPE_BF16 = 2 };

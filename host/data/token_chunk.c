@@ -86,7 +86,7 @@ static rlhf_status cut_row(const struct rlhf__token_cut *how, struct rlhf__token
     size_t n = ids->n - at, max = (size_t)how->opts->max_len;
     size_t min = how->opts->min_len > 0 ? (size_t)how->opts->min_len : 1;
     if (n <= max) {
-        const int says = has_says(how, ids->data + at, n);
+        const int says = n > 0 && has_says(how, ids->data + at, n); // data is NULL before any id
         if (n >= min && says) return add_row(c, source, (int32_t)n, err);
         ids->n = at;
         c->dropped += n < min;
