@@ -115,6 +115,9 @@ uint64_t rlhf__tf_rows_ints(uint64_t n);
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen);
 // The activations of layer of w that backward reads, computed again from the layer's input.
 rlhf_status rlhf__tf_layer_again(struct rlhf__tf *m, const struct rlhf__tf_work *w, int32_t layer);
+// The input of a layer's product, where w is lean, computed again.
+rlhf_status rlhf__tf_input_again(struct rlhf__tf *m, const struct rlhf__tf_work *w, int32_t layer,
+                                 enum rlhf__tf_site site);
 // Makes room for what the trunk computes from w->rows, so that it allocates nothing.
 rlhf_status rlhf__tf_trunk_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w);
 // Where a layer's activations of w lie, once the trunk has run.

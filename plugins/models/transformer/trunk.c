@@ -42,17 +42,31 @@ static uint64_t kept(const struct rlhf__tf *m, const struct rlhf__tf_work *w) {
     return w->keep && !m->open.recompute ? (uint64_t)m->arch.n_layer : 1;
 }
 
+// Inputs of products that norms and activations give are made again rather than kept, where they
+// are many bytes and that takes below a hundredth of the time: rows are wide and products are in
+// f32 (in bf16 they are so fast that it took a fiftieth).
+#define LEAN_FROM  ((uint64_t)8 << 20)
+#define LEAN_WIDTH 512
+
+static int32_t is_lean(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
+                       const struct share *one) {
+    return kept(m, w) > 1 && m->arch.pre_norm && m->dtype == RLHF_F32 && m->arch.d >= LEAN_WIDTH &&
+           kept(m, w) * (2 * one->h + one->inner) >= LEAN_FROM;
+}
+
 rlhf_status rlhf__tf_trunk_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     const struct share one = share_of(m, w);
     const uint64_t layers = kept(m, w), streams = w->keep ? (uint64_t)m->arch.n_layer + 1 : 1;
     const int32_t pre = m->arch.pre_norm;
+    w->lean = is_lean(m, w, &one);
+    const uint64_t inputs = w->lean ? 1 : layers;
     RLHF_TRY(rlhf__tf_reserve(m, &w->in, streams * one.stream));
     if (w->keep || !pre) RLHF_TRY(rlhf__tf_reserve(m, &w->mid, layers * one.stream));
-    RLHF_TRY(rlhf__tf_reserve(m, &w->h1, layers * one.h));
+    RLHF_TRY(rlhf__tf_reserve(m, &w->h1, inputs * one.h));
     RLHF_TRY(rlhf__tf_reserve(m, &w->qkv, layers * one.qkv));
     RLHF_TRY(rlhf__tf_reserve(m, &w->att, layers * one.att));
     RLHF_TRY(rlhf__tf_reserve(m, &w->fc, layers * one.fc));
-    if (w->keep || m->arch.gated) RLHF_TRY(rlhf__tf_reserve(m, &w->ac, layers * one.inner));
+    if (w->keep || m->arch.gated) RLHF_TRY(rlhf__tf_reserve(m, &w->ac, inputs * one.inner));
     for (int32_t i = 0; i < TF_N_SITE; i++)
         if (one.low[i]) RLHF_TRY(rlhf__tf_reserve(m, &w->low[i], layers * one.low[i]));
     if (!w->keep) return RLHF_OK;
@@ -63,7 +77,7 @@ rlhf_status rlhf__tf_trunk_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w) 
     }
     if (!pre) RLHF_TRY(rlhf__tf_reserve(m, &w->emb, one.stream));
     if (!pre) RLHF_TRY(rlhf__tf_reserve(m, &w->emb_stats, one.stats));
-    RLHF_TRY(rlhf__tf_reserve(m, &w->h2, layers * one.h));
+    RLHF_TRY(rlhf__tf_reserve(m, &w->h2, inputs * one.h));
     RLHF_TRY(rlhf__tf_reserve(m, &w->stats1, layers * one.stats));
     RLHF_TRY(rlhf__tf_reserve(m, &w->stats2, layers * one.stats));
     return rlhf__tf_reserve(m, &w->lse, layers * one.lse);
@@ -76,9 +90,9 @@ static rlhf_dev part(const struct rlhf__tf_buf *b, uint64_t i, uint64_t bytes) {
 struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
                                    int32_t layer) {
     const struct share one = share_of(m, w);
-    const uint64_t l = kept(m, w) > 1 ? (uint64_t)layer : 0;
+    const uint64_t l = kept(m, w) > 1 ? (uint64_t)layer : 0, input = w->lean ? 0 : l;
     struct rlhf__tf_acts a = {.in = part(&w->in, w->keep ? (uint64_t)layer : 0, one.stream),
-                              .h1 = part(&w->h1, l, one.h),
+                              .h1 = part(&w->h1, input, one.h),
                               .qkv = part(&w->qkv, l, one.qkv),
                               .att = part(&w->att, l, one.att),
                               .fc = part(&w->fc, l, one.fc)};
@@ -89,11 +103,11 @@ struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__
         if (m->open.recompute && !m->arch.pre_norm) a.sum = w->sum.p;
         a.mid = part(&w->mid, l, one.stream);
         a.out = part(&w->in, (uint64_t)layer + 1, one.stream);
-        a.h2 = part(&w->h2, l, one.h);
+        a.h2 = part(&w->h2, input, one.h);
         a.stats1 = part(&w->stats1, l, one.stats);
         a.stats2 = part(&w->stats2, l, one.stats);
         a.lse = part(&w->lse, l, one.lse);
-        a.ac = part(&w->ac, l, one.inner);
+        a.ac = part(&w->ac, input, one.inner);
         if (!m->arch.head_norm) return a;
         a.raw = part(&w->raw, l, one.raw);
         a.raw_stats = part(&w->raw_stats, l, one.raw_stats);
@@ -275,6 +289,16 @@ rlhf_status rlhf__tf_layer_again(struct rlhf__tf *m, const struct rlhf__tf_work 
     if (!m->arch.pre_norm) return post_norm_layer(&p, &a);
     RLHF_TRY(pre_norm_most(&p, &a));
     return adapter_in(&p, &a, a.ac, TF_SITE_OUT, &low);
+}
+
+rlhf_status rlhf__tf_input_again(struct rlhf__tf *m, const struct rlhf__tf_work *w, int32_t layer,
+                                 enum rlhf__tf_site site) {
+    const struct pass p = {m, w, m->c, NULL, rlhf_tf_widths(&m->arch), layer, w->rows.total};
+    const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, layer);
+    if (!w->lean || site == TF_SITE_PROJ) return RLHF_OK;
+    if (site == TF_SITE_QKV) return norm(&p, a.h1, m->dtype, NULL, a.in, RLHF_TF_N1_G);
+    if (site == TF_SITE_FC) return norm(&p, a.h2, m->dtype, NULL, a.mid, RLHF_TF_N2_G);
+    return act(&p, a.ac, a.fc);
 }
 
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen) {

@@ -59,6 +59,7 @@ static rlhf_status product_bwd(const struct pass *p, rlhf_dev dx, int32_t dx_dty
     const struct rlhf__tf_tensor *t = rlhf__tf_layer(p->m, p->layer, rlhf__tf_site_slot(site));
     const struct rlhf__tf_low *low = rlhf__tf_low_of(p->m, p->layer, site);
     const rlhf_weight *w = p->m->w[p->layer].of[site];
+    if (t->trained || low) RLHF_TRY(rlhf__tf_input_again(p->m, p->w, p->layer, site));
     if (t->trained) RLHF_TRY(p->c->linear_dw(p->c->ctx, t[0].grad, t[1].grad, x, dy, w, p->rows));
     if (low) RLHF_TRY(rlhf__tf_low_bwd(p->m, low, x, a->low[site], dy, p->rows));
     if (is_end(p, site)) return RLHF_OK;

@@ -95,7 +95,8 @@ struct rlhf__tf_work {
     uint32_t heads;                     // what the last forward made
     int32_t train, valid;               // valid: backward may read this
     int32_t keep, plain; // the trunk keeps what its backward reads; it leaves out the adapter
-    int32_t reserved;
+    // Of h1, h2 and ac there is one share: backward makes them again, from in, mid and fc.
+    int32_t lean;
 };
 
 struct rlhf__tf_scratch {            // backward only; d of what is named in rlhf__tf_acts and above
