@@ -98,7 +98,9 @@ static int load(rlhf_plugin *plugin, rlhf_model_ops *ops) {
                      RLHF_SIZE_TO(rlhf_plugin, flags)) < 0)
         return 0;
     real = plugin->ops;
-    if (rlhf_copy_in(ops, sizeof *ops, real, RLHF_SIZE_TO(rlhf_model_ops, flags)) < 0) return 0;
+    // What this age does not know of the table, it has not.
+    *ops = (rlhf_model_ops){0};
+    memcpy(ops, real, real->size < sizeof *ops ? real->size : sizeof *ops);
     ops->size = sizeof *ops;
     ops->open = model_open;
     ops->info = info;
