@@ -18,6 +18,7 @@
 #define MAX_FILE     ((uint64_t)1 << 30)
 #define MAX_ROOM     ((uint64_t)64 << 20) // bytes of copies
 #define MAX_TEXT     65536u
+#define LEAST        64u // bytes of a copy: who checks one reads its head before its size
 #define MAX_CHOICES  1024u
 #define MAX_ROWS     4096u
 #define MAX_PLUGINS  256u
@@ -92,7 +93,7 @@ static rlhf_status copy_text(struct reader *r, uint64_t at, const char *what, co
 // The bytes of n at address `from`, addresses among them replaced by one that may not be called.
 static rlhf_status copy_bytes(struct reader *r, uint64_t from, uint64_t n, void **out) {
     void (*const none)(void) = not_loaded;
-    char *copy = take(r, (n + 7) & ~(uint64_t)7);
+    char *copy = take(r, n < LEAST ? LEAST : (n + 7) & ~(uint64_t)7);
     *out = copy;
     if (!copy) return r->err->code;
     RLHF_TRY(rlhf__elf_read(&r->elf, from, copy, n, r->err));
@@ -110,7 +111,7 @@ static rlhf_status copy_bytes(struct reader *r, uint64_t from, uint64_t n, void 
 static rlhf_status copy_sized(struct reader *r, uint64_t from, uint32_t *size, void **out) {
     RLHF_TRY(rlhf__elf_read(&r->elf, from, size, sizeof *size, r->err));
     if (*size >= 8 && *size <= RLHF_STRUCT_MAX) return copy_bytes(r, from, *size, out);
-    *out = take(r, 64);
+    *out = take(r, LEAST);
     if (!*out) return r->err->code;
     memcpy(*out, size, sizeof *size);
     *size = 8;
