@@ -44,7 +44,7 @@ enum rlhf_score_init { RLHF_SCORE_INIT_DEFAULT = 0, RLHF_SCORE_INIT_REWARD = 1 }
 
 // What of the trunk is kept for backward, and what is computed again.
 enum rlhf_recompute {
-    RLHF_RECOMPUTE_NONE = 0, // all of it is kept
+    RLHF_RECOMPUTE_NONE = 0, // what takes a product to compute is kept
     // Of each layer its input alone is kept; the rest is computed again, with the same bits (Chen
     // et al. 2016, "Training Deep Nets with Sublinear Memory Cost").
     RLHF_RECOMPUTE_LAYER = 1
