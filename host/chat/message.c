@@ -70,7 +70,7 @@ static rlhf_status read_thoughts(const json_t *v, const char *field, size_t i,
     if (out->role != RLHF__ROLE_ASSISTANT)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s[%zu]: field 'reasoning_content' is an assistant's, not the %s's",
-                          field, i, role_names[out->role]);
+                          field, i, out->role == RLHF__ROLE_USER ? "user" : "system");
     out->thoughts = (rlhf_str){json_string_value(v), json_string_length(v)};
     return RLHF_OK;
 }

@@ -258,7 +258,8 @@ static int64_t chain_of(const struct rlhf__cpu *cpu, const struct rlhf__matmul *
 // cache (1024 x 896 by 896 x 9728 in bf16: 6 % faster than in blocks of 240 rows): B is read once
 // for each of them. No bit depends on the cut.
 static void cut_rows(struct job *j, int64_t m, int64_t tile) {
-    const int64_t step = step_of(j), k = j->chain || step < K_WHOLE ? step : K_WHOLE;
+    const int64_t step = step_of(j), most_k = j->chain || step < K_WHOLE ? step : K_WHOLE;
+    const int64_t k = most_k > 0 ? most_k : 1;
     const int64_t fit = j->cpu->half_l2 / (k * (int64_t)rlhf_dtype_size(j->s->in_dtype));
     const int64_t least = j->chain ? 4 * tile : 240;
     const int64_t most = (fit < least ? least : fit > 720 ? 720 : fit) / tile * tile;
