@@ -224,7 +224,8 @@ static void missing_functions_are_named(void **state) {
     e2e_says(t, "org.rlhf-host.test.mute offers to generate text, but lacks the function "
                 "gen_open()");
     assert_int_equal(e2e_run(t, "plugin info \"$RLHF_TEST_PLUGINS/half_model.so\""), 2);
-    e2e_says(t, "org.rlhf-host.test.mute lacks the required function gen_step()");
+    e2e_says(t,
+             "org.rlhf-host.test.mute has gen_open() but lacks the required function gen_step()");
     assert_int_equal(
         e2e_shell(
             t, "sed -i 's/\"model_type\"/\"tensors\": -5, &/; s/mute_/quiet_/' mute/config.json"),

@@ -143,8 +143,8 @@ static void what_the_checkpoint_holds_may_change(void **state) {
 static void moved_inputs(void **state) {
     struct e2e *t = *state;
 #define GRPO                                                                                       \
-    "--algo grpo.so:group_size=2 --reward period_count.so --prompts prompts.txt --set "            \
-    "batch.size=4 --set sampling.max_new_tokens=4 --set log.samples=0 "
+    "--algo grpo.so:group_size=2 --reward \"$RLHF_TEST_PLUGINS/even_judge.so\" --prompts "         \
+    "prompts.txt --set batch.size=4 --set sampling.max_new_tokens=4 --set log.samples=0 "
     assert_int_equal(e2e_run(t, GRPO "--policy p --phases 2 --out whole"), 0);
     assert_int_equal(e2e_run(t, GRPO "--policy p --phases 1 --out r"), 0);
     assert_int_equal(e2e_run(t, GRPO "--policy p --set policy.adapter.rank=2 --phases 2 --out "
