@@ -16,7 +16,7 @@
 #define SUMMARY "CPU backend that gives up exactness, to measure what that costs"
 #else
 #define NAME    "cpu"
-#define SUMMARY "CPU backend: oneDNN products, own row kernels for AVX-512, AVX2 and x86-64"
+#define SUMMARY "CPU backend: own kernels for AMX, AVX-512, AVX2 and plain x86-64"
 #endif
 
 static const char *last_error(void *ctx) { return ((struct rlhf__cpu *)ctx)->error; }
