@@ -16,11 +16,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum how { NOTHING, STATUS, ROWS, NOT_A_NUMBER, NO_MEMORY, CANCELLED };
 
 struct config {
-    int64_t every, phase, times, seed;
+    int64_t every, phase, times, seed, pause;
     int32_t how, calls, tokens, reserved;
 };
 
@@ -32,6 +33,7 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, phase, 0, 0, 1 << 20, "the only phase with faults, from 1; 0: all"),
     RLHF_OPT_I64(struct config, times, 1, 0, 1 << 20, "how often a row is at fault"),
     RLHF_OPT_I64(struct config, seed, 1, 0, 1 << 20, "which rows and phases"),
+    RLHF_OPT_I64(struct config, pause, 0, 0, 900, "milliseconds that a row takes at least"),
     RLHF_OPT_BOOL(struct config, calls, 0, "pay by the number of the call too"),
     RLHF_OPT_BOOL(struct config, tokens, 0, "pay the first token of a response too"),
 };
@@ -132,6 +134,8 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     s->calls++;
     for (uint32_t i = 0; i < in->n; i++) {
         const int fault = at_fault(s, in, i);
+        const struct timespec pause = {0, s->config->pause * 1000000};
+        if (s->config->pause) nanosleep(&pause, NULL);
         pay(s, in, out, i);
         sum += (double)out->seq[i];
         bad += fault != 0;

@@ -89,6 +89,15 @@ static void failures_follow_the_settings(void **state) {
                 metric(t, "z1", "rewards/alone_reward/failures"));
 }
 
+// What rows take that are asked about early is the reward's time too.
+static void early_calls_take_time(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, GRPO OVERLAP REWARD("alone", "how=none,pause=2") "--set run.dir=a"),
+                     0);
+    assert_true(metric(t, "a", "rewards/alone_reward/beside") == 1);
+    assert_true(metric(t, "a", "rewards/alone_reward/time") >= 16 * 0.002);
+}
+
 static void settings_reach_the_reward(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
@@ -131,6 +140,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(no_byte_changes),
         TEST(failures_follow_the_settings),
+        TEST(early_calls_take_time),
         TEST(settings_reach_the_reward),
         TEST(what_cannot_act_is_refused),
     };
