@@ -36,6 +36,25 @@ static void *run_score(void *arg) {
     return NULL;
 }
 
+// What is not tried for that. Without memory nothing else is to be expected.
+static void say_refused(struct rlhf__watched *t, const struct call *call, const uint8_t *failed,
+                        uint32_t n) {
+    uint32_t some = 0;
+    for (uint32_t i = 0; i < n; i++)
+        some += failed[i] != 0;
+    if (rlhf__watched_starved(t) || call->status == RLHF_E_NOMEM ||
+        call->status == RLHF_E_CANCELLED)
+        return;
+    if (call->status < 0)
+        rlhf__board_fact(t->check->board,
+                         "it refused rows, and what they are paid was not tried: %s",
+                         call->err.text);
+    else if (some)
+        rlhf__board_fact(t->check->board,
+                         "score() marked %u of %u rows as failed, which were not compared: %s",
+                         some, n, rlhf__watched_words(t));
+}
+
 rlhf_status rlhf__check_score(struct rlhf__watched *t, const struct rlhf__row_set *set,
                               const uint32_t *rows, uint32_t n, int32_t side, int elsewhere,
                               struct rlhf__scores *to) {
@@ -58,11 +77,10 @@ rlhf_status rlhf__check_score(struct rlhf__watched *t, const struct rlhf__row_se
             to->verdict[rows[i]] = rows_call.out.verdict[i];
             to->failed[rows[i]] = rows_call.out.failed[i];
         }
+        say_refused(t, &call, rows_call.out.failed, n);
     }
     rlhf__row_call_finish(&rows_call);
     to->status = call.status;
-    if (call.status < 0 && call.status != RLHF_E_NOMEM && call.status != RLHF_E_CANCELLED)
-        rlhf__board_fact(t->check->board, "it refused rows: %s", call.err.text);
     return call.status;
 }
 

@@ -5,6 +5,8 @@
 #include "check/fakes.h"
 #include "plugin/metric_names.h"
 
+#include <rlhf/service.h>
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +32,7 @@ struct rlhf__watched_host {
     pthread_t caller;
     const char *inside; // the function that runs, NULL: none
     int32_t said;       // with fail(), in this call
-    int32_t reserved;
+    int32_t starved;    // 1: an allocation of it was refused
     uint64_t service_said;
     double warned;        // when this call did, 0: it did not
     int32_t stopped, pad; // 1: its wait was ended
@@ -73,6 +75,7 @@ static void *do_alloc(const rlhf_host *api, uint64_t bytes) {
     const int64_t turn = ++h->allocs;
     void *p = NULL;
     struct block *b = turn == h->fail_at ? NULL : calloc(1, sizeof *b);
+    h->starved |= turn == h->fail_at;
     if (b) p = aligned_alloc(64, ((size_t)bytes + FENCE + 63) / 64 * 64);
     if (p) {
         memset(p, 0, (size_t)bytes);
@@ -162,6 +165,11 @@ static int32_t do_cancelled(const rlhf_host *api) {
 
 static const void *do_service(const rlhf_host *api, const char *id) {
     struct rlhf__watched_host *h = behind(api);
+    if (id && strcmp(id, RLHF_SVC_LIMITS) == 0)
+        rlhf__board_fact(board_of(h),
+                         "it has work done outside the process (it asks for %s): what "
+                         "is done there is not looked into, but the time counts",
+                         id);
     const void *table = id ? rlhf__services_find(&h->watched->check->services, id) : NULL;
     if (!table && id) snprintf(h->missing, sizeof h->missing, "%s", id);
     return table;
@@ -307,5 +315,9 @@ int64_t rlhf__watched_allocs(const struct rlhf__watched *t) { return t->host->al
 void rlhf__watched_fail_alloc(struct rlhf__watched *t, int64_t n) {
     t->host->fail_at = n ? t->host->allocs + n : 0;
 }
+
+int rlhf__watched_starved(const struct rlhf__watched *t) { return t->host->starved; }
+
+const char *rlhf__watched_words(const struct rlhf__watched *t) { return t->host->words; }
 
 const char *rlhf__watched_missing(const struct rlhf__watched *t) { return t->host->missing; }

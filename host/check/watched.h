@@ -57,6 +57,12 @@ rlhf_status rlhf__watched_end(struct rlhf__watched *t, rlhf_status st, struct rl
 int64_t rlhf__watched_allocs(const struct rlhf__watched *t);
 void rlhf__watched_fail_alloc(struct rlhf__watched *t, int64_t n);
 
+// 1 when an allocation failed so. [main]
+int rlhf__watched_starved(const struct rlhf__watched *t);
+
+// What it said with host->fail in the last call, or "". [main]
+const char *rlhf__watched_words(const struct rlhf__watched *t);
+
 // What the plugin asked for that the check has no stand-in for: the id of a service, or "". [main]
 const char *rlhf__watched_missing(const struct rlhf__watched *t);
 

@@ -20,16 +20,26 @@ struct service {
     char url[64];
     atomic_int refuse_every; // n > 0: requests n - 1, 2n - 1, ... are answered with status 400
     atomic_int down;         // 1: all with 503
+    atomic_int picky;        // n > 0: requests of n rows are answered with status 400
     atomic_int requests;
 };
 
 static struct service service;
+
+static int rows_of(const struct http_request *q) {
+    int n = 0;
+    for (const char *at = q->body; (at = strstr(at, "\"response\"")) != NULL; at++)
+        n++;
+    return n;
+}
 
 static void serve(void *context, const struct http_request *q, struct http_reply *reply) {
     struct service *s = context;
     const int n = atomic_fetch_add(&s->requests, 1);
     if (s->down)
         reply->status = 503;
+    else if (s->picky && rows_of(q) == s->picky)
+        reply->status = 400;
     else if (s->refuse_every && n % s->refuse_every == s->refuse_every - 1)
         reply->status = 400;
     else
@@ -133,6 +143,29 @@ static void refused_at_the_start(void **state) {
     assert_int_equal(e2e_exists(t, "a"), 0);
 }
 
+// plugin check against a service says what it could try, and what it could not.
+static void checked(void **state) {
+    struct e2e *t = *state;
+#define CHECK "plugin check http.so --set repeats=0 --set %s"
+    assert_int_equal(e2e_run(t, CHECK, service.url), 0);
+    e2e_says(t, "it has work done outside the process (it asks for rlhf.limits/0)");
+    e2e_says(t, "score() takes ");
+    e2e_says(t, "nothing found");
+    assert_null(strstr(t->out, "refused"));
+    assert_null(strstr(t->out, "marked"));
+    service.refuse_every = 1;
+    assert_int_equal(e2e_run(t, CHECK, service.url), 0);
+    e2e_says(t,
+             "it refused rows, and what they are paid was not tried: score(): http://127.0.0.1:");
+    e2e_says(t, "it answered with status 400");
+    assert_null(strstr(t->out, "score() takes "));
+    service.refuse_every = 0;
+    service.picky = 3;
+    assert_int_equal(e2e_run(t, CHECK " --set batch=4", service.url), 0);
+    e2e_says(t,
+             "score() marked 3 of 11 rows as failed, which were not compared: http://127.0.0.1:");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(resumed, setup, teardown),
@@ -140,6 +173,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(given_up, setup, teardown),
         cmocka_unit_test_setup_teardown(ctrl_c_in_a_pause, setup, teardown),
         cmocka_unit_test_setup_teardown(refused_at_the_start, setup, teardown),
+        cmocka_unit_test_setup_teardown(checked, setup, teardown),
     };
     return cmocka_run_group_tests_name("e2e_http", tests, NULL, NULL);
 }
