@@ -68,6 +68,12 @@ static void eat_memory(void) {
     }
 }
 
+// In one piece: rows are answered when their lines are there, and what comes later is too late.
+static void answer_too_much(void) {
+    static const char lines[] = "1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n";
+    if (write(STDOUT_FILENO, lines, sizeof lines - 1) < 0) exit(7);
+}
+
 // 1: the row is not to be answered as ever. What is ended for a bad line waits for that, or a row
 // behind it might be at fault too before anybody has read the line.
 static int go_wrong(const char *kind) {
@@ -82,7 +88,7 @@ static int go_wrong(const char *kind) {
     if (strcmp(kind, "fork") == 0) leave_children();
     if (strcmp(kind, "slow") == 0) usleep(200000);
     if (strcmp(kind, "garbage") == 0) puts("\033[31mnot a number\001");
-    if (strcmp(kind, "lines") == 0) puts("1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1");
+    if (strcmp(kind, "lines") == 0) answer_too_much();
     if (strcmp(kind, "noise") == 0) puts("Loading checkpoint shards: 100%");
     if (strcmp(kind, "slow") == 0) return 0;
     if (strcmp(kind, "nan") != 0) wait_for_ever();

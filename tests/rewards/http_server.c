@@ -19,7 +19,8 @@ enum { MAX_CONNECTIONS = 256, MAX_REQUEST = 64 << 20 };
 struct connection {
     struct http_server *server;
     pthread_t thread;
-    int fd, reserved;
+    int fd;
+    atomic_int over; // 1: its thread does nothing more
 };
 
 struct http_server {
@@ -27,8 +28,8 @@ struct http_server {
     void *context;
     pthread_t thread;
     pthread_mutex_t lock;
-    struct connection connection[MAX_CONNECTIONS]; // [n], under lock
-    int n, fd, port;
+    struct connection connection[MAX_CONNECTIONS]; // [n_kept], under lock, as accepted is
+    int n_kept, accepted, fd, port;
     int held, reserved;                // a socket that keeps the port while nobody listens
     atomic_int requests, stop, refuse; // refuse: milliseconds that nobody is to listen
 };
@@ -137,18 +138,34 @@ static void *serve_connection(void *context) {
     }
     shutdown(c->fd, SHUT_RDWR);
     free(in.at);
+    c->over = 1;
     return NULL;
+}
+
+static void end_connection(struct connection *c) {
+    shutdown(c->fd, SHUT_RDWR);
+    pthread_join(c->thread, NULL);
+    close(c->fd);
+}
+
+// The place of one that is over, or a new one; NULL: all are in use. Under the lock.
+static struct connection *place(struct http_server *s) {
+    for (int i = 0; i < s->n_kept; i++)
+        if (s->connection[i].over) {
+            end_connection(&s->connection[i]);
+            return &s->connection[i];
+        }
+    return s->n_kept < MAX_CONNECTIONS ? &s->connection[s->n_kept++] : NULL;
 }
 
 int http_server_adopt(struct http_server *s, int fd) {
     pthread_mutex_lock(&s->lock);
-    struct connection *c = &s->connection[s->n];
-    int ok = s->n < MAX_CONNECTIONS;
-    if (ok) *c = (struct connection){.server = s, .fd = fd};
-    ok = ok && pthread_create(&c->thread, NULL, serve_connection, c) == 0;
-    s->n += ok;
+    struct connection *c = place(s);
+    if (c) *c = (struct connection){.server = s, .fd = fd};
+    if (c && pthread_create(&c->thread, NULL, serve_connection, c) != 0) abort();
+    s->accepted += c != NULL;
     pthread_mutex_unlock(&s->lock);
-    return ok;
+    return c != NULL;
 }
 
 // ---- the server ----
@@ -254,7 +271,7 @@ int http_server_requests(struct http_server *s) { return s->requests; }
 
 int http_server_connections(struct http_server *s) {
     pthread_mutex_lock(&s->lock);
-    const int n = s->n;
+    const int n = s->accepted;
     pthread_mutex_unlock(&s->lock);
     return n;
 }
@@ -263,11 +280,8 @@ void http_server_close(struct http_server *s) {
     if (!s) return;
     s->stop = 1;
     pthread_join(s->thread, NULL);
-    for (int i = 0; i < s->n; i++) {
-        shutdown(s->connection[i].fd, SHUT_RDWR);
-        pthread_join(s->connection[i].thread, NULL);
-        close(s->connection[i].fd);
-    }
+    for (int i = 0; i < s->n_kept; i++)
+        end_connection(&s->connection[i]);
     if (s->fd >= 0) close(s->fd);
     close(s->held);
     pthread_mutex_destroy(&s->lock);
