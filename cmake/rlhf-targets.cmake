@@ -31,7 +31,8 @@ target_include_directories(rlhf_sdk INTERFACE
 # on a busy machine. The others are read by sanitizer builds only: GCC 12's leak checker misreads the
 # thread-local blocks of OpenMP's threads in a dlopen()ed library and crashes ("Tracer caught signal
 # 11") unless it leaves __tls_get_addr alone; leaks are still found.
-set(RLHF_TEST_ENV "GOMP_SPINCOUNT=1000"
+# RLHF_TEST_SANITIZE, of a sanitizer build, is for tests of what it cannot do: limits of memory.
+set(RLHF_TEST_ENV "GOMP_SPINCOUNT=1000" "RLHF_TEST_SANITIZE=${RLHF_SANITIZE}"
   "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp"
   "ASAN_OPTIONS=intercept_tls_get_addr=0")
 
