@@ -61,15 +61,16 @@ struct rlhf__lm_kept {
 struct rlhf__cpu {
     rlhf_compute table; // what create returns points here
     int threads;
-    int isa;                  // enum rlhf__isa of hot.h
-    int isa_capped;           // the user asked for this level
-    int has_bf16;             // bf16 products are those of gemm.h; else f32 products stand in
-    int64_t half_l2;          // bytes of half of a core's second-level cache
-    struct rlhf__hot hot;     // hot loops of this instruction set
-    uint64_t workspace_bytes; // budget of the lm_head workspace; 0: by the vocabulary
-    uint64_t bytes;           // in use
-    uint64_t tickets;         // given out by mark
-    void *blocks;             // live allocations, freed by destroy; memory.c's
+    int isa;                    // enum rlhf__isa of hot.h
+    int isa_capped;             // the user asked for this level
+    int has_bf16;               // bf16 products are those of gemm.h; else f32 products stand in
+    int64_t half_l2;            // bytes of half of a core's second-level cache
+    struct rlhf__hot hot;       // hot loops of this instruction set
+    uint64_t workspace_bytes;   // budget of the lm_head workspace; 0: by the vocabulary
+    uint64_t bytes;             // in use
+    uint64_t tickets;           // given out by mark
+    void *blocks;               // live allocations, freed by destroy; memory.c's
+    struct rlhf__chunk *chunks; // what the smaller of them are cut from
     struct rlhf__buffer ws[RLHF__WS_COUNT];
     void *products;             // the primitive cache; product.c's
     uint64_t weight_generation; // counts weight_pack and weight_destroy

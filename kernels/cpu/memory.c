@@ -1,4 +1,5 @@
 // memory.c: allocations of the CPU backend, counted, and its workspaces.
+#include "chunk.h"
 #include "context.h"
 #include "split.h"
 #include "table.h"
@@ -11,14 +12,20 @@
 #define ALIGN      64u
 #define HUGE_ALIGN ((uint64_t)2 << 20)
 #define MAP_FROM   ((uint64_t)32 << 20) // larger ones are mapped: zero without being written
+#ifdef RLHF_SANITIZED                   // which sees the bounds of what malloc gives
+#define CUT_FROM MAP_FROM
+#else
+#define CUT_FROM ((uint64_t)64 << 10) // smaller ones are malloc's
+#endif
 
 // In front of every allocation. Its size keeps the caller's bytes 64-byte aligned.
 struct rlhf__block {
     struct rlhf__block *prev, *next;
     uint64_t bytes;
-    void *map; // NULL: from malloc
+    void *map; // its own mapping, or NULL
     uint64_t map_bytes;
-    uint64_t reserved[3];
+    uint64_t cut; // bytes of a chunk, 0: none. Neither: from malloc
+    uint64_t reserved[2];
 };
 
 _Static_assert(sizeof(struct rlhf__block) == ALIGN, "the block header is one alignment unit");
@@ -37,25 +44,31 @@ static void spread(const struct rlhf__cpu *cpu, char *to, const char *from, uint
     }
 }
 
-// Zeroed memory of `total` bytes for a block; its map fields are set. NULL when there is none.
-static struct rlhf__block *block_get(const struct rlhf__cpu *cpu, uint64_t total) {
-    void *p = NULL;
-    if (total < MAP_FROM) {
-        const int huge = total >= 2 * HUGE_ALIGN;
-        if (posix_memalign(&p, huge ? HUGE_ALIGN : ALIGN, total)) return NULL;
-        if (huge) madvise(p, total, MADV_HUGEPAGE);
-        spread(cpu, p, NULL, total);
-        return p;
-    }
+static struct rlhf__block *block_map(uint64_t total) {
     const uint64_t map_bytes = total + HUGE_ALIGN;
     void *map = mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED) return NULL;
-    p = (char *)map + (HUGE_ALIGN - (uintptr_t)map % HUGE_ALIGN) % HUGE_ALIGN;
+    void *p = (char *)map + (HUGE_ALIGN - (uintptr_t)map % HUGE_ALIGN) % HUGE_ALIGN;
     // Fewer TLB misses in the products; a hint, so its failure does not matter.
     madvise(p, total, MADV_HUGEPAGE);
     struct rlhf__block *b = p;
     b->map = map;
     b->map_bytes = map_bytes;
+    return b;
+}
+
+// Zeroed memory of `total` bytes for a block that says where it is from. NULL when there is none.
+static struct rlhf__block *block_get(struct rlhf__cpu *cpu, uint64_t total) {
+    if (total >= MAP_FROM) return block_map(total);
+    void *p = NULL;
+    if (total >= CUT_FROM)
+        p = rlhf__chunk_cut(&cpu->chunks, total);
+    else if (posix_memalign(&p, ALIGN, total))
+        return NULL;
+    if (!p) return NULL;
+    spread(cpu, p, NULL, total);
+    struct rlhf__block *b = p;
+    b->cut = total >= CUT_FROM ? total : 0;
     return b;
 }
 
@@ -78,9 +91,11 @@ rlhf_status rlhf__cpu_mem_alloc(struct rlhf__cpu *cpu, uint64_t bytes, void **ou
     return RLHF_OK;
 }
 
-static void block_put(struct rlhf__block *b) {
+static void block_put(struct rlhf__cpu *cpu, struct rlhf__block *b) {
     if (b->map)
         munmap(b->map, b->map_bytes);
+    else if (b->cut)
+        rlhf__chunk_return(&cpu->chunks, b, b->cut);
     else
         free(b);
 }
@@ -94,7 +109,7 @@ void rlhf__cpu_mem_free(struct rlhf__cpu *cpu, void *ptr) {
         cpu->blocks = b->next;
     if (b->next) b->next->prev = b->prev;
     cpu->bytes -= b->bytes;
-    block_put(b);
+    block_put(cpu, b);
 }
 
 void rlhf__cpu_mem_free_all(struct rlhf__cpu *cpu) {
@@ -103,7 +118,7 @@ void rlhf__cpu_mem_free_all(struct rlhf__cpu *cpu) {
     cpu->bytes = 0;
     while (b) {
         struct rlhf__block *next = b->next;
-        block_put(b);
+        block_put(cpu, b);
         b = next;
     }
 }
