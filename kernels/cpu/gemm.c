@@ -103,7 +103,7 @@ struct job {
 static int packs(const struct job *j, int64_t rows, int64_t panels) {
     const int amx = j->cpu->isa == RLHF__ISA_AMX && j->s->in_dtype == RLHF_BF16;
     const int turned = j->s->in_dtype == RLHF_F32 && rows >= TURN_ROWS && panels >= TURN_PANELS;
-    return j->s->src_transposed || turned || (amx && rows >= RLHF__AMX_MR && panels >= PACK_PANELS);
+    return j->s->src_transposed || turned || (amx && rows > RLHF__AMX_MR && panels >= PACK_PANELS);
 }
 
 // Packs the block's rows of A, which lie in rows or as its transpose.

@@ -296,7 +296,8 @@ static void pieces(const struct rlhf__panel *p, struct ahead *f) {
         const size_t end = tiles - t < PIECE_TILES ? tiles : t + PIECE_TILES;
         struct piece part = {.first = 1};
         for (; !part.last; part.from = part.to, part.first = 0) {
-            part.last = steps - part.from < 2 * PIECE_STEPS;
+            // One tile alone has nothing to share a piece of B with.
+            part.last = end - t == 1 || steps - part.from < 2 * PIECE_STEPS;
             part.to = part.last ? steps : part.from + PIECE_STEPS;
             for (size_t i = t; i < end; i++) {
                 part.sums = sums + (i - t);
