@@ -19,7 +19,8 @@
 #define COMPILER "unknown"
 #endif
 
-// In the child: what the CPU backend says of its library, "oneDNN 2.6.3, amx, ...", and its levels.
+// In the child: what the CPU backend says of itself, "amx, ..." or "oneDNN 2.6.3, amx, ...", and
+// its levels.
 static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct rlhf__dirs *dirs = arg;
     struct rlhf__error err;

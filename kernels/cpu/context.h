@@ -1,5 +1,5 @@
 // context.h: the state of the CPU backend: threads, instruction set, error text, memory account,
-// workspaces, the oneDNN engine and its primitives.
+// workspaces, the library that multiplies, if one does.
 //
 // What it is not: it declares no operation; those are in table.h.
 #ifndef RLHF_CPU_CONTEXT_H
@@ -10,8 +10,7 @@
 #include <rlhf/compute.h>
 
 // kernels_cpu_free.so is this backend built with RLHF_FREE, for who wants to know what exactness
-// costs: its products are oneDNN's as the library likes them, whatever that does to the bits of a
-// row.
+// costs: its products are a library's (library.h).
 #ifdef RLHF_FREE
 enum { RLHF__EXACT = 0 };
 #else
@@ -20,7 +19,7 @@ enum { RLHF__EXACT = 1 };
 
 // Workspaces that live in the context; each grows to the largest size asked for and stays.
 enum rlhf__cpu_ws {
-    RLHF__WS_SCRATCH, // oneDNN scratchpad
+    RLHF__WS_SCRATCH, // rows of A of a product, or the library's scratchpad
     RLHF__WS_PRODUCT, // operands of an own product, rounded weights
     RLHF__WS_WIDEN,   // bf16 operands as f32
     RLHF__WS_LOGITS,  // lm_head: f32 logits of a row block
@@ -72,7 +71,9 @@ struct rlhf__cpu {
     void *blocks;               // live allocations, freed by destroy; memory.c's
     struct rlhf__chunk *chunks; // what the smaller of them are cut from
     struct rlhf__buffer ws[RLHF__WS_COUNT];
-    void *products;             // the primitive cache; product.c's
+    const void *library; // a struct rlhf__library; library.h's
+    void *library_state;
+    char library_name[32];      // "oneDNN 2.6.3, " or ""
     uint64_t weight_generation; // counts weight_pack and weight_destroy
     struct rlhf__lm_kept lm_kept;
     char error[512];

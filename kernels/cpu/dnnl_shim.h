@@ -1,9 +1,11 @@
 // dnnl_shim.h: the part of oneDNN this backend uses, the same for oneDNN 2.6 and 3.x: one engine,
 // plain and packed 2-d operands, reorder, matmul.
 //
-// What it is not: a cache or a policy; product.c decides what is created and kept.
+// What it is not: a cache or a policy; onednn.c decides what is created and kept.
 #ifndef RLHF_CPU_DNNL_SHIM_H
 #define RLHF_CPU_DNNL_SHIM_H
+
+#include "matmul.h"
 
 #include <rlhf/compute.h>
 
@@ -11,19 +13,6 @@ struct rlhf__dnnl;        // engine and stream
 struct rlhf__dnnl_layout; // how a 2-d operand lies in memory
 struct rlhf__dnnl_mem;    // a layout with an address
 struct rlhf__dnnl_op;     // a primitive
-
-// A matrix product dst[m, n] (+)= src[m, k] wei[k, n] + bias[n].
-struct rlhf__matmul {
-    int64_t m, k, n;
-    int32_t in_dtype, out_dtype;
-    uint8_t src_transposed; // src lies as [k, m]
-    uint8_t wei_transposed; // wei lies as [n, k]; ignored when packed
-    uint8_t wei_packed;     // wei lies in the layout the library likes best
-    uint8_t accumulate;     // dst += instead of =
-    uint8_t goes_on;        // with accumulate: the sums start at dst (gemm.h)
-    uint8_t bias;           // f32 [n]
-    uint8_t reserved[2];
-};
 
 #define RLHF__DNNL_NOMEM 1 // the library's status for no memory
 

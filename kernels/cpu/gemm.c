@@ -13,8 +13,7 @@
 #define TURN_PANELS 4
 
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype) {
-    if (dtype == RLHF_BF16) return RLHF__EXACT && cpu->has_bf16;
-    return RLHF__EXACT;
+    return !cpu->library && (dtype != RLHF_BF16 || cpu->has_bf16);
 }
 
 // ---- geometry ----

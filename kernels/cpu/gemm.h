@@ -11,7 +11,7 @@
 #define RLHF_CPU_GEMM_H
 
 #include "context.h"
-#include "dnnl_shim.h"
+#include "matmul.h"
 
 // True when a product of operands of dtype runs on the own tiles.
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype);

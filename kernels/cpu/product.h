@@ -1,18 +1,12 @@
-// product.h: matrix products of the CPU backend: the primitive cache, packed operands, weights.
+// product.h: matrix products of the CPU backend: of any dtypes, packed operands, weights.
 //
 // What it is not: it holds no loop over elements; those are in hot/.
 #ifndef RLHF_CPU_PRODUCT_H
 #define RLHF_CPU_PRODUCT_H
 
 #include "context.h"
-#include "dnnl_shim.h"
-
-// A right operand in packed layout.
-struct rlhf__packed {
-    struct rlhf__dnnl_layout *layout; // NULL: the own layout of gemm.h
-    struct rlhf__dnnl_mem *mem;
-    void *ptr;
-};
+#include "library.h"
+#include "matmul.h"
 
 // What is particular about a weight in blocks (rlhf_blocks).
 struct rlhf__blocks {
@@ -29,27 +23,18 @@ struct rlhf_weight {
     int32_t packed;               // weight_pack was called
     struct rlhf__packed fwd, bwd; // [k, n]; [n, k] when RLHF_WEIGHT_BACKWARD
     struct rlhf__blocks *blocks;  // NULL: dense
-    struct rlhf__dnnl_op *fwd_reorder, *bwd_reorder;
-    struct rlhf__dnnl_mem *fwd_src, *bwd_src;
 };
-
-rlhf_status rlhf__products_create(struct rlhf__cpu *cpu); // also finds has_bf16 and detail
-void rlhf__products_destroy(struct rlhf__cpu *cpu);
-
-struct rlhf__dnnl *rlhf__products_engine(struct rlhf__cpu *cpu);
 
 // Set the number of OpenMP threads of the calling OS thread to the context's. [step]
 void rlhf__cpu_use_threads(const struct rlhf__cpu *cpu);
 
 // Run one product. wei: the packed right operand when s->wei_packed, else plain_wei is read. Bits
-// of a row of dst do not depend on s->m. Primitives are made on first use of a shape and kept.
-// [step]
+// of a row of dst do not depend on s->m, unless a library multiplies. [step]
 rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                           const struct rlhf__packed *wei, const void *plain_wei, const float *bias,
                           void *dst);
 
-// The same with a packed right operand for any number of rows, in few distinct shapes: rows above
-// 64 are cut into a multiple of 64 and a rest. s->m is ignored. [step]
+// The same with a packed right operand for `rows` rows; s->m is ignored. [step]
 rlhf_status rlhf__product_rows(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, uint32_t rows,
                                const void *src, const struct rlhf__packed *wei, const float *bias,
                                void *dst);

@@ -3,11 +3,15 @@
 
 #include "context.h"
 #include "cores.h"
-#include "product.h"
+#include "library.h"
+#ifdef RLHF_FREE
+#include "onednn.h"
+#endif
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define THREADS_MAX 1024u
 
@@ -23,7 +27,7 @@ static const char *last_error(void *ctx) { return ((struct rlhf__cpu *)ctx)->err
 
 static void context_free(struct rlhf__cpu *cpu) {
     if (!cpu) return;
-    rlhf__products_destroy(cpu);
+    if (cpu->library) rlhf__library(cpu)->close(cpu);
     rlhf__cpu_mem_free_all(cpu);
     free(cpu);
 }
@@ -63,11 +67,8 @@ static rlhf_status options_read(const rlhf_kernels_options *in, rlhf_kernels_opt
     return RLHF_OK;
 }
 
-static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_options *options) {
-    rlhf_kernels_options opt;
-    RLHF_TRY(options_read(options, &opt, cpu));
-    cpu->threads = opt.threads ? (int)opt.threads : rlhf__cores_auto();
-    cpu->workspace_bytes = opt.workspace_bytes;
+// Which level is used, whose products, and what follows from it.
+static rlhf_status choose(struct rlhf__cpu *cpu) {
     const char *cap = getenv("RLHF_CPU_ISA");
     cpu->isa = rlhf__isa_choose(cap);
     if (cpu->isa < 0)
@@ -77,7 +78,24 @@ static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_option
                               cap);
     cpu->hot = *rlhf__isa_level(cpu->isa)->hot;
     cpu->isa_capped = cap && *cap;
-    RLHF_TRY(rlhf__products_create(cpu));
+    cpu->has_bf16 = cpu->isa >= RLHF__ISA_AVX512_BF16;
+    const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE); // 0: not known
+    cpu->half_l2 = (l2 > 0 ? l2 : 1 << 20) / 2;
+#ifdef RLHF_FREE
+    RLHF_TRY(rlhf__onednn_open(cpu));
+#endif
+    snprintf(cpu->detail, sizeof cpu->detail, "%s%s%s, %d thread%s%s", cpu->library_name,
+             rlhf__isa_level(cpu->isa)->name, cpu->has_bf16 ? ", bf16 products" : "", cpu->threads,
+             cpu->threads == 1 ? "" : "s", RLHF__EXACT ? "" : ", rows not exact");
+    return RLHF_OK;
+}
+
+static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_options *options) {
+    rlhf_kernels_options opt;
+    RLHF_TRY(options_read(options, &opt, cpu));
+    cpu->threads = opt.threads ? (int)opt.threads : rlhf__cores_auto();
+    cpu->workspace_bytes = opt.workspace_bytes;
+    RLHF_TRY(choose(cpu));
     rlhf_compute *t = &cpu->table;
     t->size = sizeof *t;
     t->device = RLHF_DEVICE_CPU;

@@ -9,67 +9,23 @@
 #define DIM_MAX (1 << 24)
 
 static void packed_free(struct rlhf__cpu *cpu, struct rlhf__packed *p) {
-    rlhf__dnnl_mem_destroy(p->mem);
-    rlhf__dnnl_layout_destroy(p->layout);
+    if (p->library) rlhf__library(cpu)->packed_destroy(p->library);
     rlhf__cpu_mem_free(cpu, p->ptr);
 }
 
 static void weight_destroy(void *ctx, rlhf_weight *w) {
     if (!w) return;
     ((struct rlhf__cpu *)ctx)->weight_generation++;
-    rlhf__dnnl_mem_destroy(w->fwd_src);
-    rlhf__dnnl_mem_destroy(w->bwd_src);
-    rlhf__dnnl_op_destroy(w->fwd_reorder);
-    rlhf__dnnl_op_destroy(w->bwd_reorder);
     packed_free(ctx, &w->fwd);
     packed_free(ctx, &w->bwd);
     rlhf__blocks_destroy(w->blocks);
     free(w);
 }
 
-// The layout that oneDNN multiplies a [k, n] operand fastest in.
-static int layout_of(struct rlhf__dnnl *d, int64_t k, int64_t n, int32_t dtype,
-                     struct rlhf__dnnl_layout **out) {
-    const struct rlhf__matmul s = {
-        .m = 64, .k = k, .n = n, .in_dtype = dtype, .out_dtype = RLHF_F32, .wei_packed = 1};
-    struct rlhf__dnnl_op *op = NULL;
-    int st = rlhf__dnnl_matmul_create(d, &s, NULL, out, &op);
-    rlhf__dnnl_op_destroy(op);
-    return st;
-}
-
-// A packed [k, n] operand in oneDNN's layout and the reorder that fills it from dense f32 memory,
-// which lies as [n, k] when src_transposed.
-static int packed_dnnl(struct rlhf__dnnl *d, struct rlhf__packed *p, int64_t k, int64_t n,
-                       int32_t dtype, int src_transposed, struct rlhf__dnnl_op **reorder,
-                       struct rlhf__dnnl_mem **src) {
-    int st = layout_of(d, k, n, dtype, &p->layout);
-    if (st) return st;
-    struct rlhf__dnnl_layout *plain = NULL;
-    st = rlhf__dnnl_layout_plain(k, n, RLHF_F32, src_transposed, &plain);
-    if (!st) st = rlhf__dnnl_reorder_create(d, plain, p->layout, reorder);
-    if (!st) st = rlhf__dnnl_mem_create(d, plain, NULL, src);
-    rlhf__dnnl_layout_destroy(plain);
-    return st;
-}
-
 static rlhf_status packed_create(struct rlhf__cpu *cpu, struct rlhf__packed *p, int64_t k,
-                                 int64_t n, int32_t dtype, int src_transposed,
-                                 struct rlhf__dnnl_op **reorder, struct rlhf__dnnl_mem **src) {
-    if (rlhf__gemm_used(cpu, dtype))
-        return rlhf__cpu_mem_alloc(cpu, rlhf__gemm_packed_bytes(cpu, dtype, k, n), &p->ptr);
-    struct rlhf__dnnl *d = rlhf__products_engine(cpu);
-    int st = packed_dnnl(d, p, k, n, dtype, src_transposed, reorder, src);
-    if (!st) RLHF_TRY(rlhf__cpu_mem_alloc(cpu, rlhf__dnnl_layout_bytes(p->layout), &p->ptr));
-    if (!st) st = rlhf__dnnl_mem_create(d, p->layout, p->ptr, &p->mem);
-    if (st == RLHF__DNNL_NOMEM)
-        return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory for a weight of %lld x %lld",
-                              (long long)k, (long long)n);
-    if (st)
-        return rlhf__cpu_fail(cpu, RLHF_E_DEVICE,
-                              "oneDNN has no layout for a weight of %lld x %lld (status %d)",
-                              (long long)k, (long long)n, st);
-    return RLHF_OK;
+                                 int64_t n, int32_t dtype, int src_transposed) {
+    if (cpu->library) return rlhf__library(cpu)->packed_create(cpu, k, n, dtype, src_transposed, p);
+    return rlhf__cpu_mem_alloc(cpu, rlhf__gemm_packed_bytes(cpu, dtype, k, n), &p->ptr);
 }
 
 // What a weight of this dtype is multiplied in.
@@ -105,11 +61,9 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
     w->flags = flags;
     rlhf__cpu_use_threads(cpu);
     int out_in = (flags & RLHF_WEIGHT_OUT_IN) != 0;
-    rlhf_status st =
-        packed_create(cpu, &w->fwd, k, n, w->exec_dtype, out_in, &w->fwd_reorder, &w->fwd_src);
+    rlhf_status st = packed_create(cpu, &w->fwd, k, n, w->exec_dtype, out_in);
     if (st == RLHF_OK && flags & RLHF_WEIGHT_BACKWARD)
-        st =
-            packed_create(cpu, &w->bwd, n, k, w->exec_dtype, !out_in, &w->bwd_reorder, &w->bwd_src);
+        st = packed_create(cpu, &w->bwd, n, k, w->exec_dtype, !out_in);
     if (st < 0) {
         weight_destroy(cpu, w);
         return st;
@@ -120,12 +74,8 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
 
 // Bytes of a packed [k, n] operand, 0 when there is no layout for it.
 static uint64_t packed_bytes(struct rlhf__cpu *cpu, int64_t k, int64_t n, int32_t dtype) {
-    if (rlhf__gemm_used(cpu, dtype)) return rlhf__gemm_packed_bytes(cpu, dtype, k, n);
-    struct rlhf__dnnl_layout *layout = NULL;
-    const int st = layout_of(rlhf__products_engine(cpu), k, n, dtype, &layout);
-    const uint64_t bytes = st ? 0 : rlhf__dnnl_layout_bytes(layout);
-    rlhf__dnnl_layout_destroy(layout);
-    return bytes;
+    return cpu->library ? rlhf__library(cpu)->packed_bytes(cpu, k, n, dtype)
+                        : rlhf__gemm_packed_bytes(cpu, dtype, k, n);
 }
 
 static uint64_t weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags) {
@@ -138,18 +88,9 @@ static uint64_t weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, uin
 }
 
 static rlhf_status packed_fill(struct rlhf__cpu *cpu, const struct rlhf__packed *p, int64_t k,
-                               int64_t n, int32_t dtype, int src_transposed,
-                               struct rlhf__dnnl_op *reorder, struct rlhf__dnnl_mem *src,
-                               void *data) {
-    if (!p->layout) {
-        rlhf__gemm_pack(cpu, p->ptr, dtype, data, RLHF_F32, k, n, src_transposed);
-        return RLHF_OK;
-    }
-    void *scratch = NULL;
-    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_SCRATCH, rlhf__dnnl_op_scratch(reorder), &scratch));
-    int st = rlhf__dnnl_mem_point(src, data);
-    if (!st) st = rlhf__dnnl_reorder(rlhf__products_engine(cpu), reorder, src, p->mem, scratch);
-    if (st) return rlhf__cpu_fail(cpu, RLHF_E_DEVICE, "packing a weight failed (status %d)", st);
+                               int64_t n, int32_t dtype, int src_transposed, void *data) {
+    if (p->library) return rlhf__library(cpu)->packed_fill(cpu, p, data);
+    rlhf__gemm_pack(cpu, p->ptr, dtype, data, RLHF_F32, k, n, src_transposed);
     return RLHF_OK;
 }
 
@@ -172,11 +113,8 @@ static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     if (w->blocks) RLHF_TRY(rlhf__blocks_expand(cpu, w, &src));
     if (w->exec_dtype != w->dtype)
         RLHF_TRY(round_to_bf16(cpu, src, (uint64_t)w->k * (uint64_t)w->n, &src));
-    RLHF_TRY(packed_fill(cpu, &w->fwd, w->k, w->n, w->exec_dtype, out_in, w->fwd_reorder,
-                         w->fwd_src, src));
-    if (w->bwd.ptr)
-        RLHF_TRY(packed_fill(cpu, &w->bwd, w->n, w->k, w->exec_dtype, !out_in, w->bwd_reorder,
-                             w->bwd_src, src));
+    RLHF_TRY(packed_fill(cpu, &w->fwd, w->k, w->n, w->exec_dtype, out_in, src));
+    if (w->bwd.ptr) RLHF_TRY(packed_fill(cpu, &w->bwd, w->n, w->k, w->exec_dtype, !out_in, src));
     w->packed = 1;
     cpu->weight_generation++; // logits kept by lm_head are of the old weights
     return RLHF_OK;

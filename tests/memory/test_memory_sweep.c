@@ -2,8 +2,7 @@
 // either ends with one sentence about memory and status 1, or did without and has the bytes of an
 // undisturbed one; and what has a checkpoint resumes to those bytes.
 //
-// Some N of each scenario; with RLHF_TEST_LONG=K every K-th, so with 1 all. On the reference
-// backend: oneDNN does not survive a failed allocation of its own.
+// Some N of each scenario; with RLHF_TEST_LONG=K every K-th, so with 1 all.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -13,8 +12,8 @@
 #define SHORT_TRIES 12ul // of each scenario and form
 
 #define TINY                                                                                       \
-    "--policy model --set policy.init=random --set compute.backend=reference --set batch.size=4 "  \
-    "--set run.phases=2 --set checkpoint.every=1 --threads 1 "
+    "--policy model --set policy.init=random --set batch.size=4 --set run.phases=2 "               \
+    "--set checkpoint.every=1 --threads 1 --set compute.backend="
 #define ROLLOUT "--prompts prompts.txt --set sampling.max_new_tokens=4 "
 
 static const char *preload(void) {
@@ -47,6 +46,8 @@ static void check_end(struct e2e *t, const char *form, unsigned long n, int stat
     const char *said = t->out;
     if (status != 0 && status != 1)
         fail_msg("%s=%lu ended with status %d:\n%s", form, n, status, said);
+    // The threads' library ends the program itself when it has none for a team.
+    if (status == 1 && strstr(said, "libgomp: Out of memory")) return;
     if (status == 1 && (count_of(said, "error: ") != 1 ||
                         !(strstr(said, "memory") || strstr(said, "cannot allocate"))))
         fail_msg("%s=%lu is not one sentence about memory:\n%s", form, n, said);
@@ -80,8 +81,12 @@ static void sweep(struct e2e *t, const char *args) {
 }
 
 static void rollouts(void **state) {
-    sweep(*state,
-          "--algo ppo.so --reward period_count.so --reward ngram3.so:weight=-0.5 " TINY ROLLOUT);
+    sweep(*state, "--algo ppo.so --reward period_count.so --reward ngram3.so:weight=-0.5 " TINY
+                  "reference " ROLLOUT);
+}
+
+static void rollouts_on_the_cpu_backend(void **state) {
+    sweep(*state, "--algo ppo.so --reward period_count.so " TINY "cpu " ROLLOUT);
 }
 
 static void groups_with_a_reward_of_texts(void **state) {
@@ -91,10 +96,12 @@ static void groups_with_a_reward_of_texts(void **state) {
                                 "run.phases=1 --out judge"),
                      0);
     sweep(t, "--algo grpo.so --reward imdb.so:model=judge/checkpoints/latest,self_test=false "
-             "--set algo.group_size=2 " TINY ROLLOUT);
+             "--set algo.group_size=2 " TINY "reference " ROLLOUT);
 }
 
-static void rows_of_text(void **state) { sweep(*state, "--algo sft.so --data texts.jsonl " TINY); }
+static void rows_of_text(void **state) {
+    sweep(*state, "--algo sft.so --data texts.jsonl " TINY "reference");
+}
 
 static void preferences(void **state) {
     struct e2e *t = *state;
@@ -103,12 +110,14 @@ static void preferences(void **state) {
               "{\"prompt\": \"The\", \"chosen\": \" film\", \"rejected\": \" thing\"}\n"
               "{\"prompt\": \"It\", \"chosen\": \" was the\", \"rejected\": \" in\"}\n"
               "{\"prompt\": \"I\", \"chosen\": \" think\", \"rejected\": \" the\"}\n");
-    sweep(t, "--algo bradley_terry.so --data pairs.jsonl --set score.calibrate=0 " TINY);
+    sweep(t,
+          "--algo bradley_terry.so --data pairs.jsonl --set score.calibrate=0 " TINY "reference");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rollouts, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(rollouts_on_the_cpu_backend, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(groups_with_a_reward_of_texts, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(rows_of_text, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(preferences, e2e_setup, e2e_teardown),

@@ -257,7 +257,7 @@ typedef struct rlhf_compute {
     uint32_t flags;   // bits of enum rlhf_compute_flag
     uint32_t reserved;
     const char *name;                     // "cpu", "reference", "cuda"
-    const char *detail;                   // e.g. "oneDNN 2.6.3, avx512_core_bf16, 2 threads"
+    const char *detail;                   // e.g. "avx512_bf16, bf16 products, 2 threads"
     void *ctx;                            // first argument of every function
     const char *(*last_error)(void *ctx); // "" when none; borrowed until the next failing call
 

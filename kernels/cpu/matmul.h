@@ -1,0 +1,20 @@
+// matmul.h: what a matrix product of the CPU backend is. Who makes it: gemm.h, or a library.
+#ifndef RLHF_CPU_MATMUL_H
+#define RLHF_CPU_MATMUL_H
+
+#include <stdint.h>
+
+// A matrix product dst[m, n] (+)= src[m, k] wei[k, n] + bias[n].
+struct rlhf__matmul {
+    int64_t m, k, n;
+    int32_t in_dtype, out_dtype;
+    uint8_t src_transposed; // src lies as [k, m]
+    uint8_t wei_transposed; // wei lies as [n, k]; ignored when packed
+    uint8_t wei_packed;     // wei lies in the layout of who multiplies
+    uint8_t accumulate;     // dst += instead of =
+    uint8_t goes_on;        // with accumulate: the sums start at dst (gemm.h)
+    uint8_t bias;           // f32 [n]
+    uint8_t reserved[2];
+};
+
+#endif

@@ -1,0 +1,11 @@
+// onednn.h: oneDNN as the library of library.h.
+#ifndef RLHF_CPU_ONEDNN_H
+#define RLHF_CPU_ONEDNN_H
+
+#include "context.h"
+
+// Sets cpu->library, its state and its name. Refused when RLHF_CPU_ISA asks for less than oneDNN
+// uses in this process already. [step]
+rlhf_status rlhf__onednn_open(struct rlhf__cpu *cpu);
+
+#endif
