@@ -26,6 +26,12 @@ static void shrink(struct rlhf__ledger *l, uint32_t owner, int32_t use, uint64_t
     l->now -= bytes;
 }
 
+rlhf_status rlhf__ledger_none(struct rlhf__ledger *l, uint64_t bytes) {
+    snprintf(l->error, sizeof l->error, "out of memory: %llu bytes asked for",
+             (unsigned long long)bytes);
+    return RLHF_E_NOMEM;
+}
+
 rlhf_status rlhf__ledger_take(struct rlhf__ledger *l, uint64_t bytes, int32_t use, rlhf_dev *out) {
     *out = NULL;
     if (l->n == l->cap) {
@@ -34,11 +40,8 @@ rlhf_status rlhf__ledger_take(struct rlhf__ledger *l, uint64_t bytes, int32_t us
         if (more) l->block = more;
         if (more) l->cap = cap;
     }
-    if (l->n == l->cap || bytes > RLHF__LEDGER_MOST || l->next > RLHF__LEDGER_MOST) {
-        snprintf(l->error, sizeof l->error, "out of memory: %llu bytes asked for",
-                 (unsigned long long)bytes);
-        return RLHF_E_NOMEM;
-    }
+    if (l->n == l->cap || bytes > RLHF__LEDGER_MOST || l->next > RLHF__LEDGER_MOST)
+        return rlhf__ledger_none(l, bytes);
     l->block[l->n++] = (struct rlhf__ledger_block){FIRST + l->next, bytes, l->owner, use};
     *out = (rlhf_dev)(uintptr_t)(FIRST + l->next);
     l->next += (bytes + 127) / 64 * 64;

@@ -28,6 +28,8 @@ void rlhf__ledger_finish(struct rlhf__ledger *);
 
 // An allocation of the present owner's for `use`. Errors: RLHF_E_NOMEM, and why in error. [step]
 rlhf_status rlhf__ledger_take(struct rlhf__ledger *, uint64_t bytes, int32_t use, rlhf_dev *out);
+// RLHF_E_NOMEM, for what was asked for and is not there; error says so. [step]
+rlhf_status rlhf__ledger_none(struct rlhf__ledger *, uint64_t bytes);
 void rlhf__ledger_give(struct rlhf__ledger *, rlhf_dev); // NULL allowed [step]
 // Bytes of a row of uses that have no address. [step]
 void rlhf__ledger_grow(struct rlhf__ledger *, uint32_t owner, int32_t use, uint64_t bytes);

@@ -23,7 +23,7 @@ static const char *p_last_error(void *ctx) { return ((struct rlhf__paper *)ctx)-
 // The one thing that is really there: models write into it.
 static rlhf_status p_alloc_host(void *ctx, uint64_t bytes, void **out) {
     *out = bytes > RLHF__LEDGER_MOST ? NULL : aligned_alloc(64, (bytes + 127) / 64 * 64);
-    if (!*out) return RLHF_E_NOMEM;
+    if (!*out) return rlhf__ledger_none(&((struct rlhf__paper *)ctx)->ledger, bytes);
     memset(*out, 0, bytes);
     return RLHF_OK;
 }

@@ -34,7 +34,7 @@ static uint64_t p_weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, u
 static rlhf_status new_sheet(struct rlhf__paper *p, const struct sheet *w, rlhf_weight **out) {
     struct sheet *own = calloc(1, sizeof *own);
     *out = NULL;
-    if (!own) return RLHF_E_NOMEM;
+    if (!own) return rlhf__ledger_none(&p->ledger, sizeof *own);
     *own = *w;
     const uint32_t owner = p->ledger.owner;
     p->ledger.owner = p->ledger.packer;

@@ -54,8 +54,10 @@ rlhf_status rlhf__added_ready(struct rlhf__tokenizer *tok, struct rlhf__error *e
         if (!v->shown) v->special |= t->special;
         *(t->normalized ? &a->normal_ordinary : &a->plain_ordinary) |= !t->special;
     }
-    rlhf__matcher_sort(&a->plain);
-    rlhf__matcher_sort(&a->normal);
+    if (st == RLHF_OK) { // or a needle may have no bytes
+        rlhf__matcher_sort(&a->plain);
+        rlhf__matcher_sort(&a->normal);
+    }
     rlhf__buf_free(&normal);
     rlhf__buf_free(&spare);
     return st;
