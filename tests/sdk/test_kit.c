@@ -126,6 +126,12 @@ static rlhf_status no_gen_step(void *self, rlhf_gen *gen, const rlhf_gen_step *s
     return RLHF_OK;
 }
 
+static void no_gen_close(void *self, rlhf_gen *gen) {
+    (void)self;
+    (void)gen;
+}
+static void no_destroy(void *self) { (void)self; }
+
 static void functions_belong_together(void **state) {
     static const rlhf_model_ops whole = {.size = sizeof whole,
                                          .open = no_open,
@@ -149,11 +155,20 @@ static void functions_belong_together(void **state) {
     ops.gen_open = no_gen_open;
     assert_true(rlhf_test_refused(&p, why, sizeof why) > 0);
     assert_string_equal(why, "it has gen_open() but lacks the required function gen_close()");
+    ops.gen_step = NULL;
+    ops.gen_close = no_gen_close;
+    assert_true(rlhf_test_refused(&p, why, sizeof why) > 0);
+    assert_string_equal(why, "it has gen_open() but lacks the required function gen_step()");
     ops = whole;
     ops.refresh = NULL;
     assert_true(rlhf_test_refused(&p, why, sizeof why) > 0);
     assert_string_equal(why, "it lacks the required function refresh()");
     ops = whole;
+    ops = whole;
+    p.destroy = no_destroy;
+    assert_true(rlhf_test_refused(&p, why, sizeof why) > 0);
+    assert_non_null(strstr(why, "it has destroy() but no create(): without one there is no "));
+    p.destroy = NULL;
     p.state_version = 1;
     assert_true(rlhf_test_refused(&p, why, sizeof why) > 0);
     assert_string_equal(why, "it has a state_version but no save function");
