@@ -63,6 +63,9 @@ static void stop_before_the_first_boundary(void **state) {
     assert_int_equal(e2e_run(t, GRPO FAULTY("how=status,every=1") "--set run.dir=a"), 1);
     e2e_says(t, "nothing is kept: no phase had ended");
     // The directory is free for another try, which leaves what one in a new directory leaves.
+    assert_int_equal(e2e_shell(t, "mkdir -p a/tensorboard && echo old >a/tensorboard/events.old && "
+                                  "echo old >a/metrics.csv && cp -r a c"),
+                     0);
     assert_int_equal(e2e_run(t, ONCE FAULTY("how=none") "--set run.dir=a"), 0);
     e2e_says(t, "the run that was in it ended before its first phase; it is begun anew");
     assert_int_equal(e2e_run(t, ONCE FAULTY("how=none") "--set run.dir=b"), 0);
@@ -71,12 +74,20 @@ static void stop_before_the_first_boundary(void **state) {
                      "b/checkpoints/000001/model.safetensors && [ $(wc -l <a/metrics.jsonl) = 1 ]"))
         fail_msg("%s", t->out);
     // Not so when something else lies in it.
-    assert_int_equal(e2e_run(t, GRPO FAULTY("how=status,every=1") "--set run.dir=c"), 1);
-    assert_int_equal(e2e_shell(t, "echo mine >c/notes.txt"), 0);
-    assert_int_equal(e2e_run(t, ONCE FAULTY("how=none") "--set run.dir=c"), 2);
-    e2e_says(t, "/c' exists already and has no checkpoint to go on from, but files of a run");
-    e2e_says(t, "rm -r '");
-    assert_int_equal(e2e_shell(t, "grep -q mine c/notes.txt"), 0);
+    static const char *const mine[] = {
+        "echo mine >c/notes.txt",        // a file of another name
+        "mkdir -p c/checkpoints/000001", // weights, though no phase points to them
+        "echo mine >c/samples.jsonl",    // rows
+        "ln -sf ../prompts.txt c/manifest.json", "rm c/metrics.jsonl && mkfifo c/metrics.jsonl"};
+    assert_int_equal(e2e_shell(t, "mv c d"), 0);
+    for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) {
+        assert_int_equal(
+            e2e_shell(t, "rm -rf c && cp -r d c && %s && (cd c && find . | sort) >lc", mine[i]), 0);
+        assert_int_equal(e2e_run(t, ONCE FAULTY("how=none") "--set run.dir=c"), 2);
+        e2e_says(t, "/c' exists already and has no checkpoint to go on from, but files of a run");
+        e2e_says(t, "rm -r '");
+        assert_int_equal(e2e_shell(t, "(cd c && find . | sort) | diff - lc"), 0);
+    }
 }
 
 // What is no failure of a row is not handled as one.

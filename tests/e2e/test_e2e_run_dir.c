@@ -51,9 +51,10 @@ static void of_two_with_one_name_one_is_refused(void **state) {
 
 #define WAIT_FOR(what)                                                                             \
     "n=0; until [ " what " ] || [ $n -gt 600 ]; do sleep 0.05; n=$((n+1)); done; "
-#define GATED                                                                                      \
-    "--reward $RLHF_TEST_PLUGINS/roaming_reward.so:free=1,gate=$PWD/gate " RL                      \
-    "--set checkpoint.every=1 --set run.phases=2 --out g "
+#define WAITS(free, out)                                                                           \
+    "--reward $RLHF_TEST_PLUGINS/roaming_reward.so:free=" free ",gate=$PWD/gate " RL               \
+    "--set checkpoint.every=1 --set run.phases=2 --out " out " "
+#define GATED WAITS("1", "g")
 
 static void a_live_run_is_not_resumed(void **state) {
     struct e2e *t = *state;
@@ -75,6 +76,12 @@ static void a_live_run_is_not_resumed(void **state) {
     e2e_says(t, strstr(pid, "on ") + 3);
     assert_int_equal(rows(t, "g"), 2);
     fine(t, e2e_run(t, "--resume g --set run.phases=3"));
+    // One before its first phase has nothing worth keeping, and is alive all the same.
+    fine(t, e2e_shell(t, "rm gate; \"$HOST\" " WAITS("0", "h") ">log 2>&1 & pid=$!; " WAIT_FOR(
+                             "-e h/config.json") "\"$HOST\" " SFT "--out h; new=$?; touch gate; "
+                                                 "wait $pid || { cat log; exit 1; }; "
+                                                 "[ $new = 2 ]"));
+    e2e_says(t, "exists already and a run is alive in it");
 }
 
 // A killed process leaves its lock file behind, and no lock.
