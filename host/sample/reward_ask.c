@@ -46,8 +46,7 @@ static void close_rows(struct asking *s) {
     s->odd = 0;
     for (uint32_t i = 0; i < s->r->n; i++) {
         if (!s->open[i]) continue;
-        const int odd =
-            numbers && !s->a->failed[i] && !isfinite(rlhf__reward_answer_paid(s->a, s->r, i));
+        const int odd = numbers && !isfinite(rlhf__reward_answer_paid(s->a, s->r, i));
         if (odd && s->why.code == 0) say_no_number(s, i);
         s->odd += odd != 0;
         s->open[i] = s->a->failed[i] || odd;

@@ -41,19 +41,40 @@ static rlhf_status fail(const struct instance *t, rlhf_status code, const char *
     return t->api->fail(t->api, code, why);
 }
 
-// What an answered request says of the plugin: its status, and why when not the plugin said so.
-static rlhf_status said(const struct instance *t, const struct rlhf__asked *a) {
-    char text[1024];
+enum { WHY = 2044 };
+
+// Beside a failure of the same call, which is what the call failed with.
+static void tell_beside(const struct instance *t, const char *why) {
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    rlhf__buf_printf(&line, "in the same call: %s", why);
+    t->api->log(t->api, RLHF_LOG_WARN, rlhf__buf_text(&line));
+    rlhf__buf_free(&line);
+}
+
+// The call fails; first 0: another worker's part of it has, and has been told.
+static rlhf_status fail_part(const struct instance *t, rlhf_status code, const char *why,
+                             int first) {
+    if (first) return fail(t, code, why);
+    tell_beside(t, why);
+    return code;
+}
+
+// What an answered request says of the plugin: its status, and why, in its worker's words or its
+// own.
+static rlhf_status said(const struct instance *t, const struct rlhf__asked *a, int first) {
+    char text[WHY];
+    const char *own = a->ear->said[0] ? a->ear->said : rlhf__status_text(a->status);
     if (a->status == RLHF_OK) return RLHF_OK;
-    if (*a->why) fail(t, a->status, rlhf__printable(a->why, text, sizeof text));
     if (a->status == RLHF_E_NOMEM && t->s->rules.memory_mib) {
-        snprintf(text, sizeof text, "%s (rewards.memory_mib allows its worker %llu MiB)",
-                 a->ear->said[0] ? a->ear->said : rlhf__status_text(RLHF_E_NOMEM),
+        snprintf(text, sizeof text, "%.1900s (rewards.memory_mib allows its worker %llu MiB)", own,
                  (unsigned long long)t->s->rules.memory_mib);
         // Its limit, not the host's: others of its rows may fit.
-        return fail(t, RLHF_E_INTERNAL, text);
+        return fail_part(t, RLHF_E_INTERNAL, text, first);
     }
-    return a->status;
+    if (*a->why) own = rlhf__printable(a->why, text, sizeof text);
+    // Without words it passes on what a service of the host's said.
+    if (first && !*a->why && !a->ear->said[0]) return a->status;
+    return fail_part(t, a->status, own, first);
 }
 
 // ---- workers ----
@@ -80,7 +101,7 @@ static rlhf_status ask(const struct instance *t, struct hand *h, struct rlhf__as
     rlhf__ear_begin(&h->ear);
     const rlhf_status st = rlhf__ask(a, 1, t->s->rules.timeout_s, LIMIT);
     rlhf__ear_end(&h->ear);
-    return st == RLHF_OK ? said(t, a) : fail(t, st, h->worker->failed.text);
+    return st == RLHF_OK ? said(t, a, 1) : fail(t, st, h->worker->failed.text);
 }
 
 static rlhf_status create_in(struct instance *t, struct hand *h) {
@@ -374,22 +395,17 @@ static uint32_t row_at_work(const struct rlhf__worker *w, const struct part *p) 
 static rlhf_status part_failed(struct instance *t, const struct rlhf__worker *w,
                                const struct part *p, int first) {
     const uint32_t row = row_at_work(w, p);
-    char why[2044];
+    char why[WHY];
     if (w->failed.code == RLHF_E_CANCELLED) return fail(t, RLHF_E_CANCELLED, w->failed.text);
     if (row < p->to)
         snprintf(why, sizeof why, "%.1900s at row %u", w->failed.text, row);
     else
         snprintf(why, sizeof why, "%.1900s after its last row", w->failed.text);
     if (first) t->ended_at = row;
-    if (first) return fail(t, RLHF_E_INTERNAL, why);
-    struct rlhf__buf line = RLHF__BUF_INIT;
-    rlhf__buf_printf(&line, "in the same call: %s", why);
-    t->api->log(t->api, RLHF_LOG_WARN, rlhf__buf_text(&line));
-    rlhf__buf_free(&line);
-    return RLHF_E_INTERNAL;
+    return fail_part(t, RLHF_E_INTERNAL, why, first);
 }
 
-static rlhf_status refuse_metric(const struct instance *t, const struct rlhf__ear *e) {
+static rlhf_status refuse_metric(const struct instance *t, const struct rlhf__ear *e, int first) {
     char why[256];
     if (!e->metric[0]) return RLHF_OK;
     snprintf(
@@ -397,16 +413,17 @@ static rlhf_status refuse_metric(const struct instance *t, const struct rlhf__ea
         "it reports the metric \"%s\", which of a part of a batch is not that of the batch; it "
         "needs rewards.workers=1",
         e->metric);
-    return fail(t, RLHF_E_INVALID, why);
+    return fail_part(t, RLHF_E_INVALID, why, first);
 }
 
 // What became of one part; `before`: of those before it.
 static rlhf_status end_part(struct instance *t, struct rlhf__asked *a, const rlhf_reward_in *in,
                             const struct part *p, const rlhf_reward_out *out, rlhf_status before) {
     rlhf__ear_end(a->ear);
-    if (a->worker->failed.code) return part_failed(t, a->worker, p, before == RLHF_OK);
-    RLHF_TRY(said(t, a));
-    RLHF_TRY(refuse_metric(t, a->ear));
+    const int first = before == RLHF_OK;
+    if (a->worker->failed.code) return part_failed(t, a->worker, p, first);
+    RLHF_TRY(said(t, a, first));
+    RLHF_TRY(refuse_metric(t, a->ear, first));
     take_part(a->worker, in, p, out);
     return keep_state(t, &a->result);
 }

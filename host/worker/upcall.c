@@ -72,7 +72,7 @@ static void call_fail(struct rlhf__ear *e, struct rlhf__wire *in, int of_service
             rlhf__services_failed(rlhf__services_behind(e->api), &err);
         else
             e->api->fail(e->api, code, text);
-        snprintf(e->said, sizeof e->said, "%.500s", text);
+        snprintf(e->said, sizeof e->said, "%s", text);
     }
     free(text);
 }

@@ -25,7 +25,7 @@ struct rlhf__ear {
     int32_t beside;           // 1: not on the thread that computes, whose models it leaves alone
     int32_t reserved;
     char metric[128]; // that was reported of a part, "" = none
-    char said[512];   // that it failed with in this call, "" = nothing
+    char said[2044];  // that it failed with in this call, "" = nothing
 };
 
 // Begin a call: counts of lines are of it. [main]

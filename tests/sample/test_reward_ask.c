@@ -9,12 +9,14 @@
 #include <math.h>
 #include <time.h>
 
-enum { ROWS = 8, CALLS = 64, PAUSE_MS = 20 };
+enum { ROWS = 8, PAUSE_MS = 20 };
+#define ODD_MEAN 0.69 // 7 * 0.69 / 7 is another number
 
 // What one call does, its rows by their letters.
 struct call {
     rlhf_status status;
     const char *fails, *odd; // marked as failed; paid NaN
+    const char *words;       // that are said of what fails
     double metric;           // 0: none is reported
 };
 
@@ -23,6 +25,7 @@ struct script {
     const rlhf_host *host;
     struct call call[8];
     const char *kills;   // rows that end its process
+    int32_t once, pad;   // once 1: only in the first call that has them
     int32_t late, liar;  // where it is said to have ended: behind the last row; at the first
     int64_t ended_at;    // row of the last call
     int32_t pause, stop; // milliseconds a call; 1: the user presses Ctrl-C in the first
@@ -38,6 +41,12 @@ static void wait_ms(int32_t ms) {
     if (ms) nanosleep(&t, NULL);
 }
 
+// What happened, behind what has.
+static void note(struct script *s, const char *what) {
+    const size_t n = strlen(s->asked);
+    snprintf(s->asked + n, sizeof s->asked - n, "%s", what);
+}
+
 static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     struct script *s = self;
     static const struct call well;
@@ -47,30 +56,35 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     wait_ms(s->pause);
     for (uint32_t i = 0; i < in->n; i++) {
         const char row = *in->response[i].ptr;
-        strncat(s->asked, &row, 1);
+        note(s, (char[]){row, 0});
         if (is_in(s->kills, row) && s->ended_at < 0)
             s->ended_at = s->late ? in->n : s->liar ? 0 : i;
         out->seq[i] = is_in(c->odd, row) ? NAN : (float)(row - 'a' + 1);
+        out->verdict[i] = RLHF_VERDICT_RIGHT;
         out->failed[i] = (uint8_t)is_in(c->fails, row);
+        if (out->token) out->token[in->offset[i]] = 0.5f;
     }
-    strcat(s->asked, "|");
+    note(s, "|");
     if (c->metric != 0) s->host->metric(s->host, "x", c->metric);
     if (s->stop) *s->stopped = 1;
+    if (s->ended_at >= 0 && s->once) s->kills = NULL;
     if (s->ended_at >= 0) return (s->host->fail)(s->host, RLHF_E_INTERNAL, "it ended");
     if (c->status < 0) return (s->host->fail)(s->host, c->status, "no");
+    if (c->words) (s->host->fail)(s->host, RLHF_E_IO, c->words);
     s->calls++;
     return RLHF_OK;
 }
 
 static rlhf_status save(void *self, const rlhf_ostream *out) {
-    const struct script *s = self;
+    struct script *s = self;
+    note(s, ">");
     return out->write(out, &s->calls, sizeof s->calls);
 }
 
 static rlhf_status load(void *self, const rlhf_istream *in, uint32_t version) {
     struct script *s = self;
     (void)version;
-    strcat(s->asked, "<");
+    note(s, "<");
     return in->read(in, &s->calls, sizeof s->calls);
 }
 
@@ -204,9 +218,12 @@ static void ask_early(struct fixture *f, uint32_t from, uint32_t to) {
 
 // Which rows have failed is told by their letters, and the others have what they are paid.
 static void only_failed(struct fixture *f, const char *letters) {
+    const int tokens = (f->plugin.ops.reward.flags & RLHF_REWARD_PER_TOKEN) != 0;
     for (uint32_t i = 0; i < ROWS; i++) {
         const int failed = is_in(letters, (char)('a' + i));
         assert_int_equal(f->answer.failed[i], failed);
+        assert_int_equal(f->answer.verdict[i], failed ? RLHF_VERDICT_NONE : RLHF_VERDICT_RIGHT);
+        assert_true(f->answer.token[i] == (tokens && !failed ? 0.5f : 0));
         assert_true(f->answer.seq[i] == (failed ? 0 : (float)(i + 1)));
     }
 }
@@ -221,6 +238,13 @@ static void refused(struct fixture *f, rlhf_status status, const char *why) {
 static void logged(struct fixture *f, const char *text) {
     fflush(f->log.out);
     if (!strstr(f->said, text)) fail_msg("%s", f->said);
+}
+
+static int lines_of(const char *text) {
+    int n = 0;
+    for (; *text; text++)
+        n += *text == '\n';
+    return n;
 }
 
 // ---- which rows ----
@@ -250,6 +274,12 @@ static void a_group_is_asked_again_whole(void **state) {
     assert_string_equal(f->s->asked, "abcdefgh|cd|");
     assert_int_equal(f->books.failures, 1);
     assert_int_equal(f->books.retries, 1);
+    // Also where every group is.
+    f->s->n = 0;
+    f->s->call[0].fails = "bdfh";
+    f->s->call[1] = (struct call){.odd = "aceg"};
+    ask(f);
+    only_failed(f, "");
 }
 
 // A number that is not finite is asked for again where it would end the run, and nowhere else.
@@ -288,6 +318,24 @@ static void tries_have_an_end(void **state) {
     assert_string_equal(f->s->asked, "abcdefgh|bc|bc|");
     assert_int_equal(f->books.failures, 6);
     assert_int_equal(f->books.retries, 4);
+    // Whether another nan_policy would go on depends on what is left at the end.
+    static const char *const odd[][3] = {{"b", NULL, NULL}, {"bc", "bc", "b"}, {"bc", "bc", "bc"}};
+    static const char *const policy[] = {"rewards.retries 2 (zero", "rewards.retries 2 (zero",
+                                         "rewards.retries 2 and rewards.nan_policy stop (zero"};
+    for (int k = 0; k < 3; k++) {
+        f->s->n = 0;
+        for (int i = 0; i < 3; i++) {
+            f->s->call[i].odd = odd[k][i];
+            f->s->call[i].fails = k == 0 ? "c" : k == 1 && i == 2 ? "c" : NULL;
+        }
+        refused(f, RLHF_E_IO, policy[k]);
+    }
+    // One row is not all of them.
+    f->rows.n = 1;
+    f->s->n = 0;
+    for (int k = 0; k < 3; k++)
+        f->s->call[k] = (struct call){.fails = "a"};
+    refused(f, RLHF_E_IO, "(row 0 of 1)");
 }
 
 // Once the user wants to stop, nothing is asked again.
@@ -315,6 +363,17 @@ static void what_is_no_failure_of_rows_ends_it(void **state) {
         refused(f, status[k], "score(), phase 3: no");
     }
     assert_int_equal(f->books.failures, 0);
+    // A call that failed whole has said nothing of any row, whatever it marked.
+    f->s->n = 0;
+    f->s->call[0] = (struct call){.status = RLHF_E_IO, .fails = "b"};
+    ask(f);
+    only_failed(f, "abcdefgh");
+    // Marks come first where it returned.
+    f->s->n = 0;
+    f->s->call[0] = (struct call){.fails = "b", .words = "no line"};
+    ask(f);
+    only_failed(f, "b");
+    logged(f, "score(), phase 3: no line (row 1 of 8)");
 }
 
 // ---- state ----
@@ -329,7 +388,7 @@ static void the_state_goes_back_where_a_call_failed(void **state) {
     f->s->call[2].fails = "b";
     ask(f);
     // Call 1 failed at a row and counts, call 2 as a whole, and what it was before that comes back.
-    assert_string_equal(f->s->asked, "abcdefgh|ab|<ab|ab|");
+    assert_string_equal(f->s->asked, ">abcdefgh|>ab|<>ab|>ab|");
     assert_int_equal(f->s->calls, 8);
     f->rules.on_failure = RLHF__FAILURE_ZERO;
     f->s->n = 0;
@@ -361,11 +420,13 @@ static void what_a_failed_call_reports_is_forgotten(void **state) {
     f->s->call[0] = (struct call){.status = RLHF_E_IO, .metric = 9};
     ask(f);
     assert_int_equal(f->metrics, 0);
+    f->rules.on_failure = RLHF__FAILURE_ZERO;
+    alone(f);
     f->s->n = 0;
-    f->s->call[1].metric = 0.1;
+    f->s->call[0] = (struct call){.fails = "b", .metric = ODD_MEAN};
     ask(f);
     assert_int_equal(f->metrics, 1);
-    assert_true(f->metric == 0.1); // as it was reported, not a mean
+    assert_true(f->metric == ODD_MEAN); // as it was reported, not a mean
 }
 
 // ---- what was asked before ----
@@ -390,7 +451,22 @@ static void early_calls_count(void **state) {
     assert_true(fabs(f->metric - (1 * 2 + 3 * 7 + 2 * 4) / 6.0) < 1e-12);
     // The first failure is told with the rows, others at once.
     logged(f, "it could not score row 0");
+    assert_int_equal(lines_of(f->said), 2);
     logged(f, "it could not score row 1 (rows 1, 2 of 8); rewards.on_failure says retry");
+}
+
+// Early calls went well and the others do not: it is those that are told of.
+static void a_failure_after_early_calls_is_told(void **state) {
+    struct fixture *f = *state;
+    alone(f);
+    f->plugin.ops.reward.flags |= RLHF_REWARD_PER_TOKEN;
+    f->s->call[1].fails = "g";
+    ask_early(f, 0, 6);
+    ask_with(f, &f->early);
+    assert_string_equal(f->s->asked, "abcdef|gh|g|");
+    only_failed(f, "");
+    logged(f, "score(), phase 3: it could not score row 0 (row 6 of 8)");
+    assert_int_equal(f->books.failures, 1);
 }
 
 // All that there is was said early: nothing is asked.
@@ -479,20 +555,71 @@ static void they_are_looked_for_when_it_counts(void **state) {
     struct fixture *f = *state;
     f->plugin.outside = &f->outside;
     alone(f);
-    f->rules.retries = 1;
+    f->rules.retries = 2;
     f->s->kills = "c";
     refused(f, RLHF_E_IO, "(row 2 of 8)");
-    assert_string_equal(f->s->asked, "abcdefgh|abcdefgh|ab|c|defgh|");
+    assert_string_equal(f->s->asked, "abcdefgh|abcdefgh|abcdefgh|ab|c|defgh|");
     f->s->asked[0] = 0;
+    f->rules.retries = 1;
     f->plugin.desc.state_version = 1;
     refused(f, RLHF_E_IO, "(all 8 rows)");
-    assert_string_equal(f->s->asked, "abcdefgh|<abcdefgh|");
+    assert_string_equal(f->s->asked, ">abcdefgh|<>abcdefgh|");
     // Stopping has no use for it.
     f->plugin.desc.state_version = 0;
     f->s->asked[0] = 0;
     f->rules.on_failure = RLHF__FAILURE_STOP;
     refused(f, RLHF_E_IO, "(all 8 rows)");
     assert_string_equal(f->s->asked, "abcdefgh|");
+    f->plugin.outside = NULL;
+}
+
+// A single group cannot be parted, and it is not looked for longer than it takes to end it sixteen
+// times.
+static void looking_for_them_has_bounds(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    enum { MANY = 40 };
+    struct rlhf__reward_rows many = {0};
+    struct rlhf__reward_answer answer = {0};
+    uint32_t pick[MANY];
+    f->plugin.outside = &f->outside;
+    f->rules.on_failure = RLHF__FAILURE_ZERO;
+    f->s->kills = "a";
+    memset(f->group, 0, sizeof f->group);
+    ask(f);
+    only_failed(f, "abcdefgh");
+    assert_string_equal(f->s->asked, "abcdefgh|");
+    assert_null(strstr(f->said, "in parts"));
+    // Forty times the row that ends it.
+    alone(f);
+    f->s->n = 0;
+    memset(pick, 0, sizeof pick);
+    check_ok(rlhf__reward_rows_pick(&many, &f->rows, pick, MANY, &err), &err);
+    check_ok(rlhf__reward_answer_init(&answer, &many, &err), &err);
+    check_ok(rlhf__reward_ask(&f->q, NULL, &many, &answer, &err), &err);
+    assert_int_equal(f->s->n, 16);
+    assert_int_equal(rlhf__marks_count(answer.failed, MANY), MANY);
+    rlhf__reward_answer_finish(&answer);
+    rlhf__reward_rows_finish(&many);
+    f->plugin.outside = NULL;
+}
+
+// What ends it once and not again has failed nowhere, and nothing is told of it but the parting.
+static void one_end_leaves_nothing(void **state) {
+    struct fixture *f = *state;
+    f->plugin.outside = &f->outside;
+    alone(f);
+    f->rules.on_failure = RLHF__FAILURE_DROP;
+    f->s->kills = "c";
+    f->s->once = 1;
+    ask(f);
+    assert_string_equal(f->s->asked, "abcdefgh|ab|c|defgh|");
+    only_failed(f, "");
+    logged(f, "it ended; asked again in parts");
+    assert_null(strstr(f->said, "rewards.on_failure says"));
+    f->s->kills = "c";
+    ask_early(f, 0, ROWS);
+    assert_int_equal(f->early.why.code, 0);
     f->plugin.outside = NULL;
 }
 
@@ -524,11 +651,14 @@ int main(void) {
         TEST(metrics_are_of_the_calls_that_report),
         TEST(what_a_failed_call_reports_is_forgotten),
         TEST(early_calls_count),
+        TEST(a_failure_after_early_calls_is_told),
         TEST(nothing_is_asked_twice),
         TEST(no_failure_of_rows_leaves_them_unknown),
         TEST(early_rows_are_parted),
         TEST(rows_that_end_it_are_found),
         TEST(they_are_looked_for_when_it_counts),
+        TEST(looking_for_them_has_bounds),
+        TEST(one_end_leaves_nothing),
         TEST(looking_for_them_takes_no_longer),
     };
     return cmocka_run_group_tests_name("reward_ask", tests, NULL, NULL);

@@ -39,6 +39,25 @@ static void a_write_out_of_bounds_is_named(void **state) {
     fails(t, "input", "wrote to its input, its worker was ended by signal 11");
 }
 
+// Several workers fail in one call: each is told, one of them as what the call failed with.
+static void each_of_several_is_named(void **state) {
+    struct e2e *t = *state;
+    static const char *const how[] = {"fail", "before", "crash"};
+    static const char *const says[] = {"no opinion\\x1b[31m today",
+                                       "it wrote in front of out->failed",
+                                       "its worker was ended by signal 11 (Segmentation fault)"};
+    char line[256];
+    for (int k = 0; k < 3; k++) {
+        e2e_shell(t, "rm -rf r");
+        assert_int_equal(e2e_run(t, RUN WILD "every=1,how=%s\" --set rewards.workers=2", how[k]),
+                         1);
+        snprintf(line, sizeof line, "wild_reward: in the same call: %s", says[k]);
+        e2e_says(t, line);
+        snprintf(line, sizeof line, NAMED "1: %s", says[k]);
+        e2e_says(t, line);
+    }
+}
+
 // It hangs for ever: only the deadline ends it.
 static void a_call_that_takes_too_long_is_ended(void **state) {
     struct e2e *t = *state;
@@ -292,6 +311,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_end_is_named, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_write_out_of_bounds_is_named, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(each_of_several_is_named, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_call_that_takes_too_long_is_ended, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(what_it_started_is_ended, e2e_setup, e2e_teardown),
