@@ -159,13 +159,13 @@ static void run_both(const struct job *j, const struct rlhf__panel *p, int64_t r
 static void run_block(const struct job *j, int64_t row, int64_t rows, int64_t p0, int64_t p1) {
     const struct rlhf__matmul *s = j->s;
     const int32_t in = s->in_dtype;
-    const int64_t panel_words = words(in, s->k) * j->width;
+    const int64_t panel_words = words(in, s->k) * j->width, ldc = s->ldc ? s->ldc : s->n;
     struct rlhf__panel p = {.a = j->src + (uint64_t)(row * s->k + j->k0) * rlhf_dtype_size(in),
                             .a_stride = (size_t)s->k,
                             .m = (size_t)rows,
                             .k = (size_t)(j->k1 - j->k0),
                             .b_next = (size_t)panel_words,
-                            .ldc = (size_t)s->n,
+                            .ldc = (size_t)ldc,
                             .chain = (size_t)j->chain,
                             .c_bf16 = s->out_dtype == RLHF_BF16,
                             .accumulate = !s->goes_on && (s->accumulate || !j->first),
@@ -179,7 +179,7 @@ static void run_block(const struct job *j, int64_t row, int64_t rows, int64_t p0
         const int64_t c = i * j->width;
         p.b = j->wei + i * panel_words + words(in, j->k0) * j->width;
         p.bias = j->bias && j->last ? j->bias + c : NULL;
-        p.c = j->dst + (uint64_t)(row * s->n + c) * rlhf_dtype_size(s->out_dtype);
+        p.c = j->dst + (uint64_t)(row * ldc + c) * rlhf_dtype_size(s->out_dtype);
         p.from = j->add && j->first ? j->add + row * s->n + c : NULL;
         p.columns = (size_t)(s->n - c < j->width ? s->n - c : j->width);
         if (j->second)

@@ -146,7 +146,7 @@ static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
         struct rlhf__lm_block b = block_of(&a, with_ref, with_entropy, first, rows);
         RLHF_TRY(block_fill(cpu, &b));
         for (uint32_t i = 0; i < rows; i++) {
-            float z = b.logits[(size_t)i * (size_t)a.vocab + (size_t)targets(&a)[first + i]];
+            float z = b.logits[i * b.stride + (size_t)targets(&a)[first + i]];
             rlhf__cpu_f32(a.logp)[first + i] = rlhf__lm_logp(&b.stat[i], z, b.scale);
             if (a.entropy) rlhf__cpu_f32(a.entropy)[first + i] = b.stat[i].entropy;
             if (a.kl) rlhf__cpu_f32(a.kl)[first + i] = b.stat[i].kl;
@@ -167,7 +167,8 @@ static void row_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
                                       .d_kl = element(a->d_kl, first + i),
                                       .target = targets(a)[first + i]};
     cpu->hot.head_grad((char *)to + i * n * rlhf_dtype_size(a->dtype), a->dtype == RLHF_BF16,
-                       b->logits + i * n, b->ref_logits ? b->ref_logits + i * n : NULL, n, b->scale,
+                       b->logits + i * b->stride,
+                       b->ref_logits ? b->ref_logits + i * b->stride : NULL, n, b->scale,
                        &b->stat[i], &g);
 }
 

@@ -16,7 +16,8 @@ struct rlhf__lm_block {
     uint32_t rows;
     int32_t vocab, with_entropy;
     float scale;                  // inverse temperature, 1 when greedy
-    float *logits, *ref_logits;   // [rows, vocab], in workspaces
+    size_t stride;                // elements from row to row of logits: vocab, or whole lines
+    float *logits, *ref_logits;   // [rows, stride], in workspaces
     struct rlhf__head_stat *stat; // [rows]
 };
 

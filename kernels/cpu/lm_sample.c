@@ -70,7 +70,7 @@ static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const
 static int sample_row(const struct rlhf__cpu *cpu, const rlhf_lm_sample *a,
                       const struct rlhf__lm_block *b, uint32_t i, uint32_t at, float *scratch) {
     const size_t n = (size_t)a->vocab;
-    float *z = b->logits + i * n, *copy = scratch, *work = scratch + n;
+    float *z = b->logits + i * b->stride, *copy = scratch, *work = scratch + n;
     const rlhf_rng rng = {a->seed, a->stream, a->host_counter[at]};
     uint32_t word[4];
     rlhf_rng_block(&rng, word);

@@ -15,6 +15,7 @@ struct rlhf__matmul {
     uint8_t goes_on;        // with accumulate: the sums start at dst (gemm.h)
     uint8_t bias;           // f32 [n]
     uint8_t reserved[2];
+    int64_t ldc; // own tiles only: elements from row to row of dst; 0: n
 };
 
 #endif
