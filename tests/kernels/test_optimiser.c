@@ -214,6 +214,40 @@ static void threads(void **state) {
     }
 }
 
+// What the loops of the CPU do, plainly: sixteen running sums a piece, added in their order.
+static double sumsq_plain(const float *x, size_t n) {
+    enum { PIECE = 65536, SUMS = 16 };
+    double sum = 0;
+    for (size_t at = 0; at < n; at += PIECE) {
+        double running[SUMS] = {0}, part = 0;
+        for (size_t i = at; i < n && i < at + PIECE; i++)
+            running[i % SUMS] += (double)x[i] * (double)x[i];
+        for (size_t j = 0; j < SUMS; j++)
+            part += running[j];
+        sum += part;
+    }
+    return sum;
+}
+
+static void sumsq_adds_in_a_fixed_order(void **state) {
+    const struct kit *kit = *state;
+    const uint64_t lengths[] = {1, 15, 16, 17, 31, 4099, 65535, 65536, 65553, 200003};
+    if (strcmp(kit->cpu1->name, "cpu") != 0) skip(); // another backend has another order
+    rlhf_compute *backends[] = {kit->cpu1, kit->cpu2};
+    for (size_t b = 0; b < CHECK_COUNT(backends); b++) {
+        for (size_t i = 0; i < CHECK_COUNT(lengths); i++) {
+            struct call k = {.c = backends[b]};
+            double sum = -1, want;
+            float *x = call_normal(&k, 1, lengths[i], 1.0);
+            want = sumsq_plain(x, lengths[i]);
+            KIT_OK(k.c, k.c->sumsq(k.c->ctx, call_floats(&k, x, lengths[i], RLHF_F32), lengths[i],
+                                   &sum));
+            call_finish(&k);
+            assert_memory_equal(&sum, &want, sizeof sum);
+        }
+    }
+}
+
 static void sumsq_shows_what_is_not_finite(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
@@ -362,6 +396,7 @@ int main(void) {
                                        cmocka_unit_test(threads),
                                        cmocka_unit_test(many_tensors_are_one_by_one),
                                        cmocka_unit_test(many_tensors_without_a_clip),
+                                       cmocka_unit_test(sumsq_adds_in_a_fixed_order),
                                        cmocka_unit_test(sumsq_shows_what_is_not_finite)};
     return cmocka_run_group_tests_name("kernels: optimiser", tests, kit_setup, kit_teardown);
 }

@@ -2,6 +2,8 @@
 #include "hot.h"
 #include "vec.h"
 
+#include <string.h>
+
 #define INLINE static inline __attribute__((always_inline))
 
 // ---- AdamW ----
@@ -51,18 +53,28 @@ void RLHF__HOT(adamw)(float *w, float *g, float *m, float *v, size_t n,
         adam_all(w, g, m, v, n, 0, &a);
 }
 
-// Sixteen running sums in f64, then added in order; the same at every level.
+// ---- sums of squares ----
+
+enum { SUMS = 16, WIDE = VF_LANES / 2, AHEAD = 2048 };
+
+// Sixteen running sums in f64, then added in order; the same at every level. Fetched from beyond
+// the page that the hardware follows.
 void RLHF__HOT(sumsq)(double *out, const float *x, size_t n) {
-    double acc[16] = {0};
+    vd acc[SUMS / WIDE] = {0};
+    double part[SUMS], sum = 0.0;
     size_t i = 0;
-    for (; i + 16 <= n; i += 16)
-        for (size_t j = 0; j < 16; j++)
-            acc[j] += (double)x[i + j] * (double)x[i + j];
+    for (; i + SUMS <= n; i += SUMS) {
+        __builtin_prefetch(x + i + AHEAD, 0, 2);
+        for (size_t j = 0; j < SUMS / WIDE; j++) {
+            const vd v = vd_load_f32(x + i + j * WIDE);
+            acc[j] += v * v;
+        }
+    }
+    memcpy(part, acc, sizeof part);
     for (size_t j = 0; i + j < n; j++)
-        acc[j] += (double)x[i + j] * (double)x[i + j];
-    double sum = 0.0;
-    for (size_t j = 0; j < 16; j++)
-        sum += acc[j];
+        part[j] += (double)x[i + j] * (double)x[i + j];
+    for (size_t j = 0; j < SUMS; j++)
+        sum += part[j];
     *out = sum;
 }
 

@@ -99,4 +99,8 @@ static inline vf vf_keep_n(vf v, size_t n, vf other) {
     return _mm256_blendv_ps(other, v, _mm256_castsi256_ps(vf__mask(n)));
 }
 
+// VF_LANES / 2 of f64, from as many of f32.
+typedef __m256d vd;
+static inline vd vd_load_f32(const float *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
+
 #endif

@@ -125,4 +125,8 @@ static inline vf vf_keep_n(vf v, size_t n, vf other) {
     return _mm512_mask_blend_ps(vf__mask(n), other, v);
 }
 
+// VF_LANES / 2 of f64, from as many of f32.
+typedef __m512d vd;
+static inline vd vd_load_f32(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
+
 #endif

@@ -75,4 +75,10 @@ static inline vf vf_keep_n(vf v, size_t n, vf other) {
     return _mm_or_ps(_mm_and_ps(m, v), _mm_andnot_ps(m, other));
 }
 
+// VF_LANES / 2 of f64, from as many of f32.
+typedef __m128d vd;
+static inline vd vd_load_f32(const float *p) {
+    return _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+}
+
 #endif
