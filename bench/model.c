@@ -147,11 +147,13 @@ struct model bench_model_open(const struct bench *b) {
 }
 
 void bench_model_close(const struct bench *b, struct model *m) {
-    for (int i = 0; m->mom && i < MODEL_TENSORS; i++) {
-        b->c->release(b->c->ctx, m->mom[i].m);
-        b->c->release(b->c->ctx, m->mom[i].v);
+    struct optimiser *o = m->optimiser;
+    for (uint32_t i = 0; o && i < o->list.n; i++) {
+        b->c->release(b->c->ctx, o->m[i]);
+        b->c->release(b->c->ctx, o->v[i]);
     }
-    free(m->mom);
+    if (o) b->c->release(b->c->ctx, o->clip);
+    free(o);
     m->plugin->destroy(m->self);
     free(m->config);
 }

@@ -9,15 +9,20 @@
 
 enum { MODEL_TENSORS = 2048 };
 
-struct moments {
-    rlhf_dev m, v;
+// What AdamW is called with: all tensors that have a gradient, and the gradients' norm.
+struct optimiser {
+    uint64_t len[MODEL_TENSORS];
+    rlhf_dev g[MODEL_TENSORS], w[MODEL_TENSORS], m[MODEL_TENSORS], v[MODEL_TENSORS];
+    double lr[MODEL_TENSORS], decay[MODEL_TENSORS];
+    rlhf_tensors list;
+    rlhf_dev clip;
 };
 
 struct model {
     const rlhf_plugin *plugin;
     const rlhf_model_ops *ops;
     void *config, *self;
-    struct moments *mom; // [MODEL_TENSORS] of AdamW; made by the first step
+    struct optimiser *optimiser; // made by the first step
     rlhf_model_info info;
     int64_t position_params; // not part of any product
 };

@@ -178,10 +178,11 @@ TIMED(attention_bwd,
       (void *ctx, const rlhf_attn *a, const rlhf_ragged *r, rlhf_dev dq, rlhf_dev dk, rlhf_dev dv,
        rlhf_dev dout, rlhf_dev out, rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v),
       (ctx, a, r, dq, dk, dv, dout, out, lse, q, k, v))
-TIMED(sumsq, (void *ctx, rlhf_dev x, uint64_t n, double *out), (ctx, x, n, out))
-TIMED(adamw,
-      (void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev v, uint64_t n, const rlhf_adamw *a),
-      (ctx, w, g, m, v, n, a))
+TIMED(sumsq_many,
+      (void *ctx, const rlhf_tensors *list, double max_norm, int32_t skip, rlhf_dev clip),
+      (ctx, list, max_norm, skip, clip))
+TIMED(adamw_many, (void *ctx, const rlhf_tensors *list, const rlhf_adamw *a, rlhf_dev clip),
+      (ctx, list, a, clip))
 
 static void fill(rlhf_compute *t) {
     t->weight_create = weight_create;
@@ -208,8 +209,8 @@ static void fill(rlhf_compute *t) {
     t->kv_store = kv_store;
     t->attention = attention;
     t->attention_bwd = attention_bwd;
-    t->sumsq = sumsq;
-    t->adamw = adamw;
+    t->sumsq_many = sumsq_many;
+    t->adamw_many = adamw_many;
 }
 
 static int longer(const void *a, const void *b) {
