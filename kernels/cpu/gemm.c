@@ -48,15 +48,16 @@ uint64_t rlhf__gemm_packed_bytes(const struct rlhf__cpu *cpu, int32_t dtype, int
 // ---- packing ----
 
 static void pack_panel(const struct rlhf__cpu *cpu, uint32_t *dst, int32_t dtype, const void *src,
-                       int32_t src_dtype, size_t k, size_t columns, size_t stride, int transposed) {
+                       int32_t src_dtype, size_t k, size_t columns, size_t stride, int transposed,
+                       int stream) {
     if (dtype == RLHF_F32 && transposed)
-        cpu->hot.gemm_pack_cols(dst, src, k, columns, stride);
+        cpu->hot.gemm_pack_cols(dst, src, k, columns, stride, stream);
     else if (dtype == RLHF_F32)
-        cpu->hot.gemm_pack_rows(dst, src, k, columns, stride);
+        cpu->hot.gemm_pack_rows(dst, src, k, columns, stride, stream);
     else if (src_dtype == RLHF_F32 && transposed)
-        rlhf__bf16_pack_cols_f32(dst, src, k, columns, stride);
+        rlhf__bf16_pack_cols_f32(dst, src, k, columns, stride, stream);
     else if (src_dtype == RLHF_F32)
-        rlhf__bf16_pack_rows_f32(dst, src, k, columns, stride);
+        rlhf__bf16_pack_rows_f32(dst, src, k, columns, stride, stream);
     else if (transposed)
         rlhf__bf16_pack_cols(dst, src, k, columns, stride);
     else
@@ -64,15 +65,16 @@ static void pack_panel(const struct rlhf__cpu *cpu, uint32_t *dst, int32_t dtype
 }
 
 void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, const void *src,
-                     int32_t src_dtype, int64_t k, int64_t n, int transposed) {
+                     int32_t src_dtype, int64_t k, int64_t n, int transposed, int later) {
     const int64_t panels = panel_count(cpu, dtype, n), width = panel_width(cpu, dtype);
     const int64_t panel_words = words(dtype, k) * width;
+    const int stream = later && panels * panel_words * 4 > cpu->half_l2;
 #pragma omp parallel for schedule(static) num_threads(cpu->threads)
     for (int64_t p = 0; p < panels; p++) {
         const int64_t c = p * width, columns = n - c < width ? n - c : width;
         const uint64_t at = (uint64_t)(transposed ? c * k : c) * rlhf_dtype_size(src_dtype);
         pack_panel(cpu, (uint32_t *)dst + p * panel_words, dtype, (const char *)src + at, src_dtype,
-                   (size_t)k, (size_t)columns, (size_t)(transposed ? k : n), transposed);
+                   (size_t)k, (size_t)columns, (size_t)(transposed ? k : n), transposed, stream);
     }
 }
 
@@ -280,7 +282,8 @@ rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul 
         void *p = NULL;
         RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PRODUCT,
                                      rlhf__gemm_packed_bytes(cpu, s->in_dtype, s->k, s->n), &p));
-        rlhf__gemm_pack(cpu, p, s->in_dtype, plain_wei, s->in_dtype, s->k, s->n, s->wei_transposed);
+        rlhf__gemm_pack(cpu, p, s->in_dtype, plain_wei, s->in_dtype, s->k, s->n, s->wei_transposed,
+                        0);
         j.wei = p;
     }
     if (s->k <= K_WHOLE || j.chain || s->out_dtype == RLHF_F32) return run(cpu, &j);

@@ -20,9 +20,10 @@ int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype);
 uint64_t rlhf__gemm_packed_bytes(const struct rlhf__cpu *cpu, int32_t dtype, int64_t k, int64_t n);
 
 // Pack dense [k, n], which lies as [n, k] when transposed. dtype f32: src is f32; dtype bf16: src
-// is f32 (rounded to nearest even) or bf16. [step]
+// is f32 (rounded to nearest even) or bf16. later: it is not read at once, so what is larger than a
+// cache is written past it. [step]
 void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, const void *src,
-                     int32_t src_dtype, int64_t k, int64_t n, int transposed);
+                     int32_t src_dtype, int64_t k, int64_t n, int transposed, int later);
 
 // As rlhf__product, with the packed right operand or NULL; an f32 product has an f32 result. [step]
 rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,

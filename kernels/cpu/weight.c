@@ -90,7 +90,7 @@ static uint64_t weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, uin
 static rlhf_status packed_fill(struct rlhf__cpu *cpu, const struct rlhf__packed *p, int64_t k,
                                int64_t n, int32_t dtype, int src_transposed, void *data) {
     if (p->library) return rlhf__library(cpu)->packed_fill(cpu, p, data);
-    rlhf__gemm_pack(cpu, p->ptr, dtype, data, RLHF_F32, k, n, src_transposed);
+    rlhf__gemm_pack(cpu, p->ptr, dtype, data, RLHF_F32, k, n, src_transposed, 1);
     return RLHF_OK;
 }
 

@@ -16,11 +16,12 @@
 void rlhf__bf16_panel(const struct rlhf__panel *p);
 
 // One panel of B = columns 0 .. columns-1 of src. Row-major src[k][stride] (rows), or src[column]
-// [stride] with k inside (cols); f32 is rounded to nearest even.
+// [stride] with k inside (cols); f32 is rounded to nearest even. stream: past
+// the caches; dst is then 64-byte aligned.
 void rlhf__bf16_pack_rows_f32(uint32_t *dst, const float *src, size_t k, size_t columns,
-                              size_t stride);
+                              size_t stride, int stream);
 void rlhf__bf16_pack_cols_f32(uint32_t *dst, const float *src, size_t k, size_t columns,
-                              size_t stride);
+                              size_t stride, int stream);
 void rlhf__bf16_pack_rows(uint32_t *dst, const uint16_t *src, size_t k, size_t columns,
                           size_t stride);
 void rlhf__bf16_pack_cols(uint32_t *dst, const uint16_t *src, size_t k, size_t columns,

@@ -48,8 +48,16 @@ INLINE size_t part(size_t n, size_t from) {
     return n <= from ? 0 : (n - from < 16 ? n - from : 16);
 }
 
-void rlhf__bf16_pack_rows_f32(uint32_t *dst, const float *src, size_t k, size_t columns,
-                              size_t stride) {
+// To memory past the caches, which need not read the line before.
+INLINE void put(uint32_t *p, __m512i v, const int stream) {
+    if (stream)
+        _mm512_stream_si512((void *)p, v);
+    else
+        _mm512_storeu_si512(p, v);
+}
+
+INLINE void pack_rows_f32(uint32_t *dst, const float *src, size_t k, size_t columns, size_t stride,
+                          const int stream) {
     for (size_t i = 0; i < k; i += 2, src += 2 * stride, dst += NC)
         for (size_t c = 0; c < NC; c += 16) {
             const size_t n = part(columns, c);
@@ -57,8 +65,17 @@ void rlhf__bf16_pack_rows_f32(uint32_t *dst, const float *src, size_t k, size_t 
             _mm_prefetch((const char *)(src + AHEAD * stride + c), _MM_HINT_T0);
             _mm_prefetch((const char *)(src + (AHEAD + 1) * stride + c), _MM_HINT_T0);
             __m256i hi = load_f32(next, i + 1 < k ? n : 0);
-            _mm512_storeu_si512(dst + c, interleave(load_f32(src + c, n), hi));
+            put(dst + c, interleave(load_f32(src + c, n), hi), stream);
         }
+}
+
+void rlhf__bf16_pack_rows_f32(uint32_t *dst, const float *src, size_t k, size_t columns,
+                              size_t stride, int stream) {
+    if (stream)
+        pack_rows_f32(dst, src, k, columns, stride, 1);
+    else
+        pack_rows_f32(dst, src, k, columns, stride, 0);
+    if (stream) _mm_sfence();
 }
 
 void rlhf__bf16_pack_rows(uint32_t *dst, const uint16_t *src, size_t k, size_t columns,
@@ -124,17 +141,20 @@ INLINE __m512i words_f32(const float *p, size_t n) {
 }
 
 // 16 pairs of k for 16 columns at a time: rows of src are read along k and turned.
-#define PACK_COLS(words)                                                                           \
+#define PACK_COLS(words, stream)                                                                   \
     for (size_t i = 0; i < k; i += 32) {                                                           \
         const size_t n = k - i < 32 ? k - i : 32, pairs = (n + 1) / 2;                             \
         for (size_t c = 0; c < NC; c += 16) {                                                      \
             __m512i v[16];                                                                         \
-            for (size_t j = 0; j < 16; j++)                                                        \
+            for (size_t j = 0; j < 16; j++) {                                                      \
+                _mm_prefetch((const char *)(src + (c + j) * stride + i + 64), _MM_HINT_T0);        \
+                _mm_prefetch((const char *)(src + (c + j) * stride + i + 80), _MM_HINT_T0);        \
                 v[j] = c + j < columns ? words(src + (c + j) * stride + i, n)                      \
                                        : _mm512_setzero_si512();                                   \
+            }                                                                                      \
             transpose16(v);                                                                        \
             for (size_t j = 0; j < pairs; j++)                                                     \
-                _mm512_storeu_si512(dst + (i / 2 + j) * NC + c, v[j]);                             \
+                put(dst + (i / 2 + j) * NC + c, v[j], stream);                                     \
         }                                                                                          \
     }
 
@@ -171,11 +191,16 @@ void rlhf__amx_pack_rows(uint16_t *dst, const uint16_t *src, size_t m, size_t k,
 }
 
 void rlhf__bf16_pack_cols_f32(uint32_t *dst, const float *src, size_t k, size_t columns,
-                              size_t stride) {
-    PACK_COLS(words_f32)
+                              size_t stride, int stream) {
+    if (stream) {
+        PACK_COLS(words_f32, 1)
+        _mm_sfence();
+    } else {
+        PACK_COLS(words_f32, 0)
+    }
 }
 
 void rlhf__bf16_pack_cols(uint32_t *dst, const uint16_t *src, size_t k, size_t columns,
                           size_t stride) {
-    PACK_COLS(words_bf16)
+    PACK_COLS(words_bf16, 0)
 }

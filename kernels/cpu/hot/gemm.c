@@ -14,26 +14,71 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-void RLHF__HOT(gemm_pack_rows)(uint32_t *dst, const float *src, size_t k, size_t columns,
-                               size_t stride) {
-    float *to = (float *)(void *)dst;
+// To memory past the caches, which need not read the line before: what is packed is larger than
+// they are. p is aligned to a vector.
+INLINE void put(float *p, vf v, const int stream) {
+    if (!stream)
+        vf_store(p, v);
+    else
+#if VF_LANES == 16
+        _mm512_stream_ps(p, v);
+#elif VF_LANES == 8
+        _mm256_stream_ps(p, v);
+#else
+        _mm_stream_ps(p, v);
+#endif
+}
+
+enum { AHEAD_ROWS = 16, AHEAD_COLS = 64 }; // rows, and elements of a row
+
+INLINE void pack_rows(float *to, const float *src, size_t k, size_t columns, size_t stride,
+                      const int stream) {
     const size_t n0 = columns < VF_LANES ? columns : VF_LANES, n1 = columns - n0;
     for (size_t i = 0; i < k; i++, src += stride, to += NC) {
-        vf_store(to, vf_load_n(src, n0));
-        vf_store(to + VF_LANES, n1 ? vf_load_n(src + VF_LANES, n1) : vf_zero());
+        __builtin_prefetch(src + AHEAD_ROWS * stride);
+        __builtin_prefetch(src + AHEAD_ROWS * stride + n0);
+        put(to, vf_load_n(src, n0), stream);
+        put(to + VF_LANES, n1 ? vf_load_n(src + VF_LANES, n1) : vf_zero(), stream);
+    }
+}
+
+void RLHF__HOT(gemm_pack_rows)(uint32_t *dst, const float *src, size_t k, size_t columns,
+                               size_t stride, int stream) {
+    if (stream)
+        pack_rows((float *)(void *)dst, src, k, columns, stride, 1);
+    else
+        pack_rows((float *)(void *)dst, src, k, columns, stride, 0);
+    if (stream) _mm_sfence();
+}
+
+// VF_LANES steps of k for as many columns at a time: rows of src are read along k and turned.
+INLINE void pack_cols(float *to, const float *src, size_t k, size_t columns, size_t stride,
+                      const int stream) {
+    for (size_t i = 0; i < k; i += VF_LANES) {
+        const size_t n = k - i < VF_LANES ? k - i : VF_LANES;
+        for (size_t c = 0; c < NC; c += VF_LANES) {
+            vf v[VF_LANES];
+            for (size_t j = 0; j < VF_LANES; j++) {
+                const float *from = src + (c + j) * stride + i;
+                __builtin_prefetch(from + AHEAD_COLS);
+                v[j] = c + j >= columns ? vf_zero()
+                       : n == VF_LANES  ? vf_load(from)
+                                        : vf_load_n(from, n);
+            }
+            vf_transpose(v);
+            for (size_t j = 0; j < n; j++)
+                put(to + (i + j) * NC + c, v[j], stream);
+        }
     }
 }
 
 void RLHF__HOT(gemm_pack_cols)(uint32_t *dst, const float *src, size_t k, size_t columns,
-                               size_t stride) {
-    enum { STEP = 16 }; // a few lines of dst at a time
-    float *to = (float *)(void *)dst;
-    for (size_t i0 = 0; i0 < k; i0 += STEP) {
-        const size_t i1 = i0 + STEP < k ? i0 + STEP : k;
-        for (size_t c = 0; c < NC; c++)
-            for (size_t i = i0; i < i1; i++)
-                to[i * NC + c] = c < columns ? src[c * stride + i] : 0.0f;
-    }
+                               size_t stride, int stream) {
+    if (stream)
+        pack_cols((float *)(void *)dst, src, k, columns, stride, 1);
+    else
+        pack_cols((float *)(void *)dst, src, k, columns, stride, 0);
+    if (stream) _mm_sfence();
 }
 
 void RLHF__HOT(gemm_pack_a)(uint32_t *dst, const float *src, size_t m, size_t k, size_t stride) {
@@ -65,8 +110,8 @@ void RLHF__HOT(gemm_turn_a)(uint32_t *dst, const float *src, size_t m, size_t k,
             for (size_t j = 0; j < VF_LANES; j++) {
                 const float *from = src + (r + j) * stride + i;
                 v[j] = j >= MR || r + j >= m ? vf_zero()
-                       : n == VF_LANES       ? vf_load(from)
-                                             : vf_load_n(from, n);
+                       : n == VF_LANES ? vf_load(from)
+                                       : vf_load_n(from, n);
             }
             vf_transpose(v);
             for (size_t j = 0; j < n; j++)

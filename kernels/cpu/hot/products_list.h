@@ -50,7 +50,7 @@ struct rlhf__adam_step {
 };
 
 // gemm_*       f32 products, see struct rlhf__panel; packings as in bf16.h, and gemm_turn_a packs A
-//              from its rows
+//              from its rows; stream: past the caches, dst is then 64-byte aligned
 // column_sums  db[c] += sum over rows of dy[row][c]; dy has row stride `stride` elements
 // weighted_sums  dw[c] += sum over rows of dy[row] x[row][c], a chain of vf_fma in row order
 // head_stat    fills max, log_sum and, with entropy, entropy
@@ -67,8 +67,10 @@ struct rlhf__adam_step {
 // blend        out[n] = a x + b y, f32
 // apply_step   w[n] = w decay - step u
 #define RLHF__HOT_PRODUCTS(X)                                                                      \
-    X(gemm_pack_rows, (uint32_t * dst, const float *src, size_t k, size_t columns, size_t stride)) \
-    X(gemm_pack_cols, (uint32_t * dst, const float *src, size_t k, size_t columns, size_t stride)) \
+    X(gemm_pack_rows,                                                                              \
+      (uint32_t * dst, const float *src, size_t k, size_t columns, size_t stride, int stream))     \
+    X(gemm_pack_cols,                                                                              \
+      (uint32_t * dst, const float *src, size_t k, size_t columns, size_t stride, int stream))     \
     X(gemm_pack_a, (uint32_t * dst, const float *src, size_t m, size_t k, size_t stride))          \
     X(gemm_turn_a, (uint32_t * dst, const float *src, size_t m, size_t k, size_t stride))          \
     X(gemm_panel, (const struct rlhf__panel *p))                                                   \
