@@ -50,28 +50,28 @@ unsigned rlhf__confine_spaces(int network) {
 
 // ---- how many processes ----
 
-// From Linux 6.14 on a PID namespace has a largest number of its own. Before that it is the
-// machine's, which is not ours to change.
-static int space_has_largest(void) {
+static int kernel_is(unsigned major, unsigned minor) {
     struct utsname u;
-    unsigned major = 0, minor = 0;
-    return uname(&u) == 0 && sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
-           (major > 6 || (major == 6 && minor >= 14));
+    unsigned has = 0, then = 0;
+    return uname(&u) == 0 && sscanf(u.release, "%u.%u", &has, &then) == 2 &&
+           (has > major || (has == major && then >= minor));
 }
 
+// From Linux 6.14 on a PID namespace has a largest number of its own, which its root may set.
+// Before that it is the machine's, which is not ours to change.
 unsigned rlhf__confine_count(void) {
     char text[16];
     snprintf(text, sizeof text, "%d", RLHF__MOST_PROCESSES);
-    if (!space_has_largest() || put_file("/proc/sys/kernel/pid_max", text) != 0) return 0;
+    if (!kernel_is(6, 14) || put_file("/proc/sys/kernel/pid_max", text) != 0) return 0;
     return RLHF__CONFINED_COUNT;
 }
 
-// The limit of a user's processes, where the user's are those of the namespace. Whether it acts is
-// tried: it does not for root, nor for a user namespace before Linux 5.14.
+// The limit of a user's processes, which from Linux 5.14 on are those of the user namespace; before
+// that it would count all that the user has. Whether it acts is tried: it does not for root.
 static unsigned count_of_user(void) {
     const struct rlimit none = {0, RLHF__MOST_PROCESSES};
     const struct rlimit most = {RLHF__MOST_PROCESSES, RLHF__MOST_PROCESSES};
-    if (setrlimit(RLIMIT_NPROC, &none) != 0) return 0;
+    if (!kernel_is(5, 14) || setrlimit(RLIMIT_NPROC, &none) != 0) return 0;
     const pid_t pid = fork();
     if (pid == 0) _exit(0);
     const int acts = pid < 0 && errno == EAGAIN;
