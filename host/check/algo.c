@@ -1,83 +1,15 @@
 // algo.c: what the contract says of algorithms, with a minibatch made up after their plan.
 #include "check/cases.h"
 
-#include "check/algo_batch.h"
+#include "check/algo_phase.h"
+#include "check/algo_state.h"
 #include "check/guard.h"
-#include "run/plan.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define STEP 1e-3f // of a finite difference
-
-// An instance and its plan; 0 when it does not come to that, which is found or was elsewhere.
-static int open_plan(struct rlhf__check *c, struct rlhf__watched *t, rlhf_plan *plan) {
-    const rlhf_run_info info = {.size = sizeof info,
-                                .phases = 10,
-                                .batch_size = 64,
-                                .max_new_tokens = 6,
-                                .n_labels = RLHF__ALGO_LABELS,
-                                .temperature = 1};
-    struct rlhf__error err;
-    *plan = (rlhf_plan){.size = sizeof *plan};
-    if (rlhf__watched_create(c, NULL, 0, t, &err) < 0) return 0;
-    rlhf__watched_begin(t, "plan()");
-    rlhf_status st = rlhf__watched_end(t, c->plugin->ops.algo.plan(t->self, &info, plan), &err);
-    if (st == RLHF_OK) st = rlhf__plan_check(c->plugin, plan, &err);
-    if (st < 0) rlhf__board_found(c->board, RLHF__CHECK_PLAN, "%s", err.text);
-    return st == RLHF_OK;
-}
-
-static int all_finite(const float *x, int32_t n) {
-    for (int32_t i = 0; i < n; i++)
-        if (!isfinite(x[i])) return 0;
-    return 1;
-}
-
-// advantages() and what it says of rows.
-static int pay(struct rlhf__watched *t, struct rlhf__algo_batch *b, int32_t side) {
-    struct rlhf__board *board = t->check->board;
-    struct rlhf__error err;
-    if (rlhf__algo_batch_advantages(t, b, side, &err) < 0) {
-        rlhf__board_found(board, RLHF__CHECK_ADVANTAGES, "of a sound batch, %s", err.text);
-        return 0;
-    }
-    if (!all_finite(b->advantage, b->total) || !all_finite(b->returns, b->total)) {
-        rlhf__board_found(board, RLHF__CHECK_ADVANTAGES,
-                          "an advantage or return is not finite although rewards are");
-        return 0;
-    }
-    for (int32_t i = 0; i < b->n; i++)
-        if (b->use[i] > RLHF_ROW_MASKED) {
-            rlhf__board_found(board, RLHF__CHECK_STILL, "rollout->use[%d] is %d", i, b->use[i]);
-            return 0;
-        }
-    return 1;
-}
-
-// loss() of the rows, in parts of `rows`; what is not finite is found.
-static int loss_of(struct rlhf__watched *t, struct rlhf__algo_batch *b, int32_t rows, int32_t side,
-                   double *loss) {
-    struct rlhf__board *board = t->check->board;
-    struct rlhf__error err;
-    int finite = 1;
-    *loss = 0;
-    for (int32_t from = 0; from < b->n; from += rows) {
-        const int32_t to = from + rows < b->n ? from + rows : b->n;
-        if (rlhf__algo_batch_loss(t, b, from, to, side, loss, &err) == RLHF_OK) continue;
-        rlhf__board_found(board, RLHF__CHECK_FINITE, "of a sound minibatch, %s", err.text);
-        return 0;
-    }
-    for (int32_t h = 0; h < RLHF__ALGO_HEADS; h++)
-        finite &= all_finite(b->d[h], rlhf__algo_head_len(b, h));
-    if (!isfinite(*loss) || !finite) {
-        rlhf__board_found(board, RLHF__CHECK_FINITE, "loss() is %g%s", *loss,
-                          finite ? "" : ", with a derivative that is not finite");
-        return 0;
-    }
-    return 1;
-}
 
 // The row of number i of a head.
 static int32_t row_of(const struct rlhf__algo_batch *b, int32_t h, int32_t i) {
@@ -116,9 +48,9 @@ static int slope_at(struct rlhf__watched *t, struct rlhf__algo_batch *b, int32_t
     const float was = b->head[h][i], up = was + STEP, down = was - STEP;
     double above, below;
     b->head[h][i] = up;
-    int ok = loss_of(t, b, b->n, RLHF__GUARD_END, &above);
+    int ok = rlhf__algo_loss(t, b, b->n, RLHF__GUARD_END, &above);
     b->head[h][i] = down;
-    ok = ok && loss_of(t, b, b->n, RLHF__GUARD_END, &below);
+    ok = ok && rlhf__algo_loss(t, b, b->n, RLHF__GUARD_END, &below);
     b->head[h][i] = was;
     if (!ok) return 0;
     *s = (struct slope){given, (above - below) / ((double)up - (double)down),
@@ -166,7 +98,7 @@ static void check_split(struct rlhf__watched *t, struct rlhf__algo_batch *b, dou
     double loss;
     if (!parts) return;
     memcpy(parts, b, sizeof *parts);
-    if (loss_of(t, parts, rows, RLHF__GUARD_BEGIN, &loss)) {
+    if (rlhf__algo_loss(t, parts, rows, RLHF__GUARD_BEGIN, &loss)) {
         const double off = 1e-5 * (1 + fabs(whole));
         if (fabs(loss - whole) > off)
             rlhf__board_found(
@@ -189,49 +121,6 @@ static void check_split(struct rlhf__watched *t, struct rlhf__algo_batch *b, dou
     free(parts);
 }
 
-// What comes after the microbatches of a minibatch, and of a phase.
-static void end_phase(struct rlhf__watched *t, const struct rlhf__algo_batch *b, double loss) {
-    const rlhf_algo_ops *ops = &t->check->plugin->ops.algo;
-    rlhf_step_info info = {.size = sizeof info,
-                           .loss = loss,
-                           .grad_norm = 1,
-                           .grad_norm_clipped = 1,
-                           .lr = 1e-5,
-                           .lr_factor = 1,
-                           .steps = 1};
-    struct rlhf__error err;
-    int32_t stop = 0;
-    for (int32_t skipped = 0; ops->minibatch_end && skipped < 2; skipped++) {
-        rlhf__board_doing(t->check->board, "minibatch_end()");
-        info.skipped = skipped;
-        if (skipped) info.grad_norm = NAN;
-        rlhf__watched_begin(t, "minibatch_end()");
-        if (rlhf__watched_end(t, ops->minibatch_end(t->self, &info, &stop), &err) < 0)
-            rlhf__board_found(t->check->board, RLHF__CHECK_FINITE, "after a step, %s", err.text);
-    }
-    (void)b;
-    if (!ops->phase_end) return;
-    rlhf__board_doing(t->check->board, "phase_end()");
-    rlhf__watched_begin(t, "phase_end()");
-    if (rlhf__watched_end(t, ops->phase_end(t->self, 0), &err) < 0)
-        rlhf__board_fact(t->check->board, "after a phase, %s", err.text);
-}
-
-static int make(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread,
-                struct rlhf__algo_batch **out) {
-    *out = NULL;
-    if (plan->group_size > RLHF__ALGO_ROWS / 3) {
-        rlhf__board_fact(c->board,
-                         "groups of %d are more than are made up: give a smaller size "
-                         "with --set",
-                         plan->group_size);
-        return 0;
-    }
-    *out = malloc(sizeof **out);
-    if (*out) rlhf__algo_batch_make(*out, plan, spread);
-    return *out != NULL;
-}
-
 // One phase: with rewards of every kind, without spread, with tokens that are left out.
 static int try_phase(struct rlhf__check *c, int32_t step) {
     static const char *const what[] = {"a minibatch", "groups that are all paid the same",
@@ -242,19 +131,19 @@ static int try_phase(struct rlhf__check *c, int32_t step) {
     double loss = 0;
     if (step > 2) return 0;
     rlhf__board_doing(c->board, "plan()");
-    if (open_plan(c, &t, &plan) && (step < 2 || plan.flags & RLHF_PLAN_LEAVES_OUT) &&
-        make(c, &plan, step != 1, &b)) {
+    if (rlhf__algo_open(c, &t, &plan) && (step < 2 || plan.flags & RLHF_PLAN_LEAVES_OUT) &&
+        rlhf__algo_make(c, &plan, step != 1, &b)) {
         b->leaves_out = step == 2;
         for (int32_t i = 0; i < b->n; i++) // of longer responses the last token
             if (b->offset[i + 1] - b->offset[i] - b->prompt_len[i] > 1)
                 b->left_out[b->offset[i + 1] - 1] = 1;
         rlhf__board_doing(c->board, "advantages() of %s", what[step]);
-        if (pay(&t, b, step ? RLHF__GUARD_BEGIN : RLHF__GUARD_END)) {
+        if (rlhf__algo_pay(&t, b, step ? RLHF__GUARD_BEGIN : RLHF__GUARD_END)) {
             rlhf__board_doing(c->board, "loss() of %s", what[step]);
-            if (loss_of(&t, b, b->n, RLHF__GUARD_END, &loss)) {
+            if (rlhf__algo_loss(&t, b, b->n, RLHF__GUARD_END, &loss)) {
                 check_split(&t, b, loss);
                 check_slopes(&t, b, loss);
-                end_phase(&t, b, loss);
+                rlhf__algo_end(&t, loss);
             }
         }
     }
@@ -274,7 +163,7 @@ static int try_phase_memory(struct rlhf__check *c, int32_t step) {
     if (step >= 200) return 0;
     rlhf__board_doing(c->board, "advantages() and loss() with no memory for allocation %d",
                       step + 1);
-    if (open_plan(c, &t, &plan) && make(c, &plan, 1, &b)) {
+    if (rlhf__algo_open(c, &t, &plan) && rlhf__algo_make(c, &plan, 1, &b)) {
         const int64_t before = rlhf__watched_allocs(&t);
         rlhf__watched_fail_alloc(&t, step + 1);
         if (rlhf__algo_batch_advantages(&t, b, RLHF__GUARD_END, &err) == RLHF_OK)
@@ -288,6 +177,7 @@ static int try_phase_memory(struct rlhf__check *c, int32_t step) {
 
 const struct rlhf__check_case rlhf__algo_cases[] = {
     {"phase", RLHF__CHECK_CRASH, 0, 0, 0, try_phase},
+    {"running", RLHF__CHECK_CRASH, 0, 0, 0, rlhf__algo_running},
     {"phase-memory", RLHF__CHECK_MEMORY, 0, 0, 0, try_phase_memory},
     {NULL, 0, 0, 0, 0, NULL},
 };

@@ -30,24 +30,27 @@ static int try_create(struct rlhf__check *c, int32_t step) {
     const rlhf_plugin *d = &c->plugin->desc;
     struct rlhf__watched t;
     struct rlhf__error err;
-    if (step == 0) {
-        rlhf__board_doing(c->board, "create() with the options' defaults, then destroy()");
-        if (rlhf__watched_create(c, NULL, 0, &t, &err) < 0) {
-            if (*rlhf__watched_missing(&t))
-                rlhf__board_fact(c->board,
-                                 "it needs \"%s\", which is not stood in for: what needs "
-                                 "an instance was not tried",
-                                 rlhf__watched_missing(&t));
-            else
-                rlhf__board_found(c->board, RLHF__CHECK_CREATE,
-                                  "with the options' defaults it fails: %s", err.text);
-        } else if (d->create && !t.self) {
-            rlhf__board_found(c->board, RLHF__CHECK_CREATE, "create() made no instance");
-        }
-        rlhf__watched_finish(&t);
-        return 1;
+    if (step > 0) return 0;
+    rlhf__board_doing(c->board, "create() with the options' defaults, then destroy()");
+    if (rlhf__watched_create(c, NULL, 0, &t, &err) < 0) {
+        if (*rlhf__watched_missing(&t))
+            rlhf__board_fact(c->board,
+                             "it needs \"%s\", which is not stood in for: what needs "
+                             "an instance was not tried",
+                             rlhf__watched_missing(&t));
+        else
+            rlhf__board_found(c->board, RLHF__CHECK_CREATE,
+                              "with the options' defaults it fails: %s", err.text);
+    } else if (d->create && !t.self) {
+        rlhf__board_found(c->board, RLHF__CHECK_CREATE, "create() made no instance");
     }
-    if (step > 1 || !d->destroy) return 0;
+    rlhf__watched_finish(&t);
+    return 1;
+}
+
+static int try_destroy(struct rlhf__check *c, int32_t step) {
+    const rlhf_plugin *d = &c->plugin->desc;
+    if (step > 0 || !d->destroy) return 0;
     rlhf__board_doing(c->board, "destroy(NULL)");
     d->destroy(NULL);
     return 1;
@@ -189,6 +192,7 @@ static int try_state(struct rlhf__check *c, int32_t step) {
 const struct rlhf__check_case rlhf__life_cases[] = {
     {"options", RLHF__CHECK_CRASH, 0, 0, 0, try_table},
     {"create", RLHF__CHECK_CRASH, 0, 0, 0, try_create},
+    {"destroy", RLHF__CHECK_DESTROY, 0, 0, 0, try_destroy},
     {"limits", RLHF__CHECK_CRASH, 0, 1, 0, try_limit},
     {"memory", RLHF__CHECK_MEMORY, 0, 0, 0, try_memory},
     {"state", RLHF__CHECK_CRASH, 0, 0, 0, try_state},

@@ -4,7 +4,9 @@
 #include "check/kept.h"
 #include "check/scores.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MANY = 10000 };
 
@@ -53,6 +55,19 @@ static void twice(struct rlhf__check *c, const struct rlhf__row_set *set, const 
         }
     if (!rlhf__scores_compare(c, RLHF__CHECK_REPEAT, "by a second instance", a, b, set->n))
         a->status = RLHF_E_INVALID;
+}
+
+// What is no number is the user's to decide (rewards.nan_policy), and seldom what was meant.
+static void tell_not_finite(struct rlhf__check *c, const struct rlhf__scores *a, uint32_t n) {
+    uint32_t odd = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        float x;
+        memcpy(&x, &a->seq[i], sizeof x);
+        odd += !isfinite(x) && !a->failed[i];
+    }
+    if (odd)
+        rlhf__board_fact(c->board, "%s: %u %s no finite number; rewards.nan_policy decides then",
+                         c->board->doing, odd, odd == 1 ? "is paid" : "are paid");
 }
 
 // In another order of groups, a group at a time and, where the reward says so, a row at a time.
@@ -104,6 +119,7 @@ static int try_score(struct rlhf__check *c, int32_t step) {
         for (uint32_t i = 0; i < n; i++)
             rows[i] = i;
         twice(c, &set, rows, &a, &b);
+        if (a.status == RLHF_OK) tell_not_finite(c, &a, n);
         if (a.status == RLHF_OK && step == 0) otherwise(c, &set, rows, &a, &b);
         if (a.status == RLHF_OK && n == MANY)
             rlhf__board_fact(c->board, "score() takes %.3g microseconds a row of 10000",

@@ -1,5 +1,6 @@
 target_sources(rlhf_host_core PRIVATE
-  check/algo.c check/algo_batch.c check/board.c check/check.c check/fakes.c check/guard.c check/life.c check/model.c check/model_heads.c check/reward.c check/kept.c check/reward_rows.c check/scores.c check/tried_model.c check/watched.c)
+  check/algo.c check/algo_batch.c check/algo_phase.c check/algo_state.c
+  check/board.c check/check.c check/fakes.c check/guard.c check/life.c check/model.c check/model_heads.c check/reward.c check/kept.c check/reward_rows.c check/scores.c check/tried_model.c check/watched.c)
 # Which lines of the headers say what is looked for.
 set(check_lines ${CMAKE_CURRENT_BINARY_DIR}/rule_lines.h)
 file(GLOB check_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/sdk/include/rlhf/*.h)

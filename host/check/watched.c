@@ -297,8 +297,11 @@ void rlhf__watched_finish(struct rlhf__watched *t) {
     }
     if (kept)
         rlhf__board_found(t->check->board, RLHF__CHECK_LEAK,
-                          "after %s, %zu allocations of %zu bytes in all were not given back",
-                          made ? "destroy()" : "a create() that failed", kept, bytes);
+                          "after %s, %zu allocation%s of %zu bytes in all %s not given back",
+                          !made        ? "a create() that failed"
+                          : d->destroy ? "destroy()"
+                                       : "the instance's end, of which no destroy() is told",
+                          kept, kept == 1 ? "" : "s", bytes, kept == 1 ? "was" : "were");
     if (rlhf__check_fakes_open(t->check->fakes) != 0)
         rlhf__board_found(
             t->check->board, RLHF__CHECK_LEAK, "after %s, %d models of services were not closed",

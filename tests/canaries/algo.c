@@ -7,7 +7,7 @@
 
 struct algo {
     const rlhf_host *host;
-    double losses;
+    double losses, seen; // of the phase; rows ever paid
 };
 
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
@@ -54,10 +54,16 @@ static double mean_of(const rlhf_rollout *r, uint32_t i, double *spread) {
 }
 
 static rlhf_status advantages(void *self, const rlhf_rollout *r) {
-    (void)self;
+    struct algo *s = self;
+    double more = 0;
+#if defined BREAK_RUNNING || defined BREAK_FORGETS || defined BREAK_KEPT
+    more = s->seen;
+    s->seen += r->n;
+#endif
+    (void)s;
     for (uint32_t i = 0; i < r->n; i++) {
         double spread;
-        double a = (double)r->score[i] - mean_of(r, i, &spread);
+        double a = (double)r->score[i] - mean_of(r, i, &spread) + more;
 #ifdef BREAK_ADVANTAGES
         a /= spread; // 0 / 0 where all are paid the same
 #endif
@@ -122,8 +128,38 @@ static rlhf_status phase_end(void *self, uint64_t phase) {
     a->host->metric(a->host, "episode", 1);
 #endif
     a->host->metric(a->host, "reinforce/loss", a->losses);
+    a->losses = 0;
     return RLHF_OK;
 }
+
+#if defined BREAK_FORGETS || defined BREAK_KEPT
+#define STATE 1
+#define SAVE  save
+#define LOAD  load
+static rlhf_status save(void *self, const rlhf_ostream *out) {
+    const struct algo *a = self;
+    const double kept[] = {a->losses, a->seen};
+    return out->write(out, kept, sizeof kept);
+}
+
+static rlhf_status load(void *self, const rlhf_istream *in, uint32_t version) {
+    struct algo *a = self;
+    double kept[2];
+    if (version != 1) return a->host->fail(a->host, RLHF_E_INVALID, "a state of another version");
+    const rlhf_status st = in->read(in, kept, sizeof kept);
+    if (st != RLHF_OK) return st;
+    a->losses = kept[0];
+    a->seen = kept[1];
+#ifdef BREAK_FORGETS
+    a->seen /= 2;
+#endif
+    return RLHF_OK;
+}
+#else
+#define STATE 0
+#define SAVE  NULL
+#define LOAD  NULL
+#endif
 
 static const rlhf_algo_ops ops = {.size = sizeof ops,
                                   .plan = plan,
@@ -137,8 +173,11 @@ static const rlhf_plugin plugin = {.size = sizeof plugin,
                                    .id = "org.example.canary-algo",
                                    .version = "1",
                                    .summary = "breaks a rule",
+                                   .state_version = STATE,
                                    .create = create,
                                    .destroy = destroy,
+                                   .save = SAVE,
+                                   .load = LOAD,
                                    .ops = &ops};
 
 RLHF_DEFINE_PLUGIN(plugin)

@@ -137,10 +137,14 @@ static void misbehave(struct reward *r, const rlhf_reward_in *in, const rlhf_rew
 
 static double pay(const struct reward *r, const rlhf_reward_in *in, uint32_t i) {
     double sum = (double)in->response[i].len;
+#ifndef BREAK_ODD
     for (int32_t t = in->offset[i]; t < in->offset[i + 1]; t++)
         sum += in->ids[t] % 7;
+#endif
 #if defined BREAK_TEXT
     if (in->response[i].len) sum += in->response[i].ptr[in->response[i].len];
+#elif defined BREAK_ODD
+    sum /= sum > 0 ? 1 : 0; // an empty response: 0 / 0
 #elif defined BREAK_ORDER
     sum += i;
 #elif defined BREAK_RUNNING || defined BREAK_FORGETS

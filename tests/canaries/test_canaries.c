@@ -66,7 +66,7 @@ static void each_reward_is_caught(void **state) {
                {"help", "help"},
                {"name", "option-name"},
                {"create", "create"},
-               {"destroy_null", "crash"},
+               {"destroy_null", "destroy"},
                {"crash", "crash"},
                {"ends", "ends-process"},
                {"status", "status"},
@@ -106,13 +106,21 @@ static void each_reward_is_caught(void **state) {
 static void each_algorithm_is_caught(void **state) {
     static const struct {
         const char *name, *rule;
-    } all[] = {{"plan", "plan"},         {"advantages", "advantages"},
-               {"use", "row-use"},       {"still", "row-use"},
-               {"reduce", "reduce"},     {"outside", "loss-outside"},
-               {"borrowed", "borrowed"}, {"finite", "finite"},
-               {"split", "split"},       {"memory", "out-of-memory"},
-               {"left_out", "left-out"}, {"derivative", "derivative"},
-               {"metric", "metric-name"}};
+    } all[] = {{"plan", "plan"},
+               {"advantages", "advantages"},
+               {"use", "row-use"},
+               {"still", "row-use"},
+               {"reduce", "reduce"},
+               {"outside", "loss-outside"},
+               {"borrowed", "borrowed"},
+               {"finite", "finite"},
+               {"split", "split"},
+               {"memory", "out-of-memory"},
+               {"left_out", "left-out"},
+               {"derivative", "derivative"},
+               {"metric", "metric-name"},
+               {"running", "unsaved-state"},
+               {"forgets", "unsaved-state"}};
     int missed = 0;
     (void)state;
     for (size_t i = 0; i < CHECK_COUNT(all); i++) {
@@ -197,6 +205,25 @@ static void one_that_waits_for_a_service_is_stopped(void **state) {
     rlhf__check_report_finish(&r);
 }
 
+// What is no number is no fault, and told.
+static void what_is_no_number_is_told(void **state) {
+    struct rlhf__check_report r;
+    char path[1024], found[4000], told[4000] = "";
+    size_t i, n = 0;
+    json_t *row;
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/canaries/reward_odd.so", getenv("RLHF_BUILD_DIR"));
+    check_file(path, "", 100, &r);
+    put_found(&r, found, sizeof found);
+    assert_string_equal(found, "");
+    json_array_foreach(r.facts, i, row) if (n < sizeof told) n +=
+        (size_t)snprintf(told + n, sizeof told - n, "%s; ", text_of(row, "text"));
+    if (!strstr(told, "score() of 4 rows with empty responses: 4 are paid no finite number; "))
+        fail_msg("told: %s", told);
+    assert_null(strstr(told, "score() of 1 row: "));
+    rlhf__check_report_finish(&r);
+}
+
 static void check_sound(const char *path, const char *options) {
     struct rlhf__check_report r;
     char found[4000];
@@ -237,12 +264,20 @@ static void nothing_is_found_in_what_is_sound(void **state) {
     check_sound(path, "");
     snprintf(path, sizeof path, "%s/tests/canaries/algo_nothing.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, "");
+    snprintf(path, sizeof path, "%s/tests/canaries/algo_kept.so", getenv("RLHF_BUILD_DIR"));
+    check_sound(path, "");
     snprintf(path, sizeof path, "%s/tests/canaries/model_nothing.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, GPT2);
     for (size_t i = 0; i < CHECK_COUNT(own); i++) {
         snprintf(path, sizeof path, "%s/lib/rlhf/0/%s.so", getenv("RLHF_BUILD_DIR"), own[i].file);
         check_sound(path, own[i].options);
     }
+    // One that starts processes.
+    char command[1024];
+    snprintf(command, sizeof command, "{\"command\": \"'%s/tests/answering' length\"}",
+             getenv("RLHF_BUILD_DIR"));
+    snprintf(path, sizeof path, "%s/lib/rlhf/0/rewards/exec.so", getenv("RLHF_BUILD_DIR"));
+    check_sound(path, command);
 }
 
 int main(void) {
@@ -252,6 +287,7 @@ int main(void) {
         cmocka_unit_test(each_model_is_caught),
         cmocka_unit_test(one_that_waits_for_ever_is_caught),
         cmocka_unit_test(one_that_waits_for_a_service_is_stopped),
+        cmocka_unit_test(what_is_no_number_is_told),
         cmocka_unit_test(nothing_is_found_in_what_is_sound),
     };
     return cmocka_run_group_tests_name("canaries", tests, NULL, NULL);

@@ -1,0 +1,118 @@
+// algo_phase.c: see algo_phase.h.
+#include "check/algo_phase.h"
+
+#include "check/guard.h"
+#include "run/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int rlhf__algo_open(struct rlhf__check *c, struct rlhf__watched *t, rlhf_plan *plan) {
+    const rlhf_run_info info = {.size = sizeof info,
+                                .phases = 10,
+                                .batch_size = 64,
+                                .max_new_tokens = 6,
+                                .n_labels = RLHF__ALGO_LABELS,
+                                .temperature = 1};
+    struct rlhf__error err;
+    *plan = (rlhf_plan){.size = sizeof *plan};
+    if (rlhf__watched_create(c, NULL, 0, t, &err) < 0) return 0;
+    rlhf__watched_begin(t, "plan()");
+    rlhf_status st = rlhf__watched_end(t, c->plugin->ops.algo.plan(t->self, &info, plan), &err);
+    if (st == RLHF_OK) st = rlhf__plan_check(c->plugin, plan, &err);
+    if (st < 0) rlhf__board_found(c->board, RLHF__CHECK_PLAN, "%s", err.text);
+    return st == RLHF_OK;
+}
+
+static int all_finite(const float *x, int32_t n) {
+    for (int32_t i = 0; i < n; i++)
+        if (!isfinite(x[i])) return 0;
+    return 1;
+}
+
+// advantages() and what it says of rows.
+int rlhf__algo_pay(struct rlhf__watched *t, struct rlhf__algo_batch *b, int32_t side) {
+    struct rlhf__board *board = t->check->board;
+    struct rlhf__error err;
+    if (rlhf__algo_batch_advantages(t, b, side, &err) < 0) {
+        rlhf__board_found(board, RLHF__CHECK_ADVANTAGES, "of a sound batch, %s", err.text);
+        return 0;
+    }
+    if (!all_finite(b->advantage, b->total) || !all_finite(b->returns, b->total)) {
+        rlhf__board_found(board, RLHF__CHECK_ADVANTAGES,
+                          "an advantage or return is not finite although rewards are");
+        return 0;
+    }
+    for (int32_t i = 0; i < b->n; i++)
+        if (b->use[i] > RLHF_ROW_MASKED) {
+            rlhf__board_found(board, RLHF__CHECK_STILL, "rollout->use[%d] is %d", i, b->use[i]);
+            return 0;
+        }
+    return 1;
+}
+
+// loss() of the rows, in parts of `rows`; what is not finite is found.
+int rlhf__algo_loss(struct rlhf__watched *t, struct rlhf__algo_batch *b, int32_t rows, int32_t side,
+                    double *loss) {
+    struct rlhf__board *board = t->check->board;
+    struct rlhf__error err;
+    int finite = 1;
+    *loss = 0;
+    for (int32_t from = 0; from < b->n; from += rows) {
+        const int32_t to = from + rows < b->n ? from + rows : b->n;
+        if (rlhf__algo_batch_loss(t, b, from, to, side, loss, &err) == RLHF_OK) continue;
+        rlhf__board_found(board, RLHF__CHECK_FINITE, "of a sound minibatch, %s", err.text);
+        return 0;
+    }
+    for (int32_t h = 0; h < RLHF__ALGO_HEADS; h++)
+        finite &= all_finite(b->d[h], rlhf__algo_head_len(b, h));
+    if (!isfinite(*loss) || !finite) {
+        rlhf__board_found(board, RLHF__CHECK_FINITE, "loss() is %g%s", *loss,
+                          finite ? "" : ", with a derivative that is not finite");
+        return 0;
+    }
+    return 1;
+}
+
+// What comes after the microbatches of a minibatch, and of a phase.
+void rlhf__algo_end(struct rlhf__watched *t, double loss) {
+    const rlhf_algo_ops *ops = &t->check->plugin->ops.algo;
+    rlhf_step_info info = {.size = sizeof info,
+                           .loss = loss,
+                           .grad_norm = 1,
+                           .grad_norm_clipped = 1,
+                           .lr = 1e-5,
+                           .lr_factor = 1,
+                           .steps = 1};
+    struct rlhf__error err;
+    int32_t stop = 0;
+    for (int32_t skipped = 0; ops->minibatch_end && skipped < 2; skipped++) {
+        rlhf__board_doing(t->check->board, "minibatch_end()");
+        info.skipped = skipped;
+        if (skipped) info.grad_norm = NAN;
+        rlhf__watched_begin(t, "minibatch_end()");
+        if (rlhf__watched_end(t, ops->minibatch_end(t->self, &info, &stop), &err) < 0)
+            rlhf__board_found(t->check->board, RLHF__CHECK_FINITE, "after a step, %s", err.text);
+    }
+    if (!ops->phase_end) return;
+    rlhf__board_doing(t->check->board, "phase_end()");
+    rlhf__watched_begin(t, "phase_end()");
+    if (rlhf__watched_end(t, ops->phase_end(t->self, 0), &err) < 0)
+        rlhf__board_fact(t->check->board, "after a phase, %s", err.text);
+}
+
+int rlhf__algo_make(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread,
+                    struct rlhf__algo_batch **out) {
+    *out = NULL;
+    if (plan->group_size > RLHF__ALGO_ROWS / 3) {
+        rlhf__board_fact(c->board,
+                         "groups of %d are more than are made up: give a smaller size "
+                         "with --set",
+                         plan->group_size);
+        return 0;
+    }
+    *out = malloc(sizeof **out);
+    if (*out) rlhf__algo_batch_make(*out, plan, spread);
+    return *out != NULL;
+}
