@@ -137,7 +137,14 @@ int rlhf_test_set(const rlhf_plugin *p, void *config, const char *key, const cha
     double real;
     while (rlhf_test_opt(p, at, &o) && strcmp(o.key, key) != 0)
         at++;
-    if (!rlhf_test_opt(p, at, &o) || !value_of(&o, value, &whole, &real)) return 0;
+    if (!rlhf_test_opt(p, at, &o)) {
+        fprintf(stderr, "%s has no option \"%s\"\n", p->id, key);
+        return 0;
+    }
+    if (!value_of(&o, value, &whole, &real)) {
+        fprintf(stderr, "option \"%s\" of %s cannot be \"%s\"\n", key, p->id, value);
+        return 0;
+    }
     put(config, &o, whole, real, value);
     return 1;
 }

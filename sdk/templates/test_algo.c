@@ -13,6 +13,7 @@ static const float logp_old[] = {0, -1, -2, 0, -1, -1};
 static float logp[] = {0, -1, -2, 0, -1, -1};
 static float advantage[6], returns[6];
 
+// Heads that plan() asks for besides want an array here, and one in the slopes below.
 static const rlhf_heads heads = {.size = sizeof heads, .logp = logp};
 static const rlhf_rollout rollout = {.size = sizeof rollout,
                                      .n = 2,

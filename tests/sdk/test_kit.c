@@ -174,6 +174,40 @@ static void functions_belong_together(void **state) {
     assert_string_equal(why, "it has a state_version but no save function");
 }
 
+// ---- options ----
+
+static void a_value_that_is_refused_is_told(void **state) {
+    struct config {
+        int64_t cap;
+    };
+    static const rlhf_opt options[] = {RLHF_OPT_I64(struct config, cap, 3, 0, 9, "a bound")};
+    const rlhf_plugin p = {.size = sizeof p,
+                           .id = "org.example.o",
+                           .opts = options,
+                           .n_opts = 1,
+                           .opt_stride = sizeof *options,
+                           .config_size = sizeof(struct config)};
+    struct config c;
+    char said[200];
+    (void)state;
+    FILE *to = tmpfile();
+    assert_non_null(to);
+    rlhf_test_config(&p, &c);
+    fflush(stderr);
+    int kept = dup(STDERR_FILENO);
+    dup2(fileno(to), STDERR_FILENO);
+    const int set = rlhf_test_set(&p, &c, "cap", "9"), high = rlhf_test_set(&p, &c, "cap", "10"),
+              other = rlhf_test_set(&p, &c, "cup", "1");
+    loud(kept);
+    rewind(to);
+    said[fread(said, 1, sizeof said - 1, to)] = 0;
+    fclose(to);
+    assert_true(set && !high && !other);
+    assert_int_equal(c.cap, 9);
+    assert_string_equal(said, "option \"cap\" of org.example.o cannot be \"10\"\n"
+                              "org.example.o has no option \"cup\"\n");
+}
+
 // ---- derivatives ----
 
 static double cube(void *arg) {
@@ -248,9 +282,13 @@ static void calls_of_the_table_fail(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_sweep_finds_what_is_wrong), cmocka_unit_test(checks_are_counted),
-        cmocka_unit_test(functions_belong_together),     cmocka_unit_test(derivatives_are_compared),
-        cmocka_unit_test(losses_are_differentiated),     cmocka_unit_test(calls_of_the_table_fail),
+        cmocka_unit_test(the_sweep_finds_what_is_wrong),
+        cmocka_unit_test(checks_are_counted),
+        cmocka_unit_test(functions_belong_together),
+        cmocka_unit_test(a_value_that_is_refused_is_told),
+        cmocka_unit_test(derivatives_are_compared),
+        cmocka_unit_test(losses_are_differentiated),
+        cmocka_unit_test(calls_of_the_table_fail),
     };
     return cmocka_run_group_tests_name("test_kit", tests, NULL, NULL);
 }

@@ -124,7 +124,8 @@ int rlhf_test_opt(const rlhf_plugin *p, uint32_t i, rlhf_opt *out);
 void rlhf_test_config(const rlhf_plugin *p, void *config);
 
 // Set one option from text ("true", "3", "0.5", a choice, any string, which is borrowed). 0 when
-// the key or value is refused; ranges are checked as the host does. [any]
+// the key or value is refused, which is then said on stderr; ranges are checked as the host does.
+// [any]
 int rlhf_test_set(const rlhf_plugin *p, void *config, const char *key, const char *value);
 
 // ---- failure injection ----
