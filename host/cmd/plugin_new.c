@@ -218,8 +218,13 @@ static rlhf_status find_lang(struct making *m, const char *word, struct rlhf__er
             m->lang = &langs[i];
             return RLHF_OK;
         }
-    return rlhf__fail(err, RLHF_E_INVALID, "plugin new: --lang is \"%.60s\", allowed are c and c++",
-                      word);
+    return rlhf__fail(
+        err, RLHF_E_INVALID, "plugin new: --lang is \"%.60s\", allowed are c and c++%s", word,
+        strcmp(m->kind->word, "reward") == 0
+            ? "; a reward in Python is a file of functions (--reward "
+              "python.so:file=F,function=NAME), in another language a program (--reward "
+              "exec.so:command=C)"
+            : "");
 }
 
 // A name goes into file names, identifiers of CMake and the plugin's id.

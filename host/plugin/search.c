@@ -212,6 +212,16 @@ static rlhf_status resolve(char **path, const char *asker, const char *name,
                       strerror(errno));
 }
 
+// The loader's words for it would be about ELF headers.
+static rlhf_status refuse_python(const char *file, const char *asker, struct rlhf__error *err) {
+    const size_t n = strlen(file);
+    if (n < 3 || strcmp(file + n - 3, ".py") != 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s: %s is a Python file, and a plugin is a shared object; reward functions "
+                      "in Python are named as python.so:file=%s,function=NAME",
+                      asker, file, file);
+}
+
 rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, int32_t kind,
                               int32_t from, const char *asker, char **path,
                               struct rlhf__error *err) {
@@ -225,6 +235,7 @@ rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, i
     if (rlhf__plugin_is_path(name, from, file)) {
         if (!rlhf__is_file(file))
             return rlhf__fail(err, RLHF_E_INVALID, "%s: there is no plugin file %s", asker, name);
+        RLHF_TRY(refuse_python(file, asker, err));
         *path = strdup(file);
     } else {
         RLHF_TRY(rlhf__plugin_path_check(err));
