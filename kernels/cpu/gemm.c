@@ -262,7 +262,7 @@ static void cut_rows(struct job *j, int64_t m, int64_t tile) {
     const int64_t step = step_of(j), most_k = j->chain || step < K_WHOLE ? step : K_WHOLE;
     const int64_t k = most_k > 0 ? most_k : 1;
     const int64_t fit = j->cpu->half_l2 / (k * (int64_t)rlhf_dtype_size(j->s->in_dtype));
-    const int64_t least = j->chain ? 4 * tile : 240;
+    const int64_t least = j->chain || tile == RLHF__AMX_MR ? 4 * tile : 240;
     const int64_t most = (fit < least ? least : fit > 720 ? 720 : fit) / tile * tile;
     j->blocks = (m + most - 1) / most;
     j->block = ((m + j->blocks - 1) / j->blocks + tile - 1) / tile * tile;

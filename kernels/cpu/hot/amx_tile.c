@@ -50,8 +50,16 @@ INLINE void see(char *to, const char *from, size_t stride, size_t rows) {
         see(seen, (const char *)(p), stride, rows);                                                \
         _tile_loadd(tile, seen, BYTES);                                                            \
     } while (0)
+#define LOAD_A(tile, p, stride, rows, once) LOAD(tile, p, stride, rows)
 #else
 #define LOAD(tile, p, stride, rows) _tile_loadd(tile, p, stride)
+#define LOAD_A(tile, p, stride, rows, once)                                                        \
+    do {                                                                                           \
+        if (once)                                                                                  \
+            _tile_stream_loadd(tile, p, stride);                                                   \
+        else                                                                                       \
+            _tile_loadd(tile, p, stride);                                                          \
+    } while (0)
 #endif
 
 // What is left of a row behind the last whole 16 columns, one row of 16 sums at a time.
@@ -168,7 +176,7 @@ INLINE void fetch(struct ahead *f) {
 }
 
 // The rows of C whose turn it is: those of this tile, or, where their sums go on and so were just
-// read, those of the tile below.
+// read, those of the tile below. Where A is packed, all that is loaded leaves no room for it.
 INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, size_t steps) {
     const size_t first = p->goes_on ? row + 2 * HALF : row;
     f->c_stride = p->ldc * (p->c_bf16 ? 2 : 4);
@@ -178,9 +186,10 @@ INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, si
     f->c_step = steps ? (2 * HALF + steps - 1) / steps : 0;
 }
 
-// Steps of k of a product whose A is packed that are done for several tiles one after the other:
-// B's part of them, 16 KiB, stays in the first-level cache, and the sums of those tiles wait.
-#define PIECE_STEPS ((size_t)8)
+// Steps of k of a product whose A is packed that are done for several tiles one after the other,
+// at most: B's part of them, 32 KiB, stays in the first-level cache, where A, which is loaded as
+// what is needed once, takes little room; and the sums of those tiles wait.
+#define PIECE_STEPS ((size_t)16)
 #define PIECE_TILES ((size_t)8)
 
 // The sums of a tile, in the order of the tiles' numbers.
@@ -253,9 +262,10 @@ INLINE void finish(const struct rlhf__panel *p, size_t row, const size_t rows[2]
         }
 }
 
-// rows[0] rows from `row`, and rows[1] below its first 16; two is a constant where this is inlined.
+// rows[0] rows from `row`, and rows[1] below its first 16. two, and once: A is not wanted in the
+// first-level cache, are constants where this is inlined.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], const int two,
-                 const struct piece *part, struct ahead *f) {
+                 const int once, const struct piece *part, struct ahead *f) {
     struct operand o = operand_at(p, row);
     const size_t b_row = NC * 4;
     const char *b = (const char *)p->b + part->from * HALF * b_row;
@@ -266,15 +276,15 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], 
         sums_load(part->sums, two);
     else
         sums_zero(two);
-    if (part->last) fetch_c(f, p, row, part->to - part->from);
+    if (!once) fetch_c(f, p, row, part->to - part->from);
     for (size_t i = part->from; i < part->to; i++, b += HALF * b_row) {
-        LOAD(4, o.top, o.stride, rows[0]);
+        LOAD_A(4, o.top, o.stride, rows[0], once);
         LOAD(6, b, b_row, HALF);
         _tile_dpbf16ps(0, 4, 6);
         LOAD(7, b + BYTES, b_row, HALF);
         _tile_dpbf16ps(1, 4, 7);
         if (two) {
-            LOAD(5, o.bottom, o.stride, rows[1]);
+            LOAD_A(5, o.bottom, o.stride, rows[1], once);
             _tile_dpbf16ps(2, 5, 6);
             _tile_dpbf16ps(3, 5, 7);
         }
@@ -294,14 +304,17 @@ static void pieces(const struct rlhf__panel *p, struct ahead *f) {
     tile_sums sums[PIECE_TILES] __attribute__((aligned(64)));
     for (size_t t = 0; t < tiles; t += PIECE_TILES) {
         const size_t end = tiles - t < PIECE_TILES ? tiles : t + PIECE_TILES;
-        struct piece part = {.first = 1};
-        for (; !part.last; part.from = part.to, part.first = 0) {
-            // One tile alone has nothing to share a piece of B with.
-            part.last = end - t == 1 || steps - part.from < 2 * PIECE_STEPS;
-            part.to = part.last ? steps : part.from + PIECE_STEPS;
+        // One tile alone has nothing to share a piece of B with.
+        const int whole_k = end - t == 1 || steps <= PIECE_STEPS;
+        const size_t cut = whole_k ? 1 : (steps + PIECE_STEPS - 1) / PIECE_STEPS;
+        for (size_t n = 0; n < cut; n++) {
+            struct piece part = {.from = steps * n / cut,
+                                 .to = steps * (n + 1) / cut,
+                                 .first = n == 0,
+                                 .last = n + 1 == cut};
             for (size_t i = t; i < end; i++) {
-                part.sums = sums + (i - t);
-                tile(p, i * 2 * HALF, whole, 1, &part, f);
+                part.sums = sums + (cut > 1 ? i - t : 0);
+                tile(p, i * 2 * HALF, whole, 1, 1, &part, f);
             }
         }
     }
@@ -320,15 +333,15 @@ void rlhf__amx_panel(const struct rlhf__panel *p) {
         pieces(p, &f);
     else
         for (; row + 2 * HALF <= p->m; row += 2 * HALF)
-            tile(p, row, whole, 1, &all, &f);
+            tile(p, row, whole, 1, 0, &all, &f);
     row = tiles * 2 * HALF;
     if (row == p->m) return;
     const size_t n = p->m - row;
     const size_t rows[2] = {n < HALF ? n : HALF, n < HALF ? 0 : n - HALF};
     configure(rows[0], rows[1]);
     if (rows[1])
-        tile(p, row, rows, 1, &all, &f);
+        tile(p, row, rows, 1, 0, &all, &f);
     else
-        tile(p, row, rows, 0, &all, &f);
+        tile(p, row, rows, 0, 0, &all, &f);
     configure(HALF, HALF);
 }
