@@ -38,6 +38,7 @@ static rlhf_status p_lm_head_bwd(void *ctx, const rlhf_lm_head *a) {
     struct rlhf__paper *p = ctx;
     const uint64_t fit = logits(p, a, a->d_kl != NULL);
     rlhf__paper_work(p, WORK_DLOGITS, rlhf__paper_times(fit * (uint64_t)a->vocab, half_of(p, a)));
+    if (a->d_hidden) rlhf__paper_product_dx(p, a->weight, fit);
     if (a->d_weight) rlhf__paper_product_dw(p, a->weight, fit);
     return RLHF_OK;
 }

@@ -10,7 +10,7 @@ enum rlhf__paper_ws {
     WORK_LOGITS,
     WORK_REF,
     WORK_DLOGITS,
-    WORK_PRODUCT, // the operand that is packed for a call
+    WORK_PRODUCT, // the operand that is packed, or turned, for a call
     WORK_BLOCK,   // rows of the other, a thread
     WORK_WIDE,
     WORK_KEEP, // top-k and top-p, a thread
@@ -48,6 +48,7 @@ void rlhf__paper_on_host(struct rlhf__paper *p, enum rlhf__paper_ws which, uint6
 
 // ---- paper_products.c: weights, and the workspaces of products with them ----
 void rlhf__paper_product(struct rlhf__paper *p, const rlhf_weight *weight, uint64_t rows);
+void rlhf__paper_product_dx(struct rlhf__paper *p, const rlhf_weight *weight, uint64_t rows);
 void rlhf__paper_product_dw(struct rlhf__paper *p, const rlhf_weight *weight, uint64_t rows);
 void rlhf__paper_fill_products(rlhf_compute *t, const rlhf_compute *real);
 

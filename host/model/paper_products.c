@@ -114,9 +114,26 @@ static rlhf_status p_linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev 
     rlhf__paper_product(ctx, w, rows);
     return RLHF_OK;
 }
+// A CPU that keeps a weight once turns it for the way back, BLOCK_K / 2 steps of a longer sum at a
+// time. Bytes of that.
+static uint64_t turned(const struct rlhf__paper *p, const struct sheet *w) {
+    const uint64_t deep = (uint64_t)w->n <= BLOCK_K ? (uint64_t)w->n : BLOCK_K / 2;
+    const uint64_t size = is_widened(p, w->dtype) ? sizeof(float) : rlhf_dtype_size(w->dtype);
+    if (p->real->device != RLHF_DEVICE_CPU || p->keeps_none) return 0;
+    if (weight_bytes(p, w->k, w->n, w->dtype, w->flags) >
+        weight_bytes(p, w->k, w->n, w->dtype, w->flags & ~(uint32_t)RLHF_WEIGHT_BACKWARD))
+        return 0; // it is kept both ways
+    return rlhf__paper_times(rlhf__paper_times(deep, (uint64_t)w->k), size);
+}
+
+void rlhf__paper_product_dx(struct rlhf__paper *p, const rlhf_weight *weight, uint64_t rows) {
+    rlhf__paper_product(p, weight, rows);
+    rlhf__paper_work(p, WORK_PRODUCT, turned(p, sheet_of(weight)));
+}
+
 static rlhf_status p_linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
                                rlhf_dev dy, const rlhf_weight *w, uint32_t rows) {
-    rlhf__paper_product(ctx, w, rows);
+    rlhf__paper_product_dx(ctx, w, rows);
     return RLHF_OK;
 }
 // Rows of a block of a product with `rows` rows of `bytes` each, whole tiles: they fit half of the
@@ -165,6 +182,7 @@ static rlhf_status p_linear_sum(void *ctx, const rlhf_linear_sum *a) {
     const int cut = depth > BLOCK_K || (a->across ? o->n : o->k) > (int32_t)BLOCK_K;
     rlhf__paper_product(p, a->w, a->rows);
     rlhf__paper_product(p, a->w2, a->rows);
+    if (a->across) rlhf__paper_work(p, WORK_PRODUCT, turned(p, w) + turned(p, o));
     if (a->out_dtype != RLHF_BF16) return RLHF_OK;
     if (cut || is_widened(p, w->dtype) || p->real->device != RLHF_DEVICE_CPU)
         rlhf__paper_work(p, WORK_SUM,

@@ -80,12 +80,16 @@ void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, cons
 
 // ---- running ----
 
+#define TURN_BLOCKS 16 // fewer are turned by one thread
+
 // One product: s with the operands in place. Work is ordered by row block, then panel.
 struct job {
     const struct rlhf__cpu *cpu;
     const struct rlhf__matmul *s;
     const char *src;
-    const uint32_t *wei;
+    const uint32_t *wei; // B packed; with s->wei_across its transpose
+    uint32_t *turned;    // wei_across: B's panels of this pass, and those of the second product
+    uint32_t *turned_second;
     const float *bias;
     char *dst;
     int64_t panels, width;                  // of B, columns of one
@@ -135,10 +139,58 @@ static void run_panel(const struct job *j, const struct rlhf__panel *p) {
         rlhf__bf16_panel(p);
 }
 
+// Words of a panel as this pass reads it, and from where it begins to the pass's first step of k.
+static int64_t panel_words_of(const struct job *j) {
+    return words(j->s->in_dtype, j->turned ? j->k1 - j->k0 : j->s->k) * j->width;
+}
+
+static int64_t first_word_of(const struct job *j) {
+    return j->turned ? 0 : words(j->s->in_dtype, j->k0) * j->width;
+}
+
+// Steps k0 .. k1 - 1 of B's panels from the panels of its transpose [n, k], block by block: as
+// rlhf__gemm_pack makes them of the dense matrix.
+static void turn_b(const struct job *j, uint32_t *to, const uint32_t *from, int64_t k0,
+                   int64_t k1) {
+    const int32_t in = j->s->in_dtype;
+    const int64_t n = j->s->n, width = j->width;
+    const int64_t from_words = words(in, n) * width, to_words = words(in, k1 - k0) * width;
+    const int64_t q0 = k0 / width, q1 = (k1 + width - 1) / width, blocks = (q1 - q0) * j->panels;
+#pragma omp parallel for collapse(2) schedule(static)                                              \
+    num_threads(j->cpu->threads) if (blocks >= TURN_BLOCKS)
+    for (int64_t p = 0; p < j->panels; p++)
+        for (int64_t q = q0; q < q1; q++) {
+            const int64_t rows = k1 - q * width, columns = n - p * width;
+            uint32_t *dst = to + p * to_words + words(in, q * width - k0) * width;
+            const uint32_t *src = from + q * from_words + words(in, p * width) * width;
+            const size_t r = (size_t)(rows < width ? rows : width);
+            const size_t c = (size_t)(columns < width ? columns : width);
+            if (in == RLHF_BF16)
+                rlhf__bf16_turn_b(dst, src, r, c, (size_t)from_words);
+            else
+                j->cpu->hot.gemm_turn_b(dst, src, r, c, (size_t)from_words);
+        }
+}
+
+// Room for the panels of one pass, and behind it for those of the second product.
+static rlhf_status turned_place(struct rlhf__cpu *cpu, struct job *j, int64_t step) {
+    const int64_t k2 = j->second ? j->second->k : 0, most = step < j->s->k ? step : j->s->k;
+    const int64_t all = words(j->s->in_dtype, most) + words(j->s->in_dtype, k2);
+    void *p = NULL;
+    RLHF_TRY(
+        rlhf__cpu_workspace(cpu, RLHF__WS_PRODUCT, (uint64_t)(j->panels * j->width * all) * 4, &p));
+    j->turned = p;
+    if (!j->second) return RLHF_OK;
+    j->turned_second = j->turned + words(j->s->in_dtype, most) * j->panels * j->width;
+    turn_b(j, j->turned_second, j->second->wei, 0, k2);
+    return RLHF_OK;
+}
+
 // What run_panel does with panel i of the first product, p, and then with that of the second.
 static void run_both(const struct job *j, const struct rlhf__panel *p, int64_t row, int64_t i) {
     const struct rlhf__gemm_second *o = j->second;
     const int64_t panel_words = words(RLHF_BF16, o->k) * j->width;
+    const uint32_t *wei = j->turned ? j->turned_second : o->wei;
     struct rlhf__panel first = *p, last = *p;
     if (p->c_bf16) {
         first.c = j->sum;
@@ -150,7 +202,7 @@ static void run_both(const struct job *j, const struct rlhf__panel *p, int64_t r
     last.a_packed = 0;
     last.a = (const char *)o->src + (uint64_t)(row * o->k) * sizeof(uint16_t);
     last.a_stride = last.k = (size_t)o->k;
-    last.b = (const uint32_t *)o->wei + i * panel_words;
+    last.b = wei + i * panel_words;
     last.b_next = (size_t)panel_words;
     last.bias = NULL;
     last.accumulate = !p->c_bf16;
@@ -161,7 +213,8 @@ static void run_both(const struct job *j, const struct rlhf__panel *p, int64_t r
 static void run_block(const struct job *j, int64_t row, int64_t rows, int64_t p0, int64_t p1) {
     const struct rlhf__matmul *s = j->s;
     const int32_t in = s->in_dtype;
-    const int64_t panel_words = words(in, s->k) * j->width, ldc = s->ldc ? s->ldc : s->n;
+    const int64_t panel_words = panel_words_of(j), ldc = s->ldc ? s->ldc : s->n;
+    const uint32_t *wei = (j->turned ? j->turned : j->wei) + first_word_of(j);
     struct rlhf__panel p = {.a = j->src + (uint64_t)(row * s->k + j->k0) * rlhf_dtype_size(in),
                             .a_stride = (size_t)s->k,
                             .m = (size_t)rows,
@@ -179,7 +232,7 @@ static void run_block(const struct job *j, int64_t row, int64_t rows, int64_t p0
     }
     for (int64_t i = p0; i < p1; i++) {
         const int64_t c = i * j->width;
-        p.b = j->wei + i * panel_words + words(in, j->k0) * j->width;
+        p.b = wei + i * panel_words;
         p.bias = j->bias && j->last ? j->bias + c : NULL;
         p.c = j->dst + (uint64_t)(row * ldc + c) * rlhf_dtype_size(s->out_dtype);
         p.from = j->add && j->first ? j->add + row * s->n + c : NULL;
@@ -239,10 +292,12 @@ static rlhf_status run(struct rlhf__cpu *cpu, struct job *j) {
             rlhf__cpu_workspace(cpu, RLHF__WS_SCRATCH, (uint64_t)cpu->threads * a_words * 4, &p));
         j->a_pack = p;
     }
+    if (j->s->wei_across) RLHF_TRY(turned_place(cpu, j, step));
     for (j->k0 = 0; j->k0 < k; j->k0 = j->k1) {
         j->k1 = k - j->k0 < step ? k : j->k0 + step;
         j->first = j->k0 == 0;
         j->last = j->k1 == k;
+        if (j->turned) turn_b(j, j->turned, j->wei, j->k0, j->k1);
         run_pass(j, a_words);
     }
     return RLHF_OK;

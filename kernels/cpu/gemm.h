@@ -25,7 +25,10 @@ uint64_t rlhf__gemm_packed_bytes(const struct rlhf__cpu *cpu, int32_t dtype, int
 void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, const void *src,
                      int32_t src_dtype, int64_t k, int64_t n, int transposed, int later);
 
-// As rlhf__product, with the packed right operand or NULL; an f32 product has an f32 result. [step]
+// As rlhf__product, with the packed right operand or NULL; an f32 product has an f32 result. With
+// s->wei_across what is packed is the transpose [n, k], whose panels are turned into those of
+// [k, n], a few thousand steps of k at a time: a weight need not be kept both ways, and no bit
+// shows which way it was packed. [step]
 rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                                const void *packed_wei, const void *plain_wei, const float *bias,
                                void *dst);
@@ -40,8 +43,8 @@ rlhf_status rlhf__gemm_add(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, 
 int64_t rlhf__gemm_chain(int64_t k);
 
 // A bf16 product and a second one of as many rows and columns, with k2 inputs: s, then src2 wei2 on
-// top of it, rounded once at the end. Both right operands are packed, k and k2 at most
-// RLHF__GEMM_SUM_K. The bits are those of the two products with an f32 result. [step]
+// top of it, rounded once at the end. Both right operands are packed, or both across, k and k2 at
+// most RLHF__GEMM_SUM_K. The bits are those of the two products with an f32 result. [step]
 #define RLHF__GEMM_SUM_K 4096
 struct rlhf__gemm_second {
     const void *src, *wei;

@@ -54,11 +54,16 @@ static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
     return linear(ctx, out, RLHF_F32, 1, x, w, bias, rows);
 }
 
+// What dy is multiplied by: the weight packed the other way, or, across, as it is for forward.
+static const struct rlhf__packed *backward_of(const rlhf_weight *w) {
+    return w->bwd.ptr ? &w->bwd : &w->fwd;
+}
+
 static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t accumulate,
                              rlhf_dev dy, const rlhf_weight *w, uint32_t rows) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(check_pair(cpu, "linear_dx", w, dx_dtype, accumulate));
-    if (!w->bwd.ptr)
+    if (!(w->flags & RLHF_WEIGHT_BACKWARD))
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
                               "linear_dx: the weight was made without RLHF_WEIGHT_BACKWARD");
     const struct rlhf__matmul s = {.k = w->n,
@@ -66,8 +71,10 @@ static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t a
                                    .in_dtype = w->dtype,
                                    .out_dtype = dx_dtype,
                                    .wei_packed = 1,
+                                   .wei_across = !w->bwd.ptr,
                                    .accumulate = accumulate != 0};
-    return rlhf__product_rows(cpu, &s, rows, rlhf__cpu_mem(dy), &w->bwd, NULL, rlhf__cpu_mem(dx));
+    return rlhf__product_rows(cpu, &s, rows, rlhf__cpu_mem(dy), backward_of(w), NULL,
+                              rlhf__cpu_mem(dx));
 }
 
 // db[n] += column sums of dy[rows, n]. Rows are added in ascending order; threads take column
@@ -154,7 +161,7 @@ static rlhf_status check_sum(struct rlhf__cpu *cpu, const rlhf_linear_sum *a) {
                               "linear_sum: weights of %d x %d and %d x %d, which differ in their "
                               "results or in dtype",
                               w->k, w->n, o->k, o->n);
-    if (a->across && (!w->bwd.ptr || !o->bwd.ptr))
+    if (a->across && !(w->flags & o->flags & RLHF_WEIGHT_BACKWARD))
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
                               "linear_sum: a weight was made without RLHF_WEIGHT_BACKWARD");
     return RLHF_OK;
@@ -167,6 +174,7 @@ static struct rlhf__matmul sum_part(const rlhf_linear_sum *a, const rlhf_weight 
                                  .in_dtype = w->dtype,
                                  .out_dtype = RLHF_F32,
                                  .wei_packed = 1,
+                                 .wei_across = a->across && !w->bwd.ptr,
                                  .accumulate = 1};
 }
 
@@ -177,8 +185,8 @@ static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
                                RLHF_SIZE_TO(rlhf_linear_sum, bias)));
     RLHF_TRY(check_sum(cpu, &a));
     struct rlhf__matmul s = sum_part(&a, a.w), o = sum_part(&a, a.w2);
-    const struct rlhf__packed *wei = a.across ? &a.w->bwd : &a.w->fwd;
-    const struct rlhf__packed *wei2 = a.across ? &a.w2->bwd : &a.w2->fwd;
+    const struct rlhf__packed *wei = a.across ? backward_of(a.w) : &a.w->fwd;
+    const struct rlhf__packed *wei2 = a.across ? backward_of(a.w2) : &a.w2->fwd;
     s.accumulate = a.accumulate != 0;
     s.bias = a.bias != NULL;
     if (rlhf__gemm_used(cpu, s.in_dtype) && s.in_dtype == RLHF_BF16 && s.k <= RLHF__GEMM_SUM_K &&

@@ -11,10 +11,11 @@ struct rlhf__matmul {
     uint8_t src_transposed; // src lies as [k, m]
     uint8_t wei_transposed; // wei lies as [n, k]; ignored when packed
     uint8_t wei_packed;     // wei lies in the layout of who multiplies
+    uint8_t wei_across;     // with wei_packed: it is packed as [n, k] (gemm.h), not for a library
     uint8_t accumulate;     // dst += instead of =
     uint8_t goes_on;        // with accumulate: the sums start at dst (gemm.h)
     uint8_t bias;           // f32 [n]
-    uint8_t reserved[2];
+    uint8_t reserved[1];
     int64_t ldc; // own tiles only: elements from row to row of dst; 0: n
 };
 

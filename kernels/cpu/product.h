@@ -20,9 +20,10 @@ struct rlhf_weight {
     int32_t dtype;      // of the operands the caller gives
     int32_t exec_dtype; // of the product that runs: f32 where the CPU has no bf16 products
     uint32_t flags;
-    int32_t packed;               // weight_pack was called
-    struct rlhf__packed fwd, bwd; // [k, n]; [n, k] when RLHF_WEIGHT_BACKWARD
-    struct rlhf__blocks *blocks;  // NULL: dense
+    int32_t packed; // weight_pack was called
+    struct rlhf__packed fwd,
+        bwd; // [k, n]; [n, k] when RLHF_WEIGHT_BACKWARD and a library multiplies
+    struct rlhf__blocks *blocks; // NULL: dense
 };
 
 // Set the number of OpenMP threads of the calling OS thread to the context's. [step]

@@ -48,6 +48,9 @@ static rlhf_status check_shape(struct rlhf__cpu *cpu, int32_t k, int32_t n, int3
     return RLHF_OK;
 }
 
+// A library has a layout for each way; own panels are turned in the product (gemm.h).
+static int keeps_both(const struct rlhf__cpu *cpu) { return cpu->library != NULL; }
+
 static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
                                  rlhf_weight **out) {
     struct rlhf__cpu *cpu = ctx;
@@ -62,7 +65,7 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
     rlhf__cpu_use_threads(cpu);
     int out_in = (flags & RLHF_WEIGHT_OUT_IN) != 0;
     rlhf_status st = packed_create(cpu, &w->fwd, k, n, w->exec_dtype, out_in);
-    if (st == RLHF_OK && flags & RLHF_WEIGHT_BACKWARD)
+    if (st == RLHF_OK && flags & RLHF_WEIGHT_BACKWARD && keeps_both(cpu))
         st = packed_create(cpu, &w->bwd, n, k, w->exec_dtype, !out_in);
     if (st < 0) {
         weight_destroy(cpu, w);
@@ -84,7 +87,8 @@ static uint64_t weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, uin
     rlhf__cpu_use_threads(cpu);
     const int32_t exec = exec_dtype(cpu, dtype);
     const uint64_t fwd = packed_bytes(cpu, k, n, exec);
-    return flags & RLHF_WEIGHT_BACKWARD ? fwd + packed_bytes(cpu, n, k, exec) : fwd;
+    return flags & RLHF_WEIGHT_BACKWARD && keeps_both(cpu) ? fwd + packed_bytes(cpu, n, k, exec)
+                                                           : fwd;
 }
 
 static rlhf_status packed_fill(struct rlhf__cpu *cpu, const struct rlhf__packed *p, int64_t k,

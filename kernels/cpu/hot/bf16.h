@@ -27,6 +27,12 @@ void rlhf__bf16_pack_rows(uint32_t *dst, const uint16_t *src, size_t k, size_t c
 void rlhf__bf16_pack_cols(uint32_t *dst, const uint16_t *src, size_t k, size_t columns,
                           size_t stride);
 
+// A square of B, `rows` rows of k of a panel, from that of its transpose, which lies packed, too:
+// column c of dst is row c of src. src has `columns` rows, dst zeros in the other columns.
+// The square that is `next` words behind src is fetched meanwhile.
+void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns,
+                       size_t next);
+
 // A packed from its transpose: rows 0 .. m-1 of A are columns of src[k][stride].
 void rlhf__bf16_pack_a(uint32_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride);
 

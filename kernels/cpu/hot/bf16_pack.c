@@ -140,6 +140,50 @@ INLINE __m512i words_f32(const float *p, size_t n) {
     return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
 }
 
+// Words of a row of src are (row 2 j, row 2 j + 1) of one column; of two columns next to each other
+// they become 64 bits with the pairs that rows 2 j and 2 j + 1 have there.
+INLINE __m512i pairs_of(const uint32_t *src, size_t j, size_t columns) {
+    const __m512i swap =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
+    if (2 * j >= columns) return _mm512_setzero_si512();
+    return _mm512_shuffle_epi8(_mm512_loadu_si512(src + j * NC), swap);
+}
+
+// 8 vectors of 8 times 64 bits: out[j] holds part j of every in[i].
+INLINE void transpose8(__m512i v[8]) {
+    __m512i t[8];
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm512_unpacklo_epi64(v[i], v[i + 1]);
+        t[i + 1] = _mm512_unpackhi_epi64(v[i], v[i + 1]);
+    }
+    for (int j = 0; j < 2; j++) { // part 2 l + j of inputs 2 i and 2 i + 1 in lane l of t[2 i + j]
+        const __m512i a = _mm512_shuffle_i64x2(t[j], t[2 + j], 0x88);
+        const __m512i b = _mm512_shuffle_i64x2(t[j], t[2 + j], 0xdd);
+        const __m512i c = _mm512_shuffle_i64x2(t[4 + j], t[6 + j], 0x88);
+        const __m512i d = _mm512_shuffle_i64x2(t[4 + j], t[6 + j], 0xdd);
+        v[j] = _mm512_shuffle_i64x2(a, c, 0x88);
+        v[4 + j] = _mm512_shuffle_i64x2(a, c, 0xdd);
+        v[2 + j] = _mm512_shuffle_i64x2(b, d, 0x88);
+        v[6 + j] = _mm512_shuffle_i64x2(b, d, 0xdd);
+    }
+}
+
+void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns,
+                       size_t next) {
+    const size_t pairs = (rows + 1) / 2;
+    for (size_t i = 0; i < NC / 2 * NC; i += 16)
+        _mm_prefetch((const char *)(src + next + i), _MM_HINT_T0);
+    for (size_t i = 0; i < pairs; i += 8)
+        for (size_t c = 0; c < NC; c += 16) {
+            __m512i v[8];
+            for (size_t j = 0; j < 8; j++)
+                v[j] = pairs_of(src + 2 * i, c / 2 + j, columns);
+            transpose8(v);
+            for (size_t j = 0; j < 8 && i + j < pairs; j++)
+                _mm512_storeu_si512(dst + (i + j) * NC + c, v[j]);
+        }
+}
+
 // 16 pairs of k for 16 columns at a time: rows of src are read along k and turned.
 #define PACK_COLS(words, stream)                                                                   \
     for (size_t i = 0; i < k; i += 32) {                                                           \

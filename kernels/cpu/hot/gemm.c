@@ -120,6 +120,23 @@ void RLHF__HOT(gemm_turn_a)(uint32_t *dst, const float *src, size_t m, size_t k,
 }
 #endif
 
+void RLHF__HOT(gemm_turn_b)(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns,
+                            size_t next) {
+    for (size_t i = 0; i < NC * NC; i += 16)
+        __builtin_prefetch(src + next + i, 0, 3);
+    const float *from = (const float *)(const void *)src;
+    float *to = (float *)(void *)dst;
+    for (size_t i = 0; i < rows; i += VF_LANES)
+        for (size_t c = 0; c < NC; c += VF_LANES) {
+            vf v[VF_LANES];
+            for (size_t j = 0; j < VF_LANES; j++)
+                v[j] = c + j < columns ? vf_load(from + (c + j) * NC + i) : vf_zero();
+            vf_transpose(v);
+            for (size_t j = 0; j < VF_LANES && i + j < rows; j++)
+                vf_store(to + (i + j) * NC + c, v[j]);
+        }
+}
+
 INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
     const size_t left = p->columns > col ? p->columns - col : 0;
     const size_t n = left < VF_LANES ? left : VF_LANES;

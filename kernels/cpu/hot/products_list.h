@@ -50,7 +50,8 @@ struct rlhf__adam_step {
 };
 
 // gemm_*       f32 products, see struct rlhf__panel; packings as in bf16.h, and gemm_turn_a packs A
-//              from its rows; stream: past the caches, dst is then 64-byte aligned
+//              from its rows; stream: past the caches, dst is then 64-byte aligned; gemm_turn_b as
+//              rlhf__bf16_turn_b
 // column_sums  db[c] += sum over rows of dy[row][c]; dy has row stride `stride` elements
 // weighted_sums  dw[c] += sum over rows of dy[row] x[row][c], a chain of vf_fma in row order
 // head_stat    fills max, log_sum and, with entropy, entropy
@@ -73,6 +74,8 @@ struct rlhf__adam_step {
       (uint32_t * dst, const float *src, size_t k, size_t columns, size_t stride, int stream))     \
     X(gemm_pack_a, (uint32_t * dst, const float *src, size_t m, size_t k, size_t stride))          \
     X(gemm_turn_a, (uint32_t * dst, const float *src, size_t m, size_t k, size_t stride))          \
+    X(gemm_turn_b,                                                                                 \
+      (uint32_t * dst, const uint32_t *src, size_t rows, size_t columns, size_t next))             \
     X(gemm_panel, (const struct rlhf__panel *p))                                                   \
     X(column_sums, (float *db, const void *dy, int bf16, size_t rows, size_t cols, size_t stride)) \
     X(weighted_sums,                                                                               \
