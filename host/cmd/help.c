@@ -19,6 +19,7 @@ void rlhf__help(FILE *out) {
         "transformers\n"
         "       rlhf-host plugin list | info FILE [--json]            look at plugins\n"
         "       rlhf-host plugin new KIND NAME                        begin a plugin\n"
+        "       rlhf-host plugin check FILE                           what is wrong with a plugin\n"
         "       rlhf-host devices [--json]                            look at CPU and GPUs\n"
         "       rlhf-host help COMMAND                                flags of a command\n"
         "       rlhf-host help settings                               all settings\n"

@@ -67,7 +67,7 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
             rlhf_status status = rlhf__opts_unknown(&plugin->table, key, own, &from, err);
             size_t n = strlen(err->text);
             snprintf(err->text + n, sizeof err->text - n, "; see rlhf-host plugin info %s",
-                     plugin->file);
+                     strchr(p->plugin, '/') ? p->plugin : plugin->file);
             return status;
         }
         rlhf_status status =
