@@ -97,7 +97,7 @@ struct job {
     int64_t k0, k1;                         // steps of k of this pass
     int64_t chain;                          // of struct rlhf__panel
     int first, last;                        // pass
-    uint32_t *a_pack;                       // of one thread, when src is transposed
+    uint32_t *a_pack;                       // of one thread, where packs() says so
     const struct rlhf__gemm_second *second; // NULL: there is one product
     const float *add;                       // [m, n] what the result is on top of, NULL: C or none
     float *sum; // [block, width] of one thread: the first product's, when the result is bf16
@@ -314,8 +314,7 @@ static int64_t chain_of(const struct rlhf__cpu *cpu, const struct rlhf__matmul *
 // cache (1024 x 896 by 896 x 9728 in bf16: 6 % faster than in blocks of 240 rows): B is read once
 // for each of them. No bit depends on the cut.
 static void cut_rows(struct job *j, int64_t m, int64_t tile) {
-    const int64_t step = step_of(j), most_k = j->chain || step < K_WHOLE ? step : K_WHOLE;
-    const int64_t k = most_k > 0 ? most_k : 1;
+    const int64_t step = step_of(j), k = step > 0 ? step : 1;
     const int64_t fit = j->cpu->half_l2 / (k * (int64_t)rlhf_dtype_size(j->s->in_dtype));
     const int64_t least = j->chain || tile == RLHF__AMX_MR ? 4 * tile : 240;
     const int64_t most = (fit < least ? least : fit > 720 ? 720 : fit) / tile * tile;
