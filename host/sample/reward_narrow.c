@@ -72,7 +72,7 @@ static rlhf_status ask(struct narrowing *s, uint32_t from, uint32_t to, int64_t 
     if (st == RLHF_OK) st = rlhf__reward_answer_init(&part, &some, err);
     if (st == RLHF_OK) st = rlhf__reward_call(s->q, s->metrics, &some, &part, &why, &whole, err);
     if (st == RLHF_OK && s->q->books) s->q->books->retries += to - from;
-    const int64_t at = st == RLHF_OK && whole ? ended_at(s->q->plugin) : -1;
+    const int64_t at = st == RLHF_OK ? ended_at(s->q->plugin) : -1;
     for (uint32_t k = 0; st == RLHF_OK && at < 0 && k < some.n; k++)
         rlhf__reward_answer_take(s->a, s->r, from + k, &part, &some, k);
     if (at >= 0) *row = (int64_t)from + at;
@@ -131,7 +131,6 @@ rlhf_status rlhf__reward_narrow(const struct rlhf__reward_call *q,
     if (q->rules->timeout_s > 0) s.until = rlhf__seconds() + 4 * q->rules->timeout_s;
     s.pick = calloc((size_t)r->n + 1, sizeof *s.pick);
     if (!s.pick) return RLHF__NOMEM(err, "out of memory scoring %u rows", r->n);
-    memset(a->failed, 0, r->n);
     const rlhf_status st = split(&s, 0, r->n, row, err);
     free(s.pick);
     *whole = 0;

@@ -307,7 +307,9 @@ static void metrics_of_several_calls(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, ONCE RETRY FAULTY("how=rows,every=1,times=2") "--set run.dir=a"),
                      0);
+    e2e_says(t, "32 rows could not be scored, 32 asked again");
     assert_int_equal(e2e_run(t, ONCE FAULTY("how=none") "--set run.dir=b"), 0);
+    assert_null(strstr(t->out, "could not be scored"));
     assert_true(metric(t, "a", 0, "rewards/faulty_reward/worth") ==
                 metric(t, "b", 0, "rewards/faulty_reward/worth"));
     assert_true(metric(t, "a", 0, "rewards/faulty_reward/failures") == 32);

@@ -306,6 +306,17 @@ static void numbers_are_asked_for_again(void **state) {
     assert_int_equal(f->books.failures, 1);
 }
 
+// Each failure is told with its own reason.
+static void a_reason_is_of_its_try(void **state) {
+    struct fixture *f = *state;
+    f->s->call[0] = (struct call){.fails = "b", .words = "no line"};
+    f->s->call[1].odd = "b";
+    ask(f);
+    logged(f, "phase 3: no line (row 1 of 8); rewards.on_failure says retry: asked again, 1 of 3");
+    logged(f,
+           "phase 3: it gave nan (row 1 of 8); rewards.on_failure says retry: asked again, 2 of 3");
+}
+
 static void tries_have_an_end(void **state) {
     struct fixture *f = *state;
     alone(f);
@@ -620,6 +631,15 @@ static void one_end_leaves_nothing(void **state) {
     f->s->kills = "c";
     ask_early(f, 0, ROWS);
     assert_int_equal(f->early.why.code, 0);
+    struct rlhf__error why, err;
+    int32_t whole = 1;
+    f->s->kills = "c";
+    f->q.narrows = 1;
+    check_ok(
+        rlhf__reward_narrow(&f->q, &f->early.metrics, &f->rows, &f->answer, &why, &whole, &err),
+        &err);
+    assert_int_equal(why.code, 0);
+    assert_int_equal(whole, 0);
     f->plugin.outside = NULL;
 }
 
@@ -644,6 +664,7 @@ int main(void) {
         TEST(only_what_failed_is_asked_again),
         TEST(a_group_is_asked_again_whole),
         TEST(numbers_are_asked_for_again),
+        TEST(a_reason_is_of_its_try),
         TEST(tries_have_an_end),
         TEST(stopping_ends_the_tries),
         TEST(what_is_no_failure_of_rows_ends_it),

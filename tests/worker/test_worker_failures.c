@@ -161,6 +161,21 @@ static void rows_that_end_it_are_found_at_last(void **state) {
     e2e_says(t, "(all 8 rows); rewards.on_failure says zero");
 }
 
+// What was lost with a worker is lost; what it had paid in calls that went well is not: its state
+// is in the checkpoint, the last number before the sum.
+static void the_state_of_the_last_good_call_goes_on(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t,
+                             RUN "--set run.phases=3 --set rewards.on_failure=zero --reward "
+                                 "\"$RLHF_TEST_PLUGINS/wild_stateful.so:how=crash,phase=1,row=3\""),
+                     0);
+    e2e_says(t, "its worker is started again");
+    assert_int_equal(e2e_shell(t, "paid=$(tail -c 12 r/checkpoints/000003/state/reward_0.bin | "
+                                  "head -c 8 | od -An -tf8 | tr -d ' '); echo \"paid $paid\"; "
+                                  "[ \"$paid\" = 16 ]"),
+                     0);
+}
+
 // They are looked for no longer than it takes to end it sixteen times.
 static void looking_for_them_has_an_end(void **state) {
     struct e2e *t = *state;
@@ -321,6 +336,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_flood_of_lines_is_cut, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(only_the_rows_that_end_it_fail, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(rows_that_end_it_are_found_at_last, e2e_setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(the_state_of_the_last_good_call_goes_on, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(looking_for_them_has_an_end, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(it_is_confined, e2e_setup, e2e_teardown),
