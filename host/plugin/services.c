@@ -238,6 +238,11 @@ struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *f
     return c;
 }
 
+const char *rlhf__no_status(rlhf_status status, char *out, size_t cap) {
+    snprintf(out, cap, "it returned %d, which is no status", status);
+    return out;
+}
+
 // Why a call failed with this status, in the words of whoever has some.
 static void say_why(const struct rlhf__call *call, rlhf_status status, char *out, size_t cap) {
     struct rlhf__host *h = behind(call->instance->host);
@@ -247,7 +252,7 @@ static void say_why(const struct rlhf__call *call, rlhf_status status, char *out
         *out = '\0'; // that one was handled
     if (*out) return;
     if (status > RLHF_OK)
-        snprintf(out, cap, "it returned %d, which is no status", status);
+        rlhf__no_status(status, out, cap);
     else
         snprintf(out, cap, "%s", rlhf__status_text(status));
 }

@@ -100,6 +100,9 @@ struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *f
 rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
                            struct rlhf__error *err);
 
+// "it returned 7, which is no status", of a positive one, into out[cap]; returns out. [any]
+const char *rlhf__no_status(rlhf_status status, char *out, size_t cap);
+
 // Append the instance's state to out: id, state_version, length, bytes, CRC. Nothing is appended
 // for plugins without state. [main]
 rlhf_status rlhf__instance_save(const struct rlhf__instance *i, struct rlhf__buf *out,

@@ -34,9 +34,11 @@ static int policy_is(const struct asking *s, int32_t policy) {
 
 static void say_no_number(struct asking *s, uint32_t i) {
     const float paid = rlhf__reward_answer_paid(s->a, s->r, i);
-    rlhf__fail(&s->why, RLHF_E_NUMERIC, "reward %s, score(), phase %llu: it gave %g",
+    char what[48];
+    snprintf(what, sizeof what, "it gave %g", isnan(paid) ? (double)NAN : (double)paid); // no -nan
+    rlhf__fail(&s->why, RLHF_E_NUMERIC, "reward %s, score(), phase %llu: %s",
                s->q->plugin->plugin->desc.id, (unsigned long long)s->q->phase + 1,
-               isnan(paid) ? (double)NAN : (double)paid); // no "-nan"
+               rlhf__reward_answer_unwritten(s->a, i) ? "it wrote no result" : what);
 }
 
 // Which of the open rows stay open.

@@ -1,9 +1,10 @@
 // reward_rows.c: see reward_rows.h.
 #include "sample/reward_rows.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define UNWRITTEN 0x7fc0b1a7u // a NaN that no reward computes: a row left so must not pass for 0
 
 // ---- rows ----
 
@@ -100,8 +101,15 @@ void rlhf__reward_answer_clear(struct rlhf__reward_answer *a, const struct rlhf_
     memset(a->token, 0, (size_t)r->offset[r->n] * sizeof *a->token);
     memset(a->verdict, 0, r->n);
     memset(a->failed, 0, r->n);
+    const uint32_t unwritten = UNWRITTEN;
     for (uint32_t i = 0; i < r->n; i++)
-        a->seq[i] = NAN; // a row left unwritten must not pass for 0
+        memcpy(&a->seq[i], &unwritten, sizeof unwritten);
+}
+
+int rlhf__reward_answer_unwritten(const struct rlhf__reward_answer *a, uint32_t i) {
+    uint32_t bits;
+    memcpy(&bits, &a->seq[i], sizeof bits);
+    return bits == UNWRITTEN;
 }
 
 void rlhf__reward_answer_void(struct rlhf__reward_answer *a, const struct rlhf__reward_rows *r,

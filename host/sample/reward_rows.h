@@ -30,7 +30,7 @@ void rlhf__reward_rows_finish(struct rlhf__reward_rows *r); // accepts a zeroed 
 // What one reward says of rows; all arrays owned. Zero-initialise; release with
 // rlhf__reward_answer_finish, also after a failure.
 struct rlhf__reward_answer {
-    float *seq;       // [n] NaN where it says nothing
+    float *seq;       // [n] a NaN where it says nothing
     float *token;     // [offset[n]] laid out as the rows; 0 without per-token rewards
     uint8_t *verdict; // [n] enum rlhf_verdict
     uint8_t *failed;  // [n] 1 = it could not score the row: what it says of it counts for nothing
@@ -43,6 +43,9 @@ void rlhf__reward_answer_finish(struct rlhf__reward_answer *a); // accepts a zer
 
 // As if nothing had been said. [any]
 void rlhf__reward_answer_clear(struct rlhf__reward_answer *a, const struct rlhf__reward_rows *r);
+
+// 1 where out->seq of row i is as it was when nothing had been said. [any]
+int rlhf__reward_answer_unwritten(const struct rlhf__reward_answer *a, uint32_t i);
 
 // Nothing counts of what is said of row i. [any]
 void rlhf__reward_answer_void(struct rlhf__reward_answer *a, const struct rlhf__reward_rows *r,

@@ -71,15 +71,18 @@ static void ledger_finish(struct ledger *l) {
 // ---- one reward ----
 
 static rlhf_status refuse(const struct rlhf__scorer *s, size_t k, const struct rlhf__scored *x,
-                          uint32_t i, float value, struct rlhf__error *err) {
+                          uint32_t i, float value, int unwritten, struct rlhf__error *err) {
     const struct rlhf__instance *p = s->rewards[k];
+    char what[48];
     int shown = (int)(x->response[i].len < 60 ? x->response[i].len : 60);
+    snprintf(what, sizeof what, "gave %g for",
+             isnan(value) ? (double)NAN : (double)value); // no -nan
     return rlhf__fail(err, RLHF_E_NUMERIC,
-                      "reward %s (%s) gave %g for row %u of phase %llu, response \"%.*s\"; "
+                      "reward %s (%s) %s row %u of phase %llu, response \"%.*s\"; "
                       "rewards.nan_policy says stop (zero and drop are allowed too)",
                       s->config->reward[k].name, p->plugin->desc.id,
-                      isnan(value) ? (double)NAN : (double)value, i, // no "-nan"
-                      (unsigned long long)s->phase + 1, shown, x->response[i].ptr);
+                      unwritten ? "did not write" : what, i, (unsigned long long)s->phase + 1,
+                      shown, x->response[i].ptr);
 }
 
 // What the rows are paid, by both policies: a row that could not be scored, or whose pay is not
@@ -97,7 +100,8 @@ static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__sc
         } else if (!isfinite(paid)) {
             const uint8_t verdict = a->verdict[i]; // it may know what is right all the same
             l->not_finite++;
-            if (c->nan_policy == RLHF__NAN_STOP) return refuse(s, k, x, i, paid, err);
+            if (c->nan_policy == RLHF__NAN_STOP)
+                return refuse(s, k, x, i, paid, rlhf__reward_answer_unwritten(a, i), err);
             if (c->nan_policy == RLHF__NAN_DROP) l->keep[i] = 0;
             rlhf__reward_answer_void(a, &l->rows, i);
             a->verdict[i] = verdict;

@@ -65,6 +65,13 @@ static rlhf_status said(const struct instance *t, const struct rlhf__asked *a, i
     char text[WHY];
     const char *own = a->ear->said[0] ? a->ear->said : rlhf__status_text(a->status);
     if (a->status == RLHF_OK) return RLHF_OK;
+    if (a->status > RLHF_OK) { // a failure here too, which RLHF_TRY() would not take for one
+        if (*a->why)
+            own = rlhf__printable(a->why, text, sizeof text);
+        else if (!a->ear->said[0])
+            own = rlhf__no_status(a->status, text, sizeof text);
+        return fail_part(t, RLHF_E_INTERNAL, own, first);
+    }
     if (a->status == RLHF_E_NOMEM && t->s->rules.memory_mib) {
         snprintf(text, sizeof text, "%.1900s (rewards.memory_mib allows its worker %llu MiB)", own,
                  (unsigned long long)t->s->rules.memory_mib);

@@ -31,6 +31,37 @@ static void an_end_is_named(void **state) {
     fails(t, "fail", "no opinion\\x1b[31m today");
 }
 
+// It is no failure that a plugin can have meant, but no success either: as in the host's process.
+static void a_status_that_is_none_is_named(void **state) {
+    struct e2e *t = *state;
+    static const char *const where[] = {"", ",isolate=false"};
+    for (int k = 0; k < 2; k++) {
+        e2e_shell(t, "rm -rf r");
+        assert_int_equal(e2e_run(t, RUN WILD "phase=1,row=3,how=status%s\"", where[k]), 1);
+        e2e_says(t, NAMED "2: it returned 7, which is no status (all 8 rows)");
+        e2e_shell(t, "rm -rf r");
+        assert_int_not_equal(e2e_run(t, RUN WILD "at_create=true,how=status%s\"", where[k]), 0);
+        e2e_says(t, "create(): it returned 7, which is no status");
+    }
+}
+
+static void a_row_that_is_not_written_is_named(void **state) {
+    struct e2e *t = *state;
+    static const char *const where[] = {"", ",isolate=false"};
+    for (int k = 0; k < 2; k++) {
+        e2e_shell(t, "rm -rf r");
+        assert_int_equal(e2e_run(t, RUN WILD "phase=1,row=3,how=unwritten%s\"", where[k]), 1);
+        e2e_says(t, "wild_reward) did not write row 3 of phase 2, response \"");
+        e2e_shell(t, "rm -rf r");
+        assert_int_equal(e2e_run(t,
+                                 RUN WILD "phase=1,row=0,how=unwritten%s\" --set "
+                                          "rewards.on_failure=retry --set rewards.retries=1",
+                                 where[k]),
+                         1);
+        e2e_says(t, NAMED "2: it wrote no result (row 0 of 8); rewards.on_failure says retry");
+    }
+}
+
 static void a_write_out_of_bounds_is_named(void **state) {
     struct e2e *t = *state;
     fails(t, "behind", "wrote behind the end of out->seq, its worker was ended by signal 11");
@@ -328,6 +359,9 @@ static void one_that_is_ended_by_somebody_is_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_end_is_named, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_status_that_is_none_is_named, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_row_that_is_not_written_is_named, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(a_write_out_of_bounds_is_named, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(each_of_several_is_named, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_call_that_takes_too_long_is_ended, e2e_setup,

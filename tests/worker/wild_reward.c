@@ -39,13 +39,15 @@ enum how {
     HOST,
     BOMB,
     TIME,
-    MARK
+    MARK,
+    STATUS,
+    UNWRITTEN
 };
 
-static const char *const ways[] = {"nothing", "crash",  "abort",   "exit",   "hang",  "behind",
-                                   "tokens",  "before", "input",   "memory", "print", "forks",
-                                   "kill",    "write",  "network", "metric", "fail",  "loud",
-                                   "host",    "bomb",   "time",    "mark",   NULL};
+static const char *const ways[] = {
+    "nothing", "crash", "abort", "exit", "hang",   "behind",    "tokens", "before", "input",
+    "memory",  "print", "forks", "kill", "write",  "network",   "metric", "fail",   "loud",
+    "host",    "bomb",  "time",  "mark", "status", "unwritten", NULL};
 
 struct config {
     int64_t row, phase; // where it does
@@ -209,6 +211,8 @@ static rlhf_status misbehave(struct self *s, const rlhf_reward_in *in, const rlh
     case TIME:
         tell_time(s);
         break;
+    case STATUS:
+        return 7;
     default:
         break;
     }
@@ -244,11 +248,12 @@ static int is_now(const struct self *s, const rlhf_reward_in *in, uint32_t i) {
 
 static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     struct self *s = self;
+    rlhf_status st = RLHF_OK;
     for (uint32_t i = 0; i < in->n; i++) {
         const int now = is_now(s, in, i);
-        if (now) RLHF_TRY(misbehave(s, in, out));
+        if (now) RLHF_TRY(st = misbehave(s, in, out)); // STATUS pays all rows
         if (now && s->config->how == MARK) out->failed[i] = 1;
-        if (s->config->late) continue;
+        if (s->config->late || (now && s->config->how == UNWRITTEN)) continue;
         s->paid += 1;
         out->seq[i] = (float)in->response[i].len;
         if (s->config->every) continue;
@@ -256,7 +261,7 @@ static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward
     }
     for (uint32_t i = 0; s->config->late && i < in->n; i++)
         out->seq[i] = (float)in->response[i].len;
-    return RLHF_OK;
+    return st;
 }
 
 static rlhf_status save(void *self, const rlhf_ostream *out) {
