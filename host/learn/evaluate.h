@@ -57,6 +57,20 @@ rlhf_status rlhf__evaluate_policy_preferences(const struct rlhf__model *policy,
                                               struct rlhf__preference_quality *out,
                                               struct rlhf__error *err);
 
+// Of completions that are wanted (1) or not (0): how many, and the sum of their rewards.
+struct rlhf__completion_quality {
+    int64_t rows[2];
+    double reward[2];
+};
+
+// Rows of one completion each (rlhf__preference_opts.completions), whose reward is that of a policy
+// above: TRL's rewards/chosen and rewards/rejected of KTOTrainer, without beta. [main]
+rlhf_status rlhf__evaluate_policy_completions(const struct rlhf__model *policy,
+                                              const struct rlhf__model *reference,
+                                              const struct rlhf__preferences *set,
+                                              struct rlhf__completion_quality *out,
+                                              struct rlhf__error *err);
+
 // Where a row of scores is highest, the first of equals, and the sum of exp(x - x[at]): the softmax
 // probability there is 1 / sum, and -log of that of k is x[at] + log(sum) - x[k].
 struct rlhf__peak {

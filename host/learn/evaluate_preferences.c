@@ -25,6 +25,12 @@ static void count_row(const float *r, int32_t k, int32_t best,
     out->margin += (double)r[best] - others / (double)(k - 1);
 }
 
+// One completion and its reward.
+static void count_completion(float r, int32_t best, struct rlhf__completion_quality *out) {
+    out->rows[best == 0]++;
+    out->reward[best == 0] += (double)r;
+}
+
 // What is measured: a reward model, or (rm NULL) a policy with or without a reference.
 struct measured {
     const struct rlhf__reward_model *rm;
@@ -56,8 +62,14 @@ static rlhf_status score(const struct measured *m, const struct rlhf__rows *e,
     return st == RLHF_OK && m->reference ? add_logp(m->reference, e, -1, err) : st;
 }
 
+// Where it is counted: one of the two.
+struct counted {
+    struct rlhf__preference_quality *preferences;
+    struct rlhf__completion_quality *completions;
+};
+
 static rlhf_status score_rows(const struct measured *m, const struct rlhf__preferences *set,
-                              const int64_t *pick, uint32_t n, struct rlhf__preference_quality *out,
+                              const int64_t *pick, uint32_t n, const struct counted *out,
                               struct rlhf__error *err) {
     struct rlhf__rows e = {0};
     rlhf_status st = rlhf__preference_rows(set, pick, n, &e, err);
@@ -66,7 +78,10 @@ static rlhf_status score_rows(const struct measured *m, const struct rlhf__prefe
     uint32_t at = 0;
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
         struct rlhf__preference p = rlhf__preferences_get(set, pick[i]);
-        count_row(e.score + at, p.n, p.best, out);
+        if (out->completions)
+            count_completion(e.score[at], p.best, out->completions);
+        else
+            count_row(e.score + at, p.n, p.best, out->preferences);
         at += (uint32_t)p.n;
     }
     rlhf__rows_finish(&e);
@@ -74,10 +89,9 @@ static rlhf_status score_rows(const struct measured *m, const struct rlhf__prefe
 }
 
 static rlhf_status measure(const struct measured *m, const struct rlhf__preferences *set,
-                           struct rlhf__preference_quality *out, struct rlhf__error *err) {
+                           const struct counted *out, struct rlhf__error *err) {
     int64_t rows = rlhf__preferences_count(set), pick[CHUNK_ROWS];
     rlhf_status st = RLHF_OK;
-    *out = (struct rlhf__preference_quality){0};
     for (int64_t at = 0; st == RLHF_OK && at < rows; at += CHUNK_ROWS) {
         uint32_t n = (uint32_t)(rows - at < CHUNK_ROWS ? rows - at : CHUNK_ROWS);
         for (uint32_t i = 0; i < n; i++)
@@ -91,7 +105,8 @@ rlhf_status rlhf__evaluate_preferences(const struct rlhf__reward_model *rm,
                                        const struct rlhf__preferences *set,
                                        struct rlhf__preference_quality *out,
                                        struct rlhf__error *err) {
-    return measure(&(struct measured){.rm = rm}, set, out, err);
+    *out = (struct rlhf__preference_quality){0};
+    return measure(&(struct measured){.rm = rm}, set, &(struct counted){.preferences = out}, err);
 }
 
 rlhf_status rlhf__evaluate_policy_preferences(const struct rlhf__model *policy,
@@ -99,5 +114,17 @@ rlhf_status rlhf__evaluate_policy_preferences(const struct rlhf__model *policy,
                                               const struct rlhf__preferences *set,
                                               struct rlhf__preference_quality *out,
                                               struct rlhf__error *err) {
-    return measure(&(struct measured){.policy = policy, .reference = reference}, set, out, err);
+    *out = (struct rlhf__preference_quality){0};
+    return measure(&(struct measured){.policy = policy, .reference = reference}, set,
+                   &(struct counted){.preferences = out}, err);
+}
+
+rlhf_status rlhf__evaluate_policy_completions(const struct rlhf__model *policy,
+                                              const struct rlhf__model *reference,
+                                              const struct rlhf__preferences *set,
+                                              struct rlhf__completion_quality *out,
+                                              struct rlhf__error *err) {
+    *out = (struct rlhf__completion_quality){0};
+    return measure(&(struct measured){.policy = policy, .reference = reference}, set,
+                   &(struct counted){.completions = out}, err);
 }

@@ -56,6 +56,25 @@ static rlhf_status measure(const struct preference_feed *f, struct rlhf__prefere
     return rlhf__evaluate_preferences(&rm, f->held_out, q, err);
 }
 
+// A mean of no rows is not reported.
+static rlhf_status evaluate_completions(const struct preference_feed *f,
+                                        const struct rlhf__held_out *h, struct rlhf__error *err) {
+    const struct rlhf__cast *cast = f->feed.env->cast;
+    struct rlhf__completion_quality q;
+    double mean[2];
+    RLHF_TRY(
+        rlhf__evaluate_policy_completions(cast->policy, cast->reference, f->held_out, &q, err));
+    for (int wanted = 0; wanted < 2; wanted++)
+        mean[wanted] = q.reward[wanted] / (double)q.rows[wanted];
+    if (q.rows[1]) rlhf__metrics_set(h->metrics, "eval/wanted", mean[1]);
+    if (q.rows[0]) rlhf__metrics_set(h->metrics, "eval/unwanted", mean[0]);
+    if (!q.rows[0] || !q.rows[1]) return RLHF_OK;
+    rlhf__metrics_set(h->metrics, "eval/margin", mean[1] - mean[0]);
+    rlhf__logf(f->feed.env->log, RLHF_LOG_INFO, "held-out margin %.4f after %lld phase%s",
+               mean[1] - mean[0], (long long)h->phase, h->phase == 1 ? "" : "s");
+    return RLHF_OK;
+}
+
 static rlhf_status preference_evaluate(struct rlhf__feed *feed, const struct rlhf__held_out *h,
                                        struct rlhf__error *err) {
     struct preference_feed *f = of(feed);
@@ -63,6 +82,8 @@ static rlhf_status preference_evaluate(struct rlhf__feed *feed, const struct rlh
     rlhf_status st = report_head(f->reward_training, h, err);
     if (st != RLHF_OK || !h->due || !f->held_out) return st;
     rlhf__progress_note(feed->env->progress, "evaluation");
+    if (feed->env->cast->plan.source == RLHF_SOURCE_COMPLETIONS)
+        return evaluate_completions(f, h, err);
     st = measure(f, &q, err);
     if (st != RLHF_OK) return st;
     double rows = (double)q.rows;

@@ -191,15 +191,9 @@ static rlhf_status open_preferences(struct rlhf__run *r, struct rlhf__error *err
     return rlhf__setup_reference(r, err);
 }
 
-// A policy learns from one response to a prompt at a time, of which nothing is measured that is not
-// its algorithm's own.
+// A policy learns from one response to a prompt at a time.
 static rlhf_status open_completions(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(check_whole_rows(r, err));
-    if (r->config->data.eval_path[0])
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "data.eval_path is given, but %s trains on single completions, and "
-                          "nothing is measured on held-out ones",
-                          r->req->algo->file);
     RLHF_TRY(rlhf__setup_policy(r, &(struct rlhf__setup_head){0}, err));
     RLHF_TRY(rlhf__preference_feed_open(&r->feed_env, &r->feed, err));
     RLHF_TRY(check_plan(r, 0, err));

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FREE "--algo \"$RLHF_TEST_PLUGINS/free_plan.so\""
+#define FREE  "--algo \"$RLHF_TEST_PLUGINS/free_plan.so\""
+#define LOOKS "--algo \"$RLHF_TEST_PLUGINS/looks_first.so\""
 #define ROWS                                                                                       \
     " --policy model --set policy.init=random --set batch.size=4 --set run.phases=2 "              \
     "--set optim.lr=0.01 --set log.progress=off "
@@ -125,7 +126,48 @@ static void a_resumed_run_keeps_its_reference(void **state) {
                      0);
 }
 
-#define LOOKS "--algo \"$RLHF_TEST_PLUGINS/looks_first.so\""
+// Held-out completions are paid as the same responses of pairs are.
+static void held_out_completions_of_a_policy(void **state) {
+    struct e2e *t = *state;
+#define TRAINED(name)                                                                              \
+    " --policy g/checkpoints/latest --set reference.path=f/checkpoints/latest --set batch.size=4 " \
+    "--set optim.lr=1e-30 --set run.phases=1 --set log.progress=off --set run.dir=" name " "
+    assert_int_equal(
+        e2e_shell(t, "sed -E 's/^(.*), \"chosen\": (.*), \"rejected\": (.*)}$/"
+                     "\\1, \"completion\": \\2, \"label\": true}\\n"
+                     "\\1, \"completion\": \\3, \"label\": false}/' pairs.jsonl >singles.jsonl"),
+        0);
+    assert_int_equal(e2e_run(t, FREE PAIRS "--set run.dir=f"), 0);
+    assert_int_equal(e2e_run(t, FREE " --policy f/checkpoints/latest --set batch.size=4 --data "
+                                     "pairs.jsonl --set run.phases=10 --set optim.lr=0.01 --set "
+                                     "log.progress=off --set run.dir=g"),
+                     0);
+    assert_int_equal(e2e_run(t, FREE TRAINED("h") "--data pairs.jsonl --set "
+                                                  "data.eval_path=pairs.jsonl"),
+                     0);
+    assert_int_equal(e2e_run(t, LOOKS TRAINED("i") "--data singles.jsonl --set "
+                                                   "data.eval_path=singles.jsonl"),
+                     0);
+    assert_int_equal(e2e_run(t, LOOKS TRAINED("j") "--data singles.jsonl --set "
+                                                   "data.eval_path=singles.jsonl --set "
+                                                   "data.eval_limit=1"),
+                     0);
+    json_t *h = e2e_metrics(t, "h"), *i = e2e_metrics(t, "i"), *j = e2e_metrics(t, "j");
+    const double pairs = e2e_metric(h, 0, "eval/margin"), singles = e2e_metric(i, 0, "eval/margin"),
+                 wanted = e2e_metric(i, 0, "eval/wanted"),
+                 unwanted = e2e_metric(i, 0, "eval/unwanted");
+    if (!(fabs(pairs) > 0.1) || fabs(pairs - singles) > 1e-5 * fabs(pairs))
+        fail_msg("margin %g of pairs, %g of completions", pairs, singles);
+    assert_true(fabs(wanted - unwanted - singles) < 1e-9);
+    assert_true(wanted > 0 && unwanted < 0);
+    const json_t *one = json_array_get(j, 0);
+    assert_non_null(json_object_get(one, "eval/wanted"));
+    assert_null(json_object_get(one, "eval/unwanted"));
+    assert_null(json_object_get(one, "eval/margin"));
+    json_decref(h);
+    json_decref(i);
+    json_decref(j);
+}
 
 // The batch is looked at before it is learned from, as it is learned from; the plugin checks what
 // it sees itself.
@@ -164,9 +206,6 @@ static void an_algorithm_looks_at_the_batch_first(void **state) {
     assert_int_equal(e2e_run(t, LOOKS ROWS "--data pairs.jsonl --set run.dir=x"), 2);
     e2e_says(t, "pairs.jsonl:1: the row has 'chosen'; a row of one 'completion' with a 'label' is "
                 "expected");
-    assert_int_equal(
-        e2e_run(t, LOOKS ROWS "--data answers.jsonl --set data.eval_path=answers.jsonl"), 2);
-    e2e_says(t, "data.eval_path is given, but looks_first.so trains on single completions");
 }
 
 // Of responses it sees the tokens and the data rows of their prompts.
@@ -275,11 +314,12 @@ static void the_loss_of_pairs_is_no_plugin(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
     const struct CMUnitTest tests[] = {
-        T(what_cannot_be_given_is_refused),          T(a_positive_status_is_an_error),
-        T(supervised_rows_get_a_reference),          T(a_resumed_run_keeps_its_reference),
-        T(held_out_preferences_of_a_policy),         T(missing_functions_are_named),
-        T(a_reference_of_another_family_is_refused), T(the_loss_of_pairs_is_no_plugin),
-        T(an_algorithm_looks_at_the_batch_first),    T(an_algorithm_sees_what_it_is_paid_for),
+        T(what_cannot_be_given_is_refused),       T(a_positive_status_is_an_error),
+        T(supervised_rows_get_a_reference),       T(a_resumed_run_keeps_its_reference),
+        T(held_out_preferences_of_a_policy),      T(missing_functions_are_named),
+        T(held_out_completions_of_a_policy),      T(a_reference_of_another_family_is_refused),
+        T(the_loss_of_pairs_is_no_plugin),        T(an_algorithm_looks_at_the_batch_first),
+        T(an_algorithm_sees_what_it_is_paid_for),
     };
     return cmocka_run_group_tests_name("e2e_contract", tests, NULL, NULL);
 }
