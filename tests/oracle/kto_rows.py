@@ -4,10 +4,10 @@ prompt and completion, the label, and the completion of another row that the ref
 
 Usage: kto_rows.py COMPLETIONS WORK
 
-TRL's _prepare_dataset runs as it stands. It ends texts with the end-of-text token, which here is
-written in the row. Two things are done otherwise there, and counted here: it tokenises prompt and
-completion together, so a row whose texts merge over the boundary loses the end of its prompt; and
-behind an assistant's turn it learns what the template writes there (a line break).
+TRL's _prepare_dataset runs as it stands. What is done otherwise there: it ends texts with the
+end-of-text token, and learns what a template writes behind an assistant's turn (a line break); it
+tokenises prompt and completion together, so where they merge over the boundary a row loses the end of
+its prompt; and it pairs a row that is alone in its batch with itself.
 """
 import json
 import random
@@ -55,13 +55,14 @@ def check(program, work, name, folder, rows, chat):
     path = f"{folder}/rows.jsonl"
     with open(path, "w") as f:
         for r in rows:
-            f.write(json.dumps(r if chat else r | {"completion": r["completion"] + tok.eos_token}) + "\n")
+            f.write(json.dumps(r) + "\n")
     out = subprocess.run([program, folder, path, str(BATCH)], capture_output=True, text=True)
     ours = [json.loads(line) for line in out.stdout.splitlines()]
     if out.returncode or len(ours) != 2 * len(rows):
         print(f"{name}: {out.stderr.strip()}; {len(ours)} rows of {2 * len(rows)}")
         return False
-    end = (lambda ids: turn(tok, ids)) if chat else (lambda ids: ids)
+    # what TRL ends a text with is not in ours
+    end = (lambda ids: turn(tok, ids)) if chat else (lambda ids: ids[:-1])
     wrong = merged = 0
     for i, there in enumerate(theirs(tok, rows)):
         prompt = tok(rows[i]["prompt"])["input_ids"] if not chat else there["prompt_ids"]
@@ -69,8 +70,8 @@ def check(program, work, name, folder, rows, chat):
         before = i - 1 if i % BATCH else min(i + BATCH, len(rows)) - 1
         texts_of = (rows[i], rows[before])
         joined = not chat and any(
-            len(tok(r["prompt"])["input_ids"]) + len(tok(r["completion"] + tok.eos_token)["input_ids"])
-            != len(tok(r["prompt"] + r["completion"] + tok.eos_token)["input_ids"]) for r in texts_of)
+            len(tok(r["prompt"])["input_ids"]) + len(tok(r["completion"])["input_ids"])
+            != len(tok(r["prompt"] + r["completion"])["input_ids"]) for r in texts_of)
         merged += joined
         if joined:
             continue
@@ -89,12 +90,13 @@ def check(program, work, name, folder, rows, chat):
 def main():
     program, work = sys.argv[1:3]
     rng = random.Random(3)
-    said = [t for t in texts.texts(200) if t.strip() and "\x00" not in t and not any(s in t for s in texts.SPECIAL)]
+    said = [t for t in texts.texts(40) if t.strip() and "\x00" not in t and not any(s in t for s in texts.SPECIAL)]
     plain = [{"prompt": p.rstrip(), "completion": " " + rng.choice(said).strip(), "label": rng.random() < 0.6}
              for p in said if p.rstrip()]
+    plain = rng.sample(plain, 200)
     chat = [{"prompt": [{"role": "user", "content": rng.choice(said)}],
              "completion": [{"role": "assistant", "content": rng.choice(said)}], "label": rng.random() < 0.6}
-            for _ in range(61)]
+            for _ in range(60)]
     good = [check(program, work, form, directory(work, form, form), plain, False) for form in ("gpt2", "qwen2")]
     for name in ("chatml", "llama3"):
         _, form, special, template = TEMPLATES[name]
