@@ -14,6 +14,9 @@ for command in generate eval label pairs export plugin devices; do
     [ -s "$tmp/flags" ] || { echo "$command has no flags" >&2; exit 1; }
     while read -r flag; do
         grep -qF "\\fB$(echo "$flag" | sed 's/-/\\-/g')\\fR" "$page" || { echo "the page of $command lacks $flag" >&2; exit 1; }
+        for shell in bash/rlhf-host zsh/_rlhf-host; do
+            grep -qF -e "$flag" "$tmp/$shell" || { echo "$shell lacks $flag of $command" >&2; exit 1; }
+        done
     done <"$tmp/flags"
 done
 grep -q 'sampling.max_new_tokens' "$tmp/man7/rlhf-host-settings.7"
@@ -35,6 +38,7 @@ try() { # words of a command line, the last one being completed
 }
 try rlhf-host ge
 try rlhf-host --alg
+try rlhf-host --vers
 try rlhf-host generate --gr
 try rlhf-host plugin n
 try rlhf-host --set sampling.max_n
@@ -44,6 +48,7 @@ PATH=$RLHF_BUILD_DIR/bin:$PATH bash "$tmp/try" "$tmp" >"$tmp/said"
 cat >"$tmp/want" <<'END'
 generate
 --algo
+--version
 --greedy
 new
 sampling.max_new_tokens=
