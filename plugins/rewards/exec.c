@@ -27,6 +27,8 @@ struct exec {
     const struct exec_config *config;
     char **words;
     struct rlhf__program program;
+    int fresh; // 1: it was started for the call at hand
+    int heard; // 1: it has answered since it was started
 };
 
 // ---- answers ----
@@ -35,6 +37,8 @@ struct answers {
     const rlhf_host *host;
     const rlhf_reward_out *out;
     uint32_t n, had;         // rows, of which so many are answered
+    uint32_t sure;           // of those, the first that have an answer by its index
+    int wrong;               // 1: an answer has the index of another row
     struct rlhf__bytes rest; // the beginning of a line
     struct rlhf__tally tally;
     char why[640]; // what is wrong with the answer
@@ -54,16 +58,26 @@ static enum rlhf__taken refuse_line(struct answers *a, const char *line, size_t 
     return RLHF__TAKEN_NONE;
 }
 
+static enum rlhf__taken refuse_index(struct answers *a, int64_t index) {
+    a->wrong = 1;
+    snprintf(a->why, sizeof a->why, "answered row %lld where row %u of %u was asked: it %s",
+             (long long)index, a->had, a->n,
+             index > a->had ? "left one out" : "answered one more than once");
+    return RLHF__TAKEN_NONE;
+}
+
 static enum rlhf__taken take_line(struct answers *a, const char *line, size_t n) {
     struct rlhf__line read;
     char why[RLHF__LINE_WHY] = "";
     if (a->had == a->n || !rlhf__line_read(line, n, &read, why))
         return refuse_line(a, line, n, why);
+    if (read.index >= 0 && read.index != a->had) return refuse_index(a, read.index);
     a->out->seq[a->had] = (float)read.reward;
     a->out->verdict[a->had] = (uint8_t)read.verdict;
     for (uint32_t i = 0; i < read.n_metrics; i++)
         rlhf__tally_add(&a->tally, read.metric[i].name, read.metric[i].value);
     a->had++;
+    if (read.index >= 0) a->sure = a->had;
     return a->had == a->n ? RLHF__TAKEN_ALL : RLHF__TAKEN_MORE;
 }
 
@@ -103,6 +117,8 @@ static rlhf_status start(struct exec *e) {
     }
     if (!p->pid) {
         rlhf_logf(e->host, RLHF_LOG_INFO, "%s is started again", p->argv[0]);
+        e->fresh = 1;
+        e->heard = 0;
         return rlhf__program_start(p);
     }
     const size_t n = rlhf__talk_unasked(p, text, sizeof text);
@@ -114,14 +130,36 @@ static rlhf_status start(struct exec *e) {
 
 static rlhf_status write_rows(struct exec *e, const rlhf_reward_in *in, struct rlhf__bytes *rows) {
     for (uint32_t i = 0; i < in->n; i++)
-        rlhf__row_out(rows, in, i, e->config->ids);
+        rlhf__row_out(rows, in, i, i, e->config->ids);
     return rows->full ? (e->host->fail)(e->host, RLHF_E_NOMEM, "out of memory for the rows")
                       : RLHF_OK;
 }
 
+// It goes on without an answer: it may have left a row out, and answered all others.
+static int waits(enum rlhf__talk what) {
+    return what == RLHF__TALK_LATE || what == RLHF__TALK_CLOSED;
+}
+
+static const char *hint(const struct exec *e, const struct answers *a, enum rlhf__talk what) {
+    if (waits(what) && a->sure < a->had)
+        return "; answers without an \"index\" do not tell which row lacks its own, so they do not "
+               "count";
+    if (what != RLHF__TALK_LATE || a->had || e->heard) return "";
+    return e->fresh ? "; it was started again for this call, had as long again for that, and has "
+                      "not answered since"
+                    : "; it may not flush its output after each line, or was still starting";
+}
+
+// The first rows whose answers are known to be theirs after a failure.
+static uint32_t kept(const struct answers *a, enum rlhf__talk what) {
+    // Lines beyond the last row: nobody knows which of them belongs to which.
+    if (a->had == a->n) return 0;
+    return a->wrong || waits(what) ? a->sure : a->had;
+}
+
 // Why the program failed, with the host; the program is ended.
 static rlhf_status give_up(struct exec *e, const struct answers *a, enum rlhf__talk what) {
-    char where[128], text[1024];
+    char where[256], text[1024];
     struct rlhf__program *p = &e->program;
     if (what == RLHF__TALK_REFUSED && a->rest.full)
         snprintf(text, sizeof text, "out of memory for the answers");
@@ -129,9 +167,7 @@ static rlhf_status give_up(struct exec *e, const struct answers *a, enum rlhf__t
         snprintf(text, sizeof text, "%s %s", p->argv[0], a->why);
     else {
         snprintf(where, sizeof where, "at row %u of %u%s", a->had < a->n ? a->had : a->n - 1, a->n,
-                 what == RLHF__TALK_LATE && !a->had
-                     ? "; it may not flush its output after each line"
-                     : "");
+                 hint(e, a, what));
         rlhf__talk_why(p, what, where, text, sizeof text);
     }
     rlhf__program_kill(p);
@@ -140,18 +176,20 @@ static rlhf_status give_up(struct exec *e, const struct answers *a, enum rlhf__t
 
 static rlhf_status ask(struct exec *e, struct answers *a, const struct rlhf__bytes *rows) {
     struct rlhf__exchange x = {.send = rows->data, .n_send = rows->len, .take = take, .ctx = a};
+    if (e->fresh) x.start_s = rlhf__program_timeout(&e->program);
     const enum rlhf__talk what = rlhf__talk(&e->program, &x);
+    e->heard = e->heard || a->had > 0;
     if (what == RLHF__TALK_DONE) return RLHF_OK;
     if (what == RLHF__TALK_CANCELLED) {
         rlhf__program_kill(&e->program);
         return RLHF_E_CANCELLED;
     }
     const rlhf_status st = give_up(e, a, what);
-    // Lines beyond the last row: nobody knows which of them belongs to which.
-    if (!a->had || a->had == a->n || !a->out->failed) return st;
-    for (uint32_t i = a->had; i < a->n; i++)
+    const uint32_t stand = kept(a, what);
+    if (!stand || !a->out->failed) return st;
+    for (uint32_t i = stand; i < a->n; i++)
         a->out->failed[i] = 1;
-    return RLHF_OK; // those that were answered stand
+    return RLHF_OK;
 }
 
 static rlhf_status exec_score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
@@ -163,6 +201,7 @@ static rlhf_status exec_score(void *self, const rlhf_reward_in *in, const rlhf_r
     a->host = a->rest.host = e->host;
     a->out = out;
     a->n = in->n;
+    e->fresh = 0;
     rlhf_status st = write_rows(e, in, &rows);
     if (st == RLHF_OK) st = start(e);
     if (st == RLHF_OK) st = ask(e, a, &rows);
@@ -221,7 +260,9 @@ static const rlhf_plugin plugin = {
     .kind = RLHF_KIND_REWARD,
     .id = "org.rlhf-host.exec",
     .version = RLHF_SDK_VERSION,
-    .summary = "what a program answers, which reads rows of JSON and writes a number a line",
+    .summary =
+        "what a program answers, which reads rows of JSON and writes a number or an object a "
+        "line, better one with the row's index",
     .opts = options,
     .n_opts = sizeof options / sizeof *options,
     .opt_stride = sizeof *options,

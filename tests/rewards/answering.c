@@ -3,6 +3,8 @@
 //     answering after K WHAT [ARG]   answers K lines with 1, then WHAT:
 //         exit STATUS, kill SIGNAL, hang, say TEXT (and hangs), close (its output, and hangs)
 //     answering one                  1 for each line
+//     answering skip K INDEX         an object for each row but row K; with the row's index where
+//                                    INDEX is yes
 //     answering once                 1 for the first line, and ends
 //     answering flaky FILE           as length, but ends by a signal at its third line unless there
 //                                    is a FILE, which it leaves behind
@@ -15,6 +17,7 @@
 //     answering wide N               answers with an object of N bytes
 //     answering twice                two lines for each
 //     answering each TEXT            TEXT for each line
+//     answering number TEXT          {"reward": 1, "index": TEXT} for each line
 //     answering early                a line before any is read
 //     answering family FILE          starts one in a session of its own, which writes its number to
 //                                    FILE; both hang, whatever they are asked
@@ -56,6 +59,16 @@ static void after(long k, const char *what, const char *arg) {
     if (strcmp(what, "say") == 0) answer(arg);
     if (strcmp(what, "close") == 0) fclose(stdout);
     hang();
+}
+
+static void skip_one(long k, int with_index) {
+    while (next_line() > 0) {
+        const char *at = strstr(line, "\"index\":");
+        const long i = at ? atol(at + 8) : -1;
+        if (i == k) continue;
+        printf(with_index ? "{\"reward\": 1, \"index\": %ld}\n" : "1\n", i);
+        fflush(stdout);
+    }
 }
 
 static void family(const char *file) {
@@ -115,6 +128,8 @@ static void each(const char *mode, const char *arg) {
         snprintf(text, sizeof text, "%zu", strcspn(line, "\n"));
         if (strcmp(mode, "length") == 0)
             answer(text);
+        else if (strcmp(mode, "number") == 0)
+            printf("{\"reward\": 1, \"index\": %s}\n", arg), fflush(stdout);
         else if (strcmp(mode, "count") == 0)
             printf("%ld\n", n), fflush(stdout);
         else
@@ -137,6 +152,7 @@ int main(int argc, char **argv) {
     const char *mode = argc > 1 ? argv[1] : "", *arg = argc > 2 ? argv[2] : "";
     const long n = atol(arg);
     if (strcmp(mode, "after") == 0 && argc > 3) after(n, argv[3], argc > 4 ? argv[4] : "");
+    if (strcmp(mode, "skip") == 0) skip_one(n, argc > 3 && strcmp(argv[3], "yes") == 0);
     if (strcmp(mode, "family") == 0) family(arg);
     if (strcmp(mode, "flaky") == 0) flaky(arg);
     if (strcmp(mode, "stuck") == 0) stuck(arg);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct reward r;
@@ -63,9 +64,9 @@ static void rows_as_json(void **state) {
     m.finished[1] = 0;
     assert_int_equal(many_score(&r, &m, 2), RLHF_OK);
     assert_string_equal(kept(),
-                        "{\"phase\":3,\"group\":0,\"prompt\":\"It was \",\"response\":"
+                        "{\"phase\":3,\"index\":0,\"group\":0,\"prompt\":\"It was \",\"response\":"
                         "\"fine\\n\xef\xbf\xbd \\\"x\\\"\\u0000\",\"finished\":true,\"row\":null}\n"
-                        "{\"phase\":3,\"group\":0,\"prompt\":\"It was \",\"response\":"
+                        "{\"phase\":3,\"index\":1,\"group\":0,\"prompt\":\"It was \",\"response\":"
                         "\"fine\\n\xef\xbf\xbd \\\"x\\\"\\u0000\",\"finished\":false,"
                         "\"row\":{\"answer\": \"4\"}}\n");
     reward_close(&r);
@@ -73,10 +74,10 @@ static void rows_as_json(void **state) {
     open_it(args, 0);
     fill(1, "y");
     assert_int_equal(many_score(&r, &m, 1), RLHF_OK);
-    assert_string_equal(kept(),
-                        "{\"phase\":1,\"group\":0,\"prompt\":\"It was \",\"response\":\"y\","
-                        "\"finished\":true,\"prompt_ids\":[7,8],\"ids\":[9,10],"
-                        "\"row\":null}\n");
+    assert_string_equal(
+        kept(), "{\"phase\":1,\"index\":0,\"group\":0,\"prompt\":\"It was \",\"response\":\"y\","
+                "\"finished\":true,\"prompt_ids\":[7,8],\"ids\":[9,10],"
+                "\"row\":null}\n");
     reward_close(&r);
 }
 
@@ -211,11 +212,70 @@ static void it_ends(void **state) {
     fails_after_two("kill 9", 0, "answering was ended by signal 9 (Killed) at row 2 of 5");
 }
 
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// It goes on without a word: it may have left a row out, so no answer counts. One that was started
+// for a call has as long again until it answers at all.
 static void it_hangs(void **state) {
     (void)state;
-    fails_after_two("hang", 0.3,
-                    "answering did not answer within 0.3 s (rewards.timeout_s) at row 2 of 5");
-    fails_after_two("close", 0, "answering closed its standard output at row 2 of 5");
+    open_it("after 2 hang", 0.3);
+    fill(5, "x");
+    for (int call = 0; call < 2; call++) {
+        assert_int_equal(many_score(&r, &m, 5), RLHF_E_IO);
+        says("answering did not answer within 0.3 s (rewards.timeout_s) at row 2 of 5; answers "
+             "without an \"index\" do not tell which row lacks its own, so they do not count");
+    }
+    reward_close(&r);
+    open_it("after 2 close", 0);
+    assert_int_equal(many_score(&r, &m, 5), RLHF_E_IO);
+    says("answering closed its standard output at row 2 of 5; answers without an \"index\"");
+    reward_close(&r);
+    open_it("after 0 hang", 0.3);
+    assert_int_equal(many_score(&r, &m, 5), RLHF_E_IO);
+    const double from = seconds();
+    assert_int_equal(many_score(&r, &m, 5), RLHF_E_IO);
+    assert_true(seconds() - from >= 0.6);
+    says("at row 0 of 5; it was started again for this call, had as long again for that, and has "
+         "not answered since");
+    reward_close(&r);
+    open_it("after 1 hang", 0.3);
+    fill(1, "x");
+    assert_int_equal(many_score(&r, &m, 1), RLHF_OK);
+    assert_int_equal(many_score(&r, &m, 1), RLHF_E_IO);
+    assert_null(strstr(r.host.fail_text, "flush")); // it has
+    reward_close(&r);
+}
+
+// A row that is left out: with the index of each the rows before it are paid and no other is;
+// without it, none.
+static void it_leaves_a_row_out(void **state) {
+    (void)state;
+    open_it("skip 2 yes", 0);
+    fill(5, "x");
+    assert_int_equal(many_score(&r, &m, 5), RLHF_OK);
+    says("answering answered row 3 where row 2 of 5 was asked: it left one out");
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(m.failed[i], i >= 2);
+    reward_close(&r);
+    open_it("skip 4 yes", 0.3); // nothing comes for the last: the others are known
+    assert_int_equal(many_score(&r, &m, 5), RLHF_OK);
+    says("answering did not answer within 0.3 s (rewards.timeout_s) at row 4 of 5");
+    assert_null(strstr(r.host.fail_text, "index"));
+    assert_int_equal(many_failed(&m, 5), 1);
+    reward_close(&r);
+    open_it("skip 2 no", 0.3);
+    assert_int_equal(many_score(&r, &m, 5), RLHF_E_IO);
+    says("at row 4 of 5; answers without an \"index\" do not tell which row lacks its own");
+    reward_close(&r);
+    open_it("number 0", 0);
+    assert_int_equal(many_score(&r, &m, 5), RLHF_OK);
+    says("answered row 0 where row 1 of 5 was asked: it answered one more than once");
+    assert_int_equal(many_failed(&m, 5), 4);
+    reward_close(&r);
 }
 
 static void it_talks_nonsense(void **state) {
@@ -248,6 +308,12 @@ static void no_row_is_sure(void **state) {
           "flush its output after each line");
     fails("twice", 0, 1, "answering answered 1 rows with more lines, the first of them \"1\"");
     fails("after 0 exit 0", 0, 4, "answering ended with status 0 at row 0 of 4");
+    fails("number 1.5", 0, 2,
+          "answered row 0 of 2 with \"{\"reward\": 1, \"index\": 1.5}\": its "
+          "\"index\" is no number of a row");
+    fails("number '\"0\"'", 0, 2, ": its \"index\" is no number of a row");
+    fails("number -1", 0, 2, ": its \"index\" is no number of a row");
+    fails("number 1", 0, 2, "answering answered row 1 where row 0 of 2 was asked: it left one out");
     fails("wide 1200000", 0, 1, "answering answered row 0 of 1 with \"{\"reward\": 1");
     open_it("early", 0);
     fill(2, "x");
@@ -397,6 +463,7 @@ int main(void) {
                                        cmocka_unit_test(kept_alive),
                                        cmocka_unit_test(it_ends),
                                        cmocka_unit_test(it_hangs),
+                                       cmocka_unit_test(it_leaves_a_row_out),
                                        cmocka_unit_test(it_talks_nonsense),
                                        cmocka_unit_test(no_row_is_sure),
                                        cmocka_unit_test(ended_between_calls),

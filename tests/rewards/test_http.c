@@ -150,9 +150,11 @@ static void a_request(void **state) {
     assert_string_equal(
         body_of(0),
         "{\"rows\": "
-        "[\n{\"phase\":1,\"prompt\":\"a\\\"\",\"response\":\"\xef\xbf\xbd\xc3\xa9\\n\\u0001"
+        "[\n{\"phase\":1,\"index\":0,\"prompt\":\"a\\\"\",\"response\":"
+        "\"\xef\xbf\xbd\xc3\xa9\\n\\u0001"
         "\\\\\",\"finished\":false,\"prompt_ids\":[97,34],\"ids\":[255,195,169,10,1,92],\"row\":"
-        "{\"x\": [1, 2.50]}}\n,{\"phase\":1,\"prompt\":\"b\",\"response\":\"\",\"finished\":false,"
+        "{\"x\": [1, "
+        "2.50]}}\n,{\"phase\":1,\"index\":1,\"prompt\":\"b\",\"response\":\"\",\"finished\":false,"
         "\"prompt_ids\":[98],\"ids\":[],\"row\":null}\n]}");
     assert_string_equal(service.line[0], "POST /score HTTP/1.1");
     assert_non_null(strstr(service.seen[0], "\r\nContent-Type: application/json\r\n"));

@@ -75,6 +75,8 @@ static void bad_entries(void **state) {
     (void)state;
     static const char *const all[][2] = {
         {"[1, true]", "entry 1 of the answer is true; a number, null or an object is wanted"},
+        {"[{\"reward\": 1, \"index\": 0}, {\"reward\": 1, \"index\": 0}]",
+         "entry 1 of the answer has the index 0"},
         {"[1, {}]", "entry 1 of the answer: it has no \"reward\""},
         {"[1, {\"reward\": [1]}]", "entry 1 of the answer: its \"reward\" is a list, not a number"},
         {"[1, {\"reward\": 1, \"verdict\": \"maybe\"}]", "its \"verdict\" is none of"},

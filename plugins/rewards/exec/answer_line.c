@@ -58,6 +58,14 @@ static int read_reward(const json_t *v, double *out, char *why) {
     return 1;
 }
 
+static int read_index(const json_t *v, int64_t *out, char *why) {
+    const double index = json_number_value(v); // 0 of what is no number
+    if (!json_is_number(v) || !(index >= 0 && index <= UINT32_MAX) || index != floor(index))
+        return refuse(why, "its \"index\" is no number of a row");
+    *out = (int64_t)index;
+    return 1;
+}
+
 static int read_verdict(const json_t *v, int32_t *out, char *why) {
     const char *text = json_string_value(v);
     if (json_is_null(v))
@@ -105,16 +113,20 @@ int rlhf__line_object(json_t *object, struct rlhf__line *out, char *why) {
     json_t *v;
     int has_reward = 0;
     memset(out, 0, sizeof *out);
+    out->index = -1;
     json_object_foreach(object, key, v) {
         int ok;
         if (strcmp(key, "reward") == 0)
             has_reward = ok = read_reward(v, &out->reward, why);
+        else if (strcmp(key, "index") == 0)
+            ok = read_index(v, &out->index, why);
         else if (strcmp(key, "verdict") == 0)
             ok = read_verdict(v, &out->verdict, why);
         else if (strcmp(key, "metrics") == 0)
             ok = read_metrics(v, out, why);
         else
-            ok = refuse(why, "its member \"%.40s\" is none of reward, metrics and verdict", key);
+            ok = refuse(why, "its member \"%.40s\" is none of reward, index, metrics and verdict",
+                        key);
         if (!ok) return 0;
     }
     return has_reward ? 1 : refuse(why, "it has no \"reward\"");
@@ -123,6 +135,7 @@ int rlhf__line_object(json_t *object, struct rlhf__line *out, char *why) {
 int rlhf__line_read(const char *line, size_t n, struct rlhf__line *out, char *why) {
     json_error_t error;
     memset(out, 0, sizeof *out);
+    out->index = -1;
     while (n && (line[n - 1] == '\r' || line[n - 1] == ' ' || line[n - 1] == '\t'))
         n--;
     for (; n && (*line == ' ' || *line == '\t'); n--)

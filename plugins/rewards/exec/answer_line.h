@@ -14,6 +14,7 @@ enum {
 
 struct rlhf__line {
     double reward; // NaN where the program gives none (null, NaN)
+    int64_t index; // of the row that it answers, -1 where it does not say
     uint32_t n_metrics;
     int32_t verdict; // enum rlhf_verdict
     struct {
@@ -23,9 +24,10 @@ struct rlhf__line {
 };
 
 // Read a line of n bytes without its end: a number as C and JSON write them, NaN and Infinity of
-// either case among them, null, or {"reward": number or null, "metrics": {name: number or null},
-// "verdict": "right", "wrong", true, false or null}, of which only the reward has to be there.
-// Returns 1, or 0 with the reason in why[RLHF__LINE_WHY], which has bytes of the line in it. [any]
+// either case among them, null, or {"reward": number or null, "index": 0 up, "metrics": {name:
+// number or null}, "verdict": "right", "wrong", true, false or null}, of which only the reward has
+// to be there. Returns 1, or 0 with the reason in why[RLHF__LINE_WHY], which has bytes of the line
+// in it. [any]
 int rlhf__line_read(const char *line, size_t n, struct rlhf__line *out, char *why);
 
 // The object alone, parsed. [any]

@@ -1,9 +1,12 @@
 // rows_out.c: see rows_out.h.
 #include "exec/rows_out.h"
 
-void rlhf__row_out(struct rlhf__bytes *b, const rlhf_reward_in *in, uint32_t i, int ids) {
+void rlhf__row_out(struct rlhf__bytes *b, const rlhf_reward_in *in, uint32_t i, uint32_t index,
+                   int ids) {
     rlhf__bytes_text(b, "{\"phase\":");
     rlhf__bytes_number(b, (int64_t)in->phase + 1); // as metrics count them
+    rlhf__bytes_text(b, ",\"index\":");
+    rlhf__bytes_number(b, index);
     if (in->group) {
         rlhf__bytes_text(b, ",\"group\":");
         rlhf__bytes_number(b, in->group[i]);

@@ -6,7 +6,9 @@
 
 #include <rlhf/reward.h>
 
-// Append row i of the batch; ids: with its token ids. [step]
-void rlhf__row_out(struct rlhf__bytes *, const rlhf_reward_in *, uint32_t i, int ids);
+// Append row i of the batch, as that of the request with this index; ids: with its token ids.
+// [step]
+void rlhf__row_out(struct rlhf__bytes *, const rlhf_reward_in *, uint32_t i, uint32_t index,
+                   int ids);
 
 #endif

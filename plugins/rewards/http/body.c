@@ -14,7 +14,7 @@ static void put_rows(struct rlhf__bytes *out, const struct rlhf__http_options *o
     rlhf__bytes_text(out, "{\"rows\": [\n");
     for (uint32_t i = first; i < first + n; i++) {
         if (i > first) rlhf__bytes_text(out, ",");
-        rlhf__row_out(out, in, i, o->ids);
+        rlhf__row_out(out, in, i, i - first, o->ids);
     }
     rlhf__bytes_text(out, "]}");
 }

@@ -61,6 +61,10 @@ static rlhf_status read_entry(const struct rlhf__reply *r, const rlhf_host *host
             rlhf__utf8_shown(what, strlen(what), shown, sizeof shown));
         return RLHF_OK;
     }
+    if (line.index >= 0 && line.index != i) {
+        say(why, "entry %u of the answer has the index %lld", i, (long long)line.index);
+        return RLHF_OK;
+    }
     r->failed[i] = 0;
     r->seq[i] = (float)line.reward;
     r->verdict[i] = (uint8_t)line.verdict;

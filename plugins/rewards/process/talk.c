@@ -15,9 +15,10 @@ struct talk {
     struct rlhf__program *p;
     struct rlhf__exchange *x;
     double begun;
-    int deaf;   // it reads no more
-    int closed; // it writes no more
-    int silent; // standard error is at its end
+    double start; // seconds that it may still spend on its start
+    int deaf;     // it reads no more
+    int closed;   // it writes no more
+    int silent;   // standard error is at its end
     enum rlhf__taken taken;
 };
 
@@ -47,6 +48,11 @@ static int take_some(struct talk *t) {
     const ssize_t n = read(t->p->out, chunk, sizeof chunk);
     if (n == 0) t->closed = 1;
     if (n < 0) return errno == EINTR || would_block() ? 0 : -1;
+    if (n > 0 && t->start > 0) { // it has started: from here on it is as ever
+        const double used = seconds() - t->begun;
+        t->begun += used < t->start ? used : t->start;
+        t->start = 0;
+    }
     if (n > 0) t->taken = t->x->take(t->x->ctx, chunk, (size_t)n);
     return n > 0;
 }
@@ -58,7 +64,7 @@ static int is_done(const struct talk *t) {
 // The seconds left; without a limit always one.
 static double time_left(const struct talk *t) {
     const double limit = rlhf__program_timeout(t->p);
-    return limit > 0 ? t->begun + limit - seconds() : 1;
+    return limit > 0 ? t->begun + t->start + limit - seconds() : 1;
 }
 
 // Until something can move, or a while has passed.
@@ -109,7 +115,7 @@ static enum rlhf__talk go_on(struct talk *t) {
 }
 
 enum rlhf__talk rlhf__talk(struct rlhf__program *p, struct rlhf__exchange *x) {
-    struct talk t = {.p = p, .x = x, .begun = seconds()};
+    struct talk t = {.p = p, .x = x, .begun = seconds(), .start = x->start_s};
     // A write to a program that has ended is an error here, no signal to the host.
     sigset_t pipe, before, waiting;
     sigemptyset(&pipe);

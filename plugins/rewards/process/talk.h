@@ -20,6 +20,7 @@ enum rlhf__taken { RLHF__TAKEN_MORE = 0, RLHF__TAKEN_ALL = 1, RLHF__TAKEN_NONE =
 struct rlhf__exchange {
     const char *send; // [n_send]
     size_t n_send, sent;
+    double start_s; // it was started for this: so long may it take more until it answers at all
     // Bytes of the answer, n >= 1: whether it is whole with them (what comes behind it is `take`'s
     // too), goes on, or is none.
     enum rlhf__taken (*take)(void *ctx, const char *bytes, size_t n);
