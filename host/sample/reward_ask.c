@@ -227,7 +227,11 @@ rlhf_status rlhf__reward_ask(const struct rlhf__reward_call *q, struct rlhf__rew
     call.narrows = rlhf__reward_narrows(q->rules);
     rlhf_status st = prepare(&s, err);
     if (st == RLHF_OK) st = ask_first(&s, err);
-    if (st == RLHF_OK) st = settle(&s, err);
+    if (st == RLHF_OK) {
+        st = settle(&s, err);
+        const int settled = st == RLHF_OK || st == RLHF_E_IO;
+        if (q->books && settled) q->books->unscored += s.n_open;
+    }
     rlhf__reward_metrics_flush(&s.metrics);
     rlhf__reward_metrics_finish(&s.metrics);
     rlhf__buf_free(&s.before);

@@ -7,6 +7,8 @@ void rlhf__reward_books_add(struct rlhf__reward_books *to, const struct rlhf__re
     to->seconds += b->seconds;
     to->failures += b->failures;
     to->retries += b->retries;
+    to->unscored += b->unscored;
+    to->not_finite += b->not_finite;
 }
 
 void rlhf__reward_books_report(const struct rlhf__reward_books *b, const char *owner,
@@ -23,7 +25,16 @@ void rlhf__reward_books_report(const struct rlhf__reward_books *b, const char *o
 
 void rlhf__reward_books_say(const struct rlhf__reward_books *b, const char *name,
                             struct rlhf__log *log) {
-    if (b->failures == 0) return;
-    rlhf__logf(log, RLHF_LOG_WARN, "%s: %lld row%s could not be scored, %lld asked again", name,
-               (long long)b->failures, b->failures == 1 ? "" : "s", (long long)b->retries);
+    char rows[64] = "every row was scored in the end";
+    if (b->unscored)
+        snprintf(rows, sizeof rows, "%lld row%s stayed without a score", (long long)b->unscored,
+                 b->unscored == 1 ? "" : "s");
+    if (b->failures)
+        rlhf__logf(log, RLHF_LOG_WARN,
+                   "%s: %s (rows that a try could not score, tries added up: %lld; asked again: "
+                   "%lld)",
+                   name, rows, (long long)b->failures, (long long)b->retries);
+    if (b->not_finite)
+        rlhf__logf(log, RLHF_LOG_INFO, "%s: %lld row%s got no finite number (rewards.nan_policy)",
+                   name, (long long)b->not_finite, b->not_finite == 1 ? "" : "s");
 }

@@ -102,6 +102,7 @@ static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__sc
             l->not_finite++;
             if (c->nan_policy == RLHF__NAN_STOP)
                 return refuse(s, k, x, i, paid, rlhf__reward_answer_unwritten(a, i), err);
+            if (s->books) s->books[k].not_finite++;
             if (c->nan_policy == RLHF__NAN_DROP) l->keep[i] = 0;
             rlhf__reward_answer_void(a, &l->rows, i);
             a->verdict[i] = verdict;

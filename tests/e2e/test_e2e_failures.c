@@ -147,7 +147,7 @@ static void retries_are_used_up(void **state) {
     e2e_says(t, "nobody answers");
     e2e_says(t, "rewards.on_failure says retry, rewards.retries 3 (zero and drop go on)");
     e2e_says(t, "1 phase is kept");
-    e2e_says(t, "reward faulty_reward: ");
+    e2e_says(t, " stayed without a score (rows that a try could not score, tries added up: ");
     assert_int_equal(e2e_run(t, GRPO RETRY FAULTY("how=nan,times=9") "--set run.dir=b "
                                                                      "--set rewards.retries=1"),
                      1);
@@ -193,7 +193,8 @@ static void zero_pays_nothing(void **state) {
     assert_true(metric(t, "a", 0, "rewards/not_finite") == 0);
     snprintf(says, sizeof says, "  failures %.0f  elapsed", failed);
     e2e_says(t, says);
-    snprintf(says, sizeof says, "reward faulty_reward: %.0f row", failed);
+    snprintf(says, sizeof says, "reward faulty_reward: %.0f row%s stayed without a score (rows ",
+             failed, failed == 1 ? "" : "s");
     e2e_says(t, says);
     snprintf(says, sizeof says, "test $(grep -c '\"score\": 0,' a/rollouts.jsonl) = %.0f", failed);
     assert_int_equal(e2e_shell(t, "%s", says), 0); // no fault of it pays as little
@@ -307,9 +308,19 @@ static void metrics_of_several_calls(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, ONCE RETRY FAULTY("how=rows,every=1,times=2") "--set run.dir=a"),
                      0);
-    e2e_says(t, "32 rows could not be scored, 32 asked again");
+    e2e_says(t, "reward faulty_reward: every row was scored in the end (rows that a try could not "
+                "score, tries added up: 32; asked again: 32)");
     assert_int_equal(e2e_run(t, ONCE FAULTY("how=none") "--set run.dir=b"), 0);
-    assert_null(strstr(t->out, "could not be scored"));
+    assert_null(strstr(t->out, "reward faulty_reward: "));
+    assert_int_equal(e2e_run(t, ONCE FAULTY("how=nan") "--set rewards.nan_policy=zero "
+                                                       "--set run.dir=c"),
+                     0);
+    char says[96];
+    const double odd = metric(t, "c", 0, "rewards/not_finite");
+    snprintf(says, sizeof says, "reward faulty_reward: %.0f row%s got no finite number", odd,
+             odd == 1 ? "" : "s");
+    assert_true(odd > 0);
+    e2e_says(t, says);
     assert_true(metric(t, "a", 0, "rewards/faulty_reward/worth") ==
                 metric(t, "b", 0, "rewards/faulty_reward/worth"));
     assert_true(metric(t, "a", 0, "rewards/faulty_reward/failures") == 32);
