@@ -12,40 +12,64 @@ struct point {
     int rows, len, layers, width;
 };
 
-// Seconds of a forward and a backward less those of attention, and of attention, shortest of some.
-struct cost {
-    double rest, attention;
+// A model of a point's shape, and what it is asked for.
+struct sized {
+    struct bench b;
+    struct model m;
+    char set[4][32];
+    char *sets[5];
+    double attention; // of a step, in seconds
+    struct series whole;
 };
 
-static struct cost cost_of(const struct bench *base, struct point p) {
-    char set[4][32];
-    char *sets[] = {set[0], set[1], set[2], set[3], NULL};
+static void open_sized(struct sized *s, const struct bench *base, struct point p) {
     const int heads = p.width / 64;
-    snprintf(set[0], sizeof *set, "n_layer=%d", p.layers);
-    snprintf(set[1], sizeof *set, "n_embd=%d", p.width);
-    snprintf(set[2], sizeof *set, "n_head=%d", heads);
-    snprintf(set[3], sizeof *set, "vocab_size=%d", 512); // little of a head
-    struct bench b = *base;
-    b.set = sets;
-    b.rows = p.rows;
-    b.len = p.len;
-    struct model m = bench_model_open(&b);
-    struct series whole = {.n = 0};
-    for (int i = 0; i < 2 + 2 * b.rounds; i++) {
-        const struct train_times t = bench_train_step(&b, &m, i + 1);
-        if (i > 1) series_add(&whole, t.forward + t.backward);
+    snprintf(s->set[0], sizeof *s->set, "n_layer=%d", p.layers);
+    snprintf(s->set[1], sizeof *s->set, "n_embd=%d", p.width);
+    snprintf(s->set[2], sizeof *s->set, "n_head=%d", heads);
+    snprintf(s->set[3], sizeof *s->set, "vocab_size=%d", 512); // little of a head
+    for (int i = 0; i < 4; i++)
+        s->sets[i] = s->set[i];
+    s->sets[4] = NULL;
+    s->b = *base;
+    s->b.set = s->sets;
+    s->b.rows = p.rows;
+    s->b.len = p.len;
+    s->m = bench_model_open(&s->b);
+    s->attention =
+        p.layers * bench_attention_time(&s->b, (uint32_t)p.rows, (uint32_t)p.len, heads, heads);
+}
+
+static void step(struct sized *s, int i) {
+    const struct train_times t = bench_train_step(&s->b, &s->m, i + 1);
+    if (i > 1) series_add(&s->whole, t.forward + t.backward);
+}
+
+// Seconds of a forward and a backward less those of attention, shortest of some; of attention; and
+// the first of the reference, whose steps are made in turn, for a machine that changes its pace.
+struct cost {
+    double rest, attention, reference;
+};
+
+static struct cost cost_of(const struct bench *base, struct point p, struct sized *reference) {
+    struct sized s = {.whole = {.n = 0}};
+    open_sized(&s, base, p);
+    reference->whole.n = 0;
+    for (int i = 0; i < 2 + 2 * base->rounds; i++) {
+        step(reference, i);
+        step(&s, i);
     }
-    bench_model_close(&b, &m);
-    const double attention =
-        p.layers * bench_attention_time(&b, (uint32_t)p.rows, (uint32_t)p.len, heads, heads);
-    return (struct cost){series_least(&whole) - attention, attention};
+    bench_model_close(&s.b, &s.m);
+    return (struct cost){series_least(&s.whole) - s.attention, s.attention,
+                         series_least(&reference->whole) - reference->attention};
 }
 
 // Parameters of the layers, in products.
 static double size_of(struct point p) { return 12.0 * p.layers * p.width * p.width; }
 
-static void print_point(struct point p, struct cost c, double unit) {
+static void print_point(struct point p, struct cost c, struct point reference) {
     const double tokens = (double)p.rows * p.len, each = c.rest / tokens;
+    const double unit = c.reference / ((double)reference.rows * reference.len) / size_of(reference);
     printf("%4d x %-5d %6d layers of %-5d %9.2f us a token, %7.3f ns for a thousand parameters, "
            "%.2f; attention %.2f us\n",
            p.rows, p.len, p.layers, p.width, each * 1e6, each / size_of(p) * 1e12,
@@ -55,25 +79,22 @@ static void print_point(struct point p, struct cost c, double unit) {
 void bench_curve(const struct bench *b) {
     enum { LAYERS = 4, WIDTH = 512 };
     // A run gives the model at most 4,096 tokens at once (batch.microbatch_tokens): more are more
-    // calls.
+    // calls. The first is the reference.
     static const struct point points[] = {
         {16, 64, LAYERS, WIDTH},  {1, 64, LAYERS, WIDTH},   {4, 64, LAYERS, WIDTH},
         {64, 64, LAYERS, WIDTH},  {1, 256, LAYERS, WIDTH},  {4, 256, LAYERS, WIDTH},
         {16, 256, LAYERS, WIDTH}, {1, 1024, LAYERS, WIDTH}, {4, 1024, LAYERS, WIDTH},
         {16, 64, 2, WIDTH},       {16, 64, 8, WIDTH},       {16, 64, LAYERS, 256},
         {16, 64, LAYERS, 1024}};
-    const struct point tiny = {2, 8, 1, 64};
-    printf("cost of a token, forward and backward, %s; relative to the first line\n",
-           b->dtype == RLHF_BF16 ? "bf16" : "f32");
-    if (b->tiny) {
-        print_point(tiny, cost_of(b, tiny), 1);
-        return;
-    }
-    double unit = 0;
-    for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
-        const struct point p = points[i];
-        const struct cost c = cost_of(b, p);
-        if (i == 0) unit = c.rest / ((double)p.rows * p.len) / size_of(p);
-        print_point(p, c, unit);
-    }
+    static const struct point tiny[] = {{2, 8, 1, 64}, {3, 8, 1, 64}};
+    const struct point *p = b->tiny ? tiny : points;
+    const size_t n = b->tiny ? sizeof tiny / sizeof *tiny : sizeof points / sizeof *points;
+    printf(
+        "cost of a token, forward and backward, %s; relative to %d x %d, made in turn with each\n",
+        b->dtype == RLHF_BF16 ? "bf16" : "f32", p->rows, p->len);
+    struct sized reference = {.whole = {.n = 0}};
+    open_sized(&reference, b, *p);
+    for (size_t i = 0; i < n; i++)
+        print_point(p[i], cost_of(b, p[i], &reference), *p);
+    bench_model_close(&reference.b, &reference.m);
 }
