@@ -129,7 +129,7 @@ void rlhf__lm_row_stat(const struct rlhf__cpu *cpu, const struct rlhf__lm_block 
         support_apply(z, b->support + row * rlhf_support_words(b->vocab), n);
     else if (work)
         cpu->hot.head_keep(z, n, b->scale, b->dist->top_k, b->dist->top_p, work);
-    cpu->hot.head_stat(&b->stat[row], z, n, b->scale, b->with_entropy);
+    cpu->hot.head_stat(&b->stat[row], z, n, b->scale, b->with_entropy, NULL);
     if (b->ref_weight)
         cpu->hot.head_kl(&b->stat[row], z, b->ref_logits + row * b->stride, n, b->scale);
 }

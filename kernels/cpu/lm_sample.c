@@ -34,19 +34,32 @@ static rlhf_status sample_read(struct rlhf__cpu *cpu, rlhf_lm_sample *a, rlhf_di
     return rlhf__lm_weight_check(cpu, "lm_sample", a->weight, a->d, a->vocab, a->dtype);
 }
 
-// Two rows of scratch for each thread: a cut copy of the logits, and head_keep's work.
-static rlhf_status scratch_place(struct rlhf__cpu *cpu, int32_t vocab, float **out) {
-    void *p = NULL;
-    uint64_t bytes = 2 * (uint64_t)cpu->threads * (uint64_t)vocab * sizeof(float);
-    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_KEEP, bytes, &p));
-    *out = p;
-    return RLHF_OK;
+// Of one thread: the sums of a row (head_sums), a cut copy of its logits, and head_keep's work.
+struct scratch {
+    double *sums;
+    float *copy, *work;
+};
+
+static rlhf_status scratch_place(struct rlhf__cpu *cpu, int32_t vocab, void **out) {
+    const uint64_t n = (uint64_t)vocab;
+    const uint64_t one = rlhf__head_blocks(n) * sizeof(double) + 2 * n * sizeof(float);
+    return rlhf__cpu_workspace(cpu, RLHF__WS_KEEP, (uint64_t)cpu->threads * one, out);
+}
+
+// The calling thread's part: all threads' sums come first.
+static struct scratch scratch_of(const struct rlhf__cpu *cpu, int32_t vocab, void *place) {
+    const size_t n = (size_t)vocab, blocks = rlhf__head_blocks(n);
+    const size_t threads = (size_t)cpu->threads, thread = (size_t)omp_get_thread_num();
+    double *sums = place;
+    float *rows = (float *)(void *)(sums + threads * blocks) + thread * 2 * n;
+    return (struct scratch){sums + thread * blocks, rows, rows + n};
 }
 
 // Draws from logits z with the largest value max under d, which may cut (never the largest); z
-// stays as it is. bits, unless NULL, becomes what was drawn from.
+// stays as it is. s->sums are of z at sums_scale. bits, unless NULL, becomes what was drawn from.
 static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const rlhf_dist *d,
-                    float max, double u, float *copy, float *work, uint32_t *bits) {
+                    float max, double u, const struct scratch *s, float sums_scale,
+                    uint32_t *bits) {
     const float scale = d->greedy ? 1.0f : (float)d->inv_temperature;
     int32_t id = 0;
     if (d->greedy) {
@@ -56,34 +69,37 @@ static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const
         bits[id / 32] = 1u << id % 32;
         return id;
     }
-    if (rlhf__lm_dist_cuts(d, (int32_t)n)) {
-        memcpy(copy, z, n * sizeof *z);
-        cpu->hot.head_keep(copy, n, scale, d->top_k, d->top_p, work);
-        z = copy;
+    const int cuts = rlhf__lm_dist_cuts(d, (int32_t)n);
+    if (cuts) {
+        memcpy(s->copy, z, n * sizeof *z);
+        cpu->hot.head_keep(s->copy, n, scale, d->top_k, d->top_p, s->work);
+        z = s->copy;
     }
     if (bits) rlhf__lm_support_store(bits, z, n);
-    cpu->hot.head_draw(&id, z, n, scale, max, u);
+    if (cuts || scale != sums_scale) cpu->hot.head_sums(s->sums, z, n, scale, max);
+    cpu->hot.head_draw(&id, z, n, scale, max, u, s->sums);
     return id;
 }
 
 // Row i of the block, which is row `at` of the call. Returns 0 when its logits are not finite.
 static int sample_row(const struct rlhf__cpu *cpu, const rlhf_lm_sample *a,
-                      const struct rlhf__lm_block *b, uint32_t i, uint32_t at, float *scratch) {
+                      const struct rlhf__lm_block *b, uint32_t i, uint32_t at,
+                      const struct scratch *s) {
     const size_t n = (size_t)a->vocab;
-    float *z = b->logits + i * b->stride, *copy = scratch, *work = scratch + n;
+    float *z = b->logits + i * b->stride;
     const rlhf_rng rng = {a->seed, a->stream, a->host_counter[at]};
     uint32_t word[4];
     rlhf_rng_block(&rng, word);
     const double u = rlhf_rng_f64(word[0], word[1]);
-    cpu->hot.head_stat(&b->stat[i], z, n, b->scale, 0);
+    cpu->hot.head_stat(&b->stat[i], z, n, b->scale, 0, s->sums);
     if (!isfinite(b->stat[i].max) || !isfinite(b->stat[i].log_sum)) return 0;
     uint32_t *bits = a->host_support;
     if (bits) bits += at * (size_t)rlhf_support_words(a->vocab);
-    const int32_t id = draw(cpu, z, n, a->dist, b->stat[i].max, u, copy, work, bits);
+    const int32_t id = draw(cpu, z, n, a->dist, b->stat[i].max, u, s, b->scale, bits);
     const float chosen = z[id];
     int out = 0; // chosen, but outside the kept set of logp_dist
     if (b->support || rlhf__lm_dist_cuts(b->dist, a->vocab)) {
-        rlhf__lm_row_stat(cpu, b, i, work);
+        rlhf__lm_row_stat(cpu, b, i, s->work);
         out = z[id] == -INFINITY;
     }
     a->host_id[at] = id;
@@ -94,7 +110,7 @@ static int sample_row(const struct rlhf__cpu *cpu, const rlhf_lm_sample *a,
 static rlhf_status lm_sample(void *ctx, const rlhf_lm_sample *from) {
     struct rlhf__cpu *cpu = ctx;
     rlhf_lm_sample a;
-    float *scratch = NULL;
+    void *scratch = NULL;
     rlhf_dist dist, logp_dist;
     RLHF_TRY(sample_read(cpu, &a, &dist, &logp_dist, from));
     RLHF_TRY(scratch_place(cpu, a.vocab, &scratch));
@@ -117,8 +133,8 @@ static rlhf_status lm_sample(void *ctx, const rlhf_lm_sample *from) {
         uint32_t bad = UINT32_MAX;
 #pragma omp parallel for schedule(static) num_threads(cpu->threads) reduction(min : bad)
         for (uint32_t i = 0; i < b.rows; i++) {
-            float *own = scratch + (size_t)omp_get_thread_num() * 2 * (size_t)a.vocab;
-            if (!sample_row(cpu, &a, &b, i, first + i, own) && i < bad) bad = i;
+            const struct scratch own = scratch_of(cpu, a.vocab, scratch);
+            if (!sample_row(cpu, &a, &b, i, first + i, &own) && i < bad) bad = i;
         }
         if (bad != UINT32_MAX)
             return rlhf__cpu_fail(cpu, RLHF_E_NUMERIC,

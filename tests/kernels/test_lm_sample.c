@@ -21,6 +21,7 @@ static const struct shape shapes[] = {
     {40, 64, 1000, RLHF_F32, RLHF_DIST(1.0, 0.9, 50, 0), RLHF_DIST(1.0, 0.9, 50, 0), 0},
     {40, 64, 1000, RLHF_F32, RLHF_DIST(0.7, 1.0, 20, 0), FULL, 0},
     {40, 64, 1000, RLHF_F32, RLHF_DIST(1.0, 1.0, 0, 1), FULL, 0},
+    {40, 64, 5000, RLHF_F32, RLHF_DIST(2.0, 1.0, 0, 0), FULL, 0},
     {3, 64, 50257, RLHF_F32, FULL, FULL, 0},
     {70, 64, 97, RLHF_BF16, FULL, FULL, 0},
     {40, 64, 8192, RLHF_BF16, FULL, FULL, 0},

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#define BLOCK   ((size_t)1024)
+#define BLOCK   ((size_t)RLHF__HEAD_BLOCK)
 #define ABREAST 4        // vectors of maxima
 #define AHEAD   1024     // derivatives
 #define FLOOR   (-1e30f) // stands for log 0 where it is multiplied by a probability of 0
@@ -65,12 +65,16 @@ static inline void block_sums(const float *z, size_t from, size_t to, vf max, vf
 }
 
 void RLHF__HOT(head_stat)(struct rlhf__head_stat *s, const float *z, size_t n, float it,
-                          int entropy) {
+                          int entropy, double *sums) {
     double sum = 0.0, dot = 0.0;
     s->max = row_max(z, n);
-    for (size_t i = 0; i < n; i += BLOCK)
-        block_sums(z, i, i + BLOCK < n ? i + BLOCK : n, vf_set1(s->max), vf_set1(it), n, &sum,
+    for (size_t i = 0; i < n; i += BLOCK) {
+        double block = 0.0;
+        block_sums(z, i, i + BLOCK < n ? i + BLOCK : n, vf_set1(s->max), vf_set1(it), n, &block,
                    &dot);
+        if (sums) sums[i / BLOCK] = block;
+        sum += block;
+    }
     s->log_sum = (float)log(sum);
     s->entropy = entropy ? (float)(log(sum) - dot / sum) : 0.0f;
     s->kl = s->ref_max = s->ref_log_sum = 0.0f;
@@ -228,33 +232,30 @@ static int32_t draw_in_block(const float *z, size_t from, size_t to, vf max, vf 
     return (int32_t)last;
 }
 
-static inline double block_sum(const float *z, size_t n, size_t block, vf max, vf it) {
-    const size_t from = block * BLOCK, to = from + BLOCK < n ? from + BLOCK : n;
-    double sum = 0.0, unused = 0.0;
-    block_sums(z, from, to, max, it, 0, &sum, &unused);
-    return sum;
+void RLHF__HOT(head_sums)(double *sums, const float *z, size_t n, float it, float max) {
+    for (size_t i = 0; i < n; i += BLOCK) {
+        double unused = 0.0;
+        sums[i / BLOCK] = 0.0;
+        block_sums(z, i, i + BLOCK < n ? i + BLOCK : n, vf_set1(max), vf_set1(it), 0,
+                   &sums[i / BLOCK], &unused);
+    }
 }
 
-void RLHF__HOT(head_draw)(int32_t *id, const float *z, size_t n, float it, float max, double u) {
-    enum { REMEMBERED = 256 }; // sums of the first blocks; later ones are made again
-    const vf maxv = vf_set1(max), itv = vf_set1(it);
-    const size_t blocks = (n + BLOCK - 1) / BLOCK;
-    double sums[REMEMBERED], total = 0.0, reached = 0.0, before = 0.0;
-    for (size_t b = 0; b < blocks; b++) {
-        const double sum = block_sum(z, n, b, maxv, itv);
-        if (b < REMEMBERED) sums[b] = sum;
-        total += sum;
-    }
+void RLHF__HOT(head_draw)(int32_t *id, const float *z, size_t n, float it, float max, double u,
+                          const double *sums) {
+    const size_t blocks = rlhf__head_blocks(n);
+    double total = 0.0, reached = 0.0, before = 0.0;
+    for (size_t b = 0; b < blocks; b++)
+        total += sums[b];
     const double want = u * total;
     size_t chosen = 0; // the last block with weight, unless an earlier one passes `want`
     for (size_t b = 0; b < blocks && reached <= want; b++) {
-        const double sum = b < REMEMBERED ? sums[b] : block_sum(z, n, b, maxv, itv);
-        if (sum > 0.0) {
+        if (sums[b] > 0.0) {
             chosen = b;
             before = reached;
         }
-        reached += sum;
+        reached += sums[b];
     }
     const size_t from = chosen * BLOCK, to = from + BLOCK < n ? from + BLOCK : n;
-    *id = draw_in_block(z, from, to, maxv, itv, before, want);
+    *id = draw_in_block(z, from, to, vf_set1(max), vf_set1(it), before, want);
 }

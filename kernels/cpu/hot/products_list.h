@@ -17,6 +17,13 @@ struct rlhf__head_stat {
     float ref_max, ref_log_sum; // of the reference's row over the same kept set
 };
 
+// Elements that are summed in f32 before the sum goes on in f64.
+#define RLHF__HEAD_BLOCK 1024
+
+static inline size_t rlhf__head_blocks(size_t n) {
+    return (n + RLHF__HEAD_BLOCK - 1) / RLHF__HEAD_BLOCK;
+}
+
 // Derivatives of the loss for one row.
 struct rlhf__head_grad {
     float d_logp, d_entropy, d_kl;
@@ -54,11 +61,13 @@ struct rlhf__adam_step {
 //              rlhf__bf16_turn_b
 // column_sums  db[c] += sum over rows of dy[row][c]; dy has row stride `stride` elements
 // weighted_sums  dw[c] += sum over rows of dy[row] x[row][c], a chain of vf_fma in row order
-// head_stat    fills max, log_sum and, with entropy, entropy
+// head_stat    fills max, log_sum and, with entropy, entropy; sums (NULL allowed): see head_sums
 // head_kl      needs head_stat; fills kl, ref_max, ref_log_sum from the reference's row r
 // head_grad    dz[n] (f32 or bf16) = derivative w.r.t. the unscaled logits; r NULL when d_kl is 0;
 //              dz may be z when f32
-// head_draw    first id whose running sum of exp((z - max) it) exceeds u times the total
+// head_sums    sums[i] = the sum of exp((z - max) it) over block i of RLHF__HEAD_BLOCK elements
+// head_draw    first id whose running sum of exp((z - max) it) exceeds u times the total; sums are
+//              head_sums'
 // head_argmax  lowest id of the largest logit
 // head_keep    z outside top_k (0 = off) and top_p (1 = off) becomes -inf; work holds n floats
 // adamw        n elements, in one pass
@@ -80,11 +89,14 @@ struct rlhf__adam_step {
     X(column_sums, (float *db, const void *dy, int bf16, size_t rows, size_t cols, size_t stride)) \
     X(weighted_sums,                                                                               \
       (float *dw, const float *x, const float *dy, size_t rows, size_t cols, size_t stride))       \
-    X(head_stat, (struct rlhf__head_stat * s, const float *z, size_t n, float it, int entropy))    \
+    X(head_stat,                                                                                   \
+      (struct rlhf__head_stat * s, const float *z, size_t n, float it, int entropy, double *sums)) \
     X(head_kl, (struct rlhf__head_stat * s, const float *z, const float *r, size_t n, float it))   \
     X(head_grad, (void *dz, int bf16, const float *z, const float *r, size_t n, float it,          \
                   const struct rlhf__head_stat *s, const struct rlhf__head_grad *g))               \
-    X(head_draw, (int32_t * id, const float *z, size_t n, float it, float max, double u))          \
+    X(head_sums, (double *sums, const float *z, size_t n, float it, float max))                    \
+    X(head_draw,                                                                                   \
+      (int32_t * id, const float *z, size_t n, float it, float max, double u, const double *sums)) \
     X(head_argmax, (int32_t * id, const float *z, size_t n))                                       \
     X(head_keep, (float *z, size_t n, float it, int32_t top_k, double top_p, float *work))         \
     X(adamw, (float *w, float *g, float *m, float *v, size_t n, const struct rlhf__adam_step *a))  \
