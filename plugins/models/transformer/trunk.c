@@ -43,8 +43,9 @@ static uint64_t kept(const struct rlhf__tf *m, const struct rlhf__tf_work *w) {
 }
 
 // Inputs of products that norms and activations give are made again rather than kept, where they
-// are many bytes and that takes below a hundredth of the time: rows are wide and products are in
-// f32 (in bf16 they are so fast that it took a fiftieth).
+// are many bytes and that takes little of the time: rows are wide and products are in f32 (GPT-2
+// 124M, 8 x 64 tokens, level avx512: 10.8 ms of activations and 3.6 of norms in a training step of
+// 1,834; in bf16 products are so fast that it took a fiftieth).
 #define LEAN_FROM  ((uint64_t)8 << 20)
 #define LEAN_WIDTH 512
 
