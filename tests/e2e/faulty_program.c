@@ -1,7 +1,7 @@
-// faulty_program.c: a program behind exec.so that pays a row by its line alone, and goes wrong at
-// rows that a seed chooses, each once: faulty_program SEED EVERY. How often it was asked stands in
-// the file `asked`, which outlives it; what it did wrong is appended to `faults`, children that it
-// left behind to `children`.
+// faulty_program.c: a program behind exec.so that pays a row by what its line says of it (not by
+// where it stood), and goes wrong at rows that a seed chooses, each once: faulty_program SEED
+// EVERY. How often it was asked stands in the file `asked`, which outlives it; what it did wrong is
+// appended to `faults`, children that it left behind to `children`.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -96,17 +96,23 @@ static int go_wrong(const char *kind) {
     return 1;
 }
 
+// What it says behind the row's index, which is another when it is asked again.
+static const char *behind_index(const char *line) {
+    const char *at = strstr(line, "\"index\":");
+    return at ? at + 8 + strspn(at + 8, "0123456789") : line;
+}
+
 int main(int argc, char **argv) {
     const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
     const uint64_t every = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
     char *line = NULL;
     size_t cap = 0;
-    ssize_t n;
     setvbuf(stdout, NULL, _IOLBF, 0);
-    while ((n = getline(&line, &cap, stdin)) > 0) {
+    while (getline(&line, &cap, stdin) > 0) {
         const uint64_t number = every ? next_number() : 0;
         const uint64_t draw = mix(mix(14695981039346656037u, &seed, 8), &number, 8) >> 13;
-        const uint64_t worth = mix(14695981039346656037u, line, (size_t)n) >> 23;
+        const char *row = behind_index(line);
+        const uint64_t worth = mix(14695981039346656037u, row, strlen(row)) >> 23;
         if (every && draw % every == 0 && go_wrong(kinds[draw / every % KINDS])) continue;
         printf("%.3f\n", (double)(worth % 16) / 8);
     }

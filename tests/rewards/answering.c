@@ -8,7 +8,8 @@
 //     answering once                 1 for the first line, and ends
 //     answering flaky FILE           as length, but ends by a signal at its third line unless there
 //                                    is a FILE, which it leaves behind
-//     answering length               the bytes of each line, without its end
+//     answering length               the bytes of each line behind the row's index, without its
+//                                    end
 //     answering count                1, 2, 3, ...: from the first line since it was started
 //     answering stuck FILE           reads a line, writes its own number to FILE and hangs
 //     answering batch N              reads N lines, then answers all of them with 1
@@ -91,6 +92,12 @@ static void stuck(const char *file) {
     hang();
 }
 
+// Of the line: what is the same wherever in a call the row is asked.
+static const char *behind_index(void) {
+    const char *at = strstr(line, "\"index\":");
+    return at ? at + 8 + strspn(at + 8, "0123456789") : line;
+}
+
 static void flaky(const char *file) {
     for (long n = 1; next_line() > 0; n++) {
         if (n == 3 && access(file, F_OK) != 0) {
@@ -98,7 +105,7 @@ static void flaky(const char *file) {
             if (f) fclose(f);
             raise(SIGKILL);
         }
-        printf("%zu\n", strcspn(line, "\n"));
+        printf("%zu\n", strcspn(behind_index(), "\n"));
         fflush(stdout);
     }
 }
@@ -125,7 +132,7 @@ static void each(const char *mode, const char *arg) {
     long n = 0;
     while (next_line() > 0) {
         n++;
-        snprintf(text, sizeof text, "%zu", strcspn(line, "\n"));
+        snprintf(text, sizeof text, "%zu", strcspn(behind_index(), "\n"));
         if (strcmp(mode, "length") == 0)
             answer(text);
         else if (strcmp(mode, "number") == 0)
