@@ -43,16 +43,16 @@ static uint64_t kept(const struct rlhf__tf *m, const struct rlhf__tf_work *w) {
 }
 
 // Inputs of products that norms and activations give are made again rather than kept, where they
-// are many bytes and that takes little of the time: rows are wide and products are in f32 (GPT-2
-// 124M, 8 x 64 tokens, level avx512: 10.8 ms of activations and 3.6 of norms in a training step of
-// 1,834; in bf16 products are so fast that it took a fiftieth).
-#define LEAN_FROM  ((uint64_t)8 << 20)
+// are many and rows are wide, so that it takes little of the time (GPT-2 124M, 8 x 64 tokens, f32
+// at level avx512: 10.8 ms of activations and 3.6 of norms in a training step of 1,834; in bf16,
+// whose products are faster, a fiftieth, for 99 MiB less in a phase of PPO).
+#define LEAN_FROM  ((uint64_t)2 << 20) // elements
 #define LEAN_WIDTH 512
 
 static int32_t is_lean(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
                        const struct share *one) {
-    return kept(m, w) > 1 && m->arch.pre_norm && m->dtype == RLHF_F32 && m->arch.d >= LEAN_WIDTH &&
-           kept(m, w) * (2 * one->h + one->inner) >= LEAN_FROM;
+    return kept(m, w) > 1 && m->arch.pre_norm && m->arch.d >= LEAN_WIDTH &&
+           kept(m, w) * (2 * one->h + one->inner) >= LEAN_FROM * rlhf__tf_esz(m);
 }
 
 rlhf_status rlhf__tf_trunk_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w) {
