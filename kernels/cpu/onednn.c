@@ -139,7 +139,7 @@ static rlhf_status cache_get(struct rlhf__cpu *cpu, const struct rlhf__matmul *s
         i = key_hash(s) & (CACHE_SLOTS - 1);
     }
     struct rlhf__dnnl_op *op = NULL;
-    const struct half *half = s->wei_packed ? wei->library : NULL;
+    const struct half *half = wei && s->wei_packed ? wei->library : NULL;
     int st = rlhf__dnnl_matmul_create(c->engine, s, half ? half->layout : NULL, NULL, &op);
     if (st == RLHF__DNNL_NOMEM)
         return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory for a product of oneDNN");
