@@ -48,17 +48,30 @@ INLINE void fetch_c(const struct rlhf__panel *p, size_t row) {
     const char *c = (const char *)p->c + row * p->ldc * size;
     __builtin_prefetch(c, 1, 3);
     __builtin_prefetch(c + 64, 1, 3);
+    if (!p->from) return;
+    __builtin_prefetch(p->from + row * p->ldc, 0, 3);
+    __builtin_prefetch(p->from + row * p->ldc + VF_LANES, 0, 3);
 }
 
-// Rows row .. row + rows - 1; rows, packed and fetch are constants where this is inlined. fetch:
-// the next panel is brought to the second-level cache while this one is multiplied.
+// The next panel is brought to the second-level cache while this one is multiplied. Its first tiles
+// fetch a share each, at a pace that memory keeps up with: up to one line for each pair of k, and
+// two where there is one tile (decode of 32 rows: 12 to 15 % faster than all of it by the first).
+#define FETCH_TILES 4
+
+struct ahead {
+    const char *at;
+    size_t step; // bytes for each pair
+};
+
+// Rows row .. row + rows - 1; rows, packed and lines are constants where this is inlined.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, const int packed,
-                 const int fetch) {
+                 struct ahead *next, const int lines) {
     vf c0[MR], c1[MR];
     const size_t pairs = p->k / 2, odd = p->k % 2;
     const size_t a_row = packed ? 4 : p->a_stride * 2, a_step = packed ? MR * 4 : 4;
     const char *a = (const char *)p->a + (packed ? row * (pairs + odd) * 4 : row * a_row);
     const uint32_t *b = p->b;
+    const char *fetch = next->at;
 #pragma GCC unroll 12
     for (size_t r = 0; r < rows; r++) {
         c0[r] = start(p, row + r, 0);
@@ -66,14 +79,11 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
     }
     for (size_t r = 0; r < rows; r++) // the lines of C are there when the sums are
         fetch_c(p, row + r);
-    for (size_t i = 0; i < pairs; i++, a += a_step, b += NC) {
+    for (size_t i = 0; i < pairs; i++, a += a_step, b += NC, fetch += next->step) {
         const __m512bh b0 = (__m512bh)_mm512_loadu_si512(b);
         const __m512bh b1 = (__m512bh)_mm512_loadu_si512(b + VF_LANES);
-        if (fetch) {
-            const char *next = (const char *)(b + p->b_next);
-            _mm_prefetch(next, _MM_HINT_T1);
-            _mm_prefetch(next + 64, _MM_HINT_T1);
-        }
+        if (lines) _mm_prefetch(fetch, _MM_HINT_T1);
+        if (lines == 2) _mm_prefetch(fetch + 64, _MM_HINT_T1);
 #pragma GCC unroll 12
         for (size_t r = 0; r < rows; r++) {
             const __m512bh x = pair_at(a + r * a_row);
@@ -81,6 +91,7 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
             c1[r] = _mm512_dpbf16_ps(c1[r], x, b1);
         }
     }
+    next->at = fetch;
     if (odd) {
         const __m512bh b0 = (__m512bh)_mm512_loadu_si512(b);
         const __m512bh b1 = (__m512bh)_mm512_loadu_si512(b + VF_LANES);
@@ -99,56 +110,43 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
 }
 
 INLINE void rest(const struct rlhf__panel *p, size_t row, size_t rows, const int packed,
-                 const int fetch) {
+                 struct ahead *next, const int lines) {
+#define REST(n)                                                                                    \
+    case n:                                                                                        \
+        tile(p, row, n, packed, next, lines);                                                      \
+        break;
     switch (rows) {
-    case 1:
-        tile(p, row, 1, packed, fetch);
-        break;
-    case 2:
-        tile(p, row, 2, packed, fetch);
-        break;
-    case 3:
-        tile(p, row, 3, packed, fetch);
-        break;
-    case 4:
-        tile(p, row, 4, packed, fetch);
-        break;
-    case 5:
-        tile(p, row, 5, packed, fetch);
-        break;
-    case 6:
-        tile(p, row, 6, packed, fetch);
-        break;
-    case 7:
-        tile(p, row, 7, packed, fetch);
-        break;
-    case 8:
-        tile(p, row, 8, packed, fetch);
-        break;
-    case 9:
-        tile(p, row, 9, packed, fetch);
-        break;
-    case 10:
-        tile(p, row, 10, packed, fetch);
-        break;
-    case 11:
-        tile(p, row, 11, packed, fetch);
-        break;
+        REST(1)
+        REST(2)
+        REST(3)
+        REST(4)
+        REST(5)
+        REST(6)
+        REST(7)
+        REST(8)
+        REST(9)
+        REST(10)
+        REST(11)
+        REST(12)
     default:
         break;
     }
 }
 
 INLINE void all_rows(const struct rlhf__panel *p, const int packed) {
+    const size_t tiles = (p->m + MR - 1) / MR, fetching = tiles < FETCH_TILES ? tiles : FETCH_TILES;
+    struct ahead next = {(const char *)(p->b + p->b_next), (NC * 4 + fetching - 1) / fetching};
     size_t row = 0;
-    if (p->m >= MR) {
-        tile(p, 0, MR, packed, 1);
-        for (row = MR; row + MR <= p->m; row += MR)
-            tile(p, row, MR, packed, 0);
-        rest(p, row, p->m - row, packed, 0);
-    } else {
-        rest(p, 0, p->m, packed, 1);
+    if (tiles == 1) {
+        rest(p, 0, p->m, packed, &next, 2);
+        return;
     }
+    for (; row + MR <= p->m && row < FETCH_TILES * MR; row += MR)
+        tile(p, row, MR, packed, &next, 1);
+    for (; row + MR <= p->m; row += MR)
+        tile(p, row, MR, packed, &next, 0);
+    if (tiles > FETCH_TILES) next.step = 0;
+    rest(p, row, p->m - row, packed, &next, 1);
 }
 
 void rlhf__bf16_panel(const struct rlhf__panel *p) {

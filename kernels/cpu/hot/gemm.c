@@ -158,6 +158,9 @@ INLINE void fetch_c(const struct rlhf__panel *p, size_t row) {
     const float *c = (const float *)p->c + row * p->ldc;
     __builtin_prefetch(c, 1, 3);
     __builtin_prefetch(c + VF_LANES, 1, 3);
+    if (!p->from) return;
+    __builtin_prefetch(p->from + row * p->ldc, 0, 3);
+    __builtin_prefetch(p->from + row * p->ldc + VF_LANES, 0, 3);
 }
 
 // Lines of the next panel that are brought to the second-level cache meanwhile: every tile of this
