@@ -9,7 +9,7 @@
 #define K_STEP  ((int64_t)2048)
 
 #define PACK_PANELS 12 // of AMX
-#define TURN_ROWS   24 // of f32
+#define TURN_ROWS   24 // without AMX
 #define TURN_PANELS 4
 
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype) {
@@ -103,12 +103,15 @@ struct job {
     float *sum; // [block, width] of one thread: the first product's, when the result is bf16
 };
 
-// Whether a block's rows of A are packed: always from its transpose; for AMX and f32 also rows that
-// many panels read (1024 x 768 by 768 x 2304: 10 % faster on AMX, 15 % in f32 on AVX-512).
+// Whether a block's rows of A are packed: always from its transpose; also rows that many panels
+// read (1024 x 768 by 768 x 2304: 10 % faster on AMX, 15 % in f32 on AVX-512; in bf16 on
+// AVX512_BF16 2 to 5 %, and as much at 320 wide), unless pairs of bf16 would begin amid a word.
 static int packs(const struct job *j, int64_t rows, int64_t panels) {
-    const int amx = j->cpu->isa == RLHF__ISA_AMX && j->s->in_dtype == RLHF_BF16;
-    const int turned = j->s->in_dtype == RLHF_F32 && rows >= TURN_ROWS && panels >= TURN_PANELS;
-    return j->s->src_transposed || turned || (amx && rows > RLHF__AMX_MR && panels >= PACK_PANELS);
+    if (j->s->src_transposed) return 1;
+    if (j->s->in_dtype == RLHF_BF16 && j->cpu->isa == RLHF__ISA_AMX)
+        return rows > RLHF__AMX_MR && panels >= PACK_PANELS;
+    const int words_whole = j->s->in_dtype == RLHF_F32 || j->s->k % 2 == 0;
+    return words_whole && rows >= TURN_ROWS && panels >= TURN_PANELS;
 }
 
 // Packs the block's rows of A, which lie in rows or as its transpose.
@@ -117,14 +120,16 @@ static void pack_a(const struct job *j, int64_t row, size_t rows, size_t k) {
     const int64_t at = j->s->src_transposed ? j->k0 * j->s->m + row : row * j->s->k + j->k0;
     const char *from = j->src + (uint64_t)at * rlhf_dtype_size(j->s->in_dtype);
     const uint16_t *bf16 = (const uint16_t *)(const void *)from;
-    if (!j->s->src_transposed && j->s->in_dtype == RLHF_F32)
-        j->cpu->hot.gemm_turn_a(j->a_pack, (const float *)(const void *)from, rows, k,
-                                (size_t)j->s->k);
-    else if (!j->s->src_transposed)
+    const int amx = j->s->in_dtype == RLHF_BF16 && j->cpu->isa == RLHF__ISA_AMX;
+    if (!j->s->src_transposed && amx)
         rlhf__amx_pack_rows((uint16_t *)j->a_pack, bf16, rows, k, (size_t)j->s->k);
+    else if (!j->s->src_transposed) // a pair of bf16 moves as an f32 does
+        j->cpu->hot.gemm_turn_a(j->a_pack, (const float *)(const void *)from, rows,
+                                (size_t)words(j->s->in_dtype, (int64_t)k),
+                                (size_t)words(j->s->in_dtype, j->s->k));
     else if (j->s->in_dtype != RLHF_BF16)
         j->cpu->hot.gemm_pack_a(j->a_pack, (const float *)(const void *)from, rows, k, m);
-    else if (j->cpu->isa == RLHF__ISA_AMX)
+    else if (amx)
         rlhf__amx_pack_a((uint16_t *)j->a_pack, bf16, rows, k, m);
     else
         rlhf__bf16_pack_a(j->a_pack, bf16, rows, k, m);

@@ -21,19 +21,28 @@ INLINE __m512bh half_at(const char *p) {
     return (__m512bh)_mm512_set1_epi32(h);
 }
 
-INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
+// whole: the vector lies inside C; a constant where this is inlined.
+INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v, const int whole) {
     const size_t left = p->columns > col ? p->columns - col : 0;
-    const size_t n = left < VF_LANES ? left : VF_LANES, at = row * p->ldc + col;
+    const size_t n = whole || left > VF_LANES ? VF_LANES : left, at = row * p->ldc + col;
     if (n == 0) return;
-    if (p->bias) v = vf_add(v, vf_load_n(p->bias + col, n));
+    if (p->bias) v = vf_add(v, whole ? vf_load(p->bias + col) : vf_load_n(p->bias + col, n));
     if (p->c_bf16) {
+        uint16_t *c = (uint16_t *)p->c + at;
         if (p->addend) v = vf_add(vf_load(p->addend + row * NC + col), v);
-        vf_store_bf16_n((uint16_t *)p->c + at, v, n);
+        if (whole)
+            vf_store_bf16(c, v);
+        else
+            vf_store_bf16_n(c, v, n);
         return;
     }
     float *c = (float *)p->c + at;
-    if (p->accumulate) v = vf_add(vf_load_n(p->from ? p->from + at : c, n), v);
-    vf_store_n(c, v, n);
+    const float *from = p->from ? p->from + at : c;
+    if (p->accumulate) v = vf_add(whole ? vf_load(from) : vf_load_n(from, n), v);
+    if (whole)
+        vf_store(c, v);
+    else
+        vf_store_n(c, v, n);
 }
 
 // What the chain starts at.
@@ -102,10 +111,18 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
             c1[r] = _mm512_dpbf16_ps(c1[r], x, b1);
         }
     }
+    if (p->columns == NC) {
+#pragma GCC unroll 12
+        for (size_t r = 0; r < rows; r++) {
+            store(p, row + r, 0, c0[r], 1);
+            store(p, row + r, VF_LANES, c1[r], 1);
+        }
+        return;
+    }
 #pragma GCC unroll 12
     for (size_t r = 0; r < rows; r++) {
-        store(p, row + r, 0, c0[r]);
-        store(p, row + r, VF_LANES, c1[r]);
+        store(p, row + r, 0, c0[r], 0);
+        store(p, row + r, VF_LANES, c1[r], 0);
     }
 }
 
