@@ -114,8 +114,11 @@ void RLHF__HOT(gemm_turn_a)(uint32_t *dst, const float *src, size_t m, size_t k,
                                        : vf_load_n(from, n);
             }
             vf_transpose(v);
-            for (size_t j = 0; j < n; j++)
-                vf_store_n(to + (i + j) * MR, v[j], MR);
+            // Lanes behind the MR-th are overwritten by what comes next; where nothing does, kept off.
+            const size_t whole = i + n < k || r + MR < m ? n : n - 1;
+            for (size_t j = 0; j < whole; j++)
+                vf_store(to + (i + j) * MR, v[j]);
+            if (whole < n) vf_store_n(to + (i + whole) * MR, v[whole], MR);
         }
 }
 #endif
