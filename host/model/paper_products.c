@@ -141,7 +141,8 @@ static rlhf_status p_linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t
 static uint64_t block_rows(uint64_t rows, uint64_t bytes, uint64_t tile) {
     const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE); // 0: not known
     const uint64_t fit = (uint64_t)(l2 > 0 ? l2 : 1 << 20) / 2 / (bytes ? bytes : 1);
-    const uint64_t most = (fit < 240 ? 240 : fit > 720 ? 720 : fit) / tile * tile;
+    const uint64_t least = 4 * tile;
+    const uint64_t most = (fit < least ? least : fit > 720 ? 720 : fit) / tile * tile;
     const uint64_t blocks = (rows + most - 1) / most;
     return blocks ? rlhf__paper_up((rows + blocks - 1) / blocks, tile) : 0;
 }

@@ -8,6 +8,7 @@
 #define K_WHOLE ((int64_t)RLHF__GEMM_SUM_K) // up to here k is not cut
 #define K_STEP  ((int64_t)2048)
 
+#define LEAST_ROWS  48 // of a block
 #define PACK_PANELS 12 // of AMX
 #define TURN_ROWS   24 // without AMX
 #define TURN_PANELS 4
@@ -316,12 +317,13 @@ static int64_t chain_of(const struct rlhf__cpu *cpu, const struct rlhf__matmul *
 }
 
 // Row blocks of about the same size, whole tiles, whose rows of A fit half of the second-level
-// cache (1024 x 896 by 896 x 9728 in bf16: 6 % faster than in blocks of 240 rows): B is read once
-// for each of them. No bit depends on the cut.
+// cache (1024 x 896 by 896 x 9728 in bf16: 6 % faster than in blocks of 240 rows; 1024 x 3072 by
+// 3072 x 768, where 240 are too many, 2 %): B is read once for each of them. No bit depends on the
+// cut.
 static void cut_rows(struct job *j, int64_t m, int64_t tile) {
     const int64_t step = step_of(j), k = step > 0 ? step : 1;
     const int64_t fit = j->cpu->half_l2 / (k * (int64_t)rlhf_dtype_size(j->s->in_dtype));
-    const int64_t least = j->chain || tile == RLHF__AMX_MR ? 4 * tile : 240;
+    const int64_t least = tile < LEAST_ROWS / 4 ? LEAST_ROWS : 4 * tile;
     const int64_t most = (fit < least ? least : fit > 720 ? 720 : fit) / tile * tile;
     j->blocks = (m + most - 1) / most;
     j->block = ((m + j->blocks - 1) / j->blocks + tile - 1) / tile * tile;
