@@ -16,15 +16,6 @@
 // True when a product of operands of dtype runs on the own tiles.
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype);
 
-// Bytes of a packed [k, n] operand.
-uint64_t rlhf__gemm_packed_bytes(const struct rlhf__cpu *cpu, int32_t dtype, int64_t k, int64_t n);
-
-// Pack dense [k, n], which lies as [n, k] when transposed. dtype f32: src is f32; dtype bf16: src
-// is f32 (rounded to nearest even) or bf16. later: it is not read at once, so what is larger than a
-// cache is written past it. [step]
-void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, const void *src,
-                     int32_t src_dtype, int64_t k, int64_t n, int transposed, int later);
-
 // As rlhf__product, with the packed right operand or NULL; an f32 product has an f32 result. With
 // s->wei_across what is packed is the transpose [n, k], whose panels are turned into those of
 // [k, n], a few thousand steps of k at a time: a weight need not be kept both ways, and no bit
@@ -46,10 +37,6 @@ int64_t rlhf__gemm_chain(int64_t k);
 // top of it, rounded once at the end. Both right operands are packed, or both across, k and k2 at
 // most RLHF__GEMM_SUM_K. The bits are those of the two products with an f32 result. [step]
 #define RLHF__GEMM_SUM_K 4096
-struct rlhf__gemm_second {
-    const void *src, *wei;
-    int64_t k;
-};
 rlhf_status rlhf__gemm_sum(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias,
                            const struct rlhf__gemm_second *second, void *dst);

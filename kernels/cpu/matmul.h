@@ -19,4 +19,10 @@ struct rlhf__matmul {
     int64_t ldc; // own tiles only: elements from row to row of dst; 0: n
 };
 
+// A second product on top of one of as many rows and columns (rlhf__gemm_sum).
+struct rlhf__gemm_second {
+    const void *src, *wei;
+    int64_t k;
+};
+
 #endif

@@ -1,6 +1,6 @@
 // weight.c: weight matrices in packed layouts (product.h). Made from the f32 master once per
 // optimiser step by weight_pack, then used by every product of that step.
-#include "gemm.h"
+#include "gemm_pack.h"
 #include "product.h"
 #include "table.h"
 
