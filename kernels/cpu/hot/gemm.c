@@ -114,7 +114,7 @@ void RLHF__HOT(gemm_turn_a)(uint32_t *dst, const float *src, size_t m, size_t k,
                                        : vf_load_n(from, n);
             }
             vf_transpose(v);
-            // Lanes behind the MR-th are overwritten by what comes next; where nothing does, kept off.
+            // Lanes behind the MR-th are overwritten by what comes next; where nothing does, off.
             const size_t whole = i + n < k || r + MR < m ? n : n - 1;
             for (size_t j = 0; j < whole; j++)
                 vf_store(to + (i + j) * MR, v[j]);
