@@ -1,0 +1,160 @@
+// test_reward_narrow.c: rows that end the process of a reward are found by asking in parts: which
+// parts, what is believed of where it ended, and when they are not looked for.
+#include "reward_ask_kit.h"
+
+struct parts {
+    const char *kills, *asked;
+    int32_t late, liar, alone;
+};
+
+// What is believed of where it ended: as long as it turns out true.
+static void rows_that_end_it_are_found(void **state) {
+    struct fixture *f = *state;
+    static const struct parts how[] = {{"c", "abcdefgh|ab|c|defgh|", 0, 0, 1},
+                                       {"a", "abcdefgh|a|bcdefgh|", 0, 0, 1},
+                                       {"h", "abcdefgh|abcdefg|h|", 0, 0, 1},
+                                       {"bf", "abcdefgh|a|b|cdefgh|cde|f|gh|", 0, 0, 1},
+                                       {"c", "abcdefgh|ab|cd|efgh|", 0, 0, 0},
+                                       {"c", "abcdefgh|abcd|ab|cd|c|d|efgh|", 1, 0, 1},
+                                       {"c", "abcdefgh|abcd|ab|cd|efgh|", 1, 0, 0},
+                                       {"g", "abcdefgh|a|bcdefgh|bcd|efgh|ef|gh|g|h|", 0, 1, 1}};
+    f->plugin.outside = &f->outside;
+    f->rules.on_failure = RLHF__FAILURE_ZERO;
+    for (size_t k = 0; k < CHECK_COUNT(how); k++) {
+        f->plugin.ops.reward.flags = how[k].alone ? RLHF_REWARD_ROW_ALONE : 0;
+        f->s->kills = how[k].kills;
+        f->s->late = how[k].late;
+        f->s->liar = how[k].liar;
+        f->s->asked[0] = 0;
+        f->books = (struct rlhf__reward_books){0};
+        ask(f);
+        assert_string_equal(f->s->asked, how[k].asked);
+        only_failed(f, how[k].alone ? how[k].kills : "cd");
+        assert_int_equal(f->books.failures, how[k].alone ? strlen(how[k].kills) : 2);
+        assert_int_equal(f->books.retries,
+                         strlen(how[k].asked) - ROWS - f->s->n); // rows behind the first call
+        f->s->n = 0;
+    }
+    f->plugin.outside = NULL;
+}
+
+// With retry that is for the last try, and never for a reward whose state the parts would change.
+static void they_are_looked_for_when_it_counts(void **state) {
+    struct fixture *f = *state;
+    f->plugin.outside = &f->outside;
+    alone(f);
+    f->rules.retries = 2;
+    f->s->kills = "c";
+    refused(f, RLHF_E_IO, "(row 2 of 8)");
+    assert_string_equal(f->s->asked, "abcdefgh|abcdefgh|abcdefgh|ab|c|defgh|");
+    f->s->asked[0] = 0;
+    f->rules.retries = 1;
+    f->plugin.desc.state_version = 1;
+    refused(f, RLHF_E_IO, "(all 8 rows)");
+    assert_string_equal(f->s->asked, ">abcdefgh|<>abcdefgh|");
+    // Stopping has no use for it.
+    f->plugin.desc.state_version = 0;
+    f->s->asked[0] = 0;
+    f->rules.on_failure = RLHF__FAILURE_STOP;
+    refused(f, RLHF_E_IO, "(all 8 rows)");
+    assert_string_equal(f->s->asked, "abcdefgh|");
+    f->plugin.outside = NULL;
+}
+
+// A single group cannot be parted, and it is not looked for longer than it takes to end it sixteen
+// times.
+static void looking_for_them_has_bounds(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    enum { MANY = 40 };
+    struct rlhf__reward_rows many = {0};
+    struct rlhf__reward_answer answer = {0};
+    uint32_t pick[MANY];
+    f->plugin.outside = &f->outside;
+    f->rules.on_failure = RLHF__FAILURE_ZERO;
+    f->s->kills = "a";
+    memset(f->group, 0, sizeof f->group);
+    ask(f);
+    only_failed(f, "abcdefgh");
+    assert_string_equal(f->s->asked, "abcdefgh|");
+    assert_null(strstr(f->said, "in parts"));
+    // Forty times the row that ends it.
+    alone(f);
+    f->s->n = 0;
+    memset(pick, 0, sizeof pick);
+    check_ok(rlhf__reward_rows_pick(&many, &f->rows, pick, MANY, &err), &err);
+    check_ok(rlhf__reward_answer_init(&answer, &many, &err), &err);
+    check_ok(rlhf__reward_ask(&f->q, NULL, &many, &answer, &err), &err);
+    assert_int_equal(f->s->n, 16);
+    assert_int_equal(rlhf__marks_count(answer.failed, MANY), MANY);
+    rlhf__reward_answer_finish(&answer);
+    rlhf__reward_rows_finish(&many);
+    f->plugin.outside = NULL;
+}
+
+// What ends it once and not again has failed nowhere, and nothing is told of it but the parting.
+static void one_end_leaves_nothing(void **state) {
+    struct fixture *f = *state;
+    f->plugin.outside = &f->outside;
+    alone(f);
+    f->rules.on_failure = RLHF__FAILURE_DROP;
+    f->s->kills = "c";
+    f->s->once = 1;
+    ask(f);
+    assert_string_equal(f->s->asked, "abcdefgh|ab|c|defgh|");
+    only_failed(f, "");
+    logged(f, "it ended; asked again in parts");
+    assert_null(strstr(f->said, "rewards.on_failure says"));
+    f->s->kills = "c";
+    ask_early(f, 0, ROWS);
+    assert_int_equal(f->early.why.code, 0);
+    struct rlhf__error why, err;
+    int32_t whole = 1;
+    f->s->kills = "c";
+    f->q.narrows = 1;
+    check_ok(
+        rlhf__reward_narrow(&f->q, &f->early.metrics, &f->rows, &f->answer, &why, &whole, &err),
+        &err);
+    assert_int_equal(why.code, 0);
+    assert_int_equal(whole, 0);
+    f->plugin.outside = NULL;
+}
+
+// Looking for them ends with the time there is for it, and rows nobody knows of have failed.
+static void looking_for_them_takes_no_longer(void **state) {
+    struct fixture *f = *state;
+    f->plugin.outside = &f->outside;
+    alone(f);
+    f->rules.on_failure = RLHF__FAILURE_ZERO;
+    f->rules.timeout_s = 1e-300;
+    f->s->kills = "c";
+    ask(f);
+    only_failed(f, "abcdefgh");
+    assert_string_equal(f->s->asked, "abcdefgh|");
+    f->plugin.outside = NULL;
+}
+
+// A part of the early rows that ended its process is looked at at once.
+static void early_rows_are_parted(void **state) {
+    struct fixture *f = *state;
+    alone(f);
+    f->plugin.outside = &f->outside;
+    f->rules.on_failure = RLHF__FAILURE_DROP;
+    f->s->kills = "b";
+    ask_early(f, 0, 4);
+    ask_with(f, &f->early);
+    assert_string_equal(f->s->asked, "abcd|a|b|cd|efgh|");
+    only_failed(f, "b");
+    assert_int_equal(f->books.failures, 1);
+    assert_int_equal(f->books.retries, 4);
+    f->plugin.outside = NULL;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(rows_that_end_it_are_found),       TEST(they_are_looked_for_when_it_counts),
+        TEST(looking_for_them_has_bounds),      TEST(one_end_leaves_nothing),
+        TEST(looking_for_them_takes_no_longer), TEST(early_rows_are_parted),
+    };
+    return cmocka_run_group_tests_name("reward_narrow", tests, NULL, NULL);
+}
