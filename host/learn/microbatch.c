@@ -1,0 +1,197 @@
+// microbatch.c: see microbatch.h.
+#include "learn/microbatch.h"
+
+#include "learn/flops.h"
+#include "learn/pass.h"
+
+#include <stdlib.h>
+
+// What the model is asked for: a reward model gives a score a token, which the host pools.
+static uint32_t model_heads(const struct rlhf__learner *l) {
+    uint32_t pooled = l->reward_head ? l->plan.heads & RLHF_HEAD_SCORE : 0;
+    return (l->plan.heads & ~pooled) | (pooled ? RLHF_HEAD_TOKEN_SCORE : 0);
+}
+
+int rlhf__microbatch_shares(const struct rlhf__learner *l, const struct rlhf__rows *e) {
+    return !l->written_out && rlhf__can_share_prompts(l->model, e) &&
+           !(model_heads(l) & RLHF_HEAD_SCORE) &&
+           (!l->critic || rlhf__can_share_prompts(l->critic, e));
+}
+
+rlhf_status rlhf__microbatch_reserve(struct rlhf__learner *l, const struct rlhf__rows *e,
+                                     struct rlhf__error *err) {
+    uint32_t rows, tokens, heads = l->plan.heads | model_heads(l);
+    int share = rlhf__microbatch_shares(l, e);
+    rlhf__rows_largest_slice(e, l->microbatch_tokens, share, &rows, &tokens);
+    rlhf_status st =
+        rlhf__head_store_reserve(&l->out, heads, rows, tokens, l->model->n_labels, err);
+    if (st == RLHF_OK)
+        st = rlhf__head_store_reserve(&l->grad, heads, rows, tokens, l->model->n_labels, err);
+    if (st == RLHF_OK && share)
+        st = rlhf__head_store_reserve(&l->compact, model_heads(l), rows, tokens, l->model->n_labels,
+                                      err);
+    return st;
+}
+
+static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__rows *e,
+                            uint32_t from) {
+    int32_t base = e->offset[from];
+    const rlhf_batch *b = &l->batch.full;
+    rlhf_loss_in in = {.size = sizeof in,
+                       .n = b->n,
+                       .total = b->total,
+                       .batch_sequences = l->batch_sequences,
+                       .batch_tokens = l->batch_tokens,
+                       .max_new_tokens = l->max_new_tokens,
+                       .offset = b->offset,
+                       .prompt_len = b->prompt_len,
+                       .group = e->group + from,
+                       .heads = &l->out.heads,
+                       .logp_old = e->token[RLHF__LOGP_OLD] + base,
+                       .logp_ref = e->token[RLHF__LOGP_REF] + base,
+                       .value_old = e->token[RLHF__VALUE_OLD] + base,
+                       .advantage = e->token[RLHF__ADVANTAGE] + base,
+                       .returns = e->token[RLHF__RETURNS] + base,
+                       .label = e->label + from,
+                       .n_labels = l->model->n_labels,
+                       .minibatches = l->epoch_minibatches};
+    in.ids = b->ids;
+    if (e->left_out) in.left_out = e->left_out + base;
+    if (e->flags & RLHF__DRAWN) {
+        in.logp_sampled = e->token[RLHF__LOGP_SAMPLED] + base;
+        in.version = e->version + from;
+        in.steps = l->optim->count.step;
+    }
+    if (!rlhf__plan_wants_reference(&l->plan)) in.logp_ref = NULL;
+    if (!(l->plan.heads & RLHF_HEAD_VALUE)) in.value_old = NULL;
+    return in;
+}
+
+// The reference's hidden states in the layout that the model computes. Those of response tokens are
+// the same in both.
+static rlhf_status reference_hidden(struct rlhf__learner *l, const struct rlhf__rows *e,
+                                    uint32_t from, rlhf_forward *f, struct rlhf__error *err) {
+    if (e->ref_row) {
+        f->kl_dev_hidden = e->ref_dev_hidden;
+        f->kl_dev_row = e->ref_row + rlhf__rows_response_tokens(e, 0, from);
+        return RLHF_OK;
+    }
+    size_t d = (size_t)e->d_hidden, need = (size_t)l->batch.compact.total * d;
+    const float *full = e->ref_hidden + (size_t)e->offset[from] * d;
+    f->kl_hidden = full;
+    if (!l->batch.is_shared) return RLHF_OK;
+    if (need > l->hidden_cap) {
+        free(l->hidden);
+        l->hidden = malloc(need * sizeof *l->hidden);
+        l->hidden_cap = l->hidden ? need : 0;
+        if (!l->hidden) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for hidden states");
+    }
+    rlhf__shared_batch_contract(&l->batch, l->hidden, full, e->d_hidden);
+    f->kl_hidden = l->hidden;
+    return RLHF_OK;
+}
+
+// The two forwards of a microbatch; critic's heads are 0 without one.
+struct forwards {
+    rlhf_forward model, critic;
+};
+
+static rlhf_status forward(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t from,
+                           int train, struct forwards *f, struct rlhf__error *err) {
+    const rlhf_batch *b = &l->batch.compact;
+    const rlhf_batch *full = &l->batch.full;
+    struct rlhf__head_store *out = l->batch.is_shared ? &l->compact : &l->out;
+    f->model = (rlhf_forward){
+        .size = sizeof f->model, .heads = model_heads(l), .train = train, .dist = &l->dist};
+    f->model.support = rlhf__rows_support(e, from);
+    f->critic = f->model;
+    f->critic.heads = RLHF_HEAD_VALUE;
+    if (l->critic) f->model.heads &= ~(uint32_t)RLHF_HEAD_VALUE;
+    rlhf_status st = RLHF_OK;
+    if (l->plan.heads & RLHF_HEAD_KL) {
+        f->model.kl_self = l->reference->self;
+        st = reference_hidden(l, e, from, &f->model, err);
+    }
+    rlhf__head_store_clear(&l->out, full->n, full->total, l->model->n_labels);
+    rlhf__head_store_clear(&l->grad, full->n, full->total, l->model->n_labels);
+    if (l->batch.is_shared) rlhf__head_store_clear(&l->compact, 0, b->total, 0);
+    if (st == RLHF_OK) st = rlhf__model_forward(l->model, b, &f->model, &out->heads, err);
+    if (st == RLHF_OK && l->critic)
+        st = rlhf__model_forward(l->critic, b, &f->critic, &out->heads, err);
+    if (st == RLHF_OK && l->batch.is_shared)
+        rlhf__shared_heads_expand(&l->batch, &l->out.heads, &l->compact.heads);
+    if (st == RLHF_OK && l->reward_head)
+        rlhf__reward_pool(l->reward_head, full->n, full->offset, full->prompt_len,
+                          l->out.heads.token_score, l->out.heads.score);
+    return st;
+}
+
+static rlhf_status backward(struct rlhf__learner *l, const struct forwards *f,
+                            struct rlhf__error *err) {
+    const rlhf_batch *b = &l->batch.compact, *full = &l->batch.full;
+    rlhf_heads grad = l->grad.heads;
+    if (l->reward_head) {
+        rlhf__reward_pool_bwd(l->reward_head, full->n, full->offset, full->prompt_len, grad.score,
+                              grad.token_score);
+        grad.score = NULL;
+    }
+    if (l->batch.is_shared) {
+        rlhf__shared_heads_contract(&l->batch, &l->compact.heads, &grad);
+        grad = l->compact.heads;
+    }
+    rlhf_status st = rlhf__model_backward(l->model, b, &f->model, &grad, err);
+    if (st != RLHF_OK || !l->critic) return st;
+    return rlhf__model_backward(l->critic, b, &f->critic, &grad, err);
+}
+
+// Forward and backward of both models; the reference's logits (HEAD_KL) have no backward.
+static void count_flops(struct rlhf__learner *l, const struct forwards *f) {
+    const rlhf_batch *full = &l->batch.full;
+    int64_t tokens = l->batch.compact.total;
+    const int32_t train = f->model.train;
+    l->flops += rlhf__train_ways(l->model, train) *
+                rlhf__forward_flops(l->model, f->model.heads, tokens, full);
+    if (l->critic)
+        l->flops += rlhf__train_ways(l->critic, train) *
+                    rlhf__forward_flops(l->critic, f->critic.heads, tokens, full);
+    if (f->model.heads & RLHF_HEAD_KL) l->flops += rlhf__lm_head_flops(l->reference, full);
+}
+
+static int any(const float *x, size_t n) {
+    for (size_t i = 0; x && i < n; i++)
+        if (x[i] != 0) return 1;
+    return 0;
+}
+
+// Whether the loss wants the policy's trunk to be another. What it wants of values is left out: a
+// fresh value head passes nothing on.
+static int any_derivative(const struct rlhf__learner *l) {
+    const rlhf_heads *d = &l->grad.heads;
+    const rlhf_batch *b = &l->batch.full;
+    return any(d->logp, b->total) || any(d->entropy, b->total) || any(d->kl, b->total) ||
+           any(d->score, (size_t)b->n * (size_t)l->model->n_labels);
+}
+
+rlhf_status rlhf__microbatch(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t from,
+                             uint32_t to, struct rlhf__place *p, struct rlhf__error *err) {
+    struct forwards f;
+    rlhf_status st =
+        rlhf__shared_batch_fill(&l->batch, e, from, to, rlhf__microbatch_shares(l, e), err);
+    if (st == RLHF_OK) st = forward(l, e, from, p->train, &f, err);
+    if (st != RLHF_OK) return st;
+    l->tokens += l->batch.compact.total;
+    if (l->comparing)
+        rlhf__learner_compare(l, e, from, to, e->token[RLHF__LOGP_OLD] + e->offset[from],
+                              l->out.heads.logp);
+    rlhf_loss_in in = loss_in(l, e, from);
+    in.epoch = p->epoch;
+    in.minibatch = p->minibatch;
+    rlhf_loss_out out = {.size = sizeof out, .d_heads = &l->grad.heads};
+    st = l->objective.loss(l->objective.self, &in, &out, err);
+    if (st != RLHF_OK) return st;
+    p->loss += out.loss;
+    if (p->train) l->asked |= any_derivative(l);
+    count_flops(l, &f);
+    if (p->train) return backward(l, &f, err);
+    return rlhf__row_use_check(&l->grad.heads, l->batch.full.total, err);
+}
