@@ -6,6 +6,35 @@
 #include <stdio.h>
 #include <string.h>
 
+// ---- the descriptor ----
+
+// A domain backwards and a name: three parts or more between dots, none of them empty. The loader
+// has seen to the characters.
+static int is_reverse_dns(const char *id) {
+    int parts = 1;
+    for (const char *c = id; *c; c++) {
+        if (*c != '.') continue;
+        if (c == id || c[1] == '.' || !c[1]) return 0;
+        parts++;
+    }
+    return parts >= 3;
+}
+
+static int try_descriptor(struct rlhf__check *c, int32_t step) {
+    const rlhf_plugin *d = &c->plugin->desc;
+    if (step > 0) return 0;
+    if (!is_reverse_dns(d->id))
+        rlhf__board_found(c->board, RLHF__CHECK_ID,
+                          "id is \"%s\"; it must be reverse DNS, a domain backwards and a name, "
+                          "e.g. \"org.example.%s\"",
+                          d->id, c->plugin->stem);
+    if (strspn(d->summary, " \t\r\n") == strlen(d->summary))
+        rlhf__board_found(c->board, RLHF__CHECK_SUMMARY,
+                          "summary is %s; it must be a line that says what the plugin does",
+                          *d->summary ? "blank" : "missing or empty");
+    return 1;
+}
+
 // ---- the option table ----
 
 static int try_table(struct rlhf__check *c, int32_t step) {
@@ -190,6 +219,7 @@ static int try_state(struct rlhf__check *c, int32_t step) {
 }
 
 const struct rlhf__check_case rlhf__life_cases[] = {
+    {"descriptor", RLHF__CHECK_CRASH, 0, 0, 0, try_descriptor},
     {"options", RLHF__CHECK_CRASH, 0, 0, 0, try_table},
     {"create", RLHF__CHECK_CRASH, 0, 0, 0, try_create},
     {"destroy", RLHF__CHECK_DESTROY, 0, 0, 0, try_destroy},

@@ -2,6 +2,7 @@
 #include "check/watched.h"
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "check/fakes.h"
 #include "plugin/metric_names.h"
 
@@ -134,12 +135,18 @@ static int in_call(const struct rlhf__watched_host *h, const char *what) {
 static void do_metric(const rlhf_host *api, const char *name, double value) {
     struct rlhf__watched_host *h = behind(api);
     const char *owner = h->watched->check->plugin->desc.kind == RLHF_KIND_ALGO ? "" : "rewards/x";
-    char full[512];
+    static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
+    char full[512], shown[200];
     (void)value;
     if (!in_call(h, "metric")) return;
     if (!name || !*name)
         rlhf__board_found(board_of(h), RLHF__CHECK_METRIC, "a metric without a name in %s",
                           h->inside);
+    else if (strspn(name, good) != strlen(name))
+        rlhf__board_found(board_of(h), RLHF__CHECK_METRIC_TEXT,
+                          "%s reports \"%s\"; a metric's name must have letters, digits, '_', "
+                          "'-', '.' and '/' alone",
+                          h->inside, rlhf__printable(name, shown, sizeof shown));
     else if (!rlhf__metric_name(owner, name, full, sizeof full))
         rlhf__board_found(board_of(h), RLHF__CHECK_METRIC,
                           "%s reports \"%s\", which is the host's own", h->inside, name);

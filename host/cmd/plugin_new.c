@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 // Where the program is; the test needs the SDK alone.
-#define PLUGIN_CHECK "\n\t@if command -v rlhf-host >/dev/null; then rlhf-host plugin check ./$<; fi"
+#define PLUGIN_CHECK                                                                               \
+    "; \\\n\tif command -v rlhf-host >/dev/null; then rlhf-host plugin check ./$< || bad=1; fi"
 
 static const struct kind {
     const char *word;    // what is typed, and what the templates are called

@@ -116,6 +116,8 @@ static void misbehave(struct reward *r, const rlhf_reward_in *in, const rlhf_rew
     (void)out;
 #if defined BREAK_METRIC
     r->host->metric(r->host, "mean", 1);
+#elif defined BREAK_METRIC_TEXT
+    r->host->metric(r->host, "my words", 1);
 #elif defined BREAK_THREAD
     pthread_t thread;
     if (pthread_create(&thread, NULL, report, r) == 0) pthread_join(thread, NULL);
@@ -207,16 +209,32 @@ static const rlhf_reward_ops ops = {
     .score = score,
 };
 
+#if defined BREAK_ID
+#define ID "canary"
+#elif defined BREAK_ID_SHORT
+#define ID "my.canary"
+#elif defined BREAK_ID_EMPTY
+#define ID "org..canary"
+#else
+#define ID "org.example.canary"
+#endif
+#if defined BREAK_SUMMARY
+#define SUMMARY NULL
+#elif defined BREAK_SUMMARY_BLANK
+#define SUMMARY " "
+#else
+#define SUMMARY "breaks a rule"
+#endif
+
 #define DESCRIPTOR(text)                                                                           \
     {                                                                                              \
         .size = sizeof(rlhf_plugin), .kind = RLHF_KIND_REWARD, .host_minor_min = RLHF_ABI_MINOR,   \
-        .state_version = STATE, .id = "org.example.canary", .version = "1", .summary = (text),     \
-        .opts = options, .n_opts = 2, .opt_stride = sizeof *options,                               \
-        .config_size = sizeof(struct config), .create = create, .destroy = destroy, .save = SAVE,  \
-        .load = LOAD, .ops = &ops                                                                  \
+        .state_version = STATE, .id = ID, .version = "1", .summary = (text), .opts = options,      \
+        .n_opts = 2, .opt_stride = sizeof *options, .config_size = sizeof(struct config),          \
+        .create = create, .destroy = destroy, .save = SAVE, .load = LOAD, .ops = &ops              \
     }
 
-static const rlhf_plugin plugin = DESCRIPTOR("breaks a rule");
+static const rlhf_plugin plugin = DESCRIPTOR(SUMMARY);
 
 #ifdef BREAK_NOTE
 // The note says something else than the entry.

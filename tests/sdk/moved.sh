@@ -58,6 +58,10 @@ PATH=$tmp/bin:$PATH
 rlhf-host plugin new reward my_words >"$tmp/log"
 command -v pkg-config >/dev/null || exit 0
 make -C my_words check >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
+# what its test finds does not keep plugin check from being reached, and is not forgotten
+printf '#!/bin/sh\nexit 1\n' >my_words/test_my_words
+if make -C my_words check >"$tmp/log" 2>&1; then echo "make check forgot that the test failed" >&2; exit 1; fi
+grep -q '^nothing found' "$tmp/log" || { cat "$tmp/log" >&2; exit 1; }
 # and by the page's one line of pkg-config, although the prefix has spaces
 sed -n '/^export PKG_CONFIG_PATH=/,/^```$/p' "$RLHF_SOURCE_DIR/docs/writing-a-plugin.md" | grep -v '^```' >"$tmp/line"
 [ "$(wc -l <"$tmp/line")" = 2 ] || { echo "the page has lost its line of pkg-config" >&2; exit 1; }
