@@ -70,6 +70,10 @@ static int ends_in(const char *path, const char *end) {
     return n >= m && strcmp(path + n - m, end) == 0;
 }
 
+static int is_of_reward(const char *path) {
+    return strncmp(path, "reward.", 7) == 0 || strncmp(path, "judge.", 6) == 0;
+}
+
 static int allowed(const char *path) {
     for (size_t i = 0; may_change[i]; i++) {
         size_t n = strlen(may_change[i]);
@@ -77,8 +81,7 @@ static int allowed(const char *path) {
         if (prefix ? strncmp(path, may_change[i], n) == 0 : strcmp(path, may_change[i]) == 0)
             return 1;
     }
-    const int is_reward = strncmp(path, "reward.", 7) == 0 || strncmp(path, "judge.", 6) == 0;
-    return is_reward && (ends_in(path, ".isolate") || ends_in(path, ".network"));
+    return is_of_reward(path) && (ends_in(path, ".isolate") || ends_in(path, ".network"));
 }
 
 static rlhf_status changed(const char *run, const char *path, const json_t *was, const json_t *is,
@@ -91,9 +94,10 @@ static rlhf_status changed(const char *run, const char *path, const json_t *was,
                "goes on (what can: run.phases, run.stop_after, run.threads, compute.backend, "
                "compute.gpu, compute.workspace_mib, compute.recompute, data.max_mib, checkpoint.*, "
                "early_stop.*, log.*, rewards.on_failure, rewards.retries, rewards.isolate, "
-               "rewards.timeout_s, rewards.memory_mib, rewards.workers, rewards.overlap, and where "
-               "inputs lie); "
-               "start a new run with --policy "
+               "rewards.timeout_s, rewards.memory_mib, rewards.workers, rewards.overlap, and, "
+               "with the same contents, where plugins, the files of code that rewards name, rows, "
+               "prompts and the models of policy.path and reference.path lie); start a new run "
+               "with --policy "
                "'%s/checkpoints/latest' instead",
                path, a.len ? rlhf__buf_text(&a) : "nothing", b.len ? rlhf__buf_text(&b) : "nothing",
                run);
@@ -125,12 +129,15 @@ static int same_plugin(const char *path, const json_t *was, const json_t *is) {
 // A file or directory that was made absolute when the run began may be named from here.
 static int same_place(const char *path, const json_t *was, const json_t *is) {
     char real[RLHF__PATH_CAP];
-    const int of_plugin = strncmp(path, "reward.", 7) == 0 || strncmp(path, "judge.", 6) == 0;
+    const int of_plugin = is_of_reward(path);
     if (!of_plugin && !ends_in(path, "path") && !ends_in(path, ".model")) return 0;
     if (!json_is_string(was) || !json_is_string(is)) return 0;
     if (!rlhf__path_real(json_string_value(is), real)) return 0;
     for (size_t i = 0; may_move[i] && json_string_length(was) > 0; i++)
         if (strcmp(path, may_move[i]) == 0) return 1;
+    // Which options name code is known later: run/read_inputs.c refuses the others.
+    const int is_option = of_plugin && !ends_in(path, ".plugin") && !ends_in(path, ".name");
+    if (is_option && *json_string_value(was) == '/' && rlhf__is_file(real)) return 1;
     return !strcmp(real, json_string_value(was));
 }
 
@@ -188,18 +195,38 @@ static const char *text_at(const json_t *config, const char *path) {
     return json_string_value(json_object_get(json_object_get(config, section), dot + 1));
 }
 
-static rlhf_status mark_moved(const json_t *was, const json_t *is, struct rlhf__config *c,
-                              struct rlhf__error *err) {
+static rlhf_status mark(json_t *from, const char *was, const char *is, struct rlhf__error *err) {
     char real[RLHF__PATH_CAP];
-    for (size_t i = 0; may_move[i]; i++) {
-        const char *old = text_at(was, may_move[i]), *new = text_at(is, may_move[i]);
-        json_t *from = json_object_get(c->given, may_move[i]);
-        if (!from || !old || !new || (rlhf__path_real(new, real) && strcmp(real, old) == 0))
-            continue;
-        if (json_object_set_new(from, "moved", json_true()) != 0)
-            return RLHF__NOMEM(err, "out of memory");
+    if (!from || !was || !is || (rlhf__path_real(is, real) && strcmp(real, was) == 0))
+        return RLHF_OK;
+    return json_object_set_new(from, "moved", json_true()) == 0 ? RLHF_OK
+                                                                : RLHF__NOMEM(err, "out of memory");
+}
+
+// Options of a reward: two texts that are not the same got here as places of a file.
+static rlhf_status mark_options(const json_t *was, const json_t *is, struct rlhf__plugin_config *p,
+                                struct rlhf__error *err) {
+    const char *key;
+    json_t *from;
+    json_object_foreach(p->origin, key, from) {
+        const char *old = json_string_value(json_object_get(was, key));
+        const char *new = json_string_value(json_object_get(is, key));
+        if (old && new &&strcmp(old, new) != 0) RLHF_TRY(mark(from, old, new, err));
     }
     return RLHF_OK;
+}
+
+static rlhf_status mark_moved(const json_t *was, const json_t *is, struct rlhf__config *c,
+                              struct rlhf__error *err) {
+    for (size_t i = 0; may_move[i]; i++)
+        RLHF_TRY(mark(json_object_get(c->given, may_move[i]), text_at(was, may_move[i]),
+                      text_at(is, may_move[i]), err));
+    for (size_t i = 0; i < c->n_reward; i++)
+        RLHF_TRY(mark_options(json_array_get(json_object_get(was, "reward"), i),
+                              json_array_get(json_object_get(is, "reward"), i), &c->reward[i],
+                              err));
+    return mark_options(json_object_get(was, "judge"), json_object_get(is, "judge"), &c->judge,
+                        err);
 }
 
 static rlhf_status compare_all(const struct rlhf__config_request *req,

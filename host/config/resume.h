@@ -5,6 +5,8 @@
 #include "config/request.h"
 #include "config/schema.h"
 
+struct rlhf__plugin;
+
 // Read RUN/config.json over the built-in values in c. --config and --preset are refused, and a run
 // directory in which a link leads out of it. [main]
 rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlhf__config *c,
@@ -14,8 +16,9 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
 // run.phases, run.stop_after, run.threads, compute.backend, compute.gpu, compute.workspace_mib,
 // data.max_mib, checkpoint.*, early_stop.* and log.*: anything else would make the rest of the run
 // a different run. Rows, prompts, and the models of policy.path and reference.path may lie
-// elsewhere by now: such a path is marked "moved" in c->given, and what is there has to be what the
-// run began with (keep/inputs.h). Then c->run.dir is the resumed directory. [main]
+// elsewhere by now, and so may files of code that options of rewards name: such a path is marked
+// "moved" in c->given, or in the reward's origin, and what is there has to be what the run began
+// with (keep/inputs.h). Then c->run.dir is the resumed directory. [main]
 rlhf_status rlhf__resume_check(const struct rlhf__config_request *req,
                                const struct rlhf__config *stored, struct rlhf__config *c,
                                struct rlhf__error *err);
@@ -24,5 +27,12 @@ rlhf_status rlhf__resume_check(const struct rlhf__config_request *req,
 // are looked up, unless they were named again or req->trust_run is set. [main]
 rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const struct rlhf__config *c,
                                struct rlhf__error *err);
+
+// Append "SETTING (PATH)" for all code that a run of this resolved config had from elsewhere: what
+// rlhf__resume_trust, and the options that name code (RLHF_OPT_CODE), want named again. plugin: of
+// the rewards [c->n_reward]; judge: NULL without one. [main]
+void rlhf__resume_code(const struct rlhf__dirs *dirs, const struct rlhf__config *c,
+                       const struct rlhf__plugin *const *plugin, const struct rlhf__plugin *judge,
+                       struct rlhf__buf *list);
 
 #endif

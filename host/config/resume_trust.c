@@ -1,7 +1,9 @@
-// resume_trust.c: rlhf__resume_trust of resume.h: which code may a run's config.json name?
+// resume_trust.c: rlhf__resume_trust and rlhf__resume_code of resume.h: which code may a run's
+// config.json name, and which has to be named again?
 #include "config/resume.h"
 
 #include "base/file.h"
+#include "plugin/load.h"
 #include "plugin/search.h"
 
 #include <stdio.h>
@@ -22,12 +24,18 @@ static void add(struct rlhf__buf *list, const char *setting, const char *path) {
     rlhf__buf_printf(list, "%s%s (%s)", list->len ? ", " : "", setting, path);
 }
 
-static void look_at(const struct rlhf__config_request *req, const struct rlhf__plugin_config *p,
-                    const char *setting, struct rlhf__buf *list) {
-    char file[1024];
-    if (!p->plugin || p->from == RLHF__NAME_TYPED) return;
-    if (!rlhf__plugin_is_path(p->plugin, p->from, file)) return;
-    if (!rlhf__plugin_is_installed(req->dirs, file)) add(list, setting, p->plugin);
+static void look_at(const struct rlhf__dirs *dirs, const struct rlhf__plugin_config *p,
+                    const char *section, struct rlhf__buf *list) {
+    char file[1024], setting[48];
+    snprintf(setting, sizeof setting, "%s.plugin", section);
+    if (!p->plugin || !rlhf__plugin_is_path(p->plugin, p->from, file)) return;
+    if (!rlhf__plugin_is_installed(dirs, file)) add(list, setting, p->plugin);
+}
+
+static void look_at_stored(const struct rlhf__config_request *req,
+                           const struct rlhf__plugin_config *p, const char *section,
+                           struct rlhf__buf *list) {
+    if (p->from != RLHF__NAME_TYPED) look_at(req->dirs, p, section, list);
 }
 
 static int is_set(const struct rlhf__config_request *req, const char *assignment) {
@@ -40,13 +48,13 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
                                struct rlhf__error *err) {
     struct rlhf__buf list = RLHF__BUF_INIT;
     if (req->trust_run) return RLHF_OK;
-    look_at(req, &c->algo, "algo.plugin", &list);
+    look_at_stored(req, &c->algo, "algo", &list);
     for (size_t i = 0; i < c->n_reward; i++) {
-        char setting[40];
-        snprintf(setting, sizeof setting, "reward.%zu.plugin", i);
-        look_at(req, &c->reward[i], setting, &list);
+        char section[32];
+        snprintf(section, sizeof section, "reward.%zu", i);
+        look_at_stored(req, &c->reward[i], section, &list);
     }
-    look_at(req, &c->judge, "judge.plugin", &list);
+    look_at_stored(req, &c->judge, "judge", &list);
     if (strchr(c->compute.backend, '/') && !is_set(req, "compute.backend=") &&
         !kernels_installed(req->dirs, c->compute.backend))
         add(&list, "compute.backend", c->compute.backend);
@@ -60,4 +68,34 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
                         req->resume, rlhf__buf_text(&list));
     rlhf__buf_free(&list);
     return st;
+}
+
+// A plugin, and what it runs in the user's words. Options at their default are the plugin's own.
+static void look_at_code(const struct rlhf__dirs *dirs, const struct rlhf__plugin_config *p,
+                         const struct rlhf__plugin *plugin, const char *section,
+                         struct rlhf__buf *list) {
+    look_at(dirs, p, section, list);
+    for (uint32_t i = 0; plugin && i < plugin->table.n; i++) {
+        rlhf_opt o;
+        char setting[300];
+        rlhf__opt_at(&plugin->table, i, &o);
+        const char *value = json_string_value(json_object_get(p->options, o.key));
+        if (!(o.flags & RLHF_OPT_CODE) || !value || !json_object_get(p->origin, o.key)) continue;
+        snprintf(setting, sizeof setting, "%s.%s", section, o.key);
+        add(list, setting, value);
+    }
+}
+
+void rlhf__resume_code(const struct rlhf__dirs *dirs, const struct rlhf__config *c,
+                       const struct rlhf__plugin *const *plugin, const struct rlhf__plugin *judge,
+                       struct rlhf__buf *list) {
+    look_at(dirs, &c->algo, "algo", list);
+    for (size_t i = 0; i < c->n_reward; i++) {
+        char section[32];
+        snprintf(section, sizeof section, "reward.%zu", i);
+        look_at_code(dirs, &c->reward[i], plugin[i], section, list);
+    }
+    look_at_code(dirs, &c->judge, judge, "judge", list);
+    if (strchr(c->compute.backend, '/') && !kernels_installed(dirs, c->compute.backend))
+        add(list, "compute.backend", c->compute.backend);
 }

@@ -92,26 +92,54 @@ static rlhf_status add_codes(const struct rlhf__run *r, struct rlhf__error *err)
     return r->cast.judge ? add_code(r, r->req->judge, c->judge.options, "judge", err) : RLHF_OK;
 }
 
+static int is_input(const struct rlhf__run *r, const char *path) {
+    size_t i;
+    json_t *e;
+    json_array_foreach(r->inputs, i, e) {
+        const char *setting = json_string_value(json_object_get(e, "setting"));
+        if (setting && strncmp(setting, path, strlen(path)) == 0) return 1;
+    }
+    return 0;
+}
+
+// The same of an option of a reward: its contents are compared where it names a file of code.
+static rlhf_status check_option(const struct rlhf__run *r, const struct rlhf__plugin_config *p,
+                                const char *section, struct rlhf__error *err) {
+    const char *key;
+    json_t *from;
+    json_object_foreach(p->origin, key, from) {
+        char path[300];
+        snprintf(path, sizeof path, "%s.%s", section, key);
+        if (json_is_true(json_object_get(from, "moved")) && !is_input(r, path))
+            return rlhf__fail(
+                err, RLHF_E_INVALID,
+                "--resume: %s cannot be another file in a run that goes on: of a reward's "
+                "files those of code alone may lie elsewhere, and are compared",
+                path);
+    }
+    return RLHF_OK;
+}
+
 // A path that was named anew is one of what is read, whose sum is compared; of an adapter's base
 // the checkpoint has the sum.
 static rlhf_status check_moved(const struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
     const char *path;
-    json_t *from, *e;
-    json_object_foreach(r->config->given, path, from) {
-        int read = strcmp(path, "policy.path") == 0 && r->cast.policy->peft.rank > 0;
-        size_t i;
-        if (!json_is_true(json_object_get(from, "moved"))) continue;
-        json_array_foreach(r->inputs, i, e) {
-            const char *setting = json_string_value(json_object_get(e, "setting"));
-            read |= setting && strncmp(setting, path, strlen(path)) == 0;
-        }
-        if (!read)
-            return rlhf__fail(err, RLHF_E_INVALID,
-                              "--resume: another %s has no effect: this run does not read it when "
-                              "it goes on",
-                              path);
+    json_t *from;
+    json_object_foreach(c->given, path, from) {
+        const int base = strcmp(path, "policy.path") == 0 && r->cast.policy->peft.rank > 0;
+        if (!json_is_true(json_object_get(from, "moved")) || base || is_input(r, path)) continue;
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "--resume: another %s has no effect: this run does not read it when "
+                          "it goes on",
+                          path);
     }
-    return RLHF_OK;
+    for (size_t i = 0; i < c->n_reward; i++) {
+        char section[32];
+        snprintf(section, sizeof section, "reward.%zu", i);
+        RLHF_TRY(check_option(r, &c->reward[i], section, err));
+    }
+    return check_option(r, &c->judge, "judge", err);
 }
 
 rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err) {

@@ -1,6 +1,7 @@
 // saving.c: see saving.h.
 #include "run/saving.h"
 
+#include "config/resume.h"
 #include "keep/run_dir.h"
 #include "run/checkpoint.h"
 #include "run/reward_round.h"
@@ -77,6 +78,20 @@ rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err) {
     return r->saved.phase == r->count.phase ? RLHF_OK : save(r, err);
 }
 
+// How to go on, with the code that --resume does not take from a run directory.
+static void say_kept(const struct rlhf__run *r, int64_t phases) {
+    struct rlhf__buf code = RLHF__BUF_INIT;
+    rlhf__resume_code(r->req->env->dirs, r->config, r->req->rewards, r->req->judge, &code);
+    rlhf__logf(r->report.log, RLHF_LOG_INFO,
+               "%lld phase%s kept; --resume '%s' goes on from there%s%s", (long long)phases,
+               phases == 1 ? " is" : "s are", r->req->dir->name,
+               code.len ? "; name again, or trust by --trust-run, the code that does not come with "
+                          "the installation: "
+                        : "",
+               code.len ? rlhf__buf_text(&code) : "");
+    rlhf__buf_free(&code);
+}
+
 void rlhf__saving_rescue(struct rlhf__run *r) {
     const struct rlhf__saved *s = &r->saved;
     struct rlhf__error err = {0, ""};
@@ -92,9 +107,7 @@ void rlhf__saving_rescue(struct rlhf__run *r) {
     }
     r->count.phase = s->phase > 0 ? s->phase : 0;
     if (s->phase > 0)
-        rlhf__logf(r->report.log, RLHF_LOG_INFO,
-                   "%lld phase%s kept; --resume '%s' goes on from there", (long long)s->phase,
-                   s->phase == 1 ? " is" : "s are", r->req->dir->name);
+        say_kept(r, s->phase);
     else if (boundary > 0)
         rlhf__logf(r->report.log, RLHF_LOG_WARN, "nothing is kept of %lld phase%s",
                    (long long)boundary, boundary == 1 ? "" : "s");

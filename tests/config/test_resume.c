@@ -92,6 +92,8 @@ static void the_rest_may_not(void **state) {
     check_refused(f, "algo.plugin cannot change from");
     add_reward(f, "imdb.so");
     check_refused(f, "reward.0.plugin cannot change from");
+    add_reward(f, f->algo);
+    check_refused(f, "reward.0.plugin cannot change from");
     add_reward(f, "sample.so");
     add_reward(f, "other.so");
     check_refused(f, "reward cannot change from");

@@ -73,6 +73,15 @@ static void python_pays(void **state) {
     // Given again as it was typed at first, from where it was.
     assert_int_equal(e2e_run(t, "--resume b --set reward.0.file=rewards.py --set run.phases=3"), 0);
     assert_int_equal(e2e_run(t, "--resume b " PYTHON "--set run.phases=4"), 0);
+    // It may lie elsewhere, as a plugin may; what is there is compared.
+    assert_int_equal(e2e_shell(t, "mkdir moved other && cp rewards.py moved && "
+                                  "(cat rewards.py; echo '# more') >other/rewards.py"),
+                     0);
+    assert_int_equal(
+        e2e_run(t, "--resume b --set reward.0.file=moved/rewards.py --set run.phases=5"), 0);
+    assert_int_equal(
+        e2e_run(t, "--resume b --set reward.0.file=other/rewards.py --set run.phases=6"), 2);
+    e2e_says(t, "reads has changed: reward.0.file ");
     // Other functions are another run.
     assert_int_equal(e2e_shell(t, "echo '# more' >> rewards.py"), 0);
     assert_int_equal(e2e_run(t, "--resume a --trust-run --set run.phases=3"), 2);
@@ -86,6 +95,21 @@ static void python_pays(void **state) {
     assert_int_equal(e2e_run(t, RUN PYTHON "--dry-run"), 0);
     assert_int_equal(e2e_run(t, "plugin info python.so"), 0);
     e2e_says(t, "org.rlhf-host.python");
+}
+
+// Another command is another reward, also where both are paths of files.
+static void a_command_is_no_place(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t, "printf '#!/bin/sh\\nexec \"$RLHF_BUILD_DIR/tests/answering\" "
+                                  "length\\n' >pay && chmod +x pay && cp pay pay2 && \"$HOST\" " RUN
+                                  "--reward exec.so:command=$PWD/pay --set run.phases=1 "
+                                  "--set run.dir=p --threads 1"),
+                     0);
+    assert_int_equal(e2e_run(t, "--resume p --set reward.0.command=$PWD/pay2 --set run.phases=2"),
+                     2);
+    e2e_says(t, "--resume: reward.0.command cannot be another file in a run that goes on");
+    assert_int_equal(e2e_run(t, "--resume p --set reward.0.command=$PWD/pay --set run.phases=2"),
+                     0);
 }
 
 // Nothing is written, and the sentence says what.
@@ -159,8 +183,8 @@ static void interrupted(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
-    const struct CMUnitTest tests[] = {T(a_program_pays),     T(python_pays),
-                                       T(what_cannot_be_run), T(a_program_that_fails),
-                                       T(asked_again),        T(interrupted)};
+    const struct CMUnitTest tests[] = {
+        T(a_program_pays),       T(a_command_is_no_place), T(python_pays), T(what_cannot_be_run),
+        T(a_program_that_fails), T(asked_again),           T(interrupted)};
     return cmocka_run_group_tests_name("e2e_programs", tests, NULL, NULL);
 }

@@ -74,6 +74,24 @@ static void cancelled(void **state) {
     e2e_says(t, "stopped after 0 of 4 phases: x");
 }
 
+// What has to be named again is said at once, not when the run is resumed.
+static void code_from_elsewhere_is_named(void **state) {
+    struct e2e *t = *state;
+    static const char run[] =
+        "--algo grpo.so --reward " STRAY " " COMMON "--set algo.group_size=2 --phases 3 ";
+    fails(t, run, "score:2:fail", 1, 1);
+    assert_null(strstr(t->out, "--trust-run"));
+    fails(t, run, "score:2:fail env -u RLHF_PLUGIN_PATH", 1, 1);
+    e2e_says(t,
+             "--resume 'x' goes on from there; name again, or trust by --trust-run, the code that "
+             "does not come with the installation: reward.0.plugin (/");
+    assert_null(strstr(t->out, "algo.plugin"));
+    assert_int_equal(e2e_shell(t, "unset RLHF_PLUGIN_PATH; \"$HOST\" --resume x --threads 1"), 2);
+    assert_int_equal(
+        e2e_shell(t, "unset RLHF_PLUGIN_PATH; \"$HOST\" --resume x --threads 1 --reward " STRAY),
+        0);
+}
+
 // Without room for the copy, an update that was begun goes back to the last checkpoint.
 static void without_a_copy(void **state) {
     struct e2e *t = *state;
@@ -120,6 +138,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(failures_go_back_to_the_boundary, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(what_failed_is_said_after_what_is_kept, e2e_setup,
                                         e2e_teardown),
+        cmocka_unit_test_setup_teardown(code_from_elsewhere_is_named, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(cancelled, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(without_a_copy, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(everything_that_changes_goes_back, e2e_setup, e2e_teardown),
