@@ -1,6 +1,8 @@
 // signals.c: see signals.h.
 #include "base/signals.h"
 
+#include "base/running.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,16 +12,29 @@ static volatile sig_atomic_t caught;
 static volatile sig_atomic_t checkpoint;
 static volatile sig_atomic_t json;
 
-#define STOPPING "stopping; press again to stop at once"
+static void append(char *out, size_t cap, const char *text) {
+    const size_t at = strlen(out), n = strlen(text);
+    if (at + n < cap) memcpy(out + at, text, n + 1);
+}
 
-// Async-signal-safe.
+// "stopping when reward org.x.y, score() has returned; press again to stop at once": code of a
+// plugin in this process cannot be ended for itself. Async-signal-safe.
 static void say_stopping(void) {
-    static const char text[] = "\n" STOPPING "\n";
-    static const char object[] =
-        "{\"event\": \"log\", \"level\": \"info\", \"message\": \"" STOPPING "\"}\n";
-    const size_t from = isatty(STDERR_FILENO) ? 0 : 1; // off the line with the ^C and the bar
-    const ssize_t put = json ? write(STDERR_FILENO, object, sizeof object - 1)
-                             : write(STDERR_FILENO, text + from, sizeof text - 1 - from);
+    char who[400], text[600] = "";
+    if (json)
+        append(text, sizeof text, "{\"event\": \"log\", \"level\": \"info\", \"message\": \"");
+    else if (isatty(STDERR_FILENO)) // off the line with the ^C and the bar
+        append(text, sizeof text, "\n");
+    append(text, sizeof text, "stopping");
+    // An id has letters, digits, '.', '_' and '-' alone, so it is what JSON takes.
+    if (rlhf__running_describe(who, sizeof who)) {
+        append(text, sizeof text, " when ");
+        append(text, sizeof text, who);
+        append(text, sizeof text, " has returned");
+    }
+    append(text, sizeof text, "; press again to stop at once");
+    append(text, sizeof text, json ? "\"}\n" : "\n");
+    const ssize_t put = write(STDERR_FILENO, text, strlen(text));
     (void)put;
 }
 

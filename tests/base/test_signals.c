@@ -1,6 +1,7 @@
 // test_signals.c: the first signal that asks to end sets the flag, the second one kills.
 #include "support/check.h"
 
+#include "base/running.h"
 #include "base/signals.h"
 
 #include <sys/wait.h>
@@ -52,18 +53,18 @@ static void an_ignored_hangup_stays_ignored(void **state) {
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-// What the first signal says comes as a line of JSON where log lines do.
-static void stopping_is_json_where_lines_are(void **state) {
+// What the first signal says, as a line of JSON or not, in a call of a plugin or not.
+static void stopping_says(int json, int in_call, const char *says) {
     char text[256] = "";
     int ends[2], status;
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
         dup2(ends[1], STDERR_FILENO);
         rlhf__signals_install();
-        rlhf__signals_json(1);
+        rlhf__signals_json(json);
+        if (in_call) rlhf__running_begin("reward", "org.example.mine", "score()");
         raise(SIGTERM);
         _exit(0);
     }
@@ -71,8 +72,26 @@ static void stopping_is_json_where_lines_are(void **state) {
     assert_true(read(ends[0], text, sizeof text - 1) > 0);
     close(ends[0]);
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_string_equal(text, "{\"event\": \"log\", \"level\": \"info\", \"message\": "
-                              "\"stopping; press again to stop at once\"}\n");
+    assert_string_equal(text, says);
+}
+
+static void stopping_is_json_where_lines_are(void **state) {
+    (void)state;
+    stopping_says(1, 0,
+                  "{\"event\": \"log\", \"level\": \"info\", \"message\": "
+                  "\"stopping; press again to stop at once\"}\n");
+    stopping_says(0, 0, "stopping; press again to stop at once\n");
+}
+
+static void stopping_names_what_is_waited_for(void **state) {
+    (void)state;
+    stopping_says(0, 1,
+                  "stopping when reward org.example.mine, score() has returned; press again to "
+                  "stop at once\n");
+    stopping_says(1, 1,
+                  "{\"event\": \"log\", \"level\": \"info\", \"message\": \"stopping when "
+                  "reward org.example.mine, score() has returned; press again to stop at "
+                  "once\"}\n");
 }
 
 int main(void) {
@@ -80,6 +99,7 @@ int main(void) {
         cmocka_unit_test(second_signal_ends_the_program),
         cmocka_unit_test(an_ignored_hangup_stays_ignored),
         cmocka_unit_test(stopping_is_json_where_lines_are),
+        cmocka_unit_test(stopping_names_what_is_waited_for),
     };
     return cmocka_run_group_tests_name("base_signals", tests, NULL, NULL);
 }
