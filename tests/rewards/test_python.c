@@ -281,7 +281,7 @@ static void fails(const char *body, const char *sentence) {
     snprintf(text, sizeof text,
              "def f(prompts, completions, **kw):\n    if len(prompts) == 1: return [1]\n%s", body);
     open_file(text, "function=f");
-    fill(3, "x");
+    fill(3, "some words");
     assert_int_equal(many_score(&r, &m, 3), RLHF_E_IO);
     if (strcmp(r.host.fail_text, sentence) != 0)
         fail_msg("\"%s\", not \"%s\"", r.host.fail_text, sentence);
@@ -301,6 +301,13 @@ static void functions_that_fail(void **state) {
     fails("    pass\n", "rewards.py: f() returned None and no list of rewards");
     fails("    return 1.5\n", "rewards.py: f() returned a float and no list of rewards");
     fails("    return {}['x']\n", "rewards.py: f() failed: line 3, in f: KeyError: 'x'");
+    // The row at hand is named where it is known: not where all are, nor where two are.
+    fails(
+        "    for c in completions:\n        1 / (c is not completions[1])\n",
+        "rewards.py: f() failed: line 4, in f (c is of row 1 of 3): ZeroDivisionError: division by "
+        "zero");
+    fails("    c, d = completions[:2]\n    1 / 0\n",
+          "rewards.py: f() failed: line 4, in f: ZeroDivisionError: division by zero");
     fails("    raise ValueError('two\\nlines \\x1b')\n",
           "rewards.py: f() failed: line 3, in f: lines \\x1b");
     fails("    raise SystemExit(3)\n", "rewards.py: f() failed: line 3, in f: SystemExit: 3");

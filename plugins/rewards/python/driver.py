@@ -66,8 +66,25 @@ def receive():
     return json.loads(data.decode("utf-8", "replace")) if len(data) == size else None
 
 
-def where(error, path):
-    """"line 3, in f: KeyError: 'answer'": the last line of the user's file that had part."""
+def row_at_hand(frames, passed):
+    """" (c is of row 3 of 8)": a variable of the user's functions that is a value of one row and no other, in the innermost
+    function that has one; "" where there is none, or two are of different rows."""
+    for frame in reversed(frames):
+        rows = {}
+        for name, value in frame.f_locals.items():
+            if not isinstance(value, (str, list, dict)) or len(value) < 2 and isinstance(value, str):
+                continue  # Python keeps short texts and numbers once, so they would be of no row
+            for column in passed.values():
+                if isinstance(column, list):
+                    rows.update({i: name for i, x in enumerate(column) if x is value
+                                 and sum(y is value for y in column) == 1})
+        if rows:
+            return "".join(f" ({name} is of row {i} of {len(passed['prompts'])})" for i, name in rows.items() if len(rows) == 1)
+    return ""
+
+
+def where(error, path, passed=None):
+    """"line 3, in f: KeyError: 'answer'": the last line of the user's file that had part, and the row it had at hand."""
     said = "".join(traceback.format_exception_only(type(error), error)).strip().split("\n")[-1]
     if isinstance(error, SyntaxError) and error.filename:
         other = "" if error.filename == path else f"{os.path.basename(error.filename)}, "
@@ -80,6 +97,9 @@ def where(error, path):
     text = f"line {own[-1].lineno}"
     if own[-1].name != "<module>":
         text += f", in {own[-1].name}"
+    if passed:
+        walked = [f for f, _ in traceback.walk_tb(error.__traceback__)]
+        text += row_at_hand([f for f in walked if f.f_code.co_filename == path], passed)
     if last.filename != path:
         text += f" (at {os.path.basename(last.filename)}, line {last.lineno})"
     return f"{text}: {said}"
@@ -250,7 +270,7 @@ def score(functions, loop, path, request):
         failed = [one for one in loop.run_until_complete(all_of(later)) if one]
     if failed:
         name, error = failed[0]
-        raise error if isinstance(error, Refused) else Refused(f"{name}() failed: {where(error, path)}")
+        raise error if isinstance(error, Refused) else Refused(f"{name}() failed: {where(error, path, passed)}")
     lines = [f"metric {value!r} {name}" for name, value in metrics]
     lines += [f"note {note}" for note in sorted(notes)]
     return lines, [x for result in results for x in result]
