@@ -63,6 +63,11 @@ void rlhf__plugin_config_clear(struct rlhf__plugin_config *p) {
     memset(p, 0, sizeof *p);
 }
 
+void rlhf__reward_section(const struct rlhf__plugin_config *p, size_t i, char out[32]) {
+    const int judges = p->flag && strcmp(p->flag, "--judge") == 0;
+    snprintf(out, 32, "%s.%zu", judges ? "judge" : "reward", i);
+}
+
 struct rlhf__plugin_config *rlhf__reward_add(struct rlhf__config *c) {
     struct rlhf__plugin_config *all = realloc(c->reward, (c->n_reward + 1) * sizeof *all);
     if (!all) return NULL;

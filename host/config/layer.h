@@ -45,6 +45,10 @@ void rlhf__plugin_stem(const char *name, char *out, size_t cap);
 // A zeroed entry at the end of c->reward. NULL when out of memory. [main]
 struct rlhf__plugin_config *rlhf__reward_add(struct rlhf__config *c);
 
+// What messages call the section of reward i: "reward.0", and "judge.0" where --judge named it, as
+// in `pairs`. [any]
+void rlhf__reward_section(const struct rlhf__plugin_config *p, size_t i, char out[32]);
+
 // The judge is called `name` from now on: options of another plugin's are dropped. [main]
 void rlhf__judge_name(struct rlhf__config *c, const char *name);
 

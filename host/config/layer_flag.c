@@ -127,7 +127,7 @@ rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__pl
                       : is_judge ? RLHF__ENTRY_JUDGE
                                  : RLHF__ENTRY_ALGO;
     snprintf(section, sizeof section, "%s", is_judge ? "judge" : "algo");
-    if (is_reward) snprintf(section, sizeof section, "reward.%zu", (size_t)(p - c->reward));
+    if (is_reward) rlhf__reward_section(p, (size_t)(p - c->reward), section);
     char *colon = rlhf__is_file(copy) ? NULL : strstr(copy, ".so:");
     colon = colon ? colon + 3 : rlhf__is_file(copy) ? NULL : strchr(copy, ':');
     char *pairs = colon ? colon + 1 : copy + strlen(copy);

@@ -251,7 +251,7 @@ static rlhf_status resolve_rewards(struct rlhf__config *c, struct rlhf__plugins 
     for (size_t i = 0; i < c->n_reward; i++) {
         struct rlhf__plugin_config *p = &c->reward[i];
         char section[32];
-        snprintf(section, sizeof section, "reward.%zu", i);
+        rlhf__reward_section(p, i, section);
         if (!p->options) p->options = json_object();
         const char *flag = p->flag ? p->flag : "--reward";
         RLHF_TRY(open_reward(c, plugins, p, section, flag, &rewards[i], err));
