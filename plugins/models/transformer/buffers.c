@@ -3,10 +3,13 @@
 
 #include <string.h>
 
+#define MANY ((uint64_t)8 << 20)
+
 rlhf_status rlhf__tf_reserve(struct rlhf__tf *m, struct rlhf__tf_buf *b, uint64_t bytes) {
     if (b->p && b->bytes >= bytes) return RLHF_OK;
-    // By a quarter at least: batches that get longer step by step do not each wait for the device.
-    const uint64_t grown = b->bytes + b->bytes / 4;
+    // By a quarter at least, many MiB by a sixteenth: batches that get longer step by step do not
+    // each wait for the device, and microbatches of about the same size leave little unused.
+    const uint64_t grown = b->bytes + b->bytes / (b->bytes < MANY ? 4 : 16);
     if (bytes < grown) bytes = grown;
     rlhf__tf_buf_finish(m, b);
     RLHF_TRY(m->c->alloc(m->c->ctx, bytes, &b->p));
@@ -40,10 +43,10 @@ static void each_scored(struct rlhf__tf *m, struct rlhf__tf_scored *s, buf_fn *f
 
 static void each_work(struct rlhf__tf *m, struct rlhf__tf_work *w, buf_fn *f, uint64_t *bytes) {
     struct rlhf__tf_buf *all[] = {
-        &w->ints,   &w->emb,    &w->emb_stats, &w->in,  &w->mid,       &w->h1,     &w->h2,
-        &w->stats1, &w->stats2, &w->qkv,       &w->raw, &w->raw_stats, &w->sum,    &w->att,
-        &w->lse,    &w->fc,     &w->ac,        &w->rx,  &w->rstats,    &w->rf,     &w->rh,
-        &w->ref,    &w->result, &w->v1,        &w->v1a, &w->full,      &w->fstats, &w->support};
+        &w->ints,   &w->emb,    &w->emb_stats, &w->in,   &w->mid,       &w->h1,     &w->h2,
+        &w->stats1, &w->stats2, &w->qkv,       &w->raw,  &w->raw_stats, &w->sum,    &w->att,
+        &w->lse,    &w->fc,     &w->ac,        &w->rx,   &w->rstats,    &w->rf,     &w->rh,
+        &w->ref,    &w->result, &w->v1,        &w->full, &w->fstats,    &w->support};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         f(m, all[i], bytes);
     for (size_t i = 0; i < TF_N_SITE; i++)
@@ -54,10 +57,9 @@ static void each_work(struct rlhf__tf *m, struct rlhf__tf_work *w, buf_fn *f, ui
 
 static void each_scratch(struct rlhf__tf *m, buf_fn *f, uint64_t *bytes) {
     struct rlhf__tf_scratch *s = &m->bwd;
-    struct rlhf__tf_buf *all[] = {&s->ds,   &s->ds2,   &s->dy,     &s->dinner, &s->dqkv,
-                                  &s->datt, &s->dh,    &s->dres,   &s->drh,    &s->drf,
-                                  &s->drx,  &s->dv1,   &s->dscore, &s->dp1,    &s->dpf,
-                                  &s->dpx,  &s->dfull, &s->dfc,    &s->dlow};
+    struct rlhf__tf_buf *all[] = {&s->ds,   &s->ds2, &s->dy,    &s->wide, &s->narrow, &s->datt,
+                                  &s->dres, &s->drh, &s->drf,   &s->drx,  &s->dscore, &s->dp1,
+                                  &s->dpf,  &s->dpx, &s->dfull, &s->dfc,  &s->dlow};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         f(m, all[i], bytes);
 }
@@ -69,9 +71,6 @@ void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w) {
 
 void rlhf__tf_scratch_finish(struct rlhf__tf *m) { each_scratch(m, finish, NULL); }
 
-// Less than this takes more time to make again than it is worth.
-#define TRIM_FROM ((uint64_t)8 << 20)
-
 void rlhf__tf_trim(void *self) {
     struct rlhf__tf *m = self;
     uint64_t bytes = 0;
@@ -79,7 +78,7 @@ void rlhf__tf_trim(void *self) {
     each_work(m, &m->train, add_up, &bytes);
     each_work(m, &m->infer, add_up, &bytes);
     each_scratch(m, add_up, &bytes);
-    if (bytes < TRIM_FROM) return;
+    if (bytes < MANY) return; // which takes more time to make again than it is worth
     rlhf__tf_work_finish(m, &m->train);
     rlhf__tf_work_finish(m, &m->infer);
     rlhf__tf_scratch_finish(m);

@@ -55,19 +55,31 @@ static int32_t is_lean(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
            kept(m, w) * (2 * one->h + one->inner) >= LEAN_FROM * rlhf__tf_esz(m);
 }
 
+// Inputs of products, but attention's result.
+static rlhf_status inputs_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w,
+                                  const struct share *one) {
+    const uint64_t layers = kept(m, w);
+    if (w->lean) {
+        RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.narrow, one->h));
+        return rlhf__tf_reserve(m, &m->bwd.wide, one->inner);
+    }
+    RLHF_TRY(rlhf__tf_reserve(m, &w->h1, layers * one->h));
+    if (w->keep) RLHF_TRY(rlhf__tf_reserve(m, &w->h2, layers * one->h));
+    if (!w->keep && !m->arch.gated) return RLHF_OK;
+    return rlhf__tf_reserve(m, &w->ac, layers * one->inner);
+}
+
 rlhf_status rlhf__tf_trunk_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w) {
     const struct share one = share_of(m, w);
     const uint64_t layers = kept(m, w), streams = w->keep ? (uint64_t)m->arch.n_layer + 1 : 1;
     const int32_t pre = m->arch.pre_norm;
     w->lean = is_lean(m, w, &one);
-    const uint64_t inputs = w->lean ? 1 : layers;
     RLHF_TRY(rlhf__tf_reserve(m, &w->in, streams * one.stream));
     if (w->keep || !pre) RLHF_TRY(rlhf__tf_reserve(m, &w->mid, layers * one.stream));
-    RLHF_TRY(rlhf__tf_reserve(m, &w->h1, inputs * one.h));
     RLHF_TRY(rlhf__tf_reserve(m, &w->qkv, layers * one.qkv));
     RLHF_TRY(rlhf__tf_reserve(m, &w->att, layers * one.att));
     RLHF_TRY(rlhf__tf_reserve(m, &w->fc, layers * one.fc));
-    if (w->keep || m->arch.gated) RLHF_TRY(rlhf__tf_reserve(m, &w->ac, inputs * one.inner));
+    RLHF_TRY(inputs_reserve(m, w, &one));
     for (int32_t i = 0; i < TF_N_SITE; i++)
         if (one.low[i]) RLHF_TRY(rlhf__tf_reserve(m, &w->low[i], layers * one.low[i]));
     if (!w->keep) return RLHF_OK;
@@ -78,7 +90,6 @@ rlhf_status rlhf__tf_trunk_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w) 
     }
     if (!pre) RLHF_TRY(rlhf__tf_reserve(m, &w->emb, one.stream));
     if (!pre) RLHF_TRY(rlhf__tf_reserve(m, &w->emb_stats, one.stats));
-    RLHF_TRY(rlhf__tf_reserve(m, &w->h2, inputs * one.h));
     RLHF_TRY(rlhf__tf_reserve(m, &w->stats1, layers * one.stats));
     RLHF_TRY(rlhf__tf_reserve(m, &w->stats2, layers * one.stats));
     return rlhf__tf_reserve(m, &w->lse, layers * one.lse);
@@ -91,9 +102,9 @@ static rlhf_dev part(const struct rlhf__tf_buf *b, uint64_t i, uint64_t bytes) {
 struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
                                    int32_t layer) {
     const struct share one = share_of(m, w);
-    const uint64_t l = kept(m, w) > 1 ? (uint64_t)layer : 0, input = w->lean ? 0 : l;
+    const uint64_t l = kept(m, w) > 1 ? (uint64_t)layer : 0;
     struct rlhf__tf_acts a = {.in = part(&w->in, w->keep ? (uint64_t)layer : 0, one.stream),
-                              .h1 = part(&w->h1, input, one.h),
+                              .h1 = w->lean ? m->bwd.narrow.p : part(&w->h1, l, one.h),
                               .qkv = part(&w->qkv, l, one.qkv),
                               .att = part(&w->att, l, one.att),
                               .fc = part(&w->fc, l, one.fc)};
@@ -104,11 +115,11 @@ struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__
         if (m->open.recompute && !m->arch.pre_norm) a.sum = w->sum.p;
         a.mid = part(&w->mid, l, one.stream);
         a.out = part(&w->in, (uint64_t)layer + 1, one.stream);
-        a.h2 = part(&w->h2, input, one.h);
+        a.h2 = w->lean ? a.h1 : part(&w->h2, l, one.h);
         a.stats1 = part(&w->stats1, l, one.stats);
         a.stats2 = part(&w->stats2, l, one.stats);
         a.lse = part(&w->lse, l, one.lse);
-        a.ac = part(&w->ac, input, one.inner);
+        a.ac = w->lean ? m->bwd.wide.p : part(&w->ac, l, one.inner);
         if (!m->arch.head_norm) return a;
         a.raw = part(&w->raw, l, one.raw);
         a.raw_stats = part(&w->raw_stats, l, one.raw_stats);

@@ -20,11 +20,11 @@ struct pass {
 static rlhf_status reserve(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
     const struct rlhf_tf_widths n = rlhf_tf_widths(&m->arch);
     const uint64_t rows = w->rows.total, act = rows * rlhf__tf_esz(m), d = (uint64_t)n.d;
-    RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dinner, act * (uint64_t)n.inner));
-    RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dqkv, act * (uint64_t)n.qkv));
+    const int32_t wide = n.inner > n.qkv ? n.inner : n.qkv;
+    RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.wide, act * (uint64_t)wide));
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.datt, act * (uint64_t)n.q));
     if (m->arch.gated) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dfc, act * (uint64_t)n.fc));
-    if (m->arch.pre_norm) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dh, act * d));
+    if (m->arch.pre_norm) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.narrow, act * d));
     if (m->dtype != RLHF_F32) RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.dy, act * d));
     uint64_t low = 0;
     for (int32_t i = 0; i < TF_N_SITE; i++)
@@ -135,19 +135,19 @@ static rlhf_status pre_norm_layer_bwd(const struct pass *p, const struct rlhf__t
     const struct rlhf__tf_scratch *b = &p->m->bwd;
     rlhf_dev dy, dfc;
     RLHF_TRY(lower(p, &dy));
-    RLHF_TRY(linear_bwd(p, b->dinner.p, a, a->ac, dy, TF_SITE_OUT));
+    RLHF_TRY(linear_bwd(p, b->wide.p, a, a->ac, dy, TF_SITE_OUT));
     if (is_end(p, TF_SITE_OUT)) return RLHF_OK;
-    RLHF_TRY(act_bwd(p, &dfc, b->dinner.p, a->fc));
-    RLHF_TRY(linear_bwd(p, b->dh.p, a, a->h2, dfc, TF_SITE_FC));
+    RLHF_TRY(act_bwd(p, &dfc, b->wide.p, a->fc));
+    RLHF_TRY(linear_bwd(p, b->narrow.p, a, a->h2, dfc, TF_SITE_FC));
     if (is_end(p, TF_SITE_FC)) return RLHF_OK;
-    RLHF_TRY(norm_bwd_add(p, b->dh.p, a->mid, a->stats2, RLHF_TF_N2_G));
+    RLHF_TRY(norm_bwd_add(p, b->narrow.p, a->mid, a->stats2, RLHF_TF_N2_G));
     RLHF_TRY(lower(p, &dy));
     RLHF_TRY(linear_bwd(p, b->datt.p, a, a->att, dy, TF_SITE_PROJ));
     if (is_end(p, TF_SITE_PROJ)) return RLHF_OK;
-    RLHF_TRY(attend_bwd(p, a, b->dqkv.p, b->datt.p));
-    RLHF_TRY(linear_bwd(p, b->dh.p, a, a->h1, b->dqkv.p, TF_SITE_QKV));
+    RLHF_TRY(attend_bwd(p, a, b->wide.p, b->datt.p));
+    RLHF_TRY(linear_bwd(p, b->narrow.p, a, a->h1, b->wide.p, TF_SITE_QKV));
     if (is_end(p, TF_SITE_QKV)) return RLHF_OK;
-    return norm_bwd_add(p, b->dh.p, a->in, a->stats1, RLHF_TF_N1_G);
+    return norm_bwd_add(p, b->narrow.p, a->in, a->stats1, RLHF_TF_N1_G);
 }
 
 static rlhf_status post_norm_layer_bwd(struct pass *p, const struct rlhf__tf_acts *a) {
@@ -155,17 +155,17 @@ static rlhf_status post_norm_layer_bwd(struct pass *p, const struct rlhf__tf_act
     rlhf_dev dy, dfc;
     RLHF_TRY(norm_bwd(p, a->mid, a->stats2, rlhf__tf_layer(p->m, p->layer, RLHF_TF_N2_G)));
     RLHF_TRY(lower(p, &dy));
-    RLHF_TRY(linear_bwd(p, b->dinner.p, a, a->ac, dy, TF_SITE_OUT));
+    RLHF_TRY(linear_bwd(p, b->wide.p, a, a->ac, dy, TF_SITE_OUT));
     if (is_end(p, TF_SITE_OUT)) return RLHF_OK;
-    RLHF_TRY(act_bwd(p, &dfc, b->dinner.p, a->fc));
+    RLHF_TRY(act_bwd(p, &dfc, b->wide.p, a->fc));
     RLHF_TRY(linear_bwd_add(p, a, a->h2, dfc, TF_SITE_FC));
     if (is_end(p, TF_SITE_FC)) return RLHF_OK;
     RLHF_TRY(norm_bwd(p, a->sum, a->stats1, rlhf__tf_layer(p->m, p->layer, RLHF_TF_N1_G)));
     RLHF_TRY(lower(p, &dy));
     RLHF_TRY(linear_bwd(p, b->datt.p, a, a->att, dy, TF_SITE_PROJ));
     if (is_end(p, TF_SITE_PROJ)) return RLHF_OK;
-    RLHF_TRY(attend_bwd(p, a, b->dqkv.p, b->datt.p));
-    return linear_bwd_add(p, a, a->h1, b->dqkv.p, TF_SITE_QKV);
+    RLHF_TRY(attend_bwd(p, a, b->wide.p, b->datt.p));
+    return linear_bwd_add(p, a, a->h1, b->wide.p, TF_SITE_QKV);
 }
 
 // Where the way back ends: at the lowest adapter, or with the embeddings (layer -1).

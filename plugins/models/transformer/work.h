@@ -86,7 +86,7 @@ struct rlhf__tf_work {
     struct rlhf__tf_buf ref;
     struct rlhf__tf_buf support;          // u32 [R, words of the vocabulary]
     struct rlhf__tf_buf result;           // what a response token has of each head; rlhf__tf_result
-    struct rlhf__tf_buf v1, v1a;          // f32 [R, 4 d] before and after ReLU
+    struct rlhf__tf_buf v1;               // f32 [R, 4 d] after ReLU
     struct rlhf__tf_scored pooled, token; // score head: one state a row; each response token
     struct rlhf__tf_buf full, fstats;     // final norm of every token (hidden output, mean pooling)
     rlhf_dev x; // borrowed: the residual stream after the last layer, f32 [total, d]
@@ -95,20 +95,25 @@ struct rlhf__tf_work {
     uint32_t heads;                     // what the last forward made
     int32_t train, valid;               // valid: backward may read this
     int32_t keep, plain; // the trunk keeps what its backward reads; it leaves out the adapter
-    // Of h1, h2 and ac there is one share: backward makes them again, from in, mid and fc.
+    // Of h1, h2 and ac there is one share, in the scratch: backward makes them again, from in, mid
+    // and fc.
     int32_t lean;
 };
 
-struct rlhf__tf_scratch {            // backward only; d of what is named in rlhf__tf_acts and above
+// Backward's, and what a lean forward does not keep; d of what is named in rlhf__tf_acts and above.
+struct rlhf__tf_scratch {
     struct rlhf__tf_buf ds, ds2, dy; // the stream: f32 [T, d], spare, in the act dtype
-    struct rlhf__tf_buf dinner, dqkv, datt, dh; // act dtype [T, inner], [T, qkv], [T, q], [T, d]
-    struct rlhf__tf_buf dfc;                    // act dtype [T, fc], where the MLP is gated
-    struct rlhf__tf_buf dlow;                   // act dtype [T, blocks * rank]
-    struct rlhf__tf_buf dres;                   // derivatives, laid out as the work's result
-    struct rlhf__tf_buf drh, drf, drx;          // act dtype [R, d]; f32 [R, d], [R, d]
-    struct rlhf__tf_buf dv1;                    // f32 [R, 4 d]
-    struct rlhf__tf_buf dscore, dp1, dpf, dpx;  // f32 [P, n_labels], [P, d] each
-    struct rlhf__tf_buf dfull;                  // f32 [T, d]
+    // One after the other: the value head's f32 [R, 4 d]; act dtype [T, inner] of the MLP, its
+    // activation made again and then d of that; act dtype [T, qkv].
+    struct rlhf__tf_buf wide;
+    struct rlhf__tf_buf narrow; // act dtype [T, d]: a product's input made again, then d of it
+    struct rlhf__tf_buf datt;   // act dtype [T, q]
+    struct rlhf__tf_buf dfc;    // act dtype [T, fc], where the MLP is gated
+    struct rlhf__tf_buf dlow;   // act dtype [T, blocks * rank]
+    struct rlhf__tf_buf dres;   // derivatives, laid out as the work's result
+    struct rlhf__tf_buf drh, drf, drx;         // act dtype [R, d]; f32 [R, d], [R, d]
+    struct rlhf__tf_buf dscore, dp1, dpf, dpx; // f32 [P, n_labels], [P, d] each
+    struct rlhf__tf_buf dfull;                 // f32 [T, d]
 };
 
 // Heads of a response token, in the order in which they lie in result and dres.
