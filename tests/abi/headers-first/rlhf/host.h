@@ -32,7 +32,7 @@ struct rlhf_host {
     // the same phase replaces it. A reward's metrics are kept as rewards/<its name>/<name>, a
     // judge's as judge/<name>, a model's as models/<role>/<name>, an algorithm's under the name as
     // it is. Names that the host reports itself (docs/metrics.md) are left out, with a warning.
-    // [step]
+    // A name has letters, digits, '_', '-', '.' and '/' alone. [step]
     void (*metric)(const rlhf_host *, const char *name, double value);
     // out = the generator of the named stream at the run's seed, counter 0. Streams belong to the
     // instance: the same name gives other numbers to another plugin, to another reward of the same
