@@ -13,7 +13,12 @@ from make_batch import c_array, f32, mean
 CASES = [("defaults", {}), ("beta", dict(beta=0.7)), ("smoothed", dict(label_smoothing=0.2)),
          ("even", dict(label_smoothing=0.5, beta=0.4)), ("ipo", dict(loss="ipo")),
          ("ipo_beta", dict(loss="ipo", beta=0.5)),
-         ("ipo_smoothed", dict(loss="ipo", beta=0.3, label_smoothing=0.1))]
+         ("hinge", dict(loss="hinge", beta=0.4)),
+         ("robust", dict(loss="robust", beta=0.3, label_smoothing=0.2)),
+         ("sppo_hard", dict(loss="sppo_hard")), ("sppo_beta", dict(loss="sppo_hard", beta=0.7)),
+         ("apo_zero", dict(loss="apo_zero", beta=0.6)),
+         ("apo_down", dict(loss="apo_down", beta=0.6)),
+         ("nca_pair", dict(loss="nca_pair", beta=0.6))]
 # Responses of a row, the preferred one, tokens of each response; one response is empty.
 BEST = [0, 1, 2, 0, 0]
 PROMPT = [2, 1, 3, 1, 2]
@@ -23,13 +28,25 @@ N = sum(len(x) for x in LENGTHS)
 
 def pair(chosen, rejected, o):
     """Loss of a pair, each a list of (x - f)."""
-    beta, eps = o.get("beta", 0.1), o.get("label_smoothing", 0.0)
-    if o.get("loss") == "ipo":
-        h = math.fsum(chosen) / max(len(chosen), 1) - math.fsum(rejected) / max(len(rejected), 1)
-        at = 1 / (2 * beta)
-        return (1 - eps) * (h - at) ** 2 + eps * (-h - at) ** 2
-    z = beta * (math.fsum(chosen) - math.fsum(rejected))
-    p = 1 / (1 + math.exp(-z))
+    beta, eps, kind = o.get("beta", 0.1), o.get("label_smoothing", 0.0), o.get("loss")
+    a, b = math.fsum(chosen), math.fsum(rejected)
+    sigmoid = lambda v: 1 / (1 + math.exp(-v))
+    p, p_a, p_b = sigmoid(beta * (a - b)), sigmoid(beta * a), sigmoid(beta * b)
+    if kind == "ipo":
+        h = a / max(len(chosen), 1) - b / max(len(rejected), 1)
+        return (h - 1 / (2 * beta)) ** 2
+    if kind == "hinge":
+        return max(0, 1 - beta * (a - b))
+    if kind == "robust":
+        return (-(1 - eps) * math.log(p) + eps * math.log(1 - p)) / (1 - 2 * eps)
+    if kind == "sppo_hard":
+        return (a - 1 / (2 * beta)) ** 2 + (b + 1 / (2 * beta)) ** 2
+    if kind == "apo_zero":
+        return 1 - p_a + p_b
+    if kind == "apo_down":
+        return p_a + 1 - p
+    if kind == "nca_pair":
+        return -math.log(p_a) - math.log(1 - p_a) / 2 - math.log(1 - p_b) / 2
     return -(1 - eps) * math.log(p) - eps * math.log(1 - p)
 
 

@@ -1,5 +1,6 @@
-// test_dpo.c: dpo.so against the float64 reference of make_dpo_vectors.py, by hand, by finite
-// differences and signs, in any split that keeps groups whole, and what it refuses.
+// test_dpo.c: dpo.so against the float64 reference of make_dpo_vectors.py (which
+// tests/oracle/dpo_loss.py compares with TRL), by hand, by finite differences and signs, in any
+// split that keeps groups whole, and what it refuses.
 #include "algos/dpo_vectors.h"
 #include "algos/preference_case.h"
 
@@ -83,6 +84,14 @@ static void by_hand(void **state) {
     assert_near(loss_with("beta=0.5,label_smoothing=0.25", lead, 2),
                 0.75 * log1p(exp(-1)) + 0.25 * log1p(exp(1)), 1e-12, "conservative");
     assert_near(loss_with("loss=ipo,beta=0.25", lead, 2), 0, 1e-12, "a lead of 1 / 2 beta");
+    // The policy is the reference.
+    assert_near(loss_with("loss=hinge", even, 2), 1, 1e-12, "hinge");
+    assert_near(loss_with("loss=robust,label_smoothing=0.3", even, 2), log(2), 1e-12, "robust");
+    assert_near(loss_with("loss=sppo_hard", even, 2), 50, 1e-12, "twice (1 / 2 beta)^2");
+    assert_near(loss_with("loss=apo_zero", even, 2), 1, 1e-12, "apo_zero");
+    assert_near(loss_with("loss=apo_down", even, 2), 1, 1e-12, "apo_down");
+    assert_near(loss_with("loss=nca_pair", even, 2), 2 * log(2), 1e-12, "nca_pair");
+    assert_near(loss_with("loss=hinge,beta=0.5", lead, 2), 0, 1e-12, "a lead of 1 / beta");
     assert_near(loss_with("beta=1", two, 3), (log1p(exp(-1)) + log1p(exp(-2))) / 2, 1e-12,
                 "each other one");
 }
@@ -103,13 +112,48 @@ static void extremes(void **state) {
     assert_true(isnan(batch_loss(&a, &b, 0, 2, 0)));
     assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
     algo_close(&a);
+    static const char *const losses[] = {"loss=ipo",
+                                         "loss=hinge",
+                                         "loss=sppo_hard",
+                                         "loss=apo_zero",
+                                         "loss=apo_down",
+                                         "loss=nca_pair",
+                                         "loss=robust,label_smoothing=0.2"};
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+        assert_true(isfinite(loss_with(losses[i], wrong, 2)));
+        assert_true(isfinite((double)b.d_logp[1]) && isfinite((double)b.d_logp[3]));
+        static const float nan_lead[] = {NAN, 0};
+        assert_true(isnan(loss_with(losses[i], nan_lead, 2)));
+    }
+}
+
+static void refused(const char *options, const char *word) {
+    struct algo a;
+    assert_int_equal(algo_try(&a, "dpo.so", options), RLHF_E_INVALID);
+    assert_non_null(strstr(a.host->fail_text, word));
+    algo_close(&a);
+}
+
+// Label smoothing acts in the losses that have it; robust needs it and has a pole at 1/2.
+static void smoothing_without_effect_is_refused(void **state) {
+    (void)state;
+    static const char *const without[] = {"ipo",      "hinge",    "sppo_hard",
+                                          "apo_zero", "apo_down", "nca_pair"};
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        char options[64];
+        snprintf(options, sizeof options, "loss=%s,label_smoothing=0.1", without[i]);
+        refused(options, "has no label smoothing");
+    }
+    refused("loss=robust", "label_smoothing is 0; loss robust needs");
+    refused("loss=robust,label_smoothing=0.5", "below 0.5");
 }
 
 // Descent raises every token of the preferred response and lowers every other; prompts get nothing.
 static void signs(void **state) {
     (void)state;
-    static const char *const options[] = {"", "beta=2", "loss=ipo,beta=0.01"};
-    for (int k = 0; k < 3; k++) {
+    static const char *const options[] = {"", "beta=2", "loss=ipo,beta=0.01",
+                                          "loss=robust,label_smoothing=0.2", "loss=apo_zero"};
+    for (int k = 0; k < 5; k++) {
         struct algo a;
         load();
         algo_open(&a, "dpo.so", options[k], DPO_N);
@@ -128,6 +172,8 @@ static void finite_differences(void **state) {
     (void)state;
     preference_differences(&dpo, "beta=0.4,label_smoothing=0.1");
     preference_differences(&dpo, "loss=ipo,beta=0.5");
+    preference_differences(&dpo, "loss=nca_pair,beta=0.4");
+    preference_differences(&dpo, "loss=apo_down,beta=0.4");
 }
 
 // No reference, no head: a sentence, not a wrong number.
@@ -152,10 +198,14 @@ static void allocation_failure(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plan),           cmocka_unit_test(reference),
-        cmocka_unit_test(by_hand),        cmocka_unit_test(extremes),
-        cmocka_unit_test(signs),          cmocka_unit_test(finite_differences),
-        cmocka_unit_test(broken_batches), cmocka_unit_test(allocation_failure)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plan),
+                                       cmocka_unit_test(reference),
+                                       cmocka_unit_test(by_hand),
+                                       cmocka_unit_test(extremes),
+                                       cmocka_unit_test(signs),
+                                       cmocka_unit_test(finite_differences),
+                                       cmocka_unit_test(broken_batches),
+                                       cmocka_unit_test(allocation_failure),
+                                       cmocka_unit_test(smoothing_without_effect_is_refused)};
     return cmocka_run_group_tests_name("algos/dpo", tests, NULL, NULL);
 }

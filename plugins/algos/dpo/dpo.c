@@ -2,14 +2,16 @@
 // preferred response and one or more others, without a reward model (docs/algorithms/dpo.md).
 //
 //   u_i = sum_t (x_it - f_it)    x: log-prob of the policy, f: of the reference
-//   L   = sum_g (k_g / n) mean_{j != b} loss(d_j)    b: preferred of k_g, n: all responses
-//   d_j = beta (u_b - u_j); with ipo u_b / T_b - u_j / T_j, T: response tokens
+//   a_i = beta u_i; with ipo u_i / T_i, T: response tokens; with sppo_hard u_i
+//   L   = sum_g (k_g / n) mean_{j != b} loss(a_b, a_j)    b: preferred of k_g, n: all responses
 #include "common/rows.h"
 
 #include <math.h>
+#include <rlhf/log.h>
 
-enum { SIGMOID, IPO };
-static const char *const loss_names[] = {"sigmoid", "ipo", NULL};
+enum { SIGMOID, IPO, HINGE, ROBUST, SPPO_HARD, APO_ZERO, APO_DOWN, NCA_PAIR }; // TRL's names
+static const char *const loss_names[] = {"sigmoid",  "ipo",      "hinge",    "robust", "sppo_hard",
+                                         "apo_zero", "apo_down", "nca_pair", NULL};
 enum { LOSS, ACCURACY, MARGIN, CHOSEN, REJECTED, LOGP_CHOSEN, LOGP_REJECTED, ROWS, N_SUMS };
 static const char *const names[] = {"objective/loss",   "dpo/accuracy", "dpo/margin",
                                     "dpo/chosen",       "dpo/rejected", "dpo/logp_chosen",
@@ -26,7 +28,24 @@ struct state {
     double sums[N_SUMS]; // of the phase, which is one minibatch, over its rows
 };
 
+static int is_smoothed(const struct config *c) { return c->loss == SIGMOID || c->loss == ROBUST; }
+
+static rlhf_status check(const rlhf_host *host, const struct config *c) {
+    if (!is_smoothed(c) && c->label_smoothing != 0)
+        return rlhf_failf(host, RLHF_E_INVALID,
+                          "label_smoothing is %g, but loss %s has no label smoothing; leave it at "
+                          "0, or use loss sigmoid or robust",
+                          c->label_smoothing, loss_names[c->loss]);
+    if (c->loss == ROBUST && (c->label_smoothing == 0 || c->label_smoothing == 0.5))
+        return rlhf_failf(host, RLHF_E_INVALID,
+                          "label_smoothing is %g; loss robust needs a value above 0, where it is "
+                          "loss sigmoid, and below 0.5, where it is not defined",
+                          c->label_smoothing);
+    return RLHF_OK;
+}
+
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    RLHF_TRY(check(host, config));
     struct state *s = host->alloc(host, sizeof *s);
     if (!s) return host->fail(host, RLHF_E_NOMEM, "out of memory");
     s->host = host;
@@ -50,25 +69,96 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     return RLHF_OK;
 }
 
-// One response: its tokens, its summed log-prob, u, and the factor that u has in d.
+// One response: its tokens, its summed log-prob, u, and the factor that u has in the loss.
 struct response {
     struct rlhf__span row;
     double logp, u, scale;
 };
 
 static struct response measure(const struct config *c, const rlhf_loss_in *in, int64_t i) {
-    struct response r = {.row = rlhf__response(in->offset, in->prompt_len, i)};
+    struct response r = {.row = rlhf__response(in->offset, in->prompt_len, i), .scale = c->beta};
     r.logp = rlhf__sum(in->heads->logp, r.row);
     r.u = r.logp - rlhf__sum(in->logp_ref, r.row);
-    r.scale = c->loss == IPO ? 1 / fmax((double)(r.row.end - r.row.begin), 1) : c->beta;
+    if (c->loss == IPO) r.scale = 1 / fmax((double)(r.row.end - r.row.begin), 1);
+    if (c->loss == SPPO_HARD) r.scale = 1;
     return r;
 }
 
-// The loss of a lead d of the preferred response; *slope = its derivative.
-static double loss_of(const struct config *c, double d, double *slope) {
-    double miss = d - 0.5 / c->beta;
-    *slope = c->loss == IPO ? 2 * miss : -1 / (1 + exp(d));
-    return c->loss == IPO ? miss * miss : fmax(-d, 0) + log1p(exp(-fabs(d))); // -log sigmoid(d)
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+
+// -log sigmoid(d) and its derivative.
+static double softplus(double d, double *slope) {
+    *slope = -1 / (1 + exp(d));
+    return fmax(-d, 0) + log1p(exp(-fabs(d)));
+}
+
+static double square(double miss, double *slope) {
+    *slope = 2 * miss;
+    return miss * miss;
+}
+
+// The loss of a pair, a function of the preferred response's a and of the other's, and its
+// derivatives. Losses of a lead d = a_best - a_other give d_other = -d_best.
+struct pair {
+    double loss, d_best, d_other;
+};
+
+static struct pair of_lead(double loss, double slope) { return (struct pair){loss, slope, -slope}; }
+
+// (1 - e) softplus(d) + sign e softplus(-d), over `divisor`.
+static struct pair smoothed(double d, double e, double sign, double divisor) {
+    double right, wrong, loss = (1 - e) * softplus(d, &right);
+    loss += sign * e * softplus(-d, &wrong);
+    return of_lead(loss / divisor, ((1 - e) * right - sign * e * wrong) / divisor);
+}
+
+static struct pair sppo(double best, double other, double half) {
+    struct pair p;
+    p.loss = square(best - half, &p.d_best);
+    p.loss += square(other + half, &p.d_other);
+    return p;
+}
+
+static struct pair apo_zero(double best, double other) {
+    double b = sigmoid(best), o = sigmoid(other);
+    return (struct pair){sigmoid(-best) + o, -b * sigmoid(-best), o * sigmoid(-other)};
+}
+
+static struct pair apo_down(double best, double other) {
+    double b = sigmoid(best), miss = sigmoid(other - best), slope = miss * sigmoid(best - other);
+    return (struct pair){b + miss, b * sigmoid(-best) - slope, slope};
+}
+
+static struct pair nca(double best, double other) {
+    double up, down, off;
+    struct pair p = {.loss = softplus(best, &up)};
+    p.loss += 0.5 * softplus(-best, &down) + 0.5 * softplus(-other, &off);
+    p.d_best = up - 0.5 * down;
+    p.d_other = -0.5 * off;
+    return p;
+}
+
+static struct pair pair_loss(const struct config *c, double best, double other) {
+    double slope, loss, d = best - other, e = c->label_smoothing;
+    switch (c->loss) {
+    case IPO:
+        loss = square(d - 0.5 / c->beta, &slope);
+        return of_lead(loss, slope);
+    case HINGE:
+        return d < 1 ? of_lead(1 - d, -1) : of_lead(d >= 1 ? 0 : d, 0); // a NaN stays
+    case ROBUST:
+        return smoothed(d, e, -1, 1 - 2 * e);
+    case SPPO_HARD:
+        return sppo(best, other, 0.5 / c->beta);
+    case APO_ZERO:
+        return apo_zero(best, other);
+    case APO_DOWN:
+        return apo_down(best, other);
+    case NCA_PAIR:
+        return nca(best, other);
+    default:
+        return smoothed(d, e, 1, 1);
+    }
 }
 
 static void pull(float *d_logp, const struct response *r, double d) {
@@ -79,18 +169,17 @@ static void pull(float *d_logp, const struct response *r, double d) {
 // Loss of the responses [begin, end) to one prompt, of which `best` is preferred.
 static double group_loss(struct state *s, const rlhf_loss_in *in, int64_t begin, int64_t end,
                          int64_t best, float *d_logp) {
-    double loss = 0, up = 0, e = s->config.label_smoothing, others = (double)(end - begin - 1);
+    double loss = 0, up = 0, others = (double)(end - begin - 1);
     double w = (double)(end - begin) / ((double)in->batch_sequences * others);
     struct response b = measure(&s->config, in, best);
     double sums[N_SUMS] = {0, 1, 0, s->config.beta * b.u, 0, b.logp, 0, 1};
     for (int64_t j = begin; j < end; j++) {
         if (j == best) continue;
         struct response r = measure(&s->config, in, j);
-        double right, wrong, d = b.scale * b.u - r.scale * r.u;
-        loss += w * (1 - e) * loss_of(&s->config, d, &right);
-        loss += w * e * loss_of(&s->config, -d, &wrong);
-        up += w * ((1 - e) * right - e * wrong);
-        pull(d_logp, &r, -w * ((1 - e) * right - e * wrong));
+        struct pair p = pair_loss(&s->config, b.scale * b.u, r.scale * r.u);
+        loss += w * p.loss;
+        up += w * p.d_best;
+        pull(d_logp, &r, w * p.d_other);
         sums[ACCURACY] *= b.u > r.u;
         sums[MARGIN] += s->config.beta * (b.u - r.u) / others;
         sums[REJECTED] += s->config.beta * r.u / others;
@@ -127,8 +216,10 @@ static rlhf_status phase_end(void *self, uint64_t phase) {
 
 static const rlhf_opt options[] = {
     RLHF_OPT_F64(struct config, beta, 0.1, 1e-6, 1e6, "how strongly the reference holds"),
-    RLHF_OPT_ENUM(struct config, loss, SIGMOID, loss_names, "sigmoid: DPO; ipo: squared distance"),
-    RLHF_OPT_F64(struct config, label_smoothing, 0, 0, 0.5, "how often a preference is wrong"),
+    RLHF_OPT_ENUM(struct config, loss, SIGMOID, loss_names,
+                  "loss of a pair, by TRL's names; sigmoid: DPO"),
+    RLHF_OPT_F64(struct config, label_smoothing, 0, 0, 0.5,
+                 "how often a preference is wrong (sigmoid, robust)"),
 };
 static const rlhf_algo_ops ops = {
     .size = sizeof ops, .plan = plan, .loss = loss, .phase_end = phase_end};

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""What TRL's DPO trainer computes of given log-probs, in float64: the expectations of
+tests/algos/test_dpo.c.
+
+Usage: dpo_loss.py DPO_VECTORS.H
+
+Reads the arrays and cases of the header and compares their losses and derivatives with those of
+DPOTrainer._compute_loss, a pair at a time: TRL knows rows of two responses only, so a row of k has
+k - 1 pairs that share its weight k / n. Label smoothing with loss sigmoid is not TRL's (its
+trainer of this version ignores it there): that case is left to make_dpo_vectors.py. Log-probs are
+handed to TRL's method in place of a model's; everything else of it runs as it stands.
+"""
+import re
+import sys
+from collections import defaultdict
+from types import SimpleNamespace
+
+import torch
+from trl import DPOTrainer
+
+torch.set_default_dtype(torch.float64)
+
+
+class One:
+    """accelerate's Accelerator where there is one process."""
+
+    device = torch.device("cpu")
+
+    def gather_for_metrics(self, x):
+        return x
+
+    gather = gather_for_metrics
+
+
+class Model(torch.nn.Module):
+    """Answers with given log-probs; the fused head gives none to a row's first token."""
+
+    is_gradient_checkpointing = False
+
+    def __init__(self, logp):
+        super().__init__()
+        self.logp = logp
+
+    def forward(self, labels, **_):
+        logp = (self.logp * (labels != -100))[:, 1:]
+        still = logp.detach()
+        return SimpleNamespace(log_probs=logp, entropy=still, mean_logits=still,
+                               log_sum_sq_probs=still, is_top1=still.bool())
+
+
+def pair_loss(o, x, f, prompt):
+    """TRL's loss of one pair; x and f are [chosen, rejected], prompts included."""
+    width = max(len(r) for r in x)
+    pad = lambda rows: torch.stack([torch.nn.functional.pad(r, (0, width - len(r))) for r in rows])
+    mask = torch.zeros(2, width, dtype=torch.long)
+    for k in range(2):
+        mask[k, prompt[k] : len(x[k])] = 1
+    t = SimpleNamespace(
+        model=Model(pad(x)), ref_model=Model(pad(f)), accelerator=One(), aux_loss_enabled=False,
+        loss_types=[o["loss"]], loss_weights=[1.0], beta=o["beta"], use_weighting=False,
+        label_smoothing=o["label_smoothing"], f_divergence_type="reverse_kl", ld_alpha=None,
+        precompute_ref_logps=False, _tp_size=1, _total_train_tokens=0,
+        args=SimpleNamespace(gradient_checkpointing_kwargs=None),
+        _metrics={"train": defaultdict(list)})
+    batch = {"input_ids": torch.zeros(2, width, dtype=torch.long),
+             "attention_mask": torch.ones(2, width, dtype=torch.long), "completion_mask": mask}
+    return DPOTrainer._compute_loss(t, t.model, batch, False)
+
+
+def array(text, name):
+    body = re.search(r"\b" + name + r"\[[^=]*=\s*\{([^;]*)\};", text).group(1)
+    return [float(v) for v in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", body.replace("f", ""))]
+
+
+def main():
+    text = open(sys.argv[1]).read()
+    offset, prompt, group, label = ([int(v) for v in array(text, "dpo_" + name)]
+                                    for name in ("offset", "prompt_len", "group", "label"))
+    ref = torch.tensor(array(text, "dpo_ref"))
+    rows, worst, cases = {}, 0, 0
+    for i, g in enumerate(group):
+        rows.setdefault(g, []).append(i)
+    for options, loss, name in re.findall(r'\{"([^"]*)", ([-0-9.e]+), (dpo_\w+),', text):
+        o = dict({"loss": "sigmoid", "beta": 0.1, "label_smoothing": 0.0},
+                 **{k: v if k == "loss" else float(v)
+                    for k, v in (p.split("=") for p in options.split(",") if p)})
+        if o["loss"] == "sigmoid" and o["label_smoothing"]:
+            continue
+        logp = torch.tensor(array(text, "dpo_logp")).requires_grad_()
+        total = 0
+        for members in rows.values():
+            best = next(i for i in members if label[i] == 1)
+            for j in (j for j in members if j != best):
+                cut = lambda v: [v[offset[i] : offset[i + 1]] for i in (best, j)]
+                total = total + len(members) / len(group) / (len(members) - 1) * pair_loss(
+                    o, cut(logp), cut(ref), [prompt[best], prompt[j]])
+        total.backward()
+        off = max((logp.grad - torch.tensor(array(text, name))).abs().max().item() / 1e3,
+                  abs(total.item() - float(loss)) / (1 + abs(total.item())))
+        print(f"{options or 'defaults'}: loss {total.item():.15g}, off by {off:.1e}")
+        worst, cases = max(worst, off), cases + 1
+    print(f"{cases} cases, largest difference {worst:.1e}")
+    sys.exit(not (cases >= 9 and worst < 1e-12))
+
+
+main()
