@@ -46,9 +46,9 @@ static int64_t row_length(const void *rows, int64_t i) { return rlhf__token_rows
 
 rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *s, const struct rlhf__text_opts *o,
                                        const struct rlhf__tokenizer *tok, struct rlhf__error *err) {
+    s->encode_flags = o->labelled ? (uint32_t)RLHF__ENCODE_TEMPLATE : text_encode_flags(tok);
     struct rlhf__token_opts t = {.field = RLHF__FIELD_TEXT,
-                                 .encode_flags = o->labelled ? (uint32_t)RLHF__ENCODE_TEMPLATE
-                                                             : text_encode_flags(tok),
+                                 .encode_flags = s->encode_flags,
                                  .max_len = o->max_len,
                                  .long_rows = o->split ? RLHF__LONG_SPLIT : RLHF__LONG_TRUNCATE,
                                  .min_len = o->labelled ? 1 : 2,

@@ -33,7 +33,8 @@ struct rlhf__text_source {
     struct rlhf__token_rows rows;
     int32_t *label; // [dataset rows], NULL when not labelled
     int64_t n_data; // dataset rows
-    int32_t n_labels, reserved;
+    int32_t n_labels;
+    uint32_t encode_flags; // of texts: enum rlhf__encode_flag
     struct rlhf__batches batches;
 };
 

@@ -5,6 +5,7 @@
 #include "config/effect.h"
 #include "learn/evaluate.h"
 #include "model/chat_note.h"
+#include "model/text_note.h"
 #include "run/reward_training.h"
 
 #include <stdlib.h>
@@ -177,6 +178,9 @@ static rlhf_status open_rows(struct preference_feed *f, struct rlhf__error *err)
                    (long long)rlhf__preferences_too_long(set), (int)f->max_tokens);
     rlhf__model_chat_note(env->cast->policy, rlhf__preferences_chats(set), c->prompts.template,
                           env->log);
+    rlhf__model_text_note(env->cast->policy, "texts",
+                          rlhf__preferences_count(set) - rlhf__preferences_chats(set),
+                          rows.prepend_bos ? RLHF__ENCODE_BOS : 0, 1, env->log);
     if (c->prompts.prepend_bos && rlhf__preferences_chats(set) == rlhf__preferences_count(set))
         RLHF_TRY(rlhf__effect_refuse_typed(
             c, "prompts.prepend_bos",

@@ -2,6 +2,7 @@
 #include "run/prompt_feed.h"
 
 #include "learn/pass.h"
+#include "model/text_note.h"
 #include "run/held_out_prompts.h"
 #include "sample/decode.h"
 #include "sample/rollout.h"
@@ -373,11 +374,13 @@ static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
     RLHF_TRY(rlhf__rollout_prompts(&c->prompts, "prompts.path", policy,
                                    (int32_t)c->sampling.max_new_tokens, env->dirs, env->log,
                                    env->loading, &f->prompts, err));
+    f->n = rlhf__prompts_count(f->prompts);
+    rlhf__model_text_note(policy, "texts", f->n - rlhf__prompts_chats(f->prompts),
+                          c->prompts.prepend_bos ? RLHF__ENCODE_BOS : 0, 0, env->log);
     RLHF_TRY(rlhf__held_out_prompts_open(env, &f->held_out, err));
     RLHF_TRY(rlhf__rollout_check_chat(c, f->prompts, err));
     f->feed.prompts = f->prompts;
     f->feed.held_out = f->held_out;
-    f->n = rlhf__prompts_count(f->prompts);
     RLHF_TRY(rlhf__order_init(&f->order, f->n, (uint64_t)c->run.seed, "prompts", c->prompts.shuffle,
                               err));
     return choose_support(f, err);

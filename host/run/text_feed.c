@@ -5,6 +5,7 @@
 #include "learn/evaluate.h"
 #include "model/chat_note.h"
 #include "model/classifier_config.h"
+#include "model/text_note.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,6 +191,8 @@ rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *feed, struct rlhf__error
     const struct rlhf__token_rows *rows = &f->source.rows;
     char cut[200] = "";
     rlhf__model_chat_note(env->cast->policy, rows->chats, env->config->prompts.template, env->log);
+    rlhf__model_text_note(env->cast->policy, "texts", f->source.n_data - rows->chats,
+                          f->source.encode_flags, 1, env->log);
     if (rows->truncated > 0)
         snprintf(cut, sizeof cut, "; %lld %s cut to %d tokens", (long long)rows->truncated,
                  rows->truncated == 1 ? "was" : "were", (int)f->max_tokens);

@@ -18,7 +18,7 @@
 
 struct role {
     const char *key, *id_key;
-    const char *usual[RLHF__FAMILY_N]; // by enum rlhf__family
+    const char *usual[RLHF__FAMILY_N]; // by enum rlhf__family; bos: rlhf__tokenizer_usual_bos
     size_t at;                         // offset of the id in struct rlhf__tokenizer_info
 };
 
@@ -28,7 +28,7 @@ struct role {
             {gpt2, qwen2, llama, bert }, offsetof(struct rlhf__tokenizer_info, name)               \
     }
 static const struct role roles[] = {
-    ROLE(bos, "<|endoftext|>", NULL, "<s>", NULL),
+    ROLE(bos, NULL, NULL, NULL, NULL),
     ROLE(eos, "<|endoftext|>", "<|endoftext|>", "</s>", NULL),
     ROLE(unk, NULL, NULL, "<unk>", "[UNK]"),
     ROLE(cls, NULL, NULL, NULL, "[CLS]"),
@@ -136,11 +136,11 @@ static rlhf_status mark_text(struct rlhf__tokenizer *tok, const char *text, int3
     return st;
 }
 
-static rlhf_status read_usual(struct rlhf__tokenizer *tok, enum rlhf__family family, int skip_bos,
-                              struct rlhf__error *err) {
-    for (size_t r = skip_bos ? BOS + 1 : 0; r < N_ROLES; r++) {
+static rlhf_status read_usual(struct rlhf__tokenizer *tok, enum rlhf__family family,
+                              const char *bos, struct rlhf__error *err) {
+    for (size_t r = 0; r < N_ROLES; r++) {
         int32_t *id = role_id(tok, &roles[r]);
-        const char *usual = roles[r].usual[family];
+        const char *usual = r == BOS ? bos : roles[r].usual[family];
         if (*id < 0 && usual) RLHF_TRY(mark_text(tok, usual, id, err));
     }
     int32_t mask;
@@ -151,11 +151,9 @@ static rlhf_status read_usual(struct rlhf__tokenizer *tok, enum rlhf__family fam
     return RLHF_OK;
 }
 
-// Without a bos token: one that is said to be null, and Qwen2's where no file of the tokenizer
-// names one, are none whatever ids config.json has.
-static int no_bos(const struct files *f, enum rlhf__family family) {
-    return family == RLHF__FAMILY_QWEN2 ||
-           json_is_null(rlhf__special_said(f->v[CONFIG], f->v[MAP], "bos_token"));
+// A bos token that a file says is null is none, whatever is usual.
+static int says_no_bos(const struct files *f) {
+    return json_is_null(rlhf__special_said(f->v[CONFIG], f->v[MAP], "bos_token"));
 }
 
 static rlhf_status read_all(struct rlhf__tokenizer *tok, struct files *f, struct rlhf__error *err) {
@@ -166,11 +164,12 @@ static rlhf_status read_all(struct rlhf__tokenizer *tok, struct files *f, struct
     RLHF_TRY(rlhf__added_read_decoder(tok, json_object_get(config, "added_tokens_decoder"), err));
     RLHF_TRY(rlhf__tokenizer_read_config(tok, config, err));
     enum rlhf__family family = rlhf__tokenizer_family(tok, config);
-    int skip = no_bos(f, family);
+    const int null = says_no_bos(f), no_id = null || tok->has_json;
+    const char *bos = null ? NULL : rlhf__tokenizer_usual_bos(tok, config, f->v[MODEL]);
     RLHF_TRY(read_roles(tok, f, err));
     f->at = MODEL;
-    RLHF_TRY(read_role_ids(tok, f->v[MODEL], skip, err));
-    RLHF_TRY(read_usual(tok, family, skip, err));
+    RLHF_TRY(read_role_ids(tok, f->v[MODEL], no_id, err));
+    RLHF_TRY(read_usual(tok, family, bos, err));
     RLHF_TRY(read_more(tok, f, MAP, err));
     RLHF_TRY(read_more(tok, f, CONFIG, err));
     rlhf__frame_default(tok, config);

@@ -12,11 +12,15 @@
 static const struct {
     const char *name; // "Fast" may follow
     enum rlhf__family family;
-    int alone; // means something without a tokenizer.json
+    int alone;       // means something without a tokenizer.json
+    const char *bos; // where no file names one; NULL = none
 } classes[] = {
-    {"GPT2Tokenizer", RLHF__FAMILY_GPT2, 1},       {"CodeGenTokenizer", RLHF__FAMILY_GPT2, 1},
-    {"Qwen2Tokenizer", RLHF__FAMILY_QWEN2, 0},     {"LlamaTokenizer", RLHF__FAMILY_LLAMA, 0},
-    {"PreTrainedTokenizer", RLHF__FAMILY_GPT2, 0}, {"TokenizersBackend", RLHF__FAMILY_GPT2, 0},
+    {"GPT2Tokenizer", RLHF__FAMILY_GPT2, 1, "<|endoftext|>"},
+    {"CodeGenTokenizer", RLHF__FAMILY_GPT2, 1, "<|endoftext|>"},
+    {"Qwen2Tokenizer", RLHF__FAMILY_QWEN2, 0, NULL},
+    {"LlamaTokenizer", RLHF__FAMILY_LLAMA, 0, "<s>"},
+    {"PreTrainedTokenizer", RLHF__FAMILY_GPT2, 0, NULL},
+    {"TokenizersBackend", RLHF__FAMILY_GPT2, 0, NULL},
 };
 enum { N_CLASSES = sizeof classes / sizeof *classes };
 
@@ -39,6 +43,30 @@ enum rlhf__family rlhf__tokenizer_family(const struct rlhf__tokenizer *tok, cons
     size_t at = class_at(class_name(config));
     if (tok->info.kind == RLHF__TOKENIZER_WORDPIECE) return RLHF__FAMILY_BERT;
     return at < N_CLASSES ? classes[at].family : RLHF__FAMILY_GPT2;
+}
+
+// The class that transformers loads without a tokenizer_class, or instead of the named one.
+static const char *loaded_class(const struct rlhf__tokenizer *tok, const json_t *config,
+                                const json_t *model) {
+    const char *name = class_name(config);
+    const char *type = json_string_value(json_object_get(model, "model_type"));
+    size_t at = class_at(name);
+    if (!tok->has_json) return name;
+    if (type && !strcmp(type, "qwen2")) return "Qwen2Tokenizer"; // whatever is named
+    if (name && type && !strcmp(type, "mistral")) return "TokenizersBackend";
+    if (!name && type && !strcmp(type, "gpt2")) return "GPT2Tokenizer";
+    if (!name) return "TokenizersBackend"; // Qwen2Tokenizer for qwen3: neither has a usual bos
+    if (at < N_CLASSES && classes[at].family == RLHF__FAMILY_LLAMA && tok->bpe_opts.bytes)
+        return "TokenizersBackend"; // Llama 3: LlamaTokenizer is of SentencePiece's kind
+    return name;
+}
+
+const char *rlhf__tokenizer_usual_bos(const struct rlhf__tokenizer *tok, const json_t *config,
+                                      const json_t *model) {
+    size_t at = class_at(loaded_class(tok, config, model));
+    if (tok->info.kind == RLHF__TOKENIZER_WORDPIECE) return NULL;
+    if (at == N_CLASSES) return tok->has_json ? NULL : "<|endoftext|>";
+    return classes[at].bos;
 }
 
 static rlhf_status check_class(const struct rlhf__tokenizer *tok, const char *name,

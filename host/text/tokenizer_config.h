@@ -19,6 +19,13 @@ enum rlhf__family {
 };
 enum rlhf__family rlhf__tokenizer_family(const struct rlhf__tokenizer *tok, const json_t *config);
 
+// The bos token where no file of the tokenizer names one, NULL = none. Beside a tokenizer.json it
+// is the one of the class that AutoTokenizer of transformers 5 loads, which depends on
+// tokenizer_class and on the model_type of config.json (config, model: NULL allowed); bos_token_id
+// of config.json does not count there. [main]
+const char *rlhf__tokenizer_usual_bos(const struct rlhf__tokenizer *tok, const json_t *config,
+                                      const json_t *model);
+
 // What is put in front of a text before it is cut, as tokenizer.json says it.
 enum rlhf__prefix {
     RLHF__PREFIX_NONE,

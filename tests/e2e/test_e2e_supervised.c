@@ -64,6 +64,23 @@ static void muon_resumes_exactly_from_bf16(void **state) {
     e2e_same_tree(t, "a/checkpoints/000004", "b/checkpoints/000004");
 }
 
+// What stands around a text is told: a bos that is missing beside a tokenizer.json is none.
+static void around_texts(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, SFT "--set run.phases=1 --set run.dir=a"), 0);
+    e2e_says(t, " texts: BOS \"<|endoftext|>\" before, EOS \"<|endoftext|>\" after\n");
+    assert_int_equal(e2e_run(t, "--algo sft.so --policy models/arith --data texts.jsonl --dry-run "
+                                "--set batch.size=8"),
+                     0);
+    e2e_says(t, " texts: no BOS before, EOS \"<|endoftext|>\" after\n");
+    const char *draws = "--algo ppo.so --policy model --set policy.init=random --prompts "
+                        "prompts.txt --reward period_count.so --phases 1 --dry-run";
+    assert_int_equal(e2e_run(t, "%s", draws), 0);
+    e2e_says(t, " texts: BOS \"<|endoftext|>\" before\n");
+    assert_int_equal(e2e_run(t, "%s --set prompts.prepend_bos=false", draws), 0);
+    e2e_says(t, " texts: no BOS before\n");
+}
+
 // A label is about a whole text, so rows can not be split; what is cut is counted.
 static void long_rows_of_a_classifier(void **state) {
     struct e2e *t = *state;
@@ -117,6 +134,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(sft_lowers_the_loss, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(same_seed_same_bits, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(muon_resumes_exactly_from_bf16, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(around_texts, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(long_rows_of_a_classifier, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(classify_learns_and_names_its_labels, e2e_setup,
                                         e2e_teardown),

@@ -92,18 +92,57 @@ static void expect_roles(struct scratch *s, const char *config, int32_t bos, int
     rlhf__tokenizer_close(tok);
 }
 
+// bos and eos of byte-level files by tokenizer_class and model_type, as AutoTokenizer of
+// transformers 5.23 has the bos token.
 static void roles_by_class(void **state) {
     struct scratch *s = *state;
-    write_file(s, "{}");
-    expect_roles(s, "{}", 258, 258);
+    write_file(s, BYTES("false"));
+    expect_roles(s, "{}", -1, 258);
+    expect_roles(s, "{\"tokenizer_class\":\"PreTrainedTokenizerFast\"}", -1, 258);
+    expect_roles(s, "{\"tokenizer_class\":\"TokenizersBackend\"}", -1, 258);
+    expect_roles(s, "{\"tokenizer_class\":\"TokenizersBackend\",\"bos_token\":\"<s>\"}", 256, 258);
     expect_roles(s, "{\"tokenizer_class\":\"GPT2Tokenizer\"}", 258, 258);
-    expect_roles(s, "{\"tokenizer_class\":\"LlamaTokenizer\"}", 256, 257);
+    expect_roles(s, "{\"tokenizer_class\":\"CodeGenTokenizerFast\"}", 258, 258);
+    expect_roles(s, "{\"tokenizer_class\":\"LlamaTokenizer\"}", -1, 257);
+    expect_roles(s, "{\"tokenizer_class\":\"LlamaTokenizer\",\"bos_token\":\"<s>\"}", 256, 257);
     expect_roles(s, "{\"tokenizer_class\":\"Qwen2TokenizerFast\"}", -1, 258);
     scratch_text(s, "config.json", "{\"bos_token_id\": 257, \"eos_token_id\": 256}");
     expect_roles(s, "{\"tokenizer_class\":\"Qwen2Tokenizer\",\"eos_token\":\"</s>\"}", -1, 257);
     expect_roles(s, "{\"tokenizer_class\":\"Qwen2Tokenizer\",\"bos_token\":\"<s>\"}", 256, 256);
     expect_roles(s, "{\"bos_token\":null}", -1, 256);
-    expect_roles(s, "{}", 257, 256);
+    expect_roles(s, "{}", -1, 256); // bos_token_id is the model's, not the tokenizer's
+    write_file(s, META("first"));   // SentencePiece's kind: a class of its own
+    expect_roles(s, "{\"tokenizer_class\":\"LlamaTokenizer\"}", 256, 256);
+    expect_roles(s, "{\"tokenizer_class\":\"LlamaTokenizer\",\"bos_token\":null}", -1, 256);
+    expect_roles(s, "{\"tokenizer_class\":\"PreTrainedTokenizerFast\"}", -1, 256);
+}
+
+static void roles_by_model(void **state) {
+    static const struct {
+        const char *type, *config;
+        int32_t bos;
+    } cases[] = {
+        {"gpt2", "{}", 258},
+        {"gpt2", "{\"tokenizer_class\":\"TokenizersBackend\"}", -1},
+        {"gpt2", "{\"tokenizer_class\":\"PreTrainedTokenizerFast\"}", -1},
+        {"llama", "{}", -1},
+        {"llama", "{\"tokenizer_class\":\"GPT2Tokenizer\"}", 258},
+        {"mistral", "{\"tokenizer_class\":\"GPT2Tokenizer\"}", -1},
+        {"mistral", "{\"tokenizer_class\":\"LlamaTokenizerFast\"}", -1},
+        {"qwen2", "{\"tokenizer_class\":\"GPT2Tokenizer\"}", -1},
+        {"qwen3", "{\"tokenizer_class\":\"GPT2Tokenizer\"}", 258},
+        {"qwen3", "{\"tokenizer_class\":\"TokenizersBackend\"}", -1},
+        {"qwen3", "{}", -1},
+    };
+    struct scratch *s = *state;
+    write_file(s, BYTES("false"));
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        char model[64];
+        snprintf(model, sizeof model, "{\"model_type\":\"%s\",\"bos_token_id\":257}",
+                 cases[i].type);
+        scratch_text(s, "config.json", model);
+        expect_roles(s, cases[i].config, cases[i].bos, 258 - !!strstr(cases[i].config, "Llama"));
+    }
 }
 
 static void expect_ids(struct scratch *s, const char *file, int bos) {
@@ -131,13 +170,14 @@ static void around_a_text(void **state) {
                  "{\"tokenizer_class\":\"Qwen2Tokenizer\",\"bos_token\":null,"
                  "\"add_bos_token\":false}");
     expect_ids(s, "{\"post_processor\":{\"type\":\"ByteLevel\"}}", 0);
-    scratch_text(s, "tokenizer_config.json", LLAMA(",\"add_bos_token\":true"));
+    scratch_text(s, "tokenizer_config.json",
+                 LLAMA(",\"add_bos_token\":true,\"bos_token\":\"<s>\""));
     expect_ids(s, BOS, 1);
 }
 
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {TEST(contradictions), TEST(roles_by_class),
-                                       TEST(around_a_text)};
+                                       TEST(roles_by_model), TEST(around_a_text)};
     return cmocka_run_group_tests_name("tokenizer_config.json", tests, NULL, NULL);
 }
