@@ -272,8 +272,10 @@ static const rlhf_opt early_stop_opts[] = {
     F(kl, 0, 0, 1e9,
       "stop when the mean sequence KL stays above it, nats; infinite is above; 0: off"),
     F(reward, 0, -1e9, 1e9, "stop when the mean reward stays above it; 0: off"),
-    I(patience, 3, 1, BIG, "checks in a row beyond the limit"),
-    I(window, 20, 1, BIG, "phases that measured it that are averaged for a check"),
+    I(patience, 2, 1, BIG, "phases in a row above the limit after which the run stops"),
+    I(window, 1, 1, BIG,
+      "newest phases whose mean is compared with the limit; fewer until so many have been "
+      "measured"),
 };
 #undef T
 #define T struct rlhf__checkpoint_config

@@ -47,6 +47,36 @@ rlhf_status rlhf__early_stop_check(const struct rlhf__early_stop_config *c, cons
     return RLHF_OK;
 }
 
+static rlhf_status check_watched(const struct rlhf__early_stop_config *c,
+                                 const struct rlhf__watched *w, const char *name, int64_t left,
+                                 struct rlhf__error *err) {
+    const int64_t measured = w->seen + left, most = w->beyond + left;
+    if (c->patience > most)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "early_stop.%s cannot end this run: early_stop.patience is %lld and %lld "
+                          "phase%s left; give a patience of at most %lld, or more phases "
+                          "(run.phases)",
+                          name, (long long)c->patience, (long long)left,
+                          left == 1 ? " is" : "s are", (long long)most);
+    if (c->window > measured)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "early_stop.%s averages early_stop.window=%lld phases, and %lld phase%s "
+                          "left; give a window of at most %lld, or more phases (run.phases)",
+                          name, (long long)c->window, (long long)left, left == 1 ? " is" : "s are",
+                          (long long)measured);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__early_stop_check_left(const struct rlhf__early_stop *s, int64_t left,
+                                        struct rlhf__error *err) {
+    const struct rlhf__early_stop_config *c = s->config;
+    if (left > 0 && rlhf__early_stop_looks_at(c, RLHF__EARLY_STOP_KL))
+        RLHF_TRY(check_watched(c, &s->kl, "kl", left, err));
+    if (left > 0 && rlhf__early_stop_looks_at(c, RLHF__EARLY_STOP_REWARD))
+        RLHF_TRY(check_watched(c, &s->reward, "reward", left, err));
+    return RLHF_OK;
+}
+
 static double mean(const double *x, int64_t n) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++)
@@ -61,8 +91,7 @@ int rlhf__early_stop_offer(struct rlhf__early_stop *s, int32_t what, double valu
     double limit = is_kl ? c->kl : c->reward;
     w->ring[w->seen % c->window] = isfinite(value) ? value : INFINITY;
     w->seen++;
-    if (w->seen < c->window) return 0;
-    double average = mean(w->ring, c->window);
+    double average = mean(w->ring, w->seen < c->window ? w->seen : c->window);
     w->beyond = rlhf__early_stop_looks_at(c, what) && average > limit ? w->beyond + 1 : 0;
     if (w->beyond < c->patience) return 0;
     snprintf(why, 160, "the mean %s %.4g is above early_stop.%s %.4g",

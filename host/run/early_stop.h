@@ -1,6 +1,6 @@
-// early_stop.h: end a run when the mean over a window of the measured sequence KL, or of the
-// reward, stays beyond a limit for `patience` checks in a row. The windows are part of a
-// checkpoint.
+// early_stop.h: end a run when the mean of the measured sequence KL, or of the reward, over the
+// last `window` phases (fewer at the start) stays above a limit for `patience` phases in a row. The
+// windows are part of a checkpoint.
 #ifndef RLHF_HOST_EARLY_STOP_H
 #define RLHF_HOST_EARLY_STOP_H
 
@@ -33,9 +33,15 @@ int rlhf__early_stop_looks_at(const struct rlhf__early_stop_config *, int32_t wh
 rlhf_status rlhf__early_stop_check(const struct rlhf__early_stop_config *, const char *algo,
                                    int rewards, int reference, struct rlhf__error *err);
 
+// Refuse a patience that cannot be reached, or a window that cannot be filled, in the phases that
+// are left. RLHF_E_INVALID. [any]
+rlhf_status rlhf__early_stop_check_left(const struct rlhf__early_stop *, int64_t left,
+                                        struct rlhf__error *err);
+
 // Offer what a phase measured of `what`; one that is not finite is beyond every limit. A phase that
 // did not measure it is not offered. 1 when the run is to end; *why then says it in a sentence
-// without a final period. Checks begin when the window is full. [main]
+// without a final period. While fewer phases than the window were offered, their mean is compared.
+// [main]
 int rlhf__early_stop_offer(struct rlhf__early_stop *, int32_t what, double value, char why[160]);
 
 // State as JSON (new reference, NULL when out of memory) and back. [main]

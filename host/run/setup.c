@@ -93,6 +93,28 @@ static rlhf_dist logp_dist(const struct rlhf__sampling_config *s, const rlhf_pla
     return d;
 }
 
+static int is_typed(const struct rlhf__config *c, const char *section, const char *key) {
+    return rlhf__layer_typed_by(c, section, key) != NULL;
+}
+
+// Limits that cannot end the run in the phases that are left are refused. Where a preset or a file
+// has them and the command line gave only fewer phases, as for a try, a warning says so. A run that
+// is resumed with the settings that it had just goes on.
+static rlhf_status check_early_stop(const struct rlhf__run *r, const struct rlhf__early_stop *s,
+                                    int64_t left, struct rlhf__error *err) {
+    static const char *const keys[] = {"kl", "reward", "patience", "window"};
+    const struct rlhf__config *c = r->config;
+    const int phases = is_typed(c, "run", "phases");
+    int typed = 0;
+    struct rlhf__error why;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        typed |= is_typed(c, "early_stop", keys[i]);
+    if (typed || (!phases && !r->req->resume)) return rlhf__early_stop_check_left(s, left, err);
+    if (phases && rlhf__early_stop_check_left(s, left, &why) != RLHF_OK)
+        rlhf__logf(r->report.log, RLHF_LOG_WARN, "%s", why.text);
+    return RLHF_OK;
+}
+
 // The plan tells which heads and which kind of rows the run needs.
 static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
@@ -113,6 +135,9 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     st = rlhf__early_stop_check(&c->early_stop, r->req->algo->file,
                                 plan->source == RLHF_SOURCE_ROLLOUT,
                                 rlhf__plan_wants_reference(plan), err);
+    const struct rlhf__early_stop fresh = {.config = &c->early_stop};
+    if (st == RLHF_OK && !r->req->resume)
+        st = check_early_stop(r, &fresh, c->run.phases ? c->run.phases : RLHF__DEFAULT_PHASES, err);
     return st == RLHF_OK ? rlhf__effect_rules(c, r->req->algo->file, plan, r->report.log, err) : st;
 }
 
@@ -152,7 +177,8 @@ static rlhf_status resume(struct rlhf__run *r, struct rlhf__error *err) {
         RLHF_TRY(rlhf__manifest_check_inputs(&code, q->dir->root, q->resume, err));
     rlhf__manifest_moved(&code, q->dir->root, r->report.log);
     rlhf__progress_note(r->report.progress, "loading the checkpoint");
-    return rlhf__checkpoint_load(r, err);
+    RLHF_TRY(rlhf__checkpoint_load(r, err));
+    return check_early_stop(r, &r->early_stop, r->count.phases - r->count.phase, err);
 }
 
 // A dry run ends where a run would load its models, unless there is a checkpoint to look at.

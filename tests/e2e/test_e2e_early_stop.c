@@ -20,6 +20,13 @@ static void refused(struct e2e *t, const char *args, const char *text) {
     assert_false(e2e_exists(t, "x"));
 }
 
+static int phases(struct e2e *t, const char *run) {
+    json_t *rows = e2e_metrics(t, run);
+    int n = (int)json_array_size(rows);
+    json_decref(rows);
+    return n;
+}
+
 static void what_is_never_measured_is_refused(void **state) {
     struct e2e *t = *state;
     refused(t, SFT "--set early_stop.kl=1", "early_stop.kl is 1, but sft.so");
@@ -31,14 +38,38 @@ static void what_is_never_measured_is_refused(void **state) {
     refused(t, GROUPS "absent\" --set early_stop.kl=1", "measures no KL");
     refused(t, ROLLOUT "--algo ppo.so --set early_stop.window=2",
             "early_stop.window has no effect here: neither early_stop.kl nor early_stop.reward");
-    refused(t, ROLLOUT "--algo ppo.so --set early_stop.patience=2", "early_stop.patience has no");
+    refused(t, ROLLOUT "--algo ppo.so --set early_stop.patience=3", "early_stop.patience has no");
 }
 
-static int phases(struct e2e *t, const char *run) {
-    json_t *rows = e2e_metrics(t, run);
-    int n = (int)json_array_size(rows);
-    json_decref(rows);
-    return n;
+#define REWARDED ROLLOUT "--algo ppo.so --set early_stop.reward=0.5 " // 0.75 in every phase
+
+static void what_cannot_stop_in_the_phases_left_is_refused(void **state) {
+    struct e2e *t = *state;
+    refused(t, REWARDED "--set early_stop.patience=5",
+            "early_stop.patience is 5 and 4 phases are left; give a patience of at most 4");
+    refused(t, REWARDED "--set early_stop.window=20",
+            "early_stop.window=20 phases, and 4 phases are left; give a window of at most 4");
+    // Fewer phases alone are a try of what a file says.
+    e2e_write(t, "c.json",
+              "{\"early_stop\": {\"patience\": 5, \"reward\": 0.5}, \"run\": {\"phases\": 9}}");
+    assert_int_equal(e2e_run(t, ROLLOUT "--algo ppo.so --config c.json --phases 1 --out a"), 0);
+    e2e_says(t, "early_stop.reward cannot end this run");
+    // What is left decides when a run goes on with another limit; one that just goes on does so.
+    assert_int_equal(e2e_run(t, REWARDED
+                             "--set early_stop.patience=3 --phases 3 --set run.stop_after=1 "
+                             "--out b"),
+                     0);
+    assert_int_equal(e2e_run(t, "--resume b --set early_stop.patience=4"), 2);
+    e2e_says(t, "early_stop.patience is 4 and 2 phases are left; give a patience of at most 3");
+    assert_int_equal(e2e_run(t, "--resume b"), 0);
+}
+
+// Without a word about patience and window a limit stops after two phases.
+static void a_limit_alone_stops_a_short_run(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, REWARDED "--phases 5 --out a"), 0);
+    e2e_says(t, "early stop: the mean reward 0.75 is above early_stop.reward 0.5");
+    assert_int_equal(phases(t, "a"), 2);
 }
 
 // Only its first phase shows that an algorithm with a reference reports no KL.
@@ -70,12 +101,13 @@ static void an_infinite_kl_is_beyond_every_limit(void **state) {
     const char *limit = GROUPS "infinite\" " OFTEN "--set early_stop.kl=100 ";
     assert_int_equal(e2e_run(t, "%s --set run.phases=9 --set run.dir=a", limit), 0);
     e2e_says(t, "early stop: the mean sequence KL inf is above early_stop.kl 100");
-    assert_int_equal(phases(t, "a"), 3);
+    assert_int_equal(phases(t, "a"), 2);
     // Its window survives a checkpoint.
-    assert_int_equal(e2e_run(t, "%s --set run.phases=2 --set run.dir=b", limit), 0);
+    assert_int_equal(
+        e2e_run(t, "%s --set run.phases=9 --set run.stop_after=1 --set run.dir=b", limit), 0);
     assert_int_equal(e2e_run(t, "--resume b --set run.phases=9"), 0);
     e2e_says(t, "early stop");
-    assert_int_equal(phases(t, "b"), 3);
+    assert_int_equal(phases(t, "b"), 2);
 }
 
 // Samples are due every 3 phases here.
@@ -86,11 +118,11 @@ static void the_last_samples_are_kept(void **state) {
     assert_int_equal(e2e_shell(t, "grep -o '\"phase\": [0-9]*' a/samples.jsonl | tr -dc '1-9\\n' "
                                   "| tr '\\n' ' ' | grep '^1 1 3 3 5 5 $'"),
                      0);
-    // A mean of 0.75 in every phase: beyond at the first two checks, of phases 3 and 4.
+    // A mean of 0.75 in every phase.
     assert_int_equal(
         e2e_run(t,
                 "%s --set run.phases=9 --set early_stop.reward=0.5 "
-                "--set early_stop.window=3 --set early_stop.patience=2 --set run.dir=b",
+                "--set early_stop.window=3 --set early_stop.patience=4 --set run.dir=b",
                 run),
         0);
     e2e_says(t, "text of phase 4");
@@ -107,6 +139,9 @@ static void the_last_samples_are_kept(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_never_measured_is_refused, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(what_cannot_stop_in_the_phases_left_is_refused, e2e_setup,
+                                        e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_limit_alone_stops_a_short_run, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(what_the_first_phase_does_not_measure_ends_the_run,
                                         e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_metric_of_some_phases_picks_the_best, e2e_setup,

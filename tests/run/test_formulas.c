@@ -199,17 +199,61 @@ static void dropped_rows_count_in_no_mean(void **state) {
 
 // ---- early stopping ----
 
-static void early_stop_waits_for_window_and_patience(void **state) {
+// The newest `window` values are averaged, and before there are so many, those that there are.
+static void early_stop_averages_what_was_seen(void **state) {
+    (void)state;
+    struct rlhf__early_stop_config c = {.kl = 2, .patience = 2, .window = 20};
+    struct rlhf__early_stop s;
+    char why[160] = "";
+    assert_int_equal(rlhf__early_stop_init(&s, &c, NULL), RLHF_OK);
+    assert_int_equal(rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, 0, why), 0);
+    assert_int_equal(rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, 5, why), 0); // mean 2.5
+    assert_int_equal(rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, 4, why), 1); // mean 3
+    assert_string_equal(why, "the mean sequence KL 3 is above early_stop.kl 2");
+    rlhf__early_stop_finish(&s);
+}
+
+static rlhf_status left(struct rlhf__early_stop *s, int64_t phases, char text[256]) {
+    struct rlhf__error err = {0, ""};
+    rlhf_status st = rlhf__early_stop_check_left(s, phases, &err);
+    snprintf(text, 256, "%.255s", err.text);
+    return st;
+}
+
+static void early_stop_that_cannot_stop_is_refused(void **state) {
+    (void)state;
+    struct rlhf__early_stop_config c = {.kl = 2, .patience = 3, .window = 4};
+    struct rlhf__early_stop s;
+    char text[256], why[160];
+    assert_int_equal(rlhf__early_stop_init(&s, &c, NULL), RLHF_OK);
+    assert_int_equal(left(&s, 4, text), RLHF_OK);
+    assert_int_equal(left(&s, 3, text), RLHF_E_INVALID);
+    assert_non_null(strstr(text, "early_stop.window=4 phases, and 3 phases are left"));
+    assert_int_equal(left(&s, 2, text), RLHF_E_INVALID);
+    assert_non_null(strstr(text, "early_stop.patience is 3 and 2 phases are left"));
+    // A resumed run counts what it has measured: one phase above the limit and two are left.
+    rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, 1, why);
+    rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, 9, why);
+    assert_int_equal(left(&s, 2, text), RLHF_OK);
+    assert_int_equal(left(&s, 1, text), RLHF_E_INVALID);
+    // Nothing is left to stop, or there is no limit.
+    assert_int_equal(left(&s, 0, text), RLHF_OK);
+    c.kl = 0;
+    assert_int_equal(left(&s, 1, text), RLHF_OK);
+    rlhf__early_stop_finish(&s);
+}
+
+static void early_stop_waits_for_patience(void **state) {
     (void)state;
     struct rlhf__early_stop_config c = {.kl = 2, .patience = 2, .window = 3};
     struct rlhf__early_stop s;
     char why[160] = "";
     assert_int_equal(rlhf__early_stop_init(&s, &c, NULL), RLHF_OK);
-    const double kl[] = {9, 0, 0, 0, 9, 0, 9, 0};
+    const double kl[] = {3, 0, 0, 0, 9, 0, 9, 0};
     int stopped = -1;
     for (int i = 0; i < 8 && stopped < 0; i++)
         if (rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, kl[i], why)) stopped = i;
-    // Means from the third on: 3 0 3 3: beyond twice in a row at the sixth.
+    // Means: 3 1.5 1 0 3 3: above the limit twice in a row at the sixth.
     assert_int_equal(stopped, 5);
     assert_non_null(strstr(why, "early_stop.kl"));
     rlhf__early_stop_finish(&s);
@@ -227,7 +271,7 @@ static void early_stop_knows_infinity(void **state) {
     struct rlhf__early_stop_config c = {.kl = 100, .patience = 3, .window = 3};
     struct rlhf__early_stop s, again;
     char why[160] = "";
-    const double kl[] = {1, INFINITY, 1, 1, NAN, 1, 1, 1};
+    const double kl[] = {1, INFINITY, 1, 1, NAN, 1, 1, 1}; // means: 1 inf inf inf
     int stopped = -1;
     rlhf__early_stop_init(&s, &c, NULL);
     for (int i = 0; i < 8 && stopped < 0; i++) {
@@ -240,7 +284,7 @@ static void early_stop_knows_infinity(void **state) {
         rlhf__early_stop_finish(&s);
         s = again;
     }
-    assert_int_equal(stopped, 4); // the third check in a row
+    assert_int_equal(stopped, 3); // the third phase in a row
     rlhf__early_stop_finish(&s);
 }
 
@@ -329,7 +373,9 @@ int main(void) {
         cmocka_unit_test(token_rewards_are_part_of_the_row),
         cmocka_unit_test(rewards_without_spread_normalise_to_nothing),
         cmocka_unit_test(dropped_rows_count_in_no_mean),
-        cmocka_unit_test(early_stop_waits_for_window_and_patience),
+        cmocka_unit_test(early_stop_averages_what_was_seen),
+        cmocka_unit_test(early_stop_that_cannot_stop_is_refused),
+        cmocka_unit_test(early_stop_waits_for_patience),
         cmocka_unit_test(early_stop_knows_infinity),
         cmocka_unit_test(early_stop_survives_a_checkpoint),
         cmocka_unit_test(slices_hold_whole_rows),
