@@ -82,11 +82,21 @@ static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, 
     return st;
 }
 
+// The loss leaves out all rows of the phase's first minibatch. The weights are still those that
+// sampled, so a forward alone compares: after the step it would be too late.
+static rlhf_status compare_masked(struct rlhf__learner *l, const struct rlhf__rows *e,
+                                  struct rlhf__place *p, struct rlhf__error *err) {
+    p->train = 0;
+    p->only_compares = 1;
+    return all_rows(l, e, p, err);
+}
+
 // Gradients of all rows; *loss = what the algorithm says of them.
 static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t epoch,
                              uint32_t minibatch, double *loss, struct rlhf__error *err) {
     struct rlhf__place p = {.epoch = epoch, .minibatch = minibatch, .train = 1};
     const uint32_t train = rlhf__row_use_count(e, RLHF_ROW_TRAINS);
+    const uint32_t masked = rlhf__row_use_count(e, RLHF_ROW_MASKED);
     rlhf_status st = RLHF_OK;
     l->batch_sequences = e->n;
     l->batch_tokens = rlhf__row_use_tokens(e);
@@ -96,8 +106,10 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
     }
     if (train == e->n) {
         st = all_rows(l, e, &p, err);
+    } else if (masked == e->n && l->comparing) {
+        st = compare_masked(l, e, &p, err);
     } else {
-        l->rows += rlhf__row_use_count(e, RLHF_ROW_MASKED);
+        l->rows += masked;
         st = rows_of(l, e, RLHF_ROW_TRAINS, &p, err);
         if (st == RLHF_OK) st = rows_of(l, e, RLHF_ROW_STILL, &p, err);
     }

@@ -183,6 +183,7 @@ rlhf_status rlhf__microbatch(struct rlhf__learner *l, const struct rlhf__rows *e
     if (l->comparing)
         rlhf__learner_compare(l, e, from, to, e->token[RLHF__LOGP_OLD] + e->offset[from],
                               l->out.heads.logp);
+    if (p->only_compares) return RLHF_OK;
     rlhf_loss_in in = loss_in(l, e, from);
     in.epoch = p->epoch;
     in.minibatch = p->minibatch;

@@ -10,9 +10,9 @@
 // Where a minibatch is in its phase, and what its rows come to.
 struct rlhf__place {
     uint32_t epoch, minibatch;
-    int train; // 0: the rows are still
-    int reserved;
-    double loss; // so far
+    int train;         // 0: the rows are still
+    int only_compares; // 1: forward alone, for rlhf__learner_compare; no loss
+    double loss;       // so far
 };
 
 // 1 when prompts of these rows are computed once a group. [any]
@@ -23,7 +23,7 @@ rlhf_status rlhf__microbatch_reserve(struct rlhf__learner *, const struct rlhf__
                                      struct rlhf__error *err);
 
 // Rows [from, to): their loss is added to the place's, and with train their gradients to the
-// model's. [step]
+// model's; with only_compares neither. [step]
 rlhf_status rlhf__microbatch(struct rlhf__learner *, const struct rlhf__rows *, uint32_t from,
                              uint32_t to, struct rlhf__place *, struct rlhf__error *err);
 

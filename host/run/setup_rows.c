@@ -39,6 +39,26 @@ static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
+// Minibatches of different sizes: each is one step, so a row counts for more in a smaller one.
+static void say_uneven(const struct rlhf__run *r) {
+    const rlhf_plan *p = &r->cast.plan;
+    const int64_t size = r->config->batch.size, parts = p->minibatches;
+    const int64_t groups = size / p->group_size;
+    const int whole = groups >= parts || (p->flags & RLHF_PLAN_WHOLE_GROUPS);
+    const int64_t units = whole ? groups : size, each = whole ? p->group_size : 1;
+    if (units % parts == 0) return;
+    const int64_t less = units / parts * each, step = parts * each;
+    const int64_t down = size - size % step, up = down + step;
+    rlhf__logf(
+        r->report.log, RLHF_LOG_WARN,
+        "minibatches are uneven: batch.size=%lld in %lld minibatches is %lld of %lld rows "
+        "and %lld of %lld%s; a row counts for more in a smaller one; batch.size=%lld is even",
+        (long long)size, (long long)parts, (long long)(parts - units % parts), (long long)less,
+        (long long)(units % parts), (long long)(less + each),
+        whole && each > 1 ? " (whole groups)" : "",
+        (long long)(down > 0 && size - down <= up - size ? down : up));
+}
+
 static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__cast *cast = &r->cast;
     int is_start = !r->config->reference.path[0] && !r->req->resume;
@@ -49,6 +69,7 @@ static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(rlhf__setup_critic(r, err));
     RLHF_TRY(rlhf__setup_reference(r, err));
     RLHF_TRY(rlhf__prompt_feed_open(&r->feed_env, is_start, &r->feed, err));
+    say_uneven(r);
     RLHF_TRY(open_rewards(r, err));
     if (r->req->judge) rlhf__progress_note(r->report.progress, "loading the judge");
     RLHF_TRY(rlhf__iteration_open(&r->iteration, rlhf__text_services_reward(r->session.text),

@@ -105,6 +105,27 @@ static void adaptive_controller(void **state) {
     }
 }
 
+// A minibatch whose rows are all masked has a loss of 0, and is one of those that the mean is over.
+static void masked_minibatches_count_in_the_loss(void **state) {
+    (void)state;
+    double mean[2];
+    for (int k = 0; k < 2; k++) {
+        struct algo a;
+        batch_random(&b, 8, 71);
+        algo_open(&a, "grpo.so", "group_size=2,minibatches=2", b.n);
+        assert_int_equal(batch_advantages(&a, &b), RLHF_OK);
+        if (k) algo_step_end(&a, 0, 0); // the host calls loss() for no masked row
+        batch_loss(&a, &b, 0, b.n, 0);
+        algo_step_end(&a, 0, 0);
+        assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
+        mean[k] = metric(&a, "loss/total");
+        assert_near(metric(&a, "objective/loss"), mean[k], 1e-12, "the last epoch's");
+        algo_close(&a);
+    }
+    assert_true(mean[0] != 0);
+    assert_near(mean[1], mean[0] / 2, 1e-12, "with a masked minibatch");
+}
+
 // The loss sees the exact KL in every epoch; the phase's figure is the first's.
 static void exact_kl_counts_once(void **state) {
     (void)state;
@@ -303,6 +324,7 @@ int main(void) {
                                        cmocka_unit_test(adaptive_controller),
                                        cmocka_unit_test(exact_kl_counts_once),
                                        cmocka_unit_test(early_stop_of_the_epochs),
+                                       cmocka_unit_test(masked_minibatches_count_in_the_loss),
                                        cmocka_unit_test(minibatch_scope),
                                        cmocka_unit_test(dapo_weights_tokens_of_the_phase),
                                        cmocka_unit_test(state_round_trip),

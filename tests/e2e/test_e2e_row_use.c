@@ -184,8 +184,40 @@ static void all_may_be_masked(void **state) {
     assert_true(e2e_metric(rows, 0, "policy/masked_ratio") == 1);
     assert_true(e2e_metric(rows, 0, "optim/grad_norm") == 0);
     assert_true(e2e_metric(rows, 0, "optim/spared_rows") == 2 * 16);
+    assert_true(e2e_metric(rows, 0, "loss/policy_avg") == 0);
+    assert_true(e2e_metric(rows, 0, "sampling/logp_difference/max") == 0);
     assert_null(json_object_get(json_array_get(rows, 0), "time/spared")); // nothing to go by
     json_decref(rows);
+}
+
+// What was sampled is compared in every phase, also where the first minibatch is masked, and before
+// its step moves the weights: AdamW's momentum does so without a gradient.
+static void masked_rows_are_compared(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN "--algo grpo.so:group_size=2,kl_placement=none,minibatches=8 "
+                                    "--set algo.mask_truncated=true --set sampling.stop=e "
+                                    "--set run.phases=6 --set log.rollouts=true --set run.dir=m"),
+                     0);
+    json_t *rows = e2e_metrics(t, "m");
+    for (int i = 0; i < 6; i++)
+        assert_true(e2e_metric(rows, i, "sampling/logp_difference/max") == 0);
+    json_decref(rows);
+}
+
+// ---- minibatches of different sizes ----
+
+static void uneven_minibatches_are_said(void **state) {
+    struct e2e *t = *state;
+    const char *one = RUN "--algo grpo.so:group_size=2,minibatches=3 --set run.phases=1 ";
+    assert_int_equal(e2e_run(t, "%s --set run.dir=a", one), 0);
+    e2e_says(t, "minibatches are uneven: batch.size=16 in 3 minibatches is 1 of 4 rows and 2 of 6 "
+                "(whole groups)");
+    e2e_says(t, "batch.size=18 is even");
+    assert_int_equal(e2e_run(t, "%s --set batch.size=18 --set run.dir=b", one), 0);
+    assert_null(strstr(t->out, "uneven"));
+    assert_int_equal(e2e_run(t, RUN "--algo ppo.so:minibatches=5 --set run.phases=1 --dry-run"), 0);
+    e2e_says(t, "batch.size=16 in 5 minibatches is 4 of 3 rows and 1 of 4; a row");
+    e2e_says(t, "batch.size=15 is even");
 }
 
 // ---- phases that teach nothing ----
@@ -274,6 +306,8 @@ int main(void) {
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(same_seed_same_bits, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(truncated_responses_are_masked, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(masked_rows_are_compared, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(uneven_minibatches_are_said, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(all_may_be_masked, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(flat_phases_are_warned_of_and_counted, e2e_setup,
                                         e2e_teardown),

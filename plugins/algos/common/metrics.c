@@ -29,7 +29,6 @@ void rlhf__pg_add(struct rlhf__pg_update_sums *to, const struct rlhf__pg_update_
     to->value += from->value;
     to->value_error += from->value_error;
     to->value_clipped += from->value_clipped;
-    to->rows += from->rows;
 }
 
 // Counts are whole numbers far below 2^53, so a double holds them.
@@ -49,7 +48,7 @@ rlhf_status rlhf__pg_reduce(const rlhf_host *h, struct rlhf__pg_update_sums *u) 
                            &u->entropy,    &u->value,      &u->value_error};
     enum { N = sizeof sum / sizeof *sum };
     int64_t *const count[] = {&u->pg.tokens, &u->pg.clipped, &u->pg.out_of_support,
-                              &u->value_clipped, &u->rows};
+                              &u->value_clipped};
     double sums[N];
     for (int i = 0; i < N; i++)
         sums[i] = *sum[i];
@@ -70,7 +69,7 @@ rlhf_status rlhf__pg_reduce_kl(const rlhf_host *h, struct rlhf__pg_rollout_sums 
 
 void rlhf__pg_fold(struct rlhf__pg_metrics *m, const rlhf_step_info *step) {
     double total = rlhf__pg_total_loss(&m->minibatch);
-    if (m->minibatch.rows > 0 && !step->skipped) {
+    if (!step->skipped) { // all rows may be masked: the loss is 0
         if (step->epoch != m->last_epoch) {
             m->last_epoch = step->epoch;
             m->last_epoch_loss = 0;

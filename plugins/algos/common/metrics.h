@@ -36,7 +36,7 @@ struct rlhf__pg_update_sums {
     double value_loss, kl_loss, entropy_loss; // with their coefficients
     double value_half; // half the mean (clipped) squared error: value_loss without its coefficient
     double entropy, value, value_error; // sums over tokens
-    int64_t value_clipped, rows;
+    int64_t value_clipped;
 };
 
 struct rlhf__pg_metrics {
@@ -75,6 +75,8 @@ rlhf_status rlhf__pg_reduce(const rlhf_host *, struct rlhf__pg_update_sums *);
 rlhf_status rlhf__pg_reduce_kl(const rlhf_host *, struct rlhf__pg_rollout_sums *);
 
 // Fold the minibatch under way into the phase and clear it; one whose step was skipped is left out.
+// One without a row in the loss counts with a loss of 0, so that means over minibatches are the
+// loss that was minimised.
 // [step]
 void rlhf__pg_fold(struct rlhf__pg_metrics *, const rlhf_step_info *);
 

@@ -211,7 +211,7 @@ static rlhf_status row_loss(struct rlhf__pg *g, const rlhf_loss_in *in, struct r
 rlhf_status rlhf__pg_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     struct rlhf__pg *g = self;
     RLHF_TRY(check_loss(g, in, out));
-    struct rlhf__pg_update_sums u = {.rows = in->n};
+    struct rlhf__pg_update_sums u = {0};
     struct rlhf__totals totals = {
         in->batch_sequences, in->batch_tokens, in->max_new_tokens, g->phase_tokens,
         RLHF_HAS(rlhf_loss_in, in, minibatches) ? in->minibatches : g->opt.minibatches};
