@@ -18,7 +18,7 @@ struct rlhf__chat {
     char *bos, *eos, *dir;
     char *source;   // file that the template is from; NULL = it was named
     char why[1200]; // no template: the reason
-    int32_t reserved;
+    int32_t has;    // 1: the directory has a template, known or not
 };
 
 static rlhf_status no_memory(struct rlhf__error *err) {
@@ -60,6 +60,7 @@ static rlhf_status recognise(struct rlhf__chat *c, const struct rlhf__chat_token
     struct rlhf__error why = {0, ""};
     char shown[400];
     json_t *vars = variables(tokens);
+    c->has = 1;
     rlhf_status st =
         n > TEMPLATE_MAX
             ? rlhf__fail(&why, RLHF_E_UNSUPPORTED, "it has %zu bytes; at most %d", n, TEMPLATE_MAX)
@@ -75,6 +76,7 @@ static rlhf_status recognise(struct rlhf__chat *c, const struct rlhf__chat_token
 }
 
 static rlhf_status cannot_read(struct rlhf__chat *c, const struct rlhf__error *why) {
+    c->has = 1;
     snprintf(c->why, sizeof c->why, "the chat template cannot be read: %.900s", why->text);
     return RLHF_OK;
 }
@@ -100,6 +102,7 @@ static rlhf_status read_config(struct rlhf__chat *c, const struct rlhf__chat_tok
                      "chat_template of tokenizer_config.json is %s, expected a string or a list "
                      "with one named default",
                      rlhf__json_kind(v));
+        c->has = 1;
     }
     json_decref(config);
     return st;
@@ -200,6 +203,10 @@ rlhf_status rlhf__chat_render(const struct rlhf__chat *c, const struct rlhf__mes
 
 const char *rlhf__chat_known(const struct rlhf__chat *c) {
     return c->style.form ? c->style.form->name : NULL;
+}
+
+const char *rlhf__chat_unknown(const struct rlhf__chat *c) {
+    return c->has && !c->style.form ? c->why : NULL;
 }
 
 const char *rlhf__chat_jinja(const struct rlhf__chat *c) {

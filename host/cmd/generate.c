@@ -20,7 +20,7 @@ struct options {
     struct rlhf__flag_list prompt, stop, stop_id;
     int64_t n, max_new, seed, top_k, max_mib;
     double temperature, top_p;
-    int32_t greedy, bos, ignore_eos, json;
+    int32_t greedy, bos, raw, ignore_eos, json;
     struct rlhf__workplace_flags at;
 };
 
@@ -28,10 +28,12 @@ struct options {
 static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--model", model, "DIR", "model directory; the default policy when not given"),
     RLHF__FLAG_L(O, "--prompt", prompt, "TEXT",
-                 "text to continue, repeatable; empty: the BOS token alone"),
-    RLHF__FLAG_S(O, "--prompts", prompts, "FILE",
-                 "prompts: .jsonl, .jsonl.gz or .txt (a line each); -: lines of standard input, "
-                 "which is also read when it is piped and no prompt is given"),
+                 "text to continue, a user's turn where the model has a chat template; repeatable; "
+                 "empty: the BOS token alone"),
+    RLHF__FLAG_S(
+        O, "--prompts", prompts, "FILE",
+        "prompts: .jsonl, .jsonl.gz or .txt (a line each); -: standard input, JSON rows or "
+        "lines, which is also read when it is piped and no prompt is given"),
     RLHF__TEMPLATE_FLAG(O),
     RLHF__FLAG_I(O, "--n", n, "K", 1, 1 << 20, "how many texts to each prompt [1]"),
     RLHF__FLAG_I(O, "--max-new", max_new, "N", 1, RLHF__MAX_NEW_TOKENS,
@@ -42,6 +44,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_I(O, "--max-mib", max_mib, "N", 1, 1 << 20,
                  "MiB of memory that the prompts may take [1024]"),
     RLHF__FLAG_SW(O, "--greedy", greedy, "always the most likely token"),
+    RLHF__FLAG_SW(O, "--raw", raw, "give --prompt and piped lines as they are, without a template"),
     RLHF__FLAG_SW(O, "--bos", bos, "put the BOS token in front of the prompt"),
     RLHF__FLAG_SW(O, "--ignore-eos", ignore_eos, "do not end at the end tokens"),
     RLHF__FLAG_L(O, "--stop", stop, "TEXT", "end before this text too, repeatable"),
@@ -49,7 +52,8 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX, "seed of the draws [1]"),
     RLHF__WORKPLACE_FLAGS(O),
     RLHF__FLAG_SW(O, "--json", json,
-                  "one JSON object a line: prompt, response, logp, finished, and the tokens"),
+                  "one JSON object a line: prompt, response, logp, finished, prompt_length, ids, "
+                  "logp_sampled"),
 };
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
@@ -66,7 +70,9 @@ struct job {
 };
 
 // Prompt i is a text, and no messages, which a template begins.
-static int is_text(const struct job *j, size_t i) { return !j->prompts.own || !j->prompts.own[i]; }
+static int is_text(const struct job *j, size_t i) {
+    return !rlhf__typed_prompts_is_chat(&j->prompts, i);
+}
 
 static rlhf_status no_bos(const struct job *j, size_t i, struct rlhf__error *err) {
     char where[512];
@@ -111,12 +117,50 @@ static rlhf_status encode_prompt(struct job *j, size_t i, struct rlhf__error *er
                       j->m->info.n_ctx);
 }
 
-static rlhf_status name_template(const struct job *j, struct rlhf__error *err) {
+static const char *known(const struct job *j) {
+    return rlhf__chat_known(rlhf__tokenizer_chat(j->m->tok));
+}
+
+// Which template is in force, and whether texts that are typed become turns of it.
+static rlhf_status name_template(struct job *j, struct rlhf__error *err) {
     int64_t chats = 0;
     for (size_t i = 0; j->prompts.own && i < j->prompts.n; i++)
         chats += j->prompts.own[i] != NULL;
-    RLHF_TRY(rlhf__workplace_template_used("generate", j->o->template, chats, err));
-    return rlhf__workplace_template(j->m, j->o->template, err);
+    int lines = 0;
+    for (size_t i = 0; j->prompts.lines && i < j->prompts.n; i++)
+        lines |= j->prompts.text[i].len > 0;
+    const struct rlhf__flag_idle raw = {"--raw", j->o->raw && !lines, 0};
+    RLHF_TRY(rlhf__flags_idle(&raw, 1, "generate",
+                              "here: no text is given by --prompt or as a piped line", err));
+    RLHF_TRY(rlhf__workplace_template_used("generate", j->o->template,
+                                           chats + (lines && !j->o->raw), err));
+    RLHF_TRY(rlhf__workplace_template(j->m, j->o->template, err));
+    j->prompts.turns = lines && !j->o->raw && known(j) != NULL;
+    return RLHF_OK;
+}
+
+// What becomes of texts where the model has a chat template.
+static void tell_of_template(const struct job *j, struct rlhf__log *log) {
+    const char *unknown = rlhf__chat_unknown(rlhf__tokenizer_chat(j->m->tok));
+    struct rlhf__buf what = RLHF__BUF_INIT;
+    int texts = 0;
+    for (size_t i = 0; i < j->prompts.n; i++)
+        texts |= is_text(j, i) && j->prompts.text[i].len > 0;
+    rlhf__chat_describe(rlhf__tokenizer_chat(j->m->tok), &what);
+    if (j->prompts.turns)
+        rlhf__logf(log, RLHF_LOG_INFO,
+                   "each prompt is a user's turn of the chat template %s; --raw leaves it out",
+                   rlhf__buf_text(&what));
+    else if (texts && known(j))
+        rlhf__logf(log, RLHF_LOG_INFO,
+                   "prompts are continued as they are, without the chat template %s%s", known(j),
+                   j->o->raw ? "" : "; rows with messages get it");
+    else if (texts && unknown)
+        rlhf__logf(log, RLHF_LOG_WARN,
+                   "prompts are continued as they are: %s; --template names one", unknown);
+    else if (j->o->raw)
+        rlhf__logf(log, RLHF_LOG_INFO, "--raw changes nothing: the model has no chat template");
+    rlhf__buf_free(&what);
 }
 
 static rlhf_status encode_prompts(struct job *j, struct rlhf__error *err) {
@@ -222,7 +266,7 @@ static rlhf_status open_prompts(struct job *j, const struct rlhf__workplace *w,
     if (!file && j->o->prompt.n == 0) {
         if (rlhf__stdin_is_fed()) file = "-";
         rlhf__logf(w->env->log, RLHF_LOG_INFO,
-                   file ? "prompts are read from standard input, one a line"
+                   file ? "prompts are read from standard input, one a line: texts, or JSON rows"
                         : "no prompt is given: texts begin at the BOS token");
     }
     return rlhf__typed_prompts_open(&j->prompts, &j->o->prompt, file, &loading, err);
@@ -242,6 +286,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     if (st == RLHF_OK) st = name_template(&j, err);
     if (st == RLHF_OK) st = rlhf__typed_stops(&o->stop, &o->stop_id, m->tok, &j.rules, err);
     if (st == RLHF_OK) st = encode_prompts(&j, err);
+    if (st == RLHF_OK) tell_of_template(&j, env->log);
     if (st == RLHF_OK) tell_of_bos(&j, env->log);
     if (st == RLHF_OK) st = sample(&j, env, err);
     rlhf__typed_prompts_finish(&j.prompts);

@@ -67,6 +67,7 @@ static rlhf_status take_rows(struct rlhf__typed_prompts *p, const char *file,
         }
         p->text[i] = text;
     }
+    p->lines = strcmp(file, "-") == 0 && rlhf__dataset_is_lines(p->rows);
     return RLHF_OK;
 }
 
@@ -78,6 +79,7 @@ rlhf_status rlhf__typed_prompts_open(struct rlhf__typed_prompts *p,
                           "generate: give prompts by --prompt or by --prompts, not by both");
     if (file) return take_rows(p, file, loading, err);
     p->n = typed->n ? typed->n : 1;
+    p->lines = 1;
     p->text = calloc(p->n, sizeof *p->text);
     if (!p->text) return RLHF__NOMEM(err, "out of memory for %zu prompts", p->n);
     for (size_t i = 0; i < p->n; i++) {
@@ -91,20 +93,22 @@ rlhf_status rlhf__typed_prompts_open(struct rlhf__typed_prompts *p,
     return RLHF_OK;
 }
 
-static rlhf_status encode(const struct rlhf__typed_prompts *p, size_t i,
-                          const struct rlhf__tokenizer *tok, int bos, struct rlhf__ids *out,
-                          struct rlhf__error *err) {
-    uint32_t how = bos || p->text[i].len == 0 ? RLHF__ENCODE_BOS : 0;
-    if (!p->own || !p->own[i]) return rlhf__tokenizer_encode(tok, p->text[i], how, 0, out, err);
-    if (bos)
-        return rlhf__fail(
-            err, RLHF_E_INVALID,
-            "the row has messages, and --bos is for texts: a chat template says how a "
-            "prompt begins");
-    const struct rlhf__data_row row = rlhf__dataset_row(p->rows, (int64_t)i);
+int rlhf__typed_prompts_is_chat(const struct rlhf__typed_prompts *p, size_t i) {
+    return (p->own && p->own[i]) || (p->turns && p->text[i].len > 0);
+}
+
+static rlhf_status encode_chat(const struct rlhf__typed_prompts *p, size_t i,
+                               const struct rlhf__tokenizer *tok, struct rlhf__ids *out,
+                               struct rlhf__error *err) {
     struct rlhf__messages m = {0};
     json_t *held = NULL;
-    rlhf_status st = rlhf__data_row_messages(&row, &held, &m, err);
+    rlhf_status st;
+    if (p->own && p->own[i]) {
+        const struct rlhf__data_row row = rlhf__dataset_row(p->rows, (int64_t)i);
+        st = rlhf__data_row_messages(&row, &held, &m, err);
+    } else {
+        st = rlhf__messages_add(&m, RLHF__ROLE_USER, p->text[i], err);
+    }
     if (st == RLHF_OK) st = rlhf__conversation_encode(tok, &m, 1, out, NULL, err);
     rlhf__messages_finish(&m);
     json_decref(held);
@@ -114,9 +118,18 @@ static rlhf_status encode(const struct rlhf__typed_prompts *p, size_t i,
 rlhf_status rlhf__typed_prompts_encode(const struct rlhf__typed_prompts *p, size_t i,
                                        const struct rlhf__tokenizer *tok, int bos,
                                        struct rlhf__ids *out, struct rlhf__error *err) {
+    const uint32_t how = bos || p->text[i].len == 0 ? RLHF__ENCODE_BOS : 0;
+    const int chat = rlhf__typed_prompts_is_chat(p, i);
     char where[512];
-    rlhf_status st = encode(p, i, tok, bos, out, err);
-    if (st == RLHF_OK || !p->own || !p->own[i]) return st;
+    rlhf_status st;
+    if (!chat) return rlhf__tokenizer_encode(tok, p->text[i], how, 0, out, err);
+    if (bos)
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "--bos is for texts, and a chat template says how a prompt begins%s",
+                        p->turns ? "; --raw leaves the template out" : "");
+    else
+        st = encode_chat(p, i, tok, out, err);
+    if (st == RLHF_OK) return st;
     rlhf__typed_prompts_where(p, i, where, sizeof where);
     return rlhf__error_context(err, "%s", where);
 }

@@ -12,22 +12,27 @@ struct rlhf__typed_prompts {
     rlhf_str *text; // [n], n >= 1; the strings are argv's, the dataset's or own
     char **own;     // [n] what is shown of messages; NULL: the prompt is a text
     size_t n;
+    int32_t lines;              // 1: typed, or lines of text from standard input
+    int32_t turns;              // 1: a text that is not empty is a user's turn of the chat template
     struct rlhf__dataset *rows; // NULL: typed
 };
 
 // 1 when something is piped or redirected into standard input. [any]
 int rlhf__stdin_is_fed(void);
 
-// typed: --prompt; file: --prompts, "-" = standard input, a prompt a line, NULL = none. Without
-// any: the empty prompt. Errors: RLHF_E_INVALID (both kinds; those of rlhf__dataset_open; a row
-// without prompt and text) and what loading says. [main]
+// typed: --prompt; file: --prompts, "-" = standard input, JSON rows or a prompt a line, NULL =
+// none. Without any: the empty prompt. Errors: RLHF_E_INVALID (both kinds; those of
+// rlhf__dataset_open; a row without prompt and text) and what loading says. [main]
 rlhf_status rlhf__typed_prompts_open(struct rlhf__typed_prompts *,
                                      const struct rlhf__flag_list *typed, const char *file,
                                      const struct rlhf__loading *loading, struct rlhf__error *err);
 void rlhf__typed_prompts_finish(struct rlhf__typed_prompts *);
 
-// Append the ids of prompt i: of messages by the chat template, else the text, with bos in front
-// where that is asked for or the text is empty. Errors: RLHF_E_INVALID (bos with messages, what the
+// 1 when prompt i goes through the chat template: messages, or a text as a turn. [any]
+int rlhf__typed_prompts_is_chat(const struct rlhf__typed_prompts *, size_t i);
+
+// Append the ids of prompt i: of a chat by the chat template, else the text, with bos in front
+// where that is asked for or the text is empty. Errors: RLHF_E_INVALID (bos with a chat, what the
 // template refuses) names the prompt. [main]
 rlhf_status rlhf__typed_prompts_encode(const struct rlhf__typed_prompts *, size_t i,
                                        const struct rlhf__tokenizer *tok, int bos,

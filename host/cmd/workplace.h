@@ -12,9 +12,8 @@
 
 // What commands that read rows take beside those below.
 #define RLHF__TEMPLATE_FLAG(T)                                                                     \
-    RLHF__FLAG_S(                                                                                  \
-        T, "--template", template, "NAME",                                                         \
-        "chat template of rows with messages: chatml, llama2, ... [auto: the model's own]")
+    RLHF__FLAG_S(T, "--template", template, "NAME",                                                \
+                 "chat template of messages: chatml, llama2, ... [auto: the model's own]")
 
 // --adapter, --threads, --backend, --gpu and --dtype. A command has it in its options as `at`, and
 // lists the rows last.

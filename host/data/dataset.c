@@ -6,6 +6,7 @@
 #include "data/lines.h"
 #include "data/row_line.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ struct rlhf__dataset {
     size_t n, cap;
     char **path; // [n_paths]
     size_t n_paths;
-    int32_t n_labels, reserved;
+    int32_t n_labels, is_lines;
 };
 
 // What a reading loop carries along.
@@ -249,9 +250,30 @@ static int is_stdin(const struct rlhf__dataset_opts *o, size_t file) {
     return o->standard_input && strcmp(o->paths[file], "-") == 0;
 }
 
+// `{"`, or a brace alone: what an object of rows begins with, and hardly a text.
+static int begins_object(rlhf_str line) {
+    uint64_t i = 0;
+    while (i < line.len && isspace((unsigned char)line.ptr[i]))
+        i++;
+    if (i == line.len || line.ptr[i] != '{') return 0;
+    for (i++; i < line.len && isspace((unsigned char)line.ptr[i]);)
+        i++;
+    return i == line.len || line.ptr[i] == '"';
+}
+
+// What a text has to become that was piped and looks like a row.
+static rlhf_status hint_text(rlhf_status st, struct rlhf__error *err) {
+    const size_t n = strlen(err->text);
+    if (st == RLHF_E_INVALID)
+        snprintf(err->text + n, sizeof err->text - n,
+                 " (standard input begins with {, so its lines are JSON rows; such a text is "
+                 "given as {\"prompt\": ...})");
+    return st;
+}
+
 static rlhf_status read_file(struct reader *r) {
-    int std = is_stdin(r->opts, r->file), more = 1;
-    int text = std || ends_with(r->path, ".txt") || ends_with(r->path, ".txt.gz");
+    int std = is_stdin(r->opts, r->file), more = 1, first = 1;
+    int text = ends_with(r->path, ".txt") || ends_with(r->path, ".txt.gz");
     struct rlhf__lines *lines = NULL;
     RLHF_TRY(std ? rlhf__lines_open_stdin(&lines, r->err)
                  : rlhf__lines_open(r->path, r->opts->setting, &lines, r->err));
@@ -265,8 +287,12 @@ static rlhf_status read_file(struct reader *r) {
         if (st < 0) break;
         rlhf__loading_seen(r->opts->loading, "reading rows", r->line, 0);
         if (rlhf__row_line_blank(line) || r->seen++ < r->opts->skip) continue;
+        if (std && first) text = !begins_object(line);
+        first = 0;
         st = read_row(r, line, text);
+        if (std && !text) st = hint_text(st, r->err);
     }
+    r->ds->is_lines = text;
     rlhf__lines_close(lines);
     return st;
 }
@@ -285,6 +311,8 @@ static rlhf_status read_files(struct reader *r) {
                       "%s: no rows are left: the data has %lld and %lld are skipped",
                       o->n_paths ? o->paths[0] : "data", (long long)r->seen, (long long)o->skip);
 }
+
+int rlhf__dataset_is_lines(const struct rlhf__dataset *ds) { return ds->is_lines; }
 
 rlhf_status rlhf__dataset_open(const struct rlhf__dataset_opts *opts, struct rlhf__dataset **out,
                                struct rlhf__error *err) {

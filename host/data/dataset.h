@@ -30,11 +30,13 @@ struct rlhf__dataset_opts {
     // bits: read when present; fields in neither are not looked at. Of text and messages, where one
     // is needed and the other wanted, one must be there.
     uint32_t want;
-    const char *name[5];    // JSON key of each field; NULL = text, prompt, chosen, rejected, label
-    int32_t line_field;     // field a line of a .txt file is; 0 = TEXT
-    int32_t keep_meta;      // 1: keep each row's JSON text
-    int32_t standard_input; // 1: the path "-" is standard input, a row a line
-    int32_t prompts;        // 1: messages are prompts, which end with a user's turn
+    const char *name[5]; // JSON key of each field; NULL = text, prompt, chosen, rejected, label
+    int32_t line_field;  // field a line of a .txt file is; 0 = TEXT
+    int32_t keep_meta;   // 1: keep each row's JSON text
+    // 1: the path "-" is standard input: JSON Lines where its first line begins as a JSON object
+    // with a key does, else a row a line
+    int32_t standard_input;
+    int32_t prompts;           // 1: messages are prompts, which end with a user's turn
     const char *const *labels; // [n_labels] names for string labels; NULL = only integers
     int32_t n_labels;          // > 0: a label must be in [0, n_labels)
     int64_t skip, limit;       // leave out the first `skip` rows; keep at most `limit`, 0 = all
@@ -73,6 +75,9 @@ int64_t rlhf__dataset_rows(const struct rlhf__dataset *ds);
 
 // How many of them are messages. [any]
 int64_t rlhf__dataset_chats(const struct rlhf__dataset *ds);
+
+// 1 when the last file was read as lines of text. [any]
+int rlhf__dataset_is_lines(const struct rlhf__dataset *ds);
 
 // Row i, 0 <= i < rows. The strings live as long as the dataset. [any]
 struct rlhf__data_row rlhf__dataset_row(const struct rlhf__dataset *ds, int64_t i);

@@ -35,6 +35,11 @@ void rlhf__model_chat_note(const struct rlhf__model *m, int64_t rows, int32_t te
                 log, RLHF_LOG_WARN,
                 "prompts.template is %s, but no row has messages: texts are taken as they are",
                 rlhf__chat_names()[template]);
+        else if (rlhf__chat_known(chat))
+            rlhf__logf(log, RLHF_LOG_INFO,
+                       "no row has messages: texts are taken as they are, without the model's chat "
+                       "template %s",
+                       rlhf__chat_known(chat));
         return;
     }
     struct rlhf__buf what = RLHF__BUF_INIT;

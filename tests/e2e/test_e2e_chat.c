@@ -132,7 +132,7 @@ static void others(void **state) {
                      0);
     e2e_says(t, "it\n\nwas\n\nso\n\n");
     assert_int_equal(e2e_run(t, "generate --model d/checkpoints/latest --prompt so --max-new 3 "
-                                "--ignore-eos"),
+                                "--ignore-eos --raw"),
                      0);
     assert_null(strstr(t->out, "so\n\n"));
     if (e2e_run(t,
@@ -182,6 +182,50 @@ static void refused(void **state) {
                                      "run.dir=w"),
                      0);
     e2e_says(t, "prompts.template is chatml, but no row has messages");
+}
+
+// --prompt and piped lines are a user's turns, piped rows are rows; --raw leaves the template out,
+// and one line says which it was.
+static void typed(void **state) {
+    struct e2e *t = *state;
+#define ASK "\"$HOST\" generate --model model --template zephyr --max-new 3 --json "
+    e2e_write(t, "one.jsonl", "{\"messages\":[" USER("so") "]}\n");
+    e2e_write(t, "two.jsonl", "{\"messages\":[" USER("so") "]}\n{\"prompt\":\"{\\\"a\\\": 1\"}\n");
+    assert_int_equal(
+        e2e_shell(t, "\"$HOST\" --algo sft.so --policy model --set policy.init=random --data "
+                     "talks.jsonl --set batch.size=2 --phases 1 --out w >/dev/null 2>&1 && rm -r "
+                     "model && cp -rL w/checkpoints/latest model"),
+        0);
+    assert_int_equal(e2e_shell(t, ASK "--prompts one.jsonl >want && " ASK "--prompt so >a && cmp "
+                                      "want a && printf 'so\n' | " ASK ">b && cmp want b && " ASK
+                                      "<one.jsonl >c && cmp want c"),
+                     0);
+    e2e_says(t, "each prompt is a user's turn of the chat template zephyr (named); --raw leaves it "
+                "out");
+    assert_int_equal(e2e_shell(t, ASK "--prompts two.jsonl >want && cat two.jsonl | " ASK
+                                      ">got && cmp want got && grep -c '\"prompt_length\": 7' got"),
+                     0);
+    e2e_says(t, "prompts are continued as they are, without the chat template zephyr; rows with "
+                "messages get it");
+    assert_int_equal(e2e_run(t, "generate --model model --raw --prompt so --json"), 0);
+    e2e_says(t, "prompts are continued as they are, without the chat template plain\n");
+    e2e_says(t, "\"prompt_length\": 2,");
+    assert_int_equal(e2e_run(t, "generate --model model --bos --prompt so"), 2);
+    e2e_says(t, "prompt 1: --bos is for texts, and a chat template says how a prompt begins; --raw "
+                "leaves the template out");
+    assert_int_equal(e2e_run(t, "generate --model model --raw --prompts one.jsonl"), 2);
+    e2e_says(t, "generate: --raw has no effect here: no text is given by --prompt or as a piped "
+                "line");
+    assert_int_equal(e2e_shell(t, "printf '{\"prompt\": so}\n' | \"$HOST\" generate --model model"),
+                     2);
+    e2e_says(t, "standard input:1:13: not valid JSON");
+    e2e_says(t, "its lines are JSON rows; such a text is given as {\"prompt\": ...}");
+    e2e_write(t, "model/chat_template.jinja", "{{ raise_exception('never') }}");
+    assert_int_equal(e2e_run(t, "generate --model model --prompt so"), 0);
+    e2e_says(t, "prompts are continued as they are: the chat template of ");
+    assert_int_equal(e2e_shell(t, "rm model/chat_template.jinja"), 0);
+    assert_int_equal(e2e_run(t, "generate --model model --prompt so --raw"), 0);
+    e2e_says(t, "--raw changes nothing: the model has no chat template");
 }
 
 // A template that was named goes with the model: what the run wrote renders without a name, in the
@@ -298,6 +342,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(plain_is_the_prompt, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(supervised, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(others, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(typed, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(named_goes_along, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(classified, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(evaluated, setup, e2e_teardown),
