@@ -1,13 +1,12 @@
 // folder.c: see folder.h. Removing trees is in folder_remove.c.
 #include "base/folder.h"
 
-#include "base/file.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,6 +54,27 @@ void rlhf__folder_close(struct rlhf__folder *f) {
     close(f->fd);
     free(f->path);
     free(f);
+}
+
+int rlhf__folder_hold(const char *dir, char real[RLHF__PATH_CAP]) {
+    enum { TRIES = 100 }; // each time that a link leads to another directory meanwhile
+    for (int i = 0; i < TRIES && rlhf__path_real(dir, real); i++) {
+        struct stat held, named;
+        const int fd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0 && errno == ENOENT) continue;
+        if (fd < 0) return -1;
+        const int bad = flock(fd, LOCK_SH | LOCK_NB) != 0, why = errno;
+        if (!bad && fstat(fd, &held) == 0 && stat(real, &named) == 0 &&
+            held.st_dev == named.st_dev && held.st_ino == named.st_ino)
+            return fd;
+        close(fd);
+        if (bad && why != EWOULDBLOCK) return -1;
+    }
+    return -1;
+}
+
+int rlhf__folder_is_held(const struct rlhf__folder *f) {
+    return flock(f->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 static rlhf_status sync_fd(int fd, const struct rlhf__folder *in, const char *name,

@@ -7,7 +7,7 @@
 #ifndef RLHF_HOST_FOLDER_H
 #define RLHF_HOST_FOLDER_H
 
-#include "base/buf.h"
+#include "base/file.h"
 
 struct rlhf__folder {
     int fd;
@@ -29,6 +29,15 @@ rlhf_status rlhf__folder_make(const struct rlhf__folder *in, const char *name, i
 // mkdir -p of the directories above the last part of name, each on disk. [any]
 rlhf_status rlhf__folder_make_above(const struct rlhf__folder *in, const char *name,
                                     struct rlhf__error *err);
+
+// Take hold of the directory `dir`, so that rlhf__folder_is_held() is 1 for others, also in other
+// processes, until the returned descriptor is closed. real: its absolute path without links, which
+// stays what it is for as long. -1: there is no such directory, or its file system has no locks;
+// then `real` is not set, or not kept. [any]
+int rlhf__folder_hold(const char *dir, char real[RLHF__PATH_CAP]);
+
+// 1 when somebody holds it. Else nobody can while f is open and has not been renamed. [any]
+int rlhf__folder_is_held(const struct rlhf__folder *f);
 
 // fsync the directory `name` ("." = `in` itself): its names are on disk then. [any]
 rlhf_status rlhf__folder_sync(const struct rlhf__folder *in, const char *name,

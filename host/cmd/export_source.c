@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 rlhf_status rlhf__export_source_json(const struct rlhf__export_source *s, const char *name,
                                      json_t **out, struct rlhf__error *err) {
@@ -115,12 +116,15 @@ rlhf_status rlhf__export_source_open(struct rlhf__export_source *s, const char *
     } else if (!adapter && find_run_above(s, err) != RLHF_OK) {
         return rlhf__error_context(err, "export");
     }
+    char real[RLHF__PATH_CAP];
+    s->held = 1 + rlhf__folder_hold(s->dir, real); // a run that prunes its checkpoints lets it be
     if (find_adapter(s, adapter, err) != RLHF_OK || (s->run[0] && read_run(s, err) != RLHF_OK))
         return rlhf__error_context(err, "export");
     return RLHF_OK;
 }
 
 void rlhf__export_source_finish(struct rlhf__export_source *s) {
+    if (s->held > 0) close(s->held - 1);
     rlhf__peft_finish(&s->peft);
     json_decref(s->config);
     json_decref(s->settings);

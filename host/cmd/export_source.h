@@ -18,7 +18,8 @@ struct rlhf__export_source {
     struct rlhf__peft peft;
     char base[RLHF__PATH_CAP];
     char checkpoint[64]; // its name in the run
-    int32_t is_best, reserved;
+    int32_t is_best;
+    int held;       // 1 + the descriptor that holds dir (rlhf__folder_hold); 0: none
     json_t *config; // of the model
     // What the run left, each NULL where it did not.
     json_t *settings, *manifest, *state, *metrics; // metrics: the numbers of the checkpoint's phase

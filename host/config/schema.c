@@ -54,7 +54,8 @@ static const rlhf_opt run_opts[] = {
     I(phases, 0, 0, BIG,
       "phases to run; 0: as many as data.epochs makes, 100 of an algorithm that draws responses"),
     I(stop_after, 0, 0, BIG,
-      "stop with a checkpoint after this many phases of this process; 0: never"),
+      "stop with a checkpoint after this many phases; acts once: a resumed run goes on to its end "
+      "unless it is set again; 0: never"),
     I(seed, 1, 0, INT64_MAX, "seed of every random number of the run"),
     I(threads, 0, 0, 1024,
       "CPU threads; 0: one a physical core that this process may use. Results do not depend on it"),
@@ -285,7 +286,9 @@ static const rlhf_opt checkpoint_opts[] = {
     I(undo_mib, 256, 0, BIG,
       "memory for a copy of weights and optimiser state, by which a failure in the middle of an "
       "update goes back to the phase before; where it does not fit: to the last checkpoint"),
-    I(keep, 2, 0, BIG, "newest checkpoints to keep; 0: all"),
+    I(keep, 2, 0, BIG,
+      "newest checkpoints to keep; 0: all. With 1, the one before the newest stays until the next "
+      "is written or the run ends"),
     E(dtype, RLHF__CHECKPOINT_F32, checkpoint_dtype_names, "of model.safetensors"),
     S(best, "metric whose best value picks checkpoints/best, which is kept; empty: none"),
     E(best_mode, RLHF__BEST_MAX, best_mode_names, "the best value is the highest or the lowest"),

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define LINKING  ".latest" // exists while a checkpoint gets its name and its link
-#define WRITING  ".writing-"
+#define WRITING  RLHF__CHECKPOINT_WRITING
 #define REMOVING ".removing-"
 
 static const char *name_of(int64_t phase, char out[32]) {
@@ -261,14 +261,19 @@ rlhf_status rlhf__checkpoint_dir_recover(const struct rlhf__folder *run, struct 
 
 // ---- pruning ----
 
-// Under another name first, so that a crash leaves no half checkpoint.
+// The name changes first, so that a crash leaves no half checkpoint. One that a process reads from
+// stays until the next time.
 static rlhf_status remove_one(const struct rlhf__folder *all, const char *name,
                               struct rlhf__error *err) {
     char going[64];
+    struct rlhf__folder *checkpoint = NULL;
     snprintf(going, sizeof going, REMOVING "%s", name);
     RLHF_TRY(rlhf__folder_remove(all, going, err));
-    RLHF_TRY(rlhf__folder_rename(all, name, going, err));
-    return rlhf__folder_remove(all, going, err);
+    RLHF_TRY(rlhf__folder_open(all, name, &checkpoint, err));
+    rlhf_status st = RLHF_OK;
+    if (!rlhf__folder_is_held(checkpoint)) st = rlhf__folder_rename(all, name, going, err);
+    rlhf__folder_close(checkpoint); // nobody who has seen its name can take hold of it now
+    return st == RLHF_OK ? rlhf__folder_remove(all, going, err) : st;
 }
 
 void rlhf__checkpoint_dir_prune(const struct rlhf__folder *all, int64_t phase, int64_t keep,

@@ -10,6 +10,8 @@
 #include "base/folder.h"
 #include "base/log.h"
 
+#define RLHF__CHECKPOINT_WRITING ".writing-" // how the name of one begins that is being written
+
 // Nothing is done for a run without checkpoints/. A checkpoint that had its name when the process
 // died gets its link, and what was being written or removed goes. [main]
 rlhf_status rlhf__checkpoint_dir_recover(const struct rlhf__folder *run, struct rlhf__error *err);
@@ -31,8 +33,9 @@ rlhf_status rlhf__checkpoint_dir_commit(const struct rlhf__folder *all, const ch
 rlhf_status rlhf__checkpoint_dir_best(const struct rlhf__folder *all, int64_t phase,
                                       struct rlhf__error *err);
 
-// Remove the run's checkpoints up to `phase` but the newest `keep` (0 = all) and what `latest` and
-// `best` point at. What cannot be removed is a warning. [main]
+// Remove the run's checkpoints up to `phase` except the newest `keep` (0 = all), those that
+// `latest` and `best` point at, and those that a process holds (rlhf__folder_hold). What cannot be
+// removed is a warning. [main]
 void rlhf__checkpoint_dir_prune(const struct rlhf__folder *all, int64_t phase, int64_t keep,
                                 struct rlhf__log *log);
 

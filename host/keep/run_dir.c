@@ -38,7 +38,18 @@ void rlhf__run_dir_finish(struct rlhf__run_dir *d) {
 
 // ---- a new run ----
 
-enum there { NOTHING, EMPTY, NO_DIRECTORY, OTHER, MODEL, LEFTOVER, NO_CHECKPOINT, RUN, ALIVE };
+enum there {
+    NOTHING,
+    EMPTY,
+    NO_DIRECTORY,
+    OTHER,
+    MODEL,
+    LEFTOVER,      // of a run that ended before its first phase did
+    BEGUN,         // of a run with these settings that ended before its first checkpoint
+    NO_CHECKPOINT, // the same, with other settings or with files of the user's
+    RUN,
+    ALIVE
+};
 
 // Whether nothing lies in the directory.
 static int is_empty(const char *path) {
@@ -50,47 +61,89 @@ static int is_empty(const char *path) {
     return d && n == 0;
 }
 
-// What a directory that is not empty holds, by its config.json.
-static enum there held(const char *path) {
-    struct rlhf__folder *f = NULL;
+// The directory's config.json, which the caller releases; NULL when it cannot be read.
+static json_t *stored_config(const struct rlhf__folder *f) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     json_t *config = NULL;
-    enum there is = OTHER;
-    if (rlhf__folder_open(NULL, path, &f, NULL) != RLHF_OK) return OTHER;
     if (rlhf__folder_read(f, "config.json", (uint64_t)64 << 20, &text, NULL) == RLHF_OK)
         rlhf__json_parse("config.json", rlhf__buf_text(&text), text.len, &config, NULL);
+    rlhf__buf_free(&text);
+    return config;
+}
+
+// Whether a stored config.json says the same as `config`; the directory may be spelled differently.
+static int same_settings(const json_t *stored, const struct rlhf__config *config) {
+    json_t *now = NULL, *was = json_deep_copy(stored);
+    int same = was && rlhf__config_to_json(config, &now, NULL) == RLHF_OK;
+    if (same) {
+        json_object_del(json_object_get(was, "run"), "dir");
+        json_object_del(json_object_get(now, "run"), "dir");
+        // "auto" becomes what it finds (run/setup.c).
+        if (strcmp(config->compute.backend, "auto") == 0) {
+            json_object_del(json_object_get(was, "compute"), "backend");
+            json_object_del(json_object_get(now, "compute"), "backend");
+        }
+        same = json_equal(was, now);
+    }
+    json_decref(was);
+    json_decref(now);
+    return same;
+}
+
+static int has_checkpoint(const struct rlhf__folder *run) {
+    char name[64], path[96];
+    if (rlhf__folder_has(run, "checkpoints/latest")) return 1;
+    // A crash may have come between the checkpoint and its link: --resume mends that.
+    if (!rlhf__folder_target(run, "checkpoints/.latest", name, sizeof name)) return 0;
+    snprintf(path, sizeof path, "checkpoints/%s", name);
+    return rlhf__folder_has(run, path);
+}
+
+// A run's directory, of which `stored` is the config.json.
+static enum there held_of_run(const struct rlhf__folder *run, const json_t *stored,
+                              const struct rlhf__config *config) {
+    if (has_checkpoint(run)) return RUN;
+    if (rlhf__leftover_is_all(run, 0)) return LEFTOVER;
+    return rlhf__leftover_is_all(run, 1) && same_settings(stored, config) ? BEGUN : NO_CHECKPOINT;
+}
+
+// What a directory that is not empty holds, by its config.json.
+static enum there held(const char *path, const struct rlhf__config *settings) {
+    struct rlhf__folder *f = NULL;
+    enum there is = OTHER;
+    if (rlhf__folder_open(NULL, path, &f, NULL) != RLHF_OK) return OTHER;
+    json_t *config = stored_config(f);
     if (json_object_get(config, "model_type"))
         is = MODEL;
     else if (json_object_get(config, "run"))
-        is = rlhf__folder_has(f, "checkpoints/latest") ? RUN
-             : rlhf__leftover_is_all(f)                ? LEFTOVER
-                                                       : NO_CHECKPOINT;
+        is = held_of_run(f, config, settings);
     if (is >= LEFTOVER && rlhf__run_lock_probe(f, NULL) != RLHF_OK) is = ALIVE;
     json_decref(config);
-    rlhf__buf_free(&text);
     rlhf__folder_close(f);
     return is;
 }
 
-static enum there what_is(const char *path) {
+static enum there what_is(const char *path, const struct rlhf__config *config) {
     struct stat s;
     if (lstat(path, &s) != 0) return NOTHING;
-    if (!S_ISDIR(s.st_mode)) return rlhf__is_dir(path) ? held(path) : NO_DIRECTORY;
-    return is_empty(path) ? EMPTY : held(path);
+    if (!S_ISDIR(s.st_mode)) return rlhf__is_dir(path) ? held(path, config) : NO_DIRECTORY;
+    return is_empty(path) ? EMPTY : held(path, config);
 }
 
-static rlhf_status refuse_existing(const char *name, struct rlhf__error *err) {
+static rlhf_status refuse_existing(const char *name, const struct rlhf__config *config,
+                                   struct rlhf__error *err) {
     char how[4200] = "; choose another run.dir";
-    switch (what_is(name)) {
+    switch (what_is(name, config)) {
     case RUN:
         snprintf(how, sizeof how,
                  "; choose another run.dir, or go on with that run by --resume '%s'", name);
         break;
     case NO_CHECKPOINT:
-        snprintf(how, sizeof how,
-                 " and has no checkpoint to go on from, but files of a run that had begun; choose "
-                 "another run.dir, or remove it: rm -r '%s'",
-                 name);
+        snprintf(
+            how, sizeof how,
+            " and has no checkpoint to go on from, but files of a run that had begun with other "
+            "settings; choose another run.dir, or remove it: rm -r '%s'",
+            name);
         break;
     case ALIVE:
         snprintf(how, sizeof how,
@@ -107,7 +160,8 @@ static rlhf_status refuse_existing(const char *name, struct rlhf__error *err) {
         break;
     case NOTHING:
     case EMPTY:
-    case LEFTOVER: // by now
+    case LEFTOVER:
+    case BEGUN: // it changed since it was found to be something else
         break;
     }
     return rlhf__fail(err, RLHF_E_INVALID, "the run directory '%s' exists already%s", name, how);
@@ -129,9 +183,9 @@ rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__con
     if (strlen(wanted) >= 4000)
         return rlhf__fail(err, RLHF_E_INVALID, "run.dir is longer than 4,000 bytes");
     snprintf(d->name, sizeof d->name, "%s", wanted);
-    const enum there is = what_is(wanted);
-    d->found = is == EMPTY || is == LEFTOVER;
-    return is == NOTHING || d->found ? RLHF_OK : refuse_existing(wanted, err);
+    const enum there is = what_is(wanted, config);
+    d->found = is == EMPTY || is == LEFTOVER || is == BEGUN;
+    return is == NOTHING || d->found ? RLHF_OK : refuse_existing(wanted, config, err);
 }
 
 // Whoever makes the directory has it: another process that chose the same name gets the next one.
@@ -147,13 +201,14 @@ static rlhf_status make_numbered(struct rlhf__run_dir *d, struct rlhf__error *er
     return rlhf__fail(err, RLHF_E_INVALID, "%s* is full; give run.dir", d->name);
 }
 
-static rlhf_status make_root(struct rlhf__run_dir *d, struct rlhf__error *err) {
+static rlhf_status make_root(struct rlhf__run_dir *d, const struct rlhf__config *config,
+                             struct rlhf__error *err) {
     int taken = 0;
     RLHF_TRY(rlhf__folder_make_above(d->start, d->name, err));
     if (d->numbered) return make_numbered(d, err);
     RLHF_TRY(rlhf__folder_make(d->start, d->name, &taken, &d->root, err));
     if (taken && d->found) return rlhf__folder_open(d->start, d->name, &d->root, err);
-    return taken ? refuse_existing(d->name, err) : RLHF_OK;
+    return taken ? refuse_existing(d->name, config, err) : RLHF_OK;
 }
 
 static rlhf_status write_start(const struct rlhf__run_dir *d, const struct rlhf__config *config,
@@ -163,22 +218,31 @@ static rlhf_status write_start(const struct rlhf__run_dir *d, const struct rlhf_
     return rlhf__json_save_new(d->root, "config.json", v, 2, err);
 }
 
+// The files of a run that ended before its first checkpoint go, for it to be begun anew.
+static rlhf_status clear(const struct rlhf__run_dir *d, const struct rlhf__config *config,
+                         struct rlhf__log *log, struct rlhf__error *err) {
+    const int rows = !rlhf__leftover_is_all(d->root, 0);
+    if (has_checkpoint(d->root) || !rlhf__leftover_is_all(d->root, 1))
+        return refuse_existing(d->name, config, err);
+    json_t *stored = stored_config(d->root);
+    const int same = !rows || same_settings(stored, config);
+    json_decref(stored);
+    if (!same) return refuse_existing(d->name, config, err);
+    rlhf__logf(log, RLHF_LOG_INFO,
+               "run directory '%s': the run that was in it ended before its first %s; it begins "
+               "anew",
+               d->name, rows ? "checkpoint" : "phase");
+    return rlhf__leftover_remove(d->root, err);
+}
+
 rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                struct rlhf__log *log, struct rlhf__error *err) {
-    RLHF_TRY(make_root(d, err));
-    // An empty directory may have been found by two: the lock tells them apart, and who comes when
-    // the other has ended sees what it left.
+    RLHF_TRY(make_root(d, config, err));
+    // Two processes may have found the same directory: the lock lets one have it, and a process
+    // that comes after the other's end sees what that one left.
     rlhf_status st = rlhf__run_lock(d->root, log, &d->lock, err);
-    const int used = rlhf__folder_has(d->root, "config.json");
-    if (st == RLHF_E_INVALID || (st == RLHF_OK && used && !rlhf__leftover_is_all(d->root)))
-        return refuse_existing(d->name, err);
-    if (st == RLHF_OK && used) {
-        rlhf__logf(log, RLHF_LOG_INFO,
-                   "run directory '%s': the run that was in it ended before its first phase; it is "
-                   "begun anew",
-                   d->name);
-        st = rlhf__leftover_remove(d->root, err);
-    }
+    if (st == RLHF_E_INVALID) return refuse_existing(d->name, config, err);
+    if (st == RLHF_OK && rlhf__folder_has(d->root, "config.json")) st = clear(d, config, log, err);
     if (st != RLHF_OK) return st;
     st = write_start(d, config, err);
     // Nothing is in it that could be resumed.

@@ -2,6 +2,7 @@
 #include "model/model.h"
 
 #include "base/bits.h"
+#include "model/open_inner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -171,6 +172,7 @@ void rlhf__model_close(struct rlhf__model *m) {
     rlhf__peft_finish(&m->peft);
     free(m->text_dir);
     free(m->dir);
+    rlhf__model_let_go(m);
     free(m);
     rlhf__model_close(base);
 }

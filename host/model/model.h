@@ -91,6 +91,7 @@ struct rlhf__model {
     struct rlhf__model *base;   // whose trunk it uses, or NULL; held
     struct rlhf__instance *was; // its instance on paper, while others on paper use that
     int32_t users, reserved1;   // models that have it as base, and whoever opened it
+    int held[2]; // until it is filled: its directory and its adapter's (rlhf__folder_hold), or -1
     const char *role;
     json_t *config;             // config.json as read
     struct rlhf__labels labels; // n = 0 without a score head

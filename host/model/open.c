@@ -2,12 +2,14 @@
 // filled; or all of it on paper, until rlhf__model_load.
 #include "model/open_inner.h"
 
+#include "base/folder.h"
 #include "model/adapter.h"
 #include "model/parameters.h"
 #include "model/room.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 // Rows of the embedding: what the tokenizer must fit into, however many of them have a logit.
 static int32_t embedded(const struct rlhf__model *m) {
@@ -27,14 +29,21 @@ static rlhf_status check_text(struct rlhf__model *m, struct rlhf__error *err) {
     return writes ? rlhf__ends_read(m->text_dir, m->config, m->tok, &m->ends, err) : RLHF_OK;
 }
 
+void rlhf__model_let_go(struct rlhf__model *m) {
+    for (int i = 0; i < 2; i++) {
+        if (m->held[i] >= 0) close(m->held[i]);
+        m->held[i] = -1;
+    }
+}
+
 static rlhf_status fill(struct rlhf__model *m, int32_t start, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
-    if (start == RLHF__START_EMPTY) return RLHF_OK;
     if (start == RLHF__START_RANDOM)
         st = rlhf__params_draw(m, -1, err);
-    else
+    else if (start != RLHF__START_EMPTY)
         st = rlhf__params_read(m, start == RLHF__START_HEADS, err);
-    return st == RLHF_OK ? rlhf__model_refresh(m, err) : st;
+    rlhf__model_let_go(m);
+    return st == RLHF_OK && start != RLHF__START_EMPTY ? rlhf__model_refresh(m, err) : st;
 }
 
 // ---- on paper ----
@@ -99,9 +108,21 @@ rlhf_status rlhf__model_load(struct rlhf__model *m, struct rlhf__error *err) {
     return fill(m, m->spec.start, err);
 }
 
+// Find the model's directory and its adapter's, and hold both until the model is filled, so that a
+// run that prunes its checkpoints leaves them.
+static rlhf_status find(struct rlhf__model *m, struct rlhf__error *err) {
+    char real[2][RLHF__PATH_CAP];
+    const char **dir[2] = {&m->spec.dir, &m->spec.adapter.dir};
+    for (int i = 0; i < 2; i++) {
+        if (*dir[i] && **dir[i]) m->held[i] = rlhf__folder_hold(*dir[i], real[i]);
+        if (m->held[i] >= 0) *dir[i] = real[i];
+    }
+    return rlhf__adapter_resolve(m, err);
+}
+
 static rlhf_status open_into(struct rlhf__model *m, struct rlhf__error *err) {
     const struct rlhf__model_env *env = m->env;
-    RLHF_TRY(rlhf__adapter_resolve(m, err));
+    RLHF_TRY(find(m, err));
     RLHF_TRY(rlhf__model_read_config(m, &m->spec, err));
     rlhf__adapter_share(m);
     if (env->paper) {
@@ -129,6 +150,7 @@ rlhf_status rlhf__model_open(const struct rlhf__model_env *env, const struct rlh
     m->frozen = spec->frozen;
     m->spec = *spec;
     m->users = 1;
+    m->held[0] = m->held[1] = -1;
     rlhf_status st = open_into(m, err);
     if (st != RLHF_OK) {
         rlhf__model_close(m);

@@ -115,7 +115,7 @@ static rlhf_status point_best(const struct rlhf__run *r, const struct rlhf__fold
 static rlhf_status save(struct rlhf__run *r, const struct rlhf__folder *all,
                         struct rlhf__error *err) {
     char fresh[64];
-    snprintf(fresh, sizeof fresh, ".writing-%06lld", (long long)r->count.phase);
+    snprintf(fresh, sizeof fresh, RLHF__CHECKPOINT_WRITING "%06lld", (long long)r->count.phase);
     if (rlhf__checkpoint_dir_is_latest(all, r->count.phase)) return RLHF_OK; // written already
     choose_best(r);
     rlhf_status st = rlhf__metrics_sync(r->report.metrics, err);
@@ -127,9 +127,18 @@ static rlhf_status save(struct rlhf__run *r, const struct rlhf__folder *all,
         st = rlhf__checkpoint_dir_commit(all, fresh, r->count.phase, r->report.log, err);
     if (st != RLHF_OK) rlhf__folder_remove(all, fresh, NULL);
     if (st == RLHF_OK) st = point_best(r, all, err);
+    // The one before stays until the next is written: whoever found it by `latest` may be reading.
+    const int64_t keep = r->config->checkpoint.keep;
     if (st == RLHF_OK)
-        rlhf__checkpoint_dir_prune(all, r->count.phase, r->config->checkpoint.keep, r->report.log);
+        rlhf__checkpoint_dir_prune(all, r->count.phase, keep == 1 ? 2 : keep, r->report.log);
     return st;
+}
+
+void rlhf__checkpoint_end(const struct rlhf__run *r) {
+    struct rlhf__folder *all = NULL;
+    if (rlhf__folder_open(r->req->dir->root, "checkpoints", &all, NULL) != RLHF_OK) return;
+    rlhf__checkpoint_dir_prune(all, r->count.phase, r->config->checkpoint.keep, r->report.log);
+    rlhf__folder_close(all);
 }
 
 rlhf_status rlhf__checkpoint_save(struct rlhf__run *r, struct rlhf__error *err) {

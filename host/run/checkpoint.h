@@ -18,6 +18,10 @@
 // leaves what was there. [main]
 rlhf_status rlhf__checkpoint_save(struct rlhf__run *r, struct rlhf__error *err);
 
+// The run ends: remove the checkpoints beyond checkpoint.keep, of which rlhf__checkpoint_save
+// leaves at least two. [main]
+void rlhf__checkpoint_end(const struct rlhf__run *r);
+
 // A run that goes on: the link `best` is what the state says, and checkpoints of a later phase, if
 // phases are to be run, are set aside. [main]
 rlhf_status rlhf__checkpoint_mend(const struct rlhf__run *r, struct rlhf__error *err);

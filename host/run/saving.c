@@ -75,7 +75,9 @@ rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err) {
 }
 
 rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err) {
-    return r->saved.phase == r->count.phase ? RLHF_OK : save(r, err);
+    if (r->saved.phase != r->count.phase) RLHF_TRY(save(r, err));
+    rlhf__checkpoint_end(r);
+    return RLHF_OK;
 }
 
 // How to go on, with the code that --resume does not take from a run directory.

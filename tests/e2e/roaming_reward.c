@@ -1,5 +1,5 @@
 // roaming_reward.c: a reward that changes the working directory of the process, or that waits for a
-// file before it scores.
+// file before it scores or is created.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
@@ -10,13 +10,13 @@
 struct config {
     const char *cd;   // chdir here with every call; "" = stay
     const char *gate; // wait for this file (absolute path); "" = do not
-    int64_t free;     // calls before the first that waits
+    int64_t free;     // calls before the first that waits; -1: its creation waits
 };
 
 static const rlhf_opt opts[] = {
     RLHF_OPT_STR(struct config, cd, "", "directory to go to"),
     RLHF_OPT_STR(struct config, gate, "", "file to wait for"),
-    RLHF_OPT_I64(struct config, free, 0, 0, 1000, "calls that do not wait"),
+    RLHF_OPT_I64(struct config, free, 0, -1, 1000, "calls that do not wait"),
 };
 
 struct self {
@@ -27,17 +27,18 @@ struct self {
 
 TEST_INSTANCE(struct self)
 
-static rlhf_status create_away(const rlhf_host *host, const void *config, void **self) {
-    const struct config *c = config;
-    RLHF_TRY(create(host, config, self));
-    return c->cd[0] && chdir(c->cd) != 0 ? RLHF_E_IO : RLHF_OK;
-}
-
 // At most a minute: a test that goes wrong ends all the same.
 static void wait_for(const char *path) {
     const struct timespec pause = {0, 5000000};
     for (int i = 0; i < 12000 && access(path, F_OK) != 0; i++)
         nanosleep(&pause, NULL);
+}
+
+static rlhf_status create_away(const rlhf_host *host, const void *config, void **self) {
+    const struct config *c = config;
+    RLHF_TRY(create(host, config, self));
+    if (c->gate[0] && c->free < 0) wait_for(c->gate);
+    return c->cd[0] && chdir(c->cd) != 0 ? RLHF_E_IO : RLHF_OK;
 }
 
 static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {

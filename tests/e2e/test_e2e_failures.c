@@ -67,7 +67,7 @@ static void stop_before_the_first_boundary(void **state) {
                                   "echo old >a/metrics.csv && cp -r a c"),
                      0);
     assert_int_equal(e2e_run(t, ONCE FAULTY("how=none") "--set run.dir=a"), 0);
-    e2e_says(t, "the run that was in it ended before its first phase; it is begun anew");
+    e2e_says(t, "the run that was in it ended before its first phase; it begins anew");
     assert_int_equal(e2e_run(t, ONCE FAULTY("how=none") "--set run.dir=b"), 0);
     if (e2e_shell(t, "(cd a && find . | sort) >la && (cd b && find . | sort) >lb && diff la lb && "
                      "cmp a/checkpoints/000001/model.safetensors "

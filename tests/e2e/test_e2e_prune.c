@@ -105,13 +105,81 @@ static void a_crash_between_the_links_is_mended(void **state) {
     e2e_same_tree(t, "r/checkpoints", "b/checkpoints");
 }
 
+#define RL                                                                                         \
+    "--algo ppo.so --prompts prompts.txt --set batch.size=4 --set algo.minibatches=1 "             \
+    "--set sampling.max_new_tokens=4 --threads 1 "
+#define GATED(free) "--reward $RLHF_TEST_PLUGINS/roaming_reward.so:free=" free ",gate=$PWD/gate " RL
+#define WAIT_FOR(what)                                                                             \
+    "n=0; until [ " what " ] || [ $n -gt 600 ]; do sleep 0.05; n=$((n+1)); done; "
+
+// A checkpoint from which another process is loading a model stays until the next time.
+static void a_checkpoint_in_use_stays(void **state) {
+    struct e2e *t = *state;
+    fine(t, e2e_run(t, SFT "--set run.phases=4 --out r"));
+    fine(
+        t, e2e_shell(
+               t, "\"$HOST\" --policy r/checkpoints/latest " GATED("-1") "--set run.phases=1 --out "
+                                                                         "reader >log 2>&1 & "
+                                                                         "pid=$!; " WAIT_FOR(
+                                                                             "-n \"$(ls -l "
+                                                                             "/proc/$pid/fd | grep "
+                                                                             "checkpoints/"
+                                                                             "000004)\"") "\"$"
+                                                                                          "HOST\" "
+                                                                                          "--"
+                                                                                          "resume "
+                                                                                          "r --set "
+                                                                                          "checkpoi"
+                                                                                          "nt.keep="
+                                                                                          "1 --set "
+                                                                                          "run."
+                                                                                          "phases="
+                                                                                          "10; "
+                                                                                          "ls "
+                                                                                          "r/"
+                                                                                          "checkpoi"
+                                                                                          "nts | "
+                                                                                          "tr "
+                                                                                          "'\\n' ' "
+                                                                                          "'; "
+                                                                                          "touch "
+                                                                                          "gate; "
+                                                                                          "wait "
+                                                                                          "$pid || "
+                                                                                          "{ cat "
+                                                                                          "log; "
+                                                                                          "exit 1; "
+                                                                                          "}"));
+    e2e_says(t, "000004 000010 latest ");
+    fine(t, e2e_run(t, "--resume r --set run.phases=12"));
+    holds(t, "r", "000012 latest ");
+}
+
+// Whoever found a checkpoint by `latest` may read it until one after the next is written.
+static void the_one_before_the_newest_stays_while_the_run_goes_on(void **state) {
+    struct e2e *t = *state;
+    fine(t, e2e_shell(
+                t, "\"$HOST\" --policy model --set policy.init=random " GATED(
+                       "3") "--set checkpoint.every=1 --set checkpoint.keep=1 --set run.phases=4 "
+                            "--out r >log 2>&1 & pid=$!; " WAIT_FOR(
+                                "-e r/checkpoints/000003") "sleep 0.2; ls r/checkpoints | tr '\\n' "
+                                                           "' '; touch gate; "
+                                                           "wait $pid || { cat log; exit 1; }"));
+    e2e_says(t, "000002 000003 latest ");
+    holds(t, "r", "000004 latest ");
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, e2e_setup, e2e_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(an_abandoned_future_is_set_aside),    T(copies_are_not_touched),
-        T(what_is_in_the_way_is_set_aside),     T(the_best_link_is_respected),
+        T(an_abandoned_future_is_set_aside),
+        T(copies_are_not_touched),
+        T(what_is_in_the_way_is_set_aside),
+        T(the_best_link_is_respected),
         T(a_crash_between_the_links_is_mended),
+        T(a_checkpoint_in_use_stays),
+        T(the_one_before_the_newest_stays_while_the_run_goes_on),
     };
     return cmocka_run_group_tests_name("e2e_prune", tests, NULL, NULL);
 }

@@ -93,6 +93,30 @@ static void a_dead_run_is_resumed(void **state) {
     assert_int_equal(rows(t, "g"), 2);
 }
 
+#define EARLY "--set checkpoint.every=0 --set checkpoint.every_s=0 "
+
+// Killed in its second phase, before any checkpoint: the same command begins it anew.
+static void a_run_that_was_killed_early_begins_anew(void **state) {
+    struct e2e *t = *state;
+    fine(t,
+         e2e_shell(
+             t, "begin() { exec \"$HOST\" " WAITS("1", "k") EARLY
+             "\"$@\"; }; "
+             "begin >log 2>&1 & pid=$!; " WAIT_FOR(
+                 "-s k/metrics.jsonl") "(begin); alive=$?; kill -KILL $pid; wait $pid; touch gate; "
+                                       "mkdir -p k/checkpoints/.writing-000001/state; "
+                                       "(begin --seed 9); other=$?; touch k/mine; (begin); "
+                                       "mine=$?; rm k/mine; "
+                                       "echo alive $alive other $other mine $mine; begin"));
+    e2e_says(t, "alive 2 other 2 mine 2");
+    e2e_says(t, "exists already and a run is alive in it");
+    e2e_says(t, "files of a run that had begun with other settings");
+    e2e_says(t, "ended before its first checkpoint; it begins anew");
+    assert_int_equal(rows(t, "k"), 2);
+    fine(t, e2e_shell(t, "ls -A k/checkpoints | tr '\\n' ' '"));
+    assert_string_equal(t->out, "000002 latest ");
+}
+
 // ---- where files go ----
 
 static void a_plugin_that_changes_directory_diverts_nothing(void **state) {
@@ -201,6 +225,16 @@ static void a_bad_row_costs_no_other(void **state) {
                          "123456 ]"));
 }
 
+static void stop_after_is_for_one_process(void **state) {
+    struct e2e *t = *state;
+    fine(t, e2e_run(t, SFT "--set run.phases=6 --set run.stop_after=1 --out r"));
+    assert_int_equal(rows(t, "r"), 1);
+    fine(t, e2e_run(t, "--resume r --set run.stop_after=2"));
+    assert_int_equal(rows(t, "r"), 3);
+    fine(t, e2e_run(t, "--resume r"));
+    assert_int_equal(rows(t, "r"), 6);
+}
+
 static void more_phases_are_kept(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set run.phases=2 --out r"));
@@ -245,6 +279,7 @@ int main(void) {
         T(of_two_with_one_name_one_is_refused),
         T(a_live_run_is_not_resumed),
         T(a_dead_run_is_resumed),
+        T(a_run_that_was_killed_early_begins_anew),
         T(a_plugin_that_changes_directory_diverts_nothing),
         T(nothing_is_written_through_a_link),
         T(closed_descriptors_are_not_reused),
@@ -252,6 +287,7 @@ int main(void) {
         T(a_name_that_is_taken),
         T(a_reference_that_is_gone),
         T(a_bad_row_costs_no_other),
+        T(stop_after_is_for_one_process),
         T(more_phases_are_kept),
         T(it_works_without_proc),
     };
