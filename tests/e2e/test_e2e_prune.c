@@ -109,6 +109,7 @@ static void a_crash_between_the_links_is_mended(void **state) {
     "--algo ppo.so --prompts prompts.txt --set batch.size=4 --set algo.minibatches=1 "             \
     "--set sampling.max_new_tokens=4 --threads 1 "
 #define GATED(free) "--reward $RLHF_TEST_PLUGINS/roaming_reward.so:free=" free ",gate=$PWD/gate " RL
+#define READER      "--set run.phases=1 --out reader >log 2>&1 & pid=$!; "
 #define WAIT_FOR(what)                                                                             \
     "n=0; until [ " what " ] || [ $n -gt 600 ]; do sleep 0.05; n=$((n+1)); done; "
 
@@ -116,40 +117,11 @@ static void a_crash_between_the_links_is_mended(void **state) {
 static void a_checkpoint_in_use_stays(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set run.phases=4 --out r"));
-    fine(
-        t, e2e_shell(
-               t, "\"$HOST\" --policy r/checkpoints/latest " GATED("-1") "--set run.phases=1 --out "
-                                                                         "reader >log 2>&1 & "
-                                                                         "pid=$!; " WAIT_FOR(
-                                                                             "-n \"$(ls -l "
-                                                                             "/proc/$pid/fd | grep "
-                                                                             "checkpoints/"
-                                                                             "000004)\"") "\"$"
-                                                                                          "HOST\" "
-                                                                                          "--"
-                                                                                          "resume "
-                                                                                          "r --set "
-                                                                                          "checkpoi"
-                                                                                          "nt.keep="
-                                                                                          "1 --set "
-                                                                                          "run."
-                                                                                          "phases="
-                                                                                          "10; "
-                                                                                          "ls "
-                                                                                          "r/"
-                                                                                          "checkpoi"
-                                                                                          "nts | "
-                                                                                          "tr "
-                                                                                          "'\\n' ' "
-                                                                                          "'; "
-                                                                                          "touch "
-                                                                                          "gate; "
-                                                                                          "wait "
-                                                                                          "$pid || "
-                                                                                          "{ cat "
-                                                                                          "log; "
-                                                                                          "exit 1; "
-                                                                                          "}"));
+    fine(t, e2e_shell(t, "holds() { [ -n \"$(ls -l /proc/$1/fd | grep checkpoints/000004)\" ]; }; "
+                         "\"$HOST\" --policy r/checkpoints/latest " GATED("-1") READER
+                      "until holds $pid; do sleep 0.02; done; "
+                      "\"$HOST\" --resume r --set checkpoint.keep=1 --set run.phases=10; "
+                      "ls r/checkpoints | tr '\\n' ' '; touch gate; wait $pid || cat log"));
     e2e_says(t, "000004 000010 latest ");
     fine(t, e2e_run(t, "--resume r --set run.phases=12"));
     holds(t, "r", "000012 latest ");
