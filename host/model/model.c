@@ -2,10 +2,10 @@
 #include "model/model.h"
 
 #include "base/bits.h"
-#include "model/open_inner.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int rlhf__model_is_classifier(const json_t *config) {
     const char *suffix = "ForSequenceClassification";
@@ -158,6 +158,13 @@ void rlhf__model_trim(const struct rlhf__model *m) {
     struct rlhf__call call = rlhf__call_begin(m->instance, "trim()");
     m->ops->trim(m->self);
     rlhf__call_end(&call, RLHF_OK, NULL);
+}
+
+void rlhf__model_let_go(struct rlhf__model *m) {
+    for (int i = 0; i < 2; i++) {
+        if (m->held[i] >= 0) close(m->held[i]);
+        m->held[i] = -1;
+    }
 }
 
 void rlhf__model_close(struct rlhf__model *m) {

@@ -114,6 +114,9 @@ rlhf_status rlhf__model_open(const struct rlhf__model_env *, const struct rlhf__
                              struct rlhf__model **out, struct rlhf__error *err);
 void rlhf__model_close(struct rlhf__model *); // NULL allowed [main]
 
+// Let the directories that it holds be pruned from now on. [main]
+void rlhf__model_let_go(struct rlhf__model *m);
+
 // A model that was opened on paper becomes a real one: *m stays where it is, and what was its
 // compute, params, ops and info change. Others stay as they are. Errors: those of rlhf__model_open.
 // [main]

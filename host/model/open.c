@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 // Rows of the embedding: what the tokenizer must fit into, however many of them have a logit.
 static int32_t embedded(const struct rlhf__model *m) {
@@ -27,13 +26,6 @@ static rlhf_status check_text(struct rlhf__model *m, struct rlhf__error *err) {
     // A reward model that is trained from a policy writes too: what its scores are set to 0 on.
     const int writes = m->info.heads & RLHF_HEAD_GENERATE;
     return writes ? rlhf__ends_read(m->text_dir, m->config, m->tok, &m->ends, err) : RLHF_OK;
-}
-
-void rlhf__model_let_go(struct rlhf__model *m) {
-    for (int i = 0; i < 2; i++) {
-        if (m->held[i] >= 0) close(m->held[i]);
-        m->held[i] = -1;
-    }
 }
 
 static rlhf_status fill(struct rlhf__model *m, int32_t start, struct rlhf__error *err) {

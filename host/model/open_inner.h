@@ -21,8 +21,4 @@ rlhf_status rlhf__model_open_instance(struct rlhf__model *m, struct rlhf__error 
 rlhf_status rlhf__model_open_backend(struct rlhf__model *m, const struct rlhf__model_spec *spec,
                                      struct rlhf__error *err);
 
-// ---- open.c ----
-// The directories that it held may be pruned from now on. [main]
-void rlhf__model_let_go(struct rlhf__model *m);
-
 #endif

@@ -119,7 +119,7 @@ static void a_checkpoint_in_use_stays(void **state) {
     fine(t, e2e_run(t, SFT "--set run.phases=4 --out r"));
     fine(t, e2e_shell(t, "holds() { [ -n \"$(ls -l /proc/$1/fd | grep checkpoints/000004)\" ]; }; "
                          "\"$HOST\" --policy r/checkpoints/latest " GATED("-1") READER
-                      "until holds $pid; do sleep 0.02; done; "
+                      "until holds $pid || ! kill -0 $pid; do sleep 0.02; done; "
                       "\"$HOST\" --resume r --set checkpoint.keep=1 --set run.phases=10; "
                       "ls r/checkpoints | tr '\\n' ' '; touch gate; wait $pid || cat log"));
     e2e_says(t, "000004 000010 latest ");
