@@ -27,7 +27,7 @@ if command -v pkg-config >/dev/null && command -v make >/dev/null; then
     loud env PKG_CONFIG_PATH="$pc" make -C "$tmp/mine" CC="$CC" CXX="$CXX" check
     built="$tmp/mine"
 fi
-names="distinct_words reinforce kto bigram"
+names="distinct_words reinforce bigram"
 if command -v rustc >/dev/null; then
     names="$names exclamations"
 else
@@ -72,13 +72,3 @@ loud "$host" --algo reinforce.so $rewards $model --set batch.size=8 --set sampli
 loud "$host" --algo sft.so $model --data texts.jsonl --set optim.lr=0.1 --set optim.warmup=0 --set batch.size=8 --phases 20 --out s
 tail -1 s/metrics.jsonl | sed 's/.*"objective\/loss": *\([0-9.]*\).*/\1/' |
     awk '{ if ($1 < 4) exit 0; print "the loss is still " $1 > "/dev/stderr"; exit 1 }'
-# Completions: the policy is the reference at first, which makes the loss 1/2; then it is told apart.
-for i in 1 2 3 4; do
-    echo '{"prompt": "It was", "completion": " good", "label": true}'
-    echo '{"prompt": "The film was", "completion": " bad", "label": false}'
-done >rows.jsonl
-loud "$host" --algo kto.so --data rows.jsonl $model --set optim.lr=0.1 --set optim.warmup=0 --set batch.size=8 --phases 10 --out k
-head -1 k/metrics.jsonl | grep -q '"objective/loss": *0.5[,}]' || { echo "the first loss of KTO is not 1/2" >&2; exit 1; }
-head -1 k/metrics.jsonl | grep -q '"kto/kl": *0\(.0\)\{0,1\}[,}]' || { echo "the first KL is not 0" >&2; exit 1; }
-tail -1 k/metrics.jsonl | sed 's/.*"kto\/margin": *\([-0-9.]*\).*/\1/' |
-    awk '{ if ($1 > 0.1) exit 0; print "the margin is still " $1 > "/dev/stderr"; exit 1 }'

@@ -83,7 +83,8 @@ rlhf_status batch_advantages(struct algo *a, struct batch *b) {
                        .advantage = b->advantage,
                        .returns = b->returns,
                        .use = b->use,
-                       .batch_finished_tokens = finished};
+                       .batch_finished_tokens = finished,
+                       .label = b->label};
     return a->ops->advantages(a->self, &in);
 }
 

@@ -255,6 +255,7 @@ static void nothing_is_found_in_what_is_sound(void **state) {
                {"algos/dpo", ""},
                {"algos/grpo", ""},
                {"algos/grpo_iterative", ""},
+               {"algos/kto", ""},
                {"algos/ppo", ""},
                {"algos/rloo", ""},
                {"algos/sft", ""},

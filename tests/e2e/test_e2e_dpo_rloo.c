@@ -1,5 +1,6 @@
-// test_e2e_dpo_rloo.c: dpo.so and rloo.so as a user runs them: what they learn, the same bytes for
-// the same seed, what sharing prompts and cutting microbatches may change, what they refuse.
+// test_e2e_dpo_rloo.c: dpo.so, kto.so and rloo.so as a user runs them: what they learn, the same
+// bytes for the same seed, what sharing prompts and cutting microbatches may change, what they
+// refuse.
 #include "e2e.h"
 
 #include <math.h>
@@ -14,7 +15,24 @@
     "--algo rloo.so --reward period_count.so --prompts prompts.txt --set batch.size=32 "           \
     "--set sampling.max_new_tokens=24 --set optim.lr=0.003" COMMON
 
-static const char *const algos[] = {DPO, RLOO};
+#define KTO "--algo kto.so --data rows.jsonl --set batch.size=8 --set optim.lr=0.003" COMMON
+
+static const char *const algos[] = {DPO, RLOO, KTO};
+enum { N_ALGOS = sizeof algos / sizeof *algos };
+
+// rows.jsonl: completions that are wanted, and others.
+static void write_rows(struct e2e *t) {
+    static const char *const good[] = {" fine work.", " great!", " clever."};
+    static const char *const bad[] = {" dull.", " weak work."};
+    char rows[8192];
+    int at = 0;
+    for (int i = 0; i < 32; i++)
+        at += snprintf(rows + at, sizeof rows - (size_t)at,
+                       "{\"prompt\": \"%s\", \"completion\": \"%s\", \"label\": %s}\n",
+                       i % 3 ? "I think it was" : "The plot is",
+                       i % 2 ? bad[i % 4 / 2] : good[i % 3], i % 2 ? "false" : "true");
+    e2e_write(t, "rows.jsonl", rows);
+}
 
 // pairs.jsonl: pairs, and every fourth row a best of three.
 static int setup(void **state) {
@@ -32,6 +50,7 @@ static int setup(void **state) {
                                     "\"rejected\": \" %s.\"}\n",
                                     good[i % 3], bad[i / 2 % 2]);
     e2e_write(*state, "pairs.jsonl", rows);
+    write_rows(*state);
     return 0;
 }
 
@@ -77,6 +96,30 @@ static void dpo_learns_and_is_measured(void **state) {
     }
 }
 
+static void kto_learns_and_is_measured(void **state) {
+    struct e2e *t = *state;
+    for (int k = 0; k < 2; k++) {
+        char run[8];
+        snprintf(run, sizeof run, "k%d", k);
+        must(t,
+             e2e_run(t,
+                     KTO "--set run.phases=20 --set data.eval_path=rows.jsonl "
+                         "--set data.eval_every=1 --set run.dir=%s %s",
+                     run, k ? "--set algo.loss=apo_zero_unpaired" : ""),
+             "kto");
+        json_t *m = e2e_metrics(t, run);
+        assert_true(e2e_metric(m, 0, "objective/loss") == 0.5); // the policy is the reference
+        assert_true(e2e_metric(m, 0, "kto/margin") == 0);
+        if (!k) assert_true(e2e_metric(m, 0, "kto/kl") == 0);
+        assert_true(e2e_metric(m, -1, "objective/loss") < 0.45);
+        assert_true(e2e_metric(m, -1, "kto/margin") > 0.5);
+        assert_true(e2e_metric(m, -1, "kto/logp_wanted") > e2e_metric(m, 0, "kto/logp_wanted"));
+        assert_true(e2e_metric(m, -1, "eval/margin") > e2e_metric(m, 0, "eval/margin"));
+        assert_true(e2e_metric(m, -1, "eval/wanted") > e2e_metric(m, -1, "eval/unwanted"));
+        json_decref(m);
+    }
+}
+
 // Rewarded for periods it writes more of them; the first ratio is exactly 1.
 static void rloo_learns(void **state) {
     struct e2e *t = *state;
@@ -104,7 +147,7 @@ static void rloo_learns(void **state) {
 
 static void same_seed_same_bytes(void **state) {
     struct e2e *t = *state;
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < N_ALGOS; k++) {
         must(t, e2e_run(t, "%s --set run.phases=4 --set run.dir=a%d", algos[k], k), "a");
         must(t, e2e_run(t, "%s --set run.phases=4 --set run.dir=b%d --threads 2", algos[k], k),
              "b");
@@ -134,7 +177,7 @@ static void the_cut_changes_nothing(void **state) {
         "batch.share_prompts=true --set batch.microbatch_tokens=4096",
         "batch.share_prompts=false --set batch.microbatch_tokens=4096",
         "batch.microbatch_tokens=1"};
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < N_ALGOS; k++) {
         double loss[3], norm[3];
         for (int i = 0; i < 3; i++) {
             char run[8];
@@ -168,6 +211,10 @@ static void bad_input(void **state) {
     refuse(t, DPO "--set algo.loss=kto", "sigmoid, ipo");
     refuse(t, DPO "--set data.eval_path=texts.jsonl", "texts.jsonl");
     refuse(t, "--algo dpo.so --policy model", "--data FILE");
+    refuse(t, DPO "--set algo.loss=ipo --set algo.label_smoothing=0.1", "has no label smoothing");
+    refuse(t, KTO "--reward period_count.so", "kto.so trains on rows of a file");
+    refuse(t, KTO "--set algo.desirable_weight=0 --set algo.undesirable_weight=0", "both 0");
+    refuse(t, "--algo kto.so --data pairs.jsonl" COMMON, "completion");
     refuse(t, RLOO "--set algo.group_size=1", "group_size");
     refuse(t, RLOO "--set algo.minibatches=33", "minibatches is 33, more than the 32 sequences");
     refuse(t, RLOO "--set algo.ratio=sequence_mean", "token, sequence");
@@ -175,8 +222,8 @@ static void bad_input(void **state) {
 
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, e2e_teardown)
-    const struct CMUnitTest tests[] = {T(dpo_learns_and_is_measured), T(rloo_learns),
-                                       T(same_seed_same_bytes), T(the_cut_changes_nothing),
-                                       T(bad_input)};
+    const struct CMUnitTest tests[] = {
+        T(dpo_learns_and_is_measured), T(kto_learns_and_is_measured), T(rloo_learns),
+        T(same_seed_same_bytes),       T(the_cut_changes_nothing),    T(bad_input)};
     return cmocka_run_group_tests_name("e2e_dpo_rloo", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What TRL's KTO trainer computes of given log-probs, in float64: the expectations of
-examples/test_kto.c.
+tests/algos/test_kto.c.
 
 Usage: kto_loss.py TEST_KTO.C
 
@@ -76,7 +76,8 @@ def loss(case, rows, logp, ref):
         "label": torch.tensor([rows["label"][i] == 1 for i in own]),
     }
     t = SimpleNamespace(
-        model=policy, ref_model=reference, accelerator=One(), calculate_KL=True, loss_type="kto",
+        model=policy, ref_model=reference, accelerator=One(), calculate_KL=not case[3],
+        loss_type="apo_zero_unpaired" if case[3] else "kto",
         beta=case[0], desirable_weight=case[1], undesirable_weight=case[2], aux_loss_enabled=False,
         precompute_ref_logps=False, _tp_size=1, _total_train_tokens=0,
         args=SimpleNamespace(gradient_checkpointing_kwargs=None),
@@ -104,9 +105,10 @@ def main():
     ref = single(ragged("ref"))
     config, want = array(text, "config"), array(text, "want")
     worst = 0
-    for k in range(len(config) // 3):
-        logp = single(ragged("logp" if k < 3 else "logp_below"))
-        got = loss(config[3 * k : 3 * k + 3], rows, logp, ref)
+    for k in range(len(config) // 5):
+        case = config[5 * k : 5 * k + 5]
+        logp = single(ragged("logp_below" if case[4] else "logp"))
+        got = loss(case, rows, logp, ref)
         said = want[k * (2 + own) : (k + 1) * (2 + own)]
         print(", ".join(f"{x:.15g}" for x in got))
         worst = max([worst] + [abs(a - b) for a, b in zip(got, said)]

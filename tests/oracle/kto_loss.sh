@@ -1,5 +1,5 @@
 #!/bin/sh
-# What examples/test_kto.c expects is what TRL's KTO trainer computes (kto_loss.py). Skipped (77) where
+# What tests/algos/test_kto.c expects is what TRL's KTO trainer computes (kto_loss.py). Skipped (77) where
 # trl can not be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
@@ -8,4 +8,4 @@ python=${RLHF_PYTHON:-python3}
     exit 77
 }
 here=$(cd "$(dirname "$0")" && pwd)
-"$python" "$here/kto_loss.py" "$here/../../examples/test_kto.c"
+"$python" "$here/kto_loss.py" "$here/../algos/test_kto.c"

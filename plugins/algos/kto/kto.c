@@ -1,0 +1,179 @@
+// kto.c: a policy from single completions that are wanted or not, without pairs: KTO (Ethayarajh et
+// al. 2024, 2402.01306, eq. 7 and 8), as TRL's KTOTrainer has it (docs/algorithms/kto.md).
+//
+//   u_i = sum_t (x_it - f_it)                       x: log-prob of the policy, f: of the reference
+//   z   = max(0, mean of u over mismatched rows)    the reference point, no derivative
+//   L   = 1/n sum_i w_i (1 - sigmoid(s_i beta (u_i - z)))
+//
+// s is 1 and w desirable_weight for completions that are wanted, -1 and undesirable_weight for
+// others; n are the rows of the batch. z estimates the policy's divergence from the reference on
+// prompts with completions of other prompts: the host makes those rows (RLHF_PLAN_MISMATCHED) and
+// shows the batch with its log-probs before the update (RLHF_PLAN_RECOMPUTE_LOGP). With loss
+// apo_zero_unpaired (D'Oosterlinck et al. 2024) z is 0, and there are no such rows.
+#include "common/rows.h"
+
+#include <math.h>
+#include <rlhf/log.h>
+
+enum { KTO, APO_ZERO_UNPAIRED };
+static const char *const loss_names[] = {"kto", "apo_zero_unpaired", NULL}; // TRL's names
+
+struct config {
+    double beta, desirable_weight, undesirable_weight;
+    int32_t loss;
+};
+
+// Sums over the rows of one kind.
+enum { ROWS, REWARD, LOGP, N_KIND_SUMS }; // REWARD: beta u
+
+struct state {
+    const rlhf_host *host;
+    struct config config;
+    double z, n;                       // of the batch at hand; n: its own rows
+    double loss, kind[2][N_KIND_SUMS]; // of the phase; kind[1]: the wanted rows
+};
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    const struct config *c = config;
+    if (c->desirable_weight == 0 && c->undesirable_weight == 0)
+        return host->fail(host, RLHF_E_INVALID,
+                          "desirable_weight and undesirable_weight are both 0, so no row would "
+                          "teach anything; set one of them above 0");
+    struct state *s = host->alloc(host, sizeof *s);
+    if (!s) return host->fail(host, RLHF_E_NOMEM, "out of memory");
+    s->host = host;
+    s->config = *c;
+    *self = s;
+    return RLHF_OK;
+}
+
+static void destroy(void *self) {
+    struct state *s = self;
+    if (s) s->host->free(s->host, s);
+}
+
+static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
+    const struct state *s = self;
+    (void)info;
+    out->source = RLHF_SOURCE_COMPLETIONS;
+    out->heads = RLHF_HEAD_LOGP;
+    out->flags = RLHF_PLAN_REFERENCE;
+    if (s->config.loss == KTO) out->flags |= RLHF_PLAN_RECOMPUTE_LOGP | RLHF_PLAN_MISMATCHED;
+    out->epochs = out->minibatches = out->group_size = 1;
+    return RLHF_OK;
+}
+
+// The reference point, from the whole batch before anything is learned from it. The mismatched
+// rows are needed for nothing else.
+static rlhf_status advantages(void *self, const rlhf_rollout *in) {
+    struct state *s = self;
+    double sum = 0, mismatched = 0;
+    const char *wrong = rlhf__rows_check(in->offset, in->prompt_len, in->n, in->total);
+    if (wrong) return s->host->fail(s->host, RLHF_E_INTERNAL, wrong);
+    if (in->n && (!in->label || !in->logp_old || !in->logp_ref || !in->use))
+        return s->host->fail(s->host, RLHF_E_INTERNAL, "an array of the batch is missing");
+    s->n = 0;
+    for (int64_t i = 0; i < in->n; i++) {
+        if (in->label[i] >= 0) {
+            s->n++;
+            continue;
+        }
+        struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
+        sum += rlhf__sum(in->logp_old, row) - rlhf__sum(in->logp_ref, row);
+        mismatched++;
+        in->use[i] = RLHF_ROW_MASKED;
+    }
+    s->z = mismatched > 0 ? sum / mismatched : 0;
+    if (s->z < 0) s->z = 0; // not fmax: it would hide a NaN
+    return RLHF_OK;
+}
+
+static double row_loss(struct state *s, const rlhf_loss_in *in, int64_t i, double n,
+                       float *d_logp) {
+    const struct config *c = &s->config;
+    const struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
+    const int wanted = in->label[i] == 1;
+    const double sign = wanted ? 1 : -1;
+    const double w = (wanted ? c->desirable_weight : c->undesirable_weight) / n;
+    const double logp = rlhf__sum(in->heads->logp, row), u = logp - rlhf__sum(in->logp_ref, row);
+    const double miss = 1 / (1 + exp(sign * c->beta * (u - s->z))); // 1 - sigmoid
+    const double slope = -w * sign * c->beta * miss * (1 - miss);
+    for (int64_t t = row.begin; t < row.end; t++)
+        d_logp[t] = (float)slope;
+    s->kind[wanted][ROWS] += 1;
+    s->kind[wanted][REWARD] += c->beta * u;
+    s->kind[wanted][LOGP] += logp;
+    return w * miss;
+}
+
+static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
+    struct state *s = self;
+    RLHF_TRY(rlhf__logp_check(s->host, in, out));
+    const double n = s->config.loss == KTO ? s->n : (double)in->batch_sequences;
+    out->loss = 0;
+    if (in->n && (!in->logp_ref || !in->label))
+        return s->host->fail(s->host, RLHF_E_INTERNAL, "logp_ref or label is missing");
+    for (int64_t i = 0; i < in->n; i++) {
+        if (in->label[i] != 0 && in->label[i] != 1)
+            return rlhf_failf(s->host, RLHF_E_INTERNAL, "row %lld has label %d; it must be 0 or 1",
+                              (long long)i, (int)in->label[i]);
+        out->loss += row_loss(s, in, i, n, out->d_heads->logp);
+    }
+    s->loss += out->loss;
+    return RLHF_OK;
+}
+
+static rlhf_status phase_end(void *self, uint64_t phase) {
+    static const char *const reward[] = {"kto/unwanted", "kto/wanted"};
+    static const char *const logp[] = {"kto/logp_unwanted", "kto/logp_wanted"};
+    struct state *s = self;
+    const rlhf_host *h = s->host;
+    double mean[2] = {0, 0};
+    (void)phase;
+    RLHF_TRY(h->reduce(h, &s->loss, 1));
+    RLHF_TRY(h->reduce(h, s->kind[0], 2 * N_KIND_SUMS));
+    const int both = s->kind[0][ROWS] > 0 && s->kind[1][ROWS] > 0;
+    if (s->kind[0][ROWS] + s->kind[1][ROWS] > 0) {
+        h->metric(h, "objective/loss", s->loss);
+        if (s->config.loss == KTO) h->metric(h, "kto/kl", s->z);
+    }
+    for (int k = 1; k >= 0; k--) {
+        const double rows = s->kind[k][ROWS];
+        if (rows == 0) continue;
+        mean[k] = s->kind[k][REWARD] / rows;
+        h->metric(h, reward[k], mean[k]);
+        h->metric(h, logp[k], s->kind[k][LOGP] / rows);
+    }
+    if (both) h->metric(h, "kto/margin", mean[1] - mean[0]);
+    *s = (struct state){.host = h, .config = s->config};
+    return RLHF_OK;
+}
+
+static const rlhf_opt options[] = {
+    RLHF_OPT_F64(struct config, beta, 0.1, 1e-6, 1e6, "how strongly the reference holds"),
+    RLHF_OPT_F64(struct config, desirable_weight, 1, 0, 1e6,
+                 "weight of completions that are wanted"),
+    RLHF_OPT_F64(struct config, undesirable_weight, 1, 0, 1e6, "weight of those that are not"),
+    RLHF_OPT_ENUM(struct config, loss, KTO, loss_names,
+                  "kto: against the batch's KL; apo_zero_unpaired: against 0"),
+};
+static const rlhf_algo_ops ops = {.size = sizeof ops,
+                                  .plan = plan,
+                                  .advantages = advantages,
+                                  .loss = loss,
+                                  .phase_end = phase_end};
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_ALGO,
+    .id = "org.rlhf-host.kto",
+    .version = RLHF_SDK_VERSION,
+    .summary = "KTO: a policy from completions that are wanted or not, no pairs",
+    .opts = options,
+    .n_opts = sizeof options / sizeof *options,
+    .opt_stride = sizeof *options,
+    .config_size = sizeof(struct config),
+    .create = create,
+    .destroy = destroy,
+    .ops = &ops,
+};
+RLHF_DEFINE_PLUGIN(plugin)
