@@ -136,7 +136,8 @@ static void do_metric(const rlhf_host *api, const char *name, double value) {
     struct rlhf__watched_host *h = behind(api);
     const char *owner = h->watched->check->plugin->desc.kind == RLHF_KIND_ALGO ? "" : "rewards/x";
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
-    char full[512], shown[200];
+    char full[RLHF__METRIC_NAME], shown[200];
+    int known = 0;
     (void)value;
     if (!in_call(h, "metric")) return;
     if (!name || !*name)
@@ -147,7 +148,11 @@ static void do_metric(const rlhf_host *api, const char *name, double value) {
                           "%s reports \"%s\"; a metric's name must have letters, digits, '_', "
                           "'-', '.' and '/' alone",
                           h->inside, rlhf__printable(name, shown, sizeof shown));
-    else if (!rlhf__metric_name(owner, name, full, sizeof full))
+    else if ((known = rlhf__metric_name(owner, name, full)) < 0)
+        rlhf__board_found(board_of(h), RLHF__CHECK_METRIC_TEXT,
+                          "%s reports \"%s...\"; a metric's name may have at most %d bytes",
+                          h->inside, rlhf__printable(full, shown, 72), RLHF__METRIC_NAME - 1);
+    else if (!known)
         rlhf__board_found(board_of(h), RLHF__CHECK_METRIC,
                           "%s reports \"%s\", which is the host's own", h->inside, name);
 }

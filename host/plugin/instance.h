@@ -18,7 +18,7 @@ struct rlhf__host {
     void *metric_ctx;
     char owner[192];   // rlhf__instance_create's
     atomic_uint asked; // bit i: for the service offered[i]
-    atomic_int warned; // 1: about a metric that is not the plugin's to report
+    atomic_int warned; // 1: about a metric that was left out
 };
 
 #endif

@@ -34,12 +34,10 @@ static int is_hosts(const char *name) {
     return 0;
 }
 
-int rlhf__metric_name(const char *owner, const char *name, char *out, size_t cap) {
-    if (!*owner) {
-        snprintf(out, cap, "%s", name);
-        return !is_hosts(name);
-    }
-    snprintf(out, cap, "%s/%s", owner, name);
+int rlhf__metric_name(const char *owner, const char *name, char out[RLHF__METRIC_NAME]) {
+    const int n = snprintf(out, RLHF__METRIC_NAME, "%s%s%s", owner, *owner ? "/" : "", name);
+    if (n < 0 || n >= RLHF__METRIC_NAME) return -1;
+    if (!*owner) return !is_hosts(name);
     static const char *const own[] = {"mean", "std", "time", "failures", "retries"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) // of a reward or judge
         if (strcmp(name, own[i]) == 0) return 0;

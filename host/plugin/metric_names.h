@@ -5,8 +5,12 @@
 
 #include <stddef.h>
 
+// Bytes of a metric's full name with its NUL. No metric with a longer name is kept.
+enum { RLHF__METRIC_NAME = 256 };
+
 // out = the name with the owner in front ("rewards/imdb/hits"); of an owner "" the name as it is.
-// 0 when that name is the host's own: then the metric is not the plugin's to report. [any]
-int rlhf__metric_name(const char *owner, const char *name, char *out, size_t cap);
+// 1: the plugin may report it. 0: the name is the host's own. -1: it is too long, and is cut in
+// `out`. [any]
+int rlhf__metric_name(const char *owner, const char *name, char out[RLHF__METRIC_NAME]);
 
 #endif

@@ -1,6 +1,7 @@
 // services.c: the functions behind rlhf_host, and the life of an instance; see services.h.
 #include "plugin/services.h"
 
+#include "base/printable.h"
 #include "plugin/instance.h"
 #include "plugin/metric_names.h"
 
@@ -50,11 +51,19 @@ static void report(const struct rlhf__host *h, const char *name, double value) {
 static void host_metric(const rlhf_host *api, const char *name, double value) {
     struct rlhf__host *h = behind(api);
     const struct rlhf__services *s = h->services;
-    char full[512];
+    char full[RLHF__METRIC_NAME], shown[72];
     if ((!s->metric && !h->metric) || !name) return;
-    if (rlhf__metric_name(h->owner, name, full, sizeof full))
+    const int known = rlhf__metric_name(h->owner, name, full);
+    if (known > 0)
         report(h, full, value);
-    else if (!atomic_exchange(&h->warned, 1))
+    else if (atomic_exchange(&h->warned, 1))
+        return;
+    else if (known < 0)
+        rlhf__logf(s->log, RLHF_LOG_WARN,
+                   "%s: the metric \"%s...\" is left out: its name may have at most %d bytes",
+                   h->instance.plugin->stem, rlhf__printable(full, shown, sizeof shown),
+                   RLHF__METRIC_NAME - 1);
+    else
         rlhf__logf(s->log, RLHF_LOG_WARN, "%s: the metric \"%s\" is the host's own and is left out",
                    h->instance.plugin->stem, full);
 }
@@ -222,7 +231,8 @@ void rlhf__instance_metrics_to(const struct rlhf__instance *i,
 }
 
 void rlhf__instance_report(const struct rlhf__instance *i, const char *name, double value) {
-    if (i->host) report(behind(i->host), name, value);
+    const struct rlhf__services *s = i->host ? behind(i->host)->services : NULL;
+    if (s && s->metric) s->metric(s->metric_ctx, name, value);
 }
 
 // ---- calls ------------------------------------------------------------------------------------

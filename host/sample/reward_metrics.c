@@ -5,9 +5,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void left_out(struct rlhf__reward_metrics *m) {
+    const rlhf_host *host = m->reward->host;
+    char text[96];
+    if (m->warned || !host) return;
+    m->warned = 1;
+    snprintf(text, sizeof text,
+             "it reports more than %d metrics in a phase; the others are left out",
+             RLHF__MOST_METRICS);
+    host->log(host, RLHF_LOG_WARN, text);
+}
+
+// NULL: there is no room for it.
 static struct rlhf__reward_metric *find(struct rlhf__reward_metrics *m, const char *name) {
     for (size_t i = 0; i < m->n; i++)
         if (strcmp(m->item[i].name, name) == 0) return &m->item[i];
+    if (m->n == RLHF__MOST_METRICS) {
+        left_out(m);
+        return NULL;
+    }
     if (m->n == m->cap) {
         const size_t cap = m->cap ? 2 * m->cap : 8;
         struct rlhf__reward_metric *more = realloc(m->item, cap * sizeof *more);
@@ -21,16 +37,15 @@ static struct rlhf__reward_metric *find(struct rlhf__reward_metrics *m, const ch
     return one;
 }
 
-// Without memory for it, it is reported at once.
 static void keep(void *arg, const char *name, double value) {
     struct rlhf__reward_metrics *m = arg;
-    struct rlhf__reward_metric *one = strlen(name) < sizeof m->item->name ? find(m, name) : NULL;
-    if (!one) {
+    struct rlhf__reward_metric *one = find(m, name);
+    if (one) {
+        one->value = value;
+        one->now = 1;
+    } else if (m->n < RLHF__MOST_METRICS) { // no memory: it is reported at once
         rlhf__instance_report(m->reward, name, value);
-        return;
     }
-    one->value = value;
-    one->now = 1;
 }
 
 void rlhf__reward_metrics_begin(struct rlhf__reward_metrics *m,

@@ -3,15 +3,19 @@
 #ifndef RLHF_HOST_REWARD_METRICS_H
 #define RLHF_HOST_REWARD_METRICS_H
 
+#include "plugin/metric_names.h"
 #include "plugin/services.h"
+
+// Metrics that a reward may report in a phase; those beyond are left out.
+enum { RLHF__MOST_METRICS = 1024 };
 
 // A number that was reported.
 struct rlhf__reward_metric {
-    char name[256];     // as the run knows it
-    double value, last; // of the call at hand; of the last one that is over
-    double sum, weight; // of calls that are over
-    int32_t calls;      // that reported it
-    int32_t now;        // 1: the one at hand does
+    char name[RLHF__METRIC_NAME]; // as the run knows it
+    double value, last;           // of the call at hand; of the last one that is over
+    double sum, weight;           // of calls that are over
+    int32_t calls;                // that reported it
+    int32_t now;                  // 1: the one at hand does
 };
 
 // Zero-initialise; release with rlhf__reward_metrics_finish.
@@ -19,6 +23,8 @@ struct rlhf__reward_metrics {
     const struct rlhf__instance *reward;
     struct rlhf__reward_metric *item; // [n]
     size_t n, cap;
+    int32_t warned; // 1: about metrics beyond RLHF__MOST_METRICS
+    int32_t reserved;
 };
 
 // The next call of the reward begins: what it reports is kept here. [step]

@@ -5,13 +5,15 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_ASKED = 64, PER = 3, LONGEST_PRINTED = 4096, MOST_FRAMES = 100000 };
+enum { MOST_ASKED = 64, PER = 3, LONGEST_PRINTED = 4096 };
 #define TICK  0.2 // seconds after which the user's wish to stop is passed on
 #define LEAVE 1.0 // seconds after that in which a call may still end as ever
+#define SLICE 0.1 // seconds of one worker's calls before the others and the time are looked at
 
 void rlhf__asked_finish(struct rlhf__asked *a) {
     rlhf__buf_free(&a->frame);
@@ -33,6 +35,7 @@ static void take_printed(struct rlhf__asked *a) {
             close(w->noise);
             w->noise = -1;
         }
+        if (n > 0) a->ear->bytes += (uint64_t)n;
         for (ssize_t i = 0; i < n; i++) {
             if (chunk[i] != '\n' && w->printed.len < LONGEST_PRINTED) {
                 rlhf__buf_putc(&w->printed, chunk[i]);
@@ -58,45 +61,99 @@ static void gone(struct rlhf__asked *a) {
     a->done = 1;
 }
 
-// What the plugin calls. Returns the seconds that the host worked for it, or -1 when it is gone.
-static double take_calls(struct rlhf__asked *a) {
-    struct rlhf__worker *w = a->worker;
+static void end_one(struct rlhf__asked *a, rlhf_status code, const char *why) {
+    rlhf__worker_fail(a->worker, code, why);
+    end_printed(a);
+    a->done = 1;
+}
+
+// It sent what no worker sends: got as rlhf__channel_front says.
+static void end_liar(struct rlhf__asked *a, int got, uint64_t most) {
+    char why[128];
+    if (got == -2)
+        snprintf(why, sizeof why,
+                 "it sent a message of more than %llu MiB to the host; its worker was ended",
+                 (unsigned long long)(most >> 20));
+    else
+        snprintf(why, sizeof why, "it sent what no worker sends; its worker was ended");
+    end_one(a, RLHF_E_INTERNAL, why);
+}
+
+static void end_flood(struct rlhf__asked *a) {
+    char why[160];
+    snprintf(why, sizeof why,
+             "in one call it sent more than %d messages, or %d MiB of lines; its worker was ended",
+             RLHF__MOST_MESSAGES, RLHF__MOST_TEXT_MIB);
+    end_one(a, RLHF_E_INTERNAL, why);
+}
+
+// The next call, when it is there. After the answer no more is received than what came before it.
+static int next_call(struct rlhf__asked *a, struct rlhf__wire *in, size_t *bytes) {
+    struct rlhf__channel *c = &a->worker->call;
+    // Without a reader a reply waits in memory: no other one is made meanwhile.
+    if (c->out.len) return 0;
+    const int got = rlhf__channel_front(c, in, bytes);
+    if (got != 0 || a->filled) return got;
+    rlhf__channel_fill(c);
+    a->filled = a->answered != 0;
+    return rlhf__channel_front(c, in, bytes);
+}
+
+// What the plugin calls, for SLICE seconds. Adds the seconds in which models and tokenizers worked
+// for it to *worked. Returns 1 when there is more to do at once.
+static int take_calls(struct rlhf__asked *a, double *worked) {
+    struct rlhf__channel *c = &a->worker->call;
     struct rlhf__buf reply = RLHF__BUF_INIT;
     struct rlhf__wire in;
     const double from = rlhf__seconds();
+    double now = from;
     size_t bytes;
-    int got = 0, bad = 0;
-    rlhf__channel_fill(&w->call);
-    for (int k = 0; !bad && k < MOST_FRAMES; k++) {
-        got = rlhf__channel_front(&w->call, &in, &bytes);
-        if (got <= 0) break;
-        bad = rlhf__ear_call(a->ear, in, &reply) != 0;
-        rlhf__channel_pop(&w->call, bytes);
-        rlhf__buf_put(&w->call.out, reply.data, reply.len);
+    int got = 1, flood = 0;
+    while (got > 0 && !flood && now < from + SLICE && (got = next_call(a, &in, &bytes)) > 0) {
+        const double began = now;
+        const int bad = rlhf__ear_call(a->ear, in, &reply) != 0;
+        rlhf__channel_pop(c, bytes);
+        rlhf__buf_put(&c->out, reply.data, reply.len);
+        rlhf__channel_flush(c);
+        now = rlhf__seconds();
+        if (in.kind > RLHF__CALL_NOTED) *worked += now - began;
+        if (bad) got = -1;
+        flood = rlhf__ear_flooded(a->ear);
     }
-    rlhf__channel_flush(&w->call);
     rlhf__buf_free(&reply);
-    return bad || got < 0 ? -1 : rlhf__seconds() - from;
+    if (got < 0)
+        end_liar(a, got, c->most);
+    else if (flood)
+        end_flood(a);
+    return got > 0 && !flood;
 }
 
-// The answer, when it is there: taken apart. -1 when that is none.
-static int take_answer(struct rlhf__asked *a) {
+// The answer, when it is there: taken apart.
+static void take_answer(struct rlhf__asked *a) {
     struct rlhf__channel *c = &a->worker->ask;
     struct rlhf__wire in;
     size_t bytes;
     rlhf__channel_fill(c);
     const int got = rlhf__channel_front(c, &in, &bytes);
-    if (got <= 0) return got < 0 || c->ended ? -1 : 0;
-    if (in.kind != RLHF__ASK_ANSWER || c->in.len != bytes) return -1;
+    if (got == 0) {
+        a->answered = c->ended ? -1 : 0;
+        return;
+    }
+    if (got < 0 || in.kind != RLHF__ASK_ANSWER || c->in.len != bytes) {
+        end_liar(a, got, c->most);
+        return;
+    }
     a->answer = c->in; // whole: there is one answer to a request
     c->in = (struct rlhf__buf)RLHF__BUF_INIT;
     a->result = in;
     a->status = (rlhf_status)rlhf__wire_get_u32(&a->result);
     const rlhf_str why = rlhf__wire_get_text(&a->result);
     a->why = strndup(why.ptr, (size_t)(why.len < 2000 ? why.len : 2000));
-    if (a->result.bad || !a->why) return -1;
-    a->done = 1;
-    return 1;
+    a->answered = 1;
+    if (a->result.bad)
+        end_liar(a, 1, c->most);
+    else if (!a->why)
+        end_one(a, RLHF_E_NOMEM, "out of memory for an answer of its worker");
 }
 
 // ---- waiting ----
@@ -115,7 +172,7 @@ static size_t put_polled(const struct wait *w, struct pollfd *p) {
         const struct rlhf__worker *k = w->a[i].worker;
         if (w->a[i].done) continue;
         const short ask = (short)(POLLIN | (k->ask.out.len ? POLLOUT : 0));
-        const short call = (short)(POLLIN | (k->call.out.len ? POLLOUT : 0));
+        const short call = k->call.out.len ? POLLOUT : POLLIN; // one thing after the other
         p[n++] = (struct pollfd){k->ask.fd, ask, 0};
         // One that is at its end would be ready for ever.
         p[n++] = (struct pollfd){k->call.ended ? -1 : k->call.fd, call, 0};
@@ -132,12 +189,6 @@ static void pass_on(struct wait *w) {
         atomic_store(&note->cancelled, stop ? 1u : 0u);
         if (stop && w->asked_to_stop <= 0) w->asked_to_stop = rlhf__seconds();
     }
-}
-
-static void end_one(struct rlhf__asked *a, rlhf_status code, const char *why) {
-    rlhf__worker_fail(a->worker, code, why);
-    end_printed(a);
-    a->done = 1;
 }
 
 // Whoever hangs would keep a run alive that is to end.
@@ -159,21 +210,35 @@ static void too_long(const struct wait *w) {
     }
 }
 
-// One look at everything that has come. Returns how many have not answered.
-static size_t look(struct wait *w) {
+static void end_call(struct rlhf__asked *a) {
+    if (a->answered < 0) {
+        gone(a);
+        return;
+    }
+    take_printed(a);
+    a->done = 1;
+}
+
+// One look at everything that has come. Returns how many have not answered; *more = 1 when there is
+// more to do at once.
+static size_t look(struct wait *w, int *more) {
     size_t left = 0;
+    *more = 0;
     for (size_t i = 0; i < w->n; i++) {
         struct rlhf__asked *a = &w->a[i];
+        double worked = 0;
         if (a->done) continue;
         rlhf__channel_flush(&a->worker->ask);
         rlhf__channel_flush(&a->worker->call);
         take_printed(a);
-        const int answered = take_answer(a);
-        // What it called before it answered counts to this call.
-        const double worked = take_calls(a);
-        if (answered > 0) take_printed(a);
-        if (worked > 0 && w->until > 0) w->until += worked;
-        if (answered < 0 || worked < 0) gone(a);
+        if (rlhf__ear_flooded(a->ear)) end_flood(a);
+        if (!a->done && a->answered == 0) take_answer(a);
+        if (a->done) continue;
+        // What it called before it answered, or ended, counts to this call.
+        const int again = take_calls(a, &worked);
+        if (!a->done && !again && a->answered) end_call(a);
+        if (w->until > 0) w->until += worked;
+        *more |= again;
         left += !a->done;
     }
     return left;
@@ -181,7 +246,8 @@ static size_t look(struct wait *w) {
 
 static void wait_all(struct wait *w) {
     struct pollfd p[PER * MOST_ASKED];
-    while (look(w) > 0) {
+    int more = 0;
+    while (look(w, &more) > 0) {
         const double now = rlhf__seconds();
         if (w->until > 0 && now > w->until) {
             too_long(w);
@@ -190,7 +256,7 @@ static void wait_all(struct wait *w) {
         pass_on(w);
         leave(w, now);
         double most = w->until > 0 && w->until - now < TICK ? w->until - now : TICK;
-        poll(p, (nfds_t)put_polled(w, p), (int)(1000 * most) + 1);
+        poll(p, (nfds_t)put_polled(w, p), more ? 0 : (int)(1000 * most) + 1);
     }
 }
 
@@ -204,6 +270,9 @@ rlhf_status rlhf__ask(struct rlhf__asked *a, size_t n, double timeout_s, const c
             a[i].done = 1;
             continue;
         }
+        const uint64_t answer = a[i].most ? a[i].most : RLHF__MOST_ANSWER;
+        k->ask.most = k->most && k->most < answer ? k->most : answer;
+        k->call.most = k->most ? k->most : RLHF__WIRE_MAX;
         rlhf__wire_end(&a[i].frame);
         rlhf__buf_put(&k->ask.out, a[i].frame.data, a[i].frame.len);
         if (a[i].frame.bad || k->ask.out.bad)

@@ -266,6 +266,7 @@ rlhf_status rlhf__stand_in_save(void *self, const rlhf_ostream *out) {
     struct rlhf__asked a = {.done = 0};
     RLHF_TRY(be_there(t, &t->hand[0]));
     rlhf__wire_begin(&a.frame, RLHF__ASK_SAVE);
+    a.most = RLHF__WIRE_MAX;
     rlhf_status st = ask(t, &t->hand[0], &a);
     const rlhf_str bytes = st == RLHF_OK ? rlhf__wire_get_text(&a.result) : (rlhf_str){NULL, 0};
     if (st == RLHF_OK) st = out->write(out, bytes.ptr, bytes.len);
@@ -456,6 +457,7 @@ rlhf_status rlhf__stand_in_score(void *self, const rlhf_reward_in *in, const rlh
         asked[i].worker = h->worker;
         asked[i].ear = &h->ear;
         asked[i].may_be_left = 1;
+        if (t->s->what.desc.state_version) asked[i].most = RLHF__WIRE_MAX;
         rlhf__ear_begin(&h->ear);
         h->ear.beside = beside;
         st = put_part(t, h->worker, in, out, &part[i], &asked[i].frame);

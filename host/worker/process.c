@@ -237,8 +237,7 @@ void rlhf__worker_gone(struct rlhf__worker *w) {
         rlhf__fail(&w->failed, RLHF_E_INTERNAL, "%sits worker met signal %u (%s)", fence, noted,
                    strsignal((int)noted));
     else
-        rlhf__fail(&w->failed, RLHF_E_INTERNAL,
-                   "its worker closed its sockets, or sent what no worker sends, and was ended");
+        rlhf__fail(&w->failed, RLHF_E_INTERNAL, "its worker closed its sockets and was ended");
 }
 
 // ---- memory ----
@@ -287,7 +286,17 @@ void rlhf__channel_flush(struct rlhf__channel *c) {
     c->sent = 0;
 }
 
+// What was taken out leaves the buffer, and a large buffer that is empty is freed.
+static void compact(struct rlhf__channel *c) {
+    if (!c->taken) return;
+    c->in.len -= c->taken;
+    memmove(c->in.data, c->in.data + c->taken, c->in.len);
+    c->taken = 0;
+    if (c->in.len == 0 && c->in.cap > MOST_TAKE) rlhf__buf_free(&c->in);
+}
+
 void rlhf__channel_fill(struct rlhf__channel *c) {
+    compact(c);
     for (size_t taken = 0; !c->ended && taken < MOST_TAKE;) {
         const size_t step = 65536;
         char *to = rlhf__buf_grow(&c->in, step);
@@ -307,10 +316,8 @@ void rlhf__channel_fill(struct rlhf__channel *c) {
 }
 
 int rlhf__channel_front(const struct rlhf__channel *c, struct rlhf__wire *out, size_t *bytes) {
-    return rlhf__wire_front(&c->in, out, bytes);
+    const uint64_t most = c->most ? c->most : RLHF__WIRE_MAX;
+    return rlhf__wire_front(&c->in, c->taken, most, out, bytes);
 }
 
-void rlhf__channel_pop(struct rlhf__channel *c, size_t bytes) {
-    memmove(c->in.data, c->in.data + bytes, c->in.len - bytes);
-    c->in.len -= bytes;
-}
+void rlhf__channel_pop(struct rlhf__channel *c, size_t bytes) { c->taken += bytes; }

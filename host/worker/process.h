@@ -15,7 +15,8 @@
 struct rlhf__channel {
     int fd, ended;
     struct rlhf__buf in, out;
-    size_t sent; // of out
+    size_t taken, sent; // of in, of out
+    uint64_t most;      // bytes that a frame may have; 0 = RLHF__WIRE_MAX
 };
 
 struct rlhf__worker {
@@ -26,6 +27,7 @@ struct rlhf__worker {
     int input_fd, output_fd;
     char *input, *output;
     uint64_t input_bytes, output_bytes;
+    uint64_t most;             // bytes that a frame of it may have; 0 = RLHF__WIRE_MAX
     struct rlhf__error failed; // code 0: it has not failed
 };
 
@@ -40,8 +42,9 @@ void rlhf__worker_end(struct rlhf__worker *w);
 // It failed, as err says: ended, and err is kept in w->failed, if it had not failed before. [main]
 void rlhf__worker_fail(struct rlhf__worker *w, rlhf_status code, const char *why);
 
-// It is gone, or does not speak as a worker does: ended, and w->failed says by what ("its worker
-// was ended by signal 11 (Segmentation fault)"). [main]
+// It is gone: ended, and w->failed says by what ("its worker was ended by signal 11 (Segmentation
+// fault)"). One that has closed its sockets and lives on is waited for: it may be about to end.
+// [main]
 void rlhf__worker_gone(struct rlhf__worker *w);
 
 // Room for a batch; what was there before may be lost. [main]
@@ -54,8 +57,8 @@ struct rlhf__batch_note *rlhf__worker_note(const struct rlhf__worker *w); // [an
 // [main]
 void rlhf__channel_flush(struct rlhf__channel *c);
 void rlhf__channel_fill(struct rlhf__channel *c);
-// The frame at the front, taken out with rlhf__channel_pop: 1, 0 = none yet, -1 = not a frame.
-// [main]
+// The frame at the front, taken out with rlhf__channel_pop: 1, 0 = none yet, -1 = not a frame, -2 =
+// one of more than c->most bytes. What was taken out is gone when the channel is filled. [main]
 int rlhf__channel_front(const struct rlhf__channel *c, struct rlhf__wire *out, size_t *bytes);
 void rlhf__channel_pop(struct rlhf__channel *c, size_t bytes);
 

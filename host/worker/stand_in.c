@@ -51,6 +51,8 @@ rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker 
     *out = NULL;
     if (rlhf__worker_start(s->program, s->rules.network, &a.worker, err) < 0)
         return rlhf__error_context(err, "%s", s->path);
+    // What it sends was in its memory.
+    if (s->rules.memory_mib) a.worker->most = (s->rules.memory_mib + 1) << 20;
     rlhf__wire_begin(&a.frame, RLHF__ASK_OPEN);
     rlhf__wire_puts(&a.frame, s->path);
     rlhf__wire_puts(&a.frame, s->id);

@@ -23,11 +23,15 @@ rlhf_status rlhf__table_call(struct rlhf__table *t, struct rlhf__wire *in) {
     return (rlhf_status)rlhf__wire_get_u32(in);
 }
 
+static void put_words(struct rlhf__table *t, const char *text) {
+    rlhf__wire_text(&t->frame, text, text ? strnlen(text, RLHF__LONGEST_TEXT) : 0);
+}
+
 static void say(struct rlhf__table *t, uint32_t kind, int32_t number, const char *text) {
     pthread_mutex_lock(&t->lock);
     rlhf__wire_begin(&t->frame, kind);
     rlhf__wire_u32(&t->frame, (uint32_t)number);
-    rlhf__wire_puts(&t->frame, text);
+    put_words(t, text);
     send_frame(t);
     pthread_mutex_unlock(&t->lock);
 }
@@ -60,7 +64,7 @@ static void table_metric(const rlhf_host *api, const char *name, double value) {
     if (!name) return;
     pthread_mutex_lock(&t->lock);
     rlhf__wire_begin(&t->frame, RLHF__CALL_METRIC);
-    rlhf__wire_puts(&t->frame, name);
+    put_words(t, name);
     rlhf__wire_f64(&t->frame, value);
     send_frame(t);
     pthread_mutex_unlock(&t->lock);

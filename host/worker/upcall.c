@@ -11,11 +11,13 @@
 
 enum rlhf__handle_kind { CLASSIFIER = 1, TOKENIZER = 2, MODEL = 3 };
 enum { MOST_LINES = 50, LONGEST_LINE = 1000, MOST_TEXTS = 1 << 24 };
+#define MOST_REPLY (RLHF__WIRE_MAX / 4) // bytes of what a service gives back
 
 // ---- words ----
 
 void rlhf__ear_begin(struct rlhf__ear *e) {
-    e->lines = e->left_out = 0;
+    e->lines = e->left_out = e->messages = 0;
+    e->bytes = 0;
     e->metric[0] = e->said[0] = '\0';
 }
 
@@ -24,6 +26,10 @@ void rlhf__ear_end(struct rlhf__ear *e) {
     if (!e->left_out || !e->api) return;
     snprintf(text, sizeof text, "%u more lines of this call are left out", e->left_out);
     e->api->log(e->api, RLHF_LOG_WARN, text);
+}
+
+int rlhf__ear_flooded(const struct rlhf__ear *e) {
+    return e->messages > RLHF__MOST_MESSAGES || e->bytes >> 20 >= RLHF__MOST_TEXT_MIB;
 }
 
 // A line of the plugin, cut and without what a terminal would obey.
@@ -80,7 +86,7 @@ static void call_fail(struct rlhf__ear *e, struct rlhf__wire *in, int of_service
 static void call_metric(struct rlhf__ear *e, struct rlhf__wire *in) {
     const rlhf_str name = rlhf__wire_get_text(in);
     const double value = rlhf__wire_get_f64(in);
-    char *text = name.len < sizeof e->metric ? shown(name) : NULL;
+    char *text = shown(name);
     if (!in->bad && e->api && text) {
         if (e->parts)
             snprintf(e->metric, sizeof e->metric, "%.100s", text);
@@ -206,7 +212,8 @@ static void classifier_logits(struct rlhf__ear *e, struct rlhf__wire *in, struct
     const int sound = s && c && !in->bad && n <= MOST_TEXTS && n <= (in->end - in->at) / 8;
     rlhf_str *texts = sound ? calloc((size_t)n + 1, sizeof *texts) : NULL;
     const size_t labels = sound ? (size_t)s->n_labels(s->host, c) : 0;
-    float *logits = texts ? calloc(n * labels + 1, sizeof *logits) : NULL;
+    const int fits = n * (uint64_t)labels <= MOST_REPLY / sizeof(float);
+    float *logits = texts && fits ? calloc(n * labels + 1, sizeof *logits) : NULL;
     for (uint32_t i = 0; logits && i < n; i++)
         texts[i] = rlhf__wire_get_text(in);
     rlhf_status st = !sound || in->bad ? RLHF_E_INVALID : !logits ? RLHF_E_NOMEM : RLHF_OK;
@@ -245,7 +252,8 @@ static void tokenizer_encode(struct rlhf__ear *e, struct rlhf__wire *in, struct 
     uint32_t n = 0;
     // A token has a byte or more, and a front may be put before the text.
     const uint64_t most = text.len + 16 < cap ? text.len + 16 : cap;
-    int32_t *ids = s && t && !in->bad ? calloc((size_t)most + 1, sizeof *ids) : NULL;
+    const int fits = most <= MOST_REPLY / sizeof(int32_t);
+    int32_t *ids = s && t && !in->bad && fits ? calloc((size_t)most + 1, sizeof *ids) : NULL;
     rlhf_status st = !s || !t || in->bad ? RLHF_E_INVALID : !ids ? RLHF_E_NOMEM : RLHF_OK;
     if (st == RLHF_OK) st = s->encode(s->host, t, text, ids, (uint32_t)most, &n);
     if (answer(out, st) == RLHF_OK) {
@@ -271,6 +279,7 @@ static void tokenizer_decode(struct rlhf__ear *e, struct rlhf__wire *in, struct 
         st = s->decode(s->host, t, ids, (uint32_t)n, NULL, 0, &len);
     }
     const uint64_t fit = len < cap ? len : cap;
+    if (fit > MOST_REPLY) st = RLHF_E_NOMEM;
     if (st == RLHF_OK && (text = malloc((size_t)fit + 1)) == NULL) st = RLHF_E_NOMEM;
     if (st == RLHF_OK && fit) st = s->decode(s->host, t, ids, (uint32_t)n, text, fit, &len);
     if (answer(out, st) == RLHF_OK) {
@@ -335,7 +344,7 @@ static int get_rows(struct rlhf__ear *e, struct rlhf__wire *in, struct rows *r) 
     const void *ids = rlhf__wire_get_items(in, sizeof(int32_t), &r->total);
     const void *offset = rlhf__wire_get_items(in, sizeof(int32_t), &offsets);
     const void *prompt_len = rlhf__wire_get_items(in, sizeof(int32_t), &lens);
-    if (in->bad || offsets != lens + 1 || r->total > INT32_MAX) return 0;
+    if (in->bad || offsets != lens + 1 || r->total > MOST_REPLY / sizeof(float)) return 0;
     r->n = lens;
     r->ids = calloc(r->total + 1, sizeof(int32_t));
     r->offset = calloc(offsets, sizeof(int32_t));
@@ -387,6 +396,28 @@ static void not_beside(const struct rlhf__ear *e, struct rlhf__buf *out) {
     answer(out, rlhf__services_failed(rlhf__services_behind(e->api), &err));
 }
 
+// What nothing goes back for.
+static int words(struct rlhf__ear *e, struct rlhf__wire *in) {
+    const size_t bytes = (size_t)(in->end - in->at);
+    e->bytes += bytes;
+    if (bytes > RLHF__LONGEST_TEXT + 64) return -1;
+    switch (in->kind) {
+    case RLHF__CALL_LOG:
+        call_log(e, in);
+        break;
+    case RLHF__CALL_FAIL:
+    case RLHF__CALL_NOTED:
+        call_fail(e, in, in->kind == RLHF__CALL_NOTED);
+        break;
+    case RLHF__CALL_METRIC:
+        call_metric(e, in);
+        break;
+    default:
+        return -1;
+    }
+    return in->bad ? -1 : 0;
+}
+
 int rlhf__ear_call(struct rlhf__ear *e, struct rlhf__wire in, struct rlhf__buf *reply) {
     static void (*const calls[])(struct rlhf__ear *, struct rlhf__wire *, struct rlhf__buf *) = {
         [RLHF__CALL_CLASSIFIER_OPEN] = classifier_open,
@@ -398,20 +429,8 @@ int rlhf__ear_call(struct rlhf__ear *e, struct rlhf__wire in, struct rlhf__buf *
         [RLHF__CALL_MODEL_SCORE] = model_score,
         [RLHF__CALL_CLOSE] = call_close};
     rlhf__buf_clear(reply);
-    switch (in.kind) {
-    case RLHF__CALL_LOG:
-        call_log(e, &in);
-        return in.bad ? -1 : 0;
-    case RLHF__CALL_FAIL:
-    case RLHF__CALL_NOTED:
-        call_fail(e, &in, in.kind == RLHF__CALL_NOTED);
-        return in.bad ? -1 : 0;
-    case RLHF__CALL_METRIC:
-        call_metric(e, &in);
-        return in.bad ? -1 : 0;
-    default:
-        break;
-    }
+    e->messages++;
+    if (in.kind <= RLHF__CALL_NOTED) return words(e, &in);
     if (in.kind >= sizeof calls / sizeof *calls || !calls[in.kind] || !e->api) return -1;
     rlhf__wire_begin(reply, in.kind);
     if (e->beside && in.kind != RLHF__CALL_TOKENIZER_ENCODE &&

@@ -7,7 +7,9 @@
 #include "plugin/services.h"
 #include "worker/wire.h"
 
-enum { RLHF__HANDLES = 64 };
+// Of a worker: objects that it may have open; messages, and MiB of texts, that it may send in a
+// call.
+enum { RLHF__HANDLES = 64, RLHF__MOST_MESSAGES = 1000000, RLHF__MOST_TEXT_MIB = 256 };
 
 // An object of a service that a worker has open.
 struct rlhf__handle {
@@ -20,18 +22,22 @@ struct rlhf__ear {
     const rlhf_host *api; // of the instance; NULL: nobody to tell
     struct rlhf__handle handle[RLHF__HANDLES];
     uint32_t lines, left_out; // logged or printed in this call, and not shown
+    uint32_t messages;        // of this call
     int32_t parts;            // 1: it works on part of a batch, of which no metric is the batch's
+    uint64_t bytes;           // of this call: logged, printed, reported, failed with
     int32_t vocabulary;       // of the policy, 0 = not asked yet
     int32_t beside;           // 1: not on the thread that computes, whose models it leaves alone
-    int32_t reserved;
-    char metric[128]; // that was reported of a part, "" = none
-    char said[2044];  // that it failed with in this call, "" = nothing
+    char metric[128];         // that was reported of a part, "" = none
+    char said[2044];          // that it failed with in this call, "" = nothing
 };
 
 // Begin a call: counts of lines are of it. [main]
 void rlhf__ear_begin(struct rlhf__ear *e);
 // End it: says how many lines were left out. [main]
 void rlhf__ear_end(struct rlhf__ear *e);
+
+// 1 when it has sent more in this call than it may. [main]
+int rlhf__ear_flooded(const struct rlhf__ear *e);
 
 // A line that the worker printed. [main]
 void rlhf__ear_printed(struct rlhf__ear *e, const char *text, size_t n);

@@ -90,13 +90,15 @@ const void *rlhf__wire_get_items(struct rlhf__wire *w, size_t size, size_t *n) {
     return s.ptr;
 }
 
-int rlhf__wire_front(const struct rlhf__buf *b, struct rlhf__wire *out, size_t *bytes) {
-    const uint8_t *p = (const uint8_t *)b->data;
+int rlhf__wire_front(const struct rlhf__buf *b, size_t at, uint64_t most, struct rlhf__wire *out,
+                     size_t *bytes) {
     if (b->bad) return -1;
-    if (b->len < HEAD) return 0;
+    if (b->len - at < HEAD) return 0;
+    const uint8_t *p = (const uint8_t *)b->data + at;
     const uint64_t len = get_le(p + 8, 8);
     if (get_le(p + 4, 4) != 0 || len > RLHF__WIRE_MAX) return -1;
-    if (b->len - HEAD < len) return 0;
+    if (len > most) return -2;
+    if (b->len - at - HEAD < len) return 0;
     *out = (struct rlhf__wire){p + HEAD, p + HEAD + len, (uint32_t)get_le(p, 4), 0};
     *bytes = HEAD + (size_t)len;
     return 1;
@@ -134,5 +136,5 @@ int rlhf__wire_receive(int fd, struct rlhf__buf *b, struct rlhf__wire *out) {
     if (len > RLHF__WIRE_MAX) return -1;
     void *body = len ? rlhf__buf_grow(b, (size_t)len) : head;
     if (!body || (len && receive(fd, body, (size_t)len) != 0)) return -1;
-    return rlhf__wire_front(b, out, &bytes) == 1 ? 0 : -1;
+    return rlhf__wire_front(b, 0, RLHF__WIRE_MAX, out, &bytes) == 1 ? 0 : -1;
 }

@@ -53,6 +53,10 @@ enum rlhf__wire_call {
 // A frame is at most this long: what is more is not a worker's.
 #define RLHF__WIRE_MAX ((uint64_t)1 << 30)
 
+// Bytes that a line, a failure's text or a metric's name may have; longer ones are cut before they
+// are sent.
+enum { RLHF__LONGEST_TEXT = 1 << 16 };
+
 // ---- writing ----
 
 void rlhf__wire_u32(struct rlhf__buf *b, uint32_t v);                     // [any]
@@ -81,9 +85,11 @@ rlhf_str rlhf__wire_get_text(struct rlhf__wire *w);
 // A text of whole items of that size, aligned or not; *n = how many. [any]
 const void *rlhf__wire_get_items(struct rlhf__wire *w, size_t size, size_t *n);
 
-// The frame at the front of b: 1 and *out, which borrows from b, with *bytes = its whole length;
-// 0 when it is not all there; -1 when it is no frame. [any]
-int rlhf__wire_front(const struct rlhf__buf *b, struct rlhf__wire *out, size_t *bytes);
+// The frame at byte `at` of b: 1 and *out, which borrows from b, with *bytes = its whole length;
+// 0 when it is not all there; -1 when it is no frame; -2 when it says that it has more than `most`
+// bytes. [any]
+int rlhf__wire_front(const struct rlhf__buf *b, size_t at, uint64_t most, struct rlhf__wire *out,
+                     size_t *bytes);
 
 // ---- by waiting (the worker's side) ----
 

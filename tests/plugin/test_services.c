@@ -1,6 +1,7 @@
 // test_services.c: instances, their options, and what the host offers to them.
 #include "plugin/modules.h"
 
+#include "plugin/metric_names.h"
 #include "plugin/services.h"
 
 #include <pthread.h>
@@ -13,7 +14,7 @@ struct fixture {
     struct rlhf__note failure;
     struct rlhf__instance *instance;
     const char *owner;
-    char metric[64];
+    char metric[512];
     double value;
 };
 
@@ -84,6 +85,39 @@ static void options_reach_the_plugin(void **state) {
     check_error(make(f, "{\"gain\": 11}", &err), RLHF_E_INVALID, &err,
                 "test: reward.0.gain must be a number from -10 to 10, found 11");
     assert_null(f->instance);
+}
+
+// Keeps nothing: what it is given it passes on to the run.
+static void pass_on_metric(void *ctx, const char *name, double value) {
+    rlhf__instance_report(ctx, name, value);
+}
+
+static void a_kept_metric_reaches_the_run(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    float r = 0;
+    check_ok(make(f, NULL, &err), &err);
+    rlhf__instance_metrics_to(f->instance, pass_on_metric, f->instance);
+    assert_int_equal(score(f, "four", &r), RLHF_OK);
+    assert_string_equal(f->metric, "rewards/one/sample/calls");
+}
+
+// The run knows it as "rewards/one/" and its name, which is 255 bytes at most.
+static void a_metric_with_a_long_name_is_left_out(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    char name[RLHF__METRIC_NAME];
+    const size_t front = strlen("rewards/one/");
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1 - front] = '\0';
+    check_ok(make(f, NULL, &err), &err);
+    f->instance->host->metric(f->instance->host, name, 1);
+    assert_int_equal(strlen(f->metric), RLHF__METRIC_NAME - 1);
+    f->metric[0] = '\0';
+    name[sizeof name - 1 - front] = 'x';
+    name[sizeof name - front] = '\0';
+    f->instance->host->metric(f->instance->host, name, 1);
+    assert_string_equal(f->metric, "");
 }
 
 static void a_failing_create_is_told(void **state) {
@@ -313,6 +347,8 @@ int main(void) {
         T(the_table_does_what_it_says),
         T(services_are_offered_once),
         T(metrics_have_owners),
+        T(a_kept_metric_reaches_the_run),
+        T(a_metric_with_a_long_name_is_left_out),
         T(log_lines_carry_the_plugin),
     };
     return cmocka_run_group_tests_name("plugin_services", tests, NULL, NULL);

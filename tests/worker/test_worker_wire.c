@@ -19,8 +19,8 @@ static void a_frame_has_all_its_bytes(void **state) {
     rlhf__wire_end(&b);
     const size_t whole = b.len;
     for (b.len = 0; b.len < whole; b.len++)
-        assert_int_equal(rlhf__wire_front(&b, &in, &bytes), 0);
-    assert_int_equal(rlhf__wire_front(&b, &in, &bytes), 1);
+        assert_int_equal(rlhf__wire_front(&b, 0, RLHF__WIRE_MAX, &in, &bytes), 0);
+    assert_int_equal(rlhf__wire_front(&b, 0, RLHF__WIRE_MAX, &in, &bytes), 1);
     assert_int_equal(bytes, whole);
     assert_int_equal(in.kind, 7);
     assert_int_equal(rlhf__wire_get_u32(&in), 5);
@@ -31,7 +31,7 @@ static void a_frame_has_all_its_bytes(void **state) {
     assert_int_equal(rlhf__wire_get_u32(&in), 0); // nothing is left
     assert_int_equal(in.bad, 1);
     b.data[15] = 1; // a length that no worker sends
-    assert_int_equal(rlhf__wire_front(&b, &in, &bytes), -1);
+    assert_int_equal(rlhf__wire_front(&b, 0, RLHF__WIRE_MAX, &in, &bytes), -1);
     rlhf__buf_free(&b);
 }
 
@@ -43,13 +43,13 @@ static void a_text_is_in_its_frame(void **state) {
     rlhf__wire_begin(&b, 1);
     rlhf__wire_u64(&b, UINT64_MAX);
     rlhf__wire_end(&b);
-    assert_int_equal(rlhf__wire_front(&b, &in, &bytes), 1);
+    assert_int_equal(rlhf__wire_front(&b, 0, RLHF__WIRE_MAX, &in, &bytes), 1);
     assert_int_equal(rlhf__wire_get_text(&in).len, 0);
     assert_int_equal(in.bad, 1);
     rlhf__wire_begin(&b, 1);
     rlhf__wire_text(&b, "12345", 5);
     rlhf__wire_end(&b);
-    assert_int_equal(rlhf__wire_front(&b, &in, &bytes), 1);
+    assert_int_equal(rlhf__wire_front(&b, 0, RLHF__WIRE_MAX, &in, &bytes), 1);
     rlhf__wire_get_items(&in, 4, &n);
     assert_int_equal(n, 0);
     assert_int_equal(in.bad, 1);

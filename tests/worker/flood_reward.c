@@ -1,0 +1,211 @@
+// flood_reward.c: a reward that sends its host more than it should, or what no worker sends.
+#include "support/plugin.h"
+
+#include <rlhf/reward.h>
+#include <rlhf/service.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+// The descriptors of a worker, and kinds of frames (host/worker/wire.h).
+enum { ASK = 3, CALL = 4, ANSWER = 0, LOG = 1, ENCODE = 8 };
+
+struct self;
+typedef rlhf_status flood(struct self *s);
+
+struct config {
+    int32_t how, reserved;
+};
+
+struct self {
+    const rlhf_host *host;
+    const struct config *config;
+};
+
+TEST_INSTANCE(struct self)
+
+// ---- frames ----
+
+static void put_le(unsigned char *p, uint64_t v, int bytes) {
+    for (int i = 0; i < bytes; i++)
+        p[i] = (unsigned char)(v >> (8 * i));
+}
+
+// A frame's head, then as many bytes as are there; without a reader it waits.
+static void send_frame(int fd, uint32_t kind, uint64_t says, const void *bytes, size_t n) {
+    unsigned char head[16] = {0};
+    put_le(head, kind, 4);
+    put_le(head + 8, says, 8);
+    if (write(fd, head, sizeof head) != (ssize_t)sizeof head) exit(8);
+    for (size_t at = 0; at < n;) {
+        const ssize_t put = write(fd, (const char *)bytes + at, n - at);
+        if (put <= 0) exit(8);
+        at += (size_t)put;
+    }
+}
+
+// Long enough for a host that waits for the end of what it has found out.
+static rlhf_status end_later(void) {
+    sleep(4);
+    exit(9);
+}
+
+// ---- ways ----
+
+static rlhf_status nothing(struct self *s) {
+    (void)s;
+    return RLHF_OK;
+}
+
+// Shown as four characters each.
+static rlhf_status long_name(struct self *s) {
+    char name[300];
+    memset(name, '\033', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    s->host->metric(s->host, name, 1);
+    return RLHF_OK;
+}
+
+static rlhf_status many_metrics(struct self *s) {
+    char name[32];
+    for (int i = 0; i < 3000; i++) {
+        snprintf(name, sizeof name, "metric%d", i);
+        s->host->metric(s->host, name, i);
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status many_messages(struct self *s) {
+    for (int i = 0; i < 1100000; i++)
+        s->host->log(s->host, RLHF_LOG_INFO, "");
+    return RLHF_OK;
+}
+
+static rlhf_status long_lines(struct self *s) {
+    char *line = malloc((size_t)1 << 16);
+    if (!line) return RLHF_E_NOMEM;
+    memset(line, 'x', (size_t)1 << 16);
+    line[((size_t)1 << 16) - 1] = '\0';
+    for (int i = 0; i < 5000; i++)
+        s->host->log(s->host, RLHF_LOG_INFO, line);
+    free(line);
+    return RLHF_OK;
+}
+
+static rlhf_status much_printed(struct self *s) {
+    char lines[4096];
+    (void)s;
+    memset(lines, '\n', sizeof lines);
+    for (int i = 0; i < 80000; i++)
+        if (write(1, lines, sizeof lines) < 0) return RLHF_E_IO;
+    return RLHF_OK;
+}
+
+// A line that is cut before it is sent.
+static rlhf_status one_long_line(struct self *s) {
+    char *line = malloc((size_t)8 << 20);
+    if (!line) return RLHF_E_NOMEM;
+    memset(line, 'x', (size_t)8 << 20);
+    line[((size_t)8 << 20) - 1] = '\0';
+    s->host->log(s->host, RLHF_LOG_INFO, line);
+    free(line);
+    return RLHF_OK;
+}
+
+static rlhf_status no_answer(struct self *s) {
+    (void)s;
+    send_frame(ASK, 77, 4, "soup", 4);
+    return end_later();
+}
+
+static rlhf_status no_call(struct self *s) {
+    (void)s;
+    send_frame(CALL, 77, 4, "soup", 4);
+    return end_later();
+}
+
+static rlhf_status no_frame(struct self *s) {
+    (void)s;
+    if (write(CALL, "this is not a frame", 19) != 19) return RLHF_E_IO;
+    return end_later();
+}
+
+static rlhf_status no_text(struct self *s) {
+    (void)s;
+    send_frame(CALL, LOG, 4, "\0\0\0\0", 4); // a level and no text
+    return end_later();
+}
+
+static rlhf_status long_answer(struct self *s) {
+    (void)s;
+    send_frame(ASK, ANSWER, (uint64_t)512 << 20, "", 0);
+    return end_later();
+}
+
+// Requests one after the other, whose replies nobody reads.
+static rlhf_status unread_replies(struct self *s) {
+    enum { TEXT = 1 << 20 };
+    const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
+    rlhf_tokenizer *t = NULL;
+    unsigned char *request = calloc(1, 16 + TEXT);
+    if (!service || !request) return RLHF_E_NOMEM;
+    RLHF_TRY(service->open(service->host, NULL, &t));
+    put_le(request, 1, 4);            // the handle
+    put_le(request + 4, 1u << 30, 4); // room for tokens
+    put_le(request + 8, TEXT, 8);
+    memset(request + 16, 'a', TEXT);
+    for (;;)
+        send_frame(CALL, ENCODE, 16 + TEXT, request, 16 + TEXT);
+}
+
+// The host works for it again and again: that is not its own time, but it has an end.
+static rlhf_status calls_for_ever(struct self *s) {
+    const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
+    rlhf_tokenizer *t = NULL;
+    int32_t ids[8];
+    uint32_t n;
+    if (!service) return RLHF_E_INTERNAL;
+    RLHF_TRY(service->open(service->host, NULL, &t));
+    for (;;)
+        service->encode(service->host, t, (rlhf_str){"It was", 6}, ids, 8, &n);
+}
+
+static const struct {
+    const char *name;
+    flood *flood;
+} all[] = {{"nothing", nothing},
+           {"long_name", long_name},
+           {"many_metrics", many_metrics},
+           {"many_messages", many_messages},
+           {"long_lines", long_lines},
+           {"much_printed", much_printed},
+           {"one_long_line", one_long_line},
+           {"no_answer", no_answer},
+           {"no_call", no_call},
+           {"no_frame", no_frame},
+           {"no_text", no_text},
+           {"long_answer", long_answer},
+           {"unread_replies", unread_replies},
+           {"calls_for_ever", calls_for_ever}};
+
+static const char *const ways[] = {
+    "nothing",      "long_name",     "many_metrics",   "many_messages",  "long_lines",
+    "much_printed", "one_long_line", "no_answer",      "no_call",        "no_frame",
+    "no_text",      "long_answer",   "unread_replies", "calls_for_ever", NULL};
+
+static const rlhf_opt opts[] = {RLHF_OPT_ENUM(struct config, how, 0, ways, "what it sends")};
+
+static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
+    struct self *s = self;
+    for (uint32_t i = 0; i < in->n; i++)
+        out->seq[i] = (float)in->response[i].len;
+    return all[s->config->how].flood(s);
+}
+
+static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score};
+
+TEST_PLUGIN(RLHF_KIND_REWARD, "flood_reward", .summary = "sends too much", TEST_OPTIONS(opts),
+            .create = create, .destroy = destroy)

@@ -1,0 +1,79 @@
+// test_worker_floods.c: what a worker sends is bounded. Too much of it, or what no worker sends,
+// ends the worker, not the run.
+#include "e2e/e2e.h"
+
+#include <string.h>
+
+#define RUN                                                                                        \
+    "--algo ppo.so --policy model --set policy.init=random --prompts prompts.txt "                 \
+    "--set batch.size=8 --set sampling.max_new_tokens=4 --set run.phases=2 --set run.dir=r "
+#define FLOOD "--reward \"$RLHF_TEST_PLUGINS/flood_reward.so:how=%s\" "
+
+// The run ends well, and says so.
+static void is_borne(struct e2e *t, const char *how, const char *says) {
+    e2e_shell(t, "rm -rf r");
+    assert_int_equal(e2e_run(t, RUN FLOOD, how), 0);
+    e2e_says(t, says);
+}
+
+// Its rows have failed, for that reason. No more than `seconds` are waited.
+static void is_ended(struct e2e *t, int seconds, const char *how, const char *says) {
+    e2e_shell(t, "rm -rf r");
+    assert_int_equal(e2e_run(t, RUN "--set rewards.timeout_s=%d " FLOOD, seconds, how), 1);
+    e2e_says(t, "flood_reward, score(), phase 1: ");
+    e2e_says(t, says);
+}
+
+static void metrics_are_bounded(void **state) {
+    struct e2e *t = *state;
+    is_borne(t, "long_name", "...\" is left out: its name may have at most 255 bytes");
+    is_borne(t, "long_name,isolate=false", "...\" is left out: its name may have at most 255 ");
+    is_borne(t, "many_metrics", "flood_reward: it reports more than 1024 metrics in a phase");
+    assert_int_equal(e2e_shell(t, "head -1 r/metrics.jsonl | tr ',' '\\n' | "
+                                  "grep -c rewards/flood_reward/metric | grep -qx 1024"),
+                     0);
+}
+
+static void messages_are_bounded(void **state) {
+    struct e2e *t = *state;
+    is_ended(t, 200, "many_messages",
+             "in one call it sent more than 1000000 messages, or 256 MiB of");
+    is_ended(t, 200, "long_lines", "in one call it sent more than 1000000 messages, or 256 MiB of");
+    is_ended(t, 200, "much_printed",
+             "in one call it sent more than 1000000 messages, or 256 MiB of");
+    is_borne(t, "one_long_line", "flood_reward: xxxx");
+}
+
+// At once: one that is waited for ends with a status of its own.
+static void nonsense_ends_a_worker_at_once(void **state) {
+    struct e2e *t = *state;
+    static const char *const how[] = {"no_answer", "no_call", "no_frame", "no_text"};
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++)
+        is_ended(t, 200, how[i], "it sent what no worker sends; its worker was ended");
+    is_ended(t, 200, "long_answer",
+             "it sent a message of more than 16 MiB to the host; its worker");
+}
+
+// Ctrl-C and rewards.timeout_s are heard whatever it sends, and no reply piles up: the memory is
+// enough for one.
+static void the_host_is_not_kept_busy(void **state) {
+    struct e2e *t = *state;
+    is_ended(t, 1, "calls_for_ever", "(rewards.timeout_s)");
+    if (e2e_shell(t, "test -n \"$RLHF_TEST_SANITIZE\"") == 0) skip(); // no limit can be set there
+    assert_int_equal(e2e_shell(t, "rm -rf r; ulimit -v 2000000; $HOST " RUN
+                                  "--reward \"$RLHF_TEST_PLUGINS/flood_reward.so:"
+                                  "how=unread_replies\" --threads 1 --set rewards.timeout_s=2"),
+                     1);
+    e2e_says(t, "it took longer than 2 s (rewards.timeout_s); its worker was ended");
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, e2e_setup, e2e_teardown)
+    const struct CMUnitTest tests[] = {
+        T(metrics_are_bounded),
+        T(messages_are_bounded),
+        T(nonsense_ends_a_worker_at_once),
+        T(the_host_is_not_kept_busy),
+    };
+    return cmocka_run_group_tests_name("worker floods", tests, NULL, NULL);
+}
