@@ -2,7 +2,7 @@
 #include "cmd/export_source.h"
 
 #include "base/json.h"
-#include "cmd/run_checkpoint.h"
+#include "weights/run_checkpoint.h"
 #include "data/lines.h"
 #include "model/adapter.h"
 #include "weights/hf_dir.h"

@@ -1,9 +1,11 @@
 // trial.c: see trial.h.
 #include "cmd/trial.h"
+#include "weights/run_checkpoint.h"
 
 #include "config/effect.h"
 #include "model/chat_note.h"
 #include "sample/rewards.h"
+#include "weights/run_checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,8 +72,11 @@ static rlhf_status open_models(struct rlhf__trial *t, const struct rlhf__trial_o
     rlhf_status st = rlhf__workplace_start(&t->at, o->seed, err);
     if (st == RLHF_OK) st = rlhf__workplace_writer(&t->at, o->model, &t->model, err);
     if (st != RLHF_OK || !o->reference) return st;
+    char room[RLHF__PATH_CAP];
+    const char *dir = o->reference;
+    RLHF_TRY(rlhf__run_model("--reference", &dir, room, t->at.env->log, err));
     struct rlhf__model_spec ref = {
-        .dir = o->reference, .role = "reference", .frozen = 1, .tokens_only = 1, .language = 1};
+        .dir = dir, .role = "reference", .frozen = 1, .tokens_only = 1, .language = 1};
     rlhf__progress_note(t->at.progress, "loading the reference");
     st = rlhf__model_open(&t->at.session.models, &ref, &t->reference, err);
     if (st == RLHF_E_INVALID) return rlhf__error_context(err, "--reference");

@@ -1,7 +1,7 @@
 // workplace.c: see workplace.h.
 #include "cmd/workplace.h"
 
-#include "cmd/run_checkpoint.h"
+#include "weights/run_checkpoint.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +16,8 @@ rlhf_status rlhf__workplace_init(struct rlhf__workplace *w, const struct rlhf__e
     w->adapter.dir = flags->adapter;
     w->compute.gpu = flags->gpu;
     w->compute.memory_check = 1;
+    if (w->adapter.dir)
+        RLHF_TRY(rlhf__run_model("--adapter", &w->adapter.dir, w->adapter_room, env->log, err));
     RLHF_TRY(rlhf__dtype_choice(flags->dtype, "--dtype", &w->compute.dtype, err));
     RLHF_TRY(rlhf__progress_create(progress, env->log, &w->progress, err));
     return rlhf__plugins_create(env->dirs, &w->plugins, err);
@@ -48,27 +50,11 @@ struct rlhf__loading rlhf__workplace_loading(const struct rlhf__workplace *w, in
                                   .watch = rlhf__progress_watch(w->progress)};
 }
 
-static rlhf_status checkpoint_of(const struct rlhf__workplace *w, const char *given,
-                                 char room[RLHF__PATH_CAP], struct rlhf__error *err) {
-    struct rlhf__run_checkpoint found = {.is_best = 0};
-    char run[RLHF__PATH_CAP], newest[RLHF__PATH_CAP];
-    if (!rlhf__path_real(given, run)) snprintf(run, sizeof run, "%s", given);
-    rlhf__path_put(newest, "%s/checkpoints/latest", given);
-    RLHF_TRY(
-        rlhf__run_checkpoint_find("--model", given, run, NULL, newest, w->env->log, &found, err));
-    memcpy(room, found.dir, sizeof found.dir);
-    return RLHF_OK;
-}
-
 rlhf_status rlhf__workplace_dir(const struct rlhf__workplace *w, const char *given,
                                 const char *name, char room[RLHF__PATH_CAP], const char **dir,
                                 struct rlhf__error *err) {
-    int run = 0;
     *dir = given ? given : w->adapter.dir ? "" : room;
-    if (given && rlhf__run_is(given, &run, err) != RLHF_OK)
-        return rlhf__error_context(err, "--model");
-    if (run) *dir = room;
-    if (run) return checkpoint_of(w, given, room, err);
+    if (given) return rlhf__run_model("--model", dir, room, w->env->log, err);
     if (*dir == room) rlhf__default_model(w->env->dirs, name, room);
     return RLHF_OK;
 }

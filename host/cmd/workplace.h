@@ -42,6 +42,7 @@ struct rlhf__workplace {
     struct rlhf__session session;
     struct rlhf__model_adapter adapter; // of the model that --model names
     int64_t threads;
+    char adapter_room[RLHF__PATH_CAP]; // of adapter.dir, where --adapter names a run
 };
 
 // Plugins and the bar (enum rlhf__progress_kind); flags are checked. Errors: RLHF_E_INVALID names

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "model/classifier.h"
+#include "weights/run_checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,10 @@ static rlhf_status classifier_open(void *host, const char *path, rlhf_classifier
     struct rlhf__text_services *s = host;
     *out = NULL;
     if (!path || strcmp(path, "default") == 0) path = s->default_classifier;
-    char real[RLHF__PATH_CAP];
+    char real[RLHF__PATH_CAP], room[RLHF__PATH_CAP];
+    struct rlhf__error err = {0, ""};
+    if (rlhf__run_model("classifier", &path, room, s->env->services->log, &err) != RLHF_OK)
+        return report(s, &err);
     struct rlhf_classifier *c = rlhf__path_real(path, real) ? s->classifiers : NULL;
     for (; c; c = c->next)
         if (strcmp(rlhf__classifier_dir(c->model), real) == 0) {
@@ -50,7 +54,6 @@ static rlhf_status classifier_open(void *host, const char *path, rlhf_classifier
             *out = c;
             return RLHF_OK;
         }
-    struct rlhf__error err = {0, ""};
     c = calloc(1, sizeof *c);
     if (!c) {
         rlhf__fail(&err, RLHF_E_NOMEM, "out of memory opening the classifier '%s'", path);
@@ -104,15 +107,17 @@ static rlhf_status tokenizer_open(void *host, const char *path, rlhf_tokenizer *
     struct rlhf__text_services *s = host;
     *out = NULL;
     struct rlhf__error err = {0, ""};
+    char room[RLHF__PATH_CAP];
     struct rlhf_tokenizer *t = calloc(1, sizeof *t);
     if (!t) {
         rlhf__fail(&err, RLHF_E_NOMEM, "out of memory opening a tokenizer");
         return report(s, &err);
     }
     rlhf_status st = RLHF_OK;
-    if (path)
+    if (path) st = rlhf__run_model("tokenizer", &path, room, s->env->services->log, &err);
+    if (st == RLHF_OK && path)
         st = rlhf__tokenizer_open(path, &t->owned, &err);
-    else if (!s->policy)
+    else if (st == RLHF_OK && !s->policy)
         st = rlhf__fail(&err, RLHF_E_INVALID, "this command has no policy, so no tokenizer of it");
     t->tok = path ? t->owned : s->policy;
     if (st != RLHF_OK) {

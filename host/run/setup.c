@@ -9,6 +9,7 @@
 #include "run/completions.h"
 #include "run/effect_rules.h"
 #include "run/rehearsal.h"
+#include "run/run_models.h"
 #include "run/trainer.h"
 #include "sample/rewards.h"
 
@@ -223,11 +224,13 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
                                           .log = r->report.log,
                                           .progress = r->report.progress,
                                           .loading = &r->loading};
+    RLHF_TRY(rlhf__run_models_settings(r, err));
     RLHF_TRY(open_compute(r, err));
     RLHF_TRY(rlhf__iteration_init(&r->iteration, r->config, &r->cast, &r->report,
                                   &r->session.services, err));
     RLHF_TRY(make_plan(r, err));
     RLHF_TRY(open_models(r, err));
+    RLHF_TRY(rlhf__run_models_rewards(r, err));
     RLHF_TRY(rlhf__setup_inputs(r, err));
     say_hidden(r);
     if (only_told(r)) {

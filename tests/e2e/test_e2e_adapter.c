@@ -145,8 +145,9 @@ static void stages(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, "--algo sft.so --data texts.jsonl --policy qwen --set run.phases=2 --set "
                        "policy.adapter.rank=2 --out s " QUIET));
-    done(t, e2e_run(t, "--algo dpo.so --data pairs.jsonl --policy qwen --adapter "
-                       "s/checkpoints/latest --set run.phases=1 --out d " QUIET));
+    done(t, e2e_run(t, "--algo dpo.so --data pairs.jsonl --policy qwen --adapter s "
+                       "--set run.phases=1 --out d " QUIET));
+    e2e_says(t, "policy.adapter.path: checkpoint 000002 of ");
     e2e_says(t, "the reference is the policy's base with an adapter of its own");
     done(t, e2e_run(t, "--algo classify.so --data labelled.jsonl --policy qwen --set "
                        "score.labels=NEGATIVE,POSITIVE --set run.phases=2 --set "
@@ -157,6 +158,8 @@ static void stages(void **state) {
     done(t, e2e_run(t, "eval --model c/checkpoints/latest --data labelled.jsonl"));
     done(t, e2e_run(t, "eval --model r/checkpoints/latest --data pairs.jsonl"));
     done(t, e2e_run(t, "eval --model s/checkpoints/latest --data texts.jsonl"));
+    done(t, e2e_run(t, "eval --model qwen --adapter s --data texts.jsonl"));
+    e2e_says(t, "--adapter: checkpoint 000002 of s");
     done(t,
          e2e_run(
              t, "--algo grpo.so --reward imdb.so:model=c/checkpoints/latest,self_test=false "

@@ -213,6 +213,73 @@ static void a_run(void **state) {
     e2e_says(t, "--model: b/config.json:1:1: not valid JSON");
 }
 
+#undef SFT
+#define SFT                                                                                        \
+    "--algo sft.so --data texts.jsonl --set batch.size=4 --set checkpoint.every=1 --set "          \
+    "checkpoint.keep=0 "
+#define GRPO                                                                                       \
+    "--algo grpo.so --prompts prompts.txt --set sampling.max_new_tokens=4 --set batch.size=8 "     \
+    "--set algo.group_size=4 --set run.phases=1 "
+
+static void names(struct e2e *t, const char *run, const char *text) {
+    if (e2e_shell(t, "grep -qF '%s' %s/config.json", text, run) != 0)
+        fail_msg("%s/config.json does not have %s", run, text);
+}
+
+// A policy and a reference: the checkpoint is said, and it is in config.json, so that the run goes
+// on with it whatever becomes of the other run.
+static void a_run_to_start_from(void **state) {
+    struct e2e *t = *state;
+    run(t, SFT "--policy model --set policy.init=random --set run.phases=2 --out r");
+    run(t, SFT "--policy r --set run.phases=1 --out a");
+    e2e_says(t, "policy.path: checkpoint 000002 of ");
+    names(t, "a", "/r/checkpoints/000002\"");
+    run(t, SFT "--policy r/checkpoints/latest --set run.phases=1 --out b");
+    e2e_same_tree(t, "a/checkpoints/000001", "b/checkpoints/000001");
+    run(t, GRPO "--policy a --set reference.path=r --reward period_count.so --out g");
+    e2e_says(t, "reference.path: checkpoint 000002 of ");
+    run(t, "--resume r --set run.phases=3");
+    run(t, "--resume g --set run.phases=2");
+    names(t, "g", "/r/checkpoints/000002\"");
+    assert_int_equal(e2e_shell(t, "ln -s 000001 r/checkpoints/best"), 0);
+    run(t, "eval --model a --reference r --reward period_count.so --data prompts.txt --n 4 --set "
+           "sampling.max_new_tokens=4");
+    e2e_says(t, "--reference: checkpoint 000001 of r: its best; r/checkpoints/latest takes");
+    assert_int_equal(e2e_shell(t, "rm -r r/checkpoints/*"), 0);
+    assert_int_equal(e2e_run(t, SFT "--policy r --out c"), 2);
+    e2e_says(t, "policy.path: the run '");
+    e2e_says(t, "has no checkpoint: it ended before the first one was written");
+    assert_false(e2e_exists(t, "c"));
+}
+
+// Models of rewards and judges.
+static void a_run_that_judges(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "pairs.jsonl",
+              "{\"prompt\": \"It\", \"chosen\": \" is\", \"rejected\": \" w\"}\n"
+              "{\"prompt\": \"So\", \"chosen\": \" he\", \"rejected\": \"s\"}\n");
+    run(t, "--algo classify.so --data labelled.jsonl --policy model --set policy.init=random --set "
+           "score.labels=NEGATIVE,POSITIVE --set run.phases=1 --set batch.size=4 --out c");
+    run(t, "--algo bradley_terry.so --data pairs.jsonl --policy model --set policy.init=random "
+           "--set run.phases=1 --set batch.size=2 --set checkpoint.every=1 --out m");
+    run(t, GRPO "--policy model --set policy.init=random --reward "
+                "imdb.so:model=c,self_test=false --reward bt_rm.so:model=m --judge "
+                "bt_rm.so:model=m --out g");
+    e2e_says(t, "classifier: checkpoint 000001 of ");
+    e2e_says(t, "reward model: checkpoint 000001 of ");
+    names(t, "g", "/c/checkpoints/000001\"");
+    assert_int_equal(e2e_shell(t, "test $(grep -c '/m/checkpoints/000001\"' g/config.json) = 2"),
+                     0);
+    run(t, "--resume m --set run.phases=2");
+    run(t, "--resume g --set run.phases=2");
+    run(t, "eval --model g --reward bt_rm.so:model=m --data prompts.txt --n 4 --set "
+           "sampling.max_new_tokens=4");
+    e2e_says(t, "reward model: checkpoint 000002 of ");
+    assert_int_equal(e2e_shell(t, "rm -r m/checkpoints/*"), 0);
+    assert_int_equal(e2e_run(t, "eval --model g --reward bt_rm.so:model=m --data prompts.txt"), 2);
+    e2e_says(t, "has no checkpoint: it ended before the first one was written");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(several_prompts, setup, e2e_teardown),
@@ -222,6 +289,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(json_has_ids_and_log_probs, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(stops_at_texts_and_ids, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_run, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_run_to_start_from, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_run_that_judges, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_generate", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 // run_checkpoint.c: see run_checkpoint.h.
-#include "cmd/run_checkpoint.h"
+#include "weights/run_checkpoint.h"
 
 #include "base/json.h"
 
@@ -49,9 +49,24 @@ rlhf_status rlhf__run_checkpoint_find(const char *command, const char *given, co
     out->is_best = keeps_best && strcmp(best, out->dir) == 0;
     const char *base = rlhf__path_base(out->dir);
     if (out->is_best && !choice)
-        rlhf__logf(log, RLHF_LOG_INFO, "checkpoint %s of %s: its best; %s takes the newest", base,
-                   given, newest);
+        rlhf__logf(log, RLHF_LOG_INFO, "%s: checkpoint %s of %s: its best; %s takes the newest",
+                   command, base, given, newest);
     else
-        rlhf__logf(log, RLHF_LOG_INFO, "checkpoint %s of %s", base, given);
+        rlhf__logf(log, RLHF_LOG_INFO, "%s: checkpoint %s of %s", command, base, given);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__run_model(const char *what, const char **path, char room[RLHF__PATH_CAP],
+                            struct rlhf__log *log, struct rlhf__error *err) {
+    struct rlhf__run_checkpoint found = {.is_best = 0};
+    char run[RLHF__PATH_CAP], newest[RLHF__PATH_CAP];
+    int is = 0;
+    if (!rlhf__path_real(*path, run)) return RLHF_OK;
+    if (rlhf__run_is(*path, &is, err) != RLHF_OK) return rlhf__error_context(err, "%s", what);
+    if (!is) return RLHF_OK;
+    rlhf__path_put(newest, "%s/checkpoints/latest", *path);
+    RLHF_TRY(rlhf__run_checkpoint_find(what, *path, run, NULL, newest, log, &found, err));
+    memcpy(room, found.dir, sizeof found.dir);
+    *path = room;
     return RLHF_OK;
 }

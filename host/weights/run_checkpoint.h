@@ -1,6 +1,9 @@
-// run_checkpoint.h: which checkpoint of a run directory a command takes for a model.
-#ifndef RLHF_HOST_RUN_CHECKPOINT_H
-#define RLHF_HOST_RUN_CHECKPOINT_H
+// run_checkpoint.h: which checkpoint of a run directory stands for a model.
+//
+// A run directory is data that may be somebody else's: its config.json tells that it is a run, and
+// nothing else is read here.
+#ifndef RLHF_HOST_WEIGHTS_RUN_CHECKPOINT_H
+#define RLHF_HOST_WEIGHTS_RUN_CHECKPOINT_H
 
 #include "base/file.h"
 #include "base/log.h"
@@ -22,5 +25,12 @@ struct rlhf__run_checkpoint {
 rlhf_status rlhf__run_checkpoint_find(const char *command, const char *given, const char *run,
                                       const char *choice, const char *newest, struct rlhf__log *log,
                                       struct rlhf__run_checkpoint *out, struct rlhf__error *err);
+
+// The model of a directory, given for `what` (a setting or a flag, which messages begin with): the
+// best checkpoint of a run directory or, where it keeps none, its newest, in room; other paths stay
+// as they are, also those where nothing is. The log (NULL allowed) says which checkpoint it is.
+// Errors: RLHF_E_INVALID (a run without a checkpoint). [main]
+rlhf_status rlhf__run_model(const char *what, const char **path, char room[RLHF__PATH_CAP],
+                            struct rlhf__log *log, struct rlhf__error *err);
 
 #endif
