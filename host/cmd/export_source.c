@@ -2,10 +2,10 @@
 #include "cmd/export_source.h"
 
 #include "base/json.h"
-#include "weights/run_checkpoint.h"
 #include "data/lines.h"
 #include "model/adapter.h"
 #include "weights/hf_dir.h"
+#include "weights/run_checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
