@@ -34,6 +34,7 @@ struct python {
     struct rlhf__bytes ready; // text of the driver's first answer
     uint32_t n;               // functions
     int32_t noted;            // 1: what the driver notes has been said
+    uint64_t phase;           // whose printed lines are shown
     float weight[MOST_FUNCTIONS];
     char name[256]; // "rewards.py (python3)"
 };
@@ -272,6 +273,13 @@ static void report(const struct python *p, const struct rlhf__frame *f, uint32_t
     }
 }
 
+// Functions are debugged by print(): the first lines of a phase are shown.
+static void show_printed(struct python *p, uint64_t phase) {
+    if (p->phase == phase) return;
+    p->phase = phase;
+    rlhf__said_show(&p->program.said, p->host, base_name(p->config->file));
+}
+
 // "metric VALUE NAME" and "note SENTENCE".
 static void take_line(struct python *p, rlhf_str line, struct rlhf__tally *tally) {
     char text[512], *end;
@@ -313,6 +321,7 @@ static rlhf_status python_score(void *self, const rlhf_reward_in *in, const rlhf
     char where[64];
     if (!in->n) return RLHF_OK;
     snprintf(where, sizeof where, "while it scored %u rows", in->n);
+    show_printed(p, in->phase);
     rlhf_status st = write_batch(p, in, &batch);
     if (st == RLHF_OK) st = start_again(p);
     if (st == RLHF_OK) st = ask(p, &batch, where, RLHF_E_IO, &f);
@@ -348,6 +357,7 @@ static void python_destroy(void *self) {
     struct python *p = self;
     if (!p) return;
     rlhf__program_finish(&p->program);
+    rlhf__said_show(&p->program.said, p->host, NULL);
     rlhf__bytes_finish(&p->ready);
     if (p->functions) p->host->free(p->host, p->functions);
     p->host->free(p->host, p);
@@ -372,6 +382,8 @@ static rlhf_status open_python(struct python *p) {
     snprintf(p->name, sizeof p->name, "%.120s (%.120s)", base_name(c->file), c->python);
     RLHF_TRY(rlhf__program_init(&p->program, p->host, p->argv, environment));
     p->program.name = p->name;
+    p->phase = UINT64_MAX; // the file is imported
+    rlhf__said_show(&p->program.said, p->host, base_name(c->file));
     return start(p, RLHF_E_INVALID);
 }
 

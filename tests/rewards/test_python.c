@@ -203,6 +203,44 @@ static void noise(void **state) {
     reward_close(&r);
 }
 
+// How many lines of that level the log has with this text; level -1: any.
+static int logged(int32_t level, const char *text) {
+    int n = 0;
+    for (uint32_t i = 0; i < r.host.n_logs && i < RLHF_TEST_LOGS; i++)
+        n += (level < 0 || r.host.log[i].level == level) && strstr(r.host.log[i].text, text);
+    return n;
+}
+
+// The first lines that functions print in a phase are shown, and how many more there were.
+static void printing(void **state) {
+    (void)state;
+    open_file("print('imported')\n"
+              "def f(prompts, trainer_state, **kw):\n"
+              "    for i in range(4):\n"
+              "        print('line', i, 'é\x1b')\n"
+              "    return [1]\n",
+              "function=f");
+    fill(1, "x");
+    scores(1); // 4 lines
+    assert_int_equal(logged(RLHF_LOG_INFO, "rewards.py: imported"), 1);
+    assert_int_equal(logged(RLHF_LOG_INFO, "rewards.py: line 3 é\\x1b"), 1);
+    scores(1); // 8 of the same phase
+    assert_int_equal(logged(RLHF_LOG_INFO, "rewards.py: line"), 5);
+    assert_int_equal(logged(RLHF_LOG_DEBUG, "line"), 3);
+    assert_int_equal(logged(-1, "more line"), 0);
+    m.phase = 1;
+    scores(1);
+    assert_int_equal(logged(RLHF_LOG_INFO, "rewards.py: 3 more lines printed, shown at "), 1);
+    assert_int_equal(logged(RLHF_LOG_INFO, "rewards.py: line"), 9);
+    m.phase = 2;
+    scores(1);
+    scores(1);
+    m.phase = 0;
+    assert_int_equal(logged(-1, "more line"), 1);
+    reward_close(&r);
+    assert_int_equal(logged(RLHF_LOG_INFO, "rewards.py: 3 more lines printed"), 2);
+}
+
 // ---- files that cannot be used ----
 
 static void refuses(const char *text, const char *options, const char *sentence) {
@@ -361,6 +399,7 @@ int main(void) {
                                        cmocka_unit_test(async_functions),
                                        cmocka_unit_test(logging),
                                        cmocka_unit_test(noise),
+                                       cmocka_unit_test(printing),
                                        cmocka_unit_test(files_that_do_not_import),
                                        cmocka_unit_test(functions_that_are_not_there),
                                        cmocka_unit_test(columns_that_rows_lack),

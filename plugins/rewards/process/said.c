@@ -12,14 +12,32 @@ enum { LAST_LINES = 3, LAST_BYTES = 300, READS = 64 };
 
 void rlhf__said_forget(struct rlhf__said *s) { s->n = s->line = 0; }
 
+void rlhf__said_show(struct rlhf__said *s, const rlhf_host *host, const char *name) {
+    if (s->hidden)
+        rlhf_logf(host, RLHF_LOG_INFO, "%s: %u more line%s printed, shown at log.level=debug",
+                  s->shown_as, s->hidden, s->hidden == 1 ? "" : "s");
+    s->shown_as = name;
+    s->shown = s->hidden = 0;
+}
+
+static void log_line(struct rlhf__said *s, const rlhf_host *host, const char *line, size_t n) {
+    char text[512];
+    const char *shown = rlhf__utf8_shown(line, n, text, sizeof text);
+    if (!s->shown_as || s->shown == RLHF__SAID_SHOWN) {
+        s->hidden += s->shown_as && s->hidden < UINT32_MAX;
+        rlhf_logf(host, RLHF_LOG_DEBUG, "%s", shown);
+    } else {
+        s->shown++;
+        rlhf_logf(host, RLHF_LOG_INFO, "%s: %s", s->shown_as, shown);
+    }
+}
+
 static void log_lines(struct rlhf__said *s, const rlhf_host *host) {
     for (;;) {
         const char *from = s->tail + s->line;
         const char *end = memchr(from, '\n', s->n - s->line);
         if (!end) return;
-        char shown[512];
-        rlhf_logf(host, RLHF_LOG_DEBUG, "%s",
-                  rlhf__utf8_shown(from, (size_t)(end - from), shown, sizeof shown));
+        log_line(s, host, from, (size_t)(end - from));
         s->line = (size_t)(end + 1 - s->tail);
     }
 }

@@ -4,18 +4,25 @@
 
 #include <rlhf/host.h>
 
-enum { RLHF__SAID_TAIL = 2048 };
+enum { RLHF__SAID_TAIL = 2048, RLHF__SAID_SHOWN = 5 };
 
 struct rlhf__said {
     size_t n;                   // bytes of tail
     size_t line;                // where in tail the line that is not at its end begins
+    const char *shown_as;       // name in front of the lines that are shown; NULL: none are
+    uint32_t shown, hidden;     // lines since rlhf__said_show
     char tail[RLHF__SAID_TAIL]; // the last that it said
 };
 
 void rlhf__said_forget(struct rlhf__said *); // [any]
 
+// From now on the next RLHF__SAID_SHOWN lines go to the host's log as "name: line", at the info
+// level. When lines before this call were not shown, the log says how many. name is borrowed; NULL
+// ends it. [step]
+void rlhf__said_show(struct rlhf__said *, const rlhf_host *, const char *name);
+
 // Read what is there on fd, which does not block (-1: nothing); whole lines go to the host's log,
-// at the debug level. Returns 0 at the end of the file, else 1. [step]
+// at the debug level where they are not shown. Returns 0 at the end of the file, else 1. [step]
 int rlhf__said_read(struct rlhf__said *, const rlhf_host *, int fd);
 
 // "" or "; it said: " with its last lines, quoted, into out[cap]. Returns out. [any]
