@@ -2,8 +2,10 @@
 #include "base/child.h"
 
 #include "base/last_words.h"
+#include "base/signals.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +13,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { TICK_MS = 200 };
 
 static void limit(int what, rlim_t most) {
     struct rlimit now;
@@ -23,7 +27,6 @@ static void limit(int what, rlim_t most) {
 static void confine(const struct rlhf__child_limits *limits) {
     const rlim_t seconds = (rlim_t)limits->seconds + 1; // the alarm comes first
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     limit(RLIMIT_FSIZE, 0);
     limit(RLIMIT_CORE, 0);
     // Threads count alike.
@@ -37,6 +40,8 @@ static void child(int fd, const struct rlhf__child_limits *limits,
                   rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__last_words_silence();
+    setsid(); // the user's terminal is not its terminal
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
@@ -52,9 +57,16 @@ static void child(int fd, const struct rlhf__child_limits *limits,
     _exit(0); // no exit handlers of plugins
 }
 
-static void read_all(int fd, struct rlhf__buf *out) {
+// To the end. What asks this program to end, with a key that the child's session does not see, ends
+// the child.
+static void read_all(int fd, pid_t pid, struct rlhf__buf *out) {
+    const volatile sig_atomic_t *asked = rlhf__signals_flag();
     char chunk[4096];
     for (;;) {
+        struct pollfd p = {fd, POLLIN, 0};
+        const int ready = poll(&p, 1, TICK_MS);
+        if (*asked) kill(pid, *asked);
+        if (ready <= 0) continue;
         ssize_t n = read(fd, chunk, sizeof chunk);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return;
@@ -104,7 +116,7 @@ rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,
     struct rlhf__buf answer = RLHF__BUF_INIT;
     int wait_status = 0;
     int32_t status;
-    read_all(fd[0], &answer);
+    read_all(fd[0], pid, &answer);
     close(fd[0]);
     while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
         continue;

@@ -10,8 +10,7 @@
 struct rlhf__child_limits {
     const char *what; // for messages: a path
     int32_t seconds;  // of its life, and of the processor's
-    // 1: no new privileges, no bytes into files, no core dump, standard output where errors go; it
-    // ends with its parent
+    // 1: no new privileges, no bytes into files, no core dump, standard output where errors go
     int32_t confined;
 };
 
@@ -22,9 +21,10 @@ struct rlhf__child_end {
     int32_t status, reserved;
 };
 
-// Forks; the child calls work(arg, out) and what it put into out comes back in *out (appended),
-// with its status. A child that fails puts its sentence into out. One that ended otherwise, after
-// `seconds` by SIGALRM: RLHF_E_INTERNAL, err says how, and *end too (NULL allowed). [main]
+// Forks; the child, which has a session of its own and ends with this process, calls work(arg,
+// out). What it put into out comes back in *out (appended), with its status. A child that fails
+// puts its sentence into out. One that ended otherwise, after `seconds` by SIGALRM:
+// RLHF_E_INTERNAL, err says how, and *end too (NULL allowed). [main]
 rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,
                             rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg,
                             struct rlhf__buf *out, struct rlhf__child_end *end,

@@ -1,9 +1,9 @@
-// confine.c: see confine.h. Landlock by its numbers: Debian 12's libc has no functions of it, and
-// its kernel headers do not know the later rights.
+// confine.c: see confine.h. What has a file of its own: landlock.c, mounts.c, seccomp.c.
 #include "worker/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
@@ -35,17 +35,30 @@ static void map_user(uid_t uid, gid_t gid) {
     put_file("/proc/self/gid_map", text);
 }
 
-unsigned rlhf__confine_spaces(int network) {
+// A user namespace takes root's rights over the machine from root too. With one the others are made
+// in the same call, so that one that could not have them is not made at all.
+static unsigned with_users(int network) {
+    static const int most[] = {CLONE_NEWIPC, 0};
     const uid_t uid = geteuid();
     const gid_t gid = getegid();
-    const int net = network ? 0 : CLONE_NEWNET;
-    unsigned users = RLHF__CONFINED_USERS;
-    // A user namespace takes root's rights over the machine from root too.
-    if (unshare(CLONE_NEWUSER | CLONE_NEWPID | net) == 0)
+    const int base = CLONE_NEWUSER | CLONE_NEWPID | (network ? 0 : CLONE_NEWNET);
+    for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
+        if (unshare(base | most[i]) != 0) continue;
         map_user(uid, gid);
-    else if (users = 0, unshare(CLONE_NEWPID | net) != 0)
-        return 0;
-    return users | RLHF__CONFINED_PROCESSES | (network ? 0 : RLHF__CONFINED_NETWORK);
+        return RLHF__CONFINED_USERS | RLHF__CONFINED_PROCESSES |
+               (network ? 0 : RLHF__CONFINED_NETWORK) | (most[i] ? RLHF__CONFINED_IPC : 0);
+    }
+    return 0;
+}
+
+unsigned rlhf__confine_spaces(int network) {
+    unsigned in_force = with_users(network);
+    if (in_force) return in_force;
+    // Root may have them without.
+    if (unshare(CLONE_NEWPID) == 0) in_force |= RLHF__CONFINED_PROCESSES;
+    if (unshare(CLONE_NEWIPC) == 0) in_force |= RLHF__CONFINED_IPC;
+    if (!network && unshare(CLONE_NEWNET) == 0) in_force |= RLHF__CONFINED_NETWORK;
+    return in_force;
 }
 
 // ---- how many processes ----
@@ -79,64 +92,38 @@ static unsigned count_of_user(void) {
     return setrlimit(RLIMIT_NPROC, &most) == 0 && acts ? RLHF__CONFINED_COUNT : 0;
 }
 
-// ---- landlock ----
-
-struct ruleset {
-    uint64_t files, network, scoped;
-};
-
-struct __attribute__((packed)) rule_beneath {
-    uint64_t allowed;
-    int32_t fd;
-};
-
-enum {
-    CREATE_RULESET = 444,
-    ADD_RULE = 445,
-    RESTRICT_SELF = 446,
-    VERSION = 1,
-    PATH_BENEATH = 1,
-    WRITE_FILE = 1 << 1,
-    REFER = 1 << 13,
-    TRUNCATE = 1 << 14
-};
-
-// All rights that change something: files written, removed, made; from version 2 on moved, 3 cut. 6
-// keeps signals and abstract sockets in.
-static int no_writing(void) {
-    const long version = syscall(CREATE_RULESET, NULL, 0, VERSION);
-    struct ruleset rules = {.files = WRITE_FILE | 0x1ff0};
-    if (version < 1) return -1;
-    if (version >= 2) rules.files |= REFER;
-    if (version >= 3) rules.files |= TRUNCATE;
-    if (version >= 6) rules.scoped = 3;
-    const size_t known = version >= 6 ? sizeof rules : version >= 4 ? 16 : 8;
-    const int fd = (int)syscall(CREATE_RULESET, &rules, known, 0);
-    if (fd < 0) return -1;
-    struct rule_beneath null = {rules.files & (WRITE_FILE | TRUNCATE), -1};
-    null.fd = open("/dev/null", O_PATH | O_CLOEXEC); // where programs send what nobody wants
-    if (null.fd >= 0) {
-        syscall(ADD_RULE, fd, PATH_BENEATH, &null, 0);
-        close(null.fd);
-    }
-    const int bad = syscall(RESTRICT_SELF, fd, 0) != 0;
-    close(fd);
-    return bad ? -1 : 0;
-}
-
 // ---- all ----
+
+// None is left in any set, so that no program that it starts has one either.
+static unsigned no_capabilities(void) {
+    const struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    const struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
+    int left = 0;
+    for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++) {
+        prctl(PR_CAPBSET_DROP, cap, 0, 0, 0); // not possible, nor needed, without any capability
+        left += prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1;
+    }
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    if (syscall(SYS_capset, &header, none) != 0) return 0;
+    // With no new privileges the bounding set gives nothing to a process that has none.
+    return left && geteuid() == 0 ? 0 : RLHF__CONFINED_CAPABILITIES;
+}
 
 unsigned rlhf__confine(unsigned spaces, int network) {
     const struct rlimit none = {0, 0};
     unsigned in_force = spaces | (network ? (unsigned)RLHF__CONFINED_OPEN : 0);
     setrlimit(RLIMIT_CORE, &none);
+    in_force |= no_capabilities();
     const int counted = (spaces & RLHF__CONFINED_COUNT) != 0;
     if (!counted && spaces & RLHF__CONFINED_USERS) in_force |= count_of_user();
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return in_force;
     in_force |= RLHF__CONFINED_PRIVILEGES;
-    if (no_writing() == 0) in_force |= RLHF__CONFINED_FILES;
-    const int apart = (spaces & RLHF__CONFINED_PROCESSES) != 0;
-    if (rlhf__seccomp(apart, network) == 0) in_force |= RLHF__CONFINED_CALLS;
+    const int own_proc = (spaces & RLHF__CONFINED_SIGHT) != 0;
+    const int own_processes = (spaces & RLHF__CONFINED_PROCESSES) != 0;
+    const int own_ipc = (spaces & RLHF__CONFINED_IPC) != 0;
+    if (rlhf__landlock(own_proc, network) == 0)
+        in_force |= RLHF__CONFINED_FILES | RLHF__CONFINED_DEVICES | RLHF__CONFINED_SIGHT;
+    if (rlhf__seccomp(own_processes, own_ipc, network) == 0) in_force |= RLHF__CONFINED_CALLS;
     return in_force;
 }
 
@@ -170,30 +157,61 @@ unsigned rlhf__confine_time(double seconds) {
     return setrlimit(RLIMIT_CPU, &limit) == 0 && seconds > 0 ? RLHF__CONFINED_TIME : 0;
 }
 
+// ---- words ----
+
 static void add(struct rlhf__buf *list, const char *text) {
     rlhf__buf_printf(list, "%s%s", list->len ? ", " : "", text);
+}
+
+// By which means: two may do the same.
+static void add_with(struct rlhf__buf *list, const char *text, const char *one, const char *two) {
+    rlhf__buf_printf(list, "%s%s (%s%s%s)", list->len ? ", " : "", text, one,
+                     *one && *two ? ", " : "", two);
+}
+
+// A wall that stands by one of two means, or by both.
+struct wall {
+    unsigned one, two;
+    int wanted; // 0: it is not missed where it does not stand
+    const char *text, *by_one, *by_two;
+};
+
+static void add_wall(const struct wall *w, unsigned in, struct rlhf__buf *has,
+                     struct rlhf__buf *lacks) {
+    const int one = (in & w->one) != 0, two = (in & w->two) != 0;
+    if (!one && !two) {
+        if (w->wanted) add(lacks, w->text);
+    } else if (!w->by_one) {
+        add(has, w->text);
+    } else {
+        add_with(has, w->text, one ? w->by_one : "", two ? w->by_two : "");
+    }
 }
 
 void rlhf__confined_text(unsigned in, uint64_t memory_mib, struct rlhf__buf *out) {
     struct rlhf__buf has = RLHF__BUF_INIT, lacks = RLHF__BUF_INIT;
     char count[64];
     snprintf(count, sizeof count, "at most %d processes and threads", RLHF__MOST_PROCESSES);
-    const struct {
-        unsigned bit;
-        int wanted;
-        const char *text;
-    } all[] = {
-        {RLHF__CONFINED_PRIVILEGES, 1, "no new privileges"},
-        {RLHF__CONFINED_FILES, 1, "no writing to files (landlock)"},
-        {RLHF__CONFINED_CALLS, 1, "a list of system calls (seccomp)"},
-        {RLHF__CONFINED_PROCESSES, 1, "processes of its own (PID namespace)"},
-        {RLHF__CONFINED_NETWORK, !(in & RLHF__CONFINED_OPEN), "no network (network namespace)"},
-        {RLHF__CONFINED_COUNT, 1, count},
-        {RLHF__CONFINED_TIME, 0, "processor time (rewards.timeout_s a core)"},
-        {RLHF__CONFINED_MEMORY, memory_mib > 0, "rewards.memory_mib"}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (in & all[i].bit || all[i].wanted) add(in & all[i].bit ? &has : &lacks, all[i].text);
-    if (in & RLHF__CONFINED_OPEN) add(&lacks, "no network (network=true)");
+    const int closed = !(in & RLHF__CONFINED_OPEN);
+    const unsigned calls = RLHF__CONFINED_CALLS;
+    const struct wall walls[] = {
+        {RLHF__CONFINED_PRIVILEGES, 0, 1, "no new privileges", NULL, NULL},
+        {RLHF__CONFINED_CAPABILITIES, 0, 1, "no capabilities", NULL, NULL},
+        {RLHF__CONFINED_FILES, RLHF__CONFINED_READ_ONLY, 1, "no writing to files", "landlock",
+         "read-only mounts"},
+        {RLHF__CONFINED_DEVICES, 0, 1, "no terminals or other devices", NULL, NULL},
+        {calls, 0, 1, "a list of system calls", "seccomp", ""},
+        {RLHF__CONFINED_PROCESSES, 0, 1, "processes of its own", "PID namespace", ""},
+        {RLHF__CONFINED_SIGHT, 0, 1, "no sight of other processes in /proc", NULL, NULL},
+        {RLHF__CONFINED_IPC, in & RLHF__CONFINED_IPC ? 0 : calls, 1,
+         "no shared memory or queues of others", "IPC namespace", "seccomp"},
+        {closed ? RLHF__CONFINED_NETWORK : 0, closed ? calls : 0, 1,
+         closed ? "no network" : "no network (network=true)", "network namespace", "seccomp"},
+        {RLHF__CONFINED_COUNT, 0, 1, count, NULL, NULL},
+        {RLHF__CONFINED_TIME, 0, 0, "processor time (rewards.timeout_s a core)", NULL, NULL},
+        {RLHF__CONFINED_MEMORY, 0, memory_mib > 0, "rewards.memory_mib", NULL, NULL}};
+    for (size_t i = 0; i < sizeof walls / sizeof *walls; i++)
+        add_wall(&walls[i], in, &has, &lacks);
     rlhf__buf_puts(out, has.len ? rlhf__buf_text(&has) : "nothing");
     if (lacks.len) rlhf__buf_printf(out, "; not in force: %s", rlhf__buf_text(&lacks));
     if (has.bad || lacks.bad) out->bad = 1;

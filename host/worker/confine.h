@@ -1,23 +1,29 @@
-// confine.h: what a worker may do, as far as the kernel has means: no new privileges, nothing
-// written to the file system (landlock), no system calls that rule a machine and no signals to
-// others (seccomp), no network unless it is allowed, processes of its own (namespaces) and so many
-// of them, memory, processor time.
+// confine.h: what a worker may do, as far as the kernel has means: no new privileges and none of
+// root's, nothing written to the file system and no device read (landlock, mounts), no system calls
+// that administer the machine and no signals to others (seccomp), no network unless it is allowed,
+// processes, queues and shared memory of its own (namespaces), so many processes, so much memory
+// and processor time.
 #ifndef RLHF_HOST_WORKER_CONFINE_H
 #define RLHF_HOST_WORKER_CONFINE_H
 
 #include "base/buf.h"
 
 enum rlhf__confined {
-    RLHF__CONFINED_PROCESSES = 1 << 0,  // a PID namespace: what is outside cannot be seen
-    RLHF__CONFINED_NETWORK = 1 << 1,    // a network namespace of its own
-    RLHF__CONFINED_PRIVILEGES = 1 << 2, // no new ones
-    RLHF__CONFINED_FILES = 1 << 3,      // landlock: no file is written
-    RLHF__CONFINED_CALLS = 1 << 4,      // seccomp
-    RLHF__CONFINED_MEMORY = 1 << 5,     // an address space of limited size
-    RLHF__CONFINED_OPEN = 1 << 6,       // the network was allowed
-    RLHF__CONFINED_USERS = 1 << 7,      // a user namespace, whose processes are counted apart
-    RLHF__CONFINED_COUNT = 1 << 8,      // at most RLHF__MOST_PROCESSES
-    RLHF__CONFINED_TIME = 1 << 9        // processor time
+    RLHF__CONFINED_PROCESSES = 1 << 0,     // a PID namespace: what is outside cannot be seen
+    RLHF__CONFINED_NETWORK = 1 << 1,       // a network namespace of its own
+    RLHF__CONFINED_PRIVILEGES = 1 << 2,    // no new ones
+    RLHF__CONFINED_FILES = 1 << 3,         // landlock: no file is written
+    RLHF__CONFINED_CALLS = 1 << 4,         // seccomp
+    RLHF__CONFINED_MEMORY = 1 << 5,        // an address space of limited size
+    RLHF__CONFINED_OPEN = 1 << 6,          // the network was allowed
+    RLHF__CONFINED_USERS = 1 << 7,         // a user namespace, whose processes are counted apart
+    RLHF__CONFINED_COUNT = 1 << 8,         // at most RLHF__MOST_PROCESSES
+    RLHF__CONFINED_TIME = 1 << 9,          // processor time
+    RLHF__CONFINED_IPC = 1 << 10,          // an IPC namespace
+    RLHF__CONFINED_CAPABILITIES = 1 << 11, // none, and none to be gained
+    RLHF__CONFINED_READ_ONLY = 1 << 12,    // all that is mounted
+    RLHF__CONFINED_DEVICES = 1 << 13,      // no terminal, no disk
+    RLHF__CONFINED_SIGHT = 1 << 14         // /proc tells nothing of processes outside
 };
 
 // Processes and threads of a worker and all that it starts.
@@ -27,12 +33,16 @@ enum { RLHF__MOST_PROCESSES = 1024 };
 // which are in force, of the enum. [main]
 unsigned rlhf__confine_spaces(int network);
 
+// In the first process of a PID namespace, before it forks: a view of the file system of its own.
+// Returns which are in force: _READ_ONLY, _DEVICES, _SIGHT. [main]
+unsigned rlhf__mounts(void);
+
 // In the first process of a PID namespace, before it forks: no more than RLHF__MOST_PROCESSES in
 // there. Returns the bit, or 0 where the kernel counts them for all namespaces together. [main]
 unsigned rlhf__confine_count(void);
 
-// The rest, of the calling process, for good; network 1: it may have sockets. `spaces` is what
-// rlhf__confine_spaces returned. Returns all that is in force. [main]
+// The rest, of the calling process, for good; network 1: it may have sockets. `spaces` is what the
+// functions above returned. Returns all that is in force. [main]
 unsigned rlhf__confine(unsigned spaces, int network);
 
 // At most so many bytes beside those that the process has by now. Returns the bit, or 0 where no
@@ -47,7 +57,12 @@ unsigned rlhf__confine_time(double seconds);
 // "no new privileges, no writing to files, ...", and what is not in force, in words. [any]
 void rlhf__confined_text(unsigned in_force, uint64_t memory_mib, struct rlhf__buf *out);
 
-// seccomp.c: the list; in_space 1: signals stay in a PID namespace by themselves. 0, or -1. [main]
-int rlhf__seccomp(int in_space, int network);
+// landlock.c: nothing is written, and neither devices nor what /proc tells of others are read.
+// own_proc 1: /proc tells nothing of others. 0, or -1 without any of it. [main]
+int rlhf__landlock(int own_proc, int network);
+
+// seccomp.c: the list. own_processes 1: signals stay in a PID namespace by themselves; own_ipc 1:
+// System V's objects in an IPC namespace. 0, or -1. [main]
+int rlhf__seccomp(int own_processes, int own_ipc, int network);
 
 #endif

@@ -22,6 +22,7 @@ struct instance {
     struct rlhf__stand_in *s;
     const rlhf_host *api;
     struct rlhf__buf options;      // as JSON
+    struct rlhf__buf confined;     // what was last said to be in force
     struct hand *hand;             // [n]
     uint32_t n, state_version;     // of state
     struct rlhf__buf state;        // after the last good batch, or as it was loaded
@@ -151,6 +152,18 @@ static rlhf_status check_file(const struct instance *t, struct rlhf__error *err)
     return rlhf__fail(err, RLHF_E_INVALID, "%s is not the file that it was", t->s->path);
 }
 
+// At the start, and when a later worker has other means.
+static void say_confined(struct instance *t) {
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    if (t->confined.len && strcmp(rlhf__buf_text(&t->confined), t->s->confined) == 0) return;
+    rlhf__buf_clear(&t->confined);
+    rlhf__buf_puts(&t->confined, t->s->confined);
+    rlhf__buf_printf(&line, "runs in %s: %s", t->n > 1 ? "worker processes" : "a worker process",
+                     t->s->confined);
+    t->api->log(t->api, RLHF_LOG_INFO, rlhf__buf_text(&line));
+    rlhf__buf_free(&line);
+}
+
 // A worker with the instance in it, as it was after its last good batch.
 static rlhf_status start(struct instance *t, struct hand *h) {
     struct rlhf__error err = {0, ""};
@@ -171,7 +184,10 @@ static rlhf_status start(struct instance *t, struct hand *h) {
                   "its worker cannot be started again: it could not save its "
                   "state after the last batch");
     if (st == RLHF_OK && t->has_state) st = load_in(t, h);
-    if (st != RLHF_OK) put_down(h);
+    if (st == RLHF_OK)
+        say_confined(t);
+    else
+        put_down(h);
     return st;
 }
 
@@ -192,6 +208,7 @@ static void destroy(struct instance *t) {
     }
     free(t->hand);
     rlhf__buf_free(&t->options);
+    rlhf__buf_free(&t->confined);
     rlhf__buf_free(&t->state);
     free(t);
 }
@@ -223,13 +240,6 @@ static rlhf_status put_options(struct instance *t, const struct rlhf__plugin *p,
     return st == RLHF_OK ? st : fail(t, st, err.text);
 }
 
-static void say_confined(const struct instance *t) {
-    char text[1024];
-    snprintf(text, sizeof text, "runs in %s: %s",
-             t->n > 1 ? "worker processes" : "a worker process", t->s->confined);
-    t->api->log(t->api, RLHF_LOG_INFO, text);
-}
-
 rlhf_status rlhf__stand_in_create(const rlhf_host *api, const void *config, void **self) {
     const struct rlhf__plugin *p = rlhf__instance_behind(api)->plugin;
     struct instance *t = calloc(1, sizeof *t);
@@ -254,7 +264,6 @@ rlhf_status rlhf__stand_in_create(const rlhf_host *api, const void *config, void
         destroy(t);
         return st == RLHF_E_INTERNAL ? RLHF_E_INVALID : st;
     }
-    say_confined(t);
     *self = t;
     return RLHF_OK;
 }

@@ -66,8 +66,9 @@ static int spawn(const char *program, int network, const int given[N_GIVEN], pid
     for (int i = 0; i < N_GIVEN; i++)
         bad |= posix_spawn_file_actions_adddup2(&files, given[i], i);
     bad |= posix_spawn_file_actions_addclosefrom_np(&files, N_GIVEN);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                        POSIX_SPAWN_SETSIGDEF);
+    // A session of its own: the user's terminal is not its terminal.
+    posix_spawnattr_setflags(&attr,
+                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setsigdefault(&attr, &all);
     if (!bad) bad = posix_spawn(pid, program, &files, &attr, argv, environ);

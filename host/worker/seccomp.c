@@ -1,65 +1,124 @@
-// seccomp.c: the system calls that a worker may not make; see confine.h. What is on the list fails
-// with EPERM; clone3 with ENOSYS, as its flags cannot be looked at, so that libc takes clone.
+// seccomp.c: the system calls that a worker may not make; see confine.h. A refused call fails with
+// EPERM, a socket with EACCES, an ioctl with ENOTTY; what programs have an older way for fails with
+// ENOSYS, so that they take it.
 //
-// It is a list of what is refused: a reward is anybody's code, and which calls its libraries make
-// is not known. What rules the machine, looks into other processes or goes around landlock is on
-// it.
+// Most of it lists what is refused: a reward is anybody's code, and nobody knows which calls its
+// libraries make. Refused is what administers the machine, reaches other processes, or changes
+// files in ways that landlock does not see. Three lists name what is allowed instead: ioctls, kinds
+// of sockets, and the numbers of system calls themselves: one that is newer than the last number
+// that was examined fails with ENOSYS.
 #include "worker/confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #if defined(__x86_64__)
 #define ARCH AUDIT_ARCH_X86_64
+enum { OLDER_END = 337 }; // one past uprobe
 #elif defined(__aarch64__)
 #define ARCH AUDIT_ARCH_AARCH64
+enum { OLDER_END = 295 }; // one past kexec_file_load
 #endif
 
 #ifdef ARCH
+
+// From 424 on a number means the same on every machine; 471 is rseq_slice_yield of Linux 7.0.
+enum { NEWER = 424, NEWER_END = 472 };
 
 static const int refused[] = {
 #ifndef RLHF_SANITIZED // the leak checker stops its own threads by it
     SYS_ptrace,
 #endif
+    // Other processes and the machine.
     SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_mount, SYS_umount2, SYS_pivot_root,
-    SYS_chroot, SYS_swapon, SYS_swapoff, SYS_reboot, SYS_kexec_load, SYS_init_module,
-    SYS_finit_module, SYS_delete_module, SYS_bpf, SYS_perf_event_open, SYS_keyctl, SYS_add_key,
-    SYS_request_key, SYS_setns, SYS_unshare, SYS_userfaultfd, SYS_open_by_handle_at, SYS_quotactl,
-    SYS_acct, SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex, SYS_sethostname,
-    SYS_setdomainname, SYS_vhangup, SYS_syslog, SYS_personality, SYS_fanotify_init, SYS_mknodat,
-    SYS_fchmod, SYS_fchmodat, SYS_fchown, SYS_fchownat, SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr,
-    SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_utimensat,
+    SYS_chroot, SYS_swapon, SYS_swapoff, SYS_reboot, SYS_kexec_load, SYS_kexec_file_load,
+    SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_bpf, SYS_perf_event_open, SYS_keyctl,
+    SYS_add_key, SYS_request_key, SYS_setns, SYS_unshare, SYS_userfaultfd, SYS_open_by_handle_at,
+    SYS_quotactl, SYS_acct, SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex,
+    SYS_sethostname, SYS_setdomainname, SYS_vhangup, SYS_syslog, SYS_personality, SYS_fanotify_init,
+    SYS_lookup_dcookie, SYS_nfsservctl,
+    // Files: modes, owners, times, attributes; truncate() is not seen by landlock before Linux 6.2.
+    SYS_mknodat, SYS_fchmod, SYS_fchmodat, SYS_fchown, SYS_fchownat, SYS_setxattr, SYS_lsetxattr,
+    SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_utimensat, SYS_truncate,
 #ifdef SYS_chmod
     SYS_chmod, SYS_chown, SYS_lchown, SYS_mknod, SYS_utime, SYS_utimes, SYS_futimesat, SYS_iopl,
-    SYS_ioperm, SYS_modify_ldt,
+    SYS_ioperm, SYS_modify_ldt, SYS_uselib,
 #endif
-    // By their numbers, which are the same everywhere: newer than some headers.
-    424,      // pidfd_send_signal
-    425, 426, // io_uring_setup, io_uring_enter
-    427,      // io_uring_register
-    428, 429, // open_tree, move_mount
-    430, 431, // fsopen, fsconfig
-    432, 433, // fsmount, fspick
-    438,      // pidfd_getfd
-    440,      // process_madvise
-    442,      // mount_setattr
-    448,      // process_mrelease
-    452,      // fchmodat2
+    // The newer ones, by number, as headers may be older.
+    424,           // pidfd_send_signal: signals that the filter cannot look at
+    425, 426, 427, // io_uring: calls that no filter sees
+    428, 429, 430, // open_tree, move_mount, fsopen
+    431, 432, 433, // fsconfig, fsmount, fspick
+    438,           // pidfd_getfd: files of other processes
+    440,           // process_madvise: memory of other processes
+    442, 443,      // mount_setattr, quotactl_fd
+    448,           // process_mrelease
+    452,           // fchmodat2
+    460,           // lsm_set_self_attr: what /proc/self/attr would be written for
+    463, 466, 467, // setxattrat, removexattrat, open_tree_attr
+    469,           // file_setattr
+    470,           // listns: namespaces of other processes
+};
+// Allowed of 424 to 471, with the reason:
+// 434 pidfd_open                  to wait for a child; signals through it are refused
+// 436 close_range, 439 faccessat2, 441 epoll_pwait2, 449 futex_waitv, 454 to 456 futex_wake,
+//     futex_wait, futex_requeue, 471 rseq_slice_yield
+//                                 newer forms of what everybody uses, of the process itself
+// 444 to 446 landlock             can only take further rights away
+// 447 memfd_secret, 450 set_mempolicy_home_node, 453 map_shadow_stack, 462 mseal
+//                                 memory of the process itself
+// 451 cachestat                   of files that are open
+// 457 statmount, 458 listmount, 459 lsm_get_self_attr, 461 lsm_list_modules
+//                                 tell what /proc/self tells
+// 464 getxattrat, 465 listxattrat, 468 file_getattr
+//                                 read what may be read
+// 435 clone3 and 437 openat2 fail with ENOSYS (below).
+
+// System V's shared memory, queues and semaphores, and POSIX queues: where they are the machine's.
+static const int shared_ipc[] = {
+    SYS_shmget, SYS_shmat, SYS_shmctl, SYS_msgget,  SYS_msgsnd,    SYS_msgrcv,     SYS_msgctl,
+    SYS_semget, SYS_semop, SYS_semctl, SYS_mq_open, SYS_mq_unlink, SYS_semtimedop,
 };
 
-enum { N_REFUSED = sizeof refused / sizeof *refused, MOST = 2 * N_REFUSED + 80 };
+// Of sockets, where there is no network: a pair of them needs none of it.
+static const int sockets[] = {SYS_socket, SYS_connect, SYS_bind,
+                              SYS_listen, SYS_accept,  SYS_accept4};
+
+// All others are refused: those that change a terminal, type into it or take it over (TIOCSTI,
+// TIOCLINUX, TIOCSPGRP, TIOCSCTTY, TCSETS, ...), set attributes of files (FS_IOC_SETFLAGS,
+// FS_IOC_FSSETXATTR), choose who gets signals (FIOSETOWN), and whatever drivers have.
+static const uint32_t ioctls[] = {
+    0x5450,     0x5451,     0x5421,     0x541b, // FIONCLEX, FIOCLEX, FIONBIO, FIONREAD
+    0x5411,     0x5460,     0x0002,             // TIOCOUTQ, FIOQSIZE, FIGETBSZ
+    0x5401,     0x802c542a, 0x5413,             // TCGETS, TCGETS2, TIOCGWINSZ
+    0x540f,     0x5429,                         // TIOCGPGRP, TIOCGSID
+    0xc020660b, 0x80086601, 0x801c581f,         // FIEMAP, FS_IOC_GETFLAGS, FS_IOC_FSGETXATTR
+    0x8905,     0x8910,     0x8912,     0x8913, // SIOCATMARK, SIOCGIFNAME, ...CONF, ...FLAGS
+    0x8915,     0x8919,     0x891b,     0x8921, // ...ADDR, ...BRDADDR, ...NETMASK, ...MTU
+    0x8927,     0x8933,                         // ...HWADDR, ...INDEX
+};
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+enum { MOST = 1024 };
 
 struct program {
     struct sock_filter op[MOST];
     unsigned short n;
 };
+
+#define REFUSE(e) (SECCOMP_RET_ERRNO | ((uint32_t)(e)&SECCOMP_RET_DATA))
+
+// ---- instructions ----
 
 static void emit(struct program *p, struct sock_filter op) {
     if (p->n < MOST) p->op[p->n++] = op;
@@ -67,6 +126,15 @@ static void emit(struct program *p, struct sock_filter op) {
 
 static void load(struct program *p, size_t at) {
     emit(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)at));
+}
+
+// The low half of an argument: all that the kernel looks at of an int.
+static void load_arg(struct program *p, int i) {
+    load(p, offsetof(struct seccomp_data, args) + 8 * (size_t)i);
+}
+
+static void keep_bits(struct program *p, uint32_t mask) {
+    emit(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask));
 }
 
 static void give(struct program *p, uint32_t what) {
@@ -79,70 +147,170 @@ static void give_if(struct program *p, uint32_t v, uint32_t what) {
     give(p, what);
 }
 
-static size_t arg(int i) { return offsetof(struct seccomp_data, args) + 8 * (size_t)i; } // low half
+static void give_from(struct program *p, uint32_t from, uint32_t end, uint32_t what) {
+    emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, from, 0, 2));
+    emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, end, 1, 0));
+    give(p, what);
+}
 
-#define REFUSE(e) (SECCOMP_RET_ERRNO | ((uint32_t)(e)&SECCOMP_RET_DATA))
+static void give_list(struct program *p, const int *list, size_t n, uint32_t what) {
+    for (size_t i = 0; i < n; i++)
+        give_if(p, (uint32_t)list[i], what);
+}
+
+// What stands between the two is for the call `number` alone, which ends there: else as it says.
+static size_t begin(struct program *p, int number) {
+    emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 0));
+    return p->n - (size_t)1;
+}
+
+static void end(struct program *p, size_t at, uint32_t otherwise) {
+    give(p, otherwise);
+    p->op[at].jf = (uint8_t)(p->n - at - 1);
+}
+
+// ---- calls whose arguments decide ----
 
 // The call `number` only where its argument i is v, or w.
 static void only(struct program *p, int number, int i, uint32_t v, uint32_t w) {
-    emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 6));
-    load(p, arg(i));
+    const size_t at = begin(p, number);
+    load_arg(p, i);
     give_if(p, v, SECCOMP_RET_ALLOW);
     give_if(p, w, SECCOMP_RET_ALLOW);
-    give(p, REFUSE(EPERM));
+    end(p, at, REFUSE(EPERM));
 }
 
-// The call `number` only where no bit of mask is set in its argument i.
-static void without(struct program *p, int number, int i, uint32_t mask) {
-    emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 4));
-    load(p, arg(i));
-    emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, mask, 0, 1));
-    give(p, REFUSE(EPERM));
-    give(p, SECCOMP_RET_ALLOW);
-}
-
-// Without a PID namespace: to itself and its group alone.
-static void only_own_signals(struct program *p) {
+// Without a PID namespace: what touches a process by its number touches this one alone. `who` of
+// priorities is a process where argument 0 says so.
+static void only_itself(struct program *p) {
+    static const int by_first[] = {SYS_sched_setaffinity, SYS_sched_setscheduler,
+                                   SYS_sched_setparam,    SYS_sched_setattr,
+                                   SYS_move_pages,        SYS_migrate_pages};
     const uint32_t own = (uint32_t)getpid();
     only(p, SYS_kill, 0, own, 0);
     only(p, SYS_tgkill, 0, own, own);
     only(p, SYS_rt_sigqueueinfo, 0, own, own);
     only(p, SYS_rt_tgsigqueueinfo, 0, own, own);
     give_if(p, SYS_tkill, REFUSE(EPERM));
+    only(p, SYS_setpgid, 1, 0, own); // into no other group, which kill(0) would then reach
+    for (size_t i = 0; i < COUNT(by_first); i++)
+        only(p, by_first[i], 0, 0, own);
+    const int by_who[] = {SYS_setpriority, SYS_ioprio_set};
+    for (size_t i = 0; i < COUNT(by_who); i++) {
+        const size_t at = begin(p, by_who[i]);
+        load_arg(p, 1);
+        emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, 0));
+        emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, own, 1, 0));
+        give(p, REFUSE(EPERM));
+        load_arg(p, 0);
+        give_if(p, i == 0 ? 0 : 1, SECCOMP_RET_ALLOW); // PRIO_PROCESS, IOPRIO_WHO_PROCESS
+        end(p, at, REFUSE(EPERM));
+    }
 }
 
-static void write_program(struct program *p, int in_space, int network) {
+static void some_ioctls(struct program *p) {
+    const size_t at = begin(p, SYS_ioctl);
+    load_arg(p, 1);
+    for (size_t i = 0; i < COUNT(ioctls); i++)
+        give_if(p, ioctls[i], SECCOMP_RET_ALLOW);
+    end(p, at, REFUSE(ENOTTY));
+}
+
+// Signals to a process of one's choice, and leases, for which the opening of a file waits.
+static void some_fcntls(struct program *p) {
+    static const uint32_t no[] = {8, 10, 15, 1024, 1026}; // F_SETOWN, F_SETSIG, F_SETOWN_EX,
+    const size_t at = begin(p, SYS_fcntl);                // F_SETLEASE, F_NOTIFY
+    load_arg(p, 1);
+    for (size_t i = 0; i < COUNT(no); i++)
+        give_if(p, no[i], REFUSE(EPERM));
+    end(p, at, SECCOMP_RET_ALLOW);
+}
+
+// A file that is opened without the right to write cannot be emptied by it: landlock does not see
+// that before Linux 6.2.
+static void no_emptying(struct program *p, int number, int flags) {
+    const size_t at = begin(p, number);
+    load_arg(p, flags);
+    keep_bits(p, O_TRUNC | O_ACCMODE);
+    give_if(p, O_TRUNC, REFUSE(EACCES));
+    give_if(p, O_TRUNC | O_ACCMODE, REFUSE(EACCES));
+    end(p, at, SECCOMP_RET_ALLOW);
+}
+
+// Two connected ends are no way out; one of datagrams could still send to any path.
+static void some_pairs(struct program *p) {
+    const size_t at = begin(p, SYS_socketpair);
+    load_arg(p, 0);
+    emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 1, 0));
+    give(p, REFUSE(EACCES));
+    load_arg(p, 1);
+    keep_bits(p, 0xf); // without SOCK_CLOEXEC and SOCK_NONBLOCK
+    give_if(p, SOCK_STREAM, SECCOMP_RET_ALLOW);
+    give_if(p, SOCK_SEQPACKET, SECCOMP_RET_ALLOW);
+    end(p, at, REFUSE(EACCES));
+}
+
+// The network is not the machine's own services: a session bus or a Docker socket, at a path or an
+// abstract name, would do anything for the user.
+static void some_sockets(struct program *p) {
+    const size_t at = begin(p, SYS_socket);
+    load_arg(p, 0);
+    give_if(p, AF_INET, SECCOMP_RET_ALLOW);
+    give_if(p, AF_INET6, SECCOMP_RET_ALLOW);
+    emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 1, 0));
+    give(p, REFUSE(EACCES));
+    load_arg(p, 2);
+    give_if(p, 0, SECCOMP_RET_ALLOW); // NETLINK_ROUTE: the addresses of the interfaces
+    end(p, at, REFUSE(EACCES));
+}
+
+// ---- all ----
+
+static void write_program(struct program *p, int own_processes, int own_ipc, int network) {
     const uint32_t spaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS |
                             CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
     load(p, offsetof(struct seccomp_data, arch));
     emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0));
     give(p, SECCOMP_RET_KILL_PROCESS);
     load(p, offsetof(struct seccomp_data, nr));
-#ifdef __x86_64__
-    emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000u, 0, 1)); // x32
-    give(p, REFUSE(ENOSYS));
+    give_from(p, OLDER_END, NEWER, REFUSE(ENOSYS));
+    give_from(p, NEWER_END, UINT32_MAX, REFUSE(ENOSYS)); // those of x32 too
+    give_list(p, refused, COUNT(refused), REFUSE(EPERM));
+    give_if(p, 435, REFUSE(ENOSYS)); // clone3 and openat2: their flags cannot be looked at
+    give_if(p, 437, REFUSE(ENOSYS));
+    if (!network) give_list(p, sockets, COUNT(sockets), REFUSE(EACCES));
+    if (!own_ipc) give_list(p, shared_ipc, COUNT(shared_ipc), REFUSE(EPERM));
+    if (network) some_sockets(p);
+    some_pairs(p);
+    some_ioctls(p);
+    some_fcntls(p);
+    no_emptying(p, SYS_openat, 2);
+#ifdef SYS_open
+    no_emptying(p, SYS_open, 1);
 #endif
-    for (size_t i = 0; i < N_REFUSED; i++)
-        give_if(p, (uint32_t)refused[i], REFUSE(EPERM));
-    give_if(p, 435, REFUSE(ENOSYS)); // clone3
-    if (!network) give_if(p, SYS_socket, REFUSE(EACCES));
-    without(p, SYS_clone, 0, spaces);
+    const size_t at = begin(p, SYS_clone);
+    load_arg(p, 0);
+    keep_bits(p, spaces);
+    give_if(p, 0, SECCOMP_RET_ALLOW);
+    end(p, at, REFUSE(EPERM));
     only(p, SYS_prlimit64, 0, 0, (uint32_t)getpid());
-    if (!in_space) only_own_signals(p);
+    if (!own_processes) only_itself(p);
     give(p, SECCOMP_RET_ALLOW);
 }
 
-int rlhf__seccomp(int in_space, int network) {
+int rlhf__seccomp(int own_processes, int own_ipc, int network) {
     struct program p = {.n = 0};
-    write_program(&p, in_space, network);
+    write_program(&p, own_processes, own_ipc, network);
     const struct sock_fprog all = {p.n, p.op};
+    if (p.n == MOST) return -1;
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all, 0, 0);
 }
 
 #else
 
-int rlhf__seccomp(int in_space, int network) {
-    (void)in_space;
+int rlhf__seccomp(int own_processes, int own_ipc, int network) {
+    (void)own_processes;
+    (void)own_ipc;
     (void)network;
     errno = ENOSYS;
     return -1;

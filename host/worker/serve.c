@@ -50,28 +50,31 @@ static void not_now(struct serving *s) {
 
 // ---- the plugin ----
 
-static void ask_open(struct serving *s, struct rlhf__wire *in) {
-    struct rlhf__error err = {0, ""};
-    char *path = text_of(in), *id = text_of(in), *asker = text_of(in);
+// What is in force is told before the file is opened: its constructors could tell anything.
+static void ask_confine(struct serving *s, struct rlhf__wire *in) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
     const uint64_t memory_mib = rlhf__wire_get_u64(in);
-    rlhf_status st = s->plugins || in->bad || !path || !id || !asker
-                         ? rlhf__fail(&err, RLHF_E_INTERNAL, "the worker cannot open it")
-                         : rlhf__plugins_create(s->env->dirs, &s->plugins, &err);
     s->timeout_s = rlhf__wire_get_f64(in);
     s->confined |= rlhf__confine_time(s->timeout_s);
     if (memory_mib) s->confined |= rlhf__confine_memory(memory_mib << 20);
     s->fence.limited = (s->confined & RLHF__CONFINED_MEMORY) != 0;
+    rlhf__confined_text(s->confined, memory_mib, &text);
+    answer(s, RLHF_OK, "");
+    rlhf__wire_puts(&s->out, rlhf__buf_text(&text));
+    rlhf__buf_free(&text);
+}
+
+static void ask_open(struct serving *s, struct rlhf__wire *in) {
+    struct rlhf__error err = {0, ""};
+    char *path = text_of(in), *id = text_of(in), *asker = text_of(in);
+    rlhf_status st = s->plugins || in->bad || !path || !id || !asker
+                         ? rlhf__fail(&err, RLHF_E_INTERNAL, "the worker cannot open it")
+                         : rlhf__plugins_create(s->env->dirs, &s->plugins, &err);
     if (st == RLHF_OK)
         st = rlhf__plugin_open_trusted(s->plugins, path, id, RLHF_KIND_REWARD, asker, &s->plugin,
                                        &err);
     answer(s, st, err.text);
-    if (st == RLHF_OK) {
-        struct rlhf__buf text = RLHF__BUF_INIT;
-        rlhf__confined_text(s->confined, memory_mib, &text);
-        rlhf__wire_puts(&s->out, rlhf__buf_text(&text));
-        rlhf__description_put(s->plugin, &s->out);
-        rlhf__buf_free(&text);
-    }
+    if (st == RLHF_OK) rlhf__description_put(s->plugin, &s->out);
     free(path);
     free(id);
     free(asker);
@@ -233,7 +236,9 @@ static void ask_score(struct serving *s, struct rlhf__wire *in) {
 static void serve_one(struct serving *s, struct rlhf__wire *in) {
     const int open = s->plugin != NULL, alive = open && s->config != NULL;
     const int keeps = alive && s->plugin->desc.state_version;
-    if (in->kind == RLHF__ASK_OPEN)
+    if (in->kind == RLHF__ASK_CONFINE && !s->plugins)
+        ask_confine(s, in);
+    else if (in->kind == RLHF__ASK_OPEN)
         ask_open(s, in);
     else if (in->kind == RLHF__ASK_IDLE && open)
         ask_idle(s, in);

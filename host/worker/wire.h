@@ -20,8 +20,7 @@ enum {
 // brings.
 enum rlhf__ask {
     RLHF__ASK_ANSWER = 0,
-    RLHF__ASK_OPEN = 1,   // text path, text id, text asker, u64 memory_mib, f64 timeout_s -> text
-                          // confinement, plugin
+    RLHF__ASK_OPEN = 1,   // text path, text id, text asker -> plugin
     RLHF__ASK_IDLE = 2,   // text key, text options -> u32 1 and text, or u32 0
     RLHF__ASK_CREATE = 3, // u64 seed, text owner, u32 services, limits, text options
     // -> u32 services that it asked for
@@ -29,7 +28,9 @@ enum rlhf__ask {
     RLHF__ASK_SCORE = 5,     // u64 bytes of input, u64 of output; -> u32 1 and text state, or u32 0
     RLHF__ASK_SAVE = 6,      // -> text state
     RLHF__ASK_LOAD = 7,      // u32 version, text state -> u64 bytes read
-    RLHF__ASK_DESTROY = 8
+    RLHF__ASK_DESTROY = 8,
+    // The first: u64 memory_mib, f64 timeout_s -> text confinement. No code of the plugin has run.
+    RLHF__ASK_CONFINE = 9
 };
 
 // What the plugin calls. Up to RLHF__CALL_NOTED nothing comes back, else i32 status and what a

@@ -1,0 +1,105 @@
+// landlock.c: what a worker may do with files, by landlock; see confine.h. By its numbers: Debian
+// 12's libc has no functions for it, and its headers do not know the later rights.
+//
+// Nothing may be written, made, moved or removed. All may be read except devices, terminals among
+// them, and what /proc tells of other processes: landlock can only name what is allowed, so each
+// entry of the root directory but these two is.
+#include "worker/confine.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct ruleset {
+    uint64_t files, network, scoped;
+};
+
+struct __attribute__((packed)) rule_beneath {
+    uint64_t allowed;
+    int32_t fd;
+};
+
+enum { CREATE_RULESET = 444, ADD_RULE = 445, RESTRICT_SELF = 446, VERSION = 1, PATH_BENEATH = 1 };
+
+// Rights over files.
+enum {
+    WRITE_FILE = 1 << 1,
+    READ_FILE = 1 << 2,
+    READ_DIR = 1 << 3,
+    CHANGE = 0x1ff0,        // remove and make, by kind
+    REFER = 1 << 13,        // from version 2 on: move
+    TRUNCATE = 1 << 14,     // 3
+    IOCTL_DEV = 1 << 15,    // 5
+    RESOLVE_UNIX = 1 << 16, // 9: reach a socket by its path
+    READ = READ_FILE | READ_DIR
+};
+
+// What the rules of this kernel can be about. Version 4 knows TCP, 6 keeps signals and abstract
+// sockets in. 7, 8 and 10 bring nothing that is needed here; a later one is taken as 10.
+static int open_ruleset(int network, struct ruleset *rules) {
+    const long version = syscall(CREATE_RULESET, NULL, 0, VERSION);
+    if (version < 1) return -1;
+    *rules = (struct ruleset){.files = WRITE_FILE | READ | CHANGE};
+    if (version >= 2) rules->files |= REFER;
+    if (version >= 3) rules->files |= TRUNCATE;
+    if (version >= 4 && !network) rules->network = 3;
+    if (version >= 5) rules->files |= IOCTL_DEV;
+    if (version >= 6) rules->scoped = 3;
+    if (version >= 9) rules->files |= RESOLVE_UNIX;
+    const size_t known = version >= 6 ? sizeof *rules : version >= 4 ? 16 : 8;
+    return (int)syscall(CREATE_RULESET, rules, known, 0);
+}
+
+// Of a file the rights of directories cannot be given.
+static void allow(int rules, int at, const char *path, uint64_t rights) {
+    struct stat s;
+    struct rule_beneath rule = {rights, openat(at, path, O_PATH | O_CLOEXEC)};
+    if (rule.fd < 0) return;
+    if (fstat(rule.fd, &s) == 0 && !S_ISDIR(s.st_mode)) rule.allowed &= ~(uint64_t)READ_DIR;
+    syscall(ADD_RULE, rules, PATH_BENEATH, &rule, 0);
+    close(rule.fd);
+}
+
+static int allow_root(int rules) {
+    DIR *dir = opendir("/");
+    const struct dirent *e;
+    if (!dir) return -1;
+    while ((e = readdir(dir)) != NULL)
+        if (e->d_name[0] != '.' || (e->d_name[1] && strcmp(e->d_name, "..") != 0))
+            if (strcmp(e->d_name, "dev") != 0 && strcmp(e->d_name, "proc") != 0)
+                allow(rules, dirfd(dir), e->d_name, READ);
+    closedir(dir);
+    return 0;
+}
+
+// own_proc 1: what is there is of the worker's own processes.
+static void allow_system(int rules, uint64_t handled, int own_proc) {
+    static const char *const devices[] = {"/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
+    static const char *const told[] = {"/proc/self",    "/proc/cpuinfo", "/proc/filesystems",
+                                       "/proc/loadavg", "/proc/meminfo", "/proc/stat",
+                                       "/proc/sys",     "/proc/uptime",  "/proc/version"};
+    const uint64_t device = READ_FILE | (handled & IOCTL_DEV);
+    // Where programs send what nobody wants.
+    allow(rules, AT_FDCWD, "/dev/null", device | (handled & (WRITE_FILE | TRUNCATE)));
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+        allow(rules, AT_FDCWD, devices[i], device);
+    allow(rules, AT_FDCWD, "/dev/shm", READ);
+    if (own_proc) allow(rules, AT_FDCWD, "/proc", READ);
+    for (size_t i = 0; !own_proc && i < sizeof told / sizeof *told; i++)
+        allow(rules, AT_FDCWD, told[i], READ);
+}
+
+int rlhf__landlock(int own_proc, int network) {
+    struct ruleset handled;
+    const int rules = open_ruleset(network, &handled);
+    if (rules < 0) return -1;
+    int bad = allow_root(rules);
+    if (!bad) allow_system(rules, handled.files, own_proc);
+    if (!bad) bad = syscall(RESTRICT_SELF, rules, 0) != 0;
+    close(rules);
+    return bad ? -1 : 0;
+}

@@ -1,0 +1,60 @@
+// probe.h: hostile probes: each tries one thing that a reward plugin has no business to do. A table
+// of them is an area: probe_files.c, probe_terminal.c, ... The plugin that runs them is
+// probe_reward.c, the test that judges what it says test_worker_probes.c.
+#ifndef RLHF_TESTS_WORKER_PROBE_H
+#define RLHF_TESTS_WORKER_PROBE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+// What the test has put there to be attacked.
+struct bait {
+    const char *dir;    // file, file2, file3, sub/, socket.stream, socket.dgram; absolute
+    char file[512];     // dir/file
+    char terminal[128]; // of the host, "" = none
+    pid_t victim; // a process of the same user, outside, with "probe-victim" in its command line
+    int port;     // of a server on the loopback interface
+    int shm, msg, sem; // System V objects
+};
+
+// What a worker has open (host/worker/wire.h).
+enum { ASK_FD = 3, CALL_FD = 4, INPUT_FD = 5, OUTPUT_FD = 6 };
+
+struct probe {
+    const char *name;
+    // -1 with errno where it was refused, else what the attacker got. In a process of its own.
+    long (*run)(const struct bait *b);
+};
+
+// The wall that has to refuse the probes of an area, of those the host says are in force.
+enum wall {
+    WALL_FILES = 'F',     // no writing to files
+    WALL_DEVICES = 'D',   // no terminals or other devices
+    WALL_CALLS = 'C',     // a list of system calls
+    WALL_PROCESSES = 'P', // a list of system calls; harmless signals where there is a PID namespace
+    WALL_SIGHT = 'S',     // no sight of other processes
+    WALL_IPC = 'I',       // no shared memory or queues of others
+    WALL_RIGHTS = 'R',    // no capabilities
+    WALL_NETWORK = 'N',   // no network
+    WALL_SOCKETS = 'U',   // a list of system calls: sockets that are not the network's
+    WALL_LIMITS = 'L'     // always
+};
+
+struct area {
+    char wall;
+    const struct probe *probes;
+    size_t n;
+};
+
+// Ended by one with n = 0.
+extern const struct area probe_files[], probe_terminal[], probe_processes[], probe_machine[],
+    probe_network[], probe_memory[];
+
+// What ends the worker, or keeps it busy, so that it is tried alone (probe=NAME): in the worker
+// itself, in score(). What becomes of the run is the test's to know. Ended by one without a name.
+extern const struct probe probe_alone[];
+
+#define AREA(wall, table)                                                                          \
+    { wall, table, sizeof(table) / sizeof *(table) }
+
+#endif

@@ -1,0 +1,97 @@
+// probe_protocol.c: a plugin that speaks with the host in its worker's place.
+#include "worker/probe.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// ---- frames ----
+
+struct frame {
+    unsigned char bytes[1024];
+    size_t n;
+};
+
+static void put(struct frame *f, const void *bytes, size_t n) {
+    memcpy(f->bytes + f->n, bytes, n);
+    f->n += n;
+}
+
+static void put_u32(struct frame *f, uint32_t v) { put(f, &v, sizeof v); }
+static void put_u64(struct frame *f, uint64_t v) { put(f, &v, sizeof v); }
+
+static void put_text(struct frame *f, const char *text) {
+    put_u64(f, strlen(text));
+    put(f, text, strlen(text));
+}
+
+// A text that may be missing, as descriptions have them.
+static void put_given(struct frame *f, const char *text) {
+    put_u32(f, 1);
+    put_text(f, text);
+}
+
+static long send_frame(int fd, uint32_t kind, const struct frame *body) {
+    struct frame f = {.n = 0};
+    put_u32(&f, kind);
+    put_u32(&f, 0);
+    put_u64(&f, body->n);
+    put(&f, body->bytes, body->n);
+    return (long)write(fd, f.bytes, f.n);
+}
+
+// ---- before it is asked ----
+
+// Answers in the worker's place that it is opened, and that all walls of the world are in force:
+// where a worker told that together with what it opened, this was believed.
+__attribute__((constructor)) static void forge(void) {
+    struct frame f = {.n = 0};
+    if (!getenv("RLHF_PROBE_FORGE")) return;
+    put_u32(&f, 0); // RLHF_OK
+    put_text(&f, "");
+    put_text(&f, "forged walls");
+    put_given(&f, "org.rlhf-host.test.probe_reward");
+    put_given(&f, "1");
+    put_given(&f, "forged");
+    for (int i = 0; i < 6; i++) // minor, state, flags, flags of ops, what it has, options
+        put_u32(&f, 0);
+    send_frame(ASK_FD, 0, &f);
+}
+
+// ---- in score() ----
+
+// A call that no worker makes.
+static long unknown_call(const struct bait *b) {
+    const struct frame f = {.n = 0};
+    (void)b;
+    return send_frame(CALL_FD, 77, &f);
+}
+
+// A length that no frame has.
+static long endless_frame(const struct bait *b) {
+    struct frame f = {.n = 0};
+    (void)b;
+    put_u32(&f, 1);
+    put_u32(&f, 0);
+    put_u64(&f, UINT64_MAX);
+    return (long)write(CALL_FD, f.bytes, f.n);
+}
+
+// An answer before the worker's own.
+static long early_answer(const struct bait *b) {
+    struct frame f = {.n = 0};
+    (void)b;
+    put_u32(&f, 0);
+    put_text(&f, "");
+    put_u32(&f, 0);
+    put_text(&f, "");
+    return send_frame(ASK_FD, 0, &f);
+}
+
+const struct probe probe_alone[] = {
+    {"unknown_call", unknown_call},
+    {"endless_frame", endless_frame},
+    {"early_answer", early_answer},
+    {NULL, NULL},
+};

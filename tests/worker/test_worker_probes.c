@@ -1,0 +1,303 @@
+// test_worker_probes.c: hostile probes run in a real worker (probe.h), as this user and as nobody,
+// on this kernel and on one that seems to have no namespaces or no landlock (walled.c). What the
+// host says is in force must refuse what it is there for, and the bait must be as it was.
+#include "e2e/e2e.h"
+#include "worker/probe.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <mqueue.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NOBODY = 65534, SKIPPED = 77, FEWEST = 100, HIGH_PID = 500, SOCKETS = 4 };
+
+// ---- the bait ----
+
+struct attacked {
+    struct bait bait;
+    int socket[SOCKETS], hold; // hold: the victim lives as long as it is open
+};
+
+// A number that no process of a worker's PID namespace has.
+static pid_t fork_high(void) {
+    for (;;) {
+        const pid_t pid = fork();
+        if (pid <= 0 || pid > HIGH_PID) return pid;
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+}
+
+static void start_victim(struct attacked *a, int as_nobody) {
+    int fd[2];
+    assert_int_equal(pipe2(fd, O_CLOEXEC), 0);
+    a->bait.victim = fork_high();
+    if (a->bait.victim == 0) {
+        dup2(fd[0], 0);
+        if (as_nobody && (setresgid(NOBODY, NOBODY, NOBODY) | setresuid(NOBODY, NOBODY, NOBODY)))
+            _exit(1);
+        execl("/bin/sh", "sh", "-c", "read x", "probe-victim", (char *)NULL);
+        _exit(1);
+    }
+    assert_true(a->bait.victim > 0);
+    close(fd[0]);
+    a->hold = fd[1];
+}
+
+static int bound(const struct sockaddr *to, socklen_t n, int domain, int type) {
+    const int fd = socket(domain, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, to, n), 0);
+    if (type == SOCK_STREAM) assert_int_equal(listen(fd, 8), 0);
+    return fd;
+}
+
+static int bound_at(const struct e2e *t, const char *name, int type) {
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    snprintf(to.sun_path, sizeof to.sun_path, "%.80s/bait/%.20s", t->dir, name);
+    return bound((const struct sockaddr *)(const void *)&to, sizeof to, AF_UNIX, type);
+}
+
+static int bound_abstract(const struct attacked *a) {
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    const int n =
+        snprintf(to.sun_path + 1, sizeof to.sun_path - 1, "rlhf-probe-%ld", (long)a->bait.victim);
+    return bound((const struct sockaddr *)(const void *)&to,
+                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n), AF_UNIX,
+                 SOCK_STREAM);
+}
+
+static void open_sockets(const struct e2e *t, struct attacked *a) {
+    struct sockaddr_in to = {.sin_family = AF_INET};
+    socklen_t n = sizeof to;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    a->socket[0] =
+        bound((const struct sockaddr *)(const void *)&to, sizeof to, AF_INET, SOCK_STREAM);
+    assert_int_equal(getsockname(a->socket[0], (struct sockaddr *)(void *)&to, &n), 0);
+    a->bait.port = ntohs(to.sin_port);
+    a->socket[1] = bound_at(t, "socket.stream", SOCK_STREAM);
+    a->socket[2] = bound_at(t, "socket.dgram", SOCK_DGRAM);
+    a->socket[3] = bound_abstract(a);
+}
+
+static void lay(struct e2e *t, struct attacked *a, int as_nobody) {
+    memset(a, 0, sizeof *a);
+    start_victim(a, as_nobody);
+    assert_int_equal(e2e_shell(t, "rm -rf bait r && mkdir -p bait/sub && for f in file file2 file3 "
+                                  "file5; do echo bait >bait/$f; done"),
+                     0);
+    open_sockets(t, a);
+    a->bait.shm = shmget(IPC_PRIVATE, 4096, 0666 | IPC_CREAT);
+    a->bait.msg = msgget(IPC_PRIVATE, 0666 | IPC_CREAT);
+    a->bait.sem = semget(IPC_PRIVATE, 1, 0666 | IPC_CREAT);
+    assert_true(a->bait.shm >= 0 && a->bait.msg >= 0 && a->bait.sem >= 0);
+    assert_int_equal(msgsnd(a->bait.msg, "\1\0\0\0\0\0\0\0bait", 4, 0), 0);
+    const mqd_t queue = mq_open("/rlhf-probe", O_CREAT | O_RDWR, 0666, NULL);
+    if (queue != (mqd_t)-1) mq_close(queue);
+    if (as_nobody) assert_int_equal(e2e_shell(t, "chmod 755 . && chown -R %d .", NOBODY), 0);
+}
+
+static void take_up(struct attacked *a) {
+    close(a->hold);
+    kill(a->bait.victim, SIGKILL);
+    waitpid(a->bait.victim, NULL, 0);
+    for (int i = 0; i < SOCKETS; i++)
+        close(a->socket[i]);
+    shmctl(a->bait.shm, IPC_RMID, NULL);
+    msgctl(a->bait.msg, IPC_RMID, NULL);
+    semctl(a->bait.sem, 0, IPC_RMID);
+    mq_unlink("/rlhf-probe");
+}
+
+// ---- a run ----
+
+#define RUN                                                                                        \
+    "--algo ppo.so --policy model --set policy.init=random --prompts prompts.txt "                 \
+    "--set batch.size=8 --set sampling.max_new_tokens=2 --set run.phases=1 --set run.dir=r "       \
+    "--threads 1 "
+#define LOOK "find bait ! -name bait | sort | xargs stat -c '%%n %%a %%u %%s %%y %%z' "
+
+// In a terminal, which the bait names; as: words of walled.c. Returns the exit status.
+static int attack(struct e2e *t, const struct attacked *a, const char *as, const char *options) {
+    const struct bait *b = &a->bait;
+    return e2e_terminal(t, 80,
+                        "export HOME=$PWD; [ $(id -u) != 0 ] || chown %s $(tty); "
+                        "echo %ld %d %d %d %d $(tty) >bait/bait; chmod a+r bait/bait; " LOOK
+                        ">before; \"$RLHF_TEST_PLUGINS/walled\" %s \"$HOST\" " RUN
+                        "--reward \"$RLHF_TEST_PLUGINS/probe_reward.so:dir=$PWD/bait%s\" "
+                        ">out 2>&1; s=$?; " LOOK ">after; cat out; exit $s",
+                        strstr(as, "nobody") ? "65534" : "0", (long)b->victim, b->port, b->shm,
+                        b->msg, b->sem, as, options);
+}
+
+// What stands in the line of what is in force, without what does not.
+static void in_force(const struct e2e *t, char *out, size_t cap) {
+    const char *from = strstr(t->out, "runs in a worker process: ");
+    if (!from) fail_msg("nothing is said to be in force in:\n%s", t->out);
+    const char *to = strstr(from, "; not in force"), *end = strchr(from, '\n');
+    if (!to || (end && to > end)) to = end ? end : from + strlen(from);
+    snprintf(out, cap, "%.*s", (int)(to - from), from);
+}
+
+static int stands(const char *line, char wall) {
+    static const struct {
+        char wall;
+        const char *text;
+    } walls[] = {{WALL_FILES, "no writing to files"},
+                 {WALL_DEVICES, "no terminals"},
+                 {WALL_CALLS, "a list of system calls"},
+                 {WALL_PROCESSES, "a list of system"},
+                 {WALL_SIGHT, "no sight of other processes"},
+                 {WALL_IPC, "no shared memory or"},
+                 {WALL_RIGHTS, "no capabilities"},
+                 {WALL_NETWORK, "no network ("},
+                 {WALL_SOCKETS, "a list of system calls"}};
+    for (size_t i = 0; i < sizeof walls / sizeof *walls; i++)
+        if (walls[i].wall == wall) return strstr(line, walls[i].text) != NULL;
+    return 1;
+}
+
+struct result {
+    int n, open;
+    char through[4096]; // walls that stand and did not refuse
+};
+
+// line: what is in force, NULL: nothing has to be refused.
+static void count(const struct e2e *t, const char *line, struct result *r) {
+    const char *at = t->out;
+    memset(r, 0, sizeof *r);
+    while ((at = strstr(at, " probed:")) != NULL) {
+        at += 8;
+        const char *end = at + strcspn(at, "\r\n");
+        while (at < end && *at == ' ') {
+            char wall, name[64];
+            int why;
+            if (sscanf(at, " %c.%63[^=]=%d", &wall, name, &why) != 3) break;
+            r->n++;
+            r->open += why == 0;
+            if (why == 0 && line && stands(line, wall) && strlen(r->through) < 4000)
+                snprintf(r->through + strlen(r->through), 96, " %s", name);
+            at += 1 + strcspn(at + 1, " \r\n");
+        }
+    }
+}
+
+static void nothing_gets_through(struct e2e *t, const char *as) {
+    struct attacked a;
+    struct result r;
+    char line[2048];
+    lay(t, &a, strstr(as, "nobody") != NULL);
+    const int status = attack(t, &a, as, "");
+    const int alive = kill(a.bait.victim, 0) == 0 && waitpid(a.bait.victim, NULL, WNOHANG) == 0;
+    take_up(&a);
+    if (status == SKIPPED) skip();
+    if (status != 0) fail_msg("status %d:\n%s", status, t->out);
+    in_force(t, line, sizeof line);
+    count(t, line, &r);
+    if (r.n < FEWEST) fail_msg("only %d probes in:\n%s", r.n, t->out);
+    if (*r.through) fail_msg("%s: these got through:%s\n%s", as, r.through, t->out);
+    assert_true(alive);
+    if (stands(line, WALL_FILES)) assert_int_equal(e2e_shell(t, "diff before after"), 0);
+}
+
+// ---- the tests ----
+
+static void as_this_user(void **state) { nothing_gets_through(*state, ""); }
+static void without_namespaces(void **state) { nothing_gets_through(*state, "no-namespaces"); }
+static void without_landlock(void **state) { nothing_gets_through(*state, "no-landlock"); }
+
+static void without_both(void **state) {
+    nothing_gets_through(*state, "no-namespaces no-landlock");
+}
+
+static void as_nobody(void **state) {
+    if (geteuid() != 0) skip();
+    nothing_gets_through(*state, "nobody");
+}
+
+static void as_nobody_without_namespaces(void **state) {
+    if (geteuid() != 0) skip();
+    nothing_gets_through(*state, "nobody no-namespaces");
+}
+
+static void as_nobody_without_landlock(void **state) {
+    if (geteuid() != 0) skip();
+    nothing_gets_through(*state, "nobody no-landlock");
+}
+
+static void as_nobody_without_both(void **state) {
+    if (geteuid() != 0) skip();
+    nothing_gets_through(*state, "nobody no-namespaces no-landlock");
+}
+
+// The probes are real: without a worker most of them get what they want.
+static void without_walls_most_get_through(void **state) {
+    struct e2e *t = *state;
+    struct attacked a;
+    struct result r;
+    const char *as = geteuid() == 0 ? "nobody" : "";
+    lay(t, &a, geteuid() == 0);
+    const int status = attack(t, &a, as, ",isolate=false");
+    take_up(&a);
+    if (status == SKIPPED) skip();
+    assert_int_equal(status, 0);
+    count(t, NULL, &r);
+    if (r.open < r.n / 2) fail_msg("only %d of %d got through:\n%s", r.open, r.n, t->out);
+}
+
+// What a constructor of the plugin says is not what is in force.
+static void a_constructor_cannot_forge_it(void **state) {
+    struct e2e *t = *state;
+    e2e_shell(t, "rm -rf r; RLHF_PROBE_FORGE=1 \"$HOST\" " RUN
+                 "--reward \"$RLHF_TEST_PLUGINS/probe_reward.so\"");
+    if (strstr(t->out, "forged walls")) fail_msg("believed:\n%s", t->out);
+    assert_int_equal(e2e_shell(t, "! grep -s forged r/manifest.json"), 0);
+}
+
+static void alone(struct e2e *t, const char *probe, int fails) {
+    struct attacked a;
+    lay(t, &a, 0);
+    char options[64];
+    snprintf(options, sizeof options, ",probe=%s", probe);
+    const int status = attack(t, &a, "", options);
+    take_up(&a);
+    if (status != fails) fail_msg("%s: status %d:\n%s", probe, status, t->out);
+}
+
+static void nonsense_ends_the_worker(void **state) {
+    struct e2e *t = *state;
+    alone(t, "unknown_call", 1);
+    e2e_says(t, "sent what no worker sends");
+    alone(t, "endless_frame", 1);
+    e2e_says(t, "sent what no worker sends");
+}
+
+int main(void) {
+#define PROBE_TEST(f) cmocka_unit_test_setup_teardown(f, e2e_setup, e2e_teardown)
+    const struct CMUnitTest tests[] = {
+        PROBE_TEST(as_this_user),
+        PROBE_TEST(without_namespaces),
+        PROBE_TEST(without_landlock),
+        PROBE_TEST(without_both),
+        PROBE_TEST(as_nobody),
+        PROBE_TEST(as_nobody_without_namespaces),
+        PROBE_TEST(as_nobody_without_landlock),
+        PROBE_TEST(as_nobody_without_both),
+        PROBE_TEST(without_walls_most_get_through),
+        PROBE_TEST(a_constructor_cannot_forge_it),
+        PROBE_TEST(nonsense_ends_the_worker),
+    };
+    return cmocka_run_group_tests_name("worker probes", tests, NULL, NULL);
+}
