@@ -72,3 +72,19 @@ const char *rlhf__printable(const char *s, char *out, size_t cap) {
     out[used] = '\0';
     return out;
 }
+
+void rlhf__put_shell(struct rlhf__buf *out, const char *s) {
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                "._/+=@%:,-";
+    if (*s && !s[strspn(s, plain)]) {
+        rlhf__buf_puts(out, s);
+        return;
+    }
+    rlhf__buf_putc(out, '\'');
+    for (; *s; s++)
+        if (*s == '\'')
+            rlhf__buf_puts(out, "'\\''");
+        else
+            rlhf__buf_putc(out, *s);
+    rlhf__buf_putc(out, '\'');
+}

@@ -1,41 +1,126 @@
 // signals.c: see signals.h.
 #include "base/signals.h"
 
+#include "base/clock.h"
 #include "base/running.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
+
+#define FIRST_WAIT 5  // seconds until it is said which function is waited for
+#define NEXT_WAIT  60 // and said again
 
 // A handler can only reach what is static.
 static volatile sig_atomic_t caught;
 static volatile sig_atomic_t checkpoint;
 static volatile sig_atomic_t json;
+static volatile sig_atomic_t finishing;
+static _Atomic int64_t phase_now;    // 0: none
+static _Atomic int64_t phase_end_ms; // of rlhf__seconds(); 0: not known
 
 static void append(char *out, size_t cap, const char *text) {
     const size_t at = strlen(out), n = strlen(text);
     if (at + n < cap) memcpy(out + at, text, n + 1);
 }
 
-// "stopping when reward org.x.y, score() has returned; press again to stop at once": code of a
-// plugin in this process cannot be ended for itself. Async-signal-safe.
-static void say_stopping(void) {
-    char who[400], text[600] = "";
+static void append_number(char *out, size_t cap, int64_t v) {
+    char digits[24], *at = digits + sizeof digits - 1;
+    *at = '\0';
+    do
+        *--at = (char)('0' + v % 10);
+    while (v /= 10);
+    append(out, cap, at);
+}
+
+// A line on standard error, as log lines are. Async-signal-safe.
+static void say(const char *what) {
+    char text[700] = "";
     if (json)
         append(text, sizeof text, "{\"event\": \"log\", \"level\": \"info\", \"message\": \"");
     else if (isatty(STDERR_FILENO)) // off the line with the ^C and the bar
         append(text, sizeof text, "\n");
-    append(text, sizeof text, "stopping");
-    // An id has letters, digits, '.', '_' and '-' alone, so it is what JSON takes.
-    if (rlhf__running_describe(who, sizeof who)) {
-        append(text, sizeof text, " when ");
-        append(text, sizeof text, who);
-        append(text, sizeof text, " has returned");
-    }
-    append(text, sizeof text, "; press again to stop at once");
+    append(text, sizeof text, what);
     append(text, sizeof text, json ? "\"}\n" : "\n");
     const ssize_t put = write(STDERR_FILENO, text, strlen(text));
     (void)put;
+}
+
+// Outside phases: "stopping when reward org.x.y, score() has returned; press again to stop at
+// once". Code of a plugin in this process cannot be ended for itself.
+static void put_waiting(char *out, size_t cap) {
+    char who[400];
+    append(out, cap, "stopping");
+    // An id has letters, digits, '.', '_' and '-' alone, so it is what JSON takes.
+    if (rlhf__running_describe(who, sizeof who)) {
+        append(out, cap, " when ");
+        append(out, cap, who);
+        append(out, cap, " has returned");
+    }
+    append(out, cap, "; press again to stop at once");
+}
+
+static void put_again(char *out, size_t cap, int number) {
+    append(out, cap, number == SIGINT ? "; Ctrl-C again: at once" : "; a second signal: at once");
+}
+
+// "finishing phase 87 (about 1 s), then a checkpoint; Ctrl-C again: at once"
+static void put_phase(char *out, size_t cap, int number, int64_t phase) {
+    const int64_t end = phase_end_ms, left = (end - (int64_t)(rlhf__seconds() * 1e3) + 500) / 1000;
+    append(out, cap, finishing ? "finishing phase " : "leaving phase ");
+    append_number(out, cap, phase);
+    if (finishing && end) {
+        append(out, cap, " (about ");
+        append_number(out, cap, left > 1 ? left : 1);
+        append(out, cap, " s)");
+    }
+    if (finishing) {
+        append(out, cap, ", then a checkpoint");
+    } else if (phase > 1) {
+        append(out, cap, ", the checkpoint is of phase ");
+        append_number(out, cap, phase - 1);
+    } else {
+        append(out, cap, ", which is the first: nothing is kept");
+    }
+    put_again(out, cap, number);
+}
+
+// It takes long: who is waited for.
+static void on_wait(int number) {
+    char who[400], text[600] = "still waiting for ";
+    const int error = errno;
+    (void)number;
+    if (rlhf__running_describe(who, sizeof who)) {
+        append(text, sizeof text, who);
+        put_again(text, sizeof text, (int)caught);
+        say(text);
+    }
+    alarm(NEXT_WAIT);
+    errno = error;
+}
+
+static void handle(int number, void (*handler)(int));
+
+// Unless a plugin has uses for the alarm.
+static void wait_for_it(void) {
+    struct sigaction before;
+    if (sigaction(SIGALRM, NULL, &before) != 0 || before.sa_handler != SIG_DFL) return;
+    handle(SIGALRM, on_wait);
+    alarm(FIRST_WAIT);
+}
+
+// Async-signal-safe.
+static void say_stopping(int number) {
+    const int64_t phase = phase_now;
+    char text[600] = "";
+    if (phase)
+        put_phase(text, sizeof text, number, phase);
+    else
+        put_waiting(text, sizeof text);
+    say(text);
+    if (phase) wait_for_it();
 }
 
 static void on_end(int number) {
@@ -46,7 +131,7 @@ static void on_end(int number) {
         return;
     }
     caught = number;
-    say_stopping();
+    say_stopping(number);
     errno = error;
 }
 
@@ -76,6 +161,13 @@ void rlhf__signals_install(void) {
 }
 
 void rlhf__signals_json(int on) { json = on; }
+
+void rlhf__signals_phase(int64_t phase, int finishes, double seconds) {
+    const double end = (rlhf__seconds() + seconds) * 1e3;
+    finishing = finishes;
+    phase_end_ms = seconds >= 0 && end < 1e15 ? (int64_t)ceil(end) : 0;
+    phase_now = phase;
+}
 
 const volatile sig_atomic_t *rlhf__signals_flag(void) { return &caught; }
 

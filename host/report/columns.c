@@ -35,6 +35,22 @@ static int put_char(struct rlhf__buf *out, rlhf_str text, size_t *at) {
     return wide < 0 ? 0 : wide;
 }
 
+size_t rlhf__wrap_at(rlhf_str text, int columns) {
+    struct rlhf__buf seen = RLHF__BUF_INIT;
+    size_t at = 0, space = 0;
+    int used = 0;
+    while (at < text.len) {
+        size_t next = at;
+        const int wide = put_char(&seen, text, &next);
+        if (used + wide > columns && at > 0) break;
+        if (text.ptr[at] == ' ' && used >= columns / 2) space = next;
+        used += wide;
+        at = next;
+    }
+    rlhf__buf_free(&seen);
+    return at < text.len && space && text.ptr[at] != ' ' ? space : at;
+}
+
 int rlhf__put_clipped(struct rlhf__buf *out, rlhf_str text, int columns) {
     int used = 0, used_at_dots = 0;
     size_t at = 0, dots = out->len; // where "..." goes if the rest does not fit

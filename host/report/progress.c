@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define BAR_COLUMNS    24  // on a terminal wide enough for all numbers beside it
+#define NOTE_COLUMNS   20  // that most notes need
 #define REDRAW_SECONDS 0.1 // between two drawings of the same work
 
 struct rlhf__progress {
@@ -65,39 +66,67 @@ static double seconds_left(const struct rlhf__progress_state *s) {
     return done > 0 ? s->seconds / (double)done * (double)(s->phases - s->phase) : NAN;
 }
 
-// "reward 0.731  kl 3.21  5210 tok/s"
-static void put_numbers(struct rlhf__buf *b, const struct rlhf__progress_state *s) {
+// What a narrow terminal has no room for, in this order.
+enum shed { NOTHING, REPEATED, SPEED, RETRIES, ACCURACY, JUDGE, KL, BAR, FAILURES, VALUE, N_SHED };
+
+// "reward 0.731  kl 3.21  5210 tok/s", without what is shed.
+static void put_numbers(struct rlhf__buf *b, const struct rlhf__progress_state *s, int shed) {
     if (s->phase <= s->first_phase) return; // nothing measured yet
-    rlhf__buf_printf(b, "  %s %.4f", s->label ? s->label : "value", s->value);
-    if (isfinite(s->judge)) rlhf__buf_printf(b, "  judge %.4f", s->judge);
-    if (isfinite(s->accuracy)) rlhf__buf_printf(b, "  accuracy %.4f", s->accuracy);
-    if (!isnan(s->kl)) rlhf__buf_printf(b, "  kl %.3f", s->kl);
-    if (isfinite(s->tokens_per_s)) rlhf__buf_printf(b, "  %.0f tok/s", s->tokens_per_s);
-    if (s->failures) rlhf__buf_printf(b, "  failures %lld", (long long)s->failures);
-    if (s->retries) rlhf__buf_printf(b, "  retries %lld", (long long)s->retries);
+    const int repeats = s->accuracy == s->value && shed >= REPEATED;
+    if (shed < VALUE) rlhf__buf_printf(b, "  %s %.4f", s->label ? s->label : "value", s->value);
+    if (isfinite(s->judge) && shed < JUDGE) rlhf__buf_printf(b, "  judge %.4f", s->judge);
+    if (isfinite(s->accuracy) && shed < ACCURACY && !repeats)
+        rlhf__buf_printf(b, "  accuracy %.4f", s->accuracy);
+    if (!isnan(s->kl) && shed < KL) rlhf__buf_printf(b, "  kl %.3f", s->kl);
+    if (isfinite(s->tokens_per_s) && shed < SPEED)
+        rlhf__buf_printf(b, "  %.0f tok/s", s->tokens_per_s);
+    if (s->failures && shed < FAILURES)
+        rlhf__buf_printf(b, "  failures %lld", (long long)s->failures);
+    if (s->retries && shed < RETRIES) rlhf__buf_printf(b, "  retries %lld", (long long)s->retries);
 }
 
 // Shorter on a narrow terminal, where the numbers say more than the bar.
 static int bar_columns(int terminal) { return terminal >= 100 ? BAR_COLUMNS : terminal / 8; }
+
+// Columns that the note has for itself, so that numbers do not come and go with its length.
+static int note_columns(const struct rlhf__progress *p, int terminal) {
+    struct rlhf__buf seen = RLHF__BUF_INIT;
+    const int used = rlhf__put_clipped(&seen, (rlhf_str){p->note, strlen(p->note)}, terminal);
+    const int usual = terminal / 4 < NOTE_COLUMNS ? terminal / 4 : NOTE_COLUMNS;
+    rlhf__buf_free(&seen);
+    if (p->state.phase >= p->state.phases) return *p->note ? 2 + used : 0;
+    return 2 + (used > usual ? used : usual);
+}
+
+// Numbers and the time left, as many as fit beside the bar and the note.
+static int put_fitting(const struct rlhf__progress *p, int terminal, struct rlhf__buf *text) {
+    const struct rlhf__progress_state *s = &p->state;
+    const int room = terminal - 1 - note_columns(p, terminal);
+    for (int shed = NOTHING; shed < N_SHED; shed++) {
+        const int width = shed < BAR ? bar_columns(terminal) : 0;
+        rlhf__buf_clear(text);
+        rlhf__buf_printf(text, " %lld/%lld", (long long)s->phase, (long long)s->phases);
+        put_numbers(text, s, shed);
+        if (s->phase > s->first_phase && s->phase < s->phases) {
+            rlhf__buf_puts(text, "  ETA ");
+            put_duration(text, seconds_left(s));
+        }
+        if (width + (int)text->len <= room || shed == VALUE) return width; // all of it is ASCII
+    }
+    return 0;
+}
 
 // Bar and numbers; before there are phases the note alone.
 static int put_bar(const struct rlhf__progress *p, int terminal, struct rlhf__buf *bar,
                    struct rlhf__buf *text) {
     const struct rlhf__progress_state *s = &p->state;
     const char *gap = s->phases > 0 ? "  " : "";
-    int width = s->phases > 0 ? bar_columns(terminal) : 0;
+    int width = s->phases > 0 ? put_fitting(p, terminal, text) : 0;
     int full = width ? (int)((double)s->phase / (double)s->phases * width) : 0;
     if (full > width) full = width;
     for (int i = 0; i < width; i++) {
         if (i == full && p->color) rlhf__buf_puts(bar, "\033[2m");
         rlhf__buf_puts(bar, i < full ? "\xe2\x94\x81" : p->color ? "\xe2\x94\x81" : " ");
-    }
-    if (s->phases > 0)
-        rlhf__buf_printf(text, " %lld/%lld", (long long)s->phase, (long long)s->phases);
-    put_numbers(text, s);
-    if (s->phase > s->first_phase && s->phase < s->phases) {
-        rlhf__buf_puts(text, "  ETA ");
-        put_duration(text, seconds_left(s));
     }
     if (*p->note) rlhf__buf_printf(text, "%s%s", gap, p->note);
     return width;
@@ -189,7 +218,7 @@ static void print_line(struct rlhf__progress *p, const struct rlhf__progress_sta
     char when[32];
     rlhf__buf_printf(&text, "%s %s %lld/%lld", rlhf__clock_text(&p->day, when),
                      s->unit ? s->unit : "phase", (long long)s->phase, (long long)s->phases);
-    put_numbers(&text, s);
+    put_numbers(&text, s, NOTHING);
     rlhf__buf_puts(&text, "  elapsed ");
     put_duration(&text, s->seconds);
     if (s->phase < s->phases) {

@@ -105,27 +105,75 @@ rlhf_status rlhf__samples_sync(struct rlhf__samples *s, struct rlhf__error *err)
 // ---- the table --------------------------------------------------------------------------------
 
 #define NUMBER_COLUMNS 9
+#define TEXT_LINES     3  // of a sample, in a box
+#define TEXT_COLUMNS   40 // fewer, and the reference's log-probs make room
 
-// "  0.9312", or blanks when the number is not known.
-static void put_cell(struct rlhf__buf *b, double v) {
-    char text[32] = "";
-    if (isfinite(v)) snprintf(text, sizeof text, fabs(v) >= 1000 ? "%.0f" : "%.3f", v);
-    rlhf__buf_printf(b, "%*s", NUMBER_COLUMNS, text);
+// What there is room for.
+struct layout {
+    const struct rlhf__sample_table *t;
+    const char *bar, *sep, *end;
+    int numbers, has_ref, text; // columns of numbers, the last of which is the reference's; of text
+};
+
+static struct layout layout_of(const struct rlhf__sample_table *t, int width) {
+    struct layout l = {.t = t, .bar = "", .sep = "  ", .end = "\n", .has_ref = 1};
+    if (t->boxed) {
+        l.bar = "\xe2\x94\x82 ";
+        l.sep = " \xe2\x94\x82 ";
+        l.end = " \xe2\x94\x82\n";
+    }
+    const int each = NUMBER_COLUMNS + (t->boxed ? 3 : 2), around = t->boxed ? 4 : 0;
+    l.numbers = 2 + (int)t->n_rewards;
+    l.text = width - l.numbers * each - around;
+    if (t->n_rewards && l.text < TEXT_COLUMNS) {
+        l.has_ref = 0;
+        l.numbers--;
+        l.text += each;
+    }
+    if (l.text < 8) l.text = 8;
+    return l;
 }
 
-static void put_rule(struct rlhf__buf *b, const char *left, const char *mid, const char *right,
-                     int text_columns) {
-    const int columns[] = {NUMBER_COLUMNS + 2, NUMBER_COLUMNS + 2, text_columns + 2};
-    for (int c = 0; c < 3; c++) {
+static void put_rule(struct rlhf__buf *b, const struct layout *l, const char *left, const char *mid,
+                     const char *right) {
+    if (!l->t->boxed) return;
+    for (int c = 0; c <= l->numbers; c++) {
         rlhf__buf_puts(b, c ? mid : left);
-        for (int i = 0; i < columns[c]; i++)
+        for (int i = 0; i < (c < l->numbers ? NUMBER_COLUMNS : l->text) + 2; i++)
             rlhf__buf_puts(b, "\xe2\x94\x80");
     }
     rlhf__buf_printf(b, "%s\n", right);
 }
 
-// Where to begin with a prompt that fills most of the columns, so that it takes a third of them; at
-// a character. 0: show all of it.
+// "  0.9312", or blanks when the number is not known.
+static void put_number_cell(struct rlhf__buf *b, const struct layout *l, double v) {
+    char text[32] = "";
+    if (isfinite(v)) snprintf(text, sizeof text, fabs(v) >= 1000 ? "%.0f" : "%.3f", v);
+    rlhf__buf_printf(b, "%*s%s", NUMBER_COLUMNS, text, l->sep);
+}
+
+static void put_name_cell(struct rlhf__buf *b, const struct layout *l, const char *name) {
+    struct rlhf__buf cell = RLHF__BUF_INIT;
+    const int used = rlhf__put_clipped(&cell, (rlhf_str){name, strlen(name)}, NUMBER_COLUMNS);
+    rlhf__buf_printf(b, "%*s%s%s", NUMBER_COLUMNS - used, "", rlhf__buf_text(&cell), l->sep);
+    rlhf__buf_free(&cell);
+}
+
+static void put_title(struct rlhf__buf *b, const struct layout *l) {
+    char title[40];
+    snprintf(title, sizeof title, "text of phase %lld", (long long)l->t->phase);
+    put_rule(b, l, "\xe2\x94\x8c", "\xe2\x94\xac", "\xe2\x94\x90");
+    rlhf__buf_puts(b, l->bar);
+    put_name_cell(b, l, "reward");
+    for (size_t k = 0; k < l->t->n_rewards; k++)
+        put_name_cell(b, l, l->t->rewards[k]);
+    if (l->has_ref) put_name_cell(b, l, "ref logp");
+    rlhf__buf_printf(b, "%-*.*s%s", l->t->boxed ? l->text : 0, l->text, title, l->end);
+    put_rule(b, l, "\xe2\x94\x9c", "\xe2\x94\xbc", "\xe2\x94\xa4");
+}
+
+// Where to begin with a prompt that fills most of the room, so that it takes a third of it; at a
+// character. 0: show all of it.
 static size_t tail_of(rlhf_str prompt, size_t columns) {
     if (prompt.len <= columns * 2 / 3) return 0;
     size_t from = (size_t)prompt.len - columns / 3;
@@ -136,43 +184,45 @@ static size_t tail_of(rlhf_str prompt, size_t columns) {
 
 // Prompt and response as one text, with a mark between them. Of a prompt that would crowd out the
 // response only the end is shown.
-static void put_text(struct rlhf__buf *b, const struct rlhf__sample *s, int columns, int pad) {
-    struct rlhf__buf both = RLHF__BUF_INIT;
+static void join_text(struct rlhf__buf *both, const struct rlhf__sample *s, int columns) {
     size_t from = tail_of(s->prompt, (size_t)columns);
-    if (from) rlhf__buf_puts(&both, "...");
-    rlhf__buf_put(&both, s->prompt.ptr + from, (size_t)s->prompt.len - from);
-    rlhf__buf_puts(&both, " \xc2\xbb");
-    rlhf__buf_put(&both, s->response.ptr, (size_t)s->response.len);
-    int used = rlhf__put_clipped(b, (rlhf_str){rlhf__buf_text(&both), both.len}, columns);
-    for (; pad && used < columns; used++)
-        rlhf__buf_putc(b, ' ');
+    if (from) rlhf__buf_puts(both, "...");
+    rlhf__buf_put(both, s->prompt.ptr + from, (size_t)s->prompt.len - from);
+    rlhf__buf_puts(both, " \xc2\xbb");
+    rlhf__buf_put(both, s->response.ptr, (size_t)s->response.len);
+}
+
+static void put_sample(struct rlhf__buf *b, const struct layout *l, const struct rlhf__sample *s) {
+    const int lines = l->t->boxed ? TEXT_LINES : 1;
+    struct rlhf__buf both = RLHF__BUF_INIT;
+    join_text(&both, s, l->text * lines);
+    rlhf_str left = {rlhf__buf_text(&both), both.len};
+    for (int line = 0; line < lines && (line == 0 || left.len); line++) {
+        const size_t fits = rlhf__wrap_at(left, l->text);
+        const rlhf_str now = {left.ptr, line == lines - 1 ? left.len : fits};
+        rlhf__buf_puts(b, l->bar);
+        put_number_cell(b, l, line ? NAN : s->reward);
+        for (size_t k = 0; k < l->t->n_rewards; k++)
+            put_number_cell(b, l, line || !s->paid ? NAN : (double)s->paid[k]);
+        if (l->has_ref) put_number_cell(b, l, line ? NAN : s->ref_logp);
+        int used = rlhf__put_clipped(b, now, l->text);
+        for (; l->t->boxed && used < l->text; used++)
+            rlhf__buf_putc(b, ' ');
+        rlhf__buf_puts(b, l->end);
+        left = (rlhf_str){left.ptr + now.len, left.len - now.len};
+    }
     rlhf__buf_free(&both);
 }
 
-void rlhf__samples_table(FILE *out, int64_t phase, const struct rlhf__sample *samples, size_t n,
-                         int width, int boxed) {
-    if (width <= 0) width = rlhf__terminal_width(fileno(out), 100);
-    const char *bar = boxed ? "\xe2\x94\x82 " : "", *sep = boxed ? " \xe2\x94\x82 " : "  ";
-    const char *end = boxed ? " \xe2\x94\x82\n" : "\n";
-    int columns = width - 2 * NUMBER_COLUMNS - (boxed ? 10 : 4);
-    if (columns < 8) columns = 8;
-    char title[40];
-    snprintf(title, sizeof title, "text of phase %lld", (long long)phase);
+void rlhf__samples_table(FILE *out, const struct rlhf__sample_table *t,
+                         const struct rlhf__sample *samples, size_t n) {
+    const int width = t->width > 0 ? t->width : rlhf__terminal_width(fileno(out), 100);
+    const struct layout l = layout_of(t, width);
     struct rlhf__buf b = RLHF__BUF_INIT;
-    if (boxed) put_rule(&b, "\xe2\x94\x8c", "\xe2\x94\xac", "\xe2\x94\x90", columns);
-    rlhf__buf_printf(&b, "%s%*s%s%*s%s%-*.*s%s", bar, NUMBER_COLUMNS, "reward", sep, NUMBER_COLUMNS,
-                     "ref logp", sep, boxed ? columns : 0, columns, title, end);
-    if (boxed) put_rule(&b, "\xe2\x94\x9c", "\xe2\x94\xbc", "\xe2\x94\xa4", columns);
-    for (size_t i = 0; i < n; i++) {
-        rlhf__buf_puts(&b, bar);
-        put_cell(&b, samples[i].reward);
-        rlhf__buf_puts(&b, sep);
-        put_cell(&b, samples[i].ref_logp);
-        rlhf__buf_puts(&b, sep);
-        put_text(&b, &samples[i], columns, boxed);
-        rlhf__buf_puts(&b, end);
-    }
-    if (boxed) put_rule(&b, "\xe2\x94\x94", "\xe2\x94\xb4", "\xe2\x94\x98", columns);
+    put_title(&b, &l);
+    for (size_t i = 0; i < n; i++)
+        put_sample(&b, &l, &samples[i]);
+    put_rule(&b, &l, "\xe2\x94\x94", "\xe2\x94\xb4", "\xe2\x94\x98");
     fwrite(rlhf__buf_text(&b), 1, b.len, out);
     fflush(out);
     rlhf__buf_free(&b);

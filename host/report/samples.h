@@ -12,6 +12,7 @@ struct rlhf__sample {
     double reward;             // mixed score
     double ref_logp;           // sum over the response under the reference, nats; NaN = not known
     double logp;               // the same under the policy that sampled it; NaN = not known
+    const float *paid;         // [n_rewards of the table] by each reward; NULL where there is one
 };
 
 struct rlhf__samples;
@@ -34,10 +35,20 @@ rlhf_status rlhf__samples_sync(struct rlhf__samples *s, struct rlhf__error *err)
 // One sample as an object of a JSON log: {"event": "sample", "phase", "prompt", ...}. [main]
 void rlhf__samples_event(struct rlhf__log *log, int64_t phase, const struct rlhf__sample *s);
 
-// The table of a phase: reward, reference log-prob, text on one line each, cut to `width` columns
-// (0 = ask the terminal, 100 when there is none). boxed: drawn with box lines, else plain columns.
-// [main]
-void rlhf__samples_table(FILE *out, int64_t phase, const struct rlhf__sample *samples, size_t n,
-                         int width, int boxed);
+enum { RLHF__SAMPLE_REWARDS = 4 }; // that have a column of their own
+
+struct rlhf__sample_table {
+    int64_t phase;
+    const char *const
+        *rewards;     // [n_rewards] names of several rewards; 0: one, no columns of its own
+    size_t n_rewards; // at most RLHF__SAMPLE_REWARDS
+    int32_t width;    // columns in all; 0 = ask the terminal, 100 when there is none
+    int32_t boxed;    // 1: box lines, and texts on several lines; 0: a line a sample
+};
+
+// The table of a phase: reward, what each of several rewards paid, reference log-prob, text. The
+// log-prob goes where it would leave too little of the text. [main]
+void rlhf__samples_table(FILE *out, const struct rlhf__sample_table *,
+                         const struct rlhf__sample *samples, size_t n);
 
 #endif

@@ -44,26 +44,70 @@ static double response_sum(const struct rlhf__rows *e, uint32_t i, const float *
 void rlhf__shown_finish(struct rlhf__shown *s) {
     free(s->rows);
     free(s->bytes);
+    free(s->paid);
     *s = (struct rlhf__shown){0};
 }
 
-// The texts of the first n rows go on living in s->bytes.
-static rlhf_status keep_texts(struct rlhf__shown *s, const struct rlhf__scored *x, size_t n,
-                              struct rlhf__error *err) {
+// Whether row i is of the group of one of these rows, or has its prompt.
+static int is_repeated(const struct rlhf__phase *p, uint32_t i, const uint32_t *seen, uint32_t n) {
+    const int32_t *group = p->x.rows.group;
+    const rlhf_str *prompt = p->x.scored.prompt;
+    for (uint32_t k = 0; k < n; k++) {
+        const rlhf_str other = prompt[seen[k]];
+        if (group[seen[k]] == group[i]) return 1;
+        if (other.len != prompt[i].len) continue;
+        if (!other.len || !memcmp(other.ptr, prompt[i].ptr, (size_t)other.len)) return 1;
+    }
+    return 0;
+}
+
+static int compare_rows(const void *a, const void *b) {
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+// n rows to show, ascending: the first of each prompt, and where there are too few of these, others
+// from the front.
+static void choose(const struct rlhf__phase *p, uint32_t *pick, uint32_t n) {
+    const uint32_t rows = p->x.rows.n;
+    uint32_t firsts = 0;
+    for (uint32_t i = 0; i < rows && firsts < n; i++)
+        if (!is_repeated(p, i, pick, firsts)) pick[firsts++] = i;
+    uint32_t at = firsts, next = 0;
+    for (uint32_t i = 0; i < rows && at < n; i++) {
+        if (next < firsts && pick[next] == i)
+            next++;
+        else
+            pick[at++] = i;
+    }
+    qsort(pick, n, sizeof *pick, compare_rows);
+}
+
+static char *keep_text(char *at, rlhf_str from, rlhf_str *to) {
+    *to = (rlhf_str){at, from.len};
+    if (from.len) memcpy(at, from.ptr, (size_t)from.len);
+    return at + from.len;
+}
+
+// The texts of these rows, and what each of several rewards paid them, go on living in *s.
+static rlhf_status keep_texts(struct rlhf__shown *s, const struct rlhf__scored *x,
+                              const uint32_t *pick, uint32_t n, struct rlhf__error *err) {
+    const size_t each = x->paid ? x->n_rewards : 0;
     size_t bytes = 0;
-    for (size_t i = 0; i < n; i++)
-        bytes += (size_t)x->prompt[i].len + (size_t)x->response[i].len;
+    for (uint32_t i = 0; i < n; i++)
+        bytes += (size_t)x->prompt[pick[i]].len + (size_t)x->response[pick[i]].len;
     s->rows = calloc(n, sizeof *s->rows);
     s->bytes = malloc(bytes + 1);
-    if (!s->rows || !s->bytes) return RLHF__NOMEM(err, "out of memory for samples");
+    s->paid = each ? calloc(n * each, sizeof *s->paid) : NULL;
+    if (!s->rows || !s->bytes || (each && !s->paid))
+        return RLHF__NOMEM(err, "out of memory for samples");
     char *at = s->bytes;
-    for (size_t i = 0; i < n; i++) {
-        s->rows[i].prompt = (rlhf_str){at, x->prompt[i].len};
-        if (x->prompt[i].len) memcpy(at, x->prompt[i].ptr, (size_t)x->prompt[i].len);
-        at += x->prompt[i].len;
-        s->rows[i].response = (rlhf_str){at, x->response[i].len};
-        if (x->response[i].len) memcpy(at, x->response[i].ptr, (size_t)x->response[i].len);
-        at += x->response[i].len;
+    for (uint32_t i = 0; i < n; i++) {
+        at = keep_text(at, x->prompt[pick[i]], &s->rows[i].prompt);
+        at = keep_text(at, x->response[pick[i]], &s->rows[i].response);
+        if (!each) continue;
+        s->rows[i].paid = s->paid + i * each;
+        memcpy(s->paid + i * each, x->paid + pick[i] * each, each * sizeof *s->paid);
     }
     s->n = n;
     return RLHF_OK;
@@ -74,16 +118,20 @@ rlhf_status rlhf__completions_take(const struct rlhf__phase *p, struct rlhf__err
     const struct rlhf__log_config *c = &p->config->log;
     const struct rlhf__rows *e = &p->x.rows;
     struct rlhf__shown *s = &p->report->shown;
-    size_t n = (size_t)(c->samples < e->n ? c->samples : e->n);
+    const uint32_t n = c->samples < e->n ? (uint32_t)c->samples : e->n;
     int compares = rlhf__plan_wants_reference(&p->cast->plan);
     rlhf__shown_finish(s);
     if (c->samples_every == 0 || n == 0) return RLHF_OK;
-    rlhf_status st = keep_texts(s, &p->x.scored, n, err);
+    uint32_t *pick = calloc(n, sizeof *pick);
+    if (!pick) return RLHF__NOMEM(err, "out of memory for samples");
+    choose(p, pick, n);
+    rlhf_status st = keep_texts(s, &p->x.scored, pick, n, err);
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
-        s->rows[i].reward = (double)e->reward[i];
-        s->rows[i].logp = response_sum(e, i, e->token[RLHF__LOGP_OLD]);
-        s->rows[i].ref_logp = compares ? response_sum(e, i, e->token[RLHF__LOGP_REF]) : NAN;
+        s->rows[i].reward = (double)e->reward[pick[i]];
+        s->rows[i].logp = response_sum(e, pick[i], e->token[RLHF__LOGP_OLD]);
+        s->rows[i].ref_logp = compares ? response_sum(e, pick[i], e->token[RLHF__LOGP_REF]) : NAN;
     }
+    free(pick);
     return st;
 }
 
@@ -103,8 +151,15 @@ rlhf_status rlhf__completions_show(const struct rlhf__phase *p, int is_last,
             rlhf__samples_event(r->log, phase, &s->rows[i]);
         return RLHF_OK;
     }
+    const char *names[RLHF__SAMPLE_REWARDS];
+    size_t several = s->paid ? p->config->n_reward : 0;
+    if (several > RLHF__SAMPLE_REWARDS) several = RLHF__SAMPLE_REWARDS;
+    for (size_t k = 0; k < several; k++)
+        names[k] = p->config->reward[k].name;
+    const struct rlhf__sample_table table = {
+        .phase = phase, .rewards = names, .n_rewards = several, .boxed = isatty(STDOUT_FILENO)};
     rlhf__progress_hide(r->progress);
-    rlhf__samples_table(stdout, phase, s->rows, s->n, 0, isatty(STDOUT_FILENO));
+    rlhf__samples_table(stdout, &table, s->rows, s->n);
     rlhf__progress_show(r->progress);
     return RLHF_OK;
 }

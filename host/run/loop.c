@@ -1,5 +1,6 @@
 // loop.c: the phases of a run, rlhf__run_phases of run.h: everything around a phase that is
 // the same for all algorithms.
+#include "base/signals.h"
 #include "keep/run_dir.h"
 #include "learn/algo.h"
 #include "run/checkpoint.h"
@@ -77,6 +78,7 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     rlhf__iteration_end(&r->iteration);
     if (st == RLHF_OK) st = rlhf__phase_report(&p, &r->early_stop, &r->count.stop, err);
     if (st == RLHF_OK) st = end_phase(r, &p, err);
+    rlhf__signals_phase(0, 0, -1);
     rlhf__reward_accounts_close(&r->report.rewards);
     rlhf__experience_finish(&p.x);
     return st;
@@ -143,5 +145,6 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     rlhf__logf(r->report.log, RLHF_LOG_INFO, "%s after %lld of %lld phase%s: %s",
                is_cancelled(r) ? "stopped" : "done", (long long)r->count.phase,
                (long long)r->count.phases, r->count.phases == 1 ? "" : "s", r->req->dir->name);
+    if (is_cancelled(r) || (c->run.stop_after > 0 && !r->count.stop)) rlhf__saving_say_next(r);
     return RLHF_OK;
 }

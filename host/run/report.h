@@ -14,10 +14,11 @@ struct rlhf__phase_times {
     double start, rollout, reward, reference, update;
 };
 
-// Samples of the phase at hand; their texts lie in bytes.
+// Samples of the phase at hand; their texts lie in bytes, what several rewards paid them in paid.
 struct rlhf__shown {
     struct rlhf__sample *rows; // [n]
     char *bytes;
+    float *paid;
     size_t n;
 };
 

@@ -1,6 +1,7 @@
 // saving.c: see saving.h.
 #include "run/saving.h"
 
+#include "base/printable.h"
 #include "config/resume.h"
 #include "keep/run_dir.h"
 #include "run/checkpoint.h"
@@ -80,6 +81,18 @@ rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
+void rlhf__saving_say_next(const struct rlhf__run *r) {
+    struct rlhf__buf say = RLHF__BUF_INIT, code = RLHF__BUF_INIT;
+    if (r->saved.phase <= 0 || r->count.phase >= r->count.phases) return;
+    rlhf__resume_code(r->req->env->dirs, r->config, r->req->rewards, r->req->judge, &code);
+    rlhf__buf_puts(&say, "go on: rlhf-host --resume ");
+    rlhf__put_shell(&say, r->req->dir->name);
+    if (code.len) rlhf__buf_printf(&say, " --trust-run (or name again %s)", rlhf__buf_text(&code));
+    rlhf__logf(r->report.log, RLHF_LOG_INFO, "%s", rlhf__buf_text(&say));
+    rlhf__buf_free(&say);
+    rlhf__buf_free(&code);
+}
+
 // How to go on, with the code that --resume does not take from a run directory.
 static void say_kept(const struct rlhf__run *r, int64_t phases) {
     struct rlhf__buf code = RLHF__BUF_INIT;
@@ -108,6 +121,8 @@ void rlhf__saving_rescue(struct rlhf__run *r) {
                        (long long)boundary, err.text);
     }
     r->count.phase = s->phase > 0 ? s->phase : 0;
+    const volatile sig_atomic_t *cancelled = r->req->env->cancelled;
+    if (s->phase > 0 && cancelled && *cancelled) return; // rlhf__saving_say_next follows
     if (s->phase > 0)
         say_kept(r, s->phase);
     else if (boundary > 0)

@@ -26,4 +26,8 @@ rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err);
 // not tried, and log what is kept and what is lost. r->count.phase is what is kept. [main]
 void rlhf__saving_rescue(struct rlhf__run *r);
 
+// After the end: log the command that goes on with the run; nothing where nothing is kept or all
+// phases are done. [main]
+void rlhf__saving_say_next(const struct rlhf__run *r);
+
 #endif

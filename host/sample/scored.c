@@ -17,6 +17,7 @@ void rlhf__scored_finish(struct rlhf__scored *s) {
     free(s->scored_len);
     free(s->no_period);
     free(s->verdict);
+    free(s->paid);
     memset(s, 0, sizeof *s);
 }
 
@@ -69,15 +70,17 @@ static int joined(void **to, const void *a, size_t n, const void *b, size_t more
 rlhf_status rlhf__scored_join(struct rlhf__scored *a, struct rlhf__scored *b,
                               struct rlhf__error *err) {
     const size_t n = a->n, more = b->n;
-    void *p[7] = {0};
+    const size_t each = a->paid && b->paid ? a->n_rewards : 0;
+    void *p[8] = {0};
     int ok = joined(&p[0], a->prompt, n, b->prompt, more, sizeof *a->prompt) &&
              joined(&p[1], a->response, n, b->response, more, sizeof *a->response) &&
              joined(&p[2], a->meta, n, b->meta, more, sizeof *a->meta) &&
              joined(&p[3], a->text, n, b->text, more, sizeof *a->text) &&
              joined(&p[4], a->scored_len, n, b->scored_len, more, sizeof *a->scored_len) &&
              joined(&p[5], a->no_period, n, b->no_period, more, 1) &&
-             joined(&p[6], a->verdict, n, b->verdict, more, 1);
-    for (int k = 0; !ok && k < 7; k++)
+             joined(&p[6], a->verdict, n, b->verdict, more, 1) &&
+             joined(&p[7], a->paid, n * each, b->paid, more * each, sizeof *a->paid);
+    for (int k = 0; !ok && k < 8; k++)
         free(p[k]);
     if (!ok) return RLHF__NOMEM(err, "out of memory for the texts of %zu responses", n + more);
     for (size_t i = 0; i < more; i++)
@@ -92,7 +95,22 @@ rlhf_status rlhf__scored_join(struct rlhf__scored *a, struct rlhf__scored *b,
                                .scored_len = p[4],
                                .no_period = p[5],
                                .verdict = p[6],
-                               .n = (uint32_t)(n + more)};
+                               .paid = each ? p[7] : NULL,
+                               .n = (uint32_t)(n + more),
+                               .n_rewards = (uint32_t)each};
+    if (!each) free(p[7]);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__scored_take_paid(struct rlhf__scored *x, const float *raw, uint32_t n_rewards,
+                                   struct rlhf__error *err) {
+    const size_t n = x->n;
+    x->paid = malloc((n * n_rewards + 1) * sizeof *x->paid);
+    if (!x->paid) return RLHF__NOMEM(err, "out of memory for what %u rewards pay", n_rewards);
+    x->n_rewards = n_rewards;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < n_rewards; k++)
+            x->paid[i * n_rewards + k] = raw[k * n + i];
     return RLHF_OK;
 }
 
@@ -110,6 +128,8 @@ void rlhf__scored_pick(struct rlhf__scored *x, const uint32_t *pick, uint32_t n)
         x->scored_len[to] = x->scored_len[i];
         x->no_period[to] = x->no_period[i];
         x->verdict[to] = x->verdict[i];
+        for (uint32_t k = 0; x->paid && k < x->n_rewards; k++)
+            x->paid[to * x->n_rewards + k] = x->paid[i * x->n_rewards + k];
         to++;
     }
     x->n = n;

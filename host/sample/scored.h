@@ -15,7 +15,8 @@ struct rlhf__scored {
     int32_t *scored_len;                // [n] response tokens that are scored
     uint8_t *no_period;                 // [n] 1 = the period rule found none
     uint8_t *verdict; // [n] enum rlhf_verdict of all rewards; none before rlhf__score
-    uint32_t n, reserved;
+    float *paid;      // [n * n_rewards] what each reward paid each row; NULL: there is one reward
+    uint32_t n, n_rewards;
 };
 
 // What the texts are cut by, and the prompts that rows respond to, by their source; all borrowed.
@@ -34,6 +35,11 @@ void rlhf__scored_finish(struct rlhf__scored *); // accepts a zeroed one [any]
 // were. [any]
 rlhf_status rlhf__scored_join(struct rlhf__scored *a, struct rlhf__scored *b,
                               struct rlhf__error *err);
+
+// Keep what each of several rewards paid: raw[n_rewards * n], as rlhf__score fills it. Errors:
+// RLHF_E_NOMEM. [any]
+rlhf_status rlhf__scored_take_paid(struct rlhf__scored *, const float *raw, uint32_t n_rewards,
+                                   struct rlhf__error *err);
 
 // Only the rows pick[0..n), ascending, stay. [any]
 void rlhf__scored_pick(struct rlhf__scored *, const uint32_t *pick, uint32_t n);

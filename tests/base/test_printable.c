@@ -55,6 +55,21 @@ static void a_fixed_buffer_ends_between_characters(void **state) {
     assert_string_equal(rlhf__printable("abcde\xc3\xa9\xc3\xa9", out, sizeof out), "abcde\xc3\xa9");
 }
 
+static void a_word_of_a_command_line(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {{"runs/a-1", "runs/a-1"},
+                                           {"my runs/a", "'my runs/a'"},
+                                           {"it's", "'it'\\''s'"},
+                                           {"", "''"},
+                                           {"$(x)", "'$(x)'"}};
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        struct rlhf__buf out = RLHF__BUF_INIT;
+        rlhf__put_shell(&out, cases[i][0]);
+        assert_string_equal(rlhf__buf_text(&out), cases[i][1]);
+        rlhf__buf_free(&out);
+    }
+}
+
 static void json_says_it_in_its_own_escapes(void **state) {
     (void)state;
     static const char text[] = "\033\n\xc2\x9b\xe2\x80\xae\xf3\xa0\x80\x81\xc3\xa9\xff";
@@ -92,6 +107,7 @@ int main(void) {
         cmocka_unit_test(nothing_that_a_terminal_obeys),
         cmocka_unit_test(what_is_no_utf8),
         cmocka_unit_test(a_fixed_buffer_ends_between_characters),
+        cmocka_unit_test(a_word_of_a_command_line),
         cmocka_unit_test(json_says_it_in_its_own_escapes),
         cmocka_unit_test(a_log_line_is_one_line),
     };

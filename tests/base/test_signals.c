@@ -94,12 +94,52 @@ static void stopping_names_what_is_waited_for(void **state) {
                   "once\"}\n");
 }
 
+// In a phase: what becomes of it. The pipe has what the child said, the alarm included.
+static void phase_says(int number, int64_t phase, int finishes, double seconds, int waits,
+                       const char *says) {
+    char text[512] = "";
+    int ends[2], status;
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        rlhf__signals_install();
+        rlhf__signals_phase(phase, finishes, seconds);
+        rlhf__running_begin("reward", "org.example.mine", "score()");
+        raise(number);
+        if (waits) raise(SIGALRM);
+        _exit(0);
+    }
+    close(ends[1]);
+    size_t n = 0;
+    for (ssize_t got; (got = read(ends[0], text + n, sizeof text - 1 - n)) > 0;)
+        n += (size_t)got;
+    close(ends[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_string_equal(text, says);
+}
+
+static void in_a_phase(void **state) {
+    (void)state;
+    phase_says(SIGINT, 87, 1, 0.5, 0,
+               "finishing phase 87 (about 1 s), then a checkpoint; Ctrl-C again: at once\n");
+    phase_says(SIGTERM, 1, 1, -1, 0,
+               "finishing phase 1, then a checkpoint; a second signal: at once\n");
+    phase_says(SIGINT, 88, 0, 300, 1,
+               "leaving phase 88, the checkpoint is of phase 87; Ctrl-C again: at once\n"
+               "still waiting for reward org.example.mine, score(); Ctrl-C again: at once\n");
+    phase_says(SIGINT, 1, 0, -1, 0,
+               "leaving phase 1, which is the first: nothing is kept; Ctrl-C again: at once\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(second_signal_ends_the_program),
         cmocka_unit_test(an_ignored_hangup_stays_ignored),
         cmocka_unit_test(stopping_is_json_where_lines_are),
         cmocka_unit_test(stopping_names_what_is_waited_for),
+        cmocka_unit_test(in_a_phase),
     };
     return cmocka_run_group_tests_name("base_signals", tests, NULL, NULL);
 }

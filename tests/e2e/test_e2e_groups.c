@@ -251,6 +251,17 @@ static void generate_shares_its_prompt(void **state) {
                      0);
 }
 
+// Samples are of different prompts, not the rows of one group, and have a column a reward.
+static void samples_differ_in_their_prompt(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, PPO "--set log.samples=3 --set run.phases=1 --set run.dir=a "
+                                    "--reward period_count.so"),
+                     0);
+    e2e_says(t, "   reward  bad_re...  period...   ref logp  text of phase 1\n");
+    assert_int_equal(e2e_shell(t, "cut -d, -f2 a/samples.jsonl | sort -u | wc -l"), 0);
+    assert_string_equal(t->out, "3\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_numerical_path, e2e_setup, e2e_teardown),
@@ -263,6 +274,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(rows_may_be_dropped, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(the_loss_knows_how_many_minibatches_there_are, e2e_setup,
                                         e2e_teardown),
+        cmocka_unit_test_setup_teardown(samples_differ_in_their_prompt, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_said, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(generate_shares_its_prompt, e2e_setup, e2e_teardown),
     };

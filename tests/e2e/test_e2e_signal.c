@@ -24,6 +24,9 @@ static void interrupt_and_resume(struct e2e *t, const char *signal, int want) {
         "kill -%s $pid; " GUARD "wait $pid; status=$?; kill $guard 2>/dev/null; exit $status",
         signal);
     assert_int_equal(status, want);
+    e2e_says(t, strcmp(signal, "INT") ? "; a second signal: at once" : "; Ctrl-C again: at once");
+    e2e_says(t, " of 100000 phases: s\n");
+    e2e_says(t, " go on: rlhf-host --resume s\n");
     assert_int_equal(e2e_shell(t, "readlink s/checkpoints/latest"), 0);
     int done = 0;
     for (const char *c = t->out; *c >= '0' && *c <= '9'; c++)

@@ -140,10 +140,41 @@ static void a_narrow_terminal_has_a_short_bar(void **state) {
     (void)state;
     char out[4096];
     on_a_terminal(1, 80, out, sizeof out);
-    assert_non_null(strstr(out, "\r\033[K━━━━━      11/20  reward 0.5000  kl 1.250  5210 tok/s  "
-                                "ETA 1:12  rollout\r"));
+    assert_non_null(strstr(out, "\r\033[K━━━━━      11/20  reward 0.5000  kl 1.250  ETA 1:12  "
+                                "rollout\r"));
     on_a_terminal(1, 53, out, sizeof out); // the line is cut to the terminal
-    assert_non_null(strstr(out, "\r\033[K━━━    11/20  reward 0.5000  kl 1.250  5210 tok/s...\r"));
+    assert_non_null(strstr(out, "\r\033[K━━━    11/20  reward 0.5000  ETA 1:12  rollout\r"));
+    on_a_terminal(1, 30, out, sizeof out); // the time left and what is being done stay longest
+    assert_non_null(strstr(out, "\r\033[K 11/20  ETA 1:12  rollout\r"));
+}
+
+static void show_arithmetic(struct rlhf__log *log) {
+    struct rlhf__error err;
+    struct rlhf__progress *p;
+    if (rlhf__progress_create(RLHF__PROGRESS_AUTO, log, &p, &err) < 0) return;
+    struct rlhf__progress_state s = {.phase = 26,
+                                     .phases = 200,
+                                     .label = "reward",
+                                     .value = 0.7617,
+                                     .accuracy = 0.7617,
+                                     .kl = 0.387,
+                                     .judge = NAN,
+                                     .tokens_per_s = 5436,
+                                     .seconds = 26};
+    rlhf__progress_phase(p, &s);
+    rlhf__progress_step(p, "rollout", 128, 512);
+    rlhf__progress_destroy(p);
+}
+
+// What repeats goes first, then the speed.
+static void what_repeats_makes_room(void **state) {
+    (void)state;
+    char out[4096];
+    in_terminal(1, 80, show_arithmetic, out, sizeof out);
+    assert_non_null(strstr(out, " 26/200  reward 0.7617  kl 0.387  ETA 2:54  rollout 128/512\r"));
+    in_terminal(1, 140, show_arithmetic, out, sizeof out);
+    assert_non_null(strstr(out, " 26/200  reward 0.7617  accuracy 0.7617  kl 0.387  5436 tok/s  "
+                                "ETA 2:54  rollout 128/512\r"));
 }
 
 static void set_columns(unsigned short columns) {
@@ -179,7 +210,7 @@ static void a_terminal_that_shrinks(void **state) {
     two = strstr(one, "\r\033[1A\033[J"); // 24 + 58 columns on 50 are 2 lines
     assert_non_null(two);
     assert_non_null(strstr(two, "11/20  reward"));
-    line = strstr(two, "\r\033[2A\033[J"); // 49 columns on 20 are 3
+    line = strstr(two + 1, "\r\033[1A\033[J"); // 36 columns on 20 are 2
     assert_non_null(line);
     assert_non_null(strstr(line, "a line\r\n\r\033[K"));
     three = strstr(line, "three");
@@ -315,6 +346,7 @@ int main(void) {
         cmocka_unit_test(plain_lines_without_a_terminal),
         cmocka_unit_test(a_bar_on_a_terminal),
         cmocka_unit_test(a_narrow_terminal_has_a_short_bar),
+        cmocka_unit_test(what_repeats_makes_room),
         cmocka_unit_test(a_terminal_that_shrinks),
         cmocka_unit_test(a_long_wait_is_never_silent),
         cmocka_unit_test(json_has_objects_for_phases),

@@ -32,15 +32,16 @@ static void clipping_counts_columns_not_bytes(void **state) {
 }
 
 static const struct rlhf__sample two[] = {
-    {{"This was", 8}, {" great, really great\n", 21}, 0.93125, -44.25, -40},
-    {{"\xc3\x89t\xc3\xa9", 5}, {" \xff", 2}, -1, NAN, NAN},
+    {{"This was", 8}, {" great, really great\n", 21}, 0.93125, -44.25, -40, NULL},
+    {{"\xc3\x89t\xc3\xa9", 5}, {" \xff", 2}, -1, NAN, NAN, NULL},
 };
 
 static void check_table(int width, int boxed, const char *want) {
     char got[2048] = "";
     FILE *f = tmpfile();
     assert_non_null(f);
-    rlhf__samples_table(f, 3, two, 2, width, boxed);
+    rlhf__samples_table(f, &(struct rlhf__sample_table){.phase = 3, .width = width, .boxed = boxed},
+                        two, 2);
     rewind(f);
     size_t n = fread(got, 1, sizeof got - 1, f);
     got[n] = '\0';
@@ -53,11 +54,11 @@ static void a_long_prompt_shows_its_end(void **state) {
     (void)state;
     static const char prompt[] = "It begins on a train at night, \xc3\xa9t\xc3\xa9";
     struct rlhf__sample one = {
-        {prompt, sizeof prompt - 1}, {" and ends there too", 19}, 0.5, -1, -1};
+        {prompt, sizeof prompt - 1}, {" and ends there too", 19}, 0.5, -1, -1, NULL};
     char text[512] = "";
     FILE *f = tmpfile();
     assert_non_null(f);
-    rlhf__samples_table(f, 1, &one, 1, 52, 0);
+    rlhf__samples_table(f, &(struct rlhf__sample_table){.phase = 1, .width = 52}, &one, 1);
     rewind(f);
     size_t n = fread(text, 1, sizeof text - 1, f);
     fclose(f);
@@ -76,9 +77,34 @@ static void the_table_fits_its_width(void **state) {
                 "┌───────────┬───────────┬────────────────┐\n"
                 "│    reward │  ref logp │ text of phase  │\n"
                 "├───────────┼───────────┼────────────────┤\n"
-                "│     0.931 │   -44.250 │ This was » ... │\n"
+                "│     0.931 │   -44.250 │ This was »     │\n"
+                "│           │           │ great, really  │\n"
+                "│           │           │ great          │\n"
                 "│    -1.000 │           │ Été » \xef\xbf\xbd        │\n"
                 "└───────────┴───────────┴────────────────┘\n");
+}
+
+// A column a reward, and the reference's log-probs where there is room for them and the text.
+static void several_rewards(void **state) {
+    (void)state;
+    static const float paid[] = {0.5F, -1};
+    static const char *const names[] = {"sentiment", "how long it is"};
+    struct rlhf__sample one = {{"So", 2}, {" it was", 7}, -0.5, -3, -3, paid};
+    struct rlhf__sample_table t = {
+        .phase = 1, .rewards = names, .n_rewards = 2, .width = 80, .boxed = 1};
+    for (int wide = 0; wide < 2; wide++) {
+        char text[2048] = "";
+        FILE *f = tmpfile();
+        assert_non_null(f);
+        t.width = wide ? 100 : 80;
+        rlhf__samples_table(f, &t, &one, 1);
+        rewind(f);
+        text[fread(text, 1, sizeof text - 1, f)] = 0;
+        fclose(f);
+        assert_non_null(strstr(text, wide ? "│    reward │ sentiment │ how lo... │  ref logp │ text"
+                                          : "│    reward │ sentiment │ how lo... │ text"));
+        assert_non_null(strstr(text, "│    -0.500 │     0.500 │    -1.000 │"));
+    }
 }
 
 static void rows_are_utf8_json(void **state) {
@@ -109,6 +135,7 @@ int main(void) {
         cmocka_unit_test(clipping_counts_columns_not_bytes),
         cmocka_unit_test(the_table_fits_its_width),
         cmocka_unit_test(a_long_prompt_shows_its_end),
+        cmocka_unit_test(several_rewards),
         cmocka_unit_test_setup_teardown(rows_are_utf8_json, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("report_samples", tests, NULL, NULL);
