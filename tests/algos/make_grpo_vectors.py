@@ -14,7 +14,8 @@ DEFAULTS = dict(
     group_size=3, advantage_scale="group", advantage_eps=1e-4, advantage_std="unbiased",
     advantage_scope="batch", loss="grpo", ratio="token", clip_range=0.2, clip_range_high=-1.0,
     dual_clip=0.0, kl_placement="loss", kl_estimator="k3", kl_coef=0.04, entropy_coef=0.0,
-    mask_truncated=False)
+    mask_truncated=False, mask_zero_advantage_groups=False, sapo_temperature_pos=1.0,
+    sapo_temperature_neg=1.05)
 
 CASES = [
     ("defaults", {}),
@@ -32,6 +33,12 @@ CASES = [
     ("cispo", dict(loss="cispo", clip_range_high=0.1)),
     ("cispo_sequence", dict(loss="cispo", ratio="sequence", entropy_coef=0.02)),
     ("cispo_sequence_mean", dict(loss="cispo", ratio="sequence_mean", clip_range=0.02)),
+    ("gmpo", dict(loss="gmpo", kl_placement="none", clip_range=0.1)),
+    ("gmpo_tight", dict(loss="gmpo", clip_range=0.02, clip_range_high=0.05, entropy_coef=0.02)),
+    ("sapo", dict(loss="sapo", kl_placement="none")),
+    ("sapo_hard", dict(loss="sapo", sapo_temperature_pos=4.0, sapo_temperature_neg=0.5)),
+    ("sapo_sequence", dict(loss="sapo", ratio="sequence", sapo_temperature_neg=3.0)),
+    ("sapo_sequence_mean", dict(loss="sapo", ratio="sequence_mean", sapo_temperature_pos=3.0)),
     ("ratio_sequence", dict(ratio="sequence")),
     ("ratio_sequence_dr_grpo", dict(ratio="sequence", loss="dr_grpo")),
     ("gspo", dict(ratio="sequence_mean", clip_range=0.01, clip_range_high=0.02, kl_coef=0.0)),
@@ -56,17 +63,40 @@ CASES = [
                        kl_placement="none")),
     ("mask_cispo_full", dict(mask_truncated=True, loss="cispo", kl_estimator="full", kl_coef=0.3)),
     ("mask_scope", dict(mask_truncated=True, loss="dapo", advantage_scope="minibatch")),
+    ("flat", dict(mask_zero_advantage_groups=True, entropy_coef=0.1)),
+    ("flat_bnpo", dict(mask_zero_advantage_groups=True, loss="bnpo")),
+    ("flat_dr_grpo", dict(mask_zero_advantage_groups=True, loss="dr_grpo")),
+    ("flat_dapo", dict(mask_zero_advantage_groups=True, loss="dapo", mask_truncated=True)),
+    ("flat_gmpo", dict(mask_zero_advantage_groups=True, loss="gmpo", mask_truncated=True)),
+    ("flat_scope", dict(mask_zero_advantage_groups=True, advantage_scope="minibatch")),
+    ("flat_full", dict(mask_zero_advantage_groups=True, kl_estimator="full", kl_coef=0.3)),
+    ("flat_not", dict(mask_zero_advantage_groups=True, kl_placement="reward", kl_coef=0.2)),
     ("trl", dict(loss="dapo", kl_placement="none", clip_range=0.2)),
     ("deepseek", dict(loss="grpo", advantage_eps=0.0, kl_coef=0.04)),
 ]
 
 AGGREGATION = {"grpo": "sequence", "bnpo": "token", "dapo": "token", "cispo": "token",
-               "dr_grpo": "max_len"}
+               "dr_grpo": "max_len", "gmpo": "sequence", "sapo": "sequence"}
 
 
-def trained(o):
+def counted(b, o):
+    """Rows that a mean over rows is of."""
+    total, _ = rewards(b, o)
+    flat_rows = [i for at in groups() for i in at if len({total[k] for k in at}) == 1]
+    return [i for i in range(N) if i not in flat_rows or not o["mask_zero_advantage_groups"]]
+
+
+def trained(b, o):
     """Rows that the loss is of."""
-    return [i for i in range(N) if FINISHED[i] or not o["mask_truncated"]]
+    return [i for i in counted(b, o) if FINISHED[i] or not o["mask_truncated"]]
+
+
+def gmpo(x, old, a, o):
+    """Geometric mean of one-sidedly clipped ratios, as the authors write it; and the tokens clipped."""
+    sign = 1 if a > 0 else -1
+    eps = o["clip_range"] if o["clip_range_high"] < 0 or a <= 0 else o["clip_range_high"]
+    d = [sign * (p - q) for p, q in zip(x, old)]
+    return math.exp(sign * mean([min(v, eps) for v in d])), [a != 0 and v > eps for v in d]
 
 
 def rewards(b, o):
@@ -101,17 +131,23 @@ def parts(b, o, adv, rows, frozen):
     lo, hi = 1 - o["clip_range"], 1 + (o["clip_range"] if o["clip_range_high"] < 0
                                        else o["clip_range_high"])
     policy = kls = entropy = 0.0
-    clipped = 0
+    clipped, n, of = 0, len(counted(b, o)), trained(b, o)
     for i in rows:
-        if i not in trained(o):
+        if i not in of:
             continue
-        w = {"token": 1 / sum(RESPONSE[k] for k in trained(o)), "sequence": 1 / (N * RESPONSE[i]),
-             "max_len": 1 / (N * MAX_LEN)}[AGGREGATION[o["loss"]]]
+        w = {"token": 1 / sum(RESPONSE[k] for k in of), "sequence": 1 / (n * RESPONSE[i]),
+             "max_len": 1 / (n * MAX_LEN)}[AGGREGATION[o["loss"]]]
         source = frozen[i] if o["loss"] == "cispo" else b["logp"][i]
         rho = ratios(source, b["old"][i], o["ratio"])
         for t in range(RESPONSE[i]):
             a = adv[i][t]
-            if o["loss"] == "cispo":
+            if o["loss"] == "gmpo":
+                mean_ratio, cuts = gmpo(b["logp"][i], b["old"][i], a, o)
+                term, cut = -a * mean_ratio, cuts[t]
+            elif o["loss"] == "sapo":
+                tau = o["sapo_temperature_pos" if a > 0 else "sapo_temperature_neg"]
+                term, cut = -a * 4 / (tau * (1 + math.exp(-tau * (rho[t] - 1)))), False
+            elif o["loss"] == "cispo":
                 term, cut = -min(rho[t], hi) * a * b["logp"][i][t], a != 0 and rho[t] > hi
             else:
                 pg1, pg2 = -a * rho[t], -a * min(max(rho[t], lo), hi)
@@ -146,10 +182,14 @@ def gradient(b, o, adv, key):
 
 def metrics(b, o, adv, ret):
     p, k, e, clipped = parts(b, o, adv, range(N), b["logp"])
-    of = lambda rows: [rows[i] for i in trained(o)]
+    of = lambda rows: [rows[i] for i in trained(b, o)]
     n = sum(of(RESPONSE))
     d = [x - y for x, y in zip(flat(of(b["logp"])), flat(of(b["old"])))]
-    rho = flat([ratios(x, y, o["ratio"]) for x, y in zip(of(b["logp"]), of(b["old"]))])
+    if o["loss"] == "gmpo":
+        rho = flat([[gmpo(x, y, a[0], o)[0]] * len(x)
+                    for x, y, a in zip(of(b["logp"]), of(b["old"]), of(adv))])
+    else:
+        rho = flat([ratios(x, y, o["ratio"]) for x, y in zip(of(b["logp"]), of(b["old"]))])
     m = {"loss/policy_avg": p, "loss/total": p + k + e, "objective/loss": p + k + e,
          "policy/approxkl_avg": mean([x * x / 2 for x in d]), "policy/clipfrac_avg": clipped / n,
          "policy/entropy_avg": mean(flat(of(b["entropy"]))),
@@ -159,7 +199,7 @@ def metrics(b, o, adv, ret):
     k1 = [x - f for x, f in zip(flat(b["old"]), flat(b["ref"]))]
     full, rows = o["kl_estimator"] == "full", N
     if full:  # measured in the updates
-        k1, rows = flat(of(b["kl"])), len(trained(o))
+        k1, rows = flat(of(b["kl"])), len(trained(b, o))
     pen = k1
     if o["kl_estimator"] in ("k2", "k3"):
         pen = [kl(o["kl_estimator"], x, f) for x, f in zip(flat(b["old"]), flat(b["ref"]))]
@@ -171,8 +211,10 @@ def metrics(b, o, adv, ret):
         m["objective/rlhf_reward"] += m["objective/non_score_reward"]
     by = [[rewards(b, o)[1][i] for i in at] for at in groups()]
     m["reward_std"] = math.sqrt(var(rewards(b, o)[1], True))
-    if o["mask_truncated"]:
-        m["policy/masked_ratio"] = 1 - len(trained(o)) / N
+    if o["mask_truncated"] or o["mask_zero_advantage_groups"]:
+        m["policy/masked_ratio"] = 1 - len(trained(b, o)) / N
+    if o["loss"] == "sapo":
+        del m["policy/clipfrac_avg"]
     m["frac_reward_zero_std"] = mean([float(max(g) == min(g)) for g in by])
     return m
 

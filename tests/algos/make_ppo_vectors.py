@@ -24,6 +24,10 @@ CASES = [
     ("broadcast_reward", dict(advantage="broadcast_reward", gamma=0.99)),
     ("sequence", dict(advantage="sequence")),
     ("sequence_biased", dict(advantage="sequence", advantage_std="biased", advantage_eps=0.01)),
+    ("reward_to_go", dict(advantage="reward_to_go")),
+    ("reinforce_pp", dict(advantage="reward_to_go", whiten_advantages="on", kl_coef=0.2)),
+    ("reinforce_pp_discounted", dict(advantage="reward_to_go", whiten_advantages="on", gamma=0.9,
+                                     whiten_scope="minibatch", whiten_form="std")),
     ("group", dict(advantage="group", group_size=3)),
     ("group_biased", dict(advantage="group", group_size=3, advantage_std="biased",
                           kl_placement="loss")),
@@ -111,7 +115,10 @@ def advantages(b, o):
                 r[i][t] += score[i]
     if o["whiten_rewards"]:
         r = whiten(r, o, False)
-    if critic(o):
+    if o["advantage"] == "reward_to_go":
+        adv = ret = [[math.fsum(o["gamma"] ** (s - t) * r[i][s] for s in range(t, RESPONSE[i]))
+                      for t in range(RESPONSE[i])] for i in range(N)]
+    elif critic(o):
         adv = [[0.0] * k for k in RESPONSE]
         g, l = (1, 0) if o["advantage"] == "one_step" else (o["gamma"], o["lambda"])
         for i in range(N):

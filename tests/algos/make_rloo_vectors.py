@@ -13,13 +13,25 @@ from make_batch import (FINISHED, N, RESPONSE, f32, flat, groups, make_batch, me
 CASES = [("defaults", {}), ("kl_strong", dict(kl_coef=0.4)), ("no_kl", dict(kl_coef=0.0)),
          ("token", dict(ratio="token")), ("token_tight", dict(ratio="token", clip_range=0.05)),
          ("tight", dict(clip_range=0.02)), ("mask", dict(mask_truncated=True)),
-         ("mask_token", dict(mask_truncated=True, ratio="token", kl_coef=0.0))]
-DEFAULTS = dict(ratio="sequence", clip_range=0.2, kl_coef=0.05, mask_truncated=False)
+         ("mask_token", dict(mask_truncated=True, ratio="token", kl_coef=0.0)),
+         ("flat", dict(mask_zero_advantage_groups=True, kl_coef=0.0)),
+         ("flat_mask_token", dict(mask_zero_advantage_groups=True, mask_truncated=True,
+                                  ratio="token", kl_coef=0.0)),
+         ("flat_not", dict(mask_zero_advantage_groups=True))]
+DEFAULTS = dict(ratio="sequence", clip_range=0.2, kl_coef=0.05, mask_truncated=False,
+                mask_zero_advantage_groups=False)
 
 
-def trained(o):
+def counted(b, o):
+    """The rows that the mean over rows is of."""
+    total = advantages(b, o)[1]
+    flat_rows = [i for at in groups() for i in at if len({total[k] for k in at}) == 1]
+    return [i for i in range(N) if i not in flat_rows or not o["mask_zero_advantage_groups"]]
+
+
+def trained(b, o):
     """The rows that give a loss."""
-    return [i for i in range(N) if FINISHED[i] or not o["mask_truncated"]]
+    return [i for i in counted(b, o) if FINISHED[i] or not o["mask_truncated"]]
 
 
 def advantages(b, o):
@@ -39,12 +51,12 @@ def policy(b, o, a, rows):
     lo, hi = 1 - o["clip_range"], 1 + o["clip_range"]
     loss, clipped = 0.0, 0
     for i in rows:
-        if i not in trained(o):
+        if i not in trained(b, o):
             continue
         rho = ratios(b["logp"][i], b["old"][i], o["ratio"])
         terms = [max(-a[i] * r, -a[i] * min(max(r, lo), hi)) for r in rho]
         clipped += sum(t > -a[i] * r for t, r in zip(terms, rho))
-        loss += (math.fsum(terms) if o["ratio"] == "token" else terms[0]) / N
+        loss += (math.fsum(terms) if o["ratio"] == "token" else terms[0]) / len(counted(b, o))
     return loss, clipped
 
 
@@ -64,7 +76,7 @@ def gradient(b, o, a):
 
 def metrics(b, o, a, total, plain):
     loss, clipped = policy(b, o, a, range(N))
-    of = lambda rows: [rows[i] for i in trained(o)]
+    of = lambda rows: [rows[i] for i in trained(b, o)]
     n = sum(of(RESPONSE))
     d = [x - y for x, y in zip(flat(of(b["logp"])), flat(of(b["old"])))]
     rho = flat([ratios(x, y, o["ratio"]) for x, y in zip(of(b["logp"]), of(b["old"]))])
@@ -78,8 +90,8 @@ def metrics(b, o, a, total, plain):
          "objective/rlhf_reward": mean(total), "reward_std": math.sqrt(var(plain, True)),
          "frac_reward_zero_std": mean([float(len({plain[i] for i in at}) == 1)
                                        for at in groups()])}
-    if o["mask_truncated"]:
-        m["policy/masked_ratio"] = 1 - len(trained(o)) / N
+    if o["mask_truncated"] or o["mask_zero_advantage_groups"]:
+        m["policy/masked_ratio"] = 1 - len(trained(b, o)) / N
     if o["kl_coef"] > 0:
         k = [x - f for x, f in zip(flat(b["old"]), flat(b["ref"]))]
         m["objective/kl"], m["objective/kl_per_token"] = math.fsum(k) / N, mean(k)

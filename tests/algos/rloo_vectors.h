@@ -324,6 +324,122 @@ static const struct vector_metric c_mask_token_metrics[] = {
     {"frac_reward_zero_std", 0.3333333333},
     {"policy/masked_ratio", 0.2222222222},
     {NULL, 0}};
+static const double c_flat_advantage[] = {
+    0, 0, 0.448998095, 0.448998095, 0.448998095, 0.448998095, 0.448998095, 0, -0.213385466,
+    -0.213385466, -0.213385466, 0, 0, 0, -0.0437872605, 0, 0.263382929, 0.263382929, 0.263382929,
+    0.263382929, 0, 0, -0.405210835, -0.405210835, 0, -0.0499974637, -0.0499974637, -0.0499974637,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+};
+static const double c_flat_returns[] = {
+    0, 0, 0.867861398, 0.867861398, 0.867861398, 0.867861398, 0.867861398, 0, 0.283238953,
+    0.283238953, 0.283238953, 0, 0, 0, 0.539337827, 0, 0.60108455, 0.60108455, 0.60108455,
+    0.60108455, 0, 0, 0.298388777, 0.298388777, 0, 0.392164288, 0.392164288, 0.392164288, 0, 0,
+    0.300000012, 0.300000012, 0.300000012, 0.300000012, 0.300000012, 0.300000012, 0, 0,
+    0.300000012, 0.300000012, 0, 0.300000012, 0.300000012, 0.300000012, 0.300000012,
+};
+static const double c_flat_d_logp[] = {
+    0, 0, -0.0648107484, -0.0648107485, -0.0648107485, -0.0648107484, -0.0648107485, 0, 0, 0, 0,
+    0, 0, 0, 0.00757844236, 0, -0.0437372174, -0.0437372174, -0.0437372174, -0.0437372174, 0, 0,
+    0.0646701082, 0.0646701082, 0, 0.00941912671, 0.00941912671, 0.0094191267, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+};
+static const struct vector_metric c_flat_metrics[] = {
+    {"loss/policy_avg", 0.001571106491},
+    {"loss/total", 0.001571106491},
+    {"objective/loss", 0.001571106491},
+    {"policy/approxkl_avg", 0.01350644809},
+    {"policy/clipfrac_avg", 0.1666666667},
+    {"policy/entropy_avg", 1.560403656},
+    {"objective/entropy", 5.921309872},
+    {"val/ratio", 0.9390563785},
+    {"val/ratio_var", 0.01500928179},
+    {"returns/mean", 0.4501990144},
+    {"returns/var", 0.04605871646},
+    {"objective/rlhf_reward", 0.4313417586},
+    {"reward_std", 0.2012221828},
+    {"frac_reward_zero_std", 0.3333333333},
+    {"policy/masked_ratio", 0.3333333333},
+    {NULL, 0}};
+static const double c_flat_mask_token_advantage[] = {
+    0, 0, 0.448998095, 0.448998095, 0.448998095, 0.448998095, 0.448998095, 0, -0.213385466,
+    -0.213385466, -0.213385466, 0, 0, 0, -0.0437872605, 0, 0.263382929, 0.263382929, 0.263382929,
+    0.263382929, 0, 0, -0.405210835, -0.405210835, 0, -0.0499974637, -0.0499974637, -0.0499974637,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+};
+static const double c_flat_mask_token_returns[] = {
+    0, 0, 0.867861398, 0.867861398, 0.867861398, 0.867861398, 0.867861398, 0, 0.283238953,
+    0.283238953, 0.283238953, 0, 0, 0, 0.539337827, 0, 0.60108455, 0.60108455, 0.60108455,
+    0.60108455, 0, 0, 0.298388777, 0.298388777, 0, 0.392164288, 0.392164288, 0.392164288, 0, 0,
+    0.300000012, 0.300000012, 0.300000012, 0.300000012, 0.300000012, 0.300000012, 0, 0,
+    0.300000012, 0.300000012, 0, 0.300000012, 0.300000012, 0.300000012, 0.300000012,
+};
+static const double c_flat_mask_token_d_logp[] = {
+    0, 0, -0.0576983894, -0.0788742152, -0.0734826613, -0.0858635722, -0.0707827535, 0,
+    0.0334578446, 0.0285207434, 0.0352376929, 0, 0, 0, 0, 0, -0.0499346696, -0.0345147091,
+    -0.0426056618, -0.0503833007, 0, 0, 0, 0.0903131421, 0, 0.0102675049, 0.00823349885,
+    0.00773668191, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+};
+static const struct vector_metric c_flat_mask_token_metrics[] = {
+    {"loss/policy_avg", -0.2763447145},
+    {"loss/total", -0.2763447145},
+    {"objective/loss", -0.2763447145},
+    {"policy/approxkl_avg", 0.01425908858},
+    {"policy/clipfrac_avg", 0.05882352941},
+    {"policy/entropy_avg", 1.613951954},
+    {"objective/entropy", 5.921309872},
+    {"val/ratio", 0.9928215189},
+    {"val/ratio_var", 0.02724121554},
+    {"returns/mean", 0.4501990144},
+    {"returns/var", 0.04605871646},
+    {"objective/rlhf_reward", 0.4313417586},
+    {"reward_std", 0.2012221828},
+    {"frac_reward_zero_std", 0.3333333333},
+    {"policy/masked_ratio", 0.4444444444},
+    {NULL, 0}};
+static const double c_flat_not_advantage[] = {
+    0, 0, 0.412948577, 0.412948577, 0.412948577, 0.412948577, 0.412948577, 0, -0.269229654,
+    -0.269229654, -0.269229654, 0, 0, 0, -0.0411533551, 0, 0.31219296, 0.31219296, 0.31219296,
+    0.31219296, 0, 0, -0.371795222, -0.371795222, 0, -0.0429633057, -0.0429633057, -0.0429633057,
+    0, 0, 0.00462906957, 0.00462906957, 0.00462906957, 0.00462906957, 0.00462906957,
+    0.00462906957, 0, 0, -0.00495800823, -0.00495800823, 0, 0.000328938663, 0.000328938663,
+    0.000328938663, 0.000328938663,
+};
+static const double c_flat_not_returns[] = {
+    0, 0, 0.849043033, 0.849043033, 0.849043033, 0.849043033, 0.849043033, 0, 0.240399116,
+    0.240399116, 0.240399116, 0, 0, 0, 0.546308411, 0, 0.628014192, 0.628014192, 0.628014192,
+    0.628014192, 0, 0, 0.3258805, 0.3258805, 0, 0.391243348, 0.391243348, 0.391243348, 0, 0,
+    0.285550562, 0.285550562, 0.285550562, 0.285550562, 0.285550562, 0.285550562, 0, 0,
+    0.279159176, 0.279159176, 0, 0.282683808, 0.282683808, 0.282683808, 0.282683808,
+};
+static const double c_flat_not_d_logp[] = {
+    0, 0, -0.0397381145, -0.0397381145, -0.0397381145, -0.0397381145, -0.0397381145, 0, 0, 0, 0,
+    0, 0, 0, 0.00474838789, 0, -0.0345617189, -0.0345617189, -0.0345617189, -0.0345617189, 0, 0,
+    0.0395580686, 0.0395580686, 0, 0.00539596484, 0.00539596484, 0.00539596484, 0, 0,
+    -0.000590754442, -0.000590754442, -0.000590754442, -0.000590754442, -0.000590754442,
+    -0.000590754442, 0, 0, 0, 0, 0, -3.47836322e-05, -3.47836322e-05, -3.47836322e-05,
+    -3.47836322e-05,
+};
+static const struct vector_metric c_flat_not_metrics[] = {
+    {"loss/policy_avg", -0.000850713738},
+    {"loss/total", -0.000850713738},
+    {"objective/loss", -0.000850713738},
+    {"policy/approxkl_avg", 0.01085984521},
+    {"policy/clipfrac_avg", 0.1666666667},
+    {"policy/entropy_avg", 1.720760412},
+    {"objective/entropy", 5.921309872},
+    {"val/ratio", 0.963877284},
+    {"val/ratio_var", 0.02247291976},
+    {"returns/mean", 0.4417541896},
+    {"returns/var", 0.04785826887},
+    {"objective/rlhf_reward", 0.4253646828},
+    {"reward_std", 0.2012221828},
+    {"frac_reward_zero_std", 0.3333333333},
+    {"policy/masked_ratio", 0},
+    {"objective/kl", 0.1195415159},
+    {"objective/kl_per_token", 0.03586245477},
+    {"objective/kl_coef", 0.05},
+    {"objective/non_score_reward", -0.005977075795},
+    {NULL, 0}};
 static const struct vector_case vector_cases[] = {
     {"defaults", "group_size=3",
      c_defaults_advantage, c_defaults_returns, c_defaults_d_logp, v_zero, v_zero, v_zero, c_defaults_metrics},
@@ -341,5 +457,11 @@ static const struct vector_case vector_cases[] = {
      c_mask_advantage, c_mask_returns, c_mask_d_logp, v_zero, v_zero, v_zero, c_mask_metrics},
     {"mask_token", "group_size=3,mask_truncated=true,ratio=token,kl_coef=0.0",
      c_mask_token_advantage, c_mask_token_returns, c_mask_token_d_logp, v_zero, v_zero, v_zero, c_mask_token_metrics},
+    {"flat", "group_size=3,mask_zero_advantage_groups=true,kl_coef=0.0",
+     c_flat_advantage, c_flat_returns, c_flat_d_logp, v_zero, v_zero, v_zero, c_flat_metrics},
+    {"flat_mask_token", "group_size=3,mask_zero_advantage_groups=true,mask_truncated=true,ratio=token,kl_coef=0.0",
+     c_flat_mask_token_advantage, c_flat_mask_token_returns, c_flat_mask_token_d_logp, v_zero, v_zero, v_zero, c_flat_mask_token_metrics},
+    {"flat_not", "group_size=3,mask_zero_advantage_groups=true",
+     c_flat_not_advantage, c_flat_not_returns, c_flat_not_d_logp, v_zero, v_zero, v_zero, c_flat_not_metrics},
 };
 // clang-format on

@@ -32,6 +32,11 @@ static void meaningless_options_are_refused(void **state) {
     refused("kl_controller=adaptive,kl_horizon=1", "kl_horizon");
     refused("dual_clip=1.1", "dual_clip");
     refused("dual_clip=3,loss=cispo", "cispo");
+    refused("dual_clip=3,loss=gmpo", "gmpo");
+    refused("dual_clip=3,loss=sapo", "sapo");
+    refused("loss=gmpo,ratio=sequence_mean", "ratio is sequence_mean");
+    refused("mask_zero_advantage_groups=true,loss=dapo,advantage_scope=minibatch",
+            "advantage_scope batch");
     refused("minibatches=9", "minibatches");
 }
 
@@ -318,8 +323,44 @@ static void missing_arrays(void **state) {
     algo_close(&a);
 }
 
+// Three groups of two in two minibatches, one group without spread: the other two divide by the
+// rows that are left over the minibatches, and by the tokens that are left.
+static void flat_groups_leave_the_divisors(void **state) {
+    (void)state;
+    static const char *const losses[] = {"grpo", "dapo"};
+    for (int k = 0; k < 2; k++) {
+        char options[160];
+        double expect[2] = {0, 0}, tokens = 0;
+        struct algo a;
+        batch_random(&b, 6, 11);
+        memset(b.token_reward, 0, sizeof b.token_reward);
+        for (int i = 0; i < 6; i++) {
+            b.finished[i] = 1;
+            b.score[i] = i / 2 == 1 ? 0.5f : (float)(i % 2);
+            if (i / 2 != 1) tokens += b.offset[i + 1] - b.offset[i] - b.prompt_len[i];
+        }
+        memcpy(b.logp, b.old, sizeof b.logp); // ratio 1: a token's loss is -A
+        b.minibatches = 2;
+        snprintf(options, sizeof options,
+                 "group_size=2,minibatches=2,kl_placement=none,mask_zero_advantage_groups=true,"
+                 "advantage_scale=none,loss=%s",
+                 losses[k]);
+        algo_open(&a, "grpo.so", options, 6);
+        assert_int_equal(batch_advantages(&a, &b), RLHF_OK);
+        for (int i = 0; i < 6; i++) {
+            const double len = b.offset[i + 1] - b.offset[i] - b.prompt_len[i];
+            assert_int_equal(b.use[i], i / 2 == 1 ? RLHF_ROW_MASKED : RLHF_ROW_TRAINS);
+            if (i / 2 != 1 && len > 0)
+                expect[k] -= (i % 2 ? 0.5 : -0.5) * (k ? len * 2 / tokens : 2.0 / 4);
+        }
+        assert_near(batch_loss(&a, &b, 0, 6, 0), expect[k], 1e-9, losses[k]);
+        algo_close(&a);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(meaningless_options_are_refused),
+                                       cmocka_unit_test(flat_groups_leave_the_divisors),
                                        cmocka_unit_test(plan_says_what_is_needed),
                                        cmocka_unit_test(adaptive_controller),
                                        cmocka_unit_test(exact_kl_counts_once),

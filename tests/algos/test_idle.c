@@ -30,20 +30,29 @@ static const struct {
      " advantage_eps advantage_std kl_estimator kl_target kl_horizon kl_unit whiten_scope "
      "target_kl"},
     {"grpo.so", "",
-     " advantage_scope kl_target kl_horizon kl_unit kl_measure dynamic_rounds target_kl"},
+     " advantage_scope sapo_temperature_pos sapo_temperature_neg kl_target kl_horizon kl_unit "
+     "kl_measure dynamic_rounds target_kl"},
     {"grpo.so", "epochs=2,kl_coef=0",
-     " advantage_scope kl_estimator kl_target kl_horizon kl_unit kl_measure dynamic_rounds"},
+     " advantage_scope sapo_temperature_pos sapo_temperature_neg kl_estimator kl_target kl_horizon "
+     "kl_unit kl_measure dynamic_rounds"},
     {"grpo.so", "minibatches=2,kl_coef=0,kl_estimator=full",
-     " kl_target kl_horizon kl_unit kl_measure dynamic_rounds"},
-    {"grpo.so", "minibatches=2,advantage_scale=none,loss=cispo",
-     " advantage_eps advantage_std kl_target kl_horizon kl_unit kl_measure dynamic_rounds"},
-    {"grpo.so", "minibatches=2,loss=cispo,clip_range_high=4,kl_controller=adaptive",
-     " clip_range kl_measure dynamic_rounds"},
-    {"grpo_iterative.so", "minibatches=2,kl_controller=adaptive",
-     " replay_share replay_history rm_epochs rm_batch rm_lr rm_refit kl_measure "
+     " sapo_temperature_pos sapo_temperature_neg kl_target kl_horizon kl_unit kl_measure "
      "dynamic_rounds"},
+    {"grpo.so", "minibatches=2,advantage_scale=none,loss=cispo",
+     " advantage_eps advantage_std sapo_temperature_pos sapo_temperature_neg kl_target kl_horizon "
+     "kl_unit kl_measure dynamic_rounds"},
+    {"grpo.so", "minibatches=2,loss=sapo,kl_controller=adaptive,dynamic_sampling=true",
+     " clip_range clip_range_high kl_measure"},
+    {"ppo.so", "advantage=reward_to_go,minibatches=2",
+     " lambda advantage_eps advantage_std kl_target kl_horizon kl_unit kl_measure whiten_scope "
+     "whiten_form whiten_eps value_coef value_clip"},
+    {"grpo.so", "minibatches=2,loss=cispo,clip_range_high=4,kl_controller=adaptive",
+     " sapo_temperature_pos sapo_temperature_neg clip_range kl_measure dynamic_rounds"},
+    {"grpo_iterative.so", "minibatches=2,kl_controller=adaptive",
+     " replay_share replay_history rm_epochs rm_batch rm_lr rm_refit sapo_temperature_pos "
+     "sapo_temperature_neg kl_measure dynamic_rounds"},
     {"grpo_iterative.so", "minibatches=2,kl_controller=adaptive,replay=true",
-     " kl_measure dynamic_rounds"},
+     " sapo_temperature_pos sapo_temperature_neg kl_measure dynamic_rounds"},
 };
 
 static void table(void **state) {

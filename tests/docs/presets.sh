@@ -36,4 +36,4 @@ PY
     [ -f "$name/checkpoints/000001/model.safetensors" ]
     count=$((count + 1))
 done
-[ "$count" -eq 5 ]
+[ "$count" -eq 6 ]

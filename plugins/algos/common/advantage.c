@@ -116,3 +116,15 @@ void rlhf__leave_one_out(const double *y, const int32_t *group, int64_t n, int64
             x[order[i]] = spread ? (y[order[i]] - m.mean) * (double)m.n / (double)(m.n - 1) : 0.0;
     }
 }
+
+void rlhf__flat_groups(const double *x, const int32_t *group, int64_t n, int64_t *order,
+                       uint8_t *flat) {
+    sort_rows(order, group, n);
+    for (int64_t begin = 0, end; begin < n; begin = end) {
+        uint8_t all = 1;
+        for (end = begin; end < n && group[order[end]] == group[order[begin]]; end++)
+            all &= x[order[end]] == 0;
+        for (int64_t i = begin; i < end; i++)
+            flat[order[i]] = all;
+    }
+}

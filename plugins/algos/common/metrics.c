@@ -170,7 +170,7 @@ static void report_update(const rlhf_host *h, const struct rlhf__pg_metrics *m,
     if (u->pg.tokens == 0) return;
     double tokens = (double)u->pg.tokens, ratio = u->pg.ratio / tokens;
     h->metric(h, "policy/approxkl_avg", rlhf__pg_approx_kl(u));
-    h->metric(h, "policy/clipfrac_avg", (double)u->pg.clipped / tokens);
+    if (!how->unclipped) h->metric(h, "policy/clipfrac_avg", (double)u->pg.clipped / tokens);
     h->metric(h, "policy/entropy_avg", u->entropy / tokens);
     h->metric(h, "val/ratio", ratio);
     h->metric(h, "val/ratio_var", fmax(u->pg.ratio2 / tokens - ratio * ratio, 0));

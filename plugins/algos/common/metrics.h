@@ -52,7 +52,7 @@ struct rlhf__pg_metrics {
 // Which metrics exist under the current options.
 struct rlhf__pg_report {
     double kl_coef;
-    int32_t kl_penalised, critic, sampled_support, groups, masks, reserved;
+    int32_t kl_penalised, critic, sampled_support, groups, masks, unclipped;
 };
 
 // Note what the n rows of a rollout are paid, reward[n], without KL; together: as one group.

@@ -51,6 +51,7 @@ rlhf_status rlhf__pg_create(const rlhf_host *host, const struct rlhf__pg_method 
     g->opt = *o;
     g->clip = clip;
     g->kl = kl;
+    g->rows = -1;
     rlhf__pg_metrics_reset(&g->metrics);
     *self = g;
     return RLHF_OK;
@@ -158,13 +159,36 @@ rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t co
     return RLHF_OK;
 }
 
+// Masks the rows of groups without an advantage and takes them out of the divisors: rows of a mean
+// over rows, and the phase's tokens. With several minibatches and advantages over the batch each
+// counts as many rows as they have on average, as DAPO's mean counts tokens.
+static rlhf_status mask_flat_groups(struct rlhf__pg *g, const rlhf_rollout *in, int64_t *order,
+                                    const double *advantage, uint8_t *flat, int32_t counts) {
+    if (!RLHF_HAS(rlhf_rollout, in, use) || !in->finished)
+        return g->host->fail(g->host, RLHF_E_INTERNAL, "use or finished is missing");
+    int64_t left = in->n;
+    rlhf__flat_groups(advantage, in->group, in->n, order, flat);
+    for (int64_t i = 0; i < in->n; i++) {
+        if (!flat[i]) continue;
+        const struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
+        const int counted = !g->opt.mask_truncated || in->finished[i];
+        left--;
+        if (counts && in->use[i] != RLHF_ROW_MASKED) g->metrics.rollout.masked++;
+        in->use[i] = RLHF_ROW_MASKED;
+        if (g->phase_tokens > 0 && counted) g->phase_tokens -= row.end - row.begin;
+    }
+    g->rows = left;
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *in) {
     struct rlhf__pg *g = self;
     double *paid;
     int32_t counts;
-    RLHF_TRY(rlhf__pg_begin(g, in, 0, 4, &paid, &counts));
+    RLHF_TRY(rlhf__pg_begin(g, in, 0, 5, &paid, &counts));
     double *plain = paid + in->n, *advantage = plain + in->n;
     int64_t *order = (int64_t *)(void *)(advantage + in->n);
+    uint8_t *flat = (uint8_t *)(order + in->n);
     for (int64_t i = 0; i < in->n; i++) {
         plain[i] = paid[i] = rlhf__row_reward(in, i);
         if (g->opt.kl_placement == RLHF__KL_IN_REWARD)
@@ -175,7 +199,9 @@ rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *in) {
     if (counts)
         RLHF_TRY(rlhf__count_paid(g->host, &g->metrics, g->opt.kl_estimator, in, plain, paid));
     rlhf__spread(in, advantage, paid);
-    return rlhf__pg_uses(g, in, counts);
+    RLHF_TRY(rlhf__pg_uses(g, in, counts));
+    if (!g->opt.mask_zero_advantage_groups) return RLHF_OK;
+    return mask_flat_groups(g, in, order, advantage, flat, counts);
 }
 
 static rlhf_status check_loss(const struct rlhf__pg *g, const rlhf_loss_in *in,
@@ -208,13 +234,24 @@ static rlhf_status row_loss(struct rlhf__pg *g, const rlhf_loss_in *in, struct r
     return RLHF_OK;
 }
 
+static struct rlhf__totals totals_of(const struct rlhf__pg *g, const rlhf_loss_in *in) {
+    const int said = RLHF_HAS(rlhf_loss_in, in, minibatches);
+    struct rlhf__totals t = {.sequences = (double)in->batch_sequences,
+                             .tokens = in->batch_tokens,
+                             .max_len = in->max_new_tokens,
+                             .phase_tokens = g->phase_tokens,
+                             .minibatches = said ? in->minibatches : g->opt.minibatches};
+    if (g->rows < 0) return t;
+    t.sequences = (double)g->rows;
+    if (g->scope == RLHF__SCOPE_BATCH) t.sequences /= (double)t.minibatches;
+    return t;
+}
+
 rlhf_status rlhf__pg_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     struct rlhf__pg *g = self;
     RLHF_TRY(check_loss(g, in, out));
     struct rlhf__pg_update_sums u = {0};
-    struct rlhf__totals totals = {
-        in->batch_sequences, in->batch_tokens, in->max_new_tokens, g->phase_tokens,
-        RLHF_HAS(rlhf_loss_in, in, minibatches) ? in->minibatches : g->opt.minibatches};
+    const struct rlhf__totals totals = totals_of(g, in);
     for (int64_t i = 0; i < in->n; i++) {
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         if (row.end == row.begin) continue;
@@ -247,13 +284,14 @@ rlhf_status rlhf__pg_phase_end(void *self, uint64_t phase) {
                                   g->critic,
                                   g->opt.logprob_support == RLHF__SUPPORT_SAMPLED,
                                   g->opt.group_size > 1 || g->together,
-                                  g->opt.mask_truncated,
-                                  0};
+                                  g->opt.mask_truncated || g->opt.mask_zero_advantage_groups,
+                                  g->unclipped};
     rlhf__pg_report(g->host, &g->metrics, &how);
     rlhf__kl_control_update(&g->kl, &g->metrics.rollout);
     rlhf__pg_metrics_reset(&g->metrics);
     g->advantage_calls = 0;
     g->phase_tokens = 0;
+    g->rows = -1;
     return RLHF_OK;
 }
 

@@ -26,6 +26,7 @@ struct rlhf__pg_options {
     int32_t ratio, old_logp, logprob_temperature, logprob_support;
     int32_t mask_truncated, dynamic_sampling;
     int64_t dynamic_rounds;
+    int32_t mask_zero_advantage_groups, reserved;
 };
 
 // What one algorithm does its own way; static, outlives the instance. `self` is the instance.
@@ -52,6 +53,7 @@ struct rlhf__pg {
     const struct rlhf__pg_method *method;
     struct rlhf__pg_options opt;
     int32_t aggregation, scope; // enum rlhf__aggregation, rlhf__scope (of advantages)
+    int32_t unclipped;          // 1: the surrogate has no clip, and reports no clipped share
     int32_t critic, together;   // critic 1: the algorithm trains a value head; together 1: all rows
                                 // of a phase are compared with each other, whatever their groups
     struct rlhf__clip clip;
@@ -59,6 +61,7 @@ struct rlhf__pg {
     struct rlhf__pg_metrics metrics;
     int64_t advantage_calls; // in this phase
     int64_t phase_tokens;    // response tokens of the phase's batch, 0 = unknown
+    int64_t rows;            // of advantages() that count in divisors; negative: all rows do
     double *scratch;         // of advantages
     uint64_t scratch_bytes;
 };
@@ -92,6 +95,9 @@ rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_
 // leaves alone (enum rlhf_row_use). A row whose advantages are all 0 is still where the loss has no
 // other term: no critic, no KL with a coefficient, no entropy bonus. With mask_truncated a row that
 // is not finished is masked. counts: as begin() said. RLHF_E_INTERNAL. [step]
+//
+// rlhf__pg_advantages then masks, with mask_zero_advantage_groups, the rows of groups whose
+// advantages are all 0, and takes them out of every divisor.
 rlhf_status rlhf__pg_uses(struct rlhf__pg *, const rlhf_rollout *, int32_t counts);
 
 // Of rlhf_plugin: the method's magic, then kl_coef as a little-endian double. [main]

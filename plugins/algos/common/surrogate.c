@@ -4,7 +4,7 @@
 #include <math.h>
 
 double rlhf__token_weight(int32_t aggregation, const struct rlhf__totals *t, int64_t len) {
-    double n = (double)t->sequences;
+    double n = t->sequences;
     switch (aggregation) {
     case RLHF__AGG_SEQUENCE:
     case RLHF__AGG_GRPO:
@@ -112,4 +112,53 @@ void rlhf__cispo_row(int32_t level, double high, double w, const float *logp, co
         s->loss -= weight * x;
         d_logp[t] -= (float)weight;
     }
+}
+
+// The log-ratio of a token where the side on which A gains is clipped; *clipped = 1 beyond it.
+static double gmpo_log_ratio(const struct rlhf__clip *clip, double d, double a, int *clipped) {
+    *clipped = a > 0 ? d > clip->high : d < -clip->low;
+    if (!*clipped) return d;
+    return a > 0 ? clip->high : -clip->low;
+}
+
+void rlhf__gmpo_row(const struct rlhf__clip *clip, double w, const float *logp,
+                    const float *logp_old, const float *adv, int64_t len, float *d_logp,
+                    struct rlhf__surrogate_sums *s) {
+    if (len <= 0) return;
+    double a = (double)adv[0], sum = 0;
+    int clipped;
+    for (int64_t t = 0; t < len; t++)
+        sum += gmpo_log_ratio(clip, (double)logp[t] - (double)logp_old[t], a, &clipped);
+    double ratio = exp(sum / (double)len), slope = -a * w * ratio;
+    for (int64_t t = 0; t < len; t++) {
+        double x = (double)logp[t], o = (double)logp_old[t];
+        gmpo_log_ratio(clip, x - o, a, &clipped);
+        note_token(x, o, ratio, clipped && a != 0, s);
+        if (a == 0) continue; // also when the ratio overflowed
+        s->loss -= w * a * ratio;
+        if (!clipped) d_logp[t] += (float)slope;
+    }
+}
+
+void rlhf__sapo_row(int32_t level, double pos, double neg, double w, const float *logp,
+                    const float *logp_old, const float *adv, int64_t len, float *d_logp,
+                    struct rlhf__surrogate_sums *s) {
+    if (len <= 0) return;
+    double share = 1, d_sum = 0, row = 0;
+    if (level != RLHF__RATIO_TOKEN) row = row_ratio(level, logp, logp_old, len, &share);
+    for (int64_t t = 0; t < len; t++) {
+        double x = (double)logp[t], o = (double)logp_old[t], a = (double)adv[t];
+        double ratio = level == RLHF__RATIO_TOKEN ? exp(x - o) : row, tau = a > 0 ? pos : neg;
+        double gate = 1 / (1 + exp(-tau * (ratio - 1))), d = -4 * w * a * gate * (1 - gate);
+        note_token(x, o, ratio, 0, s);
+        if (a == 0) continue;
+        s->loss -= w * a * gate * 4 / tau;
+        if (d == 0) continue; // also when the ratio overflowed
+        if (level == RLHF__RATIO_TOKEN)
+            d_logp[t] += (float)(d * ratio);
+        else
+            d_sum += d;
+    }
+    for (int64_t t = 0; d_sum != 0 && t < len; t++)
+        d_logp[t] += (float)(d_sum * row * share);
 }

@@ -28,8 +28,9 @@ enum rlhf__aggregation {
 
 // Totals that weights are made of. phase_tokens 0: unknown, DAPO then equals TOKEN.
 struct rlhf__totals {
-    int64_t sequences, tokens, max_len; // of the minibatch
-    int64_t phase_tokens, minibatches;  // of the phase; minibatches of one epoch
+    double sequences;        // of the minibatch; a mean over minibatches where rows are left out
+    int64_t tokens, max_len; // of the minibatch
+    int64_t phase_tokens, minibatches; // of the phase; minibatches of one epoch
 };
 
 struct rlhf__clip {
@@ -65,5 +66,17 @@ void rlhf__surrogate_row(int32_t level, const struct rlhf__clip *, double w, con
 // counted as clipped where rho > 1 + high and A is not 0. [any]
 void rlhf__cispo_row(int32_t level, double high, double w, const float *logp, const float *logp_old,
                      const float *adv, int64_t len, float *d_logp, struct rlhf__surrogate_sums *);
+
+// GMPO (Zhao et al. 2025, arXiv 2507.20673): -A rho, where rho is the geometric mean of the
+// tokens' ratios and the advantage's side of each log-ratio is clipped to [-low, high]. Arguments
+// as above; the row has one advantage, adv[0]. [any]
+void rlhf__gmpo_row(const struct rlhf__clip *, double w, const float *logp, const float *logp_old,
+                    const float *adv, int64_t len, float *d_logp, struct rlhf__surrogate_sums *);
+
+// SAPO (Gao et al. 2025, arXiv 2511.20347): -A (4 / tau) sigmoid(tau (rho - 1)), a soft gate in
+// place of the clip; tau is pos where A > 0, else neg. Nothing counts as clipped. [any]
+void rlhf__sapo_row(int32_t level, double pos, double neg, double w, const float *logp,
+                    const float *logp_old, const float *adv, int64_t len, float *d_logp,
+                    struct rlhf__surrogate_sums *);
 
 #endif

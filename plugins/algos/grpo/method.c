@@ -30,12 +30,21 @@ void rlhf__grpo_terms(const void *self, const rlhf_loss_in *in, struct rlhf__spa
     const struct rlhf__grpo *g = self;
     const struct rlhf__pg *pg = &g->pg;
     int64_t b = row.begin, len = row.end - row.begin;
-    if (g->opt.loss == RLHF__GRPO_LOSS_CISPO)
-        rlhf__cispo_row(pg->opt.ratio, pg->clip.high, w, in->heads->logp + b, in->logp_old + b,
-                        in->advantage + b, len, d->logp + b, &u->pg);
-    else
-        rlhf__surrogate_row(pg->opt.ratio, &pg->clip, w, in->heads->logp + b, in->logp_old + b,
-                            in->advantage + b, len, d->logp + b, &u->pg);
+    const float *x = in->heads->logp + b, *o = in->logp_old + b, *a = in->advantage + b;
+    switch (g->opt.loss) {
+    case RLHF__GRPO_LOSS_CISPO:
+        rlhf__cispo_row(pg->opt.ratio, pg->clip.high, w, x, o, a, len, d->logp + b, &u->pg);
+        break;
+    case RLHF__GRPO_LOSS_GMPO:
+        rlhf__gmpo_row(&pg->clip, w, x, o, a, len, d->logp + b, &u->pg);
+        break;
+    case RLHF__GRPO_LOSS_SAPO:
+        rlhf__sapo_row(pg->opt.ratio, g->opt.sapo_temperature_pos, g->opt.sapo_temperature_neg, w,
+                       x, o, a, len, d->logp + b, &u->pg);
+        break;
+    default:
+        rlhf__surrogate_row(pg->opt.ratio, &pg->clip, w, x, o, a, len, d->logp + b, &u->pg);
+    }
 }
 
 rlhf_status rlhf__grpo_create(const rlhf_host *host, const struct rlhf__pg_method *method,
@@ -46,6 +55,7 @@ rlhf_status rlhf__grpo_create(const rlhf_host *host, const struct rlhf__pg_metho
     g->opt = *opt;
     g->pg.aggregation = rlhf__grpo_aggregation(opt);
     g->pg.scope = opt->advantage_scope;
+    g->pg.unclipped = opt->loss == RLHF__GRPO_LOSS_SAPO;
     return RLHF_OK;
 }
 

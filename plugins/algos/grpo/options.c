@@ -9,7 +9,8 @@
 #define PG struct rlhf__pg_options // its first member
 
 static const char *const scale_names[] = {"group", "batch", "none", NULL};
-static const char *const loss_names[] = {"grpo", "bnpo", "dr_grpo", "dapo", "cispo", NULL};
+static const char *const loss_names[] = {"grpo",  "bnpo", "dr_grpo", "dapo",
+                                         "cispo", "gmpo", "sapo",    NULL};
 
 const rlhf_opt rlhf__grpo_option_table[] = {
     RLHF_OPT_I64(PG, group_size, 8, 1, 4096, "samples a prompt, at least 2"),
@@ -24,10 +25,17 @@ const rlhf_opt rlhf__grpo_option_table[] = {
     RLHF_OPT_ENUM(T, advantage_scope, RLHF__SCOPE_BATCH, rlhf__scope_names,
                   "advantages over the phase's batch, or anew in each minibatch, which then "
                   "holds whole groups"),
-    RLHF_OPT_ENUM(T, loss, RLHF__GRPO_LOSS_GRPO, loss_names,
-                  "grpo: mean of per-response means; bnpo: mean over a minibatch's tokens; "
-                  "dr_grpo: sum / (rows * longest response); dapo: mean over the tokens of the "
-                  "phase; cispo: dapo's mean of -min(ratio, 1 + clip_range_high) * A * log-prob"),
+    RLHF_OPT_ENUM(
+        T, loss, RLHF__GRPO_LOSS_GRPO, loss_names,
+        "grpo: mean of per-response means; bnpo: mean over a minibatch's tokens; "
+        "dr_grpo: sum / (rows * longest response); dapo: mean over the tokens of the "
+        "phase; cispo: dapo's mean of -min(ratio, 1 + clip_range_high) * A * log-prob; gmpo: "
+        "grpo's mean of -A * geometric mean of ratios, log-ratios clipped to "
+        "[-clip_range, clip_range_high]; sapo: grpo's mean with a soft gate for the clip"),
+    RLHF_OPT_F64_ABOVE(T, sapo_temperature_pos, 1, 0, 1000,
+                       "loss sapo: temperature of the gate where the advantage is positive"),
+    RLHF_OPT_F64_ABOVE(T, sapo_temperature_neg, 1.05, 0, 1000,
+                       "loss sapo: temperature of the gate elsewhere"),
     RLHF_OPT_ENUM(PG, ratio, RLHF__RATIO_TOKEN, rlhf__ratio_names,
                   "one ratio a token, or one a response from its summed or mean log-prob"),
     RLHF_OPT_F64(PG, clip_range, 0.2, 0, 1, "ratio is clipped below at 1 - clip_range"),
@@ -60,6 +68,9 @@ const rlhf_opt rlhf__grpo_option_table[] = {
     RLHF_OPT_BOOL(PG, mask_truncated, 0,
                   "responses that max_new_tokens cut off give no loss and count in no token "
                   "total"),
+    RLHF_OPT_BOOL(PG, mask_zero_advantage_groups, 0,
+                  "groups whose responses all have advantage 0 give no loss, KL and entropy terms "
+                  "included, and count in no divisor"),
     RLHF_OPT_F64(PG, target_kl, 0, 0, 1000,
                  "end the phase's epochs once a minibatch's policy/approxkl exceeds this; 0 = "
                  "off"),
@@ -91,7 +102,12 @@ int32_t rlhf__grpo_aggregation(const struct rlhf__grpo_options *o) {
 const char *rlhf__grpo_idle(const void *config, const char *key) {
     const struct rlhf__grpo_options *o = config;
     const int unscaled = o->advantage_scale == RLHF__GRPO_SCALE_NONE;
+    const int sapo = o->loss == RLHF__GRPO_LOSS_SAPO;
     const struct rlhf__idle rules[] = {
+        {"sapo_temperature_pos", !sapo, "loss is not sapo"},
+        {"sapo_temperature_neg", !sapo, "loss is not sapo"},
+        {"clip_range", sapo, "loss sapo has no clip"},
+        {"clip_range_high", sapo, "loss sapo has no clip"},
         {"advantage_eps", unscaled, "advantage_scale is none"},
         {"advantage_std", unscaled, "advantage_scale is none"},
         {"dynamic_rounds", !o->pg.dynamic_sampling, "dynamic_sampling is false"},
@@ -109,9 +125,24 @@ rlhf_status rlhf__grpo_options_check(const rlhf_host *host, const struct rlhf__g
                           "group_size is %lld; a response is compared with the others of its "
                           "prompt, so it must be at least 2",
                           (long long)o->pg.group_size);
-    if (o->pg.dual_clip > 0 && o->loss == RLHF__GRPO_LOSS_CISPO)
-        return host->fail(host, RLHF_E_INVALID,
-                          "dual_clip has no meaning with loss cispo, which bounds the ratio "
-                          "anyway; leave it at 0");
+    const int clipped = o->loss < RLHF__GRPO_LOSS_CISPO;
+    if (o->pg.dual_clip > 0 && !clipped)
+        return rlhf_failf(host, RLHF_E_INVALID,
+                          "dual_clip has no meaning with loss %s, which bounds the ratio in its "
+                          "own way; leave it at 0",
+                          loss_names[o->loss]);
+    if (o->pg.ratio != RLHF__RATIO_TOKEN && o->loss == RLHF__GRPO_LOSS_GMPO)
+        return rlhf_failf(
+            host, RLHF_E_INVALID,
+            "ratio is %s, but loss gmpo has a ratio of its own, the geometric mean of "
+            "the tokens'; leave it at token",
+            rlhf__ratio_names[o->pg.ratio]);
+    if (o->pg.mask_zero_advantage_groups && o->advantage_scope == RLHF__SCOPE_MINIBATCH &&
+        rlhf__grpo_aggregation(o) == RLHF__AGG_DAPO)
+        return rlhf_failf(host, RLHF_E_INVALID,
+                          "mask_zero_advantage_groups with loss %s needs advantage_scope batch: "
+                          "that loss is a mean over the tokens of the phase, and in scope "
+                          "minibatch it is not known which of them are left",
+                          loss_names[o->loss]);
     return RLHF_OK;
 }

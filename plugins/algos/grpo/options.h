@@ -14,17 +14,19 @@ enum rlhf__grpo_loss {
     RLHF__GRPO_LOSS_BNPO = 1,
     RLHF__GRPO_LOSS_DR_GRPO = 2,
     RLHF__GRPO_LOSS_DAPO = 3,
-    RLHF__GRPO_LOSS_CISPO = 4
+    RLHF__GRPO_LOSS_CISPO = 4,
+    RLHF__GRPO_LOSS_GMPO = 5,
+    RLHF__GRPO_LOSS_SAPO = 6
 };
 
 // Filled by the host from the option table; the keys are the field names.
 struct rlhf__grpo_options {
     struct rlhf__pg_options pg; // must stay the first member: the option table says so
-    double advantage_eps;
+    double advantage_eps, sapo_temperature_pos, sapo_temperature_neg;
     int32_t advantage_scale, advantage_std, advantage_scope, loss;
 };
 
-#define RLHF__GRPO_OPTION_COUNT 28
+#define RLHF__GRPO_OPTION_COUNT 31
 extern const rlhf_opt rlhf__grpo_option_table[RLHF__GRPO_OPTION_COUNT];
 
 // Weights of tokens that `loss` stands for: enum rlhf__aggregation. [any]

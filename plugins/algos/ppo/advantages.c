@@ -90,22 +90,24 @@ static rlhf_status fill_row(struct rlhf__ppo *p, struct work *w, int64_t i, int6
     return RLHF_OK;
 }
 
-static void with_critic(const struct rlhf__ppo *p, struct work *w) {
+// Token by token. Without a critic the values are 0, and lambda 1 gives the reward to go.
+static void by_token(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
+    const double lambda = p->opt.advantage == RLHF__PPO_REWARD_TO_GO ? 1 : p->opt.lambda;
     for (int64_t i = 0, c = 0; i < w->n; i++) {
         struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
         int64_t len = row.end - row.begin;
         if (p->opt.advantage == RLHF__PPO_ONE_STEP)
             rlhf__one_step(w->reward + c, w->value + c, len, w->advantage + c, w->returns + c);
         else
-            rlhf__gae(w->reward + c, w->value + c, len, p->opt.gamma, p->opt.lambda,
-                      w->advantage + c, w->returns + c);
+            rlhf__gae(w->reward + c, w->value + c, len, p->opt.gamma, lambda, w->advantage + c,
+                      w->returns + c);
         c += len;
     }
 }
 
 // One number a row: the sum of its rewards, normalised, on every token. The return stays as it was.
-static void without_critic(const struct rlhf__ppo *p, struct work *w) {
+static void by_row(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
     const struct rlhf__ppo_options *o = &p->opt;
     int32_t unbiased = o->advantage_std == RLHF__STD_UNBIASED;
@@ -165,10 +167,10 @@ rlhf_status rlhf__ppo_advantages(void *self, const rlhf_rollout *in) {
         c += row.end - row.begin;
     }
     if (o->whiten_rewards) rlhf__whiten(w.reward, w.m, o->whiten_form, o->whiten_eps, 0);
-    if (p->pg.critic)
-        with_critic(p, &w);
+    if (p->pg.critic || o->advantage == RLHF__PPO_REWARD_TO_GO)
+        by_token(p, &w);
     else
-        without_critic(p, &w);
+        by_row(p, &w);
     if (w.counts) RLHF_TRY(count_batch(p, &w));
     if (rlhf__ppo_whitens_advantages(o))
         rlhf__whiten(w.advantage, w.m, o->whiten_form, o->whiten_eps, 1);

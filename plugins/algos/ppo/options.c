@@ -8,8 +8,8 @@
 #define T  struct rlhf__ppo_options
 #define PG struct rlhf__pg_options // its first member
 
-static const char *const advantage_names[] = {"gae",        "one_step",         "sequence", "group",
-                                              "group_mean", "broadcast_reward", NULL};
+static const char *const advantage_names[] = {
+    "gae", "one_step", "sequence", "group", "group_mean", "broadcast_reward", "reward_to_go", NULL};
 static const char *const switch_names[] = {"auto", "off", "on", NULL};
 static const char *const form_names[] = {"rsqrt", "std", NULL};
 static const char *const aggregation_names[] = {"token", "sequence", "max_len", "dapo",
@@ -18,8 +18,10 @@ static const char *const aggregation_names[] = {"token", "sequence", "max_len", 
 const rlhf_opt rlhf__ppo_option_table[] = {
     RLHF_OPT_ENUM(T, advantage, RLHF__PPO_GAE, advantage_names,
                   "gae, one_step, broadcast_reward use a critic; sequence normalises one reward a "
-                  "response over the batch, group and group_mean over the samples of a prompt"),
-    RLHF_OPT_F64(T, gamma, 1.0, 0, 1, "discount of later rewards (gae, broadcast_reward)"),
+                  "response over the batch, group and group_mean over the samples of a prompt; "
+                  "reward_to_go is the discounted sum of a token's rewards and the later ones"),
+    RLHF_OPT_F64(T, gamma, 1.0, 0, 1,
+                 "discount of later rewards (gae, broadcast_reward, reward_to_go)"),
     RLHF_OPT_F64(T, lambda, 0.95, 0, 1, "GAE trace decay (gae, broadcast_reward)"),
     RLHF_OPT_F64(T, advantage_eps, 1e-4, 0, 1, "added to the standard deviation (sequence, group)"),
     RLHF_OPT_ENUM(T, advantage_std, RLHF__STD_UNBIASED, rlhf__std_names,
@@ -98,7 +100,8 @@ const char *rlhf__ppo_idle(const void *config, const char *key) {
     const int whitens = o->whiten_rewards || rlhf__ppo_whitens_advantages(o);
     const int critic = rlhf__ppo_has_critic(o);
     const struct rlhf__idle rules[] = {
-        {"gamma", !traces, "advantage is neither gae nor broadcast_reward"},
+        {"gamma", !traces && o->advantage != RLHF__PPO_REWARD_TO_GO,
+         "advantage is not gae, broadcast_reward or reward_to_go"},
         {"lambda", !traces, "advantage is neither gae nor broadcast_reward"},
         {"advantage_eps", !normal, "advantage is neither sequence nor group"},
         {"advantage_std", !normal, "advantage is neither sequence nor group"},

@@ -11,7 +11,8 @@ enum rlhf__ppo_advantage {
     RLHF__PPO_SEQUENCE = 2,
     RLHF__PPO_GROUP = 3,
     RLHF__PPO_GROUP_MEAN = 4,
-    RLHF__PPO_BROADCAST_REWARD = 5
+    RLHF__PPO_BROADCAST_REWARD = 5,
+    RLHF__PPO_REWARD_TO_GO = 6
 };
 enum rlhf__ppo_switch { RLHF__PPO_AUTO = 0, RLHF__PPO_OFF = 1, RLHF__PPO_ON = 2 };
 

@@ -53,6 +53,8 @@ static const rlhf_opt options[] = {
                  "spread stay in the batch"),
     RLHF_OPT_BOOL(struct rlhf__pg_options, mask_truncated, 0,
                   "responses that max_new_tokens cut off give no loss"),
+    RLHF_OPT_BOOL(struct rlhf__pg_options, mask_zero_advantage_groups, 0,
+                  "groups whose responses all have advantage 0 count in no divisor"),
 };
 
 static const char *idle(const void *config, const char *key) {

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""What TRL's GRPO and GMPO trainers compute of given log-probs and advantages, in float64: the
+expectations of tests/algos/test_grpo_vectors.c.
+
+Usage: pg_loss.py BATCH_VECTORS.H GRPO_VECTORS.H
+
+Reads the batch and, of the cases listed here, the advantages, the policy loss and the derivative by
+the log-probs (with the KL in the loss where the case has it), and compares them with those of
+_compute_loss. Log-probs are handed to TRL's method in place of a model's; everything else of it
+runs as it stands.
+"""
+import re
+import sys
+from collections import defaultdict
+from types import SimpleNamespace
+
+import torch
+from trl import GRPOTrainer
+from trl.experimental.gmpo import GMPOTrainer
+
+torch.set_default_dtype(torch.float64)
+CASES = ["defaults", "bnpo", "dr_grpo", "clip_asymmetric", "gspo", "gmpo", "gmpo_tight", "sapo",
+         "sapo_hard", "sapo_sequence_mean"]
+
+
+class One:
+    """accelerate's Accelerator where there is one process."""
+
+    num_processes, sync_gradients = 1, True
+
+    def gather(self, x):
+        return x
+
+    def reduce(self, x, reduction="sum"):
+        return x
+
+
+def array(text, name):
+    body = re.search(r"\b" + name + r"\[[^=]*=\s*\{([^;]*)\};", text).group(1)
+    return [float(v) for v in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", body)]
+
+
+def trainer(o, longest):
+    loss = o.get("loss", "grpo")
+    low = float(o.get("clip_range", 0.2))
+    high = float(o.get("clip_range_high", -1))
+    placed = o.get("kl_placement", "loss") == "loss"
+    args = SimpleNamespace(delta=None, steps_per_generation=1, use_bias_correction_kl=False,
+                           sapo_temperature_pos=float(o.get("sapo_temperature_pos", 1)),
+                           sapo_temperature_neg=float(o.get("sapo_temperature_neg", 1.05)))
+    return SimpleNamespace(
+        args=args, accelerator=One(), model=SimpleNamespace(training=True),
+        _metrics={"train": defaultdict(list)}, loss_type=loss,
+        beta=float(o.get("kl_coef", 0.04)) if placed else 0.0, epsilon_low=low,
+        epsilon_high=low if high < 0 else high,
+        importance_sampling_level={"token": "token", "sequence_mean": "sequence"}[
+            o.get("ratio", "token")],
+        max_completion_length=longest, current_gradient_accumulation_steps=1,
+        top_entropy_quantile=1.0, aux_loss_enabled=False, off_policy_mask_threshold=None,
+        use_vllm=False, vllm_importance_sampling_correction=False, _entropy_bonus_enabled=False,
+        use_adaptive_entropy=False)
+
+
+def main():
+    text = open(sys.argv[1]).read() + open(sys.argv[2]).read()
+    offset = [int(v) for v in array(text, "v_offset")]
+    prompt = [int(v) for v in array(text, "v_prompt_len")]
+    longest = int(re.search(r"V_MAX_LEN = (\d+)", text).group(1))
+    spans = [(a + p, b) for a, b, p in zip(offset, offset[1:], prompt)]
+    mask = torch.tensor([[float(t < b - a) for t in range(longest)] for a, b in spans])
+
+    def pad(flat):
+        return torch.tensor([[flat[a + t] if a + t < b else 0.0 for t in range(longest)]
+                             for a, b in spans])
+
+    # the test's numbers are floats
+    single = lambda name: pad(torch.tensor(array(text, name), dtype=torch.float32).double().tolist())
+    old, ref, worst = single("v_old"), single("v_ref"), 0
+    for case in CASES:
+        options = re.search(r'\{"' + case + r'", "([^"]*)"', text).group(1)
+        o = dict(p.split("=") for p in options.split(",") if p)
+        t, logp = trainer(o, longest), single("v_logp").requires_grad_()
+        t._get_per_token_logps_and_entropies = lambda *a, **k: (logp, torch.zeros_like(logp), None)
+        ids = torch.zeros(len(spans), longest, dtype=torch.long)
+        inputs = dict(prompt_ids=ids[:, :1], prompt_mask=ids[:, :1] + 1, completion_ids=ids,
+                      completion_mask=mask, num_items_in_batch=mask.sum(), old_per_token_logps=old,
+                      ref_per_token_logps=ref, advantages=single(f"c_{case}_advantage")[:, 0])
+        kind = GMPOTrainer if t.loss_type == "gmpo" else GRPOTrainer
+        loss = kind._compute_loss(t, None, inputs)
+        loss.backward()
+        said = re.search(r"c_" + case + r"_metrics\[\] = \{(.*?)\};", text, re.S).group(1)
+        said = dict(re.findall(r'"([^"]+)", ([-0-9.e]+)', said))
+        of = {k: float(v) for k, v in said.items()}
+        # without the entropy term, which the vectors have and TRL's call here has not
+        entropy = (float(o.get("entropy_coef", 0)) *
+                   (pad(array(text, "v_entropy")) * mask / mask.sum(1, keepdim=True)).sum(1).mean())
+        off = max(abs(loss.item() - of["loss/total"] - float(entropy)),
+                  ((logp.grad - pad(array(text, f"c_{case}_d_logp"))) * mask).abs().max().item())
+        print(f"{case}: loss {loss.item():.12g}, off by {off:.1e}")
+        worst = max(worst, off)
+    print(f"{len(CASES)} cases, largest difference {worst:.1e}")
+    sys.exit(not worst < 1e-8)
+
+
+if __name__ == "__main__":
+    main()

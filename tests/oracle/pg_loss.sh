@@ -1,0 +1,11 @@
+#!/bin/sh
+# What tests/algos/test_grpo_vectors.c expects is what TRL's GRPO and GMPO trainers compute
+# (pg_loss.py). Skipped (77) where trl or its GMPO trainer can not be imported.
+set -eu
+python=${RLHF_PYTHON:-python3}
+"$python" -c 'from trl.experimental.gmpo import GMPOTrainer' 2>/dev/null || {
+    echo "skipped: $python has no trl with GMPO (configure with -DRLHF_PYTHON=PATH)"
+    exit 77
+}
+here=$(cd "$(dirname "$0")" && pwd)
+"$python" "$here/pg_loss.py" "$here/../algos/batch_vectors.h" "$here/../algos/grpo_vectors.h"
