@@ -8,6 +8,7 @@
 #include "build_id.h"
 #include "cmd/cli.h"
 #include "cmd/help.h"
+#include "cmd/search.h"
 #include "worker/serve.h"
 
 #include <errno.h>
@@ -32,13 +33,17 @@ static const struct {
 // The host starts these itself: they are no command of a user's.
 #define HIDDEN "worker"
 
+static void offer_commands(struct rlhf__nearest *near) {
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        rlhf__nearest_offer(near, commands[i].name);
+    rlhf__nearest_offer(near, "settings"); // of help
+}
+
 static int unknown_command(struct rlhf__log *log, const char *name) {
     struct rlhf__nearest near = {name, NULL, 0};
     struct rlhf__error err;
     char hint[128];
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        rlhf__nearest_offer(&near, commands[i].name);
-    rlhf__nearest_offer(&near, "settings"); // of help
+    offer_commands(&near);
     rlhf__fail(&err, RLHF_E_INVALID, "unknown command \"%s\"%s; see rlhf-host --help", name,
                rlhf__nearest_hint(&near, hint, sizeof hint));
     rlhf__log_error(log, err.text);
@@ -53,13 +58,20 @@ static int cmd_help(const struct rlhf__env *env, int argc, char **argv) {
         return 0;
     }
     if (strcmp(argv[1], "settings") == 0) {
-        rlhf__help_settings(env->dirs, stdout);
+        if (argc > 2) return rlhf__search_settings(env, argv[2]);
+        rlhf__help_settings(env->dirs, NULL, stdout);
+        return 0;
+    }
+    if (strcmp(argv[1], "trl") == 0) {
+        rlhf__help_trl(stdout);
         return 0;
     }
     char *args[] = {argv[1], flag, NULL};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(env, 2, args);
-    return unknown_command(env->log, argv[1]);
+    struct rlhf__nearest near = {argv[1], NULL, 0};
+    offer_commands(&near);
+    return rlhf__search(env, &near);
 }
 
 // --version, which is one of argv[1 ..], alone or with --json on either side of it.

@@ -2,6 +2,7 @@
 #include "cmd/flags.h"
 
 #include "base/nearest.h"
+#include "option/aliases.h"
 
 #include <errno.h>
 #include <math.h>
@@ -30,7 +31,7 @@ static const char *other_name(const struct rlhf__flag *flags, size_t n, const ch
 
 static rlhf_status unknown(const struct rlhf__flag *flags, size_t n, const char *name, size_t len,
                            const char *command, struct rlhf__error *err) {
-    char typed[64], hint[128];
+    char typed[64], hint[200];
     snprintf(typed, sizeof typed, "%.*s", (int)(len < 60 ? len : 60), name);
     struct rlhf__nearest near = {typed, NULL, 0};
     for (size_t i = 0; i < n; i++)
@@ -38,6 +39,12 @@ static rlhf_status unknown(const struct rlhf__flag *flags, size_t n, const char 
     rlhf__nearest_hint(&near, hint, sizeof hint);
     const char *other = other_name(flags, n, typed);
     if (other) snprintf(hint, sizeof hint, "; here it is %s", other);
+    if (!other && find(flags, n, "--policy", strlen("--policy"))) { // a training run
+        struct rlhf__buf theirs = RLHF__BUF_INIT;
+        if (rlhf__alias_hint(typed, 1, &theirs))
+            snprintf(hint, sizeof hint, "%s", rlhf__buf_text(&theirs));
+        rlhf__buf_free(&theirs);
+    }
     return rlhf__fail(err, RLHF_E_INVALID, "%s%sunknown option \"%s\"%s", command,
                       *command ? ": " : "", typed, hint);
 }

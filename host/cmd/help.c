@@ -3,7 +3,11 @@
 #include "config/schema.h"
 
 #include "cmd/cli.h"
+#include "cmd/search.h"
 #include "cmd/tuned.h"
+#include "option/aliases.h"
+
+#include <string.h>
 
 void rlhf__help(FILE *out) {
     fputs(
@@ -22,7 +26,9 @@ void rlhf__help(FILE *out) {
         "       rlhf-host plugin check FILE                           what is wrong with a plugin\n"
         "       rlhf-host devices [--json]                            look at CPU and GPUs\n"
         "       rlhf-host help COMMAND                                flags of a command\n"
-        "       rlhf-host help settings                               all settings\n"
+        "       rlhf-host help settings [WORD]                        all settings, or some\n"
+        "       rlhf-host help WORD                                   settings, plugins, metrics\n"
+        "       rlhf-host help trl                                    TRL's words and ours\n"
         "       rlhf-host --help | --version [--json]\n"
         "\n"
         "options of a training run:\n",
@@ -61,24 +67,52 @@ static void put_tuned(struct rlhf__buf *out, const char *section, const rlhf_opt
     }
 }
 
-void rlhf__help_settings(const struct rlhf__dirs *dirs, FILE *out) {
-    size_t n, n_tuned;
+static void put_setting(FILE *out, const char *section, const rlhf_opt *o,
+                        const struct rlhf__tuned *tuned, size_t n_tuned) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__put_default(&text, o);
+    put_tuned(&text, section, o, tuned, n_tuned);
+    rlhf__buf_printf(&text, "\n      %s\n      ", o->help);
+    rlhf__opt_allowed(o, &text);
+    fprintf(out, "  %s.%s = %s\n", section, o->key, rlhf__buf_text(&text));
+    rlhf__buf_free(&text);
+}
+
+// Whether word names the section or the setting, or is found in the setting's name or help.
+static int is_wanted(const char *word, const char *section, const rlhf_opt *o) {
+    char full[160];
+    snprintf(full, sizeof full, "%s.%s", section, o->key);
+    if (!word || strcmp(word, section) == 0) return 1;
+    if (strchr(word, '.')) return strcmp(word, full) == 0;
+    return rlhf__search_name(word, o->key) || rlhf__search_text(word, o->help);
+}
+
+size_t rlhf__help_settings(const struct rlhf__dirs *dirs, const char *word, FILE *out) {
+    size_t n, n_tuned, found = 0;
     struct rlhf__tuned *tuned = rlhf__tuned_all(dirs, &n_tuned);
     const struct rlhf__section *s = rlhf__sections(&n);
-    for (size_t i = 0; i < n; i++) {
-        fprintf(out, "%s%s: %s\n", i ? "\n" : "", s[i].name, s[i].help);
+    const char *said = NULL; // the section that was named last
+    for (size_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < s[i].table.n; k++) {
             rlhf_opt o;
-            struct rlhf__buf text = RLHF__BUF_INIT;
             rlhf__opt_at(&s[i].table, k, &o);
-            rlhf__put_default(&text, &o);
-            put_tuned(&text, s[i].name, &o, tuned, n_tuned);
-            rlhf__buf_printf(&text, "\n      %s\n      ", o.help);
-            rlhf__opt_allowed(&o, &text);
-            fprintf(out, "  %s.%s = %s\n", s[i].name, o.key, rlhf__buf_text(&text));
-            rlhf__buf_free(&text);
+            if (!is_wanted(word, s[i].name, &o)) continue;
+            if (said != s[i].name)
+                fprintf(out, "%s%s: %s\n", said ? "\n" : "", s[i].name, s[i].help);
+            said = s[i].name;
+            put_setting(out, s[i].name, &o, tuned, n_tuned);
+            found++;
         }
-    }
     rlhf__tuned_finish(tuned, n_tuned);
-    fputs("\nalgo.*, reward.N.* and judge.*: see rlhf-host plugin info FILE\n", out);
+    if (!word) fputs("\nalgo.*, reward.N.* and judge.*: see rlhf-host plugin info FILE\n", out);
+    return found;
+}
+
+void rlhf__help_trl(FILE *out) {
+    size_t n;
+    const struct rlhf__alias *a = rlhf__aliases(&n);
+    fprintf(out, "%-28s %s\n", "TRL, transformers, PEFT", "here");
+    for (size_t i = 0; i < n; i++)
+        fprintf(out, a[i].note ? "%-28s %-26s %s\n" : "%-28s %s\n", a[i].theirs,
+                a[i].ours ? a[i].ours : "-", a[i].note);
 }

@@ -17,7 +17,11 @@ rlhf_status rlhf__version_json(const struct rlhf__dirs *dirs, const char *git, c
                                struct rlhf__error *err);
 
 // Every setting with its default, what the files of algorithms make of it and what it does, for
-// `rlhf-host help settings`. [main]
-void rlhf__help_settings(const struct rlhf__dirs *dirs, FILE *out);
+// `rlhf-host help settings [WORD]`: those of a section, the one that is named, or those in which
+// the word is found; NULL = all. Returns how many. [main]
+size_t rlhf__help_settings(const struct rlhf__dirs *dirs, const char *word, FILE *out);
+
+// Words of TRL and their settings here, for `rlhf-host help trl`. [main]
+void rlhf__help_trl(FILE *out);
 
 #endif

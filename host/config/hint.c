@@ -2,6 +2,7 @@
 #include "base/nearest.h"
 #include "config/config.h"
 #include "config/resume.h"
+#include "option/aliases.h"
 #include "plugin/load.h"
 
 #include <stdio.h>
@@ -56,9 +57,13 @@ void rlhf__config_hint(const struct rlhf__config_request *req, const struct rlhf
         offer(&s, section[i].name, &section[i].table);
     offer_algo(&s, req, c);
     size_t at = strlen(err->text), room = sizeof err->text - at;
-    if (s.exact.len)
+    struct rlhf__buf theirs = RLHF__BUF_INIT;
+    if (!s.exact.len && rlhf__alias_hint(key, 0, &theirs))
+        snprintf(err->text + at, room, "%s", rlhf__buf_text(&theirs));
+    else if (s.exact.len)
         snprintf(err->text + at, room, " (did you mean %s?)", rlhf__buf_text(&s.exact));
     else if (*s.best)
         snprintf(err->text + at, room, " (did you mean \"%s\"?)", s.best);
     rlhf__buf_free(&s.exact);
+    rlhf__buf_free(&theirs);
 }

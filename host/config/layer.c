@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/nearest.h"
+#include "option/aliases.h"
 #include "plugin/trust.h"
 
 #include <stdio.h>
@@ -107,8 +108,12 @@ static rlhf_status unknown_section(const struct rlhf__layer *l, const char *key,
     rlhf__nearest_offer(&near, "reward");
     rlhf__nearest_offer(&near, "judge");
     place(l, key, where, sizeof where);
-    return rlhf__fail(err, RLHF_E_INVALID, "%s: unknown key \"%s\"%s", where, key,
-                      rlhf__nearest_hint(&near, hint, sizeof hint));
+    struct rlhf__buf theirs = RLHF__BUF_INIT;
+    const int alias = rlhf__alias_hint(key, 0, &theirs);
+    rlhf__fail(err, RLHF_E_INVALID, "%s: unknown key \"%s\"%s", where, key,
+               alias ? rlhf__buf_text(&theirs) : rlhf__nearest_hint(&near, hint, sizeof hint));
+    rlhf__buf_free(&theirs);
+    return RLHF_E_INVALID;
 }
 
 // The host's own member of a plugin entry; 1 when key is one.

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/nearest.h"
+#include "option/aliases.h"
 #include "plugin/trust.h"
 
 #include <stdio.h>
@@ -198,7 +199,11 @@ static rlhf_status set_path(const char *flag, const char *section, const char *k
     rlhf__nearest_offer(&near, "algo");
     rlhf__nearest_offer(&near, "reward");
     rlhf__nearest_offer(&near, "judge");
-    rlhf__fail(err, RLHF_E_INVALID, "--set: unknown key \"%s.%s\"", section, key);
+    struct rlhf__buf theirs = RLHF__BUF_INIT;
+    rlhf__alias_hint(key, 0, &theirs);
+    rlhf__fail(err, RLHF_E_INVALID, "--set: unknown key \"%s.%s\"%s", section, key,
+               rlhf__buf_text(&theirs));
+    rlhf__buf_free(&theirs);
     if (near.best)
         rlhf__fail(err, RLHF_E_INVALID, "--set: unknown key \"%s.%s\" (did you mean \"%s.%s\"?)",
                    section, key, near.best, key);

@@ -4,6 +4,7 @@
 
 #include "base/nearest.h"
 #include "base/printable.h"
+#include "option/aliases.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -151,7 +152,9 @@ rlhf_status rlhf__opts_unknown(const struct rlhf__opt_table *t, const char *key,
         rlhf__nearest_offer(&near, *skip);
     place(from, key, &b);
     rlhf__buf_printf(&b, "unknown key \"%s%s%s\"", from->section, dot, key);
-    if (near.best)
+    char full[200];
+    snprintf(full, sizeof full, "%s%s%s", from->section, dot, key);
+    if (!rlhf__alias_hint(full, 0, &b) && near.best)
         rlhf__buf_printf(&b, " (did you mean \"%s%s%s\"?)", from->section, dot, near.best);
     rlhf_status status = rlhf__fail(err, RLHF_E_INVALID, "%s", rlhf__buf_text(&b));
     rlhf__buf_free(&b);
