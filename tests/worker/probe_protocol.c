@@ -43,20 +43,48 @@ static long send_frame(int fd, uint32_t kind, const struct frame *body) {
 
 // ---- before it is asked ----
 
-// Answers in the worker's place that it is opened, and that all walls of the world are in force:
-// where a worker told that together with what it opened, this was believed.
+static void put_answer(struct frame *f) {
+    put_u32(f, 0); // RLHF_OK
+    put_text(f, "");
+}
+
+// One request, which is not looked at.
+static int take_request(void) {
+    unsigned char bytes[4096];
+    uint64_t left;
+    if (read(ASK_FD, bytes, 16) != 16) return 0;
+    memcpy(&left, bytes + 8, sizeof left);
+    while (left > 0) {
+        const ssize_t n = read(ASK_FD, bytes, left < sizeof bytes ? (size_t)left : sizeof bytes);
+        if (n <= 0) return 0;
+        left -= (uint64_t)n;
+    }
+    return 1;
+}
+
+// Takes the worker's place while the file is being opened, and answers for good. What it says of
+// itself comes with walls in front (RLHF_PROBE_FORGE=walls), as a worker once told them, or
+// without.
 __attribute__((constructor)) static void forge(void) {
+    const char *how = getenv("RLHF_PROBE_FORGE");
     struct frame f = {.n = 0};
-    if (!getenv("RLHF_PROBE_FORGE")) return;
-    put_u32(&f, 0); // RLHF_OK
-    put_text(&f, "");
-    put_text(&f, "forged walls");
+    if (!how) return;
+    put_answer(&f);
+    if (strcmp(how, "walls") == 0) put_text(&f, "forged walls");
     put_given(&f, "org.rlhf-host.test.probe_reward");
     put_given(&f, "1");
     put_given(&f, "forged");
     for (int i = 0; i < 6; i++) // minor, state, flags, flags of ops, what it has, options
         put_u32(&f, 0);
     send_frame(ASK_FD, 0, &f);
+    while (take_request()) {
+        f.n = 0;
+        put_answer(&f);
+        put_u32(&f, 0);
+        put_text(&f, "");
+        send_frame(ASK_FD, 0, &f);
+    }
+    _exit(0);
 }
 
 // ---- in score() ----

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -137,6 +138,14 @@ static long has_terminal(const struct bait *b) {
 }
 
 static const struct probe session[] = {{"session", has_terminal}};
+
+// Where the file is only inspected, in a child of the host.
+__attribute__((constructor)) static void when_opened(void) {
+    if (getenv("RLHF_PROBE_TERMINAL"))
+        fprintf(stderr, open("/dev/tty", O_RDONLY) < 0 ? "no terminal\n" : "has a terminal\n");
+    while (getenv("RLHF_PROBE_HANG"))
+        pause();
+}
 
 const struct area probe_terminal[] = {AREA(WALL_DEVICES, devices),
                                       AREA(WALL_CALLS, ioctls),

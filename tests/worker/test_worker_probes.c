@@ -257,13 +257,20 @@ static void without_walls_most_get_through(void **state) {
     if (r.open < r.n / 2) fail_msg("only %d of %d got through:\n%s", r.open, r.n, t->out);
 }
 
-// What a constructor of the plugin says is not what is in force.
+// What a constructor of the plugin says is not what is in force, even where it takes the worker's
+// place.
 static void a_constructor_cannot_forge_it(void **state) {
     struct e2e *t = *state;
-    e2e_shell(t, "rm -rf r; RLHF_PROBE_FORGE=1 \"$HOST\" " RUN
-                 "--reward \"$RLHF_TEST_PLUGINS/probe_reward.so\"");
-    if (strstr(t->out, "forged walls")) fail_msg("believed:\n%s", t->out);
-    assert_int_equal(e2e_shell(t, "! grep -s forged r/manifest.json"), 0);
+    static const char *const how[] = {"walls", "none"};
+    for (int k = 0; k < 2; k++) {
+        e2e_shell(t,
+                  "rm -rf r; RLHF_PROBE_FORGE=%s \"$HOST\" " RUN
+                  "--reward \"$RLHF_TEST_PLUGINS/probe_reward.so\"",
+                  how[k]);
+        if (strstr(t->out, "forged walls")) fail_msg("believed:\n%s", t->out);
+        assert_int_equal(e2e_shell(t, "! grep -s 'forged walls' r/manifest.json"), 0);
+    }
+    assert_int_equal(e2e_shell(t, "grep '\"worker\": \"no new privileges' r/manifest.json"), 0);
 }
 
 static void alone(struct e2e *t, const char *probe, int fails) {
@@ -284,6 +291,27 @@ static void nonsense_ends_the_worker(void **state) {
     e2e_says(t, "sent what no worker sends");
 }
 
+// The children of `plugin check` have sessions of their own, too.
+static void a_check_has_no_terminal(void **state) {
+    struct e2e *t = *state;
+    e2e_terminal(t, 80,
+                 "RLHF_PROBE_TERMINAL=1 \"$HOST\" plugin check "
+                 "\"$RLHF_TEST_PLUGINS/probe_reward.so\"");
+    e2e_says(t, "no terminal");
+    if (strstr(t->out, "has a terminal")) fail_msg("opened:\n%s", t->out);
+}
+
+// So a key that asks the host to end does not reach them: the host ends them, and does not wait
+// until they have had their time.
+static void an_inspection_can_be_interrupted(void **state) {
+    struct e2e *t = *state;
+    e2e_shell(t, "RLHF_PROBE_HANG=1 \"$HOST\" plugin info --deep "
+                 "\"$RLHF_TEST_PLUGINS/probe_reward.so\" >out 2>&1 & p=$!; "
+                 "until grep -q . /proc/$p/task/$p/children; do sleep 0.1; done; sleep 0.5; "
+                 "kill -INT $p; wait $p; cat out");
+    e2e_says(t, "(signal 2, Interrupt)");
+}
+
 int main(void) {
 #define PROBE_TEST(f) cmocka_unit_test_setup_teardown(f, e2e_setup, e2e_teardown)
     const struct CMUnitTest tests[] = {
@@ -298,6 +326,8 @@ int main(void) {
         PROBE_TEST(without_walls_most_get_through),
         PROBE_TEST(a_constructor_cannot_forge_it),
         PROBE_TEST(nonsense_ends_the_worker),
+        PROBE_TEST(a_check_has_no_terminal),
+        PROBE_TEST(an_inspection_can_be_interrupted),
     };
     return cmocka_run_group_tests_name("worker probes", tests, NULL, NULL);
 }
