@@ -49,16 +49,21 @@ static rlhf_status unknown(const struct rlhf__flag *flags, size_t n, const char 
                       *command ? ": " : "", typed, hint);
 }
 
+int rlhf__typed_integer(const char *text, int64_t *out) {
+    char *end;
+    if (!*text || text[strspn(text, "+-0123456789")]) return 0; // no blanks, which strtoll skips
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    return !*end && !errno;
+}
+
 static rlhf_status set_i64(const struct rlhf__flag *f, const char *text, void *at,
                            struct rlhf__error *err) {
-    char *end;
-    errno = 0;
-    long long v = strtoll(text, &end, 10);
-    if (end == text || *end || errno || v < f->i_min || v > f->i_max)
+    int64_t value;
+    if (!rlhf__typed_integer(text, &value) || value < f->i_min || value > f->i_max)
         return rlhf__fail(err, RLHF_E_INVALID, "%s must be an integer from %lld to %lld, found %s",
                           f->name, (long long)f->i_min, (long long)f->i_max,
                           *text ? text : "nothing");
-    int64_t value = v;
     memcpy(at, &value, sizeof value);
     return RLHF_OK;
 }
@@ -67,7 +72,8 @@ static rlhf_status set_f64(const struct rlhf__flag *f, const char *text, void *a
                            struct rlhf__error *err) {
     char *end;
     double v = strtod(text, &end);
-    if (end == text || *end || !isfinite(v) || v < f->f_min || v > f->f_max)
+    const int decimal = !text[strspn(text, "+-.0123456789eE")]; // neither blanks nor hexadecimal
+    if (end == text || *end || !decimal || !isfinite(v) || v < f->f_min || v > f->f_max)
         return rlhf__fail(err, RLHF_E_INVALID, "%s must be a number from %g to %g, found %s",
                           f->name, f->f_min, f->f_max, *text ? text : "nothing");
     memcpy(at, &v, sizeof v);
@@ -85,6 +91,10 @@ static rlhf_status append(struct rlhf__flag_list *list, const char *text, struct
 static rlhf_status set(const struct rlhf__flag *f, const char *text, void *out,
                        struct rlhf__error *err) {
     void *at = (char *)out + f->offset;
+    const int names_file = f->arg && (strcmp(f->arg, "FILE") == 0 || strcmp(f->arg, "DIR") == 0);
+    if (names_file && !*text)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s must name a %s, found nothing", f->name,
+                          *f->arg == 'F' ? "file" : "directory");
     switch (f->kind) {
     case RLHF__FLAG_I64:
         return set_i64(f, text, at, err);

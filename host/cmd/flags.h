@@ -49,6 +49,9 @@ struct rlhf__flag_list {
 rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc, char **argv,
                               void *out, struct rlhf__flag_list *rest, struct rlhf__error *err);
 
+// 1 and *out when the text is a decimal integer and nothing else. [any]
+int rlhf__typed_integer(const char *text, int64_t *out);
+
 // A flag that was given although nobody looks at it.
 struct rlhf__flag_idle {
     const char *name;

@@ -232,6 +232,10 @@ static rlhf_status sample_block(const struct job *j, rlhf_gen *cache, struct rlh
 static rlhf_status sample(const struct job *j, const struct rlhf__env *env,
                           struct rlhf__error *err) {
     const struct options *o = j->o;
+    if (o->top_k > j->m->info.n_vocab)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "--top-k is %lld, more than the %d tokens of the vocabulary; 0 keeps all",
+                          (long long)o->top_k, (int)j->m->info.n_vocab);
     const uint64_t all = (uint64_t)j->prompts.n * (uint64_t)o->n;
     const uint32_t wish = rlhf__compute_slots(j->m->compute, 0);
     const uint32_t slots = all < wish ? (uint32_t)all : wish;

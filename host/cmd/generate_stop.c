@@ -1,7 +1,6 @@
 // generate_stop.c: see generate_stop.h.
 #include "cmd/generate_stop.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 static const struct rlhf__response_config no_rule = {.period_token = ""};
@@ -16,10 +15,8 @@ static rlhf_status add_text(json_t *list, const char *text, struct rlhf__error *
 
 static rlhf_status add_id(json_t *list, const char *text, int32_t n_vocab,
                           struct rlhf__error *err) {
-    char *end;
-    errno = 0;
-    long long id = strtoll(text, &end, 10);
-    if (end == text || *end || errno || id < 0 || id >= n_vocab)
+    int64_t id;
+    if (!rlhf__typed_integer(text, &id) || id < 0 || id >= n_vocab)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "--stop-id must be a token id, an integer from 0 to %d, found %s",
                           n_vocab - 1, text);

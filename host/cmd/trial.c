@@ -111,7 +111,7 @@ rlhf_status rlhf__trial_open(struct rlhf__trial *t, const struct rlhf__env *env,
                              const struct rlhf__trial_options *o, struct rlhf__error *err) {
     rlhf_status st = load_config(t, env, o, err);
     if (st == RLHF_OK) st = open_models(t, o, err);
-    if (st == RLHF_OK) st = rlhf__rollout_check_bos(&t->config, t->model, env->log, err);
+    if (st == RLHF_OK) st = rlhf__rollout_check_model(&t->config, t->model, env->log, err);
     if (st != RLHF_OK) return st;
     struct rlhf__prompts_config prompts = t->config.prompts;
     RLHF_TRY(rlhf__model_name_chat(t->model, prompts.template, err));
@@ -126,7 +126,7 @@ rlhf_status rlhf__trial_open(struct rlhf__trial *t, const struct rlhf__env *env,
     st = rlhf__rollout_prompts(&prompts, "prompts.path", t->model,
                                (int32_t)t->config.sampling.max_new_tokens, env->dirs, env->log,
                                &loading, &t->prompts, err);
-    if (st == RLHF_OK) st = rlhf__rollout_check_chat(&t->config, t->prompts, err);
+    if (st == RLHF_OK) st = rlhf__rollout_check_rows(&t->config, t->prompts, err);
     if (st == RLHF_OK)
         st = rlhf__response_rules_create(&t->config.sampling, &t->config.response, t->model->tok,
                                          &t->rules, err);

@@ -6,6 +6,7 @@
 #include "option/aliases.h"
 #include "plugin/trust.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,10 +25,15 @@ static rlhf_status check_utf8(const char *flag, const char *text, struct rlhf__e
     return RLHF_E_INVALID;
 }
 
-// A value as typed: JSON when it parses as that, else a string. New reference, NULL: no memory.
+// A value as typed: JSON when it parses as that, else a string. JSON allows blanks around a number;
+// typed ones are a mistake. New reference, NULL: no memory.
 static json_t *typed_value(const char *raw) {
-    json_t *v = rlhf__json_decode(raw, strlen(raw), JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
-    return v ? v : json_string(raw);
+    const size_t n = strlen(raw);
+    const int blanks = n && (isspace((unsigned char)raw[0]) || isspace((unsigned char)raw[n - 1]));
+    json_t *v = rlhf__json_decode(raw, n, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+    if (v && !(blanks && json_is_number(v))) return v;
+    json_decref(v);
+    return json_string(raw);
 }
 
 // Of two flags that give one setting, one would be without effect. The same flag again is not

@@ -364,6 +364,9 @@ void rlhf__prompts_close(struct rlhf__prompts *set) {
 }
 
 int64_t rlhf__prompts_chats(const struct rlhf__prompts *set) { return set->chats; }
+int rlhf__prompts_are_lines(const struct rlhf__prompts *set) {
+    return set->ds && rlhf__dataset_is_lines(set->ds);
+}
 int64_t rlhf__prompts_count(const struct rlhf__prompts *set) { return (int64_t)set->n; }
 struct rlhf__prompt_counts rlhf__prompts_counts(const struct rlhf__prompts *set) {
     return set->count;

@@ -76,6 +76,9 @@ void rlhf__prompts_close(struct rlhf__prompts *set);
 // How many of the prompts are of messages. [any]
 int64_t rlhf__prompts_chats(const struct rlhf__prompts *set);
 
+// 1 when each line of the file is a prompt, 0 when its lines are JSON rows. [any]
+int rlhf__prompts_are_lines(const struct rlhf__prompts *set);
+
 // Number of prompts, at least 1. [any]
 int64_t rlhf__prompts_count(const struct rlhf__prompts *set);
 

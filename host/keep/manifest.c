@@ -85,7 +85,8 @@ static void compare(struct rlhf__buf *list, const char *role, const json_t *was,
             rlhf__buf_printf(list, "%s%s %s (", start ? ", " : "", role, field(is, "path"));
         else
             rlhf__buf_puts(list, ", ");
-        rlhf__buf_printf(list, "%s %.12s is now %.12s", fields[i], a, b);
+        const int most = i == 2 ? 12 : 255; // the beginning of a sum is enough
+        rlhf__buf_printf(list, "%s %.*s is now %.*s", fields[i], most, a, most, b);
     }
     if (list->len > start) rlhf__buf_putc(list, ')');
 }

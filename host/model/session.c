@@ -1,6 +1,7 @@
 // session.c: see session.h.
 #include "model/session.h"
 
+#include <sched.h>
 #include <string.h>
 
 void rlhf__default_model(const struct rlhf__dirs *dirs, const char *name,
@@ -22,12 +23,24 @@ rlhf_status rlhf__dtype_choice(const char *text, const char *flag, int32_t *out,
                       text);
 }
 
+// More threads than processors wait for each other.
+static void say_threads(int64_t threads, struct rlhf__log *log) {
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    if (threads > CPU_COUNT(&allowed))
+        rlhf__logf(log, RLHF_LOG_WARN,
+                   "run.threads is %lld, but this process may use only %d processor%s; more "
+                   "threads than that make it slower",
+                   (long long)threads, CPU_COUNT(&allowed), CPU_COUNT(&allowed) == 1 ? "" : "s");
+}
+
 rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs *dirs,
                                struct rlhf__log *log, const volatile sig_atomic_t *cancelled,
                                struct rlhf__plugins *plugins,
                                const struct rlhf__compute_config *compute,
                                const struct rlhf__run_config *run, struct rlhf__error *err) {
     memset(s, 0, sizeof *s);
+    say_threads(run->threads, log);
     rlhf__note_init(&s->failure);
     s->services.failure = &s->failure;
     s->plugins = plugins;

@@ -51,6 +51,7 @@ enum fact {
 #define NO_ADAPTER    (UINT64_C(1) << 32) // that is drawn
 #define ADAPTER_GIVEN (UINT64_C(1) << 33)
 #define NO_RETRY      (UINT64_C(1) << 34)
+#define LABELLED      (UINT64_C(1) << 35) // rows have labels
 
 static int is_backend(const struct rlhf__config *c, const char *name) {
     return strcmp(c->compute.backend, name) == 0;
@@ -69,9 +70,9 @@ static uint64_t facts_of_plan(const rlhf_plan *p) {
     const int compared = calibrates || rlhf__plan_wants_reference(p);
     return if_true(preferences, PREFERENCES) | if_true(!rollout && !preferences, NO_PROMPTS) |
            if_true(!compared, NO_REFERENCE) | if_true(!(p->heads & RLHF_HEAD_VALUE), NO_CRITIC) |
-           if_true(!labelled, NO_CLASSIFIER) | if_true(!labelled && !reward_model, NO_SCORES) |
-           if_true(!calibrates, NO_CALIBRATION) | (rollout ? ROLLOUT : FILE_ROWS) |
-           (draws ? DRAWS : NO_DRAWS);
+           if_true(labelled, LABELLED) | if_true(!labelled, NO_CLASSIFIER) |
+           if_true(!labelled && !reward_model, NO_SCORES) | if_true(!calibrates, NO_CALIBRATION) |
+           (rollout ? ROLLOUT : FILE_ROWS) | (draws ? DRAWS : NO_DRAWS);
 }
 
 static uint64_t facts_of_config(const struct rlhf__config *c, const struct rlhf__log *log) {
@@ -122,8 +123,10 @@ static const struct rule {
     {"data.long_rows", ROLLOUT, 1, RESPONDS, NULL, 0, 0},
     {"data.eval_limit", NO_HELD_OUT, 0, "data.eval_path is not given", NULL, 0, 0},
     {"data.eval_every", NO_HELD_OUT, 0, "data.eval_path is not given", NULL, 0, 0},
+    {"data.assistant_only", ROLLOUT, 1, RESPONDS, NULL, 0, 0},
     {"data.assistant_only", PREFERENCES, 1, "learns from responses, which are the assistant's",
      NULL, 0, 0},
+    {"data.assistant_only", LABELLED, 1, "has no loss on tokens, only on labels", NULL, 0, 0},
     {"data.epochs", PHASES_GIVEN, 0, "run.phases says when the run ends", NULL, 0, 0},
     {"batch.size", FILE_ROWS | BY_TOKENS, 0, "data.batch_tokens says how many rows a phase has",
      NULL, 0, 0},

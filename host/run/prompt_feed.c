@@ -370,7 +370,7 @@ static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = f->feed.env;
     const struct rlhf__config *c = env->config;
     const struct rlhf__model *policy = env->cast->policy;
-    RLHF_TRY(rlhf__rollout_check_bos(c, policy, env->log, err));
+    RLHF_TRY(rlhf__rollout_check_model(c, policy, env->log, err));
     RLHF_TRY(rlhf__rollout_prompts(&c->prompts, "prompts.path", policy,
                                    (int32_t)c->sampling.max_new_tokens, env->dirs, env->log,
                                    env->loading, &f->prompts, err));
@@ -378,7 +378,7 @@ static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
     rlhf__model_text_note(policy, "texts", f->n - rlhf__prompts_chats(f->prompts),
                           c->prompts.prepend_bos ? RLHF__ENCODE_BOS : 0, 0, env->log);
     RLHF_TRY(rlhf__held_out_prompts_open(env, &f->held_out, err));
-    RLHF_TRY(rlhf__rollout_check_chat(c, f->prompts, err));
+    RLHF_TRY(rlhf__rollout_check_rows(c, f->prompts, err));
     f->feed.prompts = f->prompts;
     f->feed.held_out = f->held_out;
     RLHF_TRY(rlhf__order_init(&f->order, f->n, (uint64_t)c->run.seed, "prompts", c->prompts.shuffle,

@@ -6,6 +6,7 @@
 #include "run/optim_state.h"
 #include "run/run.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define STATE_FORMAT 1
@@ -49,7 +50,40 @@ static rlhf_status check(const struct rlhf__run *r, const json_t *v, struct rlhf
     return RLHF_OK;
 }
 
-static rlhf_status take(struct rlhf__run *r, const json_t *v, struct rlhf__error *err) {
+// Counts that no run can have: the file was changed by hand, or belongs to another checkpoint.
+static rlhf_status check_counts(const struct rlhf__run *r, const char *dir,
+                                struct rlhf__error *err) {
+    const int64_t phase = r->count.phase;
+    const struct rlhf__optim_count *steps = &r->optim->count;
+    const struct {
+        const char *name;
+        int64_t value, most;
+        const char *what;
+    } all[] = {
+        {"flat_phases", r->count.flat_phases, phase, "phases"},
+        {"still_phases", r->count.still_phases, phase, "phases"},
+        {"early_stop.kl.seen", r->early_stop.kl.seen, phase, "phases"},
+        {"early_stop.reward.seen", r->early_stop.reward.seen, phase, "phases"},
+        {"early_stop.kl.beyond", r->early_stop.kl.beyond, r->early_stop.kl.seen, "phases seen"},
+        {"early_stop.reward.beyond", r->early_stop.reward.beyond, r->early_stop.reward.seen,
+         "phases seen"},
+        {"best.phase", r->best.phase, phase, "phases"},
+        {"optim.skipped_in_a_row", steps->skipped_row, steps->skipped, "skipped steps"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].value > all[i].most)
+            return rlhf__fail(err, RLHF_E_INVALID, "%s is %lld, but there are only %lld %s",
+                              all[i].name, (long long)all[i].value, (long long)all[i].most,
+                              all[i].what);
+    const char *name = rlhf__path_base(dir);
+    if (strlen(name) == 6 && !name[strspn(name, "0123456789")] && strtoll(name, NULL, 10) != phase)
+        return rlhf__fail(err, RLHF_E_INVALID, "phase is %lld, but the checkpoint is that of %s",
+                          (long long)phase, name);
+    return RLHF_OK;
+}
+
+static rlhf_status take(struct rlhf__run *r, const char *dir, const json_t *v,
+                        struct rlhf__error *err) {
     const json_t *critic = json_object_get(v, "critic_optim");
     int64_t pass = 0, pos = 0;
     const struct rlhf__json_count own[] = {{"phase", &r->count.phase},
@@ -67,6 +101,7 @@ static rlhf_status take(struct rlhf__run *r, const json_t *v, struct rlhf__error
         RLHF_TRY(rlhf__optim_count_load(&r->critic_optim->count, critic, err));
     RLHF_TRY(rlhf__early_stop_load(&r->early_stop, json_object_get(v, "early_stop"), err));
     RLHF_TRY(rlhf__best_load(&r->best, &r->config->checkpoint, json_object_get(v, "best"), err));
+    RLHF_TRY(check_counts(r, dir, err));
     r->count.first_phase = r->count.phase;
     return rlhf__order_seek(r->feed->ops->order(r->feed), (uint64_t)pass, pos, err);
 }
@@ -75,7 +110,7 @@ rlhf_status rlhf__run_state_load(struct rlhf__run *r, const char *dir, struct rl
     char path[4400];
     json_t *v = NULL;
     RLHF_TRY(rlhf__json_load(rlhf__path_in(path, sizeof path, dir, "state/run.json"), &v, err));
-    rlhf_status st = take(r, v, err);
+    rlhf_status st = take(r, dir, v, err);
     json_decref(v);
     return st == RLHF_OK ? st : rlhf__error_context(err, "%s", path);
 }

@@ -23,9 +23,20 @@ static int32_t has_bos(const struct rlhf__model *m) {
     return rlhf__tokenizer_info(m->tok)->bos >= 0;
 }
 
-rlhf_status rlhf__rollout_check_bos(const struct rlhf__config *c, const struct rlhf__model *m,
-                                    struct rlhf__log *log, struct rlhf__error *err) {
+static rlhf_status check_top_k(const struct rlhf__config *c, const struct rlhf__model *m,
+                               struct rlhf__error *err) {
+    char why[160];
+    const int32_t tokens = m->info.n_vocab;
+    if (c->sampling.top_k <= tokens) return RLHF_OK;
+    snprintf(why, sizeof why, "%lld is more than the %d tokens of the policy's vocabulary",
+             (long long)c->sampling.top_k, (int)tokens);
+    return rlhf__effect_refuse_typed(c, "sampling.top_k", why, err);
+}
+
+rlhf_status rlhf__rollout_check_model(const struct rlhf__config *c, const struct rlhf__model *m,
+                                      struct rlhf__log *log, struct rlhf__error *err) {
     char why[RLHF__PATH_CAP + 64];
+    RLHF_TRY(check_top_k(c, m, err));
     if (!c->prompts.prepend_bos || has_bos(m)) return RLHF_OK;
     snprintf(why, sizeof why, "the tokenizer of '%s' has no BOS token", m->dir);
     RLHF_TRY(rlhf__effect_refuse_typed(c, "prompts.prepend_bos", why, err));
@@ -33,9 +44,12 @@ rlhf_status rlhf__rollout_check_bos(const struct rlhf__config *c, const struct r
     return RLHF_OK;
 }
 
-rlhf_status rlhf__rollout_check_chat(const struct rlhf__config *c, const struct rlhf__prompts *set,
+rlhf_status rlhf__rollout_check_rows(const struct rlhf__config *c, const struct rlhf__prompts *set,
                                      struct rlhf__error *err) {
     static const char why[] = "all rows have messages, and their chat template says how they begin";
+    if (rlhf__prompts_are_lines(set))
+        RLHF_TRY(rlhf__effect_refuse_typed(c, "prompts.field", "each line of the file is a prompt",
+                                           err));
     if (rlhf__prompts_chats(set) < rlhf__prompts_count(set) || !c->prompts.prepend_bos)
         return RLHF_OK;
     return rlhf__effect_refuse_typed(c, "prompts.prepend_bos", why, err);

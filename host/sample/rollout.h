@@ -22,15 +22,16 @@ rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const ch
                                   const struct rlhf__loading *loading, struct rlhf__prompts **out,
                                   struct rlhf__error *err);
 
-// Whether prompts of this config begin with BOS is for the tokenizer to say too, which may have
-// none (Qwen's): prompts.prepend_bos that was typed is then refused (RLHF_E_INVALID); where it is a
-// default, one line says that nothing is put in front. [main]
-rlhf_status rlhf__rollout_check_bos(const struct rlhf__config *c, const struct rlhf__model *m,
-                                    struct rlhf__log *log, struct rlhf__error *err);
+// Refuse what was typed and cannot act with this model (RLHF_E_INVALID): prompts.prepend_bos where
+// its tokenizer has no BOS token (as a default it is only logged), and sampling.top_k above the
+// number of tokens that can be drawn. [main]
+rlhf_status rlhf__rollout_check_model(const struct rlhf__config *c, const struct rlhf__model *m,
+                                      struct rlhf__log *log, struct rlhf__error *err);
 
-// Refuse prompts.prepend_bos where it was typed and all prompts are of messages, whose template
-// says where bos stands. Errors: RLHF_E_INVALID. [main]
-rlhf_status rlhf__rollout_check_chat(const struct rlhf__config *c, const struct rlhf__prompts *set,
+// Refuse what was typed and cannot act with these rows (RLHF_E_INVALID): prompts.prepend_bos where
+// all prompts have messages, whose template says where BOS stands, and prompts.field where each
+// line is a prompt. [main]
+rlhf_status rlhf__rollout_check_rows(const struct rlhf__config *c, const struct rlhf__prompts *set,
                                      struct rlhf__error *err);
 
 struct rlhf__rollout_request {

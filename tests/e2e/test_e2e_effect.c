@@ -46,6 +46,13 @@ static void settings_of_other_kinds_of_runs(void **state) {
     } cases[] = {
         {PPO "--set data.skip=1", "data.skip has no effect here: ppo.so responds to prompts"},
         {PPO "--set data.epochs=2", "data.epochs has no effect here"},
+        {PPO "--set data.assistant_only=true",
+         "data.assistant_only has no effect here: ppo.so responds to prompts"},
+        {CLASSIFY "--set data.assistant_only=true", "data.assistant_only has no effect here"},
+        {PPO "--set prompts.field=text",
+         "prompts.field has no effect here: each line of the file is a prompt"},
+        {PPO "--set sampling.top_k=4000",
+         "sampling.top_k has no effect here: 4000 is more than the "},
         {PPO "--set score.labels=a,b", "score.labels has no effect here"},
         {PPO "--set score.calibrate=3", "score.calibrate has no effect here"},
         {GRPO "--set value.critic=separate", "value.critic has no effect here: grpo.so has no"},
@@ -68,6 +75,34 @@ static void settings_of_other_kinds_of_runs(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refuses(t, cases[i].args, cases[i].sentence);
+}
+
+static void numbers_are_decimal_and_names_are_not_empty(void **state) {
+    struct e2e *t = *state;
+    static const struct {
+        const char *args, *sentence;
+    } cases[] = {
+        {PPO "--set 'optim.lr= 0.1'", "optim.lr must be"},
+        {PPO "--set optim.lr=0x1p-3", "optim.lr must be"},
+        {PPO "--set 'batch.size=8 '", "batch.size must be"},
+        {"generate --model model --prompt It --temperature ' 0.5'", "--temperature must be"},
+        {"generate --model model --prompt It --temperature 0x1p-1", "--temperature must be"},
+        {"generate --model model --prompt It --seed ' 7'", "--seed must be an integer"},
+        {"generate --prompt It --stop-id 0x1", "--stop-id must be a token id"},
+        {"generate --prompt It --top-k 9999999", "--top-k is 9999999, more than the "},
+        {"pairs --model model --judge period_count.so --prompts prompts.txt --out ''",
+         "--out must name a file, found nothing"},
+        {"export model --to ''", "--to must name a directory, found nothing"},
+        {PPO "--out ''", "--out must name a directory, found nothing"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refuses(t, cases[i].args, cases[i].sentence);
+}
+
+static void threads_beyond_the_processors_are_named(void **state) {
+    struct e2e *t = *state;
+    if (e2e_run(t, SFT "--threads 1000 --dry-run") != 0) fail_msg("%s", t->out);
+    e2e_says(t, "run.threads is 1000, but this process may use only ");
 }
 
 static void settings_that_another_one_switches_off(void **state) {
@@ -180,15 +215,18 @@ static void flags_of_commands(void **state) {
     e2e_says(t, "--set: batch.size has no effect here: pairs looks at");
 }
 
+#define T(f) cmocka_unit_test_setup_teardown(f, e2e_setup, e2e_teardown)
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_named_file_is_used_or_refused, e2e_setup, e2e_teardown),
-        cmocka_unit_test_setup_teardown(settings_of_other_kinds_of_runs, e2e_setup, e2e_teardown),
-        cmocka_unit_test_setup_teardown(settings_that_another_one_switches_off, e2e_setup,
-                                        e2e_teardown),
-        cmocka_unit_test_setup_teardown(options_of_plugins, e2e_setup, e2e_teardown),
-        cmocka_unit_test_setup_teardown(a_file_may_hold_more, e2e_setup, e2e_teardown),
-        cmocka_unit_test_setup_teardown(flags_of_commands, e2e_setup, e2e_teardown),
+        T(a_named_file_is_used_or_refused),
+        T(settings_of_other_kinds_of_runs),
+        T(numbers_are_decimal_and_names_are_not_empty),
+        T(threads_beyond_the_processors_are_named),
+        T(settings_that_another_one_switches_off),
+        T(options_of_plugins),
+        T(a_file_may_hold_more),
+        T(flags_of_commands),
     };
     return cmocka_run_group_tests_name("e2e_effect", tests, NULL, NULL);
 }

@@ -203,6 +203,33 @@ static void a_name_that_is_taken(void **state) {
     refused(t, e2e_run(t, SFT "--out link"), "link' exists already and is not a directory");
 }
 
+// state/run.json with a count that no run can have.
+static void a_state_that_lies(void **state) {
+    struct e2e *t = *state;
+    static const struct {
+        const char *change, *sentence;
+    } cases[] = {
+        {"s/\"phase\": 2/\"phase\": 9/", "phase is 9, but the checkpoint is that of 000002"},
+        {"s/\"phase\": 2/\"phase\": 2, \"flat_phases\": 7/",
+         "flat_phases is 7, but there are only 2 phases"},
+        {"s/\"seen\": 2/\"seen\": 99/", "seen is 99, but there are only 2 phases"},
+        {"s/\"beyond\": 0/\"beyond\": 50/", "beyond is 50, but there are only 2 phases"},
+        {"s/\"skipped_in_a_row\": 0/\"skipped_in_a_row\": 5/", "optim.skipped_in_a_row is 5"},
+    };
+    fine(t, e2e_run(t, RL "--reward period_count.so --set early_stop.kl=9 --set run.phases=2 "
+                          "--out r"));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fine(t,
+             e2e_shell(t,
+                       "rm -rf l && cp -r r l && sed -i '%s' l/checkpoints/000002/state/run.json "
+                       "&& ! cmp -s l/checkpoints/000002/state/run.json "
+                       "r/checkpoints/000002/state/run.json",
+                       cases[i].change));
+        refused(t, e2e_run(t, "--resume l --set run.phases=4"), cases[i].sentence);
+        assert_int_equal(rows(t, "l"), 2);
+    }
+}
+
 // The reference is read again from where the policy started.
 static void a_reference_that_is_gone(void **state) {
     struct e2e *t = *state;
@@ -285,6 +312,7 @@ int main(void) {
         T(closed_descriptors_are_not_reused),
         T(a_run_without_a_checkpoint_says_so),
         T(a_name_that_is_taken),
+        T(a_state_that_lies),
         T(a_reference_that_is_gone),
         T(a_bad_row_costs_no_other),
         T(stop_after_is_for_one_process),
